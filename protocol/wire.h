@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * protocol/ says what the bytes mean: SRP information units and SCSI
+ * commands, decoded into typed values and encoded from them. It refuses to do
+ * anything else: no I/O, no allocation, no logging, no globals that change.
+ * Every function may be called from any thread. A length that the peer chose
+ * is compared, never added (see wire_cursor).
+ *
+ * wire.h holds big-endian field types and the bounds-checked cursor.
+ */
+#ifndef PROTOCOL_WIRE_H
+#define PROTOCOL_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Fields on the wire are byte arrays in a struct of their own: forgetting to
+ * convert one does not compile, and no struct needs to be packed.
+ */
+struct wire_be16 {
+	uint8_t b[2];
+};
+
+struct wire_be32 {
+	uint8_t b[4];
+};
+
+struct wire_be64 {
+	uint8_t b[8];
+};
+
+static inline uint16_t wire_get16(const void *p)
+{
+	const uint8_t *b = p;
+
+	return (uint16_t)(b[0] << 8 | b[1]);
+}
+
+static inline uint32_t wire_get24(const void *p)
+{
+	const uint8_t *b = p;
+
+	return (uint32_t)b[0] << 16 | (uint32_t)b[1] << 8 | b[2];
+}
+
+static inline uint32_t wire_get32(const void *p)
+{
+	const uint8_t *b = p;
+
+	return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 |
+	       (uint32_t)b[2] << 8 | b[3];
+}
+
+static inline uint64_t wire_get64(const void *p)
+{
+	const uint8_t *b = p;
+
+	return (uint64_t)wire_get32(b) << 32 | wire_get32(b + 4);
+}
+
+static inline void wire_put16(void *p, uint16_t v)
+{
+	uint8_t *b = p;
+
+	b[0] = (uint8_t)(v >> 8);
+	b[1] = (uint8_t)v;
+}
+
+static inline void wire_put24(void *p, uint32_t v)
+{
+	uint8_t *b = p;
+
+	b[0] = (uint8_t)(v >> 16);
+	b[1] = (uint8_t)(v >> 8);
+	b[2] = (uint8_t)v;
+}
+
+static inline void wire_put32(void *p, uint32_t v)
+{
+	uint8_t *b = p;
+
+	b[0] = (uint8_t)(v >> 24);
+	b[1] = (uint8_t)(v >> 16);
+	b[2] = (uint8_t)(v >> 8);
+	b[3] = (uint8_t)v;
+}
+
+static inline void wire_put64(void *p, uint64_t v)
+{
+	uint8_t *b = p;
+
+	wire_put32(b, (uint32_t)(v >> 32));
+	wire_put32(b + 4, (uint32_t)v);
+}
+
+static inline uint16_t be16_get(struct wire_be16 f)
+{
+	return wire_get16(f.b);
+}
+
+static inline uint32_t be32_get(struct wire_be32 f)
+{
+	return wire_get32(f.b);
+}
+
+static inline uint64_t be64_get(struct wire_be64 f)
+{
+	return wire_get64(f.b);
+}
+
+static inline struct wire_be16 be16(uint16_t v)
+{
+	struct wire_be16 f;
+
+	wire_put16(f.b, v);
+	return f;
+}
+
+static inline struct wire_be32 be32(uint32_t v)
+{
+	struct wire_be32 f;
+
+	wire_put32(f.b, v);
+	return f;
+}
+
+static inline struct wire_be64 be64(uint64_t v)
+{
+	struct wire_be64 f;
+
+	wire_put64(f.b, v);
+	return f;
+}
+
+/* What is left of a received IU, parameter list or page. */
+struct wire_cursor {
+	const uint8_t *p;
+	size_t left;
+};
+
+static inline struct wire_cursor wire_cursor(const void *p, size_t len)
+{
+	return (struct wire_cursor){ .p = p, .left = len };
+}
+
+/* Hands out the next @n bytes, or NULL when fewer are left. */
+static inline const void *wire_take(struct wire_cursor *c, size_t n)
+{
+	const void *p = c->p;
+
+	if (n > c->left)
+		return NULL;
+	c->p += n;
+	c->left -= n;
+	return p;
+}
+
+#endif
