@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The arena: one block of memory per reactor for the data of requests in
+ * flight, registered once with the transports and as an io_uring fixed buffer,
+ * so that nothing is registered, allocated or copied per I/O. A buddy
+ * allocator cuts it into powers of two; every block is aligned to its size (at
+ * most 2 MiB, the alignment of the arena itself), so direct I/O always works.
+ *
+ * When no block is free the request waits: arena_get_wait() queues it, first
+ * come, first served (a large request at the head is not overtaken, so it
+ * cannot starve).
+ *
+ * Thread: the reactor that owns the arena.
+ */
+#ifndef TRANSPORT_ARENA_H
+#define TRANSPORT_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/list.h"
+
+#define ARENA_MIN_BLOCK 4096u
+
+struct arena;
+
+/* One waiting request; embed it. */
+struct arena_waiter {
+	struct list node; /* private, as the next */
+	size_t len;
+	/* The block is the waiter's now. Called from arena_put(). */
+	void (*granted)(struct arena_waiter *w, void *block);
+};
+
+/**
+ * arena_create() - map @len bytes (huge pages when there are any)
+ * @len: bytes, a power of two of at least 64 KiB
+ *
+ * The pages are touched when used (or when something registers them), not
+ * before. Return: 0, -EINVAL for a bad size, -ENOMEM.
+ */
+int arena_create(size_t len, struct arena **ret_arena);
+
+/* Every block must have been given back. NULL is fine. */
+void arena_destroy(struct arena *a);
+
+/* The whole of it, for registration. */
+void *arena_base(const struct arena *a);
+size_t arena_len(const struct arena *a);
+
+/* The io_uring fixed-buffer index of the arena, -1 when it is not registered;
+ * set by whoever registered it. */
+int arena_uring_index(const struct arena *a);
+void arena_set_uring_index(struct arena *a, int index);
+
+/*
+ * A block of at least @len bytes (1 ... arena_len()), or NULL when none is
+ * free or somebody waits already. Contents are whatever was there before.
+ */
+void *arena_get(struct arena *a, size_t len);
+
+/* As arena_get(); when it returns NULL, w->granted() is called later. */
+void *arena_get_wait(struct arena *a, size_t len, struct arena_waiter *w);
+
+/* Stops waiting; granted() will not be called. No harm when not waiting. */
+void arena_cancel_wait(struct arena *a, struct arena_waiter *w);
+
+/* Gives a block back and serves who waits. NULL is fine. */
+void arena_put(struct arena *a, void *block);
+
+/* Bytes in blocks that are out. */
+size_t arena_used(const struct arena *a);
+
+#endif

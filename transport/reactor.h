@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A reactor is one thread's event loop on one io_uring. Everything that ends
+ * asynchronously is a completion on that ring (storage I/O, /dev/fuse reads,
+ * polls of file descriptors), a timer, a message from another thread, or work
+ * that a poller finds (a completion queue of the fabric). Handlers run to
+ * completion, one at a time, on the reactor's thread; nothing on the data path
+ * takes a lock. An object belongs to one reactor for life.
+ *
+ * One turn of the loop: completions, messages, timers, pollers, then the
+ * flush hooks (which post what the handlers queued, in one batch), then one
+ * io_uring_enter that submits and, when there is nothing to do, waits.
+ *
+ * Waiting is adaptive: after work the pollers are polled for poll_us longer;
+ * then they are armed, polled once more, and the thread sleeps in the kernel.
+ * An idle reactor costs no CPU.
+ *
+ * Thread: "reactor" below means the thread that runs the reactor; before
+ * reactor_run() it is the thread that created it (setup). Every function is
+ * for that thread unless it says "any".
+ */
+#ifndef TRANSPORT_REACTOR_H
+#define TRANSPORT_REACTOR_H
+
+#include <liburing.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "transport/list.h"
+
+struct reactor;
+
+struct reactor_options {
+	unsigned int ring_entries; /* submission queue entries; 0 = 256 */
+	unsigned int poll_us;	   /* how long to poll after work; 0 = never */
+	unsigned int max_buffers;  /* slots for fixed buffers; 0 = none */
+	unsigned int max_files;	   /* slots for fixed files; 0 = none */
+};
+
+/**
+ * reactor_create() - make a reactor; it runs when reactor_run() is called
+ *
+ * Thread: setup. The ring stays disabled until the first reactor_run() or
+ * reactor_run_once(), whose thread it then belongs to; what is queued before
+ * that is submitted then.
+ *
+ * Return: 0 or a negative errno (-ENOSYS/-EPERM: the kernel has no io_uring or
+ * forbids it; -ENOMEM: also a locked-memory limit on old kernels).
+ */
+int reactor_create(const struct reactor_options *opt,
+		   struct reactor **ret_reactor);
+
+/* Frees a reactor that does not run; NULL is fine. Nothing may be in flight. */
+void reactor_destroy(struct reactor *r);
+
+/* Runs until reactor_stop(); returns 0, or a negative errno of the ring. */
+int reactor_run(struct reactor *r);
+
+/*
+ * One turn; waits at most @timeout_ms for something to do (0 = not at all,
+ * -1 = for ever). Returns 1 when something was done, 0 when not, or -errno.
+ */
+int reactor_run_once(struct reactor *r, int timeout_ms);
+
+/* Ends reactor_run() after the present turn. Thread: any. */
+void reactor_stop(struct reactor *r);
+
+/* Readable when reactor_run_once() has something to do. */
+int reactor_fd(const struct reactor *r);
+
+/* True on the thread that runs @r (or before it runs). For assertions. */
+bool reactor_is_mine(const struct reactor *r);
+
+/* Monotonic clock, read once a turn. */
+uint64_t reactor_now_us(struct reactor *r);
+
+/* ---- operations on the ring ---- */
+
+/*
+ * One submission in flight; embed it. done() runs once per completion: once in
+ * all, or, for multishot operations, until a completion without
+ * IORING_CQE_F_MORE. @res is as in struct io_uring_cqe.
+ */
+struct reactor_op {
+	void (*done)(struct reactor_op *op, int res, unsigned int cqe_flags);
+};
+
+/*
+ * The next free submission entry, to be prepared by the caller at once with an
+ * io_uring_prep_*() (before any other call on @r), its user data already
+ * being @op. Never NULL: when the queue is full it is submitted first. Use
+ * reactor_prep_done(sqe, op) after io_uring_prep_*(), which resets user data.
+ */
+struct io_uring_sqe *reactor_sqe(struct reactor *r);
+
+static inline void reactor_prep_done(struct io_uring_sqe *sqe,
+				     struct reactor_op *op)
+{
+	io_uring_sqe_set_data(sqe, op);
+}
+
+/* Asks for @op to be cancelled; its done() still runs, with -ECANCELED when
+ * it was cancelled in time. */
+void reactor_cancel(struct reactor *r, struct reactor_op *op);
+
+/* Fixed buffers: *ret_index serves io_uring_prep_read_fixed() and friends.
+ * -ENOMEM when the locked-memory limit is too low, -ENOSPC when no slot is
+ * left; the caller then uses plain operations. */
+int reactor_buffer_add(struct reactor *r, void *addr, size_t len,
+		       int *ret_index);
+void reactor_buffer_remove(struct reactor *r, int index);
+
+/* Fixed files: *ret_index for use with IOSQE_FIXED_FILE. */
+int reactor_file_add(struct reactor *r, int fd, int *ret_index);
+void reactor_file_remove(struct reactor *r, int index);
+
+/* ---- file descriptors ---- */
+
+/*
+ * Watches a file descriptor for as long as wanted. ready() must read until
+ * EAGAIN: it is told of edges. After reactor_watch_stop() ready() is not
+ * called again, but the memory must live until stopped() has been called
+ * (NULL: until the reactor is destroyed).
+ */
+struct reactor_watch {
+	struct reactor_op op; /* private, as the next two */
+	struct reactor *reactor;
+	bool stopping;
+	int fd;
+	uint32_t events; /* POLLIN, ... */
+	void (*ready)(struct reactor_watch *w, uint32_t events);
+	void (*stopped)(struct reactor_watch *w);
+};
+
+/* Set fd, events, ready and stopped first. */
+void reactor_watch_start(struct reactor *r, struct reactor_watch *w);
+void reactor_watch_stop(struct reactor_watch *w);
+
+/* ---- pollers ---- */
+
+/* A source that is polled, such as a completion queue. */
+struct reactor_poller {
+	struct list node; /* private */
+	/* Does what there is to do, bounded; returns how much it did. */
+	unsigned int (*poll)(struct reactor_poller *p);
+	/*
+	 * Before sleeping: asks the source to wake the reactor (through a file
+	 * descriptor that is watched). Returns true when it is armed, false
+	 * when there is work already, so that sleeping would be wrong.
+	 */
+	bool (*arm)(struct reactor_poller *p);
+	/* End of a turn: post in one batch what the handlers queued. May be
+	 * NULL. Returns true when it made more work (run another turn). */
+	bool (*flush)(struct reactor_poller *p);
+};
+
+void reactor_poller_add(struct reactor *r, struct reactor_poller *p);
+void reactor_poller_remove(struct reactor *r, struct reactor_poller *p);
+
+/* ---- timers ---- */
+
+struct reactor_timer {
+	struct list node; /* private, as the next */
+	uint64_t due_us;
+	void (*fire)(struct reactor_timer *t);
+};
+
+void reactor_timer_init(struct reactor_timer *t,
+			void (*fire)(struct reactor_timer *t));
+/* (Re)starts the timer; it fires once. Millisecond precision at best. */
+void reactor_timer_set(struct reactor *r, struct reactor_timer *t,
+		       uint64_t delay_ms);
+/* After this fire() is not called; a stopped timer may be stopped again. */
+void reactor_timer_stop(struct reactor_timer *t);
+
+/* ---- messages ---- */
+
+/* Owned by the receiver from reactor_send() until run() is called. */
+struct reactor_msg {
+	struct reactor_msg *next; /* private */
+	void (*run)(struct reactor_msg *msg);
+};
+
+/* Has @msg run on @to's thread, soon. Messages of one sender keep their
+ * order. Thread: any, @to itself included (it then runs next turn). */
+void reactor_send(struct reactor *to, struct reactor_msg *msg);
+
+#endif
