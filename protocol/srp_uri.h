@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where a target is:
+ *
+ *   srp://HOST[:PORT][/VOLUME][?KEY=VALUE[&KEY=VALUE]...]
+ *
+ * Scheme srp lets the program choose the transport, srp+rdma and srp+tcp force
+ * it; without any scheme it is srp. HOST is a name, an IPv4 address, or an
+ * IPv6 address in brackets, with %SCOPE (or %25SCOPE, RFC 6874) when
+ * link-local. VOLUME is percent-decoded. Keys: id_ext, ioc_guid (the target
+ * port identifier, hexadecimal; one alone stands for both) and initiator (32
+ * hexadecimal digits).
+ *
+ * Thread: any. Resolves nothing.
+ */
+#ifndef PROTOCOL_SRP_URI_H
+#define PROTOCOL_SRP_URI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/srp_login.h"
+
+#define SRP_URI_PORT	  5555 /* SRP has no assigned number; blktests' own */
+#define SRP_URI_HOST_SIZE 256
+#define SRP_URI_TEXT_SIZE 1280 /* holds every formatted srp_uri */
+#define SRP_URI_MSG_SIZE  320  /* holds every message */
+
+enum srp_uri_transport {
+	SRP_URI_AUTO, /* srp:// */
+	SRP_URI_RDMA, /* srp+rdma:// */
+	SRP_URI_TCP,  /* srp+tcp:// */
+};
+
+struct srp_uri {
+	enum srp_uri_transport transport;
+	char host[SRP_URI_HOST_SIZE]; /* IPv6 without brackets, with %scope */
+	uint16_t port;
+	char volume[256]; /* empty: none named */
+	bool has_target;
+	struct srp_port_id target; /* all zero unless has_target */
+	bool has_initiator;
+	struct srp_port_id initiator;
+};
+
+/**
+ * srp_uri_parse() - take a URI apart
+ * @ret: written only on success
+ * @msg: on failure a sentence without full stop that names what is wrong
+ *
+ * Return: 0, or -EINVAL.
+ */
+int srp_uri_parse(const char *text, struct srp_uri *ret, char *msg,
+		  size_t msg_size);
+
+/**
+ * srp_uri_format() - the URI that parses to @uri, with port, without defaults
+ *
+ * Return: the length of the text, or -ENOSPC.
+ */
+int srp_uri_format(const struct srp_uri *uri, char *buf, size_t size);
+
+#endif
