@@ -23,9 +23,9 @@ struct list {
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #endif
 
-#define LIST_INIT(name)            \
-	{                          \
-		&(name), &(name)   \
+#define LIST_INIT(name)          \
+	{                        \
+		&(name), &(name) \
 	}
 
 static inline void list_init(struct list *l)
@@ -87,8 +87,8 @@ static inline void list_splice_tail(struct list *to, struct list *from)
 #define list_for_each(it, l) for (it = (l)->next; it != (l); it = it->next)
 
 /* The body may take @it out of the list. */
-#define list_for_each_safe(it, tmp, l)                           \
-	for (it = (l)->next, tmp = it->next; it != (l); it = tmp, \
-	    tmp = it->next)
+#define list_for_each_safe(it, tmp, l)                  \
+	for (it = (l)->next, tmp = it->next; it != (l); \
+	     it = tmp, tmp = it->next)
 
 #endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a provider (verbs.c, ofi.c, the tests' fake) gives to and gets from the
+ * core of the transport (xport.c). The core keeps the promises of xport.h that
+ * do not depend on the fabric: queueing, batching, exactly-once completion,
+ * the one door through which a channel closes. Not for users of transports.
+ *
+ * Life of a channel as the core sees it:
+ *
+ *   CONNECTING --xp_core_established()--> OPEN
+ *   CONNECTING, OPEN --xp_close() or xp_core_fail()--> CLOSING
+ *        the core calls ops->disconnect(); the provider stops the flow, sees
+ *        to it that the fabric is done with all posted memory, and says so by
+ *        calling
+ *   CLOSING --xp_core_drained()--> CLOSED
+ *        the core completes what is left as flushed and calls closed().
+ */
+#ifndef TRANSPORT_PROVIDER_H
+#define TRANSPORT_PROVIDER_H
+
+#include "transport/xport.h"
+
+enum xp_chan_state {
+	XP_CHAN_CONNECTING, /* xp_connect() or xp_accept() was called */
+	XP_CHAN_OPEN,	    /* both sides agreed */
+	XP_CHAN_CLOSING,    /* xp_close(), a disconnect or a failure */
+	XP_CHAN_CLOSED,	    /* the fabric has let go; closed() was called */
+};
+
+enum xp_wr_op {
+	XP_WR_SEND,
+	XP_WR_WRITE,
+	XP_WR_READ,
+};
+
+/*
+ * The work requests from one signalled one to the next. Its last completion
+ * returns the send-queue entries of all of them. Lives in the channel.
+ */
+struct xp_group {
+	struct xp_chan *ch;
+	struct xp_chain *chain;
+	unsigned int wr_cnt;
+	struct xp_group *next_free;
+};
+
+/* One work request, handed to ops->post_send() and not kept. */
+struct xp_wr {
+	enum xp_wr_op op;
+	bool signalled; /* ends its group */
+	struct xp_sge sge[2];
+	unsigned int sge_cnt;
+	uint64_t remote_addr;
+	uint32_t remote_key;
+	struct xp_group *group;
+};
+
+struct xp_ops {
+	enum xp_kind kind;
+	/* True: completions come in posting order, so only the last work
+	 * request of a batch need be signalled. False: all are. */
+	bool selective;
+
+	/* Reaps completions, bounded; returns how many. */
+	unsigned int (*poll)(struct xp *xp);
+	/* As reactor_poller.arm. */
+	bool (*arm)(struct xp *xp);
+	void (*destroy)(struct xp *xp);
+
+	int (*listen)(struct xp *xp, const struct sockaddr *addr,
+		      socklen_t addr_len,
+		      void (*requested)(struct xp_conn_request *req),
+		      void *user, struct xp_listener **ret_listener,
+		      struct xp_error *e);
+	void (*unlisten)(struct xp_listener *l);
+	int (*accept)(struct xp *xp, struct xp_conn_request *req,
+		      const struct xp_chan_params *params,
+		      struct xp_chan **ret_ch, struct xp_error *e);
+	void (*reject)(struct xp_conn_request *req, const void *pdata,
+		       size_t len);
+	int (*connect)(struct xp *xp, const struct sockaddr *addr,
+		       socklen_t addr_len, const struct xp_chan_params *params,
+		       struct xp_chan **ret_ch, struct xp_error *e);
+
+	/*
+	 * Posts @n work requests with one call where the fabric can. Returns
+	 * how many were taken, or a negative errno; when fewer than @n, the
+	 * core fails the channel.
+	 */
+	int (*post_send)(struct xp_chan *ch, const struct xp_wr *wr,
+			 unsigned int n);
+	/* Posts the released IUs in @ius again and empties the list (or keeps
+	 * back what a closed channel no longer needs). */
+	void (*post_recv)(struct xp *xp, struct list *ius);
+	/* Begins the disconnect; leads to xp_core_drained(), never from
+	 * within. Called once per channel. */
+	void (*disconnect)(struct xp_chan *ch);
+	/* Frees the channel, which is CLOSED. */
+	void (*chan_free)(struct xp_chan *ch);
+
+	int (*mr_register)(struct xp *xp, void *addr, size_t len,
+			   enum xp_access access, struct xp_mr **ret_mr,
+			   struct xp_error *e);
+	void (*mr_free)(struct xp_mr *mr);
+	void (*mr_remote)(const struct xp_mr *mr, const struct xp_chan *ch,
+			  const void *ptr, uint64_t *ret_addr,
+			  uint32_t *ret_key);
+};
+
+/* Embedded first in a provider's own. */
+struct xp {
+	const struct xp_ops *ops;
+	struct xp_config cfg;
+	struct reactor_poller poller;
+	struct list dirty;    /* channels with chains to post */
+	struct list released; /* IUs to post again */
+	struct list undone;   /* chains to be done as flushed */
+	struct xp_stats stats;
+};
+
+/* Embedded first in a provider's own. */
+struct xp_chan {
+	struct xp *xp;
+	const struct xp_handler *handler;
+	void *user;
+	enum xp_chan_state state;
+	struct list queued; /* chains not (wholly) posted */
+	struct list posted; /* chains in the fabric's hands */
+	struct list dirty_node;
+	unsigned int slots; /* free send-queue entries */
+	struct xp_group *groups;
+	struct xp_group *free_groups;
+	unsigned int ius_held; /* received and not yet released */
+	struct xp_error why;
+	char local[64];
+	char peer[64];
+	char device[32];
+};
+
+/* Embedded first in a provider's own. */
+struct xp_listener {
+	struct xp *xp;
+};
+
+/* Embedded first in a provider's own. */
+struct xp_mr {
+	struct xp *xp;
+	void *addr;
+	size_t len;
+};
+
+/* ---- calls of a provider into the core ---- */
+
+/* Starts the common part; adds the poller to the reactor. */
+void xp_core_init(struct xp *xp, const struct xp_ops *ops,
+		  const struct xp_config *cfg);
+/* Ends it; from ops->destroy. */
+void xp_core_fini(struct xp *xp);
+
+/* Common part of a new channel, CONNECTING; @slots send-queue entries. */
+int xp_core_chan_init(struct xp_chan *ch, struct xp *xp,
+		      const struct xp_chan_params *params, unsigned int slots);
+void xp_core_chan_fini(struct xp_chan *ch);
+
+void xp_core_established(struct xp_chan *ch, const void *pdata, size_t len);
+/* @iu is the core's and then the user's until ops->post_recv() gets it. */
+void xp_core_received(struct xp_chan *ch, struct xp_iu *iu);
+/* The signalled work request of a group has completed; 0 or -errno. */
+void xp_core_group_done(struct xp_group *group, int status);
+/* Some other work request of the group failed (an error completion). */
+void xp_core_wr_failed(struct xp_group *group, int status);
+/* The peer left, the connection broke, or connecting failed. The first call
+ * counts; leads to ops->disconnect(). */
+void xp_core_fail(struct xp_chan *ch, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The fabric holds nothing of the channel any more. */
+void xp_core_drained(struct xp_chan *ch);
+
+/* "10.0.0.1:5555" or "[fe80::1]:5555" */
+void xp_core_addr_text(const struct sockaddr *sa, char *buf, size_t len);
+
+/* Cuts the receive buffers of a channel (or shared pool) out of one block:
+ * bytes per buffer, and the offset of the first IU in an aligned block. */
+void xp_core_recv_layout(const struct xp_config *cfg, size_t *ret_stride,
+			 size_t *ret_first);
+
+#endif

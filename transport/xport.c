@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The core of the transport: what is the same for every fabric. See
+ * provider.h for who calls whom.
+ */
+#include "transport/provider.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <net/if.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/srp_iu.h"
+
+/* Work requests handed to the fabric with one call. */
+#define XP_BATCH 64
+
+const char *xp_kind_name(enum xp_kind kind)
+{
+	return kind == XP_VERBS ? "RDMA (verbs)" : "TCP (libfabric)";
+}
+
+void xp_error_set(struct xp_error *e, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!e)
+		return;
+	e->err = err;
+	va_start(ap, fmt);
+	vsnprintf(e->text, sizeof(e->text), fmt, ap);
+	va_end(ap);
+}
+
+void xp_core_addr_text(const struct sockaddr *sa, char *buf, size_t len)
+{
+	const struct sockaddr_in *in = (const void *)sa;
+	const struct sockaddr_in6 *in6 = (const void *)sa;
+	char host[INET6_ADDRSTRLEN] = "?";
+	char scope[IF_NAMESIZE + 1] = "";
+
+	if (sa->sa_family == AF_INET) {
+		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
+		snprintf(buf, len, "%s:%u", host, ntohs(in->sin_port));
+	} else if (sa->sa_family == AF_INET6) {
+		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
+		if (in6->sin6_scope_id) {
+			scope[0] = '%';
+			if (!if_indextoname(in6->sin6_scope_id, scope + 1))
+				scope[0] = '\0';
+		}
+		snprintf(buf, len, "[%s%s]:%u", host, scope,
+			 ntohs(in6->sin6_port));
+	} else {
+		snprintf(buf, len, "?");
+	}
+}
+
+void xp_core_recv_layout(const struct xp_config *cfg, size_t *ret_stride,
+			 size_t *ret_first)
+{
+	const size_t align = 512;
+	size_t first = (align - cfg->recv_aligned_at % align) % align;
+
+	*ret_first = first;
+	*ret_stride = (cfg->recv_len + align - 1) / align * align;
+}
+
+/* ---- posting ---- */
+
+static void mark_dirty(struct xp_chan *ch)
+{
+	if (list_empty(&ch->dirty_node))
+		list_add_tail(&ch->xp->dirty, &ch->dirty_node);
+}
+
+static bool chain_has_data_left(const struct xp_chain *c)
+{
+	return c->dir != XP_NO_DATA && c->moved < c->len;
+}
+
+/* The next RDMA operation: as much of one descriptor as is wanted. */
+static void chain_next_rdma(struct xp_chain *c, struct xp_wr *wr)
+{
+	const struct srp_desc *d = &c->remote[c->next_desc];
+	uint32_t len = c->len - c->moved;
+
+	if (len > d->len)
+		len = d->len;
+	wr->op = c->dir == XP_RDMA_WRITE ? XP_WR_WRITE : XP_WR_READ;
+	wr->sge[0].addr = (char *)c->local + c->moved;
+	wr->sge[0].len = len;
+	wr->sge[0].mr = c->local_mr;
+	wr->sge_cnt = 1;
+	wr->remote_addr = d->addr;
+	wr->remote_key = d->key;
+	c->moved += len;
+	c->next_desc++;
+}
+
+static void chain_next_send(struct xp_chain *c, struct xp_wr *wr)
+{
+	wr->op = XP_WR_SEND;
+	memcpy(wr->sge, c->send, sizeof(wr->sge));
+	wr->sge_cnt = c->send_cnt;
+	c->all_posted = true;
+}
+
+/* Fills in the next work request of @c; sets all_posted with the last. */
+static void chain_next_wr(struct xp_chain *c, struct xp_wr *wr)
+{
+	while (chain_has_data_left(c) && c->remote[c->next_desc].len == 0)
+		c->next_desc++;
+	if (!chain_has_data_left(c)) {
+		chain_next_send(c, wr);
+		return;
+	}
+	chain_next_rdma(c, wr);
+	c->all_posted = !chain_has_data_left(c) && c->send_cnt == 0;
+}
+
+static struct xp_group *group_get(struct xp_chan *ch, struct xp_chain *c)
+{
+	struct xp_group *g = ch->free_groups;
+
+	/* As many groups as send-queue entries, and each has one at least. */
+	assert(g);
+	ch->free_groups = g->next_free;
+	g->ch = ch;
+	g->chain = c;
+	g->wr_cnt = 0;
+	c->groups++;
+	return g;
+}
+
+/*
+ * Builds work requests from the queued chains, at most XP_BATCH and as many as
+ * there are free send-queue entries. A group ends with its chain, with the
+ * batch, or (without selective signalling) at once.
+ */
+static unsigned int build_batch(struct xp_chan *ch, struct xp_wr *wrs)
+{
+	bool selective = ch->xp->ops->selective;
+	struct xp_group *g = NULL;
+	unsigned int n = 0;
+
+	while (n < XP_BATCH && ch->slots > 0 && !list_empty(&ch->queued)) {
+		struct xp_chain *c =
+			list_first(&ch->queued, struct xp_chain, node);
+		struct xp_wr *wr = &wrs[n++];
+
+		chain_next_wr(c, wr);
+		if (!g)
+			g = group_get(ch, c);
+		wr->group = g;
+		g->wr_cnt++;
+		ch->slots--;
+		wr->signalled = c->all_posted || !selective || n == XP_BATCH ||
+				ch->slots == 0;
+		if (wr->signalled)
+			g = NULL;
+		if (c->all_posted) {
+			list_del(&c->node);
+			list_add_tail(&ch->posted, &c->node);
+		}
+	}
+	return n;
+}
+
+static void pump(struct xp_chan *ch)
+{
+	struct xp_wr wrs[XP_BATCH];
+	unsigned int n;
+	int taken;
+
+	while (ch->state == XP_CHAN_OPEN && (n = build_batch(ch, wrs)) > 0) {
+		ch->xp->stats.posts++;
+		ch->xp->stats.wrs += n;
+		taken = ch->xp->ops->post_send(ch, wrs, n);
+		if (taken != (int)n)
+			xp_core_fail(ch, taken < 0 ? taken : -EIO,
+				     "posting to the send queue failed: %s",
+				     strerror(taken < 0 ? -taken : EIO));
+	}
+}
+
+void xp_post(struct xp_chan *ch, struct xp_chain *c)
+{
+	assert(c->send_cnt > 0 || (c->dir != XP_NO_DATA && c->len > 0));
+	c->next_desc = 0;
+	c->moved = 0;
+	c->groups = 0;
+	c->all_posted = false;
+	c->status = 0;
+	assert(ch->state != XP_CHAN_CLOSED);
+	if (ch->state != XP_CHAN_OPEN) {
+		list_add_tail(&ch->xp->undone, &c->node);
+		return;
+	}
+	list_add_tail(&ch->queued, &c->node);
+	mark_dirty(ch);
+}
+
+static void chain_done(struct xp_chain *c, int status)
+{
+	list_del(&c->node);
+	c->done(c, status);
+}
+
+/* Completes the chains that were posted on closing channels. */
+static bool finish_undone(struct xp *xp)
+{
+	struct list todo;
+	struct list *it;
+
+	list_init(&todo);
+	list_splice_tail(&todo, &xp->undone);
+	if (list_empty(&todo))
+		return false;
+	while ((it = list_pop(&todo))) {
+		struct xp_chain *c = container_of(it, struct xp_chain, node);
+
+		c->done(c, -ECANCELED);
+	}
+	return true;
+}
+
+static bool flush(struct reactor_poller *p)
+{
+	struct xp *xp = container_of(p, struct xp, poller);
+	struct list *it;
+
+	if (!list_empty(&xp->released)) {
+		xp->stats.recv_posts++;
+		xp->ops->post_recv(xp, &xp->released);
+	}
+	while ((it = list_pop(&xp->dirty)))
+		pump(container_of(it, struct xp_chan, dirty_node));
+	return finish_undone(xp);
+}
+
+static unsigned int poll(struct reactor_poller *p)
+{
+	struct xp *xp = container_of(p, struct xp, poller);
+
+	return xp->ops->poll(xp);
+}
+
+static bool arm(struct reactor_poller *p)
+{
+	struct xp *xp = container_of(p, struct xp, poller);
+
+	xp->stats.arms++;
+	return xp->ops->arm(xp);
+}
+
+/* ---- completions ---- */
+
+void xp_core_wr_failed(struct xp_group *g, int status)
+{
+	if (g->chain->status == 0)
+		g->chain->status = status;
+}
+
+void xp_core_group_done(struct xp_group *g, int status)
+{
+	struct xp_chain *c = g->chain;
+	struct xp_chan *ch = g->ch;
+
+	if (status < 0)
+		xp_core_wr_failed(g, status);
+	ch->slots += g->wr_cnt;
+	g->next_free = ch->free_groups;
+	ch->free_groups = g;
+	assert(c->groups > 0);
+	c->groups--;
+	if (!list_empty(&ch->queued))
+		mark_dirty(ch);
+	/* A chain cut in two by a failure stays until the channel is drained:
+	 * the fabric may still hold the part that was posted. */
+	if (c->all_posted && c->groups == 0)
+		chain_done(c, c->status);
+}
+
+void xp_core_received(struct xp_chan *ch, struct xp_iu *iu)
+{
+	iu->ch = ch;
+	ch->ius_held++;
+	if (ch->state != XP_CHAN_OPEN) {
+		xp_iu_release(iu);
+		return;
+	}
+	ch->xp->stats.recvs++;
+	ch->handler->received(ch, iu);
+}
+
+void xp_iu_release(struct xp_iu *iu)
+{
+	assert(iu->ch->ius_held > 0);
+	iu->ch->ius_held--;
+	list_add_tail(&iu->ch->xp->released, &iu->node);
+}
+
+/* ---- the life of a channel ---- */
+
+int xp_core_chan_init(struct xp_chan *ch, struct xp *xp,
+		      const struct xp_chan_params *params, unsigned int slots)
+{
+	ch->xp = xp;
+	ch->handler = params->handler;
+	ch->user = params->user;
+	ch->state = XP_CHAN_CONNECTING;
+	list_init(&ch->queued);
+	list_init(&ch->posted);
+	list_init(&ch->dirty_node);
+	ch->slots = slots;
+	ch->groups = calloc(slots, sizeof(*ch->groups));
+	if (!ch->groups)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < slots; i++) {
+		ch->groups[i].next_free = ch->free_groups;
+		ch->free_groups = &ch->groups[i];
+	}
+	return 0;
+}
+
+void xp_core_chan_fini(struct xp_chan *ch)
+{
+	list_del(&ch->dirty_node);
+	free(ch->groups);
+	ch->groups = NULL;
+}
+
+void xp_core_established(struct xp_chan *ch, const void *pdata, size_t len)
+{
+	if (ch->state != XP_CHAN_CONNECTING)
+		return;
+	ch->state = XP_CHAN_OPEN;
+	ch->handler->established(ch, pdata, len);
+}
+
+/* The one door out of CONNECTING and OPEN. */
+static void begin_close(struct xp_chan *ch)
+{
+	assert(ch->state < XP_CHAN_CLOSING);
+	ch->state = XP_CHAN_CLOSING;
+	if (ch->handler->closing)
+		ch->handler->closing(ch);
+	ch->xp->ops->disconnect(ch);
+}
+
+void xp_close(struct xp_chan *ch)
+{
+	if (ch->state >= XP_CHAN_CLOSING)
+		return;
+	xp_error_set(&ch->why, 0, "closed by this side");
+	begin_close(ch);
+}
+
+void xp_core_fail(struct xp_chan *ch, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (ch->state >= XP_CHAN_CLOSING)
+		return;
+	ch->why.err = err;
+	va_start(ap, fmt);
+	vsnprintf(ch->why.text, sizeof(ch->why.text), fmt, ap);
+	va_end(ap);
+	begin_close(ch);
+}
+
+static void flush_chains(struct list *chains)
+{
+	struct list todo;
+	struct list *it;
+
+	list_init(&todo);
+	list_splice_tail(&todo, chains);
+	while ((it = list_pop(&todo))) {
+		struct xp_chain *c = container_of(it, struct xp_chain, node);
+
+		c->done(c, c->status ? c->status : -ECANCELED);
+	}
+}
+
+void xp_core_drained(struct xp_chan *ch)
+{
+	assert(ch->state == XP_CHAN_CLOSING);
+	flush_chains(&ch->posted);
+	flush_chains(&ch->queued);
+	/* Some were posted when the channel was already closing, maybe just
+	 * now by the done() of another. */
+	while (finish_undone(ch->xp))
+		;
+	list_del(&ch->dirty_node);
+	ch->state = XP_CHAN_CLOSED;
+	ch->handler->closed(ch, &ch->why);
+}
+
+void xp_chan_free(struct xp_chan *ch)
+{
+	assert(ch->state == XP_CHAN_CLOSED && ch->ius_held == 0);
+	ch->xp->ops->chan_free(ch);
+}
+
+/* ---- instances ---- */
+
+void xp_core_init(struct xp *xp, const struct xp_ops *ops,
+		  const struct xp_config *cfg)
+{
+	xp->ops = ops;
+	xp->cfg = *cfg;
+	if (xp->cfg.send_depth == 0)
+		xp->cfg.send_depth = 256;
+	list_init(&xp->dirty);
+	list_init(&xp->released);
+	list_init(&xp->undone);
+	xp->poller.poll = poll;
+	xp->poller.arm = arm;
+	xp->poller.flush = flush;
+	reactor_poller_add(cfg->reactor, &xp->poller);
+}
+
+void xp_core_fini(struct xp *xp)
+{
+	assert(list_empty(&xp->undone) && list_empty(&xp->dirty));
+	reactor_poller_remove(xp->cfg.reactor, &xp->poller);
+}
+
+void xp_destroy(struct xp *xp)
+{
+	if (xp)
+		xp->ops->destroy(xp);
+}
+
+/* ---- straight through ---- */
+
+enum xp_kind xp_kind(const struct xp *xp)
+{
+	return xp->ops->kind;
+}
+
+const struct xp_stats *xp_get_stats(const struct xp *xp)
+{
+	return &xp->stats;
+}
+
+int xp_mr_register(struct xp *xp, void *addr, size_t len, enum xp_access access,
+		   struct xp_mr **ret_mr, struct xp_error *e)
+{
+	return xp->ops->mr_register(xp, addr, len, access, ret_mr, e);
+}
+
+void xp_mr_free(struct xp_mr *mr)
+{
+	if (mr)
+		mr->xp->ops->mr_free(mr);
+}
+
+void xp_mr_remote(const struct xp_mr *mr, const struct xp_chan *ch,
+		  const void *ptr, uint64_t *ret_addr, uint32_t *ret_key)
+{
+	mr->xp->ops->mr_remote(mr, ch, ptr, ret_addr, ret_key);
+}
+
+int xp_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
+	       const struct xp_chan_params *params, struct xp_chan **ret_ch,
+	       struct xp_error *e)
+{
+	return xp->ops->connect(xp, addr, addr_len, params, ret_ch, e);
+}
+
+int xp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
+	      void (*requested)(struct xp_conn_request *req), void *user,
+	      struct xp_listener **ret_listener, struct xp_error *e)
+{
+	return xp->ops->listen(xp, addr, addr_len, requested, user,
+			       ret_listener, e);
+}
+
+void xp_unlisten(struct xp_listener *l)
+{
+	if (l)
+		l->xp->ops->unlisten(l);
+}
+
+int xp_accept(struct xp *xp, struct xp_conn_request *req,
+	      const struct xp_chan_params *params, struct xp_chan **ret_ch,
+	      struct xp_error *e)
+{
+	return xp->ops->accept(xp, req, params, ret_ch, e);
+}
+
+void xp_reject(struct xp_conn_request *req, const void *pdata, size_t len)
+{
+	req->xp->ops->reject(req, pdata, len);
+}
+
+void *xp_chan_user(const struct xp_chan *ch)
+{
+	return ch->user;
+}
+
+struct xp *xp_chan_xp(const struct xp_chan *ch)
+{
+	return ch->xp;
+}
+
+bool xp_chan_is_open(const struct xp_chan *ch)
+{
+	return ch->state == XP_CHAN_OPEN;
+}
+
+const char *xp_chan_local(const struct xp_chan *ch)
+{
+	return ch->local;
+}
+
+const char *xp_chan_peer(const struct xp_chan *ch)
+{
+	return ch->peer;
+}
+
+const char *xp_chan_device(const struct xp_chan *ch)
+{
+	return ch->device;
+}
