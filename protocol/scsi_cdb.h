@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Command descriptor blocks: one table of the commands that a logical unit
+ * understands; CDB to typed command; and the CDBs that our initiator sends.
+ *
+ * A CDB is refused unless the table names it and every bit set in it is one
+ * that the row's usage map declares: a field is honoured or refused, never
+ * ignored, and REPORT SUPPORTED OPERATION CODES tells exactly what is true.
+ *
+ * A new command is a row in the table, a value of enum scsi_op and a handler.
+ *
+ * Thread: any, for every function here.
+ */
+#ifndef PROTOCOL_SCSI_CDB_H
+#define PROTOCOL_SCSI_CDB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/scsi_sense.h"
+
+struct scsi_disk_info;
+
+/* SRP_CMD's CDB field; every CDB here fits and is zero padded. */
+#define SCSI_CDB_LEN 16
+
+/* What to do; the sizes of CDB that ask for the same thing share a value. */
+enum scsi_op {
+	SCSI_OP_TEST_UNIT_READY,
+	SCSI_OP_REQUEST_SENSE,
+	SCSI_OP_INQUIRY,
+	SCSI_OP_REPORT_LUNS,
+	SCSI_OP_REPORT_OPCODES, /* REPORT SUPPORTED OPERATION CODES */
+	SCSI_OP_MODE_SENSE_6,
+	SCSI_OP_MODE_SENSE_10,
+	SCSI_OP_START_STOP,
+	SCSI_OP_PREVENT_REMOVAL, /* PREVENT ALLOW MEDIUM REMOVAL */
+	SCSI_OP_READ_CAPACITY_10,
+	SCSI_OP_READ_CAPACITY_16,
+	SCSI_OP_GET_LBA_STATUS,
+	SCSI_OP_READ,	    /* READ (6), (10), (12), (16) */
+	SCSI_OP_WRITE,	    /* WRITE (6), (10), (12), (16) */
+	SCSI_OP_VERIFY,	    /* VERIFY (10), (12), (16) */
+	SCSI_OP_SYNC_CACHE, /* SYNCHRONIZE CACHE (10), (16) */
+	SCSI_OP_WRITE_SAME, /* WRITE SAME (10), (16) */
+	SCSI_OP_UNMAP,
+	SCSI_OP_CNT,
+};
+
+/* Properties of a row. */
+enum scsi_cdb_flag {
+	/* answered while a unit attention is pending, without clearing it
+	 * (SAM-5 5.14) */
+	SCSI_CDB_PASSES_UA = 1 << 0,
+	/* answered for a LUN without a logical unit (SPC-4 6.4, 6.33, 6.39) */
+	SCSI_CDB_ABSENT_LUN = 1 << 1,
+	/* changes what is stored: refused on a write-protected unit */
+	SCSI_CDB_WRITES = 1 << 2,
+	/* carries an LBA and a block count, checked against the capacity */
+	SCSI_CDB_BLOCKS = 1 << 3,
+	/* exists only where the logical unit is thinly provisioned */
+	SCSI_CDB_UNMAPS = 1 << 4,
+	/* a block count of zero means up to the last block */
+	SCSI_CDB_ZERO_TO_END = 1 << 5,
+	/* its blocks are not data to transfer: no MAXIMUM TRANSFER LENGTH */
+	SCSI_CDB_NO_TRANSFER = 1 << 6,
+};
+
+/* A big-endian field of the CDB; len 0: the CDB has none. */
+struct scsi_cdb_field {
+	uint8_t byte;
+	uint8_t len;
+};
+
+struct scsi_cmd;
+
+#define SCSI_SERVICE_ACTION_NONE (-1)
+
+/* One row of the table. */
+struct scsi_cdb_info {
+	const char *name;   /* "READ (10)" */
+	const char *clause; /* "SBC-3 5.11" */
+	uint8_t opcode;
+	int8_t service_action; /* bits 4..0 of byte 1, or NONE */
+	uint8_t cdb_len;
+	uint8_t op;	/* enum scsi_op */
+	uint16_t flags; /* enum scsi_cdb_flag */
+	/* Bits that are looked at; byte 0 the opcode, and the service action
+	 * where there is one (SPC-4 6.35.3). */
+	uint8_t usage[SCSI_CDB_LEN];
+	struct scsi_cdb_field lba;
+	struct scsi_cdb_field blocks;
+	struct scsi_cdb_field alloc_len;
+	struct scsi_cdb_field param_len;
+	/* Fills in what is particular to this CDB and judges it. Private to
+	 * scsi_cdb_decode(); NULL when there is nothing particular. */
+	int (*fields)(const uint8_t *cdb, struct scsi_cmd *cmd,
+		      struct scsi_sense *ret_sense);
+};
+
+/* The commands, ascending by opcode and service action. */
+extern const struct scsi_cdb_info scsi_cdb_table[];
+extern const size_t scsi_cdb_table_cnt;
+
+/* A decoded CDB. Fields that the command does not have are zero. */
+struct scsi_cmd {
+	enum scsi_op op;
+	const struct scsi_cdb_info *info; /* its row, never NULL */
+	uint64_t lba;
+	uint64_t blocks;    /* READ (6)'s and WRITE (6)'s 0 is 256 here */
+	uint32_t alloc_len; /* at most so many bytes of data-in */
+	uint32_t param_len; /* exactly so many bytes of data-out */
+
+	bool fua;	/* READ, WRITE: the medium, not a volatile cache */
+	bool dpo;	/* a hint */
+	bool immed;	/* SYNCHRONIZE CACHE, START STOP UNIT */
+	bool unmap;	/* WRITE SAME: deallocate if that reads as zeroes */
+	bool anchor;	/* UNMAP, WRITE SAME */
+	bool ndob;	/* WRITE SAME (16): no data-out, the block is zeroes */
+	bool pmi;	/* READ CAPACITY */
+	bool start;	/* START STOP UNIT */
+	bool loej;	/* START STOP UNIT */
+	bool no_flush;	/* START STOP UNIT */
+	bool prevent;	/* PREVENT ALLOW MEDIUM REMOVAL */
+	bool evpd;	/* INQUIRY: page_code is a VPD page */
+	bool desc;	/* REQUEST SENSE: descriptor format */
+	bool dbd;	/* MODE SENSE: no block descriptor */
+	bool llbaa;	/* MODE SENSE (10): a long block descriptor is fine */
+	bool rctd;	/* REPORT SUPPORTED OPERATION CODES: with timeouts */
+	uint8_t bytchk; /* VERIFY: 0 read only, 1 compare with data-out */
+	uint8_t page_code;	   /* INQUIRY, MODE SENSE */
+	uint8_t subpage_code;	   /* MODE SENSE */
+	uint8_t page_control;	   /* MODE SENSE: enum scsi_page_control */
+	uint8_t select_report;	   /* REPORT LUNS: 0, 1 or 2 */
+	uint8_t reporting_options; /* REPORT SUPPORTED OPERATION CODES: 0..3 */
+	uint8_t requested_opcode;  /* the same */
+	uint16_t requested_service_action; /* the same */
+};
+
+/* MODE SENSE's PC field (SPC-4 6.13.1). */
+enum scsi_page_control {
+	SCSI_PC_CURRENT = 0,
+	SCSI_PC_CHANGEABLE = 1,
+	SCSI_PC_DEFAULT = 2,
+	SCSI_PC_SAVED = 3,
+};
+
+/**
+ * scsi_cdb_find() - the table's row for an opcode
+ * @service_action: looked at only where the opcode has service actions
+ *
+ * Return: the row, or NULL.
+ */
+const struct scsi_cdb_info *scsi_cdb_find(uint8_t opcode,
+					  unsigned int service_action);
+
+/* Does @opcode have service actions? False also when it is not known. */
+bool scsi_cdb_has_service_actions(uint8_t opcode);
+
+/**
+ * scsi_cdb_decode() - check a CDB and read its fields
+ * @cdb:       the bytes; not trusted
+ * @len:       how many there are; SRP always brings 16 or more
+ * @ret_cmd:   written only on success
+ * @ret_sense: written only on failure: what to answer, with field pointer
+ *
+ * Whether the LBA exists and the unit may be written is not known here; see
+ * scsi_cmd_check().
+ *
+ * Return: 0, -EOPNOTSUPP for an unknown operation code (05/20/00), -EINVAL
+ *   for an unknown service action or a bit or value that is not supported
+ *   (05/24/00).
+ */
+int scsi_cdb_decode(const void *cdb, size_t len, struct scsi_cmd *ret_cmd,
+		    struct scsi_sense *ret_sense);
+
+/**
+ * scsi_cmd_check() - check a command against the logical unit
+ * @cmd: from scsi_cdb_decode(); where zero blocks means "up to the end"
+ *	 (SYNCHRONIZE CACHE, WRITE SAME) cmd->blocks is set to just that
+ * @info: the logical unit
+ * @ret_sense: written only on failure
+ *
+ * Answers the same for every backend: past the end (05/21/00 with the LBA as
+ * information), write protected (07/27/00), more blocks than VPD page B0h
+ * allows (05/24/00), UNMAP of what is not thinly provisioned (05/20/00 or
+ * 05/24/00). Commands without SCSI_CDB_BLOCKS pass unless they write.
+ * The order is that of SBC-3: fields, range, then write protection.
+ *
+ * Return: 0, or -EINVAL, -ERANGE, -EROFS.
+ */
+int scsi_cmd_check(struct scsi_cmd *cmd, const struct scsi_disk_info *info,
+		   struct scsi_sense *ret_sense);
+
+/*
+ * Bytes that the command transfers: exactly so many of data-out; of data-in
+ * exactly so many for READ, at most so many (the allocation length) else.
+ */
+uint64_t scsi_cmd_data_out_len(const struct scsi_cmd *cmd, uint32_t block_size);
+uint64_t scsi_cmd_data_in_len(const struct scsi_cmd *cmd, uint32_t block_size);
+
+/*
+ * The initiator's CDBs. Each fills all SCSI_CDB_LEN bytes of @ret_cdb and
+ * returns the CDB's length.
+ */
+size_t scsi_cdb_test_unit_ready(uint8_t ret_cdb[SCSI_CDB_LEN]);
+size_t scsi_cdb_request_sense(uint8_t alloc_len, uint8_t ret_cdb[SCSI_CDB_LEN]);
+size_t scsi_cdb_inquiry(uint16_t alloc_len, uint8_t ret_cdb[SCSI_CDB_LEN]);
+size_t scsi_cdb_inquiry_vpd(uint8_t page_code, uint16_t alloc_len,
+			    uint8_t ret_cdb[SCSI_CDB_LEN]);
+size_t scsi_cdb_report_luns(uint32_t alloc_len, uint8_t ret_cdb[SCSI_CDB_LEN]);
+size_t scsi_cdb_read_capacity_10(uint8_t ret_cdb[SCSI_CDB_LEN]);
+size_t scsi_cdb_read_capacity_16(uint32_t alloc_len,
+				 uint8_t ret_cdb[SCSI_CDB_LEN]);
+/* Current values, without block descriptor. */
+size_t scsi_cdb_mode_sense_6(uint8_t page_code, uint8_t alloc_len,
+			     uint8_t ret_cdb[SCSI_CDB_LEN]);
+size_t scsi_cdb_mode_sense_10(uint8_t page_code, uint16_t alloc_len,
+			      uint8_t ret_cdb[SCSI_CDB_LEN]);
+size_t scsi_cdb_start_stop(bool start, uint8_t ret_cdb[SCSI_CDB_LEN]);
+size_t scsi_cdb_report_opcode(uint8_t opcode, uint16_t service_action,
+			      uint32_t alloc_len,
+			      uint8_t ret_cdb[SCSI_CDB_LEN]);
+
+/* Ten bytes where LBA and count fit, else sixteen. */
+size_t scsi_cdb_read(uint64_t lba, uint32_t blocks, bool fua,
+		     uint8_t ret_cdb[SCSI_CDB_LEN]);
+size_t scsi_cdb_write(uint64_t lba, uint32_t blocks, bool fua,
+		      uint8_t ret_cdb[SCSI_CDB_LEN]);
+/* @blocks 0: from @lba to the end. Never IMMED: GOOD means stable. */
+size_t scsi_cdb_sync_cache(uint64_t lba, uint32_t blocks,
+			   uint8_t ret_cdb[SCSI_CDB_LEN]);
+/* @param_len: from scsi_unmap_encode(). */
+size_t scsi_cdb_unmap(uint16_t param_len, uint8_t ret_cdb[SCSI_CDB_LEN]);
+
+enum scsi_write_same_flag {
+	SCSI_WRITE_SAME_UNMAP = 1 << 0, /* deallocate where that reads zero */
+	SCSI_WRITE_SAME_NDOB = 1 << 1,	/* no data-out: zeroes */
+};
+
+size_t scsi_cdb_write_same_16(uint64_t lba, uint32_t blocks, unsigned int flags,
+			      uint8_t ret_cdb[SCSI_CDB_LEN]);
+size_t scsi_cdb_get_lba_status(uint64_t lba, uint32_t alloc_len,
+			       uint8_t ret_cdb[SCSI_CDB_LEN]);
+
+#endif

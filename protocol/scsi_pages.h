@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Parameter data other than INQUIRY's: capacity, LUN list, mode pages,
+ * provisioning status, supported operation codes, UNMAP's parameter list.
+ *
+ * Builders and parsers keep the promises of scsi_vpd.h: as much as fits,
+ * full length returned; nothing that a peer wrote is trusted.
+ *
+ * Thread: any, for every function here.
+ */
+#ifndef PROTOCOL_SCSI_PAGES_H
+#define PROTOCOL_SCSI_PAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/scsi_cdb.h"
+#include "protocol/scsi_vpd.h"
+
+/*
+ * LUNs. Numbers below 256 use peripheral, below 16384 flat addressing
+ * (SAM-5 4.7); Linux sends back verbatim what REPORT LUNS said.
+ */
+#define SCSI_LUN_LEN 8
+#define SCSI_LUN_MAX 0x3fff
+
+struct scsi_lun {
+	uint8_t b[SCSI_LUN_LEN];
+};
+
+/* @number: at most SCSI_LUN_MAX. */
+struct scsi_lun scsi_lun_encode(uint16_t number);
+
+/* Return: 0..SCSI_LUN_MAX, or -EINVAL for a form that we never report. */
+int scsi_lun_decode(const void *lun);
+
+/* REPORT LUNS (SPC-4 6.33). */
+size_t scsi_report_luns_encode(const struct scsi_lun *luns, size_t cnt,
+			       void *buf, size_t cap);
+
+/**
+ * scsi_report_luns_decode() - the LUNs that arrived
+ * @ret_luns:  the first @max of them
+ * @ret_cnt:   how many were stored
+ * @ret_total: how many the target has, from the list length; ask again with
+ *	       room for 8 + 8 * total bytes when it is more than came
+ *
+ * Return: 0, or -EBADMSG when the header is cut short or the list length is
+ *   not a multiple of 8.
+ */
+int scsi_report_luns_decode(const void *buf, size_t len,
+			    struct scsi_lun *ret_luns, size_t max,
+			    size_t *ret_cnt, uint32_t *ret_total);
+
+/* READ CAPACITY (10): 8 bytes, (16): 32 bytes (SBC-3 5.15, 5.16). */
+#define SCSI_READ_CAPACITY_10_LEN 8
+#define SCSI_READ_CAPACITY_16_LEN 32
+
+size_t scsi_read_capacity_10_encode(const struct scsi_disk_info *info,
+				    void *buf, size_t cap);
+size_t scsi_read_capacity_16_encode(const struct scsi_disk_info *info,
+				    void *buf, size_t cap);
+
+struct scsi_capacity {
+	uint64_t blocks; /* at least 1 */
+	uint32_t block_size;
+	uint8_t physical_exp;
+	bool lbpme; /* thinly provisioned */
+	bool lbprz;
+	bool protection; /* PROT_EN */
+};
+
+/*
+ * Return: 0; -EBADMSG when cut short or nonsense (a block size that is no
+ *   power of two from 512 to 64 KiB, a capacity of more than INT64_MAX
+ *   bytes); -EOVERFLOW from (10) when only (16) can tell the capacity.
+ */
+int scsi_read_capacity_10_decode(const void *buf, size_t len,
+				 struct scsi_capacity *ret_cap);
+int scsi_read_capacity_16_decode(const void *buf, size_t len,
+				 struct scsi_capacity *ret_cap);
+
+/* No mode data built here is longer. */
+#define SCSI_MODE_MAX_LEN 128
+
+enum scsi_mode_page {
+	SCSI_MODE_READ_WRITE_RECOVERY = 0x01,
+	SCSI_MODE_CACHING = 0x08,
+	SCSI_MODE_CONTROL = 0x0a,
+	SCSI_MODE_EXCEPTIONS = 0x1c, /* Informational Exceptions Control */
+	SCSI_MODE_ALL_PAGES = 0x3f,
+};
+
+/**
+ * scsi_mode_sense_encode() - the answer to MODE SENSE (6) or (10)
+ * @cmd: the decoded command
+ *
+ * Return: 0 with the full length in @ret_len; -EINVAL with sense 05/24/00
+ *   for a page that we do not have, 05/39/00 for saved values.
+ */
+int scsi_mode_sense_encode(const struct scsi_disk_info *info,
+			   const struct scsi_cmd *cmd, void *buf, size_t cap,
+			   size_t *ret_len, struct scsi_sense *ret_sense);
+
+/* What an initiator wants from mode data. */
+struct scsi_mode {
+	bool write_protected; /* WP */
+	bool dpofua;	      /* DPO and FUA are supported */
+	bool has_caching;     /* the caching page was there; else false below */
+	bool wce;	      /* write cache enabled */
+	bool rcd;	      /* read cache disabled */
+};
+
+/*
+ * Mode data of either command, with or without block descriptors, with any
+ * pages. Return: 0, or -EBADMSG when not even the header came or the
+ * block descriptors overrun it; pages that are cut short end the search.
+ */
+int scsi_mode_sense_6_decode(const void *buf, size_t len,
+			     struct scsi_mode *ret_mode);
+int scsi_mode_sense_10_decode(const void *buf, size_t len,
+			      struct scsi_mode *ret_mode);
+
+/* A run of blocks. */
+struct scsi_extent {
+	uint64_t lba;
+	uint32_t blocks;
+};
+
+/* UNMAP's parameter list: header, and each of its descriptors. */
+#define SCSI_UNMAP_HEADER_LEN 8
+#define SCSI_UNMAP_DESC_LEN   16
+#define SCSI_UNMAP_MAX_EXTENTS \
+	((UINT16_MAX - SCSI_UNMAP_HEADER_LEN) / SCSI_UNMAP_DESC_LEN)
+
+/* @cnt: at most SCSI_UNMAP_MAX_EXTENTS. Return: full length in bytes. */
+size_t scsi_unmap_encode(const struct scsi_extent *extents, size_t cnt,
+			 void *buf, size_t cap);
+
+/**
+ * scsi_unmap_decode() - check UNMAP's parameter list (SBC-3 5.28.2)
+ * @buf, @len:	the data-out, as long as PARAMETER LIST LENGTH said
+ * @info:	capacity and limits to hold each descriptor against
+ * @ret_extents: room for @max extents; those of zero blocks are left out.
+ *		@info's max_unmap_descs must not be above @max
+ * @ret_cnt:	how many were stored; 0 is a good command that does nothing
+ *
+ * Everything is checked before anything is stored, so no block is unmapped
+ * on behalf of a list that is refused.
+ *
+ * Return: 0, or -EINVAL with 05/1A/00 (a length does not fit), 05/26/00 (too
+ *   many blocks or descriptors), 05/21/00 (past the end, with the LBA).
+ */
+int scsi_unmap_decode(const void *buf, size_t len,
+		      const struct scsi_disk_info *info,
+		      struct scsi_extent *ret_extents, size_t max,
+		      size_t *ret_cnt, struct scsi_sense *ret_sense);
+
+/* GET LBA STATUS (SBC-3 5.4). */
+enum scsi_lba_state {
+	SCSI_LBA_MAPPED = 0, /* mapped, or not known */
+	SCSI_LBA_DEALLOCATED = 1,
+	SCSI_LBA_ANCHORED = 2,
+};
+
+struct scsi_lba_range {
+	uint64_t lba;
+	uint32_t blocks;
+	uint8_t state; /* enum scsi_lba_state */
+};
+
+#define SCSI_LBA_STATUS_HEADER_LEN 8
+#define SCSI_LBA_STATUS_DESC_LEN   16
+
+/* How many ranges the answer to @alloc_len can hold; at least 1. */
+size_t scsi_lba_status_capacity(uint32_t alloc_len);
+
+size_t scsi_lba_status_encode(const struct scsi_lba_range *ranges, size_t cnt,
+			      void *buf, size_t cap);
+
+/**
+ * scsi_lba_status_decode() - the ranges that arrived
+ * @lba:	what was asked for
+ * @ret_ranges: the first @max of them; the first one holds @lba, each of the
+ *		others starts where the one before it ends
+ *
+ * Return: 0, or -EBADMSG when that is not so or no whole range came.
+ */
+int scsi_lba_status_decode(const void *buf, size_t len, uint64_t lba,
+			   struct scsi_lba_range *ret_ranges, size_t max,
+			   size_t *ret_cnt);
+
+/**
+ * scsi_report_opcodes_encode() - REPORT SUPPORTED OPERATION CODES (SPC-4 6.35)
+ * @cmd: the decoded command
+ *
+ * All of it comes from scsi_cdb_table, less what @info says is not there.
+ *
+ * Return: 0 with the full length in @ret_len; -EINVAL with sense 05/24/00
+ *   when the reporting options do not suit the operation code.
+ */
+int scsi_report_opcodes_encode(const struct scsi_disk_info *info,
+			       const struct scsi_cmd *cmd, void *buf,
+			       size_t cap, size_t *ret_len,
+			       struct scsi_sense *ret_sense);
+
+/*
+ * One command's answer: is it supported? Return: 0 with @ret_supported, or
+ * -EBADMSG when cut short.
+ */
+int scsi_report_opcode_decode(const void *buf, size_t len, bool *ret_supported);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a logical unit says of itself in INQUIRY: standard data and the vital
+ * product data pages 00h, 80h, 83h, 86h, B0h, B1h, B2h (SPC-4 7.8, SBC-3 6.6).
+ *
+ * Builders put as much as fits into the caller's buffer and return the full
+ * length, so that truncation to the allocation length is the caller's min().
+ * The lengths inside the data are always the full ones (SPC-4 4.2.5.6).
+ *
+ * Parsers are for our initiator; they trust no length that the target wrote.
+ *
+ * Thread: any, for every function here.
+ */
+#ifndef PROTOCOL_SCSI_VPD_H
+#define PROTOCOL_SCSI_VPD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/scsi_sense.h"
+
+/* T10 VENDOR IDENTIFICATION and PRODUCT REVISION LEVEL of our units. */
+#define SCSI_OUR_VENDOR	  "RDMABLK "
+#define SCSI_OUR_REVISION "0001"
+
+/* Longest volume name and unit serial number, in bytes without NUL. */
+#define SCSI_VOLUME_NAME_MAX 180
+#define SCSI_SERIAL_MAX	     64
+
+#define SCSI_NAA_LEN 16
+
+/*
+ * A logical unit, as its INQUIRY, mode and capacity data describe it. The
+ * target fills one in per volume; builders only read it. Lengths in blocks
+ * are logical blocks; a limit of 0 is "not reported".
+ */
+struct scsi_disk_info {
+	const char *name;   /* volume name; longer than the maximum is cut */
+	const char *serial; /* unit serial number, printable ASCII */
+	uint8_t naa[SCSI_NAA_LEN]; /* NAA 6h designator; see scsi_naa_make() */
+	uint16_t target_port;	   /* relative target port identifier, 1.. */
+
+	uint64_t blocks;      /* capacity, at least 1 */
+	uint32_t block_size;  /* bytes: 512 or 4096 */
+	uint8_t physical_exp; /* log2 of logical blocks per physical block */
+
+	bool read_only;	  /* WP */
+	bool write_cache; /* WCE: writes may sit in a volatile cache */
+	bool unmap;	  /* thinly provisioned: LBPME, LBPU, LBPWS, LBPWS10 */
+	bool lbprz;	  /* unmapped blocks read as zeroes */
+	bool rotational;  /* false: medium rotation rate 1, an SSD */
+	bool removable;	  /* RMB */
+	bool d_sense;	  /* control mode page D_SENSE */
+
+	uint16_t optimal_granularity_blocks;
+	uint32_t max_transfer_blocks;
+	uint32_t optimal_transfer_blocks;
+	uint32_t max_unmap_blocks; /* per command; UINT32_MAX: no limit */
+	uint32_t max_unmap_descs;  /* per command; UINT32_MAX: no limit */
+	uint32_t unmap_granularity_blocks;
+	uint32_t unmap_alignment_blocks;
+	uint64_t max_write_same_blocks;
+	bool write_same_nonzero; /* WSNZ: a block count of 0 is refused */
+};
+
+enum scsi_vpd_page {
+	SCSI_VPD_SUPPORTED_PAGES = 0x00,
+	SCSI_VPD_UNIT_SERIAL_NUMBER = 0x80,
+	SCSI_VPD_DEVICE_IDENTIFICATION = 0x83,
+	SCSI_VPD_EXTENDED_INQUIRY = 0x86,
+	SCSI_VPD_BLOCK_LIMITS = 0xb0,
+	SCSI_VPD_BLOCK_CHARACTERISTICS = 0xb1,
+	SCSI_VPD_PROVISIONING = 0xb2, /* Logical Block Provisioning */
+};
+
+/* No builder here makes more. */
+#define SCSI_INQUIRY_LEN 96
+#define SCSI_VPD_MAX_LEN 512
+
+/**
+ * scsi_naa_make() - a world-wide name from a volume's identity
+ * @identity: text that is the same whenever it is the same volume, such as
+ *	      host and canonical path; NUL-terminated
+ * @ret_naa:  IEEE Registered Extended (NAA 6h), with a locally administered
+ *	      company ID; the remaining 100 bits are a hash of @identity
+ */
+void scsi_naa_make(const char *identity, uint8_t ret_naa[SCSI_NAA_LEN]);
+
+/* Standard INQUIRY data (SPC-4 6.4.2). */
+size_t scsi_inquiry_encode(const struct scsi_disk_info *info, void *buf,
+			   size_t cap);
+
+/* The same for a LUN without a logical unit: byte 0 is 7Fh. */
+size_t scsi_inquiry_encode_absent(void *buf, size_t cap);
+
+/**
+ * scsi_vpd_encode() - one VPD page
+ * @page_code: what INQUIRY asked for
+ * @ret_len:   the page's full length
+ * @ret_sense: written only on failure
+ *
+ * Return: 0, or -EINVAL for a page that we do not have (05/24/00, byte 2).
+ */
+int scsi_vpd_encode(const struct scsi_disk_info *info, uint8_t page_code,
+		    void *buf, size_t cap, size_t *ret_len,
+		    struct scsi_sense *ret_sense);
+
+/* What an initiator learns from standard INQUIRY data. */
+struct scsi_inquiry {
+	uint8_t qualifier;   /* peripheral qualifier; 0: a unit is there */
+	uint8_t device_type; /* 0: direct access block device */
+	uint8_t version;     /* 6: SPC-4 */
+	bool removable;
+	bool cmdque;
+	/* trailing spaces cut, bytes that are not printable ASCII become '?' */
+	char vendor[8 + 1];
+	char product[16 + 1];
+	char revision[4 + 1];
+};
+
+/* Return: 0, or -EBADMSG when fewer than 36 bytes came or are announced. */
+int scsi_inquiry_decode(const void *buf, size_t len,
+			struct scsi_inquiry *ret_inquiry);
+
+/* Is @page_code in page 00h's list? False also for a malformed page. */
+bool scsi_vpd_lists(const void *buf, size_t len, uint8_t page_code);
+
+/**
+ * scsi_vpd_decode_serial() - page 80h
+ * @ret_serial: text without surrounding spaces, cut to fit, always terminated
+ *
+ * Return: 0, or -EBADMSG when this is not page 80h or it is cut short.
+ */
+int scsi_vpd_decode_serial(const void *buf, size_t len,
+			   char ret_serial[SCSI_SERIAL_MAX + 1]);
+
+/* What page 83h says of the logical unit; absent things have length 0. */
+struct scsi_vpd_ids {
+	uint8_t naa[SCSI_NAA_LEN];
+	uint8_t naa_len; /* 8 or 16; the longest NAA designator */
+	/*
+	 * From the T10 vendor designator, which our target and LIO write as
+	 * "name:serial": the part before the last colon, else all of it.
+	 * Control characters and '/' become '_'.
+	 */
+	char name[SCSI_VOLUME_NAME_MAX + 1];
+	char t10_vendor[8 + 1];
+};
+
+/* Return: 0, or -EBADMSG when a length does not fit its surroundings. */
+int scsi_vpd_decode_ids(const void *buf, size_t len,
+			struct scsi_vpd_ids *ret_ids);
+
+/* Page B0h; zero is "not reported" everywhere. */
+struct scsi_block_limits {
+	bool write_same_nonzero; /* WSNZ */
+	uint8_t max_caw_blocks;	 /* COMPARE AND WRITE */
+	uint16_t optimal_granularity_blocks;
+	uint32_t max_transfer_blocks;
+	uint32_t optimal_transfer_blocks;
+	uint32_t max_unmap_blocks;
+	uint32_t max_unmap_descs;
+	uint32_t unmap_granularity_blocks;
+	uint32_t unmap_alignment_blocks; /* 0 unless UGAVALID */
+	uint64_t max_write_same_blocks;
+};
+
+/*
+ * SBC-2 pages end after 16 bytes: what is not there reads as zero.
+ * Return: 0, or -EBADMSG when this is not page B0h or it is cut short.
+ */
+int scsi_vpd_decode_limits(const void *buf, size_t len,
+			   struct scsi_block_limits *ret_limits);
+
+/* Page B1h: @ret_rate 0 not reported, 1 not rotating, else per minute. */
+int scsi_vpd_decode_rotation(const void *buf, size_t len, uint16_t *ret_rate);
+
+/* Page B2h. */
+struct scsi_provisioning {
+	bool lbpu;    /* UNMAP */
+	bool lbpws;   /* WRITE SAME (16) with UNMAP */
+	bool lbpws10; /* WRITE SAME (10) with UNMAP */
+	bool lbprz;
+	uint8_t type; /* 0 full or not reported, 1 resource, 2 thin */
+};
+
+int scsi_vpd_decode_provisioning(const void *buf, size_t len,
+				 struct scsi_provisioning *ret_prov);
+
+#endif
