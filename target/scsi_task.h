@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One SCSI command on its way through the disk: what lies between the port
+ * (request.c, which knows IUs and RDMA) and the backend (which knows blocks).
+ *
+ *   request.c                        scsi_task.c, scsi_*.c
+ *   fills in the upper part   -->    scsi_task_prepare(): decodes and checks
+ *                                    the CDB, says which buffer and how much
+ *                                    data-out it needs, or refuses
+ *   takes a buffer, fetches   -->    scsi_task_execute(): does it, then calls
+ *   the data-out                     task->done() with status, data and sense
+ *
+ * A command that prepare() has refused is not executed. Both run on the
+ * channel's worker. Nothing is allocated.
+ */
+#ifndef TARGET_SCSI_TASK_H
+#define TARGET_SCSI_TASK_H
+
+#include <stdatomic.h>
+
+#include "protocol/scsi_cdb.h"
+#include "protocol/scsi_sense.h"
+#include "target/volume.h"
+
+#define SCSI_SENSE_MAX 96
+
+/* Unit attentions that wait for one I_T nexus on one LUN, as bits; the lowest
+ * bit is reported first. Channels of a nexus may live on several workers. */
+enum scsi_ua {
+	SCSI_UA_POWER_ON = 1u << 0,	    /* 29h/01h */
+	SCSI_UA_NEXUS_LOSS = 1u << 1,	    /* 29h/07h */
+	SCSI_UA_LUN_RESET = 1u << 2,	    /* 29h/03h */
+	SCSI_UA_CAPACITY_CHANGED = 1u << 3, /* 2Ah/09h */
+	SCSI_UA_MODE_CHANGED = 1u << 4,	    /* 2Ah/01h */
+	SCSI_UA_LUNS_CHANGED = 1u << 5,	    /* 3Fh/0Eh */
+};
+
+/* The I_T nexus as SCSI sees it; embedded in the port's nexus. */
+struct scsi_nexus {
+	const struct lun_map *luns;
+	_Atomic uint32_t ua[LUNS_MAX];
+};
+
+void scsi_nexus_init(struct scsi_nexus *nexus, const struct lun_map *luns);
+/* Adds a unit attention for @lun (or every LUN: -1). Thread: any. */
+void scsi_nexus_attention(struct scsi_nexus *nexus, int lun, uint32_t bit);
+
+enum scsi_task_verdict {
+	SCSI_TASK_GO,	/* get buffer and data-out, then execute */
+	SCSI_TASK_OVER, /* status and sense are set; done() is not called */
+};
+
+struct scsi_task {
+	/* set by the port before prepare */
+	struct worker *worker;
+	struct scsi_nexus *nexus;
+	int lun; /* flat number; -1: a LUN field that names none */
+	const uint8_t *cdb;
+	uint32_t cdb_len;
+	uint32_t data_out_len; /* bytes that the initiator describes */
+	uint32_t data_in_len;
+	/* Called once after execute, maybe from within it. */
+	void (*done)(struct scsi_task *task);
+
+	/* set by prepare */
+	struct volume *vol; /* NULL: the LUN has no volume */
+	struct scsi_cmd cmd;
+	uint32_t fetch_len; /* data-out bytes to have in buf at execute */
+	uint32_t buf_len;   /* bytes of buffer wanted, >= fetch_len; 0: none */
+	bool buf_is_volume; /* buf points into the volume's own memory: no
+			      * buffer is needed, data moves in place */
+
+	/* set by the port before execute, unless buf_is_volume */
+	uint8_t *buf;
+	int buf_index; /* io_uring fixed buffer of buf, or -1 */
+
+	/* result, set by prepare (SCSI_TASK_OVER) or before done() */
+	uint8_t status;	      /* SCSI status */
+	uint32_t data_in_cnt; /* bytes of data-in that lie at buf, at most
+			       * data_in_len */
+	/* What the command itself would transfer, for the residuals: underflow
+	 * when less than the initiator describes, overflow when more. */
+	uint64_t wanted_out;
+	uint64_t wanted_in;
+	uint32_t sense_len;
+	uint8_t sense[SCSI_SENSE_MAX];
+
+	/* private to the disk */
+	struct block_request blk;
+	uint64_t lba;	 /* of what is being done */
+	uint64_t blocks; /* that are left */
+	unsigned int step;
+};
+
+enum scsi_task_verdict scsi_task_prepare(struct scsi_task *task);
+void scsi_task_execute(struct scsi_task *task);
+
+#endif

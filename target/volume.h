@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A volume is a backend with an identity: the disk that an initiator sees as
+ * a logical unit. Its name, serial number and NAA identifier are stable over
+ * restarts and the same through every port. The LUN map gives volumes their
+ * numbers; --backing options are LUN 0, 1, 2 ... in their order.
+ */
+#ifndef TARGET_VOLUME_H
+#define TARGET_VOLUME_H
+
+#include "protocol/scsi_vpd.h"
+#include "target/backend.h"
+#include "target/worker.h"
+
+#define LUNS_MAX 256
+
+/* SPEC: PATH | ram:SIZE | null:SIZE [,name=N][,ro][,block-size=512|4096]
+ *       [,direct=on|off][,write-through][,serial=S] */
+struct volume_spec {
+	const struct backend_ops *ops;
+	char path[4096]; /* or the size text */
+	char name[64];	 /* empty: from the path, or kind and LUN */
+	char serial[33]; /* empty: derived */
+	bool read_only;
+	uint32_t block_size; /* bytes, 512 by default */
+	int direct;	     /* 1, 0, -1 = automatic */
+	bool write_through;
+};
+
+/* Reads a --backing argument; false with one clause in @msg when it is bad. */
+bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
+		       char *msg, size_t msg_len);
+
+struct volume {
+	unsigned int lun;
+	char name[64];
+	const char *kind; /* "file", "ram", "null", "block device" */
+	char path[4096];
+	struct backend *backend;
+	uint32_t block_size; /* bytes */
+	uint64_t blocks;
+	bool read_only;
+	bool write_cache;	    /* WCE: done writes may sit in a cache */
+	struct scsi_disk_info info; /* identity and limits, for INQUIRY & co. */
+	/* backend->info.memory as each transport of each worker knows it. */
+	struct xp_mr *mem_mr[WORKERS_MAX][XP_KINDS];
+};
+
+/* The limit of one command's data; larger ones are refused as SBC says and
+ * VPD page B0 announces. Bytes. */
+#define VOLUME_MAX_TRANSFER (4u << 20)
+
+/*
+ * Thread: setup. Opens the backend and derives the identity. -errno with one
+ * clause in @msg that names the path and what to try. Free with
+ * volume_close().
+ */
+int volume_open(const struct volume_spec *spec, unsigned int lun,
+		struct volume **ret_vol, char *msg, size_t msg_len);
+void volume_close(struct volume *vol);
+
+/* Thread: setup, for every worker: registers the backend's files and, for
+ * direct memory, its blocks with the worker's transports. */
+int volume_attach(struct volume *vol, struct worker *w, struct xp_error *e);
+void volume_detach(struct volume *vol, struct worker *w);
+
+struct lun_map {
+	struct volume *vol[LUNS_MAX]; /* NULL: no such LUN */
+	unsigned int cnt;
+};
+
+#endif
