@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libsrpi: an SRP initiator as a library. It logs in to an SRP target (over an
+ * RDMA device, or over TCP where there is none), finds its volumes, and reads
+ * and writes them asynchronously. It speaks bytes and offsets; SCSI stays
+ * inside. It needs no kernel module and no root, and logs nothing.
+ *
+ * Everything hangs on a context, which is one event loop: drive it with
+ * srpi_ctx_run(), alone or when srpi_ctx_fd() is readable. Callbacks run from
+ * within srpi_ctx_run(), never from within the call that began the operation.
+ * Thread: a context and all that belongs to it are for one thread, the one
+ * that first runs it. Separate contexts may run on separate threads.
+ *
+ *     struct srpi_error e;
+ *     srpi_ctx_create(NULL, &ctx, &e);
+ *     srpi_connect_wait(ctx, "srp://10.0.0.1/disk", NULL, &s, &e);
+ *     srpi_mem_register(s, buf, sizeof(buf), &mem, &e);
+ *     srpi_io_wait(ctx, s, &(struct srpi_io){ .op = SRPI_READ, .volume = 0,
+ *             .offset = 0, .len = 4096, .buf = buf, .mem = mem });
+ */
+#ifndef INITIATOR_SRP_INITIATOR_H
+#define INITIATOR_SRP_INITIATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct srpi_ctx;
+struct srpi_session;
+struct srpi_mem;
+
+/* What went wrong: an errno, and a line for a person that names the thing,
+ * both addresses where there are two, the reason, and what to try. */
+struct srpi_error {
+	int err; /* negative errno; 0 when nothing went wrong */
+	char text[512];
+};
+
+/* ---- contexts ---- */
+
+struct srpi_ctx_options {
+	/* How long to poll for completions before sleeping, microseconds. */
+	unsigned int poll_us;
+};
+
+/* @options may be NULL. Returns 0 or a negative errno. */
+int srpi_ctx_create(const struct srpi_ctx_options *options,
+		    struct srpi_ctx **ret_ctx, struct srpi_error *e);
+/* Every session must be closed. NULL is fine. */
+void srpi_ctx_destroy(struct srpi_ctx *ctx);
+/* Readable when srpi_ctx_run() has something to do. */
+int srpi_ctx_fd(const struct srpi_ctx *ctx);
+/* Handles what there is; waits at most @timeout_ms (-1: for ever) when there
+ * is nothing. Returns 1 when something was done, 0 when not, or -errno. */
+int srpi_ctx_run(struct srpi_ctx *ctx, int timeout_ms);
+
+/* ---- sessions ---- */
+
+/*
+ * The life of a session. A session that is not RUNNING fails its I/O with
+ * -ENOTCONN (before) or -EIO (after the connection was lost).
+ */
+enum srpi_state {
+	SRPI_CONNECTING, /* srpi_connect() was called */
+	SRPI_RUNNING,	 /* logged in, volumes known */
+	SRPI_LOST,	 /* the connection broke */
+	SRPI_CLOSED,	 /* srpi_close(), or connecting failed */
+};
+
+struct srpi_options {
+	unsigned int channels;	 /* connections to open; 0 = 1, at most 16 */
+	unsigned int queue_depth; /* commands per channel; 0 = 128 */
+	unsigned int timeout_ms; /* for each connection; 0 = 5000 */
+	bool no_immediate_data;	 /* never send data inside a command */
+	/* The session has changed its state (to RUNNING or CLOSED it is told
+	 * by the callbacks of connect and close). */
+	void (*state_changed)(struct srpi_session *s, enum srpi_state state,
+			      const struct srpi_error *why, void *arg);
+	void *state_arg;
+};
+
+/*
+ * srpi_connect() - log in to the target of @uri and find its volumes
+ * @uri:  srp://HOST[:PORT][/VOLUME][?id_ext=..&ioc_guid=..&initiator=..];
+ *	  srp+rdma:// and srp+tcp:// force the transport. VOLUME is for the
+ *	  caller (srpi_volume_find()); all volumes are found.
+ * @done: called once, unless srpi_connect() fails: e->err is 0 when the
+ *	  session is RUNNING; otherwise it is CLOSED and must be freed with
+ *	  srpi_close() all the same.
+ *
+ * A host name is resolved before this returns, which may block.
+ * Return: 0 or a negative errno (then there is no session).
+ */
+int srpi_connect(struct srpi_ctx *ctx, const char *uri,
+		 const struct srpi_options *options,
+		 void (*done)(struct srpi_session *s,
+			      const struct srpi_error *e, void *arg),
+		 void *arg, struct srpi_session **ret_session,
+		 struct srpi_error *e);
+
+/*
+ * Logs out and frees the session; I/O that is under way fails with -ECANCELED
+ * first. @closed (may be NULL) is called last. Memory that was registered with
+ * the session must not be used by it any more after @closed.
+ */
+void srpi_close(struct srpi_session *s, void (*closed)(void *arg), void *arg);
+
+enum srpi_state srpi_session_state(const struct srpi_session *s);
+
+/* What a person wants to know of a connection. Valid while RUNNING. */
+struct srpi_session_info {
+	const char *transport; /* "RDMA (verbs)" or "TCP (libfabric)" */
+	const char *why;       /* why this transport; "" when it was asked for */
+	const char *device;    /* "rxe0", "tcp" */
+	const char *local;     /* "10.0.0.2:40312" */
+	const char *peer;      /* "10.0.0.1:5555" */
+	const char *volume;    /* VOLUME of the URI, or "" */
+	char initiator[40];    /* our port identifier, hexadecimal */
+	unsigned int channels; /* that are open */
+	unsigned int queue_depth; /* commands in flight at most, all channels */
+	bool immediate_data;
+};
+
+void srpi_session_info(const struct srpi_session *s,
+		       struct srpi_session_info *ret_info);
+
+/* ---- volumes ---- */
+
+struct srpi_volume_info {
+	uint32_t lun;	     /* number */
+	char name[80];	     /* unique within the session */
+	char serial[80];
+	char vendor[9];
+	char product[17];
+	char revision[5];
+	char naa[40];	     /* "naa.6..." or "" */
+	uint64_t size;	     /* bytes */
+	uint32_t block_size; /* bytes: unit of offset and len */
+	uint32_t physical_block_size;
+	uint32_t max_transfer; /* bytes per command; longer I/O is split */
+	uint32_t optimal_transfer; /* bytes; 0: not told */
+	uint64_t unmap_granularity; /* bytes */
+	bool read_only;
+	bool write_cache; /* written data needs SRPI_FLUSH to be stable */
+	bool fua;
+	bool unmap;	  /* SRPI_DISCARD frees space */
+	bool unmap_zeroes; /* discarded blocks read as zeroes */
+	bool rotational;
+};
+
+unsigned int srpi_volume_cnt(const struct srpi_session *s);
+/* @volume: 0 ... cnt - 1, in the order of their LUNs. */
+const struct srpi_volume_info *srpi_volume_info(const struct srpi_session *s,
+						unsigned int volume);
+/* By name, else by LUN number in decimal. -ENOENT when there is none. */
+int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
+		     unsigned int *ret_volume);
+
+/* ---- memory ---- */
+
+/*
+ * Buffers for SRPI_READ and SRPI_WRITE must lie in memory that was registered
+ * with the session: the target reads and writes it directly. Register few and
+ * large pieces, once. The pages stay locked on RDMA devices (RLIMIT_MEMLOCK).
+ */
+int srpi_mem_register(struct srpi_session *s, void *addr, size_t len,
+		      struct srpi_mem **ret_mem, struct srpi_error *e);
+/* No I/O may use it any more. NULL is fine. */
+void srpi_mem_free(struct srpi_mem *mem);
+
+/* ---- I/O ---- */
+
+enum srpi_op {
+	SRPI_READ,
+	SRPI_WRITE,
+	SRPI_FLUSH,	  /* writes done before it are stable afterwards */
+	SRPI_DISCARD,	  /* contents undefined (or zero: unmap_zeroes) */
+	SRPI_WRITE_ZEROES, /* may free the space when .discard is set */
+	SRPI_EXTENT,	  /* is there data at offset, and how far? */
+};
+
+/*
+ * One operation. The caller keeps it, and the buffer, untouched from
+ * srpi_submit() until done(). Nothing is allocated.
+ */
+struct srpi_io {
+	enum srpi_op op;
+	unsigned int volume;
+	uint64_t offset; /* bytes, a multiple of the block size */
+	uint64_t len;	 /* bytes, likewise; READ, WRITE: at most 4 GiB - 1 */
+	void *buf;	 /* READ, WRITE */
+	struct srpi_mem *mem; /* that buf lies in */
+	bool fua;	 /* WRITE, WRITE_ZEROES: stable before done */
+	bool discard;	 /* WRITE_ZEROES */
+	/* SRPI_EXTENT's results: extent_len bytes from offset on are all
+	 * mapped or all not. */
+	bool extent_mapped;
+	uint64_t extent_len;
+	/* @res: 0, or -EIO, -ENOSPC, -EROFS, -EINVAL (not aligned, outside the
+	 * volume), -EOPNOTSUPP, -ENOTCONN, -ECANCELED. After an error a read's
+	 * buffer holds anything; a write may be done in part. */
+	void (*done)(struct srpi_io *io, int res);
+	void *arg; /* the caller's */
+
+	uint64_t priv[48]; /* the library's */
+};
+
+/* Always answered, by io->done(), exactly once, never from within. */
+void srpi_submit(struct srpi_session *s, struct srpi_io *io);
+
+/* ---- the same, waiting: these run the context ---- */
+
+int srpi_connect_wait(struct srpi_ctx *ctx, const char *uri,
+		      const struct srpi_options *options,
+		      struct srpi_session **ret_session, struct srpi_error *e);
+void srpi_close_wait(struct srpi_ctx *ctx, struct srpi_session *s);
+/* Submits @io (done and arg are overwritten) and returns its result. */
+int srpi_io_wait(struct srpi_ctx *ctx, struct srpi_session *s,
+		 struct srpi_io *io);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
