@@ -16,7 +16,7 @@
  */
 int size_parse(const char *text, uint64_t *ret);
 
-#define SIZE_TEXT_SIZE 16 /* holds every formatted size */
+#define SIZE_TEXT_SIZE 32 /* holds every formatted size */
 
 /*
  * "256 MiB", "1.5 GiB", "512 B": rounded down to one decimal. Returns @buf,

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Tables of test rows: each row is a cmocka test of its own, named by its
+ * member `name`, and finds itself in *state. A test program is
+ *
+ *	static void decode(void **state) { const struct row *r = *state; ... }
+ *	int main(void)
+ *	{
+ *		struct t_table t = { 0 };
+ *
+ *		T_ADD_ROWS(&t, rows, decode);
+ *		T_ADD(&t, a_test_without_rows);
+ *		return t_run(&t);
+ *	}
+ */
+#ifndef TESTS_LIB_T_TABLE_H
+#define TESTS_LIB_T_TABLE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define T_TABLE_MAX 1024
+
+struct t_table {
+	struct CMUnitTest tests[T_TABLE_MAX];
+	size_t cnt;
+};
+
+static inline void t_add(struct t_table *t, const char *name,
+			 CMUnitTestFunction func, const void *row)
+{
+	if (t->cnt == T_TABLE_MAX)
+		abort();
+	t->tests[t->cnt++] = (struct CMUnitTest){
+		.name = name,
+		.test_func = func,
+		.initial_state = (void *)(uintptr_t)row,
+	};
+}
+
+#define T_ADD(t, func) t_add(t, #func, func, NULL)
+
+#define T_ADD_ROWS(t, rows, func)                                          \
+	do {                                                               \
+		for (size_t i_ = 0; i_ < sizeof(rows) / sizeof((rows)[0]); \
+		     i_++)                                                 \
+			t_add(t, (rows)[i_].name, func, &(rows)[i_]);      \
+	} while (0)
+
+static inline int t_run(struct t_table *t)
+{
+	return _cmocka_run_group_tests("tests", t->tests, t->cnt, NULL, NULL);
+}
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+
+#include "protocol/size.h"
+#include "tests/lib/t_table.h"
+
+#define KI (1ULL << 10)
+#define MI (1ULL << 20)
+#define GI (1ULL << 30)
+#define TI (1ULL << 40)
+#define PI (1ULL << 50)
+#define EI (1ULL << 60)
+
+struct parse_row {
+	const char *name;
+	const char *text;
+	int err;
+	uint64_t size;
+};
+
+static const struct parse_row parse_rows[] = {
+	{ "plain bytes", "4096", 0, 4096 },
+	{ "zero", "0", 0, 0 },
+	{ "kibibytes, lower case", "512k", 0, 512 * KI },
+	{ "kibibytes, upper case", "512K", 0, 512 * KI },
+	{ "mebibytes", "64M", 0, 64 * MI },
+	{ "mebibytes, lower case", "64m", 0, 64 * MI },
+	{ "gibibytes", "1G", 0, GI },
+	{ "tebibytes", "2T", 0, 2 * TI },
+	{ "pebibytes", "3P", 0, 3 * PI },
+	{ "exbibytes", "15E", 0, 15 * EI },
+	{ "the largest number", "18446744073709551615", 0, UINT64_MAX },
+	{ "the largest with a unit", "18014398509481983K", 0,
+	  UINT64_MAX - 1023 },
+	{ "leading zeros", "0000000000000000000000001k", 0, KI },
+	{ "one more than the largest", "18446744073709551616", -ERANGE, 0 },
+	{ "many digits", "99999999999999999999999", -ERANGE, 0 },
+	{ "unit overflows", "16E", -ERANGE, 0 },
+	{ "unit overflows by one", "18014398509481984k", -ERANGE, 0 },
+	{ "empty", "", -EINVAL, 0 },
+	{ "only a unit", "k", -EINVAL, 0 },
+	{ "unknown unit", "10x", -EINVAL, 0 },
+	{ "the letter B is no unit", "10B", -EINVAL, 0 },
+	{ "two units", "10kM", -EINVAL, 0 },
+	{ "unit with iB", "10MiB", -EINVAL, 0 },
+	{ "negative", "-1", -EINVAL, 0 },
+	{ "plus sign", "+1", -EINVAL, 0 },
+	{ "space before", " 1", -EINVAL, 0 },
+	{ "space behind", "1 ", -EINVAL, 0 },
+	{ "fraction", "1.5G", -EINVAL, 0 },
+	{ "hexadecimal", "0x10", -EINVAL, 0 },
+	{ "junk wins over overflow", "99999999999999999999999x", -EINVAL, 0 },
+};
+
+static void parse(void **state)
+{
+	const struct parse_row *r = *state;
+	uint64_t size = 12345;
+
+	assert_int_equal(size_parse(r->text, &size), r->err);
+	assert_int_equal(size, r->err ? 12345 : r->size);
+}
+
+struct format_row {
+	const char *name;
+	uint64_t size;
+	const char *text;
+};
+
+static const struct format_row format_rows[] = {
+	{ "no bytes", 0, "0 B" },
+	{ "bytes", 1023, "1023 B" },
+	{ "one kibibyte", KI, "1 KiB" },
+	{ "256 MiB", 256 * MI, "256 MiB" },
+	{ "1 TiB", TI, "1 TiB" },
+	{ "one decimal", 3 * GI / 2, "1.5 GiB" },
+	{ "rounded down", MI - 1, "1023.9 KiB" },
+	{ "hardly more than whole", GI + 1, "1 GiB" },
+	{ "the largest", UINT64_MAX, "15.9 EiB" },
+	{ "largest exbibyte", 15 * EI, "15 EiB" },
+};
+
+static void format(void **state)
+{
+	const struct format_row *r = *state;
+	char buf[SIZE_TEXT_SIZE];
+
+	assert_ptr_equal(size_format(r->size, buf), buf);
+	assert_string_equal(buf, r->text);
+}
+
+int main(void)
+{
+	struct t_table t = { 0 };
+
+	T_ADD_ROWS(&t, parse_rows, parse);
+	T_ADD_ROWS(&t, format_rows, format);
+	return t_run(&t);
+}

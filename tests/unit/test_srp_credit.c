@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "protocol/srp_credit.h"
+#include "tests/lib/t_table.h"
+
+struct may_row {
+	const char *name;
+	int32_t limit;
+	bool cmd;
+	bool tmf;
+};
+
+static const struct may_row may_rows[] = {
+	{ "many credits", 128, true, true },
+	{ "two credits: a command may take one", 2, true, true },
+	{ "the last credit is for task management", 1, false, true },
+	{ "no credit", 0, false, false },
+	{ "less than none", -3, false, false },
+};
+
+static void may(void **state)
+{
+	const struct may_row *r = *state;
+	struct srp_credit c;
+
+	srp_credit_init(&c, r->limit);
+	assert_int_equal(srp_credit_may_cmd(&c), r->cmd);
+	assert_int_equal(srp_credit_may_tmf(&c), r->tmf);
+}
+
+struct add_row {
+	const char *name;
+	int32_t limit;
+	int32_t delta;
+	int32_t sum;
+};
+
+static const struct add_row add_rows[] = {
+	{ "a response returns its credit", 62, 1, 63 },
+	{ "an abort's response returns two", 10, 2, 12 },
+	{ "zero changes nothing", 10, 0, 10 },
+	{ "a negative delta lowers the limit", 10, -4, 6 },
+	{ "a negative delta may go below zero", 2, -5, -3 },
+	{ "the sum saturates at the top", INT32_MAX - 1, 5, INT32_MAX },
+	{ "the sum saturates at the bottom", INT32_MIN + 1, INT32_MIN,
+	  INT32_MIN },
+};
+
+static void add(void **state)
+{
+	const struct add_row *r = *state;
+	struct srp_credit c;
+
+	srp_credit_init(&c, r->limit);
+	srp_credit_add(&c, r->delta);
+	assert_int_equal(c.limit, r->sum);
+}
+
+static void commands_leave_one_credit_for_task_management(void **state)
+{
+	struct srp_credit c;
+	int sent = 0;
+
+	srp_credit_init(&c, 64);
+	while (srp_credit_may_cmd(&c)) {
+		srp_credit_spend(&c);
+		sent++;
+	}
+	assert_int_equal(sent, 63);
+	assert_true(srp_credit_may_tmf(&c));
+	srp_credit_spend(&c);
+	assert_false(srp_credit_may_tmf(&c));
+}
+
+static void target_admits_as_many_requests_as_it_granted(void **state)
+{
+	struct srp_ledger l;
+
+	srp_ledger_init(&l, 3);
+	assert_true(srp_ledger_take(&l));
+	assert_true(srp_ledger_take(&l));
+	assert_true(srp_ledger_take(&l));
+	assert_false(srp_ledger_take(&l));
+	assert_int_equal(srp_ledger_answer(&l), 1);
+	assert_true(srp_ledger_take(&l));
+	assert_false(srp_ledger_take(&l));
+}
+
+static void a_refused_request_changes_nothing(void **state)
+{
+	struct srp_ledger l;
+
+	srp_ledger_init(&l, 1);
+	assert_true(srp_ledger_take(&l));
+	for (int i = 0; i < 10; i++)
+		assert_false(srp_ledger_take(&l));
+	assert_int_equal(srp_ledger_answer(&l), 1);
+	assert_true(srp_ledger_take(&l));
+}
+
+static void the_answer_to_an_abort_returns_both_credits(void **state)
+{
+	struct srp_ledger l;
+
+	srp_ledger_init(&l, 64);
+	assert_true(srp_ledger_take(&l)); /* the command */
+	assert_true(srp_ledger_take(&l)); /* ABORT TASK */
+	srp_ledger_abandon(&l);
+	assert_int_equal(srp_ledger_answer(&l), 2);
+	assert_int_equal(l.busy, 0);
+	assert_int_equal(srp_ledger_settle(&l), 0);
+}
+
+static void an_owed_credit_is_not_with_the_initiator_yet(void **state)
+{
+	struct srp_ledger l;
+
+	srp_ledger_init(&l, 2);
+	assert_true(srp_ledger_take(&l));
+	assert_true(srp_ledger_take(&l));
+	srp_ledger_abandon(&l);
+	assert_false(srp_ledger_take(&l));
+	assert_int_equal(srp_ledger_settle(&l), 1);
+	assert_true(srp_ledger_take(&l));
+}
+
+static void nothing_is_lost_between_the_two_sides(void **state)
+{
+	struct srp_credit c;
+	struct srp_ledger l;
+	unsigned int rnd = 1;
+
+	srp_credit_init(&c, 32);
+	srp_ledger_init(&l, 32);
+	for (int i = 0; i < 10000; i++) {
+		rnd = rnd * 1103515245 + 12345;
+		switch (rnd >> 16 & 3) {
+		case 0:
+		case 1:
+			if (!srp_credit_may_tmf(&c))
+				break;
+			srp_credit_spend(&c);
+			assert_true(srp_ledger_take(&l));
+			break;
+		case 2:
+			if (l.busy)
+				srp_credit_add(&c, srp_ledger_answer(&l));
+			break;
+		case 3:
+			if (l.busy)
+				srp_ledger_abandon(&l);
+			break;
+		}
+		assert_int_equal(c.limit + l.busy + l.owed, 32);
+	}
+}
+
+int main(void)
+{
+	struct t_table t = { 0 };
+
+	T_ADD_ROWS(&t, may_rows, may);
+	T_ADD_ROWS(&t, add_rows, add);
+	T_ADD(&t, commands_leave_one_credit_for_task_management);
+	T_ADD(&t, target_admits_as_many_requests_as_it_granted);
+	T_ADD(&t, a_refused_request_changes_nothing);
+	T_ADD(&t, the_answer_to_an_abort_returns_both_credits);
+	T_ADD(&t, an_owed_credit_is_not_with_the_initiator_yet);
+	T_ADD(&t, nothing_is_lost_between_the_two_sides);
+	return t_run(&t);
+}
