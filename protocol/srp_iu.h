@@ -378,9 +378,10 @@ struct srp_rsp {
 /**
  * srp_rsp_decode() - check an SRP_RSP (SRP r16a, SRP_RSP)
  *
- * Sense and response data are used only when both fit the received bytes, as
- * ib_srp does; otherwise the response counts without them and data_dropped is
- * set. A response code counts only with RSPVALID and four bytes of it.
+ * Lengths are compared with the received bytes: response data counts when it
+ * fits, sense data when both fit, as in ib_srp. What does not fit is ignored,
+ * not the response, and data_dropped is set. A response code counts only with
+ * RSPVALID and four bytes of data.
  *
  * Return: 0, or -EBADMSG when it is no SRP_RSP or shorter than 36 bytes.
  */
@@ -430,7 +431,7 @@ struct srp_aer_req {
 
 /*
  * Return: 0 or the length; -EBADMSG (opcode, length, sense past the end) or
- * -ENOSPC.
+ * -ENOSPC. Sense data that does not fit is cut short when encoding.
  */
 int srp_aer_req_decode(const void *iu, size_t iu_len, struct srp_aer_req *ret);
 int srp_aer_req_encode(void *iu, size_t cap, const struct srp_aer_req *a);

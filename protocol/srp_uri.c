@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "protocol/srp_uri.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* A piece of the text. */
+struct span {
+	const char *p;
+	size_t len;
+};
+
+/* For "'%.*s'" in a message: as much as is useful to see. */
+#define SPAN_SHOWN  64
+#define SPAN_ARG(s) ((s).len < SPAN_SHOWN ? (int)(s).len : SPAN_SHOWN), (s).p
+
+struct parser {
+	struct srp_uri uri;
+	bool has_ext;
+	bool has_guid;
+	uint64_t ext;
+	uint64_t guid;
+	char *msg;
+	size_t msg_size;
+};
+
+__attribute__((format(printf, 2, 3))) static int fail(struct parser *ps,
+						      const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(ps->msg, ps->msg_size, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+/* Cuts @s at the first of @stops; the rest begins with that character. */
+static struct span cut(struct span *s, const char *stops)
+{
+	struct span head = *s;
+	size_t n = 0;
+
+	while (n < s->len && !strchr(stops, s->p[n]))
+		n++;
+	head.len = n;
+	s->p += n;
+	s->len -= n;
+	return head;
+}
+
+static bool span_is(struct span s, const char *text)
+{
+	return s.len == strlen(text) && !strncasecmp(s.p, text, s.len);
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static int hex_digit(char c)
+{
+	if (is_digit(c))
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/* RFC 3986, unreserved; without the locale of isalnum(). */
+static bool is_unreserved(char c)
+{
+	return is_digit(c) || (c >= 'a' && c <= 'z') ||
+	       (c >= 'A' && c <= 'Z') || c == '-' || c == '.' || c == '_' ||
+	       c == '~';
+}
+
+/* Takes "SCHEME://" off @text, when it begins with one. */
+static int parse_scheme(struct parser *ps, const char **text)
+{
+	static const char *const schemes[] = {
+		[SRP_URI_AUTO] = "srp",
+		[SRP_URI_RDMA] = "srp+rdma",
+		[SRP_URI_TCP] = "srp+tcp",
+	};
+	struct span s = { *text, strcspn(*text, ":/?[") };
+
+	if (strncmp(s.p + s.len, "://", 3))
+		return 0;
+	for (int i = SRP_URI_AUTO; i <= SRP_URI_TCP; i++) {
+		if (span_is(s, schemes[i])) {
+			ps->uri.transport = (enum srp_uri_transport)i;
+			*text += s.len + 3;
+			return 0;
+		}
+	}
+	return fail(ps, "scheme '%.*s' is not srp, srp+rdma or srp+tcp",
+		    SPAN_ARG(s));
+}
+
+static int copy_host(struct parser *ps, struct span s)
+{
+	if (!s.len)
+		return fail(ps, "no host is named");
+	if (s.len >= sizeof(ps->uri.host))
+		return fail(ps, "host '%.*s...' is longer than %zu characters",
+			    SPAN_ARG(s), sizeof(ps->uri.host) - 1);
+	memcpy(ps->uri.host, s.p, s.len);
+	ps->uri.host[s.len] = '\0';
+	return 0;
+}
+
+/* A name, or an IPv4 address. */
+static int parse_name(struct parser *ps, struct span s)
+{
+	struct in_addr addr;
+	bool numeric = true;
+
+	if (copy_host(ps, s))
+		return -EINVAL;
+	for (size_t i = 0; i < s.len; i++) {
+		if (!is_unreserved(s.p[i]) || s.p[i] == '~')
+			return fail(ps, "host '%.*s' is not a name or address",
+				    SPAN_ARG(s));
+		numeric &= is_digit(s.p[i]) || s.p[i] == '.';
+	}
+	/* Else the resolver would take "10.1" and "010.0.0.1" in its way. */
+	if (numeric && inet_pton(AF_INET, ps->uri.host, &addr) != 1)
+		return fail(ps, "'%.*s' is not an IPv4 address", SPAN_ARG(s));
+	return 0;
+}
+
+static bool scope_ok(struct span s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (!is_unreserved(s.p[i]))
+			return false;
+	return s.len > 0;
+}
+
+/* ADDRESS[%SCOPE], what stood in brackets. */
+static int parse_ipv6(struct parser *ps, struct span s)
+{
+	struct span scope = s;
+	struct span addr = cut(&scope, "%");
+	struct in6_addr in6;
+
+	if (copy_host(ps, addr))
+		return -EINVAL;
+	if (inet_pton(AF_INET6, ps->uri.host, &in6) != 1)
+		return fail(ps, "'%.*s' is not an IPv6 address", SPAN_ARG(s));
+	if (!scope.len)
+		return 0;
+	scope.p++;
+	scope.len--;
+	/* RFC 6874 writes %25; as ib_srp does, a bare % is good enough. */
+	if (scope.len > 2 && !strncmp(scope.p, "25", 2)) {
+		scope.p += 2;
+		scope.len -= 2;
+	}
+	if (!scope_ok(scope) ||
+	    scope.len >= sizeof(ps->uri.host) - addr.len - 1)
+		return fail(ps, "'%.*s' is not an interface in '%.*s'",
+			    SPAN_ARG(scope), SPAN_ARG(s));
+	ps->uri.host[addr.len] = '%';
+	memcpy(ps->uri.host + addr.len + 1, scope.p, scope.len);
+	ps->uri.host[addr.len + 1 + scope.len] = '\0';
+	return 0;
+}
+
+/* ":PORT" or nothing. */
+static int parse_port(struct parser *ps, struct span s)
+{
+	uint32_t port = 0;
+
+	ps->uri.port = SRP_URI_PORT;
+	if (!s.len)
+		return 0;
+	if (s.p[0] != ':')
+		return fail(ps, "'%.*s' after the address is not a port",
+			    SPAN_ARG(s));
+	s.p++;
+	s.len--;
+	for (size_t i = 0; i < s.len && port <= UINT16_MAX; i++) {
+		if (!is_digit(s.p[i]))
+			return fail(ps, "port '%.*s' is not a number",
+				    SPAN_ARG(s));
+		port = 10 * port + (uint32_t)(s.p[i] - '0');
+	}
+	if (!port || port > UINT16_MAX)
+		return fail(ps, "port '%.*s' is not between 1 and 65535",
+			    SPAN_ARG(s));
+	ps->uri.port = (uint16_t)port;
+	return 0;
+}
+
+static int parse_authority(struct parser *ps, struct span s)
+{
+	struct span host;
+	int err;
+
+	if (s.len && s.p[0] == '[') {
+		s.p++;
+		s.len--;
+		host = cut(&s, "]");
+		if (!s.len)
+			return fail(ps, "'[%.*s' lacks its closing bracket",
+				    SPAN_ARG(host));
+		s.p++;
+		s.len--;
+		err = parse_ipv6(ps, host);
+	} else {
+		struct span whole = s;
+
+		host = cut(&s, ":");
+		if (s.len && memchr(s.p + 1, ':', s.len - 1))
+			return fail(ps, "IPv6 address '%.*s' needs brackets",
+				    SPAN_ARG(whole));
+		err = parse_name(ps, host);
+	}
+	return err ? err : parse_port(ps, s);
+}
+
+/* One character, percent-decoded, off @s; -1 when the encoding is broken. */
+static int take_char(struct span *s)
+{
+	int c = (unsigned char)s->p[0];
+	size_t n = 1;
+
+	if (c == '%') {
+		int high = s->len > 2 ? hex_digit(s->p[1]) : -1;
+		int low = s->len > 2 ? hex_digit(s->p[2]) : -1;
+
+		if (high < 0 || low < 0)
+			return -1;
+		c = high << 4 | low;
+		n = 3;
+	}
+	s->p += n;
+	s->len -= n;
+	return c;
+}
+
+/* The volume's name becomes a file name: no slash, no NUL. */
+static int parse_volume(struct parser *ps, struct span s)
+{
+	const struct span whole = s;
+	size_t n = 0;
+
+	while (s.len) {
+		int c = take_char(&s);
+
+		if (c < 0)
+			return fail(ps, "volume '%.*s' has a broken %% code",
+				    SPAN_ARG(whole));
+		if (!c || c == '/')
+			return fail(ps, "volume '%.*s' has a %s in its name",
+				    SPAN_ARG(whole), c ? "slash" : "zero byte");
+		if (n + 1 == sizeof(ps->uri.volume))
+			return fail(ps,
+				    "volume '%.*s...' is longer than %zu bytes",
+				    SPAN_ARG(whole), n);
+		ps->uri.volume[n++] = (char)c;
+	}
+	ps->uri.volume[n] = '\0';
+	return 0;
+}
+
+static int parse_hex64(struct parser *ps, struct span key, struct span value,
+		       bool *has, uint64_t *ret)
+{
+	struct span s = value;
+	uint64_t v = 0;
+
+	if (*has)
+		return fail(ps, "option '%.*s' is given twice", SPAN_ARG(key));
+	if (s.len > 2 && !strncasecmp(s.p, "0x", 2)) {
+		s.p += 2;
+		s.len -= 2;
+	}
+	for (size_t i = 0; i < s.len; i++)
+		if (hex_digit(s.p[i]) < 0)
+			s.len = 0;
+	if (s.len < 1 || s.len > 16)
+		return fail(ps, "%.*s '%.*s' is not 1 to 16 hexadecimal digits",
+			    SPAN_ARG(key), SPAN_ARG(value));
+	for (size_t i = 0; i < s.len; i++)
+		v = v << 4 | (uint64_t)hex_digit(s.p[i]);
+	*has = true;
+	*ret = v;
+	return 0;
+}
+
+static int parse_initiator(struct parser *ps, struct span value)
+{
+	char text[SRP_PORT_ID_TEXT_SIZE] = "";
+
+	if (ps->uri.has_initiator)
+		return fail(ps, "option 'initiator' is given twice");
+	if (value.len < sizeof(text))
+		memcpy(text, value.p, value.len);
+	if (srp_port_id_parse(text, &ps->uri.initiator))
+		return fail(ps, "initiator '%.*s' is not 32 hexadecimal digits",
+			    SPAN_ARG(value));
+	ps->uri.has_initiator = true;
+	return 0;
+}
+
+static int parse_option(struct parser *ps, struct span s)
+{
+	struct span value = s;
+	struct span key = cut(&value, "=");
+
+	if (!value.len)
+		return fail(ps, "option '%.*s' has no value", SPAN_ARG(key));
+	value.p++;
+	value.len--;
+	if (span_is(key, "id_ext"))
+		return parse_hex64(ps, key, value, &ps->has_ext, &ps->ext);
+	if (span_is(key, "ioc_guid"))
+		return parse_hex64(ps, key, value, &ps->has_guid, &ps->guid);
+	if (span_is(key, "initiator"))
+		return parse_initiator(ps, value);
+	return fail(ps, "option '%.*s' is not id_ext, ioc_guid or initiator",
+		    SPAN_ARG(key));
+}
+
+/* @s: what follows the question mark */
+static int parse_query(struct parser *ps, struct span s)
+{
+	while (s.len) {
+		int err = parse_option(ps, cut(&s, "&"));
+
+		if (err)
+			return err;
+		if (s.len == 1)
+			return fail(ps, "'&' is not followed by an option");
+		if (s.len) {
+			s.p++;
+			s.len--;
+		}
+	}
+	if (ps->has_ext || ps->has_guid) {
+		ps->uri.has_target = true;
+		ps->uri.target =
+			srp_port_id_make(ps->has_ext ? ps->ext : ps->guid,
+					 ps->has_guid ? ps->guid : ps->ext);
+	}
+	return 0;
+}
+
+/* All that follows the scheme. */
+static int parse_rest(struct parser *ps, const char *text)
+{
+	struct span s = { text, strlen(text) };
+	struct span part;
+
+	part = cut(&s, "/?");
+	if (parse_authority(ps, part))
+		return -EINVAL;
+	part = cut(&s, "?");
+	if (part.len) {
+		part.p++;
+		part.len--;
+	}
+	if (parse_volume(ps, part))
+		return -EINVAL;
+	if (!s.len)
+		return 0;
+	s.p++;
+	s.len--;
+	return parse_query(ps, s);
+}
+
+int srp_uri_parse(const char *text, struct srp_uri *ret, char *msg,
+		  size_t msg_size)
+{
+	struct parser ps = { .msg = msg, .msg_size = msg_size };
+
+	if (parse_scheme(&ps, &text) || parse_rest(&ps, text))
+		return -EINVAL;
+	*ret = ps.uri;
+	return 0;
+}
+
+/* Text that grows to the end of a buffer and no further. */
+struct out {
+	char *buf;
+	size_t size;
+	size_t len; /* what it would have been, too */
+};
+
+static void put_char(struct out *o, char c)
+{
+	if (o->len < o->size)
+		o->buf[o->len] = c;
+	o->len++;
+}
+
+static void put_text(struct out *o, const char *text)
+{
+	while (*text)
+		put_char(o, *text++);
+}
+
+__attribute__((format(printf, 2, 3))) static void put(struct out *o,
+						      const char *fmt, ...)
+{
+	char text[64];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	put_text(o, text);
+}
+
+static void put_host(struct out *o, const char *host)
+{
+	if (!strchr(host, ':')) {
+		put_text(o, host);
+		return;
+	}
+	put_char(o, '[');
+	for (; *host; host++) {
+		put_char(o, *host);
+		/* A scope that begins with 25 would be taken for %25. */
+		if (*host == '%' && !strncmp(host + 1, "25", 2))
+			put_text(o, "25");
+	}
+	put_char(o, ']');
+}
+
+static void put_volume(struct out *o, const char *name)
+{
+	if (!*name)
+		return;
+	put_char(o, '/');
+	for (; *name; name++) {
+		if (is_unreserved(*name))
+			put_char(o, *name);
+		else
+			put(o, "%%%02X", (unsigned char)*name);
+	}
+}
+
+static void put_options(struct out *o, const struct srp_uri *uri)
+{
+	char text[SRP_PORT_ID_TEXT_SIZE];
+
+	if (uri->has_target)
+		put(o, "?id_ext=%016llx&ioc_guid=%016llx",
+		    (unsigned long long)srp_port_id_ext(&uri->target),
+		    (unsigned long long)srp_port_id_guid(&uri->target));
+	if (uri->has_initiator) {
+		put_char(o, uri->has_target ? '&' : '?');
+		put(o, "initiator=%s",
+		    srp_port_id_format(&uri->initiator, text));
+	}
+}
+
+int srp_uri_format(const struct srp_uri *uri, char *buf, size_t size)
+{
+	static const char *const prefixes[] = {
+		[SRP_URI_AUTO] = "srp://",
+		[SRP_URI_RDMA] = "srp+rdma://",
+		[SRP_URI_TCP] = "srp+tcp://",
+	};
+	struct out o = { .buf = buf, .size = size };
+
+	put_text(&o, prefixes[uri->transport]);
+	put_host(&o, uri->host);
+	put(&o, ":%u", uri->port);
+	put_volume(&o, uri->volume);
+	put_options(&o, uri);
+	put_char(&o, '\0');
+	return o.len <= size ? (int)(o.len - 1) : -ENOSPC;
+}
