@@ -31,19 +31,37 @@
 
 struct reactor;
 
+/* Each falls back on the next when the kernel lacks it. */
+enum reactor_mode {
+	REACTOR_DEFER, /* completions are made when we ask (Linux 6.1) */
+	REACTOR_COOP,  /* completions do not interrupt us (5.19) */
+	REACTOR_PLAIN, /* anything with IORING_ENTER_EXT_ARG (5.11) */
+};
+
 struct reactor_options {
 	unsigned int ring_entries; /* submission queue entries; 0 = 256 */
 	unsigned int poll_us;	   /* how long to poll after work; 0 = never */
 	unsigned int max_buffers;  /* slots for fixed buffers; 0 = none */
 	unsigned int max_files;	   /* slots for fixed files; 0 = none */
+	enum reactor_mode mode;	   /* what the ring may use of the kernel */
+};
+
+/* Counters since reactor_create(), for benchmarks and tests. */
+struct reactor_stats {
+	uint64_t turns;	      /* of the loop */
+	uint64_t enters;      /* calls of io_uring_enter */
+	uint64_t sleeps;      /* of these: could wait */
+	uint64_t completions; /* of operations, watches included */
+	uint64_t messages;    /* run */
+	uint64_t wakeups;     /* by the eventfd: a sender found us asleep */
 };
 
 /**
  * reactor_create() - make a reactor; it runs when reactor_run() is called
  *
  * Thread: setup. The ring stays disabled until the first reactor_run() or
- * reactor_run_once(), whose thread it then belongs to; what is queued before
- * that is submitted then.
+ * reactor_run_once(), whose thread it then belongs to for good; what is queued
+ * before that (at most ring_entries) is submitted then.
  *
  * Return: 0 or a negative errno (-ENOSYS/-EPERM: the kernel has no io_uring or
  * forbids it; -ENOMEM: also a locked-memory limit on old kernels).
@@ -51,7 +69,8 @@ struct reactor_options {
 int reactor_create(const struct reactor_options *opt,
 		   struct reactor **ret_reactor);
 
-/* Frees a reactor that does not run; NULL is fine. Nothing may be in flight. */
+/* Frees a reactor that does not run; NULL is fine. Nothing may be in flight;
+ * messages that did not run are dropped. Thread: any, nobody else using it. */
 void reactor_destroy(struct reactor *r);
 
 /* Runs until reactor_stop(); returns 0, or a negative errno of the ring. */
@@ -63,17 +82,26 @@ int reactor_run(struct reactor *r);
  */
 int reactor_run_once(struct reactor *r, int timeout_ms);
 
-/* Ends reactor_run() after the present turn. Thread: any. */
+/* Ends reactor_run() after the present turn (of the next reactor_run() when
+ * none runs yet), or the waiting of reactor_run_once(). Thread: any. */
 void reactor_stop(struct reactor *r);
 
-/* Readable when reactor_run_once() has something to do. */
+/*
+ * For poll() in a loop that is not ours: readable when reactor_run_once() has
+ * something to do, a timer included. Call reactor_run_once(r, 0) until it
+ * returns 0 before each poll(): only that arms the pollers and lets messages
+ * make the descriptor readable.
+ */
 int reactor_fd(const struct reactor *r);
 
-/* True on the thread that runs @r (or before it runs). For assertions. */
+/* True on the thread that runs @r, or when none does. For assertions.
+ * Thread: any. */
 bool reactor_is_mine(const struct reactor *r);
 
 /* Monotonic clock, read once a turn. */
 uint64_t reactor_now_us(struct reactor *r);
+
+void reactor_stats(const struct reactor *r, struct reactor_stats *ret_stats);
 
 /* ---- operations on the ring ---- */
 
@@ -87,12 +115,17 @@ struct reactor_op {
 };
 
 /*
- * The next free submission entry, to be prepared by the caller at once with an
- * io_uring_prep_*() (before any other call on @r), its user data already
- * being @op. Never NULL: when the queue is full it is submitted first. Use
- * reactor_prep_done(sqe, op) after io_uring_prep_*(), which resets user data.
+ * The next free submission entry, to be prepared by the caller at once (before
+ * any other call on @r) with an io_uring_prep_*() and then
+ * reactor_prep_done(sqe, op), as the former resets the user data. Without user
+ * data the completion is dropped. Never NULL: when the queue is full it is
+ * submitted first. It is submitted at the end of the turn.
  */
 struct io_uring_sqe *reactor_sqe(struct reactor *r);
+
+/* Makes room for @cnt entries (at most ring_entries), so that a chain of
+ * IOSQE_IO_LINK entries is not cut in two by a submission. */
+void reactor_sqe_reserve(struct reactor *r, unsigned int cnt);
 
 static inline void reactor_prep_done(struct io_uring_sqe *sqe,
 				     struct reactor_op *op)
@@ -105,13 +138,16 @@ static inline void reactor_prep_done(struct io_uring_sqe *sqe,
 void reactor_cancel(struct reactor *r, struct reactor_op *op);
 
 /* Fixed buffers: *ret_index serves io_uring_prep_read_fixed() and friends.
- * -ENOMEM when the locked-memory limit is too low, -ENOSPC when no slot is
- * left; the caller then uses plain operations. */
+ * -ENOMEM when the locked-memory limit is too low, -EFBIG above 1 GiB (the
+ * kernel's limit for one), -ENOSPC when no slot is left or the kernel has no
+ * such table (before 5.19); the caller then uses plain operations. Removing
+ * does not disturb operations in flight. */
 int reactor_buffer_add(struct reactor *r, void *addr, size_t len,
 		       int *ret_index);
 void reactor_buffer_remove(struct reactor *r, int index);
 
-/* Fixed files: *ret_index for use with IOSQE_FIXED_FILE. */
+/* Fixed files: *ret_index for use with IOSQE_FIXED_FILE. -ENOSPC as above,
+ * -EBADF. The file stays open until removed, whatever becomes of @fd. */
 int reactor_file_add(struct reactor *r, int fd, int *ret_index);
 void reactor_file_remove(struct reactor *r, int index);
 
@@ -119,13 +155,18 @@ void reactor_file_remove(struct reactor *r, int index);
 
 /*
  * Watches a file descriptor for as long as wanted. ready() must read until
- * EAGAIN: it is told of edges. After reactor_watch_stop() ready() is not
- * called again, but the memory must live until stopped() has been called
- * (NULL: until the reactor is destroyed).
+ * EAGAIN: it is told of edges, the first one being that the descriptor is
+ * ready when the watch starts. When the kernel cannot watch it (closed, say)
+ * ready() is told POLLERR | POLLNVAL, once. After reactor_watch_stop() ready()
+ * is not called again, but the memory must live until stopped() has been
+ * called, which is never from within reactor_watch_stop() (NULL: until the
+ * reactor is destroyed). Close the descriptor after stopped(), or at least
+ * after reactor_watch_stop().
  */
 struct reactor_watch {
-	struct reactor_op op; /* private, as the next two */
+	struct reactor_op op; /* private, as the next three */
 	struct reactor *reactor;
+	bool armed;
 	bool stopping;
 	int fd;
 	uint32_t events; /* POLLIN, ... */
@@ -139,7 +180,8 @@ void reactor_watch_stop(struct reactor_watch *w);
 
 /* ---- pollers ---- */
 
-/* A source that is polled, such as a completion queue. */
+/* A source that is polled, such as a completion queue. It may be removed (and
+ * freed) or others added and removed from within any handler. */
 struct reactor_poller {
 	struct list node; /* private */
 	/* Does what there is to do, bounded; returns how much it did. */
@@ -168,7 +210,10 @@ struct reactor_timer {
 
 void reactor_timer_init(struct reactor_timer *t,
 			void (*fire)(struct reactor_timer *t));
-/* (Re)starts the timer; it fires once. Millisecond precision at best. */
+/* (Re)starts the timer; it fires once, not before @delay_ms have passed since
+ * the turn began, and those due first fire first. A delay of 0 means the next
+ * turn. Timers are kept in a sorted list: have one for many requests rather
+ * than one for each. */
 void reactor_timer_set(struct reactor *r, struct reactor_timer *t,
 		       uint64_t delay_ms);
 /* After this fire() is not called; a stopped timer may be stopped again. */
