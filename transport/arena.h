@@ -25,17 +25,18 @@
 
 struct arena;
 
-/* One waiting request; embed it. */
+/* One waiting request; embed it, zeroed. */
 struct arena_waiter {
 	struct list node; /* private, as the next */
 	size_t len;
-	/* The block is the waiter's now. Called from arena_put(). */
+	/* The block is the waiter's now. Called from arena_put(); may call
+	 * anything of the arena but arena_destroy(). */
 	void (*granted)(struct arena_waiter *w, void *block);
 };
 
 /**
  * arena_create() - map @len bytes (huge pages when there are any)
- * @len: bytes, a power of two of at least 64 KiB
+ * @len: bytes, a power of two from 64 KiB to 8 TiB
  *
  * The pages are touched when used (or when something registers them), not
  * before. Return: 0, -EINVAL for a bad size, -ENOMEM.
@@ -56,14 +57,17 @@ void arena_set_uring_index(struct arena *a, int index);
 
 /*
  * A block of at least @len bytes (1 ... arena_len()), or NULL when none is
- * free or somebody waits already. Contents are whatever was there before.
+ * free or somebody waits already. Contents are whatever was there before. The
+ * block given back last is the first to be had again, being warm in the caches.
+ * Under AddressSanitizer, touching a block that is not out is reported.
  */
 void *arena_get(struct arena *a, size_t len);
 
 /* As arena_get(); when it returns NULL, w->granted() is called later. */
 void *arena_get_wait(struct arena *a, size_t len, struct arena_waiter *w);
 
-/* Stops waiting; granted() will not be called. No harm when not waiting. */
+/* Stops waiting; granted() will not be called. No harm when not waiting. Those
+ * that stood behind are looked at with the next arena_put(). */
 void arena_cancel_wait(struct arena *a, struct arena_waiter *w);
 
 /* Gives a block back and serves who waits. NULL is fine. */
