@@ -27,6 +27,15 @@ wait_for() {
 	done
 }
 
+# vm_fails COMMAND...: succeeds when COMMAND fails. `! COMMAND` would not end a
+# program under `set -e`.
+vm_fails() {
+	if "$@"; then
+		vm_say "succeeded, but should not have: $*"
+		return 1
+	fi
+}
+
 _vm_port_is_active() {
 	grep -q ACTIVE "/sys/class/infiniband/$1/ports/1/state"
 }
@@ -47,4 +56,277 @@ vm_soft_roce() {
 	rdma link add rxe0 type rxe netdev "$interface" || return
 	wait_for 20 _vm_port_is_active rxe0
 	wait_for 20 test -c /dev/infiniband/rdma_cm
+}
+
+# vm_rnr_count: prints how often a receive queue was found empty (receiver not
+# ready), by either side, on all RDMA devices since they exist.
+vm_rnr_count() {
+	cat /sys/class/infiniband/*/ports/*/hw_counters/*rnr* |
+		awk '{ sum += $1 } END { print sum + 0 }'
+}
+
+# vm_dmesg_complaints: prints the lines of the kernel log that tell of a broken
+# kernel, and of nothing else; succeeds if there are any. (VM_COMPLAINTS is the
+# pattern, given by scripts/vm.)
+vm_dmesg_complaints() {
+	dmesg | sed -n '/vm: job starts/,$p' | grep -E "$VM_COMPLAINTS"
+}
+
+# vm_scratch_fs DIRECTORY [MIB]: mounts an empty ext4 on a RAM disk. The guest's
+# root is in memory and cannot do direct I/O; this can, and punches holes.
+vm_scratch_fs() {
+	local directory=$1 mib=${2:-512}
+
+	modprobe brd rd_nr=1 "rd_size=$((mib * 1024))" max_part=0 || return
+	wait_for 20 test -b /dev/ram0 || return
+	mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 /dev/ram0 &&
+		mkdir -p "$directory" && mount /dev/ram0 "$directory"
+}
+
+# --- the kernel's target, ib_srpt --------------------------------------------
+
+_vm_target=/sys/kernel/config/target
+
+# Prints the 16 bytes of GID 0 of the device rxe0, in hexadecimal.
+_vm_gid() {
+	tr -d : </sys/class/infiniband/rxe0/ports/1/gids/0
+}
+
+# Prints the initiator port ID that the kernel's ib_srp logs in with by default:
+# 8 bytes of zeroes, then the interface part of GID 0.
+vm_kernel_initiator_id() {
+	local gid
+
+	gid=$(_vm_gid) && echo "0000000000000000${gid:16}"
+}
+
+# _vm_bytes SIZE: prints 64M and the like in bytes.
+_vm_bytes() {
+	numfmt --from=iec "$1"
+}
+
+# _vm_backstore INDEX BACKING: makes the storage object vmINDEX and prints its
+# directory.
+_vm_backstore() {
+	local index=$1 backing=$2 directory name=vm$1
+
+	case $backing in
+	ram:*)
+		directory=$_vm_target/core/rd_mcp_$index/$name
+		mkdir -p "$directory" &&
+			echo "rd_pages=$(($(_vm_bytes "${backing#ram:}") / 4096))" \
+				>"$directory/control"
+		;;
+	/dev/*)
+		directory=$_vm_target/core/iblock_$index/$name
+		mkdir -p "$directory" &&
+			echo "udev_path=$backing" >"$directory/control"
+		;;
+	*)
+		directory=$_vm_target/core/fileio_$index/$name
+		mkdir -p "$directory" &&
+			echo "fd_dev_name=$backing,fd_dev_size=$(stat -c %s "$backing"),fd_buffered_io=1" \
+				>"$directory/control"
+		;;
+	esac || return
+	# Without a serial number there are no VPD pages, and so no discard.
+	printf '0f0e0d0c-0b0a-4908-8706-0504030201%02x\n' "$index" \
+		>"$directory/wwn/vpd_unit_serial" || return
+	echo 1 >"$directory/enable" || return
+	case $backing in
+	# A RAM disk of the target cannot discard.
+	ram:*) ;;
+	*) echo 1 >"$directory/attrib/emulate_tpu" ;;
+	esac || return
+	echo "$directory"
+}
+
+# vm_kernel_target [--initiator ID]... [--port PORT] BACKING...
+#
+# Brings up the kernel's SRP target on rxe0 with one LUN for each BACKING, in
+# this order from LUN 0 on:
+#   ram:SIZE      memory, SIZE as in 64M (no discard)
+#   /dev/NAME     a block device
+#   PATH          a file, with its present size
+# It listens on PORT (default 5555) of all addresses and accepts the kernel's
+# initiator and each ID: the initiator port ID, 32 hexadecimal digits.
+# Sets VM_ID_EXT and VM_IOC_GUID, what a login has to name, and VM_TARGET_DEST,
+# 10.0.0.1:PORT.
+#
+# Never send it a partial indirect descriptor list: the guest's kernel crashes.
+vm_kernel_target() {
+	local initiators=() port=5555 portal tpg lun=0 directory initiator
+
+	initiators=("$(vm_kernel_initiator_id)") || return
+	while :; do
+		case ${1-} in
+		--initiator) initiators+=("${2,,}") ;;
+		--port) port=$2 ;;
+		*) break ;;
+		esac
+		shift 2
+	done
+	modprobe -a target_core_mod ib_srpt || return
+	portal=$_vm_target/srpt/0x$(_vm_gid)
+	tpg=$portal/tpgt_1
+	mkdir -p "$_vm_target/srpt" &&
+		echo "$port" >"$_vm_target/srpt/discovery_auth/rdma_cm_port" &&
+		mkdir "$portal" && mkdir "$tpg" || return
+	for initiator in "${initiators[@]}"; do
+		mkdir -p "$tpg/acls/0x$initiator" || return
+	done
+	for backing; do
+		directory=$(_vm_backstore "$lun" "$backing") &&
+			mkdir "$tpg/lun/lun_$lun" &&
+			ln -s "$directory" "$tpg/lun/lun_$lun/" || return
+		for initiator in "${initiators[@]}"; do
+			mkdir -p "$tpg/acls/0x$initiator/lun_$lun" &&
+				ln -sfn "$tpg/lun/lun_$lun" \
+					"$tpg/acls/0x$initiator/lun_$lun/" || return
+		done
+		lun=$((lun + 1))
+	done
+	echo 1 >"$tpg/enable" || return
+	VM_ID_EXT=$(cat /sys/module/ib_srpt/parameters/srpt_service_guid) || return
+	VM_ID_EXT=${VM_ID_EXT#0x}
+	VM_IOC_GUID=$VM_ID_EXT
+	VM_TARGET_DEST=10.0.0.1:$port
+	export VM_ID_EXT VM_IOC_GUID VM_TARGET_DEST
+}
+
+# vm_kernel_target_down: undoes vm_kernel_target, also a half of it. Log the
+# kernel's initiator out before: it would try to reconnect.
+vm_kernel_target_down() {
+	local portal tpg
+
+	for portal in "$_vm_target"/srpt/0x*; do
+		tpg=$portal/tpgt_1
+		[ -d "$tpg" ] || continue
+		echo 0 >"$tpg/enable"
+		find "$tpg/acls" "$tpg/lun" -type l -delete
+		find "$tpg/acls" -mindepth 2 -maxdepth 2 -name 'lun_*' \
+			-exec rmdir {} +
+		find "$tpg/acls" -mindepth 1 -maxdepth 1 -type d -exec rmdir {} +
+		find "$tpg/lun" -mindepth 1 -maxdepth 1 -type d -exec rmdir {} +
+		rmdir "$tpg" "$portal" || return
+	done
+	[ ! -d "$_vm_target/srpt" ] || rmdir "$_vm_target/srpt" || return
+	find "$_vm_target"/core -mindepth 2 -maxdepth 2 -name 'vm*' \
+		-exec rmdir {} + || return
+	find "$_vm_target"/core -mindepth 1 -maxdepth 1 -type d \
+		! -name alua -exec rmdir {} + || return
+	# Its last channels may still be on their way out.
+	wait_for 60 rmmod ib_srpt 2>/dev/null
+}
+
+# --- the kernel's initiator, ib_srp ------------------------------------------
+
+# Prints the names of all SRP hosts.
+_vm_srp_hosts() {
+	local guid
+
+	for guid in /sys/class/scsi_host/*/ioc_guid; do
+		[ ! -e "$guid" ] || basename "${guid%/*}"
+	done
+}
+
+# _vm_host_disks HOST: prints the disks of a host in the order of their LUNs.
+_vm_host_disks() {
+	local block path
+
+	for block in /sys/block/*; do
+		path=$(readlink -f "$block")
+		case $path in
+		# .../hostH/.../H:C:T:LUN/block/NAME
+		*/"$1"/*) echo "${path%/block/*} /dev/${block##*/}" ;;
+		esac
+	done | sed 's/.*:\([0-9]* \)/\1/' | sort -n | cut -d ' ' -f 2
+}
+
+# Succeeds when host $1 has at least $2 disks, each of them of a known size.
+_vm_disks_are_there() {
+	local disks disk
+
+	mapfile -t disks < <(_vm_host_disks "$1")
+	[ "${#disks[@]}" -ge "$2" ] || return
+	for disk in "${disks[@]}"; do
+		[ "$(blockdev --getsz "$disk" 2>/dev/null || echo 0)" != 0 ] || return
+	done
+}
+
+# Succeeds when a host is logged in to ID_EXT $1, IOC_GUID $2.
+_vm_is_logged_in() {
+	local host
+
+	for host in $(_vm_srp_hosts); do
+		grep -qix "0x0*${1#0x}" "/sys/class/scsi_host/$host/id_ext" &&
+			grep -qix "0x0*${2#0x}" "/sys/class/scsi_host/$host/ioc_guid" &&
+			return
+	done
+	return 1
+}
+
+# _vm_add_target LOGIN ID_EXT IOC_GUID: writes LOGIN to add_target. The kernel
+# still remembers a login for a moment after the last trace of it has left sysfs;
+# that is not a refusal.
+_vm_add_target() {
+	local error deadline=$((SECONDS + 30))
+
+	until error=$({ echo "$1" \
+		>/sys/class/infiniband_srp/srp-rxe0-1/add_target; } 2>&1); do
+		if [[ $error != *'File exists'* ]] || _vm_is_logged_in "$2" "$3" ||
+			[ "$SECONDS" -ge "$deadline" ]; then
+			vm_say "the kernel could not log in with $1: ${error##*: }"
+			return 1
+		fi
+		sleep 0.1
+	done
+}
+
+# vm_kernel_login [--disks N] ID_EXT IOC_GUID DEST [OPTION=VALUE...]
+#
+# Lets the kernel's initiator log in to DEST (IP:PORT), with more options of
+# ib_srp's add_target, e.g. queue_size=128. Waits until the host has N disks
+# (default 1) and prints their names (/dev/sdX), a line each, by LUN. A refused
+# login fails with what the kernel logged about it.
+vm_kernel_login() {
+	local count=1 id_ext ioc_guid login option before host
+
+	[ "${1-}" != --disks ] || { count=$2; shift 2; }
+	id_ext=$1 ioc_guid=$2
+	login="id_ext=$1,ioc_guid=$2,dest=$3"
+	shift 3
+	for option; do
+		login+=,$option
+	done
+	# Without udev nothing loads sd_mod when the disk appears.
+	modprobe -a ib_srp sd_mod sg || return
+	wait_for 20 test -e /sys/class/infiniband_srp/srp-rxe0-1/add_target || return
+	before=$(_vm_srp_hosts)
+	if ! _vm_add_target "$login" "$id_ext" "$ioc_guid"; then
+		dmesg | grep 'scsi host' | tail -n 5 >&2
+		return 1
+	fi
+	host=$(_vm_srp_hosts | grep -vxF "$before" | head -n 1 || true)
+	[ -n "$host" ] || { vm_say "the SRP host has gone again"; return 1; }
+	wait_for 60 _vm_disks_are_there "$host" "$count" || return
+	_vm_host_disks "$host"
+}
+
+# vm_kernel_logout [DISK]: logs the kernel's initiator out of the target of DISK,
+# else of all, and waits until the disks are gone.
+vm_kernel_logout() {
+	local host hosts
+
+	if [ $# -gt 0 ]; then
+		hosts=$(readlink -f "/sys/block/${1#/dev/}/device" |
+			grep -o 'host[0-9]*' | head -n 1 || true)
+		[ -n "$hosts" ] || { vm_say "$1 is not there"; return 1; }
+	else
+		hosts=$(_vm_srp_hosts)
+	fi
+	for host in $hosts; do
+		echo 1 >"/sys/class/srp_remote_ports/port-${host#host}:1/delete" || return
+		wait_for 60 test ! -e "/sys/class/scsi_host/$host" || return
+	done
 }
