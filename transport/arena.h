@@ -58,7 +58,7 @@ void arena_set_uring_index(struct arena *a, int index);
 /*
  * A block of at least @len bytes (1 ... arena_len()), or NULL when none is
  * free or somebody waits already. Contents are whatever was there before. The
- * block given back last is the first to be had again, being warm in the caches.
+ * block given back last is the first to be had again for its size, being warm.
  * Under AddressSanitizer, touching a block that is not out is reported.
  */
 void *arena_get(struct arena *a, size_t len);

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/arena.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define UNIT ARENA_MIN_BLOCK
+#define KIB  ((size_t)1 << 10)
+#define MIB  ((size_t)1 << 20)
+
+static struct arena *make(size_t len)
+{
+	struct arena *a = NULL;
+
+	assert_int_equal(arena_create(len, &a), 0);
+	return a;
+}
+
+/* ---- sizes of arenas ---- */
+
+struct create_case {
+	const char *name;
+	size_t len;
+	int err;
+};
+
+static const struct create_case create_cases[] = {
+	{ "no arena of nothing", 0, -EINVAL },
+	{ "no arena below 64 KiB", 32 * KIB, -EINVAL },
+	{ "no arena of a length that is no power of two", 96 * KIB, -EINVAL },
+	{ "no arena whose units cannot be numbered", (size_t)1 << 44, -EINVAL },
+	{ "the smallest arena", 64 * KIB, 0 },
+	{ "an arena of one huge page", 2 * MIB, 0 },
+	{ "an arena of many huge pages", 64 * MIB, 0 },
+};
+
+static void create(void **state)
+{
+	const struct create_case *c = *state;
+	struct arena *a = NULL;
+	void *block;
+
+	assert_int_equal(arena_create(c->len, &a), c->err);
+	if (c->err) {
+		assert_null(a);
+		return;
+	}
+	assert_int_equal(arena_len(a), c->len);
+	assert_int_equal((uintptr_t)arena_base(a) % (2 * MIB), 0);
+	assert_int_equal(arena_uring_index(a), -1);
+	arena_set_uring_index(a, 3);
+	assert_int_equal(arena_uring_index(a), 3);
+	block = arena_get(a, c->len);
+	assert_ptr_equal(block, arena_base(a));
+	assert_int_equal(arena_used(a), c->len);
+	assert_null(arena_get(a, 1));
+	arena_put(a, block);
+	arena_destroy(a);
+}
+
+/* ---- sizes of blocks ---- */
+
+struct block_case {
+	const char *name;
+	size_t len;
+	size_t taken;
+};
+
+static const struct block_case block_cases[] = {
+	{ "1 byte takes a unit", 1, UNIT },
+	{ "a unit takes a unit", UNIT, UNIT },
+	{ "a unit and a byte take two", UNIT + 1, 2 * UNIT },
+	{ "three units take four", 3 * UNIT, 4 * UNIT },
+	{ "1 MiB takes as much", MIB, MIB },
+	{ "5 MiB take 8", 5 * MIB, 8 * MIB },
+};
+
+static void block_size(void **state)
+{
+	const struct block_case *c = *state;
+	struct arena *a = make(8 * MIB);
+	char *block = arena_get(a, c->len);
+
+	assert_non_null(block);
+	assert_int_equal(arena_used(a), c->taken);
+	memset(block, 0xff, c->taken);
+	arena_put(a, block);
+	assert_int_equal(arena_used(a), 0);
+	arena_destroy(a);
+}
+
+/* ---- against a model: which block each unit is in ---- */
+
+#define MODEL_LEN    (4 * MIB)
+#define MODEL_BLOCKS 300
+
+struct model_block {
+	char *p;
+	size_t len; /* of the whole block */
+};
+
+struct model {
+	struct arena *a;
+	struct model_block blocks[MODEL_BLOCKS]; /* p NULL: not out */
+	bool taken[MODEL_LEN / UNIT];
+	size_t used;
+};
+
+static void model_mark(struct model *m, const struct model_block *b, bool taken)
+{
+	size_t at = (size_t)(b->p - (char *)arena_base(m->a));
+
+	assert_true(at < MODEL_LEN && b->len <= MODEL_LEN - at);
+	for (size_t i = at / UNIT; i < (at + b->len) / UNIT; i++) {
+		assert_int_equal(m->taken[i], !taken);
+		m->taken[i] = taken;
+	}
+}
+
+/* True when the model has an aligned, free run of @len bytes. */
+static bool model_has_room(const struct model *m, size_t len)
+{
+	for (size_t at = 0; at < MODEL_LEN; at += len) {
+		size_t i = at / UNIT;
+
+		while (i < (at + len) / UNIT && !m->taken[i])
+			i++;
+		if (i == (at + len) / UNIT)
+			return true;
+	}
+	return false;
+}
+
+static void model_get(struct model *m, struct model_block *b, unsigned int seed)
+{
+	size_t len = (size_t)UNIT << (unsigned int)rand() % 9;
+
+	b->len = len;
+	b->p = arena_get(m->a, len - (size_t)rand() % (len / 2));
+	assert_int_equal(b->p != NULL, model_has_room(m, len));
+	if (!b->p)
+		return;
+	assert_int_equal((uintptr_t)b->p % len, 0);
+	model_mark(m, b, true);
+	m->used += len;
+	memset(b->p, (int)seed, len);
+}
+
+static void model_put(struct model *m, struct model_block *b)
+{
+	/* Nobody else wrote into it, the allocator included. */
+	assert_memory_equal(b->p, b->p + b->len / 2, b->len / 2);
+	model_mark(m, b, false);
+	m->used -= b->len;
+	arena_put(m->a, b->p);
+	b->p = NULL;
+}
+
+static void random_blocks_are_apart_and_come_together_again(void **state)
+{
+	static struct model m;
+	struct model_block *b;
+	void *whole;
+
+	srand(20);
+	m.a = make(MODEL_LEN);
+	for (unsigned int i = 0; i < 20000; i++) {
+		b = &m.blocks[rand() % MODEL_BLOCKS];
+		if (b->p)
+			model_put(&m, b);
+		else
+			model_get(&m, b, i);
+		assert_int_equal(arena_used(m.a), m.used);
+	}
+	for (b = m.blocks; b < m.blocks + MODEL_BLOCKS; b++) {
+		if (b->p)
+			model_put(&m, b);
+	}
+	assert_int_equal(arena_used(m.a), 0);
+	whole = arena_get(m.a, MODEL_LEN);
+	assert_non_null(whole);
+	arena_put(m.a, whole);
+	arena_destroy(m.a);
+}
+
+static void every_unit_can_be_had(void **state)
+{
+	struct arena *a = make(64 * KIB);
+	void *blocks[16];
+
+	for (size_t i = 0; i < ARRAY_SIZE(blocks); i++) {
+		blocks[i] = arena_get(a, UNIT);
+		assert_non_null(blocks[i]);
+	}
+	assert_null(arena_get(a, 1));
+	for (size_t i = 0; i < ARRAY_SIZE(blocks); i++)
+		arena_put(a, blocks[i]);
+	arena_destroy(a);
+}
+
+static void the_block_given_back_last_comes_first(void **state)
+{
+	struct arena *a = make(MIB);
+	void *p[3];
+
+	for (size_t i = 0; i < ARRAY_SIZE(p); i++)
+		p[i] = arena_get(a, 8 * KIB);
+	arena_put(a, p[0]);
+	arena_put(a, p[2]);
+	arena_put(a, p[1]);
+	assert_ptr_equal(arena_get(a, 8 * KIB), p[1]);
+	assert_ptr_equal(arena_get(a, 8 * KIB), p[2]);
+	assert_ptr_equal(arena_get(a, 8 * KIB), p[0]);
+	for (size_t i = 0; i < ARRAY_SIZE(p); i++)
+		arena_put(a, p[i]);
+	arena_destroy(a);
+}
+
+static void giving_back_nothing_does_nothing(void **state)
+{
+	struct arena *a = make(64 * KIB);
+
+	arena_put(a, NULL);
+	arena_destroy(a);
+	arena_destroy(NULL);
+}
+
+/* ---- waiting ---- */
+
+struct waiting {
+	struct arena_waiter waiter;
+	struct arena *a;
+	void *block;
+	unsigned int nth; /* 1: was the first to be granted */
+	bool put_at_once;
+	bool wait_again;
+};
+
+static unsigned int granted_cnt;
+
+static void granted(struct arena_waiter *waiter, void *block)
+{
+	struct waiting *w = container_of(waiter, struct waiting, waiter);
+
+	w->nth = ++granted_cnt;
+	w->block = block;
+	if (w->put_at_once)
+		arena_put(w->a, block);
+	if (w->wait_again) {
+		w->wait_again = false;
+		assert_null(arena_get_wait(w->a, UNIT, waiter));
+	}
+}
+
+static void wait_for(struct arena *a, struct waiting *w, size_t len)
+{
+	w->a = a;
+	w->waiter.granted = granted;
+	assert_null(arena_get_wait(a, len, &w->waiter));
+}
+
+static void nobody_waits_while_there_is_room(void **state)
+{
+	struct waiting w = { .waiter.granted = granted };
+	struct arena *a = make(64 * KIB);
+	void *block = arena_get_wait(a, 64 * KIB, &w.waiter);
+
+	assert_non_null(block);
+	arena_cancel_wait(a, &w.waiter);
+	arena_put(a, block);
+	arena_destroy(a);
+}
+
+static void who_waits_first_is_served_first(void **state)
+{
+	struct arena *a = make(64 * KIB);
+	struct waiting large = { 0 };
+	struct waiting small = { 0 };
+	void *half = arena_get(a, 32 * KIB);
+	void *quarter = arena_get(a, 16 * KIB);
+
+	granted_cnt = 0;
+	wait_for(a, &large, 64 * KIB);
+	/* There is room for it, but not before the one at the head. */
+	wait_for(a, &small, UNIT);
+	assert_null(arena_get(a, UNIT));
+	arena_put(a, half);
+	assert_int_equal(granted_cnt, 0);
+	arena_put(a, quarter);
+	assert_int_equal(large.nth, 1);
+	assert_int_equal(granted_cnt, 1);
+	arena_put(a, large.block);
+	assert_int_equal(small.nth, 2);
+	arena_put(a, small.block);
+	assert_int_equal(arena_used(a), 0);
+	arena_destroy(a);
+}
+
+static void one_block_given_back_serves_many(void **state)
+{
+	struct arena *a = make(64 * KIB);
+	struct waiting w[16] = { 0 };
+	void *whole = arena_get(a, 64 * KIB);
+
+	granted_cnt = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(w); i++)
+		wait_for(a, &w[i], UNIT);
+	arena_put(a, whole);
+	for (size_t i = 0; i < ARRAY_SIZE(w); i++) {
+		assert_int_equal(w[i].nth, i + 1);
+		arena_put(a, w[i].block);
+	}
+	arena_destroy(a);
+}
+
+static void who_stopped_waiting_is_not_served(void **state)
+{
+	struct arena *a = make(64 * KIB);
+	struct waiting w[3] = { 0 };
+	void *whole = arena_get(a, 64 * KIB);
+
+	granted_cnt = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(w); i++)
+		wait_for(a, &w[i], 32 * KIB);
+	arena_cancel_wait(a, &w[0].waiter);
+	arena_cancel_wait(a, &w[0].waiter);
+	arena_put(a, whole);
+	assert_int_equal(w[0].nth, 0);
+	assert_int_equal(w[1].nth, 1);
+	assert_int_equal(w[2].nth, 2);
+	arena_put(a, w[1].block);
+	arena_put(a, w[2].block);
+	arena_destroy(a);
+}
+
+/* Each gives back as soon as it gets; a stack frame each would be too many. */
+static void a_million_waiters_need_no_stack(void **state)
+{
+	const size_t cnt = 1000000;
+	struct waiting *w = calloc(cnt, sizeof(*w));
+	struct arena *a = make(64 * KIB);
+	void *whole = arena_get(a, 64 * KIB);
+
+	assert_non_null(w);
+	granted_cnt = 0;
+	for (size_t i = 0; i < cnt; i++) {
+		w[i].put_at_once = true;
+		wait_for(a, &w[i], 64 * KIB);
+	}
+	arena_put(a, whole);
+	assert_int_equal(granted_cnt, cnt);
+	assert_int_equal(w[cnt - 1].nth, cnt);
+	arena_destroy(a);
+	free(w);
+}
+
+static void who_was_served_may_wait_again(void **state)
+{
+	struct arena *a = make(64 * KIB);
+	struct waiting w = { .wait_again = true };
+	void *whole = arena_get(a, 64 * KIB);
+	void *first;
+
+	granted_cnt = 0;
+	wait_for(a, &w, 64 * KIB);
+	arena_put(a, whole);
+	assert_int_equal(granted_cnt, 1);
+	first = w.block;
+	arena_put(a, first);
+	assert_int_equal(granted_cnt, 2);
+	arena_put(a, w.block);
+	assert_int_equal(arena_used(a), 0);
+	arena_destroy(a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest others[] = {
+		cmocka_unit_test(
+			random_blocks_are_apart_and_come_together_again),
+		cmocka_unit_test(every_unit_can_be_had),
+		cmocka_unit_test(the_block_given_back_last_comes_first),
+		cmocka_unit_test(giving_back_nothing_does_nothing),
+		cmocka_unit_test(nobody_waits_while_there_is_room),
+		cmocka_unit_test(who_waits_first_is_served_first),
+		cmocka_unit_test(one_block_given_back_serves_many),
+		cmocka_unit_test(who_stopped_waiting_is_not_served),
+		cmocka_unit_test(a_million_waiters_need_no_stack),
+		cmocka_unit_test(who_was_served_may_wait_again),
+	};
+	struct CMUnitTest tests[ARRAY_SIZE(create_cases) +
+				ARRAY_SIZE(block_cases) + ARRAY_SIZE(others)];
+	size_t n = 0;
+
+	memset(tests, 0, sizeof(tests));
+	for (size_t i = 0; i < ARRAY_SIZE(create_cases); i++, n++) {
+		tests[n].name = create_cases[i].name;
+		tests[n].test_func = create;
+		tests[n].initial_state = (void *)&create_cases[i];
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(block_cases); i++, n++) {
+		tests[n].name = block_cases[i].name;
+		tests[n].test_func = block_size;
+		tests[n].initial_state = (void *)&block_cases[i];
+	}
+	memcpy(tests + n, others, sizeof(others));
+	return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
+}
