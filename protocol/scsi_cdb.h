@@ -51,13 +51,13 @@ enum scsi_op {
 /* Properties of a row. */
 enum scsi_cdb_flag {
 	/* answered while a unit attention is pending, without clearing it
-	 * (SAM-5 5.14) */
+	 * (SAM-5, unit attention condition) */
 	SCSI_CDB_PASSES_UA = 1 << 0,
-	/* answered for a LUN without a logical unit (SPC-4 6.4, 6.33, 6.39) */
+	/* answered for a LUN without a logical unit (SAM-5, incorrect LUN) */
 	SCSI_CDB_ABSENT_LUN = 1 << 1,
 	/* changes what is stored: refused on a write-protected unit */
 	SCSI_CDB_WRITES = 1 << 2,
-	/* carries an LBA and a block count, checked against the capacity */
+	/* has an LBA, and mostly a block count, to check against the capacity */
 	SCSI_CDB_BLOCKS = 1 << 3,
 	/* exists only where the logical unit is thinly provisioned */
 	SCSI_CDB_UNMAPS = 1 << 4,
@@ -73,22 +73,32 @@ struct scsi_cdb_field {
 	uint8_t len;
 };
 
+/* Some bits of a byte; mask 0: none. */
+struct scsi_cdb_bits {
+	uint8_t byte;
+	uint8_t mask;
+};
+
 struct scsi_cmd;
 
 #define SCSI_SERVICE_ACTION_NONE (-1)
 
 /* One row of the table. */
 struct scsi_cdb_info {
-	const char *name;   /* "READ (10)" */
-	const char *clause; /* "SBC-3 5.11" */
+	const char *name; /* "READ (10)" */
+	/* "SBC-3 5.11"; SPC-4's numbers move between revisions: "SPC-4" */
+	const char *clause;
 	uint8_t opcode;
 	int8_t service_action; /* bits 4..0 of byte 1, or NONE */
 	uint8_t cdb_len;
 	uint8_t op;	/* enum scsi_op */
 	uint16_t flags; /* enum scsi_cdb_flag */
 	/* Bits that are looked at; byte 0 the opcode, and the service action
-	 * where there is one (SPC-4 6.35.3). */
+	 * where there is one (SPC-4, CDB USAGE DATA). */
 	uint8_t usage[SCSI_CDB_LEN];
+	/* Fields of several bits of which some or all are not in @usage: the
+	 * bit pointer names the top one (SPC-4 4.5.2.4.2). */
+	struct scsi_cdb_bits narrow[2];
 	struct scsi_cdb_field lba;
 	struct scsi_cdb_field blocks;
 	struct scsi_cdb_field alloc_len;
@@ -138,7 +148,7 @@ struct scsi_cmd {
 	uint16_t requested_service_action; /* the same */
 };
 
-/* MODE SENSE's PC field (SPC-4 6.13.1). */
+/* MODE SENSE's PC field (SPC-4). */
 enum scsi_page_control {
 	SCSI_PC_CURRENT = 0,
 	SCSI_PC_CHANGEABLE = 1,
@@ -185,8 +195,7 @@ int scsi_cdb_decode(const void *cdb, size_t len, struct scsi_cmd *ret_cmd,
  * Answers the same for every backend: past the end (05/21/00 with the LBA as
  * information), write protected (07/27/00), more blocks than VPD page B0h
  * allows (05/24/00), UNMAP of what is not thinly provisioned (05/20/00 or
- * 05/24/00). Commands without SCSI_CDB_BLOCKS pass unless they write.
- * The order is that of SBC-3: fields, range, then write protection.
+ * 05/24/00). Write protection is looked at last.
  *
  * Return: 0, or -EINVAL, -ERANGE, -EROFS.
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a logical unit says of itself in INQUIRY: standard data and the vital
- * product data pages 00h, 80h, 83h, 86h, B0h, B1h, B2h (SPC-4 7.8, SBC-3 6.6).
+ * product data pages 00h, 80h, 83h, 86h, B0h, B1h, B2h (SPC-4 and SBC-3,
+ * vital product data parameters).
  *
  * Builders put as much as fits into the caller's buffer and return the full
  * length, so that truncation to the allocation length is the caller's min().
@@ -87,7 +88,7 @@ enum scsi_vpd_page {
  */
 void scsi_naa_make(const char *identity, uint8_t ret_naa[SCSI_NAA_LEN]);
 
-/* Standard INQUIRY data (SPC-4 6.4.2). */
+/* Standard INQUIRY data (SPC-4, standard INQUIRY data). */
 size_t scsi_inquiry_encode(const struct scsi_disk_info *info, void *buf,
 			   size_t cap);
 
@@ -142,13 +143,17 @@ struct scsi_vpd_ids {
 	/*
 	 * From the T10 vendor designator, which our target and LIO write as
 	 * "name:serial": the part before the last colon, else all of it.
-	 * Control characters and '/' become '_'.
+	 * Control characters and '/' become '_'; "." and ".." do not.
 	 */
 	char name[SCSI_VOLUME_NAME_MAX + 1];
 	char t10_vendor[8 + 1];
 };
 
-/* Return: 0, or -EBADMSG when a length does not fit its surroundings. */
+/*
+ * Of a page that did not arrive whole, the designators that did.
+ * Return: 0, or -EBADMSG when this is not page 83h or a designator's length
+ *   does not fit.
+ */
 int scsi_vpd_decode_ids(const void *buf, size_t len,
 			struct scsi_vpd_ids *ret_ids);
 
