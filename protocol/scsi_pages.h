@@ -19,25 +19,11 @@
 #include "protocol/scsi_vpd.h"
 
 /*
- * LUNs. Numbers below 256 use peripheral, below 16384 flat addressing
- * (SAM-5 4.7); Linux sends back verbatim what REPORT LUNS said.
+ * REPORT LUNS (SPC-4). A LUN is its 8-byte field read big-endian, as
+ * srp_lun_encode() makes it; Linux sends back verbatim what it was told.
  */
-#define SCSI_LUN_LEN 8
-#define SCSI_LUN_MAX 0x3fff
-
-struct scsi_lun {
-	uint8_t b[SCSI_LUN_LEN];
-};
-
-/* @number: at most SCSI_LUN_MAX. */
-struct scsi_lun scsi_lun_encode(uint16_t number);
-
-/* Return: 0..SCSI_LUN_MAX, or -EINVAL for a form that we never report. */
-int scsi_lun_decode(const void *lun);
-
-/* REPORT LUNS (SPC-4 6.33). */
-size_t scsi_report_luns_encode(const struct scsi_lun *luns, size_t cnt,
-			       void *buf, size_t cap);
+size_t scsi_report_luns_encode(const uint64_t *luns, size_t cnt, void *buf,
+			       size_t cap);
 
 /**
  * scsi_report_luns_decode() - the LUNs that arrived
@@ -49,9 +35,8 @@ size_t scsi_report_luns_encode(const struct scsi_lun *luns, size_t cnt,
  * Return: 0, or -EBADMSG when the header is cut short or the list length is
  *   not a multiple of 8.
  */
-int scsi_report_luns_decode(const void *buf, size_t len,
-			    struct scsi_lun *ret_luns, size_t max,
-			    size_t *ret_cnt, uint32_t *ret_total);
+int scsi_report_luns_decode(const void *buf, size_t len, uint64_t *ret_luns,
+			    size_t max, size_t *ret_cnt, uint32_t *ret_total);
 
 /* READ CAPACITY (10): 8 bytes, (16): 32 bytes (SBC-3 5.15, 5.16). */
 #define SCSI_READ_CAPACITY_10_LEN 8
@@ -114,8 +99,8 @@ struct scsi_mode {
 
 /*
  * Mode data of either command, with or without block descriptors, with any
- * pages. Return: 0, or -EBADMSG when not even the header came or the
- * block descriptors overrun it; pages that are cut short end the search.
+ * pages; what did not arrive or has a length that does not fit is not there.
+ * Return: 0, or -EBADMSG when not even the header came.
  */
 int scsi_mode_sense_6_decode(const void *buf, size_t len,
 			     struct scsi_mode *ret_mode);
@@ -183,7 +168,8 @@ size_t scsi_lba_status_encode(const struct scsi_lba_range *ranges, size_t cnt,
  * scsi_lba_status_decode() - the ranges that arrived
  * @lba:	what was asked for
  * @ret_ranges: the first @max of them; the first one holds @lba, each of the
- *		others starts where the one before it ends
+ *		others starts where the one before it ends. Not to be used after
+ *		a failure
  *
  * Return: 0, or -EBADMSG when that is not so or no whole range came.
  */
@@ -192,7 +178,7 @@ int scsi_lba_status_decode(const void *buf, size_t len, uint64_t lba,
 			   size_t *ret_cnt);
 
 /**
- * scsi_report_opcodes_encode() - REPORT SUPPORTED OPERATION CODES (SPC-4 6.35)
+ * scsi_report_opcodes_encode() - REPORT SUPPORTED OPERATION CODES (SPC-4)
  * @cmd: the decoded command
  *
  * All of it comes from scsi_cdb_table, less what @info says is not there.

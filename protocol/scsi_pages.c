@@ -1,0 +1,691 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "protocol/scsi_pages.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "protocol/wire.h"
+
+/* A caller's buffer: takes what fits, counts all. */
+struct out {
+	uint8_t *buf;
+	size_t cap;
+	size_t len;
+};
+
+static struct out out_open(void *buf, size_t cap)
+{
+	return (struct out){ .buf = buf, .cap = cap };
+}
+
+static void out_put(struct out *out, const void *data, size_t len)
+{
+	size_t room = out->len < out->cap ? out->cap - out->len : 0;
+
+	if (room)
+		memcpy(out->buf + out->len, data, len < room ? len : room);
+	out->len += len;
+}
+
+static size_t put_once(const void *data, size_t len, void *buf, size_t cap)
+{
+	struct out out = out_open(buf, cap);
+
+	out_put(&out, data, len);
+	return out.len;
+}
+
+static size_t min_size(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+size_t scsi_report_luns_encode(const uint64_t *luns, size_t cnt, void *buf,
+			       size_t cap)
+{
+	struct out out = out_open(buf, cap);
+	uint8_t b[8] = { 0 };
+
+	wire_put32(b, (uint32_t)(8 * cnt));
+	out_put(&out, b, 8);
+	for (size_t i = 0; i < cnt; i++) {
+		wire_put64(b, luns[i]);
+		out_put(&out, b, 8);
+	}
+	return out.len;
+}
+
+int scsi_report_luns_decode(const void *buf, size_t len, uint64_t *ret_luns,
+			    size_t max, size_t *ret_cnt, uint32_t *ret_total)
+{
+	const uint8_t *b = buf;
+	uint32_t list_len;
+	size_t cnt;
+
+	if (len < 8)
+		return -EBADMSG;
+	list_len = wire_get32(b);
+	if (list_len % 8)
+		return -EBADMSG;
+	cnt = min_size(min_size(list_len / 8, (len - 8) / 8), max);
+	for (size_t i = 0; i < cnt; i++)
+		ret_luns[i] = wire_get64(b + 8 + 8 * i);
+	*ret_cnt = cnt;
+	*ret_total = list_len / 8;
+	return 0;
+}
+
+size_t scsi_read_capacity_10_encode(const struct scsi_disk_info *info,
+				    void *buf, size_t cap)
+{
+	uint8_t b[SCSI_READ_CAPACITY_10_LEN];
+	uint64_t last = info->blocks - 1;
+
+	wire_put32(b, last < UINT32_MAX ? (uint32_t)last : UINT32_MAX);
+	wire_put32(b + 4, info->block_size);
+	return put_once(b, sizeof(b), buf, cap);
+}
+
+size_t scsi_read_capacity_16_encode(const struct scsi_disk_info *info,
+				    void *buf, size_t cap)
+{
+	uint8_t b[SCSI_READ_CAPACITY_16_LEN] = { 0 };
+
+	wire_put64(b, info->blocks - 1);
+	wire_put32(b + 8, info->block_size);
+	b[13] = info->physical_exp & 0x0f;
+	if (info->unmap)
+		b[14] |= 0x80; /* LBPME */
+	if (info->unmap && info->lbprz)
+		b[14] |= 0x40; /* LBPRZ */
+	return put_once(b, sizeof(b), buf, cap);
+}
+
+static int check_capacity(const struct scsi_capacity *cap)
+{
+	uint32_t size = cap->block_size;
+
+	if (size < 512 || size > 65536 || (size & (size - 1)))
+		return -EBADMSG;
+	if (!cap->blocks || cap->blocks > (uint64_t)INT64_MAX / size)
+		return -EBADMSG;
+	return 0;
+}
+
+int scsi_read_capacity_10_decode(const void *buf, size_t len,
+				 struct scsi_capacity *ret_cap)
+{
+	const uint8_t *b = buf;
+	struct scsi_capacity cap = { 0 };
+	int err;
+
+	if (len < SCSI_READ_CAPACITY_10_LEN)
+		return -EBADMSG;
+	if (wire_get32(b) == UINT32_MAX)
+		return -EOVERFLOW;
+	cap.blocks = (uint64_t)wire_get32(b) + 1;
+	cap.block_size = wire_get32(b + 4);
+	err = check_capacity(&cap);
+	if (err)
+		return err;
+	*ret_cap = cap;
+	return 0;
+}
+
+int scsi_read_capacity_16_decode(const void *buf, size_t len,
+				 struct scsi_capacity *ret_cap)
+{
+	struct scsi_capacity cap = { 0 };
+	uint8_t b[SCSI_READ_CAPACITY_16_LEN] = { 0 };
+	int err;
+
+	/* SBC-2 and older answer 12 bytes. */
+	if (len < 12)
+		return -EBADMSG;
+	memcpy(b, buf, min_size(len, sizeof(b)));
+	/* FFFF FFFF FFFF FFFFh wraps to 0 and is refused as that. */
+	cap.blocks = wire_get64(b) + 1;
+	cap.block_size = wire_get32(b + 8);
+	cap.protection = b[12] & 0x01;
+	cap.physical_exp = b[13] & 0x0f;
+	cap.lbpme = b[14] & 0x80;
+	cap.lbprz = b[14] & 0x40;
+	err = check_capacity(&cap);
+	if (err)
+		return err;
+	*ret_cap = cap;
+	return 0;
+}
+
+/* Mode pages. Each fills @b, all zero, from byte 2 on. */
+
+static void put_caching(const struct scsi_disk_info *info, uint8_t *b)
+{
+	b[2] = info->write_cache ? 0x04 : 0; /* WCE */
+}
+
+static void put_control(const struct scsi_disk_info *info, uint8_t *b)
+{
+	b[2] = 0x02; /* GLTSD: log parameters are not saved */
+	if (info->d_sense)
+		b[2] |= 0x04;
+	b[3] = 0x10; /* QUEUE ALGORITHM MODIFIER: unrestricted reordering */
+}
+
+static void put_exceptions(const struct scsi_disk_info *info, uint8_t *b)
+{
+	b[2] = 0x08; /* DEXCPT: none are reported */
+}
+
+/* Ascending, as "all pages" returns them. There is no MODE SELECT in the
+ * command table, so no bit is changeable and defaults are the current values. */
+static const struct {
+	uint8_t code;
+	uint8_t len; /* with the two bytes of header */
+	void (*put)(const struct scsi_disk_info *info, uint8_t *b);
+} mode_pages[] = {
+	{ SCSI_MODE_READ_WRITE_RECOVERY, 12, NULL },
+	{ SCSI_MODE_CACHING, 20, put_caching },
+	{ SCSI_MODE_CONTROL, 12, put_control },
+	{ SCSI_MODE_EXCEPTIONS, 12, put_exceptions },
+};
+
+#define MODE_PAGE_CNT	   (sizeof(mode_pages) / sizeof(mode_pages[0]))
+#define ALL_SUBPAGES	   0xff
+#define SHORT_BLOCK_DESC   8
+#define LONG_BLOCK_DESC	   16
+#define MODE_HEADER_6_LEN  4
+#define MODE_HEADER_10_LEN 8
+
+static size_t put_mode_pages(const struct scsi_disk_info *info,
+			     const struct scsi_cmd *cmd, uint8_t *b)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < MODE_PAGE_CNT; i++) {
+		if (cmd->page_code != SCSI_MODE_ALL_PAGES &&
+		    cmd->page_code != mode_pages[i].code)
+			continue;
+		b[len] = mode_pages[i].code;
+		b[len + 1] = mode_pages[i].len - 2;
+		if (cmd->page_control != SCSI_PC_CHANGEABLE &&
+		    mode_pages[i].put)
+			mode_pages[i].put(info, b + len);
+		len += mode_pages[i].len;
+	}
+	return len;
+}
+
+static int check_mode_sense(const struct scsi_cmd *cmd,
+			    struct scsi_sense *ret_sense)
+{
+	bool known = cmd->page_code == SCSI_MODE_ALL_PAGES;
+
+	if (cmd->page_control == SCSI_PC_SAVED) {
+		*ret_sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
+					SCSI_ASC_SAVING_NOT_SUPPORTED);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < MODE_PAGE_CNT; i++) {
+		if (mode_pages[i].code == cmd->page_code)
+			known = true;
+	}
+	if (!known) {
+		*ret_sense = scsi_sense_cdb_field(2, 5);
+		return -EINVAL;
+	}
+	if (cmd->subpage_code && cmd->subpage_code != ALL_SUBPAGES) {
+		*ret_sense = scsi_sense_cdb_field(3, 7);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* SBC-3, mode parameter short and long LBA block descriptor. */
+static size_t put_block_desc(const struct scsi_disk_info *info,
+			     const struct scsi_cmd *cmd, uint8_t *b)
+{
+	bool fits = info->blocks <= UINT32_MAX;
+
+	if (cmd->dbd)
+		return 0;
+	if (!fits && cmd->llbaa) {
+		wire_put64(b, info->blocks);
+		wire_put32(b + 12, info->block_size);
+		return LONG_BLOCK_DESC;
+	}
+	wire_put32(b, fits ? (uint32_t)info->blocks : UINT32_MAX);
+	wire_put24(b + 5, info->block_size);
+	return SHORT_BLOCK_DESC;
+}
+
+int scsi_mode_sense_encode(const struct scsi_disk_info *info,
+			   const struct scsi_cmd *cmd, void *buf, size_t cap,
+			   size_t *ret_len, struct scsi_sense *ret_sense)
+{
+	uint8_t b[SCSI_MODE_MAX_LEN] = { 0 };
+	/* WP; DPOFUA: the table takes both bits in READ and WRITE. */
+	uint8_t device_specific = info->read_only ? 0x90 : 0x10;
+	size_t len, desc_len;
+	int err;
+
+	err = check_mode_sense(cmd, ret_sense);
+	if (err)
+		return err;
+	len = cmd->op == SCSI_OP_MODE_SENSE_6 ? MODE_HEADER_6_LEN
+					      : MODE_HEADER_10_LEN;
+	desc_len = put_block_desc(info, cmd, b + len);
+	len += desc_len;
+	len += put_mode_pages(info, cmd, b + len);
+	if (cmd->op == SCSI_OP_MODE_SENSE_6) {
+		b[0] = (uint8_t)(len - 1);
+		b[2] = device_specific;
+		b[3] = (uint8_t)desc_len;
+	} else {
+		wire_put16(b, (uint16_t)(len - 2));
+		b[3] = device_specific;
+		b[4] = desc_len == LONG_BLOCK_DESC; /* LONGLBA */
+		wire_put16(b + 6, (uint16_t)desc_len);
+	}
+	*ret_len = put_once(b, len, buf, cap);
+	return 0;
+}
+
+/* Looks through mode pages for the caching page. */
+static void find_caching(struct wire_cursor pages, struct scsi_mode *mode)
+{
+	const uint8_t *head, *sub, *body;
+	size_t len;
+
+	while ((head = wire_take(&pages, 2)) != NULL) {
+		len = head[1];
+		if (head[0] & 0x40) { /* SPF: a subpage, length of 16 bits */
+			sub = wire_take(&pages, 2);
+			if (!sub)
+				return;
+			len = wire_get16(sub);
+		}
+		body = wire_take(&pages, len);
+		if (!body)
+			return;
+		if ((head[0] & 0x7f) != SCSI_MODE_CACHING || !len)
+			continue;
+		mode->has_caching = true;
+		mode->wce = body[0] & 0x04;
+		mode->rcd = body[0] & 0x01;
+		return;
+	}
+}
+
+static void decode_mode(struct wire_cursor after_header,
+			uint8_t device_specific, size_t desc_len,
+			struct scsi_mode *ret_mode)
+{
+	struct scsi_mode mode = {
+		.write_protected = device_specific & 0x80,
+		.dpofua = device_specific & 0x10,
+	};
+
+	if (wire_take(&after_header, desc_len))
+		find_caching(after_header, &mode);
+	*ret_mode = mode;
+}
+
+int scsi_mode_sense_6_decode(const void *buf, size_t len,
+			     struct scsi_mode *ret_mode)
+{
+	const uint8_t *b = buf;
+
+	if (len < MODE_HEADER_6_LEN || b[0] < MODE_HEADER_6_LEN - 1)
+		return -EBADMSG;
+	len = min_size(len, (size_t)b[0] + 1) - MODE_HEADER_6_LEN;
+	decode_mode(wire_cursor(b + MODE_HEADER_6_LEN, len), b[2], b[3],
+		    ret_mode);
+	return 0;
+}
+
+int scsi_mode_sense_10_decode(const void *buf, size_t len,
+			      struct scsi_mode *ret_mode)
+{
+	const uint8_t *b = buf;
+
+	if (len < MODE_HEADER_10_LEN || wire_get16(b) < MODE_HEADER_10_LEN - 2)
+		return -EBADMSG;
+	len = min_size(len, (size_t)wire_get16(b) + 2) - MODE_HEADER_10_LEN;
+	decode_mode(wire_cursor(b + MODE_HEADER_10_LEN, len), b[3],
+		    wire_get16(b + 6), ret_mode);
+	return 0;
+}
+
+size_t scsi_unmap_encode(const struct scsi_extent *extents, size_t cnt,
+			 void *buf, size_t cap)
+{
+	struct out out = out_open(buf, cap);
+	size_t desc_len = cnt * SCSI_UNMAP_DESC_LEN;
+	uint8_t b[SCSI_UNMAP_DESC_LEN] = { 0 };
+
+	wire_put16(b, (uint16_t)(desc_len + SCSI_UNMAP_HEADER_LEN - 2));
+	wire_put16(b + 2, (uint16_t)desc_len);
+	out_put(&out, b, SCSI_UNMAP_HEADER_LEN);
+	for (size_t i = 0; i < cnt; i++) {
+		wire_put64(b, extents[i].lba);
+		wire_put32(b + 8, extents[i].blocks);
+		out_put(&out, b, SCSI_UNMAP_DESC_LEN);
+	}
+	return out.len;
+}
+
+static int refuse(struct scsi_sense sense, struct scsi_sense *ret_sense)
+{
+	*ret_sense = sense;
+	return -EINVAL;
+}
+
+/* How many whole descriptors follow the header. */
+static int unmap_desc_cnt(const uint8_t *b, size_t len, size_t *ret_cnt,
+			  struct scsi_sense *ret_sense)
+{
+	size_t data_len, desc_len;
+
+	if (len < SCSI_UNMAP_HEADER_LEN)
+		return refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
+					 SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR),
+			      ret_sense);
+	data_len = wire_get16(b);
+	desc_len = wire_get16(b + 2);
+	if (desc_len > len - SCSI_UNMAP_HEADER_LEN)
+		return refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
+					 SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR),
+			      ret_sense);
+	if (data_len < desc_len + SCSI_UNMAP_HEADER_LEN - 2)
+		return refuse(scsi_sense_data_field(0, 7), ret_sense);
+	/* A last one that is not whole is ignored (SBC-3 5.28.2). */
+	*ret_cnt = desc_len / SCSI_UNMAP_DESC_LEN;
+	return 0;
+}
+
+static struct scsi_extent unmap_desc(const uint8_t *list, size_t i)
+{
+	const uint8_t *d =
+		list + SCSI_UNMAP_HEADER_LEN + i * SCSI_UNMAP_DESC_LEN;
+
+	return (struct scsi_extent){ .lba = wire_get64(d),
+				     .blocks = wire_get32(d + 8) };
+}
+
+static int check_extent(const struct scsi_extent *extent, uint64_t blocks,
+			struct scsi_sense *ret_sense)
+{
+	struct scsi_sense sense =
+		scsi_sense(SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_LBA_OUT_OF_RANGE);
+
+	if (!extent->blocks ||
+	    (extent->lba < blocks && extent->blocks <= blocks - extent->lba))
+		return 0;
+	sense.info_valid = true;
+	sense.info = extent->lba < blocks ? blocks : extent->lba;
+	return refuse(sense, ret_sense);
+}
+
+static int check_unmap_list(const uint8_t *list, size_t cnt,
+			    const struct scsi_disk_info *info,
+			    struct scsi_sense *ret_sense)
+{
+	uint64_t total = 0;
+	int err;
+
+	for (size_t i = 0; i < cnt; i++) {
+		struct scsi_extent extent = unmap_desc(list, i);
+
+		err = check_extent(&extent, info->blocks, ret_sense);
+		if (err)
+			return err;
+		/* At most 4095 times 32 bits: cannot overflow. */
+		total += extent.blocks;
+		if (info->max_unmap_blocks && total > info->max_unmap_blocks)
+			return refuse(
+				scsi_sense_data_field(
+					(uint16_t)(SCSI_UNMAP_HEADER_LEN +
+						   i * SCSI_UNMAP_DESC_LEN + 8),
+					7),
+				ret_sense);
+	}
+	return 0;
+}
+
+int scsi_unmap_decode(const void *buf, size_t len,
+		      const struct scsi_disk_info *info,
+		      struct scsi_extent *ret_extents, size_t max,
+		      size_t *ret_cnt, struct scsi_sense *ret_sense)
+{
+	size_t cnt, n = 0;
+	int err;
+
+	if (!len) { /* PARAMETER LIST LENGTH 0 is no error (SBC-3 5.28.1) */
+		*ret_cnt = 0;
+		return 0;
+	}
+	err = unmap_desc_cnt(buf, len, &cnt, ret_sense);
+	if (err)
+		return err;
+	if (cnt > max || (info->max_unmap_descs && cnt > info->max_unmap_descs))
+		return refuse(scsi_sense_data_field(2, 7), ret_sense);
+	err = check_unmap_list(buf, cnt, info, ret_sense);
+	if (err)
+		return err;
+	for (size_t i = 0; i < cnt; i++) {
+		struct scsi_extent extent = unmap_desc(buf, i);
+
+		if (extent.blocks)
+			ret_extents[n++] = extent;
+	}
+	*ret_cnt = n;
+	return 0;
+}
+
+size_t scsi_lba_status_capacity(uint32_t alloc_len)
+{
+	const uint32_t least =
+		SCSI_LBA_STATUS_HEADER_LEN + SCSI_LBA_STATUS_DESC_LEN;
+
+	if (alloc_len < least)
+		return 1;
+	return (alloc_len - SCSI_LBA_STATUS_HEADER_LEN) /
+	       SCSI_LBA_STATUS_DESC_LEN;
+}
+
+size_t scsi_lba_status_encode(const struct scsi_lba_range *ranges, size_t cnt,
+			      void *buf, size_t cap)
+{
+	struct out out = out_open(buf, cap);
+	uint8_t b[SCSI_LBA_STATUS_DESC_LEN] = { 0 };
+
+	/* PARAMETER DATA LENGTH counts what follows it. */
+	wire_put32(b, (uint32_t)(cnt * SCSI_LBA_STATUS_DESC_LEN + 4));
+	out_put(&out, b, SCSI_LBA_STATUS_HEADER_LEN);
+	for (size_t i = 0; i < cnt; i++) {
+		wire_put64(b, ranges[i].lba);
+		wire_put32(b + 8, ranges[i].blocks);
+		b[12] = ranges[i].state & 0x0f;
+		out_put(&out, b, SCSI_LBA_STATUS_DESC_LEN);
+	}
+	return out.len;
+}
+
+/* Does @range start where it must, and end without wrapping? */
+static bool range_follows(const struct scsi_lba_range *range, uint64_t lba,
+			  bool first)
+{
+	if (!range->blocks || range->blocks > UINT64_MAX - range->lba)
+		return false;
+	if (!first)
+		return range->lba == lba;
+	return range->lba <= lba && lba - range->lba < range->blocks;
+}
+
+int scsi_lba_status_decode(const void *buf, size_t len, uint64_t lba,
+			   struct scsi_lba_range *ret_ranges, size_t max,
+			   size_t *ret_cnt)
+{
+	const uint8_t *b = buf, *d;
+	uint64_t announced;
+	size_t cnt;
+
+	if (len < SCSI_LBA_STATUS_HEADER_LEN)
+		return -EBADMSG;
+	announced = (uint64_t)wire_get32(b) + 4;
+	if (len > announced)
+		len = (size_t)announced;
+	if (len < SCSI_LBA_STATUS_HEADER_LEN + SCSI_LBA_STATUS_DESC_LEN)
+		return -EBADMSG;
+	cnt = min_size((len - SCSI_LBA_STATUS_HEADER_LEN) /
+			       SCSI_LBA_STATUS_DESC_LEN,
+		       max);
+	for (size_t i = 0; i < cnt; i++) {
+		struct scsi_lba_range *range = &ret_ranges[i];
+
+		d = b + SCSI_LBA_STATUS_HEADER_LEN +
+		    i * SCSI_LBA_STATUS_DESC_LEN;
+		range->lba = wire_get64(d);
+		range->blocks = wire_get32(d + 8);
+		range->state = d[12] & 0x0f;
+		if (!range_follows(range, lba, i == 0))
+			return -EBADMSG;
+		lba = range->lba + range->blocks;
+	}
+	*ret_cnt = cnt;
+	return 0;
+}
+
+/* REPORT SUPPORTED OPERATION CODES. */
+
+enum reporting_option {
+	REPORT_ALL = 0,
+	REPORT_OPCODE = 1,	   /* one without service actions */
+	REPORT_SERVICE_ACTION = 2, /* one with */
+	REPORT_EITHER = 3,
+};
+
+#define SUPPORT_NONE	 1
+#define SUPPORT_STANDARD 3
+
+#define TIMEOUTS_LEN 12
+#define DESC_LEN     8
+
+/* No time is reported: 0 is "no indication". */
+static const uint8_t timeouts_desc[TIMEOUTS_LEN] = { 0, TIMEOUTS_LEN - 2 };
+
+static bool row_exists(const struct scsi_disk_info *info,
+		       const struct scsi_cdb_info *row)
+{
+	return info->unmap || !(row->flags & SCSI_CDB_UNMAPS);
+}
+
+static void put_command_desc(struct out *out, const struct scsi_cdb_info *row,
+			     bool rctd)
+{
+	uint8_t b[DESC_LEN] = { row->opcode };
+
+	if (row->service_action != SCSI_SERVICE_ACTION_NONE) {
+		wire_put16(b + 2, (uint16_t)row->service_action);
+		b[5] |= 0x01; /* SERVACTV */
+	}
+	if (rctd)
+		b[5] |= 0x02; /* CTDP */
+	wire_put16(b + 6, row->cdb_len);
+	out_put(out, b, sizeof(b));
+	if (rctd)
+		out_put(out, timeouts_desc, TIMEOUTS_LEN);
+}
+
+static void put_all_commands(const struct scsi_disk_info *info, bool rctd,
+			     struct out *out)
+{
+	size_t cnt = 0;
+	uint8_t b[4];
+
+	for (size_t i = 0; i < scsi_cdb_table_cnt; i++)
+		cnt += row_exists(info, &scsi_cdb_table[i]);
+	wire_put32(b, (uint32_t)(cnt * (DESC_LEN + (rctd ? TIMEOUTS_LEN : 0))));
+	out_put(out, b, sizeof(b));
+	for (size_t i = 0; i < scsi_cdb_table_cnt; i++) {
+		if (row_exists(info, &scsi_cdb_table[i]))
+			put_command_desc(out, &scsi_cdb_table[i], rctd);
+	}
+}
+
+static void put_one_command(const struct scsi_disk_info *info,
+			    const struct scsi_cdb_info *row, bool rctd,
+			    struct out *out)
+{
+	uint8_t usage[SCSI_CDB_LEN];
+	uint8_t b[4] = { 0 };
+
+	if (!row || !row_exists(info, row)) {
+		b[1] = SUPPORT_NONE;
+		out_put(out, b, sizeof(b));
+		return;
+	}
+	b[1] = SUPPORT_STANDARD | (rctd ? 0x80 : 0);
+	wire_put16(b + 2, row->cdb_len);
+	out_put(out, b, sizeof(b));
+	memcpy(usage, row->usage, sizeof(usage));
+	if (row->op == SCSI_OP_WRITE_SAME && !info->unmap)
+		usage[1] &= (uint8_t)~0x08; /* UNMAP */
+	out_put(out, usage, row->cdb_len);
+	if (rctd)
+		out_put(out, timeouts_desc, TIMEOUTS_LEN);
+}
+
+/* Does the reporting option suit the operation code that is asked about? */
+static bool option_suits(const struct scsi_cmd *cmd)
+{
+	bool has = scsi_cdb_has_service_actions(cmd->requested_opcode);
+	bool known = has || scsi_cdb_find(cmd->requested_opcode, 0);
+
+	if (cmd->reporting_options == REPORT_OPCODE)
+		return !has;
+	if (cmd->reporting_options == REPORT_SERVICE_ACTION)
+		return has || !known;
+	return true;
+}
+
+int scsi_report_opcodes_encode(const struct scsi_disk_info *info,
+			       const struct scsi_cmd *cmd, void *buf,
+			       size_t cap, size_t *ret_len,
+			       struct scsi_sense *ret_sense)
+{
+	struct out out = out_open(buf, cap);
+	const struct scsi_cdb_info *row;
+
+	if (cmd->reporting_options == REPORT_ALL) {
+		put_all_commands(info, cmd->rctd, &out);
+		*ret_len = out.len;
+		return 0;
+	}
+	if (!option_suits(cmd))
+		return refuse(scsi_sense_cdb_field(2, 2), ret_sense);
+	row = scsi_cdb_find(cmd->requested_opcode,
+			    cmd->requested_service_action);
+	/* Option 3: no service actions is service action 0 (SPC-4). */
+	if (row && row->service_action == SCSI_SERVICE_ACTION_NONE &&
+	    cmd->reporting_options == REPORT_EITHER &&
+	    cmd->requested_service_action)
+		row = NULL;
+	put_one_command(info, row, cmd->rctd, &out);
+	*ret_len = out.len;
+	return 0;
+}
+
+int scsi_report_opcode_decode(const void *buf, size_t len, bool *ret_supported)
+{
+	const uint8_t *b = buf;
+	uint8_t support;
+
+	if (len < 2)
+		return -EBADMSG;
+	support = b[1] & 7;
+	/* 5 is "supported in a vendor specific manner". */
+	*ret_supported = support == SUPPORT_STANDARD;
+	return 0;
+}
