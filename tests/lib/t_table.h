@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tables of test rows: each row is a cmocka test of its own, named by its
- * member `name`, and finds itself in *state. A test program is
+ * Tables of test rows: each row is a cmocka test of its own, named after the
+ * function and its member `name`, and finds itself in *state. A test program is
  *
  *	static void decode(void **state) { const struct row *r = *state; ... }
  *	int main(void)
  *	{
- *		struct t_table t = { 0 };
+ *		static struct t_table t;
  *
  *		T_ADD_ROWS(&t, rows, decode);
  *		T_ADD(&t, a_test_without_rows);
@@ -20,22 +20,32 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
 
 #define T_TABLE_MAX 1024
+#define T_NAME_SIZE 128
 
 struct t_table {
 	struct CMUnitTest tests[T_TABLE_MAX];
+	char names[T_TABLE_MAX][T_NAME_SIZE];
 	size_t cnt;
 };
 
-static inline void t_add(struct t_table *t, const char *name,
-			 CMUnitTestFunction func, const void *row)
+/* @row: NULL, or the row, whose name is @row_name */
+static inline void t_add(struct t_table *t, const char *func_name,
+			 CMUnitTestFunction func, const char *row_name,
+			 const void *row)
 {
+	char *name;
+
 	if (t->cnt == T_TABLE_MAX)
 		abort();
+	name = t->names[t->cnt];
+	snprintf(name, T_NAME_SIZE, "%s%s%s", func_name, row ? ": " : "",
+		 row ? row_name : "");
 	t->tests[t->cnt++] = (struct CMUnitTest){
 		.name = name,
 		.test_func = func,
@@ -43,13 +53,13 @@ static inline void t_add(struct t_table *t, const char *name,
 	};
 }
 
-#define T_ADD(t, func) t_add(t, #func, func, NULL)
+#define T_ADD(t, func) t_add(t, #func, func, NULL, NULL)
 
-#define T_ADD_ROWS(t, rows, func)                                          \
-	do {                                                               \
-		for (size_t i_ = 0; i_ < sizeof(rows) / sizeof((rows)[0]); \
-		     i_++)                                                 \
-			t_add(t, (rows)[i_].name, func, &(rows)[i_]);      \
+#define T_ADD_ROWS(t, rows, func)                                            \
+	do {                                                                 \
+		for (size_t i_ = 0; i_ < sizeof(rows) / sizeof((rows)[0]);   \
+		     i_++)                                                   \
+			t_add(t, #func, func, (rows)[i_].name, &(rows)[i_]); \
 	} while (0)
 
 static inline int t_run(struct t_table *t)

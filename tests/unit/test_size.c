@@ -91,7 +91,7 @@ static void format(void **state)
 
 int main(void)
 {
-	struct t_table t = { 0 };
+	static struct t_table t;
 
 	T_ADD_ROWS(&t, parse_rows, parse);
 	T_ADD_ROWS(&t, format_rows, format);

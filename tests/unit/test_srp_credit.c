@@ -156,7 +156,7 @@ static void nothing_is_lost_between_the_two_sides(void **state)
 
 int main(void)
 {
-	struct t_table t = { 0 };
+	static struct t_table t;
 
 	T_ADD_ROWS(&t, may_rows, may);
 	T_ADD_ROWS(&t, add_rows, add);
