@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+
+#include "protocol/srp_uri.h"
+#include "tests/lib/t_hex.h"
+#include "tests/lib/t_table.h"
+
+#define X8   "xxxxxxxx"
+#define X64  X8 X8 X8 X8 X8 X8 X8 X8
+#define X255 X64 X64 X64 X8 X8 X8 X8 X8 X8 X8 "xxxxxxx"
+#define Z16  "0000000000000000"
+
+static const struct good_row {
+	const char *name;
+	const char *text;
+	enum srp_uri_transport transport;
+	const char *host;
+	uint16_t port;
+	const char *volume;
+	const char *canonical; /* NULL: as text */
+} good_rows[] = {
+	{ "IPv4", "srp://10.0.0.1:5555", SRP_URI_AUTO, "10.0.0.1", 5555, "" },
+	{ "default port", "srp://10.0.0.1", SRP_URI_AUTO, "10.0.0.1", 5555, "",
+	  "srp://10.0.0.1:5555" },
+	{ "plain address", "10.0.0.1", SRP_URI_AUTO, "10.0.0.1", 5555, "",
+	  "srp://10.0.0.1:5555" },
+	{ "plain address and port", "127.0.0.1:6000", SRP_URI_AUTO, "127.0.0.1",
+	  6000, "", "srp://127.0.0.1:6000" },
+	{ "plain name and volume", "host/disk", SRP_URI_AUTO, "host", 5555,
+	  "disk", "srp://host:5555/disk" },
+	{ "plain IPv6", "[::1]:6000", SRP_URI_AUTO, "::1", 6000, "",
+	  "srp://[::1]:6000" },
+	{ "verbs only", "srp+rdma://host:1", SRP_URI_RDMA, "host", 1, "" },
+	{ "TCP only", "srp+tcp://host:65535/v", SRP_URI_TCP, "host", 65535,
+	  "v" },
+	{ "scheme in capitals", "SRP+TCP://host:1", SRP_URI_TCP, "host", 1, "",
+	  "srp+tcp://host:1" },
+	{ "name with dots and dashes", "srp://a-b.example_1.org:5555",
+	  SRP_URI_AUTO, "a-b.example_1.org", 5555, "" },
+	{ "IPv6", "srp://[2001:db8::1]:5555", SRP_URI_AUTO, "2001:db8::1", 5555,
+	  "" },
+	{ "IPv6, default port", "srp://[2001:db8::1]/v", SRP_URI_AUTO,
+	  "2001:db8::1", 5555, "v", "srp://[2001:db8::1]:5555/v" },
+	{ "IPv6 with an IPv4 end", "srp://[::ffff:10.0.0.1]:1", SRP_URI_AUTO,
+	  "::ffff:10.0.0.1", 1, "" },
+	{ "link-local, bare scope", "srp://[fe80::1%d0]:5555", SRP_URI_AUTO,
+	  "fe80::1%d0", 5555, "" },
+	{ "link-local, encoded scope", "srp://[fe80::1%25d0]:5555",
+	  SRP_URI_AUTO, "fe80::1%d0", 5555, "", "srp://[fe80::1%d0]:5555" },
+	{ "link-local, interface 25", "srp://[fe80::1%25]:5555", SRP_URI_AUTO,
+	  "fe80::1%25", 5555, "", "srp://[fe80::1%2525]:5555" },
+	{ "link-local, scope begins with 25", "srp://[fe80::1%2525g]:5555",
+	  SRP_URI_AUTO, "fe80::1%25g", 5555, "" },
+	{ "empty volume", "srp://h:1/", SRP_URI_AUTO, "h", 1, "", "srp://h:1" },
+	{ "LUN number", "srp://h:1/0", SRP_URI_AUTO, "h", 1, "0" },
+	{ "volume percent-decoded", "srp://h:1/a%20b%3F%25", SRP_URI_AUTO, "h",
+	  1, "a b?%" },
+	{ "small hexadecimal digits", "srp://h:1/%c3%a9", SRP_URI_AUTO, "h", 1,
+	  "\xc3\xa9", "srp://h:1/%C3%A9" },
+	{ "volume with raw UTF-8", "srp://h:1/\xc3\xa9", SRP_URI_AUTO, "h", 1,
+	  "\xc3\xa9", "srp://h:1/%C3%A9" },
+	{ "volume with a colon", "srp://h:1/a:b", SRP_URI_AUTO, "h", 1, "a:b",
+	  "srp://h:1/a%3Ab" },
+	{ "longest volume", "srp://h:1/" X255, SRP_URI_AUTO, "h", 1, X255 },
+	{ "longest host", "srp://" X255 ":1", SRP_URI_AUTO, X255, 1, "" },
+	{ "leading zeros in the port", "srp://h:0000000080", SRP_URI_AUTO, "h",
+	  80, "", "srp://h:80" },
+	{ "query without options", "srp://h:1?", SRP_URI_AUTO, "h", 1, "",
+	  "srp://h:1" },
+	{ "colon in the volume ends no scheme", "h:1/a:%3f", SRP_URI_AUTO, "h",
+	  1, "a:?", "srp://h:1/a%3A%3F" },
+};
+
+/* @text on the heap, exactly as long as it is; the caller frees it. */
+static char *text_copy(const char *text)
+{
+	return (char *)t_copy(text, strlen(text) + 1);
+}
+
+static void good(void **state)
+{
+	const struct good_row *r = *state;
+	char msg[SRP_URI_MSG_SIZE] = "";
+	char text[SRP_URI_TEXT_SIZE];
+	struct srp_uri uri, again;
+	char *copy = text_copy(r->text);
+	int len;
+
+	assert_int_equal(srp_uri_parse(copy, &uri, msg, sizeof(msg)), 0);
+	free(copy);
+	assert_string_equal(msg, "");
+	assert_int_equal(uri.transport, r->transport);
+	assert_string_equal(uri.host, r->host);
+	assert_int_equal(uri.port, r->port);
+	assert_string_equal(uri.volume, r->volume);
+	assert_false(uri.has_target);
+	assert_false(uri.has_initiator);
+	assert_true(srp_port_id_is_zero(&uri.target));
+	len = srp_uri_format(&uri, text, sizeof(text));
+	assert_int_equal(len, strlen(text));
+	assert_string_equal(text, r->canonical ? r->canonical : r->text);
+	assert_int_equal(srp_uri_parse(text, &again, msg, sizeof(msg)), 0);
+	assert_memory_equal(&again, &uri, sizeof(uri));
+}
+
+static const struct bad_row {
+	const char *name;
+	const char *text;
+	const char *msg;
+} bad_rows[] = {
+	{ "empty", "", "no host is named" },
+	{ "no host", "srp://", "no host is named" },
+	{ "no host but a port", "srp://:5555", "no host is named" },
+	{ "no host but a volume", "srp:///vol", "no host is named" },
+	{ "a file name", "/dev/sda", "no host is named" },
+	{ "empty brackets", "srp://[]:1", "no host is named" },
+	{ "another scheme", "http://h/",
+	  "scheme 'http' is not srp, srp+rdma or srp+tcp" },
+	{ "nearly a scheme", "srp+udp://h/",
+	  "scheme 'srp+udp' is not srp, srp+rdma or srp+tcp" },
+	{ "no scheme before ://", "://h",
+	  "scheme '' is not srp, srp+rdma or srp+tcp" },
+	{ "port too large", "srp://h:99999",
+	  "port '99999' is not between 1 and 65535" },
+	{ "port one too large", "srp://h:65536",
+	  "port '65536' is not between 1 and 65535" },
+	{ "port of many digits", "srp://h:184467440737095551616",
+	  "port '184467440737095551616' is not between 1 and 65535" },
+	{ "port zero", "h:0", "port '0' is not between 1 and 65535" },
+	{ "port empty", "h:", "port '' is not between 1 and 65535" },
+	{ "port a word", "h:srp", "port 'srp' is not a number" },
+	{ "port negative", "h:-1", "port '-1' is not a number" },
+	{ "IPv6 without brackets", "::1", "IPv6 address '::1' needs brackets" },
+	{ "IPv6 without brackets, port", "srp://fe80::1:5555",
+	  "IPv6 address 'fe80::1:5555' needs brackets" },
+	{ "bracket not closed", "srp://[::1",
+	  "'[::1' lacks its closing bracket" },
+	{ "bracket not closed before the volume", "srp://[::1/a]",
+	  "'[::1' lacks its closing bracket" },
+	{ "no IPv6 address in brackets", "[10.0.0.1]",
+	  "'10.0.0.1' is not an IPv6 address" },
+	{ "IPv6 with junk", "[::g]", "'::g' is not an IPv6 address" },
+	{ "scope empty", "[fe80::1%]", "'' is not an interface in 'fe80::1%'" },
+	{ "scope with a percent sign", "[fe80::1%a%b]",
+	  "'a%b' is not an interface in 'fe80::1%a%b'" },
+	{ "scope too long", "[::1%" X255 "]",
+	  "'" X64 "' is not an interface in '::1%" X8 X8 X8 X8 X8 X8 X8
+	  "xxxx'" },
+	{ "junk after the bracket", "[::1]5555",
+	  "'5555' after the address is not a port" },
+	{ "IPv4 out of range", "10.0.0.256",
+	  "'10.0.0.256' is not an IPv4 address" },
+	{ "IPv4 too short", "10.1", "'10.1' is not an IPv4 address" },
+	{ "a number alone", "5555", "'5555' is not an IPv4 address" },
+	{ "space in the host", "srp://a b",
+	  "host 'a b' is not a name or address" },
+	{ "user in the host", "srp://me@h",
+	  "host 'me@h' is not a name or address" },
+	{ "percent code in the host", "srp://%41",
+	  "host '%41' is not a name or address" },
+	{ "host too long", "srp://" X255 "x",
+	  "host '" X64 "...' is longer than 255 characters" },
+	{ "volume too long", "srp://h/" X255 "x",
+	  "volume '" X64 "...' is longer than 255 bytes" },
+	{ "volume with a slash", "srp://h/a/b",
+	  "volume 'a/b' has a slash in its name" },
+	{ "volume with an encoded slash", "srp://h/a%2Fb",
+	  "volume 'a%2Fb' has a slash in its name" },
+	{ "volume with a zero byte", "srp://h/a%00b",
+	  "volume 'a%00b' has a zero byte in its name" },
+	{ "percent code cut short", "srp://h/a%4",
+	  "volume 'a%4' has a broken % code" },
+	{ "percent code cut shorter", "srp://h/a%",
+	  "volume 'a%' has a broken % code" },
+	{ "percent code cut by the query", "srp://h/%4?id_ext=1",
+	  "volume '%4' has a broken % code" },
+	{ "percent code of other letters", "srp://h/%zz",
+	  "volume '%zz' has a broken % code" },
+	{ "unknown option", "srp://h?pkey=ffff",
+	  "option 'pkey' is not id_ext, ioc_guid or initiator" },
+	{ "beginning of an option", "srp://h?id=1",
+	  "option 'id' is not id_ext, ioc_guid or initiator" },
+	{ "option without a name", "srp://h?=1",
+	  "option '' is not id_ext, ioc_guid or initiator" },
+	{ "option without a value", "srp://h?id_ext",
+	  "option 'id_ext' has no value" },
+	{ "option with an empty value",
+	  "srp://h?id_ext=", "id_ext '' is not 1 to 16 hexadecimal digits" },
+	{ "only 0x", "srp://h?ioc_guid=0x",
+	  "ioc_guid '0x' is not 1 to 16 hexadecimal digits" },
+	{ "17 digits", "srp://h?ioc_guid=10000000000000000",
+	  "ioc_guid '10000000000000000' is not 1 to 16 hexadecimal digits" },
+	{ "no hexadecimal digits", "srp://h?id_ext=12g4",
+	  "id_ext '12g4' is not 1 to 16 hexadecimal digits" },
+	{ "option twice", "srp://h?id_ext=1&id_ext=2",
+	  "option 'id_ext' is given twice" },
+	{ "initiator twice", "srp://h?initiator=" Z16 Z16 "&initiator=" Z16 Z16,
+	  "option 'initiator' is given twice" },
+	{ "initiator too short", "srp://h?initiator=12",
+	  "initiator '12' is not 32 hexadecimal digits" },
+	{ "initiator too long", "srp://h?initiator=0x" Z16 Z16 "0",
+	  "initiator '0x" Z16 Z16 "0' is not 32 hexadecimal digits" },
+	{ "option list ends in &", "srp://h?id_ext=1&",
+	  "'&' is not followed by an option" },
+	{ "two &", "srp://h?id_ext=1&&ioc_guid=2", "option '' has no value" },
+};
+
+static void bad(void **state)
+{
+	const struct bad_row *r = *state;
+	char msg[SRP_URI_MSG_SIZE] = "";
+	struct srp_uri uri = { .port = 77 };
+	char *copy = text_copy(r->text);
+
+	assert_int_equal(srp_uri_parse(copy, &uri, msg, sizeof(msg)), -EINVAL);
+	free(copy);
+	assert_string_equal(msg, r->msg);
+	assert_int_equal(uri.port, 77);
+	/* A small buffer for the message is not overrun. */
+	memset(msg, 'm', sizeof(msg));
+	assert_int_equal(srp_uri_parse(r->text, &uri, msg, 8), -EINVAL);
+	assert_int_equal(msg[7], '\0');
+	assert_int_equal(msg[8], 'm');
+}
+
+static const struct option_row {
+	const char *name;
+	const char *text;
+	uint64_t id_ext;
+	uint64_t ioc_guid;
+	bool has_target;
+	const char *initiator; /* NULL: none */
+	const char *canonical;
+} option_rows[] = {
+	{ "both halves of the target port",
+	  "h:1?id_ext=1122334455667788&ioc_guid=0x99AABBCCDDEEFF00",
+	  0x1122334455667788, 0x99aabbccddeeff00, true, NULL,
+	  "srp://h:1?id_ext=1122334455667788&ioc_guid=99aabbccddeeff00" },
+	{ "id_ext alone stands for both", "h:1?id_ext=0xcafe", 0xcafe, 0xcafe,
+	  true, NULL,
+	  "srp://h:1?id_ext=000000000000cafe&ioc_guid=000000000000cafe" },
+	{ "ioc_guid alone stands for both", "h:1/v?ioc_guid=cafe", 0xcafe,
+	  0xcafe, true, NULL,
+	  "srp://h:1/v?id_ext=000000000000cafe&ioc_guid=000000000000cafe" },
+	{ "a half may be zero", "h:1?ioc_guid=1&id_ext=0", 0, 1, true, NULL,
+	  "srp://h:1?id_ext=" Z16 "&ioc_guid=0000000000000001" },
+	{ "initiator port", "h:1?initiator=0x" Z16 "505400FFFE123456", 0, 0,
+	  false, "0x" Z16 "505400fffe123456",
+	  "srp://h:1?initiator=0x" Z16 "505400fffe123456" },
+	{ "all options",
+	  "h:1?initiator=" Z16 "000000000000000A&ioc_guid=2&id_ext=1", 1, 2,
+	  true, "0x" Z16 "000000000000000a",
+	  "srp://h:1?id_ext=0000000000000001&ioc_guid=0000000000000002"
+	  "&initiator=0x" Z16 "000000000000000a" },
+};
+
+static void options(void **state)
+{
+	const struct option_row *r = *state;
+	char msg[SRP_URI_MSG_SIZE] = "";
+	char text[SRP_URI_TEXT_SIZE];
+	char id[SRP_PORT_ID_TEXT_SIZE];
+	struct srp_uri uri, again;
+	char *copy = text_copy(r->text);
+
+	assert_int_equal(srp_uri_parse(copy, &uri, msg, sizeof(msg)), 0);
+	free(copy);
+	assert_int_equal(uri.has_target, r->has_target);
+	assert_int_equal(srp_port_id_ext(&uri.target), r->id_ext);
+	assert_int_equal(srp_port_id_guid(&uri.target), r->ioc_guid);
+	assert_int_equal(uri.has_initiator, r->initiator != NULL);
+	if (r->initiator)
+		assert_string_equal(srp_port_id_format(&uri.initiator, id),
+				    r->initiator);
+	assert_int_equal(srp_uri_format(&uri, text, sizeof(text)),
+			 strlen(r->canonical));
+	assert_string_equal(text, r->canonical);
+	assert_int_equal(srp_uri_parse(text, &again, msg, sizeof(msg)), 0);
+	assert_memory_equal(&again, &uri, sizeof(uri));
+}
+
+static void format_refuses_too_little_room(void **state)
+{
+	char msg[SRP_URI_MSG_SIZE];
+	struct srp_uri uri;
+	int len;
+
+	assert_int_equal(srp_uri_parse("h/v?id_ext=1", &uri, msg, sizeof(msg)),
+			 0);
+	len = srp_uri_format(&uri, NULL, 0);
+	assert_int_equal(len, -ENOSPC);
+	len = (int)strlen("srp://h:5555/v?id_ext=" Z16 "&ioc_guid=" Z16);
+	for (int size = 1; size <= len + 1; size++) {
+		char *buf = malloc((size_t)size);
+
+		assert_int_equal(srp_uri_format(&uri, buf, (size_t)size),
+				 size <= len ? -ENOSPC : len);
+		free(buf);
+	}
+}
+
+static void the_longest_uri_has_room(void **state)
+{
+	struct srp_uri uri = {
+		.transport = SRP_URI_RDMA,
+		.port = 65535,
+		.has_target = true,
+		.has_initiator = true,
+	};
+	char text[SRP_URI_TEXT_SIZE];
+	char msg[SRP_URI_MSG_SIZE];
+	struct srp_uri again;
+
+	snprintf(uri.host, sizeof(uri.host), "::1%%25");
+	memset(uri.host + 6, 'x', sizeof(uri.host) - 7);
+	memset(uri.volume, '\xff', sizeof(uri.volume) - 1);
+	assert_true(srp_uri_format(&uri, text, sizeof(text)) > 1000);
+	assert_int_equal(srp_uri_parse(text, &again, msg, sizeof(msg)), 0);
+	assert_memory_equal(&again, &uri, sizeof(uri));
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, good_rows, good);
+	T_ADD_ROWS(&t, bad_rows, bad);
+	T_ADD_ROWS(&t, option_rows, options);
+	T_ADD(&t, format_refuses_too_little_room);
+	T_ADD(&t, the_longest_uri_has_room);
+	return t_run(&t);
+}
