@@ -72,10 +72,10 @@ enum srpi_state {
 };
 
 struct srpi_options {
-	unsigned int channels;	 /* connections to open; 0 = 1, at most 16 */
+	unsigned int channels;	  /* connections to open; 0 = 1, at most 16 */
 	unsigned int queue_depth; /* commands per channel; 0 = 128 */
-	unsigned int timeout_ms; /* for each connection; 0 = 5000 */
-	bool no_immediate_data;	 /* never send data inside a command */
+	unsigned int timeout_ms;  /* for each connection; 0 = 5000 */
+	bool no_immediate_data;	  /* never send data inside a command */
 	/* The session has changed its state (to RUNNING or CLOSED it is told
 	 * by the callbacks of connect and close). */
 	void (*state_changed)(struct srpi_session *s, enum srpi_state state,
@@ -114,13 +114,13 @@ enum srpi_state srpi_session_state(const struct srpi_session *s);
 /* What a person wants to know of a connection. Valid while RUNNING. */
 struct srpi_session_info {
 	const char *transport; /* "RDMA (verbs)" or "TCP (libfabric)" */
-	const char *why;       /* why this transport; "" when it was asked for */
-	const char *device;    /* "rxe0", "tcp" */
-	const char *local;     /* "10.0.0.2:40312" */
-	const char *peer;      /* "10.0.0.1:5555" */
-	const char *volume;    /* VOLUME of the URI, or "" */
-	char initiator[40];    /* our port identifier, hexadecimal */
-	unsigned int channels; /* that are open */
+	const char *why;    /* why this transport; "" when it was asked for */
+	const char *device; /* "rxe0", "tcp" */
+	const char *local;  /* "10.0.0.2:40312" */
+	const char *peer;   /* "10.0.0.1:5555" */
+	const char *volume; /* VOLUME of the URI, or "" */
+	char initiator[40]; /* our port identifier, hexadecimal */
+	unsigned int channels;	  /* that are open */
 	unsigned int queue_depth; /* commands in flight at most, all channels */
 	bool immediate_data;
 };
@@ -131,8 +131,8 @@ void srpi_session_info(const struct srpi_session *s,
 /* ---- volumes ---- */
 
 struct srpi_volume_info {
-	uint32_t lun;	     /* number */
-	char name[80];	     /* unique within the session */
+	uint32_t lun;  /* number */
+	char name[80]; /* unique within the session */
 	char serial[80];
 	char vendor[9];
 	char product[17];
@@ -141,13 +141,13 @@ struct srpi_volume_info {
 	uint64_t size;	     /* bytes */
 	uint32_t block_size; /* bytes: unit of offset and len */
 	uint32_t physical_block_size;
-	uint32_t max_transfer; /* bytes per command; longer I/O is split */
-	uint32_t optimal_transfer; /* bytes; 0: not told */
+	uint32_t max_transfer;	    /* bytes per command; longer I/O is split */
+	uint32_t optimal_transfer;  /* bytes; 0: not told */
 	uint64_t unmap_granularity; /* bytes */
 	bool read_only;
 	bool write_cache; /* written data needs SRPI_FLUSH to be stable */
 	bool fua;
-	bool unmap;	  /* SRPI_DISCARD frees space */
+	bool unmap;	   /* SRPI_DISCARD frees space */
 	bool unmap_zeroes; /* discarded blocks read as zeroes */
 	bool rotational;
 };
@@ -177,10 +177,10 @@ void srpi_mem_free(struct srpi_mem *mem);
 enum srpi_op {
 	SRPI_READ,
 	SRPI_WRITE,
-	SRPI_FLUSH,	  /* writes done before it are stable afterwards */
-	SRPI_DISCARD,	  /* contents undefined (or zero: unmap_zeroes) */
+	SRPI_FLUSH,	   /* writes done before it are stable afterwards */
+	SRPI_DISCARD,	   /* contents undefined (or zero: unmap_zeroes) */
 	SRPI_WRITE_ZEROES, /* may free the space when .discard is set */
-	SRPI_EXTENT,	  /* is there data at offset, and how far? */
+	SRPI_EXTENT,	   /* is there data at offset, and how far? */
 };
 
 /*
@@ -192,10 +192,11 @@ struct srpi_io {
 	unsigned int volume;
 	uint64_t offset; /* bytes, a multiple of the block size */
 	uint64_t len;	 /* bytes, likewise; READ, WRITE: at most 4 GiB - 1 */
-	void *buf;	 /* READ, WRITE */
+	/* READ, WRITE: the data; EXTENT: room for the answer, 32 bytes */
+	void *buf;
 	struct srpi_mem *mem; /* that buf lies in */
-	bool fua;	 /* WRITE, WRITE_ZEROES: stable before done */
-	bool discard;	 /* WRITE_ZEROES */
+	bool fua;	      /* WRITE, WRITE_ZEROES: stable before done */
+	bool discard;	      /* WRITE_ZEROES */
 	/* SRPI_EXTENT's results: extent_len bytes from offset on are all
 	 * mapped or all not. */
 	bool extent_mapped;

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * srpi_submit(): an operation in bytes becomes one SCSI command after the
+ * other, each as large as the volume takes.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "initiator/session.h"
+#include "protocol/scsi_pages.h"
+
+/* What srpi_io.priv holds. */
+struct io {
+	struct ini_cmd cmd;
+	struct srpi_session *session;
+	uint64_t pos;	   /* bytes done */
+	uint64_t step_len; /* bytes of the command in flight */
+};
+
+_Static_assert(sizeof(struct io) <= sizeof(((struct srpi_io *)0)->priv),
+	       "srpi_io.priv is too small");
+
+static struct io *io_of(struct srpi_io *sio)
+{
+	return (struct io *)(void *)sio->priv;
+}
+
+static struct srpi_io *sio_of(struct io *io)
+{
+	return container_of((uint64_t *)(void *)io, struct srpi_io, priv[0]);
+}
+
+static struct ini_volume *volume_of(struct srpi_io *sio)
+{
+	return &io_of(sio)->session->volumes[sio->volume];
+}
+
+static void next(struct srpi_io *sio);
+
+static uint64_t min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void io_done(struct srpi_io *sio, int err)
+{
+	sio->done(sio, err);
+}
+
+/* ---- one command of each kind; they return the bytes that it covers ---- */
+
+static uint64_t make_rw(struct srpi_io *sio, uint64_t left)
+{
+	const struct srpi_volume_info *info = &volume_of(sio)->info;
+	struct io *io = io_of(sio);
+	uint64_t len = min64(left, info->max_transfer);
+	uint64_t lba = (sio->offset + io->pos) / info->block_size;
+	uint32_t blocks = (uint32_t)(len / info->block_size);
+
+	if (sio->op == SRPI_READ)
+		scsi_cdb_read(lba, blocks, false, io->cmd.cdb);
+	else
+		scsi_cdb_write(lba, blocks, sio->fua && info->fua, io->cmd.cdb);
+	io->cmd.dir = sio->op == SRPI_READ ? INI_DATA_IN : INI_DATA_OUT;
+	io->cmd.buf = (char *)sio->buf + io->pos;
+	io->cmd.mr = sio->mem->mr;
+	io->cmd.len = (uint32_t)len;
+	return len;
+}
+
+static void make_flush(struct srpi_io *sio)
+{
+	scsi_cdb_sync_cache(0, 0, io_of(sio)->cmd.cdb);
+	io_of(sio)->cmd.dir = INI_NO_DATA;
+	io_of(sio)->cmd.len = 0;
+}
+
+static uint64_t make_write_same(struct srpi_io *sio, uint64_t left,
+				unsigned int flags)
+{
+	struct ini_volume *vol = volume_of(sio);
+	struct io *io = io_of(sio);
+	uint32_t bs = vol->info.block_size;
+	uint64_t blocks = min64(left / bs, vol->max_write_same_blocks);
+
+	scsi_cdb_write_same_16((sio->offset + io->pos) / bs, (uint32_t)blocks,
+			       flags, io->cmd.cdb);
+	io->cmd.dir = INI_DATA_OUT;
+	io->cmd.buf = io->session->zeroes;
+	io->cmd.mr = io->session->zeroes_mem->mr;
+	io->cmd.len = bs;
+	return blocks * bs;
+}
+
+static uint64_t make_unmap(struct srpi_io *sio, uint64_t left)
+{
+	struct ini_volume *vol = volume_of(sio);
+	struct io *io = io_of(sio);
+	uint32_t bs = vol->info.block_size;
+	uint64_t blocks = min64(left / bs, vol->max_unmap_blocks);
+	const struct scsi_extent extent = {
+		.lba = (sio->offset + io->pos) / bs,
+		.blocks = (uint32_t)blocks,
+	};
+
+	io->cmd.dir = INI_PARAM;
+	io->cmd.len = (uint32_t)scsi_unmap_encode(&extent, 1, io->cmd.param,
+						  INI_PARAM_MAX);
+	scsi_cdb_unmap((uint16_t)io->cmd.len, io->cmd.cdb);
+	return blocks * bs;
+}
+
+static uint64_t make_discard(struct srpi_io *sio, uint64_t left)
+{
+	if (volume_of(sio)->unmap_by_write_same)
+		return make_write_same(sio, left, SCSI_WRITE_SAME_UNMAP);
+	return make_unmap(sio, left);
+}
+
+/* For targets without WRITE SAME: plain writes of zeroes. */
+static uint64_t make_zero_write(struct srpi_io *sio, uint64_t left)
+{
+	const struct srpi_volume_info *info = &volume_of(sio)->info;
+	struct io *io = io_of(sio);
+	uint64_t len = min64(min64(left, INI_ZEROES_LEN), info->max_transfer);
+
+	scsi_cdb_write((sio->offset + io->pos) / info->block_size,
+		       (uint32_t)(len / info->block_size), false, io->cmd.cdb);
+	io->cmd.dir = INI_DATA_OUT;
+	io->cmd.buf = io->session->zeroes;
+	io->cmd.mr = io->session->zeroes_mem->mr;
+	io->cmd.len = (uint32_t)len;
+	return len;
+}
+
+static uint64_t make_zeroes(struct srpi_io *sio, uint64_t left)
+{
+	struct ini_volume *vol = volume_of(sio);
+
+	if (vol->no_write_same)
+		return make_zero_write(sio, left);
+	return make_write_same(sio, left,
+			       sio->discard && vol->write_same_unmap
+				       ? SCSI_WRITE_SAME_UNMAP
+				       : 0);
+}
+
+#define LBA_STATUS_LEN (SCSI_LBA_STATUS_HEADER_LEN + SCSI_LBA_STATUS_DESC_LEN)
+
+/* The next command of an operation that moves along its range. */
+static uint64_t make(struct srpi_io *sio, uint64_t left)
+{
+	if (sio->op == SRPI_DISCARD)
+		return make_discard(sio, left);
+	if (sio->op == SRPI_WRITE_ZEROES)
+		return make_zeroes(sio, left);
+	return make_rw(sio, left);
+}
+
+/* ---- the life of an operation ---- */
+
+/* WRITE SAME was refused: write zeroes plainly from here on. */
+static bool without_write_same(struct srpi_io *sio, int err)
+{
+	struct ini_volume *vol = volume_of(sio);
+
+	if (sio->op != SRPI_WRITE_ZEROES || vol->no_write_same ||
+	    (err != -EOPNOTSUPP && err != -EINVAL))
+		return false;
+	vol->no_write_same = true;
+	return true;
+}
+
+static bool is_short(const struct ini_cmd *cmd)
+{
+	return cmd->dir != INI_NO_DATA && cmd->data_len != cmd->len;
+}
+
+/* Stable as asked for, on a volume that cannot do it per command. */
+static bool needs_flush_after(const struct srpi_io *sio,
+			      const struct ini_volume *vol)
+{
+	if (!sio->fua || !vol->info.write_cache)
+		return false;
+	return sio->op == SRPI_WRITE_ZEROES ||
+	       (sio->op == SRPI_WRITE && !vol->info.fua);
+}
+
+static void flushed(struct ini_cmd *cmd, int err)
+{
+	io_done(sio_of(container_of(cmd, struct io, cmd)), err);
+}
+
+static void submit_cmd(struct io *io, void (*done)(struct ini_cmd *, int))
+{
+	io->cmd.lun = volume_of(sio_of(io))->lun_field;
+	io->cmd.done = done;
+	ini_session_submit(io->session, &io->cmd);
+}
+
+static void step_done(struct ini_cmd *cmd, int err)
+{
+	struct io *io = container_of(cmd, struct io, cmd);
+	struct srpi_io *sio = sio_of(io);
+
+	if (err && without_write_same(sio, err)) {
+		next(sio);
+		return;
+	}
+	if (!err && is_short(cmd))
+		err = -EIO;
+	if (err) {
+		io_done(sio, err);
+		return;
+	}
+	io->pos += io->step_len;
+	next(sio);
+}
+
+static void next(struct srpi_io *sio)
+{
+	struct io *io = io_of(sio);
+	uint64_t left = sio->len - io->pos;
+
+	if (left > 0) {
+		io->step_len = make(sio, left);
+		submit_cmd(io, step_done);
+		return;
+	}
+	if (needs_flush_after(sio, volume_of(sio))) {
+		make_flush(sio);
+		submit_cmd(io, flushed);
+		return;
+	}
+	io_done(sio, 0);
+}
+
+/* ---- GET LBA STATUS ---- */
+
+static void extent_unknown(struct srpi_io *sio)
+{
+	sio->extent_mapped = true;
+	sio->extent_len = sio->len;
+}
+
+static void extent_done(struct ini_cmd *cmd, int err)
+{
+	struct io *io = container_of(cmd, struct io, cmd);
+	struct srpi_io *sio = sio_of(io);
+	struct ini_volume *vol = volume_of(sio);
+	uint32_t bs = vol->info.block_size;
+	struct scsi_lba_range range;
+	uint64_t lba = sio->offset / bs;
+	size_t cnt;
+
+	if (err == -EOPNOTSUPP || err == -EINVAL) {
+		vol->no_lba_status = true;
+		extent_unknown(sio);
+		err = 0;
+	} else if (!err && scsi_lba_status_decode(sio->buf, cmd->data_len, lba,
+						  &range, 1, &cnt)) {
+		err = -EIO;
+	} else if (!err) {
+		sio->extent_mapped = range.state != SCSI_LBA_DEALLOCATED;
+		sio->extent_len =
+			min64((range.lba + range.blocks - lba) * bs, sio->len);
+	}
+	io_done(sio, err);
+}
+
+static void extent(struct srpi_io *sio)
+{
+	struct io *io = io_of(sio);
+
+	scsi_cdb_get_lba_status(sio->offset / volume_of(sio)->info.block_size,
+				LBA_STATUS_LEN, io->cmd.cdb);
+	io->cmd.dir = INI_DATA_IN;
+	io->cmd.buf = sio->buf;
+	io->cmd.mr = sio->mem->mr;
+	io->cmd.len = LBA_STATUS_LEN;
+	submit_cmd(io, extent_done);
+}
+
+/* ---- the door ---- */
+
+static bool writes(enum srpi_op op)
+{
+	return op == SRPI_WRITE || op == SRPI_DISCARD ||
+	       op == SRPI_WRITE_ZEROES;
+}
+
+/* 0, or why the operation cannot be. */
+static int check(const struct srpi_session *s, const struct srpi_io *sio)
+{
+	const struct srpi_volume_info *info;
+
+	if (s->closing || s->state == SRPI_CLOSED)
+		return -ECANCELED;
+	if (s->state == SRPI_CONNECTING)
+		return -ENOTCONN;
+	if (s->state == SRPI_LOST)
+		return -EIO;
+	if (sio->volume >= s->volume_cnt)
+		return -EINVAL;
+	info = &s->volumes[sio->volume].info;
+	if (sio->offset % info->block_size || sio->len % info->block_size)
+		return -EINVAL;
+	if (sio->offset > info->size || sio->len > info->size - sio->offset)
+		return -EINVAL;
+	if (writes(sio->op) && info->read_only)
+		return -EROFS;
+	if (sio->op == SRPI_DISCARD && !info->unmap)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+/* Nothing to ask the target for. */
+static bool is_void(const struct srpi_session *s, const struct srpi_io *sio)
+{
+	const struct ini_volume *vol = &s->volumes[sio->volume];
+
+	if (sio->op == SRPI_FLUSH)
+		return !vol->info.write_cache;
+	return sio->len == 0;
+}
+
+static void refused(struct ini_cmd *cmd, int err)
+{
+	io_done(sio_of(container_of(cmd, struct io, cmd)), err);
+}
+
+void srpi_submit(struct srpi_session *s, struct srpi_io *sio)
+{
+	struct io *io = io_of(sio);
+	int err = check(s, sio);
+
+	memset(io, 0, sizeof(*io));
+	io->session = s;
+	io->cmd.done = refused;
+	if (err || is_void(s, sio)) {
+		ini_session_refuse(s, &io->cmd, err);
+		return;
+	}
+	if (sio->op == SRPI_EXTENT && volume_of(sio)->no_lba_status) {
+		extent_unknown(sio);
+		ini_session_refuse(s, &io->cmd, 0);
+		return;
+	}
+	if (sio->op == SRPI_EXTENT) {
+		extent(sio);
+		return;
+	}
+	if (sio->op == SRPI_FLUSH) {
+		make_flush(sio);
+		submit_cmd(io, flushed);
+		return;
+	}
+	next(sio);
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "initiator/channel.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "initiator/ctx.h"
+#include "protocol/srp_iu.h"
+
+/* Bytes of an IU that we build ourselves: a command with immediate data from
+ * ini_cmd.param needs SRP_IMM_OFFSET + INI_PARAM_MAX. */
+#define IU_STRIDE 128
+
+/* Receive buffers beyond one per command: task management and one request of
+ * the target. */
+#define EXTRA_RECVS 4
+
+static struct ini_channel *of(struct xp_chan *xp)
+{
+	return xp_chan_user(xp);
+}
+
+/* Ends a channel for what the target did. */
+static void protocol_error(struct ini_channel *ch, const char *what)
+{
+	if (ch->state >= INI_CHANNEL_CLOSING)
+		return;
+	xp_error_set(&ch->why, -EPROTO, "protocol error: %s", what);
+	ini_channel_close(ch);
+}
+
+/* ---- sending ---- */
+
+bool ini_channel_can_send(const struct ini_channel *ch)
+{
+	return ch->state == INI_CHANNEL_RUNNING && ch->free_slots &&
+	       srp_credit_may_cmd(&ch->credit);
+}
+
+static bool fits_immediate(const struct ini_channel *ch, uint32_t len)
+{
+	return ch->granted.imm_data &&
+	       len <= ch->granted.it_iu_len - SRP_IMM_OFFSET &&
+	       len <= ch->login.it_iu_len - SRP_IMM_OFFSET;
+}
+
+/* Says where the data is; returns the pieces of the SEND behind the IU. */
+static unsigned int describe_data(struct ini_slot *slot,
+				  struct srp_cmd_args *args,
+				  struct srp_desc *desc)
+{
+	struct ini_channel *ch = slot->channel;
+	struct ini_cmd *cmd = slot->cmd;
+	struct srp_data_args *data =
+		cmd->dir == INI_DATA_IN ? &args->in : &args->out;
+	const void *buf = cmd->buf;
+	struct xp_mr *mr = cmd->mr;
+
+	if (cmd->dir == INI_NO_DATA)
+		return 0;
+	if (cmd->dir != INI_DATA_IN && fits_immediate(ch, cmd->len)) {
+		data->format = SRP_DATA_IMMEDIATE;
+		data->imm_len = cmd->len;
+		data->imm_offset = SRP_IMM_OFFSET;
+		if (cmd->dir == INI_PARAM)
+			return 0; /* goes into the IU itself */
+		slot->chain.send[1].addr = buf;
+		slot->chain.send[1].len = cmd->len;
+		slot->chain.send[1].mr = mr;
+		return 1;
+	}
+	if (cmd->dir == INI_PARAM) {
+		buf = memcpy(ch->params + slot->index * INI_PARAM_MAX,
+			     cmd->param, cmd->len);
+		mr = ch->params_mr;
+	}
+	xp_mr_remote(mr, ch->xp, buf, &desc->addr, &desc->key);
+	desc->len = cmd->len;
+	data->format = SRP_DATA_DIRECT;
+	data->descs = desc;
+	data->desc_cnt = 1;
+	return 0;
+}
+
+static void send_done(struct xp_chain *chain, int status);
+
+void ini_channel_send(struct ini_channel *ch, struct ini_cmd *cmd)
+{
+	struct ini_slot *slot = ch->free_slots;
+	struct srp_desc desc;
+	struct srp_cmd_args args = {
+		.tag = (uint64_t)slot->generation << 32 | slot->index,
+		.lun = cmd->lun,
+		.cdb = cmd->cdb,
+		.cdb_len = SCSI_CDB_LEN,
+	};
+	int len;
+
+	assert(ini_channel_can_send(ch));
+	ch->free_slots = slot->next_free;
+	ch->busy++;
+	srp_credit_spend(&ch->credit);
+	slot->cmd = cmd;
+	slot->sending = true;
+	slot->answered = false;
+	slot->err = 0;
+
+	memset(&slot->chain, 0, sizeof(slot->chain));
+	slot->chain.send_cnt = 1 + describe_data(slot, &args, &desc);
+	len = srp_cmd_encode(slot->iu, IU_STRIDE, &args);
+	assert(len > 0);
+	if (cmd->dir == INI_PARAM && args.out.format == SRP_DATA_IMMEDIATE) {
+		memcpy(slot->iu + len, cmd->param, cmd->len);
+		len += cmd->len;
+	}
+	slot->chain.send[0].addr = slot->iu;
+	slot->chain.send[0].len = len;
+	slot->chain.send[0].mr = ch->block_mr;
+	slot->chain.done = send_done;
+	xp_post(ch->xp, &slot->chain);
+}
+
+/* ---- slots ---- */
+
+static void slot_free(struct ini_slot *slot)
+{
+	struct ini_channel *ch = slot->channel;
+
+	slot->cmd = NULL;
+	slot->generation++;
+	slot->next_free = ch->free_slots;
+	ch->free_slots = slot;
+	ch->busy--;
+}
+
+/* The command is done when its SEND has completed and its answer is there. */
+static void slot_settle(struct ini_slot *slot)
+{
+	struct ini_channel *ch = slot->channel;
+	struct ini_cmd *cmd = slot->cmd;
+	int err = slot->err;
+
+	if (slot->sending || !slot->answered)
+		return;
+	slot_free(slot);
+	ch->events->answered(ch, cmd, err);
+	if (ini_channel_can_send(ch))
+		ch->events->ready(ch);
+}
+
+static void send_done(struct xp_chain *chain, int status)
+{
+	struct ini_slot *slot = container_of(chain, struct ini_slot, chain);
+
+	/* A failed SEND ends the channel, which then settles the slot; an
+	 * answer that came before counts all the same. */
+	slot->sending = false;
+	slot_settle(slot);
+}
+
+/* ---- receiving ---- */
+
+/* Bytes of the buffer that the target did not fill or fetch. */
+static uint32_t residual(const struct ini_cmd *cmd, const struct srp_rsp *rsp)
+{
+	uint32_t resid = 0;
+
+	if (cmd->dir == INI_DATA_IN &&
+	    (rsp->resid_flags & SRP_RSP_IN_UNDERFLOW))
+		resid = rsp->in_resid;
+	if (cmd->dir != INI_DATA_IN &&
+	    (rsp->resid_flags & SRP_RSP_OUT_UNDERFLOW))
+		resid = rsp->out_resid;
+	return resid < cmd->len ? resid : cmd->len;
+}
+
+/* What an answer means to the caller; fills in the command's results. */
+static int judge(struct ini_cmd *cmd, const struct srp_rsp *rsp)
+{
+	cmd->status = rsp->status;
+	cmd->data_len = cmd->len - residual(cmd, rsp);
+	cmd->has_sense =
+		rsp->sense &&
+		scsi_sense_decode(rsp->sense, rsp->sense_len, &cmd->sense) == 0;
+	if (rsp->rsp_valid && rsp->rsp_code != SRP_RSP_COMPLETE)
+		return -EIO;
+	if (rsp->status == SCSI_STATUS_GOOD)
+		return 0;
+	if (rsp->status == SCSI_STATUS_BUSY ||
+	    rsp->status == SCSI_STATUS_TASK_SET_FULL)
+		return -EBUSY;
+	if (rsp->status == SCSI_STATUS_CHECK_CONDITION && cmd->has_sense)
+		return scsi_sense_to_errno(&cmd->sense);
+	return -EIO;
+}
+
+static void rsp_received(struct ini_channel *ch, const void *iu, size_t len)
+{
+	struct ini_slot *slot;
+	struct srp_rsp rsp;
+	uint32_t index;
+
+	if (srp_rsp_decode(iu, len, &rsp)) {
+		protocol_error(ch, "malformed SRP_RSP");
+		return;
+	}
+	index = (uint32_t)rsp.tag;
+	slot = index < ch->slot_cnt ? &ch->slots[index] : NULL;
+	if (!slot || !slot->cmd || slot->answered ||
+	    slot->generation != rsp.tag >> 32) {
+		protocol_error(ch, "answer to a command that was not sent");
+		return;
+	}
+	srp_credit_add(&ch->credit, rsp.req_lim_delta);
+	slot->err = judge(slot->cmd, &rsp);
+	slot->answered = true;
+	slot_settle(slot);
+}
+
+static void reply_done(struct xp_chain *chain, int status)
+{
+	container_of(chain, struct ini_reply, chain)->sending = false;
+}
+
+/* The target asked something; it may have one such request open at a time. */
+static void reply(struct ini_channel *ch, enum srp_opcode opcode, uint64_t tag)
+{
+	struct ini_reply *r = &ch->reply;
+	int len;
+
+	if (r->sending) {
+		protocol_error(ch,
+			       "second request before the first is answered");
+		return;
+	}
+	len = srp_bare_encode(r->iu, IU_STRIDE, opcode, tag);
+	memset(&r->chain, 0, sizeof(r->chain));
+	r->chain.send[0].addr = r->iu;
+	r->chain.send[0].len = len;
+	r->chain.send[0].mr = ch->block_mr;
+	r->chain.send_cnt = 1;
+	r->chain.done = reply_done;
+	r->sending = true;
+	xp_post(ch->xp, &r->chain);
+}
+
+static void credit_added(struct ini_channel *ch, int32_t delta)
+{
+	srp_credit_add(&ch->credit, delta);
+	if (ini_channel_can_send(ch))
+		ch->events->ready(ch);
+}
+
+static void cred_req_received(struct ini_channel *ch, const void *iu,
+			      size_t len)
+{
+	struct srp_cred_req req;
+
+	if (srp_cred_req_decode(iu, len, &req)) {
+		protocol_error(ch, "malformed SRP_CRED_REQ");
+		return;
+	}
+	reply(ch, SRP_CRED_RSP, req.tag);
+	credit_added(ch, req.req_lim_delta);
+}
+
+static void aer_req_received(struct ini_channel *ch, const void *iu, size_t len)
+{
+	struct srp_aer_req req;
+
+	if (srp_aer_req_decode(iu, len, &req)) {
+		protocol_error(ch, "malformed SRP_AER_REQ");
+		return;
+	}
+	reply(ch, SRP_AER_RSP, req.tag);
+	credit_added(ch, req.req_lim_delta);
+}
+
+static void t_logout_received(struct ini_channel *ch, const void *iu,
+			      size_t len)
+{
+	struct srp_t_logout out;
+
+	if (srp_t_logout_decode(iu, len, &out)) {
+		protocol_error(ch, "malformed SRP_T_LOGOUT");
+		return;
+	}
+	xp_error_set(&ch->why, -ECONNRESET, "the target logged us out: %s",
+		     srp_logout_reason_name(out.reason));
+	ini_channel_close(ch);
+}
+
+static void received(struct xp_chan *xp, struct xp_iu *iu)
+{
+	struct ini_channel *ch = of(xp);
+	struct srp_head head;
+
+	if (srp_head_decode(iu->data, iu->len, &head))
+		protocol_error(ch, "IU shorter than its header");
+	else if (head.opcode == SRP_RSP)
+		rsp_received(ch, iu->data, iu->len);
+	else if (head.opcode == SRP_CRED_REQ)
+		cred_req_received(ch, iu->data, iu->len);
+	else if (head.opcode == SRP_AER_REQ)
+		aer_req_received(ch, iu->data, iu->len);
+	else if (head.opcode == SRP_T_LOGOUT)
+		t_logout_received(ch, iu->data, iu->len);
+	else
+		protocol_error(ch, srp_opcode_name(head.opcode));
+	xp_iu_release(iu);
+}
+
+/* ---- the life of a channel ---- */
+
+static void established(struct xp_chan *xp, const void *pdata, size_t len)
+{
+	struct ini_channel *ch = of(xp);
+	const char *fault;
+
+	if (ch->state != INI_CHANNEL_LOGIN)
+		return;
+	if (srp_login_rsp_decode(pdata, len, &ch->granted)) {
+		protocol_error(ch, "no SRP_LOGIN_RSP; is this an SRP target?");
+		return;
+	}
+	fault = srp_login_rsp_fault(&ch->granted, &ch->login);
+	if (fault) {
+		protocol_error(ch, fault);
+		return;
+	}
+	srp_credit_init(&ch->credit, ch->granted.req_lim);
+	ch->state = INI_CHANNEL_RUNNING;
+	ch->events->running(ch);
+}
+
+/* What has begun to close stays so; the reason may come from the fabric. */
+static void closing(struct xp_chan *xp)
+{
+	struct ini_channel *ch = of(xp);
+
+	if (ch->state < INI_CHANNEL_CLOSING)
+		ch->state = INI_CHANNEL_CLOSING;
+}
+
+static void closed(struct xp_chan *xp, const struct xp_error *why)
+{
+	struct ini_channel *ch = of(xp);
+
+	ch->state = INI_CHANNEL_CLOSED;
+	if (ch->why.err == 0)
+		ch->why = *why;
+	for (unsigned int i = 0; i < ch->slot_cnt; i++) {
+		struct ini_slot *slot = &ch->slots[i];
+		struct ini_cmd *cmd = slot->cmd;
+
+		if (!cmd)
+			continue;
+		slot_free(slot);
+		ch->events->lost(ch, cmd);
+	}
+	ch->events->closed(ch);
+}
+
+static const struct xp_handler handler = {
+	.established = established,
+	.received = received,
+	.closing = closing,
+	.closed = closed,
+};
+
+void ini_channel_close(struct ini_channel *ch)
+{
+	if (ch->state >= INI_CHANNEL_CLOSING)
+		return;
+	ch->state = INI_CHANNEL_CLOSING;
+	xp_close(ch->xp);
+}
+
+void ini_channel_free(struct ini_channel *ch)
+{
+	if (!ch)
+		return;
+	if (ch->xp)
+		xp_chan_free(ch->xp);
+	xp_mr_free(ch->params_mr);
+	xp_mr_free(ch->block_mr);
+	free(ch->params);
+	free(ch->block);
+	free(ch->slots);
+	free(ch);
+}
+
+/* Slots and their IUs; the last IU is the reply's. */
+static int make_slots(struct ini_channel *ch, struct xp *xp, unsigned int depth,
+		      struct xp_error *e)
+{
+	size_t params_len = ((size_t)depth * INI_PARAM_MAX + 4095) & ~4095ul;
+	int err;
+
+	ch->block_len = ((size_t)(depth + 1) * IU_STRIDE + 4095) & ~4095ul;
+	ch->slots = calloc(depth, sizeof(*ch->slots));
+	ch->block = aligned_alloc(4096, ch->block_len);
+	ch->params = aligned_alloc(4096, params_len);
+	if (!ch->slots || !ch->block || !ch->params) {
+		xp_error_set(e, -ENOMEM, "out of memory");
+		return -ENOMEM;
+	}
+	memset(ch->block, 0, ch->block_len);
+	memset(ch->params, 0, params_len);
+	err = xp_mr_register(xp, ch->block, ch->block_len, XP_LOCAL,
+			     &ch->block_mr, e);
+	if (err)
+		return err;
+	err = xp_mr_register(xp, ch->params, params_len, XP_REMOTE,
+			     &ch->params_mr, e);
+	if (err)
+		return err;
+	ch->slot_cnt = depth;
+	for (unsigned int i = depth; i-- > 0;) {
+		struct ini_slot *slot = &ch->slots[i];
+
+		slot->channel = ch;
+		slot->index = (uint16_t)i;
+		slot->iu = ch->block + (size_t)i * IU_STRIDE;
+		slot->next_free = ch->free_slots;
+		ch->free_slots = slot;
+	}
+	ch->reply.iu = ch->block + (size_t)depth * IU_STRIDE;
+	return 0;
+}
+
+int ini_channel_open(struct xp *xp, const struct sockaddr *addr,
+		     socklen_t addr_len, const struct srp_login_req *login,
+		     unsigned int depth, unsigned int timeout_ms,
+		     const struct ini_channel_events *events, void *user,
+		     struct ini_channel **ret_ch, struct xp_error *e)
+{
+	uint8_t pdata[SRP_LOGIN_REQ_SIZE];
+	struct ini_channel *ch = calloc(1, sizeof(*ch));
+	const struct xp_chan_params params = {
+		.handler = &handler,
+		.user = ch,
+		.recv_cnt = depth + EXTRA_RECVS,
+		.pdata = pdata,
+		.pdata_len = sizeof(pdata),
+		.timeout_ms = timeout_ms,
+	};
+	int err;
+
+	if (!ch) {
+		xp_error_set(e, -ENOMEM, "out of memory");
+		return -ENOMEM;
+	}
+	ch->events = events;
+	ch->user = user;
+	ch->login = *login;
+	srp_login_req_encode(pdata, sizeof(pdata), login);
+	err = make_slots(ch, xp, depth, e);
+	if (!err)
+		err = xp_connect(xp, addr, addr_len, &params, &ch->xp, e);
+	if (err) {
+		ini_channel_free(ch);
+		return err;
+	}
+	*ret_ch = ch;
+	return 0;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One channel of a session: a connection with its credits and a slot for each
+ * command that can be in flight. Thread: the session's.
+ *
+ * A slot is free again only when its SEND has completed *and* the response has
+ * arrived (either may be seen first), and a command is done only then: before,
+ * the fabric may still read its buffer. When the channel ends, the commands in
+ * its slots are done after the fabric has let go of everything.
+ */
+#ifndef INITIATOR_CHANNEL_H
+#define INITIATOR_CHANNEL_H
+
+#include "initiator/command.h"
+#include "protocol/srp_credit.h"
+#include "protocol/srp_login.h"
+#include "transport/xport.h"
+
+enum ini_channel_state {
+	INI_CHANNEL_LOGIN,   /* connecting; SRP_LOGIN_REQ under way */
+	INI_CHANNEL_RUNNING, /* SRP_LOGIN_RSP accepted */
+	INI_CHANNEL_CLOSING, /* xp_close() or a failure; slots drain */
+	INI_CHANNEL_CLOSED,  /* nothing in flight */
+};
+
+struct ini_slot {
+	struct xp_chain chain; /* the SEND of the IU */
+	struct ini_channel *channel;
+	struct ini_cmd *cmd; /* NULL: free */
+	struct ini_slot *next_free;
+	uint8_t *iu;
+	uint16_t index;
+	uint32_t generation; /* in the tag: a stale answer is found out */
+	bool sending;	     /* the SEND has not completed */
+	bool answered;	     /* SRP_RSP has arrived */
+	int err;	     /* what the answer said */
+};
+
+/* An answer to a request of the target (SRP_CRED_RSP, SRP_AER_RSP). */
+struct ini_reply {
+	struct xp_chain chain;
+	uint8_t *iu;
+	bool sending;
+};
+
+/* What a channel tells its session. */
+struct ini_channel_events {
+	/* Logged in. */
+	void (*running)(struct ini_channel *ch);
+	/* A slot or a credit came free. */
+	void (*ready)(struct ini_channel *ch);
+	/* @cmd has got its answer (@err as in ini_cmd.done, unretried). */
+	void (*answered)(struct ini_channel *ch, struct ini_cmd *cmd, int err);
+	/* The end, also of a failed login: ch->why says why. The commands that
+	 * had no answer went to lost() before. */
+	void (*lost)(struct ini_channel *ch, struct ini_cmd *cmd);
+	void (*closed)(struct ini_channel *ch);
+};
+
+struct ini_channel {
+	enum ini_channel_state state;
+	const struct ini_channel_events *events;
+	void *user;
+	struct xp_chan *xp;
+	struct srp_credit credit;
+	struct srp_login_req login;
+	struct srp_login_rsp granted;
+	struct ini_slot *slots;
+	unsigned int slot_cnt;
+	struct ini_slot *free_slots;
+	unsigned int busy; /* slots in use */
+	struct ini_reply reply;
+	uint8_t *block; /* IUs of the slots, registered */
+	size_t block_len;
+	struct xp_mr *block_mr;
+	uint8_t *params; /* parameter lists fetched by RDMA READ */
+	struct xp_mr *params_mr;
+	struct xp_error why;
+};
+
+/*
+ * Begins connecting and logging in; running() or closed() follows.
+ * Return: 0 or a negative errno with @e, then neither follows.
+ */
+int ini_channel_open(struct xp *xp, const struct sockaddr *addr,
+		     socklen_t addr_len, const struct srp_login_req *login,
+		     unsigned int depth, unsigned int timeout_ms,
+		     const struct ini_channel_events *events, void *user,
+		     struct ini_channel **ret_ch, struct xp_error *e);
+
+/* Ends the channel; closed() follows. */
+void ini_channel_close(struct ini_channel *ch);
+
+/* After closed(). NULL is fine. */
+void ini_channel_free(struct ini_channel *ch);
+
+/* True when a command can be sent now: running, a free slot, a credit. */
+bool ini_channel_can_send(const struct ini_channel *ch);
+
+/* Sends @cmd, which answered() or lost() gives back. */
+void ini_channel_send(struct ini_channel *ch, struct ini_cmd *cmd);
+
+#endif

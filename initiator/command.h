@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One SCSI command from the initiator's side: what block I/O and discovery
+ * hand to the session, which sends it on one of its channels.
+ */
+#ifndef INITIATOR_COMMAND_H
+#define INITIATOR_COMMAND_H
+
+#include "protocol/scsi_cdb.h"
+#include "protocol/scsi_sense.h"
+#include "transport/list.h"
+#include "transport/xport.h"
+
+/* The longest parameter list that travels inside a command structure: UNMAP
+ * with one descriptor. */
+#define INI_PARAM_MAX 32
+
+enum ini_dir {
+	INI_NO_DATA,
+	INI_DATA_IN,  /* buf gets at most len bytes */
+	INI_DATA_OUT, /* len bytes from buf */
+	INI_PARAM,    /* data-out of len bytes from param */
+};
+
+struct ini_cmd {
+	/* set by the caller, unchanged until done() */
+	uint64_t lun; /* the LUN field of SRP_CMD */
+	uint8_t cdb[SCSI_CDB_LEN];
+	enum ini_dir dir;
+	uint32_t len; /* bytes */
+	void *buf;
+	struct xp_mr *mr; /* that buf lies in */
+	uint8_t param[INI_PARAM_MAX];
+	/*
+	 * Called once. @err: 0 for status GOOD with all of the data;
+	 * otherwise what scsi_sense_to_errno() made of the sense data, -EIO,
+	 * or -ECANCELED after srpi_close(). Unit attentions and busy units
+	 * have been retried before.
+	 */
+	void (*done)(struct ini_cmd *cmd, int err);
+
+	/* result */
+	uint32_t data_len; /* DATA_IN: bytes that arrived */
+	uint8_t status;	   /* SCSI status; 0 also when there was none */
+	bool has_sense;
+	struct scsi_sense sense;
+
+	/* private to the session */
+	struct list node;
+	unsigned int tries;
+	int err;
+};
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "initiator/ctx.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void ini_error_set(struct srpi_error *e, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!e)
+		return;
+	e->err = err;
+	va_start(ap, fmt);
+	vsnprintf(e->text, sizeof(e->text), fmt, ap);
+	va_end(ap);
+}
+
+int srpi_ctx_create(const struct srpi_ctx_options *options,
+		    struct srpi_ctx **ret_ctx, struct srpi_error *e)
+{
+	const struct reactor_options ropt = {
+		.poll_us = options ? options->poll_us : 0,
+		.max_buffers = 16,
+		.max_files = 16,
+	};
+	struct srpi_ctx *ctx = calloc(1, sizeof(*ctx));
+	int err;
+
+	if (!ctx) {
+		ini_error_set(e, -ENOMEM, "out of memory");
+		return -ENOMEM;
+	}
+	err = reactor_create(&ropt, &ctx->reactor);
+	if (err) {
+		ini_error_set(e, err,
+			      "cannot set up io_uring: %s (is it forbidden "
+			      "here? see /proc/sys/kernel/io_uring_disabled)",
+			      strerror(-err));
+		free(ctx);
+		return err;
+	}
+	*ret_ctx = ctx;
+	return 0;
+}
+
+void srpi_ctx_destroy(struct srpi_ctx *ctx)
+{
+	if (!ctx)
+		return;
+	assert(ctx->sessions == 0);
+	for (unsigned int k = 0; k < XP_KINDS; k++)
+		xp_destroy(ctx->xp[k]);
+	reactor_destroy(ctx->reactor);
+	free(ctx);
+}
+
+int srpi_ctx_fd(const struct srpi_ctx *ctx)
+{
+	return reactor_fd(ctx->reactor);
+}
+
+int srpi_ctx_run(struct srpi_ctx *ctx, int timeout_ms)
+{
+	return reactor_run_once(ctx->reactor, timeout_ms);
+}
+
+int ini_ctx_xp(struct srpi_ctx *ctx, enum xp_kind kind, struct xp **ret_xp,
+	       struct xp_error *e)
+{
+	const struct xp_config cfg = {
+		.reactor = ctx->reactor,
+		.recv_len = INI_RECV_LEN,
+	};
+	int err = 0;
+
+	if (!ctx->xp[kind])
+		err = kind == XP_VERBS
+			      ? xp_verbs_create(&cfg, &ctx->xp[kind], e)
+			      : xp_tcp_create(&cfg, &ctx->xp[kind], e);
+	if (!err)
+		*ret_xp = ctx->xp[kind];
+	return err;
+}

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Discovery: REPORT LUNS, then for each logical unit a row of questions
+ * (steps[]), one command at a time. A unit that is no disk is passed over; a
+ * question that an older target does not know is passed over too, unless we
+ * cannot do without its answer (INQUIRY, READ CAPACITY).
+ */
+#include "initiator/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/scsi_pages.h"
+#include "protocol/scsi_vpd.h"
+#include "protocol/srp_iu.h"
+
+#define BUF_LEN	 16384u
+#define LUNS_MAX 1024u
+
+struct ini_discovery {
+	struct srpi_session *session;
+	struct ini_cmd cmd;
+	struct srpi_mem *mem;
+	uint8_t *buf;
+	uint64_t luns[LUNS_MAX]; /* as the target wrote them */
+	size_t lun_cnt;
+	size_t lun;	       /* index of the one that is asked */
+	unsigned int step;     /* of steps[] */
+	bool pages[256];       /* VPD pages that the unit has */
+	struct ini_volume vol; /* what is known of it */
+	bool has_volume;       /* false: not a disk */
+	void (*done)(struct srpi_session *s, const struct srpi_error *e);
+};
+
+/* What to do with an answer that is an error or nonsense. */
+enum step_need {
+	NEEDED,	  /* discovery fails */
+	OPTIONAL, /* we know less */
+};
+
+struct step {
+	const char *name;
+	enum step_need need;
+	int page; /* VPD page to ask for when the unit lists it; -1: no page */
+	/* Fills in the CDB; returns the length of data-in. */
+	uint32_t (*ask)(struct ini_discovery *d);
+	/* Reads @len bytes of answer; 0 or -EBADMSG. */
+	int (*learn)(struct ini_discovery *d, size_t len);
+};
+
+/* ---- the questions ---- */
+
+static uint32_t ask_inquiry(struct ini_discovery *d)
+{
+	scsi_cdb_inquiry(SCSI_INQUIRY_LEN, d->cmd.cdb);
+	return SCSI_INQUIRY_LEN;
+}
+
+static int learn_inquiry(struct ini_discovery *d, size_t len)
+{
+	struct srpi_volume_info *info = &d->vol.info;
+	struct scsi_inquiry inq;
+
+	if (scsi_inquiry_decode(d->buf, len, &inq))
+		return -EBADMSG;
+	d->has_volume = inq.qualifier == 0 && inq.device_type == 0;
+	snprintf(info->vendor, sizeof(info->vendor), "%s", inq.vendor);
+	snprintf(info->product, sizeof(info->product), "%s", inq.product);
+	snprintf(info->revision, sizeof(info->revision), "%s", inq.revision);
+	return 0;
+}
+
+static uint32_t ask_vpd(struct ini_discovery *d, uint8_t page)
+{
+	scsi_cdb_inquiry_vpd(page, SCSI_VPD_MAX_LEN, d->cmd.cdb);
+	return SCSI_VPD_MAX_LEN;
+}
+
+static uint32_t ask_page_list(struct ini_discovery *d)
+{
+	return ask_vpd(d, SCSI_VPD_SUPPORTED_PAGES);
+}
+
+static int learn_page_list(struct ini_discovery *d, size_t len)
+{
+	for (unsigned int p = 0; p < 256; p++)
+		d->pages[p] = scsi_vpd_lists(d->buf, len, (uint8_t)p);
+	return 0;
+}
+
+static int learn_serial(struct ini_discovery *d, size_t len)
+{
+	char serial[SCSI_SERIAL_MAX + 1];
+
+	if (scsi_vpd_decode_serial(d->buf, len, serial))
+		return -EBADMSG;
+	snprintf(d->vol.info.serial, sizeof(d->vol.info.serial), "%s", serial);
+	return 0;
+}
+
+static int learn_ids(struct ini_discovery *d, size_t len)
+{
+	struct srpi_volume_info *info = &d->vol.info;
+	struct scsi_vpd_ids ids;
+	int n;
+
+	if (scsi_vpd_decode_ids(d->buf, len, &ids))
+		return -EBADMSG;
+	snprintf(info->name, sizeof(info->name), "%.*s",
+		 (int)sizeof(info->name) - 1, ids.name);
+	if (ids.naa_len == 0)
+		return 0;
+	n = snprintf(info->naa, sizeof(info->naa), "naa.");
+	for (unsigned int i = 0; i < ids.naa_len; i++)
+		n += snprintf(info->naa + n, sizeof(info->naa) - n, "%02x",
+			      ids.naa[i]);
+	return 0;
+}
+
+/* Limits are kept in blocks until the block size is known. */
+static int learn_limits(struct ini_discovery *d, size_t len)
+{
+	struct scsi_block_limits lim;
+
+	if (scsi_vpd_decode_limits(d->buf, len, &lim))
+		return -EBADMSG;
+	d->vol.info.max_transfer = lim.max_transfer_blocks;
+	d->vol.info.optimal_transfer = lim.optimal_transfer_blocks;
+	d->vol.info.unmap_granularity = lim.unmap_granularity_blocks;
+	d->vol.max_unmap_blocks =
+		lim.max_unmap_descs ? lim.max_unmap_blocks : 0;
+	d->vol.max_write_same_blocks =
+		lim.max_write_same_blocks > UINT32_MAX
+			? UINT32_MAX
+			: (uint32_t)lim.max_write_same_blocks;
+	return 0;
+}
+
+static int learn_rotation(struct ini_discovery *d, size_t len)
+{
+	uint16_t rate;
+
+	if (scsi_vpd_decode_rotation(d->buf, len, &rate))
+		return -EBADMSG;
+	d->vol.info.rotational = rate > 1;
+	return 0;
+}
+
+static int learn_provisioning(struct ini_discovery *d, size_t len)
+{
+	struct scsi_provisioning p;
+
+	if (scsi_vpd_decode_provisioning(d->buf, len, &p))
+		return -EBADMSG;
+	d->vol.info.unmap = p.lbpu || p.lbpws;
+	d->vol.info.unmap_zeroes = p.lbprz;
+	d->vol.unmap_by_write_same = p.lbpws && !p.lbpu;
+	d->vol.write_same_unmap = p.lbpws && p.lbprz;
+	return 0;
+}
+
+static uint32_t ask_capacity_16(struct ini_discovery *d)
+{
+	scsi_cdb_read_capacity_16(SCSI_READ_CAPACITY_16_LEN, d->cmd.cdb);
+	return SCSI_READ_CAPACITY_16_LEN;
+}
+
+static void set_capacity(struct ini_discovery *d,
+			 const struct scsi_capacity *cap)
+{
+	struct srpi_volume_info *info = &d->vol.info;
+
+	info->size = cap->blocks * cap->block_size;
+	info->block_size = cap->block_size;
+	info->physical_block_size = cap->block_size << cap->physical_exp;
+	if (cap->lbpme && cap->lbprz)
+		info->unmap_zeroes = true;
+}
+
+static int learn_capacity_16(struct ini_discovery *d, size_t len)
+{
+	struct scsi_capacity cap;
+
+	if (scsi_read_capacity_16_decode(d->buf, len, &cap))
+		return -EBADMSG;
+	set_capacity(d, &cap);
+	return 0;
+}
+
+/* Asked only when (16) gave nothing. */
+static uint32_t ask_capacity_10(struct ini_discovery *d)
+{
+	if (d->vol.info.size > 0)
+		return 0;
+	scsi_cdb_read_capacity_10(d->cmd.cdb);
+	return SCSI_READ_CAPACITY_10_LEN;
+}
+
+static int learn_capacity_10(struct ini_discovery *d, size_t len)
+{
+	struct scsi_capacity cap;
+
+	if (scsi_read_capacity_10_decode(d->buf, len, &cap))
+		return -EBADMSG;
+	set_capacity(d, &cap);
+	return 0;
+}
+
+static uint32_t ask_mode(struct ini_discovery *d)
+{
+	scsi_cdb_mode_sense_6(SCSI_MODE_CACHING, 192, d->cmd.cdb);
+	return 192;
+}
+
+static int learn_mode(struct ini_discovery *d, size_t len)
+{
+	struct scsi_mode mode;
+
+	if (scsi_mode_sense_6_decode(d->buf, len, &mode))
+		return -EBADMSG;
+	d->vol.info.read_only = mode.write_protected;
+	d->vol.info.fua = mode.dpofua;
+	d->vol.info.write_cache = mode.wce;
+	return 0;
+}
+
+static const struct step steps[] = {
+	{ "INQUIRY", NEEDED, -1, ask_inquiry, learn_inquiry },
+	{ "INQUIRY, VPD page 00h", OPTIONAL, -1, ask_page_list,
+	  learn_page_list },
+	{ "INQUIRY, VPD page 80h", OPTIONAL, 0x80, NULL, learn_serial },
+	{ "INQUIRY, VPD page 83h", OPTIONAL, 0x83, NULL, learn_ids },
+	{ "INQUIRY, VPD page B0h", OPTIONAL, 0xb0, NULL, learn_limits },
+	{ "INQUIRY, VPD page B1h", OPTIONAL, 0xb1, NULL, learn_rotation },
+	{ "INQUIRY, VPD page B2h", OPTIONAL, 0xb2, NULL, learn_provisioning },
+	{ "READ CAPACITY (16)", OPTIONAL, -1, ask_capacity_16,
+	  learn_capacity_16 },
+	{ "READ CAPACITY (10)", NEEDED, -1, ask_capacity_10,
+	  learn_capacity_10 },
+	{ "MODE SENSE (6)", OPTIONAL, -1, ask_mode, learn_mode },
+};
+
+/* ---- what becomes of the answers ---- */
+
+/* The end: @what, asked of LUN @lun, went wrong (@err), or all is well. */
+static void finish(struct ini_discovery *d, int err, const char *what,
+		   uint32_t lun)
+{
+	struct srpi_session *s = d->session;
+	struct srpi_error e = { 0 };
+	char sense[SCSI_SENSE_TEXT_LEN] = "";
+
+	if (err && d->cmd.has_sense)
+		scsi_sense_text(&d->cmd.sense, sense);
+	if (err)
+		ini_error_set(&e, err,
+			      "cannot learn the volumes of %s: %s to LUN %u: "
+			      "%s%s%s%s",
+			      s->uri_text, what, lun, strerror(-err),
+			      *sense ? " (" : "", sense, *sense ? ")" : "");
+	d->done(s, &e);
+}
+
+static bool name_is_taken(const struct srpi_session *s, const char *name)
+{
+	for (unsigned int i = 0; i < s->volume_cnt; i++) {
+		if (strcmp(s->volumes[i].info.name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A file name that is the volume's own in this session. */
+static void choose_name(const struct srpi_session *s,
+			struct srpi_volume_info *info)
+{
+	char base[60];
+
+	if (info->name[0] == '\0')
+		snprintf(info->name, sizeof(info->name), "%s", info->product);
+	for (char *c = info->name; *c; c++) {
+		if (*c == '/')
+			*c = '_';
+	}
+	if (info->name[0] == '\0' || info->name[0] == '.')
+		snprintf(info->name, sizeof(info->name), "lun%u", info->lun);
+	if (name_is_taken(s, info->name)) {
+		snprintf(base, sizeof(base), "%.59s", info->name);
+		snprintf(info->name, sizeof(info->name), "%s-lun%u", base,
+			 info->lun);
+	}
+}
+
+/* From blocks to bytes, with what to assume when the target is silent. */
+static void settle_limits(struct ini_volume *vol)
+{
+	struct srpi_volume_info *info = &vol->info;
+	uint64_t max = (uint64_t)info->max_transfer * info->block_size;
+	uint64_t optimal = (uint64_t)info->optimal_transfer * info->block_size;
+
+	if (max == 0 || max > 4u << 20)
+		max = 4u << 20;
+	info->max_transfer = (uint32_t)max;
+	info->optimal_transfer = optimal <= max ? (uint32_t)optimal : 0;
+	info->unmap_granularity *= info->block_size;
+	if (vol->max_unmap_blocks == 0 && !vol->unmap_by_write_same)
+		info->unmap = false;
+	/* SBC-3: 0 is "no limit told"; stay with what every target takes. */
+	if (vol->max_write_same_blocks == 0)
+		vol->max_write_same_blocks = 0xffff;
+}
+
+static int add_volume(struct ini_discovery *d)
+{
+	struct srpi_session *s = d->session;
+	struct ini_volume *all =
+		reallocarray(s->volumes, s->volume_cnt + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	s->volumes = all;
+	settle_limits(&d->vol);
+	choose_name(s, &d->vol.info);
+	all[s->volume_cnt++] = d->vol;
+	return 0;
+}
+
+/* ---- the row of steps ---- */
+
+static void ask(struct ini_discovery *d);
+
+static void begin_lun(struct ini_discovery *d)
+{
+	uint64_t field = d->luns[d->lun];
+
+	memset(&d->vol, 0, sizeof(d->vol));
+	memset(d->pages, 0, sizeof(d->pages));
+	d->has_volume = false;
+	d->step = 0;
+	d->vol.lun_field = field;
+	if (srp_lun_decode(field, &d->vol.info.lun))
+		d->vol.info.lun = (uint32_t)d->lun;
+}
+
+/* On to the next question; false when there is none left. */
+static bool advance(struct ini_discovery *d, int *ret_err)
+{
+	d->step++;
+	if (d->has_volume && d->step < ARRAY_SIZE(steps))
+		return true;
+	if (d->has_volume)
+		*ret_err = add_volume(d);
+	d->lun++;
+	if (*ret_err || d->lun == d->lun_cnt)
+		return false;
+	begin_lun(d);
+	return true;
+}
+
+static void answered(struct ini_cmd *cmd, int err)
+{
+	struct ini_discovery *d = container_of(cmd, struct ini_discovery, cmd);
+	const struct step *step = &steps[d->step];
+	int lun_err = 0;
+
+	/* The connection is gone or going; the session says so. */
+	if (err == -ECANCELED || d->session->state != SRPI_CONNECTING ||
+	    d->session->closing) {
+		finish(d, -ECANCELED, step->name, d->vol.info.lun);
+		return;
+	}
+	if (!err)
+		err = step->learn(d, cmd->data_len);
+	/* A LUN of the list that nobody is behind is not an error. */
+	if (err == -ENODEV && d->step == 0)
+		err = 0;
+	if (err && step->need == NEEDED) {
+		finish(d, err, step->name, d->vol.info.lun);
+		return;
+	}
+	if (advance(d, &lun_err))
+		ask(d);
+	else
+		finish(d, lun_err, "all questions", d->vol.info.lun);
+}
+
+static void send_cmd(struct ini_discovery *d, uint32_t len,
+		     void (*done)(struct ini_cmd *cmd, int err))
+{
+	struct ini_cmd *cmd = &d->cmd;
+
+	cmd->dir = INI_DATA_IN;
+	cmd->buf = d->buf;
+	cmd->mr = d->mem->mr;
+	cmd->len = len;
+	cmd->done = done;
+	ini_session_submit(d->session, cmd);
+}
+
+static void ask(struct ini_discovery *d)
+{
+	int lun_err = 0;
+	uint32_t len = 0;
+
+	memset(&d->cmd, 0, sizeof(d->cmd));
+	d->cmd.lun = d->vol.lun_field;
+	for (;;) {
+		const struct step *step = &steps[d->step];
+
+		if (step->page >= 0 && d->pages[step->page])
+			len = ask_vpd(d, (uint8_t)step->page);
+		else if (step->page < 0)
+			len = step->ask(d);
+		if (len > 0) {
+			send_cmd(d, len, answered);
+			return;
+		}
+		if (!advance(d, &lun_err))
+			break;
+		d->cmd.lun = d->vol.lun_field;
+	}
+	finish(d, lun_err, "all questions", d->vol.info.lun);
+}
+
+static void luns_reported(struct ini_cmd *cmd, int err)
+{
+	struct ini_discovery *d = container_of(cmd, struct ini_discovery, cmd);
+	uint32_t total;
+
+	if (!err)
+		err = scsi_report_luns_decode(d->buf, cmd->data_len, d->luns,
+					      LUNS_MAX, &d->lun_cnt, &total);
+	if (err || d->lun_cnt == 0) {
+		finish(d, err, "REPORT LUNS", 0);
+		return;
+	}
+	begin_lun(d);
+	ask(d);
+}
+
+int ini_discover(struct srpi_session *s,
+		 void (*done)(struct srpi_session *s,
+			      const struct srpi_error *e),
+		 struct srpi_error *e)
+{
+	struct ini_discovery *d = calloc(1, sizeof(*d));
+	int err;
+
+	if (!d) {
+		ini_error_set(e, -ENOMEM, "out of memory");
+		return -ENOMEM;
+	}
+	s->discovery = d;
+	d->session = s;
+	d->done = done;
+	d->buf = aligned_alloc(4096, BUF_LEN);
+	if (!d->buf) {
+		ini_error_set(e, -ENOMEM, "out of memory");
+		return -ENOMEM;
+	}
+	/* Nothing but what the target sent is ever read from here. */
+	memset(d->buf, 0, BUF_LEN);
+	err = srpi_mem_register(s, d->buf, BUF_LEN, &d->mem, e);
+	if (err)
+		return err;
+	scsi_cdb_report_luns(8 + 8 * LUNS_MAX, d->cmd.cdb);
+	send_cmd(d, 8 + 8 * LUNS_MAX, luns_reported);
+	return 0;
+}
+
+void ini_discovery_free(struct srpi_session *s)
+{
+	struct ini_discovery *d = s->discovery;
+
+	s->discovery = NULL;
+	if (!d)
+		return;
+	srpi_mem_free(d->mem);
+	free(d->buf);
+	free(d);
+}

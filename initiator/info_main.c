@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rdma-info: what volumes does a target have? */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "initiator/srp_initiator.h"
+#include "protocol/size.h"
+#include "transport/log.h"
+
+#if HAVE_JSON
+#include <jansson.h>
+#endif
+
+static const char help[] =
+	"Usage: rdma-info [OPTIONS] URI\n"
+	"\n"
+	"Logs in to an SRP target and prints its volumes.\n"
+	"\n"
+	"URI: srp://HOST[:PORT][?id_ext=HEX][&ioc_guid=HEX][&initiator=HEX]\n"
+	"  srp://       RDMA when a device reaches HOST, else TCP\n"
+	"  srp+rdma://  RDMA only\n"
+	"  srp+tcp://   TCP only\n"
+	"  Port 5555 when none is given. The kernel's target (ib_srpt) wants its\n"
+	"  service GUID as ioc_guid, and an initiator that its ACL names.\n"
+	"\n"
+	"  -j, --json         print one JSON object\n"
+	"  -t, --timeout SEC  give up connecting after SEC seconds (5)\n"
+	"  -h, --help         this text\n"
+	"      --version      the version\n";
+
+struct options {
+	const char *uri;
+	bool json;
+	unsigned int timeout_ms;
+};
+
+enum {
+	OPT_VERSION = 256,
+};
+
+static const struct option long_options[] = {
+	{ "json", no_argument, NULL, 'j' },
+	{ "timeout", required_argument, NULL, 't' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ 0 },
+};
+
+static bool parse_timeout(const char *text, unsigned int *ret_ms)
+{
+	char *end;
+	unsigned long v = strtoul(text, &end, 10);
+
+	if (end == text || *end || v == 0 || v > 3600) {
+		log_error("--timeout '%s' is not a number of seconds from 1 to "
+			  "3600",
+			  text);
+		return false;
+	}
+	*ret_ms = (unsigned int)v * 1000;
+	return true;
+}
+
+/* Returns false when there is nothing more to do; *ret_exit is the status. */
+static bool parse_options(int argc, char **argv, struct options *o,
+			  int *ret_exit)
+{
+	int c;
+
+	*ret_exit = EXIT_FAILURE;
+	while ((c = getopt_long(argc, argv, "jt:h", long_options, NULL)) !=
+	       -1) {
+		switch (c) {
+		case 'j':
+			o->json = true;
+			break;
+		case 't':
+			if (!parse_timeout(optarg, &o->timeout_ms))
+				return false;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			*ret_exit = EXIT_SUCCESS;
+			return false;
+		case OPT_VERSION:
+			puts("rdma-info " RDMA_BLOCK_VERSION);
+			*ret_exit = EXIT_SUCCESS;
+			return false;
+		default:
+			return false; /* getopt has said what is wrong */
+		}
+	}
+	if (optind != argc - 1) {
+		log_error(optind == argc ? "no URI; try: rdma-info "
+					   "srp://127.0.0.1"
+					 : "more than one URI");
+		return false;
+	}
+	o->uri = argv[optind];
+	if (o->json && !HAVE_JSON) {
+		log_error("--json: built without jansson");
+		return false;
+	}
+	return true;
+}
+
+static const char *flags_of(const struct srpi_volume_info *v, char *buf,
+			    size_t len)
+{
+	snprintf(buf, len, "%s%s%s%s%s", v->read_only ? "ro" : "rw",
+		 v->write_cache ? ",write-cache" : "", v->fua ? ",fua" : "",
+		 v->unmap ? ",discard" : "",
+		 v->rotational ? ",rotational" : "");
+	return buf;
+}
+
+static void print_text(const struct srpi_session *s)
+{
+	struct srpi_session_info si;
+
+	srpi_session_info(s, &si);
+	printf("target %s over %s%s%s%s, from %s\n", si.peer, si.transport,
+	       *si.why ? " (" : "", si.why, *si.why ? ")" : "", si.local);
+	printf("%4s  %-20s %12s %6s  %-28s %s\n", "LUN", "NAME", "SIZE",
+	       "BLOCK", "FLAGS", "SERIAL");
+	for (unsigned int i = 0; i < srpi_volume_cnt(s); i++) {
+		const struct srpi_volume_info *v = srpi_volume_info(s, i);
+		char size[SIZE_TEXT_SIZE];
+		char flags[64];
+
+		printf("%4u  %-20s %12s %6u  %-28s %s\n", v->lun, v->name,
+		       size_format(v->size, size), v->block_size,
+		       flags_of(v, flags, sizeof(flags)), v->serial);
+	}
+}
+
+#if HAVE_JSON
+static json_t *volume_json(const struct srpi_volume_info *v)
+{
+	return json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:i, s:i, "
+			 "s:i, s:I, s:b, s:b, s:b, s:b, s:b, s:b}",
+			 "lun", (int)v->lun, "name", v->name, "serial",
+			 v->serial, "vendor", v->vendor, "product", v->product,
+			 "revision", v->revision, "naa", v->naa, "size",
+			 (json_int_t)v->size, "block_size", (int)v->block_size,
+			 "physical_block_size", (int)v->physical_block_size,
+			 "max_transfer", (int)v->max_transfer,
+			 "unmap_granularity", (json_int_t)v->unmap_granularity,
+			 "read_only", v->read_only, "write_cache",
+			 v->write_cache, "fua", v->fua, "discard", v->unmap,
+			 "discard_zeroes", v->unmap_zeroes, "rotational",
+			 v->rotational);
+}
+
+static void print_json(const struct srpi_session *s)
+{
+	struct srpi_session_info si;
+	json_t *volumes = json_array();
+	json_t *root;
+
+	srpi_session_info(s, &si);
+	for (unsigned int i = 0; i < srpi_volume_cnt(s); i++)
+		json_array_append_new(volumes,
+				      volume_json(srpi_volume_info(s, i)));
+	root = json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:i, s:o}", "target",
+			 si.peer, "transport", si.transport, "device",
+			 si.device, "local", si.local, "initiator",
+			 si.initiator, "immediate_data", si.immediate_data,
+			 "queue_depth", (int)si.queue_depth, "volumes",
+			 volumes);
+	json_dumpf(root, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(root);
+}
+#else
+static void print_json(const struct srpi_session *s)
+{
+}
+#endif
+
+static int show(const struct options *o)
+{
+	const struct srpi_options sopt = { .timeout_ms = o->timeout_ms };
+	struct srpi_session *s;
+	struct srpi_error e = { 0 };
+	struct srpi_ctx *ctx;
+
+	if (srpi_ctx_create(NULL, &ctx, &e)) {
+		log_error("%s", e.text);
+		return EXIT_FAILURE;
+	}
+	if (srpi_connect_wait(ctx, o->uri, &sopt, &s, &e)) {
+		log_error("%s", e.text);
+		srpi_ctx_destroy(ctx);
+		return EXIT_FAILURE;
+	}
+	if (o->json)
+		print_json(s);
+	else
+		print_text(s);
+	srpi_close_wait(ctx, s);
+	srpi_ctx_destroy(ctx);
+	return ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { 0 };
+	int status;
+
+	log_init("rdma-info", LOG_NOTICE);
+	if (!parse_options(argc, argv, &o, &status))
+		return status;
+	return show(&o);
+}
