@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Bytes written as hexadecimal text: "02 00 ff", spaces anywhere between
- * bytes. The buffers have exactly the right size, so that the address
+ * bytes; "00*16" is sixteen of a byte, "'text'" the characters. The buffers have exactly the right size, so that the address
  * sanitizer sees a read of even one byte too many.
  */
 #ifndef TESTS_LIB_T_HEX_H
@@ -25,20 +25,44 @@ static inline uint8_t *t_copy(const void *bytes, size_t len)
 	return copy;
 }
 
+/* One item of @hex and where it ends. Returns its bytes; 0: no more items. */
+static inline size_t t_hex_item(const char **hex, uint8_t *buf, size_t cap)
+{
+	unsigned int byte;
+	unsigned long cnt = 1;
+	const char *end;
+	int used;
+
+	*hex += strspn(*hex, " ");
+	if (**hex == '\'') {
+		end = strchr(++*hex, '\'');
+		if (!end || (size_t)(end - *hex) > cap)
+			abort();
+		cnt = (unsigned long)(end - *hex);
+		memcpy(buf, *hex, cnt);
+		*hex = end + 1;
+		return cnt;
+	}
+	if (sscanf(*hex, "%2x%n", &byte, &used) != 1)
+		return 0;
+	*hex += used;
+	if (**hex == '*')
+		cnt = strtoul(*hex + 1, (char **)hex, 10);
+	if (!cnt || cnt > cap)
+		abort();
+	memset(buf, (int)byte, cnt);
+	return cnt;
+}
+
 /* The bytes of @hex on the heap; the caller frees them. */
 static inline uint8_t *t_hex(const char *hex, size_t *ret_len)
 {
 	uint8_t buf[16384];
-	unsigned int byte;
 	size_t len = 0;
-	int used;
+	size_t n;
 
-	while (sscanf(hex, " %2x%n", &byte, &used) == 1) {
-		if (len == sizeof(buf))
-			abort();
-		buf[len++] = (uint8_t)byte;
-		hex += used;
-	}
+	while ((n = t_hex_item(&hex, buf + len, sizeof(buf) - len)) > 0)
+		len += n;
 	if (hex[strspn(hex, " ")])
 		abort();
 	*ret_len = len;
