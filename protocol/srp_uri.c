@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "protocol/hex.h"
+
 /* A piece of the text. */
 struct span {
 	const char *p;
@@ -61,17 +63,6 @@ static bool span_is(struct span s, const char *text)
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
-}
-
-static int hex_digit(char c)
-{
-	if (is_digit(c))
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
 }
 
 /* RFC 3986, unreserved; without the locale of isalnum(). */
