@@ -83,7 +83,7 @@ static int parse_scheme(struct parser *ps, const char **text)
 	};
 	struct span s = { *text, strcspn(*text, ":/?[") };
 
-	if (strncmp(s.p + s.len, "://", 3))
+	if (strncmp(s.p + s.len, "://", 3) != 0)
 		return 0;
 	for (int i = SRP_URI_AUTO; i <= SRP_URI_TCP; i++) {
 		if (span_is(s, schemes[i])) {
