@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An I_T nexus: one initiator port and this target port. It exists while it
+ * has a channel or a login that waits to become one. All of it belongs to
+ * worker 0, save the unit attentions, which are atomic.
+ */
+#ifndef TARGET_NEXUS_H
+#define TARGET_NEXUS_H
+
+#include "protocol/srp_login.h"
+#include "target/scsi_task.h"
+#include "transport/list.h"
+
+struct nexus {
+	struct list node; /* port->nexuses */
+	struct scsi_nexus scsi;
+	struct srp_port_id initiator;
+	struct srp_port_id target;
+	char name[SRP_PORT_ID_TEXT_SIZE]; /* of the initiator; constant */
+	struct list channels;		  /* struct channel, nexus_node */
+	unsigned int channel_cnt;
+	struct list logins; /* struct login of port.c, in order of arrival */
+};
+
+/* Thread: worker 0, as all here. NULL: no memory. */
+struct nexus *nexus_create(const struct srp_port_id *initiator,
+			   const struct srp_port_id *target,
+			   const struct lun_map *luns);
+
+/* Frees a nexus without channels and logins and takes it off its list. */
+void nexus_free(struct nexus *nexus);
+
+/* NULL: @nexuses has none of these two. */
+struct nexus *nexus_find(struct list *nexuses,
+			 const struct srp_port_id *initiator,
+			 const struct srp_port_id *target);
+
+#endif

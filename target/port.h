@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The target port: who may log in, and which channel belongs to whom. Worker 0
+ * owns it; everything here runs on its thread unless it says otherwise.
+ *
+ * The fence. A login with multi-channel action SINGLE replaces its nexus: it
+ * is answered only when every older channel of that nexus is gone, that is,
+ * when the fabric has let go of them and every command of theirs has left the
+ * backend. Only then may the initiator send its commands again; otherwise an
+ * old write could land after a newer one.
+ */
+#ifndef TARGET_PORT_H
+#define TARGET_PORT_H
+
+#include "protocol/srp_login.h"
+#include "target/channel.h"
+#include "target/volume.h"
+#include "target/worker.h"
+
+/* Channels of one I_T nexus. ib_srp opens one per processor or so. */
+#define PORT_NEXUS_CHANNELS_MAX 64
+/* Channels and waiting logins of all. */
+#define PORT_LOGINS_MAX 4096
+/* How long a login waits for the channels it replaces to go. */
+#define PORT_FENCE_MS	   10000
+#define PORT_LISTENERS_MAX 32
+
+struct port {
+	/* set before port_init() */
+	struct worker *workers;
+	unsigned int worker_cnt;
+	const struct lun_map *luns;
+	/* Called once after port_stop() when the last channel is gone. */
+	void (*stopped)(struct port *port);
+	void *user;
+
+	/* the port's */
+	struct srp_login_policy policy;
+	struct list nexuses;
+	unsigned int login_cnt; /* channels and waiting logins */
+	unsigned int next_worker;
+	unsigned int next_number;
+	struct xp_listener *listeners[PORT_LISTENERS_MAX];
+	unsigned int listener_cnt;
+	bool stopping;
+	bool stopped_called;
+	struct log_limit login_log; /* lines that a peer can provoke */
+	struct reactor_msg stopped_msg;
+};
+
+/* @id: what this port answers to; logins to an all-zero one are taken too. */
+void port_init(struct port *port, const struct srp_port_id *id);
+
+/* Listens on worker 0's transport @kind. Return: 0, or -errno and @e. */
+int port_listen(struct port *port, enum xp_kind kind,
+		const struct sockaddr *addr, socklen_t addr_len,
+		struct xp_error *e);
+
+/* Stops listening, has every channel answer what is in flight and close, then
+ * calls port->stopped(), never from within. Once. */
+void port_stop(struct port *port);
+
+/* Stops listening; no channels may be left. */
+void port_fini(struct port *port);
+
+/* The last word of a channel's worker; see channel.h. */
+void port_channel_gone(struct channel *ch);
+
+/* A unit attention on @lun for every nexus. */
+void port_attention(struct port *port, int lun, uint32_t bit);
+
+#endif

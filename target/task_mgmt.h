@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Task management: ABORT TASK, ABORT TASK SET, CLEAR TASK SET and LOGICAL UNIT
+ * RESET. An answer means what it says: no command that the function covers
+ * touches the medium or its initiator's memory afterwards. A command that only
+ * waits ends at once; one that the fabric or the disk has is awaited.
+ *
+ *   function          covers the commands of
+ *   ABORT TASK        this channel with the tag
+ *   ABORT TASK SET    this nexus on the LUN
+ *   CLEAR TASK SET    every nexus on the LUN
+ *   LUN RESET         every nexus on the LUN; unit attention 29h/03h for all
+ *
+ * Commands of the nexus that asks end without an answer; the answer to the
+ * function returns their credits, or SRP_CRED_REQ on another channel. Commands
+ * of other nexuses are answered with status TASK ABORTED (as with TAS = 1,
+ * which the control mode page reports), so that nobody waits in vain.
+ *
+ * Channels may be on any worker, so each worker gets a part of the function to
+ * do by message and sends it back when its part is done.
+ */
+#ifndef TARGET_TASK_MGMT_H
+#define TARGET_TASK_MGMT_H
+
+#include "protocol/srp_iu.h"
+#include "target/request.h"
+
+/* What one worker does of a task management function. */
+struct task_mgmt_part {
+	struct reactor_msg msg;
+	struct task_mgmt *tm;
+	struct worker *worker;
+	struct list node;    /* worker->managing while left > 0 */
+	unsigned int left;   /* covered commands that have not ended */
+	uint64_t before_seq; /* covers only what arrived before */
+};
+
+/* Begins an SRP_TSK_MGMT whose credit has been taken; @req is free and owns
+ * @iu from now on. Thread: the channel's worker. */
+void task_mgmt_start(struct request *req, struct xp_iu *iu);
+
+/* request_set_state() says that @req passes from @from to @to. */
+void task_mgmt_request_moved(struct request *req, enum request_state from,
+			     enum request_state to);
+
+#endif
