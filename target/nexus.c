@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/nexus.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct nexus *nexus_create(const struct srp_port_id *initiator,
+			   const struct srp_port_id *target,
+			   const struct lun_map *luns)
+{
+	struct nexus *nexus = calloc(1, sizeof(*nexus));
+
+	if (!nexus)
+		return NULL;
+	scsi_nexus_init(&nexus->scsi, luns);
+	nexus->initiator = *initiator;
+	nexus->target = *target;
+	srp_port_id_format(initiator, nexus->name);
+	list_init(&nexus->node);
+	list_init(&nexus->channels);
+	list_init(&nexus->logins);
+	return nexus;
+}
+
+void nexus_free(struct nexus *nexus)
+{
+	assert(list_empty(&nexus->channels) && list_empty(&nexus->logins));
+	list_del(&nexus->node);
+	free(nexus);
+}
+
+struct nexus *nexus_find(struct list *nexuses,
+			 const struct srp_port_id *initiator,
+			 const struct srp_port_id *target)
+{
+	struct list *it;
+
+	list_for_each(it, nexuses) {
+		struct nexus *nexus = container_of(it, struct nexus, node);
+
+		if (srp_port_id_equal(&nexus->initiator, initiator) &&
+		    srp_port_id_equal(&nexus->target, target))
+			return nexus;
+	}
+	return NULL;
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/port.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Lines about refused logins in ten seconds. */
+#define REFUSALS_BURST 20
+
+/* A login that was found good and waits to become a channel. */
+struct login {
+	struct list node; /* nexus->logins */
+	struct port *port;
+	struct nexus *nexus;
+	struct xp_conn_request *conn;
+	struct srp_login_answer answer;
+	bool single;
+	struct reactor_timer timer; /* the fence's limit */
+};
+
+static void serve(struct port *port, struct nexus *nexus);
+
+static struct reactor *port_reactor(const struct port *port)
+{
+	return port->workers[0].reactor;
+}
+
+void port_init(struct port *port, const struct srp_port_id *id)
+{
+	list_init(&port->nexuses);
+	port->policy = (struct srp_login_policy){
+		.max_it_iu_len = CHANNEL_IT_IU_LEN,
+		.ti_iu_len = CHANNEL_TI_IU_LEN,
+		.req_lim = CHANNEL_REQ_LIM,
+		.formats = SRP_FORMATS,
+		.imm_data = true,
+		.multichan = true,
+		.target = *id,
+		.accept_unnamed_target = true,
+	};
+	port->next_number = 1;
+}
+
+/* ---- refusals ---- */
+
+static void log_refusal(struct port *port, const struct xp_conn_request *conn,
+			const struct srp_port_id *initiator, const char *why)
+{
+	char name[SRP_PORT_ID_TEXT_SIZE];
+	unsigned int dropped;
+
+	if (!log_limit_pass(&port->login_log, REFUSALS_BURST, &dropped))
+		return;
+	if (dropped)
+		log_warn("%u more refused logins left out", dropped);
+	log_warn("login of %s from %s on %s refused: %s",
+		 initiator ? srp_port_id_format(initiator, name) : "?",
+		 conn->peer, conn->local, why);
+}
+
+static void reject(struct xp_conn_request *conn, uint64_t tag, uint32_t reason)
+{
+	struct srp_login_rej rej = {
+		.tag = tag,
+		.reason = reason,
+		.formats = SRP_FORMATS,
+	};
+	uint8_t pdata[SRP_LOGIN_REJ_SIZE];
+
+	srp_login_rej_encode(pdata, sizeof(pdata), &rej);
+	xp_reject(conn, pdata, sizeof(pdata));
+}
+
+/* Refuses @conn; @why is what the log says beyond the reason's name. */
+static void refuse(struct port *port, struct xp_conn_request *conn,
+		   const struct srp_login_req *req, uint32_t reason,
+		   const char *why)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "%s%s%s", srp_rej_reason_name(reason),
+		 why ? ": " : "", why ? why : "");
+	log_refusal(port, conn, &req->initiator, text);
+	reject(conn, req->tag, reason);
+}
+
+/* ---- logins that wait ---- */
+
+static void maybe_free_nexus(struct nexus *nexus)
+{
+	if (list_empty(&nexus->channels) && list_empty(&nexus->logins))
+		nexus_free(nexus);
+}
+
+static void login_free(struct login *login)
+{
+	reactor_timer_stop(&login->timer);
+	list_del(&login->node);
+	free(login);
+}
+
+static void refuse_waiting(struct login *login, uint32_t reason,
+			   const char *why)
+{
+	struct srp_login_req req = {
+		.tag = login->answer.rsp.tag,
+		.initiator = login->nexus->initiator,
+	};
+
+	refuse(login->port, login->conn, &req, reason, why);
+	login->port->login_cnt--;
+	login_free(login);
+}
+
+static void refuse_all_waiting(struct nexus *nexus, uint32_t reason,
+			       const char *why)
+{
+	struct list *it;
+	struct list *tmp;
+
+	list_for_each_safe(it, tmp, &nexus->logins)
+		refuse_waiting(container_of(it, struct login, node), reason,
+			       why);
+}
+
+static void fence_expired(struct reactor_timer *t)
+{
+	struct login *login = container_of(t, struct login, timer);
+	struct nexus *nexus = login->nexus;
+	struct port *port = login->port;
+
+	refuse_waiting(login, SRP_REJ_NO_RESOURCES,
+		       "commands of the channels that it replaces have not "
+		       "ended in time");
+	serve(port, nexus);
+}
+
+/* ---- channels ---- */
+
+static void admit(struct port *port, struct login *login)
+{
+	struct nexus *nexus = login->nexus;
+	struct channel_params params = {
+		.port = port,
+		.nexus = nexus,
+		.worker =
+			&port->workers[port->next_worker++ % port->worker_cnt],
+		.number = port->next_number++,
+		.login_rsp = &login->answer.rsp,
+		.rules = &login->answer.rules,
+		.conn = login->conn,
+	};
+	struct channel *ch = channel_create(&params);
+
+	if (!ch) {
+		refuse_waiting(login, SRP_REJ_NO_RESOURCES, "out of memory");
+		return;
+	}
+	login_free(login);
+	list_add_tail(&nexus->channels, &ch->nexus_node);
+	nexus->channel_cnt++;
+	channel_send_start(ch);
+}
+
+/* Lets in, in order of arrival, the logins that need not wait any longer. */
+static void serve(struct port *port, struct nexus *nexus)
+{
+	while (!list_empty(&nexus->logins)) {
+		struct login *login =
+			list_first(&nexus->logins, struct login, node);
+
+		if (login->single && !list_empty(&nexus->channels))
+			return;
+		admit(port, login);
+	}
+	maybe_free_nexus(nexus);
+}
+
+static void close_channels(struct nexus *nexus, const char *why)
+{
+	struct list *it;
+
+	list_for_each(it, &nexus->channels)
+		channel_send_close(container_of(it, struct channel, nexus_node),
+				   why);
+}
+
+/* Runs on worker 0. Nothing is left of the channel but its memory. */
+static void run_gone(struct reactor_msg *msg)
+{
+	struct channel *ch = container_of(msg, struct channel, gone_msg);
+	struct nexus *nexus = ch->nexus;
+	struct port *port = ch->port;
+
+	if (ch->conn) {
+		/* It could not even be accepted. */
+		reject(ch->conn, ch->login_rsp.tag, SRP_REJ_NO_RESOURCES);
+		ch->conn = NULL;
+	}
+	list_del(&ch->nexus_node);
+	nexus->channel_cnt--;
+	port->login_cnt--;
+	channel_send_free(ch);
+	serve(port, nexus);
+	if (port->stopping && port->login_cnt == 0 && !port->stopped_called) {
+		port->stopped_called = true;
+		port->stopped(port);
+	}
+}
+
+void port_channel_gone(struct channel *ch)
+{
+	ch->gone_msg.run = run_gone;
+	reactor_send(port_reactor(ch->port), &ch->gone_msg);
+}
+
+/* ---- login ---- */
+
+static struct nexus *find_or_create(struct port *port,
+				    const struct srp_login_req *req)
+{
+	struct nexus *nexus =
+		nexus_find(&port->nexuses, &req->initiator, &req->target);
+
+	if (nexus)
+		return nexus;
+	nexus = nexus_create(&req->initiator, &req->target, port->luns);
+	if (nexus)
+		list_add_tail(&port->nexuses, &nexus->node);
+	return nexus;
+}
+
+/* A SINGLE login ends what the nexus has, waiting logins included. */
+static void replace(struct nexus *nexus, struct login *login)
+{
+	refuse_all_waiting(nexus, SRP_REJ_UNSPECIFIED,
+			   "replaced by a newer login");
+	if (list_empty(&nexus->channels))
+		return;
+	login->answer.rsp.multichan = SRP_MULTICHAN_TERMINATED;
+	scsi_nexus_attention(&nexus->scsi, -1, SCSI_UA_NEXUS_LOSS);
+	close_channels(nexus, "replaced by a new login of the same initiator");
+}
+
+static struct login *login_create(struct port *port, struct nexus *nexus,
+				  struct xp_conn_request *conn,
+				  const struct srp_login_req *req,
+				  const struct srp_login_answer *answer)
+{
+	struct login *login = calloc(1, sizeof(*login));
+
+	if (!login)
+		return NULL;
+	login->port = port;
+	login->nexus = nexus;
+	login->conn = conn;
+	login->answer = *answer;
+	login->single = req->multichan == SRP_MULTICHAN_SINGLE;
+	list_init(&login->node);
+	reactor_timer_init(&login->timer, fence_expired);
+	return login;
+}
+
+/* The login rules have found @req good; what follows is a matter of room. */
+static void log_in(struct port *port, struct xp_conn_request *conn,
+		   const struct srp_login_req *req,
+		   const struct srp_login_answer *answer)
+{
+	struct nexus *nexus = find_or_create(port, req);
+	struct login *login =
+		nexus ? login_create(port, nexus, conn, req, answer) : NULL;
+
+	if (!login) {
+		refuse(port, conn, req, SRP_REJ_NO_RESOURCES, "out of memory");
+		if (nexus)
+			maybe_free_nexus(nexus);
+		return;
+	}
+	port->login_cnt++;
+	if (login->single)
+		replace(nexus, login);
+	list_add_tail(&nexus->logins, &login->node);
+	reactor_timer_set(port_reactor(port), &login->timer, PORT_FENCE_MS);
+	serve(port, nexus);
+}
+
+/* A reason to refuse beyond the login rules, or 0. */
+static uint32_t lack_of_room(struct port *port, const struct srp_login_req *req)
+{
+	const struct nexus *nexus =
+		nexus_find(&port->nexuses, &req->initiator, &req->target);
+
+	if (port->stopping || port->login_cnt >= PORT_LOGINS_MAX)
+		return SRP_REJ_NO_RESOURCES;
+	if (req->multichan == SRP_MULTICHAN_MULTI && nexus &&
+	    nexus->channel_cnt >= PORT_NEXUS_CHANNELS_MAX)
+		return SRP_REJ_CHANNEL_LIMIT;
+	return 0;
+}
+
+static void on_requested(struct xp_conn_request *conn)
+{
+	struct port *port = conn->user;
+	struct srp_login_answer answer;
+	struct srp_login_req req;
+	uint32_t reason;
+
+	if (srp_login_req_decode(conn->pdata, conn->pdata_len, &req) < 0) {
+		log_refusal(port, conn, NULL,
+			    "not an SRP login (no SRP_LOGIN_REQ in the "
+			    "connection request)");
+		xp_reject(conn, NULL, 0);
+		return;
+	}
+	srp_login_check(&req, &port->policy, &answer);
+	if (answer.reason) {
+		refuse(port, conn, &req, answer.reason,
+		       srp_rej_reason_hint(answer.reason));
+		return;
+	}
+	reason = lack_of_room(port, &req);
+	if (reason)
+		refuse(port, conn, &req, reason,
+		       port->stopping ? "the target is stopping"
+		       : reason == SRP_REJ_CHANNEL_LIMIT
+			       ? "too many channels of one initiator"
+			       : "too many logins");
+	else
+		log_in(port, conn, &req, &answer);
+}
+
+/* ---- start and stop ---- */
+
+int port_listen(struct port *port, enum xp_kind kind,
+		const struct sockaddr *addr, socklen_t addr_len,
+		struct xp_error *e)
+{
+	struct xp *xp = port->workers[0].xp[kind];
+	int err;
+
+	assert(port->listener_cnt < PORT_LISTENERS_MAX);
+	err = xp_listen(xp, addr, addr_len, on_requested, port,
+			&port->listeners[port->listener_cnt], e);
+	if (err == 0)
+		port->listener_cnt++;
+	return err;
+}
+
+static void stop_listening(struct port *port)
+{
+	while (port->listener_cnt > 0)
+		xp_unlisten(port->listeners[--port->listener_cnt]);
+}
+
+static void stop_nexus(struct nexus *nexus)
+{
+	struct list *it;
+
+	refuse_all_waiting(nexus, SRP_REJ_NO_RESOURCES,
+			   "the target is stopping");
+	list_for_each(it, &nexus->channels)
+		channel_send_drain(container_of(it, struct channel, nexus_node),
+				   "the target is stopping");
+	maybe_free_nexus(nexus);
+}
+
+static void run_stopped(struct reactor_msg *msg)
+{
+	struct port *port = container_of(msg, struct port, stopped_msg);
+
+	if (port->login_cnt > 0 || port->stopped_called)
+		return;
+	port->stopped_called = true;
+	port->stopped(port);
+}
+
+void port_stop(struct port *port)
+{
+	struct list *it;
+	struct list *tmp;
+
+	assert(!port->stopping);
+	port->stopping = true;
+	stop_listening(port);
+	list_for_each_safe(it, tmp, &port->nexuses)
+		stop_nexus(container_of(it, struct nexus, node));
+	port->stopped_msg.run = run_stopped;
+	reactor_send(port_reactor(port), &port->stopped_msg);
+}
+
+void port_fini(struct port *port)
+{
+	stop_listening(port);
+	assert(port->login_cnt == 0 && list_empty(&port->nexuses));
+}
+
+void port_attention(struct port *port, int lun, uint32_t bit)
+{
+	struct list *it;
+
+	list_for_each(it, &port->nexuses)
+		scsi_nexus_attention(
+			&container_of(it, struct nexus, node)->scsi, lun, bit);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/task_mgmt.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "target/port.h"
+
+struct task_mgmt {
+	struct request *req; /* holds the credit; in state MANAGING */
+	uint8_t function;
+	int lun;
+	uint64_t task_tag;
+	unsigned int parts_left;
+	struct task_mgmt_part parts[];
+};
+
+static void part_returned(struct reactor_msg *msg);
+
+static const struct nexus *nexus_of(const struct request *req)
+{
+	return req->ch->nexus;
+}
+
+/* ---- one worker's part ---- */
+
+static bool covers(const struct task_mgmt_part *part, const struct request *req)
+{
+	const struct task_mgmt *tm = part->tm;
+
+	if (req->seq >= part->before_seq || req->is_tmf)
+		return false;
+	switch (tm->function) {
+	case SRP_TSK_ABORT_TASK:
+		return req->ch == tm->req->ch && req->tag == tm->task_tag;
+	case SRP_TSK_ABORT_TASK_SET:
+		return nexus_of(req) == nexus_of(tm->req) &&
+		       req->task.lun == tm->lun;
+	default:
+		return req->task.lun == tm->lun;
+	}
+}
+
+/*
+ * True when a covered request in @state is no longer waited for. What its own
+ * nexus ends must be gone altogether, as the initiator frees its buffers. What
+ * another nexus ends need only be out of the disk's reach: that initiator may
+ * be dead, and its fabric slow to say so.
+ */
+static bool settled(const struct task_mgmt_part *part,
+		    const struct request *req, enum request_state state)
+{
+	if (state == REQUEST_FREE)
+		return true;
+	return state == REQUEST_RESPONDING &&
+	       nexus_of(req) != nexus_of(part->tm->req);
+}
+
+static void part_let_go(struct task_mgmt_part *part)
+{
+	assert(part->left > 0);
+	if (--part->left > 0)
+		return;
+	list_del(&part->node);
+	part->msg.run = part_returned;
+	reactor_send(part->tm->req->ch->worker->reactor, &part->msg);
+}
+
+void task_mgmt_request_moved(struct request *req, enum request_state from,
+			     enum request_state to)
+{
+	struct list *it;
+	struct list *tmp;
+
+	list_for_each_safe(it, tmp, &req->ch->worker->managing) {
+		struct task_mgmt_part *part =
+			container_of(it, struct task_mgmt_part, node);
+
+		if (from != REQUEST_FREE && covers(part, req) &&
+		    !settled(part, req, from) && settled(part, req, to))
+			part_let_go(part);
+	}
+}
+
+static void for_each_covered(struct task_mgmt_part *part,
+			     void (*fn)(struct task_mgmt_part *part,
+					struct request *req))
+{
+	struct list *c;
+	struct list *it;
+	struct list *tmp;
+
+	list_for_each(c, &part->worker->channels) {
+		struct channel *ch =
+			container_of(c, struct channel, worker_node);
+
+		list_for_each_safe(it, tmp, &ch->busy) {
+			struct request *req =
+				container_of(it, struct request, node);
+
+			if (covers(part, req))
+				fn(part, req);
+		}
+	}
+}
+
+/* First none of them may wait any more: ending one must not start another. */
+static void count_in(struct task_mgmt_part *part, struct request *req)
+{
+	request_stop_waiting(req);
+	if (!settled(part, req, req->state))
+		part->left++;
+}
+
+static void abort_one(struct task_mgmt_part *part, struct request *req)
+{
+	request_abort(req, nexus_of(req) == nexus_of(part->tm->req)
+				   ? FATE_SILENT
+				   : FATE_ABORTED);
+}
+
+static void part_run(struct reactor_msg *msg)
+{
+	struct task_mgmt_part *part =
+		container_of(msg, struct task_mgmt_part, msg);
+	const struct task_mgmt *tm = part->tm;
+	struct worker *w = part->worker;
+
+	part->before_seq =
+		tm->function == SRP_TSK_ABORT_TASK ? tm->req->seq : w->next_seq;
+	part->left = 1; /* this function's own */
+	for_each_covered(part, count_in);
+	list_add_tail(&w->managing, &part->node);
+	for_each_covered(part, abort_one);
+	if (w->index == 0 && tm->function == SRP_TSK_LUN_RESET)
+		port_attention(tm->req->ch->port, tm->lun, SCSI_UA_LUN_RESET);
+	part_let_go(part);
+}
+
+/* ---- the whole ---- */
+
+static void part_returned(struct reactor_msg *msg)
+{
+	struct task_mgmt_part *part =
+		container_of(msg, struct task_mgmt_part, msg);
+	struct task_mgmt *tm = part->tm;
+	struct request *req = tm->req;
+
+	if (--tm->parts_left > 0)
+		return;
+	free(tm);
+	request_answer_tmf(req, SRP_RSP_COMPLETE);
+}
+
+static void send_parts(struct task_mgmt *tm)
+{
+	struct channel *ch = tm->req->ch;
+
+	for (unsigned int i = 0; i < tm->parts_left; i++) {
+		struct task_mgmt_part *part = &tm->parts[i];
+
+		part->tm = tm;
+		part->worker = tm->function == SRP_TSK_ABORT_TASK
+				       ? ch->worker
+				       : &ch->port->workers[i];
+		part->msg.run = part_run;
+		list_init(&part->node);
+		reactor_send(part->worker->reactor, &part->msg);
+	}
+}
+
+static void manage(struct request *req, const struct srp_tsk_mgmt *t, int lun)
+{
+	struct port *port = req->ch->port;
+	unsigned int parts =
+		t->function == SRP_TSK_ABORT_TASK ? 1 : port->worker_cnt;
+	struct task_mgmt *tm =
+		calloc(1, sizeof(*tm) + parts * sizeof(tm->parts[0]));
+
+	if (!tm) {
+		request_answer_tmf(req, SRP_RSP_TMF_FAILED);
+		return;
+	}
+	tm->req = req;
+	tm->function = t->function;
+	tm->lun = lun;
+	tm->task_tag = t->task_tag;
+	tm->parts_left = parts;
+	send_parts(tm);
+}
+
+/* -1: @field names no volume of @ch. */
+static int volume_lun(const struct channel *ch, uint64_t field)
+{
+	uint32_t lun;
+
+	if (srp_lun_decode(field, &lun) < 0 || lun >= LUNS_MAX ||
+	    !ch->port->luns->vol[lun])
+		return -1;
+	return (int)lun;
+}
+
+static void judge(struct request *req, const struct srp_tsk_mgmt *t)
+{
+	struct channel *ch = req->ch;
+	int lun = volume_lun(ch, t->lun);
+
+	log_info("channel %u, %s: %s, LUN field %016llx, task %016llx",
+		 ch->number, ch->nexus->name, srp_tsk_mgmt_name(t->function),
+		 (unsigned long long)t->lun, (unsigned long long)t->task_tag);
+	switch (t->function) {
+	case SRP_TSK_ABORT_TASK:
+		manage(req, t, lun);
+		return;
+	case SRP_TSK_ABORT_TASK_SET:
+	case SRP_TSK_CLEAR_TASK_SET:
+	case SRP_TSK_LUN_RESET:
+		if (lun < 0)
+			request_answer_tmf(req, SRP_RSP_FIELDS_INVALID);
+		else
+			manage(req, t, lun);
+		return;
+	default:
+		/* CLEAR ACA too: there is no ACA here (NACA is refused). */
+		request_answer_tmf(req, SRP_RSP_TMF_NOT_SUPPORTED);
+		return;
+	}
+}
+
+void task_mgmt_start(struct request *req, struct xp_iu *iu)
+{
+	struct channel *ch = req->ch;
+	struct srp_tsk_mgmt t = { 0 };
+	struct srp_head head = { 0 };
+	int err = srp_tsk_mgmt_decode(iu->data, iu->len, &t);
+
+	srp_head_decode(iu->data, iu->len, &head);
+	xp_iu_release(iu);
+	request_start_tmf(req, head.tag);
+	if (err == 0) {
+		judge(req, &t);
+		return;
+	}
+	channel_complain(ch, "SRP_TSK_MGMT is too short; closing");
+	request_answer_tmf(req, SRP_RSP_FIELDS_INVALID);
+	channel_drain(ch, "invalid IU length");
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/worker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "target/volume.h"
+
+/* Fixed files: one per volume; fixed buffers: the arena. */
+#define WORKER_MAX_BUFFERS 4
+
+static int open_parts(struct worker *w, const struct worker_options *opt,
+		      struct xp_error *e)
+{
+	struct reactor_options ropt = {
+		.ring_entries = 512,
+		.poll_us = opt->poll_us,
+		.max_buffers = WORKER_MAX_BUFFERS,
+		.max_files = LUNS_MAX,
+	};
+	int err = reactor_create(&ropt, &w->reactor);
+
+	if (err) {
+		xp_error_set(e, err, "cannot set up io_uring: %s",
+			     strerror(-err));
+		return err;
+	}
+	err = arena_create(opt->arena_len, &w->arena);
+	if (!err)
+		err = arena_create(WORKER_TABLES_LEN, &w->tables);
+	if (err)
+		xp_error_set(e, err, "cannot map %zu bytes of buffers: %s",
+			     opt->arena_len, strerror(-err));
+	return err;
+}
+
+int worker_open(struct worker *w, const struct worker_options *opt,
+		struct xp_error *e)
+{
+	int err;
+
+	memset(w, 0, sizeof(*w));
+	w->index = opt->index;
+	list_init(&w->channels);
+	list_init(&w->managing);
+	err = open_parts(w, opt, e);
+	if (err)
+		worker_close(w);
+	return err;
+}
+
+int worker_add_xp(struct worker *w, struct xp *xp, struct xp_error *e)
+{
+	enum xp_kind kind = xp_kind(xp);
+	int err;
+
+	w->xp[kind] = xp;
+	err = xp_mr_register(xp, arena_base(w->arena), arena_len(w->arena),
+			     XP_LOCAL, &w->arena_mr[kind], e);
+	if (err)
+		return err;
+	return xp_mr_register(xp, arena_base(w->tables), arena_len(w->tables),
+			      XP_LOCAL, &w->tables_mr[kind], e);
+}
+
+int worker_fix_buffers(struct worker *w)
+{
+	int index;
+	int err = reactor_buffer_add(w->reactor, arena_base(w->arena),
+				     arena_len(w->arena), &index);
+
+	if (err)
+		return err;
+	arena_set_uring_index(w->arena, index);
+	return 0;
+}
+
+static void *thread_main(void *arg)
+{
+	struct worker *w = arg;
+	char name[16];
+	int err;
+
+	snprintf(name, sizeof(name), "worker-%u", w->index);
+	pthread_setname_np(pthread_self(), name);
+	err = reactor_run(w->reactor);
+	if (err)
+		log_error("worker %u: its ring failed: %s", w->index,
+			  strerror(-err));
+	w->thread_end(w, w->user);
+	worker_close(w);
+	return NULL;
+}
+
+int worker_start(struct worker *w,
+		 void (*thread_end)(struct worker *w, void *user), void *user)
+{
+	int err;
+
+	w->thread_end = thread_end;
+	w->user = user;
+	err = pthread_create(&w->thread, NULL, thread_main, w);
+	w->started = err == 0;
+	return -err;
+}
+
+void worker_join(struct worker *w)
+{
+	if (w->started)
+		pthread_join(w->thread, NULL);
+	w->started = false;
+}
+
+static void close_xps(struct worker *w)
+{
+	for (int k = 0; k < XP_KINDS; k++) {
+		xp_mr_free(w->arena_mr[k]);
+		xp_mr_free(w->tables_mr[k]);
+		xp_destroy(w->xp[k]);
+		w->arena_mr[k] = NULL;
+		w->tables_mr[k] = NULL;
+		w->xp[k] = NULL;
+	}
+}
+
+void worker_close(struct worker *w)
+{
+	close_xps(w);
+	if (w->arena && arena_uring_index(w->arena) >= 0)
+		reactor_buffer_remove(w->reactor, arena_uring_index(w->arena));
+	reactor_destroy(w->reactor);
+	arena_destroy(w->arena);
+	arena_destroy(w->tables);
+	w->reactor = NULL;
+	w->arena = NULL;
+	w->tables = NULL;
+}
