@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The verbs provider, inside: libibverbs for queues and memory, librdmacm for
+ * connections. Only the verbs*.c files include this, and only they include the
+ * headers of those libraries.
+ *
+ *   verbs.c         instances, memory regions, polling
+ *   verbs_dev.c     devices: context, protection domain, events; queue pools
+ *   verbs_recv.c    receive queues and their buffers
+ *   verbs_chan.c    queue pairs: posting, completions, the end of a channel
+ *   verbs_cm.c      connecting, listening, accepting
+ *   verbs_reason.c  what statuses and reject reasons mean
+ *
+ * Every instance opens the devices itself instead of borrowing librdmacm's
+ * contexts. Those are one per process: their asynchronous events would reach
+ * whichever reactor looks first, and it would have to find the channel of
+ * another. So librdmacm never sees our queue pairs (id->qp is NULL); it gets
+ * their numbers, and verbs_cm.c moves them through their states.
+ *
+ * Thread: the reactor of the instance. Only connection requests are handed to
+ * another (vb_accept()).
+ */
+#ifndef TRANSPORT_VERBS_H
+#define TRANSPORT_VERBS_H
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include "transport/provider.h"
+
+#define VB_QPN_BUCKETS	   256u
+#define VB_INLINE_MAX	   256u
+#define VB_READ_DEPTH	   4u	 /* srp.md of Linux: ib_srp answers 4 READs */
+#define VB_ACCEPT_MS	   10000 /* from our accept to the peer's last word */
+#define VB_DRAIN_MS	   5000	 /* a device flushes in far less */
+#define VB_LAST_WQE_MS	   100	 /* for a device not known to send the event */
+#define VB_LAST_WQE_MAX_MS 2000	 /* for one that is */
+
+struct vb_chan;
+struct vb_dev;
+struct vb_pool;
+struct vb_recvq;
+struct vb_xp;
+
+/* ---- instances (verbs.c) ---- */
+
+/* A watch that outlives its owner: the reactor needs the memory a little
+ * longer. */
+struct vb_watch {
+	struct reactor_watch base;
+	void *owner;
+};
+
+struct vb_xp {
+	struct xp base;
+	struct rdma_event_channel *cm;
+	struct vb_watch *cm_watch;
+	struct vb_dev *devs;
+	unsigned int dev_cnt;
+	struct list closing; /* channels from disconnect() to drained */
+	struct list lingering;
+};
+
+/* Starts to watch @fd for input, having made it non-blocking. */
+int vb_watch_new(struct vb_xp *vx, int fd, void *owner,
+		 void (*ready)(struct reactor_watch *w, uint32_t events),
+		 struct vb_watch **ret_watch);
+/* NULL is fine. */
+void vb_watch_free(struct vb_watch *w);
+
+struct vb_mr {
+	struct xp_mr base;
+	struct ibv_mr *mrs[]; /* by device; NULL where not registered */
+};
+
+/* Registers with @only, or with every device when that is NULL. */
+int vb_mr_new(struct vb_xp *vx, struct vb_dev *only, void *addr, size_t len,
+	      enum xp_access access, struct xp_mr **ret_mr, struct xp_error *e);
+void vb_mr_free(struct xp_mr *mr);
+
+/* ---- devices (verbs_dev.c) ---- */
+
+/*
+ * Whether the device reports IBV_EVENT_QP_LAST_WQE_REACHED, after which a
+ * queue pair takes nothing more from a shared receive queue. Not all do
+ * (soft-RoCE before Linux 6.3 does not), so it is found out.
+ */
+enum vb_last_wqe {
+	VB_LAST_WQE_UNKNOWN,
+	VB_LAST_WQE_NEVER,
+	VB_LAST_WQE_SENT,
+};
+
+struct vb_dev {
+	struct vb_xp *vx;
+	unsigned int index; /* in vx->devs and vb_mr.mrs */
+	struct ibv_context *ctx;
+	struct ibv_device_attr attr;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *comp;
+	struct vb_watch *comp_watch;
+	struct vb_watch *async_watch;
+	bool iwarp;
+	enum vb_last_wqe last_wqe;
+	struct list pools;
+	struct list by_qpn[VB_QPN_BUCKETS]; /* vb_chan.qpn_node */
+};
+
+/* Opens @ibdev as @dev. On failure nothing is left. */
+int vb_dev_open(struct vb_dev *dev, struct vb_xp *vx, unsigned int index,
+		struct ibv_device *ibdev, struct xp_error *e);
+/* Also one that was never opened. No channel may be left. */
+void vb_dev_close(struct vb_dev *dev);
+/* Ours of the same hardware as librdmacm's @ctx; NULL: it came later. */
+struct vb_dev *vb_dev_find(struct vb_xp *vx, struct ibv_context *ctx);
+const char *vb_dev_name(const struct vb_dev *dev);
+struct vb_chan *vb_dev_chan(struct vb_dev *dev, uint32_t qpn);
+void vb_dev_add_chan(struct vb_dev *dev, struct vb_chan *ch);
+
+/* ---- receive queues (verbs_recv.c) ---- */
+
+struct vb_slab;
+
+struct vb_iu {
+	struct xp_iu base;
+	struct vb_slab *slab;
+};
+
+/* Receive buffers that were allocated and registered together. */
+struct vb_slab {
+	struct list node;
+	struct vb_recvq *rq;
+	struct xp_mr *mr;
+	void *mem;
+	size_t mem_len;
+	unsigned int cnt;
+	unsigned int idle; /* of them in rq->idle */
+	struct vb_iu ius[];
+};
+
+/*
+ * A receive queue and its buffers: the own one of a channel that connects, or
+ * one that the accepted channels of a pool share. Buffers go round: posted,
+ * received and held by the user, released, posted again. As many go round as
+ * the channels want; those left over when a channel ends are kept back as they
+ * come home.
+ */
+struct vb_recvq {
+	struct vb_dev *dev;
+	struct ibv_qp *qp;   /* one of these two is not NULL, unless */
+	struct ibv_srq *srq; /* nothing can be posted (any more) */
+	struct vb_chan *ch;  /* whose own it is; NULL: shared */
+	struct list slabs;
+	struct list idle; /* buffers kept back */
+	unsigned int wanted;
+	unsigned int going_round;
+	unsigned int posted; /* of these, in the device's hands */
+};
+
+void vb_recvq_init(struct vb_recvq *rq, struct vb_dev *dev);
+/* Nothing may be posted to it or held by users. */
+void vb_recvq_fini(struct vb_recvq *rq);
+/* Posts @cnt buffers more. On failure nothing has changed. */
+int vb_recvq_grow(struct vb_recvq *rq, unsigned int cnt, struct xp_error *e);
+void vb_recvq_shrink(struct vb_recvq *rq, unsigned int cnt);
+/* ops->post_recv */
+void vb_post_recv(struct xp *xp, struct list *ius);
+/* @iu is back from the device; to be posted at the end of the turn. */
+void vb_iu_put(struct vb_iu *iu);
+
+/* ---- queue pools (verbs_dev.c) ---- */
+
+/*
+ * A completion queue and, made when the first channel is accepted, a shared
+ * receive queue. They have a size for life; each channel takes its share of
+ * it, so that neither can overrun, whatever peers send. When all pools of a
+ * device are full a larger one is made.
+ */
+struct vb_pool {
+	struct list node;
+	struct vb_dev *dev;
+	struct ibv_cq *cq;
+	struct vb_recvq shared; /* .srq is NULL: none (yet) */
+	unsigned int recv_max;
+	unsigned int send_room; /* not yet promised to channels */
+	unsigned int recv_room;
+	bool no_srq;  /* the device has none */
+	bool emptied; /* by the last look into the completion queue */
+	bool armed;
+	unsigned int unacked; /* completion events */
+};
+
+/* Finds or makes a pool with room, and takes it. */
+int vb_pool_get(struct vb_dev *dev, unsigned int sends, unsigned int recvs,
+		struct vb_pool **ret_pool, struct xp_error *e);
+void vb_pool_put(struct vb_pool *p, unsigned int sends, unsigned int recvs);
+/* Reaps completions, bounded; returns how many. */
+unsigned int vb_pool_poll(struct vb_pool *p);
+/* Makes the shared receive queue unless it is there or cannot be. */
+void vb_pool_share(struct vb_pool *p);
+
+/* ---- channels (verbs_chan.c) ---- */
+
+/*
+ * wr_id: a pointer whose lowest bits say to what. Of a completion with an error
+ * only wr_id, status, qp_num and vendor_err are valid, so nothing may be read
+ * from its opcode.
+ */
+enum vb_wr {
+	VB_WR_GROUP,  /* struct xp_group: its signalled work request */
+	VB_WR_MEMBER, /* struct xp_group: another; completes with errors only */
+	VB_WR_RECV,   /* struct vb_iu */
+	VB_WR_MARKER, /* struct vb_chan: the last of its send queue */
+	VB_WR_MASK = 3,
+};
+
+/*
+ * Life of a channel as the fabric sees it. The core's states (provider.h) stand
+ * beside it. Each arrow names the event that leads there.
+ *
+ *   CONNECTING   RESOLVING   address, then route, are being looked up
+ *     (core)     REQUESTED   queue pair is INIT, receives posted, REQ sent
+ *                ACCEPTED    queue pair is RTS, receives posted, REP sent
+ *                            (accepting side, which starts here)
+ *   OPEN         UP          REP or RTU has come
+ *   CLOSING      FLUSHING    ops->disconnect(): DREQ sent, queue pair moved to
+ *                            ERR, a last SEND posted (the marker). The device
+ *                            flushes both queues in order, so when the marker
+ *                            and every posted receive have completed it is done
+ *                            with all memory.
+ *                LAST_WQE    with a shared receive queue: the queue pair may
+ *                            still have taken a buffer from it, until the
+ *                            device says LAST_WQE_REACHED (or never does)
+ *                FLUSHED     the completion queue is to be polled empty; with
+ *                            the queue pair some libraries would destroy what
+ *                            it left there, and with it shared buffers
+ *                DESTROYED   the queue pair is. The completion queue is polled
+ *                            empty again, for what one left there that had to
+ *                            be forced
+ *   CLOSED       GONE        xp_core_drained() was called
+ *
+ * A device that does not flush within VB_DRAIN_MS is forced: its queue pair is
+ * destroyed all the same, after which it cannot touch memory.
+ */
+enum vb_state {
+	VB_RESOLVING,
+	VB_REQUESTED,
+	VB_ACCEPTED,
+	VB_UP,
+	VB_FLUSHING,
+	VB_LAST_WQE,
+	VB_FLUSHED,
+	VB_DESTROYED,
+	VB_GONE,
+};
+
+/* What the context of a cm_id points to. */
+enum vb_cm_kind {
+	VB_CM_LISTENER,
+	VB_CM_REQUEST,
+	VB_CM_CHAN,
+	VB_CM_LINGER,
+};
+
+struct vb_cm {
+	enum vb_cm_kind kind;
+	struct rdma_cm_id *id;
+};
+
+struct vb_chan {
+	struct xp_chan base;
+	struct vb_cm cm;
+	enum vb_state state;
+	struct vb_dev *dev; /* NULL while resolving */
+	struct vb_pool *pool;
+	struct ibv_qp *qp;
+	struct vb_recvq own; /* used when !shared */
+	bool accepting;
+	bool shared;
+	bool marker_done;
+	bool last_wqe; /* the event has come */
+	bool dreq_sent;
+	bool disconnected; /* the event has come */
+	unsigned int recv_cnt;
+	unsigned int sends; /* share of the pool */
+	unsigned int inline_max;
+	uint8_t read_depth;   /* READs that we may have outstanding */
+	uint8_t answer_depth; /* READs of the peer's that we answer */
+	uint8_t retry_cnt;
+	unsigned int timeout_ms;
+	int doomed; /* fails in the next turn; negative errno */
+	struct reactor_timer timer;
+	struct list early; /* IUs that came before we were UP */
+	unsigned int early_cnt;
+	struct list closing_node; /* in vx->closing */
+	struct list qpn_node;
+	uint8_t pdata[XP_PDATA_MAX]; /* for the REQ */
+	size_t pdata_len;
+};
+
+static inline struct vb_chan *vb_chan(struct xp_chan *ch)
+{
+	return container_of(ch, struct vb_chan, base);
+}
+
+static inline struct vb_xp *vb_chan_xp(const struct vb_chan *ch)
+{
+	return container_of(ch->base.xp, struct vb_xp, base);
+}
+
+int vb_chan_new(struct vb_xp *vx, const struct xp_chan_params *params,
+		enum vb_state state, struct vb_chan **ret_ch,
+		struct xp_error *e);
+/* Makes the queue pair on ch->dev (INIT) and posts the receives. */
+int vb_chan_open(struct vb_chan *ch, struct xp_error *e);
+/* Moves the queue pair on, with what the connection manager has negotiated. */
+int vb_chan_move(struct vb_chan *ch, enum ibv_qp_state state);
+/* Frees one that no peer knows of yet. Its cm_id is the caller's. */
+void vb_chan_abandon(struct vb_chan *ch);
+/* It will fail with @err in the next turn. */
+void vb_chan_doom(struct vb_chan *ch, int err);
+/* Both sides agreed: hands over what came early. */
+void vb_chan_up(struct vb_chan *ch, const void *pdata, size_t len);
+/* One completion. */
+void vb_chan_completed(struct vb_pool *pool, struct ibv_wc *wc);
+void vb_chan_last_wqe(struct vb_chan *ch);
+/* Ends what can end, now that the completion queues are empty; returns how
+ * many channels did. */
+unsigned int vb_chan_reap(struct vb_xp *vx);
+
+int vb_post_send(struct xp_chan *ch, const struct xp_wr *wr, unsigned int n);
+void vb_disconnect(struct xp_chan *ch);
+void vb_chan_free(struct xp_chan *ch);
+
+/* ---- connections (verbs_cm.c) ---- */
+
+int vb_cm_open(struct vb_xp *vx, struct xp_error *e);
+void vb_cm_close(struct vb_xp *vx);
+/* Ends a connection's cm_id, in a while when the peer must still hear of it. */
+void vb_cm_release(struct vb_chan *ch);
+/* The first IU came before the RTU: counts as such. */
+void vb_cm_came_early(struct vb_chan *ch);
+
+int vb_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
+	      void (*requested)(struct xp_conn_request *req), void *user,
+	      struct xp_listener **ret_listener, struct xp_error *e);
+void vb_unlisten(struct xp_listener *l);
+int vb_accept(struct xp *xp, struct xp_conn_request *req,
+	      const struct xp_chan_params *params, struct xp_chan **ret_ch,
+	      struct xp_error *e);
+void vb_reject(struct xp_conn_request *req, const void *pdata, size_t len);
+int vb_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
+	       const struct xp_chan_params *params, struct xp_chan **ret_ch,
+	       struct xp_error *e);
+
+/* ---- words (verbs_reason.c) ---- */
+
+/* -ECANCELED for flushed, else what chains end with; 0 for success. */
+int vb_wc_errno(enum ibv_wc_status status);
+const char *vb_wc_text(enum ibv_wc_status status);
+/* A reject: @status of the event (an IB CM reason, or a negative errno on
+ * iWARP). Returns the negative errno for xp_error. */
+int vb_reject_errno(int status);
+const char *vb_reject_text(int status);
+/* Another event that ends connecting; @status is a negative errno mostly. */
+const char *vb_cm_text(enum rdma_cm_event_type type, int status);
+/* Text for a failed registration of @len bytes. */
+void vb_mr_error(struct xp_error *e, int err, size_t len, const char *device);
+
+#endif

@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/verbs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BACKLOG 128
+
+/* A DREQ that is not answered is sent again after 4.3 s (the connection
+ * manager's response timeout): twice, then we give up. */
+#define LINGER_MS 10000
+
+struct vb_listener {
+	struct xp_listener base;
+	struct vb_cm cm;
+	void (*requested)(struct xp_conn_request *req);
+	void *user;
+};
+
+struct vb_request {
+	struct xp_conn_request base;
+	struct vb_cm cm;
+	bool dead; /* the peer has given up; set by who reads events */
+	uint8_t initiator_depth;
+	uint8_t responder_resources;
+	uint8_t pdata[XP_PDATA_MAX];
+};
+
+/* A cm_id whose channel has been freed while the peer had not yet answered the
+ * DREQ. Destroyed at once, nobody would send that again when it is lost. */
+struct vb_linger {
+	struct vb_cm cm;
+	struct list node; /* vx->lingering */
+	struct reactor_timer timer;
+};
+
+/* An event, copied so that it can be acknowledged before it is handled: a
+ * cm_id with an event that was not cannot be destroyed. */
+struct vb_event {
+	enum rdma_cm_event_type type;
+	int status;
+	struct vb_cm *cm;
+	struct rdma_conn_param param;
+	uint8_t pdata[XP_PDATA_MAX];
+	size_t pdata_len;
+};
+
+/* ---- lingering ---- */
+
+static void linger_end(struct vb_linger *l)
+{
+	reactor_timer_stop(&l->timer);
+	list_del(&l->node);
+	rdma_destroy_id(l->cm.id);
+	free(l);
+}
+
+static void linger_timer(struct reactor_timer *t)
+{
+	linger_end(container_of(t, struct vb_linger, timer));
+}
+
+void vb_cm_release(struct vb_chan *ch)
+{
+	struct vb_xp *vx = vb_chan_xp(ch);
+	struct vb_linger *l = NULL;
+
+	if (ch->dreq_sent && !ch->disconnected)
+		l = calloc(1, sizeof(*l));
+	if (!l) {
+		rdma_destroy_id(ch->cm.id);
+		return;
+	}
+	l->cm.kind = VB_CM_LINGER;
+	l->cm.id = ch->cm.id;
+	l->cm.id->context = &l->cm;
+	list_add_tail(&vx->lingering, &l->node);
+	reactor_timer_init(&l->timer, linger_timer);
+	reactor_timer_set(vx->base.cfg.reactor, &l->timer, LINGER_MS);
+}
+
+/* ---- events of a channel ---- */
+
+static void resolved_address(struct vb_chan *ch)
+{
+	struct rdma_cm_id *id = ch->cm.id;
+
+	xp_core_addr_text(rdma_get_local_addr(id), ch->base.local,
+			  sizeof(ch->base.local));
+	ch->dev = vb_dev_find(vb_chan_xp(ch), id->verbs);
+	if (!ch->dev) {
+		xp_core_fail(&ch->base, -ENODEV,
+			     "device %s was not there when we started",
+			     id->verbs ? ibv_get_device_name(id->verbs->device)
+				       : "(unknown)");
+		return;
+	}
+	if (rdma_resolve_route(id, (int)ch->timeout_ms))
+		xp_core_fail(&ch->base, -errno,
+			     "cannot look up the route to that address: %s",
+			     strerror(errno));
+}
+
+static uint8_t at_most(uint8_t want, int limit)
+{
+	return limit < want ? (uint8_t)(limit > 0 ? limit : 0) : want;
+}
+
+static void resolved_route(struct vb_chan *ch)
+{
+	struct rdma_conn_param param = {
+		.private_data = ch->pdata,
+		.private_data_len = (uint8_t)ch->pdata_len,
+		/* READs of the target's that we answer; we issue none. */
+		.responder_resources =
+			at_most(VB_READ_DEPTH, ch->dev->attr.max_qp_rd_atom),
+		.initiator_depth = 0,
+		.flow_control = 1,
+		.retry_count = ch->retry_cnt,
+		.rnr_retry_count = 7,
+	};
+	struct xp_error e;
+	int err;
+
+	err = vb_chan_open(ch, &e);
+	if (err) {
+		xp_core_fail(&ch->base, err, "%s", e.text);
+		return;
+	}
+	ch->state = VB_REQUESTED;
+	param.qp_num = ch->qp->qp_num;
+	if (rdma_connect(ch->cm.id, &param))
+		xp_core_fail(&ch->base, -errno,
+			     "cannot send the connection request: %s",
+			     strerror(errno));
+}
+
+/* The REP: the last word is ours. */
+static void responded(struct vb_chan *ch, const struct vb_event *ev)
+{
+	int err;
+
+	err = vb_chan_move(ch, IBV_QPS_INIT);
+	if (!err)
+		err = vb_chan_move(ch, IBV_QPS_RTR);
+	if (!err)
+		err = vb_chan_move(ch, IBV_QPS_RTS);
+	if (!err && rdma_establish(ch->cm.id))
+		err = -errno;
+	if (err)
+		xp_core_fail(&ch->base, err,
+			     "cannot complete the connection: %s",
+			     strerror(-err));
+	else
+		vb_chan_up(ch, ev->pdata, ev->pdata_len);
+}
+
+static void rejected(struct vb_chan *ch, const struct vb_event *ev)
+{
+	memcpy(ch->base.why.pdata, ev->pdata, ev->pdata_len);
+	ch->base.why.pdata_len = ev->pdata_len;
+	xp_core_fail(&ch->base, vb_reject_errno(ev->status),
+		     "%s (reject reason %d)", vb_reject_text(ev->status),
+		     ev->status);
+}
+
+static void chan_event(struct vb_chan *ch, const struct vb_event *ev)
+{
+	if (ev->type == RDMA_CM_EVENT_DISCONNECTED)
+		ch->disconnected = true;
+	if (ch->state >= VB_FLUSHING)
+		return;
+	switch (ev->type) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		resolved_address(ch);
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		resolved_route(ch);
+		break;
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		responded(ch, ev);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED: /* RTU; iWARP: the answer, too */
+		if (ch->state != VB_UP)
+			vb_chan_up(ch, ev->pdata, ev->pdata_len);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		rejected(ch, ev);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		xp_core_fail(&ch->base, -ECONNRESET,
+			     "the peer closed the connection");
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		xp_core_fail(&ch->base, -ENODEV, "device %s was removed",
+			     ch->base.device);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		xp_core_fail(&ch->base, ev->status < 0 ? ev->status : -EIO,
+			     "%s (%s, status %d)",
+			     vb_cm_text(ev->type, ev->status),
+			     rdma_event_str(ev->type), ev->status);
+		break;
+	default: /* addresses that moved, the end of TIMEWAIT */
+		break;
+	}
+}
+
+/*
+ * The kernel is told, which treats it as the RTU: the event ESTABLISHED then
+ * comes as usual. Should the real RTU be quicker this fails, and no matter.
+ */
+void vb_cm_came_early(struct vb_chan *ch)
+{
+	if (ch->state == VB_ACCEPTED)
+		rdma_notify(ch->cm.id, IBV_EVENT_COMM_EST);
+}
+
+/* ---- connection requests ---- */
+
+static void request_addresses(struct vb_request *req)
+{
+	struct sockaddr *peer = rdma_get_peer_addr(req->cm.id);
+
+	xp_core_addr_text(rdma_get_local_addr(req->cm.id), req->base.local,
+			  sizeof(req->base.local));
+	xp_core_addr_text(peer, req->base.peer, sizeof(req->base.peer));
+	memcpy(&req->base.peer_addr, peer,
+	       peer->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					   : sizeof(struct sockaddr_in));
+}
+
+static struct vb_request *request_new(struct vb_listener *l,
+				      struct rdma_cm_id *id,
+				      const struct vb_event *ev)
+{
+	struct vb_request *req = calloc(1, sizeof(*req));
+
+	if (!req)
+		return NULL;
+	req->cm.kind = VB_CM_REQUEST;
+	req->cm.id = id;
+	req->initiator_depth = ev->param.initiator_depth;
+	req->responder_resources = ev->param.responder_resources;
+	memcpy(req->pdata, ev->pdata, ev->pdata_len);
+	req->base.xp = l->base.xp;
+	req->base.pdata = req->pdata;
+	req->base.pdata_len = ev->pdata_len;
+	req->base.user = l->user;
+	request_addresses(req);
+	return req;
+}
+
+static void requested(struct vb_listener *l, struct rdma_cm_id *id,
+		      const struct vb_event *ev)
+{
+	struct vb_request *req = request_new(l, id, ev);
+
+	if (!req) {
+		rdma_reject(id, NULL, 0);
+		rdma_destroy_id(id);
+		return;
+	}
+	id->context = &req->cm;
+	l->requested(&req->base);
+}
+
+/* The cm_id is given up; the peer hears of it, if it still listens. */
+static void request_drop(struct vb_request *req, const void *pdata, size_t len)
+{
+	rdma_reject(req->cm.id, pdata, (uint8_t)len);
+	rdma_destroy_id(req->cm.id);
+	free(req);
+}
+
+void vb_reject(struct xp_conn_request *base, const void *pdata, size_t len)
+{
+	request_drop(container_of(base, struct vb_request, base), pdata, len);
+}
+
+/* ---- reading events ---- */
+
+static void event_copy(struct vb_event *ev, const struct rdma_cm_event *from)
+{
+	const struct rdma_conn_param *param = &from->param.conn;
+
+	*ev = (struct vb_event){
+		.type = from->event,
+		.status = from->status,
+		.cm = from->listen_id ? from->listen_id->context
+				      : from->id->context,
+		.param = *param,
+	};
+	if (!param->private_data)
+		return;
+	ev->pdata_len = param->private_data_len;
+	memcpy(ev->pdata, param->private_data, ev->pdata_len);
+}
+
+/* Handles one event, and acknowledges it. */
+static void handle_event(struct rdma_cm_event *event)
+{
+	struct rdma_cm_id *id = event->id;
+	enum vb_cm_kind kind;
+	struct vb_event ev;
+
+	event_copy(&ev, event);
+	/* A request may be on its way to another reactor, which takes it away
+	 * from us only when this event has been acknowledged. */
+	kind = ev.cm->kind;
+	if (kind == VB_CM_REQUEST)
+		container_of(ev.cm, struct vb_request, cm)->dead = true;
+	rdma_ack_cm_event(event);
+	switch (kind) {
+	case VB_CM_REQUEST: /* may be freed by now */
+		break;
+	case VB_CM_LISTENER:
+		if (ev.type == RDMA_CM_EVENT_CONNECT_REQUEST)
+			requested(container_of(ev.cm, struct vb_listener, cm),
+				  id, &ev);
+		break;
+	case VB_CM_CHAN:
+		chan_event(container_of(ev.cm, struct vb_chan, cm), &ev);
+		break;
+	case VB_CM_LINGER:
+		linger_end(container_of(ev.cm, struct vb_linger, cm));
+		break;
+	}
+}
+
+static void cm_ready(struct reactor_watch *w, uint32_t events)
+{
+	struct vb_xp *vx = container_of(w, struct vb_watch, base)->owner;
+	struct rdma_cm_event *event;
+
+	while (rdma_get_cm_event(vx->cm, &event) == 0)
+		handle_event(event);
+}
+
+/* ---- instances ---- */
+
+int vb_cm_open(struct vb_xp *vx, struct xp_error *e)
+{
+	int err;
+
+	vx->cm = rdma_create_event_channel();
+	if (!vx->cm) {
+		err = errno ? -errno : -ENODEV;
+		xp_error_set(e, err,
+			     "cannot open the RDMA connection manager "
+			     "(/dev/infiniband/rdma_cm, module rdma_ucm): %s",
+			     strerror(-err));
+		return err;
+	}
+	err = vb_watch_new(vx, vx->cm->fd, vx, cm_ready, &vx->cm_watch);
+	if (err)
+		xp_error_set(e, err,
+			     "cannot watch the RDMA connection manager: %s",
+			     strerror(-err));
+	return err;
+}
+
+void vb_cm_close(struct vb_xp *vx)
+{
+	while (!list_empty(&vx->lingering))
+		linger_end(list_first(&vx->lingering, struct vb_linger, node));
+	vb_watch_free(vx->cm_watch);
+	if (vx->cm)
+		rdma_destroy_event_channel(vx->cm);
+}
+
+/* ---- listening ---- */
+
+static const char *listen_text(int err)
+{
+	switch (err) {
+	case -EADDRINUSE:
+		return "the address is in use";
+	case -EADDRNOTAVAIL:
+		return "this machine does not have that address";
+	case -ENODEV:
+		return "that address is not on an RDMA device";
+	default:
+		return strerror(-err);
+	}
+}
+
+int vb_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
+	      void (*requested_cb)(struct xp_conn_request *req), void *user,
+	      struct xp_listener **ret_listener, struct xp_error *e)
+{
+	struct vb_xp *vx = container_of(xp, struct vb_xp, base);
+	struct sockaddr_storage to = { 0 };
+	struct vb_listener *l;
+	int err;
+
+	l = calloc(1, sizeof(*l));
+	if (!l) {
+		xp_error_set(e, -ENOMEM, "no memory for a listener");
+		return -ENOMEM;
+	}
+	memcpy(&to, addr, addr_len);
+	l->base.xp = xp;
+	l->cm.kind = VB_CM_LISTENER;
+	l->requested = requested_cb;
+	l->user = user;
+	if (rdma_create_id(vx->cm, &l->cm.id, &l->cm, RDMA_PS_TCP)) {
+		err = -errno;
+		goto err_free;
+	}
+	if (rdma_bind_addr(l->cm.id, (struct sockaddr *)&to) ||
+	    rdma_listen(l->cm.id, BACKLOG)) {
+		err = -errno;
+		goto err_destroy;
+	}
+	*ret_listener = &l->base;
+	return 0;
+
+err_destroy:
+	rdma_destroy_id(l->cm.id);
+err_free:
+	free(l);
+	xp_error_set(e, err, "%s", listen_text(err));
+	return err;
+}
+
+void vb_unlisten(struct xp_listener *base)
+{
+	struct vb_listener *l = container_of(base, struct vb_listener, base);
+
+	rdma_destroy_id(l->cm.id);
+	free(l);
+}
+
+/* ---- accepting ---- */
+
+/* Brings the queue pair to RTS and answers. */
+static int accept_answer(struct vb_chan *ch, const struct xp_chan_params *p)
+{
+	struct rdma_conn_param param = {
+		.private_data = p->pdata,
+		.private_data_len = (uint8_t)p->pdata_len,
+		.responder_resources = ch->answer_depth,
+		.initiator_depth = ch->read_depth,
+		.flow_control = 1,
+		.rnr_retry_count = 7,
+		.srq = ch->shared,
+		.qp_num = ch->qp->qp_num,
+	};
+	int err;
+
+	err = vb_chan_move(ch, IBV_QPS_RTR);
+	if (!err)
+		err = vb_chan_move(ch, IBV_QPS_RTS);
+	if (!err && rdma_accept(ch->cm.id, &param))
+		err = -errno;
+	return err;
+}
+
+static int accept_device(struct vb_chan *ch, struct xp_error *e)
+{
+	ch->dev = vb_dev_find(vb_chan_xp(ch), ch->cm.id->verbs);
+	if (!ch->dev) {
+		xp_error_set(e, -ENODEV,
+			     "the RDMA device was not there when we started");
+		return -ENODEV;
+	}
+	if (ch->dev->iwarp) {
+		xp_error_set(e, -EOPNOTSUPP,
+			     "%s is an iWARP device: RDMA READ there needs "
+			     "memory that the peer may write, which a target "
+			     "does not grant",
+			     vb_dev_name(ch->dev));
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+/* How many READs we may have outstanding: what the peer answers. With none,
+ * READs would hang for ever without an error. */
+static uint8_t accept_depth(const struct vb_request *req,
+			    const struct vb_dev *dev)
+{
+	uint8_t depth = at_most(VB_READ_DEPTH, dev->attr.max_qp_init_rd_atom);
+
+	depth = at_most(depth, req->initiator_depth);
+	return depth ? depth : 1;
+}
+
+static int accept_on(struct vb_chan *ch, struct vb_request *req,
+		     const struct xp_chan_params *params, struct xp_error *e)
+{
+	struct reactor *r = ch->base.xp->cfg.reactor;
+	int err;
+
+	err = accept_device(ch, e);
+	if (err)
+		return err;
+	if (req->dead) {
+		vb_chan_doom(ch, -ECONNABORTED);
+		return 0;
+	}
+	ch->read_depth = accept_depth(req, ch->dev);
+	ch->answer_depth = at_most(1, req->responder_resources);
+	err = vb_chan_open(ch, e);
+	if (err)
+		return err;
+	reactor_timer_set(r, &ch->timer, VB_ACCEPT_MS);
+	/* Everything here is ours, so a refusal means that the peer is gone. */
+	err = accept_answer(ch, params);
+	if (err)
+		vb_chan_doom(ch, -ECONNABORTED);
+	return 0;
+}
+
+int vb_accept(struct xp *xp, struct xp_conn_request *base,
+	      const struct xp_chan_params *params, struct xp_chan **ret_ch,
+	      struct xp_error *e)
+{
+	struct vb_request *req = container_of(base, struct vb_request, base);
+	struct vb_xp *vx = container_of(xp, struct vb_xp, base);
+	struct rdma_cm_id *id = req->cm.id;
+	struct vb_chan *ch;
+	int err;
+
+	if (base->xp != xp && rdma_migrate_id(id, vx->cm)) {
+		err = -errno;
+		xp_error_set(e, err, "cannot move a connection: %s",
+			     strerror(-err));
+		goto err_drop;
+	}
+	err = vb_chan_new(vx, params, VB_ACCEPTED, &ch, e);
+	if (err)
+		goto err_drop;
+	ch->cm.id = id;
+	memcpy(ch->base.local, base->local, sizeof(ch->base.local));
+	memcpy(ch->base.peer, base->peer, sizeof(ch->base.peer));
+	err = accept_on(ch, req, params, e);
+	if (err)
+		goto err_abandon;
+	id->context = &ch->cm;
+	free(req);
+	*ret_ch = &ch->base;
+	return 0;
+
+err_abandon:
+	vb_chan_abandon(ch);
+err_drop:
+	request_drop(req, NULL, 0);
+	return err;
+}
+
+/* ---- connecting ---- */
+
+int vb_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
+	       const struct xp_chan_params *params, struct xp_chan **ret_ch,
+	       struct xp_error *e)
+{
+	struct vb_xp *vx = container_of(xp, struct vb_xp, base);
+	struct sockaddr_storage to = { 0 };
+	struct vb_chan *ch;
+	int err;
+
+	err = vb_chan_new(vx, params, VB_RESOLVING, &ch, e);
+	if (err)
+		return err;
+	if (params->pdata_len)
+		memcpy(ch->pdata, params->pdata, params->pdata_len);
+	ch->pdata_len = params->pdata_len;
+	memcpy(&to, addr, addr_len);
+	xp_core_addr_text(addr, ch->base.peer, sizeof(ch->base.peer));
+	if (rdma_create_id(vx->cm, &ch->cm.id, &ch->cm, RDMA_PS_TCP)) {
+		err = -errno;
+		goto err_abandon;
+	}
+	if (rdma_resolve_addr(ch->cm.id, NULL, (struct sockaddr *)&to,
+			      (int)ch->timeout_ms)) {
+		err = -errno;
+		goto err_destroy;
+	}
+	reactor_timer_set(xp->cfg.reactor, &ch->timer, ch->timeout_ms);
+	*ret_ch = &ch->base;
+	return 0;
+
+err_destroy:
+	rdma_destroy_id(ch->cm.id);
+err_abandon:
+	vb_chan_abandon(ch);
+	xp_error_set(e, err, "%s (%s)",
+		     vb_cm_text(RDMA_CM_EVENT_ADDR_ERROR, err), strerror(-err));
+	return err;
+}
