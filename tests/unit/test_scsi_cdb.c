@@ -1,0 +1,793 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+
+#include "protocol/scsi_cdb.h"
+#include "protocol/scsi_vpd.h"
+#include "tests/lib/t_bytes.h"
+
+/* Decodes @hex, zero padded to 16 bytes as SRP brings it. */
+static int decode_hex(const char *hex, struct scsi_cmd *ret_cmd,
+		      struct scsi_sense *ret_sense)
+{
+	struct t_bytes b = t_bytes(hex);
+	uint8_t *cdb = calloc(1, SCSI_CDB_LEN);
+	int err;
+
+	assert_true(b.len <= SCSI_CDB_LEN);
+	memcpy(cdb, b.p, b.len);
+	err = scsi_cdb_decode(cdb, SCSI_CDB_LEN, ret_cmd, ret_sense);
+	free(cdb);
+	free(b.p);
+	return err;
+}
+
+struct decode_row {
+	const char *name;
+	const char *cdb;
+	const char *cdb_name;
+	struct scsi_cmd cmd; /* .info is found by cdb_name */
+};
+
+static const struct decode_row decode_rows[] = {
+	/* What Linux sends when it attaches a disk. */
+	{ "INQUIRY",
+	  "12 00 00 00 24 00",
+	  "INQUIRY",
+	  { .op = SCSI_OP_INQUIRY, .alloc_len = 36 } },
+	{ "INQUIRY of page 83h",
+	  "12 01 83 01 02 00",
+	  "INQUIRY",
+	  { .op = SCSI_OP_INQUIRY,
+	    .evpd = true,
+	    .page_code = 0x83,
+	    .alloc_len = 0x102 } },
+	{ "INQUIRY of page 00h",
+	  "12 01 00 00 04 00",
+	  "INQUIRY",
+	  { .op = SCSI_OP_INQUIRY, .evpd = true, .alloc_len = 4 } },
+	{ "INQUIRY without room",
+	  "12 00 00 00 00 00",
+	  "INQUIRY",
+	  { .op = SCSI_OP_INQUIRY } },
+	{ "REPORT LUNS",
+	  "a0 00 00 00 00 00 00 00 10 00 00 00",
+	  "REPORT LUNS",
+	  { .op = SCSI_OP_REPORT_LUNS, .alloc_len = 4096 } },
+	{ "REPORT LUNS, well known ones",
+	  "a0 00 01 00 00 00 ff ff ff ff 00 00",
+	  "REPORT LUNS",
+	  { .op = SCSI_OP_REPORT_LUNS,
+	    .select_report = 1,
+	    .alloc_len = UINT32_MAX } },
+	{ "TEST UNIT READY",
+	  "00 00 00 00 00 00",
+	  "TEST UNIT READY",
+	  { .op = SCSI_OP_TEST_UNIT_READY } },
+	{ "READ CAPACITY (16)",
+	  "9e 10 00*8 00 00 00 20 00 00",
+	  "READ CAPACITY (16)",
+	  { .op = SCSI_OP_READ_CAPACITY_16, .alloc_len = 32 } },
+	{ "READ CAPACITY (16), PMI",
+	  "9e 10 00*7 05 00 00 00 20 01 00",
+	  "READ CAPACITY (16)",
+	  { .op = SCSI_OP_READ_CAPACITY_16,
+	    .alloc_len = 32,
+	    .lba = 5,
+	    .pmi = true } },
+	{ "READ CAPACITY (10)",
+	  "25 00*9",
+	  "READ CAPACITY (10)",
+	  { .op = SCSI_OP_READ_CAPACITY_10 } },
+	{ "READ CAPACITY (10), PMI",
+	  "25 00 00 00 00 07 00 00 01 00",
+	  "READ CAPACITY (10)",
+	  { .op = SCSI_OP_READ_CAPACITY_10, .lba = 7, .pmi = true } },
+	{ "MODE SENSE (6), all pages",
+	  "1a 00 3f 00 04 00",
+	  "MODE SENSE (6)",
+	  { .op = SCSI_OP_MODE_SENSE_6, .page_code = 0x3f, .alloc_len = 4 } },
+	{ "MODE SENSE (6), every field",
+	  "1a 08 8a ff ff 00",
+	  "MODE SENSE (6)",
+	  { .op = SCSI_OP_MODE_SENSE_6,
+	    .page_code = 0x0a,
+	    .dbd = true,
+	    .page_control = SCSI_PC_DEFAULT,
+	    .subpage_code = 0xff,
+	    .alloc_len = 255 } },
+	{ "MODE SENSE (10)",
+	  "5a 18 48 01 00 00 00 10 20 00",
+	  "MODE SENSE (10)",
+	  { .op = SCSI_OP_MODE_SENSE_10,
+	    .page_code = 0x08,
+	    .dbd = true,
+	    .llbaa = true,
+	    .page_control = SCSI_PC_CHANGEABLE,
+	    .subpage_code = 1,
+	    .alloc_len = 0x1020 } },
+	{ "REPORT SUPPORTED OPERATION CODES",
+	  "a3 0c 01 12 00 00 00 00 00 0a 00 00",
+	  "REPORT SUPPORTED OPERATION CODES",
+	  { .op = SCSI_OP_REPORT_OPCODES,
+	    .reporting_options = 1,
+	    .requested_opcode = 0x12,
+	    .alloc_len = 10 } },
+	{ "REPORT SUPPORTED OPERATION CODES, every field",
+	  "a3 0c 83 9e 12 34 00 01 00 02 00 00",
+	  "REPORT SUPPORTED OPERATION CODES",
+	  { .op = SCSI_OP_REPORT_OPCODES,
+	    .reporting_options = 3,
+	    .rctd = true,
+	    .requested_opcode = 0x9e,
+	    .requested_service_action = 0x1234,
+	    .alloc_len = 0x10002 } },
+	{ "REQUEST SENSE",
+	  "03 01 00 00 fc 00",
+	  "REQUEST SENSE",
+	  { .op = SCSI_OP_REQUEST_SENSE, .desc = true, .alloc_len = 252 } },
+
+	{ "READ (6)",
+	  "08 1f ff fe 01 00",
+	  "READ (6)",
+	  { .op = SCSI_OP_READ, .lba = 0x1ffffe, .blocks = 1 } },
+	{ "READ (6) of 256 blocks",
+	  "08 00 00 10 00 00",
+	  "READ (6)",
+	  { .op = SCSI_OP_READ, .lba = 16, .blocks = 256 } },
+	{ "WRITE (6) of 256 blocks",
+	  "0a 00 00 00 00 00",
+	  "WRITE (6)",
+	  { .op = SCSI_OP_WRITE, .blocks = 256 } },
+	{ "READ (10)",
+	  "28 00 12 34 56 78 00 9a bc 00",
+	  "READ (10)",
+	  { .op = SCSI_OP_READ, .lba = 0x12345678, .blocks = 0x9abc } },
+	{ "READ (10) of no blocks",
+	  "28 00*9",
+	  "READ (10)",
+	  { .op = SCSI_OP_READ } },
+	{ "READ (10), DPO and FUA",
+	  "28 18 00 00 00 00 00 00 01 00",
+	  "READ (10)",
+	  { .op = SCSI_OP_READ, .blocks = 1, .fua = true, .dpo = true } },
+	{ "WRITE (10), FUA",
+	  "2a 08 ff ff ff ff 00 ff ff 00",
+	  "WRITE (10)",
+	  { .op = SCSI_OP_WRITE,
+	    .lba = UINT32_MAX,
+	    .blocks = 65535,
+	    .fua = true } },
+	{ "READ (12)",
+	  "a8 10 12 34 56 78 9a bc de f0 00 00",
+	  "READ (12)",
+	  { .op = SCSI_OP_READ,
+	    .lba = 0x12345678,
+	    .blocks = 0x9abcdef0,
+	    .dpo = true } },
+	{ "WRITE (12)",
+	  "aa 00 00 00 00 01 00 00 00 02 00 00",
+	  "WRITE (12)",
+	  { .op = SCSI_OP_WRITE, .lba = 1, .blocks = 2 } },
+	{ "READ (16)",
+	  "88 00 01 23 45 67 89 ab cd ef fe dc ba 98 00 00",
+	  "READ (16)",
+	  { .op = SCSI_OP_READ,
+	    .lba = 0x0123456789abcdef,
+	    .blocks = 0xfedcba98 } },
+	{ "WRITE (16) at the last address there is",
+	  "8a 08 ff*8 ff ff ff ff 00 00",
+	  "WRITE (16)",
+	  { .op = SCSI_OP_WRITE,
+	    .lba = UINT64_MAX,
+	    .blocks = UINT32_MAX,
+	    .fua = true } },
+	{ "VERIFY (10)",
+	  "2f 10 00 00 00 09 00 00 03 00",
+	  "VERIFY (10)",
+	  { .op = SCSI_OP_VERIFY, .lba = 9, .blocks = 3, .dpo = true } },
+	{ "VERIFY (12) with data",
+	  "af 02 00 00 00 09 00 00 00 03 00 00",
+	  "VERIFY (12)",
+	  { .op = SCSI_OP_VERIFY, .lba = 9, .blocks = 3, .bytchk = 1 } },
+	{ "VERIFY (16) with data",
+	  "8f 02 00*7 09 00 00 00 03 00 00",
+	  "VERIFY (16)",
+	  { .op = SCSI_OP_VERIFY, .lba = 9, .blocks = 3, .bytchk = 1 } },
+	{ "SYNCHRONIZE CACHE (10)",
+	  "35 00*9",
+	  "SYNCHRONIZE CACHE (10)",
+	  { .op = SCSI_OP_SYNC_CACHE } },
+	{ "SYNCHRONIZE CACHE (16), IMMED",
+	  "91 02 00*7 05 00 00 00 06 00 00",
+	  "SYNCHRONIZE CACHE (16)",
+	  { .op = SCSI_OP_SYNC_CACHE, .lba = 5, .blocks = 6, .immed = true } },
+	{ "UNMAP",
+	  "42 00 00 00 00 00 00 00 18 00",
+	  "UNMAP",
+	  { .op = SCSI_OP_UNMAP, .param_len = 24 } },
+	{ "WRITE SAME (10), UNMAP",
+	  "41 08 00 00 00 01 00 00 02 00",
+	  "WRITE SAME (10)",
+	  { .op = SCSI_OP_WRITE_SAME, .lba = 1, .blocks = 2, .unmap = true } },
+	{ "WRITE SAME (16), UNMAP and NDOB",
+	  "93 09 00*7 01 00 01 00 00 00 00",
+	  "WRITE SAME (16)",
+	  { .op = SCSI_OP_WRITE_SAME,
+	    .lba = 1,
+	    .blocks = 65536,
+	    .unmap = true,
+	    .ndob = true } },
+	{ "GET LBA STATUS",
+	  "9e 12 00*6 01 00 00 00 00 18 00 00",
+	  "GET LBA STATUS",
+	  { .op = SCSI_OP_GET_LBA_STATUS, .lba = 256, .alloc_len = 24 } },
+	{ "START STOP UNIT, start",
+	  "1b 01 00 00 01 00",
+	  "START STOP UNIT",
+	  { .op = SCSI_OP_START_STOP, .immed = true, .start = true } },
+	{ "START STOP UNIT, stop without flush",
+	  "1b 00 00 00 04 00",
+	  "START STOP UNIT",
+	  { .op = SCSI_OP_START_STOP, .no_flush = true } },
+	{ "PREVENT ALLOW MEDIUM REMOVAL",
+	  "1e 00 00 00 01 00",
+	  "PREVENT ALLOW MEDIUM REMOVAL",
+	  { .op = SCSI_OP_PREVENT_REMOVAL, .prevent = true } },
+	{ "bytes behind a six-byte CDB are none of it",
+	  "00 00 00 00 00 00 ff*10",
+	  "TEST UNIT READY",
+	  { .op = SCSI_OP_TEST_UNIT_READY } },
+};
+
+static void assert_cmd(const struct scsi_cmd *got, const struct scsi_cmd *want)
+{
+	assert_int_equal(got->op, want->op);
+	assert_int_equal(got->lba, want->lba);
+	assert_int_equal(got->blocks, want->blocks);
+	assert_int_equal(got->alloc_len, want->alloc_len);
+	assert_int_equal(got->param_len, want->param_len);
+	assert_int_equal(got->fua, want->fua);
+	assert_int_equal(got->dpo, want->dpo);
+	assert_int_equal(got->immed, want->immed);
+	assert_int_equal(got->unmap, want->unmap);
+	assert_int_equal(got->anchor, want->anchor);
+	assert_int_equal(got->ndob, want->ndob);
+	assert_int_equal(got->pmi, want->pmi);
+	assert_int_equal(got->start, want->start);
+	assert_int_equal(got->loej, want->loej);
+	assert_int_equal(got->no_flush, want->no_flush);
+	assert_int_equal(got->prevent, want->prevent);
+	assert_int_equal(got->evpd, want->evpd);
+	assert_int_equal(got->desc, want->desc);
+	assert_int_equal(got->dbd, want->dbd);
+	assert_int_equal(got->llbaa, want->llbaa);
+	assert_int_equal(got->rctd, want->rctd);
+	assert_int_equal(got->bytchk, want->bytchk);
+	assert_int_equal(got->page_code, want->page_code);
+	assert_int_equal(got->subpage_code, want->subpage_code);
+	assert_int_equal(got->page_control, want->page_control);
+	assert_int_equal(got->select_report, want->select_report);
+	assert_int_equal(got->reporting_options, want->reporting_options);
+	assert_int_equal(got->requested_opcode, want->requested_opcode);
+	assert_int_equal(got->requested_service_action,
+			 want->requested_service_action);
+}
+
+static void decode(void **state)
+{
+	const struct decode_row *r = *state;
+	struct scsi_cmd cmd;
+	struct scsi_sense sense;
+
+	memset(&cmd, 0xa5, sizeof(cmd));
+	assert_int_equal(decode_hex(r->cdb, &cmd, &sense), 0);
+	assert_string_equal(cmd.info->name, r->cdb_name);
+	assert_cmd(&cmd, &r->cmd);
+}
+
+struct refuse_row {
+	const char *name;
+	const char *cdb;
+	uint16_t byte_no;
+	uint8_t bit_no;
+};
+
+static const struct refuse_row refuse_rows[] = {
+	{ "READ (10), RDPROTECT", "28 20 00*8", 1, 7 },
+	{ "READ (10), RDPROTECT of all bits", "28 e0 00*8", 1, 7 },
+	{ "READ (10), RARC", "28 04 00*8", 1, 2 },
+	{ "READ (10), FUA_NV", "28 02 00*8", 1, 1 },
+	{ "READ (10), RELADR", "28 01 00*8", 1, 0 },
+	{ "READ (10), GROUP NUMBER", "28 00 00*4 01 00 01 00", 6, 4 },
+	{ "READ (10), reserved bits above the group", "28 00*5 40 00 01 00", 6,
+	  6 },
+	{ "READ (10), NACA", "28 00*8 04", 9, 2 },
+	{ "READ (6), old LUN field", "08 20 00 00 01 00", 1, 5 },
+	{ "WRITE (12), WRPROTECT", "aa 40 00*10", 1, 7 },
+	{ "WRITE (12), GROUP NUMBER", "aa 00*9 02 00", 10, 4 },
+	{ "WRITE (16), GROUP NUMBER", "8a 00*13 10 00", 14, 4 },
+	{ "READ (16), DLD2", "88 01 00*14", 1, 0 },
+	{ "VERIFY (10), BYTCHK 2", "2f 04 00*8", 1, 2 },
+	{ "VERIFY (16), BYTCHK 3", "8f 06 00*14", 1, 2 },
+	{ "SYNCHRONIZE CACHE (10), SYNC_NV", "35 04 00*8", 1, 2 },
+	{ "UNMAP, ANCHOR", "42 01 00*8", 1, 0 },
+	{ "WRITE SAME (10), ANCHOR", "41 18 00*8", 1, 4 },
+	{ "WRITE SAME (10) has no NDOB", "41 01 00*8", 1, 0 },
+	{ "WRITE SAME (16), LBDATA", "93 02 00*14", 1, 1 },
+	{ "WRITE SAME (16), PBDATA", "93 04 00*14", 1, 2 },
+	{ "INQUIRY, CMDDT", "12 02 00 00 24 00", 1, 1 },
+	{ "INQUIRY, page without EVPD", "12 00 83 00 24 00", 2, 7 },
+	{ "REPORT LUNS, unknown report", "a0 00 03 00*9", 2, 7 },
+	{ "REPORT LUNS, report of SPC-5", "a0 00 10 00*9", 2, 7 },
+	{ "READ CAPACITY (10), LBA without PMI", "25 00 00 00 00 01 00*4", 2,
+	  7 },
+	{ "READ CAPACITY (16), LBA without PMI", "9e 10 80 00*13", 2, 7 },
+	{ "service action of 9Eh", "9e 11 00*14", 1, 4 },
+	{ "service action of A3h", "a3 0a 00*10", 1, 4 },
+	{ "bits above a service action", "9e 30 00*14", 1, 5 },
+	{ "GET LBA STATUS, REPORT TYPE", "9e 12 00*12 01 00", 14, 7 },
+	{ "REPORT OPCODES, reserved reporting option", "a3 0c 04 00*9", 2, 2 },
+	{ "REPORT OPCODES, reserved bits", "a3 0c 40 00*9", 2, 6 },
+	{ "START STOP UNIT, POWER CONDITION", "1b 00 00 00 10 00", 4, 7 },
+	{ "START STOP UNIT, POWER CONDITION MODIFIER", "1b 00 00 01 00 00", 3,
+	  3 },
+	{ "START STOP UNIT, LOEJ", "1b 00 00 00 02 00", 4, 1 },
+	{ "PREVENT ALLOW, obsolete value", "1e 00 00 00 02 00", 4, 1 },
+	{ "MODE SENSE (6) has no LLBAA", "1a 10 3f 00 04 00", 1, 4 },
+	{ "TEST UNIT READY, reserved", "00 00 00 80 00 00", 3, 7 },
+	{ "the first wrong byte is named", "00 01 ff ff ff ff", 1, 0 },
+};
+
+static void refuse(void **state)
+{
+	const struct refuse_row *r = *state;
+	struct scsi_cmd cmd;
+	struct scsi_sense sense;
+
+	assert_int_equal(decode_hex(r->cdb, &cmd, &sense), -EINVAL);
+	assert_int_equal(sense.key, SCSI_KEY_ILLEGAL_REQUEST);
+	assert_int_equal(sense.code, SCSI_ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(sense.pointer, SCSI_POINTER_CDB);
+	assert_int_equal(sense.byte_no, r->byte_no);
+	assert_int_equal(sense.bit_no, r->bit_no);
+	assert_false(sense.info_valid);
+}
+
+/* Whatever the bytes, an answer; and every opcode not listed is refused. */
+static void every_unlisted_opcode_is_refused(void **state)
+{
+	for (unsigned int opcode = 0; opcode < 256; opcode++) {
+		uint8_t cdb[SCSI_CDB_LEN] = { (uint8_t)opcode };
+		struct scsi_cmd cmd;
+		struct scsi_sense sense;
+		int err = scsi_cdb_decode(cdb, sizeof(cdb), &cmd, &sense);
+
+		if (scsi_cdb_find((uint8_t)opcode, 0)) {
+			assert_int_equal(err, 0);
+		} else if (scsi_cdb_has_service_actions((uint8_t)opcode)) {
+			assert_int_equal(err, -EINVAL);
+		} else {
+			assert_int_equal(err, -EOPNOTSUPP);
+			assert_int_equal(sense.code, SCSI_ASC_INVALID_OPCODE);
+			assert_int_equal(sense.pointer, SCSI_POINTER_NONE);
+		}
+	}
+}
+
+static void make_cdb(const struct scsi_cdb_info *info, uint8_t *cdb)
+{
+	memset(cdb, 0, SCSI_CDB_LEN);
+	cdb[0] = info->opcode;
+	if (info->service_action != SCSI_SERVICE_ACTION_NONE)
+		cdb[1] = (uint8_t)info->service_action;
+}
+
+/* A bit that the usage map lacks is refused, and it alone pointed at. */
+static void bits_outside_the_usage_map_are_refused(void **state)
+{
+	const struct scsi_cdb_info *info = *state;
+
+	for (unsigned int i = 8; i < 8u * info->cdb_len; i++) {
+		bool service_action =
+			info->service_action != SCSI_SERVICE_ACTION_NONE &&
+			i / 8 == 1 && i % 8 <= 4;
+		uint8_t cdb[SCSI_CDB_LEN];
+		struct scsi_cmd cmd;
+		struct scsi_sense sense;
+		int err;
+
+		make_cdb(info, cdb);
+		cdb[i / 8] |= (uint8_t)(1 << i % 8);
+		err = scsi_cdb_decode(cdb, info->cdb_len, &cmd, &sense);
+		if (service_action)
+			continue;
+		if (!(info->usage[i / 8] & 1 << i % 8)) {
+			assert_int_equal(err, -EINVAL);
+			assert_int_equal(sense.byte_no, i / 8);
+			assert_true(sense.bit_no >= i % 8);
+		} else if (err) {
+			assert_int_equal(err, -EINVAL);
+			assert_true(sense.byte_no <= i / 8);
+		}
+	}
+}
+
+static void cut_short_is_refused(void **state)
+{
+	const struct scsi_cdb_info *info = *state;
+	struct scsi_cmd cmd;
+	struct scsi_sense sense;
+	uint8_t cdb[SCSI_CDB_LEN];
+
+	make_cdb(info, cdb);
+	for (size_t len = 0; len <= info->cdb_len; len++) {
+		uint8_t *exact = t_copy(cdb, len);
+		int err = scsi_cdb_decode(exact, len, &cmd, &sense);
+
+		free(exact);
+		assert_int_equal(err == 0, len == info->cdb_len);
+	}
+}
+
+/* The length that the operation code's group gives (SAM-5, SPC-4). */
+static unsigned int group_len(uint8_t opcode)
+{
+	static const uint8_t lens[8] = { 6, 10, 10, 0, 16, 12, 0, 0 };
+
+	return lens[opcode >> 5];
+}
+
+static void assert_field_is_used(const struct scsi_cdb_info *info,
+				 struct scsi_cdb_field field)
+{
+	assert_true(field.byte + field.len < info->cdb_len);
+	for (unsigned int i = 1; i < field.len; i++)
+		assert_int_equal(info->usage[field.byte + i], 0xff);
+}
+
+static void row_is_consistent(void **state)
+{
+	const struct scsi_cdb_info *info = *state;
+
+	assert_int_equal(info->usage[0], info->opcode);
+	assert_int_equal(info->cdb_len, group_len(info->opcode));
+	if (info->service_action != SCSI_SERVICE_ACTION_NONE)
+		assert_int_equal(info->usage[1], info->service_action);
+	/* NACA and the rest of CONTROL */
+	assert_int_equal(info->usage[info->cdb_len - 1], 0);
+	for (size_t i = info->cdb_len; i < SCSI_CDB_LEN; i++)
+		assert_int_equal(info->usage[i], 0);
+	assert_field_is_used(info, info->lba);
+	assert_field_is_used(info, info->blocks);
+	assert_field_is_used(info, info->alloc_len);
+	assert_field_is_used(info, info->param_len);
+	if (info->flags & SCSI_CDB_BLOCKS)
+		assert_true(info->lba.len);
+	assert_non_null(info->clause);
+	assert_ptr_equal(
+		scsi_cdb_find(info->opcode, (unsigned int)info->service_action),
+		info);
+}
+
+static void table_is_sorted_and_complete(void **state)
+{
+	bool seen[SCSI_OP_CNT] = { false };
+
+	for (size_t i = 0; i < scsi_cdb_table_cnt; i++) {
+		const struct scsi_cdb_info *a = &scsi_cdb_table[i];
+
+		seen[a->op] = true;
+		if (i)
+			assert_true(a[-1].opcode < a->opcode ||
+				    (a[-1].opcode == a->opcode &&
+				     a[-1].service_action < a->service_action));
+	}
+	for (size_t op = 0; op < SCSI_OP_CNT; op++)
+		assert_true(seen[op]);
+}
+
+/* SAM-5: three commands answer in spite of unit attentions, or no unit. */
+static void only_three_commands_pass_a_unit_attention(void **state)
+{
+	for (size_t i = 0; i < scsi_cdb_table_cnt; i++) {
+		const struct scsi_cdb_info *info = &scsi_cdb_table[i];
+		bool passes = info->op == SCSI_OP_INQUIRY ||
+			      info->op == SCSI_OP_REPORT_LUNS ||
+			      info->op == SCSI_OP_REQUEST_SENSE;
+
+		assert_int_equal(!!(info->flags & SCSI_CDB_PASSES_UA), passes);
+		assert_int_equal(!!(info->flags & SCSI_CDB_ABSENT_LUN), passes);
+	}
+}
+
+/* Checks against a unit of 1000 blocks. */
+struct check_row {
+	const char *name;
+	const char *cdb;
+	int err;
+	struct scsi_sense sense;
+	uint64_t blocks; /* afterwards */
+	bool read_only;
+	bool not_thin;
+	bool nonzero;
+	uint32_t max_transfer;
+	uint64_t max_write_same;
+	uint64_t capacity; /* 0: 1000 */
+};
+
+#define OUT_OF_RANGE(lba)                                          \
+	{                                                          \
+		.key = 5, .code = 0x2100, .bit_no = SCSI_BIT_NONE, \
+		.info_valid = true, .info = lba                    \
+	}
+#define CDB_FIELD(byte, bit)                                           \
+	{                                                              \
+		.key = 5, .code = 0x2400, .pointer = SCSI_POINTER_CDB, \
+		.byte_no = byte, .bit_no = bit                         \
+	}
+#define PROTECTED                                                 \
+	{                                                         \
+		.key = 7, .code = 0x2700, .bit_no = SCSI_BIT_NONE \
+	}
+#define BAD_OPCODE                                                \
+	{                                                         \
+		.key = 5, .code = 0x2000, .bit_no = SCSI_BIT_NONE \
+	}
+#define FINE      \
+	{         \
+		0 \
+	}
+
+static const struct check_row check_rows[] = {
+	{ "first block", "28 00 00 00 00 00 00 00 01 00", 0, FINE, 1 },
+	{ "last block", "28 00 00 00 03 e7 00 00 01 00", 0, FINE, 1 },
+	{ "whole unit", "28 00 00 00 00 00 00 03 e8 00", 0, FINE, 1000 },
+	{ "no blocks at the last one", "28 00 00 00 03 e7 00 00 00 00", 0, FINE,
+	  0 },
+	{ "no blocks past the last one", "28 00 00 00 03 e8 00 00 00 00",
+	  -ERANGE, OUT_OF_RANGE(1000) },
+	{ "one block past the last one", "28 00 00 00 03 e8 00 00 01 00",
+	  -ERANGE, OUT_OF_RANGE(1000) },
+	{ "reaches past the end", "28 00 00 00 03 e7 00 00 02 00", -ERANGE,
+	  OUT_OF_RANGE(1000) },
+	{ "one block too many", "28 00 00 00 00 00 00 03 e9 00", -ERANGE,
+	  OUT_OF_RANGE(1000) },
+	{ "LBA plus blocks wraps to the start", "88 00 ff*8 00 00 00 02 00 00",
+	  -ERANGE, OUT_OF_RANGE(UINT64_MAX) },
+	{ "LBA plus blocks wraps far",
+	  "8a 00 ff ff ff ff 00 00 00 01 ff ff ff ff 00 00", -ERANGE,
+	  OUT_OF_RANGE(0xffffffff00000001) },
+	{ "the largest unit there can be",
+	  "88 00 ff ff ff ff ff ff ff fe 00 00 00 01 00 00", 0, FINE, 1,
+	  .capacity = UINT64_MAX },
+	{ "past the largest unit", "88 00 ff*8 00 00 00 00 00 00", -ERANGE,
+	  OUT_OF_RANGE(UINT64_MAX), .capacity = UINT64_MAX },
+	{ "READ (6) of 256 at the end", "08 00 02 e8 00 00", 0, FINE, 256 },
+	{ "READ (6) of 256 past the end", "08 00 02 e9 00 00", -ERANGE,
+	  OUT_OF_RANGE(1000) },
+	{ "VERIFY past the end", "2f 00 00 00 03 e7 00 00 02 00", -ERANGE,
+	  OUT_OF_RANGE(1000) },
+	{ "flush everything", "35 00*9", 0, FINE, 1000 },
+	{ "flush from a block to the end", "35 00 00 00 03 e7 00 00 00 00", 0,
+	  FINE, 1 },
+	{ "flush from past the end", "35 00 00 00 03 e8 00 00 00 00", -ERANGE,
+	  OUT_OF_RANGE(1000) },
+	{ "flush of too much", "91 00*8 01 00 00 03 e8 00 00", -ERANGE,
+	  OUT_OF_RANGE(1), .capacity = 1 },
+	{ "flush is no transfer", "35 00*9", 0, FINE, 1000, .max_transfer = 8 },
+	{ "flush of a write-protected unit", "35 00*9", 0, FINE, 1000,
+	  .read_only = true },
+	{ "provisioning status in range", "9e 12 00*6 03 e7 00 00 00 18 00 00",
+	  0, FINE, 0 },
+	{ "provisioning status past the end",
+	  "9e 12 00*6 03 e8 00 00 00 18 00 00", -ERANGE, OUT_OF_RANGE(1000) },
+	{ "largest transfer", "2a 00 00 00 00 00 00 00 08 00", 0, FINE, 8,
+	  .max_transfer = 8 },
+	{ "larger than the largest transfer", "2a 00 00 00 00 00 00 00 09 00",
+	  -EINVAL, CDB_FIELD(7, 7), .max_transfer = 8 },
+	{ "larger than the largest transfer, 16",
+	  "8a 00*8 00 00 00 00 09 00 00", -EINVAL, CDB_FIELD(10, 7),
+	  .max_transfer = 8 },
+	{ "write to a write-protected unit", "2a 00 00 00 00 00 00 00 01 00",
+	  -EROFS, PROTECTED, .read_only = true },
+	{ "read of a write-protected unit", "28 00 00 00 00 00 00 00 01 00", 0,
+	  FINE, 1, .read_only = true },
+	{ "unmap of a write-protected unit", "42 00*6 00 18 00", -EROFS,
+	  PROTECTED, .read_only = true },
+	{ "range counts before write protection",
+	  "2a 00 00 00 03 e8 00 00 01 00", -ERANGE, OUT_OF_RANGE(1000),
+	  .read_only = true },
+	{ "write same to the end", "41 00 00 00 00 0a 00 00 00 00", 0, FINE,
+	  990 },
+	{ "write same of no blocks, when refused",
+	  "41 00 00 00 00 0a 00 00 00 00", -EINVAL, CDB_FIELD(7, 7),
+	  .nonzero = true },
+	{ "write same of no blocks, when refused, 16", "93 00*15", -EINVAL,
+	  CDB_FIELD(10, 7), .nonzero = true },
+	{ "write same at its limit", "93 00*8 00 00 00 00 40 00 00", 0, FINE,
+	  64, .max_write_same = 64 },
+	{ "write same above its limit", "93 00*8 00 00 00 00 41 00 00", -EINVAL,
+	  CDB_FIELD(10, 7), .max_write_same = 64 },
+	{ "write same to the end above its limit", "93 00*15", -EINVAL,
+	  CDB_FIELD(10, 7), .max_write_same = 64 },
+	{ "write same is not limited by transfers",
+	  "93 00*8 00 00 00 00 40 00 00", 0, FINE, 64, .max_transfer = 8 },
+	{ "write same, unmap, thick unit", "93 08 00*7 00 00 00 00 40 00 00",
+	  -EINVAL, CDB_FIELD(1, 3), .not_thin = true },
+	{ "write same, thick unit", "93 00*8 00 00 00 00 40 00 00", 0, FINE, 64,
+	  .not_thin = true },
+	{ "unmap, thick unit", "42 00*6 00 18 00", -EINVAL, BAD_OPCODE,
+	  .not_thin = true },
+	{ "no blocks to check", "12 00 00 00 24 00", 0, FINE, 0,
+	  .read_only = true, .not_thin = true },
+};
+
+static void check(void **state)
+{
+	const struct check_row *r = *state;
+	struct scsi_disk_info info = {
+		.blocks = r->capacity ? r->capacity : 1000,
+		.read_only = r->read_only,
+		.unmap = !r->not_thin,
+		.write_same_nonzero = r->nonzero,
+		.max_transfer_blocks = r->max_transfer,
+		.max_write_same_blocks = r->max_write_same,
+	};
+	struct scsi_sense sense = { 0 };
+	struct scsi_cmd cmd;
+
+	assert_int_equal(decode_hex(r->cdb, &cmd, &sense), 0);
+	assert_int_equal(scsi_cmd_check(&cmd, &info, &sense), r->err);
+	if (!r->err) {
+		assert_int_equal(cmd.blocks, r->blocks);
+		return;
+	}
+	assert_int_equal(sense.key, r->sense.key);
+	assert_int_equal(sense.code, r->sense.code);
+	assert_int_equal(sense.pointer, r->sense.pointer);
+	assert_int_equal(sense.byte_no, r->sense.byte_no);
+	assert_int_equal(sense.bit_no, r->sense.bit_no);
+	assert_int_equal(sense.info_valid, r->sense.info_valid);
+	assert_int_equal(sense.info, r->sense.info);
+}
+
+struct len_row {
+	const char *name;
+	const char *cdb;
+	uint64_t out;
+	uint64_t in;
+};
+
+static const struct len_row len_rows[] = {
+	{ "READ (10)", "28 00*6 00 08 00", 0, 4096 },
+	{ "READ (6) of 256", "08 00*5", 0, 131072 },
+	{ "WRITE (16), all there can be", "8a 00*9 ff ff ff ff 00 00",
+	  4294967295ULL * 512, 0 },
+	{ "VERIFY without data", "2f 00*6 00 08 00", 0, 0 },
+	{ "VERIFY with data", "2f 02 00*5 00 08 00", 4096, 0 },
+	{ "WRITE SAME", "41 00*6 ff ff 00", 512, 0 },
+	{ "WRITE SAME without data-out", "93 01 00*8 00 00 ff ff 00 00", 0, 0 },
+	{ "UNMAP", "42 00*6 00 18 00", 24, 0 },
+	{ "READ CAPACITY (10)", "25 00*9", 0, 8 },
+	{ "INQUIRY", "12 00 00 01 00 00", 0, 256 },
+	{ "REPORT LUNS", "a0 00*5 ff ff ff ff 00 00", 0, UINT32_MAX },
+	{ "TEST UNIT READY", "00*6", 0, 0 },
+	{ "SYNCHRONIZE CACHE", "35 00*6 00 08 00", 0, 0 },
+};
+
+static void data_len(void **state)
+{
+	const struct len_row *r = *state;
+	struct scsi_sense sense;
+	struct scsi_cmd cmd;
+
+	assert_int_equal(decode_hex(r->cdb, &cmd, &sense), 0);
+	assert_int_equal(scsi_cmd_data_out_len(&cmd, 512), r->out);
+	assert_int_equal(scsi_cmd_data_in_len(&cmd, 512), r->in);
+}
+
+/* The initiator's CDBs; each is one that our own decoder takes. */
+struct built {
+	uint8_t b[SCSI_CDB_LEN];
+	size_t len;
+};
+
+static void assert_built(const struct built *cdb, const char *hex)
+{
+	struct t_bytes want = t_bytes(hex);
+	struct scsi_sense sense;
+	struct scsi_cmd cmd;
+
+	assert_int_equal(cdb->len, want.len);
+	assert_memory_equal(cdb->b, want.p, want.len);
+	for (size_t i = want.len; i < SCSI_CDB_LEN; i++)
+		assert_int_equal(cdb->b[i], 0);
+	assert_int_equal(scsi_cdb_decode(cdb->b, cdb->len, &cmd, &sense), 0);
+	assert_int_equal(cmd.info->cdb_len, cdb->len);
+	free(want.p);
+}
+
+#define BUILT(call, hex)                            \
+	do {                                        \
+		struct built cdb;                   \
+		memset(cdb.b, 0xa5, sizeof(cdb.b)); \
+		cdb.len = call;                     \
+		assert_built(&cdb, hex);            \
+	} while (0)
+
+static void control_cdbs_are_built(void **state)
+{
+	BUILT(scsi_cdb_test_unit_ready(cdb.b), "00*6");
+	BUILT(scsi_cdb_request_sense(252, cdb.b), "03 00 00 00 fc 00");
+	BUILT(scsi_cdb_inquiry(36, cdb.b), "12 00 00 00 24 00");
+	BUILT(scsi_cdb_inquiry_vpd(0x83, 0x400, cdb.b), "12 01 83 04 00 00");
+	BUILT(scsi_cdb_report_luns(4096, cdb.b),
+	      "a0 00 00 00 00 00 00 00 10 00 00 00");
+	BUILT(scsi_cdb_read_capacity_10(cdb.b), "25 00*9");
+	BUILT(scsi_cdb_read_capacity_16(32, cdb.b),
+	      "9e 10 00*8 00 00 00 20 00 00");
+	BUILT(scsi_cdb_mode_sense_6(0x3f, 192, cdb.b), "1a 08 3f 00 c0 00");
+	BUILT(scsi_cdb_mode_sense_10(0x08, 0x1234, cdb.b),
+	      "5a 08 08 00 00 00 00 12 34 00");
+	BUILT(scsi_cdb_start_stop(true, cdb.b), "1b 00 00 00 01 00");
+	BUILT(scsi_cdb_start_stop(false, cdb.b), "1b 00 00 00 00 00");
+	BUILT(scsi_cdb_report_opcode(0x93, 0, 512, cdb.b),
+	      "a3 0c 03 93 00 00 00 00 02 00 00 00");
+	BUILT(scsi_cdb_get_lba_status(0x123456789a, 24, cdb.b),
+	      "9e 12 00 00 00 12 34 56 78 9a 00 00 00 18 00 00");
+}
+
+static void block_cdbs_are_built(void **state)
+{
+	/* seen: Linux 6.1 reads the first blocks of a new disk like this */
+	BUILT(scsi_cdb_read(0, 8, false, cdb.b),
+	      "28 00 00 00 00 00 00 00 08 00");
+	BUILT(scsi_cdb_read(UINT32_MAX, 65535, true, cdb.b),
+	      "28 08 ff ff ff ff 00 ff ff 00");
+	BUILT(scsi_cdb_read(0, 65536, false, cdb.b),
+	      "88 00 00*8 00 01 00 00 00 00");
+	BUILT(scsi_cdb_read(1ULL << 32, 1, true, cdb.b),
+	      "88 08 00 00 00 01 00 00 00 00 00 00 00 01 00 00");
+	BUILT(scsi_cdb_write(0x12345678, 0x4000, false, cdb.b),
+	      "2a 00 12 34 56 78 00 40 00 00");
+	BUILT(scsi_cdb_write(UINT64_MAX, UINT32_MAX, true, cdb.b),
+	      "8a 08 ff*8 ff ff ff ff 00 00");
+	BUILT(scsi_cdb_sync_cache(0, 0, cdb.b), "35 00*9");
+	BUILT(scsi_cdb_sync_cache(1ULL << 32, 0, cdb.b),
+	      "91 00 00 00 00 01 00 00 00 00 00 00 00 00 00 00");
+	BUILT(scsi_cdb_unmap(24, cdb.b), "42 00 00 00 00 00 00 00 18 00");
+	BUILT(scsi_cdb_write_same_16(1, 2, 0, cdb.b),
+	      "93 00 00*7 01 00 00 00 02 00 00");
+	BUILT(scsi_cdb_write_same_16(
+		      1, 2, SCSI_WRITE_SAME_UNMAP | SCSI_WRITE_SAME_NDOB,
+		      cdb.b),
+	      "93 09 00*7 01 00 00 00 02 00 00");
+}
+
+static void add_table_rows(struct t_table *t, CMUnitTestFunction func,
+			   const char *func_name)
+{
+	for (size_t i = 0; i < scsi_cdb_table_cnt; i++)
+		t_add(t, func_name, func, scsi_cdb_table[i].name,
+		      &scsi_cdb_table[i]);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, decode_rows, decode);
+	T_ADD_ROWS(&t, refuse_rows, refuse);
+	T_ADD(&t, every_unlisted_opcode_is_refused);
+	add_table_rows(&t, bits_outside_the_usage_map_are_refused,
+		       "bits_outside_the_usage_map_are_refused");
+	add_table_rows(&t, cut_short_is_refused, "cut_short_is_refused");
+	add_table_rows(&t, row_is_consistent, "row_is_consistent");
+	T_ADD(&t, table_is_sorted_and_complete);
+	T_ADD(&t, only_three_commands_pass_a_unit_attention);
+	T_ADD_ROWS(&t, check_rows, check);
+	T_ADD_ROWS(&t, len_rows, data_len);
+	T_ADD(&t, control_cdbs_are_built);
+	T_ADD(&t, block_cdbs_are_built);
+	return t_run(&t);
+}
