@@ -53,16 +53,21 @@ struct block_request {
 	uint64_t extent_len;
 	bool extent_mapped;
 
+	/* READ, WRITE: bytes done so far, also when the rest has failed */
+	uint64_t progress;
+
 	/* the backend's, while it has the request */
 	struct reactor_op io;
 	struct backend *backend;
-	uint64_t progress; /* bytes done so far */
-	int error;
+	struct block_request *next;
+	unsigned int step;
+	unsigned int tries;
 };
 
 /* What a backend can do; filled in by its open. */
 struct backend_info {
-	uint64_t size;		    /* bytes */
+	const char *kind;	    /* "file", "block device", "ram", ... */
+	uint64_t size;		    /* bytes, a multiple of the block size */
 	uint32_t min_block;	    /* smallest unit of I/O it takes, bytes */
 	uint32_t optimal_block;	    /* file-system or physical block, bytes */
 	uint64_t unmap_granularity; /* bytes; 0: unmap not possible */
@@ -76,6 +81,10 @@ struct backend_info {
 	/* Not NULL: all blocks lie here, to be read and written in place;
 	 * READ and WRITE are then never submitted. */
 	void *memory;
+	/* Set by the volume, before there is I/O: an RDMA device has pinned
+	 * the pages of memory. They may then not be given back to the kernel,
+	 * which would put others in their place behind the device's back. */
+	bool memory_pinned;
 };
 
 struct backend_options {
@@ -88,15 +97,22 @@ struct backend_options {
 
 struct backend_ops {
 	const char *name; /* "file", "ram", "null" */
-	/* Thread: setup. @msg gets one clause when it fails. */
+	/*
+	 * Thread: setup. 0 or -errno; then @msg gets one clause that names the
+	 * path and what to try.
+	 */
 	int (*open)(const struct backend_options *opt, struct backend **ret,
 		    char *msg, size_t msg_len);
 	/* Nothing is in flight. */
 	void (*close)(struct backend *be);
 	/* Thread: setup, once per worker, e.g. to register files. May be NULL. */
 	int (*attach)(struct backend *be, struct worker *w);
+	/* Thread: setup or the worker; nothing of it is in flight. The end of
+	 * attach; may be NULL. */
+	void (*detach)(struct backend *be, struct worker *w);
 	void (*submit)(struct backend *be, struct block_request *req);
-	/* Bytes now in use by the store, for thin provisioning; may be NULL. */
+	/* Bytes now in use by the store, for thin provisioning; may be NULL.
+	 * Thread: any. */
 	uint64_t (*used)(struct backend *be);
 };
 
@@ -106,9 +122,27 @@ struct backend {
 	struct backend_info info;
 };
 
-extern const struct backend_ops
-	backend_file; /* regular files and block devices */
+/*
+ * Regular files and block devices, by io_uring.
+ *
+ * The page cache or the store itself (O_DIRECT)? Block devices are opened
+ * O_DIRECT where their sectors allow: what lies on them is cached by the
+ * initiators already. Regular files go through the page cache unless direct=on
+ * asks otherwise: that takes any block size on any file system, and small
+ * reads and rewrites of a shared image are served from memory. In both cases
+ * done writes may sit in a cache, and the volume says so, unless the device's
+ * own cache is write-through or every write is made stable (write_through).
+ *
+ * A file has one writer: the lock (flock) lies on the very open file that the
+ * I/O goes through, so it outlives the process for as long as the kernel still
+ * has writes of it. Read-only users share.
+ *
+ * A file that has shrunk fails reads past its new end with -EIO.
+ */
+extern const struct backend_ops backend_file;
+/* Anonymous memory, gone with the process. */
 extern const struct backend_ops backend_ram;
+/* Reads zeroes, forgets writes; up to 1 EiB. */
 extern const struct backend_ops backend_null;
 
 /* Passes @req to the backend after asserting what this contract demands. */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/backend.h"
+
+#include <assert.h>
+
+static bool is_declared(const struct backend_info *info,
+			const struct block_request *req)
+{
+	switch (req->op) {
+	case BLOCK_READ:
+		return !info->memory;
+	case BLOCK_WRITE:
+		return !info->memory && !info->read_only &&
+		       (info->fua || !req->fua);
+	case BLOCK_FLUSH:
+		return true;
+	case BLOCK_UNMAP:
+		return info->unmap_granularity && !info->read_only;
+	case BLOCK_ZERO:
+		return info->zero && !info->read_only &&
+		       (info->fua || !req->fua);
+	case BLOCK_EXTENT:
+		return info->extents;
+	}
+	return false;
+}
+
+static bool has_good_range(const struct backend_info *info,
+			   const struct block_request *req)
+{
+	if (req->op == BLOCK_FLUSH)
+		return !req->offset && !req->len;
+	return req->len && req->len <= info->size &&
+	       req->offset <= info->size - req->len;
+}
+
+void backend_submit(struct backend *be, struct block_request *req)
+{
+	assert(is_declared(&be->info, req));
+	assert(has_good_range(&be->info, req));
+	assert(req->done && req->worker);
+	assert(req->buf || (req->op != BLOCK_READ && req->op != BLOCK_WRITE));
+
+	req->backend = be;
+	req->next = NULL;
+	req->progress = 0;
+	req->step = 0;
+	req->tries = 0;
+	be->ops->submit(be, req);
+}

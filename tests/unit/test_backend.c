@@ -1,0 +1,798 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The built-in backends, on a real reactor and scratch files. */
+#include "target/backend.h"
+
+#include "tests/lib/t_table.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "target/worker.h"
+
+#define KIB	1024u
+#define MIB	(1024u * KIB)
+#define BUF_LEN (256u * KIB)
+
+/* ---- scratch ---- */
+
+struct bench {
+	char path[64];
+	struct worker worker;
+	uint8_t *buf;
+	int buf_index;
+	struct backend *be;
+};
+
+static struct bench bench;
+
+struct answer {
+	struct block_request req;
+	unsigned int cnt;
+	int res;
+};
+
+static void answered(struct block_request *req, int res)
+{
+	struct answer *a = (struct answer *)req;
+
+	a->cnt++;
+	a->res = res;
+}
+
+static void make_file(uint64_t size)
+{
+	int fd;
+
+	snprintf(bench.path, sizeof(bench.path), "./t_backend.XXXXXX");
+	fd = mkstemp(bench.path);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	close(fd);
+}
+
+static struct backend_options file_options(void)
+{
+	return (struct backend_options){
+		.path = bench.path,
+		.direct = -1,
+		.block_size = 512,
+	};
+}
+
+static void start_worker(void)
+{
+	struct reactor_options opt = { .max_buffers = 4, .max_files = 4 };
+
+	assert_int_equal(reactor_create(&opt, &bench.worker.reactor), 0);
+	bench.buf = mmap(NULL, BUF_LEN, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(bench.buf != MAP_FAILED);
+	assert_int_equal(reactor_buffer_add(bench.worker.reactor, bench.buf,
+					    BUF_LEN, &bench.buf_index),
+			 0);
+}
+
+static void open_with(const struct backend_ops *ops,
+		      const struct backend_options *opt)
+{
+	char msg[256] = "";
+	int err = ops->open(opt, &bench.be, msg, sizeof(msg));
+
+	if (err)
+		print_message("# %s\n", msg);
+	assert_int_equal(err, 0);
+	start_worker();
+	if (ops->attach)
+		assert_int_equal(ops->attach(bench.be, &bench.worker), 0);
+}
+
+static void open_file(void)
+{
+	struct backend_options opt = file_options();
+
+	make_file(8 * MIB);
+	open_with(&backend_file, &opt);
+}
+
+static void finish(void)
+{
+	if (bench.be && bench.be->ops->detach)
+		bench.be->ops->detach(bench.be, &bench.worker);
+	if (bench.worker.reactor) {
+		reactor_buffer_remove(bench.worker.reactor, bench.buf_index);
+		reactor_destroy(bench.worker.reactor);
+		munmap(bench.buf, BUF_LEN);
+	}
+	if (bench.be)
+		bench.be->ops->close(bench.be);
+	if (bench.path[0])
+		unlink(bench.path);
+	bench = (struct bench){ 0 };
+}
+
+static void submit(struct answer *a)
+{
+	a->cnt = 0;
+	a->req.worker = &bench.worker;
+	a->req.done = answered;
+	backend_submit(bench.be, &a->req);
+}
+
+static int await(const struct answer *a)
+{
+	while (!a->cnt)
+		assert_true(reactor_run_once(bench.worker.reactor, -1) >= 0);
+	assert_int_equal(a->cnt, 1);
+	return a->res;
+}
+
+static int run(struct block_request req)
+{
+	struct answer a = { .req = req };
+
+	submit(&a);
+	return await(&a);
+}
+
+static int run_io(enum block_op op, uint64_t offset, uint64_t len, bool fua)
+{
+	return run((struct block_request){
+		.op = op,
+		.offset = offset,
+		.len = len,
+		.fua = fua,
+		.buf = bench.buf,
+		.buf_index = bench.buf_index,
+	});
+}
+
+static int run_range(enum block_op op, uint64_t offset, uint64_t len,
+		     bool may_unmap)
+{
+	return run((struct block_request){
+		.op = op,
+		.offset = offset,
+		.len = len,
+		.may_unmap = may_unmap,
+	});
+}
+
+static uint64_t blocks_used(void)
+{
+	struct stat st;
+
+	assert_int_equal(stat(bench.path, &st), 0);
+	return (uint64_t)st.st_blocks;
+}
+
+static bool is_filled(const uint8_t *p, uint8_t byte, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (p[i] != byte)
+			return false;
+	}
+	return true;
+}
+
+/* What the file itself has at @offset. */
+static bool file_is_filled(uint64_t offset, uint8_t byte, size_t len)
+{
+	uint8_t *p = malloc(len);
+	int fd = open(bench.path, O_RDONLY);
+	bool same;
+
+	assert_non_null(p);
+	assert_int_equal(pread(fd, p, len, (off_t)offset), len);
+	close(fd);
+	same = is_filled(p, byte, len);
+	free(p);
+	return same;
+}
+
+static void fill_file(uint64_t offset, uint8_t byte, uint64_t len)
+{
+	memset(bench.buf, byte, BUF_LEN);
+	for (uint64_t done = 0; done < len; done += BUF_LEN) {
+		uint64_t n = len - done < BUF_LEN ? len - done : BUF_LEN;
+
+		assert_int_equal(run_io(BLOCK_WRITE, offset + done, n, false),
+				 0);
+	}
+}
+
+/* ---- opening ---- */
+
+struct refusal {
+	const char *name;
+	const char *path; /* NULL: a scratch file of @size bytes */
+	uint64_t size;
+	uint32_t block_size;
+	int err;
+	const char *text; /* must occur in the message */
+};
+
+static const struct refusal refusals[] = {
+	{ "a missing file", "./no/such.img", 0, 512, -ENOENT, "truncate -s" },
+	{ "a directory", "/", 0, 512, -EISDIR, "directory" },
+	{ "a character device", "/dev/null", 0, 512, -EINVAL,
+	  "neither a regular file nor a block device" },
+	{ "an empty file", NULL, 0, 512, -ENODATA, "empty" },
+	{ "less than one block", NULL, 4095, 4096, -EINVAL,
+	  "smaller than one block" },
+};
+
+static void open_is_refused(void **state)
+{
+	const struct refusal *row = *state;
+	struct backend_options opt = { .block_size = row->block_size,
+				       .direct = -1 };
+	char msg[256] = "";
+
+	if (!row->path)
+		make_file(row->size);
+	opt.path = row->path ? row->path : bench.path;
+	assert_int_equal(backend_file.open(&opt, &bench.be, msg, sizeof(msg)),
+			 row->err);
+	assert_non_null(strstr(msg, row->text));
+	assert_non_null(strstr(msg, opt.path));
+	finish();
+}
+
+struct memory_refusal {
+	const char *name;
+	const struct backend_ops *ops;
+	const char *size;
+	int err;
+};
+
+static const struct memory_refusal memory_refusals[] = {
+	{ "ram of no size", &backend_ram, "much", -EINVAL },
+	{ "ram smaller than a block", &backend_ram, "511", -EINVAL },
+	{ "ram that nobody has", &backend_ram, "8E", -ENOMEM },
+	{ "null of no size", &backend_null, "-1", -EINVAL },
+	{ "null smaller than a block", &backend_null, "0", -ERANGE },
+	{ "null above 1 EiB", &backend_null, "2E", -ERANGE },
+};
+
+static void memory_open_is_refused(void **state)
+{
+	const struct memory_refusal *row = *state;
+	struct backend_options opt = { .path = row->size, .block_size = 512 };
+	char msg[256] = "";
+	struct backend *be;
+
+	assert_int_equal(row->ops->open(&opt, &be, msg, sizeof(msg)), row->err);
+	assert_non_null(strstr(msg, row->size));
+}
+
+static void unwritable_file_is_refused_with_a_hint(void **state)
+{
+	struct backend_options opt;
+	char msg[256] = "";
+
+	uid_t me = geteuid();
+
+	make_file(MIB);
+	opt = file_options();
+	assert_int_equal(chmod(bench.path, 0444), 0);
+	if (!me)
+		assert_int_equal(seteuid(65534), 0);
+	assert_int_equal(backend_file.open(&opt, &bench.be, msg, sizeof(msg)),
+			 -EACCES);
+	assert_int_equal(seteuid(me), 0);
+	assert_non_null(strstr(msg, ",ro"));
+	finish();
+}
+
+static void partial_last_block_is_left_out(void **state)
+{
+	struct backend_options opt;
+
+	make_file(4096 + 100);
+	opt = file_options();
+	open_with(&backend_file, &opt);
+	assert_int_equal(bench.be->info.size, 4096);
+	finish();
+}
+
+static void file_in_use_is_refused(void **state)
+{
+	struct backend_options opt;
+	struct backend *second;
+	char msg[256] = "";
+
+	open_file();
+	opt = file_options();
+	assert_int_equal(backend_file.open(&opt, &second, msg, sizeof(msg)),
+			 -EBUSY);
+	assert_non_null(strstr(msg, "in use by another process"));
+	opt.read_only = true;
+	assert_int_equal(backend_file.open(&opt, &second, msg, sizeof(msg)),
+			 -EBUSY);
+	finish();
+}
+
+static void readers_share_a_file(void **state)
+{
+	struct backend_options opt;
+	struct backend *second;
+	char msg[256] = "";
+
+	make_file(MIB);
+	opt = file_options();
+	opt.read_only = true;
+	open_with(&backend_file, &opt);
+	assert_int_equal(backend_file.open(&opt, &second, msg, sizeof(msg)), 0);
+	backend_file.close(second);
+	assert_true(bench.be->info.read_only);
+	assert_false(bench.be->info.volatile_cache);
+	assert_int_equal(bench.be->info.unmap_granularity, 0);
+	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
+	finish();
+}
+
+/* The lock is on the open file that io_uring holds, so it ends with it. */
+static void lock_ends_with_the_process(void **state)
+{
+	struct backend_options opt;
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	make_file(MIB);
+	opt = file_options();
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		open_with(&backend_file, &opt);
+		if (write(ready[1], "r", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(1);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	open_with(&backend_file, &opt);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	close(ready[0]);
+	close(ready[1]);
+	finish();
+}
+
+static void write_through_has_no_cache(void **state)
+{
+	struct backend_options opt;
+
+	open_file();
+	assert_true(bench.be->info.volatile_cache);
+	finish();
+	make_file(MIB);
+	opt = file_options();
+	opt.write_through = true;
+	open_with(&backend_file, &opt);
+	assert_false(bench.be->info.volatile_cache);
+	fill_file(0, 'w', 4096);
+	assert_int_equal(run_range(BLOCK_ZERO, 0, 512, false), 0);
+	assert_true(file_is_filled(0, 0, 512));
+	finish();
+}
+
+/* ---- reading and writing ---- */
+
+struct io_row {
+	const char *name;
+	int direct;
+	bool fixed;
+	bool fua;
+	uint32_t block_size;
+	uint64_t offset;
+	uint64_t len;
+};
+
+static const struct io_row io_rows[] = {
+	{ "buffered, fixed buffer", 0, true, false, 512, 0, 64 * KIB },
+	{ "buffered, plain buffer", 0, false, false, 512, 512, 1536 },
+	{ "buffered, fua", 0, true, true, 512, 4096, 4096 },
+	{ "buffered, last block", 0, true, false, 512, 8 * MIB - 512, 512 },
+	{ "buffered, 4096-byte blocks", 0, true, false, 4096, 4096, 8192 },
+	{ "direct, fixed buffer", 1, true, false, 512, 512, 1024 },
+	{ "direct, plain buffer", 1, false, false, 512, 4096, 64 * KIB },
+	{ "direct, fua", 1, true, true, 4096, 0, 4096 },
+};
+
+static void reads_back_what_was_written(void **state)
+{
+	const struct io_row *row = *state;
+	struct backend_options opt;
+	struct block_request req;
+
+	make_file(8 * MIB);
+	opt = file_options();
+	opt.direct = row->direct;
+	opt.block_size = row->block_size;
+	open_with(&backend_file, &opt);
+	req = (struct block_request){
+		.op = BLOCK_WRITE,
+		.offset = row->offset,
+		.len = row->len,
+		.fua = row->fua,
+		.buf = bench.buf,
+		.buf_index = row->fixed ? bench.buf_index : -1,
+	};
+	memset(bench.buf, 'a', row->len);
+	assert_int_equal(run(req), 0);
+	assert_true(file_is_filled(row->offset, 'a', row->len));
+	memset(bench.buf, 'b', row->len + 1);
+	req.op = BLOCK_READ;
+	req.fua = false;
+	assert_int_equal(run(req), 0);
+	assert_true(is_filled(bench.buf, 'a', row->len));
+	assert_int_equal(bench.buf[row->len], 'b');
+	finish();
+}
+
+static void read_past_the_end_of_a_shrunk_file_fails(void **state)
+{
+	open_file();
+	assert_int_equal(truncate(bench.path, 4096 + 512), 0);
+	assert_int_equal(run_io(BLOCK_READ, 8192, 4096, false), -EIO);
+	assert_int_equal(run_io(BLOCK_READ, 4096, 4096, false), -EIO);
+	assert_int_equal(run_io(BLOCK_READ, 4096, 512, false), 0);
+	finish();
+}
+
+static void shrunk_file_fails_direct_reads_too(void **state)
+{
+	struct backend_options opt;
+
+	make_file(8 * MIB);
+	opt = file_options();
+	opt.direct = 1;
+	open_with(&backend_file, &opt);
+	assert_int_equal(truncate(bench.path, 4096 + 100), 0);
+	assert_int_equal(run_io(BLOCK_READ, 4096, 4096, false), -EIO);
+	assert_int_equal(run_io(BLOCK_READ, 8192, 4096, false), -EIO);
+	finish();
+}
+
+static void many_requests_are_each_answered_once(void **state)
+{
+	static struct answer a[64];
+
+	open_file();
+	for (unsigned int i = 0; i < 64; i++) {
+		uint8_t *buf = bench.buf + i * 4096;
+
+		memset(buf, (int)i, 4096);
+		a[i] = (struct answer){ .req = {
+						.op = BLOCK_WRITE,
+						.offset = i * 4096,
+						.len = 4096,
+						.buf = buf,
+						.buf_index = bench.buf_index,
+					} };
+		submit(&a[i]);
+	}
+	for (unsigned int i = 0; i < 64; i++)
+		assert_int_equal(await(&a[i]), 0);
+	for (unsigned int i = 0; i < 64; i++) {
+		assert_int_equal(a[i].cnt, 1);
+		assert_true(file_is_filled(i * 4096, (uint8_t)i, 4096));
+	}
+	finish();
+}
+
+/* ---- flush ---- */
+
+static void flushes_are_all_answered(void **state)
+{
+	struct answer a[5] = { 0 };
+
+	open_file();
+	fill_file(0, 'f', 4096);
+	for (unsigned int i = 0; i < 5; i++) {
+		a[i].req.op = BLOCK_FLUSH;
+		submit(&a[i]);
+	}
+	for (unsigned int i = 0; i < 5; i++)
+		assert_int_equal(await(&a[i]), 0);
+	finish();
+}
+
+/* The read-only descriptor through which the backend flushes. */
+static int flush_descriptor(void)
+{
+	char real[PATH_MAX];
+	char link[PATH_MAX];
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *d;
+	int found = -1;
+
+	assert_non_null(dir);
+	assert_non_null(realpath(bench.path, real));
+	while ((d = readdir(dir))) {
+		int fd = atoi(d->d_name);
+		char name[300];
+		ssize_t n;
+
+		snprintf(name, sizeof(name), "/proc/self/fd/%s", d->d_name);
+		n = readlink(name, link, sizeof(link) - 1);
+		if (n < 0)
+			continue;
+		link[n] = '\0';
+		if (!strcmp(link, real) &&
+		    (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
+			found = fd;
+	}
+	closedir(dir);
+	assert_true(found >= 0);
+	return found;
+}
+
+/* fsync of a pipe fails, so one in the place of the file is a bad disk. */
+static void failed_flush_is_never_forgotten(void **state)
+{
+	struct answer a[3] = { 0 };
+	int ends[2];
+	int flush_fd;
+	int good;
+
+	open_file();
+	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
+	flush_fd = flush_descriptor();
+	good = dup(flush_fd);
+	assert_int_equal(pipe(ends), 0);
+	assert_true(dup2(ends[0], flush_fd) >= 0);
+	for (unsigned int i = 0; i < 3; i++) {
+		a[i].req.op = BLOCK_FLUSH;
+		submit(&a[i]);
+	}
+	for (unsigned int i = 0; i < 3; i++)
+		assert_true(await(&a[i]) < 0);
+	/* the disk is well again */
+	assert_true(dup2(good, flush_fd) >= 0);
+	assert_true(run((struct block_request){ .op = BLOCK_FLUSH }) < 0);
+	fill_file(0, 'x', 4096);
+	assert_true(run((struct block_request){ .op = BLOCK_FLUSH }) < 0);
+	close(good);
+	close(ends[0]);
+	close(ends[1]);
+	finish();
+}
+
+/* ---- unmap, zero, extents ---- */
+
+static void unmap_punches_a_hole(void **state)
+{
+	uint64_t before;
+
+	open_file();
+	fill_file(0, 'u', MIB);
+	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
+	before = blocks_used();
+	assert_int_equal(run_range(BLOCK_UNMAP, 64 * KIB, 512 * KIB, false), 0);
+	assert_int_equal(blocks_used(), before - 512 * KIB / 512);
+	assert_int_equal(bench.be->ops->used(bench.be), blocks_used() * 512);
+	assert_true(file_is_filled(0, 'u', 64 * KIB));
+	assert_true(file_is_filled(64 * KIB, 0, 512 * KIB));
+	assert_true(file_is_filled(576 * KIB, 'u', 4096));
+	finish();
+}
+
+static void unmap_of_part_of_a_block_reads_as_zeroes(void **state)
+{
+	open_file();
+	fill_file(0, 'u', 8192);
+	assert_int_equal(run_range(BLOCK_UNMAP, 512, 1024, false), 0);
+	assert_true(file_is_filled(0, 'u', 512));
+	assert_true(file_is_filled(512, 0, 1024));
+	assert_true(file_is_filled(1536, 'u', 512));
+	finish();
+}
+
+struct zero_row {
+	const char *name;
+	bool may_unmap;
+	bool fua;
+};
+
+static const struct zero_row zero_rows[] = {
+	{ "zero keeps the space", false, false },
+	{ "zero may give the space back", true, false },
+	{ "zero with fua", false, true },
+};
+
+static void zero_makes_zeroes(void **state)
+{
+	const struct zero_row *row = *state;
+	uint64_t before;
+
+	open_file();
+	fill_file(0, 'z', MIB);
+	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
+	before = blocks_used();
+	assert_int_equal(run((struct block_request){
+				 .op = BLOCK_ZERO,
+				 .offset = 4096,
+				 .len = 512 * KIB,
+				 .may_unmap = row->may_unmap,
+				 .fua = row->fua,
+			 }),
+			 0);
+	assert_true(file_is_filled(0, 'z', 4096));
+	assert_true(file_is_filled(4096, 0, 512 * KIB));
+	assert_true(file_is_filled(4096 + 512 * KIB, 'z', 4096));
+	if (row->may_unmap)
+		assert_true(blocks_used() < before);
+	else
+		assert_true(blocks_used() >= before);
+	finish();
+}
+
+/* tmpfs knows no ZERO_RANGE. */
+static void zeroes_are_written_where_they_must_be(void **state)
+{
+	struct backend_options opt;
+	int fd;
+
+	snprintf(bench.path, sizeof(bench.path), "/dev/shm/t_backend.XXXXXX");
+	fd = mkstemp(bench.path);
+	if (fd < 0) {
+		bench.path[0] = '\0';
+		skip();
+	}
+	assert_int_equal(ftruncate(fd, 4 * MIB), 0);
+	close(fd);
+	opt = file_options();
+	open_with(&backend_file, &opt);
+	fill_file(0, 'z', MIB);
+	assert_int_equal(run_range(BLOCK_ZERO, 512, 700 * KIB, false), 0);
+	assert_true(file_is_filled(0, 'z', 512));
+	assert_true(file_is_filled(512, 0, 700 * KIB));
+	assert_true(file_is_filled(512 + 700 * KIB, 'z', 512));
+	finish();
+}
+
+static void extents_are_as_in_the_file(void **state)
+{
+	struct answer a = { 0 };
+
+	open_file();
+	fill_file(MIB, 'e', MIB);
+	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
+	a.req = (struct block_request){ .op = BLOCK_EXTENT, .len = 8 * MIB };
+	submit(&a);
+	assert_int_equal(await(&a), 0);
+	assert_false(a.req.extent_mapped);
+	assert_int_equal(a.req.extent_len, MIB);
+	a.req = (struct block_request){ .op = BLOCK_EXTENT,
+					.offset = MIB + 512,
+					.len = 7 * MIB - 512 };
+	submit(&a);
+	assert_int_equal(await(&a), 0);
+	assert_true(a.req.extent_mapped);
+	assert_int_equal(a.req.extent_len, MIB - 512);
+	a.req = (struct block_request){ .op = BLOCK_EXTENT,
+					.offset = 2 * MIB,
+					.len = 6 * MIB };
+	submit(&a);
+	assert_int_equal(await(&a), 0);
+	assert_false(a.req.extent_mapped);
+	assert_int_equal(a.req.extent_len, 6 * MIB);
+	finish();
+}
+
+/* ---- ram and null ---- */
+
+static bool is_resident(void *page)
+{
+	unsigned char vec;
+
+	assert_int_equal(mincore(page, 4096, &vec), 0);
+	return vec & 1;
+}
+
+static void ram_unmap(bool pinned)
+{
+	struct backend_options opt = { .path = "8M", .block_size = 512 };
+	uint8_t *mem;
+	uint8_t *page;
+
+	open_with(&backend_ram, &opt);
+	bench.be->info.memory_pinned = pinned;
+	mem = bench.be->info.memory;
+	page = mem + MIB;
+	memset(mem, 'r', 8 * MIB);
+	assert_int_equal(run_range(BLOCK_UNMAP, (uint64_t)(page - mem) - 512,
+				   4 * MIB + 1024, false),
+			 0);
+	assert_int_equal(is_resident(page + MIB), pinned);
+	assert_true(is_filled(page - 512, 0, 4 * MIB + 1024));
+	assert_int_equal(page[-513], 'r');
+	assert_int_equal(page[4 * MIB + 512], 'r');
+	assert_int_equal(run_range(BLOCK_ZERO, 0, 512, false), 0);
+	assert_true(is_filled(mem, 0, 512));
+	assert_int_equal(mem[512], 'r');
+	finish();
+}
+
+static void ram_unmap_gives_pages_back(void **state)
+{
+	ram_unmap(/* pinned= */ false);
+}
+
+static void pinned_ram_is_overwritten_in_place(void **state)
+{
+	ram_unmap(/* pinned= */ true);
+}
+
+static void ram_within_one_page_is_zeroed(void **state)
+{
+	struct backend_options opt = { .path = "1M", .block_size = 512 };
+	uint8_t *mem;
+
+	open_with(&backend_ram, &opt);
+	mem = bench.be->info.memory;
+	memset(mem, 'r', MIB);
+	assert_int_equal(run_range(BLOCK_UNMAP, 512, 1024, false), 0);
+	assert_true(is_filled(mem, 'r', 512));
+	assert_true(is_filled(mem + 512, 0, 1024));
+	assert_true(is_filled(mem + 1536, 'r', MIB - 1536));
+	finish();
+}
+
+static void null_read_leaves_nothing_old_in_the_buffer(void **state)
+{
+	struct backend_options opt = { .path = "1E", .block_size = 4096 };
+
+	open_with(&backend_null, &opt);
+	assert_int_equal(bench.be->info.size, 1ull << 60);
+	memset(bench.buf, 'n', 8192);
+	assert_int_equal(run_io(BLOCK_WRITE, (1ull << 60) - 4096, 4096, true),
+			 0);
+	assert_int_equal(run_io(BLOCK_READ, (1ull << 60) - 4096, 4096, false),
+			 0);
+	assert_true(is_filled(bench.buf, 0, 4096));
+	assert_int_equal(bench.buf[4096], 'n');
+	finish();
+}
+
+int main(void)
+{
+	struct t_table t = { 0 };
+
+	T_ADD_ROWS(&t, refusals, open_is_refused);
+	T_ADD_ROWS(&t, memory_refusals, memory_open_is_refused);
+	T_ADD(&t, unwritable_file_is_refused_with_a_hint);
+	T_ADD(&t, partial_last_block_is_left_out);
+	T_ADD(&t, file_in_use_is_refused);
+	T_ADD(&t, readers_share_a_file);
+	T_ADD(&t, lock_ends_with_the_process);
+	T_ADD(&t, write_through_has_no_cache);
+	T_ADD_ROWS(&t, io_rows, reads_back_what_was_written);
+	T_ADD(&t, read_past_the_end_of_a_shrunk_file_fails);
+	T_ADD(&t, shrunk_file_fails_direct_reads_too);
+	T_ADD(&t, many_requests_are_each_answered_once);
+	T_ADD(&t, flushes_are_all_answered);
+	T_ADD(&t, failed_flush_is_never_forgotten);
+	T_ADD(&t, unmap_punches_a_hole);
+	T_ADD(&t, unmap_of_part_of_a_block_reads_as_zeroes);
+	T_ADD_ROWS(&t, zero_rows, zero_makes_zeroes);
+	T_ADD(&t, zeroes_are_written_where_they_must_be);
+	T_ADD(&t, extents_are_as_in_the_file);
+	T_ADD(&t, ram_unmap_gives_pages_back);
+	T_ADD(&t, pinned_ram_is_overwritten_in_place);
+	T_ADD(&t, ram_within_one_page_is_zeroed);
+	T_ADD(&t, null_read_leaves_nothing_old_in_the_buffer);
+	return t_run(&t);
+}
