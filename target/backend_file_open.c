@@ -297,7 +297,8 @@ static void describe_regular(struct file_backend *file, const struct stat *st)
 	struct backend_info *info = &file->base.info;
 
 	info->kind = "file";
-	info->optimal_block = (uint32_t)st->st_blksize;
+	/* Network file systems name their transfer size; a page is a page. */
+	info->optimal_block = FALLBACK_BLOCK;
 	if (!info->read_only && can_punch(file, st->st_size))
 		info->unmap_granularity = (uint64_t)st->st_blksize;
 	info->volatile_cache = true;

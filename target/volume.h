@@ -27,13 +27,18 @@ struct volume_spec {
 	bool write_through;
 };
 
-/* Reads a --backing argument; false with one clause in @msg when it is bad. */
+/*
+ * Reads a --backing argument; false with one clause in @msg when it is bad.
+ * A comma in PATH has a backslash before it; a file named "ram:x" is written
+ * "./ram:x".
+ */
 bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
 		       char *msg, size_t msg_len);
 
 struct volume {
 	unsigned int lun;
 	char name[64];
+	char serial[SCSI_SERIAL_MAX + 1];
 	const char *kind; /* "file", "ram", "null", "block device" */
 	char path[4096];
 	struct backend *backend;
@@ -51,6 +56,12 @@ struct volume {
 #define VOLUME_MAX_TRANSFER (4u << 20)
 
 /*
+ * Identity. serial=S gives the serial number; the NAA identifier follows from
+ * the serial number alone, so the same S through two targets is the same disk
+ * to a multipath initiator. Without it both follow from this machine's id, the
+ * canonical path and the block size. Memory is another, empty disk after each
+ * start, so its identity is another one too.
+ *
  * Thread: setup. Opens the backend and derives the identity. -errno with one
  * clause in @msg that names the path and what to try. Free with
  * volume_close().
@@ -59,8 +70,13 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 		struct volume **ret_vol, char *msg, size_t msg_len);
 void volume_close(struct volume *vol);
 
-/* Thread: setup, for every worker: registers the backend's files and, for
- * direct memory, its blocks with the worker's transports. */
+/*
+ * Thread: setup, for every worker, when its transports are there: registers
+ * the backend's files and, for direct memory, its blocks with the transports.
+ * 0, or -errno with the reason in @e and nothing left behind. Each is undone by
+ * volume_detach() (thread: setup or the worker) before the reactor and the
+ * transports go.
+ */
 int volume_attach(struct volume *vol, struct worker *w, struct xp_error *e);
 void volume_detach(struct volume *vol, struct worker *w);
 

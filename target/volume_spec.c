@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/size.h"
+#include "target/volume.h"
+#include "transport/list.h"
+
+/* What is being read, and where to complain. */
+struct parse {
+	struct volume_spec *spec;
+	char *msg;
+	size_t msg_len;
+};
+
+static bool refuse(const struct parse *p, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static bool refuse(const struct parse *p, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(p->msg, p->msg_len, fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+/*
+ * Copies up to the next comma, which a backslash takes its meaning from, and
+ * moves *text past it; *text is NULL after the last piece. False: too long.
+ */
+static bool next_piece(const char **text, char *buf, size_t len)
+{
+	const char *s = *text;
+	size_t n = 0;
+
+	while (*s && *s != ',') {
+		if (s[0] == '\\' && s[1] == ',')
+			s++;
+		if (n + 1 >= len)
+			return false;
+		buf[n++] = *s++;
+	}
+	buf[n] = '\0';
+	*text = *s ? s + 1 : NULL;
+	return true;
+}
+
+/* Names become file names and parts of INQUIRY data. */
+static bool is_good_name(const char *name)
+{
+	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
+		return false;
+	for (; *name; name++) {
+		if (*name < '!' || *name > '~' || *name == '/')
+			return false;
+	}
+	return true;
+}
+
+static bool set_name(const struct parse *p, const char *value)
+{
+	if (!is_good_name(value) || strlen(value) >= sizeof(p->spec->name))
+		return refuse(p,
+			      "'name=%s': a name has 1 to %zu visible ASCII "
+			      "characters other than '/'",
+			      value, sizeof(p->spec->name) - 1);
+	strcpy(p->spec->name, value);
+	return true;
+}
+
+static bool set_serial(const struct parse *p, const char *value)
+{
+	bool good = *value && strlen(value) < sizeof(p->spec->serial);
+
+	for (const char *c = value; *c; c++)
+		good = good && (isalnum((unsigned char)*c) || *c == '-' ||
+				*c == '_' || *c == '.');
+	if (!good)
+		return refuse(p,
+			      "'serial=%s': a serial number has 1 to %zu "
+			      "letters, digits, '-', '_' or '.'",
+			      value, sizeof(p->spec->serial) - 1);
+	strcpy(p->spec->serial, value);
+	return true;
+}
+
+static bool set_block_size(const struct parse *p, const char *value)
+{
+	uint64_t size;
+
+	if (size_parse(value, &size) || (size != 512 && size != 4096))
+		return refuse(p, "'block-size=%s': it is 512 or 4096", value);
+	p->spec->block_size = (uint32_t)size;
+	return true;
+}
+
+static bool set_direct(const struct parse *p, const char *value)
+{
+	if (p->spec->ops != &backend_file)
+		return refuse(p, "'direct=%s' is for files and devices only",
+			      value);
+	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
+		return refuse(p, "'direct=%s': it is on or off", value);
+	p->spec->direct = !strcmp(value, "on");
+	return true;
+}
+
+static bool set_read_only(const struct parse *p, const char *value)
+{
+	p->spec->read_only = true;
+	return true;
+}
+
+static bool set_write_through(const struct parse *p, const char *value)
+{
+	p->spec->write_through = true;
+	return true;
+}
+
+static const struct {
+	const char *key;
+	bool has_value;
+	bool (*set)(const struct parse *p, const char *value);
+} options[] = {
+	{ "name", true, set_name },
+	{ "ro", false, set_read_only },
+	{ "block-size", true, set_block_size },
+	{ "direct", true, set_direct },
+	{ "write-through", false, set_write_through },
+	{ "serial", true, set_serial },
+};
+
+static bool set_option(const struct parse *p, char *piece)
+{
+	char *value = strchr(piece, '=');
+
+	if (value)
+		*value++ = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		if (strcmp(options[i].key, piece) != 0)
+			continue;
+		if (options[i].has_value && !value)
+			return refuse(p, "'%s' needs a value: %s=...", piece,
+				      piece);
+		if (!options[i].has_value && value)
+			return refuse(p, "'%s' takes no value", piece);
+		return options[i].set(p, value);
+	}
+	return refuse(p,
+		      "no option '%s'; there are name=, ro, block-size=, "
+		      "direct=, write-through and serial=",
+		      piece);
+}
+
+static bool set_store(const struct parse *p, const char *piece)
+{
+	static const struct {
+		const char *prefix;
+		const struct backend_ops *ops;
+	} kinds[] = { { "ram:", &backend_ram }, { "null:", &backend_null } };
+	uint64_t size;
+
+	p->spec->ops = &backend_file;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		size_t n = strlen(kinds[i].prefix);
+
+		if (strncmp(piece, kinds[i].prefix, n) != 0)
+			continue;
+		p->spec->ops = kinds[i].ops;
+		if (size_parse(piece + n, &size))
+			return refuse(p,
+				      "'%s' is not a size; write 512M or 2G, "
+				      "for example",
+				      piece + n);
+		piece += n;
+	}
+	if (!*piece)
+		return refuse(p, "no path given");
+	strcpy(p->spec->path, piece);
+	return true;
+}
+
+bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
+		       char *msg, size_t msg_len)
+{
+	struct volume_spec spec = { .block_size = 512, .direct = -1 };
+	struct parse p = { .spec = &spec, .msg = msg, .msg_len = msg_len };
+	char piece[sizeof(spec.path)];
+
+	if (!next_piece(&text, piece, sizeof(piece)))
+		return refuse(&p, "the path is too long");
+	if (!set_store(&p, piece))
+		return false;
+	while (text) {
+		if (!next_piece(&text, piece, sizeof(piece)))
+			return refuse(&p, "an option is too long");
+		if (!set_option(&p, piece))
+			return false;
+	}
+	*ret_spec = spec;
+	return true;
+}

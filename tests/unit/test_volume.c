@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* --backing arguments, and the identity and limits of volumes. */
+#include "target/volume.h"
+
+#include "tests/lib/t_table.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- SPEC ---- */
+
+struct spec_row {
+	const char *name;
+	const char *text;
+	struct volume_spec want;
+};
+
+static const struct spec_row specs[] = {
+	{ "a path",
+	  "disk.img",
+	  { .ops = &backend_file,
+	    .path = "disk.img",
+	    .block_size = 512,
+	    .direct = -1 } },
+	{ "ram",
+	  "ram:256M",
+	  { .ops = &backend_ram,
+	    .path = "256M",
+	    .block_size = 512,
+	    .direct = -1 } },
+	{ "null, 4096-byte blocks",
+	  "null:1E,block-size=4096",
+	  { .ops = &backend_null,
+	    .path = "1E",
+	    .block_size = 4096,
+	    .direct = -1 } },
+	{ "every option",
+	  "/a/b,name=n,ro,block-size=4k,direct=on,write-through,serial=S-1",
+	  { .ops = &backend_file,
+	    .path = "/a/b",
+	    .name = "n",
+	    .serial = "S-1",
+	    .read_only = true,
+	    .block_size = 4096,
+	    .direct = 1,
+	    .write_through = true } },
+	{ "direct off",
+	  "x,direct=off",
+	  { .ops = &backend_file, .path = "x", .block_size = 512 } },
+	{ "a comma in the path",
+	  "a\\,b,ro",
+	  { .ops = &backend_file,
+	    .path = "a,b",
+	    .read_only = true,
+	    .block_size = 512,
+	    .direct = -1 } },
+	{ "a file that is named like ram",
+	  "./ram:1",
+	  { .ops = &backend_file,
+	    .path = "./ram:1",
+	    .block_size = 512,
+	    .direct = -1 } },
+};
+
+static void spec_is_read(void **state)
+{
+	const struct spec_row *row = *state;
+	struct volume_spec spec;
+	char msg[256] = "";
+
+	assert_true(volume_spec_parse(row->text, &spec, msg, sizeof(msg)));
+	assert_ptr_equal(spec.ops, row->want.ops);
+	assert_string_equal(spec.path, row->want.path);
+	assert_string_equal(spec.name, row->want.name);
+	assert_string_equal(spec.serial, row->want.serial);
+	assert_int_equal(spec.read_only, row->want.read_only);
+	assert_int_equal(spec.block_size, row->want.block_size);
+	assert_int_equal(spec.direct, row->want.direct);
+	assert_int_equal(spec.write_through, row->want.write_through);
+}
+
+struct bad_spec_row {
+	const char *name;
+	const char *text;
+	const char *complaint; /* must occur in the message */
+};
+
+static const struct bad_spec_row bad_specs[] = {
+	{ "nothing", "", "no path" },
+	{ "options only", ",ro", "no path" },
+	{ "ram without size", "ram:", "not a size" },
+	{ "size with a strange unit", "ram:10X", "'10X' is not a size" },
+	{ "size with a sign", "null:-1", "'-1' is not a size" },
+	{ "unknown option", "x,rw", "no option 'rw'" },
+	{ "empty option", "x,", "no option ''" },
+	{ "block size 1024", "x,block-size=1024", "'block-size=1024'" },
+	{ "block size of words", "x,block-size=big", "'block-size=big'" },
+	{ "value for ro", "x,ro=1", "'ro' takes no value" },
+	{ "name without value", "x,name", "'name' needs a value" },
+	{ "empty name", "x,name=", "a name has" },
+	{ "name with a slash", "x,name=a/b", "'name=a/b'" },
+	{ "name of two dots", "x,name=..", "a name has" },
+	{ "direct of maybe", "x,direct=maybe", "on or off" },
+	{ "direct ram", "ram:1M,direct=on", "files and devices only" },
+	{ "serial with a colon", "x,serial=a:b", "'serial=a:b'" },
+	{ "serial of 33 characters",
+	  "x,serial=012345678901234567890123456789012", "serial number has" },
+};
+
+static void bad_spec_is_refused(void **state)
+{
+	const struct bad_spec_row *row = *state;
+	struct volume_spec spec;
+	char msg[256] = "";
+
+	assert_false(volume_spec_parse(row->text, &spec, msg, sizeof(msg)));
+	if (!strstr(msg, row->complaint))
+		fail_msg("the message is: %s", msg);
+}
+
+static void too_long_a_path_is_refused(void **state)
+{
+	static char text[8192];
+	struct volume_spec spec;
+	char msg[64];
+
+	memset(text, 'p', sizeof(text) - 1);
+	assert_false(volume_spec_parse(text, &spec, msg, sizeof(msg)));
+}
+
+/* ---- volumes ---- */
+
+static char scratch[32];
+
+static void make_scratch(void)
+{
+	int fd;
+
+	snprintf(scratch, sizeof(scratch), "./t_volume.XXXXXX");
+	fd = mkstemp(scratch);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 1 << 20), 0);
+	close(fd);
+}
+
+/* @fmt: the SPEC, %s being the scratch file. */
+static struct volume *open_volume(const char *fmt, unsigned int lun)
+{
+	struct volume_spec spec;
+	struct volume *vol;
+	char text[256];
+	char msg[256] = "";
+
+	if (strchr(fmt, '%'))
+		snprintf(text, sizeof(text), "%s%s", scratch, fmt + 2);
+	else
+		snprintf(text, sizeof(text), "%s", fmt);
+	assert_true(volume_spec_parse(text, &spec, msg, sizeof(msg)));
+	assert_int_equal(volume_open(&spec, lun, &vol, msg, sizeof(msg)), 0);
+	return vol;
+}
+
+struct identity {
+	char serial[SCSI_SERIAL_MAX + 1];
+	uint8_t naa[SCSI_NAA_LEN];
+};
+
+static struct identity identity_of(const char *fmt, unsigned int lun)
+{
+	struct volume *vol = open_volume(fmt, lun);
+	struct identity id;
+
+	memcpy(id.serial, vol->serial, sizeof(id.serial));
+	memcpy(id.naa, vol->info.naa, sizeof(id.naa));
+	assert_ptr_equal(vol->info.serial, vol->serial);
+	volume_close(vol);
+	return id;
+}
+
+static bool is_same(const struct identity *a, const struct identity *b)
+{
+	bool same = !memcmp(a->naa, b->naa, sizeof(a->naa));
+
+	assert_int_equal(same, !strcmp(a->serial, b->serial));
+	return same;
+}
+
+struct identity_row {
+	const char *name;
+	const char *first;
+	const char *second;
+	bool same;
+};
+
+static const struct identity_row identities[] = {
+	{ "a file is the same after a restart", "%s", "%s", true },
+	{ "whatever its name", "%s,name=a", "%s,name=b", true },
+	{ "and read-only", "%s", "%s,ro", true },
+	{ "other blocks are another disk", "%s", "%s,block-size=4096", false },
+	{ "a serial number counts", "%s", "%s,serial=abc", false },
+	{ "the same serial number is the same disk", "%s,serial=abc",
+	  "ram:1M,serial=abc", true },
+	{ "ram is another disk after a restart", "ram:1M", "ram:1M", false },
+	{ "null is another disk after a restart", "null:1M", "null:1M", false },
+};
+
+static void identity_is_stable(void **state)
+{
+	const struct identity_row *row = *state;
+	struct identity a, b;
+
+	make_scratch();
+	a = identity_of(row->first, 0);
+	b = identity_of(row->second, 3);
+	assert_int_equal(a.naa[0] >> 4, 6);
+	assert_int_equal(is_same(&a, &b), row->same);
+	unlink(scratch);
+}
+
+static void identity_is_that_of_the_canonical_path(void **state)
+{
+	struct identity a, b;
+	char name[sizeof(scratch)];
+
+	make_scratch();
+	a = identity_of("%s", 0);
+	strcpy(name, scratch);
+	snprintf(scratch, sizeof(scratch), "././%.24s", name + 2);
+	b = identity_of("%s", 0);
+	assert_true(is_same(&a, &b));
+	unlink(scratch);
+}
+
+struct name_row {
+	const char *name;
+	const char *spec;
+	unsigned int lun;
+	const char *want; /* NULL: the scratch file's */
+};
+
+static const struct name_row names[] = {
+	{ "a file's own", "%s", 0, NULL },
+	{ "given", "%s,name=vol", 0, "vol" },
+	{ "ram by its LUN", "ram:1M", 7, "ram7" },
+	{ "null by its LUN", "null:1M", 0, "null0" },
+};
+
+static void volume_has_a_name(void **state)
+{
+	const struct name_row *row = *state;
+	struct volume *vol;
+
+	make_scratch();
+	vol = open_volume(row->spec, row->lun);
+	assert_string_equal(vol->name, row->want ? row->want : scratch + 2);
+	assert_ptr_equal(vol->info.name, vol->name);
+	assert_int_equal(vol->lun, row->lun);
+	volume_close(vol);
+	unlink(scratch);
+}
+
+struct cache_row {
+	const char *name;
+	const char *spec;
+	bool write_cache;
+	bool unmap;
+};
+
+static const struct cache_row caches[] = {
+	{ "file", "%s", true, true },
+	{ "file, write-through", "%s,write-through", false, true },
+	{ "file, read-only", "%s,ro", false, false },
+	{ "file, direct", "%s,direct=on", true, true },
+	{ "ram", "ram:1M", false, true },
+	{ "ram, read-only", "ram:1M,ro", false, false },
+	{ "null", "null:1M", false, true },
+};
+
+static void cache_and_provisioning_are_told(void **state)
+{
+	const struct cache_row *row = *state;
+	struct volume *vol;
+
+	make_scratch();
+	vol = open_volume(row->spec, 0);
+	assert_int_equal(vol->write_cache, row->write_cache);
+	assert_int_equal(vol->info.write_cache, row->write_cache);
+	assert_int_equal(vol->info.unmap, row->unmap);
+	assert_int_equal(vol->info.lbprz, row->unmap);
+	assert_int_equal(vol->info.read_only, strstr(row->spec, ",ro") != NULL);
+	volume_close(vol);
+	unlink(scratch);
+}
+
+static void limits_count_blocks(void **state)
+{
+	struct volume *small = open_volume("null:16T", 0);
+	struct volume *large = open_volume("null:16T,block-size=4096", 0);
+
+	assert_int_equal(small->blocks, 16ull << 31);
+	assert_int_equal(large->blocks, 16ull << 28);
+	assert_int_equal(small->info.max_transfer_blocks,
+			 VOLUME_MAX_TRANSFER / 512);
+	assert_int_equal(large->info.max_transfer_blocks,
+			 VOLUME_MAX_TRANSFER / 4096);
+	assert_int_equal(small->info.physical_exp, 3);
+	assert_int_equal(large->info.physical_exp, 0);
+	assert_int_equal(small->info.optimal_granularity_blocks, 8);
+	assert_true(small->info.max_unmap_blocks > 0);
+	assert_true(small->info.max_unmap_descs > 0);
+	volume_close(small);
+	volume_close(large);
+}
+
+static void missing_file_is_named(void **state)
+{
+	struct volume_spec spec;
+	struct volume *vol;
+	char msg[256];
+
+	assert_true(volume_spec_parse("./no.img", &spec, msg, sizeof(msg)));
+	assert_int_equal(volume_open(&spec, 0, &vol, msg, sizeof(msg)),
+			 -ENOENT);
+	assert_non_null(strstr(msg, "./no.img: does not exist"));
+}
+
+static void attach_and_detach_leave_nothing(void **state)
+{
+	struct reactor_options opt = { .max_files = 1 };
+	struct worker worker = { .index = 2 };
+	struct xp_error e;
+	struct volume *vol;
+
+	make_scratch();
+	assert_int_equal(reactor_create(&opt, &worker.reactor), 0);
+	vol = open_volume("%s", 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(volume_attach(vol, &worker, &e), 0);
+		volume_detach(vol, &worker);
+	}
+	reactor_destroy(worker.reactor);
+	volume_close(vol);
+	unlink(scratch);
+}
+
+int main(void)
+{
+	struct t_table t = { 0 };
+
+	T_ADD_ROWS(&t, specs, spec_is_read);
+	T_ADD_ROWS(&t, bad_specs, bad_spec_is_refused);
+	T_ADD(&t, too_long_a_path_is_refused);
+	T_ADD_ROWS(&t, identities, identity_is_stable);
+	T_ADD(&t, identity_is_that_of_the_canonical_path);
+	T_ADD_ROWS(&t, names, volume_has_a_name);
+	T_ADD_ROWS(&t, caches, cache_and_provisioning_are_told);
+	T_ADD(&t, limits_count_blocks);
+	T_ADD(&t, missing_file_is_named);
+	T_ADD(&t, attach_and_detach_leave_nothing);
+	return t_run(&t);
+}
