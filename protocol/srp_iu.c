@@ -7,22 +7,6 @@
 /* SPC-4 ends sense data here; more is never sent. */
 #define SENSE_LEN_MAX 252
 
-static uint64_t tag_get(struct srp_wire_tag wire)
-{
-	uint64_t tag;
-
-	memcpy(&tag, wire.b, sizeof(tag));
-	return tag;
-}
-
-static struct srp_wire_tag tag_wire(uint64_t tag)
-{
-	struct srp_wire_tag wire;
-
-	memcpy(wire.b, &tag, sizeof(tag));
-	return wire;
-}
-
 /* The first @size bytes of an IU with @opcode, or NULL. */
 static const void *take_fixed(struct wire_cursor *c, size_t size,
 			      uint8_t opcode)
@@ -41,7 +25,7 @@ int srp_head_decode(const void *iu, size_t iu_len, struct srp_head *ret)
 		return -EBADMSG;
 	*ret = (struct srp_head){
 		.opcode = wire->opcode,
-		.tag = tag_get(wire->tag),
+		.tag = srp_tag_get(wire->tag),
 	};
 	return 0;
 }
@@ -52,7 +36,7 @@ static int bare_encode(void *iu, size_t cap, uint8_t opcode, uint32_t value,
 	struct srp_wire_bare wire = {
 		.opcode = opcode,
 		.value = be32(value),
-		.tag = tag_wire(tag),
+		.tag = srp_tag_wire(tag),
 	};
 
 	if (cap < sizeof(wire))
@@ -259,7 +243,7 @@ int srp_cmd_decode(const void *iu, size_t iu_len,
 	if (!wire_take(&c, add_cdb_len))
 		return -EBADMSG;
 	v = (struct srp_cmd_view){
-		.tag = tag_get(wire->tag),
+		.tag = srp_tag_get(wire->tag),
 		.lun = be64_get(wire->lun),
 		.task_attr = wire->task_attr & 7,
 		.cdb = wire->cdb,
@@ -378,7 +362,7 @@ int srp_cmd_encode(void *iu, size_t cap, const struct srp_cmd_args *args)
 		.formats = (uint8_t)(args->out.format << 4 | args->in.format),
 		.out_desc_cnt = inline_cnt(&args->out),
 		.in_desc_cnt = inline_cnt(&args->in),
-		.tag = tag_wire(args->tag),
+		.tag = srp_tag_wire(args->tag),
 		.lun = be64(args->lun),
 		.task_attr = (uint8_t)args->task_attr,
 	};
@@ -462,7 +446,7 @@ int srp_rsp_decode(const void *iu, size_t iu_len, struct srp_rsp *ret)
 	sense = data ? wire_take(&c, sense_len) : NULL;
 
 	*ret = (struct srp_rsp){
-		.tag = tag_get(wire->tag),
+		.tag = srp_tag_get(wire->tag),
 		.req_lim_delta = (int32_t)be32_get(wire->req_lim_delta),
 		.status = wire->status,
 		.resid_flags = wire->flags & SRP_RSP_RESIDUALS,
@@ -499,7 +483,7 @@ int srp_rsp_encode(void *iu, size_t cap, const struct srp_rsp *rsp)
 	struct srp_wire_rsp wire = {
 		.opcode = SRP_RSP,
 		.req_lim_delta = be32((uint32_t)rsp->req_lim_delta),
-		.tag = tag_wire(rsp->tag),
+		.tag = srp_tag_wire(rsp->tag),
 		.flags = rsp->resid_flags & SRP_RSP_RESIDUALS,
 		.status = rsp->status,
 		.out_resid = be32(rsp->out_resid),
@@ -533,10 +517,10 @@ int srp_tsk_mgmt_decode(const void *iu, size_t iu_len, struct srp_tsk_mgmt *ret)
 	if (!wire)
 		return -EBADMSG;
 	*ret = (struct srp_tsk_mgmt){
-		.tag = tag_get(wire->tag),
+		.tag = srp_tag_get(wire->tag),
 		.lun = be64_get(wire->lun),
 		.function = wire->function,
-		.task_tag = tag_get(wire->task_tag),
+		.task_tag = srp_tag_get(wire->task_tag),
 	};
 	return 0;
 }
@@ -545,10 +529,10 @@ int srp_tsk_mgmt_encode(void *iu, size_t cap, const struct srp_tsk_mgmt *t)
 {
 	struct srp_wire_tsk_mgmt wire = {
 		.opcode = SRP_TSK_MGMT,
-		.tag = tag_wire(t->tag),
+		.tag = srp_tag_wire(t->tag),
 		.lun = be64(t->lun),
 		.function = t->function,
-		.task_tag = tag_wire(t->task_tag),
+		.task_tag = srp_tag_wire(t->task_tag),
 	};
 
 	if (cap < sizeof(wire))
@@ -566,7 +550,7 @@ int srp_cred_req_decode(const void *iu, size_t iu_len, struct srp_cred_req *ret)
 	if (!wire)
 		return -EBADMSG;
 	*ret = (struct srp_cred_req){
-		.tag = tag_get(wire->tag),
+		.tag = srp_tag_get(wire->tag),
 		.req_lim_delta = (int32_t)be32_get(wire->value),
 	};
 	return 0;
@@ -593,7 +577,7 @@ int srp_aer_req_decode(const void *iu, size_t iu_len, struct srp_aer_req *ret)
 	if (!sense)
 		return -EBADMSG;
 	*ret = (struct srp_aer_req){
-		.tag = tag_get(wire->tag),
+		.tag = srp_tag_get(wire->tag),
 		.req_lim_delta = (int32_t)be32_get(wire->req_lim_delta),
 		.lun = be64_get(wire->lun),
 		.sense = sense_len ? sense : NULL,
@@ -607,7 +591,7 @@ int srp_aer_req_encode(void *iu, size_t cap, const struct srp_aer_req *a)
 	struct srp_wire_aer_req wire = {
 		.opcode = SRP_AER_REQ,
 		.req_lim_delta = be32((uint32_t)a->req_lim_delta),
-		.tag = tag_wire(a->tag),
+		.tag = srp_tag_wire(a->tag),
 		.lun = be64(a->lun),
 	};
 	uint8_t *p = iu;
@@ -632,7 +616,7 @@ int srp_t_logout_decode(const void *iu, size_t iu_len, struct srp_t_logout *ret)
 	if (!wire)
 		return -EBADMSG;
 	*ret = (struct srp_t_logout){
-		.tag = tag_get(wire->tag),
+		.tag = srp_tag_get(wire->tag),
 		.reason = be32_get(wire->value),
 	};
 	return 0;

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "protocol/wire.h"
 
@@ -112,6 +113,22 @@ enum srp_logout_reason {
 struct srp_wire_tag {
 	uint8_t b[8];
 };
+
+static inline uint64_t srp_tag_get(struct srp_wire_tag wire)
+{
+	uint64_t tag;
+
+	memcpy(&tag, wire.b, sizeof(tag));
+	return tag;
+}
+
+static inline struct srp_wire_tag srp_tag_wire(uint64_t tag)
+{
+	struct srp_wire_tag wire;
+
+	memcpy(wire.b, &tag, sizeof(tag));
+	return wire;
+}
 
 struct srp_wire_desc {
 	struct wire_be64 va;
@@ -292,9 +309,12 @@ struct srp_cmd_rules {
  * @rules:    what was agreed at login
  * @ret:      where to store the result; written only on success
  *
- * After success each inline descriptor of a list that is not partial lies
- * within the address space, and their lengths add up to @len of its direction
- * (either may be zero). Bytes after the last part are ignored.
+ * After success each descriptor inside the IU lies within the address space,
+ * and the lengths of a list that is not partial add up to the data length of
+ * its direction. Each of them, and their number, may be zero. Nothing bounds
+ * the data length or the length of a table to fetch but their 32 bits; that is
+ * left to the caller, who knows what there is room for. Bytes after the last
+ * part are ignored.
  *
  * Return: 0 on success,
  *   -EBADMSG when the IU is no SRP_CMD, ends before its own fields say it

@@ -4,22 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Login tags are as opaque as all others. */
-static uint64_t tag_get(struct srp_wire_tag wire)
-{
-	uint64_t tag;
-
-	memcpy(&tag, wire.b, sizeof(tag));
-	return tag;
-}
-
-static struct srp_wire_tag tag_wire(uint64_t tag)
-{
-	struct srp_wire_tag wire;
-
-	memcpy(wire.b, &tag, sizeof(tag));
-	return wire;
-}
+#include "protocol/hex.h"
 
 int srp_login_req_decode(const void *data, size_t len,
 			 struct srp_login_req *ret)
@@ -29,7 +14,7 @@ int srp_login_req_decode(const void *data, size_t len,
 	if (len < sizeof(*wire) || wire->opcode != SRP_LOGIN_REQ)
 		return -EBADMSG;
 	*ret = (struct srp_login_req){
-		.tag = tag_get(wire->tag),
+		.tag = srp_tag_get(wire->tag),
 		.it_iu_len = be32_get(wire->it_iu_len),
 		.formats = be16_get(wire->formats),
 		.multichan = wire->flags & SRP_LOGIN_MULTICHAN,
@@ -45,7 +30,7 @@ int srp_login_req_encode(void *data, size_t cap,
 			 const struct srp_login_req *req)
 {
 	struct srp_wire_login_req wire = {
-		.tag = tag_wire(req->tag),
+		.tag = srp_tag_wire(req->tag),
 		.formats = be16(req->formats),
 		.flags = req->multichan & SRP_LOGIN_MULTICHAN,
 		.opcode = SRP_LOGIN_REQ,
@@ -71,7 +56,7 @@ int srp_login_rsp_decode(const void *data, size_t len,
 	if (len < sizeof(*wire) || wire->opcode != SRP_LOGIN_RSP)
 		return -EBADMSG;
 	*ret = (struct srp_login_rsp){
-		.tag = tag_get(wire->tag),
+		.tag = srp_tag_get(wire->tag),
 		.req_lim = (int32_t)be32_get(wire->req_lim),
 		.it_iu_len = be32_get(wire->it_iu_len),
 		.ti_iu_len = be32_get(wire->ti_iu_len),
@@ -88,7 +73,7 @@ int srp_login_rsp_encode(void *data, size_t cap,
 	struct srp_wire_login_rsp wire = {
 		.opcode = SRP_LOGIN_RSP,
 		.req_lim = be32((uint32_t)rsp->req_lim),
-		.tag = tag_wire(rsp->tag),
+		.tag = srp_tag_wire(rsp->tag),
 		.it_iu_len = be32(rsp->it_iu_len),
 		.ti_iu_len = be32(rsp->ti_iu_len),
 		.formats = be16(rsp->formats),
@@ -111,7 +96,7 @@ int srp_login_rej_decode(const void *data, size_t len,
 	if (len < sizeof(*wire) || wire->opcode != SRP_LOGIN_REJ)
 		return -EBADMSG;
 	*ret = (struct srp_login_rej){
-		.tag = tag_get(wire->tag),
+		.tag = srp_tag_get(wire->tag),
 		.reason = be32_get(wire->reason),
 		.formats = be16_get(wire->formats),
 	};
@@ -124,7 +109,7 @@ int srp_login_rej_encode(void *data, size_t cap,
 	struct srp_wire_login_rej wire = {
 		.opcode = SRP_LOGIN_REJ,
 		.reason = be32(rej->reason),
-		.tag = tag_wire(rej->tag),
+		.tag = srp_tag_wire(rej->tag),
 		.formats = be16(rej->formats),
 	};
 
@@ -287,18 +272,6 @@ bool srp_port_id_is_zero(const struct srp_port_id *id)
 	static const struct srp_port_id zero;
 
 	return srp_port_id_equal(id, &zero);
-}
-
-/* Without the locale of isxdigit(). */
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
 }
 
 int srp_port_id_parse(const char *text, struct srp_port_id *ret)

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "protocol/hex.h"
+
 /* A piece of the text. */
 struct span {
 	const char *p;
@@ -63,17 +65,6 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-static int hex_digit(char c)
-{
-	if (is_digit(c))
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 /* RFC 3986, unreserved; without the locale of isalnum(). */
 static bool is_unreserved(char c)
 {
@@ -92,7 +83,7 @@ static int parse_scheme(struct parser *ps, const char **text)
 	};
 	struct span s = { *text, strcspn(*text, ":/?[") };
 
-	if (strncmp(s.p + s.len, "://", 3))
+	if (strncmp(s.p + s.len, "://", 3) != 0)
 		return 0;
 	for (int i = SRP_URI_AUTO; i <= SRP_URI_TCP; i++) {
 		if (span_is(s, schemes[i])) {

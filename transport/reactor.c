@@ -28,6 +28,7 @@ struct slots {
 struct reactor {
 	struct io_uring ring;
 	bool enabled; /* io_uring_enable_rings() done, or not needed */
+	bool pollable;
 	bool in_turn;
 	bool busy; /* the last turn did something */
 	unsigned int poll_us;
@@ -171,10 +172,13 @@ struct io_uring_sqe *reactor_sqe(struct reactor *r)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
 
-	if (sqe)
-		return sqe;
-	reactor_sqe_reserve(r, 1);
-	return io_uring_get_sqe(&r->ring);
+	if (!sqe) {
+		reactor_sqe_reserve(r, 1);
+		sqe = io_uring_get_sqe(&r->ring);
+	}
+	/* What the entry was last used for; liburing 2.3 leaves it there. */
+	io_uring_sqe_set_data(sqe, NULL);
+	return sqe;
 }
 
 void reactor_cancel(struct reactor *r, struct reactor_op *op)
@@ -781,7 +785,7 @@ static int turn_once(struct reactor *r)
 	if (err)
 		return err;
 	if (!ret)
-		ret = !fall_asleep(r);
+		ret = io_uring_cq_ready(&r->ring) || !fall_asleep(r);
 	return ret;
 }
 
@@ -830,6 +834,7 @@ int reactor_run_once(struct reactor *r, int timeout_ms)
 
 int reactor_fd(const struct reactor *r)
 {
+	assert(r->pollable);
 	return r->ring.ring_fd;
 }
 
@@ -861,10 +866,14 @@ static int ring_init(struct reactor *r, const struct reactor_options *opt)
 		[REACTOR_PLAIN] = 0,
 	};
 	unsigned int entries = opt->ring_entries ? opt->ring_entries : 256;
-	unsigned int mode = opt->mode;
+	enum reactor_mode mode = opt->mode;
 	struct io_uring_params p;
 	int err;
 
+	/* A deferred completion does not wake who sleeps in poll() on the ring
+	 * (Linux 6.3 and later; poll() only sees it when it comes first). */
+	if (opt->pollable && mode == REACTOR_DEFER)
+		mode = REACTOR_COOP;
 	do {
 		/* Room for the completions of many turns: an overflow costs
 		 * memory and ends multishot operations. */
@@ -911,6 +920,7 @@ int reactor_create(const struct reactor_options *opt,
 		return -ENOMEM;
 	*r = (struct reactor){
 		.poll_us = opt->poll_us,
+		.pollable = opt->pollable,
 		.busy = true,
 		.alarm.done = alarm_done,
 		.wake.done = wake_done,

@@ -44,6 +44,7 @@ struct reactor_options {
 	unsigned int max_buffers;  /* slots for fixed buffers; 0 = none */
 	unsigned int max_files;	   /* slots for fixed files; 0 = none */
 	enum reactor_mode mode;	   /* what the ring may use of the kernel */
+	bool pollable;		   /* reactor_fd() will be used */
 };
 
 /* Counters since reactor_create(), for benchmarks and tests. */
@@ -78,7 +79,8 @@ int reactor_run(struct reactor *r);
 
 /*
  * One turn; waits at most @timeout_ms for something to do (0 = not at all,
- * -1 = for ever). Returns 1 when something was done, 0 when not, or -errno.
+ * -1 = for ever). Returns 1 when something was or is to be done, 0 when not,
+ * or -errno. All that was queued has been submitted then.
  */
 int reactor_run_once(struct reactor *r, int timeout_ms);
 
@@ -88,9 +90,12 @@ void reactor_stop(struct reactor *r);
 
 /*
  * For poll() in a loop that is not ours: readable when reactor_run_once() has
- * something to do, a timer included. Call reactor_run_once(r, 0) until it
+ * something to do, a timer included. Only for a reactor that was made
+ * pollable (which excludes REACTOR_DEFER). Call reactor_run_once(r, 0) until it
  * returns 0 before each poll(): only that arms the pollers and lets messages
- * make the descriptor readable.
+ * make the descriptor readable. The kernel makes completions by interrupting
+ * the thread: system calls that are not restarted, such as epoll_wait(), then
+ * fail with EINTR.
  */
 int reactor_fd(const struct reactor *r);
 
@@ -117,8 +122,8 @@ struct reactor_op {
 /*
  * The next free submission entry, to be prepared by the caller at once (before
  * any other call on @r) with an io_uring_prep_*() and then
- * reactor_prep_done(sqe, op), as the former resets the user data. Without user
- * data the completion is dropped. Never NULL: when the queue is full it is
+ * reactor_prep_done(sqe, op), in this order, as some versions of the former
+ * reset the user data. Without user data the completion is dropped. Never NULL: when the queue is full it is
  * submitted first. It is submitted at the end of the turn.
  */
 struct io_uring_sqe *reactor_sqe(struct reactor *r);

@@ -202,6 +202,11 @@ static const struct cmd_row cmd_rows[] = {
 	  ALL,
 	  { { 60, 4, 0x40 } },
 	  -EBADMSG },
+	{ "indirect, more inline than in the table, which adds up",
+	  IU_WRITE,
+	  ALL,
+	  { { 60, 4, 0x40 }, { 64, 4, 4 * 0x1ff000 } },
+	  -EBADMSG },
 	{ "indirect, table length no multiple of 16",
 	  IU_WRITE,
 	  ALL,
@@ -1164,6 +1169,30 @@ static void bare(void **state)
 	free(iu);
 }
 
+static void all_eight_bytes_of_a_tag_are_kept(void **state)
+{
+	static const uint8_t bytes[8] = { 1, 2, 3, 4, 5, 6, 7, 0xff };
+	const struct srp_cmd_rules rules = ALL;
+	struct srp_cmd_args args = { .cdb = "", .cdb_len = 1 };
+	struct srp_tsk_mgmt tmf;
+	struct srp_rsp rsp = { 0 };
+	struct srp_cmd_view v;
+	uint8_t iu[64];
+
+	memcpy(&args.tag, bytes, 8);
+	assert_int_equal(srp_cmd_encode(iu, sizeof(iu), &args), 48);
+	assert_memory_equal(iu + 8, bytes, 8);
+	assert_int_equal(srp_cmd_decode(iu, 48, &rules, &v), 0);
+	rsp.tag = v.tag;
+	assert_int_equal(srp_rsp_encode(iu, sizeof(iu), &rsp), 36);
+	assert_memory_equal(iu + 8, bytes, 8);
+	tmf = (struct srp_tsk_mgmt){ .task_tag = v.tag };
+	assert_int_equal(srp_tsk_mgmt_encode(iu, sizeof(iu), &tmf), 48);
+	assert_memory_equal(iu + 32, bytes, 8);
+	assert_int_equal(srp_tsk_mgmt_decode(iu, 48, &tmf), 0);
+	assert_int_equal(tmf.task_tag, args.tag);
+}
+
 static void every_value_has_a_name(void **state)
 {
 	for (unsigned int i = 0; i < 256; i++) {
@@ -1212,6 +1241,7 @@ int main(void)
 	T_ADD(&t, aer_sense_longer_than_the_iu_is_refused);
 	T_ADD_ROWS(&t, t_logout_rows, t_logout);
 	T_ADD_ROWS(&t, bare_rows, bare);
+	T_ADD(&t, all_eight_bytes_of_a_tag_are_kept);
 	T_ADD(&t, every_value_has_a_name);
 	return t_run(&t);
 }

@@ -62,6 +62,12 @@ static const struct cycle_row {
 } cycle_rows[] = {
 	{ "request, first channel", REQ_SINGLE, req_cycle, 56, 11 },
 	{ "request, further channel", REQ_MULTI, req_cycle, 56, 11 },
+	{ "request, reserved multi-channel action (not seen)",
+	  REQ("83", "00 00 20 44", "00 44"), req_cycle, 56, 11 },
+	{ "request, another tag (not seen)",
+	  "01 02 03 04 05 06 07 ff 00 06 80 00 00 00 20 44 " INITIATOR TARGET
+	  "00 44 00 00 00 00 00 00",
+	  req_cycle, 56, 11 },
 	{ "request, no immediate data", REQ_NO_IMM, req_cycle, 56, 11 },
 	{ "response, single", RSP("80"), rsp_cycle, 52, 0 },
 	{ "response, older channels terminated", RSP("81"), rsp_cycle, 52, 0 },

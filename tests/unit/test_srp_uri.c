@@ -8,6 +8,7 @@
 #define X8   "xxxxxxxx"
 #define X64  X8 X8 X8 X8 X8 X8 X8 X8
 #define X255 X64 X64 X64 X8 X8 X8 X8 X8 X8 X8 "xxxxxxx"
+#define X252 X64 X64 X64 X8 X8 X8 X8 X8 X8 X8 "xxxx"
 #define Z16  "0000000000000000"
 
 static const struct good_row {
@@ -146,6 +147,9 @@ static const struct bad_row {
 	{ "scope too long", "[::1%" X255 "]",
 	  "'" X64 "' is not an interface in '::1%" X8 X8 X8 X8 X8 X8 X8
 	  "xxxx'" },
+	{ "scope too long by one", "[::1%" X252 "]",
+	  "'" X64 "' is not an interface in '::1%" X8 X8 X8 X8 X8 X8 X8
+	  "xxxx'" },
 	{ "junk after the bracket", "[::1]5555",
 	  "'5555' after the address is not a port" },
 	{ "IPv4 out of range", "10.0.0.256",
@@ -200,6 +204,8 @@ static const struct bad_row {
 	  "initiator '12' is not 32 hexadecimal digits" },
 	{ "initiator too long", "srp://h?initiator=0x" Z16 Z16 "0",
 	  "initiator '0x" Z16 Z16 "0' is not 32 hexadecimal digits" },
+	{ "initiator much too long", "srp://h?initiator=" X255,
+	  "initiator '" X64 "' is not 32 hexadecimal digits" },
 	{ "option list ends in &", "srp://h?id_ext=1&",
 	  "'&' is not followed by an option" },
 	{ "two &", "srp://h?id_ext=1&&ioc_guid=2", "option '' has no value" },

@@ -1,0 +1,1304 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Each test runs with each kind of ring, with and without polling. It waits
+ * for events only; where nothing is to happen, it counts what the reactor did.
+ */
+#include "transport/reactor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+struct config {
+	const char *name;
+	enum reactor_mode mode;
+	unsigned int poll_us;
+};
+
+static const struct config configs[] = {
+	{ "deferred", REACTOR_DEFER, 0 },
+	{ "deferred, polling", REACTOR_DEFER, 20 },
+	{ "cooperative", REACTOR_COOP, 0 },
+	{ "cooperative, polling", REACTOR_COOP, 20 },
+	{ "plain", REACTOR_PLAIN, 0 },
+	{ "plain, polling", REACTOR_PLAIN, 20 },
+};
+
+static struct reactor *make_with(void **state, unsigned int ring_entries,
+				 bool pollable)
+{
+	const struct config *c = *state;
+	struct reactor_options opt = { .ring_entries = ring_entries,
+				       .poll_us = c->poll_us,
+				       .max_buffers = 2,
+				       .max_files = 2,
+				       .mode = c->mode,
+				       .pollable = pollable };
+	struct reactor *r = NULL;
+
+	assert_int_equal(reactor_create(&opt, &r), 0);
+	return r;
+}
+
+static struct reactor *make_sized(void **state, unsigned int ring_entries)
+{
+	return make_with(state, ring_entries, false);
+}
+
+static struct reactor *make_pollable(void **state)
+{
+	return make_with(state, 0, true);
+}
+
+static struct reactor *make(void **state)
+{
+	return make_with(state, 0, false);
+}
+
+static struct reactor_stats stats_of(struct reactor *r)
+{
+	struct reactor_stats s;
+
+	reactor_stats(r, &s);
+	return s;
+}
+
+static void *run_thread(void *arg)
+{
+	return (void *)(intptr_t)reactor_run(arg);
+}
+
+static pthread_t start(void *(*run)(void *arg), void *arg)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, run, arg), 0);
+	return thread;
+}
+
+static void join(pthread_t thread)
+{
+	void *ret;
+
+	assert_int_equal(pthread_join(thread, &ret), 0);
+	assert_null(ret);
+}
+
+static void ring_bell(int fd)
+{
+	uint64_t one = 1;
+
+	assert_int_equal(write(fd, &one, sizeof(one)), sizeof(one));
+}
+
+/* ---- operations ---- */
+
+struct counted_op {
+	struct reactor_op op;
+	struct reactor *stop; /* NULL: do not stop it */
+	int res;
+	unsigned int cnt;
+};
+
+static void count_op(struct reactor_op *op, int res, unsigned int cqe_flags)
+{
+	struct counted_op *c = container_of(op, struct counted_op, op);
+
+	c->res = res;
+	c->cnt++;
+	if (c->stop)
+		reactor_stop(c->stop);
+}
+
+static void queue_nop(struct reactor *r, struct counted_op *c)
+{
+	struct io_uring_sqe *sqe = reactor_sqe(r);
+
+	c->op.done = count_op;
+	io_uring_prep_nop(sqe);
+	reactor_prep_done(sqe, &c->op);
+}
+
+static void what_was_queued_before_it_runs_completes(void **state)
+{
+	struct reactor *r = make(state);
+	struct counted_op nop = { .stop = r };
+
+	queue_nop(r, &nop);
+	assert_int_equal(reactor_run(r), 0);
+	assert_int_equal(nop.cnt, 1);
+	assert_int_equal(stats_of(r).completions, 1);
+	reactor_destroy(r);
+}
+
+static void a_cancelled_operation_completes_as_such(void **state)
+{
+	struct reactor *r = make(state);
+	struct counted_op op = { .op.done = count_op, .stop = r };
+	struct io_uring_sqe *sqe;
+	int fds[2];
+	char byte;
+
+	assert_int_equal(pipe(fds), 0);
+	sqe = reactor_sqe(r);
+	io_uring_prep_read(sqe, fds[0], &byte, 1, 0);
+	reactor_prep_done(sqe, &op.op);
+	assert_int_equal(reactor_run_once(r, 0), 0);
+	reactor_cancel(r, &op.op);
+	assert_int_equal(reactor_run(r), 0);
+	assert_int_equal(op.cnt, 1);
+	assert_int_equal(op.res, -ECANCELED);
+	close(fds[0]);
+	close(fds[1]);
+	reactor_destroy(r);
+}
+
+/* Queues many more entries than the submission queue has, from a handler, so
+ * that their completions exceed the completion queue as well. */
+#define FLOOD 500
+
+struct flood {
+	struct reactor_msg msg;
+	struct reactor *r;
+	struct counted_op nops[FLOOD];
+};
+
+static void pour(struct reactor_msg *msg)
+{
+	struct flood *f = container_of(msg, struct flood, msg);
+
+	for (size_t i = 0; i < FLOOD; i++)
+		queue_nop(f->r, &f->nops[i]);
+}
+
+static void more_than_fits_the_queues_completes_once_each(void **state)
+{
+	static struct flood f;
+
+	memset(&f, 0, sizeof(f));
+	f.r = make_sized(state, 4);
+	f.msg.run = pour;
+	f.nops[FLOOD - 1].stop = f.r;
+	reactor_send(f.r, &f.msg);
+	assert_int_equal(reactor_run(f.r), 0);
+	while (reactor_run_once(f.r, 0) == 1)
+		;
+	for (size_t i = 0; i < FLOOD; i++)
+		assert_int_equal(f.nops[i].cnt, 1);
+	reactor_destroy(f.r);
+}
+
+/* The first of a chain fails, so the others must be cancelled; they would not
+ * be if the chain had been cut. */
+static void a_chain_with_reserved_room_is_not_cut(void **state)
+{
+	struct reactor *r = make_sized(state, 4);
+	struct counted_op filler[3] = { 0 };
+	struct counted_op chain[3] = { 0 };
+	struct io_uring_sqe *sqe;
+	char byte;
+
+	assert_int_equal(reactor_run_once(r, 0), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(filler); i++)
+		queue_nop(r, &filler[i]);
+	reactor_sqe_reserve(r, 3);
+	chain[0].op.done = count_op;
+	sqe = reactor_sqe(r);
+	io_uring_prep_read(sqe, -1, &byte, 1, 0);
+	sqe->flags |= IOSQE_IO_LINK;
+	reactor_prep_done(sqe, &chain[0].op);
+	chain[1].op.done = count_op;
+	sqe = reactor_sqe(r);
+	io_uring_prep_nop(sqe);
+	sqe->flags |= IOSQE_IO_LINK;
+	reactor_prep_done(sqe, &chain[1].op);
+	chain[2].stop = r;
+	queue_nop(r, &chain[2]);
+	assert_int_equal(reactor_run(r), 0);
+	assert_int_equal(chain[0].res, -EBADF);
+	assert_int_equal(chain[1].res, -ECANCELED);
+	assert_int_equal(chain[2].res, -ECANCELED);
+	reactor_destroy(r);
+}
+
+/* ---- fixed buffers and files ---- */
+
+static int rw_fixed(struct reactor *r, bool is_write, int file, int buffer,
+		    void *p)
+{
+	struct counted_op op = { .op.done = count_op, .stop = r };
+	struct io_uring_sqe *sqe = reactor_sqe(r);
+
+	if (is_write)
+		io_uring_prep_write_fixed(sqe, file, p, 4096, 0, buffer);
+	else
+		io_uring_prep_read_fixed(sqe, file, p, 4096, 0, buffer);
+	sqe->flags |= IOSQE_FIXED_FILE;
+	reactor_prep_done(sqe, &op.op);
+	assert_int_equal(reactor_run(r), 0);
+	return op.res;
+}
+
+static void fixed_buffers_and_files_serve_until_removed(void **state)
+{
+	struct reactor *r = make(state);
+	char *a = aligned_alloc(4096, 4096);
+	char *b = aligned_alloc(4096, 4096);
+	int fd = memfd_create("fixed", MFD_CLOEXEC);
+	int a_index = -1, b_index = -1, c_index = -1;
+	int file = -1;
+
+	memset(a, 'a', 4096);
+	memset(b, 'b', 4096);
+	/* One before it runs, one after. */
+	assert_int_equal(reactor_buffer_add(r, a, 4096, &a_index), 0);
+	assert_int_equal(reactor_file_add(r, fd, &file), 0);
+	close(fd);
+	assert_int_equal(rw_fixed(r, true, file, a_index, a), 4096);
+	assert_int_equal(reactor_buffer_add(r, b, 4096, &b_index), 0);
+	assert_int_not_equal(a_index, b_index);
+	assert_int_equal(rw_fixed(r, false, file, b_index, b), 4096);
+	assert_memory_equal(a, b, 4096);
+
+	assert_int_equal(reactor_buffer_add(r, b, 4096, &c_index), -ENOSPC);
+	reactor_buffer_remove(r, a_index);
+	assert_int_equal(rw_fixed(r, true, file, a_index, a), -EFAULT);
+	assert_int_equal(reactor_buffer_add(r, a, 4096, &c_index), 0);
+	assert_int_equal(c_index, a_index);
+	reactor_file_remove(r, file);
+	assert_int_equal(rw_fixed(r, true, file, b_index, b), -EBADF);
+	reactor_destroy(r);
+	free(a);
+	free(b);
+}
+
+static void bad_buffers_and_files_are_refused(void **state)
+{
+	struct reactor *r = make(state);
+	char byte;
+	int index = -7;
+
+	assert_int_equal(reactor_buffer_add(r, NULL, 4096, &index), -EINVAL);
+	assert_int_equal(reactor_buffer_add(r, &byte, 0, &index), -EINVAL);
+	assert_int_equal(
+		reactor_buffer_add(r, &byte, ((size_t)1 << 30) + 1, &index),
+		-EFBIG);
+	assert_int_equal(reactor_buffer_add(r, (void *)4096, 4096, &index),
+			 -EFAULT);
+	assert_int_equal(reactor_file_add(r, -1, &index), -EBADF);
+	assert_int_equal(reactor_file_add(r, 1 << 20, &index), -EBADF);
+	assert_int_equal(index, -7);
+	/* They left no slot taken. */
+	assert_int_equal(reactor_file_add(r, 0, &index), 0);
+	assert_int_equal(reactor_file_add(r, 0, &index), 0);
+	assert_int_equal(reactor_file_add(r, 0, &index), -ENOSPC);
+	reactor_destroy(r);
+}
+
+/* ---- messages ---- */
+
+#define SENDERS	 4
+#define PER_SEND 20000u
+
+struct numbered_msg {
+	struct reactor_msg msg;
+	struct sender *sender;
+	unsigned int n;
+};
+
+struct storm {
+	struct reactor *r;
+	unsigned int cnt;
+	bool in_order;
+	bool mine;
+};
+
+struct sender {
+	struct storm *storm;
+	struct numbered_msg *msgs;
+	unsigned int next;
+};
+
+static void run_numbered(struct reactor_msg *msg)
+{
+	struct numbered_msg *m = container_of(msg, struct numbered_msg, msg);
+	struct storm *storm = m->sender->storm;
+
+	if (m->n != m->sender->next++)
+		storm->in_order = false;
+	if (!reactor_is_mine(storm->r))
+		storm->mine = false;
+	if (++storm->cnt == SENDERS * PER_SEND)
+		reactor_stop(storm->r);
+}
+
+static void *send_numbered(void *arg)
+{
+	struct sender *s = arg;
+
+	for (unsigned int i = 0; i < PER_SEND; i++) {
+		s->msgs[i] = (struct numbered_msg){ .msg.run = run_numbered,
+						    .sender = s,
+						    .n = i };
+		reactor_send(s->storm->r, &s->msgs[i].msg);
+	}
+	return NULL;
+}
+
+static void messages_of_a_sender_keep_their_order(void **state)
+{
+	struct storm storm = { .r = make(state),
+			       .in_order = true,
+			       .mine = true };
+	struct sender senders[SENDERS];
+	pthread_t threads[SENDERS];
+
+	for (size_t i = 0; i < SENDERS; i++) {
+		senders[i] = (struct sender){ .storm = &storm };
+		senders[i].msgs = calloc(PER_SEND, sizeof(*senders[i].msgs));
+		threads[i] = start(send_numbered, &senders[i]);
+	}
+	assert_int_equal(reactor_run(storm.r), 0);
+	for (size_t i = 0; i < SENDERS; i++) {
+		join(threads[i]);
+		assert_int_equal(senders[i].next, PER_SEND);
+		free(senders[i].msgs);
+	}
+	assert_true(storm.in_order);
+	assert_true(storm.mine);
+	assert_int_equal(stats_of(storm.r).messages, SENDERS * PER_SEND);
+	reactor_destroy(storm.r);
+}
+
+/* One message goes to and fro; each reactor sleeps (or is about to) whenever
+ * the other sends. A lost wake-up hangs this. */
+#define ROUNDS 20000u
+
+struct ball {
+	struct reactor_msg msg;
+	struct reactor *sides[2];
+	unsigned int hits;
+};
+
+static void hit(struct reactor_msg *msg)
+{
+	struct ball *b = container_of(msg, struct ball, msg);
+
+	if (b->hits++ < ROUNDS) {
+		reactor_send(b->sides[b->hits % 2], msg);
+		return;
+	}
+	reactor_stop(b->sides[0]);
+	reactor_stop(b->sides[1]);
+}
+
+static void no_wake_up_is_lost_between_reactors(void **state)
+{
+	struct ball b = { .msg.run = hit };
+	pthread_t thread;
+
+	b.sides[0] = make(state);
+	b.sides[1] = make(state);
+	thread = start(run_thread, b.sides[1]);
+	reactor_send(b.sides[0], &b.msg);
+	assert_int_equal(reactor_run(b.sides[0]), 0);
+	join(thread);
+	assert_int_equal(b.hits, ROUNDS + 1);
+	reactor_destroy(b.sides[0]);
+	reactor_destroy(b.sides[1]);
+}
+
+struct self_msg {
+	struct reactor_msg msg;
+	struct reactor *r;
+	struct counted_op nop;
+	uint64_t first_turn;
+	unsigned int left;
+};
+
+static void send_again(struct reactor_msg *msg)
+{
+	struct self_msg *m = container_of(msg, struct self_msg, msg);
+
+	if (m->left-- > 0)
+		reactor_send(m->r, msg);
+	if (m->left == 0)
+		queue_nop(m->r, &m->nop);
+}
+
+static void a_message_to_oneself_runs_next_turn(void **state)
+{
+	struct self_msg m = { .msg.run = send_again, .left = 3 };
+	struct reactor *r = make(state);
+
+	m.r = r;
+	reactor_send(r, &m.msg);
+	for (unsigned int left = 3; left-- > 0;) {
+		assert_int_equal(reactor_run_once(r, 0), 1);
+		assert_int_equal(m.left, left);
+	}
+	assert_int_equal(reactor_run_once(r, 0), 1);
+	assert_int_equal(stats_of(r).wakeups, 0);
+	while (reactor_run_once(r, 0) == 1)
+		;
+	assert_int_equal(m.nop.cnt, 1);
+	reactor_destroy(r);
+}
+
+/* ---- stopping, ownership ---- */
+
+static void a_stop_before_the_run_ends_it(void **state)
+{
+	struct reactor *r = make(state);
+
+	reactor_stop(r);
+	assert_int_equal(reactor_run(r), 0);
+	reactor_stop(r);
+	assert_int_equal(reactor_run_once(r, -1), 0);
+	reactor_destroy(r);
+}
+
+static void another_thread_stops_it_asleep_or_not(void **state)
+{
+	for (unsigned int i = 0; i < 200; i++) {
+		struct reactor *r = make(state);
+		pthread_t thread = start(run_thread, r);
+
+		reactor_stop(r);
+		join(thread);
+		reactor_destroy(r);
+	}
+}
+
+struct asked {
+	struct reactor_msg msg;
+	struct reactor *r;
+	_Atomic int is_mine; /* -1: not asked yet */
+	int bell;
+};
+
+static void ask_is_mine(struct reactor_msg *msg)
+{
+	struct asked *a = container_of(msg, struct asked, msg);
+
+	a->is_mine = reactor_is_mine(a->r);
+	ring_bell(a->bell);
+}
+
+static void it_belongs_to_the_thread_that_runs_it(void **state)
+{
+	struct asked a = { .msg.run = ask_is_mine, .is_mine = -1 };
+	uint64_t cnt;
+	pthread_t thread;
+
+	a.r = make(state);
+	a.bell = eventfd(0, EFD_CLOEXEC);
+	assert_true(reactor_is_mine(a.r));
+	thread = start(run_thread, a.r);
+	reactor_send(a.r, &a.msg);
+	assert_int_equal(read(a.bell, &cnt, sizeof(cnt)), sizeof(cnt));
+	assert_int_equal(a.is_mine, 1);
+	assert_false(reactor_is_mine(a.r));
+	reactor_stop(a.r);
+	join(thread);
+	assert_true(reactor_is_mine(a.r));
+	close(a.bell);
+	reactor_destroy(a.r);
+	reactor_destroy(NULL);
+}
+
+/* ---- timers ---- */
+
+struct test_timer {
+	struct reactor_timer timer;
+	struct reactor *r;
+	unsigned int nth;	  /* 1: fired first */
+	uint64_t fired_us;	  /* when, by the reactor's clock */
+	uint64_t fired_turn;	  /* in which turn, the last time */
+	unsigned int cnt;	  /* how often it fired */
+	unsigned int again;	  /* how often it sets itself again, at once */
+	struct test_timer *stops; /* whom it stops */
+	bool last;
+};
+
+static unsigned int timers_fired;
+
+static void fire(struct reactor_timer *timer)
+{
+	struct test_timer *t = container_of(timer, struct test_timer, timer);
+	uint64_t turn = stats_of(t->r).turns;
+
+	assert_int_not_equal(t->fired_turn, turn);
+	t->nth = ++timers_fired;
+	t->fired_us = reactor_now_us(t->r);
+	t->fired_turn = turn;
+	t->cnt++;
+	if (t->stops)
+		reactor_timer_stop(&t->stops->timer);
+	if (t->again) {
+		t->again--;
+		reactor_timer_set(t->r, timer, 0);
+	} else if (t->last) {
+		reactor_stop(t->r);
+	}
+}
+
+static void set_timer(struct reactor *r, struct test_timer *t, uint64_t ms)
+{
+	t->r = r;
+	if (!t->timer.fire)
+		reactor_timer_init(&t->timer, fire);
+	reactor_timer_set(r, &t->timer, ms);
+}
+
+static void timers_fire_in_order_and_not_early(void **state)
+{
+	static const uint64_t delays_ms[] = { 9, 3, 12, 3, 0, 6 };
+	static const unsigned int order[] = { 5, 2, 6, 3, 1, 4 };
+	struct test_timer t[ARRAY_SIZE(order)] = { [2].last = true };
+	struct reactor *r = make(state);
+	uint64_t from_us = reactor_now_us(r);
+
+	timers_fired = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(t); i++)
+		set_timer(r, &t[i], delays_ms[i]);
+	assert_int_equal(reactor_run(r), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(t); i++) {
+		assert_int_equal(t[i].nth, order[i]);
+		assert_true(t[i].fired_us >= from_us + delays_ms[i] * 1000);
+	}
+	reactor_destroy(r);
+}
+
+static void a_timer_set_again_fires_once_and_later(void **state)
+{
+	struct test_timer early = { .last = false };
+	struct test_timer moved = { .last = true };
+	struct reactor *r = make(state);
+
+	timers_fired = 0;
+	set_timer(r, &moved, 0);
+	set_timer(r, &early, 3);
+	set_timer(r, &moved, 6);
+	assert_int_equal(reactor_run(r), 0);
+	assert_int_equal(early.nth, 1);
+	assert_int_equal(moved.nth, 2);
+	assert_int_equal(moved.cnt, 1);
+	reactor_destroy(r);
+}
+
+static void a_timer_stops_another_that_is_due_too(void **state)
+{
+	struct test_timer victim = { .last = false };
+	struct test_timer killer = { .stops = &victim };
+	struct test_timer last = { .last = true };
+	struct reactor *r = make(state);
+
+	timers_fired = 0;
+	set_timer(r, &killer, 0);
+	set_timer(r, &victim, 0);
+	set_timer(r, &last, 0);
+	assert_int_equal(reactor_run(r), 0);
+	assert_int_equal(victim.cnt, 0);
+	assert_int_equal(last.nth, 2);
+	reactor_timer_stop(&victim.timer);
+	reactor_destroy(r);
+}
+
+static void a_timer_may_set_itself_again_at_once(void **state)
+{
+	struct test_timer t = { .again = 5, .last = true };
+	struct reactor *r = make(state);
+
+	set_timer(r, &t, 0);
+	assert_int_equal(reactor_run(r), 0);
+	assert_int_equal(t.cnt, 6); /* fire() checks: in a turn each */
+	reactor_destroy(r);
+}
+
+/* ---- watches ---- */
+
+struct test_watch {
+	struct reactor_watch watch;
+	size_t len; /* bytes read */
+	size_t stop_at;
+	unsigned int ready_cnt;
+	unsigned int stopped_cnt;
+	uint32_t events; /* all that were told */
+	unsigned int ready_after_stop;
+};
+
+static void watch_ready(struct reactor_watch *watch, uint32_t events)
+{
+	struct test_watch *w = container_of(watch, struct test_watch, watch);
+	char buf[512];
+	ssize_t len;
+
+	w->events |= events;
+	w->ready_cnt++;
+	if (watch->stopping)
+		w->ready_after_stop++;
+	while ((len = read(watch->fd, buf, sizeof(buf))) > 0)
+		w->len += (size_t)len;
+	if (w->len >= w->stop_at) {
+		reactor_watch_stop(watch);
+		reactor_watch_stop(watch);
+	}
+}
+
+static void watch_stopped(struct reactor_watch *watch)
+{
+	struct test_watch *w = container_of(watch, struct test_watch, watch);
+
+	w->stopped_cnt++;
+	reactor_stop(watch->reactor);
+}
+
+static void watch(struct reactor *r, struct test_watch *w, int fd)
+{
+	w->watch.fd = fd;
+	w->watch.events = POLLIN;
+	w->watch.ready = watch_ready;
+	w->watch.stopped = watch_stopped;
+	reactor_watch_start(r, &w->watch);
+}
+
+static void run_until_stopped(struct test_watch *w)
+{
+	assert_int_equal(reactor_run(w->watch.reactor), 0);
+	assert_int_equal(w->stopped_cnt, 1);
+	/* A late completion would still find the watch. */
+	while (reactor_run_once(w->watch.reactor, 0) == 1)
+		;
+	assert_int_equal(w->stopped_cnt, 1);
+	assert_int_equal(w->ready_after_stop, 0);
+}
+
+struct writer {
+	int fd;
+	size_t len;
+};
+
+/* In small pieces, so that the reader is woken often. */
+static void *write_slowly(void *arg)
+{
+	struct writer *w = arg;
+	size_t left = w->len;
+	ssize_t n;
+
+	while (left) {
+		n = write(w->fd, "seven..", left < 7 ? left : 7);
+		if (n < 0)
+			return w;
+		left -= (size_t)n;
+		if (left % 5 == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void a_watch_sees_every_edge(void **state)
+{
+	struct test_watch w = { .stop_at = 70000 };
+	struct reactor *r = make(state);
+	struct writer writer;
+	pthread_t thread;
+	int fds[2];
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	fcntl(fds[0], F_SETFL, O_NONBLOCK);
+	writer = (struct writer){ fds[1], 70000 };
+	watch(r, &w, fds[0]);
+	thread = start(write_slowly, &writer);
+	run_until_stopped(&w);
+	join(thread);
+	assert_int_equal(w.len, 70000);
+	assert_int_equal(w.events, POLLIN);
+	close(fds[0]);
+	close(fds[1]);
+	reactor_destroy(r);
+}
+
+/* Events keep coming while the watch ends: the cancellation meets the poll in
+ * every state. */
+static void a_watch_stops_amid_events(void **state)
+{
+	struct reactor *r = make(state);
+
+	for (unsigned int i = 0; i < 100; i++) {
+		struct test_watch w = { .stop_at = 100 };
+		struct writer writer;
+		pthread_t thread;
+		int fds[2];
+
+		assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+		fcntl(fds[0], F_SETFL, O_NONBLOCK);
+		writer = (struct writer){ fds[1], 3000 };
+		watch(r, &w, fds[0]);
+		thread = start(write_slowly, &writer);
+		run_until_stopped(&w);
+		join(thread);
+		close(fds[0]);
+		close(fds[1]);
+	}
+	reactor_destroy(r);
+}
+
+static void a_watch_stopped_at_once_is_stopped(void **state)
+{
+	struct test_watch w = { .stop_at = SIZE_MAX };
+	struct reactor *r = make(state);
+	int fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	watch(r, &w, fd);
+	reactor_watch_stop(&w.watch);
+	assert_int_equal(w.stopped_cnt, 0);
+	run_until_stopped(&w);
+	assert_int_equal(w.ready_cnt, 0);
+	/* It may be started again. */
+	w = (struct test_watch){ .stop_at = 8 };
+	watch(r, &w, fd);
+	run_until_stopped(&w);
+	assert_int_equal(w.len, 8);
+	close(fd);
+	reactor_destroy(r);
+}
+
+static void a_watch_of_no_file_says_so_once(void **state)
+{
+	struct test_watch w = { .stop_at = SIZE_MAX };
+	struct reactor *r = make(state);
+
+	watch(r, &w, 1 << 20);
+	while (reactor_run_once(r, 0) == 1)
+		;
+	assert_int_equal(w.ready_cnt, 1);
+	assert_int_equal(w.events, POLLERR | POLLNVAL);
+	reactor_watch_stop(&w.watch);
+	run_until_stopped(&w);
+	assert_int_equal(w.ready_cnt, 1);
+	reactor_destroy(r);
+}
+
+/* 64 watches and 32 completion entries: the kernel ends some of the polls. */
+static void watches_survive_a_full_completion_queue(void **state)
+{
+	struct reactor *r = make_sized(state, 4);
+	struct test_watch w[64];
+	unsigned int want;
+
+	/* Before it runs, only ring_entries can be queued. */
+	assert_int_equal(reactor_run_once(r, 0), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(w); i++) {
+		w[i] = (struct test_watch){ .stop_at = SIZE_MAX };
+		watch(r, &w[i], eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	}
+	for (unsigned int round = 1; round <= 3; round++) {
+		while (reactor_run_once(r, 0) == 1)
+			;
+		for (size_t i = 0; i < ARRAY_SIZE(w); i++)
+			ring_bell(w[i].watch.fd);
+		want = round * sizeof(uint64_t);
+		for (size_t i = 0; i < ARRAY_SIZE(w); i++) {
+			while (w[i].len < want)
+				assert_int_not_equal(reactor_run_once(r, -1),
+						     -1);
+			assert_int_equal(w[i].len, want);
+		}
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(w); i++) {
+		reactor_watch_stop(&w[i].watch);
+		run_until_stopped(&w[i]);
+		close(w[i].watch.fd);
+	}
+	reactor_destroy(r);
+}
+
+/* ---- pollers ---- */
+
+struct test_poller {
+	struct reactor_poller poller;
+	struct reactor *r;
+	unsigned int work;	/* what poll() will find */
+	unsigned int late_work; /* comes when it is armed */
+	unsigned int late_seen; /* work found after it was armed */
+	bool arm_fails;		/* as long as this is set there is work */
+	bool armed;
+	unsigned int polls;
+	unsigned int arms;
+	unsigned int flushes;
+	unsigned int more;	     /* how often flush() makes work */
+	struct test_poller *removes; /* in its next poll() */
+	struct test_poller *adds;
+};
+
+static unsigned int poller_poll(struct reactor_poller *poller)
+{
+	struct test_poller *p =
+		container_of(poller, struct test_poller, poller);
+	unsigned int work = p->work;
+
+	p->polls++;
+	if (p->armed && work)
+		p->late_seen += work;
+	p->work = 0;
+	if (p->adds)
+		reactor_poller_add(p->r, &p->adds->poller);
+	p->adds = NULL;
+	/* The last, as it may be ourselves; gone for good, as if freed. */
+	if (p->removes) {
+		struct test_poller *gone = p->removes;
+
+		p->removes = NULL;
+		reactor_poller_remove(p->r, &gone->poller);
+		memset(&gone->poller, 0xa5, sizeof(gone->poller));
+	}
+	return work;
+}
+
+static bool poller_arm(struct reactor_poller *poller)
+{
+	struct test_poller *p =
+		container_of(poller, struct test_poller, poller);
+
+	p->arms++;
+	if (p->arm_fails) {
+		p->arm_fails = false;
+		p->work = 1;
+		return false;
+	}
+	p->work += p->late_work;
+	p->late_work = 0;
+	p->armed = true;
+	return true;
+}
+
+static bool poller_flush(struct reactor_poller *poller)
+{
+	struct test_poller *p =
+		container_of(poller, struct test_poller, poller);
+
+	p->flushes++;
+	if (!p->more)
+		return false;
+	p->more--;
+	p->work++;
+	return true;
+}
+
+static void add_poller(struct reactor *r, struct test_poller *p)
+{
+	p->r = r;
+	p->poller.poll = poller_poll;
+	p->poller.arm = poller_arm;
+	p->poller.flush = poller_flush;
+	reactor_poller_add(r, &p->poller);
+}
+
+/* One turn, waiting at most a little. */
+static int wait_a_little(struct reactor *r)
+{
+	return reactor_run_once(r, 2);
+}
+
+static void a_poller_is_armed_before_sleeping(void **state)
+{
+	struct test_poller p = { .work = 1 };
+	struct reactor *r = make(state);
+
+	add_poller(r, &p);
+	assert_int_equal(wait_a_little(r), 1);
+	assert_int_equal(p.arms, 0);
+	assert_int_equal(wait_a_little(r), 0);
+	assert_true(p.arms > 0);
+	assert_true(stats_of(r).sleeps > 0);
+	reactor_poller_remove(r, &p.poller);
+	reactor_destroy(r);
+}
+
+static void work_found_while_arming_prevents_sleep(void **state)
+{
+	struct test_poller p = { .arm_fails = true };
+	struct reactor *r = make(state);
+
+	add_poller(r, &p);
+	assert_int_equal(reactor_run_once(r, -1), 1);
+	assert_int_equal(p.work, 0);
+	assert_int_equal(stats_of(r).sleeps, 0);
+	reactor_poller_remove(r, &p.poller);
+	reactor_destroy(r);
+}
+
+static void work_that_came_before_arming_is_found(void **state)
+{
+	struct test_poller p = { .late_work = 3 };
+	struct reactor *r = make(state);
+
+	add_poller(r, &p);
+	assert_int_equal(reactor_run_once(r, 0), 1);
+	assert_int_equal(p.late_seen, 3);
+	assert_int_equal(stats_of(r).sleeps, 0);
+	reactor_poller_remove(r, &p.poller);
+	reactor_destroy(r);
+}
+
+static void a_flush_that_makes_work_makes_a_turn(void **state)
+{
+	struct test_poller p = { .more = 3 };
+	struct reactor *r = make(state);
+
+	add_poller(r, &p);
+	for (unsigned int i = 0; i < 3; i++)
+		assert_int_equal(reactor_run_once(r, -1), 1);
+	assert_int_equal(p.more, 0);
+	assert_int_equal(p.flushes, 3);
+	assert_int_equal(stats_of(r).sleeps, 0);
+	reactor_poller_remove(r, &p.poller);
+	reactor_destroy(r);
+}
+
+struct remove_case {
+	size_t victim; /* of three; the second removes it */
+	unsigned int polls[3];
+};
+
+static void pollers_may_go_and_come_amid_a_walk(void **state)
+{
+	static const struct remove_case cases[] = {
+		{ 0, { 1, 2, 2 } },
+		{ 1, { 2, 1, 2 } },
+		{ 2, { 2, 2, 0 } },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct test_poller p[3] = { { .work = 1 } };
+		struct test_poller newcomer = { .work = 1 };
+		struct reactor *r = make(state);
+
+		p[1].removes = &p[cases[i].victim];
+		p[1].adds = &newcomer;
+		for (size_t k = 0; k < ARRAY_SIZE(p); k++)
+			add_poller(r, &p[k]);
+		add_poller(r, &newcomer);
+		reactor_poller_remove(r, &newcomer.poller);
+		p[0].work = p[2].work = 1;
+		assert_int_equal(reactor_run_once(r, 0), 1);
+		assert_int_equal(newcomer.polls, 1);
+		p[0].work = p[1].work = p[2].work = 1;
+		assert_int_equal(reactor_run_once(r, 0), 1);
+		for (size_t k = 0; k < ARRAY_SIZE(p); k++)
+			assert_int_equal(p[k].polls, cases[i].polls[k]);
+		reactor_destroy(r);
+	}
+}
+
+/* ---- what it costs ---- */
+
+static void polling_makes_no_system_calls(void **state)
+{
+	struct test_poller p = { .work = 0 };
+	struct reactor *r = make(state);
+	struct reactor_stats before;
+
+	add_poller(r, &p);
+	while (reactor_run_once(r, 0) == 1)
+		;
+	before = stats_of(r);
+	for (unsigned int i = 0; i < 1000; i++) {
+		p.work = 1;
+		assert_int_equal(reactor_run_once(r, -1), 1);
+	}
+	assert_int_equal(p.polls, 1000 + 2);
+	assert_int_equal(stats_of(r).enters, before.enters);
+	reactor_poller_remove(r, &p.poller);
+	reactor_destroy(r);
+}
+
+/* For as long as a timer takes, which ends the run. */
+static void idle_means_asleep(void **state)
+{
+	struct test_poller p = { .work = 0 };
+	struct test_timer t = { .last = true };
+	struct reactor *r = make(state);
+	struct reactor_stats s;
+
+	add_poller(r, &p);
+	set_timer(r, &t, 50);
+	assert_int_equal(reactor_run(r), 0);
+	s = stats_of(r);
+	/* To sleep, perhaps a second time if woken too early, and at the end. */
+	assert_in_range(s.sleeps, 1, 2);
+	assert_in_range(s.enters, 1, 4);
+	if (((const struct config *)*state)->poll_us == 0)
+		assert_in_range(s.turns, 1, 5);
+	reactor_poller_remove(r, &p.poller);
+	reactor_destroy(r);
+}
+
+/* Each is queued by the completion of the one before. */
+struct chained_op {
+	struct counted_op c;
+	struct reactor *r;
+	unsigned int left;
+};
+
+static void queue_next(struct reactor_op *op, int res, unsigned int cqe_flags)
+{
+	struct chained_op *o = container_of(op, struct chained_op, c.op);
+	struct io_uring_sqe *sqe;
+
+	if (o->left-- == 0) {
+		reactor_stop(o->r);
+		return;
+	}
+	sqe = reactor_sqe(o->r);
+	io_uring_prep_nop(sqe);
+	reactor_prep_done(sqe, op);
+}
+
+static void submitting_and_waiting_is_one_system_call(void **state)
+{
+	struct chained_op o = { .c.op.done = queue_next, .left = 1000 };
+	struct reactor *r = make(state);
+
+	o.r = r;
+	queue_next(&o.c.op, 0, 0);
+	assert_int_equal(reactor_run(r), 0);
+	assert_in_range(stats_of(r).enters, 1000, 1002);
+	reactor_destroy(r);
+}
+
+/* ---- the descriptor, for a loop that is not ours ---- */
+
+enum trigger {
+	BY_MESSAGE,
+	BY_WATCH,
+	BY_OPERATION,
+	BY_STOP
+};
+
+struct trigger_thread {
+	enum trigger trigger;
+	struct reactor *r;
+	struct reactor_msg msg;
+	int watched; /* eventfd */
+	int piped;   /* write end of what an operation reads */
+};
+
+static void *pull(void *arg)
+{
+	struct trigger_thread *t = arg;
+
+	switch (t->trigger) {
+	case BY_MESSAGE:
+		reactor_send(t->r, &t->msg);
+		break;
+	case BY_WATCH:
+		ring_bell(t->watched);
+		break;
+	case BY_OPERATION:
+		if (write(t->piped, "x", 1) != 1)
+			return t;
+		break;
+	case BY_STOP:
+		reactor_stop(t->r);
+		break;
+	}
+	return NULL;
+}
+
+static void run_nothing(struct reactor_msg *msg)
+{
+}
+
+static void settle(struct reactor *r)
+{
+	while (reactor_run_once(r, 0) == 1)
+		;
+}
+
+static bool is_readable(struct reactor *r, int timeout_ms)
+{
+	struct pollfd pfd = { .fd = reactor_fd(r), .events = POLLIN };
+	int ret;
+
+	do {
+		ret = poll(&pfd, 1, timeout_ms);
+	} while (ret < 0 && errno == EINTR);
+	return ret == 1;
+}
+
+/* Whether the trigger is pulled before poll() or while it waits is left to
+ * chance. */
+static void the_descriptor_tells_of_what_is_to_do(void **state)
+{
+	struct test_watch w = { .stop_at = SIZE_MAX };
+	struct trigger_thread t = { .msg.run = run_nothing };
+	struct counted_op op = { .op.done = count_op };
+	struct io_uring_sqe *sqe;
+	pthread_t thread;
+	int fds[2];
+	char byte;
+
+	t.r = make_pollable(state);
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	t.watched = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	t.piped = fds[1];
+	watch(t.r, &w, t.watched);
+	for (unsigned int i = 0; i < 400; i++) {
+		t.trigger = i % 4;
+		if (t.trigger == BY_OPERATION) {
+			sqe = reactor_sqe(t.r);
+			io_uring_prep_read(sqe, fds[0], &byte, 1, 0);
+			reactor_prep_done(sqe, &op.op);
+		}
+		settle(t.r);
+		assert_false(is_readable(t.r, 0));
+		thread = start(pull, &t);
+		assert_true(is_readable(t.r, -1));
+		/* The wake-up can be seen before what it is for. */
+		while (stats_of(t.r).messages + op.cnt +
+			       w.len / sizeof(uint64_t) <
+		       i - i / 4 + (t.trigger != BY_STOP))
+			assert_in_range(reactor_run_once(t.r, -1), 0, 1);
+		join(thread);
+		settle(t.r);
+	}
+	assert_int_equal(op.cnt, 100);
+	assert_int_equal(stats_of(t.r).messages, 100);
+	assert_int_equal(w.len, 100 * sizeof(uint64_t));
+	reactor_watch_stop(&w.watch);
+	run_until_stopped(&w);
+	close(t.watched);
+	close(fds[0]);
+	close(fds[1]);
+	reactor_destroy(t.r);
+}
+
+static void the_descriptor_tells_of_timers(void **state)
+{
+	struct test_timer late = { .last = false };
+	struct test_timer soon = { .last = false };
+	struct reactor *r = make_pollable(state);
+
+	set_timer(r, &late, 20);
+	settle(r);
+	/* Due earlier than what the ring has been told already. */
+	set_timer(r, &soon, 5);
+	settle(r);
+	while (soon.cnt == 0) {
+		assert_true(is_readable(r, -1));
+		settle(r);
+	}
+	assert_int_equal(late.cnt, 0);
+	while (late.cnt == 0) {
+		assert_true(is_readable(r, -1));
+		settle(r);
+	}
+	assert_int_equal(soon.cnt, 1);
+	reactor_destroy(r);
+}
+
+static void the_descriptor_tells_after_arming(void **state)
+{
+	struct test_poller p = { .work = 0 };
+	struct reactor *r = make_pollable(state);
+
+	add_poller(r, &p);
+	settle(r);
+	assert_true(p.armed);
+	reactor_poller_remove(r, &p.poller);
+	reactor_destroy(r);
+}
+
+/* ---- main ---- */
+
+#define TEST(f)       \
+	{             \
+#f, f \
+	}
+
+static const struct {
+	const char *name;
+	void (*run)(void **state);
+} cases[] = {
+	TEST(what_was_queued_before_it_runs_completes),
+	TEST(a_cancelled_operation_completes_as_such),
+	TEST(more_than_fits_the_queues_completes_once_each),
+	TEST(a_chain_with_reserved_room_is_not_cut),
+	TEST(fixed_buffers_and_files_serve_until_removed),
+	TEST(bad_buffers_and_files_are_refused),
+	TEST(messages_of_a_sender_keep_their_order),
+	TEST(no_wake_up_is_lost_between_reactors),
+	TEST(a_message_to_oneself_runs_next_turn),
+	TEST(a_stop_before_the_run_ends_it),
+	TEST(another_thread_stops_it_asleep_or_not),
+	TEST(it_belongs_to_the_thread_that_runs_it),
+	TEST(timers_fire_in_order_and_not_early),
+	TEST(a_timer_set_again_fires_once_and_later),
+	TEST(a_timer_stops_another_that_is_due_too),
+	TEST(a_timer_may_set_itself_again_at_once),
+	TEST(a_watch_sees_every_edge),
+	TEST(a_watch_stops_amid_events),
+	TEST(a_watch_stopped_at_once_is_stopped),
+	TEST(a_watch_of_no_file_says_so_once),
+	TEST(watches_survive_a_full_completion_queue),
+	TEST(a_poller_is_armed_before_sleeping),
+	TEST(work_found_while_arming_prevents_sleep),
+	TEST(work_that_came_before_arming_is_found),
+	TEST(a_flush_that_makes_work_makes_a_turn),
+	TEST(pollers_may_go_and_come_amid_a_walk),
+	TEST(polling_makes_no_system_calls),
+	TEST(idle_means_asleep),
+	TEST(submitting_and_waiting_is_one_system_call),
+	TEST(the_descriptor_tells_of_what_is_to_do),
+	TEST(the_descriptor_tells_of_timers),
+	TEST(the_descriptor_tells_after_arming),
+};
+
+/* Where io_uring is forbidden there is nothing to test. */
+static bool have_uring(void)
+{
+	struct reactor_options opt = { .ring_entries = 4 };
+	struct reactor *r;
+	int err = reactor_create(&opt, &r);
+
+	if (!err)
+		reactor_destroy(r);
+	return err != -ENOSYS && err != -EPERM;
+}
+
+/* With an argument, only the tests whose name fits that pattern. */
+int main(int argc, char **argv)
+{
+	static char names[ARRAY_SIZE(configs) * ARRAY_SIZE(cases)][96];
+	static struct CMUnitTest tests[ARRAY_SIZE(names)];
+	size_t n = 0;
+
+	if (!have_uring())
+		return 77;
+	for (size_t i = 0; i < ARRAY_SIZE(configs); i++) {
+		for (size_t k = 0; k < ARRAY_SIZE(cases); k++, n++) {
+			snprintf(names[n], sizeof(names[n]), "%s: %s",
+				 configs[i].name, cases[k].name);
+			tests[n].name = names[n];
+			tests[n].test_func = cases[k].run;
+			tests[n].initial_state = (void *)&configs[i];
+		}
+	}
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests_name("reactor", tests, NULL, NULL);
+}
