@@ -1,0 +1,620 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+
+#include "protocol/scsi_vpd.h"
+#include "tests/lib/t_bytes.h"
+
+#define NAA "65 24 44 d0 01 02 03 04 05 06 07 08 09 0a 0b 0c"
+
+/* A thin SSD as rdma-target would make of a file. */
+static struct scsi_disk_info thin_disk(void)
+{
+	return (struct scsi_disk_info){
+		.name = "disk.img",
+		.serial = "8d3f5a0011223344",
+		.naa = { 0x65, 0x24, 0x44, 0xd0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
+			 11, 12 },
+		.target_port = 1,
+		.blocks = 0x200000,
+		.block_size = 512,
+		.physical_exp = 3,
+		.write_cache = true,
+		.unmap = true,
+		.lbprz = true,
+		.optimal_granularity_blocks = 8,
+		.max_transfer_blocks = 0x10000,
+		.optimal_transfer_blocks = 0x800,
+		.max_unmap_blocks = 0x400000,
+		.max_unmap_descs = 256,
+		.unmap_granularity_blocks = 8,
+		.unmap_alignment_blocks = 0,
+		.max_write_same_blocks = 0x123456789a,
+		.write_same_nonzero = true,
+	};
+}
+
+/* The plainest: thick, read-only, write through, removable, rotating. */
+static struct scsi_disk_info thick_disk(void)
+{
+	return (struct scsi_disk_info){
+		.name = "a name with more than sixteen bytes",
+		.serial = "1",
+		.naa = { 0x65, 0x24, 0x44, 0xd0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
+			 11, 12 },
+		.target_port = 0x102,
+		.blocks = 1,
+		.block_size = 4096,
+		.read_only = true,
+		.rotational = true,
+		.removable = true,
+		.lbprz = true, /* means nothing without unmap */
+		.max_unmap_blocks = 7,
+		.max_unmap_descs = 7,
+		.unmap_granularity_blocks = 7,
+	};
+}
+
+struct page_row {
+	const char *name;
+	struct scsi_disk_info (*disk)(void);
+	int page; /* -1: standard data, -2: of an absent unit */
+	const char *bytes;
+};
+
+static const struct page_row page_rows[] = {
+	{ "standard data", thin_disk, -1,
+	  "00 00 06 02 5b 00 00 02 'RDMABLK ' 'disk.img        ' '0001'"
+	  "00*22 00 a0 09 40 04 60 04 c0 00*30" },
+	{ "standard data, removable, long name", thick_disk, -1,
+	  "00 80 06 02 5b 00 00 02 'RDMABLK ' 'a name with more' '0001'"
+	  "00*22 00 a0 09 40 04 60 04 c0 00*30" },
+	{ "standard data of an absent unit", thin_disk, -2,
+	  "7f 00 06 02 5b 00 00 02 'RDMABLK ' 20*16 '0001' 00*60" },
+	{ "page 00h", thin_disk, 0x00, "00 00 00 07 00 80 83 86 b0 b1 b2" },
+	{ "page 80h", thin_disk, 0x80, "00 80 00 10 '8d3f5a0011223344'" },
+	{ "page 83h", thin_disk, 0x83,
+	  "00 83 00 41 01 03 00 10 " NAA
+	  " 02 01 00 21 'RDMABLK ' 'disk.img:8d3f5a0011223344'"
+	  " 41 94 00 04 00 00 00 01" },
+	{ "page 83h, other port", thick_disk, 0x83,
+	  "00 83 00 4d 01 03 00 10 " NAA " 02 01 00 2d 'RDMABLK ' "
+	  "'a name with more than sixteen bytes:1' 41 94 00 04 00 00 01 02" },
+	{ "page 86h", thin_disk, 0x86, "00 86 00 3c 00 01 01 00*6 1c 00*50" },
+	{ "page 86h, no cache", thick_disk, 0x86,
+	  "00 86 00 3c 00 01 00 00*6 1c 00*50" },
+	{ "page B0h", thin_disk, 0xb0,
+	  "00 b0 00 3c 01 00 00 08 00 01 00 00 00 00 08 00 00*4 00 40 00 00"
+	  " 00 00 01 00 00 00 00 08 80 00 00 00 00 00 00 12 34 56 78 9a 00*20" },
+	{ "page B0h, thick", thick_disk, 0xb0, "00 b0 00 3c 00*60" },
+	{ "page B1h", thin_disk, 0xb1, "00 b1 00 3c 00 01 00*58" },
+	{ "page B1h, rotating", thick_disk, 0xb1, "00 b1 00 3c 00 00 00*58" },
+	{ "page B2h", thin_disk, 0xb2, "00 b2 00 04 00 e4 02 00" },
+	{ "page B2h, thick", thick_disk, 0xb2, "00 b2 00 04 00 00 00 00" },
+};
+
+static size_t build(const struct scsi_disk_info *info, int page, void *buf,
+		    size_t cap)
+{
+	struct scsi_sense sense;
+	size_t len = 0;
+
+	if (page == -1)
+		return scsi_inquiry_encode(info, buf, cap);
+	if (page == -2)
+		return scsi_inquiry_encode_absent(buf, cap);
+	assert_int_equal(
+		scsi_vpd_encode(info, (uint8_t)page, buf, cap, &len, &sense),
+		0);
+	return len;
+}
+
+/* Into every size of buffer; the lengths inside are always the full ones. */
+static void page(void **state)
+{
+	const struct page_row *r = *state;
+	struct scsi_disk_info info = r->disk();
+	struct t_bytes want = t_bytes(r->bytes);
+
+	for (size_t cap = 0; cap <= want.len + 1; cap++) {
+		size_t n = cap < want.len ? cap : want.len;
+		uint8_t *buf = malloc(cap);
+
+		assert_int_equal(build(&info, r->page, buf, cap), want.len);
+		if (n)
+			assert_memory_equal(buf, want.p, n);
+		free(buf);
+	}
+	free(want.p);
+}
+
+static void unknown_pages_are_refused(void **state)
+{
+	struct scsi_disk_info info = thin_disk();
+	uint8_t list[SCSI_VPD_MAX_LEN];
+	size_t list_len = build(&info, 0x00, list, sizeof(list));
+
+	for (unsigned int code = 0; code < 256; code++) {
+		struct scsi_sense sense = { 0 };
+		uint8_t b[SCSI_VPD_MAX_LEN];
+		size_t len;
+		int err = scsi_vpd_encode(&info, (uint8_t)code, b, sizeof(b),
+					  &len, &sense);
+
+		/* The list tells just what there is. */
+		assert_int_equal(err == 0,
+				 scsi_vpd_lists(list, list_len, (uint8_t)code));
+		if (!err)
+			continue;
+		assert_int_equal(err, -EINVAL);
+		assert_int_equal(sense.code, SCSI_ASC_INVALID_FIELD_IN_CDB);
+		assert_int_equal(sense.byte_no, 2);
+		assert_int_equal(sense.bit_no, 7);
+	}
+}
+
+struct name_row {
+	const char *name;
+	const char *volume; /* NULL: 300 letters; "": 300 of U+00E4 */
+	const char *product;
+	uint8_t code_set;
+	const char *back;
+};
+
+static const struct name_row name_rows[] = {
+	{ "short", "a", "a", 2, "a" },
+	{ "with colons", "a:b:c", "a:b:c", 2, "a:b:c" },
+	{ "with spaces inside", "my disk", "my disk", 2, "my disk" },
+	{ "UTF-8",
+	  "gr\xc3\xb6\xc3\x9f"
+	  "e",
+	  "gr____e", 3,
+	  "gr\xc3\xb6\xc3\x9f"
+	  "e" },
+	{ "control characters", "a\nb", "a_b", 3, "a_b" },
+	{ "a slash", "a/b", "a/b", 2, "a_b" },
+	{ "too long", NULL, "xxxxxxxxxxxxxxxx", 2, NULL },
+	{ "too long, UTF-8", "", "________________", 3, "" },
+};
+
+/* What the initiator makes of the name that the target told. */
+static void name_survives(void **state)
+{
+	const struct name_row *r = *state;
+	struct scsi_disk_info info = thin_disk();
+	char longest[601] = "";
+	uint8_t b[SCSI_VPD_MAX_LEN];
+	struct scsi_inquiry inq;
+	struct scsi_vpd_ids ids;
+	size_t len;
+
+	for (size_t i = 0; i < 300; i++)
+		strcat(longest, r->volume ? "\xc3\xa4" : "x");
+	info.name = r->volume && *r->volume ? r->volume : longest;
+
+	len = build(&info, -1, b, sizeof(b));
+	assert_int_equal(scsi_inquiry_decode(b, len, &inq), 0);
+	assert_string_equal(inq.product, r->product);
+	len = build(&info, 0x83, b, sizeof(b));
+	assert_true(len <= sizeof(b));
+	assert_int_equal(b[24], r->code_set);
+	assert_int_equal(scsi_vpd_decode_ids(b, len, &ids), 0);
+	if (r->back && *r->back) {
+		assert_string_equal(ids.name, r->back);
+	} else {
+		assert_int_equal(strlen(ids.name), SCSI_VOLUME_NAME_MAX);
+		assert_memory_equal(ids.name, longest, SCSI_VOLUME_NAME_MAX);
+	}
+}
+
+static void half_a_character_is_not_told(void **state)
+{
+	struct scsi_disk_info info = thin_disk();
+	char name[2 * SCSI_VOLUME_NAME_MAX] = "x";
+	uint8_t b[SCSI_VPD_MAX_LEN];
+	struct scsi_vpd_ids ids;
+	size_t len;
+
+	for (size_t i = 0; i < SCSI_VOLUME_NAME_MAX - 1; i++)
+		strcat(name, "\xc3\xa4");
+	info.name = name;
+	len = build(&info, 0x83, b, sizeof(b));
+	assert_int_equal(scsi_vpd_decode_ids(b, len, &ids), 0);
+	assert_int_equal(strlen(ids.name), SCSI_VOLUME_NAME_MAX - 1);
+}
+
+static void longest_names_fit_the_largest_page(void **state)
+{
+	struct scsi_disk_info info = thin_disk();
+	char name[1000], serial[1000];
+	uint8_t b[SCSI_VPD_MAX_LEN];
+	char back[SCSI_SERIAL_MAX + 1];
+	struct scsi_vpd_ids ids;
+	size_t len;
+
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	memset(serial, 's', sizeof(serial) - 1);
+	serial[sizeof(serial) - 1] = '\0';
+	info.name = name;
+	info.serial = serial;
+	len = build(&info, 0x83, b, sizeof(b));
+	assert_int_equal(scsi_vpd_decode_ids(b, len, &ids), 0);
+	assert_int_equal(strlen(ids.name), SCSI_VOLUME_NAME_MAX);
+	len = build(&info, 0x80, b, sizeof(b));
+	assert_int_equal(scsi_vpd_decode_serial(b, len, back), 0);
+	assert_int_equal(strlen(back), SCSI_SERIAL_MAX);
+}
+
+/* Linux takes a VPD page of length 0 for an error. */
+static void empty_serial_is_a_space(void **state)
+{
+	struct scsi_disk_info info = thin_disk();
+	uint8_t b[SCSI_VPD_MAX_LEN];
+	size_t len;
+
+	info.serial = "";
+	len = build(&info, 0x80, b, sizeof(b));
+	t_assert_bytes(b, len, "00 80 00 01 20");
+}
+
+static void naa_is_stable_and_local(void **state)
+{
+	uint8_t a[SCSI_NAA_LEN], b[SCSI_NAA_LEN];
+
+	/* These bytes name volumes on disk and in multipath's files: a
+	 * change here takes every user's volumes from them. */
+	scsi_naa_make("host:/srv/disk.img", a);
+	assert_int_equal(a[0], 0x65);
+	assert_int_equal(a[1], 0x24);
+	assert_int_equal(a[2], 0x44);
+	assert_int_equal(a[3] & 0xf0, 0xd0);
+	t_assert_bytes(a, sizeof(a),
+		       "65 24 44 d1 02 c0 3f 17 c3 4b a7 38 5f 96 3f c5");
+	scsi_naa_make("host:/srv/disk.img", b);
+	assert_memory_equal(a, b, sizeof(a));
+	scsi_naa_make("host:/srv/disk.imh", b);
+	assert_memory_not_equal(a + 4, b + 4, 4);
+	assert_memory_not_equal(a + 8, b + 8, 8);
+}
+
+struct inquiry_row {
+	const char *name;
+	const char *bytes;
+	int err;
+	struct scsi_inquiry inq;
+};
+
+static const struct inquiry_row inquiry_rows[] = {
+	{ "LIO",
+	  "00 00 06 12 5b 00 10 02 'LIO-ORG ' 'disk1           ' '4.0 '"
+	  "00*60",
+	  0,
+	  { .version = 6,
+	    .cmdque = true,
+	    .vendor = "LIO-ORG",
+	    .product = "disk1",
+	    .revision = "4.0" } },
+	{ "LIO's virtual LUN 0",
+	  "3f 00 06 12 1f 00 10 02 'LIO-ORG ' 'NULL            ' '4.0 '",
+	  0,
+	  { .qualifier = 1,
+	    .device_type = 0x1f,
+	    .version = 6,
+	    .cmdque = true,
+	    .vendor = "LIO-ORG",
+	    .product = "NULL",
+	    .revision = "4.0" } },
+	{ "absent, removable, old",
+	  "7f 80 02 02 1f 00 00 00 00*8 20*16 00*4",
+	  0,
+	  { .qualifier = 3,
+	    .device_type = 0x1f,
+	    .version = 2,
+	    .removable = true } },
+	{ "bytes that are no text",
+	  "00 00 06 02 1f 00 00 00 1b 'c' 00 'b    ' ff*16 '1' 0a '2 '",
+	  0,
+	  { .version = 6,
+	    .vendor = "?c?b",
+	    .product = "????????????????",
+	    .revision = "1?2" } },
+	{ "announces too little", "00 00 06 02 1e 00*31", -EBADMSG, { 0 } },
+	{ "one byte short", "00 00 06 02 1f 00*30", -EBADMSG, { 0 } },
+	{ "nothing", "", -EBADMSG, { 0 } },
+};
+
+static void inquiry(void **state)
+{
+	const struct inquiry_row *r = *state;
+	struct t_bytes b = t_bytes(r->bytes);
+	struct scsi_inquiry inq;
+
+	assert_int_equal(scsi_inquiry_decode(b.p, b.len, &inq), r->err);
+	free(b.p);
+	if (r->err)
+		return;
+	assert_int_equal(inq.qualifier, r->inq.qualifier);
+	assert_int_equal(inq.device_type, r->inq.device_type);
+	assert_int_equal(inq.version, r->inq.version);
+	assert_int_equal(inq.removable, r->inq.removable);
+	assert_int_equal(inq.cmdque, r->inq.cmdque);
+	assert_string_equal(inq.vendor, r->inq.vendor);
+	assert_string_equal(inq.product, r->inq.product);
+	assert_string_equal(inq.revision, r->inq.revision);
+}
+
+struct serial_row {
+	const char *name;
+	const char *bytes;
+	int err;
+	const char *serial;
+};
+
+static const struct serial_row serial_rows[] = {
+	{ "with LIO's NUL", "00 80 00 05 'abcd' 00", 0, "abcd" },
+	{ "spaces around", "00 80 00 08 '  ab c  '", 0, "ab c" },
+	{ "empty", "00 80 00 00", 0, "" },
+	{ "only spaces", "00 80 00 04 20*4", 0, "" },
+	{ "control characters", "00 80 00 03 'a' 0a 'b'", 0, "a?b" },
+	{ "too long", "00 80 01 00 'x' 79*255", 0,
+	  "xyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy" },
+	{ "cut short", "00 80 00 05 'abcd'", -EBADMSG, NULL },
+	{ "another page", "00 83 00 04 'abcd'", -EBADMSG, NULL },
+	{ "no header", "00 80 00", -EBADMSG, NULL },
+};
+
+static void serial(void **state)
+{
+	const struct serial_row *r = *state;
+	struct t_bytes b = t_bytes(r->bytes);
+	char text[SCSI_SERIAL_MAX + 1];
+
+	assert_int_equal(scsi_vpd_decode_serial(b.p, b.len, text), r->err);
+	if (!r->err)
+		assert_string_equal(text, r->serial);
+	free(b.p);
+}
+
+struct ids_row {
+	const char *name;
+	const char *bytes;
+	int err;
+	uint8_t naa_len;
+	const char *volume;
+	const char *vendor;
+};
+
+static const struct ids_row ids_rows[] = {
+	{ "LIO",
+	  "00 83 00 3b 01 03 00 10 60 01 40 5a 11*12"
+	  " 02 01 00 1b 'LIO-ORG ' 'disk1:a5b6c7d8e9f0' 00"
+	  " 41 94 00 04 00 00 00 01",
+	  0, 16, "disk1", "LIO-ORG" },
+	{ "no designators", "00 83 00 00", 0, 0, "", "" },
+	{ "NAA of 8 bytes", "00 83 00 0c 01 03 00 08 50 00*7", 0, 8, "", "" },
+	{ "the longer NAA counts, in either order",
+	  "00 83 00 2c 01 03 00 08 50 00*7 01 03 00 10 60 00*15"
+	  " 01 03 00 08 51 00*3 00*4 ",
+	  0, 16, "", "" },
+	{ "NAA of odd length", "00 83 00 07 01 03 00 03 50 00 00", 0, 0, "",
+	  "" },
+	{ "NAA of a port is not the unit's", "00 83 00 14 01 13 00 10 60 00*15",
+	  0, 0, "", "" },
+	{ "no colon", "00 83 00 10 02 01 00 0c 'ATA     ' 'disk'", 0, 0, "disk",
+	  "ATA" },
+	{ "nothing before the colon",
+	  "00 83 00 10 02 01 00 0c 'ACME    ' ':abc'", 0, 0, ":abc", "ACME" },
+	{ "vendor alone", "00 83 00 0c 02 01 00 08 'ACME    '", 0, 0, "", "" },
+	{ "hostile name", "00 83 00 12 02 01 00 0e 'ACME    ' '../' 0a 7f ':'",
+	  0, 0,
+	  ".._"
+	  "__",
+	  "ACME" },
+	{ "longest designator", "00 83 01 03 02 01 00 ff 'ACME    ' 79*247", 0,
+	  0, NULL, "ACME" },
+	{ "empty designators", "00 83 00 08 02 01 00 00 01 03 00 00", 0, 0, "",
+	  "" },
+	{ "designator past the page", "00 83 00 08 02 01 00 05 'abcd'",
+	  -EBADMSG, 0, NULL, NULL },
+	{ "half a designator header", "00 83 00 02 02 01", -EBADMSG, 0, NULL,
+	  NULL },
+	{ "page that did not arrive whole",
+	  "00 83 00 40 01 03 00 08 50 00*7 02 01 00 20 'ACME'", 0, 8, "", "" },
+	{ "another page", "00 80 00 04 00*4", -EBADMSG, 0, NULL, NULL },
+};
+
+static void ids(void **state)
+{
+	const struct ids_row *r = *state;
+	struct t_bytes b = t_bytes(r->bytes);
+	struct scsi_vpd_ids got;
+
+	assert_int_equal(scsi_vpd_decode_ids(b.p, b.len, &got), r->err);
+	free(b.p);
+	if (r->err)
+		return;
+	assert_int_equal(got.naa_len, r->naa_len);
+	assert_string_equal(got.t10_vendor, r->vendor);
+	if (r->volume)
+		assert_string_equal(got.name, r->volume);
+	else
+		assert_int_equal(strlen(got.name), SCSI_VOLUME_NAME_MAX);
+}
+
+static void limits_come_back(void **state)
+{
+	struct scsi_disk_info info = thin_disk();
+	struct scsi_block_limits got;
+	uint8_t b[SCSI_VPD_MAX_LEN];
+	size_t len;
+
+	info.unmap_alignment_blocks = 3;
+	len = build(&info, 0xb0, b, sizeof(b));
+	assert_int_equal(scsi_vpd_decode_limits(b, len, &got), 0);
+	assert_true(got.write_same_nonzero);
+	assert_int_equal(got.max_caw_blocks, 0);
+	assert_int_equal(got.optimal_granularity_blocks, 8);
+	assert_int_equal(got.max_transfer_blocks, 0x10000);
+	assert_int_equal(got.optimal_transfer_blocks, 0x800);
+	assert_int_equal(got.max_unmap_blocks, 0x400000);
+	assert_int_equal(got.max_unmap_descs, 256);
+	assert_int_equal(got.unmap_granularity_blocks, 8);
+	assert_int_equal(got.unmap_alignment_blocks, 3);
+	assert_int_equal(got.max_write_same_blocks, 0x123456789a);
+}
+
+static void limits_of_sbc_2_have_no_unmap(void **state)
+{
+	struct t_bytes b = t_bytes("00 b0 00 0c 00 00 00 01 00 00 80 00 00*4");
+	struct scsi_block_limits got;
+
+	assert_int_equal(scsi_vpd_decode_limits(b.p, b.len, &got), 0);
+	assert_int_equal(got.max_transfer_blocks, 0x8000);
+	assert_int_equal(got.max_unmap_blocks, 0);
+	free(b.p);
+	b = t_bytes("00 b0 00 0b 00 00 00 01 00 00 80 00 00*3");
+	assert_int_equal(scsi_vpd_decode_limits(b.p, b.len, &got), -EBADMSG);
+	free(b.p);
+}
+
+static void alignment_needs_its_valid_bit(void **state)
+{
+	struct t_bytes b = t_bytes("00 b0 00 3c 00*28 7f ff ff ff 00*28");
+	struct scsi_block_limits got;
+
+	assert_int_equal(scsi_vpd_decode_limits(b.p, b.len, &got), 0);
+	assert_int_equal(got.unmap_alignment_blocks, 0);
+	free(b.p);
+}
+
+struct prov_row {
+	const char *name;
+	const char *bytes;
+	int err;
+	struct scsi_provisioning prov;
+};
+
+static const struct prov_row prov_rows[] = {
+	{ "all",
+	  "00 b2 00 04 00 e4 02 00",
+	  0,
+	  { .lbpu = true,
+	    .lbpws = true,
+	    .lbpws10 = true,
+	    .lbprz = true,
+	    .type = 2 } },
+	{ "nothing", "00 b2 00 04 00 00 00 00", 0, { 0 } },
+	{ "UNMAP only, with a group descriptor",
+	  "00 b2 00 08 00 81 01 00*5",
+	  0,
+	  { .lbpu = true, .type = 1 } },
+	{ "a pattern is not zeroes",
+	  "00 b2 00 04 00 88 02 00",
+	  0,
+	  { .lbpu = true, .type = 2 } },
+	{ "one byte short", "00 b2 00 03 00 e4 02", -EBADMSG, { 0 } },
+};
+
+static void provisioning(void **state)
+{
+	const struct prov_row *r = *state;
+	struct t_bytes b = t_bytes(r->bytes);
+	struct scsi_provisioning got;
+
+	assert_int_equal(scsi_vpd_decode_provisioning(b.p, b.len, &got),
+			 r->err);
+	free(b.p);
+	if (r->err)
+		return;
+	assert_int_equal(got.lbpu, r->prov.lbpu);
+	assert_int_equal(got.lbpws, r->prov.lbpws);
+	assert_int_equal(got.lbpws10, r->prov.lbpws10);
+	assert_int_equal(got.lbprz, r->prov.lbprz);
+	assert_int_equal(got.type, r->prov.type);
+}
+
+/* Every parser on every cut of every page, with every single byte wrong. */
+static void parse_all(const uint8_t *p, size_t len)
+{
+	char text[SCSI_SERIAL_MAX + 1];
+	struct scsi_block_limits limits;
+	struct scsi_provisioning prov;
+	struct scsi_vpd_ids got;
+	struct scsi_inquiry inq;
+	uint16_t rate;
+
+	scsi_inquiry_decode(p, len, &inq);
+	scsi_vpd_lists(p, len, 0x83);
+	scsi_vpd_decode_serial(p, len, text);
+	scsi_vpd_decode_ids(p, len, &got);
+	scsi_vpd_decode_limits(p, len, &limits);
+	scsi_vpd_decode_rotation(p, len, &rate);
+	scsi_vpd_decode_provisioning(p, len, &prov);
+}
+
+static void parsers_stay_inside(void **state)
+{
+	const struct page_row *r = *state;
+	struct t_bytes b = t_bytes(r->bytes);
+
+	for (size_t len = 0; len <= b.len; len++) {
+		uint8_t *cut = t_copy(b.p, len);
+
+		parse_all(cut, len);
+		for (size_t i = 0; i < len; i++) {
+			static const uint8_t wrong[] = { 0x00, 0x01, 0x7f, 0x80,
+							 0xff };
+
+			for (size_t n = 0; n < sizeof(wrong); n++) {
+				cut[i] = wrong[n];
+				parse_all(cut, len);
+			}
+			cut[i] = b.p[i];
+		}
+		free(cut);
+	}
+	free(b.p);
+}
+
+/* Only the whole page is taken, of those that must come whole. */
+static void a_cut_page_is_refused(void **state)
+{
+	struct scsi_disk_info info = thin_disk();
+	uint8_t b[SCSI_VPD_MAX_LEN];
+	struct scsi_block_limits limits;
+	uint16_t rate;
+	size_t full;
+
+	full = build(&info, 0xb0, b, sizeof(b));
+	for (size_t len = 0; len <= full; len++)
+		assert_int_equal(scsi_vpd_decode_limits(b, len, &limits),
+				 len < full ? -EBADMSG : 0);
+	full = build(&info, 0xb1, b, sizeof(b));
+	for (size_t len = 0; len <= full; len++)
+		assert_int_equal(scsi_vpd_decode_rotation(b, len, &rate),
+				 len < full ? -EBADMSG : 0);
+	assert_int_equal(rate, 1);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, page_rows, page);
+	T_ADD_ROWS(&t, page_rows, parsers_stay_inside);
+	T_ADD(&t, unknown_pages_are_refused);
+	T_ADD_ROWS(&t, name_rows, name_survives);
+	T_ADD(&t, half_a_character_is_not_told);
+	T_ADD(&t, longest_names_fit_the_largest_page);
+	T_ADD(&t, empty_serial_is_a_space);
+	T_ADD(&t, naa_is_stable_and_local);
+	T_ADD_ROWS(&t, inquiry_rows, inquiry);
+	T_ADD_ROWS(&t, serial_rows, serial);
+	T_ADD_ROWS(&t, ids_rows, ids);
+	T_ADD(&t, limits_come_back);
+	T_ADD(&t, limits_of_sbc_2_have_no_unmap);
+	T_ADD(&t, alignment_needs_its_valid_bit);
+	T_ADD_ROWS(&t, prov_rows, provisioning);
+	T_ADD(&t, a_cut_page_is_refused);
+	return t_run(&t);
+}
