@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/announce.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "config.h"
+#include "protocol/size.h"
+
+/* Addresses to print per listener; machines with more know what they do. */
+#define REACH_MAX 4
+
+static void print_volume(const struct volume *vol)
+{
+	char size[SIZE_TEXT_SIZE];
+
+	printf("  LUN %-3u %-16s %10s  %u-byte blocks  %s%s%s\n", vol->lun,
+	       vol->name, size_format(vol->blocks * vol->block_size, size),
+	       vol->block_size, vol->kind, vol->read_only ? ", read-only" : "",
+	       vol->write_cache ? ", write cache" : "");
+}
+
+static void print_mount(const struct listen_point *p)
+{
+	char text[LISTEN_TEXT_SIZE];
+
+	printf("  rdma-fuse %s://%s MOUNTPOINT\n",
+	       p->kind == XP_VERBS ? "srp+rdma" : "srp+tcp",
+	       listen_point_text(p, text));
+}
+
+static void print_add_target(const struct listen_point *p,
+			     const struct srp_port_id *id)
+{
+	char text[LISTEN_TEXT_SIZE];
+
+	printf("  id_ext=%016" PRIx64 ",ioc_guid=%016" PRIx64 ",dest=%s\n",
+	       srp_port_id_ext(id), srp_port_id_guid(id),
+	       listen_point_text(p, text));
+}
+
+static void for_each_reach(const struct listen_points *points, bool rdma_only,
+			   const struct srp_port_id *id)
+{
+	struct listen_point reach[REACH_MAX];
+	unsigned int cnt;
+
+	for (unsigned int i = 0; i < points->cnt; i++) {
+		const struct listen_point *p = &points->point[i];
+
+		if (rdma_only && p->kind != XP_VERBS)
+			continue;
+		cnt = listen_point_reach(p, reach, REACH_MAX);
+		for (unsigned int k = 0; k < cnt; k++) {
+			if (rdma_only)
+				print_add_target(&reach[k], id);
+			else
+				print_mount(&reach[k]);
+		}
+	}
+}
+
+static bool has_rdma(const struct listen_points *points)
+{
+	for (unsigned int i = 0; i < points->cnt; i++)
+		if (points->point[i].kind == XP_VERBS)
+			return true;
+	return false;
+}
+
+static void print_listeners(const struct listen_points *points)
+{
+	char text[LISTEN_TEXT_SIZE];
+
+	for (unsigned int i = 0; i < points->cnt; i++)
+		printf("%s%s over %s", i ? ", " : "",
+		       listen_point_text(&points->point[i], text),
+		       xp_kind_name(points->point[i].kind));
+}
+
+void announce(const struct lun_map *luns, const struct listen_points *points,
+	      const struct srp_port_id *id)
+{
+	printf("rdma-target " RDMA_BLOCK_VERSION " serves on ");
+	print_listeners(points);
+	printf(":\n");
+	for (unsigned int i = 0; i < LUNS_MAX; i++)
+		if (luns->vol[i])
+			print_volume(luns->vol[i]);
+	printf("To mount, on this or another machine:\n");
+	for_each_reach(points, false, id);
+	if (has_rdma(points)) {
+		printf("To log in with the Linux kernel (modprobe ib_srp), write "
+		       "to\n/sys/class/infiniband_srp/srp-DEVICE-PORT/"
+		       "add_target:\n");
+		for_each_reach(points, true, id);
+	}
+	fflush(stdout);
+}

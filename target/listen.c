@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/listen.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <glob.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "transport/log.h"
+
+struct listener {
+	struct port *port;
+	int (*use_kind)(void *user, enum xp_kind kind, struct xp_error *e);
+	void *user;
+	bool tried[XP_KINDS];
+	struct xp_error unusable[XP_KINDS]; /* err 0: it can be used */
+	struct listen_points *points;
+	struct xp_error *e;
+};
+
+const char *listen_point_text(const struct listen_point *p,
+			      char buf[LISTEN_TEXT_SIZE])
+{
+	char host[NI_MAXHOST];
+
+	getnameinfo((const struct sockaddr *)&p->addr, p->addr_len, host,
+		    sizeof(host), NULL, 0, NI_NUMERICHOST);
+	if (p->addr.ss_family == AF_INET6)
+		snprintf(buf, LISTEN_TEXT_SIZE, "[%.50s]:%u", host,
+			 ntohs(((const struct sockaddr_in6 *)&p->addr)
+				       ->sin6_port));
+	else
+		snprintf(
+			buf, LISTEN_TEXT_SIZE, "%.50s:%u", host,
+			ntohs(((const struct sockaddr_in *)&p->addr)->sin_port));
+	return buf;
+}
+
+/* Transports are made ready once; a failure is remembered. */
+static int use_kind(struct listener *l, enum xp_kind kind)
+{
+	if (!l->tried[kind]) {
+		l->tried[kind] = true;
+		if (l->use_kind(l->user, kind, &l->unusable[kind]) == 0)
+			l->unusable[kind].err = 0;
+	}
+	return l->unusable[kind].err;
+}
+
+static int listen_at(struct listener *l, enum xp_kind kind,
+		     const struct listen_point *at)
+{
+	struct listen_points *points = l->points;
+	char text[LISTEN_TEXT_SIZE];
+	struct xp_error why = { 0 };
+	int err = use_kind(l, kind);
+
+	listen_point_text(at, text);
+	if (err) {
+		xp_error_set(l->e, err, "cannot listen on %s over %s: %s", text,
+			     xp_kind_name(kind), l->unusable[kind].text);
+		return err;
+	}
+	if (points->cnt == PORT_LISTENERS_MAX) {
+		xp_error_set(l->e, -ENOSPC, "too many addresses to listen on");
+		return -ENOSPC;
+	}
+	err = port_listen(l->port, kind, (const struct sockaddr *)&at->addr,
+			  at->addr_len, &why);
+	if (err) {
+		xp_error_set(l->e, err, "cannot listen on %s over %s: %s", text,
+			     xp_kind_name(kind), why.text);
+		return err;
+	}
+	points->point[points->cnt] = *at;
+	points->point[points->cnt++].kind = kind;
+	return 0;
+}
+
+/* RDMA where a device has the address, else TCP; a notice says why. */
+static int listen_auto(struct listener *l, const struct listen_point *at)
+{
+	char text[LISTEN_TEXT_SIZE];
+	int err = listen_at(l, XP_VERBS, at);
+
+	if (err == 0 || err == -EADDRINUSE || err == -ENOMEM)
+		return err;
+	log_notice("%s; using TCP for %s", l->e->text,
+		   listen_point_text(at, text));
+	return listen_at(l, XP_TCP, at);
+}
+
+static int listen_one(struct listener *l, enum srp_uri_transport transport,
+		      const struct listen_point *at)
+{
+	switch (transport) {
+	case SRP_URI_AUTO:
+		return listen_auto(l, at);
+	case SRP_URI_RDMA:
+		return listen_at(l, XP_VERBS, at);
+	case SRP_URI_TCP:
+		return listen_at(l, XP_TCP, at);
+	}
+	return -EINVAL;
+}
+
+static int listen_uri(struct listener *l, const struct srp_uri *uri)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+				  .ai_flags = AI_PASSIVE };
+	struct addrinfo *list;
+	char port[8];
+	int err;
+
+	snprintf(port, sizeof(port), "%u", uri->port);
+	err = getaddrinfo(uri->host, port, &hints, &list);
+	if (err) {
+		xp_error_set(l->e, -EADDRNOTAVAIL, "cannot listen on '%s': %s",
+			     uri->host, gai_strerror(err));
+		return -EADDRNOTAVAIL;
+	}
+	for (struct addrinfo *ai = list; ai && err == 0; ai = ai->ai_next) {
+		struct listen_point at = { .addr_len = ai->ai_addrlen };
+
+		memcpy(&at.addr, ai->ai_addr, ai->ai_addrlen);
+		err = listen_one(l, uri->transport, &at);
+	}
+	freeaddrinfo(list);
+	return err;
+}
+
+static struct listen_point any_ipv6(void)
+{
+	struct listen_point at = { .addr_len = sizeof(struct sockaddr_in6) };
+	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&at.addr;
+
+	sin6->sin6_family = AF_INET6;
+	sin6->sin6_port = htons(SRP_URI_PORT);
+	return at;
+}
+
+static struct listen_point ipv4(uint32_t addr)
+{
+	struct listen_point at = { .addr_len = sizeof(struct sockaddr_in) };
+	struct sockaddr_in *sin = (struct sockaddr_in *)&at.addr;
+
+	sin->sin_family = AF_INET;
+	sin->sin_port = htons(SRP_URI_PORT);
+	sin->sin_addr.s_addr = htonl(addr);
+	return at;
+}
+
+/* IPv6's wildcard takes IPv4 as well; some machines have no IPv6. */
+static int listen_any_rdma(struct listener *l)
+{
+	struct listen_point at = any_ipv6();
+	int err = listen_at(l, XP_VERBS, &at);
+
+	if (err == 0 || err == -EADDRINUSE)
+		return err;
+	at = ipv4(INADDR_ANY);
+	return listen_at(l, XP_VERBS, &at);
+}
+
+static int listen_default(struct listener *l)
+{
+	struct listen_point at = ipv4(INADDR_LOOPBACK);
+
+	if (xp_verbs_present())
+		return listen_any_rdma(l);
+	log_notice("no RDMA device on this machine: serving over TCP, on "
+		   "127.0.0.1 only (--listen srp+tcp://ADDR for more)");
+	return listen_at(l, XP_TCP, &at);
+}
+
+int listen_all(struct port *port, const struct options *opt,
+	       int (*use)(void *user, enum xp_kind kind, struct xp_error *e),
+	       void *user, struct listen_points *ret, struct xp_error *e)
+{
+	struct listener l = {
+		.port = port,
+		.use_kind = use,
+		.user = user,
+		.points = ret,
+		.e = e,
+	};
+	int err = 0;
+
+	ret->cnt = 0;
+	if (opt->listen_cnt == 0)
+		return listen_default(&l);
+	for (unsigned int i = 0; i < opt->listen_cnt && err == 0; i++)
+		err = listen_uri(&l, &opt->listens[i]);
+	return err;
+}
+
+/* ---- how to get there ---- */
+
+static bool is_wildcard(const struct listen_point *p)
+{
+	const struct sockaddr_in *sin = (const void *)&p->addr;
+	const struct sockaddr_in6 *sin6 = (const void *)&p->addr;
+
+	if (p->addr.ss_family == AF_INET)
+		return sin->sin_addr.s_addr == htonl(INADDR_ANY);
+	return IN6_IS_ADDR_UNSPECIFIED(&sin6->sin6_addr);
+}
+
+/* True when interface @name belongs to an RDMA device (the kernel's list of
+ * the interfaces behind each entry of the GID tables). */
+static bool is_rdma_interface(const char *name)
+{
+	char line[IF_NAMESIZE + 1];
+	bool found = false;
+	glob_t g;
+
+	if (glob("/sys/class/infiniband/*/ports/*/gid_attrs/ndevs/*", 0, NULL,
+		 &g))
+		return false;
+	for (size_t i = 0; i < g.gl_pathc && !found; i++) {
+		FILE *f = fopen(g.gl_pathv[i], "re");
+
+		if (!f)
+			continue;
+		if (fgets(line, sizeof(line), f)) {
+			line[strcspn(line, "\n")] = '\0';
+			found = strcmp(line, name) == 0;
+		}
+		fclose(f);
+	}
+	globfree(&g);
+	return found;
+}
+
+/* Is @ifa what somebody elsewhere would use to get to wildcard @p? */
+static bool reaches(const struct listen_point *p, const struct ifaddrs *ifa)
+{
+	const struct sockaddr_in6 *sin6 = (const void *)ifa->ifa_addr;
+
+	if (!ifa->ifa_addr || !(ifa->ifa_flags & IFF_UP))
+		return false;
+	if (ifa->ifa_flags & IFF_LOOPBACK)
+		return false;
+	if (ifa->ifa_addr->sa_family == AF_INET6) {
+		if (p->addr.ss_family != AF_INET6 ||
+		    IN6_IS_ADDR_LINKLOCAL(&sin6->sin6_addr))
+			return false;
+	} else if (ifa->ifa_addr->sa_family != AF_INET) {
+		return false;
+	}
+	return p->kind != XP_VERBS || is_rdma_interface(ifa->ifa_name);
+}
+
+static struct listen_point with_port_of(const struct listen_point *p,
+					const struct sockaddr *addr)
+{
+	/* The port is at the same place in both families. */
+	in_port_t port = ((const struct sockaddr_in *)&p->addr)->sin_port;
+	struct listen_point at = { .kind = p->kind };
+
+	at.addr_len = addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+						 : sizeof(struct sockaddr_in6);
+	memcpy(&at.addr, addr, at.addr_len);
+	((struct sockaddr_in *)&at.addr)->sin_port = port;
+	return at;
+}
+
+unsigned int listen_point_reach(const struct listen_point *p,
+				struct listen_point *ret, unsigned int max)
+{
+	struct ifaddrs *list;
+	unsigned int cnt = 0;
+
+	if (!is_wildcard(p)) {
+		ret[0] = *p;
+		return 1;
+	}
+	if (getifaddrs(&list))
+		return 0;
+	for (struct ifaddrs *ifa = list; ifa && cnt < max; ifa = ifa->ifa_next)
+		if (reaches(p, ifa))
+			ret[cnt++] = with_port_of(p, ifa->ifa_addr);
+	freeifaddrs(list);
+	return cnt;
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "protocol/size.h"
+#include "transport/list.h"
+
+static const char help_text[] =
+	"Usage: rdma-target [OPTION]... --backing SPEC [--backing SPEC]...\n"
+	"Serves files, block devices and memory as disks over RDMA (SRP), or over\n"
+	"TCP where there is no RDMA device. The first SPEC is LUN 0, and so on.\n"
+	"\n"
+	"  -b, --backing SPEC   what to serve; see below\n"
+	"  -l, --listen URI     where to listen; may be given several times\n"
+	"                         srp://ADDR[:PORT]       RDMA if a device has ADDR, else TCP\n"
+	"                         srp+rdma://ADDR[:PORT]  RDMA only\n"
+	"                         srp+tcp://ADDR[:PORT]   TCP only\n"
+	"                       default: RDMA on every address when there is a device, else\n"
+	"                       TCP on 127.0.0.1; port 5555\n"
+	"  -t, --threads N      threads that serve (default 1)\n"
+	"      --poll-us N      poll this long after work before sleeping, in microseconds;\n"
+	"                       0 = never (default 20)\n"
+	"      --buffers SIZE   memory for data in flight, all threads together\n"
+	"                       (default 32M)\n"
+	"  -P, --pidfile FILE   write the process ID there when ready\n"
+	"  -v, --verbose        say more; twice: every request\n"
+	"  -q, --quiet          say less; twice: errors only\n"
+	"      --version        print the version and exit\n"
+	"  -h, --help           print this and exit\n"
+	"\n"
+	"SPEC is PATH, ram:SIZE or null:SIZE, then any of\n"
+	"  ,name=NAME           the volume's name (default: from the path)\n"
+	"  ,ro                  read-only\n"
+	"  ,block-size=N        512 (default) or 4096\n"
+	"  ,direct=on|off       O_DIRECT (default: on where possible)\n"
+	"  ,write-through       every write is on stable storage before it is answered\n"
+	"  ,serial=TEXT         unit serial number (default: derived from the path)\n"
+	"SIZE is a number of bytes; k, M, G and T are powers of 1024.\n"
+	"\n"
+	"Example: rdma-target --backing disk.img --backing ram:256M\n"
+	"SIGTERM and SIGINT answer what is in flight, flush the volumes and exit with 0.\n";
+
+static bool fail(const char *option, const char *value, const char *why)
+{
+	fprintf(stderr, "rdma-target: %s '%s': %s\n", option, value, why);
+	return false;
+}
+
+static bool parse_number(const char *option, const char *text, unsigned int min,
+			 unsigned int max, unsigned int *ret)
+{
+	char why[80];
+	unsigned long v;
+	char *end;
+
+	errno = 0;
+	v = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || v < min || v > max) {
+		snprintf(why, sizeof(why), "not a number from %u to %u", min,
+			 max);
+		return fail(option, text, why);
+	}
+	*ret = (unsigned int)v;
+	return true;
+}
+
+/* ---- one function per option ---- */
+
+static bool set_backing(struct options *opt, const char *arg)
+{
+	struct volume_spec *backings;
+	char msg[512];
+
+	if (opt->backing_cnt == LUNS_MAX)
+		return fail("--backing", arg, "more than 256 volumes");
+	backings = reallocarray(opt->backings, opt->backing_cnt + 1,
+				sizeof(*backings));
+	if (!backings)
+		return fail("--backing", arg, "out of memory");
+	opt->backings = backings;
+	if (!volume_spec_parse(arg, &backings[opt->backing_cnt], msg,
+			       sizeof(msg)))
+		return fail("--backing", arg, msg);
+	opt->backing_cnt++;
+	return true;
+}
+
+static bool set_listen(struct options *opt, const char *arg)
+{
+	struct srp_uri *uri = &opt->listens[opt->listen_cnt];
+	char msg[SRP_URI_MSG_SIZE];
+
+	if (opt->listen_cnt == OPTIONS_LISTENS_MAX)
+		return fail("--listen", arg, "more than 16 addresses");
+	if (srp_uri_parse(arg, uri, msg, sizeof(msg)) < 0)
+		return fail("--listen", arg, msg);
+	if (uri->volume[0] || uri->has_target || uri->has_initiator)
+		return fail("--listen", arg,
+			    "only an address and a port are possible here");
+	opt->listen_cnt++;
+	return true;
+}
+
+static bool set_threads(struct options *opt, const char *arg)
+{
+	return parse_number("--threads", arg, 1, WORKERS_MAX, &opt->threads);
+}
+
+static bool set_poll_us(struct options *opt, const char *arg)
+{
+	return parse_number("--poll-us", arg, 0, 1000000, &opt->poll_us);
+}
+
+static bool set_buffers(struct options *opt, const char *arg)
+{
+	int err = size_parse(arg, &opt->buffers);
+
+	if (err)
+		return fail("--buffers", arg,
+			    err == -ERANGE ? "too large"
+					   : "not a size such as 32M");
+	return true;
+}
+
+static bool set_pidfile(struct options *opt, const char *arg)
+{
+	opt->pidfile = arg;
+	return true;
+}
+
+static bool set_verbose(struct options *opt, const char *arg)
+{
+	if (opt->log_level < LOG_DEBUG)
+		opt->log_level++;
+	return true;
+}
+
+static bool set_quiet(struct options *opt, const char *arg)
+{
+	if (opt->log_level > LOG_ERROR)
+		opt->log_level--;
+	return true;
+}
+
+/* ---- the table ---- */
+
+enum {
+	NO_LETTER = 256
+}; /* above every letter */
+
+static const struct option_row {
+	const char *name;
+	int letter; /* 0: none */
+	int has_arg;
+	bool (*set)(struct options *opt, const char *arg);
+	const char *print; /* instead of set: print this and be done */
+} rows[] = {
+	{ "backing", 'b', required_argument, set_backing, NULL },
+	{ "listen", 'l', required_argument, set_listen, NULL },
+	{ "threads", 't', required_argument, set_threads, NULL },
+	{ "poll-us", 0, required_argument, set_poll_us, NULL },
+	{ "buffers", 0, required_argument, set_buffers, NULL },
+	{ "pidfile", 'P', required_argument, set_pidfile, NULL },
+	{ "verbose", 'v', no_argument, set_verbose, NULL },
+	{ "quiet", 'q', no_argument, set_quiet, NULL },
+	{ "version", 0, no_argument, NULL,
+	  "rdma-target " RDMA_BLOCK_VERSION "\n" },
+	{ "help", 'h', no_argument, NULL, help_text },
+};
+
+/* getopt's two ways to say the same as the table. */
+struct getopt_form {
+	char letters[2 * ARRAY_SIZE(rows) + 2];
+	struct option longs[ARRAY_SIZE(rows) + 1];
+};
+
+static void make_getopt_form(struct getopt_form *f)
+{
+	char *p = f->letters;
+
+	memset(f, 0, sizeof(*f));
+	*p++ = ':'; /* a missing argument is told apart */
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		f->longs[i] = (struct option){
+			.name = rows[i].name,
+			.has_arg = rows[i].has_arg,
+			.val = NO_LETTER + (int)i,
+		};
+		if (!rows[i].letter)
+			continue;
+		*p++ = (char)rows[i].letter;
+		if (rows[i].has_arg == required_argument)
+			*p++ = ':';
+	}
+}
+
+static const struct option_row *find_row(int c)
+{
+	if (c >= NO_LETTER)
+		return &rows[c - NO_LETTER];
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].letter == c)
+			return &rows[i];
+	return NULL;
+}
+
+/* What getopt_long() did not like, in one line. */
+static enum options_verdict complain(int c, char **argv)
+{
+	fprintf(stderr, "rdma-target: %s '%s'; try --help\n",
+		c == ':' ? "a value is missing after" : "unknown option",
+		argv[optind - 1]);
+	return OPTIONS_BAD;
+}
+
+/* What only shows when all options are there. */
+static bool check_together(const struct options *opt)
+{
+	if (opt->backing_cnt == 0) {
+		fprintf(stderr, "rdma-target: nothing to serve: give at least "
+				"one --backing (a file, a block device, or "
+				"ram:SIZE); try --help\n");
+		return false;
+	}
+	if (opt->buffers / opt->threads < OPTIONS_BUFFERS_MIN) {
+		fprintf(stderr,
+			"rdma-target: --buffers %" PRIu64 ": too small, each "
+			"of the %u threads needs at least %u bytes\n",
+			opt->buffers, opt->threads, OPTIONS_BUFFERS_MIN);
+		return false;
+	}
+	return true;
+}
+
+static enum options_verdict parse_all(int argc, char **argv,
+				      struct options *opt)
+{
+	struct getopt_form form;
+	int c;
+
+	make_getopt_form(&form);
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, form.letters, form.longs, NULL)) !=
+	       -1) {
+		const struct option_row *row =
+			c == '?' || c == ':' ? NULL : find_row(c);
+
+		if (!row)
+			return complain(c, argv);
+		if (row->print) {
+			fputs(row->print, stdout);
+			return OPTIONS_DONE;
+		}
+		if (!row->set(opt, optarg))
+			return OPTIONS_BAD;
+	}
+	if (optind < argc) {
+		fprintf(stderr,
+			"rdma-target: unexpected '%s': volumes are given with "
+			"--backing\n",
+			argv[optind]);
+		return OPTIONS_BAD;
+	}
+	return check_together(opt) ? OPTIONS_RUN : OPTIONS_BAD;
+}
+
+enum options_verdict options_parse(int argc, char **argv,
+				   struct options *ret_opt)
+{
+	*ret_opt = (struct options){
+		.threads = 1,
+		.poll_us = OPTIONS_POLL_US_DEFAULT,
+		.buffers = OPTIONS_BUFFERS_DEFAULT,
+		.log_level = LOG_NOTICE,
+	};
+	optind = 0; /* start afresh, also the second time in a process */
+	return parse_all(argc, argv, ret_opt);
+}
+
+void options_free(struct options *opt)
+{
+	free(opt->backings);
+	opt->backings = NULL;
+}
+
+size_t options_arena_len(const struct options *opt)
+{
+	uint64_t each = opt->buffers / opt->threads;
+	size_t len = OPTIONS_BUFFERS_MIN;
+
+	while (len <= each / 2)
+		len *= 2;
+	return len;
+}

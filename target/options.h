@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The command line of rdma-target. Thread: setup. */
+#ifndef TARGET_OPTIONS_H
+#define TARGET_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "protocol/srp_uri.h"
+#include "target/volume.h"
+#include "transport/log.h"
+
+#define OPTIONS_LISTENS_MAX 16
+
+#define OPTIONS_BUFFERS_DEFAULT (32u << 20)
+#define OPTIONS_POLL_US_DEFAULT 20
+/* A single command's data must fit into the buffers of one thread. */
+#define OPTIONS_BUFFERS_MIN VOLUME_MAX_TRANSFER
+
+struct options {
+	struct srp_uri listens[OPTIONS_LISTENS_MAX];
+	unsigned int listen_cnt; /* 0: the default */
+	struct volume_spec *backings;
+	unsigned int backing_cnt;
+	unsigned int threads;
+	unsigned int poll_us;
+	uint64_t buffers;    /* bytes, of all threads together */
+	const char *pidfile; /* NULL: none; borrowed from argv */
+	enum log_level log_level;
+};
+
+enum options_verdict {
+	OPTIONS_RUN,
+	OPTIONS_DONE, /* --help, --version: printed; exit 0 */
+	OPTIONS_BAD,  /* one line to stderr was printed; exit 1 */
+};
+
+/* Free with options_free(), whatever the verdict. */
+enum options_verdict options_parse(int argc, char **argv,
+				   struct options *ret_opt);
+void options_free(struct options *opt);
+
+/* Bytes of each thread's arena: the largest power of two that fits. */
+size_t options_arena_len(const struct options *opt);
+
+#endif

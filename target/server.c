@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/server.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "target/announce.h"
+#include "target/listen.h"
+#include "target/port_id.h"
+
+/* One volume's last flush. */
+struct last_flush {
+	struct server *server;
+	struct volume *vol;
+	struct block_request req;
+};
+
+/* Ends a worker's reactor behind all messages sent before. */
+struct stop_msg {
+	struct reactor_msg msg;
+	struct reactor *reactor;
+};
+
+struct server {
+	const struct options *opt;
+	struct worker workers[WORKERS_MAX];
+	unsigned int worker_cnt; /* opened */
+	struct lun_map luns;
+	/* Volumes that the worker has attached, the first so many. */
+	unsigned int attached[WORKERS_MAX];
+	struct port port;
+	struct srp_port_id id;
+	struct listen_points points;
+
+	sigset_t old_mask;
+	int signal_fd;
+	struct reactor_watch signals;
+	bool stopping;
+	bool pidfile_written;
+	int exit_code;
+
+	struct last_flush flushes[LUNS_MAX];
+	unsigned int flushes_left;
+	struct stop_msg stops[WORKERS_MAX];
+};
+
+/* ---- workers and transports ---- */
+
+static int open_workers(struct server *s, struct xp_error *e)
+{
+	int err = 0;
+
+	while (err == 0 && s->worker_cnt < s->opt->threads) {
+		struct worker_options wopt = {
+			.index = s->worker_cnt,
+			.arena_len = options_arena_len(s->opt),
+			.poll_us = s->opt->poll_us,
+		};
+
+		err = worker_open(&s->workers[s->worker_cnt], &wopt, e);
+		if (err == 0)
+			s->worker_cnt++;
+	}
+	return err;
+}
+
+static int create_xp(struct worker *w, enum xp_kind kind, struct xp_error *e)
+{
+	struct xp_config cfg = {
+		.reactor = w->reactor,
+		.recv_len = CHANNEL_IT_IU_LEN,
+		.recv_aligned_at = SRP_IMM_OFFSET,
+	};
+	struct xp *xp;
+	int err = kind == XP_VERBS ? xp_verbs_create(&cfg, &xp, e)
+				   : xp_tcp_create(&cfg, &xp, e);
+
+	return err ? err : worker_add_xp(w, xp, e);
+}
+
+/* For listen_all(). */
+static int use_kind(void *user, enum xp_kind kind, struct xp_error *e)
+{
+	struct server *s = user;
+	int err = 0;
+
+	for (unsigned int i = 0; i < s->worker_cnt && err == 0; i++)
+		err = create_xp(&s->workers[i], kind, e);
+	return err;
+}
+
+/* Only faster; without it the arenas are mapped into the kernel per I/O. */
+static void fix_buffers(struct server *s)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < s->worker_cnt && err == 0; i++)
+		err = worker_fix_buffers(&s->workers[i]);
+	if (err)
+		log_info("storage I/O goes without registered buffers: %s%s",
+			 strerror(-err),
+			 err == -ENOMEM ? " (the locked-memory limit, ulimit "
+					  "-l, is too low)"
+					: "");
+}
+
+/* Every connection takes descriptors: use what the hard limit allows. */
+static void raise_file_limit(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) || lim.rlim_cur == lim.rlim_max)
+		return;
+	lim.rlim_cur = lim.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &lim))
+		log_info("cannot raise the limit of open files: %s",
+			 strerror(errno));
+}
+
+/* ---- volumes ---- */
+
+static int check_names(const struct server *s, struct xp_error *e)
+{
+	const struct lun_map *luns = &s->luns;
+
+	for (unsigned int i = 0; i < luns->cnt; i++) {
+		for (unsigned int k = 0; k < i; k++) {
+			if (strcmp(luns->vol[i]->name, luns->vol[k]->name))
+				continue;
+			xp_error_set(e, -EEXIST,
+				     "two volumes have the name '%s': give one "
+				     "another with ,name=",
+				     luns->vol[i]->name);
+			return -EEXIST;
+		}
+	}
+	return 0;
+}
+
+static int open_volumes(struct server *s, struct xp_error *e)
+{
+	struct lun_map *luns = &s->luns;
+	char msg[sizeof(e->text)];
+	int err;
+
+	for (unsigned int i = 0; i < s->opt->backing_cnt; i++) {
+		err = volume_open(&s->opt->backings[i], i, &luns->vol[i], msg,
+				  sizeof(msg));
+		if (err) {
+			luns->vol[i] = NULL;
+			xp_error_set(e, err, "%s", msg);
+			return err;
+		}
+		luns->cnt++;
+	}
+	return check_names(s, e);
+}
+
+static int attach_volumes(struct server *s, struct xp_error *e)
+{
+	int err = 0;
+
+	for (unsigned int w = 0; w < s->worker_cnt; w++) {
+		while (err == 0 && s->attached[w] < s->luns.cnt) {
+			err = volume_attach(s->luns.vol[s->attached[w]],
+					    &s->workers[w], e);
+			if (err == 0)
+				s->attached[w]++;
+		}
+	}
+	return err;
+}
+
+/* Thread: the worker's, or setup. */
+static void detach_volumes(struct server *s, struct worker *w)
+{
+	while (s->attached[w->index] > 0)
+		volume_detach(s->luns.vol[--s->attached[w->index]], w);
+}
+
+/* ---- the end ---- */
+
+static void run_stop(struct reactor_msg *msg)
+{
+	reactor_stop(container_of(msg, struct stop_msg, msg)->reactor);
+}
+
+static void stop_workers(struct server *s)
+{
+	for (unsigned int i = 0; i < s->worker_cnt; i++) {
+		s->stops[i].msg.run = run_stop;
+		s->stops[i].reactor = s->workers[i].reactor;
+		reactor_send(s->workers[i].reactor, &s->stops[i].msg);
+	}
+}
+
+static void flush_settled(struct server *s)
+{
+	if (--s->flushes_left == 0)
+		stop_workers(s);
+}
+
+static void flush_done(struct block_request *req, int res)
+{
+	struct last_flush *f = container_of(req, struct last_flush, req);
+
+	if (res) {
+		log_error("volume '%s' could not be flushed: %s; writes since "
+			  "its last flush may be lost",
+			  f->vol->name, strerror(-res));
+		f->server->exit_code = 1;
+	}
+	flush_settled(f->server);
+}
+
+static void flush_volume(struct server *s, struct volume *vol)
+{
+	struct last_flush *f = &s->flushes[vol->lun];
+
+	f->server = s;
+	f->vol = vol;
+	f->req.op = BLOCK_FLUSH;
+	f->req.worker = &s->workers[0];
+	f->req.buf_index = -1;
+	f->req.done = flush_done;
+	s->flushes_left++;
+	backend_submit(vol->backend, &f->req);
+}
+
+/* The port has no channels any more. */
+static void port_stopped(struct port *port)
+{
+	struct server *s = port->user;
+
+	s->flushes_left = 1; /* this function's own */
+	for (unsigned int i = 0; i < s->luns.cnt; i++)
+		if (s->luns.vol[i]->write_cache && !s->luns.vol[i]->read_only)
+			flush_volume(s, s->luns.vol[i]);
+	flush_settled(s);
+}
+
+static void remove_pidfile(struct server *s)
+{
+	if (s->pidfile_written)
+		unlink(s->opt->pidfile);
+	s->pidfile_written = false;
+}
+
+static void on_signal(struct reactor_watch *w, uint32_t events)
+{
+	struct server *s = container_of(w, struct server, signals);
+	struct signalfd_siginfo info;
+
+	while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (s->stopping) {
+			log_error("second signal: exiting at once");
+			remove_pidfile(s);
+			_exit(1);
+		}
+		s->stopping = true;
+		log_notice("%s: answering what is in flight, then stopping",
+			   strsignal((int)info.ssi_signo));
+		port_stop(&s->port);
+	}
+}
+
+/* ---- signals and the PID file ---- */
+
+static int catch_signals(struct server *s, struct xp_error *e)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	signal(SIGPIPE, SIG_IGN);
+	pthread_sigmask(SIG_BLOCK, &set, &s->old_mask);
+	s->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (s->signal_fd >= 0)
+		return 0;
+	xp_error_set(e, -errno, "cannot watch for signals: %s",
+		     strerror(errno));
+	return e->err;
+}
+
+static void watch_signals(struct server *s)
+{
+	s->signals.fd = s->signal_fd;
+	s->signals.events = POLLIN;
+	s->signals.ready = on_signal;
+	reactor_watch_start(s->workers[0].reactor, &s->signals);
+}
+
+static int write_pidfile(struct server *s, struct xp_error *e)
+{
+	const char *path = s->opt->pidfile;
+	FILE *f;
+	int err = 0;
+
+	if (!path)
+		return 0;
+	f = fopen(path, "we");
+	if (!f) {
+		err = -errno;
+	} else {
+		fprintf(f, "%ld\n", (long)getpid());
+		s->pidfile_written = true;
+		if (fclose(f))
+			err = -errno;
+	}
+	if (err)
+		xp_error_set(e, err, "cannot write the PID file %s: %s", path,
+			     strerror(-err));
+	return err;
+}
+
+/* ---- start ---- */
+
+static void worker_ended(struct worker *w, void *user)
+{
+	detach_volumes(user, w);
+}
+
+static int start_threads(struct server *s, struct xp_error *e)
+{
+	int err = 0;
+
+	for (unsigned int i = 1; i < s->worker_cnt && err == 0; i++)
+		err = worker_start(&s->workers[i], worker_ended, s);
+	if (err)
+		xp_error_set(e, err, "cannot start a thread: %s",
+			     strerror(-err));
+	return err;
+}
+
+static uint16_t first_port(const struct options *opt)
+{
+	return opt->listen_cnt ? opt->listens[0].port : SRP_URI_PORT;
+}
+
+static void init_port(struct server *s)
+{
+	s->port.workers = s->workers;
+	s->port.worker_cnt = s->worker_cnt;
+	s->port.luns = &s->luns;
+	s->port.stopped = port_stopped;
+	s->port.user = s;
+	s->id = port_id_of_machine(first_port(s->opt));
+	port_init(&s->port, &s->id);
+}
+
+static int listen_everywhere(struct server *s, struct xp_error *e)
+{
+	init_port(s);
+	return listen_all(&s->port, s->opt, use_kind, s, &s->points, e);
+}
+
+static int get_ready(struct server *s, struct xp_error *e)
+{
+	static int (*const steps[])(struct server * s, struct xp_error * e) = {
+		catch_signals,	open_workers,  listen_everywhere, open_volumes,
+		attach_volumes, start_threads, write_pidfile,
+	};
+	int err = 0;
+
+	raise_file_limit();
+	for (size_t i = 0; i < ARRAY_SIZE(steps) && err == 0; i++) {
+		if (steps[i] == attach_volumes)
+			fix_buffers(s);
+		err = steps[i](s, e);
+	}
+	return err;
+}
+
+/* Undoes everything, whatever there is of it. */
+static void tear_down(struct server *s)
+{
+	for (unsigned int i = 1; i < s->worker_cnt; i++)
+		worker_join(&s->workers[i]);
+	if (s->port.workers)
+		port_fini(&s->port);
+	for (unsigned int i = 0; i < s->worker_cnt; i++) {
+		detach_volumes(s, &s->workers[i]);
+		worker_close(&s->workers[i]);
+	}
+	for (unsigned int i = 0; i < s->luns.cnt; i++)
+		volume_close(s->luns.vol[i]);
+	if (s->signal_fd >= 0)
+		close(s->signal_fd);
+	remove_pidfile(s);
+}
+
+static void serve(struct server *s)
+{
+	int err;
+
+	watch_signals(s);
+	if (log_level >= LOG_NOTICE)
+		announce(&s->luns, &s->points, &s->id);
+	err = reactor_run(s->workers[0].reactor);
+	if (err) {
+		log_error("worker 0: its ring failed: %s", strerror(-err));
+		remove_pidfile(s);
+		_exit(1);
+	}
+	log_notice("stopped");
+}
+
+int server_run(const struct options *opt)
+{
+	struct server *s = calloc(1, sizeof(*s));
+	struct xp_error e = { 0 };
+	int code;
+
+	if (!s) {
+		log_error("out of memory");
+		return 1;
+	}
+	s->opt = opt;
+	s->signal_fd = -1;
+	if (get_ready(s, &e) == 0) {
+		serve(s);
+	} else {
+		log_error("%s", e.text);
+		stop_workers(s);
+		s->exit_code = 1;
+	}
+	tear_down(s);
+	code = s->exit_code;
+	free(s);
+	return code;
+}

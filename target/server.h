@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The whole of rdma-target from start to end: workers, volumes, listeners, the
+ * port; readiness; signals; and everything undone in reverse.
+ */
+#ifndef TARGET_SERVER_H
+#define TARGET_SERVER_H
+
+#include "target/options.h"
+
+/*
+ * Serves until SIGTERM or SIGINT. Returns the exit code: 0 after a clean end;
+ * 1 when it could not start (one line was logged, nothing is left behind), or
+ * when volumes could not be flushed at the end. Thread: main.
+ */
+int server_run(const struct options *opt);
+
+#endif
