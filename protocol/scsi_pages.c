@@ -431,9 +431,13 @@ static int check_unmap_list(const uint8_t *list, size_t cnt,
 			    const struct scsi_disk_info *info,
 			    struct scsi_sense *ret_sense)
 {
+	uint64_t limit = info->max_unmap_blocks;
 	uint64_t total = 0;
 	int err;
 
+	/* FFFF FFFFh is "no limit" (SBC-3, Block Limits VPD page). */
+	if (!limit || limit == UINT32_MAX)
+		limit = UINT64_MAX;
 	for (size_t i = 0; i < cnt; i++) {
 		struct scsi_extent extent = unmap_desc(list, i);
 
@@ -442,7 +446,7 @@ static int check_unmap_list(const uint8_t *list, size_t cnt,
 			return err;
 		/* At most 4095 times 32 bits: cannot overflow. */
 		total += extent.blocks;
-		if (info->max_unmap_blocks && total > info->max_unmap_blocks)
+		if (total > limit)
 			return refuse(
 				scsi_sense_data_field(
 					(uint16_t)(SCSI_UNMAP_HEADER_LEN +
