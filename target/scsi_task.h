@@ -12,6 +12,11 @@
  *
  * A command that prepare() has refused is not executed. Both run on the
  * channel's worker. Nothing is allocated.
+ *
+ * When the initiator's buffer disagrees with the CDB: too short for the
+ * data-out, the command is refused (05/24/00, pointing at the length) and
+ * nothing is written; longer, the rest is not fetched. Too short for the
+ * data-in, what fits is sent. The residuals tell in each case (SRP r16a 6.9).
  */
 #ifndef TARGET_SCSI_TASK_H
 #define TARGET_SCSI_TASK_H
@@ -41,6 +46,8 @@ struct scsi_nexus {
 	_Atomic uint32_t ua[LUNS_MAX];
 };
 
+/* A new nexus finds POWER_ON pending on every LUN: whatever its initiator knew
+ * of the unit may no longer be so. @luns is borrowed. */
 void scsi_nexus_init(struct scsi_nexus *nexus, const struct lun_map *luns);
 /* Adds a unit attention for @lun (or every LUN: -1). Thread: any. */
 void scsi_nexus_attention(struct scsi_nexus *nexus, int lun, uint32_t bit);
@@ -87,10 +94,16 @@ struct scsi_task {
 
 	/* private to the disk */
 	struct block_request blk;
-	uint64_t lba;	 /* of what is being done */
-	uint64_t blocks; /* that are left */
-	unsigned int step;
+	bool (*next)(struct scsi_task *task, int res); /* scsi_disk.h */
+	uint8_t blk_state;
+	int blk_res;
+	uint64_t at;	    /* bytes or pieces that are done */
+	uint64_t range_len; /* bytes that the command is about */
 };
+
+/* A longer buffer (buf_len) is never asked for: the largest transfer and, to
+ * compare with it, a piece of the medium. Bytes. */
+#define SCSI_TASK_BUF_MAX (VOLUME_MAX_TRANSFER + (256u << 10))
 
 enum scsi_task_verdict scsi_task_prepare(struct scsi_task *task);
 void scsi_task_execute(struct scsi_task *task);

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The disk behind scsi_task.h: one handler per enum scsi_op, found through the
+ * table in scsi_task.c. A new command is a row in protocol/scsi_cdb.c and a
+ * handler here; what all commands have in common (the LUN, unit attentions,
+ * the fields of the CDB, range, write protection, the length of the data-out)
+ * has been judged before a handler is called.
+ *
+ * A handler either answers from a table (answer), or does something (prepare,
+ * execute). What takes block requests is a chain of steps: a step fills in
+ * task->blk and returns true to have it submitted, with the next step in
+ * task->next; or it ends the task and returns false.
+ */
+#ifndef TARGET_SCSI_DISK_H
+#define TARGET_SCSI_DISK_H
+
+#include "target/scsi_task.h"
+
+/* Answers from tables are shorter; so is an arena's smallest block. */
+#define SCSI_ANSWER_MAX 4096u
+
+/* Pieces in which blocks are compared or a pattern is written, bytes. */
+#define SCSI_PIECE (SCSI_TASK_BUF_MAX - VOLUME_MAX_TRANSFER)
+
+struct scsi_handler {
+	/*
+	 * Data-in made of what is known: fills in @buf up to @cap bytes and
+	 * tells the full length. 0, or -errno with @ret_sense.
+	 */
+	int (*answer)(struct scsi_task *task, void *buf, size_t cap,
+		      size_t *ret_len, struct scsi_sense *ret_sense);
+	/* Asks for buffers; fetch_len has been set to the data-out's length
+	 * and buf_len to the same. NULL: nothing to add. */
+	void (*prepare)(struct scsi_task *task);
+	/* The first step. NULL: the status is GOOD. */
+	bool (*execute)(struct scsi_task *task);
+};
+
+/* ---- ends of a task; the value of each is that of a last step ---- */
+
+bool scsi_task_good(struct scsi_task *task);
+bool scsi_task_fail(struct scsi_task *task, const struct scsi_sense *sense);
+/* @err: of the block request under way, negative errno. */
+bool scsi_task_fail_blk(struct scsi_task *task, int err);
+
+/* ---- block requests ---- */
+
+/* Makes task->blk a request for a range relative to the command's LBA. */
+void scsi_task_blk(struct scsi_task *task, enum block_op op, uint64_t offset,
+		   uint64_t len, bool (*next)(struct scsi_task *task, int res));
+
+/* The command's blocks in the memory of the volume, or NULL. */
+uint8_t *scsi_task_memory(const struct scsi_task *task);
+
+static inline uint64_t scsi_min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Takes the unit attention that is to be reported first; false: none. */
+bool scsi_nexus_take_attention(struct scsi_nexus *nexus, int lun,
+			       struct scsi_sense *ret_sense);
+
+/* ---- handlers ---- */
+
+/* scsi_info.c */
+extern const struct scsi_handler scsi_request_sense;
+extern const struct scsi_handler scsi_inquiry;
+extern const struct scsi_handler scsi_report_luns;
+extern const struct scsi_handler scsi_report_opcodes;
+extern const struct scsi_handler scsi_mode_sense;
+extern const struct scsi_handler scsi_read_capacity_10;
+extern const struct scsi_handler scsi_read_capacity_16;
+
+/* scsi_block.c */
+extern const struct scsi_handler scsi_read;
+extern const struct scsi_handler scsi_write;
+extern const struct scsi_handler scsi_verify;
+extern const struct scsi_handler scsi_sync_cache;
+extern const struct scsi_handler scsi_start_stop;
+
+/* scsi_thin.c */
+extern const struct scsi_handler scsi_unmap;
+extern const struct scsi_handler scsi_write_same;
+extern const struct scsi_handler scsi_get_lba_status;
+
+#endif

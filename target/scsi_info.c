@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Commands that are answered from what is known of the unit. */
+#include <errno.h>
+
+#include "protocol/scsi_pages.h"
+#include "protocol/srp_iu.h"
+#include "target/scsi_disk.h"
+
+/* SPC-4 6.39: pending unit attentions are told here as well, and so are
+ * reasons why there is no unit; the status is GOOD. */
+static int request_sense(struct scsi_task *task, void *buf, size_t cap,
+			 size_t *ret_len, struct scsi_sense *ret_sense)
+{
+	struct scsi_sense sense =
+		scsi_sense(SCSI_KEY_NO_SENSE, SCSI_ASC_NO_ADDITIONAL_SENSE);
+
+	if (!task->vol)
+		sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
+				   SCSI_ASC_LUN_NOT_SUPPORTED);
+	else
+		scsi_nexus_take_attention(task->nexus, task->lun, &sense);
+	*ret_len = scsi_sense_encode(&sense,
+				     task->cmd.desc ? SCSI_SENSE_DESCRIPTOR
+						    : SCSI_SENSE_FIXED,
+				     buf, cap);
+	return 0;
+}
+
+const struct scsi_handler scsi_request_sense = { .answer = request_sense };
+
+static int inquiry(struct scsi_task *task, void *buf, size_t cap,
+		   size_t *ret_len, struct scsi_sense *ret_sense)
+{
+	if (!task->vol && task->cmd.evpd) {
+		*ret_sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
+					SCSI_ASC_LUN_NOT_SUPPORTED);
+		return -EINVAL;
+	}
+	if (task->cmd.evpd)
+		return scsi_vpd_encode(&task->vol->info, task->cmd.page_code,
+				       buf, cap, ret_len, ret_sense);
+	*ret_len = task->vol ? scsi_inquiry_encode(&task->vol->info, buf, cap)
+			     : scsi_inquiry_encode_absent(buf, cap);
+	return 0;
+}
+
+const struct scsi_handler scsi_inquiry = { .answer = inquiry };
+
+/* SELECT REPORT 1 asks for well-known units, which there are none of. */
+static int report_luns(struct scsi_task *task, void *buf, size_t cap,
+		       size_t *ret_len, struct scsi_sense *ret_sense)
+{
+	const struct lun_map *map = task->nexus->luns;
+	uint64_t luns[LUNS_MAX];
+	size_t cnt = 0;
+
+	for (uint32_t i = 0; i < LUNS_MAX && task->cmd.select_report != 1;
+	     i++) {
+		if (map->vol[i])
+			srp_lun_encode(i, &luns[cnt++]);
+	}
+	/* SPC-4 6.33: whoever has the list need not be told of it any more. */
+	for (unsigned int i = 0; i < LUNS_MAX; i++)
+		atomic_fetch_and(&task->nexus->ua[i],
+				 ~(uint32_t)SCSI_UA_LUNS_CHANGED);
+	*ret_len = scsi_report_luns_encode(luns, cnt, buf, cap);
+	return 0;
+}
+
+const struct scsi_handler scsi_report_luns = { .answer = report_luns };
+
+static int report_opcodes(struct scsi_task *task, void *buf, size_t cap,
+			  size_t *ret_len, struct scsi_sense *ret_sense)
+{
+	return scsi_report_opcodes_encode(&task->vol->info, &task->cmd, buf,
+					  cap, ret_len, ret_sense);
+}
+
+const struct scsi_handler scsi_report_opcodes = { .answer = report_opcodes };
+
+static int mode_sense(struct scsi_task *task, void *buf, size_t cap,
+		      size_t *ret_len, struct scsi_sense *ret_sense)
+{
+	return scsi_mode_sense_encode(&task->vol->info, &task->cmd, buf, cap,
+				      ret_len, ret_sense);
+}
+
+const struct scsi_handler scsi_mode_sense = { .answer = mode_sense };
+
+static int read_capacity_10(struct scsi_task *task, void *buf, size_t cap,
+			    size_t *ret_len, struct scsi_sense *ret_sense)
+{
+	*ret_len = scsi_read_capacity_10_encode(&task->vol->info, buf, cap);
+	return 0;
+}
+
+const struct scsi_handler scsi_read_capacity_10 = {
+	.answer = read_capacity_10,
+};
+
+static int read_capacity_16(struct scsi_task *task, void *buf, size_t cap,
+			    size_t *ret_len, struct scsi_sense *ret_sense)
+{
+	*ret_len = scsi_read_capacity_16_encode(&task->vol->info, buf, cap);
+	return 0;
+}
+
+const struct scsi_handler scsi_read_capacity_16 = {
+	.answer = read_capacity_16,
+};

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/scsi_task.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "target/scsi_disk.h"
+#include "transport/list.h"
+
+/* Says GOOD: the unit is always ready, its medium always in place. */
+static const struct scsi_handler nothing_to_do;
+
+static const struct scsi_handler *const handlers[SCSI_OP_CNT] = {
+	[SCSI_OP_TEST_UNIT_READY] = &nothing_to_do,
+	[SCSI_OP_REQUEST_SENSE] = &scsi_request_sense,
+	[SCSI_OP_INQUIRY] = &scsi_inquiry,
+	[SCSI_OP_REPORT_LUNS] = &scsi_report_luns,
+	[SCSI_OP_REPORT_OPCODES] = &scsi_report_opcodes,
+	[SCSI_OP_MODE_SENSE_6] = &scsi_mode_sense,
+	[SCSI_OP_MODE_SENSE_10] = &scsi_mode_sense,
+	[SCSI_OP_START_STOP] = &scsi_start_stop,
+	[SCSI_OP_PREVENT_REMOVAL] = &nothing_to_do,
+	[SCSI_OP_READ_CAPACITY_10] = &scsi_read_capacity_10,
+	[SCSI_OP_READ_CAPACITY_16] = &scsi_read_capacity_16,
+	[SCSI_OP_GET_LBA_STATUS] = &scsi_get_lba_status,
+	[SCSI_OP_READ] = &scsi_read,
+	[SCSI_OP_WRITE] = &scsi_write,
+	[SCSI_OP_VERIFY] = &scsi_verify,
+	[SCSI_OP_SYNC_CACHE] = &scsi_sync_cache,
+	[SCSI_OP_WRITE_SAME] = &scsi_write_same,
+	[SCSI_OP_UNMAP] = &scsi_unmap,
+};
+
+/* ---- unit attentions ---- */
+
+static const struct {
+	uint32_t bit;
+	enum scsi_asc code;
+} attentions[] = {
+	{ SCSI_UA_POWER_ON, SCSI_ASC_POWER_ON },
+	{ SCSI_UA_NEXUS_LOSS, SCSI_ASC_NEXUS_LOSS },
+	{ SCSI_UA_LUN_RESET, SCSI_ASC_DEVICE_RESET },
+	{ SCSI_UA_CAPACITY_CHANGED, SCSI_ASC_CAPACITY_CHANGED },
+	{ SCSI_UA_MODE_CHANGED, SCSI_ASC_MODE_PARAMETERS_CHANGED },
+	{ SCSI_UA_LUNS_CHANGED, SCSI_ASC_REPORTED_LUNS_CHANGED },
+};
+
+void scsi_nexus_init(struct scsi_nexus *nexus, const struct lun_map *luns)
+{
+	nexus->luns = luns;
+	for (unsigned int i = 0; i < LUNS_MAX; i++)
+		atomic_init(&nexus->ua[i], SCSI_UA_POWER_ON);
+}
+
+void scsi_nexus_attention(struct scsi_nexus *nexus, int lun, uint32_t bit)
+{
+	assert(lun < LUNS_MAX);
+	for (int i = 0; i < LUNS_MAX; i++) {
+		if (lun < 0 || i == lun)
+			atomic_fetch_or(&nexus->ua[i], bit);
+	}
+}
+
+bool scsi_nexus_take_attention(struct scsi_nexus *nexus, int lun,
+			       struct scsi_sense *ret_sense)
+{
+	_Atomic uint32_t *ua = &nexus->ua[lun];
+
+	if (!atomic_load_explicit(ua, memory_order_relaxed))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(attentions); i++) {
+		uint32_t bit = attentions[i].bit;
+
+		/* Of channels on several workers, one gets it. */
+		if (!(atomic_fetch_and(ua, ~bit) & bit))
+			continue;
+		*ret_sense =
+			scsi_sense(SCSI_KEY_UNIT_ATTENTION, attentions[i].code);
+		return true;
+	}
+	return false;
+}
+
+/* ---- the end ---- */
+
+static void set_sense(struct scsi_task *task, const struct scsi_sense *sense)
+{
+	enum scsi_sense_format format = SCSI_SENSE_FIXED;
+
+	if (task->vol && task->vol->info.d_sense)
+		format = SCSI_SENSE_DESCRIPTOR;
+	task->status = SCSI_STATUS_CHECK_CONDITION;
+	task->data_in_cnt = 0;
+	task->sense_len = (uint32_t)scsi_sense_encode(
+		sense, format, task->sense, sizeof(task->sense));
+}
+
+bool scsi_task_good(struct scsi_task *task)
+{
+	task->status = SCSI_STATUS_GOOD;
+	task->done(task);
+	return false;
+}
+
+bool scsi_task_fail(struct scsi_task *task, const struct scsi_sense *sense)
+{
+	set_sense(task, sense);
+	task->done(task);
+	return false;
+}
+
+bool scsi_task_fail_blk(struct scsi_task *task, int err)
+{
+	const struct block_request *blk = &task->blk;
+	bool is_read = blk->op == BLOCK_READ || blk->op == BLOCK_EXTENT;
+	struct scsi_sense sense = scsi_sense_from_errno(
+		err, is_read ? SCSI_MEDIUM_READ : SCSI_MEDIUM_WRITE);
+
+	/* Up to here it went well; a flush failed at no place in particular. */
+	if (sense.key == SCSI_KEY_MEDIUM_ERROR && blk->op != BLOCK_FLUSH) {
+		sense.info_valid = true;
+		sense.info =
+			(blk->offset + blk->progress) / task->vol->block_size;
+	}
+	return scsi_task_fail(task, &sense);
+}
+
+/* ---- block requests ---- */
+
+/* Where task->blk is. Backends may answer at once, even each of a long row of
+ * requests, and the stack must not grow by it. */
+enum blk_state {
+	BLK_SUBMITTING, /* submit has not returned */
+	BLK_WAITING,	/* it has; the answer starts the next step */
+	BLK_ANSWERED,	/* answered before submit returned */
+};
+
+static void run(struct scsi_task *task, bool more)
+{
+	while (more) {
+		task->blk_state = BLK_SUBMITTING;
+		backend_submit(task->vol->backend, &task->blk);
+		if (task->blk_state == BLK_SUBMITTING) {
+			task->blk_state = BLK_WAITING;
+			return;
+		}
+		more = task->next(task, task->blk_res);
+	}
+}
+
+static void blk_done(struct block_request *req, int res)
+{
+	struct scsi_task *task = container_of(req, struct scsi_task, blk);
+
+	if (task->blk_state == BLK_SUBMITTING) {
+		task->blk_state = BLK_ANSWERED;
+		task->blk_res = res;
+		return;
+	}
+	run(task, task->next(task, res));
+}
+
+void scsi_task_blk(struct scsi_task *task, enum block_op op, uint64_t offset,
+		   uint64_t len, bool (*next)(struct scsi_task *task, int res))
+{
+	bool whole = op == BLOCK_FLUSH;
+
+	task->next = next;
+	task->blk = (struct block_request){
+		.op = op,
+		.offset =
+			whole ? 0
+			      : task->cmd.lba * task->vol->block_size + offset,
+		.len = whole ? 0 : len,
+		.buf = task->buf,
+		.buf_index = task->buf_index,
+		.worker = task->worker,
+		.done = blk_done,
+	};
+}
+
+uint8_t *scsi_task_memory(const struct scsi_task *task)
+{
+	uint8_t *memory = task->vol->backend->info.memory;
+
+	if (!memory)
+		return NULL;
+	return memory + task->cmd.lba * task->vol->block_size;
+}
+
+/* ---- prepare ---- */
+
+static enum scsi_task_verdict refuse(struct scsi_task *task,
+				     const struct scsi_sense *sense)
+{
+	set_sense(task, sense);
+	return SCSI_TASK_OVER;
+}
+
+static struct volume *find_volume(const struct scsi_task *task)
+{
+	if (task->lun < 0 || task->lun >= LUNS_MAX)
+		return NULL;
+	return task->nexus->luns->vol[task->lun];
+}
+
+static unsigned int flags_of(const struct scsi_task *task)
+{
+	const struct scsi_cdb_info *info = NULL;
+
+	if (task->cdb_len > 1)
+		info = scsi_cdb_find(task->cdb[0], task->cdb[1] & 0x1f);
+	return info ? info->flags : 0;
+}
+
+/* Who may speak at all: is there a unit, and has it something to say first?
+ * This comes before any look at the CDB's fields (SAM-5 5.14). */
+static bool check_unit(struct scsi_task *task, struct scsi_sense *ret_sense)
+{
+	unsigned int flags = flags_of(task);
+
+	if (!task->vol && !(flags & SCSI_CDB_ABSENT_LUN)) {
+		*ret_sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
+					SCSI_ASC_LUN_NOT_SUPPORTED);
+		return false;
+	}
+	return !task->vol || flags & SCSI_CDB_PASSES_UA ||
+	       !scsi_nexus_take_attention(task->nexus, task->lun, ret_sense);
+}
+
+static bool check_cdb(struct scsi_task *task, struct scsi_sense *ret_sense)
+{
+	if (scsi_cdb_decode(task->cdb, task->cdb_len, &task->cmd, ret_sense))
+		return false;
+	return !task->vol ||
+	       !scsi_cmd_check(&task->cmd, &task->vol->info, ret_sense);
+}
+
+/* The field that says how much data-out there should be. */
+static struct scsi_sense short_data_out(const struct scsi_cdb_info *info)
+{
+	if (info->blocks.len)
+		return scsi_sense_cdb_field(info->blocks.byte, 7);
+	return scsi_sense_cdb_field(info->param_len.byte, 7);
+}
+
+static void prepare_answer(struct scsi_task *task)
+{
+	uint64_t alloc_len = scsi_cmd_data_in_len(&task->cmd, 0);
+
+	task->buf_len = (uint32_t)scsi_min(
+		scsi_min(alloc_len, task->data_in_len), SCSI_ANSWER_MAX);
+}
+
+enum scsi_task_verdict scsi_task_prepare(struct scsi_task *task)
+{
+	const struct scsi_handler *handler;
+	struct scsi_sense sense;
+	uint64_t out_len;
+
+	task->vol = find_volume(task);
+	if (!check_unit(task, &sense) || !check_cdb(task, &sense))
+		return refuse(task, &sense);
+
+	handler = handlers[task->cmd.op];
+	out_len = scsi_cmd_data_out_len(&task->cmd,
+					task->vol ? task->vol->block_size : 0);
+	task->wanted_out = out_len;
+	if (task->data_out_len < out_len) {
+		sense = short_data_out(task->cmd.info);
+		return refuse(task, &sense);
+	}
+	task->fetch_len = (uint32_t)out_len;
+	task->buf_len = (uint32_t)out_len;
+	if (handler->answer)
+		prepare_answer(task);
+	else if (handler->prepare)
+		handler->prepare(task);
+	assert(task->buf_len >= task->fetch_len);
+	assert(task->buf_len <= SCSI_TASK_BUF_MAX);
+	return SCSI_TASK_GO;
+}
+
+/* ---- execute ---- */
+
+static bool answer(struct scsi_task *task, const struct scsi_handler *handler)
+{
+	uint64_t alloc_len = scsi_cmd_data_in_len(&task->cmd, 0);
+	struct scsi_sense sense;
+	size_t len;
+
+	/* Not a byte of what was here before may leave (nor be sent). */
+	if (task->buf_len)
+		memset(task->buf, 0, task->buf_len);
+	if (handler->answer(task, task->buf, task->buf_len, &len, &sense))
+		return scsi_task_fail(task, &sense);
+	task->wanted_in = scsi_min(len, alloc_len);
+	task->data_in_cnt = (uint32_t)scsi_min(len, task->buf_len);
+	return scsi_task_good(task);
+}
+
+void scsi_task_execute(struct scsi_task *task)
+{
+	const struct scsi_handler *handler = handlers[task->cmd.op];
+
+	if (handler->answer)
+		answer(task, handler);
+	else if (handler->execute)
+		run(task, handler->execute(task));
+	else
+		scsi_task_good(task);
+}
