@@ -347,6 +347,16 @@ static const struct mode_in_row mode_in_rows[] = {
 	  "03 00 00 00 08 12 04 00*17",
 	  0,
 	  { 0 } },
+	{ "caching page cut to its third byte",
+	  false,
+	  "06 00 00 00 08 01 04",
+	  0,
+	  { .has_caching = true, .wce = true } },
+	{ "announced up to its third byte",
+	  false,
+	  "05 00 00 00 08 01 04",
+	  0,
+	  { 0 } },
 	{ "announces less than a header",
 	  false,
 	  "02 00 00 00",
@@ -502,6 +512,7 @@ struct unmap_row {
 	uint64_t info;
 	uint64_t blocks; /* 0: those of plain_disk(), 200000h */
 	bool unlimited;
+	uint32_t max_blocks; /* 0: those of plain_disk() */
 };
 
 #define DESC(lba, blocks) lba " " blocks " 00*4 "
@@ -567,6 +578,13 @@ static const struct unmap_row unmap_rows[] = {
 	  { 0, UINT32_MAX },
 	  .blocks = UINT64_MAX,
 	  .unlimited = true },
+	{ "no limit, spelled out, and more blocks than that",
+	  "00 26 00 20 00*4 " DESC(LBA_0, "ff*4") DESC(LBA_0, "ff*4"),
+	  0,
+	  2,
+	  { 0, UINT32_MAX },
+	  .blocks = UINT64_MAX,
+	  .max_blocks = UINT32_MAX },
 	{ "without limits, more extents than there is room",
 	  "00 56 00 50 00*4 " DESC(LBA_0, ONE) DESC(LBA_0, ONE) DESC(LBA_0, ONE)
 		  DESC(LBA_0, ONE) DESC(LBA_0, ONE),
@@ -600,6 +618,8 @@ static void unmap_in(void **state)
 		info.blocks = r->blocks;
 	if (r->unlimited)
 		info.max_unmap_blocks = info.max_unmap_descs = 0;
+	if (r->max_blocks)
+		info.max_unmap_blocks = r->max_blocks;
 	err = scsi_unmap_decode(b.p, b.len, &info, extents, 4, &cnt, &sense);
 	free(b.p);
 	assert_int_equal(err, r->err);
