@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "protocol/scsi_cdb_bits.h"
 #include "protocol/wire.h"
 
 /* A caller's buffer: takes what fits, counts all. */
@@ -635,7 +636,7 @@ static void put_one_command(const struct scsi_disk_info *info,
 	out_put(out, b, sizeof(b));
 	memcpy(usage, row->usage, sizeof(usage));
 	if (row->op == SCSI_OP_WRITE_SAME && !info->unmap)
-		usage[1] &= (uint8_t)~0x08; /* UNMAP */
+		usage[1] &= (uint8_t)~CDB_UNMAP;
 	out_put(out, usage, row->cdb_len);
 	if (rctd)
 		out_put(out, timeouts_desc, TIMEOUTS_LEN);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Bits of CDBs: for the table, the decoder and the initiator's CDBs alike. */
+#ifndef PROTOCOL_SCSI_CDB_BITS_H
+#define PROTOCOL_SCSI_CDB_BITS_H
+
+/* Byte 1 of READ, WRITE, VERIFY, WRITE SAME. */
+#define CDB_DPO	   0x10
+#define CDB_FUA	   0x08
+#define CDB_BYTCHK 0x02 /* of the two bits, the one that is supported */
+#define CDB_ANCHOR 0x10
+#define CDB_UNMAP  0x08
+#define CDB_NDOB   0x01
+
+#define CDB_IMMED_SYNC 0x02 /* SYNCHRONIZE CACHE byte 1 */
+#define CDB_EVPD       0x01
+#define CDB_DBD	       0x08
+#define CDB_LLBAA      0x10
+#define CDB_PMI	       0x01
+#define CDB_START      0x01
+#define CDB_LOEJ       0x02
+#define CDB_NO_FLUSH   0x04
+#define CDB_PREVENT    0x01
+#define CDB_RCTD       0x80
+
+#define SERVICE_ACTION_MASK 0x1f
+
+#endif

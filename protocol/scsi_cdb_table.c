@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The commands: what is particular to each CDB, then the table. */
+#include "protocol/scsi_cdb.h"
+
+#include <errno.h>
+
+#include "protocol/scsi_cdb_bits.h"
+#include "protocol/wire.h"
+
+static int fields_request_sense(const uint8_t *cdb, struct scsi_cmd *cmd,
+				struct scsi_sense *ret_sense)
+{
+	cmd->desc = cdb[1] & 1;
+	return 0;
+}
+
+static int fields_inquiry(const uint8_t *cdb, struct scsi_cmd *cmd,
+			  struct scsi_sense *ret_sense)
+{
+	cmd->evpd = cdb[1] & CDB_EVPD;
+	cmd->page_code = cdb[2];
+	if (cmd->page_code && !cmd->evpd) {
+		*ret_sense = scsi_sense_cdb_field(2, 7);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int fields_report_luns(const uint8_t *cdb, struct scsi_cmd *cmd,
+			      struct scsi_sense *ret_sense)
+{
+	cmd->select_report = cdb[2];
+	if (cmd->select_report > 2) {
+		*ret_sense = scsi_sense_cdb_field(2, 7);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int fields_report_opcodes(const uint8_t *cdb, struct scsi_cmd *cmd,
+				 struct scsi_sense *ret_sense)
+{
+	cmd->rctd = cdb[2] & CDB_RCTD;
+	cmd->reporting_options = cdb[2] & 7;
+	cmd->requested_opcode = cdb[3];
+	cmd->requested_service_action = wire_get16(cdb + 4);
+	return 0;
+}
+
+static int fields_mode_sense(const uint8_t *cdb, struct scsi_cmd *cmd,
+			     struct scsi_sense *ret_sense)
+{
+	cmd->dbd = cdb[1] & CDB_DBD;
+	cmd->llbaa = cdb[1] & CDB_LLBAA;
+	cmd->page_control = cdb[2] >> 6;
+	cmd->page_code = cdb[2] & 0x3f;
+	cmd->subpage_code = cdb[3];
+	return 0;
+}
+
+static int fields_start_stop(const uint8_t *cdb, struct scsi_cmd *cmd,
+			     struct scsi_sense *ret_sense)
+{
+	cmd->immed = cdb[1] & 1;
+	cmd->start = cdb[4] & CDB_START;
+	cmd->loej = cdb[4] & CDB_LOEJ;
+	cmd->no_flush = cdb[4] & CDB_NO_FLUSH;
+	return 0;
+}
+
+static int fields_prevent(const uint8_t *cdb, struct scsi_cmd *cmd,
+			  struct scsi_sense *ret_sense)
+{
+	cmd->prevent = cdb[4] & CDB_PREVENT;
+	return 0;
+}
+
+/* An LBA without PMI was refused until SBC-3 made both obsolete. */
+static int fields_read_capacity(const uint8_t *cdb, struct scsi_cmd *cmd,
+				struct scsi_sense *ret_sense)
+{
+	cmd->pmi = cdb[cmd->info->cdb_len - 2] & CDB_PMI;
+	if (cmd->lba && !cmd->pmi) {
+		*ret_sense = scsi_sense_cdb_field(2, 7);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int fields_rw_6(const uint8_t *cdb, struct scsi_cmd *cmd,
+		       struct scsi_sense *ret_sense)
+{
+	if (!cmd->blocks)
+		cmd->blocks = 256;
+	return 0;
+}
+
+static int fields_rw(const uint8_t *cdb, struct scsi_cmd *cmd,
+		     struct scsi_sense *ret_sense)
+{
+	cmd->dpo = cdb[1] & CDB_DPO;
+	cmd->fua = cdb[1] & CDB_FUA;
+	return 0;
+}
+
+static int fields_verify(const uint8_t *cdb, struct scsi_cmd *cmd,
+			 struct scsi_sense *ret_sense)
+{
+	cmd->dpo = cdb[1] & CDB_DPO;
+	cmd->bytchk = cdb[1] >> 1 & 3;
+	return 0;
+}
+
+static int fields_sync_cache(const uint8_t *cdb, struct scsi_cmd *cmd,
+			     struct scsi_sense *ret_sense)
+{
+	cmd->immed = cdb[1] & CDB_IMMED_SYNC;
+	return 0;
+}
+
+static int fields_write_same(const uint8_t *cdb, struct scsi_cmd *cmd,
+			     struct scsi_sense *ret_sense)
+{
+	cmd->anchor = cdb[1] & CDB_ANCHOR;
+	cmd->unmap = cdb[1] & CDB_UNMAP;
+	cmd->ndob = cdb[1] & CDB_NDOB;
+	return 0;
+}
+
+/* Where the fields of the usual block commands are. */
+#define LBA_10	  .lba = { 2, 4 }
+#define LBA_16	  .lba = { 2, 8 }
+#define BLOCKS_10 .blocks = { 7, 2 }
+#define BLOCKS_12 .blocks = { 6, 4 }
+#define BLOCKS_16 .blocks = { 10, 4 }
+
+/* RDPROTECT, WRPROTECT or VRPROTECT, and GROUP NUMBER: both refused. */
+#define NARROW_10 .narrow = { { 1, 0xe0 }, { 6, 0x1f } }
+#define NARROW_12 .narrow = { { 1, 0xe0 }, { 10, 0x1f } }
+#define NARROW_16 .narrow = { { 1, 0xe0 }, { 14, 0x1f } }
+
+/* Usage maps from byte 1 on; the last byte is CONTROL, whose NACA bit nobody
+ * here supports (INQUIRY says NORMACA 0). */
+#define USAGE_6(op, b1)                     \
+	{                                   \
+		op, b1, 0xff, 0xff, 0xff, 0 \
+	}
+#define USAGE_10(op, b1)                                         \
+	{                                                        \
+		op, b1, 0xff, 0xff, 0xff, 0xff, 0, 0xff, 0xff, 0 \
+	}
+#define USAGE_12(op, b1)                                                     \
+	{                                                                    \
+		op, b1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0 \
+	}
+#define USAGE_16(op, b1)                                                      \
+	{                                                                     \
+		op, b1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, \
+			0xff, 0xff, 0xff, 0, 0                                \
+	}
+
+const struct scsi_cdb_info scsi_cdb_table[] = {
+	{
+		.name = "TEST UNIT READY",
+		.clause = "SPC-4",
+		.opcode = 0x00,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 6,
+		.op = SCSI_OP_TEST_UNIT_READY,
+		.usage = { 0x00 },
+	},
+	{
+		.name = "REQUEST SENSE",
+		.clause = "SPC-4",
+		.opcode = 0x03,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 6,
+		.op = SCSI_OP_REQUEST_SENSE,
+		.flags = SCSI_CDB_PASSES_UA | SCSI_CDB_ABSENT_LUN,
+		.usage = { 0x03, 0x01, 0, 0, 0xff, 0 },
+		.alloc_len = { 4, 1 },
+		.fields = fields_request_sense,
+	},
+	{
+		.name = "READ (6)",
+		.clause = "SBC-2",
+		.opcode = 0x08,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 6,
+		.op = SCSI_OP_READ,
+		.flags = SCSI_CDB_BLOCKS,
+		.usage = USAGE_6(0x08, 0x1f),
+		.lba = { 1, 3 },
+		.blocks = { 4, 1 },
+		.fields = fields_rw_6,
+	},
+	{
+		.name = "WRITE (6)",
+		.clause = "SBC-2",
+		.opcode = 0x0a,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 6,
+		.op = SCSI_OP_WRITE,
+		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
+		.usage = USAGE_6(0x0a, 0x1f),
+		.lba = { 1, 3 },
+		.blocks = { 4, 1 },
+		.fields = fields_rw_6,
+	},
+	{
+		.name = "INQUIRY",
+		.clause = "SPC-4",
+		.opcode = 0x12,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 6,
+		.op = SCSI_OP_INQUIRY,
+		.flags = SCSI_CDB_PASSES_UA | SCSI_CDB_ABSENT_LUN,
+		.usage = USAGE_6(0x12, CDB_EVPD),
+		.alloc_len = { 3, 2 },
+		.fields = fields_inquiry,
+	},
+	{
+		.name = "MODE SENSE (6)",
+		.clause = "SPC-4",
+		.opcode = 0x1a,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 6,
+		.op = SCSI_OP_MODE_SENSE_6,
+		.usage = USAGE_6(0x1a, CDB_DBD),
+		.alloc_len = { 4, 1 },
+		.fields = fields_mode_sense,
+	},
+	{
+		.name = "START STOP UNIT",
+		.clause = "SBC-3 5.25",
+		.opcode = 0x1b,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 6,
+		.op = SCSI_OP_START_STOP,
+		.usage = { 0x1b, 0x01, 0, 0, CDB_START | CDB_NO_FLUSH, 0 },
+		/* POWER CONDITION MODIFIER, POWER CONDITION */
+		.narrow = { { 3, 0x0f }, { 4, 0xf0 } },
+		.fields = fields_start_stop,
+	},
+	{
+		.name = "PREVENT ALLOW MEDIUM REMOVAL",
+		.clause = "SBC-3 5.10",
+		.opcode = 0x1e,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 6,
+		.op = SCSI_OP_PREVENT_REMOVAL,
+		.usage = { 0x1e, 0, 0, 0, CDB_PREVENT, 0 },
+		.fields = fields_prevent,
+	},
+	{
+		.name = "READ CAPACITY (10)",
+		.clause = "SBC-3 5.15",
+		.opcode = 0x25,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 10,
+		.op = SCSI_OP_READ_CAPACITY_10,
+		.usage = { 0x25, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, CDB_PMI, 0 },
+		LBA_10,
+		.fields = fields_read_capacity,
+	},
+	{
+		.name = "READ (10)",
+		.clause = "SBC-3 5.11",
+		.opcode = 0x28,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 10,
+		.op = SCSI_OP_READ,
+		.flags = SCSI_CDB_BLOCKS,
+		.usage = USAGE_10(0x28, CDB_DPO | CDB_FUA),
+		NARROW_10,
+		LBA_10,
+		BLOCKS_10,
+		.fields = fields_rw,
+	},
+	{
+		.name = "WRITE (10)",
+		.clause = "SBC-3 5.33",
+		.opcode = 0x2a,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 10,
+		.op = SCSI_OP_WRITE,
+		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
+		.usage = USAGE_10(0x2a, CDB_DPO | CDB_FUA),
+		NARROW_10,
+		LBA_10,
+		BLOCKS_10,
+		.fields = fields_rw,
+	},
+	{
+		.name = "VERIFY (10)",
+		.clause = "SBC-3 5.29",
+		.opcode = 0x2f,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 10,
+		.op = SCSI_OP_VERIFY,
+		.flags = SCSI_CDB_BLOCKS,
+		.usage = USAGE_10(0x2f, CDB_DPO | CDB_BYTCHK),
+		NARROW_10,
+		LBA_10,
+		BLOCKS_10,
+		.fields = fields_verify,
+	},
+	{
+		.name = "SYNCHRONIZE CACHE (10)",
+		.clause = "SBC-3 5.26",
+		.opcode = 0x35,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 10,
+		.op = SCSI_OP_SYNC_CACHE,
+		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_ZERO_TO_END |
+			 SCSI_CDB_NO_TRANSFER,
+		.usage = USAGE_10(0x35, CDB_IMMED_SYNC),
+		.narrow = { { 6, 0x1f } },
+		LBA_10,
+		BLOCKS_10,
+		.fields = fields_sync_cache,
+	},
+	{
+		.name = "WRITE SAME (10)",
+		.clause = "SBC-3 5.43",
+		.opcode = 0x41,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 10,
+		.op = SCSI_OP_WRITE_SAME,
+		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES |
+			 SCSI_CDB_ZERO_TO_END | SCSI_CDB_NO_TRANSFER,
+		.usage = USAGE_10(0x41, CDB_UNMAP),
+		.narrow = { { 1, 0xe0 }, { 6, 0x1f } },
+		LBA_10,
+		BLOCKS_10,
+		.fields = fields_write_same,
+	},
+	{
+		.name = "UNMAP",
+		.clause = "SBC-3 5.28",
+		.opcode = 0x42,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 10,
+		.op = SCSI_OP_UNMAP,
+		.flags = SCSI_CDB_WRITES | SCSI_CDB_UNMAPS,
+		.usage = { 0x42, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0 },
+		.narrow = { { 6, 0x1f } },
+		.param_len = { 7, 2 },
+	},
+	{
+		.name = "MODE SENSE (10)",
+		.clause = "SPC-4",
+		.opcode = 0x5a,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 10,
+		.op = SCSI_OP_MODE_SENSE_10,
+		.usage = { 0x5a, CDB_LLBAA | CDB_DBD, 0xff, 0xff, 0, 0, 0, 0xff,
+			   0xff, 0 },
+		.alloc_len = { 7, 2 },
+		.fields = fields_mode_sense,
+	},
+	{
+		.name = "READ (16)",
+		.clause = "SBC-3 5.13",
+		.opcode = 0x88,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 16,
+		.op = SCSI_OP_READ,
+		.flags = SCSI_CDB_BLOCKS,
+		.usage = USAGE_16(0x88, CDB_DPO | CDB_FUA),
+		NARROW_16,
+		LBA_16,
+		BLOCKS_16,
+		.fields = fields_rw,
+	},
+	{
+		.name = "WRITE (16)",
+		.clause = "SBC-3 5.35",
+		.opcode = 0x8a,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 16,
+		.op = SCSI_OP_WRITE,
+		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
+		.usage = USAGE_16(0x8a, CDB_DPO | CDB_FUA),
+		NARROW_16,
+		LBA_16,
+		BLOCKS_16,
+		.fields = fields_rw,
+	},
+	{
+		.name = "VERIFY (16)",
+		.clause = "SBC-3 5.31",
+		.opcode = 0x8f,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 16,
+		.op = SCSI_OP_VERIFY,
+		.flags = SCSI_CDB_BLOCKS,
+		.usage = USAGE_16(0x8f, CDB_DPO | CDB_BYTCHK),
+		NARROW_16,
+		LBA_16,
+		BLOCKS_16,
+		.fields = fields_verify,
+	},
+	{
+		.name = "SYNCHRONIZE CACHE (16)",
+		.clause = "SBC-3 5.27",
+		.opcode = 0x91,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 16,
+		.op = SCSI_OP_SYNC_CACHE,
+		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_ZERO_TO_END |
+			 SCSI_CDB_NO_TRANSFER,
+		.usage = USAGE_16(0x91, CDB_IMMED_SYNC),
+		.narrow = { { 14, 0x1f } },
+		LBA_16,
+		BLOCKS_16,
+		.fields = fields_sync_cache,
+	},
+	{
+		.name = "WRITE SAME (16)",
+		.clause = "SBC-3 5.44",
+		.opcode = 0x93,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 16,
+		.op = SCSI_OP_WRITE_SAME,
+		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES |
+			 SCSI_CDB_ZERO_TO_END | SCSI_CDB_NO_TRANSFER,
+		.usage = USAGE_16(0x93, CDB_UNMAP | CDB_NDOB),
+		.narrow = { { 1, 0xe0 }, { 14, 0x1f } },
+		LBA_16,
+		BLOCKS_16,
+		.fields = fields_write_same,
+	},
+	{
+		.name = "READ CAPACITY (16)",
+		.clause = "SBC-3 5.16",
+		.opcode = 0x9e,
+		.service_action = 0x10,
+		.cdb_len = 16,
+		.op = SCSI_OP_READ_CAPACITY_16,
+		.usage = { 0x9e, 0x10, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+			   0xff, 0xff, 0xff, 0xff, 0xff, CDB_PMI, 0 },
+		LBA_16,
+		.alloc_len = { 10, 4 },
+		.fields = fields_read_capacity,
+	},
+	{
+		.name = "GET LBA STATUS",
+		.clause = "SBC-3 5.4",
+		.opcode = 0x9e,
+		.service_action = 0x12,
+		.cdb_len = 16,
+		.op = SCSI_OP_GET_LBA_STATUS,
+		.flags = SCSI_CDB_BLOCKS,
+		.usage = USAGE_16(0x9e, 0x12),
+		.narrow = { { 14, 0xff } }, /* REPORT TYPE, of SBC-4 */
+		LBA_16,
+		.alloc_len = { 10, 4 },
+	},
+	{
+		.name = "REPORT LUNS",
+		.clause = "SPC-4",
+		.opcode = 0xa0,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 12,
+		.op = SCSI_OP_REPORT_LUNS,
+		.flags = SCSI_CDB_PASSES_UA | SCSI_CDB_ABSENT_LUN,
+		.usage = { 0xa0, 0, 0xff, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0,
+			   0 },
+		.alloc_len = { 6, 4 },
+		.fields = fields_report_luns,
+	},
+	{
+		.name = "REPORT SUPPORTED OPERATION CODES",
+		.clause = "SPC-4",
+		.opcode = 0xa3,
+		.service_action = 0x0c,
+		.cdb_len = 12,
+		.op = SCSI_OP_REPORT_OPCODES,
+		.usage = { 0xa3, 0x0c, CDB_RCTD | 0x03, 0xff, 0xff, 0xff, 0xff,
+			   0xff, 0xff, 0xff, 0, 0 },
+		.narrow = { { 2, 0x07 } },
+		.alloc_len = { 6, 4 },
+		.fields = fields_report_opcodes,
+	},
+	{
+		.name = "READ (12)",
+		.clause = "SBC-3 5.12",
+		.opcode = 0xa8,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 12,
+		.op = SCSI_OP_READ,
+		.flags = SCSI_CDB_BLOCKS,
+		.usage = USAGE_12(0xa8, CDB_DPO | CDB_FUA),
+		NARROW_12,
+		LBA_10,
+		BLOCKS_12,
+		.fields = fields_rw,
+	},
+	{
+		.name = "WRITE (12)",
+		.clause = "SBC-3 5.34",
+		.opcode = 0xaa,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 12,
+		.op = SCSI_OP_WRITE,
+		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
+		.usage = USAGE_12(0xaa, CDB_DPO | CDB_FUA),
+		NARROW_12,
+		LBA_10,
+		BLOCKS_12,
+		.fields = fields_rw,
+	},
+	{
+		.name = "VERIFY (12)",
+		.clause = "SBC-3 5.30",
+		.opcode = 0xaf,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 12,
+		.op = SCSI_OP_VERIFY,
+		.flags = SCSI_CDB_BLOCKS,
+		.usage = USAGE_12(0xaf, CDB_DPO | CDB_BYTCHK),
+		NARROW_12,
+		LBA_10,
+		BLOCKS_12,
+		.fields = fields_verify,
+	},
+};
+
+const size_t scsi_cdb_table_cnt =
+	sizeof(scsi_cdb_table) / sizeof(scsi_cdb_table[0]);
