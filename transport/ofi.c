@@ -1,0 +1,677 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tcp provider: libfabric's "tcp", message endpoints with RMA. It gives
+ * SEND, RDMA WRITE and RDMA READ on a machine that has no RDMA device. This
+ * half has the instances, the memory and the work; ofi_cm.c the connections.
+ *
+ * What the provider does (1.17) that one would not expect, and what follows:
+ *  - It moves data only while somebody reads the completion queue, whatever it
+ *    says of automatic progress: the queue is read in every turn.
+ *  - Operations complete when the socket has taken them, so a WRITE is done
+ *    before the peer has it; the order of the stream is what keeps the promise
+ *    that who sees the SEND sees the data. READs complete when the data is
+ *    there, later than a SEND that was posted after them. With that, and with
+ *    FI_TCP_ZEROCOPY_SIZE, completions are not in posting order: every work
+ *    request is signalled.
+ *  - A WRITE with a bad key completes well; then the peer's endpoint shuts
+ *    down, and ours. On an endpoint that is shut down posting still succeeds.
+ *    Therefore any error completion or shutdown fails the channel, and what
+ *    was posted is accounted for by closing the endpoint, which flushes, and
+ *    reading the queue until it is empty: after that nothing refers to the
+ *    channel.
+ *  - An endpoint that is closed while the answer to a READ is coming in puts
+ *    one of its buffers on the free list twice, and spoils the queue for
+ *    everybody. See cut_socket() in ofi_cm.c.
+ *  - A message that finds no posted receive keeps fi_trywait() saying that
+ *    there is work. Only posting a receive helps: see arm().
+ *  - Memory that only this side touches needs no registration. Memory that the
+ *    peer may access gets a small integer as key, valid for every peer of the
+ *    instance.
+ */
+#include "transport/ofi_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Completions taken with one call, which is one turn's share. */
+#define CQ_BATCH 64
+
+/* The low bits of an operation's context tell what it points to. */
+#define CTX_RECV ((uintptr_t)1) /* an xp_iu; otherwise an xp_group */
+#define CTX_READ ((uintptr_t)2)
+#define CTX_BITS (CTX_RECV | CTX_READ)
+
+/* ---- the fabric, one a process ---- */
+
+static struct {
+	pthread_mutex_t lock;
+	unsigned int users;
+	struct fi_info *info;
+	struct fid_fabric *fid;
+} net = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+struct fid_fabric *ofi_fabric(void)
+{
+	return net.fid;
+}
+
+struct fi_info *ofi_info(void)
+{
+	return fi_dupinfo(net.info);
+}
+
+static int net_hints(struct fi_info **ret_hints)
+{
+	struct fi_info *h = fi_allocinfo();
+
+	if (!h)
+		return -ENOMEM;
+	h->fabric_attr->prov_name = strdup("tcp");
+	if (!h->fabric_attr->prov_name) {
+		fi_freeinfo(h);
+		return -ENOMEM;
+	}
+	h->ep_attr->type = FI_EP_MSG;
+	h->caps = FI_MSG | FI_RMA;
+	/* Addresses are virtual, keys are the provider's. */
+	h->domain_attr->mr_mode = FI_MR_BASIC;
+	h->domain_attr->threading = FI_THREAD_DOMAIN;
+	h->addr_format = FI_SOCKADDR;
+	*ret_hints = h;
+	return 0;
+}
+
+static void forget_addr(void **addr, size_t *len)
+{
+	free(*addr);
+	*addr = NULL;
+	*len = 0;
+}
+
+/* The attributes are of some interface; endpoints are to use any. */
+static int net_open(struct xp_error *e)
+{
+	struct fi_info *hints;
+	int err;
+
+	err = net_hints(&hints);
+	if (err)
+		return err;
+	err = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &net.info);
+	fi_freeinfo(hints);
+	if (err) {
+		xp_error_set(e, err,
+			     "libfabric offers no tcp provider (%s); is "
+			     "FI_PROVIDER set?",
+			     fi_strerror(-err));
+		return err;
+	}
+	forget_addr(&net.info->src_addr, &net.info->src_addrlen);
+	forget_addr(&net.info->dest_addr, &net.info->dest_addrlen);
+	err = fi_fabric(net.info->fabric_attr, &net.fid, NULL);
+	if (err) {
+		xp_error_set(e, err, "opening libfabric's tcp failed: %s",
+			     fi_strerror(-err));
+		fi_freeinfo(net.info);
+	}
+	return err;
+}
+
+static int net_get(struct xp_error *e)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&net.lock);
+	if (net.users == 0)
+		err = net_open(e);
+	if (!err)
+		net.users++;
+	pthread_mutex_unlock(&net.lock);
+	return err;
+}
+
+static void net_put(void)
+{
+	pthread_mutex_lock(&net.lock);
+	if (--net.users == 0) {
+		fi_close(&net.fid->fid);
+		fi_freeinfo(net.info);
+	}
+	pthread_mutex_unlock(&net.lock);
+}
+
+/* ---- wait descriptors ---- */
+
+static void watch_ready(struct reactor_watch *w, uint32_t events)
+{
+	bool *flag = container_of(w, struct ofi_watch, base)->flag;
+
+	if (flag)
+		*flag = true;
+}
+
+static void watch_stopped(struct reactor_watch *w)
+{
+	free(container_of(w, struct ofi_watch, base));
+}
+
+struct ofi_watch *ofi_watch_start(struct reactor *r, int fd, bool *flag)
+{
+	struct ofi_watch *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->flag = flag;
+	w->base.fd = fd;
+	w->base.events = POLLIN;
+	w->base.ready = watch_ready;
+	w->base.stopped = watch_stopped;
+	reactor_watch_start(r, &w->base);
+	return w;
+}
+
+void ofi_watch_stop(struct ofi_watch *w)
+{
+	if (!w)
+		return;
+	w->flag = NULL;
+	reactor_watch_stop(&w->base);
+}
+
+/* ---- memory ---- */
+
+static int mr_register(struct xp *base, void *addr, size_t len,
+		       enum xp_access access, struct xp_mr **ret_mr,
+		       struct xp_error *e)
+{
+	const uint64_t remote = FI_REMOTE_READ | FI_REMOTE_WRITE;
+	struct ofi_mr *mr = calloc(1, sizeof(*mr));
+	int err = mr ? 0 : -ENOMEM;
+
+	if (mr && access == XP_REMOTE)
+		err = fi_mr_reg(ofi_xp(base)->domain, addr, len, remote, 0, 0,
+				0, &mr->fid, NULL);
+	if (!err && mr->fid && fi_mr_key(mr->fid) > UINT32_MAX) {
+		/* SRP's descriptors have 32 bits for it. */
+		fi_close(&mr->fid->fid);
+		err = -EOVERFLOW;
+	}
+	if (err) {
+		xp_error_set(e, err, "registering %zu bytes failed: %s", len,
+			     fi_strerror(-err));
+		free(mr);
+		return err;
+	}
+	mr->base.xp = base;
+	mr->base.addr = addr;
+	mr->base.len = len;
+	*ret_mr = &mr->base;
+	return 0;
+}
+
+static void mr_free(struct xp_mr *base)
+{
+	struct ofi_mr *mr = container_of(base, struct ofi_mr, base);
+
+	if (mr->fid)
+		fi_close(&mr->fid->fid);
+	free(mr);
+}
+
+static void mr_remote(const struct xp_mr *base, const struct xp_chan *ch,
+		      const void *ptr, uint64_t *ret_addr, uint32_t *ret_key)
+{
+	const struct ofi_mr *mr = container_of(base, struct ofi_mr, base);
+
+	assert(mr->fid);
+	*ret_addr = (uintptr_t)ptr;
+	*ret_key = (uint32_t)fi_mr_key(mr->fid);
+}
+
+/* ---- receiving ---- */
+
+int ofi_recv_alloc(struct ofi_chan *ch, unsigned int cnt)
+{
+	struct xp *xp = ch->base.xp;
+	size_t stride;
+	size_t first;
+	size_t len;
+
+	xp_core_recv_layout(&xp->cfg, &stride, &first);
+	len = first + stride * cnt;
+	ch->ius = calloc(cnt ? cnt : 1, sizeof(*ch->ius));
+	if (!ch->ius || posix_memalign(&ch->recv_block, 4096, len))
+		return -ENOMEM;
+	ch->recv_mr.base.xp = xp;
+	ch->recv_mr.base.addr = ch->recv_block;
+	ch->recv_mr.base.len = len;
+	for (unsigned int i = 0; i < cnt; i++) {
+		list_init(&ch->ius[i].node);
+		ch->ius[i].data = (char *)ch->recv_block + first + i * stride;
+		ch->ius[i].ch = &ch->base;
+		ch->ius[i].mr = &ch->recv_mr.base;
+	}
+	ch->iu_cnt = cnt;
+	return 0;
+}
+
+void ofi_recv_free(struct ofi_chan *ch)
+{
+	/* Some may have been released in this turn and wait to be posted. */
+	for (unsigned int i = 0; i < ch->iu_cnt; i++)
+		list_del(&ch->ius[i].node);
+	free(ch->ius);
+	free(ch->recv_block);
+}
+
+static int recv_post(struct ofi_chan *ch, struct xp_iu *iu)
+{
+	ssize_t ret;
+
+	ret = fi_recv(ch->ep, iu->data, ch->base.xp->cfg.recv_len, NULL, 0,
+		      (void *)((uintptr_t)iu | CTX_RECV));
+	if (ret)
+		return (int)ret;
+	if (ch->posted_recvs++ == 0)
+		ofi_xp(ch->base.xp)->starved--;
+	return 0;
+}
+
+int ofi_recv_post_all(struct ofi_chan *ch)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < ch->iu_cnt && !err; i++)
+		err = recv_post(ch, &ch->ius[i]);
+	return err;
+}
+
+static void post_recv(struct xp *xp, struct list *ius)
+{
+	struct list *it;
+	int err;
+
+	while ((it = list_pop(ius))) {
+		struct xp_iu *iu = container_of(it, struct xp_iu, node);
+		struct ofi_chan *ch = ofi_chan(iu->ch);
+
+		if (ch->base.state != XP_CHAN_OPEN)
+			continue;
+		err = recv_post(ch, iu);
+		if (err)
+			xp_core_fail(&ch->base, err,
+				     "posting a receive failed: %s",
+				     fi_strerror(-err));
+	}
+}
+
+static void recv_done(struct xp_iu *iu, int status, size_t len)
+{
+	struct ofi_chan *ch = ofi_chan(iu->ch);
+
+	if (--ch->posted_recvs == 0)
+		ofi_xp(ch->base.xp)->starved++;
+	if (status == -FI_ETRUNC) {
+		xp_core_fail(&ch->base, -EMSGSIZE,
+			     "the peer sent more than %zu bytes in one IU",
+			     ch->base.xp->cfg.recv_len);
+	} else if (status) {
+		ofi_broke(ch);
+	} else {
+		/* Data can overtake the event that says we are connected. */
+		if (ch->base.state == XP_CHAN_CONNECTING)
+			ofi_eq_run(&ofi_xp(ch->base.xp)->eq);
+		iu->len = (uint32_t)len;
+		xp_core_received(&ch->base, iu);
+	}
+}
+
+/* ---- sending ---- */
+
+static void *send_context(const struct xp_wr *wr)
+{
+	uintptr_t bits = wr->op == XP_WR_READ ? CTX_READ : 0;
+
+	return (void *)((uintptr_t)wr->group | bits);
+}
+
+static ssize_t post_rma(struct ofi_chan *ch, const struct xp_wr *wr,
+			const struct iovec *iov, uint64_t flags)
+{
+	struct fi_rma_iov remote = {
+		.addr = wr->remote_addr,
+		.len = wr->sge[0].len,
+		.key = wr->remote_key,
+	};
+	struct fi_msg_rma msg = {
+		.msg_iov = iov,
+		.iov_count = wr->sge_cnt,
+		.rma_iov = &remote,
+		.rma_iov_count = 1,
+		.context = send_context(wr),
+	};
+	ssize_t ret;
+
+	if (wr->op == XP_WR_WRITE)
+		return fi_writemsg(ch->ep, &msg, flags);
+	ret = fi_readmsg(ch->ep, &msg, flags);
+	if (!ret)
+		ch->posted_reads++;
+	return ret;
+}
+
+static ssize_t post_one(struct ofi_chan *ch, const struct xp_wr *wr,
+			uint64_t flags)
+{
+	struct iovec iov[ARRAY_SIZE(wr->sge)];
+	struct fi_msg msg = {
+		.msg_iov = iov,
+		.iov_count = wr->sge_cnt,
+		.context = send_context(wr),
+	};
+
+	for (unsigned int i = 0; i < wr->sge_cnt; i++) {
+		iov[i].iov_base = (void *)(uintptr_t)wr->sge[i].addr;
+		iov[i].iov_len = wr->sge[i].len;
+	}
+	if (wr->op != XP_WR_SEND)
+		return post_rma(ch, wr, iov, flags);
+	return fi_sendmsg(ch->ep, &msg, flags);
+}
+
+int ofi_late_alloc(struct ofi_chan *ch)
+{
+	ch->late.size = ch->base.xp->cfg.send_depth;
+	ch->late.wrs = calloc(ch->late.size, sizeof(*ch->late.wrs));
+	return ch->late.wrs ? 0 : -ENOMEM;
+}
+
+/* Room there is: the core never has more than the send depth under way. */
+static void late_add(struct ofi_chan *ch, const struct xp_wr *wr)
+{
+	struct ofi_late *late = &ch->late;
+
+	assert(late->cnt < late->size);
+	late->wrs[(late->head + late->cnt++) % late->size] = *wr;
+	if (list_empty(&ch->late_node))
+		list_add_tail(&ofi_xp(ch->base.xp)->late, &ch->late_node);
+}
+
+static int post_send(struct xp_chan *base, const struct xp_wr *wr,
+		     unsigned int n)
+{
+	struct ofi_chan *ch = ofi_chan(base);
+	ssize_t ret = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		uint64_t more = i + 1 < n ? FI_MORE : 0;
+
+		if (!ch->late.cnt)
+			ret = post_one(ch, &wr[i], FI_COMPLETION | more);
+		if (ch->late.cnt || ret == -FI_EAGAIN)
+			late_add(ch, &wr[i]);
+		else if (ret)
+			return (int)ret;
+	}
+	return (int)n;
+}
+
+/* Posts what there was no room for; true when all of it has gone. */
+static bool late_post(struct ofi_chan *ch)
+{
+	struct ofi_late *late = &ch->late;
+	ssize_t ret;
+
+	while (late->cnt && ch->base.state == XP_CHAN_OPEN) {
+		ret = post_one(ch, &late->wrs[late->head], FI_COMPLETION);
+		if (ret == -FI_EAGAIN)
+			return false;
+		if (ret) {
+			xp_core_fail(&ch->base, (int)ret,
+				     "posting to the send queue failed: %s",
+				     fi_strerror((int)-ret));
+			return true;
+		}
+		late->head = (late->head + 1) % late->size;
+		late->cnt--;
+	}
+	return true;
+}
+
+static void post_all_late(struct ofi_xp *xp)
+{
+	struct list *it;
+	struct list *tmp;
+
+	list_for_each_safe(it, tmp, &xp->late) {
+		if (late_post(container_of(it, struct ofi_chan, late_node)))
+			list_del(it);
+	}
+}
+
+static void send_done(struct xp_group *g, bool read, int status)
+{
+	struct ofi_chan *ch = ofi_chan(g->ch);
+
+	if (read && ch->posted_reads > 0)
+		ch->posted_reads--;
+	/* First say that the channel ends, then what became of its chains. */
+	if (status)
+		ofi_broke(ch);
+	xp_core_group_done(g, status);
+}
+
+/* ---- completions ---- */
+
+static void complete(void *context, int status, size_t len)
+{
+	uintptr_t bits = (uintptr_t)context & CTX_BITS;
+	void *p = (void *)((uintptr_t)context & ~CTX_BITS);
+
+	/* The provider reports some of its own making without one. */
+	if (!p)
+		return;
+	if (bits & CTX_RECV)
+		recv_done(p, status, len);
+	else
+		send_done(p, bits & CTX_READ, status);
+}
+
+static void reap_error(struct ofi_xp *xp)
+{
+	struct fi_cq_err_entry err = { 0 };
+
+	if (fi_cq_readerr(xp->cq, &err, 0) != 1)
+		return;
+	complete(err.op_context, err.err ? -err.err : -EIO, 0);
+}
+
+/* One call's worth; 0: there are no more. */
+static unsigned int reap(struct ofi_xp *xp)
+{
+	struct fi_cq_msg_entry entries[CQ_BATCH];
+	ssize_t n;
+
+	n = fi_cq_read(xp->cq, entries, CQ_BATCH);
+	if (n == -FI_EAVAIL) {
+		reap_error(xp);
+		n = 1;
+	} else {
+		for (ssize_t i = 0; i < n; i++)
+			complete(entries[i].op_context, 0, entries[i].len);
+	}
+	if (n <= 0)
+		return 0;
+	xp->base.stats.cqes += (uint64_t)n;
+	return (unsigned int)n;
+}
+
+static unsigned int reap_all(struct ofi_xp *xp)
+{
+	unsigned int done = 0;
+	unsigned int n;
+
+	while ((n = reap(xp)) > 0)
+		done += n;
+	return done;
+}
+
+/*
+ * The order matters. What a peer sent before it left is received before its
+ * channel fails; and a channel is drained when the queue has been read empty
+ * after its endpoint was closed.
+ */
+static unsigned int poll_xp(struct xp *base)
+{
+	struct ofi_xp *xp = ofi_xp(base);
+	unsigned int done;
+
+	done = reap(xp);
+	done += ofi_run_eqs(xp);
+	if (!list_empty(&xp->late))
+		post_all_late(xp);
+	if (!list_empty(&xp->lost)) {
+		done += reap_all(xp);
+		done += ofi_finish_lost(xp);
+	}
+	if (!list_empty(&xp->closing))
+		ofi_close_endpoints(xp);
+	if (!list_empty(&xp->closed)) {
+		done += reap_all(xp);
+		done += ofi_finish_closed(xp);
+	}
+	xp->idle = done == 0;
+	return done;
+}
+
+static bool arm(struct xp *base)
+{
+	struct ofi_xp *xp = ofi_xp(base);
+	struct fid *fids[] = { &xp->cq->fid };
+
+	if (!list_empty(&xp->lost) || ofi_can_close(xp) || ofi_eq_ready(xp))
+		return false;
+	if (fi_trywait(net.fid, fids, ARRAY_SIZE(fids)) == 0)
+		return true;
+	/* A message without a receive: it has been looked at, and all that
+	 * could be done about it is up to the user. New data still wakes us. */
+	return xp->idle && xp->starved > 0;
+}
+
+/* ---- instances ---- */
+
+static void destroy(struct xp *base)
+{
+	struct ofi_xp *xp = ofi_xp(base);
+
+	xp_core_fini(base);
+	ofi_watch_stop(xp->cq_watch);
+	ofi_eq_close(&xp->eq);
+	fi_close(&xp->cq->fid);
+	fi_close(&xp->domain->fid);
+	net_put();
+	free(xp);
+}
+
+static const struct xp_ops ops = {
+	.kind = XP_TCP,
+	.selective = false,
+	.poll = poll_xp,
+	.arm = arm,
+	.destroy = destroy,
+	.listen = ofi_listen,
+	.unlisten = ofi_unlisten,
+	.accept = ofi_accept,
+	.reject = ofi_reject,
+	.connect = ofi_connect,
+	.post_send = post_send,
+	.post_recv = post_recv,
+	.disconnect = ofi_disconnect,
+	.chan_free = ofi_chan_free,
+	.mr_register = mr_register,
+	.mr_free = mr_free,
+	.mr_remote = mr_remote,
+};
+
+static int cq_open(struct ofi_xp *xp)
+{
+	struct fi_cq_attr attr = {
+		.format = FI_CQ_FORMAT_MSG,
+		.wait_obj = FI_WAIT_FD,
+		.size = 4096, /* more go to a list */
+	};
+	int err;
+	int fd;
+
+	err = fi_cq_open(xp->domain, &attr, &xp->cq, NULL);
+	if (err)
+		return err;
+	err = fi_control(&xp->cq->fid, FI_GETWAIT, &fd);
+	if (!err) {
+		xp->cq_watch = ofi_watch_start(xp->base.cfg.reactor, fd, NULL);
+		err = xp->cq_watch ? 0 : -ENOMEM;
+	}
+	if (err)
+		fi_close(&xp->cq->fid);
+	return err;
+}
+
+static int queues_open(struct ofi_xp *xp)
+{
+	int err;
+
+	err = fi_domain(net.fid, net.info, &xp->domain, NULL);
+	if (err)
+		return err;
+	err = cq_open(xp);
+	if (err)
+		goto err_domain;
+	err = ofi_eq_open(xp, &xp->eq);
+	if (err)
+		goto err_cq;
+	return 0;
+
+err_cq:
+	ofi_watch_stop(xp->cq_watch);
+	fi_close(&xp->cq->fid);
+err_domain:
+	fi_close(&xp->domain->fid);
+	return err;
+}
+
+int xp_tcp_create(const struct xp_config *cfg, struct xp **ret_xp,
+		  struct xp_error *e)
+{
+	struct ofi_xp *xp;
+	int err;
+
+	err = net_get(e);
+	if (err)
+		return err;
+	xp = calloc(1, sizeof(*xp));
+	if (!xp) {
+		net_put();
+		return -ENOMEM;
+	}
+	list_init(&xp->eqs);
+	list_init(&xp->lost);
+	list_init(&xp->closing);
+	list_init(&xp->closed);
+	list_init(&xp->late);
+	xp->base.cfg = *cfg;
+	err = queues_open(xp);
+	if (err) {
+		xp_error_set(e, err, "opening libfabric's tcp failed: %s",
+			     fi_strerror(-err));
+		free(xp);
+		net_put();
+		return err;
+	}
+	xp_core_init(&xp->base, &ops, cfg);
+	*ret_xp = &xp->base;
+	return 0;
+}
