@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A backend for tests of what lies above: it keeps its blocks in memory,
+ * writes down what it is asked for, answers at once or when told to, and fails
+ * when told to.
+ */
+#ifndef TESTS_LIB_T_BACKEND_H
+#define TESTS_LIB_T_BACKEND_H
+
+#include "target/backend.h"
+
+/* What the next store that is opened is like, and how it behaves. */
+struct t_backend {
+	struct backend_info info;
+	bool later;		/* answers wait for t_backend_answer() */
+	unsigned int fail_at;	/* this request, counted from 1; 0: none */
+	int fail_with;		/* negative errno */
+	uint64_t fail_progress; /* bytes that went well before */
+	/* BLOCK_EXTENT: mapped and unmapped by turns, so many bytes each */
+	uint64_t extent_unit;
+
+	/* "read 0+512, write 512+1024 fua, flush" */
+	char log[2048];
+	unsigned int cnt;
+	uint8_t *store;
+	struct block_request *held;
+};
+
+extern struct t_backend t_backend;
+extern const struct backend_ops t_backend_ops;
+
+/* Answers what is held; false when nothing is. */
+bool t_backend_answer(void);
+
+#endif
