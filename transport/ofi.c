@@ -22,8 +22,10 @@
  *  - An endpoint that is closed while the answer to a READ is coming in puts
  *    one of its buffers on the free list twice, and spoils the queue for
  *    everybody. See cut_socket() in ofi_cm.c.
- *  - A message that finds no posted receive keeps fi_trywait() saying that
- *    there is work. Only posting a receive helps: see arm().
+ *  - It may stop reading a socket that has more, with nothing to report: its
+ *    wait descriptor tells by being readable, not by becoming so. See arm().
+ *  - A message that finds no posted receive stays in the socket, which is then
+ *    always readable. Only posting a receive helps: see arm() again.
  *  - Memory that only this side touches needs no registration. Memory that the
  *    peer may access gets a small integer as key, valid for every peer of the
  *    instance.
@@ -39,6 +41,9 @@
 
 /* Completions taken with one call, which is one turn's share. */
 #define CQ_BATCH 64
+
+/* How often to look when looking tells nothing: see arm(). */
+#define NAP_MS 1
 
 /* The low bits of an operation's context tell what it points to. */
 #define CTX_RECV ((uintptr_t)1) /* an xp_iu; otherwise an xp_group */
@@ -150,7 +155,7 @@ static void watch_ready(struct reactor_watch *w, uint32_t events)
 {
 	bool *flag = container_of(w, struct ofi_watch, base)->flag;
 
-	if (flag)
+	if (flag) /* not stopped */
 		*flag = true;
 }
 
@@ -241,9 +246,10 @@ int ofi_recv_alloc(struct ofi_chan *ch, unsigned int cnt)
 	size_t first;
 	size_t len;
 
+	cnt++;
 	xp_core_recv_layout(&xp->cfg, &stride, &first);
 	len = first + stride * cnt;
-	ch->ius = calloc(cnt ? cnt : 1, sizeof(*ch->ius));
+	ch->ius = calloc(cnt, sizeof(*ch->ius));
 	if (!ch->ius || posix_memalign(&ch->recv_block, 4096, len))
 		return -ENOMEM;
 	ch->recv_mr.base.xp = xp;
@@ -548,18 +554,77 @@ static unsigned int poll_xp(struct xp *base)
 	return done;
 }
 
+/* ---- sleeping ---- */
+
+static void wake_done(struct reactor_op *op, int res, unsigned int cqe_flags)
+{
+	struct ofi_wake *wake = container_of(op, struct ofi_wake, op);
+
+	wake->armed = false;
+	if (wake->abandoned)
+		free(wake);
+}
+
+static void wake_arm(struct ofi_xp *xp)
+{
+	struct io_uring_sqe *sqe;
+
+	if (xp->wake->armed)
+		return;
+	sqe = reactor_sqe(xp->base.cfg.reactor);
+	io_uring_prep_poll_add(sqe, xp->wake->fd, POLLIN);
+	reactor_prep_done(sqe, &xp->wake->op);
+	xp->wake->armed = true;
+}
+
+static int wake_open(struct ofi_xp *xp)
+{
+	xp->wake = calloc(1, sizeof(*xp->wake));
+	if (!xp->wake)
+		return -ENOMEM;
+	xp->wake->op.done = wake_done;
+	return fi_control(&xp->cq->fid, FI_GETWAIT, &xp->wake->fd);
+}
+
+static void wake_close(struct ofi_xp *xp)
+{
+	if (!xp->wake)
+		return;
+	if (xp->wake->armed) {
+		xp->wake->abandoned = true;
+		reactor_cancel(xp->base.cfg.reactor, &xp->wake->op);
+	} else {
+		free(xp->wake);
+	}
+}
+
+static void nap_ends(struct reactor_timer *t)
+{
+}
+
+/*
+ * A single poll of the wait descriptor, submitted with the system call that
+ * goes to sleep, sees whether it is readable at that moment; edges would not
+ * do. Polling is no use while a message waits for a receive: the descriptor is
+ * readable all the time. It takes a peer that sends more than it was granted
+ * to get there; what it costs is a look now and then.
+ */
 static bool arm(struct xp *base)
 {
 	struct ofi_xp *xp = ofi_xp(base);
 	struct fid *fids[] = { &xp->cq->fid };
+	int ret;
 
 	if (!list_empty(&xp->lost) || ofi_can_close(xp) || ofi_eq_ready(xp))
 		return false;
-	if (fi_trywait(net.fid, fids, ARRAY_SIZE(fids)) == 0)
+	ret = fi_trywait(net.fid, fids, ARRAY_SIZE(fids));
+	if (xp->starved && xp->idle) {
+		reactor_timer_set(base->cfg.reactor, &xp->nap, NAP_MS);
 		return true;
-	/* A message without a receive: it has been looked at, and all that
-	 * could be done about it is up to the user. New data still wakes us. */
-	return xp->idle && xp->starved > 0;
+	}
+	if (ret == 0)
+		wake_arm(xp);
+	return ret == 0;
 }
 
 /* ---- instances ---- */
@@ -569,7 +634,8 @@ static void destroy(struct xp *base)
 	struct ofi_xp *xp = ofi_xp(base);
 
 	xp_core_fini(base);
-	ofi_watch_stop(xp->cq_watch);
+	reactor_timer_stop(&xp->nap);
+	wake_close(xp);
 	ofi_eq_close(&xp->eq);
 	fi_close(&xp->cq->fid);
 	fi_close(&xp->domain->fid);
@@ -605,18 +671,15 @@ static int cq_open(struct ofi_xp *xp)
 		.size = 4096, /* more go to a list */
 	};
 	int err;
-	int fd;
 
 	err = fi_cq_open(xp->domain, &attr, &xp->cq, NULL);
 	if (err)
 		return err;
-	err = fi_control(&xp->cq->fid, FI_GETWAIT, &fd);
-	if (!err) {
-		xp->cq_watch = ofi_watch_start(xp->base.cfg.reactor, fd, NULL);
-		err = xp->cq_watch ? 0 : -ENOMEM;
-	}
-	if (err)
+	err = wake_open(xp);
+	if (err) {
+		wake_close(xp);
 		fi_close(&xp->cq->fid);
+	}
 	return err;
 }
 
@@ -636,7 +699,7 @@ static int queues_open(struct ofi_xp *xp)
 	return 0;
 
 err_cq:
-	ofi_watch_stop(xp->cq_watch);
+	wake_close(xp);
 	fi_close(&xp->cq->fid);
 err_domain:
 	fi_close(&xp->domain->fid);
@@ -662,6 +725,7 @@ int xp_tcp_create(const struct xp_config *cfg, struct xp **ret_xp,
 	list_init(&xp->closing);
 	list_init(&xp->closed);
 	list_init(&xp->late);
+	reactor_timer_init(&xp->nap, nap_ends);
 	xp->base.cfg = *cfg;
 	err = queues_open(xp);
 	if (err) {

@@ -21,7 +21,7 @@
  * until the reactor is done with it. */
 struct ofi_watch {
 	struct reactor_watch base;
-	bool *flag; /* set when there is something to read; may be NULL */
+	bool *flag; /* set when there is something to read */
 };
 
 /* An event queue: that of the channels of an xp, or that of a listener. */
@@ -34,11 +34,21 @@ struct ofi_eq {
 	bool ready; /* to be read */
 };
 
+/* Wakes the reactor for the completion queue; see arm(). Outlives its owner
+ * until the reactor is done with it. */
+struct ofi_wake {
+	struct reactor_op op;
+	int fd;
+	bool armed;
+	bool abandoned;
+};
+
 struct ofi_xp {
 	struct xp base;
 	struct fid_domain *domain;
 	struct fid_cq *cq;
-	struct ofi_watch *cq_watch;
+	struct ofi_wake *wake;
+	struct reactor_timer nap; /* while a channel is starved */
 	struct ofi_eq eq;
 	struct list eqs;
 	bool running_eqs;
@@ -47,7 +57,7 @@ struct ofi_xp {
 	struct list closing;  /* to be closed */
 	struct list closed;   /* closed; completions are to be read */
 	struct list late;     /* by late_node: the fabric was full */
-	unsigned int starved; /* channels without a posted receive */
+	unsigned int starved; /* channels without any posted receive */
 	bool idle;	      /* the last look found nothing */
 };
 
@@ -120,7 +130,8 @@ struct fi_info *ofi_info(void);
 struct ofi_watch *ofi_watch_start(struct reactor *r, int fd, bool *flag);
 void ofi_watch_stop(struct ofi_watch *w);
 
-/* Memory to receive into, @cnt IUs; freed with the channel's. */
+/* Memory to receive @cnt IUs into, and one more: a peer that keeps to what it
+ * was granted then never finds none. */
 int ofi_recv_alloc(struct ofi_chan *ch, unsigned int cnt);
 void ofi_recv_free(struct ofi_chan *ch);
 /* Posts all of them. */
