@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two instances of a provider of the transport contract, in one process: a
+ * client that connects to a server, on one reactor or two, driven by one
+ * thread. Which provider is chosen by the environment variable T_PROVIDER:
+ * "fake" (the default), "tcp", or "verbs" with the address of an RDMA device
+ * in T_ADDR.
+ *
+ * Everything fails the test that calls it, so nothing returns an error.
+ */
+#ifndef TESTS_LIB_T_WORLD_H
+#define TESTS_LIB_T_WORLD_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tests/lib/t_fabric.h"
+#include "transport/reactor.h"
+#include "transport/xport.h"
+
+#define T_ENDS 64
+#define T_HELD 256
+
+enum t_provider {
+	T_FAKE,
+	T_TCP,
+	T_VERBS,
+};
+
+/* What a channel's user has seen. */
+struct t_end {
+	struct t_world *w;
+	struct xp_chan *ch; /* NULL: none, or freed */
+	unsigned int established;
+	unsigned int closing;
+	unsigned int closed;
+	struct xp_error why;
+	uint8_t pdata[XP_PDATA_MAX]; /* as established() got it */
+	size_t pdata_len;
+	unsigned int received;
+	unsigned int late; /* callbacks in the wrong order */
+	/* Called for each IU, which then is its own; NULL: it is released. */
+	void (*on_received)(struct t_end *end, struct xp_iu *iu);
+	/* Called at the end of each of these; may be NULL. */
+	void (*on_established)(struct t_end *end);
+	void (*on_closing)(struct t_end *end);
+	void (*on_closed)(struct t_end *end);
+	/* IUs kept with t_hold(). */
+	struct xp_iu *held[T_HELD];
+	unsigned int held_cnt;
+	unsigned int open_chains; /* posted and not done */
+	unsigned int done_chains;
+	void *user;
+};
+
+struct t_world_options {
+	bool split; /* the server on a reactor of its own */
+	size_t recv_len;
+	size_t recv_aligned_at;
+	unsigned int send_depth;
+	unsigned int recv_cnt; /* of both ends of every channel; 0 = 16 */
+	bool no_listener;
+};
+
+struct t_world {
+	enum t_provider provider;
+	struct t_fabric *hub;
+	struct t_world_options opt;
+	struct reactor *client_reactor;
+	struct reactor *server_reactor;
+	bool only_server; /* do not run the client's */
+	struct xp *client;
+	struct xp *server;
+	struct xp *acceptor; /* who accepts; normally the server */
+	struct xp_listener *listener;
+	struct sockaddr_in addr;
+	/* Called for each request; NULL: it is accepted. */
+	void (*on_request)(struct t_world *w, struct xp_conn_request *req);
+	struct xp_conn_request *requests[T_ENDS]; /* kept with t_keep() */
+	unsigned int request_cnt;
+	uint8_t req_pdata[XP_PDATA_MAX]; /* of the last request */
+	size_t req_pdata_len;
+	const void *answer; /* private data of the accept */
+	size_t answer_len;
+	struct t_end client_ends[T_ENDS];
+	struct t_end server_ends[T_ENDS];
+	unsigned int client_cnt;
+	unsigned int server_cnt;
+};
+
+enum t_provider t_provider(void);
+
+struct t_world *t_world_open(const struct t_world_options *opt);
+/* Closes what is open, and checks that everything has come back. */
+void t_world_close(struct t_world *w);
+
+/* Runs the reactors once each, and waits a little when nothing is to do. */
+void t_turn(struct t_world *w);
+/* Runs until they have nothing to do. */
+void t_settle(struct t_world *w);
+/* Ends the test when called for longer than anything should take. */
+void t_tick(uint64_t *deadline_us, const char *what);
+
+#define T_WAIT(w, cond)                               \
+	do {                                          \
+		uint64_t deadline_us_ = 0;            \
+		while (!(cond)) {                     \
+			t_tick(&deadline_us_, #cond); \
+			t_turn(w);                    \
+		}                                     \
+	} while (0)
+
+/* An address of the provider's where nobody listens. */
+struct sockaddr_in t_free_addr(void);
+
+/* Begins to connect; the default parameters are changed through @params. */
+struct t_end *t_connect_to(struct t_world *w, const struct sockaddr_in *addr,
+			   const struct xp_chan_params *params);
+struct t_end *t_connect(struct t_world *w);
+/* Both ends of a connection that is up. */
+void t_pair(struct t_world *w, struct t_end **ret_client,
+	    struct t_end **ret_server);
+/* Accepts; returns the new end. */
+struct t_end *t_accept(struct t_world *w, struct xp_conn_request *req);
+/* An on_request: keeps it. */
+void t_keep(struct t_world *w, struct xp_conn_request *req);
+/* An on_received: keeps it. */
+void t_hold(struct t_end *end, struct xp_iu *iu);
+/* Closes it and waits for that, then frees it. */
+void t_end_close(struct t_end *end);
+void t_end_free(struct t_end *end);
+
+/* Registered memory, zeroed. */
+struct t_mem {
+	uint8_t *p;
+	size_t len;
+	struct xp_mr *mr;
+};
+
+void t_mem_get(struct xp *xp, size_t len, enum xp_access access,
+	       struct t_mem *ret_mem);
+void t_mem_put(struct t_mem *m);
+/* Bytes that depend on @seed and on their place. */
+void t_fill(void *p, size_t len, unsigned int seed);
+bool t_is_filled(const void *p, size_t len, unsigned int seed);
+
+/* A chain that counts. */
+struct t_chain {
+	struct xp_chain c;
+	struct t_end *end;
+	unsigned int done;
+	int status;
+	unsigned int order; /* which done of the end it was, from 1 */
+	void (*on_done)(struct t_chain *chain);
+};
+
+/* Posts @chain, of which c's data and SEND are filled in. */
+void t_post(struct t_end *end, struct t_chain *chain);
+/* A SEND of registered memory. */
+void t_post_send(struct t_end *end, struct t_chain *chain,
+		 const struct t_mem *m, size_t off, uint32_t len);
+
+unsigned int t_open_fds(void);
+
+#endif
