@@ -41,9 +41,12 @@ bool ini_channel_can_send(const struct ini_channel *ch)
 
 static bool fits_immediate(const struct ini_channel *ch, uint32_t len)
 {
-	return ch->granted.imm_data &&
-	       len <= ch->granted.it_iu_len - SRP_IMM_OFFSET &&
-	       len <= ch->login.it_iu_len - SRP_IMM_OFFSET;
+	uint32_t max = ch->granted.it_iu_len < ch->login.it_iu_len
+			       ? ch->granted.it_iu_len
+			       : ch->login.it_iu_len;
+
+	return ch->granted.imm_data && max > SRP_IMM_OFFSET &&
+	       len <= max - SRP_IMM_OFFSET;
 }
 
 /* Says where the data is; returns the pieces of the SEND behind the IU. */
@@ -332,6 +335,7 @@ static void established(struct xp_chan *xp, const void *pdata, size_t len)
 	}
 	srp_credit_init(&ch->credit, ch->granted.req_lim);
 	ch->state = INI_CHANNEL_RUNNING;
+	ch->logged_in = true;
 	ch->events->running(ch);
 }
 

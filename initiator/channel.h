@@ -59,6 +59,7 @@ struct ini_channel_events {
 
 struct ini_channel {
 	enum ini_channel_state state;
+	bool logged_in; /* it has been RUNNING */
 	const struct ini_channel_events *events;
 	void *user;
 	struct xp_chan *xp;
