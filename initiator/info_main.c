@@ -20,12 +20,14 @@ static const char help[] =
 	"\n"
 	"Logs in to an SRP target and prints its volumes.\n"
 	"\n"
-	"URI: srp://HOST[:PORT][?id_ext=HEX][&ioc_guid=HEX][&initiator=HEX]\n"
+	"URI: "
+	"srp://HOST[:PORT][/VOLUME][?id_ext=HEX][&ioc_guid=HEX][&initiator=HEX]\n"
 	"  srp://       RDMA when a device reaches HOST, else TCP\n"
 	"  srp+rdma://  RDMA only\n"
 	"  srp+tcp://   TCP only\n"
-	"  Port 5555 when none is given. The kernel's target (ib_srpt) wants its\n"
-	"  service GUID as ioc_guid, and an initiator that its ACL names.\n"
+	"  Port 5555 when none is given. VOLUME, a name or a LUN: only that one.\n"
+	"  The kernel's target (ib_srpt) wants its service GUID as ioc_guid, and\n"
+	"  an initiator that its ACL names.\n"
 	"\n"
 	"  -j, --json         print one JSON object\n"
 	"  -t, --timeout SEC  give up connecting after SEC seconds (5)\n"
@@ -72,7 +74,8 @@ static bool parse_options(int argc, char **argv, struct options *o,
 	int c;
 
 	*ret_exit = EXIT_FAILURE;
-	while ((c = getopt_long(argc, argv, "jt:h", long_options, NULL)) !=
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":jt:h", long_options, NULL)) !=
 	       -1) {
 		switch (c) {
 		case 'j':
@@ -91,13 +94,19 @@ static bool parse_options(int argc, char **argv, struct options *o,
 			*ret_exit = EXIT_SUCCESS;
 			return false;
 		default:
-			return false; /* getopt has said what is wrong */
+			log_error("%s '%s'; try --help",
+				  c == ':' ? "a value is missing after"
+					   : "unknown option",
+				  argv[optind - 1]);
+			return false;
 		}
 	}
-	if (optind != argc - 1) {
-		log_error(optind == argc ? "no URI; try: rdma-info "
-					   "srp://127.0.0.1"
-					 : "more than one URI");
+	if (optind == argc) {
+		log_error("no URI; try: rdma-info srp://127.0.0.1");
+		return false;
+	}
+	if (optind < argc - 1) {
+		log_error("unexpected '%s' after the URI", argv[optind + 1]);
 		return false;
 	}
 	o->uri = argv[optind];
@@ -118,24 +127,38 @@ static const char *flags_of(const struct srpi_volume_info *v, char *buf,
 	return buf;
 }
 
-static void print_text(const struct srpi_session *s)
+/* Volumes to print: all, or the one that the URI names. */
+struct range {
+	unsigned int first;
+	unsigned int end; /* one past the last */
+};
+
+static void print_volume(const struct srpi_volume_info *v)
+{
+	char size[SIZE_TEXT_SIZE];
+	char flags[64];
+
+	printf("%4u  %-20s %12s %6u  %-28s %s\n", v->lun, v->name,
+	       size_format(v->size, size), v->block_size,
+	       flags_of(v, flags, sizeof(flags)), v->serial);
+}
+
+static void print_text(const struct srpi_session *s, const struct range *r)
 {
 	struct srpi_session_info si;
 
 	srpi_session_info(s, &si);
-	printf("target %s over %s%s%s%s, from %s\n", si.peer, si.transport,
-	       *si.why ? " (" : "", si.why, *si.why ? ")" : "", si.local);
+	printf("target %s over %s from %s\n", si.peer, si.transport, si.local);
+	if (*si.why)
+		printf("RDMA is not used: %s\n", si.why);
+	if (r->first == r->end) {
+		printf("It has no volumes.\n");
+		return;
+	}
 	printf("%4s  %-20s %12s %6s  %-28s %s\n", "LUN", "NAME", "SIZE",
 	       "BLOCK", "FLAGS", "SERIAL");
-	for (unsigned int i = 0; i < srpi_volume_cnt(s); i++) {
-		const struct srpi_volume_info *v = srpi_volume_info(s, i);
-		char size[SIZE_TEXT_SIZE];
-		char flags[64];
-
-		printf("%4u  %-20s %12s %6u  %-28s %s\n", v->lun, v->name,
-		       size_format(v->size, size), v->block_size,
-		       flags_of(v, flags, sizeof(flags)), v->serial);
-	}
+	for (unsigned int i = r->first; i < r->end; i++)
+		print_volume(srpi_volume_info(s, i));
 }
 
 #if HAVE_JSON
@@ -156,14 +179,14 @@ static json_t *volume_json(const struct srpi_volume_info *v)
 			 v->rotational);
 }
 
-static void print_json(const struct srpi_session *s)
+static void print_json(const struct srpi_session *s, const struct range *r)
 {
 	struct srpi_session_info si;
 	json_t *volumes = json_array();
 	json_t *root;
 
 	srpi_session_info(s, &si);
-	for (unsigned int i = 0; i < srpi_volume_cnt(s); i++)
+	for (unsigned int i = r->first; i < r->end; i++)
 		json_array_append_new(volumes,
 				      volume_json(srpi_volume_info(s, i)));
 	root = json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:i, s:o}", "target",
@@ -177,17 +200,73 @@ static void print_json(const struct srpi_session *s)
 	json_decref(root);
 }
 #else
-static void print_json(const struct srpi_session *s)
+static void print_json(const struct srpi_session *s, const struct range *r)
 {
 }
 #endif
 
-static int show(const struct options *o)
+static void say_no_such_volume(const struct srpi_session *s,
+			       const struct srpi_session_info *si)
+{
+	char names[256] = "";
+	size_t len = 0;
+
+	for (unsigned int i = 0; i < srpi_volume_cnt(s); i++) {
+		const char *name = srpi_volume_info(s, i)->name;
+
+		if (len + strlen(name) + sizeof(", ...") > sizeof(names)) {
+			strcpy(names + len, ", ...");
+			break;
+		}
+		len += sprintf(names + len, "%s%s", len ? ", " : "", name);
+	}
+	log_error("no volume '%s' on %s; it has: %s", si->volume, si->peer,
+		  *names ? names : "none");
+}
+
+static bool choose(const struct srpi_session *s, struct range *ret_range)
+{
+	struct srpi_session_info si;
+	unsigned int i;
+
+	srpi_session_info(s, &si);
+	if (*si.volume == '\0') {
+		*ret_range = (struct range){ 0, srpi_volume_cnt(s) };
+		return true;
+	}
+	if (srpi_volume_find(s, si.volume, &i)) {
+		say_no_such_volume(s, &si);
+		return false;
+	}
+	*ret_range = (struct range){ i, i + 1 };
+	return true;
+}
+
+static int show(const struct srpi_session *s, const struct options *o)
+{
+	struct range range;
+
+	if (!choose(s, &range))
+		return EXIT_FAILURE;
+	if (o->json)
+		print_json(s, &range);
+	else
+		print_text(s, &range);
+	if (fflush(stdout) || ferror(stdout)) {
+		log_error("cannot write to standard output: %s",
+			  strerror(errno));
+		return EXIT_FAILURE;
+	}
+	return EXIT_SUCCESS;
+}
+
+static int connect_and_show(const struct options *o)
 {
 	const struct srpi_options sopt = { .timeout_ms = o->timeout_ms };
 	struct srpi_session *s;
 	struct srpi_error e = { 0 };
 	struct srpi_ctx *ctx;
+	int status;
 
 	if (srpi_ctx_create(NULL, &ctx, &e)) {
 		log_error("%s", e.text);
@@ -198,13 +277,10 @@ static int show(const struct options *o)
 		srpi_ctx_destroy(ctx);
 		return EXIT_FAILURE;
 	}
-	if (o->json)
-		print_json(s);
-	else
-		print_text(s);
+	status = show(s, o);
 	srpi_close_wait(ctx, s);
 	srpi_ctx_destroy(ctx);
-	return ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+	return status;
 }
 
 int main(int argc, char **argv)
@@ -215,5 +291,5 @@ int main(int argc, char **argv)
 	log_init("rdma-info", LOG_NOTICE);
 	if (!parse_options(argc, argv, &o, &status))
 		return status;
-	return show(&o);
+	return connect_and_show(&o);
 }
