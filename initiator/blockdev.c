@@ -290,6 +290,11 @@ static bool writes(enum srpi_op op)
 	       op == SRPI_WRITE_ZEROES;
 }
 
+static bool needs_memory(enum srpi_op op)
+{
+	return op == SRPI_READ || op == SRPI_WRITE || op == SRPI_EXTENT;
+}
+
 /* 0, or why the operation cannot be. */
 static int check(const struct srpi_session *s, const struct srpi_io *sio)
 {
@@ -303,7 +308,11 @@ static int check(const struct srpi_session *s, const struct srpi_io *sio)
 		return -EIO;
 	if (sio->volume >= s->volume_cnt)
 		return -EINVAL;
+	if (sio->op == SRPI_FLUSH)
+		return 0;
 	info = &s->volumes[sio->volume].info;
+	if (needs_memory(sio->op) && !sio->mem)
+		return -EINVAL;
 	if (sio->offset % info->block_size || sio->len % info->block_size)
 		return -EINVAL;
 	if (sio->offset > info->size || sio->len > info->size - sio->offset)
