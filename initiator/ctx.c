@@ -25,6 +25,7 @@ int srpi_ctx_create(const struct srpi_ctx_options *options,
 {
 	const struct reactor_options ropt = {
 		.poll_us = options ? options->poll_us : 0,
+		.pollable = options && options->pollable,
 		.max_buffers = 16,
 		.max_files = 16,
 	};
