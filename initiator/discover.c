@@ -28,10 +28,11 @@ struct ini_discovery {
 	size_t lun_cnt;
 	size_t lun;	       /* index of the one that is asked */
 	unsigned int step;     /* of steps[] */
+	const char *question;  /* asked last: the name of a command */
 	bool pages[256];       /* VPD pages that the unit has */
 	struct ini_volume vol; /* what is known of it */
 	bool has_volume;       /* false: not a disk */
-	void (*done)(struct srpi_session *s, const struct srpi_error *e);
+	void (*done)(struct srpi_session *s, int err);
 };
 
 /* What to do with an answer that is an error or nonsense. */
@@ -244,23 +245,16 @@ static const struct step steps[] = {
 
 /* ---- what becomes of the answers ---- */
 
-/* The end: @what, asked of LUN @lun, went wrong (@err), or all is well. */
-static void finish(struct ini_discovery *d, int err, const char *what,
-		   uint32_t lun)
+/* The end: the last question was answered with @err, or all is well. */
+static void finish(struct ini_discovery *d, int err)
 {
-	struct srpi_session *s = d->session;
-	struct srpi_error e = { 0 };
-	char sense[SCSI_SENSE_TEXT_LEN] = "";
+	const struct scsi_sense *sense =
+		d->cmd.has_sense ? &d->cmd.sense : NULL;
 
-	if (err && d->cmd.has_sense)
-		scsi_sense_text(&d->cmd.sense, sense);
-	if (err)
-		ini_error_set(&e, err,
-			      "cannot learn the volumes of %s: %s to LUN %u: "
-			      "%s%s%s%s",
-			      s->uri_text, what, lun, strerror(-err),
-			      *sense ? " (" : "", sense, *sense ? ")" : "");
-	d->done(s, &e);
+	if (err && err != -ECANCELED)
+		ini_say_no_volumes(d->session, err, d->question,
+				   d->vol.info.lun, sense);
+	d->done(d->session, err);
 }
 
 static bool name_is_taken(const struct srpi_session *s, const char *name)
@@ -365,10 +359,10 @@ static void answered(struct ini_cmd *cmd, int err)
 	const struct step *step = &steps[d->step];
 	int lun_err = 0;
 
-	/* The connection is gone or going; the session says so. */
+	/* The connection is gone or going. */
 	if (err == -ECANCELED || d->session->state != SRPI_CONNECTING ||
 	    d->session->closing) {
-		finish(d, -ECANCELED, step->name, d->vol.info.lun);
+		finish(d, -ECANCELED);
 		return;
 	}
 	if (!err)
@@ -377,25 +371,28 @@ static void answered(struct ini_cmd *cmd, int err)
 	if (err == -ENODEV && d->step == 0)
 		err = 0;
 	if (err && step->need == NEEDED) {
-		finish(d, err, step->name, d->vol.info.lun);
+		finish(d, err);
 		return;
 	}
 	if (advance(d, &lun_err))
 		ask(d);
 	else
-		finish(d, lun_err, "all questions", d->vol.info.lun);
+		finish(d, lun_err);
 }
 
-static void send_cmd(struct ini_discovery *d, uint32_t len,
-		     void (*done)(struct ini_cmd *cmd, int err))
+static void send_cmd(struct ini_discovery *d, const char *question,
+		     uint32_t len, void (*done)(struct ini_cmd *cmd, int err))
 {
 	struct ini_cmd *cmd = &d->cmd;
+
+	d->question = question;
 
 	cmd->dir = INI_DATA_IN;
 	cmd->buf = d->buf;
 	cmd->mr = d->mem->mr;
 	cmd->len = len;
 	cmd->done = done;
+	ini_session_await_answer(d->session);
 	ini_session_submit(d->session, cmd);
 }
 
@@ -414,14 +411,14 @@ static void ask(struct ini_discovery *d)
 		else if (step->page < 0)
 			len = step->ask(d);
 		if (len > 0) {
-			send_cmd(d, len, answered);
+			send_cmd(d, step->name, len, answered);
 			return;
 		}
 		if (!advance(d, &lun_err))
 			break;
 		d->cmd.lun = d->vol.lun_field;
 	}
-	finish(d, lun_err, "all questions", d->vol.info.lun);
+	finish(d, lun_err);
 }
 
 static void luns_reported(struct ini_cmd *cmd, int err)
@@ -433,7 +430,7 @@ static void luns_reported(struct ini_cmd *cmd, int err)
 		err = scsi_report_luns_decode(d->buf, cmd->data_len, d->luns,
 					      LUNS_MAX, &d->lun_cnt, &total);
 	if (err || d->lun_cnt == 0) {
-		finish(d, err, "REPORT LUNS", 0);
+		finish(d, err);
 		return;
 	}
 	begin_lun(d);
@@ -441,8 +438,7 @@ static void luns_reported(struct ini_cmd *cmd, int err)
 }
 
 int ini_discover(struct srpi_session *s,
-		 void (*done)(struct srpi_session *s,
-			      const struct srpi_error *e),
+		 void (*done)(struct srpi_session *s, int err),
 		 struct srpi_error *e)
 {
 	struct ini_discovery *d = calloc(1, sizeof(*d));
@@ -466,8 +462,14 @@ int ini_discover(struct srpi_session *s,
 	if (err)
 		return err;
 	scsi_cdb_report_luns(8 + 8 * LUNS_MAX, d->cmd.cdb);
-	send_cmd(d, 8 + 8 * LUNS_MAX, luns_reported);
+	send_cmd(d, "REPORT LUNS", 8 + 8 * LUNS_MAX, luns_reported);
 	return 0;
+}
+
+const char *ini_discovery_asks(const struct srpi_session *s, uint32_t *ret_lun)
+{
+	*ret_lun = s->discovery->vol.info.lun;
+	return s->discovery->question;
 }
 
 void ini_discovery_free(struct srpi_session *s)

@@ -153,7 +153,9 @@ static void lost(struct ini_channel *ch, struct ini_cmd *cmd)
 {
 	struct srpi_session *s = ch->user;
 
-	cmd_done(s, cmd, s->closing ? -ECANCELED : -EIO);
+	/* While connecting the command is discovery's. */
+	cmd_done(s, cmd,
+		 s->closing || s->state == SRPI_CONNECTING ? -ECANCELED : -EIO);
 }
 
 /* Everything that has not been sent fails. */
@@ -170,79 +172,6 @@ static void refuse_waiting(struct srpi_session *s, int err)
 static void ready(struct ini_channel *ch)
 {
 	send_waiting(ch->user);
-}
-
-/* ---- what went wrong, for a person ---- */
-
-static const char *local_of(const struct ini_channel *ch)
-{
-	const char *text = ch && ch->xp ? xp_chan_local(ch->xp) : "";
-
-	return *text ? text : "an address not yet chosen";
-}
-
-static const char *peer_of(const struct srpi_session *s,
-			   const struct ini_channel *ch)
-{
-	const char *text = ch && ch->xp ? xp_chan_peer(ch->xp) : "";
-
-	return *text ? text : s->uri.host;
-}
-
-static void rejected_text(struct srpi_session *s, const struct ini_channel *ch,
-			  const struct srp_login_rej *rej)
-{
-	const char *hint = srp_rej_reason_hint(rej->reason);
-
-	ini_error_set(&s->error, -ECONNREFUSED,
-		      "cannot log in to %s: %s rejected the login from %s over "
-		      "%s: %s (reason 0x%08x)%s%s",
-		      s->uri_text, peer_of(s, ch), local_of(ch),
-		      xp_kind_name(s->kind), srp_rej_reason_name(rej->reason),
-		      rej->reason, *hint ? "; " : "", hint);
-}
-
-static const char *hint_of(const struct srpi_session *s, int err)
-{
-	switch (err) {
-	case -ECONNREFUSED:
-		return s->kind == XP_VERBS
-			       ? "; is the target running there, and over RDMA? "
-				 "(srp+tcp:// reaches one over TCP)"
-			       : "; is rdma-target running there, and over TCP? "
-				 "(srp+rdma:// reaches one over RDMA)";
-	case -ETIMEDOUT:
-	case -EHOSTUNREACH:
-	case -ENETUNREACH:
-		return "; check the address, the route and the firewall";
-	default:
-		return "";
-	}
-}
-
-static void failed_text(struct srpi_session *s, const struct ini_channel *ch,
-			const struct xp_error *why)
-{
-	struct srp_login_rej rej;
-
-	if (why->pdata_len > 0 &&
-	    srp_login_rej_decode(why->pdata, why->pdata_len, &rej) == 0) {
-		rejected_text(s, ch, &rej);
-		return;
-	}
-	ini_error_set(&s->error, why->err ? why->err : -ECONNABORTED,
-		      "cannot log in to %s: no connection from %s to %s over "
-		      "%s: %s%s",
-		      s->uri_text, local_of(ch), peer_of(s, ch),
-		      xp_kind_name(s->kind), why->text, hint_of(s, why->err));
-}
-
-static void lost_text(struct srpi_session *s, const struct ini_channel *ch)
-{
-	ini_error_set(&s->error, -EIO,
-		      "lost the connection to %s (%s to %s over %s): %s",
-		      s->uri_text, local_of(ch), peer_of(s, ch),
-		      xp_kind_name(s->kind), ch->why.text);
 }
 
 /* ---- the end ---- */
@@ -292,6 +221,7 @@ static void maybe_gone(struct srpi_session *s)
 
 static void begin_end(struct srpi_session *s)
 {
+	reactor_timer_stop(&s->answer_timer);
 	refuse_waiting(s, s->closing ? -ECANCELED : -EIO);
 	for (unsigned int i = 0; i < s->channel_cnt; i++)
 		ini_channel_close(s->channels[i]);
@@ -319,12 +249,15 @@ static void connect_over(struct srpi_session *s, int err)
 		s->connected;
 
 	s->connected = NULL;
-	if (err)
+	reactor_timer_stop(&s->answer_timer);
+	if (err) {
 		session_enter(s, SRPI_CLOSED, &s->error);
-	else
-		session_enter(s, SRPI_RUNNING, NULL);
-	if (err)
 		begin_end(s);
+	} else {
+		/* Of ways that were tried before this one. */
+		memset(&s->error, 0, sizeof(s->error));
+		session_enter(s, SRPI_RUNNING, NULL);
+	}
 	if (done)
 		done(s, &s->error, s->connected_arg);
 }
@@ -343,17 +276,33 @@ static void next_channel(struct srpi_session *s)
 	connect_over(s, 0);
 }
 
-static void discovered(struct srpi_session *s, const struct srpi_error *e)
+static void discovered(struct srpi_session *s, int err)
 {
+	reactor_timer_stop(&s->answer_timer);
 	ini_discovery_free(s);
 	if (s->closing || s->state != SRPI_CONNECTING)
 		return;
-	if (e->err) {
-		s->error = *e;
-		connect_over(s, e->err);
-		return;
-	}
-	next_channel(s);
+	if (err == -ECANCELED)
+		return; /* the end of the channel follows and says why */
+	if (err)
+		connect_over(s, err);
+	else
+		next_channel(s);
+}
+
+static void answer_overdue(struct reactor_timer *t)
+{
+	struct srpi_session *s =
+		container_of(t, struct srpi_session, answer_timer);
+
+	ini_say_no_answer(s);
+	connect_over(s, s->error.err);
+}
+
+void ini_session_await_answer(struct srpi_session *s)
+{
+	reactor_timer_set(s->ctx->reactor, &s->answer_timer,
+			  s->options.timeout_ms);
 }
 
 static int make_zeroes(struct srpi_session *s)
@@ -408,18 +357,16 @@ static bool next_way(struct srpi_session *s, const struct xp_error *why)
 	return true;
 }
 
-/* The first channel could not log in; its end is why->text. */
-static void first_failed(struct srpi_session *s, struct ini_channel *ch,
-			 const struct xp_error *why)
+/* The first channel could not log in. A target that says no is the one that
+ * was meant: no other way is tried. */
+static void first_failed(struct srpi_session *s, struct ini_channel *ch)
 {
-	failed_text(s, ch, why);
+	bool rejected = ini_say_no_login(s, ch, &ch->why);
+	struct xp_error why = ch->why;
+
 	free_channels(s);
-	if (!s->closing && why->pdata_len == 0 && next_way(s, why)) {
+	if (!rejected && next_way(s, &why))
 		connect_next(s);
-		return;
-	}
-	if (s->closing)
-		maybe_gone(s);
 	else
 		connect_over(s, s->error.err);
 }
@@ -436,25 +383,22 @@ static void channel_closed(struct ini_channel *ch)
 {
 	struct srpi_session *s = ch->user;
 	bool connecting = s->connected != NULL;
-	bool logged_in = ch->granted.req_lim > 0;
 
 	if (s->closing) {
 		maybe_gone(s);
 		return;
 	}
-	if (connecting && s->channel_cnt == 1 && !logged_in) {
-		struct xp_error why = ch->why;
-
-		first_failed(s, ch, &why);
+	if (connecting && s->channel_cnt == 1 && !ch->logged_in) {
+		first_failed(s, ch);
 		return;
 	}
-	if (connecting && !logged_in) {
+	if (connecting && !ch->logged_in) {
 		further_failed(s, ch);
 		return;
 	}
 	if (s->state != SRPI_RUNNING && !connecting)
 		return;
-	lost_text(s, ch);
+	ini_say_lost(s, ch);
 	if (connecting) {
 		connect_over(s, s->error.err);
 		return;
@@ -511,7 +455,7 @@ static void connect_next(struct srpi_session *s)
 			return;
 		e.err = err;
 	} while (next_way(s, &e));
-	failed_text(s, NULL, &e);
+	ini_say_no_login(s, NULL, &e);
 	connect_over(s, s->error.err);
 }
 
@@ -538,8 +482,9 @@ static int resolve(struct srpi_session *s, struct srpi_error *e)
 	err = getaddrinfo(s->uri.host, port, &hints, &s->addrs);
 	if (err) {
 		ini_error_set(e, -EHOSTUNREACH,
-			      "cannot log in to %s: host name '%s': %s",
-			      s->uri_text, s->uri.host, gai_strerror(err));
+			      "cannot log in to '%s': the host name: %s; check "
+			      "its spelling",
+			      s->uri.host, gai_strerror(err));
 		return -EHOSTUNREACH;
 	}
 	s->addr = s->addrs;
@@ -609,7 +554,6 @@ int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 		free(s);
 		return err;
 	}
-	snprintf(s->uri_text, sizeof(s->uri_text), "%s", uri);
 	err = resolve(s, e);
 	if (err) {
 		free(s);
@@ -623,6 +567,7 @@ int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 	list_init(&s->undone);
 	list_init(&s->retry);
 	reactor_timer_init(&s->retry_timer, retry_due);
+	reactor_timer_init(&s->answer_timer, answer_overdue);
 	set_options(s, options);
 	choose_initiator(s);
 	choose_transport(s);

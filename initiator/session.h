@@ -43,7 +43,6 @@ struct srpi_session {
 	struct srpi_ctx *ctx;
 	enum srpi_state state;
 	struct srp_uri uri;
-	char uri_text[SRP_URI_TEXT_SIZE];
 	struct srpi_options options;
 	struct srp_port_id initiator;
 
@@ -61,6 +60,7 @@ struct srpi_session {
 	struct list undone;  /* commands that were refused at once */
 	struct list retry;   /* commands for a busy unit */
 	struct reactor_timer retry_timer;
+	struct reactor_timer answer_timer; /* discovery's, for one answer */
 	struct reactor_msg undone_msg;
 	bool undone_sent;
 	struct reactor_msg start_msg; /* runs the first connect */
@@ -92,17 +92,34 @@ void ini_session_submit(struct srpi_session *s, struct ini_cmd *cmd);
 /* Completes @cmd with @err, not from within. */
 void ini_session_refuse(struct srpi_session *s, struct ini_cmd *cmd, int err);
 
+/* The connect fails if this is not called again within the time it may take:
+ * discovery has asked something. */
+void ini_session_await_answer(struct srpi_session *s);
+
+/* ---- what went wrong, for a person (session_text.c); sets s->error ---- */
+
+/* @ch: may be NULL. Returns true when the target has rejected the login. */
+bool ini_say_no_login(struct srpi_session *s, const struct ini_channel *ch,
+		      const struct xp_error *why);
+void ini_say_lost(struct srpi_session *s, const struct ini_channel *ch);
+void ini_say_no_answer(struct srpi_session *s);
+/* @what was asked of LUN @lun and answered with @err and maybe @sense. */
+void ini_say_no_volumes(struct srpi_session *s, int err, const char *what,
+			uint32_t lun, const struct scsi_sense *sense);
+
 /* ---- discovery (discover.c) ---- */
 
 /*
  * Asks the target for its LUNs and what they are; fills in volumes[]. @done is
- * called once, with an error that names the command and the LUN.
+ * called once: with 0; with -ECANCELED when the channel has gone; or with
+ * another errno when s->error names the command and the LUN.
  */
 int ini_discover(struct srpi_session *s,
-		 void (*done)(struct srpi_session *s,
-			      const struct srpi_error *e),
+		 void (*done)(struct srpi_session *s, int err),
 		 struct srpi_error *e);
 /* Frees what discovery holds; NULL in the session is fine. */
 void ini_discovery_free(struct srpi_session *s);
+/* What it asked last, and of which LUN. */
+const char *ini_discovery_asks(const struct srpi_session *s, uint32_t *ret_lun);
 
 #endif

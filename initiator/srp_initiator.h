@@ -45,6 +45,8 @@ struct srpi_error {
 struct srpi_ctx_options {
 	/* How long to poll for completions before sleeping, microseconds. */
 	unsigned int poll_us;
+	/* srpi_ctx_fd() will be used; costs a little. */
+	bool pollable;
 };
 
 /* @options may be NULL. Returns 0 or a negative errno. */
@@ -52,7 +54,9 @@ int srpi_ctx_create(const struct srpi_ctx_options *options,
 		    struct srpi_ctx **ret_ctx, struct srpi_error *e);
 /* Every session must be closed. NULL is fine. */
 void srpi_ctx_destroy(struct srpi_ctx *ctx);
-/* Readable when srpi_ctx_run() has something to do. */
+/* Readable when srpi_ctx_run() has something to do; for a context that was
+ * made pollable. Call srpi_ctx_run(ctx, 0) until it returns 0 before each
+ * poll() of it. */
 int srpi_ctx_fd(const struct srpi_ctx *ctx);
 /* Handles what there is; waits at most @timeout_ms (-1: for ever) when there
  * is nothing. Returns 1 when something was done, 0 when not, or -errno. */
@@ -74,8 +78,10 @@ enum srpi_state {
 struct srpi_options {
 	unsigned int channels;	  /* connections to open; 0 = 1, at most 16 */
 	unsigned int queue_depth; /* commands per channel; 0 = 128 */
-	unsigned int timeout_ms;  /* for each connection; 0 = 5000 */
-	bool no_immediate_data;	  /* never send data inside a command */
+	/* For each connection, and for each answer of the target while we
+	 * learn its volumes; 0 = 5000. */
+	unsigned int timeout_ms;
+	bool no_immediate_data; /* never send data inside a command */
 	/* The session has changed its state (to RUNNING or CLOSED it is told
 	 * by the callbacks of connect and close). */
 	void (*state_changed)(struct srpi_session *s, enum srpi_state state,

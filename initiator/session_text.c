@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What went wrong with a session, in one line for a person: what, with whom,
+ * from where, why, and what to try.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "initiator/session.h"
+
+/* A numeric host with its scope. */
+#define HOST_SIZE      80
+#define ADDR_TEXT_SIZE (HOST_SIZE + 16)
+#define PEER_TEXT_SIZE (SRP_URI_HOST_SIZE + ADDR_TEXT_SIZE + 3)
+#define WAY_TEXT_SIZE  (ADDR_TEXT_SIZE + 24)
+
+/* "10.0.0.1:5555", "[fe80::1%eth0]:5555" */
+static void addr_text(const struct sockaddr *addr, socklen_t len, char *buf)
+{
+	char host[HOST_SIZE];
+	char port[8];
+
+	if (getnameinfo(addr, len, host, sizeof(host), port, sizeof(port),
+			NI_NUMERICHOST | NI_NUMERICSERV))
+		snprintf(buf, ADDR_TEXT_SIZE, "?");
+	else
+		snprintf(buf, ADDR_TEXT_SIZE,
+			 addr->sa_family == AF_INET6 ? "[%s]:%s" : "%s:%s",
+			 host, port);
+}
+
+/* The target: its address, with the name that was asked for. */
+static void peer_text(const struct srpi_session *s, char *buf, size_t len)
+{
+	char addr[ADDR_TEXT_SIZE];
+	const char *host = addr;
+	size_t host_len = strlen(s->uri.host);
+
+	addr_text(s->addr->ai_addr, s->addr->ai_addrlen, addr);
+	if (*host == '[')
+		host++;
+	if (strncmp(host, s->uri.host, host_len) == 0)
+		snprintf(buf, len, "%s", addr);
+	else
+		snprintf(buf, len, "%s (%s)", s->uri.host, addr);
+}
+
+/*
+ * Our address: the channel's, or else the one that the kernel would have us
+ * use, which asking it by way of an unsent datagram tells.
+ */
+static void local_text(const struct srpi_session *s,
+		       const struct ini_channel *ch, char *buf)
+{
+	const char *known = ch && ch->xp ? xp_chan_local(ch->xp) : "";
+	struct sockaddr_storage addr;
+	socklen_t len = sizeof(addr);
+	char text[ADDR_TEXT_SIZE];
+	int fd;
+
+	buf[0] = '\0';
+	if (*known) {
+		snprintf(buf, ADDR_TEXT_SIZE, "%s", known);
+		return;
+	}
+	fd = socket(s->addr->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	if (connect(fd, s->addr->ai_addr, s->addr->ai_addrlen) == 0 &&
+	    getsockname(fd, (struct sockaddr *)&addr, &len) == 0) {
+		addr_text((struct sockaddr *)&addr, len, text);
+		/* The datagram's port is nobody's. */
+		*strrchr(text, ':') = '\0';
+		snprintf(buf, ADDR_TEXT_SIZE, "%s", text);
+	}
+	close(fd);
+}
+
+/* " over TCP from 10.0.0.2" */
+static void way_text(const struct srpi_session *s, const struct ini_channel *ch,
+		     char *buf, size_t len)
+{
+	char local[ADDR_TEXT_SIZE];
+
+	local_text(s, ch, local);
+	snprintf(buf, len, " over %s%s%s", s->kind == XP_TCP ? "TCP" : "RDMA",
+		 *local ? " from " : "", local);
+}
+
+/* ---- no login ---- */
+
+static const struct fault {
+	int err;
+	const char *what; /* NULL: what the transport says */
+	const char *try_tcp;
+	const char *try_rdma;
+} faults[] = {
+	{ -ECONNREFUSED, "connection refused",
+	  "is rdma-target running there, over TCP? (srp+rdma:// asks for RDMA)",
+	  "is a target running there, over RDMA? (srp+tcp:// asks for TCP)" },
+	{ -ETIMEDOUT, "no answer",
+	  "check the address, the route and the firewall",
+	  "check the address, the route and the firewall" },
+	{ -ECONNRESET, "it closed the connection before it answered",
+	  "is it rdma-target? its log may say why",
+	  "is it an SRP target? its log may say why" },
+	{ -ENOPROTOOPT, "what listens there is no rdma-target",
+	  "check address and port", "check address and port" },
+	{ -EHOSTUNREACH, "no route to that address",
+	  "check the address and the routes (ip route)",
+	  "check the address and the routes (ip route)" },
+	{ -ENETUNREACH, "no route to that address",
+	  "check the address and the routes (ip route)",
+	  "check the address and the routes (ip route)" },
+	{ -ENODEV, NULL, "srp+rdma:// asks for RDMA",
+	  "see rdma link; srp+tcp:// does without RDMA" },
+	{ -EPROTO, NULL, "is it an SRP target?", "is it an SRP target?" },
+};
+
+static const struct fault *find_fault(int err)
+{
+	static const struct fault unknown = { .try_tcp = "", .try_rdma = "" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
+		if (faults[i].err == err)
+			return &faults[i];
+	}
+	return &unknown;
+}
+
+static void say_failed(struct srpi_session *s, const char *peer,
+		       const char *way, const struct xp_error *why)
+{
+	const struct fault *f = find_fault(why->err);
+	const char *hint = s->kind == XP_TCP ? f->try_tcp : f->try_rdma;
+
+	ini_error_set(&s->error, why->err ? why->err : -ECONNABORTED,
+		      "cannot log in to %s%s: %s%s%s", peer, way,
+		      f->what ? f->what : why->text, *hint ? "; " : "", hint);
+}
+
+static void say_rejected(struct srpi_session *s, const char *peer,
+			 const char *way, const struct srp_login_rej *rej)
+{
+	const char *hint = srp_rej_reason_hint(rej->reason);
+
+	ini_error_set(&s->error, -ECONNREFUSED,
+		      "cannot log in to %s%s: the target says: %s (reason "
+		      "0x%08x)%s%s",
+		      peer, way, srp_rej_reason_name(rej->reason), rej->reason,
+		      *hint ? "; " : "", hint);
+}
+
+bool ini_say_no_login(struct srpi_session *s, const struct ini_channel *ch,
+		      const struct xp_error *why)
+{
+	struct srp_login_rej rej;
+	char peer[PEER_TEXT_SIZE];
+	char way[WAY_TEXT_SIZE];
+
+	peer_text(s, peer, sizeof(peer));
+	way_text(s, ch, way, sizeof(way));
+	if (srp_login_rej_decode(why->pdata, why->pdata_len, &rej) == 0) {
+		say_rejected(s, peer, way, &rej);
+		return true;
+	}
+	say_failed(s, peer, way, why);
+	return false;
+}
+
+/* ---- later ---- */
+
+void ini_say_lost(struct srpi_session *s, const struct ini_channel *ch)
+{
+	char peer[PEER_TEXT_SIZE];
+	char way[WAY_TEXT_SIZE];
+
+	peer_text(s, peer, sizeof(peer));
+	way_text(s, ch, way, sizeof(way));
+	ini_error_set(&s->error, -EIO, "lost the connection to %s%s: %s", peer,
+		      way, ch->why.text);
+}
+
+void ini_say_no_answer(struct srpi_session *s)
+{
+	const struct ini_channel *ch = s->channels[0];
+	const char *question;
+	uint32_t lun;
+	char peer[PEER_TEXT_SIZE];
+	char way[WAY_TEXT_SIZE];
+
+	peer_text(s, peer, sizeof(peer));
+	way_text(s, ch, way, sizeof(way));
+	question = ini_discovery_asks(s, &lun);
+	ini_error_set(&s->error, -ETIMEDOUT,
+		      "%s%s does not answer %s of LUN %u within %u ms; is it "
+		      "overloaded or stopped?",
+		      peer, way, question, lun, s->options.timeout_ms);
+}
+
+void ini_say_no_volumes(struct srpi_session *s, int err, const char *what,
+			uint32_t lun, const struct scsi_sense *sense)
+{
+	char text[SCSI_SENSE_TEXT_LEN] = "";
+	char peer[PEER_TEXT_SIZE];
+
+	peer_text(s, peer, sizeof(peer));
+	if (sense)
+		scsi_sense_text(sense, text);
+	ini_error_set(&s->error, err,
+		      "cannot learn the volumes of %s: %s of LUN %u: %s%s%s%s",
+		      peer, what, lun, strerror(-err), *text ? " (" : "", text,
+		      *text ? ")" : "");
+}
