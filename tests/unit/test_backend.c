@@ -14,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -570,6 +571,80 @@ static void failed_flush_is_never_forgotten(void **state)
 	finish();
 }
 
+/* ---- stable before done ---- */
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451 /* Linux 6.5 */
+#endif
+
+/* Pages of @path that have yet to be written to its disk; -1: no telling. */
+static long dirty_pages_of(const char *path)
+{
+	struct {
+		uint64_t off, len;
+	} range = { 0, 0 };
+	struct {
+		uint64_t cache, dirty, writeback, evicted, recently_evicted;
+	} stat = { 0 };
+	int fd = open(path, O_RDONLY);
+	long err = syscall(SYS_cachestat, fd, &range, &stat, 0);
+
+	close(fd);
+	return err ? -1 : (long)(stat.dirty + stat.writeback);
+}
+
+static long dirty_pages(void)
+{
+	return dirty_pages_of(bench.path);
+}
+
+static void need_dirty_pages(void)
+{
+	if (dirty_pages_of("/proc/self/exe") < 0)
+		skip();
+}
+
+static void fua_write_leaves_nothing_dirty(void **state)
+{
+	need_dirty_pages();
+	open_file();
+	assert_int_equal(run_io(BLOCK_WRITE, 0, 8192, false), 0);
+	assert_true(dirty_pages() > 0);
+	assert_int_equal(run_io(BLOCK_WRITE, 0, 8192, true), 0);
+	assert_int_equal(dirty_pages(), 0);
+	finish();
+}
+
+static void flush_leaves_nothing_dirty(void **state)
+{
+	need_dirty_pages();
+	open_file();
+	assert_int_equal(run_io(BLOCK_WRITE, 0, 8192, false), 0);
+	assert_true(dirty_pages() > 0);
+	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
+	assert_int_equal(dirty_pages(), 0);
+	finish();
+}
+
+static void write_through_leaves_nothing_dirty(void **state)
+{
+	struct backend_options opt;
+
+	need_dirty_pages();
+	make_file(MIB);
+	opt = file_options();
+	opt.write_through = true;
+	open_with(&backend_file, &opt);
+	assert_int_equal(run_io(BLOCK_WRITE, 0, 8192, false), 0);
+	assert_int_equal(dirty_pages(), 0);
+	/* the edges of the range are zeroed in the page cache */
+	assert_int_equal(run_range(BLOCK_ZERO, 512, 1024, false), 0);
+	assert_int_equal(dirty_pages(), 0);
+	assert_int_equal(run_range(BLOCK_UNMAP, 2048, 1024, false), 0);
+	assert_int_equal(dirty_pages(), 0);
+	finish();
+}
+
 /* ---- unmap, zero, extents ---- */
 
 static void unmap_punches_a_hole(void **state)
@@ -785,6 +860,9 @@ int main(void)
 	T_ADD(&t, many_requests_are_each_answered_once);
 	T_ADD(&t, flushes_are_all_answered);
 	T_ADD(&t, failed_flush_is_never_forgotten);
+	T_ADD(&t, fua_write_leaves_nothing_dirty);
+	T_ADD(&t, flush_leaves_nothing_dirty);
+	T_ADD(&t, write_through_leaves_nothing_dirty);
 	T_ADD(&t, unmap_punches_a_hole);
 	T_ADD(&t, unmap_of_part_of_a_block_reads_as_zeroes);
 	T_ADD_ROWS(&t, zero_rows, zero_makes_zeroes);

@@ -683,6 +683,25 @@ static void command(void **state)
 	run_row(*state, /* later= */ true);
 }
 
+/* ---- more than a table says ---- */
+
+static void miscompare_in_a_later_piece_has_its_offset(void **state)
+{
+	const uint32_t len = 513 * BLOCK;
+	uint8_t *out = malloc(len);
+	struct command c;
+
+	start_disk(THIN);
+	assert_non_null(out);
+	memcpy(out, t_backend.store, len);
+	out[len - 2] ^= 1;
+	run_command(&c, "8f 02 00*8 00 00 02 01", 0, out, len, 0);
+	assert_string_equal(outcome(&c.task), "0e/1d/00 info 262654");
+	free_command(&c);
+	free(out);
+	stop_disk();
+}
+
 /* ---- unit attentions ---- */
 
 static void expect(const char *cdb, int lun, const char *want)
@@ -837,6 +856,7 @@ int main(void)
 	static struct t_table t;
 
 	T_ADD_ROWS(&t, rows, command);
+	T_ADD(&t, miscompare_in_a_later_piece_has_its_offset);
 	T_ADD(&t, new_nexus_is_told_of_power_on_once);
 	T_ADD(&t, attentions_come_once_each_in_their_order);
 	T_ADD(&t, attention_for_all_luns);
