@@ -44,6 +44,7 @@ _vm_port_is_active() {
 # addresses 10.0.0.1 and 10.0.0.2 (and fe80::5054:ff:fe12:3456), an MTU of 9000
 # and on it the RDMA device rxe0. Both addresses are on the one device: whoever
 # connects from either to the other goes through it.
+# shellcheck disable=SC2120 # the argument may be left out
 vm_soft_roce() {
 	local interface=${1:-d0} address
 
@@ -56,6 +57,39 @@ vm_soft_roce() {
 	rdma link add rxe0 type rxe netdev "$interface" || return
 	wait_for 20 _vm_port_is_active rxe0
 	wait_for 20 test -c /dev/infiniband/rdma_cm
+}
+
+# vm_two_hosts: makes two RDMA devices with a cable (veth) between them, which
+# stand for two hosts: rxe0 with 10.1.0.1 on the interface link0, rxe1 with
+# 10.1.0.2 on link1. Unlike vm_soft_roce's, what they send passes a real network
+# interface: it can be lost (tc netem), cut off (ip link set link0 down), captured.
+# Both are in one network namespace: soft-RoCE of Linux 6.1 works in the first
+# only, and so do ib_srp and ib_srpt. Therefore the routing has to be bent: Linux
+# would take the short way to an address of its own.
+vm_two_hosts() {
+	modprobe -a veth crc32_generic rdma_rxe ib_uverbs rdma_ucm || return
+	ip link add link0 address 52:54:00:12:34:01 mtu 9000 type veth \
+		peer name link1 address 52:54:00:12:34:02 mtu 9000 || return
+	sysctl -qw net.ipv4.conf.{all,link0,link1}.accept_local=1 \
+		net.ipv4.conf.{all,link0,link1}.rp_filter=0 || return
+	# What arrives is ours, what leaves goes to the cable.
+	ip rule add pref 100 lookup local && ip rule delete pref 0 || return
+	_vm_end link0 10.1.0.1 10.1.0.2 52:54:00:12:34:02 11 &&
+		_vm_end link1 10.1.0.2 10.1.0.1 52:54:00:12:34:01 12 || return
+	rdma link add rxe0 type rxe netdev link0 &&
+		rdma link add rxe1 type rxe netdev link1 || return
+	wait_for 20 _vm_port_is_active rxe0 &&
+		wait_for 20 _vm_port_is_active rxe1 &&
+		wait_for 20 test -c /dev/infiniband/rdma_cm
+}
+
+# _vm_end INTERFACE ADDRESS PEER_ADDRESS PEER_MAC TABLE: one end of the cable.
+_vm_end() {
+	ip address add "$2/24" dev "$1" && ip link set "$1" up &&
+		ip neighbour replace "$3" lladdr "$4" dev "$1" &&
+		ip route add "$3" dev "$1" src "$2" table "$5" &&
+		ip rule add pref 5 iif "$1" to "$2" lookup local &&
+		ip rule add pref 10 to "$3" lookup "$5"
 }
 
 # vm_rnr_count: prints how often a receive queue was found empty (receiver not
@@ -87,17 +121,26 @@ vm_scratch_fs() {
 
 _vm_target=/sys/kernel/config/target
 
-# Prints the 16 bytes of GID 0 of the device rxe0, in hexadecimal.
+# _vm_gid DEVICE: prints the 16 bytes of its GID 0 in hexadecimal.
 _vm_gid() {
-	tr -d : </sys/class/infiniband/rxe0/ports/1/gids/0
+	tr -d : <"/sys/class/infiniband/$1/ports/1/gids/0"
 }
 
-# Prints the initiator port ID that the kernel's ib_srp logs in with by default:
-# 8 bytes of zeroes, then the interface part of GID 0.
+# _vm_address DEVICE: prints the first IPv4 address of an RDMA device.
+_vm_address() {
+	local interface
+
+	interface=$(cat "/sys/class/infiniband/$1/ports/1/gid_attrs/ndevs/0") &&
+		ip -4 -brief address show dev "$interface" |
+		awk '{ sub("/.*", "", $3); print $3 }'
+}
+
+# Prints the initiator port ID that the kernel's ib_srp on rxe0 logs in with by
+# default: 8 bytes of zeroes, then the interface part of GID 0.
 vm_kernel_initiator_id() {
 	local gid
 
-	gid=$(_vm_gid) && echo "0000000000000000${gid:16}"
+	gid=$(_vm_gid rxe0) && echo "0000000000000000${gid:16}"
 }
 
 # _vm_bytes SIZE: prints 64M and the like in bytes.
@@ -141,9 +184,9 @@ _vm_backstore() {
 	echo "$directory"
 }
 
-# vm_kernel_target [--initiator ID]... [--port PORT] BACKING...
+# vm_kernel_target [--device NAME] [--initiator ID]... [--port PORT] BACKING...
 #
-# Brings up the kernel's SRP target on rxe0 with one LUN for each BACKING, in
+# Brings up the kernel's SRP target on an RDMA device (default rxe0), one LUN for each BACKING, in
 # this order from LUN 0 on:
 #   ram:SIZE      memory, SIZE as in 64M (no discard)
 #   /dev/NAME     a block device
@@ -151,15 +194,17 @@ _vm_backstore() {
 # It listens on PORT (default 5555) of all addresses and accepts the kernel's
 # initiator and each ID: the initiator port ID, 32 hexadecimal digits.
 # Sets VM_ID_EXT and VM_IOC_GUID, what a login has to name, and VM_TARGET_DEST,
-# 10.0.0.1:PORT.
+# an address of the device and the port.
 #
 # Never send it a partial indirect descriptor list: the guest's kernel crashes.
 vm_kernel_target() {
-	local initiators=() port=5555 portal tpg lun=0 directory initiator
+	local device=rxe0 initiators=() port=5555
+	local portal tpg lun=0 backing directory initiator
 
 	initiators=("$(vm_kernel_initiator_id)") || return
 	while :; do
 		case ${1-} in
+		--device) device=$2 ;;
 		--initiator) initiators+=("${2,,}") ;;
 		--port) port=$2 ;;
 		*) break ;;
@@ -167,7 +212,7 @@ vm_kernel_target() {
 		shift 2
 	done
 	modprobe -a target_core_mod ib_srpt || return
-	portal=$_vm_target/srpt/0x$(_vm_gid)
+	portal=$_vm_target/srpt/0x$(_vm_gid "$device")
 	tpg=$portal/tpgt_1
 	mkdir -p "$_vm_target/srpt" &&
 		echo "$port" >"$_vm_target/srpt/discovery_auth/rdma_cm_port" &&
@@ -190,7 +235,7 @@ vm_kernel_target() {
 	VM_ID_EXT=$(cat /sys/module/ib_srpt/parameters/srpt_service_guid) || return
 	VM_ID_EXT=${VM_ID_EXT#0x}
 	VM_IOC_GUID=$VM_ID_EXT
-	VM_TARGET_DEST=10.0.0.1:$port
+	VM_TARGET_DEST=$(_vm_address "$device"):$port
 	export VM_ID_EXT VM_IOC_GUID VM_TARGET_DEST
 }
 
@@ -285,7 +330,7 @@ _vm_add_target() {
 
 # vm_kernel_login [--disks N] ID_EXT IOC_GUID DEST [OPTION=VALUE...]
 #
-# Lets the kernel's initiator log in to DEST (IP:PORT), with more options of
+# Lets the kernel's initiator, on rxe0, log in to DEST (IP:PORT), with more options of
 # ib_srp's add_target, e.g. queue_size=128. Waits until the host has N disks
 # (default 1) and prints their names (/dev/sdX), a line each, by LUN. A refused
 # login fails with what the kernel logged about it.

@@ -11,16 +11,37 @@ step() {
 	echo "--- $*"
 }
 
+listens() {
+	rdma resource show cm_id | grep -q "src-addr $1"
+}
+
+# ping_pong FROM TO: five SENDs, RDMA READs and WRITEs each way.
+ping_pong() {
+	local server
+
+	rping -s -a "$2" -C 5 &
+	server=$!
+	wait_for 20 listens "$2:7174"
+	rping -c -I "$1" -a "$2" -C 5 -v
+	wait "$server"
+}
+
+# sent_packets INTERFACE
+sent_packets() {
+	cat "/sys/class/net/$1/statistics/tx_packets"
+}
+
+# same_after_write DISK: what is written to it can be read.
+same_after_write() {
+	dd if=/dev/urandom of="$VM_OUT/sent" bs=64k count=4 status=none
+	dd if="$VM_OUT/sent" of="$1" bs=64k seek=8 oflag=direct status=none
+	dd if="$1" of="$VM_OUT/came" bs=64k skip=8 count=4 iflag=direct status=none
+	cmp "$VM_OUT/sent" "$VM_OUT/came"
+}
+
 step "verbs between 10.0.0.1 and 10.0.0.2"
 vm_soft_roce
-rping -s -a 10.0.0.2 -C 5 &
-server=$!
-listens() {
-	rdma resource show cm_id | grep -q 'src-addr 10.0.0.2:7174'
-}
-wait_for 20 listens
-rping -c -a 10.0.0.2 -I 10.0.0.1 -C 5 -v
-wait "$server"
+ping_pong 10.0.0.1 10.0.0.2
 
 step "a file system with direct I/O"
 vm_scratch_fs /mnt/scratch 64
@@ -44,11 +65,7 @@ for round in 1 2; do
 	[ "${#disks[@]}" = 2 ]
 	for disk in "${disks[@]}"; do
 		[ "$(blockdev --getsize64 "$disk")" = $((16 << 20)) ]
-		dd if=/dev/urandom of="$VM_OUT/sent" bs=64k count=4 status=none
-		dd if="$VM_OUT/sent" of="$disk" bs=64k seek=8 oflag=direct status=none
-		dd if="$disk" of="$VM_OUT/came" bs=64k skip=8 count=4 iflag=direct \
-			status=none
-		cmp "$VM_OUT/sent" "$VM_OUT/came"
+		same_after_write "$disk"
 	done
 	# A second login of the same name is not a second host.
 	vm_fails vm_kernel_login "$VM_ID_EXT" "$VM_IOC_GUID" "$VM_TARGET_DEST" \
@@ -68,3 +85,19 @@ vm_fails vm_dmesg_complaints
 step "the target goes away"
 vm_kernel_target_down
 vm_fails test -e /sys/module/ib_srpt
+
+step "verbs over a cable between two devices"
+rdma link delete rxe0
+vm_two_hosts
+before=$(sent_packets link0)
+ping_pong 10.1.0.1 10.1.0.2
+[ "$(sent_packets link0)" -gt "$before" ]
+
+step "kernel login over the cable"
+vm_kernel_target --device rxe1 ram:16M
+disk=$(vm_kernel_login "$VM_ID_EXT" "$VM_IOC_GUID" "$VM_TARGET_DEST")
+before=$(sent_packets link0)
+same_after_write "$disk"
+[ "$(sent_packets link0)" -gt "$before" ]
+vm_kernel_logout "$disk"
+vm_kernel_target_down
