@@ -124,9 +124,19 @@ static void close_xps(struct worker *w)
 	}
 }
 
+/* What was told to stop just now (watches of the transports) says in the next
+ * turns that it has. */
+static void let_end(struct reactor *r)
+{
+	while (reactor_run_once(r, /* timeout_ms= */ 0) > 0)
+		;
+}
+
 void worker_close(struct worker *w)
 {
 	close_xps(w);
+	if (w->reactor)
+		let_end(w->reactor);
 	if (w->arena && arena_uring_index(w->arena) >= 0)
 		reactor_buffer_remove(w->reactor, arena_uring_index(w->arena));
 	reactor_destroy(w->reactor);
