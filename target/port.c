@@ -40,6 +40,7 @@ void port_init(struct port *port, const struct srp_port_id *id)
 		.target = *id,
 		.accept_unnamed_target = true,
 	};
+	port->fence_ms = PORT_FENCE_MS;
 	port->next_number = 1;
 }
 
@@ -282,7 +283,7 @@ static void log_in(struct port *port, struct xp_conn_request *conn,
 	if (login->single)
 		replace(nexus, login);
 	list_add_tail(&nexus->logins, &login->node);
-	reactor_timer_set(port_reactor(port), &login->timer, PORT_FENCE_MS);
+	reactor_timer_set(port_reactor(port), &login->timer, port->fence_ms);
 	serve(port, nexus);
 }
 

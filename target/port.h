@@ -34,6 +34,9 @@ struct port {
 	void (*stopped)(struct port *port);
 	void *user;
 
+	/* port_init() sets it to PORT_FENCE_MS */
+	unsigned int fence_ms;
+
 	/* the port's */
 	struct srp_login_policy policy;
 	struct list nexuses;

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/unit/test_port_rig.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- a backend that keeps requests back ---- */
+
+static struct {
+	struct backend base;
+	uint8_t bytes[RIG_SIZE];
+	bool hold;
+	struct block_request *held[256];
+	unsigned int held_cnt;
+} disk;
+
+static void disk_do(struct block_request *req)
+{
+	if (req->op == BLOCK_READ)
+		memcpy(req->buf, disk.bytes + req->offset, req->len);
+	else if (req->op == BLOCK_WRITE)
+		memcpy(disk.bytes + req->offset, req->buf, req->len);
+	req->done(req, 0);
+}
+
+static void disk_submit(struct backend *be, struct block_request *req)
+{
+	if (!disk.hold) {
+		disk_do(req);
+		return;
+	}
+	assert_true(disk.held_cnt < ARRAY_SIZE(disk.held));
+	disk.held[disk.held_cnt++] = req;
+}
+
+static void disk_close(struct backend *be)
+{
+}
+
+static int disk_open(const struct backend_options *opt, struct backend **ret,
+		     char *msg, size_t msg_len);
+
+static const struct backend_ops disk_ops = {
+	.name = "test",
+	.open = disk_open,
+	.close = disk_close,
+	.submit = disk_submit,
+};
+
+static int disk_open(const struct backend_options *opt, struct backend **ret,
+		     char *msg, size_t msg_len)
+{
+	memset(&disk, 0, sizeof(disk));
+	disk.base.ops = &disk_ops;
+	disk.base.info = (struct backend_info){
+		.size = RIG_SIZE,
+		.min_block = RIG_BLOCK,
+		.optimal_block = 4096,
+		.volatile_cache = true,
+	};
+	*ret = &disk.base;
+	return 0;
+}
+
+void rig_hold(bool hold)
+{
+	disk.hold = hold;
+}
+
+unsigned int rig_release(struct rig *rig)
+{
+	unsigned int cnt = disk.held_cnt;
+
+	disk.held_cnt = 0;
+	for (unsigned int i = 0; i < cnt; i++)
+		disk_do(disk.held[i]);
+	rig_settle(rig);
+	return cnt;
+}
+
+unsigned int rig_held(void)
+{
+	return disk.held_cnt;
+}
+
+uint8_t *rig_disk(void)
+{
+	return disk.bytes;
+}
+
+/* ---- the target ---- */
+
+static struct sockaddr_in target_addr(void)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+				   .sin_port = htons(5555) };
+
+	inet_pton(AF_INET, "10.0.0.1", &sin.sin_addr);
+	return sin;
+}
+
+static void open_worker(struct rig *rig, size_t arena_len)
+{
+	struct worker *w = &rig->workers[rig->worker_cnt];
+	struct worker_options opt = {
+		.index = rig->worker_cnt++,
+		.arena_len = arena_len ? arena_len : 4u << 20,
+	};
+	struct xp_config cfg = { .recv_len = CHANNEL_IT_IU_LEN,
+				 .recv_aligned_at = SRP_IMM_OFFSET };
+	struct xp_error e;
+	struct xp *xp;
+
+	assert_int_equal(worker_open(w, &opt, &e), 0);
+	cfg.reactor = w->reactor;
+	assert_int_equal(t_xp_create(rig->hub, &cfg, &xp), 0);
+	assert_int_equal(worker_add_xp(w, xp, &e), 0);
+}
+
+static void open_volume(struct rig *rig, unsigned int lun,
+			const struct backend_ops *ops, const char *path)
+{
+	struct volume_spec spec = { .ops = ops,
+				    .block_size = RIG_BLOCK,
+				    .direct = -1 };
+	struct xp_error e;
+	char msg[256];
+
+	strcpy(spec.path, path);
+	snprintf(spec.name, sizeof(spec.name), "vol%u", lun);
+	assert_int_equal(
+		volume_open(&spec, lun, &rig->luns.vol[lun], msg, sizeof(msg)),
+		0);
+	rig->luns.cnt++;
+	for (unsigned int i = 0; i < rig->worker_cnt; i++)
+		assert_int_equal(
+			volume_attach(rig->luns.vol[lun], &rig->workers[i], &e),
+			0);
+}
+
+static void stopped(struct port *port)
+{
+	((struct rig *)port->user)->stopped = true;
+}
+
+static void open_port(struct rig *rig)
+{
+	struct sockaddr_in addr = target_addr();
+	struct xp_error e;
+
+	rig->port.workers = rig->workers;
+	rig->port.worker_cnt = rig->worker_cnt;
+	rig->port.luns = &rig->luns;
+	rig->port.stopped = stopped;
+	rig->port.user = rig;
+	rig->id = srp_port_id_make(0x1122334455667788, 0x99aabbccddeeff00);
+	port_init(&rig->port, &rig->id);
+	assert_int_equal(
+		port_listen(&rig->port,
+			    xp_kind(rig->workers[0].xp[XP_VERBS]
+					    ? rig->workers[0].xp[XP_VERBS]
+					    : rig->workers[0].xp[XP_TCP]),
+			    (struct sockaddr *)&addr, sizeof(addr), &e),
+		0);
+}
+
+static void open_peer(struct rig *rig)
+{
+	struct reactor_options ropt = { 0 };
+	struct xp_config cfg = { .recv_len = CHANNEL_TI_IU_LEN };
+	struct xp_error e;
+
+	assert_int_equal(reactor_create(&ropt, &rig->peer_reactor), 0);
+	cfg.reactor = rig->peer_reactor;
+	assert_int_equal(t_xp_create(rig->hub, &cfg, &rig->peer_xp), 0);
+	rig->mem = aligned_alloc(4096, RIG_MEM);
+	memset(rig->mem, 0, RIG_MEM);
+	assert_int_equal(xp_mr_register(rig->peer_xp, rig->mem, RIG_MEM,
+					XP_REMOTE, &rig->mem_mr, &e),
+			 0);
+}
+
+struct rig *rig_create(const struct rig_options *opt)
+{
+	static const struct rig_options defaults;
+	struct rig *rig = calloc(1, sizeof(*rig));
+
+	assert_non_null(rig);
+	if (!opt)
+		opt = &defaults;
+	log_level = LOG_ERROR;
+	rig->hub = t_fabric_create();
+	while (rig->worker_cnt < (opt->workers ? opt->workers : 1))
+		open_worker(rig, opt->arena_len);
+	open_volume(rig, RIG_DISK, &disk_ops, "disk");
+	open_volume(rig, RIG_RAM, &backend_ram, "8M");
+	open_port(rig);
+	open_peer(rig);
+	return rig;
+}
+
+static bool turn(struct rig *rig)
+{
+	bool busy = reactor_run_once(rig->peer_reactor, 0) > 0;
+
+	for (unsigned int i = 0; i < rig->worker_cnt; i++)
+		busy |= reactor_run_once(rig->workers[i].reactor, 0) > 0;
+	return busy;
+}
+
+void rig_settle(struct rig *rig)
+{
+	unsigned int idle = 0;
+
+	/* A message wakes another reactor only in its next turn. */
+	while (idle < 4)
+		idle = turn(rig) ? 0 : idle + 1;
+}
+
+size_t rig_used(const struct rig *rig)
+{
+	size_t used = 0;
+
+	for (unsigned int i = 0; i < rig->worker_cnt; i++)
+		used += arena_used(rig->workers[i].arena) +
+			arena_used(rig->workers[i].tables);
+	return used;
+}
+
+void rig_destroy(struct rig *rig)
+{
+	t_fabric_hold_completions(rig->hub, false);
+	t_fabric_let_go(rig->hub, UINT32_MAX);
+	rig_hold(false);
+	rig_release(rig);
+	if (!rig->port.stopping)
+		port_stop(&rig->port);
+	rig_settle(rig);
+	assert_true(rig->stopped);
+	assert_int_equal(rig->port.login_cnt, 0);
+	assert_int_equal(rig_used(rig), 0);
+	assert_int_equal(t_fabric_rnr(rig->hub), 0);
+	port_fini(&rig->port);
+	xp_mr_free(rig->mem_mr);
+	xp_destroy(rig->peer_xp);
+	reactor_destroy(rig->peer_reactor);
+	free(rig->mem);
+	for (unsigned int i = 0; i < rig->worker_cnt; i++) {
+		for (unsigned int k = 0; k < rig->luns.cnt; k++)
+			volume_detach(rig->luns.vol[k], &rig->workers[i]);
+		worker_close(&rig->workers[i]);
+	}
+	for (unsigned int k = 0; k < rig->luns.cnt; k++)
+		volume_close(rig->luns.vol[k]);
+	t_fabric_destroy(rig->hub);
+	free(rig);
+}
+
+/* ---- initiators ---- */
+
+static void on_established(struct xp_chan *xp, const void *pdata, size_t len)
+{
+	struct rig_chan *ch = xp_chan_user(xp);
+
+	ch->established = true;
+	assert_int_equal(srp_login_rsp_decode(pdata, len, &ch->login_rsp), 0);
+}
+
+static void on_received(struct xp_chan *xp, struct xp_iu *iu)
+{
+	struct rig_chan *ch = xp_chan_user(xp);
+	struct rig_iu *to = &ch->ius[ch->iu_cnt++];
+
+	assert_true(ch->iu_cnt <= RIG_IUS);
+	to->len = iu->len;
+	memcpy(to->bytes, iu->data, iu->len);
+	xp_iu_release(iu);
+}
+
+static void on_closed(struct xp_chan *xp, const struct xp_error *why)
+{
+	struct rig_chan *ch = xp_chan_user(xp);
+
+	ch->closed = true;
+	ch->why = *why;
+}
+
+static const struct xp_handler handler = {
+	.established = on_established,
+	.received = on_received,
+	.closed = on_closed,
+};
+
+struct srp_login_req rig_login_req(const struct rig *rig, unsigned int who,
+				   enum srp_multichan multichan)
+{
+	return (struct srp_login_req){
+		.tag = 0x5a5a000000000000 + who,
+		.it_iu_len = 8260,
+		.formats = SRP_FORMATS,
+		.multichan = (uint8_t)multichan,
+		.imm_data = true,
+		.imm_offset = SRP_IMM_OFFSET,
+		.initiator = srp_port_id_make(0, who),
+		.target = rig->id,
+	};
+}
+
+struct rig_chan *rig_connect_begin(struct rig *rig,
+				   const struct srp_login_req *req)
+{
+	struct sockaddr_in addr = target_addr();
+	struct rig_chan *ch = calloc(1, sizeof(*ch));
+	uint8_t pdata[SRP_LOGIN_REQ_SIZE];
+	struct xp_chan_params params = {
+		.handler = &handler,
+		.user = ch,
+		.recv_cnt = CHANNEL_REQ_LIM + 2,
+		.pdata = pdata,
+		.pdata_len = sizeof(pdata),
+	};
+	struct xp_error e;
+
+	assert_non_null(ch);
+	ch->rig = rig;
+	ch->next_tag = 0x1000;
+	srp_login_req_encode(pdata, sizeof(pdata), req);
+	assert_int_equal(xp_connect(rig->peer_xp, (struct sockaddr *)&addr,
+				    sizeof(addr), &params, &ch->xp, &e),
+			 0);
+	return ch;
+}
+
+struct rig_chan *rig_connect(struct rig *rig, const struct srp_login_req *req)
+{
+	struct rig_chan *ch = rig_connect_begin(rig, req);
+
+	rig_settle(rig);
+	return ch;
+}
+
+struct rig_chan *rig_login(struct rig *rig, unsigned int who,
+			   enum srp_multichan multichan)
+{
+	struct srp_login_req req = rig_login_req(rig, who, multichan);
+	struct rig_chan *ch = rig_connect(rig, &req);
+
+	assert_true(ch->established);
+	assert_false(ch->closed);
+	return ch;
+}
+
+void rig_chan_free(struct rig_chan *ch)
+{
+	xp_close(ch->xp);
+	rig_settle(ch->rig);
+	assert_true(ch->closed);
+	xp_chan_free(ch->xp);
+	free(ch);
+}
+
+struct sent {
+	struct xp_chain chain;
+	bool done;
+};
+
+static void send_done(struct xp_chain *chain, int status)
+{
+	free(container_of(chain, struct sent, chain));
+}
+
+void rig_send(struct rig_chan *ch, const void *iu, size_t len)
+{
+	struct sent *sent = malloc(sizeof(*sent) + len);
+	void *copy = sent + 1;
+
+	memcpy(copy, iu, len);
+	sent->chain = (struct xp_chain){
+		.send = { { .addr = copy, .len = (uint32_t)len } },
+		.send_cnt = 1,
+		.done = send_done,
+	};
+	xp_post(ch->xp, &sent->chain);
+	rig_settle(ch->rig);
+}
+
+struct srp_desc rig_desc(const struct rig_chan *ch, size_t offset, uint32_t len)
+{
+	struct srp_desc desc = { .len = len };
+
+	xp_mr_remote(ch->rig->mem_mr, ch->xp, ch->rig->mem + offset, &desc.addr,
+		     &desc.key);
+	return desc;
+}
+
+/* ---- commands ---- */
+
+static struct rig_cmd rw10(uint8_t opcode, unsigned int lun, uint32_t lba,
+			   uint16_t blocks)
+{
+	struct rig_cmd cmd = { .lun = lun, .cdb = { opcode } };
+
+	wire_put32(cmd.cdb + 2, lba);
+	wire_put16(cmd.cdb + 7, blocks);
+	return cmd;
+}
+
+struct rig_cmd rig_read(unsigned int lun, uint32_t lba, uint16_t blocks)
+{
+	return rw10(0x28, lun, lba, blocks);
+}
+
+struct rig_cmd rig_write(unsigned int lun, uint32_t lba, uint16_t blocks)
+{
+	return rw10(0x2a, lun, lba, blocks);
+}
+
+uint64_t rig_cmd(struct rig_chan *ch, const struct rig_cmd *cmd)
+{
+	struct srp_cmd_args args = {
+		.tag = ch->next_tag++,
+		.cdb = cmd->cdb,
+		.cdb_len = sizeof(cmd->cdb),
+		.out = cmd->out,
+		.in = cmd->in,
+	};
+	uint8_t iu[CHANNEL_IT_IU_LEN];
+	int len;
+
+	assert_int_equal(srp_lun_encode(cmd->lun, &args.lun), 0);
+	len = srp_cmd_encode(iu, sizeof(iu), &args);
+	assert_true(len > 0);
+	if (cmd->imm) {
+		memcpy(iu + len, cmd->imm, cmd->out.imm_len);
+		len += (int)cmd->out.imm_len;
+	}
+	rig_send(ch, iu, (size_t)len);
+	return args.tag;
+}
+
+uint64_t rig_tmf(struct rig_chan *ch, uint8_t function, unsigned int lun,
+		 uint64_t task_tag)
+{
+	struct srp_tsk_mgmt t = {
+		.tag = ch->next_tag++ | 0x80000000,
+		.function = function,
+		.task_tag = task_tag,
+	};
+	uint8_t iu[SRP_TSK_MGMT_SIZE];
+
+	assert_int_equal(srp_lun_encode(lun, &t.lun), 0);
+	srp_tsk_mgmt_encode(iu, sizeof(iu), &t);
+	rig_send(ch, iu, sizeof(iu));
+	return t.tag;
+}
+
+const struct srp_rsp *rig_rsp(const struct rig_chan *ch, uint64_t tag)
+{
+	static struct srp_rsp rsp;
+
+	for (unsigned int i = 0; i < ch->iu_cnt; i++)
+		if (ch->ius[i].bytes[0] == SRP_RSP &&
+		    srp_rsp_decode(ch->ius[i].bytes, ch->ius[i].len, &rsp) ==
+			    0 &&
+		    rsp.tag == tag)
+			return &rsp;
+	return NULL;
+}
+
+void rig_expect_status(const struct rig_chan *ch, uint64_t tag, uint8_t status)
+{
+	const struct srp_rsp *rsp = rig_rsp(ch, tag);
+
+	assert_non_null(rsp);
+	assert_int_equal(rsp->status, status);
+}
+
+void rig_expect_code(const struct rig_chan *ch, uint64_t tag, uint8_t code)
+{
+	const struct srp_rsp *rsp = rig_rsp(ch, tag);
+
+	assert_non_null(rsp);
+	assert_true(rsp->rsp_valid);
+	assert_int_equal(rsp->rsp_code, code);
+}
+
+unsigned int rig_clear_ua(struct rig_chan *ch, unsigned int lun,
+			  uint16_t *ret_asc)
+{
+	struct rig_cmd tur = { .lun = lun };
+
+	for (unsigned int cnt = 0; cnt < 8; cnt++) {
+		uint64_t tag = rig_cmd(ch, &tur);
+		const struct srp_rsp *rsp = rig_rsp(ch, tag);
+		struct scsi_sense sense;
+
+		assert_non_null(rsp);
+		if (rsp->status == SCSI_STATUS_GOOD)
+			return cnt;
+		assert_int_equal(
+			scsi_sense_decode(rsp->sense, rsp->sense_len, &sense),
+			0);
+		assert_int_equal(sense.key, SCSI_KEY_UNIT_ATTENTION);
+		if (ret_asc)
+			*ret_asc = sense.code;
+	}
+	fail_msg("unit attentions without end");
+	return 0;
+}
+
+void rig_expect_alive(struct rig_chan *ch)
+{
+	assert_false(ch->closed);
+	for (unsigned int lun = 0; lun < RIG_LUNS; lun++)
+		rig_clear_ua(ch, lun, NULL);
+}

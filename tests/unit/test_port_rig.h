@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A target port on the fabric in memory, with initiators that are driven by
+ * hand: the test writes each IU and looks at each answer. The target's side is
+ * all real, but for one backend that keeps requests back on demand.
+ *
+ * Nothing runs but in rig_settle(), which runs every reactor until nothing
+ * happens any more, so tests never wait for time.
+ */
+#ifndef TESTS_UNIT_TEST_PORT_RIG_H
+#define TESTS_UNIT_TEST_PORT_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "protocol/srp_iu.h"
+#include "protocol/srp_login.h"
+#include "target/port.h"
+#include "target/request.h"
+#include "tests/lib/t_fabric.h"
+
+#define RIG_WORKERS 2
+#define RIG_BLOCK   512
+#define RIG_SIZE    (8u << 20)	/* of each volume, bytes */
+#define RIG_MEM	    (12u << 20) /* of an initiator, bytes */
+#define RIG_IUS	    256
+
+/* LUNs */
+enum {
+	RIG_DISK,
+	RIG_RAM,
+	RIG_LUNS
+};
+
+/* What a peer has received. */
+struct rig_iu {
+	uint8_t bytes[CHANNEL_TI_IU_LEN];
+	uint32_t len;
+};
+
+/* One connection of an initiator. */
+struct rig_chan {
+	struct rig *rig;
+	struct xp_chan *xp; /* NULL: closed and freed */
+	bool established;
+	bool closed;
+	struct xp_error why;
+	struct srp_login_rsp login_rsp;
+	struct rig_iu ius[RIG_IUS];
+	unsigned int iu_cnt;
+	uint64_t next_tag;
+};
+
+struct rig {
+	struct t_fabric *hub;
+	struct worker workers[RIG_WORKERS];
+	unsigned int worker_cnt;
+	struct lun_map luns;
+	struct port port;
+	struct srp_port_id id;
+	bool stopped;
+
+	struct reactor *peer_reactor;
+	struct xp *peer_xp;
+	uint8_t *mem; /* the initiators', registered for remote access */
+	struct xp_mr *mem_mr;
+};
+
+struct rig_options {
+	unsigned int workers; /* 0: 1 */
+	size_t arena_len;     /* 0: 4 MiB */
+};
+
+struct rig *rig_create(const struct rig_options *opt);
+/* Stops the port, and fails when anything is left. */
+void rig_destroy(struct rig *rig);
+
+/* Runs everything until nothing happens any more. */
+void rig_settle(struct rig *rig);
+
+/* ---- initiators ---- */
+
+/* A login request as ib_srp makes it, of initiator number @who. */
+struct srp_login_req rig_login_req(const struct rig *rig, unsigned int who,
+				   enum srp_multichan multichan);
+
+/* Connects and settles; free with rig_chan_free(). */
+struct rig_chan *rig_connect(struct rig *rig, const struct srp_login_req *req);
+/* The same without settling. */
+struct rig_chan *rig_connect_begin(struct rig *rig,
+				   const struct srp_login_req *req);
+/* A login that must succeed. */
+struct rig_chan *rig_login(struct rig *rig, unsigned int who,
+			   enum srp_multichan multichan);
+/* Closes it if need be. */
+void rig_chan_free(struct rig_chan *ch);
+
+/* Sends the bytes and settles. */
+void rig_send(struct rig_chan *ch, const void *iu, size_t len);
+
+/* @len bytes at @offset of the initiators' memory, as a descriptor. */
+struct srp_desc rig_desc(const struct rig_chan *ch, size_t offset,
+			 uint32_t len);
+
+/* ---- commands ---- */
+
+struct rig_cmd {
+	unsigned int lun;
+	uint8_t cdb[16];
+	struct srp_data_args out;
+	struct srp_data_args in;
+	const void *imm; /* immediate data */
+};
+
+/* READ (10) and WRITE (10) of whole blocks, without a buffer yet. */
+struct rig_cmd rig_read(unsigned int lun, uint32_t lba, uint16_t blocks);
+struct rig_cmd rig_write(unsigned int lun, uint32_t lba, uint16_t blocks);
+
+/* Sends it and settles; returns its tag. */
+uint64_t rig_cmd(struct rig_chan *ch, const struct rig_cmd *cmd);
+
+/* Sends a task management request and settles; returns its tag. */
+uint64_t rig_tmf(struct rig_chan *ch, uint8_t function, unsigned int lun,
+		 uint64_t task_tag);
+
+/* The answer to @tag, decoded; NULL: none has come. */
+const struct srp_rsp *rig_rsp(const struct rig_chan *ch, uint64_t tag);
+
+/* The answer must be there with this status. */
+void rig_expect_status(const struct rig_chan *ch, uint64_t tag, uint8_t status);
+/* The same for a task management response code. */
+void rig_expect_code(const struct rig_chan *ch, uint64_t tag, uint8_t code);
+/* A TEST UNIT READY is answered GOOD, after unit attentions are cleared. */
+void rig_expect_alive(struct rig_chan *ch);
+
+/* TEST UNIT READY until its status is GOOD; returns the unit attentions seen,
+ * ASC << 8 | ASCQ of the last one in *ret_asc (may be NULL). */
+unsigned int rig_clear_ua(struct rig_chan *ch, unsigned int lun,
+			  uint16_t *ret_asc);
+
+/* ---- the backend of RIG_DISK ---- */
+
+/* From now on requests are kept back. */
+void rig_hold(bool hold);
+/* Lets all of them go, and settles; returns how many. */
+unsigned int rig_release(struct rig *rig);
+unsigned int rig_held(void);
+/* Its content. */
+uint8_t *rig_disk(void);
+
+/* Bytes of data buffers and descriptor lists that are out. */
+size_t rig_used(const struct rig *rig);
+
+#endif
