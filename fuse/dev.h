@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The way to the kernel: reads requests from /dev/fuse straight into
- * registered slots, hands READ, WRITE and FSYNC to data.c and all others to
- * libfuse, and writes the answers.
+ * registered slots, hands those for data to data.c and all others to libfuse,
+ * and writes the answers.
  *
  * A slot is one request in flight. Its memory is laid out so that the payload
- * of a WRITE begins on a page:
+ * of a WRITE begins on a page and can grow by part of a block at either end:
  *
- *     |<----------- one page ----------->|<------ max_write ------>|
- *     |            | headers (80 bytes)  | payload, or data to read |
+ *     head      before               data              after     tail
+ *     |<-edge->|<-edge->            |<-- max_write -->|<-edge->|<-edge->|
+ *                        |headers 80|
  *
- * and the answer to a READ, a header of 16 bytes before the page and the data
- * in it, leaves with one write. Nothing is allocated or copied per request.
- * When all slots are in use requests wait in the kernel.
+ * An edge is a page, or the largest block when that is more. The answer to a
+ * READ, a header of 16 bytes before the data, leaves with one write. Nothing
+ * is allocated or copied per request. When all slots are in use requests wait
+ * in the kernel.
  *
  * Thread: the context's reactor.
  */
@@ -26,72 +28,97 @@
 #include "fuse/range_lock.h"
 #include "initiator/ctx.h"
 
-struct fuse_session;
 struct dev;
+struct fuse_session;
+struct tree_file;
 
 struct slot {
 	struct slot *next_free;
 	struct dev *dev;
-	uint8_t *headers; /* 80 bytes before data */
-	uint8_t *data;	  /* page aligned, max_write bytes */
+	uint8_t *data; /* page aligned, max_write bytes */
 
 	/* the request, from its header */
 	uint64_t unique;
-	uint32_t opcode;
-	unsigned int volume;
 
-	/* data.c's */
-	struct srpi_io io;
-	struct range_lock lock;
+	/* data.c's, space.c's, or of who claimed the slot */
+	void *arg;
+	struct tree_file *file;
 	uint64_t offset; /* bytes, as asked */
-	uint32_t size;
-	uint8_t *bounce; /* of a read-modify-write */
-	unsigned int step;
-
-	/* the answer under way */
-	struct reactor_op reply_op;
-	struct fuse_out_header empty; /* of an answer without data */
-	uint32_t reply_len;
+	uint64_t len;
+	bool fua;
+	bool discard;
+	int whence;
+	uint64_t skipped;   /* bytes to zero before a WRITE's offset */
+	uint64_t write_len; /* bytes to write then */
+	struct range_lock lock;
+	struct srpi_io io;		 /* the operation */
+	struct srpi_io edge;		 /* the second of two */
+	unsigned int pending;		 /* of the two, in flight */
+	int err;			 /* the first error of them */
+	void (*then)(struct slot *slot); /* when none is pending */
+	void (*zeroed)(struct slot *slot);
 };
 
 struct dev_options {
 	struct srpi_ctx *ctx;
 	struct srpi_session *session;
-	unsigned int slots;
-	uint32_t max_write; /* bytes, a multiple of the page size */
-	/* READ, WRITE or FSYNC in @slot; data.c's entry. */
-	void (*request)(struct slot *slot, const struct fuse_in_header *in);
-	void *user;
+	unsigned int slots;   /* wanted */
+	uint32_t max_write;   /* wanted: bytes, a multiple of the page size */
+	uint32_t edge;	      /* bytes, likewise */
+	uint64_t pin_budget;  /* bytes that may be registered; 0: any */
+	unsigned int scratch; /* bytes of registered memory for others */
+	/* A request for data; false: it is one for libfuse. */
+	bool (*request)(struct slot *slot, const struct fuse_in_header *in);
+	/* The kernel has unmounted, or the device failed (negative errno). */
+	void (*ended)(struct dev *dev, int err);
+	void *user;  /* who handles requests */
+	void *owner; /* who is told of the end */
 };
 
-/* Allocates and registers the slots. */
+/* Allocates and registers the slots: fewer, or with a smaller max_write, when
+ * the budget asks for it. -ENOMEM when it is not enough for any. */
 int dev_create(const struct dev_options *options, struct dev **ret_dev,
 	       struct srpi_error *e);
 
-/* Begins to serve the mounted session @se; ended() when the kernel has
- * unmounted or the device failed (0 or negative errno). */
-void dev_start(struct dev *dev, struct fuse_session *se,
-	       void (*ended)(struct dev *dev, int err));
+/* Begins to serve the mounted session @se; ended() follows, once. */
+int dev_start(struct dev *dev, struct fuse_session *se);
 
-/* Requests that are not answered. */
-unsigned int dev_busy(const struct dev *dev);
+/* The kernel's first request (INIT) has been answered: the mount works. */
+bool dev_answers(const struct dev *dev);
 
 /* Reads no further requests. Answers may still be sent. */
 void dev_stop(struct dev *dev);
 
-/* After dev_stop(), when nothing is busy. NULL is fine. */
+/* After dev_stop(): every request for data is answered, and the device may be
+ * freed. */
+bool dev_idle(const struct dev *dev);
+
+/* NULL is fine. */
 void dev_free(struct dev *dev);
 
 void *dev_user(const struct dev *dev);
+void *dev_owner(const struct dev *dev);
 struct srpi_session *dev_session(const struct dev *dev);
 struct srpi_mem *dev_mem(const struct dev *dev);
 uint32_t dev_max_write(const struct dev *dev);
+unsigned int dev_slots(const struct dev *dev);
+/* Registered, zeroed, aligned to 64 bytes. */
+void *dev_scratch(const struct dev *dev);
+
+/* Room for one block each, registered. */
+uint8_t *slot_head(const struct slot *slot);
+uint8_t *slot_tail(const struct slot *slot);
+
+/* Within a libfuse operation: the slot of its request, for further work; give
+ * it back with dev_release() once the operation is answered. */
+struct slot *dev_claim(struct dev *dev);
+void dev_release(struct slot *slot);
 
 /* Answers with an error (negative errno) or, with 0, with no data. The slot
- * is the device's again. */
+ * is the device's again, as after the next two. */
 void dev_reply(struct slot *slot, int err);
-/* Answers a READ with @len bytes that lie at slot->data + @skip. */
-void dev_reply_data(struct slot *slot, uint32_t skip, uint32_t len);
+/* Answers with the @len bytes that lie at slot->data. */
+void dev_reply_data(struct slot *slot, uint32_t len);
 /* Answers a WRITE: @len bytes were taken. */
 void dev_reply_written(struct slot *slot, uint32_t len);
 

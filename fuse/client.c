@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fuse/client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fuse/data.h"
+#include "fuse/dev.h"
+#include "fuse/tree.h"
+#include "protocol/size.h"
+#include "transport/log.h"
+
+/* How long requests in flight may take after a signal, before the session is
+ * closed under them. */
+#define DRAIN_MS 10000
+
+/* Of the memory that may be locked. */
+#define PIN_MAX	    (64ull << 20)
+#define PIN_RESERVE (2ull << 20) /* for the channels of the session */
+
+#define BLOCK_SIZE_MAX 65536u
+
+struct client {
+	const struct options *o;
+	struct mount *mount;
+	struct srpi_ctx *ctx;
+	struct srpi_session *session; /* NULL: none, or closed */
+	struct tree *tree;
+	struct dev *dev;
+
+	struct reactor_watch signals;
+	bool watching;
+	unsigned int stop; /* signals that ask for the end */
+	pid_t unmounter;   /* 0: none */
+	int unmount_status;
+
+	bool login_over;
+	struct srpi_error e;
+	bool ended; /* the kernel has unmounted */
+	int device_err;
+	bool closing; /* the session */
+	bool closed;
+	struct reactor_timer drain_timer;
+	unsigned int flushing;
+	int status; /* to exit with */
+};
+
+/* ---- signals ---- */
+
+static void reap(struct client *c)
+{
+	int status;
+
+	if (c->unmounter > 0 &&
+	    waitpid(c->unmounter, &status, WNOHANG) == c->unmounter) {
+		c->unmount_status = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+		c->unmounter = 0;
+	}
+}
+
+static void signal_ready(struct reactor_watch *w, uint32_t events)
+{
+	struct client *c = container_of(w, struct client, signals);
+	struct signalfd_siginfo info;
+
+	while (read(w->fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			reap(c);
+		else
+			c->stop++;
+	}
+}
+
+static void signals_stopped(struct reactor_watch *w)
+{
+	container_of(w, struct client, signals)->watching = false;
+}
+
+static int watch_signals(struct client *c)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	c->signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (c->signals.fd < 0) {
+		ini_error_set(&c->e, -errno, "cannot watch for signals: %s",
+			      strerror(errno));
+		return -errno;
+	}
+	c->signals.events = POLLIN;
+	c->signals.ready = signal_ready;
+	c->signals.stopped = signals_stopped;
+	c->watching = true;
+	reactor_watch_start(srpi_ctx_reactor(c->ctx), &c->signals);
+	return 0;
+}
+
+/* ---- the loop ---- */
+
+/* One turn; -1: the loop is broken and so is everything. */
+static int turn(struct client *c)
+{
+	int err = srpi_ctx_run(c->ctx, -1);
+
+	if (err >= 0)
+		return 0;
+	log_error("the event loop failed: %s", strerror(-err));
+	return -1;
+}
+
+/* ---- logging in ---- */
+
+static void logged_in(struct srpi_session *s, const struct srpi_error *e,
+		      void *arg)
+{
+	struct client *c = arg;
+
+	c->login_over = true;
+	c->e = *e;
+}
+
+static void state_changed(struct srpi_session *s, enum srpi_state state,
+			  const struct srpi_error *why, void *arg)
+{
+	if (state == SRPI_LOST)
+		log_error("%s; reads and writes now fail with an I/O error, "
+			  "unmount and mount again",
+			  why->text);
+}
+
+static int login(struct client *c)
+{
+	const struct srpi_options so = {
+		.channels = c->o->channels,
+		.queue_depth = c->o->queue_depth,
+		.state_changed = state_changed,
+		.state_arg = c,
+	};
+	int err = srpi_connect(c->ctx, c->o->uri, &so, logged_in, c,
+			       &c->session, &c->e);
+
+	if (err)
+		return err;
+	while (!c->login_over && !c->stop) {
+		if (turn(c))
+			return -EIO;
+	}
+	if (!c->login_over) {
+		ini_error_set(&c->e, -EINTR,
+			      "interrupted while logging in to %s", c->o->uri);
+		return -EINTR;
+	}
+	return c->e.err;
+}
+
+static void tell_login(const struct client *c)
+{
+	struct srpi_session_info si;
+
+	srpi_session_info(c->session, &si);
+	log_notice("logged in to %s over %s%s%s", si.peer, si.transport,
+		   *si.why ? ": " : "", si.why);
+	log_info("from %s, device %s, %u channel%s, %u commands in flight, "
+		 "initiator %s%s",
+		 si.local, si.device, si.channels, si.channels == 1 ? "" : "s",
+		 si.queue_depth, si.initiator,
+		 si.immediate_data ? ", immediate data" : "");
+}
+
+/* ---- the volumes ---- */
+
+/* "disk, scratch (LUN 0 ...)": those that there are, for an error. */
+static const char *volume_names(const struct srpi_session *s, char *buf,
+				size_t size)
+{
+	size_t len = 0;
+
+	buf[0] = '\0';
+	for (unsigned int i = 0; i < srpi_volume_cnt(s) && len < size; i++)
+		len += (size_t)snprintf(buf + len, size - len, "%s%s",
+					i ? ", " : "",
+					srpi_volume_info(s, i)->name);
+	return buf;
+}
+
+static int choose_volume(struct client *c, int *ret_volume)
+{
+	struct srpi_session_info si;
+	unsigned int cnt = srpi_volume_cnt(c->session);
+	unsigned int found;
+	char names[256];
+
+	srpi_session_info(c->session, &si);
+	if (*si.volume) {
+		if (srpi_volume_find(c->session, si.volume, &found) == 0) {
+			*ret_volume = (int)found;
+			return 0;
+		}
+		ini_error_set(&c->e, -ENOENT,
+			      "target %s has no volume '%s'; it has: %s",
+			      si.peer, si.volume,
+			      volume_names(c->session, names, sizeof(names)));
+		return -ENOENT;
+	}
+	if (cnt == 0) {
+		ini_error_set(&c->e, -ENOENT,
+			      "target %s shows us no volumes; has this "
+			      "initiator (%s) the right to see any?",
+			      si.peer, si.initiator);
+		return -ENOENT;
+	}
+	*ret_volume = cnt == 1 ? 0 : -1;
+	if (!c->mount->is_file || cnt == 1)
+		return 0;
+	ini_error_set(&c->e, -EINVAL,
+		      "mount point %s is a regular file, which can become one "
+		      "volume, and the target has %u; name one behind the "
+		      "address, as in %s/%s, of: %s",
+		      c->mount->path, cnt, c->o->uri,
+		      srpi_volume_info(c->session, 0)->name,
+		      volume_names(c->session, names, sizeof(names)));
+	return -EINVAL;
+}
+
+static int check_volumes(struct client *c)
+{
+	for (unsigned int i = 0; i < c->tree->cnt; i++) {
+		const struct srpi_volume_info *v = c->tree->files[i].info;
+
+		if (v->block_size >= 512 && v->block_size <= BLOCK_SIZE_MAX &&
+		    (v->block_size & (v->block_size - 1)) == 0)
+			continue;
+		ini_error_set(&c->e, -ENOTSUP,
+			      "volume '%s' has blocks of %u bytes; only powers "
+			      "of two from 512 to %u can be mounted",
+			      v->name, v->block_size, BLOCK_SIZE_MAX);
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+static int make_tree(struct client *c)
+{
+	struct tree_options to = {
+		.session = c->session,
+		.is_file = c->mount->is_file,
+		.read_only = c->o->read_only,
+		.uid = c->o->uid,
+		.gid = c->o->gid,
+		.umask = c->o->umask,
+	};
+	int err = choose_volume(c, &to.volume);
+
+	if (err)
+		return err;
+	err = tree_create(&to, &c->tree);
+	if (err) {
+		ini_error_set(&c->e, err, "out of memory");
+		return err;
+	}
+	return check_volumes(c);
+}
+
+static void tell_volumes(const struct client *c)
+{
+	for (unsigned int i = 0; i < c->tree->cnt; i++) {
+		const struct tree_file *f = &c->tree->files[i];
+		char size[SIZE_TEXT_SIZE];
+
+		log_notice("%s%s%s: volume %s, %s, blocks of %u bytes%s",
+			   c->mount->path, c->tree->is_file ? "" : "/",
+			   c->tree->is_file ? "" : f->name, f->info->name,
+			   size_format(f->info->size, size),
+			   f->info->block_size,
+			   f->read_only ? ", read-only" : "");
+	}
+}
+
+/* ---- the device ---- */
+
+static void device_ended(struct dev *dev, int err);
+
+static uint32_t edge_len(const struct client *c)
+{
+	uint32_t edge = 4096;
+
+	for (unsigned int i = 0; i < c->tree->cnt; i++) {
+		if (c->tree->files[i].info->block_size > edge)
+			edge = c->tree->files[i].info->block_size;
+	}
+	return edge;
+}
+
+/* Bytes that may be registered, 0 for any: an RDMA device locks them. */
+static uint64_t pin_budget(const struct client *c)
+{
+	struct srpi_session_info si;
+	struct rlimit lim;
+
+	srpi_session_info(c->session, &si);
+	if (strcmp(si.transport, xp_kind_name(XP_VERBS)))
+		return 0;
+	if (geteuid() == 0 || getrlimit(RLIMIT_MEMLOCK, &lim) < 0 ||
+	    lim.rlim_cur >= PIN_MAX + PIN_RESERVE)
+		return PIN_MAX;
+	return lim.rlim_cur > 2 * PIN_RESERVE ? lim.rlim_cur - PIN_RESERVE
+					      : lim.rlim_cur / 2 + 1;
+}
+
+static unsigned int wanted_slots(const struct options *o)
+{
+	unsigned int n = o->channels * o->queue_depth;
+
+	return n < 16 ? 16 : n > 1024 ? 1024 : n;
+}
+
+static int make_device(struct client *c)
+{
+	const struct dev_options d = {
+		.ctx = c->ctx,
+		.session = c->session,
+		.slots = wanted_slots(c->o),
+		.max_write = c->o->max_write,
+		.edge = edge_len(c),
+		.pin_budget = pin_budget(c),
+		.scratch = c->tree->cnt * USAGE_SCRATCH,
+		.request = data_request,
+		.ended = device_ended,
+		.user = c->tree,
+		.owner = c,
+	};
+	int err = dev_create(&d, &c->dev, &c->e);
+
+	if (err)
+		return err;
+	for (unsigned int i = 0; i < c->tree->cnt; i++) {
+		struct tree_file *f = &c->tree->files[i];
+
+		usage_init(&f->usage, c->session, srpi_ctx_reactor(c->ctx),
+			   f->volume,
+			   (char *)dev_scratch(c->dev) + i * USAGE_SCRATCH,
+			   dev_mem(c->dev));
+	}
+	return 0;
+}
+
+static void device_ended(struct dev *dev, int err)
+{
+	struct client *c = dev_owner(dev);
+
+	c->ended = true;
+	c->device_err = err;
+}
+
+/* ---- the mount ---- */
+
+static int mount_and_answer(struct client *c)
+{
+	int err = mount_begin(c->mount, c->o, c->o->read_only, c->dev, &c->e);
+
+	if (err)
+		return err;
+	err = dev_start(c->dev, c->mount->se);
+	while (!err && !dev_answers(c->dev) && !c->ended && !c->stop)
+		err = turn(c);
+	if (!err && dev_answers(c->dev))
+		return 0;
+	ini_error_set(&c->e, -EIO, "%s: the mount %s", c->mount->path,
+		      c->stop	 ? "was interrupted"
+		      : c->ended ? "ended before it began"
+				 : "does not answer");
+	return -EIO;
+}
+
+/* Waits for the child that unmounts, serving meanwhile. True: unmounted. */
+static bool unmount(struct client *c, bool lazy)
+{
+	c->unmounter = mount_unmount(c->mount, lazy);
+	if (c->unmounter < 0) {
+		c->unmounter = 0;
+		return false;
+	}
+	reap(c);
+	while (c->unmounter > 0) {
+		if (turn(c))
+			return false;
+	}
+	return c->unmount_status == 0;
+}
+
+static void end_mount(struct client *c)
+{
+	if (c->ended || !c->mount->se)
+		return;
+	if (unmount(c, /* lazy= */ false))
+		return;
+	if (c->ended)
+		return;
+	if (unmount(c, /* lazy= */ true))
+		log_warn("%s is in use: detached it; programs that still have "
+			 "files open there get errors from now on",
+			 c->mount->path);
+	else
+		log_error("cannot unmount %s; do it by hand: fusermount3 -u %s",
+			  c->mount->path, c->mount->path);
+}
+
+/* ---- the end ---- */
+
+static void session_closed(void *arg)
+{
+	((struct client *)arg)->closed = true;
+}
+
+static void close_session(struct client *c)
+{
+	if (!c->session)
+		return;
+	c->closing = true;
+	srpi_close(c->session, session_closed, c);
+	c->session = NULL;
+}
+
+static void drain_late(struct reactor_timer *t)
+{
+	struct client *c = container_of(t, struct client, drain_timer);
+
+	c->stop += 2;
+}
+
+static bool all_quiet(const struct client *c)
+{
+	for (unsigned int i = 0; c->tree && i < c->tree->cnt; i++) {
+		if (usage_busy(&c->tree->files[i].usage))
+			return false;
+	}
+	return dev_idle(c->dev) && c->flushing == 0;
+}
+
+static void flushed(struct srpi_io *io, int res)
+{
+	struct client *c = io->arg;
+	struct tree_file *f = container_of(io, struct tree_file, flush);
+
+	c->flushing--;
+	if (!res)
+		return;
+	log_error("the last flush of volume %s failed: %s; what was written "
+		  "last may be lost",
+		  f->info->name, strerror(-res));
+	c->status = EXIT_FAILURE;
+}
+
+/* Sends a flush for each volume that was written to. */
+static void flush_all(struct client *c)
+{
+	for (unsigned int i = 0; i < c->tree->cnt; i++) {
+		struct tree_file *f = &c->tree->files[i];
+
+		if (!f->unflushed)
+			continue;
+		f->flush = (struct srpi_io){ .op = SRPI_FLUSH,
+					     .volume = f->volume,
+					     .done = flushed,
+					     .arg = c };
+		c->flushing++;
+		srpi_submit(c->session, &f->flush);
+	}
+}
+
+/* Until all is answered; a second signal or the timer cuts it short: what the
+ * target still has then fails. */
+static void wait_quiet(struct client *c)
+{
+	unsigned int patience = c->stop + 1;
+
+	reactor_timer_set(srpi_ctx_reactor(c->ctx), &c->drain_timer, DRAIN_MS);
+	while (!all_quiet(c)) {
+		if (turn(c))
+			return;
+		if (c->stop >= patience)
+			close_session(c);
+	}
+	reactor_timer_stop(&c->drain_timer);
+}
+
+static void drain(struct client *c)
+{
+	dev_stop(c->dev);
+	wait_quiet(c);
+	if (c->session)
+		flush_all(c);
+	wait_quiet(c);
+}
+
+static void unwatch_signals(struct client *c)
+{
+	if (!c->watching)
+		return;
+	reactor_watch_stop(&c->signals);
+	while (c->watching && turn(c) == 0)
+		;
+	close(c->signals.fd);
+}
+
+/* Undoes what was done, of a client that may be half built. */
+static void take_down(struct client *c)
+{
+	if (c->dev && c->mount->se) {
+		end_mount(c);
+		drain(c);
+	}
+	close_session(c);
+	while (c->closing && !c->closed && turn(c) == 0)
+		;
+	unwatch_signals(c);
+	dev_free(c->dev);
+	mount_free(c->mount);
+	tree_free(c->tree);
+	srpi_ctx_destroy(c->ctx);
+}
+
+static int bring_up(struct client *c)
+{
+	const struct srpi_ctx_options co = { .poll_us = c->o->poll_us };
+	int err = srpi_ctx_create(&co, &c->ctx, &c->e);
+
+	if (err)
+		return err;
+	reactor_timer_init(&c->drain_timer, drain_late);
+	err = watch_signals(c);
+	if (!err)
+		err = login(c);
+	if (err)
+		return err;
+	tell_login(c);
+	err = make_tree(c);
+	if (!err)
+		err = make_device(c);
+	if (!err)
+		err = mount_and_answer(c);
+	return err;
+}
+
+static void serve(struct client *c)
+{
+	while (!c->ended && !c->stop) {
+		if (turn(c)) {
+			c->status = EXIT_FAILURE;
+			return;
+		}
+	}
+	if (c->device_err) {
+		log_error("%s: cannot read from /dev/fuse: %s", c->mount->path,
+			  strerror(-c->device_err));
+		c->status = EXIT_FAILURE;
+	}
+}
+
+int client_run(const struct options *o, struct mount *m,
+	       int (*ready)(void *arg), void *arg)
+{
+	struct client c = { .o = o, .mount = m };
+
+	if (bring_up(&c)) {
+		log_error("%s", c.e.text);
+		c.status = EXIT_FAILURE;
+	} else {
+		tell_volumes(&c);
+		if (ready(arg))
+			c.status = EXIT_FAILURE;
+		else
+			serve(&c);
+	}
+	take_down(&c);
+	if (c.status == EXIT_SUCCESS)
+		log_notice("%s: unmounted", m->path);
+	return c.status;
+}

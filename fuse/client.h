@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The life of a mount: log in, mount, serve, unmount, flush, log out.
+ *
+ * Thread: setup; it runs the reactor until the end.
+ */
+#ifndef FUSE_CLIENT_H
+#define FUSE_CLIENT_H
+
+#include "fuse/mount.h"
+#include "fuse/options.h"
+
+/**
+ * client_run() - serve the mount until it is unmounted or a signal ends it
+ * @m:     from mount_check()
+ * @ready: called once when the mount answers; not 0: end, it failed and has
+ *         said why
+ *
+ * SIGINT, SIGTERM, SIGHUP and SIGCHLD must be blocked.
+ *
+ * Return: the exit status; everything has been logged.
+ */
+int client_run(const struct options *o, struct mount *m,
+	       int (*ready)(void *arg), void *arg);
+
+#endif

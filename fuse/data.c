@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fuse/data.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+/* ---- common to all ---- */
+
+int data_errno(int err)
+{
+	switch (err) {
+	case -ENOTCONN:
+	case -ECANCELED:
+	case -EBUSY:
+	case -EAGAIN:
+		return -EIO;
+	default:
+		return err;
+	}
+}
+
+static void part_done(struct srpi_io *io, int res)
+{
+	struct slot *slot = io->arg;
+
+	if (res && !slot->err)
+		slot->err = res;
+	if (--slot->pending == 0)
+		slot->then(slot);
+}
+
+static void send_part(struct slot *slot, struct srpi_io *io)
+{
+	io->volume = slot->file->volume;
+	io->mem = dev_mem(slot->dev);
+	io->done = part_done;
+	io->arg = slot;
+	slot->pending++;
+	srpi_submit(dev_session(slot->dev), io);
+}
+
+void data_submit(struct slot *slot, void (*then)(struct slot *slot))
+{
+	slot->err = 0;
+	slot->then = then;
+	send_part(slot, &slot->io);
+}
+
+/* ---- ranges that share blocks with others ---- */
+
+static bool is_one_block(const struct slot *slot)
+{
+	return data_round_up(slot, slot->offset + slot->len) -
+		       data_round_down(slot, slot->offset) ==
+	       slot->file->info->block_size;
+}
+
+uint8_t *data_tail_block(const struct slot *slot)
+{
+	return data_cuts_head(slot) && is_one_block(slot) ? slot_head(slot)
+							  : slot_tail(slot);
+}
+
+static void granted(struct range_lock *lock)
+{
+	struct slot *slot = container_of(lock, struct slot, lock);
+
+	slot->then(slot);
+}
+
+void data_lock(struct slot *slot, bool exclusive,
+	       void (*then)(struct slot *slot))
+{
+	slot->lock.begin = data_round_down(slot, slot->offset);
+	slot->lock.end = data_round_up(slot, slot->offset + slot->len);
+	slot->lock.exclusive = exclusive;
+	slot->lock.granted = granted;
+	slot->then = then;
+	if (range_lock_take(&slot->file->locks, &slot->lock))
+		then(slot);
+}
+
+static void set_edge(struct slot *slot, struct srpi_io *io, enum srpi_op op,
+		     uint64_t pos, uint8_t *buf)
+{
+	io->op = op;
+	io->offset = data_round_down(slot, pos);
+	io->len = slot->file->info->block_size;
+	io->buf = buf;
+	io->fua = false;
+}
+
+void data_edges(struct slot *slot, enum srpi_op op,
+		void (*then)(struct slot *slot))
+{
+	uint64_t end = slot->offset + slot->len;
+	bool head = data_cuts_head(slot);
+	bool tail = data_cuts_tail(slot) && !(head && is_one_block(slot));
+
+	assert(head || tail);
+	slot->err = 0;
+	slot->then = then;
+	if (head) {
+		set_edge(slot, &slot->io, op, slot->offset, slot_head(slot));
+		send_part(slot, &slot->io);
+	}
+	if (tail) {
+		set_edge(slot, &slot->edge, op, end, slot_tail(slot));
+		send_part(slot, &slot->edge);
+	}
+}
+
+void data_unlock(struct slot *slot)
+{
+	/* Also after an error: part of it may be done. */
+	tree_file_touch(slot->file);
+	range_unlock(&slot->file->locks, &slot->lock);
+}
+
+/* ---- READ ---- */
+
+static void read_done(struct slot *slot)
+{
+	if (slot->err)
+		dev_reply(slot, data_errno(slot->err));
+	else
+		dev_reply_data(slot, (uint32_t)slot->len);
+}
+
+/* The blocks that hold the range are read so that its first byte comes to lie
+ * at slot->data; the answer's header overwrites those before it. */
+static void start_read(struct slot *slot, const struct fuse_read_in *in)
+{
+	uint64_t size = slot->file->info->size;
+	uint64_t begin;
+
+	slot->offset = in->offset;
+	slot->len = in->size;
+	if (slot->len > dev_max_write(slot->dev)) {
+		dev_reply(slot, -EINVAL);
+		return;
+	}
+	if (slot->offset >= size)
+		slot->len = 0;
+	else if (slot->len > size - slot->offset)
+		slot->len = size - slot->offset;
+	if (slot->len == 0) {
+		dev_reply_data(slot, 0);
+		return;
+	}
+	begin = data_round_down(slot, slot->offset);
+	slot->io.op = SRPI_READ;
+	slot->io.offset = begin;
+	slot->io.len = data_round_up(slot, slot->offset + slot->len) - begin;
+	slot->io.buf = slot->data - (slot->offset - begin);
+	data_submit(slot, read_done);
+}
+
+/* ---- WRITE ---- */
+
+static void write_done(struct slot *slot)
+{
+	data_unlock(slot);
+	if (slot->err)
+		dev_reply(slot, data_errno(slot->err));
+	else
+		dev_reply_written(slot, (uint32_t)slot->len);
+}
+
+/* From the slot: the payload, and what was put before and behind it. */
+static void write_blocks(struct slot *slot)
+{
+	uint64_t begin = data_round_down(slot, slot->offset);
+
+	slot->io.op = SRPI_WRITE;
+	slot->io.offset = begin;
+	slot->io.len = data_round_up(slot, slot->offset + slot->len) - begin;
+	slot->io.buf = slot->data - (slot->offset - begin);
+	slot->io.fua = slot->fua;
+	data_submit(slot, write_done);
+}
+
+static void add_edges(struct slot *slot)
+{
+	uint64_t end = slot->offset + slot->len;
+	size_t before = slot->offset - data_round_down(slot, slot->offset);
+	size_t after = data_round_up(slot, end) - end;
+	size_t block = slot->file->info->block_size;
+
+	if (slot->err) {
+		write_done(slot);
+		return;
+	}
+	memcpy(slot->data - before, slot_head(slot), before);
+	memcpy(slot->data + slot->len, data_tail_block(slot) + (block - after),
+	       after);
+	write_blocks(slot);
+}
+
+static bool is_cut(const struct slot *slot)
+{
+	return data_cuts_head(slot) || data_cuts_tail(slot);
+}
+
+static void write_locked(struct slot *slot)
+{
+	if (is_cut(slot))
+		data_edges(slot, SRPI_READ, add_edges);
+	else
+		write_blocks(slot);
+}
+
+/* What was skipped is zero now. */
+static void skipped_zeroed(struct slot *slot)
+{
+	slot->offset += slot->skipped;
+	slot->len = slot->write_len;
+	if (slot->err)
+		write_done(slot);
+	else
+		write_locked(slot);
+}
+
+static void zero_skipped(struct slot *slot)
+{
+	uint64_t len = slot->len;
+
+	slot->len = slot->skipped;
+	slot->discard = true;
+	slot->write_len = len - slot->skipped;
+	space_zero(slot, skipped_zeroed);
+}
+
+/* A writer who believes that he emptied the file has skipped a part of it. */
+static bool skips(struct slot *slot, struct tree_open *open)
+{
+	uint64_t from = open->written_to;
+
+	if (!open->truncated)
+		return false;
+	if (slot->offset + slot->len > from)
+		open->written_to = slot->offset + slot->len;
+	slot->skipped = slot->offset > from ? slot->offset - from : 0;
+	return slot->skipped > 0;
+}
+
+/* 0, 1 when there is nothing to write, or why it cannot be. */
+static int check_write(struct slot *slot, const struct fuse_in_header *h,
+		       const struct fuse_write_in *in)
+{
+	uint64_t size = slot->file->info->size;
+
+	if (in->size != h->len - sizeof(*h) - sizeof(*in) ||
+	    in->size > dev_max_write(slot->dev))
+		return -EINVAL;
+	if (slot->file->read_only)
+		return -EROFS;
+	if (in->size == 0)
+		return 1;
+	if (in->offset >= size)
+		return -EFBIG;
+	return 0;
+}
+
+static void start_write(struct slot *slot, const struct fuse_in_header *h,
+			const struct fuse_write_in *in)
+{
+	struct tree_open *open = (struct tree_open *)(uintptr_t)in->fh;
+	int err = check_write(slot, h, in);
+
+	if (err < 0) {
+		dev_reply(slot, err);
+		return;
+	}
+	if (err) {
+		dev_reply_written(slot, 0);
+		return;
+	}
+	slot->offset = in->offset;
+	slot->len = in->size;
+	/* As a disk does: what fits. */
+	if (slot->len > slot->file->info->size - slot->offset)
+		slot->len = slot->file->info->size - slot->offset;
+	/* The kernel passes O_DSYNC also for RWF_DSYNC. */
+	slot->fua = in->flags & O_DSYNC;
+	if (skips(slot, open)) {
+		slot->offset -= slot->skipped;
+		slot->len += slot->skipped;
+		data_lock(slot, /* exclusive= */ true, zero_skipped);
+		return;
+	}
+	data_lock(slot, is_cut(slot), write_locked);
+}
+
+/* ---- FSYNC ---- */
+
+static void fsync_done(struct slot *slot)
+{
+	if (slot->err)
+		slot->file->unflushed = true;
+	dev_reply(slot, data_errno(slot->err));
+}
+
+static void start_fsync(struct slot *slot)
+{
+	slot->file->unflushed = false;
+	slot->io.op = SRPI_FLUSH;
+	slot->io.offset = 0;
+	slot->io.len = 0;
+	data_submit(slot, fsync_done);
+}
+
+/* ---- the door ---- */
+
+static size_t args_len(uint32_t opcode)
+{
+	switch (opcode) {
+	case FUSE_READ:
+		return sizeof(struct fuse_read_in);
+	case FUSE_WRITE:
+		return sizeof(struct fuse_write_in);
+	case FUSE_FSYNC:
+		return sizeof(struct fuse_fsync_in);
+	case FUSE_FALLOCATE:
+		return sizeof(struct fuse_fallocate_in);
+	case FUSE_LSEEK:
+		return sizeof(struct fuse_lseek_in);
+	default:
+		return 0;
+	}
+}
+
+bool data_request(struct slot *slot, const struct fuse_in_header *in)
+{
+	struct tree *tree = dev_user(slot->dev);
+	size_t len = args_len(in->opcode);
+	const void *args = in + 1;
+
+	if (len == 0)
+		return false;
+	slot->file = tree_file_of(tree, in->nodeid);
+	if (!slot->file || in->len < sizeof(*in) + len) {
+		dev_reply(slot, -EINVAL);
+		return true;
+	}
+	switch (in->opcode) {
+	case FUSE_READ:
+		start_read(slot, args);
+		break;
+	case FUSE_WRITE:
+		start_write(slot, in, args);
+		break;
+	case FUSE_FSYNC:
+		start_fsync(slot);
+		break;
+	case FUSE_FALLOCATE:
+		space_fallocate(slot, args);
+		break;
+	case FUSE_LSEEK:
+		space_lseek(slot, args);
+		break;
+	}
+	return true;
+}

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#define FUSE_USE_VERSION 312
+#include "fuse/dev.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "transport/log.h"
+
+/* A WRITE's headers; its payload follows. */
+#define HEADERS_LEN \
+	(sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in))
+
+/* Fewer slots than this are not worth a mount. */
+#define SLOTS_MIN 4u
+/* Rather a smaller max_write than fewer slots than this. */
+#define SLOTS_GOOD    32u
+#define MAX_WRITE_MIN (128u << 10)
+
+/* Requests read in one turn, so that completions get theirs. */
+#define READ_BUDGET 64
+
+/* linux/fuse.h, flag of FUSE_INIT: FUSE_DIRECT_IO_ALLOW_MMAP (protocol 7.39) */
+#define DIRECT_IO_ALLOW_MMAP (1ull << 36)
+
+struct dev {
+	struct dev_options options;
+	struct reactor *reactor;
+	struct fuse_session *se;
+	int fd;
+
+	uint8_t *memory;
+	size_t memory_len;
+	struct srpi_mem *mem;
+	struct slot *slots;
+	unsigned int slot_cnt;
+	struct slot *free;
+	struct slot *current; /* libfuse has its request; NULL: claimed */
+	unsigned int busy;    /* slots that data.c has */
+
+	struct reactor_watch watch;
+	struct reactor_poller poller;
+	bool watching; /* the reactor knows the watch */
+	bool readable; /* the kernel may have a request */
+	bool stopped;
+	bool ended;
+	uint64_t offered; /* flags of the kernel's INIT */
+	bool init_seen;
+};
+
+static size_t slot_len(uint32_t max_write, uint32_t edge)
+{
+	return 4 * (size_t)edge + max_write;
+}
+
+uint8_t *slot_head(const struct slot *slot)
+{
+	return slot->data - 2 * (size_t)slot->dev->options.edge;
+}
+
+uint8_t *slot_tail(const struct slot *slot)
+{
+	return slot->data + slot->dev->options.max_write +
+	       slot->dev->options.edge;
+}
+
+/* ---- answers ---- */
+
+static void give_back(struct slot *slot)
+{
+	struct dev *dev = slot->dev;
+
+	slot->next_free = dev->free;
+	dev->free = slot;
+	dev->busy--;
+}
+
+struct slot *dev_claim(struct dev *dev)
+{
+	struct slot *slot = dev->current;
+
+	assert(slot);
+	dev->current = NULL;
+	return slot;
+}
+
+void dev_release(struct slot *slot)
+{
+	give_back(slot);
+}
+
+/* The one function that answers a request for data: @len bytes at @out, which
+ * lie in the slot. */
+static void send_reply(struct slot *slot, struct fuse_out_header *out,
+		       size_t len, int err)
+{
+	*out = (struct fuse_out_header){
+		.len = (uint32_t)len,
+		.error = err,
+		.unique = slot->unique,
+	};
+	/* ENOENT: nobody waits any more. ENODEV: unmounted. */
+	if (write(slot->dev->fd, out, len) < 0 && errno != ENOENT &&
+	    errno != ENODEV)
+		log_error("cannot answer the kernel: %s", strerror(errno));
+	give_back(slot);
+}
+
+static struct fuse_out_header *out_of(struct slot *slot)
+{
+	return (struct fuse_out_header
+			*)(void *)(slot->data - sizeof(struct fuse_out_header));
+}
+
+void dev_reply(struct slot *slot, int err)
+{
+	send_reply(slot, out_of(slot), sizeof(struct fuse_out_header), err);
+}
+
+void dev_reply_data(struct slot *slot, uint32_t len)
+{
+	send_reply(slot, out_of(slot), sizeof(struct fuse_out_header) + len, 0);
+}
+
+void dev_reply_written(struct slot *slot, uint32_t len)
+{
+	const struct fuse_write_out out = { .size = len };
+
+	memcpy(slot->data, &out, sizeof(out));
+	dev_reply_data(slot, sizeof(out));
+}
+
+/* ---- what libfuse sends ---- */
+
+/*
+ * libfuse's answers pass through here. In the answer to INIT it cannot ask for
+ * what came after its time: files with direct I/O that may be mapped.
+ */
+static ssize_t from_libfuse(int fd, struct iovec *iov, int count,
+			    void *userdata)
+{
+	struct dev *dev = userdata;
+
+	if (!dev->init_seen) {
+		struct fuse_init_out *out = count > 1 ? iov[1].iov_base : NULL;
+
+		dev->init_seen = true;
+		if (out && iov[1].iov_len >= sizeof(*out) &&
+		    (out->flags & FUSE_INIT_EXT))
+			out->flags2 |= (uint32_t)((dev->offered &
+						   DIRECT_IO_ALLOW_MMAP) >>
+						  32);
+	}
+	return writev(fd, iov, count);
+}
+
+/* Not used: requests are read here. */
+static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
+{
+	errno = ENOTSUP;
+	return -1;
+}
+
+static const struct fuse_custom_io custom_io = {
+	.writev = from_libfuse,
+	.read = no_read,
+};
+
+/* ---- requests ---- */
+
+/*
+ * An interrupt is a wish that we do not grant: a command that the target has
+ * cannot be called back quickly, and everything is answered soon. ENOSYS stops
+ * the kernel from sending more.
+ */
+static void refuse_interrupt(struct dev *dev, const struct fuse_in_header *in)
+{
+	const struct fuse_out_header out = {
+		.len = sizeof(out),
+		.error = -ENOSYS,
+		.unique = in->unique,
+	};
+
+	if (write(dev->fd, &out, sizeof(out)) < 0)
+		log_debug("interrupt %llu: %s", (unsigned long long)in->unique,
+			  strerror(errno));
+}
+
+static void note_init(struct dev *dev, const struct fuse_in_header *in)
+{
+	const struct fuse_init_in *init = (const void *)(in + 1);
+
+	if (in->len >= sizeof(*in) + sizeof(*init) &&
+	    (init->flags & FUSE_INIT_EXT))
+		dev->offered = init->flags | (uint64_t)init->flags2 << 32;
+}
+
+/* Handles the request of @len bytes that was read into @slot. */
+static void handle(struct dev *dev, struct slot *slot, size_t len)
+{
+	uint8_t *start = slot->data - HEADERS_LEN;
+	const struct fuse_in_header *in = (const void *)start;
+	struct fuse_buf buf = { .size = len, .mem = start };
+
+	if (in->opcode == FUSE_INTERRUPT) {
+		refuse_interrupt(dev, in);
+		give_back(slot);
+		return;
+	}
+	slot->unique = in->unique;
+	if (dev->options.request(slot, in))
+		return;
+	if (in->opcode == FUSE_INIT)
+		note_init(dev, in);
+	dev->current = slot;
+	fuse_session_process_buf(dev->se, &buf);
+	if (dev->current)
+		give_back(slot);
+	dev->current = NULL;
+}
+
+static void end(struct dev *dev, int err)
+{
+	dev_stop(dev);
+	if (dev->ended)
+		return;
+	dev->ended = true;
+	dev->options.ended(dev, err);
+}
+
+/* The one function that gets a request: into @slot. Returns its length, 0
+ * when there is none now, or a negative errno. */
+static ssize_t receive(struct dev *dev, struct slot *slot)
+{
+	ssize_t n;
+
+	do
+		n = read(dev->fd, slot->data - HEADERS_LEN,
+			 HEADERS_LEN + dev->options.max_write);
+	/* ENOENT: the request was taken back while it was read. */
+	while (n < 0 && (errno == EINTR || errno == ENOENT));
+	if (n >= 0)
+		return n;
+	return errno == EAGAIN ? 0 : -errno;
+}
+
+static unsigned int poll_device(struct reactor_poller *p)
+{
+	struct dev *dev = container_of(p, struct dev, poller);
+	unsigned int cnt = 0;
+
+	while (dev->readable && !dev->stopped && dev->free &&
+	       cnt < READ_BUDGET) {
+		struct slot *slot = dev->free;
+		ssize_t n = receive(dev, slot);
+
+		if (n == 0) {
+			dev->readable = false;
+		} else if (n < 0) {
+			end(dev, n == -ENODEV ? 0 : (int)n);
+			return cnt + 1;
+		} else {
+			dev->free = slot->next_free;
+			dev->busy++;
+			handle(dev, slot, (size_t)n);
+		}
+		cnt++;
+	}
+	return cnt;
+}
+
+static bool arm_device(struct reactor_poller *p)
+{
+	struct dev *dev = container_of(p, struct dev, poller);
+
+	return !dev->readable || dev->stopped || !dev->free;
+}
+
+static void device_ready(struct reactor_watch *w, uint32_t events)
+{
+	container_of(w, struct dev, watch)->readable = true;
+}
+
+static void watch_stopped(struct reactor_watch *w)
+{
+	container_of(w, struct dev, watch)->watching = false;
+}
+
+/* ---- the life of a device ---- */
+
+/* Makes slots and max_write fit into the budget. */
+static int fit(struct dev_options *o, struct srpi_error *e)
+{
+	if (o->pin_budget == 0)
+		return 0;
+	while (o->max_write / 2 >= MAX_WRITE_MIN &&
+	       o->pin_budget / slot_len(o->max_write, o->edge) <
+		       (o->slots < SLOTS_GOOD ? o->slots : SLOTS_GOOD))
+		o->max_write /= 2;
+	if (o->pin_budget / slot_len(o->max_write, o->edge) < o->slots)
+		o->slots = (unsigned int)(o->pin_budget /
+					  slot_len(o->max_write, o->edge));
+	if (o->slots >= SLOTS_MIN)
+		return 0;
+	ini_error_set(e, -ENOMEM,
+		      "%llu KiB of memory may be locked for the RDMA device, "
+		      "%zu KiB are needed at least; raise the limit: ulimit -l "
+		      "65536, or LimitMEMLOCK= of the service",
+		      (unsigned long long)o->pin_budget >> 10,
+		      SLOTS_MIN * slot_len(o->max_write, o->edge) >> 10);
+	return -ENOMEM;
+}
+
+static int map_and_register(struct dev *dev, struct srpi_error *e)
+{
+	const struct dev_options *o = &dev->options;
+	void *p;
+
+	dev->memory_len = o->slots * slot_len(o->max_write, o->edge) +
+			  ((o->scratch + 4095u) & ~4095u);
+	p = mmap(NULL, dev->memory_len, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED) {
+		ini_error_set(e, -ENOMEM, "no memory for %u requests of %u KiB",
+			      o->slots, o->max_write >> 10);
+		return -ENOMEM;
+	}
+	dev->memory = p;
+	return srpi_mem_register(o->session, p, dev->memory_len, &dev->mem, e);
+}
+
+static void unmap(struct dev *dev)
+{
+	srpi_mem_free(dev->mem);
+	dev->mem = NULL;
+	if (dev->memory)
+		munmap(dev->memory, dev->memory_len);
+	dev->memory = NULL;
+}
+
+/* The device may allow less than the limits say: try with less. */
+static int get_memory(struct dev *dev, struct srpi_error *e)
+{
+	struct dev_options *o = &dev->options;
+	int err = fit(o, e);
+
+	if (err)
+		return err;
+	while ((err = map_and_register(dev, e))) {
+		unmap(dev);
+		if (err != -ENOMEM || o->slots / 2 < SLOTS_MIN)
+			return err;
+		o->slots /= 2;
+	}
+	return 0;
+}
+
+static int make_slots(struct dev *dev, struct srpi_error *e)
+{
+	const struct dev_options *o = &dev->options;
+
+	dev->slots = calloc(o->slots, sizeof(*dev->slots));
+	if (!dev->slots) {
+		ini_error_set(e, -ENOMEM, "out of memory");
+		return -ENOMEM;
+	}
+	for (unsigned int i = 0; i < o->slots; i++) {
+		struct slot *slot = &dev->slots[i];
+
+		slot->dev = dev;
+		slot->data = dev->memory + i * slot_len(o->max_write, o->edge) +
+			     2 * (size_t)o->edge;
+		slot->next_free = dev->free;
+		dev->free = slot;
+	}
+	return 0;
+}
+
+int dev_create(const struct dev_options *options, struct dev **ret_dev,
+	       struct srpi_error *e)
+{
+	struct dev *dev = calloc(1, sizeof(*dev));
+	int err;
+
+	if (!dev) {
+		ini_error_set(e, -ENOMEM, "out of memory");
+		return -ENOMEM;
+	}
+	dev->options = *options;
+	dev->reactor = srpi_ctx_reactor(options->ctx);
+	dev->fd = -1;
+	dev->stopped = true;
+	err = get_memory(dev, e);
+	if (!err)
+		err = make_slots(dev, e);
+	if (err) {
+		dev_free(dev);
+		return err;
+	}
+	if (dev->options.slots < options->slots ||
+	    dev->options.max_write < options->max_write)
+		log_info("%u requests of at most %u KiB in flight, limited by "
+			 "the memory that may be locked (ulimit -l)",
+			 dev->options.slots, dev->options.max_write >> 10);
+	*ret_dev = dev;
+	return 0;
+}
+
+int dev_start(struct dev *dev, struct fuse_session *se)
+{
+	int err;
+
+	dev->se = se;
+	dev->fd = fuse_session_fd(se);
+	if (fcntl(dev->fd, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
+	err = fuse_session_custom_io(se, &custom_io, dev->fd);
+	if (err)
+		return err;
+	dev->stopped = false;
+	dev->poller = (struct reactor_poller){ .poll = poll_device,
+					       .arm = arm_device };
+	reactor_poller_add(dev->reactor, &dev->poller);
+	dev->watch = (struct reactor_watch){ .fd = dev->fd,
+					     .events = POLLIN,
+					     .ready = device_ready,
+					     .stopped = watch_stopped };
+	dev->watching = true;
+	reactor_watch_start(dev->reactor, &dev->watch);
+	return 0;
+}
+
+void dev_stop(struct dev *dev)
+{
+	if (dev->stopped)
+		return;
+	dev->stopped = true;
+	reactor_poller_remove(dev->reactor, &dev->poller);
+	reactor_watch_stop(&dev->watch);
+}
+
+void dev_free(struct dev *dev)
+{
+	if (!dev)
+		return;
+	assert(dev->stopped && dev_idle(dev));
+	free(dev->slots);
+	unmap(dev);
+	free(dev);
+}
+
+bool dev_idle(const struct dev *dev)
+{
+	return dev->busy == 0 && !dev->watching;
+}
+
+void *dev_user(const struct dev *dev)
+{
+	return dev->options.user;
+}
+
+void *dev_owner(const struct dev *dev)
+{
+	return dev->options.owner;
+}
+
+struct srpi_session *dev_session(const struct dev *dev)
+{
+	return dev->options.session;
+}
+
+struct srpi_mem *dev_mem(const struct dev *dev)
+{
+	return dev->mem;
+}
+
+bool dev_answers(const struct dev *dev)
+{
+	return dev->init_seen;
+}
+
+uint32_t dev_max_write(const struct dev *dev)
+{
+	return dev->options.max_write;
+}
+
+unsigned int dev_slots(const struct dev *dev)
+{
+	return dev->options.slots;
+}
+
+void *dev_scratch(const struct dev *dev)
+{
+	return dev->memory +
+	       dev->options.slots *
+		       slot_len(dev->options.max_write, dev->options.edge);
+}

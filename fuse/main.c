@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma-fuse: SRP volumes as files.
+ *
+ * The process becomes a daemon first, since neither a fabric nor a ring
+ * survives a fork, but the one that was started stays and watches: it exits
+ * with 0 when the mount answers it, with 1 when the daemon has failed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fuse/client.h"
+#include "fuse/mount.h"
+#include "fuse/options.h"
+#include "transport/log.h"
+#include "transport/xport.h"
+
+/* Device, ring, signals, fabric and a few per channel. */
+#define FILES_MIN 64
+
+struct process {
+	const struct options *o;
+	int verdict; /* write end of the pipe to who waits, -1: nobody does */
+	char pidfile[PATH_MAX]; /* absolute; "": none */
+	int pidfile_fd;
+};
+
+/* ---- the pid file ---- */
+
+/* Opened early, so that nothing is begun when it cannot be written. */
+static bool open_pidfile(struct process *p)
+{
+	p->pidfile_fd = -1;
+	if (!p->o->pidfile)
+		return true;
+	p->pidfile_fd =
+		open(p->o->pidfile, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	if (p->pidfile_fd >= 0 && realpath(p->o->pidfile, p->pidfile))
+		return true;
+	log_error("cannot write the pid file %s: %s", p->o->pidfile,
+		  strerror(errno));
+	return false;
+}
+
+static bool write_pidfile(struct process *p)
+{
+	if (p->pidfile_fd < 0)
+		return true;
+	if (ftruncate(p->pidfile_fd, 0) == 0 &&
+	    dprintf(p->pidfile_fd, "%d\n", (int)getpid()) > 0)
+		return true;
+	log_error("cannot write the pid file %s: %s", p->pidfile,
+		  strerror(errno));
+	return false;
+}
+
+static void remove_pidfile(const struct process *p)
+{
+	if (*p->pidfile)
+		unlink(p->pidfile);
+}
+
+/* ---- the daemon ---- */
+
+static void leave_terminal(void)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	log_to_syslog();
+	for (int i = 0; i < 3; i++)
+		dup2(fd, i);
+	if (fd > 2)
+		close(fd);
+}
+
+/* The mount answers: say so to who waits. */
+static int mounted(void *arg)
+{
+	struct process *p = arg;
+
+	if (!write_pidfile(p))
+		return -EIO;
+	if (p->verdict < 0)
+		return 0;
+	if (write(p->verdict, "r", 1) != 1)
+		return -EPIPE; /* nobody waits any more: we are not wanted */
+	close(p->verdict);
+	leave_terminal();
+	return 0;
+}
+
+/* Under memory pressure the kernel may wait for our writes: it must not make
+ * us wait for them as well. Not permitted to all. */
+static void set_io_flusher(void)
+{
+	if (prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) < 0)
+		log_debug("not marked as an I/O flusher: %s", strerror(errno));
+}
+
+static bool check_limits(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur >= FILES_MIN)
+		return true;
+	log_error("at most %llu files may be open, %u are needed; raise the "
+		  "limit: ulimit -n %u",
+		  (unsigned long long)lim.rlim_cur, FILES_MIN, FILES_MIN);
+	return false;
+}
+
+static void block_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static int run(struct process *p, struct mount *m)
+{
+	int err = xp_verbs_fork_init();
+	int status;
+
+	if (err)
+		log_debug("ibv_fork_init: %s", strerror(-err));
+	set_io_flusher();
+	block_signals();
+	status = client_run(p->o, m, mounted, p);
+	remove_pidfile(p);
+	return status;
+}
+
+/* ---- who waits for the daemon ---- */
+
+static int daemon_died(pid_t pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) == pid && WIFSIGNALED(status))
+		log_error("the daemon was killed by signal %d (%s)",
+			  WTERMSIG(status), strsignal(WTERMSIG(status)));
+	/* Else it has said what was wrong. */
+	return EXIT_FAILURE;
+}
+
+/* The last proof: the mount answers another process than its server. */
+static int wait_for_daemon(pid_t pid, int verdict, const struct mount *m)
+{
+	struct stat st;
+	char c;
+	ssize_t n;
+
+	do
+		n = read(verdict, &c, 1);
+	while (n < 0 && errno == EINTR);
+	if (n != 1)
+		return daemon_died(pid);
+	if (stat(m->path, &st) == 0)
+		return EXIT_SUCCESS;
+	log_error("%s was mounted, but does not answer: %s", m->path,
+		  strerror(errno));
+	kill(pid, SIGTERM);
+	return EXIT_FAILURE;
+}
+
+static int run_daemon(struct process *p, struct mount *m)
+{
+	int fds[2];
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0 || (pid = fork()) < 0) {
+		log_error("cannot become a daemon: %s", strerror(errno));
+		return EXIT_FAILURE;
+	}
+	if (pid > 0) {
+		close(fds[1]);
+		return wait_for_daemon(pid, fds[0], m);
+	}
+	close(fds[0]);
+	p->verdict = fds[1];
+	setsid();
+	if (chdir("/") < 0)
+		log_debug("chdir: %s", strerror(errno));
+	return run(p, m);
+}
+
+static enum log_level level_of(int verbosity)
+{
+	int level = LOG_NOTICE + verbosity;
+
+	return level < LOG_ERROR   ? LOG_ERROR
+	       : level > LOG_DEBUG ? LOG_DEBUG
+				   : (enum log_level)level;
+}
+
+int main(int argc, char **argv)
+{
+	struct srpi_error e;
+	struct options o;
+	struct process p = { .o = &o, .verdict = -1 };
+	struct mount m;
+	int status;
+
+	log_init("rdma-fuse", LOG_NOTICE);
+	if (!options_parse(argc, argv, &o, &status))
+		return status;
+	log_init("rdma-fuse", level_of(o.verbosity));
+	if (mount_check(o.mountpoint, &m, &e)) {
+		log_error("%s", e.text);
+		return EXIT_FAILURE;
+	}
+	if (!check_limits() || !open_pidfile(&p))
+		return EXIT_FAILURE;
+	return o.foreground ? run(&p, &m) : run_daemon(&p, &m);
+}

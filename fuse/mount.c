@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#define FUSE_USE_VERSION 312
+#include "fuse/mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "fuse/dev.h"
+#include "fuse/ops.h"
+#include "transport/cleanup.h"
+
+/* statfs(2) */
+#define FUSE_MAGIC 0x65735546
+
+/* ---- before ---- */
+
+static int check_device(struct srpi_error *e)
+{
+	_cleanup_close_ int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	int err = -errno;
+
+	if (fd >= 0)
+		return 0;
+	if (err == -ENOENT || err == -ENODEV || err == -ENXIO)
+		ini_error_set(e, err,
+			      "no /dev/fuse on this machine: %s; load the "
+			      "module (modprobe fuse), or start the container "
+			      "with --device /dev/fuse --cap-add SYS_ADMIN",
+			      strerror(-err));
+	else
+		ini_error_set(e, err,
+			      "cannot open /dev/fuse: %s; its mode should be "
+			      "0666, and a container needs --device /dev/fuse "
+			      "--cap-add SYS_ADMIN",
+			      strerror(-err));
+	return err;
+}
+
+/* True when @path is the root of a FUSE mount: the inode's number is 1. */
+static bool is_fuse_root(const char *path, const struct stat *st)
+{
+	struct statfs fs;
+
+	return statfs(path, &fs) == 0 && fs.f_type == FUSE_MAGIC &&
+	       st->st_ino == FUSE_ROOT_ID;
+}
+
+static int bad_path(const char *path, int err, struct srpi_error *e)
+{
+	switch (err) {
+	case -ENOTCONN:
+	case -ECONNABORTED:
+		ini_error_set(e, err,
+			      "mount point %s is a dead mount: its server is "
+			      "gone; unmount it first: fusermount3 -u %s",
+			      path, path);
+		break;
+	case -ENOENT:
+		ini_error_set(e, err,
+			      "mount point %s does not exist; make it first: "
+			      "mkdir -p %s",
+			      path, path);
+		break;
+	default:
+		ini_error_set(e, err, "mount point %s: %s", path,
+			      strerror(-err));
+	}
+	return err;
+}
+
+static int check_path(const char *path, struct mount *ret, struct srpi_error *e)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return bad_path(path, -errno, e);
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) {
+		ini_error_set(e, -ENOTDIR,
+			      "mount point %s is neither a directory nor a "
+			      "regular file",
+			      path);
+		return -ENOTDIR;
+	}
+	if (is_fuse_root(path, &st)) {
+		ini_error_set(e, -EBUSY,
+			      "mount point %s is in use: a FUSE file system "
+			      "is mounted there; unmount it first: "
+			      "fusermount3 -u %s",
+			      path, path);
+		return -EBUSY;
+	}
+	if (!realpath(path, ret->path))
+		return bad_path(path, -errno, e);
+	ret->is_file = S_ISREG(st.st_mode);
+	return 0;
+}
+
+int mount_check(const char *path, struct mount *ret, struct srpi_error *e)
+{
+	int err;
+
+	*ret = (struct mount){ 0 };
+	err = check_path(path, ret, e);
+	return err ? err : check_device(e);
+}
+
+/* ---- mounting ---- */
+
+/* An option whose value may hold commas. */
+static bool add_text(char *buf, size_t size, const char *name,
+		     const char *value)
+{
+	size_t len = strlen(buf);
+
+	len += (size_t)snprintf(buf + len, size - len, ",%s=", name);
+	for (const char *p = value; *p; p++) {
+		if (len + 3 > size)
+			return false;
+		if (*p == ',' || *p == '\\')
+			buf[len++] = '\\';
+		buf[len++] = *p;
+	}
+	buf[len] = '\0';
+	return true;
+}
+
+static bool make_options(const struct mount *m, const struct options *o,
+			 bool ro, uint32_t max_read, char *buf, size_t size)
+{
+	/* Other users may come in: have the kernel check who may do what. */
+	bool check = o->default_permissions || o->allow_other;
+	int len =
+		snprintf(buf, size, "-o%s,max_read=%u%s%s%s", ro ? "ro" : "rw",
+			 max_read, o->allow_other ? ",allow_other" : "",
+			 check ? ",default_permissions" : "", o->vfs);
+
+	return len < (int)size && add_text(buf, size, "subtype", o->subtype) &&
+	       add_text(buf, size, "fsname", *o->fsname ? o->fsname : o->uri);
+}
+
+/* What libfuse, or fusermount3 on its standard error, last said. */
+static char said[256];
+
+__attribute__((format(printf, 2, 0))) static void
+libfuse_says(enum fuse_log_level level, const char *fmt, va_list ap)
+{
+	vsnprintf(said, sizeof(said), fmt, ap);
+}
+
+/* The first line of what was written to @fd, for said. */
+static void read_said(int fd)
+{
+	ssize_t n = pread(fd, said, sizeof(said) - 1, 0);
+
+	if (n > 0)
+		said[n] = '\0';
+}
+
+static const char *reason(void)
+{
+	static const char *const names[] = { "fusermount3: ", "fuse: " };
+	const char *text = said;
+
+	said[strcspn(said, "\n")] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!strncmp(text, names[i], strlen(names[i])))
+			text += strlen(names[i]);
+	}
+	return *text ? text : "no reason was given";
+}
+
+static const char *hint(const char *why)
+{
+	if (strstr(why, "user_allow_other"))
+		return "; add that line, or leave -o allow_other out";
+	if (strstr(why, "No such file") || strstr(why, "exec"))
+		return "; is fusermount3 there? (Debian: apt install fuse3)";
+	if (strstr(why, "not permitted"))
+		return "; try as root, or in a container add --cap-add "
+		       "SYS_ADMIN";
+	return "";
+}
+
+/* fuse_session_mount(), with what fusermount3 says caught. */
+static int quiet_mount(struct mount *m)
+{
+	_cleanup_close_ int caught = memfd_create("stderr", MFD_CLOEXEC);
+	_cleanup_close_ int saved = fcntl(2, F_DUPFD_CLOEXEC, 3);
+	int err;
+
+	if (caught >= 0 && saved >= 0)
+		dup2(caught, 2);
+	err = fuse_session_mount(m->se, m->path);
+	if (caught >= 0 && saved >= 0) {
+		dup2(saved, 2);
+		read_said(caught);
+	}
+	return err;
+}
+
+int mount_begin(struct mount *m, const struct options *o, bool ro,
+		struct dev *dev, struct srpi_error *e)
+{
+	char text[2048];
+	char name[] = "rdma-fuse";
+	char *argv[] = { name, text, NULL };
+	struct fuse_args args = FUSE_ARGS_INIT(2, argv);
+	const char *why;
+
+	if (!make_options(m, o, ro, dev_max_write(dev), text, sizeof(text))) {
+		ini_error_set(e, -E2BIG, "the mount options are too long");
+		return -E2BIG;
+	}
+	said[0] = '\0';
+	fuse_set_log_func(libfuse_says);
+	m->se = fuse_session_new(&args, &ops_lowlevel, sizeof(ops_lowlevel),
+				 dev);
+	fuse_opt_free_args(&args);
+	if (m->se && quiet_mount(m) == 0)
+		return 0;
+	why = reason();
+	ini_error_set(e, -EIO, "cannot mount %s: %s%s", m->path, why,
+		      hint(why));
+	return -EIO;
+}
+
+/* ---- unmounting ---- */
+
+/* In the child; only async-signal-safe functions. */
+static int unmount_now(const char *path, bool lazy)
+{
+	int fd;
+
+	if (geteuid() == 0)
+		return umount2(path, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0))
+			       ? 1
+			       : 0;
+	fd = open("/dev/null", O_RDWR);
+	if (fd >= 0) {
+		dup2(fd, 1);
+		dup2(fd, 2);
+	}
+	execlp("fusermount3", "fusermount3", "-u", lazy ? "-qz" : "-q", "--",
+	       path, NULL);
+	return 127;
+}
+
+pid_t mount_unmount(const struct mount *m, bool lazy)
+{
+	sigset_t none;
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	_exit(unmount_now(m->path, lazy));
+}
+
+void mount_free(struct mount *m)
+{
+	if (m->se)
+		fuse_session_destroy(m->se);
+	m->se = NULL;
+}

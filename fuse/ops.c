@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#define FUSE_USE_VERSION 312
+#include "fuse/ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "fuse/data.h"
+#include "fuse/dev.h"
+#include "fuse/tree.h"
+
+/* Seconds. Names never change; sizes hardly ever, and a write makes the kernel
+ * forget the rest. */
+#define ENTRY_TIMEOUT 3600.0
+#define ATTR_TIMEOUT  1.0
+
+/* statvfs(3): the unit of sizes. No volume has smaller blocks. */
+#define STATFS_UNIT 512
+
+static struct dev *dev_of(fuse_req_t req)
+{
+	return fuse_req_userdata(req);
+}
+
+static struct tree *tree_of(fuse_req_t req)
+{
+	return dev_user(dev_of(req));
+}
+
+static void op_init(void *userdata, struct fuse_conn_info *conn)
+{
+	struct dev *dev = userdata;
+	unsigned int background = 2 * dev_slots(dev);
+
+	conn->max_write = dev_max_write(dev);
+	conn->max_read = dev_max_write(dev);
+	/* All asynchronous I/O is "background"; the slots are the limit. */
+	conn->max_background = background > 256 ? background : 256;
+	conn->congestion_threshold = conn->max_background;
+	/* Without it O_TRUNC comes as a SETATTR, which may leave the size as
+	 * it is; with it the kernel would take the file for empty. */
+	conn->want &= ~(unsigned int)(FUSE_CAP_ATOMIC_O_TRUNC |
+				      FUSE_CAP_AUTO_INVAL_DATA |
+				      FUSE_CAP_WRITEBACK_CACHE);
+}
+
+/* ---- attributes ---- */
+
+/* A request that waits for how much of a file is allocated. */
+struct attr_wait {
+	struct usage_waiter waiter;
+	fuse_req_t req;
+	struct tree_file *file;
+	bool is_lookup;
+};
+
+static void reply_stat(fuse_req_t req, const struct stat *st, bool is_lookup)
+{
+	const struct fuse_entry_param entry = {
+		.ino = st->st_ino,
+		.attr = *st,
+		.attr_timeout = ATTR_TIMEOUT,
+		.entry_timeout = ENTRY_TIMEOUT,
+	};
+
+	if (is_lookup)
+		fuse_reply_entry(req, &entry);
+	else
+		fuse_reply_attr(req, st, ATTR_TIMEOUT);
+}
+
+static void attr_known(struct usage_waiter *waiter, uint64_t allocated)
+{
+	struct attr_wait *w = container_of(waiter, struct attr_wait, waiter);
+	struct stat st;
+
+	tree_file_stat(tree_of(w->req), w->file, allocated, &st);
+	reply_stat(w->req, &st, w->is_lookup);
+	free(w);
+}
+
+static void reply_file(fuse_req_t req, struct tree_file *f, bool is_lookup)
+{
+	struct attr_wait *w = malloc(sizeof(*w));
+
+	if (!w) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	w->waiter.done = attr_known;
+	w->req = req;
+	w->file = f;
+	w->is_lookup = is_lookup;
+	usage_get(&f->usage, &w->waiter);
+}
+
+static void reply_attr(fuse_req_t req, fuse_ino_t ino)
+{
+	struct tree *t = tree_of(req);
+	struct tree_file *f = tree_file_of(t, ino);
+	struct stat st;
+
+	if (f) {
+		reply_file(req, f, false);
+	} else if (tree_is_dir(t, ino)) {
+		tree_dir_stat(t, &st);
+		reply_stat(req, &st, false);
+	} else {
+		fuse_reply_err(req, ENOENT);
+	}
+}
+
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct tree *t = tree_of(req);
+	struct tree_file *f = NULL;
+
+	if (tree_is_dir(t, parent))
+		f = tree_find(t, name);
+	if (f)
+		reply_file(req, f, true);
+	else
+		fuse_reply_err(req, ENOENT);
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino,
+		       struct fuse_file_info *fi)
+{
+	reply_attr(req, ino);
+}
+
+/* ---- changing attributes ---- */
+
+/* Mode and owner are fixed, but may be "changed" to what they are. */
+static int check_owner(const struct stat *now, const struct stat *attr,
+		       int to_set)
+{
+	if ((to_set & FUSE_SET_ATTR_MODE) &&
+	    (attr->st_mode & 07777) != (now->st_mode & 07777))
+		return -EPERM;
+	if ((to_set & FUSE_SET_ATTR_UID) && attr->st_uid != now->st_uid)
+		return -EPERM;
+	if ((to_set & FUSE_SET_ATTR_GID) && attr->st_gid != now->st_gid)
+		return -EPERM;
+	return 0;
+}
+
+/* The open file of thread @pid that may be in the middle of open(O_TRUNC). */
+static struct tree_open *opening(const struct tree_file *f, uint32_t pid)
+{
+	const struct list *it;
+
+	list_for_each(it, &f->opens) {
+		struct tree_open *o = container_of((struct list *)(uintptr_t)it,
+						   struct tree_open, node);
+
+		if (o->pid == pid && o->writable && !o->truncated)
+			return o;
+	}
+	return NULL;
+}
+
+/*
+ * What a SETATTR of the size is. open(O_TRUNC) arrives as OPEN, then as a
+ * SETATTR of size 0 without a handle from the same thread; truncate(2) of the
+ * path by a thread that has the file open for writing looks the same.
+ */
+static int set_size(fuse_req_t req, struct tree_file *f, uint64_t size,
+		    struct tree_open *open)
+{
+	if (f->read_only)
+		return -EROFS;
+	if (!open && size == 0) {
+		open = opening(f, (uint32_t)fuse_req_ctx(req)->pid);
+		if (open) {
+			open->truncated = true;
+			open->written_to = 0;
+			return 0;
+		}
+	}
+	if (size == f->info->size)
+		return 0;
+	/* cp, when the source ends with a hole */
+	if (open && open->truncated && size < f->info->size &&
+	    size >= open->written_to)
+		return 0;
+	return -EINVAL;
+}
+
+static void tail_zeroed(struct slot *slot)
+{
+	fuse_req_t req = slot->arg;
+
+	data_unlock(slot);
+	if (slot->err)
+		fuse_reply_err(req, -data_errno(slot->err));
+	else
+		reply_attr(req, slot->file->ino);
+	dev_release(slot);
+}
+
+static void zero_tail(struct slot *slot)
+{
+	space_zero(slot, tail_zeroed);
+}
+
+/* Who emptied the file and now sets its size expects zeroes from where he
+ * stopped writing. Returns false when there is nothing to zero. */
+static bool begin_tail(fuse_req_t req, struct tree_file *f, uint64_t size,
+		       struct tree_open *open)
+{
+	struct slot *slot;
+
+	if (!open || !open->truncated || size <= open->written_to)
+		return false;
+	slot = dev_claim(dev_of(req));
+	slot->file = f;
+	slot->offset = open->written_to;
+	slot->len = size - open->written_to;
+	slot->discard = true;
+	slot->arg = req;
+	open->written_to = size;
+	data_lock(slot, /* exclusive= */ true, zero_tail);
+	return true;
+}
+
+static void set_mtime(struct tree_file *f, const struct stat *attr, int to_set)
+{
+	if (to_set & FUSE_SET_ATTR_MTIME_NOW)
+		clock_gettime(CLOCK_REALTIME, &f->mtime);
+	else if (to_set & FUSE_SET_ATTR_MTIME)
+		f->mtime = attr->st_mtim;
+}
+
+static int check_setattr(fuse_req_t req, struct tree_file *f,
+			 const struct stat *attr, int to_set,
+			 struct tree_open *open)
+{
+	struct tree *t = tree_of(req);
+	struct stat now;
+	int err;
+
+	if (f)
+		tree_file_stat(t, f, 0, &now);
+	else
+		tree_dir_stat(t, &now);
+	err = check_owner(&now, attr, to_set);
+	if (!err && (to_set & FUSE_SET_ATTR_SIZE))
+		err = f ? set_size(req, f, (uint64_t)attr->st_size, open)
+			: -EISDIR;
+	return err;
+}
+
+static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr,
+		       int to_set, struct fuse_file_info *fi)
+{
+	struct tree_file *f = tree_file_of(tree_of(req), ino);
+	struct tree_open *open =
+		fi ? (struct tree_open *)(uintptr_t)fi->fh : NULL;
+	int err = check_setattr(req, f, attr, to_set, open);
+
+	if (err) {
+		fuse_reply_err(req, -err);
+		return;
+	}
+	if (f)
+		set_mtime(f, attr, to_set);
+	if (f && (to_set & FUSE_SET_ATTR_SIZE) &&
+	    begin_tail(req, f, (uint64_t)attr->st_size, open))
+		return;
+	reply_attr(req, ino);
+}
+
+/* Asked when the kernel does not check permissions itself: whoever reaches the
+ * mount then is its owner, or root. */
+static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
+{
+	const struct tree_file *f = tree_file_of(tree_of(req), ino);
+
+	if (f && (mask & X_OK))
+		fuse_reply_err(req, EACCES);
+	else if (f && (mask & W_OK) && f->read_only)
+		fuse_reply_err(req, EROFS);
+	else if (!f && (mask & W_OK))
+		fuse_reply_err(req, EPERM);
+	else
+		fuse_reply_err(req, 0);
+}
+
+/* ---- open and close ---- */
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct tree_file *f = tree_file_of(tree_of(req), ino);
+	bool writable = (fi->flags & O_ACCMODE) != O_RDONLY;
+	struct tree_open *open;
+	/* libfuse 3.14.0 has no name for parallel writes. */
+	struct fuse_open_out out = {
+		.open_flags = FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES,
+	};
+
+	if (!f || (writable && f->read_only)) {
+		fuse_reply_err(req, f ? EROFS : EISDIR);
+		return;
+	}
+	open = calloc(1, sizeof(*open));
+	if (!open) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	open->pid = (uint32_t)fuse_req_ctx(req)->pid;
+	open->writable = writable;
+	list_add_head(&f->opens, &open->node);
+	out.fh = (uintptr_t)open;
+	/* The caller was killed: no RELEASE will follow. */
+	if (fuse_reply_buf(req, (const char *)&out, sizeof(out)) == -ENOENT) {
+		list_del(&open->node);
+		free(open);
+	}
+}
+
+static void op_release(fuse_req_t req, fuse_ino_t ino,
+		       struct fuse_file_info *fi)
+{
+	struct tree_open *open = (struct tree_open *)(uintptr_t)fi->fh;
+
+	list_del(&open->node);
+	free(open);
+	fuse_reply_err(req, 0);
+}
+
+/* ---- the directory ---- */
+
+struct dir_buf {
+	char *mem;
+	size_t size;
+	size_t len;
+};
+
+/* False: it is full. */
+static bool add_entry(fuse_req_t req, struct dir_buf *buf, const char *name,
+		      uint64_t ino, mode_t mode, off_t next)
+{
+	const struct stat st = { .st_ino = ino, .st_mode = mode };
+	size_t len = fuse_add_direntry(req, buf->mem + buf->len,
+				       buf->size - buf->len, name, &st, next);
+
+	if (len > buf->size - buf->len)
+		return false;
+	buf->len += len;
+	return true;
+}
+
+static bool add_nth(fuse_req_t req, struct dir_buf *buf, unsigned int n)
+{
+	const struct tree *t = tree_of(req);
+
+	if (n < 2)
+		return add_entry(req, buf, n == 0 ? "." : "..", FUSE_ROOT_ID,
+				 S_IFDIR, n + 1);
+	return add_entry(req, buf, t->files[n - 2].name, t->files[n - 2].ino,
+			 S_IFREG, n + 1);
+}
+
+static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		       struct fuse_file_info *fi)
+{
+	const struct tree *t = tree_of(req);
+	struct dir_buf buf = { .size = size };
+
+	if (!tree_is_dir(t, ino)) {
+		fuse_reply_err(req, ENOTDIR);
+		return;
+	}
+	buf.mem = malloc(size);
+	if (!buf.mem) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	for (off_t n = off; n >= 0 && n < 2 + (off_t)t->cnt; n++) {
+		if (!add_nth(req, &buf, (unsigned int)n))
+			break;
+	}
+	fuse_reply_buf(req, buf.mem, buf.len);
+	free(buf.mem);
+}
+
+/* ---- statfs ---- */
+
+/* Goes from file to file and adds up. */
+struct statfs_wait {
+	struct usage_waiter waiter;
+	fuse_req_t req;
+	unsigned int next;
+	uint64_t size;
+	uint64_t allocated;
+};
+
+static void reply_statfs(struct statfs_wait *w)
+{
+	const struct tree *t = tree_of(w->req);
+	uint64_t hollow = w->size - w->allocated;
+	const struct statvfs st = {
+		.f_bsize = 4096,
+		.f_frsize = STATFS_UNIT,
+		.f_blocks = w->size / STATFS_UNIT,
+		/* what may still be written into holes */
+		.f_bfree = hollow / STATFS_UNIT,
+		.f_bavail = hollow / STATFS_UNIT,
+		.f_files = t->cnt,
+		.f_namemax = 255,
+	};
+
+	fuse_reply_statfs(w->req, &st);
+	free(w);
+}
+
+static void statfs_next(struct statfs_wait *w)
+{
+	struct tree *t = tree_of(w->req);
+
+	if (w->next == t->cnt)
+		reply_statfs(w);
+	else
+		usage_get(&t->files[w->next].usage, &w->waiter);
+}
+
+static void statfs_known(struct usage_waiter *waiter, uint64_t allocated)
+{
+	struct statfs_wait *w =
+		container_of(waiter, struct statfs_wait, waiter);
+	const struct tree *t = tree_of(w->req);
+
+	w->size += t->files[w->next].info->size;
+	w->allocated += allocated;
+	w->next++;
+	statfs_next(w);
+}
+
+static void op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	struct statfs_wait *w = calloc(1, sizeof(*w));
+
+	if (!w) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	w->waiter.done = statfs_known;
+	w->req = req;
+	statfs_next(w);
+}
+
+/* ---- what cannot be: volumes are made and removed at the target ---- */
+
+static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name,
+		      mode_t mode, struct fuse_file_info *fi)
+{
+	fuse_reply_err(req, EPERM);
+}
+
+static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name,
+		     mode_t mode, dev_t rdev)
+{
+	fuse_reply_err(req, EPERM);
+}
+
+static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name,
+		     mode_t mode)
+{
+	fuse_reply_err(req, EPERM);
+}
+
+static void op_symlink(fuse_req_t req, const char *link, fuse_ino_t parent,
+		       const char *name)
+{
+	fuse_reply_err(req, EPERM);
+}
+
+static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent,
+		    const char *newname)
+{
+	fuse_reply_err(req, EPERM);
+}
+
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	fuse_reply_err(req, EPERM);
+}
+
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
+		      fuse_ino_t newparent, const char *newname,
+		      unsigned int flags)
+{
+	fuse_reply_err(req, EPERM);
+}
+
+/* READ, WRITE, FSYNC, FALLOCATE and LSEEK are data.c's. What is missing is
+ * answered with ENOSYS, which the kernel remembers. */
+const struct fuse_lowlevel_ops ops_lowlevel = {
+	.init = op_init,
+	.lookup = op_lookup,
+	.getattr = op_getattr,
+	.setattr = op_setattr,
+	.access = op_access,
+	.open = op_open,
+	.release = op_release,
+	.readdir = op_readdir,
+	.statfs = op_statfs,
+	.create = op_create,
+	.mknod = op_mknod,
+	.mkdir = op_mkdir,
+	.symlink = op_symlink,
+	.link = op_link,
+	.unlink = op_unlink,
+	.rmdir = op_unlink,
+	.rename = op_rename,
+};

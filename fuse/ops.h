@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The requests that libfuse decodes: names, attributes, open and close. The
+ * session's user data is the device, whose user is the tree.
+ *
+ * Thread: the context's reactor.
+ */
+#ifndef FUSE_OPS_H
+#define FUSE_OPS_H
+
+struct fuse_lowlevel_ops;
+
+extern const struct fuse_lowlevel_ops ops_lowlevel;
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The command line of rdma-fuse. Thread: setup. */
+#ifndef FUSE_OPTIONS_H
+#define FUSE_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define OPTIONS_MAX_WRITE_MIN (128u << 10)
+#define OPTIONS_MAX_WRITE_MAX (1u << 20)
+
+/* Strings are borrowed from argv, or static. */
+struct options {
+	const char *uri;
+	const char *mountpoint;
+	const char *pidfile; /* NULL: none */
+	bool foreground;
+	bool read_only;
+	int verbosity; /* levels above notice, may be negative */
+
+	unsigned int channels;
+	unsigned int queue_depth; /* per channel */
+	unsigned int poll_us;
+
+	/* -o */
+	bool allow_other;
+	bool default_permissions;
+	uid_t uid;
+	gid_t gid;
+	mode_t umask;
+	uint32_t max_write; /* bytes, a multiple of the page size */
+	char fsname[256];   /* "": the URI */
+	char subtype[64];
+	char vfs[256]; /* ",nosuid,noatime": for mount(2), as given */
+};
+
+/**
+ * options_parse() - read argv, or print help, version or one error line
+ * @ret_exit: what to exit with when false is returned
+ *
+ * Return: true when there is something to mount.
+ */
+bool options_parse(int argc, char **argv, struct options *ret, int *ret_exit);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Holes: fallocate(2) makes them, lseek(2) finds them. */
+#include <assert.h>
+#include <errno.h>
+#include <linux/falloc.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fuse/data.h"
+
+/* ---- FALLOCATE ---- */
+
+/*
+ * The whole blocks of the range. A hole is made by WRITE SAME with UNMAP, not
+ * by UNMAP: the latter is a hint, and a target that does not take it leaves
+ * the old data (SBC-3, UNMAP command).
+ */
+static void zero_blocks(struct slot *slot)
+{
+	uint64_t begin = data_round_up(slot, slot->offset);
+	uint64_t end = data_round_down(slot, slot->offset + slot->len);
+
+	if (slot->err || begin >= end) {
+		slot->zeroed(slot);
+		return;
+	}
+	slot->io.op = SRPI_WRITE_ZEROES;
+	slot->io.offset = begin;
+	slot->io.len = end - begin;
+	slot->io.buf = NULL;
+	slot->io.fua = false;
+	slot->io.discard = slot->discard;
+	data_submit(slot, slot->zeroed);
+}
+
+/* Zeroes the range's part of the blocks at its cut ends. */
+static void zero_edges(struct slot *slot)
+{
+	uint64_t end = slot->offset + slot->len;
+	uint64_t block = slot->file->info->block_size;
+	size_t head = slot->offset - data_round_down(slot, slot->offset);
+	size_t tail = end - data_round_down(slot, end);
+
+	if (slot->err) {
+		slot->zeroed(slot);
+		return;
+	}
+	if (head && data_tail_block(slot) == slot_head(slot)) {
+		memset(slot_head(slot) + head, 0, slot->len);
+	} else {
+		if (head)
+			memset(slot_head(slot) + head, 0, block - head);
+		memset(slot_tail(slot), 0, tail);
+	}
+	data_edges(slot, SRPI_WRITE, zero_blocks);
+}
+
+void space_zero(struct slot *slot, void (*zeroed)(struct slot *slot))
+{
+	slot->zeroed = zeroed;
+	slot->err = 0;
+	if (data_cuts_head(slot) || data_cuts_tail(slot))
+		data_edges(slot, SRPI_READ, zero_edges);
+	else
+		zero_blocks(slot);
+}
+
+static void fallocated(struct slot *slot)
+{
+	data_unlock(slot);
+	dev_reply(slot, data_errno(slot->err));
+}
+
+static void fallocate_locked(struct slot *slot)
+{
+	space_zero(slot, fallocated);
+}
+
+/* 0, or why not. A hole may reach beyond the end, as in any file. */
+static int check_range(struct slot *slot, uint32_t mode)
+{
+	uint64_t size = slot->file->info->size;
+
+	if (slot->file->read_only)
+		return -EROFS;
+	if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE |
+		     FALLOC_FL_ZERO_RANGE))
+		return -EOPNOTSUPP;
+	if (mode & FALLOC_FL_PUNCH_HOLE) {
+		if (slot->offset > size)
+			slot->offset = size;
+		if (slot->len > size - slot->offset)
+			slot->len = size - slot->offset;
+		return 0;
+	}
+	if (slot->offset > size || slot->len > size - slot->offset)
+		return -EFBIG;
+	return 0;
+}
+
+void space_fallocate(struct slot *slot, const struct fuse_fallocate_in *in)
+{
+	uint32_t mode = in->mode;
+	int err;
+
+	slot->offset = in->offset;
+	slot->len = in->length;
+	slot->discard = mode & FALLOC_FL_PUNCH_HOLE;
+	slot->err = 0;
+	err = check_range(slot, mode);
+	/* The space is the target's to reserve: there is nothing to do. */
+	if (err || slot->len == 0 ||
+	    !(mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))) {
+		dev_reply(slot, err);
+		return;
+	}
+	data_lock(slot, /* exclusive= */ true, fallocate_locked);
+}
+
+/* ---- LSEEK ---- */
+
+static void seek_reply(struct slot *slot, uint64_t pos)
+{
+	const struct fuse_lseek_out out = { .offset = pos };
+
+	memcpy(slot->data, &out, sizeof(out));
+	dev_reply_data(slot, sizeof(out));
+}
+
+static void seek_ask(struct slot *slot, uint64_t pos);
+
+static void seek_told(struct slot *slot)
+{
+	bool want_data = slot->whence == SEEK_DATA;
+	uint64_t pos = slot->io.offset;
+	uint64_t size = slot->file->info->size;
+
+	if (slot->err || slot->io.extent_len == 0) {
+		dev_reply(slot, slot->err ? data_errno(slot->err) : -EIO);
+		return;
+	}
+	if (slot->io.extent_mapped == want_data) {
+		seek_reply(slot, pos > slot->offset ? pos : slot->offset);
+		return;
+	}
+	pos += slot->io.extent_len;
+	if (pos < size)
+		seek_ask(slot, pos);
+	else if (want_data)
+		dev_reply(slot, -ENXIO);
+	else
+		seek_reply(slot, size);
+}
+
+static void seek_ask(struct slot *slot, uint64_t pos)
+{
+	slot->io.op = SRPI_EXTENT;
+	slot->io.offset = pos;
+	slot->io.len = slot->file->info->size - pos;
+	slot->io.buf = slot_head(slot);
+	data_submit(slot, seek_told);
+}
+
+void space_lseek(struct slot *slot, const struct fuse_lseek_in *in)
+{
+	const struct srpi_volume_info *info = slot->file->info;
+
+	slot->offset = in->offset;
+	slot->whence = (int)in->whence;
+	if (slot->whence != SEEK_DATA && slot->whence != SEEK_HOLE) {
+		dev_reply(slot, -EINVAL);
+		return;
+	}
+	if (slot->offset >= info->size) {
+		dev_reply(slot, -ENXIO);
+		return;
+	}
+	/* A hole must read as zeroes. */
+	if (!info->unmap || !info->unmap_zeroes) {
+		seek_reply(slot, slot->whence == SEEK_DATA ? slot->offset
+							   : info->size);
+		return;
+	}
+	seek_ask(slot, data_round_down(slot, slot->offset));
+}

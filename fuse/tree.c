@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fuse/tree.h"
+
+#include <errno.h>
+#include <linux/fuse.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* st_blocks counts these, whatever st_blksize says: stat(2). */
+#define STAT_BLOCK 512
+
+/* A name that can stand in a directory; else the LUN number makes one. */
+static void set_name(struct tree_file *f)
+{
+	const char *name = f->info->name;
+
+	if (*name && strcmp(name, ".") && strcmp(name, "..") &&
+	    !strchr(name, '/'))
+		snprintf(f->name, sizeof(f->name), "%s", name);
+	else
+		snprintf(f->name, sizeof(f->name), "lun%u", f->info->lun);
+}
+
+static void init_file(struct tree_file *f, const struct tree_options *o,
+		      unsigned int volume, uint64_t ino)
+{
+	f->volume = volume;
+	f->info = srpi_volume_info(o->session, volume);
+	f->ino = ino;
+	f->read_only = o->read_only || f->info->read_only;
+	clock_gettime(CLOCK_REALTIME, &f->mtime);
+	list_init(&f->opens);
+	range_locks_init(&f->locks);
+	set_name(f);
+}
+
+int tree_create(const struct tree_options *o, struct tree **ret_tree)
+{
+	unsigned int cnt = o->volume < 0 ? srpi_volume_cnt(o->session) : 1;
+	unsigned int first = o->volume < 0 ? 0 : (unsigned int)o->volume;
+	struct tree *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->files = calloc(cnt ? cnt : 1, sizeof(*t->files));
+	if (!t->files) {
+		free(t);
+		return -ENOMEM;
+	}
+	t->cnt = cnt;
+	t->is_file = o->is_file;
+	t->uid = o->uid;
+	t->gid = o->gid;
+	t->umask = o->umask;
+	clock_gettime(CLOCK_REALTIME, &t->made);
+	for (unsigned int i = 0; i < cnt; i++)
+		init_file(&t->files[i], o, first + i,
+			  o->is_file ? FUSE_ROOT_ID : FUSE_ROOT_ID + 1 + i);
+	*ret_tree = t;
+	return 0;
+}
+
+void tree_free(struct tree *t)
+{
+	if (!t)
+		return;
+	for (unsigned int i = 0; i < t->cnt; i++) {
+		struct list *it;
+
+		while ((it = list_pop(&t->files[i].opens)))
+			free(container_of(it, struct tree_open, node));
+	}
+	free(t->files);
+	free(t);
+}
+
+struct tree_file *tree_file_of(const struct tree *t, uint64_t ino)
+{
+	uint64_t index = ino - (t->is_file ? FUSE_ROOT_ID : FUSE_ROOT_ID + 1);
+
+	return index < t->cnt ? &t->files[index] : NULL;
+}
+
+bool tree_is_dir(const struct tree *t, uint64_t ino)
+{
+	return !t->is_file && ino == FUSE_ROOT_ID;
+}
+
+struct tree_file *tree_find(const struct tree *t, const char *name)
+{
+	for (unsigned int i = 0; i < t->cnt; i++) {
+		if (!strcmp(t->files[i].name, name))
+			return &t->files[i];
+	}
+	return NULL;
+}
+
+static uint32_t best_block(const struct srpi_volume_info *info)
+{
+	if (info->optimal_transfer > 4096)
+		return info->optimal_transfer;
+	return info->physical_block_size > 4096 ? info->physical_block_size
+						: 4096;
+}
+
+void tree_file_stat(const struct tree *t, const struct tree_file *f,
+		    uint64_t allocated, struct stat *ret)
+{
+	*ret = (struct stat){
+		.st_ino = f->ino,
+		.st_mode = S_IFREG | ((f->read_only ? 0444 : 0666) & ~t->umask),
+		.st_nlink = 1,
+		.st_uid = t->uid,
+		.st_gid = t->gid,
+		.st_size = (off_t)f->info->size,
+		.st_blksize = best_block(f->info),
+		.st_blocks =
+			(blkcnt_t)((allocated + STAT_BLOCK - 1) / STAT_BLOCK),
+		.st_atim = f->mtime,
+		.st_mtim = f->mtime,
+		.st_ctim = f->mtime,
+	};
+}
+
+void tree_dir_stat(const struct tree *t, struct stat *ret)
+{
+	mode_t readable = 0444 & ~t->umask;
+
+	*ret = (struct stat){
+		.st_ino = FUSE_ROOT_ID,
+		/* Who may read it may look into it. Nothing can be made. */
+		.st_mode = S_IFDIR | readable | (readable >> 2),
+		.st_nlink = 2,
+		.st_uid = t->uid,
+		.st_gid = t->gid,
+		.st_blksize = 4096,
+		.st_atim = t->made,
+		.st_mtim = t->made,
+		.st_ctim = t->made,
+	};
+}
+
+void tree_file_touch(struct tree_file *f)
+{
+	/* Coarse: it is for people, and read from memory. */
+	clock_gettime(CLOCK_REALTIME_COARSE, &f->mtime);
+	f->unflushed = true;
+	usage_changed(&f->usage);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How much of a volume is allocated: what st_blocks and df tell.
+ *
+ * The target is asked for the map of the volume, extent by extent, when
+ * somebody wants to know and the volume has been written to since the last
+ * time. This is bounded: a map of more pieces than can be asked for in a tenth
+ * of a second is told by its beginning, the rest in the same proportion. A
+ * volume that is not thinly provisioned is allocated, all of it, and so is one
+ * whose target does not tell.
+ *
+ * Thread: the context's reactor.
+ */
+#ifndef FUSE_USAGE_H
+#define FUSE_USAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "initiator/srp_initiator.h"
+#include "transport/list.h"
+#include "transport/reactor.h"
+
+/* Bytes of scratch memory that each volume needs. */
+#define USAGE_SCRATCH 64
+
+struct usage {
+	struct srpi_session *session;
+	struct reactor *reactor;
+	const struct srpi_volume_info *info;
+	struct srpi_io io;
+	struct list waiters;
+	bool known; /* allocated is right */
+	bool asking;
+	bool changed; /* while asking */
+	uint64_t allocated;
+	uint64_t pos;
+	uint64_t found;
+	uint64_t begun_us;
+};
+
+struct usage_waiter {
+	struct list node;
+	/* Once; from within usage_get() or later. @allocated: bytes. */
+	void (*done)(struct usage_waiter *w, uint64_t allocated);
+};
+
+/* @scratch: USAGE_SCRATCH bytes in @mem, which the caller owns. */
+void usage_init(struct usage *u, struct srpi_session *s, struct reactor *r,
+		unsigned int volume, void *scratch, struct srpi_mem *mem);
+
+void usage_get(struct usage *u, struct usage_waiter *w);
+
+static inline void usage_changed(struct usage *u)
+{
+	u->known = false;
+	u->changed = true;
+}
+
+/* An answer of the target is awaited. */
+static inline bool usage_busy(const struct usage *u)
+{
+	return u->asking;
+}
+
+#endif
