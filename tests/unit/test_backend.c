@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/loop.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -767,6 +769,165 @@ static void extents_are_as_in_the_file(void **state)
 	finish();
 }
 
+/* ---- block devices: loop devices, where this process may make them ---- */
+
+struct device {
+	char path[32];
+	char file[64]; /* what lies behind it */
+	int fd;	       /* the device goes with its last user */
+};
+
+static int attach_loop(struct device *d, uint32_t sector)
+{
+	struct loop_config config = {
+		.block_size = sector,
+		.info.lo_flags = LO_FLAGS_AUTOCLEAR,
+	};
+	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+	int number = control < 0 ? -1 : ioctl(control, LOOP_CTL_GET_FREE);
+	int err = -1;
+
+	close(control);
+	if (number < 0)
+		return -1;
+	snprintf(d->path, sizeof(d->path), "/dev/loop%d", number);
+	d->fd = open(d->path, O_RDWR | O_CLOEXEC);
+	config.fd = (uint32_t)open(d->file, O_RDWR | O_CLOEXEC);
+	if (d->fd >= 0)
+		err = ioctl(d->fd, LOOP_CONFIGURE, &config);
+	close((int)config.fd);
+	return err;
+}
+
+/* bench.path becomes the device's; @d->file is the file behind it. */
+static void make_device(struct device *d, uint32_t sector)
+{
+	make_file(8 * MIB);
+	memcpy(d->file, bench.path, sizeof(d->file));
+	if (attach_loop(d, sector)) {
+		close(d->fd);
+		finish();
+		skip();
+	}
+	snprintf(bench.path, sizeof(bench.path), "%s", d->path);
+}
+
+static void free_device(struct device *d)
+{
+	bench.path[0] = '\0'; /* not to be unlinked */
+	finish();
+	close(d->fd);
+	unlink(d->file);
+}
+
+static void device_is_direct_and_complete(void **state)
+{
+	struct backend_options opt;
+	struct device d;
+
+	make_device(&d, 512);
+	opt = file_options();
+	open_with(&backend_file, &opt);
+	assert_string_equal(bench.be->info.kind, "block device");
+	assert_int_equal(bench.be->info.size, 8 * MIB);
+	assert_int_equal(bench.be->info.min_block, 512);
+	assert_true(bench.be->info.volatile_cache);
+	fill_file(0, 'd', MIB);
+	assert_true(file_is_filled(0, 'd', MIB));
+	assert_int_equal(run_io(BLOCK_WRITE, 512, 1024, true), 0);
+	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
+	assert_int_equal(run_range(BLOCK_ZERO, 512, 4096, false), 0);
+	assert_true(file_is_filled(0, 'd', 512));
+	assert_true(file_is_filled(512, 0, 4096));
+	assert_true(file_is_filled(4608, 'd', 512));
+	free_device(&d);
+}
+
+static uint64_t file_blocks(const char *path)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	return (uint64_t)st.st_blocks;
+}
+
+static void device_unmap_gives_space_back(void **state)
+{
+	struct backend_options opt;
+	struct device d;
+	uint64_t before;
+
+	make_device(&d, 512);
+	opt = file_options();
+	open_with(&backend_file, &opt);
+	assert_true(bench.be->info.unmap_granularity > 0);
+	fill_file(0, 'd', MIB);
+	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
+	before = file_blocks(d.file);
+	assert_int_equal(run_range(BLOCK_UNMAP, 0, 512 * KIB, false), 0);
+	assert_true(file_blocks(d.file) < before);
+	assert_true(file_is_filled(0, 0, 512 * KIB));
+	assert_true(file_is_filled(512 * KIB, 'd', 512 * KIB));
+	free_device(&d);
+}
+
+static void device_in_use_is_refused(void **state)
+{
+	struct backend_options opt;
+	struct device d;
+	char msg[256] = "";
+	int user;
+
+	make_device(&d, 512);
+	user = open(d.path, O_RDWR | O_EXCL); /* as a mount has it */
+	assert_true(user >= 0);
+	opt = file_options();
+	assert_int_equal(backend_file.open(&opt, &bench.be, msg, sizeof(msg)),
+			 -EBUSY);
+	assert_non_null(strstr(msg, "is in use"));
+	close(user);
+	free_device(&d);
+}
+
+static void large_sectors_go_through_the_page_cache(void **state)
+{
+	struct backend_options opt;
+	struct device d;
+	char msg[256] = "";
+
+	make_device(&d, 4096);
+	opt = file_options();
+	opt.direct = 1;
+	assert_int_equal(backend_file.open(&opt, &bench.be, msg, sizeof(msg)),
+			 -EINVAL);
+	assert_non_null(strstr(msg, "block-size=4096"));
+	opt.direct = -1;
+	open_with(&backend_file, &opt);
+	assert_int_equal(bench.be->info.min_block, 1);
+	fill_file(512, 's', 1024);
+	/* less than a sector: must be written, the device cannot */
+	assert_int_equal(run_range(BLOCK_ZERO, 1024, 512, false), 0);
+	assert_true(file_is_filled(512, 's', 512));
+	assert_true(file_is_filled(1024, 0, 512));
+	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
+	free_device(&d);
+}
+
+static void large_sectors_are_direct_with_large_blocks(void **state)
+{
+	struct backend_options opt;
+	struct device d;
+
+	make_device(&d, 4096);
+	opt = file_options();
+	opt.block_size = 4096;
+	open_with(&backend_file, &opt);
+	assert_int_equal(bench.be->info.min_block, 4096);
+	fill_file(4096, 's', 8192);
+	assert_true(file_is_filled(4096, 's', 8192));
+	free_device(&d);
+}
+
 /* ---- ram and null ---- */
 
 static bool is_resident(void *page)
@@ -868,6 +1029,11 @@ int main(void)
 	T_ADD_ROWS(&t, zero_rows, zero_makes_zeroes);
 	T_ADD(&t, zeroes_are_written_where_they_must_be);
 	T_ADD(&t, extents_are_as_in_the_file);
+	T_ADD(&t, device_is_direct_and_complete);
+	T_ADD(&t, device_unmap_gives_space_back);
+	T_ADD(&t, device_in_use_is_refused);
+	T_ADD(&t, large_sectors_go_through_the_page_cache);
+	T_ADD(&t, large_sectors_are_direct_with_large_blocks);
 	T_ADD(&t, ram_unmap_gives_pages_back);
 	T_ADD(&t, pinned_ram_is_overwritten_in_place);
 	T_ADD(&t, ram_within_one_page_is_zeroed);
