@@ -171,6 +171,7 @@ static void put_control(const struct scsi_disk_info *info, uint8_t *b)
 	if (info->d_sense)
 		b[2] |= 0x04;
 	b[3] = 0x10; /* QUEUE ALGORITHM MODIFIER: unrestricted reordering */
+	b[5] = 0x40; /* TAS: what another nexus aborts is answered */
 }
 
 static void put_exceptions(const struct scsi_disk_info *info, uint8_t *b)
