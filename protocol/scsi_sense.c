@@ -327,6 +327,8 @@ static const struct {
 	{ SCSI_ASC_COMMUNICATION_TIMEOUT,
 	  "logical unit communication time-out" },
 	{ SCSI_ASC_WRITE_ERROR, "write error" },
+	{ SCSI_ASC_INVALID_FIELD_IN_COMMAND_IU,
+	  "invalid field in command information unit" },
 	{ SCSI_ASC_UNRECOVERED_READ_ERROR, "unrecovered read error" },
 	{ SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR, "parameter list length error" },
 	{ SCSI_ASC_MISCOMPARE_DURING_VERIFY,

@@ -7,9 +7,6 @@
 
 #include "target/task_mgmt.h"
 
-/* INVALID FIELD IN COMMAND INFORMATION UNIT (SPC-4 annex D) */
-#define ASC_INVALID_FIELD_IN_COMMAND_IU ((enum scsi_asc)0x0e03)
-
 static void start_buffer(struct request *req);
 static void respond(struct request *req);
 
@@ -195,8 +192,8 @@ static void refuse(struct request *req, enum scsi_key key, enum scsi_asc code)
  */
 static void refuse_iu(struct request *req, const char *what)
 {
-	struct scsi_sense sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
-					     ASC_INVALID_FIELD_IN_COMMAND_IU);
+	struct scsi_sense sense = scsi_sense(
+		SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_INVALID_FIELD_IN_COMMAND_IU);
 	uint8_t buf[SCSI_SENSE_FIXED_LEN];
 	struct srp_rsp rsp = {
 		.status = SCSI_STATUS_CHECK_CONDITION,
@@ -578,7 +575,7 @@ void request_start(struct request *req, struct xp_iu *iu)
 	fill_task(req, &cmd);
 	if (cmd.out.len > 0 && cmd.in.len > 0) {
 		refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
-		       ASC_INVALID_FIELD_IN_COMMAND_IU);
+		       SCSI_ASC_INVALID_FIELD_IN_COMMAND_IU);
 		return;
 	}
 	if (scsi_task_prepare(&req->task) == SCSI_TASK_OVER)
