@@ -359,6 +359,7 @@ static void complete(struct fake_chan *ch, struct fake_wr *fw, int status)
 	struct xp_group *g = fw->wr.group;
 	bool signalled = fw->wr.signalled;
 
+	ch->base.xp->stats.cqes++;
 	list_del(&fw->node);
 	free(fw);
 	if (status && status != -ECANCELED)
