@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "transport/log.h"
+
 /* An interrupted operation is begun again, but not for ever. */
 #define TRIES_MAX 1000
 
@@ -159,19 +161,29 @@ static void submit_fsync(struct file_worker *fw)
 	reactor_prep_done(sqe, &fw->flush_op);
 }
 
+/* The first failure stays, of whatever worker. */
+static void keep_flush_error(struct file_backend *file, int err)
+{
+	int none = 0;
+
+	if (atomic_compare_exchange_strong(&file->flush_error, &none, err))
+		log_error("%s: flush failed: %s; writes that were done may be "
+			  "lost, so every flush fails from now on until "
+			  "rdma-target is started again",
+			  file->path, strerror(-err));
+}
+
 static void flush_done(struct reactor_op *op, int res, unsigned int flags)
 {
 	struct file_worker *fw = container_of(op, struct file_worker, flush_op);
 	struct block_request *answered = fw->flush_running;
-	int none = 0;
 
 	if (res == -EINTR || res == -EAGAIN) {
 		submit_fsync(fw);
 		return;
 	}
 	if (res < 0)
-		atomic_compare_exchange_strong(&fw->file->flush_error, &none,
-					       res);
+		keep_flush_error(fw->file, res);
 	fw->flush_running = NULL;
 	fw->flushing = false;
 	flush_start(fw);
@@ -447,6 +459,7 @@ static void file_close(struct backend *be)
 	struct file_backend *file = to_file(be);
 
 	close(file->fd);
+	free(file->path);
 	free(file);
 }
 

@@ -32,6 +32,7 @@ struct file_worker {
 
 struct file_backend {
 	struct backend base;
+	char *path; /* for messages */
 	int fd;
 	bool write_through;
 	bool direct;

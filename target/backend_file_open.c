@@ -384,12 +384,15 @@ int file_backend_open(const struct backend_options *opt,
 	if (!file)
 		return fail(&c, -ENOMEM, "out of memory");
 	file->fd = -1;
+	file->path = strdup(opt->path);
 	file->block_size = opt->block_size;
 	file->write_through = opt->write_through;
-	err = open_and_describe(&c, file);
+	err = file->path ? open_and_describe(&c, file)
+			 : fail(&c, -ENOMEM, "out of memory");
 	if (err) {
 		if (file->fd >= 0)
 			close(file->fd);
+		free(file->path);
 		free(file);
 		return err;
 	}

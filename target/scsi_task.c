@@ -2,10 +2,12 @@
 #include "target/scsi_task.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "target/scsi_disk.h"
 #include "transport/list.h"
+#include "transport/log.h"
 
 /* Says GOOD: the unit is always ready, its medium always in place. */
 static const struct scsi_handler nothing_to_do;
@@ -109,6 +111,28 @@ bool scsi_task_fail(struct scsi_task *task, const struct scsi_sense *sense)
 	return false;
 }
 
+/* The initiator hears of it as sense data; whoever looks after the store must
+ * hear of it as well, though not a thousand times. */
+static void log_failure(const struct scsi_task *task, int err)
+{
+	static _Thread_local struct log_limit limit;
+	const struct block_request *blk = &task->blk;
+	const struct volume *vol = task->vol;
+	char where[64] = "flush";
+	unsigned int dropped;
+
+	if (!log_limit_pass(&limit, 5, &dropped))
+		return;
+	if (dropped)
+		log_error("%u more errors of volumes were not shown", dropped);
+	if (blk->op != BLOCK_FLUSH)
+		snprintf(where, sizeof(where), "%llu bytes at block %llu",
+			 (unsigned long long)blk->len,
+			 (unsigned long long)(blk->offset / vol->block_size));
+	log_error("LUN %u (%s): %s: %s: %s", vol->lun, vol->name,
+		  task->cmd.info->name, where, strerror(-err));
+}
+
 bool scsi_task_fail_blk(struct scsi_task *task, int err)
 {
 	const struct block_request *blk = &task->blk;
@@ -116,6 +140,7 @@ bool scsi_task_fail_blk(struct scsi_task *task, int err)
 	struct scsi_sense sense = scsi_sense_from_errno(
 		err, is_read ? SCSI_MEDIUM_READ : SCSI_MEDIUM_WRITE);
 
+	log_failure(task, err);
 	/* Up to here it went well; a flush failed at no place in particular. */
 	if (sense.key == SCSI_KEY_MEDIUM_ERROR && blk->op != BLOCK_FLUSH) {
 		sense.info_valid = true;

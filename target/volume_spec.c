@@ -68,7 +68,7 @@ static bool set_name(const struct parse *p, const char *value)
 			      "'name=%s': a name has 1 to %zu visible ASCII "
 			      "characters other than '/'",
 			      value, sizeof(p->spec->name) - 1);
-	strcpy(p->spec->name, value);
+	snprintf(p->spec->name, sizeof(p->spec->name), "%s", value);
 	return true;
 }
 
@@ -84,7 +84,7 @@ static bool set_serial(const struct parse *p, const char *value)
 			      "'serial=%s': a serial number has 1 to %zu "
 			      "letters, digits, '-', '_' or '.'",
 			      value, sizeof(p->spec->serial) - 1);
-	strcpy(p->spec->serial, value);
+	snprintf(p->spec->serial, sizeof(p->spec->serial), "%s", value);
 	return true;
 }
 
@@ -180,7 +180,7 @@ static bool set_store(const struct parse *p, const char *piece)
 	}
 	if (!*piece)
 		return refuse(p, "no path given");
-	strcpy(p->spec->path, piece);
+	snprintf(p->spec->path, sizeof(p->spec->path), "%s", piece);
 	return true;
 }
 
