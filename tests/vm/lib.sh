@@ -344,8 +344,7 @@ vm_kernel_login() {
 	for option; do
 		login+=,$option
 	done
-	# Without udev nothing loads sd_mod when the disk appears.
-	modprobe -a ib_srp sd_mod sg || return
+	modprobe ib_srp || return
 	wait_for 20 test -e /sys/class/infiniband_srp/srp-rxe0-1/add_target || return
 	before=$(_vm_srp_hosts)
 	if ! _vm_add_target "$login" "$id_ext" "$ioc_guid"; then
