@@ -6,6 +6,10 @@
 #ifndef TRANSPORT_OFI_INTERNAL_H
 #define TRANSPORT_OFI_INTERNAL_H
 
+/* Before libfabric's headers, which have a container_of of their own: one
+ * that clang's -Wcast-align does not like. */
+#include "transport/list.h"
+
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
