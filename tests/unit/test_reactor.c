@@ -165,6 +165,26 @@ static void a_cancelled_operation_completes_as_such(void **state)
 	reactor_destroy(r);
 }
 
+static void completions_come_without_waiting(void **state)
+{
+	struct counted_op op = { .op.done = count_op };
+	int fd = eventfd(0, EFD_CLOEXEC);
+	struct reactor *r = make(state);
+	struct io_uring_sqe *sqe = reactor_sqe(r);
+
+	io_uring_prep_poll_add(sqe, fd, POLLIN);
+	reactor_prep_done(sqe, &op.op);
+	assert_int_equal(reactor_run_once(r, 0), 0);
+	ring_bell(fd);
+	/* The kernel is asked at the end of a turn. */
+	assert_in_range(reactor_run_once(r, 0), 0, 1);
+	assert_in_range(reactor_run_once(r, 0), 0, 1);
+	assert_int_equal(op.cnt, 1);
+	assert_int_equal(op.res, POLLIN);
+	close(fd);
+	reactor_destroy(r);
+}
+
 /* Queues many more entries than the submission queue has, from a handler, so
  * that their completions exceed the completion queue as well. */
 #define FLOOD 500
@@ -287,13 +307,13 @@ static void fixed_buffers_and_files_serve_until_removed(void **state)
 static void bad_buffers_and_files_are_refused(void **state)
 {
 	struct reactor *r = make(state);
-	char byte;
+	static char buf[4096];
 	int index = -7;
 
 	assert_int_equal(reactor_buffer_add(r, NULL, 4096, &index), -EINVAL);
-	assert_int_equal(reactor_buffer_add(r, &byte, 0, &index), -EINVAL);
+	assert_int_equal(reactor_buffer_add(r, buf, 0, &index), -EINVAL);
 	assert_int_equal(
-		reactor_buffer_add(r, &byte, ((size_t)1 << 30) + 1, &index),
+		reactor_buffer_add(r, buf, ((size_t)1 << 30) + 1, &index),
 		-EFBIG);
 	assert_int_equal(reactor_buffer_add(r, (void *)4096, 4096, &index),
 			 -EFAULT);
@@ -301,6 +321,8 @@ static void bad_buffers_and_files_are_refused(void **state)
 	assert_int_equal(reactor_file_add(r, 1 << 20, &index), -EBADF);
 	assert_int_equal(index, -7);
 	/* They left no slot taken. */
+	assert_int_equal(reactor_buffer_add(r, buf, sizeof(buf), &index), 0);
+	assert_int_equal(reactor_buffer_add(r, buf, sizeof(buf), &index), 0);
 	assert_int_equal(reactor_file_add(r, 0, &index), 0);
 	assert_int_equal(reactor_file_add(r, 0, &index), 0);
 	assert_int_equal(reactor_file_add(r, 0, &index), -ENOSPC);
@@ -310,7 +332,7 @@ static void bad_buffers_and_files_are_refused(void **state)
 /* ---- messages ---- */
 
 #define SENDERS	 4
-#define PER_SEND 20000u
+#define PER_SEND 5000u
 
 struct numbered_msg {
 	struct reactor_msg msg;
@@ -384,7 +406,7 @@ static void messages_of_a_sender_keep_their_order(void **state)
 
 /* One message goes to and fro; each reactor sleeps (or is about to) whenever
  * the other sends. A lost wake-up hangs this. */
-#define ROUNDS 20000u
+#define ROUNDS 5000u
 
 struct ball {
 	struct reactor_msg msg;
@@ -787,15 +809,49 @@ static void a_watch_of_no_file_says_so_once(void **state)
 	assert_int_equal(w.ready_cnt, 1);
 	assert_int_equal(w.events, POLLERR | POLLNVAL);
 	reactor_watch_stop(&w.watch);
+	reactor_watch_stop(&w.watch);
 	run_until_stopped(&w);
 	assert_int_equal(w.ready_cnt, 1);
 	reactor_destroy(r);
 }
 
-/* 64 watches and 32 completion entries: the kernel ends some of the polls. */
+static void run_nothing(struct reactor_msg *msg)
+{
+}
+
+struct remote_send {
+	struct reactor *r;
+	struct reactor_msg msg;
+};
+
+static void *send_remotely(void *arg)
+{
+	struct remote_send *s = arg;
+
+	reactor_send(s->r, &s->msg);
+	return NULL;
+}
+
+static void messages_still_wake(struct reactor *r)
+{
+	struct remote_send s = { .r = r, .msg.run = run_nothing };
+
+	for (unsigned int i = 0; i < 20; i++) {
+		uint64_t before = stats_of(r).messages;
+		pthread_t thread = start(send_remotely, &s);
+
+		while (stats_of(r).messages == before)
+			assert_in_range(reactor_run_once(r, -1), 0, 1);
+		join(thread);
+	}
+}
+
+/* 64 watches and 32 completion entries: the kernel ends some of the polls, that
+ * for messages among them, as it comes last. */
 static void watches_survive_a_full_completion_queue(void **state)
 {
 	struct reactor *r = make_sized(state, 4);
+	struct reactor_msg msg = { .run = run_nothing };
 	struct test_watch w[64];
 	unsigned int want;
 
@@ -810,6 +866,7 @@ static void watches_survive_a_full_completion_queue(void **state)
 			;
 		for (size_t i = 0; i < ARRAY_SIZE(w); i++)
 			ring_bell(w[i].watch.fd);
+		reactor_send(r, &msg);
 		want = round * sizeof(uint64_t);
 		for (size_t i = 0; i < ARRAY_SIZE(w); i++) {
 			while (w[i].len < want)
@@ -818,6 +875,7 @@ static void watches_survive_a_full_completion_queue(void **state)
 			assert_int_equal(w[i].len, want);
 		}
 	}
+	messages_still_wake(r);
 	for (size_t i = 0; i < ARRAY_SIZE(w); i++) {
 		reactor_watch_stop(&w[i].watch);
 		run_until_stopped(&w[i]);
@@ -1047,16 +1105,17 @@ static void idle_means_asleep(void **state)
 	reactor_destroy(r);
 }
 
-/* Each is queued by the completion of the one before. */
+/* Each is queued by the completion of the one before, and takes a moment. */
 struct chained_op {
-	struct counted_op c;
+	struct reactor_op op;
 	struct reactor *r;
+	struct __kernel_timespec moment;
 	unsigned int left;
 };
 
 static void queue_next(struct reactor_op *op, int res, unsigned int cqe_flags)
 {
-	struct chained_op *o = container_of(op, struct chained_op, c.op);
+	struct chained_op *o = container_of(op, struct chained_op, op);
 	struct io_uring_sqe *sqe;
 
 	if (o->left-- == 0) {
@@ -1064,19 +1123,23 @@ static void queue_next(struct reactor_op *op, int res, unsigned int cqe_flags)
 		return;
 	}
 	sqe = reactor_sqe(o->r);
-	io_uring_prep_nop(sqe);
+	io_uring_prep_timeout(sqe, &o->moment, 0, 0);
 	reactor_prep_done(sqe, op);
 }
 
 static void submitting_and_waiting_is_one_system_call(void **state)
 {
-	struct chained_op o = { .c.op.done = queue_next, .left = 1000 };
+	struct chained_op o = { .op.done = queue_next,
+				.moment.tv_nsec = 100000,
+				.left = 100 };
 	struct reactor *r = make(state);
 
 	o.r = r;
-	queue_next(&o.c.op, 0, 0);
+	queue_next(&o.op, 0, 0);
 	assert_int_equal(reactor_run(r), 0);
-	assert_in_range(stats_of(r).enters, 1000, 1002);
+	/* One that polls submits first. */
+	if (((const struct config *)*state)->poll_us == 0)
+		assert_in_range(stats_of(r).enters, 100, 110);
 	reactor_destroy(r);
 }
 
@@ -1117,10 +1180,6 @@ static void *pull(void *arg)
 		break;
 	}
 	return NULL;
-}
-
-static void run_nothing(struct reactor_msg *msg)
-{
 }
 
 static void settle(struct reactor *r)
@@ -1236,6 +1295,7 @@ static const struct {
 } cases[] = {
 	TEST(what_was_queued_before_it_runs_completes),
 	TEST(a_cancelled_operation_completes_as_such),
+	TEST(completions_come_without_waiting),
 	TEST(more_than_fits_the_queues_completes_once_each),
 	TEST(a_chain_with_reserved_room_is_not_cut),
 	TEST(fixed_buffers_and_files_serve_until_removed),
@@ -1287,8 +1347,10 @@ int main(int argc, char **argv)
 	static struct CMUnitTest tests[ARRAY_SIZE(names)];
 	size_t n = 0;
 
-	if (!have_uring())
-		return 77;
+	if (!have_uring()) {
+		puts("1..0 # SKIP the kernel has no io_uring or forbids it");
+		return 0;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(configs); i++) {
 		for (size_t k = 0; k < ARRAY_SIZE(cases); k++, n++) {
 			snprintf(names[n], sizeof(names[n]), "%s: %s",
