@@ -76,42 +76,6 @@ int worker_fix_buffers(struct worker *w)
 	return 0;
 }
 
-static void *thread_main(void *arg)
-{
-	struct worker *w = arg;
-	char name[16];
-	int err;
-
-	snprintf(name, sizeof(name), "worker-%u", w->index);
-	pthread_setname_np(pthread_self(), name);
-	err = reactor_run(w->reactor);
-	if (err)
-		log_error("worker %u: its ring failed: %s", w->index,
-			  strerror(-err));
-	w->thread_end(w, w->user);
-	worker_close(w);
-	return NULL;
-}
-
-int worker_start(struct worker *w,
-		 void (*thread_end)(struct worker *w, void *user), void *user)
-{
-	int err;
-
-	w->thread_end = thread_end;
-	w->user = user;
-	err = pthread_create(&w->thread, NULL, thread_main, w);
-	w->started = err == 0;
-	return -err;
-}
-
-void worker_join(struct worker *w)
-{
-	if (w->started)
-		pthread_join(w->thread, NULL);
-	w->started = false;
-}
-
 static void close_xps(struct worker *w)
 {
 	for (int k = 0; k < XP_KINDS; k++) {
@@ -132,17 +96,64 @@ static void let_end(struct reactor *r)
 		;
 }
 
-void worker_close(struct worker *w)
+/* What only the thread that has run the reactor may do. */
+static void close_on_thread(struct worker *w)
 {
 	close_xps(w);
-	if (w->reactor)
-		let_end(w->reactor);
-	if (w->arena && arena_uring_index(w->arena) >= 0)
+	let_end(w->reactor);
+	if (arena_uring_index(w->arena) >= 0) {
 		reactor_buffer_remove(w->reactor, arena_uring_index(w->arena));
+		arena_set_uring_index(w->arena, -1);
+	}
+}
+
+void worker_close(struct worker *w)
+{
+	if (w->arena && !w->ended)
+		close_on_thread(w);
 	reactor_destroy(w->reactor);
 	arena_destroy(w->arena);
 	arena_destroy(w->tables);
 	w->reactor = NULL;
 	w->arena = NULL;
 	w->tables = NULL;
+}
+
+/* ---- its thread ---- */
+
+static void *thread_main(void *arg)
+{
+	struct worker *w = arg;
+	char name[16];
+	int err;
+
+	snprintf(name, sizeof(name), "worker-%u", w->index);
+	pthread_setname_np(pthread_self(), name);
+	err = reactor_run(w->reactor);
+	if (err)
+		log_error("worker %u: its ring failed: %s", w->index,
+			  strerror(-err));
+	w->thread_end(w, w->user);
+	close_on_thread(w);
+	w->ended = true;
+	return NULL;
+}
+
+int worker_start(struct worker *w,
+		 void (*thread_end)(struct worker *w, void *user), void *user)
+{
+	int err;
+
+	w->thread_end = thread_end;
+	w->user = user;
+	err = pthread_create(&w->thread, NULL, thread_main, w);
+	w->started = err == 0;
+	return -err;
+}
+
+void worker_join(struct worker *w)
+{
+	if (w->started)
+		pthread_join(w->thread, NULL);
+	w->started = false;
 }

@@ -49,6 +49,7 @@ struct worker {
 
 	/* worker_start() */
 	bool started;
+	bool ended; /* its thread has closed the transports */
 	void (*thread_end)(struct worker *w, void *user);
 	void *user;
 };
@@ -78,8 +79,8 @@ int worker_fix_buffers(struct worker *w);
 
 /*
  * Starts a thread that runs the reactor. When reactor_stop() has ended it,
- * @thread_end runs on that thread, then worker_close(). Return: 0 or -errno.
- * Thread: setup.
+ * @thread_end runs on that thread, and it closes the transports. Return: 0 or
+ * -errno. Thread: setup.
  */
 int worker_start(struct worker *w,
 		 void (*thread_end)(struct worker *w, void *user), void *user);
@@ -89,7 +90,8 @@ void worker_join(struct worker *w);
 
 /*
  * Frees everything; every channel is gone and nothing is in flight. Harmless
- * on a zeroed or half-opened worker. Thread: the worker's, or setup.
+ * on a zeroed or half-opened worker. Thread: setup (after worker_join()); no
+ * thread may be left that could still send it a message.
  */
 void worker_close(struct worker *w);
 
