@@ -1,0 +1,209 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# How rdma-target starts, refuses to start, and stops, over TCP. TAP on stdout.
+# A refusal is one line on stderr that names the thing, exit status 1, and
+# nothing is left behind.
+set -uo pipefail
+
+bin=$BUILD/target/rdma-target
+work=$(mktemp -d)
+chmod 755 "$work"
+port=$((20000 + $$ % 20000))
+number=0
+targets=()
+
+cleanup() {
+	local pid
+
+	for pid in "${targets[@]}"; do
+		kill -KILL "$pid" 2>/dev/null
+	done
+	rm -rf "$work"
+}
+trap cleanup EXIT
+
+# result NAME STATUS [DIAGNOSIS]
+result() {
+	number=$((number + 1))
+	if [ "$2" = 0 ]; then
+		echo "ok $number - $1"
+	else
+		echo "not ok $number - $1"
+		sed 's/^/# /' <<<"${3-}"
+	fi
+}
+
+skip() {
+	number=$((number + 1))
+	echo "ok $number - $1 # SKIP $2"
+}
+
+wait_until() {
+	local deadline=$((SECONDS + 30))
+
+	until "$@"; do
+		[ "$SECONDS" -lt "$deadline" ] || return 1
+		sleep 0.05
+	done
+}
+
+# start NAME ARG...: a target with its log and PID file under NAME; sets pid.
+start() {
+	local name=$1
+	shift
+	"$bin" --pidfile "$work/$name.pid" "$@" >"$work/$name.out" \
+		2>"$work/$name.log" &
+	pid=$!
+	targets+=("$pid")
+	wait_until test -s "$work/$name.pid"
+}
+
+# refused NAME PATTERN ARG...: does not start, and says so in one line.
+refused() {
+	local name=$1 pattern=$2 status lines
+	shift 2
+	timeout 30 "${as[@]}" "$bin" "$@" >"$work/out" 2>"$work/err"
+	status=$?
+	lines=$(wc -l <"$work/err")
+	[ "$status" = 1 ] && [ "$lines" = 1 ] && [ ! -s "$work/out" ] &&
+		grep -qE -- "$pattern" "$work/err"
+	result "$name" $? "exit status $status, $lines lines: $(cat "$work/err")"
+}
+
+as=()
+at() {
+	echo "srp+tcp://127.0.0.1:$1"
+}
+
+mkdir "$work/sub"
+truncate -s 16M "$work/disk.img" "$work/sub/disk.img"
+: >"$work/empty.img"
+here=(--listen "$(at "$port")")
+disk=(--backing "$work/disk.img")
+
+# --- the command line ---
+
+refused "nothing to serve" "give at least one --backing"
+refused "unknown option" "unknown option '--colour'" --colour
+refused "value missing" "value is missing after '--backing'" --backing
+refused "stray argument" "unexpected 'disk.img'.*--backing" disk.img
+refused "size that does not parse" "12Q" "${here[@]}" --backing ram:12Q
+refused "size of nothing" "ram:0" "${here[@]}" --backing ram:0
+refused "unknown key of a volume" "colour" "${here[@]}" --backing "$work/disk.img,colour=red"
+refused "block size that is none" "1000" "${here[@]}" \
+	--backing "$work/disk.img,block-size=1000"
+refused "buffers that do not parse" "--buffers 'lots'" --buffers lots "${disk[@]}"
+refused "buffers that are too small" "too small" --buffers 1M "${disk[@]}"
+refused "no threads" "--threads '0'" --threads 0 "${disk[@]}"
+refused "too many threads" "--threads '65'.*1 to 64" --threads 65 "${disk[@]}"
+refused "URI of another kind" "--listen 'http://x'" --listen http://x "${disk[@]}"
+refused "URI with a volume" "only an address and a port" \
+	--listen srp://127.0.0.1/disk "${disk[@]}"
+
+# --- what cannot be served ---
+
+refused "backing file missing" "$work/none.img.*does not exist" \
+	"${here[@]}" --backing "$work/none.img"
+refused "backing file empty" "$work/empty.img" \
+	"${here[@]}" --backing "$work/empty.img"
+refused "backing is a directory" "$work.*directory" \
+	"${here[@]}" --backing "$work"
+refused "two volumes of one name" "two volumes have the name 'disk.img'.*name=" \
+	"${here[@]}" "${disk[@]}" --backing "$work/sub/disk.img"
+chmod 000 "$work/empty.img"
+truncate -s 1M "$work/empty.img"
+if [ "$(id -u)" = 0 ]; then
+	as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+fi
+if "${as[@]}" test -x "$bin"; then
+	refused "backing file unreadable" "$work/empty.img.*Permission denied" \
+		"${here[@]}" --backing "$work/empty.img"
+else
+	skip "backing file unreadable" "another user cannot run $bin"
+fi
+as=()
+
+# --- where it cannot listen ---
+
+refused "address of another machine" "192.0.2.1:$port" \
+	--listen "srp+tcp://192.0.2.1:$port" "${disk[@]}"
+refused "host that is none" "no.such.host.invalid" \
+	--listen srp+tcp://no.such.host.invalid "${disk[@]}"
+if [ -d /sys/class/infiniband ] && [ -n "$(ls /sys/class/infiniband)" ]; then
+	skip "RDMA without a device" "there is one"
+	skip "a fallback to TCP says why" "there is an RDMA device"
+else
+	refused "RDMA without a device" "127.0.0.1:$port.*no RDMA device" \
+		--listen "srp+rdma://127.0.0.1:$port" "${disk[@]}"
+	start fallback --listen "srp://127.0.0.1:$port" "${disk[@]}"
+	grep -q "no RDMA device; using TCP for 127.0.0.1:$port" \
+		"$work/fallback.log"
+	result "a fallback to TCP says why" $? "$(cat "$work/fallback.log")"
+	kill "$pid"
+	wait "$pid"
+fi
+refused "PID file that cannot be" "$work/none/pid.*No such file" \
+	"${here[@]}" "${disk[@]}" --pidfile "$work/none/pid"
+
+# --- what it says when it is ready, and its end ---
+
+start one "${here[@]}" "${disk[@]}" --backing ram:8M,name=scratch,ro --threads 2
+result "ready: the PID file has its process ID" \
+	"$([ "$(cat "$work/one.pid")" = "$pid" ]; echo $?)" "$(cat "$work/one.log")"
+grep -q "LUN 0 .*disk.img .*16 MiB .*512-byte" "$work/one.out" &&
+	grep -q "LUN 1 .*scratch .*8 MiB .*read-only" "$work/one.out"
+result "ready: names the volumes" $? "$(cat "$work/one.out")"
+uri=$(grep -o 'srp+tcp://[0-9.:]*' "$work/one.out")
+"$BUILD/initiator/rdma-info" "$uri" >"$work/info" 2>&1 &&
+	grep -q scratch "$work/info"
+result "ready: the line to paste works" $? "$(cat "$work/info")"
+refused "port in use" "127.0.0.1:$port.*in use" "${here[@]}" --backing ram:1M
+"$BUILD/initiator/rdma-info" "$uri" >"$work/info" 2>&1
+result "the one that has the port goes on" $? "$(cat "$work/info")"
+kill -TERM "$pid"
+wait "$pid"
+status=$?
+[ "$status" = 0 ] && [ ! -e "$work/one.pid" ] && grep -q stopped "$work/one.log"
+result "SIGTERM: a clean end, the PID file is gone" $? \
+	"exit status $status: $(cat "$work/one.log")"
+start two "${here[@]}" "${disk[@]}"
+result "the port can be had again at once" $? "$(cat "$work/two.log")"
+kill -INT "$pid"
+wait "$pid"
+result "SIGINT: a clean end" $? "$(cat "$work/two.log")"
+start three --quiet "${here[@]}" "${disk[@]}"
+kill -TERM "$pid"
+wait "$pid"
+[ ! -s "$work/three.out" ] && [ ! -s "$work/three.log" ]
+result "--quiet: nothing is said" $? \
+	"$(cat "$work/three.out" "$work/three.log")"
+
+# --- what an idle one costs ---
+
+truncate -s 1T "$work/large.img"
+start idle "${here[@]}" --backing "$work/large.img"
+rss=$(awk '/VmRSS/ { print $2 }' "/proc/$pid/status")
+if [ -n "${SANITIZED-}" ]; then
+	skip "idle: under 64 MiB resident" "built with a sanitizer"
+else
+	[ "$rss" -lt $((64 << 10)) ]
+	result "idle: under 64 MiB resident" $? "$rss KiB"
+fi
+switches() {
+	awk '/ctxt_switches/ { sum += $2 } END { print sum }' \
+		"/proc/$pid/task/$pid/status"
+}
+# It may still be on its way to sleep; then it sleeps for good.
+is_asleep() {
+	local before
+	before=$(switches)
+	sleep 1
+	[ "$(switches)" = "$before" ]
+}
+wait_until is_asleep
+result "idle: does not wake up" $? "$(switches) context switches"
+kill "$pid"
+wait "$pid"
+
+echo "1..$number"
