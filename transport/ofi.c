@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The tcp provider: libfabric's "tcp", message endpoints with RMA. It gives
- * SEND, RDMA WRITE and RDMA READ on a machine that has no RDMA device. This
- * half has the instances, the memory and the work; ofi_cm.c the connections.
+ * SEND, RDMA WRITE and RDMA READ on a machine that has no RDMA device. Here are
+ * the instances and the work; ofi_net.c has what they stand on, ofi_cm.c how
+ * connections begin and ofi_end.c how they end.
  *
  * What the provider does (1.17) that one would not expect, and what follows:
  *  - It moves data only while somebody reads the completion queue, whatever it
@@ -21,21 +22,22 @@
  *    channel.
  *  - An endpoint that is closed while the answer to a READ is coming in puts
  *    one of its buffers on the free list twice, and spoils the queue for
- *    everybody. See cut_socket() in ofi_cm.c.
+ *    everybody. See cut_socket() in ofi_end.c.
  *  - It may stop reading a socket that has more, with nothing to report: its
  *    wait descriptor tells by being readable, not by becoming so. See arm().
  *  - A message that finds no posted receive stays in the socket, which is then
  *    always readable. Only posting a receive helps: see arm() again.
- *  - Memory that only this side touches needs no registration. Memory that the
- *    peer may access gets a small integer as key, valid for every peer of the
- *    instance.
+ *  - It trusts the bytes of a connection: headers that no libfabric would send
+ *    can crash it. This transport is for networks whose hosts are trusted.
+ *  - Memory that only this side touches needs no registration. For what the
+ *    peer may access we choose the keys, at random: they hold for every peer
+ *    of the instance, and one must not guess what another was given.
  */
 #include "transport/ofi_internal.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,193 +51,6 @@
 #define CTX_RECV ((uintptr_t)1) /* an xp_iu; otherwise an xp_group */
 #define CTX_READ ((uintptr_t)2)
 #define CTX_BITS (CTX_RECV | CTX_READ)
-
-/* ---- the fabric, one a process ---- */
-
-static struct {
-	pthread_mutex_t lock;
-	unsigned int users;
-	struct fi_info *info;
-	struct fid_fabric *fid;
-} net = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-struct fid_fabric *ofi_fabric(void)
-{
-	return net.fid;
-}
-
-struct fi_info *ofi_info(void)
-{
-	return fi_dupinfo(net.info);
-}
-
-static int net_hints(struct fi_info **ret_hints)
-{
-	struct fi_info *h = fi_allocinfo();
-
-	if (!h)
-		return -ENOMEM;
-	h->fabric_attr->prov_name = strdup("tcp");
-	if (!h->fabric_attr->prov_name) {
-		fi_freeinfo(h);
-		return -ENOMEM;
-	}
-	h->ep_attr->type = FI_EP_MSG;
-	h->caps = FI_MSG | FI_RMA;
-	/* Addresses are virtual, keys are the provider's. */
-	h->domain_attr->mr_mode = FI_MR_BASIC;
-	h->domain_attr->threading = FI_THREAD_DOMAIN;
-	h->addr_format = FI_SOCKADDR;
-	*ret_hints = h;
-	return 0;
-}
-
-static void forget_addr(void **addr, size_t *len)
-{
-	free(*addr);
-	*addr = NULL;
-	*len = 0;
-}
-
-/* The attributes are of some interface; endpoints are to use any. */
-static int net_open(struct xp_error *e)
-{
-	struct fi_info *hints;
-	int err;
-
-	err = net_hints(&hints);
-	if (err)
-		return err;
-	err = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &net.info);
-	fi_freeinfo(hints);
-	if (err) {
-		xp_error_set(e, err,
-			     "libfabric offers no tcp provider (%s); is "
-			     "FI_PROVIDER set?",
-			     fi_strerror(-err));
-		return err;
-	}
-	forget_addr(&net.info->src_addr, &net.info->src_addrlen);
-	forget_addr(&net.info->dest_addr, &net.info->dest_addrlen);
-	err = fi_fabric(net.info->fabric_attr, &net.fid, NULL);
-	if (err) {
-		xp_error_set(e, err, "opening libfabric's tcp failed: %s",
-			     fi_strerror(-err));
-		fi_freeinfo(net.info);
-	}
-	return err;
-}
-
-static int net_get(struct xp_error *e)
-{
-	int err = 0;
-
-	pthread_mutex_lock(&net.lock);
-	if (net.users == 0)
-		err = net_open(e);
-	if (!err)
-		net.users++;
-	pthread_mutex_unlock(&net.lock);
-	return err;
-}
-
-static void net_put(void)
-{
-	pthread_mutex_lock(&net.lock);
-	if (--net.users == 0) {
-		fi_close(&net.fid->fid);
-		fi_freeinfo(net.info);
-	}
-	pthread_mutex_unlock(&net.lock);
-}
-
-/* ---- wait descriptors ---- */
-
-static void watch_ready(struct reactor_watch *w, uint32_t events)
-{
-	bool *flag = container_of(w, struct ofi_watch, base)->flag;
-
-	if (flag) /* not stopped */
-		*flag = true;
-}
-
-static void watch_stopped(struct reactor_watch *w)
-{
-	free(container_of(w, struct ofi_watch, base));
-}
-
-struct ofi_watch *ofi_watch_start(struct reactor *r, int fd, bool *flag)
-{
-	struct ofi_watch *w = calloc(1, sizeof(*w));
-
-	if (!w)
-		return NULL;
-	w->flag = flag;
-	w->base.fd = fd;
-	w->base.events = POLLIN;
-	w->base.ready = watch_ready;
-	w->base.stopped = watch_stopped;
-	reactor_watch_start(r, &w->base);
-	return w;
-}
-
-void ofi_watch_stop(struct ofi_watch *w)
-{
-	if (!w)
-		return;
-	w->flag = NULL;
-	reactor_watch_stop(&w->base);
-}
-
-/* ---- memory ---- */
-
-static int mr_register(struct xp *base, void *addr, size_t len,
-		       enum xp_access access, struct xp_mr **ret_mr,
-		       struct xp_error *e)
-{
-	const uint64_t remote = FI_REMOTE_READ | FI_REMOTE_WRITE;
-	struct ofi_mr *mr = calloc(1, sizeof(*mr));
-	int err = mr ? 0 : -ENOMEM;
-
-	if (mr && access == XP_REMOTE)
-		err = fi_mr_reg(ofi_xp(base)->domain, addr, len, remote, 0, 0,
-				0, &mr->fid, NULL);
-	if (!err && mr->fid && fi_mr_key(mr->fid) > UINT32_MAX) {
-		/* SRP's descriptors have 32 bits for it. */
-		fi_close(&mr->fid->fid);
-		err = -EOVERFLOW;
-	}
-	if (err) {
-		xp_error_set(e, err, "registering %zu bytes failed: %s", len,
-			     fi_strerror(-err));
-		free(mr);
-		return err;
-	}
-	mr->base.xp = base;
-	mr->base.addr = addr;
-	mr->base.len = len;
-	*ret_mr = &mr->base;
-	return 0;
-}
-
-static void mr_free(struct xp_mr *base)
-{
-	struct ofi_mr *mr = container_of(base, struct ofi_mr, base);
-
-	if (mr->fid)
-		fi_close(&mr->fid->fid);
-	free(mr);
-}
-
-static void mr_remote(const struct xp_mr *base, const struct xp_chan *ch,
-		      const void *ptr, uint64_t *ret_addr, uint32_t *ret_key)
-{
-	const struct ofi_mr *mr = container_of(base, struct ofi_mr, base);
-
-	assert(mr->fid);
-	*ret_addr = (uintptr_t)ptr;
-	*ret_key = (uint32_t)fi_mr_key(mr->fid);
-}
 
 /* ---- receiving ---- */
 
@@ -617,7 +432,7 @@ static bool arm(struct xp *base)
 
 	if (!list_empty(&xp->lost) || ofi_can_close(xp) || ofi_eq_ready(xp))
 		return false;
-	ret = fi_trywait(net.fid, fids, ARRAY_SIZE(fids));
+	ret = fi_trywait(ofi_fabric(), fids, ARRAY_SIZE(fids));
 	if (xp->starved && xp->idle) {
 		reactor_timer_set(base->cfg.reactor, &xp->nap, NAP_MS);
 		return true;
@@ -639,7 +454,7 @@ static void destroy(struct xp *base)
 	ofi_eq_close(&xp->eq);
 	fi_close(&xp->cq->fid);
 	fi_close(&xp->domain->fid);
-	net_put();
+	ofi_net_put();
 	free(xp);
 }
 
@@ -658,9 +473,9 @@ static const struct xp_ops ops = {
 	.post_recv = post_recv,
 	.disconnect = ofi_disconnect,
 	.chan_free = ofi_chan_free,
-	.mr_register = mr_register,
-	.mr_free = mr_free,
-	.mr_remote = mr_remote,
+	.mr_register = ofi_mr_register,
+	.mr_free = ofi_mr_free,
+	.mr_remote = ofi_mr_remote,
 };
 
 static int cq_open(struct ofi_xp *xp)
@@ -685,9 +500,13 @@ static int cq_open(struct ofi_xp *xp)
 
 static int queues_open(struct ofi_xp *xp)
 {
+	struct fi_info *info = ofi_info();
 	int err;
 
-	err = fi_domain(net.fid, net.info, &xp->domain, NULL);
+	if (!info)
+		return -ENOMEM;
+	err = fi_domain(ofi_fabric(), info, &xp->domain, NULL);
+	fi_freeinfo(info);
 	if (err)
 		return err;
 	err = cq_open(xp);
@@ -712,12 +531,12 @@ int xp_tcp_create(const struct xp_config *cfg, struct xp **ret_xp,
 	struct ofi_xp *xp;
 	int err;
 
-	err = net_get(e);
+	err = ofi_net_get(e);
 	if (err)
 		return err;
 	xp = calloc(1, sizeof(*xp));
 	if (!xp) {
-		net_put();
+		ofi_net_put();
 		return -ENOMEM;
 	}
 	list_init(&xp->eqs);
@@ -732,7 +551,7 @@ int xp_tcp_create(const struct xp_config *cfg, struct xp **ret_xp,
 		xp_error_set(e, err, "opening libfabric's tcp failed: %s",
 			     fi_strerror(-err));
 		free(xp);
-		net_put();
+		ofi_net_put();
 		return err;
 	}
 	xp_core_init(&xp->base, &ops, cfg);

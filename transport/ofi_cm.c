@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections of the tcp provider: from addresses to endpoints, and their end.
+ * How connections of the tcp provider come about: from addresses to endpoints.
  *
  * What libfabric's provider does (1.17), and what follows:
  *  - Private data travels both ways with connect, accept and reject, unpadded;
@@ -11,7 +11,7 @@
  *  - A TCP connection to a listener that has not yet said what it wants holds
  *    a pointer to the listener inside the provider. So that nothing follows it
  *    after xp_unlisten(), each listener has an event queue of its own, which
- *    goes with it.
+ *    goes with it. The connection itself is then forgotten, not closed.
  *  - The wake-up of an event queue stays set until fi_trywait() looks, and what
  *    waits at its sockets is not all handled by reading it once: see
  *    ofi_eq_run().
@@ -21,7 +21,6 @@
 #include "transport/ofi_internal.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -92,24 +91,6 @@ static void peer_left(struct ofi_chan *ch)
 {
 	if (ch->base.state < XP_CHAN_CLOSING && list_empty(&ch->node))
 		list_add_tail(&ofi_xp(ch->base.xp)->lost, &ch->node);
-}
-
-void ofi_broke(struct ofi_chan *ch)
-{
-	xp_core_fail(&ch->base, -ECONNRESET,
-		     "the peer closed the connection, or it broke");
-}
-
-unsigned int ofi_finish_lost(struct ofi_xp *xp)
-{
-	unsigned int done = 0;
-	struct list *it;
-
-	while ((it = list_pop(&xp->lost))) {
-		ofi_broke(container_of(it, struct ofi_chan, node));
-		done++;
-	}
-	return done;
 }
 
 static void connect_failed(struct ofi_chan *ch, int err, size_t pdata_len)
@@ -591,134 +572,4 @@ int ofi_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	reactor_timer_set(xp->cfg.reactor, &ch->timer, ch->timeout_ms);
 	*ret_ch = &ch->base;
 	return 0;
-}
-
-/* ---- the end of a channel ---- */
-
-typedef int (*name_func)(int fd, struct sockaddr *addr, socklen_t *len);
-
-static bool is_named(int fd, name_func name, const void *addr, size_t len)
-{
-	struct sockaddr_storage have;
-	socklen_t have_len = sizeof(have);
-
-	return name(fd, (struct sockaddr *)&have, &have_len) == 0 &&
-	       have_len == len && memcmp(&have, addr, len) == 0;
-}
-
-/* The descriptor of the socket that connects the two; -1: there is none. */
-static int find_socket(const void *local, size_t local_len, const void *peer,
-		       size_t peer_len)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	struct dirent *entry;
-	int found = -1;
-	int fd;
-
-	if (!dir)
-		return -1;
-	while (found < 0 && (entry = readdir(dir))) {
-		fd = atoi(entry->d_name);
-		if (fd > 2 && is_named(fd, getsockname, local, local_len) &&
-		    is_named(fd, getpeername, peer, peer_len))
-			found = fd;
-	}
-	closedir(dir);
-	return found;
-}
-
-/*
- * Ends the connection so that the provider notices while it reads. Closing an
- * endpoint in the middle of the answer to a READ makes libfabric (1.17 to
- * 1.18) flush the READ twice: once from its queue, once as what is being
- * received. The buffer is then on its free list twice, and every later
- * operation of every endpoint gets that same buffer. When it is the socket
- * that ends, it takes the READ out of the queue as it should; what is left is
- * flushed, and reported. There is no call for that, so the socket is looked up
- * by its addresses, which are unique. The receive of nothing is for a message
- * that finds no buffer: it would keep the provider from reading on.
- */
-static void cut_socket(struct ofi_chan *ch)
-{
-	struct sockaddr_storage local;
-	struct sockaddr_storage peer;
-	size_t local_len = sizeof(local);
-	size_t peer_len = sizeof(peer);
-	int fd = -1;
-
-	if (fi_getname(&ch->ep->fid, &local, &local_len) == 0 &&
-	    fi_getpeer(ch->ep, &peer, &peer_len) == 0)
-		fd = find_socket(&local, local_len, &peer, peer_len);
-	if (fd < 0) {
-		/* It has ended already, and the flush is on its way. */
-		ch->posted_reads = 0;
-		return;
-	}
-	fi_recv(ch->ep, ch->recv_block, 0, NULL, 0, NULL);
-	shutdown(fd, SHUT_RDWR);
-	reactor_timer_set(ch->base.xp->cfg.reactor, &ch->timer, CUT_TIMEOUT_MS);
-}
-
-void ofi_disconnect(struct xp_chan *base)
-{
-	struct ofi_chan *ch = ofi_chan(base);
-
-	reactor_timer_stop(&ch->timer);
-	ch->late.cnt = 0;
-	list_del(&ch->late_node);
-	list_del(&ch->node);
-	list_add_tail(&ofi_xp(base->xp)->closing, &ch->node);
-	if (ch->posted_reads > 0)
-		cut_socket(ch);
-}
-
-bool ofi_can_close(const struct ofi_xp *xp)
-{
-	struct list *it;
-
-	list_for_each(it, &xp->closing) {
-		if (container_of(it, struct ofi_chan, node)->posted_reads == 0)
-			return true;
-	}
-	return !list_empty(&xp->closed);
-}
-
-void ofi_close_endpoints(struct ofi_xp *xp)
-{
-	struct list *it;
-	struct list *tmp;
-
-	list_for_each_safe(it, tmp, &xp->closing) {
-		struct ofi_chan *ch = container_of(it, struct ofi_chan, node);
-
-		if (ch->posted_reads > 0)
-			continue;
-		reactor_timer_stop(&ch->timer);
-		/* This sends what still waits for the socket; then both flush
-		 * what is posted. */
-		fi_shutdown(ch->ep, 0);
-		fi_close(&ch->ep->fid);
-		ch->ep = NULL;
-		list_del(&ch->node);
-		list_add_tail(&xp->closed, &ch->node);
-	}
-}
-
-unsigned int ofi_finish_closed(struct ofi_xp *xp)
-{
-	unsigned int done = 0;
-	struct list *it;
-
-	while ((it = list_pop(&xp->closed))) {
-		struct ofi_chan *ch = container_of(it, struct ofi_chan, node);
-
-		if (ch->posted_recvs == 0)
-			xp->starved--;
-		if (ch->undone)
-			chan_free(ch);
-		else
-			xp_core_drained(&ch->base);
-		done++;
-	}
-	return done;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the two halves of the tcp provider share: ofi.c (instances, memory,
- * work) and ofi_cm.c (connections). Nobody else includes this, or libfabric.
+ * What the files of the tcp provider share; see ofi.c for who does what. Nobody
+ * else includes this, or libfabric.
  */
 #ifndef TRANSPORT_OFI_INTERNAL_H
 #define TRANSPORT_OFI_INTERNAL_H
 
-/* Before libfabric's headers, which have a container_of of their own: one
- * that clang's -Wcast-align does not like. */
-#include "transport/list.h"
+/* Before libfabric\'s headers, which have a container_of of their own: one
+ * that clang\'s -Wcast-align does not like. */
+#include "transport/provider.h"
 
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -18,8 +18,6 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <stdatomic.h>
-
-#include "transport/provider.h"
 
 /* One of the provider's wait descriptors in the reactor. Outlives its owner
  * until the reactor is done with it. */
@@ -123,16 +121,28 @@ static inline struct ofi_chan *ofi_chan(struct xp_chan *ch)
 	return container_of(ch, struct ofi_chan, base);
 }
 
-/* ---- ofi.c ---- */
+/* ---- ofi_net.c ---- */
 
-/* The fabric object and the attributes of every endpoint, one a process. */
+/* The first opens libfabric, the last closes it. Thread: any. */
+int ofi_net_get(struct xp_error *e);
+void ofi_net_put(void);
+/* While anybody has it. */
 struct fid_fabric *ofi_fabric(void);
-/* A copy to open an endpoint with; NULL: out of memory. */
+/* Attributes of an endpoint, to be freed; NULL: out of memory. */
 struct fi_info *ofi_info(void);
 
 /* A wait descriptor; *flag is set whenever it becomes readable. */
 struct ofi_watch *ofi_watch_start(struct reactor *r, int fd, bool *flag);
 void ofi_watch_stop(struct ofi_watch *w);
+
+int ofi_mr_register(struct xp *xp, void *addr, size_t len,
+		    enum xp_access access, struct xp_mr **ret_mr,
+		    struct xp_error *e);
+void ofi_mr_free(struct xp_mr *mr);
+void ofi_mr_remote(const struct xp_mr *mr, const struct xp_chan *ch,
+		   const void *ptr, uint64_t *ret_addr, uint32_t *ret_key);
+
+/* ---- ofi.c ---- */
 
 /* Memory to receive @cnt IUs into, and one more: a peer that keeps to what it
  * was granted then never finds none. */
@@ -164,8 +174,11 @@ void ofi_reject(struct xp_conn_request *req, const void *pdata, size_t len);
 int ofi_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 		const struct xp_chan_params *params, struct xp_chan **ret_ch,
 		struct xp_error *e);
-void ofi_disconnect(struct xp_chan *ch);
 void ofi_chan_free(struct xp_chan *ch);
+
+/* ---- ofi_end.c ---- */
+
+void ofi_disconnect(struct xp_chan *ch);
 /* Fails a channel whose peer ended it. */
 void ofi_broke(struct ofi_chan *ch);
 

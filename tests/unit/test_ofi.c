@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What only the tcp provider can meet: a full fabric, and sockets at whose
+ * other end is no libfabric.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "protocol/srp_iu.h"
+#include "tests/lib/t_table.h"
+#include "tests/lib/t_world.h"
+#include "transport/ofi_internal.h"
+
+/* ---- a fabric that is full ---- */
+
+static struct fi_ops_msg *real_msg;
+static struct fi_ops_rma *real_rma;
+static bool always_full;
+static unsigned int tries;
+static unsigned int refusals;
+
+/* Every other time. */
+static bool is_full(void)
+{
+	if (!always_full && tries++ % 2)
+		return false;
+	refusals++;
+	return true;
+}
+
+static ssize_t sendmsg_or_not(struct fid_ep *ep, const struct fi_msg *msg,
+			      uint64_t flags)
+{
+	return is_full() ? -FI_EAGAIN : real_msg->sendmsg(ep, msg, flags);
+}
+
+static ssize_t writemsg_or_not(struct fid_ep *ep, const struct fi_msg_rma *msg,
+			       uint64_t flags)
+{
+	return is_full() ? -FI_EAGAIN : real_rma->writemsg(ep, msg, flags);
+}
+
+static ssize_t readmsg_or_not(struct fid_ep *ep, const struct fi_msg_rma *msg,
+			      uint64_t flags)
+{
+	return is_full() ? -FI_EAGAIN : real_rma->readmsg(ep, msg, flags);
+}
+
+static struct fi_ops_msg full_msg;
+static struct fi_ops_rma full_rma;
+
+static void fill_up(struct xp_chan *ch, bool always)
+{
+	struct fid_ep *ep = ofi_chan(ch)->ep;
+
+	real_msg = ep->msg;
+	real_rma = ep->rma;
+	full_msg = *real_msg;
+	full_msg.sendmsg = sendmsg_or_not;
+	full_rma = *real_rma;
+	full_rma.writemsg = writemsg_or_not;
+	full_rma.readmsg = readmsg_or_not;
+	ep->msg = &full_msg;
+	ep->rma = &full_rma;
+	always_full = always;
+	tries = 0;
+	refusals = 0;
+}
+
+#define CHAINS 100u
+#define BLOCK  512u
+
+struct load {
+	struct t_world *w;
+	struct t_end *client;
+	struct t_end *server;
+	struct t_mem remote;
+	struct t_mem local;
+	struct t_chain chains[CHAINS];
+	struct srp_desc descs[CHAINS];
+};
+
+static void load_open(struct load *l)
+{
+	struct t_world_options opt = { .send_depth = 16, .recv_cnt = CHAINS };
+
+	memset(l, 0, sizeof(*l));
+	l->w = t_world_open(&opt);
+	t_pair(l->w, &l->client, &l->server);
+	t_mem_get(l->w->client, CHAINS * BLOCK, XP_REMOTE, &l->remote);
+	t_mem_get(l->w->server, CHAINS * BLOCK, XP_LOCAL, &l->local);
+	t_fill(l->local.p, l->local.len, 1);
+	memcpy(l->remote.p, l->local.p, l->local.len);
+}
+
+/* WRITEs with a SEND, and READs, in turns. */
+static void load_post(struct load *l)
+{
+	for (unsigned int i = 0; i < CHAINS; i++) {
+		struct t_chain *chain = &l->chains[i];
+
+		xp_mr_remote(l->remote.mr, l->client->ch,
+			     l->remote.p + i * BLOCK, &l->descs[i].addr,
+			     &l->descs[i].key);
+		l->descs[i].len = BLOCK;
+		chain->c.dir = i % 2 ? XP_RDMA_READ : XP_RDMA_WRITE;
+		chain->c.remote = &l->descs[i];
+		chain->c.remote_cnt = 1;
+		chain->c.len = BLOCK;
+		chain->c.local = l->local.p + i * BLOCK;
+		chain->c.local_mr = l->local.mr;
+		chain->c.send[0] =
+			(struct xp_sge){ l->local.p, 36, l->local.mr };
+		chain->c.send_cnt = i % 2 ? 0 : 1;
+		t_post(l->server, chain);
+	}
+}
+
+static void load_close(struct load *l)
+{
+	t_end_close(l->client);
+	t_end_close(l->server);
+	t_mem_put(&l->remote);
+	t_mem_put(&l->local);
+	t_world_close(l->w);
+}
+
+static void work_waits_while_the_fabric_is_full(void **state)
+{
+	struct load l;
+
+	load_open(&l);
+	fill_up(l.server->ch, false);
+	load_post(&l);
+	T_WAIT(l.w,
+	       l.server->open_chains == 0 && l.client->received == CHAINS / 2);
+	assert_true(refusals > CHAINS);
+	for (unsigned int i = 0; i < CHAINS; i++) {
+		assert_int_equal(l.chains[i].done, 1);
+		assert_int_equal(l.chains[i].status, 0);
+	}
+	assert_true(t_is_filled(l.local.p, l.local.len, 1));
+	assert_true(t_is_filled(l.remote.p, l.remote.len, 1));
+	load_close(&l);
+}
+
+static void what_waits_is_flushed_at_the_end(void **state)
+{
+	struct load l;
+
+	load_open(&l);
+	fill_up(l.server->ch, true);
+	load_post(&l);
+	t_settle(l.w);
+	assert_true(refusals > 0);
+	assert_int_equal(l.server->done_chains, 0);
+	xp_close(l.server->ch);
+	T_WAIT(l.w, l.server->closed && l.client->closed);
+	for (unsigned int i = 0; i < CHAINS; i++) {
+		assert_int_equal(l.chains[i].done, 1);
+		assert_int_equal(l.chains[i].status, -ECANCELED);
+	}
+	load_close(&l);
+}
+
+/* ---- sockets without libfabric ---- */
+
+static int raw_connect(const struct sockaddr_in *addr)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(
+		connect(fd, (const struct sockaddr *)addr, sizeof(*addr)), 0);
+	return fd;
+}
+
+/* Whoever listens is alive. */
+static void check_listener(struct t_world *w)
+{
+	struct t_end *client;
+	struct t_end *server;
+
+	t_pair(w, &client, &server);
+	t_end_close(client);
+	t_end_close(server);
+	w->client_cnt = 0;
+	w->server_cnt = 0;
+	t_settle(w);
+}
+
+struct visitor_case {
+	const char *name;
+	const char *says;
+	size_t len;
+};
+
+static const struct visitor_case visitor_cases[] = {
+	{ "says nothing", "", 0 },
+	{ "speaks HTTP", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27 },
+	{ "says one byte", "\3", 1 },
+	/* A version 3 connect whose private data is said to be long. */
+	{ "promises too much", "\3\1\xff\xff\1\0\0\0\0\0\0\0\0\0\0\0", 16 },
+};
+
+static void strangers_do_not_disturb_a_listener(void **state)
+{
+	const struct visitor_case *vc = *state;
+	struct t_world *w = t_world_open(NULL);
+	unsigned int fds;
+	int fd;
+
+	check_listener(w);
+	fds = t_open_fds();
+	for (int i = 0; i < 20; i++) {
+		fd = raw_connect(&w->addr);
+		if (vc->len)
+			assert_int_equal(send(fd, vc->says, vc->len, 0),
+					 vc->len);
+		t_settle(w);
+		check_listener(w);
+		close(fd);
+		t_settle(w);
+	}
+	check_listener(w);
+	assert_int_equal(t_open_fds(), fds);
+	t_world_close(w);
+}
+
+/* libfabric forgets a connection that has asked for nothing yet when its
+ * listener goes. */
+const char *__lsan_default_suppressions(void);
+
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:libfabric\n";
+}
+
+static void a_stranger_outstays_the_listener(void **state)
+{
+	struct t_world *w = t_world_open(NULL);
+	struct t_end *client;
+	struct t_end *server;
+	int fd;
+
+	t_pair(w, &client, &server);
+	fd = raw_connect(&w->addr);
+	t_settle(w);
+	xp_unlisten(w->listener);
+	w->listener = NULL;
+	send(fd, visitor_cases[3].says, visitor_cases[3].len, MSG_NOSIGNAL);
+	t_settle(w);
+	close(fd);
+	t_settle(w);
+	assert_true(xp_chan_is_open(client->ch));
+	t_world_close(w);
+}
+
+struct host_case {
+	const char *name;
+	bool answers;
+	const char *says;
+	int err;
+	const char *text;
+};
+
+static const struct host_case host_cases[] = {
+	{ "that hangs up", true, "", -ECONNRESET, "before it answered" },
+	{ "that speaks SSH", true, "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n",
+	  -ENOPROTOOPT, "does not speak" },
+	{ "that is silent", false, "", -ETIMEDOUT, "no answer" },
+};
+
+static void connecting_to_a_stranger_fails_with_a_reason(void **state)
+{
+	const struct host_case *hc = *state;
+	struct t_world *w = t_world_open(NULL);
+	struct xp_chan_params p = { .recv_cnt = 1 };
+	struct sockaddr_in addr = t_free_addr();
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	struct t_end *client;
+	char buf[512];
+	int fd;
+
+	p.timeout_ms = hc->answers ? 0 : 50;
+	assert_int_equal(bind(listener, (struct sockaddr *)&addr, sizeof(addr)),
+			 0);
+	assert_int_equal(listen(listener, 1), 0);
+	client = t_connect_to(w, &addr, &p);
+	fd = accept(listener, NULL, NULL);
+	assert_true(fd >= 0);
+	if (hc->answers) {
+		t_settle(w);
+		assert_true(recv(fd, buf, sizeof(buf), 0) > 0);
+		if (hc->says[0])
+			assert_true(send(fd, hc->says, strlen(hc->says), 0) >
+				    0);
+		shutdown(fd, SHUT_WR);
+	}
+	T_WAIT(w, client->closed);
+	assert_int_equal(client->why.err, hc->err);
+	assert_non_null(strstr(client->why.text, hc->text));
+	close(fd);
+	close(listener);
+	t_world_close(w);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	setenv("T_PROVIDER", "tcp", 1);
+	T_ADD(&t, work_waits_while_the_fabric_is_full);
+	T_ADD(&t, what_waits_is_flushed_at_the_end);
+	T_ADD_ROWS(&t, visitor_cases, strangers_do_not_disturb_a_listener);
+	T_ADD(&t, a_stranger_outstays_the_listener);
+	T_ADD_ROWS(&t, host_cases,
+		   connecting_to_a_stranger_fails_with_a_reason);
+	return t_run(&t);
+}
