@@ -6,8 +6,8 @@
 #ifndef TRANSPORT_OFI_INTERNAL_H
 #define TRANSPORT_OFI_INTERNAL_H
 
-/* Before libfabric\'s headers, which have a container_of of their own: one
- * that clang\'s -Wcast-align does not like. */
+/* Before libfabric's headers, which have a container_of of their own: one
+ * that clang's -Wcast-align does not like. */
 #include "transport/provider.h"
 
 #include <rdma/fabric.h>
