@@ -402,7 +402,7 @@ static bool unmount(struct client *c, bool lazy)
 
 static void end_mount(struct client *c)
 {
-	if (c->ended || !c->mount->se)
+	if (c->ended || !c->mount->mounted)
 		return;
 	if (unmount(c, /* lazy= */ false))
 		return;
@@ -518,7 +518,7 @@ static void unwatch_signals(struct client *c)
 /* Undoes what was done, of a client that may be half built. */
 static void take_down(struct client *c)
 {
-	if (c->dev && c->mount->se) {
+	if (c->mount->mounted) {
 		end_mount(c);
 		drain(c);
 	}
@@ -545,7 +545,6 @@ static int bring_up(struct client *c)
 		err = login(c);
 	if (err)
 		return err;
-	tell_login(c);
 	err = make_tree(c);
 	if (!err)
 		err = make_device(c);
@@ -578,6 +577,7 @@ int client_run(const struct options *o, struct mount *m,
 		log_error("%s", c.e.text);
 		c.status = EXIT_FAILURE;
 	} else {
+		tell_login(&c);
 		tell_volumes(&c);
 		if (ready(arg))
 			c.status = EXIT_FAILURE;

@@ -225,7 +225,8 @@ int mount_begin(struct mount *m, const struct options *o, bool ro,
 	m->se = fuse_session_new(&args, &ops_lowlevel, sizeof(ops_lowlevel),
 				 dev);
 	fuse_opt_free_args(&args);
-	if (m->se && quiet_mount(m) == 0)
+	m->mounted = m->se && quiet_mount(m) == 0;
+	if (m->mounted)
 		return 0;
 	why = reason();
 	ini_error_set(e, -EIO, "cannot mount %s: %s%s", m->path, why,

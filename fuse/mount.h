@@ -21,6 +21,7 @@ struct mount {
 	char path[PATH_MAX]; /* absolute */
 	bool is_file;
 	struct fuse_session *se;
+	bool mounted;
 };
 
 /* Looks at the mount point and at /dev/fuse before anything is begun. */

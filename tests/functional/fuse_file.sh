@@ -1,0 +1,314 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# What people expect of the mounted file.
+. "$(dirname "$0")/lib.sh"
+t_needs_fuse
+
+M=$T/mnt
+F=$M/disk
+SIZE=$((256 << 20))
+mkdir "$M"
+truncate -s $SIZE "$T/disk.img"
+t_target --backing "$T/disk.img,name=disk" --backing ram:64M,name=scratch
+t_mount "$URI" "$M" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+
+py() { python3 -c "import os, sys
+f = '$F'
+$1"; }
+# fails FILE-ERROR CMD...: with this errno text
+fails() {
+	t_why=$1
+	shift
+	! "$@" 2>"$T/.err" || return 1
+	cat "$T/.err"
+	grep -q "$t_why" "$T/.err"
+}
+blocks() { stat -c %b "$1"; }
+used() { df --output=used -B512 "$M" | tail -1; }
+sum() { sha256sum <"$1"; }
+same() { [ "$(sum "$1")" = "$(sum "$2")" ]; }
+random() { # OFFSET LEN, into the file
+	dd if=/dev/urandom of="$F" bs=64k conv=notrunc oflag=seek_bytes \
+		iflag=count_bytes seek="$1" count="$2" status=none
+}
+zero_at() { # OFFSET LEN
+	cmp -n "$2" -i "$1:0" "$F" /dev/zero
+}
+
+# ---- what stat tells
+
+shows_volumes() { [ "$(ls "$M" | tr '\n' ' ')" = 'disk scratch ' ]; }
+t_check 'a directory shows a file for each volume' shows_volumes
+t_check 'size is the volume size' test "$(stat -c %s "$F")" = $SIZE
+t_check 'mode is 0600' test "$(stat -c %a "$F")" = 600
+t_check 'the owner is who mounted' test "$(stat -c %u "$F")" = "$(id -u)"
+t_check 'an empty sparse volume has no blocks' test "$(blocks "$F")" = 0
+
+blocks_grow() {
+	before=$(used)
+	random 0 $((8 << 20)) && sync "$F"
+	[ "$(blocks "$F")" = 16384 ] && [ "$(used)" = $((before + 16384)) ]
+}
+t_check 'st_blocks and df grow as data are written' blocks_grow
+
+mtime_moves() {
+	touch -d 2001-01-01 "$F"
+	[ "$(stat -c %y "$F" | cut -c1-4)" = 2001 ] || return 1
+	random 0 512
+	[ "$(stat -c %y "$F" | cut -c1-4)" != 2001 ]
+}
+t_check 'mtime moves with writes' mtime_moves
+
+# ---- holes
+
+punch_frees() {
+	random 0 $((8 << 20)) && sync "$F"
+	backing=$(blocks "$T/disk.img")
+	fallocate -p -o 1M -l 4M "$F" && sync "$F" || return 1
+	[ $((backing - $(blocks "$T/disk.img"))) -ge 8192 ] &&
+		[ "$(blocks "$F")" = 8192 ] && zero_at 1048576 4194304
+}
+t_check 'fallocate -p frees space in the backing file' punch_frees
+
+punch_unaligned() {
+	random 0 20000
+	dd if="$F" of="$T/want" bs=20000 count=1 status=none
+	fallocate -p -o 700 -l 9001 "$F" || return 1
+	fallocate -p -o 10000 -l 7 "$F" || return 1
+	fallocate -z -o 10240 -l 13 "$F" || return 1
+	for r in '700 9001' '10000 7' '10240 13'; do
+		dd if=/dev/zero of="$T/want" bs=1 seek=${r% *} count=${r#* } \
+			conv=notrunc status=none
+	done
+	cmp -n 20000 "$T/want" "$F"
+}
+t_check 'a hole of odd bytes zeroes just these' punch_unaligned
+
+zero_range() {
+	random 0 $((2 << 20))
+	fallocate -z -o 4096 -l 1M "$F" && zero_at 4096 1048576
+}
+t_check 'fallocate -z zeroes' zero_range
+t_check 'fallocate within the size changes nothing' fallocate -l 1M "$F"
+t_check 'fallocate beyond the size says so' \
+	fails 'too large' fallocate -o 255M -l 2M "$F"
+t_check 'a hole may reach beyond the size' \
+	fallocate -p -o 255M -l 4M "$F"
+
+finds_holes() {
+	fallocate -p -o 0 -l $SIZE "$F"
+	random $((16 << 20)) $((1 << 20))
+	py "
+fd = os.open(f, os.O_RDONLY)
+m = 1 << 20
+assert os.lseek(fd, 5, os.SEEK_HOLE) == 5
+assert os.lseek(fd, 0, os.SEEK_DATA) == 16 * m
+assert os.lseek(fd, 16 * m + 3, os.SEEK_DATA) == 16 * m + 3
+assert os.lseek(fd, 16 * m, os.SEEK_HOLE) == 17 * m
+assert os.lseek(fd, 0, os.SEEK_END) == 256 * m
+for pos in 17 * m, 256 * m, 300 * m:
+    try:
+        os.lseek(fd, pos, os.SEEK_DATA)
+        sys.exit('data at %d' % pos)
+    except OSError as e:
+        assert e.errno == 6, e
+"
+}
+t_check 'SEEK_HOLE and SEEK_DATA find what there is' finds_holes
+
+# ---- size is fixed
+
+t_check 'truncate to the same size' truncate -s $SIZE "$F"
+t_check 'truncate to less is invalid' \
+	fails 'Invalid argument' truncate -s 1M "$F"
+t_check 'truncate to nothing is invalid' \
+	fails 'Invalid argument' truncate -s 0 "$F"
+t_check 'truncate to more is invalid' \
+	fails 'Invalid argument' truncate -s +1M "$F"
+t_check 'truncate of the path is invalid' \
+	fails 'Invalid argument' py 'os.truncate(f, 0)'
+
+o_trunc_keeps() {
+	random 0 4096
+	dd if="$F" of="$T/want" bs=4096 count=1 status=none
+	: >"$F" # open(O_TRUNC)
+	[ "$(stat -c %s "$F")" = $SIZE ] && cmp -n 4096 "$T/want" "$F"
+}
+t_check 'O_TRUNC leaves size and data as they are' o_trunc_keeps
+
+past_end() {
+	py "
+fd = os.open(f, os.O_RDWR)
+end = $SIZE
+assert os.pwrite(fd, bytes(1000), end - 700) == 700
+assert len(os.pread(fd, 1000, end - 700)) == 700
+assert os.pread(fd, 1000, end) == b''
+assert os.pread(fd, 1000, end + 5000) == b''
+for pos in end, end + 12345:
+    try:
+        os.pwrite(fd, b'x', pos)
+        sys.exit('wrote at %d' % pos)
+    except OSError as e:
+        assert e.errno == 27, e
+"
+}
+t_check 'a write at the end is short, past it EFBIG; a read is empty' past_end
+t_check 'appending says EFBIG' \
+	fails 'too large' dd if=/dev/zero of="$F" oflag=append conv=notrunc count=1
+
+# ---- cp
+
+copies_dense() {
+	dd if=/dev/urandom of="$T/image" bs=1M count=256 status=none
+	cp "$T/image" "$F" && cp "$F" "$T/back" && same "$T/image" "$T/back"
+}
+t_check 'cp of an image, and back' copies_dense
+
+copies_sparse() { # over what the last one left
+	rm "$T/image"
+	truncate -s $SIZE "$T/image"
+	mkfs.ext4 -qF "$T/image"
+	cp "$T/image" "$F" && cp "$F" "$T/back" && same "$T/image" "$T/back"
+}
+t_check 'cp of an image with holes over old data' copies_sparse
+
+copies_smaller() {
+	random 0 $((32 << 20))
+	truncate -s 16M "$T/small"
+	dd if=/dev/urandom of="$T/small" bs=1000 seek=3000 count=1000 \
+		conv=notrunc status=none
+	cp "$T/small" "$F" && cmp -n $((16 << 20)) "$T/small" "$F" &&
+		! zero_at $((16 << 20)) 4096
+}
+t_check 'cp of a smaller image with holes touches no more' copies_smaller
+
+if command -v qemu-img >/dev/null; then
+	qemu_img() {
+		qemu-img convert -n -f raw -O raw "$T/image" "$F" &&
+			qemu-img compare -f raw -F raw "$T/image" "$F" &&
+			qemu-img map -f raw "$F" >/dev/null
+	}
+	t_check 'qemu-img convert, compare and map' qemu_img
+else
+	t_skip 'qemu-img convert, compare and map' 'no qemu-img here'
+fi
+rm -f "$T/image" "$T/back" "$T/small"
+
+# ---- unaligned, and at the same time
+
+# Each writer has its own bytes of every block that it shares with others.
+odd_writers() {
+	py "
+import threading
+LEN, N, ROUNDS = 333, 8, 60
+fd = os.open(f, os.O_RDWR)
+def work(n):
+    for i in range(ROUNDS):
+        pos = (i * N + n) * LEN
+        os.pwrite(fd, bytes([1 + (i + n) % 255]) * LEN, pos)
+threads = [threading.Thread(target=work, args=(n,)) for n in range(N)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+data = os.pread(fd, LEN * N * ROUNDS, 0)
+for i in range(ROUNDS):
+    for n in range(N):
+        pos = (i * N + n) * LEN
+        assert data[pos:pos + LEN] == bytes([1 + (i + n) % 255]) * LEN, (i, n)
+"
+}
+t_check 'writers of bytes in the same blocks undo nothing' odd_writers
+
+odd_sizes() {
+	py "
+import random
+random.seed(7)
+fd = os.open(f, os.O_RDWR)
+want = bytearray(os.pread(fd, 4 << 20, 0))
+for i in range(400):
+    n = random.choice([1, 2, 511, 512, 513, 4095, 4097, 70001, 1048577])
+    n = random.randint(1, n)
+    pos = random.randint(0, len(want) - n)
+    data = os.urandom(n)
+    assert os.pwrite(fd, data, pos) == n
+    want[pos:pos + n] = data
+    pos = random.randint(0, len(want) - n)
+    assert os.pread(fd, n, pos) == want[pos:pos + n], (i, pos, n)
+assert os.pread(fd, len(want), 0) == want
+"
+}
+t_check 'reads and writes of odd sizes at odd places' odd_sizes
+
+synchronous() {
+	for flag in dsync sync direct,dsync; do
+		dd if=/dev/zero of="$F" bs=4k count=8 oflag=$flag conv=notrunc ||
+			return 1
+	done
+	dd if=/dev/zero of="$F" bs=4k count=8 conv=notrunc,fsync &&
+		dd if=/dev/zero of="$F" bs=4k count=8 conv=notrunc,fdatasync
+}
+t_check 'O_SYNC, O_DSYNC, fsync and fdatasync' synchronous
+
+mapped() {
+	py "
+import mmap
+fd = os.open(f, os.O_RDWR)
+os.pwrite(fd, b'hello', 8192)
+try:
+    m = mmap.mmap(fd, 16384)
+except OSError as e:
+    assert e.errno == 19, e # the kernel cannot, before 6.6
+    sys.exit(0)
+assert m[8192:8197] == b'hello'
+m[0:3] = b'abc'
+m.flush()
+assert os.pread(fd, 3, 0) == b'abc'
+"
+}
+t_check 'mmap, where the kernel can' mapped
+
+# ---- what cannot be
+
+t_check 'rm is not permitted' fails 'not permitted' rm -f "$F"
+t_check 'rename is not permitted' fails 'not permitted' mv "$F" "$M/other"
+t_check 'a new file is not permitted' fails 'not permitted' touch "$M/new"
+t_check 'mkdir is not permitted' fails 'not permitted' mkdir "$M/new"
+t_check 'chmod is not permitted' fails 'not permitted' chmod 666 "$F"
+t_check 'chmod to what it is' chmod 600 "$F"
+t_check 'it is not executable' test ! -x "$F"
+t_check 'there is no other file' fails 'No such file' stat "$M/other"
+xattrs() { py "
+try:
+    os.getxattr(f, 'user.any')
+except OSError as e:
+    assert e.errno == 95, e"; }
+t_check 'extended attributes are not supported' xattrs
+
+# ---- file systems
+
+mkfs_and_check() {
+	mkfs.ext4 -qF "$F" && e2fsck -fn "$F"
+}
+t_check 'mkfs.ext4 -F and e2fsck on the file' mkfs_and_check
+
+loop_mount() {
+	loop=$(losetup --direct-io=on --show -f "$F") || return 1
+	t_loops=$loop
+	mkdir -p "$T/fs"
+	mkfs.ext4 -qF "$loop" && mount "$loop" "$T/fs" || return 1
+	dd if=/dev/urandom of="$T/fs/a" bs=1M count=20 status=none
+	sum=$(sum "$T/fs/a")
+	umount "$T/fs" && mount "$loop" "$T/fs" || return 1
+	[ "$(sum "$T/fs/a")" = "$sum" ] && rm "$T/fs/a" && fstrim "$T/fs"
+	status=$?
+	umount "$T/fs" && e2fsck -fn "$loop" && losetup -d "$loop" &&
+		[ $status = 0 ]
+}
+if [ "$(id -u)" = 0 ] && losetup -f >/dev/null 2>&1; then
+	t_check 'a loop device with direct I/O, a file system on it' loop_mount
+else
+	t_skip 'a loop device with direct I/O, a file system on it' \
+		'needs root and loop devices'
+fi
+
+t_check 'unmounts' fusermount3 -u "$M"
+t_done

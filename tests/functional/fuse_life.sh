@@ -1,0 +1,185 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# rdma-fuse begins and ends well, and lives through a bad target.
+. "$(dirname "$0")/lib.sh"
+t_needs_fuse
+
+M=$T/mnt
+L=$T/client.log
+mkdir "$M"
+truncate -s 64M "$T/disk.img"
+t_target --backing "$T/disk.img,name=disk" --backing ram:64M,name=scratch \
+	--backing ram:16M,name=fixed,ro
+
+mounted() { grep -q " $1 fuse.rdma-block" /proc/self/mounts; }
+# in the foreground, in the background; sets $client
+start_client() {
+	t_mounts="$t_mounts $M"
+	rdma-fuse -f "$@" "$URI" "$M" 2>"$L" &
+	client=$!
+	t_pids="$t_pids $client"
+	t_wait_for 10 test -e "$M/disk" || t_bail "$(cat "$L")"
+}
+# ends within 10 seconds with STATUS, and leaves no mount
+ends_with() {
+	t_wait_for 10 gone_or_zombie "$client" || return 1
+	wait "$client"
+	[ $? = "$1" ] && t_not_mounted "$M"
+}
+gone_or_zombie() {
+	t_is_gone "$1" || [ "$(ps -o stat= -p "$1" | cut -c1)" = Z ]
+}
+lines() { # CNT PATTERN, in the client's log
+	cat "$L"
+	[ "$(grep -Ec "$2" "$L")" = "$1" ]
+}
+
+# ---- as a daemon
+
+daemon_answers() {
+	t_mount -P "$T/pid" "$URI" "$M" && mounted "$M" && [ -s "$M/disk" ] &&
+		kill -0 "$(cat "$T/pid")"
+}
+t_check 'the command returns when the mount answers' daemon_answers
+one_daemon() { [ "$(ps -o ppid= -p "$(cat "$T/pid")")" -ne $$ ]; }
+t_check 'a daemon serves it' one_daemon
+daemon_ends() {
+	pid=$(cat "$T/pid")
+	kill "$pid" && t_wait_for 10 t_is_gone "$pid" && t_not_mounted "$M" &&
+		[ ! -e "$T/pid" ]
+}
+t_check 'SIGTERM unmounts and removes the pid file' daemon_ends
+
+# ---- the end
+
+for signal in INT TERM HUP; do
+	start_client
+	kill -$signal "$client"
+	t_check "SIG$signal in the foreground: exit status 0" ends_with 0
+done
+
+start_client
+fusermount3 -u "$M"
+t_check 'fusermount3 -u ends it with 0' ends_with 0
+
+start_client
+exec 5<"$M/disk"
+kill "$client"
+t_check 'a mount in use is detached' ends_with 0
+t_check 'and the log says so' lines 1 'in use: detached'
+exec 5<&-
+
+writes_all_answered() {
+	start_client
+	touch -d 2001-01-01 "$M/scratch"
+	(cd "$T" && exec fio --name=w --filename="$M/scratch" --rw=randwrite \
+		--bs=64k --direct=1 --ioengine=libaio --iodepth=32 \
+		--time_based --runtime=60 --size=32M >/dev/null 2>&1) &
+	fio=$!
+	t_wait_for 10 writes_go || return 1
+	kill "$client"
+	ends_with 0 || return 1
+	# It has its answers, and errors for what it asked later.
+	t_wait_for 10 gone_or_zombie "$fio" && ! wait "$fio"
+}
+writes_go() { [ "$(stat -c %y "$M/scratch" | cut -c1-4)" != 2001 ]; }
+if command -v fio >/dev/null; then
+	t_check 'a signal amid writes: all are answered' writes_all_answered
+else
+	t_skip 'a signal amid writes: all are answered' 'no fio here'
+fi
+
+# ---- where it is mounted
+
+file_mount() {
+	: >"$T/file"
+	t_mount "$URI/disk" "$T/file" || return 1
+	[ "$(stat -c %s "$T/file")" = $((64 << 20)) ] &&
+		dd if=/dev/urandom of="$T/file" bs=1000 count=10 conv=notrunc,fsync &&
+		cmp -n 10000 "$T/file" "$T/disk.img" && fusermount3 -u "$T/file"
+}
+t_check 'a regular file becomes the volume' file_mount
+
+one_volume() { # HOW
+	t_mount "$URI/$1" "$M" && [ "$(ls "$M")" = scratch ] &&
+		fusermount3 -u "$M"
+}
+t_check 'a volume named' one_volume scratch
+t_check 'a volume by its LUN' one_volume 1
+
+read_only() { # OPTION...
+	t_mount "$@" "$URI" "$M" || return 1
+	! touch "$M/disk" 2>"$T/.err"
+	status=$?
+	dd if="$M/disk" of=/dev/null bs=1M count=1
+	[ "$(stat -c %a "$M/disk")" = 400 ] && [ $status = 0 ] &&
+		grep -q 'Read-only' "$T/.err"
+	status=$?
+	fusermount3 -u "$M"
+	return $status
+}
+t_check 'read-only by -r' read_only -r
+t_check 'read-only by -o ro' read_only -o ro
+
+options_show() {
+	t_mount -o fsname=a,noatime,max_write=128k,umask=077 "$URI" "$M" || return 1
+	grep "^a $M fuse.rdma-block .*noatime.*max_read=131072" /proc/self/mounts &&
+		[ "$(stat -c %a "$M/disk")" = 600 ] &&
+		dd if="$M/disk" of=/dev/null bs=4M count=1
+	status=$?
+	fusermount3 -u "$M"
+	return $status
+}
+t_check 'mount options' options_show
+
+as_user() {
+	mkdir "$T/user"
+	chown nobody "$T/user"
+	t_mounts="$t_mounts $T/user"
+	setpriv --reuid=nobody --regid=nogroup --clear-groups sh -ec '
+		rdma-fuse "$0" "$1"
+		test -O "$1/disk"
+		dd if=/dev/urandom of="$1/disk" bs=4k count=64 conv=notrunc,fsync
+		fusermount3 -u "$1"' "$URI" "$T/user"
+}
+runs_as_user() {
+	setpriv --reuid=nobody --regid=nogroup --clear-groups rdma-fuse --version
+}
+if [ "$(id -u)" != 0 ]; then
+	t_skip 'a user mounts' 'all of this is a user mounting'
+elif ! runs_as_user >/dev/null 2>&1; then
+	t_skip 'a user mounts' 'user nobody cannot run rdma-fuse from there'
+else
+	t_check 'a user mounts' as_user
+fi
+
+# ---- a read-only volume
+
+read_only_volume() {
+	t_mount "$URI/fixed" "$M" || return 1
+	! dd if=/dev/zero of="$M/fixed" count=1 conv=notrunc 2>"$T/.err"
+	status=$?
+	fusermount3 -u "$M"
+	cat "$T/.err"
+	[ $status = 0 ] && grep -q 'Read-only' "$T/.err"
+}
+t_check 'opening a read-only volume for writing says so' read_only_volume
+
+# ---- the target goes away
+
+start_client
+dd if=/dev/urandom of="$M/disk" bs=64k count=4 conv=notrunc status=none
+kill -9 "$T_TARGET"
+fails_with_eio() {
+	! dd if="$M/disk" of=/dev/null bs=4k count=1 2>"$T/.err" &&
+		grep -q 'Input/output error' "$T/.err" &&
+		! dd if=/dev/zero of="$M/disk" bs=4k count=1 conv=notrunc &&
+		[ "$(stat -c %s "$M/disk")" = $((64 << 20)) ]
+}
+t_wait_for 10 grep -q 'lost the connection' "$L"
+t_check 'without its target, I/O fails with EIO' fails_with_eio
+t_check 'the loss is logged once' lines 1 'lost the connection'
+kill "$client"
+t_check 'it ends, with 1 as writes may be lost' ends_with 1
+t_check 'and says that they may' lines 1 'last flush of volume disk failed'
+t_done

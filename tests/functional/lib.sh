@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Functional tests: a target, a client, and checks that are told as TAP lines.
+# Source this first. $BUILD is the build directory; URI, when set, is a target
+# that runs already (its volumes: disk of 256M, scratch of 64M).
+#
+#   t_target ARG...       start rdma-target, wait until it serves; sets $URI
+#   t_mount ARG... DIR    mount with rdma-fuse, and unmount at the end
+#   t_check NAME CMD...   one test: the command must succeed
+#   t_refused NAME PATTERN CMD...
+#                         one test: the command must exit with 1 and one line
+#                         on its standard error that matches PATTERN (egrep)
+#   t_skip NAME WHY       one test that cannot be done here
+#   t_done                the last line
+#
+# $T is a scratch directory. Everything is stopped and unmounted at the end,
+# whatever it was.
+
+set -u
+: "${BUILD:?the build directory}"
+PATH="$BUILD/target:$BUILD/fuse:$BUILD/initiator:$PATH:/usr/sbin:/sbin"
+
+T=$(mktemp -d "${TMPDIR:-/tmp}/rdma-test.XXXXXX")
+chmod 755 "$T"
+t_cnt=0
+t_failed=0
+t_mounts=
+t_pids=
+t_loops=
+
+t_cleanup() {
+	for loop in $t_loops; do
+		umount -l "$loop" 2>/dev/null
+		losetup -d "$loop" 2>/dev/null
+	done
+	for dir in $t_mounts; do
+		fusermount3 -uzq "$dir" 2>/dev/null || umount -l "$dir" 2>/dev/null
+	done
+	for pid in $t_pids; do
+		kill "$pid" 2>/dev/null
+	done
+	for pid in $t_pids; do
+		t_wait_for 5 t_is_gone "$pid" || kill -9 "$pid" 2>/dev/null
+	done
+	rm -rf --one-file-system "$T"
+}
+trap t_cleanup EXIT
+trap 'exit 1' INT TERM
+
+# t_wait_for SECONDS CMD...: until the command succeeds
+t_wait_for() {
+	t_left=$(($1 * 50))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		t_left=$((t_left - 1))
+		[ $t_left -gt 0 ] || return 1
+		sleep 0.02
+	done
+}
+
+t_is_gone() {
+	! kill -0 "$1" 2>/dev/null
+}
+
+t_skip_all() {
+	echo "1..0 # SKIP $*"
+	exit 0
+}
+
+t_bail() {
+	echo "Bail out! $*"
+	exit 1
+}
+
+t_result() { # STATUS NAME
+	t_cnt=$((t_cnt + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $t_cnt - $2"
+	else
+		echo "not ok $t_cnt - $2"
+		t_failed=$((t_failed + 1))
+		sed 's/^/# /' "$T/.out" 2>/dev/null
+	fi
+}
+
+t_check() {
+	t_name=$1
+	shift
+	"$@" >"$T/.out" 2>&1
+	t_result $? "$t_name"
+}
+
+t_skip() {
+	t_cnt=$((t_cnt + 1))
+	echo "ok $t_cnt - $1 # SKIP $2"
+}
+
+t_refused() {
+	t_name=$1
+	t_pattern=$2
+	shift 2
+	"$@" >/dev/null 2>"$T/.out"
+	t_status=$?
+	if [ $t_status = 1 ] && [ "$(wc -l <"$T/.out")" = 1 ] &&
+		grep -Eqe "$t_pattern" "$T/.out"; then
+		t_result 0 "$t_name"
+	else
+		echo "exit status $t_status; wanted 1 and one line like: $t_pattern" \
+			>>"$T/.out"
+		t_result 1 "$t_name"
+	fi
+}
+
+t_done() {
+	echo "1..$t_cnt"
+	[ $t_failed = 0 ]
+	exit
+}
+
+# A port is chosen at random; when somebody has it, another.
+t_target() {
+	for t_try in 1 2 3 4 5; do
+		T_PORT=$((20000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))
+		URI=srp+tcp://127.0.0.1:$T_PORT
+		rdma-target --listen "$URI" "$@" >"$T/target.log" 2>&1 &
+		T_TARGET=$!
+		t_pids="$t_pids $T_TARGET"
+		t_wait_for 10 t_target_is_up && return
+		grep -q 'in use' "$T/target.log" || break
+	done
+	sed 's/^/# /' "$T/target.log"
+	t_bail 'rdma-target does not start'
+}
+
+t_target_is_up() {
+	grep -q 'rdma-fuse srp' "$T/target.log" || t_is_gone "$T_TARGET"
+	! t_is_gone "$T_TARGET" && grep -q 'rdma-fuse srp' "$T/target.log"
+}
+
+t_mount() {
+	for t_dir in "$@"; do :; done # the last
+	t_mounts="$t_mounts $t_dir"
+	rdma-fuse "$@"
+}
+
+# Nothing of ours is mounted at DIR.
+t_not_mounted() {
+	! grep -q " $1 fuse" /proc/self/mounts
+}
+
+t_needs_fuse() {
+	[ -e /dev/fuse ] || t_skip_all 'no /dev/fuse here'
+	command -v fusermount3 >/dev/null || t_skip_all 'no fusermount3 here'
+	{ true <>/dev/fuse; } 2>/dev/null || t_skip_all 'may not open /dev/fuse'
+}
