@@ -1,234 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The disk between port and backend. A row is one command on one kind of
- * store: what the initiator sends, and what must come of it, down to the
- * requests that the store sees. The test plays the port. Each row runs twice,
- * with a store that answers at once and with one that answers later.
- */
-#include "target/scsi_task.h"
-
-#include "tests/lib/t_backend.h"
-#include "tests/lib/t_bytes.h"
+/* The disk between port and backend: command by command. Each row
+ * runs twice, with a store that answers at once and with one that answers
+ * later. */
+#include "tests/lib/t_disk.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define BLOCK	   512u
-#define BLOCKS	   16384u /* 8 MiB: a transfer can be too large for one command */
-#define OTHER_LUN  3
-#define ABSENT_LUN 5
-#define STALE	   0xa5
+#include "tests/lib/t_bytes.h"
 
-/* ---- the disk under test ---- */
-
-enum store {
-	THIN,	/* can everything, has a cache */
-	PLAIN,	/* has a cache, and reads, writes and flushes, no more */
-	STABLE, /* as THIN without a cache */
-	MEMORY, /* in place */
-	READ_ONLY,
-};
-
-static const struct backend_info stores[] = {
-	[THIN] = { .unmap_granularity = 4096,
-		   .unmap_zeroes = true,
-		   .volatile_cache = true,
-		   .fua = true,
-		   .zero = true,
-		   .extents = true },
-	[PLAIN] = { .volatile_cache = true },
-	[STABLE] = { .unmap_granularity = 4096,
-		     .unmap_zeroes = true,
-		     .fua = true,
-		     .zero = true },
-	[MEMORY] = { .unmap_granularity = 4096,
-		     .unmap_zeroes = true,
-		     .zero = true,
-		     .memory = &t_backend },
-	[READ_ONLY] = { .extents = true },
-};
-
-static struct lun_map luns;
-static struct scsi_nexus nexus;
-static struct worker worker;
-
-/* Block n is full of the byte n + 1. */
-static void fill_store(void)
-{
-	for (unsigned int i = 0; i < BLOCKS; i++)
-		memset(t_backend.store + (size_t)i * BLOCK, (int)(i + 1),
-		       BLOCK);
-}
-
-static void start_disk(enum store store)
-{
-	struct volume_spec spec = { .ops = &t_backend_ops,
-				    .block_size = BLOCK,
-				    .read_only = store == READ_ONLY,
-				    .path = "test",
-				    .serial = "0123" };
-	char msg[128];
-
-	memset(&t_backend, 0, sizeof(t_backend));
-	t_backend.info = stores[store];
-	t_backend.info.size = (uint64_t)BLOCKS * BLOCK;
-	t_backend.info.min_block = 1;
-	t_backend.info.optimal_block = 4096;
-	t_backend.extent_unit = 4096;
-	assert_int_equal(volume_open(&spec, 0, &luns.vol[0], msg, sizeof(msg)),
-			 0);
-	luns.vol[OTHER_LUN] = luns.vol[0];
-	luns.cnt = 2;
-	fill_store();
-	scsi_nexus_init(&nexus, &luns);
-	for (unsigned int i = 0; i < LUNS_MAX; i++)
-		atomic_store(&nexus.ua[i], 0);
-}
-
-static void stop_disk(void)
-{
-	assert_null(t_backend.held);
-	volume_close(luns.vol[0]);
-	memset(&luns, 0, sizeof(luns));
-}
-
-/* ---- the port ---- */
-
-struct command {
-	struct scsi_task task;
-	unsigned int done;
-	uint8_t cdb[SCSI_CDB_LEN];
-	uint8_t *buf; /* what it took for the task */
-	bool executed;
-};
-
-static void command_done(struct scsi_task *task)
-{
-	((struct command *)task)->done++;
-}
-
-static void set_cdb(struct command *c, const char *hex)
-{
-	struct t_bytes b = t_bytes(hex);
-
-	assert_true(b.len <= SCSI_CDB_LEN);
-	memcpy(c->cdb, b.p, b.len);
-	free(b.p);
-}
-
-static void take_buffer(struct command *c, const uint8_t *out)
-{
-	struct scsi_task *t = &c->task;
-
-	assert_true(t->fetch_len <= t->data_out_len);
-	assert_true(t->buf_len >= t->fetch_len);
-	if (!t->buf_is_volume && t->buf_len) {
-		c->buf = malloc(t->buf_len);
-		assert_non_null(c->buf);
-		memset(c->buf, STALE, t->buf_len);
-		t->buf = c->buf;
-	}
-	if (t->fetch_len)
-		memcpy(t->buf, out, t->fetch_len);
-}
-
-static void run_command(struct command *c, const char *cdb, int lun,
-			const uint8_t *out, uint32_t out_len, uint32_t in_len)
-{
-	struct scsi_task *t = &c->task;
-
-	memset(c, 0, sizeof(*c));
-	set_cdb(c, cdb);
-	t->worker = &worker;
-	t->nexus = &nexus;
-	t->lun = lun;
-	t->cdb = c->cdb;
-	t->cdb_len = SCSI_CDB_LEN;
-	t->data_out_len = out_len;
-	t->data_in_len = in_len;
-	t->buf_index = -1;
-	t->done = command_done;
-	if (scsi_task_prepare(t) == SCSI_TASK_OVER) {
-		assert_int_equal(c->done, 0);
-		return;
-	}
-	c->executed = true;
-	take_buffer(c, out);
-	scsi_task_execute(t);
-	while (!c->done)
-		assert_true(t_backend_answer());
-	assert_int_equal(c->done, 1);
-	assert_true(t->data_in_cnt <= in_len);
-}
-
-static void free_command(struct command *c)
-{
-	free(c->buf);
-}
-
-/* "05/24/00 CDB 2.7", "05/21/00 info 16384", "good" */
-static const char *outcome(const struct scsi_task *t)
-{
-	static char text[96];
-	struct scsi_sense s;
-	int n;
-
-	if (t->status == SCSI_STATUS_GOOD) {
-		assert_int_equal(t->sense_len, 0);
-		return "good";
-	}
-	assert_int_equal(t->status, SCSI_STATUS_CHECK_CONDITION);
-	assert_int_equal(t->data_in_cnt, 0);
-	assert_int_equal(scsi_sense_decode(t->sense, t->sense_len, &s), 0);
-	n = snprintf(text, sizeof(text), "%02x/%02x/%02x", s.key,
-		     SCSI_ASC(s.code), SCSI_ASCQ(s.code));
-	if (s.pointer != SCSI_POINTER_NONE)
-		n += snprintf(text + n, sizeof(text) - n, " %s %u",
-			      s.pointer == SCSI_POINTER_CDB ? "CDB" : "data",
-			      s.byte_no);
-	if (s.pointer != SCSI_POINTER_NONE && s.bit_no != SCSI_BIT_NONE)
-		n += snprintf(text + n, sizeof(text) - n, ".%u", s.bit_no);
-	if (s.info_valid)
-		snprintf(text + n, sizeof(text) - n, " info %llu",
-			 (unsigned long long)s.info);
-	return text;
-}
-
-/* ---- rows ---- */
-
-struct row {
-	const char *name;
-	enum store store;
-	int lun;
-	const char *cdb; /* zero padded to 16 bytes */
-	const char *out; /* data-out; all of it described */
-	uint32_t in_len; /* data-in bytes described */
-	/* what the store is to do */
-	unsigned int fail_at;
-	int fail_with;
-	uint64_t fail_progress;
-	/* what must come of it; NULL: "good", nothing */
-	const char *outcome;
-	const char *ops;
-	uint32_t in_cnt;
-	const char *in; /* the first bytes of data-in; NULL: any */
-	uint64_t wanted_in;
-	uint64_t wanted_out;
-	uint64_t lba;	   /* from here on ... */
-	const char *after; /* the store holds this; NULL: unchanged */
-};
-
-static const struct row rows[] = {
+static const struct t_disk_row rows[] = {
 	/* who may speak */
 	{ "TEST UNIT READY", .cdb = "00" },
-	{ "TEST UNIT READY of an absent LUN", .cdb = "00", .lun = ABSENT_LUN,
+	{ "TEST UNIT READY of an absent LUN", .cdb = "00", .lun = T_ABSENT_LUN,
 	  .outcome = "05/25/00" },
 	{ "TEST UNIT READY of a LUN field that names none", .cdb = "00",
 	  .lun = -1, .outcome = "05/25/00" },
 	{ "TEST UNIT READY of a LUN above all", .cdb = "00", .lun = 16383,
 	  .outcome = "05/25/00" },
 	{ "unknown command", .cdb = "ff", .outcome = "05/20/00" },
-	{ "unknown command of an absent LUN", .cdb = "ff", .lun = ABSENT_LUN,
+	{ "unknown command of an absent LUN", .cdb = "ff", .lun = T_ABSENT_LUN,
 	  .outcome = "05/25/00" },
 	{ "unknown service action", .cdb = "9e 1f",
 	  .outcome = "05/24/00 CDB 1.4" },
@@ -240,7 +31,7 @@ static const struct row rows[] = {
 	{ "REQUEST SENSE, descriptors", .cdb = "03 01 00 00 08", .in_len = 8,
 	  .in = "72 00 00 00 00*4", .in_cnt = 8, .wanted_in = 8 },
 	{ "REQUEST SENSE of an absent LUN", .cdb = "03 00 00 00 12",
-	  .lun = ABSENT_LUN, .in_len = 18,
+	  .lun = T_ABSENT_LUN, .in_len = 18,
 	  .in = "70 00 05 00*4 0a 00*4 25 00*5", .in_cnt = 18,
 	  .wanted_in = 18 },
 
@@ -257,7 +48,7 @@ static const struct row rows[] = {
 	{ "INQUIRY with room for more than there is", .cdb = "12 00 00 ff ff",
 	  .in_len = 65535, .in_cnt = 96, .wanted_in = 96 },
 	{ "INQUIRY of an absent LUN", .cdb = "12 00 00 00 24",
-	  .lun = ABSENT_LUN, .in_len = 36, .in = "7f", .in_cnt = 36,
+	  .lun = T_ABSENT_LUN, .in_len = 36, .in = "7f", .in_cnt = 36,
 	  .wanted_in = 36 },
 	{ "INQUIRY, page 00h", .cdb = "12 01 00 00 fc", .in_len = 252,
 	  .in = "00 00 00 07 00 80 83 86 b0 b1 b2", .in_cnt = 11,
@@ -280,7 +71,7 @@ static const struct row rows[] = {
 	{ "INQUIRY, page without EVPD", .cdb = "12 00 80 00 fc", .in_len = 252,
 	  .outcome = "05/24/00 CDB 2.7" },
 	{ "INQUIRY, page of an absent LUN", .cdb = "12 01 00 00 fc",
-	  .lun = ABSENT_LUN, .in_len = 252, .outcome = "05/25/00" },
+	  .lun = T_ABSENT_LUN, .in_len = 252, .outcome = "05/25/00" },
 
 	/* REPORT LUNS */
 	{ "REPORT LUNS", .cdb = "a0 00 00 00 00 00 00 00 10 00", .in_len = 4096,
@@ -312,10 +103,10 @@ static const struct row rows[] = {
 	/* mode and capacity */
 	{ "MODE SENSE (6), a cache", .cdb = "1a 08 08 00 fc", .in_len = 252,
 	  .in = "17 00 10 00 08 12 04", .in_cnt = 24, .wanted_in = 24 },
-	{ "MODE SENSE (6), no cache", .store = STABLE, .cdb = "1a 08 08 00 fc",
-	  .in_len = 252, .in = "17 00 10 00 08 12 00", .in_cnt = 24,
-	  .wanted_in = 24 },
-	{ "MODE SENSE (6), write-protected", .store = READ_ONLY,
+	{ "MODE SENSE (6), no cache", .store = T_STABLE,
+	  .cdb = "1a 08 08 00 fc", .in_len = 252, .in = "17 00 10 00 08 12 00",
+	  .in_cnt = 24, .wanted_in = 24 },
+	{ "MODE SENSE (6), write-protected", .store = T_READ_ONLY,
 	  .cdb = "1a 08 3f 00 04", .in_len = 4, .in_cnt = 4, .wanted_in = 4 },
 	{ "MODE SENSE (10)", .cdb = "5a 08 08 00 00 00 00 00 ff", .in_len = 255,
 	  .in = "00 1a 00 10 00 00 00 00 08 12 04", .in_cnt = 28,
@@ -329,14 +120,14 @@ static const struct row rows[] = {
 	{ "READ CAPACITY (16)", .cdb = "9e 10 00*11 20", .in_len = 32,
 	  .in = "00*6 3f ff 00 00 02 00 00 03 c0 00 00*16", .in_cnt = 32,
 	  .wanted_in = 32 },
-	{ "READ CAPACITY (16), not thin", .store = PLAIN,
+	{ "READ CAPACITY (16), not thin", .store = T_PLAIN,
 	  .cdb = "9e 10 00*11 20", .in_len = 32,
 	  .in = "00*6 3f ff 00 00 02 00 00 03 00 00 00*16", .in_cnt = 32,
 	  .wanted_in = 32 },
 	{ "START", .cdb = "1b 00 00 00 01" },
 	{ "STOP flushes", .cdb = "1b", .ops = "flush" },
 	{ "STOP without flush", .cdb = "1b 00 00 00 04" },
-	{ "STOP, read-only", .store = READ_ONLY, .cdb = "1b" },
+	{ "STOP, read-only", .store = T_READ_ONLY, .cdb = "1b" },
 	{ "STOP, flush fails", .cdb = "1b", .ops = "flush", .fail_at = 1,
 	  .fail_with = -EIO, .outcome = "03/0c/00" },
 	{ "PREVENT REMOVAL", .cdb = "1e 00 00 00 01" },
@@ -365,12 +156,12 @@ static const struct row rows[] = {
 	{ "READ, FUA, flush fails", .cdb = "28 08 00*6 01", .in_len = 512,
 	  .ops = "flush", .fail_at = 1, .fail_with = -EIO, .wanted_in = 512,
 	  .outcome = "03/0c/00" },
-	{ "READ, FUA, no cache", .store = STABLE, .cdb = "28 08 00*6 01",
+	{ "READ, FUA, no cache", .store = T_STABLE, .cdb = "28 08 00*6 01",
 	  .in_len = 512, .ops = "read 0+512", .in_cnt = 512, .wanted_in = 512 },
-	{ "READ in place", .store = MEMORY, .cdb = "28 00 00 00 00 01 00 00 02",
-	  .in_len = 1024, .in = "02*512 03*512", .in_cnt = 1024,
-	  .wanted_in = 1024 },
-	{ "READ in place, smaller buffer", .store = MEMORY,
+	{ "READ in place", .store = T_MEMORY,
+	  .cdb = "28 00 00 00 00 01 00 00 02", .in_len = 1024,
+	  .in = "02*512 03*512", .in_cnt = 1024, .wanted_in = 1024 },
+	{ "READ in place, smaller buffer", .store = T_MEMORY,
 	  .cdb = "28 00 00 00 00 01 00 00 02", .in_len = 100, .in = "02*100",
 	  .in_cnt = 100, .wanted_in = 1024 },
 	{ "READ, buffer ends within a block",
@@ -419,22 +210,22 @@ static const struct row rows[] = {
 	{ "WRITE, FUA", .cdb = "2a 08 00*6 01", .out = "aa*512",
 	  .ops = "write 0+512 fua", .wanted_out = 512, .lba = 0,
 	  .after = "aa*512" },
-	{ "WRITE, FUA that the store cannot do", .store = PLAIN,
+	{ "WRITE, FUA that the store cannot do", .store = T_PLAIN,
 	  .cdb = "2a 08 00*6 01", .out = "aa*512", .ops = "write 0+512, flush",
 	  .wanted_out = 512, .lba = 0, .after = "aa*512" },
-	{ "WRITE, FUA by a flush that fails", .store = PLAIN,
+	{ "WRITE, FUA by a flush that fails", .store = T_PLAIN,
 	  .cdb = "2a 08 00*6 01", .out = "aa*512", .ops = "write 0+512, flush",
 	  .fail_at = 2, .fail_with = -EIO, .wanted_out = 512,
 	  .outcome = "03/0c/00", .lba = 0, .after = "aa*512" },
-	{ "WRITE, FUA, no cache", .store = STABLE, .cdb = "2a 08 00*6 01",
+	{ "WRITE, FUA, no cache", .store = T_STABLE, .cdb = "2a 08 00*6 01",
 	  .out = "aa*512", .ops = "write 0+512", .wanted_out = 512, .lba = 0,
 	  .after = "aa*512" },
-	{ "WRITE in place", .store = MEMORY,
+	{ "WRITE in place", .store = T_MEMORY,
 	  .cdb = "2a 08 00 00 00 01 00 00 01", .out = "aa*512",
 	  .wanted_out = 512, .lba = 0, .after = "01*512 aa*512 03*512" },
 	{ "WRITE, data-out too short", .cdb = "2a 00 00 00 00 00 00 00 02",
 	  .out = "aa*1023", .wanted_out = 1024, .outcome = "05/24/00 CDB 7.7" },
-	{ "WRITE in place, data-out too short", .store = MEMORY,
+	{ "WRITE in place, data-out too short", .store = T_MEMORY,
 	  .cdb = "2a 00 00 00 00 00 00 00 02", .out = "aa*1023",
 	  .wanted_out = 1024, .outcome = "05/24/00 CDB 7.7" },
 	{ "WRITE (16) without data-out", .cdb = "8a 00 00*8 00 00 00 01",
@@ -442,11 +233,11 @@ static const struct row rows[] = {
 	{ "WRITE, data-out longer", .cdb = "2a 00 00 00 00 00 00 00 01",
 	  .out = "aa*1024", .ops = "write 0+512", .wanted_out = 512, .lba = 0,
 	  .after = "aa*512 02*512" },
-	{ "WRITE, write-protected", .store = READ_ONLY, .cdb = "2a 00 00*6 01",
-	  .out = "aa*512", .outcome = "07/27/00" },
+	{ "WRITE, write-protected", .store = T_READ_ONLY,
+	  .cdb = "2a 00 00*6 01", .out = "aa*512", .outcome = "07/27/00" },
 	{ "WRITE past the end", .cdb = "2a 00 00 00 3f ff 00 00 02",
 	  .out = "aa*1024", .outcome = "05/21/00 info 16384" },
-	{ "WRITE in place past the end", .store = MEMORY,
+	{ "WRITE in place past the end", .store = T_MEMORY,
 	  .cdb = "2a 00 00 00 3f ff 00 00 02", .out = "aa*1024",
 	  .outcome = "05/21/00 info 16384" },
 	{ "WRITE of more than the limit", .cdb = "2a 00 00 00 00 00 00 20 01",
@@ -470,17 +261,17 @@ static const struct row rows[] = {
 	  .outcome = "03/11/00 info 1" },
 	{ "VERIFY (16), in pieces", .cdb = "8f 00 00*8 00 00 02 01",
 	  .ops = "read 0+262144, read 262144+512" },
-	{ "VERIFY in place", .store = MEMORY,
+	{ "VERIFY in place", .store = T_MEMORY,
 	  .cdb = "2f 00 00 00 00 01 00 00 02" },
 	{ "VERIFY, equal", .cdb = "2f 02 00 00 00 01 00 00 02",
 	  .out = "02*512 03*512", .ops = "read 512+1024", .wanted_out = 1024 },
 	{ "VERIFY, different", .cdb = "2f 02 00 00 00 01 00 00 02",
 	  .out = "02*512 03*511 04", .ops = "read 512+1024", .wanted_out = 1024,
 	  .outcome = "0e/1d/00 info 1023" },
-	{ "VERIFY in place, equal", .store = MEMORY,
+	{ "VERIFY in place, equal", .store = T_MEMORY,
 	  .cdb = "2f 02 00 00 00 01 00 00 02", .out = "02*512 03*512",
 	  .wanted_out = 1024 },
-	{ "VERIFY in place, different", .store = MEMORY,
+	{ "VERIFY in place, different", .store = T_MEMORY,
 	  .cdb = "2f 02 00 00 00 01 00 00 02", .out = "02*512 04*512",
 	  .wanted_out = 1024, .outcome = "0e/1d/00 info 512" },
 	{ "VERIFY, data-out too short", .cdb = "2f 02 00 00 00 01 00 00 02",
@@ -496,7 +287,7 @@ static const struct row rows[] = {
 	{ "SYNCHRONIZE CACHE of a range", .cdb = "35 00 00 00 00 01 00 00 02",
 	  .ops = "flush" },
 	{ "SYNCHRONIZE CACHE, IMMED", .cdb = "35 02", .ops = "flush" },
-	{ "SYNCHRONIZE CACHE, read-only", .store = READ_ONLY, .cdb = "35" },
+	{ "SYNCHRONIZE CACHE, read-only", .store = T_READ_ONLY, .cdb = "35" },
 	{ "SYNCHRONIZE CACHE past the end", .cdb = "35 00 00 00 3f ff 00 00 02",
 	  .outcome = "05/21/00 info 16384" },
 	{ "SYNCHRONIZE CACHE, flush fails", .cdb = "35", .ops = "flush",
@@ -512,7 +303,7 @@ static const struct row rows[] = {
 	  .out = "00 36 00 30 00*4 00*7 01 00 00 00 02 00*4 "
 		 "00*7 05 00*8 00*7 09 00 00 00 01 00*4",
 	  .ops = "unmap 512+1024, unmap 4608+512", .wanted_out = 56 },
-	{ "UNMAP in place", .store = MEMORY,
+	{ "UNMAP in place", .store = T_MEMORY,
 	  .cdb = "42 00 00 00 00 00 00 00 18",
 	  .out = "00 16 00 10 00*4 00*7 01 00 00 00 02 00*4",
 	  .ops = "unmap 512+1024", .wanted_out = 24, .lba = 0,
@@ -530,7 +321,7 @@ static const struct row rows[] = {
 		 "00*6 3f ff 00 00 00 02 00*4",
 	  .wanted_out = 40, .outcome = "05/21/00 info 16384" },
 	{ "UNMAP with ANCHOR", .cdb = "42 01", .outcome = "05/24/00 CDB 1.0" },
-	{ "UNMAP where nothing is thin", .store = PLAIN,
+	{ "UNMAP where nothing is thin", .store = T_PLAIN,
 	  .cdb = "42 00 00 00 00 00 00 00 18", .out = "00*24",
 	  .outcome = "05/20/00" },
 	{ "UNMAP, second range fails", .cdb = "42 00 00 00 00 00 00 00 28",
@@ -561,7 +352,7 @@ static const struct row rows[] = {
 	  .ops = "write 0+262144, write 262144+512", .fail_at = 2,
 	  .fail_with = -EIO, .wanted_out = 512, .outcome = "03/0c/00 info 512",
 	  .lba = 511, .after = "aa*512 01*512" },
-	{ "WRITE SAME in place", .store = MEMORY,
+	{ "WRITE SAME in place", .store = T_MEMORY,
 	  .cdb = "93 00 00*7 01 00 00 00 02", .out = "aa bb*511",
 	  .wanted_out = 512, .lba = 0,
 	  .after = "01*512 aa bb*511 aa bb*511 04*512" },
@@ -569,25 +360,25 @@ static const struct row rows[] = {
 	  .ops = "zero 512+1024", .lba = 0, .after = "01*512 00*1024 04*512" },
 	{ "WRITE SAME (16), NDOB, UNMAP", .cdb = "93 09 00*7 01 00 00 00 02",
 	  .ops = "zero 512+1024 may-unmap" },
-	{ "WRITE SAME of zeroes where they must be written", .store = PLAIN,
+	{ "WRITE SAME of zeroes where they must be written", .store = T_PLAIN,
 	  .cdb = "41 00 00 00 00 01 00 00 02", .out = "00*512",
 	  .ops = "write 512+1024", .wanted_out = 512, .lba = 0,
 	  .after = "01*512 00*1024 04*512" },
-	{ "WRITE SAME, NDOB, where zeroes must be written", .store = PLAIN,
+	{ "WRITE SAME, NDOB, where zeroes must be written", .store = T_PLAIN,
 	  .cdb = "93 01 00*7 01 00 00 00 02", .ops = "write 512+1024", .lba = 0,
 	  .after = "01*512 00*1024 04*512" },
 	{ "WRITE SAME of 0 blocks is to the end", .cdb = "41 00 00 00 3f fe",
 	  .out = "00*512", .ops = "zero 8387584+1024", .wanted_out = 512 },
 	{ "WRITE SAME without data-out", .cdb = "41 00 00*6 01",
 	  .wanted_out = 512, .outcome = "05/24/00 CDB 7.7" },
-	{ "WRITE SAME, UNMAP, where nothing is thin", .store = PLAIN,
+	{ "WRITE SAME, UNMAP, where nothing is thin", .store = T_PLAIN,
 	  .cdb = "41 08 00*6 01", .out = "00*512",
 	  .outcome = "05/24/00 CDB 1.3" },
 	{ "WRITE SAME with ANCHOR", .cdb = "41 10 00*6 01", .out = "00*512",
 	  .outcome = "05/24/00 CDB 1.4" },
 	{ "WRITE SAME past the end", .cdb = "41 00 00 00 3f ff 00 00 02",
 	  .out = "00*512", .outcome = "05/21/00 info 16384" },
-	{ "WRITE SAME, write-protected", .store = READ_ONLY,
+	{ "WRITE SAME, write-protected", .store = T_READ_ONLY,
 	  .cdb = "41 00 00*6 01", .out = "00*512", .outcome = "07/27/00" },
 
 	/* GET LBA STATUS: 8 blocks mapped, 8 not, and so on */
@@ -608,7 +399,7 @@ static const struct row rows[] = {
 	  .ops = "extent 8388096+512",
 	  .in = "00 00 00 14 00*4 00*6 3f ff 00 00 00 01 01 00*3", .in_cnt = 24,
 	  .wanted_in = 24 },
-	{ "GET LBA STATUS that the store cannot tell", .store = MEMORY,
+	{ "GET LBA STATUS that the store cannot tell", .store = T_MEMORY,
 	  .cdb = "9e 12 00*7 02 00 00 01 00", .in_len = 256,
 	  .in = "00 00 00 14 00*4 00*7 02 00 00 3f fe 00 00*3", .in_cnt = 24,
 	  .wanted_in = 24 },
@@ -623,194 +414,140 @@ static const struct row rows[] = {
 	  .fail_with = -EIO, .outcome = "03/11/00 info 2" },
 };
 
-static void check_store(const struct row *row)
-{
-	uint8_t *is = malloc((size_t)BLOCKS * BLOCK);
-	struct t_bytes after = t_bytes(row->after ? row->after : "");
-
-	assert_non_null(is);
-	if (row->after) {
-		assert_memory_equal(t_backend.store + row->lba * BLOCK, after.p,
-				    after.len);
-	} else if (!row->ops) {
-		memcpy(is, t_backend.store, (size_t)BLOCKS * BLOCK);
-		fill_store();
-		assert_memory_equal(is, t_backend.store,
-				    (size_t)BLOCKS * BLOCK);
-	}
-	free(after.p);
-	free(is);
-}
-
-static void check_data_in(const struct row *row, const struct scsi_task *t)
-{
-	struct t_bytes in = t_bytes(row->in ? row->in : "");
-
-	assert_int_equal(t->data_in_cnt, row->in_cnt);
-	assert_true(in.len <= t->data_in_cnt);
-	if (in.len)
-		assert_memory_equal(t->buf, in.p, in.len);
-	free(in.p);
-}
-
-static void run_row(const struct row *row, bool later)
-{
-	struct t_bytes out = t_bytes(row->out ? row->out : "");
-	struct command c;
-
-	start_disk(row->store);
-	t_backend.later = later;
-	t_backend.fail_at = row->fail_at;
-	t_backend.fail_with = row->fail_with;
-	t_backend.fail_progress = row->fail_progress;
-	run_command(&c, row->cdb, row->lun, out.p, (uint32_t)out.len,
-		    row->in_len);
-	assert_string_equal(outcome(&c.task),
-			    row->outcome ? row->outcome : "good");
-	assert_string_equal(t_backend.log, row->ops ? row->ops : "");
-	check_data_in(row, &c.task);
-	assert_int_equal(c.task.wanted_in, row->wanted_in);
-	assert_int_equal(c.task.wanted_out, row->wanted_out);
-	check_store(row);
-	free_command(&c);
-	free(out.p);
-	stop_disk();
-}
-
 static void command(void **state)
 {
-	run_row(*state, /* later= */ false);
-	run_row(*state, /* later= */ true);
+	t_disk_run_row(*state, /* later= */ false);
+	t_disk_run_row(*state, /* later= */ true);
 }
 
 /* ---- more than a table says ---- */
 
 static void miscompare_in_a_later_piece_has_its_offset(void **state)
 {
-	const uint32_t len = 513 * BLOCK;
+	const uint32_t len = 513 * T_BLOCK;
 	uint8_t *out = malloc(len);
-	struct command c;
+	struct t_command c;
 
-	start_disk(THIN);
+	t_disk_start(T_THIN);
 	assert_non_null(out);
 	memcpy(out, t_backend.store, len);
 	out[len - 2] ^= 1;
-	run_command(&c, "8f 02 00*8 00 00 02 01", 0, out, len, 0);
-	assert_string_equal(outcome(&c.task), "0e/1d/00 info 262654");
-	free_command(&c);
+	t_command_run(&c, "8f 02 00*8 00 00 02 01", 0, out, len, 0);
+	assert_string_equal(t_outcome(&c.task), "0e/1d/00 info 262654");
+	t_command_free(&c);
 	free(out);
-	stop_disk();
+	t_disk_stop();
 }
 
 /* ---- unit attentions ---- */
 
 static void expect(const char *cdb, int lun, const char *want)
 {
-	struct command c;
+	struct t_command c;
 
-	run_command(&c, cdb, lun, NULL, 0, 252);
-	assert_string_equal(outcome(&c.task), want);
-	free_command(&c);
+	t_command_run(&c, cdb, lun, NULL, 0, 252);
+	assert_string_equal(t_outcome(&c.task), want);
+	t_command_free(&c);
 }
 
 static void new_nexus_is_told_of_power_on_once(void **state)
 {
-	start_disk(THIN);
-	scsi_nexus_init(&nexus, &luns);
+	t_disk_start(T_THIN);
+	scsi_nexus_init(&t_disk.nexus, &t_disk.luns);
 	expect("00", 0, "06/29/01");
 	expect("00", 0, "good");
-	expect("00", OTHER_LUN, "06/29/01");
-	expect("00", OTHER_LUN, "good");
-	stop_disk();
+	expect("00", T_OTHER_LUN, "06/29/01");
+	expect("00", T_OTHER_LUN, "good");
+	t_disk_stop();
 }
 
 static void attentions_come_once_each_in_their_order(void **state)
 {
-	start_disk(THIN);
-	scsi_nexus_attention(&nexus, 0, SCSI_UA_LUNS_CHANGED);
-	scsi_nexus_attention(&nexus, 0, SCSI_UA_CAPACITY_CHANGED);
-	scsi_nexus_attention(&nexus, 0, SCSI_UA_LUN_RESET);
-	scsi_nexus_attention(&nexus, 0, SCSI_UA_LUN_RESET);
-	scsi_nexus_attention(&nexus, 0, SCSI_UA_NEXUS_LOSS);
-	scsi_nexus_attention(&nexus, 0, SCSI_UA_MODE_CHANGED);
+	t_disk_start(T_THIN);
+	scsi_nexus_attention(&t_disk.nexus, 0, SCSI_UA_LUNS_CHANGED);
+	scsi_nexus_attention(&t_disk.nexus, 0, SCSI_UA_CAPACITY_CHANGED);
+	scsi_nexus_attention(&t_disk.nexus, 0, SCSI_UA_LUN_RESET);
+	scsi_nexus_attention(&t_disk.nexus, 0, SCSI_UA_LUN_RESET);
+	scsi_nexus_attention(&t_disk.nexus, 0, SCSI_UA_NEXUS_LOSS);
+	scsi_nexus_attention(&t_disk.nexus, 0, SCSI_UA_MODE_CHANGED);
 	expect("00", 0, "06/29/07");
 	expect("00", 0, "06/29/03");
 	expect("00", 0, "06/2a/09");
 	expect("00", 0, "06/2a/01");
 	expect("00", 0, "06/3f/0e");
 	expect("00", 0, "good");
-	expect("00", OTHER_LUN, "good");
-	stop_disk();
+	expect("00", T_OTHER_LUN, "good");
+	t_disk_stop();
 }
 
 static void attention_for_all_luns(void **state)
 {
-	start_disk(THIN);
-	scsi_nexus_attention(&nexus, -1, SCSI_UA_LUN_RESET);
-	expect("00", OTHER_LUN, "06/29/03");
+	t_disk_start(T_THIN);
+	scsi_nexus_attention(&t_disk.nexus, -1, SCSI_UA_LUN_RESET);
+	expect("00", T_OTHER_LUN, "06/29/03");
 	expect("00", 0, "06/29/03");
-	stop_disk();
+	t_disk_stop();
 }
 
 static void inquiry_and_report_luns_pass_an_attention(void **state)
 {
-	start_disk(THIN);
-	scsi_nexus_attention(&nexus, 0, SCSI_UA_LUN_RESET);
+	t_disk_start(T_THIN);
+	scsi_nexus_attention(&t_disk.nexus, 0, SCSI_UA_LUN_RESET);
 	expect("12 00 00 00 24", 0, "good");
 	expect("a0 00 00 00 00 00 00 00 00 fc", 0, "good");
 	expect("00", 0, "06/29/03");
-	stop_disk();
+	t_disk_stop();
 }
 
 static void report_luns_answers_a_change_of_luns(void **state)
 {
-	start_disk(THIN);
-	scsi_nexus_attention(&nexus, -1, SCSI_UA_LUNS_CHANGED);
+	t_disk_start(T_THIN);
+	scsi_nexus_attention(&t_disk.nexus, -1, SCSI_UA_LUNS_CHANGED);
 	expect("a0 00 00 00 00 00 00 00 00 fc", 0, "good");
 	expect("00", 0, "good");
-	expect("00", OTHER_LUN, "good");
-	stop_disk();
+	expect("00", T_OTHER_LUN, "good");
+	t_disk_stop();
 }
 
 static void request_sense_brings_the_attention(void **state)
 {
-	struct command c;
+	struct t_command c;
 
-	start_disk(THIN);
-	scsi_nexus_attention(&nexus, 0, SCSI_UA_LUN_RESET);
-	run_command(&c, "03 00 00 00 12", 0, NULL, 0, 18);
-	assert_string_equal(outcome(&c.task), "good");
+	t_disk_start(T_THIN);
+	scsi_nexus_attention(&t_disk.nexus, 0, SCSI_UA_LUN_RESET);
+	t_command_run(&c, "03 00 00 00 12", 0, NULL, 0, 18);
+	assert_string_equal(t_outcome(&c.task), "good");
 	t_assert_bytes(c.task.buf, 18, "70 00 06 00*4 0a 00*4 29 03 00*4");
-	free_command(&c);
+	t_command_free(&c);
 	expect("00", 0, "good");
-	stop_disk();
+	t_disk_stop();
 }
 
 static void attention_comes_before_any_other_refusal(void **state)
 {
-	start_disk(THIN);
-	scsi_nexus_attention(&nexus, 0, SCSI_UA_LUN_RESET);
-	scsi_nexus_attention(&nexus, 0, SCSI_UA_CAPACITY_CHANGED);
+	t_disk_start(T_THIN);
+	scsi_nexus_attention(&t_disk.nexus, 0, SCSI_UA_LUN_RESET);
+	scsi_nexus_attention(&t_disk.nexus, 0, SCSI_UA_CAPACITY_CHANGED);
 	expect("ff", 0, "06/29/03");
 	expect("28 00 ff ff ff ff 00 00 01", 0, "06/2a/09");
 	expect("ff", 0, "05/20/00");
-	stop_disk();
+	t_disk_stop();
 }
 
 static void write_that_meets_an_attention_writes_nothing(void **state)
 {
 	struct t_bytes out = t_bytes("aa*512");
-	struct command c;
+	struct t_command c;
 
-	start_disk(MEMORY);
-	scsi_nexus_attention(&nexus, 0, SCSI_UA_LUN_RESET);
-	run_command(&c, "2a 00 00*6 01", 0, out.p, 512, 0);
-	assert_string_equal(outcome(&c.task), "06/29/03");
+	t_disk_start(T_MEMORY);
+	scsi_nexus_attention(&t_disk.nexus, 0, SCSI_UA_LUN_RESET);
+	t_command_run(&c, "2a 00 00*6 01", 0, out.p, 512, 0);
+	assert_string_equal(t_outcome(&c.task), "06/29/03");
 	assert_false(c.executed);
 	assert_int_equal(t_backend.store[0], 1);
-	free_command(&c);
+	t_command_free(&c);
 	free(out.p);
-	stop_disk();
+	t_disk_stop();
 }
 
 /* ---- the table ---- */
@@ -820,9 +557,9 @@ static void write_that_meets_an_attention_writes_nothing(void **state)
 static void every_listed_command_is_handled(void **state)
 {
 	static uint8_t out[VOLUME_MAX_TRANSFER];
-	struct command c;
+	struct t_command c;
 
-	start_disk(THIN);
+	t_disk_start(T_THIN);
 	for (size_t i = 0; i < scsi_cdb_table_cnt; i++) {
 		const struct scsi_cdb_info *info = &scsi_cdb_table[i];
 		int action = info->service_action;
@@ -830,25 +567,25 @@ static void every_listed_command_is_handled(void **state)
 
 		snprintf(cdb, sizeof(cdb), "%02x %02x", info->opcode,
 			 action < 0 ? 0 : action);
-		run_command(&c, cdb, 0, out, sizeof(out), 0);
-		assert_string_not_equal(outcome(&c.task), "05/20/00");
-		free_command(&c);
+		t_command_run(&c, cdb, 0, out, sizeof(out), 0);
+		assert_string_not_equal(t_outcome(&c.task), "05/20/00");
+		t_command_free(&c);
 	}
-	stop_disk();
+	t_disk_stop();
 }
 
 /* The full list must fit one answer, whatever is added to it. */
 static void all_operation_codes_fit_one_answer(void **state)
 {
-	struct command c;
+	struct t_command c;
 
-	start_disk(THIN);
-	run_command(&c, "a3 0c 80 00 00 00 00 01 00 00", 0, NULL, 0, 65536);
-	assert_string_equal(outcome(&c.task), "good");
+	t_disk_start(T_THIN);
+	t_command_run(&c, "a3 0c 80 00 00 00 00 01 00 00", 0, NULL, 0, 65536);
+	assert_string_equal(t_outcome(&c.task), "good");
 	assert_int_equal(c.task.wanted_in, c.task.data_in_cnt);
 	assert_int_equal(c.task.data_in_cnt, 4 + 20 * scsi_cdb_table_cnt);
-	free_command(&c);
-	stop_disk();
+	t_command_free(&c);
+	t_disk_stop();
 }
 
 int main(void)

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/lib/t_disk.h"
+
+#include <string.h>
+
+#include "tests/lib/t_bytes.h"
+
+#define STALE 0xa5
+
+/* ---- the disk under test ---- */
+
+static const struct backend_info stores[] = {
+	[T_THIN] = { .unmap_granularity = 4096,
+		     .unmap_zeroes = true,
+		     .volatile_cache = true,
+		     .fua = true,
+		     .zero = true,
+		     .extents = true },
+	[T_PLAIN] = { .volatile_cache = true },
+	[T_STABLE] = { .unmap_granularity = 4096,
+		       .unmap_zeroes = true,
+		       .fua = true,
+		       .zero = true },
+	[T_MEMORY] = { .unmap_granularity = 4096,
+		       .unmap_zeroes = true,
+		       .zero = true,
+		       .memory = &t_backend },
+	[T_READ_ONLY] = { .extents = true },
+};
+
+struct t_disk t_disk;
+
+/* Block n is full of the byte n + 1. */
+static void fill_store(void)
+{
+	for (unsigned int i = 0; i < T_BLOCKS; i++)
+		memset(t_backend.store + (size_t)i * T_BLOCK, (int)(i + 1),
+		       T_BLOCK);
+}
+
+void t_disk_start(enum t_store store)
+{
+	struct volume_spec spec = { .ops = &t_backend_ops,
+				    .block_size = T_BLOCK,
+				    .read_only = store == T_READ_ONLY,
+				    .path = "test",
+				    .serial = "0123" };
+	char msg[128];
+
+	memset(&t_backend, 0, sizeof(t_backend));
+	t_backend.info = stores[store];
+	t_backend.info.size = (uint64_t)T_BLOCKS * T_BLOCK;
+	t_backend.info.min_block = 1;
+	t_backend.info.optimal_block = 4096;
+	t_backend.extent_unit = 4096;
+	assert_int_equal(
+		volume_open(&spec, 0, &t_disk.luns.vol[0], msg, sizeof(msg)),
+		0);
+	t_disk.luns.vol[T_OTHER_LUN] = t_disk.luns.vol[0];
+	t_disk.luns.cnt = 2;
+	fill_store();
+	scsi_nexus_init(&t_disk.nexus, &t_disk.luns);
+	for (unsigned int i = 0; i < LUNS_MAX; i++)
+		atomic_store(&t_disk.nexus.ua[i], 0);
+}
+
+void t_disk_stop(void)
+{
+	assert_null(t_backend.held);
+	volume_close(t_disk.luns.vol[0]);
+	memset(&t_disk.luns, 0, sizeof(t_disk.luns));
+}
+
+/* ---- the port ---- */
+
+static void command_done(struct scsi_task *task)
+{
+	((struct t_command *)task)->done++;
+}
+
+static void set_cdb(struct t_command *c, const char *hex)
+{
+	struct t_bytes b = t_bytes(hex);
+
+	assert_true(b.len <= SCSI_CDB_LEN);
+	memcpy(c->cdb, b.p, b.len);
+	free(b.p);
+}
+
+static void take_buffer(struct t_command *c, const uint8_t *out)
+{
+	struct scsi_task *t = &c->task;
+
+	assert_true(t->fetch_len <= t->data_out_len);
+	assert_true(t->buf_len >= t->fetch_len);
+	if (!t->buf_is_volume && t->buf_len) {
+		c->buf = malloc(t->buf_len);
+		assert_non_null(c->buf);
+		memset(c->buf, STALE, t->buf_len);
+		t->buf = c->buf;
+	}
+	if (t->fetch_len)
+		memcpy(t->buf, out, t->fetch_len);
+}
+
+void t_command_run(struct t_command *c, const char *cdb, int lun,
+		   const uint8_t *out, uint32_t out_len, uint32_t in_len)
+{
+	struct scsi_task *t = &c->task;
+
+	memset(c, 0, sizeof(*c));
+	set_cdb(c, cdb);
+	t->worker = &t_disk.worker;
+	t->nexus = &t_disk.nexus;
+	t->lun = lun;
+	t->cdb = c->cdb;
+	t->cdb_len = SCSI_CDB_LEN;
+	t->data_out_len = out_len;
+	t->data_in_len = in_len;
+	t->buf_index = -1;
+	t->done = command_done;
+	if (scsi_task_prepare(t) == SCSI_TASK_OVER) {
+		assert_int_equal(c->done, 0);
+		return;
+	}
+	c->executed = true;
+	take_buffer(c, out);
+	scsi_task_execute(t);
+	while (!c->done)
+		assert_true(t_backend_answer());
+	assert_int_equal(c->done, 1);
+	assert_true(t->data_in_cnt <= in_len);
+}
+
+void t_command_free(struct t_command *c)
+{
+	free(c->buf);
+}
+
+/* "05/24/00 CDB 2.7", "05/21/00 info 16384", "good" */
+const char *t_outcome(const struct scsi_task *t)
+{
+	static char text[96];
+	struct scsi_sense s;
+	int n;
+
+	if (t->status == SCSI_STATUS_GOOD) {
+		assert_int_equal(t->sense_len, 0);
+		return "good";
+	}
+	if (t->status == SCSI_STATUS_CONDITION_MET) {
+		assert_int_equal(t->sense_len, 0);
+		return "met";
+	}
+	assert_int_equal(t->status, SCSI_STATUS_CHECK_CONDITION);
+	assert_int_equal(t->data_in_cnt, 0);
+	assert_int_equal(scsi_sense_decode(t->sense, t->sense_len, &s), 0);
+	n = snprintf(text, sizeof(text), "%02x/%02x/%02x", s.key,
+		     SCSI_ASC(s.code), SCSI_ASCQ(s.code));
+	if (s.pointer != SCSI_POINTER_NONE)
+		n += snprintf(text + n, sizeof(text) - n, " %s %u",
+			      s.pointer == SCSI_POINTER_CDB ? "CDB" : "data",
+			      s.byte_no);
+	if (s.pointer != SCSI_POINTER_NONE && s.bit_no != SCSI_BIT_NONE)
+		n += snprintf(text + n, sizeof(text) - n, ".%u", s.bit_no);
+	if (s.info_valid)
+		snprintf(text + n, sizeof(text) - n, " info %llu",
+			 (unsigned long long)s.info);
+	return text;
+}
+
+static void check_store(const struct t_disk_row *row)
+{
+	uint8_t *is = malloc((size_t)T_BLOCKS * T_BLOCK);
+	struct t_bytes after = t_bytes(row->after ? row->after : "");
+
+	assert_non_null(is);
+	if (row->after) {
+		assert_memory_equal(t_backend.store + row->lba * T_BLOCK,
+				    after.p, after.len);
+	} else if (!row->ops) {
+		memcpy(is, t_backend.store, (size_t)T_BLOCKS * T_BLOCK);
+		fill_store();
+		assert_memory_equal(is, t_backend.store,
+				    (size_t)T_BLOCKS * T_BLOCK);
+	}
+	free(after.p);
+	free(is);
+}
+
+static void check_data_in(const struct t_disk_row *row,
+			  const struct scsi_task *t)
+{
+	struct t_bytes in = t_bytes(row->in ? row->in : "");
+
+	assert_int_equal(t->data_in_cnt, row->in_cnt);
+	assert_true(in.len <= t->data_in_cnt);
+	if (in.len)
+		assert_memory_equal(t->buf, in.p, in.len);
+	free(in.p);
+}
+
+void t_disk_run_row(const struct t_disk_row *row, bool later)
+{
+	struct t_bytes out = t_bytes(row->out ? row->out : "");
+	struct t_command c;
+
+	t_disk_start(row->store);
+	t_backend.later = later;
+	t_backend.fail_at = row->fail_at;
+	t_backend.fail_with = row->fail_with;
+	t_backend.fail_progress = row->fail_progress;
+	t_command_run(&c, row->cdb, row->lun, out.p, (uint32_t)out.len,
+		      row->in_len);
+	assert_string_equal(t_outcome(&c.task),
+			    row->outcome ? row->outcome : "good");
+	assert_string_equal(t_backend.log, row->ops ? row->ops : "");
+	check_data_in(row, &c.task);
+	assert_int_equal(c.task.wanted_in, row->wanted_in);
+	assert_int_equal(c.task.wanted_out, row->wanted_out);
+	check_store(row);
+	t_command_free(&c);
+	free(out.p);
+	t_disk_stop();
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The disk between port and backend. A row is one command on one kind of
+ * store: what the initiator sends, and what must come of it, down to the
+ * requests that the store sees. The test plays the port.
+ */
+#ifndef TESTS_LIB_T_DISK_H
+#define TESTS_LIB_T_DISK_H
+
+#include "target/scsi_task.h"
+#include "tests/lib/t_backend.h"
+#include "tests/lib/t_table.h"
+
+#define T_BLOCK	     512u
+#define T_BLOCKS     16384u /* 8 MiB: more than one command may transfer */
+#define T_OTHER_LUN  3
+#define T_ABSENT_LUN 5
+
+enum t_store {
+	T_THIN,	  /* can everything, has a cache */
+	T_PLAIN,  /* has a cache, and reads, writes and flushes, no more */
+	T_STABLE, /* as T_THIN without a cache */
+	T_MEMORY, /* in place */
+	T_READ_ONLY,
+};
+
+struct t_disk {
+	struct lun_map luns;
+	struct scsi_nexus nexus;
+	struct worker worker;
+};
+
+extern struct t_disk t_disk;
+
+/* LUN 0 and T_OTHER_LUN, the same volume; no unit attention is pending. Block
+ * n is full of the byte n + 1. */
+void t_disk_start(enum t_store store);
+void t_disk_stop(void);
+
+struct t_command {
+	struct scsi_task task;
+	unsigned int done;
+	uint8_t cdb[SCSI_CDB_LEN];
+	uint8_t *buf; /* what it took for the task */
+	bool executed;
+};
+
+/* Runs a command to its end. @cdb, @out: hex; see t_bytes.h. */
+void t_command_run(struct t_command *c, const char *cdb, int lun,
+		   const uint8_t *out, uint32_t out_len, uint32_t in_len);
+void t_command_free(struct t_command *c);
+
+/* "05/24/00 CDB 2.7", "05/21/00 info 16384", "good", "met"; static. */
+const char *t_outcome(const struct scsi_task *t);
+
+struct t_disk_row {
+	const char *name;
+	enum t_store store;
+	int lun;
+	const char *cdb; /* zero padded to 16 bytes */
+	const char *out; /* data-out; all of it described */
+	uint32_t in_len; /* data-in bytes described */
+	/* what the store is to do */
+	unsigned int fail_at;
+	int fail_with;
+	uint64_t fail_progress;
+	/* what must come of it; NULL: "good", nothing */
+	const char *outcome;
+	const char *ops;
+	uint32_t in_cnt;
+	const char *in; /* the first bytes of data-in; NULL: any */
+	uint64_t wanted_in;
+	uint64_t wanted_out;
+	uint64_t lba;	   /* from here on ... */
+	const char *after; /* the store holds this; NULL: unchanged */
+};
+
+/* @later: the store answers later, not at once */
+void t_disk_run_row(const struct t_disk_row *row, bool later);
+
+#endif
