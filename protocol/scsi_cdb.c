@@ -230,14 +230,27 @@ int scsi_cmd_check(struct scsi_cmd *cmd, const struct scsi_disk_info *info,
 	return 0;
 }
 
+/* Blocks of data-out to compare with. */
+static uint64_t verify_blocks(const struct scsi_cmd *cmd)
+{
+	if (cmd->bytchk == SCSI_BYTCHK_ONE_BLOCK)
+		return cmd->blocks ? 1 : 0;
+	return cmd->bytchk ? cmd->blocks : 0;
+}
+
 uint64_t scsi_cmd_data_out_len(const struct scsi_cmd *cmd, uint32_t block_size)
 {
-	if (cmd->op == SCSI_OP_WRITE ||
-	    (cmd->op == SCSI_OP_VERIFY && cmd->bytchk))
+	switch (cmd->op) {
+	case SCSI_OP_WRITE:
+	case SCSI_OP_WRITE_VERIFY:
 		return cmd->blocks * block_size;
-	if (cmd->op == SCSI_OP_WRITE_SAME && !cmd->ndob)
-		return block_size;
-	return cmd->param_len;
+	case SCSI_OP_VERIFY:
+		return verify_blocks(cmd) * block_size;
+	case SCSI_OP_WRITE_SAME:
+		return cmd->ndob ? 0 : block_size;
+	default:
+		return cmd->param_len;
+	}
 }
 
 uint64_t scsi_cmd_data_in_len(const struct scsi_cmd *cmd, uint32_t block_size)

@@ -39,11 +39,14 @@ enum scsi_op {
 	SCSI_OP_READ_CAPACITY_10,
 	SCSI_OP_READ_CAPACITY_16,
 	SCSI_OP_GET_LBA_STATUS,
-	SCSI_OP_READ,	    /* READ (6), (10), (12), (16) */
-	SCSI_OP_WRITE,	    /* WRITE (6), (10), (12), (16) */
-	SCSI_OP_VERIFY,	    /* VERIFY (10), (12), (16) */
-	SCSI_OP_SYNC_CACHE, /* SYNCHRONIZE CACHE (10), (16) */
-	SCSI_OP_WRITE_SAME, /* WRITE SAME (10), (16) */
+	SCSI_OP_READ,	      /* READ (6), (10), (12), (16) */
+	SCSI_OP_WRITE,	      /* WRITE (6), (10), (12), (16) */
+	SCSI_OP_VERIFY,	      /* VERIFY (10), (12), (16) */
+	SCSI_OP_WRITE_VERIFY, /* WRITE AND VERIFY (10), (12), (16) */
+	SCSI_OP_PREFETCH,     /* PRE-FETCH (10), (16) */
+	SCSI_OP_READ_DEFECTS, /* READ DEFECT DATA (10), (12) */
+	SCSI_OP_SYNC_CACHE,   /* SYNCHRONIZE CACHE (10), (16) */
+	SCSI_OP_WRITE_SAME,   /* WRITE SAME (10), (16) */
 	SCSI_OP_UNMAP,
 	SCSI_OP_CNT,
 };
@@ -98,7 +101,7 @@ struct scsi_cdb_info {
 	uint8_t usage[SCSI_CDB_LEN];
 	/* Fields of several bits of which some or all are not in @usage: the
 	 * bit pointer names the top one (SPC-4 4.5.2.4.2). */
-	struct scsi_cdb_bits narrow[2];
+	struct scsi_cdb_bits narrow[3];
 	struct scsi_cdb_field lba;
 	struct scsi_cdb_field blocks;
 	struct scsi_cdb_field alloc_len;
@@ -122,23 +125,24 @@ struct scsi_cmd {
 	uint32_t alloc_len; /* at most so many bytes of data-in */
 	uint32_t param_len; /* exactly so many bytes of data-out */
 
-	bool fua;	/* READ, WRITE: the medium, not a volatile cache */
-	bool dpo;	/* a hint */
-	bool immed;	/* SYNCHRONIZE CACHE, START STOP UNIT */
-	bool unmap;	/* WRITE SAME: deallocate if that reads as zeroes */
-	bool anchor;	/* UNMAP, WRITE SAME */
-	bool ndob;	/* WRITE SAME (16): no data-out, the block is zeroes */
-	bool pmi;	/* READ CAPACITY */
-	bool start;	/* START STOP UNIT */
-	bool loej;	/* START STOP UNIT */
-	bool no_flush;	/* START STOP UNIT */
-	bool prevent;	/* PREVENT ALLOW MEDIUM REMOVAL */
-	bool evpd;	/* INQUIRY: page_code is a VPD page */
-	bool desc;	/* REQUEST SENSE: descriptor format */
-	bool dbd;	/* MODE SENSE: no block descriptor */
-	bool llbaa;	/* MODE SENSE (10): a long block descriptor is fine */
-	bool rctd;	/* REPORT SUPPORTED OPERATION CODES: with timeouts */
-	uint8_t bytchk; /* VERIFY: 0 read only, 1 compare with data-out */
+	bool fua;	 /* READ, WRITE: the medium, not a volatile cache */
+	bool dpo;	 /* a hint */
+	bool immed;	 /* SYNCHRONIZE CACHE, PRE-FETCH, START STOP UNIT */
+	bool unmap;	 /* WRITE SAME: deallocate if that reads as zeroes */
+	bool anchor;	 /* UNMAP, WRITE SAME */
+	bool ndob;	 /* WRITE SAME (16): no data-out, the block is zeroes */
+	bool pmi;	 /* READ CAPACITY */
+	bool start;	 /* START STOP UNIT */
+	bool loej;	 /* START STOP UNIT */
+	bool no_flush;	 /* START STOP UNIT */
+	bool prevent;	 /* PREVENT ALLOW MEDIUM REMOVAL */
+	bool evpd;	 /* INQUIRY: page_code is a VPD page */
+	bool desc;	 /* REQUEST SENSE: descriptor format */
+	bool dbd;	 /* MODE SENSE: no block descriptor */
+	bool llbaa;	 /* MODE SENSE (10): a long block descriptor is fine */
+	bool rctd;	 /* REPORT SUPPORTED OPERATION CODES: with timeouts */
+	uint8_t bytchk;	 /* VERIFY, WRITE AND VERIFY: enum scsi_bytchk */
+	uint8_t defects; /* READ DEFECT DATA: CDB_DEFECTS as they came */
 	uint8_t page_code;	   /* INQUIRY, MODE SENSE */
 	uint8_t subpage_code;	   /* MODE SENSE */
 	uint8_t page_control;	   /* MODE SENSE: enum scsi_page_control */
@@ -146,6 +150,13 @@ struct scsi_cmd {
 	uint8_t reporting_options; /* REPORT SUPPORTED OPERATION CODES: 0..3 */
 	uint8_t requested_opcode;  /* the same */
 	uint16_t requested_service_action; /* the same */
+};
+
+/* BYTCHK (SBC-3, VERIFY); 2 is refused. */
+enum scsi_bytchk {
+	SCSI_BYTCHK_NONE = 0,	   /* only read the medium */
+	SCSI_BYTCHK_ALL = 1,	   /* data-out has every block */
+	SCSI_BYTCHK_ONE_BLOCK = 3, /* each block with the one of data-out */
 };
 
 /* MODE SENSE's PC field (SPC-4). */

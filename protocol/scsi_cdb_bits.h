@@ -6,12 +6,13 @@
 /* Byte 1 of READ, WRITE, VERIFY, WRITE SAME. */
 #define CDB_DPO	   0x10
 #define CDB_FUA	   0x08
-#define CDB_BYTCHK 0x02 /* of the two bits, the one that is supported */
+#define CDB_BYTCHK 0x06
 #define CDB_ANCHOR 0x10
 #define CDB_UNMAP  0x08
 #define CDB_NDOB   0x01
 
-#define CDB_IMMED_SYNC 0x02 /* SYNCHRONIZE CACHE byte 1 */
+#define CDB_IMMED_SYNC 0x02 /* SYNCHRONIZE CACHE, PRE-FETCH byte 1 */
+#define CDB_DEFECTS    0x1f /* REQ_PLIST, REQ_GLIST, DEFECT LIST FORMAT */
 #define CDB_EVPD       0x01
 #define CDB_DBD	       0x08
 #define CDB_LLBAA      0x10

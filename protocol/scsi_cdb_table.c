@@ -107,7 +107,25 @@ static int fields_verify(const uint8_t *cdb, struct scsi_cmd *cmd,
 			 struct scsi_sense *ret_sense)
 {
 	cmd->dpo = cdb[1] & CDB_DPO;
-	cmd->bytchk = cdb[1] >> 1 & 3;
+	cmd->bytchk = (cdb[1] & CDB_BYTCHK) >> 1;
+	if (cmd->bytchk == 2) {
+		*ret_sense = scsi_sense_cdb_field(1, 2);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Every list is empty in each of the formats that there are. */
+static int fields_defects(const uint8_t *cdb, struct scsi_cmd *cmd,
+			  struct scsi_sense *ret_sense)
+{
+	uint8_t byte = cmd->info->cdb_len == 10 ? 2 : 1;
+
+	cmd->defects = cdb[byte] & CDB_DEFECTS;
+	if ((cmd->defects & 7) > 5) {
+		*ret_sense = scsi_sense_cdb_field(byte, 2);
+		return -EINVAL;
+	}
 	return 0;
 }
 
@@ -138,6 +156,11 @@ static int fields_write_same(const uint8_t *cdb, struct scsi_cmd *cmd,
 #define NARROW_10 .narrow = { { 1, 0xe0 }, { 6, 0x1f } }
 #define NARROW_12 .narrow = { { 1, 0xe0 }, { 10, 0x1f } }
 #define NARROW_16 .narrow = { { 1, 0xe0 }, { 14, 0x1f } }
+
+/* BYTCHK of WRITE AND VERIFY: one bit of the two. */
+#define CDB_BYTCHK_ALL 0x02
+#define NARROW_BYTCHK(group_byte) \
+	.narrow = { { 1, 0xe0 }, { 1, CDB_BYTCHK }, { group_byte, 0x1f } }
 
 /* Usage maps from byte 1 on; the last byte is CONTROL, whose NACA bit nobody
  * here supports (INQUIRY says NORMACA 0). */
@@ -292,6 +315,20 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.fields = fields_rw,
 	},
 	{
+		.name = "WRITE AND VERIFY (10)",
+		.clause = "SBC-3 5.36",
+		.opcode = 0x2e,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 10,
+		.op = SCSI_OP_WRITE_VERIFY,
+		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
+		.usage = USAGE_10(0x2e, CDB_DPO | CDB_BYTCHK_ALL),
+		NARROW_BYTCHK(6),
+		LBA_10,
+		BLOCKS_10,
+		.fields = fields_verify,
+	},
+	{
 		.name = "VERIFY (10)",
 		.clause = "SBC-3 5.29",
 		.opcode = 0x2f,
@@ -304,6 +341,21 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		LBA_10,
 		BLOCKS_10,
 		.fields = fields_verify,
+	},
+	{
+		.name = "PRE-FETCH (10)",
+		.clause = "SBC-3 5.8",
+		.opcode = 0x34,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 10,
+		.op = SCSI_OP_PREFETCH,
+		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_ZERO_TO_END |
+			 SCSI_CDB_NO_TRANSFER,
+		.usage = USAGE_10(0x34, CDB_IMMED_SYNC),
+		.narrow = { { 6, 0x1f } },
+		LBA_10,
+		BLOCKS_10,
+		.fields = fields_sync_cache,
 	},
 	{
 		.name = "SYNCHRONIZE CACHE (10)",
@@ -319,6 +371,17 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		LBA_10,
 		BLOCKS_10,
 		.fields = fields_sync_cache,
+	},
+	{
+		.name = "READ DEFECT DATA (10)",
+		.clause = "SBC-3 5.17",
+		.opcode = 0x37,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 10,
+		.op = SCSI_OP_READ_DEFECTS,
+		.usage = { 0x37, 0, CDB_DEFECTS, 0, 0, 0, 0, 0xff, 0xff, 0 },
+		.alloc_len = { 7, 2 },
+		.fields = fields_defects,
 	},
 	{
 		.name = "WRITE SAME (10)",
@@ -388,6 +451,20 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.fields = fields_rw,
 	},
 	{
+		.name = "WRITE AND VERIFY (16)",
+		.clause = "SBC-3 5.38",
+		.opcode = 0x8e,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 16,
+		.op = SCSI_OP_WRITE_VERIFY,
+		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
+		.usage = USAGE_16(0x8e, CDB_DPO | CDB_BYTCHK_ALL),
+		NARROW_BYTCHK(14),
+		LBA_16,
+		BLOCKS_16,
+		.fields = fields_verify,
+	},
+	{
 		.name = "VERIFY (16)",
 		.clause = "SBC-3 5.31",
 		.opcode = 0x8f,
@@ -400,6 +477,21 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		LBA_16,
 		BLOCKS_16,
 		.fields = fields_verify,
+	},
+	{
+		.name = "PRE-FETCH (16)",
+		.clause = "SBC-3 5.9",
+		.opcode = 0x90,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 16,
+		.op = SCSI_OP_PREFETCH,
+		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_ZERO_TO_END |
+			 SCSI_CDB_NO_TRANSFER,
+		.usage = USAGE_16(0x90, CDB_IMMED_SYNC),
+		.narrow = { { 14, 0x1f } },
+		LBA_16,
+		BLOCKS_16,
+		.fields = fields_sync_cache,
 	},
 	{
 		.name = "SYNCHRONIZE CACHE (16)",
@@ -512,6 +604,20 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.fields = fields_rw,
 	},
 	{
+		.name = "WRITE AND VERIFY (12)",
+		.clause = "SBC-3 5.37",
+		.opcode = 0xae,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 12,
+		.op = SCSI_OP_WRITE_VERIFY,
+		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
+		.usage = USAGE_12(0xae, CDB_DPO | CDB_BYTCHK_ALL),
+		NARROW_BYTCHK(10),
+		LBA_10,
+		BLOCKS_12,
+		.fields = fields_verify,
+	},
+	{
 		.name = "VERIFY (12)",
 		.clause = "SBC-3 5.30",
 		.opcode = 0xaf,
@@ -524,6 +630,18 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		LBA_10,
 		BLOCKS_12,
 		.fields = fields_verify,
+	},
+	{
+		.name = "READ DEFECT DATA (12)",
+		.clause = "SBC-3 5.18",
+		.opcode = 0xb7,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 12,
+		.op = SCSI_OP_READ_DEFECTS,
+		.usage = { 0xb7, CDB_DEFECTS, 0xff, 0xff, 0xff, 0xff, 0xff,
+			   0xff, 0xff, 0xff, 0, 0 },
+		.alloc_len = { 6, 4 },
+		.fields = fields_defects,
 	},
 };
 

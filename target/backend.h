@@ -75,6 +75,7 @@ struct backend_info {
 	bool read_only;
 	bool volatile_cache; /* done writes may be lost without a flush */
 	bool fua;	     /* honours fua by itself */
+	bool read_cache;     /* what was read is faster to read again */
 	bool zero;	     /* BLOCK_ZERO */
 	bool extents;	     /* BLOCK_EXTENT */
 	bool rotational;

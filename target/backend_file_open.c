@@ -341,6 +341,7 @@ static int describe(const struct open_call *c, struct file_backend *file)
 	if (err)
 		return err;
 	info->read_only = c->opt->read_only;
+	info->read_cache = !file->direct;
 	info->min_block = file->direct ? file->direct_unit : 1;
 	info->fua = true;
 	info->zero = !info->read_only;

@@ -44,6 +44,7 @@ static int null_open(const struct backend_options *opt, struct backend **ret,
 		.unmap_zeroes = true,
 		.read_only = opt->read_only,
 		.fua = true,
+		.read_cache = true,
 		.zero = true,
 		.extents = true,
 	};

@@ -39,6 +39,8 @@ struct scsi_handler {
 /* ---- ends of a task; the value of each is that of a last step ---- */
 
 bool scsi_task_good(struct scsi_task *task);
+/* CONDITION MET */
+bool scsi_task_met(struct scsi_task *task);
 bool scsi_task_fail(struct scsi_task *task, const struct scsi_sense *sense);
 /* @err: of the block request under way, negative errno. */
 bool scsi_task_fail_blk(struct scsi_task *task, int err);
@@ -49,8 +51,21 @@ bool scsi_task_fail_blk(struct scsi_task *task, int err);
 void scsi_task_blk(struct scsi_task *task, enum block_op op, uint64_t offset,
 		   uint64_t len, bool (*next)(struct scsi_task *task, int res));
 
+/* The same for a flush; returns true, as a step that asks for it does. */
+bool scsi_task_flush(struct scsi_task *task,
+		     bool (*next)(struct scsi_task *task, int res));
+
+/* The last step of what ends with a block request: GOOD, or what failed. */
+bool scsi_task_end(struct scsi_task *task, int res);
+
 /* The command's blocks in the memory of the volume, or NULL. */
 uint8_t *scsi_task_memory(const struct scsi_task *task);
+
+/* Bytes of the command's blocks. */
+static inline uint64_t scsi_task_len(const struct scsi_task *task)
+{
+	return task->cmd.blocks * task->vol->block_size;
+}
 
 static inline uint64_t scsi_min(uint64_t a, uint64_t b)
 {
@@ -71,13 +86,18 @@ extern const struct scsi_handler scsi_report_opcodes;
 extern const struct scsi_handler scsi_mode_sense;
 extern const struct scsi_handler scsi_read_capacity_10;
 extern const struct scsi_handler scsi_read_capacity_16;
+extern const struct scsi_handler scsi_read_defects;
 
 /* scsi_block.c */
 extern const struct scsi_handler scsi_read;
 extern const struct scsi_handler scsi_write;
-extern const struct scsi_handler scsi_verify;
 extern const struct scsi_handler scsi_sync_cache;
 extern const struct scsi_handler scsi_start_stop;
+
+/* scsi_verify.c */
+extern const struct scsi_handler scsi_verify;
+extern const struct scsi_handler scsi_write_verify;
+extern const struct scsi_handler scsi_prefetch;
 
 /* scsi_thin.c */
 extern const struct scsi_handler scsi_unmap;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Commands that are answered from what is known of the unit. */
 #include <errno.h>
+#include <string.h>
 
 #include "protocol/scsi_pages.h"
 #include "protocol/srp_iu.h"
@@ -108,3 +109,18 @@ static int read_capacity_16(struct scsi_task *task, void *buf, size_t cap,
 const struct scsi_handler scsi_read_capacity_16 = {
 	.answer = read_capacity_16,
 };
+
+/* A disk without defects: whichever list is asked for is there, and empty, in
+ * whichever format (SBC-3 5.17, 5.18). */
+static int read_defects(struct scsi_task *task, void *buf, size_t cap,
+			size_t *ret_len, struct scsi_sense *ret_sense)
+{
+	const uint8_t head[8] = { 0, task->cmd.defects };
+
+	*ret_len = task->cmd.info->cdb_len == 10 ? 4 : sizeof(head);
+	if (cap)
+		memcpy(buf, head, scsi_min(*ret_len, cap));
+	return 0;
+}
+
+const struct scsi_handler scsi_read_defects = { .answer = read_defects };

@@ -28,6 +28,9 @@ static const struct scsi_handler *const handlers[SCSI_OP_CNT] = {
 	[SCSI_OP_READ] = &scsi_read,
 	[SCSI_OP_WRITE] = &scsi_write,
 	[SCSI_OP_VERIFY] = &scsi_verify,
+	[SCSI_OP_WRITE_VERIFY] = &scsi_write_verify,
+	[SCSI_OP_PREFETCH] = &scsi_prefetch,
+	[SCSI_OP_READ_DEFECTS] = &scsi_read_defects,
 	[SCSI_OP_SYNC_CACHE] = &scsi_sync_cache,
 	[SCSI_OP_WRITE_SAME] = &scsi_write_same,
 	[SCSI_OP_UNMAP] = &scsi_unmap,
@@ -100,6 +103,13 @@ static void set_sense(struct scsi_task *task, const struct scsi_sense *sense)
 bool scsi_task_good(struct scsi_task *task)
 {
 	task->status = SCSI_STATUS_GOOD;
+	task->done(task);
+	return false;
+}
+
+bool scsi_task_met(struct scsi_task *task)
+{
+	task->status = SCSI_STATUS_CONDITION_MET;
 	task->done(task);
 	return false;
 }
@@ -202,6 +212,20 @@ void scsi_task_blk(struct scsi_task *task, enum block_op op, uint64_t offset,
 		.worker = task->worker,
 		.done = blk_done,
 	};
+}
+
+bool scsi_task_flush(struct scsi_task *task,
+		     bool (*next)(struct scsi_task *task, int res))
+{
+	scsi_task_blk(task, BLOCK_FLUSH, 0, 0, next);
+	return true;
+}
+
+bool scsi_task_end(struct scsi_task *task, int res)
+{
+	if (res)
+		return scsi_task_fail_blk(task, res);
+	return scsi_task_good(task);
 }
 
 uint8_t *scsi_task_memory(const struct scsi_task *task)

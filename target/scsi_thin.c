@@ -78,13 +78,6 @@ static bool is_zero(const uint8_t *p, size_t len)
 	return !p[0] && !memcmp(p, p + 1, len - 1);
 }
 
-static bool zero_done(struct scsi_task *task, int res)
-{
-	if (res)
-		return scsi_task_fail_blk(task, res);
-	return scsi_task_good(task);
-}
-
 static bool write_next(struct scsi_task *task, int res)
 {
 	uint64_t left;
@@ -133,7 +126,7 @@ static bool execute_write_same(struct scsi_task *task)
 
 	if (!zeroes || !vol->backend->info.zero)
 		return write_pattern(task);
-	scsi_task_blk(task, BLOCK_ZERO, 0, task->range_len, zero_done);
+	scsi_task_blk(task, BLOCK_ZERO, 0, task->range_len, scsi_task_end);
 	task->blk.may_unmap = task->cmd.unmap;
 	return true;
 }

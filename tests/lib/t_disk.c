@@ -13,6 +13,7 @@ static const struct backend_info stores[] = {
 	[T_THIN] = { .unmap_granularity = 4096,
 		     .unmap_zeroes = true,
 		     .volatile_cache = true,
+		     .read_cache = true,
 		     .fua = true,
 		     .zero = true,
 		     .extents = true },

@@ -276,8 +276,6 @@ static const struct t_disk_row rows[] = {
 	  .wanted_out = 1024, .outcome = "0e/1d/00 info 512" },
 	{ "VERIFY, data-out too short", .cdb = "2f 02 00 00 00 01 00 00 02",
 	  .out = "02*512", .wanted_out = 1024, .outcome = "05/24/00 CDB 7.7" },
-	{ "VERIFY against one block", .cdb = "2f 06 00*6 01", .out = "02*512",
-	  .outcome = "05/24/00 CDB 1.2" },
 	{ "VERIFY past the end", .cdb = "2f 00 00 00 3f ff 00 00 02",
 	  .outcome = "05/21/00 info 16384" },
 
