@@ -96,7 +96,8 @@ struct t_world *t_world_open(const struct t_world_options *opt);
 /* Closes what is open, and checks that everything has come back. */
 void t_world_close(struct t_world *w);
 
-/* Runs the reactors once each, and waits a little when nothing is to do. */
+/* Runs the reactors once each, and waits when nothing is to do: a wake-up that
+ * does not come fails the test. */
 void t_turn(struct t_world *w);
 /* Runs until they have nothing to do. */
 void t_settle(struct t_world *w);
