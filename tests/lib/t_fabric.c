@@ -524,6 +524,21 @@ unsigned int t_fabric_let_go(struct t_fabric *hub, unsigned int cnt)
 
 /* ---- posting ---- */
 
+/* A receive that was given back in the turn goes before the sends of the turn;
+ * executing those later, the fabric would not notice. */
+static void check_receives_went_first(const struct xp_chan *ch)
+{
+	struct list *it;
+
+	list_for_each(it, &ch->xp->released) {
+		if (container_of(it, struct xp_iu, node)->ch == ch) {
+			fprintf(stderr, "t_fabric: a send was posted before a "
+					"receive of the same turn\n");
+			abort();
+		}
+	}
+}
+
 static int fake_post_send(struct xp_chan *base, const struct xp_wr *wr,
 			  unsigned int n)
 {
@@ -531,6 +546,7 @@ static int fake_post_send(struct xp_chan *base, const struct xp_wr *wr,
 	struct t_fabric *hub = hub_of(ch);
 
 	assert(base->state == XP_CHAN_OPEN);
+	check_receives_went_first(base);
 	for (unsigned int i = 0; i < n; i++) {
 		struct fake_wr *fw;
 
