@@ -28,7 +28,7 @@ static const char help_text[] =
 	"      --poll-us N      poll this long after work before sleeping, in microseconds;\n"
 	"                       0 = never (default 20)\n"
 	"      --buffers SIZE   memory for data in flight, all threads together\n"
-	"                       (default 32M)\n"
+	"                       (default 32M, or 8M a thread if that is more)\n"
 	"  -P, --pidfile FILE   write the process ID there when ready\n"
 	"  -v, --verbose        say more; twice: every request\n"
 	"  -q, --quiet          say less; twice: errors only\n"
@@ -39,7 +39,7 @@ static const char help_text[] =
 	"  ,name=NAME           the volume's name (default: from the path)\n"
 	"  ,ro                  read-only\n"
 	"  ,block-size=N        512 (default) or 4096\n"
-	"  ,direct=on|off       O_DIRECT (default: on where possible)\n"
+	"  ,direct=on|off       O_DIRECT (default: on for block devices)\n"
 	"  ,write-through       every write is on stable storage before it is answered\n"
 	"  ,serial=TEXT         unit serial number (default: derived from the path)\n"
 	"SIZE is a number of bytes; k, M, G and T are powers of 1024.\n"
@@ -220,6 +220,16 @@ static enum options_verdict complain(int c, char **argv)
 	return OPTIONS_BAD;
 }
 
+/* What was not given, and depends on what was. */
+static void fill_in(struct options *opt)
+{
+	if (opt->buffers == 0 &&
+	    OPTIONS_BUFFERS_DEFAULT / opt->threads < OPTIONS_BUFFERS_MIN)
+		opt->buffers = (uint64_t)OPTIONS_BUFFERS_MIN * opt->threads;
+	else if (opt->buffers == 0)
+		opt->buffers = OPTIONS_BUFFERS_DEFAULT;
+}
+
 /* What only shows when all options are there. */
 static bool check_together(const struct options *opt)
 {
@@ -268,6 +278,7 @@ static enum options_verdict parse_all(int argc, char **argv,
 			argv[optind]);
 		return OPTIONS_BAD;
 	}
+	fill_in(opt);
 	return check_together(opt) ? OPTIONS_RUN : OPTIONS_BAD;
 }
 
@@ -277,7 +288,6 @@ enum options_verdict options_parse(int argc, char **argv,
 	*ret_opt = (struct options){
 		.threads = 1,
 		.poll_us = OPTIONS_POLL_US_DEFAULT,
-		.buffers = OPTIONS_BUFFERS_DEFAULT,
 		.log_level = LOG_NOTICE,
 	};
 	optind = 0; /* start afresh, also the second time in a process */

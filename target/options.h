@@ -14,8 +14,9 @@
 
 #define OPTIONS_BUFFERS_DEFAULT (32u << 20)
 #define OPTIONS_POLL_US_DEFAULT 20
-/* A single command's data must fit into the buffers of one thread. */
-#define OPTIONS_BUFFERS_MIN VOLUME_MAX_TRANSFER
+/* The largest block that a command may want must fit into the buffers of one
+ * thread, which hands out powers of two: VERIFY needs more than one transfer. */
+#define OPTIONS_BUFFERS_MIN (2 * VOLUME_MAX_TRANSFER)
 
 struct options {
 	struct srp_uri listens[OPTIONS_LISTENS_MAX];
