@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "fuse/tree.h"
 #include "protocol/size.h"
 #include "transport/log.h"
+#include "transport/memlock.h"
 
 /* How long requests in flight may take after a signal, before the session is
  * closed under them. */
@@ -24,7 +24,7 @@
 
 /* Of the memory that may be locked. */
 #define PIN_MAX	    (64ull << 20)
-#define PIN_RESERVE (2ull << 20) /* for the channels of the session */
+#define PIN_RESERVE (256ull << 10) /* for what goes along with the slots */
 
 #define BLOCK_SIZE_MAX 65536u
 
@@ -307,16 +307,14 @@ static uint32_t edge_len(const struct client *c)
 static uint64_t pin_budget(const struct client *c)
 {
 	struct srpi_session_info si;
-	struct rlimit lim;
+	uint64_t left = memlock_left();
 
 	srpi_session_info(c->session, &si);
 	if (strcmp(si.transport, xp_kind_name(XP_VERBS)))
 		return 0;
-	if (geteuid() == 0 || getrlimit(RLIMIT_MEMLOCK, &lim) < 0 ||
-	    lim.rlim_cur >= PIN_MAX + PIN_RESERVE)
+	if (left >= PIN_MAX + PIN_RESERVE)
 		return PIN_MAX;
-	return lim.rlim_cur > 2 * PIN_RESERVE ? lim.rlim_cur - PIN_RESERVE
-					      : lim.rlim_cur / 2 + 1;
+	return left > PIN_RESERVE ? left - PIN_RESERVE : 1;
 }
 
 static unsigned int wanted_slots(const struct options *o)

@@ -310,9 +310,9 @@ static int fit(struct dev_options *o, struct srpi_error *e)
 	if (o->slots >= SLOTS_MIN)
 		return 0;
 	ini_error_set(e, -ENOMEM,
-		      "%llu KiB of memory may be locked for the RDMA device, "
-		      "%zu KiB are needed at least; raise the limit: ulimit -l "
-		      "65536, or LimitMEMLOCK= of the service",
+		      "only %llu KiB more of memory may be locked for the RDMA "
+		      "device, at least %zu KiB are needed; raise the limit: "
+		      "ulimit -l 65536, or LimitMEMLOCK= of the service",
 		      (unsigned long long)o->pin_budget >> 10,
 		      SLOTS_MIN * slot_len(o->max_write, o->edge) >> 10);
 	return -ENOMEM;
@@ -407,7 +407,7 @@ int dev_create(const struct dev_options *options, struct dev **ret_dev,
 	if (dev->options.slots < options->slots ||
 	    dev->options.max_write < options->max_write)
 		log_info("%u requests of at most %u KiB in flight, limited by "
-			 "the memory that may be locked (ulimit -l)",
+			 "the memory to be locked for the RDMA device",
 			 dev->options.slots, dev->options.max_write >> 10);
 	*ret_dev = dev;
 	return 0;

@@ -14,6 +14,10 @@
 #include "target/announce.h"
 #include "target/listen.h"
 #include "target/port_id.h"
+#include "transport/memlock.h"
+
+/* Locked memory to leave for logins: about thirty channels. Bytes. */
+#define LOGINS_RESERVE (16ull << 20)
 
 /* One volume's last flush. */
 struct last_flush {
@@ -71,6 +75,16 @@ static int open_workers(struct server *s, struct xp_error *e)
 	return err;
 }
 
+/* For a user who may not raise the limit. */
+static void advise_less(const struct worker *w, struct xp_error *e)
+{
+	size_t len = strlen(e->text);
+
+	if (arena_len(w->arena) > OPTIONS_BUFFERS_MIN)
+		snprintf(e->text + len, sizeof(e->text) - len,
+			 " or try --buffers 4M");
+}
+
 static int create_xp(struct worker *w, enum xp_kind kind, struct xp_error *e)
 {
 	struct xp_config cfg = {
@@ -82,7 +96,11 @@ static int create_xp(struct worker *w, enum xp_kind kind, struct xp_error *e)
 	int err = kind == XP_VERBS ? xp_verbs_create(&cfg, &xp, e)
 				   : xp_tcp_create(&cfg, &xp, e);
 
-	return err ? err : worker_add_xp(w, xp, e);
+	if (!err)
+		err = worker_add_xp(w, xp, e);
+	if (err == -ENOMEM && memlock_limit() != MEMLOCK_ANY)
+		advise_less(w, e);
+	return err;
 }
 
 /* For listen_all(). */
@@ -96,11 +114,17 @@ static int use_kind(void *user, enum xp_kind kind, struct xp_error *e)
 	return err;
 }
 
-/* Only faster; without it the arenas are mapped into the kernel per I/O. */
+/*
+ * Only faster; without it the arenas are mapped into the kernel per I/O. They
+ * count as locked once more then: what logins need must be left.
+ */
 static void fix_buffers(struct server *s)
 {
+	uint64_t need = s->worker_cnt * options_arena_len(s->opt);
 	int err = 0;
 
+	if (memlock_left() < need + LOGINS_RESERVE)
+		err = -ENOMEM;
 	for (unsigned int i = 0; i < s->worker_cnt && err == 0; i++)
 		err = worker_fix_buffers(&s->workers[i]);
 	if (err)
@@ -372,7 +396,8 @@ static int get_ready(struct server *s, struct xp_error *e)
 
 	raise_file_limit();
 	for (size_t i = 0; i < ARRAY_SIZE(steps) && err == 0; i++) {
-		if (steps[i] == attach_volumes)
+		/* Behind what cannot be done without, before others run. */
+		if (steps[i] == start_threads)
 			fix_buffers(s);
 		err = steps[i](s, e);
 	}

@@ -2,9 +2,11 @@
 #include "transport/verbs.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
+
+#include "transport/memlock.h"
 
 struct wc_reason {
 	int err;
@@ -136,32 +138,21 @@ const char *vb_cm_text(enum rdma_cm_event_type type, int status)
 	}
 }
 
-/* A limit that can explain a failure to lock memory; 0: none. */
-static rlim_t locked_limit(void)
-{
-	struct rlimit lim;
-
-	if (getrlimit(RLIMIT_MEMLOCK, &lim) || lim.rlim_cur == RLIM_INFINITY)
-		return 0;
-	/* What else the process has locked counts, too. */
-	return lim.rlim_cur;
-}
-
 void vb_mr_error(struct xp_error *e, int err, size_t len, const char *device)
 {
-	size_t mib = (len + (1 << 20) - 1) >> 20;
-	rlim_t limit = 0;
+	uint64_t mib = (len + (1 << 20) - 1) >> 20;
+	uint64_t limit = memlock_limit();
 
-	if (err == -ENOMEM || err == -EAGAIN)
-		limit = locked_limit();
-	if (!limit) {
-		xp_error_set(e, err, "cannot register %zu MiB with %s: %s", mib,
+	if ((err != -ENOMEM && err != -EAGAIN) || limit == MEMLOCK_ANY) {
+		xp_error_set(e, err,
+			     "cannot register %" PRIu64 " MiB with %s: %s", mib,
 			     device, strerror(-err));
 		return;
 	}
 	xp_error_set(e, -ENOMEM,
-		     "cannot register %zu MiB with %s: the locked-memory limit "
-		     "is %llu MiB (ulimit -l); raise it in "
-		     "/etc/security/limits.conf or with LimitMEMLOCK=",
-		     mib, device, (unsigned long long)limit >> 20);
+		     "cannot lock %" PRIu64 " MiB for %s: at most %" PRIu64
+		     " MiB may be locked (ulimit -l), %" PRIu64
+		     " are already; raise the limit "
+		     "(/etc/security/limits.conf, LimitMEMLOCK=)",
+		     mib, device, limit >> 20, memlock_used() >> 20);
 }
