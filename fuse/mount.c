@@ -207,6 +207,13 @@ static int quiet_mount(struct mount *m)
 	return err;
 }
 
+void mount_free(struct mount *m)
+{
+	if (m->se)
+		fuse_session_destroy(m->se);
+	m->se = NULL;
+}
+
 int mount_begin(struct mount *m, const struct options *o, bool ro,
 		struct dev *dev, struct srpi_error *e)
 {
@@ -229,6 +236,7 @@ int mount_begin(struct mount *m, const struct options *o, bool ro,
 	if (m->mounted)
 		return 0;
 	why = reason();
+	mount_free(m);
 	ini_error_set(e, -EIO, "cannot mount %s: %s%s", m->path, why,
 		      hint(why));
 	return -EIO;
@@ -265,11 +273,4 @@ pid_t mount_unmount(const struct mount *m, bool lazy)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	_exit(unmount_now(m->path, lazy));
-}
-
-void mount_free(struct mount *m)
-{
-	if (m->se)
-		fuse_session_destroy(m->se);
-	m->se = NULL;
 }

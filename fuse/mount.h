@@ -27,7 +27,8 @@ struct mount {
 /* Looks at the mount point and at /dev/fuse before anything is begun. */
 int mount_check(const char *path, struct mount *ret, struct srpi_error *e);
 
-/* Mounts; requests may arrive from then on. @ro: of the kernel. */
+/* Mounts; requests may arrive from then on. @ro: of the kernel. After an error
+ * there is nothing to unmount or free. */
 int mount_begin(struct mount *m, const struct options *o, bool ro,
 		struct dev *dev, struct srpi_error *e);
 
