@@ -311,9 +311,11 @@ static inline struct vb_xp *vb_chan_xp(const struct vb_chan *ch)
 int vb_chan_new(struct vb_xp *vx, const struct xp_chan_params *params,
 		enum vb_state state, struct vb_chan **ret_ch,
 		struct xp_error *e);
-/* Makes the queue pair on ch->dev (INIT) and posts the receives. */
+/* Makes the queue pair on ch->dev (INIT) and posts the receives. -ENOTCONN: the
+ * peer has gone. */
 int vb_chan_open(struct vb_chan *ch, struct xp_error *e);
-/* Moves the queue pair on, with what the connection manager has negotiated. */
+/* Moves the queue pair on, with what the connection manager has negotiated.
+ * -ENOTCONN when that no longer knows of the connection. */
 int vb_chan_move(struct vb_chan *ch, enum ibv_qp_state state);
 /* Frees one that no peer knows of yet. Its cm_id is the caller's. */
 void vb_chan_abandon(struct vb_chan *ch);

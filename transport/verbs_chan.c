@@ -87,7 +87,7 @@ int vb_chan_move(struct vb_chan *ch, enum ibv_qp_state state)
 	int mask = 0;
 
 	if (rdma_init_qp_attr(ch->cm.id, &attr, &mask))
-		return -errno;
+		return -ENOTCONN;
 	if (mask & IBV_QP_ACCESS_FLAGS) {
 		/* An acceptor moves the data itself: its peer has no business
 		 * in its memory, and a queue pair that says so is a second

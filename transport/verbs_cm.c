@@ -7,6 +7,10 @@
 
 #define BACKLOG 128
 
+/* InfiniBand Architecture, volume 1, "Rejection Reason": consumer defined. (On
+ * iWARP there are negative errnos instead.) */
+#define REJECTED_BY_CONSUMER 28
+
 /* A DREQ that is not answered is sent again after 4.3 s (the connection
  * manager's response timeout): twice, then we give up. */
 #define LINGER_MS 10000
@@ -97,8 +101,8 @@ static void resolved_address(struct vb_chan *ch)
 		return;
 	}
 	if (rdma_resolve_route(id, (int)ch->timeout_ms))
-		xp_core_fail(&ch->base, -errno,
-			     "cannot look up the route to that address: %s",
+		xp_core_fail(&ch->base, -errno, "%s (%s)",
+			     vb_cm_text(RDMA_CM_EVENT_ROUTE_ERROR, -errno),
 			     strerror(errno));
 }
 
@@ -158,8 +162,12 @@ static void responded(struct vb_chan *ch, const struct vb_event *ev)
 
 static void rejected(struct vb_chan *ch, const struct vb_event *ev)
 {
-	memcpy(ch->base.why.pdata, ev->pdata, ev->pdata_len);
-	ch->base.why.pdata_len = ev->pdata_len;
+	/* Where nobody listens the connection manager itself rejects, with
+	 * private data that is always as long as can be and says nothing. */
+	if (ev->status == REJECTED_BY_CONSUMER || ev->status < 0) {
+		memcpy(ch->base.why.pdata, ev->pdata, ev->pdata_len);
+		ch->base.why.pdata_len = ev->pdata_len;
+	}
 	xp_core_fail(&ch->base, vb_reject_errno(ev->status),
 		     "%s (reject reason %d)", vb_reject_text(ev->status),
 		     ev->status);
@@ -507,12 +515,12 @@ static int accept_on(struct vb_chan *ch, struct vb_request *req,
 	ch->read_depth = accept_depth(req, ch->dev);
 	ch->answer_depth = at_most(1, req->responder_resources);
 	err = vb_chan_open(ch, e);
-	if (err)
+	if (err && err != -ENOTCONN)
 		return err;
 	reactor_timer_set(r, &ch->timer, VB_ACCEPT_MS);
-	/* Everything here is ours, so a refusal means that the peer is gone. */
-	err = accept_answer(ch, params);
-	if (err)
+	/* All that is ours has been made, so a refusal means that the peer is
+	 * gone. */
+	if (err || accept_answer(ch, params))
 		vb_chan_doom(ch, -ECONNABORTED);
 	return 0;
 }

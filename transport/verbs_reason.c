@@ -117,9 +117,10 @@ const char *vb_cm_text(enum rdma_cm_event_type type, int status)
 {
 	switch (status) {
 	case -ETIMEDOUT:
+		return "no answer from that address";
 	case -EHOSTUNREACH:
 	case -ENETUNREACH:
-		return "no answer from that address";
+		return "there is no route to that address";
 	case -ENODEV:
 	case -EADDRNOTAVAIL:
 		return "no RDMA device of this machine reaches that address";
