@@ -161,7 +161,7 @@ static int listen_any_rdma(struct listener *l)
 	struct listen_point at = any_ipv6();
 	int err = listen_at(l, XP_VERBS, &at);
 
-	if (err == 0 || err == -EADDRINUSE)
+	if (err == 0 || err == -EADDRINUSE || l->unusable[XP_VERBS].err)
 		return err;
 	at = ipv4(INADDR_ANY);
 	return listen_at(l, XP_VERBS, &at);

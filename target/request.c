@@ -431,6 +431,9 @@ static void read_table(struct request *req)
 {
 	struct worker *w = worker_of(req);
 
+	log_debug("channel %u tag %016llx: reads its table of %u descriptors",
+		  req->ch->number, (unsigned long long)req->tag,
+		  req->data.desc_cnt);
 	request_set_state(req, REQUEST_READING);
 	req->chain = (struct xp_chain){
 		.dir = XP_RDMA_READ,
