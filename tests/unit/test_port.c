@@ -260,6 +260,54 @@ static void what_is_written_is_read_back(void **state)
 	rig_destroy(rig);
 }
 
+/* The backend of the rig insists on buffers that are aligned to blocks. */
+static void immediate_data_at_another_offset_is_copied(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd w = rig_write(RIG_DISK, 3, 4);
+	struct rig_chan *ch;
+	uint64_t tag;
+
+	req.imm_offset = 100;
+	ch = rig_connect(rig, &req);
+	assert_true(ch->login_rsp.imm_data);
+	rig_expect_alive(ch);
+	fill(rig->mem, 4 * BLK, 9);
+	w.out = (struct srp_data_args){ .format = SRP_DATA_IMMEDIATE,
+					.imm_len = 4 * BLK,
+					.imm_offset = 100 };
+	w.imm = rig->mem;
+	tag = rig_cmd(ch, &w);
+	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
+	assert_memory_equal(rig_disk() + 3 * BLK, rig->mem, 4 * BLK);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+/* One block of immediate data, but the disk needs room to repeat it. */
+static void immediate_data_moves_when_the_disk_wants_more_room(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd same = rig_write(RIG_DISK, 8, 1024);
+	uint64_t tag;
+
+	rig_expect_alive(ch);
+	same.cdb[0] = 0x41; /* WRITE SAME (10) */
+	fill(rig->mem, BLK, 5);
+	same.out = (struct srp_data_args){ .format = SRP_DATA_IMMEDIATE,
+					   .imm_len = BLK,
+					   .imm_offset = SRP_IMM_OFFSET };
+	same.imm = rig->mem;
+	tag = rig_cmd(ch, &same);
+	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
+	for (int i = 0; i < 1024; i++)
+		assert_memory_equal(rig_disk() + (8 + i) * BLK, rig->mem, BLK);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
 static void good_response_is_36_bytes(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -585,6 +633,7 @@ static void requests_wait_for_buffers(void **state)
 /* Where the command is when the function arrives. */
 enum where {
 	WAITING,    /* for a buffer */
+	READING,    /* its descriptor table is on the way */
 	FETCHING,   /* its data-out is on the way */
 	EXECUTING,  /* the disk has it */
 	RESPONDING, /* its response is on the way */
@@ -599,6 +648,7 @@ static const struct tmf_case {
 	bool ends;    /* the command is covered */
 } tmf_cases[] = {
 	{ "ABORT TASK, waiting", SRP_TSK_ABORT_TASK, WAITING, false, true },
+	{ "ABORT TASK, reading", SRP_TSK_ABORT_TASK, READING, false, true },
 	{ "ABORT TASK, fetching", SRP_TSK_ABORT_TASK, FETCHING, false, true },
 	{ "ABORT TASK, executing", SRP_TSK_ABORT_TASK, EXECUTING, false, true },
 	{ "ABORT TASK, responding", SRP_TSK_ABORT_TASK, RESPONDING, false,
@@ -638,6 +688,9 @@ static const struct tmf_case {
 	{ "LUN RESET, unknown", SRP_TSK_LUN_RESET, NOWHERE, false, false },
 	{ "LUN RESET, waiting, foreign", SRP_TSK_LUN_RESET, WAITING, true,
 	  true },
+	{ "LUN RESET, reading", SRP_TSK_LUN_RESET, READING, false, true },
+	{ "LUN RESET, reading, foreign", SRP_TSK_LUN_RESET, READING, true,
+	  true },
 	{ "LUN RESET, fetching, foreign", SRP_TSK_LUN_RESET, FETCHING, true,
 	  true },
 	{ "LUN RESET, executing, foreign", SRP_TSK_LUN_RESET, EXECUTING, true,
@@ -659,7 +712,7 @@ static uint64_t bring(struct rig *rig, struct rig_chan *ch, enum where where,
 		      void **ret_block)
 {
 	*ret_block = where == WAITING ? take_buffers(rig) : NULL;
-	if (where == FETCHING || where == RESPONDING)
+	if (where == READING || where == FETCHING || where == RESPONDING)
 		t_fabric_hold_completions(rig->hub, true);
 	if (where == EXECUTING)
 		rig_hold(true);
@@ -671,6 +724,12 @@ static uint64_t bring(struct rig *rig, struct rig_chan *ch, enum where where,
 
 		memset(rig->mem, 0x5a, BLK);
 		return send_rw(ch, &w, IMMEDIATE, 0, BLK);
+	}
+	if (where == READING) {
+		struct rig_cmd w = rig_write(RIG_DISK, 7, 64);
+
+		memset(rig->mem, 0x5a, 64 * BLK);
+		return send_rw(ch, &w, PARTIAL, 0, 64 * BLK);
 	}
 	return send_write(ch, 7, 0x5a);
 }
@@ -689,6 +748,7 @@ static void let_go(struct rig *rig, enum where where, void *block)
 static bool must_await(const struct tmf_case *row)
 {
 	switch (row->where) {
+	case READING:
 	case FETCHING:
 	case EXECUTING:
 		return row->ends;
@@ -748,7 +808,7 @@ static void tmf_in_every_state(void **state)
 	tmf = rig_tmf(asks, row->function, RIG_DISK, tag);
 	if (must_await(row))
 		assert_null(rig_rsp(asks, tmf));
-	else if (row->where != FETCHING && row->where != RESPONDING)
+	else
 		rig_expect_code(asks, tmf, SRP_RSP_COMPLETE);
 	let_go(rig, row->where, block);
 	rig_expect_code(asks, tmf, SRP_RSP_COMPLETE);
@@ -764,6 +824,28 @@ static void tmf_in_every_state(void **state)
 	rig_expect_alive(ch);
 	rig_chan_free(ch);
 	rig_chan_free(other);
+	rig_destroy(rig);
+}
+
+static void abort_ends_no_other_command(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	uint64_t tags[3];
+	uint64_t tmf;
+
+	rig_expect_alive(ch);
+	rig_hold(true);
+	for (int i = 0; i < 3; i++)
+		tags[i] = send_write(ch, (uint32_t)i, 1);
+	tmf = rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tags[1]);
+	rig_hold(false);
+	rig_release(rig);
+	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
+	rig_expect_status(ch, tags[0], SCSI_STATUS_GOOD);
+	assert_null(rig_rsp(ch, tags[1]));
+	rig_expect_status(ch, tags[2], SCSI_STATUS_GOOD);
+	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -1165,6 +1247,8 @@ int main(void)
 	T_ADD(&t, unnamed_target_is_accepted);
 	T_ADD(&t, channels_of_a_nexus_are_limited);
 	T_ADD_ROWS(&t, transfers, what_is_written_is_read_back);
+	T_ADD(&t, immediate_data_at_another_offset_is_copied);
+	T_ADD(&t, immediate_data_moves_when_the_disk_wants_more_room);
 	T_ADD(&t, good_response_is_36_bytes);
 	T_ADD(&t, larger_buffer_is_an_underflow);
 	T_ADD(&t, read_past_the_end_says_so);
@@ -1176,6 +1260,7 @@ int main(void)
 	T_ADD(&t, commands_wait_when_completions_are_late);
 	T_ADD(&t, requests_wait_for_buffers);
 	T_ADD_ROWS(&t, tmf_cases, tmf_in_every_state);
+	T_ADD(&t, abort_ends_no_other_command);
 	T_ADD_ROWS(&t, tmf_codes, tmf_that_cannot_be_is_refused);
 	T_ADD(&t, aborted_command_returns_its_credit_with_the_answer);
 	T_ADD(&t, reset_leaves_one_unit_attention_for_each);

@@ -19,6 +19,8 @@ static struct {
 
 static void disk_do(struct block_request *req)
 {
+	if (req->buf)
+		assert_int_equal((uintptr_t)req->buf % RIG_BLOCK, 0);
 	if (req->op == BLOCK_READ)
 		memcpy(req->buf, disk.bytes + req->offset, req->len);
 	else if (req->op == BLOCK_WRITE)

@@ -168,13 +168,16 @@ echo "after:  fds $fds2, RSS $rss2 KiB, QPs $qps2, MRs $mrs2, CM IDs $ids2"
 [ $((rss2 - rss)) -lt 1024 ]
 
 step "larger transfers, many descriptors, tables in initiator memory"
-vm_kernel_logout
+target_stop
+target_start --verbose --verbose --backing "$work/disk.img" \
+	--backing ram:64M,name=scratch
 modprobe -r ib_srp
 modprobe ib_srp indirect_sg_entries=2048 cmd_sg_entries=4 allow_ext_sg=1 \
 	never_register=Y
 kernel_login max_sect=8192 queue_size=64
 fio_verify "${disks[0]}" write 4M 4 32M
 fio_verify "${disks[1]}" randwrite 1M 8 16M
+grep -q 'reads its table of [0-9]* descriptors' "$log"
 vm_kernel_logout
 modprobe -r ib_srp
 modprobe ib_srp use_imm_data=N
@@ -182,7 +185,18 @@ kernel_login
 fio_verify "${disks[0]}" randwrite 4k 64 2M
 vm_kernel_logout
 
+target_stop
+
+step "too little lockable memory is an error that says what to do"
+refusal=$(ulimit -l 8192; setpriv --reuid=65534 --regid=65534 --clear-groups \
+	--bounding-set=-all "$BUILD/target/rdma-target" --backing ram:1M 2>&1) && false
+echo "$refusal"
+[ "$(wc -l <<<"$refusal")" = 1 ]
+grep -q 'locked-memory limit is 8 MiB (ulimit -l); raise it' <<<"$refusal"
+
 step "the target restarts under a logged-in host"
+target_start --verbose --backing "$work/disk.img" \
+	--backing ram:64M,name=scratch
 modprobe -r ib_srp
 kernel_login
 for port in /sys/class/srp_remote_ports/*; do
