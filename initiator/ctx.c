@@ -56,6 +56,9 @@ void srpi_ctx_destroy(struct srpi_ctx *ctx)
 	assert(ctx->sessions == 0);
 	for (unsigned int k = 0; k < XP_KINDS; k++)
 		xp_destroy(ctx->xp[k]);
+	/* The providers' watches end, and free themselves, in a turn. */
+	while (reactor_run_once(ctx->reactor, 0) > 0)
+		;
 	reactor_destroy(ctx->reactor);
 	free(ctx);
 }
