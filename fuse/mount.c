@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,10 +209,22 @@ static int quiet_mount(struct mount *m)
 	return err;
 }
 
+/* True when the kernel has let go of the mount. */
+static bool is_severed(int fd)
+{
+	struct pollfd p = { .fd = fd };
+
+	return fd >= 0 && poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
+}
+
 void mount_free(struct mount *m)
 {
-	if (m->se)
-		fuse_session_destroy(m->se);
+	if (!m->se)
+		return;
+	/* It only frees then; otherwise it would unmount what is there. */
+	if (is_severed(fuse_session_fd(m->se)))
+		fuse_session_unmount(m->se);
+	fuse_session_destroy(m->se);
 	m->se = NULL;
 }
 
