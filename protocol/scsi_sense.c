@@ -364,6 +364,7 @@ static const struct {
 	{ SCSI_ASC_INQUIRY_DATA_CHANGED, "inquiry data has changed" },
 	{ SCSI_ASC_REPORTED_LUNS_CHANGED, "reported LUNs data has changed" },
 	{ SCSI_ASC_INTERNAL_TARGET_FAILURE, "internal target failure" },
+	{ SCSI_ASC_INVALID_MESSAGE_ERROR, "invalid message error" },
 	{ SCSI_ASC_DATA_PHASE_ERROR, "data phase error" },
 	{ SCSI_ASC_OVERLAPPED_COMMANDS, "overlapped commands attempted" },
 	{ SCSI_ASC_REMOVAL_PREVENTED, "medium removal prevented" },

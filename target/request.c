@@ -581,6 +581,13 @@ void request_start(struct request *req, struct xp_iu *iu)
 		       SCSI_ASC_INVALID_FIELD_IN_COMMAND_IU);
 		return;
 	}
+	/* VPD page 86h says SIMPSUP alone (SAM-5, task attributes). To take an
+	 * ordered command for a simple one would break what it is for. */
+	if (cmd.task_attr != SRP_TASK_SIMPLE) {
+		refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
+		       SCSI_ASC_INVALID_MESSAGE_ERROR);
+		return;
+	}
 	if (scsi_task_prepare(&req->task) == SCSI_TASK_OVER)
 		respond(req);
 	else
