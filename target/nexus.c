@@ -22,6 +22,13 @@ struct nexus *nexus_create(const struct srp_port_id *initiator,
 	return nexus;
 }
 
+void nexus_come_back(struct nexus *nexus)
+{
+	for (int i = 0; i < LUNS_MAX; i++)
+		atomic_fetch_and(&nexus->scsi.ua[i], ~SCSI_UA_POWER_ON);
+	scsi_nexus_attention(&nexus->scsi, /* lun= */ -1, SCSI_UA_NEXUS_LOSS);
+}
+
 void nexus_free(struct nexus *nexus)
 {
 	assert(list_empty(&nexus->channels) && list_empty(&nexus->logins));

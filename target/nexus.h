@@ -19,6 +19,7 @@ struct nexus {
 	char name[SRP_PORT_ID_TEXT_SIZE]; /* of the initiator; constant */
 	struct list channels;		  /* struct channel, nexus_node */
 	unsigned int channel_cnt;
+	bool was_used;	    /* it has had a channel */
 	struct list logins; /* struct login of port.c, in order of arrival */
 };
 
@@ -26,6 +27,10 @@ struct nexus {
 struct nexus *nexus_create(const struct srp_port_id *initiator,
 			   const struct srp_port_id *target,
 			   const struct lun_map *luns);
+
+/* A new nexus whose initiator was here before: it has lost its nexus, which is
+ * all that is new to it; the target has not been powered on since. */
+void nexus_come_back(struct nexus *nexus);
 
 /* Frees a nexus without channels and logins and takes it off its list. */
 void nexus_free(struct nexus *nexus);

@@ -89,10 +89,38 @@ static void refuse(struct port *port, struct xp_conn_request *conn,
 
 /* ---- logins that wait ---- */
 
-static void maybe_free_nexus(struct nexus *nexus)
+static bool is_remembered(const struct port *port, const struct nexus *nexus)
 {
-	if (list_empty(&nexus->channels) && list_empty(&nexus->logins))
-		nexus_free(nexus);
+	unsigned int cnt = port->remembered_cnt < PORT_REMEMBERED
+				   ? port->remembered_cnt
+				   : PORT_REMEMBERED;
+
+	for (unsigned int i = 0; i < cnt; i++) {
+		const struct port_memory *m = &port->remembered[i];
+
+		if (srp_port_id_equal(&m->initiator, &nexus->initiator) &&
+		    srp_port_id_equal(&m->target, &nexus->target))
+			return true;
+	}
+	return false;
+}
+
+static void remember(struct port *port, const struct nexus *nexus)
+{
+	if (is_remembered(port, nexus))
+		return;
+	port->remembered[port->remembered_cnt++ % PORT_REMEMBERED] =
+		(struct port_memory){ .initiator = nexus->initiator,
+				      .target = nexus->target };
+}
+
+static void maybe_free_nexus(struct port *port, struct nexus *nexus)
+{
+	if (!list_empty(&nexus->channels) || !list_empty(&nexus->logins))
+		return;
+	if (nexus->was_used)
+		remember(port, nexus);
+	nexus_free(nexus);
 }
 
 static void login_free(struct login *login)
@@ -162,6 +190,7 @@ static void admit(struct port *port, struct login *login)
 	login_free(login);
 	list_add_tail(&nexus->channels, &ch->nexus_node);
 	nexus->channel_cnt++;
+	nexus->was_used = true;
 	channel_send_start(ch);
 }
 
@@ -176,7 +205,7 @@ static void serve(struct port *port, struct nexus *nexus)
 			return;
 		admit(port, login);
 	}
-	maybe_free_nexus(nexus);
+	maybe_free_nexus(port, nexus);
 }
 
 static void close_channels(struct nexus *nexus, const char *why)
@@ -228,8 +257,11 @@ static struct nexus *find_or_create(struct port *port,
 	if (nexus)
 		return nexus;
 	nexus = nexus_create(&req->initiator, &req->target, port->luns);
-	if (nexus)
-		list_add_tail(&port->nexuses, &nexus->node);
+	if (!nexus)
+		return NULL;
+	if (is_remembered(port, nexus))
+		nexus_come_back(nexus);
+	list_add_tail(&port->nexuses, &nexus->node);
 	return nexus;
 }
 
@@ -276,7 +308,7 @@ static void log_in(struct port *port, struct xp_conn_request *conn,
 	if (!login) {
 		refuse(port, conn, req, SRP_REJ_NO_RESOURCES, "out of memory");
 		if (nexus)
-			maybe_free_nexus(nexus);
+			maybe_free_nexus(port, nexus);
 		return;
 	}
 	port->login_cnt++;
@@ -355,7 +387,7 @@ static void stop_listening(struct port *port)
 		xp_unlisten(port->listeners[--port->listener_cnt]);
 }
 
-static void stop_nexus(struct nexus *nexus)
+static void stop_nexus(struct port *port, struct nexus *nexus)
 {
 	struct list *it;
 
@@ -364,7 +396,7 @@ static void stop_nexus(struct nexus *nexus)
 	list_for_each(it, &nexus->channels)
 		channel_send_drain(container_of(it, struct channel, nexus_node),
 				   "the target is stopping");
-	maybe_free_nexus(nexus);
+	maybe_free_nexus(port, nexus);
 }
 
 static void run_stopped(struct reactor_msg *msg)
@@ -386,7 +418,7 @@ void port_stop(struct port *port)
 	port->stopping = true;
 	stop_listening(port);
 	list_for_each_safe(it, tmp, &port->nexuses)
-		stop_nexus(container_of(it, struct nexus, node));
+		stop_nexus(port, container_of(it, struct nexus, node));
 	port->stopped_msg.run = run_stopped;
 	reactor_send(port_reactor(port), &port->stopped_msg);
 }

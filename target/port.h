@@ -24,6 +24,12 @@
 /* How long a login waits for the channels it replaces to go. */
 #define PORT_FENCE_MS	   10000
 #define PORT_LISTENERS_MAX 32
+/*
+ * I_T nexuses that are gone, but that this process remembers: when one comes
+ * back it is told of a nexus loss (29h/07h), not of a power on (29h/01h), by
+ * which an initiator may know that unflushed writes are lost.
+ */
+#define PORT_REMEMBERED 256
 
 struct port {
 	/* set before port_init() */
@@ -40,7 +46,12 @@ struct port {
 	/* the port's */
 	struct srp_login_policy policy;
 	struct list nexuses;
-	unsigned int login_cnt; /* channels and waiting logins */
+	struct port_memory {
+		struct srp_port_id initiator;
+		struct srp_port_id target;
+	} remembered[PORT_REMEMBERED]; /* a ring, oldest overwritten */
+	unsigned int remembered_cnt;   /* in all */
+	unsigned int login_cnt;	       /* channels and waiting logins */
 	unsigned int next_worker;
 	unsigned int next_number;
 	struct xp_listener *listeners[PORT_LISTENERS_MAX];

@@ -424,6 +424,8 @@ static const struct bad_iu {
 	  HEAD "02 00 00" TAG "00*4" LUN0 "00*4" READ1
 	       "00*12 00008010 00000200",
 	  REFUSED },
+	{ "ordered task attribute",
+	  HEAD "00 00 00" TAG "00*4" LUN0 "00 02 00 00 00*16", REFUSED },
 	{ "SRP_TSK_MGMT of 16 bytes", "01 00*7" TAG, TMF_CODE_2 },
 	{ "SRP_TSK_MGMT of 47 bytes", "01 00*7" TAG "00*31", TMF_CODE_2 },
 	{ "SRP_LOGIN_REQ", "00 00*63", CLOSED },
@@ -849,6 +851,47 @@ static void abort_ends_no_other_command(void **state)
 	rig_destroy(rig);
 }
 
+static void reset_leaves_other_luns_alone(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	uint64_t tag;
+	uint64_t tmf;
+
+	rig_expect_alive(ch);
+	rig_hold(true);
+	tag = send_write(ch, 1, 1);
+	tmf = rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_RAM, 0xffffffff);
+	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
+	rig_hold(false);
+	rig_release(rig);
+	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void later_commands_do_not_count_for_a_reset(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd tur = { .lun = RIG_DISK };
+	uint64_t later;
+	uint64_t tmf;
+
+	rig_expect_alive(ch);
+	rig_hold(true);
+	send_write(ch, 1, 1);
+	tmf = rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_DISK, 0xffffffff);
+	later = rig_cmd(ch, &tur);
+	assert_non_null(rig_rsp(ch, later));
+	assert_null(rig_rsp(ch, tmf));
+	rig_hold(false);
+	rig_release(rig);
+	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
 static const struct tmf_code {
 	const char *name;
 	uint8_t function;
@@ -1017,6 +1060,7 @@ static void login_waits_for_the_commands_it_replaces(void **state)
 	struct rig_chan *old2 = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_chan *new;
+	uint16_t asc = 0;
 
 	rig_expect_alive(old);
 	rig_hold(true);
@@ -1030,7 +1074,8 @@ static void login_waits_for_the_commands_it_replaces(void **state)
 	rig_release(rig);
 	assert_true(new->established);
 	assert_int_equal(new->login_rsp.multichan, SRP_MULTICHAN_TERMINATED);
-	rig_clear_ua(new, RIG_DISK, NULL);
+	assert_int_equal(rig_clear_ua(new, RIG_DISK, &asc), 1);
+	assert_int_equal(asc, SCSI_ASC_NEXUS_LOSS);
 	send_write(new, 9, 0x03);
 	assert_int_equal(rig_disk()[9 * BLK], 0x03);
 	rig_chan_free(old);
@@ -1106,6 +1151,25 @@ static void fence_is_bounded(void **state)
 	rig_release(rig);
 	rig_chan_free(old);
 	rig_chan_free(new);
+	rig_destroy(rig);
+}
+
+static void initiator_that_comes_back_is_told_of_its_loss(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	uint16_t asc = 0;
+
+	assert_int_equal(rig_clear_ua(ch, RIG_DISK, &asc), 1);
+	assert_int_equal(asc, SCSI_ASC_POWER_ON);
+	rig_chan_free(ch);
+	for (unsigned int who = 1; who <= 2; who++) {
+		ch = rig_login(rig, who, SRP_MULTICHAN_SINGLE);
+		assert_int_equal(rig_clear_ua(ch, RIG_DISK, &asc), 1);
+		assert_int_equal(asc, who == 1 ? SCSI_ASC_NEXUS_LOSS
+					       : SCSI_ASC_POWER_ON);
+		rig_chan_free(ch);
+	}
 	rig_destroy(rig);
 }
 
@@ -1261,6 +1325,8 @@ int main(void)
 	T_ADD(&t, requests_wait_for_buffers);
 	T_ADD_ROWS(&t, tmf_cases, tmf_in_every_state);
 	T_ADD(&t, abort_ends_no_other_command);
+	T_ADD(&t, reset_leaves_other_luns_alone);
+	T_ADD(&t, later_commands_do_not_count_for_a_reset);
 	T_ADD_ROWS(&t, tmf_codes, tmf_that_cannot_be_is_refused);
 	T_ADD(&t, aborted_command_returns_its_credit_with_the_answer);
 	T_ADD(&t, reset_leaves_one_unit_attention_for_each);
@@ -1271,6 +1337,7 @@ int main(void)
 	T_ADD(&t, login_of_another_initiator_does_not_wait);
 	T_ADD(&t, newer_login_replaces_the_one_that_waits);
 	T_ADD(&t, fence_is_bounded);
+	T_ADD(&t, initiator_that_comes_back_is_told_of_its_loss);
 	T_ADD(&t, channels_join_a_nexus);
 	T_ADD(&t, stop_answers_what_is_in_flight);
 	T_ADD(&t, login_that_waits_is_refused_at_stop);
