@@ -87,13 +87,11 @@ static void cut_socket(struct ofi_chan *ch)
 	if (fi_getname(&ch->ep->fid, &local, &local_len) == 0 &&
 	    fi_getpeer(ch->ep, &peer, &peer_len) == 0)
 		fd = find_socket(&local, local_len, &peer, peer_len);
-	if (fd < 0) {
-		/* It has ended already, and the flush is on its way. */
-		ch->posted_reads = 0;
-		return;
-	}
 	fi_recv(ch->ep, ch->recv_block, 0, NULL, 0, NULL);
-	shutdown(fd, SHUT_RDWR);
+	/* A socket without a peer has been reset: the provider need not know
+	 * it yet when it was a SEND that failed, but will when it reads. */
+	if (fd >= 0)
+		shutdown(fd, SHUT_RDWR);
 	reactor_timer_set(ch->base.xp->cfg.reactor, &ch->timer, CUT_TIMEOUT_MS);
 }
 
