@@ -62,8 +62,11 @@ static inline void t_add(struct t_table *t, const char *func_name,
 			t_add(t, #func, func, (rows)[i_].name, &(rows)[i_]); \
 	} while (0)
 
+/* T_FILTER='pattern' in the environment: only tests of such names. */
 static inline int t_run(struct t_table *t)
 {
+	if (getenv("T_FILTER"))
+		cmocka_set_test_filter(getenv("T_FILTER"));
 	return _cmocka_run_group_tests("tests", t->tests, t->cnt, NULL, NULL);
 }
 
