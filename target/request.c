@@ -54,6 +54,8 @@ static void end(struct request *req)
 	req->block = NULL;
 	req->table = NULL;
 	release_iu(req);
+	if (!req->is_tmf)
+		scsi_task_release(&req->task);
 	request_set_state(req, REQUEST_FREE);
 	channel_request_ended(req->ch, req);
 	/* Last: this may set others going. */
@@ -165,6 +167,8 @@ static void respond(struct request *req)
 	req->chain = (struct xp_chain){ .dir = XP_NO_DATA };
 	if (t->data_in_cnt > 0)
 		set_chain_data(req, XP_RDMA_WRITE, t->data_in_cnt);
+	else
+		scsi_task_release(&req->task);
 	log_debug("channel %u tag %016llx LUN %d: CDB %02x, status %02x",
 		  req->ch->number, (unsigned long long)req->tag, t->lun,
 		  t->cmd.info ? t->cmd.info->opcode : 0xff, t->status);
@@ -239,6 +243,8 @@ void request_stop_waiting(struct request *req)
 	if (req->waits_for)
 		arena_cancel_wait(req->waits_for, &req->waiter);
 	req->waits_for = NULL;
+	if (req->state == REQUEST_RECEIVED)
+		scsi_task_release(&req->task);
 }
 
 /*
@@ -365,6 +371,11 @@ static void *get_or_wait(struct request *req, struct arena *arena, size_t len,
 	return block;
 }
 
+static void blocks_held(struct scsi_task *task)
+{
+	fetch(container_of(task, struct request, task));
+}
+
 static void start_buffer(struct request *req)
 {
 	struct arena *arena = worker_of(req)->arena;
@@ -372,7 +383,11 @@ static void start_buffer(struct request *req)
 	void *block;
 
 	t->buf_index = -1;
-	if (t->buf_is_volume || t->buf_len == 0) {
+	if (t->buf_is_volume) {
+		scsi_task_hold(t, blocks_held);
+		return;
+	}
+	if (t->buf_len == 0) {
 		fetch(req);
 		return;
 	}

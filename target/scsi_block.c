@@ -51,6 +51,7 @@ static bool execute_read(struct scsi_task *task)
 }
 
 const struct scsi_handler scsi_read = {
+	.hold = SCSI_HOLD_SHARED,
 	.prepare = prepare_read,
 	.execute = execute_read,
 };
@@ -89,6 +90,7 @@ static bool execute_write(struct scsi_task *task)
 }
 
 const struct scsi_handler scsi_write = {
+	.hold = SCSI_HOLD_SHARED,
 	.prepare = prepare_write,
 	.execute = execute_write,
 };

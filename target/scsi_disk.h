@@ -22,7 +22,16 @@
 /* Pieces in which blocks are compared or a pattern is written, bytes. */
 #define SCSI_PIECE (SCSI_TASK_BUF_MAX - VOLUME_MAX_TRANSFER)
 
+/* How a command has its blocks while it is executed; see block_lock.h. */
+enum scsi_hold {
+	SCSI_HOLD_NONE,	     /* touches none */
+	SCSI_HOLD_SHARED,    /* those of its CDB */
+	SCSI_HOLD_ALL,	     /* shares the whole volume */
+	SCSI_HOLD_EXCLUSIVE, /* those of its CDB, alone */
+};
+
 struct scsi_handler {
+	enum scsi_hold hold;
 	/*
 	 * Data-in made of what is known: fills in @buf up to @cap bytes and
 	 * tells the full length. 0, or -errno with @ret_sense.

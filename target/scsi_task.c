@@ -100,25 +100,30 @@ static void set_sense(struct scsi_task *task, const struct scsi_sense *sense)
 		sense, format, task->sense, sizeof(task->sense));
 }
 
+static bool end(struct scsi_task *task)
+{
+	if (!task->buf_is_volume || !task->data_in_cnt)
+		scsi_task_release(task);
+	task->done(task);
+	return false;
+}
+
 bool scsi_task_good(struct scsi_task *task)
 {
 	task->status = SCSI_STATUS_GOOD;
-	task->done(task);
-	return false;
+	return end(task);
 }
 
 bool scsi_task_met(struct scsi_task *task)
 {
 	task->status = SCSI_STATUS_CONDITION_MET;
-	task->done(task);
-	return false;
+	return end(task);
 }
 
 bool scsi_task_fail(struct scsi_task *task, const struct scsi_sense *sense)
 {
 	set_sense(task, sense);
-	task->done(task);
-	return false;
+	return end(task);
 }
 
 /* The initiator hears of it as sense data; whoever looks after the store must
@@ -348,7 +353,42 @@ static bool answer(struct scsi_task *task, const struct scsi_handler *handler)
 	return scsi_task_good(task);
 }
 
-void scsi_task_execute(struct scsi_task *task)
+/* ---- the blocks ---- */
+
+static void hold_held(struct block_hold *hold)
+{
+	struct scsi_task *task = container_of(hold, struct scsi_task, hold);
+
+	task->held(task);
+}
+
+void scsi_task_hold(struct scsi_task *task,
+		    void (*held)(struct scsi_task *task))
+{
+	enum scsi_hold way = handlers[task->cmd.op]->hold;
+	bool all = way == SCSI_HOLD_ALL;
+
+	task->held = held;
+	if (way == SCSI_HOLD_NONE) {
+		held(task);
+		return;
+	}
+	task->hold = (struct block_hold){
+		.begin = all ? 0 : task->cmd.lba,
+		.end = all ? UINT64_MAX : task->cmd.lba + task->cmd.blocks,
+		.exclusive = way == SCSI_HOLD_EXCLUSIVE,
+		.held = hold_held,
+	};
+	if (block_hold_take(&task->vol->locks, task->worker, &task->hold))
+		hold_held(&task->hold);
+}
+
+void scsi_task_release(struct scsi_task *task)
+{
+	block_hold_drop(&task->hold);
+}
+
+static void execute_held(struct scsi_task *task)
 {
 	const struct scsi_handler *handler = handlers[task->cmd.op];
 
@@ -358,4 +398,12 @@ void scsi_task_execute(struct scsi_task *task)
 		run(task, handler->execute(task));
 	else
 		scsi_task_good(task);
+}
+
+void scsi_task_execute(struct scsi_task *task)
+{
+	if (task->hold.state == BLOCK_HOLD_HELD)
+		execute_held(task);
+	else
+		scsi_task_hold(task, execute_held);
 }

@@ -93,6 +93,8 @@ struct scsi_task {
 	uint8_t sense[SCSI_SENSE_MAX];
 
 	/* private to the disk */
+	struct block_hold hold;
+	void (*held)(struct scsi_task *task);
 	struct block_request blk;
 	bool (*next)(struct scsi_task *task, int res); /* scsi_disk.h */
 	uint8_t blk_state;
@@ -100,6 +102,23 @@ struct scsi_task {
 	uint64_t at;	    /* bytes or pieces that are done */
 	uint64_t range_len; /* bytes that the command is about */
 };
+
+/*
+ * A task that moves data in place (buf_is_volume) is to have its blocks before
+ * the fabric touches them: after prepare, this calls @held once they are the
+ * task's (maybe at once), or task->done() with the reason why they may not be
+ * touched now. Others get their blocks within scsi_task_execute().
+ */
+void scsi_task_hold(struct scsi_task *task,
+		    void (*held)(struct scsi_task *task));
+
+/*
+ * Gives up the blocks, or the waiting for them. Every task does that by itself
+ * before done(), save one whose data-in lies in the volume's memory: that is
+ * up to whoever sends it. No harm when there is nothing to give up. May set
+ * other tasks going.
+ */
+void scsi_task_release(struct scsi_task *task);
 
 /* A longer buffer (buf_len) is never asked for: the largest transfer and, to
  * compare with it, a piece of the medium. Bytes. */

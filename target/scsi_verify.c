@@ -117,6 +117,7 @@ static void prepare_verify(struct scsi_task *task)
 }
 
 const struct scsi_handler scsi_verify = {
+	.hold = SCSI_HOLD_SHARED,
 	.prepare = prepare_verify,
 	.execute = verify,
 };
@@ -130,7 +131,8 @@ static bool stable(struct scsi_task *task, int res)
 	return verify(task);
 }
 
-/* What is verified is on the medium, not in the cache. */
+/* What is verified is on the medium, not in the cache; and, as nobody else has
+ * the blocks meanwhile, what was written. */
 static bool written(struct scsi_task *task, int res)
 {
 	if (res)
@@ -155,6 +157,7 @@ static bool execute_write_verify(struct scsi_task *task)
 }
 
 const struct scsi_handler scsi_write_verify = {
+	.hold = SCSI_HOLD_EXCLUSIVE,
 	.prepare = prepare_verify,
 	.execute = execute_write_verify,
 };

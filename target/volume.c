@@ -211,6 +211,7 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 
 	if (!vol)
 		return fail(msg, msg_len, -ENOMEM, "out of memory");
+	block_locks_init(&vol->locks);
 	vol->lun = lun;
 	vol->block_size = spec->block_size;
 	snprintf(vol->path, sizeof(vol->path), "%s", spec->path);
@@ -268,6 +269,7 @@ int volume_attach(struct volume *vol, struct worker *w, struct xp_error *e)
 		xp_error_set(e, err, "%s: %s", vol->path, strerror(-err));
 		return err;
 	}
+	block_locks_attach(&vol->locks, w);
 	err = register_memory(vol, w, e);
 	if (err)
 		volume_detach(vol, w);
@@ -278,6 +280,7 @@ void volume_detach(struct volume *vol, struct worker *w)
 {
 	const struct backend_ops *ops = vol->backend->ops;
 
+	block_locks_detach(&vol->locks, w);
 	for (int kind = 0; kind < XP_KINDS; kind++) {
 		xp_mr_free(vol->mem_mr[w->index][kind]);
 		vol->mem_mr[w->index][kind] = NULL;

@@ -46,6 +46,7 @@ void t_disk_start(enum t_store store)
 				    .read_only = store == T_READ_ONLY,
 				    .path = "test",
 				    .serial = "0123" };
+	struct xp_error e;
 	char msg[128];
 
 	memset(&t_backend, 0, sizeof(t_backend));
@@ -57,6 +58,8 @@ void t_disk_start(enum t_store store)
 	assert_int_equal(
 		volume_open(&spec, 0, &t_disk.luns.vol[0], msg, sizeof(msg)),
 		0);
+	assert_int_equal(volume_attach(t_disk.luns.vol[0], &t_disk.worker, &e),
+			 0);
 	t_disk.luns.vol[T_OTHER_LUN] = t_disk.luns.vol[0];
 	t_disk.luns.cnt = 2;
 	fill_store();
@@ -68,6 +71,7 @@ void t_disk_start(enum t_store store)
 void t_disk_stop(void)
 {
 	assert_null(t_backend.held);
+	volume_detach(t_disk.luns.vol[0], &t_disk.worker);
 	volume_close(t_disk.luns.vol[0]);
 	memset(&t_disk.luns, 0, sizeof(t_disk.luns));
 }
@@ -104,6 +108,14 @@ static void take_buffer(struct t_command *c, const uint8_t *out)
 		memcpy(t->buf, out, t->fetch_len);
 }
 
+static void go_on(struct scsi_task *task)
+{
+	struct t_command *c = (struct t_command *)task;
+
+	take_buffer(c, c->out);
+	scsi_task_execute(task);
+}
+
 void t_command_run(struct t_command *c, const char *cdb, int lun,
 		   const uint8_t *out, uint32_t out_len, uint32_t in_len)
 {
@@ -125,8 +137,11 @@ void t_command_run(struct t_command *c, const char *cdb, int lun,
 		return;
 	}
 	c->executed = true;
-	take_buffer(c, out);
-	scsi_task_execute(t);
+	c->out = out;
+	if (t->buf_is_volume)
+		scsi_task_hold(t, go_on);
+	else
+		go_on(t);
 	while (!c->done)
 		assert_true(t_backend_answer());
 	assert_int_equal(c->done, 1);
@@ -135,6 +150,7 @@ void t_command_run(struct t_command *c, const char *cdb, int lun,
 
 void t_command_free(struct t_command *c)
 {
+	scsi_task_release(&c->task);
 	free(c->buf);
 }
 

@@ -41,7 +41,8 @@ struct t_command {
 	struct scsi_task task;
 	unsigned int done;
 	uint8_t cdb[SCSI_CDB_LEN];
-	uint8_t *buf; /* what it took for the task */
+	uint8_t *buf;	    /* what it took for the task */
+	const uint8_t *out; /* the initiator's */
 	bool executed;
 };
 
