@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/verbs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define BACKLOG 128
+
+/* Private data in the messages of InfiniBand's connection manager, less what
+ * librdmacm needs of it. */
+#define REQ_PDATA_MAX 56
+#define REP_PDATA_MAX 196
+#define REJ_PDATA_MAX 148
 
 /* InfiniBand Architecture, volume 1, "Rejection Reason": consumer defined. (On
  * iWARP there are negative errnos instead.) */
@@ -280,6 +287,7 @@ static void requested(struct vb_listener *l, struct rdma_cm_id *id,
 /* The cm_id is given up; the peer hears of it, if it still listens. */
 static void request_drop(struct vb_request *req, const void *pdata, size_t len)
 {
+	assert(len <= REJ_PDATA_MAX);
 	rdma_reject(req->cm.id, pdata, (uint8_t)len);
 	rdma_destroy_id(req->cm.id);
 	free(req);
@@ -461,6 +469,7 @@ static int accept_answer(struct vb_chan *ch, const struct xp_chan_params *p)
 	};
 	int err;
 
+	assert(p->pdata_len <= REP_PDATA_MAX);
 	err = vb_chan_move(ch, IBV_QPS_RTR);
 	if (!err)
 		err = vb_chan_move(ch, IBV_QPS_RTS);
@@ -576,6 +585,7 @@ int vb_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	err = vb_chan_new(vx, params, VB_RESOLVING, &ch, e);
 	if (err)
 		return err;
+	assert(params->pdata_len <= REQ_PDATA_MAX);
 	if (params->pdata_len)
 		memcpy(ch->pdata, params->pdata, params->pdata_len);
 	ch->pdata_len = params->pdata_len;
