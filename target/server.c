@@ -107,15 +107,10 @@ static int create_xp(struct worker *w, enum xp_kind kind, struct xp_error *e)
 static int use_kind(void *user, enum xp_kind kind, struct xp_error *e)
 {
 	struct server *s = user;
-	size_t len;
 	int err = 0;
 
 	for (unsigned int i = 0; i < s->worker_cnt && err == 0; i++)
 		err = create_xp(&s->workers[i], kind, e);
-	len = strlen(e->text);
-	if (err == -ENOMEM)
-		snprintf(e->text + len, sizeof(e->text) - len,
-			 ", or lower --buffers");
 	return err;
 }
 
