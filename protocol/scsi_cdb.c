@@ -142,18 +142,26 @@ int scsi_cdb_decode(const void *cdb, size_t len, struct scsi_cmd *ret_cmd,
 	return 0;
 }
 
-static int check_unmap(const struct scsi_cmd *cmd,
-		       const struct scsi_disk_info *info,
-		       struct scsi_sense *ret_sense)
+bool scsi_cdb_exists(const struct scsi_cdb_info *row,
+		     const struct scsi_disk_info *info)
 {
-	if (info->unmap)
-		return 0;
-	if (cmd->info->flags & SCSI_CDB_UNMAPS) {
+	if (row->flags & SCSI_CDB_UNMAPS)
+		return info->unmap;
+	if (row->flags & SCSI_CDB_ATOMIC)
+		return info->max_atomic_blocks;
+	return true;
+}
+
+static int check_exists(const struct scsi_cmd *cmd,
+			const struct scsi_disk_info *info,
+			struct scsi_sense *ret_sense)
+{
+	if (!scsi_cdb_exists(cmd->info, info)) {
 		*ret_sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
 					SCSI_ASC_INVALID_OPCODE);
 		return -EINVAL;
 	}
-	if (cmd->op == SCSI_OP_WRITE_SAME && cmd->unmap) {
+	if (cmd->op == SCSI_OP_WRITE_SAME && cmd->unmap && !info->unmap) {
 		*ret_sense = scsi_sense_cdb_field(1, top_bit(CDB_UNMAP));
 		return -EINVAL;
 	}
@@ -180,7 +188,12 @@ static int check_limits(const struct scsi_cmd *cmd,
 {
 	uint64_t max = 0;
 
-	if (!(cmd->info->flags & SCSI_CDB_NO_TRANSFER))
+	/* Each of these is below what may be transferred at all. */
+	if (cmd->op == SCSI_OP_COMPARE_WRITE)
+		max = info->max_caw_blocks;
+	else if (cmd->op == SCSI_OP_WRITE_ATOMIC)
+		max = info->max_atomic_blocks;
+	else if (!(cmd->info->flags & SCSI_CDB_NO_TRANSFER))
 		max = info->max_transfer_blocks;
 	else if (cmd->op == SCSI_OP_WRITE_SAME)
 		max = info->max_write_same_blocks;
@@ -214,7 +227,7 @@ int scsi_cmd_check(struct scsi_cmd *cmd, const struct scsi_disk_info *info,
 {
 	int err;
 
-	err = check_unmap(cmd, info, ret_sense);
+	err = check_exists(cmd, info, ret_sense);
 	if (err)
 		return err;
 	if (cmd->info->flags & SCSI_CDB_BLOCKS) {
@@ -243,7 +256,11 @@ uint64_t scsi_cmd_data_out_len(const struct scsi_cmd *cmd, uint32_t block_size)
 	switch (cmd->op) {
 	case SCSI_OP_WRITE:
 	case SCSI_OP_WRITE_VERIFY:
+	case SCSI_OP_ORWRITE:
+	case SCSI_OP_WRITE_ATOMIC:
 		return cmd->blocks * block_size;
+	case SCSI_OP_COMPARE_WRITE:
+		return 2 * cmd->blocks * block_size;
 	case SCSI_OP_VERIFY:
 		return verify_blocks(cmd) * block_size;
 	case SCSI_OP_WRITE_SAME:

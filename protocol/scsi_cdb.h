@@ -48,6 +48,9 @@ enum scsi_op {
 	SCSI_OP_SYNC_CACHE,   /* SYNCHRONIZE CACHE (10), (16) */
 	SCSI_OP_WRITE_SAME,   /* WRITE SAME (10), (16) */
 	SCSI_OP_UNMAP,
+	SCSI_OP_COMPARE_WRITE, /* COMPARE AND WRITE */
+	SCSI_OP_ORWRITE,       /* ORWRITE (16) */
+	SCSI_OP_WRITE_ATOMIC,  /* WRITE ATOMIC (16) */
 	SCSI_OP_CNT,
 };
 
@@ -68,6 +71,8 @@ enum scsi_cdb_flag {
 	SCSI_CDB_ZERO_TO_END = 1 << 5,
 	/* its blocks are not data to transfer: no MAXIMUM TRANSFER LENGTH */
 	SCSI_CDB_NO_TRANSFER = 1 << 6,
+	/* exists only where several blocks are written whole or not at all */
+	SCSI_CDB_ATOMIC = 1 << 7,
 };
 
 /* A big-endian field of the CDB; len 0: the CDB has none. */
@@ -179,6 +184,10 @@ const struct scsi_cdb_info *scsi_cdb_find(uint8_t opcode,
 /* Does @opcode have service actions? False also when it is not known. */
 bool scsi_cdb_has_service_actions(uint8_t opcode);
 
+/* Does the logical unit have the command of a row? */
+bool scsi_cdb_exists(const struct scsi_cdb_info *row,
+		     const struct scsi_disk_info *info);
+
 /**
  * scsi_cdb_decode() - check a CDB and read its fields
  * @cdb:       the bytes; not trusted
@@ -205,8 +214,8 @@ int scsi_cdb_decode(const void *cdb, size_t len, struct scsi_cmd *ret_cmd,
  *
  * Answers the same for every backend: past the end (05/21/00 with the LBA as
  * information), write protected (07/27/00), more blocks than VPD page B0h
- * allows (05/24/00), UNMAP of what is not thinly provisioned (05/20/00 or
- * 05/24/00). Write protection is looked at last.
+ * allows (05/24/00), a command that the unit does not have (05/20/00), UNMAP
+ * where nothing is thinly provisioned (05/24/00). Write protection is looked at last.
  *
  * Return: 0, or -EINVAL, -ERANGE, -EROFS.
  */

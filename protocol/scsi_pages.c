@@ -581,12 +581,6 @@ enum reporting_option {
 /* No time is reported: 0 is "no indication". */
 static const uint8_t timeouts_desc[TIMEOUTS_LEN] = { 0, TIMEOUTS_LEN - 2 };
 
-static bool row_exists(const struct scsi_disk_info *info,
-		       const struct scsi_cdb_info *row)
-{
-	return info->unmap || !(row->flags & SCSI_CDB_UNMAPS);
-}
-
 static void put_command_desc(struct out *out, const struct scsi_cdb_info *row,
 			     bool rctd)
 {
@@ -611,11 +605,11 @@ static void put_all_commands(const struct scsi_disk_info *info, bool rctd,
 	uint8_t b[4];
 
 	for (size_t i = 0; i < scsi_cdb_table_cnt; i++)
-		cnt += row_exists(info, &scsi_cdb_table[i]);
+		cnt += scsi_cdb_exists(&scsi_cdb_table[i], info);
 	wire_put32(b, (uint32_t)(cnt * (DESC_LEN + (rctd ? TIMEOUTS_LEN : 0))));
 	out_put(out, b, sizeof(b));
 	for (size_t i = 0; i < scsi_cdb_table_cnt; i++) {
-		if (row_exists(info, &scsi_cdb_table[i]))
+		if (scsi_cdb_exists(&scsi_cdb_table[i], info))
 			put_command_desc(out, &scsi_cdb_table[i], rctd);
 	}
 }
@@ -627,7 +621,7 @@ static void put_one_command(const struct scsi_disk_info *info,
 	uint8_t usage[SCSI_CDB_LEN];
 	uint8_t b[4] = { 0 };
 
-	if (!row || !row_exists(info, row)) {
+	if (!row || !scsi_cdb_exists(row, info)) {
 		b[1] = SUPPORT_NONE;
 		out_put(out, b, sizeof(b));
 		return;

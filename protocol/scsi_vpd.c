@@ -234,12 +234,15 @@ static void put_unmap_limits(const struct scsi_disk_info *info, uint8_t *b)
 static size_t put_block_limits(const struct scsi_disk_info *info, uint8_t *b)
 {
 	b[4] = info->write_same_nonzero ? 0x01 : 0;
+	b[5] = info->max_caw_blocks;
 	wire_put16(b + 6, info->optimal_granularity_blocks);
 	wire_put32(b + 8, info->max_transfer_blocks);
 	wire_put32(b + 12, info->optimal_transfer_blocks);
 	if (info->unmap)
 		put_unmap_limits(info, b);
 	wire_put64(b + 36, info->max_write_same_blocks);
+	/* No alignment, granularity or boundary of atomic writes. */
+	wire_put32(b + 44, info->max_atomic_blocks);
 	return 64;
 }
 
@@ -480,6 +483,7 @@ int scsi_vpd_decode_limits(const void *buf, size_t len,
 	if (b[32] & 0x80)
 		limits.unmap_alignment_blocks = wire_get32(b + 32) & INT32_MAX;
 	limits.max_write_same_blocks = wire_get64(b + 36);
+	limits.max_atomic_blocks = wire_get32(b + 44);
 	*ret_limits = limits;
 	return 0;
 }

@@ -63,6 +63,9 @@ struct scsi_disk_info {
 	uint32_t unmap_alignment_blocks;
 	uint64_t max_write_same_blocks;
 	bool write_same_nonzero; /* WSNZ: a block count of 0 is refused */
+	uint8_t max_caw_blocks;	 /* COMPARE AND WRITE */
+	/* WRITE ATOMIC; 0: the unit does not have it */
+	uint16_t max_atomic_blocks;
 };
 
 enum scsi_vpd_page {
@@ -169,6 +172,7 @@ struct scsi_block_limits {
 	uint32_t unmap_granularity_blocks;
 	uint32_t unmap_alignment_blocks; /* 0 unless UGAVALID */
 	uint64_t max_write_same_blocks;
+	uint32_t max_atomic_blocks; /* WRITE ATOMIC (SBC-4) */
 };
 
 /*

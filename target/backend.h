@@ -75,9 +75,13 @@ struct backend_info {
 	bool read_only;
 	bool volatile_cache; /* done writes may be lost without a flush */
 	bool fua;	     /* honours fua by itself */
-	bool read_cache;     /* what was read is faster to read again */
-	bool zero;	     /* BLOCK_ZERO */
-	bool extents;	     /* BLOCK_EXTENT */
+	/* A BLOCK_WRITE of at most so many bytes is done whole or not at all,
+	 * whenever the process or the machine dies; 0: no such promise. Of
+	 * memory: it dies with the process. */
+	uint32_t atomic_len;
+	bool read_cache; /* what was read is faster to read again */
+	bool zero;	 /* BLOCK_ZERO */
+	bool extents;	 /* BLOCK_EXTENT */
 	bool rotational;
 	/* Not NULL: all blocks lie here, to be read and written in place;
 	 * READ and WRITE are then never submitted. */

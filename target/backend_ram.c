@@ -67,6 +67,7 @@ static int ram_open(const struct backend_options *opt, struct backend **ret,
 		.unmap_zeroes = true,
 		.read_only = opt->read_only,
 		.fua = true,
+		.atomic_len = 1u << 20,
 		.zero = true,
 		.memory = map_memory(size),
 	};

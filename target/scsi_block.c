@@ -76,17 +76,28 @@ static bool have_written(struct scsi_task *task, int res)
 	return scsi_task_good(task);
 }
 
-/* Into memory the data has been fetched already. */
-static bool execute_write(struct scsi_task *task)
+bool scsi_task_write(struct scsi_task *task, uint8_t *from, uint64_t len)
 {
 	const struct volume *vol = task->vol;
 
-	if (!task->fetch_len || task->buf_is_volume)
-		return have_written(task, 0);
-	scsi_task_blk(task, BLOCK_WRITE, 0, task->fetch_len, have_written);
+	scsi_task_blk(task, BLOCK_WRITE, 0, len, have_written);
+	task->blk.buf = from;
 	task->blk.fua =
 		task->cmd.fua && vol->write_cache && vol->backend->info.fua;
 	return true;
+}
+
+bool scsi_task_written(struct scsi_task *task)
+{
+	return have_written(task, 0);
+}
+
+/* Into memory the data has been fetched already. */
+static bool execute_write(struct scsi_task *task)
+{
+	if (!task->fetch_len || task->buf_is_volume)
+		return scsi_task_written(task);
+	return scsi_task_write(task, task->buf, task->fetch_len);
 }
 
 const struct scsi_handler scsi_write = {

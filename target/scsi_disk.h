@@ -64,6 +64,15 @@ void scsi_task_blk(struct scsi_task *task, enum block_op op, uint64_t offset,
 bool scsi_task_flush(struct scsi_task *task,
 		     bool (*next)(struct scsi_task *task, int res));
 
+/* Writes @len bytes from @from to the command's LBA, as FUA says; the last
+ * step. Returns true. */
+bool scsi_task_write(struct scsi_task *task, uint8_t *from, uint64_t len);
+/* The same where the bytes are in the volume's memory already. */
+bool scsi_task_written(struct scsi_task *task);
+
+/* MISCOMPARE; @offset of the first byte that differs (SBC-3 5.2). */
+bool scsi_task_miscompare(struct scsi_task *task, uint64_t offset);
+
 /* The last step of what ends with a block request: GOOD, or what failed. */
 bool scsi_task_end(struct scsi_task *task, int res);
 
@@ -107,6 +116,11 @@ extern const struct scsi_handler scsi_start_stop;
 extern const struct scsi_handler scsi_verify;
 extern const struct scsi_handler scsi_write_verify;
 extern const struct scsi_handler scsi_prefetch;
+
+/* scsi_atomic.c */
+extern const struct scsi_handler scsi_compare_write;
+extern const struct scsi_handler scsi_orwrite;
+extern const struct scsi_handler scsi_write_atomic;
 
 /* scsi_thin.c */
 extern const struct scsi_handler scsi_unmap;

@@ -33,6 +33,9 @@ static const struct scsi_handler *const handlers[SCSI_OP_CNT] = {
 	[SCSI_OP_READ_DEFECTS] = &scsi_read_defects,
 	[SCSI_OP_SYNC_CACHE] = &scsi_sync_cache,
 	[SCSI_OP_WRITE_SAME] = &scsi_write_same,
+	[SCSI_OP_COMPARE_WRITE] = &scsi_compare_write,
+	[SCSI_OP_ORWRITE] = &scsi_orwrite,
+	[SCSI_OP_WRITE_ATOMIC] = &scsi_write_atomic,
 	[SCSI_OP_UNMAP] = &scsi_unmap,
 };
 
@@ -124,6 +127,16 @@ bool scsi_task_fail(struct scsi_task *task, const struct scsi_sense *sense)
 {
 	set_sense(task, sense);
 	return end(task);
+}
+
+bool scsi_task_miscompare(struct scsi_task *task, uint64_t offset)
+{
+	struct scsi_sense sense = scsi_sense(SCSI_KEY_MISCOMPARE,
+					     SCSI_ASC_MISCOMPARE_DURING_VERIFY);
+
+	sense.info_valid = true;
+	sense.info = offset;
+	return scsi_task_fail(task, &sense);
 }
 
 /* The initiator hears of it as sense data; whoever looks after the store must

@@ -35,20 +35,14 @@ static bool is_equal(const struct scsi_task *task, const uint8_t *medium,
 	return true;
 }
 
-/* The offset of the first byte that differs is the information, as it is with
- * COMPARE AND WRITE (SBC-3 5.2). */
 static bool miscompare(struct scsi_task *task, const uint8_t *medium,
 		       uint64_t len)
 {
-	struct scsi_sense sense = scsi_sense(SCSI_KEY_MISCOMPARE,
-					     SCSI_ASC_MISCOMPARE_DURING_VERIFY);
 	uint64_t i = 0;
 
 	while (i < len && medium[i] == wanted(task, task->at + i))
 		i++;
-	sense.info_valid = true;
-	sense.info = task->at + i;
-	return scsi_task_fail(task, &sense);
+	return scsi_task_miscompare(task, task->at + i);
 }
 
 /* ---- reading in pieces ---- */

@@ -133,6 +133,11 @@ static uint32_t to_blocks(uint64_t bytes, const struct volume *vol)
 	return blocks < UINT32_MAX ? (uint32_t)blocks : UINT32_MAX;
 }
 
+static uint32_t blocks_within(uint32_t len, uint32_t block_size, uint32_t max)
+{
+	return len / block_size < max ? len / block_size : max;
+}
+
 static void set_limits(struct volume *vol)
 {
 	const struct backend_info *store = &vol->backend->info;
@@ -146,6 +151,9 @@ static void set_limits(struct volume *vol)
 	info->optimal_transfer_blocks = to_blocks(OPTIMAL_TRANSFER, vol);
 	info->max_write_same_blocks = to_blocks(
 		is_memory ? MEMORY_MAX_RANGE : STORE_MAX_WRITE_SAME, vol);
+	info->max_caw_blocks = UINT8_MAX;
+	info->max_atomic_blocks = (uint16_t)blocks_within(
+		store->atomic_len, vol->block_size, UINT16_MAX);
 	info->unmap = store->unmap_granularity;
 	if (!info->unmap)
 		return;

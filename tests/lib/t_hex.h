@@ -57,7 +57,7 @@ static inline size_t t_hex_item(const char **hex, uint8_t *buf, size_t cap)
 /* The bytes of @hex on the heap; the caller frees them. */
 static inline uint8_t *t_hex(const char *hex, size_t *ret_len)
 {
-	uint8_t buf[16384];
+	uint8_t buf[512u << 10];
 	size_t len = 0;
 	size_t n;
 

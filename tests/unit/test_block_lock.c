@@ -142,6 +142,8 @@ static const struct script scripts[] = {
 	{ "one that is dropped twice", "a0s22-a-ab0x22 =ab-b" },
 	{ "memory of a dropped exclusive one is free at once",
 	  "a1x22 -aa1x33 =aa-a" },
+	{ "exclusive is not deceived by other blocks that are let go",
+	  "a0s00b0s22c1x22 =ab-a =ab-b =abc-c" },
 	{ "an exclusive one waits only for its own blocks",
 	  "a0s00b1s22c0s44d1x22 =abc-b =abcd-a-c-d" },
 };

@@ -60,7 +60,7 @@ static const struct t_disk_row rows[] = {
 	{ "INQUIRY, page 86h", .cdb = "12 01 86 00 fc", .in_len = 252,
 	  .in = "00 86 00 3c", .in_cnt = 64, .wanted_in = 64 },
 	{ "INQUIRY, page B0h", .cdb = "12 01 b0 00 fc", .in_len = 252,
-	  .in = "00 b0 00 3c 00 00 00 08 00 00 20 00 00 00 08 00", .in_cnt = 64,
+	  .in = "00 b0 00 3c 00 ff 00 08 00 00 20 00 00 00 08 00", .in_cnt = 64,
 	  .wanted_in = 64 },
 	{ "INQUIRY, page B1h", .cdb = "12 01 b1 00 fc", .in_len = 252,
 	  .in = "00 b1 00 3c 00 01", .in_cnt = 64, .wanted_in = 64 },
