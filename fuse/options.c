@@ -29,16 +29,18 @@ static const char help[] =
 	"MOUNTPOINT: a directory gets one file per volume (or just VOLUME); a\n"
 	"  regular file becomes the volume.\n"
 	"\n"
-	"  -f                   stay in the foreground\n"
-	"  -r                   mount read-only\n"
-	"  -o OPT[,OPT...]      allow_other default_permissions ro rw uid=N gid=N\n"
-	"                       umask=OCTAL fsname=NAME subtype=NAME max_write=SIZE\n"
-	"                       [no]suid [no]dev [no]exec [no]atime sync async\n"
+	"  -f, --foreground     stay in the foreground\n"
+	"  -r, --read-only      mount read-only, as -o ro\n"
+	"  -o, --options OPT[,OPT...]\n"
+	"      allow_other default_permissions ro rw uid=N gid=N umask=OCTAL\n"
+	"      fsname=NAME subtype=NAME max_write=SIZE\n"
+	"      [no]suid [no]dev [no]exec [no]atime sync async dirsync\n"
 	"      --channels N     connections to the target, 1 to 16 (1)\n"
 	"      --queue-depth N  commands in flight per channel, 1 to 4096 (128)\n"
 	"      --poll-us N      poll for N microseconds before sleeping (0)\n"
-	"  -P PIDFILE           write the process ID there when mounted\n"
-	"  -v, -q               say more, say less; may be repeated\n"
+	"  -P, --pidfile FILE   write the process ID there when mounted\n"
+	"  -v, --verbose        say more; may be repeated\n"
+	"  -q, --quiet          say less; may be repeated\n"
 	"  -h, --help           this text\n"
 	"      --version        the version\n"
 	"\n"
@@ -52,6 +54,12 @@ enum {
 };
 
 static const struct option long_options[] = {
+	{ "foreground", no_argument, NULL, 'f' },
+	{ "read-only", no_argument, NULL, 'r' },
+	{ "options", required_argument, NULL, 'o' },
+	{ "pidfile", required_argument, NULL, 'P' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "quiet", no_argument, NULL, 'q' },
 	{ "channels", required_argument, NULL, OPT_CHANNELS },
 	{ "queue-depth", required_argument, NULL, OPT_QUEUE_DEPTH },
 	{ "poll-us", required_argument, NULL, OPT_POLL_US },
