@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/lib/t_srpi.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct srpi_mem {
+	struct srpi_session *session;
+	uint8_t *addr;
+	size_t len;
+};
+
+void ini_error_set(struct srpi_error *e, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	e->err = err;
+	va_start(ap, fmt);
+	vsnprintf(e->text, sizeof(e->text), fmt, ap);
+	va_end(ap);
+}
+
+/* ---- operations ---- */
+
+static void mark(struct srpi_session *s, const struct srpi_io *io, bool mapped)
+{
+	uint32_t bs = s->info.block_size;
+
+	memset(s->mapped + io->offset / bs, mapped, io->len / bs);
+}
+
+static void tell_extent(struct srpi_session *s, struct srpi_io *io)
+{
+	uint64_t first = io->offset / s->info.block_size;
+	uint64_t end = (io->offset + io->len) / s->info.block_size;
+	uint64_t b = first;
+
+	while (b < end && s->mapped[b] == s->mapped[first])
+		b++;
+	io->extent_mapped = s->mapped[first];
+	io->extent_len = (b - first) * s->info.block_size;
+}
+
+static void execute(struct srpi_session *s, struct srpi_io *io)
+{
+	uint8_t *p = s->disk + io->offset;
+
+	switch (io->op) {
+	case SRPI_READ:
+		memcpy(io->buf, p, io->len);
+		break;
+	case SRPI_WRITE:
+		memcpy(p, io->buf, io->len);
+		mark(s, io, true);
+		break;
+	case SRPI_DISCARD:
+	case SRPI_WRITE_ZEROES:
+		memset(p, 0, io->len);
+		mark(s, io, io->op == SRPI_WRITE_ZEROES && !io->discard);
+		break;
+	case SRPI_EXTENT:
+		tell_extent(s, io);
+		break;
+	case SRPI_FLUSH:
+		break;
+	}
+}
+
+static void write_down(struct srpi_session *s, const struct srpi_io *io)
+{
+	static const char letters[] = { 'R', 'W', 'F', 'D', 'Z', 'E' };
+	size_t len = strlen(s->log);
+
+	len += (size_t)snprintf(s->log + len, sizeof(s->log) - len, "%s%c",
+				len ? " " : "", letters[io->op]);
+	if (io->op != SRPI_FLUSH)
+		snprintf(s->log + len, sizeof(s->log) - len, "%llu@%llu%s%s",
+			 (unsigned long long)io->len,
+			 (unsigned long long)io->offset, io->fua ? "!" : "",
+			 io->op == SRPI_WRITE_ZEROES && io->discard ? "d" : "");
+}
+
+/* Mistakes of the caller, which libsrpi would refuse. */
+static void check(const struct srpi_session *s, const struct srpi_io *io)
+{
+	const uint8_t *buf = io->buf;
+	uint64_t len = io->op == SRPI_EXTENT ? 32 : io->len;
+
+	assert(io->volume == 0);
+	assert(io->offset % s->info.block_size == 0);
+	assert(io->len % s->info.block_size == 0);
+	assert(io->offset + io->len <= s->info.size);
+	if (io->op != SRPI_READ && io->op != SRPI_WRITE &&
+	    io->op != SRPI_EXTENT)
+		return;
+	assert(io->mem && buf >= io->mem->addr &&
+	       buf + len <= io->mem->addr + io->mem->len);
+}
+
+static void answer(struct reactor_msg *msg)
+{
+	struct srpi_session *s = container_of(msg, struct srpi_session, msg);
+	struct srpi_io *ios[T_SRPI_OPS];
+	unsigned int cnt = s->waiting_cnt;
+
+	s->msg_sent = false;
+	if (s->hold)
+		return;
+	memcpy(ios, s->waiting, sizeof(ios));
+	s->waiting_cnt = 0;
+	for (unsigned int i = 0; i < cnt; i++) {
+		int err = (int)(intptr_t)ios[i]->priv[0];
+
+		if (!err)
+			execute(s, ios[i]);
+		ios[i]->done(ios[i], err);
+	}
+}
+
+static void answer_soon(struct srpi_session *s)
+{
+	if (s->msg_sent || s->hold || s->waiting_cnt == 0)
+		return;
+	s->msg_sent = true;
+	reactor_send(s->reactor, &s->msg);
+}
+
+void srpi_submit(struct srpi_session *s, struct srpi_io *io)
+{
+	check(s, io);
+	write_down(s, io);
+	s->cnt++;
+	io->priv[0] = (uint64_t)(s->cnt == s->fail_nth ? s->fail_err : 0);
+	assert(s->waiting_cnt < T_SRPI_OPS);
+	s->waiting[s->waiting_cnt++] = io;
+	answer_soon(s);
+}
+
+void t_srpi_let_go(struct srpi_session *s)
+{
+	s->hold = false;
+	answer_soon(s);
+}
+
+void t_srpi_reset(struct srpi_session *s)
+{
+	s->log[0] = '\0';
+	s->cnt = 0;
+	s->fail_nth = 0;
+}
+
+/* ---- the rest ---- */
+
+unsigned int srpi_volume_cnt(const struct srpi_session *s)
+{
+	return 1;
+}
+
+const struct srpi_volume_info *srpi_volume_info(const struct srpi_session *s,
+						unsigned int volume)
+{
+	return &s->info;
+}
+
+int srpi_mem_register(struct srpi_session *s, void *addr, size_t len,
+		      struct srpi_mem **ret_mem, struct srpi_error *e)
+{
+	struct srpi_mem *mem = calloc(1, sizeof(*mem));
+
+	mem->session = s;
+	mem->addr = addr;
+	mem->len = len;
+	s->regions++;
+	*ret_mem = mem;
+	return 0;
+}
+
+void srpi_mem_free(struct srpi_mem *mem)
+{
+	if (mem)
+		mem->session->regions--;
+	free(mem);
+}
+
+struct srpi_session *t_srpi_new(struct reactor *r, uint64_t size,
+				uint32_t block_size)
+{
+	struct srpi_session *s = calloc(1, sizeof(*s));
+
+	s->reactor = r;
+	s->msg.run = answer;
+	s->info = (struct srpi_volume_info){
+		.name = "disk",
+		.size = size,
+		.block_size = block_size,
+		.physical_block_size = block_size,
+		.write_cache = true,
+		.fua = true,
+		.unmap = true,
+		.unmap_zeroes = true,
+	};
+	s->disk = calloc(1, size);
+	s->mapped = calloc(1, size / block_size);
+	return s;
+}
+
+void t_srpi_free(struct srpi_session *s)
+{
+	assert(s->waiting_cnt == 0 && s->regions == 0);
+	free(s->disk);
+	free(s->mapped);
+	free(s);
+}

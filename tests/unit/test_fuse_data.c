@@ -1,0 +1,771 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/lib/t_table.h"
+#include "tests/unit/test_fuse_rig.h"
+
+/* What no test writes: every byte tells where it lies. */
+static uint8_t pattern(uint64_t pos)
+{
+	return (uint8_t)(1 + pos % 251);
+}
+
+static void fill(struct rig *r)
+{
+	for (uint64_t i = 0; i < RIG_SIZE; i++)
+		r->target->disk[i] = pattern(i);
+	memset(r->target->mapped, 1, RIG_SIZE / r->target->info.block_size);
+}
+
+/* Is the disk as filled, but for @byte in a range? */
+static void assert_disk(const struct rig *r, uint64_t offset, uint64_t len,
+			uint8_t byte)
+{
+	for (uint64_t i = 0; i < RIG_SIZE; i++) {
+		bool in = i >= offset && i - offset < len;
+
+		if (r->target->disk[i] != (in ? byte : pattern(i)))
+			fail_msg("byte %llu is wrong", (unsigned long long)i);
+	}
+}
+
+static const uint8_t *payload(void)
+{
+	static uint8_t buf[RIG_MAX_WRITE];
+
+	memset(buf, 0xee, sizeof(buf));
+	return buf;
+}
+
+/* ---- reads and writes: what the target is asked ---- */
+
+struct rw_row {
+	const char *name;
+	uint32_t block_size;
+	uint64_t offset;
+	uint32_t size;
+	int err;
+	uint32_t done; /* bytes */
+	const char *log;
+};
+
+static const struct rw_row read_rows[] = {
+	{ "one block", 512, 512, 512, 0, 512, "R512@512" },
+	{ "many blocks", 512, 4096, 65536, 0, 65536, "R65536@4096" },
+	{ "as much as can be", 512, 0, RIG_MAX_WRITE, 0, RIG_MAX_WRITE,
+	  "R131072@0" },
+	{ "part of a block", 512, 700, 100, 0, 100, "R512@512" },
+	{ "over a block's end", 512, 1000, 100, 0, 100, "R1024@512" },
+	{ "one byte of a large block", 4096, 4095, 1, 0, 1, "R4096@0" },
+	{ "odd ends of large blocks", 4096, 4095, 8195, 0, 8195, "R16384@0" },
+	{ "up to the end", 512, RIG_SIZE - 100, 4096, 0, 100, "R512@1048064" },
+	{ "at the end", 512, RIG_SIZE, 4096, 0, 0, "" },
+	{ "beyond the end", 512, RIG_SIZE + 5000, 4096, 0, 0, "" },
+	{ "far beyond the end", 512, UINT64_MAX - 10, 4096, 0, 0, "" },
+	{ "nothing", 512, 512, 0, 0, 0, "" },
+	{ "more than a slot holds", 512, 0, RIG_MAX_WRITE + 1, -EINVAL, 0, "" },
+};
+
+static void reads(void **state)
+{
+	const struct rw_row *row = *state;
+	struct rig *r =
+		rig_new(&(struct rig_options){ .block_size = row->block_size });
+
+	fill(r);
+	assert_int_equal(rig_read(r, row->offset, row->size), row->err);
+	assert_int_equal(r->data_len, row->done);
+	assert_string_equal(r->target->log, row->log);
+	for (uint32_t i = 0; i < row->done; i++)
+		assert_int_equal(r->data[i], pattern(row->offset + i));
+	rig_free(r);
+}
+
+static const struct rw_row write_rows[] = {
+	{ "one block", 512, 512, 512, 0, 512, "W512@512" },
+	{ "many blocks", 512, 4096, 65536, 0, 65536, "W65536@4096" },
+	{ "as much as can be", 512, 0, RIG_MAX_WRITE, 0, RIG_MAX_WRITE,
+	  "W131072@0" },
+	{ "part of a block", 512, 700, 100, 0, 100, "R512@512 W512@512" },
+	{ "the begin of a block", 512, 512, 100, 0, 100, "R512@512 W512@512" },
+	{ "the end of a block", 512, 924, 100, 0, 100, "R512@512 W512@512" },
+	{ "over a block's end", 512, 1000, 100, 0, 100,
+	  "R512@512 R512@1024 W1024@512" },
+	{ "blocks and a bit before", 512, 511, 1025, 0, 1025,
+	  "R512@0 W1536@0" },
+	{ "blocks and a bit behind", 512, 512, 1025, 0, 1025,
+	  "R512@1536 W1536@512" },
+	{ "one byte of a large block", 4096, 4095, 1, 0, 1, "R4096@0 W4096@0" },
+	{ "odd ends of large blocks", 4096, 4095, 8195, 0, 8195,
+	  "R4096@0 R4096@12288 W16384@0" },
+	{ "all of a slot, at an odd place", 4096, 1, RIG_MAX_WRITE, 0,
+	  RIG_MAX_WRITE, "R4096@0 R4096@131072 W135168@0" },
+	{ "what fits before the end", 512, RIG_SIZE - 100, 4096, 0, 100,
+	  "R512@1048064 W512@1048064" },
+	{ "at the end", 512, RIG_SIZE, 512, -EFBIG, 0, "" },
+	{ "far beyond the end", 512, UINT64_MAX - 10, 512, -EFBIG, 0, "" },
+	{ "nothing", 512, 512, 0, 0, 0, "" },
+};
+
+static uint32_t bytes_written(const struct rig *r)
+{
+	struct fuse_write_out out;
+
+	if (r->out.error)
+		return 0;
+	assert_int_equal(r->data_len, sizeof(out));
+	memcpy(&out, r->data, sizeof(out));
+	return out.size;
+}
+
+static void writes(void **state)
+{
+	const struct rw_row *row = *state;
+	struct rig *r =
+		rig_new(&(struct rig_options){ .block_size = row->block_size });
+	uint64_t fh = rig_open(r, O_RDWR);
+
+	fill(r);
+	assert_int_equal(rig_write(r, fh, row->offset, payload(), row->size),
+			 row->err);
+	assert_int_equal(bytes_written(r), row->done);
+	assert_string_equal(r->target->log, row->log);
+	assert_disk(r, row->offset, row->done, 0xee);
+	rig_release(r, fh);
+	rig_free(r);
+}
+
+/* ---- failures: told, and nothing stays locked ---- */
+
+struct fail_row {
+	const char *name;
+	uint64_t offset;
+	uint32_t size;
+	unsigned int nth;
+	int err;
+	int want;
+};
+
+static const struct fail_row fail_rows[] = {
+	{ "an aligned write", 0, 512, 1, -EIO, -EIO },
+	{ "no space", 0, 512, 1, -ENOSPC, -ENOSPC },
+	{ "the session was lost", 0, 512, 1, -ENOTCONN, -EIO },
+	{ "the session was closed", 0, 512, 1, -ECANCELED, -EIO },
+	{ "reading the first block", 100, 1000, 1, -EIO, -EIO },
+	{ "reading the last block", 100, 1000, 2, -EIO, -EIO },
+	{ "writing them back", 100, 1000, 3, -EIO, -EIO },
+};
+
+static void fails(void **state)
+{
+	const struct fail_row *row = *state;
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t fh = rig_open(r, O_RDWR);
+
+	fill(r);
+	r->target->fail_nth = row->nth;
+	r->target->fail_err = row->err;
+	assert_int_equal(rig_write(r, fh, row->offset, payload(), row->size),
+			 row->want);
+	assert_disk(r, 0, 0, 0);
+	t_srpi_reset(r->target);
+	assert_int_equal(rig_write(r, fh, row->offset, payload(), row->size),
+			 0);
+	assert_disk(r, row->offset, row->size, 0xee);
+	rig_release(r, fh);
+	rig_free(r);
+}
+
+static void failed_read_is_told(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+
+	r->target->fail_nth = 1;
+	r->target->fail_err = -EIO;
+	assert_int_equal(rig_read(r, 100, 512), -EIO);
+	assert_int_equal(r->data_len, 0);
+	rig_free(r);
+}
+
+/* ---- order ---- */
+
+static void writes_of_one_block_take_turns(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t fh = rig_open(r, O_RDWR);
+
+	r->target->hold = true;
+	rig_send_write(r, fh, 0, "aaaa", 4);
+	rig_send_write(r, fh, 4, "bbbb", 4);
+	rig_send_write(r, fh, 0, payload(), 512);
+	rig_send_write(r, fh, 1024, payload(), 512);
+	assert_false(rig_settle(r));
+	assert_string_equal(r->target->log, "R512@0 W512@1024");
+	t_srpi_let_go(r->target);
+	for (int i = 0; i < 4; i++)
+		rig_receive(r);
+	assert_string_equal(r->target->log,
+			    "R512@0 W512@1024 W512@0 R512@0 W512@0 W512@0");
+	rig_release(r, fh);
+	rig_free(r);
+}
+
+static void whole_blocks_do_not_wait(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t fh = rig_open(r, O_RDWR);
+
+	r->target->hold = true;
+	rig_send_write(r, fh, 0, payload(), 512);
+	rig_send_write(r, fh, 0, payload(), 1024);
+	assert_false(rig_settle(r));
+	assert_string_equal(r->target->log, "W512@0 W1024@0");
+	t_srpi_let_go(r->target);
+	rig_receive(r);
+	rig_receive(r);
+	rig_release(r, fh);
+	rig_free(r);
+}
+
+static void requests_wait_for_slots(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ .slots = 4 });
+	const struct fuse_read_in in = { .size = 512 };
+
+	r->target->hold = true;
+	for (int i = 0; i < 10; i++)
+		rig_send(r, FUSE_READ, RIG_FILE, &in, sizeof(in), NULL, 0);
+	assert_false(rig_settle(r));
+	assert_int_equal(r->target->cnt, 4);
+	t_srpi_let_go(r->target);
+	for (int i = 0; i < 10; i++) {
+		rig_receive(r);
+		assert_int_equal(r->out.error, 0);
+	}
+	assert_int_equal(r->target->cnt, 10);
+	rig_free(r);
+}
+
+/* ---- durability ---- */
+
+static void fsync_flushes(void **state)
+{
+	const struct fuse_fsync_in in = { 0 };
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+
+	assert_int_equal(rig_ask(r, FUSE_FSYNC, &in, sizeof(in)), 0);
+	assert_string_equal(r->target->log, "F");
+	t_srpi_reset(r->target);
+	r->target->fail_nth = 1;
+	r->target->fail_err = -EIO;
+	assert_int_equal(rig_ask(r, FUSE_FSYNC, &in, sizeof(in)), -EIO);
+	rig_free(r);
+}
+
+static void a_flush_that_failed_is_owed(void **state)
+{
+	const struct fuse_fsync_in in = { 0 };
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t fh = rig_open(r, O_RDWR);
+
+	assert_int_equal(rig_write(r, fh, 0, payload(), 512), 0);
+	assert_true(r->tree->files[0].unflushed);
+	t_srpi_reset(r->target);
+	r->target->fail_nth = 1;
+	r->target->fail_err = -EIO;
+	rig_ask(r, FUSE_FSYNC, &in, sizeof(in));
+	assert_true(r->tree->files[0].unflushed);
+	rig_ask(r, FUSE_FSYNC, &in, sizeof(in));
+	assert_false(r->tree->files[0].unflushed);
+	rig_release(r, fh);
+	rig_free(r);
+}
+
+static void synchronous_writes_are_stable(void **state)
+{
+	struct fuse_write_in in = { .size = 100, .flags = O_RDWR | O_DSYNC };
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+
+	in.fh = rig_open(r, O_RDWR);
+	rig_send(r, FUSE_WRITE, RIG_FILE, &in, sizeof(in), payload(), 100);
+	rig_receive(r);
+	assert_string_equal(r->target->log, "R512@0 W512@0!");
+	rig_release(r, in.fh);
+	rig_free(r);
+}
+
+/* ---- bad requests ---- */
+
+static void lengths_that_disagree_are_refused(void **state)
+{
+	struct fuse_write_in in = { .size = 513 };
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+
+	in.fh = rig_open(r, O_RDWR);
+	rig_send(r, FUSE_WRITE, RIG_FILE, &in, sizeof(in), payload(), 512);
+	rig_receive(r);
+	assert_int_equal(r->out.error, -EINVAL);
+	rig_send(r, FUSE_WRITE, RIG_FILE, &in, sizeof(in) - 1, NULL, 0);
+	rig_receive(r);
+	assert_int_equal(r->out.error, -EINVAL);
+	rig_send(r, FUSE_READ, 99, &in, sizeof(in), NULL, 0);
+	rig_receive(r);
+	assert_int_equal(r->out.error, -EINVAL);
+	assert_string_equal(r->target->log, "");
+	rig_release(r, in.fh);
+	rig_free(r);
+}
+
+static void interrupts_are_turned_off(void **state)
+{
+	const struct fuse_interrupt_in in = { .unique = 4 };
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+
+	assert_int_equal(rig_ask(r, FUSE_INTERRUPT, &in, sizeof(in)), -ENOSYS);
+	rig_free(r);
+}
+
+static void read_only_files_take_no_writes(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ .read_only = true });
+	const struct fuse_open_in open = { .flags = O_WRONLY };
+	const struct fuse_fallocate_in punch = {
+		.length = 512,
+		.mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+	};
+
+	assert_int_equal(rig_ask(r, FUSE_OPEN, &open, sizeof(open)), -EROFS);
+	assert_int_equal(rig_write(r, 0, 0, payload(), 512), -EROFS);
+	assert_int_equal(rig_ask(r, FUSE_FALLOCATE, &punch, sizeof(punch)),
+			 -EROFS);
+	assert_string_equal(r->target->log, "");
+	rig_free(r);
+}
+
+/* ---- holes ---- */
+
+#define PUNCH (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)
+
+struct falloc_row {
+	const char *name;
+	uint32_t mode;
+	uint64_t offset;
+	uint64_t len;
+	int err;
+	uint64_t zeroed; /* bytes from offset on */
+	const char *log;
+};
+
+static const struct falloc_row falloc_rows[] = {
+	{ "a hole", PUNCH, 4096, 8192, 0, 8192, "Z8192@4096d" },
+	{ "a hole with odd ends", PUNCH, 100, 2000, 0, 2000,
+	  "R512@0 R512@2048 W512@0 W512@2048 Z1536@512d" },
+	{ "a hole with an odd begin", PUNCH, 100, 924, 0, 924,
+	  "R512@0 W512@0 Z512@512d" },
+	{ "a hole with an odd end", PUNCH, 512, 600, 0, 600,
+	  "R512@1024 W512@1024 Z512@512d" },
+	{ "a hole within a block", PUNCH, 10, 20, 0, 20, "R512@0 W512@0" },
+	{ "a hole at a block's begin", PUNCH, 512, 20, 0, 20,
+	  "R512@512 W512@512" },
+	{ "a hole over a block's end", PUNCH, 500, 20, 0, 20,
+	  "R512@0 R512@512 W512@0 W512@512" },
+	{ "a hole over the end", PUNCH, RIG_SIZE - 512, 4096, 0, 512,
+	  "Z512@1048064d" },
+	{ "a hole beyond the end", PUNCH, RIG_SIZE + 512, 4096, 0, 0, "" },
+	{ "zeroes", FALLOC_FL_ZERO_RANGE, 512, 512, 0, 512, "Z512@512" },
+	{ "zeroes, size kept", FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, 512,
+	  512, 0, 512, "Z512@512" },
+	{ "zeroes beyond the end", FALLOC_FL_ZERO_RANGE, RIG_SIZE - 512, 1024,
+	  -EFBIG, 0, "" },
+	{ "space", 0, 512, 512, 0, 0, "" },
+	{ "space up to the end", 0, 0, RIG_SIZE, 0, 0, "" },
+	{ "space beyond the end", 0, 0, RIG_SIZE + 1, -EFBIG, 0, "" },
+	{ "space far beyond the end", 0, UINT64_MAX - 5, 100, -EFBIG, 0, "" },
+	{ "another mode", FALLOC_FL_COLLAPSE_RANGE, 0, 512, -EOPNOTSUPP, 0,
+	  "" },
+};
+
+static void fallocates(void **state)
+{
+	const struct falloc_row *row = *state;
+	const struct fuse_fallocate_in in = {
+		.offset = row->offset,
+		.length = row->len,
+		.mode = row->mode,
+	};
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+
+	fill(r);
+	assert_int_equal(rig_ask(r, FUSE_FALLOCATE, &in, sizeof(in)), row->err);
+	assert_string_equal(r->target->log, row->log);
+	assert_disk(r, row->offset, row->zeroed, 0);
+	rig_free(r);
+}
+
+static void failed_hole_is_told(void **state)
+{
+	const struct fuse_fallocate_in in = { .offset = 100,
+					      .length = 2000,
+					      .mode = PUNCH };
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+
+	for (unsigned int nth = 1; nth <= 5; nth++) {
+		t_srpi_reset(r->target);
+		r->target->fail_nth = nth;
+		r->target->fail_err = -EIO;
+		assert_int_equal(rig_ask(r, FUSE_FALLOCATE, &in, sizeof(in)),
+				 -EIO);
+	}
+	t_srpi_reset(r->target);
+	assert_int_equal(rig_ask(r, FUSE_FALLOCATE, &in, sizeof(in)), 0);
+	rig_free(r);
+}
+
+struct seek_row {
+	const char *name;
+	uint64_t offset;
+	int whence;
+	int err;
+	uint64_t pos;
+};
+
+/* Data from 4096 to 8192 and in the last block. */
+static const struct seek_row seek_rows[] = {
+	{ "data from a hole", 0, SEEK_DATA, 0, 4096 },
+	{ "data from the middle of a hole", 777, SEEK_DATA, 0, 4096 },
+	{ "data from data", 4096, SEEK_DATA, 0, 4096 },
+	{ "data from the middle of data", 5001, SEEK_DATA, 0, 5001 },
+	{ "data behind a hole", 8192, SEEK_DATA, 0, RIG_SIZE - 512 },
+	{ "hole from a hole", 0, SEEK_HOLE, 0, 0 },
+	{ "hole from the middle of one", 777, SEEK_HOLE, 0, 777 },
+	{ "hole from data", 4096, SEEK_HOLE, 0, 8192 },
+	{ "hole from the last data", RIG_SIZE - 1, SEEK_HOLE, 0, RIG_SIZE },
+	{ "data at the end", RIG_SIZE, SEEK_DATA, -ENXIO, 0 },
+	{ "hole at the end", RIG_SIZE, SEEK_HOLE, -ENXIO, 0 },
+	{ "another kind", 0, SEEK_END, -EINVAL, 0 },
+};
+
+static int seek(struct rig *r, uint64_t offset, int whence, uint64_t *ret_pos)
+{
+	const struct fuse_lseek_in in = { .offset = offset,
+					  .whence = (uint32_t)whence };
+	struct fuse_lseek_out out;
+	int err = rig_ask(r, FUSE_LSEEK, &in, sizeof(in));
+
+	if (err)
+		return err;
+	assert_int_equal(r->data_len, sizeof(out));
+	memcpy(&out, r->data, sizeof(out));
+	*ret_pos = out.offset;
+	return 0;
+}
+
+static void seeks(void **state)
+{
+	const struct seek_row *row = *state;
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t pos = 0;
+
+	memset(r->target->mapped + 8, 1, 8);
+	r->target->mapped[RIG_SIZE / 512 - 1] = 1;
+	assert_int_equal(seek(r, row->offset, row->whence, &pos), row->err);
+	assert_int_equal(pos, row->pos);
+	rig_free(r);
+}
+
+static void no_data_after_the_last(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t pos;
+
+	assert_int_equal(seek(r, 0, SEEK_DATA, &pos), -ENXIO);
+	rig_free(r);
+}
+
+/* What is not mapped may read as anything: then it is no hole. */
+static void holes_must_be_zero(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t pos;
+
+	r->target->info.unmap_zeroes = false;
+	assert_int_equal(seek(r, 5, SEEK_DATA, &pos), 0);
+	assert_int_equal(pos, 5);
+	assert_int_equal(seek(r, 5, SEEK_HOLE, &pos), 0);
+	assert_int_equal(pos, RIG_SIZE);
+	assert_string_equal(r->target->log, "");
+	rig_free(r);
+}
+
+/* ---- O_TRUNC ---- */
+
+static int set_size(struct rig *r, uint64_t fh, uint64_t size)
+{
+	const struct fuse_setattr_in in = {
+		.valid = FATTR_SIZE | (fh ? FATTR_FH : 0),
+		.fh = fh,
+		.size = size,
+	};
+
+	return rig_ask(r, FUSE_SETATTR, &in, sizeof(in));
+}
+
+static uint64_t open_truncated(struct rig *r)
+{
+	uint64_t fh = rig_open(r, O_WRONLY);
+
+	assert_int_equal(set_size(r, 0, 0), 0);
+	t_srpi_reset(r->target);
+	return fh;
+}
+
+static void o_trunc_changes_nothing(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t fh;
+
+	fill(r);
+	fh = open_truncated(r);
+	assert_disk(r, 0, 0, 0);
+	assert_int_equal(rig_write(r, fh, 0, payload(), 512), 0);
+	rig_release(r, fh);
+	assert_disk(r, 0, 512, 0xee);
+	rig_free(r);
+}
+
+static void what_a_truncating_writer_skips_is_zeroed(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t fh;
+
+	fill(r);
+	fh = open_truncated(r);
+	assert_int_equal(rig_write(r, fh, 0, payload(), 512), 0);
+	assert_int_equal(rig_write(r, fh, 4096, payload(), 512), 0);
+	assert_string_equal(r->target->log, "W512@0 Z3584@512d W512@4096");
+	/* Back where it has been: nothing is skipped. */
+	t_srpi_reset(r->target);
+	assert_int_equal(rig_write(r, fh, 1024, payload(), 512), 0);
+	assert_string_equal(r->target->log, "W512@1024");
+	/* Within a block. */
+	t_srpi_reset(r->target);
+	assert_int_equal(rig_write(r, fh, 4700, payload(), 10), 0);
+	for (int i = 4608; i < 4700; i++)
+		assert_int_equal(r->target->disk[i], 0);
+	assert_int_equal(r->target->disk[4709], 0xee);
+	assert_int_equal(r->target->disk[4710], pattern(4710));
+	rig_release(r, fh);
+	rig_free(r);
+}
+
+static void others_skip_as_they_like(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t truncating = open_truncated(r);
+	uint64_t fh = rig_open(r, O_RDWR);
+
+	assert_int_equal(rig_write(r, fh, 4096, payload(), 512), 0);
+	assert_string_equal(r->target->log, "W512@4096");
+	rig_release(r, fh);
+	rig_release(r, truncating);
+	rig_free(r);
+}
+
+static void a_failed_zeroing_fails_the_write(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t fh = open_truncated(r);
+
+	r->target->fail_nth = 1;
+	r->target->fail_err = -EIO;
+	assert_int_equal(rig_write(r, fh, 4096, payload(), 512), -EIO);
+	assert_string_equal(r->target->log, "Z4096@0d");
+	rig_release(r, fh);
+	rig_free(r);
+}
+
+static void the_tail_that_it_sets_is_zeroed(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t fh;
+
+	fill(r);
+	fh = open_truncated(r);
+	assert_int_equal(rig_write(r, fh, 0, payload(), 512), 0);
+	assert_int_equal(set_size(r, fh, 100000), 0);
+	for (int i = 512; i < 100000; i++)
+		assert_int_equal(r->target->disk[i], 0);
+	assert_int_equal(r->target->disk[100000], pattern(100000));
+	assert_int_equal(set_size(r, fh, RIG_SIZE), 0);
+	assert_int_equal(r->target->disk[RIG_SIZE - 1], 0);
+	assert_int_equal(set_size(r, fh, RIG_SIZE + 1), -EINVAL);
+	assert_int_equal(set_size(r, fh, 100), -EINVAL);
+	rig_release(r, fh);
+	rig_free(r);
+}
+
+static void sizes_do_not_change(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t fh;
+
+	assert_int_equal(set_size(r, 0, 0), -EINVAL);
+	assert_int_equal(set_size(r, 0, RIG_SIZE), 0);
+	fh = rig_open(r, O_RDWR);
+	assert_int_equal(set_size(r, fh, 0), -EINVAL);
+	assert_int_equal(set_size(r, fh, RIG_SIZE - 512), -EINVAL);
+	assert_int_equal(set_size(r, fh, RIG_SIZE), 0);
+	rig_release(r, fh);
+	fh = rig_open(r, O_RDONLY);
+	assert_int_equal(set_size(r, 0, 0), -EINVAL);
+	rig_release(r, fh);
+	rig_free(r);
+}
+
+/* ---- what stat and df tell ---- */
+
+static uint64_t blocks(struct rig *r)
+{
+	const struct fuse_getattr_in in = { 0 };
+	struct fuse_attr_out out;
+
+	assert_int_equal(rig_ask(r, FUSE_GETATTR, &in, sizeof(in)), 0);
+	assert_int_equal(r->data_len, sizeof(out));
+	memcpy(&out, r->data, sizeof(out));
+	assert_int_equal(out.attr.size, RIG_SIZE);
+	return out.attr.blocks;
+}
+
+static void blocks_are_asked_for_when_they_may_have_changed(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t fh = rig_open(r, O_RDWR);
+
+	memset(r->target->mapped + 100, 1, 7);
+	memset(r->target->mapped + 200, 1, 2);
+	assert_int_equal(blocks(r), 9);
+	t_srpi_reset(r->target);
+	assert_int_equal(blocks(r), 9);
+	assert_string_equal(r->target->log, "");
+	rig_write(r, fh, 0, payload(), 1024);
+	assert_int_equal(blocks(r), 11);
+	rig_release(r, fh);
+	rig_free(r);
+}
+
+static void blocks_of_a_full_volume_are_all(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
+
+	assert_int_equal(blocks(r), RIG_SIZE / 512);
+	assert_string_equal(r->target->log, "");
+	rig_free(r);
+}
+
+static void blocks_are_all_when_the_target_does_not_tell(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+
+	r->target->fail_nth = 1;
+	r->target->fail_err = -EIO;
+	assert_int_equal(blocks(r), RIG_SIZE / 512);
+	assert_int_equal(blocks(r), 0);
+	rig_free(r);
+}
+
+static void a_map_that_changed_meanwhile_is_asked_for_again(void **state)
+{
+	const struct fuse_getattr_in in = { 0 };
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t fh = rig_open(r, O_RDWR);
+
+	memset(r->target->mapped + 100, 1, 7);
+	r->target->hold = true;
+	rig_send(r, FUSE_GETATTR, RIG_FILE, &in, sizeof(in), NULL, 0);
+	rig_send_write(r, fh, 0, payload(), 1024);
+	assert_false(rig_settle(r));
+	t_srpi_let_go(r->target);
+	rig_receive(r);
+	rig_receive(r);
+	assert_int_equal(blocks(r), 9);
+	rig_release(r, fh);
+	rig_free(r);
+}
+
+/* One walk over the map answers all who ask meanwhile. */
+static void askers_share_the_map(void **state)
+{
+	const struct fuse_getattr_in in = { 0 };
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+
+	r->target->hold = true;
+	for (int i = 0; i < 5; i++)
+		rig_send(r, FUSE_GETATTR, RIG_FILE, &in, sizeof(in), NULL, 0);
+	assert_false(rig_settle(r));
+	assert_int_equal(r->target->cnt, 1);
+	t_srpi_let_go(r->target);
+	for (int i = 0; i < 5; i++)
+		rig_receive(r);
+	assert_int_equal(r->target->cnt, 1);
+	rig_free(r);
+}
+
+/* ---- INIT ---- */
+
+static void init_asks_for_what_we_need(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ .slots = 300 });
+	struct fuse_init_out out;
+
+	memcpy(&out, r->data, sizeof(out));
+	assert_int_equal(out.max_write, RIG_MAX_WRITE);
+	assert_int_equal(out.max_pages, RIG_MAX_WRITE / 4096);
+	assert_int_equal(out.max_background, 600);
+	assert_int_equal(out.flags & FUSE_ATOMIC_O_TRUNC, 0);
+	assert_int_equal(out.flags & FUSE_WRITEBACK_CACHE, 0);
+	assert_int_equal(out.flags & FUSE_ASYNC_DIO, FUSE_ASYNC_DIO);
+	/* FUSE_DIRECT_IO_ALLOW_MMAP and nothing else that we do not know */
+	assert_int_equal(out.flags2, 1u << (36 - 32));
+	rig_free(r);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, read_rows, reads);
+	T_ADD_ROWS(&t, write_rows, writes);
+	T_ADD_ROWS(&t, fail_rows, fails);
+	T_ADD(&t, failed_read_is_told);
+	T_ADD(&t, writes_of_one_block_take_turns);
+	T_ADD(&t, whole_blocks_do_not_wait);
+	T_ADD(&t, requests_wait_for_slots);
+	T_ADD(&t, fsync_flushes);
+	T_ADD(&t, a_flush_that_failed_is_owed);
+	T_ADD(&t, synchronous_writes_are_stable);
+	T_ADD(&t, lengths_that_disagree_are_refused);
+	T_ADD(&t, interrupts_are_turned_off);
+	T_ADD(&t, read_only_files_take_no_writes);
+	T_ADD_ROWS(&t, falloc_rows, fallocates);
+	T_ADD(&t, failed_hole_is_told);
+	T_ADD_ROWS(&t, seek_rows, seeks);
+	T_ADD(&t, no_data_after_the_last);
+	T_ADD(&t, holes_must_be_zero);
+	T_ADD(&t, o_trunc_changes_nothing);
+	T_ADD(&t, what_a_truncating_writer_skips_is_zeroed);
+	T_ADD(&t, others_skip_as_they_like);
+	T_ADD(&t, a_failed_zeroing_fails_the_write);
+	T_ADD(&t, the_tail_that_it_sets_is_zeroed);
+	T_ADD(&t, sizes_do_not_change);
+	T_ADD(&t, blocks_are_asked_for_when_they_may_have_changed);
+	T_ADD(&t, blocks_of_a_full_volume_are_all);
+	T_ADD(&t, blocks_are_all_when_the_target_does_not_tell);
+	T_ADD(&t, a_map_that_changed_meanwhile_is_asked_for_again);
+	T_ADD(&t, askers_share_the_map);
+	T_ADD(&t, init_asks_for_what_we_need);
+	return t_run(&t);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <getopt.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fuse/options.h"
+#include "tests/lib/t_table.h"
+
+#define URI "srp://host/disk"
+
+/* Arguments between the program's name, and URI and mount point. */
+static bool parse(const char *const *words, struct options *o)
+{
+	char *argv[16] = { (char *)(uintptr_t) "rdma-fuse" };
+	int argc = 1;
+	int status;
+
+	while (*words)
+		argv[argc++] = (char *)(uintptr_t)*words++;
+	argv[argc++] = (char *)(uintptr_t)URI;
+	argv[argc++] = (char *)(uintptr_t) "/mnt";
+	optind = 0; /* getopt(3): begin anew */
+	return options_parse(argc, argv, o, &status);
+}
+
+static void defaults(void **state)
+{
+	struct options o;
+
+	assert_true(parse((const char *[]){ NULL }, &o));
+	assert_string_equal(o.uri, URI);
+	assert_string_equal(o.mountpoint, "/mnt");
+	assert_int_equal(o.channels, 1);
+	assert_int_equal(o.queue_depth, 128);
+	assert_int_equal(o.poll_us, 0);
+	assert_int_equal(o.max_write, 1 << 20);
+	assert_int_equal(o.uid, getuid());
+	assert_int_equal(o.gid, getgid());
+	assert_int_equal(o.umask, 0177);
+	assert_string_equal(o.fsname, "");
+	assert_string_equal(o.subtype, "rdma-block");
+	assert_string_equal(o.vfs, "");
+	assert_null(o.pidfile);
+	assert_false(o.foreground || o.read_only || o.allow_other ||
+		     o.default_permissions);
+	assert_int_equal(o.verbosity, 0);
+}
+
+static void everything(void **state)
+{
+	char list[] = "allow_other,default_permissions,uid=7,gid=8,umask=027,"
+		      "fsname=x=y,subtype=t,max_write=128k,nosuid,noatime";
+	char ro[] = "ro";
+	struct options o;
+
+	assert_true(parse((const char *[]){ "-fvvq", "-o", list, "-o", ro,
+					    "--channels", "4", "--queue-depth",
+					    "32", "--poll-us", "50", "-P",
+					    "/run/pid", NULL },
+			  &o));
+	assert_true(o.foreground && o.read_only && o.allow_other &&
+		    o.default_permissions);
+	assert_int_equal(o.uid, 7);
+	assert_int_equal(o.gid, 8);
+	assert_int_equal(o.umask, 027);
+	assert_string_equal(o.fsname, "x=y");
+	assert_string_equal(o.subtype, "t");
+	assert_int_equal(o.max_write, 128 << 10);
+	assert_string_equal(o.vfs, ",nosuid,noatime");
+	assert_int_equal(o.channels, 4);
+	assert_int_equal(o.queue_depth, 32);
+	assert_int_equal(o.poll_us, 50);
+	assert_string_equal(o.pidfile, "/run/pid");
+	assert_int_equal(o.verbosity, 1);
+}
+
+struct bad_row {
+	const char *name;
+	const char *words[4];
+};
+
+static const struct bad_row bad_rows[] = {
+	{ "an unknown option", { "-x" } },
+	{ "no channels", { "--channels", "0" } },
+	{ "too many channels", { "--channels", "17" } },
+	{ "channels with a unit", { "--channels", "2k" } },
+	{ "no channel number", { "--channels", "" } },
+	{ "a negative depth", { "--queue-depth", "-1" } },
+	{ "too large a depth", { "--queue-depth", "4097" } },
+	{ "a number out of all range",
+	  { "--queue-depth", "99999999999999999999" } },
+	{ "too long a poll time", { "--poll-us", "1000001" } },
+	{ "max_write below 128 KiB", { "-o", "max_write=124k" } },
+	{ "max_write above 1 MiB", { "-o", "max_write=1028k" } },
+	{ "max_write not of pages", { "-o", "max_write=131073" } },
+	{ "umask with a digit 8", { "-o", "umask=08" } },
+	{ "umask above 777", { "-o", "umask=1000" } },
+	{ "uid that is a name", { "-o", "uid=root" } },
+	{ "uid without a value", { "-o", "uid" } },
+	{ "a flag with a value", { "-o", "allow_other=1" } },
+	{ "an empty fsname", { "-o", "fsname=" } },
+	{ "an unknown mount option", { "-o", "allow_root" } },
+	{ "a kernel's flag with a value", { "-o", "noatime=1" } },
+	{ "a good one, then a bad one", { "-o", "ro,bad" } },
+};
+
+static void bad(void **state)
+{
+	const struct bad_row *row = *state;
+	const char *words[5] = { 0 };
+	char value[64];
+	struct options o;
+
+	memcpy(words, row->words, sizeof(row->words));
+	if (words[1]) { /* is cut up */
+		strcpy(value, words[1]);
+		words[1] = value;
+	}
+	assert_false(parse(words, &o));
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD(&t, defaults);
+	T_ADD(&t, everything);
+	T_ADD_ROWS(&t, bad_rows, bad);
+	return t_run(&t);
+}

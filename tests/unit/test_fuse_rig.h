@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * All of rdma-fuse between the kernel and libsrpi: a socket stands for
+ * /dev/fuse, t_srpi.c for the target. A test sends requests as the kernel
+ * does, and reads the answers.
+ */
+#ifndef TESTS_UNIT_TEST_FUSE_RIG_H
+#define TESTS_UNIT_TEST_FUSE_RIG_H
+
+#include <linux/fuse.h>
+
+#include "fuse/dev.h"
+#include "fuse/tree.h"
+#include "tests/lib/t_srpi.h"
+
+#define RIG_MAX_WRITE (128u << 10)
+#define RIG_SIZE      (1u << 20)
+#define RIG_FILE      2 /* its inode */
+#define RIG_PID	      77
+
+struct fuse_session;
+
+struct rig {
+	struct srpi_ctx ctx;
+	struct srpi_session *target;
+	struct tree *tree;
+	struct dev *dev;
+	struct fuse_session *se;
+	int kernel; /* our end */
+	uint64_t unique;
+	bool ended;
+	/* the last answer */
+	struct fuse_out_header out;
+	uint8_t data[RIG_MAX_WRITE];
+	size_t data_len;
+};
+
+struct rig_options {
+	uint32_t block_size; /* 0: 512 */
+	unsigned int slots;  /* 0: 16 */
+	bool read_only;
+	bool thick; /* nothing can be unmapped */
+};
+
+struct rig *rig_new(const struct rig_options *o);
+/* Everything must have been answered. */
+void rig_free(struct rig *r);
+
+/* Sends a request of @args and @payload; returns its number. */
+uint64_t rig_send(struct rig *r, uint32_t opcode, uint64_t nodeid,
+		  const void *args, size_t args_len, const void *payload,
+		  size_t len);
+/* The next answer, for which it waits, into out and data. */
+void rig_receive(struct rig *r);
+/* Does what there is to do; true when an answer is there then. */
+bool rig_settle(struct rig *r);
+
+/* Sends and receives; returns the error of the answer. */
+int rig_ask(struct rig *r, uint32_t opcode, const void *args, size_t args_len);
+int rig_read(struct rig *r, uint64_t offset, uint32_t size);
+int rig_write(struct rig *r, uint64_t fh, uint64_t offset, const void *data,
+	      uint32_t size);
+uint64_t rig_send_write(struct rig *r, uint64_t fh, uint64_t offset,
+			const void *data, uint32_t size);
+/* The handle. */
+uint64_t rig_open(struct rig *r, uint32_t flags);
+void rig_release(struct rig *r, uint64_t fh);
+
+#endif
