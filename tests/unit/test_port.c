@@ -300,7 +300,11 @@ static void immediate_data_moves_when_the_disk_wants_more_room(void **state)
 					   .imm_len = BLK,
 					   .imm_offset = SRP_IMM_OFFSET };
 	same.imm = rig->mem;
+	rig_hold(true);
 	tag = rig_cmd(ch, &same);
+	assert_true(rig_used(rig) > 0);
+	rig_hold(false);
+	rig_release(rig);
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
 	for (int i = 0; i < 1024; i++)
 		assert_memory_equal(rig_disk() + (8 + i) * BLK, rig->mem, BLK);
