@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An initiator without manners: it logs in with any bytes and sends any bytes,
+ * on the transport itself. All of it waits for what it asks for.
+ */
+#ifndef TESTS_FUNCTIONAL_T_PEER_H
+#define TESTS_FUNCTIONAL_T_PEER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/srp_iu.h"
+#include "protocol/srp_login.h"
+#include "transport/xport.h"
+
+/* Memory that the target may read and write; and bytes for IUs. */
+#define T_PEER_MEM_LEN (1u << 20)
+#define T_PEER_IU_LEN  16384u
+
+/* What came of a login or of an IU. */
+enum t_outcome {
+	T_LOGGED_IN,
+	T_REJECTED, /* peer->reason: of SRP_LOGIN_REJ; 0 without one */
+	T_ANSWERED, /* peer->rsp */
+	T_CLOSED,
+};
+
+struct t_peer {
+	struct reactor *reactor;
+	struct xp *xp;
+	struct xp_chan *chan; /* NULL: none */
+	bool open;
+	bool closed;
+	struct xp_error why;
+	uint32_t reason;
+	struct srp_login_rsp login;
+
+	uint8_t *mem; /* T_PEER_MEM_LEN bytes, registered as mr */
+	struct xp_mr *mr;
+
+	/* the answer that came last, and how many came on this channel */
+	struct srp_rsp rsp;
+	uint8_t rsp_iu[512];
+	unsigned int answers;
+
+	/* IUs under way */
+	struct t_send {
+		struct xp_chain chain;
+		struct t_peer *peer;
+		uint8_t *iu;
+		bool busy;
+	} sends[256];
+	uint8_t *ius;
+	struct xp_mr *ius_mr;
+};
+
+void t_peer_init(struct t_peer *p);
+void t_peer_fini(struct t_peer *p);
+
+/* A login as libsrpi would do it, with an initiator of its own each time. */
+struct srp_login_req t_peer_login_req(void);
+
+/* T_LOGGED_IN or T_REJECTED. @addr: "127.0.0.1:5555". */
+enum t_outcome t_peer_login(struct t_peer *p, const char *addr,
+			    const void *pdata, size_t len);
+/* The same with a request as it should be; it must get in. */
+void t_peer_log_in(struct t_peer *p, const char *addr);
+
+/* Begins a login and does not wait for what comes of it. */
+void t_peer_begin_login(struct t_peer *p, const char *addr);
+
+/* Ends the channel, if there is one. */
+void t_peer_hang_up(struct t_peer *p);
+
+/* Sends @iu; what happens next: T_ANSWERED or T_CLOSED. */
+enum t_outcome t_peer_ask(struct t_peer *p, const void *iu, size_t len);
+
+/* Only posts it; t_peer_wait() tells. */
+void t_peer_post(struct t_peer *p, const void *iu, size_t len);
+/* Until @answers have come on this channel, or it is closed. */
+enum t_outcome t_peer_wait(struct t_peer *p, unsigned int answers);
+/* Until the target has closed the channel. */
+void t_peer_await_close(struct t_peer *p);
+
+/* The descriptor of @len bytes of the peer's memory. */
+struct srp_desc t_peer_desc(const struct t_peer *p, size_t offset,
+			    uint32_t len);
+
+#endif
