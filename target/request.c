@@ -431,6 +431,8 @@ static void table_read(struct xp_chain *chain, int status)
 	}
 	if (!may_go_on(req))
 		return;
+	/* Nobody has it any more: who ends it now must do so himself. */
+	request_set_state(req, REQUEST_RECEIVED);
 	if (srp_desc_table_check(req->table, data->desc_cnt, data->len) < 0) {
 		refuse_iu(req, "the lengths in its descriptor table do not "
 			       "add up");

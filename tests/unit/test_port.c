@@ -640,6 +640,7 @@ static void requests_wait_for_buffers(void **state)
 enum where {
 	WAITING,    /* for a buffer */
 	READING,    /* its descriptor table is on the way */
+	READ,	    /* that has come; it waits for a buffer */
 	FETCHING,   /* its data-out is on the way */
 	EXECUTING,  /* the disk has it */
 	RESPONDING, /* its response is on the way */
@@ -655,6 +656,7 @@ static const struct tmf_case {
 } tmf_cases[] = {
 	{ "ABORT TASK, waiting", SRP_TSK_ABORT_TASK, WAITING, false, true },
 	{ "ABORT TASK, reading", SRP_TSK_ABORT_TASK, READING, false, true },
+	{ "ABORT TASK, table read", SRP_TSK_ABORT_TASK, READ, false, true },
 	{ "ABORT TASK, fetching", SRP_TSK_ABORT_TASK, FETCHING, false, true },
 	{ "ABORT TASK, executing", SRP_TSK_ABORT_TASK, EXECUTING, false, true },
 	{ "ABORT TASK, responding", SRP_TSK_ABORT_TASK, RESPONDING, false,
@@ -697,6 +699,9 @@ static const struct tmf_case {
 	{ "LUN RESET, reading", SRP_TSK_LUN_RESET, READING, false, true },
 	{ "LUN RESET, reading, foreign", SRP_TSK_LUN_RESET, READING, true,
 	  true },
+	{ "LUN RESET, table read", SRP_TSK_LUN_RESET, READ, false, true },
+	{ "LUN RESET, table read, foreign", SRP_TSK_LUN_RESET, READ, true,
+	  true },
 	{ "LUN RESET, fetching, foreign", SRP_TSK_LUN_RESET, FETCHING, true,
 	  true },
 	{ "LUN RESET, executing, foreign", SRP_TSK_LUN_RESET, EXECUTING, true,
@@ -717,7 +722,9 @@ static void *take_buffers(struct rig *rig)
 static uint64_t bring(struct rig *rig, struct rig_chan *ch, enum where where,
 		      void **ret_block)
 {
-	*ret_block = where == WAITING ? take_buffers(rig) : NULL;
+	bool waits = where == WAITING || where == READ;
+
+	*ret_block = waits ? take_buffers(rig) : NULL;
 	if (where == READING || where == FETCHING || where == RESPONDING)
 		t_fabric_hold_completions(rig->hub, true);
 	if (where == EXECUTING)
@@ -731,7 +738,7 @@ static uint64_t bring(struct rig *rig, struct rig_chan *ch, enum where where,
 		memset(rig->mem, 0x5a, BLK);
 		return send_rw(ch, &w, IMMEDIATE, 0, BLK);
 	}
-	if (where == READING) {
+	if (where == READING || where == READ) {
 		struct rig_cmd w = rig_write(RIG_DISK, 7, 64);
 
 		memset(rig->mem, 0x5a, 64 * BLK);
