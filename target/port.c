@@ -353,6 +353,9 @@ static void on_requested(struct xp_conn_request *conn)
 		       srp_rej_reason_hint(answer.reason));
 		return;
 	}
+	/* Named or not, it is the same port, and so the same nexus: a login
+	 * that names it differently must end the older one's commands, too. */
+	req.target = port->policy.target;
 	reason = lack_of_room(port, &req);
 	if (reason)
 		refuse(port, conn, &req, reason,

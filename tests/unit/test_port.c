@@ -1095,6 +1095,29 @@ static void login_waits_for_the_commands_it_replaces(void **state)
 	rig_destroy(rig);
 }
 
+/* A target may be named, or not, at each login. */
+static void unnamed_target_is_the_same_nexus(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *new;
+
+	req.target = (struct srp_port_id){ { 0 } };
+	rig_expect_alive(old);
+	rig_hold(true);
+	send_write(old, 9, 0x01);
+	new = rig_connect(rig, &req);
+	assert_true(old->closed);
+	assert_false(new->established);
+	rig_hold(false);
+	rig_release(rig);
+	assert_true(new->established);
+	rig_chan_free(old);
+	rig_chan_free(new);
+	rig_destroy(rig);
+}
+
 static void login_of_another_initiator_does_not_wait(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -1345,6 +1368,7 @@ int main(void)
 	T_ADD(&t, reset_spans_all_workers);
 	T_ADD(&t, channel_may_close_while_its_tmf_waits);
 	T_ADD(&t, login_waits_for_the_commands_it_replaces);
+	T_ADD(&t, unnamed_target_is_the_same_nexus);
 	T_ADD(&t, login_of_another_initiator_does_not_wait);
 	T_ADD(&t, newer_login_replaces_the_one_that_waits);
 	T_ADD(&t, fence_is_bounded);
