@@ -28,7 +28,8 @@ static const char help_text[] =
 	"      --poll-us N      poll this long after work before sleeping, in microseconds;\n"
 	"                       0 = never (default 20)\n"
 	"      --buffers SIZE   memory for data in flight, all threads together\n"
-	"                       (default 32M, or 8M a thread if that is more)\n"
+	"                       (default 32M, or 8M a thread if that is more; at least\n"
+	"                       4M a thread)\n"
 	"  -P, --pidfile FILE   write the process ID there when ready\n"
 	"  -v, --verbose        say more; twice: every request\n"
 	"  -q, --quiet          say less; twice: errors only\n"
@@ -224,8 +225,8 @@ static enum options_verdict complain(int c, char **argv)
 static void fill_in(struct options *opt)
 {
 	if (opt->buffers == 0 &&
-	    OPTIONS_BUFFERS_DEFAULT / opt->threads < OPTIONS_BUFFERS_MIN)
-		opt->buffers = (uint64_t)OPTIONS_BUFFERS_MIN * opt->threads;
+	    OPTIONS_BUFFERS_DEFAULT / opt->threads < OPTIONS_BUFFERS_THREAD)
+		opt->buffers = (uint64_t)OPTIONS_BUFFERS_THREAD * opt->threads;
 	else if (opt->buffers == 0)
 		opt->buffers = OPTIONS_BUFFERS_DEFAULT;
 }

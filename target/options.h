@@ -14,9 +14,13 @@
 
 #define OPTIONS_BUFFERS_DEFAULT (32u << 20)
 #define OPTIONS_POLL_US_DEFAULT 20
-/* The largest block that a command may want must fit into the buffers of one
- * thread, which hands out powers of two: VERIFY needs more than one transfer. */
-#define OPTIONS_BUFFERS_MIN (2 * VOLUME_MAX_TRANSFER)
+/* Of one thread, unless --buffers says otherwise: the largest block that a
+ * command may want, which is a power of two. VERIFY needs more than one
+ * transfer. Bytes. */
+#define OPTIONS_BUFFERS_THREAD (2 * VOLUME_MAX_TRANSFER)
+/* Of one thread, at least: any READ and WRITE fits. A command that needs more
+ * is refused. So that 8 MiB of memory to lock, a common limit, will do. */
+#define OPTIONS_BUFFERS_MIN VOLUME_MAX_TRANSFER
 
 struct options {
 	struct srp_uri listens[OPTIONS_LISTENS_MAX];

@@ -2,6 +2,7 @@
 #include "target/server.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -76,13 +77,15 @@ static int open_workers(struct server *s, struct xp_error *e)
 }
 
 /* For a user who may not raise the limit. */
-static void advise_less(const struct worker *w, struct xp_error *e)
+static void advise_less(const struct server *s, struct xp_error *e)
 {
+	uint64_t least = (uint64_t)OPTIONS_BUFFERS_MIN * s->opt->threads;
+	uint64_t limit = memlock_limit();
 	size_t len = strlen(e->text);
 
-	if (arena_len(w->arena) > OPTIONS_BUFFERS_MIN)
+	if (limit != MEMLOCK_ANY && limit > least && s->opt->buffers > least)
 		snprintf(e->text + len, sizeof(e->text) - len,
-			 " or try --buffers 4M");
+			 ", or try --buffers %" PRIu64 "M", least >> 20);
 }
 
 static int create_xp(struct worker *w, enum xp_kind kind, struct xp_error *e)
@@ -98,8 +101,6 @@ static int create_xp(struct worker *w, enum xp_kind kind, struct xp_error *e)
 
 	if (!err)
 		err = worker_add_xp(w, xp, e);
-	if (err == -ENOMEM && memlock_limit() != MEMLOCK_ANY)
-		advise_less(w, e);
 	return err;
 }
 
@@ -111,6 +112,8 @@ static int use_kind(void *user, enum xp_kind kind, struct xp_error *e)
 
 	for (unsigned int i = 0; i < s->worker_cnt && err == 0; i++)
 		err = create_xp(&s->workers[i], kind, e);
+	if (err == -ENOMEM)
+		advise_less(s, e);
 	return err;
 }
 

@@ -95,6 +95,10 @@ refused "block size that is none" "1000" "${here[@]}" \
 	--backing "$work/disk.img,block-size=1000"
 refused "buffers that do not parse" "--buffers 'lots'" --buffers lots "${disk[@]}"
 refused "buffers that are too small" "too small" --buffers 1M "${disk[@]}"
+refused "buffers that are too small for two" "each of the 2 threads" \
+	--buffers 4M --threads 2 "${disk[@]}"
+refused "buffers that are just enough" "$work/none.img.*does not exist" \
+	--buffers 4M "${here[@]}" --backing "$work/none.img"
 refused "no threads" "--threads '0'" --threads 0 "${disk[@]}"
 refused "too many threads" "--threads '65'.*1 to 64" --threads 65 "${disk[@]}"
 refused "URI of another kind" "--listen 'http://x'" --listen http://x "${disk[@]}"
