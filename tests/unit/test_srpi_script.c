@@ -340,10 +340,52 @@ static void flush(void **state)
 	play_free(p);
 }
 
+/* ---- requests of the target ---- */
+
+static void ask_credit(struct play *p)
+{
+	const struct srp_cred_req req = { .req_lim_delta = 0 };
+	struct play_send *s = new_send(p);
+
+	send_iu(p, s, srp_cred_req_encode(s->iu, sizeof(s->iu), &req));
+}
+
+/* The SEND of the first answer may be seen to complete after the target, which
+ * has it, has asked again. */
+static void target_asks_again_before_our_send_completes(void **state)
+{
+	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE });
+	struct srpi_io io = { .op = SRPI_FLUSH };
+
+	ask_credit(p);
+	ask_credit(p);
+	while (p->cred_rsps < 2 &&
+	       srpi_session_state(p->session) == SRPI_RUNNING)
+		turn(p);
+	assert_int_equal(srpi_session_state(p->session), SRPI_RUNNING);
+	assert_int_equal(srpi_io_wait(p->ctx, p->session, &io), 0);
+	play_free(p);
+}
+
+/* Answers take memory that there is a limit for. */
+static void target_that_asks_without_end_is_left(void **state)
+{
+	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE });
+
+	for (int i = 0; i < 20; i++)
+		ask_credit(p);
+	while (srpi_session_state(p->session) == SRPI_RUNNING)
+		turn(p);
+	assert_int_equal(srpi_session_state(p->session), SRPI_LOST);
+	play_free(p);
+}
+
 int main(void)
 {
 	static struct t_table t;
 
 	T_ADD_ROWS(&t, flush_rows, flush);
+	T_ADD(&t, target_asks_again_before_our_send_completes);
+	T_ADD(&t, target_that_asks_without_end_is_left);
 	return t_run(&t);
 }
