@@ -59,7 +59,7 @@ const char *xp_kind_name(enum xp_kind kind);
 /* Why something failed or ended; text is one clause for a person. */
 struct xp_error {
 	int err; /* negative errno; 0: closed by this side on request */
-	char text[768];
+	char text[224];
 	/* What a peer that rejected us sent along (an SRP_LOGIN_REJ). */
 	uint8_t pdata[XP_PDATA_MAX];
 	size_t pdata_len;
@@ -85,6 +85,10 @@ struct xp_config {
  * Thread: setup, or the reactor. Return: 0; -ENODEV when the machine has no
  * RDMA device (verbs); -ENOTSUP when built without libfabric (tcp); other
  * negative errnos. @e says why in words.
+ *
+ * An instance is for the process that makes it, with the credentials that it has
+ * then: the kernel refuses RDMA's connection manager (EACCES) to a child after
+ * fork(), and to whoever has changed user, group or capabilities since.
  */
 int xp_verbs_create(const struct xp_config *cfg, struct xp **ret_xp,
 		    struct xp_error *e);
