@@ -131,7 +131,6 @@ static unsigned int poll_all(struct vb_xp *vx)
 			done += vb_pool_poll(
 				container_of(it, struct vb_pool, node));
 	}
-	vx->base.stats.cqes += done;
 	return done + vb_chan_reap(vx);
 }
 

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -324,14 +325,19 @@ int vb_post_send(struct xp_chan *base, const struct xp_wr *wr, unsigned int n)
 static void completion_failed(struct vb_chan *ch, const struct ibv_wc *wc,
 			      const char *what)
 {
+	char code[32] = "";
+
 	/* A flush only tells that something else went wrong before. */
-	if (wc->status == IBV_WC_WR_FLUSH_ERR)
+	if (wc->status == IBV_WC_WR_FLUSH_ERR) {
 		xp_core_fail(&ch->base, -ECONNABORTED, "%s",
 			     vb_wc_text(wc->status));
-	else
-		xp_core_fail(&ch->base, vb_wc_errno(wc->status),
-			     "%s failed: %s (vendor code %#x)", what,
-			     vb_wc_text(wc->status), wc->vendor_err);
+		return;
+	}
+	if (wc->vendor_err)
+		snprintf(code, sizeof(code), " (vendor code %#x)",
+			 wc->vendor_err);
+	xp_core_fail(&ch->base, vb_wc_errno(wc->status), "%s failed: %s%s",
+		     what, vb_wc_text(wc->status), code);
 }
 
 static void send_completed(const struct ibv_wc *wc)

@@ -180,6 +180,18 @@ static void rejected(struct vb_chan *ch, const struct vb_event *ev)
 		     ev->status);
 }
 
+/* What the peer sent before it left lies in the completion queue; we look there
+ * less often than the connection manager interrupts us. */
+static void disconnected(struct vb_chan *ch)
+{
+	if (ch->pool) {
+		do
+			vb_pool_poll(ch->pool);
+		while (!ch->pool->emptied);
+	}
+	xp_core_fail(&ch->base, -ECONNRESET, "the peer closed the connection");
+}
+
 static void chan_event(struct vb_chan *ch, const struct vb_event *ev)
 {
 	if (ev->type == RDMA_CM_EVENT_DISCONNECTED)
@@ -204,8 +216,7 @@ static void chan_event(struct vb_chan *ch, const struct vb_event *ev)
 		rejected(ch, ev);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		xp_core_fail(&ch->base, -ECONNRESET,
-			     "the peer closed the connection");
+		disconnected(ch);
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		xp_core_fail(&ch->base, -ENODEV, "device %s was removed",

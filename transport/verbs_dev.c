@@ -412,5 +412,6 @@ unsigned int vb_pool_poll(struct vb_pool *p)
 		p->emptied = n < POLL_BATCH;
 		done += (unsigned int)n;
 	}
+	p->dev->vx->base.stats.cqes += done;
 	return done;
 }
