@@ -447,21 +447,26 @@ static bool all_quiet(const struct client *c)
 	return dev_idle(c->dev) && c->flushing == 0;
 }
 
-static void flushed(struct srpi_io *io, int res)
+/* The session, and f->info with it, may be gone by now. */
+static void not_flushed(struct client *c, const struct tree_file *f, int err)
 {
-	struct client *c = io->arg;
-	struct tree_file *f = container_of(io, struct tree_file, flush);
-
-	c->flushing--;
-	if (!res)
-		return;
 	log_error("the last flush of volume %s failed: %s; what was written "
 		  "last may be lost",
-		  f->info->name, strerror(-res));
+		  f->name, strerror(-err));
 	c->status = EXIT_FAILURE;
 }
 
-/* Sends a flush for each volume that was written to. */
+static void flushed(struct srpi_io *io, int res)
+{
+	struct client *c = io->arg;
+
+	c->flushing--;
+	if (res)
+		not_flushed(c, container_of(io, struct tree_file, flush), res);
+}
+
+/* Sends a flush for each volume that was written to, if there is somebody left
+ * to send it to. */
 static void flush_all(struct client *c)
 {
 	for (unsigned int i = 0; i < c->tree->cnt; i++) {
@@ -469,6 +474,10 @@ static void flush_all(struct client *c)
 
 		if (!f->unflushed)
 			continue;
+		if (!c->session) {
+			not_flushed(c, f, -ECANCELED);
+			continue;
+		}
 		f->flush = (struct srpi_io){ .op = SRPI_FLUSH,
 					     .volume = f->volume,
 					     .done = flushed,
@@ -498,8 +507,7 @@ static void drain(struct client *c)
 {
 	dev_stop(c->dev);
 	wait_quiet(c);
-	if (c->session)
-		flush_all(c);
+	flush_all(c);
 	wait_quiet(c);
 }
 

@@ -165,6 +165,25 @@ read_only_volume() {
 }
 t_check 'opening a read-only volume for writing says so' read_only_volume
 
+# ---- the target stops answering
+
+start_client
+dd if=/dev/urandom of="$M/disk" bs=64k count=4 conv=notrunc status=none
+kill -STOP "$T_TARGET"
+dd if="$M/disk" of=/dev/null bs=4k count=1 2>/dev/null &
+reader=$!
+# Until the read is under way, which it is once its file is open.
+t_wait_for 10 sh -c "ls -l /proc/$reader/fd | grep -q $M/disk"
+cut_short() {
+	kill "$client"
+	gone_or_zombie "$client"
+}
+t_wait_for 10 cut_short
+t_check 'cut short, it ends with 1 as writes may be lost' ends_with 1
+t_check 'and says which' lines 1 'last flush of volume disk failed'
+kill -CONT "$T_TARGET"
+wait $reader
+
 # ---- the target goes away
 
 start_client
