@@ -47,12 +47,14 @@ struct dev {
 
 	struct reactor_watch watch;
 	struct reactor_poller poller;
-	bool watching; /* the reactor knows the watch */
-	bool readable; /* the kernel may have a request */
+	bool watching;	  /* the reactor knows the watch */
+	bool ring_writes; /* answers leave with the turn's io_uring_enter */
+	bool readable;	  /* the kernel may have a request */
 	bool stopped;
 	bool ended;
 	uint64_t offered; /* flags of the kernel's INIT */
 	bool init_seen;
+	struct log_limit limit;
 };
 
 static size_t slot_len(uint32_t max_write, uint32_t edge)
@@ -96,21 +98,59 @@ void dev_release(struct slot *slot)
 	give_back(slot);
 }
 
+static void sent(struct slot *slot, int res)
+{
+	unsigned int dropped;
+
+	/* ENOENT: nobody waits any more. ENODEV: unmounted. */
+	if (res < 0 && res != -ENOENT && res != -ENODEV &&
+	    log_limit_pass(&slot->dev->limit, 10, &dropped))
+		log_error("cannot answer the kernel: %s", strerror(-res));
+	give_back(slot);
+}
+
+static void write_now(struct slot *slot)
+{
+	const struct fuse_out_header *out = slot->out;
+
+	sent(slot, write(slot->dev->fd, out, out->len) < 0 ? -errno : 0);
+}
+
+static void write_done(struct reactor_op *op, int res, unsigned int flags)
+{
+	struct slot *slot = container_of(op, struct slot, reply);
+
+	/* The kernel cannot do it without a thread of its own (before 6.9). */
+	if (res == -EAGAIN || res == -EOPNOTSUPP) {
+		slot->dev->ring_writes = false;
+		write_now(slot);
+		return;
+	}
+	sent(slot, res);
+}
+
 /* The one function that answers a request for data: @len bytes at @out, which
  * lie in the slot. */
 static void send_reply(struct slot *slot, struct fuse_out_header *out,
 		       size_t len, int err)
 {
+	struct dev *dev = slot->dev;
+	struct io_uring_sqe *sqe;
+
 	*out = (struct fuse_out_header){
 		.len = (uint32_t)len,
 		.error = err,
 		.unique = slot->unique,
 	};
-	/* ENOENT: nobody waits any more. ENODEV: unmounted. */
-	if (write(slot->dev->fd, out, len) < 0 && errno != ENOENT &&
-	    errno != ENODEV)
-		log_error("cannot answer the kernel: %s", strerror(errno));
-	give_back(slot);
+	slot->out = out;
+	if (!dev->ring_writes) {
+		write_now(slot);
+		return;
+	}
+	slot->reply.done = write_done;
+	sqe = reactor_sqe(dev->reactor);
+	io_uring_prep_write(sqe, dev->fd, out, (unsigned int)len, 0);
+	reactor_prep_done(sqe, &slot->reply);
 }
 
 static struct fuse_out_header *out_of(struct slot *slot)
@@ -425,6 +465,7 @@ int dev_start(struct dev *dev, struct fuse_session *se)
 	if (err)
 		return err;
 	dev->stopped = false;
+	dev->ring_writes = true;
 	dev->poller = (struct reactor_poller){ .poll = poll_device,
 					       .arm = arm_device };
 	reactor_poller_add(dev->reactor, &dev->poller);

@@ -39,6 +39,9 @@ struct slot {
 
 	/* the request, from its header */
 	uint64_t unique;
+	/* its answer, on its way */
+	struct fuse_out_header *out;
+	struct reactor_op reply;
 
 	/* data.c's, space.c's, or of who claimed the slot */
 	void *arg;

@@ -189,7 +189,15 @@ static bool needs_flush_after(const struct srpi_io *sio,
 
 static void flushed(struct ini_cmd *cmd, int err)
 {
-	io_done(sio_of(container_of(cmd, struct io, cmd)), err);
+	struct srpi_io *sio = sio_of(container_of(cmd, struct io, cmd));
+	struct ini_volume *vol = volume_of(sio);
+
+	/* It has told of no cache and knows of no way to flush one. */
+	if (err == -EOPNOTSUPP && vol->cache_unknown) {
+		vol->info.write_cache = false;
+		err = 0;
+	}
+	io_done(sio, err);
 }
 
 static void submit_cmd(struct io *io, void (*done)(struct ini_cmd *, int))

@@ -13,9 +13,9 @@
  * ini_cmd.param needs SRP_IMM_OFFSET + INI_PARAM_MAX. */
 #define IU_STRIDE 128
 
-/* Receive buffers beyond one per command: task management and one request of
- * the target. */
-#define EXTRA_RECVS 4
+/* Receive buffers beyond one per command: task management and requests of the
+ * target. */
+#define EXTRA_RECVS (1 + INI_REPLIES)
 
 static struct ini_channel *of(struct xp_chan *xp)
 {
@@ -227,15 +227,23 @@ static void reply_done(struct xp_chain *chain, int status)
 	container_of(chain, struct ini_reply, chain)->sending = false;
 }
 
-/* The target asked something; it may have one such request open at a time. */
+static struct ini_reply *free_reply(struct ini_channel *ch)
+{
+	for (unsigned int i = 0; i < INI_REPLIES; i++) {
+		if (!ch->replies[i].sending)
+			return &ch->replies[i];
+	}
+	return NULL;
+}
+
+/* The target asked something. */
 static void reply(struct ini_channel *ch, enum srp_opcode opcode, uint64_t tag)
 {
-	struct ini_reply *r = &ch->reply;
+	struct ini_reply *r = free_reply(ch);
 	int len;
 
-	if (r->sending) {
-		protocol_error(ch,
-			       "second request before the first is answered");
+	if (!r) {
+		protocol_error(ch, "more requests than we can answer at once");
 		return;
 	}
 	len = srp_bare_encode(r->iu, IU_STRIDE, opcode, tag);
@@ -396,14 +404,15 @@ void ini_channel_free(struct ini_channel *ch)
 	free(ch);
 }
 
-/* Slots and their IUs; the last IU is the reply's. */
+/* Slots and their IUs; the last IUs are the replies'. */
 static int make_slots(struct ini_channel *ch, struct xp *xp, unsigned int depth,
 		      struct xp_error *e)
 {
 	size_t params_len = ((size_t)depth * INI_PARAM_MAX + 4095) & ~4095ul;
 	int err;
 
-	ch->block_len = ((size_t)(depth + 1) * IU_STRIDE + 4095) & ~4095ul;
+	ch->block_len =
+		((size_t)(depth + INI_REPLIES) * IU_STRIDE + 4095) & ~4095ul;
 	ch->slots = calloc(depth, sizeof(*ch->slots));
 	ch->block = aligned_alloc(4096, ch->block_len);
 	ch->params = aligned_alloc(4096, params_len);
@@ -431,7 +440,8 @@ static int make_slots(struct ini_channel *ch, struct xp *xp, unsigned int depth,
 		slot->next_free = ch->free_slots;
 		ch->free_slots = slot;
 	}
-	ch->reply.iu = ch->block + (size_t)depth * IU_STRIDE;
+	for (unsigned int i = 0; i < INI_REPLIES; i++)
+		ch->replies[i].iu = ch->block + (size_t)(depth + i) * IU_STRIDE;
 	return 0;
 }
 

@@ -36,7 +36,13 @@ struct ini_slot {
 	int err;	     /* what the answer said */
 };
 
-/* An answer to a request of the target (SRP_CRED_RSP, SRP_AER_RSP). */
+/*
+ * An answer to a request of the target (SRP_CRED_RSP, SRP_AER_RSP). It has one
+ * open of each kind; but the next may be seen before the SEND of the answer to
+ * the last has completed here.
+ */
+#define INI_REPLIES 4u
+
 struct ini_reply {
 	struct xp_chain chain;
 	uint8_t *iu;
@@ -70,8 +76,8 @@ struct ini_channel {
 	unsigned int slot_cnt;
 	struct ini_slot *free_slots;
 	unsigned int busy; /* slots in use */
-	struct ini_reply reply;
-	uint8_t *block; /* IUs of the slots, registered */
+	struct ini_reply replies[INI_REPLIES];
+	uint8_t *block; /* IUs of slots and replies, registered */
 	size_t block_len;
 	struct xp_mr *block_mr;
 	uint8_t *params; /* parameter lists fetched by RDMA READ */

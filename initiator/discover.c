@@ -223,7 +223,10 @@ static int learn_mode(struct ini_discovery *d, size_t len)
 		return -EBADMSG;
 	d->vol.info.read_only = mode.write_protected;
 	d->vol.info.fua = mode.dpofua;
-	d->vol.info.write_cache = mode.wce;
+	if (mode.has_caching) {
+		d->vol.info.write_cache = mode.wce;
+		d->vol.cache_unknown = false;
+	}
 	return 0;
 }
 
@@ -334,6 +337,9 @@ static void begin_lun(struct ini_discovery *d)
 	d->has_volume = false;
 	d->step = 0;
 	d->vol.lun_field = field;
+	/* Until it says otherwise: a flush must never be skipped by mistake. */
+	d->vol.info.write_cache = true;
+	d->vol.cache_unknown = true;
 	if (srp_lun_decode(field, &d->vol.info.lun))
 		d->vol.info.lun = (uint32_t)d->lun;
 }

@@ -31,6 +31,7 @@ struct ini_volume {
 	bool unmap_by_write_same; /* LBPWS without LBPU */
 	bool write_same_unmap;	  /* LBPWS and LBPRZ */
 	bool no_write_same;	  /* the target refused it */
+	bool cache_unknown;	  /* not told; write_cache says the worse */
 	bool no_lba_status;
 };
 

@@ -51,6 +51,10 @@ enum scsi_op {
 	SCSI_OP_COMPARE_WRITE, /* COMPARE AND WRITE */
 	SCSI_OP_ORWRITE,       /* ORWRITE (16) */
 	SCSI_OP_WRITE_ATOMIC,  /* WRITE ATOMIC (16) */
+	SCSI_OP_FORMAT_UNIT,
+	SCSI_OP_SANITIZE_OVERWRITE,
+	SCSI_OP_SANITIZE_ERASE, /* BLOCK ERASE */
+	SCSI_OP_SANITIZE_EXIT,	/* EXIT FAILURE MODE */
 	SCSI_OP_CNT,
 };
 
@@ -73,6 +77,10 @@ enum scsi_cdb_flag {
 	SCSI_CDB_NO_TRANSFER = 1 << 6,
 	/* exists only where several blocks are written whole or not at all */
 	SCSI_CDB_ATOMIC = 1 << 7,
+	/* answered while FORMAT UNIT or SANITIZE runs, or after it failed */
+	SCSI_CDB_PASSES_JOB = 1 << 8,
+	/* answered after FORMAT UNIT or SANITIZE failed */
+	SCSI_CDB_PASSES_FAILED = 1 << 9,
 };
 
 /* A big-endian field of the CDB; len 0: the CDB has none. */
@@ -132,7 +140,10 @@ struct scsi_cmd {
 
 	bool fua;	 /* READ, WRITE: the medium, not a volatile cache */
 	bool dpo;	 /* a hint */
-	bool immed;	 /* SYNCHRONIZE CACHE, PRE-FETCH, START STOP UNIT */
+	bool immed;	 /* the status may come before the command is done */
+	bool ause;	 /* SANITIZE */
+	bool fmtdata;	 /* FORMAT UNIT: there is a parameter list */
+	bool longlist;	 /* FORMAT UNIT: its header is a long one */
 	bool unmap;	 /* WRITE SAME: deallocate if that reads as zeroes */
 	bool anchor;	 /* UNMAP, WRITE SAME */
 	bool ndob;	 /* WRITE SAME (16): no data-out, the block is zeroes */

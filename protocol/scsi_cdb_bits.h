@@ -23,6 +23,11 @@
 #define CDB_PREVENT    0x01
 #define CDB_RCTD       0x80
 
+#define CDB_IMMED_SANITIZE 0x80
+#define CDB_AUSE	   0x20
+#define CDB_LONGLIST	   0x20 /* FORMAT UNIT byte 1 */
+#define CDB_FMTDATA	   0x10
+
 #define SERVICE_ACTION_MASK 0x1f
 
 #endif

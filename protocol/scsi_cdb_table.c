@@ -145,6 +145,40 @@ static int fields_write_same(const uint8_t *cdb, struct scsi_cmd *cmd,
 	return 0;
 }
 
+/* CMPLST and the format of a defect list say nothing where there is none. */
+static int fields_format_unit(const uint8_t *cdb, struct scsi_cmd *cmd,
+			      struct scsi_sense *ret_sense)
+{
+	uint8_t list = cdb[1] & 0x2f; /* LONGLIST, CMPLST, the format */
+
+	cmd->fmtdata = cdb[1] & CDB_FMTDATA;
+	cmd->longlist = cdb[1] & CDB_LONGLIST;
+	if (!cmd->fmtdata && list) {
+		*ret_sense = scsi_sense_cdb_field(1, list & CDB_LONGLIST ? 5
+						     : list & 8		 ? 3
+									 : 2);
+		return -EINVAL;
+	}
+	if ((list & 7) > 5) {
+		*ret_sense = scsi_sense_cdb_field(1, 2);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Only OVERWRITE has a parameter list. */
+static int fields_sanitize(const uint8_t *cdb, struct scsi_cmd *cmd,
+			   struct scsi_sense *ret_sense)
+{
+	cmd->immed = cdb[1] & CDB_IMMED_SANITIZE;
+	cmd->ause = cdb[1] & CDB_AUSE;
+	if (cmd->param_len && cmd->op != SCSI_OP_SANITIZE_OVERWRITE) {
+		*ret_sense = scsi_sense_cdb_field(7, 7);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 /* Where the fields of the usual block commands are. */
 #define LBA_10	  .lba = { 2, 4 }
 #define LBA_16	  .lba = { 2, 8 }
@@ -199,10 +233,23 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
 		.op = SCSI_OP_REQUEST_SENSE,
-		.flags = SCSI_CDB_PASSES_UA | SCSI_CDB_ABSENT_LUN,
+		.flags = SCSI_CDB_PASSES_UA | SCSI_CDB_ABSENT_LUN |
+			 SCSI_CDB_PASSES_JOB,
 		.usage = { 0x03, 0x01, 0, 0, 0xff, 0 },
 		.alloc_len = { 4, 1 },
 		.fields = fields_request_sense,
+	},
+	{
+		.name = "FORMAT UNIT",
+		.clause = "SBC-3 5.3",
+		.opcode = 0x04,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 6,
+		.op = SCSI_OP_FORMAT_UNIT,
+		.flags = SCSI_CDB_WRITES | SCSI_CDB_PASSES_FAILED,
+		.usage = { 0x04, 0x3f, 0, 0, 0, 0 },
+		.narrow = { { 1, 0xc0 } }, /* FMTPINFO */
+		.fields = fields_format_unit,
 	},
 	{
 		.name = "READ (6)",
@@ -237,7 +284,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
 		.op = SCSI_OP_INQUIRY,
-		.flags = SCSI_CDB_PASSES_UA | SCSI_CDB_ABSENT_LUN,
+		.flags = SCSI_CDB_PASSES_UA | SCSI_CDB_ABSENT_LUN |
+			 SCSI_CDB_PASSES_JOB,
 		.usage = USAGE_6(0x12, CDB_EVPD),
 		.alloc_len = { 3, 2 },
 		.fields = fields_inquiry,
@@ -409,6 +457,45 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.usage = { 0x42, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0 },
 		.narrow = { { 6, 0x1f } },
 		.param_len = { 7, 2 },
+	},
+	{
+		.name = "SANITIZE, OVERWRITE",
+		.clause = "SBC-3 5.24",
+		.opcode = 0x48,
+		.service_action = 0x01,
+		.cdb_len = 10,
+		.op = SCSI_OP_SANITIZE_OVERWRITE,
+		.flags = SCSI_CDB_WRITES | SCSI_CDB_PASSES_FAILED,
+		.usage = { 0x48, CDB_IMMED_SANITIZE | CDB_AUSE | 0x01, 0, 0, 0,
+			   0, 0, 0xff, 0xff, 0 },
+		.param_len = { 7, 2 },
+		.fields = fields_sanitize,
+	},
+	{
+		.name = "SANITIZE, BLOCK ERASE",
+		.clause = "SBC-3 5.24",
+		.opcode = 0x48,
+		.service_action = 0x02,
+		.cdb_len = 10,
+		.op = SCSI_OP_SANITIZE_ERASE,
+		.flags = SCSI_CDB_WRITES | SCSI_CDB_PASSES_FAILED,
+		.usage = { 0x48, CDB_IMMED_SANITIZE | CDB_AUSE | 0x02, 0, 0, 0,
+			   0, 0, 0xff, 0xff, 0 },
+		.param_len = { 7, 2 },
+		.fields = fields_sanitize,
+	},
+	{
+		.name = "SANITIZE, EXIT FAILURE MODE",
+		.clause = "SBC-3 5.24",
+		.opcode = 0x48,
+		.service_action = 0x1f,
+		.cdb_len = 10,
+		.op = SCSI_OP_SANITIZE_EXIT,
+		.flags = SCSI_CDB_PASSES_FAILED,
+		.usage = { 0x48, CDB_IMMED_SANITIZE | CDB_AUSE | 0x1f, 0, 0, 0,
+			   0, 0, 0xff, 0xff, 0 },
+		.param_len = { 7, 2 },
+		.fields = fields_sanitize,
 	},
 	{
 		.name = "MODE SENSE (10)",
@@ -601,7 +688,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 12,
 		.op = SCSI_OP_REPORT_LUNS,
-		.flags = SCSI_CDB_PASSES_UA | SCSI_CDB_ABSENT_LUN,
+		.flags = SCSI_CDB_PASSES_UA | SCSI_CDB_ABSENT_LUN |
+			 SCSI_CDB_PASSES_JOB,
 		.usage = { 0xa0, 0, 0xff, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0,
 			   0 },
 		.alloc_len = { 6, 4 },
@@ -614,6 +702,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = 0x0c,
 		.cdb_len = 12,
 		.op = SCSI_OP_REPORT_OPCODES,
+		.flags = SCSI_CDB_PASSES_JOB,
 		.usage = { 0xa3, 0x0c, CDB_RCTD | 0x03, 0xff, 0xff, 0xff, 0xff,
 			   0xff, 0xff, 0xff, 0, 0 },
 		.narrow = { { 2, 0x07 } },

@@ -16,14 +16,23 @@
 #define DESC_KEY_SPECIFIC     0x02
 #define DESC_KEY_SPECIFIC_LEN 8
 
-/* SENSE KEY SPECIFIC, three bytes, for a field pointer. */
+/* SENSE KEY SPECIFIC, three bytes: a field pointer, or how far it is. */
 #define SKS_VALID     0x80
 #define SKS_IN_CDB    0x40
 #define SKS_BIT_VALID 0x08
 
-static void encode_pointer(const struct scsi_sense *sense, uint8_t b[3])
+static bool has_key_specific(const struct scsi_sense *sense)
+{
+	return sense->pointer != SCSI_POINTER_NONE || sense->progress_valid;
+}
+
+static void encode_key_specific(const struct scsi_sense *sense, uint8_t b[3])
 {
 	b[0] = SKS_VALID;
+	if (sense->progress_valid) {
+		wire_put16(b + 1, sense->progress);
+		return;
+	}
 	if (sense->pointer == SCSI_POINTER_CDB)
 		b[0] |= SKS_IN_CDB;
 	if (sense->bit_no <= 7)
@@ -31,10 +40,20 @@ static void encode_pointer(const struct scsi_sense *sense, uint8_t b[3])
 	wire_put16(b + 1, sense->byte_no);
 }
 
-static void decode_pointer(const uint8_t b[3], struct scsi_sense *sense)
+static void decode_progress(const uint8_t b[3], struct scsi_sense *sense)
 {
-	/* Only with this key do the three bytes point at a field. */
-	if (!(b[0] & SKS_VALID) || sense->key != SCSI_KEY_ILLEGAL_REQUEST)
+	sense->progress_valid = true;
+	sense->progress = wire_get16(b + 1);
+}
+
+/* The key says what the three bytes are. */
+static void decode_key_specific(const uint8_t b[3], struct scsi_sense *sense)
+{
+	if (!(b[0] & SKS_VALID))
+		return;
+	if (sense->key == SCSI_KEY_NOT_READY || sense->key == SCSI_KEY_NO_SENSE)
+		decode_progress(b, sense);
+	if (sense->key != SCSI_KEY_ILLEGAL_REQUEST)
 		return;
 	sense->pointer =
 		b[0] & SKS_IN_CDB ? SCSI_POINTER_CDB : SCSI_POINTER_DATA;
@@ -52,8 +71,8 @@ static size_t encode_fixed(const struct scsi_sense *sense, uint8_t *b)
 	}
 	b[7] = SCSI_SENSE_FIXED_LEN - 8;
 	wire_put16(b + 12, sense->code);
-	if (sense->pointer != SCSI_POINTER_NONE)
-		encode_pointer(sense, b + 15);
+	if (has_key_specific(sense))
+		encode_key_specific(sense, b + 15);
 	return SCSI_SENSE_FIXED_LEN;
 }
 
@@ -71,10 +90,10 @@ static size_t encode_descriptor(const struct scsi_sense *sense, uint8_t *b)
 		wire_put64(b + len + 4, sense->info);
 		len += DESC_INFORMATION_LEN;
 	}
-	if (sense->pointer != SCSI_POINTER_NONE) {
+	if (has_key_specific(sense)) {
 		b[len] = DESC_KEY_SPECIFIC;
 		b[len + 1] = DESC_KEY_SPECIFIC_LEN - 2;
-		encode_pointer(sense, b + len + 4);
+		encode_key_specific(sense, b + len + 4);
 		len += DESC_KEY_SPECIFIC_LEN;
 	}
 	b[7] = (uint8_t)(len - 8);
@@ -116,7 +135,7 @@ static void decode_fixed(const uint8_t *b, size_t len, struct scsi_sense *sense)
 	else if (len >= 13)
 		sense->code = (uint16_t)(b[12] << 8);
 	if (len >= 18)
-		decode_pointer(b + 15, sense);
+		decode_key_specific(b + 15, sense);
 }
 
 static void decode_one_descriptor(const uint8_t *d, size_t len,
@@ -126,7 +145,7 @@ static void decode_one_descriptor(const uint8_t *d, size_t len,
 		sense->info_valid = d[2] & 0x80;
 		sense->info = sense->info_valid ? wire_get64(d + 4) : 0;
 	} else if (d[0] == DESC_KEY_SPECIFIC && len >= DESC_KEY_SPECIFIC_LEN) {
-		decode_pointer(d + 4, sense);
+		decode_key_specific(d + 4, sense);
 	}
 }
 
@@ -359,6 +378,9 @@ static const struct {
 	{ SCSI_ASC_COMMAND_SEQUENCE_ERROR, "command sequence error" },
 	{ SCSI_ASC_CLEARED_BY_ANOTHER_INITIATOR,
 	  "commands cleared by another initiator" },
+	{ SCSI_ASC_FORMAT_CORRUPTED, "medium format corrupted" },
+	{ SCSI_ASC_FORMAT_FAILED, "format command failed" },
+	{ SCSI_ASC_SANITIZE_FAILED, "sanitize command failed" },
 	{ SCSI_ASC_SAVING_NOT_SUPPORTED, "saving parameters not supported" },
 	{ SCSI_ASC_MEDIUM_NOT_PRESENT, "medium not present" },
 	{ SCSI_ASC_INQUIRY_DATA_CHANGED, "inquiry data has changed" },

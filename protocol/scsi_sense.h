@@ -84,6 +84,9 @@ enum scsi_asc {
 	SCSI_ASC_CAPACITY_CHANGED = 0x2a09,
 	SCSI_ASC_COMMAND_SEQUENCE_ERROR = 0x2c00,
 	SCSI_ASC_CLEARED_BY_ANOTHER_INITIATOR = 0x2f00,
+	SCSI_ASC_FORMAT_CORRUPTED = 0x3100,
+	SCSI_ASC_FORMAT_FAILED = 0x3101,
+	SCSI_ASC_SANITIZE_FAILED = 0x3103,
 	SCSI_ASC_SAVING_NOT_SUPPORTED = 0x3900,
 	SCSI_ASC_MEDIUM_NOT_PRESENT = 0x3a00,
 	SCSI_ASC_INQUIRY_DATA_CHANGED = 0x3f03,
@@ -116,9 +119,11 @@ struct scsi_sense {
 	uint8_t bit_no;	 /* 7..0, most significant of the field, or NONE */
 	bool deferred;	 /* about an earlier command; never built by us */
 	bool info_valid;
-	uint16_t code;	  /* enum scsi_asc */
-	uint16_t byte_no; /* first byte of the refused field */
-	uint64_t info;	  /* INFORMATION: an LBA, or an offset (MISCOMPARE) */
+	bool progress_valid; /* with NOT READY or NO SENSE, without pointer */
+	uint16_t code;	     /* enum scsi_asc */
+	uint16_t byte_no;    /* first byte of the refused field */
+	uint16_t progress;   /* PROGRESS INDICATION, of 65536 */
+	uint64_t info; /* INFORMATION: an LBA, or an offset (MISCOMPARE) */
 };
 
 /* ASC << 8 | ASCQ of @code, apart. */

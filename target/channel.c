@@ -166,7 +166,8 @@ void channel_complain(struct channel *ch, const char *fmt, ...)
 static void note_end(struct channel *ch, const char *why)
 {
 	if (!ch->end_why[0])
-		snprintf(ch->end_why, sizeof(ch->end_why), "%s", why);
+		snprintf(ch->end_why, sizeof(ch->end_why), "%.*s",
+			 (int)sizeof(ch->end_why) - 1, why);
 }
 
 static void log_login(struct channel *ch)

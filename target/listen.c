@@ -52,6 +52,15 @@ static int use_kind(struct listener *l, enum xp_kind kind)
 	return l->unusable[kind].err;
 }
 
+static const char *advice(int err)
+{
+	if (err == -EADDRINUSE)
+		return "; choose another port, or stop who has it (see ss -tlp)";
+	if (err == -EADDRNOTAVAIL)
+		return "; see ip addr";
+	return "";
+}
+
 static int listen_at(struct listener *l, enum xp_kind kind,
 		     const struct listen_point *at)
 {
@@ -73,8 +82,8 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 	err = port_listen(l->port, kind, (const struct sockaddr *)&at->addr,
 			  at->addr_len, &why);
 	if (err) {
-		xp_error_set(l->e, err, "cannot listen on %s over %s: %s", text,
-			     xp_kind_name(kind), why.text);
+		xp_error_set(l->e, err, "cannot listen on %s over %s: %s%s",
+			     text, xp_kind_name(kind), why.text, advice(err));
 		return err;
 	}
 	points->point[points->cnt] = *at;
@@ -86,13 +95,17 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 static int listen_auto(struct listener *l, const struct listen_point *at)
 {
 	char text[LISTEN_TEXT_SIZE];
+	struct xp_error why;
 	int err = listen_at(l, XP_VERBS, at);
 
 	if (err == 0 || err == -EADDRINUSE || err == -ENOMEM)
 		return err;
-	log_notice("%s; using TCP for %s", l->e->text,
-		   listen_point_text(at, text));
-	return listen_at(l, XP_TCP, at);
+	why = *l->e;
+	err = listen_at(l, XP_TCP, at);
+	if (err == 0)
+		log_notice("%s; using TCP for %s", why.text,
+			   listen_point_text(at, text));
+	return err;
 }
 
 static int listen_one(struct listener *l, enum srp_uri_transport transport,

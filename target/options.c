@@ -242,9 +242,9 @@ static bool check_together(const struct options *opt)
 	}
 	if (opt->buffers / opt->threads < OPTIONS_BUFFERS_MIN) {
 		fprintf(stderr,
-			"rdma-target: --buffers %" PRIu64 ": too small, each "
-			"of the %u threads needs at least %u bytes\n",
-			opt->buffers, opt->threads, OPTIONS_BUFFERS_MIN);
+			"rdma-target: --buffers %" PRIu64 ": too small, give "
+			"at least %uM for each thread\n",
+			opt->buffers, OPTIONS_BUFFERS_MIN >> 20);
 		return false;
 	}
 	return true;

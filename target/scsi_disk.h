@@ -94,6 +94,12 @@ static inline uint64_t scsi_min(uint64_t a, uint64_t b)
 bool scsi_nexus_take_attention(struct scsi_nexus *nexus, int lun,
 			       struct scsi_sense *ret_sense);
 
+/* FORMAT UNIT or SANITIZE runs. */
+bool scsi_volume_is_busy(const struct volume *vol);
+/* It does, or has failed: what to say of it. False: the volume is ready. */
+bool scsi_volume_not_ready(const struct volume *vol,
+			   struct scsi_sense *ret_sense);
+
 /* ---- handlers ---- */
 
 /* scsi_info.c */
@@ -121,6 +127,12 @@ extern const struct scsi_handler scsi_prefetch;
 extern const struct scsi_handler scsi_compare_write;
 extern const struct scsi_handler scsi_orwrite;
 extern const struct scsi_handler scsi_write_atomic;
+
+/* scsi_format.c */
+extern const struct scsi_handler scsi_format_unit;
+extern const struct scsi_handler scsi_sanitize_overwrite;
+extern const struct scsi_handler scsi_sanitize_erase;
+extern const struct scsi_handler scsi_sanitize_exit;
 
 /* scsi_thin.c */
 extern const struct scsi_handler scsi_unmap;

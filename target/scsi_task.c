@@ -36,6 +36,10 @@ static const struct scsi_handler *const handlers[SCSI_OP_CNT] = {
 	[SCSI_OP_COMPARE_WRITE] = &scsi_compare_write,
 	[SCSI_OP_ORWRITE] = &scsi_orwrite,
 	[SCSI_OP_WRITE_ATOMIC] = &scsi_write_atomic,
+	[SCSI_OP_FORMAT_UNIT] = &scsi_format_unit,
+	[SCSI_OP_SANITIZE_OVERWRITE] = &scsi_sanitize_overwrite,
+	[SCSI_OP_SANITIZE_ERASE] = &scsi_sanitize_erase,
+	[SCSI_OP_SANITIZE_EXIT] = &scsi_sanitize_exit,
 	[SCSI_OP_UNMAP] = &scsi_unmap,
 };
 
@@ -291,8 +295,15 @@ static bool check_unit(struct scsi_task *task, struct scsi_sense *ret_sense)
 					SCSI_ASC_LUN_NOT_SUPPORTED);
 		return false;
 	}
-	return !task->vol || flags & SCSI_CDB_PASSES_UA ||
-	       !scsi_nexus_take_attention(task->nexus, task->lun, ret_sense);
+	if (!task->vol)
+		return true;
+	if (!(flags & SCSI_CDB_PASSES_UA) &&
+	    scsi_nexus_take_attention(task->nexus, task->lun, ret_sense))
+		return false;
+	return flags & SCSI_CDB_PASSES_JOB ||
+	       (flags & SCSI_CDB_PASSES_FAILED &&
+		!scsi_volume_is_busy(task->vol)) ||
+	       !scsi_volume_not_ready(task->vol, ret_sense);
 }
 
 static bool check_cdb(struct scsi_task *task, struct scsi_sense *ret_sense)
@@ -371,8 +382,13 @@ static bool answer(struct scsi_task *task, const struct scsi_handler *handler)
 static void hold_held(struct block_hold *hold)
 {
 	struct scsi_task *task = container_of(hold, struct scsi_task, hold);
+	struct scsi_sense sense;
 
-	task->held(task);
+	/* It may have begun to be formatted since prepare. */
+	if (scsi_volume_not_ready(task->vol, &sense))
+		scsi_task_fail(task, &sense);
+	else
+		task->held(task);
 }
 
 void scsi_task_hold(struct scsi_task *task,

@@ -25,6 +25,7 @@ struct last_flush {
 	struct server *server;
 	struct volume *vol;
 	struct block_request req;
+	struct reactor_msg job_ended;
 };
 
 /* Ends a worker's reactor behind all messages sent before. */
@@ -251,8 +252,6 @@ static void flush_volume(struct server *s, struct volume *vol)
 {
 	struct last_flush *f = &s->flushes[vol->lun];
 
-	f->server = s;
-	f->vol = vol;
 	f->req.op = BLOCK_FLUSH;
 	f->req.worker = &s->workers[0];
 	f->req.buf_index = -1;
@@ -261,15 +260,31 @@ static void flush_volume(struct server *s, struct volume *vol)
 	backend_submit(vol->backend, &f->req);
 }
 
+/* A job that nobody waits for any more may still have been under way. */
+static void job_ended(struct reactor_msg *msg)
+{
+	struct last_flush *f = container_of(msg, struct last_flush, job_ended);
+
+	if (f->vol->write_cache && !f->vol->read_only)
+		flush_volume(f->server, f->vol);
+	flush_settled(f->server);
+}
+
 /* The port has no channels any more. */
 static void port_stopped(struct port *port)
 {
 	struct server *s = port->user;
 
 	s->flushes_left = 1; /* this function's own */
-	for (unsigned int i = 0; i < s->luns.cnt; i++)
-		if (s->luns.vol[i]->write_cache && !s->luns.vol[i]->read_only)
-			flush_volume(s, s->luns.vol[i]);
+	for (unsigned int i = 0; i < s->luns.cnt; i++) {
+		struct last_flush *f = &s->flushes[s->luns.vol[i]->lun];
+
+		f->server = s;
+		f->vol = s->luns.vol[i];
+		f->job_ended.run = job_ended;
+		s->flushes_left++;
+		volume_job_await(f->vol, &s->workers[0], &f->job_ended);
+	}
 	flush_settled(s);
 }
 
@@ -294,6 +309,8 @@ static void on_signal(struct reactor_watch *w, uint32_t events)
 		s->stopping = true;
 		log_notice("%s: answering what is in flight, then stopping",
 			   strsignal((int)info.ssi_signo));
+		for (unsigned int i = 0; i < s->luns.cnt; i++)
+			volume_job_stop(s->luns.vol[i]);
 		port_stop(&s->port);
 	}
 }

@@ -220,6 +220,7 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 	if (!vol)
 		return fail(msg, msg_len, -ENOMEM, "out of memory");
 	block_locks_init(&vol->locks);
+	volume_job_init(vol);
 	vol->lun = lun;
 	vol->block_size = spec->block_size;
 	snprintf(vol->path, sizeof(vol->path), "%s", spec->path);

@@ -11,6 +11,7 @@
 #include "protocol/scsi_vpd.h"
 #include "target/backend.h"
 #include "target/block_lock.h"
+#include "target/volume_job.h"
 #include "target/worker.h"
 
 #define LUNS_MAX 256
@@ -49,6 +50,7 @@ struct volume {
 	bool write_cache;	    /* WCE: done writes may sit in a cache */
 	struct scsi_disk_info info; /* identity and limits, for INQUIRY & co. */
 	struct block_locks locks;   /* who may touch which blocks */
+	struct volume_job job;	    /* FORMAT UNIT, SANITIZE */
 	/* backend->info.memory as each transport of each worker knows it. */
 	struct xp_mr *mem_mr[WORKERS_MAX][XP_KINDS];
 };

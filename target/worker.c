@@ -30,8 +30,10 @@ static int open_parts(struct worker *w, const struct worker_options *opt,
 	if (!err)
 		err = arena_create(WORKER_TABLES_LEN, &w->tables);
 	if (err)
-		xp_error_set(e, err, "cannot map %zu bytes of buffers: %s",
-			     opt->arena_len, strerror(-err));
+		xp_error_set(e, err,
+			     "cannot map %zu MiB of buffers: %s; lower "
+			     "--buffers",
+			     opt->arena_len >> 20, strerror(-err));
 	return err;
 }
 

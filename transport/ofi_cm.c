@@ -333,12 +333,25 @@ static int listener_open(struct ofi_xp *xp, struct ofi_listener *l,
 	return err;
 }
 
+static const char *listen_text(int err)
+{
+	switch (err) {
+	case -EADDRINUSE:
+		return "the address is in use";
+	case -EADDRNOTAVAIL:
+		return "this machine does not have that address";
+	case -EACCES:
+		return "only root may use ports below 1024";
+	default:
+		return fi_strerror(-err);
+	}
+}
+
 int ofi_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	       void (*requested)(struct xp_conn_request *req), void *user,
 	       struct xp_listener **ret_listener, struct xp_error *e)
 {
 	struct ofi_listener *l = calloc(1, sizeof(*l));
-	char text[64];
 	int err;
 
 	if (!l)
@@ -349,9 +362,7 @@ int ofi_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	atomic_init(&l->refs, 1);
 	err = listener_open(ofi_xp(xp), l, addr, addr_len);
 	if (err) {
-		xp_core_addr_text(addr, text, sizeof(text));
-		xp_error_set(e, err, "listening on %s failed: %s", text,
-			     fi_strerror(-err));
+		xp_error_set(e, err, "%s", listen_text(err));
 		free(l);
 		return err;
 	}

@@ -59,7 +59,7 @@ const char *xp_kind_name(enum xp_kind kind);
 /* Why something failed or ended; text is one clause for a person. */
 struct xp_error {
 	int err; /* negative errno; 0: closed by this side on request */
-	char text[224];
+	char text[768];
 	/* What a peer that rejected us sent along (an SRP_LOGIN_REJ). */
 	uint8_t pdata[XP_PDATA_MAX];
 	size_t pdata_len;

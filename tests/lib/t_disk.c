@@ -49,9 +49,11 @@ void t_disk_start(enum t_store store)
 				    .read_only = store == T_READ_ONLY,
 				    .path = "test",
 				    .serial = "0123" };
+	struct reactor_options ropt = { .ring_entries = 8 };
 	struct xp_error e;
 	char msg[128];
 
+	assert_int_equal(reactor_create(&ropt, &t_disk.worker.reactor), 0);
 	memset(&t_backend, 0, sizeof(t_backend));
 	t_backend.info = stores[store];
 	t_backend.info.size = (uint64_t)T_BLOCKS * T_BLOCK;
@@ -76,6 +78,7 @@ void t_disk_stop(void)
 	assert_null(t_backend.held);
 	volume_detach(t_disk.luns.vol[0], &t_disk.worker);
 	volume_close(t_disk.luns.vol[0]);
+	reactor_destroy(t_disk.worker.reactor);
 	memset(&t_disk.luns, 0, sizeof(t_disk.luns));
 }
 
@@ -119,8 +122,14 @@ static void go_on(struct scsi_task *task)
 	scsi_task_execute(task);
 }
 
-void t_command_run(struct t_command *c, const char *cdb, int lun,
-		   const uint8_t *out, uint32_t out_len, uint32_t in_len)
+bool t_disk_turn(void)
+{
+	return t_backend_answer() ||
+	       reactor_run_once(t_disk.worker.reactor, 0) > 0;
+}
+
+static void set_up(struct t_command *c, const char *cdb, int lun,
+		   uint32_t out_len, uint32_t in_len)
 {
 	struct scsi_task *t = &c->task;
 
@@ -135,6 +144,27 @@ void t_command_run(struct t_command *c, const char *cdb, int lun,
 	t->data_in_len = in_len;
 	t->buf_index = -1;
 	t->done = command_done;
+}
+
+static void ignore(struct scsi_task *task)
+{
+}
+
+void t_command_begin(struct t_command *c, const char *cdb, int lun,
+		     uint32_t out_len)
+{
+	set_up(c, cdb, lun, out_len, /* in_len= */ 0);
+	assert_int_equal(scsi_task_prepare(&c->task), SCSI_TASK_GO);
+	assert_true(c->task.buf_is_volume);
+	scsi_task_hold(&c->task, ignore);
+}
+
+void t_command_run(struct t_command *c, const char *cdb, int lun,
+		   const uint8_t *out, uint32_t out_len, uint32_t in_len)
+{
+	struct scsi_task *t = &c->task;
+
+	set_up(c, cdb, lun, out_len, in_len);
 	if (scsi_task_prepare(t) == SCSI_TASK_OVER) {
 		assert_int_equal(c->done, 0);
 		return;
@@ -146,7 +176,7 @@ void t_command_run(struct t_command *c, const char *cdb, int lun,
 	else
 		go_on(t);
 	while (!c->done)
-		assert_true(t_backend_answer());
+		assert_true(t_disk_turn());
 	assert_int_equal(c->done, 1);
 	assert_true(t->data_in_cnt <= in_len);
 }
@@ -183,6 +213,8 @@ const char *t_outcome(const struct scsi_task *t)
 			      s.byte_no);
 	if (s.pointer != SCSI_POINTER_NONE && s.bit_no != SCSI_BIT_NONE)
 		n += snprintf(text + n, sizeof(text) - n, ".%u", s.bit_no);
+	if (s.progress_valid)
+		n += snprintf(text + n, sizeof(text) - n, " at %u", s.progress);
 	if (s.info_valid)
 		snprintf(text + n, sizeof(text) - n, " info %llu",
 			 (unsigned long long)s.info);

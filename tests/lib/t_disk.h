@@ -49,9 +49,15 @@ struct t_command {
 /* Runs a command to its end. @cdb, @out: hex; see t_bytes.h. */
 void t_command_run(struct t_command *c, const char *cdb, int lun,
 		   const uint8_t *out, uint32_t out_len, uint32_t in_len);
+/* As far as a write in place whose data is under way. */
+void t_command_begin(struct t_command *c, const char *cdb, int lun,
+		     uint32_t out_len);
 void t_command_free(struct t_command *c);
 
-/* "05/24/00 CDB 2.7", "05/21/00 info 16384", "good", "met"; static. */
+/* Has the store answer, or the worker take a turn; false: nothing to do. */
+bool t_disk_turn(void);
+
+/* "05/24/00 CDB 2.7", "02/04/1b at 512", "05/21/00 info 16384", "good", "met"; static. */
 const char *t_outcome(const struct scsi_task *t);
 
 struct t_disk_row {

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+#include "tests/lib/t_bytes.h"
+
 static const struct t_disk_row rows[] = {
 	/* VERIFY, BYTCHK 11b; blocks 255 and 511 are the same */
 	{ "VERIFY against one block, equal",
@@ -197,6 +199,127 @@ static const struct t_disk_row rows[] = {
 		"00*5 08 00 00 00 00 00 08 00*16",
 	  .in_cnt = 64, .wanted_in = 64 },
 
+	/* SANITIZE, to its end; the store has every other 4 KiB in use */
+	{ "SANITIZE, OVERWRITE", .store = T_PLAIN, .cdb = "48 01 00*5 00 07",
+	  .out = "01 00 00 03 aa bb cc",
+	  .ops = "write 0+1048576, write 1048576+1048576, "
+		 "write 2097152+1048576, write 3145728+1048576, "
+		 "write 4194304+1048576, write 5242880+1048576, "
+		 "write 6291456+1048576, write 7340032+1048576, flush",
+	  .wanted_out = 7, .lba = 16383,
+	  .after = "aa bb cc aa bb cc aa bb cc aa bb cc aa bb cc aa bb cc" },
+	{ "SANITIZE, OVERWRITE of memory", .store = T_MEMORY,
+	  .cdb = "48 01 00*5 00 05", .out = "82 00 00 01 f0", .wanted_out = 5,
+	  .lba = 4096, .after = "f0*2048" },
+	{ "SANITIZE, OVERWRITE of no times", .cdb = "48 01 00*5 00 05",
+	  .out = "00 00 00 01 00", .wanted_out = 5,
+	  .outcome = "05/26/00 data 0.4" },
+	{ "SANITIZE, OVERWRITE with TEST", .cdb = "48 01 00*5 00 05",
+	  .out = "21 00 00 01 00", .wanted_out = 5,
+	  .outcome = "05/26/00 data 0.6" },
+	{ "SANITIZE, OVERWRITE, reserved byte", .cdb = "48 01 00*5 00 05",
+	  .out = "01 80 00 01 00", .wanted_out = 5,
+	  .outcome = "05/26/00 data 1.7" },
+	{ "SANITIZE, OVERWRITE, no pattern", .cdb = "48 01 00*5 00 05",
+	  .out = "01 00 00 00 00", .wanted_out = 5,
+	  .outcome = "05/26/00 data 2.7" },
+	{ "SANITIZE, OVERWRITE, pattern longer than a block",
+	  .cdb = "48 01 00*5 02 04", .out = "01 00 02 01 00*512",
+	  .wanted_out = 516, .outcome = "05/26/00 data 2.7" },
+	{ "SANITIZE, OVERWRITE, pattern longer than the list",
+	  .cdb = "48 01 00*5 00 05", .out = "01 00 00 02 00", .wanted_out = 5,
+	  .outcome = "05/1a/00" },
+	{ "SANITIZE, OVERWRITE without a list", .cdb = "48 01",
+	  .outcome = "05/24/00 CDB 7.7" },
+	{ "SANITIZE, OVERWRITE, list too long", .cdb = "48 01 00*5 02 05",
+	  .out = "01 00 02 00 00*513", .wanted_out = 517,
+	  .outcome = "05/24/00 CDB 7.7" },
+	{ "SANITIZE, OVERWRITE, data-out too short", .cdb = "48 01 00*5 00 05",
+	  .out = "01 00 00 01", .wanted_out = 5,
+	  .outcome = "05/24/00 CDB 7.7" },
+	{ "SANITIZE, OVERWRITE fails", .store = T_PLAIN,
+	  .cdb = "48 01 00*5 00 05", .out = "01 00 00 01 00",
+	  .ops = "write 0+1048576, write 1048576+1048576", .fail_at = 2,
+	  .fail_with = -EIO, .wanted_out = 5, .outcome = "03/31/03", .lba = 0,
+	  .after = "00*512" },
+	{ "SANITIZE, BLOCK ERASE fails", .store = T_STABLE, .cdb = "48 02",
+	  .ops = "write 0+1048576", .fail_at = 1, .fail_with = -EIO,
+	  .outcome = "03/31/03", .lba = 0, .after = "01*512" },
+	{ "SANITIZE, BLOCK ERASE of memory", .store = T_MEMORY, .cdb = "48 02",
+	  .ops = "zero 0+1048576 may-unmap, zero 1048576+1048576 may-unmap, "
+		 "zero 2097152+1048576 may-unmap, "
+		 "zero 3145728+1048576 may-unmap, "
+		 "zero 4194304+1048576 may-unmap, "
+		 "zero 5242880+1048576 may-unmap, "
+		 "zero 6291456+1048576 may-unmap, "
+		 "zero 7340032+1048576 may-unmap",
+	  .lba = 0, .after = "00*2048" },
+	{ "SANITIZE, write-protected", .store = T_READ_ONLY, .cdb = "48 02",
+	  .outcome = "07/27/00" },
+	{ "SANITIZE, EXIT FAILURE MODE, nothing has failed", .cdb = "48 1f" },
+	{ "SANITIZE, CRYPTOGRAPHIC ERASE", .cdb = "48 03",
+	  .outcome = "05/24/00 CDB 1.4" },
+
+	/* FORMAT UNIT */
+	{ "FORMAT UNIT", .cdb = "04", .ops = "zero 0+8388608 may-unmap, flush",
+	  .lba = 0, .after = "00*1024" },
+	{ "FORMAT UNIT, short list", .cdb = "04 10", .out = "00 00 00 00",
+	  .ops = "zero 0+8388608 may-unmap, flush", .wanted_out = 4, .lba = 0,
+	  .after = "00*1024" },
+	{ "FORMAT UNIT, long list, no certification", .cdb = "04 30",
+	  .out = "00 a0 00*6", .ops = "zero 0+8388608 may-unmap, flush",
+	  .wanted_out = 8, .lba = 0, .after = "00*1024" },
+	{ "FORMAT UNIT with a pattern", .store = T_MEMORY, .cdb = "04 10",
+	  .out = "00 88 00 00 00 01 00 02 12 34", .wanted_out = 10,
+	  .lba = 16383, .after = "12 34 12 34 12 34" },
+	{ "FORMAT UNIT with the default pattern", .store = T_STABLE,
+	  .cdb = "04 10", .out = "00 88 00 00 00 00 00 00",
+	  .ops = "zero 0+8388608 may-unmap", .wanted_out = 8, .lba = 0,
+	  .after = "00*1024" },
+	{ "FORMAT UNIT with a list of defects", .cdb = "04 10",
+	  .out = "00 00 00 08 00*8", .wanted_out = 12,
+	  .outcome = "05/26/00 data 2.7" },
+	{ "FORMAT UNIT with a long list of defects", .cdb = "04 30",
+	  .out = "00 00 00 00 00 00 00 08 00*8", .wanted_out = 16,
+	  .outcome = "05/26/00 data 4.7" },
+	{ "FORMAT UNIT with protection", .cdb = "04 10", .out = "01 00 00 00",
+	  .wanted_out = 4, .outcome = "05/26/00 data 0.0" },
+	{ "FORMAT UNIT with a protection interval", .cdb = "04 30",
+	  .out = "00 00 00 01 00*4", .wanted_out = 8,
+	  .outcome = "05/26/00 data 3.7" },
+	{ "FORMAT UNIT, options without FOV", .cdb = "04 10",
+	  .out = "00 28 00 00", .wanted_out = 4,
+	  .outcome = "05/26/00 data 1.5" },
+	{ "FORMAT UNIT, vendor's bit", .cdb = "04 10", .out = "00 81 00 00",
+	  .wanted_out = 4, .outcome = "05/26/00 data 1.0" },
+	{ "FORMAT UNIT, pattern longer than a block", .cdb = "04 10",
+	  .out = "00 88 00 00 00 01 02 01 00*513", .wanted_out = 521,
+	  .outcome = "05/26/00 data 6.7" },
+	{ "FORMAT UNIT, pattern of nothing", .cdb = "04 10",
+	  .out = "00 88 00 00 00 01 00 00", .wanted_out = 8,
+	  .outcome = "05/26/00 data 6.7" },
+	{ "FORMAT UNIT, unknown pattern", .cdb = "04 30",
+	  .out = "00 88 00*6 00 02 00 01 00", .wanted_out = 13,
+	  .outcome = "05/26/00 data 9.7" },
+	{ "FORMAT UNIT, pattern is cut short", .cdb = "04 10",
+	  .out = "00 88 00 00 00 01 00 02 12", .wanted_out = 9,
+	  .outcome = "05/1a/00" },
+	{ "FORMAT UNIT, pattern is missing", .cdb = "04 10",
+	  .out = "00 88 00 00 00 01", .wanted_out = 6, .outcome = "05/1a/00" },
+	{ "FORMAT UNIT, list is cut short", .cdb = "04 30", .out = "00*7",
+	  .wanted_out = 7, .outcome = "05/1a/00" },
+	{ "FORMAT UNIT, list is missing", .cdb = "04 10",
+	  .outcome = "05/1a/00" },
+	{ "FORMAT UNIT fails", .cdb = "04", .ops = "zero 0+8388608 may-unmap",
+	  .fail_at = 1, .fail_with = -EIO, .outcome = "03/31/01", .lba = 0,
+	  .after = "01*512" },
+	{ "FORMAT UNIT, flush fails", .cdb = "04",
+	  .ops = "zero 0+8388608 may-unmap, flush", .fail_at = 2,
+	  .fail_with = -EIO, .outcome = "03/31/01", .lba = 0,
+	  .after = "00*512" },
+	{ "FORMAT UNIT, write-protected", .store = T_READ_ONLY, .cdb = "04",
+	  .outcome = "07/27/00" },
+
 	/* READ DEFECT DATA */
 	{ "READ DEFECT DATA (10), both lists",
 	  .cdb = "37 00 1d 00 00 00 00 00 fc", .in_len = 252,
@@ -216,10 +339,209 @@ static void command(void **state)
 	t_disk_run_row(*state, /* later= */ true);
 }
 
+/* ---- while a job runs, and after it failed ---- */
+
+static void expect(const char *cdb, const char *out, const char *want)
+{
+	struct t_bytes b = t_bytes(out);
+	struct t_command c;
+
+	t_command_run(&c, cdb, 0, b.p, (uint32_t)b.len, b.len ? 0 : 252);
+	assert_string_equal(t_outcome(&c.task), want);
+	t_command_free(&c);
+	free(b.p);
+}
+
+static void expect_sense(const char *want)
+{
+	struct t_command c;
+
+	t_command_run(&c, "03 00 00 00 12", 0, NULL, 0, 18);
+	assert_string_equal(t_outcome(&c.task), "good");
+	t_assert_bytes(c.task.buf, 18, want);
+	t_command_free(&c);
+}
+
+static void let_end(void)
+{
+	while (t_disk_turn())
+		;
+}
+
+/* With IMMED set the command is over and the job has only begun. */
+static void sanitize_keeps_others_out_until_it_ends(void **state)
+{
+	t_disk_start(T_PLAIN);
+	t_backend.later = true;
+	expect("48 81 00*5 00 05", "02 00 00 01 f0", "good");
+	expect("00", "", "02/04/1b at 0");
+	for (int i = 0; i < 17; i++) /* eight writes, each told and done */
+		t_disk_turn();
+	expect("28 00 00*6 01", "", "02/04/1b at 32768");
+	expect("2a 00 00*6 01", "aa*512", "02/04/1b at 32768");
+	expect("04", "", "02/04/1b at 32768");
+	expect("48 02", "", "02/04/1b at 32768");
+	expect("48 1f", "", "02/04/1b at 32768");
+	expect("9e 10 00*11 20", "", "02/04/1b at 32768");
+	expect("12 00 00 00 24", "", "good");
+	expect("a0 00 00 00 00 00 00 00 00 fc", "", "good");
+	expect("a3 0c 00 00 00 00 00 00 00 fc", "", "good");
+	expect_sense("70 00 02 00*4 0a 00*4 04 1b 00 80 80 00");
+	let_end();
+	expect_sense("70 00 00 00*4 0a 00*10");
+	expect("00", "", "good");
+	t_disk_stop();
+}
+
+static void format_keeps_others_out_until_it_ends(void **state)
+{
+	t_disk_start(T_THIN);
+	t_backend.later = true;
+	expect("04 10", "00 02 00 00", "good");
+	expect("00", "", "02/04/04 at 0");
+	expect("48 02", "", "02/04/04 at 0");
+	let_end();
+	expect("00", "", "good");
+	assert_int_equal(t_backend.store[0], 0);
+	t_disk_stop();
+}
+
+/* The last pass has the pattern as it was given (SBC-3, INVERT). */
+static void overwrite_inverts_every_other_time(void **state)
+{
+	t_disk_start(T_MEMORY);
+	expect("48 81 00*5 00 05", "82 00 00 01 f0", "good");
+	for (int i = 0; i < 4; i++)
+		t_disk_turn();
+	assert_int_equal(t_backend.store[0], 0x0f);
+	let_end();
+	assert_int_equal(t_backend.store[0], 0xf0);
+	t_disk_stop();
+}
+
+static void block_erase_writes_over_what_is_in_use(void **state)
+{
+	struct t_command c;
+
+	t_disk_start(T_THIN);
+	t_backend.extent_unit = T_BLOCK * T_BLOCKS / 4;
+	t_command_run(&c, "48 02", 0, NULL, 0, 0);
+	assert_string_equal(t_outcome(&c.task), "good");
+	t_command_free(&c);
+	assert_string_equal(t_backend.log,
+			    "extent 0+8388608, write 0+1048576, "
+			    "extent 1048576+7340032, write 1048576+1048576, "
+			    "extent 2097152+6291456, extent 4194304+4194304, "
+			    "write 4194304+1048576, extent 5242880+3145728, "
+			    "write 5242880+1048576, extent 6291456+2097152, "
+			    "zero 0+8388608 may-unmap, flush");
+	t_disk_stop();
+}
+
+static void fail_sanitize(const char *cdb)
+{
+	t_disk_start(T_STABLE);
+	t_backend.fail_at = 1;
+	t_backend.fail_with = -EIO;
+	expect(cdb, "", "03/31/03");
+	t_backend.fail_at = 0;
+	expect("28 00 00*6 01", "", "03/31/03");
+	expect("04", "", "03/31/03");
+	expect("12 00 00 00 24", "", "good");
+	expect_sense("70 00 03 00*4 0a 00*4 31 03 00*4");
+}
+
+static void sanitize_that_failed_in_restricted_mode(void **state)
+{
+	fail_sanitize("48 02");
+	expect("48 1f", "", "05/24/00 CDB 1.4");
+	expect("48 22", "", "05/24/00 CDB 1.5");
+	expect("00", "", "03/31/03");
+	expect("48 02", "", "good");
+	expect("00", "", "good");
+	t_disk_stop();
+}
+
+static void sanitize_that_failed_in_unrestricted_mode(void **state)
+{
+	fail_sanitize("48 22");
+	expect("48 1f", "", "good");
+	expect("00", "", "good");
+	t_disk_stop();
+}
+
+static void format_that_failed_is_mended_by_another(void **state)
+{
+	t_disk_start(T_THIN);
+	t_backend.fail_at = 1;
+	t_backend.fail_with = -EIO;
+	expect("04", "", "03/31/01");
+	expect("00", "", "03/31/00");
+	expect("48 1f", "", "good");
+	expect("00", "", "03/31/00");
+	t_backend.fail_at = 0;
+	expect("04", "", "good");
+	expect("00", "", "good");
+	t_disk_stop();
+}
+
+static unsigned int awaited;
+
+static void count_awaited(struct reactor_msg *msg)
+{
+	awaited++;
+}
+
+static void job_ends_when_the_target_does(void **state)
+{
+	struct reactor_msg msg = { .run = count_awaited };
+
+	t_disk_start(T_PLAIN);
+	t_backend.later = true;
+	awaited = 0;
+	expect("48 81 00*5 00 05", "02 00 00 01 f0", "good");
+	t_disk_turn();
+	volume_job_stop(t_disk.luns.vol[0]);
+	volume_job_await(t_disk.luns.vol[0], &t_disk.worker, &msg);
+	assert_int_equal(awaited, 0);
+	let_end();
+	assert_int_equal(awaited, 1);
+	assert_string_equal(t_backend.log, "write 0+1048576");
+	expect("48 01 00*5 00 05", "02 00 00 01 f0", "02/04/00");
+	t_disk_stop();
+}
+
+/* A command that has its blocks when the job is to begin is not disturbed; one
+ * that comes later does nothing. */
+static void job_waits_for_commands_under_way(void **state)
+{
+	struct t_command write;
+
+	t_disk_start(T_MEMORY);
+	t_command_begin(&write, "2a 00 00*6 01", 0, 512);
+	expect("48 82", "", "good");
+	for (int i = 0; i < 100; i++)
+		t_disk_turn();
+	assert_int_equal(t_backend.store[512], 2);
+	t_command_free(&write);
+	let_end();
+	assert_int_equal(t_backend.store[512], 0);
+	t_disk_stop();
+}
+
 int main(void)
 {
 	static struct t_table t;
 
 	T_ADD_ROWS(&t, rows, command);
+	T_ADD(&t, sanitize_keeps_others_out_until_it_ends);
+	T_ADD(&t, format_keeps_others_out_until_it_ends);
+	T_ADD(&t, overwrite_inverts_every_other_time);
+	T_ADD(&t, block_erase_writes_over_what_is_in_use);
+	T_ADD(&t, sanitize_that_failed_in_restricted_mode);
+	T_ADD(&t, sanitize_that_failed_in_unrestricted_mode);
+	T_ADD(&t, format_that_failed_is_mended_by_another);
+	T_ADD(&t, job_ends_when_the_target_does);
+	T_ADD(&t, job_waits_for_commands_under_way);
 	return t_run(&t);
 }

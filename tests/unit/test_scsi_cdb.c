@@ -229,6 +229,42 @@ static const struct decode_row decode_rows[] = {
 	  "b7 08 00 00 00 05 00 01 02 03 00 00",
 	  "READ DEFECT DATA (12)",
 	  { .op = SCSI_OP_READ_DEFECTS, .alloc_len = 0x10203 } },
+	{ "COMPARE AND WRITE",
+	  "89 18 00*7 09 00 00 00 ff 00 00",
+	  "COMPARE AND WRITE",
+	  { .op = SCSI_OP_COMPARE_WRITE,
+	    .lba = 9,
+	    .blocks = 255,
+	    .dpo = true,
+	    .fua = true } },
+	{ "ORWRITE (16)",
+	  "8b 08 00*7 09 00 00 01 03 00 00",
+	  "ORWRITE (16)",
+	  { .op = SCSI_OP_ORWRITE, .lba = 9, .blocks = 259, .fua = true } },
+	{ "WRITE ATOMIC (16)",
+	  "9c 10 00*7 09 00 00 01 03 00 00",
+	  "WRITE ATOMIC (16)",
+	  { .op = SCSI_OP_WRITE_ATOMIC, .lba = 9, .blocks = 259, .dpo = true } },
+	{ "FORMAT UNIT",
+	  "04 00*5",
+	  "FORMAT UNIT",
+	  { .op = SCSI_OP_FORMAT_UNIT } },
+	{ "FORMAT UNIT with a long list",
+	  "04 38 00*4",
+	  "FORMAT UNIT",
+	  { .op = SCSI_OP_FORMAT_UNIT, .fmtdata = true, .longlist = true } },
+	{ "SANITIZE, OVERWRITE",
+	  "48 81 00*5 00 05 00",
+	  "SANITIZE, OVERWRITE",
+	  { .op = SCSI_OP_SANITIZE_OVERWRITE, .immed = true, .param_len = 5 } },
+	{ "SANITIZE, BLOCK ERASE",
+	  "48 22 00*8",
+	  "SANITIZE, BLOCK ERASE",
+	  { .op = SCSI_OP_SANITIZE_ERASE, .ause = true } },
+	{ "SANITIZE, EXIT FAILURE MODE",
+	  "48 1f 00*8",
+	  "SANITIZE, EXIT FAILURE MODE",
+	  { .op = SCSI_OP_SANITIZE_EXIT } },
 	{ "SYNCHRONIZE CACHE (10)",
 	  "35 00*9",
 	  "SYNCHRONIZE CACHE (10)",
@@ -299,6 +335,9 @@ static void assert_cmd(const struct scsi_cmd *got, const struct scsi_cmd *want)
 	assert_int_equal(got->llbaa, want->llbaa);
 	assert_int_equal(got->rctd, want->rctd);
 	assert_int_equal(got->bytchk, want->bytchk);
+	assert_int_equal(got->ause, want->ause);
+	assert_int_equal(got->fmtdata, want->fmtdata);
+	assert_int_equal(got->longlist, want->longlist);
 	assert_int_equal(got->page_code, want->page_code);
 	assert_int_equal(got->subpage_code, want->subpage_code);
 	assert_int_equal(got->page_control, want->page_control);
@@ -368,6 +407,21 @@ static const struct refuse_row refuse_rows[] = {
 	{ "service action of A3h", "a3 0a 00*10", 1, 4 },
 	{ "bits above a service action", "9e 30 00*14", 1, 5 },
 	{ "GET LBA STATUS, REPORT TYPE", "9e 12 00*12 01 00", 14, 7 },
+	{ "FORMAT UNIT, FMTPINFO", "04 40 00*4", 1, 7 },
+	{ "FORMAT UNIT, vendor specific byte", "04 10 01 00*3", 2, 0 },
+	{ "FORMAT UNIT, FFMT", "04 10 00 00 01 00", 4, 0 },
+	{ "FORMAT UNIT, LONGLIST without a list", "04 20 00*4", 1, 5 },
+	{ "FORMAT UNIT, CMPLST without a list", "04 08 00*4", 1, 3 },
+	{ "FORMAT UNIT, a list's format without a list", "04 03 00*4", 1, 2 },
+	{ "FORMAT UNIT, reserved format", "04 17 00*4", 1, 2 },
+	{ "SANITIZE, CRYPTOGRAPHIC ERASE", "48 03 00*8", 1, 4 },
+	{ "SANITIZE, ZNR", "48 41 00*5 00 05 00", 1, 6 },
+	{ "SANITIZE, BLOCK ERASE with a list", "48 02 00*5 00 05 00", 7, 7 },
+	{ "SANITIZE, EXIT FAILURE MODE with a list", "48 1f 00*5 01 00 00", 7,
+	  7 },
+	{ "COMPARE AND WRITE, GROUP NUMBER", "89 00*13 01 00", 14, 4 },
+	{ "COMPARE AND WRITE, longer count", "89 00*11 01 01 00 00", 12, 0 },
+	{ "WRITE ATOMIC, ATOMIC BOUNDARY", "9c 00*9 01 00*5", 10, 7 },
 	{ "REPORT OPCODES, reserved reporting option", "a3 0c 04 00*9", 2, 2 },
 	{ "REPORT OPCODES, reserved bits", "a3 0c 40 00*9", 2, 6 },
 	{ "START STOP UNIT, POWER CONDITION", "1b 00 00 00 10 00", 4, 7 },
@@ -494,7 +548,7 @@ static void row_is_consistent(void **state)
 	assert_int_equal(info->usage[0], info->opcode);
 	assert_int_equal(info->cdb_len, group_len(info->opcode));
 	if (info->service_action != SCSI_SERVICE_ACTION_NONE)
-		assert_int_equal(info->usage[1], info->service_action);
+		assert_int_equal(info->usage[1] & 0x1f, info->service_action);
 	/* NACA and the rest of CONTROL */
 	assert_int_equal(info->usage[info->cdb_len - 1], 0);
 	for (size_t i = info->cdb_len; i < SCSI_CDB_LEN; i++)
@@ -710,6 +764,10 @@ static const struct len_row len_rows[] = {
 	{ "VERIFY against one block", "2f 06 00*5 00 08 00", 512, 0 },
 	{ "VERIFY of nothing against one block", "2f 06 00*8", 0, 0 },
 	{ "WRITE AND VERIFY", "2e 00*6 00 08 00", 4096, 0 },
+	{ "COMPARE AND WRITE", "89 00*12 08 00 00", 8192, 0 },
+	{ "ORWRITE", "8b 00*12 08 00 00", 4096, 0 },
+	{ "WRITE ATOMIC", "9c 00*12 08 00 00", 4096, 0 },
+	{ "SANITIZE, OVERWRITE", "48 01 00*5 00 05 00", 5, 0 },
 	{ "PRE-FETCH", "34 00*6 00 08 00", 0, 0 },
 	{ "READ DEFECT DATA (10)", "37 00*6 00 08 00", 0, 8 },
 	{ "WRITE SAME", "41 00*6 ff ff 00", 512, 0 },

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What logins cost a real rdma-target over TCP: memory while they are there,
+ * no processor time while they are idle, and nothing when they have gone.
+ */
+#include <dirent.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "initiator/srp_initiator.h"
+#include "tests/functional/t_load.h"
+#include "tests/functional/t_target.h"
+#include "tests/lib/t_table.h"
+#include "transport/list.h"
+
+#define MIB (1024ul * 1024)
+
+#define LOGINS 40
+
+static struct t_target target;
+
+/* ---- what the kernel knows of a process ---- */
+
+/* The number behind @key in a file of "Key: number" lines; kB for sizes. */
+static unsigned long number_in(const char *path, const char *key)
+{
+	unsigned long sum = 0;
+	char line[256];
+	FILE *f = fopen(path, "r");
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		char *colon = strchr(line, ':');
+
+		if (colon && strstr(line, key) && strstr(line, key) < colon)
+			sum += strtoul(colon + 1, NULL, 10);
+	}
+	fclose(f);
+	return sum;
+}
+
+static unsigned long resident_kib(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", target.pid);
+	return number_in(path, "VmRSS");
+}
+
+static unsigned int cnt_entries(const char *what)
+{
+	char path[64];
+	unsigned int cnt = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", target.pid, what);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while (readdir(dir))
+		cnt++;
+	closedir(dir);
+	return cnt - 2;
+}
+
+/* Context switches of all threads of @pid, or of thread @tid alone. */
+static unsigned long switches(pid_t pid, pid_t tid)
+{
+	unsigned long sum = 0;
+	struct dirent *entry;
+	char path[300];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while ((entry = readdir(dir))) {
+		if (atoi(entry->d_name) == 0 ||
+		    (tid && atoi(entry->d_name) != tid))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/status", pid,
+			 entry->d_name);
+		sum += number_in(path, "ctxt_switches");
+	}
+	closedir(dir);
+	return sum;
+}
+
+/*
+ * True when there are three seconds without a context switch. It may take a
+ * while to get to sleep; one that wakes up by itself never gets there.
+ */
+static bool goes_to_sleep(pid_t pid, pid_t tid)
+{
+	for (unsigned int tries = 0; tries < 8; tries++) {
+		unsigned long before = switches(pid, tid);
+
+		sleep(3);
+		if (switches(pid, tid) == before)
+			return true;
+	}
+	return false;
+}
+
+/* ---- sessions ---- */
+
+static struct srpi_ctx *ctx;
+static struct srpi_session *sessions[LOGINS];
+
+static void log_in(unsigned int i, unsigned int channels)
+{
+	const struct srpi_options opt = { .channels = channels };
+	struct srpi_error e = { 0 };
+
+	if (srpi_connect_wait(ctx, target.uri, &opt, &sessions[i], &e))
+		fail_msg("%s", e.text);
+}
+
+static void log_in_all(void)
+{
+	for (unsigned int i = 0; i < LOGINS; i++)
+		log_in(i, 1);
+}
+
+static void open_ctx(void)
+{
+	struct srpi_error e;
+
+	assert_int_equal(srpi_ctx_create(NULL, &ctx, &e), 0);
+}
+
+static void log_out_all(void)
+{
+	for (unsigned int i = 0; i < LOGINS; i++)
+		srpi_close_wait(ctx, sessions[i]);
+	srpi_ctx_destroy(ctx);
+}
+
+/* A full queue of all kinds of I/O, so that every buffer gets used. */
+static void use(unsigned int i)
+{
+	const struct t_load_params p = { .len = 1 * MIB,
+					 .depth = 64,
+					 .max_io = 8192,
+					 .ops = 500,
+					 .seed = i };
+	struct t_load *load = t_load_start(sessions[i], &p);
+
+	while (!t_load_is_over(load))
+		assert_true(srpi_ctx_run(ctx, -1) >= 0);
+	assert_string_equal(t_load_fault(load), "");
+	t_load_free(load);
+}
+
+static void login_costs_less_than_a_mebibyte(void **state)
+{
+	unsigned long before;
+	unsigned long after;
+
+	if (getenv("SANITIZED"))
+		skip();
+	t_target_start(&target, (const char *[]){ "-b", "null:1T", NULL });
+	before = resident_kib();
+	open_ctx();
+	log_in_all();
+	after = resident_kib();
+	print_message("idle: %lu KiB, %lu KiB for each login\n", before,
+		      (after - before) / LOGINS);
+	assert_true(after - before < LOGINS * 1024ul);
+	log_out_all();
+	t_target_stop(&target);
+}
+
+static void login_that_works_costs_less_than_a_mebibyte(void **state)
+{
+	unsigned long before;
+	unsigned long after;
+
+	if (getenv("SANITIZED"))
+		skip();
+	t_target_start(&target, (const char *[]){ "-b", "ram:1M", NULL });
+	open_ctx();
+	/* What all of them share is in use before it counts. */
+	log_in(0, 1);
+	use(0);
+	before = resident_kib();
+	for (unsigned int i = 1; i < LOGINS; i++) {
+		log_in(i, 1);
+		use(i);
+	}
+	after = resident_kib();
+	print_message("%lu KiB for each login in use\n",
+		      (after - before) / (LOGINS - 1));
+	assert_true(after - before < (LOGINS - 1) * 1024ul);
+	log_out_all();
+	t_target_stop(&target);
+}
+
+static void *run_ctx(void *arg)
+{
+	_Atomic pid_t *tid = arg;
+
+	open_ctx();
+	log_in_all();
+	*tid = (pid_t)syscall(SYS_gettid);
+	while (*tid)
+		srpi_ctx_run(ctx, -1);
+	log_out_all();
+	return NULL;
+}
+
+/* The stop is a session's end: the target says good-bye. */
+static void idle_logins_wake_nobody(void **state)
+{
+	_Atomic pid_t tid = 0;
+	pthread_t thread;
+	pid_t theirs;
+
+	t_target_start(&target,
+		       (const char *[]){ "-b", "ram:1M", "-t", "2", NULL });
+	assert_int_equal(pthread_create(&thread, NULL, run_ctx, &tid), 0);
+	while (!(theirs = tid))
+		usleep(1000);
+	assert_true(goes_to_sleep(target.pid, 0));
+	assert_true(goes_to_sleep(getpid(), theirs));
+	tid = 0;
+	t_target_stop(&target);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void logins_that_have_gone_leave_nothing(void **state)
+{
+	unsigned int files = 0;
+	unsigned int threads = 0;
+	unsigned long resident = 0;
+
+	t_target_start(&target,
+		       (const char *[]){ "-b", "ram:1M", "-t", "2", NULL });
+	open_ctx();
+	for (unsigned int i = 0; i < 300; i++) {
+		log_in(0, 1 + i % 3);
+		srpi_close_wait(ctx, sessions[0]);
+		if (i != 100)
+			continue;
+		log_in(0, 1);
+		files = cnt_entries("fd");
+		threads = cnt_entries("task");
+		resident = resident_kib();
+		srpi_close_wait(ctx, sessions[0]);
+	}
+	log_in(0, 1);
+	/* The ends of the last ones may still be under way. */
+	while (cnt_entries("fd") > files)
+		usleep(1000);
+	assert_int_equal(cnt_entries("task"), threads);
+	print_message("grown by %ld KiB\n",
+		      (long)resident_kib() - (long)resident);
+	if (!getenv("SANITIZED"))
+		assert_true(resident_kib() <= resident + 1024);
+	srpi_close_wait(ctx, sessions[0]);
+	srpi_ctx_destroy(ctx);
+	t_target_stop(&target);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD(&t, login_costs_less_than_a_mebibyte);
+	T_ADD(&t, login_that_works_costs_less_than_a_mebibyte);
+	T_ADD(&t, idle_logins_wake_nobody);
+	T_ADD(&t, logins_that_have_gone_leave_nothing);
+	return t_run(&t);
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libsrpi against a target that is played by the test, over TCP on loopback:
+ * what old, odd or hostile targets answer. Both run on the context's reactor.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "initiator/ctx.h"
+#include "protocol/scsi_pages.h"
+#include "protocol/srp_iu.h"
+#include "protocol/srp_login.h"
+#include "tests/lib/t_table.h"
+
+#define BLK	  512u
+#define BLOCKS	  2048u
+#define REQ_LIM	  8
+#define SENDS_MAX 64
+
+/* What the target says to MODE SENSE. */
+enum mode_answer {
+	MODE_REFUSED,
+	MODE_NO_PAGE, /* only the header */
+	MODE_NO_CACHE,
+	MODE_CACHE,
+};
+
+struct play_options {
+	enum mode_answer mode;
+	bool no_sync; /* SYNCHRONIZE CACHE is unknown */
+};
+
+struct play_send {
+	struct xp_chain chain;
+	struct play *play;
+	struct srp_desc desc;
+	uint8_t data[512];
+	uint8_t iu[128];
+};
+
+struct play {
+	struct play_options o;
+	struct srpi_ctx *ctx;
+	struct xp *xp;
+	struct xp_listener *listener;
+	struct xp_chan *chan;
+	struct xp_mr *mr; /* of sends */
+	struct play_send sends[SENDS_MAX];
+	unsigned int send_cnt;
+	unsigned int syncs;	/* SYNCHRONIZE CACHE seen */
+	unsigned int cred_rsps; /* SRP_CRED_RSP seen */
+	struct srpi_session *session;
+};
+
+/* ---- the target ---- */
+
+static void sent(struct xp_chain *chain, int status)
+{
+}
+
+static struct play_send *new_send(struct play *p)
+{
+	struct play_send *s = &p->sends[p->send_cnt++];
+
+	assert_true(p->send_cnt < SENDS_MAX);
+	s->chain = (struct xp_chain){ .done = sent };
+	return s;
+}
+
+static void send_iu(struct play *p, struct play_send *s, int len)
+{
+	assert_true(len > 0);
+	s->chain.send[0] = (struct xp_sge){ .addr = s->iu,
+					    .len = (uint32_t)len,
+					    .mr = p->mr };
+	s->chain.send_cnt = 1;
+	xp_post(p->chan, &s->chain);
+}
+
+static void answer(struct play *p, const struct srp_cmd_view *cmd,
+		   const void *data, size_t len)
+{
+	struct play_send *s = new_send(p);
+	struct srp_rsp rsp = { .tag = cmd->tag, .req_lim_delta = 1 };
+
+	if (len > cmd->in.len)
+		len = cmd->in.len;
+	if (len < cmd->in.len) {
+		rsp.resid_flags = SRP_RSP_IN_UNDERFLOW;
+		rsp.in_resid = cmd->in.len - (uint32_t)len;
+	}
+	if (len) {
+		assert_true(len <= sizeof(s->data));
+		memcpy(s->data, data, len);
+		srp_desc_unpack(cmd->in.descs, 1, &s->desc);
+		s->chain.dir = XP_RDMA_WRITE;
+		s->chain.remote = &s->desc;
+		s->chain.remote_cnt = 1;
+		s->chain.len = (uint32_t)len;
+		s->chain.local = s->data;
+		s->chain.local_mr = p->mr;
+	}
+	send_iu(p, s, srp_rsp_encode(s->iu, sizeof(s->iu), &rsp));
+}
+
+/* INVALID COMMAND OPERATION CODE */
+static void refuse(struct play *p, const struct srp_cmd_view *cmd)
+{
+	struct scsi_sense sense =
+		scsi_sense(SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_INVALID_OPCODE);
+	struct play_send *s = new_send(p);
+	uint8_t buf[SCSI_SENSE_FIXED_LEN];
+	struct srp_rsp rsp = {
+		.tag = cmd->tag,
+		.req_lim_delta = 1,
+		.status = SCSI_STATUS_CHECK_CONDITION,
+		.sense = buf,
+		.sense_len = sizeof(buf),
+	};
+
+	scsi_sense_encode(&sense, SCSI_SENSE_FIXED, buf, sizeof(buf));
+	send_iu(p, s, srp_rsp_encode(s->iu, sizeof(s->iu), &rsp));
+}
+
+static void answer_inquiry(struct play *p, const struct srp_cmd_view *cmd)
+{
+	uint8_t b[36] = { [4] = 31 };
+
+	if (cmd->cdb[1] & 1) { /* no VPD pages */
+		refuse(p, cmd);
+		return;
+	}
+	memcpy(b + 8, "ACME    OLD DISK        1.0 ", 28);
+	answer(p, cmd, b, sizeof(b));
+}
+
+static void answer_mode(struct play *p, const struct srp_cmd_view *cmd)
+{
+	uint8_t b[24] = { [0] = 23, [4] = 0x08, [5] = 18 };
+
+	if (p->o.mode == MODE_REFUSED) {
+		refuse(p, cmd);
+		return;
+	}
+	if (p->o.mode == MODE_CACHE)
+		b[6] = 0x04;
+	if (p->o.mode == MODE_NO_PAGE)
+		b[0] = 3;
+	answer(p, cmd, b, b[0] + 1u);
+}
+
+static void answer_cmd(struct play *p, const struct srp_cmd_view *cmd)
+{
+	const struct scsi_disk_info info = { .blocks = BLOCKS,
+					     .block_size = BLK };
+	const uint64_t lun = 0;
+	uint8_t b[32];
+
+	switch (cmd->cdb[0]) {
+	case 0xa0:
+		answer(p, cmd, b,
+		       scsi_report_luns_encode(&lun, 1, b, sizeof(b)));
+		return;
+	case 0x12:
+		answer_inquiry(p, cmd);
+		return;
+	case 0x9e:
+		answer(p, cmd, b,
+		       scsi_read_capacity_16_encode(&info, b, sizeof(b)));
+		return;
+	case 0x1a:
+		answer_mode(p, cmd);
+		return;
+	case 0x35:
+		p->syncs++;
+		if (p->o.no_sync)
+			refuse(p, cmd);
+		else
+			answer(p, cmd, NULL, 0);
+		return;
+	default:
+		refuse(p, cmd);
+	}
+}
+
+static void received(struct xp_chan *ch, struct xp_iu *iu)
+{
+	const struct srp_cmd_rules rules = { .formats = SRP_FORMATS };
+	struct play *p = xp_chan_user(ch);
+	const uint8_t *opcode = iu->data;
+	struct srp_cmd_view cmd;
+
+	if (*opcode == SRP_CRED_RSP) {
+		p->cred_rsps++;
+	} else {
+		assert_int_equal(
+			srp_cmd_decode(iu->data, iu->len, &rules, &cmd), 0);
+		answer_cmd(p, &cmd);
+	}
+	xp_iu_release(iu);
+}
+
+static void established(struct xp_chan *ch, const void *pdata, size_t len)
+{
+}
+
+static void closed(struct xp_chan *ch, const struct xp_error *why)
+{
+	struct play *p = xp_chan_user(ch);
+
+	p->chan = NULL;
+	xp_chan_free(ch);
+}
+
+static const struct xp_handler handler = {
+	.established = established,
+	.received = received,
+	.closed = closed,
+};
+
+static void requested(struct xp_conn_request *req)
+{
+	struct play *p = req->user;
+	const struct srp_login_rsp rsp = {
+		.req_lim = REQ_LIM,
+		.it_iu_len = 1024,
+		.ti_iu_len = 512,
+		.formats = SRP_FORMATS,
+	};
+	uint8_t pdata[SRP_LOGIN_RSP_SIZE];
+	struct xp_chan_params params = {
+		.handler = &handler,
+		.user = p,
+		.recv_cnt = REQ_LIM + 2,
+		.pdata = pdata,
+		.pdata_len = sizeof(pdata),
+	};
+	struct xp_error e;
+
+	srp_login_rsp_encode(pdata, sizeof(pdata), &rsp);
+	assert_int_equal(xp_accept(p->xp, req, &params, &p->chan, &e), 0);
+}
+
+/* ---- both ---- */
+
+/* A port that nobody has now. */
+static struct sockaddr_in free_addr(void)
+{
+	struct sockaddr_in sa = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	socklen_t len = sizeof(sa);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&sa, len), 0);
+	getsockname(fd, (struct sockaddr *)&sa, &len);
+	close(fd);
+	return sa;
+}
+
+static void turn(struct play *p)
+{
+	assert_true(srpi_ctx_run(p->ctx, 10000) == 1);
+}
+
+/* Starts the target and logs in to it. */
+static struct play *play_new(const struct play_options *o)
+{
+	struct sockaddr_in addr = free_addr();
+	struct play *p = calloc(1, sizeof(*p));
+	struct xp_config cfg = { .recv_len = 1024 };
+	struct srpi_error e = { 0 };
+	struct xp_error xe;
+	char uri[64];
+
+	assert_non_null(p);
+	p->o = *o;
+	assert_int_equal(srpi_ctx_create(NULL, &p->ctx, &e), 0);
+	cfg.reactor = p->ctx->reactor;
+	assert_int_equal(xp_tcp_create(&cfg, &p->xp, &xe), 0);
+	assert_int_equal(xp_mr_register(p->xp, p->sends, sizeof(p->sends),
+					XP_LOCAL, &p->mr, &xe),
+			 0);
+	assert_int_equal(xp_listen(p->xp, (struct sockaddr *)&addr,
+				   sizeof(addr), requested, p, &p->listener,
+				   &xe),
+			 0);
+	snprintf(uri, sizeof(uri), "srp+tcp://127.0.0.1:%u",
+		 ntohs(addr.sin_port));
+	if (srpi_connect_wait(p->ctx, uri, NULL, &p->session, &e))
+		fail_msg("%s", e.text);
+	return p;
+}
+
+static void play_free(struct play *p)
+{
+	srpi_close_wait(p->ctx, p->session);
+	while (p->chan)
+		turn(p);
+	xp_unlisten(p->listener);
+	xp_mr_free(p->mr);
+	xp_destroy(p->xp);
+	srpi_ctx_destroy(p->ctx);
+	free(p);
+}
+
+/* ---- is a flush a flush? ---- */
+
+static const struct flush_row {
+	const char *name;
+	enum mode_answer mode;
+	bool no_sync;
+	unsigned int syncs; /* the target is to see */
+	int res;
+} flush_rows[] = {
+	{ "cache", MODE_CACHE, false, 1, 0 },
+	{ "no cache", MODE_NO_CACHE, false, 0, 0 },
+	{ "mode page not told", MODE_NO_PAGE, false, 1, 0 },
+	{ "MODE SENSE unknown", MODE_REFUSED, false, 1, 0 },
+	{ "cache that cannot be flushed", MODE_CACHE, true, 1, -EOPNOTSUPP },
+	{ "neither MODE SENSE nor SYNCHRONIZE CACHE", MODE_REFUSED, true, 1,
+	  0 },
+};
+
+static void flush(void **state)
+{
+	const struct flush_row *row = *state;
+	struct play *p = play_new(&(struct play_options){
+		.mode = row->mode, .no_sync = row->no_sync });
+	struct srpi_io io = { .op = SRPI_FLUSH };
+
+	assert_int_equal(srpi_volume_cnt(p->session), 1);
+	assert_int_equal(srpi_io_wait(p->ctx, p->session, &io), row->res);
+	assert_int_equal(p->syncs, row->syncs);
+	play_free(p);
+}
+
+/* ---- requests of the target ---- */
+
+static void ask_credit(struct play *p)
+{
+	const struct srp_cred_req req = { .req_lim_delta = 0 };
+	struct play_send *s = new_send(p);
+
+	send_iu(p, s, srp_cred_req_encode(s->iu, sizeof(s->iu), &req));
+}
+
+/* The SEND of the first answer may be seen to complete after the target, which
+ * has it, has asked again. */
+static void target_asks_again_before_our_send_completes(void **state)
+{
+	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE });
+	struct srpi_io io = { .op = SRPI_FLUSH };
+
+	ask_credit(p);
+	ask_credit(p);
+	while (p->cred_rsps < 2 &&
+	       srpi_session_state(p->session) == SRPI_RUNNING)
+		turn(p);
+	assert_int_equal(srpi_session_state(p->session), SRPI_RUNNING);
+	assert_int_equal(srpi_io_wait(p->ctx, p->session, &io), 0);
+	play_free(p);
+}
+
+/* Answers take memory that there is a limit for. */
+static void target_that_asks_without_end_is_left(void **state)
+{
+	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE });
+
+	for (int i = 0; i < 20; i++)
+		ask_credit(p);
+	while (srpi_session_state(p->session) == SRPI_RUNNING)
+		turn(p);
+	assert_int_equal(srpi_session_state(p->session), SRPI_LOST);
+	play_free(p);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, flush_rows, flush);
+	T_ADD(&t, target_asks_again_before_our_send_completes);
+	T_ADD(&t, target_that_asks_without_end_is_left);
+	return t_run(&t);
+}
