@@ -53,8 +53,11 @@ enum scsi_op {
 	SCSI_OP_WRITE_ATOMIC,  /* WRITE ATOMIC (16) */
 	SCSI_OP_FORMAT_UNIT,
 	SCSI_OP_SANITIZE_OVERWRITE,
-	SCSI_OP_SANITIZE_ERASE, /* BLOCK ERASE */
-	SCSI_OP_SANITIZE_EXIT,	/* EXIT FAILURE MODE */
+	SCSI_OP_SANITIZE_ERASE,	 /* BLOCK ERASE */
+	SCSI_OP_SANITIZE_EXIT,	 /* EXIT FAILURE MODE */
+	SCSI_OP_EXTENDED_COPY,	 /* EXTENDED COPY (LID1) */
+	SCSI_OP_COPY_STATUS,	 /* RECEIVE COPY RESULTS, COPY STATUS (LID1) */
+	SCSI_OP_COPY_PARAMETERS, /* the same, OPERATING PARAMETERS */
 	SCSI_OP_CNT,
 };
 
@@ -140,6 +143,7 @@ struct scsi_cmd {
 
 	bool fua;	 /* READ, WRITE: the medium, not a volatile cache */
 	bool dpo;	 /* a hint */
+	uint8_t list_id; /* RECEIVE COPY RESULTS */
 	bool immed;	 /* the status may come before the command is done */
 	bool ause;	 /* SANITIZE */
 	bool fmtdata;	 /* FORMAT UNIT: there is a parameter list */
@@ -174,6 +178,16 @@ enum scsi_bytchk {
 	SCSI_BYTCHK_ALL = 1,	   /* data-out has every block */
 	SCSI_BYTCHK_ONE_BLOCK = 3, /* each block with the one of data-out */
 };
+
+/* What one EXTENDED COPY may bring, as RECEIVE COPY RESULTS and VPD page 8Fh
+ * tell: descriptors, and bytes. */
+#define SCSI_COPY_TARGETS  16
+#define SCSI_COPY_SEGMENTS 32
+#define SCSI_COPY_DESCRIPTORS_LEN \
+	(SCSI_COPY_TARGETS * 32 + SCSI_COPY_SEGMENTS * 28)
+#define SCSI_COPY_SEGMENT_MAX (16u << 20)
+/* Copies at the same time: as many as there are commands. */
+#define SCSI_COPY_CONCURRENT 255
 
 /* MODE SENSE's PC field (SPC-4). */
 enum scsi_page_control {

@@ -179,6 +179,13 @@ static int fields_sanitize(const uint8_t *cdb, struct scsi_cmd *cmd,
 	return 0;
 }
 
+static int fields_copy_results(const uint8_t *cdb, struct scsi_cmd *cmd,
+			       struct scsi_sense *ret_sense)
+{
+	cmd->list_id = cdb[2];
+	return 0;
+}
+
 /* Where the fields of the usual block commands are. */
 #define LBA_10	  .lba = { 2, 4 }
 #define LBA_16	  .lba = { 2, 8 }
@@ -508,6 +515,41 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 			   0xff, 0 },
 		.alloc_len = { 7, 2 },
 		.fields = fields_mode_sense,
+	},
+	{
+		.name = "EXTENDED COPY (LID1)",
+		.clause = "SPC-4",
+		.opcode = 0x83,
+		.service_action = 0x00,
+		.cdb_len = 16,
+		.op = SCSI_OP_EXTENDED_COPY,
+		.usage = { 0x83, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff,
+			   0xff, 0, 0 },
+		.param_len = { 10, 4 },
+	},
+	{
+		.name = "RECEIVE COPY STATUS (LID1)",
+		.clause = "SPC-4",
+		.opcode = 0x84,
+		.service_action = 0x00,
+		.cdb_len = 16,
+		.op = SCSI_OP_COPY_STATUS,
+		.usage = { 0x84, 0, 0xff, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff,
+			   0xff, 0, 0 },
+		.alloc_len = { 10, 4 },
+		.fields = fields_copy_results,
+	},
+	{
+		.name = "RECEIVE COPY OPERATING PARAMETERS",
+		.clause = "SPC-4",
+		.opcode = 0x84,
+		.service_action = 0x03,
+		.cdb_len = 16,
+		.op = SCSI_OP_COPY_PARAMETERS,
+		.usage = { 0x84, 0x03, 0xff, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff,
+			   0xff, 0xff, 0, 0 },
+		.alloc_len = { 10, 4 },
+		.fields = fields_copy_results,
 	},
 	{
 		.name = "READ (16)",

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "protocol/scsi_cdb.h"
 #include "protocol/wire.h"
 
 #define PAGE_HEADER_LEN 4
@@ -125,6 +126,7 @@ size_t scsi_inquiry_encode(const struct scsi_disk_info *info, void *buf,
 
 	put_inquiry(b, info->name);
 	b[1] = info->removable ? 0x80 : 0;
+	b[5] |= 0x08; /* 3PC: EXTENDED COPY */
 	for (size_t i = 0; i < cnt; i++)
 		wire_put16(b + 58 + 2 * i, version_descriptors[i]);
 	return put_out(b, sizeof(b), buf, cap);
@@ -221,6 +223,70 @@ static size_t put_extended_inquiry(const struct scsi_disk_info *info,
 	return 64;
 }
 
+/* Third-party copy descriptors (SPC-4, Third-party Copy VPD page); lengths are
+ * multiples of four. Each returns its own. */
+static size_t put_copy_head(uint8_t *d, uint16_t type, uint16_t len)
+{
+	wire_put16(d, type);
+	wire_put16(d + 2, len);
+	return 4 + (size_t)len;
+}
+
+static size_t put_copy_commands(uint8_t *d)
+{
+	/* operation code, how many service actions, and those */
+	static const uint8_t list[] = { 0x83, 1, 0x00, 0x84, 2, 0x00, 0x03 };
+
+	d[4] = sizeof(list);
+	memcpy(d + 5, list, sizeof(list));
+	return put_copy_head(d, 0x0001, 8);
+}
+
+static size_t put_copy_parameters(uint8_t *d)
+{
+	wire_put16(d + 8, SCSI_COPY_TARGETS);
+	wire_put16(d + 10, SCSI_COPY_SEGMENTS);
+	wire_put32(d + 12, SCSI_COPY_DESCRIPTORS_LEN);
+	return put_copy_head(d, 0x0004, 28);
+}
+
+static size_t put_copy_descriptors(uint8_t *d)
+{
+	d[4] = 2;
+	d[5] = 0x02; /* block to block */
+	d[6] = 0xe4; /* identification descriptor */
+	return put_copy_head(d, 0x0008, 4);
+}
+
+/* Besides the descriptors of the list: FFFFh, this logical unit. */
+static size_t put_copy_ids(uint8_t *d)
+{
+	wire_put16(d + 4, 2);
+	wire_put16(d + 6, 0xffff);
+	return put_copy_head(d, 0x000c, 4);
+}
+
+static size_t put_copy_operations(uint8_t *d)
+{
+	wire_put32(d + 4, SCSI_COPY_CONCURRENT);
+	wire_put32(d + 8, SCSI_COPY_CONCURRENT);
+	wire_put32(d + 12, SCSI_COPY_SEGMENT_MAX);
+	return put_copy_head(d, 0x8001, 32);
+}
+
+static size_t put_third_party_copy(const struct scsi_disk_info *info,
+				   uint8_t *b)
+{
+	size_t len = PAGE_HEADER_LEN;
+
+	len += put_copy_commands(b + len);
+	len += put_copy_parameters(b + len);
+	len += put_copy_descriptors(b + len);
+	len += put_copy_ids(b + len);
+	len += put_copy_operations(b + len);
+	return len;
+}
+
 static void put_unmap_limits(const struct scsi_disk_info *info, uint8_t *b)
 {
 	wire_put32(b + 20, info->max_unmap_blocks);
@@ -273,6 +339,7 @@ static const struct {
 	{ SCSI_VPD_UNIT_SERIAL_NUMBER, put_serial },
 	{ SCSI_VPD_DEVICE_IDENTIFICATION, put_identification },
 	{ SCSI_VPD_EXTENDED_INQUIRY, put_extended_inquiry },
+	{ SCSI_VPD_THIRD_PARTY_COPY, put_third_party_copy },
 	{ SCSI_VPD_BLOCK_LIMITS, put_block_limits },
 	{ SCSI_VPD_BLOCK_CHARACTERISTICS, put_characteristics },
 	{ SCSI_VPD_PROVISIONING, put_provisioning },

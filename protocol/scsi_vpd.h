@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a logical unit says of itself in INQUIRY: standard data and the vital
- * product data pages 00h, 80h, 83h, 86h, B0h, B1h, B2h (SPC-4 and SBC-3,
+ * product data pages 00h, 80h, 83h, 86h, 8Fh, B0h, B1h, B2h (SPC-4 and SBC-3,
  * vital product data parameters).
  *
  * Builders put as much as fits into the caller's buffer and return the full
@@ -73,6 +73,7 @@ enum scsi_vpd_page {
 	SCSI_VPD_UNIT_SERIAL_NUMBER = 0x80,
 	SCSI_VPD_DEVICE_IDENTIFICATION = 0x83,
 	SCSI_VPD_EXTENDED_INQUIRY = 0x86,
+	SCSI_VPD_THIRD_PARTY_COPY = 0x8f,
 	SCSI_VPD_BLOCK_LIMITS = 0xb0,
 	SCSI_VPD_BLOCK_CHARACTERISTICS = 0xb1,
 	SCSI_VPD_PROVISIONING = 0xb2, /* Logical Block Provisioning */

@@ -60,7 +60,14 @@ bool scsi_task_fail_blk(struct scsi_task *task, int err);
 void scsi_task_blk(struct scsi_task *task, enum block_op op, uint64_t offset,
 		   uint64_t len, bool (*next)(struct scsi_task *task, int res));
 
-/* The same for a flush; returns true, as a step that asks for it does. */
+/* Goes on with a task that has waited for something else than a block request:
+ * @more is what the step that follows has returned. */
+void scsi_task_run(struct scsi_task *task, bool more);
+
+/* Logs the failure of the block request; scsi_task_fail_blk() does. */
+void scsi_task_log_blk(const struct scsi_task *task, int err);
+
+/* Makes task->blk a flush; returns true, as a step that asks for it does. */
 bool scsi_task_flush(struct scsi_task *task,
 		     bool (*next)(struct scsi_task *task, int res));
 
@@ -133,6 +140,11 @@ extern const struct scsi_handler scsi_format_unit;
 extern const struct scsi_handler scsi_sanitize_overwrite;
 extern const struct scsi_handler scsi_sanitize_erase;
 extern const struct scsi_handler scsi_sanitize_exit;
+
+/* scsi_copy.c */
+extern const struct scsi_handler scsi_extended_copy;
+extern const struct scsi_handler scsi_copy_status;
+extern const struct scsi_handler scsi_copy_parameters;
 
 /* scsi_thin.c */
 extern const struct scsi_handler scsi_unmap;

@@ -40,6 +40,9 @@ static const struct scsi_handler *const handlers[SCSI_OP_CNT] = {
 	[SCSI_OP_SANITIZE_OVERWRITE] = &scsi_sanitize_overwrite,
 	[SCSI_OP_SANITIZE_ERASE] = &scsi_sanitize_erase,
 	[SCSI_OP_SANITIZE_EXIT] = &scsi_sanitize_exit,
+	[SCSI_OP_EXTENDED_COPY] = &scsi_extended_copy,
+	[SCSI_OP_COPY_STATUS] = &scsi_copy_status,
+	[SCSI_OP_COPY_PARAMETERS] = &scsi_copy_parameters,
 	[SCSI_OP_UNMAP] = &scsi_unmap,
 };
 
@@ -60,6 +63,8 @@ static const struct {
 void scsi_nexus_init(struct scsi_nexus *nexus, const struct lun_map *luns)
 {
 	nexus->luns = luns;
+	for (unsigned int i = 0; i < SCSI_NEXUS_COPIES; i++)
+		atomic_init(&nexus->copies[i], 0);
 	for (unsigned int i = 0; i < LUNS_MAX; i++)
 		atomic_init(&nexus->ua[i], SCSI_UA_POWER_ON);
 }
@@ -145,11 +150,11 @@ bool scsi_task_miscompare(struct scsi_task *task, uint64_t offset)
 
 /* The initiator hears of it as sense data; whoever looks after the store must
  * hear of it as well, though not a thousand times. */
-static void log_failure(const struct scsi_task *task, int err)
+void scsi_task_log_blk(const struct scsi_task *task, int err)
 {
 	static _Thread_local struct log_limit limit;
 	const struct block_request *blk = &task->blk;
-	const struct volume *vol = task->vol;
+	const struct volume *vol = task->blk_vol;
 	char where[64] = "flush";
 	unsigned int dropped;
 
@@ -172,7 +177,7 @@ bool scsi_task_fail_blk(struct scsi_task *task, int err)
 	struct scsi_sense sense = scsi_sense_from_errno(
 		err, is_read ? SCSI_MEDIUM_READ : SCSI_MEDIUM_WRITE);
 
-	log_failure(task, err);
+	scsi_task_log_blk(task, err);
 	/* Up to here it went well; a flush failed at no place in particular. */
 	if (sense.key == SCSI_KEY_MEDIUM_ERROR && blk->op != BLOCK_FLUSH) {
 		sense.info_valid = true;
@@ -192,11 +197,11 @@ enum blk_state {
 	BLK_ANSWERED,	/* answered before submit returned */
 };
 
-static void run(struct scsi_task *task, bool more)
+void scsi_task_run(struct scsi_task *task, bool more)
 {
 	while (more) {
 		task->blk_state = BLK_SUBMITTING;
-		backend_submit(task->vol->backend, &task->blk);
+		backend_submit(task->blk_vol->backend, &task->blk);
 		if (task->blk_state == BLK_SUBMITTING) {
 			task->blk_state = BLK_WAITING;
 			return;
@@ -214,7 +219,7 @@ static void blk_done(struct block_request *req, int res)
 		task->blk_res = res;
 		return;
 	}
-	run(task, task->next(task, res));
+	scsi_task_run(task, task->next(task, res));
 }
 
 void scsi_task_blk(struct scsi_task *task, enum block_op op, uint64_t offset,
@@ -223,6 +228,7 @@ void scsi_task_blk(struct scsi_task *task, enum block_op op, uint64_t offset,
 	bool whole = op == BLOCK_FLUSH;
 
 	task->next = next;
+	task->blk_vol = task->vol;
 	task->blk = (struct block_request){
 		.op = op,
 		.offset =
@@ -424,7 +430,7 @@ static void execute_held(struct scsi_task *task)
 	if (handler->answer)
 		answer(task, handler);
 	else if (handler->execute)
-		run(task, handler->execute(task));
+		scsi_task_run(task, handler->execute(task));
 	else
 		scsi_task_good(task);
 }

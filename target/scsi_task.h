@@ -40,10 +40,14 @@ enum scsi_ua {
 	SCSI_UA_LUNS_CHANGED = 1u << 5,	    /* 3Fh/0Eh */
 };
 
+#define SCSI_NEXUS_COPIES 16
+
 /* The I_T nexus as SCSI sees it; embedded in the port's nexus. */
 struct scsi_nexus {
 	const struct lun_map *luns;
 	_Atomic uint32_t ua[LUNS_MAX];
+	/* What came of copies, the last few; private to scsi_copy.c. */
+	_Atomic uint64_t copies[SCSI_NEXUS_COPIES];
 };
 
 /* A new nexus finds POWER_ON pending on every LUN: whatever its initiator knew
@@ -96,6 +100,7 @@ struct scsi_task {
 	struct block_hold hold;
 	void (*held)(struct scsi_task *task);
 	struct block_request blk;
+	struct volume *blk_vol;			       /* that blk is for */
 	bool (*next)(struct scsi_task *task, int res); /* scsi_disk.h */
 	uint8_t blk_state;
 	int blk_res;

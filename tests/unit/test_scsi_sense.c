@@ -55,6 +55,22 @@ static const struct wire_row wire_rows[] = {
 	    .info_valid = true,
 	    .info = 0x89abcdef },
 	  "f0 00 03 89 ab cd ef 0a 00*4 11 00 00*4" },
+	{ "fixed: half way through",
+	  SCSI_SENSE_FIXED,
+	  { .key = 0x2,
+	    .code = 0x041b,
+	    .bit_no = SCSI_BIT_NONE,
+	    .progress_valid = true,
+	    .progress = 0x8001 },
+	  "70 00 02 00*4 0a 00*4 04 1b 00 80 80 01" },
+	{ "descriptor: half way through",
+	  SCSI_SENSE_DESCRIPTOR,
+	  { .key = 0x2,
+	    .code = 0x0404,
+	    .bit_no = SCSI_BIT_NONE,
+	    .progress_valid = true,
+	    .progress = 0x8001 },
+	  "72 02 04 04 00 00 00 08 02 06 00 00 80 80 01 00" },
 	{ "descriptor: plain", SCSI_SENSE_DESCRIPTOR, PLAIN(0x5, 0x2000),
 	  "72 05 20 00 00*4" },
 	{ "descriptor: information",
@@ -94,6 +110,8 @@ static void assert_sense(const struct scsi_sense *got,
 	assert_int_equal(got->bit_no, want->bit_no);
 	assert_int_equal(got->byte_no, want->byte_no);
 	assert_int_equal(got->info_valid, want->info_valid);
+	assert_int_equal(got->progress_valid, want->progress_valid);
+	assert_int_equal(got->progress, want->progress);
 	assert_int_equal(got->info, want->info);
 	assert_int_equal(got->deferred, want->deferred);
 }

@@ -63,14 +63,19 @@ struct page_row {
 
 static const struct page_row page_rows[] = {
 	{ "standard data", thin_disk, -1,
-	  "00 00 06 02 5b 00 00 02 'RDMABLK ' 'disk.img        ' '0001'"
+	  "00 00 06 02 5b 08 00 02 'RDMABLK ' 'disk.img        ' '0001'"
 	  "00*22 00 a0 09 40 04 60 04 c0 00*30" },
 	{ "standard data, removable, long name", thick_disk, -1,
-	  "00 80 06 02 5b 00 00 02 'RDMABLK ' 'a name with more' '0001'"
+	  "00 80 06 02 5b 08 00 02 'RDMABLK ' 'a name with more' '0001'"
 	  "00*22 00 a0 09 40 04 60 04 c0 00*30" },
 	{ "standard data of an absent unit", thin_disk, -2,
 	  "7f 00 06 02 5b 00 00 02 'RDMABLK ' 20*16 '0001' 00*60" },
-	{ "page 00h", thin_disk, 0x00, "00 00 00 07 00 80 83 86 b0 b1 b2" },
+	{ "page 00h", thin_disk, 0x00, "00 00 00 08 00 80 83 86 8f b0 b1 b2" },
+	{ "page 8Fh", thin_disk, 0x8f,
+	  "00 8f 00 60 00 01 00 08 07 83 01 00 84 02 00 03 "
+	  "00 04 00 1c 00*4 00 10 00 20 00 00 05 80 00*16 "
+	  "00 08 00 04 02 02 e4 00 00 0c 00 04 00 02 ff ff "
+	  "80 01 00 20 00 00 00 ff 00 00 00 ff 01 00 00 00 00*20" },
 	{ "page 80h", thin_disk, 0x80, "00 80 00 10 '8d3f5a0011223344'" },
 	{ "page 83h", thin_disk, 0x83,
 	  "00 83 00 41 01 03 00 10 " NAA

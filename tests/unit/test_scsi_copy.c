@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * EXTENDED COPY and what tells of it. A row is a parameter list that copies
+ * blocks 1 and 2 of LUN 0 to block 8 and on of LUN 7, with some of its bytes
+ * changed. LUN 0 is the store that writes down what it is asked for, LUN 7 is
+ * memory of 64 blocks, LUN 9 a volume that this nexus does not see.
+ */
+#include "tests/lib/t_disk.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "tests/lib/t_bytes.h"
+
+#define RAM_LUN	 7
+#define LIST_LEN (16 + 2 * 32 + 28)
+#define SEGMENT	 (16 + 2 * 32)
+
+static struct volume *unseen;
+
+static struct volume *open_ram(unsigned int lun, const char *size)
+{
+	struct volume_spec spec = { .ops = &backend_ram,
+				    .block_size = T_BLOCK };
+	struct volume *vol;
+	struct xp_error e;
+	char msg[128];
+
+	snprintf(spec.path, sizeof(spec.path), "%s", size);
+	assert_int_equal(volume_open(&spec, lun, &vol, msg, sizeof(msg)), 0);
+	assert_int_equal(volume_attach(vol, &t_disk.worker, &e), 0);
+	return vol;
+}
+
+static void close_ram(struct volume *vol)
+{
+	volume_detach(vol, &t_disk.worker);
+	volume_close(vol);
+}
+
+static void start(enum t_store store)
+{
+	t_disk_start(store);
+	t_disk.luns.vol[RAM_LUN] = open_ram(RAM_LUN, "32k");
+	unseen = open_ram(9, "32k");
+}
+
+static void stop(void)
+{
+	close_ram(t_disk.luns.vol[RAM_LUN]);
+	close_ram(unseen);
+	t_disk_stop();
+}
+
+static void put_target(uint8_t *d, const struct volume *vol)
+{
+	d[0] = 0xe4;
+	d[4] = 1; /* binary */
+	d[5] = 3; /* NAA, of the logical unit */
+	d[7] = SCSI_NAA_LEN;
+	memcpy(d + 8, vol->info.naa, SCSI_NAA_LEN);
+	d[30] = 2; /* 512 */
+}
+
+static void make_list(uint8_t *b)
+{
+	memset(b, 0, LIST_LEN);
+	b[0] = 5; /* LIST IDENTIFIER */
+	b[3] = 2 * 32;
+	b[11] = 28;
+	put_target(b + 16, t_disk.luns.vol[0]);
+	put_target(b + 48, t_disk.luns.vol[RAM_LUN]);
+	b[SEGMENT] = 0x02;
+	b[SEGMENT + 3] = 24;
+	b[SEGMENT + 7] = 1;
+	b[SEGMENT + 11] = 2;
+	b[SEGMENT + 19] = 1;
+	b[SEGMENT + 27] = 8;
+}
+
+struct copy_row {
+	const char *name;
+	enum t_store store;
+	struct {
+		uint8_t at;
+		uint8_t is;
+	} change[4];	 /* until one at 0, which is the list identifier */
+	const char *cdb; /* NULL: the list as it is */
+	bool unseen;	 /* the first target is the unseen volume */
+	unsigned int fail_at;
+	const char *outcome; /* NULL: "good" */
+	const char *ops;
+	const char *ram;   /* of LUN 7's block 8, then; NULL: untouched */
+	const char *after; /* of LUN 0's block 0, then; NULL: untouched */
+};
+
+#define OUT_OF_STORE "read 512+1024"
+
+static const struct copy_row rows[] = {
+	{ "from store to memory", .ops = OUT_OF_STORE, .ram = "02*512 03*512" },
+	{ "from memory to store",
+	  .change = { { SEGMENT + 5, 1 },
+		      { SEGMENT + 7, 0 },
+		      { SEGMENT + 19, 8 },
+		      { SEGMENT + 27, 0 } },
+	  .ops = "write 0+1024", .after = "00*1024 03*512" },
+	{ "from memory to memory", .store = T_MEMORY, .ram = "02*512 03*512" },
+	{ "within a store",
+	  .change = { { SEGMENT + 7, 0 }, { SEGMENT + 27, 0 } },
+	  .ops = "read 512+1024, write 0+1024",
+	  .after = "02*512 03*512 03*512" },
+	{ "to this logical unit",
+	  .change = { { SEGMENT + 6, 0xff },
+		      { SEGMENT + 7, 0xff },
+		      { SEGMENT + 27, 0 } },
+	  .ops = "read 512+1024, write 0+1024",
+	  .after = "02*512 03*512 03*512" },
+	{ "count of destination blocks", .change = { { SEGMENT + 1, 2 } },
+	  .ops = OUT_OF_STORE, .ram = "02*512 03*512" },
+	{ "of no blocks", .change = { { SEGMENT + 11, 0 } } },
+	{ "no segment", .change = { { 11, 0 } } },
+	{ "no list", .cdb = "83" },
+	{ "in pieces",
+	  .change = { { SEGMENT + 7, 0 },
+		      { SEGMENT + 10, 2 },
+		      { SEGMENT + 11, 1 },
+		      { SEGMENT + 26, 8 } },
+	  .ops = "read 512+262144, write 1052672+262144, "
+		 "read 262656+512, write 1314816+512" },
+
+	/* who may be named */
+	{ "volume that the nexus does not see", .unseen = true,
+	  .outcome = "0a/0d/02" },
+	{ "identifier of nobody", .change = { { 16 + 23, 0x5a } },
+	  .outcome = "0a/0d/02" },
+	{ "designator of another type", .change = { { 16 + 5, 1 } },
+	  .outcome = "0a/0d/02" },
+	{ "designator of a port", .change = { { 16 + 5, 0x13 } },
+	  .outcome = "0a/0d/02" },
+	{ "designator cut short", .change = { { 16 + 7, 8 } },
+	  .outcome = "0a/0d/02" },
+	{ "tape", .change = { { 48 + 1, 1 } }, .outcome = "0a/0d/02" },
+	{ "null target", .change = { { 48 + 1, 0x20 } },
+	  .outcome = "05/26/00 data 49.7" },
+	{ "another block size", .change = { { 48 + 30, 0x10 } },
+	  .outcome = "05/26/00 data 77.7" },
+	{ "descriptor by N_Port name", .change = { { 16, 0xe0 } },
+	  .outcome = "05/26/07" },
+	{ "source that is not in the list", .change = { { SEGMENT + 5, 2 } },
+	  .outcome = "05/26/00 data 84.7" },
+	{ "destination that is not in the list",
+	  .change = { { SEGMENT + 6, 1 } }, .outcome = "05/26/00 data 86.7" },
+
+	/* segments */
+	{ "another type of segment", .change = { { SEGMENT, 0x00 } },
+	  .outcome = "05/26/09" },
+	{ "reserved bit of a segment", .change = { { SEGMENT + 1, 4 } },
+	  .outcome = "05/26/00 data 81.7" },
+	{ "length of a segment descriptor", .change = { { SEGMENT + 3, 23 } },
+	  .outcome = "05/26/00 data 82.7" },
+	{ "more than a segment may be", .change = { { SEGMENT + 10, 0x80 } },
+	  .outcome = "05/26/00 data 90.7" },
+	{ "past the end of the source", .change = { { SEGMENT + 18, 0x40 } },
+	  .outcome = "05/21/00 info 16385" },
+	{ "past the end of the destination", .change = { { SEGMENT + 27, 63 } },
+	  .outcome = "05/21/00 info 64" },
+	{ "address that wraps", .change = { { SEGMENT + 12, 0xff } },
+	  .outcome = "05/21/00" },
+	{ "write-protected destination", .store = T_READ_ONLY,
+	  .change = { { SEGMENT + 5, 1 }, { SEGMENT + 7, 0 } },
+	  .outcome = "07/27/00" },
+
+	/* header */
+	{ "reserved bit of the header", .change = { { 1, 0x80 } },
+	  .outcome = "05/26/00 data 1.7" },
+	{ "striped", .change = { { 1, 0x20 } },
+	  .outcome = "05/26/00 data 1.5" },
+	{ "reserved use of the identifier", .change = { { 1, 0x08 } },
+	  .outcome = "05/26/00 data 1.4" },
+	{ "identifier that is not to be one", .change = { { 1, 0x18 } },
+	  .outcome = "05/26/00 data 0.7" },
+	{ "priority is a hint", .change = { { 1, 0x07 } }, .ops = OUT_OF_STORE,
+	  .ram = "02*512 03*512" },
+	{ "half a target descriptor", .change = { { 3, 33 } },
+	  .outcome = "05/26/00 data 2.7" },
+	{ "too many targets", .change = { { 2, 2 }, { 3, 32 } },
+	  .outcome = "05/26/06" },
+	{ "too many segments", .change = { { 9, 1 } }, .outcome = "05/26/08" },
+	{ "half a segment descriptor", .change = { { 11, 27 } },
+	  .outcome = "05/26/09" },
+	{ "inline data", .change = { { 15, 1 } }, .outcome = "05/26/0b" },
+	{ "descriptors past the end of the list", .change = { { 11, 56 } },
+	  .outcome = "05/1a/00" },
+	{ "list shorter than its header", .cdb = "83 00*12 0f",
+	  .outcome = "05/1a/00" },
+	{ "list longer than any can be", .cdb = "83 00*9 00 00 80 00",
+	  .outcome = "05/1a/00" },
+	{ "data-out shorter than the list", .cdb = "83 00*9 00 10 00 00",
+	  .outcome = "05/24/00 CDB 10.7" },
+
+	/* errors */
+	{ "source cannot be read", .fail_at = 1, .ops = OUT_OF_STORE,
+	  .outcome = "0a/0d/01" },
+	{ "destination cannot be written",
+	  .change = { { SEGMENT + 7, 0 }, { SEGMENT + 27, 0 } }, .fail_at = 2,
+	  .ops = "read 512+1024, write 0+1024", .outcome = "0a/0d/01" },
+};
+
+static void change_list(const struct copy_row *row, uint8_t *b)
+{
+	if (row->unseen)
+		put_target(b + 16, unseen);
+	for (size_t i = 0; i < ARRAY_SIZE(row->change); i++) {
+		if (row->change[i].at)
+			b[row->change[i].at] = row->change[i].is;
+	}
+}
+
+static void check(const uint8_t *got, const char *want, const char *untouched)
+{
+	struct t_bytes b = t_bytes(want ? want : untouched);
+
+	assert_memory_equal(got, b.p, b.len);
+	free(b.p);
+}
+
+static void run_copy(const struct copy_row *row, bool later)
+{
+	static uint8_t list[65536];
+	struct t_command c;
+	const uint8_t *ram;
+
+	start(row->store);
+	t_backend.later = later;
+	t_backend.fail_at = row->fail_at;
+	t_backend.fail_with = -EIO;
+	make_list(list);
+	change_list(row, list);
+	t_command_run(&c, row->cdb ? row->cdb : "83 00*12 6c", 0, list,
+		      row->cdb ? 32768 : LIST_LEN, 0);
+	assert_string_equal(t_outcome(&c.task),
+			    row->outcome ? row->outcome : "good");
+	assert_string_equal(t_backend.log, row->ops ? row->ops : "");
+	ram = t_disk.luns.vol[RAM_LUN]->backend->info.memory;
+	check(ram + 8 * T_BLOCK, row->ram, "00*1024");
+	check(t_backend.store, row->after, "01*512 02*512 03*512");
+	t_command_free(&c);
+	stop();
+}
+
+static void copy(void **state)
+{
+	run_copy(*state, /* later= */ false);
+	run_copy(*state, /* later= */ true);
+}
+
+/* ---- results ---- */
+
+static void expect_status(const char *cdb, const char *outcome, const char *in)
+{
+	struct t_command c;
+	struct t_bytes b = t_bytes(in);
+
+	t_command_run(&c, cdb, 0, NULL, 0, 252);
+	assert_string_equal(t_outcome(&c.task), outcome);
+	assert_int_equal(c.task.data_in_cnt, b.len);
+	if (b.len)
+		assert_memory_equal(c.task.buf, b.p, b.len);
+	t_command_free(&c);
+	free(b.p);
+}
+
+static void send_list(uint8_t *list)
+{
+	struct t_command c;
+
+	t_command_run(&c, "83 00*12 6c", 0, list, LIST_LEN, 0);
+	t_command_free(&c);
+}
+
+static void status_of_copies(void **state)
+{
+	uint8_t list[LIST_LEN];
+
+	start(T_THIN);
+	expect_status("84 00 05 00*10 fc", "05/24/00 CDB 2.7", "");
+	make_list(list);
+	send_list(list);
+	expect_status("84 00 05 00*10 fc", "good",
+		      "00 00 00 08 01 00 01 01 00 00 00 01");
+	expect_status("84 00 05 00*10 04", "good", "00 00 00 08");
+	expect_status("84 00 06 00*10 fc", "05/24/00 CDB 2.7", "");
+	t_backend.fail_at = 2;
+	t_backend.fail_with = -EIO;
+	send_list(list);
+	expect_status("84 00 05 00*10 fc", "good",
+		      "00 00 00 08 02 00 00 01 00 00 00 00");
+	list[0] = 6;
+	list[1] = 0x10; /* discard */
+	send_list(list);
+	expect_status("84 00 06 00*10 fc", "05/24/00 CDB 2.7", "");
+	stop();
+}
+
+static void operating_parameters(void **state)
+{
+	start(T_THIN);
+	expect_status("84 03 00 00*10 fc", "good",
+		      "00 00 00 2a 01 00 00 00 00 10 00 20 00 00 05 80 "
+		      "01 00 00 00 00*8 00*6 00 ff ff 09 00 00 00 00 00 02 "
+		      "02 e4");
+	expect_status("84 01 00 00*10 fc", "05/24/00 CDB 1.4", "");
+	stop();
+}
+
+static void copy_finds_a_volume_that_is_being_formatted(void **state)
+{
+	uint8_t list[LIST_LEN];
+	struct t_command c;
+
+	start(T_THIN);
+	make_list(list);
+	t_command_run(&c, "04 10", RAM_LUN, (const uint8_t *)"\0\2\0\0", 4, 0);
+	assert_string_equal(t_outcome(&c.task), "good");
+	t_command_free(&c);
+	t_command_run(&c, "83 00*12 6c", 0, list, LIST_LEN, 0);
+	assert_string_equal(t_outcome(&c.task), "0a/0d/02");
+	t_command_free(&c);
+	while (t_disk_turn())
+		;
+	stop();
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, rows, copy);
+	T_ADD(&t, status_of_copies);
+	T_ADD(&t, operating_parameters);
+	T_ADD(&t, copy_finds_a_volume_that_is_being_formatted);
+	return t_run(&t);
+}
