@@ -314,6 +314,14 @@ static void start_fsync(struct slot *slot)
 
 /* ---- the door ---- */
 
+_Static_assert(sizeof(struct fuse_in_header) + sizeof(struct fuse_read_in) <=
+		       DEV_HEADERS_LEN,
+	       "READ");
+_Static_assert(sizeof(struct fuse_in_header) +
+			       sizeof(struct fuse_fallocate_in) <=
+		       DEV_HEADERS_LEN,
+	       "FALLOCATE");
+
 static size_t args_len(uint32_t opcode)
 {
 	switch (opcode) {

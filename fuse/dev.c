@@ -14,10 +14,6 @@
 
 #include "transport/log.h"
 
-/* A WRITE's headers; its payload follows. */
-#define HEADERS_LEN \
-	(sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in))
-
 /* Fewer slots than this are not worth a mount. */
 #define SLOTS_MIN 4u
 /* Rather a smaller max_write than fewer slots than this. */
@@ -42,6 +38,7 @@ struct dev {
 	struct slot *slots;
 	unsigned int slot_cnt;
 	struct slot *free;
+	uint8_t *request;     /* a whole one, for libfuse */
 	struct slot *current; /* libfuse has its request; NULL: claimed */
 	unsigned int busy;    /* slots that data.c has */
 
@@ -111,9 +108,9 @@ static void sent(struct slot *slot, int res)
 
 static void write_now(struct slot *slot)
 {
-	const struct fuse_out_header *out = slot->out;
+	ssize_t n = writev(slot->dev->fd, slot->answer, 2);
 
-	sent(slot, write(slot->dev->fd, out, out->len) < 0 ? -errno : 0);
+	sent(slot, n < 0 ? -errno : 0);
 }
 
 static void write_done(struct reactor_op *op, int res, unsigned int flags)
@@ -129,44 +126,38 @@ static void write_done(struct reactor_op *op, int res, unsigned int flags)
 	sent(slot, res);
 }
 
-/* The one function that answers a request for data: @len bytes at @out, which
- * lie in the slot. */
-static void send_reply(struct slot *slot, struct fuse_out_header *out,
-		       size_t len, int err)
+/* The one function that answers a request for data: @len bytes at slot->data,
+ * or an error. */
+static void send_reply(struct slot *slot, size_t len, int err)
 {
 	struct dev *dev = slot->dev;
 	struct io_uring_sqe *sqe;
 
-	*out = (struct fuse_out_header){
-		.len = (uint32_t)len,
+	slot->out = (struct fuse_out_header){
+		.len = (uint32_t)(sizeof(slot->out) + len),
 		.error = err,
 		.unique = slot->unique,
 	};
-	slot->out = out;
+	slot->answer[0] = (struct iovec){ &slot->out, sizeof(slot->out) };
+	slot->answer[1] = (struct iovec){ slot->data, len };
 	if (!dev->ring_writes) {
 		write_now(slot);
 		return;
 	}
 	slot->reply.done = write_done;
 	sqe = reactor_sqe(dev->reactor);
-	io_uring_prep_write(sqe, dev->fd, out, (unsigned int)len, 0);
+	io_uring_prep_writev(sqe, dev->fd, slot->answer, len ? 2 : 1, 0);
 	reactor_prep_done(sqe, &slot->reply);
-}
-
-static struct fuse_out_header *out_of(struct slot *slot)
-{
-	return (struct fuse_out_header
-			*)(void *)(slot->data - sizeof(struct fuse_out_header));
 }
 
 void dev_reply(struct slot *slot, int err)
 {
-	send_reply(slot, out_of(slot), sizeof(struct fuse_out_header), err);
+	send_reply(slot, 0, err);
 }
 
 void dev_reply_data(struct slot *slot, uint32_t len)
 {
-	send_reply(slot, out_of(slot), sizeof(struct fuse_out_header) + len, 0);
+	send_reply(slot, len, 0);
 }
 
 void dev_reply_written(struct slot *slot, uint32_t len)
@@ -245,9 +236,8 @@ static void note_init(struct dev *dev, const struct fuse_in_header *in)
 /* Handles the request of @len bytes that was read into @slot. */
 static void handle(struct dev *dev, struct slot *slot, size_t len)
 {
-	uint8_t *start = slot->data - HEADERS_LEN;
-	const struct fuse_in_header *in = (const void *)start;
-	struct fuse_buf buf = { .size = len, .mem = start };
+	const struct fuse_in_header *in = (const void *)slot->headers;
+	struct fuse_buf buf = { .size = len, .mem = dev->request };
 
 	if (in->opcode == FUSE_INTERRUPT) {
 		refuse_interrupt(dev, in);
@@ -257,8 +247,12 @@ static void handle(struct dev *dev, struct slot *slot, size_t len)
 	slot->unique = in->unique;
 	if (dev->options.request(slot, in))
 		return;
+	memcpy(dev->request, slot->headers, DEV_HEADERS_LEN);
+	if (len > DEV_HEADERS_LEN)
+		memcpy(dev->request + DEV_HEADERS_LEN, slot->data,
+		       len - DEV_HEADERS_LEN);
 	if (in->opcode == FUSE_INIT)
-		note_init(dev, in);
+		note_init(dev, (const void *)dev->request);
 	dev->current = slot;
 	fuse_session_process_buf(dev->se, &buf);
 	if (dev->current)
@@ -279,11 +273,14 @@ static void end(struct dev *dev, int err)
  * when there is none now, or a negative errno. */
 static ssize_t receive(struct dev *dev, struct slot *slot)
 {
+	const struct iovec iov[] = {
+		{ slot->headers, sizeof(slot->headers) },
+		{ slot->data, dev->options.max_write },
+	};
 	ssize_t n;
 
 	do
-		n = read(dev->fd, slot->data - HEADERS_LEN,
-			 HEADERS_LEN + dev->options.max_write);
+		n = readv(dev->fd, iov, 2);
 	/* ENOENT: the request was taken back while it was read. */
 	while (n < 0 && (errno == EINTR || errno == ENOENT));
 	if (n >= 0)
@@ -407,7 +404,8 @@ static int make_slots(struct dev *dev, struct srpi_error *e)
 	const struct dev_options *o = &dev->options;
 
 	dev->slots = calloc(o->slots, sizeof(*dev->slots));
-	if (!dev->slots) {
+	dev->request = malloc(DEV_HEADERS_LEN + o->max_write);
+	if (!dev->slots || !dev->request) {
 		ini_error_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
 	}
@@ -493,6 +491,7 @@ void dev_free(struct dev *dev)
 		return;
 	assert(dev->stopped && dev_idle(dev));
 	free(dev->slots);
+	free(dev->request);
 	unmap(dev);
 	free(dev);
 }

@@ -7,14 +7,15 @@
  * A slot is one request in flight. Its memory is laid out so that the payload
  * of a WRITE begins on a page and can grow by part of a block at either end:
  *
- *     head      before               data              after     tail
- *     |<-edge->|<-edge->            |<-- max_write -->|<-edge->|<-edge->|
- *                        |headers 80|
+ *     head      before   data              after     tail
+ *     |<-edge->|<-edge->|<-- max_write -->|<-edge->|<-edge->|
  *
- * An edge is a page, or the largest block when that is more. The answer to a
- * READ, a header of 16 bytes before the data, leaves with one write. Nothing
- * is allocated or copied per request. When all slots are in use requests wait
- * in the kernel.
+ * An edge is a page, or the largest block when that is more. All of that is
+ * open to the target for as long as the session lives, and what it writes there
+ * unasked must harm nobody: headers, which hold lengths and our own pointers,
+ * never lie in it, but beside it, and what is for libfuse is copied. Data is
+ * neither copied nor allocated. When all slots are in use requests wait in the
+ * kernel.
  *
  * Thread: the context's reactor.
  */
@@ -24,6 +25,7 @@
 #include <linux/fuse.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "fuse/range_lock.h"
 #include "initiator/ctx.h"
@@ -32,15 +34,22 @@ struct dev;
 struct fuse_session;
 struct tree_file;
 
+/* A WRITE's headers; its payload follows. Those of other requests for data are
+ * no longer, and all that there is of them. */
+#define DEV_HEADERS_LEN \
+	(sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in))
+
 struct slot {
 	struct slot *next_free;
 	struct dev *dev;
 	uint8_t *data; /* page aligned, max_write bytes */
 
-	/* the request, from its header */
+	/* the request */
+	_Alignas(8) uint8_t headers[DEV_HEADERS_LEN];
 	uint64_t unique;
-	/* its answer, on its way */
-	struct fuse_out_header *out;
+	/* its answer, on its way: out, and what lies at data */
+	struct fuse_out_header out;
+	struct iovec answer[2];
 	struct reactor_op reply;
 
 	/* data.c's, space.c's, or of who claimed the slot */

@@ -20,11 +20,26 @@
 #include "fuse/data.h"
 #include "fuse/ops.h"
 
+#define EDGE 4096
+
 static void ended(struct dev *dev, int err)
 {
 	struct rig *r = dev_owner(dev);
 
 	r->ended = true;
+}
+
+/* The target can write to all of a slot's memory, at any moment: what we go by
+ * must not lie there. */
+static bool request(struct slot *slot, const struct fuse_in_header *in)
+{
+	const uint8_t *end = slot_tail(slot) + EDGE;
+	const uint8_t *p = (const uint8_t *)in;
+
+	assert_true(p < slot_head(slot) || p >= end);
+	p = (const uint8_t *)&slot->out;
+	assert_true(p < slot_head(slot) || p >= end);
+	return data_request(slot, in);
 }
 
 static struct fuse_session *make_session(struct rig *r, int fd)
@@ -75,9 +90,9 @@ static void make_dev(struct rig *r, const struct rig_options *o)
 		.session = r->target,
 		.slots = o->slots ? o->slots : 16,
 		.max_write = RIG_MAX_WRITE,
-		.edge = 4096,
+		.edge = EDGE,
 		.scratch = USAGE_SCRATCH,
-		.request = data_request,
+		.request = request,
 		.ended = ended,
 		.owner = r,
 	};
