@@ -94,6 +94,9 @@ void t_peer_fini(struct t_peer *p)
 	xp_mr_free(p->ius_mr);
 	xp_mr_free(p->mr);
 	xp_destroy(p->xp);
+	/* What it watched has stopped when a turn finds nothing to do. */
+	while (reactor_run_once(p->reactor, 0) > 0)
+		;
 	reactor_destroy(p->reactor);
 	free(p->ius);
 	free(p->mem);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tests/lib/t_table.h"
+#include "transport/list.h"
 
 #define FIRST_PORT 5750
 #define ARGS_MAX   32
@@ -54,10 +55,13 @@ const char *t_scratch(void)
 
 const char *t_scratch_file(const char *name, off_t size)
 {
-	char *path;
+	static char paths[64][64];
+	static unsigned int cnt;
+	char *path = paths[cnt++];
 	int fd;
 
-	assert_true(asprintf(&path, "%s/%s", t_scratch(), name) > 0);
+	assert_true(cnt <= ARRAY_SIZE(paths));
+	snprintf(path, sizeof(paths[0]), "%s/%s", t_scratch(), name);
 	fd = open(path, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, size), 0);
