@@ -1,0 +1,783 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libsrpi and a target that breaks the rules: every connect ends, in a session
+ * or with a line that says what was wrong, and every operation is answered.
+ * The target lives on the context's own reactor, over TCP.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "initiator/ctx.h"
+#include "protocol/scsi_cdb.h"
+#include "protocol/scsi_sense.h"
+#include "protocol/srp_iu.h"
+#include "protocol/srp_login.h"
+#include "tests/functional/t_target.h"
+#include "tests/lib/t_table.h"
+
+/* ---- the target ---- */
+
+struct evil;
+
+/* How it misbehaves. What is NULL is done as it should be. */
+struct manners {
+	/* Changes the private data of the acceptance; returns its length. */
+	size_t (*accept)(uint8_t *pdata);
+	/* Fills in what it rejects with; returns its length. */
+	size_t (*reject)(uint8_t *pdata);
+	/* Right after login. */
+	void (*greet)(struct evil *t);
+	/* An SRP_CMD has arrived. */
+	void (*command)(struct evil *t, const struct srp_cmd_view *cmd);
+};
+
+#define SENDS 64
+
+static struct evil {
+	struct srpi_ctx *ctx;
+	char uri[64];
+	struct xp *xp;
+	struct xp_listener *listener;
+	const struct manners *manners;
+	struct xp_chan *chan;
+	struct srp_cmd_rules rules;
+	unsigned int commands;
+	uint32_t random;
+
+	struct evil_send {
+		struct xp_chain chain;
+		struct srp_desc desc;
+		uint8_t iu[1024];
+		uint8_t data[16384];
+		bool busy;
+	} sends[SENDS];
+	struct xp_mr *mr;
+} evil;
+
+static uint32_t random_next(void)
+{
+	evil.random ^= evil.random << 13;
+	evil.random ^= evil.random >> 17;
+	evil.random ^= evil.random << 5;
+	return evil.random;
+}
+
+static void send_done(struct xp_chain *chain, int status)
+{
+	container_of(chain, struct evil_send, chain)->busy = false;
+}
+
+static struct evil_send *new_send(void)
+{
+	for (unsigned int i = 0; i < SENDS; i++) {
+		struct evil_send *s = &evil.sends[i];
+
+		if (s->busy)
+			continue;
+		memset(&s->chain, 0, sizeof(s->chain));
+		s->chain.done = send_done;
+		s->busy = true;
+		return s;
+	}
+	fail_msg("too many sends");
+	return NULL;
+}
+
+static void post(struct evil_send *s, size_t len)
+{
+	s->chain.send[0] = (struct xp_sge){ s->iu, (uint32_t)len, evil.mr };
+	s->chain.send_cnt = 1;
+	xp_post(evil.chan, &s->chain);
+}
+
+static void send_bytes(const void *iu, size_t len)
+{
+	struct evil_send *s = new_send();
+
+	memcpy(s->iu, iu, len);
+	post(s, len);
+}
+
+static void send_rsp(const struct srp_rsp *rsp)
+{
+	uint8_t iu[256];
+
+	send_bytes(iu, (size_t)srp_rsp_encode(iu, sizeof(iu), rsp));
+}
+
+/* ---- connections of it ---- */
+
+static void received(struct xp_chan *xp, struct xp_iu *iu)
+{
+	struct srp_cmd_view cmd;
+
+	if (srp_cmd_decode(iu->data, iu->len, &evil.rules, &cmd) == 0) {
+		evil.commands++;
+		if (evil.manners->command)
+			evil.manners->command(&evil, &cmd);
+	}
+	xp_iu_release(iu);
+}
+
+static void established(struct xp_chan *xp, const void *pdata, size_t len)
+{
+	if (evil.manners->greet)
+		evil.manners->greet(&evil);
+}
+
+static struct reactor_msg free_msg;
+static struct xp_chan *gone;
+
+static void run_free(struct reactor_msg *msg)
+{
+	xp_chan_free(gone);
+	gone = NULL;
+}
+
+/* Buffers released in this turn are back after it. */
+static void closed(struct xp_chan *xp, const struct xp_error *why)
+{
+	gone = xp;
+	evil.chan = NULL;
+	free_msg.run = run_free;
+	reactor_send(srpi_ctx_reactor(evil.ctx), &free_msg);
+}
+
+static const struct xp_handler handler = {
+	.established = established,
+	.received = received,
+	.closed = closed,
+};
+
+static size_t good_answer(const struct srp_login_req *req, uint8_t *pdata)
+{
+	const struct srp_login_rsp rsp = {
+		.tag = req->tag,
+		.req_lim = 32,
+		.it_iu_len = 8276,
+		.ti_iu_len = 512,
+		.formats = SRP_FORMATS,
+		.imm_data = req->imm_data,
+	};
+
+	return (size_t)srp_login_rsp_encode(pdata, XP_PDATA_MAX, &rsp);
+}
+
+static void requested(struct xp_conn_request *req)
+{
+	uint8_t pdata[XP_PDATA_MAX] = { 0 };
+	struct xp_chan_params params = {
+		.handler = &handler,
+		.recv_cnt = 40,
+		.pdata = pdata,
+	};
+	struct srp_login_req login;
+	struct xp_error e;
+
+	assert_int_equal(
+		srp_login_req_decode(req->pdata, req->pdata_len, &login), 0);
+	evil.rules = (struct srp_cmd_rules){ SRP_FORMATS, SRP_IMM_OFFSET };
+	params.pdata_len = good_answer(&login, pdata);
+	if (evil.manners->reject) {
+		memset(pdata, 0, sizeof(pdata));
+		xp_reject(req, pdata, evil.manners->reject(pdata));
+		return;
+	}
+	if (evil.manners->accept)
+		params.pdata_len = evil.manners->accept(pdata);
+	assert_int_equal(xp_accept(evil.xp, req, &params, &evil.chan, &e), 0);
+}
+
+static void evil_start(const struct manners *manners)
+{
+	struct xp_config cfg = { .recv_len = 8276 };
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	struct srpi_error se;
+	struct xp_error e;
+	char addr[32];
+	char *colon;
+
+	memset(&evil, 0, sizeof(evil));
+	evil.manners = manners;
+	assert_int_equal(srpi_ctx_create(NULL, &evil.ctx, &se), 0);
+	cfg.reactor = srpi_ctx_reactor(evil.ctx);
+	assert_int_equal(xp_tcp_create(&cfg, &evil.xp, &e), 0);
+	assert_int_equal(xp_mr_register(evil.xp, evil.sends, sizeof(evil.sends),
+					XP_LOCAL, &evil.mr, &e),
+			 0);
+	t_target_free_addr(addr, sizeof(addr));
+	snprintf(evil.uri, sizeof(evil.uri), "srp+tcp://%s", addr);
+	colon = strchr(addr, ':');
+	*colon = '\0';
+	sin.sin_port = htons((uint16_t)atoi(colon + 1));
+	inet_pton(AF_INET, addr, &sin.sin_addr);
+	if (xp_listen(evil.xp, (struct sockaddr *)&sin, sizeof(sin), requested,
+		      NULL, &evil.listener, &e))
+		fail_msg("%s", e.text);
+}
+
+static void evil_stop(void)
+{
+	if (evil.chan)
+		xp_close(evil.chan);
+	while (evil.chan || gone)
+		assert_true(srpi_ctx_run(evil.ctx, -1) >= 0);
+	xp_unlisten(evil.listener);
+	xp_mr_free(evil.mr);
+	xp_destroy(evil.xp);
+	srpi_ctx_destroy(evil.ctx);
+}
+
+/* ---- connects that come to nothing ---- */
+
+struct connect_row {
+	const char *name;
+	struct manners manners;
+	int err;
+	const char *says;
+};
+
+static const struct connect_row connect_rows[];
+
+static void connect_ends_with_a_line_that_says_why(void **state)
+{
+	const struct connect_row *r = *state;
+	const struct srpi_options opt = { .timeout_ms = 300 };
+	struct srpi_session *s;
+	struct srpi_error e = { 0 };
+
+	evil_start(&r->manners);
+	if (srpi_connect_wait(evil.ctx, evil.uri, &opt, &s, &e) == 0) {
+		srpi_close_wait(evil.ctx, s);
+		fail_msg("it connected");
+	}
+	if (e.err != r->err)
+		fail_msg("%s: error %d, wanted %d", e.text, e.err, r->err);
+	if (!strstr(e.text, r->says) ||
+	    !strstr(e.text, strrchr(evil.uri, '/') + 1))
+		fail_msg("'%s' does not say '%s'", e.text, r->says);
+	evil_stop();
+}
+
+#define REJECT(reason_)                                                     \
+	static size_t reject_##reason_(uint8_t *pdata)                      \
+	{                                                                   \
+		const struct srp_login_rej rej = { .reason = 0x##reason_ }; \
+                                                                            \
+		return (size_t)srp_login_rej_encode(pdata, XP_PDATA_MAX,    \
+						    &rej);                  \
+	}
+
+REJECT(00010000)
+REJECT(00010001)
+REJECT(00010002)
+REJECT(00010003)
+REJECT(00010004)
+REJECT(00010005)
+REJECT(00010006)
+REJECT(0badf00d)
+
+static size_t reject_bare(uint8_t *pdata)
+{
+	return 0;
+}
+
+static size_t reject_garbage(uint8_t *pdata)
+{
+	memset(pdata, 0xc2, 9);
+	return 9;
+}
+
+static size_t accept_nothing(uint8_t *pdata)
+{
+	return 0;
+}
+
+static size_t accept_cut(uint8_t *pdata)
+{
+	return 51;
+}
+
+static size_t accept_other_opcode(uint8_t *pdata)
+{
+	pdata[0] = 0xc1;
+	return 52;
+}
+
+static size_t accept_one_credit(uint8_t *pdata)
+{
+	wire_put32(pdata + 4, 1);
+	return 52;
+}
+
+static size_t accept_negative_credits(uint8_t *pdata)
+{
+	wire_put32(pdata + 4, 0x80000000);
+	return 52;
+}
+
+static size_t accept_short_iu(uint8_t *pdata)
+{
+	wire_put32(pdata + 16, 63);
+	return 52;
+}
+
+static size_t accept_no_rsp(uint8_t *pdata)
+{
+	wire_put32(pdata + 20, 0);
+	return 52;
+}
+
+static size_t accept_no_format(uint8_t *pdata)
+{
+	wire_put16(pdata + 24, 0);
+	return 52;
+}
+
+static void greet_and_leave(struct evil *t)
+{
+	xp_close(t->chan);
+}
+
+static void greet_with_logout(struct evil *t)
+{
+	uint8_t iu[16] = { SRP_T_LOGOUT };
+
+	wire_put32(iu + 4, SRP_LOGOUT_INACTIVE);
+	send_bytes(iu, sizeof(iu));
+}
+
+static void greet_with_nonsense(struct evil *t)
+{
+	send_bytes("\x77nonsense nonsense", 16);
+}
+
+static void greet_with_little(struct evil *t)
+{
+	send_bytes("\xc1", 1);
+}
+
+static void greet_with_much(struct evil *t)
+{
+	uint8_t iu[1000] = { SRP_RSP };
+
+	send_bytes(iu, sizeof(iu));
+}
+
+static void greet_with_answer(struct evil *t)
+{
+	send_rsp(&(struct srp_rsp){ .tag = 5 });
+}
+
+static void greet_with_two_requests(struct evil *t)
+{
+	uint8_t iu[16] = { SRP_CRED_REQ };
+
+	for (unsigned int i = 0; i < 20; i++)
+		send_bytes(iu, sizeof(iu));
+}
+
+static void leave(struct evil *t, const struct srp_cmd_view *cmd)
+{
+	xp_close(t->chan);
+}
+
+static void say_nothing(struct evil *t, const struct srp_cmd_view *cmd)
+{
+}
+
+static void answer_another(struct evil *t, const struct srp_cmd_view *cmd)
+{
+	send_rsp(&(struct srp_rsp){ .tag = cmd->tag + 1 });
+}
+
+static void answer_an_older(struct evil *t, const struct srp_cmd_view *cmd)
+{
+	send_rsp(&(struct srp_rsp){ .tag = cmd->tag - (1ull << 32) });
+}
+
+static void answer_twice(struct evil *t, const struct srp_cmd_view *cmd)
+{
+	send_rsp(&(struct srp_rsp){ .tag = cmd->tag,
+				    .status = SCSI_STATUS_CHECK_CONDITION });
+	send_rsp(&(struct srp_rsp){ .tag = cmd->tag,
+				    .status = SCSI_STATUS_CHECK_CONDITION });
+}
+
+static void answer_cut(struct evil *t, const struct srp_cmd_view *cmd)
+{
+	uint8_t iu[64];
+
+	srp_rsp_encode(iu, sizeof(iu), &(struct srp_rsp){ .tag = cmd->tag });
+	send_bytes(iu, 35);
+}
+
+static void answer_busy(struct evil *t, const struct srp_cmd_view *cmd)
+{
+	send_rsp(&(struct srp_rsp){ .tag = cmd->tag,
+				    .req_lim_delta = 1,
+				    .status = SCSI_STATUS_BUSY });
+}
+
+static void answer_attention(struct evil *t, const struct srp_cmd_view *cmd)
+{
+	uint8_t sense[SCSI_SENSE_FIXED_LEN];
+	struct scsi_sense ua =
+		scsi_sense(SCSI_KEY_UNIT_ATTENTION, SCSI_ASC_POWER_ON);
+
+	scsi_sense_encode(&ua, SCSI_SENSE_FIXED, sense, sizeof(sense));
+	send_rsp(&(struct srp_rsp){ .tag = cmd->tag,
+				    .req_lim_delta = 1,
+				    .status = SCSI_STATUS_CHECK_CONDITION,
+				    .sense = sense,
+				    .sense_len = sizeof(sense) });
+}
+
+static void take_the_credits(struct evil *t, const struct srp_cmd_view *cmd)
+{
+	send_rsp(&(struct srp_rsp){ .tag = cmd->tag,
+				    .req_lim_delta = INT32_MIN,
+				    .status = SCSI_STATUS_BUSY });
+}
+
+static void answer_without_data(struct evil *t, const struct srp_cmd_view *cmd)
+{
+	send_rsp(&(struct srp_rsp){ .tag = cmd->tag,
+				    .req_lim_delta = 1,
+				    .resid_flags = SRP_RSP_IN_UNDERFLOW,
+				    .in_resid = UINT32_MAX });
+}
+
+/* Into memory that nobody registered. */
+static void write_elsewhere(struct evil *t, const struct srp_cmd_view *cmd)
+{
+	struct evil_send *s = new_send();
+	int len = srp_rsp_encode(s->iu, sizeof(s->iu),
+				 &(struct srp_rsp){ .tag = cmd->tag });
+
+	srp_desc_unpack(cmd->in.descs, 1, &s->desc);
+	s->desc.addr += 1 << 20;
+	s->chain.dir = XP_RDMA_WRITE;
+	s->chain.remote = &s->desc;
+	s->chain.remote_cnt = 1;
+	s->chain.len = 512;
+	s->desc.len = 512;
+	s->chain.local = s->data;
+	s->chain.local_mr = evil.mr;
+	post(s, (size_t)len);
+}
+
+#define REJECTED -ECONNREFUSED
+
+static const struct connect_row connect_rows[] = {
+	{ "reject: unspecified",
+	  { .reject = reject_00010000 },
+	  REJECTED,
+	  "unable to establish a channel (reason 0x00010000)" },
+	{ "reject: no resources",
+	  { .reject = reject_00010001 },
+	  REJECTED,
+	  "insufficient resources" },
+	{ "reject: IU length",
+	  { .reject = reject_00010002 },
+	  REJECTED,
+	  "IU length" },
+	{ "reject: target port",
+	  { .reject = reject_00010003 },
+	  REJECTED,
+	  "no such target port" },
+	{ "reject: formats",
+	  { .reject = reject_00010004 },
+	  REJECTED,
+	  "unsupported data format" },
+	{ "reject: several channels",
+	  { .reject = reject_00010005 },
+	  REJECTED,
+	  "multiple channels" },
+	{ "reject: access",
+	  { .reject = reject_00010006 },
+	  REJECTED,
+	  "no access" },
+	{ "reject: unknown reason",
+	  { .reject = reject_0badf00d },
+	  REJECTED,
+	  "unknown reject reason (reason 0x0badf00d)" },
+	{ "reject without a reason",
+	  { .reject = reject_bare },
+	  REJECTED,
+	  "connection refused" },
+	{ "reject with garbage",
+	  { .reject = reject_garbage },
+	  REJECTED,
+	  "connection refused" },
+	{ "login response missing",
+	  { .accept = accept_nothing },
+	  -EPROTO,
+	  "is this an SRP target?" },
+	{ "login response cut",
+	  { .accept = accept_cut },
+	  -EPROTO,
+	  "is this an SRP target?" },
+	{ "another IU for a login response",
+	  { .accept = accept_other_opcode },
+	  -EPROTO,
+	  "is this an SRP target?" },
+	{ "one credit",
+	  { .accept = accept_one_credit },
+	  -EPROTO,
+	  "request limit" },
+	{ "less than no credits",
+	  { .accept = accept_negative_credits },
+	  -EPROTO,
+	  "request limit" },
+	{ "takes no command",
+	  { .accept = accept_short_iu },
+	  -EPROTO,
+	  "64 bytes" },
+	{ "sends no response",
+	  { .accept = accept_no_rsp },
+	  -EPROTO,
+	  "response" },
+	{ "no data format",
+	  { .accept = accept_no_format },
+	  -EPROTO,
+	  "data format" },
+	{ "leaves after login", { .greet = greet_and_leave }, -EIO, "lost" },
+	{ "logs us out",
+	  { .greet = greet_with_logout },
+	  -EIO,
+	  "the target logged us out: inactive" },
+	{ "opcode from nowhere",
+	  { .greet = greet_with_nonsense },
+	  -EIO,
+	  "protocol error" },
+	{ "one byte",
+	  { .greet = greet_with_little },
+	  -EIO,
+	  "shorter than its header" },
+	{ "more than agreed",
+	  { .greet = greet_with_much },
+	  -EIO,
+	  "more than 512 bytes" },
+	{ "answer to nothing",
+	  { .greet = greet_with_answer },
+	  -EIO,
+	  "answer to a command that was not sent" },
+	{ "many requests at once",
+	  { .greet = greet_with_two_requests },
+	  -EIO,
+	  "more requests than we can answer" },
+	{ "leaves at the first command", { .command = leave }, -EIO, "lost" },
+	{ "never answers",
+	  { .command = say_nothing },
+	  -ETIMEDOUT,
+	  "does not answer REPORT LUNS" },
+	{ "answers another command",
+	  { .command = answer_another },
+	  -EIO,
+	  "not sent" },
+	{ "answers an older command",
+	  { .command = answer_an_older },
+	  -EIO,
+	  "not sent" },
+	{ "answers twice", { .command = answer_twice }, -EIO, "" },
+	{ "answer cut", { .command = answer_cut }, -EIO, "malformed SRP_RSP" },
+	{ "busy for ever",
+	  { .command = answer_busy },
+	  -ETIMEDOUT,
+	  "REPORT LUNS" },
+	{ "unit attention for ever",
+	  { .command = answer_attention },
+	  -EIO,
+	  "REPORT LUNS" },
+	{ "takes the credits",
+	  { .command = take_the_credits },
+	  -ETIMEDOUT,
+	  "REPORT LUNS" },
+	{ "GOOD without data",
+	  { .command = answer_without_data },
+	  -EBADMSG,
+	  "REPORT LUNS" },
+	{ "writes elsewhere", { .command = write_elsewhere }, -EIO, "lost" },
+};
+
+/* ---- answers at random ---- */
+
+/* What a disk of 8 MiB says, mostly, with bytes that are wrong. */
+static size_t make_data(const struct srp_cmd_view *cmd, uint8_t *b, size_t cap)
+{
+	size_t len = cmd->in.len < cap ? cmd->in.len : cap;
+
+	memset(b, 0, len);
+	switch (cmd->cdb[0]) {
+	case 0xa0: /* REPORT LUNS: 0, 1 */
+		wire_put32(b, 16);
+		wire_put16(b + 16, 1);
+		break;
+	case 0x12:
+		b[2] = 6;
+		b[4] = 91;
+		if (cmd->cdb[1]) {
+			memset(b, 0, len);
+			b[1] = cmd->cdb[2];
+			wire_put16(b + 2, cmd->cdb[2] ? 60 : 6);
+			if (cmd->cdb[2] == 0)
+				memcpy(b + 4, "\x00\x80\x83\xb0\xb1\xb2", 6);
+		}
+		break;
+	case 0x9e:
+		wire_put64(b, 16383);
+		wire_put32(b + 8, 512);
+		break;
+	case 0x25:
+		wire_put32(b, 16383);
+		wire_put32(b + 4, 512);
+		break;
+	default:
+		break;
+	}
+	for (uint32_t n = random_next() % 4; n > 0 && len > 0; n--)
+		b[random_next() % (len < 64 ? len : 64)] =
+			(uint8_t)random_next();
+	return len;
+}
+
+static void answer_at_random(struct evil *t, const struct srp_cmd_view *cmd)
+{
+	struct evil_send *s = new_send();
+	struct srp_rsp rsp = { .tag = cmd->tag, .req_lim_delta = 1 };
+
+	if (cmd->in.format == SRP_DATA_DIRECT) {
+		srp_desc_unpack(cmd->in.descs, 1, &s->desc);
+		s->chain.dir = XP_RDMA_WRITE;
+		s->chain.remote = &s->desc;
+		s->chain.remote_cnt = 1;
+		s->chain.len =
+			(uint32_t)make_data(cmd, s->data, sizeof(s->data));
+		s->chain.local = s->data;
+		s->chain.local_mr = evil.mr;
+	}
+	switch (random_next() % 16) {
+	case 0:
+		rsp.resid_flags = SRP_RSP_IN_UNDERFLOW;
+		rsp.in_resid = random_next() % 8192;
+		break;
+	case 1:
+		rsp.status = SCSI_STATUS_CHECK_CONDITION;
+		rsp.sense = s->data;
+		rsp.sense_len = random_next() % 200;
+		break;
+	case 2:
+		rsp.req_lim_delta = (int32_t)(random_next() % 3);
+		break;
+	default:
+		break;
+	}
+	post(s, (size_t)srp_rsp_encode(s->iu, sizeof(s->iu), &rsp));
+}
+
+static void some_io(struct srpi_session *s)
+{
+	static uint8_t buf[65536] __attribute__((aligned(4096)));
+	struct srpi_mem *mem;
+	struct srpi_error e;
+
+	assert_int_equal(srpi_mem_register(s, buf, sizeof(buf), &mem, &e), 0);
+	for (unsigned int v = 0; v < srpi_volume_cnt(s); v++) {
+		uint32_t bs = srpi_volume_info(s, v)->block_size;
+
+		for (int op = SRPI_READ; op <= SRPI_EXTENT; op++) {
+			struct srpi_io io = { .op = (enum srpi_op)op,
+					      .volume = v,
+					      .len = bs < 16384 ? bs : 0,
+					      .buf = buf,
+					      .mem = mem };
+
+			srpi_io_wait(evil.ctx, s, &io);
+		}
+	}
+	srpi_mem_free(mem);
+}
+
+static void random_answers_do_no_harm(void **state)
+{
+	static const struct manners manners = { .command = answer_at_random };
+	const struct srpi_options opt = { .timeout_ms = 200 };
+	unsigned int sessions = 0;
+	struct srpi_session *s;
+	struct srpi_error e;
+
+	evil_start(&manners);
+	for (uint32_t i = 1; i <= 400; i++) {
+		evil.random = i * 2654435761u;
+		while (gone)
+			srpi_ctx_run(evil.ctx, -1);
+		if (srpi_connect_wait(evil.ctx, evil.uri, &opt, &s, &e)) {
+			assert_true(e.err < 0 && e.text[0]);
+			continue;
+		}
+		sessions++;
+		some_io(s);
+		srpi_close_wait(evil.ctx, s);
+	}
+	/* Most get as far as that. */
+	assert_true(sessions > 100);
+	evil_stop();
+}
+
+/* ---- what is unusual, but right ---- */
+
+static void greet_with_requests(struct evil *t)
+{
+	uint8_t cred[16] = { SRP_CRED_REQ };
+
+	wire_put32(cred + 4, 5);
+	send_bytes(cred, sizeof(cred));
+}
+
+static void no_luns(struct evil *t, const struct srp_cmd_view *cmd)
+{
+	struct evil_send *s = new_send();
+	const struct srp_rsp rsp = { .tag = cmd->tag,
+				     .req_lim_delta = 1,
+				     .resid_flags = SRP_RSP_IN_UNDERFLOW,
+				     .in_resid = cmd->in.len - 8 };
+
+	srp_desc_unpack(cmd->in.descs, 1, &s->desc);
+	memset(s->data, 0, 8);
+	s->chain.dir = XP_RDMA_WRITE;
+	s->chain.remote = &s->desc;
+	s->chain.remote_cnt = 1;
+	s->chain.len = 8;
+	s->chain.local = s->data;
+	s->chain.local_mr = evil.mr;
+	post(s, (size_t)srp_rsp_encode(s->iu, sizeof(s->iu), &rsp));
+}
+
+static void target_without_volumes_is_one(void **state)
+{
+	static const struct manners manners = { .greet = greet_with_requests,
+						.command = no_luns };
+	struct srpi_session *s;
+	struct srpi_error e = { 0 };
+
+	evil_start(&manners);
+	if (srpi_connect_wait(evil.ctx, evil.uri, NULL, &s, &e))
+		fail_msg("%s", e.text);
+	assert_int_equal(srpi_volume_cnt(s), 0);
+	srpi_close_wait(evil.ctx, s);
+	evil_stop();
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, connect_rows, connect_ends_with_a_line_that_says_why);
+	T_ADD(&t, target_without_volumes_is_one);
+	T_ADD(&t, random_answers_do_no_harm);
+	return t_run(&t);
+}
