@@ -147,7 +147,7 @@ struct backend {
 extern const struct backend_ops backend_file;
 /* Anonymous memory, gone with the process. */
 extern const struct backend_ops backend_ram;
-/* Reads zeroes, forgets writes; up to 1 EiB. */
+/* Reads zeroes, forgets writes; up to 8 EiB less a block. */
 extern const struct backend_ops backend_null;
 
 /* Passes @req to the backend after asserting what this contract demands. */

@@ -8,7 +8,9 @@
 #include "protocol/size.h"
 #include "target/backend.h"
 
-#define NULL_MAX_SIZE (1ull << 60)
+/* Offsets are signed numbers nearly everywhere: 8 EiB is a block too much for
+ * them, so it is what is written and a block less what there is. */
+#define NULL_MAX_SIZE (1ull << 63)
 
 static int null_open(const struct backend_options *opt, struct backend **ret,
 		     char *msg, size_t msg_len)
@@ -25,10 +27,12 @@ static int null_open(const struct backend_options *opt, struct backend **ret,
 	size -= size % opt->block_size;
 	if (!size || size > NULL_MAX_SIZE) {
 		snprintf(msg, msg_len,
-			 "null:%s is out of range; one block to 1E is fine",
+			 "null:%s is out of range; one block to 8E is fine",
 			 opt->path);
 		return -ERANGE;
 	}
+	if (size == NULL_MAX_SIZE)
+		size -= opt->block_size;
 	be = calloc(1, sizeof(*be));
 	if (!be) {
 		snprintf(msg, msg_len, "out of memory");

@@ -122,6 +122,26 @@ static void go_on(struct scsi_task *task)
 	scsi_task_execute(task);
 }
 
+struct volume *t_disk_add(const struct volume_spec *spec, unsigned int lun)
+{
+	struct volume **vol = &t_disk.luns.vol[lun];
+	struct xp_error e;
+	char msg[256];
+
+	assert_int_equal(volume_open(spec, lun, vol, msg, sizeof(msg)), 0);
+	assert_int_equal(volume_attach(*vol, &t_disk.worker, &e), 0);
+	return *vol;
+}
+
+void t_disk_remove(unsigned int lun)
+{
+	struct volume **vol = &t_disk.luns.vol[lun];
+
+	volume_detach(*vol, &t_disk.worker);
+	volume_close(*vol);
+	*vol = NULL;
+}
+
 bool t_disk_turn(void)
 {
 	return t_backend_answer() ||
@@ -176,7 +196,9 @@ void t_command_run(struct t_command *c, const char *cdb, int lun,
 	else
 		go_on(t);
 	while (!c->done)
-		assert_true(t_disk_turn());
+		assert_true(t_disk_turn() ||
+			    reactor_run_once(t_disk.worker.reactor,
+					     /* timeout_ms= */ 10000) > 0);
 	assert_int_equal(c->done, 1);
 	assert_true(t->data_in_cnt <= in_len);
 }

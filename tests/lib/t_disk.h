@@ -37,6 +37,10 @@ extern struct t_disk t_disk;
 void t_disk_start(enum t_store store);
 void t_disk_stop(void);
 
+/* Another volume, and its end; between start and stop. */
+struct volume *t_disk_add(const struct volume_spec *spec, unsigned int lun);
+void t_disk_remove(unsigned int lun);
+
 struct t_command {
 	struct scsi_task task;
 	unsigned int done;

@@ -264,7 +264,7 @@ static const struct memory_refusal memory_refusals[] = {
 	{ "ram that nobody has", &backend_ram, "8E", -ENOMEM },
 	{ "null of no size", &backend_null, "-1", -EINVAL },
 	{ "null smaller than a block", &backend_null, "0", -ERANGE },
-	{ "null above 1 EiB", &backend_null, "2E", -ERANGE },
+	{ "null above 8 EiB", &backend_null, "9E", -ERANGE },
 };
 
 static void memory_open_is_refused(void **state)

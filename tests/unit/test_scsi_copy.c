@@ -12,9 +12,10 @@
 
 #include "tests/lib/t_bytes.h"
 
-#define RAM_LUN	 7
-#define LIST_LEN (16 + 2 * 32 + 28)
-#define SEGMENT	 (16 + 2 * 32)
+#define RAM_LUN	   7
+#define UNSEEN_LUN 9
+#define LIST_LEN   (16 + 2 * 32 + 28)
+#define SEGMENT	   (16 + 2 * 32)
 
 static struct volume *unseen;
 
@@ -22,33 +23,24 @@ static struct volume *open_ram(unsigned int lun, const char *size)
 {
 	struct volume_spec spec = { .ops = &backend_ram,
 				    .block_size = T_BLOCK };
-	struct volume *vol;
-	struct xp_error e;
-	char msg[128];
 
 	snprintf(spec.path, sizeof(spec.path), "%s", size);
-	assert_int_equal(volume_open(&spec, lun, &vol, msg, sizeof(msg)), 0);
-	assert_int_equal(volume_attach(vol, &t_disk.worker, &e), 0);
-	return vol;
-}
-
-static void close_ram(struct volume *vol)
-{
-	volume_detach(vol, &t_disk.worker);
-	volume_close(vol);
+	return t_disk_add(&spec, lun);
 }
 
 static void start(enum t_store store)
 {
 	t_disk_start(store);
-	t_disk.luns.vol[RAM_LUN] = open_ram(RAM_LUN, "32k");
-	unseen = open_ram(9, "32k");
+	open_ram(RAM_LUN, "32k");
+	unseen = open_ram(UNSEEN_LUN, "32k");
+	t_disk.luns.vol[UNSEEN_LUN] = NULL;
 }
 
 static void stop(void)
 {
-	close_ram(t_disk.luns.vol[RAM_LUN]);
-	close_ram(unseen);
+	t_disk.luns.vol[UNSEEN_LUN] = unseen;
+	t_disk_remove(UNSEEN_LUN);
+	t_disk_remove(RAM_LUN);
 	t_disk_stop();
 }
 
