@@ -32,6 +32,7 @@ struct process {
 	int verdict; /* write end of the pipe to who waits, -1: nobody does */
 	char pidfile[PATH_MAX]; /* absolute; "": none */
 	int pidfile_fd;
+	bool pidfile_ours;
 };
 
 /* ---- the pid file ---- */
@@ -42,8 +43,13 @@ static bool open_pidfile(struct process *p)
 	p->pidfile_fd = -1;
 	if (!p->o->pidfile)
 		return true;
-	p->pidfile_fd =
-		open(p->o->pidfile, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	p->pidfile_fd = open(p->o->pidfile,
+			     O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	/* One that is there may be that of a running instance: it is ours, to
+	 * be removed in the end, only once we have written to it. */
+	p->pidfile_ours = p->pidfile_fd >= 0;
+	if (p->pidfile_fd < 0 && errno == EEXIST)
+		p->pidfile_fd = open(p->o->pidfile, O_WRONLY | O_CLOEXEC);
 	if (p->pidfile_fd >= 0 && realpath(p->o->pidfile, p->pidfile))
 		return true;
 	log_error("cannot write the pid file %s: %s", p->o->pidfile,
@@ -55,6 +61,7 @@ static bool write_pidfile(struct process *p)
 {
 	if (p->pidfile_fd < 0)
 		return true;
+	p->pidfile_ours = true;
 	if (ftruncate(p->pidfile_fd, 0) == 0 &&
 	    dprintf(p->pidfile_fd, "%d\n", (int)getpid()) > 0)
 		return true;
@@ -65,7 +72,7 @@ static bool write_pidfile(struct process *p)
 
 static void remove_pidfile(const struct process *p)
 {
-	if (*p->pidfile)
+	if (p->pidfile_ours)
 		unlink(p->pidfile);
 }
 

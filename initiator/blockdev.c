@@ -258,15 +258,17 @@ static void extent_done(struct ini_cmd *cmd, int err)
 	struct srpi_io *sio = sio_of(io);
 	struct ini_volume *vol = volume_of(sio);
 	uint32_t bs = vol->info.block_size;
+	uint8_t answer[LBA_STATUS_LEN]; /* sio->buf is open to the target */
 	struct scsi_lba_range range;
 	uint64_t lba = sio->offset / bs;
 	size_t cnt;
 
+	memcpy(answer, sio->buf, sizeof(answer));
 	if (err == -EOPNOTSUPP || err == -EINVAL) {
 		vol->no_lba_status = true;
 		extent_unknown(sio);
 		err = 0;
-	} else if (!err && scsi_lba_status_decode(sio->buf, cmd->data_len, lba,
+	} else if (!err && scsi_lba_status_decode(answer, cmd->data_len, lba,
 						  &range, 1, &cnt)) {
 		err = -EIO;
 	} else if (!err) {

@@ -23,7 +23,8 @@ struct ini_discovery {
 	struct srpi_session *session;
 	struct ini_cmd cmd;
 	struct srpi_mem *mem;
-	uint8_t *buf;
+	uint8_t *buf; /* the target can write to it at any time ... */
+	uint8_t answer[BUF_LEN]; /* ... so answers are read from a copy */
 	uint64_t luns[LUNS_MAX]; /* as the target wrote them */
 	size_t lun_cnt;
 	size_t lun;	       /* index of the one that is asked */
@@ -64,7 +65,7 @@ static int learn_inquiry(struct ini_discovery *d, size_t len)
 	struct srpi_volume_info *info = &d->vol.info;
 	struct scsi_inquiry inq;
 
-	if (scsi_inquiry_decode(d->buf, len, &inq))
+	if (scsi_inquiry_decode(d->answer, len, &inq))
 		return -EBADMSG;
 	d->has_volume = inq.qualifier == 0 && inq.device_type == 0;
 	snprintf(info->vendor, sizeof(info->vendor), "%s", inq.vendor);
@@ -87,7 +88,7 @@ static uint32_t ask_page_list(struct ini_discovery *d)
 static int learn_page_list(struct ini_discovery *d, size_t len)
 {
 	for (unsigned int p = 0; p < 256; p++)
-		d->pages[p] = scsi_vpd_lists(d->buf, len, (uint8_t)p);
+		d->pages[p] = scsi_vpd_lists(d->answer, len, (uint8_t)p);
 	return 0;
 }
 
@@ -95,7 +96,7 @@ static int learn_serial(struct ini_discovery *d, size_t len)
 {
 	char serial[SCSI_SERIAL_MAX + 1];
 
-	if (scsi_vpd_decode_serial(d->buf, len, serial))
+	if (scsi_vpd_decode_serial(d->answer, len, serial))
 		return -EBADMSG;
 	snprintf(d->vol.info.serial, sizeof(d->vol.info.serial), "%s", serial);
 	return 0;
@@ -107,7 +108,7 @@ static int learn_ids(struct ini_discovery *d, size_t len)
 	struct scsi_vpd_ids ids;
 	int n;
 
-	if (scsi_vpd_decode_ids(d->buf, len, &ids))
+	if (scsi_vpd_decode_ids(d->answer, len, &ids))
 		return -EBADMSG;
 	snprintf(info->name, sizeof(info->name), "%.*s",
 		 (int)sizeof(info->name) - 1, ids.name);
@@ -125,7 +126,7 @@ static int learn_limits(struct ini_discovery *d, size_t len)
 {
 	struct scsi_block_limits lim;
 
-	if (scsi_vpd_decode_limits(d->buf, len, &lim))
+	if (scsi_vpd_decode_limits(d->answer, len, &lim))
 		return -EBADMSG;
 	d->vol.info.max_transfer = lim.max_transfer_blocks;
 	d->vol.info.optimal_transfer = lim.optimal_transfer_blocks;
@@ -143,7 +144,7 @@ static int learn_rotation(struct ini_discovery *d, size_t len)
 {
 	uint16_t rate;
 
-	if (scsi_vpd_decode_rotation(d->buf, len, &rate))
+	if (scsi_vpd_decode_rotation(d->answer, len, &rate))
 		return -EBADMSG;
 	d->vol.info.rotational = rate > 1;
 	return 0;
@@ -153,7 +154,7 @@ static int learn_provisioning(struct ini_discovery *d, size_t len)
 {
 	struct scsi_provisioning p;
 
-	if (scsi_vpd_decode_provisioning(d->buf, len, &p))
+	if (scsi_vpd_decode_provisioning(d->answer, len, &p))
 		return -EBADMSG;
 	d->vol.info.unmap = p.lbpu || p.lbpws;
 	d->vol.info.unmap_zeroes = p.lbprz;
@@ -184,7 +185,7 @@ static int learn_capacity_16(struct ini_discovery *d, size_t len)
 {
 	struct scsi_capacity cap;
 
-	if (scsi_read_capacity_16_decode(d->buf, len, &cap))
+	if (scsi_read_capacity_16_decode(d->answer, len, &cap))
 		return -EBADMSG;
 	set_capacity(d, &cap);
 	return 0;
@@ -203,7 +204,7 @@ static int learn_capacity_10(struct ini_discovery *d, size_t len)
 {
 	struct scsi_capacity cap;
 
-	if (scsi_read_capacity_10_decode(d->buf, len, &cap))
+	if (scsi_read_capacity_10_decode(d->answer, len, &cap))
 		return -EBADMSG;
 	set_capacity(d, &cap);
 	return 0;
@@ -219,7 +220,7 @@ static int learn_mode(struct ini_discovery *d, size_t len)
 {
 	struct scsi_mode mode;
 
-	if (scsi_mode_sense_6_decode(d->buf, len, &mode))
+	if (scsi_mode_sense_6_decode(d->answer, len, &mode))
 		return -EBADMSG;
 	d->vol.info.read_only = mode.write_protected;
 	d->vol.info.fua = mode.dpofua;
@@ -359,6 +360,13 @@ static bool advance(struct ini_discovery *d, int *ret_err)
 	return true;
 }
 
+/* A length that was checked must not change before it is used. */
+static size_t take_answer(struct ini_discovery *d)
+{
+	memcpy(d->answer, d->buf, d->cmd.data_len);
+	return d->cmd.data_len;
+}
+
 static void answered(struct ini_cmd *cmd, int err)
 {
 	struct ini_discovery *d = container_of(cmd, struct ini_discovery, cmd);
@@ -372,7 +380,7 @@ static void answered(struct ini_cmd *cmd, int err)
 		return;
 	}
 	if (!err)
-		err = step->learn(d, cmd->data_len);
+		err = step->learn(d, take_answer(d));
 	/* A LUN of the list that nobody is behind is not an error. */
 	if (err == -ENODEV && d->step == 0)
 		err = 0;
@@ -433,8 +441,9 @@ static void luns_reported(struct ini_cmd *cmd, int err)
 	uint32_t total;
 
 	if (!err)
-		err = scsi_report_luns_decode(d->buf, cmd->data_len, d->luns,
-					      LUNS_MAX, &d->lun_cnt, &total);
+		err = scsi_report_luns_decode(d->answer, take_answer(d),
+					      d->luns, LUNS_MAX, &d->lun_cnt,
+					      &total);
 	if (err || d->lun_cnt == 0) {
 		finish(d, err);
 		return;

@@ -134,6 +134,9 @@ static void answered(struct ini_channel *ch, struct ini_cmd *cmd, int err)
 	struct srpi_session *s = ch->user;
 
 	cmd->tries++;
+	/* A unit that is becoming ready, or being formatted, wants time. */
+	if (err == -EAGAIN && cmd->sense.key == SCSI_KEY_NOT_READY)
+		err = -EBUSY;
 	if (err == -EAGAIN && cmd->tries < TRIES_MAX && takes_commands(s)) {
 		list_add_head(&s->waiting, &cmd->node);
 		send_waiting(s);

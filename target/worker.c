@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "target/volume.h"
 
@@ -132,9 +134,13 @@ static void *thread_main(void *arg)
 	snprintf(name, sizeof(name), "worker-%u", w->index);
 	pthread_setname_np(pthread_self(), name);
 	err = reactor_run(w->reactor);
-	if (err)
+	if (err) {
+		/* Its commands can be neither answered nor awaited, so its
+		 * nexuses could never be fenced: better no target at all. */
 		log_error("worker %u: its ring failed: %s", w->index,
 			  strerror(-err));
+		_exit(EXIT_FAILURE);
+	}
 	w->thread_end(w, w->user);
 	close_on_thread(w);
 	w->ended = true;

@@ -64,6 +64,13 @@ t_refused 'a scheme that is none' 'nfs' f "nfs://$HOSTPORT" "$M"
 t_refused 'a port that is none' '99999' f 'srp+tcp://127.0.0.1:99999' "$M"
 t_refused 'a host that is none' 'no-such-host.invalid' f 'srp+tcp://no-such-host.invalid' "$M"
 t_refused 'a port where nobody listens' '127.0.0.1:1[^0-9].*refused' f 'srp+tcp://127.0.0.1:1' "$M"
+echo 4711 >"$T/others.pid"
+t_refused 'with the pid file of another' 'refused' \
+	f -P "$T/others.pid" 'srp+tcp://127.0.0.1:1' "$M"
+t_check 'the pid file of another stays' grep -qx 4711 "$T/others.pid"
+t_refused 'with a pid file of its own' 'refused' \
+	f -P "$T/own.pid" 'srp+tcp://127.0.0.1:1' "$M"
+t_check 'a pid file of its own goes' test ! -e "$T/own.pid"
 t_refused 'a volume that is not there' "no volume 'nope'.*disk, scratch" f "$URI/nope" "$M"
 t_refused 'a LUN that is not there' "no volume '7'" f "$URI/7" "$M"
 if [ -e /sys/class/infiniband ] && [ -n "$(ls /sys/class/infiniband)" ]; then
