@@ -101,7 +101,7 @@ static void show_log(const struct t_target *t)
 	FILE *f = fopen(t->log, "r");
 
 	while (f && fgets(line, sizeof(line), f))
-		print_message("%s", line);
+		print_message("# %s", line);
 	if (f)
 		fclose(f);
 }

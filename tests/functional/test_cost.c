@@ -168,7 +168,7 @@ static void login_costs_less_than_a_mebibyte(void **state)
 	open_ctx();
 	log_in_all();
 	after = resident_kib();
-	print_message("idle: %lu KiB, %lu KiB for each login\n", before,
+	print_message("# idle: %lu KiB, %lu KiB for each login\n", before,
 		      (after - before) / LOGINS);
 	assert_true(after - before < LOGINS * 1024ul);
 	log_out_all();
@@ -193,7 +193,7 @@ static void login_that_works_costs_less_than_a_mebibyte(void **state)
 		use(i);
 	}
 	after = resident_kib();
-	print_message("%lu KiB for each login in use\n",
+	print_message("# %lu KiB for each login in use\n",
 		      (after - before) / (LOGINS - 1));
 	assert_true(after - before < (LOGINS - 1) * 1024ul);
 	log_out_all();
@@ -257,7 +257,7 @@ static void logins_that_have_gone_leave_nothing(void **state)
 	while (cnt_entries("fd") > files)
 		usleep(1000);
 	assert_int_equal(cnt_entries("task"), threads);
-	print_message("grown by %ld KiB\n",
+	print_message("# grown by %ld KiB\n",
 		      (long)resident_kib() - (long)resident);
 	if (!getenv("SANITIZED"))
 		assert_true(resident_kib() <= resident + 1024);
