@@ -361,6 +361,8 @@ static const struct {
 	{ SCSI_ASC_LUN_NOT_SUPPORTED, "logical unit not supported" },
 	{ SCSI_ASC_INVALID_FIELD_IN_PARAMETER_LIST,
 	  "invalid field in parameter list" },
+	{ SCSI_ASC_INVALID_RELEASE,
+	  "invalid release of persistent reservation" },
 	{ SCSI_ASC_TOO_MANY_TARGETS, "too many target descriptors" },
 	{ SCSI_ASC_UNSUPPORTED_TARGET,
 	  "unsupported target descriptor type code" },
@@ -370,6 +372,8 @@ static const struct {
 	{ SCSI_ASC_INEXACT_SEGMENT, "inexact segment" },
 	{ SCSI_ASC_INLINE_DATA_EXCEEDED, "inline data length exceeded" },
 	{ SCSI_ASC_WRITE_PROTECTED, "write protected" },
+	{ SCSI_ASC_SOFTWARE_WRITE_PROTECTED,
+	  "logical unit software write protected" },
 	{ SCSI_ASC_SPACE_ALLOCATION_FAILED,
 	  "space allocation failed write protect" },
 	{ SCSI_ASC_MEDIUM_MAY_HAVE_CHANGED,
@@ -402,6 +406,8 @@ static const struct {
 	{ SCSI_ASC_OVERLAPPED_COMMANDS, "overlapped commands attempted" },
 	{ SCSI_ASC_REMOVAL_PREVENTED, "medium removal prevented" },
 	{ SCSI_ASC_INSUFFICIENT_RESOURCES, "insufficient resources" },
+	{ SCSI_ASC_INSUFFICIENT_REGISTRATIONS,
+	  "insufficient registration resources" },
 };
 
 const char *scsi_asc_text(uint16_t code)

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Persistent reservations (SPC-4 5.12, PERSISTENT RESERVE IN and OUT): the
+ * registrations and the reservation of a logical unit as one plain value; what
+ * each service action makes of it, and whom that concerns; and the parameter
+ * data. A service action that is refused leaves the value as it was.
+ *
+ * There is one target port, so an I_T nexus is its initiator port.
+ *
+ * Thread: any, for every function here; who shares a value locks it.
+ */
+#ifndef PROTOCOL_SCSI_PR_H
+#define PROTOCOL_SCSI_PR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/scsi_sense.h"
+#include "protocol/srp_login.h"
+
+/* Registrations of one logical unit; one more is refused with 05/55/04. */
+#define SCSI_PR_MAX 128
+
+/* Relative target port identifier of the only target port. */
+#define SCSI_PR_TARGET_PORT 1
+
+/* TransportID of an SRP initiator port (SPC-4, TransportID for SRP). */
+#define SCSI_PR_TRANSPORT_ID_LEN 24
+
+/* PERSISTENT RESERVE OUT's parameter list, and the longest one taken: with
+ * one TransportID more than there can be registrations. Bytes. */
+#define SCSI_PR_OUT_LEN 24
+#define SCSI_PR_OUT_MAX \
+	(SCSI_PR_OUT_LEN + 4 + (SCSI_PR_MAX + 1) * SCSI_PR_TRANSPORT_ID_LEN)
+
+enum scsi_pr_type {
+	SCSI_PR_NONE = 0, /* no reservation */
+	SCSI_PR_WRITE_EXCLUSIVE = 1,
+	SCSI_PR_EXCLUSIVE_ACCESS = 3,
+	SCSI_PR_WRITE_EXCLUSIVE_RO = 5, /* registrants only */
+	SCSI_PR_EXCLUSIVE_ACCESS_RO = 6,
+	SCSI_PR_WRITE_EXCLUSIVE_AR = 7, /* all registrants */
+	SCSI_PR_EXCLUSIVE_ACCESS_AR = 8,
+};
+
+/* Service actions of PERSISTENT RESERVE IN ... */
+enum scsi_pr_in {
+	SCSI_PR_READ_KEYS = 0,
+	SCSI_PR_READ_RESERVATION = 1,
+	SCSI_PR_REPORT_CAPABILITIES = 2,
+	SCSI_PR_READ_FULL_STATUS = 3,
+};
+
+/* ... and OUT. */
+enum scsi_pr_out {
+	SCSI_PR_REGISTER = 0,
+	SCSI_PR_RESERVE = 1,
+	SCSI_PR_RELEASE = 2,
+	SCSI_PR_CLEAR = 3,
+	SCSI_PR_PREEMPT = 4,
+	SCSI_PR_PREEMPT_AND_ABORT = 5,
+	SCSI_PR_REGISTER_AND_IGNORE = 6,
+	SCSI_PR_REGISTER_AND_MOVE = 7,
+};
+
+struct scsi_pr_registration {
+	struct srp_port_id port;
+	uint64_t key;	/* never 0 */
+	bool all_ports; /* ALL_TG_PT */
+};
+
+/* All zero: nobody is registered. */
+struct scsi_pr {
+	uint32_t generation; /* PRGENERATION, 0 at every start */
+	bool aptpl;	     /* survives a loss of power */
+	uint8_t type;	     /* enum scsi_pr_type */
+	/* With a type that is not for all registrants: who holds it. */
+	uint16_t holder;
+	uint16_t cnt;
+	struct scsi_pr_registration regs[SCSI_PR_MAX];
+};
+
+/* A PERSISTENT RESERVE OUT, decoded. */
+struct scsi_pr_request {
+	enum scsi_pr_out action;
+	uint8_t scope;
+	uint8_t type;
+	uint64_t key;	     /* RESERVATION KEY */
+	uint64_t action_key; /* SERVICE ACTION RESERVATION KEY */
+	bool spec_i_pt;
+	bool all_tg_pt;
+	bool aptpl;
+	bool unreg; /* REGISTER AND MOVE */
+	/* TransportIDs: SPEC_I_PT's, or the one of REGISTER AND MOVE. */
+	const uint8_t *ports; /* borrowed from the parameter list */
+	uint16_t port_cnt;
+};
+
+/* Something that another I_T nexus is to be told, or to suffer. */
+enum scsi_pr_news {
+	SCSI_PR_NEWS_PREEMPTED = 1 << 0,    /* 2Ah/03h */
+	SCSI_PR_NEWS_RELEASED = 1 << 1,	    /* 2Ah/04h */
+	SCSI_PR_NEWS_UNREGISTERED = 1 << 2, /* 2Ah/05h */
+	SCSI_PR_NEWS_ABORT = 1 << 3,	    /* its commands are aborted */
+};
+
+struct scsi_pr_effect {
+	struct srp_port_id port;
+	uint8_t news; /* enum scsi_pr_news */
+};
+
+struct scsi_pr_effects {
+	uint16_t cnt;
+	struct scsi_pr_effect to[SCSI_PR_MAX];
+};
+
+/**
+ * scsi_pr_out_decode() - check PERSISTENT RESERVE OUT's parameter list
+ * @action, @scope, @type: of the CDB
+ * @buf, @len: as long as PARAMETER LIST LENGTH said
+ * @can_aptpl: there is a place that survives a loss of power
+ *
+ * Return: 0, or -EINVAL with 05/1A/00 (a length does not fit) or 05/26/00
+ *   (a field, with its place).
+ */
+int scsi_pr_out_decode(enum scsi_pr_out action, uint8_t scope, uint8_t type,
+		       const void *buf, size_t len, bool can_aptpl,
+		       struct scsi_pr_request *ret_req,
+		       struct scsi_sense *ret_sense);
+
+/**
+ * scsi_pr_execute() - a service action, by the rules
+ * @pr:		changed on success only
+ * @from:	who asks
+ * @ret_effects: whom it concerns besides @from, each once
+ *
+ * Return: 0; -EBUSY: status RESERVATION CONFLICT; -EINVAL: CHECK CONDITION
+ *   with @ret_sense.
+ */
+int scsi_pr_execute(struct scsi_pr *pr, const struct srp_port_id *from,
+		    const struct scsi_pr_request *req,
+		    struct scsi_pr_effects *ret_effects,
+		    struct scsi_sense *ret_sense);
+
+/* Its registration, or NULL. */
+const struct scsi_pr_registration *scsi_pr_find(const struct scsi_pr *pr,
+						const struct srp_port_id *port);
+
+bool scsi_pr_is_holder(const struct scsi_pr *pr,
+		       const struct srp_port_id *port);
+
+/* Registrants are spared, the holder is not the only one. */
+bool scsi_pr_type_spares_registrants(uint8_t type);
+
+/* "write exclusive, registrants only"; NULL for a type that is none. */
+const char *scsi_pr_type_name(uint8_t type);
+
+/* PERSISTENT RESERVE IN: as much as fits, full length returned. */
+size_t scsi_pr_in_encode(const struct scsi_pr *pr, enum scsi_pr_in action,
+			 bool can_aptpl, void *buf, size_t cap);
+
+/* Fills SCSI_PR_TRANSPORT_ID_LEN bytes. */
+void scsi_pr_transport_id_encode(const struct srp_port_id *port, uint8_t *buf);
+
+#endif
