@@ -142,6 +142,17 @@ int scsi_cdb_decode(const void *cdb, size_t len, struct scsi_cmd *ret_cmd,
 	return 0;
 }
 
+enum scsi_access scsi_cmd_access(const struct scsi_cmd *cmd)
+{
+	enum scsi_access access = (enum scsi_access)cmd->info->access;
+	bool harmless = cmd->op == SCSI_OP_START_STOP ? cmd->start && !cmd->loej
+						      : !cmd->prevent;
+
+	if (access != SCSI_ACCESS_BY_FIELD)
+		return access;
+	return harmless ? SCSI_ACCESS_ALWAYS : SCSI_ACCESS_CHANGES;
+}
+
 bool scsi_cdb_exists(const struct scsi_cdb_info *row,
 		     const struct scsi_disk_info *info)
 {
@@ -173,12 +184,14 @@ static int check_range(const struct scsi_cmd *cmd,
 		       const struct scsi_disk_info *info,
 		       struct scsi_sense *ret_sense)
 {
-	if (cmd->lba < info->blocks && cmd->blocks <= info->blocks - cmd->lba)
+	uint64_t blocks = info->blocks;
+
+	if (cmd->lba < blocks && cmd->blocks <= blocks - cmd->lba)
 		return 0;
 	*ret_sense =
 		scsi_sense(SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_LBA_OUT_OF_RANGE);
 	ret_sense->info_valid = true;
-	ret_sense->info = cmd->lba < info->blocks ? info->blocks : cmd->lba;
+	ret_sense->info = cmd->lba < blocks ? blocks : cmd->lba;
 	return -ERANGE;
 }
 
@@ -235,12 +248,14 @@ int scsi_cmd_check(struct scsi_cmd *cmd, const struct scsi_disk_info *info,
 		if (err)
 			return err;
 	}
-	if (cmd->info->flags & SCSI_CDB_WRITES && info->read_only) {
-		*ret_sense = scsi_sense(SCSI_KEY_DATA_PROTECT,
-					SCSI_ASC_WRITE_PROTECTED);
-		return -EROFS;
-	}
-	return 0;
+	if (!(cmd->info->flags & SCSI_CDB_WRITES) ||
+	    (!info->read_only && !info->swp))
+		return 0;
+	*ret_sense =
+		scsi_sense(SCSI_KEY_DATA_PROTECT,
+			   info->read_only ? SCSI_ASC_WRITE_PROTECTED
+					   : SCSI_ASC_SOFTWARE_WRITE_PROTECTED);
+	return -EROFS;
 }
 
 /* Blocks of data-out to compare with. */

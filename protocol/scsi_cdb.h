@@ -34,6 +34,15 @@ enum scsi_op {
 	SCSI_OP_REPORT_OPCODES, /* REPORT SUPPORTED OPERATION CODES */
 	SCSI_OP_MODE_SENSE_6,
 	SCSI_OP_MODE_SENSE_10,
+	SCSI_OP_MODE_SELECT_6,
+	SCSI_OP_MODE_SELECT_10,
+	SCSI_OP_LOG_SENSE,
+	SCSI_OP_REPORT_TMF,	    /* REPORT SUPPORTED TASK MANAGEMENT ... */
+	SCSI_OP_REPORT_PORT_GROUPS, /* REPORT TARGET PORT GROUPS */
+	SCSI_OP_PERSISTENT_IN,	    /* PERSISTENT RESERVE IN, all of it */
+	SCSI_OP_PERSISTENT_OUT,	    /* PERSISTENT RESERVE OUT, all of it */
+	SCSI_OP_RESERVE,	    /* RESERVE (6), (10) */
+	SCSI_OP_RELEASE,	    /* RELEASE (6), (10) */
 	SCSI_OP_START_STOP,
 	SCSI_OP_PREVENT_REMOVAL, /* PREVENT ALLOW MEDIUM REMOVAL */
 	SCSI_OP_READ_CAPACITY_10,
@@ -86,6 +95,20 @@ enum scsi_cdb_flag {
 	SCSI_CDB_PASSES_FAILED = 1 << 9,
 };
 
+/*
+ * What a command is to those who have reserved the unit (SPC-4 table 65, SBC-3
+ * table 13, SPC-2 table 10). Who is shut out depends on the reservation.
+ */
+enum scsi_access {
+	SCSI_ACCESS_CHANGES, /* conflicts with every reservation */
+	SCSI_ACCESS_READS,   /* conflicts but for write exclusive */
+	SCSI_ACCESS_ASKS,    /* conflicts with RESERVE (6) and (10) only */
+	SCSI_ACCESS_ALWAYS,  /* conflicts with none */
+	/* ALWAYS when it starts the unit, or allows to remove the medium; else
+	 * CHANGES */
+	SCSI_ACCESS_BY_FIELD,
+};
+
 /* A big-endian field of the CDB; len 0: the CDB has none. */
 struct scsi_cdb_field {
 	uint8_t byte;
@@ -111,6 +134,7 @@ struct scsi_cdb_info {
 	int8_t service_action; /* bits 4..0 of byte 1, or NONE */
 	uint8_t cdb_len;
 	uint8_t op;	/* enum scsi_op */
+	uint8_t access; /* enum scsi_access */
 	uint16_t flags; /* enum scsi_cdb_flag */
 	/* Bits that are looked at; byte 0 the opcode, and the service action
 	 * where there is one (SPC-4, CDB USAGE DATA). */
@@ -156,6 +180,9 @@ struct scsi_cmd {
 	bool loej;	 /* START STOP UNIT */
 	bool no_flush;	 /* START STOP UNIT */
 	bool prevent;	 /* PREVENT ALLOW MEDIUM REMOVAL */
+	bool save;	 /* MODE SELECT: SP */
+	bool ext_header; /* REPORT TARGET PORT GROUPS: extended format */
+	bool repd;	 /* REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS */
 	bool evpd;	 /* INQUIRY: page_code is a VPD page */
 	bool desc;	 /* REQUEST SENSE: descriptor format */
 	bool dbd;	 /* MODE SENSE: no block descriptor */
@@ -163,9 +190,13 @@ struct scsi_cmd {
 	bool rctd;	 /* REPORT SUPPORTED OPERATION CODES: with timeouts */
 	uint8_t bytchk;	 /* VERIFY, WRITE AND VERIFY: enum scsi_bytchk */
 	uint8_t defects; /* READ DEFECT DATA: CDB_DEFECTS as they came */
-	uint8_t page_code;	   /* INQUIRY, MODE SENSE */
-	uint8_t subpage_code;	   /* MODE SENSE */
-	uint8_t page_control;	   /* MODE SENSE: enum scsi_page_control */
+	uint8_t scope;	 /* PERSISTENT RESERVE OUT */
+	uint8_t type;	 /* the same: enum scsi_pr_type or unknown */
+	uint8_t page_code;	   /* INQUIRY, MODE SENSE, LOG SENSE */
+	uint8_t subpage_code;	   /* MODE SENSE, LOG SENSE */
+	uint16_t parameter;	   /* LOG SENSE: parameter pointer */
+	uint8_t page_control;	   /* MODE SENSE: enum scsi_page_control; LOG
+				    * SENSE: its own */
 	uint8_t select_report;	   /* REPORT LUNS: 0, 1 or 2 */
 	uint8_t reporting_options; /* REPORT SUPPORTED OPERATION CODES: 0..3 */
 	uint8_t requested_opcode;  /* the same */
@@ -206,6 +237,9 @@ enum scsi_page_control {
 const struct scsi_cdb_info *scsi_cdb_find(uint8_t opcode,
 					  unsigned int service_action);
 
+/* What @cmd is to those who have reserved the unit; never BY_FIELD. */
+enum scsi_access scsi_cmd_access(const struct scsi_cmd *cmd);
+
 /* Does @opcode have service actions? False also when it is not known. */
 bool scsi_cdb_has_service_actions(uint8_t opcode);
 
@@ -238,7 +272,8 @@ int scsi_cdb_decode(const void *cdb, size_t len, struct scsi_cmd *ret_cmd,
  * @ret_sense: written only on failure
  *
  * Answers the same for every backend: past the end (05/21/00 with the LBA as
- * information), write protected (07/27/00), more blocks than VPD page B0h
+ * information), write protected (07/27/00, by SWP
+ * 07/27/02), more blocks than VPD page B0h
  * allows (05/24/00), a command that the unit does not have (05/20/00), UNMAP
  * where nothing is thinly provisioned (05/24/00). Write protection is looked at last.
  *

@@ -22,6 +22,10 @@
 #define CDB_NO_FLUSH   0x04
 #define CDB_PREVENT    0x01
 #define CDB_RCTD       0x80
+#define CDB_PF	       0x10 /* MODE SELECT */
+#define CDB_SP	       0x01
+#define CDB_EXT_HEADER 0x20 /* REPORT TARGET PORT GROUPS: format 001b */
+#define CDB_REPD       0x80 /* REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS */
 
 #define CDB_IMMED_SANITIZE 0x80
 #define CDB_AUSE	   0x20

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "protocol/scsi_cdb_bits.h"
+#include "protocol/scsi_pr.h"
 #include "protocol/wire.h"
 
 static int fields_request_sense(const uint8_t *cdb, struct scsi_cmd *cmd,
@@ -55,6 +56,54 @@ static int fields_mode_sense(const uint8_t *cdb, struct scsi_cmd *cmd,
 	cmd->page_control = cdb[2] >> 6;
 	cmd->page_code = cdb[2] & 0x3f;
 	cmd->subpage_code = cdb[3];
+	return 0;
+}
+
+static int fields_mode_select(const uint8_t *cdb, struct scsi_cmd *cmd,
+			      struct scsi_sense *ret_sense)
+{
+	cmd->save = cdb[1] & CDB_SP;
+	if (cdb[1] & CDB_PF || !cmd->param_len)
+		return 0;
+	/* Without PF the pages would be of a vendor's own form. */
+	*ret_sense = scsi_sense_cdb_field(1, 4);
+	return -EINVAL;
+}
+
+static int fields_log_sense(const uint8_t *cdb, struct scsi_cmd *cmd,
+			    struct scsi_sense *ret_sense)
+{
+	cmd->page_control = cdb[2] >> 6;
+	cmd->page_code = cdb[2] & 0x3f;
+	cmd->subpage_code = cdb[3];
+	cmd->parameter = wire_get16(cdb + 5);
+	return 0;
+}
+
+/* More would not be understood anyway, and needs a buffer. */
+static int fields_persistent_out(const uint8_t *cdb, struct scsi_cmd *cmd,
+				 struct scsi_sense *ret_sense)
+{
+	cmd->scope = cdb[2] >> 4;
+	cmd->type = cdb[2] & 0x0f;
+	if (cmd->param_len <= SCSI_PR_OUT_MAX)
+		return 0;
+	*ret_sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
+				SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR);
+	return -EINVAL;
+}
+
+static int fields_report_port_groups(const uint8_t *cdb, struct scsi_cmd *cmd,
+				     struct scsi_sense *ret_sense)
+{
+	cmd->ext_header = cdb[1] & CDB_EXT_HEADER;
+	return 0;
+}
+
+static int fields_report_tmf(const uint8_t *cdb, struct scsi_cmd *cmd,
+			     struct scsi_sense *ret_sense)
+{
+	cmd->repd = cdb[2] & CDB_REPD;
 	return 0;
 }
 
@@ -231,6 +280,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
 		.op = SCSI_OP_TEST_UNIT_READY,
+		.access = SCSI_ACCESS_ASKS,
 		.usage = { 0x00 },
 	},
 	{
@@ -240,6 +290,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
 		.op = SCSI_OP_REQUEST_SENSE,
+		.access = SCSI_ACCESS_ALWAYS,
 		.flags = SCSI_CDB_PASSES_UA | SCSI_CDB_ABSENT_LUN |
 			 SCSI_CDB_PASSES_JOB,
 		.usage = { 0x03, 0x01, 0, 0, 0xff, 0 },
@@ -253,6 +304,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
 		.op = SCSI_OP_FORMAT_UNIT,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_WRITES | SCSI_CDB_PASSES_FAILED,
 		.usage = { 0x04, 0x3f, 0, 0, 0, 0 },
 		.narrow = { { 1, 0xc0 } }, /* FMTPINFO */
@@ -265,6 +317,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
 		.op = SCSI_OP_READ,
+		.access = SCSI_ACCESS_READS,
 		.flags = SCSI_CDB_BLOCKS,
 		.usage = USAGE_6(0x08, 0x1f),
 		.lba = { 1, 3 },
@@ -278,6 +331,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
 		.op = SCSI_OP_WRITE,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
 		.usage = USAGE_6(0x0a, 0x1f),
 		.lba = { 1, 3 },
@@ -291,11 +345,47 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
 		.op = SCSI_OP_INQUIRY,
+		.access = SCSI_ACCESS_ALWAYS,
 		.flags = SCSI_CDB_PASSES_UA | SCSI_CDB_ABSENT_LUN |
 			 SCSI_CDB_PASSES_JOB,
 		.usage = USAGE_6(0x12, CDB_EVPD),
 		.alloc_len = { 3, 2 },
 		.fields = fields_inquiry,
+	},
+	{
+		.name = "MODE SELECT (6)",
+		.clause = "SPC-4",
+		.opcode = 0x15,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 6,
+		.op = SCSI_OP_MODE_SELECT_6,
+		.access = SCSI_ACCESS_CHANGES,
+		.usage = { 0x15, CDB_PF | CDB_SP, 0, 0, 0xff, 0 },
+		.param_len = { 4, 1 },
+		.fields = fields_mode_select,
+	},
+	{
+		.name = "RESERVE (6)",
+		.clause = "SPC-2",
+		.opcode = 0x16,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 6,
+		.op = SCSI_OP_RESERVE,
+		.access = SCSI_ACCESS_ALWAYS,
+		.usage = { 0x16, 0, 0, 0, 0, 0 },
+		/* 3RDPTY and the third party, of SPC-2 */
+		.narrow = { { 1, 0x0e } },
+	},
+	{
+		.name = "RELEASE (6)",
+		.clause = "SPC-2",
+		.opcode = 0x17,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 6,
+		.op = SCSI_OP_RELEASE,
+		.access = SCSI_ACCESS_ALWAYS,
+		.usage = { 0x17, 0, 0, 0, 0, 0 },
+		.narrow = { { 1, 0x0e } },
 	},
 	{
 		.name = "MODE SENSE (6)",
@@ -304,6 +394,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
 		.op = SCSI_OP_MODE_SENSE_6,
+		.access = SCSI_ACCESS_READS,
 		.usage = USAGE_6(0x1a, CDB_DBD),
 		.alloc_len = { 4, 1 },
 		.fields = fields_mode_sense,
@@ -315,6 +406,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
 		.op = SCSI_OP_START_STOP,
+		.access = SCSI_ACCESS_BY_FIELD,
 		.usage = { 0x1b, 0x01, 0, 0, CDB_START | CDB_NO_FLUSH, 0 },
 		/* POWER CONDITION MODIFIER, POWER CONDITION */
 		.narrow = { { 3, 0x0f }, { 4, 0xf0 } },
@@ -327,6 +419,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
 		.op = SCSI_OP_PREVENT_REMOVAL,
+		.access = SCSI_ACCESS_BY_FIELD,
 		.usage = { 0x1e, 0, 0, 0, CDB_PREVENT, 0 },
 		.fields = fields_prevent,
 	},
@@ -337,6 +430,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
 		.op = SCSI_OP_READ_CAPACITY_10,
+		.access = SCSI_ACCESS_ALWAYS,
 		.usage = { 0x25, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, CDB_PMI, 0 },
 		LBA_10,
 		.fields = fields_read_capacity,
@@ -348,6 +442,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
 		.op = SCSI_OP_READ,
+		.access = SCSI_ACCESS_READS,
 		.flags = SCSI_CDB_BLOCKS,
 		.usage = USAGE_10(0x28, CDB_DPO | CDB_FUA),
 		NARROW_10,
@@ -362,6 +457,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
 		.op = SCSI_OP_WRITE,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
 		.usage = USAGE_10(0x2a, CDB_DPO | CDB_FUA),
 		NARROW_10,
@@ -376,6 +472,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
 		.op = SCSI_OP_WRITE_VERIFY,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
 		.usage = USAGE_10(0x2e, CDB_DPO | CDB_BYTCHK_ALL),
 		NARROW_BYTCHK(6),
@@ -390,6 +487,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
 		.op = SCSI_OP_VERIFY,
+		.access = SCSI_ACCESS_READS,
 		.flags = SCSI_CDB_BLOCKS,
 		.usage = USAGE_10(0x2f, CDB_DPO | CDB_BYTCHK),
 		NARROW_10,
@@ -404,6 +502,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
 		.op = SCSI_OP_PREFETCH,
+		.access = SCSI_ACCESS_READS,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_ZERO_TO_END |
 			 SCSI_CDB_NO_TRANSFER,
 		.usage = USAGE_10(0x34, CDB_IMMED_SYNC),
@@ -419,6 +518,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
 		.op = SCSI_OP_SYNC_CACHE,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_ZERO_TO_END |
 			 SCSI_CDB_NO_TRANSFER,
 		.usage = USAGE_10(0x35, CDB_IMMED_SYNC),
@@ -434,6 +534,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
 		.op = SCSI_OP_READ_DEFECTS,
+		.access = SCSI_ACCESS_READS,
 		.usage = { 0x37, 0, CDB_DEFECTS, 0, 0, 0, 0, 0xff, 0xff, 0 },
 		.alloc_len = { 7, 2 },
 		.fields = fields_defects,
@@ -445,6 +546,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
 		.op = SCSI_OP_WRITE_SAME,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES |
 			 SCSI_CDB_ZERO_TO_END | SCSI_CDB_NO_TRANSFER,
 		.usage = USAGE_10(0x41, CDB_UNMAP),
@@ -460,6 +562,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
 		.op = SCSI_OP_UNMAP,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_WRITES | SCSI_CDB_UNMAPS,
 		.usage = { 0x42, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0 },
 		.narrow = { { 6, 0x1f } },
@@ -472,6 +575,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = 0x01,
 		.cdb_len = 10,
 		.op = SCSI_OP_SANITIZE_OVERWRITE,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_WRITES | SCSI_CDB_PASSES_FAILED,
 		.usage = { 0x48, CDB_IMMED_SANITIZE | CDB_AUSE | 0x01, 0, 0, 0,
 			   0, 0, 0xff, 0xff, 0 },
@@ -485,6 +589,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = 0x02,
 		.cdb_len = 10,
 		.op = SCSI_OP_SANITIZE_ERASE,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_WRITES | SCSI_CDB_PASSES_FAILED,
 		.usage = { 0x48, CDB_IMMED_SANITIZE | CDB_AUSE | 0x02, 0, 0, 0,
 			   0, 0, 0xff, 0xff, 0 },
@@ -498,11 +603,57 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = 0x1f,
 		.cdb_len = 10,
 		.op = SCSI_OP_SANITIZE_EXIT,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_PASSES_FAILED,
 		.usage = { 0x48, CDB_IMMED_SANITIZE | CDB_AUSE | 0x1f, 0, 0, 0,
 			   0, 0, 0xff, 0xff, 0 },
 		.param_len = { 7, 2 },
 		.fields = fields_sanitize,
+	},
+	{
+		.name = "LOG SENSE",
+		.clause = "SPC-4",
+		.opcode = 0x4d,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 10,
+		.op = SCSI_OP_LOG_SENSE,
+		.access = SCSI_ACCESS_ALWAYS,
+		.usage = { 0x4d, 0, 0xff, 0xff, 0, 0xff, 0xff, 0xff, 0xff, 0 },
+		.alloc_len = { 7, 2 },
+		.fields = fields_log_sense,
+	},
+	{
+		.name = "MODE SELECT (10)",
+		.clause = "SPC-4",
+		.opcode = 0x55,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 10,
+		.op = SCSI_OP_MODE_SELECT_10,
+		.access = SCSI_ACCESS_CHANGES,
+		.usage = { 0x55, CDB_PF | CDB_SP, 0, 0, 0, 0, 0, 0xff, 0xff,
+			   0 },
+		.param_len = { 7, 2 },
+		.fields = fields_mode_select,
+	},
+	{
+		.name = "RESERVE (10)",
+		.clause = "SPC-2",
+		.opcode = 0x56,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 10,
+		.op = SCSI_OP_RESERVE,
+		.access = SCSI_ACCESS_ALWAYS,
+		.usage = { 0x56, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
+	},
+	{
+		.name = "RELEASE (10)",
+		.clause = "SPC-2",
+		.opcode = 0x57,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 10,
+		.op = SCSI_OP_RELEASE,
+		.access = SCSI_ACCESS_ALWAYS,
+		.usage = { 0x57, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
 	},
 	{
 		.name = "MODE SENSE (10)",
@@ -511,10 +662,151 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
 		.op = SCSI_OP_MODE_SENSE_10,
+		.access = SCSI_ACCESS_READS,
 		.usage = { 0x5a, CDB_LLBAA | CDB_DBD, 0xff, 0xff, 0, 0, 0, 0xff,
 			   0xff, 0 },
 		.alloc_len = { 7, 2 },
 		.fields = fields_mode_sense,
+	},
+	{
+		.name = "PERSISTENT RESERVE IN, READ KEYS",
+		.clause = "SPC-4",
+		.opcode = 0x5e,
+		.service_action = 0x00,
+		.cdb_len = 10,
+		.op = SCSI_OP_PERSISTENT_IN,
+		.access = SCSI_ACCESS_ASKS,
+		.usage = { 0x5e, 0x00, 0, 0, 0, 0, 0, 0xff, 0xff, 0 },
+		.alloc_len = { 7, 2 },
+	},
+	{
+		.name = "PERSISTENT RESERVE IN, READ RESERVATION",
+		.clause = "SPC-4",
+		.opcode = 0x5e,
+		.service_action = 0x01,
+		.cdb_len = 10,
+		.op = SCSI_OP_PERSISTENT_IN,
+		.access = SCSI_ACCESS_ASKS,
+		.usage = { 0x5e, 0x01, 0, 0, 0, 0, 0, 0xff, 0xff, 0 },
+		.alloc_len = { 7, 2 },
+	},
+	{
+		.name = "PERSISTENT RESERVE IN, REPORT CAPABILITIES",
+		.clause = "SPC-4",
+		.opcode = 0x5e,
+		.service_action = 0x02,
+		.cdb_len = 10,
+		.op = SCSI_OP_PERSISTENT_IN,
+		.access = SCSI_ACCESS_ASKS,
+		.usage = { 0x5e, 0x02, 0, 0, 0, 0, 0, 0xff, 0xff, 0 },
+		.alloc_len = { 7, 2 },
+	},
+	{
+		.name = "PERSISTENT RESERVE IN, READ FULL STATUS",
+		.clause = "SPC-4",
+		.opcode = 0x5e,
+		.service_action = 0x03,
+		.cdb_len = 10,
+		.op = SCSI_OP_PERSISTENT_IN,
+		.access = SCSI_ACCESS_ASKS,
+		.usage = { 0x5e, 0x03, 0, 0, 0, 0, 0, 0xff, 0xff, 0 },
+		.alloc_len = { 7, 2 },
+	},
+	{
+		.name = "PERSISTENT RESERVE OUT, REGISTER",
+		.clause = "SPC-4",
+		.opcode = 0x5f,
+		.service_action = 0x00,
+		.cdb_len = 10,
+		.op = SCSI_OP_PERSISTENT_OUT,
+		.access = SCSI_ACCESS_ASKS,
+		.usage = { 0x5f, 0x00, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 },
+		.param_len = { 5, 4 },
+		.fields = fields_persistent_out,
+	},
+	{
+		.name = "PERSISTENT RESERVE OUT, RESERVE",
+		.clause = "SPC-4",
+		.opcode = 0x5f,
+		.service_action = 0x01,
+		.cdb_len = 10,
+		.op = SCSI_OP_PERSISTENT_OUT,
+		.access = SCSI_ACCESS_ASKS,
+		.usage = { 0x5f, 0x01, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 },
+		.param_len = { 5, 4 },
+		.fields = fields_persistent_out,
+	},
+	{
+		.name = "PERSISTENT RESERVE OUT, RELEASE",
+		.clause = "SPC-4",
+		.opcode = 0x5f,
+		.service_action = 0x02,
+		.cdb_len = 10,
+		.op = SCSI_OP_PERSISTENT_OUT,
+		.access = SCSI_ACCESS_ASKS,
+		.usage = { 0x5f, 0x02, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 },
+		.param_len = { 5, 4 },
+		.fields = fields_persistent_out,
+	},
+	{
+		.name = "PERSISTENT RESERVE OUT, CLEAR",
+		.clause = "SPC-4",
+		.opcode = 0x5f,
+		.service_action = 0x03,
+		.cdb_len = 10,
+		.op = SCSI_OP_PERSISTENT_OUT,
+		.access = SCSI_ACCESS_ASKS,
+		.usage = { 0x5f, 0x03, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 },
+		.param_len = { 5, 4 },
+		.fields = fields_persistent_out,
+	},
+	{
+		.name = "PERSISTENT RESERVE OUT, PREEMPT",
+		.clause = "SPC-4",
+		.opcode = 0x5f,
+		.service_action = 0x04,
+		.cdb_len = 10,
+		.op = SCSI_OP_PERSISTENT_OUT,
+		.access = SCSI_ACCESS_ASKS,
+		.usage = { 0x5f, 0x04, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 },
+		.param_len = { 5, 4 },
+		.fields = fields_persistent_out,
+	},
+	{
+		.name = "PERSISTENT RESERVE OUT, PREEMPT AND ABORT",
+		.clause = "SPC-4",
+		.opcode = 0x5f,
+		.service_action = 0x05,
+		.cdb_len = 10,
+		.op = SCSI_OP_PERSISTENT_OUT,
+		.access = SCSI_ACCESS_ASKS,
+		.usage = { 0x5f, 0x05, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 },
+		.param_len = { 5, 4 },
+		.fields = fields_persistent_out,
+	},
+	{
+		.name = "PERSISTENT RESERVE OUT, REGISTER AND IGNORE EXISTING KEY",
+		.clause = "SPC-4",
+		.opcode = 0x5f,
+		.service_action = 0x06,
+		.cdb_len = 10,
+		.op = SCSI_OP_PERSISTENT_OUT,
+		.access = SCSI_ACCESS_ASKS,
+		.usage = { 0x5f, 0x06, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 },
+		.param_len = { 5, 4 },
+		.fields = fields_persistent_out,
+	},
+	{
+		.name = "PERSISTENT RESERVE OUT, REGISTER AND MOVE",
+		.clause = "SPC-4",
+		.opcode = 0x5f,
+		.service_action = 0x07,
+		.cdb_len = 10,
+		.op = SCSI_OP_PERSISTENT_OUT,
+		.access = SCSI_ACCESS_ASKS,
+		.usage = { 0x5f, 0x07, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 },
+		.param_len = { 5, 4 },
+		.fields = fields_persistent_out,
 	},
 	{
 		.name = "EXTENDED COPY (LID1)",
@@ -523,6 +815,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = 0x00,
 		.cdb_len = 16,
 		.op = SCSI_OP_EXTENDED_COPY,
+		.access = SCSI_ACCESS_CHANGES,
 		.usage = { 0x83, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff,
 			   0xff, 0, 0 },
 		.param_len = { 10, 4 },
@@ -534,6 +827,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = 0x00,
 		.cdb_len = 16,
 		.op = SCSI_OP_COPY_STATUS,
+		.access = SCSI_ACCESS_CHANGES,
 		.usage = { 0x84, 0, 0xff, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff,
 			   0xff, 0, 0 },
 		.alloc_len = { 10, 4 },
@@ -546,6 +840,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = 0x03,
 		.cdb_len = 16,
 		.op = SCSI_OP_COPY_PARAMETERS,
+		.access = SCSI_ACCESS_CHANGES,
 		.usage = { 0x84, 0x03, 0xff, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff,
 			   0xff, 0xff, 0, 0 },
 		.alloc_len = { 10, 4 },
@@ -558,6 +853,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
 		.op = SCSI_OP_READ,
+		.access = SCSI_ACCESS_READS,
 		.flags = SCSI_CDB_BLOCKS,
 		.usage = USAGE_16(0x88, CDB_DPO | CDB_FUA),
 		NARROW_16,
@@ -572,6 +868,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
 		.op = SCSI_OP_COMPARE_WRITE,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
 		.usage = { 0x89, CDB_DPO | CDB_FUA, 0xff, 0xff, 0xff, 0xff,
 			   0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0xff, 0, 0 },
@@ -587,6 +884,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
 		.op = SCSI_OP_WRITE,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
 		.usage = USAGE_16(0x8a, CDB_DPO | CDB_FUA),
 		NARROW_16,
@@ -601,6 +899,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
 		.op = SCSI_OP_ORWRITE,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
 		.usage = USAGE_16(0x8b, CDB_DPO | CDB_FUA),
 		NARROW_16,
@@ -615,6 +914,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
 		.op = SCSI_OP_WRITE_VERIFY,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
 		.usage = USAGE_16(0x8e, CDB_DPO | CDB_BYTCHK_ALL),
 		NARROW_BYTCHK(14),
@@ -629,6 +929,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
 		.op = SCSI_OP_VERIFY,
+		.access = SCSI_ACCESS_READS,
 		.flags = SCSI_CDB_BLOCKS,
 		.usage = USAGE_16(0x8f, CDB_DPO | CDB_BYTCHK),
 		NARROW_16,
@@ -643,6 +944,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
 		.op = SCSI_OP_PREFETCH,
+		.access = SCSI_ACCESS_READS,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_ZERO_TO_END |
 			 SCSI_CDB_NO_TRANSFER,
 		.usage = USAGE_16(0x90, CDB_IMMED_SYNC),
@@ -658,6 +960,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
 		.op = SCSI_OP_SYNC_CACHE,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_ZERO_TO_END |
 			 SCSI_CDB_NO_TRANSFER,
 		.usage = USAGE_16(0x91, CDB_IMMED_SYNC),
@@ -673,6 +976,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
 		.op = SCSI_OP_WRITE_SAME,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES |
 			 SCSI_CDB_ZERO_TO_END | SCSI_CDB_NO_TRANSFER,
 		.usage = USAGE_16(0x93, CDB_UNMAP | CDB_NDOB),
@@ -688,6 +992,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
 		.op = SCSI_OP_WRITE_ATOMIC,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES | SCSI_CDB_ATOMIC,
 		.usage = { 0x9c, CDB_DPO | CDB_FUA, 0xff, 0xff, 0xff, 0xff,
 			   0xff, 0xff, 0xff, 0xff, 0, 0, 0xff, 0xff, 0, 0 },
@@ -704,6 +1009,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = 0x10,
 		.cdb_len = 16,
 		.op = SCSI_OP_READ_CAPACITY_16,
+		.access = SCSI_ACCESS_ALWAYS,
 		.usage = { 0x9e, 0x10, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
 			   0xff, 0xff, 0xff, 0xff, 0xff, CDB_PMI, 0 },
 		LBA_16,
@@ -717,6 +1023,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = 0x12,
 		.cdb_len = 16,
 		.op = SCSI_OP_GET_LBA_STATUS,
+		.access = SCSI_ACCESS_READS,
 		.flags = SCSI_CDB_BLOCKS,
 		.usage = USAGE_16(0x9e, 0x12),
 		.narrow = { { 14, 0xff } }, /* REPORT TYPE, of SBC-4 */
@@ -730,6 +1037,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 12,
 		.op = SCSI_OP_REPORT_LUNS,
+		.access = SCSI_ACCESS_ALWAYS,
 		.flags = SCSI_CDB_PASSES_UA | SCSI_CDB_ABSENT_LUN |
 			 SCSI_CDB_PASSES_JOB,
 		.usage = { 0xa0, 0, 0xff, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0,
@@ -738,12 +1046,27 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.fields = fields_report_luns,
 	},
 	{
+		.name = "REPORT TARGET PORT GROUPS",
+		.clause = "SPC-4",
+		.opcode = 0xa3,
+		.service_action = 0x0a,
+		.cdb_len = 12,
+		.op = SCSI_OP_REPORT_PORT_GROUPS,
+		.access = SCSI_ACCESS_ASKS,
+		.usage = { 0xa3, CDB_EXT_HEADER | 0x0a, 0, 0, 0, 0, 0xff, 0xff,
+			   0xff, 0xff, 0, 0 },
+		.narrow = { { 1, 0xe0 } }, /* PARAMETER DATA FORMAT */
+		.alloc_len = { 6, 4 },
+		.fields = fields_report_port_groups,
+	},
+	{
 		.name = "REPORT SUPPORTED OPERATION CODES",
 		.clause = "SPC-4",
 		.opcode = 0xa3,
 		.service_action = 0x0c,
 		.cdb_len = 12,
 		.op = SCSI_OP_REPORT_OPCODES,
+		.access = SCSI_ACCESS_ASKS,
 		.flags = SCSI_CDB_PASSES_JOB,
 		.usage = { 0xa3, 0x0c, CDB_RCTD | 0x03, 0xff, 0xff, 0xff, 0xff,
 			   0xff, 0xff, 0xff, 0, 0 },
@@ -752,12 +1075,26 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.fields = fields_report_opcodes,
 	},
 	{
+		.name = "REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS",
+		.clause = "SPC-4",
+		.opcode = 0xa3,
+		.service_action = 0x0d,
+		.cdb_len = 12,
+		.op = SCSI_OP_REPORT_TMF,
+		.access = SCSI_ACCESS_ASKS,
+		.usage = { 0xa3, 0x0d, CDB_REPD, 0, 0, 0, 0xff, 0xff, 0xff,
+			   0xff, 0, 0 },
+		.alloc_len = { 6, 4 },
+		.fields = fields_report_tmf,
+	},
+	{
 		.name = "READ (12)",
 		.clause = "SBC-3 5.12",
 		.opcode = 0xa8,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 12,
 		.op = SCSI_OP_READ,
+		.access = SCSI_ACCESS_READS,
 		.flags = SCSI_CDB_BLOCKS,
 		.usage = USAGE_12(0xa8, CDB_DPO | CDB_FUA),
 		NARROW_12,
@@ -772,6 +1109,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 12,
 		.op = SCSI_OP_WRITE,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
 		.usage = USAGE_12(0xaa, CDB_DPO | CDB_FUA),
 		NARROW_12,
@@ -786,6 +1124,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 12,
 		.op = SCSI_OP_WRITE_VERIFY,
+		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
 		.usage = USAGE_12(0xae, CDB_DPO | CDB_BYTCHK_ALL),
 		NARROW_BYTCHK(10),
@@ -800,6 +1139,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 12,
 		.op = SCSI_OP_VERIFY,
+		.access = SCSI_ACCESS_READS,
 		.flags = SCSI_CDB_BLOCKS,
 		.usage = USAGE_12(0xaf, CDB_DPO | CDB_BYTCHK),
 		NARROW_12,
@@ -814,6 +1154,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 12,
 		.op = SCSI_OP_READ_DEFECTS,
+		.access = SCSI_ACCESS_READS,
 		.usage = { 0xb7, CDB_DEFECTS, 0xff, 0xff, 0xff, 0xff, 0xff,
 			   0xff, 0xff, 0xff, 0, 0 },
 		.alloc_len = { 6, 4 },

@@ -56,6 +56,31 @@ size_t scsi_report_luns_encode(const uint64_t *luns, size_t cnt, void *buf,
 	return out.len;
 }
 
+size_t scsi_report_tmf_encode(bool repd, void *buf, size_t cap)
+{
+	/* ATS, ATSS, CTSS, LURS; no times are given. */
+	uint8_t b[16] = { 0xd8, 0, 0, repd ? 12 : 0 };
+
+	return put_once(b, repd ? sizeof(b) : 4, buf, cap);
+}
+
+size_t scsi_report_port_groups_encode(const struct scsi_disk_info *info,
+				      bool ext_header, void *buf, size_t cap)
+{
+	uint8_t b[20] = { 0 };
+	size_t len = ext_header ? 8 : 4;
+
+	if (ext_header)
+		b[4] = 0x10; /* FORMAT TYPE; no transition takes time */
+	b[len + 1] = 0x01;   /* AO_SUP; the state is 0, active/optimized */
+	wire_put16(b + len + 2, SCSI_TARGET_PORT_GROUP);
+	b[len + 7] = 1; /* TARGET PORT COUNT */
+	wire_put16(b + len + 10, info->target_port);
+	len += 12;
+	wire_put32(b, (uint32_t)(len - 4));
+	return put_once(b, len, buf, cap);
+}
+
 int scsi_report_luns_decode(const void *buf, size_t len, uint64_t *ret_luns,
 			    size_t max, size_t *ret_cnt, uint32_t *ret_total)
 {
@@ -155,207 +180,6 @@ int scsi_read_capacity_16_decode(const void *buf, size_t len,
 	if (err)
 		return err;
 	*ret_cap = cap;
-	return 0;
-}
-
-/* Mode pages. Each fills @b, all zero, from byte 2 on. */
-
-static void put_caching(const struct scsi_disk_info *info, uint8_t *b)
-{
-	b[2] = info->write_cache ? 0x04 : 0; /* WCE */
-}
-
-static void put_control(const struct scsi_disk_info *info, uint8_t *b)
-{
-	b[2] = 0x02; /* GLTSD: log parameters are not saved */
-	if (info->d_sense)
-		b[2] |= 0x04;
-	b[3] = 0x10; /* QUEUE ALGORITHM MODIFIER: unrestricted reordering */
-	b[5] = 0x40; /* TAS: what another nexus aborts is answered */
-}
-
-static void put_exceptions(const struct scsi_disk_info *info, uint8_t *b)
-{
-	b[2] = 0x08; /* DEXCPT: none are reported */
-}
-
-/* Ascending, as "all pages" returns them. There is no MODE SELECT in the
- * command table, so no bit is changeable and defaults are the current values. */
-static const struct {
-	uint8_t code;
-	uint8_t len; /* with the two bytes of header */
-	void (*put)(const struct scsi_disk_info *info, uint8_t *b);
-} mode_pages[] = {
-	{ SCSI_MODE_READ_WRITE_RECOVERY, 12, NULL },
-	{ SCSI_MODE_CACHING, 20, put_caching },
-	{ SCSI_MODE_CONTROL, 12, put_control },
-	{ SCSI_MODE_EXCEPTIONS, 12, put_exceptions },
-};
-
-#define MODE_PAGE_CNT	   (sizeof(mode_pages) / sizeof(mode_pages[0]))
-#define ALL_SUBPAGES	   0xff
-#define SHORT_BLOCK_DESC   8
-#define LONG_BLOCK_DESC	   16
-#define MODE_HEADER_6_LEN  4
-#define MODE_HEADER_10_LEN 8
-
-static size_t put_mode_pages(const struct scsi_disk_info *info,
-			     const struct scsi_cmd *cmd, uint8_t *b)
-{
-	size_t len = 0;
-
-	for (size_t i = 0; i < MODE_PAGE_CNT; i++) {
-		if (cmd->page_code != SCSI_MODE_ALL_PAGES &&
-		    cmd->page_code != mode_pages[i].code)
-			continue;
-		b[len] = mode_pages[i].code;
-		b[len + 1] = mode_pages[i].len - 2;
-		if (cmd->page_control != SCSI_PC_CHANGEABLE &&
-		    mode_pages[i].put)
-			mode_pages[i].put(info, b + len);
-		len += mode_pages[i].len;
-	}
-	return len;
-}
-
-static int check_mode_sense(const struct scsi_cmd *cmd,
-			    struct scsi_sense *ret_sense)
-{
-	bool known = cmd->page_code == SCSI_MODE_ALL_PAGES;
-
-	if (cmd->page_control == SCSI_PC_SAVED) {
-		*ret_sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
-					SCSI_ASC_SAVING_NOT_SUPPORTED);
-		return -EINVAL;
-	}
-	for (size_t i = 0; i < MODE_PAGE_CNT; i++) {
-		if (mode_pages[i].code == cmd->page_code)
-			known = true;
-	}
-	if (!known) {
-		*ret_sense = scsi_sense_cdb_field(2, 5);
-		return -EINVAL;
-	}
-	if (cmd->subpage_code && cmd->subpage_code != ALL_SUBPAGES) {
-		*ret_sense = scsi_sense_cdb_field(3, 7);
-		return -EINVAL;
-	}
-	return 0;
-}
-
-/* SBC-3, mode parameter short and long LBA block descriptor. */
-static size_t put_block_desc(const struct scsi_disk_info *info,
-			     const struct scsi_cmd *cmd, uint8_t *b)
-{
-	bool fits = info->blocks <= UINT32_MAX;
-
-	if (cmd->dbd)
-		return 0;
-	if (!fits && cmd->llbaa) {
-		wire_put64(b, info->blocks);
-		wire_put32(b + 12, info->block_size);
-		return LONG_BLOCK_DESC;
-	}
-	wire_put32(b, fits ? (uint32_t)info->blocks : UINT32_MAX);
-	wire_put24(b + 5, info->block_size);
-	return SHORT_BLOCK_DESC;
-}
-
-int scsi_mode_sense_encode(const struct scsi_disk_info *info,
-			   const struct scsi_cmd *cmd, void *buf, size_t cap,
-			   size_t *ret_len, struct scsi_sense *ret_sense)
-{
-	uint8_t b[SCSI_MODE_MAX_LEN] = { 0 };
-	/* WP; DPOFUA: the table takes both bits in READ and WRITE. */
-	uint8_t device_specific = info->read_only ? 0x90 : 0x10;
-	size_t len, desc_len;
-	int err;
-
-	err = check_mode_sense(cmd, ret_sense);
-	if (err)
-		return err;
-	len = cmd->op == SCSI_OP_MODE_SENSE_6 ? MODE_HEADER_6_LEN
-					      : MODE_HEADER_10_LEN;
-	desc_len = put_block_desc(info, cmd, b + len);
-	len += desc_len;
-	len += put_mode_pages(info, cmd, b + len);
-	if (cmd->op == SCSI_OP_MODE_SENSE_6) {
-		b[0] = (uint8_t)(len - 1);
-		b[2] = device_specific;
-		b[3] = (uint8_t)desc_len;
-	} else {
-		wire_put16(b, (uint16_t)(len - 2));
-		b[3] = device_specific;
-		b[4] = desc_len == LONG_BLOCK_DESC; /* LONGLBA */
-		wire_put16(b + 6, (uint16_t)desc_len);
-	}
-	*ret_len = put_once(b, len, buf, cap);
-	return 0;
-}
-
-/* Looks through mode pages for the caching page. */
-static void find_caching(struct wire_cursor pages, struct scsi_mode *mode)
-{
-	const uint8_t *head, *sub, *body;
-	size_t len;
-
-	while ((head = wire_take(&pages, 2)) != NULL) {
-		len = head[1];
-		if (head[0] & 0x40) { /* SPF: a subpage, length of 16 bits */
-			sub = wire_take(&pages, 2);
-			if (!sub)
-				return;
-			len = wire_get16(sub);
-		}
-		body = wire_take(&pages, len);
-		if (!body)
-			return;
-		if ((head[0] & 0x7f) != SCSI_MODE_CACHING || !len)
-			continue;
-		mode->has_caching = true;
-		mode->wce = body[0] & 0x04;
-		mode->rcd = body[0] & 0x01;
-		return;
-	}
-}
-
-static void decode_mode(struct wire_cursor after_header,
-			uint8_t device_specific, size_t desc_len,
-			struct scsi_mode *ret_mode)
-{
-	struct scsi_mode mode = {
-		.write_protected = device_specific & 0x80,
-		.dpofua = device_specific & 0x10,
-	};
-
-	if (wire_take(&after_header, desc_len))
-		find_caching(after_header, &mode);
-	*ret_mode = mode;
-}
-
-int scsi_mode_sense_6_decode(const void *buf, size_t len,
-			     struct scsi_mode *ret_mode)
-{
-	const uint8_t *b = buf;
-
-	if (len < MODE_HEADER_6_LEN || b[0] < MODE_HEADER_6_LEN - 1)
-		return -EBADMSG;
-	len = min_size(len, (size_t)b[0] + 1) - MODE_HEADER_6_LEN;
-	decode_mode(wire_cursor(b + MODE_HEADER_6_LEN, len), b[2], b[3],
-		    ret_mode);
-	return 0;
-}
-
-int scsi_mode_sense_10_decode(const void *buf, size_t len,
-			      struct scsi_mode *ret_mode)
-{
-	const uint8_t *b = buf;
-
-	if (len < MODE_HEADER_10_LEN || wire_get16(b) < MODE_HEADER_10_LEN - 2)
-		return -EBADMSG;
-	len = min_size(len, (size_t)wire_get16(b) + 2) - MODE_HEADER_10_LEN;
-	decode_mode(wire_cursor(b + MODE_HEADER_10_LEN, len), b[3],
-		    wire_get16(b + 6), ret_mode);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parameter data other than INQUIRY's: capacity, LUN list, mode pages,
- * provisioning status, supported operation codes, UNMAP's parameter list.
+ * Parameter data other than INQUIRY's: capacity, LUN list, provisioning status,
+ * supported operation codes, UNMAP's parameter list. Mode pages: scsi_mode.h.
  *
  * Builders and parsers keep the promises of scsi_vpd.h: as much as fits,
  * full length returned; nothing that a peer wrote is trusted.
@@ -38,6 +38,17 @@ size_t scsi_report_luns_encode(const uint64_t *luns, size_t cnt, void *buf,
 int scsi_report_luns_decode(const void *buf, size_t len, uint64_t *ret_luns,
 			    size_t max, size_t *ret_cnt, uint32_t *ret_total);
 
+/*
+ * REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS (SPC-4): abort task, abort task
+ * set, clear task set, logical unit reset. @repd: the long form.
+ */
+size_t scsi_report_tmf_encode(bool repd, void *buf, size_t cap);
+
+/* REPORT TARGET PORT GROUPS (SPC-4): one, active and optimized, with one port.
+ * @ext_header: the extended header format. */
+size_t scsi_report_port_groups_encode(const struct scsi_disk_info *info,
+				      bool ext_header, void *buf, size_t cap);
+
 /* READ CAPACITY (10): 8 bytes, (16): 32 bytes (SBC-3 5.15, 5.16). */
 #define SCSI_READ_CAPACITY_10_LEN 8
 #define SCSI_READ_CAPACITY_16_LEN 32
@@ -65,47 +76,6 @@ int scsi_read_capacity_10_decode(const void *buf, size_t len,
 				 struct scsi_capacity *ret_cap);
 int scsi_read_capacity_16_decode(const void *buf, size_t len,
 				 struct scsi_capacity *ret_cap);
-
-/* No mode data built here is longer. */
-#define SCSI_MODE_MAX_LEN 128
-
-enum scsi_mode_page {
-	SCSI_MODE_READ_WRITE_RECOVERY = 0x01,
-	SCSI_MODE_CACHING = 0x08,
-	SCSI_MODE_CONTROL = 0x0a,
-	SCSI_MODE_EXCEPTIONS = 0x1c, /* Informational Exceptions Control */
-	SCSI_MODE_ALL_PAGES = 0x3f,
-};
-
-/**
- * scsi_mode_sense_encode() - the answer to MODE SENSE (6) or (10)
- * @cmd: the decoded command
- *
- * Return: 0 with the full length in @ret_len; -EINVAL with sense 05/24/00
- *   for a page that we do not have, 05/39/00 for saved values.
- */
-int scsi_mode_sense_encode(const struct scsi_disk_info *info,
-			   const struct scsi_cmd *cmd, void *buf, size_t cap,
-			   size_t *ret_len, struct scsi_sense *ret_sense);
-
-/* What an initiator wants from mode data. */
-struct scsi_mode {
-	bool write_protected; /* WP */
-	bool dpofua;	      /* DPO and FUA are supported */
-	bool has_caching;     /* the caching page was there; else false below */
-	bool wce;	      /* write cache enabled */
-	bool rcd;	      /* read cache disabled */
-};
-
-/*
- * Mode data of either command, with or without block descriptors, with any
- * pages; what did not arrive or has a length that does not fit is not there.
- * Return: 0, or -EBADMSG when not even the header came.
- */
-int scsi_mode_sense_6_decode(const void *buf, size_t len,
-			     struct scsi_mode *ret_mode);
-int scsi_mode_sense_10_decode(const void *buf, size_t len,
-			      struct scsi_mode *ret_mode);
 
 /* A run of blocks. */
 struct scsi_extent {

@@ -17,6 +17,7 @@ enum designator_type {
 	DESIGNATOR_T10_VENDOR = 1,
 	DESIGNATOR_NAA = 3,
 	DESIGNATOR_RELATIVE_PORT = 4,
+	DESIGNATOR_PORT_GROUP = 5,
 };
 
 #define ASSOCIATION_UNIT 0
@@ -126,7 +127,7 @@ size_t scsi_inquiry_encode(const struct scsi_disk_info *info, void *buf,
 
 	put_inquiry(b, info->name);
 	b[1] = info->removable ? 0x80 : 0;
-	b[5] |= 0x08; /* 3PC: EXTENDED COPY */
+	b[5] = 0x18; /* TPGS: implicit asymmetric access; 3PC: EXTENDED COPY */
 	for (size_t i = 0; i < cnt; i++)
 		wire_put16(b + 58 + 2 * i, version_descriptors[i]);
 	return put_out(b, sizeof(b), buf, cap);
@@ -204,6 +205,15 @@ static size_t put_relative_port(const struct scsi_disk_info *info, uint8_t *d)
 	return DESIGNATOR_HEADER_LEN + 4;
 }
 
+static size_t put_port_group(uint8_t *d)
+{
+	d[0] = PROTOCOL_ID_SRP << 4 | CODE_SET_BINARY;
+	d[1] = 0x80 | ASSOCIATION_PORT << 4 | DESIGNATOR_PORT_GROUP;
+	d[3] = 4;
+	wire_put16(d + 6, SCSI_TARGET_PORT_GROUP);
+	return DESIGNATOR_HEADER_LEN + 4;
+}
+
 static size_t put_identification(const struct scsi_disk_info *info, uint8_t *b)
 {
 	size_t len = PAGE_HEADER_LEN;
@@ -211,13 +221,14 @@ static size_t put_identification(const struct scsi_disk_info *info, uint8_t *b)
 	len += put_naa(info, b + len);
 	len += put_t10_vendor(info, b + len);
 	len += put_relative_port(info, b + len);
+	len += put_port_group(b + len);
 	return len;
 }
 
 static size_t put_extended_inquiry(const struct scsi_disk_info *info,
 				   uint8_t *b)
 {
-	b[5] = 0x01; /* SIMPSUP: simple task attribute */
+	b[5] = 0x07; /* HEADSUP, ORDSUP, SIMPSUP: task attributes */
 	b[6] = info->write_cache ? 0x01 : 0; /* V_SUP: volatile cache */
 	b[13] = SCSI_SENSE_MAX_LEN;
 	return 64;
@@ -322,6 +333,7 @@ static size_t put_characteristics(const struct scsi_disk_info *info, uint8_t *b)
 static size_t put_provisioning(const struct scsi_disk_info *info, uint8_t *b)
 {
 	if (info->unmap) {
+		b[4] = SCSI_THRESHOLD_EXPONENT(info);
 		b[5] = 0xe0; /* LBPU, LBPWS, LBPWS10 */
 		b[6] = 0x02; /* PROVISIONING TYPE: thin */
 	}

@@ -31,10 +31,22 @@
 
 #define SCSI_NAA_LEN 16
 
+/* The one target port group, which all ports are in. */
+#define SCSI_TARGET_PORT_GROUP 1
+
+/* What MODE SELECT can change; as values, or as a mask of changeable ones. */
+struct scsi_modes {
+	bool wce;     /* caching page: writes may sit in a volatile cache */
+	bool d_sense; /* control page: sense data in descriptor format */
+	bool swp;     /* control page: software write protect */
+};
+
 /*
  * A logical unit, as its INQUIRY, mode and capacity data describe it. The
  * target fills one in per volume; builders only read it. Lengths in blocks
  * are logical blocks; a limit of 0 is "not reported".
+ *
+ * What may change while the unit is in use is atomic, each for itself.
  */
 struct scsi_disk_info {
 	const char *name;   /* volume name; longer than the maximum is cut */
@@ -42,17 +54,25 @@ struct scsi_disk_info {
 	uint8_t naa[SCSI_NAA_LEN]; /* NAA 6h designator; see scsi_naa_make() */
 	uint16_t target_port;	   /* relative target port identifier, 1.. */
 
-	uint64_t blocks;      /* capacity, at least 1 */
-	uint32_t block_size;  /* bytes: 512 or 4096 */
-	uint8_t physical_exp; /* log2 of logical blocks per physical block */
+	_Atomic uint64_t blocks; /* capacity, at least 1; never shrinks */
+	uint32_t block_size;	 /* bytes: 512 or 4096 */
+	uint8_t physical_exp;	 /* log2 of logical blocks per physical block */
 
-	bool read_only;	  /* WP */
-	bool write_cache; /* WCE: writes may sit in a volatile cache */
-	bool unmap;	  /* thinly provisioned: LBPME, LBPU, LBPWS, LBPWS10 */
-	bool lbprz;	  /* unmapped blocks read as zeroes */
-	bool rotational;  /* false: medium rotation rate 1, an SSD */
-	bool removable;	  /* RMB */
-	bool d_sense;	  /* control mode page D_SENSE */
+	bool read_only;		  /* WP, whatever SWP says */
+	_Atomic bool write_cache; /* WCE */
+	_Atomic bool d_sense;	  /* D_SENSE */
+	_Atomic bool swp;	  /* SWP */
+	/* For MODE SENSE and SELECT. @mode_saved is read and written under the
+	 * target's lock; the others are constant. */
+	bool mode_save; /* there is a place that survives a restart */
+	struct scsi_modes mode_changeable;
+	struct scsi_modes mode_default;
+	struct scsi_modes mode_saved;
+
+	bool unmap;	 /* thinly provisioned: LBPME, LBPU, LBPWS, LBPWS10 */
+	bool lbprz;	 /* unmapped blocks read as zeroes */
+	bool rotational; /* false: medium rotation rate 1, an SSD */
+	bool removable;	 /* RMB */
 
 	uint16_t optimal_granularity_blocks;
 	uint32_t max_transfer_blocks;
@@ -67,6 +87,10 @@ struct scsi_disk_info {
 	/* WRITE ATOMIC; 0: the unit does not have it */
 	uint16_t max_atomic_blocks;
 };
+
+/* Log2 of the blocks that a count of LBA mapping resources is of: counts are
+ * of MiB (SBC-3, THRESHOLD EXPONENT). */
+#define SCSI_THRESHOLD_EXPONENT(info) ((info)->block_size == 4096 ? 8 : 11)
 
 enum scsi_vpd_page {
 	SCSI_VPD_SUPPORTED_PAGES = 0x00,

@@ -6,13 +6,13 @@
 
 struct nexus *nexus_create(const struct srp_port_id *initiator,
 			   const struct srp_port_id *target,
-			   const struct lun_map *luns)
+			   struct lun_map *luns)
 {
 	struct nexus *nexus = calloc(1, sizeof(*nexus));
 
 	if (!nexus)
 		return NULL;
-	scsi_nexus_init(&nexus->scsi, luns);
+	scsi_nexus_init(&nexus->scsi, luns, initiator);
 	nexus->initiator = *initiator;
 	nexus->target = *target;
 	srp_port_id_format(initiator, nexus->name);
@@ -33,6 +33,7 @@ void nexus_free(struct nexus *nexus)
 {
 	assert(list_empty(&nexus->channels) && list_empty(&nexus->logins));
 	list_del(&nexus->node);
+	scsi_nexus_fini(&nexus->scsi);
 	free(nexus);
 }
 

@@ -26,7 +26,7 @@ struct nexus {
 /* Thread: worker 0, as all here. NULL: no memory. */
 struct nexus *nexus_create(const struct srp_port_id *initiator,
 			   const struct srp_port_id *target,
-			   const struct lun_map *luns);
+			   struct lun_map *luns);
 
 /* A new nexus whose initiator was here before: it has lost its nexus, which is
  * all that is new to it; the target has not been powered on since. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "config.h"
 #include "protocol/size.h"
@@ -30,6 +31,8 @@ static const char help_text[] =
 	"      --buffers SIZE   memory for data in flight, all threads together\n"
 	"                       (default 32M, or 8M a thread if that is more; at least\n"
 	"                       4M a thread)\n"
+	"      --state-dir DIR  keep there what must outlive a restart: reservations made with\n"
+	"                       APTPL and saved mode values (default: none survive)\n"
 	"  -P, --pidfile FILE   write the process ID there when ready\n"
 	"  -v, --verbose        say more; twice: every request\n"
 	"  -q, --quiet          say less; twice: errors only\n"
@@ -136,6 +139,18 @@ static bool set_pidfile(struct options *opt, const char *arg)
 	return true;
 }
 
+static bool set_state_dir(struct options *opt, const char *arg)
+{
+	struct stat st;
+
+	if (stat(arg, &st))
+		return fail("--state-dir", arg, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return fail("--state-dir", arg, "not a directory");
+	opt->state_dir = arg;
+	return true;
+}
+
 static bool set_verbose(struct options *opt, const char *arg)
 {
 	if (opt->log_level < LOG_DEBUG)
@@ -168,6 +183,7 @@ static const struct option_row {
 	{ "threads", 't', required_argument, set_threads, NULL },
 	{ "poll-us", 0, required_argument, set_poll_us, NULL },
 	{ "buffers", 0, required_argument, set_buffers, NULL },
+	{ "state-dir", 0, required_argument, set_state_dir, NULL },
 	{ "pidfile", 'P', required_argument, set_pidfile, NULL },
 	{ "verbose", 'v', no_argument, set_verbose, NULL },
 	{ "quiet", 'q', no_argument, set_quiet, NULL },

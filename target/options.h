@@ -29,8 +29,9 @@ struct options {
 	unsigned int backing_cnt;
 	unsigned int threads;
 	unsigned int poll_us;
-	uint64_t buffers;    /* bytes, of all threads together */
-	const char *pidfile; /* NULL: none; borrowed from argv */
+	uint64_t buffers;      /* bytes, of all threads together */
+	const char *pidfile;   /* NULL: none; borrowed from argv */
+	const char *state_dir; /* NULL: none; borrowed from argv */
 	enum log_level log_level;
 };
 

@@ -273,7 +273,7 @@ static void replace(struct nexus *nexus, struct login *login)
 	if (list_empty(&nexus->channels))
 		return;
 	login->answer.rsp.multichan = SRP_MULTICHAN_TERMINATED;
-	scsi_nexus_attention(&nexus->scsi, -1, SCSI_UA_NEXUS_LOSS);
+	scsi_nexus_lost(&nexus->scsi);
 	close_channels(nexus, "replaced by a new login of the same initiator");
 }
 
@@ -430,13 +430,4 @@ void port_fini(struct port *port)
 {
 	stop_listening(port);
 	assert(port->login_cnt == 0 && list_empty(&port->nexuses));
-}
-
-void port_attention(struct port *port, int lun, uint32_t bit)
-{
-	struct list *it;
-
-	list_for_each(it, &port->nexuses)
-		scsi_nexus_attention(
-			&container_of(it, struct nexus, node)->scsi, lun, bit);
 }

@@ -35,7 +35,7 @@ struct port {
 	/* set before port_init() */
 	struct worker *workers;
 	unsigned int worker_cnt;
-	const struct lun_map *luns;
+	struct lun_map *luns;
 	/* Called once after port_stop() when the last channel is gone. */
 	void (*stopped)(struct port *port);
 	void *user;
@@ -79,8 +79,5 @@ void port_fini(struct port *port);
 
 /* The last word of a channel's worker; see channel.h. */
 void port_channel_gone(struct channel *ch);
-
-/* A unit attention on @lun for every nexus. */
-void port_attention(struct port *port, int lun, uint32_t bit);
 
 #endif

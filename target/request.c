@@ -284,6 +284,14 @@ static void executed(struct scsi_task *task)
 		respond(req);
 }
 
+/* For scsi_task.abort. */
+static int abort_preempted(struct scsi_task *task,
+			   const struct srp_port_id *ports, unsigned int cnt)
+{
+	return task_mgmt_preempt(container_of(task, struct request, task),
+				 ports, cnt);
+}
+
 static void execute(struct request *req)
 {
 	request_set_state(req, REQUEST_EXECUTING);
@@ -562,6 +570,7 @@ static void fill_task(struct request *req, const struct srp_cmd_view *cmd)
 		.data_in_len = cmd->in.len,
 		.buf_index = -1,
 		.done = executed,
+		.abort = abort_preempted,
 	};
 }
 

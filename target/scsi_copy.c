@@ -250,17 +250,22 @@ static bool check_range(const struct volume *vol, uint64_t lba, uint64_t len,
 	return refuse(sense, ret_sense);
 }
 
-static bool check_segment(const struct segment *s, uint64_t from_lba,
-			  uint64_t to_lba, size_t at,
+static bool check_segment(struct scsi_nexus *nexus, const struct segment *s,
+			  uint64_t from_lba, uint64_t to_lba, size_t at,
 			  struct scsi_sense *ret_sense)
 {
 	if (s->len % s->from->block_size || s->len % s->to->block_size)
 		return refuse_code(SCSI_ASC_INEXACT_SEGMENT, ret_sense);
 	if (s->len > SCSI_COPY_SEGMENT_MAX)
 		return refuse_field(at + 10, 7, ret_sense);
-	if (s->to->read_only)
+	if (s->to->read_only || s->to->info.swp)
 		return refuse(scsi_sense(SCSI_KEY_DATA_PROTECT,
 					 SCSI_ASC_WRITE_PROTECTED),
+			      ret_sense);
+	if (scsi_nexus_is_shut_out(nexus, s->from, SCSI_ACCESS_READS) ||
+	    scsi_nexus_is_shut_out(nexus, s->to, SCSI_ACCESS_CHANGES))
+		return refuse(scsi_sense(SCSI_KEY_COPY_ABORTED,
+					 SCSI_ASC_THIRD_PARTY_FAILURE),
 			      ret_sense);
 	return check_range(s->from, from_lba, s->len, ret_sense) &&
 	       check_range(s->to, to_lba, s->len, ret_sense);
@@ -286,7 +291,7 @@ static bool read_segment(const struct scsi_task *task, size_t at,
 		return false;
 	s->len = (uint64_t)wire_get16(d + 10) *
 		 (d[1] & SEGMENT_DC ? s->to : s->from)->block_size;
-	if (!check_segment(s, from_lba, to_lba, at, ret_sense))
+	if (!check_segment(task->nexus, s, from_lba, to_lba, at, ret_sense))
 		return false;
 	s->from_at = from_lba * s->from->block_size;
 	s->to_at = to_lba * s->to->block_size;
@@ -425,10 +430,13 @@ static bool blk_done(struct scsi_task *task, int res)
 static bool submit(struct scsi_task *task)
 {
 	const struct copy *c = copy_of(task);
+	const struct volume *vol = side(c);
 
 	scsi_task_blk(task, c->writing ? BLOCK_WRITE : BLOCK_READ, 0, c->piece,
 		      blk_done);
 	task->blk_vol = side(c);
+	task->blk.fua = c->writing && vol->write_cache &&
+			!vol->info.write_cache && vol->backend->info.fua;
 	task->blk.offset = side_at(c);
 	task->blk.buf = task->buf + PIECE_AT;
 	return true;

@@ -16,8 +16,8 @@
 
 #include "target/scsi_task.h"
 
-/* Answers from tables are shorter; so is an arena's smallest block. */
-#define SCSI_ANSWER_MAX 4096u
+/* Answers from tables are shorter. */
+#define SCSI_ANSWER_MAX 8192u
 
 /* Pieces in which blocks are compared or a pattern is written, bytes. */
 #define SCSI_PIECE (SCSI_TASK_BUF_MAX - VOLUME_MAX_TRANSFER)
@@ -51,6 +51,8 @@ bool scsi_task_good(struct scsi_task *task);
 /* CONDITION MET */
 bool scsi_task_met(struct scsi_task *task);
 bool scsi_task_fail(struct scsi_task *task, const struct scsi_sense *sense);
+/* RESERVATION CONFLICT. */
+bool scsi_task_conflict(struct scsi_task *task);
 /* @err: of the block request under way, negative errno. */
 bool scsi_task_fail_blk(struct scsi_task *task, int err);
 
@@ -97,6 +99,10 @@ static inline uint64_t scsi_min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* Does a reservation keep @nexus from what is @access to @vol? */
+bool scsi_nexus_is_shut_out(struct scsi_nexus *nexus, struct volume *vol,
+			    enum scsi_access access);
+
 /* Takes the unit attention that is to be reported first; false: none. */
 bool scsi_nexus_take_attention(struct scsi_nexus *nexus, int lun,
 			       struct scsi_sense *ret_sense);
@@ -114,10 +120,22 @@ extern const struct scsi_handler scsi_request_sense;
 extern const struct scsi_handler scsi_inquiry;
 extern const struct scsi_handler scsi_report_luns;
 extern const struct scsi_handler scsi_report_opcodes;
-extern const struct scsi_handler scsi_mode_sense;
+extern const struct scsi_handler scsi_report_tmf;
+extern const struct scsi_handler scsi_report_port_groups;
 extern const struct scsi_handler scsi_read_capacity_10;
 extern const struct scsi_handler scsi_read_capacity_16;
 extern const struct scsi_handler scsi_read_defects;
+
+/* scsi_mode_log.c */
+extern const struct scsi_handler scsi_mode_sense;
+extern const struct scsi_handler scsi_mode_select;
+extern const struct scsi_handler scsi_log_sense;
+
+/* scsi_reserve.c */
+extern const struct scsi_handler scsi_persistent_in;
+extern const struct scsi_handler scsi_persistent_out;
+extern const struct scsi_handler scsi_reserve;
+extern const struct scsi_handler scsi_release;
 
 /* scsi_block.c */
 extern const struct scsi_handler scsi_read;

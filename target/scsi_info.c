@@ -80,14 +80,26 @@ static int report_opcodes(struct scsi_task *task, void *buf, size_t cap,
 
 const struct scsi_handler scsi_report_opcodes = { .answer = report_opcodes };
 
-static int mode_sense(struct scsi_task *task, void *buf, size_t cap,
+static int report_tmf(struct scsi_task *task, void *buf, size_t cap,
 		      size_t *ret_len, struct scsi_sense *ret_sense)
 {
-	return scsi_mode_sense_encode(&task->vol->info, &task->cmd, buf, cap,
-				      ret_len, ret_sense);
+	*ret_len = scsi_report_tmf_encode(task->cmd.repd, buf, cap);
+	return 0;
 }
 
-const struct scsi_handler scsi_mode_sense = { .answer = mode_sense };
+const struct scsi_handler scsi_report_tmf = { .answer = report_tmf };
+
+static int report_port_groups(struct scsi_task *task, void *buf, size_t cap,
+			      size_t *ret_len, struct scsi_sense *ret_sense)
+{
+	*ret_len = scsi_report_port_groups_encode(
+		&task->vol->info, task->cmd.ext_header, buf, cap);
+	return 0;
+}
+
+const struct scsi_handler scsi_report_port_groups = {
+	.answer = report_port_groups,
+};
 
 static int read_capacity_10(struct scsi_task *task, void *buf, size_t cap,
 			    size_t *ret_len, struct scsi_sense *ret_sense)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "target/scsi_disk.h"
-#include "transport/list.h"
 #include "transport/log.h"
 
 /* Says GOOD: the unit is always ready, its medium always in place. */
@@ -20,6 +19,15 @@ static const struct scsi_handler *const handlers[SCSI_OP_CNT] = {
 	[SCSI_OP_REPORT_OPCODES] = &scsi_report_opcodes,
 	[SCSI_OP_MODE_SENSE_6] = &scsi_mode_sense,
 	[SCSI_OP_MODE_SENSE_10] = &scsi_mode_sense,
+	[SCSI_OP_MODE_SELECT_6] = &scsi_mode_select,
+	[SCSI_OP_MODE_SELECT_10] = &scsi_mode_select,
+	[SCSI_OP_LOG_SENSE] = &scsi_log_sense,
+	[SCSI_OP_REPORT_TMF] = &scsi_report_tmf,
+	[SCSI_OP_REPORT_PORT_GROUPS] = &scsi_report_port_groups,
+	[SCSI_OP_PERSISTENT_IN] = &scsi_persistent_in,
+	[SCSI_OP_PERSISTENT_OUT] = &scsi_persistent_out,
+	[SCSI_OP_RESERVE] = &scsi_reserve,
+	[SCSI_OP_RELEASE] = &scsi_release,
 	[SCSI_OP_START_STOP] = &scsi_start_stop,
 	[SCSI_OP_PREVENT_REMOVAL] = &nothing_to_do,
 	[SCSI_OP_READ_CAPACITY_10] = &scsi_read_capacity_10,
@@ -46,58 +54,6 @@ static const struct scsi_handler *const handlers[SCSI_OP_CNT] = {
 	[SCSI_OP_UNMAP] = &scsi_unmap,
 };
 
-/* ---- unit attentions ---- */
-
-static const struct {
-	uint32_t bit;
-	enum scsi_asc code;
-} attentions[] = {
-	{ SCSI_UA_POWER_ON, SCSI_ASC_POWER_ON },
-	{ SCSI_UA_NEXUS_LOSS, SCSI_ASC_NEXUS_LOSS },
-	{ SCSI_UA_LUN_RESET, SCSI_ASC_DEVICE_RESET },
-	{ SCSI_UA_CAPACITY_CHANGED, SCSI_ASC_CAPACITY_CHANGED },
-	{ SCSI_UA_MODE_CHANGED, SCSI_ASC_MODE_PARAMETERS_CHANGED },
-	{ SCSI_UA_LUNS_CHANGED, SCSI_ASC_REPORTED_LUNS_CHANGED },
-};
-
-void scsi_nexus_init(struct scsi_nexus *nexus, const struct lun_map *luns)
-{
-	nexus->luns = luns;
-	for (unsigned int i = 0; i < SCSI_NEXUS_COPIES; i++)
-		atomic_init(&nexus->copies[i], 0);
-	for (unsigned int i = 0; i < LUNS_MAX; i++)
-		atomic_init(&nexus->ua[i], SCSI_UA_POWER_ON);
-}
-
-void scsi_nexus_attention(struct scsi_nexus *nexus, int lun, uint32_t bit)
-{
-	assert(lun < LUNS_MAX);
-	for (int i = 0; i < LUNS_MAX; i++) {
-		if (lun < 0 || i == lun)
-			atomic_fetch_or(&nexus->ua[i], bit);
-	}
-}
-
-bool scsi_nexus_take_attention(struct scsi_nexus *nexus, int lun,
-			       struct scsi_sense *ret_sense)
-{
-	_Atomic uint32_t *ua = &nexus->ua[lun];
-
-	if (!atomic_load_explicit(ua, memory_order_relaxed))
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(attentions); i++) {
-		uint32_t bit = attentions[i].bit;
-
-		/* Of channels on several workers, one gets it. */
-		if (!(atomic_fetch_and(ua, ~bit) & bit))
-			continue;
-		*ret_sense =
-			scsi_sense(SCSI_KEY_UNIT_ATTENTION, attentions[i].code);
-		return true;
-	}
-	return false;
-}
-
 /* ---- the end ---- */
 
 static void set_sense(struct scsi_task *task, const struct scsi_sense *sense)
@@ -120,8 +76,22 @@ static bool end(struct scsi_task *task)
 	return false;
 }
 
+/* With WCE off a write is stable when it is answered; those that were not
+ * written as such are now made so. */
+static bool needs_flush(const struct scsi_task *task)
+{
+	const struct block_request *blk = &task->blk;
+
+	if (!(task->cmd.info->flags & SCSI_CDB_WRITES) ||
+	    !task->vol->write_cache || task->vol->info.write_cache)
+		return false;
+	return blk->op != BLOCK_FLUSH && !blk->fua;
+}
+
 bool scsi_task_good(struct scsi_task *task)
 {
+	if (needs_flush(task))
+		return scsi_task_flush(task, scsi_task_end);
 	task->status = SCSI_STATUS_GOOD;
 	return end(task);
 }
@@ -129,6 +99,13 @@ bool scsi_task_good(struct scsi_task *task)
 bool scsi_task_met(struct scsi_task *task)
 {
 	task->status = SCSI_STATUS_CONDITION_MET;
+	return end(task);
+}
+
+bool scsi_task_conflict(struct scsi_task *task)
+{
+	task->status = SCSI_STATUS_RESERVATION_CONFLICT;
+	task->data_in_cnt = 0;
 	return end(task);
 }
 
@@ -314,8 +291,20 @@ static bool check_unit(struct scsi_task *task, struct scsi_sense *ret_sense)
 
 static bool check_cdb(struct scsi_task *task, struct scsi_sense *ret_sense)
 {
-	if (scsi_cdb_decode(task->cdb, task->cdb_len, &task->cmd, ret_sense))
-		return false;
+	return !scsi_cdb_decode(task->cdb, task->cdb_len, &task->cmd,
+				ret_sense);
+}
+
+static bool is_shut_out(const struct scsi_task *task)
+{
+	return task->vol &&
+	       unit_state_conflicts(&task->vol->state, &task->nexus->initiator,
+				    &task->nexus->reserved[task->lun],
+				    scsi_cmd_access(&task->cmd));
+}
+
+static bool check_cmd(struct scsi_task *task, struct scsi_sense *ret_sense)
+{
 	return !task->vol ||
 	       !scsi_cmd_check(&task->cmd, &task->vol->info, ret_sense);
 }
@@ -344,6 +333,12 @@ enum scsi_task_verdict scsi_task_prepare(struct scsi_task *task)
 
 	task->vol = find_volume(task);
 	if (!check_unit(task, &sense) || !check_cdb(task, &sense))
+		return refuse(task, &sense);
+	if (is_shut_out(task)) {
+		task->status = SCSI_STATUS_RESERVATION_CONFLICT;
+		return SCSI_TASK_OVER;
+	}
+	if (!check_cmd(task, &sense))
 		return refuse(task, &sense);
 
 	handler = handlers[task->cmd.op];

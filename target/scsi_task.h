@@ -30,31 +30,53 @@
 #define SCSI_SENSE_MAX 96
 
 /* Unit attentions that wait for one I_T nexus on one LUN, as bits; the lowest
- * bit is reported first. Channels of a nexus may live on several workers. */
+ * bit is reported first (SAM-5 5.14: resets before all else). Channels of a
+ * nexus may live on several workers. */
 enum scsi_ua {
-	SCSI_UA_POWER_ON = 1u << 0,	    /* 29h/01h */
-	SCSI_UA_NEXUS_LOSS = 1u << 1,	    /* 29h/07h */
-	SCSI_UA_LUN_RESET = 1u << 2,	    /* 29h/03h */
-	SCSI_UA_CAPACITY_CHANGED = 1u << 3, /* 2Ah/09h */
-	SCSI_UA_MODE_CHANGED = 1u << 4,	    /* 2Ah/01h */
-	SCSI_UA_LUNS_CHANGED = 1u << 5,	    /* 3Fh/0Eh */
+	SCSI_UA_POWER_ON = 1u << 0,	     /* 29h/01h */
+	SCSI_UA_NEXUS_LOSS = 1u << 1,	     /* 29h/07h */
+	SCSI_UA_LUN_RESET = 1u << 2,	     /* 29h/03h */
+	SCSI_UA_PREEMPTED = 1u << 3,	     /* 2Ah/03h, reservations */
+	SCSI_UA_RELEASED = 1u << 4,	     /* 2Ah/04h, reservations */
+	SCSI_UA_UNREGISTERED = 1u << 5,	     /* 2Ah/05h */
+	SCSI_UA_MEDIUM_MAY_DIFFER = 1u << 6, /* 28h/00h */
+	SCSI_UA_CAPACITY_CHANGED = 1u << 7,  /* 2Ah/09h */
+	SCSI_UA_MODE_CHANGED = 1u << 8,	     /* 2Ah/01h */
+	SCSI_UA_LUNS_CHANGED = 1u << 9,	     /* 3Fh/0Eh */
 };
 
 #define SCSI_NEXUS_COPIES 16
 
 /* The I_T nexus as SCSI sees it; embedded in the port's nexus. */
 struct scsi_nexus {
-	const struct lun_map *luns;
+	struct lun_map *luns;
+	struct list node; /* luns->nexuses, under its lock */
+	struct srp_port_id initiator;
 	_Atomic uint32_t ua[LUNS_MAX];
 	/* What came of copies, the last few; private to scsi_copy.c. */
 	_Atomic uint64_t copies[SCSI_NEXUS_COPIES];
+	_Atomic uint64_t reserved[LUNS_MAX]; /* unit_state_conflicts() */
 };
 
 /* A new nexus finds POWER_ON pending on every LUN: whatever its initiator knew
- * of the unit may no longer be so. @luns is borrowed. */
-void scsi_nexus_init(struct scsi_nexus *nexus, const struct lun_map *luns);
-/* Adds a unit attention for @lun (or every LUN: -1). Thread: any. */
+ * of the unit may no longer be so. @luns is borrowed. Undone by
+ * scsi_nexus_fini(). Thread: any, as all here. */
+void scsi_nexus_init(struct scsi_nexus *nexus, struct lun_map *luns,
+		     const struct srp_port_id *initiator);
+void scsi_nexus_fini(struct scsi_nexus *nexus);
+/* Adds a unit attention for @lun (or every LUN: -1). */
 void scsi_nexus_attention(struct scsi_nexus *nexus, int lun, uint32_t bit);
+/* The same for every nexus but @except (or NULL) where it sees @vol ... */
+void scsi_attention_others(struct lun_map *luns, const struct volume *vol,
+			   const struct scsi_nexus *except, uint32_t bits);
+/* ... and for those of an initiator port. */
+void scsi_attention_port(struct lun_map *luns, const struct volume *vol,
+			 const struct srp_port_id *port, uint32_t bits);
+/* I_T nexus loss: the unit attention, and the end of what RESERVE gave. */
+void scsi_nexus_lost(struct scsi_nexus *nexus);
+/* Logical unit reset, but for the commands, which are the port's: a unit
+ * attention for everyone. */
+void scsi_unit_reset(struct lun_map *luns, struct volume *vol);
 
 enum scsi_task_verdict {
 	SCSI_TASK_GO,	/* get buffer and data-out, then execute */
@@ -72,6 +94,13 @@ struct scsi_task {
 	uint32_t data_in_len;
 	/* Called once after execute, maybe from within it. */
 	void (*done)(struct scsi_task *task);
+	/*
+	 * PREEMPT AND ABORT: ends the commands that @ports have on this LUN,
+	 * all but PERSISTENT RESERVE OUT, then calls task->aborted(), maybe
+	 * from within. @ports is borrowed for the call. -ENOMEM: it does not.
+	 */
+	int (*abort)(struct scsi_task *task, const struct srp_port_id *ports,
+		     unsigned int cnt);
 
 	/* set by prepare */
 	struct volume *vol; /* NULL: the LUN has no volume */
@@ -95,6 +124,9 @@ struct scsi_task {
 	uint64_t wanted_in;
 	uint32_t sense_len;
 	uint8_t sense[SCSI_SENSE_MAX];
+
+	/* set by the disk before it calls abort() */
+	void (*aborted)(struct scsi_task *task);
 
 	/* private to the disk */
 	struct block_hold hold;

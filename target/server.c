@@ -191,6 +191,21 @@ static int open_volumes(struct server *s, struct xp_error *e)
 	return check_names(s, e);
 }
 
+static int load_states(struct server *s, struct xp_error *e)
+{
+	char msg[sizeof(e->text)];
+	int err = 0;
+
+	for (unsigned int i = 0; i < s->luns.cnt && !err && s->opt->state_dir;
+	     i++) {
+		err = unit_state_load(s->luns.vol[i], s->opt->state_dir, msg,
+				      sizeof(msg));
+		if (err)
+			xp_error_set(e, err, "%s", msg);
+	}
+	return err;
+}
+
 static int attach_volumes(struct server *s, struct xp_error *e)
 {
 	int err = 0;
@@ -409,8 +424,8 @@ static int listen_everywhere(struct server *s, struct xp_error *e)
 static int get_ready(struct server *s, struct xp_error *e)
 {
 	static int (*const steps[])(struct server * s, struct xp_error * e) = {
-		catch_signals,	open_workers,  listen_everywhere, open_volumes,
-		attach_volumes, start_threads, write_pidfile,
+		catch_signals, open_workers,   listen_everywhere, open_volumes,
+		load_states,   attach_volumes, start_threads,	  write_pidfile,
 	};
 	int err = 0;
 
@@ -469,6 +484,7 @@ int server_run(const struct options *opt)
 		return 1;
 	}
 	s->opt = opt;
+	lun_map_init(&s->luns);
 	s->signal_fd = -1;
 	if (get_ready(s, &e) == 0) {
 		serve(s);

@@ -2,15 +2,24 @@
 #include "target/task_mgmt.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "target/port.h"
 
+/* For struct task_mgmt alone: not a function that an initiator can send. */
+#define PREEMPT 0
+
 struct task_mgmt {
-	struct request *req; /* holds the credit; in state MANAGING */
+	/* Who asks: SRP_TSK_MGMT in state MANAGING, or for PREEMPT a command
+	 * in state EXECUTING. */
+	struct request *req;
 	uint8_t function;
 	int lun;
 	uint64_t task_tag;
+	struct srp_port_id *ports; /* PREEMPT: whose commands, port_cnt */
+	unsigned int port_cnt;
 	unsigned int parts_left;
 	struct task_mgmt_part parts[];
 };
@@ -24,6 +33,20 @@ static const struct nexus *nexus_of(const struct request *req)
 
 /* ---- one worker's part ---- */
 
+static bool is_preempted(const struct task_mgmt *tm, const struct request *req)
+{
+	const struct scsi_cdb_info *info = req->task.cmd.info;
+
+	if (req->task.lun != tm->lun ||
+	    (info && info->op == SCSI_OP_PERSISTENT_OUT))
+		return false;
+	for (unsigned int i = 0; i < tm->port_cnt; i++) {
+		if (srp_port_id_equal(&nexus_of(req)->initiator, &tm->ports[i]))
+			return true;
+	}
+	return false;
+}
+
 static bool covers(const struct task_mgmt_part *part, const struct request *req)
 {
 	const struct task_mgmt *tm = part->tm;
@@ -36,6 +59,8 @@ static bool covers(const struct task_mgmt_part *part, const struct request *req)
 	case SRP_TSK_ABORT_TASK_SET:
 		return nexus_of(req) == nexus_of(tm->req) &&
 		       req->task.lun == tm->lun;
+	case PREEMPT:
+		return is_preempted(tm, req);
 	default:
 		return req->task.lun == tm->lun;
 	}
@@ -133,7 +158,8 @@ static void part_run(struct reactor_msg *msg)
 	list_add_tail(&w->managing, &part->node);
 	for_each_covered(part, abort_one);
 	if (w->index == 0 && tm->function == SRP_TSK_LUN_RESET)
-		port_attention(tm->req->ch->port, tm->lun, SCSI_UA_LUN_RESET);
+		scsi_unit_reset(tm->req->ch->port->luns,
+				tm->req->ch->port->luns->vol[tm->lun]);
 	part_let_go(part);
 }
 
@@ -146,10 +172,16 @@ static void part_returned(struct reactor_msg *msg)
 	struct task_mgmt *tm = part->tm;
 	struct request *req = tm->req;
 
+	bool preempts = tm->function == PREEMPT;
+
 	if (--tm->parts_left > 0)
 		return;
+	free(tm->ports);
 	free(tm);
-	request_answer_tmf(req, SRP_RSP_COMPLETE);
+	if (preempts)
+		req->task.aborted(&req->task);
+	else
+		request_answer_tmf(req, SRP_RSP_COMPLETE);
 }
 
 static void send_parts(struct task_mgmt *tm)
@@ -169,23 +201,53 @@ static void send_parts(struct task_mgmt *tm)
 	}
 }
 
+/* A part for each worker; NULL: no memory. */
+static struct task_mgmt *create(struct request *req, uint8_t function, int lun,
+				unsigned int parts)
+{
+	struct task_mgmt *tm =
+		calloc(1, sizeof(*tm) + parts * sizeof(tm->parts[0]));
+
+	if (!tm)
+		return NULL;
+	tm->req = req;
+	tm->function = function;
+	tm->lun = lun;
+	tm->parts_left = parts;
+	return tm;
+}
+
+int task_mgmt_preempt(struct request *req, const struct srp_port_id *ports,
+		      unsigned int cnt)
+{
+	struct port *port = req->ch->port;
+	struct task_mgmt *tm =
+		create(req, PREEMPT, req->task.lun, port->worker_cnt);
+
+	if (tm)
+		tm->ports = malloc(cnt * sizeof(*ports));
+	if (!tm || !tm->ports) {
+		free(tm);
+		return -ENOMEM;
+	}
+	memcpy(tm->ports, ports, cnt * sizeof(*ports));
+	tm->port_cnt = cnt;
+	send_parts(tm);
+	return 0;
+}
+
 static void manage(struct request *req, const struct srp_tsk_mgmt *t, int lun)
 {
 	struct port *port = req->ch->port;
 	unsigned int parts =
 		t->function == SRP_TSK_ABORT_TASK ? 1 : port->worker_cnt;
-	struct task_mgmt *tm =
-		calloc(1, sizeof(*tm) + parts * sizeof(tm->parts[0]));
+	struct task_mgmt *tm = create(req, t->function, lun, parts);
 
 	if (!tm) {
 		request_answer_tmf(req, SRP_RSP_TMF_FAILED);
 		return;
 	}
-	tm->req = req;
-	tm->function = t->function;
-	tm->lun = lun;
 	tm->task_tag = t->task_tag;
-	tm->parts_left = parts;
 	send_parts(tm);
 }
 

@@ -10,6 +10,7 @@
  *   ABORT TASK SET    this nexus on the LUN
  *   CLEAR TASK SET    every nexus on the LUN
  *   LUN RESET         every nexus on the LUN; unit attention 29h/03h for all
+ *   (PREEMPT AND ABORT, which is a command, the nexuses preempted on the LUN)
  *
  * Commands of the nexus that asks end without an answer; the answer to the
  * function returns their credits, or SRP_CRED_REQ on another channel. Commands
@@ -38,6 +39,16 @@ struct task_mgmt_part {
 /* Begins an SRP_TSK_MGMT whose credit has been taken; @req is free and owns
  * @iu from now on. Thread: the channel's worker. */
 void task_mgmt_start(struct request *req, struct xp_iu *iu);
+
+/*
+ * PREEMPT AND ABORT: ends, as another nexus would, what the initiator @ports
+ * have on the LUN of @req, all but PERSISTENT RESERVE OUT: that never touches
+ * the medium, and two of them might wait for each other. Then calls
+ * req->task.aborted(). @ports is borrowed for the call. -ENOMEM: nothing is
+ * begun. Thread: the channel's worker.
+ */
+int task_mgmt_preempt(struct request *req, const struct srp_port_id *ports,
+		      unsigned int cnt);
 
 /* request_set_state() says that @req passes from @from to @to. */
 void task_mgmt_request_moved(struct request *req, enum request_state from,

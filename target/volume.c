@@ -94,6 +94,7 @@ static int choose_identity(const struct volume_spec *spec, struct volume *vol)
 	char text[sizeof(spec->path) + 128];
 	int err = 0;
 
+	vol->is_lasting = *spec->serial || spec->ops == &backend_file;
 	if (*spec->serial) {
 		snprintf(vol->serial, sizeof(vol->serial), "%s", spec->serial);
 		snprintf(text, sizeof(text), "serial:%s", spec->serial);
@@ -180,11 +181,25 @@ static void describe(struct volume *vol)
 	vol->info.block_size = vol->block_size;
 	vol->info.read_only = vol->read_only;
 	vol->info.write_cache = vol->write_cache;
+	vol->info.mode_default.wce = vol->write_cache;
+	vol->info.mode_saved = vol->info.mode_default;
+	vol->info.mode_changeable = (struct scsi_modes){
+		.wce = vol->write_cache,
+		.d_sense = true,
+		.swp = true,
+	};
 	vol->info.rotational = store->rotational;
 	set_limits(vol);
 }
 
 /* ---- life ---- */
+
+void lun_map_init(struct lun_map *map)
+{
+	memset(map, 0, sizeof(*map));
+	pthread_mutex_init(&map->nexuses_lock, NULL);
+	list_init(&map->nexuses);
+}
 
 static int open_backend(const struct volume_spec *spec, struct volume *vol,
 			char *msg, size_t msg_len)
@@ -221,6 +236,7 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 		return fail(msg, msg_len, -ENOMEM, "out of memory");
 	block_locks_init(&vol->locks);
 	volume_job_init(vol);
+	unit_state_init(&vol->state);
 	vol->lun = lun;
 	vol->block_size = spec->block_size;
 	snprintf(vol->path, sizeof(vol->path), "%s", spec->path);
@@ -246,6 +262,7 @@ void volume_close(struct volume *vol)
 		return;
 	if (vol->backend)
 		vol->backend->ops->close(vol->backend);
+	unit_state_fini(&vol->state);
 	free(vol);
 }
 

@@ -12,6 +12,7 @@
 #include "target/backend.h"
 #include "target/block_lock.h"
 #include "target/volume_job.h"
+#include "target/unit_state.h"
 #include "target/worker.h"
 
 #define LUNS_MAX 256
@@ -44,13 +45,16 @@ struct volume {
 	const char *kind; /* "file", "ram", "null", "block device" */
 	char path[4096];
 	struct backend *backend;
-	uint32_t block_size; /* bytes */
-	uint64_t blocks;
+	uint32_t block_size;	 /* bytes */
+	bool is_lasting;	 /* the same volume after a restart */
+	_Atomic uint64_t blocks; /* never shrinks */
+	/* Of the store, constant; what MODE SELECT makes of it is in info. */
 	bool read_only;
-	bool write_cache;	    /* WCE: done writes may sit in a cache */
+	bool write_cache;	    /* done writes may sit in a cache */
 	struct scsi_disk_info info; /* identity and limits, for INQUIRY & co. */
 	struct block_locks locks;   /* who may touch which blocks */
 	struct volume_job job;	    /* FORMAT UNIT, SANITIZE */
+	struct unit_state state;    /* what commands change */
 	/* backend->info.memory as each transport of each worker knows it. */
 	struct xp_mr *mem_mr[WORKERS_MAX][XP_KINDS];
 };
@@ -87,6 +91,13 @@ void volume_detach(struct volume *vol, struct worker *w);
 struct lun_map {
 	struct volume *vol[LUNS_MAX]; /* NULL: no such LUN */
 	unsigned int cnt;
+	/* Who sees them, so that any worker can leave a unit attention for
+	 * any nexus. No other lock is taken under this one. */
+	pthread_mutex_t nexuses_lock;
+	struct list nexuses; /* struct scsi_nexus, node */
 };
+
+/* An empty map; all else in it is the owner's to fill in. Thread: setup. */
+void lun_map_init(struct lun_map *map);
 
 #endif

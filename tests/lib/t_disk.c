@@ -42,7 +42,34 @@ static void fill_store(void)
 		       T_BLOCK);
 }
 
+struct srp_port_id t_port_id(unsigned int number)
+{
+	return srp_port_id_make(0, number);
+}
+
+struct scsi_nexus *t_nexus(unsigned int number)
+{
+	return number == 1 ? &t_disk.nexus : &t_disk.others[number - 2];
+}
+
+static void start_nexuses(void)
+{
+	for (unsigned int n = 1; n <= T_NEXUSES; n++) {
+		struct srp_port_id port = t_port_id(n);
+
+		scsi_nexus_init(t_nexus(n), &t_disk.luns, &port);
+		for (unsigned int i = 0; i < LUNS_MAX; i++)
+			atomic_store(&t_nexus(n)->ua[i], 0);
+	}
+	t_disk.from = &t_disk.nexus;
+}
+
 void t_disk_start(enum t_store store)
+{
+	t_disk_start_in(store, NULL);
+}
+
+void t_disk_start_in(enum t_store store, const char *state_dir)
 {
 	struct volume_spec spec = { .ops = &t_backend_ops,
 				    .block_size = T_BLOCK,
@@ -51,9 +78,11 @@ void t_disk_start(enum t_store store)
 				    .serial = "0123" };
 	struct reactor_options ropt = { .ring_entries = 8 };
 	struct xp_error e;
-	char msg[128];
+	char msg[512];
 
 	assert_int_equal(reactor_create(&ropt, &t_disk.worker.reactor), 0);
+	lun_map_init(&t_disk.luns);
+	t_disk.aborted[0] = '\0';
 	memset(&t_backend, 0, sizeof(t_backend));
 	t_backend.info = stores[store];
 	t_backend.info.size = (uint64_t)T_BLOCKS * T_BLOCK;
@@ -65,17 +94,21 @@ void t_disk_start(enum t_store store)
 		0);
 	assert_int_equal(volume_attach(t_disk.luns.vol[0], &t_disk.worker, &e),
 			 0);
+	if (state_dir)
+		assert_int_equal(unit_state_load(t_disk.luns.vol[0], state_dir,
+						 msg, sizeof(msg)),
+				 0);
 	t_disk.luns.vol[T_OTHER_LUN] = t_disk.luns.vol[0];
 	t_disk.luns.cnt = 2;
 	fill_store();
-	scsi_nexus_init(&t_disk.nexus, &t_disk.luns);
-	for (unsigned int i = 0; i < LUNS_MAX; i++)
-		atomic_store(&t_disk.nexus.ua[i], 0);
+	start_nexuses();
 }
 
 void t_disk_stop(void)
 {
 	assert_null(t_backend.held);
+	for (unsigned int n = 1; n <= T_NEXUSES; n++)
+		scsi_nexus_fini(t_nexus(n));
 	volume_detach(t_disk.luns.vol[0], &t_disk.worker);
 	volume_close(t_disk.luns.vol[0]);
 	reactor_destroy(t_disk.worker.reactor);
@@ -87,6 +120,19 @@ void t_disk_stop(void)
 static void command_done(struct scsi_task *task)
 {
 	((struct t_command *)task)->done++;
+}
+
+static int abort_commands(struct scsi_task *task,
+			  const struct srp_port_id *ports, unsigned int cnt)
+{
+	size_t len = 0;
+
+	for (unsigned int i = 0; i < cnt; i++)
+		len += (size_t)snprintf(t_disk.aborted + len,
+					sizeof(t_disk.aborted) - len, "%u ",
+					ports[i].b[15]);
+	task->aborted(task);
+	return 0;
 }
 
 static void set_cdb(struct t_command *c, const char *hex)
@@ -156,7 +202,7 @@ static void set_up(struct t_command *c, const char *cdb, int lun,
 	memset(c, 0, sizeof(*c));
 	set_cdb(c, cdb);
 	t->worker = &t_disk.worker;
-	t->nexus = &t_disk.nexus;
+	t->nexus = t_disk.from;
 	t->lun = lun;
 	t->cdb = c->cdb;
 	t->cdb_len = SCSI_CDB_LEN;
@@ -164,6 +210,7 @@ static void set_up(struct t_command *c, const char *cdb, int lun,
 	t->data_in_len = in_len;
 	t->buf_index = -1;
 	t->done = command_done;
+	t->abort = abort_commands;
 }
 
 static void ignore(struct scsi_task *task)
@@ -209,7 +256,6 @@ void t_command_free(struct t_command *c)
 	free(c->buf);
 }
 
-/* "05/24/00 CDB 2.7", "05/21/00 info 16384", "good" */
 const char *t_outcome(const struct scsi_task *t)
 {
 	static char text[96];
@@ -219,6 +265,11 @@ const char *t_outcome(const struct scsi_task *t)
 	if (t->status == SCSI_STATUS_GOOD) {
 		assert_int_equal(t->sense_len, 0);
 		return "good";
+	}
+	if (t->status == SCSI_STATUS_RESERVATION_CONFLICT) {
+		assert_int_equal(t->sense_len, 0);
+		assert_int_equal(t->data_in_cnt, 0);
+		return "conflict";
 	}
 	if (t->status == SCSI_STATUS_CONDITION_MET) {
 		assert_int_equal(t->sense_len, 0);

@@ -24,10 +24,16 @@ enum t_store {
 	T_READ_ONLY,
 };
 
+/* Initiators: port n has the identifier ...0n; the first is @nexus. */
+#define T_NEXUSES 4
+
 struct t_disk {
 	struct lun_map luns;
 	struct scsi_nexus nexus;
+	struct scsi_nexus others[T_NEXUSES - 1];
+	struct scsi_nexus *from; /* who sends commands, @nexus at first */
 	struct worker worker;
+	char aborted[128]; /* "2 3 ": whose commands PREEMPT AND ABORT ended */
 };
 
 extern struct t_disk t_disk;
@@ -35,7 +41,13 @@ extern struct t_disk t_disk;
 /* LUN 0 and T_OTHER_LUN, the same volume; no unit attention is pending. Block
  * n is full of the byte n + 1. */
 void t_disk_start(enum t_store store);
+/* The same with a state directory; NULL: none. */
+void t_disk_start_in(enum t_store store, const char *state_dir);
 void t_disk_stop(void);
+
+/* 1 ... T_NEXUSES */
+struct scsi_nexus *t_nexus(unsigned int number);
+struct srp_port_id t_port_id(unsigned int number);
 
 /* Another volume, and its end; between start and stop. */
 struct volume *t_disk_add(const struct volume_spec *spec, unsigned int lun);
@@ -61,7 +73,8 @@ void t_command_free(struct t_command *c);
 /* Has the store answer, or the worker take a turn; false: nothing to do. */
 bool t_disk_turn(void);
 
-/* "05/24/00 CDB 2.7", "02/04/1b at 512", "05/21/00 info 16384", "good", "met"; static. */
+/* "05/24/00 CDB 2.7", "02/04/1b at 512", "05/21/00 info 16384", "good", "met", "conflict";
+ * static. */
 const char *t_outcome(const struct scsi_task *t);
 
 struct t_disk_row {

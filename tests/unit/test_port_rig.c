@@ -191,6 +191,7 @@ struct rig *rig_create(const struct rig_options *opt)
 	struct rig *rig = calloc(1, sizeof(*rig));
 
 	assert_non_null(rig);
+	lun_map_init(&rig->luns);
 	if (!opt)
 		opt = &defaults;
 	log_level = LOG_ERROR;

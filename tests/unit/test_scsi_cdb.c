@@ -404,7 +404,7 @@ static const struct refuse_row refuse_rows[] = {
 	  7 },
 	{ "READ CAPACITY (16), LBA without PMI", "9e 10 80 00*13", 2, 7 },
 	{ "service action of 9Eh", "9e 11 00*14", 1, 4 },
-	{ "service action of A3h", "a3 0a 00*10", 1, 4 },
+	{ "service action of A3h", "a3 0b 00*10", 1, 4 },
 	{ "bits above a service action", "9e 30 00*14", 1, 5 },
 	{ "GET LBA STATUS, REPORT TYPE", "9e 12 00*12 01 00", 14, 7 },
 	{ "FORMAT UNIT, FMTPINFO", "04 40 00*4", 1, 7 },

@@ -451,7 +451,9 @@ static void expect(const char *cdb, int lun, const char *want)
 static void new_nexus_is_told_of_power_on_once(void **state)
 {
 	t_disk_start(T_THIN);
-	scsi_nexus_init(&t_disk.nexus, &t_disk.luns);
+	scsi_nexus_fini(&t_disk.nexus);
+	scsi_nexus_init(&t_disk.nexus, &t_disk.luns,
+			&(struct srp_port_id){ 0 });
 	expect("00", 0, "06/29/01");
 	expect("00", 0, "good");
 	expect("00", T_OTHER_LUN, "06/29/01");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 
+#include "protocol/scsi_mode.h"
 #include "protocol/scsi_pages.h"
 #include "tests/lib/t_bytes.h"
 
@@ -124,7 +125,7 @@ static void bad_capacity(void **state)
 
 #define PAGE_01	   "01 0a 00*10 "
 #define PAGE_08	   "08 12 04 00*17 "
-#define PAGE_0A	   "0a 0a 02 10 00 40 00*6 "
+#define PAGE_0A	   "0a 0a 22 10 00 40 00*6 "
 #define PAGE_1C	   "1c 0a 08 00*9 "
 #define SHORT_DESC "00 20 00 00 00 00 02 00 "
 
@@ -183,7 +184,7 @@ static const struct mode_row mode_rows[] = {
 	{ "(10), control, descriptor sense",
 	  SCSI_OP_MODE_SENSE_10,
 	  { .page_code = 0x0a, .dbd = true },
-	  "00 12 00 10 00 00 00 00 0a 0a 06 10 00 40 00*6",
+	  "00 12 00 10 00 00 00 00 0a 0a 26 10 00 40 00*6",
 	  .d_sense = true },
 	{ "(6), write protected",
 	  SCSI_OP_MODE_SENSE_6,
@@ -256,6 +257,7 @@ static void mode_sense(void **state)
 	cmd.op = r->op;
 	info.read_only = r->read_only;
 	info.write_cache = !r->write_through;
+	info.mode_default.wce = true;
 	info.d_sense = r->d_sense;
 	if (r->blocks)
 		info.blocks = r->blocks;

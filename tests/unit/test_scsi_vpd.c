@@ -63,10 +63,10 @@ struct page_row {
 
 static const struct page_row page_rows[] = {
 	{ "standard data", thin_disk, -1,
-	  "00 00 06 02 5b 08 00 02 'RDMABLK ' 'disk.img        ' '0001'"
+	  "00 00 06 02 5b 18 00 02 'RDMABLK ' 'disk.img        ' '0001'"
 	  "00*22 00 a0 09 40 04 60 04 c0 00*30" },
 	{ "standard data, removable, long name", thick_disk, -1,
-	  "00 80 06 02 5b 08 00 02 'RDMABLK ' 'a name with more' '0001'"
+	  "00 80 06 02 5b 18 00 02 'RDMABLK ' 'a name with more' '0001'"
 	  "00*22 00 a0 09 40 04 60 04 c0 00*30" },
 	{ "standard data of an absent unit", thin_disk, -2,
 	  "7f 00 06 02 5b 00 00 02 'RDMABLK ' 20*16 '0001' 00*60" },
@@ -78,22 +78,23 @@ static const struct page_row page_rows[] = {
 	  "80 01 00 20 00 00 00 ff 00 00 00 ff 01 00 00 00 00*20" },
 	{ "page 80h", thin_disk, 0x80, "00 80 00 10 '8d3f5a0011223344'" },
 	{ "page 83h", thin_disk, 0x83,
-	  "00 83 00 41 01 03 00 10 " NAA
+	  "00 83 00 49 01 03 00 10 " NAA
 	  " 02 01 00 21 'RDMABLK ' 'disk.img:8d3f5a0011223344'"
-	  " 41 94 00 04 00 00 00 01" },
+	  " 41 94 00 04 00 00 00 01 41 95 00 04 00 00 00 01" },
 	{ "page 83h, other port", thick_disk, 0x83,
-	  "00 83 00 4d 01 03 00 10 " NAA " 02 01 00 2d 'RDMABLK ' "
-	  "'a name with more than sixteen bytes:1' 41 94 00 04 00 00 01 02" },
-	{ "page 86h", thin_disk, 0x86, "00 86 00 3c 00 01 01 00*6 1c 00*50" },
+	  "00 83 00 55 01 03 00 10 " NAA " 02 01 00 2d 'RDMABLK ' "
+	  "'a name with more than sixteen bytes:1' 41 94 00 04 00 00 01 02 "
+	  "41 95 00 04 00 00 00 01" },
+	{ "page 86h", thin_disk, 0x86, "00 86 00 3c 00 07 01 00*6 1c 00*50" },
 	{ "page 86h, no cache", thick_disk, 0x86,
-	  "00 86 00 3c 00 01 00 00*6 1c 00*50" },
+	  "00 86 00 3c 00 07 00 00*6 1c 00*50" },
 	{ "page B0h", thin_disk, 0xb0,
 	  "00 b0 00 3c 01 00 00 08 00 01 00 00 00 00 08 00 00*4 00 40 00 00"
 	  " 00 00 01 00 00 00 00 08 80 00 00 00 00 00 00 12 34 56 78 9a 00*20" },
 	{ "page B0h, thick", thick_disk, 0xb0, "00 b0 00 3c 00*60" },
 	{ "page B1h", thin_disk, 0xb1, "00 b1 00 3c 00 01 00*58" },
 	{ "page B1h, rotating", thick_disk, 0xb1, "00 b1 00 3c 00 00 00*58" },
-	{ "page B2h", thin_disk, 0xb2, "00 b2 00 04 00 e4 02 00" },
+	{ "page B2h", thin_disk, 0xb2, "00 b2 00 04 0b e4 02 00" },
 	{ "page B2h, thick", thick_disk, 0xb2, "00 b2 00 04 00 00 00 00" },
 };
 
@@ -501,7 +502,7 @@ struct prov_row {
 
 static const struct prov_row prov_rows[] = {
 	{ "all",
-	  "00 b2 00 04 00 e4 02 00",
+	  "00 b2 00 04 0b e4 02 00",
 	  0,
 	  { .lbpu = true,
 	    .lbpws = true,

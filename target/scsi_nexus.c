@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The I_T nexus: unit attentions, and what ends with it. */
+#include <assert.h>
+
+#include "target/scsi_disk.h"
+
+/* In the order in which they are reported. */
+static const struct {
+	uint32_t bit;
+	enum scsi_asc code;
+} attentions[] = {
+	{ SCSI_UA_POWER_ON, SCSI_ASC_POWER_ON },
+	{ SCSI_UA_NEXUS_LOSS, SCSI_ASC_NEXUS_LOSS },
+	{ SCSI_UA_LUN_RESET, SCSI_ASC_DEVICE_RESET },
+	{ SCSI_UA_PREEMPTED, SCSI_ASC_RESERVATIONS_PREEMPTED },
+	{ SCSI_UA_RELEASED, SCSI_ASC_RESERVATIONS_RELEASED },
+	{ SCSI_UA_UNREGISTERED, SCSI_ASC_REGISTRATIONS_PREEMPTED },
+	{ SCSI_UA_MEDIUM_MAY_DIFFER, SCSI_ASC_MEDIUM_MAY_HAVE_CHANGED },
+	{ SCSI_UA_CAPACITY_CHANGED, SCSI_ASC_CAPACITY_CHANGED },
+	{ SCSI_UA_MODE_CHANGED, SCSI_ASC_MODE_PARAMETERS_CHANGED },
+	{ SCSI_UA_LUNS_CHANGED, SCSI_ASC_REPORTED_LUNS_CHANGED },
+};
+
+void scsi_nexus_init(struct scsi_nexus *nexus, struct lun_map *luns,
+		     const struct srp_port_id *initiator)
+{
+	nexus->luns = luns;
+	nexus->initiator = *initiator;
+	for (unsigned int i = 0; i < SCSI_NEXUS_COPIES; i++)
+		atomic_init(&nexus->copies[i], 0);
+	for (unsigned int i = 0; i < LUNS_MAX; i++) {
+		atomic_init(&nexus->ua[i], SCSI_UA_POWER_ON);
+		atomic_init(&nexus->reserved[i], 0);
+	}
+	list_init(&nexus->node);
+	pthread_mutex_lock(&luns->nexuses_lock);
+	list_add_tail(&luns->nexuses, &nexus->node);
+	pthread_mutex_unlock(&luns->nexuses_lock);
+}
+
+static void end_reservations(struct scsi_nexus *nexus)
+{
+	for (unsigned int i = 0; i < LUNS_MAX; i++) {
+		if (nexus->luns->vol[i])
+			unit_state_nexus_lost(&nexus->luns->vol[i]->state,
+					      &nexus->initiator);
+	}
+}
+
+void scsi_nexus_fini(struct scsi_nexus *nexus)
+{
+	pthread_mutex_lock(&nexus->luns->nexuses_lock);
+	list_del(&nexus->node);
+	pthread_mutex_unlock(&nexus->luns->nexuses_lock);
+	end_reservations(nexus);
+}
+
+void scsi_nexus_lost(struct scsi_nexus *nexus)
+{
+	scsi_nexus_attention(nexus, -1, SCSI_UA_NEXUS_LOSS);
+	end_reservations(nexus);
+}
+
+void scsi_nexus_attention(struct scsi_nexus *nexus, int lun, uint32_t bit)
+{
+	assert(lun < LUNS_MAX);
+	for (int i = 0; i < LUNS_MAX; i++) {
+		if (lun < 0 || i == lun)
+			atomic_fetch_or(&nexus->ua[i], bit);
+	}
+}
+
+static void tell(struct scsi_nexus *nexus, const struct volume *vol,
+		 uint32_t bits)
+{
+	for (int i = 0; i < LUNS_MAX; i++) {
+		if (nexus->luns->vol[i] == vol)
+			atomic_fetch_or(&nexus->ua[i], bits);
+	}
+}
+
+void scsi_attention_others(struct lun_map *luns, const struct volume *vol,
+			   const struct scsi_nexus *except, uint32_t bits)
+{
+	struct list *it;
+
+	pthread_mutex_lock(&luns->nexuses_lock);
+	list_for_each(it, &luns->nexuses) {
+		struct scsi_nexus *nexus =
+			container_of(it, struct scsi_nexus, node);
+
+		if (nexus != except)
+			tell(nexus, vol, bits);
+	}
+	pthread_mutex_unlock(&luns->nexuses_lock);
+}
+
+void scsi_attention_port(struct lun_map *luns, const struct volume *vol,
+			 const struct srp_port_id *port, uint32_t bits)
+{
+	struct list *it;
+
+	pthread_mutex_lock(&luns->nexuses_lock);
+	list_for_each(it, &luns->nexuses) {
+		struct scsi_nexus *nexus =
+			container_of(it, struct scsi_nexus, node);
+
+		if (srp_port_id_equal(&nexus->initiator, port))
+			tell(nexus, vol, bits);
+	}
+	pthread_mutex_unlock(&luns->nexuses_lock);
+}
+
+void scsi_unit_reset(struct lun_map *luns, struct volume *vol)
+{
+	unit_state_reset(vol);
+	scsi_attention_others(luns, vol, /* except= */ NULL, SCSI_UA_LUN_RESET);
+}
+
+bool scsi_nexus_is_shut_out(struct scsi_nexus *nexus, struct volume *vol,
+			    enum scsi_access access)
+{
+	for (unsigned int i = 0; i < LUNS_MAX; i++) {
+		if (nexus->luns->vol[i] == vol)
+			return unit_state_conflicts(
+				&vol->state, &nexus->initiator,
+				&nexus->reserved[i], access);
+	}
+	return true;
+}
+
+bool scsi_nexus_take_attention(struct scsi_nexus *nexus, int lun,
+			       struct scsi_sense *ret_sense)
+{
+	_Atomic uint32_t *ua = &nexus->ua[lun];
+
+	if (!atomic_load_explicit(ua, memory_order_relaxed))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(attentions); i++) {
+		uint32_t bit = attentions[i].bit;
+
+		/* Of channels on several workers, one gets it. */
+		if (!(atomic_fetch_and(ua, ~bit) & bit))
+			continue;
+		*ret_sense =
+			scsi_sense(SCSI_KEY_UNIT_ATTENTION, attentions[i].code);
+		return true;
+	}
+	return false;
+}

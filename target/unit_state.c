@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/unit_state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "protocol/scsi_mode.h"
+#include "target/state_file.h"
+#include "target/volume.h"
+#include "transport/cleanup.h"
+#include "transport/log.h"
+
+/* ---- who is shut out ---- */
+
+/* What reserves the unit against a nexus. */
+enum {
+	UNDER_WRITE_EXCLUSIVE = 1,
+	UNDER_EXCLUSIVE_ACCESS = 2,
+	UNDER_RESERVE = 4,
+	UNDER_BITS = 3,
+};
+
+/* SPC-4 table 65 with SBC-3 table 13 (the columns "any type" and "registrants
+ * only" differ in who is meant, not in what); SPC-2 table 10. */
+static const uint8_t conflicts[] = {
+	[SCSI_ACCESS_CHANGES] =
+		UNDER_WRITE_EXCLUSIVE | UNDER_EXCLUSIVE_ACCESS | UNDER_RESERVE,
+	[SCSI_ACCESS_READS] = UNDER_EXCLUSIVE_ACCESS | UNDER_RESERVE,
+	[SCSI_ACCESS_ASKS] = UNDER_RESERVE,
+	[SCSI_ACCESS_ALWAYS] = 0,
+};
+
+static unsigned int under_pr(const struct scsi_pr *pr,
+			     const struct srp_port_id *port)
+{
+	if (!pr->type || scsi_pr_is_holder(pr, port))
+		return 0;
+	if (scsi_pr_type_spares_registrants(pr->type) && scsi_pr_find(pr, port))
+		return 0;
+	switch ((enum scsi_pr_type)pr->type) {
+	case SCSI_PR_WRITE_EXCLUSIVE:
+	case SCSI_PR_WRITE_EXCLUSIVE_RO:
+	case SCSI_PR_WRITE_EXCLUSIVE_AR:
+		return UNDER_WRITE_EXCLUSIVE;
+	case SCSI_PR_EXCLUSIVE_ACCESS:
+	case SCSI_PR_EXCLUSIVE_ACCESS_RO:
+	case SCSI_PR_EXCLUSIVE_ACCESS_AR:
+		return UNDER_EXCLUSIVE_ACCESS;
+	case SCSI_PR_NONE:
+		break;
+	}
+	return 0;
+}
+
+static uint64_t look(struct unit_state *st, const struct srp_port_id *port,
+		     _Atomic uint64_t *seen)
+{
+	unsigned int under;
+	uint64_t value;
+
+	pthread_mutex_lock(&st->lock);
+	under = under_pr(&st->pr, port);
+	if (st->reserved && !srp_port_id_equal(&st->reserved_by, port))
+		under |= UNDER_RESERVE;
+	value = atomic_load(&st->version) << UNDER_BITS | under;
+	atomic_store_explicit(seen, value, memory_order_relaxed);
+	pthread_mutex_unlock(&st->lock);
+	return value;
+}
+
+bool unit_state_conflicts(struct unit_state *st, const struct srp_port_id *port,
+			  _Atomic uint64_t *seen, enum scsi_access access)
+{
+	/* Orders what follows behind the change that set the version: whoever
+	 * was told that a nexus is shut out finds it shut out. */
+	uint64_t version =
+		atomic_load_explicit(&st->version, memory_order_acquire);
+	uint64_t value;
+
+	if (!(version & 1))
+		return false;
+	value = atomic_load_explicit(seen, memory_order_relaxed);
+	if (value >> UNDER_BITS != version)
+		value = look(st, port, seen);
+	return value & conflicts[access];
+}
+
+/* Something has changed; the lock is held. */
+static void set_version(struct unit_state *st)
+{
+	uint64_t version = atomic_load(&st->version) >> 1;
+
+	atomic_store_explicit(&st->version,
+			      (version + 1) << 1 |
+				      (st->pr.type || st->reserved),
+			      memory_order_release);
+}
+
+/* ---- what survives ---- */
+
+/* The lock is held. */
+static int save(struct volume *vol, const struct scsi_pr *pr,
+		const struct scsi_modes *modes)
+{
+	struct state_file file = {
+		.has_modes = !scsi_modes_equal(modes, &vol->info.mode_default),
+		.modes = *modes,
+		.pr = *pr,
+	};
+	int err = state_file_save(vol->state.path, &file);
+
+	if (err)
+		log_error("LUN %u (%s): state file %s: %s", vol->lun, vol->name,
+			  vol->state.path, strerror(-err));
+	return err ? -EIO : 0;
+}
+
+static void set_current(struct volume *vol, const struct scsi_modes *modes)
+{
+	vol->info.write_cache = modes->wce;
+	vol->info.d_sense = modes->d_sense;
+	vol->info.swp = modes->swp;
+}
+
+/* Of what was saved, what can still be so. */
+static void take_modes(struct volume *vol, const struct scsi_modes *saved)
+{
+	const struct scsi_modes *can = &vol->info.mode_changeable;
+	struct scsi_modes *modes = &vol->info.mode_saved;
+
+	if (can->wce)
+		modes->wce = saved->wce;
+	if (can->d_sense)
+		modes->d_sense = saved->d_sense;
+	if (can->swp)
+		modes->swp = saved->swp;
+	set_current(vol, modes);
+}
+
+/* "DIR/600...", the unit's name in hexadecimal. */
+static char *make_path(const struct volume *vol, const char *dir)
+{
+	char name[2 * SCSI_NAA_LEN + 1];
+	char *path;
+
+	for (size_t i = 0; i < SCSI_NAA_LEN; i++)
+		sprintf(name + 2 * i, "%02x", vol->info.naa[i]);
+	return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
+}
+
+/* One target at a time; the lock goes with the process. */
+static int lock_path(struct unit_state *st, char *msg, size_t msg_len)
+{
+	_cleanup_free_ char *name = NULL;
+	int err = 0;
+
+	if (asprintf(&name, "%s.lock", st->path) < 0) {
+		name = NULL;
+		return -ENOMEM;
+	}
+	st->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (st->lock_fd < 0 || flock(st->lock_fd, LOCK_EX | LOCK_NB))
+		err = -errno;
+	if (err)
+		snprintf(msg, msg_len, "state file %s: %s", name,
+			 err == -EWOULDBLOCK ? "in use by another volume of "
+					       "this name, or another target"
+					     : strerror(-err));
+	return err;
+}
+
+int unit_state_load(struct volume *vol, const char *dir, char *msg,
+		    size_t msg_len)
+{
+	struct unit_state *st = &vol->state;
+	struct state_file file;
+	int err;
+
+	if (!vol->is_lasting)
+		return 0;
+	snprintf(msg, msg_len, "out of memory");
+	st->path = make_path(vol, dir);
+	if (!st->path)
+		return -ENOMEM;
+	err = lock_path(st, msg, msg_len);
+	if (!err)
+		err = state_file_load(st->path, &file, msg, msg_len);
+	if (err)
+		return err;
+	vol->info.mode_save = true;
+	if (file.has_modes)
+		take_modes(vol, &file.modes);
+	st->pr = file.pr;
+	set_version(st);
+	if (file.pr.cnt)
+		log_notice("LUN %u (%s): %u persistent registrations are back, "
+			   "reservation: %s",
+			   vol->lun, vol->name, file.pr.cnt,
+			   file.pr.type ? scsi_pr_type_name(file.pr.type)
+					: "none");
+	return 0;
+}
+
+/* ---- life ---- */
+
+void unit_state_init(struct unit_state *st)
+{
+	memset(st, 0, sizeof(*st));
+	pthread_mutex_init(&st->lock, NULL);
+	st->lock_fd = -1;
+}
+
+void unit_state_fini(struct unit_state *st)
+{
+	if (st->lock_fd >= 0)
+		close(st->lock_fd);
+	free(st->path);
+	pthread_mutex_destroy(&st->lock);
+}
+
+/* ---- changes ---- */
+
+/* The lock is held. */
+static int persistent_out(struct volume *vol, const struct srp_port_id *port,
+			  const struct scsi_pr_request *req,
+			  struct scsi_pr_effects *ret_effects,
+			  struct scsi_sense *ret_sense)
+{
+	struct unit_state *st = &vol->state;
+	struct scsi_pr pr = st->pr;
+	int err;
+
+	if (st->reserved)
+		return -EBUSY; /* SPC-2 5.5.1: whoever it is */
+	err = scsi_pr_execute(&pr, port, req, ret_effects, ret_sense);
+	if (!err && (pr.aptpl || st->pr.aptpl))
+		err = save(vol, &pr, &vol->info.mode_saved);
+	if (err)
+		return err;
+	st->pr = pr;
+	set_version(st);
+	return 0;
+}
+
+int unit_state_persistent_out(struct volume *vol,
+			      const struct srp_port_id *port,
+			      const struct scsi_pr_request *req,
+			      struct scsi_pr_effects *ret_effects,
+			      struct scsi_sense *ret_sense)
+{
+	int err;
+
+	pthread_mutex_lock(&vol->state.lock);
+	err = persistent_out(vol, port, req, ret_effects, ret_sense);
+	pthread_mutex_unlock(&vol->state.lock);
+	return err;
+}
+
+/* SPC-4 5.12.3: these may go on as if they had reserved (CRH). */
+static bool has_it_anyway(const struct scsi_pr *pr,
+			  const struct srp_port_id *port)
+{
+	if (scsi_pr_is_holder(pr, port))
+		return true;
+	return scsi_pr_type_spares_registrants(pr->type) &&
+	       scsi_pr_find(pr, port);
+}
+
+int unit_state_reserve(struct unit_state *st, const struct srp_port_id *port)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&st->lock);
+	if (st->pr.cnt) {
+		err = has_it_anyway(&st->pr, port) ? 0 : -EBUSY;
+	} else if (st->reserved) {
+		err = srp_port_id_equal(&st->reserved_by, port) ? 0 : -EBUSY;
+	} else {
+		st->reserved = true;
+		st->reserved_by = *port;
+		set_version(st);
+	}
+	pthread_mutex_unlock(&st->lock);
+	return err;
+}
+
+/* The lock is held. */
+static void end_reserve(struct unit_state *st)
+{
+	if (!st->reserved)
+		return;
+	st->reserved = false;
+	set_version(st);
+}
+
+int unit_state_release(struct unit_state *st, const struct srp_port_id *port)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&st->lock);
+	if (st->pr.cnt)
+		err = has_it_anyway(&st->pr, port) ? 0 : -EBUSY;
+	else if (st->reserved && srp_port_id_equal(&st->reserved_by, port))
+		end_reserve(st);
+	pthread_mutex_unlock(&st->lock);
+	return err;
+}
+
+int unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,
+			 bool lasting)
+{
+	int err = lasting ? save(vol, &vol->state.pr, modes) : 0;
+
+	if (err)
+		return err;
+	if (lasting)
+		vol->info.mode_saved = *modes;
+	set_current(vol, modes);
+	return 0;
+}
+
+void unit_state_reset(struct volume *vol)
+{
+	struct unit_state *st = &vol->state;
+
+	pthread_mutex_lock(&st->lock);
+	end_reserve(st);
+	set_current(vol, &vol->info.mode_saved);
+	pthread_mutex_unlock(&st->lock);
+}
+
+void unit_state_nexus_lost(struct unit_state *st,
+			   const struct srp_port_id *port)
+{
+	pthread_mutex_lock(&st->lock);
+	if (st->reserved && srp_port_id_equal(&st->reserved_by, port))
+		end_reserve(st);
+	pthread_mutex_unlock(&st->lock);
+}

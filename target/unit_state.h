@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What commands change about a logical unit besides its blocks: reservations,
+ * mode values, the prevention of medium removal.
+ *
+ * Threads. Channels on every worker use a volume at the same time. Changes and
+ * looks at reservations take the lock; a command's own question, "am I shut
+ * out?", does not: as long as nothing is reserved it costs one atomic load, and
+ * after that one more, of what the nexus was told last, until the version says
+ * that something has changed. A change that must survive (APTPL, SP) is written
+ * under the lock, on the worker's own time: rare, and a few milliseconds.
+ *
+ * The lock is taken before the one of the nexuses (scsi_task.h).
+ */
+#ifndef TARGET_UNIT_STATE_H
+#define TARGET_UNIT_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "protocol/scsi_cdb.h"
+#include "protocol/scsi_pr.h"
+#include "protocol/scsi_vpd.h"
+
+struct volume;
+
+struct unit_state {
+	pthread_mutex_t lock; /* guards pr, reserved, reserved_by, mode_saved */
+	struct scsi_pr pr;
+	bool reserved; /* by RESERVE (6) or (10) */
+	struct srp_port_id reserved_by;
+	/* Odd while anything is reserved; another number after each change. */
+	_Atomic uint64_t version;
+
+	char *path;  /* the state file, constant; NULL: nothing survives */
+	int lock_fd; /* keeps others from the file; -1: none */
+};
+
+void unit_state_init(struct unit_state *st);
+void unit_state_fini(struct unit_state *st);
+
+/*
+ * Has @vol keep what is to survive in @dir, and takes over what lies there.
+ * A volume that is another one after each start keeps nothing. Thread: setup.
+ * 0, or -errno with one clause in @msg.
+ */
+int unit_state_load(struct volume *vol, const char *dir, char *msg,
+		    size_t msg_len);
+
+/* Can anything survive? */
+static inline bool unit_state_survives(const struct unit_state *st)
+{
+	return st->path;
+}
+
+/*
+ * Does a reservation keep @port from what is @access to it? @seen belongs to
+ * the nexus and this unit; zero at first. Thread: any.
+ */
+bool unit_state_conflicts(struct unit_state *st, const struct srp_port_id *port,
+			  _Atomic uint64_t *seen, enum scsi_access access);
+
+/* PERSISTENT RESERVE OUT. Return: as scsi_pr_execute(), or -EIO when it could
+ * not be written down; then nothing has changed. Thread: any. */
+int unit_state_persistent_out(struct volume *vol,
+			      const struct srp_port_id *port,
+			      const struct scsi_pr_request *req,
+			      struct scsi_pr_effects *ret_effects,
+			      struct scsi_sense *ret_sense);
+
+/* RESERVE and RELEASE of SPC-2; -EBUSY: RESERVATION CONFLICT. Thread: any. */
+int unit_state_reserve(struct unit_state *st, const struct srp_port_id *port);
+int unit_state_release(struct unit_state *st, const struct srp_port_id *port);
+
+/* MODE SELECT: makes @modes current, and saved too with @save. Return: 0, or
+ * -EIO when they could not be saved; then nothing has changed. The lock is
+ * held. */
+int unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,
+			 bool save);
+
+/* A logical unit reset: RESERVE's reservation ends, mode values are the saved
+ * ones (SAM-5 6.3.3). Persistent reservations stay. Thread: any. */
+void unit_state_reset(struct volume *vol);
+
+/* The I_T nexus is gone: what RESERVE gave it ends. Thread: any. */
+void unit_state_nexus_lost(struct unit_state *st,
+			   const struct srp_port_id *port);
+
+#endif

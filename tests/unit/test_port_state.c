@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * State of a unit that several initiators share, through the whole port: what
+ * ends with whom, and what waits for what. See test_port_rig.h.
+ */
+#include "tests/unit/test_port_rig.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/wire.h"
+#include "tests/lib/t_table.h"
+
+#define BLK RIG_BLOCK
+
+/* ---- PERSISTENT RESERVE OUT ---- */
+
+enum {
+	REGISTER,
+	RESERVE,
+	PREEMPT = 4,
+	PREEMPT_AND_ABORT = 5,
+};
+
+#define WRITE_EXCLUSIVE 1
+
+static uint64_t reserve_out(struct rig_chan *ch, uint8_t action, uint8_t type,
+			    uint64_t key, uint64_t action_key)
+{
+	struct rig_cmd cmd = { .lun = RIG_DISK };
+	uint8_t list[24] = { 0 };
+
+	wire_put64(list, key);
+	wire_put64(list + 8, action_key);
+	cmd.cdb[0] = 0x5f;
+	cmd.cdb[1] = action;
+	cmd.cdb[2] = type;
+	cmd.cdb[8] = sizeof(list);
+	cmd.out.format = SRP_DATA_IMMEDIATE;
+	cmd.out.imm_len = sizeof(list);
+	cmd.out.imm_offset = SRP_IMM_OFFSET;
+	cmd.imm = list;
+	return rig_cmd(ch, &cmd);
+}
+
+static uint64_t write_block(struct rig_chan *ch, uint32_t lba)
+{
+	static const uint8_t data[BLK] = { 0xaa };
+	struct rig_cmd cmd = rig_write(RIG_DISK, lba, 1);
+
+	cmd.out.format = SRP_DATA_IMMEDIATE;
+	cmd.out.imm_len = BLK;
+	cmd.out.imm_offset = SRP_IMM_OFFSET;
+	cmd.imm = data;
+	return rig_cmd(ch, &cmd);
+}
+
+struct pair {
+	struct rig *rig;
+	struct rig_chan *a; /* key 1, holds the reservation */
+	struct rig_chan *b; /* key 2 */
+};
+
+static struct pair reserved(void)
+{
+	struct rig_options opt = { .workers = 2 };
+	struct pair p = { .rig = rig_create(&opt) };
+
+	p.a = rig_login(p.rig, 1, SRP_MULTICHAN_SINGLE);
+	p.b = rig_login(p.rig, 2, SRP_MULTICHAN_SINGLE);
+	rig_clear_ua(p.a, RIG_DISK, NULL);
+	rig_clear_ua(p.b, RIG_DISK, NULL);
+	rig_expect_status(p.a, reserve_out(p.a, REGISTER, 0, 0, 1), 0);
+	rig_expect_status(p.b, reserve_out(p.b, REGISTER, 0, 0, 2), 0);
+	rig_expect_status(p.a, reserve_out(p.a, RESERVE, WRITE_EXCLUSIVE, 1, 0),
+			  0);
+	return p;
+}
+
+static void end_pair(struct pair *p)
+{
+	rig_chan_free(p->a);
+	rig_chan_free(p->b);
+	rig_destroy(p->rig);
+}
+
+static void write_under_a_reservation_conflicts(void **state)
+{
+	struct pair p = reserved();
+
+	rig_expect_status(p.b, write_block(p.b, 0),
+			  SCSI_STATUS_RESERVATION_CONFLICT);
+	rig_expect_status(p.a, write_block(p.a, 0), SCSI_STATUS_GOOD);
+	end_pair(&p);
+}
+
+/* The fence: when PREEMPT AND ABORT is answered, no write of the preempted is
+ * under way any more, and none can follow. */
+static void preempt_and_abort_awaits_what_the_disk_has(void **state)
+{
+	struct pair p = reserved();
+	uint64_t old, preempt;
+
+	rig_hold(true);
+	old = write_block(p.a, 3);
+	assert_int_equal(rig_held(), 1);
+	preempt = reserve_out(p.b, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 1);
+	assert_null(rig_rsp(p.b, preempt));
+	rig_release(p.rig);
+	rig_expect_status(p.b, preempt, SCSI_STATUS_GOOD);
+	rig_expect_status(p.a, old, SCSI_STATUS_TASK_ABORTED);
+	rig_hold(false);
+	rig_expect_status(p.a, write_block(p.a, 4),
+			  SCSI_STATUS_CHECK_CONDITION); /* unit attention */
+	rig_expect_status(p.a, write_block(p.a, 4),
+			  SCSI_STATUS_RESERVATION_CONFLICT);
+	rig_expect_status(p.b, write_block(p.b, 4), SCSI_STATUS_GOOD);
+	end_pair(&p);
+}
+
+static void preempt_alone_awaits_nothing(void **state)
+{
+	struct pair p = reserved();
+	uint64_t old;
+
+	rig_hold(true);
+	old = write_block(p.a, 3);
+	rig_expect_status(p.b, reserve_out(p.b, PREEMPT, WRITE_EXCLUSIVE, 2, 1),
+			  SCSI_STATUS_GOOD);
+	rig_release(p.rig);
+	rig_expect_status(p.a, old, SCSI_STATUS_GOOD);
+	rig_hold(false);
+	end_pair(&p);
+}
+
+static void preempt_and_abort_spares_other_luns_and_nexuses(void **state)
+{
+	struct pair p = reserved();
+	struct rig_chan *c = rig_login(p.rig, 3, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd read = rig_read(RIG_DISK, 0, 1);
+	uint64_t others;
+
+	rig_clear_ua(c, RIG_DISK, NULL);
+	rig_hold(true);
+	read.in.format = SRP_DATA_DIRECT;
+	read.in.descs = (struct srp_desc[]){ rig_desc(c, 0, BLK) };
+	read.in.desc_cnt = 1;
+	others = rig_cmd(c, &read);
+	rig_expect_status(
+		p.b, reserve_out(p.b, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 1),
+		SCSI_STATUS_GOOD);
+	assert_null(rig_rsp(c, others));
+	rig_release(p.rig);
+	rig_expect_status(c, others, SCSI_STATUS_GOOD);
+	rig_hold(false);
+	rig_chan_free(c);
+	end_pair(&p);
+}
+
+/* The preempted may have gone; its commands are awaited all the same. */
+static void preempt_and_abort_of_a_nexus_that_is_gone(void **state)
+{
+	struct pair p = reserved();
+	uint64_t preempt;
+
+	rig_hold(true);
+	write_block(p.a, 3);
+	xp_close(p.a->xp);
+	rig_settle(p.rig);
+	preempt = reserve_out(p.b, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 1);
+	assert_null(rig_rsp(p.b, preempt));
+	rig_release(p.rig);
+	rig_expect_status(p.b, preempt, SCSI_STATUS_GOOD);
+	rig_hold(false);
+	end_pair(&p);
+}
+
+static void who_preempts_may_leave_meanwhile(void **state)
+{
+	struct pair p = reserved();
+
+	rig_hold(true);
+	write_block(p.a, 3);
+	reserve_out(p.b, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 1);
+	xp_close(p.b->xp);
+	rig_settle(p.rig);
+	rig_release(p.rig);
+	rig_hold(false);
+	end_pair(&p);
+}
+
+/* It is the initiator port that is registered, not the connection. */
+static void registration_survives_a_new_login(void **state)
+{
+	struct pair p = reserved();
+
+	rig_chan_free(p.a);
+	p.a = rig_login(p.rig, 1, SRP_MULTICHAN_SINGLE);
+	rig_clear_ua(p.a, RIG_DISK, NULL);
+	rig_expect_status(p.a, write_block(p.a, 0), SCSI_STATUS_GOOD);
+	rig_expect_status(p.b, write_block(p.b, 0),
+			  SCSI_STATUS_RESERVATION_CONFLICT);
+	end_pair(&p);
+}
+
+static void lun_reset_ends_what_reserve_gave(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *a = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *b = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd reserve = { .lun = RIG_DISK, .cdb = { 0x16 } };
+
+	rig_clear_ua(a, RIG_DISK, NULL);
+	rig_clear_ua(b, RIG_DISK, NULL);
+	rig_expect_status(a, rig_cmd(a, &reserve), SCSI_STATUS_GOOD);
+	rig_expect_status(b, write_block(b, 0),
+			  SCSI_STATUS_RESERVATION_CONFLICT);
+	rig_expect_code(b, rig_tmf(b, SRP_TSK_LUN_RESET, RIG_DISK, 0),
+			SRP_RSP_COMPLETE);
+	rig_clear_ua(b, RIG_DISK, NULL);
+	rig_expect_status(b, write_block(b, 0), SCSI_STATUS_GOOD);
+	rig_chan_free(a);
+	rig_chan_free(b);
+	rig_destroy(rig);
+}
+
+static void logout_ends_what_reserve_gave(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *a = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *b = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd reserve = { .lun = RIG_DISK, .cdb = { 0x16 } };
+
+	rig_clear_ua(a, RIG_DISK, NULL);
+	rig_clear_ua(b, RIG_DISK, NULL);
+	rig_expect_status(a, rig_cmd(a, &reserve), SCSI_STATUS_GOOD);
+	rig_chan_free(a);
+	rig_settle(rig);
+	rig_expect_status(b, write_block(b, 0), SCSI_STATUS_GOOD);
+	rig_chan_free(b);
+	rig_destroy(rig);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD(&t, write_under_a_reservation_conflicts);
+	T_ADD(&t, preempt_and_abort_awaits_what_the_disk_has);
+	T_ADD(&t, preempt_alone_awaits_nothing);
+	T_ADD(&t, preempt_and_abort_spares_other_luns_and_nexuses);
+	T_ADD(&t, preempt_and_abort_of_a_nexus_that_is_gone);
+	T_ADD(&t, who_preempts_may_leave_meanwhile);
+	T_ADD(&t, registration_survives_a_new_login);
+	T_ADD(&t, lun_reset_ends_what_reserve_gave);
+	T_ADD(&t, logout_ends_what_reserve_gave);
+	return t_run(&t);
+}

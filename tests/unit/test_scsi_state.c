@@ -1,0 +1,802 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What commands of several initiators do to each other through the state of a
+ * unit: reservations, mode values, unit attentions. A row is a conversation:
+ * who sends which command, and what must come of it.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "target/state_file.h"
+#include "tests/lib/t_bytes.h"
+#include "tests/lib/t_disk.h"
+
+/* ---- conversations ---- */
+
+struct step {
+	unsigned int who; /* 1 ... T_NEXUSES; 0: the end */
+	const char *cdb;
+	const char *out;     /* data-out, NULL: none */
+	const char *outcome; /* NULL: "good" */
+	const char *in;	     /* the first bytes of data-in; NULL: any */
+};
+
+#define STEPS 16
+
+struct row {
+	const char *name;
+	enum t_store store;
+	struct step steps[STEPS];
+	const char *aborted; /* whose commands were; NULL: nobody's */
+	const char *ops;     /* what the store saw; NULL: any */
+};
+
+/* Parameter lists of PERSISTENT RESERVE OUT. */
+#define KEYS(old, new) "00*7 " old " 00*7 " new " 00*8"
+
+#define REGISTER(who, key)                                         \
+	{                                                          \
+		who, "5f 00 00 00 00 00 00 00 18", KEYS("00", key) \
+	}
+#define RESERVE(who, key, type)                                          \
+	{                                                                \
+		who, "5f 01 " type " 00 00 00 00 00 18", KEYS(key, "00") \
+	}
+#define RELEASE(who, key, type)                                          \
+	{                                                                \
+		who, "5f 02 " type " 00 00 00 00 00 18", KEYS(key, "00") \
+	}
+#define CLEAR(who, key)                                            \
+	{                                                          \
+		who, "5f 03 00 00 00 00 00 00 18", KEYS(key, "00") \
+	}
+#define PREEMPT(who, key, type, victim)                                    \
+	{                                                                  \
+		who, "5f 04 " type " 00 00 00 00 00 18", KEYS(key, victim) \
+	}
+#define PREEMPT_ABORT(who, key, type, victim)                              \
+	{                                                                  \
+		who, "5f 05 " type " 00 00 00 00 00 18", KEYS(key, victim) \
+	}
+
+#define TUR(who, outcome)                \
+	{                                \
+		who, "00", NULL, outcome \
+	}
+#define READ(who, outcome)                          \
+	{                                           \
+		who, "28 00 00*6 01", NULL, outcome \
+	}
+#define WRITE(who, outcome)                             \
+	{                                               \
+		who, "2a 00 00*6 01", "aa*512", outcome \
+	}
+
+static const struct row rows[] = {
+	/* persistent reservations, who may what */
+	{ "write exclusive",
+	  .steps = { REGISTER(1, "01"), REGISTER(2, "02"),
+		     RESERVE(1, "01", "01"), WRITE(1, "good"), READ(2, "good"),
+		     WRITE(2, "conflict"), READ(3, "good"),
+		     WRITE(3, "conflict"), TUR(3, "good") } },
+	{ "exclusive access",
+	  .steps = { REGISTER(1, "01"), REGISTER(2, "02"),
+		     RESERVE(1, "01", "03"), WRITE(1, "good"), READ(1, "good"),
+		     READ(2, "conflict"), WRITE(2, "conflict"),
+		     READ(3, "conflict"), TUR(3, "good") } },
+	{ "write exclusive, registrants only",
+	  .steps = { REGISTER(1, "01"), REGISTER(2, "02"),
+		     RESERVE(1, "01", "05"), WRITE(2, "good"), READ(3, "good"),
+		     WRITE(3, "conflict") } },
+	{ "exclusive access, registrants only",
+	  .steps = { REGISTER(1, "01"), REGISTER(2, "02"),
+		     RESERVE(1, "01", "06"), WRITE(2, "good"), READ(2, "good"),
+		     READ(3, "conflict"), WRITE(3, "conflict") } },
+	{ "write exclusive, all registrants",
+	  .steps = { REGISTER(1, "01"), REGISTER(2, "02"),
+		     RESERVE(1, "01", "07"), WRITE(2, "good"), READ(3, "good"),
+		     WRITE(3, "conflict") } },
+	{ "exclusive access, all registrants",
+	  .steps = { REGISTER(1, "01"), REGISTER(2, "02"),
+		     RESERVE(1, "01", "08"), READ(2, "good"),
+		     READ(3, "conflict") } },
+	{ "who registers later is let in",
+	  .steps = { REGISTER(1, "01"), RESERVE(1, "01", "06"),
+		     READ(2, "conflict"), REGISTER(2, "02"),
+		     READ(2, "good") } },
+	{ "registrations alone shut nobody out",
+	  .steps = { REGISTER(1, "01"), WRITE(2, "good") } },
+	{ "PERSISTENT RESERVE OUT is judged by itself",
+	  .steps = { REGISTER(1, "01"),
+		     REGISTER(2, "02"),
+		     RESERVE(1, "01", "03"),
+		     { 2, "5f 01 03 00 00 00 00 00 18", KEYS("02", "00"),
+		       "conflict" } } },
+	{ "START and ALLOW go through, STOP and PREVENT do not",
+	  .steps = { REGISTER(1, "01"),
+		     RESERVE(1, "01", "03"),
+		     { 2, "1b 00 00 00 01" },
+		     { 2, "1b", NULL, "conflict" },
+		     { 2, "1e" },
+		     { 2, "1e 00 00 00 01", NULL, "conflict" } } },
+
+	/* who is told */
+	{ "a release is told to registrants",
+	  .steps = { REGISTER(1, "01"), REGISTER(2, "02"),
+		     RESERVE(1, "01", "05"), RELEASE(1, "01", "05"),
+		     TUR(2, "06/2a/04"), TUR(2, "good"), TUR(1, "good"),
+		     TUR(3, "good") } },
+	{ "a clear is told to registrants",
+	  .steps = { REGISTER(1, "01"), REGISTER(2, "02"), CLEAR(1, "01"),
+		     TUR(2, "06/2a/03"), TUR(2, "good"), TUR(1, "good") } },
+	{ "the preempted are told, and shut out",
+	  .steps = { REGISTER(1, "01"), REGISTER(2, "02"),
+		     RESERVE(1, "01", "01"), PREEMPT(2, "02", "01", "01"),
+		     WRITE(1, "06/2a/05"), WRITE(1, "conflict"),
+		     WRITE(2, "good") } },
+	{ "the commands of the preempted are aborted",
+	  .steps = { REGISTER(1, "01"), REGISTER(2, "02"), REGISTER(3, "01"),
+		     RESERVE(1, "01", "01"), PREEMPT_ABORT(2, "02", "01", "01"),
+		     TUR(1, "06/2a/05"), TUR(3, "06/2a/05"), TUR(2, "good") },
+	  .aborted = "3 1 " },
+	{ "each LUN of the volume is told",
+	  .steps = { REGISTER(1, "01"), REGISTER(2, "02"), CLEAR(1, "01"),
+		     TUR(2, "06/2a/03") } },
+
+	/* PERSISTENT RESERVE IN */
+	{ "keys are read",
+	  .steps = { REGISTER(1, "01"),
+		     REGISTER(2, "02"),
+		     { 3, "5e 00 00 00 00 00 00 00 fc", NULL, NULL,
+		       "00 00 00 02 00 00 00 10 00*7 01 00*7 02" } } },
+	{ "an allocation length that cuts",
+	  .steps = { REGISTER(1, "01"),
+		     REGISTER(2, "02"),
+		     { 3, "5e 00 00 00 00 00 00 00 08", NULL, NULL,
+		       "00 00 00 02 00 00 00 10" } } },
+	{ "an unknown service action",
+	  .steps = { { 1, "5e 04", NULL, "05/24/00 CDB 1.4" } } },
+	{ "PERSISTENT RESERVE OUT, too short",
+	  .steps = { { 1, "5f 00 00 00 00 00 00 00 10", "00*16",
+		       "05/1a/00" } } },
+	{ "PERSISTENT RESERVE OUT, absurdly long",
+	  .steps = { { 1, "5f 00 00 00 00 ff ff ff ff", "00*16",
+		       "05/1a/00" } } },
+	{ "PERSISTENT RESERVE OUT, less data than the CDB says",
+	  .steps = { { 1, "5f 00 00 00 00 00 00 00 18", "00*16",
+		       "05/24/00 CDB 5.7" } } },
+	{ "APTPL without a state directory",
+	  .steps = { { 1, "5f 00 00 00 00 00 00 00 18", "00*15 01 00*4 01 00*3",
+		       "05/26/00 data 20.0" } } },
+
+	/* RESERVE and RELEASE */
+	{ "RESERVE shuts others out",
+	  .steps = { { 1, "16" },
+		     WRITE(1, "good"),
+		     READ(2, "conflict"),
+		     WRITE(2, "conflict"),
+		     TUR(2, "conflict"),
+		     { 2, "12 00 00 00 24" },
+		     { 2, "25" },
+		     { 2, "5e 00 00 00 00 00 00 00 fc", NULL, "conflict" },
+		     { 2, "16", NULL, "conflict" },
+		     { 2, "17" },
+		     READ(2, "conflict"),
+		     { 1, "57" },
+		     READ(2, "good") } },
+	{ "RESERVE twice", .steps = { { 1, "16" }, { 1, "56" } } },
+	{ "RESERVE and PERSISTENT RESERVE OUT",
+	  .steps = { { 1, "16" },
+		     { 1, "5f 00 00 00 00 00 00 00 18", KEYS("00", "01"),
+		       "conflict" } } },
+	{ "RESERVE where somebody is registered",
+	  .steps = { REGISTER(1, "01"),
+		     { 1, "16", NULL, "conflict" },
+		     { 2, "17", NULL, "conflict" } } },
+	{ "RESERVE by who holds it anyway",
+	  .steps = { REGISTER(1, "01"),
+		     REGISTER(2, "02"),
+		     RESERVE(1, "01", "05"),
+		     { 1, "16" },
+		     { 2, "56" },
+		     { 2, "57" },
+		     { 3, "16", NULL, "conflict" },
+		     WRITE(2, "good"),
+		     WRITE(3, "conflict") } },
+	{ "RESERVE for a third party",
+	  .steps = { { 1, "16 10", NULL, "05/24/00 CDB 1.4" },
+		     { 1, "56 10", NULL, "05/24/00 CDB 1.4" } } },
+
+	/* MODE SELECT */
+	{ "descriptor sense",
+	  .steps = { { 1, "15 10 00 00 10", "00*4 0a 0a 26 10 00 40 00*6" },
+		     { 1, "1a 08 0a 00 fc", NULL, NULL, "0f 00 10 00 0a 0a 26" },
+		     TUR(2, "06/2a/01"),
+		     TUR(2, "good"),
+		     TUR(1, "good"),
+		     { 1, "03 00 00 00 fc" } } },
+	{ "no change is told to nobody",
+	  .steps = { { 1, "15 10 00 00 10", "00*4 0a 0a 22 10 00 40 00*6" },
+		     TUR(2, "good") } },
+	{ "software write protection",
+	  .steps = { { 1, "55 10 00 00 00 00 00 00 14",
+		       "00*8 0a 0a 22 10 08 40 00*6" },
+		     WRITE(1, "07/27/02"),
+		     READ(1, "good"),
+		     { 1, "1a 08 3f 00 fc", NULL, NULL, "3b 00 90 00" },
+		     { 1, "15 10 00 00 10", "00*4 0a 0a 22 10 00 40 00*6" },
+		     WRITE(1, "good") } },
+	{ "the write cache goes off, and on",
+	  .steps = { WRITE(1, "good"),
+		     { 1, "15 10 00 00 18", "00*4 08 12 00 00*17" },
+		     WRITE(1, "good"),
+		     { 1, "15 10 00 00 18", "00*4 08 12 04 00*17" },
+		     WRITE(1, "good") },
+	  .ops = "write 0+512, flush, write 0+512 fua, write 0+512" },
+	{ "no write cache where the store has no FUA", .store = T_PLAIN,
+	  .steps = { { 1, "15 10 00 00 18", "00*4 08 12 00 00*17" },
+		     WRITE(1, "good"),
+		     { 1, "41 00 00*6 01", "bb*512" },
+		     READ(1, "good") },
+	  .ops = "flush, write 0+512, flush, write 0+512, flush, "
+		 "read 0+512" },
+	{ "UNMAP without a write cache is stable",
+	  .steps = { { 1, "15 10 00 00 18", "00*4 08 12 00 00*17" },
+		     { 1, "42 00 00 00 00 00 00 00 18",
+		       "00 16 00 10 00*4 00*8 00 00 00 01 00*4" } },
+	  .ops = "flush, unmap 0+512, flush" },
+	{ "a write cache where there is none", .store = T_STABLE,
+	  .steps = { { 1, "15 10 00 00 18", "00*4 08 12 04 00*17",
+		       "05/26/00 data 6.2" } } },
+	{ "MODE SELECT to be saved, where nothing is",
+	  .steps = { { 1, "15 11 00 00 10", "00*4 0a 0a 26 10 00 40 00*6",
+		       "05/24/00 CDB 1.0" } } },
+	{ "MODE SELECT without PF",
+	  .steps = { { 1, "15 00 00 00 10", "00*4 0a 0a 26 10 00 40 00*6",
+		       "05/24/00 CDB 1.4" } } },
+	{ "MODE SELECT of nothing", .steps = { { 1, "15 10" } } },
+	{ "MODE SELECT, half a header",
+	  .steps = { { 1, "15 10 00 00 03", "00*3", "05/1a/00" } } },
+	{ "MODE SELECT, a header only",
+	  .steps = { { 1, "15 10 00 00 04", "00*4" } } },
+	{ "MODE SELECT, MODE DATA LENGTH is reserved",
+	  .steps = { { 1, "15 10 00 00 04", "03 00*3", "05/26/00 data 0.1" } } },
+	{ "MODE SELECT, medium type",
+	  .steps = { { 1, "15 10 00 00 04", "00 01 00 00",
+		       "05/26/00 data 1.0" } } },
+	{ "MODE SELECT ignores WP and DPOFUA",
+	  .steps = { { 1, "15 10 00 00 04", "00 00 90 00" } } },
+	{ "MODE SELECT with the block descriptor as it is",
+	  .steps = { { 1, "15 10 00 00 0c",
+		       "00 00 00 08 00 00 40 00 00 00 02 00" } } },
+	{ "MODE SELECT with another block size",
+	  .steps = { { 1, "15 10 00 00 0c",
+		       "00 00 00 08 00 00 40 00 00 00 10 00",
+		       "05/26/00 data 9.7" } } },
+	{ "MODE SELECT with another capacity",
+	  .steps = { { 1, "15 10 00 00 0c",
+		       "00 00 00 08 00 00 20 00 00 00 02 00",
+		       "05/26/00 data 4.7" } } },
+	{ "MODE SELECT with a long block descriptor",
+	  .steps = { { 1, "55 10 00 00 00 00 00 00 18",
+		       "00*4 01 00 00 10 00*6 40 00 00*4 00 00 02 00" } } },
+	{ "MODE SELECT, block descriptor cut off",
+	  .steps = { { 1, "15 10 00 00 08", "00 00 00 08 00 00 40 00",
+		       "05/1a/00" } } },
+	{ "MODE SELECT, block descriptor of a wrong length",
+	  .steps = { { 1, "15 10 00 00 0c", "00 00 00 07 00*8",
+		       "05/26/00 data 3.7" } } },
+	{ "MODE SELECT, unknown page",
+	  .steps = { { 1, "15 10 00 00 08", "00*4 02 02 00 00",
+		       "05/26/00 data 4.5" } } },
+	{ "MODE SELECT, subpage",
+	  .steps = { { 1, "15 10 00 00 0c", "00*4 4a 01 00 04 00*4",
+		       "05/26/00 data 4.6" } } },
+	{ "MODE SELECT, PS is reserved",
+	  .steps = { { 1, "15 10 00 00 10", "00*4 8a 0a 22 10 00 40 00*6",
+		       "05/26/00 data 4.7" } } },
+	{ "MODE SELECT, page of a wrong length",
+	  .steps = { { 1, "15 10 00 00 10", "00*4 0a 09 22 10 00 40 00*6",
+		       "05/26/00 data 5.7" } } },
+	{ "MODE SELECT, page cut off",
+	  .steps = { { 1, "15 10 00 00 0f", "00*4 0a 0a 22 10 00 40 00*5",
+		       "05/1a/00" } } },
+	{ "MODE SELECT of what cannot be changed",
+	  .steps = { { 1, "15 10 00 00 10", "00*4 0a 0a 02 10 00 40 00*6",
+		       "05/26/00 data 6.5" } } },
+	{ "MODE SELECT, the second page is wrong: the first does not count",
+	  .steps = { { 1, "15 10 00 00 1c",
+		       "00*4 0a 0a 26 10 00 40 00*6 1c 0a 00*10",
+		       "05/26/00 data 18.3" },
+		     { 1, "1a 08 0a 00 fc", NULL, NULL,
+		       "0f 00 10 00 0a 0a 22" } } },
+	{ "changeable values",
+	  .steps = { { 1, "1a 08 7f 00 fc", NULL, NULL,
+		       "3b 00 10 00 01 0a 00*10 08 12 04 00*17 "
+		       "0a 0a 04 00 08 00*7 1c 0a 00*10" } } },
+	{ "default values are not the current ones",
+	  .steps = { { 1, "15 10 00 00 10", "00*4 0a 0a 26 10 00 40 00*6" },
+		     { 1, "1a 08 8a 00 fc", NULL, NULL,
+		       "0f 00 10 00 0a 0a 22" } } },
+
+	/* LOG SENSE */
+	{ "log pages", .steps = { { 1, "4d 00 00 00 00 00 00 00 fc", NULL, NULL,
+				    "00 00 00 03 00 0c 2f" } } },
+	{ "log pages of what is not thin", .store = T_PLAIN,
+	  .steps = { { 1, "4d 00 00 00 00 00 00 00 fc", NULL, NULL,
+		       "00 00 00 02 00 2f" } } },
+	{ "log pages and subpages",
+	  .steps = { { 1, "4d 00 00 ff 00 00 00 00 fc", NULL, NULL,
+		       "40 ff 00 08 00 00 00 ff 0c 00 2f 00" } } },
+	{ "informational exceptions",
+	  .steps = { { 1, "4d 00 6f 00 00 00 00 00 fc", NULL, NULL,
+		       "af 00 00 08 00 00 03 04 00 00 ff 00" } } },
+	{ "provisioning",
+	  .steps = { { 1, "4d 00 4c 00 00 00 00 00 fc", NULL, NULL,
+		       "8c 00 00 0c 00 02 03 08 00 00 00 08 01 00 00 00" } } },
+	{ "provisioning of what is not thin", .store = T_PLAIN,
+	  .steps = { { 1, "4d 00 4c 00 00 00 00 00 fc", NULL,
+		       "05/24/00 CDB 2.5" } } },
+	{ "temperature, which is not known",
+	  .steps = { { 1, "4d 00 4d 00 00 00 00 00 fc", NULL,
+		       "05/24/00 CDB 2.5" } } },
+	{ "thresholds", .steps = { { 1, "4d 00 2f 00 00 00 00 00 fc", NULL,
+				     "05/24/00 CDB 2.7" } } },
+	{ "a subpage that is not there",
+	  .steps = { { 1, "4d 00 6f 01 00 00 00 00 fc", NULL,
+		       "05/24/00 CDB 3.7" } } },
+	{ "a parameter pointer behind all",
+	  .steps = { { 1, "4d 00 6f 00 00 00 01 00 fc", NULL,
+		       "05/24/00 CDB 5.7" } } },
+	{ "LOG SENSE with SP",
+	  .steps = { { 1, "4d 01", NULL, "05/24/00 CDB 1.0" } } },
+
+	/* what is supported */
+	{ "task management functions",
+	  .steps = { { 1, "a3 0d 00 00 00 00 00 00 00 04", NULL, NULL,
+		       "d8 00 00 00" } } },
+	{ "task management functions, at length",
+	  .steps = { { 1, "a3 0d 80 00 00 00 00 00 00 10", NULL, NULL,
+		       "d8 00 00 0c 00*12" } } },
+	{ "target port groups",
+	  .steps = { { 1, "a3 0a 00 00 00 00 00 00 00 fc", NULL, NULL,
+		       "00 00 00 0c 00 01 00 01 00 00 00 01 00 00 00 01" } } },
+	{ "target port groups, extended header",
+	  .steps = { { 1, "a3 2a 00 00 00 00 00 00 00 fc", NULL, NULL,
+		       "00 00 00 10 10 00 00 00 00 01 00 01 00 00 00 01 "
+		       "00 00 00 01" } } },
+	{ "target port groups, unknown format",
+	  .steps = { { 1, "a3 4a 00 00 00 00 00 00 00 fc", NULL,
+		       "05/24/00 CDB 1.7" } } },
+	{ "SET TARGET PORT GROUPS, where access is implicit",
+	  .steps = { { 1, "a4 0a 00 00 00 00 00 00 00 04", "00*4",
+		       "05/20/00" } } },
+};
+
+static void run_step(const struct step *step)
+{
+	struct t_bytes out = t_bytes(step->out ? step->out : "");
+	struct t_bytes in = t_bytes(step->in ? step->in : "");
+	struct t_command c;
+
+	t_disk.from = t_nexus(step->who);
+	t_command_run(&c, step->cdb, 0, out.p, (uint32_t)out.len, 512);
+	assert_string_equal(t_outcome(&c.task),
+			    step->outcome ? step->outcome : "good");
+	assert_true(in.len <= c.task.data_in_cnt);
+	if (in.len)
+		assert_memory_equal(c.task.buf, in.p, in.len);
+	t_command_free(&c);
+	free(in.p);
+	free(out.p);
+}
+
+static void run_steps(const struct step *steps)
+{
+	for (size_t i = 0; i < STEPS && steps[i].who; i++)
+		run_step(&steps[i]);
+}
+
+static void conversation(void **state)
+{
+	const struct row *row = *state;
+
+	t_disk_start(row->store);
+	run_steps(row->steps);
+	assert_string_equal(t_disk.aborted, row->aborted ? row->aborted : "");
+	if (row->ops)
+		assert_string_equal(t_backend.log, row->ops);
+	t_disk_stop();
+}
+
+/* ---- resets and losses ---- */
+
+static void reset_ends_reserve_and_brings_saved_modes_back(void **state)
+{
+	static const struct step before[STEPS] = {
+		{ 1, "16" },
+		{ 1, "15 10 00 00 10", "00*4 0a 0a 26 10 00 40 00*6" },
+	};
+	static const struct step after[STEPS] = {
+		TUR(2, "06/29/03"),
+		TUR(2, "06/2a/01"),
+		WRITE(2, "good"),
+		TUR(1, "06/29/03"),
+		{ 1, "1a 08 0a 00 fc", NULL, NULL, "0f 00 10 00 0a 0a 22" },
+	};
+
+	t_disk_start(T_THIN);
+	run_steps(before);
+	scsi_unit_reset(&t_disk.luns, t_disk.luns.vol[0]);
+	run_steps(after);
+	t_disk_stop();
+}
+
+static void reset_leaves_persistent_reservations(void **state)
+{
+	static const struct step before[STEPS] = {
+		REGISTER(1, "01"),
+		RESERVE(1, "01", "01"),
+	};
+	static const struct step after[STEPS] = {
+		TUR(2, "06/29/03"),
+		WRITE(2, "conflict"),
+	};
+
+	t_disk_start(T_THIN);
+	run_steps(before);
+	scsi_unit_reset(&t_disk.luns, t_disk.luns.vol[0]);
+	run_steps(after);
+	t_disk_stop();
+}
+
+static void loss_of_the_nexus_ends_reserve_only(void **state)
+{
+	static const struct step before[STEPS] = { { 1, "16" } };
+	static const struct step after[STEPS] = {
+		TUR(1, "06/29/07"),
+		WRITE(2, "good"),
+		REGISTER(1, "01"),
+		RESERVE(1, "01", "01"),
+	};
+	static const struct step at_last[STEPS] = { WRITE(2, "conflict") };
+
+	t_disk_start(T_THIN);
+	run_steps(before);
+	scsi_nexus_lost(t_nexus(1));
+	run_steps(after);
+	scsi_nexus_lost(t_nexus(1));
+	run_steps(at_last);
+	t_disk_stop();
+}
+
+/* ---- what a reservation is to each command ---- */
+
+static void every_command_has_its_access(void **state)
+{
+	static const struct {
+		const char *start;
+		enum scsi_access access;
+	} want[] = {
+		{ "TEST UNIT READY", SCSI_ACCESS_ASKS },
+		{ "REQUEST SENSE", SCSI_ACCESS_ALWAYS },
+		{ "INQUIRY", SCSI_ACCESS_ALWAYS },
+		{ "REPORT LUNS", SCSI_ACCESS_ALWAYS },
+		{ "REPORT ", SCSI_ACCESS_ASKS },
+		{ "LOG SENSE", SCSI_ACCESS_ALWAYS },
+		{ "MODE SENSE", SCSI_ACCESS_READS },
+		{ "START STOP UNIT", SCSI_ACCESS_BY_FIELD },
+		{ "PREVENT ALLOW MEDIUM REMOVAL", SCSI_ACCESS_BY_FIELD },
+		{ "READ CAPACITY", SCSI_ACCESS_ALWAYS },
+		{ "READ", SCSI_ACCESS_READS },
+		{ "VERIFY", SCSI_ACCESS_READS },
+		{ "PRE-FETCH", SCSI_ACCESS_READS },
+		{ "GET LBA STATUS", SCSI_ACCESS_READS },
+		{ "PERSISTENT RESERVE", SCSI_ACCESS_ASKS },
+		{ "RESERVE", SCSI_ACCESS_ALWAYS },
+		{ "RELEASE", SCSI_ACCESS_ALWAYS },
+	};
+
+	for (size_t i = 0; i < scsi_cdb_table_cnt; i++) {
+		const struct scsi_cdb_info *info = &scsi_cdb_table[i];
+		enum scsi_access access = SCSI_ACCESS_CHANGES;
+
+		for (size_t k = 0; k < ARRAY_SIZE(want); k++) {
+			if (strncmp(info->name, want[k].start,
+				    strlen(want[k].start)))
+				continue;
+			access = want[k].access;
+			break;
+		}
+		if (info->access != access)
+			fail_msg("%s", info->name);
+	}
+}
+
+/* ---- what survives ---- */
+
+static char dir[64];
+
+static int make_dir(void **state)
+{
+	strcpy(dir, "/tmp/t-state-XXXXXX");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static void remove_dir(void)
+{
+	char cmd[128];
+
+	snprintf(cmd, sizeof(cmd), "rm -r '%s'", dir);
+	assert_int_equal(system(cmd), 0);
+}
+
+static void restart(void)
+{
+	t_disk_stop();
+	t_disk_start_in(T_THIN, dir);
+}
+
+static void reservations_survive_with_aptpl(void **state)
+{
+	static const struct step before[STEPS] = {
+		{ 1, "5f 00 00 00 00 00 00 00 18", "00*15 01 00*4 01 00*3" },
+		{ 2, "5f 00 00 00 00 00 00 00 18", "00*15 02 00*4 05 00*3" },
+		RESERVE(1, "01", "05"),
+	};
+	static const struct step after[STEPS] = {
+		{ 3, "5e 00 00 00 00 00 00 00 fc", NULL, NULL,
+		  "00 00 00 00 00 00 00 10 00*7 01 00*7 02" },
+		{ 3, "5e 01 00 00 00 00 00 00 fc", NULL, NULL,
+		  "00 00 00 00 00 00 00 10 00*7 01 00*5 05" },
+		{ 3, "5e 02 00 00 00 00 00 00 fc", NULL, NULL, "00 08 1d 81" },
+		WRITE(1, "good"),
+		WRITE(2, "good"),
+		WRITE(3, "conflict"),
+		CLEAR(2, "02"),
+		WRITE(3, "good"),
+	};
+	static const struct step at_last[STEPS] = {
+		WRITE(3, "good"),
+		{ 3, "5e 00 00 00 00 00 00 00 fc", NULL, NULL, "00*8" },
+	};
+
+	make_dir(NULL);
+	t_disk_start_in(T_THIN, dir);
+	run_steps(before);
+	restart();
+	run_steps(after);
+	restart();
+	run_steps(at_last);
+	t_disk_stop();
+	remove_dir();
+}
+
+static void reservations_without_aptpl_do_not_survive(void **state)
+{
+	static const struct step before[STEPS] = {
+		{ 1, "5f 00 00 00 00 00 00 00 18", "00*15 01 00*4 01 00*3" },
+		/* takes it back for all of them */
+		{ 2, "5f 00 00 00 00 00 00 00 18", "00*15 02 00*8" },
+		RESERVE(1, "01", "01"),
+	};
+	static const struct step after[STEPS] = {
+		WRITE(3, "good"),
+		{ 3, "5e 00 00 00 00 00 00 00 fc", NULL, NULL, "00*8" },
+	};
+
+	make_dir(NULL);
+	t_disk_start_in(T_THIN, dir);
+	run_steps(before);
+	restart();
+	run_steps(after);
+	t_disk_stop();
+	remove_dir();
+}
+
+static void modes_survive_when_saved(void **state)
+{
+	static const struct step before[STEPS] = {
+		{ 1, "15 11 00 00 18", "00*4 08 12 00 00*17" },
+		{ 1, "15 10 00 00 10", "00*4 0a 0a 26 10 00 40 00*6" },
+		{ 1, "1a 08 c8 00 fc", NULL, NULL, "17 00 10 00 88 12 00" },
+	};
+	static const struct step after[STEPS] = {
+		{ 1, "1a 08 08 00 fc", NULL, NULL, "17 00 10 00 88 12 00" },
+		{ 1, "1a 08 88 00 fc", NULL, NULL, "17 00 10 00 88 12 04" },
+		{ 1, "1a 08 0a 00 fc", NULL, NULL, "0f 00 10 00 8a 0a 22" },
+	};
+
+	make_dir(NULL);
+	t_disk_start_in(T_THIN, dir);
+	run_steps(before);
+	restart();
+	run_steps(after);
+	t_disk_stop();
+	remove_dir();
+}
+
+/* The command fails and nothing has changed. */
+static void what_cannot_be_written_down_is_refused(void **state)
+{
+	static const struct step before[STEPS] = {
+		{ 1, "5f 00 00 00 00 00 00 00 18", "00*15 01 00*4 01 00*3" },
+	};
+	static const struct step after[STEPS] = {
+		{ 2, "5f 00 00 00 00 00 00 00 18", "00*15 02 00*4 01 00*3",
+		  "04/44/00" },
+		{ 3, "5e 00 00 00 00 00 00 00 fc", NULL, NULL,
+		  "00 00 00 01 00 00 00 08 00*7 01" },
+		{ 1, "15 11 00 00 18", "00*4 08 12 00 00*17", "04/44/00" },
+		{ 1, "1a 08 08 00 fc", NULL, NULL, "17 00 10 00 88 12 04" },
+	};
+	char path[128];
+
+	make_dir(NULL);
+	t_disk_start_in(T_THIN, dir);
+	run_steps(before);
+	/* A directory where the temporary file is to be. */
+	snprintf(path, sizeof(path), "%s.new", t_disk.luns.vol[0]->state.path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	run_steps(after);
+	t_disk_stop();
+	remove_dir();
+}
+
+static void state_in_use_is_not_taken(void **state)
+{
+	struct volume_spec spec = { .ops = &t_backend_ops,
+				    .block_size = T_BLOCK,
+				    .path = "test",
+				    .serial = "0123" };
+	struct volume *vol;
+	char msg[256];
+
+	make_dir(NULL);
+	t_disk_start_in(T_THIN, dir);
+	assert_int_equal(volume_open(&spec, 1, &vol, msg, sizeof(msg)), 0);
+	assert_int_equal(unit_state_load(vol, dir, msg, sizeof(msg)),
+			 -EWOULDBLOCK);
+	assert_non_null(strstr(msg, "in use"));
+	volume_close(vol);
+	t_disk_stop();
+	remove_dir();
+}
+
+/* ---- the state file ---- */
+
+#define HEAD   "rdma-target state 1\n"
+#define PORT_A "0000000000000000000000000000000a"
+#define PORT_B "0000000000000000000000000000000b"
+#define REG_A  "registration 0000000000000001 " PORT_A "\n"
+#define REG_B  "registration 0000000000000002 " PORT_B " all-ports\n"
+
+static const struct file_row {
+	const char *name;
+	const char *text;
+	const char *msg; /* NULL: good, and written back as it was */
+} file_rows[] = {
+	{ "empty state", HEAD "end\n" },
+	{ "modes", HEAD "modes wce=1 d-sense=0 swp=1\nend\n" },
+	{ "registrations", HEAD REG_A REG_B "end\n" },
+	{ "reservation", HEAD REG_A REG_B "reservation 5 " PORT_B "\nend\n" },
+	{ "reservation of all", HEAD REG_A "reservation 7\nend\n" },
+	{ "nothing", "", "line 1: not 'rdma-target state 1'" },
+	{ "another version", "rdma-target state 2\nend\n",
+	  "line 1: not 'rdma-target state 1'" },
+	{ "no end", HEAD REG_A, "line 3: cut off, or too long" },
+	{ "a line without its end", HEAD "end",
+	  "line 2: cut off, or too long" },
+	{ "something behind the end", HEAD "end\n\n",
+	  "line 2: something behind the end" },
+	{ "an unknown line", HEAD "hello\nend\n", "line 2: unknown" },
+	{ "modes twice",
+	  HEAD "modes wce=1 d-sense=0 swp=1\n"
+	       "modes wce=1 d-sense=0 swp=1\nend\n",
+	  "line 3: not mode values" },
+	{ "modes that are not bits", HEAD "modes wce=2 d-sense=0 swp=1\nend\n",
+	  "line 2: not mode values" },
+	{ "key 0", HEAD "registration 0000000000000000 " PORT_A "\nend\n",
+	  "line 2: not a registration" },
+	{ "a short key", HEAD "registration 01 " PORT_A "\nend\n",
+	  "line 2: not a registration" },
+	{ "a port that is too long",
+	  HEAD "registration 0000000000000001 " PORT_A "0\nend\n",
+	  "line 2: not a registration" },
+	{ "a port twice", HEAD REG_A REG_A "end\n",
+	  "line 3: an initiator port is registered twice" },
+	{ "a holder who is not registered",
+	  HEAD REG_A "reservation 1 " PORT_B "\nend\n",
+	  "line 3: the holder is not registered" },
+	{ "a reservation without registrations", HEAD "reservation 7\nend\n",
+	  "line 2: not a reservation" },
+	{ "a type that is none", HEAD REG_A "reservation 2 " PORT_A "\nend\n",
+	  "line 3: not a reservation" },
+	{ "a type that is missing", HEAD REG_A "reservation \nend\n",
+	  "line 3: not a reservation" },
+	{ "two reservations", HEAD REG_A "reservation 7\nreservation 7\nend\n",
+	  "line 4: not a reservation" },
+	{ "a registration behind the reservation",
+	  HEAD REG_A "reservation 7\n" REG_B "end\n",
+	  "line 4: a registration behind the reservation" },
+	{ "a long line",
+	  HEAD "registration 0000000000000001 " PORT_A PORT_A PORT_A PORT_A
+	       "\nend\n",
+	  "line 2: cut off, or too long" },
+};
+
+static void state_file(void **state)
+{
+	const struct file_row *row = *state;
+	size_t len = strlen(row->text);
+	char *exact = malloc(len + 1);
+	char buf[STATE_FILE_MAX];
+	struct state_file file;
+	char msg[128] = "";
+	int err;
+
+	memcpy(exact, row->text, len);
+	exact = realloc(exact, len ? len : 1);
+	err = state_file_parse(exact, len, &file, msg, sizeof(msg));
+	assert_string_equal(msg, row->msg ? row->msg : "");
+	assert_int_equal(err, row->msg ? -EBADMSG : 0);
+	if (!err) {
+		assert_int_equal(state_file_format(&file, buf, sizeof(buf)),
+				 len);
+		assert_memory_equal(buf, exact, len);
+	}
+	free(exact);
+}
+
+static void full_state_fits_and_one_more_is_refused(void **state)
+{
+	struct state_file file = { .has_modes = true };
+	char *buf = malloc(STATE_FILE_MAX);
+	struct state_file again;
+	char msg[128];
+	size_t len;
+
+	file.pr.aptpl = true;
+	file.pr.type = SCSI_PR_WRITE_EXCLUSIVE;
+	file.pr.holder = SCSI_PR_MAX - 1;
+	file.pr.cnt = SCSI_PR_MAX;
+	for (unsigned int i = 0; i < SCSI_PR_MAX; i++)
+		file.pr.regs[i] = (struct scsi_pr_registration){
+			.key = UINT64_MAX,
+			.port = t_port_id(i),
+			.all_ports = true,
+		};
+	len = state_file_format(&file, buf, STATE_FILE_MAX);
+	assert_true(len < STATE_FILE_MAX);
+	assert_int_equal(state_file_parse(buf, len, &again, msg, sizeof(msg)),
+			 0);
+	assert_int_equal(again.pr.cnt, SCSI_PR_MAX);
+	assert_int_equal(again.pr.holder, SCSI_PR_MAX - 1);
+	strcpy(strstr(buf, "reservation"), REG_A "end\n");
+	assert_int_equal(
+		state_file_parse(buf, strlen(buf), &again, msg, sizeof(msg)),
+		-EBADMSG);
+	free(buf);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	log_level = LOG_ERROR;
+	T_ADD_ROWS(&t, rows, conversation);
+	T_ADD(&t, reset_ends_reserve_and_brings_saved_modes_back);
+	T_ADD(&t, reset_leaves_persistent_reservations);
+	T_ADD(&t, loss_of_the_nexus_ends_reserve_only);
+	T_ADD(&t, every_command_has_its_access);
+	T_ADD(&t, reservations_survive_with_aptpl);
+	T_ADD(&t, reservations_without_aptpl_do_not_survive);
+	T_ADD(&t, modes_survive_when_saved);
+	T_ADD(&t, what_cannot_be_written_down_is_refused);
+	T_ADD(&t, state_in_use_is_not_taken);
+	T_ADD_ROWS(&t, file_rows, state_file);
+	T_ADD(&t, full_state_fits_and_one_more_is_refused);
+	return t_run(&t);
+}
