@@ -271,7 +271,7 @@ static bool name_is_taken(const struct srpi_session *s, const char *name)
 	return false;
 }
 
-/* A file name that is the volume's own in this session. */
+/* A file name that is the volume's own in this session, fit to be printed. */
 static void choose_name(const struct srpi_session *s,
 			struct srpi_volume_info *info)
 {
@@ -280,16 +280,15 @@ static void choose_name(const struct srpi_session *s,
 	if (info->name[0] == '\0')
 		snprintf(info->name, sizeof(info->name), "%s", info->product);
 	for (char *c = info->name; *c; c++) {
-		if (*c == '/')
+		if (*c == '/' || *c < ' ' || *c > '~')
 			*c = '_';
 	}
 	if (info->name[0] == '\0' || info->name[0] == '.')
 		snprintf(info->name, sizeof(info->name), "lun%u", info->lun);
-	if (name_is_taken(s, info->name)) {
-		snprintf(base, sizeof(base), "%.59s", info->name);
-		snprintf(info->name, sizeof(info->name), "%s-lun%u", base,
-			 info->lun);
-	}
+	snprintf(base, sizeof(base), "%.49s", info->name);
+	for (unsigned int n = 0; name_is_taken(s, info->name); n++)
+		snprintf(info->name, sizeof(info->name),
+			 n ? "%s-lun%u-%u" : "%s-lun%u", base, info->lun, n);
 }
 
 /* From blocks to bytes, with what to assume when the target is silent. */

@@ -626,6 +626,10 @@ static size_t make_data(const struct srp_cmd_view *cmd, uint8_t *b, size_t cap)
 			wire_put16(b + 2, cmd->cdb[2] ? 60 : 6);
 			if (cmd->cdb[2] == 0)
 				memcpy(b + 4, "\x00\x80\x83\xb0\xb1\xb2", 6);
+			/* Both units say that they have this name. */
+			if (cmd->cdb[2] == 0x83)
+				memcpy(b + 4, "\x02\x01\x00\x38RDMABLK disk",
+				       16);
 		}
 		break;
 	case 0x9e:
@@ -679,6 +683,24 @@ static void answer_at_random(struct evil *t, const struct srp_cmd_view *cmd)
 	post(s, (size_t)srp_rsp_encode(s->iu, sizeof(s->iu), &rsp));
 }
 
+/* What the library says of a volume can be relied on, whatever it was told. */
+static void check_volume(const struct srpi_session *s, unsigned int v)
+{
+	const struct srpi_volume_info *info = srpi_volume_info(s, v);
+	unsigned int found;
+
+	assert_true(info->name[0] && info->name[0] != '.');
+	for (const char *c = info->name; *c; c++)
+		assert_true(*c >= ' ' && *c <= '~' && *c != '/');
+	assert_int_equal(srpi_volume_find(s, info->name, &found), 0);
+	assert_int_equal(found, v);
+	assert_true(info->size > 0 && info->size % info->block_size == 0);
+	assert_true(info->block_size >= 512 &&
+		    (info->block_size & (info->block_size - 1)) == 0);
+	assert_true(info->max_transfer > 0 &&
+		    info->max_transfer % info->block_size == 0);
+}
+
 static void some_io(struct srpi_session *s)
 {
 	static uint8_t buf[65536] __attribute__((aligned(4096)));
@@ -689,6 +711,7 @@ static void some_io(struct srpi_session *s)
 	for (unsigned int v = 0; v < srpi_volume_cnt(s); v++) {
 		uint32_t bs = srpi_volume_info(s, v)->block_size;
 
+		check_volume(s, v);
 		for (int op = SRPI_READ; op <= SRPI_EXTENT; op++) {
 			struct srpi_io io = { .op = (enum srpi_op)op,
 					      .volume = v,
