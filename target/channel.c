@@ -476,6 +476,7 @@ void channel_request_ended(struct channel *ch, struct request *req)
 {
 	list_del(&req->node);
 	list_add_head(&ch->free_requests, &req->node);
+	request_start_blocked(ch);
 	start_waiting(ch);
 	return_credits(ch);
 	close_if_drained(ch);

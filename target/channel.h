@@ -121,6 +121,8 @@ struct channel {
 	struct request *requests;
 	struct list free_requests;
 	struct list busy;
+	unsigned int special_cnt; /* ORDERED and HEAD OF QUEUE in busy */
+	unsigned int blocked_cnt; /* whose turn has not come */
 	struct xp_iu *waiting[CHANNEL_REQ_LIM];
 	unsigned int waiting_first;
 	unsigned int waiting_cnt;

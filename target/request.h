@@ -45,6 +45,8 @@ struct request {
 	enum request_fate fate;
 	uint64_t seq;	  /* order of arrival on the worker */
 	uint64_t tag;	  /* opaque, echoed */
+	uint8_t attr;	  /* enum srp_task_attr */
+	bool blocked;	  /* RECEIVED; its turn has not come */
 	struct xp_iu *iu; /* held until the response is posted */
 	struct xp_chain chain;
 	uint8_t *rsp; /* CHANNEL_RSP_SIZE bytes at an index of its own */
@@ -84,6 +86,9 @@ void request_abort(struct request *req, enum request_fate fate);
 /* Stops waiting for a buffer, so that ending other requests does not set this
  * one going; follow with request_abort() or request_drop(). */
 void request_stop_waiting(struct request *req);
+
+/* A command of @ch has ended: those whose turn has come by it start. */
+void request_start_blocked(struct channel *ch);
 
 /* Ends a request that neither the fabric nor the disk has (any more), without
  * an answer; its credit is owed. */

@@ -428,8 +428,10 @@ static const struct bad_iu {
 	  HEAD "02 00 00" TAG "00*4" LUN0 "00*4" READ1
 	       "00*12 00008010 00000200",
 	  REFUSED },
-	{ "ordered task attribute",
-	  HEAD "00 00 00" TAG "00*4" LUN0 "00 02 00 00 00*16", REFUSED },
+	{ "ACA task attribute",
+	  HEAD "00 00 00" TAG "00*4" LUN0 "00 04 00 00 00*16", REFUSED },
+	{ "reserved task attribute",
+	  HEAD "00 00 00" TAG "00*4" LUN0 "00 03 00 00 00*16", REFUSED },
 	{ "SRP_TSK_MGMT of 16 bytes", "01 00*7" TAG, TMF_CODE_2 },
 	{ "SRP_TSK_MGMT of 47 bytes", "01 00*7" TAG "00*31", TMF_CODE_2 },
 	{ "SRP_LOGIN_REQ", "00 00*63", CLOSED },

@@ -426,6 +426,7 @@ uint64_t rig_cmd(struct rig_chan *ch, const struct rig_cmd *cmd)
 	struct srp_cmd_args args = {
 		.tag = ch->next_tag++,
 		.cdb = cmd->cdb,
+		.task_attr = cmd->attr,
 		.cdb_len = sizeof(cmd->cdb),
 		.out = cmd->out,
 		.in = cmd->in,

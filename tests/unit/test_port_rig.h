@@ -110,6 +110,7 @@ struct srp_desc rig_desc(const struct rig_chan *ch, size_t offset,
 
 struct rig_cmd {
 	unsigned int lun;
+	enum srp_task_attr attr;
 	uint8_t cdb[16];
 	struct srp_data_args out;
 	struct srp_data_args in;

@@ -43,16 +43,23 @@ static uint64_t reserve_out(struct rig_chan *ch, uint8_t action, uint8_t type,
 	return rig_cmd(ch, &cmd);
 }
 
-static uint64_t write_block(struct rig_chan *ch, uint32_t lba)
+/* A write of one block, with its data. */
+static uint64_t send_block(struct rig_chan *ch, struct rig_cmd *cmd)
 {
 	static const uint8_t data[BLK] = { 0xaa };
+
+	cmd->out.format = SRP_DATA_IMMEDIATE;
+	cmd->out.imm_len = BLK;
+	cmd->out.imm_offset = SRP_IMM_OFFSET;
+	cmd->imm = data;
+	return rig_cmd(ch, cmd);
+}
+
+static uint64_t write_block(struct rig_chan *ch, uint32_t lba)
+{
 	struct rig_cmd cmd = rig_write(RIG_DISK, lba, 1);
 
-	cmd.out.format = SRP_DATA_IMMEDIATE;
-	cmd.out.imm_len = BLK;
-	cmd.out.imm_offset = SRP_IMM_OFFSET;
-	cmd.imm = data;
-	return rig_cmd(ch, &cmd);
+	return send_block(ch, &cmd);
 }
 
 struct pair {
@@ -241,6 +248,169 @@ static void logout_ends_what_reserve_gave(void **state)
 	rig_destroy(rig);
 }
 
+/* ---- task attributes ---- */
+
+#define SIMPLE	SRP_TASK_SIMPLE
+#define HEAD	SRP_TASK_HEAD_OF_QUEUE
+#define ORDERED SRP_TASK_ORDERED
+
+#define QUEUE 5
+
+/* Writes that are sent one after another while the disk answers none; then it
+ * answers all that it has, again and again. */
+static const struct queue_row {
+	const char *name;
+	enum srp_task_attr attrs[QUEUE];
+	/* How many it has each time, in the end 0. */
+	unsigned int held[QUEUE + 1];
+} queue_rows[] = {
+	{ "all simple", { SIMPLE, SIMPLE, SIMPLE, SIMPLE, SIMPLE }, { 5 } },
+	{ "ordered waits and is waited for",
+	  { SIMPLE, SIMPLE, ORDERED, SIMPLE, SIMPLE },
+	  { 2, 1, 2 } },
+	{ "all ordered",
+	  { ORDERED, ORDERED, ORDERED, ORDERED, ORDERED },
+	  { 1, 1, 1, 1, 1 } },
+	{ "head of queue passes",
+	  { SIMPLE, ORDERED, HEAD, SIMPLE, SIMPLE },
+	  { 2, 1, 2 } },
+	{ "head of queue is waited for",
+	  { HEAD, SIMPLE, SIMPLE, SIMPLE, SIMPLE },
+	  { 1, 4 } },
+	{ "ordered waits for head of queue",
+	  { HEAD, ORDERED, SIMPLE, ORDERED, SIMPLE },
+	  { 1, 1, 1, 1, 1 } },
+	{ "the last one is ordered",
+	  { SIMPLE, SIMPLE, SIMPLE, SIMPLE, ORDERED },
+	  { 4, 1 } },
+};
+
+static void queue(void **state)
+{
+	const struct queue_row *row = *state;
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd cmd = rig_write(RIG_DISK, 0, 1);
+	uint64_t tags[QUEUE];
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	rig_hold(true);
+	for (unsigned int i = 0; i < QUEUE; i++) {
+		cmd.attr = row->attrs[i];
+		cmd.cdb[5] = (uint8_t)i;
+		tags[i] = send_block(ch, &cmd);
+	}
+	for (unsigned int i = 0; row->held[i]; i++) {
+		assert_int_equal(rig_held(), row->held[i]);
+		rig_release(rig);
+	}
+	assert_int_equal(rig_held(), 0);
+	for (unsigned int i = 0; i < QUEUE; i++)
+		rig_expect_status(ch, tags[i], SCSI_STATUS_GOOD);
+	rig_hold(false);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static struct rig_cmd attr_write(enum srp_task_attr attr)
+{
+	struct rig_cmd cmd = rig_write(RIG_DISK, 0, 1);
+
+	cmd.attr = attr;
+	return cmd;
+}
+
+static void another_lun_does_not_wait(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd ordered = attr_write(ORDERED);
+	struct rig_cmd tur = { .lun = RIG_RAM, .attr = ORDERED };
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	rig_clear_ua(ch, RIG_RAM, NULL);
+	rig_hold(true);
+	send_block(ch, &ordered);
+	rig_expect_status(ch, rig_cmd(ch, &tur), SCSI_STATUS_GOOD);
+	assert_int_equal(rig_release(rig), 1);
+	rig_hold(false);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+/* One that waits for its turn ends at once, and those behind it go on. */
+static void blocked_command_can_be_aborted(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd simple = attr_write(SIMPLE);
+	struct rig_cmd ordered = attr_write(ORDERED);
+	uint64_t first, victim, last;
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	rig_hold(true);
+	first = send_block(ch, &simple);
+	victim = send_block(ch, &ordered);
+	last = send_block(ch, &simple);
+	assert_int_equal(rig_held(), 1);
+	rig_expect_code(ch, rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, victim),
+			SRP_RSP_COMPLETE);
+	assert_int_equal(rig_held(), 2);
+	rig_release(rig);
+	rig_expect_status(ch, first, SCSI_STATUS_GOOD);
+	rig_expect_status(ch, last, SCSI_STATUS_GOOD);
+	assert_null(rig_rsp(ch, victim));
+	rig_hold(false);
+	rig_expect_alive(ch);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void reset_ends_blocked_commands_of_all(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *a = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *b = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd ordered = attr_write(ORDERED);
+	uint64_t tags[3], reset;
+
+	rig_clear_ua(a, RIG_DISK, NULL);
+	rig_clear_ua(b, RIG_DISK, NULL);
+	rig_hold(true);
+	for (unsigned int i = 0; i < 3; i++)
+		tags[i] = send_block(a, &ordered);
+	assert_int_equal(rig_held(), 1);
+	reset = rig_tmf(b, SRP_TSK_LUN_RESET, RIG_DISK, 0);
+	rig_expect_status(a, tags[1], SCSI_STATUS_TASK_ABORTED);
+	rig_expect_status(a, tags[2], SCSI_STATUS_TASK_ABORTED);
+	rig_release(rig);
+	assert_int_equal(rig_held(), 0);
+	rig_expect_status(a, tags[0], SCSI_STATUS_TASK_ABORTED);
+	rig_expect_code(b, reset, SRP_RSP_COMPLETE);
+	rig_hold(false);
+	rig_expect_alive(a);
+	rig_chan_free(a);
+	rig_chan_free(b);
+	rig_destroy(rig);
+}
+
+static void channel_can_go_with_blocked_commands(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd ordered = attr_write(ORDERED);
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	rig_hold(true);
+	for (unsigned int i = 0; i < 3; i++)
+		send_block(ch, &ordered);
+	rig_chan_free(ch);
+	rig_settle(rig);
+	assert_int_equal(rig_release(rig), 1);
+	rig_hold(false);
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -254,5 +424,10 @@ int main(void)
 	T_ADD(&t, registration_survives_a_new_login);
 	T_ADD(&t, lun_reset_ends_what_reserve_gave);
 	T_ADD(&t, logout_ends_what_reserve_gave);
+	T_ADD_ROWS(&t, queue_rows, queue);
+	T_ADD(&t, another_lun_does_not_wait);
+	T_ADD(&t, blocked_command_can_be_aborted);
+	T_ADD(&t, reset_ends_blocked_commands_of_all);
+	T_ADD(&t, channel_can_go_with_blocked_commands);
 	return t_run(&t);
 }
