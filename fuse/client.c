@@ -348,7 +348,8 @@ static int make_device(struct client *c)
 
 		usage_init(&f->usage, c->session, srpi_ctx_reactor(c->ctx),
 			   f->volume,
-			   (char *)dev_scratch(c->dev) + i * USAGE_SCRATCH,
+			   (char *)dev_scratch(c->dev) +
+				   (size_t)i * USAGE_SCRATCH,
 			   dev_mem(c->dev));
 	}
 	return 0;
