@@ -130,6 +130,9 @@ struct scsi_cdb_info {
 	const char *name; /* "READ (10)" */
 	/* "SBC-3 5.11"; SPC-4's numbers move between revisions: "SPC-4" */
 	const char *clause;
+	/* For docs/scsi.md: what is particular, and what is refused beyond the
+	 * bits that are not in @usage. NULL: nothing. */
+	const char *note;
 	uint8_t opcode;
 	int8_t service_action; /* bits 4..0 of byte 1, or NONE */
 	uint8_t cdb_len;

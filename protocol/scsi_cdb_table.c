@@ -276,6 +276,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "TEST UNIT READY",
 		.clause = "SPC-4",
+		.note = "GOOD, or why the unit is not ready.",
 		.opcode = 0x00,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -286,6 +287,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "REQUEST SENSE",
 		.clause = "SPC-4",
+		.note = "Fixed and descriptor format (DESC). Tells and "
+			"clears the unit attention that is first in order.",
 		.opcode = 0x03,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -300,6 +303,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "FORMAT UNIT",
 		.clause = "SBC-3 5.3",
+		.note = "Every block becomes zero. Parameter lists of a "
+			"disk without defects are taken; IMMED. Meanwhile "
+			"others are told NOT READY, with the progress.",
 		.opcode = 0x04,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -313,6 +319,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "READ (6)",
 		.clause = "SBC-2",
+		.note = "A length of zero reads nothing; READ (6): 256 "
+			"blocks. FUA: what a volatile cache holds of the "
+			"blocks is made stable first.",
 		.opcode = 0x08,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -327,6 +336,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "WRITE (6)",
 		.clause = "SBC-2",
+		.note = "FUA, and each write while WCE is off: stable "
+			"before GOOD.",
 		.opcode = 0x0a,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -341,6 +352,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "INQUIRY",
 		.clause = "SPC-4",
+		.note = "Standard data and the VPD pages below.",
 		.opcode = 0x12,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -355,6 +367,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "MODE SELECT (6)",
 		.clause = "SPC-4",
+		.note = "Checked as a whole before any of it counts. SP "
+			"needs `--state-dir`. Unit attention 2Ah/01h for "
+			"the other nexuses.",
 		.opcode = 0x15,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -367,6 +382,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "RESERVE (6)",
 		.clause = "SPC-2",
+		.note = "The whole unit; third parties and extents are "
+			"refused. With registrations the rules of CRH hold "
+			"(SPC-4 5.12.3).",
 		.opcode = 0x16,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -379,6 +397,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "RELEASE (6)",
 		.clause = "SPC-2",
+		.note = "As RESERVE; of what another holds it does "
+			"nothing.",
 		.opcode = 0x17,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -390,6 +410,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "MODE SENSE (6)",
 		.clause = "SPC-4",
+		.note = "The mode pages below, or all; subpages: 00h and "
+			"FFh. Saved values need `--state-dir`.",
 		.opcode = 0x1a,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -402,6 +424,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "START STOP UNIT",
 		.clause = "SBC-3 5.25",
+		.note = "Power conditions are refused. Stopping makes what "
+			"the cache holds stable.",
 		.opcode = 0x1b,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -415,6 +439,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PREVENT ALLOW MEDIUM REMOVAL",
 		.clause = "SBC-3 5.10",
+		.note = "PREVENT 0 and 1.",
 		.opcode = 0x1e,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -426,6 +451,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "READ CAPACITY (10)",
 		.clause = "SBC-3 5.15",
+		.note = "An LBA without PMI is refused.",
 		.opcode = 0x25,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -438,6 +464,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "READ (10)",
 		.clause = "SBC-3 5.11",
+		.note = "A length of zero reads nothing; READ (6): 256 "
+			"blocks. FUA: what a volatile cache holds of the "
+			"blocks is made stable first.",
 		.opcode = 0x28,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -453,6 +482,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "WRITE (10)",
 		.clause = "SBC-3 5.33",
+		.note = "FUA, and each write while WCE is off: stable "
+			"before GOOD.",
 		.opcode = 0x2a,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -468,6 +499,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "WRITE AND VERIFY (10)",
 		.clause = "SBC-3 5.36",
+		.note = "BYTCHK 0 and 1.",
 		.opcode = 0x2e,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -483,6 +515,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "VERIFY (10)",
 		.clause = "SBC-3 5.29",
+		.note = "BYTCHK 0, 1 and 3; 2 is refused.",
 		.opcode = 0x2f,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -498,6 +531,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PRE-FETCH (10)",
 		.clause = "SBC-3 5.8",
+		.note = "CONDITION MET when all blocks are in a cache, "
+			"GOOD when there is none or they are too many for "
+			"it.",
 		.opcode = 0x34,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -514,6 +550,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "SYNCHRONIZE CACHE (10)",
 		.clause = "SBC-3 5.26",
+		.note = "All of the cache, whatever the range; with IMMED, "
+			"too, the status comes when it is stable.",
 		.opcode = 0x35,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -530,6 +568,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "READ DEFECT DATA (10)",
 		.clause = "SBC-3 5.17",
+		.note = "Empty lists: there are no defects.",
 		.opcode = 0x37,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -542,6 +581,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "WRITE SAME (10)",
 		.clause = "SBC-3 5.43",
+		.note = "No more blocks than VPD page B0h says. ANCHOR is "
+			"refused. Zero blocks: up to the end.",
 		.opcode = 0x41,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -558,6 +599,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "UNMAP",
 		.clause = "SBC-3 5.28",
+		.note = "ANCHOR is refused; as many blocks and descriptors "
+			"as VPD page B0h says. All of the list is checked "
+			"first.",
 		.opcode = 0x42,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -571,6 +615,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "SANITIZE, OVERWRITE",
 		.clause = "SBC-3 5.24",
+		.note = "Counts and patterns, INVERT; IMMED, AUSE. "
+			"Meanwhile others are told NOT READY, with the "
+			"progress.",
 		.opcode = 0x48,
 		.service_action = 0x01,
 		.cdb_len = 10,
@@ -585,6 +632,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "SANITIZE, BLOCK ERASE",
 		.clause = "SBC-3 5.24",
+		.note = "As OVERWRITE.",
 		.opcode = 0x48,
 		.service_action = 0x02,
 		.cdb_len = 10,
@@ -599,6 +647,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "SANITIZE, EXIT FAILURE MODE",
 		.clause = "SBC-3 5.24",
+		.note = "After a SANITIZE with AUSE that failed.",
 		.opcode = 0x48,
 		.service_action = 0x1f,
 		.cdb_len = 10,
@@ -613,6 +662,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "LOG SENSE",
 		.clause = "SPC-4",
+		.note = "The log pages below; cumulative values only, none "
+			"can be saved.",
 		.opcode = 0x4d,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -625,6 +676,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "MODE SELECT (10)",
 		.clause = "SPC-4",
+		.note = "Checked as a whole before any of it counts. SP "
+			"needs `--state-dir`. Unit attention 2Ah/01h for "
+			"the other nexuses.",
 		.opcode = 0x55,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -638,6 +692,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "RESERVE (10)",
 		.clause = "SPC-2",
+		.note = "The whole unit; third parties and extents are "
+			"refused. With registrations the rules of CRH hold "
+			"(SPC-4 5.12.3).",
 		.opcode = 0x56,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -648,6 +705,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "RELEASE (10)",
 		.clause = "SPC-2",
+		.note = "As RESERVE; of what another holds it does "
+			"nothing.",
 		.opcode = 0x57,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -658,6 +717,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "MODE SENSE (10)",
 		.clause = "SPC-4",
+		.note = "The mode pages below, or all; subpages: 00h and "
+			"FFh. Saved values need `--state-dir`.",
 		.opcode = 0x5a,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -671,6 +732,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PERSISTENT RESERVE IN, READ KEYS",
 		.clause = "SPC-4",
+		.note = "At most 128 keys.",
 		.opcode = 0x5e,
 		.service_action = 0x00,
 		.cdb_len = 10,
@@ -704,6 +766,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PERSISTENT RESERVE IN, READ FULL STATUS",
 		.clause = "SPC-4",
+		.note = "With the TransportID of each initiator port.",
 		.opcode = 0x5e,
 		.service_action = 0x03,
 		.cdb_len = 10,
@@ -715,6 +778,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PERSISTENT RESERVE OUT, REGISTER",
 		.clause = "SPC-4",
+		.note = "SPEC_I_PT, ALL_TG_PT, APTPL (needs "
+			"`--state-dir`). At most 128 registrations of a "
+			"unit (05h/55h/04h).",
 		.opcode = 0x5f,
 		.service_action = 0x00,
 		.cdb_len = 10,
@@ -727,6 +793,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PERSISTENT RESERVE OUT, RESERVE",
 		.clause = "SPC-4",
+		.note = "LU_SCOPE; types 1, 3, 5, 6, 7 and 8.",
 		.opcode = 0x5f,
 		.service_action = 0x01,
 		.cdb_len = 10,
@@ -775,6 +842,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PERSISTENT RESERVE OUT, PREEMPT AND ABORT",
 		.clause = "SPC-4",
+		.note = "As PREEMPT; answered when no command of the "
+			"preempted is left.",
 		.opcode = 0x5f,
 		.service_action = 0x05,
 		.cdb_len = 10,
@@ -787,6 +856,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PERSISTENT RESERVE OUT, REGISTER AND IGNORE EXISTING KEY",
 		.clause = "SPC-4",
+		.note = "SPEC_I_PT is refused. APTPL needs `--state-dir`.",
 		.opcode = 0x5f,
 		.service_action = 0x06,
 		.cdb_len = 10,
@@ -799,6 +869,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PERSISTENT RESERVE OUT, REGISTER AND MOVE",
 		.clause = "SPC-4",
+		.note = "To an SRP TransportID; relative target port 1. "
+			"APTPL needs `--state-dir`.",
 		.opcode = 0x5f,
 		.service_action = 0x07,
 		.cdb_len = 10,
@@ -811,6 +883,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "EXTENDED COPY (LID1)",
 		.clause = "SPC-4",
+		.note = "From blocks to blocks, between LUNs that the "
+			"nexus may read and write.",
 		.opcode = 0x83,
 		.service_action = 0x00,
 		.cdb_len = 16,
@@ -849,6 +923,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "READ (16)",
 		.clause = "SBC-3 5.13",
+		.note = "A length of zero reads nothing; READ (6): 256 "
+			"blocks. FUA: what a volatile cache holds of the "
+			"blocks is made stable first.",
 		.opcode = 0x88,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
@@ -864,6 +941,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "COMPARE AND WRITE",
 		.clause = "SBC-3 5.2",
+		.note = "Atomic against every other command; at most as "
+			"many blocks as VPD page B0h says. A miscompare "
+			"tells the offset.",
 		.opcode = 0x89,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
@@ -880,6 +960,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "WRITE (16)",
 		.clause = "SBC-3 5.35",
+		.note = "FUA, and each write while WCE is off: stable "
+			"before GOOD.",
 		.opcode = 0x8a,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
@@ -895,6 +977,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "ORWRITE (16)",
 		.clause = "SBC-3 5.6",
+		.note = "BMOP 000b.",
 		.opcode = 0x8b,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
@@ -910,6 +993,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "WRITE AND VERIFY (16)",
 		.clause = "SBC-3 5.38",
+		.note = "BYTCHK 0 and 1.",
 		.opcode = 0x8e,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
@@ -925,6 +1009,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "VERIFY (16)",
 		.clause = "SBC-3 5.31",
+		.note = "BYTCHK 0, 1 and 3; 2 is refused.",
 		.opcode = 0x8f,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
@@ -940,6 +1025,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PRE-FETCH (16)",
 		.clause = "SBC-3 5.9",
+		.note = "CONDITION MET when all blocks are in a cache, "
+			"GOOD when there is none or they are too many for "
+			"it.",
 		.opcode = 0x90,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
@@ -956,6 +1044,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "SYNCHRONIZE CACHE (16)",
 		.clause = "SBC-3 5.27",
+		.note = "All of the cache, whatever the range; with IMMED, "
+			"too, the status comes when it is stable.",
 		.opcode = 0x91,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
@@ -972,6 +1062,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "WRITE SAME (16)",
 		.clause = "SBC-3 5.44",
+		.note = "No more blocks than VPD page B0h says. ANCHOR is "
+			"refused. Zero blocks: up to the end.",
 		.opcode = 0x93,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
@@ -988,6 +1080,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "WRITE ATOMIC (16)",
 		.clause = "SBC-4",
+		.note = "Of no more blocks than VPD page B0h says.",
 		.opcode = 0x9c,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
@@ -1005,6 +1098,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "READ CAPACITY (16)",
 		.clause = "SBC-3 5.16",
+		.note = "An LBA without PMI is refused.",
 		.opcode = 0x9e,
 		.service_action = 0x10,
 		.cdb_len = 16,
@@ -1019,6 +1113,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "GET LBA STATUS",
 		.clause = "SBC-3 5.4",
+		.note = "REPORT TYPE 0. What the store does not tell "
+			"counts as mapped.",
 		.opcode = 0x9e,
 		.service_action = 0x12,
 		.cdb_len = 16,
@@ -1033,6 +1129,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "REPORT LUNS",
 		.clause = "SPC-4",
+		.note = "SELECT REPORT 0, 1 (none) and 2.",
 		.opcode = 0xa0,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 12,
@@ -1048,6 +1145,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "REPORT TARGET PORT GROUPS",
 		.clause = "SPC-4",
+		.note = "One group, active and optimized, implicit; both "
+			"header formats.",
 		.opcode = 0xa3,
 		.service_action = 0x0a,
 		.cdb_len = 12,
@@ -1062,6 +1161,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "REPORT SUPPORTED OPERATION CODES",
 		.clause = "SPC-4",
+		.note = "All reporting options, RCTD (no times are "
+			"indicated).",
 		.opcode = 0xa3,
 		.service_action = 0x0c,
 		.cdb_len = 12,
@@ -1077,6 +1178,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS",
 		.clause = "SPC-4",
+		.note = "ABORT TASK, ABORT TASK SET, CLEAR TASK SET, "
+			"LOGICAL UNIT RESET; REPD.",
 		.opcode = 0xa3,
 		.service_action = 0x0d,
 		.cdb_len = 12,
@@ -1090,6 +1193,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "READ (12)",
 		.clause = "SBC-3 5.12",
+		.note = "A length of zero reads nothing; READ (6): 256 "
+			"blocks. FUA: what a volatile cache holds of the "
+			"blocks is made stable first.",
 		.opcode = 0xa8,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 12,
@@ -1105,6 +1211,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "WRITE (12)",
 		.clause = "SBC-3 5.34",
+		.note = "FUA, and each write while WCE is off: stable "
+			"before GOOD.",
 		.opcode = 0xaa,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 12,
@@ -1120,6 +1228,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "WRITE AND VERIFY (12)",
 		.clause = "SBC-3 5.37",
+		.note = "BYTCHK 0 and 1.",
 		.opcode = 0xae,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 12,
@@ -1135,6 +1244,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "VERIFY (12)",
 		.clause = "SBC-3 5.30",
+		.note = "BYTCHK 0, 1 and 3; 2 is refused.",
 		.opcode = 0xaf,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 12,
@@ -1150,6 +1260,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "READ DEFECT DATA (12)",
 		.clause = "SBC-3 5.18",
+		.note = "Empty lists: there are no defects.",
 		.opcode = 0xb7,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 12,
