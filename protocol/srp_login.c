@@ -19,6 +19,7 @@ int srp_login_req_decode(const void *data, size_t len,
 		.formats = be16_get(wire->formats),
 		.multichan = wire->flags & SRP_LOGIN_MULTICHAN,
 		.imm_data = wire->flags & SRP_LOGIN_IMM_DATA,
+		.aer = wire->flags & SRP_LOGIN_AESOLNT,
 		.imm_offset = be16_get(wire->imm_offset),
 		.initiator = wire->initiator,
 		.target = wire->target,
@@ -44,6 +45,8 @@ int srp_login_req_encode(void *data, size_t cap,
 		return -ENOSPC;
 	if (req->imm_data)
 		wire.flags |= SRP_LOGIN_IMM_DATA;
+	if (req->aer)
+		wire.flags |= SRP_LOGIN_AESOLNT;
 	memcpy(data, &wire, sizeof(wire));
 	return sizeof(wire);
 }

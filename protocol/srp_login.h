@@ -59,6 +59,7 @@ enum srp_rej_reason {
 
 /* Login flags. */
 #define SRP_LOGIN_MULTICHAN 0x03
+#define SRP_LOGIN_AESOLNT   0x40 /* solicited notification of SRP_AER_REQ */
 #define SRP_LOGIN_IMM_DATA  0x80 /* asked for, or granted */
 
 struct srp_wire_login_req {
@@ -106,6 +107,7 @@ struct srp_login_req {
 	uint8_t multichan;  /* enum srp_multichan, or reserved 2 and 3 */
 	bool imm_data;
 	uint16_t imm_offset; /* in bytes; counts only with imm_data */
+	bool aer;	     /* wants a solicited notification of AERs */
 	struct srp_port_id initiator;
 	struct srp_port_id target; /* id_ext, then ioc_guid */
 };

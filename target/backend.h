@@ -66,8 +66,10 @@ struct block_request {
 
 /* What a backend can do; filled in by its open. */
 struct backend_info {
-	const char *kind;	    /* "file", "block device", "ram", ... */
-	uint64_t size;		    /* bytes, a multiple of the block size */
+	const char *kind; /* "file", "block device", "ram", ... */
+	/* Bytes, a multiple of the block size. volume_measure() lets it grow
+	 * while there is I/O. */
+	_Atomic uint64_t size;
 	uint32_t min_block;	    /* smallest unit of I/O it takes, bytes */
 	uint32_t optimal_block;	    /* file-system or physical block, bytes */
 	uint64_t unmap_granularity; /* bytes; 0: unmap not possible */
@@ -119,6 +121,9 @@ struct backend_ops {
 	/* Bytes now in use by the store, for thin provisioning; may be NULL.
 	 * Thread: any. */
 	uint64_t (*used)(struct backend *be);
+	/* Bytes that the store has now, whatever info.size says; NULL: it is
+	 * what it is. 0 or -errno. Thread: any. */
+	int (*measure)(struct backend *be, uint64_t *ret_size);
 };
 
 /* Embedded first in a backend's own. */

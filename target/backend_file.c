@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "transport/log.h"
@@ -473,6 +474,19 @@ static uint64_t file_used(struct backend *be)
 				   : be->info.size;
 }
 
+static int file_measure(struct backend *be, uint64_t *ret_size)
+{
+	struct file_backend *file = to_file(be);
+	struct stat st;
+
+	if (fstat(file->fd, &st))
+		return -errno;
+	*ret_size = (uint64_t)st.st_size;
+	if (S_ISBLK(st.st_mode) && ioctl(file->fd, BLKGETSIZE64, ret_size))
+		return -errno;
+	return 0;
+}
+
 const struct backend_ops backend_file = {
 	.name = "file",
 	.open = file_open,
@@ -481,4 +495,5 @@ const struct backend_ops backend_file = {
 	.detach = file_detach,
 	.submit = file_submit,
 	.used = file_used,
+	.measure = file_measure,
 };

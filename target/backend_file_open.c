@@ -336,10 +336,12 @@ static int get_size(const struct open_call *c, int fd, uint64_t *ret_size)
 static int describe(const struct open_call *c, struct file_backend *file)
 {
 	struct backend_info *info = &file->base.info;
-	int err = get_size(c, file->fd, &info->size);
+	uint64_t size = 0;
+	int err = get_size(c, file->fd, &size);
 
 	if (err)
 		return err;
+	info->size = size;
 	info->read_only = c->opt->read_only;
 	info->read_cache = !file->direct;
 	info->min_block = file->direct ? file->direct_unit : 1;

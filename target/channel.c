@@ -26,6 +26,7 @@ static void run_start(struct reactor_msg *msg);
 static void run_drain(struct reactor_msg *msg);
 static void run_close(struct reactor_msg *msg);
 static void run_free(struct reactor_msg *msg);
+static void run_aer(struct reactor_msg *msg);
 static void on_timer(struct reactor_timer *t);
 
 /* ---- memory ---- */
@@ -54,6 +55,7 @@ struct channel *channel_create(const struct channel_params *p)
 	ch->login_rsp = *p->login_rsp;
 	ch->ti_iu_len = p->login_rsp->ti_iu_len;
 	ch->conn = p->conn;
+	ch->wants_aer = p->wants_aer;
 	list_init(&ch->nexus_node);
 	list_init(&ch->worker_node);
 	reactor_timer_init(&ch->timer, on_timer);
@@ -105,6 +107,17 @@ void channel_send_close(struct channel *ch, const char *why)
 	reactor_send(ch->worker->reactor, &ch->close_msg);
 }
 
+void channel_send_aer(struct channel *ch, unsigned int lun)
+{
+	if (!ch->wants_aer || ch->close_sent)
+		return;
+	atomic_fetch_or(&ch->aer_luns[lun / 64], 1ull << lun % 64);
+	if (atomic_exchange(&ch->aer_sent, true))
+		return; /* the message is on its way */
+	ch->aer_msg.run = run_aer;
+	reactor_send(ch->worker->reactor, &ch->aer_msg);
+}
+
 void channel_send_free(struct channel *ch)
 {
 	ch->free_msg.run = run_free;
@@ -115,6 +128,7 @@ static void run_drain(struct reactor_msg *msg)
 {
 	struct channel *ch = container_of(msg, struct channel, drain_msg);
 
+	ch->says_logout = true;
 	channel_drain(ch, ch->close_why);
 }
 
@@ -307,10 +321,53 @@ void channel_close(struct channel *ch, const char *why)
 	}
 }
 
+/* ---- what the target says of its own accord ---- */
+
+static uint8_t *own_iu(const struct channel *ch)
+{
+	return ch->rsp_mem + (size_t)CHANNEL_REQUESTS * CHANNEL_RSP_SIZE;
+}
+
+/* Sends what is in own_iu(); one at a time. */
+static void post_own(struct channel *ch, int len,
+		     void (*done)(struct xp_chain *chain, int status))
+{
+	assert(len > 0 && !ch->cred_posted);
+	ch->cred_posted = true;
+	ch->cred_chain = (struct xp_chain){
+		.send = { { .addr = own_iu(ch),
+			    .len = (uint32_t)len,
+			    .mr = ch->rsp_mr } },
+		.send_cnt = 1,
+		.done = done,
+	};
+	xp_post(ch->xp, &ch->cred_chain);
+}
+
+static void logout_done(struct xp_chain *chain, int status)
+{
+	struct channel *ch = container_of(chain, struct channel, cred_chain);
+
+	ch->cred_posted = false;
+	channel_close(ch, ch->end_why);
+}
+
+/* With everything answered: SRP_T_LOGOUT when the target stops, then the end.
+ * Not to an initiator that has never sent anything: it may have no receive. */
 static void close_if_drained(struct channel *ch)
 {
-	if (ch->state == CHANNEL_DRAINING && list_empty(&ch->busy))
+	struct srp_t_logout logout = { .tag = ch->cred_tag };
+
+	if (ch->state != CHANNEL_DRAINING || !list_empty(&ch->busy) ||
+	    ch->cred_posted)
+		return;
+	if (!ch->says_logout || !ch->had_command) {
 		channel_close(ch, ch->end_why);
+		return;
+	}
+	ch->says_logout = false;
+	post_own(ch, srp_t_logout_encode(own_iu(ch), CHANNEL_RSP_SIZE, &logout),
+		 logout_done);
 }
 
 void channel_drain(struct channel *ch, const char *why)
@@ -392,9 +449,22 @@ static void on_established(struct xp_chan *xp, const void *pdata, size_t len)
 
 /* ---- credits ---- */
 
-static void cred_done(struct xp_chain *chain, int status)
+static void speak(struct channel *ch);
+
+static void own_done(struct xp_chain *chain, int status)
 {
-	container_of(chain, struct channel, cred_chain)->cred_posted = false;
+	struct channel *ch = container_of(chain, struct channel, cred_chain);
+
+	ch->cred_posted = false;
+	speak(ch);
+	close_if_drained(ch);
+}
+
+/* May the target ask something now? */
+static bool may_ask(const struct channel *ch)
+{
+	return ch->state == CHANNEL_OPEN && !ch->cred_posted &&
+	       !ch->cred_unanswered;
 }
 
 /*
@@ -404,39 +474,84 @@ static void cred_done(struct xp_chain *chain, int status)
  */
 static void return_credits(struct channel *ch)
 {
-	uint8_t *iu = ch->rsp_mem + (size_t)CHANNEL_REQUESTS * CHANNEL_RSP_SIZE;
 	struct srp_cred_req cred = { .tag = ch->cred_tag };
-	int len;
 
-	if (ch->state != CHANNEL_OPEN || ch->ledger.busy > 0 ||
-	    ch->ledger.owed == 0 || ch->cred_posted || ch->cred_unanswered)
+	if (!may_ask(ch) || ch->ledger.busy > 0 || ch->ledger.owed == 0)
 		return;
 	cred.req_lim_delta = srp_ledger_settle(&ch->ledger);
 	ch->cred_tag++;
-	ch->cred_posted = true;
-	ch->cred_unanswered = true;
-	len = srp_cred_req_encode(iu, CHANNEL_RSP_SIZE, &cred);
-	assert(len > 0);
-	ch->cred_chain = (struct xp_chain){
-		.send = { { .addr = iu,
-			    .len = (uint32_t)len,
-			    .mr = ch->rsp_mr } },
-		.send_cnt = 1,
-		.done = cred_done,
-	};
-	xp_post(ch->xp, &ch->cred_chain);
+	ch->cred_unanswered = SRP_CRED_RSP;
+	post_own(ch, srp_cred_req_encode(own_iu(ch), CHANNEL_RSP_SIZE, &cred),
+		 own_done);
 }
 
-static void credit_response(struct channel *ch)
+/* ---- asynchronous events ---- */
+
+/* A LUN that is to be told of, and no more from then on; -1: none. */
+static int take_aer_lun(struct channel *ch)
 {
-	if (!ch->cred_unanswered) {
-		channel_complain(ch, "SRP_CRED_RSP without SRP_CRED_REQ; "
-				     "closing");
+	for (unsigned int i = 0; i < LUNS_MAX / 64; i++) {
+		uint64_t luns = atomic_load(&ch->aer_luns[i]);
+		int bit = luns ? __builtin_ctzll(luns) : 0;
+
+		if (!luns)
+			continue;
+		atomic_fetch_and(&ch->aer_luns[i], ~(1ull << bit));
+		return (int)i * 64 + bit;
+	}
+	return -1;
+}
+
+static void send_aer(struct channel *ch)
+{
+	struct scsi_sense sense =
+		scsi_sense(SCSI_KEY_UNIT_ATTENTION, SCSI_ASC_CAPACITY_CHANGED);
+	uint8_t bytes[SCSI_SENSE_FIXED_LEN];
+	struct srp_aer_req aer = { .tag = ch->cred_tag,
+				   .sense = bytes,
+				   .sense_len = sizeof(bytes) };
+	int lun;
+
+	if (!may_ask(ch) || !ch->had_command)
+		return;
+	lun = take_aer_lun(ch);
+	if (lun < 0)
+		return;
+	srp_lun_encode((uint32_t)lun, &aer.lun);
+	scsi_sense_encode(&sense, SCSI_SENSE_FIXED, bytes, sizeof(bytes));
+	aer.req_lim_delta = srp_ledger_settle(&ch->ledger);
+	ch->cred_tag++;
+	ch->cred_unanswered = SRP_AER_RSP;
+	post_own(ch, srp_aer_req_encode(own_iu(ch), CHANNEL_RSP_SIZE, &aer),
+		 own_done);
+}
+
+static void run_aer(struct reactor_msg *msg)
+{
+	struct channel *ch = container_of(msg, struct channel, aer_msg);
+
+	/* From here on another message can be sent. */
+	atomic_store(&ch->aer_sent, false);
+	send_aer(ch);
+}
+
+static void speak(struct channel *ch)
+{
+	return_credits(ch);
+	send_aer(ch);
+}
+
+/* SRP_CRED_RSP, SRP_AER_RSP */
+static void answer_arrived(struct channel *ch, uint8_t opcode)
+{
+	if (ch->cred_unanswered != opcode) {
+		channel_complain(ch, "%s that nobody asked for; closing",
+				 srp_opcode_name(opcode));
 		channel_close(ch, "spurious response from the initiator");
 		return;
 	}
-	ch->cred_unanswered = false;
-	return_credits(ch);
+	ch->cred_unanswered = 0;
+	speak(ch);
 }
 
 /* ---- requests ---- */
@@ -453,6 +568,7 @@ static void start_request(struct channel *ch, struct xp_iu *iu)
 	const uint8_t *opcode = iu->data;
 
 	list_add_tail(&ch->busy, &req->node);
+	ch->had_command = true;
 	req->seq = ch->worker->next_seq++;
 	if (*opcode == SRP_CMD)
 		request_start(req, iu);
@@ -478,7 +594,7 @@ void channel_request_ended(struct channel *ch, struct request *req)
 	list_add_head(&ch->free_requests, &req->node);
 	request_start_blocked(ch);
 	start_waiting(ch);
-	return_credits(ch);
+	speak(ch);
 	close_if_drained(ch);
 	if (ch->state == CHANNEL_CLOSED && list_empty(&ch->busy))
 		be_gone(ch);
@@ -537,7 +653,8 @@ static void on_received(struct xp_chan *xp, struct xp_iu *iu)
 		request_arrived(ch, iu);
 		return;
 	case SRP_CRED_RSP:
-		credit_response(ch);
+	case SRP_AER_RSP:
+		answer_arrived(ch, head.opcode);
 		break;
 	case SRP_I_LOGOUT:
 		channel_close(ch, "the initiator logged out");

@@ -12,6 +12,7 @@
  *   channel_send_start()   ------>  xp_accept()
  *   channel_send_drain()   ------>  answers what is in flight, then closes
  *   channel_send_close()   ------>  closes
+ *   channel_send_aer()     ------>  SRP_AER_REQ
  *             port_channel_gone()  <------  nothing is left: the last word
  *   channel_send_free()    ------>  frees the memory
  *
@@ -103,6 +104,10 @@ struct channel {
 	struct reactor_msg drain_msg;
 	struct reactor_msg close_msg;
 	struct reactor_msg free_msg;
+	/* the same, but again and again */
+	struct reactor_msg aer_msg;
+	_Atomic bool aer_sent;
+	_Atomic uint64_t aer_luns[LUNS_MAX / 64]; /* to be told of, bits */
 	struct reactor_msg gone_msg;
 
 	/* the worker's */
@@ -127,13 +132,18 @@ struct channel {
 	unsigned int waiting_first;
 	unsigned int waiting_cnt;
 
-	/* Responses, CHANNEL_RSP_SIZE each; the last is for SRP_CRED_REQ. */
+	/* Responses, CHANNEL_RSP_SIZE each; the last is for what the target
+	 * asks or says: SRP_CRED_REQ, SRP_AER_REQ, SRP_T_LOGOUT. */
 	uint8_t *rsp_mem;
 	struct xp_mr *rsp_mr;
 	struct xp_chain cred_chain;
-	bool cred_posted;     /* cred_chain is under way */
-	bool cred_unanswered; /* no SRP_CRED_RSP yet: one at a time */
+	bool cred_posted; /* cred_chain is under way */
+	/* SRP_CRED_RSP or SRP_AER_RSP has not come yet: one at a time; 0 */
+	uint8_t cred_unanswered;
 	uint64_t cred_tag;
+	bool had_command; /* the initiator can receive */
+	bool wants_aer;	  /* it said so at login; constant */
+	bool says_logout; /* SRP_T_LOGOUT before the channel closes */
 };
 
 struct channel_params {
@@ -144,6 +154,7 @@ struct channel_params {
 	const struct srp_login_rsp *login_rsp;
 	const struct srp_cmd_rules *rules;
 	struct xp_conn_request *conn;
+	bool wants_aer;
 };
 
 /* A channel in CHANNEL_NEW, with all memory it will need; NULL when there is
@@ -157,6 +168,13 @@ void channel_discard(struct channel *ch);
 void channel_send_start(struct channel *ch);
 void channel_send_drain(struct channel *ch, const char *why);
 void channel_send_close(struct channel *ch, const char *why);
+/*
+ * Tells of a unit attention on @lun by SRP_AER_REQ, when the initiator asked
+ * for that at its login (AESOLNT): ib_srp does not, and complains about each
+ * in the kernel's log. One at a time, and none before the first command, when
+ * ib_srp has no receives. The unit attention itself waits for a command.
+ */
+void channel_send_aer(struct channel *ch, unsigned int lun);
 /* After port_channel_gone(). */
 void channel_send_free(struct channel *ch);
 

@@ -49,7 +49,8 @@ static const char help_text[] =
 	"SIZE is a number of bytes; k, M, G and T are powers of 1024.\n"
 	"\n"
 	"Example: rdma-target --backing disk.img --backing ram:256M\n"
-	"SIGTERM and SIGINT answer what is in flight, flush the volumes and exit with 0.\n";
+	"SIGTERM and SIGINT answer what is in flight, flush the volumes and exit with 0.\n"
+	"SIGHUP takes over what volumes have grown by.\n";
 
 static bool fail(const char *option, const char *value, const char *why)
 {

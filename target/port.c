@@ -17,6 +17,7 @@ struct login {
 	struct xp_conn_request *conn;
 	struct srp_login_answer answer;
 	bool single;
+	bool wants_aer;
 	struct reactor_timer timer; /* the fence's limit */
 };
 
@@ -180,6 +181,7 @@ static void admit(struct port *port, struct login *login)
 		.login_rsp = &login->answer.rsp,
 		.rules = &login->answer.rules,
 		.conn = login->conn,
+		.wants_aer = login->wants_aer,
 	};
 	struct channel *ch = channel_create(&params);
 
@@ -291,6 +293,7 @@ static struct login *login_create(struct port *port, struct nexus *nexus,
 	login->conn = conn;
 	login->answer = *answer;
 	login->single = req->multichan == SRP_MULTICHAN_SINGLE;
+	login->wants_aer = req->aer;
 	list_init(&login->node);
 	reactor_timer_init(&login->timer, fence_expired);
 	return login;
@@ -430,4 +433,21 @@ void port_fini(struct port *port)
 {
 	stop_listening(port);
 	assert(port->login_cnt == 0 && list_empty(&port->nexuses));
+}
+
+void port_capacity_changed(struct port *port, const struct volume *vol)
+{
+	struct list *n;
+	struct list *it;
+
+	scsi_attention_others(port->luns, vol, /* except= */ NULL,
+			      SCSI_UA_CAPACITY_CHANGED);
+	list_for_each(n, &port->nexuses) {
+		struct nexus *nexus = container_of(n, struct nexus, node);
+
+		list_for_each(it, &nexus->channels)
+			channel_send_aer(
+				container_of(it, struct channel, nexus_node),
+				vol->lun);
+	}
 }

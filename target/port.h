@@ -77,6 +77,10 @@ void port_stop(struct port *port);
 /* Stops listening; no channels may be left. */
 void port_fini(struct port *port);
 
+/* Tells everyone, by a unit attention and where wanted by SRP_AER_REQ, that
+ * @vol has grown. */
+void port_capacity_changed(struct port *port, const struct volume *vol);
+
 /* The last word of a channel's worker; see channel.h. */
 void port_channel_gone(struct channel *ch);
 

@@ -310,12 +310,41 @@ static void remove_pidfile(struct server *s)
 	s->pidfile_written = false;
 }
 
+static void measure_volume(struct server *s, struct volume *vol)
+{
+	int res = volume_measure(vol);
+
+	if (res == -ESTALE)
+		log_warn("LUN %u (%s) has become smaller; what is missing "
+			 "fails, its size stays for the initiators",
+			 vol->lun, vol->name);
+	else if (res < 0)
+		log_error("LUN %u (%s): cannot tell its size: %s", vol->lun,
+			  vol->name, strerror(-res));
+	if (res <= 0)
+		return;
+	log_notice("LUN %u (%s) has grown to %llu blocks of %u bytes", vol->lun,
+		   vol->name, (unsigned long long)vol->blocks, vol->block_size);
+	port_capacity_changed(&s->port, vol);
+}
+
+static void measure_volumes(struct server *s)
+{
+	log_notice("hang-up signal: looking for volumes that have grown");
+	for (unsigned int i = 0; i < s->luns.cnt; i++)
+		measure_volume(s, s->luns.vol[i]);
+}
+
 static void on_signal(struct reactor_watch *w, uint32_t events)
 {
 	struct server *s = container_of(w, struct server, signals);
 	struct signalfd_siginfo info;
 
 	while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGHUP) {
+			measure_volumes(s);
+			continue;
+		}
 		if (s->stopping) {
 			log_error("second signal: exiting at once");
 			remove_pidfile(s);
@@ -339,6 +368,7 @@ static int catch_signals(struct server *s, struct xp_error *e)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
 	signal(SIGPIPE, SIG_IGN);
 	pthread_sigmask(SIG_BLOCK, &set, &s->old_mask);
 	s->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);

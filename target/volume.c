@@ -266,6 +266,26 @@ void volume_close(struct volume *vol)
 	free(vol);
 }
 
+int volume_measure(struct volume *vol)
+{
+	struct backend *be = vol->backend;
+	uint64_t size = be->info.size;
+	int err = be->ops->measure ? be->ops->measure(be, &size) : 0;
+
+	if (err)
+		return err;
+	size -= size % vol->block_size;
+	if (size < be->info.size)
+		return -ESTALE;
+	if (size == be->info.size)
+		return 0;
+	/* The store first: a request never goes past what it knows. */
+	be->info.size = size;
+	vol->blocks = size / vol->block_size;
+	vol->info.blocks = vol->blocks;
+	return 1;
+}
+
 static int register_memory(struct volume *vol, struct worker *w,
 			   struct xp_error *e)
 {

@@ -88,6 +88,13 @@ void volume_close(struct volume *vol);
 int volume_attach(struct volume *vol, struct worker *w, struct xp_error *e);
 void volume_detach(struct volume *vol, struct worker *w);
 
+/*
+ * Takes over what the store has grown by. A store that has shrunk stays as
+ * large as it was for its initiators; what is missing fails. Return: 1: it has
+ * grown, 0, or -errno. Thread: worker 0.
+ */
+int volume_measure(struct volume *vol);
+
 struct lun_map {
 	struct volume *vol[LUNS_MAX]; /* NULL: no such LUN */
 	unsigned int cnt;

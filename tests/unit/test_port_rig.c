@@ -45,17 +45,32 @@ static void disk_close(struct backend *be)
 static int disk_open(const struct backend_options *opt, struct backend **ret,
 		     char *msg, size_t msg_len);
 
+static uint64_t measured;
+
+void rig_set_size(uint64_t size)
+{
+	measured = size;
+}
+
+static int disk_measure(struct backend *be, uint64_t *ret_size)
+{
+	*ret_size = measured;
+	return 0;
+}
+
 static const struct backend_ops disk_ops = {
 	.name = "test",
 	.open = disk_open,
 	.close = disk_close,
 	.submit = disk_submit,
+	.measure = disk_measure,
 };
 
 static int disk_open(const struct backend_options *opt, struct backend **ret,
 		     char *msg, size_t msg_len)
 {
 	memset(&disk, 0, sizeof(disk));
+	measured = RIG_SIZE;
 	disk.base.ops = &disk_ops;
 	disk.base.info = (struct backend_info){
 		.size = RIG_SIZE,

@@ -152,6 +152,8 @@ unsigned int rig_release(struct rig *rig);
 unsigned int rig_held(void);
 /* Its content. */
 uint8_t *rig_disk(void);
+/* What it measures from now on, bytes. */
+void rig_set_size(uint64_t size);
 
 /* Bytes of data buffers and descriptor lists that are out. */
 size_t rig_used(const struct rig *rig);

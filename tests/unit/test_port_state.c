@@ -411,6 +411,194 @@ static void channel_can_go_with_blocked_commands(void **state)
 	rig_destroy(rig);
 }
 
+/* ---- what the target says of its own accord ---- */
+
+static const struct rig_iu *find_iu(const struct rig_chan *ch, uint8_t opcode,
+				    unsigned int nth)
+{
+	for (unsigned int i = 0; i < ch->iu_cnt; i++) {
+		if (ch->ius[i].bytes[0] == opcode && nth-- == 0)
+			return &ch->ius[i];
+	}
+	return NULL;
+}
+
+static struct rig_chan *login_for_aer(struct rig *rig, unsigned int who)
+{
+	struct srp_login_req req =
+		rig_login_req(rig, who, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *ch;
+
+	req.aer = true;
+	ch = rig_connect(rig, &req);
+	assert_true(ch->established);
+	return ch;
+}
+
+static void answer_aer(struct rig_chan *ch, uint64_t tag)
+{
+	uint8_t iu[SRP_BARE_SIZE];
+
+	srp_bare_encode(iu, sizeof(iu), SRP_AER_RSP, tag);
+	rig_send(ch, iu, sizeof(iu));
+}
+
+static void grow(struct rig *rig, uint64_t size)
+{
+	rig_set_size(size);
+	assert_int_equal(volume_measure(rig->luns.vol[RIG_DISK]), 1);
+	port_capacity_changed(&rig->port, rig->luns.vol[RIG_DISK]);
+	rig_settle(rig);
+}
+
+static void growth_is_told_by_a_unit_attention(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	uint64_t blocks = RIG_SIZE / BLK;
+	struct rig_cmd tur = { .lun = RIG_DISK };
+	struct rig_cmd read = rig_read(RIG_DISK, (uint32_t)blocks, 0);
+	uint16_t asc;
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	rig_expect_status(ch, rig_cmd(ch, &read), SCSI_STATUS_CHECK_CONDITION);
+	grow(rig, RIG_SIZE + BLK + 1);
+	assert_int_equal(rig_clear_ua(ch, RIG_DISK, &asc), 1);
+	assert_int_equal(asc, SCSI_ASC_CAPACITY_CHANGED);
+	rig_expect_status(ch, rig_cmd(ch, &read), SCSI_STATUS_GOOD);
+	rig_expect_status(ch, rig_cmd(ch, &tur), SCSI_STATUS_GOOD);
+	assert_int_equal(rig->luns.vol[RIG_DISK]->blocks, blocks + 1);
+	/* ib_srp does not ask for it. */
+	assert_null(find_iu(ch, SRP_AER_REQ, 0));
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void what_has_not_grown_stays(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct volume *vol = rig->luns.vol[RIG_DISK];
+
+	assert_int_equal(volume_measure(vol), 0);
+	rig_set_size(RIG_SIZE + BLK - 1);
+	assert_int_equal(volume_measure(vol), 0);
+	rig_set_size(RIG_SIZE - 1);
+	assert_true(volume_measure(vol) < 0);
+	assert_int_equal(vol->blocks, RIG_SIZE / BLK);
+	assert_int_equal(volume_measure(rig->luns.vol[RIG_RAM]), 0);
+	rig_destroy(rig);
+}
+
+static void growth_is_told_by_an_aer_to_who_asks(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = login_for_aer(rig, 1);
+	const struct rig_iu *iu;
+	struct srp_aer_req aer;
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	grow(rig, RIG_SIZE + BLK);
+	iu = find_iu(ch, SRP_AER_REQ, 0);
+	assert_non_null(iu);
+	assert_int_equal(srp_aer_req_decode(iu->bytes, iu->len, &aer), 0);
+	assert_int_equal(aer.lun, (uint64_t)RIG_DISK << 48);
+	assert_int_equal(aer.sense_len, SCSI_SENSE_FIXED_LEN);
+	assert_int_equal(((const uint8_t *)aer.sense)[2], 0x06);
+	assert_int_equal(((const uint8_t *)aer.sense)[12], 0x2a);
+	assert_int_equal(((const uint8_t *)aer.sense)[13], 0x09);
+	answer_aer(ch, aer.tag);
+	rig_expect_alive(ch);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void aers_come_one_at_a_time(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = login_for_aer(rig, 1);
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	grow(rig, RIG_SIZE + BLK);
+	grow(rig, RIG_SIZE + 2 * BLK);
+	grow(rig, RIG_SIZE + 3 * BLK);
+	assert_null(find_iu(ch, SRP_AER_REQ, 1));
+	answer_aer(ch, 0);
+	/* What happened twice meanwhile is told once. */
+	assert_non_null(find_iu(ch, SRP_AER_REQ, 1));
+	answer_aer(ch, 1);
+	assert_null(find_iu(ch, SRP_AER_REQ, 2));
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void aer_waits_for_the_first_command(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = login_for_aer(rig, 1);
+
+	grow(rig, RIG_SIZE + BLK);
+	assert_null(find_iu(ch, SRP_AER_REQ, 0));
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	assert_non_null(find_iu(ch, SRP_AER_REQ, 0));
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void wrong_answer_to_an_aer_closes(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = login_for_aer(rig, 1);
+	uint8_t iu[SRP_BARE_SIZE];
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	grow(rig, RIG_SIZE + BLK);
+	srp_bare_encode(iu, sizeof(iu), SRP_CRED_RSP, 0);
+	rig_send(ch, iu, sizeof(iu));
+	assert_true(ch->closed);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void stop_is_told_by_a_logout(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	const struct rig_iu *iu;
+	struct srp_t_logout logout;
+	uint64_t last;
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	rig_hold(true);
+	last = write_block(ch, 0);
+	port_stop(&rig->port);
+	rig_settle(rig);
+	assert_null(find_iu(ch, SRP_T_LOGOUT, 0));
+	rig_release(rig);
+	rig_expect_status(ch, last, SCSI_STATUS_GOOD);
+	iu = find_iu(ch, SRP_T_LOGOUT, 0);
+	assert_non_null(iu);
+	assert_ptr_equal(iu, &ch->ius[ch->iu_cnt - 1]);
+	assert_int_equal(srp_t_logout_decode(iu->bytes, iu->len, &logout), 0);
+	assert_int_equal(logout.reason, SRP_LOGOUT_NONE);
+	assert_true(ch->closed);
+	rig_hold(false);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void idle_login_gets_no_logout(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+
+	port_stop(&rig->port);
+	rig_settle(rig);
+	assert_int_equal(ch->iu_cnt, 0);
+	assert_true(ch->closed);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -429,5 +617,13 @@ int main(void)
 	T_ADD(&t, blocked_command_can_be_aborted);
 	T_ADD(&t, reset_ends_blocked_commands_of_all);
 	T_ADD(&t, channel_can_go_with_blocked_commands);
+	T_ADD(&t, growth_is_told_by_a_unit_attention);
+	T_ADD(&t, what_has_not_grown_stays);
+	T_ADD(&t, growth_is_told_by_an_aer_to_who_asks);
+	T_ADD(&t, aers_come_one_at_a_time);
+	T_ADD(&t, aer_waits_for_the_first_command);
+	T_ADD(&t, wrong_answer_to_an_aer_closes);
+	T_ADD(&t, stop_is_told_by_a_logout);
+	T_ADD(&t, idle_login_gets_no_logout);
 	return t_run(&t);
 }
