@@ -123,7 +123,8 @@ static struct srpi_session *sessions[LOGINS];
 
 static void log_in(unsigned int i, unsigned int channels)
 {
-	const struct srpi_options opt = { .channels = channels };
+	const struct srpi_options opt = { .channels = channels,
+					  .timeout_ms = 60000 };
 	struct srpi_error e = { 0 };
 
 	if (srpi_connect_wait(ctx, target.uri, &opt, &sessions[i], &e))

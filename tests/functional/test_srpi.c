@@ -136,6 +136,7 @@ static void client_open(struct client *c, const char *uri,
 	memset(c, 0, sizeof(*c));
 	if (options)
 		opt = *options;
+	opt.timeout_ms = 60000;
 	opt.state_changed = state_changed;
 	opt.state_arg = c;
 	assert_int_equal(srpi_ctx_create(NULL, &c->ctx, &e), 0);
@@ -639,7 +640,8 @@ static void sessions_of_one_context_do_not_disturb_each_other(void **state)
 
 	assert_int_equal(srpi_ctx_create(NULL, &ctx, &e), 0);
 	for (unsigned int i = 0; i < SESSIONS; i++) {
-		struct srpi_options opt = { .channels = 1 + i % 2 };
+		struct srpi_options opt = { .channels = 1 + i % 2,
+					    .timeout_ms = 60000 };
 
 		if (srpi_connect_wait(ctx, target.uri, &opt, &s[i], &e))
 			fail_msg("%s", e.text);
@@ -667,6 +669,7 @@ static int be_client(const char *const *argv)
 		.ops = 2000,
 		.seed = (uint64_t)atoll(argv[4]),
 	};
+	const struct srpi_options opt = { .timeout_ms = 60000 };
 	struct srpi_error e = { 0 };
 	struct srpi_session *s;
 	struct srpi_ctx *ctx;
@@ -674,7 +677,7 @@ static int be_client(const char *const *argv)
 	bool good;
 
 	if (srpi_ctx_create(NULL, &ctx, &e) ||
-	    srpi_connect_wait(ctx, argv[1], NULL, &s, &e)) {
+	    srpi_connect_wait(ctx, argv[1], &opt, &s, &e)) {
 		fprintf(stderr, "%s\n", e.text);
 		return 1;
 	}
@@ -1076,9 +1079,9 @@ static void first_address_that_answers_is_taken(void **state)
 }
 
 /* Connects to no avail; returns what is said. */
-static struct srpi_error no_connection(const char *uri)
+static struct srpi_error no_connection(const char *uri, unsigned int timeout_ms)
 {
-	const struct srpi_options opt = { .timeout_ms = 300 };
+	const struct srpi_options opt = { .timeout_ms = timeout_ms };
 	struct srpi_session *s;
 	struct srpi_error e = { 0 };
 	struct srpi_ctx *ctx;
@@ -1101,7 +1104,7 @@ static void last_address_is_named_when_none_answers(void **state)
 
 	t_target_free_addr(two_homed[0], sizeof(two_homed[0]));
 	t_target_free_addr(two_homed[1], sizeof(two_homed[1]));
-	e = no_connection("srp+tcp://two-homed");
+	e = no_connection("srp+tcp://two-homed", 60000);
 	assert_int_equal(e.err, -ECONNREFUSED);
 	assert_says(&e, two_homed[1]);
 	assert_says(&e, "two-homed");
@@ -1126,7 +1129,7 @@ static void login_is_refused(void **state)
 	char uri[128];
 
 	snprintf(uri, sizeof(uri), "%s%s", target.uri, r->query);
-	e = no_connection(uri);
+	e = no_connection(uri, 60000);
 	assert_int_equal(e.err, r->err);
 	assert_says(&e, r->says);
 }
@@ -1139,7 +1142,7 @@ static void nobody_listens(void **state)
 
 	t_target_free_addr(addr, sizeof(addr));
 	snprintf(uri, sizeof(uri), "srp://%s", addr);
-	e = no_connection(uri);
+	e = no_connection(uri, 60000);
 	assert_int_equal(e.err, -ECONNREFUSED);
 	assert_says(&e, addr);
 	assert_says(&e, "from 127.");
@@ -1165,7 +1168,7 @@ static void nobody_answers(void **state)
 {
 	char uri[64];
 	int fd = listen_mute(uri, sizeof(uri));
-	struct srpi_error e = no_connection(uri);
+	struct srpi_error e = no_connection(uri, 300);
 
 	assert_int_equal(e.err, -ETIMEDOUT);
 	assert_says(&e, "no answer");
