@@ -93,15 +93,17 @@ few_files() { prlimit --nofile=20 rdma-fuse "$URI" "$M"; }
 t_refused 'too few files' 'at most 20 files.*ulimit -n' few_files
 if [ "$(id -u)" = 0 ]; then
 	mkdir "$T/theirs"
+	# The build may lie where a user cannot look.
+	cp "$BUILD/fuse/rdma-fuse" "$T/rdma-fuse"
 	not_owner() {
 		setpriv --reuid=nobody --regid=nogroup --clear-groups \
-			rdma-fuse "$URI" "$T/theirs"
+			"$T/rdma-fuse" "$URI" "$T/theirs"
 	}
 	t_refused 'a mount point of somebody else' "cannot mount $T/theirs: .*" not_owner
 	allow_other() {
 		chown nobody "$T/theirs"
 		setpriv --reuid=nobody --regid=nogroup --clear-groups \
-			rdma-fuse -o allow_other "$URI" "$T/theirs"
+			"$T/rdma-fuse" -o allow_other "$URI" "$T/theirs"
 	}
 	if grep -q '^user_allow_other' /etc/fuse.conf 2>/dev/null; then
 		t_skip 'allow_other that is not allowed' 'it is allowed here'
