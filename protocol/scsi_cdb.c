@@ -176,6 +176,10 @@ static int check_exists(const struct scsi_cmd *cmd,
 		*ret_sense = scsi_sense_cdb_field(1, top_bit(CDB_UNMAP));
 		return -EINVAL;
 	}
+	if (cmd->op == SCSI_OP_START_STOP && cmd->loej && !info->removable) {
+		*ret_sense = scsi_sense_cdb_field(4, top_bit(CDB_LOEJ));
+		return -EINVAL;
+	}
 	return 0;
 }
 

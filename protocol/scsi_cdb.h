@@ -93,6 +93,8 @@ enum scsi_cdb_flag {
 	SCSI_CDB_PASSES_JOB = 1 << 8,
 	/* answered after FORMAT UNIT or SANITIZE failed */
 	SCSI_CDB_PASSES_FAILED = 1 << 9,
+	/* answered though the medium has been removed */
+	SCSI_CDB_NO_MEDIUM = 1 << 10,
 };
 
 /*

@@ -456,6 +456,8 @@ static void put_one_command(const struct scsi_disk_info *info,
 	memcpy(usage, row->usage, sizeof(usage));
 	if (row->op == SCSI_OP_WRITE_SAME && !info->unmap)
 		usage[1] &= (uint8_t)~CDB_UNMAP;
+	if (row->op == SCSI_OP_START_STOP && !info->removable)
+		usage[4] &= (uint8_t)~CDB_LOEJ;
 	out_put(out, usage, row->cdb_len);
 	if (rctd)
 		out_put(out, timeouts_desc, TIMEOUTS_LEN);

@@ -44,6 +44,7 @@ static const char help_text[] =
 	"  ,ro                  read-only\n"
 	"  ,block-size=N        512 (default) or 4096\n"
 	"  ,direct=on|off       O_DIRECT (default: on for block devices)\n"
+	"  ,removable           the medium can be ejected, and loaded again\n"
 	"  ,write-through       every write is on stable storage before it is answered\n"
 	"  ,serial=TEXT         unit serial number (default: derived from the path)\n"
 	"SIZE is a number of bytes; k, M, G and T are powers of 1024.\n"

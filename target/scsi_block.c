@@ -122,12 +122,51 @@ static bool execute_sync_cache(struct scsi_task *task)
 
 const struct scsi_handler scsi_sync_cache = { .execute = execute_sync_cache };
 
-/* Stopping secures the cache. The unit stays ready: others use it too. */
+/* ---- the medium ---- */
+
+/* Everyone who sees the unit is told, once it is back. */
+static bool load(struct scsi_task *task)
+{
+	if (unit_state_eject(&task->vol->state, false) > 0)
+		scsi_attention_others(task->nexus->luns, task->vol,
+				      /* except= */ NULL,
+				      SCSI_UA_MEDIUM_MAY_DIFFER);
+	return scsi_task_good(task);
+}
+
+static bool eject(struct scsi_task *task, int res)
+{
+	struct scsi_sense sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
+					     SCSI_ASC_REMOVAL_PREVENTED);
+
+	if (res)
+		return scsi_task_fail_blk(task, res);
+	if (unit_state_eject(&task->vol->state, true) < 0)
+		return scsi_task_fail(task, &sense);
+	return scsi_task_good(task);
+}
+
+/* Stopping secures the cache. The unit stays ready: others use it too; only
+ * that the medium is out keeps them off it. */
 static bool execute_start_stop(struct scsi_task *task)
 {
-	if (task->cmd.start || task->cmd.no_flush || task->vol->read_only)
-		return scsi_task_good(task);
-	return scsi_task_flush(task, scsi_task_end);
+	const struct scsi_cmd *cmd = &task->cmd;
+	bool flushes = !cmd->start && !cmd->no_flush && !task->vol->read_only;
+
+	if (cmd->start && cmd->loej)
+		return load(task);
+	if (flushes)
+		return scsi_task_flush(task, cmd->loej ? eject : scsi_task_end);
+	return cmd->loej ? eject(task, 0) : scsi_task_good(task);
 }
 
 const struct scsi_handler scsi_start_stop = { .execute = execute_start_stop };
+
+static bool execute_prevent(struct scsi_task *task)
+{
+	unit_state_prevent(&task->vol->state, &task->nexus->prevents[task->lun],
+			   task->cmd.prevent);
+	return scsi_task_good(task);
+}
+
+const struct scsi_handler scsi_prevent_removal = { .execute = execute_prevent };

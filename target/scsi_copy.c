@@ -488,7 +488,8 @@ static bool copy_on(struct scsi_task *task)
 
 		if (!take_blocks(task))
 			return false;
-		if (scsi_volume_not_ready(side(c), &sense))
+		if (scsi_volume_no_medium(side(c), &sense) ||
+		    scsi_volume_not_ready(side(c), &sense))
 			return abort_copy(task,
 					  SCSI_ASC_COPY_TARGET_UNREACHABLE);
 		if (!memory)

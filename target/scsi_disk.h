@@ -99,6 +99,10 @@ static inline uint64_t scsi_min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* NOT READY, MEDIUM NOT PRESENT, when that is so. */
+bool scsi_volume_no_medium(const struct volume *vol,
+			   struct scsi_sense *ret_sense);
+
 /* Does a reservation keep @nexus from what is @access to @vol? */
 bool scsi_nexus_is_shut_out(struct scsi_nexus *nexus, struct volume *vol,
 			    enum scsi_access access);
@@ -142,6 +146,7 @@ extern const struct scsi_handler scsi_read;
 extern const struct scsi_handler scsi_write;
 extern const struct scsi_handler scsi_sync_cache;
 extern const struct scsi_handler scsi_start_stop;
+extern const struct scsi_handler scsi_prevent_removal;
 
 /* scsi_verify.c */
 extern const struct scsi_handler scsi_verify;

@@ -19,7 +19,8 @@ static int request_sense(struct scsi_task *task, void *buf, size_t cap,
 	if (!task->vol)
 		sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
 				   SCSI_ASC_LUN_NOT_SUPPORTED);
-	else if (!scsi_nexus_take_attention(task->nexus, task->lun, &sense))
+	else if (!scsi_nexus_take_attention(task->nexus, task->lun, &sense) &&
+		 !scsi_volume_no_medium(task->vol, &sense))
 		scsi_volume_not_ready(task->vol, &sense);
 	*ret_len = scsi_sense_encode(&sense,
 				     task->cmd.desc ? SCSI_SENSE_DESCRIPTOR

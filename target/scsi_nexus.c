@@ -31,6 +31,7 @@ void scsi_nexus_init(struct scsi_nexus *nexus, struct lun_map *luns,
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
 		atomic_init(&nexus->ua[i], SCSI_UA_POWER_ON);
 		atomic_init(&nexus->reserved[i], 0);
+		nexus->prevents[i] = 0;
 	}
 	list_init(&nexus->node);
 	pthread_mutex_lock(&luns->nexuses_lock);
@@ -43,7 +44,8 @@ static void end_reservations(struct scsi_nexus *nexus)
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
 		if (nexus->luns->vol[i])
 			unit_state_nexus_lost(&nexus->luns->vol[i]->state,
-					      &nexus->initiator);
+					      &nexus->initiator,
+					      &nexus->prevents[i]);
 	}
 }
 
@@ -115,6 +117,16 @@ void scsi_unit_reset(struct lun_map *luns, struct volume *vol)
 {
 	unit_state_reset(vol);
 	scsi_attention_others(luns, vol, /* except= */ NULL, SCSI_UA_LUN_RESET);
+}
+
+bool scsi_volume_no_medium(const struct volume *vol,
+			   struct scsi_sense *ret_sense)
+{
+	if (!vol->state.ejected)
+		return false;
+	*ret_sense =
+		scsi_sense(SCSI_KEY_NOT_READY, SCSI_ASC_MEDIUM_NOT_PRESENT);
+	return true;
 }
 
 bool scsi_nexus_is_shut_out(struct scsi_nexus *nexus, struct volume *vol,

@@ -8,7 +8,7 @@
 #include "target/scsi_disk.h"
 #include "transport/log.h"
 
-/* Says GOOD: the unit is always ready, its medium always in place. */
+/* Says GOOD: whether the unit is ready has been looked at before. */
 static const struct scsi_handler nothing_to_do;
 
 static const struct scsi_handler *const handlers[SCSI_OP_CNT] = {
@@ -29,7 +29,7 @@ static const struct scsi_handler *const handlers[SCSI_OP_CNT] = {
 	[SCSI_OP_RESERVE] = &scsi_reserve,
 	[SCSI_OP_RELEASE] = &scsi_release,
 	[SCSI_OP_START_STOP] = &scsi_start_stop,
-	[SCSI_OP_PREVENT_REMOVAL] = &nothing_to_do,
+	[SCSI_OP_PREVENT_REMOVAL] = &scsi_prevent_removal,
 	[SCSI_OP_READ_CAPACITY_10] = &scsi_read_capacity_10,
 	[SCSI_OP_READ_CAPACITY_16] = &scsi_read_capacity_16,
 	[SCSI_OP_GET_LBA_STATUS] = &scsi_get_lba_status,
@@ -282,6 +282,9 @@ static bool check_unit(struct scsi_task *task, struct scsi_sense *ret_sense)
 		return true;
 	if (!(flags & SCSI_CDB_PASSES_UA) &&
 	    scsi_nexus_take_attention(task->nexus, task->lun, ret_sense))
+		return false;
+	if (!(flags & SCSI_CDB_NO_MEDIUM) &&
+	    scsi_volume_no_medium(task->vol, ret_sense))
 		return false;
 	return flags & SCSI_CDB_PASSES_JOB ||
 	       (flags & SCSI_CDB_PASSES_FAILED &&

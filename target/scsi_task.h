@@ -56,6 +56,7 @@ struct scsi_nexus {
 	/* What came of copies, the last few; private to scsi_copy.c. */
 	_Atomic uint64_t copies[SCSI_NEXUS_COPIES];
 	_Atomic uint64_t reserved[LUNS_MAX]; /* unit_state_conflicts() */
+	uint32_t prevents[LUNS_MAX];	     /* unit_state_prevent() */
 };
 
 /* A new nexus finds POWER_ON pending on every LUN: whatever its initiator knew

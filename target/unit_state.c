@@ -211,6 +211,7 @@ void unit_state_init(struct unit_state *st)
 	memset(st, 0, sizeof(*st));
 	pthread_mutex_init(&st->lock, NULL);
 	st->lock_fd = -1;
+	st->prevent_epoch = 1;
 }
 
 void unit_state_fini(struct unit_state *st)
@@ -322,6 +323,39 @@ int unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,
 	return 0;
 }
 
+/* The lock is held. */
+static void set_prevent(struct unit_state *st, uint32_t *mark, bool prevent)
+{
+	if (prevent == (*mark == st->prevent_epoch))
+		return;
+	*mark = prevent ? st->prevent_epoch : 0;
+	if (prevent)
+		st->prevent_cnt++;
+	else
+		st->prevent_cnt--;
+}
+
+void unit_state_prevent(struct unit_state *st, uint32_t *mark, bool prevent)
+{
+	pthread_mutex_lock(&st->lock);
+	set_prevent(st, mark, prevent);
+	pthread_mutex_unlock(&st->lock);
+}
+
+int unit_state_eject(struct unit_state *st, bool eject)
+{
+	int res;
+
+	pthread_mutex_lock(&st->lock);
+	res = st->ejected != eject;
+	if (res && eject && st->prevent_cnt)
+		res = -EPERM;
+	if (res > 0)
+		st->ejected = eject;
+	pthread_mutex_unlock(&st->lock);
+	return res;
+}
+
 void unit_state_reset(struct volume *vol)
 {
 	struct unit_state *st = &vol->state;
@@ -329,14 +363,18 @@ void unit_state_reset(struct volume *vol)
 	pthread_mutex_lock(&st->lock);
 	end_reserve(st);
 	set_current(vol, &vol->info.mode_saved);
+	/* Marks of before count no more. */
+	st->prevent_epoch++;
+	st->prevent_cnt = 0;
 	pthread_mutex_unlock(&st->lock);
 }
 
 void unit_state_nexus_lost(struct unit_state *st,
-			   const struct srp_port_id *port)
+			   const struct srp_port_id *port, uint32_t *mark)
 {
 	pthread_mutex_lock(&st->lock);
 	if (st->reserved && srp_port_id_equal(&st->reserved_by, port))
 		end_reserve(st);
+	set_prevent(st, mark, false);
 	pthread_mutex_unlock(&st->lock);
 }

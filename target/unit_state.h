@@ -25,12 +25,18 @@
 struct volume;
 
 struct unit_state {
-	pthread_mutex_t lock; /* guards pr, reserved, reserved_by, mode_saved */
+	/* guards pr, reserved, reserved_by, prevent_*, info.mode_saved */
+	pthread_mutex_t lock;
 	struct scsi_pr pr;
 	bool reserved; /* by RESERVE (6) or (10) */
 	struct srp_port_id reserved_by;
 	/* Odd while anything is reserved; another number after each change. */
 	_Atomic uint64_t version;
+	_Atomic bool ejected; /* the medium is out; changed under the lock */
+	/* Who prevents that it is taken out: so many, of those that did since
+	 * the last reset; see struct scsi_nexus. */
+	unsigned int prevent_cnt;
+	uint32_t prevent_epoch;
 
 	char *path;  /* the state file, constant; NULL: nothing survives */
 	int lock_fd; /* keeps others from the file; -1: none */
@@ -78,12 +84,23 @@ int unit_state_release(struct unit_state *st, const struct srp_port_id *port);
 int unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,
 			 bool save);
 
+/*
+ * PREVENT ALLOW MEDIUM REMOVAL. @mark is the nexus' own for this unit, guarded
+ * by the lock, 0 at first. Thread: any.
+ */
+void unit_state_prevent(struct unit_state *st, uint32_t *mark, bool prevent);
+
+/* Takes the medium out, or back in. Return: 1: it was in the other place; 0;
+ * -EPERM: removal is prevented. Thread: any. */
+int unit_state_eject(struct unit_state *st, bool eject);
+
 /* A logical unit reset: RESERVE's reservation ends, mode values are the saved
- * ones (SAM-5 6.3.3). Persistent reservations stay. Thread: any. */
+ * ones, removal is allowed (SAM-5 6.3.3). Persistent reservations stay. Thread: any. */
 void unit_state_reset(struct volume *vol);
 
-/* The I_T nexus is gone: what RESERVE gave it ends. Thread: any. */
+/* The I_T nexus is gone: what RESERVE gave it ends, and its prevention of
+ * removal. Thread: any. */
 void unit_state_nexus_lost(struct unit_state *st,
-			   const struct srp_port_id *port);
+			   const struct srp_port_id *port, uint32_t *mark);
 
 #endif

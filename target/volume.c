@@ -251,6 +251,7 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 		volume_close(vol);
 		return fail(msg, msg_len, err, "no random numbers to be had");
 	}
+	vol->info.removable = spec->removable;
 	describe(vol);
 	*ret_vol = vol;
 	return 0;

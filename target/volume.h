@@ -18,7 +18,7 @@
 #define LUNS_MAX 256
 
 /* SPEC: PATH | ram:SIZE | null:SIZE [,name=N][,ro][,block-size=512|4096]
- *       [,direct=on|off][,write-through][,serial=S] */
+ *       [,direct=on|off][,write-through][,removable][,serial=S] */
 struct volume_spec {
 	const struct backend_ops *ops;
 	char path[4096]; /* or the size text */
@@ -28,6 +28,7 @@ struct volume_spec {
 	uint32_t block_size; /* bytes, 512 by default */
 	int direct;	     /* 1, 0, -1 = automatic */
 	bool write_through;
+	bool removable; /* START STOP UNIT can take the medium out */
 };
 
 /*

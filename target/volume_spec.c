@@ -121,6 +121,12 @@ static bool set_write_through(const struct parse *p, const char *value)
 	return true;
 }
 
+static bool set_removable(const struct parse *p, const char *value)
+{
+	p->spec->removable = true;
+	return true;
+}
+
 static const struct {
 	const char *key;
 	bool has_value;
@@ -131,6 +137,7 @@ static const struct {
 	{ "block-size", true, set_block_size },
 	{ "direct", true, set_direct },
 	{ "write-through", false, set_write_through },
+	{ "removable", false, set_removable },
 	{ "serial", true, set_serial },
 };
 
@@ -152,7 +159,7 @@ static bool set_option(const struct parse *p, char *piece)
 	}
 	return refuse(p,
 		      "no option '%s'; there are name=, ro, block-size=, "
-		      "direct=, write-through and serial=",
+		      "direct=, write-through, removable and serial=",
 		      piece);
 }
 

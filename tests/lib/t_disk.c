@@ -30,6 +30,7 @@ static const struct backend_info stores[] = {
 		       .atomic_len = 4096,
 		       .memory = &t_backend },
 	[T_READ_ONLY] = { .extents = true },
+	[T_REMOVABLE] = { .volatile_cache = true, .fua = true },
 };
 
 struct t_disk t_disk;
@@ -74,6 +75,7 @@ void t_disk_start_in(enum t_store store, const char *state_dir)
 	struct volume_spec spec = { .ops = &t_backend_ops,
 				    .block_size = T_BLOCK,
 				    .read_only = store == T_READ_ONLY,
+				    .removable = store == T_REMOVABLE,
 				    .path = "test",
 				    .serial = "0123" };
 	struct reactor_options ropt = { .ring_entries = 8 };

@@ -22,6 +22,7 @@ enum t_store {
 	T_STABLE, /* as T_THIN without a cache */
 	T_MEMORY, /* in place */
 	T_READ_ONLY,
+	T_REMOVABLE, /* has a cache */
 };
 
 /* Initiators: port n has the identifier ...0n; the first is @nexus. */

@@ -427,7 +427,6 @@ static const struct refuse_row refuse_rows[] = {
 	{ "START STOP UNIT, POWER CONDITION", "1b 00 00 00 10 00", 4, 7 },
 	{ "START STOP UNIT, POWER CONDITION MODIFIER", "1b 00 00 01 00 00", 3,
 	  3 },
-	{ "START STOP UNIT, LOEJ", "1b 00 00 00 02 00", 4, 1 },
 	{ "PREVENT ALLOW, obsolete value", "1e 00 00 00 02 00", 4, 1 },
 	{ "MODE SENSE (6) has no LLBAA", "1a 10 3f 00 04 00", 1, 4 },
 	{ "TEST UNIT READY, reserved", "00 00 00 80 00 00", 3, 7 },

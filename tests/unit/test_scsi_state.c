@@ -23,7 +23,7 @@ struct step {
 	const char *in;	     /* the first bytes of data-in; NULL: any */
 };
 
-#define STEPS 16
+#define STEPS 20
 
 struct row {
 	const char *name;
@@ -321,6 +321,51 @@ static const struct row rows[] = {
 		     { 1, "1a 08 8a 00 fc", NULL, NULL,
 		       "0f 00 10 00 0a 0a 22" } } },
 
+	/* removable media */
+	{ "the medium is taken out and put back", .store = T_REMOVABLE,
+	  .steps = { { 1, "12 00 00 00 24", NULL, NULL, "00 80" },
+		     { 1, "1b 00 00 00 02" },
+		     TUR(1, "02/3a/00"),
+		     TUR(2, "02/3a/00"),
+		     READ(2, "02/3a/00"),
+		     { 2, "25", NULL, "02/3a/00" },
+		     { 2, "03 00 00 00 12", NULL, NULL,
+		       "70 00 02 00*4 0a 00*4 3a" },
+		     { 2, "12 00 00 00 24" },
+		     { 2, "1a 08 3f 00 fc" },
+		     { 1, "1b 00 00 00 01" },
+		     TUR(1, "02/3a/00"),
+		     { 2, "1b 00 00 00 03" },
+		     TUR(1, "06/28/00"),
+		     TUR(1, "good"),
+		     TUR(2, "06/28/00"),
+		     READ(2, "good") },
+	  .ops = "flush, read 0+512" },
+	{ "what is in is not loaded again", .store = T_REMOVABLE,
+	  .steps = { { 1, "1b 00 00 00 03" }, TUR(1, "good") } },
+	{ "removal is prevented, also by another", .store = T_REMOVABLE,
+	  .steps = { { 1, "1e 00 00 00 01" },
+		     { 2, "1e 00 00 00 01" },
+		     { 1, "1e 00 00 00 01" },
+		     { 1, "1b 00 00 00 02", NULL, "05/53/02" },
+		     { 1, "1e" },
+		     { 1, "1e" },
+		     { 1, "1b 00 00 00 02", NULL, "05/53/02" },
+		     TUR(1, "good"),
+		     { 2, "1e" },
+		     { 1, "1b 00 00 00 02" },
+		     TUR(2, "02/3a/00") } },
+	{ "eject without flush", .store = T_REMOVABLE,
+	  .steps = { { 1, "1b 00 00 00 06" }, TUR(1, "02/3a/00") }, .ops = "" },
+	{ "LOEJ of what is fixed",
+	  .steps = { { 1, "1b 00 00 00 02", NULL, "05/24/00 CDB 4.1" },
+		     { 1, "1b 00 00 00 03", NULL, "05/24/00 CDB 4.1" },
+		     { 1, "a3 0c 01 1b 00 00 00 00 00 fc", NULL, NULL,
+		       "00 03 00 06 1b 01 00 00 05" } } },
+	{ "power conditions",
+	  .steps = { { 1, "1b 00 00 00 11", NULL, "05/24/00 CDB 4.7" },
+		     { 1, "1b 00 00 01 01", NULL, "05/24/00 CDB 3.3" } } },
+
 	/* LOG SENSE */
 	{ "log pages", .steps = { { 1, "4d 00 00 00 00 00 00 00 fc", NULL, NULL,
 				    "00 00 00 03 00 0c 2f" } } },
@@ -469,6 +514,40 @@ static void loss_of_the_nexus_ends_reserve_only(void **state)
 	run_steps(after);
 	scsi_nexus_lost(t_nexus(1));
 	run_steps(at_last);
+	t_disk_stop();
+}
+
+static void prevention_ends_with_the_nexus_and_by_reset(void **state)
+{
+	static const struct step prevent[STEPS] = {
+		{ 1, "1e 00 00 00 01" },
+		{ 2, "1b 00 00 00 02", NULL, "05/53/02" },
+	};
+	static const struct step eject[STEPS] = {
+		{ 2, "1b 00 00 00 02" },
+		{ 2, "1b 00 00 00 03" },
+	};
+	static const struct step told[STEPS] = {
+		TUR(1, "06/29/07"),
+		TUR(1, "06/28/00"),
+		TUR(2, "06/28/00"),
+	};
+	static const struct step told_of_reset[STEPS] = {
+		TUR(1, "06/29/03"),
+		TUR(2, "06/29/03"),
+		/* a mark of before the reset is none */
+		{ 1, "1e" },
+	};
+
+	t_disk_start(T_REMOVABLE);
+	run_steps(prevent);
+	scsi_nexus_lost(t_nexus(1));
+	run_steps(eject);
+	run_steps(told);
+	run_steps(prevent);
+	scsi_unit_reset(&t_disk.luns, t_disk.luns.vol[0]);
+	run_steps(told_of_reset);
+	run_steps(eject);
 	t_disk_stop();
 }
 
@@ -790,6 +869,7 @@ int main(void)
 	T_ADD(&t, reset_ends_reserve_and_brings_saved_modes_back);
 	T_ADD(&t, reset_leaves_persistent_reservations);
 	T_ADD(&t, loss_of_the_nexus_ends_reserve_only);
+	T_ADD(&t, prevention_ends_with_the_nexus_and_by_reset);
 	T_ADD(&t, every_command_has_its_access);
 	T_ADD(&t, reservations_survive_with_aptpl);
 	T_ADD(&t, reservations_without_aptpl_do_not_survive);

@@ -38,7 +38,7 @@ static const struct spec_row specs[] = {
 	    .block_size = 4096,
 	    .direct = -1 } },
 	{ "every option",
-	  "/a/b,name=n,ro,block-size=4k,direct=on,write-through,serial=S-1",
+	  "/a/b,name=n,ro,block-size=4k,direct=on,write-through,removable,serial=S-1",
 	  { .ops = &backend_file,
 	    .path = "/a/b",
 	    .name = "n",
@@ -46,7 +46,8 @@ static const struct spec_row specs[] = {
 	    .read_only = true,
 	    .block_size = 4096,
 	    .direct = 1,
-	    .write_through = true } },
+	    .write_through = true,
+	    .removable = true } },
 	{ "direct off",
 	  "x,direct=off",
 	  { .ops = &backend_file, .path = "x", .block_size = 512 } },
@@ -80,6 +81,7 @@ static void spec_is_read(void **state)
 	assert_int_equal(spec.block_size, row->want.block_size);
 	assert_int_equal(spec.direct, row->want.direct);
 	assert_int_equal(spec.write_through, row->want.write_through);
+	assert_int_equal(spec.removable, row->want.removable);
 }
 
 struct bad_spec_row {
