@@ -416,7 +416,7 @@ void xp_core_init(struct xp *xp, const struct xp_ops *ops,
 	xp->ops = ops;
 	xp->cfg = *cfg;
 	if (xp->cfg.send_depth == 0)
-		xp->cfg.send_depth = 256;
+		xp->cfg.send_depth = XP_SEND_DEPTH;
 	list_init(&xp->dirty);
 	list_init(&xp->released);
 	list_init(&xp->undone);

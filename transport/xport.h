@@ -70,6 +70,10 @@ void xp_error_set(struct xp_error *e, int err, const char *fmt, ...)
 
 /* ---- instances ---- */
 
+/* Devices make their queues a power of two long. This, our marker, and the
+ * element that soft-RoCE leaves empty, are 256. */
+#define XP_SEND_DEPTH 254
+
 struct xp_config {
 	struct reactor *reactor;
 	/* Bytes of the largest IU that this side receives. */
@@ -77,7 +81,7 @@ struct xp_config {
 	/* The byte at this offset of every received IU lies on a multiple of
 	 * 512 (where immediate data begins); 0: the IU itself does. */
 	size_t recv_aligned_at;
-	/* Work requests per channel; 0 = 256. */
+	/* Work requests per channel; 0 = XP_SEND_DEPTH. */
 	unsigned int send_depth;
 };
 
