@@ -435,6 +435,16 @@ static void ask(struct ini_discovery *d)
 	finish(d, lun_err);
 }
 
+static int compare_luns(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a;
+	uint64_t y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* LIO reports them in any order; volumes, and the names that they get, are to
+ * be the same every time. */
 static void luns_reported(struct ini_cmd *cmd, int err)
 {
 	struct ini_discovery *d = container_of(cmd, struct ini_discovery, cmd);
@@ -448,6 +458,7 @@ static void luns_reported(struct ini_cmd *cmd, int err)
 		finish(d, err);
 		return;
 	}
+	qsort(d->luns, d->lun_cnt, sizeof(d->luns[0]), compare_luns);
 	begin_lun(d);
 	ask(d);
 }
