@@ -172,14 +172,21 @@ _vm_backstore() {
 				>"$directory/control"
 		;;
 	esac || return
-	# Without a serial number there are no VPD pages, and so no discard.
-	printf '0f0e0d0c-0b0a-4908-8706-0504030201%02x\n' "$index" \
+	# Without a serial number there are no VPD pages, and so no discard. The
+	# NAA identifier takes the first of its digits.
+	printf '%02x0e0d0c-0b0a-4908-8706-050403020100\n' "$((index + 1))" \
 		>"$directory/wwn/vpd_unit_serial" || return
 	echo 1 >"$directory/enable" || return
 	case $backing in
 	# A RAM disk of the target cannot discard.
 	ram:*) ;;
 	*) echo 1 >"$directory/attrib/emulate_tpu" ;;
+	esac || return
+	case $backing in
+	/dev/*)
+		echo 1 >"$directory/attrib/emulate_tpws" &&
+			echo 1 >"$directory/attrib/unmap_zeroes_data"
+		;;
 	esac || return
 	echo "$directory"
 }
@@ -189,7 +196,8 @@ _vm_backstore() {
 # Brings up the kernel's SRP target on an RDMA device (default rxe0), one LUN for each BACKING, in
 # this order from LUN 0 on:
 #   ram:SIZE      memory, SIZE as in 64M (no discard)
-#   /dev/NAME     a block device
+#   /dev/NAME     a block device that can discard and write zeroes (a loop device;
+#                 a RAM disk cannot)
 #   PATH          a file, with its present size
 # It listens on PORT (default 5555) of all addresses and accepts the kernel's
 # initiator and each ID: the initiator port ID, 32 hexadecimal digits.
