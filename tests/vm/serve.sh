@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+#
+# Functions for guest tests that start rdma-target and rdma-fuse; source lib.sh
+# first. They keep their files in $work, which must exist when they are called.
+
+step() {
+	echo "--- [$SECONDS s] $*"
+}
+
+# show_logs: what the programs said, for a test that failed.
+show_logs() {
+	local log
+
+	for log in "$VM_OUT"/*.log; do
+		[ -s "$log" ] || continue
+		echo "the end of ${log##*/}:"
+		tail -n 25 "$log"
+	done
+}
+trap 'status=$?; [ $status = 0 ] || show_logs' EXIT
+set -E
+trap 'echo "failed: line $LINENO of ${BASH_SOURCE[0]##*/}: $BASH_COMMAND"' ERR
+
+# A user without rights, who may lock as much memory as $1 says: an array, to
+# stand before a command.
+as_nobody() {
+	nobody=(prlimit "--memlock=$1:$1" setpriv --reuid=nobody
+		--regid=nogroup --clear-groups --)
+}
+
+nobody=()
+
+# target_start [ARGUMENT...]: starts rdma-target, as ${nobody[@]} if that is set,
+# waits until it is ready and sets $target to its process ID.
+target_start() {
+	# shellcheck disable=SC2154 # see above
+	rm -f "$work/target.pid"
+	"${nobody[@]}" "$BUILD/target/rdma-target" \
+		--pidfile "$work/target.pid" "$@" >>"$VM_OUT/target.log" 2>&1 &
+	target=$!
+	wait_for 60 _is_ready "$target" "$work/target.pid"
+}
+
+# Ends the wait for process $1 also when it is dead.
+_is_ready() {
+	[ -s "$2" ] || ! kill -0 "$1" 2>/dev/null || return
+	[ -s "$2" ] || {
+		vm_say "process $1 did not get ready"
+		exit 1
+	}
+}
+
+# ends_well PROCESS: waits for its end; succeeds when it exits with 0.
+ends_well() {
+	local status=0
+
+	wait "$1" || status=$?
+	[ $status = 0 ] || vm_say "process $1 exited with $status"
+	return $status
+}
+
+# ends_by_kill PROCESS: kills it with SIGKILL and waits for its end.
+ends_by_kill() {
+	kill -KILL "$1"
+	wait "$1" 2>/dev/null || true
+}
+
+# mount_start NAME [ARGUMENT...]: starts rdma-fuse in the foreground, as
+# ${nobody[@]} if that is set, waits until it has mounted, and sets $fuse to its
+# process ID. Its log is NAME.log.
+mount_start() {
+	local name=$1
+	shift
+	rm -f "$work/$name.pid"
+	"${nobody[@]}" "$BUILD/fuse/rdma-fuse" -f -v -P "$work/$name.pid" "$@" \
+		>>"$VM_OUT/$name.log" 2>&1 &
+	fuse=$!
+	wait_for 60 _is_ready "$fuse" "$work/$name.pid"
+}
+
+# held KIND PROCESS: prints how many RDMA objects of a kind it holds. (The kernel
+# notes which thread made them.)
+held() {
+	local thread pattern=none
+
+	for thread in "/proc/$2/task"/*; do
+		pattern+="|${thread##*/}"
+	done
+	rdma resource show "$1" | grep -cE " pid ($pattern) " || true
+}
+
+# holdings PROCESS: prints its RDMA objects and open files.
+holdings() {
+	local kind
+
+	for kind in qp cm_id cq mr; do
+		echo "$kind $(held "$kind" "$1")"
+	done
+	echo "files $(find "/proc/$1/fd" -mindepth 1 | wc -l)"
+}
+
+# holds PROCESS WHAT: succeeds when that is what it holds.
+holds() {
+	[ "$(holdings "$1")" = "$2" ]
+}
+
+# holds_no_queue_pair PROCESS: nobody is logged in any more.
+holds_no_queue_pair() {
+	[ "$(held qp "$1")" = 0 ]
+}
+
+# Succeeds when no program holds an RDMA object. (The kernel's own are shown
+# with the name of their module.)
+nothing_is_held() {
+	local kind
+
+	for kind in qp cm_id cq mr; do
+		! rdma resource show "$kind" | grep ' pid ' || return
+	done
+}
+
+# fio_jobs FILE VOLUME: writes a file of fio jobs for the first 16 MiB of a volume.
+# They run all at once; each writes its own part and verifies it: every engine and
+# block size, sizes that are no multiple of a block, neighbours that share one.
+fio_jobs() {
+	local job
+
+	{
+		printf '[global]\nfilename=%s\ndirect=1\nthread=1\n' "$2"
+		printf 'verify=crc32c\nverify_fatal=1\ndo_verify=1\n'
+		printf 'verify_state_save=0\n'
+		while read -r job; do
+			printf '[%s]\n' "${job%% *}"
+			tr ' ' '\n' <<<"${job#* }"
+		done
+	} >"$1" <<-END
+		libaio ioengine=libaio iodepth=64 rw=randwrite bs=4k size=4m
+		block ioengine=libaio iodepth=32 rw=randwrite bs=512 offset=4m size=256k
+		uring ioengine=io_uring iodepth=32 rw=randwrite bs=8k offset=5m size=2m
+		mixed ioengine=io_uring iodepth=16 rw=randwrite bsrange=512-64k offset=7m size=2m
+		large ioengine=libaio iodepth=8 rw=write bs=1m offset=9m size=4m
+		psync ioengine=psync rw=randwrite bs=16k offset=13m size=1m
+		odd ioengine=libaio iodepth=16 rw=randwrite bs=1000 offset=14m size=200000
+		next ioengine=psync rw=write bs=3001 offset=14880064 size=300100
+		ragged ioengine=io_uring iodepth=8 rw=randwrite bsrange=600-70001 bs_unaligned=1 offset=15m size=1m
+	END
+}
+
+# fio_run FILE: runs fio jobs, as ${nobody[@]} if that is set; prints what it says
+# only if it fails.
+fio_run() {
+	"${nobody[@]}" fio "$1" >"$1.txt" 2>&1 || {
+		cat "$1.txt"
+		return 1
+	}
+}
+
+# refuses PATTERN COMMAND...: the command fails with exit status 1 and says why in
+# exactly one line on stderr, which matches PATTERN.
+refuses() {
+	local pattern=$1 status=0
+	shift
+	"$@" >/dev/null 2>"$VM_OUT/said" || status=$?
+	cat "$VM_OUT/said"
+	[ $status = 1 ] || { vm_say "exit status $status of: $*"; return 1; }
+	[ "$(wc -l <"$VM_OUT/said")" = 1 ] || { vm_say "not one line: $*"; return 1; }
+	grep -qE "$pattern" "$VM_OUT/said" || { vm_say "not '$pattern': $*"; return 1; }
+}
