@@ -20,6 +20,7 @@ enum {
 	RESERVE,
 	PREEMPT = 4,
 	PREEMPT_AND_ABORT = 5,
+	REGISTER_AND_IGNORE = 6,
 };
 
 #define WRITE_EXCLUSIVE 1
@@ -161,6 +162,28 @@ static void preempt_and_abort_spares_other_luns_and_nexuses(void **state)
 	rig_expect_status(c, others, SCSI_STATUS_GOOD);
 	rig_hold(false);
 	rig_chan_free(c);
+	end_pair(&p);
+}
+
+/* Who is preempted comes back and preempts in turn: the one never waits for the
+ * other, or they might wait for ever. */
+static void two_that_preempt_each_other_do_not_wait(void **state)
+{
+	struct pair p = reserved();
+	uint64_t first, second;
+
+	rig_hold(true);
+	write_block(p.a, 3);
+	first = reserve_out(p.b, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 1);
+	rig_clear_ua(p.a, RIG_DISK, NULL);
+	rig_expect_status(p.a, reserve_out(p.a, REGISTER_AND_IGNORE, 0, 0, 1),
+			  SCSI_STATUS_GOOD);
+	second = reserve_out(p.a, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 1, 2);
+	rig_expect_status(p.a, second, SCSI_STATUS_GOOD);
+	assert_null(rig_rsp(p.b, first));
+	rig_release(p.rig);
+	rig_expect_status(p.b, first, SCSI_STATUS_GOOD);
+	rig_hold(false);
 	end_pair(&p);
 }
 
@@ -607,6 +630,7 @@ int main(void)
 	T_ADD(&t, preempt_and_abort_awaits_what_the_disk_has);
 	T_ADD(&t, preempt_alone_awaits_nothing);
 	T_ADD(&t, preempt_and_abort_spares_other_luns_and_nexuses);
+	T_ADD(&t, two_that_preempt_each_other_do_not_wait);
 	T_ADD(&t, preempt_and_abort_of_a_nexus_that_is_gone);
 	T_ADD(&t, who_preempts_may_leave_meanwhile);
 	T_ADD(&t, registration_survives_a_new_login);

@@ -726,9 +726,9 @@ static void what_cannot_be_written_down_is_refused(void **state)
 
 static void state_in_use_is_not_taken(void **state)
 {
-	struct volume_spec spec = { .ops = &t_backend_ops,
+	struct volume_spec spec = { .ops = &backend_ram,
 				    .block_size = T_BLOCK,
-				    .path = "test",
+				    .path = "64k",
 				    .serial = "0123" };
 	struct volume *vol;
 	char msg[256];
