@@ -282,6 +282,7 @@ static size_t put_copy_operations(uint8_t *d)
 	wire_put32(d + 4, SCSI_COPY_CONCURRENT);
 	wire_put32(d + 8, SCSI_COPY_CONCURRENT);
 	wire_put32(d + 12, SCSI_COPY_SEGMENT_MAX);
+	d[16] = 9; /* DATA SEGMENT GRANULARITY: 512 bytes */
 	return put_copy_head(d, 0x8001, 32);
 }
 
