@@ -36,7 +36,7 @@ static const char help[] =
 	"      fsname=NAME subtype=NAME max_write=SIZE\n"
 	"      [no]suid [no]dev [no]exec [no]atime sync async dirsync\n"
 	"      --channels N     connections to the target, 1 to 16 (1)\n"
-	"      --queue-depth N  commands in flight per channel, 1 to 4096 (128)\n"
+	"      --queue-depth N  commands in flight per channel, 1 to 4096 (64)\n"
 	"      --poll-us N      poll for N microseconds before sleeping (0)\n"
 	"  -P, --pidfile FILE   write the process ID there when mounted\n"
 	"  -v, --verbose        say more; may be repeated\n"
@@ -253,7 +253,7 @@ static void set_defaults(struct options *o)
 {
 	*o = (struct options){
 		.channels = 1,
-		.queue_depth = 128,
+		.queue_depth = 64,
 		.uid = getuid(),
 		.gid = getgid(),
 		.umask = 0177,

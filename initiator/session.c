@@ -10,7 +10,13 @@
 
 #include "protocol/srp_iu.h"
 
-#define DEFAULT_DEPTH	   128u
+/*
+ * As many as ib_srp has in flight. ib_srpt grants 128, but posts the receive of
+ * a command with immediate data again only after its answer has been
+ * acknowledged, though the answer gives the credit back: with all credits in
+ * use it runs out of receives at times.
+ */
+#define DEFAULT_DEPTH	   64u
 #define DEPTH_MAX	   4096u
 #define DEFAULT_TIMEOUT_MS 5000u
 

@@ -77,7 +77,7 @@ enum srpi_state {
 
 struct srpi_options {
 	unsigned int channels;	  /* connections to open; 0 = 1, at most 16 */
-	unsigned int queue_depth; /* commands per channel; 0 = 128 */
+	unsigned int queue_depth; /* commands per channel; 0 = 64 */
 	/* For each connection, and for each answer of the target while we
 	 * learn its volumes; 0 = 5000. */
 	unsigned int timeout_ms;

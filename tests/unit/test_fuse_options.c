@@ -31,7 +31,7 @@ static void defaults(void **state)
 	assert_string_equal(o.uri, URI);
 	assert_string_equal(o.mountpoint, "/mnt");
 	assert_int_equal(o.channels, 1);
-	assert_int_equal(o.queue_depth, 128);
+	assert_int_equal(o.queue_depth, 64);
 	assert_int_equal(o.poll_us, 0);
 	assert_int_equal(o.max_write, 1 << 20);
 	assert_int_equal(o.uid, getuid());
