@@ -20,6 +20,10 @@ show_log() {
 	dmesg | tail -n 20
 }
 
+is_ready() {
+	sg_turs "$1" >/dev/null 2>&1
+}
+
 # Runs a command that is to end with status $1.
 ends_with() {
 	local want=$1 status=0
@@ -181,12 +185,16 @@ cmp sent \
 step "SANITIZE and FORMAT UNIT"
 for dev in "$disk" "$ram"; do
 	pattern 0xa5 4 >pat
-	sg_sanitize --overwrite --pattern=pat --ipl=4 --quick "$dev"
+	# Without --early the tools look for the end once a minute.
+	sg_sanitize --overwrite --pattern=pat --ipl=4 --quick --early "$dev"
+	wait_for 120 is_ready "$dev"
 	cmp <(pattern 0xa5 4096) <(block "$dev" 131064 8)
-	sg_sanitize --block --quick "$dev"
+	sg_sanitize --block --quick --early "$dev"
+	wait_for 120 is_ready "$dev"
 	is_zero "$dev"
 	dd if=sent of="$dev" bs=1M oflag=direct status=none
-	sg_format --format --quick "$dev"
+	sg_format --format --quick --early "$dev"
+	wait_for 120 is_ready "$dev"
 	is_zero "$dev"
 done
 [ "$(stat -c %b "$work/disk.img")" -lt 1000 ]
