@@ -6,12 +6,17 @@
 
 struct nexus *nexus_create(const struct srp_port_id *initiator,
 			   const struct srp_port_id *target,
-			   struct lun_map *luns)
+			   struct lun_map *luns, unsigned int worker_cnt)
 {
-	struct nexus *nexus = calloc(1, sizeof(*nexus));
+	struct nexus *nexus = calloc(
+		1, sizeof(*nexus) + worker_cnt * sizeof(nexus->shares[0]));
 
 	if (!nexus)
 		return NULL;
+	for (unsigned int i = 0; i < worker_cnt; i++) {
+		arena_user_init(&nexus->shares[i].data);
+		arena_user_init(&nexus->shares[i].tables);
+	}
 	scsi_nexus_init(&nexus->scsi, luns, initiator);
 	nexus->initiator = *initiator;
 	nexus->target = *target;

@@ -9,7 +9,14 @@
 
 #include "protocol/srp_login.h"
 #include "target/scsi_task.h"
+#include "transport/arena.h"
 #include "transport/list.h"
+
+/* What a nexus has of a worker's arenas; the worker's. */
+struct nexus_share {
+	struct arena_user data;
+	struct arena_user tables;
+};
 
 struct nexus {
 	struct list node; /* port->nexuses */
@@ -21,12 +28,13 @@ struct nexus {
 	unsigned int channel_cnt;
 	bool was_used;	    /* it has had a channel */
 	struct list logins; /* struct login of port.c, in order of arrival */
+	struct nexus_share shares[]; /* of each worker */
 };
 
 /* Thread: worker 0, as all here. NULL: no memory. */
 struct nexus *nexus_create(const struct srp_port_id *initiator,
 			   const struct srp_port_id *target,
-			   struct lun_map *luns);
+			   struct lun_map *luns, unsigned int worker_cnt);
 
 /* A new nexus whose initiator was here before: it has lost its nexus, which is
  * all that is new to it; the target has not been powered on since. */

@@ -258,7 +258,8 @@ static struct nexus *find_or_create(struct port *port,
 
 	if (nexus)
 		return nexus;
-	nexus = nexus_create(&req->initiator, &req->target, port->luns);
+	nexus = nexus_create(&req->initiator, &req->target, port->luns,
+			     port->worker_cnt);
 	if (!nexus)
 		return NULL;
 	if (is_remembered(port, nexus))

@@ -15,6 +15,11 @@ static struct worker *worker_of(const struct request *req)
 	return req->ch->worker;
 }
 
+static struct nexus_share *share_of(const struct request *req)
+{
+	return &req->ch->nexus->shares[worker_of(req)->index];
+}
+
 void request_init(struct request *req, struct channel *ch, uint8_t *rsp)
 {
 	memset(req, 0, sizeof(*req));
@@ -373,11 +378,13 @@ static void block_granted(struct arena_waiter *waiter, void *block)
 }
 
 /* A block of @arena, or NULL: then granted() comes later. */
-static void *get_or_wait(struct request *req, struct arena *arena, size_t len,
+static void *get_or_wait(struct request *req, struct arena *arena,
+			 struct arena_user *user, size_t len,
 			 void (*granted)(struct arena_waiter *w, void *block))
 {
 	void *block;
 
+	req->waiter.user = user;
 	req->waiter.granted = granted;
 	block = arena_get_wait(arena, len, &req->waiter);
 	if (!block)
@@ -415,7 +422,8 @@ static void start_buffer(struct request *req)
 		       SCSI_ASC_INSUFFICIENT_RESOURCES);
 		return;
 	}
-	block = get_or_wait(req, arena, t->buf_len, block_granted);
+	block = get_or_wait(req, arena, &share_of(req)->data, t->buf_len,
+			    block_granted);
 	if (block)
 		use_block(req, block);
 }
@@ -530,7 +538,7 @@ static void start_descs(struct request *req)
 		start_buffer(req);
 		return;
 	}
-	table = get_or_wait(req, worker_of(req)->tables,
+	table = get_or_wait(req, worker_of(req)->tables, &share_of(req)->tables,
 			    (size_t)data->desc_cnt * SRP_DESC_SIZE,
 			    table_granted);
 	if (table)

@@ -66,13 +66,15 @@ struct arena {
 	size_t used;
 	unsigned int top; /* the order of the whole */
 	int uring_index;
-	bool serving; /* granted() of some waiter runs */
-	struct list waiters;
-	uint32_t nonempty; /* bit per order: heads[order] != NONE */
+	bool serving;		  /* granted() of some waiter runs */
+	struct list users;	  /* arena_user.node: they wait */
+	struct arena_user nobody; /* for those without one */
+	uint32_t nonempty;	  /* bit per order: heads[order] != NONE */
 	uint32_t heads[ORDERS];
 	struct hot hot[ORDERS];
-	uint8_t *state;	     /* per unit */
-	struct links *links; /* per unit; for those that are FREE */
+	uint8_t *state;		    /* per unit */
+	struct links *links;	    /* per unit; for those that are FREE */
+	struct arena_user **owners; /* per unit; for those that are OUT */
 };
 
 static unsigned int order_of(size_t len)
@@ -164,7 +166,7 @@ static void merge_hot(struct arena *a)
 
 /* ---- blocks ---- */
 
-static void *take(struct arena *a, size_t len)
+static void *take(struct arena *a, struct arena_user *u, size_t len)
 {
 	unsigned int order = order_of(len);
 	struct hot *hot;
@@ -185,7 +187,9 @@ static void *take(struct arena *a, size_t len)
 			return NULL;
 	}
 	a->state[idx] = (uint8_t)(OUT | order);
+	a->owners[idx] = u;
 	a->used += order_len(order);
+	u->used += order_len(order);
 	block = a->base + (size_t)idx * UNIT;
 	ASAN_UNPOISON_MEMORY_REGION(block, order_len(order));
 	return block;
@@ -202,6 +206,7 @@ static void give(struct arena *a, char *block)
 	assert(a->state[idx] >= OUT); /* else: given back twice, or a part */
 	order = a->state[idx] & ORDER;
 	a->used -= order_len(order);
+	a->owners[idx]->used -= order_len(order);
 	ASAN_POISON_MEMORY_REGION(block, order_len(order));
 	hot = &a->hot[order];
 	if (hot->cnt == HOT_CNT) {
@@ -210,6 +215,61 @@ static void give(struct arena *a, char *block)
 	}
 	hot->idx[hot->cnt++] = idx;
 	a->state[idx] = (uint8_t)(HOT | order);
+}
+
+/* ---- who waits ---- */
+
+void arena_user_init(struct arena_user *u)
+{
+	list_init(&u->node);
+	list_init(&u->waiters);
+	u->used = 0;
+}
+
+/* Not a matter of room, but of what is due to whom: see arena.h. */
+static bool may_have(const struct arena *a, const struct arena_user *u,
+		     size_t len)
+{
+	size_t want = order_len(order_of(len));
+
+	if (u == &a->nobody || u->used == 0)
+		return true;
+	return a->used + want <= a->len &&
+	       u->used + want <= a->len - a->used - want;
+}
+
+/* Whose turn it is; NULL: nobody waits but for what is not due to them. */
+static struct arena_waiter *next_waiter(const struct arena *a)
+{
+	struct list *it;
+
+	list_for_each(it, &a->users) {
+		struct arena_user *u =
+			container_of(it, struct arena_user, node);
+		struct arena_waiter *w =
+			list_first(&u->waiters, struct arena_waiter, node);
+
+		if (may_have(a, u, w->len))
+			return w;
+	}
+	return NULL;
+}
+
+static void waits(struct arena *a, struct arena_user *u, struct arena_waiter *w)
+{
+	list_add_tail(&u->waiters, &w->node);
+	if (list_empty(&u->node))
+		list_add_tail(&a->users, &u->node);
+}
+
+/* The user goes to the end of the row, if it still waits. */
+static void waits_no_more(struct arena *a, struct arena_user *u,
+			  struct arena_waiter *w)
+{
+	list_del(&w->node);
+	list_del(&u->node);
+	if (!list_empty(&u->waiters))
+		list_add_tail(&a->users, &u->node);
 }
 
 /* A block given back from within granted() is handed on by the loop that is
@@ -222,12 +282,11 @@ static void serve(struct arena *a)
 	if (a->serving)
 		return;
 	a->serving = true;
-	while (!list_empty(&a->waiters)) {
-		w = list_first(&a->waiters, struct arena_waiter, node);
-		block = take(a, w->len);
+	while ((w = next_waiter(a))) {
+		block = take(a, w->user, w->len);
 		if (!block)
 			break;
-		list_del(&w->node);
+		waits_no_more(a, w->user, w);
 		w->granted(w, block);
 	}
 	a->serving = false;
@@ -235,26 +294,44 @@ static void serve(struct arena *a)
 
 void *arena_get(struct arena *a, size_t len)
 {
-	if (!list_empty(&a->waiters))
+	if (!list_empty(&a->users))
 		return NULL;
-	return take(a, len);
+	return take(a, &a->nobody, len);
+}
+
+/* Behind the others of its user, and behind whose turn it is. */
+static bool may_have_now(const struct arena *a, const struct arena_user *u,
+			 size_t len)
+{
+	if (!may_have(a, u, len))
+		return false;
+	return list_empty(&a->users) ||
+	       (list_empty(&u->waiters) && !next_waiter(a));
 }
 
 void *arena_get_wait(struct arena *a, size_t len, struct arena_waiter *w)
 {
-	void *block = arena_get(a, len);
+	void *block = NULL;
 
+	if (!w->user)
+		w->user = &a->nobody;
+	if (may_have_now(a, w->user, len))
+		block = take(a, w->user, len);
 	if (block)
 		return block;
 	w->len = len;
-	list_add_tail(&a->waiters, &w->node);
+	waits(a, w->user, w);
 	return NULL;
 }
 
 void arena_cancel_wait(struct arena *a, struct arena_waiter *w)
 {
-	if (w->node.next) /* else it was never used */
-		list_del(&w->node);
+	/* Never used, or not waiting any more. */
+	if (!w->node.next || list_empty(&w->node))
+		return;
+	list_del(&w->node);
+	if (list_empty(&w->user->waiters))
+		list_del(&w->user->node);
 }
 
 void arena_put(struct arena *a, void *block)
@@ -344,11 +421,13 @@ int arena_create(size_t len, struct arena **ret_arena)
 	a->len = len;
 	a->top = order_of(len);
 	a->uring_index = -1;
-	list_init(&a->waiters);
+	list_init(&a->users);
+	arena_user_init(&a->nobody);
 	memset(a->heads, 0xff, sizeof(a->heads)); /* NONE */
 	a->state = calloc(len / UNIT, sizeof(*a->state));
 	a->links = calloc(len / UNIT, sizeof(*a->links));
-	if (a->state && a->links)
+	a->owners = calloc(len / UNIT, sizeof(*a->owners));
+	if (a->state && a->links && a->owners)
 		a->base = map(len);
 	if (!a->base) {
 		arena_destroy(a);
@@ -364,12 +443,13 @@ void arena_destroy(struct arena *a)
 {
 	if (!a)
 		return;
-	assert(a->used == 0 && list_empty(&a->waiters));
+	assert(a->used == 0 && list_empty(&a->users));
 	if (a->base) {
 		ASAN_UNPOISON_MEMORY_REGION(a->base, a->len);
 		munmap(a->base, a->len);
 	}
 	free(a->state);
 	free(a->links);
+	free(a->owners);
 	free(a);
 }

@@ -6,9 +6,15 @@
  * allocator cuts it into powers of two; every block is aligned to its size (at
  * most 2 MiB, the alignment of the arena itself), so direct I/O always works.
  *
- * When no block is free the request waits: arena_get_wait() queues it, first
- * come, first served (a large request at the head is not overtaken, so it
- * cannot starve).
+ * When no block is free the request waits: arena_get_wait() queues it. Each
+ * user (an I_T nexus) has a queue of its own, first come, first served, and
+ * the users take turns. Whose turn it is and who may have a block is not
+ * overtaken, however large the block, so nobody starves.
+ *
+ * A user may have a block when it has none, or when it then holds no more than
+ * what is left for all others. So one alone gets half of the arena, two a third
+ * each, and however many hold on to what they have, there is always something
+ * for the next.
  *
  * Thread: the reactor that owns the arena.
  */
@@ -25,9 +31,17 @@
 
 struct arena;
 
+/* Who shares the arena with others. Private; set up by arena_user_init(). */
+struct arena_user {
+	struct list node;    /* arena.users, while waiters has any */
+	struct list waiters; /* struct arena_waiter, node */
+	size_t used;	     /* bytes in blocks that are out */
+};
+
 /* One waiting request; embed it, zeroed. */
 struct arena_waiter {
-	struct list node; /* private, as the next */
+	struct arena_user *user; /* NULL: nobody's; without a limit */
+	struct list node;	 /* private, as the next */
 	size_t len;
 	/* The block is the waiter's now. Called from arena_put(); may call
 	 * anything of the arena but arena_destroy(). */
@@ -57,13 +71,16 @@ void arena_set_uring_index(struct arena *a, int index);
 
 /*
  * A block of at least @len bytes (1 ... arena_len()), or NULL when none is
- * free or somebody waits already. Contents are whatever was there before. The
+ * free or somebody waits for one already; nobody's. Contents are whatever was there before. The
  * block given back last is the first to be had again for its size, being warm.
  * Under AddressSanitizer, touching a block that is not out is reported.
  */
 void *arena_get(struct arena *a, size_t len);
 
-/* As arena_get(); when it returns NULL, w->granted() is called later. */
+void arena_user_init(struct arena_user *u);
+
+/* As arena_get(), for w->user, which lives until every block of its is back;
+ * when it returns NULL, w->granted() is called later. */
 void *arena_get_wait(struct arena *a, size_t len, struct arena_waiter *w);
 
 /* Stops waiting; granted() will not be called. No harm when not waiting. Those

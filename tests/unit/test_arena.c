@@ -377,6 +377,120 @@ static void who_was_served_may_wait_again(void **state)
 	arena_destroy(a);
 }
 
+/* ---- sharing ---- */
+
+/* Takes blocks of a unit until no more are to be had; returns how many. */
+static size_t take_all(struct arena *a, struct arena_user *u, void **blocks,
+		       struct waiting *last)
+{
+	size_t cnt = 0;
+
+	*last = (struct waiting){ .waiter = { .user = u, .granted = granted },
+				  .a = a };
+	while ((blocks[cnt] = arena_get_wait(a, UNIT, &last->waiter)))
+		cnt++;
+	return cnt;
+}
+
+static void each_leaves_as_much_as_it_has(void **state)
+{
+	struct arena *a = make(64 * KIB);
+	void *blocks[4][17];
+	struct arena_user u[4];
+	struct waiting last[4];
+	size_t cnt[4];
+	size_t total = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(u); i++)
+		arena_user_init(&u[i]);
+	cnt[0] = take_all(a, &u[0], blocks[0], &last[0]);
+	assert_int_equal(cnt[0], 8);
+	/* It holds on to them, and waits for more. The others still get some,
+	 * each half of what is left. */
+	cnt[1] = take_all(a, &u[1], blocks[1], &last[1]);
+	assert_int_equal(cnt[1], 4);
+	cnt[2] = take_all(a, &u[2], blocks[2], &last[2]);
+	assert_int_equal(cnt[2], 2);
+	cnt[3] = take_all(a, &u[3], blocks[3], &last[3]);
+	assert_int_equal(cnt[3], 1);
+	for (size_t i = 0; i < ARRAY_SIZE(u); i++)
+		arena_cancel_wait(a, &last[i].waiter);
+	for (size_t i = 0; i < ARRAY_SIZE(u); i++) {
+		assert_int_equal(u[i].used, cnt[i] * UNIT);
+		for (size_t k = 0; k < cnt[i]; k++)
+			arena_put(a, blocks[i][k]);
+		total += cnt[i];
+	}
+	assert_int_equal(total, 15);
+	assert_int_equal(arena_used(a), 0);
+	arena_destroy(a);
+}
+
+static void who_has_nothing_may_have_everything(void **state)
+{
+	struct waiting w = { .waiter.granted = granted };
+	struct arena *a = make(64 * KIB);
+	struct arena_user u;
+	void *block;
+
+	arena_user_init(&u);
+	w.waiter.user = &u;
+	block = arena_get_wait(a, 64 * KIB, &w.waiter);
+	assert_non_null(block);
+	arena_put(a, block);
+	arena_destroy(a);
+}
+
+/* One user has a long queue; another, that comes last, is served second. */
+static void users_take_turns(void **state)
+{
+	struct arena *a = make(64 * KIB);
+	void *whole = arena_get(a, 64 * KIB);
+	struct arena_user greedy;
+	struct arena_user modest;
+	struct waiting many[8] = { 0 };
+	struct waiting one = { .waiter.user = &modest };
+
+	granted_cnt = 0;
+	arena_user_init(&greedy);
+	arena_user_init(&modest);
+	for (size_t i = 0; i < ARRAY_SIZE(many); i++) {
+		many[i].waiter.user = &greedy;
+		many[i].put_at_once = true;
+		wait_for(a, &many[i], UNIT);
+	}
+	one.put_at_once = true;
+	wait_for(a, &one, UNIT);
+	arena_put(a, whole);
+	assert_int_equal(many[0].nth, 1);
+	assert_int_equal(one.nth, 2);
+	assert_int_equal(granted_cnt, 9);
+	arena_destroy(a);
+}
+
+/* Small blocks of others do not keep a large one from ever being served. */
+static void whose_turn_it_is_is_not_overtaken(void **state)
+{
+	struct arena *a = make(64 * KIB);
+	struct arena_user u[2];
+	struct waiting large = { .waiter.user = &u[0] };
+	struct waiting small = { .waiter.user = &u[1] };
+	void *unit = arena_get(a, UNIT);
+
+	granted_cnt = 0;
+	arena_user_init(&u[0]);
+	arena_user_init(&u[1]);
+	wait_for(a, &large, 64 * KIB);
+	wait_for(a, &small, UNIT);
+	arena_put(a, unit);
+	assert_int_equal(large.nth, 1);
+	assert_int_equal(small.nth, 0);
+	arena_put(a, large.block);
+	assert_int_equal(small.nth, 2);
+	arena_put(a, small.block);
+	arena_destroy(a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest others[] = {
@@ -391,6 +505,10 @@ int main(void)
 		cmocka_unit_test(who_stopped_waiting_is_not_served),
 		cmocka_unit_test(a_million_waiters_need_no_stack),
 		cmocka_unit_test(who_was_served_may_wait_again),
+		cmocka_unit_test(each_leaves_as_much_as_it_has),
+		cmocka_unit_test(who_has_nothing_may_have_everything),
+		cmocka_unit_test(users_take_turns),
+		cmocka_unit_test(whose_turn_it_is_is_not_overtaken),
 	};
 	struct CMUnitTest tests[ARRAY_SIZE(create_cases) +
 				ARRAY_SIZE(block_cases) + ARRAY_SIZE(others)];

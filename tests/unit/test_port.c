@@ -616,7 +616,7 @@ static void commands_wait_when_completions_are_late(void **state)
 
 static void requests_wait_for_buffers(void **state)
 {
-	struct rig_options opt = { .arena_len = 64u << 10 };
+	struct rig_options opt = { .arena_len = 128u << 10 };
 	struct rig *rig = rig_create(&opt);
 	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd w = rig_write(RIG_DISK, 0, 64);
@@ -626,13 +626,46 @@ static void requests_wait_for_buffers(void **state)
 	rig_hold(true);
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
 		tags[i] = send_rw(ch, &w, MANY, 0, 64 * BLK);
-	assert_int_equal(rig_held(), 2); /* of 32 KiB each */
+	assert_int_equal(rig_held(), 2); /* of 32 KiB each: half */
 	while (rig_release(rig) > 0)
 		;
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
 		rig_expect_status(ch, tags[i], SCSI_STATUS_GOOD);
 	rig_hold(false);
 	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+/* One that asks for far more than there is, and one that asks for little. */
+static void greedy_initiator_leaves_room_for_others(void **state)
+{
+	struct rig_options opt = { .arena_len = 2u << 20 };
+	struct rig *rig = rig_create(&opt);
+	struct rig_chan *greedy = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *modest = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd w = rig_write(RIG_DISK, 0, 512);
+	struct rig_cmd r = rig_read(RIG_DISK, 0, 8);
+	uint64_t tags[40];
+	uint64_t tag;
+
+	rig_expect_alive(greedy);
+	rig_expect_alive(modest);
+	/* Its data never comes: the fabric keeps it. */
+	t_fabric_hold_completions(rig->hub, true);
+	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
+		tags[i] = send_rw(greedy, &w, DIRECT, 0, 512 * BLK);
+	assert_int_equal(rig_used(rig), 1u << 20);
+	for (size_t i = 0; i < 5; i++) {
+		tag = send_rw(modest, &r, DIRECT, 1u << 20, 8 * BLK);
+		rig_expect_status(modest, tag, SCSI_STATUS_GOOD);
+	}
+	t_fabric_hold_completions(rig->hub, false);
+	t_fabric_let_go(rig->hub, UINT32_MAX);
+	rig_settle(rig);
+	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
+		rig_expect_status(greedy, tags[i], SCSI_STATUS_GOOD);
+	rig_chan_free(greedy);
+	rig_chan_free(modest);
 	rig_destroy(rig);
 }
 
@@ -1359,6 +1392,7 @@ int main(void)
 	T_ADD(&t, more_requests_than_credits_end_the_channel);
 	T_ADD(&t, commands_wait_when_completions_are_late);
 	T_ADD(&t, requests_wait_for_buffers);
+	T_ADD(&t, greedy_initiator_leaves_room_for_others);
 	T_ADD_ROWS(&t, tmf_cases, tmf_in_every_state);
 	T_ADD(&t, abort_ends_no_other_command);
 	T_ADD(&t, reset_leaves_other_luns_alone);
