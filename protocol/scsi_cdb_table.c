@@ -429,7 +429,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.name = "START STOP UNIT",
 		.clause = "SBC-3 5.25",
 		.note = "Power conditions are refused. Stopping makes what "
-			"the cache holds stable. LOEJ: of removable volumes; "
+			"the cache holds stable; IMMED: what fails is a "
+			"deferred error. LOEJ: of removable volumes; "
 			"refused with 05h/53h/02h while removal is prevented.",
 		.opcode = 0x1b,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
@@ -542,7 +543,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.clause = "SBC-3 5.8",
 		.note = "CONDITION MET when all blocks are in a cache, "
 			"GOOD when there is none or they are too many for "
-			"it.",
+			"it. IMMED: what fails is a deferred error.",
 		.opcode = 0x34,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -559,8 +560,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "SYNCHRONIZE CACHE (10)",
 		.clause = "SBC-3 5.26",
-		.note = "All of the cache, whatever the range; with IMMED, "
-			"too, the status comes when it is stable.",
+		.note = "All of the cache, whatever the range. IMMED: what "
+			"fails is a deferred error.",
 		.opcode = 0x35,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -1055,7 +1056,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.clause = "SBC-3 5.9",
 		.note = "CONDITION MET when all blocks are in a cache, "
 			"GOOD when there is none or they are too many for "
-			"it.",
+			"it. IMMED: what fails is a deferred error.",
 		.opcode = 0x90,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
@@ -1072,8 +1073,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "SYNCHRONIZE CACHE (16)",
 		.clause = "SBC-3 5.27",
-		.note = "All of the cache, whatever the range; with IMMED, "
-			"too, the status comes when it is stable.",
+		.note = "All of the cache, whatever the range. IMMED: what "
+			"fails is a deferred error.",
 		.opcode = 0x91,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,

@@ -63,7 +63,7 @@ static void decode_key_specific(const uint8_t b[3], struct scsi_sense *sense)
 
 static size_t encode_fixed(const struct scsi_sense *sense, uint8_t *b)
 {
-	b[0] = RESPONSE_FIXED;
+	b[0] = RESPONSE_FIXED | sense->deferred;
 	b[2] = sense->key;
 	if (sense->info_valid && sense->info <= UINT32_MAX) {
 		b[0] |= 0x80;
@@ -80,7 +80,7 @@ static size_t encode_descriptor(const struct scsi_sense *sense, uint8_t *b)
 {
 	size_t len = 8;
 
-	b[0] = RESPONSE_DESCRIPTOR;
+	b[0] = RESPONSE_DESCRIPTOR | sense->deferred;
 	b[1] = sense->key;
 	wire_put16(b + 2, sense->code);
 	if (sense->info_valid) {

@@ -128,7 +128,7 @@ struct scsi_sense {
 	uint8_t key;	 /* enum scsi_key */
 	uint8_t pointer; /* enum scsi_pointer */
 	uint8_t bit_no;	 /* 7..0, most significant of the field, or NONE */
-	bool deferred;	 /* about an earlier command; never built by us */
+	bool deferred;	 /* about an earlier command */
 	bool info_valid;
 	bool progress_valid; /* with NOT READY or NO SENSE, without pointer */
 	uint16_t code;	     /* enum scsi_asc */

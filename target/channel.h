@@ -44,6 +44,9 @@ struct request;
  */
 #define CHANNEL_REQUESTS (CHANNEL_REQ_LIM + 16)
 
+/* Requests that the disk may still have after their answer (IMMED). */
+#define CHANNEL_LINGERING 8
+
 /*
  * Receives to keep posted: one per credit, one for the answer to SRP_CRED_REQ,
  * and one so that a peer which oversteps is found out before it runs into a
@@ -126,8 +129,9 @@ struct channel {
 	struct request *requests;
 	struct list free_requests;
 	struct list busy;
-	unsigned int special_cnt; /* ORDERED and HEAD OF QUEUE in busy */
-	unsigned int blocked_cnt; /* whose turn has not come */
+	unsigned int special_cnt;   /* ORDERED and HEAD OF QUEUE in busy */
+	unsigned int blocked_cnt;   /* whose turn has not come */
+	unsigned int lingering_cnt; /* answered, but the disk has them */
 	struct xp_iu *waiting[CHANNEL_REQ_LIM];
 	unsigned int waiting_first;
 	unsigned int waiting_cnt;

@@ -79,7 +79,14 @@ void request_drop(struct request *req)
 
 static void response_done(struct xp_chain *chain, int status)
 {
-	end(container_of(chain, struct request, chain));
+	struct request *req = container_of(chain, struct request, chain);
+
+	if (!req->lingers) {
+		end(req);
+		return;
+	}
+	request_set_state(req, REQUEST_LINGERING);
+	request_start_blocked(req->ch);
 }
 
 /* ---- the response ---- */
@@ -187,12 +194,8 @@ static void respond(struct request *req)
 static void refuse(struct request *req, enum scsi_key key, enum scsi_asc code)
 {
 	struct scsi_sense sense = scsi_sense(key, code);
-	struct scsi_task *t = &req->task;
 
-	t->status = SCSI_STATUS_CHECK_CONDITION;
-	t->data_in_cnt = 0;
-	t->sense_len = SCSI_SENSE_FIXED_LEN;
-	scsi_sense_encode(&sense, SCSI_SENSE_FIXED, t->sense, sizeof(t->sense));
+	scsi_task_refuse(&req->task, &sense);
 	respond(req);
 }
 
@@ -206,19 +209,18 @@ static void refuse_iu(struct request *req, const char *what)
 {
 	struct scsi_sense sense = scsi_sense(
 		SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_INVALID_FIELD_IN_COMMAND_IU);
-	uint8_t buf[SCSI_SENSE_FIXED_LEN];
 	struct srp_rsp rsp = {
 		.status = SCSI_STATUS_CHECK_CONDITION,
 		.rsp_valid = true,
 		.rsp_code = SRP_RSP_FIELDS_INVALID,
-		.sense = buf,
-		.sense_len = sizeof(buf),
+		.sense = req->task.sense,
 	};
 	struct channel *ch = req->ch;
 
 	channel_complain(ch, "SRP_CMD with tag %016llx: %s; closing",
 			 (unsigned long long)req->tag, what);
-	scsi_sense_encode(&sense, SCSI_SENSE_FIXED, buf, sizeof(buf));
+	scsi_task_refuse(&req->task, &sense);
+	rsp.sense_len = req->task.sense_len;
 	req->chain = (struct xp_chain){ .dir = XP_NO_DATA };
 	post_response(req, &rsp);
 	channel_drain(ch, "the initiator sent an invalid SRP_CMD");
@@ -287,11 +289,41 @@ void request_abort(struct request *req, enum request_fate fate)
 
 /* ---- execution ---- */
 
+/*
+ * For scsi_task.answer. An initiator that is answered at once sends the next,
+ * while the disk may be slow: so that there are requests left for its commands
+ * and for task management, the answer of one too many comes when it is done.
+ */
+static bool answer_now(struct scsi_task *task)
+{
+	struct request *req = container_of(task, struct request, task);
+	struct channel *ch = req->ch;
+
+	if (ch->lingering_cnt == CHANNEL_LINGERING || !channel_can_answer(ch) ||
+	    req->fate != FATE_ANSWER)
+		return false;
+	ch->lingering_cnt++;
+	req->lingers = true;
+	respond(req);
+	return true;
+}
+
+/* The disk has let go; the fabric may still have the response. */
+static void end_lingering(struct request *req)
+{
+	req->ch->lingering_cnt--;
+	req->lingers = false;
+	if (req->state == REQUEST_LINGERING)
+		end(req);
+}
+
 static void executed(struct scsi_task *task)
 {
 	struct request *req = container_of(task, struct request, task);
 
-	if (may_go_on(req))
+	if (req->lingers)
+		end_lingering(req);
+	else if (may_go_on(req))
 		respond(req);
 }
 
@@ -552,6 +584,7 @@ static void reset(struct request *req, struct xp_iu *iu)
 	req->iu = iu;
 	req->fate = FATE_ANSWER;
 	req->fetched = false;
+	req->lingers = false;
 	req->is_tmf = false;
 	req->attr = SRP_TASK_SIMPLE;
 	req->blocked = false;
@@ -586,6 +619,7 @@ static void fill_task(struct request *req, const struct srp_cmd_view *cmd)
 		.data_in_len = cmd->in.len,
 		.buf_index = -1,
 		.done = executed,
+		.answer = answer_now,
 		.abort = abort_preempted,
 	};
 }
@@ -611,7 +645,8 @@ static void set_attr(struct request *req, uint8_t attr)
 static bool waits_for(const struct request *req, const struct request *other,
 		      bool is_older)
 {
-	if (other == req || other->is_tmf || other->task.lun != req->task.lun)
+	if (other == req || other->is_tmf || other->lingers ||
+	    other->task.lun != req->task.lun)
 		return false;
 	if (other->attr == SRP_TASK_HEAD_OF_QUEUE)
 		return true;
@@ -693,6 +728,8 @@ static void refuse_undecoded(struct request *req, int err)
 
 	srp_head_decode(req->iu->data, req->iu->len, &head);
 	req->tag = head.tag;
+	req->task =
+		(struct scsi_task){ .nexus = &req->ch->nexus->scsi, .lun = -1 };
 	refuse_iu(req, decode_fault(err));
 }
 

@@ -29,6 +29,7 @@ enum request_state {
 	REQUEST_EXECUTING,  /* the disk has it */
 	REQUEST_MANAGING,   /* task management: waits for what it ends */
 	REQUEST_RESPONDING, /* data-in RDMA WRITE and SRP_RSP posted */
+	REQUEST_LINGERING,  /* IMMED: answered, the disk still has it */
 };
 
 /* What is to become of the request when the fabric or the disk lets go. */
@@ -61,6 +62,7 @@ struct request {
 	struct arena *waits_for; /* NULL: does not wait */
 	struct arena_waiter waiter;
 	bool fetched; /* data-out is in task.buf */
+	bool lingers; /* the answer is posted, the disk has it */
 	struct scsi_task task;
 
 	bool is_tmf; /* SRP_TSK_MGMT; all from data to task is stale */

@@ -108,16 +108,17 @@ const struct scsi_handler scsi_write = {
 
 /* ---- SYNCHRONIZE CACHE, START STOP UNIT ---- */
 
-/*
- * All of the cache, whatever the range. With IMMED set, too, the status comes
- * when it is stable: later than asked for, and never with a lie that a
- * deferred error would have to correct.
- */
+/* Secures all of the cache, whatever the range. */
+static bool secure(struct scsi_task *task)
+{
+	if (task->cmd.immed)
+		scsi_task_answer(task, SCSI_STATUS_GOOD);
+	return scsi_task_flush(task, scsi_task_end);
+}
+
 static bool execute_sync_cache(struct scsi_task *task)
 {
-	if (task->vol->read_only)
-		return scsi_task_good(task);
-	return scsi_task_flush(task, scsi_task_end);
+	return task->vol->read_only ? scsi_task_good(task) : secure(task);
 }
 
 const struct scsi_handler scsi_sync_cache = { .execute = execute_sync_cache };
@@ -147,7 +148,8 @@ static bool eject(struct scsi_task *task, int res)
 }
 
 /* Stopping secures the cache. The unit stays ready: others use it too; only
- * that the medium is out keeps them off it. */
+ * that the medium is out keeps them off it; whether it may be taken out is known
+ * only then, so with IMMED, too, that status comes at the end. */
 static bool execute_start_stop(struct scsi_task *task)
 {
 	const struct scsi_cmd *cmd = &task->cmd;
@@ -155,8 +157,10 @@ static bool execute_start_stop(struct scsi_task *task)
 
 	if (cmd->start && cmd->loej)
 		return load(task);
+	if (flushes && cmd->loej)
+		return scsi_task_flush(task, eject);
 	if (flushes)
-		return scsi_task_flush(task, cmd->loej ? eject : scsi_task_end);
+		return secure(task);
 	return cmd->loej ? eject(task, 0) : scsi_task_good(task);
 }
 

@@ -51,6 +51,8 @@ bool scsi_task_good(struct scsi_task *task);
 /* CONDITION MET */
 bool scsi_task_met(struct scsi_task *task);
 bool scsi_task_fail(struct scsi_task *task, const struct scsi_sense *sense);
+/* IMMED: has @status sent if possible; the task goes on to one of these ends. */
+void scsi_task_answer(struct scsi_task *task, enum scsi_status status);
 /* RESERVATION CONFLICT. */
 bool scsi_task_conflict(struct scsi_task *task);
 /* @err: of the block request under way, negative errno. */
@@ -110,6 +112,15 @@ bool scsi_nexus_is_shut_out(struct scsi_nexus *nexus, struct volume *vol,
 /* Takes the unit attention that is to be reported first; false: none. */
 bool scsi_nexus_take_attention(struct scsi_nexus *nexus, int lun,
 			       struct scsi_sense *ret_sense);
+
+/* An error of a command that was answered before: the next one that the nexus
+ * sends to the unit fails with it (SPC-4, deferred errors). One is kept, the
+ * first. */
+void scsi_nexus_defer(struct scsi_nexus *nexus, int lun,
+		      const struct scsi_sense *sense);
+/* Takes it; false: none. */
+bool scsi_nexus_take_deferred(struct scsi_nexus *nexus, int lun,
+			      struct scsi_sense *ret_sense);
 
 /* FORMAT UNIT or SANITIZE runs. */
 bool scsi_volume_is_busy(const struct volume *vol);

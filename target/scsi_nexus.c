@@ -30,6 +30,7 @@ void scsi_nexus_init(struct scsi_nexus *nexus, struct lun_map *luns,
 		atomic_init(&nexus->copies[i], 0);
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
 		atomic_init(&nexus->ua[i], SCSI_UA_POWER_ON);
+		atomic_init(&nexus->deferred[i], 0);
 		atomic_init(&nexus->reserved[i], 0);
 		nexus->prevents[i] = 0;
 	}
@@ -159,4 +160,44 @@ bool scsi_nexus_take_attention(struct scsi_nexus *nexus, int lun,
 		return true;
 	}
 	return false;
+}
+
+/* ---- deferred errors ---- */
+
+/* One word, so that channels on several workers can take it: 0: none; else key
+ * and code, and an LBA as far as there is room for it. */
+#define DEFERRED_KEY_SHIFT  60
+#define DEFERRED_CODE_SHIFT 44
+#define DEFERRED_INFO_VALID (1ull << 43)
+#define DEFERRED_INFO_MASK  (DEFERRED_INFO_VALID - 1)
+
+void scsi_nexus_defer(struct scsi_nexus *nexus, int lun,
+		      const struct scsi_sense *sense)
+{
+	uint64_t word = (uint64_t)sense->key << DEFERRED_KEY_SHIFT |
+			(uint64_t)sense->code << DEFERRED_CODE_SHIFT;
+	uint64_t none = 0;
+
+	if (sense->info_valid && sense->info <= DEFERRED_INFO_MASK)
+		word |= DEFERRED_INFO_VALID | sense->info;
+	atomic_compare_exchange_strong(&nexus->deferred[lun], &none, word);
+}
+
+bool scsi_nexus_take_deferred(struct scsi_nexus *nexus, int lun,
+			      struct scsi_sense *ret_sense)
+{
+	_Atomic uint64_t *deferred = &nexus->deferred[lun];
+	uint64_t word = atomic_load_explicit(deferred, memory_order_relaxed);
+
+	if (!word)
+		return false;
+	word = atomic_exchange(deferred, 0);
+	if (!word)
+		return false;
+	*ret_sense = scsi_sense(word >> DEFERRED_KEY_SHIFT,
+				(uint16_t)(word >> DEFERRED_CODE_SHIFT));
+	ret_sense->deferred = true;
+	ret_sense->info_valid = word & DEFERRED_INFO_VALID;
+	ret_sense->info = word & DEFERRED_INFO_MASK;
+	return true;
 }

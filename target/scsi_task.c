@@ -56,11 +56,19 @@ static const struct scsi_handler *const handlers[SCSI_OP_CNT] = {
 
 /* ---- the end ---- */
 
-static void set_sense(struct scsi_task *task, const struct scsi_sense *sense)
+static struct volume *find_volume(const struct scsi_task *task)
 {
+	if (task->lun < 0 || task->lun >= LUNS_MAX)
+		return NULL;
+	return task->nexus->luns->vol[task->lun];
+}
+
+void scsi_task_refuse(struct scsi_task *task, const struct scsi_sense *sense)
+{
+	const struct volume *vol = find_volume(task);
 	enum scsi_sense_format format = SCSI_SENSE_FIXED;
 
-	if (task->vol && task->vol->info.d_sense)
+	if (vol && vol->info.d_sense)
 		format = SCSI_SENSE_DESCRIPTOR;
 	task->status = SCSI_STATUS_CHECK_CONDITION;
 	task->data_in_cnt = 0;
@@ -111,8 +119,17 @@ bool scsi_task_conflict(struct scsi_task *task)
 
 bool scsi_task_fail(struct scsi_task *task, const struct scsi_sense *sense)
 {
-	set_sense(task, sense);
+	if (task->answered)
+		scsi_nexus_defer(task->nexus, task->lun, sense);
+	else
+		scsi_task_refuse(task, sense);
 	return end(task);
+}
+
+void scsi_task_answer(struct scsi_task *task, enum scsi_status status)
+{
+	task->status = (uint8_t)status;
+	task->answered = task->answer(task);
 }
 
 bool scsi_task_miscompare(struct scsi_task *task, uint64_t offset)
@@ -247,15 +264,8 @@ uint8_t *scsi_task_memory(const struct scsi_task *task)
 static enum scsi_task_verdict refuse(struct scsi_task *task,
 				     const struct scsi_sense *sense)
 {
-	set_sense(task, sense);
+	scsi_task_refuse(task, sense);
 	return SCSI_TASK_OVER;
-}
-
-static struct volume *find_volume(const struct scsi_task *task)
-{
-	if (task->lun < 0 || task->lun >= LUNS_MAX)
-		return NULL;
-	return task->nexus->luns->vol[task->lun];
 }
 
 static unsigned int flags_of(const struct scsi_task *task)
@@ -280,8 +290,10 @@ static bool check_unit(struct scsi_task *task, struct scsi_sense *ret_sense)
 	}
 	if (!task->vol)
 		return true;
+	/* A deferred error first: what it is about is older. */
 	if (!(flags & SCSI_CDB_PASSES_UA) &&
-	    scsi_nexus_take_attention(task->nexus, task->lun, ret_sense))
+	    (scsi_nexus_take_deferred(task->nexus, task->lun, ret_sense) ||
+	     scsi_nexus_take_attention(task->nexus, task->lun, ret_sense)))
 		return false;
 	if (!(flags & SCSI_CDB_NO_MEDIUM) &&
 	    scsi_volume_no_medium(task->vol, ret_sense))

@@ -53,6 +53,7 @@ struct scsi_nexus {
 	struct list node; /* luns->nexuses, under its lock */
 	struct srp_port_id initiator;
 	_Atomic uint32_t ua[LUNS_MAX];
+	_Atomic uint64_t deferred[LUNS_MAX]; /* scsi_nexus_defer() */
 	/* What came of copies, the last few; private to scsi_copy.c. */
 	_Atomic uint64_t copies[SCSI_NEXUS_COPIES];
 	_Atomic uint64_t reserved[LUNS_MAX]; /* unit_state_conflicts() */
@@ -96,6 +97,13 @@ struct scsi_task {
 	/* Called once after execute, maybe from within it. */
 	void (*done)(struct scsi_task *task);
 	/*
+	 * IMMED: called before done(), at most once, maybe from within execute,
+	 * when status may be sent though the disk goes on. True: it has been;
+	 * then done() only says that the disk has let go, and what fails until
+	 * then is a deferred error.
+	 */
+	bool (*answer)(struct scsi_task *task);
+	/*
 	 * PREEMPT AND ABORT: ends the commands that @ports have on this LUN,
 	 * all but PERSISTENT RESERVE OUT, then calls task->aborted(), maybe
 	 * from within. @ports is borrowed for the call. -ENOMEM: it does not.
@@ -130,6 +138,7 @@ struct scsi_task {
 	void (*aborted)(struct scsi_task *task);
 
 	/* private to the disk */
+	bool answered; /* answer() has returned true */
 	struct block_hold hold;
 	void (*held)(struct scsi_task *task);
 	struct block_request blk;
@@ -157,6 +166,10 @@ void scsi_task_hold(struct scsi_task *task,
  * other tasks going.
  */
 void scsi_task_release(struct scsi_task *task);
+
+/* Status and sense data, in the format that the unit is set to, for a command
+ * that the port itself refuses. */
+void scsi_task_refuse(struct scsi_task *task, const struct scsi_sense *sense);
 
 /* A longer buffer (buf_len) is never asked for: the largest transfer and, to
  * compare with it, a piece of the medium. Bytes. */

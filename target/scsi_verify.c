@@ -177,8 +177,7 @@ static void prepare_prefetch(struct scsi_task *task)
 /*
  * CONDITION MET says that all blocks are cached, GOOD that not all of them
  * would fit (SBC-3 5.8). What lies in memory is as good as cached. Nothing is
- * read when the rest would not fit; with IMMED set, too, the status comes when
- * it is true.
+ * read when the rest would not fit. With IMMED the status foretells.
  */
 static bool execute_prefetch(struct scsi_task *task)
 {
@@ -186,6 +185,8 @@ static bool execute_prefetch(struct scsi_task *task)
 		return scsi_task_met(task);
 	if (!has_cache(task) || scsi_task_len(task) > PREFETCH_MAX)
 		return scsi_task_good(task);
+	if (task->cmd.immed)
+		scsi_task_answer(task, SCSI_STATUS_CONDITION_MET);
 	task->at = 0;
 	return next_piece(task);
 }

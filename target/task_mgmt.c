@@ -77,7 +77,7 @@ static bool settled(const struct task_mgmt_part *part,
 {
 	if (state == REQUEST_FREE)
 		return true;
-	return state == REQUEST_RESPONDING &&
+	return (state == REQUEST_RESPONDING || state == REQUEST_LINGERING) &&
 	       nexus_of(req) != nexus_of(part->tm->req);
 }
 

@@ -124,6 +124,16 @@ static void command_done(struct scsi_task *task)
 	((struct t_command *)task)->done++;
 }
 
+static bool command_answered(struct scsi_task *task)
+{
+	struct t_command *c = (struct t_command *)task;
+
+	assert_false(c->answered);
+	assert_int_equal(c->done, 0);
+	c->answered = true;
+	return true;
+}
+
 static int abort_commands(struct scsi_task *task,
 			  const struct srp_port_id *ports, unsigned int cnt)
 {
@@ -212,6 +222,7 @@ static void set_up(struct t_command *c, const char *cdb, int lun,
 	t->data_in_len = in_len;
 	t->buf_index = -1;
 	t->done = command_done;
+	t->answer = command_answered;
 	t->abort = abort_commands;
 }
 
@@ -280,8 +291,9 @@ const char *t_outcome(const struct scsi_task *t)
 	assert_int_equal(t->status, SCSI_STATUS_CHECK_CONDITION);
 	assert_int_equal(t->data_in_cnt, 0);
 	assert_int_equal(scsi_sense_decode(t->sense, t->sense_len, &s), 0);
-	n = snprintf(text, sizeof(text), "%02x/%02x/%02x", s.key,
-		     SCSI_ASC(s.code), SCSI_ASCQ(s.code));
+	n = snprintf(text, sizeof(text), "%s%02x/%02x/%02x",
+		     s.deferred ? "deferred " : "", s.key, SCSI_ASC(s.code),
+		     SCSI_ASCQ(s.code));
 	if (s.pointer != SCSI_POINTER_NONE)
 		n += snprintf(text + n, sizeof(text) - n, " %s %u",
 			      s.pointer == SCSI_POINTER_CDB ? "CDB" : "data",

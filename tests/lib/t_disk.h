@@ -57,6 +57,7 @@ void t_disk_remove(unsigned int lun);
 struct t_command {
 	struct scsi_task task;
 	unsigned int done;
+	bool answered; /* IMMED: before it was done */
 	uint8_t cdb[SCSI_CDB_LEN];
 	uint8_t *buf;	    /* what it took for the task */
 	const uint8_t *out; /* the initiator's */
@@ -74,7 +75,7 @@ void t_command_free(struct t_command *c);
 /* Has the store answer, or the worker take a turn; false: nothing to do. */
 bool t_disk_turn(void);
 
-/* "05/24/00 CDB 2.7", "02/04/1b at 512", "05/21/00 info 16384", "good", "met", "conflict";
+/* "05/24/00 CDB 2.7", "02/04/1b at 512", "05/21/00 info 16384", "deferred 03/0c/00", "good", "met", "conflict";
  * static. */
 const char *t_outcome(const struct scsi_task *t);
 

@@ -622,6 +622,128 @@ static void idle_login_gets_no_logout(void **state)
 	rig_destroy(rig);
 }
 
+/* ---- IMMED ---- */
+
+static const struct rig_cmd sync_immed = { .lun = RIG_DISK,
+					   .cdb = { 0x35, 0x02 } };
+
+static struct rig_chan *flushing(struct rig *rig, uint64_t *ret_tag)
+{
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	rig_hold(true);
+	*ret_tag = rig_cmd(ch, &sync_immed);
+	return ch;
+}
+
+static void immed_is_answered_while_the_disk_flushes(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	uint64_t tag;
+	struct rig_chan *ch = flushing(rig, &tag);
+
+	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
+	assert_int_equal(rig_held(), 1);
+	rig_expect_alive(ch);
+	rig_release(rig);
+	rig_expect_alive(ch);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+/* Nobody's command waits for its turn behind one that is answered. */
+static void answered_command_is_out_of_the_queue(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	uint64_t tag;
+	struct rig_chan *ch = flushing(rig, &tag);
+	struct rig_cmd cmd = rig_write(RIG_DISK, 0, 1);
+
+	cmd.attr = ORDERED;
+	send_block(ch, &cmd);
+	assert_int_equal(rig_held(), 2);
+	rig_release(rig);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void task_management_awaits_the_flush(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	uint64_t tag, tmf;
+	struct rig_chan *ch = flushing(rig, &tag);
+
+	tmf = rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_DISK, 0);
+	assert_null(rig_rsp(ch, tmf));
+	rig_release(rig);
+	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void new_login_awaits_the_flush(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	uint64_t tag;
+	struct rig_chan *ch = flushing(rig, &tag);
+	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *next = rig_connect(rig, &req);
+
+	assert_false(next->established);
+	rig_release(rig);
+	assert_true(next->established);
+	rig_chan_free(ch);
+	rig_chan_free(next);
+	rig_destroy(rig);
+}
+
+/* There are requests left for others, whatever the disk still has. */
+static void only_so_many_are_answered_early(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	uint64_t tag;
+	struct rig_chan *ch = flushing(rig, &tag);
+
+	for (unsigned int i = 1; i < CHANNEL_LINGERING; i++)
+		rig_expect_status(ch, rig_cmd(ch, &sync_immed),
+				  SCSI_STATUS_GOOD);
+	tag = rig_cmd(ch, &sync_immed);
+	assert_null(rig_rsp(ch, tag));
+	rig_release(rig);
+	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
+	assert_int_equal(rig_held(), 0);
+	rig_expect_status(ch, rig_cmd(ch, &sync_immed), SCSI_STATUS_GOOD);
+	rig_release(rig);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+/* ---- sense data ---- */
+
+/* The port's own refusals, too, are in the format that D_SENSE asks for. */
+static void refusals_of_the_port_go_by_d_sense(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd cmd = { .lun = RIG_DISK, .attr = SRP_TASK_ACA };
+	const struct srp_rsp *rsp;
+	const uint8_t *sense;
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	for (int d_sense = 0; d_sense < 2; d_sense++) {
+		rig->luns.vol[RIG_DISK]->info.d_sense = d_sense;
+		rsp = rig_rsp(ch, rig_cmd(ch, &cmd));
+		assert_non_null(rsp);
+		assert_int_equal(rsp->status, SCSI_STATUS_CHECK_CONDITION);
+		sense = rsp->sense;
+		assert_int_equal(sense[0], d_sense ? 0x72 : 0x70);
+		assert_int_equal(sense[d_sense ? 2 : 12], 0x49);
+	}
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -649,5 +771,11 @@ int main(void)
 	T_ADD(&t, wrong_answer_to_an_aer_closes);
 	T_ADD(&t, stop_is_told_by_a_logout);
 	T_ADD(&t, idle_login_gets_no_logout);
+	T_ADD(&t, immed_is_answered_while_the_disk_flushes);
+	T_ADD(&t, answered_command_is_out_of_the_queue);
+	T_ADD(&t, task_management_awaits_the_flush);
+	T_ADD(&t, new_login_awaits_the_flush);
+	T_ADD(&t, only_so_many_are_answered_early);
+	T_ADD(&t, refusals_of_the_port_go_by_d_sense);
 	return t_run(&t);
 }

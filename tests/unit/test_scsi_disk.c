@@ -550,6 +550,102 @@ static void write_that_meets_an_attention_writes_nothing(void **state)
 	t_disk_stop();
 }
 
+/* ---- IMMED ---- */
+
+static const struct immed_row {
+	const char *name;
+	enum t_store store;
+	const char *cdb;
+	bool answered; /* before the store was done */
+	const char *outcome;
+	int fail_with; /* of the first request */
+	/* what the next command is told */
+	const char *next;
+} immed_rows[] = {
+	{ "SYNCHRONIZE CACHE (10)", T_THIN, "35 02", true, "good", 0, "good" },
+	{ "SYNCHRONIZE CACHE (16)", T_THIN, "91 02", true, "good", 0, "good" },
+	{ "SYNCHRONIZE CACHE, the flush fails", T_THIN, "35 02", true, "good",
+	  -EIO, "deferred 03/0c/00" },
+	{ "SYNCHRONIZE CACHE, no space", T_THIN, "35 02", true, "good", -ENOSPC,
+	  "deferred 07/27/07" },
+	{ "SYNCHRONIZE CACHE past the end", T_THIN,
+	  "35 02 00 00 3f ff 00 00 02", false, "05/21/00 info 16384", 0,
+	  "good" },
+	{ "SYNCHRONIZE CACHE without IMMED", T_THIN, "35", false, "03/0c/00",
+	  -EIO, "good" },
+	{ "SYNCHRONIZE CACHE, read-only", T_READ_ONLY, "35 02", false, "good",
+	  0, "good" },
+	{ "stop", T_THIN, "1b 01", true, "good", 0, "good" },
+	{ "stop, the flush fails", T_THIN, "1b 01", true, "good", -EIO,
+	  "deferred 03/0c/00" },
+	{ "eject", T_REMOVABLE, "1b 01 00 00 02", false, "good", 0,
+	  "02/3a/00" },
+	{ "PRE-FETCH (10)", T_THIN, "34 02 00 00 00 05 00 00 02", true, "met",
+	  0, "good" },
+	{ "PRE-FETCH (16)", T_THIN, "90 02 00*7 05 00 00 00 02", true, "met", 0,
+	  "good" },
+	{ "PRE-FETCH, the medium fails", T_THIN, "34 02 00 00 00 05 00 00 02",
+	  true, "met", -EIO, "deferred 03/11/00 info 5" },
+	{ "PRE-FETCH in memory", T_MEMORY, "34 02 00 00 00 05 00 00 02", false,
+	  "met", 0, "good" },
+};
+
+/* The status comes at once, the error with the next command, and once. */
+static void immed(void **state)
+{
+	const struct immed_row *row = *state;
+	struct t_command c;
+
+	t_disk_start(row->store);
+	t_backend.later = true;
+	t_backend.fail_at = row->fail_with ? 1 : 0;
+	t_backend.fail_with = row->fail_with;
+	t_command_run(&c, row->cdb, 0, NULL, 0, 0);
+	assert_int_equal(c.answered, row->answered);
+	assert_string_equal(t_outcome(&c.task), row->outcome);
+	t_command_free(&c);
+	expect("00", 0, row->next);
+	if (row->fail_with)
+		expect("00", 0, "good");
+	t_disk_stop();
+}
+
+static void deferred_error_is_of_one_nexus_and_one_lun(void **state)
+{
+	struct t_command c;
+
+	t_disk_start(T_THIN);
+	t_backend.fail_at = 1;
+	t_backend.fail_with = -EIO;
+	expect("35 02", 0, "good");
+	expect("00", T_OTHER_LUN, "good");
+	t_disk.from = t_nexus(2);
+	expect("00", 0, "good");
+	t_disk.from = t_nexus(1);
+	scsi_nexus_attention(&t_disk.nexus, 0, SCSI_UA_LUN_RESET);
+	expect("12 00 00 00 24", 0, "good");
+	t_command_run(&c, "03 00 00 00 12", 0, NULL, 0, 18);
+	t_assert_bytes(c.task.buf, 18, "71 00 03 00*4 0a 00*4 0c 00 00*4");
+	t_command_free(&c);
+	expect("00", 0, "06/29/03");
+	t_disk_stop();
+}
+
+static void deferred_error_has_the_format_of_d_sense(void **state)
+{
+	struct t_command c;
+
+	t_disk_start(T_THIN);
+	t_disk.luns.vol[0]->info.d_sense = true;
+	t_backend.fail_at = 1;
+	t_backend.fail_with = -EIO;
+	expect("35 02", 0, "good");
+	t_command_run(&c, "00", 0, NULL, 0, 0);
+	t_assert_bytes(c.task.sense, c.task.sense_len, "73 03 0c 00 00*4");
+	t_command_free(&c);
+	t_disk_stop();
+}
+
 /* ---- the table ---- */
 
 /* Whatever the command table lists has a handler: none crashes, none hangs,
@@ -602,6 +698,9 @@ int main(void)
 	T_ADD(&t, request_sense_brings_the_attention);
 	T_ADD(&t, attention_comes_before_any_other_refusal);
 	T_ADD(&t, write_that_meets_an_attention_writes_nothing);
+	T_ADD_ROWS(&t, immed_rows, immed);
+	T_ADD(&t, deferred_error_is_of_one_nexus_and_one_lun);
+	T_ADD(&t, deferred_error_has_the_format_of_d_sense);
 	T_ADD(&t, every_listed_command_is_handled);
 	T_ADD(&t, all_operation_codes_fit_one_answer);
 	return t_run(&t);
