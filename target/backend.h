@@ -99,6 +99,8 @@ struct backend_options {
 	bool read_only;
 	int direct;	     /* O_DIRECT: 1 on, 0 off, -1 whatever is best */
 	bool write_through;  /* every write is stable before it is done */
+	bool submit_all;     /* a layer above wants to see every request: no
+				info.memory */
 	uint32_t block_size; /* of the volume above, bytes */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Anonymous memory. Reads and writes happen in place and never come here.
+ * Anonymous memory. Reads and writes happen in place and never come here,
+ * unless a layer above asked for them (submit_all).
  *
  * Pages are given back to the kernel on unmap only while no RDMA device has
  * pinned them (backend_info.memory_pinned); pinned ones are overwritten with
@@ -18,6 +19,17 @@
 #include "target/backend.h"
 
 #define RAM_PAGE 4096u
+
+struct ram_backend {
+	struct backend base;
+	uint8_t *bytes;
+	uint64_t size;
+};
+
+static struct ram_backend *to_ram(struct backend *be)
+{
+	return container_of(be, struct ram_backend, base);
+}
 
 static int fail(char *msg, size_t msg_len, int err, const char *size,
 		const char *why)
@@ -44,7 +56,7 @@ static void *map_memory(uint64_t size)
 static int ram_open(const struct backend_options *opt, struct backend **ret,
 		    char *msg, size_t msg_len)
 {
-	struct backend *be;
+	struct ram_backend *ram;
 	uint64_t size;
 
 	if (size_parse(opt->path, &size))
@@ -54,11 +66,18 @@ static int ram_open(const struct backend_options *opt, struct backend **ret,
 	if (!size)
 		return fail(msg, msg_len, -EINVAL, opt->path,
 			    "smaller than one block");
-	be = calloc(1, sizeof(*be));
-	if (!be)
+	ram = calloc(1, sizeof(*ram));
+	if (!ram)
 		return fail(msg, msg_len, -ENOMEM, opt->path, "out of memory");
-	be->ops = &backend_ram;
-	be->info = (struct backend_info){
+	ram->bytes = map_memory(size);
+	if (!ram->bytes) {
+		free(ram);
+		return fail(msg, msg_len, -ENOMEM, opt->path,
+			    "more than this process may map; make it smaller");
+	}
+	ram->size = size;
+	ram->base.ops = &backend_ram;
+	ram->base.info = (struct backend_info){
 		.kind = "ram",
 		.size = size,
 		.min_block = 1,
@@ -69,21 +88,18 @@ static int ram_open(const struct backend_options *opt, struct backend **ret,
 		.fua = true,
 		.atomic_len = 1u << 20,
 		.zero = true,
-		.memory = map_memory(size),
+		.memory = opt->submit_all ? NULL : ram->bytes,
 	};
-	if (!be->info.memory) {
-		free(be);
-		return fail(msg, msg_len, -ENOMEM, opt->path,
-			    "more than this process may map; make it smaller");
-	}
-	*ret = be;
+	*ret = &ram->base;
 	return 0;
 }
 
 static void ram_close(struct backend *be)
 {
-	munmap(be->info.memory, be->info.size);
-	free(be);
+	struct ram_backend *ram = to_ram(be);
+
+	munmap(ram->bytes, ram->size);
+	free(ram);
 }
 
 /* Gives the whole pages of a range back; they read as zeroes afterwards. */
@@ -107,7 +123,7 @@ static void drop_pages(uint8_t *from, uint8_t *to)
 static void zero_range(struct backend *be, const struct block_request *req,
 		       bool may_drop)
 {
-	uint8_t *from = (uint8_t *)be->info.memory + req->offset;
+	uint8_t *from = to_ram(be)->bytes + req->offset;
 
 	if (may_drop && !be->info.memory_pinned)
 		drop_pages(from, from + req->len);
@@ -117,10 +133,17 @@ static void zero_range(struct backend *be, const struct block_request *req,
 
 static void ram_submit(struct backend *be, struct block_request *req)
 {
+	uint8_t *at = to_ram(be)->bytes + req->offset;
+
+	if (req->op == BLOCK_READ)
+		memcpy(req->buf, at, req->len);
+	if (req->op == BLOCK_WRITE)
+		memcpy(at, req->buf, req->len);
 	if (req->op == BLOCK_UNMAP)
 		zero_range(be, req, /* may_drop= */ true);
 	if (req->op == BLOCK_ZERO)
 		zero_range(be, req, req->may_unmap);
+	req->progress = req->len;
 	req->done(req, 0);
 }
 

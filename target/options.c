@@ -47,11 +47,18 @@ static const char help_text[] =
 	"  ,removable           the medium can be ejected, and loaded again\n"
 	"  ,write-through       every write is on stable storage before it is answered\n"
 	"  ,serial=TEXT         unit serial number (default: derived from the path)\n"
+	"  ,fault=RULE          for tests: let I/O go wrong; may be given several times.\n"
+	"                       RULE is OP:KIND[:CONDITION]..., with\n"
+	"                         OP         read, write, flush, unmap, zero or any\n"
+	"                         KIND       error[=EIO|ENOSPC|ENOMEM|ENODEV|EROFS], delay=MS,\n"
+	"                                    short, torn, corrupt, stuck (until SIGUSR1)\n"
+	"                         CONDITION  lba=A[-B], after=N, every=N, chance=P%,\n"
+	"                                    seed=N, count=N\n"
 	"SIZE is a number of bytes; k, M, G and T are powers of 1024.\n"
 	"\n"
 	"Example: rdma-target --backing disk.img --backing ram:256M\n"
 	"SIGTERM and SIGINT answer what is in flight, flush the volumes and exit with 0.\n"
-	"SIGHUP takes over what volumes have grown by.\n";
+	"SIGHUP takes over what volumes have grown by. SIGUSR1 releases stuck I/O.\n";
 
 static bool fail(const char *option, const char *value, const char *why)
 {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "target/announce.h"
+#include "target/backend_fault.h"
 #include "target/listen.h"
 #include "target/port_id.h"
 #include "transport/memlock.h"
@@ -49,6 +50,7 @@ struct server {
 	int signal_fd;
 	struct reactor_watch signals;
 	bool stopping;
+	bool ended; /* the workers are told to stop */
 	bool pidfile_written;
 	int exit_code;
 
@@ -237,6 +239,7 @@ static void run_stop(struct reactor_msg *msg)
 
 static void stop_workers(struct server *s)
 {
+	s->ended = true;
 	for (unsigned int i = 0; i < s->worker_cnt; i++) {
 		s->stops[i].msg.run = run_stop;
 		s->stops[i].reactor = s->workers[i].reactor;
@@ -335,6 +338,15 @@ static void measure_volumes(struct server *s)
 		measure_volume(s, s->luns.vol[i]);
 }
 
+static void release_stuck(struct server *s)
+{
+	if (s->ended)
+		return;
+	log_notice("user signal: releasing the requests that are stuck");
+	for (unsigned int i = 0; i < s->luns.cnt; i++)
+		backend_fault_release(s->luns.vol[i]->backend);
+}
+
 static void on_signal(struct reactor_watch *w, uint32_t events)
 {
 	struct server *s = container_of(w, struct server, signals);
@@ -343,6 +355,10 @@ static void on_signal(struct reactor_watch *w, uint32_t events)
 	while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGHUP) {
 			measure_volumes(s);
+			continue;
+		}
+		if (info.ssi_signo == SIGUSR1) {
+			release_stuck(s);
 			continue;
 		}
 		if (s->stopping) {
@@ -369,6 +385,7 @@ static int catch_signals(struct server *s, struct xp_error *e)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
 	signal(SIGPIPE, SIG_IGN);
 	pthread_sigmask(SIG_BLOCK, &set, &s->old_mask);
 	s->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "target/backend_fault.h"
 #include "transport/cleanup.h"
 
 /* Per command, bytes. The initiator waits for each, 30 s at most (sd's
@@ -210,6 +211,7 @@ static int open_backend(const struct volume_spec *spec, struct volume *vol,
 		.direct = spec->direct,
 		.write_through = spec->write_through,
 		.block_size = spec->block_size,
+		.submit_all = spec->fault_cnt > 0,
 	};
 	int err = spec->ops->open(&opt, &vol->backend, msg, msg_len);
 
@@ -224,6 +226,18 @@ static int open_backend(const struct volume_spec *spec, struct volume *vol,
 		return -EINVAL;
 	}
 	return 0;
+}
+
+/* What the spec asks for on top of the store. */
+static int add_layers(const struct volume_spec *spec, struct volume *vol)
+{
+	struct backend *store = vol->backend;
+
+	if (!spec->fault_cnt)
+		return 0;
+	vol->backend = NULL;
+	return backend_fault_open(store, spec->faults, spec->fault_cnt,
+				  spec->block_size, &vol->backend);
 }
 
 int volume_open(const struct volume_spec *spec, unsigned int lun,
@@ -245,6 +259,11 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 	if (err) {
 		volume_close(vol);
 		return err;
+	}
+	err = add_layers(spec, vol);
+	if (err) {
+		volume_close(vol);
+		return fail(msg, msg_len, err, "out of memory");
 	}
 	err = choose_identity(spec, vol);
 	if (err) {

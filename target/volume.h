@@ -11,6 +11,7 @@
 #include "protocol/scsi_vpd.h"
 #include "target/backend.h"
 #include "target/block_lock.h"
+#include "target/fault_rule.h"
 #include "target/volume_job.h"
 #include "target/unit_state.h"
 #include "target/worker.h"
@@ -18,7 +19,8 @@
 #define LUNS_MAX 256
 
 /* SPEC: PATH | ram:SIZE | null:SIZE [,name=N][,ro][,block-size=512|4096]
- *       [,direct=on|off][,write-through][,removable][,serial=S] */
+ *       [,direct=on|off][,write-through][,removable][,serial=S]
+ *       [,fault=RULE]... */
 struct volume_spec {
 	const struct backend_ops *ops;
 	char path[4096]; /* or the size text */
@@ -29,6 +31,8 @@ struct volume_spec {
 	int direct;	     /* 1, 0, -1 = automatic */
 	bool write_through;
 	bool removable; /* START STOP UNIT can take the medium out */
+	unsigned int fault_cnt;
+	struct fault_rule faults[FAULT_RULES_MAX];
 };
 
 /*

@@ -127,6 +127,16 @@ static bool set_removable(const struct parse *p, const char *value)
 	return true;
 }
 
+static bool add_fault(const struct parse *p, const char *value)
+{
+	struct volume_spec *spec = p->spec;
+
+	if (spec->fault_cnt == FAULT_RULES_MAX)
+		return refuse(p, "more than %u faults", FAULT_RULES_MAX);
+	return fault_rule_parse(value, &spec->faults[spec->fault_cnt++], p->msg,
+				p->msg_len);
+}
+
 static const struct {
 	const char *key;
 	bool has_value;
@@ -139,6 +149,7 @@ static const struct {
 	{ "write-through", false, set_write_through },
 	{ "removable", false, set_removable },
 	{ "serial", true, set_serial },
+	{ "fault", true, add_fault },
 };
 
 static bool set_option(const struct parse *p, char *piece)
@@ -159,7 +170,7 @@ static bool set_option(const struct parse *p, char *piece)
 	}
 	return refuse(p,
 		      "no option '%s'; there are name=, ro, block-size=, "
-		      "direct=, write-through, removable and serial=",
+		      "direct=, write-through, removable, serial= and fault=",
 		      piece);
 }
 

@@ -108,6 +108,15 @@ static const struct bad_spec_row bad_specs[] = {
 	{ "direct of maybe", "x,direct=maybe", "on or off" },
 	{ "direct ram", "ram:1M,direct=on", "files and devices only" },
 	{ "serial with a colon", "x,serial=a:b", "'serial=a:b'" },
+	{ "a fault that there is not", "x,fault=write:eror",
+	  "'fault=write:eror': 'eror' is no fault" },
+	{ "seventeen faults",
+	  "x,fault=any:short,fault=any:short,fault=any:short,fault=any:short,"
+	  "fault=any:short,fault=any:short,fault=any:short,fault=any:short,"
+	  "fault=any:short,fault=any:short,fault=any:short,fault=any:short,"
+	  "fault=any:short,fault=any:short,fault=any:short,fault=any:short,"
+	  "fault=any:short",
+	  "more than 16 faults" },
 	{ "serial of 33 characters",
 	  "x,serial=012345678901234567890123456789012", "serial number has" },
 };

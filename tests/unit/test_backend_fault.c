@@ -1,0 +1,664 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The layer that lets block requests go wrong, above a store that writes down
+ * what it is asked for. */
+#include "target/backend_fault.h"
+
+#include "tests/lib/t_backend.h"
+#include "tests/lib/t_table.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "config.h"
+#include "target/volume.h"
+
+#define BLOCK	     512u
+#define BLOCKS	     64u
+#define BUF	     (8 * BLOCK)
+#define REQUESTS_MAX 24
+
+/* ---- the grammar ---- */
+
+#define R_OP	 (1u << BLOCK_READ)
+#define W_OP	 (1u << BLOCK_WRITE)
+#define F_OP	 (1u << BLOCK_FLUSH)
+#define UZ_OP	 (1u << BLOCK_UNMAP | 1u << BLOCK_ZERO)
+#define X_OP	 (1u << BLOCK_EXTENT)
+#define ALL_LBAS .last_lba = UINT64_MAX
+
+struct rule_row {
+	const char *name;
+	struct fault_rule want;
+};
+
+static const struct rule_row rules[] = {
+	{ "write:error", { FAULT_ERROR, W_OP, -EIO, 0, ALL_LBAS, .every = 1 } },
+	{ "flush:error=ENOSPC",
+	  { FAULT_ERROR, F_OP, -ENOSPC, 0, ALL_LBAS, .every = 1 } },
+	{ "any:error=ENODEV:lba=7",
+	  { FAULT_ERROR, R_OP | W_OP | UZ_OP | X_OP, -ENODEV, 0, 7, 7,
+	    .every = 1 } },
+	{ "read:delay=250:chance=12.5%:seed=9",
+	  { FAULT_DELAY, R_OP, 0, 250, ALL_LBAS, .every = 1, .chance = 0.125,
+	    .seed = 9 } },
+	{ "any:short",
+	  { FAULT_SHORT, R_OP | W_OP | UZ_OP, 0, 0, ALL_LBAS, .every = 1 } },
+	{ "write:torn:lba=100-199:after=3:every=10:count=2",
+	  { FAULT_TORN, W_OP, 0, 0, 100, 199, .after = 3, .every = 10,
+	    .count = 2 } },
+	{ "any:corrupt",
+	  { FAULT_CORRUPT, R_OP | W_OP, 0, 0, ALL_LBAS, .every = 1 } },
+	{ "unmap:stuck:count=1",
+	  { FAULT_STUCK, 1u << BLOCK_UNMAP, 0, 0, ALL_LBAS, .every = 1,
+	    .count = 1 } },
+};
+
+static void rule_is_read(void **state)
+{
+	const struct rule_row *row = *state;
+	struct fault_rule rule;
+	char msg[256] = "";
+
+	assert_true(fault_rule_parse(row->name, &rule, msg, sizeof(msg)));
+	assert_int_equal(rule.kind, row->want.kind);
+	assert_int_equal(rule.ops, row->want.ops);
+	assert_int_equal(rule.err, row->want.err);
+	assert_int_equal(rule.ms, row->want.ms);
+	assert_true(rule.first_lba == row->want.first_lba);
+	assert_true(rule.last_lba == row->want.last_lba);
+	assert_true(rule.after == row->want.after);
+	assert_true(rule.every == row->want.every);
+	assert_true(rule.chance == row->want.chance);
+	assert_true(rule.seed == row->want.seed);
+	assert_true(rule.count == row->want.count);
+}
+
+struct bad_rule_row {
+	const char *name;
+	const char *complaint;
+};
+
+static const struct bad_rule_row bad_rules[] = {
+	{ "", "'' is no operation" },
+	{ "erase:error", "'erase' is no operation" },
+	{ "write", "names no fault" },
+	{ "write:eror", "'eror' is no fault" },
+	{ "write:error=EFOO", "'EFOO' is no error" },
+	{ "write:delay", "milliseconds" },
+	{ "write:delay=x", "'x' is no number of milliseconds" },
+	{ "write:delay=3600001", "an hour at most" },
+	{ "flush:short", "'short' cannot happen to that operation" },
+	{ "read:torn", "'torn' cannot happen" },
+	{ "read:stuck=4", "'4' is a value too many" },
+	{ "flush:error:lba=4", "a flush has none" },
+	{ "read:error:lba=9-8", "'9-8' is no block" },
+	{ "read:error:lba=-8", "'-8' is no block" },
+	{ "read:error:lba=8-", "'8-' is no block" },
+	{ "read:error:lba", "'lba' is no condition" },
+	{ "read:error:every=0", "'0' is no number above 0" },
+	{ "read:error:count=-1", "'-1' is no number" },
+	{ "read:error:chance=5", "'5' is no chance" },
+	{ "read:error:chance=101%", "'101%' is no chance" },
+	{ "read:error:chance=0%", "'0%' is no chance" },
+	{ "read:error:chance=5%:every=2", "exclude each other" },
+	{ "read:error:sometimes=1", "'sometimes' is no condition" },
+#if !FAULT_INJECTION
+	{ "flush:lie", "'lie' is no fault" },
+	{ "write:stale=5", "'stale' is no fault" },
+#endif
+};
+
+static void bad_rule_is_refused(void **state)
+{
+	const struct bad_rule_row *row = *state;
+	struct fault_rule rule;
+	char msg[256] = "";
+
+	assert_false(fault_rule_parse(row->name, &rule, msg, sizeof(msg)));
+	if (!strstr(msg, row->complaint))
+		fail_msg("the message is: %s", msg);
+}
+
+/* ---- who is hit ---- */
+
+struct hit_row {
+	const char *name; /* the rule */
+	/* r w f u z: an operation on block 0, or on the block that follows
+	 * as a digit */
+	const char *requests;
+	const char *hits; /* x: that one is */
+};
+
+static const struct hit_row hit_rows[] = {
+	{ "write:error", "rwfuz", ".x..." },
+	{ "any:error", "rwfuz", "xxxxx" },
+	{ "any:error:lba=3", "r3r4w3f", "x.x." },
+	{ "read:error:lba=2-4", "r1r2r3r4r5", ".xxx." },
+	{ "write:error:every=3", "wwwrwwww", "..x...x." },
+	{ "write:error:after=2", "wwww", "..xx" },
+	{ "write:error:after=2:every=2", "wwwwww", "...x.x" },
+	{ "write:error:count=2", "wwww", "xx.." },
+	{ "write:error:after=1:count=1", "wrww", "..x." },
+	{ "write:error:every=2:count=1", "wwwww", ".x..." },
+	{ "write:error:chance=100%", "www", "xxx" },
+};
+
+static void the_right_requests_are_hit(void **state)
+{
+	const struct hit_row *row = *state;
+	struct fault_tally tally = { 0 };
+	struct fault_rule rule;
+	char got[REQUESTS_MAX] = "";
+	char msg[256];
+	uint64_t pick;
+
+	assert_true(fault_rule_parse(row->name, &rule, msg, sizeof(msg)));
+	for (const char *c = row->requests; *c; c++) {
+		static const char letters[] = "rwfuz";
+		struct block_request req = { .len = BLOCK };
+
+		req.op = (enum block_op)(strchr(letters, *c) - letters);
+		if (c[1] >= '0' && c[1] <= '9')
+			req.offset = (uint64_t)(*++c - '0') * BLOCK;
+		strcat(got, fault_rule_hits(&rule, &tally, &req, BLOCK, &pick)
+				    ? "x"
+				    : ".");
+	}
+	assert_string_equal(got, row->hits);
+}
+
+static unsigned int hits_of(const char *text, uint64_t *map)
+{
+	struct block_request req = { .op = BLOCK_WRITE, .len = BLOCK };
+	struct fault_tally tally = { 0 };
+	struct fault_rule rule;
+	unsigned int cnt = 0;
+	char msg[256];
+	uint64_t pick;
+
+	*map = 0;
+	assert_true(fault_rule_parse(text, &rule, msg, sizeof(msg)));
+	for (unsigned int i = 0; i < 4096; i++) {
+		if (!fault_rule_hits(&rule, &tally, &req, BLOCK, &pick))
+			continue;
+		cnt++;
+		*map = *map * 31 + i;
+	}
+	return cnt;
+}
+
+static void a_seed_gives_the_same_hits_again(void **state)
+{
+	uint64_t one;
+	uint64_t again;
+	uint64_t other;
+	unsigned int cnt = hits_of("write:error:chance=10%:seed=1", &one);
+
+	assert_true(cnt > 4096 / 20 && cnt < 4096 / 5);
+	hits_of("write:error:chance=10%:seed=1", &again);
+	hits_of("write:error:chance=10%:seed=2", &other);
+	assert_true(one == again);
+	assert_true(one != other);
+}
+
+/* ---- the layer ---- */
+
+struct answer {
+	struct block_request req;
+	unsigned int cnt;
+	int res;
+};
+
+static struct {
+	struct worker worker;
+	struct backend *be;
+	uint8_t *buf;
+	struct answer answers[8];
+} bench;
+
+static void answered(struct block_request *req, int res)
+{
+	struct answer *a = container_of(req, struct answer, req);
+
+	a->cnt++;
+	a->res = res;
+}
+
+/* Block n of the store is full of n. */
+static void fill_store(void)
+{
+	for (unsigned int i = 0; i < BLOCKS; i++)
+		memset(t_backend.store + (size_t)i * BLOCK, (int)i, BLOCK);
+}
+
+static void start_with(const char *const *texts, unsigned int cnt)
+{
+	static const struct backend_options bopt = { .block_size = BLOCK };
+	struct reactor_options ropt = { 0 };
+	struct fault_rule all[FAULT_RULES_MAX];
+	struct backend *store;
+	char msg[256];
+
+	memset(&t_backend, 0, sizeof(t_backend));
+	t_backend.info = (struct backend_info){
+		.size = BLOCKS * BLOCK,
+		.min_block = BLOCK,
+		.unmap_granularity = BLOCK,
+		.zero = true,
+		.extents = true,
+		.volatile_cache = true,
+		.atomic_len = 4096,
+	};
+	t_backend.extent_unit = BLOCK;
+	assert_int_equal(t_backend_ops.open(&bopt, &store, msg, sizeof(msg)),
+			 0);
+	fill_store();
+	for (unsigned int i = 0; i < cnt; i++)
+		assert_true(
+			fault_rule_parse(texts[i], &all[i], msg, sizeof(msg)));
+	assert_int_equal(backend_fault_open(store, all, cnt, BLOCK, &bench.be),
+			 0);
+	assert_int_equal(reactor_create(&ropt, &bench.worker.reactor), 0);
+	assert_int_equal(bench.be->ops->attach(bench.be, &bench.worker), 0);
+	bench.buf = aligned_alloc(4096, BUF);
+	memset(bench.buf, 0xbb, BUF);
+}
+
+static void start(const char *text)
+{
+	start_with(&text, 1);
+}
+
+static void finish(void)
+{
+	bench.be->ops->detach(bench.be, &bench.worker);
+	bench.be->ops->close(bench.be);
+	reactor_destroy(bench.worker.reactor);
+	free(bench.buf);
+	memset(&bench, 0, sizeof(bench));
+}
+
+static struct answer *submit(unsigned int slot, enum block_op op,
+			     unsigned int lba, unsigned int blocks)
+{
+	struct answer *a = &bench.answers[slot];
+	bool has_data = op == BLOCK_READ || op == BLOCK_WRITE;
+
+	*a = (struct answer){ .req = {
+				      .op = op,
+				      .offset = (uint64_t)lba * BLOCK,
+				      .len = (uint64_t)blocks * BLOCK,
+				      .buf = has_data ? bench.buf : NULL,
+				      .buf_index = -1,
+				      .worker = &bench.worker,
+				      .done = answered,
+			      } };
+	backend_submit(bench.be, &a->req);
+	return a;
+}
+
+static void turn(void)
+{
+	while (reactor_run_once(bench.worker.reactor, 0) > 0)
+		;
+}
+
+static int await(const struct answer *a)
+{
+	while (!a->cnt)
+		assert_true(reactor_run_once(bench.worker.reactor, -1) >= 0);
+	turn();
+	assert_int_equal(a->cnt, 1);
+	return a->res;
+}
+
+static int run(enum block_op op, unsigned int lba, unsigned int blocks)
+{
+	return await(submit(0, op, lba, blocks));
+}
+
+/* One character a block: n: the new bytes, o: what was there, x: neither. */
+static void expect_blocks(const uint8_t *at, unsigned int lba, uint8_t new_byte,
+			  int old_byte, const char *want)
+{
+	char got[BLOCKS + 1] = "";
+
+	for (unsigned int i = 0; i < strlen(want); i++) {
+		uint8_t block[BLOCK];
+		const char *what = "x";
+
+		memset(block, new_byte, BLOCK);
+		if (!memcmp(at + (size_t)i * BLOCK, block, BLOCK))
+			what = "n";
+		memset(block, old_byte < 0 ? (int)(lba + i) : old_byte, BLOCK);
+		if (!memcmp(at + (size_t)i * BLOCK, block, BLOCK))
+			what = "o";
+		strcat(got, what);
+	}
+	assert_string_equal(got, want);
+}
+
+struct fault_row {
+	const char *name; /* the rule */
+	enum block_op op;
+	unsigned int lba;
+	unsigned int blocks;
+	int res;
+	unsigned int progress; /* blocks */
+	const char *asked;     /* of the store */
+	/* WRITE: the store's blocks from lba on; READ: the buffer's, new
+	 * being the store's */
+	const char *blocks_after;
+};
+
+static const struct fault_row fault_rows[] = {
+	{ "read:error", BLOCK_READ, 0, 4, -EIO, 0, "", "oooo" },
+	{ "read:error:lba=10-19", BLOCK_READ, 8, 4, -EIO, 2, "read 4096+1024",
+	  "nnoo" },
+	{ "read:error:lba=10-19", BLOCK_READ, 19, 4, -EIO, 0, "", "oooo" },
+	{ "read:error:lba=10-19", BLOCK_READ, 20, 2, 0, 2, "read 10240+1024",
+	  "nn" },
+	{ "read:short", BLOCK_READ, 4, 4, -EIO, 2, "read 2048+1024", "nnoo" },
+	{ "read:short", BLOCK_READ, 4, 1, -EIO, 0, "", "o" },
+	{ "write:error=ENOSPC", BLOCK_WRITE, 0, 2, -ENOSPC, 0, "", "oo" },
+	{ "write:error:lba=9", BLOCK_WRITE, 8, 4, -EIO, 1, "write 4096+512",
+	  "nooo" },
+	{ "write:short", BLOCK_WRITE, 4, 5, -EIO, 2, "write 2048+1024",
+	  "nnooo" },
+	{ "write:torn", BLOCK_WRITE, 4, 5, -EIO, 0,
+	  "write 2048+512, write 3072+512, write 4096+512", "nonon" },
+	{ "write:torn", BLOCK_WRITE, 4, 4, -EIO, 0,
+	  "write 2048+512, write 3072+512", "nono" },
+	{ "write:torn", BLOCK_WRITE, 4, 1, -EIO, 0, "write 2048+512", "n" },
+	{ "write:delay=1", BLOCK_WRITE, 4, 2, 0, 2, "write 2048+1024", "nn" },
+	{ "read:delay=0", BLOCK_READ, 4, 2, 0, 2, "read 2048+1024", "nn" },
+	{ "flush:error", BLOCK_FLUSH, 0, 0, -EIO, 0, "", "" },
+	{ "flush:delay=1", BLOCK_FLUSH, 0, 0, 0, 0, "flush", "" },
+	{ "unmap:error=ENOMEM", BLOCK_UNMAP, 0, 2, -ENOMEM, 0, "", "" },
+	{ "zero:short", BLOCK_ZERO, 0, 2, -EIO, 1, "zero 0+512", "" },
+	{ "any:error", BLOCK_EXTENT, 0, 2, -EIO, 0, "", "" },
+	{ "read:error", BLOCK_WRITE, 4, 2, 0, 2, "write 2048+1024", "nn" },
+};
+
+static void a_fault_does_what_it_says(void **state)
+{
+	const struct fault_row *row = *state;
+	uint8_t *at;
+
+	start(row->name);
+	at = t_backend.store + (size_t)row->lba * BLOCK;
+	assert_int_equal(run(row->op, row->lba, row->blocks), row->res);
+	assert_int_equal(bench.answers[0].req.progress, row->progress * BLOCK);
+	assert_string_equal(t_backend.log, row->asked);
+	if (row->op == BLOCK_WRITE)
+		expect_blocks(at, row->lba, 0xbb, -1, row->blocks_after);
+	if (row->op == BLOCK_READ)
+		for (unsigned int i = 0; row->blocks_after[i]; i++) {
+			const char one[] = { row->blocks_after[i], '\0' };
+
+			expect_blocks(bench.buf + (size_t)i * BLOCK, 0,
+				      (uint8_t)(row->lba + i), 0xbb, one);
+		}
+	finish();
+}
+
+/* Bits that differ, and the block of the last one. */
+static unsigned int bits_differ(const uint8_t *a, const uint8_t *b, size_t len,
+				unsigned int *ret_block)
+{
+	unsigned int cnt = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		unsigned int diff = a[i] ^ b[i];
+
+		if (diff)
+			*ret_block = (unsigned int)(i / BLOCK);
+		cnt += (unsigned int)__builtin_popcount(diff);
+	}
+	return cnt;
+}
+
+static void corruption_flips_one_bit_of_what_is_read(void **state)
+{
+	unsigned int block = 0;
+	uint8_t *at;
+
+	start("read:corrupt:lba=6");
+	at = t_backend.store + 4 * BLOCK;
+	assert_int_equal(run(BLOCK_READ, 4, 4), 0);
+	assert_int_equal(bits_differ(bench.buf, at, 4 * BLOCK, &block), 1);
+	assert_int_equal(block, 2);
+	expect_blocks(at, 4, 0xbb, -1, "oooo");
+	finish();
+}
+
+static void corruption_flips_one_bit_of_what_is_written(void **state)
+{
+	unsigned int block = 0;
+	uint8_t mine[4 * BLOCK];
+	uint8_t *at;
+
+	start("write:corrupt:lba=0-5");
+	at = t_backend.store + 4 * BLOCK;
+	memcpy(mine, bench.buf, sizeof(mine));
+	assert_int_equal(run(BLOCK_WRITE, 4, 4), 0);
+	assert_int_equal(bits_differ(mine, at, sizeof(mine), &block), 1);
+	assert_true(block < 2);
+	/* The caller's data is not touched. */
+	assert_memory_equal(bench.buf, mine, sizeof(mine));
+	finish();
+}
+
+static void a_delayed_request_is_late(void **state)
+{
+	struct answer *a;
+	uint64_t begin;
+
+	start("write:delay=20");
+	begin = reactor_now_us(bench.worker.reactor);
+	a = submit(0, BLOCK_WRITE, 0, 1);
+	assert_int_equal(a->cnt, 0);
+	assert_string_equal(t_backend.log, "");
+	assert_int_equal(await(a), 0);
+	assert_true(reactor_now_us(bench.worker.reactor) - begin >= 20000);
+	finish();
+}
+
+static void delays_add_up_and_the_first_other_fault_counts(void **state)
+{
+	static const char *const texts[] = { "write:delay=5", "any:delay=5",
+					     "write:torn:lba=1", "write:error",
+					     "write:error=ENOSPC" };
+	struct answer *a;
+
+	start_with(texts, 5);
+	a = submit(0, BLOCK_WRITE, 0, 1);
+	assert_int_equal(a->cnt, 0);
+	assert_int_equal(await(a), -EIO);
+	assert_string_equal(t_backend.log, "");
+	assert_int_equal(run(BLOCK_READ, 0, 1), 0);
+	finish();
+}
+
+static void a_stuck_request_waits_for_its_release(void **state)
+{
+	struct answer *a;
+	struct answer *b;
+
+	start("write:stuck:count=2");
+	a = submit(1, BLOCK_WRITE, 4, 2);
+	b = submit(2, BLOCK_WRITE, 8, 1);
+	/* Others go past them; the third write is one too many to be stuck. */
+	assert_int_equal(run(BLOCK_READ, 4, 1), 0);
+	memset(bench.buf, 0xbb, BUF);
+	assert_int_equal(run(BLOCK_WRITE, 20, 1), 0);
+	assert_int_equal(a->cnt + b->cnt, 0);
+	assert_int_equal(backend_fault_stuck(bench.be, &bench.worker), 2);
+	expect_blocks(t_backend.store + 4 * BLOCK, 4, 0xbb, -1, "oo");
+
+	backend_fault_release(bench.be);
+	backend_fault_release(bench.be);
+	assert_int_equal(await(a), 0);
+	assert_int_equal(await(b), 0);
+	assert_int_equal(a->req.progress, 2 * BLOCK);
+	expect_blocks(t_backend.store + 4 * BLOCK, 4, 0xbb, -1, "nn");
+	finish();
+}
+
+static void what_sticks_again_is_released_again(void **state)
+{
+	struct answer *a;
+
+	start("flush:stuck");
+	backend_fault_release(bench.be);
+	turn();
+	for (unsigned int i = 0; i < 2; i++) {
+		a = submit(0, BLOCK_FLUSH, 0, 0);
+		turn();
+		assert_int_equal(a->cnt, 0);
+		backend_fault_release(bench.be);
+		assert_int_equal(await(a), 0);
+	}
+	assert_string_equal(t_backend.log, "flush, flush");
+	finish();
+}
+
+static void a_failed_flush_stays_failed(void **state)
+{
+	start("flush:error:count=1");
+	assert_int_equal(run(BLOCK_FLUSH, 0, 0), -EIO);
+	assert_int_equal(run(BLOCK_WRITE, 0, 1), 0);
+	assert_int_equal(run(BLOCK_FLUSH, 0, 0), -EIO);
+	assert_int_equal(run(BLOCK_FLUSH, 0, 0), -EIO);
+	assert_string_equal(t_backend.log, "write 0+512");
+	finish();
+}
+
+static void an_error_of_the_store_is_passed_on(void **state)
+{
+	start("write:torn");
+	t_backend.fail_at = 2;
+	t_backend.fail_with = -ENOSPC;
+	assert_int_equal(run(BLOCK_WRITE, 4, 6), -ENOSPC);
+	expect_blocks(t_backend.store + 4 * BLOCK, 4, 0xbb, -1, "nooooo");
+	finish();
+}
+
+struct promise_row {
+	const char *name;
+	uint32_t atomic_len;
+};
+
+static const struct promise_row promises[] = {
+	{ "read:error", 4096 },	   { "write:delay=1", 4096 },
+	{ "write:corrupt", 4096 }, { "write:error", 0 },
+	{ "any:short", 0 },	   { "write:torn", 0 },
+};
+
+static void no_atomic_writes_where_they_are_cut(void **state)
+{
+	const struct promise_row *row = *state;
+
+	start(row->name);
+	assert_int_equal(bench.be->info.atomic_len, row->atomic_len);
+	assert_true(bench.be->info.volatile_cache);
+	assert_string_equal(bench.be->info.kind, "test, 1 fault");
+	finish();
+}
+
+/* ---- on the built-in stores ---- */
+
+static void ram_below_is_read_and_written_by_requests(void **state)
+{
+	struct volume_spec spec;
+	struct volume *vol;
+	struct xp_error e;
+	struct reactor_options ropt = { 0 };
+	char msg[256];
+
+	assert_true(volume_spec_parse("ram:1M,fault=write:error:lba=9,"
+				      "fault=read:short:after=1",
+				      &spec, msg, sizeof(msg)));
+	assert_int_equal(spec.fault_cnt, 2);
+	assert_int_equal(volume_open(&spec, 0, &vol, msg, sizeof(msg)), 0);
+	assert_null(vol->backend->info.memory);
+	assert_string_equal(vol->kind, "ram, 2 faults");
+	assert_int_equal(reactor_create(&ropt, &bench.worker.reactor), 0);
+	assert_int_equal(volume_attach(vol, &bench.worker, &e), 0);
+	bench.be = vol->backend;
+	bench.buf = aligned_alloc(4096, BUF);
+	memset(bench.buf, 0xbb, BUF);
+
+	assert_int_equal(run(BLOCK_WRITE, 8, 4), -EIO);
+	memset(bench.buf, 0xcc, BUF);
+	assert_int_equal(run(BLOCK_READ, 8, 4), 0);
+	expect_blocks(bench.buf, 0, 0xbb, 0, "nooo");
+	assert_int_equal(run(BLOCK_READ, 8, 4), -EIO);
+
+	volume_detach(vol, &bench.worker);
+	volume_close(vol);
+	reactor_destroy(bench.worker.reactor);
+	free(bench.buf);
+	memset(&bench, 0, sizeof(bench));
+}
+
+#if FAULT_INJECTION
+static void a_lie_answers_a_flush_that_never_was(void **state)
+{
+	start("flush:lie:after=1");
+	assert_int_equal(run(BLOCK_FLUSH, 0, 0), 0);
+	assert_int_equal(run(BLOCK_FLUSH, 0, 0), 0);
+	assert_string_equal(t_backend.log, "flush");
+	finish();
+}
+
+static void a_stale_write_comes_back_over_a_newer_one(void **state)
+{
+	uint8_t *at;
+
+	start("write:stale=1:count=1");
+	at = t_backend.store + 4 * BLOCK;
+	assert_int_equal(run(BLOCK_WRITE, 4, 1), 0);
+	memset(bench.buf, 0xcc, BUF);
+	assert_int_equal(run(BLOCK_WRITE, 4, 1), 0);
+	while (t_backend.cnt < 3)
+		reactor_run_once(bench.worker.reactor, -1);
+	expect_blocks(at, 4, 0xbb, -1, "n");
+	finish();
+}
+
+static void a_stale_write_that_is_not_due_is_forgotten(void **state)
+{
+	start("write:stale=3600000");
+	assert_int_equal(run(BLOCK_WRITE, 4, 1), 0);
+	finish();
+	assert_string_equal(t_backend.log, "write 2048+512");
+}
+#endif
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, rules, rule_is_read);
+	T_ADD_ROWS(&t, bad_rules, bad_rule_is_refused);
+	T_ADD_ROWS(&t, hit_rows, the_right_requests_are_hit);
+	T_ADD(&t, a_seed_gives_the_same_hits_again);
+	T_ADD_ROWS(&t, fault_rows, a_fault_does_what_it_says);
+	T_ADD(&t, corruption_flips_one_bit_of_what_is_read);
+	T_ADD(&t, corruption_flips_one_bit_of_what_is_written);
+	T_ADD(&t, a_delayed_request_is_late);
+	T_ADD(&t, delays_add_up_and_the_first_other_fault_counts);
+	T_ADD(&t, a_stuck_request_waits_for_its_release);
+	T_ADD(&t, what_sticks_again_is_released_again);
+	T_ADD(&t, a_failed_flush_stays_failed);
+	T_ADD(&t, an_error_of_the_store_is_passed_on);
+	T_ADD_ROWS(&t, promises, no_atomic_writes_where_they_are_cut);
+	T_ADD(&t, ram_below_is_read_and_written_by_requests);
+#if FAULT_INJECTION
+	T_ADD(&t, a_lie_answers_a_flush_that_never_was);
+	T_ADD(&t, a_stale_write_comes_back_over_a_newer_one);
+	T_ADD(&t, a_stale_write_that_is_not_due_is_forgotten);
+#endif
+	return t_run(&t);
+}
