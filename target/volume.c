@@ -8,7 +8,9 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "config.h"
 #include "target/backend_fault.h"
+#include "target/backend_volatile.h"
 #include "transport/cleanup.h"
 
 /* Per command, bytes. The initiator waits for each, 30 s at most (sd's
@@ -211,7 +213,7 @@ static int open_backend(const struct volume_spec *spec, struct volume *vol,
 		.direct = spec->direct,
 		.write_through = spec->write_through,
 		.block_size = spec->block_size,
-		.submit_all = spec->fault_cnt > 0,
+		.submit_all = spec->fault_cnt > 0 || spec->forgets,
 	};
 	int err = spec->ops->open(&opt, &vol->backend, msg, msg_len);
 
@@ -228,8 +230,21 @@ static int open_backend(const struct volume_spec *spec, struct volume *vol,
 	return 0;
 }
 
-/* What the spec asks for on top of the store. */
-static int add_layers(const struct volume_spec *spec, struct volume *vol)
+static int add_volatile(const struct volume_spec *spec, struct volume *vol)
+{
+#if FAULT_INJECTION
+	struct backend *store = vol->backend;
+
+	if (!spec->forgets)
+		return 0;
+	vol->backend = NULL;
+	return backend_volatile_open(store, spec->block_size, &vol->backend);
+#else
+	return 0;
+#endif
+}
+
+static int add_faults(const struct volume_spec *spec, struct volume *vol)
 {
 	struct backend *store = vol->backend;
 
@@ -238,6 +253,15 @@ static int add_layers(const struct volume_spec *spec, struct volume *vol)
 	vol->backend = NULL;
 	return backend_fault_open(store, spec->faults, spec->fault_cnt,
 				  spec->block_size, &vol->backend);
+}
+
+/* What the spec asks for on top of the store; faults see every request first,
+ * so that a flush which is a lie leaves the writes where they are. */
+static int add_layers(const struct volume_spec *spec, struct volume *vol)
+{
+	int err = add_volatile(spec, vol);
+
+	return err ? err : add_faults(spec, vol);
 }
 
 int volume_open(const struct volume_spec *spec, unsigned int lun,

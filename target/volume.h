@@ -31,6 +31,7 @@ struct volume_spec {
 	int direct;	     /* 1, 0, -1 = automatic */
 	bool write_through;
 	bool removable; /* START STOP UNIT can take the medium out */
+	bool forgets;	/* ",volatile", in test builds: backend_volatile.h */
 	unsigned int fault_cnt;
 	struct fault_rule faults[FAULT_RULES_MAX];
 };

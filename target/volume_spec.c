@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config.h"
 #include "protocol/size.h"
 #include "target/volume.h"
 #include "transport/list.h"
@@ -127,6 +128,16 @@ static bool set_removable(const struct parse *p, const char *value)
 	return true;
 }
 
+#if FAULT_INJECTION
+static bool set_volatile(const struct parse *p, const char *value)
+{
+	if (p->spec->ops != &backend_file)
+		return refuse(p, "'volatile' is for files and devices only");
+	p->spec->forgets = true;
+	return true;
+}
+#endif
+
 static bool add_fault(const struct parse *p, const char *value)
 {
 	struct volume_spec *spec = p->spec;
@@ -150,6 +161,9 @@ static const struct {
 	{ "removable", false, set_removable },
 	{ "serial", true, set_serial },
 	{ "fault", true, add_fault },
+#if FAULT_INJECTION
+	{ "volatile", false, set_volatile },
+#endif
 };
 
 static bool set_option(const struct parse *p, char *piece)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "target/backend_volatile.h"
 #include "target/volume.h"
 
 #define BLOCK	     512u
@@ -269,10 +270,15 @@ static void start(const char *text)
 	start_with(&text, 1);
 }
 
-static void finish(void)
+static void finish_layers(void)
 {
 	bench.be->ops->detach(bench.be, &bench.worker);
 	bench.be->ops->close(bench.be);
+}
+
+static void finish(void)
+{
+	finish_layers();
 	reactor_destroy(bench.worker.reactor);
 	free(bench.buf);
 	memset(&bench, 0, sizeof(bench));
@@ -634,6 +640,67 @@ static void a_stale_write_that_is_not_due_is_forgotten(void **state)
 	finish();
 	assert_string_equal(t_backend.log, "write 2048+512");
 }
+
+/* Both layers, as ",volatile,fault=..." has them. */
+static void start_volatile(const char *text)
+{
+	static const struct backend_options bopt = { .block_size = BLOCK };
+	struct fault_rule rule;
+	struct backend *store;
+	struct backend *cache;
+	char msg[256];
+
+	start(text);
+	finish_layers();
+	assert_int_equal(t_backend_ops.open(&bopt, &store, msg, sizeof(msg)),
+			 0);
+	fill_store();
+	assert_int_equal(backend_volatile_open(store, BLOCK, &cache), 0);
+	assert_true(fault_rule_parse(text, &rule, msg, sizeof(msg)));
+	assert_int_equal(backend_fault_open(cache, &rule, 1, BLOCK, &bench.be),
+			 0);
+	assert_int_equal(bench.be->ops->attach(bench.be, &bench.worker), 0);
+}
+
+static void what_is_not_flushed_is_not_in_the_store(void **state)
+{
+	uint8_t *at;
+
+	start_volatile("flush:lie:after=1");
+	at = t_backend.store + 4 * BLOCK;
+	assert_true(bench.be->info.volatile_cache);
+	assert_int_equal(run(BLOCK_WRITE, 4, 2), 0);
+	assert_int_equal(run(BLOCK_WRITE, 7, 1), 0);
+	assert_int_equal(run(BLOCK_ZERO, 8, 1), 0);
+	expect_blocks(at, 4, 0xbb, -1, "ooooo");
+	/* Readers see it all the same. */
+	assert_int_equal(run(BLOCK_READ, 4, 4), 0);
+	expect_blocks(bench.buf, 4, 0xbb, -1, "nnon");
+
+	assert_int_equal(run(BLOCK_FLUSH, 0, 0), 0);
+	assert_string_equal(t_backend.log,
+			    "read 2048+2048, write 2048+1024, write 3584+1024, "
+			    "flush");
+	expect_blocks(at, 4, 0xbb, -1, "nnon");
+
+	/* The second flush is a lie. */
+	memset(bench.buf, 0xbb, BUF);
+	assert_int_equal(run(BLOCK_WRITE, 12, 1), 0);
+	assert_int_equal(run(BLOCK_FLUSH, 0, 0), 0);
+	expect_blocks(t_backend.store + 12 * BLOCK, 12, 0xbb, -1, "o");
+	finish();
+}
+
+static void a_cache_that_cannot_be_written_says_so_for_good(void **state)
+{
+	start_volatile("read:error");
+	assert_int_equal(run(BLOCK_WRITE, 4, 2), 0);
+	t_backend.fail_at = 1;
+	t_backend.fail_with = -EIO;
+	assert_int_equal(run(BLOCK_FLUSH, 0, 0), -EIO);
+	assert_int_equal(run(BLOCK_FLUSH, 0, 0), -EIO);
+	finish();
+}
 #endif
 
 int main(void)
@@ -659,6 +726,8 @@ int main(void)
 	T_ADD(&t, a_lie_answers_a_flush_that_never_was);
 	T_ADD(&t, a_stale_write_comes_back_over_a_newer_one);
 	T_ADD(&t, a_stale_write_that_is_not_due_is_forgotten);
+	T_ADD(&t, what_is_not_flushed_is_not_in_the_store);
+	T_ADD(&t, a_cache_that_cannot_be_written_says_so_for_good);
 #endif
 	return t_run(&t);
 }
