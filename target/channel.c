@@ -11,6 +11,7 @@
 #include "target/port.h"
 #include "target/request.h"
 #include "target/task_mgmt.h"
+#include "target/watchdog.h"
 
 /* One slot for each request and one for SRP_CRED_REQ, in whole pages, so that
  * nothing else lies on registered ones. */
@@ -334,6 +335,7 @@ static void post_own(struct channel *ch, int len,
 {
 	assert(len > 0 && !ch->cred_posted);
 	ch->cred_posted = true;
+	ch->cred_posted_us = watchdog_posted(ch);
 	ch->cred_chain = (struct xp_chain){
 		.send = { { .addr = own_iu(ch),
 			    .len = (uint32_t)len,

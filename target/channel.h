@@ -119,10 +119,11 @@ struct channel {
 	struct xp_chan *xp;	    /* NULL: never accepted */
 	struct reactor_timer timer; /* half open, or draining */
 	struct srp_ledger ledger;
-	uint32_t ti_iu_len;    /* bytes; CHANNEL_TI_IU_LEN */
-	bool logged_in;	       /* the login was logged, so the logout is */
-	char end_why[256];     /* why the channel ends, the first reason */
-	uint64_t requests_cnt; /* answered, for the log */
+	uint32_t ti_iu_len;	 /* bytes; CHANNEL_TI_IU_LEN */
+	bool logged_in;		 /* the login was logged, so the logout is */
+	char end_why[256];	 /* why the channel ends, the first reason */
+	uint64_t requests_cnt;	 /* answered, for the log */
+	uint64_t progress_us[2]; /* enum watched: when one was done last */
 
 	/* Requests: contiguous, free ones on a list, those under way in order
 	 * of arrival; IUs that wait for a free one. */
@@ -141,7 +142,8 @@ struct channel {
 	uint8_t *rsp_mem;
 	struct xp_mr *rsp_mr;
 	struct xp_chain cred_chain;
-	bool cred_posted; /* cred_chain is under way */
+	bool cred_posted;	 /* cred_chain is under way ... */
+	uint64_t cred_posted_us; /* ... since then */
 	/* SRP_CRED_RSP or SRP_AER_RSP has not come yet: one at a time; 0 */
 	uint8_t cred_unanswered;
 	uint64_t cred_tag;

@@ -11,6 +11,7 @@
 
 #include "config.h"
 #include "protocol/size.h"
+#include "target/watchdog.h"
 #include "transport/list.h"
 
 static const char help_text[] =
@@ -31,6 +32,10 @@ static const char help_text[] =
 	"      --buffers SIZE   memory for data in flight, all threads together\n"
 	"                       (default 32M, or 8M a thread if that is more; at least\n"
 	"                       4M a thread)\n"
+	"      --rdma-timeout N seconds after which an initiator that neither answers RDMA\n"
+	"                       nor takes its responses is disconnected (default 30)\n"
+	"      --keepalive N    seconds of silence after which an initiator is probed, and\n"
+	"                       disconnected if it is gone (default 15)\n"
 	"      --state-dir DIR  keep there what must outlive a restart: reservations made with\n"
 	"                       APTPL and saved mode values (default: none survive)\n"
 	"  -P, --pidfile FILE   write the process ID there when ready\n"
@@ -126,6 +131,17 @@ static bool set_threads(struct options *opt, const char *arg)
 	return parse_number("--threads", arg, 1, WORKERS_MAX, &opt->threads);
 }
 
+static bool set_rdma_timeout(struct options *opt, const char *arg)
+{
+	return parse_number("--rdma-timeout", arg, 1, 3600,
+			    &opt->rdma_timeout_s);
+}
+
+static bool set_keepalive(struct options *opt, const char *arg)
+{
+	return parse_number("--keepalive", arg, 1, 3600, &opt->keepalive_s);
+}
+
 static bool set_poll_us(struct options *opt, const char *arg)
 {
 	return parse_number("--poll-us", arg, 0, 1000000, &opt->poll_us);
@@ -191,6 +207,8 @@ static const struct option_row {
 	{ "listen", 'l', required_argument, set_listen, NULL },
 	{ "threads", 't', required_argument, set_threads, NULL },
 	{ "poll-us", 0, required_argument, set_poll_us, NULL },
+	{ "rdma-timeout", 0, required_argument, set_rdma_timeout, NULL },
+	{ "keepalive", 0, required_argument, set_keepalive, NULL },
 	{ "buffers", 0, required_argument, set_buffers, NULL },
 	{ "state-dir", 0, required_argument, set_state_dir, NULL },
 	{ "pidfile", 'P', required_argument, set_pidfile, NULL },
@@ -314,6 +332,8 @@ enum options_verdict options_parse(int argc, char **argv,
 	*ret_opt = (struct options){
 		.threads = 1,
 		.poll_us = OPTIONS_POLL_US_DEFAULT,
+		.rdma_timeout_s = WATCHDOG_RDMA_TIMEOUT_MS / 1000,
+		.keepalive_s = XP_KEEPALIVE_MS / 1000,
 		.log_level = LOG_NOTICE,
 	};
 	optind = 0; /* start afresh, also the second time in a process */

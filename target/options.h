@@ -29,6 +29,8 @@ struct options {
 	unsigned int backing_cnt;
 	unsigned int threads;
 	unsigned int poll_us;
+	unsigned int rdma_timeout_s;
+	unsigned int keepalive_s;
 	uint64_t buffers;      /* bytes, of all threads together */
 	const char *pidfile;   /* NULL: none; borrowed from argv */
 	const char *state_dir; /* NULL: none; borrowed from argv */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "target/task_mgmt.h"
+#include "target/watchdog.h"
 
 static void start_buffer(struct request *req);
 static void respond(struct request *req);
@@ -37,6 +38,12 @@ void request_set_state(struct request *req, enum request_state state)
 	req->state = state;
 	if (!list_empty(&worker_of(req)->managing))
 		task_mgmt_request_moved(req, from, state);
+}
+
+static void post(struct request *req)
+{
+	req->posted_us = watchdog_posted(req->ch);
+	xp_post(req->ch->xp, &req->chain);
 }
 
 /* ---- the end ---- */
@@ -81,6 +88,8 @@ static void response_done(struct xp_chain *chain, int status)
 {
 	struct request *req = container_of(chain, struct request, chain);
 
+	if (status == 0)
+		watchdog_done(req->ch, WATCHED_SEND);
 	if (!req->lingers) {
 		end(req);
 		return;
@@ -145,7 +154,7 @@ static void post_response(struct request *req, struct srp_rsp *rsp)
 					      .mr = ch->rsp_mr };
 	req->chain.send_cnt = 1;
 	req->chain.done = response_done;
-	xp_post(ch->xp, &req->chain);
+	post(req);
 }
 
 /* The local key for task.buf. */
@@ -351,6 +360,7 @@ static void fetch_done(struct xp_chain *chain, int status)
 		request_drop(req);
 		return;
 	}
+	watchdog_done(req->ch, WATCHED_READ);
 	req->fetched = true;
 	if (may_go_on(req))
 		execute(req);
@@ -376,7 +386,7 @@ static void fetch(struct request *req)
 	request_set_state(req, REQUEST_FETCHING);
 	req->chain = (struct xp_chain){ .done = fetch_done };
 	set_chain_data(req, XP_RDMA_READ, t->fetch_len);
-	xp_post(req->ch->xp, &req->chain);
+	post(req);
 }
 
 /*
@@ -483,6 +493,7 @@ static void table_read(struct xp_chain *chain, int status)
 		request_drop(req);
 		return;
 	}
+	watchdog_done(req->ch, WATCHED_READ);
 	if (!may_go_on(req))
 		return;
 	/* Nobody has it any more: who ends it now must do so himself. */
@@ -515,7 +526,7 @@ static void read_table(struct request *req)
 		.local_mr = w->tables_mr[req->ch->kind],
 		.done = table_read,
 	};
-	xp_post(req->ch->xp, &req->chain);
+	post(req);
 }
 
 static void use_table(struct request *req, void *table)

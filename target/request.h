@@ -50,7 +50,8 @@ struct request {
 	bool blocked;	  /* RECEIVED; its turn has not come */
 	struct xp_iu *iu; /* held until the response is posted */
 	struct xp_chain chain;
-	uint8_t *rsp; /* CHANNEL_RSP_SIZE bytes at an index of its own */
+	uint64_t posted_us; /* while chain is under way */
+	uint8_t *rsp;	    /* CHANNEL_RSP_SIZE bytes at an index of its own */
 
 	/* SRP_CMD: the initiator's buffer, in one direction or none */
 	struct srp_data data;

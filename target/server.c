@@ -70,6 +70,7 @@ static int open_workers(struct server *s, struct xp_error *e)
 			.index = s->worker_cnt,
 			.arena_len = options_arena_len(s->opt),
 			.poll_us = s->opt->poll_us,
+			.rdma_timeout_ms = s->opt->rdma_timeout_s * 1000,
 		};
 
 		err = worker_open(&s->workers[s->worker_cnt], &wopt, e);
@@ -91,10 +92,12 @@ static void advise_less(const struct server *s, struct xp_error *e)
 			 ", or try --buffers %" PRIu64 "M", least >> 20);
 }
 
-static int create_xp(struct worker *w, enum xp_kind kind, struct xp_error *e)
+static int create_xp(const struct options *opt, struct worker *w,
+		     enum xp_kind kind, struct xp_error *e)
 {
 	struct xp_config cfg = {
 		.reactor = w->reactor,
+		.keepalive_ms = opt->keepalive_s * 1000,
 		.recv_len = CHANNEL_IT_IU_LEN,
 		.recv_aligned_at = SRP_IMM_OFFSET,
 	};
@@ -114,7 +117,7 @@ static int use_kind(void *user, enum xp_kind kind, struct xp_error *e)
 	int err = 0;
 
 	for (unsigned int i = 0; i < s->worker_cnt && err == 0; i++)
-		err = create_xp(&s->workers[i], kind, e);
+		err = create_xp(s->opt, &s->workers[i], kind, e);
 	if (err == -ENOMEM)
 		advise_less(s, e);
 	return err;

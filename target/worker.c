@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "target/volume.h"
+#include "target/watchdog.h"
 
 /* Fixed files: one per volume; fixed buffers: the arena. */
 #define WORKER_MAX_BUFFERS 4
@@ -48,6 +49,9 @@ int worker_open(struct worker *w, const struct worker_options *opt,
 	w->index = opt->index;
 	list_init(&w->channels);
 	list_init(&w->managing);
+	w->rdma_timeout_ms = opt->rdma_timeout_ms ? opt->rdma_timeout_ms
+						  : WATCHDOG_RDMA_TIMEOUT_MS;
+	watchdog_init(w);
 	err = open_parts(w, opt, e);
 	if (err)
 		worker_close(w);
@@ -103,6 +107,7 @@ static void let_end(struct reactor *r)
 /* What only the thread that has run the reactor may do. */
 static void close_on_thread(struct worker *w)
 {
+	watchdog_stop(w);
 	close_xps(w);
 	let_end(w->reactor);
 	if (arena_uring_index(w->arena) >= 0) {

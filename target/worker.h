@@ -47,6 +47,11 @@ struct worker {
 	uint64_t next_seq;	  /* order of arrival of requests */
 	struct log_limit bad_log; /* lines that a peer can provoke */
 
+	/* watchdog.h */
+	unsigned int rdma_timeout_ms;
+	struct reactor_timer watchdog;
+	bool watching; /* the timer is set */
+
 	/* worker_start() */
 	bool started;
 	bool ended; /* its thread has closed the transports */
@@ -58,6 +63,7 @@ struct worker_options {
 	unsigned int index;
 	size_t arena_len; /* bytes, a power of two */
 	unsigned int poll_us;
+	unsigned int rdma_timeout_ms; /* 0: WATCHDOG_RDMA_TIMEOUT_MS */
 };
 
 /*

@@ -74,12 +74,30 @@ void ofi_eq_close(struct ofi_eq *eq)
 	fi_close(&eq->fid->fid);
 }
 
+static void keep_alive(struct ofi_chan *ch)
+{
+	struct sockaddr_storage local;
+	struct sockaddr_storage peer;
+	size_t local_len = sizeof(local);
+	size_t peer_len = sizeof(peer);
+	int fd = -1;
+
+	if (fi_getname(&ch->ep->fid, &local, &local_len) == 0 &&
+	    fi_getpeer(ch->ep, &peer, &peer_len) == 0)
+		fd = ofi_find_socket(&local, local_len, &peer, peer_len);
+	if (fd >= 0)
+		ofi_keep_alive(fd, ch->base.xp->cfg.keepalive_ms);
+}
+
 static void connected(struct ofi_chan *ch, const void *pdata, size_t len)
 {
 	size_t addr_len = sizeof(struct sockaddr_storage);
 	struct sockaddr_storage addr;
 
 	reactor_timer_stop(&ch->timer);
+	/* An accepted socket has it from the one that listens. */
+	if (ch->timeout_ms)
+		keep_alive(ch);
 	if (fi_getname(&ch->ep->fid, &addr, &addr_len) == 0)
 		xp_core_addr_text((struct sockaddr *)&addr, ch->base.local,
 				  sizeof(ch->base.local));
@@ -291,6 +309,19 @@ static int set_addr(void **to, size_t *to_len, const void *from, size_t len)
 	return 0;
 }
 
+/* For those that it accepts; looking for each would cost more. */
+static void keep_alive_listener(struct ofi_listener *l, unsigned int ms)
+{
+	struct sockaddr_storage addr;
+	size_t len = sizeof(addr);
+	int fd = -1;
+
+	if (fi_getname(&l->pep->fid, &addr, &len) == 0)
+		fd = ofi_find_socket(&addr, len, NULL, 0);
+	if (fd >= 0)
+		ofi_keep_alive(fd, ms);
+}
+
 static uint32_t addr_format(const struct sockaddr *addr)
 {
 	return addr->sa_family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
@@ -330,6 +361,8 @@ static int listener_open(struct ofi_xp *xp, struct ofi_listener *l,
 	err = pep_open(l, addr, addr_len);
 	if (err)
 		ofi_eq_close(&l->eq);
+	else
+		keep_alive_listener(l, xp->base.cfg.keepalive_ms);
 	return err;
 }
 

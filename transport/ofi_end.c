@@ -7,9 +7,6 @@
  */
 #include "transport/ofi_internal.h"
 
-#include <dirent.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 /* How long the answer to a READ may take to end once its socket is shut. */
@@ -33,38 +30,6 @@ unsigned int ofi_finish_lost(struct ofi_xp *xp)
 	return done;
 }
 
-typedef int (*name_func)(int fd, struct sockaddr *addr, socklen_t *len);
-
-static bool is_named(int fd, name_func name, const void *addr, size_t len)
-{
-	struct sockaddr_storage have;
-	socklen_t have_len = sizeof(have);
-
-	return name(fd, (struct sockaddr *)&have, &have_len) == 0 &&
-	       have_len == len && memcmp(&have, addr, len) == 0;
-}
-
-/* The descriptor of the socket that connects the two; -1: there is none. */
-static int find_socket(const void *local, size_t local_len, const void *peer,
-		       size_t peer_len)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	struct dirent *entry;
-	int found = -1;
-	int fd;
-
-	if (!dir)
-		return -1;
-	while (found < 0 && (entry = readdir(dir))) {
-		fd = atoi(entry->d_name);
-		if (fd > 2 && is_named(fd, getsockname, local, local_len) &&
-		    is_named(fd, getpeername, peer, peer_len))
-			found = fd;
-	}
-	closedir(dir);
-	return found;
-}
-
 /*
  * Ends the connection so that the provider notices while it reads. Closing an
  * endpoint in the middle of the answer to a READ makes libfabric (1.17 to
@@ -86,7 +51,7 @@ static void cut_socket(struct ofi_chan *ch)
 
 	if (fi_getname(&ch->ep->fid, &local, &local_len) == 0 &&
 	    fi_getpeer(ch->ep, &peer, &peer_len) == 0)
-		fd = find_socket(&local, local_len, &peer, peer_len);
+		fd = ofi_find_socket(&local, local_len, &peer, peer_len);
 	fi_recv(ch->ep, ch->recv_block, 0, NULL, 0, NULL);
 	/* A socket without a peer has been reset: the provider need not know
 	 * it yet when it was a SEND that failed, but will when it reads. */

@@ -116,6 +116,8 @@ struct xp {
 	struct list released; /* IUs to post again */
 	struct list undone;   /* chains to be done as flushed */
 	struct xp_stats stats;
+	struct list probed; /* channels, by probed_node */
+	struct reactor_timer probe_timer;
 };
 
 /* Embedded first in a provider's own. */
@@ -131,6 +133,14 @@ struct xp_chan {
 	struct xp_group *groups;
 	struct xp_group *free_groups;
 	unsigned int ius_held; /* received and not yet released */
+	/* Set by a provider that does not notice by itself that a silent peer
+	 * is gone: a zero-length RDMA WRITE needs the peer's acknowledgement,
+	 * and neither a key nor memory. */
+	bool probes;
+	struct list probed_node; /* OPEN and probes */
+	bool heard;		 /* the peer, since the last look */
+	bool probing;		 /* probe is under way */
+	struct xp_chain probe;
 	struct xp_error why;
 	char local[64];
 	char peer[64];

@@ -34,6 +34,7 @@ struct reactor {
 	unsigned int poll_us;
 	uint64_t poll_until_us;
 	uint64_t now_us; /* 0: to be read */
+	uint64_t skipped_us;
 	struct slots buffers;
 	struct slots files;
 
@@ -62,20 +63,27 @@ static _Thread_local char thread_mark;
 
 /* ---- time ---- */
 
-static uint64_t clock_us(void)
+static uint64_t clock_us(const struct reactor *r)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000 +
+	       r->skipped_us;
+}
+
+void reactor_skip(struct reactor *r, uint64_t ms)
+{
+	r->skipped_us += ms * 1000;
+	r->now_us = 0;
 }
 
 uint64_t reactor_now_us(struct reactor *r)
 {
 	if (!r->in_turn)
-		return clock_us();
+		return clock_us(r);
 	if (!r->now_us)
-		r->now_us = clock_us();
+		r->now_us = clock_us(r);
 	return r->now_us;
 }
 
@@ -136,7 +144,7 @@ static int enter_and_wait(struct reactor *r, uint64_t until_us)
 	int ret;
 
 	if (until_us != NO_DEADLINE) {
-		now = clock_us();
+		now = clock_us(r);
 		timespec_from_us(&ts, until_us > now ? until_us - now : 0);
 	}
 	r->stats.enters++;
@@ -824,7 +832,7 @@ int reactor_run_once(struct reactor *r, int timeout_ms)
 		ret = turn_once(r);
 	} else {
 		if (timeout_ms > 0)
-			until_us = clock_us() + (uint64_t)timeout_ms * 1000;
+			until_us = clock_us(r) + (uint64_t)timeout_ms * 1000;
 		ret = turns_until(r, until_us);
 	}
 	atomic_store(&r->stop, false);

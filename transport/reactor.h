@@ -106,6 +106,9 @@ bool reactor_is_mine(const struct reactor *r);
 /* Monotonic clock, read once a turn. */
 uint64_t reactor_now_us(struct reactor *r);
 
+/* Moves the clock of this reactor on, so that tests need not sleep. */
+void reactor_skip(struct reactor *r, uint64_t ms);
+
 void reactor_stats(const struct reactor *r, struct reactor_stats *ret_stats);
 
 /* ---- operations on the ring ---- */

@@ -36,6 +36,8 @@ int vb_chan_new(struct vb_xp *vx, const struct xp_chan_params *params,
 	ch->cm.kind = VB_CM_CHAN;
 	ch->state = state;
 	ch->accepting = state == VB_ACCEPTED;
+	/* Only there: the queue pair of an acceptor takes no RDMA. */
+	ch->base.probes = ch->accepting;
 	ch->recv_cnt = params->recv_cnt ? params->recv_cnt : 1;
 	ch->timeout_ms = params->timeout_ms ? params->timeout_ms : 5000;
 	ch->retry_cnt = 7;

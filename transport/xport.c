@@ -110,9 +110,27 @@ static void chain_next_send(struct xp_chain *c, struct xp_wr *wr)
 	c->all_posted = true;
 }
 
+static bool is_probe(const struct xp_chain *c)
+{
+	return c->send_cnt == 0 && c->len == 0;
+}
+
+static void chain_next_probe(struct xp_chain *c, struct xp_wr *wr)
+{
+	wr->op = XP_WR_WRITE;
+	wr->sge_cnt = 0;
+	wr->remote_addr = 0;
+	wr->remote_key = 0;
+	c->all_posted = true;
+}
+
 /* Fills in the next work request of @c; sets all_posted with the last. */
 static void chain_next_wr(struct xp_chain *c, struct xp_wr *wr)
 {
+	if (is_probe(c)) {
+		chain_next_probe(c, wr);
+		return;
+	}
 	while (chain_has_data_left(c) && c->remote[c->next_desc].len == 0)
 		c->next_desc++;
 	if (!chain_has_data_left(c)) {
@@ -188,9 +206,8 @@ static void pump(struct xp_chan *ch)
 	}
 }
 
-void xp_post(struct xp_chan *ch, struct xp_chain *c)
+static void post(struct xp_chan *ch, struct xp_chain *c)
 {
-	assert(c->send_cnt > 0 || (c->dir != XP_NO_DATA && c->len > 0));
 	c->next_desc = 0;
 	c->moved = 0;
 	c->groups = 0;
@@ -203,6 +220,12 @@ void xp_post(struct xp_chan *ch, struct xp_chain *c)
 	}
 	list_add_tail(&ch->queued, &c->node);
 	mark_dirty(ch);
+}
+
+void xp_post(struct xp_chan *ch, struct xp_chain *c)
+{
+	assert(c->send_cnt > 0 || (c->dir != XP_NO_DATA && c->len > 0));
+	post(ch, c);
 }
 
 static void chain_done(struct xp_chain *c, int status)
@@ -258,6 +281,62 @@ static bool arm(struct reactor_poller *p)
 	return xp->ops->arm(xp);
 }
 
+/* ---- silent peers ---- */
+
+static void probe_done(struct xp_chain *c, int status)
+{
+	container_of(c, struct xp_chan, probe)->probing = false;
+}
+
+/* What is under way is acknowledged, or fails, by itself. */
+static void probe_if_silent(struct xp_chan *ch)
+{
+	bool silent = !ch->heard && !ch->probing && list_empty(&ch->posted) &&
+		      list_empty(&ch->queued);
+
+	ch->heard = false;
+	if (!silent)
+		return;
+	ch->probing = true;
+	ch->probe =
+		(struct xp_chain){ .dir = XP_RDMA_WRITE, .done = probe_done };
+	post(ch, &ch->probe);
+}
+
+static void set_probe_timer(struct xp *xp)
+{
+	reactor_timer_set(xp->cfg.reactor, &xp->probe_timer,
+			  xp->cfg.keepalive_ms);
+}
+
+/* One timer for all channels, and none when there are none. */
+static void probe_all(struct reactor_timer *t)
+{
+	struct xp *xp = container_of(t, struct xp, probe_timer);
+	struct list *it;
+
+	list_for_each(it, &xp->probed)
+		probe_if_silent(container_of(it, struct xp_chan, probed_node));
+	set_probe_timer(xp);
+}
+
+static void start_probing(struct xp_chan *ch)
+{
+	if (!ch->probes)
+		return;
+	if (list_empty(&ch->xp->probed))
+		set_probe_timer(ch->xp);
+	list_add_tail(&ch->xp->probed, &ch->probed_node);
+	ch->heard = true;
+}
+
+static void stop_probing(struct xp_chan *ch)
+{
+	list_del(&ch->probed_node);
+	if (list_empty(&ch->xp->probed))
+		reactor_timer_stop(&ch->xp->probe_timer);
+}
+
 /* ---- completions ---- */
 
 void xp_core_wr_failed(struct xp_group *g, int status)
@@ -273,6 +352,8 @@ void xp_core_group_done(struct xp_group *g, int status)
 
 	if (status < 0)
 		xp_core_wr_failed(g, status);
+	else
+		ch->heard = true;
 	ch->slots += g->wr_cnt;
 	g->next_free = ch->free_groups;
 	ch->free_groups = g;
@@ -295,6 +376,7 @@ void xp_core_received(struct xp_chan *ch, struct xp_iu *iu)
 		return;
 	}
 	ch->xp->stats.recvs++;
+	ch->heard = true;
 	ch->handler->received(ch, iu);
 }
 
@@ -317,6 +399,7 @@ int xp_core_chan_init(struct xp_chan *ch, struct xp *xp,
 	list_init(&ch->queued);
 	list_init(&ch->posted);
 	list_init(&ch->dirty_node);
+	list_init(&ch->probed_node);
 	ch->slots = slots;
 	ch->groups = calloc(slots, sizeof(*ch->groups));
 	if (!ch->groups)
@@ -340,6 +423,7 @@ void xp_core_established(struct xp_chan *ch, const void *pdata, size_t len)
 	if (ch->state != XP_CHAN_CONNECTING)
 		return;
 	ch->state = XP_CHAN_OPEN;
+	start_probing(ch);
 	ch->handler->established(ch, pdata, len);
 }
 
@@ -348,6 +432,7 @@ static void begin_close(struct xp_chan *ch)
 {
 	assert(ch->state < XP_CHAN_CLOSING);
 	ch->state = XP_CHAN_CLOSING;
+	stop_probing(ch);
 	if (ch->handler->closing)
 		ch->handler->closing(ch);
 	ch->xp->ops->disconnect(ch);
@@ -419,7 +504,11 @@ void xp_core_init(struct xp *xp, const struct xp_ops *ops,
 		xp->cfg.send_depth = XP_SEND_DEPTH;
 	list_init(&xp->dirty);
 	list_init(&xp->released);
+	if (xp->cfg.keepalive_ms == 0)
+		xp->cfg.keepalive_ms = XP_KEEPALIVE_MS;
 	list_init(&xp->undone);
+	list_init(&xp->probed);
+	reactor_timer_init(&xp->probe_timer, probe_all);
 	xp->poller.poll = poll;
 	xp->poller.arm = arm;
 	xp->poller.flush = flush;

@@ -24,6 +24,11 @@
  *  - established() comes before received(); closed() comes once, last, and
  *    after every chain of the channel is done.
  *  - On a channel that is closing nothing more is posted or received.
+ *  - A peer that is gone without a word (its host lost power, the cable was
+ *    cut) is noticed, though nothing is to be sent: over TCP by both sides,
+ *    within three times cfg.keepalive_ms; over RDMA by the side that accepted,
+ *    within twice that and what the device's retries take. A peer that is
+ *    merely idle is left alone.
  */
 #ifndef TRANSPORT_XPORT_H
 #define TRANSPORT_XPORT_H
@@ -74,6 +79,8 @@ void xp_error_set(struct xp_error *e, int err, const char *fmt, ...)
  * element that soft-RoCE leaves empty, are 256. */
 #define XP_SEND_DEPTH 254
 
+#define XP_KEEPALIVE_MS 15000
+
 struct xp_config {
 	struct reactor *reactor;
 	/* Bytes of the largest IU that this side receives. */
@@ -83,6 +90,9 @@ struct xp_config {
 	size_t recv_aligned_at;
 	/* Work requests per channel; 0 = XP_SEND_DEPTH. */
 	unsigned int send_depth;
+	/* A peer that has been silent so long is probed; 0 =
+	 * XP_KEEPALIVE_MS. */
+	unsigned int keepalive_ms;
 };
 
 /*

@@ -95,6 +95,8 @@ struct fake_chan {
 	struct list queue;	      /* fake_wr, not executed */
 	struct list executed;	      /* fake_wr, to be completed */
 	struct list recvs;	      /* xp_iu, posted */
+	bool stopped;		      /* the peer answers no more */
+	bool cut;		      /* nothing gets to the peer */
 	bool no_receive;	      /* the next SEND waits for a receive */
 	unsigned int stalled;	      /* EXECUTEs that found it so */
 	struct xp_iu *ius;
@@ -199,7 +201,8 @@ static void unpair(struct fake_chan *ch)
 {
 	if (!ch->peer)
 		return;
-	cause(xp_of(ch->peer), LEFT, ch->peer);
+	if (!ch->cut)
+		cause(xp_of(ch->peer), LEFT, ch->peer);
 	ch->peer->peer = NULL;
 	ch->peer = NULL;
 }
@@ -215,6 +218,20 @@ static void break_link(struct fake_chan *ch)
 void t_fabric_break(struct xp_chan *base)
 {
 	break_link(fake_chan(base));
+}
+
+void t_fabric_stop(struct xp_chan *base)
+{
+	fake_chan(base)->stopped = true;
+}
+
+void t_fabric_cut(struct xp_chan *base)
+{
+	struct fake_chan *ch = fake_chan(base);
+
+	ch->cut = true;
+	if (ch->peer)
+		ch->peer->cut = true;
 }
 
 /* ---- executing work requests ---- */
@@ -263,6 +280,8 @@ static int execute_rdma(struct fake_chan *ch, const struct xp_wr *wr)
 	void *remote = (void *)(uintptr_t)wr->remote_addr;
 	void *local = (void *)(uintptr_t)wr->sge[0].addr;
 
+	if (wr->sge_cnt == 0)
+		return 0; /* of nothing: no key is looked at */
 	if (!remote_is_allowed(xp_of(ch->peer), wr))
 		return -EREMOTEIO;
 	if (wr->op == XP_WR_WRITE)
@@ -314,7 +333,7 @@ static void execute(struct fake_chan *ch)
 	struct fake_wr *fw;
 	int status;
 
-	if (!ch->peer || list_empty(&ch->queue))
+	if (!ch->peer || list_empty(&ch->queue) || ch->stopped)
 		return;
 	if (ch->no_receive) {
 		ch->stalled++;
@@ -326,7 +345,9 @@ static void execute(struct fake_chan *ch)
 	}
 	fw = list_first(&ch->queue, struct fake_wr, node);
 	check_local(xp_of(ch), &fw->wr);
-	if (fw->wr.op == XP_WR_SEND)
+	if (ch->cut)
+		status = -ETIMEDOUT;
+	else if (fw->wr.op == XP_WR_SEND)
 		status = execute_send(ch, &fw->wr);
 	else
 		status = execute_rdma(ch, &fw->wr);
@@ -830,6 +851,7 @@ static int fake_accept(struct xp *xp, struct xp_conn_request *base,
 	struct fake_chan *ch = chan_new(xp, params);
 
 	assert(params->pdata_len <= REP_ROOM);
+	ch->base.probes = true;
 	memcpy(ch->base.local, base->local, sizeof(ch->base.local));
 	memcpy(ch->base.peer, base->peer, sizeof(ch->base.peer));
 	if (req->from) {

@@ -69,6 +69,14 @@ void t_fabric_break_at(struct t_fabric *hub, unsigned int nth);
 /* The connection of @ch is lost now. */
 void t_fabric_break(struct xp_chan *ch);
 
+/* The peer of @ch answers nothing any more, and says nothing: what is posted on
+ * @ch from now on stays under way until it is closed. */
+void t_fabric_stop(struct xp_chan *ch);
+
+/* The cable is cut: neither side of @ch hears anything of the other any more.
+ * What is posted fails once retries have run out, which takes no time here. */
+void t_fabric_cut(struct xp_chan *ch);
+
 /* Who connects to @addr gets no answer; NULL: as before. */
 void t_fabric_silence(struct t_fabric *hub, const struct sockaddr *addr,
 		      socklen_t len);

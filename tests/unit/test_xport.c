@@ -5,6 +5,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -1265,6 +1266,65 @@ static void another_instance_accepts(void **state)
 	t_world_close(w);
 }
 
+/* ---- silent peers ---- */
+
+/* How many sockets to or from @addr the kernel keeps an eye on; *ret_all: of
+ * how many that are connected. */
+static unsigned int watched_sockets(const struct sockaddr_in *addr,
+				    unsigned int *ret_all)
+{
+	struct sockaddr_in ends[2];
+	unsigned int cnt = 0;
+
+	*ret_all = 0;
+	for (int fd = 3; fd < 256; fd++) {
+		socklen_t len[2] = { sizeof(ends[0]), sizeof(ends[1]) };
+		socklen_t int_len = sizeof(int);
+		unsigned int timeout_ms = 0;
+		int on = 0;
+
+		if (getsockname(fd, (struct sockaddr *)&ends[0], &len[0]) ||
+		    getpeername(fd, (struct sockaddr *)&ends[1], &len[1]) ||
+		    (ends[0].sin_port != addr->sin_port &&
+		     ends[1].sin_port != addr->sin_port))
+			continue;
+		++*ret_all;
+		getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &int_len);
+		getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms,
+			   &int_len);
+		cnt += on && timeout_ms == 2 * XP_KEEPALIVE_MS;
+	}
+	return cnt;
+}
+
+/* Over TCP the kernel does it; elsewhere a write of nothing is seen to leave,
+ * which neither side's user notices. */
+static void silent_peer_is_probed(void **state)
+{
+	struct rig r;
+	uint64_t wrs;
+	unsigned int all;
+
+	rig_open(&r, NULL, BLOCK);
+	t_settle(r.w);
+	if (t_provider() == T_TCP) {
+		assert_int_equal(watched_sockets(&r.w->addr, &all), 2);
+		assert_int_equal(all, 2);
+		rig_close(&r);
+		return;
+	}
+	wrs = xp_get_stats(r.w->server)->wrs;
+	/* Its acknowledgement counts as a word of the peer's. */
+	for (unsigned int i = 0; i < 5; i++) {
+		reactor_skip(r.w->server_reactor, XP_KEEPALIVE_MS);
+		t_settle(r.w);
+		T_WAIT(r.w, xp_get_stats(r.w->server)->wrs >= wrs + i / 2);
+	}
+	assert_int_equal(r.server->received + r.client->received, 0);
+	assert_int_equal(r.server->closed + r.client->closed, 0);
+	rig_close(&r);
+}
+
 static void an_idle_reactor_sleeps(void **state)
 {
 	struct rig r;
@@ -1319,6 +1379,7 @@ int main(void)
 	T_ADD(&t, a_hundred_connections_leak_nothing);
 	T_ADD(&t, two_reactors);
 	T_ADD(&t, another_instance_accepts);
+	T_ADD(&t, silent_peer_is_probed);
 	T_ADD(&t, an_idle_reactor_sleeps);
 	return t_run(&t);
 }

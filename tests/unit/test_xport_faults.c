@@ -321,6 +321,25 @@ static void receives_are_posted_before_answers(void **state)
 	t_world_close(l.w);
 }
 
+/* Nothing is posted but the probe, which runs out of retries. */
+static void peer_that_is_gone_is_noticed(void **state)
+{
+	struct load l;
+
+	load_open(&l);
+	t_fabric_manual(l.w->hub, false);
+	t_settle(l.w);
+	t_fabric_cut(l.server->ch);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(l.server->closed, 0);
+		reactor_skip(l.w->server_reactor, XP_KEEPALIVE_MS);
+		t_settle(l.w);
+	}
+	assert_int_equal(l.server->closed, 1);
+	assert_int_equal(l.server->why.err, -ETIMEDOUT);
+	load_close(&l);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -333,5 +352,6 @@ int main(void)
 	T_ADD(&t, a_chain_is_signalled_once);
 	T_ADD(&t, posts_of_a_turn_leave_together);
 	T_ADD(&t, receives_are_posted_before_answers);
+	T_ADD(&t, peer_that_is_gone_is_noticed);
 	return t_run(&t);
 }

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The target against initiators that stop, vanish, or want too much: over the
+ * fabric in memory, with a clock that the tests move on. See test_port_rig.h.
+ */
+#include "tests/unit/test_port_rig.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "target/watchdog.h"
+#include "tests/lib/t_table.h"
+
+#define BLK RIG_BLOCK
+
+/* Lets @ms pass on the target's workers, then all happen that is due. */
+static void pass(struct rig *rig, uint64_t ms)
+{
+	for (unsigned int i = 0; i < rig->worker_cnt; i++)
+		reactor_skip(rig->workers[i].reactor, ms);
+	rig_settle(rig);
+}
+
+/* The target's end of the only channel of initiator @who. */
+static struct xp_chan *target_end(struct rig *rig, unsigned int who)
+{
+	struct srp_port_id id = srp_port_id_make(0, who);
+	struct nexus *nexus = nexus_find(&rig->port.nexuses, &id, &rig->id);
+
+	assert_non_null(nexus);
+	return list_first(&nexus->channels, struct channel, nexus_node)->xp;
+}
+
+static uint64_t rw(struct rig_chan *ch, struct rig_cmd cmd, size_t offset,
+		   uint32_t len)
+{
+	struct srp_desc desc = rig_desc(ch, offset, len);
+	struct srp_data_args data = { .format = SRP_DATA_DIRECT,
+				      .descs = &desc,
+				      .desc_cnt = 1 };
+
+	if (cmd.cdb[0] == 0x2a)
+		cmd.out = data;
+	else
+		cmd.in = data;
+	return rig_cmd(ch, &cmd);
+}
+
+/* ---- initiators that stop ---- */
+
+static const struct stop_case {
+	const char *name;
+	unsigned int lun;
+	bool write;
+	uint16_t blocks;
+} stop_cases[] = {
+	{ "while it writes to a disk", RIG_DISK, true, 512 },
+	{ "while it writes to memory", RIG_RAM, true, 512 },
+	{ "while it reads from a disk", RIG_DISK, false, 512 },
+	{ "while it reads from memory", RIG_RAM, false, 512 },
+	{ "with a response on its way", RIG_DISK, false, 0 },
+};
+
+static void initiator_that_stops_is_disconnected(void **state)
+{
+	const struct stop_case *row = *state;
+	struct rig_options opt = { .arena_len = 2u << 20 };
+	struct rig *rig = rig_create(&opt);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd cmd = row->write ? rig_write(row->lun, 0, row->blocks)
+					: rig_read(row->lun, 0, row->blocks);
+	struct rig_cmd r = rig_read(RIG_DISK, 2000, 8);
+	uint64_t tag;
+
+	rig_expect_alive(ch);
+	rig_expect_alive(other);
+	t_fabric_stop(target_end(rig, 1));
+	for (int i = 0; i < 32; i++)
+		rw(ch, cmd, 0, row->blocks * BLK);
+	/* Not a moment too early, and others do not notice. */
+	for (int i = 0; i < 3; i++) {
+		pass(rig, 9900);
+		assert_false(ch->closed);
+		tag = rw(other, r, 4u << 20, 8 * BLK);
+		rig_expect_status(other, tag, SCSI_STATUS_GOOD);
+	}
+	pass(rig, WATCHDOG_RDMA_TIMEOUT_MS / 4);
+	assert_true(ch->closed);
+	assert_int_equal(rig_used(rig), 0);
+	assert_int_equal(rig->port.login_cnt, 1);
+	rig_expect_alive(other);
+	assert_false(other->closed);
+	/* What the stopped one held of the volume is free again. */
+	cmd = rig_write(row->lun, 0, 512);
+	tag = rw(other, cmd, 0, 512 * BLK);
+	rig_expect_status(other, tag, SCSI_STATUS_GOOD);
+	rig_chan_free(ch);
+	rig_chan_free(other);
+	rig_destroy(rig);
+}
+
+/* Each of its RDMA READs takes long, all together far longer than the limit. */
+static void slow_initiator_is_left_alone(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd w = rig_write(RIG_DISK, 0, 8);
+	uint64_t tags[8];
+
+	rig_expect_alive(ch);
+	t_fabric_hold_completions(rig->hub, true);
+	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
+		tags[i] = rw(ch, w, 0, 8 * BLK);
+	t_fabric_hold_completions(rig->hub, false);
+	for (size_t i = 0; i < ARRAY_SIZE(tags); i++) {
+		pass(rig, 25000);
+		/* The initiator's SEND and the READ. */
+		assert_int_equal(t_fabric_let_go(rig->hub, 2), 2);
+		rig_settle(rig);
+		rig_expect_status(ch, tags[i], SCSI_STATUS_GOOD);
+	}
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void slow_disk_is_not_held_against_the_initiator(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	uint64_t tag;
+
+	rig_expect_alive(ch);
+	rig_hold(true);
+	tag = rw(ch, rig_write(RIG_DISK, 0, 8), 0, 8 * BLK);
+	for (int i = 0; i < 20; i++)
+		pass(rig, 10000);
+	assert_false(ch->closed);
+	rig_hold(false);
+	rig_release(rig);
+	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void idle_worker_is_not_woken(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+
+	rig_expect_alive(ch);
+	assert_true(rig->workers[0].watching);
+	pass(rig, WATCHDOG_RDMA_TIMEOUT_MS / 4);
+	assert_false(rig->workers[0].watching);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+/* ---- initiators that are gone ---- */
+
+static void initiator_that_is_gone_is_noticed(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+
+	rig_expect_alive(ch);
+	t_fabric_cut(target_end(rig, 1));
+	pass(rig, 2 * XP_KEEPALIVE_MS);
+	pass(rig, XP_KEEPALIVE_MS);
+	assert_int_equal(rig->port.login_cnt, 1);
+	assert_false(other->closed);
+	rig_chan_free(ch);
+	rig_chan_free(other);
+	rig_destroy(rig);
+}
+
+static void idle_initiator_is_left_alone(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+
+	rig_expect_alive(ch);
+	for (int i = 0; i < 1000; i++)
+		pass(rig, XP_KEEPALIVE_MS);
+	rig_expect_alive(ch);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, stop_cases, initiator_that_stops_is_disconnected);
+	T_ADD(&t, slow_initiator_is_left_alone);
+	T_ADD(&t, slow_disk_is_not_held_against_the_initiator);
+	T_ADD(&t, idle_worker_is_not_woken);
+	T_ADD(&t, initiator_that_is_gone_is_noticed);
+	T_ADD(&t, idle_initiator_is_left_alone);
+	return t_run(&t);
+}
