@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/proof/history.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define OPEN UINT64_MAX
+
+/* All operations on one value between two power cuts. */
+struct zone {
+	uint64_t value;
+	const struct history_op *write; /* NULL: the value was there before */
+	const struct history_op *read;	/* one of its reads, or NULL */
+	uint64_t f;			/* earliest end */
+	uint64_t s;			/* latest start */
+	const struct history_op *f_op;	/* that ends then; NULL: beginning */
+	const struct history_op *s_op;	/* that starts then; likewise */
+};
+
+struct zones {
+	struct zone *v;
+	size_t cnt;
+};
+
+/* Between two power cuts. */
+struct epoch {
+	uint64_t begin;
+	uint64_t cut_begin;
+	uint64_t cut_end;
+};
+
+static void *must_alloc(size_t cnt, size_t size)
+{
+	void *p = calloc(cnt ? cnt : 1, size);
+
+	if (!p)
+		abort();
+	return p;
+}
+
+static struct history_fault good(void)
+{
+	return (struct history_fault){ .verdict = HISTORY_GOOD };
+}
+
+/* ---- what belongs to an epoch ---- */
+
+static bool write_is_of(const struct history_op *op, const struct epoch *e)
+{
+	return op->is_write && op->start < e->cut_begin && op->end >= e->begin;
+}
+
+/* A read that a power cut interrupted may have been answered on either side;
+ * it proves nothing. */
+static bool read_is_of(const struct history_op *op, const struct epoch *e)
+{
+	return !op->is_write && op->value != HISTORY_MIXED &&
+	       op->start >= e->begin && op->end <= e->cut_begin;
+}
+
+/* Answered with success in this epoch, not by a repetition in a later one. */
+static bool was_acked_in(const struct history_op *op, const struct epoch *e)
+{
+	return op->acked && op->end <= e->cut_end;
+}
+
+/* ---- zones ---- */
+
+static int by_value(const void *a, const void *b)
+{
+	const struct zone *x = a;
+	const struct zone *y = b;
+
+	return (x->value > y->value) - (x->value < y->value);
+}
+
+static int by_f(const void *a, const void *b)
+{
+	const struct zone *x = a;
+	const struct zone *y = b;
+
+	return (x->f > y->f) - (x->f < y->f);
+}
+
+static struct zone *find(const struct zones *z, uint64_t value)
+{
+	const struct zone key = { .value = value };
+
+	return bsearch(&key, z->v, z->cnt, sizeof(*z->v), by_value);
+}
+
+static struct zone zone_of_write(const struct history_op *op,
+				 const struct epoch *e)
+{
+	bool acked = was_acked_in(op, e);
+
+	return (struct zone){
+		.value = op->value,
+		.write = op,
+		.f = acked		      ? op->end
+		     : op->end < e->cut_begin ? op->end
+					      : OPEN,
+		.s = op->start > e->begin ? op->start : e->begin,
+		.f_op = op,
+		.s_op = op,
+	};
+}
+
+static void zone_add_read(struct zone *z, const struct history_op *op)
+{
+	z->read = op;
+	if (op->end < z->f) {
+		z->f = op->end;
+		z->f_op = op;
+	}
+	if (op->start > z->s) {
+		z->s = op->start;
+		z->s_op = op;
+	}
+}
+
+/* The values written in the epoch, by value; room for one more. */
+static struct zones zones_of_writes(const struct history *h,
+				    const struct epoch *e)
+{
+	struct zones z = { .v = must_alloc(h->cnt + 1, sizeof(*z.v)) };
+
+	for (size_t i = 0; i < h->cnt; i++) {
+		if (write_is_of(&h->ops[i], e))
+			z.v[z.cnt++] = zone_of_write(&h->ops[i], e);
+	}
+	qsort(z.v, z.cnt, sizeof(*z.v), by_value);
+	return z;
+}
+
+/* ---- what a power cut leaves ---- */
+
+static const struct history_op *find_write(const struct history *h,
+					   uint64_t value)
+{
+	for (size_t i = 0; i < h->cnt; i++) {
+		if (h->ops[i].is_write && h->ops[i].value == value)
+			return &h->ops[i];
+	}
+	return NULL;
+}
+
+/* The earliest confirmed write that began when that of @value was over, and
+ * itself was over before @t. */
+static const struct history_op *confirmed_after(const struct history *h,
+						uint64_t value, uint64_t t)
+{
+	const struct history_op *w = find_write(h, value);
+	const struct history_op *found = NULL;
+
+	for (size_t i = 0; i < h->cnt; i++) {
+		const struct history_op *op = &h->ops[i];
+
+		if (!op->is_write || !op->confirmed || op->end >= t ||
+		    (w && op->start <= w->end))
+			continue;
+		if (!found || op->end < found->end)
+			found = op;
+	}
+	return found;
+}
+
+/*
+ * @read saw a value that was not written in this epoch. @old: the zone of the
+ * survivor, with value and read unset when none was seen so far.
+ */
+static struct history_fault survivor(const struct history *h,
+				     const struct epoch *e, struct zone *old,
+				     const struct history_op *read)
+{
+	const struct history_op *w = find_write(h, read->value);
+	const struct history_op *newer;
+
+	if ((!w && read->value != h->initial) ||
+	    (w && w->start >= e->cut_begin))
+		return (struct history_fault){ .verdict = HISTORY_UNWRITTEN,
+					       .value = read->value,
+					       .seen = read };
+	if (e->begin == 0 && read->value != h->initial)
+		return (struct history_fault){ .verdict = HISTORY_UNWRITTEN,
+					       .value = read->value,
+					       .seen = read };
+	if (old->read && old->value != read->value)
+		return (struct history_fault){
+			.verdict = HISTORY_TWO_SURVIVORS,
+			.value = read->value,
+			.other = old->value,
+			.seen = read,
+			.first = { old->read },
+		};
+	newer = e->begin ? confirmed_after(h, read->value, read->start) : NULL;
+	if (newer)
+		return (struct history_fault){ .verdict = HISTORY_LOST,
+					       .value = read->value,
+					       .other = newer->value,
+					       .seen = read,
+					       .first = { newer } };
+	old->value = read->value;
+	zone_add_read(old, read);
+	return good();
+}
+
+static struct history_fault add_reads(const struct history *h,
+				      const struct epoch *e, struct zones *z)
+{
+	/* Whatever was there is over when the epoch begins. */
+	struct zone old = { .f = e->begin };
+
+	for (size_t i = 0; i < h->cnt; i++) {
+		const struct history_op *op = &h->ops[i];
+		struct history_fault fault;
+		struct zone *zone;
+
+		if (!read_is_of(op, e))
+			continue;
+		zone = find(z, op->value);
+		if (zone && zone->write->start > op->end)
+			return (struct history_fault){
+				.verdict = HISTORY_UNWRITTEN,
+				.value = op->value,
+				.seen = op,
+				.first = { zone->write },
+			};
+		if (zone) {
+			zone_add_read(zone, op);
+			continue;
+		}
+		fault = survivor(h, e, &old, op);
+		if (fault.verdict != HISTORY_GOOD)
+			return fault;
+	}
+	if (old.read)
+		z->v[z->cnt++] = old;
+	return good();
+}
+
+/* ---- contradictions ---- */
+
+/* A write without success that nobody has seen need not have happened. */
+static void drop_unseen(const struct epoch *e, struct zones *z)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < z->cnt; i++) {
+		const struct zone *zone = &z->v[i];
+
+		if (zone->read || !zone->write || was_acked_in(zone->write, e))
+			z->v[n++] = *zone;
+	}
+	z->cnt = n;
+}
+
+static bool contradict(const struct zone *a, const struct zone *b)
+{
+	return a->f < b->s && b->f < a->s;
+}
+
+static struct history_fault contradiction(const struct zone *a,
+					  const struct zone *b)
+{
+	/* Told from the one whose last operation is the later. */
+	const struct zone *late = a->s >= b->s ? a : b;
+	const struct zone *other = late == a ? b : a;
+
+	return (struct history_fault){
+		.verdict = HISTORY_CONTRADICTION,
+		.value = late->value,
+		.other = other->value,
+		.seen = late->read,
+		.first = { late->f_op, other->f_op },
+		.second = { other->s_op, late->s_op },
+	};
+}
+
+/*
+ * Zones that go forward (f < s) must not overlap: the value was there all that
+ * time. One that goes backward (all its operations overlap) must not lie
+ * inside a forward one.
+ */
+static struct history_fault judge(struct zones *z)
+{
+	const struct zone *forward = NULL;
+
+	qsort(z->v, z->cnt, sizeof(*z->v), by_f);
+	for (size_t i = 0; i < z->cnt; i++) {
+		const struct zone *zone = &z->v[i];
+
+		if (forward && contradict(forward, zone))
+			return contradiction(forward, zone);
+		if (zone->f < zone->s && (!forward || zone->s > forward->s))
+			forward = zone;
+	}
+	return good();
+}
+
+static struct history_fault check_epoch(const struct history *h,
+					const struct epoch *e)
+{
+	struct zones z = zones_of_writes(h, e);
+	struct history_fault fault = add_reads(h, e, &z);
+
+	if (fault.verdict == HISTORY_GOOD) {
+		drop_unseen(e, &z);
+		fault = judge(&z);
+	}
+	free(z.v);
+	return fault;
+}
+
+/* ---- mixed blocks ---- */
+
+static bool is_being_written(const struct history *h,
+			     const struct history_op *read)
+{
+	for (size_t i = 0; i < h->cnt; i++) {
+		const struct history_op *op = &h->ops[i];
+
+		if (op->is_write && op->start < read->end &&
+		    op->end > read->start)
+			return true;
+	}
+	return false;
+}
+
+static struct history_fault check_mixed(const struct history *h)
+{
+	for (size_t i = 0; i < h->cnt; i++) {
+		const struct history_op *op = &h->ops[i];
+
+		if (op->value == HISTORY_MIXED && !is_being_written(h, op))
+			return (struct history_fault){
+				.verdict = HISTORY_TORN,
+				.value = HISTORY_MIXED,
+				.seen = op,
+			};
+	}
+	return good();
+}
+
+struct history_fault history_check(const struct history *h)
+{
+	struct history_fault mixed = check_mixed(h);
+	struct epoch e = { 0 };
+
+	if (mixed.verdict != HISTORY_GOOD)
+		return mixed;
+
+	for (size_t i = 0; i <= h->cut_cnt; i++) {
+		bool last = i == h->cut_cnt;
+		struct history_fault fault;
+
+		e.cut_begin = last ? OPEN : h->cuts[i].begin;
+		e.cut_end = last ? OPEN : h->cuts[i].end;
+		fault = check_epoch(h, &e);
+		if (fault.verdict != HISTORY_GOOD)
+			return fault;
+		e.begin = e.cut_end;
+	}
+	return good();
+}
+
+bool history_allows(const struct history *h, const struct history_op *op,
+		    uint64_t value)
+{
+	struct history other = *h;
+	struct history_fault fault;
+
+	other.ops = must_alloc(h->cnt, sizeof(*other.ops));
+	memcpy(other.ops, h->ops, h->cnt * sizeof(*other.ops));
+	other.ops[op - h->ops].value = value;
+	fault = history_check(&other);
+	free(other.ops);
+	return fault.verdict == HISTORY_GOOD;
+}

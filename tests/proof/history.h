@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Could it have happened? The history of one block - writes, each of another
+ * value, and reads, with the times between which each must have taken place -
+ * is right when its operations can be put in an order that keeps to these times
+ * and in which every read gives the value of the last write before it.
+ *
+ * A write that failed, or was never answered, may have taken place or not, at
+ * any time from its start to its end (the caller knows when it can no longer
+ * arrive, see check.c); UINT64_MAX: at any time at all.
+ *
+ * As values are written once, a history can be judged by pairs of values
+ * (Gibbons and Korach, "Testing shared memories", 1997): with f the earliest
+ * end and s the latest start of the operations on a value, values a and b
+ * contradict each other if f(a) < s(b) and f(b) < s(a).
+ *
+ * A power cut takes with it what was not flushed. So between two power cuts
+ * the history must be right by itself, beginning with whatever survived the
+ * earlier one: one value for each block, and none that is older than a write
+ * which was confirmed, that is acknowledged and then flushed with success by
+ * the same lane.
+ *
+ * A read that a write of the same block overlaps in time may see it half done:
+ * the page cache copies, and nobody promises more. It gives HISTORY_MIXED, and
+ * nothing else may be mixed.
+ *
+ * Thread: any. Allocates, and aborts when there is no memory.
+ */
+#ifndef TESTS_PROOF_HISTORY_H
+#define TESTS_PROOF_HISTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HISTORY_MIXED UINT64_MAX /* the value of a read of parts of several */
+
+struct history_op {
+	uint64_t start; /* ns */
+	uint64_t end;	/* ns; UINT64_MAX: open */
+	uint64_t value; /* written, or seen */
+	bool is_write;
+	bool acked;	 /* writes: answered with success; reads always are */
+	bool confirmed;	 /* acked, and flushed later */
+	const void *tag; /* the caller's */
+};
+
+/* The machine lost its volatile memory at some time between the two. */
+struct history_cut {
+	uint64_t begin; /* ns */
+	uint64_t end;	/* ns */
+};
+
+struct history {
+	struct history_op *ops;
+	size_t cnt;
+	uint64_t initial;		/* value before all operations */
+	const struct history_cut *cuts; /* in order of time */
+	size_t cut_cnt;
+};
+
+enum history_verdict {
+	HISTORY_GOOD,
+	/* A block was mixed, and nobody was writing to it. */
+	HISTORY_TORN,
+	/* A value was read that nobody had written by then. */
+	HISTORY_UNWRITTEN,
+	/* The operations on two values contradict each other: an old value
+	 * came back, or an acknowledged one is missing. */
+	HISTORY_CONTRADICTION,
+	/* After a power cut something older than a confirmed write was read. */
+	HISTORY_LOST,
+	/* After a power cut two old values were read, one after the other. */
+	HISTORY_TWO_SURVIVORS,
+};
+
+/* Operations that show it; those that do not apply are NULL. */
+struct history_fault {
+	enum history_verdict verdict;
+	uint64_t value;		       /* that was seen, and must not be */
+	uint64_t other;		       /* that stands against it */
+	const struct history_op *seen; /* a read of value */
+	/* CONTRADICTION: first[0], of one value, was over before second[0], of
+	 * the other, began, and first[1], of the other, before second[1]. LOST:
+	 * the confirmed write is first[0]. */
+	const struct history_op *first[2];
+	const struct history_op *second[2];
+};
+
+struct history_fault history_check(const struct history *h);
+
+/* Could a read at @op, in place of the one that was, have given @value? */
+bool history_allows(const struct history *h, const struct history_op *op,
+		    uint64_t value);
+
+#endif
