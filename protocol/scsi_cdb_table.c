@@ -305,7 +305,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.clause = "SBC-3 5.3",
 		.note = "Every block becomes zero. Parameter lists of a "
 			"disk without defects are taken; IMMED. Meanwhile "
-			"others are told NOT READY, with the progress.",
+			"others are told NOT READY, with the progress. It "
+			"goes on when the command is aborted, and has failed "
+			"when the target ends (known with `--state-dir`).",
 		.opcode = 0x04,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -627,7 +629,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.clause = "SBC-3 5.24",
 		.note = "Counts and patterns, INVERT; IMMED, AUSE. "
 			"Meanwhile others are told NOT READY, with the "
-			"progress.",
+			"progress. It goes on when the command is aborted, "
+			"and with `--state-dir` after a restart.",
 		.opcode = 0x48,
 		.service_action = 0x01,
 		.cdb_len = 10,

@@ -278,11 +278,26 @@ static void drop_unstarted(struct channel *ch)
 	drop_waiting_ius(ch);
 }
 
+/* Nobody waits any more for what goes on by itself. */
+static void leave_jobs(struct channel *ch)
+{
+	struct list *it;
+	struct list *tmp;
+
+	list_for_each_safe(it, tmp, &ch->busy) {
+		struct request *req = container_of(it, struct request, node);
+
+		if (req->state == REQUEST_EXECUTING)
+			request_abort(req, FATE_SILENT);
+	}
+}
+
 static void begin_closing(struct channel *ch)
 {
 	reactor_timer_stop(&ch->timer);
 	ch->state = CHANNEL_CLOSING;
 	drop_unstarted(ch);
+	leave_jobs(ch);
 }
 
 /* The transport's: xp_close() was called, or the peer or the fabric ended it.

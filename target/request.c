@@ -286,14 +286,21 @@ static bool may_go_on(struct request *req)
 	return true;
 }
 
+static void end_waiting(struct request *req)
+{
+	request_stop_waiting(req);
+	may_go_on(req);
+}
+
 void request_abort(struct request *req, enum request_fate fate)
 {
 	if (req->fate < fate)
 		req->fate = fate;
-	if (req->state != REQUEST_RECEIVED)
-		return;
-	request_stop_waiting(req);
-	may_go_on(req);
+	if (req->state == REQUEST_EXECUTING)
+		/* Then it may be another request already. */
+		scsi_task_cancel(&req->task);
+	else if (req->state == REQUEST_RECEIVED)
+		end_waiting(req);
 }
 
 /* ---- execution ---- */

@@ -122,6 +122,10 @@ void scsi_nexus_defer(struct scsi_nexus *nexus, int lun,
 bool scsi_nexus_take_deferred(struct scsi_nexus *nexus, int lun,
 			      struct scsi_sense *ret_sense);
 
+/* HARDWARE ERROR, INTERNAL TARGET FAILURE: a change that must last could not be
+ * written down. */
+bool scsi_task_fail_state(struct scsi_task *task);
+
 /* FORMAT UNIT or SANITIZE runs. */
 bool scsi_volume_is_busy(const struct volume *vol);
 /* It does, or has failed: what to say of it. False: the volume is ready. */

@@ -2,7 +2,8 @@
 /*
  * FORMAT UNIT and SANITIZE: jobs on the whole volume (volume_job.h). With IMMED
  * set the status comes once the job has begun, else when it has ended; other
- * commands are told NOT READY meanwhile, with how far it is.
+ * commands are told NOT READY meanwhile, with how far it is. A command that is
+ * aborted leaves its job, which goes on.
  */
 #include <errno.h>
 #include <string.h>
@@ -59,14 +60,13 @@ static void job_done(void *user, int err)
 		SCSI_KEY_MEDIUM_ERROR,
 		is_format ? SCSI_ASC_FORMAT_FAILED : SCSI_ASC_SANITIZE_FAILED);
 
-	if (err)
+	task->on_job = false;
+	if (err == -ESTALE)
+		scsi_task_fail_state(task);
+	else if (err)
 		scsi_task_fail(task, &sense);
 	else
 		scsi_task_good(task);
-}
-
-static void nobody_waits(void *user, int err)
-{
 }
 
 static bool refused(struct scsi_task *task, int err)
@@ -87,14 +87,15 @@ static bool refused(struct scsi_task *task, int err)
 static bool begin(struct scsi_task *task, enum volume_state from,
 		  const struct volume_job_plan *plan, bool immed)
 {
-	int err = volume_job_start(task->vol, task->worker, from, plan,
-				   immed ? nobody_waits : job_done, task);
+	int err;
 
-	if (err)
-		return refused(task, err);
-	if (immed)
-		return scsi_task_good(task);
-	return false;
+	task->on_job = !immed;
+	err = volume_job_start(task->vol, task->worker, from, plan, immed,
+			       job_done, task);
+	if (!err)
+		return false;
+	task->on_job = false;
+	return refused(task, err);
 }
 
 /* ---- SANITIZE ---- */
@@ -191,6 +192,31 @@ static bool execute_erase(struct scsi_task *task)
 
 const struct scsi_handler scsi_sanitize_erase = { .execute = execute_erase };
 
+static void exit_written(struct unit_turn *turn, int err)
+{
+	struct scsi_task *task = container_of(turn, struct scsi_task, turn);
+
+	if (!err)
+		volume_job_forgive(task->vol, VOLUME_SANITIZE_FAILED);
+	unit_turn_end(task->vol);
+	if (err)
+		scsi_task_fail_state(task);
+	else
+		scsi_task_good(task);
+}
+
+/* Another SANITIZE may have begun meanwhile. */
+static void exit_turn(struct unit_turn *turn, int err)
+{
+	static const struct state_job none = { .state = VOLUME_READY };
+	struct scsi_task *task = container_of(turn, struct scsi_task, turn);
+
+	if (volume_state(task->vol) == VOLUME_SANITIZE_FAILED)
+		unit_state_set_job(task->vol, &none, exit_written);
+	else
+		exit_written(turn, 0);
+}
+
 static bool execute_exit(struct scsi_task *task)
 {
 	struct volume *vol = task->vol;
@@ -199,8 +225,10 @@ static bool execute_exit(struct scsi_task *task)
 	if (volume_state(vol) == VOLUME_SANITIZE_FAILED &&
 	    !vol->job.plan.lenient)
 		return scsi_task_fail(task, &sense);
-	volume_job_forgive(vol, VOLUME_SANITIZE_FAILED);
-	return scsi_task_good(task);
+	if (volume_state(vol) != VOLUME_SANITIZE_FAILED)
+		return scsi_task_good(task);
+	unit_turn_take(vol, task->worker, &task->turn, exit_turn);
+	return false;
 }
 
 const struct scsi_handler scsi_sanitize_exit = { .execute = execute_exit };

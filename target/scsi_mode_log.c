@@ -32,44 +32,54 @@ static bool select_done(struct scsi_task *task, int res)
 	return scsi_task_good(task);
 }
 
-/* Decodes against what is current and makes it so, in one go. */
-static int change_modes(struct scsi_task *task, struct scsi_modes *ret_was,
-			struct scsi_modes *ret_is, struct scsi_sense *ret_sense)
+static struct scsi_task *task_of(struct unit_turn *turn)
 {
-	struct volume *vol = task->vol;
-	int err;
-
-	pthread_mutex_lock(&vol->state.lock);
-	*ret_was = scsi_modes_current(&vol->info);
-	err = scsi_mode_select_decode(&vol->info, &task->cmd, task->buf,
-				      task->fetch_len, ret_is, ret_sense);
-	if (!err) {
-		err = unit_state_set_modes(vol, ret_is, task->cmd.save);
-		if (err)
-			*ret_sense =
-				scsi_sense(SCSI_KEY_HARDWARE_ERROR,
-					   SCSI_ASC_INTERNAL_TARGET_FAILURE);
-	}
-	pthread_mutex_unlock(&vol->state.lock);
-	return err;
+	return container_of(turn, struct scsi_task, turn);
 }
 
 /* With the write cache going off, what is in it is made stable first (SBC-3,
  * caching mode page). */
-static bool execute_mode_select(struct scsi_task *task)
+static void select_written(struct unit_turn *turn, int err)
 {
-	struct scsi_modes was, is;
-	struct scsi_sense sense;
+	struct scsi_task *task = task_of(turn);
+	struct scsi_modes was = task->vol->state.modes_were;
+	struct scsi_modes is = task->vol->state.to_be.modes;
 
-	if (change_modes(task, &was, &is, &sense))
-		return scsi_task_fail(task, &sense);
+	unit_turn_end(task->vol);
+	if (err) {
+		scsi_task_fail_state(task);
+		return;
+	}
 	if (!scsi_modes_equal(&was, &is))
 		scsi_attention_others(task->nexus->luns, task->vol, task->nexus,
 				      SCSI_UA_MODE_CHANGED);
-	if (!was.wce || is.wce)
-		return scsi_task_good(task);
-	scsi_task_blk(task, BLOCK_FLUSH, 0, 0, select_done);
-	return true;
+	if (was.wce && !is.wce)
+		scsi_task_run(task, scsi_task_flush(task, select_done));
+	else
+		scsi_task_good(task);
+}
+
+static void select_turn(struct unit_turn *turn, int err)
+{
+	struct scsi_task *task = task_of(turn);
+	struct scsi_sense sense;
+	struct scsi_modes modes;
+
+	err = scsi_mode_select_decode(&task->vol->info, &task->cmd, task->buf,
+				      task->fetch_len, &modes, &sense);
+	if (!err) {
+		unit_state_set_modes(task->vol, &modes, task->cmd.save,
+				     select_written);
+		return;
+	}
+	unit_turn_end(task->vol);
+	scsi_task_fail(task, &sense);
+}
+
+static bool execute_mode_select(struct scsi_task *task)
+{
+	unit_turn_take(task->vol, task->worker, &task->turn, select_turn);
+	return false;
 }
 
 const struct scsi_handler scsi_mode_select = { .execute = execute_mode_select };

@@ -73,31 +73,51 @@ static bool succeed(struct scsi_task *task,
 	return abort_preempted(task, effects);
 }
 
-static bool execute_persistent_out(struct scsi_task *task)
+static struct scsi_task *task_of(struct unit_turn *turn)
 {
+	return container_of(turn, struct scsi_task, turn);
+}
+
+static void persistent_done(struct unit_turn *turn, int err)
+{
+	struct scsi_task *task = task_of(turn);
+	struct scsi_pr_effects effects = task->vol->state.effects;
+
+	unit_turn_end(task->vol);
+	if (err)
+		scsi_task_fail_state(task);
+	else
+		succeed(task, &effects);
+}
+
+static void persistent_turn(struct unit_turn *turn, int err)
+{
+	struct scsi_task *task = task_of(turn);
 	const struct scsi_cmd *cmd = &task->cmd;
-	struct scsi_pr_effects effects;
 	struct scsi_pr_request req;
 	struct scsi_sense sense;
 
-	if (scsi_pr_out_decode(
-		    (enum scsi_pr_out)cmd->info->service_action, cmd->scope,
-		    cmd->type, task->buf, task->fetch_len,
-		    unit_state_survives(&task->vol->state), &req, &sense))
-		return scsi_task_fail(task, &sense);
-	switch (unit_state_persistent_out(task->vol, &task->nexus->initiator,
-					  &req, &effects, &sense)) {
-	case 0:
-		return succeed(task, &effects);
-	case -EBUSY:
-		return scsi_task_conflict(task);
-	case -EIO:
-		sense = scsi_sense(SCSI_KEY_HARDWARE_ERROR,
-				   SCSI_ASC_INTERNAL_TARGET_FAILURE);
-		return scsi_task_fail(task, &sense);
-	default:
-		return scsi_task_fail(task, &sense);
-	}
+	err = scsi_pr_out_decode(
+		(enum scsi_pr_out)cmd->info->service_action, cmd->scope,
+		cmd->type, task->buf, task->fetch_len,
+		unit_state_survives(&task->vol->state), &req, &sense);
+	if (!err)
+		err = unit_state_persistent_out(task->vol,
+						&task->nexus->initiator, &req,
+						persistent_done, &sense);
+	if (!err)
+		return;
+	unit_turn_end(task->vol);
+	if (err == -EBUSY)
+		scsi_task_conflict(task);
+	else
+		scsi_task_fail(task, &sense);
+}
+
+static bool execute_persistent_out(struct scsi_task *task)
+{
+	unit_turn_take(task->vol, task->worker, &task->turn, persistent_turn);
+	return false;
 }
 
 const struct scsi_handler scsi_persistent_out = {
@@ -111,10 +131,19 @@ static bool end_reserve(struct scsi_task *task, int err)
 	return err ? scsi_task_conflict(task) : scsi_task_good(task);
 }
 
+static void reserve_turn(struct unit_turn *turn, int err)
+{
+	struct scsi_task *task = task_of(turn);
+
+	err = unit_state_reserve(&task->vol->state, &task->nexus->initiator);
+	unit_turn_end(task->vol);
+	end_reserve(task, err);
+}
+
 static bool execute_reserve(struct scsi_task *task)
 {
-	return end_reserve(task, unit_state_reserve(&task->vol->state,
-						    &task->nexus->initiator));
+	unit_turn_take(task->vol, task->worker, &task->turn, reserve_turn);
+	return false;
 }
 
 const struct scsi_handler scsi_reserve = { .execute = execute_reserve };

@@ -126,6 +126,23 @@ bool scsi_task_fail(struct scsi_task *task, const struct scsi_sense *sense)
 	return end(task);
 }
 
+bool scsi_task_fail_state(struct scsi_task *task)
+{
+	struct scsi_sense sense = scsi_sense(SCSI_KEY_HARDWARE_ERROR,
+					     SCSI_ASC_INTERNAL_TARGET_FAILURE);
+
+	return scsi_task_fail(task, &sense);
+}
+
+void scsi_task_cancel(struct scsi_task *task)
+{
+	if (!task->on_job)
+		return;
+	task->on_job = false;
+	volume_job_leave(task->vol);
+	end(task);
+}
+
 void scsi_task_answer(struct scsi_task *task, enum scsi_status status)
 {
 	task->status = (uint8_t)status;

@@ -139,6 +139,8 @@ struct scsi_task {
 
 	/* private to the disk */
 	bool answered; /* answer() has returned true */
+	bool on_job;   /* waits for the end of the volume's job */
+	struct unit_turn turn;
 	struct block_hold hold;
 	void (*held)(struct scsi_task *task);
 	struct block_request blk;
@@ -166,6 +168,10 @@ void scsi_task_hold(struct scsi_task *task,
  * other tasks going.
  */
 void scsi_task_release(struct scsi_task *task);
+
+/* The port wants done() as soon as possible: what goes on by itself (FORMAT
+ * UNIT, SANITIZE) is no longer waited for. May call done() from within. */
+void scsi_task_cancel(struct scsi_task *task);
 
 /* Status and sense data, in the format that the unit is set to, for a command
  * that the port itself refuses. */

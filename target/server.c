@@ -226,6 +226,14 @@ static int attach_volumes(struct server *s, struct xp_error *e)
 	return err;
 }
 
+/* Nothing can go wrong any more, and no initiator has been let in. */
+static int resume_jobs(struct server *s, struct xp_error *e)
+{
+	for (unsigned int i = 0; i < s->luns.cnt; i++)
+		volume_job_resume(s->luns.vol[i], &s->workers[0]);
+	return 0;
+}
+
 /* Thread: the worker's, or setup. */
 static void detach_volumes(struct server *s, struct worker *w)
 {
@@ -474,8 +482,9 @@ static int listen_everywhere(struct server *s, struct xp_error *e)
 static int get_ready(struct server *s, struct xp_error *e)
 {
 	static int (*const steps[])(struct server * s, struct xp_error * e) = {
-		catch_signals, open_workers,   listen_everywhere, open_volumes,
-		load_states,   attach_volumes, start_threads,	  write_pidfile,
+		catch_signals, open_workers,  listen_everywhere,
+		open_volumes,  load_states,   attach_volumes,
+		start_threads, write_pidfile, resume_jobs,
 	};
 	int err = 0;
 

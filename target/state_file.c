@@ -4,16 +4,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "transport/cleanup.h"
 
-#define FIRST_LINE   "rdma-target state 1"
-#define LINE_MAX_LEN 128
+#define FIRST_LINE "rdma-target state 1"
+/* The longest is that of a SANITIZE with its pattern. */
+#define LINE_MAX_LEN (2 * STATE_PATTERN_MAX + 128)
 
 /* ---- parse ---- */
 
@@ -133,6 +134,73 @@ static int parse_reservation(struct parser *p, const char *t)
 	return 0;
 }
 
+/* All of @t, two digits a byte; at least one. */
+static bool take_pattern(const char *t, struct state_job *job)
+{
+	size_t digits = strlen(t);
+
+	job->pattern_len = (uint32_t)(digits / 2);
+	return digits && digits % 2 == 0 && digits / 2 <= STATE_PATTERN_MAX &&
+	       take_hex(&t, job->pattern, digits / 2);
+}
+
+/* 1 ... 31 times, as the CDB can say it, and with what; or 0. */
+static bool take_overwrite(const char **t, struct state_job *job)
+{
+	char *end;
+	unsigned long cnt;
+
+	if (!take_word(t, " overwrite=") || **t < '0' || **t > '9')
+		return false;
+	cnt = strtoul(*t, &end, 10);
+	*t = end;
+	job->overwrite_cnt = (unsigned int)cnt;
+	return cnt <= 31;
+}
+
+static int parse_running(struct parser *p, const char *t)
+{
+	struct state_job *job = &p->state.job;
+
+	job->state = VOLUME_SANITIZING;
+	if (!take_bool(&t, "lenient=", &job->lenient) ||
+	    !take_overwrite(&t, job) ||
+	    !take_bool(&t, " invert=", &job->invert) ||
+	    !take_bool(&t, " scrub=", &job->scrub) ||
+	    !take_bool(&t, " erase=", &job->erase))
+		return bad(p, "not a SANITIZE");
+	if (!job->overwrite_cnt)
+		return *t || !job->erase ? bad(p, "not a SANITIZE") : 0;
+	if (!take_word(&t, " ") || !take_pattern(t, job))
+		return bad(p, "not a SANITIZE");
+	return 0;
+}
+
+static int parse_sanitize(struct parser *p, const char *t)
+{
+	struct state_job *job = &p->state.job;
+
+	if (job->state != VOLUME_READY)
+		return bad(p, "a second job");
+	if (take_word(&t, "running "))
+		return parse_running(p, t);
+	job->state = VOLUME_SANITIZE_FAILED;
+	if (!take_word(&t, "failed ") ||
+	    !take_bool(&t, "lenient=", &job->lenient) || *t)
+		return bad(p, "not a SANITIZE");
+	return 0;
+}
+
+static int parse_format(struct parser *p, const char *t)
+{
+	struct state_job *job = &p->state.job;
+
+	if (job->state != VOLUME_READY)
+		return bad(p, "a second job");
+	job->state = VOLUME_FORMAT_FAILED;
+	return strcmp(t, "failed") ? bad(p, "not a FORMAT UNIT") : 0;
+}
+
 static int parse_line(struct parser *p, const char *line)
 {
 	if (take_word(&line, "modes "))
@@ -141,6 +209,10 @@ static int parse_line(struct parser *p, const char *line)
 		return parse_registration(p, line);
 	if (take_word(&line, "reservation "))
 		return parse_reservation(p, line);
+	if (take_word(&line, "format "))
+		return parse_format(p, line);
+	if (take_word(&line, "sanitize "))
+		return parse_sanitize(p, line);
 	return bad(p, "unknown");
 }
 
@@ -232,6 +304,38 @@ static void add_pr(struct text *t, const struct scsi_pr *pr)
 	add(t, "\n");
 }
 
+static void add_running(struct text *t, const struct state_job *job)
+{
+	add(t,
+	    "sanitize running lenient=%d overwrite=%u invert=%d scrub=%d "
+	    "erase=%d",
+	    job->lenient, job->overwrite_cnt, job->invert, job->scrub,
+	    job->erase);
+	if (job->overwrite_cnt)
+		add(t, " ");
+	for (uint32_t i = 0; job->overwrite_cnt && i < job->pattern_len; i++)
+		add(t, "%02x", job->pattern[i]);
+	add(t, "\n");
+}
+
+static void add_job(struct text *t, const struct state_job *job)
+{
+	switch (job->state) {
+	case VOLUME_READY:
+		break;
+	case VOLUME_FORMATTING:
+	case VOLUME_FORMAT_FAILED:
+		add(t, "format failed\n");
+		break;
+	case VOLUME_SANITIZING:
+		add_running(t, job);
+		break;
+	case VOLUME_SANITIZE_FAILED:
+		add(t, "sanitize failed lenient=%d\n", job->lenient);
+		break;
+	}
+}
+
 size_t state_file_format(const struct state_file *state, char *buf, size_t cap)
 {
 	struct text t = { .buf = buf, .cap = cap };
@@ -242,6 +346,7 @@ size_t state_file_format(const struct state_file *state, char *buf, size_t cap)
 		    state->modes.d_sense, state->modes.swp);
 	if (state->pr.aptpl)
 		add_pr(&t, &state->pr);
+	add_job(&t, &state->job);
 	add(&t, "end\n");
 	return t.len;
 }
@@ -298,60 +403,4 @@ int state_file_load(const char *path, struct state_file *ret, char *msg,
 			 "the reservations and mode values it held",
 			 path, why);
 	return err;
-}
-
-static int write_all(int fd, const char *buf, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, buf, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		buf += n;
-		len -= (size_t)n;
-	}
-	return fsync(fd) ? -errno : 0;
-}
-
-static int write_file(const char *path, const char *buf, size_t len)
-{
-	_cleanup_close_ int fd =
-		open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-	return fd < 0 ? -errno : write_all(fd, buf, len);
-}
-
-/* Makes the rename in it last. */
-static int sync_directory_of(const char *path)
-{
-	_cleanup_free_ char *copy = strdup(path);
-	_cleanup_close_ int fd = -1;
-
-	if (!copy)
-		return -ENOMEM;
-	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 || fsync(fd) ? -errno : 0;
-}
-
-int state_file_save(const char *path, const struct state_file *state)
-{
-	_cleanup_free_ char *text = malloc(STATE_FILE_MAX);
-	_cleanup_free_ char *tmp = NULL;
-	int err;
-
-	if (!text || asprintf(&tmp, "%s.new", path) < 0) {
-		tmp = NULL;
-		return -ENOMEM;
-	}
-	err = write_file(tmp, text,
-			 state_file_format(state, text, STATE_FILE_MAX));
-	if (!err && rename(tmp, path))
-		err = -errno;
-	if (err) {
-		unlink(tmp);
-		return err;
-	}
-	return sync_directory_of(path);
 }

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What of a volume survives a restart: registrations and the reservation that
- * were made with APTPL, and saved mode values. A small text file per volume:
+ * were made with APTPL, saved mode values, and a FORMAT UNIT or SANITIZE that
+ * did not come to its end. A small text file per volume:
  *
  *	rdma-target state 1
  *	modes wce=1 d-sense=0 swp=0
  *	registration 00000000000000ab 0000...(32 hex digits) [all-ports]
  *	reservation 3 0000...(the holder; none for types 7 and 8)
+ *	format failed
+ *	sanitize failed lenient=1
+ *	sanitize running lenient=0 overwrite=3 invert=1 scrub=0 erase=0 f0...
  *	end
  *
- * It is replaced as a whole: a temporary file, flushed, renamed, and the
- * directory flushed. So after a crash, kill -9 or a loss of power it holds what
- * the last command that was answered left, or what the one under way wanted.
+ * It is replaced as a whole (state_save.h). So after a crash, kill -9 or a loss
+ * of power it holds what the last command that was answered left, or what the
+ * one under way wanted.
  *
- * Thread: setup, or under the lock of the volume; writing blocks.
+ * Thread: any; loading blocks.
  */
 #ifndef TARGET_STATE_FILE_H
 #define TARGET_STATE_FILE_H
@@ -24,10 +28,36 @@
 /* Longer files are not ours. Bytes. */
 #define STATE_FILE_MAX 32768
 
+enum volume_state {
+	VOLUME_READY,
+	VOLUME_FORMATTING,
+	VOLUME_SANITIZING,
+	VOLUME_FORMAT_FAILED,
+	VOLUME_SANITIZE_FAILED,
+};
+
+/* The longest pattern of a SANITIZE: the largest block. Bytes. */
+#define STATE_PATTERN_MAX 4096
+
+/* What is known of the job of a volume (volume_job.h), as far as it is to be
+ * known later. One that formats counts as failed until it has ended. */
+struct state_job {
+	enum volume_state state;
+	bool lenient; /* SANITIZING, SANITIZE_FAILED */
+	/* SANITIZING: as in struct volume_job_plan */
+	unsigned int overwrite_cnt;
+	bool invert;
+	bool scrub;
+	bool erase;
+	uint32_t pattern_len;
+	uint8_t pattern[STATE_PATTERN_MAX];
+};
+
 struct state_file {
 	bool has_modes;
 	struct scsi_modes modes;
 	struct scsi_pr pr; /* aptpl is set when there are registrations */
+	struct state_job job;
 };
 
 /*
@@ -46,9 +76,5 @@ size_t state_file_format(const struct state_file *state, char *buf, size_t cap);
  * @msg that names the file. */
 int state_file_load(const char *path, struct state_file *ret, char *msg,
 		    size_t msg_len);
-
-/* Return: 0 when it is on stable storage, else -errno; the old state is then
- * still there, or the new one is. */
-int state_file_save(const char *path, const struct state_file *state);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/unit_state.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -101,23 +102,6 @@ static void set_version(struct unit_state *st)
 
 /* ---- what survives ---- */
 
-/* The lock is held. */
-static int save(struct volume *vol, const struct scsi_pr *pr,
-		const struct scsi_modes *modes)
-{
-	struct state_file file = {
-		.has_modes = !scsi_modes_equal(modes, &vol->info.mode_default),
-		.modes = *modes,
-		.pr = *pr,
-	};
-	int err = state_file_save(vol->state.path, &file);
-
-	if (err)
-		log_error("LUN %u (%s): state file %s: %s", vol->lun, vol->name,
-			  vol->state.path, strerror(-err));
-	return err ? -EIO : 0;
-}
-
 static void set_current(struct volume *vol, const struct scsi_modes *modes)
 {
 	vol->info.write_cache = modes->wce;
@@ -190,6 +174,14 @@ int unit_state_load(struct volume *vol, const char *dir, char *msg,
 		err = state_file_load(st->path, &file, msg, msg_len);
 	if (err)
 		return err;
+	err = state_save_init(&st->save, st->path);
+	if (err) {
+		snprintf(msg, msg_len, "state directory %s: %s", dir,
+			 strerror(-err));
+		return err;
+	}
+	st->job = file.job;
+	volume_job_restore(vol, &st->job);
 	vol->info.mode_save = true;
 	if (file.has_modes)
 		take_modes(vol, &file.modes);
@@ -210,55 +202,185 @@ void unit_state_init(struct unit_state *st)
 {
 	memset(st, 0, sizeof(*st));
 	pthread_mutex_init(&st->lock, NULL);
+	list_init(&st->turns);
+	st->save.dir_fd = -1;
 	st->lock_fd = -1;
 	st->prevent_epoch = 1;
 }
 
 void unit_state_fini(struct unit_state *st)
 {
+	assert(!st->turn);
+	state_save_fini(&st->save);
 	if (st->lock_fd >= 0)
 		close(st->lock_fd);
 	free(st->path);
 	pthread_mutex_destroy(&st->lock);
 }
 
-/* ---- changes ---- */
+/* ---- turns ---- */
 
-/* The lock is held. */
-static int persistent_out(struct volume *vol, const struct srp_port_id *port,
-			  const struct scsi_pr_request *req,
-			  struct scsi_pr_effects *ret_effects,
-			  struct scsi_sense *ret_sense)
+static void run_turn(struct reactor_msg *msg)
+{
+	struct unit_turn *turn = container_of(msg, struct unit_turn, msg);
+
+	turn->next(turn, 0);
+}
+
+void unit_turn_take(struct volume *vol, struct worker *w,
+		    struct unit_turn *turn,
+		    void (*next)(struct unit_turn *turn, int err))
 {
 	struct unit_state *st = &vol->state;
-	struct scsi_pr pr = st->pr;
-	int err;
+	bool waits;
 
-	if (st->reserved)
-		return -EBUSY; /* SPC-2 5.5.1: whoever it is */
-	err = scsi_pr_execute(&pr, port, req, ret_effects, ret_sense);
-	if (!err && (pr.aptpl || st->pr.aptpl))
-		err = save(vol, &pr, &vol->info.mode_saved);
+	turn->worker = w;
+	turn->next = next;
+	turn->msg.run = run_turn;
+	pthread_mutex_lock(&st->lock);
+	waits = st->turn;
+	if (waits)
+		list_add_tail(&st->turns, &turn->node);
+	else
+		st->turn = turn;
+	pthread_mutex_unlock(&st->lock);
+	if (!waits)
+		next(turn, 0);
+}
+
+void unit_turn_end(struct volume *vol)
+{
+	struct unit_state *st = &vol->state;
+	struct unit_turn *next;
+	struct list *node;
+
+	pthread_mutex_lock(&st->lock);
+	node = list_empty(&st->turns) ? NULL : list_pop(&st->turns);
+	next = node ? container_of(node, struct unit_turn, node) : NULL;
+	st->turn = next;
+	pthread_mutex_unlock(&st->lock);
+	if (next)
+		reactor_send(next->worker->reactor, &next->msg);
+}
+
+/* ---- changes, by whoever has the turn ---- */
+
+static void saved(struct state_save *save, int err)
+{
+	struct unit_state *st = container_of(save, struct unit_state, save);
+	struct volume *vol = container_of(st, struct volume, state);
+
 	if (err)
-		return err;
-	st->pr = pr;
+		log_error("LUN %u (%s): state file %s: %s", vol->lun, vol->name,
+			  st->path, strerror(-err));
+	else
+		st->commit(vol);
+	st->turn->next(st->turn, err ? -EIO : 0);
+}
+
+/* Makes to_be come true, when it has been written down if it must be. */
+static void change(struct volume *vol, bool must_save,
+		   void (*commit)(struct volume *vol),
+		   void (*next)(struct unit_turn *turn, int err))
+{
+	struct unit_state *st = &vol->state;
+
+	st->commit = commit;
+	st->turn->next = next;
+	if (!must_save) {
+		commit(vol);
+		next(st->turn, 0);
+		return;
+	}
+	st->to_be.has_modes =
+		!scsi_modes_equal(&st->to_be.modes, &vol->info.mode_default);
+	state_save_start(&st->save, st->turn->worker->reactor, &st->to_be,
+			 saved);
+}
+
+/* To begin with, what is to be is what is. */
+static struct state_file *begin(struct volume *vol)
+{
+	struct unit_state *st = &vol->state;
+
+	st->to_be = (struct state_file){
+		.modes = vol->info.mode_saved,
+		.pr = st->pr,
+		.job = st->job,
+	};
+	return &st->to_be;
+}
+
+static void commit_pr(struct volume *vol)
+{
+	struct unit_state *st = &vol->state;
+
+	pthread_mutex_lock(&st->lock);
+	st->pr = st->to_be.pr;
 	set_version(st);
-	return 0;
+	pthread_mutex_unlock(&st->lock);
 }
 
 int unit_state_persistent_out(struct volume *vol,
 			      const struct srp_port_id *port,
 			      const struct scsi_pr_request *req,
-			      struct scsi_pr_effects *ret_effects,
+			      void (*next)(struct unit_turn *turn, int err),
 			      struct scsi_sense *ret_sense)
 {
+	struct unit_state *st = &vol->state;
+	struct scsi_pr *pr = &begin(vol)->pr;
+	bool reserved;
 	int err;
 
-	pthread_mutex_lock(&vol->state.lock);
-	err = persistent_out(vol, port, req, ret_effects, ret_sense);
-	pthread_mutex_unlock(&vol->state.lock);
-	return err;
+	pthread_mutex_lock(&st->lock);
+	reserved = st->reserved;
+	pthread_mutex_unlock(&st->lock);
+	if (reserved)
+		return -EBUSY; /* SPC-2 5.5.1: whoever it is */
+	err = scsi_pr_execute(pr, port, req, &st->effects, ret_sense);
+	if (err)
+		return err;
+	change(vol, pr->aptpl || st->pr.aptpl, commit_pr, next);
+	return 0;
 }
+
+static void commit_modes(struct volume *vol)
+{
+	pthread_mutex_lock(&vol->state.lock);
+	set_current(vol, &vol->state.to_be.modes);
+	pthread_mutex_unlock(&vol->state.lock);
+}
+
+static void commit_saved_modes(struct volume *vol)
+{
+	pthread_mutex_lock(&vol->state.lock);
+	vol->info.mode_saved = vol->state.to_be.modes;
+	set_current(vol, &vol->state.to_be.modes);
+	pthread_mutex_unlock(&vol->state.lock);
+}
+
+void unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,
+			  bool save,
+			  void (*next)(struct unit_turn *turn, int err))
+{
+	begin(vol)->modes = *modes;
+	vol->state.modes_were = scsi_modes_current(&vol->info);
+	change(vol, save, save ? commit_saved_modes : commit_modes, next);
+}
+
+static void commit_job(struct volume *vol)
+{
+	vol->state.job = vol->state.to_be.job;
+}
+
+void unit_state_set_job(struct volume *vol, const struct state_job *job,
+			void (*next)(struct unit_turn *turn, int err))
+{
+	begin(vol)->job = *job;
+	change(vol, unit_state_survives(&vol->state), commit_job, next);
+}
+
+/* ---- RESERVE, RELEASE ---- */
 
 /* SPC-4 5.12.3: these may go on as if they had reserved (CRH). */
 static bool has_it_anyway(const struct scsi_pr *pr,
@@ -310,18 +432,7 @@ int unit_state_release(struct unit_state *st, const struct srp_port_id *port)
 	return err;
 }
 
-int unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,
-			 bool lasting)
-{
-	int err = lasting ? save(vol, &vol->state.pr, modes) : 0;
-
-	if (err)
-		return err;
-	if (lasting)
-		vol->info.mode_saved = *modes;
-	set_current(vol, modes);
-	return 0;
-}
+/* ---- removal, resets ---- */
 
 /* The lock is held. */
 static void set_prevent(struct unit_state *st, uint32_t *mark, bool prevent)

@@ -7,8 +7,12 @@
  * looks at reservations take the lock; a command's own question, "am I shut
  * out?", does not: as long as nothing is reserved it costs one atomic load, and
  * after that one more, of what the nexus was told last, until the version says
- * that something has changed. A change that must survive (APTPL, SP) is written
- * under the lock, on the worker's own time: rare, and a few milliseconds.
+ * that something has changed.
+ *
+ * What may have to survive (registrations, mode values, a job that has begun)
+ * is changed by one command at a time: it takes its turn, decides what is to
+ * be, has that written down if need be, and only then it is so. Nobody waits
+ * for the writing but the command itself and those that want the turn next.
  *
  * The lock is taken before the one of the nexuses (scsi_task.h).
  */
@@ -21,8 +25,19 @@
 #include "protocol/scsi_cdb.h"
 #include "protocol/scsi_pr.h"
 #include "protocol/scsi_vpd.h"
+#include "target/state_save.h"
+#include "target/worker.h"
 
 struct volume;
+
+/* A command's turn to change something; embed it. All is private. */
+struct unit_turn {
+	struct list node; /* of unit_state.turns */
+	struct worker *worker;
+	struct reactor_msg msg;
+	/* What has become of the step before: 0, or -EIO. */
+	void (*next)(struct unit_turn *turn, int err);
+};
 
 struct unit_state {
 	/* guards pr, reserved, reserved_by, prevent_*, info.mode_saved */
@@ -37,6 +52,18 @@ struct unit_state {
 	 * the last reset; see struct scsi_nexus. */
 	unsigned int prevent_cnt;
 	uint32_t prevent_epoch;
+
+	/* Who has the turn, NULL: nobody; who waits for it. Under the lock. */
+	struct unit_turn *turn;
+	struct list turns;
+	/* of whoever has the turn: what is to be, what it does to others, what
+	 * mode values there were; and how it comes to pass */
+	struct state_file to_be;
+	struct scsi_pr_effects effects;
+	struct scsi_modes modes_were;
+	void (*commit)(struct volume *vol);
+	struct state_save save;
+	struct state_job job; /* as it is written down */
 
 	char *path;  /* the state file, constant; NULL: nothing survives */
 	int lock_fd; /* keeps others from the file; -1: none */
@@ -66,23 +93,40 @@ static inline bool unit_state_survives(const struct unit_state *st)
 bool unit_state_conflicts(struct unit_state *st, const struct srp_port_id *port,
 			  _Atomic uint64_t *seen, enum scsi_access access);
 
-/* PERSISTENT RESERVE OUT. Return: as scsi_pr_execute(), or -EIO when it could
- * not be written down; then nothing has changed. Thread: any. */
+/* Takes the turn: @next is called on @w once it is @turn's, maybe at once, with
+ * 0. Thread: @w. */
+void unit_turn_take(struct volume *vol, struct worker *w,
+		    struct unit_turn *turn,
+		    void (*next)(struct unit_turn *turn, int err));
+/* Thread: the turn's worker. */
+void unit_turn_end(struct volume *vol);
+
+/*
+ * PERSISTENT RESERVE OUT, by whoever has the turn. Return: as scsi_pr_execute(),
+ * and if 0, @next is called once, maybe from within: with 0 when it is so (what
+ * it does to others is in st->effects), or -EIO when it could not be written
+ * down and nothing has changed. Thread: the turn's worker, as the next two.
+ */
 int unit_state_persistent_out(struct volume *vol,
 			      const struct srp_port_id *port,
 			      const struct scsi_pr_request *req,
-			      struct scsi_pr_effects *ret_effects,
+			      void (*next)(struct unit_turn *turn, int err),
 			      struct scsi_sense *ret_sense);
 
-/* RESERVE and RELEASE of SPC-2; -EBUSY: RESERVATION CONFLICT. Thread: any. */
+/* MODE SELECT: makes @modes current, and saved too with @save; the same. What
+ * they were is in st->modes_were. */
+void unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,
+			  bool save,
+			  void (*next)(struct unit_turn *turn, int err));
+
+/* A job begins or ends: what is to be known of it later; the same. */
+void unit_state_set_job(struct volume *vol, const struct state_job *job,
+			void (*next)(struct unit_turn *turn, int err));
+
+/* RESERVE and RELEASE of SPC-2; -EBUSY: RESERVATION CONFLICT. RESERVE is for
+ * whoever has the turn, so that no registration comes between. Thread: any. */
 int unit_state_reserve(struct unit_state *st, const struct srp_port_id *port);
 int unit_state_release(struct unit_state *st, const struct srp_port_id *port);
-
-/* MODE SELECT: makes @modes current, and saved too with @save. Return: 0, or
- * -EIO when they could not be saved; then nothing has changed. The lock is
- * held. */
-int unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,
-			 bool save);
 
 /*
  * PREVENT ALLOW MEDIUM REMOVAL. @mark is the nexus' own for this unit, guarded

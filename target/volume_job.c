@@ -79,9 +79,18 @@ static void log_end(const struct volume_job *job, int err)
 			   job->vol->name, what);
 }
 
+static void tell_done(struct volume_job *job, int err)
+{
+	void (*done)(void *user, int err) = job->done;
+
+	job->done = NULL;
+	if (done)
+		done(job->user, err);
+}
+
 /* With the new state others may begin a job: this one has nothing of it left
  * by then. */
-static void end(struct volume_job *job, int err)
+static void finish(struct volume_job *job, int err)
 {
 	void (*done)(void *user, int err) = job->done;
 	void *user = job->user;
@@ -89,8 +98,36 @@ static void end(struct volume_job *job, int err)
 	log_end(job, err);
 	free_buffers(job);
 	atomic_store(&job->state, state_after(job, err));
-	done(user, err);
+	if (done)
+		done(user, err);
 	wake_waiter(job);
+}
+
+static void end_written(struct unit_turn *turn, int err)
+{
+	struct volume_job *job = container_of(turn, struct volume_job, turn);
+
+	unit_turn_end(job->vol);
+	finish(job, job->err ? job->err : err);
+}
+
+static void write_end(struct unit_turn *turn, int err)
+{
+	struct volume_job *job = container_of(turn, struct volume_job, turn);
+	struct state_job now = { .state = state_after(job, job->err),
+				 .lenient = job->plan.lenient };
+
+	unit_state_set_job(job->vol, &now, end_written);
+}
+
+/* What ends with the process is left as it is written down: as not ended. */
+static void end(struct volume_job *job, int err)
+{
+	job->err = err;
+	if (err == -ECANCELED)
+		finish(job, err);
+	else
+		unit_turn_take(job->vol, job->worker, &job->turn, write_end);
 }
 
 /* ---- a piece ---- */
@@ -308,9 +345,53 @@ static int make_buffers(struct volume_job *job)
 	return 0;
 }
 
+/* Nothing has been touched yet. */
+static void give_up(struct volume_job *job)
+{
+	free_buffers(job);
+	atomic_store(&job->state, job->from);
+	tell_done(job, -ESTALE);
+	wake_waiter(job);
+}
+
+static void begin_written(struct unit_turn *turn, int err)
+{
+	struct volume_job *job = container_of(turn, struct volume_job, turn);
+
+	unit_turn_end(job->vol);
+	if (err) {
+		give_up(job);
+		return;
+	}
+	if (job->immed)
+		tell_done(job, 0);
+	job->hold = (struct block_hold){ .end = UINT64_MAX,
+					 .exclusive = true,
+					 .held = drained };
+	block_hold_take(&job->vol->locks, job->worker, &job->hold);
+}
+
+static void write_begin(struct unit_turn *turn, int err)
+{
+	struct volume_job *job = container_of(turn, struct volume_job, turn);
+	const struct volume_job_plan *plan = &job->plan;
+	struct state_job now = {
+		.state = plan->state,
+		.lenient = plan->lenient,
+		.overwrite_cnt = plan->overwrite_cnt,
+		.invert = plan->invert,
+		.scrub = plan->scrub,
+		.erase = plan->erase,
+		.pattern_len = plan->pattern_len,
+	};
+
+	memcpy(now.pattern, job->pattern, plan->pattern_len);
+	unit_state_set_job(job->vol, &now, begin_written);
+}
+
 int volume_job_start(struct volume *vol, struct worker *w,
 		     enum volume_state from, const struct volume_job_plan *plan,
-		     void (*done)(void *user, int err), void *user)
+		     bool immed, void (*done)(void *user, int err), void *user)
 {
 	struct volume_job *job = &vol->job;
 	int state = from;
@@ -327,6 +408,8 @@ int volume_job_start(struct volume *vol, struct worker *w,
 		return err;
 	}
 	job->worker = w;
+	job->from = from;
+	job->immed = immed;
 	job->done = done;
 	job->user = user;
 	job->pass = 0;
@@ -334,11 +417,54 @@ int volume_job_start(struct volume *vol, struct worker *w,
 	job->blk = (struct block_request){ .op = BLOCK_FLUSH };
 	atomic_store(&job->progress, 0);
 	fill(job);
-	job->hold = (struct block_hold){ .end = UINT64_MAX,
-					 .exclusive = true,
-					 .held = drained };
-	block_hold_take(&vol->locks, w, &job->hold);
+	unit_turn_take(vol, w, &job->turn, write_begin);
 	return 0;
+}
+
+void volume_job_leave(struct volume *vol)
+{
+	vol->job.done = NULL;
+}
+
+void volume_job_restore(struct volume *vol, const struct state_job *job)
+{
+	enum volume_state state = job->state;
+
+	if (state == VOLUME_READY)
+		return;
+	log_warn("LUN %u (%s): %s has not come to its end", vol->lun, vol->name,
+		 state == VOLUME_FORMAT_FAILED ? "FORMAT UNIT" : "SANITIZE");
+	if (state == VOLUME_SANITIZING)
+		state = VOLUME_SANITIZE_FAILED;
+	vol->job.plan.lenient = job->lenient;
+	atomic_store(&vol->job.state, state);
+}
+
+void volume_job_resume(struct volume *vol, struct worker *w)
+{
+	const struct state_job *was = &vol->state.job;
+	struct volume_job_plan plan = {
+		.state = VOLUME_SANITIZING,
+		.overwrite_cnt = was->overwrite_cnt,
+		.invert = was->invert,
+		.pattern = was->pattern,
+		.pattern_len = was->pattern_len,
+		.scrub = was->scrub,
+		.lenient = was->lenient,
+		.erase = was->erase,
+	};
+	int err;
+
+	if (was->state != VOLUME_SANITIZING || vol->read_only)
+		return;
+	err = volume_job_start(vol, w, VOLUME_SANITIZE_FAILED, &plan,
+			       /* immed= */ false, NULL, NULL);
+	if (err)
+		log_error("LUN %u (%s): SANITIZE cannot go on: %s", vol->lun,
+			  vol->name, strerror(-err));
+	else
+		log_notice("LUN %u (%s): SANITIZE begins anew", vol->lun,
+			   vol->name);
 }
 
 bool volume_job_forgive(struct volume *vol, enum volume_state failed)

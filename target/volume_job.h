@@ -7,8 +7,13 @@
  * begins once those are gone that had theirs before.
  *
  * A job runs on one worker, piece by piece, and lets others have their turn
- * after each. It ends early, as failed, when it is told to stop; that a job
- * did not come to its end is forgotten when the process ends.
+ * after each. It ends early, as failed, when it is told to stop.
+ *
+ * Where there is a state directory a job begins when that is written down, and
+ * has ended when that is. So what the process leaves unfinished is found at the
+ * next start: a volume that was being formatted has a format that failed, one
+ * that was being sanitized goes on with it from the beginning (SBC-4 4.11.2, as
+ * after a loss of power).
  */
 #ifndef TARGET_VOLUME_JOB_H
 #define TARGET_VOLUME_JOB_H
@@ -17,16 +22,9 @@
 
 #include "target/backend.h"
 #include "target/block_lock.h"
+#include "target/unit_state.h"
 
 struct volume;
-
-enum volume_state {
-	VOLUME_READY,
-	VOLUME_FORMATTING,
-	VOLUME_SANITIZING,
-	VOLUME_FORMAT_FAILED,
-	VOLUME_SANITIZE_FAILED,
-};
 
 /* What the job does, in this order. */
 struct volume_job_plan {
@@ -55,8 +53,12 @@ struct volume_job {
 	/* whoever has made state FORMATTING or SANITIZING */
 	struct volume *vol;
 	struct worker *worker;
-	void (*done)(void *user, int err);
-	void *user; /* of done() */
+	void (*done)(void *user, int err); /* NULL: nobody waits (any more) */
+	void *user;			   /* of done() */
+	bool immed;
+	enum volume_state from;
+	int err; /* what it ends with */
+	struct unit_turn turn;
 	struct block_hold hold;
 	struct reactor_msg msg;
 	struct block_request blk;
@@ -76,8 +78,10 @@ enum volume_state volume_state(const struct volume *vol);
 /**
  * volume_job_start() - begin a job
  * @from: the state that @vol is to be in
+ * @immed: not the end is waited for, but that it has begun
  * @done: called once on @w, when the volume is in its new state; maybe from
- *	  within. @err: 0 or negative errno
+ *	  within. @err: 0 or negative errno; -ESTALE: nothing has begun, as that
+ *	  could not be written down
  *
  * Thread: @w.
  *
@@ -86,7 +90,16 @@ enum volume_state volume_state(const struct volume *vol);
  */
 int volume_job_start(struct volume *vol, struct worker *w,
 		     enum volume_state from, const struct volume_job_plan *plan,
-		     void (*done)(void *user, int err), void *user);
+		     bool immed, void (*done)(void *user, int err), void *user);
+
+/* Whoever began the job waits for it no more; done() is not called. Thread: that
+ * of volume_job_start(). */
+void volume_job_leave(struct volume *vol);
+
+/* What was written down of a job before this start. Thread: setup. */
+void volume_job_restore(struct volume *vol, const struct state_job *job);
+/* Goes on with a sanitize operation. Thread: setup, when @w can do I/O. */
+void volume_job_resume(struct volume *vol, struct worker *w);
 
 /* Leaves a failed state, if the volume is in it. Thread: any. */
 bool volume_job_forgive(struct volume *vol, enum volume_state failed);

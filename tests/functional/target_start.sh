@@ -183,6 +183,28 @@ wait "$pid"
 result "--quiet: nothing is said" $? \
 	"$(cat "$work/three.out" "$work/three.log")"
 
+# --- a SANITIZE that did not come to its end ---
+
+mkdir "$work/state"
+start killed "${here[@]}" "${disk[@]}" --state-dir "$work/state"
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
+state=$(echo "$work/state/"*.lock)
+state=${state%.lock}
+cat >"$state" <<'END'
+rdma-target state 1
+sanitize running lenient=0 overwrite=2 invert=1 scrub=0 erase=0 f0
+end
+END
+start resumed "${here[@]}" "${disk[@]}" --state-dir "$work/state"
+wait_until grep -q 'SANITIZE is done' "$work/resumed.log"
+! grep -q sanitize "$state" &&
+	[ "$(head -c 16M "$work/disk.img" | tr -d '\360' | wc -c)" = 0 ]
+result "SANITIZE begins anew after kill -9" $? \
+	"$(cat "$state" "$work/resumed.log")"
+kill "$pid"
+wait "$pid"
+
 # --- what an idle one costs ---
 
 truncate -s 1T "$work/large.img"

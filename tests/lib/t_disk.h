@@ -67,6 +67,10 @@ struct t_command {
 /* Runs a command to its end. @cdb, @out: hex; see t_bytes.h. */
 void t_command_run(struct t_command *c, const char *cdb, int lun,
 		   const uint8_t *out, uint32_t out_len, uint32_t in_len);
+/* The same without waiting for its end: @c, its data-out and whatever else it
+ * has stay until c->done. */
+void t_command_start(struct t_command *c, const char *cdb, int lun,
+		     const uint8_t *out, uint32_t out_len, uint32_t in_len);
 /* As far as a write in place whose data is under way. */
 void t_command_begin(struct t_command *c, const char *cdb, int lun,
 		     uint32_t out_len);

@@ -719,6 +719,76 @@ static void only_so_many_are_answered_early(void **state)
 	rig_destroy(rig);
 }
 
+/* ---- jobs ---- */
+
+static const struct rig_cmd format = { .lun = RIG_DISK, .cdb = { 0x04 } };
+
+struct formatting {
+	struct rig *rig;
+	struct rig_chan *ch;
+	uint64_t tag;
+};
+
+/* Without IMMED; the disk has a piece of it. */
+static struct formatting formatting(void)
+{
+	struct formatting f = { .rig = rig_create(NULL) };
+
+	f.ch = rig_login(f.rig, 1, SRP_MULTICHAN_SINGLE);
+	rig_clear_ua(f.ch, RIG_DISK, NULL);
+	rig_hold(true);
+	f.tag = rig_cmd(f.ch, &format);
+	assert_int_equal(rig_held(), 1);
+	assert_null(rig_rsp(f.ch, f.tag));
+	return f;
+}
+
+static void let_format_end(struct formatting *f)
+{
+	const struct volume *vol = f->rig->luns.vol[RIG_DISK];
+
+	assert_int_equal(volume_state(vol), VOLUME_FORMATTING);
+	rig_hold(false);
+	rig_release(f->rig);
+	assert_int_equal(volume_state(vol), VOLUME_READY);
+	rig_chan_free(f->ch);
+	rig_destroy(f->rig);
+}
+
+static void aborted_command_leaves_its_job(void **state)
+{
+	struct formatting f = formatting();
+
+	rig_expect_code(f.ch,
+			rig_tmf(f.ch, SRP_TSK_ABORT_TASK, RIG_DISK, f.tag),
+			SRP_RSP_COMPLETE);
+	assert_null(rig_rsp(f.ch, f.tag));
+	let_format_end(&f);
+}
+
+static void who_formats_is_told_of_anothers_reset(void **state)
+{
+	struct formatting f = formatting();
+	struct rig_chan *b = rig_login(f.rig, 2, SRP_MULTICHAN_SINGLE);
+
+	rig_expect_code(b, rig_tmf(b, SRP_TSK_LUN_RESET, RIG_DISK, 0),
+			SRP_RSP_COMPLETE);
+	rig_expect_status(f.ch, f.tag, SCSI_STATUS_TASK_ABORTED);
+	rig_chan_free(b);
+	let_format_end(&f);
+}
+
+/* The fence of a new login is not held up for hours. */
+static void new_login_does_not_wait_for_a_job(void **state)
+{
+	struct formatting f = formatting();
+	struct rig_chan *old = f.ch;
+
+	f.ch = rig_login(f.rig, 1, SRP_MULTICHAN_SINGLE);
+	rig_chan_free(old);
+	let_format_end(&f);
+}
+
 /* ---- sense data ---- */
 
 /* The port's own refusals, too, are in the format that D_SENSE asks for. */
@@ -776,6 +846,9 @@ int main(void)
 	T_ADD(&t, task_management_awaits_the_flush);
 	T_ADD(&t, new_login_awaits_the_flush);
 	T_ADD(&t, only_so_many_are_answered_early);
+	T_ADD(&t, aborted_command_leaves_its_job);
+	T_ADD(&t, who_formats_is_told_of_anothers_reset);
+	T_ADD(&t, new_login_does_not_wait_for_a_job);
 	T_ADD(&t, refusals_of_the_port_go_by_d_sense);
 	return t_run(&t);
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "target/scsi_disk.h"
 #include "target/state_file.h"
 #include "tests/lib/t_bytes.h"
 #include "tests/lib/t_disk.h"
@@ -744,13 +745,185 @@ static void state_in_use_is_not_taken(void **state)
 	remove_dir();
 }
 
+/* ---- writing down ---- */
+
+#define REGISTER_APTPL "5f 06 00 00 00 00 00 00 18"
+
+/* While one command waits for the disk of the state file others go on; a second
+ * change waits for the first. */
+static void nobody_else_waits_for_the_writing(void **state)
+{
+	struct t_bytes one = t_bytes("00*15 01 00*4 01 00*3");
+	struct t_bytes two = t_bytes("00*15 02 00*4 01 00*3");
+	static const struct step meanwhile[STEPS] = {
+		{ 3, "5e 00 00 00 00 00 00 00 fc", NULL, NULL, "00*8" },
+		WRITE(3, "good"),
+	};
+	static const struct step after[STEPS] = {
+		{ 3, "5e 00 00 00 00 00 00 00 fc", NULL, NULL,
+		  "00 00 00 02 00 00 00 10 00*7 01 00*7 02" },
+	};
+	struct t_command first, second;
+
+	make_dir(NULL);
+	t_disk_start_in(T_THIN, dir);
+	t_disk.from = t_nexus(1);
+	t_command_start(&first, REGISTER_APTPL, 0, one.p, 24, 0);
+	t_disk.from = t_nexus(2);
+	t_command_start(&second, REGISTER_APTPL, 0, two.p, 24, 0);
+	assert_false(first.done || second.done);
+	run_steps(meanwhile);
+	assert_false(first.done || second.done);
+	while (!second.done)
+		reactor_run_once(t_disk.worker.reactor, 10000);
+	assert_true(first.done);
+	assert_string_equal(t_outcome(&first.task), "good");
+	assert_string_equal(t_outcome(&second.task), "good");
+	run_steps(after);
+	restart();
+	assert_int_equal(t_disk.luns.vol[0]->state.pr.cnt, 2);
+	t_command_free(&first);
+	t_command_free(&second);
+	free(one.p);
+	free(two.p);
+	t_disk_stop();
+	remove_dir();
+}
+
+/* ---- jobs that did not come to their end ---- */
+
+static void ignore(struct reactor_msg *msg)
+{
+}
+
+/* As when the target stops: what runs ends, and nothing of it is left. */
+static void stop_jobs(void)
+{
+	struct reactor_msg msg = { .run = ignore };
+
+	volume_job_stop(t_disk.luns.vol[0]);
+	volume_job_await(t_disk.luns.vol[0], &t_disk.worker, &msg);
+	while (scsi_volume_is_busy(t_disk.luns.vol[0]))
+		t_disk_turn();
+	while (t_disk_turn())
+		;
+}
+
+static void let_job_end(void)
+{
+	while (scsi_volume_is_busy(t_disk.luns.vol[0]))
+		t_disk_turn();
+}
+
+static void sanitize_goes_on_after_a_restart(void **state)
+{
+	static const struct step begin[STEPS] = {
+		{ 1, "48 a1 00*5 00 06", "82 00 00 02 f0 0f" },
+		TUR(1, "02/04/1b at 0"),
+	};
+	static const struct step begun[STEPS] = {
+		TUR(2, "02/04/1b at 0"),
+		READ(2, "02/04/1b at 0"),
+	};
+	static const struct step done[STEPS] = {
+		{ 1, "28 00 00*6 01", NULL, "good", "f0 0f f0 0f" },
+	};
+
+	make_dir(NULL);
+	t_disk_start_in(T_THIN, dir);
+	run_steps(begin);
+	stop_jobs();
+	restart();
+	run_steps(begun);
+	assert_true(t_disk.luns.vol[0]->job.plan.lenient);
+	let_job_end();
+	run_steps(done);
+	restart();
+	assert_false(scsi_volume_is_busy(t_disk.luns.vol[0]));
+	t_disk_stop();
+	remove_dir();
+}
+
+static const struct job_row {
+	const char *name;
+	struct step begin[STEPS];
+	bool stops; /* before its end */
+	struct step after[STEPS];
+	struct step at_last[STEPS];
+} job_rows[] = {
+	{ "format under way", .begin = { { 1, "04 10", "00 02 00 00" } },
+	  .stops = true,
+	  .after = { TUR(1, "03/31/00"),
+		     READ(2, "03/31/00"),
+		     { 1, "04 10", "00 00 00 00" } },
+	  .at_last = { TUR(1, "good") } },
+	{ "format done", .begin = { { 1, "04 10", "00 00 00 00" } },
+	  .after = { TUR(1, "good") }, .at_last = { TUR(1, "good") } },
+	{ "sanitize failed, restricted",
+	  .begin = { { 1, "48 02", NULL, "03/31/03" } },
+	  .after = { TUR(1, "03/31/03"),
+		     { 1, "48 1f", NULL, "05/24/00 CDB 1.4" },
+		     { 1, "48 22", NULL, "05/24/00 CDB 1.5" } },
+	  .at_last = { TUR(1, "03/31/03"), { 1, "48 02" }, TUR(1, "good") } },
+	{ "sanitize failed, unrestricted",
+	  .begin = { { 1, "48 22", NULL, "03/31/03" } },
+	  .after = { TUR(1, "03/31/03"), { 1, "48 1f" }, TUR(1, "good") },
+	  .at_last = { TUR(1, "good") } },
+};
+
+static void job(void **state)
+{
+	const struct job_row *row = *state;
+
+	make_dir(NULL);
+	t_disk_start_in(T_THIN, dir);
+	t_backend.fail_at = row->begin[0].outcome ? 1 : 0;
+	t_backend.fail_with = -EIO;
+	run_steps(row->begin);
+	if (row->stops)
+		stop_jobs();
+	restart();
+	run_steps(row->after);
+	restart();
+	run_steps(row->at_last);
+	t_disk_stop();
+	remove_dir();
+}
+
+static void job_that_cannot_be_written_down_does_not_begin(void **state)
+{
+	static const struct step steps[STEPS] = {
+		{ 1, "48 02", NULL, "04/44/00" },
+		{ 1, "48 82", NULL, "04/44/00" },
+		{ 1, "04", NULL, "04/44/00" },
+		{ 1, "28 00 00*6 01", NULL, "good", "01 01" },
+	};
+	char path[128];
+
+	make_dir(NULL);
+	t_disk_start_in(T_THIN, dir);
+	snprintf(path, sizeof(path), "%s.new", t_disk.luns.vol[0]->state.path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	run_steps(steps);
+	t_disk_stop();
+	remove_dir();
+}
+
 /* ---- the state file ---- */
 
 #define HEAD   "rdma-target state 1\n"
 #define PORT_A "0000000000000000000000000000000a"
 #define PORT_B "0000000000000000000000000000000b"
-#define REG_A  "registration 0000000000000001 " PORT_A "\n"
-#define REG_B  "registration 0000000000000002 " PORT_B " all-ports\n"
+/* as many digits as the longest pattern has */
+#define PORT_A_16                                                             \
+	PORT_A PORT_A PORT_A PORT_A PORT_A PORT_A PORT_A PORT_A PORT_A PORT_A \
+		PORT_A PORT_A PORT_A PORT_A PORT_A PORT_A
+#define PORT_A_256                                                            \
+	PORT_A_16 PORT_A_16 PORT_A_16 PORT_A_16 PORT_A_16 PORT_A_16 PORT_A_16 \
+		PORT_A_16 PORT_A_16 PORT_A_16 PORT_A_16 PORT_A_16 PORT_A_16   \
+			PORT_A_16 PORT_A_16 PORT_A_16
+#define REG_A "registration 0000000000000001 " PORT_A "\n"
+#define REG_B "registration 0000000000000002 " PORT_B " all-ports\n"
 
 static const struct file_row {
 	const char *name;
@@ -800,10 +973,56 @@ static const struct file_row {
 	{ "a registration behind the reservation",
 	  HEAD REG_A "reservation 7\n" REG_B "end\n",
 	  "line 4: a registration behind the reservation" },
-	{ "a long line",
-	  HEAD "registration 0000000000000001 " PORT_A PORT_A PORT_A PORT_A
-	       "\nend\n",
+	{ "a long line", HEAD PORT_A_256 PORT_A_256 "\nend\n",
 	  "line 2: cut off, or too long" },
+	{ "a format that failed", HEAD "format failed\nend\n" },
+	{ "a sanitize that failed", HEAD "sanitize failed lenient=1\nend\n" },
+	{ "a sanitize that runs",
+	  HEAD "sanitize running lenient=0 overwrite=31 invert=1 scrub=0 "
+	       "erase=0 f0e1\nend\n" },
+	{ "a sanitize that erases",
+	  HEAD "sanitize running lenient=1 overwrite=0 invert=0 scrub=1 "
+	       "erase=1\nend\n" },
+	{ "all of it", HEAD "modes wce=1 d-sense=0 swp=1\n" REG_A
+			    "reservation 7\nformat failed\nend\n" },
+	{ "two jobs", HEAD "format failed\nsanitize failed lenient=1\nend\n",
+	  "line 3: a second job" },
+	{ "two formats", HEAD "format failed\nformat failed\nend\n",
+	  "line 3: a second job" },
+	{ "a format that runs", HEAD "format running\nend\n",
+	  "line 2: not a FORMAT UNIT" },
+	{ "a sanitize of no kind", HEAD "sanitize done\nend\n",
+	  "line 2: not a SANITIZE" },
+	{ "a sanitize without its mode", HEAD "sanitize failed\nend\n",
+	  "line 2: not a SANITIZE" },
+	{ "a sanitize without a pattern",
+	  HEAD "sanitize running lenient=0 overwrite=1 invert=1 scrub=0 "
+	       "erase=0\nend\n",
+	  "line 2: not a SANITIZE" },
+	{ "a sanitize with an empty pattern",
+	  HEAD "sanitize running lenient=0 overwrite=1 invert=1 scrub=0 "
+	       "erase=0 \nend\n",
+	  "line 2: not a SANITIZE" },
+	{ "a sanitize with half a byte",
+	  HEAD "sanitize running lenient=0 overwrite=1 invert=1 scrub=0 "
+	       "erase=0 f0e\nend\n",
+	  "line 2: not a SANITIZE" },
+	{ "a sanitize with too long a pattern",
+	  HEAD "sanitize running lenient=0 overwrite=1 invert=1 scrub=0 "
+	       "erase=0 " PORT_A_256 "00\nend\n",
+	  "line 2: not a SANITIZE" },
+	{ "a sanitize of too many times",
+	  HEAD "sanitize running lenient=0 overwrite=32 invert=1 scrub=0 "
+	       "erase=0 f0\nend\n",
+	  "line 2: not a SANITIZE" },
+	{ "a sanitize of less than no times",
+	  HEAD "sanitize running lenient=0 overwrite=-1 invert=1 scrub=0 "
+	       "erase=0 f0\nend\n",
+	  "line 2: not a SANITIZE" },
+	{ "a sanitize that does nothing",
+	  HEAD "sanitize running lenient=0 overwrite=0 invert=0 scrub=0 "
+	       "erase=0\nend\n",
+	  "line 2: not a SANITIZE" },
 };
 
 static void state_file(void **state)
@@ -847,12 +1066,16 @@ static void full_state_fits_and_one_more_is_refused(void **state)
 			.port = t_port_id(i),
 			.all_ports = true,
 		};
+	file.job = (struct state_job){ .state = VOLUME_SANITIZING,
+				       .overwrite_cnt = 31,
+				       .pattern_len = STATE_PATTERN_MAX };
 	len = state_file_format(&file, buf, STATE_FILE_MAX);
-	assert_true(len < STATE_FILE_MAX);
+	assert_true(len < STATE_FILE_MAX - 1);
 	assert_int_equal(state_file_parse(buf, len, &again, msg, sizeof(msg)),
 			 0);
 	assert_int_equal(again.pr.cnt, SCSI_PR_MAX);
 	assert_int_equal(again.pr.holder, SCSI_PR_MAX - 1);
+	assert_int_equal(again.job.pattern_len, STATE_PATTERN_MAX);
 	strcpy(strstr(buf, "reservation"), REG_A "end\n");
 	assert_int_equal(
 		state_file_parse(buf, strlen(buf), &again, msg, sizeof(msg)),
@@ -876,6 +1099,10 @@ int main(void)
 	T_ADD(&t, modes_survive_when_saved);
 	T_ADD(&t, what_cannot_be_written_down_is_refused);
 	T_ADD(&t, state_in_use_is_not_taken);
+	T_ADD(&t, nobody_else_waits_for_the_writing);
+	T_ADD(&t, sanitize_goes_on_after_a_restart);
+	T_ADD_ROWS(&t, job_rows, job);
+	T_ADD(&t, job_that_cannot_be_written_down_does_not_begin);
 	T_ADD_ROWS(&t, file_rows, state_file);
 	T_ADD(&t, full_state_fits_and_one_more_is_refused);
 	return t_run(&t);
