@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Figures without noise: what N operations need, and 2 N; the difference, divided
+by N, is what one needs, without start and end.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+import jobs as fio
+from jobs import Job
+from programs import Failed, output, wait_until
+
+TRACED = [Job('randread', '4k', 1), Job('randread', '4k', 32),
+          Job('randwrite', '4k', 1), Job('randwrite', '4k', 32),
+          Job('read', '128k', 1), Job('read', '128k', 32),
+          Job('write', '128k', 1), Job('write', '128k', 32)]
+
+
+# ---- system calls ----
+
+
+def _traced(pid, work, run):
+    """Names and numbers of the system calls of @pid during run()."""
+    out = os.path.join(work, 'strace')
+    if os.path.exists(out):
+        os.unlink(out)
+    tracer = subprocess.Popen(['strace', '-f', '-c', '-U', 'calls,name', '-o',
+                               out, '-p', str(pid)],
+                              stderr=subprocess.PIPE, text=True)
+    said = tracer.stderr.readline()
+    if 'attached' not in said:
+        tracer.wait()
+        raise Failed(f'strace: {said.strip()}')
+    run()
+    tracer.send_signal(signal.SIGINT)
+    tracer.wait()
+    calls = {}
+    with open(out, encoding='ascii') as f:
+        for line in f:
+            words = line.split()
+            if len(words) == 2 and words[0].isdigit() and words[1] != 'total':
+                calls[words[1]] = int(words[0])
+    return calls
+
+
+def system_calls(side, job, work, n=4000):
+    """Of a side of ours: calls per operation of target and client."""
+    per = {}
+    for who, pid in (('target', side.target.pid), ('client', side.client.pid)):
+        seen = []
+        for ios in (n, 2 * n):
+            args = fio.command(job, side.path, side.size, ios=ios)
+            seen.append(_traced(pid, work, lambda a=args: output(*a)))
+        names = set(seen[0]) | set(seen[1])
+        diff = {name: (seen[1].get(name, 0) - seen[0].get(name, 0)) / n
+                for name in names}
+        per[who] = {'all': sum(diff.values()),
+                    'by_name': {k: round(v, 3) for k, v in
+                                sorted(diff.items(), key=lambda x: -x[1])
+                                if abs(v) >= 0.005}}
+    per['both'] = per['target']['all'] + per['client']['all']
+    per['job'] = job.name
+    return per
+
+
+# ---- instructions ----
+
+
+def engine_instructions(build, work, n=2000):
+    """User instructions that the target spends on one 4 KiB READ of a RAM
+    volume: callgrind over the request engine with the transport in process."""
+    totals = []
+    for ios in (n, 2 * n):
+        out = os.path.join(work, 'callgrind.out')
+        output('valgrind', '--tool=callgrind', f'--callgrind-out-file={out}',
+               '--toggle-collect=target_turn',
+               f'{build}/tests/bench/engine-bench', ios)
+        text = output('callgrind_annotate', '--threshold=100',
+                      '--show-percs=no', '--auto=no', out)
+        totals.append(_by_file(text))
+    files = set(totals[0]) | set(totals[1])
+    return {f: (totals[1].get(f, 0) - totals[0].get(f, 0)) / n for f in files}
+
+
+def _by_file(text):
+    """Self cost by source file of callgrind_annotate's function list."""
+    cost = {}
+    for line in text.splitlines():
+        found = re.match(r'\s*([\d,]+)\s+(?:\([^)]*\)\s+)?(\S+?):(\S+)', line)
+        if not found:
+            continue
+        number = int(found[1].replace(',', ''))
+        name = re.sub(r'^(\.\./)+', '', found[2])
+        key = name if name != '???' else f'libc:{found[3]}'
+        cost[key] = cost.get(key, 0) + number
+    return cost
+
+
+TARGET_FILES = re.compile(r'(^|/)(target|protocol|transport)/[^/]+\.[ch]$')
+
+
+def target_share(per_file):
+    return sum(v for f, v in per_file.items() if TARGET_FILES.search(f))
+
+
+# ---- logins and idling ----
+
+
+def _status(pid, key):
+    with open(f'/proc/{pid}/status', encoding='ascii') as f:
+        for line in f:
+            if line.startswith(key):
+                return int(line.split()[1])
+    return 0
+
+
+def _wakeups(pid):
+    total = 0
+    for thread in os.listdir(f'/proc/{pid}/task'):
+        with open(f'/proc/{pid}/task/{thread}/status', encoding='ascii') as f:
+            total += sum(int(line.split()[1]) for line in f
+                         if 'ctxt_switches' in line)
+    return total
+
+
+def _cpu_s(pid):
+    with open(f'/proc/{pid}/stat', encoding='ascii') as f:
+        words = f.read().rsplit(')', 1)[1].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf('SC_CLK_TCK')
+
+
+def logins(side, build, counts, seconds=10):
+    """Resident memory of the target by number of idle logins, and what it does
+    while they idle."""
+    rows = []
+    before = _status(side.target.pid, 'VmRSS')
+    for n in counts:
+        holder = subprocess.Popen(
+            [f'{build}/tests/bench/logins', str(n), side.uri],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        if holder.stdout.readline().strip() != 'ready':
+            raise Failed(f'{n} logins: not all succeeded')
+        time.sleep(1)
+        rss = _status(side.target.pid, 'VmRSS')
+        woken, busy = _wakeups(side.target.pid), _cpu_s(side.target.pid)
+        time.sleep(seconds)
+        rows.append({
+            'logins': n, 'rss_kib': rss,
+            'kib_per_login': (rss - before) / n,
+            'wakeups_per_s': (_wakeups(side.target.pid) - woken) / seconds,
+            'cpu_percent': 100 * (_cpu_s(side.target.pid) - busy) / seconds})
+        holder.stdin.close()
+        holder.wait()
+        wait_until('logout', lambda: _sockets(side.target.pid) < 10)
+    return rows
+
+
+def _sockets(pid):
+    count = 0
+    for fd in os.listdir(f'/proc/{pid}/fd'):
+        try:
+            count += os.readlink(f'/proc/{pid}/fd/{fd}').startswith('socket')
+        except OSError:
+            pass
+    return count
