@@ -27,6 +27,7 @@ struct fault_worker {
 struct fault_layer {
 	struct backend base;
 	struct backend *below;
+	const char *name; /* of the volume */
 	char kind[32];
 	uint32_t block_size;
 	unsigned int rule_cnt;
@@ -265,6 +266,31 @@ static void write_twice(struct faulty *f)
 		answer(f, -ENOMEM);
 }
 
+/* ---- stuck requests ---- */
+
+static void get_stuck(struct faulty *f)
+{
+	static const char *const names[] = {
+		[BLOCK_READ] = "read",	 [BLOCK_WRITE] = "write",
+		[BLOCK_FLUSH] = "flush", [BLOCK_UNMAP] = "unmap",
+		[BLOCK_ZERO] = "zero",	 [BLOCK_EXTENT] = "look-up",
+	};
+	const struct fault_layer *layer = f->fw->layer;
+	static _Thread_local struct log_limit limit;
+	unsigned int dropped;
+
+	list_add_tail(&f->fw->stuck, &f->node);
+	if (!log_limit_pass(&limit, 20, &dropped))
+		return;
+	if (dropped)
+		log_notice("%u more stuck requests were not shown", dropped);
+	log_notice("volume '%s': a %s of %llu blocks at block %llu is stuck, "
+		   "by a fault; SIGUSR1 releases it",
+		   layer->name, names[f->outer->op],
+		   (unsigned long long)(f->outer->len / layer->block_size),
+		   (unsigned long long)(f->outer->offset / layer->block_size));
+}
+
 /* ---- the faults ---- */
 
 /* To the store as it came. */
@@ -297,7 +323,7 @@ static void perform(struct faulty *f)
 		corrupt(f);
 		return;
 	case FAULT_STUCK:
-		list_add_tail(&f->fw->stuck, &f->node);
+		get_stuck(f);
 		return;
 	case FAULT_LIE:
 		answer(f, 0);
@@ -492,7 +518,7 @@ static bool breaks_writes(const struct fault_rule *rule)
 }
 
 int backend_fault_open(struct backend *below, const struct fault_rule *rules,
-		       unsigned int cnt, uint32_t block_size,
+		       unsigned int cnt, uint32_t block_size, const char *name,
 		       struct backend **ret)
 {
 	struct fault_layer *layer = calloc(1, sizeof(*layer));
@@ -507,6 +533,7 @@ int backend_fault_open(struct backend *below, const struct fault_rule *rules,
 		 below->info.kind, cnt, cnt == 1 ? "" : "s");
 	layer->base.info.kind = layer->kind;
 	layer->below = below;
+	layer->name = name;
 	layer->block_size = block_size;
 	layer->rule_cnt = cnt;
 	for (unsigned int i = 0; i < cnt; i++) {

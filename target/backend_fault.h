@@ -17,10 +17,11 @@
 
 /*
  * Takes @below over, also when this fails; @rules are copied. @block_size:
- * bytes, of the volume. 0 or -ENOMEM. Thread: setup.
+ * bytes, of the volume. @name: the volume's, for the log; it outlives the
+ * layer. 0 or -ENOMEM. Thread: setup.
  */
 int backend_fault_open(struct backend *below, const struct fault_rule *rules,
-		       unsigned int cnt, uint32_t block_size,
+		       unsigned int cnt, uint32_t block_size, const char *name,
 		       struct backend **ret);
 
 /*

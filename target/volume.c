@@ -252,7 +252,7 @@ static int add_faults(const struct volume_spec *spec, struct volume *vol)
 		return 0;
 	vol->backend = NULL;
 	return backend_fault_open(store, spec->faults, spec->fault_cnt,
-				  spec->block_size, &vol->backend);
+				  spec->block_size, vol->name, &vol->backend);
 }
 
 /* What the spec asks for on top of the store; faults see every request first,

@@ -22,6 +22,14 @@ static void established(struct xp_chan *xp, const void *pdata, size_t len)
 	p->open = true;
 }
 
+static void keep(struct t_peer *p, const struct xp_iu *iu)
+{
+	struct t_kept *k = &p->kept[p->answers % T_PEER_KEPT];
+
+	memcpy(k->iu, iu->data, iu->len);
+	srp_rsp_decode(k->iu, iu->len, &k->rsp);
+}
+
 static void received(struct xp_chan *xp, struct xp_iu *iu)
 {
 	struct t_peer *p = xp_chan_user(xp);
@@ -29,6 +37,7 @@ static void received(struct xp_chan *xp, struct xp_iu *iu)
 	assert_true(iu->len <= sizeof(p->rsp_iu));
 	memcpy(p->rsp_iu, iu->data, iu->len);
 	assert_int_equal(srp_rsp_decode(p->rsp_iu, iu->len, &p->rsp), 0);
+	keep(p, iu);
 	p->answers++;
 	xp_iu_release(iu);
 }
@@ -187,13 +196,20 @@ void t_peer_log_in(struct t_peer *p, const char *addr)
 	assert_true(p->login.tag == req.tag);
 }
 
+void t_peer_begin(struct t_peer *p, const char *addr,
+		  const struct srp_login_req *req)
+{
+	uint8_t pdata[SRP_LOGIN_REQ_SIZE];
+
+	srp_login_req_encode(pdata, sizeof(pdata), req);
+	begin(p, addr, pdata, sizeof(pdata));
+}
+
 void t_peer_begin_login(struct t_peer *p, const char *addr)
 {
 	struct srp_login_req req = t_peer_login_req();
-	uint8_t pdata[SRP_LOGIN_REQ_SIZE];
 
-	srp_login_req_encode(pdata, sizeof(pdata), &req);
-	begin(p, addr, pdata, sizeof(pdata));
+	t_peer_begin(p, addr, &req);
 }
 
 /* ---- IUs ---- */
@@ -244,6 +260,26 @@ enum t_outcome t_peer_ask(struct t_peer *p, const void *iu, size_t len)
 
 	t_peer_post(p, iu, len);
 	return t_peer_wait(p, before + 1);
+}
+
+const struct srp_rsp *t_peer_answer(const struct t_peer *p, uint64_t tag)
+{
+	unsigned int cnt = p->answers < T_PEER_KEPT ? p->answers : T_PEER_KEPT;
+
+	for (unsigned int i = 0; i < cnt; i++) {
+		if (p->kept[i].rsp.tag == tag)
+			return &p->kept[i].rsp;
+	}
+	return NULL;
+}
+
+const struct srp_rsp *t_peer_await(struct t_peer *p, uint64_t tag)
+{
+	while (!t_peer_answer(p, tag)) {
+		assert_false(p->closed);
+		turn(p);
+	}
+	return t_peer_answer(p, tag);
 }
 
 void t_peer_await_close(struct t_peer *p)

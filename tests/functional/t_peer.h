@@ -18,6 +18,8 @@
 #define T_PEER_MEM_LEN (1u << 20)
 #define T_PEER_IU_LEN  16384u
 
+#define T_PEER_KEPT 64
+
 /* What came of a login or of an IU. */
 enum t_outcome {
 	T_LOGGED_IN,
@@ -43,6 +45,11 @@ struct t_peer {
 	struct srp_rsp rsp;
 	uint8_t rsp_iu[512];
 	unsigned int answers;
+	/* the last T_PEER_KEPT of them: answer n is at n % T_PEER_KEPT */
+	struct t_kept {
+		struct srp_rsp rsp;
+		uint8_t iu[512];
+	} kept[T_PEER_KEPT];
 
 	/* IUs under way */
 	struct t_send {
@@ -69,6 +76,9 @@ void t_peer_log_in(struct t_peer *p, const char *addr);
 
 /* Begins a login and does not wait for what comes of it. */
 void t_peer_begin_login(struct t_peer *p, const char *addr);
+/* The same with a request of one's own. */
+void t_peer_begin(struct t_peer *p, const char *addr,
+		  const struct srp_login_req *req);
 
 /* Ends the channel, if there is one. */
 void t_peer_hang_up(struct t_peer *p);
@@ -80,6 +90,10 @@ enum t_outcome t_peer_ask(struct t_peer *p, const void *iu, size_t len);
 void t_peer_post(struct t_peer *p, const void *iu, size_t len);
 /* Until @answers have come on this channel, or it is closed. */
 enum t_outcome t_peer_wait(struct t_peer *p, unsigned int answers);
+/* The answer to @tag, if it has come on this channel; else NULL. */
+const struct srp_rsp *t_peer_answer(const struct t_peer *p, uint64_t tag);
+/* The same, and waits for it; the channel must not be closed before. */
+const struct srp_rsp *t_peer_await(struct t_peer *p, uint64_t tag);
 /* Until the target has closed the channel. */
 void t_peer_await_close(struct t_peer *p);
 

@@ -16,7 +16,7 @@
 #include "transport/list.h"
 
 #define FIRST_PORT 5750
-#define ARGS_MAX   32
+#define ARGS_MAX   96
 
 static char scratch[32];
 static pid_t scratch_owner;

@@ -257,8 +257,9 @@ static void start_with(const char *const *texts, unsigned int cnt)
 	for (unsigned int i = 0; i < cnt; i++)
 		assert_true(
 			fault_rule_parse(texts[i], &all[i], msg, sizeof(msg)));
-	assert_int_equal(backend_fault_open(store, all, cnt, BLOCK, &bench.be),
-			 0);
+	assert_int_equal(
+		backend_fault_open(store, all, cnt, BLOCK, "vol", &bench.be),
+		0);
 	assert_int_equal(reactor_create(&ropt, &bench.worker.reactor), 0);
 	assert_int_equal(bench.be->ops->attach(bench.be, &bench.worker), 0);
 	bench.buf = aligned_alloc(4096, BUF);
@@ -657,8 +658,9 @@ static void start_volatile(const char *text)
 	fill_store();
 	assert_int_equal(backend_volatile_open(store, BLOCK, &cache), 0);
 	assert_true(fault_rule_parse(text, &rule, msg, sizeof(msg)));
-	assert_int_equal(backend_fault_open(cache, &rule, 1, BLOCK, &bench.be),
-			 0);
+	assert_int_equal(
+		backend_fault_open(cache, &rule, 1, BLOCK, "vol", &bench.be),
+		0);
 	assert_int_equal(bench.be->ops->attach(bench.be, &bench.worker), 0);
 }
 
