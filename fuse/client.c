@@ -43,6 +43,7 @@ struct client {
 	int unmount_status;
 
 	bool login_over;
+	enum srpi_state state; /* that was told last */
 	struct srpi_error e;
 	bool ended; /* the kernel has unmounted */
 	int device_err;
@@ -131,13 +132,53 @@ static void logged_in(struct srpi_session *s, const struct srpi_error *e,
 	c->e = *e;
 }
 
+/* "15 s", or "for ever" */
+static const char *wait_text(int ms, char *buf, size_t len)
+{
+	if (ms < 0)
+		snprintf(buf, len, "for ever");
+	else
+		snprintf(buf, len, "up to %g s", (double)ms / 1000);
+	return buf;
+}
+
+static void say_waiting(const struct client *c, const struct srpi_error *why)
+{
+	char time[32];
+
+	log_warn("%s; reads and writes wait %s for it to come back", why->text,
+		 wait_text(c->o->fast_io_fail_ms >= 0 ? c->o->fast_io_fail_ms
+						      : c->o->dev_loss_ms,
+			   time, sizeof(time)));
+}
+
+static void say_failing(const struct client *c, const struct srpi_error *why)
+{
+	log_error("%s; reads and writes fail with an I/O error until it comes "
+		  "back",
+		  why->text);
+}
+
+/* A state, or the same one with a new reason. */
 static void state_changed(struct srpi_session *s, enum srpi_state state,
 			  const struct srpi_error *why, void *arg)
 {
-	if (state == SRPI_LOST)
-		log_error("%s; reads and writes now fail with an I/O error, "
-			  "unmount and mount again",
+	struct client *c = arg;
+	bool news = state != c->state;
+
+	c->state = state;
+	if (state == SRPI_BLOCKED && news)
+		say_waiting(c, why);
+	else if (state == SRPI_FAIL_FAST && news)
+		say_failing(c, why);
+	else if (state == SRPI_LOST)
+		log_error("%s; this is final: reads and writes fail with an "
+			  "I/O error, unmount and mount again",
 			  why->text);
+	else if (state == SRPI_RUNNING)
+		log_notice("%s; reads and writes go on", why->text);
+	else
+		log_warn("%s; trying on", why->text);
 }
 
 static int login(struct client *c)
@@ -145,6 +186,10 @@ static int login(struct client *c)
 	const struct srpi_options so = {
 		.channels = c->o->channels,
 		.queue_depth = c->o->queue_depth,
+		.fast_io_fail_ms = c->o->fast_io_fail_ms,
+		.dev_loss_ms = c->o->dev_loss_ms,
+		.reconnect_delay_ms = c->o->reconnect_delay_ms,
+		.io_timeout_ms = c->o->io_timeout_ms,
 		.state_changed = state_changed,
 		.state_arg = c,
 	};

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "initiator/srp_initiator.h"
 #include "protocol/size.h"
 #include "transport/list.h"
 #include "transport/log.h"
@@ -35,6 +36,13 @@ static const char help[] =
 	"      allow_other default_permissions ro rw uid=N gid=N umask=OCTAL\n"
 	"      fsname=NAME subtype=NAME max_write=SIZE\n"
 	"      [no]suid [no]dev [no]exec [no]atime sync async dirsync\n"
+	"      --fast-io-fail-tmo S, --dev-loss-tmo S, --reconnect-delay S,\n"
+	"      --io-timeout S   or -o fast_io_fail_tmo=S,...; seconds, or off:\n"
+	"                       without a connection, I/O waits so long (15),\n"
+	"                       then fails, and the target is given up (600);\n"
+	"                       the longest pause between attempts (1); a\n"
+	"                       command without an answer for so long ends the\n"
+	"                       connection (30)\n"
 	"      --channels N     connections to the target, 1 to 16 (1)\n"
 	"      --queue-depth N  commands in flight per channel, 1 to 4096 (64)\n"
 	"      --poll-us N      poll for N microseconds before sleeping (0)\n"
@@ -46,11 +54,18 @@ static const char help[] =
 	"\n"
 	"Unmount with: fusermount3 -u MOUNTPOINT\n";
 
+/* Seconds: a day. */
+#define TIME_MAX 86400
+
 enum {
 	OPT_VERSION = 256,
 	OPT_CHANNELS,
 	OPT_QUEUE_DEPTH,
 	OPT_POLL_US,
+	OPT_FAST_IO_FAIL,
+	OPT_DEV_LOSS,
+	OPT_RECONNECT_DELAY,
+	OPT_IO_TIMEOUT,
 };
 
 static const struct option long_options[] = {
@@ -63,6 +78,10 @@ static const struct option long_options[] = {
 	{ "channels", required_argument, NULL, OPT_CHANNELS },
 	{ "queue-depth", required_argument, NULL, OPT_QUEUE_DEPTH },
 	{ "poll-us", required_argument, NULL, OPT_POLL_US },
+	{ "fast-io-fail-tmo", required_argument, NULL, OPT_FAST_IO_FAIL },
+	{ "dev-loss-tmo", required_argument, NULL, OPT_DEV_LOSS },
+	{ "reconnect-delay", required_argument, NULL, OPT_RECONNECT_DELAY },
+	{ "io-timeout", required_argument, NULL, OPT_IO_TIMEOUT },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{ 0 },
@@ -194,6 +213,46 @@ static bool set_max_write(struct options *o, const char *value)
 	return true;
 }
 
+/* Seconds, or "off". */
+static bool parse_time(const char *what, const char *text, int *ret_ms)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	if (!strcmp(text, "off")) {
+		*ret_ms = SRPI_OFF;
+		return true;
+	}
+	if (end == text || *end || !(v >= 0.001 && v <= TIME_MAX)) {
+		log_error("%s '%s' is neither a number of seconds from 0.001 "
+			  "to %d nor 'off'",
+			  what, text, TIME_MAX);
+		return false;
+	}
+	*ret_ms = (int)(v * 1000 + 0.5);
+	return true;
+}
+
+static bool set_fast_io_fail(struct options *o, const char *value)
+{
+	return parse_time("fast_io_fail_tmo", value, &o->fast_io_fail_ms);
+}
+
+static bool set_dev_loss(struct options *o, const char *value)
+{
+	return parse_time("dev_loss_tmo", value, &o->dev_loss_ms);
+}
+
+static bool set_reconnect_delay(struct options *o, const char *value)
+{
+	return parse_time("reconnect_delay", value, &o->reconnect_delay_ms);
+}
+
+static bool set_io_timeout(struct options *o, const char *value)
+{
+	return parse_time("io_timeout", value, &o->io_timeout_ms);
+}
+
 static const struct mount_option {
 	const char *name;
 	bool has_value;
@@ -209,6 +268,10 @@ static const struct mount_option {
 	{ "fsname", true, set_fsname },
 	{ "subtype", true, set_subtype },
 	{ "max_write", true, set_max_write },
+	{ "fast_io_fail_tmo", true, set_fast_io_fail },
+	{ "dev_loss_tmo", true, set_dev_loss },
+	{ "reconnect_delay", true, set_reconnect_delay },
+	{ "io_timeout", true, set_io_timeout },
 };
 
 static bool parse_mount_option(struct options *o, char *word)
@@ -254,6 +317,10 @@ static void set_defaults(struct options *o)
 	*o = (struct options){
 		.channels = 1,
 		.queue_depth = 64,
+		.fast_io_fail_ms = 15000,
+		.dev_loss_ms = 600000,
+		.reconnect_delay_ms = 1000,
+		.io_timeout_ms = 30000,
 		.uid = getuid(),
 		.gid = getgid(),
 		.umask = 0177,
@@ -279,6 +346,20 @@ static bool parse_arguments(struct options *o, int cnt, char **args)
 	o->uri = args[0];
 	o->mountpoint = args[1];
 	return true;
+}
+
+static bool check_times(const struct options *o)
+{
+	const struct srpi_options so = {
+		.fast_io_fail_ms = o->fast_io_fail_ms,
+		.dev_loss_ms = o->dev_loss_ms,
+		.reconnect_delay_ms = o->reconnect_delay_ms,
+	};
+	const char *fault = srpi_timeouts_fault(&so);
+
+	if (fault)
+		log_error("%s", fault);
+	return !fault;
 }
 
 /* One option; false: an error was printed. */
@@ -310,6 +391,14 @@ static bool parse_option(struct options *o, int c)
 	case OPT_POLL_US:
 		return parse_number("--poll-us", optarg, 0, 1000000,
 				    &o->poll_us);
+	case OPT_FAST_IO_FAIL:
+		return set_fast_io_fail(o, optarg);
+	case OPT_DEV_LOSS:
+		return set_dev_loss(o, optarg);
+	case OPT_RECONNECT_DELAY:
+		return set_reconnect_delay(o, optarg);
+	case OPT_IO_TIMEOUT:
+		return set_io_timeout(o, optarg);
 	default:
 		return false; /* getopt has said what is wrong */
 	}
@@ -333,5 +422,6 @@ bool options_parse(int argc, char **argv, struct options *ret, int *ret_exit)
 		if (!parse_option(ret, c))
 			return false;
 	}
-	return parse_arguments(ret, argc - optind, argv + optind);
+	return check_times(ret) &&
+	       parse_arguments(ret, argc - optind, argv + optind);
 }

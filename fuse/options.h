@@ -22,6 +22,11 @@ struct options {
 	unsigned int channels;
 	unsigned int queue_depth; /* per channel */
 	unsigned int poll_us;
+	/* As in struct srpi_options: milliseconds, or SRPI_OFF. */
+	int fast_io_fail_ms;
+	int dev_loss_ms;
+	int reconnect_delay_ms;
+	int io_timeout_ms;
 
 	/* -o */
 	bool allow_other;

@@ -75,9 +75,9 @@ void usage_init(struct usage *u, struct srpi_session *s, struct reactor *r,
 			.arg = u },
 	};
 	list_init(&u->waiters);
+	u->allocated = u->info->size;
 	if (!u->info->unmap || u->info->size == 0) {
 		u->known = true;
-		u->allocated = u->info->size;
 	}
 }
 
@@ -85,7 +85,8 @@ void usage_get(struct usage *u, struct usage_waiter *w)
 {
 	if (!u->info->unmap)
 		u->known = true;
-	if (u->known) {
+	/* Who only looks at the file must not wait for a lost connection. */
+	if (u->known || srpi_session_state(u->session) != SRPI_RUNNING) {
 		w->done(w, u->allocated);
 		return;
 	}

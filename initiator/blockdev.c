@@ -314,7 +314,7 @@ static int check(const struct srpi_session *s, const struct srpi_io *sio)
 		return -ECANCELED;
 	if (s->state == SRPI_CONNECTING)
 		return -ENOTCONN;
-	if (s->state == SRPI_LOST)
+	if (s->state == SRPI_FAIL_FAST || s->state == SRPI_LOST)
 		return -EIO;
 	if (sio->volume >= s->volume_cnt)
 		return -EINVAL;

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,13 +23,21 @@ static struct ini_channel *of(struct xp_chan *xp)
 	return xp_chan_user(xp);
 }
 
-/* Ends a channel for what the target did. */
-static void protocol_error(struct ini_channel *ch, const char *what)
+void ini_channel_fail(struct ini_channel *ch, int err, const char *text)
 {
 	if (ch->state >= INI_CHANNEL_CLOSING)
 		return;
-	xp_error_set(&ch->why, -EPROTO, "protocol error: %s", what);
+	xp_error_set(&ch->why, err, "%s", text);
 	ini_channel_close(ch);
+}
+
+/* Ends a channel for what the target did. */
+static void protocol_error(struct ini_channel *ch, const char *what)
+{
+	char text[160];
+
+	snprintf(text, sizeof(text), "protocol error: %s", what);
+	ini_channel_fail(ch, -EPROTO, text);
 }
 
 /* ---- sending ---- */
@@ -126,6 +135,19 @@ void ini_channel_send(struct ini_channel *ch, struct ini_cmd *cmd)
 }
 
 /* ---- slots ---- */
+
+struct ini_cmd *ini_channel_oldest(const struct ini_channel *ch)
+{
+	struct ini_cmd *oldest = NULL;
+
+	for (unsigned int i = 0; ch->busy && i < ch->slot_cnt; i++) {
+		struct ini_cmd *cmd = ch->slots[i].cmd;
+
+		if (cmd && (!oldest || cmd->sent_us < oldest->sent_us))
+			oldest = cmd;
+	}
+	return oldest;
+}
 
 static void slot_free(struct ini_slot *slot)
 {
@@ -406,7 +428,7 @@ void ini_channel_free(struct ini_channel *ch)
 
 /* Slots and their IUs; the last IUs are the replies'. */
 static int make_slots(struct ini_channel *ch, struct xp *xp, unsigned int depth,
-		      struct xp_error *e)
+		      uint32_t generation, struct xp_error *e)
 {
 	size_t params_len = ((size_t)depth * INI_PARAM_MAX + 4095) & ~4095ul;
 	int err;
@@ -436,6 +458,7 @@ static int make_slots(struct ini_channel *ch, struct xp *xp, unsigned int depth,
 
 		slot->channel = ch;
 		slot->index = (uint16_t)i;
+		slot->generation = generation;
 		slot->iu = ch->block + (size_t)i * IU_STRIDE;
 		slot->next_free = ch->free_slots;
 		ch->free_slots = slot;
@@ -447,7 +470,8 @@ static int make_slots(struct ini_channel *ch, struct xp *xp, unsigned int depth,
 
 int ini_channel_open(struct xp *xp, const struct sockaddr *addr,
 		     socklen_t addr_len, const struct srp_login_req *login,
-		     unsigned int depth, unsigned int timeout_ms,
+		     unsigned int depth, uint32_t generation,
+		     unsigned int timeout_ms,
 		     const struct ini_channel_events *events, void *user,
 		     struct ini_channel **ret_ch, struct xp_error *e)
 {
@@ -471,7 +495,7 @@ int ini_channel_open(struct xp *xp, const struct sockaddr *addr,
 	ch->user = user;
 	ch->login = *login;
 	srp_login_req_encode(pdata, sizeof(pdata), login);
-	err = make_slots(ch, xp, depth, e);
+	err = make_slots(ch, xp, depth, generation, e);
 	if (!err)
 		err = xp_connect(xp, addr, addr_len, &params, &ch->xp, e);
 	if (err) {

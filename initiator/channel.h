@@ -87,22 +87,31 @@ struct ini_channel {
 
 /*
  * Begins connecting and logging in; running() or closed() follows.
+ * @generation: of the slots' tags to begin with; other than that of any former
+ *		channel, so that what answers one of its commands is found out
  * Return: 0 or a negative errno with @e, then neither follows.
  */
 int ini_channel_open(struct xp *xp, const struct sockaddr *addr,
 		     socklen_t addr_len, const struct srp_login_req *login,
-		     unsigned int depth, unsigned int timeout_ms,
+		     unsigned int depth, uint32_t generation,
+		     unsigned int timeout_ms,
 		     const struct ini_channel_events *events, void *user,
 		     struct ini_channel **ret_ch, struct xp_error *e);
 
 /* Ends the channel; closed() follows. */
 void ini_channel_close(struct ini_channel *ch);
 
+/* Ends it for @text, which becomes ch->why. */
+void ini_channel_fail(struct ini_channel *ch, int err, const char *text);
+
 /* After closed(). NULL is fine. */
 void ini_channel_free(struct ini_channel *ch);
 
 /* True when a command can be sent now: running, a free slot, a credit. */
 bool ini_channel_can_send(const struct ini_channel *ch);
+
+/* The command in flight that was sent first; NULL when there is none. */
+struct ini_cmd *ini_channel_oldest(const struct ini_channel *ch);
 
 /* Sends @cmd, which answered() or lost() gives back. */
 void ini_channel_send(struct ini_channel *ch, struct ini_cmd *cmd);

@@ -47,7 +47,10 @@ struct ini_cmd {
 
 	/* private to the session */
 	struct list node;
+	uint64_t seq;	  /* in the order of submission */
+	uint64_t sent_us; /* when it was last sent */
 	unsigned int tries;
+	bool asks; /* discovery's: never held, never sent again */
 	int err;
 };
 

@@ -28,12 +28,14 @@ struct ini_discovery {
 	uint8_t answer[BUF_LEN]; /* ... so answers are read from a copy */
 	uint64_t luns[LUNS_MAX]; /* as the target wrote them */
 	size_t lun_cnt;
-	size_t lun;	       /* index of the one that is asked */
-	unsigned int step;     /* of steps[] */
-	const char *question;  /* asked last: the name of a command */
-	bool pages[256];       /* VPD pages that the unit has */
-	struct ini_volume vol; /* what is known of it */
-	bool has_volume;       /* false: not a disk */
+	size_t lun;		    /* index of the one that is asked */
+	unsigned int step;	    /* of steps[] */
+	const char *question;	    /* asked last: the name of a command */
+	bool pages[256];	    /* VPD pages that the unit has */
+	struct ini_volume vol;	    /* what is known of it */
+	bool has_volume;	    /* false: not a disk */
+	struct ini_volume *volumes; /* that were found */
+	unsigned int volume_cnt;
 	void (*done)(struct srpi_session *s, int err);
 };
 
@@ -262,17 +264,17 @@ static void finish(struct ini_discovery *d, int err)
 	d->done(d->session, err);
 }
 
-static bool name_is_taken(const struct srpi_session *s, const char *name)
+static bool name_is_taken(const struct ini_discovery *d, const char *name)
 {
-	for (unsigned int i = 0; i < s->volume_cnt; i++) {
-		if (strcmp(s->volumes[i].info.name, name) == 0)
+	for (unsigned int i = 0; i < d->volume_cnt; i++) {
+		if (strcmp(d->volumes[i].info.name, name) == 0)
 			return true;
 	}
 	return false;
 }
 
 /* A file name that is the volume's own in this session, fit to be printed. */
-static void choose_name(const struct srpi_session *s,
+static void choose_name(const struct ini_discovery *d,
 			struct srpi_volume_info *info)
 {
 	char base[60];
@@ -286,7 +288,7 @@ static void choose_name(const struct srpi_session *s,
 	if (info->name[0] == '\0' || info->name[0] == '.')
 		snprintf(info->name, sizeof(info->name), "lun%u", info->lun);
 	snprintf(base, sizeof(base), "%.49s", info->name);
-	for (unsigned int n = 0; name_is_taken(s, info->name); n++)
+	for (unsigned int n = 0; name_is_taken(d, info->name); n++)
 		snprintf(info->name, sizeof(info->name),
 			 n ? "%s-lun%u-%u" : "%s-lun%u", base, info->lun, n);
 }
@@ -312,16 +314,15 @@ static void settle_limits(struct ini_volume *vol)
 
 static int add_volume(struct ini_discovery *d)
 {
-	struct srpi_session *s = d->session;
 	struct ini_volume *all =
-		reallocarray(s->volumes, s->volume_cnt + 1, sizeof(*all));
+		reallocarray(d->volumes, d->volume_cnt + 1, sizeof(*all));
 
 	if (!all)
 		return -ENOMEM;
-	s->volumes = all;
+	d->volumes = all;
 	settle_limits(&d->vol);
-	choose_name(s, &d->vol.info);
-	all[s->volume_cnt++] = d->vol;
+	choose_name(d, &d->vol.info);
+	all[d->volume_cnt++] = d->vol;
 	return 0;
 }
 
@@ -374,7 +375,7 @@ static void answered(struct ini_cmd *cmd, int err)
 	int lun_err = 0;
 
 	/* The connection is gone or going. */
-	if (err == -ECANCELED || d->session->state != SRPI_CONNECTING ||
+	if (err == -ECANCELED || d->session->link != INI_LINK_ASKING ||
 	    d->session->closing) {
 		finish(d, -ECANCELED);
 		return;
@@ -407,7 +408,7 @@ static void send_cmd(struct ini_discovery *d, const char *question,
 	cmd->len = len;
 	cmd->done = done;
 	ini_session_await_answer(d->session);
-	ini_session_submit(d->session, cmd);
+	ini_session_ask(d->session, cmd);
 }
 
 static void ask(struct ini_discovery *d)
@@ -498,6 +499,14 @@ const char *ini_discovery_asks(const struct srpi_session *s, uint32_t *ret_lun)
 	return s->discovery->question;
 }
 
+void ini_discovery_take(struct srpi_session *s, struct ini_volume **ret_volumes,
+			unsigned int *ret_cnt)
+{
+	*ret_volumes = s->discovery->volumes;
+	*ret_cnt = s->discovery->volume_cnt;
+	s->discovery->volumes = NULL;
+}
+
 void ini_discovery_free(struct srpi_session *s)
 {
 	struct ini_discovery *d = s->discovery;
@@ -506,6 +515,7 @@ void ini_discovery_free(struct srpi_session *s)
 	if (!d)
 		return;
 	srpi_mem_free(d->mem);
+	free(d->volumes);
 	free(d->buf);
 	free(d);
 }

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The session: one I_T nexus with its channels, the commands that wait for
- * one, and the volumes that were found. Thread: the context's.
+ * one, and the volumes that were found. srp_initiator.h tells its states;
+ * session_enter() in session.c is the one door. Thread: the context's.
  *
- *   CONNECTING  the first channel logs in (SINGLE), then discovery asks the
- *               target for its volumes, then the other channels log in (MULTI)
- *   RUNNING     I/O
- *   LOST        a channel broke: every command in flight has failed, no new
- *               one is taken
- *   CLOSED      srpi_close(), or connecting failed
- *
- * session_enter() in session.c is the one door.
+ *   session.c    the begin, the door, the end
+ *   queue.c      commands: waiting, sent, held, sent again
+ *   link.c       the channels: log in, ask for the volumes, log in the others
+ *   connect.c    the first time: which address, which transport
+ *   reconnect.c  every other time: what waits how long, is it the same volume
  */
 #ifndef INITIATOR_SESSION_H
 #define INITIATOR_SESSION_H
@@ -22,6 +20,15 @@
 #include "protocol/srp_uri.h"
 
 #define INI_CHANNELS_MAX 16
+
+/* What the channels are doing. */
+enum ini_link {
+	INI_LINK_DOWN,	 /* none, or they end */
+	INI_LINK_LOGIN,	 /* the first one logs in (SINGLE) */
+	INI_LINK_ASKING, /* discovery asks for the volumes */
+	INI_LINK_MORE,	 /* the others log in, one by one (MULTI) */
+	INI_LINK_UP,
+};
 
 struct ini_volume {
 	struct srpi_volume_info info;
@@ -53,11 +60,14 @@ struct srpi_session {
 	char why[320]; /* why this transport */
 	struct xp *xp;
 
+	enum ini_link link;
 	struct ini_channel *channels[INI_CHANNELS_MAX];
 	unsigned int channel_cnt; /* entries of channels[], closed ones too */
-	unsigned int next_channel;
+	uint32_t opened;	  /* channels, ever */
 
-	struct list waiting; /* commands without a slot */
+	uint64_t next_seq;   /* of commands */
+	struct list asked;   /* discovery's command without a slot */
+	struct list waiting; /* others without a slot, by seq */
 	struct list undone;  /* commands that were refused at once */
 	struct list retry;   /* commands for a busy unit */
 	struct reactor_timer retry_timer;
@@ -66,7 +76,24 @@ struct srpi_session {
 	bool undone_sent;
 	struct reactor_msg start_msg; /* runs the first connect */
 	bool started;
-	unsigned int cmds; /* submitted, not done */
+	unsigned int cmds;		  /* submitted, not done */
+	struct reactor_timer watch_timer; /* while commands are in flight */
+	bool watching;
+
+	/* reconnect.c's */
+	struct reactor_timer fail_timer;  /* fast_io_fail_ms */
+	struct reactor_timer loss_timer;  /* dev_loss_ms */
+	struct reactor_timer pause_timer; /* before the next attempt */
+	unsigned int pause_ms;		  /* the next one, before jitter */
+	uint32_t jitter;		  /* state of the random numbers */
+	uint64_t down_us;		  /* when the connection was lost */
+	uint64_t up_us;			  /* when it last came up */
+	/* It has done what was asked of it since. While not, another loss is
+	 * the same outage: who keeps breaking must not hold I/O for ever. */
+	bool proven;
+	uint32_t reason; /* for the last failed attempt: to tell it once */
+	uint64_t held;	 /* commands, by the last loss */
+	struct srpi_session_stats stats;
 
 	struct ini_volume *volumes;
 	unsigned int volume_cnt;
@@ -81,21 +108,89 @@ struct srpi_session {
 	void (*closed)(void *arg);
 	void *closed_arg;
 	bool closing;
-	struct srpi_error error; /* the first thing that went wrong */
+	struct srpi_error error; /* the last thing that went wrong */
+	/* of the connection that is or was last */
+	char local[64];
+	char peer[64];
+	char device[64];
+	bool immediate_data;
+	unsigned int up_cnt;	/* channels */
+	unsigned int in_flight; /* commands at most */
 };
 
 #define INI_ZEROES_LEN 65536u
 
+/* ---- options.c ---- */
+
+/* @options, which may be NULL, with what is assumed where they say nothing. */
+void ini_options_set(struct srpi_options *o,
+		     const struct srpi_options *options);
+
+/* ---- session.c ---- */
+
+void ini_session_enter(struct srpi_session *s, enum srpi_state state,
+		       const struct srpi_error *why);
+/* After srpi_close(): frees the session when nothing is under way any more. */
+void ini_session_maybe_gone(struct srpi_session *s);
+
+/* ---- queue.c ---- */
+
+void ini_queue_init(struct srpi_session *s);
+
 /* Sends @cmd on a channel as soon as one has room; cmd->done() follows, never
- * from within. */
+ * from within. While the connection is lost it waits. */
 void ini_session_submit(struct srpi_session *s, struct ini_cmd *cmd);
+
+/* The same for discovery: -ECANCELED when the connection is lost. */
+void ini_session_ask(struct srpi_session *s, struct ini_cmd *cmd);
 
 /* Completes @cmd with @err, not from within. */
 void ini_session_refuse(struct srpi_session *s, struct ini_cmd *cmd, int err);
 
-/* The connect fails if this is not called again within the time it may take:
+/* Sends what may be sent. */
+void ini_queue_go(struct srpi_session *s);
+/* Everything that has not been sent fails; discovery's with -ECANCELED. */
+void ini_queue_refuse(struct srpi_session *s, int err);
+void ini_queue_refuse_asked(struct srpi_session *s);
+/* As channel events. */
+void ini_queue_answered(struct ini_channel *ch, struct ini_cmd *cmd, int err);
+void ini_queue_lost(struct ini_channel *ch, struct ini_cmd *cmd);
+
+/* ---- link.c ---- */
+
+void ini_link_init(struct srpi_session *s);
+/* Begins to log in to s->addr over s->xp. After an error nothing follows; else
+ * ini_connect_* or ini_reconnect_* are told what becomes of it. */
+int ini_link_begin(struct srpi_session *s, struct xp_error *e);
+/* Closes all channels; ini_reconnect_down() follows, maybe from within. */
+void ini_link_end(struct srpi_session *s);
+/* The link fails if this is not called again within the time it may take:
  * discovery has asked something. */
 void ini_session_await_answer(struct srpi_session *s);
+
+/* ---- connect.c ---- */
+
+void ini_connect_start(struct srpi_session *s);
+void ini_connect_up(struct srpi_session *s);
+/* @ch did not log in; it is freed. */
+void ini_connect_refused(struct srpi_session *s, struct ini_channel *ch);
+/* It logged in, then s->error happened. */
+void ini_connect_failed(struct srpi_session *s);
+
+/* ---- reconnect.c ---- */
+
+void ini_reconnect_init(struct srpi_session *s);
+void ini_reconnect_stop(struct srpi_session *s);
+/* @ch was lost while RUNNING. */
+void ini_reconnect_lost(struct srpi_session *s, const struct ini_channel *ch);
+/* All channels are closed and gone. */
+void ini_reconnect_down(struct srpi_session *s);
+void ini_reconnect_up(struct srpi_session *s);
+/* An attempt has failed; s->error says why, @reason tells it from others. */
+void ini_reconnect_failed(struct srpi_session *s, uint32_t reason);
+/* Discovery has found what there is now. False: it is not what there was, and
+ * the attempt has failed or the session is LOST. */
+bool ini_reconnect_check(struct srpi_session *s);
 
 /* ---- what went wrong, for a person (session_text.c); sets s->error ---- */
 
@@ -104,6 +199,16 @@ bool ini_say_no_login(struct srpi_session *s, const struct ini_channel *ch,
 		      const struct xp_error *why);
 void ini_say_lost(struct srpi_session *s, const struct ini_channel *ch);
 void ini_say_no_answer(struct srpi_session *s);
+/* Why @ch is ended: @cmd had no answer for @age_ms. */
+void ini_say_timeout(const struct ini_cmd *cmd, uint64_t age_ms, char *buf,
+		     size_t len);
+void ini_say_still_down(struct srpi_session *s, uint64_t down_ms,
+			const char *what);
+void ini_say_back(struct srpi_session *s, uint64_t down_ms,
+		  struct srpi_error *ret);
+/* @what has become of volume @v. */
+void ini_say_changed(struct srpi_session *s, const struct ini_volume *v,
+		     const char *what);
 /* @what was asked of LUN @lun and answered with @err and maybe @sense. */
 void ini_say_no_volumes(struct srpi_session *s, int err, const char *what,
 			uint32_t lun, const struct scsi_sense *sense);
@@ -118,6 +223,9 @@ void ini_say_no_volumes(struct srpi_session *s, int err, const char *what,
 int ini_discover(struct srpi_session *s,
 		 void (*done)(struct srpi_session *s, int err),
 		 struct srpi_error *e);
+/* The volumes that were found become the caller's. */
+void ini_discovery_take(struct srpi_session *s, struct ini_volume **ret_volumes,
+			unsigned int *ret_cnt);
 /* Frees what discovery holds; NULL in the session is fine. */
 void ini_discovery_free(struct srpi_session *s);
 /* What it asked last, and of which LUN. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "initiator/session.h"
+#include "protocol/srp_iu.h"
 
 /* A numeric host with its scope. */
 #define HOST_SIZE      80
@@ -182,6 +183,52 @@ void ini_say_lost(struct srpi_session *s, const struct ini_channel *ch)
 	way_text(s, ch, way, sizeof(way));
 	ini_error_set(&s->error, -EIO, "lost the connection to %s%s: %s", peer,
 		      way, ch->why.text);
+}
+
+void ini_say_timeout(const struct ini_cmd *cmd, uint64_t age_ms, char *buf,
+		     size_t len)
+{
+	const struct scsi_cdb_info *info =
+		scsi_cdb_find(cmd->cdb[0], cmd->cdb[1] & 0x1f);
+	uint32_t lun = 0;
+
+	srp_lun_decode(cmd->lun, &lun);
+	snprintf(buf, len, "%s of LUN %u had no answer for %.1f s",
+		 info ? info->name : "a command", lun, (double)age_ms / 1000);
+}
+
+void ini_say_still_down(struct srpi_session *s, uint64_t down_ms,
+			const char *what)
+{
+	char peer[PEER_TEXT_SIZE];
+	char why[sizeof(s->error.text)];
+
+	peer_text(s, peer, sizeof(peer));
+	memcpy(why, s->error.text, sizeof(why));
+	ini_error_set(&s->error, -EIO, "no connection to %s for %.1f s%s: %s",
+		      peer, (double)down_ms / 1000, what, why);
+}
+
+void ini_say_back(struct srpi_session *s, uint64_t down_ms,
+		  struct srpi_error *ret)
+{
+	char peer[PEER_TEXT_SIZE];
+	char way[WAY_TEXT_SIZE];
+
+	peer_text(s, peer, sizeof(peer));
+	way_text(s, s->channels[0], way, sizeof(way));
+	ini_error_set(ret, 0, "connected to %s%s again after %.1f s", peer, way,
+		      (double)down_ms / 1000);
+}
+
+void ini_say_changed(struct srpi_session *s, const struct ini_volume *v,
+		     const char *what)
+{
+	char peer[PEER_TEXT_SIZE];
+
+	peer_text(s, peer, sizeof(peer));
+	ini_error_set(&s->error, -ESTALE, "volume '%s' (LUN %u) of %s: %s",
+		      v->info.name, v->info.lun, peer, what);
 }
 
 void ini_say_no_answer(struct srpi_session *s)

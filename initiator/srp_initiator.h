@@ -65,15 +65,35 @@ int srpi_ctx_run(struct srpi_ctx *ctx, int timeout_ms);
 /* ---- sessions ---- */
 
 /*
- * The life of a session. A session that is not RUNNING fails its I/O with
- * -ENOTCONN (before) or -EIO (after the connection was lost).
+ * The life of a session, in the words of the kernel's SRP transport. A session
+ * that has been RUNNING comes back by itself when its connection breaks: it
+ * logs in again, finds the same volumes, and sends again what had no answer.
+ *
+ *   CONNECTING ──▶ RUNNING ◀──────────────┬─────────────┐
+ *                     │ connection lost    │ back        │ back
+ *                     ▼                    │             │
+ *                  BLOCKED ────────────────┘             │
+ *                     │ fast_io_fail_ms                  │
+ *                     ▼                                  │
+ *                 FAIL_FAST ─────────────────────────────┘
+ *                     │ dev_loss_ms, or what came back is another volume
+ *                     ▼
+ *                   LOST
  */
 enum srpi_state {
-	SRPI_CONNECTING, /* srpi_connect() was called */
+	SRPI_CONNECTING, /* srpi_connect() was called; I/O: -ENOTCONN */
 	SRPI_RUNNING,	 /* logged in, volumes known */
-	SRPI_LOST,	 /* the connection broke */
+	SRPI_BLOCKED,	 /* no connection; I/O waits */
+	SRPI_FAIL_FAST,	 /* none for long; I/O fails at once with -EIO */
+	SRPI_LOST,	 /* given up, for good; likewise */
 	SRPI_CLOSED,	 /* srpi_close(), or connecting failed */
 };
+
+/* "running", "blocked", ... */
+const char *srpi_state_name(enum srpi_state state);
+
+/* For the times of srpi_options: never. */
+#define SRPI_OFF (-1)
 
 struct srpi_options {
 	unsigned int channels;	  /* connections to open; 0 = 1, at most 16 */
@@ -82,12 +102,32 @@ struct srpi_options {
 	 * learn its volumes; 0 = 5000. */
 	unsigned int timeout_ms;
 	bool no_immediate_data; /* never send data inside a command */
-	/* The session has changed its state (to RUNNING or CLOSED it is told
-	 * by the callbacks of connect and close). */
+	/*
+	 * When the connection is lost: milliseconds from then until I/O fails
+	 * (0 = 15000) and until the session is given up (0 = 600000), and the
+	 * longest pause between two attempts to log in again (0 = 1000; the
+	 * first pause is 100, then they double). Or SRPI_OFF. They must fit
+	 * to each other: srpi_timeouts_fault().
+	 */
+	int fast_io_fail_ms;
+	int dev_loss_ms;
+	int reconnect_delay_ms;
+	/* A command without an answer for so long ends the connection, which
+	 * is then lost. 0 = 30000, or SRPI_OFF. */
+	int io_timeout_ms;
+	/*
+	 * The session has changed its state after it was RUNNING (that it is
+	 * for the first time, and CLOSED, the callbacks of connect and close
+	 * tell). @why: what happened, to whom; for RUNNING, what came back.
+	 * From within it srpi_submit() may be called, srpi_close() not.
+	 */
 	void (*state_changed)(struct srpi_session *s, enum srpi_state state,
 			      const struct srpi_error *why, void *arg);
 	void *state_arg;
 };
+
+/* What is wrong with the times of @options, for a person; NULL: nothing. */
+const char *srpi_timeouts_fault(const struct srpi_options *options);
 
 /*
  * srpi_connect() - log in to the target of @uri and find its volumes
@@ -117,7 +157,7 @@ void srpi_close(struct srpi_session *s, void (*closed)(void *arg), void *arg);
 
 enum srpi_state srpi_session_state(const struct srpi_session *s);
 
-/* What a person wants to know of a connection. Valid while RUNNING. */
+/* What a person wants to know of a connection: the present one, or the last. */
 struct srpi_session_info {
 	const char *transport; /* "RDMA (verbs)" or "TCP (libfabric)" */
 	const char *why;    /* why this transport; "" when it was asked for */
@@ -133,6 +173,20 @@ struct srpi_session_info {
 
 void srpi_session_info(const struct srpi_session *s,
 		       struct srpi_session_info *ret_info);
+
+/* What has happened since srpi_connect(). */
+struct srpi_session_stats {
+	uint64_t commands;   /* sent, those sent again included */
+	uint64_t replayed;   /* sent again after a connection was lost */
+	uint64_t timeouts;   /* commands that had no answer in time */
+	uint64_t reconnects; /* logins after a connection was lost */
+	uint64_t attempts;   /* at those, failed ones included */
+	/* Why a connection was last lost, or not made again; "": never. */
+	const char *last_error;
+};
+
+void srpi_session_stats(const struct srpi_session *s,
+			struct srpi_session_stats *ret_stats);
 
 /* ---- volumes ---- */
 

@@ -155,6 +155,11 @@ void t_srpi_reset(struct srpi_session *s)
 
 /* ---- the rest ---- */
 
+enum srpi_state srpi_session_state(const struct srpi_session *s)
+{
+	return s->state;
+}
+
 unsigned int srpi_volume_cnt(const struct srpi_session *s)
 {
 	return 1;
@@ -193,6 +198,7 @@ struct srpi_session *t_srpi_new(struct reactor *r, uint64_t size,
 
 	s->reactor = r;
 	s->msg.run = answer;
+	s->state = SRPI_RUNNING;
 	s->info = (struct srpi_volume_info){
 		.name = "disk",
 		.size = size,

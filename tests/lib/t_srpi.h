@@ -15,6 +15,7 @@
 struct srpi_session {
 	struct reactor *reactor;
 	struct srpi_volume_info info;
+	enum srpi_state state;
 	uint8_t *disk;	 /* info.size bytes */
 	uint8_t *mapped; /* one for each block */
 

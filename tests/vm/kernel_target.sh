@@ -197,10 +197,10 @@ if [ -x "$BUILD/tests/functional/test_srpi" ]; then
 fi
 
 step "the target goes away under a mount"
-mount_start lost "$target/$device?$names&initiator=$id_one" "$one"
+mount_start lost --fast-io-fail-tmo 1 "$target/$device?$names&initiator=$id_one" "$one"
 random_to "$one/$device"
 echo 0 >/sys/kernel/config/target/srpt/*/tpgt_1/enable
-wait_for 30 grep -q 'error: lost the connection to 10.0.0.1:5555' \
+wait_for 30 grep -q 'error: no connection to 10.0.0.1:5555' \
 	"$VM_OUT/lost.log"
 vm_fails dd if="$one/$device" of=/dev/null bs=4k count=1 2>"$VM_OUT/said"
 grep 'Input/output error' "$VM_OUT/said"

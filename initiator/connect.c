@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The first login of a session: by which address and transport. */
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "initiator/session.h"
+
+static void over(struct srpi_session *s, int err)
+{
+	void (*done)(struct srpi_session *, const struct srpi_error *, void *) =
+		s->connected;
+
+	s->connected = NULL;
+	if (err) {
+		ini_session_enter(s, SRPI_CLOSED, &s->error);
+		ini_link_end(s);
+	} else {
+		/* Of ways that were tried before this one. */
+		memset(&s->error, 0, sizeof(s->error));
+		ini_session_enter(s, SRPI_RUNNING, NULL);
+	}
+	if (done)
+		done(s, &s->error, s->connected_arg);
+}
+
+/* Errors that say "not by this way": another transport may have one. */
+static bool is_unroutable(int err)
+{
+	return err == -ENODEV || err == -EHOSTUNREACH || err == -ENETUNREACH ||
+	       err == -EADDRNOTAVAIL;
+}
+
+/* From the first address over RDMA to the last over TCP. */
+static bool next_way(struct srpi_session *s, const struct xp_error *why)
+{
+	if (s->addr->ai_next) {
+		s->addr = s->addr->ai_next;
+		return true;
+	}
+	if (s->uri.transport != SRP_URI_AUTO || s->kind != XP_VERBS ||
+	    !is_unroutable(why->err))
+		return false;
+	s->kind = XP_TCP;
+	s->addr = s->addrs;
+	snprintf(s->why, sizeof(s->why), "no RDMA device reaches %s",
+		 s->uri.host);
+	return true;
+}
+
+/* Tries s->addr over s->kind; a way that fails at once leads to the next. */
+static void connect_next(struct srpi_session *s)
+{
+	struct xp_error e = { 0 };
+	int err;
+
+	do {
+		err = ini_ctx_xp(s->ctx, s->kind, &s->xp, &e);
+		if (!err)
+			err = ini_link_begin(s, &e);
+		if (!err)
+			return;
+		e.err = err;
+	} while (next_way(s, &e));
+	ini_say_no_login(s, NULL, &e);
+	over(s, s->error.err);
+}
+
+void ini_connect_start(struct srpi_session *s)
+{
+	connect_next(s);
+}
+
+void ini_connect_up(struct srpi_session *s)
+{
+	s->up_us = reactor_now_us(s->ctx->reactor);
+	s->proven = true;
+	over(s, 0);
+}
+
+/* A target that says no is the one that was meant: no other way is tried. */
+void ini_connect_refused(struct srpi_session *s, struct ini_channel *ch)
+{
+	bool rejected = ini_say_no_login(s, ch, &ch->why);
+	struct xp_error why = ch->why;
+
+	ini_channel_free(ch);
+	if (!rejected && next_way(s, &why))
+		connect_next(s);
+	else
+		over(s, s->error.err);
+}
+
+void ini_connect_failed(struct srpi_session *s)
+{
+	over(s, s->error.err);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The channels of a session. They come up in a row: the first logs in, which
+ * ends what is left of an older session of ours; discovery asks on it; then the
+ * others log in. They go down together: a nexus that has lost one of its
+ * channels does not know what the target still does for it, only a new login
+ * with SINGLE ends that.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "initiator/session.h"
+#include "protocol/srp_iu.h"
+
+/* As ib_srp: 8 KiB of data behind the header. */
+#define MAX_IT_IU_LEN (SRP_IMM_OFFSET + 8192)
+
+/* Tags of a channel begin here times its number, see ini_channel_open(). */
+#define GENERATIONS (1u << 20)
+
+static bool is_first_time(const struct srpi_session *s)
+{
+	return s->state == SRPI_CONNECTING;
+}
+
+static const struct ini_channel_events events;
+
+static int open_channel(struct srpi_session *s, enum srp_multichan multichan,
+			struct xp_error *e)
+{
+	const struct srp_login_req login = {
+		.it_iu_len = s->options.no_immediate_data
+				     ? SRP_CMD_SIZE + SRP_INDIRECT_HDR +
+					       12 * SRP_DESC_SIZE
+				     : MAX_IT_IU_LEN,
+		.formats = SRP_FORMATS,
+		.multichan = multichan,
+		.imm_data = !s->options.no_immediate_data,
+		.imm_offset = s->options.no_immediate_data ? 0 : SRP_IMM_OFFSET,
+		.initiator = s->initiator,
+		.target = s->uri.target,
+	};
+	int err;
+
+	err = ini_channel_open(s->xp, s->addr->ai_addr, s->addr->ai_addrlen,
+			       &login, s->options.queue_depth,
+			       s->opened++ * GENERATIONS, s->options.timeout_ms,
+			       &events, s, &s->channels[s->channel_cnt], e);
+	if (!err)
+		s->channel_cnt++;
+	return err;
+}
+
+/* ---- down ---- */
+
+static bool all_closed(const struct srpi_session *s)
+{
+	for (unsigned int i = 0; i < s->channel_cnt; i++) {
+		if (s->channels[i]->state != INI_CHANNEL_CLOSED)
+			return false;
+	}
+	return true;
+}
+
+/* Only now no RDMA can touch the memory of commands any more. */
+static void settle(struct srpi_session *s)
+{
+	if (!all_closed(s))
+		return;
+	for (unsigned int i = 0; i < s->channel_cnt; i++)
+		ini_channel_free(s->channels[i]);
+	s->channel_cnt = 0;
+	ini_queue_refuse_asked(s);
+	ini_reconnect_down(s);
+}
+
+void ini_link_end(struct srpi_session *s)
+{
+	s->link = INI_LINK_DOWN;
+	reactor_timer_stop(&s->answer_timer);
+	for (unsigned int i = 0; i < s->channel_cnt; i++)
+		ini_channel_close(s->channels[i]);
+	settle(s);
+}
+
+/* ---- coming up ---- */
+
+/* s->error says why; the link is not up yet. */
+static void failed(struct srpi_session *s)
+{
+	uint32_t reason = (uint32_t)-s->error.err;
+
+	if (is_first_time(s))
+		ini_connect_failed(s);
+	else
+		ini_reconnect_failed(s, reason);
+}
+
+/* What a person may ask for also when the channels are gone. */
+static void note_connection(struct srpi_session *s)
+{
+	const struct ini_channel *ch = s->channels[0];
+
+	snprintf(s->device, sizeof(s->device), "%s", xp_chan_device(ch->xp));
+	snprintf(s->local, sizeof(s->local), "%s", xp_chan_local(ch->xp));
+	snprintf(s->peer, sizeof(s->peer), "%s", xp_chan_peer(ch->xp));
+	s->immediate_data = ch->granted.imm_data;
+	s->up_cnt = s->channel_cnt;
+	s->in_flight = 0;
+	for (unsigned int i = 0; i < s->channel_cnt; i++) {
+		unsigned int credits = s->channels[i]->granted.req_lim - 1;
+		unsigned int slots = s->channels[i]->slot_cnt;
+
+		s->in_flight += credits < slots ? credits : slots;
+	}
+}
+
+static void up(struct srpi_session *s)
+{
+	s->link = INI_LINK_UP;
+	note_connection(s);
+	if (is_first_time(s))
+		ini_connect_up(s);
+	else
+		ini_reconnect_up(s);
+}
+
+/* All volumes are known: the other channels, as many as the target admits. */
+static void next_channel(struct srpi_session *s)
+{
+	struct xp_error e = { 0 };
+
+	s->link = INI_LINK_MORE;
+	if (s->channel_cnt < s->options.channels &&
+	    open_channel(s, SRP_MULTICHAN_MULTI, &e) == 0)
+		return;
+	up(s);
+}
+
+static void discovered(struct srpi_session *s, int err)
+{
+	bool over = s->link != INI_LINK_ASKING || s->closing;
+
+	reactor_timer_stop(&s->answer_timer);
+	/* Else the end of the channel has come or follows, and says why. */
+	if (!over && !err && is_first_time(s))
+		ini_discovery_take(s, &s->volumes, &s->volume_cnt);
+	else if (!over && !err)
+		over = !ini_reconnect_check(s);
+	ini_discovery_free(s);
+	if (over || err == -ECANCELED)
+		return;
+	if (err)
+		failed(s);
+	else
+		next_channel(s);
+}
+
+static void answer_overdue(struct reactor_timer *t)
+{
+	struct srpi_session *s =
+		container_of(t, struct srpi_session, answer_timer);
+
+	ini_say_no_answer(s);
+	failed(s);
+}
+
+void ini_session_await_answer(struct srpi_session *s)
+{
+	reactor_timer_set(s->ctx->reactor, &s->answer_timer,
+			  s->options.timeout_ms);
+}
+
+static int make_zeroes(struct srpi_session *s)
+{
+	if (s->zeroes)
+		return 0;
+	s->zeroes = aligned_alloc(4096, INI_ZEROES_LEN);
+	if (!s->zeroes) {
+		ini_error_set(&s->error, -ENOMEM, "out of memory");
+		return -ENOMEM;
+	}
+	memset(s->zeroes, 0, INI_ZEROES_LEN);
+	return srpi_mem_register(s, s->zeroes, INI_ZEROES_LEN, &s->zeroes_mem,
+				 &s->error);
+}
+
+static void running(struct ini_channel *ch)
+{
+	struct srpi_session *s = ch->user;
+	int err;
+
+	if (s->link == INI_LINK_MORE) {
+		next_channel(s);
+		return;
+	}
+	s->link = INI_LINK_ASKING;
+	err = make_zeroes(s);
+	if (!err)
+		err = ini_discover(s, discovered, &s->error);
+	if (err) {
+		ini_discovery_free(s);
+		failed(s);
+	}
+}
+
+int ini_link_begin(struct srpi_session *s, struct xp_error *e)
+{
+	int err = open_channel(s, SRP_MULTICHAN_SINGLE, e);
+
+	if (!err)
+		s->link = INI_LINK_LOGIN;
+	return err;
+}
+
+/* ---- what channels tell ---- */
+
+static void ready(struct ini_channel *ch)
+{
+	ini_queue_go(ch->user);
+}
+
+/* A further channel could not log in: we go on with those that we have. */
+static void further_failed(struct srpi_session *s, struct ini_channel *ch)
+{
+	s->channel_cnt--;
+	ini_channel_free(ch);
+	up(s);
+}
+
+/* The first channel did not get in. */
+static void refused(struct srpi_session *s, struct ini_channel *ch)
+{
+	struct srp_login_rej rej;
+	uint32_t reason = (uint32_t)-ch->why.err;
+
+	s->link = INI_LINK_DOWN;
+	if (is_first_time(s)) {
+		s->channel_cnt = 0;
+		ini_connect_refused(s, ch);
+		return;
+	}
+	if (srp_login_rej_decode(ch->why.pdata, ch->why.pdata_len, &rej) == 0)
+		reason = rej.reason;
+	ini_say_no_login(s, ch, &ch->why);
+	ini_reconnect_failed(s, reason);
+}
+
+static void channel_closed(struct ini_channel *ch)
+{
+	struct srpi_session *s = ch->user;
+
+	switch (s->link) {
+	case INI_LINK_DOWN:
+		settle(s);
+		return;
+	case INI_LINK_LOGIN:
+		refused(s, ch);
+		return;
+	case INI_LINK_MORE:
+		if (!ch->logged_in) {
+			further_failed(s, ch);
+			return;
+		}
+		break;
+	case INI_LINK_ASKING:
+		break;
+	case INI_LINK_UP:
+		ini_reconnect_lost(s, ch);
+		return;
+	}
+	ini_say_lost(s, ch);
+	failed(s);
+}
+
+static const struct ini_channel_events events = {
+	.running = running,
+	.ready = ready,
+	.answered = ini_queue_answered,
+	.lost = ini_queue_lost,
+	.closed = channel_closed,
+};
+
+void ini_link_init(struct srpi_session *s)
+{
+	reactor_timer_init(&s->answer_timer, answer_overdue);
+}

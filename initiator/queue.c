@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The commands of a session. One that has no slot waits; one whose channel was
+ * lost waits as well, to be sent again when the session is RUNNING: all of ours
+ * have the same effect when done twice, and the target has ended the old nexus
+ * before it lets us in, so that nothing of the first time comes later. They
+ * are sent in the order in which they were submitted.
+ */
+#include <errno.h>
+
+#include "initiator/session.h"
+
+/* Unit attentions and other reasons to send a command again. */
+#define TRIES_MAX      8
+#define BUSY_TRIES_MAX 3000
+#define BUSY_DELAY_MS  10
+
+#define WATCH_MAX_MS 1000
+
+/* ---- no answer ---- */
+
+/* A look at the commands in flight, from time to time, while there are any. */
+static void watch(struct srpi_session *s)
+{
+	int limit = s->options.io_timeout_ms;
+	int every = limit / 4;
+
+	if (s->watching || limit < 0)
+		return;
+	s->watching = true;
+	every = every > WATCH_MAX_MS ? WATCH_MAX_MS : every;
+	reactor_timer_set(s->ctx->reactor, &s->watch_timer,
+			  (uint64_t)(every > 0 ? every : 1));
+}
+
+static void watch_due(struct reactor_timer *t)
+{
+	struct srpi_session *s =
+		container_of(t, struct srpi_session, watch_timer);
+	uint64_t now = reactor_now_us(s->ctx->reactor);
+	bool any = false;
+	char text[160];
+
+	s->watching = false;
+	for (unsigned int i = 0; i < s->channel_cnt; i++) {
+		struct ini_channel *ch = s->channels[i];
+		const struct ini_cmd *cmd = ini_channel_oldest(ch);
+		uint64_t age_ms = cmd ? (now - cmd->sent_us) / 1000 : 0;
+
+		any |= cmd != NULL;
+		if (age_ms < (uint64_t)s->options.io_timeout_ms ||
+		    ch->state != INI_CHANNEL_RUNNING)
+			continue;
+		s->stats.timeouts++;
+		ini_say_timeout(cmd, age_ms, text, sizeof(text));
+		ini_channel_fail(ch, -ETIMEDOUT, text);
+	}
+	if (any)
+		watch(s);
+}
+
+/* ---- sending ---- */
+
+static struct ini_channel *pick_channel(struct srpi_session *s)
+{
+	struct ini_channel *best = NULL;
+
+	for (unsigned int i = 0; i < s->channel_cnt; i++) {
+		struct ini_channel *ch = s->channels[i];
+
+		if (ini_channel_can_send(ch) &&
+		    (!best || ch->busy < best->busy))
+			best = ch;
+	}
+	return best;
+}
+
+/* What may be sent now and comes first. */
+static struct list *sendable(struct srpi_session *s)
+{
+	return s->state == SRPI_RUNNING ? &s->waiting : &s->asked;
+}
+
+void ini_queue_go(struct srpi_session *s)
+{
+	struct list *from = sendable(s);
+	struct ini_channel *ch;
+
+	while (!list_empty(from) && (ch = pick_channel(s))) {
+		struct ini_cmd *cmd =
+			container_of(list_pop(from), struct ini_cmd, node);
+
+		cmd->sent_us = reactor_now_us(s->ctx->reactor);
+		s->stats.commands++;
+		ini_channel_send(ch, cmd);
+		watch(s);
+	}
+}
+
+/* Puts @cmd where its turn is. Nearly always that is the end. */
+static void wait_in_order(struct srpi_session *s, struct ini_cmd *cmd)
+{
+	struct list *after = s->waiting.prev;
+
+	while (after != &s->waiting &&
+	       container_of(after, struct ini_cmd, node)->seq > cmd->seq)
+		after = after->prev;
+	list_add_head(after, &cmd->node);
+}
+
+static void queue(struct srpi_session *s, struct ini_cmd *cmd)
+{
+	if (cmd->asks)
+		list_add_tail(&s->asked, &cmd->node);
+	else
+		wait_in_order(s, cmd);
+}
+
+static bool takes(const struct srpi_session *s, const struct ini_cmd *cmd)
+{
+	if (s->closing)
+		return false;
+	if (cmd->asks)
+		return s->link == INI_LINK_ASKING;
+	return s->state == SRPI_RUNNING || s->state == SRPI_BLOCKED;
+}
+
+/* To what is not taken. */
+static int refusal(const struct srpi_session *s, const struct ini_cmd *cmd)
+{
+	return s->closing || cmd->asks ? -ECANCELED : -EIO;
+}
+
+static void submit(struct srpi_session *s, struct ini_cmd *cmd)
+{
+	cmd->seq = s->next_seq++;
+	cmd->tries = 0;
+	cmd->status = 0;
+	cmd->has_sense = false;
+	cmd->data_len = 0;
+	if (!takes(s, cmd)) {
+		ini_session_refuse(s, cmd, refusal(s, cmd));
+		return;
+	}
+	s->cmds++;
+	queue(s, cmd);
+	ini_queue_go(s);
+}
+
+void ini_session_submit(struct srpi_session *s, struct ini_cmd *cmd)
+{
+	cmd->asks = false;
+	submit(s, cmd);
+}
+
+void ini_session_ask(struct srpi_session *s, struct ini_cmd *cmd)
+{
+	cmd->asks = true;
+	submit(s, cmd);
+}
+
+/* ---- answers ---- */
+
+static void cmd_done(struct srpi_session *s, struct ini_cmd *cmd, int err)
+{
+	s->cmds--;
+	cmd->done(cmd, err);
+}
+
+static void run_undone(struct reactor_msg *msg)
+{
+	struct srpi_session *s =
+		container_of(msg, struct srpi_session, undone_msg);
+	struct list *it;
+
+	s->undone_sent = false;
+	while ((it = list_pop(&s->undone))) {
+		struct ini_cmd *cmd = container_of(it, struct ini_cmd, node);
+
+		cmd_done(s, cmd, cmd->err);
+	}
+	ini_session_maybe_gone(s);
+}
+
+static void queue_undone(struct srpi_session *s, struct ini_cmd *cmd, int err)
+{
+	cmd->err = err;
+	list_add_tail(&s->undone, &cmd->node);
+	if (!s->undone_sent) {
+		s->undone_sent = true;
+		reactor_send(s->ctx->reactor, &s->undone_msg);
+	}
+}
+
+void ini_session_refuse(struct srpi_session *s, struct ini_cmd *cmd, int err)
+{
+	s->cmds++;
+	queue_undone(s, cmd, err);
+}
+
+/* All that is on the retry list is where it belongs then. */
+static void requeue_retries(struct srpi_session *s)
+{
+	struct list *it;
+
+	reactor_timer_stop(&s->retry_timer);
+	while ((it = list_pop(&s->retry)))
+		queue(s, container_of(it, struct ini_cmd, node));
+}
+
+static void retry_due(struct reactor_timer *t)
+{
+	struct srpi_session *s =
+		container_of(t, struct srpi_session, retry_timer);
+
+	requeue_retries(s);
+	ini_queue_go(s);
+}
+
+void ini_queue_answered(struct ini_channel *ch, struct ini_cmd *cmd, int err)
+{
+	struct srpi_session *s = ch->user;
+
+	cmd->tries++;
+	s->proven |= !cmd->asks;
+	/* A unit that is becoming ready, or being formatted, wants time. */
+	if (err == -EAGAIN && cmd->sense.key == SCSI_KEY_NOT_READY)
+		err = -EBUSY;
+	if (err == -EAGAIN && cmd->tries < TRIES_MAX && takes(s, cmd)) {
+		queue(s, cmd);
+		ini_queue_go(s);
+		return;
+	}
+	if (err == -EBUSY && cmd->tries < BUSY_TRIES_MAX && takes(s, cmd)) {
+		if (list_empty(&s->retry))
+			reactor_timer_set(s->ctx->reactor, &s->retry_timer,
+					  BUSY_DELAY_MS);
+		list_add_tail(&s->retry, &cmd->node);
+		return;
+	}
+	cmd_done(s, cmd, err == -EAGAIN || err == -EBUSY ? -EIO : err);
+}
+
+void ini_queue_lost(struct ini_channel *ch, struct ini_cmd *cmd)
+{
+	struct srpi_session *s = ch->user;
+
+	if (cmd->asks || !takes(s, cmd)) {
+		cmd_done(s, cmd, refusal(s, cmd));
+		return;
+	}
+	s->stats.replayed++;
+	wait_in_order(s, cmd);
+}
+
+static void refuse_list(struct srpi_session *s, struct list *l, int err)
+{
+	struct list *it;
+
+	while ((it = list_pop(l)))
+		queue_undone(s, container_of(it, struct ini_cmd, node), err);
+}
+
+void ini_queue_refuse_asked(struct srpi_session *s)
+{
+	requeue_retries(s);
+	refuse_list(s, &s->asked, -ECANCELED);
+}
+
+void ini_queue_refuse(struct srpi_session *s, int err)
+{
+	ini_queue_refuse_asked(s);
+	refuse_list(s, &s->waiting, err);
+}
+
+void ini_queue_init(struct srpi_session *s)
+{
+	s->undone_msg.run = run_undone;
+	list_init(&s->asked);
+	list_init(&s->waiting);
+	list_init(&s->undone);
+	list_init(&s->retry);
+	reactor_timer_init(&s->retry_timer, retry_due);
+	reactor_timer_init(&s->watch_timer, watch_due);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What happens when the connection of a RUNNING session is lost:
+ *
+ *   lost    all channels are closed; once they are, no RDMA can touch our
+ *           memory any more and commands without an answer are held
+ *   pause   100 ms at first, twice as long each time, up to reconnect_delay;
+ *           half of it is left to chance, so that many clients of one target
+ *           do not come back in the same moment
+ *   attempt log in, look whether the volumes are the same, log in the others
+ *   up      held commands are sent again
+ *
+ * Two timers run from the loss on, whatever the attempts do.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "initiator/session.h"
+
+#define FIRST_PAUSE_MS 100u
+
+static uint64_t now_us(const struct srpi_session *s)
+{
+	return reactor_now_us(s->ctx->reactor);
+}
+
+static uint64_t down_ms(const struct srpi_session *s)
+{
+	return (now_us(s) - s->down_us) / 1000;
+}
+
+static bool is_down(const struct srpi_session *s)
+{
+	return s->state == SRPI_BLOCKED || s->state == SRPI_FAIL_FAST;
+}
+
+void ini_reconnect_stop(struct srpi_session *s)
+{
+	reactor_timer_stop(&s->fail_timer);
+	reactor_timer_stop(&s->loss_timer);
+	reactor_timer_stop(&s->pause_timer);
+}
+
+/* ---- giving up ---- */
+
+static void fail_due(struct reactor_timer *t)
+{
+	struct srpi_session *s =
+		container_of(t, struct srpi_session, fail_timer);
+
+	ini_say_still_down(s, down_ms(s), "");
+	ini_session_enter(s, SRPI_FAIL_FAST, &s->error);
+	ini_queue_refuse(s, -EIO);
+}
+
+static void give_up(struct srpi_session *s)
+{
+	ini_reconnect_stop(s);
+	ini_session_enter(s, SRPI_LOST, &s->error);
+	ini_queue_refuse(s, -EIO);
+	ini_link_end(s);
+}
+
+static void loss_due(struct reactor_timer *t)
+{
+	struct srpi_session *s =
+		container_of(t, struct srpi_session, loss_timer);
+
+	ini_say_still_down(s, down_ms(s), ", given up");
+	give_up(s);
+}
+
+/* ---- lost ---- */
+
+static void set_deadline(struct srpi_session *s, struct reactor_timer *t,
+			 int limit_ms)
+{
+	uint64_t gone = down_ms(s);
+
+	if (limit_ms < 0)
+		return;
+	reactor_timer_set(s->ctx->reactor, t,
+			  gone < (uint64_t)limit_ms ? limit_ms - gone : 0);
+}
+
+void ini_reconnect_lost(struct srpi_session *s, const struct ini_channel *ch)
+{
+	uint64_t now = now_us(s);
+
+	ini_say_lost(s, ch);
+	if (s->proven)
+		s->down_us = now;
+	if (now - s->up_us >= (uint64_t)s->options.reconnect_delay_ms * 1000)
+		s->pause_ms = FIRST_PAUSE_MS;
+	s->proven = false;
+	s->reason = 0;
+	ini_session_enter(s, SRPI_BLOCKED, &s->error);
+	set_deadline(s, &s->fail_timer, s->options.fast_io_fail_ms);
+	set_deadline(s, &s->loss_timer, s->options.dev_loss_ms);
+	ini_link_end(s);
+}
+
+/* ---- attempts ---- */
+
+/* xorshift32 */
+static uint32_t next_random(struct srpi_session *s)
+{
+	s->jitter ^= s->jitter << 13;
+	s->jitter ^= s->jitter >> 17;
+	s->jitter ^= s->jitter << 5;
+	return s->jitter;
+}
+
+void ini_reconnect_down(struct srpi_session *s)
+{
+	unsigned int max = (unsigned int)s->options.reconnect_delay_ms;
+	unsigned int half;
+
+	if (s->closing) {
+		ini_session_maybe_gone(s);
+		return;
+	}
+	if (!is_down(s) || s->options.reconnect_delay_ms < 0)
+		return;
+	if (s->pause_ms > max)
+		s->pause_ms = max;
+	half = s->pause_ms / 2;
+	reactor_timer_set(s->ctx->reactor, &s->pause_timer,
+			  s->pause_ms - half + next_random(s) % (half + 1));
+	s->pause_ms *= 2;
+}
+
+static void attempt(struct reactor_timer *t)
+{
+	struct srpi_session *s =
+		container_of(t, struct srpi_session, pause_timer);
+	struct xp_error e = { 0 };
+	int err;
+
+	/* The last word of the attempt before is still on its way. */
+	if (s->discovery) {
+		reactor_timer_set(s->ctx->reactor, t, 1);
+		return;
+	}
+	s->stats.attempts++;
+	err = ini_link_begin(s, &e);
+	if (!err)
+		return;
+	e.err = err;
+	ini_say_no_login(s, NULL, &e);
+	ini_reconnect_failed(s, (uint32_t)-err);
+}
+
+void ini_reconnect_failed(struct srpi_session *s, uint32_t reason)
+{
+	bool news = reason != s->reason;
+
+	s->reason = reason;
+	if (news)
+		ini_session_enter(s, s->state, &s->error);
+	ini_link_end(s);
+}
+
+void ini_reconnect_up(struct srpi_session *s)
+{
+	struct srpi_error back = { 0 };
+
+	ini_reconnect_stop(s);
+	s->up_us = now_us(s);
+	s->stats.reconnects++;
+	s->proven = list_empty(&s->waiting);
+	ini_say_back(s, down_ms(s), &back);
+	ini_session_enter(s, SRPI_RUNNING, &back);
+	ini_queue_go(s);
+}
+
+/* ---- is it the same? ---- */
+
+static const struct ini_volume *find_lun(const struct ini_volume *all,
+					 unsigned int cnt, uint64_t lun_field)
+{
+	for (unsigned int i = 0; i < cnt; i++) {
+		if (all[i].lun_field == lun_field)
+			return &all[i];
+	}
+	return NULL;
+}
+
+/* What makes @now another volume than @was; "": nothing. */
+static void compare(const struct srpi_volume_info *was,
+		    const struct srpi_volume_info *now, char *buf, size_t len)
+{
+	buf[0] = '\0';
+	if (strcmp(was->naa, now->naa))
+		snprintf(buf, len,
+			 "another volume is there now, %s instead of %s",
+			 *now->naa ? now->naa : "one without identifier",
+			 *was->naa ? was->naa : "one without identifier");
+	else if (!*was->naa && strcmp(was->serial, now->serial))
+		snprintf(buf, len,
+			 "another volume is there now, serial number '%s' "
+			 "instead of '%s'",
+			 now->serial, was->serial);
+	else if (was->block_size != now->block_size)
+		snprintf(buf, len, "its blocks have %u bytes now instead of %u",
+			 now->block_size, was->block_size);
+	else if (now->size < was->size)
+		snprintf(buf, len, "it has shrunk from %llu to %llu bytes",
+			 (unsigned long long)was->size,
+			 (unsigned long long)now->size);
+}
+
+/* The same volume may be described anew; its name stays. */
+static void take_over(struct ini_volume *was, const struct ini_volume *now)
+{
+	struct srpi_volume_info info = now->info;
+
+	memcpy(info.name, was->info.name, sizeof(info.name));
+	*was = *now;
+	was->info = info;
+}
+
+static bool check_volume(struct srpi_session *s, struct ini_volume *was,
+			 const struct ini_volume *now)
+{
+	char what[256];
+
+	if (!now) {
+		/* It may be one that is still being set up. */
+		ini_say_changed(s, was, "the target does not show it");
+		s->error.err = -ENODEV;
+		ini_reconnect_failed(s, ENODEV);
+		return false;
+	}
+	compare(&was->info, &now->info, what, sizeof(what));
+	if (*what) {
+		ini_say_changed(s, was, what);
+		give_up(s);
+		return false;
+	}
+	take_over(was, now);
+	return true;
+}
+
+bool ini_reconnect_check(struct srpi_session *s)
+{
+	struct ini_volume *found;
+	unsigned int cnt;
+	bool same = true;
+
+	ini_discovery_take(s, &found, &cnt);
+	for (unsigned int i = 0; same && i < s->volume_cnt; i++) {
+		struct ini_volume *was = &s->volumes[i];
+
+		same = check_volume(s, was,
+				    find_lun(found, cnt, was->lun_field));
+	}
+	free(found);
+	return same;
+}
+
+void ini_reconnect_init(struct srpi_session *s)
+{
+	reactor_timer_init(&s->fail_timer, fail_due);
+	reactor_timer_init(&s->loss_timer, loss_due);
+	reactor_timer_init(&s->pause_timer, attempt);
+	s->pause_ms = FIRST_PAUSE_MS;
+	memcpy(&s->jitter, &s->initiator, sizeof(s->jitter));
+	s->jitter |= 1; /* never 0 */
+}

@@ -1,0 +1,144 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# The mount outlives its target: killed, stopped, away for long, or another one
+# in its place. ROUNDS (default 10): how often it is killed under load.
+. "$(dirname "$0")/lib.sh"
+t_needs_fuse
+command -v fio >/dev/null || t_skip_all 'no fio here'
+
+M=$T/mnt
+L=$T/client.log
+mkdir "$M"
+truncate -s 256M "$T/disk.img"
+truncate -s 256M "$T/other.img"
+t_target --backing "$T/disk.img,name=disk"
+
+mount_with() { # OPTION...
+	: >"$L"
+	t_mounts="$t_mounts $M"
+	rdma-fuse -f "$@" "$URI" "$M" 2>>"$L" &
+	client=$!
+	t_pids="$t_pids $client"
+	t_wait_for 10 test -e "$M/disk" || t_bail "$(cat "$L")"
+}
+ends() {
+	fusermount3 -u "$M" && t_wait_for 30 gone_or_zombie "$client"
+}
+gone_or_zombie() {
+	t_is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status"
+}
+again() { # ARG...: a target where the last one was
+	rdma-target --listen "$URI" "$@" >"$T/target.log" 2>&1 &
+	T_TARGET=$!
+	t_pids="$t_pids $T_TARGET"
+	t_wait_for 10 t_target_is_up || t_bail "$(cat "$T/target.log")"
+}
+stop() { # SIGNAL
+	kill "-$1" "$T_TARGET"
+	wait "$T_TARGET" 2>/dev/null
+	:
+}
+said() { # CNT PATTERN: so many lines of the client's log, before long
+	t_wait_for 30 said_now "$@" || { cat "$L"; return 1; }
+}
+said_now() { [ "$(grep -Ec "$2" "$L")" = "$1" ]; }
+blocks() { stat -c %b "$T/disk.img"; }
+more_blocks() { [ "$(blocks)" -gt "$1" ]; }
+
+# ---- under load
+
+round=0
+# fio is in the middle of it when the target ends, and sees none of that.
+load() { # SIGNAL
+	before=$(blocks)
+	(cd "$T" && exec fio --name=verify --filename="$M/disk" --direct=1 \
+		--size=8M --offset=$((round * 8))M --verify=crc32c --do_verify=1 \
+		--verify_fatal=1 --rw=randwrite --bs=4k --ioengine=libaio \
+		--iodepth=16 --output-format=terse >"$T/fio.out" 2>&1) &
+	fio=$!
+	round=$(((round + 1) % 32))
+	t_wait_for 30 more_blocks "$before"
+	stop "$1"
+	again --backing "$T/disk.img,name=disk"
+	wait $fio || { cat "$T/fio.out" "$L"; return 1; }
+}
+for channels in 1 3; do
+	mount_with --channels $channels
+	n=0
+	while [ $n -lt $((${ROUNDS:-10} / 2)) ]; do
+		n=$((n + 1))
+		t_check "killed under load, $channels channels, round $n" load KILL
+		t_check 'and back' said $n 'again after .*go on'
+		fallocate -p -o 0 -l 256M "$T/disk.img"
+	done
+	t_check "terminated under load, $channels channels" load TERM
+	t_check 'and back' said $((n + 1)) 'again after .*go on'
+	fallocate -p -o 0 -l 256M "$T/disk.img"
+	t_check 'unmounts' ends
+done
+
+# ---- away for longer
+
+mount_with --fast-io-fail-tmo 0.3 --dev-loss-tmo 600
+stop KILL
+read_fails() {
+	! dd if="$M/disk" of=/dev/null bs=4k count=1 iflag=direct 2>"$T/.err" &&
+		cat "$T/.err" && grep -q 'Input/output error' "$T/.err"
+}
+t_check 'a read waits, then fails' read_fails
+t_check 'it is said once that I/O fails' \
+	said 1 'error: no connection to .* fail with an I/O error until'
+t_check 'the size can be seen all the while' \
+	[ "$(stat -c %s "$M/disk")" = $((256 << 20)) ]
+again --backing "$T/disk.img,name=disk"
+t_check 'it is back' said 1 'again after .*go on'
+t_check 'a read works again' \
+	dd if="$M/disk" of=/dev/null bs=4k count=1 iflag=direct
+stop KILL
+t_check 'unmounts without a target' ends
+
+again --backing "$T/disk.img,name=disk"
+mount_with --fast-io-fail-tmo 0.1 --dev-loss-tmo 0.3
+stop KILL
+t_check 'after dev_loss_tmo it is given up' said 1 'given up.*this is final'
+again --backing "$T/disk.img,name=disk"
+t_check 'and stays so' read_fails
+t_check 'unmounts when given up' ends
+
+# ---- another volume
+
+mount_with
+dd if="$M/disk" of=/dev/null bs=4k count=1 iflag=direct status=none
+stop KILL
+again --backing "$T/other.img,name=disk"
+t_check 'another disk in its place is not taken for it' \
+	said 1 'another volume is there now.*this is final'
+t_check 'I/O fails' read_fails
+t_check 'unmounts' ends
+
+stop KILL
+again --backing ram:64M,name=disk
+mount_with
+dd if=/dev/zero of="$M/disk" bs=4k count=1 conv=notrunc oflag=direct status=none
+stop KILL
+again --backing ram:64M,name=disk
+t_check 'memory that was lost is another volume' \
+	said 1 'another volume is there now.*this is final'
+t_check 'it never reads as zeroes' read_fails
+t_check 'unmounts' ends
+stop KILL
+
+# ---- no answer
+
+again --backing "$T/disk.img,name=disk"
+mount_with --io-timeout 0.4
+kill -STOP "$T_TARGET"
+dd if="$M/disk" of=/dev/null bs=4k count=1 iflag=direct 2>"$T/.err" &
+reader=$!
+t_check 'a target that stopped is noticed' \
+	said 1 'READ .* of LUN 0 had no answer for .* wait up to 15 s'
+kill -CONT "$T_TARGET"
+t_check 'it is back' said 1 'again after .*go on'
+t_check 'the read worked' wait $reader
+t_check 'unmounts' ends
+t_done
