@@ -345,7 +345,9 @@ static int check_type(const struct work *w)
 
 /* ---- service actions; 0, -EBUSY or -EINVAL ---- */
 
-static int register_others(struct work *w)
+/* For nobody who has a key of his own (SPC-4, register behaviors); @was: the
+ * registrations of before. */
+static int register_others(struct work *w, uint16_t was)
 {
 	const struct scsi_pr_request *req = w->req;
 
@@ -354,9 +356,12 @@ static int register_others(struct work *w)
 		int n = find(&w->pr, &port);
 		int err = 0;
 
-		if (n >= 0)
-			w->pr.regs[n].key = req->action_key;
-		else
+		if (n >= 0 && n < was)
+			return refuse_data(
+				(uint16_t)(AT_PORTS +
+					   i * SCSI_PR_TRANSPORT_ID_LEN),
+				SCSI_BIT_NONE, w->sense);
+		if (n < 0)
 			err = add(w, &port, req->action_key, req->all_tg_pt);
 		if (err)
 			return err;
@@ -367,13 +372,14 @@ static int register_others(struct work *w)
 static int register_new(struct work *w)
 {
 	const struct scsi_pr_request *req = w->req;
+	uint16_t was = w->pr.cnt;
 	int err;
 
 	if (!req->action_key)
 		return 0;
 	err = add(w, w->from, req->action_key, req->all_tg_pt);
 	if (!err)
-		err = register_others(w);
+		err = register_others(w, was);
 	if (err)
 		return err;
 	w->pr.aptpl = req->aptpl;
