@@ -202,10 +202,20 @@ struct scsi_cmd {
 	uint16_t parameter;	   /* LOG SENSE: parameter pointer */
 	uint8_t page_control;	   /* MODE SENSE: enum scsi_page_control; LOG
 				    * SENSE: its own */
-	uint8_t select_report;	   /* REPORT LUNS: 0, 1 or 2 */
+	uint8_t select_report;	   /* REPORT LUNS: enum scsi_select_report */
 	uint8_t reporting_options; /* REPORT SUPPORTED OPERATION CODES: 0..3 */
 	uint8_t requested_opcode;  /* the same */
 	uint16_t requested_service_action; /* the same */
+};
+
+/* SELECT REPORT (SPC-4, REPORT LUNS). */
+enum scsi_select_report {
+	SCSI_LUNS_USUAL = 0x00,	     /* all but well-known ones */
+	SCSI_LUNS_WELL_KNOWN = 0x01, /* there are none */
+	SCSI_LUNS_ALL = 0x02,
+	SCSI_LUNS_ADMINISTRATIVE = 0x10, /* there are none; sent to LUN 0 */
+	SCSI_LUNS_TOP = 0x11, /* and those of no conglomerate; to LUN 0 */
+	SCSI_LUNS_SUBSIDIARY = 0x12, /* of the addressed one: there are none */
 };
 
 /* BYTCHK (SBC-3, VERIFY); 2 is refused. */

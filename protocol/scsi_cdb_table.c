@@ -31,7 +31,9 @@ static int fields_report_luns(const uint8_t *cdb, struct scsi_cmd *cmd,
 			      struct scsi_sense *ret_sense)
 {
 	cmd->select_report = cdb[2];
-	if (cmd->select_report > 2) {
+	if (cmd->select_report > SCSI_LUNS_ALL &&
+	    (cmd->select_report < SCSI_LUNS_ADMINISTRATIVE ||
+	     cmd->select_report > SCSI_LUNS_SUBSIDIARY)) {
 		*ret_sense = scsi_sense_cdb_field(2, 7);
 		return -EINVAL;
 	}
@@ -1161,7 +1163,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "REPORT LUNS",
 		.clause = "SPC-4",
-		.note = "SELECT REPORT 0, 1 (none) and 2.",
+		.note = "SELECT REPORT 00h, 01h, 02h, 10h, 11h and 12h: there "
+			"are no well-known, administrative or subsidiary "
+			"units. 10h and 11h at LUN 0 only.",
 		.opcode = 0xa0,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 12,

@@ -50,16 +50,28 @@ static int inquiry(struct scsi_task *task, void *buf, size_t cap,
 
 const struct scsi_handler scsi_inquiry = { .answer = inquiry };
 
-/* SELECT REPORT 1 asks for well-known units, which there are none of. */
+/* The units here are neither well-known, nor do they belong to others. */
+static bool lists_ours(enum scsi_select_report select)
+{
+	return select == SCSI_LUNS_USUAL || select == SCSI_LUNS_ALL ||
+	       select == SCSI_LUNS_TOP;
+}
+
 static int report_luns(struct scsi_task *task, void *buf, size_t cap,
 		       size_t *ret_len, struct scsi_sense *ret_sense)
 {
+	enum scsi_select_report select =
+		(enum scsi_select_report)task->cmd.select_report;
 	const struct lun_map *map = task->nexus->luns;
 	uint64_t luns[LUNS_MAX];
 	size_t cnt = 0;
 
-	for (uint32_t i = 0; i < LUNS_MAX && task->cmd.select_report != 1;
-	     i++) {
+	if ((select == SCSI_LUNS_ADMINISTRATIVE || select == SCSI_LUNS_TOP) &&
+	    task->lun != 0) {
+		*ret_sense = scsi_sense_cdb_field(2, 7);
+		return -EINVAL;
+	}
+	for (uint32_t i = 0; i < LUNS_MAX && lists_ours(select); i++) {
 		if (map->vol[i])
 			srp_lun_encode(i, &luns[cnt++]);
 	}

@@ -2,6 +2,7 @@
 /* The disk between port and backend: command by command. Each row
  * runs twice, with a store that answers at once and with one that answers
  * later. */
+#include "target/scsi_disk.h"
 #include "tests/lib/t_disk.h"
 
 #include <errno.h>
@@ -85,6 +86,22 @@ static const struct t_disk_row rows[] = {
 	{ "REPORT LUNS, well-known ones",
 	  .cdb = "a0 00 01 00 00 00 00 00 10 00", .in_len = 4096, .in = "00*8",
 	  .in_cnt = 8, .wanted_in = 8 },
+	{ "REPORT LUNS, administrative ones",
+	  .cdb = "a0 00 10 00 00 00 00 00 10 00", .in_len = 4096, .in = "00*8",
+	  .in_cnt = 8, .wanted_in = 8 },
+	{ "REPORT LUNS, administrative ones, through another LUN",
+	  .cdb = "a0 00 10 00 00 00 00 00 10 00", .lun = T_OTHER_LUN,
+	  .in_len = 4096, .outcome = "05/24/00 CDB 2.7" },
+	{ "REPORT LUNS, all but subsidiary ones",
+	  .cdb = "a0 00 11 00 00 00 00 00 10 00", .in_len = 4096,
+	  .in = "00 00 00 10 00*4 00 00 00*6 00 03 00*6", .in_cnt = 24,
+	  .wanted_in = 24 },
+	{ "REPORT LUNS, all but subsidiary ones, through another LUN",
+	  .cdb = "a0 00 11 00 00 00 00 00 10 00", .lun = T_OTHER_LUN,
+	  .in_len = 4096, .outcome = "05/24/00 CDB 2.7" },
+	{ "REPORT LUNS, subsidiary ones",
+	  .cdb = "a0 00 12 00 00 00 00 00 10 00", .lun = T_OTHER_LUN,
+	  .in_len = 4096, .in = "00*8", .in_cnt = 8, .wanted_in = 8 },
 	{ "REPORT LUNS, unknown selection",
 	  .cdb = "a0 00 03 00 00 00 00 00 10 00", .in_len = 4096,
 	  .outcome = "05/24/00 CDB 2.7" },
@@ -684,6 +701,113 @@ static void all_operation_codes_fit_one_answer(void **state)
 	t_disk_stop();
 }
 
+/* ---- allocation length ---- */
+
+/* What a command asks for besides its operation code and service action. */
+static const struct {
+	const char *name;
+	const char *cdb;
+} questions[] = {
+	{ "INQUIRY", "12 01 83" },
+	{ "MODE SENSE (6)", "1a 00 3f" },
+	{ "MODE SENSE (10)", "5a 00 3f" },
+	{ "LOG SENSE", "4d 00 40" },
+	{ "RECEIVE COPY STATUS (LID1)", NULL }, /* of no copy */
+	/* as many descriptors as there is room for */
+	{ "GET LBA STATUS", NULL },
+};
+
+static const char *question(const struct scsi_cdb_info *info)
+{
+	static char cdb[16];
+	int action = info->service_action;
+
+	for (size_t i = 0; i < ARRAY_SIZE(questions); i++) {
+		if (!strcmp(questions[i].name, info->name))
+			return questions[i].cdb;
+	}
+	snprintf(cdb, sizeof(cdb), "%02x %02x", info->opcode,
+		 action < 0 ? 0 : action);
+	return cdb;
+}
+
+/* @alloc_len bytes of an answer; its length in full where @all has room. */
+static uint32_t ask(const struct scsi_cdb_info *info, uint32_t alloc_len,
+		    uint8_t *buf, uint32_t cap)
+{
+	uint8_t cdb[SCSI_CDB_LEN] = { 0 };
+	char text[3 * SCSI_CDB_LEN + 1];
+	struct t_bytes b = t_bytes(question(info));
+	struct t_command c;
+	uint32_t cnt;
+
+	memcpy(cdb, b.p, b.len);
+	for (uint8_t i = 0; i < info->alloc_len.len; i++)
+		cdb[info->alloc_len.byte + i] =
+			(uint8_t)(alloc_len >>
+				  8 * (info->alloc_len.len - 1 - i));
+	for (size_t i = 0; i < SCSI_CDB_LEN; i++)
+		snprintf(text + 3 * i, 4, "%02x ", cdb[i]);
+	t_command_run(&c, text, 0, NULL, 0, cap);
+	if (strcmp(t_outcome(&c.task), "good"))
+		fail_msg("%s: %s", info->name, t_outcome(&c.task));
+	cnt = c.task.data_in_cnt;
+	assert_int_equal(c.task.wanted_in, cnt);
+	memcpy(buf, c.task.buf, cnt);
+	t_command_free(&c);
+	free(b.p);
+	return cnt;
+}
+
+/* Whatever the allocation length, it is the beginning of the same answer, with
+ * the same lengths in it (SPC-4 4.2.5.6). */
+static void every_answer_is_cut_at_its_allocation_length(void **state)
+{
+	static uint8_t all[SCSI_ANSWER_MAX], few[SCSI_ANSWER_MAX];
+
+	t_disk_start(T_THIN);
+	for (size_t i = 0; i < scsi_cdb_table_cnt; i++) {
+		const struct scsi_cdb_info *info = &scsi_cdb_table[i];
+		uint32_t max = info->alloc_len.len == 1 ? 255 : 8192;
+		uint32_t len;
+
+		if (!info->alloc_len.len || !question(info))
+			continue;
+		len = ask(info, max, all, sizeof(all));
+		assert_in_range(len, 4, max);
+		for (uint32_t n = 0; n <= len && n <= max; n++) {
+			assert_int_equal(ask(info, n, few, sizeof(few)), n);
+			assert_memory_equal(few, all, n);
+		}
+	}
+	t_disk_stop();
+}
+
+/* ---- ANCHOR ---- */
+
+/* Where page B2h says that nothing can be anchored (ANC_SUP), it is refused. */
+static void nothing_is_anchored_as_the_page_says(void **state)
+{
+	struct t_bytes block = t_bytes("00*512");
+	struct t_command c;
+
+	t_disk_start(T_THIN);
+	t_command_run(&c, "12 01 b2 00 08", 0, NULL, 0, 8);
+	assert_int_equal(c.task.buf[5] & 0x02, 0);
+	t_command_free(&c);
+	t_command_run(&c, "42 01 00*5 00 18", 0, block.p, 24, 0);
+	assert_string_equal(t_outcome(&c.task), "05/24/00 CDB 1.0");
+	t_command_free(&c);
+	t_command_run(&c, "41 18 00*6 01", 0, block.p, 512, 0);
+	assert_string_equal(t_outcome(&c.task), "05/24/00 CDB 1.4");
+	t_command_free(&c);
+	t_command_run(&c, "93 10 00*11 01", 0, block.p, 512, 0);
+	assert_string_equal(t_outcome(&c.task), "05/24/00 CDB 1.4");
+	t_command_free(&c);
+	free(block.p);
+	t_disk_stop();
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -701,6 +825,8 @@ int main(void)
 	T_ADD_ROWS(&t, immed_rows, immed);
 	T_ADD(&t, deferred_error_is_of_one_nexus_and_one_lun);
 	T_ADD(&t, deferred_error_has_the_format_of_d_sense);
+	T_ADD(&t, every_answer_is_cut_at_its_allocation_length);
+	T_ADD(&t, nothing_is_anchored_as_the_page_says);
 	T_ADD(&t, every_listed_command_is_handled);
 	T_ADD(&t, all_operation_codes_fit_one_answer);
 	return t_run(&t);
