@@ -6,7 +6,8 @@
 
 struct nexus *nexus_create(const struct srp_port_id *initiator,
 			   const struct srp_port_id *target,
-			   struct lun_map *luns, unsigned int worker_cnt)
+			   struct lun_map *luns, const struct lun_view *view,
+			   unsigned int worker_cnt)
 {
 	struct nexus *nexus = calloc(
 		1, sizeof(*nexus) + worker_cnt * sizeof(nexus->shares[0]));
@@ -17,6 +18,9 @@ struct nexus *nexus_create(const struct srp_port_id *initiator,
 		arena_user_init(&nexus->shares[i].data);
 		arena_user_init(&nexus->shares[i].tables);
 	}
+	nexus->view = *view;
+	nexus->scsi.vol = nexus->view.vol;
+	nexus->scsi.read_only = nexus->view.read_only;
 	scsi_nexus_init(&nexus->scsi, luns, initiator);
 	nexus->initiator = *initiator;
 	nexus->target = *target;

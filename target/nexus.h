@@ -8,6 +8,7 @@
 #define TARGET_NEXUS_H
 
 #include "protocol/srp_login.h"
+#include "target/lun_view.h"
 #include "target/scsi_task.h"
 #include "transport/arena.h"
 #include "transport/list.h"
@@ -23,6 +24,7 @@ struct nexus {
 	struct scsi_nexus scsi;
 	struct srp_port_id initiator;
 	struct srp_port_id target;
+	struct lun_view view;		  /* constant */
 	char name[SRP_PORT_ID_TEXT_SIZE]; /* of the initiator; constant */
 	struct list channels;		  /* struct channel, nexus_node */
 	unsigned int channel_cnt;
@@ -31,10 +33,11 @@ struct nexus {
 	struct nexus_share shares[]; /* of each worker */
 };
 
-/* Thread: worker 0, as all here. NULL: no memory. */
+/* @view is copied. Thread: worker 0, as all here. NULL: no memory. */
 struct nexus *nexus_create(const struct srp_port_id *initiator,
 			   const struct srp_port_id *target,
-			   struct lun_map *luns, unsigned int worker_cnt);
+			   struct lun_map *luns, const struct lun_view *view,
+			   unsigned int worker_cnt);
 
 /* A new nexus whose initiator was here before: it has lost its nexus, which is
  * all that is new to it; the target has not been powered on since. */

@@ -26,6 +26,8 @@ static const char help_text[] =
 	"                         srp+tcp://ADDR[:PORT]   TCP only\n"
 	"                       default: RDMA on every address when there is a device, else\n"
 	"                       TCP on 127.0.0.1; port 5555\n"
+	"  -a, --allow RULE     who may use volumes without rules of their own; may be given\n"
+	"                       several times (default: everybody); see below\n"
 	"  -t, --threads N      threads that serve (default 1)\n"
 	"      --poll-us N      poll this long after work before sleeping, in microseconds;\n"
 	"                       0 = never (default 20)\n"
@@ -59,6 +61,11 @@ static const char help_text[] =
 	"                                    short, torn, corrupt, stuck (until SIGUSR1)\n"
 	"                         CONDITION  lba=A[-B], after=N, every=N, chance=P%,\n"
 	"                                    seed=N, count=N\n"
+	"  ,lun=N               its number, 0 to 255 (default: the lowest that is left)\n"
+	"  ,allow=RULE          who may use it; may be given several times\n"
+	"RULE is WHO[:ro][:lun=N]: an address (10.0.0.1, [fe80::1]), a network (10.0.0.0/24),\n"
+	"0x and the 32 digits of an initiator port, or all; read-only, and by which number.\n"
+	"The first that fits counts; a volume that is not allowed does not exist.\n"
 	"SIZE is a number of bytes; k, M, G and T are powers of 1024.\n"
 	"\n"
 	"Example: rdma-target --backing disk.img --backing ram:256M\n"
@@ -129,6 +136,15 @@ static bool set_listen(struct options *opt, const char *arg)
 static bool set_threads(struct options *opt, const char *arg)
 {
 	return parse_number("--threads", arg, 1, WORKERS_MAX, &opt->threads);
+}
+
+static bool add_allow(struct options *opt, const char *arg)
+{
+	char msg[256];
+
+	if (!access_rules_add(&opt->allow, arg, msg, sizeof(msg)))
+		return fail("--allow", arg, msg);
+	return true;
 }
 
 static bool set_rdma_timeout(struct options *opt, const char *arg)
@@ -204,6 +220,7 @@ static const struct option_row {
 	const char *print; /* instead of set: print this and be done */
 } rows[] = {
 	{ "backing", 'b', required_argument, set_backing, NULL },
+	{ "allow", 'a', required_argument, add_allow, NULL },
 	{ "listen", 'l', required_argument, set_listen, NULL },
 	{ "threads", 't', required_argument, set_threads, NULL },
 	{ "poll-us", 0, required_argument, set_poll_us, NULL },

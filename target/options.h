@@ -29,6 +29,7 @@ struct options {
 	unsigned int backing_cnt;
 	unsigned int threads;
 	unsigned int poll_us;
+	struct access_rules allow;
 	unsigned int rdma_timeout_s;
 	unsigned int keepalive_s;
 	uint64_t buffers;      /* bytes, of all threads together */

@@ -251,14 +251,15 @@ void port_channel_gone(struct channel *ch)
 /* ---- login ---- */
 
 static struct nexus *find_or_create(struct port *port,
-				    const struct srp_login_req *req)
+				    const struct srp_login_req *req,
+				    const struct lun_view *view)
 {
 	struct nexus *nexus =
 		nexus_find(&port->nexuses, &req->initiator, &req->target);
 
 	if (nexus)
 		return nexus;
-	nexus = nexus_create(&req->initiator, &req->target, port->luns,
+	nexus = nexus_create(&req->initiator, &req->target, port->luns, view,
 			     port->worker_cnt);
 	if (!nexus)
 		return NULL;
@@ -303,9 +304,10 @@ static struct login *login_create(struct port *port, struct nexus *nexus,
 /* The login rules have found @req good; what follows is a matter of room. */
 static void log_in(struct port *port, struct xp_conn_request *conn,
 		   const struct srp_login_req *req,
-		   const struct srp_login_answer *answer)
+		   const struct srp_login_answer *answer,
+		   const struct lun_view *view)
 {
-	struct nexus *nexus = find_or_create(port, req);
+	struct nexus *nexus = find_or_create(port, req, view);
 	struct login *login =
 		nexus ? login_create(port, nexus, conn, req, answer) : NULL;
 
@@ -337,11 +339,53 @@ static uint32_t lack_of_room(struct port *port, const struct srp_login_req *req)
 	return 0;
 }
 
+/* ---- access ---- */
+
+static void make_view(struct port *port, const struct xp_conn_request *conn,
+		      const struct srp_login_req *req, struct lun_view *view)
+{
+	struct in6_addr addr = access_addr(&conn->peer_addr);
+	const struct volume *hidden;
+	char name[SRP_PORT_ID_TEXT_SIZE];
+	unsigned int dropped;
+
+	lun_view_make(view, port->luns, &port->allow, &req->initiator, &addr,
+		      &hidden);
+	if (hidden &&
+	    log_limit_pass(&port->login_log, REFUSALS_BURST, &dropped))
+		log_warn("%s from %s does not see volume '%s': its LUN is "
+			 "another volume's; give one of them another lun=",
+			 srp_port_id_format(&req->initiator, name), conn->peer,
+			 hidden->name);
+}
+
+/*
+ * Why @view keeps the initiator out; NULL: it does not. What a nexus sees is
+ * decided once, so whoever comes as the same initiator port from elsewhere
+ * must see the same, and can otherwise neither join nor end it.
+ */
+static const char *lack_of_access(struct port *port,
+				  const struct srp_login_req *req,
+				  const struct lun_view *view)
+{
+	const struct nexus *nexus =
+		nexus_find(&port->nexuses, &req->initiator, &req->target);
+
+	if (view->cnt == 0)
+		return "no volume is allowed for it (--allow, ,allow=)";
+	if (nexus && !lun_view_equal(&nexus->view, view))
+		return "that initiator port is logged in from an address "
+		       "which may see other volumes";
+	return NULL;
+}
+
 static void on_requested(struct xp_conn_request *conn)
 {
 	struct port *port = conn->user;
 	struct srp_login_answer answer;
 	struct srp_login_req req;
+	struct lun_view view;
+	const char *why;
 	uint32_t reason;
 
 	if (srp_login_req_decode(conn->pdata, conn->pdata_len, &req) < 0) {
@@ -360,6 +404,12 @@ static void on_requested(struct xp_conn_request *conn)
 	/* Named or not, it is the same port, and so the same nexus: a login
 	 * that names it differently must end the older one's commands, too. */
 	req.target = port->policy.target;
+	make_view(port, conn, &req, &view);
+	why = lack_of_access(port, &req, &view);
+	if (why) {
+		refuse(port, conn, &req, SRP_REJ_CHANNEL_LIMIT, why);
+		return;
+	}
 	reason = lack_of_room(port, &req);
 	if (reason)
 		refuse(port, conn, &req, reason,
@@ -368,7 +418,7 @@ static void on_requested(struct xp_conn_request *conn)
 			       ? "too many channels of one initiator"
 			       : "too many logins");
 	else
-		log_in(port, conn, &req, &answer);
+		log_in(port, conn, &req, &answer, &view);
 }
 
 /* ---- start and stop ---- */
@@ -436,19 +486,26 @@ void port_fini(struct port *port)
 	assert(port->login_cnt == 0 && list_empty(&port->nexuses));
 }
 
-void port_capacity_changed(struct port *port, const struct volume *vol)
+static void send_aers(struct nexus *nexus, const struct volume *vol)
 {
-	struct list *n;
 	struct list *it;
 
-	scsi_attention_others(port->luns, vol, /* except= */ NULL,
-			      SCSI_UA_CAPACITY_CHANGED);
-	list_for_each(n, &port->nexuses) {
-		struct nexus *nexus = container_of(n, struct nexus, node);
-
+	for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {
+		if (nexus->view.vol[lun] != vol)
+			continue;
 		list_for_each(it, &nexus->channels)
 			channel_send_aer(
 				container_of(it, struct channel, nexus_node),
-				vol->lun);
+				lun);
 	}
+}
+
+void port_capacity_changed(struct port *port, const struct volume *vol)
+{
+	struct list *n;
+
+	scsi_attention_others(port->luns, vol, /* except= */ NULL,
+			      SCSI_UA_CAPACITY_CHANGED);
+	list_for_each(n, &port->nexuses)
+		send_aers(container_of(n, struct nexus, node), vol);
 }

@@ -36,6 +36,7 @@ struct port {
 	struct worker *workers;
 	unsigned int worker_cnt;
 	struct lun_map *luns;
+	struct access_rules allow; /* for volumes without rules */
 	/* Called once after port_stop() when the last channel is gone. */
 	void (*stopped)(struct port *port);
 	void *user;

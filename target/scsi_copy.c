@@ -188,7 +188,7 @@ static struct volume *find_naa(const struct scsi_nexus *nexus,
 			       const uint8_t *naa)
 {
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
-		struct volume *vol = nexus->luns->vol[i];
+		struct volume *vol = nexus->vol[i];
 
 		if (vol && !memcmp(vol->info.naa, naa, SCSI_NAA_LEN))
 			return vol;
@@ -258,7 +258,7 @@ static bool check_segment(struct scsi_nexus *nexus, const struct segment *s,
 		return refuse_code(SCSI_ASC_INEXACT_SEGMENT, ret_sense);
 	if (s->len > SCSI_COPY_SEGMENT_MAX)
 		return refuse_field(at + 10, 7, ret_sense);
-	if (s->to->read_only || s->to->info.swp)
+	if (!scsi_nexus_may_write(nexus, s->to) || s->to->info.swp)
 		return refuse(scsi_sense(SCSI_KEY_DATA_PROTECT,
 					 SCSI_ASC_WRITE_PROTECTED),
 			      ret_sense);

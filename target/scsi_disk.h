@@ -109,6 +109,15 @@ bool scsi_volume_no_medium(const struct volume *vol,
 bool scsi_nexus_is_shut_out(struct scsi_nexus *nexus, struct volume *vol,
 			    enum scsi_access access);
 
+/* Neither @vol nor what the administrator allows @nexus is read-only. */
+bool scsi_nexus_may_write(const struct scsi_nexus *nexus,
+			  const struct volume *vol);
+
+/* The unit as the nexus of @task sees it: task->vol->info, or, made in @copy,
+ * the same write-protected. */
+const struct scsi_disk_info *scsi_task_info(const struct scsi_task *task,
+					    struct scsi_disk_info *copy);
+
 /* Takes the unit attention that is to be reported first; false: none. */
 bool scsi_nexus_take_attention(struct scsi_nexus *nexus, int lun,
 			       struct scsi_sense *ret_sense);

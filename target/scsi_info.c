@@ -62,7 +62,6 @@ static int report_luns(struct scsi_task *task, void *buf, size_t cap,
 {
 	enum scsi_select_report select =
 		(enum scsi_select_report)task->cmd.select_report;
-	const struct lun_map *map = task->nexus->luns;
 	uint64_t luns[LUNS_MAX];
 	size_t cnt = 0;
 
@@ -72,7 +71,7 @@ static int report_luns(struct scsi_task *task, void *buf, size_t cap,
 		return -EINVAL;
 	}
 	for (uint32_t i = 0; i < LUNS_MAX && lists_ours(select); i++) {
-		if (map->vol[i])
+		if (task->nexus->vol[i])
 			srp_lun_encode(i, &luns[cnt++]);
 	}
 	/* SPC-4 6.33: whoever has the list need not be told of it any more. */

@@ -12,11 +12,12 @@ static int mode_sense(struct scsi_task *task, void *buf, size_t cap,
 		      size_t *ret_len, struct scsi_sense *ret_sense)
 {
 	struct unit_state *st = &task->vol->state;
+	struct scsi_disk_info info;
 	int err;
 
 	pthread_mutex_lock(&st->lock);
-	err = scsi_mode_sense_encode(&task->vol->info, &task->cmd, buf, cap,
-				     ret_len, ret_sense);
+	err = scsi_mode_sense_encode(scsi_task_info(task, &info), &task->cmd,
+				     buf, cap, ret_len, ret_sense);
 	pthread_mutex_unlock(&st->lock);
 	return err;
 }

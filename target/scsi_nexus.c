@@ -25,6 +25,8 @@ void scsi_nexus_init(struct scsi_nexus *nexus, struct lun_map *luns,
 		     const struct srp_port_id *initiator)
 {
 	nexus->luns = luns;
+	if (!nexus->vol)
+		nexus->vol = luns->vol;
 	nexus->initiator = *initiator;
 	for (unsigned int i = 0; i < SCSI_NEXUS_COPIES; i++)
 		atomic_init(&nexus->copies[i], 0);
@@ -43,8 +45,8 @@ void scsi_nexus_init(struct scsi_nexus *nexus, struct lun_map *luns,
 static void end_reservations(struct scsi_nexus *nexus)
 {
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
-		if (nexus->luns->vol[i])
-			unit_state_nexus_lost(&nexus->luns->vol[i]->state,
+		if (nexus->vol[i])
+			unit_state_nexus_lost(&nexus->vol[i]->state,
 					      &nexus->initiator,
 					      &nexus->prevents[i]);
 	}
@@ -77,7 +79,7 @@ static void tell(struct scsi_nexus *nexus, const struct volume *vol,
 		 uint32_t bits)
 {
 	for (int i = 0; i < LUNS_MAX; i++) {
-		if (nexus->luns->vol[i] == vol)
+		if (nexus->vol[i] == vol)
 			atomic_fetch_or(&nexus->ua[i], bits);
 	}
 }
@@ -134,12 +136,35 @@ bool scsi_nexus_is_shut_out(struct scsi_nexus *nexus, struct volume *vol,
 			    enum scsi_access access)
 {
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
-		if (nexus->luns->vol[i] == vol)
+		if (nexus->vol[i] == vol)
 			return unit_state_conflicts(
 				&vol->state, &nexus->initiator,
 				&nexus->reserved[i], access);
 	}
 	return true;
+}
+
+bool scsi_nexus_may_write(const struct scsi_nexus *nexus,
+			  const struct volume *vol)
+{
+	for (unsigned int i = 0; i < LUNS_MAX; i++) {
+		if (nexus->vol[i] == vol)
+			return !vol->read_only &&
+			       !(nexus->read_only && nexus->read_only[i]);
+	}
+	return false;
+}
+
+const struct scsi_disk_info *scsi_task_info(const struct scsi_task *task,
+					    struct scsi_disk_info *copy)
+{
+	const bool *read_only = task->nexus->read_only;
+
+	if (!read_only || !read_only[task->lun])
+		return &task->vol->info;
+	*copy = task->vol->info;
+	copy->read_only = true;
+	return copy;
 }
 
 bool scsi_nexus_take_attention(struct scsi_nexus *nexus, int lun,

@@ -60,7 +60,7 @@ static struct volume *find_volume(const struct scsi_task *task)
 {
 	if (task->lun < 0 || task->lun >= LUNS_MAX)
 		return NULL;
-	return task->nexus->luns->vol[task->lun];
+	return task->nexus->vol[task->lun];
 }
 
 void scsi_task_refuse(struct scsi_task *task, const struct scsi_sense *sense)
@@ -337,8 +337,11 @@ static bool is_shut_out(const struct scsi_task *task)
 
 static bool check_cmd(struct scsi_task *task, struct scsi_sense *ret_sense)
 {
+	struct scsi_disk_info info;
+
 	return !task->vol ||
-	       !scsi_cmd_check(&task->cmd, &task->vol->info, ret_sense);
+	       !scsi_cmd_check(&task->cmd, scsi_task_info(task, &info),
+			       ret_sense);
 }
 
 /* The field that says how much data-out there should be. */

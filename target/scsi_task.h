@@ -50,6 +50,10 @@ enum scsi_ua {
 /* The I_T nexus as SCSI sees it; embedded in the port's nexus. */
 struct scsi_nexus {
 	struct lun_map *luns;
+	/* What it sees, by LUN (lun_view.h), and whether it may only read
+	 * that. Set before scsi_nexus_init(); NULL: all, and write. */
+	struct volume *const *vol;
+	const bool *read_only;
 	struct list node; /* luns->nexuses, under its lock */
 	struct srp_port_id initiator;
 	_Atomic uint32_t ua[LUNS_MAX];

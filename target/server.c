@@ -177,15 +177,58 @@ static int check_names(const struct server *s, struct xp_error *e)
 	return 0;
 }
 
+/* The number of each volume: its own, or the lowest that is left. */
+static void number_volumes(const struct options *opt, unsigned int luns[])
+{
+	bool taken[LUNS_MAX] = { false };
+	unsigned int next = 0;
+
+	for (unsigned int i = 0; i < opt->backing_cnt; i++) {
+		if (opt->backings[i].has_lun)
+			taken[opt->backings[i].lun] = true;
+	}
+	for (unsigned int i = 0; i < opt->backing_cnt; i++) {
+		luns[i] = opt->backings[i].lun;
+		if (opt->backings[i].has_lun)
+			continue;
+		while (taken[next])
+			next++;
+		luns[i] = next++;
+	}
+}
+
+/* Volumes that rules give to different initiators may have the same number. */
+static int check_numbers(const struct server *s, struct xp_error *e)
+{
+	const struct lun_map *luns = &s->luns;
+
+	for (unsigned int i = 0; i < luns->cnt; i++) {
+		for (unsigned int k = 0; k < i; k++) {
+			if (luns->vol[i]->lun != luns->vol[k]->lun ||
+			    luns->vol[i]->allow.cnt || luns->vol[k]->allow.cnt)
+				continue;
+			xp_error_set(e, -EEXIST,
+				     "volumes '%s' and '%s' are both LUN %u: "
+				     "give one another with ,lun=",
+				     luns->vol[k]->name, luns->vol[i]->name,
+				     luns->vol[i]->lun);
+			return -EEXIST;
+		}
+	}
+	return 0;
+}
+
 static int open_volumes(struct server *s, struct xp_error *e)
 {
 	struct lun_map *luns = &s->luns;
+	unsigned int numbers[LUNS_MAX];
 	char msg[sizeof(e->text)];
 	int err;
 
+	number_volumes(s->opt, numbers);
 	for (unsigned int i = 0; i < s->opt->backing_cnt; i++) {
-		err = volume_open(&s->opt->backings[i], i, &luns->vol[i], msg,
-				  sizeof(msg));
+		err = volume_open(&s->opt->backings[i], numbers[i],
+				  &luns->vol[i], msg, sizeof(msg));
 		if (err) {
 			luns->vol[i] = NULL;
 			xp_error_set(e, err, "%s", msg);
@@ -193,7 +236,8 @@ static int open_volumes(struct server *s, struct xp_error *e)
 		}
 		luns->cnt++;
 	}
-	return check_names(s, e);
+	err = check_names(s, e);
+	return err ? err : check_numbers(s, e);
 }
 
 static int load_states(struct server *s, struct xp_error *e)
@@ -277,16 +321,14 @@ static void flush_done(struct block_request *req, int res)
 	flush_settled(f->server);
 }
 
-static void flush_volume(struct server *s, struct volume *vol)
+static void flush_volume(struct server *s, struct last_flush *f)
 {
-	struct last_flush *f = &s->flushes[vol->lun];
-
 	f->req.op = BLOCK_FLUSH;
 	f->req.worker = &s->workers[0];
 	f->req.buf_index = -1;
 	f->req.done = flush_done;
 	s->flushes_left++;
-	backend_submit(vol->backend, &f->req);
+	backend_submit(f->vol->backend, &f->req);
 }
 
 /* A job that nobody waits for any more may still have been under way. */
@@ -295,7 +337,7 @@ static void job_ended(struct reactor_msg *msg)
 	struct last_flush *f = container_of(msg, struct last_flush, job_ended);
 
 	if (f->vol->write_cache && !f->vol->read_only)
-		flush_volume(f->server, f->vol);
+		flush_volume(f->server, f);
 	flush_settled(f->server);
 }
 
@@ -306,7 +348,7 @@ static void port_stopped(struct port *port)
 
 	s->flushes_left = 1; /* this function's own */
 	for (unsigned int i = 0; i < s->luns.cnt; i++) {
-		struct last_flush *f = &s->flushes[s->luns.vol[i]->lun];
+		struct last_flush *f = &s->flushes[i];
 
 		f->server = s;
 		f->vol = s->luns.vol[i];
@@ -467,6 +509,7 @@ static void init_port(struct server *s)
 	s->port.workers = s->workers;
 	s->port.worker_cnt = s->worker_cnt;
 	s->port.luns = &s->luns;
+	s->port.allow = s->opt->allow;
 	s->port.stopped = port_stopped;
 	s->port.user = s;
 	s->id = port_id_of_machine(first_port(s->opt));

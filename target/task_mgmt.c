@@ -26,6 +26,21 @@ struct task_mgmt {
 
 static void part_returned(struct reactor_msg *msg);
 
+/* Which volume the initiator calls @lun; NULL: none. */
+static struct volume *volume_of(const struct channel *ch, int lun)
+{
+	if (lun < 0 || lun >= LUNS_MAX)
+		return NULL;
+	return ch->nexus->scsi.vol[lun];
+}
+
+/* Initiators may call the same volume by different numbers. */
+static bool is_for(const struct task_mgmt *tm, const struct request *req)
+{
+	return volume_of(req->ch, req->task.lun) ==
+	       volume_of(tm->req->ch, tm->lun);
+}
+
 static const struct nexus *nexus_of(const struct request *req)
 {
 	return req->ch->nexus;
@@ -37,8 +52,7 @@ static bool is_preempted(const struct task_mgmt *tm, const struct request *req)
 {
 	const struct scsi_cdb_info *info = req->task.cmd.info;
 
-	if (req->task.lun != tm->lun ||
-	    (info && info->op == SCSI_OP_PERSISTENT_OUT))
+	if (!is_for(tm, req) || (info && info->op == SCSI_OP_PERSISTENT_OUT))
 		return false;
 	for (unsigned int i = 0; i < tm->port_cnt; i++) {
 		if (srp_port_id_equal(&nexus_of(req)->initiator, &tm->ports[i]))
@@ -62,7 +76,7 @@ static bool covers(const struct task_mgmt_part *part, const struct request *req)
 	case PREEMPT:
 		return is_preempted(tm, req);
 	default:
-		return req->task.lun == tm->lun;
+		return is_for(tm, req);
 	}
 }
 
@@ -159,7 +173,7 @@ static void part_run(struct reactor_msg *msg)
 	for_each_covered(part, abort_one);
 	if (w->index == 0 && tm->function == SRP_TSK_LUN_RESET)
 		scsi_unit_reset(tm->req->ch->port->luns,
-				tm->req->ch->port->luns->vol[tm->lun]);
+				volume_of(tm->req->ch, tm->lun));
 	part_let_go(part);
 }
 
@@ -257,7 +271,7 @@ static int volume_lun(const struct channel *ch, uint64_t field)
 	uint32_t lun;
 
 	if (srp_lun_decode(field, &lun) < 0 || lun >= LUNS_MAX ||
-	    !ch->port->luns->vol[lun])
+	    !volume_of(ch, (int)lun))
 		return -1;
 	return (int)lun;
 }

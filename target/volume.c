@@ -276,6 +276,7 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 	volume_job_init(vol);
 	unit_state_init(&vol->state);
 	vol->lun = lun;
+	vol->allow = spec->allow;
 	vol->block_size = spec->block_size;
 	snprintf(vol->path, sizeof(vol->path), "%s", spec->path);
 	choose_name(spec, vol);

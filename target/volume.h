@@ -2,13 +2,15 @@
 /*
  * A volume is a backend with an identity: the disk that an initiator sees as
  * a logical unit. Its name, serial number and NAA identifier are stable over
- * restarts and the same through every port. The LUN map gives volumes their
- * numbers; --backing options are LUN 0, 1, 2 ... in their order.
+ * restarts and the same through every port. Those without lun=N get the lowest
+ * numbers that are left, in the order of the --backing options; which initiator
+ * sees which is lun_view.h's.
  */
 #ifndef TARGET_VOLUME_H
 #define TARGET_VOLUME_H
 
 #include "protocol/scsi_vpd.h"
+#include "target/access.h"
 #include "target/backend.h"
 #include "target/block_lock.h"
 #include "target/fault_rule.h"
@@ -20,7 +22,7 @@
 
 /* SPEC: PATH | ram:SIZE | null:SIZE [,name=N][,ro][,block-size=512|4096]
  *       [,direct=on|off][,write-through][,removable][,serial=S]
- *       [,fault=RULE]... */
+ *       [,lun=N][,allow=RULE]...[,fault=RULE]... */
 struct volume_spec {
 	const struct backend_ops *ops;
 	char path[4096]; /* or the size text */
@@ -30,6 +32,9 @@ struct volume_spec {
 	uint32_t block_size; /* bytes, 512 by default */
 	int direct;	     /* 1, 0, -1 = automatic */
 	bool write_through;
+	bool has_lun;
+	unsigned int lun;
+	struct access_rules allow;
 	bool removable; /* START STOP UNIT can take the medium out */
 	bool forgets;	/* ",volatile", in test builds: backend_volatile.h */
 	unsigned int fault_cnt;
@@ -45,7 +50,8 @@ bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
 		       char *msg, size_t msg_len);
 
 struct volume {
-	unsigned int lun;
+	unsigned int lun; /* for those whom no rule gives another number */
+	struct access_rules allow;
 	char name[64];
 	char serial[SCSI_SERIAL_MAX + 1];
 	const char *kind; /* "file", "ram", "null", "block device" */
@@ -101,8 +107,9 @@ void volume_detach(struct volume *vol, struct worker *w);
  */
 int volume_measure(struct volume *vol);
 
+/* All volumes. */
 struct lun_map {
-	struct volume *vol[LUNS_MAX]; /* NULL: no such LUN */
+	struct volume *vol[LUNS_MAX]; /* in the order of --backing */
 	unsigned int cnt;
 	/* Who sees them, so that any worker can leave a unit attention for
 	 * any nexus. No other lock is taken under this one. */

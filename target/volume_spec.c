@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config.h"
@@ -122,6 +123,28 @@ static bool set_write_through(const struct parse *p, const char *value)
 	return true;
 }
 
+static bool set_lun(const struct parse *p, const char *value)
+{
+	char *end;
+	unsigned long lun = strtoul(value, &end, 10);
+
+	if (*value < '0' || *value > '9' || *end || lun >= LUNS_MAX)
+		return refuse(p, "'lun=%s': it is a number from 0 to %u", value,
+			      LUNS_MAX - 1);
+	p->spec->has_lun = true;
+	p->spec->lun = (unsigned int)lun;
+	return true;
+}
+
+static bool add_allow(const struct parse *p, const char *value)
+{
+	char msg[256];
+
+	if (!access_rules_add(&p->spec->allow, value, msg, sizeof(msg)))
+		return refuse(p, "'allow=%s': %s", value, msg);
+	return true;
+}
+
 static bool set_removable(const struct parse *p, const char *value)
 {
 	p->spec->removable = true;
@@ -160,6 +183,8 @@ static const struct {
 	{ "write-through", false, set_write_through },
 	{ "removable", false, set_removable },
 	{ "serial", true, set_serial },
+	{ "lun", true, set_lun },
+	{ "allow", true, add_allow },
 	{ "fault", true, add_fault },
 #if FAULT_INJECTION
 	{ "volatile", false, set_volatile },
@@ -182,10 +207,11 @@ static bool set_option(const struct parse *p, char *piece)
 			return refuse(p, "'%s' takes no value", piece);
 		return options[i].set(p, value);
 	}
-	return refuse(p,
-		      "no option '%s'; there are name=, ro, block-size=, "
-		      "direct=, write-through, removable, serial= and fault=",
-		      piece);
+	return refuse(
+		p,
+		"no option '%s'; there are name=, ro, block-size=, "
+		"direct=, write-through, removable, serial=, lun=, allow= and fault=",
+		piece);
 }
 
 static bool set_store(const struct parse *p, const char *piece)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/lib/t_fabric.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +55,7 @@ struct t_fabric {
 	socklen_t silent_len;
 	uint32_t next_key;
 	uint16_t next_port;
+	struct in_addr from; /* whence connections come */
 	uint64_t rnr;
 	uint64_t executed;
 };
@@ -232,6 +235,12 @@ void t_fabric_cut(struct xp_chan *base)
 	ch->cut = true;
 	if (ch->peer)
 		ch->peer->cut = true;
+}
+
+void t_fabric_come_from(struct t_fabric *hub, const char *addr)
+{
+	if (inet_pton(AF_INET, addr, &hub->from) != 1)
+		abort();
 }
 
 /* ---- executing work requests ---- */
@@ -832,6 +841,10 @@ static void request(struct fake_listener *l, struct fake_chan *from)
 	xp_core_addr_text((struct sockaddr *)&l->addr, req->base.local,
 			  sizeof(req->base.local));
 	memcpy(req->base.peer, from->base.local, sizeof(req->base.peer));
+	*(struct sockaddr_in *)&req->base.peer_addr = (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_addr = xp_of(from)->hub->from,
+	};
 	l->requested(&req->base);
 }
 

@@ -58,6 +58,9 @@ void t_fabric_hold_completions(struct t_fabric *hub, bool hold);
 /* Lets the first @cnt of those kept back go; returns how many there were. */
 unsigned int t_fabric_let_go(struct t_fabric *hub, unsigned int cnt);
 
+/* Who connects from now on has this address. */
+void t_fabric_come_from(struct t_fabric *hub, const char *addr);
+
 /* ---- what goes wrong ---- */
 
 /* The @nth work request posted from now on (1: the next) is not taken. */

@@ -138,7 +138,8 @@ static void open_worker(struct rig *rig, size_t arena_len)
 }
 
 static void open_volume(struct rig *rig, unsigned int lun,
-			const struct backend_ops *ops, const char *path)
+			const struct backend_ops *ops, const char *path,
+			const char *allow)
 {
 	struct volume_spec spec = { .ops = ops,
 				    .block_size = RIG_BLOCK,
@@ -147,6 +148,9 @@ static void open_volume(struct rig *rig, unsigned int lun,
 	char msg[256];
 
 	strcpy(spec.path, path);
+	if (allow)
+		assert_true(
+			access_rules_add(&spec.allow, allow, msg, sizeof(msg)));
 	snprintf(spec.name, sizeof(spec.name), "vol%u", lun);
 	assert_int_equal(
 		volume_open(&spec, lun, &rig->luns.vol[lun], msg, sizeof(msg)),
@@ -204,6 +208,7 @@ struct rig *rig_create(const struct rig_options *opt)
 {
 	static const struct rig_options defaults;
 	struct rig *rig = calloc(1, sizeof(*rig));
+	char msg[256];
 
 	assert_non_null(rig);
 	lun_map_init(&rig->luns);
@@ -213,8 +218,11 @@ struct rig *rig_create(const struct rig_options *opt)
 	rig->hub = t_fabric_create();
 	while (rig->worker_cnt < (opt->workers ? opt->workers : 1))
 		open_worker(rig, opt->arena_len);
-	open_volume(rig, RIG_DISK, &disk_ops, "disk");
-	open_volume(rig, RIG_RAM, &backend_ram, "8M");
+	open_volume(rig, RIG_DISK, &disk_ops, "disk", opt->allow_lun[RIG_DISK]);
+	open_volume(rig, RIG_RAM, &backend_ram, "8M", opt->allow_lun[RIG_RAM]);
+	if (opt->allow)
+		assert_true(access_rules_add(&rig->port.allow, opt->allow, msg,
+					     sizeof(msg)));
 	open_port(rig);
 	open_peer(rig);
 	return rig;

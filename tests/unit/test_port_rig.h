@@ -73,6 +73,9 @@ struct rig {
 struct rig_options {
 	unsigned int workers; /* 0: 1 */
 	size_t arena_len;     /* 0: 4 MiB */
+	/* Rules of the target and of each volume; NULL: none. */
+	const char *allow;
+	const char *allow_lun[RIG_LUNS];
 };
 
 struct rig *rig_create(const struct rig_options *opt);

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who may see which volume: the rules, then every way in which an initiator can
+ * name a volume that it must not see.
+ */
+#include "tests/unit/test_port_rig.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "tests/lib/t_table.h"
+
+#define ONE "0x00000000000000000000000000000001"
+
+/* ---- rules ---- */
+
+static const struct rule_case {
+	const char *name;
+	const char *rule;
+	const char *addr; /* of initiator port 1 */
+	bool fits;
+	bool read_only;
+	int lun;
+} rule_cases[] = {
+	{ "an address", "10.0.0.1", "10.0.0.1", true, false, -1 },
+	{ "another address", "10.0.0.1", "10.0.0.2", false, false, -1 },
+	{ "a network", "10.0.0.0/24", "10.0.0.255", true, false, -1 },
+	{ "outside of a network", "10.0.0.0/24", "10.0.1.0", false, false, -1 },
+	{ "a network of 9 bits", "10.128.0.0/9", "10.255.0.1", true, false,
+	  -1 },
+	{ "outside of 9 bits", "10.128.0.0/9", "10.127.0.1", false, false, -1 },
+	{ "all of IPv4", "0.0.0.0/0", "192.168.0.1", true, false, -1 },
+	{ "IPv6 is not IPv4", "0.0.0.0/0", "fe80::1", false, false, -1 },
+	{ "IPv4 within IPv6", "10.0.0.1", "::ffff:10.0.0.1", true, false, -1 },
+	{ "an IPv6 address", "[fe80::1]", "fe80::1", true, false, -1 },
+	{ "an IPv6 network", "[fd00::]/8", "fdab::1", true, false, -1 },
+	{ "outside of an IPv6 network", "[fd00::]/8", "fe80::1", false, false,
+	  -1 },
+	{ "everybody", "all", "fe80::1", true, false, -1 },
+	{ "a port", ONE, "10.0.0.9", true, false, -1 },
+	{ "another port", "0x00000000000000000000000000000002", "10.0.0.9",
+	  false, false, -1 },
+	{ "read-only", "10.0.0.1:ro", "10.0.0.1", true, true, -1 },
+	{ "a number", "[::1]/128:lun=7", "::1", true, false, 7 },
+	{ "both", "all:ro:lun=255", "10.0.0.1", true, true, 255 },
+};
+
+static struct in6_addr addr_of(const char *text)
+{
+	struct sockaddr_storage sa = { .ss_family = AF_INET6 };
+	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&sa;
+	struct sockaddr_in *sin = (struct sockaddr_in *)&sa;
+
+	if (!strchr(text, ':')) {
+		sa.ss_family = AF_INET;
+		assert_int_equal(inet_pton(AF_INET, text, &sin->sin_addr), 1);
+	} else {
+		assert_int_equal(inet_pton(AF_INET6, text, &sin6->sin6_addr),
+				 1);
+	}
+	return access_addr(&sa);
+}
+
+static void rule_fits(void **state)
+{
+	const struct rule_case *row = *state;
+	struct srp_port_id port = srp_port_id_make(0, 1);
+	struct in6_addr addr = addr_of(row->addr);
+	struct access_rules rules = { .cnt = 0 };
+	const struct access_rule *rule;
+	char msg[256];
+
+	assert_true(access_rules_add(&rules, row->rule, msg, sizeof(msg)));
+	rule = access_rules_find(&rules, &port, &addr);
+	assert_int_equal(rule != NULL, row->fits);
+	if (!rule)
+		return;
+	assert_int_equal(rule->read_only, row->read_only);
+	assert_int_equal(rule->lun, row->lun);
+}
+
+static const struct bad_rule {
+	const char *name;
+	const char *rule;
+} bad_rules[] = {
+	{ "nothing", "" },
+	{ "a name", "somewhere" },
+	{ "33 bits", "10.0.0.0/33" },
+	{ "no bits", "10.0.0.0/" },
+	{ "bits that are no number", "10.0.0.0/2x" },
+	{ "negative bits", "10.0.0.0/-1" },
+	{ "129 bits", "[::]/129" },
+	{ "no bracket", "[::1" },
+	{ "no brackets", "::1" },
+	{ "something behind the bracket", "[::1]x" },
+	{ "half a port", "0x0001" },
+	{ "a port and more", ONE "00" },
+	{ "an unknown option", "all:rw" },
+	{ "no option", "all:" },
+	{ "LUN 256", "all:lun=256" },
+	{ "a LUN that is no number", "all:lun=" },
+};
+
+static void bad_rule_is_refused(void **state)
+{
+	const struct bad_rule *row = *state;
+	struct access_rules rules = { .cnt = 0 };
+	char msg[256] = "";
+
+	assert_false(access_rules_add(&rules, row->rule, msg, sizeof(msg)));
+	assert_true(msg[0]);
+	assert_int_equal(rules.cnt, 0);
+}
+
+static void rules_are_limited(void **state)
+{
+	struct access_rules rules = { .cnt = 0 };
+	char msg[256];
+
+	for (unsigned int i = 0; i < ACCESS_RULES_MAX; i++)
+		assert_true(access_rules_add(&rules, "all", msg, sizeof(msg)));
+	assert_false(access_rules_add(&rules, "all", msg, sizeof(msg)));
+}
+
+/* ---- what they do ---- */
+
+/* Whether a login from @addr as initiator @who gets in, and closes it. */
+static bool gets_in(struct rig *rig, unsigned int who, const char *addr)
+{
+	struct srp_login_req req = rig_login_req(rig, who, SRP_MULTICHAN_MULTI);
+	struct srp_login_rej rej;
+	struct rig_chan *ch;
+	bool got_in;
+
+	t_fabric_come_from(rig->hub, addr);
+	ch = rig_connect(rig, &req);
+	got_in = ch->established;
+	if (!got_in) {
+		assert_int_equal(srp_login_rej_decode(ch->why.pdata,
+						      ch->why.pdata_len, &rej),
+				 0);
+		assert_int_equal(rej.reason, SRP_REJ_CHANNEL_LIMIT);
+	}
+	rig_chan_free(ch);
+	return got_in;
+}
+
+static void who_may_see_nothing_is_refused(void **state)
+{
+	struct rig_options opt = { .allow = "10.0.0.0/24" };
+	struct rig *rig = rig_create(&opt);
+
+	assert_true(gets_in(rig, 1, "10.0.0.7"));
+	assert_false(gets_in(rig, 1, "10.0.1.7"));
+	assert_int_equal(rig->port.login_cnt, 0);
+	rig_destroy(rig);
+}
+
+static void own_rules_replace_those_of_the_target(void **state)
+{
+	struct rig_options opt = { .allow = "10.0.0.1",
+				   .allow_lun = { [RIG_RAM] = "10.0.0.2" } };
+	struct rig *rig = rig_create(&opt);
+
+	assert_true(gets_in(rig, 1, "10.0.0.1"));
+	assert_true(gets_in(rig, 1, "10.0.0.2"));
+	assert_false(gets_in(rig, 1, "10.0.0.3"));
+	rig_destroy(rig);
+}
+
+/* Nobody becomes part of a nexus, or ends it, who would not see the same. */
+static void nexus_is_not_joined_from_where_others_are_allowed(void **state)
+{
+	struct rig_options opt = { .allow_lun = { [RIG_RAM] = "10.0.0.1" } };
+	struct rig *rig = rig_create(&opt);
+	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *ch;
+	struct rig_chan *intruder;
+
+	t_fabric_come_from(rig->hub, "10.0.0.1");
+	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	assert_false(gets_in(rig, 1, "10.0.0.2"));
+	t_fabric_come_from(rig->hub, "10.0.0.2");
+	intruder = rig_connect(rig, &req);
+	assert_false(intruder->established);
+	rig_expect_alive(ch);
+	rig_chan_free(intruder);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+/* ---- a volume that does not exist ---- */
+
+/* Initiator 1 sees the disk alone; 2 sees the memory alone, as LUN 0. */
+static struct rig *two_views(struct rig_chan **ret_one,
+			     struct rig_chan **ret_two)
+{
+	struct rig_options opt = {
+		.allow_lun = { [RIG_DISK] = "10.0.0.1",
+			       [RIG_RAM] = "10.0.0.2:lun=0" },
+	};
+	struct rig *rig = rig_create(&opt);
+
+	t_fabric_come_from(rig->hub, "10.0.0.1");
+	*ret_one = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	t_fabric_come_from(rig->hub, "10.0.0.2");
+	*ret_two = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	rig_clear_ua(*ret_one, 0, NULL);
+	rig_clear_ua(*ret_two, 0, NULL);
+	return rig;
+}
+
+/* Sends @cdb with @len bytes of data-in at the start of memory. */
+static uint64_t ask(struct rig_chan *ch, unsigned int lun, const uint8_t *cdb,
+		    size_t cdb_len, uint32_t len)
+{
+	struct srp_desc desc = rig_desc(ch, 0, len);
+	struct rig_cmd cmd = { .lun = lun };
+
+	memcpy(cmd.cdb, cdb, cdb_len);
+	memset(ch->rig->mem, 0xee, len);
+	if (len)
+		cmd.in = (struct srp_data_args){ .format = SRP_DATA_DIRECT,
+						 .descs = &desc,
+						 .desc_cnt = 1 };
+	return rig_cmd(ch, &cmd);
+}
+
+static void expect_sense(const struct rig_chan *ch, uint64_t tag,
+			 enum scsi_key key, enum scsi_asc code)
+{
+	const struct srp_rsp *rsp = rig_rsp(ch, tag);
+	struct scsi_sense sense;
+
+	assert_non_null(rsp);
+	assert_int_equal(rsp->status, SCSI_STATUS_CHECK_CONDITION);
+	assert_int_equal(scsi_sense_decode(rsp->sense, rsp->sense_len, &sense),
+			 0);
+	assert_int_equal(sense.key, key);
+	assert_int_equal(sense.code, code);
+}
+
+static void report_luns_tells_only_what_is_allowed(void **state)
+{
+	const uint8_t cdb[12] = { 0xa0, [9] = 64 };
+	struct rig_chan *ch[2];
+	struct rig *rig = two_views(&ch[0], &ch[1]);
+
+	for (int i = 0; i < 2; i++) {
+		rig_expect_status(ch[i], ask(ch[i], 0, cdb, 12, 64),
+				  SCSI_STATUS_GOOD);
+		assert_int_equal(wire_get32(rig->mem), 8);
+		assert_int_equal(rig->mem[9], 0);
+	}
+	rig_chan_free(ch[0]);
+	rig_chan_free(ch[1]);
+	rig_destroy(rig);
+}
+
+static void inquiry_knows_no_hidden_volume(void **state)
+{
+	const uint8_t cdb[6] = { 0x12, [4] = 96 };
+	const uint8_t vpd[6] = { 0x12, 1, 0x83, 0, 96 };
+	struct rig_chan *ch[2];
+	struct rig *rig = two_views(&ch[0], &ch[1]);
+
+	for (int i = 0; i < 2; i++) {
+		rig_expect_status(ch[i], ask(ch[i], 1, cdb, 6, 96),
+				  SCSI_STATUS_GOOD);
+		assert_int_equal(rig->mem[0], 0x7f);
+		expect_sense(ch[i], ask(ch[i], 1, vpd, 6, 96),
+			     SCSI_KEY_ILLEGAL_REQUEST,
+			     SCSI_ASC_LUN_NOT_SUPPORTED);
+		rig_expect_status(ch[i], ask(ch[i], 0, vpd, 6, 96),
+				  SCSI_STATUS_GOOD);
+	}
+	rig_chan_free(ch[0]);
+	rig_chan_free(ch[1]);
+	rig_destroy(rig);
+}
+
+/* READ, TEST UNIT READY, RESERVE, PERSISTENT RESERVE IN */
+static void commands_reach_no_hidden_volume(void **state)
+{
+	static const uint8_t cdbs[][10] = {
+		{ 0x28, [8] = 1 },
+		{ 0x00 },
+		{ 0x16 },
+		{ 0x5e, [8] = 64 },
+	};
+	struct rig_chan *ch[2];
+	struct rig *rig = two_views(&ch[0], &ch[1]);
+
+	for (size_t i = 0; i < ARRAY_SIZE(cdbs); i++) {
+		uint64_t tag = ask(ch[1], 1, cdbs[i], 10, 0);
+
+		expect_sense(ch[1], tag, SCSI_KEY_ILLEGAL_REQUEST,
+			     SCSI_ASC_LUN_NOT_SUPPORTED);
+	}
+	rig_chan_free(ch[0]);
+	rig_chan_free(ch[1]);
+	rig_destroy(rig);
+}
+
+/* EXTENDED COPY names units by NAA, which can be guessed. */
+static uint64_t extended_copy(struct rig_chan *ch, const struct volume *from,
+			      const struct volume *to)
+{
+	const struct volume *vols[] = { from, to };
+	uint8_t *p = ch->rig->mem;
+	struct srp_desc desc = rig_desc(ch, 0, 16 + 2 * 32 + 28);
+	struct rig_cmd cmd = { .cdb = { 0x83, [13] = 16 + 2 * 32 + 28 } };
+
+	memset(p, 0, 16 + 2 * 32 + 28);
+	p[0] = 1;
+	p[3] = 2 * 32;
+	p[11] = 28;
+	for (int i = 0; i < 2; i++) {
+		uint8_t *d = p + 16 + i * 32;
+
+		d[0] = 0xe4;
+		d[4] = 1;
+		d[5] = 3;
+		d[7] = SCSI_NAA_LEN;
+		memcpy(d + 8, vols[i]->info.naa, SCSI_NAA_LEN);
+		d[30] = RIG_BLOCK >> 8;
+	}
+	p += 16 + 2 * 32;
+	p[0] = 2;
+	p[3] = 0x18;
+	p[7] = 1;
+	p[11] = 1;
+	cmd.out = (struct srp_data_args){ .format = SRP_DATA_DIRECT,
+					  .descs = &desc,
+					  .desc_cnt = 1 };
+	return rig_cmd(ch, &cmd);
+}
+
+/* Its answer is that to an identifier that nobody has. */
+static void expect_unknown(struct rig_chan *ch, const struct volume *from,
+			   const struct volume *to)
+{
+	static struct volume nowhere = { .info.naa = { 0x30, 1, 2, 3 } };
+	const struct srp_rsp *rsp;
+	struct scsi_sense sense[2];
+
+	rsp = rig_rsp(ch, extended_copy(ch, from, to));
+	assert_int_equal(rsp->status, SCSI_STATUS_CHECK_CONDITION);
+	scsi_sense_decode(rsp->sense, rsp->sense_len, &sense[0]);
+	rsp = rig_rsp(ch, extended_copy(ch, &nowhere, &nowhere));
+	scsi_sense_decode(rsp->sense, rsp->sense_len, &sense[1]);
+	assert_int_equal(sense[0].key, sense[1].key);
+	assert_int_equal(sense[0].code, sense[1].code);
+}
+
+static void extended_copy_finds_no_hidden_volume(void **state)
+{
+	struct rig_chan *ch[2];
+	struct rig *rig = two_views(&ch[0], &ch[1]);
+	const struct volume *disk = rig->luns.vol[RIG_DISK];
+	const struct volume *ram = rig->luns.vol[RIG_RAM];
+
+	rig_expect_status(ch[0], extended_copy(ch[0], disk, disk),
+			  SCSI_STATUS_GOOD);
+	expect_unknown(ch[0], ram, disk);
+	expect_unknown(ch[0], disk, ram);
+	expect_unknown(ch[1], disk, ram);
+	rig_chan_free(ch[0]);
+	rig_chan_free(ch[1]);
+	rig_destroy(rig);
+}
+
+static void functions_reach_no_hidden_volume(void **state)
+{
+	struct rig_chan *ch[2];
+	struct rig *rig = two_views(&ch[0], &ch[1]);
+	struct rig_cmd w = rig_write(RIG_DISK, 7, 1);
+	struct srp_desc desc = rig_desc(ch[0], 0, RIG_BLOCK);
+	uint64_t tag;
+
+	w.out = (struct srp_data_args){ .format = SRP_DATA_DIRECT,
+					.descs = &desc,
+					.desc_cnt = 1 };
+	rig_hold(true);
+	tag = rig_cmd(ch[0], &w);
+	/* LUN 0 of the one is not LUN 0 of the other. */
+	rig_expect_code(ch[1], rig_tmf(ch[1], SRP_TSK_LUN_RESET, 0, 0),
+			SRP_RSP_COMPLETE);
+	rig_expect_code(ch[1], rig_tmf(ch[1], SRP_TSK_LUN_RESET, 1, 0),
+			SRP_RSP_FIELDS_INVALID);
+	rig_hold(false);
+	rig_release(rig);
+	rig_expect_status(ch[0], tag, SCSI_STATUS_GOOD);
+	assert_int_equal(rig_clear_ua(ch[0], 0, NULL), 0);
+	assert_int_equal(rig_clear_ua(ch[1], 0, NULL), 1);
+	rig_chan_free(ch[0]);
+	rig_chan_free(ch[1]);
+	rig_destroy(rig);
+}
+
+/* One volume, two numbers: a reset by the one ends what the other has there. */
+static void reset_reaches_a_volume_by_any_number(void **state)
+{
+	struct rig_options opt = {
+		.allow_lun = { [RIG_DISK] = "10.0.0.1:lun=9" },
+	};
+	struct rig *rig = rig_create(&opt);
+	struct rig_cmd w = rig_write(9, 7, 1);
+	struct rig_chan *one;
+	struct rig_chan *two;
+	struct srp_desc desc;
+	uint64_t tag;
+	uint64_t tmf;
+	char msg[256];
+
+	assert_true(access_rules_add(&rig->luns.vol[RIG_DISK]->allow, "all",
+				     msg, sizeof(msg)));
+	t_fabric_come_from(rig->hub, "10.0.0.1");
+	one = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	t_fabric_come_from(rig->hub, "10.0.0.2");
+	two = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	rig_clear_ua(one, 9, NULL);
+	rig_clear_ua(two, 0, NULL);
+	desc = rig_desc(one, 0, RIG_BLOCK);
+	w.out = (struct srp_data_args){ .format = SRP_DATA_DIRECT,
+					.descs = &desc,
+					.desc_cnt = 1 };
+	rig_hold(true);
+	tag = rig_cmd(one, &w);
+	tmf = rig_tmf(two, SRP_TSK_LUN_RESET, 0, 0);
+	assert_null(rig_rsp(two, tmf));
+	rig_hold(false);
+	rig_release(rig);
+	rig_expect_code(two, tmf, SRP_RSP_COMPLETE);
+	rig_expect_status(one, tag, SCSI_STATUS_TASK_ABORTED);
+	rig_chan_free(one);
+	rig_chan_free(two);
+	rig_destroy(rig);
+}
+
+/* ---- read-only ---- */
+
+static void read_only_is_per_initiator(void **state)
+{
+	const uint8_t sense6[6] = { 0x1a, [2] = 0x3f, [4] = 64 };
+	struct rig_options opt = { .allow_lun = { "10.0.0.1:ro", "10.0.0.1" } };
+	struct rig *rig = rig_create(&opt);
+	const struct volume *disk = rig->luns.vol[RIG_DISK];
+	const struct volume *ram = rig->luns.vol[RIG_RAM];
+	struct rig_cmd w = rig_write(RIG_DISK, 7, 1);
+	struct srp_desc desc;
+	struct rig_chan *one;
+	struct rig_chan *two;
+	char msg[256];
+
+	assert_true(access_rules_add(&rig->luns.vol[RIG_DISK]->allow,
+				     "10.0.0.2", msg, sizeof(msg)));
+	t_fabric_come_from(rig->hub, "10.0.0.1");
+	one = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	t_fabric_come_from(rig->hub, "10.0.0.2");
+	two = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	rig_expect_alive(one);
+	rig_clear_ua(two, 0, NULL);
+	desc = rig_desc(one, 0, RIG_BLOCK);
+	w.out = (struct srp_data_args){ .format = SRP_DATA_DIRECT,
+					.descs = &desc,
+					.desc_cnt = 1 };
+	expect_sense(one, rig_cmd(one, &w), SCSI_KEY_DATA_PROTECT,
+		     SCSI_ASC_WRITE_PROTECTED);
+	rig_expect_status(two, rig_cmd(two, &w), SCSI_STATUS_GOOD);
+	rig_expect_status(one, ask(one, 0, sense6, 6, 64), SCSI_STATUS_GOOD);
+	assert_int_equal(rig->mem[2] & 0x80, 0x80);
+	rig_expect_status(two, ask(two, 0, sense6, 6, 64), SCSI_STATUS_GOOD);
+	assert_int_equal(rig->mem[2] & 0x80, 0);
+	rig_expect_status(one, extended_copy(one, ram, disk),
+			  SCSI_STATUS_CHECK_CONDITION);
+	rig_chan_free(one);
+	rig_chan_free(two);
+	rig_destroy(rig);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, rule_cases, rule_fits);
+	T_ADD_ROWS(&t, bad_rules, bad_rule_is_refused);
+	T_ADD(&t, rules_are_limited);
+	T_ADD(&t, who_may_see_nothing_is_refused);
+	T_ADD(&t, own_rules_replace_those_of_the_target);
+	T_ADD(&t, nexus_is_not_joined_from_where_others_are_allowed);
+	T_ADD(&t, report_luns_tells_only_what_is_allowed);
+	T_ADD(&t, inquiry_knows_no_hidden_volume);
+	T_ADD(&t, commands_reach_no_hidden_volume);
+	T_ADD(&t, extended_copy_finds_no_hidden_volume);
+	T_ADD(&t, functions_reach_no_hidden_volume);
+	T_ADD(&t, reset_reaches_a_volume_by_any_number);
+	T_ADD(&t, read_only_is_per_initiator);
+	return t_run(&t);
+}
