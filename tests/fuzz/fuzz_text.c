@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What people write: addresses and sizes. */
+#include <errno.h>
+
+#include "protocol/size.h"
+#include "protocol/srp_uri.h"
+#include "tests/fuzz/fuzz.h"
+
+static bool is_terminated(const char *text, size_t size)
+{
+	return memchr(text, '\0', size);
+}
+
+static void check_same(const struct srp_uri *a, const struct srp_uri *b)
+{
+	FUZZ_CLAIM(a->transport == b->transport && a->port == b->port);
+	FUZZ_CLAIM(!strcmp(a->host, b->host) && !strcmp(a->volume, b->volume));
+	FUZZ_CLAIM(a->has_target == b->has_target &&
+		   a->has_initiator == b->has_initiator);
+	FUZZ_CLAIM(srp_port_id_equal(&a->target, &b->target));
+	FUZZ_CLAIM(srp_port_id_equal(&a->initiator, &b->initiator));
+}
+
+static void uri(const char *text)
+{
+	char again_text[SRP_URI_TEXT_SIZE];
+	char msg[SRP_URI_MSG_SIZE];
+	struct srp_uri uri, again;
+	int len;
+
+	FUZZ_FILL(uri);
+	memset(msg, 'x', sizeof(msg));
+	if (srp_uri_parse(text, &uri, msg, sizeof(msg))) {
+		FUZZ_UNTOUCHED(uri);
+		FUZZ_CLAIM(is_terminated(msg, sizeof(msg)) && *msg);
+		return;
+	}
+	FUZZ_CLAIM(is_terminated(uri.host, sizeof(uri.host)) && *uri.host);
+	FUZZ_CLAIM(is_terminated(uri.volume, sizeof(uri.volume)));
+	len = srp_uri_format(&uri, again_text, sizeof(again_text));
+	FUZZ_CLAIM(len > 0 && strlen(again_text) == (size_t)len);
+	FUZZ_CLAIM(srp_uri_format(&uri, again_text, (size_t)len) == -ENOSPC);
+	srp_uri_format(&uri, again_text, sizeof(again_text));
+	FUZZ_CLAIM(!srp_uri_parse(again_text, &again, msg, sizeof(msg)));
+	check_same(&uri, &again);
+}
+
+static void size(const char *text)
+{
+	char buf[SIZE_TEXT_SIZE];
+	char digits[SIZE_TEXT_SIZE];
+	uint64_t v, again;
+
+	FUZZ_FILL(v);
+	if (size_parse(text, &v)) {
+		FUZZ_UNTOUCHED(v);
+		return;
+	}
+	snprintf(digits, sizeof(digits), "%llu", (unsigned long long)v);
+	FUZZ_CLAIM(!size_parse(digits, &again) && again == v);
+	FUZZ_CLAIM(*size_format(v, buf));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	struct fuzz_input in = fuzz_input(data, len);
+	bool is_size = fuzz_u8(&in) == 's';
+	char *text = fuzz_text(&in);
+
+	if (is_size)
+		size(text);
+	else
+		uri(text);
+	free(text);
+	return 0;
+}
