@@ -176,6 +176,12 @@ static struct history_fault survivor(const struct history *h,
 	const struct history_op *w = find_write(h, read->value);
 	const struct history_op *newer;
 
+	/* What was there at first was stable: the judge had it flushed. */
+	if (!w && read->value != h->initial && e->begin)
+		return (struct history_fault){ .verdict = HISTORY_LOST,
+					       .value = read->value,
+					       .other = h->initial,
+					       .seen = read };
 	if ((!w && read->value != h->initial) ||
 	    (w && w->start >= e->cut_begin))
 		return (struct history_fault){ .verdict = HISTORY_UNWRITTEN,

@@ -313,7 +313,7 @@ static void print_fault(const struct judge *judge, const struct history *h,
 	printf("VIOLATION: block %u (bytes %" PRIu64 " to %" PRIu64 ") %s\n",
 	       block, at, at + j->block_size - 1, verdict_text(f->verdict));
 	printf("It shows by: %s", value_text(f->value, value, sizeof(value)));
-	if (f->first[0])
+	if (f->first[0] || f->verdict == HISTORY_LOST)
 		printf(", against %s",
 		       value_text(f->other, other, sizeof(other)));
 	printf("\n");

@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# The target is killed with SIGKILL while it is written to, and started again.
+# What it had acknowledged is there, nothing is mixed, and all goes on.
+P_COUNT=${P_COUNT:-5}
+. "$(dirname "$0")/lib.sh"
+t_needs_fuse
+
+M=$T/mnt
+mkdir "$M"
+truncate -s 64M "$T/disk.img"
+p_target --backing "$T/disk.img,name=disk"
+t_mount "$URI/disk" "$M" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+
+kills() {
+	p_load --seed "$P_SEED" "$M/disk" "$URI/disk" || return 1
+	while p_go_on; do
+		p_random 300
+		p_ask ops $((20 + P_RANDOM)) && p_ask kill "$T_TARGET" || return 1
+		wait "$T_TARGET" 2>/dev/null
+		p_ask since
+		began=$(date +%s%N)
+		p_target_again
+		t_wait_for 30 p_target_serves || return 1
+		echo $((($(date +%s%N) - began) / 1000000)) >>"$T/starts"
+		p_ask round && p_times || return 1
+	done
+	p_end
+}
+kills
+t_result $? "kill -9 of the target, $p_turn times: no write lost or mixed"
+p_tell_times 'usable after the new process was started'
+sort -n "$T/starts" | awk '{ t[NR] = $1 } END { printf "# of which the target " \
+	"took until it listened: median %d ms, max %d ms\n", t[int((NR + 1) / 2)], t[NR] }'
+t_check "usable within ${P_WITHIN:-any number of} s of each restart" p_all_within
+t_check 'the mount ends well' fusermount3 -u "$M"
+t_done

@@ -1,0 +1,47 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Who judges the judge? Targets that are built to lie must be found out.
+. "$(dirname "$0")/lib.sh"
+
+disk() { # SPEC-OPTION...
+	rm -f "$T/disk.img" "$T/load.out"
+	truncate -s 16M "$T/disk.img"
+	p_target --backing "$T/disk.img,name=disk,volatile$1"
+}
+
+# Kills the target and starts it again, up to COUNT times.
+run() { # COUNT LOAD-OPTION...
+	p_left=$1
+	shift
+	p_load --seed "$P_SEED" --blocks 512 --max-blocks 8 "$@" "$URI/disk" ||
+		return 1
+	while [ $p_left -gt 0 ]; do
+		p_left=$((p_left - 1))
+		p_ask ops 300 || return 1
+		p_ask kill "$T_TARGET" || return 1
+		wait "$T_TARGET" 2>/dev/null
+		p_target_again
+		t_wait_for 30 p_target_serves || return 1
+		p_ask round || return 1
+	done
+	p_end
+}
+
+is_found_out() { # PATTERN
+	exec 7>&- 8<&-
+	wait "$P_LOAD"
+	[ $? = 1 ] && grep -E "^VIOLATION.*($1)" "$T/load.out"
+}
+
+disk ,fault=flush:lie
+! run 20 --volatile --flush-every 8 >"$T/.out" 2>&1
+t_result $? 'a target that answers a flush and does not flush is found out'
+t_check 'for losing what was flushed' is_found_out 'acknowledged and flushed'
+kill "$T_TARGET" 2>/dev/null
+wait "$T_TARGET" 2>/dev/null
+
+disk ,fault=write:stale=20:every=5
+! run 20 --flush-every 0 >"$T/.out" 2>&1
+t_result $? 'a target that does a write once more, later, is found out'
+t_check 'for bringing back an old value' is_found_out 'old one|overwritten before|acknowledged later'
+t_done
