@@ -86,10 +86,52 @@ vm_two_hosts() {
 # _vm_end INTERFACE ADDRESS PEER_ADDRESS PEER_MAC TABLE: one end of the cable.
 _vm_end() {
 	ip address add "$2/24" dev "$1" && ip link set "$1" up &&
-		ip neighbour replace "$3" lladdr "$4" dev "$1" &&
-		ip route add "$3" dev "$1" src "$2" table "$5" &&
 		ip rule add pref 5 iif "$1" to "$2" lookup local &&
-		ip rule add pref 10 to "$3" lookup "$5"
+		ip rule add pref 10 to "$3" lookup "$5" &&
+		_vm_end_route "$@"
+}
+
+# The part of it that the kernel forgets when the interface goes down.
+_vm_end_route() {
+	ip neighbour replace "$3" lladdr "$4" dev "$1" &&
+		ip route replace "$3" dev "$1" src "$2" table "$5"
+}
+
+# vm_cable [NETEM...]: what the cable of vm_two_hosts does from now on to packets,
+# in both directions, in the words of tc-netem(8), e.g. "loss 2%". "loss 100%"
+# cuts it, and neither end is told. Without arguments it is a good cable again.
+vm_cable() {
+	local end
+
+	modprobe sch_netem || return
+	for end in link0 link1; do
+		if [ $# -gt 0 ]; then
+			tc qdisc replace dev "$end" root netem limit 100000 "$@"
+		else
+			tc qdisc replace dev "$end" root pfifo
+		fi || return
+	done
+}
+
+# vm_cable_unplug, vm_cable_plug: the link of both ends goes down, and up.
+vm_cable_unplug() {
+	ip link set link0 down
+}
+
+vm_cable_plug() {
+	ip link set link0 up &&
+		_vm_end_route link0 10.1.0.1 10.1.0.2 52:54:00:12:34:02 11
+}
+
+# vm_is_connecting DEVICE: succeeds when a connection from it has been asked for, and
+# the answer is awaited.
+vm_is_connecting() {
+	rdma resource show qp link "$1/1" | grep -q 'type RC state INIT'
+}
+
+# vm_logins_seen DEVICE: prints how many connection requests have reached it.
+vm_logins_seen() {
+	cat "/sys/class/infiniband/$1/ports/1/cm_rx_msgs/req"
 }
 
 # vm_rnr_count: prints how often a receive queue was found empty (receiver not
@@ -177,18 +219,25 @@ _vm_backstore() {
 	printf '%02x0e0d0c-0b0a-4908-8706-050403020100\n' "$((index + 1))" \
 		>"$directory/wwn/vpd_unit_serial" || return
 	echo 1 >"$directory/enable" || return
+	_vm_backstore_discard "$directory" "$backing" || return
+	echo "$directory"
+}
+
+# _vm_backstore_discard DIRECTORY BACKING: lets it discard if BACKING can.
+_vm_backstore_discard() {
+	local directory=$1 backing=$2
+
 	case $backing in
-	# A RAM disk of the target cannot discard.
-	ram:*) ;;
-	*) echo 1 >"$directory/attrib/emulate_tpu" ;;
-	esac || return
-	case $backing in
+	ram:*) return ;;
 	/dev/*)
-		echo 1 >"$directory/attrib/emulate_tpws" &&
+		grep -qx 0 "/sys/block/${backing#/dev/}/queue/discard_max_bytes" &&
+			return
+		echo 1 >"$directory/attrib/emulate_tpu" &&
+			echo 1 >"$directory/attrib/emulate_tpws" &&
 			echo 1 >"$directory/attrib/unmap_zeroes_data"
 		;;
-	esac || return
-	echo "$directory"
+	*) echo 1 >"$directory/attrib/emulate_tpu" ;;
+	esac
 }
 
 # vm_kernel_target [--device NAME] [--initiator ID]... [--port PORT] BACKING...
@@ -196,8 +245,8 @@ _vm_backstore() {
 # Brings up the kernel's SRP target on an RDMA device (default rxe0), one LUN for each BACKING, in
 # this order from LUN 0 on:
 #   ram:SIZE      memory, SIZE as in 64M (no discard)
-#   /dev/NAME     a block device that can discard and write zeroes (a loop device;
-#                 a RAM disk cannot)
+#   /dev/NAME     a block device; one that can discard must read zeroes then, as
+#                 a loop device does
 #   PATH          a file, with its present size
 # It listens on PORT (default 5555) of all addresses and accepts the kernel's
 # initiator and each ID: the initiator port ID, 32 hexadecimal digits.
