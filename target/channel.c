@@ -461,6 +461,7 @@ static void on_established(struct xp_chan *xp, const void *pdata, size_t len)
 	reactor_timer_stop(&ch->timer);
 	ch->state = CHANNEL_OPEN;
 	ch->logged_in = true;
+	port_channel_opened(ch);
 	log_login(ch);
 }
 

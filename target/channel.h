@@ -13,6 +13,7 @@
  *   channel_send_drain()   ------>  answers what is in flight, then closes
  *   channel_send_close()   ------>  closes
  *   channel_send_aer()     ------>  SRP_AER_REQ
+ *           port_channel_opened()  <------  the connection is established
  *             port_channel_gone()  <------  nothing is left: the last word
  *   channel_send_free()    ------>  frees the memory
  *
@@ -94,6 +95,8 @@ struct channel {
 
 	/* the port's */
 	struct list nexus_node; /* nexus->channels */
+	struct host *host;
+	bool half_open;
 	bool drain_sent;
 	bool close_sent;
 	const char *close_why; /* for the worker's log; static; set before
@@ -111,6 +114,7 @@ struct channel {
 	struct reactor_msg aer_msg;
 	_Atomic bool aer_sent;
 	_Atomic uint64_t aer_luns[LUNS_MAX / 64]; /* to be told of, bits */
+	struct reactor_msg opened_msg;
 	struct reactor_msg gone_msg;
 
 	/* the worker's */

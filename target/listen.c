@@ -21,6 +21,7 @@ struct listener {
 	struct xp_error unusable[XP_KINDS]; /* err 0: it can be used */
 	struct listen_points *points;
 	struct xp_error *e;
+	bool warned;
 };
 
 const char *listen_point_text(const struct listen_point *p,
@@ -61,6 +62,32 @@ static const char *advice(int err)
 	return "";
 }
 
+static bool is_loopback(const struct listen_point *p)
+{
+	const struct sockaddr_in *sin = (const void *)&p->addr;
+	const struct sockaddr_in6 *sin6 = (const void *)&p->addr;
+
+	if (p->addr.ss_family == AF_INET)
+		return ntohl(sin->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return IN6_IS_ADDR_LOOPBACK(&sin6->sin6_addr) ||
+	       (IN6_IS_ADDR_V4MAPPED(&sin6->sin6_addr) &&
+		sin6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
+}
+
+/* Once: what it means to serve others over TCP. */
+static void warn_of_tcp(struct listener *l, const struct listen_point *at)
+{
+	char text[LISTEN_TEXT_SIZE];
+
+	if (l->warned || is_loopback(at))
+		return;
+	l->warned = true;
+	log_warn("listening on %s over TCP: nothing is authenticated or "
+		 "encrypted there, and whoever can connect can read, change or "
+		 "crash what is served; do so only where every host is trusted",
+		 listen_point_text(at, text));
+}
+
 static int listen_at(struct listener *l, enum xp_kind kind,
 		     const struct listen_point *at)
 {
@@ -88,6 +115,8 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 	}
 	points->point[points->cnt] = *at;
 	points->point[points->cnt++].kind = kind;
+	if (kind == XP_TCP)
+		warn_of_tcp(l, at);
 	return 0;
 }
 

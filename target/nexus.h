@@ -28,6 +28,7 @@ struct nexus {
 	char name[SRP_PORT_ID_TEXT_SIZE]; /* of the initiator; constant */
 	struct list channels;		  /* struct channel, nexus_node */
 	unsigned int channel_cnt;
+	unsigned int login_cnt;
 	bool was_used;	    /* it has had a channel */
 	struct list logins; /* struct login of port.c, in order of arrival */
 	struct nexus_share shares[]; /* of each worker */

@@ -14,6 +14,9 @@
 #include "target/watchdog.h"
 #include "transport/list.h"
 
+/* Of what --max-... may say: far more than file descriptors last for. */
+#define LIMIT_MAX 1000000
+
 static const char help_text[] =
 	"Usage: rdma-target [OPTION]... --backing SPEC [--backing SPEC]...\n"
 	"Serves files, block devices and memory as disks over RDMA (SRP), or over\n"
@@ -34,6 +37,11 @@ static const char help_text[] =
 	"      --buffers SIZE   memory for data in flight, all threads together\n"
 	"                       (default 32M, or 8M a thread if that is more; at least\n"
 	"                       4M a thread)\n"
+	"      --max-logins N       logins of all initiators (default 4096)\n"
+	"      --max-host-logins N  of these, from one address (default 1024)\n"
+	"      --max-half-open N    of these, not yet completed (default 512)\n"
+	"      --max-host-half-open N of these, from one address (default 128)\n"
+	"      --max-channels N     connections of one initiator (default 64)\n"
 	"      --rdma-timeout N seconds after which an initiator that neither answers RDMA\n"
 	"                       nor takes its responses is disconnected (default 30)\n"
 	"      --keepalive N    seconds of silence after which an initiator is probed, and\n"
@@ -147,6 +155,36 @@ static bool add_allow(struct options *opt, const char *arg)
 	return true;
 }
 
+static bool set_max_logins(struct options *opt, const char *arg)
+{
+	return parse_number("--max-logins", arg, 1, LIMIT_MAX,
+			    &opt->limits.logins);
+}
+
+static bool set_max_host_logins(struct options *opt, const char *arg)
+{
+	return parse_number("--max-host-logins", arg, 1, LIMIT_MAX,
+			    &opt->limits.host_logins);
+}
+
+static bool set_max_half_open(struct options *opt, const char *arg)
+{
+	return parse_number("--max-half-open", arg, 1, LIMIT_MAX,
+			    &opt->limits.half_open);
+}
+
+static bool set_max_host_half_open(struct options *opt, const char *arg)
+{
+	return parse_number("--max-host-half-open", arg, 1, LIMIT_MAX,
+			    &opt->limits.host_half_open);
+}
+
+static bool set_max_channels(struct options *opt, const char *arg)
+{
+	return parse_number("--max-channels", arg, 1, LIMIT_MAX,
+			    &opt->limits.channels);
+}
+
 static bool set_rdma_timeout(struct options *opt, const char *arg)
 {
 	return parse_number("--rdma-timeout", arg, 1, 3600,
@@ -224,6 +262,12 @@ static const struct option_row {
 	{ "listen", 'l', required_argument, set_listen, NULL },
 	{ "threads", 't', required_argument, set_threads, NULL },
 	{ "poll-us", 0, required_argument, set_poll_us, NULL },
+	{ "max-logins", 0, required_argument, set_max_logins, NULL },
+	{ "max-host-logins", 0, required_argument, set_max_host_logins, NULL },
+	{ "max-half-open", 0, required_argument, set_max_half_open, NULL },
+	{ "max-host-half-open", 0, required_argument, set_max_host_half_open,
+	  NULL },
+	{ "max-channels", 0, required_argument, set_max_channels, NULL },
 	{ "rdma-timeout", 0, required_argument, set_rdma_timeout, NULL },
 	{ "keepalive", 0, required_argument, set_keepalive, NULL },
 	{ "buffers", 0, required_argument, set_buffers, NULL },
@@ -349,6 +393,7 @@ enum options_verdict options_parse(int argc, char **argv,
 	*ret_opt = (struct options){
 		.threads = 1,
 		.poll_us = OPTIONS_POLL_US_DEFAULT,
+		.limits = PORT_LIMITS_DEFAULT,
 		.rdma_timeout_s = WATCHDOG_RDMA_TIMEOUT_MS / 1000,
 		.keepalive_s = XP_KEEPALIVE_MS / 1000,
 		.log_level = LOG_NOTICE,

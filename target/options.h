@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "protocol/srp_uri.h"
-#include "target/volume.h"
+#include "target/port.h"
 #include "transport/log.h"
 
 #define OPTIONS_LISTENS_MAX 16
@@ -30,6 +30,7 @@ struct options {
 	unsigned int threads;
 	unsigned int poll_us;
 	struct access_rules allow;
+	struct port_limits limits;
 	unsigned int rdma_timeout_s;
 	unsigned int keepalive_s;
 	uint64_t buffers;      /* bytes, of all threads together */

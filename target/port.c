@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target/host.h"
+
 /* Lines about refused logins in ten seconds. */
 #define REFUSALS_BURST 20
 
@@ -14,6 +16,7 @@ struct login {
 	struct list node; /* nexus->logins */
 	struct port *port;
 	struct nexus *nexus;
+	struct host *host;
 	struct xp_conn_request *conn;
 	struct srp_login_answer answer;
 	bool single;
@@ -30,7 +33,12 @@ static struct reactor *port_reactor(const struct port *port)
 
 void port_init(struct port *port, const struct srp_port_id *id)
 {
+	static const struct port_limits defaults = PORT_LIMITS_DEFAULT;
+
 	list_init(&port->nexuses);
+	list_init(&port->hosts);
+	if (!port->limits.logins)
+		port->limits = defaults;
 	port->policy = (struct srp_login_policy){
 		.max_it_iu_len = CHANNEL_IT_IU_LEN,
 		.ti_iu_len = CHANNEL_TI_IU_LEN,
@@ -131,6 +139,15 @@ static void login_free(struct login *login)
 	free(login);
 }
 
+/* A login, or the channel that it has become, counts no more. */
+static void logged_off(struct port *port, struct host *host, bool half_open)
+{
+	port->login_cnt--;
+	if (half_open)
+		port->half_open_cnt--;
+	host_put(host, half_open);
+}
+
 static void refuse_waiting(struct login *login, uint32_t reason,
 			   const char *why)
 {
@@ -140,7 +157,8 @@ static void refuse_waiting(struct login *login, uint32_t reason,
 	};
 
 	refuse(login->port, login->conn, &req, reason, why);
-	login->port->login_cnt--;
+	logged_off(login->port, login->host, /* half_open= */ true);
+	login->nexus->login_cnt--;
 	login_free(login);
 }
 
@@ -189,6 +207,9 @@ static void admit(struct port *port, struct login *login)
 		refuse_waiting(login, SRP_REJ_NO_RESOURCES, "out of memory");
 		return;
 	}
+	ch->host = login->host;
+	ch->half_open = true;
+	nexus->login_cnt--;
 	login_free(login);
 	list_add_tail(&nexus->channels, &ch->nexus_node);
 	nexus->channel_cnt++;
@@ -233,13 +254,28 @@ static void run_gone(struct reactor_msg *msg)
 	}
 	list_del(&ch->nexus_node);
 	nexus->channel_cnt--;
-	port->login_cnt--;
+	logged_off(port, ch->host, ch->half_open);
 	channel_send_free(ch);
 	serve(port, nexus);
 	if (port->stopping && port->login_cnt == 0 && !port->stopped_called) {
 		port->stopped_called = true;
 		port->stopped(port);
 	}
+}
+
+static void run_opened(struct reactor_msg *msg)
+{
+	struct channel *ch = container_of(msg, struct channel, opened_msg);
+
+	ch->half_open = false;
+	ch->port->half_open_cnt--;
+	host_opened(ch->host);
+}
+
+void port_channel_opened(struct channel *ch)
+{
+	ch->opened_msg.run = run_opened;
+	reactor_send(port_reactor(ch->port), &ch->opened_msg);
 }
 
 void port_channel_gone(struct channel *ch)
@@ -286,10 +322,15 @@ static struct login *login_create(struct port *port, struct nexus *nexus,
 				  const struct srp_login_req *req,
 				  const struct srp_login_answer *answer)
 {
+	struct in6_addr addr = access_addr(&conn->peer_addr);
 	struct login *login = calloc(1, sizeof(*login));
 
-	if (!login)
+	if (login)
+		login->host = host_take(&port->hosts, &addr);
+	if (!login || !login->host) {
+		free(login);
 		return NULL;
+	}
 	login->port = port;
 	login->nexus = nexus;
 	login->conn = conn;
@@ -318,24 +359,63 @@ static void log_in(struct port *port, struct xp_conn_request *conn,
 		return;
 	}
 	port->login_cnt++;
+	port->half_open_cnt++;
 	if (login->single)
 		replace(nexus, login);
 	list_add_tail(&nexus->logins, &login->node);
+	nexus->login_cnt++;
 	reactor_timer_set(port_reactor(port), &login->timer, port->fence_ms);
 	serve(port, nexus);
 }
 
-/* A reason to refuse beyond the login rules, or 0. */
-static uint32_t lack_of_room(struct port *port, const struct srp_login_req *req)
+/* Which limit is reached; NULL: none. */
+static const char *full(const struct port *port, const struct host *host)
 {
+	const struct port_limits *max = &port->limits;
+
+	if (port->login_cnt >= max->logins)
+		return "too many logins (--max-logins)";
+	if (port->half_open_cnt >= max->half_open)
+		return "too many logins have not been completed "
+		       "(--max-half-open)";
+	if (!host)
+		return NULL;
+	if (host->login_cnt >= max->host_logins)
+		return "too many logins from its address (--max-host-logins)";
+	if (host->half_open_cnt >= max->host_half_open)
+		return "too many logins from its address have not been "
+		       "completed (--max-host-half-open)";
+	return NULL;
+}
+
+/*
+ * A reason to refuse beyond the login rules, or 0; *ret_why in words. A login
+ * that replaces its nexus is as welcome as what it ends was: an initiator that
+ * comes back is not kept out by what it has lost.
+ */
+static uint32_t lack_of_room(struct port *port,
+			     const struct xp_conn_request *conn,
+			     const struct srp_login_req *req,
+			     const char **ret_why)
+{
+	struct in6_addr addr = access_addr(&conn->peer_addr);
 	const struct nexus *nexus =
 		nexus_find(&port->nexuses, &req->initiator, &req->target);
+	bool single = req->multichan == SRP_MULTICHAN_SINGLE;
 
-	if (port->stopping || port->login_cnt >= PORT_LOGINS_MAX)
+	*ret_why = NULL;
+	if (port->stopping)
+		*ret_why = "the target is stopping";
+	else if (!nexus || !single)
+		*ret_why = full(port, host_find(&port->hosts, &addr));
+	if (*ret_why)
 		return SRP_REJ_NO_RESOURCES;
-	if (req->multichan == SRP_MULTICHAN_MULTI && nexus &&
-	    nexus->channel_cnt >= PORT_NEXUS_CHANNELS_MAX)
+	if (!single && nexus &&
+	    nexus->channel_cnt + nexus->login_cnt >= port->limits.channels) {
+		*ret_why = "too many channels of one initiator "
+			   "(--max-channels)";
 		return SRP_REJ_CHANNEL_LIMIT;
+	}
 	return 0;
 }
 
@@ -410,13 +490,9 @@ static void on_requested(struct xp_conn_request *conn)
 		refuse(port, conn, &req, SRP_REJ_CHANNEL_LIMIT, why);
 		return;
 	}
-	reason = lack_of_room(port, &req);
+	reason = lack_of_room(port, conn, &req, &why);
 	if (reason)
-		refuse(port, conn, &req, reason,
-		       port->stopping ? "the target is stopping"
-		       : reason == SRP_REJ_CHANNEL_LIMIT
-			       ? "too many channels of one initiator"
-			       : "too many logins");
+		refuse(port, conn, &req, reason, why);
 	else
 		log_in(port, conn, &req, &answer, &view);
 }

@@ -17,10 +17,24 @@
 #include "target/volume.h"
 #include "target/worker.h"
 
-/* Channels of one I_T nexus. ib_srp opens one per processor or so. */
-#define PORT_NEXUS_CHANNELS_MAX 64
-/* Channels and waiting logins of all. */
-#define PORT_LOGINS_MAX 4096
+/*
+ * What initiators can make grow. A login counts from its request until its
+ * channel is gone, and is half open until its connection is established.
+ */
+struct port_limits {
+	unsigned int logins;	     /* of all */
+	unsigned int host_logins;    /* from one address */
+	unsigned int half_open;	     /* of all */
+	unsigned int host_half_open; /* from one address */
+	unsigned int channels; /* of one I_T nexus, waiting logins included;
+				* ib_srp opens one per processor or so */
+};
+
+#define PORT_LIMITS_DEFAULT                                            \
+	{                                                              \
+		.logins = 4096, .host_logins = 1024, .half_open = 512, \
+		.host_half_open = 128, .channels = 64,                 \
+	}
 /* How long a login waits for the channels it replaces to go. */
 #define PORT_FENCE_MS	   10000
 #define PORT_LISTENERS_MAX 32
@@ -41,6 +55,7 @@ struct port {
 	void (*stopped)(struct port *port);
 	void *user;
 
+	struct port_limits limits; /* all zero: PORT_LIMITS_DEFAULT */
 	/* port_init() sets it to PORT_FENCE_MS */
 	unsigned int fence_ms;
 
@@ -53,6 +68,8 @@ struct port {
 	} remembered[PORT_REMEMBERED]; /* a ring, oldest overwritten */
 	unsigned int remembered_cnt;   /* in all */
 	unsigned int login_cnt;	       /* channels and waiting logins */
+	unsigned int half_open_cnt;    /* of these, not yet established */
+	struct list hosts;	       /* struct host, node */
 	unsigned int next_worker;
 	unsigned int next_number;
 	struct xp_listener *listeners[PORT_LISTENERS_MAX];
@@ -81,6 +98,9 @@ void port_fini(struct port *port);
 /* Tells everyone, by a unit attention and where wanted by SRP_AER_REQ, that
  * @vol has grown. */
 void port_capacity_changed(struct port *port, const struct volume *vol);
+
+/* Its connection is established. Thread: the channel's worker, as the next. */
+void port_channel_opened(struct channel *ch);
 
 /* The last word of a channel's worker; see channel.h. */
 void port_channel_gone(struct channel *ch);

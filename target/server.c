@@ -509,6 +509,7 @@ static void init_port(struct server *s)
 	s->port.workers = s->workers;
 	s->port.worker_cnt = s->worker_cnt;
 	s->port.luns = &s->luns;
+	s->port.limits = s->opt->limits;
 	s->port.allow = s->opt->allow;
 	s->port.stopped = port_stopped;
 	s->port.user = s;

@@ -30,6 +30,9 @@
 #define CONNECT_TIMEOUT_MS 5000
 /* How long the answer to a READ may take to end once its socket is shut. */
 #define CUT_TIMEOUT_MS 1000
+/* A connection that asks for nothing is ended after this time, and twice that
+ * at most; a login that waits to be let in takes less. */
+#define HALF_OPEN_MS 15000
 /* Looks at an event queue in one turn. */
 #define EQ_ROUNDS 64
 
@@ -238,6 +241,30 @@ unsigned int ofi_eq_run(struct ofi_eq *eq)
 
 /* ---- listening ---- */
 
+static in_port_t listener_port(const struct ofi_listener *l)
+{
+	struct sockaddr_storage addr = { 0 };
+	size_t len = sizeof(addr);
+
+	fi_getname(&l->pep->fid, &addr, &len);
+	return ((struct sockaddr_in *)&addr)->sin_port;
+}
+
+static void set_look(struct ofi_listener *l)
+{
+	l->looking = true;
+	reactor_timer_set(l->base.xp->cfg.reactor, &l->look, HALF_OPEN_MS);
+}
+
+static void look(struct reactor_timer *t)
+{
+	struct ofi_listener *l = container_of(t, struct ofi_listener, look);
+
+	l->looking = false;
+	if (ofi_half_open_look(&l->half_open, listener_port(l)) > 0)
+		set_look(l);
+}
+
 /* The last reference may be dropped by any thread: nothing here is of the
  * reactor any more. */
 static void listener_put(struct ofi_listener *l)
@@ -246,6 +273,7 @@ static void listener_put(struct ofi_listener *l)
 		return;
 	fi_close(&l->pep->fid);
 	fi_close(&l->eq.fid->fid);
+	free(l->half_open.seen);
 	free(l);
 }
 
@@ -254,7 +282,17 @@ static void listener_end(struct ofi_listener *l)
 {
 	ofi_watch_stop(l->eq.watch);
 	list_del(&l->eq.node);
+	reactor_timer_stop(&l->look);
 	listener_put(l);
+}
+
+/* To a listener: maybe somebody who connects and then says nothing. */
+static void something_came(struct ofi_eq *eq)
+{
+	struct ofi_listener *l = container_of(eq, struct ofi_listener, eq);
+
+	if (eq != &eq->xp->eq && !l->closed && !l->looking)
+		set_look(l);
 }
 
 unsigned int ofi_run_eqs(struct ofi_xp *xp)
@@ -267,8 +305,10 @@ unsigned int ofi_run_eqs(struct ofi_xp *xp)
 	list_for_each(it, &xp->eqs) {
 		struct ofi_eq *eq = container_of(it, struct ofi_eq, node);
 
-		if (eq->ready)
-			done += ofi_eq_run(eq);
+		if (!eq->ready)
+			continue;
+		done += ofi_eq_run(eq);
+		something_came(eq);
 	}
 	xp->running_eqs = false;
 	if (!done)
@@ -392,6 +432,7 @@ int ofi_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	l->base.xp = xp;
 	l->requested = requested;
 	l->user = user;
+	reactor_timer_init(&l->look, look);
 	atomic_init(&l->refs, 1);
 	err = listener_open(ofi_xp(xp), l, addr, addr_len);
 	if (err) {

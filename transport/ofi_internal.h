@@ -17,6 +17,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
+#include <netinet/in.h>
 #include <stdatomic.h>
 
 /* One of the provider's wait descriptors in the reactor. Outlives its owner
@@ -93,10 +94,25 @@ struct ofi_chan {
 	bool undone; /* the user never heard of it */
 };
 
+/*
+ * Connections that were accepted and have not asked for anything: libfabric
+ * waits for them for ever, and tells nobody.
+ */
+struct ofi_half_open {
+	struct ofi_stranger {
+		int fd;
+		struct sockaddr_storage peer;
+	} *seen; /* by the last look */
+	unsigned int cnt;
+};
+
 struct ofi_listener {
 	struct xp_listener base;
 	struct ofi_eq eq;
 	struct fid_pep *pep;
+	struct ofi_half_open half_open;
+	struct reactor_timer look; /* for them, while something happens */
+	bool looking;
 	void (*requested)(struct xp_conn_request *req);
 	void *user;
 	bool closed;
@@ -153,6 +169,13 @@ int ofi_find_socket(const struct sockaddr_storage *local, size_t local_len,
  * socket accepts inherits this.
  */
 void ofi_keep_alive(int fd, unsigned int keepalive_ms);
+
+/*
+ * Looks for those that came to port @port (network byte order), and ends those
+ * that the last look found as well, so that the provider forgets them. Returns
+ * how many are left.
+ */
+unsigned int ofi_half_open_look(struct ofi_half_open *h, in_port_t port);
 
 /* ---- ofi.c ---- */
 

@@ -4,8 +4,8 @@
  * are this process's, and their addresses are unique.
  */
 #include <dirent.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -68,4 +68,82 @@ void ofi_keep_alive(int fd, unsigned int keepalive_ms)
 	set(fd, IPPROTO_TCP, TCP_KEEPINTVL, (idle_s + 2) / 3);
 	set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
 	set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)keepalive_ms * 2);
+}
+
+/* ---- connections that ask for nothing ---- */
+
+static bool is_port(const struct sockaddr_storage *addr, in_port_t port)
+{
+	/* It is at the same place in both families. */
+	return (addr->ss_family == AF_INET || addr->ss_family == AF_INET6) &&
+	       ((const struct sockaddr_in *)addr)->sin_port == port;
+}
+
+/* Accepted at @port, and nothing was ever said to it: whoever has asked for a
+ * connection is answered one way or the other. */
+static bool is_stranger(int fd, in_port_t port, struct sockaddr_storage *peer)
+{
+	struct sockaddr_storage local;
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(local);
+
+	if (getsockname(fd, (struct sockaddr *)&local, &len) ||
+	    !is_port(&local, port))
+		return false;
+	len = sizeof(*peer);
+	memset(peer, 0, len);
+	if (getpeername(fd, (struct sockaddr *)peer, &len))
+		return false;
+	len = sizeof(info);
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+	       len > offsetof(struct tcp_info, tcpi_bytes_sent) &&
+	       info.tcpi_bytes_sent == 0;
+}
+
+static bool was_seen(const struct ofi_half_open *h, int fd,
+		     const struct sockaddr_storage *peer)
+{
+	for (unsigned int i = 0; i < h->cnt; i++) {
+		if (h->seen[i].fd == fd)
+			return !memcmp(&h->seen[i].peer, peer, sizeof(*peer));
+	}
+	return false;
+}
+
+/* Without memory it is found again by the next look. */
+static void note(struct ofi_half_open *h, int fd,
+		 const struct sockaddr_storage *peer)
+{
+	struct ofi_stranger *seen =
+		reallocarray(h->seen, h->cnt + 1, sizeof(*seen));
+
+	if (!seen)
+		return;
+	h->seen = seen;
+	seen[h->cnt].fd = fd;
+	seen[h->cnt++].peer = *peer;
+}
+
+unsigned int ofi_half_open_look(struct ofi_half_open *h, in_port_t port)
+{
+	struct ofi_half_open now = { 0 };
+	struct sockaddr_storage peer;
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+	int fd;
+
+	while (dir && (entry = readdir(dir))) {
+		fd = atoi(entry->d_name);
+		if (fd <= 2 || !is_stranger(fd, port, &peer))
+			continue;
+		if (was_seen(h, fd, &peer))
+			shutdown(fd, SHUT_RDWR);
+		else
+			note(&now, fd, &peer);
+	}
+	if (dir)
+		closedir(dir);
+	free(h->seen);
+	*h = now;
+	return now.cnt;
 }

@@ -308,6 +308,62 @@ static void connecting_to_a_stranger_fails_with_a_reason(void **state)
 	t_world_close(w);
 }
 
+/* ---- connections that ask for nothing ---- */
+
+static int connect_raw(const struct sockaddr_in *addr)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (const void *)addr, sizeof(*addr)), 0);
+	return fd;
+}
+
+static bool has_ended(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+static void pass(struct t_world *w, uint64_t ms)
+{
+	reactor_skip(w->server_reactor, ms);
+	t_settle(w);
+}
+
+static void connections_that_ask_for_nothing_are_ended(void **state)
+{
+	struct t_world *w = t_world_open(NULL);
+	struct t_end *client;
+	struct t_end *server;
+	unsigned int fd_cnt;
+	int fds[100];
+
+	t_pair(w, &client, &server);
+	t_settle(w);
+	fd_cnt = t_open_fds();
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		fds[i] = connect_raw(&w->addr);
+		t_settle(w);
+	}
+	assert_int_equal(t_open_fds(), fd_cnt + 2 * ARRAY_SIZE(fds));
+	pass(w, 15000);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		assert_false(has_ended(fds[i]));
+	pass(w, 15000);
+	/* The provider, too, has let go of them. */
+	T_WAIT(w, t_open_fds() == fd_cnt + ARRAY_SIZE(fds));
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		assert_true(has_ended(fds[i]));
+		close(fds[i]);
+	}
+	assert_int_equal(client->closed + server->closed, 0);
+	t_end_close(client);
+	t_end_close(server);
+	t_world_close(w);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -319,5 +375,6 @@ int main(void)
 	T_ADD(&t, a_stranger_outstays_the_listener);
 	T_ADD_ROWS(&t, host_cases,
 		   connecting_to_a_stranger_fails_with_a_reason);
+	T_ADD(&t, connections_that_ask_for_nothing_are_ended);
 	return t_run(&t);
 }

@@ -87,17 +87,17 @@ static void channels_of_a_nexus_are_limited(void **state)
 {
 	struct rig *rig = rig_create(NULL);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_MULTI);
-	struct rig_chan *chans[PORT_NEXUS_CHANNELS_MAX + 1];
+	struct rig_chan *chans[64 + 1];
 	struct srp_login_rej rej;
 
-	for (int i = 0; i <= PORT_NEXUS_CHANNELS_MAX; i++)
+	for (int i = 0; i <= 64; i++)
 		chans[i] = rig_connect(rig, &req);
-	assert_true(chans[PORT_NEXUS_CHANNELS_MAX - 1]->established);
-	assert_false(chans[PORT_NEXUS_CHANNELS_MAX]->established);
-	srp_login_rej_decode(chans[PORT_NEXUS_CHANNELS_MAX]->why.pdata,
+	assert_true(chans[64 - 1]->established);
+	assert_false(chans[64]->established);
+	srp_login_rej_decode(chans[64]->why.pdata,
 			     SRP_LOGIN_REJ_SIZE, &rej);
 	assert_int_equal(rej.reason, SRP_REJ_CHANNEL_LIMIT);
-	for (int i = 0; i <= PORT_NEXUS_CHANNELS_MAX; i++)
+	for (int i = 0; i <= 64; i++)
 		rig_chan_free(chans[i]);
 	rig_destroy(rig);
 }

@@ -188,6 +188,171 @@ static void idle_initiator_is_left_alone(void **state)
 	rig_destroy(rig);
 }
 
+/* ---- logins without end ---- */
+
+/* Two of each are all that there may be. */
+static const struct limit_case {
+	const char *name;
+	struct port_limits limits;
+	bool same_host;
+	bool same_nexus;
+	bool half_open;
+	uint32_t reason;
+} limit_cases[] = {
+	{ "of all",
+	  { 2, 9, 9, 9, 9 },
+	  false,
+	  false,
+	  false,
+	  SRP_REJ_NO_RESOURCES },
+	{ "from one address",
+	  { 9, 2, 9, 9, 9 },
+	  true,
+	  false,
+	  false,
+	  SRP_REJ_NO_RESOURCES },
+	{ "half open, of all",
+	  { 9, 9, 2, 9, 9 },
+	  false,
+	  false,
+	  true,
+	  SRP_REJ_NO_RESOURCES },
+	{ "half open, from one address",
+	  { 9, 9, 9, 2, 9 },
+	  true,
+	  false,
+	  true,
+	  SRP_REJ_NO_RESOURCES },
+	{ "of a nexus",
+	  { 9, 9, 9, 9, 2 },
+	  true,
+	  true,
+	  false,
+	  SRP_REJ_CHANNEL_LIMIT },
+};
+
+static struct rig_chan *come(struct rig *rig, unsigned int who,
+			     unsigned int host, enum srp_multichan multichan)
+{
+	static const char *const hosts[] = { "10.0.0.1", "10.0.0.2",
+					     "10.0.0.3" };
+	struct srp_login_req req = rig_login_req(rig, who, multichan);
+
+	t_fabric_come_from(rig->hub, hosts[host]);
+	return rig_connect(rig, &req);
+}
+
+static struct rig_chan *come_as(struct rig *rig, const struct limit_case *row,
+				unsigned int i, enum srp_multichan multichan)
+{
+	return come(rig, row->same_nexus ? 1 : i + 1, row->same_host ? 0 : i,
+		    multichan);
+}
+
+static void refused_for(const struct rig_chan *ch, uint32_t reason)
+{
+	struct srp_login_rej rej;
+
+	assert_false(ch->established);
+	assert_int_equal(
+		srp_login_rej_decode(ch->why.pdata, ch->why.pdata_len, &rej),
+		0);
+	assert_int_equal(rej.reason, reason);
+}
+
+/* A login stays half open while it waits for a command of the channel that it
+ * replaces, which the disk keeps. */
+static struct rig_chan *half_open(struct rig *rig, struct rig_chan *old,
+				  const struct limit_case *row, unsigned int i)
+{
+	struct rig_chan *ch;
+
+	rw(old, rig_write(RIG_DISK, 8 * i, 8), 0, 8 * BLK);
+	ch = come_as(rig, row, i, SRP_MULTICHAN_SINGLE);
+	assert_false(ch->established);
+	assert_false(ch->closed);
+	return ch;
+}
+
+static void logins_are_limited(void **state)
+{
+	const struct limit_case *row = *state;
+	struct rig_options opt = { .limits = row->limits };
+	struct rig *rig = rig_create(&opt);
+	struct rig_chan *old[2] = { NULL, NULL };
+	struct rig_chan *ch[3];
+
+	for (unsigned int i = 0; i < 2; i++)
+		ch[i] = come_as(rig, row, i, SRP_MULTICHAN_MULTI);
+	rig_expect_alive(ch[0]);
+	rig_expect_alive(ch[1]);
+	rig_hold(row->half_open);
+	for (unsigned int i = 0; i < 2 && row->half_open; i++) {
+		old[i] = ch[i];
+		ch[i] = half_open(rig, old[i], row, i);
+	}
+	ch[2] = come_as(rig, row, 2, SRP_MULTICHAN_MULTI);
+	refused_for(ch[2], row->reason);
+	rig_chan_free(ch[2]);
+	rig_hold(false);
+	rig_release(rig);
+	rig_expect_alive(ch[0]);
+	/* As soon as one is gone there is room. */
+	rig_chan_free(ch[1]);
+	ch[1] = come_as(rig, row, 2, SRP_MULTICHAN_MULTI);
+	rig_expect_alive(ch[1]);
+	for (unsigned int i = 0; i < 2; i++) {
+		rig_chan_free(ch[i]);
+		if (old[i])
+			rig_chan_free(old[i]);
+	}
+	assert_int_equal(rig->port.half_open_cnt, 0);
+	assert_true(list_empty(&rig->port.hosts));
+	rig_destroy(rig);
+}
+
+/* Who comes back replaces what it had, however full it is. */
+static void replacing_login_needs_no_room(void **state)
+{
+	struct rig_options opt = { .limits = { 1, 1, 1, 1, 1 } };
+	struct rig *rig = rig_create(&opt);
+	struct rig_chan *old = come(rig, 1, 0, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *ch = come(rig, 1, 0, SRP_MULTICHAN_SINGLE);
+
+	assert_true(old->closed);
+	rig_expect_alive(ch);
+	rig_chan_free(old);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+/* Others read and write while one host tries a thousand times. */
+static void flood_of_logins_harms_nobody(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = come(rig, 1, 0, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *flood[1000];
+	uint64_t tag;
+
+	rig_expect_alive(ch);
+	for (unsigned int i = 0; i < ARRAY_SIZE(flood); i++) {
+		struct srp_login_req req =
+			rig_login_req(rig, i + 2, SRP_MULTICHAN_MULTI);
+
+		t_fabric_come_from(rig->hub, "10.0.0.2");
+		flood[i] = rig_connect_begin(rig, &req);
+	}
+	for (unsigned int i = 0; i < 8; i++) {
+		tag = rw(ch, rig_read(RIG_DISK, 8 * i, 8), 0, 8 * BLK);
+		rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
+	}
+	for (unsigned int i = 0; i < ARRAY_SIZE(flood); i++)
+		rig_chan_free(flood[i]);
+	assert_int_equal(rig->port.login_cnt, 1);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -198,5 +363,8 @@ int main(void)
 	T_ADD(&t, idle_worker_is_not_woken);
 	T_ADD(&t, initiator_that_is_gone_is_noticed);
 	T_ADD(&t, idle_initiator_is_left_alone);
+	T_ADD_ROWS(&t, limit_cases, logins_are_limited);
+	T_ADD(&t, replacing_login_needs_no_room);
+	T_ADD(&t, flood_of_logins_harms_nobody);
 	return t_run(&t);
 }

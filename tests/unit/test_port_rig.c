@@ -223,6 +223,7 @@ struct rig *rig_create(const struct rig_options *opt)
 	if (opt->allow)
 		assert_true(access_rules_add(&rig->port.allow, opt->allow, msg,
 					     sizeof(msg)));
+	rig->port.limits = opt->limits;
 	open_port(rig);
 	open_peer(rig);
 	return rig;

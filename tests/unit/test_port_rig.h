@@ -76,6 +76,7 @@ struct rig_options {
 	/* Rules of the target and of each volume; NULL: none. */
 	const char *allow;
 	const char *allow_lun[RIG_LUNS];
+	struct port_limits limits; /* all zero: the defaults */
 };
 
 struct rig *rig_create(const struct rig_options *opt);
