@@ -108,6 +108,13 @@ void scsi_naa_make(const char *identity, uint8_t ret_naa[SCSI_NAA_LEN])
 	wire_put64(ret_naa + 8, hash_text(identity, 0x6c62272e07bb0142u));
 }
 
+void scsi_generation_make(const char *text,
+			  uint8_t ret_generation[SCSI_GENERATION_LEN])
+{
+	wire_put64(ret_generation, hash_text(text, 0xcbf29ce484222325u));
+	wire_put64(ret_generation + 8, hash_text(text, 0x6c62272e07bb0142u));
+}
+
 static void put_inquiry(uint8_t *b, const char *product)
 {
 	b[2] = VERSION_SPC4;
@@ -343,6 +350,14 @@ static size_t put_provisioning(const struct scsi_disk_info *info, uint8_t *b)
 	return 8;
 }
 
+static size_t put_store(const struct scsi_disk_info *info, uint8_t *b)
+{
+	put_ascii(b + 4, 8, SCSI_OUR_VENDOR);
+	b[12] = info->store.is_memory ? 0x01 : 0;
+	memcpy(b + 16, info->store.generation, SCSI_GENERATION_LEN);
+	return 16 + SCSI_GENERATION_LEN;
+}
+
 /* Ascending, as page 00h lists them. */
 static const struct {
 	uint8_t code;
@@ -356,6 +371,7 @@ static const struct {
 	{ SCSI_VPD_BLOCK_LIMITS, put_block_limits },
 	{ SCSI_VPD_BLOCK_CHARACTERISTICS, put_characteristics },
 	{ SCSI_VPD_PROVISIONING, put_provisioning },
+	{ SCSI_VPD_STORE, put_store },
 };
 
 #define PAGE_CNT (sizeof(pages) / sizeof(pages[0]))
@@ -605,5 +621,23 @@ int scsi_vpd_decode_provisioning(const void *buf, size_t len,
 		.lbprz = p[1] & 0x04,
 		.type = p[2] & 0x07,
 	};
+	return 0;
+}
+
+int scsi_vpd_decode_store(const void *buf, size_t len,
+			  struct scsi_store *ret_store)
+{
+	struct wire_cursor body;
+	const uint8_t *p;
+	int err;
+
+	err = open_page(buf, len, SCSI_VPD_STORE, &body, NULL);
+	if (err)
+		return err;
+	p = wire_take(&body, 12 + SCSI_GENERATION_LEN);
+	if (!p || memcmp(p, SCSI_OUR_VENDOR, 8))
+		return -EBADMSG;
+	ret_store->is_memory = p[8] & 0x01;
+	memcpy(ret_store->generation, p + 12, SCSI_GENERATION_LEN);
 	return 0;
 }

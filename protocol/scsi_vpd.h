@@ -2,7 +2,7 @@
 /*
  * What a logical unit says of itself in INQUIRY: standard data and the vital
  * product data pages 00h, 80h, 83h, 86h, 8Fh, B0h, B1h, B2h (SPC-4 and SBC-3,
- * vital product data parameters).
+ * vital product data parameters), and our own page C0h.
  *
  * Builders put as much as fits into the caller's buffer and return the full
  * length, so that truncation to the allocation length is the caller's min().
@@ -31,8 +31,23 @@
 
 #define SCSI_NAA_LEN 16
 
+/* See struct scsi_store. */
+#define SCSI_GENERATION_LEN 16
+
 /* The one target port group, which all ports are in. */
 #define SCSI_TARGET_PORT_GROUP 1
+
+/*
+ * Page C0h, which is ours: byte 4-11 SCSI_OUR_VENDOR, byte 12 bit 0
+ * is_memory, byte 16-31 the generation. It is for who had written without a
+ * flush when the connection was lost: as long as the generation is the same,
+ * nothing that was acknowledged is gone.
+ */
+struct scsi_store {
+	uint8_t generation[SCSI_GENERATION_LEN];
+	/* With another generation all of it is gone, flushed or not. */
+	bool is_memory;
+};
 
 /* What MODE SELECT can change; as values, or as a mask of changeable ones. */
 struct scsi_modes {
@@ -53,6 +68,7 @@ struct scsi_disk_info {
 	const char *serial; /* unit serial number, printable ASCII */
 	uint8_t naa[SCSI_NAA_LEN]; /* NAA 6h designator; see scsi_naa_make() */
 	uint16_t target_port;	   /* relative target port identifier, 1.. */
+	struct scsi_store store;
 
 	_Atomic uint64_t blocks; /* capacity, at least 1; never shrinks */
 	uint32_t block_size;	 /* bytes: 512 or 4096 */
@@ -101,6 +117,7 @@ enum scsi_vpd_page {
 	SCSI_VPD_BLOCK_LIMITS = 0xb0,
 	SCSI_VPD_BLOCK_CHARACTERISTICS = 0xb1,
 	SCSI_VPD_PROVISIONING = 0xb2, /* Logical Block Provisioning */
+	SCSI_VPD_STORE = 0xc0,	      /* ours: struct scsi_store */
 };
 
 /* No builder here makes more. */
@@ -221,5 +238,13 @@ struct scsi_provisioning {
 
 int scsi_vpd_decode_provisioning(const void *buf, size_t len,
 				 struct scsi_provisioning *ret_prov);
+
+/* -EBADMSG also when the page is another vendor's. */
+int scsi_vpd_decode_store(const void *buf, size_t len,
+			  struct scsi_store *ret_store);
+
+/* A generation from text that changes when acknowledged writes may be gone. */
+void scsi_generation_make(const char *text,
+			  uint8_t ret_generation[SCSI_GENERATION_LEN]);
 
 #endif

@@ -11,6 +11,7 @@
 #include "config.h"
 #include "target/backend_fault.h"
 #include "target/backend_volatile.h"
+#include "target/store_generation.h"
 #include "transport/cleanup.h"
 
 /* Per command, bytes. The initiator waits for each, 30 s at most (sd's
@@ -291,6 +292,9 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 		return fail(msg, msg_len, err, "out of memory");
 	}
 	err = choose_identity(spec, vol);
+	if (!err)
+		err = store_generation(spec, &vol->backend->info,
+				       &vol->info.store);
 	if (err) {
 		volume_close(vol);
 		return fail(msg, msg_len, err, "no random numbers to be had");

@@ -15,6 +15,8 @@ static struct scsi_disk_info thin_disk(void)
 		.naa = { 0x65, 0x24, 0x44, 0xd0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
 			 11, 12 },
 		.target_port = 1,
+		.store = { .generation = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
+					   12, 13, 14, 15, 16 } },
 		.blocks = 0x200000,
 		.block_size = 512,
 		.physical_exp = 3,
@@ -42,6 +44,7 @@ static struct scsi_disk_info thick_disk(void)
 		.naa = { 0x65, 0x24, 0x44, 0xd0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
 			 11, 12 },
 		.target_port = 0x102,
+		.store = { .is_memory = true },
 		.blocks = 1,
 		.block_size = 4096,
 		.read_only = true,
@@ -70,7 +73,8 @@ static const struct page_row page_rows[] = {
 	  "00*22 00 a0 09 40 04 60 04 c0 00*30" },
 	{ "standard data of an absent unit", thin_disk, -2,
 	  "7f 00 06 02 5b 00 00 02 'RDMABLK ' 20*16 '0001' 00*60" },
-	{ "page 00h", thin_disk, 0x00, "00 00 00 08 00 80 83 86 8f b0 b1 b2" },
+	{ "page 00h", thin_disk, 0x00,
+	  "00 00 00 09 00 80 83 86 8f b0 b1 b2 c0" },
 	{ "page 8Fh", thin_disk, 0x8f,
 	  "00 8f 00 60 00 01 00 08 07 83 01 00 84 02 00 03 "
 	  "00 04 00 1c 00*4 00 10 00 20 00 00 05 80 00*16 "
@@ -96,6 +100,11 @@ static const struct page_row page_rows[] = {
 	{ "page B1h, rotating", thick_disk, 0xb1, "00 b1 00 3c 00 00 00*58" },
 	{ "page B2h", thin_disk, 0xb2, "00 b2 00 04 0b e4 02 00" },
 	{ "page B2h, thick", thick_disk, 0xb2, "00 b2 00 04 00 00 00 00" },
+	{ "page C0h", thin_disk, 0xc0,
+	  "00 c0 00 1c 'RDMABLK ' 00*4 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d "
+	  "0e 0f 10" },
+	{ "page C0h, memory", thick_disk, 0xc0,
+	  "00 c0 00 1c 'RDMABLK ' 01 00*19" },
 };
 
 static size_t build(const struct scsi_disk_info *info, int page, void *buf,
@@ -539,6 +548,37 @@ static void provisioning(void **state)
 	assert_int_equal(got.type, r->prov.type);
 }
 
+static void store_comes_back(void **state)
+{
+	struct scsi_disk_info info = thin_disk();
+	uint8_t b[SCSI_VPD_MAX_LEN];
+	struct scsi_store got;
+	size_t full;
+
+	info.store.is_memory = true;
+	full = build(&info, 0xc0, b, sizeof(b));
+	assert_int_equal(scsi_vpd_decode_store(b, full, &got), 0);
+	assert_true(got.is_memory);
+	assert_memory_equal(got.generation, info.store.generation,
+			    SCSI_GENERATION_LEN);
+	for (size_t len = 0; len < full; len++)
+		assert_int_equal(scsi_vpd_decode_store(b, len, &got), -EBADMSG);
+	b[4] = 'X'; /* another vendor's page */
+	assert_int_equal(scsi_vpd_decode_store(b, full, &got), -EBADMSG);
+}
+
+static void generation_is_that_of_the_text(void **state)
+{
+	uint8_t a[SCSI_GENERATION_LEN];
+	uint8_t b[SCSI_GENERATION_LEN];
+
+	scsi_generation_make("boot 1", a);
+	scsi_generation_make("boot 1", b);
+	assert_memory_equal(a, b, sizeof(a));
+	scsi_generation_make("boot 2", b);
+	assert_memory_not_equal(a, b, sizeof(a));
+}
+
 /* Every parser on every cut of every page, with every single byte wrong. */
 static void parse_all(const uint8_t *p, size_t len)
 {
@@ -547,6 +587,7 @@ static void parse_all(const uint8_t *p, size_t len)
 	struct scsi_provisioning prov;
 	struct scsi_vpd_ids got;
 	struct scsi_inquiry inq;
+	struct scsi_store store;
 	uint16_t rate;
 
 	scsi_inquiry_decode(p, len, &inq);
@@ -556,6 +597,7 @@ static void parse_all(const uint8_t *p, size_t len)
 	scsi_vpd_decode_limits(p, len, &limits);
 	scsi_vpd_decode_rotation(p, len, &rate);
 	scsi_vpd_decode_provisioning(p, len, &prov);
+	scsi_vpd_decode_store(p, len, &store);
 }
 
 static void parsers_stay_inside(void **state)
@@ -621,6 +663,8 @@ int main(void)
 	T_ADD(&t, limits_of_sbc_2_have_no_unmap);
 	T_ADD(&t, alignment_needs_its_valid_bit);
 	T_ADD_ROWS(&t, prov_rows, provisioning);
+	T_ADD(&t, store_comes_back);
+	T_ADD(&t, generation_is_that_of_the_text);
 	T_ADD(&t, a_cut_page_is_refused);
 	return t_run(&t);
 }

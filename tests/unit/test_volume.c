@@ -2,6 +2,8 @@
 /* --backing arguments, and the identity and limits of volumes. */
 #include "target/volume.h"
 
+#include "target/store_generation.h"
+
 #include "tests/lib/t_table.h"
 
 #include <errno.h>
@@ -245,6 +247,63 @@ static void identity_is_that_of_the_canonical_path(void **state)
 	unlink(scratch);
 }
 
+/* ---- the generation ---- */
+
+static struct scsi_store store_of(const char *fmt)
+{
+	struct volume *vol = open_volume(fmt, 0);
+	struct scsi_store store = vol->info.store;
+
+	volume_close(vol);
+	return store;
+}
+
+static const struct generation_row {
+	const char *name;
+	const char *spec;
+	bool same; /* after a restart of the target */
+	bool is_memory;
+} generations[] = {
+	{ "a file's lasts", "%s", true, false },
+	{ "ram's does not", "ram:1M", false, true },
+	{ "nor with a serial number", "ram:1M,serial=abc", false, true },
+};
+
+static void generation_tells_what_may_be_gone(void **state)
+{
+	const struct generation_row *row = *state;
+	struct scsi_store a, b;
+
+	make_scratch();
+	a = store_of(row->spec);
+	b = store_of(row->spec);
+	assert_int_equal(
+		!memcmp(a.generation, b.generation, sizeof(a.generation)),
+		row->same);
+	assert_int_equal(a.is_memory, row->is_memory);
+	unlink(scratch);
+}
+
+static void generation_of_a_file_is_that_of_the_boot(void **state)
+{
+	struct volume_spec spec = { .ops = &backend_file };
+	uint8_t one[SCSI_GENERATION_LEN];
+	uint8_t two[SCSI_GENERATION_LEN];
+
+	make_scratch();
+	snprintf(spec.path, sizeof(spec.path), "%s", scratch);
+	assert_int_equal(store_generation_of_boot(&spec, "boot 1", one), 0);
+	assert_int_equal(store_generation_of_boot(&spec, "boot 1", two), 0);
+	assert_memory_equal(one, two, sizeof(one));
+	assert_int_equal(store_generation_of_boot(&spec, "boot 2", two), 0);
+	assert_memory_not_equal(one, two, sizeof(one));
+	/* Not known: another each time, to be safe. */
+	assert_int_equal(store_generation_of_boot(&spec, "", one), 0);
+	assert_int_equal(store_generation_of_boot(&spec, "", two), 0);
+	assert_memory_not_equal(one, two, sizeof(one));
+	unlink(scratch);
+}
+
 struct name_row {
 	const char *name;
 	const char *spec;
@@ -366,6 +425,8 @@ int main(void)
 	T_ADD(&t, too_long_a_path_is_refused);
 	T_ADD_ROWS(&t, identities, identity_is_stable);
 	T_ADD(&t, identity_is_that_of_the_canonical_path);
+	T_ADD_ROWS(&t, generations, generation_tells_what_may_be_gone);
+	T_ADD(&t, generation_of_a_file_is_that_of_the_boot);
 	T_ADD_ROWS(&t, names, volume_has_a_name);
 	T_ADD_ROWS(&t, caches, cache_and_provisioning_are_told);
 	T_ADD(&t, limits_count_blocks);
