@@ -175,6 +175,8 @@ static void state_changed(struct srpi_session *s, enum srpi_state state,
 		log_error("%s; this is final: reads and writes fail with an "
 			  "I/O error, unmount and mount again",
 			  why->text);
+	else if (state == SRPI_RUNNING && why->err)
+		log_error("%s; reads and writes go on", why->text);
 	else if (state == SRPI_RUNNING)
 		log_notice("%s; reads and writes go on", why->text);
 	else

@@ -298,13 +298,22 @@ static void start_write(struct slot *slot, const struct fuse_in_header *h,
 
 static void fsync_done(struct slot *slot)
 {
-	if (slot->err)
-		slot->file->unflushed = true;
+	struct tree_file *f = slot->file;
+	struct tree_open *open = slot->arg;
+
+	if (slot->err) {
+		f->unflushed = true;
+		f->errors++;
+	} else if (open->errors_seen != f->errors) {
+		slot->err = -EIO;
+	}
+	open->errors_seen = f->errors;
 	dev_reply(slot, data_errno(slot->err));
 }
 
-static void start_fsync(struct slot *slot)
+static void start_fsync(struct slot *slot, const struct fuse_fsync_in *in)
 {
+	slot->arg = (struct tree_open *)(uintptr_t)in->fh;
 	slot->file->unflushed = false;
 	slot->io.op = SRPI_FLUSH;
 	slot->io.offset = 0;
@@ -361,7 +370,7 @@ bool data_request(struct slot *slot, const struct fuse_in_header *in)
 		start_write(slot, in, args);
 		break;
 	case FUSE_FSYNC:
-		start_fsync(slot);
+		start_fsync(slot, args);
 		break;
 	case FUSE_FALLOCATE:
 		space_fallocate(slot, args);

@@ -314,6 +314,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	}
 	open->pid = (uint32_t)fuse_req_ctx(req)->pid;
 	open->writable = writable;
+	open->errors_seen = f->errors;
 	list_add_head(&f->opens, &open->node);
 	out.fh = (uintptr_t)open;
 	/* The caller was killed: no RELEASE will follow. */

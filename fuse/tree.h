@@ -30,6 +30,7 @@ struct tree_open {
 	 */
 	bool truncated;
 	uint64_t written_to;
+	uint64_t errors_seen; /* see tree_file.errors */
 };
 
 struct tree_file {
@@ -42,6 +43,9 @@ struct tree_file {
 	struct list opens;     /* struct tree_open */
 	struct range_locks locks;
 	struct usage usage;
+	/* Flushes that failed. Each open file is told of it once, by its next
+	 * fsync, as after a failed write-back of the page cache. */
+	uint64_t errors;
 	/* Written since the last flush was sent. */
 	bool unflushed;
 	struct srpi_io flush; /* the last one */

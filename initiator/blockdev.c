@@ -16,6 +16,9 @@ struct io {
 	struct srpi_session *session;
 	uint64_t pos;	   /* bytes done */
 	uint64_t step_len; /* bytes of the command in flight */
+	/* Of the volume, when the operation began, or its flush. */
+	uint64_t written;
+	uint64_t losses;
 };
 
 _Static_assert(sizeof(struct io) <= sizeof(((struct srpi_io *)0)->priv),
@@ -197,6 +200,11 @@ static void flushed(struct ini_cmd *cmd, int err)
 		vol->info.write_cache = false;
 		err = 0;
 	}
+	if (!err && sio->op == SRPI_FLUSH)
+		err = ini_volume_flushed(vol, io_of(sio)->written);
+	/* What was to be flushed may have gone before. */
+	else if (!err && io_of(sio)->losses != vol->losses)
+		err = -EIO;
 	io_done(sio, err);
 }
 
@@ -205,6 +213,22 @@ static void submit_cmd(struct io *io, void (*done)(struct ini_cmd *, int))
 	io->cmd.lun = volume_of(sio_of(io))->lun_field;
 	io->cmd.done = done;
 	ini_session_submit(io->session, &io->cmd);
+}
+
+static bool writes(enum srpi_op op)
+{
+	return op == SRPI_WRITE || op == SRPI_DISCARD ||
+	       op == SRPI_WRITE_ZEROES;
+}
+
+/* A command was acknowledged: what it wrote may be in a cache. */
+static void note_written(struct srpi_io *sio)
+{
+	struct ini_volume *vol = volume_of(sio);
+
+	if (writes(sio->op) && vol->info.write_cache &&
+	    !(sio->op == SRPI_WRITE && sio->fua && vol->info.fua))
+		vol->written++;
 }
 
 static void step_done(struct ini_cmd *cmd, int err)
@@ -222,6 +246,7 @@ static void step_done(struct ini_cmd *cmd, int err)
 		io_done(sio, err);
 		return;
 	}
+	note_written(sio);
 	io->pos += io->step_len;
 	next(sio);
 }
@@ -294,12 +319,6 @@ static void extent(struct srpi_io *sio)
 
 /* ---- the door ---- */
 
-static bool writes(enum srpi_op op)
-{
-	return op == SRPI_WRITE || op == SRPI_DISCARD ||
-	       op == SRPI_WRITE_ZEROES;
-}
-
 static bool needs_memory(enum srpi_op op)
 {
 	return op == SRPI_READ || op == SRPI_WRITE || op == SRPI_EXTENT;
@@ -361,6 +380,8 @@ void srpi_submit(struct srpi_session *s, struct srpi_io *sio)
 		ini_session_refuse(s, &io->cmd, err);
 		return;
 	}
+	io->written = volume_of(sio)->written;
+	io->losses = volume_of(sio)->losses;
 	if (sio->op == SRPI_EXTENT && volume_of(sio)->no_lba_status) {
 		extent_unknown(sio);
 		ini_session_refuse(s, &io->cmd, 0);

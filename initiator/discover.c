@@ -166,6 +166,14 @@ static int learn_provisioning(struct ini_discovery *d, size_t len)
 	return 0;
 }
 
+static int learn_store(struct ini_discovery *d, size_t len)
+{
+	if (scsi_vpd_decode_store(d->answer, len, &d->vol.store))
+		return -EBADMSG;
+	d->vol.has_store = true;
+	return 0;
+}
+
 static uint32_t ask_capacity_16(struct ini_discovery *d)
 {
 	scsi_cdb_read_capacity_16(SCSI_READ_CAPACITY_16_LEN, d->cmd.cdb);
@@ -243,6 +251,7 @@ static const struct step steps[] = {
 	{ "INQUIRY, VPD page B0h", OPTIONAL, 0xb0, NULL, learn_limits },
 	{ "INQUIRY, VPD page B1h", OPTIONAL, 0xb1, NULL, learn_rotation },
 	{ "INQUIRY, VPD page B2h", OPTIONAL, 0xb2, NULL, learn_provisioning },
+	{ "INQUIRY, VPD page C0h", OPTIONAL, 0xc0, NULL, learn_store },
 	{ "READ CAPACITY (16)", OPTIONAL, -1, ask_capacity_16,
 	  learn_capacity_16 },
 	{ "READ CAPACITY (10)", NEEDED, -1, ask_capacity_10,

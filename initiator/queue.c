@@ -223,6 +223,8 @@ void ini_queue_answered(struct ini_channel *ch, struct ini_cmd *cmd, int err)
 
 	cmd->tries++;
 	s->proven |= !cmd->asks;
+	if (cmd->has_sense)
+		ini_volume_attention(s, cmd->lun, &cmd->sense);
 	/* A unit that is becoming ready, or being formatted, wants time. */
 	if (err == -EAGAIN && cmd->sense.key == SCSI_KEY_NOT_READY)
 		err = -EBUSY;

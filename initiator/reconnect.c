@@ -96,6 +96,7 @@ void ini_reconnect_lost(struct srpi_session *s, const struct ini_channel *ch)
 		s->pause_ms = FIRST_PAUSE_MS;
 	s->proven = false;
 	s->reason = 0;
+	s->lost_writes = false;
 	ini_session_enter(s, SRPI_BLOCKED, &s->error);
 	set_deadline(s, &s->fail_timer, s->options.fast_io_fail_ms);
 	set_deadline(s, &s->loss_timer, s->options.dev_loss_ms);
@@ -145,6 +146,7 @@ static void attempt(struct reactor_timer *t)
 		return;
 	}
 	s->stats.attempts++;
+	ini_volume_forget_attentions(s);
 	err = ini_link_begin(s, &e);
 	if (!err)
 		return;
@@ -188,38 +190,42 @@ static const struct ini_volume *find_lun(const struct ini_volume *all,
 	return NULL;
 }
 
-/* What makes @now another volume than @was; "": nothing. */
-static void compare(const struct srpi_volume_info *was,
-		    const struct srpi_volume_info *now, char *buf, size_t len)
+/* Its memory went with the process that had it. */
+static bool is_gone(const struct ini_volume *was, const struct ini_volume *now)
 {
+	return was->has_store && was->store.is_memory &&
+	       (!now->has_store ||
+		memcmp(was->store.generation, now->store.generation,
+		       SCSI_GENERATION_LEN));
+}
+
+/* What makes @now another volume than @was; "": nothing. */
+static void compare(const struct ini_volume *was, const struct ini_volume *now,
+		    char *buf, size_t len)
+{
+	const struct srpi_volume_info *a = &was->info;
+	const struct srpi_volume_info *b = &now->info;
+
 	buf[0] = '\0';
-	if (strcmp(was->naa, now->naa))
+	if (strcmp(a->naa, b->naa))
 		snprintf(buf, len,
 			 "another volume is there now, %s instead of %s",
-			 *now->naa ? now->naa : "one without identifier",
-			 *was->naa ? was->naa : "one without identifier");
-	else if (!*was->naa && strcmp(was->serial, now->serial))
+			 *b->naa ? b->naa : "one without identifier",
+			 *a->naa ? a->naa : "one without identifier");
+	else if (!*a->naa && strcmp(a->serial, b->serial))
 		snprintf(buf, len,
 			 "another volume is there now, serial number '%s' "
 			 "instead of '%s'",
-			 now->serial, was->serial);
-	else if (was->block_size != now->block_size)
+			 b->serial, a->serial);
+	else if (is_gone(was, now))
+		snprintf(buf, len, "it was in memory, which is gone");
+	else if (a->block_size != b->block_size)
 		snprintf(buf, len, "its blocks have %u bytes now instead of %u",
-			 now->block_size, was->block_size);
-	else if (now->size < was->size)
+			 b->block_size, a->block_size);
+	else if (b->size < a->size)
 		snprintf(buf, len, "it has shrunk from %llu to %llu bytes",
-			 (unsigned long long)was->size,
-			 (unsigned long long)now->size);
-}
-
-/* The same volume may be described anew; its name stays. */
-static void take_over(struct ini_volume *was, const struct ini_volume *now)
-{
-	struct srpi_volume_info info = now->info;
-
-	memcpy(info.name, was->info.name, sizeof(info.name));
-	*was = *now;
-	was->info = info;
+			 (unsigned long long)a->size,
+			 (unsigned long long)b->size);
 }
 
 static bool check_volume(struct srpi_session *s, struct ini_volume *was,
@@ -234,13 +240,13 @@ static bool check_volume(struct srpi_session *s, struct ini_volume *was,
 		ini_reconnect_failed(s, ENODEV);
 		return false;
 	}
-	compare(&was->info, &now->info, what, sizeof(what));
+	compare(was, now, what, sizeof(what));
 	if (*what) {
 		ini_say_changed(s, was, what);
 		give_up(s);
 		return false;
 	}
-	take_over(was, now);
+	s->lost_writes |= ini_volume_back(was, now);
 	return true;
 }
 

@@ -17,6 +17,7 @@
 
 #include "initiator/channel.h"
 #include "initiator/ctx.h"
+#include "protocol/scsi_vpd.h"
 #include "protocol/srp_uri.h"
 
 #define INI_CHANNELS_MAX 16
@@ -40,6 +41,20 @@ struct ini_volume {
 	bool no_write_same;	  /* the target refused it */
 	bool cache_unknown;	  /* not told; write_cache says the worse */
 	bool no_lba_status;
+	bool has_store; /* the target tells: */
+	struct scsi_store store;
+
+	/* ---- what survives the connection, see volumes.c ---- */
+
+	/* Writes that were acknowledged without being stable, and how many of
+	 * these were there when the last good flush was submitted. */
+	uint64_t written;
+	uint64_t flushed;
+	uint64_t losses;      /* how often such writes may have been lost */
+	uint64_t losses_told; /* by a flush that failed for it */
+	/* Unit attentions since the last login. */
+	bool saw_nexus_loss;
+	bool saw_reset;
 };
 
 struct srpi_mem {
@@ -91,8 +106,8 @@ struct srpi_session {
 	/* It has done what was asked of it since. While not, another loss is
 	 * the same outage: who keeps breaking must not hold I/O for ever. */
 	bool proven;
-	uint32_t reason; /* for the last failed attempt: to tell it once */
-	uint64_t held;	 /* commands, by the last loss */
+	uint32_t reason;  /* for the last failed attempt: to tell it once */
+	bool lost_writes; /* with the last connection, maybe */
 	struct srpi_session_stats stats;
 
 	struct ini_volume *volumes;
@@ -167,6 +182,27 @@ void ini_link_end(struct srpi_session *s);
 /* The link fails if this is not called again within the time it may take:
  * discovery has asked something. */
 void ini_session_await_answer(struct srpi_session *s);
+
+/* ---- volumes.c ---- */
+
+struct ini_volume *ini_volume_of(struct srpi_session *s, uint64_t lun_field);
+/* LUN @lun_field has said something unasked. */
+void ini_volume_attention(struct srpi_session *s, uint64_t lun_field,
+			  const struct scsi_sense *sense);
+void ini_volume_forget_attentions(struct srpi_session *s);
+
+/* Is there anything that a crash of the target could have undone? */
+static inline bool ini_volume_is_dirty(const struct ini_volume *v)
+{
+	return v->written > v->flushed;
+}
+
+/* A flush that was submitted when @written writes were there has succeeded.
+ * 0, or -EIO once for each loss that no flush has told. */
+int ini_volume_flushed(struct ini_volume *v, uint64_t written);
+
+/* Volume @was has come back as @now. True: writes may be lost. */
+bool ini_volume_back(struct ini_volume *was, const struct ini_volume *now);
 
 /* ---- connect.c ---- */
 

@@ -217,8 +217,13 @@ void ini_say_back(struct srpi_session *s, uint64_t down_ms,
 
 	peer_text(s, peer, sizeof(peer));
 	way_text(s, s->channels[0], way, sizeof(way));
-	ini_error_set(ret, 0, "connected to %s%s again after %.1f s", peer, way,
-		      (double)down_ms / 1000);
+	ini_error_set(ret, s->lost_writes ? -EIO : 0,
+		      "connected to %s%s again after %.1f s%s", peer, way,
+		      (double)down_ms / 1000,
+		      s->lost_writes ? "; the target may have lost writes that "
+				       "were not flushed, so the next flush "
+				       "fails"
+				     : "");
 }
 
 void ini_say_changed(struct srpi_session *s, const struct ini_volume *v,

@@ -118,7 +118,9 @@ struct srpi_options {
 	/*
 	 * The session has changed its state after it was RUNNING (that it is
 	 * for the first time, and CLOSED, the callbacks of connect and close
-	 * tell). @why: what happened, to whom; for RUNNING, what came back.
+	 * tell), or the same state has got a new reason. @why: what happened, to
+	 * whom; for RUNNING, what came back: an err of -EIO says that writes
+	 * may have been lost with the target, see SRPI_FLUSH.
 	 * From within it srpi_submit() may be called, srpi_close() not.
 	 */
 	void (*state_changed)(struct srpi_session *s, enum srpi_state state,
@@ -237,7 +239,9 @@ void srpi_mem_free(struct srpi_mem *mem);
 enum srpi_op {
 	SRPI_READ,
 	SRPI_WRITE,
-	SRPI_FLUSH,	   /* writes done before it are stable afterwards */
+	/* Writes done before it are stable afterwards. When some may have been
+	 * lost with a target that crashed, the next flush fails with -EIO. */
+	SRPI_FLUSH,
 	SRPI_DISCARD,	   /* contents undefined (or zero: unmap_zeroes) */
 	SRPI_WRITE_ZEROES, /* may free the space when .discard is set */
 	SRPI_EXTENT,	   /* is there data at offset, and how far? */

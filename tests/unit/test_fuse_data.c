@@ -252,23 +252,53 @@ static void requests_wait_for_slots(void **state)
 
 /* ---- durability ---- */
 
+static int rig_fsync(struct rig *r, uint64_t fh)
+{
+	const struct fuse_fsync_in in = { .fh = fh };
+
+	return rig_ask(r, FUSE_FSYNC, &in, sizeof(in));
+}
+
 static void fsync_flushes(void **state)
 {
-	const struct fuse_fsync_in in = { 0 };
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t fh = rig_open(r, O_RDWR);
 
-	assert_int_equal(rig_ask(r, FUSE_FSYNC, &in, sizeof(in)), 0);
+	t_srpi_reset(r->target);
+	assert_int_equal(rig_fsync(r, fh), 0);
 	assert_string_equal(r->target->log, "F");
 	t_srpi_reset(r->target);
 	r->target->fail_nth = 1;
 	r->target->fail_err = -EIO;
-	assert_int_equal(rig_ask(r, FUSE_FSYNC, &in, sizeof(in)), -EIO);
+	assert_int_equal(rig_fsync(r, fh), -EIO);
+	rig_release(r, fh);
+	rig_free(r);
+}
+
+static void each_open_file_is_told_of_a_failed_flush_once(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t one = rig_open(r, O_RDWR);
+	uint64_t two = rig_open(r, O_RDONLY);
+	uint64_t late;
+
+	t_srpi_reset(r->target);
+	r->target->fail_nth = 1;
+	r->target->fail_err = -EIO;
+	assert_int_equal(rig_fsync(r, one), -EIO);
+	late = rig_open(r, O_RDWR);
+	assert_int_equal(rig_fsync(r, one), 0);
+	assert_int_equal(rig_fsync(r, two), -EIO);
+	assert_int_equal(rig_fsync(r, two), 0);
+	assert_int_equal(rig_fsync(r, late), 0);
+	rig_release(r, one);
+	rig_release(r, two);
+	rig_release(r, late);
 	rig_free(r);
 }
 
 static void a_flush_that_failed_is_owed(void **state)
 {
-	const struct fuse_fsync_in in = { 0 };
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t fh = rig_open(r, O_RDWR);
 
@@ -277,9 +307,9 @@ static void a_flush_that_failed_is_owed(void **state)
 	t_srpi_reset(r->target);
 	r->target->fail_nth = 1;
 	r->target->fail_err = -EIO;
-	rig_ask(r, FUSE_FSYNC, &in, sizeof(in));
+	rig_fsync(r, fh);
 	assert_true(r->tree->files[0].unflushed);
-	rig_ask(r, FUSE_FSYNC, &in, sizeof(in));
+	rig_fsync(r, fh);
 	assert_false(r->tree->files[0].unflushed);
 	rig_release(r, fh);
 	rig_free(r);
@@ -745,6 +775,7 @@ int main(void)
 	T_ADD(&t, whole_blocks_do_not_wait);
 	T_ADD(&t, requests_wait_for_slots);
 	T_ADD(&t, fsync_flushes);
+	T_ADD(&t, each_open_file_is_told_of_a_failed_flush_once);
 	T_ADD(&t, a_flush_that_failed_is_owed);
 	T_ADD(&t, synchronous_writes_are_stable);
 	T_ADD(&t, lengths_that_disagree_are_refused);

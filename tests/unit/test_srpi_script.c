@@ -11,8 +11,10 @@
 
 #include "initiator/ctx.h"
 #include "protocol/scsi_pages.h"
+#include "protocol/scsi_vpd.h"
 #include "protocol/srp_iu.h"
 #include "protocol/srp_login.h"
+#include "protocol/wire.h"
 #include "tests/lib/t_table.h"
 
 #define BLK	  512u
@@ -30,7 +32,11 @@ enum mode_answer {
 
 struct play_options {
 	enum mode_answer mode;
-	bool no_sync; /* SYNCHRONIZE CACHE is unknown */
+	bool no_sync;	/* SYNCHRONIZE CACHE is unknown */
+	bool has_store; /* VPD page C0h */
+	bool is_memory;
+	uint8_t generation;
+	bool comes_back; /* the session may log in again */
 };
 
 struct play_send {
@@ -50,9 +56,18 @@ struct play {
 	struct xp_mr *mr; /* of sends */
 	struct play_send sends[SENDS_MAX];
 	unsigned int send_cnt;
+	uint64_t blocks;
+	uint8_t generation;
+	enum scsi_asc attention; /* pending; 0: none */
+	unsigned int writes;	 /* seen */
+	bool deaf;		 /* WRITE is not answered, until a login */
+	bool goes_at_sync;	 /* with what was not flushed */
+	uint32_t lbas[16];	 /* of the writes since the last login */
+	unsigned int lba_cnt;
 	unsigned int syncs;	/* SYNCHRONIZE CACHE seen */
 	unsigned int cred_rsps; /* SRP_CRED_RSP seen */
 	struct srpi_session *session;
+	struct srpi_error told; /* with the last change of state */
 };
 
 /* ---- the target ---- */
@@ -106,11 +121,10 @@ static void answer(struct play *p, const struct srp_cmd_view *cmd,
 	send_iu(p, s, srp_rsp_encode(s->iu, sizeof(s->iu), &rsp));
 }
 
-/* INVALID COMMAND OPERATION CODE */
-static void refuse(struct play *p, const struct srp_cmd_view *cmd)
+static void answer_sense(struct play *p, const struct srp_cmd_view *cmd,
+			 enum scsi_key key, enum scsi_asc code)
 {
-	struct scsi_sense sense =
-		scsi_sense(SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_INVALID_OPCODE);
+	struct scsi_sense sense = scsi_sense(key, code);
 	struct play_send *s = new_send(p);
 	uint8_t buf[SCSI_SENSE_FIXED_LEN];
 	struct srp_rsp rsp = {
@@ -125,12 +139,39 @@ static void refuse(struct play *p, const struct srp_cmd_view *cmd)
 	send_iu(p, s, srp_rsp_encode(s->iu, sizeof(s->iu), &rsp));
 }
 
+/* INVALID COMMAND OPERATION CODE */
+static void refuse(struct play *p, const struct srp_cmd_view *cmd)
+{
+	answer_sense(p, cmd, SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_INVALID_OPCODE);
+}
+
+static void answer_vpd(struct play *p, const struct srp_cmd_view *cmd)
+{
+	struct scsi_disk_info info = { .store.is_memory = p->o.is_memory };
+	uint8_t list[6] = { [3] = 2, [5] = SCSI_VPD_STORE };
+	uint8_t b[64];
+	struct scsi_sense sense;
+	size_t len;
+
+	info.store.generation[0] = p->generation;
+	if (!p->o.has_store) {
+		refuse(p, cmd);
+	} else if (cmd->cdb[2] == SCSI_VPD_STORE) {
+		assert_int_equal(scsi_vpd_encode(&info, SCSI_VPD_STORE, b,
+						 sizeof(b), &len, &sense),
+				 0);
+		answer(p, cmd, b, len);
+	} else {
+		answer(p, cmd, list, sizeof(list));
+	}
+}
+
 static void answer_inquiry(struct play *p, const struct srp_cmd_view *cmd)
 {
 	uint8_t b[36] = { [4] = 31 };
 
-	if (cmd->cdb[1] & 1) { /* no VPD pages */
-		refuse(p, cmd);
+	if (cmd->cdb[1] & 1) {
+		answer_vpd(p, cmd);
 		return;
 	}
 	memcpy(b + 8, "ACME    OLD DISK        1.0 ", 28);
@@ -154,11 +195,16 @@ static void answer_mode(struct play *p, const struct srp_cmd_view *cmd)
 
 static void answer_cmd(struct play *p, const struct srp_cmd_view *cmd)
 {
-	const struct scsi_disk_info info = { .blocks = BLOCKS,
+	const struct scsi_disk_info info = { .blocks = p->blocks,
 					     .block_size = BLK };
 	const uint64_t lun = 0;
 	uint8_t b[32];
 
+	if (p->attention && cmd->cdb[0] != 0xa0 && cmd->cdb[0] != 0x12) {
+		answer_sense(p, cmd, SCSI_KEY_UNIT_ATTENTION, p->attention);
+		p->attention = 0;
+		return;
+	}
 	switch (cmd->cdb[0]) {
 	case 0xa0:
 		answer(p, cmd, b,
@@ -174,8 +220,21 @@ static void answer_cmd(struct play *p, const struct srp_cmd_view *cmd)
 	case 0x1a:
 		answer_mode(p, cmd);
 		return;
+	case 0x2a:
+		p->writes++;
+		p->lbas[p->lba_cnt++] = wire_get32(cmd->cdb + 2);
+		assert_true(p->lba_cnt < ARRAY_SIZE(p->lbas));
+		if (!p->deaf)
+			answer(p, cmd, NULL, 0);
+		return;
 	case 0x35:
 		p->syncs++;
+		if (p->goes_at_sync) {
+			p->goes_at_sync = false;
+			p->generation++;
+			xp_close(p->chan);
+			return;
+		}
 		if (p->o.no_sync)
 			refuse(p, cmd);
 		else
@@ -211,7 +270,8 @@ static void closed(struct xp_chan *ch, const struct xp_error *why)
 {
 	struct play *p = xp_chan_user(ch);
 
-	p->chan = NULL;
+	if (p->chan == ch)
+		p->chan = NULL;
 	xp_chan_free(ch);
 }
 
@@ -240,6 +300,8 @@ static void requested(struct xp_conn_request *req)
 	};
 	struct xp_error e;
 
+	p->deaf = false;
+	p->lba_cnt = 0;
 	srp_login_rsp_encode(pdata, sizeof(pdata), &rsp);
 	assert_int_equal(xp_accept(p->xp, req, &params, &p->chan, &e), 0);
 }
@@ -268,6 +330,14 @@ static void turn(struct play *p)
 	assert_true(srpi_ctx_run(p->ctx, 10000) == 1);
 }
 
+static void told(struct srpi_session *s, enum srpi_state state,
+		 const struct srpi_error *why, void *arg)
+{
+	struct play *p = arg;
+
+	p->told = *why;
+}
+
 /* Starts the target and logs in to it. */
 static struct play *play_new(const struct play_options *o)
 {
@@ -276,15 +346,19 @@ static struct play *play_new(const struct play_options *o)
 	struct xp_config cfg = { .recv_len = 1024 };
 	struct srpi_error e = { 0 };
 	struct srpi_options so = {
-		.fast_io_fail_ms = 1,
-		.dev_loss_ms = 2,
-		.reconnect_delay_ms = SRPI_OFF,
+		.fast_io_fail_ms = o->comes_back ? SRPI_OFF : 1,
+		.dev_loss_ms = o->comes_back ? SRPI_OFF : 2,
+		.reconnect_delay_ms = o->comes_back ? 1 : SRPI_OFF,
+		.state_changed = told,
+		.state_arg = p,
 	};
 	struct xp_error xe;
 	char uri[64];
 
 	assert_non_null(p);
 	p->o = *o;
+	p->blocks = BLOCKS;
+	p->generation = o->generation;
 	assert_int_equal(srpi_ctx_create(NULL, &p->ctx, &e), 0);
 	cfg.reactor = p->ctx->reactor;
 	assert_int_equal(xp_tcp_create(&cfg, &p->xp, &xe), 0);
@@ -345,6 +419,161 @@ static void flush(void **state)
 	play_free(p);
 }
 
+/* ---- what a lost connection means for a flush ---- */
+
+static const struct loss_row {
+	const char *name;
+	bool has_store;
+	bool is_memory;
+	uint8_t generation; /* it was 1 */
+	enum scsi_asc attention;
+	bool write;
+	bool flush; /* before the loss */
+	int res;    /* of the first flush after it */
+	enum srpi_state state;
+} loss_rows[] = {
+	{ "the same generation", true, false, 1, SCSI_ASC_POWER_ON, true, false,
+	  0, SRPI_RUNNING },
+	{ "another generation", true, false, 2, SCSI_ASC_NEXUS_LOSS, true,
+	  false, -EIO, SRPI_RUNNING },
+	{ "another generation, flushed before", true, false, 2,
+	  SCSI_ASC_NEXUS_LOSS, true, true, 0, SRPI_RUNNING },
+	{ "another generation, nothing written", true, false, 2,
+	  SCSI_ASC_NEXUS_LOSS, false, false, 0, SRPI_RUNNING },
+	{ "memory, the same generation", true, true, 1, SCSI_ASC_NEXUS_LOSS,
+	  true, false, 0, SRPI_RUNNING },
+	{ "memory, another generation", true, true, 2, SCSI_ASC_NEXUS_LOSS,
+	  false, false, -EIO, SRPI_LOST },
+	{ "not told, a nexus was lost", false, false, 0, SCSI_ASC_NEXUS_LOSS,
+	  true, false, 0, SRPI_RUNNING },
+	{ "not told, power on", false, false, 0, SCSI_ASC_POWER_ON, true, false,
+	  -EIO, SRPI_RUNNING },
+	{ "not told, reset", false, false, 0, SCSI_ASC_POWER_ON_OR_RESET, true,
+	  false, -EIO, SRPI_RUNNING },
+	{ "not told, power on, flushed before", false, false, 0,
+	  SCSI_ASC_POWER_ON, true, true, 0, SRPI_RUNNING },
+	{ "not told at all", false, false, 0, 0, true, false, -EIO,
+	  SRPI_RUNNING },
+};
+
+static int do_io(struct play *p, enum srpi_op op, bool fua)
+{
+	static uint8_t block[BLK];
+	struct srpi_io io = { .op = op, .buf = block, .fua = fua };
+	struct srpi_error e;
+	int res;
+
+	io.len = op == SRPI_FLUSH ? 0 : BLK;
+	assert_int_equal(srpi_mem_register(p->session, block, BLK, &io.mem, &e),
+			 0);
+	res = srpi_io_wait(p->ctx, p->session, &io);
+	srpi_mem_free(io.mem);
+	return res;
+}
+
+/* The connection goes; what is there then is another generation. */
+static void lose(struct play *p, uint8_t generation, enum scsi_asc attention)
+{
+	p->generation = generation;
+	p->attention = attention;
+	p->send_cnt = 0;
+	xp_close(p->chan);
+	while (srpi_session_state(p->session) == SRPI_RUNNING)
+		turn(p);
+	assert_int_equal(srpi_session_state(p->session), SRPI_BLOCKED);
+	while (srpi_session_state(p->session) == SRPI_BLOCKED)
+		turn(p);
+}
+
+static void flush_after_loss(void **state)
+{
+	const struct loss_row *row = *state;
+	struct play *p = play_new(&(struct play_options){
+		.mode = MODE_CACHE,
+		.has_store = row->has_store,
+		.is_memory = row->is_memory,
+		.comes_back = true,
+		.generation = row->generation ? 1 : 0 });
+
+	if (row->write)
+		assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	if (row->flush)
+		assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
+	lose(p, row->generation, row->attention);
+	assert_int_equal(srpi_session_state(p->session), row->state);
+	if (row->state == SRPI_RUNNING)
+		assert_int_equal(p->told.err, row->res);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), row->res);
+	if (row->state == SRPI_RUNNING)
+		assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
+	play_free(p);
+}
+
+/* A write that is to be stable is a write and a flush here, and the connection
+ * goes in between, with the write. */
+static void stable_write_whose_write_was_lost_fails(void **state)
+{
+	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
+							  .has_store = true,
+							  .comes_back = true,
+							  .generation = 1 });
+
+	p->goes_at_sync = true;
+	assert_int_equal(do_io(p, SRPI_WRITE, true), -EIO);
+	assert_int_equal(p->writes, 1);
+	assert_int_equal(srpi_session_state(p->session), SRPI_RUNNING);
+	play_free(p);
+}
+
+static void count_done(struct srpi_io *io, int res)
+{
+	assert_int_equal(res, 0);
+	++*(unsigned int *)io->arg;
+}
+
+/* What had no answer is sent again, in the old order. */
+static void unanswered_writes_are_sent_again(void **state)
+{
+	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
+							  .has_store = true,
+							  .comes_back = true,
+							  .generation = 1 });
+	struct srpi_session_stats stats;
+	static uint8_t block[4 * BLK];
+	struct srpi_io io[4];
+	struct srpi_error e;
+	struct srpi_mem *mem;
+	unsigned int over = 0;
+
+	assert_int_equal(
+		srpi_mem_register(p->session, block, sizeof(block), &mem, &e),
+		0);
+	p->deaf = true;
+	for (unsigned int i = 0; i < 4; i++) {
+		io[i] = (struct srpi_io){ .op = SRPI_WRITE,
+					  .offset = i * BLK,
+					  .len = BLK,
+					  .buf = block + i * BLK,
+					  .mem = mem,
+					  .done = count_done,
+					  .arg = &over };
+		srpi_submit(p->session, &io[i]);
+	}
+	while (p->writes < 4)
+		turn(p);
+	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
+	while (over < 4)
+		turn(p);
+	assert_int_equal(p->lba_cnt, 4);
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(p->lbas[i], i);
+	srpi_session_stats(p->session, &stats);
+	assert_int_equal(stats.replayed, 4);
+	assert_int_equal(stats.reconnects, 1);
+	srpi_mem_free(mem);
+	play_free(p);
+}
+
 /* ---- requests of the target ---- */
 
 static void ask_credit(struct play *p)
@@ -389,6 +618,9 @@ int main(void)
 	static struct t_table t;
 
 	T_ADD_ROWS(&t, flush_rows, flush);
+	T_ADD_ROWS(&t, loss_rows, flush_after_loss);
+	T_ADD(&t, stable_write_whose_write_was_lost_fails);
+	T_ADD(&t, unanswered_writes_are_sent_again);
 	T_ADD(&t, target_asks_again_before_our_send_completes);
 	T_ADD(&t, target_that_asks_without_end_is_left);
 	return t_run(&t);
