@@ -6,11 +6,13 @@
 
 #define OPEN UINT64_MAX
 
-/* All operations on one value between two power cuts. */
+/* All operations on one value between two power cuts; of a write that may take
+ * place several times, one of these times. */
 struct zone {
 	uint64_t value;
 	const struct history_op *write; /* NULL: the value was there before */
 	const struct history_op *read;	/* one of its reads, or NULL */
+	bool again;			/* the write may take place again */
 	uint64_t f;			/* earliest end */
 	uint64_t s;			/* latest start */
 	const struct history_op *f_op;	/* that ends then; NULL: beginning */
@@ -20,6 +22,7 @@ struct zone {
 struct zones {
 	struct zone *v;
 	size_t cnt;
+	size_t write_cnt; /* the first ones, by value */
 };
 
 /* Between two power cuts. */
@@ -86,10 +89,17 @@ static struct zone *find(const struct zones *z, uint64_t value)
 {
 	const struct zone key = { .value = value };
 
-	return bsearch(&key, z->v, z->cnt, sizeof(*z->v), by_value);
+	return bsearch(&key, z->v, z->write_cnt, sizeof(*z->v), by_value);
 }
 
-static struct zone zone_of_write(const struct history_op *op,
+static bool may_happen_again(const struct history *h,
+			     const struct history_op *op)
+{
+	return h->replay_ns && op->end - op->start >= h->replay_ns;
+}
+
+static struct zone zone_of_write(const struct history *h,
+				 const struct history_op *op,
 				 const struct epoch *e)
 {
 	bool acked = was_acked_in(op, e);
@@ -97,6 +107,7 @@ static struct zone zone_of_write(const struct history_op *op,
 	return (struct zone){
 		.value = op->value,
 		.write = op,
+		.again = may_happen_again(h, op),
 		.f = acked		      ? op->end
 		     : op->end < e->cut_begin ? op->end
 					      : OPEN,
@@ -119,7 +130,7 @@ static void zone_add_read(struct zone *z, const struct history_op *op)
 	}
 }
 
-/* The values written in the epoch, by value; room for one more. */
+/* The values written in the epoch; room for one more, and for each read. */
 static struct zones zones_of_writes(const struct history *h,
 				    const struct epoch *e)
 {
@@ -127,9 +138,10 @@ static struct zones zones_of_writes(const struct history *h,
 
 	for (size_t i = 0; i < h->cnt; i++) {
 		if (write_is_of(&h->ops[i], e))
-			z.v[z.cnt++] = zone_of_write(&h->ops[i], e);
+			z.v[z.cnt++] = zone_of_write(h, &h->ops[i], e);
 	}
 	qsort(z.v, z.cnt, sizeof(*z.v), by_value);
+	z.write_cnt = z.cnt;
 	return z;
 }
 
@@ -232,6 +244,10 @@ static struct history_fault add_reads(const struct history *h,
 				.seen = op,
 				.first = { zone->write },
 			};
+		if (zone && zone->again) {
+			z->v[z->cnt] = *zone;
+			zone = &z->v[z->cnt++];
+		}
 		if (zone) {
 			zone_add_read(zone, op);
 			continue;
@@ -261,9 +277,10 @@ static void drop_unseen(const struct epoch *e, struct zones *z)
 	z->cnt = n;
 }
 
+/* Zones of one value, which its write had several times, never do. */
 static bool contradict(const struct zone *a, const struct zone *b)
 {
-	return a->f < b->s && b->f < a->s;
+	return a->value != b->value && a->f < b->s && b->f < a->s;
 }
 
 static struct history_fault contradiction(const struct zone *a,

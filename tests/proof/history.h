@@ -14,6 +14,13 @@
  * end and s the latest start of the operations on a value, values a and b
  * contradict each other if f(a) < s(b) and f(b) < s(a).
  *
+ * A write that is under way when a connection is lost is sent again, and may so
+ * take place twice, or more often: other initiators can have written, and been
+ * seen, in between. It lasts at least as long as it takes to connect again, so
+ * a write that lasts @replay_ns or longer counts as one that may take place
+ * several times from its start to its end; each read of it then stands for a
+ * time of its own.
+ *
  * A power cut takes with it what was not flushed. So between two power cuts
  * the history must be right by itself, beginning with whatever survived the
  * earlier one: one value for each block, and none that is older than a write
@@ -55,6 +62,7 @@ struct history {
 	struct history_op *ops;
 	size_t cnt;
 	uint64_t initial;		/* value before all operations */
+	uint64_t replay_ns;		/* 0: no write takes place twice */
 	const struct history_cut *cuts; /* in order of time */
 	size_t cut_cnt;
 };

@@ -58,7 +58,9 @@ struct lane {
 	/* constant from the beginning */
 	unsigned int number; /* 1 ... */
 	unsigned int nexus;
-	bool is_first;		     /* of its nexus */
+	bool is_first; /* of its nexus */
+	/* A failed flush is told to one lane of the nexus, not to each. */
+	bool shares_errors;
 	uint32_t own_first, own_cnt; /* blocks that no other lane writes */
 
 	/* the owner's */

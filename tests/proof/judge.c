@@ -64,6 +64,29 @@ static struct events all_events(const struct journal *j)
 	return all;
 }
 
+static bool is_flush(const struct event *e)
+{
+	return e->record->op == JOURNAL_FLUSH &&
+	       e->record->state == JOURNAL_DONE;
+}
+
+/* Of a session's lanes only one is told that writes may be lost: then no other
+ * one's flush, at that time, says anything about what was written before. */
+static bool is_doubted(const struct events *all, const struct event *write,
+		       const struct event *flush)
+{
+	for (size_t i = 0; i < all->cnt; i++) {
+		const struct event *e = &all->v[i];
+
+		if (is_flush(e) && e->record->err &&
+		    e->lane->nexus == write->lane->nexus &&
+		    e->record->end >= write->record->end &&
+		    e->record->start <= flush->record->end)
+			return true;
+	}
+	return false;
+}
+
 /* A lane's events lie together and in order. Its flush confirms what it had
  * written since the one before, if neither failed. */
 static void confirm(const struct events *all)
@@ -75,12 +98,14 @@ static void confirm(const struct events *all)
 
 		if (i > 0 && e->lane != all->v[i - 1].lane)
 			from = i;
-		if (e->record->op != JOURNAL_FLUSH ||
-		    e->record->state != JOURNAL_DONE)
+		if (!is_flush(e))
 			continue;
 		for (; from < i; from++)
-			all->v[from].confirmed = has_succeeded(e) &&
-						 has_succeeded(&all->v[from]);
+			all->v[from].confirmed =
+				has_succeeded(e) &&
+				has_succeeded(&all->v[from]) &&
+				!(e->lane->shares_errors &&
+				  is_doubted(all, &all->v[from], e));
 	}
 }
 
@@ -346,6 +371,7 @@ static bool judge_blocks(struct judge *judge, const struct histories *hs)
 			.ops = hs->ops + hs->at[b],
 			.cnt = hs->at[b + 1] - hs->at[b],
 			.initial = judge->initial[b],
+			.replay_ns = judge->replay_ns,
 			.cuts = judge->cuts,
 			.cut_cnt = judge->cut_cnt,
 		};

@@ -21,8 +21,9 @@
 
 struct judge {
 	struct journal *j;
-	uint64_t begin;	   /* ns; time 0 of messages */
-	uint64_t *initial; /* value of each block */
+	uint64_t begin;	    /* ns; time 0 of messages */
+	uint64_t replay_ns; /* see history.h */
+	uint64_t *initial;  /* value of each block */
 	struct history_cut *cuts;
 	size_t cut_cnt;
 	const char *const *through; /* name of each nexus, for messages */

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Who judges the judge? Targets that are built to lie must be found out.
+# Who judges the judge? Targets that are built to lie must be found out, and the
+# honest one with as bad a cache must not.
 . "$(dirname "$0")/lib.sh"
 
 disk() { # SPEC-OPTION...
@@ -32,6 +33,12 @@ is_found_out() { # PATTERN
 	wait "$P_LOAD"
 	[ $? = 1 ] && grep -E "^VIOLATION.*($1)" "$T/load.out"
 }
+
+disk ''
+run 5 --volatile --flush-every 8 >"$T/.out" 2>&1
+t_result $? 'a cache that is lost with the target, and flushed when asked'
+kill "$T_TARGET"
+wait "$T_TARGET" 2>/dev/null
 
 disk ,fault=flush:lie
 ! run 20 --volatile --flush-every 8 >"$T/.out" 2>&1

@@ -61,6 +61,8 @@ static const char help[] =
 	"Exit status: 0 when all was right, 1 when not, 2 when it hangs.\n";
 
 #define MAX_PROCESSES 32
+/* rdma-fuse and libsrpi wait at least 50 ms before they connect again. */
+#define REPLAY_NS 45000000ull
 
 /* A writer. */
 struct process {
@@ -156,6 +158,7 @@ static void add_lane(struct load *l, struct process *p, uint64_t seed)
 	lane->number = j->lane_cnt;
 	lane->nexus = p->nexus;
 	lane->is_first = lane == &j->lanes[0] || lane[-1].nexus != lane->nexus;
+	lane->shares_errors = is_uri(l->through[p->nexus]);
 	lane->random = (seed * 64 + lane->number) * 0x9e3779b97f4a7c15ull | 1;
 	p->lanes[p->lane_cnt++] = lane;
 }
@@ -326,8 +329,13 @@ static int wait_for_ops(struct load *l, uint64_t more)
 		while (ops_of(l, i) < want[i]) {
 			int status = 0;
 
-			if (l->j->violated || journal_now() > until)
-				return l->j->violated ? 1 : 2;
+			if (l->j->violated)
+				return judge_round(l);
+			if (journal_now() > until) {
+				printf("HANGS: %s got no further for %u s\n",
+				       l->through[i], l->timeout);
+				return 2;
+			}
 			for (unsigned int k = 0; k < l->j->lane_cnt; k++) {
 				if (!lane_has_room(l->j, &l->j->lanes[k]))
 					status = judge_and_go_on(l);
@@ -570,6 +578,7 @@ int main(int argc, char **argv)
 	load.judge = (struct judge){
 		.j = j,
 		.begin = journal_now(),
+		.replay_ns = REPLAY_NS,
 		.initial = calloc(j->blocks, sizeof(uint64_t)),
 		.cuts = load.cuts,
 		.through = load.through,

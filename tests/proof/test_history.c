@@ -36,6 +36,7 @@ static const struct row {
 	struct history_op ops[OPS_MAX];
 	struct history_cut cuts[2];
 	enum history_verdict verdict;
+	uint64_t replay_ns;
 } rows[] = {
 	{ "nothing at all", { { 0 } }, { { 0 } }, HISTORY_GOOD },
 	{ "the first value is read",
@@ -106,6 +107,34 @@ static const struct row {
 	  { FAILED(10, OPEN, 1), WRITE(26, 27, 2), READ(30, 31, 1) },
 	  { { 0 } },
 	  HISTORY_GOOD },
+	{ "a write takes place twice",
+	  { WRITE(10, 50, 1), READ(13, 14, 1), WRITE(15, 16, 2),
+	    READ(17, 18, 2), READ(51, 52, 1) },
+	  { { 0 } },
+	  HISTORY_CONTRADICTION },
+	{ "a write takes place twice, as it may when sent again",
+	  { WRITE(10, 50, 1), READ(13, 14, 1), WRITE(15, 16, 2),
+	    READ(17, 18, 2), READ(51, 52, 1) },
+	  { { 0 } },
+	  HISTORY_GOOD,
+	  40 },
+	{ "a write that may be sent again is read twice",
+	  { FAILED(10, 60, 1), READ(65, 66, 1), READ(67, 68, 1) },
+	  { { 0 } },
+	  HISTORY_GOOD,
+	  40 },
+	{ "a write takes place again after its end",
+	  { WRITE(10, 50, 1), READ(13, 14, 1), WRITE(51, 52, 2),
+	    READ(53, 54, 2), READ(55, 56, 1) },
+	  { { 0 } },
+	  HISTORY_CONTRADICTION,
+	  40 },
+	{ "a write is sent again, and the one between seen twice",
+	  { WRITE(10, 50, 1), WRITE(15, 16, 2), READ(17, 18, 2),
+	    READ(19, 20, 1), READ(21, 22, 2) },
+	  { { 0 } },
+	  HISTORY_CONTRADICTION,
+	  40 },
 	{ "mixed while it is written",
 	  { WRITE(10, 20, 1), READ(13, 14, HISTORY_MIXED), READ(21, 22, 1) },
 	  { { 0 } },
@@ -165,7 +194,9 @@ static void judge(void **state)
 {
 	const struct row *r = *state;
 	struct history_op ops[OPS_MAX];
-	struct history h = { .ops = ops, .cuts = r->cuts };
+	struct history h = { .ops = ops,
+			     .cuts = r->cuts,
+			     .replay_ns = r->replay_ns };
 
 	memcpy(ops, r->ops, sizeof(ops));
 	while (h.cnt < OPS_MAX && ops[h.cnt].end)
