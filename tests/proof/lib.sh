@@ -40,7 +40,7 @@ p_seconds() {
 p_go_on() {
 	if [ $(($(date +%s) - p_told)) -ge 10 ]; then
 		p_told=$(date +%s)
-		echo "# $(p_seconds) s: $p_turn of ${P_SECONDS:+as many as go in $P_SECONDS s}${P_SECONDS:-$P_COUNT}: ${P_ANSWER-}"
+		echo "# $(p_seconds) of ${P_SECONDS:-?} s, $p_turn of ${P_COUNT:-?} times: ${P_ANSWER-}"
 	fi
 	if [ -n "${P_SECONDS-}" ]; then
 		[ "$(p_seconds)" -lt "$P_SECONDS" ] || return 1
@@ -104,7 +104,10 @@ p_answer() {
 	done
 	cat <&8 >>"$T/load.out"
 	cat "$T/load.err" >>"$T/load.out"
-	head -n 200 "$T/load.out" | grep -v 'right:'
+	# From what is wrong on; without that, how it ended.
+	grep -En 'VIOLATION|HANGS' "$T/load.out" | head -n 1 | cut -d: -f1 |
+		(read -r p_line && tail -n "+$p_line" "$T/load.out" |
+			head -n 200 || tail -n 20 "$T/load.out")
 	return 1
 }
 
