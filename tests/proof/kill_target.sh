@@ -9,11 +9,19 @@ t_needs_fuse
 M=$T/mnt
 mkdir "$M"
 truncate -s 64M "$T/disk.img"
-p_target --backing "$T/disk.img,name=disk"
-t_mount "$URI/disk" "$M" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+# One of 16 ways, by the seed.
+p_pick block 512 4096
+p_pick direct off on
+p_pick threads 1 2
+p_pick channels 1 3
+echo "# block-size=$block,direct=$direct, --threads $threads, --channels $channels"
+p_target --threads "$threads" \
+	--backing "$T/disk.img,name=disk,block-size=$block,direct=$direct"
+t_mount --channels "$channels" "$URI/disk" "$M" 2>"$T/mount.log" ||
+	t_bail "$(cat "$T/mount.log")"
 
 kills() {
-	p_load --seed "$P_SEED" "$M/disk" "$URI/disk" || return 1
+	p_load --seed "$P_SEED" --block-size "$block" "$M/disk" "$URI/disk" || return 1
 	while p_go_on; do
 		p_random 300
 		p_ask ops $((20 + P_RANDOM)) && p_ask kill "$T_TARGET" || return 1

@@ -14,7 +14,7 @@ disk() { # SPEC-OPTION...
 run() { # COUNT LOAD-OPTION...
 	p_left=$1
 	shift
-	p_load --seed "$P_SEED" --blocks 512 --max-blocks 8 "$@" "$URI/disk" ||
+	p_load --seed "$P_SEED" --blocks 512 --max-blocks 8 "$@" $mounted "$URI/disk" ||
 		return 1
 	while [ $p_left -gt 0 ]; do
 		p_left=$((p_left - 1))
@@ -28,15 +28,27 @@ run() { # COUNT LOAD-OPTION...
 	p_end
 }
 
+# Through a mount as well, where there can be one.
+through_mount() {
+	[ -e /dev/fuse ] && command -v fusermount3 >/dev/null || return 0
+	mkdir -p "$T/mnt"
+	t_mount "$URI/disk" "$T/mnt" 2>"$T/mount.log" || return 1
+	mounted=$T/mnt/disk
+}
+
 is_found_out() { # PATTERN
 	exec 7>&- 8<&-
 	wait "$P_LOAD"
 	[ $? = 1 ] && grep -E "^VIOLATION.*($1)" "$T/load.out"
 }
 
+mounted=
 disk ''
+through_mount || t_bail "$(cat "$T/mount.log")"
 run 5 --volatile --flush-every 8 >"$T/.out" 2>&1
 t_result $? 'a cache that is lost with the target, and flushed when asked'
+[ -z "$mounted" ] || fusermount3 -u "$T/mnt"
+mounted=
 kill "$T_TARGET"
 wait "$T_TARGET" 2>/dev/null
 

@@ -11,6 +11,7 @@
 #                     and $T/load.out then says what
 #   p_end             judge, and end it
 #   p_random N        a number from 0 to N - 1, in $P_RANDOM
+#   p_pick VAR A B    sets VAR to one of them
 #   p_times           notes "usable after" of the answer
 #   p_tell_times      how these are distributed
 #   p_go_on           true P_COUNT times; says now and then how far it is
@@ -19,6 +20,7 @@
 # P_WITHIN: seconds within which everything must be usable again.
 
 . "$(dirname "$0")/../functional/lib.sh"
+trap 'exit 1' HUP
 PATH="$BUILD/tests/proof:$PATH"
 P_SEED=${P_SEED:-$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')}
 echo "# seed $P_SEED"
@@ -30,7 +32,12 @@ p_turn=0
 
 p_random() {
 	p_seed=$(((p_seed * 1103515245 + 12345) % 2147483648))
-	P_RANDOM=$((p_seed / 8 % $1))
+	P_RANDOM=$((p_seed / 512 % $1))
+}
+
+p_pick() { # VARIABLE A B: one of them
+	p_random 2
+	[ "$P_RANDOM" = 0 ] && eval "$1=$2" || eval "$1=$3"
 }
 
 p_seconds() {
