@@ -12,6 +12,7 @@
 #include "fuse/data.h"
 #include "fuse/dev.h"
 #include "fuse/tree.h"
+#include "fuse/xattr.h"
 
 /* Seconds. Names never change; sizes hardly ever, and a write makes the kernel
  * forget the rest. */
@@ -334,6 +335,53 @@ static void op_release(fuse_req_t req, fuse_ino_t ino,
 	fuse_reply_err(req, 0);
 }
 
+/* ---- extended attributes ---- */
+
+/* @len bytes, or with room for none their number. */
+static void reply_xattr(fuse_req_t req, const char *buf, size_t len,
+			size_t size)
+{
+	if (size == 0)
+		fuse_reply_xattr(req, len);
+	else if (size < len)
+		fuse_reply_err(req, ERANGE);
+	else
+		fuse_reply_buf(req, buf, len);
+}
+
+static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
+			size_t size)
+{
+	const struct tree_file *f = tree_file_of(tree_of(req), ino);
+	char buf[XATTR_MAX];
+	int len = f ? xattr_get(dev_session(dev_of(req)), f, name, buf)
+		    : -ENODATA;
+
+	if (len < 0)
+		fuse_reply_err(req, -len);
+	else
+		reply_xattr(req, buf, (size_t)len, size);
+}
+
+static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+	char buf[XATTR_MAX];
+	bool is_file = tree_file_of(tree_of(req), ino);
+
+	reply_xattr(req, buf, is_file ? xattr_list(buf) : 0, size);
+}
+
+static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
+			const char *value, size_t size, int flags)
+{
+	fuse_reply_err(req, EPERM);
+}
+
+static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+	fuse_reply_err(req, EPERM);
+}
+
 /* ---- the directory ---- */
 
 struct dir_buf {
@@ -509,6 +557,10 @@ const struct fuse_lowlevel_ops ops_lowlevel = {
 	.access = op_access,
 	.open = op_open,
 	.release = op_release,
+	.getxattr = op_getxattr,
+	.listxattr = op_listxattr,
+	.setxattr = op_setxattr,
+	.removexattr = op_removexattr,
 	.readdir = op_readdir,
 	.statfs = op_statfs,
 	.create = op_create,

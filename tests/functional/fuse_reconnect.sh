@@ -5,6 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
 command -v fio >/dev/null || t_skip_all 'no fio here'
+command -v python3 >/dev/null || t_skip_all 'no python3 here'
 
 M=$T/mnt
 L=$T/client.log
@@ -22,7 +23,14 @@ mount_with() { # OPTION...
 	t_wait_for 10 test -e "$M/disk" || t_bail "$(cat "$L")"
 }
 ends() {
-	fusermount3 -u "$M" && t_wait_for 30 gone_or_zombie "$client"
+	kill "$client" && t_wait_for 30 gone_or_zombie "$client" &&
+		t_not_mounted "$M"
+}
+# Unmounted already. (Until a copy of our mount in somebody's namespace goes as
+# well, only the signal tells the client.)
+ends_now() {
+	kill "$client" 2>/dev/null
+	t_wait_for 30 gone_or_zombie "$client"
 }
 gone_or_zombie() {
 	t_is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status"
@@ -42,8 +50,24 @@ said() { # CNT PATTERN: so many lines of the client's log, before long
 	t_wait_for 30 said_now "$@" || { cat "$L"; return 1; }
 }
 said_now() { [ "$(grep -Ec "$2" "$L")" = "$1" ]; }
+attr() { # NAME: an extended attribute of the file
+	python3 -c 'import os, sys
+print(os.getxattr(sys.argv[1], "user.rdma-block." + sys.argv[2]).decode())' \
+		"$M/disk" "$1"
+}
+is() { # NAME PATTERN
+	attr "$1" >"$T/.attr" && cat "$T/.attr" && grep -Eq "^$2\$" "$T/.attr"
+}
 blocks() { stat -c %b "$T/disk.img"; }
-more_blocks() { [ "$(blocks)" -gt "$1" ]; }
+more_attr() { # NAME: an extended attribute of the file
+	python3 -c 'import os, sys
+print(os.getxattr(sys.argv[1], "user.rdma-block." + sys.argv[2]).decode())' \
+		"$M/disk" "$1"
+}
+is() { # NAME PATTERN
+	attr "$1" >"$T/.attr" && cat "$T/.attr" && grep -Eq "^$2\$" "$T/.attr"
+}
+blocks() { [ "$(blocks)" -gt "$1" ]; }
 
 # ---- under load
 
@@ -80,6 +104,18 @@ done
 # ---- away for longer
 
 mount_with --fast-io-fail-tmo 0.3 --dev-loss-tmo 600
+t_check 'the state can be read' is state running
+t_check 'and the target' is target "127.0.0.1:$T_PORT"
+lists() {
+	python3 -c 'import os, sys
+print(*os.listxattr(sys.argv[1]), sep="\n")' "$M/disk" | grep -q '\.last_error$'
+}
+t_check 'attributes are listed' lists
+read_only_attr() {
+	! python3 -c 'import os, sys
+os.setxattr(sys.argv[1], "user.rdma-block.state", b"lost")' "$M/disk"
+}
+t_check 'and cannot be set' read_only_attr
 stop KILL
 read_fails() {
 	! dd if="$M/disk" of=/dev/null bs=4k count=1 iflag=direct 2>"$T/.err" &&
@@ -88,14 +124,19 @@ read_fails() {
 t_check 'a read waits, then fails' read_fails
 t_check 'it is said once that I/O fails' \
 	said 1 'error: no connection to .* fail with an I/O error until'
+t_check 'the state says so' is state fail-fast
+t_check 'and why' is last_error '.*connection refused.*'
 t_check 'the size can be seen all the while' \
 	[ "$(stat -c %s "$M/disk")" = $((256 << 20)) ]
 again --backing "$T/disk.img,name=disk"
 t_check 'it is back' said 1 'again after .*go on'
+t_check 'so says the state' is state running
+t_check 'and how often' is reconnects 1
 t_check 'a read works again' \
 	dd if="$M/disk" of=/dev/null bs=4k count=1 iflag=direct
 stop KILL
-t_check 'unmounts without a target' ends
+t_check 'unmounts without a target' fusermount3 -u "$M"
+t_check 'and ends' ends_now
 
 again --backing "$T/disk.img,name=disk"
 mount_with --fast-io-fail-tmo 0.1 --dev-loss-tmo 0.3
@@ -103,7 +144,9 @@ stop KILL
 t_check 'after dev_loss_tmo it is given up' said 1 'given up.*this is final'
 again --backing "$T/disk.img,name=disk"
 t_check 'and stays so' read_fails
-t_check 'unmounts when given up' ends
+t_check 'so says the state then' is state lost
+t_check 'unmounts when given up' fusermount3 -u "$M"
+t_check 'and ends' ends_now
 
 # ---- another volume
 
@@ -140,5 +183,7 @@ t_check 'a target that stopped is noticed' \
 kill -CONT "$T_TARGET"
 t_check 'it is back' said 1 'again after .*go on'
 t_check 'the read worked' wait $reader
+t_check 'and was sent twice' is replayed 1
+t_check 'after its time was up' is timeouts 1
 t_check 'unmounts' ends
 t_done

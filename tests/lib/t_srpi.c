@@ -160,6 +160,23 @@ enum srpi_state srpi_session_state(const struct srpi_session *s)
 	return s->state;
 }
 
+void srpi_session_info(const struct srpi_session *s,
+		       struct srpi_session_info *ret_info)
+{
+	*ret_info = (struct srpi_session_info){
+		.transport = "memory",
+		.peer = "here",
+		.channels = 1,
+	};
+}
+
+void srpi_session_stats(const struct srpi_session *s,
+			struct srpi_session_stats *ret_stats)
+{
+	*ret_stats = (struct srpi_session_stats){ .commands = s->cnt,
+						  .last_error = "" };
+}
+
 unsigned int srpi_volume_cnt(const struct srpi_session *s)
 {
 	return 1;
