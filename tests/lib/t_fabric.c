@@ -58,6 +58,9 @@ struct t_fabric {
 	struct in_addr from; /* whence connections come */
 	uint64_t rnr;
 	uint64_t executed;
+	void (*watch)(void *user, struct xp_chan *owner,
+		      const struct xp_wr *wr);
+	void *watch_user;
 };
 
 struct fake_xp {
@@ -237,6 +240,15 @@ void t_fabric_cut(struct xp_chan *base)
 		ch->peer->cut = true;
 }
 
+void t_fabric_watch(struct t_fabric *hub,
+		    void (*rdma)(void *user, struct xp_chan *owner,
+				 const struct xp_wr *wr),
+		    void *user)
+{
+	hub->watch = rdma;
+	hub->watch_user = user;
+}
+
 void t_fabric_come_from(struct t_fabric *hub, const char *addr)
 {
 	if (inet_pton(AF_INET, addr, &hub->from) != 1)
@@ -291,6 +303,8 @@ static int execute_rdma(struct fake_chan *ch, const struct xp_wr *wr)
 
 	if (wr->sge_cnt == 0)
 		return 0; /* of nothing: no key is looked at */
+	if (hub_of(ch)->watch)
+		hub_of(ch)->watch(hub_of(ch)->watch_user, &ch->peer->base, wr);
 	if (!remote_is_allowed(xp_of(ch->peer), wr))
 		return -EREMOTEIO;
 	if (wr->op == XP_WR_WRITE)

@@ -86,6 +86,15 @@ void t_fabric_silence(struct t_fabric *hub, const struct sockaddr *addr,
 
 /* ---- what happened ---- */
 
+struct xp_wr;
+
+/* From now on @rdma is told of each RDMA operation about to be executed, with
+ * the channel of whose memory it is. NULL: nobody is. */
+void t_fabric_watch(struct t_fabric *hub,
+		    void (*rdma)(void *user, struct xp_chan *owner,
+				 const struct xp_wr *wr),
+		    void *user);
+
 /* SENDs that had to wait for a receive. */
 uint64_t t_fabric_rnr(const struct t_fabric *hub);
 
