@@ -13,26 +13,52 @@
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "protocol/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+/* Standard error as it was: libFuzzer closes it, for all that the code under
+ * test has to say. */
+static int fuzz_stderr = STDERR_FILENO;
+
+__attribute__((constructor)) static void fuzz_keep_stderr(void)
+{
+	fuzz_stderr = dup(STDERR_FILENO);
+}
+
+/* Descriptors 0, 1 and 2 are taken: nothing that is opened later becomes
+ * standard output. */
+static inline void fuzz_take_descriptors(void)
+{
+	static bool done;
+	int fd = -1;
+
+	if (done)
+		return;
+	done = true;
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	close(fd);
+}
 
 /* Ends the run as a finding, when @claim does not hold. */
-#define FUZZ_CLAIM(claim)                                             \
-	do {                                                          \
-		if (!(claim)) {                                       \
-			fprintf(stderr, "%s:%d: does not hold: %s\n", \
-				__FILE__, __LINE__, #claim);          \
-			abort();                                      \
-		}                                                     \
+#define FUZZ_CLAIM(claim)                                                  \
+	do {                                                               \
+		if (!(claim)) {                                            \
+			dprintf(fuzz_stderr, "%s:%d: does not hold: %s\n", \
+				__FILE__, __LINE__, #claim);               \
+			abort();                                           \
+		}                                                          \
 	} while (0)
 
 /* Byte for byte as the compiler would compare the members: results are
@@ -63,6 +89,7 @@ struct fuzz_input {
 
 static inline struct fuzz_input fuzz_input(const uint8_t *data, size_t size)
 {
+	fuzz_take_descriptors();
 	return (struct fuzz_input){ .p = data, .left = size };
 }
 

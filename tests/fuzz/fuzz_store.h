@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A backend for the fuzz targets that drive a whole target: a little memory,
+ * whose requests can be kept back, answered in any order, and made to fail. It
+ * claims what target/backend.h promises a backend.
+ */
+#ifndef TESTS_FUZZ_FUZZ_STORE_H
+#define TESTS_FUZZ_FUZZ_STORE_H
+
+#include "target/backend.h"
+
+#define FUZZ_STORE_SIZE (256u << 10)
+
+extern const struct backend_ops fuzz_store_ops;
+
+/* From now on requests are kept back. */
+void fuzz_store_hold(bool hold);
+unsigned int fuzz_store_held(void);
+/* Answers the @nth of those kept back; @res: 0 or negative errno. */
+void fuzz_store_answer(unsigned int nth, int res);
+/* The next @cnt requests fail with @res. */
+void fuzz_store_fail(unsigned int cnt, int res);
+/* What it measures from now on, bytes; at most FUZZ_STORE_SIZE. */
+void fuzz_store_measures(uint64_t size);
+
+/* backend_file, counting what the kernel has. */
+extern const struct backend_ops fuzz_file_ops;
+unsigned int fuzz_file_busy(void);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/fuzz/fuzz_target.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/mman.h>
+
+#include "tests/fuzz/fuzz_store.h"
+
+/* Many more than anything that ends can take. */
+#define TURNS_MAX 1000000u
+
+struct fuzz_target fuzz_target;
+
+static struct fuzz_target *const t = &fuzz_target;
+
+/* ---- what is made once ---- */
+
+static void open_worker(unsigned int index)
+{
+	struct worker *w = &t->workers[index];
+	struct worker_options opt = {
+		.index = index,
+		.arena_len = FUZZ_ARENA_LEN,
+	};
+	struct xp_config cfg = { .recv_len = CHANNEL_IT_IU_LEN,
+				 .recv_aligned_at = SRP_IMM_OFFSET };
+	struct xp_error e;
+	struct xp *xp;
+
+	FUZZ_CLAIM(!worker_open(w, &opt, &e));
+	cfg.reactor = w->reactor;
+	FUZZ_CLAIM(!t_xp_create(t->hub, &cfg, &xp));
+	FUZZ_CLAIM(!worker_add_xp(w, xp, &e));
+}
+
+static uint8_t *open_memory(size_t len, struct xp_mr **ret_mr)
+{
+	uint8_t *mem = aligned_alloc(4096, len);
+	struct xp_error e;
+
+	FUZZ_CLAIM(mem);
+	memset(mem, 0, len);
+	FUZZ_CLAIM(
+		!xp_mr_register(t->peer_xp, mem, len, XP_REMOTE, ret_mr, &e));
+	return mem;
+}
+
+static void open_once(void)
+{
+	struct reactor_options ropt = { 0 };
+	struct xp_config cfg = { .recv_len = CHANNEL_TI_IU_LEN };
+
+	t->hub = t_fabric_create();
+	for (unsigned int i = 0; i < FUZZ_WORKERS; i++)
+		open_worker(i);
+	FUZZ_CLAIM(!reactor_create(&ropt, &t->peer_reactor));
+	cfg.reactor = t->peer_reactor;
+	FUZZ_CLAIM(!t_xp_create(t->hub, &cfg, &t->peer_xp));
+	t->mem = open_memory(FUZZ_MEM_LEN, &t->mem_mr);
+	t->own_mem = open_memory(4096, &t->own_mr);
+}
+
+/* ---- volumes ---- */
+
+/* "/proc/self/fd/N" of a file that has no name. */
+static const char *file_path(void)
+{
+	static char path[64];
+	int fd;
+
+	if (*path)
+		return path;
+	fd = memfd_create("fuzz", MFD_CLOEXEC);
+	FUZZ_CLAIM(fd >= 0 && !ftruncate(fd, FUZZ_STORE_SIZE));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return path;
+}
+
+static void open_volume(unsigned int lun, const struct backend_ops *ops,
+			const char *path, enum fuzz_other other)
+{
+	static struct volume_spec spec;
+	struct xp_error e;
+	char msg[512];
+
+	spec = (struct volume_spec){
+		.ops = ops,
+		.block_size = 512,
+		.direct = -1,
+		.removable = other == FUZZ_OTHER_REMOVABLE,
+		.read_only = other == FUZZ_OTHER_READ_ONLY,
+	};
+	snprintf(spec.path, sizeof(spec.path), "%s", path);
+	snprintf(spec.name, sizeof(spec.name), "vol%u", lun);
+	snprintf(spec.serial, sizeof(spec.serial), "fuzz%u", lun);
+	FUZZ_CLAIM(
+		!volume_open(&spec, lun, &t->luns.vol[lun], msg, sizeof(msg)));
+	t->luns.cnt++;
+	for (unsigned int i = 0; i < FUZZ_WORKERS; i++)
+		FUZZ_CLAIM(
+			!volume_attach(t->luns.vol[lun], &t->workers[i], &e));
+}
+
+static void open_volumes(enum fuzz_other other)
+{
+	static const struct backend_ops *const ops[] = {
+		[FUZZ_OTHER_NULL] = &backend_null,
+		[FUZZ_OTHER_FILE] = &fuzz_file_ops,
+		[FUZZ_OTHER_REMOVABLE] = &backend_null,
+		[FUZZ_OTHER_READ_ONLY] = &backend_ram,
+	};
+
+	open_volume(FUZZ_LUN_STORE, &fuzz_store_ops, "store", 0);
+	open_volume(FUZZ_LUN_RAM, &backend_ram, "256k", 0);
+	open_volume(FUZZ_LUN_OTHER, ops[other],
+		    other == FUZZ_OTHER_FILE ? file_path() : "256k", other);
+	open_volume(FUZZ_LUN_BYSTANDER, &backend_ram, "64k", 0);
+}
+
+static void close_volumes(void)
+{
+	for (unsigned int lun = 0; lun < FUZZ_LUNS; lun++) {
+		struct volume *vol = t->luns.vol[lun];
+
+		for (unsigned int i = 0; i < FUZZ_WORKERS; i++)
+			volume_detach(vol, &t->workers[i]);
+		volume_close(vol);
+	}
+}
+
+/* ---- an input ---- */
+
+struct sockaddr_in fuzz_target_addr(void)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+				   .sin_port = htons(5555) };
+
+	inet_pton(AF_INET, "10.0.0.1", &sin.sin_addr);
+	return sin;
+}
+
+static void stopped(struct port *port)
+{
+	FUZZ_CLAIM(!t->stopped);
+	t->stopped = true;
+}
+
+void fuzz_target_begin(unsigned int workers, enum fuzz_other other)
+{
+	struct sockaddr_in addr = fuzz_target_addr();
+	struct xp_error e;
+
+	if (!t->hub)
+		open_once();
+	lun_map_init(&t->luns);
+	open_volumes(other);
+	memset(&t->port, 0, sizeof(t->port));
+	t->stopped = false;
+	t->rnr = t_fabric_rnr(t->hub);
+	t->port.workers = t->workers;
+	t->port.worker_cnt = workers;
+	t->port.luns = &t->luns;
+	t->port.stopped = stopped;
+	t->id = srp_port_id_make(0x1122334455667788, 0x99aabbccddeeff00);
+	port_init(&t->port, &t->id);
+	FUZZ_CLAIM(!port_listen(&t->port, XP_VERBS, (struct sockaddr *)&addr,
+				sizeof(addr), &e));
+	t_fabric_come_from(t->hub, "10.0.0.2");
+}
+
+bool fuzz_turn(void)
+{
+	bool busy = reactor_run_once(t->peer_reactor, 0) > 0;
+
+	for (unsigned int i = 0; i < FUZZ_WORKERS; i++)
+		busy |= reactor_run_once(t->workers[i].reactor, 0) > 0;
+	return busy;
+}
+
+void fuzz_settle(void)
+{
+	unsigned int idle = 0;
+	unsigned int turns = 0;
+
+	/* A message wakes another reactor only in its next turn. */
+	while (idle < 3 || fuzz_file_busy()) {
+		FUZZ_CLAIM(turns++ < TURNS_MAX);
+		idle = fuzz_turn() ? 0 : idle + 1;
+	}
+}
+
+void fuzz_skip(unsigned int ms)
+{
+	reactor_skip(t->peer_reactor, ms);
+	for (unsigned int i = 0; i < FUZZ_WORKERS; i++)
+		reactor_skip(t->workers[i].reactor, ms);
+}
+
+void fuzz_target_stop(void)
+{
+	if (!t->port.stopping)
+		port_stop(&t->port);
+	fuzz_settle();
+	/* Those who do not answer have some time for it. */
+	for (unsigned int i = 0; i < 4 && !t->stopped; i++) {
+		fuzz_skip(PORT_FENCE_MS + CHANNEL_DRAIN_MS);
+		fuzz_settle();
+	}
+	FUZZ_CLAIM(t->stopped);
+	FUZZ_CLAIM(t->port.login_cnt == 0);
+	for (unsigned int i = 0; i < FUZZ_WORKERS; i++) {
+		FUZZ_CLAIM(arena_used(t->workers[i].arena) == 0);
+		FUZZ_CLAIM(arena_used(t->workers[i].tables) == 0);
+		FUZZ_CLAIM(list_empty(&t->workers[i].channels));
+		FUZZ_CLAIM(list_empty(&t->workers[i].managing));
+	}
+	FUZZ_CLAIM(list_empty(&t->luns.nexuses));
+}
+
+void fuzz_target_end(void)
+{
+	for (unsigned int lun = 0; lun < FUZZ_LUNS; lun++)
+		volume_job_stop(t->luns.vol[lun]);
+	fuzz_settle();
+	for (unsigned int lun = 0; lun < FUZZ_LUNS; lun++) {
+		int state = volume_state(t->luns.vol[lun]);
+
+		FUZZ_CLAIM(state != VOLUME_FORMATTING &&
+			   state != VOLUME_SANITIZING);
+	}
+	FUZZ_CLAIM(t_fabric_rnr(t->hub) == t->rnr);
+	port_fini(&t->port);
+	close_volumes();
+}

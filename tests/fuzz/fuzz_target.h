@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A whole target in process: port, workers, volumes, on the fabric in memory.
+ * Reactors, arenas and transports are made once; port and volumes anew for
+ * each input, and everything that belongs to them must be gone at its end.
+ *
+ * Nothing runs but in fuzz_turn() and fuzz_settle().
+ */
+#ifndef TESTS_FUZZ_FUZZ_TARGET_H
+#define TESTS_FUZZ_FUZZ_TARGET_H
+
+#include "target/port.h"
+#include "target/request.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/lib/t_fabric.h"
+
+#define FUZZ_WORKERS   2
+#define FUZZ_ARENA_LEN (1u << 20)
+#define FUZZ_MEM_LEN   (1u << 20) /* of the initiators, bytes */
+
+/* LUNs */
+enum {
+	FUZZ_LUN_STORE, /* fuzz_store.h */
+	FUZZ_LUN_RAM,
+	FUZZ_LUN_OTHER, /* by the input: null, file, removable, read-only */
+	FUZZ_LUN_BYSTANDER,
+	FUZZ_LUNS
+};
+
+enum fuzz_other {
+	FUZZ_OTHER_NULL,
+	FUZZ_OTHER_FILE,
+	FUZZ_OTHER_REMOVABLE,
+	FUZZ_OTHER_READ_ONLY,
+	FUZZ_OTHERS
+};
+
+struct fuzz_target {
+	struct t_fabric *hub;
+	struct worker workers[FUZZ_WORKERS];
+	struct lun_map luns;
+	struct port port;
+	struct srp_port_id id;
+	bool stopped;
+	uint64_t rnr; /* before this input */
+
+	struct reactor *peer_reactor;
+	struct xp *peer_xp;
+	uint8_t *mem; /* the initiators', registered for remote access */
+	struct xp_mr *mem_mr;
+	/* The bystander's, whose key no input knows. */
+	uint8_t *own_mem;
+	struct xp_mr *own_mr;
+};
+
+extern struct fuzz_target fuzz_target;
+
+/* Opens volumes and port. */
+void fuzz_target_begin(unsigned int workers, enum fuzz_other other);
+/* Stops the port and claims that nothing is left; the peers' channels are
+ * closed, not freed. */
+void fuzz_target_stop(void);
+/* After the peers have freed their channels. */
+void fuzz_target_end(void);
+
+struct sockaddr_in fuzz_target_addr(void);
+
+/* One turn of every reactor; true when it did something. */
+bool fuzz_turn(void);
+/* Turns until nothing happens any more. */
+void fuzz_settle(void);
+/* Moves every clock on. */
+void fuzz_skip(unsigned int ms);
+
+#endif
