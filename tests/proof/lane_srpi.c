@@ -95,13 +95,15 @@ static int find_volume(struct carrier *c)
 
 static int log_in(struct carrier *c)
 {
+	/* Long before TCP tries once more what a cut cable has swallowed. */
+	const struct srpi_options options = { .io_timeout_ms = 2000 };
 	const struct journal *j = c->lanes[0].work.j;
 	size_t len = (size_t)j->max_blocks * j->block_size;
 	struct srpi_error e;
 	int err;
 
 	c->failed = false;
-	err = srpi_connect_wait(c->ctx, c->uri, NULL, &c->session, &e);
+	err = srpi_connect_wait(c->ctx, c->uri, &options, &c->session, &e);
 	if (err) {
 		c->session = NULL;
 		return err;
