@@ -59,15 +59,7 @@ is() { # NAME PATTERN
 	attr "$1" >"$T/.attr" && cat "$T/.attr" && grep -Eq "^$2\$" "$T/.attr"
 }
 blocks() { stat -c %b "$T/disk.img"; }
-more_attr() { # NAME: an extended attribute of the file
-	python3 -c 'import os, sys
-print(os.getxattr(sys.argv[1], "user.rdma-block." + sys.argv[2]).decode())' \
-		"$M/disk" "$1"
-}
-is() { # NAME PATTERN
-	attr "$1" >"$T/.attr" && cat "$T/.attr" && grep -Eq "^$2\$" "$T/.attr"
-}
-blocks() { [ "$(blocks)" -gt "$1" ]; }
+more_blocks() { [ "$(blocks)" -gt "$1" ]; }
 
 # ---- under load
 
