@@ -43,8 +43,13 @@ static void encode(struct rig_chan *ch, struct command *cmd, unsigned int slot)
 	cmd->len = (uint32_t)srp_cmd_encode(cmd->iu, sizeof(cmd->iu), &args);
 }
 
-/* What is counted: --toggle-collect. */
-__attribute__((noipa)) static bool target_turn(struct rig *rig)
+/* What is counted: --toggle-collect. noipa is gcc's alone. */
+#ifdef __clang__
+#define APART __attribute__((noinline))
+#else
+#define APART __attribute__((noipa))
+#endif
+static APART bool target_turn(struct rig *rig)
 {
 	return reactor_run_once(rig->workers[0].reactor, 0) > 0;
 }
