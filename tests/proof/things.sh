@@ -20,13 +20,16 @@ p_there=10.254.$(($$ / 250 % 250)).$(($$ % 250 + 1))
 p_undo_net() {
 	ip netns del "$p_ns" 2>/dev/null
 	ip link del "$p_if" 2>/dev/null
+	ip route del unreachable "$p_there" metric 9999 2>/dev/null
 }
 
+# Without its link the target must not be looked for elsewhere.
 p_make_net() {
 	[ "$(id -u)" = 0 ] && ip netns add "$p_ns" &&
 		ip link add "$p_if" type veth peer name "$p_if" netns "$p_ns" &&
 		ip addr add "$p_here" peer "$p_there" dev "$p_if" &&
 		ip link set "$p_if" up &&
+		ip route add unreachable "$p_there" metric 9999 &&
 		ip -n "$p_ns" addr add "$p_there" peer "$p_here" dev "$p_if" &&
 		ip -n "$p_ns" link set "$p_if" up &&
 		ip -n "$p_ns" link set lo up && ip netns exec "$p_ns" true
