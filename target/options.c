@@ -49,6 +49,8 @@ static const char help_text[] =
 	"      --state-dir DIR  keep there what must outlive a restart: reservations made with\n"
 	"                       APTPL and saved mode values (default: none survive)\n"
 	"  -P, --pidfile FILE   write the process ID there when ready\n"
+	"  -u, --user NAME      become this user once the volumes are open\n"
+	"      --no-sandbox     do without the filter of system calls\n"
 	"  -v, --verbose        say more; twice: every request\n"
 	"  -q, --quiet          say less; twice: errors only\n"
 	"      --version        print the version and exit\n"
@@ -230,6 +232,18 @@ static bool set_state_dir(struct options *opt, const char *arg)
 	return true;
 }
 
+static bool set_user(struct options *opt, const char *arg)
+{
+	opt->user = arg;
+	return true;
+}
+
+static bool set_no_sandbox(struct options *opt, const char *arg)
+{
+	opt->no_sandbox = true;
+	return true;
+}
+
 static bool set_verbose(struct options *opt, const char *arg)
 {
 	if (opt->log_level < LOG_DEBUG)
@@ -273,6 +287,8 @@ static const struct option_row {
 	{ "buffers", 0, required_argument, set_buffers, NULL },
 	{ "state-dir", 0, required_argument, set_state_dir, NULL },
 	{ "pidfile", 'P', required_argument, set_pidfile, NULL },
+	{ "user", 'u', required_argument, set_user, NULL },
+	{ "no-sandbox", 0, no_argument, set_no_sandbox, NULL },
 	{ "verbose", 'v', no_argument, set_verbose, NULL },
 	{ "quiet", 'q', no_argument, set_quiet, NULL },
 	{ "version", 0, no_argument, NULL,

@@ -33,7 +33,9 @@ struct options {
 	struct port_limits limits;
 	unsigned int rdma_timeout_s;
 	unsigned int keepalive_s;
-	uint64_t buffers;      /* bytes, of all threads together */
+	uint64_t buffers; /* bytes, of all threads together */
+	const char *user; /* NULL: who we are; borrowed from argv */
+	bool no_sandbox;
 	const char *pidfile;   /* NULL: none; borrowed from argv */
 	const char *state_dir; /* NULL: none; borrowed from argv */
 	enum log_level log_level;

@@ -2,20 +2,24 @@
 #include "target/server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "target/announce.h"
 #include "target/backend_fault.h"
 #include "target/listen.h"
 #include "target/port_id.h"
+#include "target/privileges.h"
+#include "target/sandbox.h"
 #include "transport/memlock.h"
 
 /* Locked memory to leave for logins: about thirty channels. Bytes. */
@@ -50,7 +54,8 @@ struct server {
 	int signal_fd;
 	struct reactor_watch signals;
 	bool stopping;
-	bool ended; /* the workers are told to stop */
+	bool ended;	/* the workers are told to stop */
+	int pidfile_fd; /* -1: none */
 	bool pidfile_written;
 	int exit_code;
 
@@ -142,19 +147,6 @@ static void fix_buffers(struct server *s)
 			 err == -ENOMEM ? " (the locked-memory limit, ulimit "
 					  "-l, is too low)"
 					: "");
-}
-
-/* Every connection takes descriptors: use what the hard limit allows. */
-static void raise_file_limit(void)
-{
-	struct rlimit lim;
-
-	if (getrlimit(RLIMIT_NOFILE, &lim) || lim.rlim_cur == lim.rlim_max)
-		return;
-	lim.rlim_cur = lim.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &lim))
-		log_info("cannot raise the limit of open files: %s",
-			 strerror(errno));
 }
 
 /* ---- volumes ---- */
@@ -278,6 +270,18 @@ static int resume_jobs(struct server *s, struct xp_error *e)
 	return 0;
 }
 
+static int register_volumes(struct server *s, struct xp_error *e)
+{
+	int err = 0;
+
+	for (unsigned int w = 0; w < s->worker_cnt; w++) {
+		for (unsigned int i = 0; i < s->luns.cnt && err == 0; i++)
+			err = volume_register(s->luns.vol[i], &s->workers[w],
+					      e);
+	}
+	return err;
+}
+
 /* Thread: the worker's, or setup. */
 static void detach_volumes(struct server *s, struct worker *w)
 {
@@ -359,11 +363,26 @@ static void port_stopped(struct port *port)
 	flush_settled(s);
 }
 
+/* Also one that was made and never written; another process's is not empty. */
+static bool owns_pidfile(const struct server *s)
+{
+	struct stat st;
+
+	return s->pidfile_written ||
+	       (fstat(s->pidfile_fd, &st) == 0 && st.st_size == 0);
+}
+
+/* Who may not remove it any more leaves it empty. */
 static void remove_pidfile(struct server *s)
 {
-	if (s->pidfile_written)
-		unlink(s->opt->pidfile);
-	s->pidfile_written = false;
+	if (s->pidfile_fd < 0)
+		return;
+	if (owns_pidfile(s) && unlink(s->opt->pidfile) &&
+	    ftruncate(s->pidfile_fd, 0))
+		log_warn("cannot remove the PID file %s: %s", s->opt->pidfile,
+			 strerror(errno));
+	close(s->pidfile_fd);
+	s->pidfile_fd = -1;
 }
 
 static void measure_volume(struct server *s, struct volume *vol)
@@ -457,27 +476,70 @@ static void watch_signals(struct server *s)
 	reactor_watch_start(s->workers[0].reactor, &s->signals);
 }
 
+static int pidfile_failed(const struct server *s, int err, struct xp_error *e)
+{
+	xp_error_set(e, err, "cannot write the PID file %s: %s",
+		     s->opt->pidfile, strerror(-err));
+	return err;
+}
+
+/* While we may; it is written when all is ready. */
+static int open_pidfile(struct server *s, struct xp_error *e)
+{
+	if (!s->opt->pidfile)
+		return 0;
+	s->pidfile_fd =
+		open(s->opt->pidfile, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+	return s->pidfile_fd < 0 ? pidfile_failed(s, -errno, e) : 0;
+}
+
 static int write_pidfile(struct server *s, struct xp_error *e)
 {
-	const char *path = s->opt->pidfile;
-	FILE *f;
-	int err = 0;
-
-	if (!path)
+	if (s->pidfile_fd < 0)
 		return 0;
-	f = fopen(path, "we");
-	if (!f) {
-		err = -errno;
-	} else {
-		fprintf(f, "%ld\n", (long)getpid());
-		s->pidfile_written = true;
-		if (fclose(f))
-			err = -errno;
+	s->pidfile_written = true;
+	if (ftruncate(s->pidfile_fd, 0) ||
+	    dprintf(s->pidfile_fd, "%ld\n", (long)getpid()) < 0)
+		return pidfile_failed(s, -errno, e);
+	return 0;
+}
+
+/* ---- rights ---- */
+
+static bool has_low_port(const struct options *opt)
+{
+	for (unsigned int i = 0; i < opt->listen_cnt; i++) {
+		if (opt->listens[i].port < IPPORT_RESERVED)
+			return true;
 	}
-	if (err)
-		xp_error_set(e, err, "cannot write the PID file %s: %s", path,
-			     strerror(-err));
+	return false;
+}
+
+static int raise_limits(struct server *s, struct xp_error *e)
+{
+	privileges_raise_limits();
+	return 0;
+}
+
+static int give_up_rights(struct server *s, struct xp_error *e)
+{
+	const struct options *opt = s->opt;
+	int err = privileges_drop(opt->user, has_low_port(opt), e);
+
+	if (!err && opt->state_dir && access(opt->state_dir, R_OK | W_OK)) {
+		err = -errno;
+		xp_error_set(e, err,
+			     "--state-dir '%s': not to be written to as this "
+			     "user: %s; give it to %s",
+			     opt->state_dir, strerror(-err),
+			     opt->user ? opt->user : "it");
+	}
 	return err;
+}
+
+static int enter_sandbox(struct server *s, struct xp_error *e)
+{
+	return s->opt->no_sandbox ? 0 : sandbox_enter(e);
 }
 
 /* ---- start ---- */
@@ -526,16 +588,28 @@ static int listen_everywhere(struct server *s, struct xp_error *e)
 static int get_ready(struct server *s, struct xp_error *e)
 {
 	static int (*const steps[])(struct server * s, struct xp_error * e) = {
-		catch_signals, open_workers,  listen_everywhere,
-		open_volumes,  load_states,   attach_volumes,
-		start_threads, write_pidfile, resume_jobs,
+		/* as whoever started us */
+		catch_signals,
+		open_volumes,
+		load_states,
+		open_pidfile,
+		raise_limits,
+		open_workers,
+		attach_volumes,
+		/* with what serving needs */
+		give_up_rights,
+		listen_everywhere,
+		register_volumes,
+		enter_sandbox,
+		start_threads,
+		write_pidfile,
+		resume_jobs,
 	};
 	int err = 0;
 
-	raise_file_limit();
 	for (size_t i = 0; i < ARRAY_SIZE(steps) && err == 0; i++) {
 		/* Behind what cannot be done without, before others run. */
-		if (steps[i] == start_threads)
+		if (steps[i] == enter_sandbox)
 			fix_buffers(s);
 		err = steps[i](s, e);
 	}
@@ -589,6 +663,7 @@ int server_run(const struct options *opt)
 	s->opt = opt;
 	lun_map_init(&s->luns);
 	s->signal_fd = -1;
+	s->pidfile_fd = -1;
 	if (get_ready(s, &e) == 0) {
 		serve(s);
 	} else {

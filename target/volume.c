@@ -335,15 +335,15 @@ int volume_measure(struct volume *vol)
 	return 1;
 }
 
-static int register_memory(struct volume *vol, struct worker *w,
-			   struct xp_error *e)
+int volume_register(struct volume *vol, struct worker *w, struct xp_error *e)
 {
 	struct backend_info *store = &vol->backend->info;
 
 	for (int kind = 0; kind < XP_KINDS; kind++) {
 		int err;
 
-		if (!store->memory || !w->xp[kind])
+		if (!store->memory || !w->xp[kind] ||
+		    vol->mem_mr[w->index][kind])
 			continue;
 		err = xp_mr_register(w->xp[kind], store->memory, store->size,
 				     XP_LOCAL, &vol->mem_mr[w->index][kind], e);
@@ -365,7 +365,7 @@ int volume_attach(struct volume *vol, struct worker *w, struct xp_error *e)
 		return err;
 	}
 	block_locks_attach(&vol->locks, w);
-	err = register_memory(vol, w, e);
+	err = volume_register(vol, w, e);
 	if (err)
 		volume_detach(vol, w);
 	return err;

@@ -91,13 +91,15 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 void volume_close(struct volume *vol);
 
 /*
- * Thread: setup, for every worker, when its transports are there: registers
- * the backend's files and, for direct memory, its blocks with the transports.
- * 0, or -errno with the reason in @e and nothing left behind. Each is undone by
+ * Thread: setup, for every worker: opens and registers with it what the backend
+ * needs there and, with the transports that it has, direct memory. 0, or -errno
+ * with the reason in @e and nothing left behind. Each is undone by
  * volume_detach() (thread: setup or the worker) before the reactor and the
  * transports go.
  */
 int volume_attach(struct volume *vol, struct worker *w, struct xp_error *e);
+/* The same for transports that the worker has got since then. */
+int volume_register(struct volume *vol, struct worker *w, struct xp_error *e);
 void volume_detach(struct volume *vol, struct worker *w);
 
 /*

@@ -150,6 +150,64 @@ fi
 refused "PID file that cannot be" "$work/none/pid.*No such file" \
 	"${here[@]}" "${disk[@]}" --pidfile "$work/none/pid"
 
+# --- who may log in ---
+
+refused "rule that does not parse" "--allow '10.0.0.0/33'.*10.0.0.0/24" \
+	--allow 10.0.0.0/33 "${disk[@]}"
+refused "rule of a volume that does not parse" "allow=nobody" \
+	"${here[@]}" --backing "$work/disk.img,allow=nobody"
+refused "two volumes of one number" "'disk.img' and 'b' are both LUN 3" \
+	"${here[@]}" --backing "$work/disk.img,lun=3" --backing ram:1M,name=b,lun=3
+start closed "${here[@]}" "${disk[@]},allow=192.0.2.0/24"
+"$BUILD/initiator/rdma-info" "$(at "$port")" >"$work/info" 2>&1
+status=$?
+[ "$status" = 1 ] && grep -q 'access' "$work/info" && grep -q \
+	"login of 0x.* from 127.0.0.1:.* on 127.0.0.1:$port refused: .*no volume is allowed" \
+	"$work/closed.log"
+result "a stranger is refused, and the log says why" $? \
+	"$(cat "$work/info" "$work/closed.log")"
+kill "$pid"
+wait "$pid"
+start open --listen "$(at "$port")" --listen "srp+tcp://0.0.0.0:$((port + 1))" \
+	"${disk[@]}"
+[ "$(grep -c 'nothing is authenticated' "$work/open.log")" = 1 ] &&
+	grep -q "listening on 0.0.0.0:$((port + 1)) over TCP" "$work/open.log"
+result "TCP beyond loopback is warned of" $? "$(cat "$work/open.log")"
+kill "$pid"
+wait "$pid"
+
+# --- what it gives up ---
+
+start bare "${here[@]}" "${disk[@]}" --threads 2
+[ "$(grep -c 'NoNewPrivs:.1' "/proc/$pid/task/"*/status | grep -c ':1$')" -ge 2 ] &&
+	grep -q 'CapBnd:.0*$' "/proc/$pid/status"
+result "no capabilities can come back" $? "$(cat "/proc/$pid/status")"
+if [ -z "${SANITIZED-}" ]; then
+	! grep -L 'Seccomp:.2' "/proc/$pid/task/"*/status | grep -q .
+	result "every thread is in the sandbox" $? "$(cat "/proc/$pid/status")"
+fi
+kill "$pid"
+wait "$pid"
+refused "user that is none" "--user 'no.such.user': there is no such user" \
+	--user no.such.user "${here[@]}" "${disk[@]}"
+if [ "$(id -u)" = 0 ]; then
+	mkdir -m 700 "$work/mine"
+	refused "state that the user cannot write" "--state-dir '$work/mine'.*nobody" \
+		--user nobody --state-dir "$work/mine" "${here[@]}" "${disk[@]}"
+	chmod 600 "$work/disk.img"
+	start nobody --user nobody "${here[@]}" "${disk[@]}"
+	grep -Eq 'Uid:(.65534){4}$' "/proc/$pid/status" &&
+		grep -Eq 'Gid:(.65534){4}$' "/proc/$pid/status" &&
+		"$BUILD/initiator/rdma-info" "$(at "$port")" >"$work/info" 2>&1
+	result "another user serves what root has opened" $? \
+		"$(cat "/proc/$pid/status" "$work/nobody.log")"
+	kill "$pid"
+	wait "$pid" && [ ! -s "$work/nobody.pid" ]
+	result "and leaves an empty PID file" $? "$(cat "$work/nobody.log")"
+else
+	skip "another user serves what root has opened" "not root"
+fi
+
 # --- what it says when it is ready, and its end ---
 
 start one "${here[@]}" "${disk[@]}" --backing ram:8M,name=scratch,ro --threads 2

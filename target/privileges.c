@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/privileges.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "transport/log.h"
+
+/* As large as the hard limit, which a privileged process may raise first. */
+static void raise_limit(int resource, rlim_t hard)
+{
+	struct rlimit lim = { .rlim_cur = hard, .rlim_max = hard };
+
+	if (hard && setrlimit(resource, &lim) == 0)
+		return;
+	if (getrlimit(resource, &lim) || lim.rlim_cur == lim.rlim_max)
+		return;
+	lim.rlim_cur = lim.rlim_max;
+	if (setrlimit(resource, &lim))
+		log_info("cannot raise limit %d: %s", resource,
+			 strerror(errno));
+}
+
+static bool is_unlimited(int resource)
+{
+	struct rlimit lim;
+
+	return getrlimit(resource, &lim) == 0 && lim.rlim_cur == RLIM_INFINITY;
+}
+
+/* ---- capabilities ---- */
+
+static int get_caps(struct __user_cap_data_struct caps[2])
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+
+	return syscall(SYS_capget, &head, caps) ? -errno : 0;
+}
+
+/* Of those that the process has, only those in @keep stay. */
+static int keep_caps(uint64_t keep)
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct caps[2];
+	int err = get_caps(caps);
+
+	for (int i = 0; i < 2 && !err; i++) {
+		caps[i].permitted &= (uint32_t)(keep >> 32 * i);
+		caps[i].effective = caps[i].permitted;
+		caps[i].inheritable = 0;
+	}
+	if (!err && syscall(SYS_capset, &head, caps))
+		err = -errno;
+	return err;
+}
+
+/* Nothing that this process might execute gets more; those that were taken
+ * away before it was started cannot be dropped, and need not. */
+static void drop_bounding_set(void)
+{
+	for (unsigned long cap = 0; cap <= CAP_LAST_CAP; cap++)
+		prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+}
+
+/* ---- the user ---- */
+
+static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid,
+		     struct xp_error *e)
+{
+	const struct passwd *pw = getpwnam(name);
+	char *end;
+	unsigned long uid;
+
+	if (!pw) {
+		uid = strtoul(name, &end, 10);
+		if (*name >= '0' && *name <= '9' && !*end)
+			pw = getpwuid((uid_t)uid);
+	}
+	if (!pw) {
+		xp_error_set(e, -ENOENT, "--user '%s': there is no such user",
+			     name);
+		return -ENOENT;
+	}
+	*ret_uid = pw->pw_uid;
+	*ret_gid = pw->pw_gid;
+	return 0;
+}
+
+static int become(const char *user, struct xp_error *e)
+{
+	uid_t uid = 0;
+	gid_t gid = 0;
+	int err = find_user(user, &uid, &gid, e);
+
+	if (err || (uid == getuid() && uid == geteuid()))
+		return err;
+	if (initgroups(user, gid) || setresgid(gid, gid, gid) ||
+	    setresuid(uid, uid, uid)) {
+		err = -errno;
+		xp_error_set(e, err,
+			     "--user '%s': cannot become that user: %s; start "
+			     "as root, or without --user",
+			     user, strerror(-err));
+	}
+	return err;
+}
+
+void privileges_raise_limits(void)
+{
+	raise_limit(RLIMIT_NOFILE, 0);
+	raise_limit(RLIMIT_MEMLOCK, RLIM_INFINITY);
+}
+
+int privileges_drop(const char *user, bool low_port, struct xp_error *e)
+{
+	uint64_t keep = 0;
+	int err;
+
+	if (!is_unlimited(RLIMIT_MEMLOCK))
+		keep |= 1ull << CAP_IPC_LOCK;
+	if (low_port)
+		keep |= 1ull << CAP_NET_BIND_SERVICE;
+	prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
+	drop_bounding_set();
+	err = user ? become(user, e) : 0;
+	if (err)
+		return err;
+	err = keep_caps(keep);
+	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		err = -errno;
+	if (err)
+		xp_error_set(e, err, "cannot give up privileges: %s",
+			     strerror(-err));
+	/*
+	 * With the user the kernel takes away our own /proc/self/fd, where the
+	 * sockets of libfabric are found. Core dumps leave out what initiators
+	 * send (arena.c).
+	 */
+	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	return err;
+}

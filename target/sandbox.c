@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/sandbox.h"
+
+#include <errno.h>
+#include <linux/sched.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "transport/list.h"
+#include "transport/log.h"
+
+/* What a number may be that has a name below; see name_of. */
+#define NUMBERS 512
+
+static const char *const allowed[] = {
+	/* memory */
+	"brk",
+	"mmap",
+	"munmap",
+	"mremap",
+	"mprotect",
+	"madvise",
+	"membarrier",
+	/* threads, signals, time */
+	"futex",
+	"set_robust_list",
+	"rseq",
+	"sched_yield",
+	"sched_getaffinity",
+	"gettid",
+	"getpid",
+	"tgkill",
+	"rt_sigaction",
+	"rt_sigprocmask",
+	"rt_sigreturn",
+	"sigaltstack",
+	"restart_syscall",
+	"prctl",
+	"exit",
+	"exit_group",
+	"clock_gettime",
+	"clock_getres",
+	"clock_nanosleep",
+	"nanosleep",
+	"gettimeofday",
+	/* descriptors that are open, those of RDMA devices among them */
+	"read",
+	"readv",
+	"pread64",
+	"preadv",
+	"preadv2",
+	"write",
+	"writev",
+	"pwrite64",
+	"pwritev",
+	"pwritev2",
+	"close",
+	"lseek",
+	"fstat",
+	"fcntl",
+	"dup",
+	"dup3",
+	"poll",
+	"ppoll",
+	"epoll_create1",
+	"epoll_ctl",
+	"epoll_wait",
+	"epoll_pwait",
+	"epoll_pwait2",
+	"eventfd2",
+	"pipe2",
+	"fallocate",
+	"fsync",
+	"fdatasync",
+	"sync_file_range",
+	"ftruncate",
+	"flock",
+	"io_uring_enter",
+	"io_uring_register",
+	/* files: state that lasts, RDMA devices that are used first now */
+	"open",
+	"openat",
+	"stat",
+	"lstat",
+	"newfstatat",
+	"statx",
+	"access",
+	"faccessat",
+	"faccessat2",
+	"readlink",
+	"readlinkat",
+	"getdents64",
+	"unlink",
+	"unlinkat",
+	"rename",
+	"renameat",
+	"renameat2",
+	/* connections that others begin */
+	"accept",
+	"accept4",
+	"getsockname",
+	"getpeername",
+	"getsockopt",
+	"setsockopt",
+	"shutdown",
+	"sendmsg",
+	"recvmsg",
+	"sendto",
+	"recvfrom",
+	"bind",
+	/* who and where we are */
+	"getuid",
+	"geteuid",
+	"getgid",
+	"getegid",
+	"getrandom",
+	"uname",
+	"sysinfo",
+	"getrlimit",
+	"prlimit64",
+	"getcpu",
+};
+
+/* Names by number, for the handler, which may not allocate. */
+static char *name_of[NUMBERS];
+
+static void violated(int sig, siginfo_t *info, void *ctx)
+{
+	unsigned int nr = (unsigned int)info->si_syscall;
+	const char *name = nr < NUMBERS ? name_of[nr] : NULL;
+	char line[256];
+	int len = snprintf(line, sizeof(line),
+			   "rdma-target: error: the sandbox does not allow the "
+			   "system call %s (%u): ending at once; should it be "
+			   "needed, use --no-sandbox and report this\n",
+			   name ? name : "without a name", nr);
+
+	if (write(STDERR_FILENO, line, (size_t)len) < 0)
+		_exit(EXIT_FAILURE);
+	_exit(EXIT_FAILURE);
+}
+
+static int catch_violations(void)
+{
+	struct sigaction sa = { .sa_sigaction = violated,
+				.sa_flags = SA_SIGINFO };
+
+	for (int nr = 0; nr < NUMBERS; nr++)
+		name_of[nr] =
+			seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, nr);
+	return sigaction(SIGSYS, &sa, NULL) ? -errno : 0;
+}
+
+/* Calls that are allowed, or fail, depending on an argument. */
+static int add_conditions(scmp_filter_ctx ctx)
+{
+	int err;
+
+	/* Threads, but no processes; of clone3() a filter cannot see the
+	 * flags, and whoever hears that it is not there uses clone(). */
+	err = seccomp_rule_add(
+		ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+		SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+	if (!err)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS),
+				       SCMP_SYS(clone3), 0);
+	/* Devices, but no typing into a terminal. */
+	if (!err)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+				       SCMP_A1(SCMP_CMP_NE, TIOCSTI));
+	/* RDMA's libraries ask the kernel for devices. */
+	if (!err)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
+				       SCMP_A0(SCMP_CMP_EQ, AF_NETLINK));
+	return err;
+}
+
+static int add_allowed(scmp_filter_ctx ctx)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(allowed) && !err; i++) {
+		int nr = seccomp_syscall_resolve_name(allowed[i]);
+
+		/* Some architectures never had some of them. */
+		if (nr != __NR_SCMP_ERROR)
+			err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
+	}
+	return err ? err : add_conditions(ctx);
+}
+
+int sandbox_enter(struct xp_error *e)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_TRAP);
+	int err = ctx ? add_allowed(ctx) : -ENOMEM;
+
+	if (!err)
+		err = catch_violations();
+	if (!err)
+		err = seccomp_load(ctx);
+	if (ctx)
+		seccomp_release(ctx);
+	if (err)
+		xp_error_set(e, err,
+			     "cannot enter the sandbox: %s; use --no-sandbox "
+			     "where the kernel has no seccomp",
+			     strerror(-err));
+	return err;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The system calls that serving needs, and no others: what an attacker who has
+ * taken the process over would want next (run a program, connect to others,
+ * trace, mount) ends it instead, with a line in the log that names the call.
+ * Which files can be opened is a matter of user and mount name space, not of
+ * this filter; what io_uring does is asked of the ring before.
+ */
+#ifndef TARGET_SANDBOX_H
+#define TARGET_SANDBOX_H
+
+#include "transport/xport.h"
+
+/*
+ * For this thread and those that it makes. Not in builds without libseccomp, nor
+ * with a sanitizer, whose run-time needs more; the log says so, for people who
+ * ask for details.
+ *
+ * Thread: setup, the only one. Return: 0, or -errno with one clause in @e.
+ */
+int sandbox_enter(struct xp_error *e);
+
+#endif

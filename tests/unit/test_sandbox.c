@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a process in the sandbox can do, and what ends it. */
+#include "target/sandbox.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/lib/t_table.h"
+
+/* ---- what ends it ---- */
+
+static void run_program(void)
+{
+	execl("/bin/true", "true", (char *)NULL);
+}
+
+static void make_process(void)
+{
+	syscall(SYS_fork);
+}
+
+static void call_others(void)
+{
+	socket(AF_INET, SOCK_STREAM, 0);
+}
+
+static void trace(void)
+{
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+}
+
+static void mount_something(void)
+{
+	mount("none", "/mnt", "tmpfs", 0, NULL);
+}
+
+static void become_root(void)
+{
+	syscall(SYS_setuid, 0);
+}
+
+static void signal_others(void)
+{
+	kill(1, 0);
+}
+
+static void type_into_the_terminal(void)
+{
+	ioctl(0, TIOCSTI, "x");
+}
+
+static void another_ring(void)
+{
+	syscall(SYS_io_uring_setup, 8, NULL);
+}
+
+static const struct forbidden {
+	const char *name;
+	void (*act)(void);
+} forbidden[] = {
+	{ "execve", run_program },	    { "fork", make_process },
+	{ "socket", call_others },	    { "ptrace", trace },
+	{ "mount", mount_something },	    { "setuid", become_root },
+	{ "kill", signal_others },	    { "ioctl", type_into_the_terminal },
+	{ "io_uring_setup", another_ring },
+};
+
+/* A child that enters the sandbox and acts; its exit status, and what it said
+ * in @text. */
+static int in_sandbox(void (*act)(void), char *text, size_t len)
+{
+	struct xp_error e;
+	int fds[2];
+	int status;
+	ssize_t n;
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		dup2(fds[1], STDERR_FILENO);
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || sandbox_enter(&e))
+			_exit(77);
+		act();
+		_exit(0);
+	}
+	close(fds[1]);
+	n = read(fds[0], text, len - 1);
+	text[n > 0 ? n : 0] = '\0';
+	close(fds[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static void what_serving_does_not_need_ends_it(void **state)
+{
+	const struct forbidden *row = *state;
+	char text[512];
+	char want[64];
+	int status = in_sandbox(row->act, text, sizeof(text));
+
+	snprintf(want, sizeof(want), "does not allow the system call %s (",
+		 row->name);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 1);
+	assert_non_null(strstr(text, want));
+}
+
+/* ---- what it can do ---- */
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+static void serve_on(void)
+{
+	pthread_t thread;
+	char byte;
+	int fd;
+
+	fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, &byte, 1) != 1 || close(fd))
+		_exit(2);
+	if (pthread_create(&thread, NULL, nothing, NULL) ||
+	    pthread_join(thread, NULL))
+		_exit(3);
+	free(malloc(64u << 20));
+	if (poll(NULL, 0, 0) || isatty(-1))
+		_exit(4);
+	fd = socket(AF_NETLINK, SOCK_RAW, 0);
+	if (fd < 0)
+		_exit(5);
+}
+
+static void what_serving_needs_is_there(void **state)
+{
+	char text[512];
+	int status = in_sandbox(serve_on, text, sizeof(text));
+
+	assert_string_equal(text, "");
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, forbidden, what_serving_does_not_need_ends_it);
+	T_ADD(&t, what_serving_needs_is_there);
+	return t_run(&t);
+}
