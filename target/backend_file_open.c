@@ -7,22 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "target/backend_file.h"
+#include "target/file_lock.h"
 #include "transport/cleanup.h"
 #include "transport/log.h"
 
 /* Immediate data lies on multiples of this (xp_config.recv_aligned_at). */
 #define MEMORY_UNIT 512u
 
-/* How long a lock may take: the old process may just be dying, or udev be
- * looking at the device. */
-#define LOCK_TRIES     20
-#define LOCK_WAIT_US   50000
 #define FALLBACK_BLOCK 4096u
 
 struct open_call {
@@ -96,12 +92,24 @@ static int open_once(const struct open_call *c)
 	return open(c->opt->path, flags);
 }
 
+/* A device that was opened exclusively is so until the last I/O of a process
+ * that was killed is over. */
 static int open_patiently(const struct open_call *c, int *ret_fd)
 {
+	unsigned int waited_ms = 0;
 	int fd = open_once(c);
 
-	for (int i = 0; fd < 0 && errno == EBUSY && i < LOCK_TRIES; i++) {
-		usleep(LOCK_WAIT_US);
+	while (fd < 0 && errno == EBUSY) {
+		pid_t pid;
+		enum file_holder holder = file_lock_holder(&c->st, &pid);
+
+		/* Without a lock it is mounted, or udev looks at it. */
+		if (holder == FILE_HOLDER_NONE)
+			holder = FILE_HOLDER_ALIVE;
+		if (!file_lock_wait(c->opt->path, holder, pid, &waited_ms)) {
+			errno = EBUSY;
+			break;
+		}
 		fd = open_once(c);
 	}
 	if (fd < 0)
@@ -112,19 +120,16 @@ static int open_patiently(const struct open_call *c, int *ret_fd)
 
 static int lock_file(const struct open_call *c, int fd)
 {
-	int how = (c->opt->read_only ? LOCK_SH : LOCK_EX) | LOCK_NB;
+	const char *what = c->opt->read_only ? ", which writes to it" : "";
+	pid_t pid = 0;
+	int err = file_lock_take(fd, c->opt->path, c->opt->read_only, &pid);
 
-	for (int i = 0; flock(fd, how); i++) {
-		if (errno != EWOULDBLOCK)
-			return fail(c, -errno, "cannot be locked: %s",
-				    strerror(errno));
-		if (i == LOCK_TRIES)
-			return fail(c, -EBUSY, "is in use by another process%s",
-				    c->opt->read_only ? " that writes to it"
-						      : "");
-		usleep(LOCK_WAIT_US);
-	}
-	return 0;
+	if (err == -EBUSY && pid)
+		return fail(c, err, "is in use by process %d%s", (int)pid,
+			    what);
+	if (err == -EBUSY)
+		return fail(c, err, "is in use by another process%s", what);
+	return err ? fail(c, err, "cannot be locked: %s", strerror(-err)) : 0;
 }
 
 /* ---- direct I/O ---- */

@@ -318,7 +318,7 @@ static void file_in_use_is_refused(void **state)
 	opt = file_options();
 	assert_int_equal(backend_file.open(&opt, &second, msg, sizeof(msg)),
 			 -EBUSY);
-	assert_non_null(strstr(msg, "in use by another process"));
+	assert_non_null(strstr(msg, "in use by process"));
 	opt.read_only = true;
 	assert_int_equal(backend_file.open(&opt, &second, msg, sizeof(msg)),
 			 -EBUSY);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/file_lock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "transport/log.h"
+
+#define STEP_MS 50
+
+/* ---- who has it ---- */
+
+/* A line of /proc/locks, see proc(5):
+ * "1: FLOCK  ADVISORY  WRITE 708 08:01:1048576 0 EOF" */
+static bool is_lock_on(const char *line, const struct stat *st, pid_t *ret_pid)
+{
+	unsigned int major;
+	unsigned int minor;
+	uint64_t ino;
+	int pid;
+
+	if (strstr(line, "->")) /* waits for one */
+		return false;
+	if (sscanf(line, "%*d: FLOCK %*s %*s %d %x:%x:%" SCNu64, &pid, &major,
+		   &minor, &ino) != 4)
+		return false;
+	if (ino != st->st_ino || major != major(st->st_dev) ||
+	    minor != minor(st->st_dev))
+		return false;
+	*ret_pid = pid;
+	return true;
+}
+
+static pid_t find_holder(const struct stat *st)
+{
+	char line[256];
+	pid_t pid = 0;
+	FILE *f = fopen("/proc/locks", "re");
+
+	while (f && fgets(line, sizeof(line), f) && !is_lock_on(line, st, &pid))
+		;
+	if (f)
+		fclose(f);
+	return pid;
+}
+
+/* The signals that wait for a thread or for all (proc(5), status). */
+static bool has_kill_pending(const char *line)
+{
+	unsigned long long set;
+
+	return (sscanf(line, "SigPnd: %llx", &set) == 1 ||
+		sscanf(line, "ShdPnd: %llx", &set) == 1) &&
+	       set & 1ull << (SIGKILL - 1);
+}
+
+static bool has_ended(const char *line)
+{
+	char state;
+
+	return sscanf(line, "State: %c", &state) == 1 &&
+	       (state == 'Z' || state == 'X');
+}
+
+/* Killed, or gone but for threads whose I/O the kernel waits for. */
+static bool is_ending(pid_t pid)
+{
+	char path[64];
+	char line[256];
+	bool ending = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return true;
+	while (!ending && fgets(line, sizeof(line), f))
+		ending = has_ended(line) || has_kill_pending(line);
+	fclose(f);
+	return ending;
+}
+
+enum file_holder file_lock_holder(const struct stat *st, pid_t *ret_pid)
+{
+	*ret_pid = find_holder(st);
+	if (*ret_pid == 0)
+		return FILE_HOLDER_NONE;
+	return is_ending(*ret_pid) ? FILE_HOLDER_ENDING : FILE_HOLDER_ALIVE;
+}
+
+/* ---- waiting ---- */
+
+static bool is_asked_to_stop(void)
+{
+	sigset_t set;
+
+	return sigpending(&set) == 0 &&
+	       (sigismember(&set, SIGTERM) || sigismember(&set, SIGINT));
+}
+
+bool file_lock_wait(const char *path, enum file_holder holder, pid_t pid,
+		    unsigned int *waited_ms)
+{
+	bool alive = holder == FILE_HOLDER_ALIVE;
+	unsigned int most = alive ? FILE_LOCK_ALIVE_MS : FILE_LOCK_ENDING_MS;
+
+	if (*waited_ms >= most || is_asked_to_stop())
+		return false;
+	/* Most are gone before there is anything to tell. */
+	if (*waited_ms == 4 * STEP_MS && !alive)
+		log_notice("%s: waiting for the last I/O of process %d, which "
+			   "is ending, at most %u s",
+			   path, (int)pid, FILE_LOCK_ENDING_MS / 1000);
+	usleep(STEP_MS * 1000);
+	*waited_ms += STEP_MS;
+	return true;
+}
+
+int file_lock_take(int fd, const char *path, bool shared, pid_t *ret_pid)
+{
+	int how = (shared ? LOCK_SH : LOCK_EX) | LOCK_NB;
+	unsigned int waited_ms = 0;
+	enum file_holder holder;
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	while (flock(fd, how)) {
+		if (errno != EWOULDBLOCK)
+			return -errno;
+		/* One that cannot be seen is gone but for its I/O, or in a
+		 * name space that is not ours. */
+		holder = file_lock_holder(&st, ret_pid);
+		if (!file_lock_wait(path, holder, *ret_pid, &waited_ms))
+			return -EBUSY;
+	}
+	/* What else it had, its port for one, goes at the same time. */
+	if (waited_ms > 0)
+		usleep(STEP_MS * 1000);
+	return 0;
+}

@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# A target that was killed may have writes in the kernel: its successor serves
+# the volume only when they are over. The disk is a volume of another target,
+# by rdma-fuse, so it can be stopped in the middle of a write.
+. "$(dirname "$0")/lib.sh"
+t_needs_fuse
+
+M=$T/disks
+mkdir "$M" "$T/clients"
+
+# ---- the disk
+truncate -s 16M "$T/medium"
+t_target --backing "$T/medium,name=disk"
+DISK_TARGET=$T_TARGET
+t_mount --io-timeout 300 "$URI" "$M"
+
+go_on() { kill -CONT "$DISK_TARGET"; }
+trap 'go_on; t_cleanup' EXIT
+
+# ---- the target on it, and its successor
+P=$((20000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))
+start() { # NAME
+	rdma-target --listen "srp+tcp://127.0.0.1:$P" -P "$T/$1.pid" \
+		--backing "$M/disk" 2>"$T/$1.log" >"$T/$1.out" &
+	pid=$!
+	t_pids="$t_pids $pid"
+}
+is_ready() { [ -s "$T/$1.pid" ]; }
+says() { grep -Eq "$2" "$T/$1.log"; }
+
+start first
+first=$pid
+t_check 'a target serves the disk' t_wait_for 30 is_ready first
+t_refused 'a second one says who has it' "disk: is in use by process $first\$" \
+	rdma-target --listen "srp+tcp://127.0.0.1:$((P + 1))" \
+	--backing "$M/disk"
+
+# ---- killed in the middle of a write
+mkdir "$T/mnt"
+t_mount --io-timeout 300 --fast-io-fail-tmo off --dev-loss-tmo 60 \
+	"srp+tcp://127.0.0.1:$P" "$T/mnt" || t_bail 'no mount'
+mkfifo "$T/go"
+python3 - "$T/mnt/disk" "$T/go" >"$T/writer" <<'END' &
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+print("open", flush=True)
+open(sys.argv[2]).read()
+sys.exit(os.pwrite(fd, b"1" * 4096, 0) != 4096)
+END
+writer=$!
+t_pids="$t_pids $writer"
+t_wait_for 10 test -s "$T/writer" || t_bail 'no writer'
+kill -STOP "$DISK_TARGET"
+: >"$T/go"
+# The disk's target has been sent the data: from now on nothing takes the write
+# back, and the kernel waits for it, whatever becomes of who wrote.
+is_stuck() {
+	ss -Htn "sport = :$T_PORT" | awk '$2 >= 4096 { found = 1 }
+		END { exit !found }'
+}
+t_wait_for 10 is_stuck || t_bail 'the write does not get to the disk'
+kill -KILL "$first"
+start second
+t_check 'its successor waits for the write' \
+	t_wait_for 14 says second "waiting for the last I/O of process"
+not_ready() { ! is_ready second && kill -0 "$pid"; }
+t_check 'and does not serve meanwhile' not_ready
+go_on
+t_check 'it serves when the disk goes on' t_wait_for 30 is_ready second
+dd if=/dev/zero bs=4k count=1 2>/dev/null | tr '\0' 1 >"$T/ones"
+t_check 'the old write has landed before' cmp -n 4096 "$T/ones" "$T/medium"
+t_check 'and is acknowledged in the end' wait "$writer"
+newer() {
+	tr 1 2 <"$T/ones" >"$T/twos" &&
+		dd if="$T/twos" of="$T/mnt/disk" bs=4k count=1 oflag=direct \
+			conv=notrunc,fsync
+}
+t_check 'a newer one is written' newer
+kill -TERM "$pid"
+ended() { ! kill -0 "$pid"; }
+t_wait_for 20 ended
+t_check 'and stays' cmp -n 4096 "$T/twos" "$T/medium"
+t_done
