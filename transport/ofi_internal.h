@@ -102,7 +102,7 @@ struct ofi_half_open {
 	struct ofi_stranger {
 		int fd;
 		struct sockaddr_storage peer;
-	} *seen; /* by the last look */
+	} * seen; /* by the last look */
 	unsigned int cnt;
 };
 

@@ -94,8 +94,7 @@ static void channels_of_a_nexus_are_limited(void **state)
 		chans[i] = rig_connect(rig, &req);
 	assert_true(chans[64 - 1]->established);
 	assert_false(chans[64]->established);
-	srp_login_rej_decode(chans[64]->why.pdata,
-			     SRP_LOGIN_REJ_SIZE, &rej);
+	srp_login_rej_decode(chans[64]->why.pdata, SRP_LOGIN_REJ_SIZE, &rej);
 	assert_int_equal(rej.reason, SRP_REJ_CHANNEL_LIMIT);
 	for (int i = 0; i <= 64; i++)
 		rig_chan_free(chans[i]);
