@@ -1,0 +1,820 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libsrpi against a hostile target. The input says how each login and each
+ * command is answered, and what the caller of the library does meanwhile; when
+ * it is used up the target is an honest one with two small disks.
+ *
+ * What must hold: the client never sends more than it has credits for, nothing
+ * but valid CDBs; every operation is answered once; when the session is closed
+ * nothing is left. And as long as the target has been honest, the session
+ * comes up, and what was written is read.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+
+#include "initiator/ctx.h"
+#include "protocol/scsi_mode.h"
+#include "protocol/scsi_pages.h"
+#include "protocol/srp_iu.h"
+#include "protocol/srp_login.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/lib/t_fabric.h"
+
+#define BLK	  512u
+#define DISK_LEN  (64u << 10)
+#define SLOT_LEN  (20u << 10) /* data, then an IU */
+#define IU_AT	  (SLOT_LEN - 512)
+#define SLOTS	  192u
+#define CHANS	  64u
+#define IOS	  24u
+#define IO_LEN	  (16u << 10)
+#define REQ_LIM	  8
+#define TURNS_MAX 1000000u
+#define OPS_MAX	  100u
+
+/* ---- the world, made once ---- */
+
+static struct t_fabric *hub;
+static struct srpi_ctx ctx;
+static struct reactor *target_reactor;
+static struct xp *target_xp;
+static struct xp_listener *listener;
+static uint8_t *slot_mem;
+static struct xp_mr *slot_mr;
+
+/* ---- an input ---- */
+
+static struct fuzz_input script;
+static bool honest; /* up to now */
+static bool over;   /* from now on, and no matter what the input says */
+static uint8_t disk[DISK_LEN];
+
+struct chan {
+	struct xp_chan *xp;
+	bool open;
+	struct srp_cmd_rules rules;
+	int64_t limit; /* credits that the client may have, at most */
+};
+
+static struct chan chans[CHANS];
+static unsigned int chan_cnt;
+
+struct slot {
+	struct xp_chain chain;
+	struct chan *ch;
+	struct srp_desc desc;
+	struct srp_rsp rsp;
+	uint8_t sense[64];
+	uint8_t *data;
+	bool busy;
+	bool fetches; /* RDMA READ of a write's data */
+	uint32_t at;  /* of the disk */
+};
+
+static struct slot slots[SLOTS];
+
+/* How to answer what has come: 0 is honest. */
+static uint8_t next_how(void)
+{
+	uint8_t how = over || !script.left ? 0 : fuzz_u8(&script);
+
+	if (how < 0x80)
+		return 0;
+	honest = false;
+	return how;
+}
+
+/* ---- sending ---- */
+
+static void slot_done(struct xp_chain *chain, int status);
+
+static struct slot *take_slot(struct chan *ch)
+{
+	for (unsigned int i = 0; i < SLOTS; i++) {
+		struct slot *s = &slots[i];
+
+		if (s->busy)
+			continue;
+		*s = (struct slot){ .ch = ch,
+				    .busy = true,
+				    .data = slot_mem + (size_t)i * SLOT_LEN };
+		s->chain.done = slot_done;
+		return s;
+	}
+	return NULL;
+}
+
+static void post(struct slot *s)
+{
+	if (s->ch->open && xp_chan_is_open(s->ch->xp))
+		xp_post(s->ch->xp, &s->chain);
+	else
+		s->busy = false;
+}
+
+static void put_iu(struct slot *s, int len)
+{
+	FUZZ_CLAIM(len > 0);
+	s->chain.send[0] = (struct xp_sge){ .addr = s->data + IU_AT,
+					    .len = (uint32_t)len,
+					    .mr = slot_mr };
+	s->chain.send_cnt = 1;
+}
+
+static void send_iu(struct chan *ch, const void *iu, int len)
+{
+	struct slot *s = take_slot(ch);
+
+	if (!s)
+		return;
+	memcpy(s->data + IU_AT, iu, (size_t)len);
+	put_iu(s, len);
+	post(s);
+}
+
+/* The response, behind @len bytes of data-in. */
+static void respond(struct slot *s, uint32_t len)
+{
+	/* What is taken away comes too late for what is under way. */
+	if (s->rsp.req_lim_delta > 0)
+		s->ch->limit += s->rsp.req_lim_delta;
+	if (len) {
+		s->chain.dir = XP_RDMA_WRITE;
+		s->chain.remote = &s->desc;
+		s->chain.remote_cnt = 1;
+		s->chain.len = len;
+		s->chain.local = s->data;
+		s->chain.local_mr = slot_mr;
+	}
+	put_iu(s, srp_rsp_encode(s->data + IU_AT, 320, &s->rsp));
+	post(s);
+}
+
+static void slot_done(struct xp_chain *chain, int status)
+{
+	struct slot *s = container_of(chain, struct slot, chain);
+
+	if (!s->fetches || status) {
+		s->busy = false;
+		return;
+	}
+	s->fetches = false;
+	memcpy(disk + s->at, s->data, s->chain.len);
+	s->chain = (struct xp_chain){ .done = slot_done };
+	respond(s, 0);
+}
+
+/* ---- an honest disk ---- */
+
+static const struct scsi_disk_info *disk_info(void)
+{
+	static struct scsi_disk_info info = {
+		.name = "disk",
+		.serial = "0123",
+		.naa = { 0x60 },
+		.target_port = 1,
+		.blocks = DISK_LEN / BLK,
+		.block_size = BLK,
+		.write_cache = true,
+		.unmap = true,
+		.lbprz = true,
+		.max_transfer_blocks = IO_LEN / BLK,
+		.max_unmap_blocks = 64,
+		.max_unmap_descs = 1,
+		.max_write_same_blocks = 64,
+	};
+
+	return &info;
+}
+
+static size_t status_of(const struct scsi_cmd *cmd, uint8_t *b)
+{
+	struct scsi_lba_range range = {
+		.lba = cmd->lba,
+		.blocks = (uint32_t)(DISK_LEN / BLK - cmd->lba),
+		.state = SCSI_LBA_MAPPED,
+	};
+
+	return scsi_lba_status_encode(&range, 1, b, IU_AT);
+}
+
+/* Data-in; -1: the command is refused. */
+static int answer_data(const struct scsi_cmd *cmd, uint8_t *b)
+{
+	static const uint64_t luns[] = { 0, 1ull << 48 };
+	const struct scsi_disk_info *info = disk_info();
+	struct scsi_sense sense;
+	size_t len = 0;
+	int err = 0;
+
+	switch (cmd->op) {
+	case SCSI_OP_REPORT_LUNS:
+		return (int)scsi_report_luns_encode(luns, 2, b, IU_AT);
+	case SCSI_OP_INQUIRY:
+		if (!cmd->evpd)
+			return (int)scsi_inquiry_encode(info, b, IU_AT);
+		err = scsi_vpd_encode(info, cmd->page_code, b, IU_AT, &len,
+				      &sense);
+		return err ? -1 : (int)len;
+	case SCSI_OP_READ_CAPACITY_10:
+		return (int)scsi_read_capacity_10_encode(info, b, IU_AT);
+	case SCSI_OP_READ_CAPACITY_16:
+		return (int)scsi_read_capacity_16_encode(info, b, IU_AT);
+	case SCSI_OP_MODE_SENSE_6:
+		err = scsi_mode_sense_encode(info, cmd, b, IU_AT, &len, &sense);
+		return err ? -1 : (int)len;
+	case SCSI_OP_GET_LBA_STATUS:
+		return (int)status_of(cmd, b);
+	case SCSI_OP_READ:
+		len = cmd->blocks * BLK;
+		memcpy(b, disk + cmd->lba * BLK, len);
+		return (int)len;
+	case SCSI_OP_WRITE:
+	case SCSI_OP_WRITE_SAME:
+	case SCSI_OP_UNMAP:
+	case SCSI_OP_SYNC_CACHE:
+	case SCSI_OP_TEST_UNIT_READY:
+		return 0;
+	default:
+		return -1;
+	}
+}
+
+/* Where on the disk; false: nowhere. */
+static bool is_on_disk(const struct scsi_cmd *cmd)
+{
+	if (!(cmd->info->flags & SCSI_CDB_BLOCKS))
+		return true;
+	return cmd->lba < DISK_LEN / BLK &&
+	       cmd->blocks <= DISK_LEN / BLK - cmd->lba &&
+	       (cmd->op != SCSI_OP_READ || cmd->blocks <= IO_LEN / BLK);
+}
+
+static void refuse(struct slot *s)
+{
+	struct scsi_sense sense =
+		scsi_sense(SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_INVALID_OPCODE);
+
+	s->rsp.status = SCSI_STATUS_CHECK_CONDITION;
+	s->rsp.sense = s->sense;
+	s->rsp.sense_len = SCSI_SENSE_FIXED_LEN;
+	scsi_sense_encode(&sense, SCSI_SENSE_FIXED, s->sense, sizeof(s->sense));
+}
+
+/* Gets a WRITE's data onto the disk; true: it is under way. */
+static bool take_data(struct slot *s, const struct scsi_cmd *cmd,
+		      const struct srp_cmd_view *v)
+{
+	uint32_t len = (uint32_t)(cmd->blocks * BLK);
+
+	s->at = (uint32_t)(cmd->lba * BLK);
+	if (cmd->op == SCSI_OP_WRITE_SAME)
+		memset(disk + s->at, 0, len);
+	if (cmd->op != SCSI_OP_WRITE || !len || len > IO_LEN ||
+	    v->out.len < len)
+		return false;
+	if (v->out.format == SRP_DATA_IMMEDIATE) {
+		memcpy(disk + s->at, v->out.imm, len);
+		return false;
+	}
+	srp_desc_unpack(v->out.descs, 1, &s->desc);
+	s->fetches = true;
+	s->chain.dir = XP_RDMA_READ;
+	s->chain.remote = &s->desc;
+	s->chain.remote_cnt = 1;
+	s->chain.len = len;
+	s->chain.local = s->data;
+	s->chain.local_mr = slot_mr;
+	post(s);
+	return true;
+}
+
+/* ---- a hostile one ---- */
+
+static void send_raw(struct chan *ch)
+{
+	static const uint8_t opcodes[] = { SRP_RSP, SRP_CRED_REQ, SRP_AER_REQ,
+					   SRP_T_LOGOUT };
+	uint8_t iu[96];
+	uint8_t len = 1 + fuzz_u8(&script) % sizeof(iu);
+	uint8_t how = fuzz_u8(&script);
+
+	fuzz_take(&script, iu, len);
+	if (how < 0xc0)
+		iu[0] = opcodes[how % sizeof(opcodes)];
+	/* What it says of credits counts. */
+	if (len >= SRP_BARE_SIZE && iu[0] != SRP_T_LOGOUT)
+		ch->limit += UINT32_MAX;
+	send_iu(ch, iu, len);
+}
+
+static void ask(struct chan *ch, uint8_t how)
+{
+	struct srp_cred_req cred = { .tag = how, .req_lim_delta = how & 3 };
+	struct srp_aer_req aer = { .tag = how };
+	uint8_t iu[64];
+
+	for (unsigned int n = how >> 5; n; n--) {
+		ch->limit += cred.req_lim_delta;
+		send_iu(ch, iu,
+			how & 16 ? srp_cred_req_encode(iu, sizeof(iu), &cred)
+				 : srp_aer_req_encode(iu, sizeof(iu), &aer));
+		if (!(how & 16))
+			ch->limit -= cred.req_lim_delta;
+	}
+}
+
+static void log_out(struct chan *ch)
+{
+	struct srp_t_logout out = { .reason = fuzz_u8(&script) % 10 };
+	uint8_t iu[SRP_BARE_SIZE];
+
+	send_iu(ch, iu, srp_t_logout_encode(iu, sizeof(iu), &out));
+}
+
+static void mutate(uint8_t *b, uint32_t len)
+{
+	unsigned int cnt = 1 + (fuzz_u8(&script) & 7);
+
+	while (len && cnt--) {
+		uint16_t at = fuzz_u16(&script);
+
+		b[at % len] = fuzz_u8(&script);
+	}
+}
+
+/* Makes the response something else; false: there is none. */
+static bool spoil(struct slot *s, uint8_t how, uint32_t *len)
+{
+	struct srp_rsp *rsp = &s->rsp;
+	struct slot *twice;
+
+	switch (how & 15) {
+	case 0:
+	case 1:
+		mutate(s->data, *len);
+		return true;
+	case 2:
+		*len = *len ? fuzz_u16(&script) % *len : 0;
+		return true;
+	case 3:
+		rsp->resid_flags = fuzz_u8(&script) & SRP_RSP_RESIDUALS;
+		rsp->in_resid = fuzz_u32(&script);
+		rsp->out_resid = fuzz_u16(&script);
+		return true;
+	case 4:
+		rsp->status = fuzz_u8(&script);
+		return true;
+	case 5:
+		rsp->status = SCSI_STATUS_CHECK_CONDITION;
+		fuzz_take(&script, s->sense, 20);
+		rsp->sense = s->sense;
+		rsp->sense_len = fuzz_u8(&script) % 64;
+		return true;
+	case 6:
+		return false;
+	case 7:
+		rsp->tag ^= fuzz_u8(&script);
+		return true;
+	case 8:
+		twice = take_slot(s->ch);
+		if (!twice)
+			return true;
+		twice->rsp = *rsp;
+		respond(twice, 0);
+		return true;
+	case 9:
+		rsp->req_lim_delta = (int8_t)fuzz_u8(&script);
+		if (rsp->req_lim_delta == 127)
+			rsp->req_lim_delta = INT32_MAX;
+		return true;
+	case 10:
+		send_raw(s->ch);
+		return true;
+	case 11:
+		rsp->rsp_valid = true;
+		rsp->rsp_code = fuzz_u8(&script);
+		return true;
+	case 12:
+		log_out(s->ch);
+		return true;
+	case 13:
+		if (xp_chan_is_open(s->ch->xp))
+			xp_close(s->ch->xp);
+		return false;
+	case 14:
+		ask(s->ch, fuzz_u8(&script));
+		return true;
+	default:
+		fuzz_take(&script, s->data, *len < 64 ? *len : 64);
+		return true;
+	}
+}
+
+static void answer(struct chan *ch, const struct srp_cmd_view *v)
+{
+	uint8_t how = next_how();
+	struct slot *s = take_slot(ch);
+	struct scsi_sense sense;
+	struct scsi_cmd cmd;
+	uint32_t len;
+	int full;
+
+	FUZZ_CLAIM(!scsi_cdb_decode(v->cdb, SCSI_CDB_LEN, &cmd, &sense));
+	if (!s)
+		return;
+	s->rsp = (struct srp_rsp){ .tag = v->tag, .req_lim_delta = 1 };
+	full = is_on_disk(&cmd) ? answer_data(&cmd, s->data) : -1;
+	if (full < 0)
+		refuse(s);
+	len = full < 0 ? 0 : (uint32_t)full;
+	if (len > v->in.len)
+		len = v->in.len;
+	if (len < v->in.len) {
+		s->rsp.resid_flags = SRP_RSP_IN_UNDERFLOW;
+		s->rsp.in_resid = v->in.len - len;
+	}
+	if (v->in.len && v->in.descs)
+		srp_desc_unpack(v->in.descs, 1, &s->desc);
+	if (how && !spoil(s, how, &len)) {
+		s->busy = false;
+		return;
+	}
+	if (!how && full >= 0 && take_data(s, &cmd, v))
+		return;
+	respond(s, len);
+}
+
+/* ---- the target's connections ---- */
+
+static void received(struct xp_chan *xp, struct xp_iu *iu)
+{
+	struct chan *ch = xp_chan_user(xp);
+	struct srp_cmd_view v;
+	struct srp_head head;
+
+	FUZZ_CLAIM(!srp_head_decode(iu->data, iu->len, &head));
+	if (head.opcode == SRP_CMD) {
+		FUZZ_CLAIM(ch->limit-- > 0);
+		FUZZ_CLAIM(!srp_cmd_decode(iu->data, iu->len, &ch->rules, &v));
+		answer(ch, &v);
+	} else {
+		FUZZ_CLAIM(head.opcode == SRP_CRED_RSP ||
+			   head.opcode == SRP_AER_RSP ||
+			   head.opcode == SRP_I_LOGOUT);
+	}
+	xp_iu_release(iu);
+}
+
+static void established(struct xp_chan *xp, const void *pdata, size_t len)
+{
+	((struct chan *)xp_chan_user(xp))->open = true;
+}
+
+static void closed(struct xp_chan *xp, const struct xp_error *why)
+{
+	((struct chan *)xp_chan_user(xp))->open = false;
+}
+
+static const struct xp_handler handler = {
+	.established = established,
+	.received = received,
+	.closed = closed,
+};
+
+static void spoil_login(struct srp_login_rsp *rsp, uint8_t *pdata, uint8_t how)
+{
+	if (how & 1)
+		rsp->req_lim = (int32_t)fuzz_u32(&script);
+	if (how & 2)
+		rsp->it_iu_len = fuzz_u16(&script);
+	if (how & 4)
+		rsp->ti_iu_len = fuzz_u16(&script);
+	if (how & 8)
+		rsp->formats = fuzz_u8(&script);
+	srp_login_rsp_encode(pdata, SRP_LOGIN_RSP_SIZE, rsp);
+	if (how & 16)
+		mutate(pdata, SRP_LOGIN_RSP_SIZE);
+}
+
+static void reject(struct xp_conn_request *req, uint64_t tag)
+{
+	struct srp_login_rej rej = {
+		.tag = tag,
+		.reason = 0x10000 + fuzz_u8(&script) % 9,
+	};
+	uint8_t pdata[SRP_LOGIN_REJ_SIZE];
+	uint8_t how = fuzz_u8(&script);
+
+	srp_login_rej_encode(pdata, sizeof(pdata), &rej);
+	if (how & 1)
+		mutate(pdata, sizeof(pdata));
+	xp_reject(req, pdata, how & 2 ? how % sizeof(pdata) : sizeof(pdata));
+}
+
+static void requested(struct xp_conn_request *req)
+{
+	uint8_t how = next_how();
+	struct srp_login_req login;
+	struct srp_login_rsp rsp = {
+		.req_lim = REQ_LIM,
+		.it_iu_len = 8276,
+		.ti_iu_len = 512,
+		.formats = SRP_FORMATS,
+		.multichan = SRP_MULTICHAN_MAINTAINED,
+	};
+	uint8_t pdata[SRP_LOGIN_RSP_SIZE];
+	struct chan *ch = &chans[chan_cnt];
+	struct xp_chan_params params = {
+		.handler = &handler,
+		.user = ch,
+		.recv_cnt = 80,
+		.pdata = pdata,
+		.pdata_len = sizeof(pdata),
+	};
+	struct xp_error e;
+
+	FUZZ_CLAIM(!srp_login_req_decode(req->pdata, req->pdata_len, &login));
+	if (chan_cnt == CHANS || (how & 0xe0) == 0xe0) {
+		reject(req, login.tag);
+		return;
+	}
+	rsp.tag = login.tag;
+	rsp.imm_data = login.imm_data;
+	spoil_login(&rsp, pdata, how);
+	FUZZ_CLAIM(!srp_login_rsp_decode(pdata, sizeof(pdata), &rsp) || how);
+	*ch = (struct chan){
+		.limit = rsp.req_lim,
+		.rules = { .formats = SRP_FORMATS,
+			   .imm_offset = rsp.imm_data ? login.imm_offset : 0 },
+	};
+	chan_cnt++;
+	FUZZ_CLAIM(!xp_accept(target_xp, req, &params, &ch->xp, &e));
+}
+
+/* ---- both ---- */
+
+static void open_once(void)
+{
+	struct reactor_options ropt = { 0 };
+	struct xp_config ini = { .recv_len = INI_RECV_LEN };
+	struct xp_config tgt = { .recv_len = 8276,
+				 .recv_aligned_at = SRP_IMM_OFFSET };
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+				   .sin_port = htons(5555) };
+	struct xp_error e;
+
+	hub = t_fabric_create();
+	FUZZ_CLAIM(!reactor_create(&ropt, &ctx.reactor));
+	FUZZ_CLAIM(!reactor_create(&ropt, &target_reactor));
+	ini.reactor = ctx.reactor;
+	tgt.reactor = target_reactor;
+	FUZZ_CLAIM(!t_xp_create(hub, &ini, &ctx.xp[XP_VERBS]));
+	FUZZ_CLAIM(!t_xp_create(hub, &tgt, &target_xp));
+	inet_pton(AF_INET, "10.0.0.1", &sin.sin_addr);
+	FUZZ_CLAIM(!xp_listen(target_xp, (struct sockaddr *)&sin, sizeof(sin),
+			      requested, NULL, &listener, &e));
+	slot_mem = aligned_alloc(4096, SLOTS * SLOT_LEN);
+	FUZZ_CLAIM(slot_mem);
+	memset(slot_mem, 0, SLOTS * SLOT_LEN);
+	FUZZ_CLAIM(!xp_mr_register(target_xp, slot_mem, SLOTS * SLOT_LEN,
+				   XP_LOCAL, &slot_mr, &e));
+}
+
+static void settle(void)
+{
+	unsigned int idle = 0;
+	unsigned int turns = 0;
+
+	while (idle < 3) {
+		bool busy = reactor_run_once(ctx.reactor, 0) > 0;
+
+		busy |= reactor_run_once(target_reactor, 0) > 0;
+		FUZZ_CLAIM(turns++ < TURNS_MAX);
+		idle = busy ? 0 : idle + 1;
+	}
+}
+
+static void skip(unsigned int ms)
+{
+	reactor_skip(ctx.reactor, ms);
+	reactor_skip(target_reactor, ms);
+}
+
+/* ---- the library's caller ---- */
+
+static struct srpi_session *session;
+static bool connect_done, session_closed;
+static int connect_err;
+static struct srpi_mem *mem;
+static uint8_t *io_mem;
+
+static struct {
+	struct srpi_io io;
+	bool busy;
+	bool fits; /* aligned and on the disk: an honest target does it */
+} ios[IOS];
+
+static void connected(struct srpi_session *s, const struct srpi_error *e,
+		      void *arg)
+{
+	FUZZ_CLAIM(!connect_done);
+	connect_done = true;
+	connect_err = e->err;
+	FUZZ_CLAIM(e->err <= 0 && (!e->err || *e->text));
+}
+
+static void on_closed(void *arg)
+{
+	FUZZ_CLAIM(!session_closed);
+	session_closed = true;
+}
+
+static void changed(struct srpi_session *s, enum srpi_state state,
+		    const struct srpi_error *why, void *arg)
+{
+	FUZZ_CLAIM(*srpi_state_name(state));
+}
+
+static void io_done(struct srpi_io *io, int res)
+{
+	unsigned int i = (unsigned int)(uintptr_t)io->arg;
+
+	FUZZ_CLAIM(ios[i].busy && res <= 0);
+	ios[i].busy = false;
+	if (honest && ios[i].fits)
+		FUZZ_CLAIM(!res);
+	if (io->op == SRPI_EXTENT && !res)
+		FUZZ_CLAIM(io->extent_len <= io->len &&
+			   !io->extent_len == !io->len);
+}
+
+static void check_volumes(void)
+{
+	for (unsigned int i = 0; i < srpi_volume_cnt(session); i++) {
+		const struct srpi_volume_info *v = srpi_volume_info(session, i);
+		unsigned int found;
+
+		FUZZ_CLAIM(memchr(v->name, 0, sizeof(v->name)) && *v->name);
+		FUZZ_CLAIM(!strchr(v->name, '/') && v->name[0] != '.');
+		FUZZ_CLAIM(memchr(v->serial, 0, sizeof(v->serial)));
+		FUZZ_CLAIM(v->block_size && v->size % v->block_size == 0);
+		FUZZ_CLAIM(v->max_transfer >= v->block_size);
+		FUZZ_CLAIM(!srpi_volume_find(session, v->name, &found));
+		FUZZ_CLAIM(found == i);
+	}
+}
+
+static void submit(void)
+{
+	uint8_t how = fuzz_u8(&script);
+	unsigned int i = how % IOS;
+	unsigned int cnt = srpi_volume_cnt(session);
+	struct srpi_io *io = &ios[i].io;
+	struct srpi_error e;
+
+	if (!connect_done || connect_err || !cnt || ios[i].busy)
+		return;
+	if (!mem && srpi_mem_register(session, io_mem, IOS * IO_LEN, &mem, &e))
+		return;
+	memset(io, 0, sizeof(*io));
+	io->op = fuzz_u8(&script) % 6;
+	io->volume = fuzz_u8(&script) % cnt;
+	io->offset = (uint64_t)(fuzz_u8(&script) % 140) * BLK;
+	io->len = (uint64_t)(fuzz_u8(&script) % 33) * BLK;
+	if (how >= 0xf0) {
+		io->offset = fuzz_u64(&script);
+		io->len = fuzz_u16(&script) % IO_LEN;
+	}
+	if (io->op == SRPI_FLUSH)
+		io->offset = io->len = 0;
+	io->buf = io_mem + (size_t)i * IO_LEN;
+	io->mem = mem;
+	io->fua = how & 32;
+	io->discard = how & 64;
+	io->done = io_done;
+	io->arg = (void *)(uintptr_t)i;
+	ios[i].busy = true;
+	ios[i].fits =
+		io->op == SRPI_FLUSH ||
+		(how < 0xf0 && io->len && io->offset + io->len <= DISK_LEN);
+	srpi_submit(session, io);
+}
+
+static void break_one(uint8_t how)
+{
+	struct chan *ch = &chans[chan_cnt ? how % chan_cnt : 0];
+
+	if (!chan_cnt || !ch->xp || !ch->open)
+		return;
+	honest = false;
+	if (how & 0x80)
+		t_fabric_break(ch->xp);
+	else
+		t_fabric_cut(ch->xp);
+}
+
+static void operate(void)
+{
+	uint8_t op = fuzz_u8(&script);
+
+	switch (op % 8) {
+	case 0:
+	case 1:
+	case 2:
+		submit();
+		break;
+	case 3:
+		break_one(fuzz_u8(&script));
+		break;
+	case 4:
+		/* Answers may be overdue by then. */
+		settle();
+		skip(fuzz_u8(&script) * 100u);
+		break;
+	case 5:
+		if (connect_done && !connect_err)
+			check_volumes();
+		break;
+	default:
+		settle();
+	}
+	if (op & 0x80)
+		settle();
+}
+
+static void begin(uint8_t how)
+{
+	struct srpi_options opt = {
+		.channels = 1 + (how & 1),
+		.queue_depth = 1 + (how >> 1 & 7),
+		.no_immediate_data = how & 16,
+		.io_timeout_ms = how & 32 ? 1000 : 0,
+		.fast_io_fail_ms = how & 64 ? 500 : 0,
+		.dev_loss_ms = 5000,
+		.state_changed = changed,
+	};
+	struct srpi_error e;
+
+	if (!opt.fast_io_fail_ms)
+		opt.dev_loss_ms = 0;
+	memset(disk, 0, sizeof(disk));
+	memset(ios, 0, sizeof(ios));
+	connect_done = session_closed = false;
+	chan_cnt = 0;
+	honest = true;
+	over = false;
+	mem = NULL;
+	io_mem = calloc(1, IOS * IO_LEN);
+	FUZZ_CLAIM(io_mem);
+	FUZZ_CLAIM(!srpi_connect(&ctx,
+				 "srp+rdma://10.0.0.1?initiator="
+				 "00000000000000000000000000000001",
+				 &opt, connected, NULL, &session, &e));
+}
+
+static void finish(void)
+{
+	over = true;
+	srpi_close(session, on_closed, NULL);
+	settle();
+	for (unsigned int n = 0; n < 4 && !session_closed; n++) {
+		skip(60000);
+		settle();
+	}
+	FUZZ_CLAIM(session_closed && ctx.sessions == 0);
+	for (unsigned int i = 0; i < IOS; i++)
+		FUZZ_CLAIM(!ios[i].busy);
+	srpi_mem_free(mem);
+	free(io_mem);
+	for (unsigned int i = 0; i < chan_cnt; i++)
+		xp_close(chans[i].xp);
+	settle();
+	for (unsigned int i = 0; i < chan_cnt; i++)
+		xp_chan_free(chans[i].xp);
+	for (unsigned int i = 0; i < SLOTS; i++)
+		FUZZ_CLAIM(!slots[i].busy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t how;
+
+	script = fuzz_input(data, size);
+	how = fuzz_u8(&script);
+	if (!hub)
+		open_once();
+	begin(how);
+	settle();
+	for (unsigned int n = 0; n < OPS_MAX && script.left; n++)
+		operate();
+	settle();
+	if (honest) {
+		FUZZ_CLAIM(connect_done && !connect_err);
+		FUZZ_CLAIM(srpi_volume_cnt(session) == 2);
+		check_volumes();
+	}
+	finish();
+	return 0;
+}
