@@ -182,6 +182,8 @@ static void fence_expired(struct reactor_timer *t)
 	refuse_waiting(login, SRP_REJ_NO_RESOURCES,
 		       "commands of the channels that it replaces have not "
 		       "ended in time");
+	/* They end all the same. */
+	scsi_nexus_lost(&nexus->scsi);
 	serve(port, nexus);
 }
 
@@ -226,6 +228,10 @@ static void serve(struct port *port, struct nexus *nexus)
 
 		if (login->single && !list_empty(&nexus->channels))
 			return;
+		/* Not before: a command of an older channel might still take
+		 * the unit attention with it, or reserve anew. */
+		if (login->answer.rsp.multichan == SRP_MULTICHAN_TERMINATED)
+			scsi_nexus_lost(&nexus->scsi);
 		admit(port, login);
 	}
 	maybe_free_nexus(port, nexus);
@@ -313,7 +319,6 @@ static void replace(struct nexus *nexus, struct login *login)
 	if (list_empty(&nexus->channels))
 		return;
 	login->answer.rsp.multichan = SRP_MULTICHAN_TERMINATED;
-	scsi_nexus_lost(&nexus->scsi);
 	close_channels(nexus, "replaced by a new login of the same initiator");
 }
 
