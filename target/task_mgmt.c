@@ -61,11 +61,22 @@ static bool is_preempted(const struct task_mgmt *tm, const struct request *req)
 	return false;
 }
 
+/*
+ * What the channel that asks brought after the function is not meant, although
+ * it may arrive before this worker gets to it: nobody would ever answer it.
+ * Between other channels there is no such order.
+ */
+static bool is_later(const struct task_mgmt *tm, const struct request *req)
+{
+	return tm->function != PREEMPT && req->ch == tm->req->ch &&
+	       req->seq > tm->req->seq;
+}
+
 static bool covers(const struct task_mgmt_part *part, const struct request *req)
 {
 	const struct task_mgmt *tm = part->tm;
 
-	if (req->seq >= part->before_seq || req->is_tmf)
+	if (req->seq >= part->before_seq || req->is_tmf || is_later(tm, req))
 		return false;
 	switch (tm->function) {
 	case SRP_TSK_ABORT_TASK:
@@ -165,8 +176,7 @@ static void part_run(struct reactor_msg *msg)
 	const struct task_mgmt *tm = part->tm;
 	struct worker *w = part->worker;
 
-	part->before_seq =
-		tm->function == SRP_TSK_ABORT_TASK ? tm->req->seq : w->next_seq;
+	part->before_seq = w->next_seq;
 	part->left = 1; /* this function's own */
 	for_each_covered(part, count_in);
 	list_add_tail(&w->managing, &part->node);
