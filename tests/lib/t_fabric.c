@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,7 @@ struct t_fabric {
 	uint16_t next_port;
 	struct in_addr from; /* whence connections come */
 	uint64_t rnr;
+	uint64_t refused;
 	uint64_t executed;
 	void (*watch)(void *user, struct xp_chan *owner,
 		      const struct xp_wr *wr);
@@ -305,8 +307,10 @@ static int execute_rdma(struct fake_chan *ch, const struct xp_wr *wr)
 		return 0; /* of nothing: no key is looked at */
 	if (hub_of(ch)->watch)
 		hub_of(ch)->watch(hub_of(ch)->watch_user, &ch->peer->base, wr);
-	if (!remote_is_allowed(xp_of(ch->peer), wr))
+	if (!remote_is_allowed(xp_of(ch->peer), wr)) {
+		hub_of(ch)->refused++;
 		return -EREMOTEIO;
+	}
 	if (wr->op == XP_WR_WRITE)
 		memcpy(remote, local, wr->sge[0].len);
 	else
@@ -532,6 +536,42 @@ bool t_fabric_step(struct t_fabric *hub)
 	return true;
 }
 
+unsigned int t_fabric_pending(struct t_fabric *hub)
+{
+	struct list *it;
+	unsigned int n = 0;
+
+	flush_all(hub);
+	list_for_each(it, &hub->actions)
+		n++;
+	return n;
+}
+
+bool t_fabric_step_nth(struct t_fabric *hub, unsigned int nth)
+{
+	struct action *a = NULL;
+	struct list *it;
+
+	flush_all(hub);
+	list_for_each(it, &hub->actions) {
+		a = container_of(it, struct action, node);
+		if (nth-- == 0)
+			break;
+	}
+	if (!a)
+		return false;
+	list_for_each(it, &hub->actions) {
+		struct action *first = container_of(it, struct action, node);
+
+		if (first->chan == a->chan) {
+			run(first);
+			break;
+		}
+	}
+	flush_all(hub);
+	return true;
+}
+
 unsigned int t_fabric_run(struct t_fabric *hub)
 {
 	unsigned int n = 0;
@@ -615,6 +655,8 @@ static void fake_post_recv(struct xp *xp, struct list *ius)
 		assert(iu->ch->xp == xp);
 		if (ch->base.state != XP_CHAN_OPEN)
 			continue;
+		/* It is the fabric's: what lay in it may be gone at once. */
+		memset(iu->data, 0xdd, iu->len);
 		list_add_tail(&ch->recvs, &iu->node);
 		receive_is_posted(ch);
 	}
@@ -1000,4 +1042,26 @@ uint64_t t_fabric_rnr(const struct t_fabric *hub)
 uint64_t t_fabric_executed(const struct t_fabric *hub)
 {
 	return hub->executed;
+}
+
+int t_fabric_receives(struct xp_chan *base)
+{
+	const struct fake_chan *ch = fake_chan(base);
+	struct list *it;
+	int n = 0;
+
+	if (!ch->peer)
+		return INT_MAX;
+	list_for_each(it, &ch->peer->recvs)
+		n++;
+	list_for_each(it, &ch->queue)
+		n--;
+	list_for_each(it, &base->queued)
+		n--;
+	return n;
+}
+
+uint64_t t_fabric_refused(const struct t_fabric *hub)
+{
+	return hub->refused;
 }

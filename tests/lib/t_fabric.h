@@ -52,6 +52,15 @@ bool t_fabric_step(struct t_fabric *hub);
 /* Steps until nothing is left; returns how many. */
 unsigned int t_fabric_run(struct t_fabric *hub);
 
+/* Actions that wait for a step, once what handlers queued has been posted. */
+unsigned int t_fabric_pending(struct t_fabric *hub);
+
+/*
+ * As t_fabric_step(), but of the channel that action @nth (from 0) is of: its
+ * first one. Each channel keeps its order; between channels anything goes.
+ */
+bool t_fabric_step_nth(struct t_fabric *hub, unsigned int nth);
+
 /* Completions of work requests are kept back until they are let go. */
 void t_fabric_hold_completions(struct t_fabric *hub, bool hold);
 
@@ -97,6 +106,13 @@ void t_fabric_watch(struct t_fabric *hub,
 
 /* SENDs that had to wait for a receive. */
 uint64_t t_fabric_rnr(const struct t_fabric *hub);
+
+/* Receives that the peer of @ch has posted, less the SENDs on their way to
+ * them; INT_MAX when there is no peer any more. */
+int t_fabric_receives(struct xp_chan *ch);
+
+/* RDMA operations that the peer's memory did not allow. */
+uint64_t t_fabric_refused(const struct t_fabric *hub);
 
 /* Work requests executed. */
 uint64_t t_fabric_executed(const struct t_fabric *hub);
