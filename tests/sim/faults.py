@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Faults to plant: (name, file, what stands there once, what to put there).
+
+Each makes the target lie, lose or leak in a way that has happened to systems
+like this one. plant.py builds the simulation with one at a time; text that is
+not found exactly once is an error, so that none of them goes stale unseen.
+"""
+
+FAULTS = [
+    # -- what was acknowledged is stable
+    ('answers SYNCHRONIZE CACHE before the flush', 'target/scsi_block.c',
+     'return task->vol->read_only ? scsi_task_good(task) : secure(task);',
+     'return scsi_task_good(task);'),
+    ('ignores FUA where the disk has it', 'target/scsi_block.c',
+     'task->blk.fua = (task->cmd.fua ||', 'task->blk.fua = (false ||'),
+    ('ignores FUA where a flush is due', 'target/scsi_block.c',
+     'if (task->cmd.fua && vol->write_cache && !vol->backend->info.fua)',
+     'if (false)'),
+    ('swallows the error of a write', 'target/scsi_block.c',
+     '\tconst struct volume *vol = task->vol;\n\n\tif (res)',
+     '\tconst struct volume *vol = task->vol;\n\n\tif (false)'),
+    ('swallows the error of a read', 'target/scsi_block.c',
+     'static bool have_read(struct scsi_task *task, int res)\n{\n\tif (res)',
+     'static bool have_read(struct scsi_task *task, int res)\n{\n\tif (false)'),
+
+    # -- the fence
+    ('lets a login in before the old channels are gone', 'target/port.c',
+     'if (login->single && !list_empty(&nexus->channels))', 'if (false)'),
+    ('thinks a channel gone while the disk has commands', 'target/channel.c',
+     '\tch->state = CHANNEL_CLOSED;\n\tif (list_empty(&ch->busy))',
+     '\tch->state = CHANNEL_CLOSED;\n\tif (true)'),
+    ('goes on with commands of a closed channel', 'target/request.c',
+     'if (!channel_can_answer(req->ch) || req->fate == FATE_SILENT) {',
+     'if (req->fate == FATE_SILENT) {'),
+    ('keeps what waits on a channel that closes', 'target/channel.c',
+     '\tdrop_unstarted(ch);\n\tleave_jobs(ch);', '\tleave_jobs(ch);'),
+    ('lets a MULTI login end the others', 'target/port.c',
+     '\tif (login->single)\n\t\treplace(nexus, login);',
+     '\treplace(nexus, login);'),
+
+    # -- task management
+    ('answers ABORT TASK while the disk has the command',
+     'target/task_mgmt.c', 'if (state == REQUEST_FREE)',
+     'if (state == REQUEST_FREE || state == REQUEST_EXECUTING)'),
+    ('aborts the task with the next tag', 'target/task_mgmt.c',
+     'req->tag == tm->task_tag;', 'req->tag == tm->task_tag + 1;'),
+    ('ends only the commands of one worker', 'target/task_mgmt.c',
+     ': &ch->port->workers[i];', ': &ch->port->workers[0];'),
+    ('answers commands that were aborted', 'target/request.c',
+     'if (!channel_can_answer(req->ch) || req->fate == FATE_SILENT) {',
+     'if (!channel_can_answer(req->ch)) {'),
+    ('leaves other initiators without an answer', 'target/request.c',
+     '\tif (req->fate == FATE_ABORTED) {\n\t\trespond_task_aborted(req);',
+     '\tif (req->fate == FATE_ABORTED) {\n\t\trequest_drop(req);'),
+    ('ends commands sent after the function', 'target/task_mgmt.c',
+     'return tm->function != PREEMPT && req->ch == tm->req->ch &&',
+     'return false && req->ch == tm->req->ch &&'),
+    ('forgets to stop waiting for a buffer', 'target/request.c',
+     '\t\tarena_cancel_wait(req->waits_for, &req->waiter);', '\t\t;'),
+
+    # -- answers, tags, residuals, credits
+    ('answers twice, now and then', 'target/request.c',
+     '\tif (!req->lingers) {\n\t\tend(req);',
+     '\tstatic unsigned int n;\n\n'
+     '\tif (status == 0 && channel_can_answer(req->ch) && ++n % 200 == 0) {\n'
+     '\t\treq->chain.dir = XP_NO_DATA;\n\t\tpost(req);\n\t\treturn;\n\t}\n'
+     '\tif (!req->lingers) {\n\t\tend(req);'),
+    ('answers with the tag of another command', 'target/request.c',
+     '\trsp->tag = req->tag;',
+     '\trsp->tag = ch->requests[CHANNEL_REQUESTS - 1].tag;'),
+    ('ignores the residual of data-in', 'target/request.c',
+     'rsp->in_resid = t->data_in_len - t->data_in_cnt;',
+     'rsp->in_resid = 0;'),
+    ('ignores the residual of data-out', 'target/request.c',
+     '\t\trsp->resid_flags |= SRP_RSP_OUT_UNDERFLOW;', ''),
+    ('loses the credit of a command that was dropped',
+     'protocol/srp_credit.c', '\tl->busy--;\n\tl->owed++;', '\tl->busy--;'),
+    ('returns a credit too many', 'protocol/srp_credit.c',
+     '\tint32_t delta = (int32_t)l->owed;',
+     '\tint32_t delta = (int32_t)l->owed + (l->busy == 3);'),
+    ('never returns credits by SRP_CRED_REQ', 'target/channel.c',
+     'if (!may_ask(ch) || ch->ledger.busy > 0 || ch->ledger.owed == 0)',
+     'if (true)'),
+    ('returns a credit before its receive is posted', 'target/request.c',
+     '\trelease_iu(req);\n\trequest_set_state(req, REQUEST_RESPONDING);',
+     '\trequest_set_state(req, REQUEST_RESPONDING);'),
+
+    # -- data
+    ('sends the response before the data', 'transport/xport.c',
+     '\tif (!chain_has_data_left(c)) {\n\t\tchain_next_send(c, wr);',
+     '\tif (c->dir == XP_RDMA_WRITE && c->send_cnt && c->len && !c->moved) {\n'
+     '\t\tchain_next_send(c, wr);\n\t\tc->send_cnt = 0;\n'
+     '\t\tc->all_posted = false;\n\t\treturn;\n\t}\n'
+     '\tif (!chain_has_data_left(c)) {\n\t\tchain_next_send(c, wr);'),
+    ('goes to the wrong LUN', 'target/request.c',
+     '? -1 : (int)lun,', '? -1 : (int)(lun ^ (cmd->out.len == 1536)),'),
+    ('is off by one block', 'target/scsi_task.c',
+     ': task->cmd.lba * task->vol->block_size + offset,',
+     ': (task->cmd.lba + (task->cmd.lba == 2)) * task->vol->block_size '
+     '+ offset,'),
+    ('takes the descriptors of another command', 'target/request.c',
+     '\t\treq->descs = req->own_descs;\n',
+     '\t\treq->descs = req->ch->requests[0].own_descs;\n'),
+    ('does not check a table that it has fetched', 'target/request.c',
+     'if (srp_desc_table_check(req->table, data->desc_cnt, data->len) < 0) {',
+     'if (false) {'),
+    ('gives the receive back while its data is in use', 'target/request.c',
+     '\trequest_set_state(req, REQUEST_EXECUTING);',
+     '\trelease_iu(req);\n\trequest_set_state(req, REQUEST_EXECUTING);'),
+    ('frees the buffer while the disk has it', 'target/request.c',
+     '\trequest_set_state(req, REQUEST_EXECUTING);',
+     '\trequest_set_state(req, REQUEST_EXECUTING);\n'
+     '\tarena_put(worker_of(req)->arena, req->block);\n'
+     '\treq->block = NULL;'),
+    ('frees a request before its response has left', 'target/request.c',
+     '\treq->chain.done = response_done;\n\tpost(req);',
+     '\treq->chain.done = response_done;\n\tpost(req);\n'
+     '\tlist_del(&req->node);\n'
+     '\tlist_add_head(&ch->free_requests, &req->node);'),
+    ('leaks the block of a descriptor table', 'target/request.c',
+     '\tarena_put(w->tables, table);\n', '\t(void)table;\n'),
+
+    # -- the unit
+    ('loses the unit attention of a reset', 'target/scsi_nexus.c',
+     'scsi_attention_others(luns, vol, /* except= */ NULL, '
+     'SCSI_UA_LUN_RESET);', '(void)luns;'),
+    ('repeats unit attentions', 'target/scsi_nexus.c',
+     'if (!(atomic_fetch_and(ua, ~bit) & bit))',
+     'if (!(atomic_load(ua) & bit))'),
+    ('forgets the unit attention of a nexus loss', 'target/port.c',
+     '\t\t\tscsi_nexus_lost(&nexus->scsi);', '\t\t\t;'),
+    ('skips the check of reservations', 'target/scsi_task.c',
+     'if (is_shut_out(task)) {', 'if (false) {'),
+    ('lets others between COMPARE and WRITE', 'target/scsi_atomic.c',
+     '\t.hold = SCSI_HOLD_EXCLUSIVE,\n\t.prepare = prepare_compare_write,',
+     '\t.hold = SCSI_HOLD_SHARED,\n\t.prepare = prepare_compare_write,'),
+    ('compares all but the last block', 'target/scsi_atomic.c',
+     '\tif (memcmp(task->buf, medium, len))',
+     '\tif (memcmp(task->buf, medium, len - task->vol->block_size))'),
+    ('forgets who waits for blocks', 'target/block_lock.c',
+     '\tlocks->current = NULL;\n\tchoose_next(locks);',
+     '\tlocks->current = NULL;'),
+    ('ignores the ORDERED attribute', 'target/request.c',
+     '\tif (must_wait(req))\n\t\tblock(req);', '\tif (false)\n\t\tblock(req);'),
+]

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Random histories of initiators, a target and its disks, each judged. A seed
+ * is a history: the same one gives the same events, in the same order.
+ */
+#include "tests/sim/sim.h"
+
+#include <getopt.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/sim/clock.h"
+#include "tests/sim/disk.h"
+#include "tests/sim/host.h"
+#include "tests/sim/target.h"
+
+/* Actions of hosts in one history, at most. */
+#define ACTS_MAX 120
+/* More events than any history has; one that has more never ends. */
+#define EVENTS_MAX 200000
+/* 256 histories take a fraction of a second; of processor time. */
+#define HANG_SECONDS 20
+
+bool sim_verbose;
+
+static char wrong[512];
+static uint64_t chance;
+static uint64_t seed;
+static unsigned int acts_limit = UINT32_MAX;
+
+static struct {
+	struct t_fabric *hub;
+	struct target target;
+	bool memory[BLOCKS_LUNS];
+	unsigned int events;
+	bool jumps;   /* time may pass before everything has happened */
+	bool crowded; /* hosts are faster than all else */
+} world;
+
+static volatile sig_atomic_t told_to_end;
+
+static struct {
+	uint64_t histories;
+	uint64_t events;
+	uint64_t commands;
+} total;
+
+/* ---- chance, judgement ---- */
+
+void sim_seed(uint64_t value)
+{
+	chance = value * 0x9e3779b97f4a7c15ull + 0x632be59bd9b4e019ull;
+	for (int i = 0; i < 4; i++)
+		sim_random(2);
+}
+
+/* splitmix64 */
+unsigned int sim_random(unsigned int n)
+{
+	uint64_t z = chance += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	z ^= z >> 31;
+	return (unsigned int)((z >> 32) * n >> 32);
+}
+
+void sim_wrong(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (*wrong)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(wrong, sizeof(wrong), fmt, ap);
+	va_end(ap);
+	sim_tell("WRONG: %s", wrong);
+}
+
+bool sim_is_wrong(void)
+{
+	return *wrong;
+}
+
+void sim_tell(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!sim_verbose)
+		return;
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
+}
+
+/* ---- events ---- */
+
+/* One thing that can happen now does; false: nothing can. */
+static bool step(void)
+{
+	unsigned int fabric = t_fabric_pending(world.hub);
+	unsigned int messages = clock_messages();
+	unsigned int disk = disks_pending();
+	unsigned int nth;
+
+	if (fabric + messages + disk == 0)
+		return false;
+	if (++world.events == EVENTS_MAX)
+		sim_wrong("it goes on for ever");
+	/* Disks are slower. */
+	if (disk && fabric + messages && sim_chance(70))
+		disk = 0;
+	nth = sim_random(fabric + messages + disk);
+	if (nth < fabric)
+		t_fabric_step_nth(world.hub, nth);
+	else if (nth < fabric + messages)
+		clock_run_message(nth - fabric);
+	else
+		disks_step(nth - fabric - messages);
+	return true;
+}
+
+static void settle(void)
+{
+	while (!sim_is_wrong() && step())
+		;
+}
+
+static void check_blocks(void)
+{
+	for (unsigned int lun = 0; lun < BLOCKS_LUNS; lun++) {
+		const char *bad = blocks_check(lun);
+
+		if (bad)
+			sim_wrong("%s", bad);
+	}
+}
+
+/* All that is under way ends by itself. */
+static void check_progress(void)
+{
+	sim_tell("-- everything comes to rest");
+	settle();
+	if (!sim_is_wrong())
+		hosts_check_quiet();
+}
+
+/* ---- the end of a target ---- */
+
+static void stop_target(void)
+{
+	unsigned int waits = 0;
+
+	hosts_excuse();
+	if (!world.target.port.stopping)
+		port_stop(&world.target.port);
+	settle();
+	/* Those who never complete a connection are waited for. */
+	while (!sim_is_wrong() && !world.target.stopped && waits++ < 20) {
+		clock_advance();
+		settle();
+	}
+	if (!sim_is_wrong() && !world.target.stopped)
+		sim_wrong("the target does not stop");
+	if (!sim_is_wrong())
+		target_end(&world.target);
+	hosts_target_gone();
+}
+
+static void start_target(void)
+{
+	target_start(&world.target, world.hub, 1 + sim_random(TARGET_WORKERS));
+}
+
+/* What memory holds ends with its process. */
+static void forget_memory(void)
+{
+	for (unsigned int i = 0; i < BLOCKS_LUNS * BLOCKS_CNT; i++) {
+		if (world.memory[i / BLOCKS_CNT])
+			blocks_cut(i / BLOCKS_CNT, i % BLOCKS_CNT, 0);
+	}
+}
+
+static void check_survivors(void)
+{
+	for (unsigned int i = 0; i < BLOCKS_LUNS * BLOCKS_CNT; i++) {
+		unsigned int lun = i / BLOCKS_CNT;
+		unsigned int lba = i % BLOCKS_CNT;
+		const char *bad = NULL;
+
+		if (!world.memory[lun])
+			bad = blocks_cut(lun, lba, disk_peek(lun, lba));
+		if (bad)
+			sim_wrong("%s", bad);
+	}
+}
+
+static void kill_target(void)
+{
+	bool power_cut = sim_chance(60);
+
+	sim_tell("-- the target is killed%s",
+		 power_cut ? ", and power is cut" : "");
+	disks_kill(power_cut);
+	hosts_target_killed();
+	if (power_cut) {
+		check_blocks();
+		check_survivors();
+	} else {
+		hosts_look();
+		check_blocks();
+	}
+	stop_target();
+	if (sim_is_wrong())
+		return;
+	start_target();
+	forget_memory();
+}
+
+static void restart_target(void)
+{
+	sim_tell("-- the target stops, and is started again");
+	stop_target();
+	if (sim_is_wrong())
+		return;
+	hosts_check_quiet();
+	check_blocks();
+	start_target();
+	forget_memory();
+	hosts_connect();
+}
+
+/* ---- one history ---- */
+
+static void begin(void)
+{
+	struct disk_config disks[BLOCKS_LUNS];
+	bool cache[BLOCKS_LUNS];
+	bool errors = sim_chance(25);
+
+	clock_reset();
+	blocks_reset();
+	for (unsigned int lun = 0; lun < BLOCKS_LUNS; lun++) {
+		bool is_memory = lun > 0 && sim_chance(40);
+
+		disks[lun] = (struct disk_config){
+			.cache = !is_memory && sim_chance(75),
+			.fua = sim_chance(50),
+			.memory = is_memory,
+			.errors = errors,
+		};
+		cache[lun] = disks[lun].cache;
+		world.memory[lun] = is_memory;
+	}
+	disks_reset(disks);
+	world.events = 0;
+	world.jumps = sim_chance(20);
+	world.crowded = sim_chance(2);
+	world.hub = t_fabric_create();
+	t_fabric_manual(world.hub, true);
+	start_target();
+	hosts_reset(world.hub, cache, world.memory);
+}
+
+/* Something besides what hosts do; false: not this time. */
+static bool act_of_god(void)
+{
+	unsigned int what = sim_random(world.crowded ? 10000 : 1000);
+
+	if (what < 12)
+		kill_target();
+	else if (what < 18)
+		restart_target();
+	else if (what < 40)
+		check_progress();
+	else if (what < 60 && world.jumps) {
+		sim_tell("-- time passes");
+		hosts_excuse();
+		clock_advance();
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static void end(void)
+{
+	check_progress();
+	if (sim_is_wrong())
+		return;
+	check_blocks();
+	hosts_leave();
+	settle();
+	stop_target();
+	if (sim_is_wrong())
+		return;
+	hosts_end();
+	t_fabric_destroy(world.hub);
+}
+
+static void run(void)
+{
+	unsigned int acts = 10 + sim_random(ACTS_MAX - 10);
+	unsigned int pause = 12;
+
+	begin();
+	if (world.crowded) {
+		acts += 600;
+		pause = 8;
+	}
+	hosts_connect();
+	for (unsigned int i = 0; i < acts && i < acts_limit && !sim_is_wrong();
+	     i++) {
+		for (unsigned int n = sim_random(pause); n && !sim_is_wrong();
+		     n--)
+			step();
+		if (!sim_is_wrong() && !act_of_god())
+			hosts_act(world.crowded && sim_chance(98));
+	}
+	if (!sim_is_wrong())
+		end();
+	total.histories++;
+	total.events += world.events;
+	total.commands += hosts_commands();
+}
+
+static bool run_seed(uint64_t value)
+{
+	seed = value;
+	sim_seed(value);
+	run();
+	return !sim_is_wrong();
+}
+
+/* ---- the program ---- */
+
+/* A failed assertion and the like: the seed is what counts. */
+static void on_crash(int sig)
+{
+	static char line[128];
+	int len = snprintf(line, sizeof(line),
+			   "seed %llu: ended by signal %d, after %llu "
+			   "histories\n",
+			   (unsigned long long)seed, sig,
+			   (unsigned long long)total.histories + 1);
+
+	if (write(STDOUT_FILENO, line, (size_t)len) < 0)
+		_exit(3);
+	_exit(2);
+}
+
+static void on_end(int sig)
+{
+	told_to_end = 1;
+}
+
+static void catch_signals(void)
+{
+	signal(SIGINT, on_end);
+	signal(SIGTERM, on_end);
+	signal(SIGABRT, on_crash);
+	signal(SIGSEGV, on_crash);
+	signal(SIGPROF, on_crash);
+}
+
+/* Of processor time, as the machine may have other things to do. */
+static void expect_progress(void)
+{
+	struct itimerval limit = { .it_value.tv_sec = HANG_SECONDS };
+
+	setitimer(ITIMER_PROF, &limit, NULL);
+}
+
+static double seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void usage(void)
+{
+	puts("Usage: sim [--seed N] [--count N] [--seconds N] [--acts N] "
+	     "[--verbose]\n"
+	     "\n"
+	     "Runs random histories from seed N (default 1) on, one for each "
+	     "seed, until one\n"
+	     "is wrong; its seed is printed, and it is the same every time.\n"
+	     "\n"
+	     "  --seed N     the first seed\n"
+	     "  --count N    so many histories (default 1 with --seed, else "
+	     "10000)\n"
+	     "  --seconds N  no more after so many seconds\n"
+	     "  --acts N     end each history after N actions of the hosts: "
+	     "the least\n"
+	     "               N with which it is still wrong is the shortest\n"
+	     "  --verbose    tell everything that happens");
+}
+
+static const struct option options[] = {
+	{ "seed", required_argument, NULL, 's' },
+	{ "count", required_argument, NULL, 'c' },
+	{ "seconds", required_argument, NULL, 't' },
+	{ "acts", required_argument, NULL, 'a' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+static void report(double began)
+{
+	double took = seconds() - began;
+
+	printf("%llu histories, %llu events, %llu commands in %.1f s: %.0f "
+	       "histories a second\n",
+	       (unsigned long long)total.histories,
+	       (unsigned long long)total.events,
+	       (unsigned long long)total.commands, took,
+	       (double)total.histories / took);
+}
+
+static int run_all(uint64_t first, uint64_t count, double limit)
+{
+	double began = seconds();
+
+	for (uint64_t i = 0; i < count; i++) {
+		if (i % 256 == 0) {
+			expect_progress();
+			if (told_to_end ||
+			    (limit > 0 && seconds() - began > limit))
+				break;
+		}
+		if (run_seed(first + i))
+			continue;
+		printf("seed %llu: %s, after %llu histories\n",
+		       (unsigned long long)first + i, wrong,
+		       (unsigned long long)total.histories);
+		return 1;
+	}
+	report(began);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t first = 1;
+	uint64_t count = 0;
+	double limit = 0;
+	bool one = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		if (c == 's') {
+			first = strtoull(optarg, NULL, 0);
+			one = true;
+		} else if (c == 'c') {
+			count = strtoull(optarg, NULL, 0);
+		} else if (c == 't') {
+			limit = strtod(optarg, NULL);
+			count = UINT64_MAX;
+		} else if (c == 'a') {
+			acts_limit = (unsigned int)strtoul(optarg, NULL, 0);
+		} else if (c == 'v') {
+			sim_verbose = true;
+			log_level = LOG_INFO;
+			setvbuf(stdout, NULL, _IOLBF, 0);
+		} else {
+			usage();
+			return c == 'h' ? 0 : 1;
+		}
+	}
+	if (!count)
+		count = one ? 1 : 10000;
+	/* Channels come and go; their memory need not go to the kernel. */
+	mallopt(M_MMAP_THRESHOLD, 64 << 20);
+	mallopt(M_TRIM_THRESHOLD, 512 << 20);
+	catch_signals();
+	return run_all(first, count, limit);
+}

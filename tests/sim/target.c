@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/sim/target.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/disk.h"
+#include "tests/sim/sim.h"
+
+/* Small, so that commands have to wait for one another. */
+#define ARENA_LEN (64u << 10)
+
+const struct srp_port_id target_id = { .b = { 't', 'a', 'r', 'g', 'e', 't' } };
+const struct sockaddr_in target_addr = { .sin_family = AF_INET,
+					 .sin_port = 0xb315 };
+
+static void must(int err)
+{
+	if (err)
+		abort();
+}
+
+static void start_worker(struct target *t, struct t_fabric *hub)
+{
+	struct worker *w = &t->workers[t->worker_cnt];
+	struct worker_options opt = { .index = t->worker_cnt++,
+				      .arena_len = ARENA_LEN };
+	struct xp_config cfg = { .recv_len = CHANNEL_IT_IU_LEN,
+				 .recv_aligned_at = SRP_IMM_OFFSET };
+	struct xp_error e;
+	struct xp *xp;
+
+	must(worker_open(w, &opt, &e));
+	cfg.reactor = w->reactor;
+	must(t_xp_create(hub, &cfg, &xp));
+	must(worker_add_xp(w, xp, &e));
+}
+
+static void start_volume(struct target *t, unsigned int lun)
+{
+	struct volume_spec *spec = calloc(1, sizeof(*spec));
+	struct xp_error e;
+	char msg[256];
+
+	spec->ops = &disk_ops;
+	spec->block_size = BLOCK_BYTES;
+	spec->direct = -1;
+	snprintf(spec->path, sizeof(spec->path), "%u", lun);
+	snprintf(spec->name, sizeof(spec->name), "vol%u", lun);
+	snprintf(spec->serial, sizeof(spec->serial), "sim%u", lun);
+	must(volume_open(spec, lun, &t->luns.vol[lun], msg, sizeof(msg)));
+	free(spec);
+	t->luns.cnt++;
+	for (unsigned int i = 0; i < t->worker_cnt; i++)
+		must(volume_attach(t->luns.vol[lun], &t->workers[i], &e));
+}
+
+static void stopped(struct port *port)
+{
+	((struct target *)port->user)->stopped = true;
+}
+
+void target_start(struct target *t, struct t_fabric *hub,
+		  unsigned int worker_cnt)
+{
+	struct xp_error e;
+
+	memset(t, 0, sizeof(*t));
+	lun_map_init(&t->luns);
+	while (t->worker_cnt < worker_cnt)
+		start_worker(t, hub);
+	for (unsigned int lun = 0; lun < BLOCKS_LUNS; lun++)
+		start_volume(t, lun);
+	t->port.workers = t->workers;
+	t->port.worker_cnt = t->worker_cnt;
+	t->port.luns = &t->luns;
+	t->port.stopped = stopped;
+	t->port.user = t;
+	port_init(&t->port, &target_id);
+	must(port_listen(&t->port, XP_VERBS,
+			 (const struct sockaddr *)&target_addr,
+			 sizeof(target_addr), &e));
+}
+
+static void check_all_is_back(const struct target *t)
+{
+	for (unsigned int i = 0; i < t->worker_cnt; i++) {
+		const struct worker *w = &t->workers[i];
+		size_t used = arena_used(w->arena) + arena_used(w->tables);
+
+		if (used)
+			sim_wrong("worker %u kept %zu bytes of its arenas", i,
+				  used);
+		if (!list_empty(&w->managing))
+			sim_wrong("a task management function is left");
+	}
+	if (t->port.login_cnt || !list_empty(&t->port.nexuses))
+		sim_wrong("a login or a nexus is left");
+}
+
+void target_end(struct target *t)
+{
+	check_all_is_back(t);
+	if (sim_is_wrong())
+		return;
+	port_fini(&t->port);
+	for (unsigned int i = 0; i < t->worker_cnt; i++) {
+		for (unsigned int k = 0; k < t->luns.cnt; k++)
+			volume_detach(t->luns.vol[k], &t->workers[i]);
+		worker_close(&t->workers[i]);
+	}
+	for (unsigned int k = 0; k < t->luns.cnt; k++)
+		volume_close(t->luns.vol[k]);
+}
