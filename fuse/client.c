@@ -13,6 +13,7 @@
 
 #include "fuse/data.h"
 #include "fuse/dev.h"
+#include "fuse/identity.h"
 #include "fuse/tree.h"
 #include "protocol/size.h"
 #include "transport/log.h"
@@ -185,7 +186,10 @@ static void state_changed(struct srpi_session *s, enum srpi_state state,
 
 static int login(struct client *c)
 {
+	char identity[IDENTITY_SIZE];
+	bool known = identity_text(c->mount->path, c->o->uri, identity);
 	const struct srpi_options so = {
+		.identity = known ? identity : NULL,
 		.channels = c->o->channels,
 		.queue_depth = c->o->queue_depth,
 		.fast_io_fail_ms = c->o->fast_io_fail_ms,
@@ -200,6 +204,9 @@ static int login(struct client *c)
 
 	if (err)
 		return err;
+	if (!known)
+		log_info("no /etc/machine-id: unless the URI says initiator=, "
+			 "the target takes each mount for another machine's");
 	while (!c->login_over && !c->stop) {
 		if (turn(c))
 			return -EIO;

@@ -102,6 +102,8 @@ static void choose_initiator(struct srpi_session *s)
 {
 	if (s->uri.has_initiator)
 		s->initiator = s->uri.initiator;
+	else if (s->options.identity)
+		scsi_text_digest(s->options.identity, (uint8_t *)&s->initiator);
 	else if (getrandom(&s->initiator, sizeof(s->initiator), 0) !=
 		 sizeof(s->initiator))
 		s->initiator = srp_port_id_make((uintptr_t)s, getpid());
@@ -162,6 +164,7 @@ int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 	s->connected_arg = arg;
 	ini_options_set(&s->options, options);
 	choose_initiator(s);
+	s->options.identity = NULL; /* the caller's */
 	choose_transport(s);
 	ini_queue_init(s);
 	ini_link_init(s);

@@ -103,6 +103,13 @@ struct srpi_options {
 	unsigned int timeout_ms;
 	bool no_immediate_data; /* never send data inside a command */
 	/*
+	 * Our port identifier is made of this text, unless the URI names one;
+	 * NULL: a random one. A login ends the session that an older login of
+	 * the same identifier made: so who dies and comes back finds nothing
+	 * of his in the way, and two who live must not share one.
+	 */
+	const char *identity;
+	/*
 	 * When the connection is lost: milliseconds from then until I/O fails
 	 * (0 = 15000) and until the session is given up (0 = 600000), and the
 	 * longest pause between two attempts to log in again (0 = 1000; the

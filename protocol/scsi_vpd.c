@@ -108,11 +108,10 @@ void scsi_naa_make(const char *identity, uint8_t ret_naa[SCSI_NAA_LEN])
 	wire_put64(ret_naa + 8, hash_text(identity, 0x6c62272e07bb0142u));
 }
 
-void scsi_generation_make(const char *text,
-			  uint8_t ret_generation[SCSI_GENERATION_LEN])
+void scsi_text_digest(const char *text, uint8_t ret_digest[16])
 {
-	wire_put64(ret_generation, hash_text(text, 0xcbf29ce484222325u));
-	wire_put64(ret_generation + 8, hash_text(text, 0x6c62272e07bb0142u));
+	wire_put64(ret_digest, hash_text(text, 0xcbf29ce484222325u));
+	wire_put64(ret_digest + 8, hash_text(text, 0x6c62272e07bb0142u));
 }
 
 static void put_inquiry(uint8_t *b, const char *product)

@@ -243,8 +243,7 @@ int scsi_vpd_decode_provisioning(const void *buf, size_t len,
 int scsi_vpd_decode_store(const void *buf, size_t len,
 			  struct scsi_store *ret_store);
 
-/* A generation from text that changes when acknowledged writes may be gone. */
-void scsi_generation_make(const char *text,
-			  uint8_t ret_generation[SCSI_GENERATION_LEN]);
+/* 16 bytes that differ where @text does: no secret, just well spread. */
+void scsi_text_digest(const char *text, uint8_t ret_digest[16]);
 
 #endif

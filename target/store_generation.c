@@ -47,7 +47,7 @@ int store_generation_of_boot(const struct volume_spec *spec, const char *boot,
 		 (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
 		 (unsigned long long)st.st_rdev,
 		 canonical ? canonical : spec->path);
-	scsi_generation_make(text, ret_generation);
+	scsi_text_digest(text, ret_generation);
 	return 0;
 }
 

@@ -163,6 +163,23 @@ t_check 'it never reads as zeroes' read_fails
 t_check 'unmounts' ends
 stop KILL
 
+# ---- a client that died
+
+again --backing "$T/disk.img,name=disk"
+mount_with
+one=$(attr initiator)
+kill -9 "$client"
+t_wait_for 10 gone_or_zombie "$client"
+fusermount3 -uzq "$M"
+mount_with
+if [ -s /etc/machine-id ]; then
+	t_check 'who comes back is the one that died' is initiator "$one"
+else
+	t_skip 'who comes back is the one that died' 'no /etc/machine-id'
+fi
+t_check 'unmounts' ends
+stop KILL
+
 # ---- no answer
 
 again --backing "$T/disk.img,name=disk"

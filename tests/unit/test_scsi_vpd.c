@@ -572,10 +572,10 @@ static void generation_is_that_of_the_text(void **state)
 	uint8_t a[SCSI_GENERATION_LEN];
 	uint8_t b[SCSI_GENERATION_LEN];
 
-	scsi_generation_make("boot 1", a);
-	scsi_generation_make("boot 1", b);
+	scsi_text_digest("boot 1", a);
+	scsi_text_digest("boot 1", b);
 	assert_memory_equal(a, b, sizeof(a));
-	scsi_generation_make("boot 2", b);
+	scsi_text_digest("boot 2", b);
 	assert_memory_not_equal(a, b, sizeof(a));
 }
 
