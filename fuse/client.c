@@ -184,6 +184,21 @@ static void state_changed(struct srpi_session *s, enum srpi_state state,
 		log_warn("%s; trying on", why->text);
 }
 
+/* The kernel asks for the size again a second after it did last. */
+static void volume_resized(struct srpi_session *s, unsigned int volume,
+			   void *arg)
+{
+	const struct client *c = arg;
+	const struct srpi_volume_info *v = srpi_volume_info(s, volume);
+	char size[SIZE_TEXT_SIZE];
+
+	log_notice("volume %s has %s now", v->name, size_format(v->size, size));
+	for (unsigned int i = 0; c->tree && i < c->tree->cnt; i++) {
+		if (c->tree->files[i].volume == volume)
+			usage_changed(&c->tree->files[i].usage);
+	}
+}
+
 static int login(struct client *c)
 {
 	char identity[IDENTITY_SIZE];
@@ -197,6 +212,7 @@ static int login(struct client *c)
 		.reconnect_delay_ms = c->o->reconnect_delay_ms,
 		.io_timeout_ms = c->o->io_timeout_ms,
 		.state_changed = state_changed,
+		.volume_resized = volume_resized,
 		.state_arg = c,
 	};
 	int err = srpi_connect(c->ctx, c->o->uri, &so, logged_in, c,

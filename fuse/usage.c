@@ -83,8 +83,10 @@ void usage_init(struct usage *u, struct srpi_session *s, struct reactor *r,
 
 void usage_get(struct usage *u, struct usage_waiter *w)
 {
-	if (!u->info->unmap)
+	if (!u->info->unmap) {
 		u->known = true;
+		u->allocated = u->info->size;
+	}
 	/* Who only looks at the file must not wait for a lost connection. */
 	if (u->known || srpi_session_state(u->session) != SRPI_RUNNING) {
 		w->done(w, u->allocated);

@@ -301,6 +301,7 @@ static void cred_req_received(struct ini_channel *ch, const void *iu,
 
 static void aer_req_received(struct ini_channel *ch, const void *iu, size_t len)
 {
+	struct scsi_sense sense;
 	struct srp_aer_req req;
 
 	if (srp_aer_req_decode(iu, len, &req)) {
@@ -309,6 +310,9 @@ static void aer_req_received(struct ini_channel *ch, const void *iu, size_t len)
 	}
 	reply(ch, SRP_AER_RSP, req.tag);
 	credit_added(ch, req.req_lim_delta);
+	if (req.sense &&
+	    scsi_sense_decode(req.sense, req.sense_len, &sense) == 0)
+		ch->events->attention(ch, req.lun, &sense);
 }
 
 static void t_logout_received(struct ini_channel *ch, const void *iu,

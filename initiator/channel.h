@@ -57,6 +57,9 @@ struct ini_channel_events {
 	void (*ready)(struct ini_channel *ch);
 	/* @cmd has got its answer (@err as in ini_cmd.done, unretried). */
 	void (*answered)(struct ini_channel *ch, struct ini_cmd *cmd, int err);
+	/* The target has told something unasked: of LUN @lun, as on the wire. */
+	void (*attention)(struct ini_channel *ch, uint64_t lun,
+			  const struct scsi_sense *sense);
 	/* The end, also of a failed login: ch->why says why. The commands that
 	 * had no answer went to lost() before. */
 	void (*lost)(struct ini_channel *ch, struct ini_cmd *cmd);

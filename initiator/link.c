@@ -37,6 +37,7 @@ static int open_channel(struct srpi_session *s, enum srp_multichan multichan,
 				     : MAX_IT_IU_LEN,
 		.formats = SRP_FORMATS,
 		.multichan = multichan,
+		.aer = true,
 		.imm_data = !s->options.no_immediate_data,
 		.imm_offset = s->options.no_immediate_data ? 0 : SRP_IMM_OFFSET,
 		.initiator = s->initiator,
@@ -275,7 +276,14 @@ static void channel_closed(struct ini_channel *ch)
 	failed(s);
 }
 
+static void attention(struct ini_channel *ch, uint64_t lun,
+		      const struct scsi_sense *sense)
+{
+	ini_volume_attention(ch->user, lun, sense);
+}
+
 static const struct ini_channel_events events = {
+	.attention = attention,
 	.running = running,
 	.ready = ready,
 	.answered = ini_queue_answered,

@@ -232,6 +232,7 @@ static bool check_volume(struct srpi_session *s, struct ini_volume *was,
 			 const struct ini_volume *now)
 {
 	char what[256];
+	uint64_t size;
 
 	if (!now) {
 		/* It may be one that is still being set up. */
@@ -246,7 +247,12 @@ static bool check_volume(struct srpi_session *s, struct ini_volume *was,
 		give_up(s);
 		return false;
 	}
+	size = was->info.size;
 	s->lost_writes |= ini_volume_back(was, now);
+	if (size != now->info.size) {
+		was->info.size = size;
+		ini_volume_resize(s, was, now->info.size);
+	}
 	return true;
 }
 

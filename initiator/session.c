@@ -24,6 +24,7 @@ static void session_free(struct srpi_session *s)
 {
 	reactor_timer_stop(&s->watch_timer);
 	ini_discovery_free(s);
+	ini_capacity_free(s->capacity);
 	srpi_mem_free(s->zeroes_mem);
 	free(s->zeroes);
 	free(s->volumes);

@@ -8,6 +8,7 @@
  *   queue.c      commands: waiting, sent, held, sent again
  *   link.c       the channels: log in, ask for the volumes, log in the others
  *   connect.c    the first time: which address, which transport
+ *   capacity.c   the size that has changed
  *   reconnect.c  every other time: what waits how long, is it the same volume
  */
 #ifndef INITIATOR_SESSION_H
@@ -55,6 +56,7 @@ struct ini_volume {
 	/* Unit attentions since the last login. */
 	bool saw_nexus_loss;
 	bool saw_reset;
+	bool capacity_changed; /* to be asked for */
 };
 
 struct srpi_mem {
@@ -113,6 +115,7 @@ struct srpi_session {
 	struct ini_volume *volumes;
 	unsigned int volume_cnt;
 	struct ini_discovery *discovery;
+	struct ini_capacity *capacity; /* NULL: never needed yet */
 
 	uint8_t *zeroes; /* the source of WRITE SAME and zero writes */
 	struct srpi_mem *zeroes_mem;
@@ -203,6 +206,16 @@ int ini_volume_flushed(struct ini_volume *v, uint64_t written);
 
 /* Volume @was has come back as @now. True: writes may be lost. */
 bool ini_volume_back(struct ini_volume *was, const struct ini_volume *now);
+
+void ini_volume_resize(struct srpi_session *s, struct ini_volume *v,
+		       uint64_t size);
+
+/* ---- capacity.c ---- */
+
+/* Asks for the size of @v, and lets the caller know. */
+void ini_capacity_changed(struct srpi_session *s, struct ini_volume *v);
+/* NULL is fine. */
+void ini_capacity_free(struct ini_capacity *c);
 
 /* ---- connect.c ---- */
 

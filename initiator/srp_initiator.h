@@ -132,7 +132,10 @@ struct srpi_options {
 	 */
 	void (*state_changed)(struct srpi_session *s, enum srpi_state state,
 			      const struct srpi_error *why, void *arg);
-	void *state_arg;
+	/* Volume @volume has another size: srpi_volume_info() tells. */
+	void (*volume_resized)(struct srpi_session *s, unsigned int volume,
+			       void *arg);
+	void *state_arg; /* for both */
 };
 
 /* What is wrong with the times of @options, for a person; NULL: nothing. */

@@ -74,6 +74,19 @@ void ini_volume_attention(struct srpi_session *s, uint64_t lun_field,
 		v->saw_nexus_loss = true;
 	else if (SCSI_ASC(sense->code) == SCSI_ASC(SCSI_ASC_POWER_ON_OR_RESET))
 		v->saw_reset = true;
+	else if (sense->code == SCSI_ASC_CAPACITY_CHANGED)
+		ini_capacity_changed(s, v);
+}
+
+void ini_volume_resize(struct srpi_session *s, struct ini_volume *v,
+		       uint64_t size)
+{
+	if (v->info.size == size)
+		return;
+	v->info.size = size;
+	if (s->options.volume_resized)
+		s->options.volume_resized(s, (unsigned int)(v - s->volumes),
+					  s->options.state_arg);
 }
 
 void ini_volume_forget_attentions(struct srpi_session *s)

@@ -126,6 +126,25 @@ t_check 'so says the state' is state running
 t_check 'and how often' is reconnects 1
 t_check 'a read works again' \
 	dd if="$M/disk" of=/dev/null bs=4k count=1 iflag=direct
+
+# ---- it grows
+
+truncate -s 320M "$T/disk.img"
+kill -HUP "$T_TARGET"
+t_check 'a volume that grows is noticed, without any I/O' \
+	said 1 'volume disk has 320 MiB now'
+has_size() { [ "$(stat -c %s "$M/disk")" = $(($1 << 20)) ]; }
+t_check 'and so does the file' t_wait_for 10 has_size 320
+t_check 'its end can be written' dd if=/dev/zero of="$M/disk" bs=1M seek=319 \
+	count=1 conv=notrunc oflag=direct
+stop KILL
+truncate -s 384M "$T/disk.img"
+again --backing "$T/disk.img,name=disk"
+t_check 'also while the target is away' \
+	said 1 'volume disk has 384 MiB now'
+t_check 'the file has the new size' t_wait_for 10 has_size 384
+t_check 'and is back' said 2 'again after .*go on'
+
 stop KILL
 t_check 'unmounts without a target' fusermount3 -u "$M"
 t_check 'and ends' ends_now
