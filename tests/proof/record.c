@@ -55,7 +55,7 @@ static int read_dir(const char *path, void *buf, fuse_fill_dir_t fill,
 {
 	fill(buf, ".", NULL, 0, 0);
 	fill(buf, "..", NULL, 0, 0);
-	fill(buf, NAME + 1, NULL, 0, 0);
+	fill(buf, &NAME[1], NULL, 0, 0);
 	return 0;
 }
 
