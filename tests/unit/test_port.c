@@ -635,6 +635,32 @@ static void requests_wait_for_buffers(void **state)
 	rig_destroy(rig);
 }
 
+/* The largest there are, on two channels, with tables to be read first. */
+static void large_transfers_take_turns(void **state)
+{
+	struct rig_options opt = { .arena_len = 8u << 20 };
+	struct rig *rig = rig_create(&opt);
+	struct rig_chan *ch[2] = { rig_login(rig, 1, SRP_MULTICHAN_MULTI),
+				   rig_login(rig, 1, SRP_MULTICHAN_MULTI) };
+	struct rig_cmd w = rig_write(RIG_DISK, 0, 8192);
+	struct rig_cmd r = rig_read(RIG_DISK, 0, 8192);
+	uint64_t tags[32];
+
+	rig_expect_alive(ch[0]);
+	rig_hold(true);
+	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
+		tags[i] = send_rw(ch[i % 2], i % 4 < 2 ? &w : &r,
+				  i % 3 ? PARTIAL : MANY, 0, 8192 * BLK);
+	while (rig_release(rig) > 0)
+		;
+	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
+		rig_expect_status(ch[i % 2], tags[i], SCSI_STATUS_GOOD);
+	rig_hold(false);
+	rig_chan_free(ch[0]);
+	rig_chan_free(ch[1]);
+	rig_destroy(rig);
+}
+
 /* One that asks for far more than there is, and one that asks for little. */
 static void greedy_initiator_leaves_room_for_others(void **state)
 {
@@ -1391,6 +1417,7 @@ int main(void)
 	T_ADD(&t, more_requests_than_credits_end_the_channel);
 	T_ADD(&t, commands_wait_when_completions_are_late);
 	T_ADD(&t, requests_wait_for_buffers);
+	T_ADD(&t, large_transfers_take_turns);
 	T_ADD(&t, greedy_initiator_leaves_room_for_others);
 	T_ADD_ROWS(&t, tmf_cases, tmf_in_every_state);
 	T_ADD(&t, abort_ends_no_other_command);
