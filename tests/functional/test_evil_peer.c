@@ -411,7 +411,7 @@ static void connect_and_vanish(void **state)
 
 /* ---- below SRP: the connection itself ---- */
 
-#define RAW 24
+#define RAW 900
 
 static int connect_raw(void)
 {
