@@ -193,7 +193,7 @@ static int check(const char *path)
 
 	if (!is || !want) {
 		perror(is ? "tmpfile" : path);
-		return 1;
+		exit(1);
 	}
 	put_all(want);
 	rewind(want);

@@ -57,9 +57,10 @@ static void local_text(const struct srpi_session *s,
 		       const struct ini_channel *ch, char *buf)
 {
 	const char *known = ch && ch->xp ? xp_chan_local(ch->xp) : "";
-	struct sockaddr_storage addr;
+	struct sockaddr_storage addr = { 0 };
 	socklen_t len = sizeof(addr);
 	char text[ADDR_TEXT_SIZE];
+	char *port;
 	int fd;
 
 	buf[0] = '\0';
@@ -74,7 +75,9 @@ static void local_text(const struct srpi_session *s,
 	    getsockname(fd, (struct sockaddr *)&addr, &len) == 0) {
 		addr_text((struct sockaddr *)&addr, len, text);
 		/* The datagram's port is nobody's. */
-		*strrchr(text, ':') = '\0';
+		port = strrchr(text, ':');
+		if (port)
+			*port = '\0';
 		snprintf(buf, ADDR_TEXT_SIZE, "%s", text);
 	}
 	close(fd);

@@ -384,10 +384,11 @@ int state_file_load(const char *path, struct state_file *ret, char *msg,
 	memset(ret, 0, sizeof(*ret));
 	if (fd < 0 && errno == ENOENT)
 		return 0;
-	len = fd < 0 ? -errno : !text ? -ENOMEM : 0;
-	if (!len)
-		len = read_all(fd, text, STATE_FILE_MAX + 1);
-	if (len < 0) {
+	if (fd < 0)
+		len = -errno;
+	else
+		len = text ? read_all(fd, text, STATE_FILE_MAX + 1) : -ENOMEM;
+	if (len < 0 || !text) {
 		err = (int)len;
 		snprintf(why, sizeof(why), "%s", strerror(-err));
 	} else if (len > STATE_FILE_MAX) {

@@ -151,11 +151,11 @@ struct fi_info *ofi_info(void);
 struct ofi_watch *ofi_watch_start(struct reactor *r, int fd, bool *flag);
 void ofi_watch_stop(struct ofi_watch *w);
 
-int ofi_mr_register(struct xp *xp, void *addr, size_t len,
+int ofi_mr_register(struct xp *base, void *addr, size_t len,
 		    enum xp_access access, struct xp_mr **ret_mr,
 		    struct xp_error *e);
-void ofi_mr_free(struct xp_mr *mr);
-void ofi_mr_remote(const struct xp_mr *mr, const struct xp_chan *ch,
+void ofi_mr_free(struct xp_mr *base);
+void ofi_mr_remote(const struct xp_mr *base, const struct xp_chan *ch,
 		   const void *ptr, uint64_t *ret_addr, uint32_t *ret_key);
 
 /* The descriptor of the socket that connects the two, or (@peer NULL) of the
@@ -201,19 +201,19 @@ bool ofi_eq_ready(const struct ofi_xp *xp);
 int ofi_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	       void (*requested)(struct xp_conn_request *req), void *user,
 	       struct xp_listener **ret_listener, struct xp_error *e);
-void ofi_unlisten(struct xp_listener *l);
-int ofi_accept(struct xp *xp, struct xp_conn_request *req,
+void ofi_unlisten(struct xp_listener *base);
+int ofi_accept(struct xp *xp, struct xp_conn_request *base,
 	       const struct xp_chan_params *params, struct xp_chan **ret_ch,
 	       struct xp_error *e);
-void ofi_reject(struct xp_conn_request *req, const void *pdata, size_t len);
+void ofi_reject(struct xp_conn_request *base, const void *pdata, size_t len);
 int ofi_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 		const struct xp_chan_params *params, struct xp_chan **ret_ch,
 		struct xp_error *e);
-void ofi_chan_free(struct xp_chan *ch);
+void ofi_chan_free(struct xp_chan *base);
 
 /* ---- ofi_end.c ---- */
 
-void ofi_disconnect(struct xp_chan *ch);
+void ofi_disconnect(struct xp_chan *base);
 /* Fails a channel whose peer ended it. */
 void ofi_broke(struct ofi_chan *ch);
 

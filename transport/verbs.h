@@ -76,7 +76,7 @@ struct vb_mr {
 /* Registers with @only, or with every device when that is NULL. */
 int vb_mr_new(struct vb_xp *vx, struct vb_dev *only, void *addr, size_t len,
 	      enum xp_access access, struct xp_mr **ret_mr, struct xp_error *e);
-void vb_mr_free(struct xp_mr *mr);
+void vb_mr_free(struct xp_mr *base);
 
 /* ---- devices (verbs_dev.c) ---- */
 
@@ -330,9 +330,9 @@ void vb_chan_last_wqe(struct vb_chan *ch);
  * many channels did. */
 unsigned int vb_chan_reap(struct vb_xp *vx);
 
-int vb_post_send(struct xp_chan *ch, const struct xp_wr *wr, unsigned int n);
-void vb_disconnect(struct xp_chan *ch);
-void vb_chan_free(struct xp_chan *ch);
+int vb_post_send(struct xp_chan *base, const struct xp_wr *wr, unsigned int n);
+void vb_disconnect(struct xp_chan *base);
+void vb_chan_free(struct xp_chan *base);
 
 /* ---- connections (verbs_cm.c) ---- */
 
@@ -346,11 +346,11 @@ void vb_cm_came_early(struct vb_chan *ch);
 int vb_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	      void (*requested)(struct xp_conn_request *req), void *user,
 	      struct xp_listener **ret_listener, struct xp_error *e);
-void vb_unlisten(struct xp_listener *l);
-int vb_accept(struct xp *xp, struct xp_conn_request *req,
+void vb_unlisten(struct xp_listener *base);
+int vb_accept(struct xp *xp, struct xp_conn_request *base,
 	      const struct xp_chan_params *params, struct xp_chan **ret_ch,
 	      struct xp_error *e);
-void vb_reject(struct xp_conn_request *req, const void *pdata, size_t len);
+void vb_reject(struct xp_conn_request *base, const void *pdata, size_t len);
 int vb_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	       const struct xp_chan_params *params, struct xp_chan **ret_ch,
 	       struct xp_error *e);

@@ -369,6 +369,8 @@ int vb_pool_get(struct vb_dev *dev, unsigned int sends, unsigned int recvs,
 		if (err)
 			return err;
 	}
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): errno is set, so
+	 * pool_new() has not returned 0 without a pool */
 	p->send_room -= sends;
 	p->recv_room -= recvs;
 	*ret_pool = p;

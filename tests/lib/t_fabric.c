@@ -867,7 +867,7 @@ static int fake_connect(struct xp *xp, const struct sockaddr *addr,
 		memcpy(ch->pdata, params->pdata, params->pdata_len);
 	ch->pdata_len = REQ_ROOM;
 	xp_core_addr_text(addr, ch->base.peer, sizeof(ch->base.peer));
-	snprintf(ch->base.local, sizeof(ch->base.local), "fake:%u",
+	snprintf(ch->base.local, sizeof(ch->base.local), "fake:%d",
 		 hub->next_port++);
 	if (hub->silent_len &&
 	    same_addr(&hub->silent, hub->silent_len, addr, addr_len))

@@ -20,6 +20,7 @@ void ini_error_set(struct srpi_error *e, int err, const char *fmt, ...)
 
 	e->err = err;
 	va_start(ap, fmt);
+	/* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it is, above */
 	vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
 }

@@ -1029,14 +1029,13 @@ static void state_file(void **state)
 {
 	const struct file_row *row = *state;
 	size_t len = strlen(row->text);
-	char *exact = malloc(len + 1);
+	char *exact = malloc(len ? len : 1);
 	char buf[STATE_FILE_MAX];
 	struct state_file file;
 	char msg[128] = "";
 	int err;
 
 	memcpy(exact, row->text, len);
-	exact = realloc(exact, len ? len : 1);
 	err = state_file_parse(exact, len, &file, msg, sizeof(msg));
 	assert_string_equal(msg, row->msg ? row->msg : "");
 	assert_int_equal(err, row->msg ? -EBADMSG : 0);
