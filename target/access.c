@@ -135,7 +135,7 @@ bool access_rules_add(struct access_rules *rules, const char *text, char *msg,
 	char copy[128];
 
 	if (rules->cnt == ACCESS_RULES_MAX) {
-		snprintf(msg, msg_len, "more than %u rules", ACCESS_RULES_MAX);
+		snprintf(msg, msg_len, "more than %d rules", ACCESS_RULES_MAX);
 		return false;
 	}
 	snprintf(copy, sizeof(copy), "%s", text);

@@ -90,8 +90,8 @@ void scsi_attention_others(struct lun_map *luns, const struct volume *vol,
 	struct list *it;
 
 	pthread_mutex_lock(&luns->nexuses_lock);
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): comparing with
-	 * @except, which may be NULL, does not make a node NULL */
+	/* That @except may be NULL does not make a node NULL. */
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 	list_for_each(it, &luns->nexuses) {
 		struct scsi_nexus *nexus =
 			container_of(it, struct scsi_nexus, node);

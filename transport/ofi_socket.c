@@ -43,6 +43,7 @@ int ofi_find_socket(const struct sockaddr_storage *local, size_t local_len,
 	if (!dir)
 		return -1;
 	while (found < 0 && (entry = readdir(dir))) {
+		/* NOLINTNEXTLINE(cert-err34-c): the kernel's; dots are 0 */
 		fd = atoi(entry->d_name);
 		if (fd <= 2 || !is_named(fd, getsockname, local, local_len))
 			continue;
@@ -83,7 +84,7 @@ static bool is_port(const struct sockaddr_storage *addr, in_port_t port)
  * connection is answered one way or the other. */
 static bool is_stranger(int fd, in_port_t port, struct sockaddr_storage *peer)
 {
-	struct sockaddr_storage local;
+	struct sockaddr_storage local = { 0 };
 	struct tcp_info info = { 0 };
 	socklen_t len = sizeof(local);
 
@@ -133,6 +134,7 @@ unsigned int ofi_half_open_look(struct ofi_half_open *h, in_port_t port)
 	int fd;
 
 	while (dir && (entry = readdir(dir))) {
+		/* NOLINTNEXTLINE(cert-err34-c): the kernel's; dots are 0 */
 		fd = atoi(entry->d_name);
 		if (fd <= 2 || !is_stranger(fd, port, &peer))
 			continue;

@@ -369,8 +369,8 @@ int vb_pool_get(struct vb_dev *dev, unsigned int sends, unsigned int recvs,
 		if (err)
 			return err;
 	}
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): errno is set, so
-	 * pool_new() has not returned 0 without a pool */
+	/* pool_new() that fails does not return 0: errno is set then. */
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 	p->send_room -= sends;
 	p->recv_room -= recvs;
 	*ret_pool = p;

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Functional tests: a target, a client, and checks that are told as TAP lines.
 # Source this first. $BUILD is the build directory; T_HOST may say how to reach
-# the target, e.g. srp+rdma://10.0.0.1 (default: srp+tcp://127.0.0.1).
+# the target, e.g. srp+rdma://10.0.0.1 (default: srp+tcp://127.0.0.1); T_THREADS
+# gives the target so many.
 #
 #   t_target ARG...       start rdma-target, wait until it serves; sets $URI
 #   t_mount ARG... DIR    mount with rdma-fuse, and unmount at the end
@@ -125,7 +126,8 @@ t_target() {
 	for t_try in 1 2 3 4 5; do
 		T_PORT=$((20000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))
 		URI=${T_HOST:-srp+tcp://127.0.0.1}:$T_PORT
-		rdma-target --listen "$URI" "$@" >"$T/target.log" 2>&1 &
+		rdma-target --listen "$URI" ${T_THREADS:+--threads "$T_THREADS"} \
+			"$@" >"$T/target.log" 2>&1 &
 		T_TARGET=$!
 		t_pids="$t_pids $T_TARGET"
 		t_wait_for 10 t_target_is_up && return

@@ -127,6 +127,8 @@ static void wait_until_ready(struct t_target *t)
 void t_target_start(struct t_target *t, const char *const *args)
 {
 	char listen[] = "--listen";
+	char option[] = "--threads";
+	char *threads = getenv("T_THREADS");
 	char path[4096];
 	char *argv[ARGS_MAX];
 	int argc = 0;
@@ -141,6 +143,10 @@ void t_target_start(struct t_target *t, const char *const *args)
 	argv[argc++] = path;
 	argv[argc++] = listen;
 	argv[argc++] = t->uri;
+	if (threads) {
+		argv[argc++] = option;
+		argv[argc++] = threads;
+	}
 	for (; *args; args++) {
 		assert_true(argc < ARGS_MAX - 1);
 		argv[argc++] = (char *)(uintptr_t)*args;
