@@ -95,14 +95,35 @@ void dev_release(struct slot *slot)
 	give_back(slot);
 }
 
-static void sent(struct slot *slot, int res)
+/* ENOENT: nobody waits for it any more. ENODEV: unmounted. */
+static bool is_refusal(int err)
 {
+	return err < 0 && err != -ENOENT && err != -ENODEV;
+}
+
+/* The kernel has not taken an answer: who waits for it is to get an error, and
+ * not to wait for ever. */
+static void answer_refused(struct dev *dev, uint64_t unique, int err)
+{
+	const struct fuse_out_header out = {
+		.len = sizeof(out),
+		.error = -EIO,
+		.unique = unique,
+	};
 	unsigned int dropped;
 
-	/* ENOENT: nobody waits any more. ENODEV: unmounted. */
-	if (res < 0 && res != -ENOENT && res != -ENODEV &&
-	    log_limit_pass(&slot->dev->limit, 10, &dropped))
-		log_error("cannot answer the kernel: %s", strerror(-res));
+	if (log_limit_pass(&dev->limit, 10, &dropped))
+		log_error("the kernel refuses an answer: %s; it gets an I/O "
+			  "error instead",
+			  strerror(-err));
+	if (write(dev->fd, &out, sizeof(out)) < 0)
+		log_debug("and refuses that: %s", strerror(errno));
+}
+
+static void sent(struct slot *slot, int res)
+{
+	if (is_refusal(res))
+		answer_refused(slot->dev, slot->unique, res);
 	give_back(slot);
 }
 
@@ -177,7 +198,10 @@ void dev_reply_written(struct slot *slot, uint32_t len)
 static ssize_t from_libfuse(int fd, struct iovec *iov, int count,
 			    void *userdata)
 {
+	const struct fuse_out_header *header = iov[0].iov_base;
 	struct dev *dev = userdata;
+	ssize_t n;
+	int err;
 
 	if (!dev->init_seen) {
 		struct fuse_init_out *out = count > 1 ? iov[1].iov_base : NULL;
@@ -189,7 +213,13 @@ static ssize_t from_libfuse(int fd, struct iovec *iov, int count,
 						   DIRECT_IO_ALLOW_MMAP) >>
 						  32);
 	}
-	return writev(fd, iov, count);
+	n = writev(fd, iov, count);
+	err = n < 0 ? -errno : 0;
+	/* Without a number it is no answer. */
+	if (is_refusal(err) && header->unique)
+		answer_refused(dev, header->unique, err);
+	errno = -err;
+	return n;
 }
 
 /* Not used: requests are read here. */

@@ -318,8 +318,8 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	open->errors_seen = f->errors;
 	list_add_head(&f->opens, &open->node);
 	out.fh = (uintptr_t)open;
-	/* The caller was killed: no RELEASE will follow. */
-	if (fuse_reply_buf(req, (const char *)&out, sizeof(out)) == -ENOENT) {
+	/* Not taken, as the caller was killed: no RELEASE will follow. */
+	if (fuse_reply_buf(req, (const char *)&out, sizeof(out))) {
 		list_del(&open->node);
 		free(open);
 	}

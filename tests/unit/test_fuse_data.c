@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/lib/t_table.h"
@@ -247,6 +248,21 @@ static void requests_wait_for_slots(void **state)
 		assert_int_equal(r->out.error, 0);
 	}
 	assert_int_equal(r->target->cnt, 10);
+	rig_free(r);
+}
+
+/* ---- answers that are not taken ---- */
+
+/* Here, as it is too long for the socket. */
+static void answer_that_is_refused_becomes_an_error(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	int size = 8192;
+
+	assert_int_equal(rig_read(r, 0, 128 << 10), 0);
+	setsockopt(rig_fd(r), SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	assert_int_equal(rig_read(r, 0, 128 << 10), -EIO);
+	assert_int_equal(rig_read(r, 0, 512), 0);
 	rig_free(r);
 }
 
@@ -774,6 +790,7 @@ int main(void)
 	T_ADD(&t, writes_of_one_block_take_turns);
 	T_ADD(&t, whole_blocks_do_not_wait);
 	T_ADD(&t, requests_wait_for_slots);
+	T_ADD(&t, answer_that_is_refused_becomes_an_error);
 	T_ADD(&t, fsync_flushes);
 	T_ADD(&t, each_open_file_is_told_of_a_failed_flush_once);
 	T_ADD(&t, a_flush_that_failed_is_owed);

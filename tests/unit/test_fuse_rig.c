@@ -128,6 +128,11 @@ struct rig *rig_new(const struct rig_options *o)
 	return r;
 }
 
+int rig_fd(const struct rig *r)
+{
+	return fuse_session_fd(r->se);
+}
+
 void rig_free(struct rig *r)
 {
 	assert_false(rig_settle(r));

@@ -43,6 +43,8 @@ struct rig_options {
 };
 
 struct rig *rig_new(const struct rig_options *o);
+/* rdma-fuse's end of the socket. */
+int rig_fd(const struct rig *r);
 /* Everything must have been answered. */
 void rig_free(struct rig *r);
 
