@@ -20,7 +20,7 @@
 #define BLK	  512u
 #define BLOCKS	  2048u
 #define REQ_LIM	  8
-#define SENDS_MAX 64
+#define SENDS_MAX 256
 
 /* What the target says to MODE SENSE. */
 enum mode_answer {
@@ -37,6 +37,8 @@ struct play_options {
 	bool is_memory;
 	uint8_t generation;
 	bool comes_back; /* the session may log in again */
+	int io_timeout_ms;
+	unsigned int timeout_ms;
 };
 
 struct play_send {
@@ -62,6 +64,9 @@ struct play {
 	unsigned int writes;	 /* seen */
 	bool deaf;		 /* WRITE is not answered, until a login */
 	bool goes_at_sync;	 /* with what was not flushed */
+	unsigned int goes_at;	 /* this many IUs after a login; 0: never */
+	unsigned int silent_at;	 /* likewise: not answered */
+	bool rejects;		 /* the next login */
 	uint32_t lbas[16];	 /* of the writes since the last login */
 	unsigned int lba_cnt;
 	unsigned int syncs;	/* SYNCHRONIZE CACHE seen */
@@ -251,8 +256,14 @@ static void received(struct xp_chan *ch, struct xp_iu *iu)
 	struct play *p = xp_chan_user(ch);
 	const uint8_t *opcode = iu->data;
 	struct srp_cmd_view cmd;
+	bool goes = p->goes_at && --p->goes_at == 0;
+	bool silent = p->silent_at && --p->silent_at == 0;
 
-	if (*opcode == SRP_CRED_RSP) {
+	if (goes) {
+		xp_close(ch);
+	} else if (silent) {
+		p->silent_at = 0;
+	} else if (*opcode == SRP_CRED_RSP) {
 		p->cred_rsps++;
 	} else {
 		assert_int_equal(
@@ -290,6 +301,9 @@ static void requested(struct xp_conn_request *req)
 		.ti_iu_len = 512,
 		.formats = SRP_FORMATS,
 	};
+	const struct srp_login_rej rej = {
+		.reason = SRP_REJ_NO_RESOURCES,
+	};
 	uint8_t pdata[SRP_LOGIN_RSP_SIZE];
 	struct xp_chan_params params = {
 		.handler = &handler,
@@ -300,6 +314,12 @@ static void requested(struct xp_conn_request *req)
 	};
 	struct xp_error e;
 
+	if (p->rejects) {
+		p->rejects = false;
+		srp_login_rej_encode(pdata, sizeof(pdata), &rej);
+		xp_reject(req, pdata, SRP_LOGIN_REJ_SIZE);
+		return;
+	}
 	p->deaf = false;
 	p->lba_cnt = 0;
 	srp_login_rsp_encode(pdata, sizeof(pdata), &rsp);
@@ -349,6 +369,8 @@ static struct play *play_new(const struct play_options *o)
 		.fast_io_fail_ms = o->comes_back ? SRPI_OFF : 1,
 		.dev_loss_ms = o->comes_back ? SRPI_OFF : 2,
 		.reconnect_delay_ms = o->comes_back ? 1 : SRPI_OFF,
+		.io_timeout_ms = o->io_timeout_ms,
+		.timeout_ms = o->timeout_ms,
 		.state_changed = told,
 		.state_arg = p,
 	};
@@ -574,6 +596,64 @@ static void unanswered_writes_are_sent_again(void **state)
 	play_free(p);
 }
 
+/* ---- attempts that fail ---- */
+
+enum {
+	STEPS_MAX = 20
+};
+
+/* A write is held while the target rejects the login, or goes at any step of
+ * the first one; it is done all the same. */
+static void write_waits_for_the_attempt_that_succeeds(void **state)
+{
+	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
+							  .has_store = true,
+							  .comes_back = true,
+							  .generation = 1 });
+	struct srpi_session_stats stats;
+
+	for (unsigned int step = 0; step < STEPS_MAX; step++) {
+		p->rejects = step == 0;
+		p->goes_at = step;
+		p->send_cnt = 0;
+		xp_close(p->chan);
+		while (srpi_session_state(p->session) == SRPI_RUNNING)
+			turn(p);
+		assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+		p->goes_at = 0;
+	}
+	srpi_session_stats(p->session, &stats);
+	assert_true(stats.attempts > stats.reconnects);
+	assert_true(stats.reconnects >= STEPS_MAX);
+	play_free(p);
+}
+
+/* No answer to a command, or to a question of discovery when it comes back. */
+static void silence_ends_the_connection(void **state)
+{
+	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
+							  .has_store = true,
+							  .comes_back = true,
+							  .generation = 1,
+							  .io_timeout_ms = 20,
+							  .timeout_ms = 200 });
+	struct srpi_session_stats stats;
+
+	p->silent_at = 1;
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	assert_int_equal(p->writes, 1);
+	srpi_session_stats(p->session, &stats);
+	assert_true(stats.timeouts >= 1);
+	assert_true(stats.replayed >= 1);
+	xp_close(p->chan);
+	while (srpi_session_state(p->session) == SRPI_RUNNING)
+		turn(p);
+	p->send_cnt = 0;
+	p->silent_at = 3;
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	play_free(p);
+}
+
 /* ---- requests of the target ---- */
 
 static void ask_credit(struct play *p)
@@ -621,6 +701,8 @@ int main(void)
 	T_ADD_ROWS(&t, loss_rows, flush_after_loss);
 	T_ADD(&t, stable_write_whose_write_was_lost_fails);
 	T_ADD(&t, unanswered_writes_are_sent_again);
+	T_ADD(&t, write_waits_for_the_attempt_that_succeeds);
+	T_ADD(&t, silence_ends_the_connection);
 	T_ADD(&t, target_asks_again_before_our_send_completes);
 	T_ADD(&t, target_that_asks_without_end_is_left);
 	return t_run(&t);
