@@ -167,3 +167,91 @@ refuses() {
 	[ "$(wc -l <"$VM_OUT/said")" = 1 ] || { vm_say "not one line: $*"; return 1; }
 	grep -qE "$pattern" "$VM_OUT/said" || { vm_say "not '$pattern': $*"; return 1; }
 }
+
+# --- proof-load: writers and a judge (see its --help) -------------------------
+
+# proof_start THROUGH...: starts it on what reaches one volume.
+proof_start() {
+	rm -f "$work/ask" "$work/answer"
+	mkfifo "$work/ask" "$work/answer"
+	"$BUILD/tests/proof/proof-load" --timeout 240 "$@" <"$work/ask" \
+		>"$work/answer" 2>>"$VM_OUT/proof.log" &
+	proof=$!
+	exec {proof_ask}>"$work/ask" {proof_answer}<"$work/answer"
+	_proof_hears round
+}
+
+# Until the answer that begins with $1, which is then in $proof_said.
+_proof_hears() {
+	while read -r -u "$proof_answer" proof_said; do
+		echo "$proof_said" >>"$VM_OUT/proof.log"
+		case $proof_said in
+		*wrong* | *failed* | HANGS*) break ;;
+		"$1"*) return ;;
+		esac
+	done
+	timeout 60 cat <&"$proof_answer" >>"$VM_OUT/proof.log"
+	vm_say "proof-load: $proof_said"
+	return 1
+}
+
+# proof_ask COMMAND...: and waits for the answer.
+proof_ask() {
+	echo "$*" >&"$proof_ask"
+	_proof_hears "$1"
+}
+
+# proof_end: judges, and ends it.
+proof_end() {
+	echo quit >&"$proof_ask"
+	_proof_hears round
+	exec {proof_ask}>&- {proof_answer}<&-
+	ends_well "$proof"
+	echo "$proof_said"
+}
+
+# proof_times FILE: adds the "usable after" of the last round; tell_times FILE
+# WHAT: what they were.
+proof_times() {
+	[[ $proof_said == *'usable after '* ]] || return
+	local seconds=${proof_said##*usable after }
+	echo "${seconds% s}" >>"$1"
+}
+
+tell_times() {
+	sort -n "$1" | awk -v what="$2" '
+		{ t[NR] = $1; sum += $1 }
+		END { printf "%s, %d times, seconds: median %.3f, mean %.3f, " \
+			"95%% %.3f, max %.3f\n", what, NR, t[int((NR + 1) / 2)], \
+			sum / NR, t[int(NR * .95 + .95)], t[NR] }'
+}
+
+# --- an rdma-target to log in to with the kernel's initiator -------------------
+
+# target_names: sets $id_ext and $ioc_guid to what the target printed.
+target_names() {
+	local login
+
+	login=$(grep -o 'id_ext=.*,dest=' "$VM_OUT/target.log" | tail -n 1)
+	id_ext=${login#id_ext=} id_ext=${id_ext%%,*}
+	ioc_guid=${login#*ioc_guid=} ioc_guid=${ioc_guid%%,*}
+}
+
+# ib_srp_pauses SECONDS: the pause before the kernel's initiator tries again.
+ib_srp_pauses() {
+	local port
+
+	for port in /sys/class/srp_remote_ports/*; do
+		echo "$1" >"$port/reconnect_delay"
+	done
+}
+
+# Succeeds when the kernel's initiator has lost a target, and has none in its place.
+ib_srp_is_lost() {
+	! grep -qx running /sys/class/srp_remote_ports/*/state
+}
+
+# client_is_lost NAME: the same for the rdma-fuse that mount_start named so.
+client_is_lost() {
+	tail -n 1 "$VM_OUT/$1.log" | grep -qE 'to come back|trying on'
+}

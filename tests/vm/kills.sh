@@ -1,0 +1,132 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# kill -9 of the target, and of a client, over verbs and under load. Nothing that
+# was acknowledged is lost or mixed (proof-load judges), all goes on, and nothing
+# of the dead stays.
+#
+#   VM_KILLS           how often the target is killed under rdma-fuse (default 2)
+#   VM_KILLS_KERNEL    how often under the kernel's initiator and rdma-fuse, both
+#                      on the same blocks (default 1)
+#   VM_KILLS_CLIENT    how often rdma-fuse is killed (default 2)
+#   VM_KILLS_WITHIN    seconds within which the mount must be usable after each
+#                      restart of the target (default: any number)
+set -euo pipefail
+# shellcheck source=tests/vm/lib.sh
+. "$VM_LIB"
+work=/mnt/scratch
+# shellcheck source=tests/vm/serve.sh
+. "${VM_LIB%/*}/serve.sh"
+
+uri=srp+rdma://10.0.0.1:5555
+mnt=/mnt/one
+# The last client's login replaces what is left of the one before it.
+client_id=70726f6f66000000000000000000c11e
+kills=${VM_KILLS:-2}
+kills_kernel=${VM_KILLS_KERNEL:-1}
+kills_client=${VM_KILLS_CLIENT:-2}
+
+again() {
+	target_start --backing "$work/disk.img,name=disk"
+}
+
+# kill_target FILE: kills it under load, starts another, and waits until all are
+# served again, which took the time that is added to FILE.
+kill_target() {
+	local killed=$target
+
+	proof_ask ops $((20 + RANDOM % 200))
+	proof_ask kill "$killed"
+	wait "$killed" 2>/dev/null || true
+	wait_for 10 left_nothing "$killed"
+	proof_ask since
+	again
+	proof_ask round
+	proof_times "$1"
+}
+
+# Succeeds when the kernel has nothing of the dead process $1. It names the thread
+# that made an object; the target's objects are its main thread's or of the name.
+left_nothing() {
+	local kind
+
+	for kind in qp cm_id cq mr pd; do
+		! rdma resource show "$kind" | grep -E " pid $1 | comm rdma-target" ||
+			return
+	done
+}
+
+client_start() {
+	mount_start client "$uri/disk?initiator=$client_id" "$mnt"
+	client=$fuse
+}
+
+client_kill() {
+	proof_ask ops $((20 + RANDOM % 200))
+	ends_by_kill "$client"
+	umount -l "$mnt"
+}
+
+resident() {
+	awk '/VmRSS/ { print $2 }' "/proc/$target/status"
+}
+
+vm_soft_roce
+vm_scratch_fs "$work" 256
+mkdir "$mnt"
+truncate -s 64M "$work/disk.img"
+again
+
+step "the target is killed $kills times under rdma-fuse"
+client_start
+proof_start "$mnt/disk"
+for ((i = 0; i < kills; i++)); do
+	kill_target "$VM_OUT/mount"
+done
+proof_end
+tell_times "$VM_OUT/mount" "usable after the restart"
+awk -v within="${VM_KILLS_WITHIN:-1000}" '$1 > within { exit 1 }' "$VM_OUT/mount"
+
+step "and $kills_kernel times under the kernel's initiator and rdma-fuse"
+target_names
+disk=$(vm_kernel_login "$id_ext" "$ioc_guid" 10.0.0.1:5555)
+ib_srp_pauses 1
+proof_start "$mnt/disk" "$disk"
+for ((i = 0; i < kills_kernel; i++)); do
+	kill_target "$VM_OUT/both"
+done
+proof_end
+tell_times "$VM_OUT/both" "usable by both after the restart"
+vm_kernel_logout "$disk"
+
+step "rdma-fuse is killed $kills_client times, another mount works on"
+mkdir /mnt/two
+mount_start other "$uri/disk" /mnt/two
+other=$fuse
+proof_start "$mnt/disk" /mnt/two/disk
+busy=$(holdings "$target")
+for ((i = 0; i < kills_client; i++)); do
+	client_kill
+	proof_ask since
+	client_start
+	proof_ask round
+	proof_times "$VM_OUT/client"
+	[ "$i" != 9 ] || before=$(resident)
+done
+proof_end
+tell_times "$VM_OUT/client" "next login until the next answer"
+wait_for 30 holds "$target" "$busy"
+if [ "$kills_client" -gt 20 ]; then
+	echo "target resident: $before KiB after 10 kills, $(resident) KiB now"
+	[ "$(resident)" -le $((before + 4 * kills_client)) ]
+fi
+
+step "they log out, and no queue pair is left"
+kill "$client" "$other"
+ends_well "$client"
+ends_well "$other"
+wait_for 30 holds_no_queue_pair "$target"
+kill "$target"
+ends_well "$target"
+wait_for 10 nothing_is_held
+vm_fails vm_dmesg_complaints
