@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # The mount outlives its target: killed, stopped, away for long, or another one
-# in its place. ROUNDS (default 10): how often it is killed under load.
+# in its place. ROUNDS (default 6): how often it is killed under load.
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
 command -v fio >/dev/null || t_skip_all 'no fio here'
@@ -81,7 +81,7 @@ load() { # SIGNAL
 for channels in 1 3; do
 	mount_with --channels $channels
 	n=0
-	while [ $n -lt $((${ROUNDS:-10} / 2)) ]; do
+	while [ $n -lt $((${ROUNDS:-6} / 2)) ]; do
 		n=$((n + 1))
 		t_check "killed under load, $channels channels, round $n" load KILL
 		t_check 'and back' said $n 'again after .*go on'
