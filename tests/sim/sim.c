@@ -419,13 +419,14 @@ static const struct option options[] = {
 static void report(double began)
 {
 	double took = seconds() - began;
+	double processor = (double)clock() / CLOCKS_PER_SEC;
 
-	printf("%llu histories, %llu events, %llu commands in %.1f s: %.0f "
-	       "histories a second\n",
+	printf("%llu histories, %llu events, %llu commands in %.1f s, %.1f of "
+	       "the processor: %.0f histories in each of these\n",
 	       (unsigned long long)total.histories,
 	       (unsigned long long)total.events,
-	       (unsigned long long)total.commands, took,
-	       (double)total.histories / took);
+	       (unsigned long long)total.commands, took, processor,
+	       (double)total.histories / processor);
 }
 
 static int run_all(uint64_t first, uint64_t count, double limit)
