@@ -3,9 +3,12 @@
 
 #include <netinet/in.h>
 
+#include "tests/fuzz/fuzz_store.h"
 #include "transport/provider.h"
 
 static struct fuzz_target *const t = &fuzz_target;
+
+bool fuzz_peer_goes_on;
 
 /* ---- what was sent ---- */
 
@@ -59,7 +62,8 @@ static void note_data(struct fuzz_sent *s, const struct srp_data *d,
 /* What a target may understand of the bytes. */
 static void note_request(struct fuzz_chan *ch, const uint8_t *iu, size_t len)
 {
-	struct fuzz_sent s = { .is_tmf = iu[0] == SRP_TSK_MGMT };
+	struct fuzz_sent s = { .is_tmf = iu[0] == SRP_TSK_MGMT,
+			       .store_cnt = fuzz_store_cnt() };
 	struct srp_tsk_mgmt tmf;
 	struct srp_cmd_view cmd;
 	struct srp_head head;
@@ -101,7 +105,17 @@ static bool list_covers(const struct srp_desc *descs, uint32_t cnt,
 	return false;
 }
 
-/* The target reads the table: what lies there now is what it may touch. */
+static void append(struct srp_desc **descs, uint32_t *cnt, const uint8_t *raw,
+		   uint32_t more)
+{
+	*descs = realloc(*descs, (*cnt + more + 1) * sizeof(**descs));
+	FUZZ_CLAIM(*descs);
+	srp_desc_unpack(raw, more, *descs + *cnt);
+	*cnt += more;
+}
+
+/* The target reads the table: what lies there now is what it may touch. With
+ * several requests that have the same, nobody knows for which it reads. */
 static void take_table(struct fuzz_sent *s)
 {
 	const uint8_t *raw = (const uint8_t *)(uintptr_t)s->table.addr;
@@ -109,22 +123,18 @@ static void take_table(struct fuzz_sent *s)
 
 	if (!fuzz_lies_in(raw, s->table.len, t->mem, FUZZ_MEM_LEN))
 		return; /* refused by the fabric */
-	if (s->table_is_out) {
-		free(s->out);
-		s->out = copy_descs(raw, cnt);
-		s->out_cnt = cnt;
-	} else {
-		free(s->in);
-		s->in = copy_descs(raw, cnt);
-		s->in_cnt = cnt;
-	}
+	if (s->table_is_out)
+		append(&s->out, &s->out_cnt, raw, cnt);
+	else
+		append(&s->in, &s->in_cnt, raw, cnt);
 }
 
 static bool may_touch(struct fuzz_sent *s, const struct xp_wr *wr)
 {
 	if (wr->op == XP_WR_WRITE)
 		return list_covers(s->in, s->in_cnt, wr);
-	if (s->table.len && desc_covers(&s->table, wr)) {
+	if (s->table.len && wr->sge[0].len == s->table.len &&
+	    desc_covers(&s->table, wr)) {
 		take_table(s);
 		return true;
 	}
@@ -202,6 +212,17 @@ static void end_covered(struct fuzz_chan *ch, const struct fuzz_sent *tmf,
 	}
 }
 
+/* What ends every command of a unit is answered when none of those that it
+ * found can change the medium any more. */
+static void check_medium(const struct fuzz_sent *tmf)
+{
+	if (fuzz_peer_goes_on || !same_lun(tmf->lun, FUZZ_LUN_STORE) ||
+	    (tmf->function != SRP_TSK_LUN_RESET &&
+	     tmf->function != SRP_TSK_CLEAR_TASK_SET))
+		return;
+	FUZZ_CLAIM(!fuzz_store_changes_since(tmf->store_cnt));
+}
+
 static void add_credits(struct fuzz_chan *ch, int32_t delta)
 {
 	FUZZ_CLAIM(delta >= 0);
@@ -240,8 +261,10 @@ static void on_rsp(struct fuzz_chan *ch, const struct xp_iu *iu)
 	FUZZ_CLAIM(i < ch->sent_cnt); /* once, and only what was asked */
 	sent = ch->sent[i];
 	ch->sent[i].answered = true;
-	if (is_tmf && rsp.rsp_code == SRP_RSP_COMPLETE)
+	if (is_tmf && rsp.rsp_code == SRP_RSP_COMPLETE) {
+		check_medium(&sent);
 		end_covered(ch, &sent, i);
+	}
 	if (!count(ch, &sent, /* unanswered= */ true))
 		forget_tag(ch, rsp.tag, is_tmf);
 	add_credits(ch, rsp.req_lim_delta);

@@ -26,6 +26,7 @@ struct fuzz_sent {
 	/* SRP_TSK_MGMT */
 	uint8_t function;
 	uint64_t task_tag;
+	unsigned long long store_cnt; /* fuzz_store_cnt() then */
 	/* SRP_CMD: what the target may touch. With a table, once it has read
 	 * that, what lies there. */
 	struct srp_desc table;
@@ -55,6 +56,10 @@ struct fuzz_chan {
 	/* Called for each answer, after the account; may be NULL. */
 	void (*answered)(struct fuzz_chan *ch, const struct srp_rsp *rsp);
 };
+
+/* Commands have been sent that change blocks of other units, or go on after
+ * their answer. */
+extern bool fuzz_peer_goes_on;
 
 /* Begins to log in with @len bytes of private data. */
 void fuzz_peer_connect(struct fuzz_chan *ch, unsigned int who,

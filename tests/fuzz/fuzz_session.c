@@ -22,6 +22,7 @@
 #define BLK	   512u
 #define IU_ROOM	   (CHANNEL_IT_IU_LEN + 64)
 #define LUN_AT	   20 /* of the LUN in SRP_CMD and SRP_TSK_MGMT */
+#define CDB_AT	   32
 #define TABLE_AT   48 /* of the table's descriptor in SRP_CMD */
 #define DATA_LEN   (256u << 10)
 #define TABLES_AT  (FUZZ_MEM_LEN - (64u << 10))
@@ -206,6 +207,10 @@ static void send_iu(struct fuzz_chan *ch, uint8_t *iu, size_t len)
 	    !srp_lun_decode(wire_get64(iu + LUN_AT), &lun) &&
 	    lun == FUZZ_LUN_BYSTANDER)
 		wire_put64(iu + LUN_AT, 0);
+	/* FORMAT UNIT, SANITIZE, EXTENDED COPY */
+	if (len >= SRP_CMD_SIZE && iu[0] == SRP_CMD)
+		fuzz_peer_goes_on |= iu[CDB_AT] == 0x04 || iu[CDB_AT] == 0x48 ||
+				     iu[CDB_AT] == 0x83;
 	/* What ends other channels' commands does not say so there. */
 	if (len >= SRP_TSK_MGMT_SIZE && iu[0] == SRP_TSK_MGMT) {
 		for (unsigned int i = 0; i < FUZZ_CHANS; i++)
@@ -541,10 +546,11 @@ static void manage(struct fuzz_input *in)
 					     0x00,
 					     0x20 };
 	struct fuzz_chan *ch = pick(in);
+	uint64_t lun = pick_lun(in);
 	struct srp_tsk_mgmt tmf = {
 		.function = functions[fuzz_u8(in) % 8],
 		.tag = ch->last_tag + 1,
-		.lun = pick_lun(in),
+		.lun = lun,
 		.task_tag = ch->last_tag,
 	};
 	uint8_t back = fuzz_u8(in);
@@ -800,6 +806,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t how = fuzz_u8(&in);
 
 	all_exempt = false;
+	fuzz_peer_goes_on = false;
 	log_level = how & 8 ? LOG_DEBUG : LOG_ERROR;
 	fuzz_target_begin(1 + (how & 1), how >> 1 & 3);
 	good_begin();

@@ -12,7 +12,9 @@ static struct {
 	bool is_dirty;
 	bool hold;
 	struct block_request *held[HELD_MAX];
+	unsigned long long number[HELD_MAX]; /* of those */
 	unsigned int held_cnt;
+	unsigned long long cnt;
 	unsigned int fail_cnt;
 	int fail_with;
 	uint64_t measures;
@@ -67,10 +69,31 @@ static void store_submit(struct backend *be, struct block_request *req)
 	FUZZ_CLAIM(req->offset <= FUZZ_STORE_SIZE &&
 		   req->len <= FUZZ_STORE_SIZE - req->offset);
 	FUZZ_CLAIM(req->offset % 512 == 0 && req->len % 512 == 0);
-	if (!store.hold || store.held_cnt == HELD_MAX)
+	store.cnt++;
+	if (!store.hold || store.held_cnt == HELD_MAX) {
 		finish(req, 0);
-	else
-		store.held[store.held_cnt++] = req;
+		return;
+	}
+	store.number[store.held_cnt] = store.cnt;
+	store.held[store.held_cnt++] = req;
+}
+
+unsigned long long fuzz_store_cnt(void)
+{
+	return store.cnt;
+}
+
+bool fuzz_store_changes_since(unsigned long long cnt)
+{
+	for (unsigned int i = 0; i < store.held_cnt; i++) {
+		enum block_op op = store.held[i]->op;
+
+		if (store.number[i] <= cnt &&
+		    (op == BLOCK_WRITE || op == BLOCK_UNMAP ||
+		     op == BLOCK_ZERO))
+			return true;
+	}
+	return false;
 }
 
 void fuzz_store_answer(unsigned int nth, int res)
@@ -80,6 +103,8 @@ void fuzz_store_answer(unsigned int nth, int res)
 	store.held_cnt--;
 	memmove(&store.held[nth], &store.held[nth + 1],
 		(store.held_cnt - nth) * sizeof(store.held[0]));
+	memmove(&store.number[nth], &store.number[nth + 1],
+		(store.held_cnt - nth) * sizeof(store.number[0]));
 	finish(req, res);
 }
 

@@ -16,6 +16,10 @@ extern const struct backend_ops fuzz_store_ops;
 /* From now on requests are kept back. */
 void fuzz_store_hold(bool hold);
 unsigned int fuzz_store_held(void);
+/* How many requests there have been, and whether one that changes the medium
+ * from before there were @cnt is still kept back. */
+unsigned long long fuzz_store_cnt(void);
+bool fuzz_store_changes_since(unsigned long long cnt);
 /* Answers the @nth of those kept back; @res: 0 or negative errno. */
 void fuzz_store_answer(unsigned int nth, int res);
 /* The next @cnt requests fail with @res. */
