@@ -45,12 +45,13 @@ const char *listen_point_text(const struct listen_point *p,
 /* Transports are made ready once; a failure is remembered. */
 static int use_kind(struct listener *l, enum xp_kind kind)
 {
+	struct xp_error *why = &l->unusable[kind];
+
 	if (!l->tried[kind]) {
 		l->tried[kind] = true;
-		if (l->use_kind(l->user, kind, &l->unusable[kind]) == 0)
-			l->unusable[kind].err = 0;
+		why->err = l->use_kind(l->user, kind, why);
 	}
-	return l->unusable[kind].err;
+	return why->err;
 }
 
 static const char *advice(int err)

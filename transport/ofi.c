@@ -536,6 +536,7 @@ int xp_tcp_create(const struct xp_config *cfg, struct xp **ret_xp,
 		return err;
 	xp = calloc(1, sizeof(*xp));
 	if (!xp) {
+		xp_error_set(e, -ENOMEM, "out of memory");
 		ofi_net_put();
 		return -ENOMEM;
 	}

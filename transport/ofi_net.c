@@ -68,8 +68,10 @@ static int net_open(struct xp_error *e)
 	int err;
 
 	err = net_hints(&hints);
-	if (err)
+	if (err) {
+		xp_error_set(e, err, "out of memory");
 		return err;
+	}
 	err = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &net.info);
 	fi_freeinfo(hints);
 	if (err) {
