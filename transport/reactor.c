@@ -792,8 +792,10 @@ static int turn_once(struct reactor *r)
 	err = enter_if_needed(r);
 	if (err)
 		return err;
+	/* What the kernel had no room for is still to be submitted. */
 	if (!ret)
-		ret = io_uring_cq_ready(&r->ring) || !fall_asleep(r);
+		ret = io_uring_cq_ready(&r->ring) ||
+		      io_uring_sq_ready(&r->ring) || !fall_asleep(r);
 	return ret;
 }
 
