@@ -224,8 +224,12 @@ static int login(struct client *c)
 		log_info("no /etc/machine-id: unless the URI says initiator=, "
 			 "the target takes each mount for another machine's");
 	while (!c->login_over && !c->stop) {
-		if (turn(c))
-			return -EIO;
+		err = srpi_ctx_run(c->ctx, -1);
+		if (err < 0) {
+			ini_error_set(&c->e, err, "the event loop failed: %s",
+				      strerror(-err));
+			return err;
+		}
 	}
 	if (!c->login_over) {
 		ini_error_set(&c->e, -EINTR,
