@@ -20,6 +20,11 @@
 #include <netinet/in.h>
 #include <stdatomic.h>
 
+#include "config.h"
+#if FAULT_INJECTION
+#include "transport/ofi_fault.h"
+#endif
+
 /* One of the provider's wait descriptors in the reactor. Outlives its owner
  * until the reactor is done with it. */
 struct ofi_watch {

@@ -26,7 +26,11 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include "config.h"
 #include "transport/provider.h"
+#if FAULT_INJECTION
+#include "transport/verbs_fault.h"
+#endif
 
 #define VB_QPN_BUCKETS	   256u
 #define VB_INLINE_MAX	   256u
