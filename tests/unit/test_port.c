@@ -703,72 +703,99 @@ enum where {
 	READ,	    /* that has come; it waits for a buffer */
 	FETCHING,   /* its data-out is on the way */
 	EXECUTING,  /* the disk has it */
+	ABORTING,   /* so it has, and an ABORT TASK waits for it */
 	RESPONDING, /* its response is on the way */
-	NOWHERE,    /* answered already, or never sent */
+	DONE,	    /* answered already */
+	NOWHERE,    /* never sent */
+	WHERES,
 };
 
-static const struct tmf_case {
+static const char *const where_names[WHERES] = {
+	[WAITING] = "waiting",	     [READING] = "reading",
+	[READ] = "table read",	     [FETCHING] = "fetching",
+	[EXECUTING] = "executing",   [ABORTING] = "being aborted",
+	[RESPONDING] = "responding", [DONE] = "done",
+	[NOWHERE] = "unknown",
+};
+
+enum asker {
+	SAME_CHANNEL,
+	SAME_NEXUS, /* another channel of it */
+	OTHER_NEXUS,
+	ASKERS,
+};
+
+static const char *const asker_names[ASKERS] = {
+	"same channel",
+	"same nexus",
+	"other nexus",
+};
+
+static const struct {
 	const char *name;
 	uint8_t function;
-	enum where where;
-	bool foreign; /* another initiator asks */
-	bool ends;    /* the command is covered */
-} tmf_cases[] = {
-	{ "ABORT TASK, waiting", SRP_TSK_ABORT_TASK, WAITING, false, true },
-	{ "ABORT TASK, reading", SRP_TSK_ABORT_TASK, READING, false, true },
-	{ "ABORT TASK, table read", SRP_TSK_ABORT_TASK, READ, false, true },
-	{ "ABORT TASK, fetching", SRP_TSK_ABORT_TASK, FETCHING, false, true },
-	{ "ABORT TASK, executing", SRP_TSK_ABORT_TASK, EXECUTING, false, true },
-	{ "ABORT TASK, responding", SRP_TSK_ABORT_TASK, RESPONDING, false,
-	  false },
-	{ "ABORT TASK, unknown", SRP_TSK_ABORT_TASK, NOWHERE, false, false },
-	{ "ABORT TASK, waiting, foreign", SRP_TSK_ABORT_TASK, WAITING, true,
-	  false },
-	{ "ABORT TASK, executing, foreign", SRP_TSK_ABORT_TASK, EXECUTING, true,
-	  false },
-	{ "ABORT TASK SET, waiting", SRP_TSK_ABORT_TASK_SET, WAITING, false,
-	  true },
-	{ "ABORT TASK SET, fetching", SRP_TSK_ABORT_TASK_SET, FETCHING, false,
-	  true },
-	{ "ABORT TASK SET, executing", SRP_TSK_ABORT_TASK_SET, EXECUTING, false,
-	  true },
-	{ "ABORT TASK SET, responding", SRP_TSK_ABORT_TASK_SET, RESPONDING,
-	  false, false },
-	{ "ABORT TASK SET, unknown", SRP_TSK_ABORT_TASK_SET, NOWHERE, false,
-	  false },
-	{ "ABORT TASK SET, executing, foreign", SRP_TSK_ABORT_TASK_SET,
-	  EXECUTING, true, false },
-	{ "CLEAR TASK SET, waiting", SRP_TSK_CLEAR_TASK_SET, WAITING, false,
-	  true },
-	{ "CLEAR TASK SET, executing", SRP_TSK_CLEAR_TASK_SET, EXECUTING, false,
-	  true },
-	{ "CLEAR TASK SET, waiting, foreign", SRP_TSK_CLEAR_TASK_SET, WAITING,
-	  true, true },
-	{ "CLEAR TASK SET, fetching, foreign", SRP_TSK_CLEAR_TASK_SET, FETCHING,
-	  true, true },
-	{ "CLEAR TASK SET, executing, foreign", SRP_TSK_CLEAR_TASK_SET,
-	  EXECUTING, true, true },
-	{ "LUN RESET, waiting", SRP_TSK_LUN_RESET, WAITING, false, true },
-	{ "LUN RESET, fetching", SRP_TSK_LUN_RESET, FETCHING, false, true },
-	{ "LUN RESET, executing", SRP_TSK_LUN_RESET, EXECUTING, false, true },
-	{ "LUN RESET, responding", SRP_TSK_LUN_RESET, RESPONDING, false,
-	  false },
-	{ "LUN RESET, unknown", SRP_TSK_LUN_RESET, NOWHERE, false, false },
-	{ "LUN RESET, waiting, foreign", SRP_TSK_LUN_RESET, WAITING, true,
-	  true },
-	{ "LUN RESET, reading", SRP_TSK_LUN_RESET, READING, false, true },
-	{ "LUN RESET, reading, foreign", SRP_TSK_LUN_RESET, READING, true,
-	  true },
-	{ "LUN RESET, table read", SRP_TSK_LUN_RESET, READ, false, true },
-	{ "LUN RESET, table read, foreign", SRP_TSK_LUN_RESET, READ, true,
-	  true },
-	{ "LUN RESET, fetching, foreign", SRP_TSK_LUN_RESET, FETCHING, true,
-	  true },
-	{ "LUN RESET, executing, foreign", SRP_TSK_LUN_RESET, EXECUTING, true,
-	  true },
-	{ "LUN RESET, responding, foreign", SRP_TSK_LUN_RESET, RESPONDING, true,
-	  false },
+} functions[] = {
+	{ "ABORT TASK", SRP_TSK_ABORT_TASK },
+	{ "ABORT TASK SET", SRP_TSK_ABORT_TASK_SET },
+	{ "CLEAR TASK SET", SRP_TSK_CLEAR_TASK_SET },
+	{ "LUN RESET", SRP_TSK_LUN_RESET },
+	{ "CLEAR ACA", SRP_TSK_CLEAR_ACA },
+	{ "unknown function", 0x7f },
 };
+
+/* Every function in every state, from everywhere. */
+struct tmf_case {
+	const char *name; /* text */
+	char text[64];
+	uint8_t function;
+	enum where where;
+	enum asker asker;
+};
+
+static struct tmf_case tmf_cases[ARRAY_SIZE(functions) * WHERES * ASKERS];
+
+static void make_tmf_cases(void)
+{
+	struct tmf_case *row = tmf_cases;
+
+	for (size_t f = 0; f < ARRAY_SIZE(functions); f++)
+		for (int where = 0; where < WHERES; where++)
+			for (int asker = 0; asker < ASKERS; asker++, row++) {
+				snprintf(row->text, sizeof(row->text),
+					 "%s, %s, %s", functions[f].name,
+					 where_names[where],
+					 asker_names[asker]);
+				row->name = row->text;
+				row->function = functions[f].function;
+				row->where = (enum where)where;
+				row->asker = (enum asker)asker;
+			}
+}
+
+static bool is_refused(const struct tmf_case *row)
+{
+	return row->function == SRP_TSK_CLEAR_ACA || row->function == 0x7f;
+}
+
+/* Is the command among those that the function is about? */
+static bool is_covered(const struct tmf_case *row)
+{
+	switch (row->function) {
+	case SRP_TSK_ABORT_TASK:
+		return row->asker == SAME_CHANNEL;
+	case SRP_TSK_ABORT_TASK_SET:
+		return row->asker != OTHER_NEXUS;
+	default:
+		return !is_refused(row);
+	}
+}
+
+/* Does the function, or the one before it, end it? */
+static bool is_ended(const struct tmf_case *row)
+{
+	return row->where == ABORTING ||
+	       (row->where < ABORTING && is_covered(row));
+}
 
 /* Takes all data buffers, so that the next command waits. */
 static void *take_buffers(struct rig *rig)
@@ -787,7 +814,7 @@ static uint64_t bring(struct rig *rig, struct rig_chan *ch, enum where where,
 	*ret_block = waits ? take_buffers(rig) : NULL;
 	if (where == READING || where == FETCHING || where == RESPONDING)
 		t_fabric_hold_completions(rig->hub, true);
-	if (where == EXECUTING)
+	if (where == EXECUTING || where == ABORTING)
 		rig_hold(true);
 	if (where == NOWHERE)
 		return 0xdeadbeef;
@@ -817,16 +844,17 @@ static void let_go(struct rig *rig, enum where where, void *block)
 	rig_settle(rig);
 }
 
-/* What a function must not be answered before. */
+/* Must it not be answered before the command lets go? */
 static bool must_await(const struct tmf_case *row)
 {
 	switch (row->where) {
 	case READING:
 	case FETCHING:
 	case EXECUTING:
-		return row->ends;
+	case ABORTING:
+		return is_covered(row);
 	case RESPONDING:
-		return !row->foreign;
+		return is_covered(row) && row->asker != OTHER_NEXUS;
 	default:
 		return false;
 	}
@@ -852,50 +880,65 @@ static int sum_of_deltas(const struct rig_chan *ch)
 static void check_ended(const struct tmf_case *row, struct rig_chan *ch,
 			uint64_t tag)
 {
-	bool answered = row->where != NOWHERE && (!row->ends || row->foreign);
+	bool silent = row->where == ABORTING || row->asker != OTHER_NEXUS;
 
-	if (!answered)
+	if (row->where == NOWHERE || (is_ended(row) && silent))
 		assert_null(rig_rsp(ch, tag));
 	else
 		rig_expect_status(ch, tag,
-				  row->ends ? SCSI_STATUS_TASK_ABORTED
-					    : SCSI_STATUS_GOOD);
+				  is_ended(row) ? SCSI_STATUS_TASK_ABORTED
+						: SCSI_STATUS_GOOD);
+}
+
+/* What the disk had is on the medium; what was ended before never gets there. */
+static void check_medium(const struct tmf_case *row)
+{
+	bool had = row->where == EXECUTING || row->where == ABORTING;
+
+	if (row->where == NOWHERE || (is_ended(row) && !had))
+		assert_int_equal(rig_disk()[7 * BLK], 0);
+	else
+		assert_int_equal(rig_disk()[7 * BLK], 0x5a);
 }
 
 static void tmf_in_every_state(void **state)
 {
 	const struct tmf_case *row = *state;
+	uint8_t code =
+		is_refused(row) ? SRP_RSP_TMF_NOT_SUPPORTED : SRP_RSP_COMPLETE;
 	struct rig *rig = rig_create(NULL);
 	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *second = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
 	struct rig_chan *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *asks = row->foreign ? other : ch;
-	uint64_t sent;
+	struct rig_chan *const askers[ASKERS] = { ch, second, other };
+	struct rig_chan *asks = askers[row->asker];
+	uint64_t first = 0;
 	uint64_t tag;
 	uint64_t tmf;
 	void *block;
 
 	rig_expect_alive(ch);
 	rig_expect_alive(other);
-	sent = ch->next_tag;
 	tag = bring(rig, ch, row->where, &block);
+	if (row->where == ABORTING)
+		first = rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag);
 	tmf = rig_tmf(asks, row->function, RIG_DISK, tag);
 	if (must_await(row))
 		assert_null(rig_rsp(asks, tmf));
 	else
-		rig_expect_code(asks, tmf, SRP_RSP_COMPLETE);
+		rig_expect_code(asks, tmf, code);
 	let_go(rig, row->where, block);
-	rig_expect_code(asks, tmf, SRP_RSP_COMPLETE);
+	rig_expect_code(asks, tmf, code);
+	if (first)
+		rig_expect_code(ch, first, SRP_RSP_COMPLETE);
 	check_ended(row, ch, tag);
-	if (row->ends && row->where != EXECUTING)
-		assert_int_equal(rig_disk()[7 * BLK], 0);
-	else if (row->where != NOWHERE)
-		assert_int_equal(rig_disk()[7 * BLK], 0x5a);
+	check_medium(row);
 	/* Every request that was sent has given its credit back. */
 	assert_int_equal(sum_of_deltas(ch), ch->next_tag - 0x1000);
-	assert_true(ch->next_tag >= sent);
 	assert_int_equal(rig_used(rig), 0);
 	rig_expect_alive(ch);
 	rig_chan_free(ch);
+	rig_chan_free(second);
 	rig_chan_free(other);
 	rig_destroy(rig);
 }
@@ -1400,6 +1443,7 @@ int main(void)
 {
 	static struct t_table t;
 
+	make_tmf_cases();
 	T_ADD(&t, login_is_answered_with_what_ib_srp_needs);
 	T_ADD_ROWS(&t, bad_logins, bad_login_is_rejected);
 	T_ADD(&t, unnamed_target_is_accepted);
