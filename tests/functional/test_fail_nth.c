@@ -584,6 +584,7 @@ static const struct {
 	{ "transport/ofi_socket.c", "reallocarray", "when a login is overdue" },
 	{ "transport/ofi_cm.c", "fi_getname", "when a login is overdue" },
 	{ "target/file_lock.c", "fopen", "when another has the file" },
+	{ "initiator/capacity.c", "", "when the size has changed" },
 	{ "fuse/main.c", "pipe2", "in the background only" },
 };
 
