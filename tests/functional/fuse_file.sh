@@ -280,8 +280,9 @@ xattrs() { py "
 try:
     os.getxattr(f, 'user.any')
 except OSError as e:
-    assert e.errno == 95, e"; }
-t_check 'extended attributes are not supported' xattrs
+    assert e.errno == 61, e
+assert os.getxattr(f, 'user.rdma-block.state') == b'running'"; }
+t_check 'extended attributes are those of the connection' xattrs
 
 # ---- file systems
 

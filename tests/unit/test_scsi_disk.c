@@ -753,7 +753,8 @@ static uint32_t ask(const struct scsi_cdb_info *info, uint32_t alloc_len,
 		fail_msg("%s: %s", info->name, t_outcome(&c.task));
 	cnt = c.task.data_in_cnt;
 	assert_int_equal(c.task.wanted_in, cnt);
-	memcpy(buf, c.task.buf, cnt);
+	if (cnt)
+		memcpy(buf, c.task.buf, cnt);
 	t_command_free(&c);
 	free(b.p);
 	return cnt;
