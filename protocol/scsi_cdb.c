@@ -11,14 +11,31 @@
 /* The one data-in without an allocation length. */
 #define READ_CAPACITY_10_LEN 8
 
+/* The first row of @opcode, or, without one, of whatever follows. */
+static const struct scsi_cdb_info *first_row(uint8_t opcode)
+{
+	const struct scsi_cdb_info *from = scsi_cdb_table;
+	size_t cnt = scsi_cdb_table_cnt;
+
+	while (cnt > 0) {
+		const struct scsi_cdb_info *middle = from + cnt / 2;
+
+		if (middle->opcode < opcode) {
+			from = middle + 1;
+			cnt--;
+		}
+		cnt /= 2;
+	}
+	return from;
+}
+
 const struct scsi_cdb_info *scsi_cdb_find(uint8_t opcode,
 					  unsigned int service_action)
 {
-	for (size_t i = 0; i < scsi_cdb_table_cnt; i++) {
-		const struct scsi_cdb_info *info = &scsi_cdb_table[i];
+	const struct scsi_cdb_info *end = scsi_cdb_table + scsi_cdb_table_cnt;
+	const struct scsi_cdb_info *info = first_row(opcode);
 
-		if (info->opcode != opcode)
-			continue;
+	for (; info < end && info->opcode == opcode; info++) {
 		if (info->service_action == SCSI_SERVICE_ACTION_NONE ||
 		    (unsigned int)info->service_action == service_action)
 			return info;
@@ -28,18 +45,27 @@ const struct scsi_cdb_info *scsi_cdb_find(uint8_t opcode,
 
 bool scsi_cdb_has_service_actions(uint8_t opcode)
 {
-	for (size_t i = 0; i < scsi_cdb_table_cnt; i++) {
-		if (scsi_cdb_table[i].opcode == opcode)
-			return scsi_cdb_table[i].service_action !=
-			       SCSI_SERVICE_ACTION_NONE;
-	}
-	return false;
+	const struct scsi_cdb_info *info = first_row(opcode);
+
+	return info < scsi_cdb_table + scsi_cdb_table_cnt &&
+	       info->opcode == opcode &&
+	       info->service_action != SCSI_SERVICE_ACTION_NONE;
 }
 
 static uint64_t get_field(const uint8_t *cdb, struct scsi_cdb_field field)
 {
 	uint64_t v = 0;
 
+	switch (field.len) {
+	case 0:
+		return 0;
+	case 2:
+		return wire_get16(cdb + field.byte);
+	case 4:
+		return wire_get32(cdb + field.byte);
+	case 8:
+		return wire_get64(cdb + field.byte);
+	}
 	for (unsigned int i = 0; i < field.len; i++)
 		v = v << 8 | cdb[field.byte + i];
 	return v;
@@ -69,62 +95,68 @@ static uint8_t bit_pointer(const struct scsi_cdb_info *info, uint8_t i,
 	return bit;
 }
 
+/* Is a bit set that is not in the usage map? That has the service action of
+ * the row, too. */
+static bool has_refused_bits(const struct scsi_cdb_info *info,
+			     const uint8_t *cdb)
+{
+	uint64_t set[SCSI_CDB_LEN / 8] = { 0 };
+	uint64_t known[SCSI_CDB_LEN / 8];
+
+	memcpy(set, cdb, info->cdb_len);
+	memcpy(known, info->usage, sizeof(known));
+	return (set[0] & ~known[0]) | (set[1] & ~known[1]);
+}
+
 static int check_usage(const struct scsi_cdb_info *info, const uint8_t *cdb,
 		       struct scsi_sense *ret_sense)
 {
-	for (uint8_t i = 1; i < info->cdb_len; i++) {
-		uint8_t known = info->usage[i];
-		uint8_t refused;
+	uint8_t i = 0;
 
-		if (i == 1 && info->service_action != SCSI_SERVICE_ACTION_NONE)
-			known |= SERVICE_ACTION_MASK;
-		refused = cdb[i] & (uint8_t)~known;
-		if (refused) {
-			*ret_sense = scsi_sense_cdb_field(
-				i, bit_pointer(info, i, refused));
-			return -EINVAL;
-		}
-	}
-	return 0;
+	if (!has_refused_bits(info, cdb))
+		return 0;
+	while (!(cdb[i] & (uint8_t)~info->usage[i]))
+		i++;
+	*ret_sense = scsi_sense_cdb_field(
+		i, bit_pointer(info, i, cdb[i] & (uint8_t)~info->usage[i]));
+	return -EINVAL;
 }
 
-static int find_row(const uint8_t *cdb, size_t len,
-		    const struct scsi_cdb_info **ret_info,
-		    struct scsi_sense *ret_sense)
+const struct scsi_cdb_info *scsi_cdb_row(const void *cdb, size_t len)
 {
-	const struct scsi_cdb_info *info;
-	unsigned int service_action =
-		len > 1 ? cdb[1] & SERVICE_ACTION_MASK : 0;
+	const uint8_t *b = cdb;
 
-	info = len ? scsi_cdb_find(cdb[0], service_action) : NULL;
-	if (!info && len && scsi_cdb_has_service_actions(cdb[0])) {
+	if (!len)
+		return NULL;
+	return scsi_cdb_find(b[0], len > 1 ? b[1] & SERVICE_ACTION_MASK : 0);
+}
+
+/* There is no row for it. */
+static int unknown(const uint8_t *cdb, size_t len, struct scsi_sense *ret_sense)
+{
+	if (len && scsi_cdb_has_service_actions(cdb[0])) {
 		*ret_sense = scsi_sense_cdb_field(1, 4);
 		return -EINVAL;
 	}
-	if (!info) {
-		*ret_sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
-					SCSI_ASC_INVALID_OPCODE);
-		return -EOPNOTSUPP;
-	}
+	*ret_sense =
+		scsi_sense(SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_INVALID_OPCODE);
+	return -EOPNOTSUPP;
+}
+
+int scsi_cdb_decode_row(const struct scsi_cdb_info *info, const void *cdb,
+			size_t len, struct scsi_cmd *ret_cmd,
+			struct scsi_sense *ret_sense)
+{
+	const uint8_t *b = cdb;
+	struct scsi_cmd cmd = { 0 };
+	int err;
+
+	if (!info)
+		return unknown(b, len, ret_sense);
 	if (len < info->cdb_len) {
 		*ret_sense = scsi_sense_cdb_field((uint16_t)len, SCSI_BIT_NONE);
 		return -EINVAL;
 	}
-	*ret_info = info;
-	return 0;
-}
-
-int scsi_cdb_decode(const void *cdb, size_t len, struct scsi_cmd *ret_cmd,
-		    struct scsi_sense *ret_sense)
-{
-	const uint8_t *b = cdb;
-	const struct scsi_cdb_info *info;
-	struct scsi_cmd cmd = { 0 };
-	int err;
-
-	err = find_row(b, len, &info, ret_sense);
-	if (err)
-		return err;
 	err = check_usage(info, b, ret_sense);
 	if (err)
 		return err;
@@ -140,6 +172,13 @@ int scsi_cdb_decode(const void *cdb, size_t len, struct scsi_cmd *ret_cmd,
 		return err;
 	*ret_cmd = cmd;
 	return 0;
+}
+
+int scsi_cdb_decode(const void *cdb, size_t len, struct scsi_cmd *ret_cmd,
+		    struct scsi_sense *ret_sense)
+{
+	return scsi_cdb_decode_row(scsi_cdb_row(cdb, len), cdb, len, ret_cmd,
+				   ret_sense);
 }
 
 enum scsi_access scsi_cmd_access(const struct scsi_cmd *cmd)

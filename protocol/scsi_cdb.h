@@ -252,6 +252,9 @@ enum scsi_page_control {
 const struct scsi_cdb_info *scsi_cdb_find(uint8_t opcode,
 					  unsigned int service_action);
 
+/* The row for the @len bytes of @cdb, which are not trusted; NULL: none. */
+const struct scsi_cdb_info *scsi_cdb_row(const void *cdb, size_t len);
+
 /* What @cmd is to those who have reserved the unit; never BY_FIELD. */
 enum scsi_access scsi_cmd_access(const struct scsi_cmd *cmd);
 
@@ -278,6 +281,11 @@ bool scsi_cdb_exists(const struct scsi_cdb_info *row,
  */
 int scsi_cdb_decode(const void *cdb, size_t len, struct scsi_cmd *ret_cmd,
 		    struct scsi_sense *ret_sense);
+
+/* The same for who has asked for scsi_cdb_row(@cdb, @len) already: @row. */
+int scsi_cdb_decode_row(const struct scsi_cdb_info *row, const void *cdb,
+			size_t len, struct scsi_cmd *ret_cmd,
+			struct scsi_sense *ret_sense);
 
 /**
  * scsi_cmd_check() - check a command against the logical unit

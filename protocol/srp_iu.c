@@ -480,7 +480,14 @@ int srp_rsp_encode(void *iu, size_t cap, const struct srp_rsp *rsp)
 	const uint8_t data[4] = { 0, 0, 0, rsp->rsp_code };
 	const uint32_t data_len = rsp->rsp_valid ? sizeof(data) : 0;
 	const uint32_t fixed = sizeof(struct srp_wire_rsp) + data_len;
-	struct srp_wire_rsp wire = {
+	struct srp_wire_rsp *wire = iu;
+	uint8_t *p = iu;
+	uint32_t sense_len;
+
+	if (cap < fixed)
+		return -ENOSPC;
+	sense_len = sense_fit(rsp->sense, rsp->sense_len, cap - fixed);
+	*wire = (struct srp_wire_rsp){
 		.opcode = SRP_RSP,
 		.req_lim_delta = be32((uint32_t)rsp->req_lim_delta),
 		.tag = srp_tag_wire(rsp->tag),
@@ -488,21 +495,15 @@ int srp_rsp_encode(void *iu, size_t cap, const struct srp_rsp *rsp)
 		.status = rsp->status,
 		.out_resid = be32(rsp->out_resid),
 		.in_resid = be32(rsp->in_resid),
+		.sense_len = be32(sense_len),
 		.rsp_data_len = be32(data_len),
 	};
-	uint8_t *p = iu;
-	uint32_t sense_len;
-
-	if (cap < fixed)
-		return -ENOSPC;
-	sense_len = sense_fit(rsp->sense, rsp->sense_len, cap - fixed);
-	wire.sense_len = be32(sense_len);
-	if (data_len)
-		wire.flags |= SRP_RSP_RSPVALID;
+	if (data_len) {
+		wire->flags |= SRP_RSP_RSPVALID;
+		memcpy(p + sizeof(*wire), data, data_len);
+	}
 	if (sense_len)
-		wire.flags |= SRP_RSP_SNSVALID;
-	memcpy(p, &wire, sizeof(wire));
-	memcpy(p + sizeof(wire), data, data_len);
+		wire->flags |= SRP_RSP_SNSVALID;
 	if (sense_len)
 		memcpy(p + fixed, rsp->sense, sense_len);
 	return (int)(fixed + sense_len);

@@ -494,7 +494,7 @@ static void return_credits(struct channel *ch)
 {
 	struct srp_cred_req cred = { .tag = ch->cred_tag };
 
-	if (!may_ask(ch) || ch->ledger.busy > 0 || ch->ledger.owed == 0)
+	if (!may_ask(ch) || ch->ledger.busy > 0)
 		return;
 	cred.req_lim_delta = srp_ledger_settle(&ch->ledger);
 	ch->cred_tag++;
@@ -555,8 +555,10 @@ static void run_aer(struct reactor_msg *msg)
 
 static void speak(struct channel *ch)
 {
-	return_credits(ch);
-	send_aer(ch);
+	if (ch->ledger.owed > 0)
+		return_credits(ch);
+	if (ch->wants_aer)
+		send_aer(ch);
 }
 
 /* SRP_CRED_RSP, SRP_AER_RSP */

@@ -178,6 +178,12 @@ static void set_chain_data(struct request *req, enum xp_dir dir, uint32_t len)
 	req->chain.local_mr = buffer_mr(req);
 }
 
+static void no_chain_data(struct request *req)
+{
+	req->chain.dir = XP_NO_DATA;
+	req->chain.len = 0;
+}
+
 static void respond(struct request *req)
 {
 	const struct scsi_task *t = &req->task;
@@ -188,7 +194,7 @@ static void respond(struct request *req)
 	};
 
 	set_residuals(req, &rsp);
-	req->chain = (struct xp_chain){ .dir = XP_NO_DATA };
+	no_chain_data(req);
 	if (t->data_in_cnt > 0)
 		set_chain_data(req, XP_RDMA_WRITE, t->data_in_cnt);
 	else
@@ -230,7 +236,7 @@ static void refuse_iu(struct request *req, const char *what)
 			 (unsigned long long)req->tag, what);
 	scsi_task_refuse(&req->task, &sense);
 	rsp.sense_len = req->task.sense_len;
-	req->chain = (struct xp_chain){ .dir = XP_NO_DATA };
+	no_chain_data(req);
 	post_response(req, &rsp);
 	channel_drain(ch, "the initiator sent an invalid SRP_CMD");
 }
@@ -251,7 +257,7 @@ void request_answer_tmf(struct request *req, enum srp_rsp_code code)
 		request_drop(req);
 		return;
 	}
-	req->chain = (struct xp_chain){ .dir = XP_NO_DATA };
+	no_chain_data(req);
 	post_response(req, &rsp);
 }
 
@@ -622,24 +628,24 @@ void request_start_tmf(struct request *req, uint64_t tag)
 static void fill_task(struct request *req, const struct srp_cmd_view *cmd)
 {
 	struct channel *ch = req->ch;
+	struct scsi_task *t = &req->task;
 	uint32_t lun;
 
 	req->tag = cmd->tag;
 	req->data_is_out = cmd->out.len > 0;
 	req->data = req->data_is_out ? cmd->out : cmd->in;
-	req->task = (struct scsi_task){
-		.worker = ch->worker,
-		.nexus = &ch->nexus->scsi,
-		.lun = srp_lun_decode(cmd->lun, &lun) < 0 ? -1 : (int)lun,
-		.cdb = cmd->cdb,
-		.cdb_len = cmd->cdb_len,
-		.data_out_len = cmd->out.len,
-		.data_in_len = cmd->in.len,
-		.buf_index = -1,
-		.done = executed,
-		.answer = answer_now,
-		.abort = abort_preempted,
-	};
+	scsi_task_clear(t);
+	t->worker = ch->worker;
+	t->nexus = &ch->nexus->scsi;
+	t->lun = srp_lun_decode(cmd->lun, &lun) < 0 ? -1 : (int)lun;
+	t->cdb = cmd->cdb;
+	t->cdb_len = cmd->cdb_len;
+	t->data_out_len = cmd->out.len;
+	t->data_in_len = cmd->in.len;
+	t->buf_index = -1;
+	t->done = executed;
+	t->answer = answer_now;
+	t->abort = abort_preempted;
 }
 
 /* ---- task attributes (SAM-5 8.6) ---- */

@@ -138,8 +138,14 @@ bool scsi_task_fail_state(struct scsi_task *task);
 /* FORMAT UNIT or SANITIZE runs. */
 bool scsi_volume_is_busy(const struct volume *vol);
 /* It does, or has failed: what to say of it. False: the volume is ready. */
-bool scsi_volume_not_ready(const struct volume *vol,
-			   struct scsi_sense *ret_sense);
+bool scsi_volume_tell(const struct volume *vol, struct scsi_sense *ret_sense);
+/* The same; every command asks. */
+static inline bool scsi_volume_not_ready(const struct volume *vol,
+					 struct scsi_sense *ret_sense)
+{
+	return vol->job.state != VOLUME_READY &&
+	       scsi_volume_tell(vol, ret_sense);
+}
 
 /* ---- handlers ---- */
 

@@ -35,8 +35,7 @@ bool scsi_volume_is_busy(const struct volume *vol)
 	return state == VOLUME_FORMATTING || state == VOLUME_SANITIZING;
 }
 
-bool scsi_volume_not_ready(const struct volume *vol,
-			   struct scsi_sense *ret_sense)
+bool scsi_volume_tell(const struct volume *vol, struct scsi_sense *ret_sense)
 {
 	enum volume_state state = volume_state(vol);
 

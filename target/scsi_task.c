@@ -285,20 +285,12 @@ static enum scsi_task_verdict refuse(struct scsi_task *task,
 	return SCSI_TASK_OVER;
 }
 
-static unsigned int flags_of(const struct scsi_task *task)
-{
-	const struct scsi_cdb_info *info = NULL;
-
-	if (task->cdb_len > 1)
-		info = scsi_cdb_find(task->cdb[0], task->cdb[1] & 0x1f);
-	return info ? info->flags : 0;
-}
-
 /* Who may speak at all: is there a unit, and has it something to say first?
  * This comes before any look at the CDB's fields (SAM-5 5.14). */
-static bool check_unit(struct scsi_task *task, struct scsi_sense *ret_sense)
+static bool check_unit(struct scsi_task *task, const struct scsi_cdb_info *row,
+		       struct scsi_sense *ret_sense)
 {
-	unsigned int flags = flags_of(task);
+	unsigned int flags = row ? row->flags : 0;
 
 	if (!task->vol && !(flags & SCSI_CDB_ABSENT_LUN)) {
 		*ret_sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
@@ -321,10 +313,11 @@ static bool check_unit(struct scsi_task *task, struct scsi_sense *ret_sense)
 	       !scsi_volume_not_ready(task->vol, ret_sense);
 }
 
-static bool check_cdb(struct scsi_task *task, struct scsi_sense *ret_sense)
+static bool check_cdb(struct scsi_task *task, const struct scsi_cdb_info *row,
+		      struct scsi_sense *ret_sense)
 {
-	return !scsi_cdb_decode(task->cdb, task->cdb_len, &task->cmd,
-				ret_sense);
+	return !scsi_cdb_decode_row(row, task->cdb, task->cdb_len, &task->cmd,
+				    ret_sense);
 }
 
 static bool is_shut_out(const struct scsi_task *task)
@@ -362,12 +355,14 @@ static void prepare_answer(struct scsi_task *task)
 
 enum scsi_task_verdict scsi_task_prepare(struct scsi_task *task)
 {
+	const struct scsi_cdb_info *row =
+		scsi_cdb_row(task->cdb, task->cdb_len);
 	const struct scsi_handler *handler;
 	struct scsi_sense sense;
 	uint64_t out_len;
 
 	task->vol = find_volume(task);
-	if (!check_unit(task, &sense) || !check_cdb(task, &sense))
+	if (!check_unit(task, row, &sense) || !check_cdb(task, row, &sense))
 		return refuse(task, &sense);
 	if (is_shut_out(task)) {
 		task->status = SCSI_STATUS_RESERVATION_CONFLICT;
@@ -438,12 +433,10 @@ void scsi_task_hold(struct scsi_task *task,
 		held(task);
 		return;
 	}
-	task->hold = (struct block_hold){
-		.begin = all ? 0 : task->cmd.lba,
-		.end = all ? UINT64_MAX : task->cmd.lba + task->cmd.blocks,
-		.exclusive = way == SCSI_HOLD_EXCLUSIVE,
-		.held = hold_held,
-	};
+	task->hold.begin = all ? 0 : task->cmd.lba;
+	task->hold.end = all ? UINT64_MAX : task->cmd.lba + task->cmd.blocks;
+	task->hold.exclusive = way == SCSI_HOLD_EXCLUSIVE;
+	task->hold.held = hold_held;
 	if (block_hold_take(&task->vol->locks, task->worker, &task->hold))
 		hold_held(&task->hold);
 }

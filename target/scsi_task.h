@@ -22,6 +22,7 @@
 #define TARGET_SCSI_TASK_H
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "protocol/scsi_cdb.h"
 #include "protocol/scsi_sense.h"
@@ -116,8 +117,7 @@ struct scsi_task {
 		     unsigned int cnt);
 
 	/* set by prepare */
-	struct volume *vol; /* NULL: the LUN has no volume */
-	struct scsi_cmd cmd;
+	struct volume *vol; /* NULL: the LUN has no volume; and cmd, below */
 	uint32_t fetch_len; /* data-out bytes to have in buf at execute */
 	uint32_t buf_len;   /* bytes of buffer wanted, >= fetch_len; 0: none */
 	bool buf_is_volume; /* buf points into the volume's own memory: no
@@ -135,8 +135,7 @@ struct scsi_task {
 	 * when less than the initiator describes, overflow when more. */
 	uint64_t wanted_out;
 	uint64_t wanted_in;
-	uint32_t sense_len;
-	uint8_t sense[SCSI_SENSE_MAX];
+	uint32_t sense_len; /* of sense, below */
 
 	/* set by the disk before it calls abort() */
 	void (*aborted)(struct scsi_task *task);
@@ -144,17 +143,35 @@ struct scsi_task {
 	/* private to the disk */
 	bool answered; /* answer() has returned true */
 	bool on_job;   /* waits for the end of the volume's job */
-	struct unit_turn turn;
-	struct block_hold hold;
 	void (*held)(struct scsi_task *task);
-	struct block_request blk;
 	struct volume *blk_vol;			       /* that blk is for */
 	bool (*next)(struct scsi_task *task, int res); /* scsi_disk.h */
 	uint8_t blk_state;
 	int blk_res;
 	uint64_t at;	    /* bytes or pieces that are done */
 	uint64_t range_len; /* bytes that the command is about */
+
+	/*
+	 * From here on scsi_task_clear() leaves what there was. Each is written
+	 * as a whole before it is read, but for what that function names.
+	 */
+	struct scsi_cmd cmd; /* set by prepare */
+	struct block_request blk;
+	struct block_hold hold;
+	struct unit_turn turn;
+	uint8_t sense[SCSI_SENSE_MAX];
 };
+
+/* A task as if it were zeroed, at a third of the price: most of it is not looked
+ * at by most commands. */
+static inline void scsi_task_clear(struct scsi_task *task)
+{
+	memset(task, 0, offsetof(struct scsi_task, cmd));
+	task->cmd.info = NULL;
+	task->blk.op = BLOCK_READ;
+	task->blk.fua = false;
+	task->hold.state = BLOCK_HOLD_NONE;
+}
 
 /*
  * A task that moves data in place (buf_is_volume) is to have its blocks before

@@ -72,18 +72,12 @@ static uint64_t look(struct unit_state *st, const struct srp_port_id *port,
 	return value;
 }
 
-bool unit_state_conflicts(struct unit_state *st, const struct srp_port_id *port,
-			  _Atomic uint64_t *seen, enum scsi_access access)
+bool unit_state_look(struct unit_state *st, uint64_t version,
+		     const struct srp_port_id *port, _Atomic uint64_t *seen,
+		     enum scsi_access access)
 {
-	/* Orders what follows behind the change that set the version: whoever
-	 * was told that a nexus is shut out finds it shut out. */
-	uint64_t version =
-		atomic_load_explicit(&st->version, memory_order_acquire);
-	uint64_t value;
+	uint64_t value = atomic_load_explicit(seen, memory_order_relaxed);
 
-	if (!(version & 1))
-		return false;
-	value = atomic_load_explicit(seen, memory_order_relaxed);
 	if (value >> UNDER_BITS != version)
 		value = look(st, port, seen);
 	return value & conflicts[access];

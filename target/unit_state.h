@@ -86,12 +86,27 @@ static inline bool unit_state_survives(const struct unit_state *st)
 	return st->path;
 }
 
+/* For unit_state_conflicts(), when something is reserved. */
+bool unit_state_look(struct unit_state *st, uint64_t version,
+		     const struct srp_port_id *port, _Atomic uint64_t *seen,
+		     enum scsi_access access);
+
 /*
  * Does a reservation keep @port from what is @access to it? @seen belongs to
  * the nexus and this unit; zero at first. Thread: any.
  */
-bool unit_state_conflicts(struct unit_state *st, const struct srp_port_id *port,
-			  _Atomic uint64_t *seen, enum scsi_access access);
+static inline bool unit_state_conflicts(struct unit_state *st,
+					const struct srp_port_id *port,
+					_Atomic uint64_t *seen,
+					enum scsi_access access)
+{
+	/* Orders what follows behind the change that set the version: whoever
+	 * was told that a nexus is shut out finds it shut out. */
+	uint64_t version =
+		atomic_load_explicit(&st->version, memory_order_acquire);
+
+	return version & 1 && unit_state_look(st, version, port, seen, access);
+}
 
 /* Takes the turn: @next is called on @w once it is @turn's, maybe at once, with
  * 0. Thread: @w. */

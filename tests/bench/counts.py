@@ -87,15 +87,21 @@ def engine_instructions(build, work, n=2000):
 
 
 def _by_file(text):
-    """Self cost by source file of callgrind_annotate's function list."""
-    cost = {}
+    """Self cost by source file of callgrind_annotate's function list. What is
+    inlined from a header into a function of the tests is theirs."""
+    rows = []
     for line in text.splitlines():
         found = re.match(r'\s*([\d,]+)\s+(?:\([^)]*\)\s+)?(\S+?):(\S+)', line)
-        if not found:
-            continue
-        number = int(found[1].replace(',', ''))
-        name = re.sub(r'^(\.\./)+', '', found[2])
-        key = name if name != '???' else f'libc:{found[3]}'
+        if found:
+            name = re.sub(r'^(\.\./)+', '', found[2])
+            rows.append((int(found[1].replace(',', '')), name, found[3]))
+    theirs = {function: name for _, name, function in rows
+              if '/tests/' in name and name.endswith('.c')}
+    cost = {}
+    for number, name, function in rows:
+        key = name if name != '???' else f'libc:{function}'
+        if name.endswith('.h'):
+            key = theirs.get(function, key)
         cost[key] = cost.get(key, 0) + number
     return cost
 

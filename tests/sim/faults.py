@@ -79,7 +79,7 @@ FAULTS = [
      '\tint32_t delta = (int32_t)l->owed;',
      '\tint32_t delta = (int32_t)l->owed + (l->busy == 3);'),
     ('never returns credits by SRP_CRED_REQ', 'target/channel.c',
-     'if (!may_ask(ch) || ch->ledger.busy > 0 || ch->ledger.owed == 0)',
+     'if (!may_ask(ch) || ch->ledger.busy > 0)',
      'if (true)'),
     ('returns a credit before its receive is posted', 'target/request.c',
      '\trelease_iu(req);\n\trequest_set_state(req, REQUEST_RESPONDING);',
@@ -93,7 +93,7 @@ FAULTS = [
      '\t\tc->all_posted = false;\n\t\treturn;\n\t}\n'
      '\tif (!chain_has_data_left(c)) {\n\t\tchain_next_send(c, wr);'),
     ('goes to the wrong LUN', 'target/request.c',
-     '? -1 : (int)lun,', '? -1 : (int)(lun ^ (cmd->out.len == 1536)),'),
+     '? -1 : (int)lun;', '? -1 : (int)(lun ^ (cmd->out.len == 1536));'),
     ('is off by one block', 'target/scsi_task.c',
      ': task->cmd.lba * task->vol->block_size + offset,',
      ': (task->cmd.lba + (task->cmd.lba == 2)) * task->vol->block_size '
