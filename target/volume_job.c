@@ -178,8 +178,10 @@ static void fill(struct volume_job *job)
 	}
 	if (plan->invert && (plan->overwrite_cnt - 1 - job->pass) % 2)
 		flip = 0xff;
-	for (uint32_t i = 0; i < PIECE; i++)
-		job->buf[i] = job->pattern[i % block_size] ^ flip;
+	for (uint32_t i = 0; i < block_size; i++)
+		job->buf[i] = job->pattern[i] ^ flip;
+	for (uint32_t len = block_size; len < PIECE; len += block_size)
+		memcpy(job->buf + len, job->buf, block_size);
 }
 
 static void step(struct reactor_msg *msg);
