@@ -20,6 +20,7 @@
 #include "protocol/srp_login.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/lib/t_fabric.h"
+#include "tests/sim/clock.h"
 
 #define BLK	  512u
 #define DISK_LEN  (64u << 10)
@@ -584,22 +585,14 @@ static void open_once(void)
 
 static void settle(void)
 {
-	unsigned int idle = 0;
 	unsigned int turns = 0;
+	bool busy;
 
-	while (idle < 3) {
-		bool busy = reactor_run_once(ctx.reactor, 0) > 0;
-
+	do {
+		busy = reactor_run_once(ctx.reactor, 0) > 0;
 		busy |= reactor_run_once(target_reactor, 0) > 0;
 		FUZZ_CLAIM(turns++ < TURNS_MAX);
-		idle = busy ? 0 : idle + 1;
-	}
-}
-
-static void skip(unsigned int ms)
-{
-	reactor_skip(ctx.reactor, ms);
-	reactor_skip(target_reactor, ms);
+	} while (busy);
 }
 
 /* ---- the library's caller ---- */
@@ -731,7 +724,7 @@ static void operate(void)
 	case 4:
 		/* Answers may be overdue by then. */
 		settle();
-		skip(fuzz_u8(&script) * 100u);
+		clock_skip(fuzz_u8(&script) * 100u);
 		break;
 	case 5:
 		if (connect_done && !connect_err)
@@ -780,7 +773,7 @@ static void finish(void)
 	srpi_close(session, on_closed, NULL);
 	settle();
 	for (unsigned int n = 0; n < 4 && !session_closed; n++) {
-		skip(60000);
+		clock_skip(60000);
 		settle();
 	}
 	FUZZ_CLAIM(session_closed && ctx.sessions == 0);

@@ -27,8 +27,4 @@ void fuzz_store_fail(unsigned int cnt, int res);
 /* What it measures from now on, bytes; at most FUZZ_STORE_SIZE. */
 void fuzz_store_measures(uint64_t size);
 
-/* backend_file, counting what the kernel has. */
-extern const struct backend_ops fuzz_file_ops;
-unsigned int fuzz_file_busy(void);
-
 #endif

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "tests/fuzz/fuzz_store.h"
+#include "tests/sim/clock.h"
 
 /* Many more than anything that ends can take. */
 #define TURNS_MAX 1000000u
@@ -106,7 +107,7 @@ static void open_volumes(enum fuzz_other other)
 {
 	static const struct backend_ops *const ops[] = {
 		[FUZZ_OTHER_NULL] = &backend_null,
-		[FUZZ_OTHER_FILE] = &fuzz_file_ops,
+		[FUZZ_OTHER_FILE] = &backend_file,
 		[FUZZ_OTHER_REMOVABLE] = &backend_null,
 		[FUZZ_OTHER_READ_ONLY] = &backend_ram,
 	};
@@ -180,21 +181,15 @@ bool fuzz_turn(void)
 
 void fuzz_settle(void)
 {
-	unsigned int idle = 0;
 	unsigned int turns = 0;
 
-	/* A message wakes another reactor only in its next turn. */
-	while (idle < 3 || fuzz_file_busy()) {
+	while (fuzz_turn())
 		FUZZ_CLAIM(turns++ < TURNS_MAX);
-		idle = fuzz_turn() ? 0 : idle + 1;
-	}
 }
 
 void fuzz_skip(unsigned int ms)
 {
-	reactor_skip(t->peer_reactor, ms);
-	for (unsigned int i = 0; i < FUZZ_WORKERS; i++)
-		reactor_skip(t->workers[i].reactor, ms);
+	clock_skip(ms);
 }
 
 void fuzz_target_stop(void)

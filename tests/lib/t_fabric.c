@@ -12,6 +12,20 @@
 
 #include "transport/provider.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define HAVE_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAVE_ASAN 1
+#endif
+#endif
+#ifdef HAVE_ASAN
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(addr, len)   ((void)(addr), (void)(len))
+#define ASAN_UNPOISON_MEMORY_REGION(addr, len) ((void)(addr), (void)(len))
+#endif
+
 #define CONNECT_TIMEOUT_MS 5000
 /* The room that InfiniBand's connection messages leave for private data. */
 #define REQ_ROOM 56
@@ -72,6 +86,14 @@ struct fake_xp {
 	struct list actions;
 	struct list listeners;
 	struct list mrs;
+	struct list spares;
+};
+
+/* The receive memory of a channel that is gone, for the next one that wants as
+ * much. Malloc would have it from the kernel each time. */
+struct spare {
+	struct list node; /* fake_xp.spares */
+	size_t len;
 };
 
 struct fake_mr {
@@ -110,6 +132,7 @@ struct fake_chan {
 	struct xp_iu *ius;
 	unsigned int iu_cnt;
 	void *block;
+	size_t block_len;
 	struct fake_mr recv_mr;
 	struct reactor_timer timer;
 	unsigned int timeout_ms;
@@ -716,6 +739,47 @@ static void timed_out(struct reactor_timer *t)
 		     ch->base.peer, ch->timeout_ms);
 }
 
+/* Nobody may touch more of it than what makes it a spare. */
+static void block_free(struct fake_xp *xp, void *block, size_t len)
+{
+	struct spare *spare = block;
+
+	spare->len = len;
+	list_add_tail(&xp->spares, &spare->node);
+	ASAN_POISON_MEMORY_REGION(spare + 1, len - sizeof(*spare));
+}
+
+static void *block_alloc(struct fake_xp *xp, size_t len)
+{
+	struct list *it;
+	void *block;
+
+	list_for_each(it, &xp->spares) {
+		struct spare *spare = container_of(it, struct spare, node);
+
+		if (spare->len != len)
+			continue;
+		list_del(&spare->node);
+		ASAN_UNPOISON_MEMORY_REGION(spare, len);
+		return spare;
+	}
+	block = aligned_alloc(512, len);
+	if (!block)
+		abort();
+	return block;
+}
+
+static void spares_free(struct fake_xp *xp)
+{
+	while (!list_empty(&xp->spares)) {
+		struct spare *spare =
+			container_of(list_pop(&xp->spares), struct spare, node);
+
+		ASAN_UNPOISON_MEMORY_REGION(spare, spare->len);
+		free(spare);
+	}
+}
+
 static void recvs_init(struct fake_chan *ch, unsigned int cnt)
 {
 	struct xp *xp = ch->base.xp;
@@ -725,10 +789,8 @@ static void recvs_init(struct fake_chan *ch, unsigned int cnt)
 	xp_core_recv_layout(&xp->cfg, &stride, &first);
 	ch->iu_cnt = cnt;
 	ch->ius = zalloc(cnt * sizeof(*ch->ius));
-	ch->block =
-		aligned_alloc(512, (first + stride * cnt + 511) / 512 * 512);
-	if (!ch->block)
-		abort();
+	ch->block_len = (first + stride * cnt) / 512 * 512 + 512;
+	ch->block = block_alloc(xp_of(ch), ch->block_len);
 	mr_init(&ch->recv_mr, xp_of(ch), ch->block, first + stride * cnt,
 		XP_LOCAL);
 	for (unsigned int i = 0; i < cnt; i++) {
@@ -765,7 +827,7 @@ static void fake_chan_free(struct xp_chan *base)
 		list_del(&ch->ius[i].node);
 	list_del(&ch->recv_mr.node);
 	xp_core_chan_fini(base);
-	free(ch->block);
+	block_free(xp_of(ch), ch->block, ch->block_len);
 	free(ch->ius);
 	free(ch);
 }
@@ -960,6 +1022,7 @@ static void fake_destroy(struct xp *base)
 	assert(list_empty(&xp->listeners) && list_empty(&xp->mrs) &&
 	       list_empty(&xp->actions));
 	list_del(&xp->node);
+	spares_free(xp);
 	free(xp);
 }
 
@@ -992,6 +1055,7 @@ int t_xp_create(struct t_fabric *hub, const struct xp_config *cfg,
 	list_init(&xp->actions);
 	list_init(&xp->listeners);
 	list_init(&xp->mrs);
+	list_init(&xp->spares);
 	list_add_tail(&hub->xps, &xp->node);
 	xp_core_init(&xp->base, &ops, cfg);
 	*ret_xp = &xp->base;

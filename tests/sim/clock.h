@@ -2,7 +2,8 @@
 /*
  * A reactor without a kernel, linked in place of transport/reactor.c: the same
  * contract, but time stands still until it is moved, and a message runs when
- * somebody chooses it. One thread plays all reactors.
+ * somebody chooses it, or in the next turn. What is asked of the ring is done in
+ * the next turn. One thread plays all reactors.
  */
 #ifndef TESTS_SIM_CLOCK_H
 #define TESTS_SIM_CLOCK_H
@@ -22,5 +23,8 @@ void clock_run_message(unsigned int nth);
 
 /* Moves time on to the next timer and fires what is due; false: no timer. */
 bool clock_advance(void);
+
+/* Moves time on by @ms; what is due fires in the next turns. */
+void clock_skip(uint64_t ms);
 
 #endif
