@@ -889,7 +889,8 @@ static int ring_init(struct reactor *r, const struct reactor_options *opt)
 		 * memory and ends multishot operations. */
 		p = (struct io_uring_params){
 			.flags = flags[mode] | IORING_SETUP_CQSIZE |
-				 IORING_SETUP_CLAMP,
+				 IORING_SETUP_CLAMP |
+				 (opt->wide ? IORING_SETUP_SQE128 : 0),
 			.cq_entries = 8 * entries,
 		};
 		err = io_uring_queue_init_params(entries, &r->ring, &p);

@@ -45,6 +45,8 @@ struct reactor_options {
 	unsigned int max_files;	   /* slots for fixed files; 0 = none */
 	enum reactor_mode mode;	   /* what the ring may use of the kernel */
 	bool pollable;		   /* reactor_fd() will be used */
+	bool wide;		   /* 128 bytes per entry (IORING_SETUP_SQE128,
+				    * Linux 5.19), for commands to devices */
 };
 
 /* Counters since reactor_create(), for benchmarks and tests. */
