@@ -20,12 +20,13 @@ void ini_error_set(struct srpi_error *e, int err, const char *fmt, ...)
 	va_end(ap);
 }
 
-int srpi_ctx_create(const struct srpi_ctx_options *options,
-		    struct srpi_ctx **ret_ctx, struct srpi_error *e)
+int ini_ctx_create(const struct srpi_ctx_options *options, bool wide,
+		   struct srpi_ctx **ret_ctx, struct srpi_error *e)
 {
 	const struct reactor_options ropt = {
 		.poll_us = options ? options->poll_us : 0,
 		.pollable = options && options->pollable,
+		.wide = wide,
 		.max_buffers = 16,
 		.max_files = 16,
 	};
@@ -47,6 +48,12 @@ int srpi_ctx_create(const struct srpi_ctx_options *options,
 	}
 	*ret_ctx = ctx;
 	return 0;
+}
+
+int srpi_ctx_create(const struct srpi_ctx_options *options,
+		    struct srpi_ctx **ret_ctx, struct srpi_error *e)
+{
+	return ini_ctx_create(options, /* wide= */ false, ret_ctx, e);
 }
 
 void srpi_ctx_destroy(struct srpi_ctx *ctx)

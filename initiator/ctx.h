@@ -25,6 +25,10 @@ static inline struct reactor *srpi_ctx_reactor(const struct srpi_ctx *ctx)
 	return ctx->reactor;
 }
 
+/* As srpi_ctx_create(); @wide: see struct reactor_options. */
+int ini_ctx_create(const struct srpi_ctx_options *options, bool wide,
+		   struct srpi_ctx **ret_ctx, struct srpi_error *e);
+
 /* The context's transport, opened when it is first asked for. */
 int ini_ctx_xp(struct srpi_ctx *ctx, enum xp_kind kind, struct xp **ret_xp,
 	       struct xp_error *e);
