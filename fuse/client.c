@@ -32,6 +32,7 @@
 struct client {
 	const struct options *o;
 	struct mount *mount;
+	unsigned int queues; /* of FUSE over io_uring; 0: not offered */
 	struct srpi_ctx *ctx;
 	struct srpi_session *session; /* NULL: none, or closed */
 	struct tree *tree;
@@ -404,6 +405,7 @@ static int make_device(struct client *c)
 		.ctx = c->ctx,
 		.session = c->session,
 		.slots = wanted_slots(c->o),
+		.queues = c->queues,
 		.max_write = c->o->max_write,
 		.edge = edge_len(c),
 		.pin_budget = pin_budget(c),
@@ -616,8 +618,10 @@ static void take_down(struct client *c)
 static int bring_up(struct client *c)
 {
 	const struct srpi_ctx_options co = { .poll_us = c->o->poll_us };
-	int err = srpi_ctx_create(&co, &c->ctx, &c->e);
+	int err;
 
+	c->queues = uring_queues();
+	err = ini_ctx_create(&co, /* wide= */ c->queues > 0, &c->ctx, &c->e);
 	if (err)
 		return err;
 	reactor_timer_init(&c->drain_timer, drain_late);

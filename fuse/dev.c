@@ -20,11 +20,22 @@
 #define SLOTS_GOOD    32u
 #define MAX_WRITE_MIN (128u << 10)
 
+/* With fewer entries in each queue reading is better; and for what comes by
+ * reading although there are queues. */
+#define ENTRIES_GOOD 8u
+#define SLOTS_READ   4u
+#define SLOTS_MAX    1024u
+
 /* Requests read in one turn, so that completions get theirs. */
 #define READ_BUDGET 64
 
 /* linux/fuse.h, flag of FUSE_INIT: FUSE_DIRECT_IO_ALLOW_MMAP (protocol 7.39) */
 #define DIRECT_IO_ALLOW_MMAP (1ull << 36)
+
+/* Header and arguments of a request. */
+#define REQUEST_HEAD_MAX                 \
+	(sizeof(struct fuse_in_header) + \
+	 sizeof(((struct uring_headers *)NULL)->args))
 
 struct dev {
 	struct dev_options options;
@@ -42,6 +53,11 @@ struct dev {
 	struct slot *current; /* libfuse has its request; NULL: claimed */
 	unsigned int busy;    /* slots that data.c has */
 
+	struct uring *uring; /* NULL: all requests are read */
+	bool uring_agreed;   /* in INIT */
+	bool offered_entries;
+	struct slot *asked; /* entries whose request libfuse has */
+
 	struct reactor_watch watch;
 	struct reactor_poller poller;
 	bool watching;	  /* the reactor knows the watch */
@@ -49,6 +65,7 @@ struct dev {
 	bool readable;	  /* the kernel may have a request */
 	bool stopped;
 	bool ended;
+	bool severed;	  /* the kernel has unmounted */
 	uint64_t offered; /* flags of the kernel's INIT */
 	bool init_seen;
 	struct log_limit limit;
@@ -72,13 +89,20 @@ uint8_t *slot_tail(const struct slot *slot)
 
 /* ---- answers ---- */
 
+static void push(struct slot **list, struct slot *slot)
+{
+	slot->next_free = *list;
+	*list = slot;
+}
+
+/* An entry's slot is the kernel's as soon as the request is answered. */
 static void give_back(struct slot *slot)
 {
 	struct dev *dev = slot->dev;
 
-	slot->next_free = dev->free;
-	dev->free = slot;
 	dev->busy--;
+	if (!slot->entry.uring)
+		push(&dev->free, slot);
 }
 
 struct slot *dev_claim(struct dev *dev)
@@ -154,6 +178,11 @@ static void send_reply(struct slot *slot, size_t len, int err)
 	struct dev *dev = slot->dev;
 	struct io_uring_sqe *sqe;
 
+	if (slot->entry.uring) {
+		uring_answer(slot, len, err);
+		give_back(slot);
+		return;
+	}
 	slot->out = (struct fuse_out_header){
 		.len = (uint32_t)(sizeof(slot->out) + len),
 		.error = err,
@@ -191,28 +220,73 @@ void dev_reply_written(struct slot *slot, uint32_t len)
 
 /* ---- what libfuse sends ---- */
 
-/*
- * libfuse's answers pass through here. In the answer to INIT it cannot ask for
- * what came after its time: files with direct I/O that may be mapped.
- */
+/* In its answer to INIT libfuse cannot ask for what came after its time: files
+ * with direct I/O that may be mapped, and io_uring. */
+static void amend_init(struct dev *dev, const struct iovec *iov, int count)
+{
+	struct fuse_init_out *out = count > 1 ? iov[1].iov_base : NULL;
+	uint64_t wanted = DIRECT_IO_ALLOW_MMAP;
+
+	if (!out || iov[1].iov_len < sizeof(*out) ||
+	    !(out->flags & FUSE_INIT_EXT))
+		return;
+	if (dev->uring)
+		wanted |= URING_INIT_FLAG;
+	wanted &= dev->offered;
+	out->flags2 |= (uint32_t)(wanted >> 32);
+	dev->uring_agreed = wanted & URING_INIT_FLAG;
+}
+
+/* The entry whose request has that number, off the list. */
+static struct slot *take_asked(struct dev *dev, uint64_t unique)
+{
+	struct slot **p = &dev->asked;
+	struct slot *slot;
+
+	while (*p && (*p)->unique != unique)
+		p = &(*p)->next_free;
+	slot = *p;
+	if (slot)
+		*p = slot->next_free;
+	return slot;
+}
+
+/* Sends an answer of libfuse in an entry. */
+static ssize_t answer_entry(struct slot *slot, const struct iovec *iov,
+			    int count)
+{
+	const struct fuse_out_header *header = iov[0].iov_base;
+	size_t len = 0;
+
+	if (header->len - sizeof(*header) > slot->dev->options.max_write) {
+		uring_answer(slot, 0, -EIO);
+		return header->len;
+	}
+	for (int i = 1; i < count; i++) {
+		memcpy(slot->data + len, iov[i].iov_base, iov[i].iov_len);
+		len += iov[i].iov_len;
+	}
+	uring_answer(slot, len, header->error);
+	return header->len;
+}
+
+/* libfuse's answers pass through here. */
 static ssize_t from_libfuse(int fd, struct iovec *iov, int count,
 			    void *userdata)
 {
 	const struct fuse_out_header *header = iov[0].iov_base;
 	struct dev *dev = userdata;
+	struct slot *slot;
 	ssize_t n;
 	int err;
 
 	if (!dev->init_seen) {
-		struct fuse_init_out *out = count > 1 ? iov[1].iov_base : NULL;
-
 		dev->init_seen = true;
-		if (out && iov[1].iov_len >= sizeof(*out) &&
-		    (out->flags & FUSE_INIT_EXT))
-			out->flags2 |= (uint32_t)((dev->offered &
-						   DIRECT_IO_ALLOW_MMAP) >>
-						  32);
+		amend_init(dev, iov, count);
 	}
+	slot = take_asked(dev, header->unique);
+	if (slot)
+		return answer_entry(slot, iov, count);
 	n = writev(fd, iov, count);
 	err = n < 0 ? -errno : 0;
 	/* Without a number it is no answer. */
@@ -235,6 +309,24 @@ static const struct fuse_custom_io custom_io = {
 };
 
 /* ---- requests ---- */
+
+/* Gives the queues their slots, once. */
+static void offer_entries(struct dev *dev)
+{
+	unsigned int cnt = uring_entry_cnt(dev->uring);
+
+	if (dev->offered_entries)
+		return;
+	dev->offered_entries = true;
+	log_info("requests come over io_uring: %u queues of %u",
+		 dev->options.queues, cnt / dev->options.queues);
+	for (unsigned int i = 0; i < cnt; i++) {
+		struct slot *slot = dev->free;
+
+		dev->free = slot->next_free;
+		uring_add(dev->uring, dev->fd, slot, dev->options.max_write);
+	}
+}
 
 /*
  * An interrupt is a wish that we do not grant: a command that the target has
@@ -263,11 +355,22 @@ static void note_init(struct dev *dev, const struct fuse_in_header *in)
 		dev->offered = init->flags | (uint64_t)init->flags2 << 32;
 }
 
+/* Has libfuse handle the @len bytes at dev->request, of @slot. */
+static void ask_libfuse(struct dev *dev, struct slot *slot, size_t len)
+{
+	struct fuse_buf buf = { .size = len, .mem = dev->request };
+
+	dev->current = slot;
+	fuse_session_process_buf(dev->se, &buf);
+	if (dev->current)
+		give_back(slot);
+	dev->current = NULL;
+}
+
 /* Handles the request of @len bytes that was read into @slot. */
 static void handle(struct dev *dev, struct slot *slot, size_t len)
 {
 	const struct fuse_in_header *in = (const void *)slot->headers;
-	struct fuse_buf buf = { .size = len, .mem = dev->request };
 
 	if (in->opcode == FUSE_INTERRUPT) {
 		refuse_interrupt(dev, in);
@@ -283,11 +386,44 @@ static void handle(struct dev *dev, struct slot *slot, size_t len)
 		       len - DEV_HEADERS_LEN);
 	if (in->opcode == FUSE_INIT)
 		note_init(dev, (const void *)dev->request);
-	dev->current = slot;
-	fuse_session_process_buf(dev->se, &buf);
-	if (dev->current)
-		give_back(slot);
-	dev->current = NULL;
+	ask_libfuse(dev, slot, len);
+	if (dev->uring_agreed)
+		offer_entries(dev);
+}
+
+/* An entry has a request. One that comes after dev_stop() stays unanswered,
+ * until the kernel ends all. */
+static void entry_request(struct slot *slot)
+{
+	const struct fuse_in_header *in = (const void *)slot->headers;
+	struct dev *dev = slot->dev;
+	size_t payload;
+	size_t head;
+
+	if (dev->stopped)
+		return;
+	dev->busy++;
+	uring_head(slot, slot->headers, sizeof(slot->headers), &payload);
+	slot->unique = in->unique;
+	if (dev->options.request(slot, in))
+		return;
+	head = uring_head(slot, dev->request, REQUEST_HEAD_MAX, &payload);
+	memcpy(dev->request + head, slot->data, payload);
+	push(&dev->asked, slot);
+	ask_libfuse(dev, slot, head + payload);
+}
+
+/* All of them are when one is, so that requests are read. */
+static void entry_refused(struct slot *slot, int err)
+{
+	struct dev *dev = slot->dev;
+
+	if (dev->uring_agreed)
+		log_warn("requests are read from /dev/fuse, as the kernel "
+			 "refuses to send them over io_uring: %s",
+			 strerror(-err));
+	dev->uring_agreed = false;
+	push(&dev->free, slot);
 }
 
 static void end(struct dev *dev, int err)
@@ -331,7 +467,8 @@ static unsigned int poll_device(struct reactor_poller *p)
 		if (n == 0) {
 			dev->readable = false;
 		} else if (n < 0) {
-			end(dev, n == -ENODEV ? 0 : (int)n);
+			dev->severed = n == -ENODEV;
+			end(dev, dev->severed ? 0 : (int)n);
 			return cnt + 1;
 		} else {
 			dev->free = slot->next_free;
@@ -434,7 +571,7 @@ static int make_slots(struct dev *dev, struct srpi_error *e)
 	const struct dev_options *o = &dev->options;
 
 	dev->slots = calloc(o->slots, sizeof(*dev->slots));
-	dev->request = malloc(DEV_HEADERS_LEN + o->max_write);
+	dev->request = malloc(REQUEST_HEAD_MAX + o->max_write);
 	if (!dev->slots || !dev->request) {
 		ini_error_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
@@ -451,10 +588,45 @@ static int make_slots(struct dev *dev, struct srpi_error *e)
 	return 0;
 }
 
+/* As many slots as wanted for each queue: a program has only that of its
+ * processor. */
+static void want_queues(struct dev_options *o)
+{
+	unsigned int cnt = (SLOTS_MAX - SLOTS_READ) / o->queues;
+
+	o->slots = o->queues * (o->slots < cnt ? o->slots : cnt) + SLOTS_READ;
+}
+
+/* With what slots there are. */
+static int make_uring(struct dev *dev, struct srpi_error *e)
+{
+	struct dev_options *o = &dev->options;
+	const struct uring_options uo = {
+		.reactor = dev->reactor,
+		.queues = o->queues,
+		.entries = (o->slots - SLOTS_READ) / o->queues,
+		.request = entry_request,
+		.refused = entry_refused,
+	};
+	int err;
+
+	if (uo.entries < ENTRIES_GOOD) {
+		log_info("requests are read from /dev/fuse, as memory for %u "
+			 "is too little for %u queues",
+			 o->slots, o->queues);
+		return 0;
+	}
+	err = uring_create(&uo, &dev->uring);
+	if (err)
+		ini_error_set(e, err, "out of memory");
+	return err;
+}
+
 int dev_create(const struct dev_options *options, struct dev **ret_dev,
 	       struct srpi_error *e)
 {
 	struct dev *dev = calloc(1, sizeof(*dev));
+	unsigned int wanted;
 	int err;
 
 	if (!dev) {
@@ -465,14 +637,19 @@ int dev_create(const struct dev_options *options, struct dev **ret_dev,
 	dev->reactor = srpi_ctx_reactor(options->ctx);
 	dev->fd = -1;
 	dev->stopped = true;
+	if (options->queues)
+		want_queues(&dev->options);
+	wanted = dev->options.slots;
 	err = get_memory(dev, e);
 	if (!err)
 		err = make_slots(dev, e);
+	if (!err && options->queues)
+		err = make_uring(dev, e);
 	if (err) {
 		dev_free(dev);
 		return err;
 	}
-	if (dev->options.slots < options->slots ||
+	if (dev->options.slots < wanted ||
 	    dev->options.max_write < options->max_write)
 		log_info("%u requests of at most %u KiB in flight, limited by "
 			 "the memory to be locked for the RDMA device",
@@ -522,12 +699,16 @@ void dev_free(struct dev *dev)
 	assert(dev->stopped && dev_idle(dev));
 	free(dev->slots);
 	free(dev->request);
+	uring_free(dev->uring);
 	unmap(dev);
 	free(dev);
 }
 
 bool dev_idle(const struct dev *dev)
 {
+	/* The kernel ends those that wait when it has unmounted. */
+	if (dev->severed && uring_waiting(dev->uring) > 0)
+		return false;
 	return dev->busy == 0 && !dev->watching;
 }
 
@@ -554,6 +735,11 @@ struct srpi_mem *dev_mem(const struct dev *dev)
 bool dev_answers(const struct dev *dev)
 {
 	return dev->init_seen;
+}
+
+bool dev_uses_uring(const struct dev *dev)
+{
+	return dev->uring_agreed;
 }
 
 uint32_t dev_max_write(const struct dev *dev)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The way to the kernel: reads requests from /dev/fuse straight into
- * registered slots, hands those for data to data.c and all others to libfuse,
- * and writes the answers.
+ * The way to the kernel: has requests put straight into registered slots, hands
+ * those for data to data.c and all others to libfuse, and sends the answers.
+ * Requests come over io_uring where the kernel offers that (uring.h); else, and
+ * those few that never do, they are read from /dev/fuse.
  *
  * A slot is one request in flight. Its memory is laid out so that the payload
  * of a WRITE begins on a page and can grow by part of a block at either end:
@@ -28,6 +29,7 @@
 #include <sys/uio.h>
 
 #include "fuse/range_lock.h"
+#include "fuse/uring.h"
 #include "initiator/ctx.h"
 
 struct dev;
@@ -43,6 +45,7 @@ struct slot {
 	struct slot *next_free;
 	struct dev *dev;
 	uint8_t *data; /* page aligned, max_write bytes */
+	struct uring_entry entry;
 
 	/* the request */
 	_Alignas(8) uint8_t headers[DEV_HEADERS_LEN];
@@ -74,7 +77,8 @@ struct slot {
 struct dev_options {
 	struct srpi_ctx *ctx;
 	struct srpi_session *session;
-	unsigned int slots;   /* wanted */
+	unsigned int slots;   /* wanted: requests in flight */
+	unsigned int queues;  /* from uring_queues() */
 	uint32_t max_write;   /* wanted: bytes, a multiple of the page size */
 	uint32_t edge;	      /* bytes, likewise */
 	uint64_t pin_budget;  /* bytes that may be registered; 0: any */
@@ -98,11 +102,15 @@ int dev_start(struct dev *dev, struct fuse_session *se);
 /* The kernel's first request (INIT) has been answered: the mount works. */
 bool dev_answers(const struct dev *dev);
 
-/* Reads no further requests. Answers may still be sent. */
+/* Requests come over io_uring. */
+bool dev_uses_uring(const struct dev *dev);
+
+/* Takes no further requests. Answers may still be sent. */
 void dev_stop(struct dev *dev);
 
 /* After dev_stop(): every request for data is answered, and the device may be
- * freed. */
+ * freed. The reactor must not run after that, unless the kernel has unmounted:
+ * what waits for requests over io_uring ends with one of both only. */
 bool dev_idle(const struct dev *dev);
 
 /* NULL is fine. */

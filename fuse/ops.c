@@ -354,8 +354,7 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
 {
 	const struct tree_file *f = tree_file_of(tree_of(req), ino);
 	char buf[XATTR_MAX];
-	int len = f ? xattr_get(dev_session(dev_of(req)), f, name, buf)
-		    : -ENODATA;
+	int len = f ? xattr_get(dev_of(req), f, name, buf) : -ENODATA;
 
 	if (len < 0)
 		fuse_reply_err(req, -len);

@@ -5,9 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fuse/dev.h"
+
 #define PREFIX "user.rdma-block."
 
 struct facts {
+	const struct dev *dev;
 	const struct tree_file *file;
 	enum srpi_state state;
 	struct srpi_session_info info;
@@ -64,6 +67,11 @@ static int get_serial(const struct facts *f, char *buf)
 	return put_text(buf, f->file->info->serial);
 }
 
+static int get_requests(const struct facts *f, char *buf)
+{
+	return put_text(buf, dev_uses_uring(f->dev) ? "io_uring" : "read");
+}
+
 static int get_channels(const struct facts *f, char *buf)
 {
 	return put_number(buf, f->info.channels);
@@ -111,6 +119,7 @@ static const struct {
 	{ PREFIX "volume", get_volume },
 	{ PREFIX "identifier", get_identifier },
 	{ PREFIX "serial", get_serial },
+	{ PREFIX "requests", get_requests },
 	{ PREFIX "channels", get_channels },
 	{ PREFIX "commands", get_commands },
 	{ PREFIX "reconnects", get_reconnects },
@@ -120,10 +129,15 @@ static const struct {
 	{ PREFIX "failed_flushes", get_failed_flushes },
 };
 
-int xattr_get(const struct srpi_session *s, const struct tree_file *f,
+int xattr_get(const struct dev *dev, const struct tree_file *f,
 	      const char *name, char buf[XATTR_MAX])
 {
-	struct facts facts = { .file = f, .state = srpi_session_state(s) };
+	const struct srpi_session *s = dev_session(dev);
+	struct facts facts = {
+		.dev = dev,
+		.file = f,
+		.state = srpi_session_state(s),
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(attributes); i++) {
 		if (strcmp(name, attributes[i].name))

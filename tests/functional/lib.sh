@@ -2,7 +2,7 @@
 # Functional tests: a target, a client, and checks that are told as TAP lines.
 # Source this first. $BUILD is the build directory; T_HOST may say how to reach
 # the target, e.g. srp+rdma://10.0.0.1 (default: srp+tcp://127.0.0.1); T_THREADS
-# gives the target so many.
+# gives the target so many; T_URING has mounts use FUSE over io_uring.
 #
 #   t_target ARG...       start rdma-target, wait until it serves; sets $URI
 #   t_mount ARG... DIR    mount with rdma-fuse, and unmount at the end
@@ -46,6 +46,7 @@ t_cleanup() {
 	for pid in $t_pids; do
 		t_wait_for 5 t_is_gone "$pid" || kill -9 "$pid" 2>/dev/null
 	done
+	t_uring_restore
 	rm -rf --one-file-system "$T"
 }
 trap t_cleanup EXIT
@@ -153,8 +154,27 @@ t_not_mounted() {
 	! grep -q " $1 fuse" /proc/self/mounts
 }
 
+# FUSE over io_uring is offered to all mounts of the machine, or to none: one test
+# at a time may have it so, and makes it again what it was.
+T_ENABLE=/sys/module/fuse/parameters/enable_uring
+t_uring_was=
+
+t_uring_on() {
+	[ "$(id -u)" = 0 ] || t_skip_all 'needs root to set fuse.enable_uring'
+	[ -w "$T_ENABLE" ] || t_skip_all 'no FUSE over io_uring here (Linux 6.14)'
+	exec 9>/run/lock/rdma-block.uring
+	flock 9
+	t_uring_was=$(cat "$T_ENABLE")
+	echo Y >"$T_ENABLE"
+}
+
+t_uring_restore() {
+	[ -z "$t_uring_was" ] || echo "$t_uring_was" >"$T_ENABLE"
+}
+
 t_needs_fuse() {
 	[ -e /dev/fuse ] || t_skip_all 'no /dev/fuse here'
 	command -v fusermount3 >/dev/null || t_skip_all 'no fusermount3 here'
 	{ true <>/dev/fuse; } 2>/dev/null || t_skip_all 'may not open /dev/fuse'
+	[ -z "${T_URING:-}" ] || t_uring_on
 }

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fuse/uring.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuse/dev.h"
+#include "transport/log.h"
+
+#define ENABLED	 "/sys/module/fuse/parameters/enable_uring"
+#define POSSIBLE "/sys/devices/system/cpu/possible"
+
+struct uring {
+	struct uring_options options;
+	int fd;
+	struct uring_headers *headers;
+	unsigned int added;
+	unsigned int waiting;
+	struct log_limit limit;
+};
+
+/* ---- what the kernel offers ---- */
+
+static bool read_line(const char *path, char *buf, int size)
+{
+	FILE *f = fopen(path, "re");
+	bool ok = f && fgets(buf, size, f);
+
+	if (f)
+		fclose(f);
+	return ok;
+}
+
+/* How many are in "0-3,8,10-11"; 0: it is no such list. */
+static unsigned int list_cnt(const char *text)
+{
+	unsigned int cnt = 0;
+	unsigned int first;
+	unsigned int last;
+	int len;
+
+	for (;; text += len + 1) {
+		if (sscanf(text, "%u%n", &first, &len) != 1)
+			return 0;
+		last = first;
+		if (text[len] == '-') {
+			text += len + 1;
+			if (sscanf(text, "%u%n", &last, &len) != 1 ||
+			    last < first)
+				return 0;
+		}
+		cnt += last - first + 1;
+		if (text[len] != ',')
+			return cnt;
+	}
+}
+
+unsigned int uring_queues(void)
+{
+	char line[256];
+
+	if (!read_line(ENABLED, line, sizeof(line)) || line[0] != 'Y')
+		return 0;
+	/* One for each that may ever be there: with fewer it waits for ever. */
+	return read_line(POSSIBLE, line, sizeof(line)) ? list_cnt(line) : 0;
+}
+
+/* ---- commands ---- */
+
+static struct slot *slot_of(struct uring_entry *e)
+{
+	return container_of(e, struct slot, entry);
+}
+
+/* The kernel lets go of its entries when the mount ends. */
+static bool is_end(int err)
+{
+	return err == -ENOTCONN || err == -ECONNABORTED || err == -ECANCELED;
+}
+
+static void failed(struct uring_entry *e, int err)
+{
+	struct uring *u = e->uring;
+	unsigned int dropped;
+
+	if (!e->seen && !is_end(err)) {
+		e->uring = NULL;
+		u->options.refused(slot_of(e), err);
+		return;
+	}
+	if (!is_end(err) && log_limit_pass(&u->limit, 10, &dropped))
+		log_error("the kernel refuses an answer: %s", strerror(-err));
+}
+
+static void done(struct reactor_op *op, int res, unsigned int flags)
+{
+	struct uring_entry *e = container_of(op, struct uring_entry, op);
+
+	e->uring->waiting--;
+	if (res < 0) {
+		failed(e, res);
+		return;
+	}
+	e->seen = true;
+	e->uring->options.request(slot_of(e));
+}
+
+static struct io_uring_sqe *prep(struct uring_entry *e, uint32_t command,
+				 uint64_t commit_id)
+{
+	const struct uring_cmd cmd = {
+		.commit_id = commit_id,
+		.queue = e->queue,
+	};
+	struct uring *u = e->uring;
+	struct io_uring_sqe *sqe = reactor_sqe(u->options.reactor);
+
+	memset(sqe, 0, sizeof(*sqe));
+	sqe->opcode = IORING_OP_URING_CMD;
+	sqe->fd = u->fd;
+	sqe->cmd_op = command;
+	memcpy((uint8_t *)sqe + offsetof(struct io_uring_sqe, cmd), &cmd,
+	       sizeof(cmd));
+	reactor_prep_done(sqe, &e->op);
+	u->waiting++;
+	return sqe;
+}
+
+void uring_add(struct uring *u, int fd, struct slot *slot, size_t len)
+{
+	struct uring_entry *e = &slot->entry;
+	struct io_uring_sqe *sqe;
+
+	assert(u->added < uring_entry_cnt(u));
+	u->fd = fd;
+	e->uring = u;
+	e->headers = &u->headers[u->added];
+	/* In turn, so that a queue that is short of entries is so by one. */
+	e->queue = (uint16_t)(u->added++ % u->options.queues);
+	e->op.done = done;
+	e->parts[0] = (struct iovec){ e->headers, sizeof(*e->headers) };
+	e->parts[1] = (struct iovec){ slot->data, len };
+	sqe = prep(e, URING_REGISTER, 0);
+	sqe->addr = (uintptr_t)e->parts;
+	sqe->len = 2;
+}
+
+/* ---- requests and answers ---- */
+
+size_t uring_head(const struct slot *slot, void *buf, size_t max,
+		  size_t *ret_payload)
+{
+	const struct uring_headers *h = slot->entry.headers;
+	const struct fuse_in_header *in = (const void *)h->in_out;
+	size_t head = in->len - h->payload_len;
+	size_t args = head - sizeof(*in);
+
+	if (args > max - sizeof(*in))
+		args = max - sizeof(*in);
+	if (args > sizeof(h->args))
+		args = sizeof(h->args);
+	memcpy(buf, in, sizeof(*in));
+	memcpy((uint8_t *)buf + sizeof(*in), h->args, args);
+	*ret_payload = h->payload_len;
+	return sizeof(*in) + args;
+}
+
+void uring_answer(struct slot *slot, size_t len, int err)
+{
+	struct uring_headers *h = slot->entry.headers;
+	const struct fuse_out_header out = {
+		.len = (uint32_t)(sizeof(out) + len),
+		.error = err,
+		.unique = slot->unique,
+	};
+
+	memcpy(h->in_out, &out, sizeof(out));
+	h->payload_len = (uint32_t)len;
+	prep(&slot->entry, URING_COMMIT_AND_FETCH, h->commit_id);
+}
+
+/* ---- life ---- */
+
+int uring_create(const struct uring_options *options, struct uring **ret)
+{
+	size_t cnt = (size_t)options->queues * options->entries;
+	struct uring *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return -ENOMEM;
+	u->options = *options;
+	u->headers = calloc(cnt, sizeof(*u->headers));
+	if (!u->headers) {
+		free(u);
+		return -ENOMEM;
+	}
+	*ret = u;
+	return 0;
+}
+
+void uring_free(struct uring *u)
+{
+	if (!u)
+		return;
+	free(u->headers);
+	free(u);
+}
+
+unsigned int uring_entry_cnt(const struct uring *u)
+{
+	return u->options.queues * u->options.entries;
+}
+
+unsigned int uring_waiting(const struct uring *u)
+{
+	return u ? u->waiting : 0;
+}

@@ -1,0 +1,143 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# FUSE over io_uring: it is used where the kernel offers it, and however a mount
+# ends, with requests under way, nothing hangs and nothing is left.
+T_URING=1
+. "$(dirname "$0")/lib.sh"
+t_needs_fuse
+command -v fio >/dev/null || t_skip_all 'no fio here'
+
+M=$T/mnt
+L=$T/client.log
+mkdir "$M"
+t_target --backing ram:64M,name=disk
+
+start_client() {
+	t_mounts="$t_mounts $M"
+	rdma-fuse -vf "$URI" "$M" 2>"$L" 9>&- &
+	client=$!
+	t_pids="$t_pids $client"
+	t_wait_for 10 test -e "$M/disk" || t_bail "$(cat "$L")"
+}
+gone_or_zombie() {
+	t_is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status"
+}
+ended() { # PID STATUS
+	t_wait_for 15 gone_or_zombie "$1" || return 1
+	wait "$1"
+	t_status=$?
+	echo "exit status $t_status"
+	[ $t_status = "$2" ]
+}
+attr() {
+	python3 -c 'import os, sys
+print(os.getxattr(sys.argv[1], "user.rdma-block." + sys.argv[2]).decode())' \
+		"$M/disk" "$1"
+}
+# writes and reads without end, on both processors; sets $fio
+load() {
+	touch -d 2001-01-01 "$M/disk"
+	(cd "$T" && exec fio --name=w --filename="$M/disk" --rw=randrw \
+		--bsrange=4k-256k --direct=1 --ioengine=libaio --iodepth=64 \
+		--numjobs=2 --thread --time_based --runtime=60 --size=64M \
+		>"$T/fio.log" 2>&1 9>&-) &
+	fio=$!
+	t_pids="$t_pids $fio"
+	t_wait_for 10 load_runs
+}
+load_runs() { [ "$(stat -c %y "$M/disk" | cut -c1-4)" != 2001 ]; }
+load_failed() {
+	t_wait_for 15 gone_or_zombie "$fio" && ! wait "$fio"
+}
+connection() { # the kernel's number of the mount, as in /sys/fs/fuse/connections
+	sed -n "s|^[0-9]* [0-9]* [0-9]*:\([0-9]*\) / $M .*|\1|p" \
+		/proc/self/mountinfo
+}
+
+# ---- which way
+
+is_used() { [ "$(attr requests)" = io_uring ] && grep 'over io_uring: ' "$L"; }
+# By read() come INIT, and what forgets; no more.
+start_client
+t_check 'it is used, and says so' is_used
+verified() {
+	(cd "$T" && fio --name=v --filename="$M/disk" --rw=randwrite \
+		--bssplit=4k/60:128k/30:1m/10 --direct=1 --ioengine=libaio \
+		--iodepth=100 --size=32M --verify=crc32c --numjobs=2 \
+		--offset_increment=32M 9>&-)
+}
+t_check 'what was written is read, with more requests than entries' verified
+fusermount3 -u "$M"
+t_check 'fusermount3 -u ends it with 0' ended "$client" 0
+
+not_offered() {
+	echo N >"$T_ENABLE"
+	start_client
+	[ "$(attr requests)" = read ] && cat "$M/disk" >/dev/null &&
+		fusermount3 -u "$M" && ended "$client" 0
+	t_status=$?
+	echo Y >"$T_ENABLE"
+	return $t_status
+}
+t_check 'where it is not offered, requests are read' not_offered
+
+# ---- ends, under load
+
+signalled() {
+	start_client && load || return 1
+	kill "$client"
+	ended "$client" 0 && load_failed && t_not_mounted "$M"
+}
+t_check 'a signal: all that is under way is answered' signalled
+
+detached() {
+	start_client && load || return 1
+	fusermount3 -uz "$M" && t_not_mounted "$M" || return 1
+	kill "$fio"
+	t_wait_for 15 gone_or_zombie "$fio"
+	ended "$client" 0
+}
+t_check 'detached: it ends when the last file is closed' detached
+
+aborted() {
+	start_client && load || return 1
+	number=$(connection)
+	echo "connection $number"
+	mountpoint -q /sys/fs/fuse/connections ||
+		mount -t fusectl none /sys/fs/fuse/connections
+	echo 1 >"/sys/fs/fuse/connections/$number/abort" || return 1
+	t_wait_for 15 gone_or_zombie "$client" && load_failed || return 1
+	umount -l "$M"
+	t_not_mounted "$M"
+}
+t_check 'aborted by the kernel: all ends' aborted
+
+killed() {
+	start_client && load || return 1
+	kill -9 "$client"
+	ended "$client" 137 && load_failed || return 1
+	! stat "$M/disk" 2>"$T/.err" && grep 'not connected' "$T/.err" &&
+		fusermount3 -u "$M" && t_not_mounted "$M"
+}
+t_check 'killed: programs get errors, and it can be unmounted' killed
+
+stopped() { # what the target has is not answered for a while
+	start_client && load || return 1
+	kill -STOP "$T_TARGET"
+	kill "$client"
+	t_wait_for 10 t_not_mounted "$M"
+	t_more=$?
+	kill "$client"
+	ended "$client" 1
+	t_status=$?
+	kill -CONT "$T_TARGET"
+	[ $t_more$t_status = 00 ] && load_failed
+}
+t_check 'cut short by a second signal' stopped
+
+again() {
+	start_client && [ "$(attr requests)" = io_uring ] && verified &&
+		fusermount3 -u "$M" && ended "$client" 0
+}
+t_check 'and all goes on as before' again
+t_done
