@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma-fuse's way to the kernel without a target behind it: what FUSE alone
+ * costs. Mounts a directory with the file "disk" (1 GiB), whose reads and
+ * writes are answered a turn later, by nobody; fio on it then measures the rest.
+ * Ends when it is unmounted, and tells how often it went to the kernel.
+ *
+ *   fuse-bench MOUNTPOINT
+ */
+#define FUSE_USE_VERSION 312
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuse/data.h"
+#include "fuse/mount.h"
+#include "transport/log.h"
+
+#define SIZE  (1ull << 30)
+#define SLOTS 64
+
+/* ---- nobody, in place of libsrpi ---- */
+
+struct srpi_session {
+	struct reactor *reactor;
+	struct srpi_volume_info info;
+	struct srpi_io *waiting[4096];
+	unsigned int cnt;
+	uint64_t done;
+	struct reactor_msg msg;
+	bool sent;
+};
+
+static void answer(struct reactor_msg *msg)
+{
+	struct srpi_session *s = container_of(msg, struct srpi_session, msg);
+	unsigned int cnt = s->cnt;
+
+	s->sent = false;
+	s->cnt = 0;
+	s->done += cnt;
+	for (unsigned int i = 0; i < cnt; i++)
+		s->waiting[i]->done(s->waiting[i], 0);
+}
+
+void srpi_submit(struct srpi_session *s, struct srpi_io *io)
+{
+	s->waiting[s->cnt++] = io;
+	if (s->sent)
+		return;
+	s->sent = true;
+	reactor_send(s->reactor, &s->msg);
+}
+
+enum srpi_state srpi_session_state(const struct srpi_session *s)
+{
+	return SRPI_RUNNING;
+}
+
+void srpi_session_info(const struct srpi_session *s,
+		       struct srpi_session_info *ret_info)
+{
+	*ret_info = (struct srpi_session_info){ .transport = "none" };
+}
+
+void srpi_session_stats(const struct srpi_session *s,
+			struct srpi_session_stats *ret_stats)
+{
+	*ret_stats = (struct srpi_session_stats){ .last_error = "" };
+}
+
+unsigned int srpi_volume_cnt(const struct srpi_session *s)
+{
+	return 1;
+}
+
+const struct srpi_volume_info *srpi_volume_info(const struct srpi_session *s,
+						unsigned int volume)
+{
+	return &s->info;
+}
+
+int srpi_mem_register(struct srpi_session *s, void *addr, size_t len,
+		      struct srpi_mem **ret_mem, struct srpi_error *e)
+{
+	*ret_mem = NULL;
+	return 0;
+}
+
+void srpi_mem_free(struct srpi_mem *mem)
+{
+}
+
+void ini_error_set(struct srpi_error *e, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	e->err = err;
+	va_start(ap, fmt);
+	vsnprintf(e->text, sizeof(e->text), fmt, ap);
+	va_end(ap);
+}
+
+/* ---- the mount ---- */
+
+static bool unmounted;
+
+static void ended(struct dev *dev, int err)
+{
+	unmounted = true;
+}
+
+static void serve(struct reactor *r, const struct srpi_session *s,
+		  struct dev *dev)
+{
+	struct reactor_stats st;
+
+	while (!unmounted || !dev_idle(dev))
+		reactor_run_once(r, -1);
+	reactor_stats(r, &st);
+	printf("%s: %llu operations, %llu calls of io_uring_enter\n",
+	       dev_uses_uring(dev) ? "io_uring" : "read",
+	       (unsigned long long)s->done, (unsigned long long)st.enters);
+}
+
+static int run(struct mount *m, struct srpi_session *s, struct dev_options *d,
+	       struct srpi_error *e)
+{
+	const struct options o = { .uri = "none", .subtype = "fuse-bench" };
+	struct dev *dev;
+	int err = dev_create(d, &dev, e);
+
+	if (err)
+		return err;
+	usage_init(&((struct tree *)d->user)->files[0].usage, s, s->reactor, 0,
+		   dev_scratch(dev), dev_mem(dev));
+	err = mount_begin(m, &o, false, dev, e);
+	if (!err)
+		err = dev_start(dev, m->se);
+	if (!err)
+		serve(s->reactor, s, dev);
+	dev_free(dev);
+	mount_free(m);
+	return err;
+}
+
+int main(int argc, char **argv)
+{
+	struct srpi_ctx ctx = { 0 };
+	struct reactor_options ro = { .wide = uring_queues() > 0 };
+	struct srpi_session s = {
+		.msg.run = answer,
+		.info = { .name = "disk", .size = SIZE, .block_size = 512 },
+	};
+	struct tree_options to = { .session = &s, .volume = -1, .umask = 0177 };
+	struct dev_options d = {
+		.ctx = &ctx,
+		.session = &s,
+		.slots = SLOTS,
+		.queues = uring_queues(),
+		.max_write = 1 << 20,
+		.edge = 4096,
+		.scratch = USAGE_SCRATCH,
+		.request = data_request,
+		.ended = ended,
+	};
+	struct srpi_error e = { 0 };
+	struct tree *tree;
+	struct mount m;
+	int err;
+
+	log_init("fuse-bench", LOG_NOTICE);
+	if (argc != 2)
+		return EXIT_FAILURE;
+	err = mount_check(argv[1], &m, &e);
+	if (!err)
+		err = reactor_create(&ro, &ctx.reactor);
+	if (!err)
+		err = tree_create(&to, &tree);
+	if (!err) {
+		s.reactor = ctx.reactor;
+		d.user = tree;
+		err = run(&m, &s, &d, &e);
+	}
+	if (err)
+		fprintf(stderr, "%s: %s\n", e.text, strerror(-err));
+	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}
