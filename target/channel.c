@@ -13,11 +13,6 @@
 #include "target/task_mgmt.h"
 #include "target/watchdog.h"
 
-/* One slot for each request and one for SRP_CRED_REQ, in whole pages, so that
- * nothing else lies on registered ones. */
-#define RSP_MEM_LEN \
-	(((CHANNEL_REQUESTS + 1) * CHANNEL_RSP_SIZE + 4095) / 4096 * 4096)
-
 /* Lines about misbehaving peers in ten seconds, per worker. */
 #define COMPLAINTS_BURST 20
 
@@ -31,15 +26,6 @@ static void run_aer(struct reactor_msg *msg);
 static void on_timer(struct reactor_timer *t);
 
 /* ---- memory ---- */
-
-static void init_requests(struct channel *ch)
-{
-	list_init(&ch->free_requests);
-	list_init(&ch->busy);
-	for (unsigned int i = 0; i < CHANNEL_REQUESTS; i++)
-		request_init(&ch->requests[i], ch,
-			     ch->rsp_mem + (size_t)i * CHANNEL_RSP_SIZE);
-}
 
 struct channel *channel_create(const struct channel_params *p)
 {
@@ -59,23 +45,14 @@ struct channel *channel_create(const struct channel_params *p)
 	ch->wants_aer = p->wants_aer;
 	list_init(&ch->nexus_node);
 	list_init(&ch->worker_node);
+	list_init(&ch->busy);
 	reactor_timer_init(&ch->timer, on_timer);
 	srp_ledger_init(&ch->ledger, p->login_rsp->req_lim);
-	ch->requests = calloc(CHANNEL_REQUESTS, sizeof(*ch->requests));
-	ch->rsp_mem = aligned_alloc(4096, RSP_MEM_LEN);
-	if (!ch->requests || !ch->rsp_mem) {
-		channel_discard(ch);
-		return NULL;
-	}
-	memset(ch->rsp_mem, 0, RSP_MEM_LEN);
-	init_requests(ch);
 	return ch;
 }
 
 void channel_discard(struct channel *ch)
 {
-	free(ch->requests);
-	free(ch->rsp_mem);
 	free(ch);
 }
 
@@ -220,6 +197,30 @@ static void log_logout(struct channel *ch)
 
 /* ---- the end ---- */
 
+/* There are enough requests for the credits, whatever other channels do. */
+static int reserve_requests(struct channel *ch, struct xp_error *e)
+{
+	struct request_pool *pool = &ch->worker->requests;
+	int err = request_pool_reserve(pool, e);
+
+	if (err)
+		return err;
+	ch->own = request_pool_get(pool);
+	ch->own->ch = ch;
+	return 0;
+}
+
+static void give_requests_back(struct channel *ch)
+{
+	struct request_pool *pool = &ch->worker->requests;
+
+	if (!ch->own)
+		return;
+	request_pool_put(pool, ch->own);
+	request_pool_release(pool);
+	ch->own = NULL;
+}
+
 /* A turn after nothing was left: released IUs are back with the transport. */
 static void run_gone(struct reactor_msg *msg)
 {
@@ -229,8 +230,7 @@ static void run_gone(struct reactor_msg *msg)
 	if (ch->xp)
 		xp_chan_free(ch->xp);
 	ch->xp = NULL;
-	xp_mr_free(ch->rsp_mr);
-	ch->rsp_mr = NULL;
+	give_requests_back(ch);
 	list_del(&ch->worker_node);
 	port_channel_gone(ch);
 }
@@ -339,12 +339,7 @@ void channel_close(struct channel *ch, const char *why)
 
 /* ---- what the target says of its own accord ---- */
 
-static uint8_t *own_iu(const struct channel *ch)
-{
-	return ch->rsp_mem + (size_t)CHANNEL_REQUESTS * CHANNEL_RSP_SIZE;
-}
-
-/* Sends what is in own_iu(); one at a time. */
+/* Sends what is in the response of ch->own; one at a time. */
 static void post_own(struct channel *ch, int len,
 		     void (*done)(struct xp_chain *chain, int status))
 {
@@ -352,9 +347,9 @@ static void post_own(struct channel *ch, int len,
 	ch->cred_posted = true;
 	ch->cred_posted_us = watchdog_posted(ch);
 	ch->cred_chain = (struct xp_chain){
-		.send = { { .addr = own_iu(ch),
+		.send = { { .addr = ch->own->rsp,
 			    .len = (uint32_t)len,
-			    .mr = ch->rsp_mr } },
+			    .mr = request_rsp_mr(ch->own) } },
 		.send_cnt = 1,
 		.done = done,
 	};
@@ -383,7 +378,8 @@ static void close_if_drained(struct channel *ch)
 		return;
 	}
 	ch->says_logout = false;
-	post_own(ch, srp_t_logout_encode(own_iu(ch), CHANNEL_RSP_SIZE, &logout),
+	post_own(ch,
+		 srp_t_logout_encode(ch->own->rsp, CHANNEL_RSP_SIZE, &logout),
 		 logout_done);
 }
 
@@ -428,8 +424,7 @@ static int accept_connection(struct channel *ch, struct xp_error *e)
 		.pdata_len = sizeof(pdata),
 	};
 	struct xp_conn_request *conn = ch->conn;
-	int err = xp_mr_register(xp, ch->rsp_mem, RSP_MEM_LEN, XP_LOCAL,
-				 &ch->rsp_mr, e);
+	int err = reserve_requests(ch, e);
 
 	if (err)
 		return err;
@@ -499,7 +494,7 @@ static void return_credits(struct channel *ch)
 	cred.req_lim_delta = srp_ledger_settle(&ch->ledger);
 	ch->cred_tag++;
 	ch->cred_unanswered = SRP_CRED_RSP;
-	post_own(ch, srp_cred_req_encode(own_iu(ch), CHANNEL_RSP_SIZE, &cred),
+	post_own(ch, srp_cred_req_encode(ch->own->rsp, CHANNEL_RSP_SIZE, &cred),
 		 own_done);
 }
 
@@ -540,7 +535,7 @@ static void send_aer(struct channel *ch)
 	aer.req_lim_delta = srp_ledger_settle(&ch->ledger);
 	ch->cred_tag++;
 	ch->cred_unanswered = SRP_AER_RSP;
-	post_own(ch, srp_aer_req_encode(own_iu(ch), CHANNEL_RSP_SIZE, &aer),
+	post_own(ch, srp_aer_req_encode(ch->own->rsp, CHANNEL_RSP_SIZE, &aer),
 		 own_done);
 }
 
@@ -583,10 +578,11 @@ bool channel_can_answer(const struct channel *ch)
 
 static void start_request(struct channel *ch, struct xp_iu *iu)
 {
-	struct list *node = list_pop(&ch->free_requests);
-	struct request *req = container_of(node, struct request, node);
+	struct request *req = request_pool_get(&ch->worker->requests);
 	const uint8_t *opcode = iu->data;
 
+	req->ch = ch;
+	ch->busy_cnt++;
 	list_add_tail(&ch->busy, &req->node);
 	ch->had_command = true;
 	req->seq = ch->worker->next_seq++;
@@ -599,7 +595,7 @@ static void start_request(struct channel *ch, struct xp_iu *iu)
 static void start_waiting(struct channel *ch)
 {
 	while (ch->state == CHANNEL_OPEN && ch->waiting_cnt > 0 &&
-	       !list_empty(&ch->free_requests)) {
+	       ch->busy_cnt < CHANNEL_REQUESTS) {
 		struct xp_iu *iu = ch->waiting[ch->waiting_first];
 
 		ch->waiting_first = (ch->waiting_first + 1) % CHANNEL_REQ_LIM;
@@ -611,7 +607,8 @@ static void start_waiting(struct channel *ch)
 void channel_request_ended(struct channel *ch, struct request *req)
 {
 	list_del(&req->node);
-	list_add_head(&ch->free_requests, &req->node);
+	ch->busy_cnt--;
+	request_pool_put(&ch->worker->requests, req);
 	request_start_blocked(ch);
 	start_waiting(ch);
 	speak(ch);
@@ -632,7 +629,7 @@ static void request_arrived(struct channel *ch, struct xp_iu *iu)
 		channel_close(ch, "the initiator exceeded its request limit");
 		return;
 	}
-	if (ch->waiting_cnt > 0 || list_empty(&ch->free_requests)) {
+	if (ch->waiting_cnt > 0 || ch->busy_cnt == CHANNEL_REQUESTS) {
 		/* The credits bound how many may wait. */
 		assert(ch->waiting_cnt < CHANNEL_REQ_LIM);
 		ch->waiting[(ch->waiting_first + ch->waiting_cnt++) %

@@ -129,11 +129,10 @@ struct channel {
 	uint64_t requests_cnt;	 /* answered, for the log */
 	uint64_t progress_us[2]; /* enum watched: when one was done last */
 
-	/* Requests: contiguous, free ones on a list, those under way in order
-	 * of arrival; IUs that wait for a free one. */
-	struct request *requests;
-	struct list free_requests;
+	/* Requests of the worker's pool: those under way in order of arrival,
+	 * at most CHANNEL_REQUESTS; IUs that wait for one. */
 	struct list busy;
+	unsigned int busy_cnt;
 	unsigned int special_cnt;   /* ORDERED and HEAD OF QUEUE in busy */
 	unsigned int blocked_cnt;   /* whose turn has not come */
 	unsigned int lingering_cnt; /* answered, but the disk has them */
@@ -141,10 +140,10 @@ struct channel {
 	unsigned int waiting_first;
 	unsigned int waiting_cnt;
 
-	/* Responses, CHANNEL_RSP_SIZE each; the last is for what the target
-	 * asks or says: SRP_CRED_REQ, SRP_AER_REQ, SRP_T_LOGOUT. */
-	uint8_t *rsp_mem;
-	struct xp_mr *rsp_mr;
+	/* Of this one, only the memory of its response is used: for what the
+	 * target asks or says, SRP_CRED_REQ, SRP_AER_REQ, SRP_T_LOGOUT. NULL:
+	 * nothing is reserved in the pool. */
+	struct request *own;
 	struct xp_chain cred_chain;
 	bool cred_posted;	 /* cred_chain is under way ... */
 	uint64_t cred_posted_us; /* ... since then */
@@ -167,8 +166,7 @@ struct channel_params {
 	bool wants_aer;
 };
 
-/* A channel in CHANNEL_NEW, with all memory it will need; NULL when there is
- * none. Thread: worker 0, as the five below. */
+/* A channel in CHANNEL_NEW; NULL when there is no memory. Thread: worker 0, as the five below. */
 struct channel *channel_create(const struct channel_params *p);
 
 /* Only before channel_send_start(): frees it at once. */

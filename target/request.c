@@ -21,14 +21,13 @@ static struct nexus_share *share_of(const struct request *req)
 	return &req->ch->nexus->shares[worker_of(req)->index];
 }
 
-void request_init(struct request *req, struct channel *ch, uint8_t *rsp)
+void request_init(struct request *req, struct request_slab *slab, uint8_t *rsp)
 {
 	memset(req, 0, sizeof(*req));
-	req->ch = ch;
+	req->slab = slab;
 	req->rsp = rsp;
 	req->state = REQUEST_FREE;
 	list_init(&req->node);
-	list_add_tail(&ch->free_requests, &req->node);
 }
 
 void request_set_state(struct request *req, enum request_state state)
@@ -151,7 +150,7 @@ static void post_response(struct request *req, struct srp_rsp *rsp)
 	ch->requests_cnt++;
 	req->chain.send[0] = (struct xp_sge){ .addr = req->rsp,
 					      .len = (uint32_t)len,
-					      .mr = ch->rsp_mr };
+					      .mr = request_rsp_mr(req) };
 	req->chain.send_cnt = 1;
 	req->chain.done = response_done;
 	post(req);

@@ -22,7 +22,7 @@
 #define REQUEST_DESCS_MAX 2048
 
 enum request_state {
-	REQUEST_FREE,	    /* on the channel's free list */
+	REQUEST_FREE,	    /* in the worker's pool */
 	REQUEST_RECEIVED,   /* decoded; waits for a table or a data buffer */
 	REQUEST_READING,    /* RDMA READ of the descriptor table posted */
 	REQUEST_FETCHING,   /* RDMA READ of the data-out posted */
@@ -40,7 +40,8 @@ enum request_fate {
 };
 
 struct request {
-	struct list node; /* of the channel's busy or free list */
+	struct list node; /* of the channel's busy list, or free in slab */
+	struct request_slab *slab; /* constant */
 	struct channel *ch;
 	enum request_state state;
 	enum request_fate fate;
@@ -51,7 +52,7 @@ struct request {
 	struct xp_iu *iu; /* held until the response is posted */
 	struct xp_chain chain;
 	uint64_t posted_us; /* while chain is under way */
-	uint8_t *rsp;	    /* CHANNEL_RSP_SIZE bytes at an index of its own */
+	uint8_t *rsp;	    /* CHANNEL_RSP_SIZE bytes of slab; constant */
 
 	/* SRP_CMD: the initiator's buffer, in one direction or none */
 	struct srp_data data;
@@ -69,8 +70,15 @@ struct request {
 	bool is_tmf; /* SRP_TSK_MGMT; all from data to task is stale */
 };
 
-/* The bytes of @req's response slot are @rsp; it becomes REQUEST_FREE. */
-void request_init(struct request *req, struct channel *ch, uint8_t *rsp);
+/* The first time that @req is taken from @slab; @rsp is for its response. It
+ * becomes REQUEST_FREE. */
+void request_init(struct request *req, struct request_slab *slab, uint8_t *rsp);
+
+/* The key of its response. */
+static inline struct xp_mr *request_rsp_mr(const struct request *req)
+{
+	return req->slab->rsp_mr[req->ch->kind];
+}
 
 /* Begins an SRP_CMD whose credit has been taken; @req is free and owns @iu
  * from now on. */

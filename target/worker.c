@@ -49,6 +49,7 @@ int worker_open(struct worker *w, const struct worker_options *opt,
 	w->index = opt->index;
 	list_init(&w->channels);
 	list_init(&w->managing);
+	request_pool_init(&w->requests, w);
 	w->rdma_timeout_ms = opt->rdma_timeout_ms ? opt->rdma_timeout_ms
 						  : WATCHDOG_RDMA_TIMEOUT_MS;
 	watchdog_init(w);

@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 
+#include "target/request_pool.h"
 #include "transport/arena.h"
 #include "transport/list.h"
 #include "transport/log.h"
@@ -42,6 +43,7 @@ struct worker {
 	struct arena *tables;
 	struct xp_mr *tables_mr[XP_KINDS];
 
+	struct request_pool requests;
 	struct list channels;	  /* struct channel, worker_node */
 	struct list managing;	  /* struct task_mgmt_part, node */
 	uint64_t next_seq;	  /* order of arrival of requests */

@@ -22,6 +22,9 @@
 
 #define LOGINS 40
 
+/* Of which the fabric's part is nearly all. */
+#define IDLE_KIB 256ul
+
 static struct t_target target;
 
 /* ---- what the kernel knows of a process ---- */
@@ -167,7 +170,7 @@ static void use(unsigned int i)
 	t_load_free(load);
 }
 
-static void login_costs_less_than_a_mebibyte(void **state)
+static void idle_login_costs_little(void **state)
 {
 	unsigned long before;
 	unsigned long after;
@@ -179,7 +182,7 @@ static void login_costs_less_than_a_mebibyte(void **state)
 	after = resident_kib();
 	print_message("# idle: %lu KiB, %lu KiB for each login\n", before,
 		      (after - before) / LOGINS);
-	assert_true(after - before < LOGINS * 1024ul);
+	assert_true(after - before < LOGINS * IDLE_KIB);
 	log_out_all();
 	t_target_stop(&target);
 }
@@ -277,8 +280,10 @@ int main(void)
 {
 	static struct t_table t;
 
+	/* meson has malloc() fill what it gives: then everything is touched. */
+	unsetenv("MALLOC_PERTURB_");
 	if (!is_sanitized()) {
-		T_ADD(&t, login_costs_less_than_a_mebibyte);
+		T_ADD(&t, idle_login_costs_little);
 		T_ADD(&t, login_that_works_costs_less_than_a_mebibyte);
 	}
 	T_ADD(&t, idle_logins_wake_nobody);

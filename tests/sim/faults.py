@@ -67,7 +67,7 @@ FAULTS = [
      '\tif (!req->lingers) {\n\t\tend(req);'),
     ('answers with the tag of another command', 'target/request.c',
      '\trsp->tag = req->tag;',
-     '\trsp->tag = ch->requests[CHANNEL_REQUESTS - 1].tag;'),
+     '\trsp->tag = ch->own->tag;'),
     ('ignores the residual of data-in', 'target/request.c',
      'rsp->in_resid = t->data_in_len - t->data_in_cnt;',
      'rsp->in_resid = 0;'),
