@@ -1,19 +1,36 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Two sides, the same job, in turns: A B, B A, A B, ... Each round gives one
-ratio; what counts is their median. Each round begins with a control, the same
-job on the bare backing: a round in which the machine was busy with other things
-shows there, whatever the sides do, and is left out when enough others remain.
+The same job on several sides, in turns: A B C, C B A, A B C, ... Each round gives
+one ratio of two sides; what counts is the median. Each round begins with a
+control, the same job on the bare backing: a round in which the machine was busy
+with other things shows there, whatever the sides do, and is left out when enough
+others remain.
 """
 
 import statistics
 import sys
 import time
+from dataclasses import dataclass, field
 
 import jobs as fio
 
 NOISY = 0.25    # of the control's median: farther away is noise
 FEW = 3         # rounds that have to remain
+
+
+@dataclass
+class Comparison:
+    """Side @a against side @b. Those of one group that have a job in common
+    run it in the same rounds."""
+
+    id: str
+    title: str
+    about: str
+    a: object
+    b: object
+    jobs: list
+    control: object = None      # a side: the bare backing
+    rows: list = field(default_factory=list)
 
 
 class Progress:
@@ -62,15 +79,37 @@ def figures(job, a, b, controls):
     }
 
 
-def run(job, side_a, side_b, control, rounds, seconds):
-    """@control: a path to the bare backing, or None."""
-    results = {side_a: [], side_b: []}
+def run_rounds(job, sides, control, rounds, seconds):
+    """Returns the rounds' results of each side, and those of the control."""
+    results = {side: [] for side in sides}
     controls = []
     for i in range(rounds):
+        turn = list(sides) if i % 2 == 0 else list(reversed(sides))
+        places = [(s.path, s.size, seconds) for s in turn]
         if control:
-            controls.append(fio.run(job, control.path, control.size,
-                                    max(1, seconds // 2)).value(job))
-        order = (side_a, side_b) if i % 2 == 0 else (side_b, side_a)
-        for side in order:
-            results[side].append(fio.run(job, side.path, side.size, seconds))
-    return figures(job, results[side_a], results[side_b], controls)
+            places.insert(0, (control.path, control.size,
+                              max(1, seconds // 2)))
+        found = fio.run(job, places)
+        if control:
+            controls.append(found.pop(0).value(job))
+        for side, result in zip(turn, found):
+            results[side].append(result)
+    return results, controls
+
+
+def measure(plan, rounds, seconds):
+    """Fills in the rows of all comparisons in @plan, whose sides are up."""
+    groups = {}     # (job, control): comparisons
+    for c in plan:
+        for job in c.jobs:
+            groups.setdefault((job, c.control), []).append(c)
+    progress = Progress(len(groups))
+    for (job, control), comparisons in groups.items():
+        sides = list(dict.fromkeys(s for c in comparisons
+                                   for s in (c.a, c.b)))
+        results, controls = run_rounds(job, sides, control, rounds, seconds)
+        said = []
+        for c in comparisons:
+            c.rows.append(figures(job, results[c.a], results[c.b], controls))
+            said.append(f'{c.id} {c.rows[-1]["ratio"]:.2f}')
+        progress.step(f'{job.name}: {", ".join(said)}')

@@ -53,7 +53,7 @@ def system_calls(side, job, work, n=4000):
     for who, pid in (('target', side.target.pid), ('client', side.client.pid)):
         seen = []
         for ios in (n, 2 * n):
-            args = fio.command(job, side.path, side.size, ios=ios)
+            args = fio.command_of(job, side.path, side.size, ios)
             seen.append(_traced(pid, work, lambda a=args: output(*a)))
         names = set(seen[0]) | set(seen[1])
         diff = {name: (seen[1].get(name, 0) - seen[0].get(name, 0)) / n

@@ -38,21 +38,32 @@ MORE = [Job('randread', '4k', 8), Job('randwrite', '4k', 8),
         Job('randread', '4k', 8, 4), Job('randwrite', '4k', 8, 4)]
 
 
-def command(job, path, size, seconds=None, ios=None):
-    """The command line of fio: for so long, or for so many operations."""
-    args = ['fio', '--name=bench', f'--filename={path}', f'--size={size}',
-            '--direct=1', '--ioengine=libaio', f'--rw={job.rw}',
+def _options(job):
+    args = ['--direct=1', '--ioengine=libaio', f'--rw={job.rw}',
             f'--bs={job.block}', f'--iodepth={job.depth}',
             f'--numjobs={job.jobs}', '--thread', '--group_reporting',
-            '--norandommap', '--randrepeat=0', '--invalidate=0',
-            '--output-format=json']
+            '--norandommap', '--randrepeat=0', '--invalidate=0']
     if job.rw == 'randrw':
         args.append('--rwmixread=70')
-    if ios is not None:
-        args.append(f'--number_ios={ios}')
-    if seconds is not None:
-        args += ['--time_based', f'--runtime={seconds}']
     return args
+
+
+def command(job, places):
+    """The command line of fio: one place after the other; a place is a path,
+    its size, and for how many seconds."""
+    args = ['fio', '--output-format=json']
+    for i, (path, size, seconds) in enumerate(places):
+        args += [f'--name=place{i}', '--stonewall', f'--filename={path}',
+                 f'--size={size}', '--time_based', f'--runtime={seconds}',
+                 *_options(job)]
+    return args
+
+
+def command_of(job, path, size, ios):
+    """The command line of fio: so many operations."""
+    return ['fio', '--output-format=json', '--name=count',
+            f'--filename={path}', f'--size={size}', f'--number_ios={ios}',
+            *_options(job)]
 
 
 @dataclass
@@ -67,9 +78,7 @@ class Result:
         return self.mib_s if job.sequential else self.iops
 
 
-def parse(text):
-    doc = json.loads(text[text.index('{'):])
-    job = doc['jobs'][0]
+def _result(job):
     sides = [job['read'], job['write']]
     ios = sum(s['total_ios'] for s in sides) or 1
     return Result(
@@ -81,8 +90,10 @@ def parse(text):
                    for s in sides) / 1000)
 
 
-def run(job, path, size, seconds):
-    return parse(output(*command(job, path, size, seconds=seconds)))
+def run(job, places):
+    """A result for each place."""
+    text = output(*command(job, places))
+    return [_result(j) for j in json.loads(text[text.index('{'):])['jobs']]
 
 
 def fill(path, size):

@@ -16,6 +16,7 @@ import counts
 import jobs
 import report
 import sides
+from compare import Comparison
 from jobs import Job
 from programs import Failed, first_line, output
 
@@ -100,25 +101,17 @@ def versions(args):
     }
 
 
-def compare_sides(args, plan, key):
-    """@plan: (id, title, about, side A, side B, control, jobs). The sides are
-    up; returns their comparisons."""
-    plan = [c for c in plan if not args.only or c[0] in args.only]
-    progress = compare.Progress(sum(len(c[6]) for c in plan))
-    done = []
-    for name, title, about, a, b, control, job_list in plan:
-        rows = []
-        for job in job_list:
-            rows.append(compare.run(job, a, b, control, args.rounds,
-                                    args.seconds))
-            progress.step(f'{name}: {job.name}: {rows[-1]["ratio"]:.2f}')
-        done.append({'id': name, 'title': title, 'about': about,
-                     'half': key, 'a': a.label, 'b': b.label, 'rows': rows,
-                     'commands': {'a': a.commands, 'b': b.commands,
-                                  'fio': ' '.join(jobs.command(
-                                      job_list[0], '$PATH', a.size,
-                                      seconds=args.seconds))}})
-    return done
+def compare_sides(args, plan):
+    """The sides are up. Returns the comparisons that were asked for."""
+    plan = [c for c in plan if not args.only or c.id in args.only]
+    compare.measure(plan, args.rounds, args.seconds)
+    return [{'id': c.id, 'title': c.title, 'about': c.about,
+             'a': c.a.label, 'b': c.b.label, 'rows': c.rows,
+             'commands': {'a': c.a.commands, 'b': c.b.commands,
+                          'fio': ' '.join(jobs.command(
+                              c.jobs[0], [('$PATH', c.a.size,
+                                           args.seconds)]))}}
+            for c in plan]
 
 
 def up(all_sides, fill=True):
@@ -158,7 +151,7 @@ def host(args, work):
     qemu = sides.QemuExport(work, 'qemu', tmpfs)
     file = sides.Ours(work, 'ours-file', args.build, ours_file)
     nbdf = sides.Nbd(work, 'nbd-file', 'file', nbd_file)
-    control = sides.Bare(work, 'bare', tmpfs)
+    control = bare = sides.Bare(work, 'bare', tmpfs)
     everything = [ram, two, four, nbd, qemu, file, nbdf, control]
     many = jobs.MAIN if args.quick else jobs.MAIN + jobs.MORE
     few = [Job('randread', '4k', 1), Job('randread', '4k', 32),
@@ -166,22 +159,26 @@ def host(args, work):
     deep = [Job('randread', '4k', 32), Job('randread', '4k', 128),
             Job('randread', '4k', 8, 4)]
     plan = [
-        ('host-ram', 'RAM volume, over TCP', '', ram, nbd, control, many),
-        ('host-file', 'File volume, over TCP',
-         'The file is in the page cache of the host on both sides.', file,
-         nbdf, control, jobs.MAIN),
-        ('host-qemu', 'RAM volume over TCP against a local export',
-         'B has no network in between; its backing is a file on tmpfs.', ram,
-         qemu, control, few),
-        ('host-bare', 'RAM volume over TCP against the bare backing',
-         'B is fio on the file on tmpfs: the limit.', ram, control, None, few),
-        ('host-2ch', 'Two channels against one', '', two, ram, control, deep),
-        ('host-4ch', 'Four channels against one', '', four, ram, control,
-         deep),
+        Comparison('host-ram', 'RAM volume, over TCP', '', ram, nbd, many,
+                   control),
+        Comparison('host-qemu', 'RAM volume over TCP against a local export',
+                   'B has no network in between; its backing is a file on '
+                   'tmpfs.', ram, qemu, few, control),
+        Comparison('host-bare',
+                   'RAM volume over TCP against the bare backing',
+                   'B is fio on the file on tmpfs: the limit.', ram, bare,
+                   few, control),
+        Comparison('host-2ch', 'Two channels against one', '', two, ram, deep,
+                   control),
+        Comparison('host-4ch', 'Four channels against one', '', four, ram,
+                   deep, control),
+        Comparison('host-file', 'File volume, over TCP',
+                   'The file is in the page cache of the host on both sides.',
+                   file, nbdf, jobs.MAIN, control),
     ]
     try:
         up(everything)
-        return {'comparisons': compare_sides(args, plan, 'host'),
+        return {'comparisons': compare_sides(args, plan),
                 'fabric': fabric_limit(work)}
     finally:
         down(everything)
@@ -228,18 +225,18 @@ def guest_in(args, work):
     control = sides.Bare(work, 'bare', '/dev/ram4')
     everything = [ours, nvme, theirs, mixed, control]
     plan = [
-        ('vm-nvme', 'rdma-fuse on rdma-target against nvme-rdma on nvmet-rdma',
-         'Both on a RAM disk of the kernel (brd).', ours, nvme, control,
-         jobs.MAIN),
-        ('vm-srp', 'rdma-fuse on rdma-target against ib_srp on ib_srpt', '',
-         ours, theirs, control, jobs.MAIN),
-        ('vm-target', 'ib_srp on rdma-target against ib_srp on ib_srpt',
-         'Target against target, with the same initiator.', mixed, theirs,
-         control, jobs.MAIN),
+        Comparison('vm-nvme', 'rdma-fuse on rdma-target against nvme-rdma on '
+                   'nvmet-rdma', 'Both on a RAM disk of the kernel (brd).',
+                   ours, nvme, jobs.MAIN, control),
+        Comparison('vm-srp', 'rdma-fuse on rdma-target against ib_srp on '
+                   'ib_srpt', '', ours, theirs, jobs.MAIN, control),
+        Comparison('vm-target', 'ib_srp on rdma-target against ib_srp on '
+                   'ib_srpt', 'Target against target, with the same '
+                   'initiator.', mixed, theirs, jobs.MAIN, control),
     ]
     try:
         up(everything)
-        result = {'comparisons': compare_sides(args, plan, 'vm'),
+        result = {'comparisons': compare_sides(args, plan),
                   'fabric': rdma_limit(args, work),
                   'kernel': platform.release()}
     finally:

@@ -182,14 +182,17 @@ class KernelSrpOnOurs(Ours):
     def up(self):
         self.up_target()
         dest = self.uri.split('//')[1]
-        with open(self.log, encoding='utf-8') as log:
-            ids = re.search(r'id_ext=(\w+),ioc_guid=(\w+)', log.read())
-        if not ids:
-            raise Failed(f'{self.label}: no identifiers in its log')
+        wait_until(self.label, self.ids, process=self.target)
+        ids = self.ids()
         login = f'vm_kernel_login {ids[1]} {ids[2]} {dest}'
         self.path = guest_function(login).strip().splitlines()[-1]
         self.size = size_of(self.path)
         self.commands.append(login)
+
+    def ids(self):
+        """What its target says to log in with, as soon as it has said it."""
+        with open(self.log, encoding='utf-8') as log:
+            return re.search(r'id_ext=(\w+),ioc_guid=(\w+),dest=', log.read())
 
     def down(self):
         if self.path:
@@ -227,9 +230,9 @@ class NvmeRdma(Side):
             with open(path, 'w', encoding='ascii') as f:
                 f.write(value)
         os.symlink(sub, f'{listen}/subsystems/{self.NQN}')
-        with open('/dev/nvme-fabrics', 'r+', encoding='ascii') as f:
+        with open('/dev/nvme-fabrics', 'r+b', buffering=0) as f:
             f.write(f'transport=rdma,traddr={self.address},'
-                    f'trsvcid={self.port},nqn={self.NQN}')
+                    f'trsvcid={self.port},nqn={self.NQN}'.encode())
         self.path = '/dev/nvme0n1'
         wait_until(self.label, lambda: os.path.exists(self.path) and
                    size_of(self.path) > 0)
