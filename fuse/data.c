@@ -267,9 +267,12 @@ static int check_write(struct slot *slot, const struct fuse_in_header *h,
 static void start_write(struct slot *slot, const struct fuse_in_header *h,
 			const struct fuse_write_in *in)
 {
-	struct tree_open *open = (struct tree_open *)(uintptr_t)in->fh;
+	struct tree_open *open =
+		tree_open_of(dev_user(slot->dev), slot->file, in->fh);
 	int err = check_write(slot, h, in);
 
+	if (err >= 0 && !open)
+		err = -EBADF;
 	if (err < 0) {
 		dev_reply(slot, err);
 		return;
@@ -299,21 +302,23 @@ static void start_write(struct slot *slot, const struct fuse_in_header *h,
 static void fsync_done(struct slot *slot)
 {
 	struct tree_file *f = slot->file;
-	struct tree_open *open = slot->arg;
+	/* It may have been closed meanwhile, by a handle that was tampered with. */
+	struct tree_open *open = tree_open_of(dev_user(slot->dev), f, slot->fh);
 
 	if (slot->err) {
 		f->unflushed = true;
 		f->errors++;
-	} else if (open->errors_seen != f->errors) {
+	} else if (!open || open->errors_seen != f->errors) {
 		slot->err = -EIO;
 	}
-	open->errors_seen = f->errors;
+	if (open)
+		open->errors_seen = f->errors;
 	dev_reply(slot, data_errno(slot->err));
 }
 
 static void start_fsync(struct slot *slot, const struct fuse_fsync_in *in)
 {
-	slot->arg = (struct tree_open *)(uintptr_t)in->fh;
+	slot->fh = in->fh;
 	slot->file->unflushed = false;
 	slot->io.op = SRPI_FLUSH;
 	slot->io.offset = 0;

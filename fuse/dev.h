@@ -60,6 +60,7 @@ struct slot {
 	struct tree_file *file;
 	uint64_t offset; /* bytes, as asked */
 	uint64_t len;
+	uint64_t fh; /* of the open file, as the kernel has it */
 	bool fua;
 	bool discard;
 	int whence;

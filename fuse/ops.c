@@ -261,7 +261,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr,
 {
 	struct tree_file *f = tree_file_of(tree_of(req), ino);
 	struct tree_open *open =
-		fi ? (struct tree_open *)(uintptr_t)fi->fh : NULL;
+		f && fi ? tree_open_of(tree_of(req), f, fi->fh) : NULL;
 	int err = check_setattr(req, f, attr, to_set, open);
 
 	if (err) {
@@ -308,7 +308,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		fuse_reply_err(req, f ? EROFS : EISDIR);
 		return;
 	}
-	open = calloc(1, sizeof(*open));
+	open = tree_open(tree_of(req), f);
 	if (!open) {
 		fuse_reply_err(req, ENOMEM);
 		return;
@@ -316,22 +316,21 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	open->pid = (uint32_t)fuse_req_ctx(req)->pid;
 	open->writable = writable;
 	open->errors_seen = f->errors;
-	list_add_head(&f->opens, &open->node);
-	out.fh = (uintptr_t)open;
+	out.fh = open->handle;
 	/* Not taken, as the caller was killed: no RELEASE will follow. */
-	if (fuse_reply_buf(req, (const char *)&out, sizeof(out))) {
-		list_del(&open->node);
-		free(open);
-	}
+	if (fuse_reply_buf(req, (const char *)&out, sizeof(out)))
+		tree_close(tree_of(req), open);
 }
 
 static void op_release(fuse_req_t req, fuse_ino_t ino,
 		       struct fuse_file_info *fi)
 {
-	struct tree_open *open = (struct tree_open *)(uintptr_t)fi->fh;
+	struct tree *t = tree_of(req);
+	struct tree_file *f = tree_file_of(t, ino);
+	struct tree_open *open = f ? tree_open_of(t, f, fi->fh) : NULL;
 
-	list_del(&open->node);
-	free(open);
+	if (open)
+		tree_close(t, open);
 	fuse_reply_err(req, 0);
 }
 

@@ -66,12 +66,9 @@ void tree_free(struct tree *t)
 {
 	if (!t)
 		return;
-	for (unsigned int i = 0; i < t->cnt; i++) {
-		struct list *it;
-
-		while ((it = list_pop(&t->files[i].opens)))
-			free(container_of(it, struct tree_open, node));
-	}
+	for (unsigned int i = 0; i < t->open_max; i++)
+		free(t->opens[i]);
+	free(t->opens);
 	free(t->files);
 	free(t);
 }
@@ -81,6 +78,65 @@ struct tree_file *tree_file_of(const struct tree *t, uint64_t ino)
 	uint64_t index = ino - (t->is_file ? FUSE_ROOT_ID : FUSE_ROOT_ID + 1);
 
 	return index < t->cnt ? &t->files[index] : NULL;
+}
+
+/* ---- open files ---- */
+
+/* Handles are a place in t->opens and one more. */
+
+static unsigned int free_place(const struct tree *t)
+{
+	unsigned int place = 0;
+
+	while (place < t->open_max && t->opens[place])
+		place++;
+	return place;
+}
+
+static int more_places(struct tree *t)
+{
+	unsigned int max = t->open_max ? 2 * t->open_max : 16;
+	struct tree_open **opens = realloc(t->opens, max * sizeof(*opens));
+
+	if (!opens)
+		return -ENOMEM;
+	memset(opens + t->open_max, 0, (max - t->open_max) * sizeof(*opens));
+	t->opens = opens;
+	t->open_max = max;
+	return 0;
+}
+
+struct tree_open *tree_open(struct tree *t, struct tree_file *f)
+{
+	unsigned int place = free_place(t);
+	struct tree_open *open;
+
+	if (place == t->open_max && more_places(t))
+		return NULL;
+	open = calloc(1, sizeof(*open));
+	if (!open)
+		return NULL;
+	open->file = f;
+	open->handle = place + 1;
+	t->opens[place] = open;
+	list_add_head(&f->opens, &open->node);
+	return open;
+}
+
+struct tree_open *tree_open_of(const struct tree *t, const struct tree_file *f,
+			       uint64_t handle)
+{
+	struct tree_open *open =
+		handle - 1 < t->open_max ? t->opens[handle - 1] : NULL;
+
+	return open && open->file == f ? open : NULL;
+}
+
+void tree_close(struct tree *t, struct tree_open *open)
+{
+	t->opens[open->handle - 1] = NULL;
+	list_del(&open->node);
+	free(open);
 }
 
 bool tree_is_dir(const struct tree *t, uint64_t ino)

@@ -17,10 +17,14 @@
 #include "fuse/usage.h"
 #include "initiator/srp_initiator.h"
 
-/* A file that somebody has opened; its address is the kernel's handle. */
+struct tree_file;
+
+/* A file that somebody has opened. */
 struct tree_open {
 	struct list node;
-	uint32_t pid; /* the thread that opened it */
+	struct tree_file *file;
+	uint64_t handle; /* what the kernel calls it */
+	uint32_t pid;	 /* the thread that opened it */
 	bool writable;
 	/*
 	 * Opened with O_TRUNC. The volume keeps its size and its data, as a
@@ -54,6 +58,8 @@ struct tree_file {
 struct tree {
 	struct tree_file *files;
 	unsigned int cnt;
+	struct tree_open **opens; /* by handle; NULL: a free one */
+	unsigned int open_max;
 	bool is_file; /* the root is files[0] */
 	uid_t uid;
 	gid_t gid;
@@ -80,6 +86,17 @@ void tree_free(struct tree *t);
 struct tree_file *tree_file_of(const struct tree *t, uint64_t ino);
 bool tree_is_dir(const struct tree *t, uint64_t ino);
 struct tree_file *tree_find(const struct tree *t, const char *name);
+
+/* NULL: out of memory. */
+struct tree_open *tree_open(struct tree *t, struct tree_file *f);
+/*
+ * What @handle is of @f, NULL: nothing. It may be: a handle travels through
+ * memory that is open to the target (see dev.h), so it is a number that is
+ * looked up, and not an address.
+ */
+struct tree_open *tree_open_of(const struct tree *t, const struct tree_file *f,
+			       uint64_t handle);
+void tree_close(struct tree *t, struct tree_open *open);
 
 /* @allocated: bytes, as from usage_get(). */
 void tree_file_stat(const struct tree *t, const struct tree_file *f,

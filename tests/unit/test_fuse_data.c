@@ -366,6 +366,26 @@ static void lengths_that_disagree_are_refused(void **state)
 	rig_free(r);
 }
 
+/* They pass through memory that the target can write to. */
+static void handles_that_are_none_are_refused(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t fh = rig_open(r, O_RDWR);
+	const uint64_t none[] = { 0, fh + 1, UINT64_MAX, (uintptr_t)r };
+
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++) {
+		assert_int_equal(rig_write(r, none[i], 0, payload(), 512),
+				 -EBADF);
+		assert_int_equal(rig_fsync(r, none[i]), -EIO);
+		rig_release(r, none[i]);
+	}
+	assert_int_equal(rig_write(r, fh, 0, payload(), 512), 0);
+	rig_release(r, fh);
+	rig_release(r, fh);
+	assert_int_equal(rig_write(r, fh, 0, payload(), 512), -EBADF);
+	rig_free(r);
+}
+
 static void interrupts_are_turned_off(void **state)
 {
 	const struct fuse_interrupt_in in = { .unique = 4 };
@@ -796,6 +816,7 @@ int main(void)
 	T_ADD(&t, a_flush_that_failed_is_owed);
 	T_ADD(&t, synchronous_writes_are_stable);
 	T_ADD(&t, lengths_that_disagree_are_refused);
+	T_ADD(&t, handles_that_are_none_are_refused);
 	T_ADD(&t, interrupts_are_turned_off);
 	T_ADD(&t, read_only_files_take_no_writes);
 	T_ADD_ROWS(&t, falloc_rows, fallocates);
