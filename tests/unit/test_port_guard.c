@@ -143,6 +143,29 @@ static void slow_disk_is_not_held_against_the_initiator(void **state)
 	rig_destroy(rig);
 }
 
+static void stuck_disk_does_not_keep_a_target_from_ending(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+
+	rig_expect_alive(ch);
+	rig_hold(true);
+	rw(ch, rig_write(RIG_DISK, 0, 8), 0, 8 * BLK);
+	port_stop(&rig->port);
+	rig_settle(rig);
+	pass(rig, CHANNEL_DRAIN_MS - 100);
+	assert_false(ch->closed);
+	pass(rig, 200);
+	assert_true(ch->closed);
+	/* The write may still reach the medium: the port waits for it. */
+	assert_false(rig->stopped);
+	rig_hold(false);
+	rig_release(rig);
+	assert_true(rig->stopped);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
 static void idle_worker_is_not_woken(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -360,6 +383,7 @@ int main(void)
 	T_ADD_ROWS(&t, stop_cases, initiator_that_stops_is_disconnected);
 	T_ADD(&t, slow_initiator_is_left_alone);
 	T_ADD(&t, slow_disk_is_not_held_against_the_initiator);
+	T_ADD(&t, stuck_disk_does_not_keep_a_target_from_ending);
 	T_ADD(&t, idle_worker_is_not_woken);
 	T_ADD(&t, initiator_that_is_gone_is_noticed);
 	T_ADD(&t, idle_initiator_is_left_alone);

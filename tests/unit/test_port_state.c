@@ -271,6 +271,73 @@ static void logout_ends_what_reserve_gave(void **state)
 	rig_destroy(rig);
 }
 
+/* ---- what comes at the same time ---- */
+
+/* In one turn of the target: what was sent between these two, in that order. */
+static void hold_together(struct rig *rig)
+{
+	t_fabric_manual(rig->hub, true);
+}
+
+static void let_go_together(struct rig *rig)
+{
+	t_fabric_manual(rig->hub, false);
+	rig_settle(rig);
+}
+
+static const struct later_row {
+	const char *name;
+	uint8_t function;
+} later_rows[] = {
+	{ "ABORT TASK SET", SRP_TSK_ABORT_TASK_SET },
+	{ "CLEAR TASK SET", SRP_TSK_CLEAR_TASK_SET },
+	{ "LOGICAL UNIT RESET", SRP_TSK_LUN_RESET },
+};
+
+static void function_leaves_alone_what_follows_it(void **state)
+{
+	const struct later_row *row = *state;
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd w = rig_write(RIG_DISK, 0, 1);
+	uint64_t function, command;
+
+	rig_expect_alive(ch);
+	rig_hold(true);
+	hold_together(rig);
+	function = rig_tmf(ch, row->function, RIG_DISK, 0);
+	command = send_block(ch, &w);
+	let_go_together(rig);
+	rig_expect_code(ch, function, SRP_RSP_COMPLETE);
+	rig_hold(false);
+	rig_release(rig);
+	rig_expect_status(ch, command, SCSI_STATUS_GOOD);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void nexus_loss_is_not_told_to_the_old_channel(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd tur = { .lun = RIG_DISK };
+	struct rig_chan *ch;
+	uint16_t asc;
+
+	rig_expect_alive(old);
+	hold_together(rig);
+	ch = rig_connect_begin(rig, &req);
+	rig_cmd(old, &tur);
+	let_go_together(rig);
+	assert_true(old->closed && ch->established);
+	assert_int_equal(rig_clear_ua(ch, RIG_DISK, &asc), 1);
+	assert_int_equal(asc, 0x2907);
+	rig_chan_free(old);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
 /* ---- task attributes ---- */
 
 #define SIMPLE	SRP_TASK_SIMPLE
@@ -828,6 +895,8 @@ int main(void)
 	T_ADD(&t, registration_survives_a_new_login);
 	T_ADD(&t, lun_reset_ends_what_reserve_gave);
 	T_ADD(&t, logout_ends_what_reserve_gave);
+	T_ADD_ROWS(&t, later_rows, function_leaves_alone_what_follows_it);
+	T_ADD(&t, nexus_loss_is_not_told_to_the_old_channel);
 	T_ADD_ROWS(&t, queue_rows, queue);
 	T_ADD(&t, another_lun_does_not_wait);
 	T_ADD(&t, blocked_command_can_be_aborted);
