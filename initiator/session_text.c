@@ -141,6 +141,11 @@ static void say_failed(struct srpi_session *s, const char *peer,
 	const struct fault *f = find_fault(why->err);
 	const char *hint = s->kind == XP_TCP ? f->try_tcp : f->try_rdma;
 
+	/* A target waits with its answer until nothing of the old connection
+	 * can reach the disk. */
+	if (why->err == -ETIMEDOUT && s->up_us)
+		hint = "the way there is cut, or its disk is still busy with "
+		       "what was sent before";
 	ini_error_set(&s->error, why->err ? why->err : -ECONNABORTED,
 		      "cannot log in to %s%s: %s%s%s", peer, way,
 		      f->what ? f->what : why->text, *hint ? "; " : "", hint);

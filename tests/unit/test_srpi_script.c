@@ -67,7 +67,9 @@ struct play {
 	unsigned int goes_at;	 /* this many IUs after a login; 0: never */
 	unsigned int silent_at;	 /* likewise: not answered */
 	bool rejects;		 /* the next login */
-	uint32_t lbas[16];	 /* of the writes since the last login */
+	bool waits;		 /* with the answer to the next login */
+	struct xp_conn_request *kept;
+	uint32_t lbas[16]; /* of the writes since the last login */
 	unsigned int lba_cnt;
 	unsigned int syncs;	/* SYNCHRONIZE CACHE seen */
 	unsigned int cred_rsps; /* SRP_CRED_RSP seen */
@@ -314,6 +316,11 @@ static void requested(struct xp_conn_request *req)
 	};
 	struct xp_error e;
 
+	if (p->waits) {
+		p->waits = false;
+		p->kept = req;
+		return;
+	}
 	if (p->rejects) {
 		p->rejects = false;
 		srp_login_rej_encode(pdata, sizeof(pdata), &rej);
@@ -654,6 +661,25 @@ static void silence_ends_the_connection(void **state)
 	play_free(p);
 }
 
+/* As when the disk is stuck in what the old connection sent. */
+static void login_without_an_answer_is_told_and_tried_again(void **state)
+{
+	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
+							  .has_store = true,
+							  .comes_back = true,
+							  .generation = 1,
+							  .timeout_ms = 200 });
+
+	p->waits = true;
+	xp_close(p->chan);
+	while (!strstr(p->told.text, "no answer; the way there is cut, or its "
+				     "disk is still busy"))
+		turn(p);
+	xp_reject(p->kept, NULL, 0);
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	play_free(p);
+}
+
 /* ---- requests of the target ---- */
 
 static void ask_credit(struct play *p)
@@ -703,6 +729,7 @@ int main(void)
 	T_ADD(&t, unanswered_writes_are_sent_again);
 	T_ADD(&t, write_waits_for_the_attempt_that_succeeds);
 	T_ADD(&t, silence_ends_the_connection);
+	T_ADD(&t, login_without_an_answer_is_told_and_tried_again);
 	T_ADD(&t, target_asks_again_before_our_send_completes);
 	T_ADD(&t, target_that_asks_without_end_is_left);
 	return t_run(&t);
