@@ -8,7 +8,11 @@
 
 static struct fuzz_target *const t = &fuzz_target;
 
+/* A target has so many receives more than credits. */
+#define SPARE_RECVS 2
+
 bool fuzz_peer_goes_on;
+bool fuzz_peer_overruns;
 
 /* ---- what was sent ---- */
 
@@ -422,6 +426,11 @@ void fuzz_peer_send(struct fuzz_chan *ch, const void *iu, size_t len)
 	if (len >= SRP_BARE_SIZE && (*(const uint8_t *)iu == SRP_CMD ||
 				     *(const uint8_t *)iu == SRP_TSK_MGMT))
 		note_request(ch, iu, len);
+	else
+		ch->free_cnt++;
+	if (t_fabric_receives(ch->xp) <= 0 &&
+	    (ch->limit < 0 || ch->free_cnt > SPARE_RECVS))
+		fuzz_peer_overruns = true;
 	ius_cnt++;
 	xp_post(ch->xp, &s->chain);
 }

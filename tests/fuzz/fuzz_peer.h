@@ -47,6 +47,7 @@ struct fuzz_chan {
 	struct srp_cmd_rules rules;
 	int64_t limit; /* credits left; below zero: it sends too much */
 	int32_t req_lim;
+	unsigned int free_cnt; /* IUs sent that take no credit */
 	bool silent;	/* SRP_CRED_REQ and SRP_AER_REQ are not answered */
 	bool asked;	/* one of them has not been */
 	bool ended_set; /* a function may have ended commands unsaid */
@@ -60,6 +61,10 @@ struct fuzz_chan {
 /* Commands have been sent that change blocks of other units, or go on after
  * their answer. */
 extern bool fuzz_peer_goes_on;
+
+/* Somebody has sent more than he has credits for, before the target could look:
+ * more than it has receives for. */
+extern bool fuzz_peer_overruns;
 
 /* Begins to log in with @len bytes of private data. */
 void fuzz_peer_connect(struct fuzz_chan *ch, unsigned int who,

@@ -807,6 +807,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	all_exempt = false;
 	fuzz_peer_goes_on = false;
+	fuzz_peer_overruns = false;
 	log_level = how & 8 ? LOG_DEBUG : LOG_ERROR;
 	fuzz_target_begin(1 + (how & 1), how >> 1 & 3);
 	good_begin();
