@@ -100,7 +100,7 @@ FAULTS = [
      '+ offset,'),
     ('takes the descriptors of another command', 'target/request.c',
      '\t\treq->descs = req->own_descs;\n',
-     '\t\treq->descs = req->ch->requests[0].own_descs;\n'),
+     '\t\treq->descs = req->ch->own->own_descs;\n'),
     ('does not check a table that it has fetched', 'target/request.c',
      'if (srp_desc_table_check(req->table, data->desc_cnt, data->len) < 0) {',
      'if (false) {'),
@@ -116,7 +116,7 @@ FAULTS = [
      '\treq->chain.done = response_done;\n\tpost(req);',
      '\treq->chain.done = response_done;\n\tpost(req);\n'
      '\tlist_del(&req->node);\n'
-     '\tlist_add_head(&ch->free_requests, &req->node);'),
+     '\tlist_add_head(&req->slab->free, &req->node);'),
     ('leaks the block of a descriptor table', 'target/request.c',
      '\tarena_put(w->tables, table);\n', '\t(void)table;\n'),
 
