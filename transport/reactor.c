@@ -29,6 +29,7 @@ struct reactor {
 	struct io_uring ring;
 	bool enabled; /* io_uring_enable_rings() done, or not needed */
 	bool pollable;
+	bool polls_first;
 	bool in_turn;
 	bool busy; /* the last turn did something */
 	unsigned int poll_us;
@@ -39,6 +40,8 @@ struct reactor {
 	struct slots files;
 
 	struct list pollers;
+	unsigned int polled;	  /* how many of them have poll() */
+	bool more;		  /* flush() of one made work */
 	struct list *next_poller; /* of the walk under way */
 	struct list timers;	  /* due first, first */
 
@@ -174,6 +177,12 @@ void reactor_sqe_reserve(struct reactor *r, unsigned int cnt)
 		else if (ret < 0 && ret != -EINTR)
 			abort(); /* ours: not the owner, or a broken ring */
 	}
+}
+
+void reactor_submit(struct reactor *r)
+{
+	if (r->enabled && io_uring_sq_ready(&r->ring))
+		reactor_sqe_reserve(r, r->ring.sq.ring_entries);
 }
 
 struct io_uring_sqe *reactor_sqe(struct reactor *r)
@@ -401,7 +410,8 @@ void reactor_watch_stop(struct reactor_watch *w)
 
 void reactor_poller_add(struct reactor *r, struct reactor_poller *p)
 {
-	assert(p->poll && p->arm);
+	assert(!p->poll == !p->arm);
+	r->polled += p->poll != NULL;
 	list_add_tail(&r->pollers, &p->node);
 }
 
@@ -409,6 +419,7 @@ void reactor_poller_remove(struct reactor *r, struct reactor_poller *p)
 {
 	if (r->next_poller == &p->node)
 		r->next_poller = p->node.next;
+	r->polled -= p->poll != NULL;
 	list_del(&p->node);
 }
 
@@ -437,8 +448,10 @@ static unsigned int poll_all(struct reactor *r)
 	struct reactor_poller *p;
 	unsigned int done = 0;
 
-	for (p = walk_first(r); p; p = walk_next(r))
-		done += p->poll(p);
+	for (p = walk_first(r); p; p = walk_next(r)) {
+		if (p->poll)
+			done += p->poll(p);
+	}
 	return done;
 }
 
@@ -447,8 +460,10 @@ static bool arm_all(struct reactor *r)
 	struct reactor_poller *p;
 	bool armed = true;
 
-	for (p = walk_first(r); p && armed; p = walk_next(r))
-		armed = p->arm(p);
+	for (p = walk_first(r); p && armed; p = walk_next(r)) {
+		if (p->arm)
+			armed = p->arm(p);
+	}
 	return armed;
 }
 
@@ -668,7 +683,8 @@ static unsigned int work(struct reactor *r)
 	done += run_messages(r);
 	done += run_timers(r);
 	done += poll_all(r);
-	return done + flush_all(r);
+	r->more = flush_all(r) > 0;
+	return done + r->more;
 }
 
 /* Arms the pollers and looks once more; what came between the last look and the
@@ -677,7 +693,7 @@ static bool pollers_quiet(struct reactor *r)
 {
 	unsigned int done;
 
-	if (list_empty(&r->pollers))
+	if (!r->polled)
 		return true;
 	if (!arm_all(r))
 		return false;
@@ -704,7 +720,7 @@ static bool keep_polling(struct reactor *r)
 	if (r->busy) {
 		r->busy = false;
 		r->poll_until_us = 0;
-		if (r->poll_us)
+		if (r->poll_us && r->polled)
 			r->poll_until_us = reactor_now_us(r) + r->poll_us;
 	}
 	return r->poll_until_us && reactor_now_us(r) < r->poll_until_us;
@@ -714,14 +730,14 @@ static bool keep_polling(struct reactor *r)
  * system call both submits and waits. */
 static bool never_polls(const struct reactor *r)
 {
-	return !r->poll_us && list_empty(&r->pollers);
+	return !r->polled;
 }
 
 static int run_turn(struct reactor *r)
 {
 	if (work(r)) {
 		r->busy = true;
-		if (!never_polls(r))
+		if (!never_polls(r) || r->more)
 			return enter_if_needed(r);
 	}
 	if (keep_polling(r)) {
@@ -842,6 +858,11 @@ int reactor_run_once(struct reactor *r, int timeout_ms)
 	return ret;
 }
 
+bool reactor_polls_first(const struct reactor *r)
+{
+	return r->polls_first;
+}
+
 int reactor_fd(const struct reactor *r)
 {
 	assert(r->pollable);
@@ -900,6 +921,7 @@ static int ring_init(struct reactor *r, const struct reactor_options *opt)
 	if ((p.features & IORING_FEAT_EXT_ARG) &&
 	    (p.features & IORING_FEAT_NODROP)) {
 		r->enabled = !(p.flags & IORING_SETUP_R_DISABLED);
+		r->polls_first = mode != REACTOR_PLAIN;
 		return 0;
 	}
 	io_uring_queue_exit(&r->ring);

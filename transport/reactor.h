@@ -13,7 +13,8 @@
  *
  * Waiting is adaptive: after work the pollers are polled for poll_us longer;
  * then they are armed, polled once more, and the thread sleeps in the kernel.
- * An idle reactor costs no CPU.
+ * With nothing to poll it submits and sleeps by one system call. An idle
+ * reactor costs no CPU.
  *
  * Thread: "reactor" below means the thread that runs the reactor; before
  * reactor_run() it is the thread that created it (setup). Every function is
@@ -147,6 +148,13 @@ static inline void reactor_prep_done(struct io_uring_sqe *sqe,
  * it was cancelled in time. */
 void reactor_cancel(struct reactor *r, struct reactor_op *op);
 
+/* Submits what is queued now, and not at the end of the turn. An operation on a
+ * socket that was cancelled does not touch memory any more then. */
+void reactor_submit(struct reactor *r);
+
+/* True when the kernel knows IORING_RECVSEND_POLL_FIRST (5.19). */
+bool reactor_polls_first(const struct reactor *r);
+
 /* Fixed buffers: *ret_index serves io_uring_prep_read_fixed() and friends.
  * -ENOMEM when the locked-memory limit is too low, -EFBIG above 1 GiB (the
  * kernel's limit for one), -ENOSPC when no slot is left or the kernel has no
@@ -190,8 +198,9 @@ void reactor_watch_stop(struct reactor_watch *w);
 
 /* ---- pollers ---- */
 
-/* A source that is polled, such as a completion queue. It may be removed (and
- * freed) or others added and removed from within any handler. */
+/* A source that is polled, such as a completion queue, or (poll and arm NULL)
+ * one that only wants the end of turns. It may be removed (and freed) or others
+ * added and removed from within any handler. */
 struct reactor_poller {
 	struct list node; /* private */
 	/* Does what there is to do, bounded; returns how much it did. */
