@@ -90,9 +90,7 @@ int ini_ctx_xp(struct srpi_ctx *ctx, enum xp_kind kind, struct xp **ret_xp,
 	int err = 0;
 
 	if (!ctx->xp[kind])
-		err = kind == XP_VERBS
-			      ? xp_verbs_create(&cfg, &ctx->xp[kind], e)
-			      : xp_tcp_create(&cfg, &ctx->xp[kind], e);
+		err = xp_create(kind, &cfg, &ctx->xp[kind], e);
 	if (!err)
 		*ret_xp = ctx->xp[kind];
 	return err;

@@ -20,6 +20,7 @@ static void print_volume(const struct volume *vol)
 	       vol->write_cache ? ", write cache" : "");
 }
 
+/* Over TCP either way will do; ours is the one that is always there. */
 static void print_mount(const struct listen_point *p)
 {
 	char text[LISTEN_TEXT_SIZE];

@@ -84,8 +84,8 @@ static void warn_of_tcp(struct listener *l, const struct listen_point *at)
 		return;
 	l->warned = true;
 	log_warn("listening on %s over TCP: nothing is authenticated or "
-		 "encrypted there, and whoever can connect can read, change or "
-		 "crash what is served; do so only where every host is trusted",
+		 "encrypted there, and whoever can connect can read and change "
+		 "what is served; do so only where every host is trusted",
 		 listen_point_text(at, text));
 }
 
@@ -116,7 +116,7 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 	}
 	points->point[points->cnt] = *at;
 	points->point[points->cnt++].kind = kind;
-	if (kind == XP_TCP)
+	if (kind != XP_VERBS)
 		warn_of_tcp(l, at);
 	return 0;
 }
@@ -148,6 +148,8 @@ static int listen_one(struct listener *l, enum srp_uri_transport transport,
 		return listen_at(l, XP_VERBS, at);
 	case SRP_URI_TCP:
 		return listen_at(l, XP_TCP, at);
+	case SRP_URI_OFI:
+		return listen_at(l, XP_OFI, at);
 	}
 	return -EINVAL;
 }

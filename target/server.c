@@ -107,8 +107,7 @@ static int create_xp(const struct options *opt, struct worker *w,
 		.recv_aligned_at = SRP_IMM_OFFSET,
 	};
 	struct xp *xp;
-	int err = kind == XP_VERBS ? xp_verbs_create(&cfg, &xp, e)
-				   : xp_tcp_create(&cfg, &xp, e);
+	int err = xp_create(kind, &cfg, &xp, e);
 
 	if (!err)
 		err = worker_add_xp(w, xp, e);

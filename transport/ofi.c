@@ -459,7 +459,7 @@ static void destroy(struct xp *base)
 }
 
 static const struct xp_ops ops = {
-	.kind = XP_TCP,
+	.kind = XP_OFI,
 	.selective = false,
 	.poll = poll_xp,
 	.arm = arm,
@@ -525,7 +525,7 @@ err_domain:
 	return err;
 }
 
-int xp_tcp_create(const struct xp_config *cfg, struct xp **ret_xp,
+int xp_ofi_create(const struct xp_config *cfg, struct xp **ret_xp,
 		  struct xp_error *e)
 {
 	struct ofi_xp *xp;

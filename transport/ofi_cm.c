@@ -27,6 +27,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/tcp_socket.h"
+
 #define CONNECT_TIMEOUT_MS 5000
 /* How long the answer to a READ may take to end once its socket is shut. */
 #define CUT_TIMEOUT_MS 1000
@@ -89,7 +91,7 @@ static void keep_alive(struct ofi_chan *ch)
 	    fi_getpeer(ch->ep, &peer, &peer_len) == 0)
 		fd = ofi_find_socket(&local, local_len, &peer, peer_len);
 	if (fd >= 0)
-		ofi_keep_alive(fd, ch->base.xp->cfg.keepalive_ms);
+		tcp_keep_alive(fd, ch->base.xp->cfg.keepalive_ms);
 }
 
 static void connected(struct ofi_chan *ch, const void *pdata, size_t len)
@@ -359,7 +361,7 @@ static void keep_alive_listener(struct ofi_listener *l, unsigned int ms)
 	if (fi_getname(&l->pep->fid, &addr, &len) == 0)
 		fd = ofi_find_socket(&addr, len, NULL, 0);
 	if (fd >= 0)
-		ofi_keep_alive(fd, ms);
+		tcp_keep_alive(fd, ms);
 }
 
 static uint32_t addr_format(const struct sockaddr *addr)

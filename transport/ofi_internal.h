@@ -167,13 +167,6 @@ void ofi_mr_remote(const struct xp_mr *base, const struct xp_chan *ch,
  * one that listens; -1: there is none. */
 int ofi_find_socket(const struct sockaddr_storage *local, size_t local_len,
 		    const struct sockaddr_storage *peer, size_t peer_len);
-/*
- * Has the kernel notice when the peer of @fd is gone: one that has been silent
- * for @keepalive_ms is asked three times in as long again; one that does not
- * acknowledge, or does not take, what it was sent, has twice that. What a
- * socket accepts inherits this.
- */
-void ofi_keep_alive(int fd, unsigned int keepalive_ms);
 
 /*
  * Looks for those that came to port @port (network byte order), and ends those

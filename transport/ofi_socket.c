@@ -55,22 +55,6 @@ int ofi_find_socket(const struct sockaddr_storage *local, size_t local_len,
 	return found;
 }
 
-static void set(int fd, int level, int option, int value)
-{
-	setsockopt(fd, level, option, &value, sizeof(value));
-}
-
-void ofi_keep_alive(int fd, unsigned int keepalive_ms)
-{
-	int idle_s = keepalive_ms < 3000 ? 1 : (int)(keepalive_ms / 1000);
-
-	set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-	set(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
-	set(fd, IPPROTO_TCP, TCP_KEEPINTVL, (idle_s + 2) / 3);
-	set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
-	set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)keepalive_ms * 2);
-}
-
 /* ---- connections that ask for nothing ---- */
 
 static bool is_port(const struct sockaddr_storage *addr, in_port_t port)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a provider (verbs.c, ofi.c, the tests' fake) gives to and gets from the
+ * What a provider (verbs.c, tcp.c, ofi.c, the tests' fake) gives to and gets from the
  * core of the transport (xport.c). The core keeps the promises of xport.h that
  * do not depend on the fabric: queueing, batching, exactly-once completion,
  * the one door through which a channel closes. Not for users of transports.
@@ -61,10 +61,14 @@ struct xp_ops {
 	 * request of a batch need be signalled. False: all are. */
 	bool selective;
 
-	/* Reaps completions, bounded; returns how many. */
+	/* Reaps completions, bounded; returns how many. NULL, as arm: they
+	 * come by the reactor's ring. */
 	unsigned int (*poll)(struct xp *xp);
 	/* As reactor_poller.arm. */
 	bool (*arm)(struct xp *xp);
+	/* The end of a turn: all is posted. NULL: nothing is to be done;
+	 * otherwise as reactor_poller.flush. */
+	bool (*flush)(struct xp *xp);
 	void (*destroy)(struct xp *xp);
 
 	int (*listen)(struct xp *xp, const struct sockaddr *addr,
@@ -132,7 +136,8 @@ struct xp_chan {
 	unsigned int slots; /* free send-queue entries */
 	struct xp_group *groups;
 	struct xp_group *free_groups;
-	unsigned int ius_held; /* received and not yet released */
+	unsigned int used_groups; /* those beyond were never touched */
+	unsigned int ius_held;	  /* received and not yet released */
 	/* Set by a provider that does not notice by itself that a silent peer
 	 * is gone: a zero-length RDMA WRITE needs the peer's acknowledgement,
 	 * and neither a key nor memory. */

@@ -21,7 +21,13 @@
 
 const char *xp_kind_name(enum xp_kind kind)
 {
-	return kind == XP_VERBS ? "RDMA (verbs)" : "TCP (libfabric)";
+	static const char *const names[] = {
+		[XP_VERBS] = "RDMA (verbs)",
+		[XP_TCP] = "TCP",
+		[XP_OFI] = "TCP (libfabric)",
+	};
+
+	return names[kind];
 }
 
 void xp_error_set(struct xp_error *e, int err, const char *fmt, ...)
@@ -145,9 +151,10 @@ static struct xp_group *group_get(struct xp_chan *ch, struct xp_chain *c)
 {
 	struct xp_group *g = ch->free_groups;
 
-	/* As many groups as send-queue entries, and each has one at least. */
-	assert(g);
-	ch->free_groups = g->next_free;
+	if (g)
+		ch->free_groups = g->next_free;
+	else
+		g = &ch->groups[ch->used_groups++];
 	g->ch = ch;
 	g->chain = c;
 	g->wr_cnt = 0;
@@ -255,6 +262,7 @@ static bool finish_undone(struct xp *xp)
 static bool flush(struct reactor_poller *p)
 {
 	struct xp *xp = container_of(p, struct xp, poller);
+	bool more = false;
 	struct list *it;
 
 	if (!list_empty(&xp->released)) {
@@ -263,7 +271,9 @@ static bool flush(struct reactor_poller *p)
 	}
 	while ((it = list_pop(&xp->dirty)))
 		pump(container_of(it, struct xp_chan, dirty_node));
-	return finish_undone(xp);
+	if (xp->ops->flush)
+		more = xp->ops->flush(xp);
+	return finish_undone(xp) || more;
 }
 
 static unsigned int poll(struct reactor_poller *p)
@@ -401,14 +411,9 @@ int xp_core_chan_init(struct xp_chan *ch, struct xp *xp,
 	list_init(&ch->dirty_node);
 	list_init(&ch->probed_node);
 	ch->slots = slots;
+	/* As many groups as send-queue entries, and each has one at least. */
 	ch->groups = calloc(slots, sizeof(*ch->groups));
-	if (!ch->groups)
-		return -ENOMEM;
-	for (unsigned int i = 0; i < slots; i++) {
-		ch->groups[i].next_free = ch->free_groups;
-		ch->free_groups = &ch->groups[i];
-	}
-	return 0;
+	return ch->groups ? 0 : -ENOMEM;
 }
 
 void xp_core_chan_fini(struct xp_chan *ch)
@@ -509,8 +514,8 @@ void xp_core_init(struct xp *xp, const struct xp_ops *ops,
 	list_init(&xp->undone);
 	list_init(&xp->probed);
 	reactor_timer_init(&xp->probe_timer, probe_all);
-	xp->poller.poll = poll;
-	xp->poller.arm = arm;
+	xp->poller.poll = ops->poll ? poll : NULL;
+	xp->poller.arm = ops->poll ? arm : NULL;
 	xp->poller.flush = flush;
 	reactor_poller_add(cfg->reactor, &xp->poller);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The transport contract: connections that carry SRP IUs by SEND and data by
- * RDMA WRITE and RDMA READ. Two providers keep it, verbs (libibverbs and
- * librdmacm) and tcp (libfabric's tcp provider); tests have a third, in
- * process. The same test suite runs against all of them, and every difference
- * between fabrics ends in this room.
+ * RDMA WRITE and RDMA READ. Three providers keep it: verbs (libibverbs and
+ * librdmacm), tcp (sockets) and ofi (libfabric's tcp provider, which speaks the
+ * same protocol as ours); tests have a fourth, in process. The same test suite
+ * runs against all of them, and every difference between fabrics ends in this
+ * room.
  *
  * An xp is one provider on one reactor. A channel (xp_chan) is one reliable
  * connection; it belongs to one xp for life. Thread: the xp's reactor, for
@@ -50,11 +51,12 @@ struct xp_mr;
 
 enum xp_kind {
 	XP_VERBS, /* an RDMA device */
-	XP_TCP,	  /* libfabric's tcp provider */
+	XP_TCP,	  /* sockets */
+	XP_OFI,	  /* libfabric's tcp provider */
 	XP_KINDS,
 };
 
-/* "RDMA (verbs)", "TCP (libfabric)" */
+/* "RDMA (verbs)", "TCP", "TCP (libfabric)" */
 const char *xp_kind_name(enum xp_kind kind);
 
 /* Private data that a login needs at most (a LOGIN_RSP; the verbs' REP may be
@@ -97,7 +99,7 @@ struct xp_config {
 
 /*
  * Thread: setup, or the reactor. Return: 0; -ENODEV when the machine has no
- * RDMA device (verbs); -ENOTSUP when built without libfabric (tcp); other
+ * RDMA device (verbs); -ENOTSUP when built without libfabric (ofi); other
  * negative errnos. @e says why in words.
  *
  * An instance is for the process that makes it, with the credentials that it has
@@ -108,6 +110,11 @@ int xp_verbs_create(const struct xp_config *cfg, struct xp **ret_xp,
 		    struct xp_error *e);
 int xp_tcp_create(const struct xp_config *cfg, struct xp **ret_xp,
 		  struct xp_error *e);
+int xp_ofi_create(const struct xp_config *cfg, struct xp **ret_xp,
+		  struct xp_error *e);
+/* The one of @kind. */
+int xp_create(enum xp_kind kind, const struct xp_config *cfg,
+	      struct xp **ret_xp, struct xp_error *e);
 
 /* Every channel, listener and memory region must be gone. NULL is fine. */
 void xp_destroy(struct xp *xp);
@@ -299,6 +306,7 @@ struct xp_stats {
 	uint64_t recv_posts; /* calls that post receives */
 	uint64_t recvs;	     /* IUs received */
 	uint64_t arms;	     /* notifications asked for */
+	uint64_t copied;     /* bytes of IUs and data copied on arrival (tcp) */
 };
 
 const struct xp_stats *xp_get_stats(const struct xp *xp);

@@ -259,7 +259,7 @@ static void session_says_how_it_is_connected(void **state)
 
 	client_open(&c, target.uri, &(struct srpi_options){ .channels = 2 });
 	srpi_session_info(c.s, &info);
-	assert_string_equal(info.transport, "TCP (libfabric)");
+	assert_string_equal(info.transport, "TCP");
 	assert_string_equal(info.peer, target.addr);
 	assert_memory_equal(info.local, "127.", 4);
 	assert_int_equal(info.channels, 2);

@@ -23,11 +23,17 @@ static bool in_post;
 
 enum t_provider t_provider(void)
 {
+	static const char *const names[] = {
+		[T_FAKE] = "fake",	 [T_TCP] = "tcp",
+		[T_OFI] = "ofi",	 [T_TCP_OFI] = "tcp-ofi",
+		[T_OFI_TCP] = "ofi-tcp", [T_VERBS] = "verbs",
+	};
 	const char *name = getenv("T_PROVIDER");
+	int p = name ? T_VERBS : T_FAKE;
 
-	if (!name || strcmp(name, "fake") == 0)
-		return T_FAKE;
-	return strcmp(name, "tcp") == 0 ? T_TCP : T_VERBS;
+	while (name && p > T_FAKE && strcmp(name, names[p]) != 0)
+		p--;
+	return (enum t_provider)p;
 }
 
 /* ---- time ---- */
@@ -97,7 +103,26 @@ void t_settle(struct t_world *w)
 
 /* ---- worlds ---- */
 
-static void xp_open(struct t_world *w, struct reactor *r, struct xp **ret_xp)
+static enum xp_kind kind_of(enum t_provider provider, bool server)
+{
+	switch (provider) {
+	case T_TCP:
+		return XP_TCP;
+	case T_OFI:
+		return XP_OFI;
+	case T_TCP_OFI:
+		return server ? XP_OFI : XP_TCP;
+	case T_OFI_TCP:
+		return server ? XP_TCP : XP_OFI;
+	case T_FAKE:
+	case T_VERBS:
+		return XP_VERBS;
+	}
+	return XP_VERBS;
+}
+
+static void xp_open(struct t_world *w, struct reactor *r, bool server,
+		    struct xp **ret_xp)
 {
 	struct xp_config cfg = {
 		.reactor = r,
@@ -106,19 +131,12 @@ static void xp_open(struct t_world *w, struct reactor *r, struct xp **ret_xp)
 		.send_depth = w->opt.send_depth,
 	};
 	struct xp_error e = { 0 };
-	int err = 0;
+	int err;
 
-	switch (w->provider) {
-	case T_FAKE:
+	if (w->provider == T_FAKE)
 		err = t_xp_create(w->hub, &cfg, ret_xp);
-		break;
-	case T_TCP:
-		err = xp_tcp_create(&cfg, ret_xp, &e);
-		break;
-	case T_VERBS:
-		err = xp_verbs_create(&cfg, ret_xp, &e);
-		break;
-	}
+	else
+		err = xp_create(kind_of(w->provider, server), &cfg, ret_xp, &e);
 	if (err)
 		fail_msg("no instance: %s (%d)", e.text, err);
 }
@@ -179,8 +197,8 @@ struct t_world *t_world_open(const struct t_world_options *opt)
 	w->server_reactor = w->client_reactor;
 	if (w->opt.split)
 		reactor_open(w, &w->server_reactor);
-	xp_open(w, w->client_reactor, &w->client);
-	xp_open(w, w->server_reactor, &w->server);
+	xp_open(w, w->client_reactor, false, &w->client);
+	xp_open(w, w->server_reactor, true, &w->server);
 	w->acceptor = w->server;
 	w->addr = t_free_addr();
 	if (!w->opt.no_listener &&

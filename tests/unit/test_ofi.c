@@ -368,7 +368,7 @@ int main(void)
 {
 	static struct t_table t;
 
-	setenv("T_PROVIDER", "tcp", 1);
+	setenv("T_PROVIDER", "ofi", 1);
 	T_ADD(&t, work_waits_while_the_fabric_is_full);
 	T_ADD(&t, what_waits_is_flushed_at_the_end);
 	T_ADD_ROWS(&t, visitor_cases, strangers_do_not_disturb_a_listener);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Options of TCP sockets. Thread: any. */
+#ifndef TRANSPORT_TCP_SOCKET_H
+#define TRANSPORT_TCP_SOCKET_H
+
+#include <stdint.h>
+
+/* Small messages leave at once. */
+void tcp_no_delay(int fd);
+/*
+ * Has the kernel notice when the peer of @fd is gone: one that has been silent
+ * for @keepalive_ms is asked three times in as long again; one that does not
+ * acknowledge, or does not take, what it was sent, has twice that. What a
+ * socket accepts inherits this.
+ */
+void tcp_keep_alive(int fd, unsigned int keepalive_ms);
+/* Bytes that ever arrived at @fd; 0: it cannot be told. */
+uint64_t tcp_bytes_received(int fd);
+
+#endif
