@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/sim/host_world.h"
+
+#include "protocol/scsi_sense.h"
+#include "tests/sim/disk.h"
+#include "tests/sim/sim.h"
+
+/* ---- answers ---- */
+
+/* Does some function of the host run that may end commands quietly? */
+static bool manages(const struct host *h)
+{
+	for (unsigned int i = 0; i < CMDS_MAX; i++) {
+		if (world.cmds[i].used && world.cmds[i].kind == TASK_MGMT &&
+		    world.cmds[i].ch->host == h)
+			return true;
+	}
+	return false;
+}
+
+/* An ORDERED command is not overtaken, nor does it overtake. */
+static void check_order(const struct cmd *c)
+{
+	for (unsigned int i = 0; i < CMDS_MAX; i++) {
+		const struct cmd *o = &world.cmds[i];
+
+		if (!o->used || o->ch != c->ch || o->lun != c->lun ||
+		    o->kind == TASK_MGMT || o->order >= c->order ||
+		    o->maybe_ended)
+			continue;
+		if ((o->attr == SRP_TASK_ORDERED ||
+		     c->attr == SRP_TASK_ORDERED) &&
+		    !manages(c->ch->host))
+			sim_wrong("tag %llx overtook tag %llx, though ORDERED "
+				  "was asked for",
+				  (unsigned long long)c->tag,
+				  (unsigned long long)o->tag);
+	}
+}
+
+static bool is_alone(const struct cmd *c)
+{
+	for (unsigned int i = 0; i < CMDS_MAX; i++) {
+		const struct cmd *o = &world.cmds[i];
+
+		if (o->used && o != c && o->ch->host == c->ch->host &&
+		    o->lun == c->lun)
+			return false;
+	}
+	return true;
+}
+
+static void check_no_attention_is_lost(const struct cmd *c)
+{
+	const struct attention *ua = &c->ch->host->ua[c->lun];
+
+	if (!is_alone(c))
+		return;
+	if ((ua->login_since && ua->login_since < c->start) ||
+	    (ua->reset_since && ua->reset_since < c->start))
+		sim_wrong("host %u was not told of a unit attention on LUN %u",
+			  c->ch->host->number, c->lun);
+}
+
+static void attention_told(const struct cmd *c, enum scsi_asc code)
+{
+	struct attention *ua = &c->ch->host->ua[c->lun];
+	unsigned int *left = NULL;
+
+	ua->told = blocks_now();
+	if (code == SCSI_ASC_POWER_ON || code == SCSI_ASC_NEXUS_LOSS) {
+		left = &ua->logins;
+		ua->login_since = 0;
+	} else if (code == SCSI_ASC_DEVICE_RESET) {
+		left = &ua->resets;
+		ua->reset_since = 0;
+	}
+	if (!left || *left == 0)
+		sim_wrong("unit attention %04x on LUN %u of host %u without a "
+			  "cause",
+			  code, c->lun, c->ch->host->number);
+	else
+		--*left;
+}
+
+/* ---- residuals ---- */
+
+static void check_residual(const struct srp_rsp *rsp, uint32_t want,
+			   uint32_t described, uint32_t resid, uint8_t over,
+			   uint8_t under)
+{
+	uint8_t flag = want > described ? over : want < described ? under : 0;
+	uint32_t expected =
+		want > described ? want - described : described - want;
+
+	if ((rsp->resid_flags & (over | under)) != flag ||
+	    (flag && resid != expected))
+		sim_wrong("residual %u (flags %02x) for %u of %u bytes", resid,
+			  rsp->resid_flags, want, described);
+}
+
+static void check_residuals(const struct cmd *c, const struct srp_rsp *rsp)
+{
+	uint32_t out =
+		c->out_len ? c->kind == COMPARE_WRITE ? 2 * c->want : c->want
+			   : 0;
+
+	check_residual(rsp, out, c->out_len, rsp->out_resid,
+		       SRP_RSP_OUT_OVERFLOW, SRP_RSP_OUT_UNDERFLOW);
+	check_residual(rsp, c->in_len ? c->want : 0, c->in_len, rsp->in_resid,
+		       SRP_RSP_IN_OVERFLOW, SRP_RSP_IN_UNDERFLOW);
+}
+
+/* ---- good answers ---- */
+
+static void saw_block(const struct cmd *c, unsigned int i, uint64_t t)
+{
+	uint32_t stamp = stamp_parse(cmd_mem(c) + i * BLOCK_BYTES);
+	unsigned int lba = c->lba + i;
+
+	sim_tell("  block %u has stamp %u", lba, stamp);
+	if (stamp == STAMP_GARBAGE)
+		sim_wrong("tag %llx read garbage from LUN %u block %u",
+			  (unsigned long long)c->tag, c->lun, lba);
+	else if (stamp &&
+		 (stamps[stamp].lun != c->lun || stamps[stamp].lba != lba))
+		sim_wrong("tag %llx read LUN %u block %u instead of LUN %u "
+			  "block %u",
+			  (unsigned long long)c->tag, stamps[stamp].lun,
+			  stamps[stamp].lba, c->lun, lba);
+	else
+		blocks_seen(c->lun, lba, stamp, c->start, t);
+}
+
+static void read_is_good(const struct cmd *c, uint64_t t)
+{
+	uint32_t got = c->want < c->in_len ? c->want : c->in_len;
+
+	for (unsigned int i = 0; i < got / BLOCK_BYTES; i++)
+		saw_block(c, i, t);
+	for (uint32_t at = got; at < c->in_len; at++) {
+		if (cmd_mem(c)[at] != UNTOUCHED) {
+			sim_wrong("tag %llx: more was sent than the residual "
+				  "says",
+				  (unsigned long long)c->tag);
+			return;
+		}
+	}
+}
+
+static void write_is_good(const struct cmd *c, uint64_t t)
+{
+	const uint8_t *out = cmd_mem(c);
+
+	if (c->kind == COMPARE_WRITE)
+		out += c->want;
+	if (c->out_len < c->want)
+		sim_wrong("tag %llx was done with too little data",
+			  (unsigned long long)c->tag);
+	for (unsigned int i = 0; i < c->blocks; i++) {
+		struct stamp *st = &stamps[c->stamps[i]];
+
+		st->acked = true;
+		st->end = t;
+		st->durable = c->fua || !world.has_cache[c->lun];
+		if (st->disk_failed)
+			sim_wrong("tag %llx is good, but the disk failed",
+				  (unsigned long long)c->tag);
+		if (stamp_parse(out + i * BLOCK_BYTES) != c->stamps[i])
+			sim_wrong("data-out of tag %llx was written to",
+				  (unsigned long long)c->tag);
+	}
+	if (c->ch->host->number != 0 && world.reservation[c->lun].since &&
+	    world.reservation[c->lun].since < c->start)
+		sim_wrong("host %u wrote to LUN %u, which is reserved",
+			  c->ch->host->number, c->lun);
+}
+
+static void reservation_is_good(const struct cmd *c, uint64_t t)
+{
+	if (c->kind == REGISTER)
+		world.reservation[c->lun].registered = true;
+	if (c->kind == RESERVE)
+		world.reservation[c->lun].since = t;
+	if (c->kind == RELEASE)
+		world.reservation[c->lun].maybe_until = t;
+}
+
+static void is_good(const struct cmd *c, const struct srp_rsp *rsp)
+{
+	uint64_t t = blocks_now();
+
+	if (c->bad_table)
+		sim_wrong("tag %llx is good, with a bad table",
+			  (unsigned long long)c->tag);
+	check_residuals(c, rsp);
+	if (c->kind == READ)
+		read_is_good(c, t);
+	else if (c->kind == WRITE || c->kind == COMPARE_WRITE)
+		write_is_good(c, t);
+	else if (c->kind == SYNC_CACHE && !c->immed)
+		blocks_flushed(c->lun, c->start);
+	else
+		reservation_is_good(c, t);
+}
+
+/* ---- answers that are not good ---- */
+
+/* Of another host's function; the command was over when that was answered. */
+static void task_aborted(const struct cmd *c)
+{
+	uint64_t t = blocks_now();
+	uint64_t over = 0;
+
+	for (unsigned int i = 0; i < world.tmf_cnt; i++) {
+		const struct tmf *m = &world.tmfs[i];
+
+		if (m->host != c->ch->host && m->lun == c->lun &&
+		    m->end > c->start && m->end > over)
+			over = m->end;
+	}
+	if (!over)
+		sim_wrong("tag %llx was aborted by nobody",
+			  (unsigned long long)c->tag);
+	for (unsigned int i = 0; i < c->blocks; i++) {
+		if (c->stamps[i])
+			stamp_over(c->stamps[i], over < t ? over : t);
+	}
+}
+
+static void conflict(const struct cmd *c)
+{
+	if (c->ch->host->number == 0 ||
+	    !world.reservation[c->lun].maybe_since ||
+	    world.reservation[c->lun].maybe_until < c->start)
+		sim_wrong("tag %llx: conflict with no reservation",
+			  (unsigned long long)c->tag);
+}
+
+/* Nothing may have changed since, or it cannot say that it had. */
+static void miscompare(const struct cmd *c)
+{
+	for (unsigned int i = 0; i < c->blocks; i++) {
+		if (world.is_memory[c->lun] ||
+		    disk_changes(c->lun, c->lba + i) != c->changes[i])
+			return;
+	}
+	sim_wrong("tag %llx did not find what was there",
+		  (unsigned long long)c->tag);
+}
+
+/* It says that it was not done: then it was not, and will not be. */
+static void not_done(const struct cmd *c)
+{
+	uint64_t t = blocks_now();
+
+	for (unsigned int i = 0; i < c->blocks; i++) {
+		if (c->stamps[i])
+			stamp_over(c->stamps[i], t);
+	}
+}
+
+static void check_condition(const struct cmd *c, const struct srp_rsp *rsp)
+{
+	struct scsi_sense sense;
+
+	if (!rsp->sense ||
+	    scsi_sense_decode(rsp->sense, rsp->sense_len, &sense)) {
+		sim_wrong("CHECK CONDITION without sense data");
+		return;
+	}
+	not_done(c);
+	sim_tell("  sense key %x, %04x", sense.key, sense.code);
+	if (sense.key == SCSI_KEY_UNIT_ATTENTION) {
+		attention_told(c, sense.code);
+		return;
+	}
+	if (sense.key == SCSI_KEY_MEDIUM_ERROR && disk_errors(c->lun))
+		return;
+	check_no_attention_is_lost(c);
+	if (sense.key == SCSI_KEY_MISCOMPARE && c->kind == COMPARE_WRITE)
+		miscompare(c);
+	else if (sense.key != SCSI_KEY_ILLEGAL_REQUEST ||
+		 (c->out_len >= c->want && !c->bad_table))
+		sim_wrong("tag %llx: sense key %x, %04x for no reason",
+			  (unsigned long long)c->tag, sense.key, sense.code);
+}
+
+void cmd_judge(struct cmd *c, const struct srp_rsp *rsp)
+{
+	if (rsp->status != SCSI_STATUS_TASK_ABORTED)
+		check_order(c);
+	switch (rsp->status) {
+	case SCSI_STATUS_GOOD:
+		check_no_attention_is_lost(c);
+		is_good(c, rsp);
+		return;
+	case SCSI_STATUS_CHECK_CONDITION:
+		check_condition(c, rsp);
+		return;
+	case SCSI_STATUS_TASK_ABORTED:
+		task_aborted(c);
+		return;
+	case SCSI_STATUS_RESERVATION_CONFLICT:
+		not_done(c);
+		check_no_attention_is_lost(c);
+		conflict(c);
+		return;
+	default:
+		sim_wrong("tag %llx: status %02x", (unsigned long long)c->tag,
+			  rsp->status);
+	}
+}

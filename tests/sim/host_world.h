@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the simulated initiators are made of, for the files that play them:
+ *
+ *   host.c        what they do next, and what becomes of them
+ *   host_chan.c   connections, credits, what arrives
+ *   host_cmd.c    commands and task management, from their making to their end
+ *   host_judge.c  whether an answer is right
+ */
+#ifndef TESTS_SIM_HOST_WORLD_H
+#define TESTS_SIM_HOST_WORLD_H
+
+#include <stdlib.h>
+
+#include "protocol/srp_iu.h"
+#include "target/channel.h"
+#include "tests/sim/host.h"
+
+#define CMDS_MAX    256
+#define CMD_MEM	    8192
+#define DESCS_MAX   24
+#define CHANS_MAX   64
+#define TMFS_MAX    64
+#define CMD_BLOCKS  4 /* at most, of one command */
+#define TABLE_AT    7168
+#define UNTOUCHED   0xaa
+#define RESERVE_KEY 0x5151
+
+enum kind {
+	READ,
+	WRITE,
+	COMPARE_WRITE,
+	SYNC_CACHE,
+	TEST_READY,
+	REGISTER,
+	RESERVE,
+	RELEASE,
+	TASK_MGMT,
+};
+
+enum chan_state {
+	UNUSED,
+	CONNECTING,
+	OPEN,
+	CLOSING, /* by us, or lost; what comes is not looked at */
+};
+
+struct chan {
+	enum chan_state state;
+	struct host *host;
+	struct xp_chan *xp;
+	bool single;
+	bool excused; /* the target may close or refuse it */
+	unsigned int number;
+	int32_t granted;
+	int32_t limit;
+	uint64_t next_tag;
+};
+
+/* What one function covers of other hosts, and when. */
+struct tmf {
+	struct host *host;
+	unsigned int lun;
+	uint64_t start;
+	uint64_t end; /* NEVER: not answered */
+};
+
+struct cmd {
+	bool used;
+	bool maybe_ended; /* by a function on another channel: no answer is due */
+	struct chan *ch;
+	enum kind kind;
+	uint64_t tag;
+	uint64_t order; /* when it was sent */
+	uint64_t start;
+	uint8_t lun;
+	uint8_t lba;
+	uint8_t blocks;
+	uint8_t attr;
+	bool fua;
+	bool immed; /* answered before it is done */
+	bool bad_table;
+	uint32_t stamps[CMD_BLOCKS];
+	uint32_t expected[CMD_BLOCKS];
+	unsigned int changes[CMD_BLOCKS];
+	uint32_t out_len; /* described */
+	uint32_t in_len;
+	uint32_t want; /* bytes that the CDB is about */
+	struct xp_mr *mrs[DESCS_MAX + 1];
+	unsigned int mr_cnt;
+	/* TASK_MGMT */
+	uint8_t function;
+	uint64_t task_tag;
+	struct tmf *tmf;
+};
+
+/* What a host may and must be told on a LUN. */
+struct attention {
+	unsigned int logins; /* so often it may be told of one ... */
+	unsigned int resets;
+	uint64_t login_since; /* ... and it must be; 0: need not */
+	uint64_t reset_since;
+	/* Last told of something, or of a new nexus, or a channel was lost. */
+	uint64_t told;
+};
+
+struct host {
+	unsigned int number;
+	unsigned int open_cnt;
+	bool connecting;
+	struct attention ua[BLOCKS_LUNS];
+	/* Writes that may still happen. */
+	uint32_t unsettled[STAMPS_MAX];
+	unsigned int unsettled_cnt;
+};
+
+/* Who holds the reservation: host 0 or nobody; it alone asks for one. */
+struct reservation {
+	bool registered;
+	bool busy;	      /* a change is under way */
+	uint64_t since;	      /* certainly held; 0: not */
+	uint64_t maybe_since; /* held at times from here ... */
+	uint64_t maybe_until; /* ... to here; NEVER */
+};
+
+struct host_world {
+	struct host hosts[HOSTS];
+	struct chan chans[CHANS_MAX];
+	struct cmd cmds[CMDS_MAX];
+	struct tmf tmfs[TMFS_MAX];
+	unsigned int tmf_cnt;
+	unsigned int chan_cnt;
+	unsigned int cmd_cnt;
+	_Alignas(4096) uint8_t memory[CMDS_MAX][CMD_MEM];
+	bool has_cache[BLOCKS_LUNS];
+	bool is_memory[BLOCKS_LUNS];
+	struct reservation reservation[BLOCKS_LUNS];
+	struct t_fabric *fabric;
+	struct reactor *reactor;
+	struct xp *xp;
+};
+
+extern struct host_world world;
+
+static inline void must(int err)
+{
+	if (err)
+		abort();
+}
+
+/* ---- host.c ---- */
+
+/* What it wrote without an answer can no longer happen from @t on. */
+void host_settle(struct host *h, uint64_t t);
+
+/* ---- host_chan.c ---- */
+
+/* An IU, and the chain that carries it. */
+struct sent {
+	struct xp_chain chain;
+	uint8_t iu[CHANNEL_IT_IU_LEN];
+};
+
+struct sent *sent_new(void);
+/* Sends @len bytes of @sent, or frees it when @len is an error. */
+void chan_post(struct chan *ch, struct sent *sent, int len);
+void chan_login(struct host *h, bool single);
+void chan_close(struct chan *ch);
+/* The link breaks; neither end is asked. */
+void chan_break(struct chan *ch);
+
+/* ---- host_cmd.c ---- */
+
+const char *cmd_name(const struct cmd *c);
+uint8_t *cmd_mem(const struct cmd *c);
+/* NULL: none has that tag. */
+struct cmd *cmd_find(const struct chan *ch, uint64_t tag);
+void cmd_free(struct cmd *c);
+/* It can no longer do anything. */
+void cmd_over(struct cmd *c);
+/* No answer will come, but it may still happen. */
+void cmd_lost(struct cmd *c);
+void cmds_lose(const struct chan *ch);
+void cmd_forget_reservation(const struct cmd *c);
+/* May @tmf end it? */
+bool cmd_is_covered(const struct cmd *c, const struct cmd *tmf);
+
+/* Each sends one, unless there is no room for it. */
+void cmd_read(struct chan *ch);
+void cmd_write(struct chan *ch);
+void cmd_compare_write(struct chan *ch);
+void cmd_simple(struct chan *ch, enum kind kind, uint8_t opcode);
+void cmd_reserve(struct chan *ch);
+void cmd_tmf(struct chan *ch);
+void tmf_answered(struct cmd *tmf, const struct srp_rsp *rsp);
+
+/* ---- host_judge.c ---- */
+
+/* The answer has come; the command is over. */
+void cmd_judge(struct cmd *c, const struct srp_rsp *rsp);
+
+#endif
