@@ -17,6 +17,7 @@
 
 #include "protocol/size.h"
 #include "target/backend.h"
+#include "target/worker.h"
 
 #define RAM_PAGE 4096u
 
@@ -139,6 +140,8 @@ static void ram_submit(struct backend *be, struct block_request *req)
 		memcpy(req->buf, at, req->len);
 	if (req->op == BLOCK_WRITE)
 		memcpy(at, req->buf, req->len);
+	if (req->op == BLOCK_READ || req->op == BLOCK_WRITE)
+		req->worker->counters.copied += req->len;
 	if (req->op == BLOCK_UNMAP)
 		zero_range(be, req, /* may_drop= */ true);
 	if (req->op == BLOCK_ZERO)

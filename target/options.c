@@ -81,7 +81,8 @@ static const char help_text[] =
 	"\n"
 	"Example: rdma-target --backing disk.img --backing ram:256M\n"
 	"SIGTERM and SIGINT answer what is in flight, flush the volumes and exit with 0.\n"
-	"SIGHUP takes over what volumes have grown by. SIGUSR1 releases stuck I/O.\n";
+	"SIGHUP takes over what volumes have grown by. SIGUSR1 releases stuck I/O.\n"
+	"SIGUSR2 logs what each thread has done.\n";
 
 static bool fail(const char *option, const char *value, const char *why)
 {

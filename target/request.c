@@ -148,6 +148,7 @@ static void post_response(struct request *req, struct srp_rsp *rsp)
 	release_iu(req);
 	request_set_state(req, REQUEST_RESPONDING);
 	ch->requests_cnt++;
+	worker_of(req)->counters.commands++;
 	req->chain.send[0] = (struct xp_sge){ .addr = req->rsp,
 					      .len = (uint32_t)len,
 					      .mr = request_rsp_mr(req) };
@@ -378,6 +379,12 @@ static void fetch_done(struct xp_chain *chain, int status)
 		execute(req);
 }
 
+static void copy_immediate(struct request *req)
+{
+	memcpy(req->task.buf, req->data.imm, req->task.fetch_len);
+	worker_of(req)->counters.copied += req->task.fetch_len;
+}
+
 /* Everything has its place: gets the data-out there, then executes. */
 static void fetch(struct request *req)
 {
@@ -390,7 +397,7 @@ static void fetch(struct request *req)
 	assert(t->fetch_len <= req->data.len);
 	if (req->data.format == SRP_DATA_IMMEDIATE) {
 		if (t->buf != req->data.imm)
-			memcpy(t->buf, req->data.imm, t->fetch_len);
+			copy_immediate(req);
 		req->fetched = true;
 		execute(req);
 		return;
@@ -441,8 +448,10 @@ static void *get_or_wait(struct request *req, struct arena *arena,
 	req->waiter.user = user;
 	req->waiter.granted = granted;
 	block = arena_get_wait(arena, len, &req->waiter);
-	if (!block)
+	if (!block) {
 		req->waits_for = arena;
+		worker_of(req)->counters.waits++;
+	}
 	return block;
 }
 

@@ -418,6 +418,13 @@ static void release_stuck(struct server *s)
 		backend_fault_release(s->luns.vol[i]->backend);
 }
 
+/* A thread that is told to stop takes no more messages. */
+static void show_counters(struct server *s)
+{
+	if (!s->ended)
+		counters_log(s->workers, s->worker_cnt);
+}
+
 static void on_signal(struct reactor_watch *w, uint32_t events)
 {
 	struct server *s = container_of(w, struct server, signals);
@@ -430,6 +437,10 @@ static void on_signal(struct reactor_watch *w, uint32_t events)
 		}
 		if (info.ssi_signo == SIGUSR1) {
 			release_stuck(s);
+			continue;
+		}
+		if (info.ssi_signo == SIGUSR2) {
+			show_counters(s);
 			continue;
 		}
 		if (s->stopping) {
@@ -457,6 +468,7 @@ static int catch_signals(struct server *s, struct xp_error *e)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
 	signal(SIGPIPE, SIG_IGN);
 	pthread_sigmask(SIG_BLOCK, &set, &s->old_mask);
 	s->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);

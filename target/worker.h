@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 
+#include "target/counters.h"
 #include "target/request_pool.h"
 #include "transport/arena.h"
 #include "transport/list.h"
@@ -44,8 +45,9 @@ struct worker {
 	struct xp_mr *tables_mr[XP_KINDS];
 
 	struct request_pool requests;
-	struct list channels;	  /* struct channel, worker_node */
-	struct list managing;	  /* struct task_mgmt_part, node */
+	struct list channels; /* struct channel, worker_node */
+	struct list managing; /* struct task_mgmt_part, node */
+	struct counters counters;
 	uint64_t next_seq;	  /* order of arrival of requests */
 	struct log_limit bad_log; /* lines that a peer can provoke */
 

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import jobs as fio
@@ -65,6 +66,39 @@ def system_calls(side, job, work, n=4000):
     per['both'] = per['target']['all'] + per['client']['all']
     per['job'] = job.name
     return per
+
+
+# ---- what the target counts itself ----
+
+
+def _counted(side):
+    """The target's own counters, by name; one worker, one transport."""
+    def lines():
+        with open(side.log, encoding='utf-8') as f:
+            return [line.split(': ', 2)[2] for line in f
+                    if re.match(r'rdma-target: worker \d', line)]
+    before = len(lines())
+    side.target.send_signal(signal.SIGUSR2)
+    wait_until('counters', lambda: len(lines()) >= before + 2,
+               process=side.target)
+    found = {name: int(value) for line in lines()[-2:] for value, name in
+             re.findall(r'(\d+) ([A-Za-z][A-Za-z -]*)', line)}
+    with open(side.allocations, 'rb') as f:
+        found['allocations'] = int.from_bytes(f.read(8), sys.byteorder)
+    return found
+
+
+def own(side, job, n=4000):
+    """Of a side that counts_allocations(): the target's counters by command."""
+    run = fio.command_of(job, side.path, side.size, n)
+    output(*run)
+    before = _counted(side)
+    output(*run)
+    after = _counted(side)
+    diff = {name: after[name] - before.get(name, 0) for name in after}
+    commands = diff.pop('commands')
+    return {'job': job.name, 'commands': commands,
+            'each': {name: round(v / commands, 3) for name, v in diff.items()}}
 
 
 # ---- instructions ----

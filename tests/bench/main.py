@@ -314,9 +314,9 @@ def guest(args):
 
 
 def count(args, work):
-    side = sides.Ours(work, 'counted', args.build, 'ram:256M',
-                      target_options=('-q',))
-    found = {'calls': []}
+    side = sides.Ours(work, 'counted', args.build, 'ram:256M')
+    found = {'calls': [], 'own': []}
+    side.count_allocations()
     side.up()
     jobs.fill(side.path, side.size)
     try:
@@ -324,6 +324,9 @@ def count(args, work):
             n = 4000 if job.block == '4k' else 500
             found['calls'].append(counts.system_calls(side, job, work, n))
             say(f'{job.name}: {found["calls"][-1]["both"]:.2f} system calls')
+        for job in counts.TRACED:
+            n = 4000 if job.block == '4k' else 500
+            found['own'].append(counts.own(side, job, n))
     finally:
         side.down()
     per_file = counts.engine_instructions(args.build, work)
@@ -379,6 +382,9 @@ def write(args, results):
         lines = about(c['versions'])
         lines += ['System calls for each operation:', '']
         lines += report.calls_table(c['calls'])
+        lines += ['', 'What the target counts itself (SIGUSR2), and calls of '
+                  'malloc() and its kin, for each command:', '']
+        lines += report.own_table(c['own'])
         lines += ['', 'User instructions that the target executes for one '
                   '4 KiB READ of a RAM volume (callgrind, the transport in '
                   f'process): **{c["instructions"]["target"]:.0f}**.', '',

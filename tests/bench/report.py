@@ -123,6 +123,17 @@ def calls_table(rows):
     return lines
 
 
+def own_table(rows):
+    """What the target counts itself, for each command."""
+    names = list(rows[0]['each'])
+    lines = ['| job | ' + ' | '.join(names) + ' |',
+             '|---|' + '---|' * len(names)]
+    for r in rows:
+        cells = ' | '.join(f'{r["each"].get(name, 0):.2f}' for name in names)
+        lines.append(f'| {r["job"]} | {cells} |')
+    return lines
+
+
 def logins_table(rows):
     lines = ['| logins | resident (KiB) | KiB for each | wake-ups per second '
              '| % of a processor |', '|---|---|---|---|---|']

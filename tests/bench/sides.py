@@ -73,6 +73,17 @@ class Ours(Side):
         self.options = options
         self.target_options = target_options
         self.label = 'rdma-fuse on rdma-target'
+        self.allocations = None
+        self.target_prefix = ()
+
+    def count_allocations(self):
+        """From the next up() on, in the file self.allocations."""
+        self.allocations = os.path.join(self.work, 'allocations')
+        with open(self.allocations, 'wb') as f:
+            f.write(bytes(8))
+        self.target_prefix = (
+            'env', f'ALLOC_COUNT={self.allocations}',
+            f'LD_PRELOAD={os.path.abspath(self.build)}/tests/t-alloc.so')
 
     def up(self):
         self.up_target()
@@ -87,7 +98,7 @@ class Ours(Side):
     def up_target(self):
         pid = os.path.join(self.work, self.name + '.target.pid')
         self.target = self.start(
-            f'{self.build}/target/rdma-target', '-P', pid, '--listen',
+            *self.target_prefix, f'{self.build}/target/rdma-target', '-P', pid, '--listen',
             self.uri, *self.target_options, '--backing',
             f'{self.backing},name=disk')
         wait_until(self.label, lambda: os.path.exists(pid),

@@ -223,6 +223,12 @@ result "ready: the line to paste works" $? "$(cat "$work/info")"
 refused "port in use" "127.0.0.1:$port.*in use" "${here[@]}" --backing ram:1M
 "$BUILD/initiator/rdma-info" "$uri" >"$work/info" 2>&1
 result "the one that has the port goes on" $? "$(cat "$work/info")"
+kill -USR2 "$pid"
+wait_until grep -qE 'worker 0: [1-9][0-9]* commands, .* [1-9][0-9]* ring enters' \
+	"$work/one.log" &&
+	wait_until grep -qE 'worker 0 over .*: [1-9][0-9]* work requests' \
+		"$work/one.log"
+result "SIGUSR2: what it has done" $? "$(cat "$work/one.log")"
 kill -TERM "$pid"
 wait "$pid"
 status=$?

@@ -119,6 +119,35 @@ static bool is_sanitized(void)
 #endif
 }
 
+/* ---- allocations of the target ---- */
+
+static const char *alloc_file;
+
+/* As t_target_start(), counting. */
+static void start_counting(const char *const *args)
+{
+	char lib[4096];
+
+	alloc_file = t_scratch_file("allocations", sizeof(uint64_t));
+	snprintf(lib, sizeof(lib), "%s/tests/t-alloc.so", t_build());
+	setenv("ALLOC_COUNT", alloc_file, 1);
+	setenv("LD_PRELOAD", lib, 1);
+	t_target_start(&target, args);
+	unsetenv("LD_PRELOAD");
+	unsetenv("ALLOC_COUNT");
+}
+
+static uint64_t allocations(void)
+{
+	uint64_t cnt = 0;
+	FILE *f = fopen(alloc_file, "r");
+
+	assert_non_null(f);
+	assert_int_equal(fread(&cnt, sizeof(cnt), 1, f), 1);
+	fclose(f);
+	return cnt;
+}
+
 /* ---- sessions ---- */
 
 static struct srpi_ctx *ctx;
@@ -210,6 +239,30 @@ static void login_that_works_costs_less_than_a_mebibyte(void **state)
 	t_target_stop(&target);
 }
 
+static void allocate_nothing_with(const char *backing)
+{
+	uint64_t before;
+
+	start_counting((const char *[]){ "-b", backing, NULL });
+	open_ctx();
+	log_in(0, 1);
+	use(0);
+	before = allocations();
+	assert_true(before > 0);
+	use(0);
+	assert_int_equal(allocations(), before);
+	srpi_close_wait(ctx, sessions[0]);
+	srpi_ctx_destroy(ctx);
+	t_target_stop(&target);
+}
+
+/* Once everything has been used: memory for what is under way, too. */
+static void commands_allocate_nothing(void **state)
+{
+	allocate_nothing_with("ram:1M");
+	allocate_nothing_with(t_scratch_file("disk", 1 * MIB));
+}
+
 static void *run_ctx(void *arg)
 {
 	_Atomic pid_t *tid = arg;
@@ -284,6 +337,7 @@ int main(void)
 	unsetenv("MALLOC_PERTURB_");
 	if (!is_sanitized()) {
 		T_ADD(&t, idle_login_costs_little);
+		T_ADD(&t, commands_allocate_nothing);
 		T_ADD(&t, login_that_works_costs_less_than_a_mebibyte);
 	}
 	T_ADD(&t, idle_logins_wake_nobody);
