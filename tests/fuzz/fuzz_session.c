@@ -32,6 +32,7 @@ static struct fuzz_chan chans[FUZZ_CHANS];
 static struct fuzz_chan bystander;
 static struct fuzz_target *const t = &fuzz_target;
 static bool all_exempt; /* the fabric itself goes wrong somewhere */
+static bool some_cut;	/* who waits for a cut channel's buffers waits long */
 static bool fabric_held;
 
 /* ---- the well-behaved initiator ---- */
@@ -608,6 +609,7 @@ static void end(struct fuzz_input *in)
 		t_fabric_cut(ch->xp);
 	else
 		xp_close(ch->xp);
+	some_cut |= how % 8 == 1;
 }
 
 static void fail_fabric(struct fuzz_input *in)
@@ -768,7 +770,7 @@ static void check_all(void)
 {
 	unsigned int rounds;
 
-	if (all_exempt) {
+	if (all_exempt || some_cut) {
 		/* Connections that have fallen silent are found out. */
 		fuzz_skip(60000);
 		fuzz_settle();
@@ -806,6 +808,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t how = fuzz_u8(&in);
 
 	all_exempt = false;
+	some_cut = false;
 	fuzz_peer_goes_on = false;
 	fuzz_peer_overruns = false;
 	log_level = how & 8 ? LOG_DEBUG : LOG_ERROR;
