@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fuse/reader.h"
 #include "transport/log.h"
 
 /* Fewer slots than this are not worth a mount. */
@@ -26,9 +27,6 @@
 #define SLOTS_READ   4u
 #define SLOTS_MAX    1024u
 
-/* Requests read in one turn, so that completions get theirs. */
-#define READ_BUDGET 64
-
 /* linux/fuse.h, flag of FUSE_INIT: FUSE_DIRECT_IO_ALLOW_MMAP (protocol 7.39) */
 #define DIRECT_IO_ALLOW_MMAP (1ull << 36)
 
@@ -42,6 +40,7 @@ struct dev {
 	struct reactor *reactor;
 	struct fuse_session *se;
 	int fd;
+	int file; /* the reactor's number for it, -1: none */
 
 	uint8_t *memory;
 	size_t memory_len;
@@ -58,11 +57,8 @@ struct dev {
 	bool offered_entries;
 	struct slot *asked; /* entries whose request libfuse has */
 
-	struct reactor_watch watch;
-	struct reactor_poller poller;
-	bool watching;	  /* the reactor knows the watch */
+	struct reader reader;
 	bool ring_writes; /* answers leave with the turn's io_uring_enter */
-	bool readable;	  /* the kernel may have a request */
 	bool stopped;
 	bool ended;
 	bool severed;	  /* the kernel has unmounted */
@@ -87,12 +83,27 @@ uint8_t *slot_tail(const struct slot *slot)
 	       slot->dev->options.edge;
 }
 
+/* A registered file spares the kernel a reference for each operation. */
+void dev_prep_file(const struct dev *dev, struct io_uring_sqe *sqe)
+{
+	if (dev->file < 0)
+		return;
+	sqe->fd = dev->file;
+	sqe->flags |= IOSQE_FIXED_FILE;
+}
+
 /* ---- answers ---- */
 
 static void push(struct slot **list, struct slot *slot)
 {
 	slot->next_free = *list;
 	*list = slot;
+}
+
+void dev_put(struct slot *slot)
+{
+	push(&slot->dev->free, slot);
+	reader_slot_freed(&slot->dev->reader);
 }
 
 /* An entry's slot is the kernel's as soon as the request is answered. */
@@ -102,7 +113,7 @@ static void give_back(struct slot *slot)
 
 	dev->busy--;
 	if (!slot->entry.uring)
-		push(&dev->free, slot);
+		dev_put(slot);
 }
 
 struct slot *dev_claim(struct dev *dev)
@@ -153,14 +164,14 @@ static void sent(struct slot *slot, int res)
 
 static void write_now(struct slot *slot)
 {
-	ssize_t n = writev(slot->dev->fd, slot->answer, 2);
+	ssize_t n = writev(slot->dev->fd, slot->parts, 2);
 
 	sent(slot, n < 0 ? -errno : 0);
 }
 
 static void write_done(struct reactor_op *op, int res, unsigned int flags)
 {
-	struct slot *slot = container_of(op, struct slot, reply);
+	struct slot *slot = container_of(op, struct slot, op);
 
 	/* The kernel cannot do it without a thread of its own (before 6.9). */
 	if (res == -EAGAIN || res == -EOPNOTSUPP) {
@@ -168,6 +179,7 @@ static void write_done(struct reactor_op *op, int res, unsigned int flags)
 		write_now(slot);
 		return;
 	}
+	reader_use_ring(&slot->dev->reader);
 	sent(slot, res);
 }
 
@@ -188,16 +200,17 @@ static void send_reply(struct slot *slot, size_t len, int err)
 		.error = err,
 		.unique = slot->unique,
 	};
-	slot->answer[0] = (struct iovec){ &slot->out, sizeof(slot->out) };
-	slot->answer[1] = (struct iovec){ slot->data, len };
+	slot->parts[0] = (struct iovec){ &slot->out, sizeof(slot->out) };
+	slot->parts[1] = (struct iovec){ slot->data, len };
 	if (!dev->ring_writes) {
 		write_now(slot);
 		return;
 	}
-	slot->reply.done = write_done;
+	slot->op.done = write_done;
 	sqe = reactor_sqe(dev->reactor);
-	io_uring_prep_writev(sqe, dev->fd, slot->answer, len ? 2 : 1, 0);
-	reactor_prep_done(sqe, &slot->reply);
+	io_uring_prep_writev(sqe, dev->fd, slot->parts, len ? 2 : 1, 0);
+	dev_prep_file(dev, sqe);
+	reactor_prep_done(sqe, &slot->op);
 }
 
 void dev_reply(struct slot *slot, int err)
@@ -321,10 +334,7 @@ static void offer_entries(struct dev *dev)
 	log_info("requests come over io_uring: %u queues of %u",
 		 dev->options.queues, cnt / dev->options.queues);
 	for (unsigned int i = 0; i < cnt; i++) {
-		struct slot *slot = dev->free;
-
-		dev->free = slot->next_free;
-		uring_add(dev->uring, dev->fd, slot, dev->options.max_write);
+		uring_add(dev->uring, dev_take(dev), dev->options.max_write);
 	}
 }
 
@@ -423,78 +433,55 @@ static void entry_refused(struct slot *slot, int err)
 			 "refuses to send them over io_uring: %s",
 			 strerror(-err));
 	dev->uring_agreed = false;
-	push(&dev->free, slot);
+	dev_put(slot);
 }
 
-static void end(struct dev *dev, int err)
+/* ---- for the reader ---- */
+
+struct reader *dev_reader(struct dev *dev)
+{
+	return &dev->reader;
+}
+
+int dev_fd(const struct dev *dev)
+{
+	return dev->fd;
+}
+
+unsigned int dev_busy(const struct dev *dev)
+{
+	return dev->busy;
+}
+
+struct slot *dev_take(struct dev *dev)
+{
+	struct slot *slot = dev->free;
+
+	if (slot)
+		dev->free = slot->next_free;
+	return slot;
+}
+
+void dev_slot_parts(struct slot *slot, struct iovec parts[2])
+{
+	parts[0] = (struct iovec){ slot->headers, sizeof(slot->headers) };
+	parts[1] = (struct iovec){ slot->data, slot->dev->options.max_write };
+}
+
+void dev_request(struct slot *slot, size_t len)
+{
+	slot->dev->busy++;
+	handle(slot->dev, slot, len);
+}
+
+void dev_failed(struct dev *dev, int err)
 {
 	dev_stop(dev);
 	if (dev->ended)
 		return;
 	dev->ended = true;
-	dev->options.ended(dev, err);
-}
-
-/* The one function that gets a request: into @slot. Returns its length, 0
- * when there is none now, or a negative errno. */
-static ssize_t receive(struct dev *dev, struct slot *slot)
-{
-	const struct iovec iov[] = {
-		{ slot->headers, sizeof(slot->headers) },
-		{ slot->data, dev->options.max_write },
-	};
-	ssize_t n;
-
-	do
-		n = readv(dev->fd, iov, 2);
-	/* ENOENT: the request was taken back while it was read. */
-	while (n < 0 && (errno == EINTR || errno == ENOENT));
-	if (n >= 0)
-		return n;
-	return errno == EAGAIN ? 0 : -errno;
-}
-
-static unsigned int poll_device(struct reactor_poller *p)
-{
-	struct dev *dev = container_of(p, struct dev, poller);
-	unsigned int cnt = 0;
-
-	while (dev->readable && !dev->stopped && dev->free &&
-	       cnt < READ_BUDGET) {
-		struct slot *slot = dev->free;
-		ssize_t n = receive(dev, slot);
-
-		if (n == 0) {
-			dev->readable = false;
-		} else if (n < 0) {
-			dev->severed = n == -ENODEV;
-			end(dev, dev->severed ? 0 : (int)n);
-			return cnt + 1;
-		} else {
-			dev->free = slot->next_free;
-			dev->busy++;
-			handle(dev, slot, (size_t)n);
-		}
-		cnt++;
-	}
-	return cnt;
-}
-
-static bool arm_device(struct reactor_poller *p)
-{
-	struct dev *dev = container_of(p, struct dev, poller);
-
-	return !dev->readable || dev->stopped || !dev->free;
-}
-
-static void device_ready(struct reactor_watch *w, uint32_t events)
-{
-	container_of(w, struct dev, watch)->readable = true;
-}
-
-static void watch_stopped(struct reactor_watch *w)
-{
-	container_of(w, struct dev, watch)->watching = false;
+	dev->severed = err == -ENODEV;
+	dev->options.ended(dev, dev->severed ? 0 : err);
 }
 
 /* ---- the life of a device ---- */
@@ -636,6 +623,7 @@ int dev_create(const struct dev_options *options, struct dev **ret_dev,
 	dev->options = *options;
 	dev->reactor = srpi_ctx_reactor(options->ctx);
 	dev->fd = -1;
+	dev->file = -1;
 	dev->stopped = true;
 	if (options->queues)
 		want_queues(&dev->options);
@@ -671,15 +659,9 @@ int dev_start(struct dev *dev, struct fuse_session *se)
 		return err;
 	dev->stopped = false;
 	dev->ring_writes = true;
-	dev->poller = (struct reactor_poller){ .poll = poll_device,
-					       .arm = arm_device };
-	reactor_poller_add(dev->reactor, &dev->poller);
-	dev->watch = (struct reactor_watch){ .fd = dev->fd,
-					     .events = POLLIN,
-					     .ready = device_ready,
-					     .stopped = watch_stopped };
-	dev->watching = true;
-	reactor_watch_start(dev->reactor, &dev->watch);
+	if (reactor_file_add(dev->reactor, dev->fd, &dev->file))
+		dev->file = -1;
+	reader_start(&dev->reader, dev, dev->reactor);
 	return 0;
 }
 
@@ -688,8 +670,7 @@ void dev_stop(struct dev *dev)
 	if (dev->stopped)
 		return;
 	dev->stopped = true;
-	reactor_poller_remove(dev->reactor, &dev->poller);
-	reactor_watch_stop(&dev->watch);
+	reader_stop(&dev->reader);
 }
 
 void dev_free(struct dev *dev)
@@ -697,6 +678,8 @@ void dev_free(struct dev *dev)
 	if (!dev)
 		return;
 	assert(dev->stopped && dev_idle(dev));
+	if (dev->file >= 0)
+		reactor_file_remove(dev->reactor, dev->file);
 	free(dev->slots);
 	free(dev->request);
 	uring_free(dev->uring);
@@ -709,7 +692,7 @@ bool dev_idle(const struct dev *dev)
 	/* The kernel ends those that wait when it has unmounted. */
 	if (dev->severed && uring_waiting(dev->uring) > 0)
 		return false;
-	return dev->busy == 0 && !dev->watching;
+	return dev->busy == 0 && reader_idle(&dev->reader);
 }
 
 void *dev_user(const struct dev *dev)

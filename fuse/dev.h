@@ -50,10 +50,11 @@ struct slot {
 	/* the request */
 	_Alignas(8) uint8_t headers[DEV_HEADERS_LEN];
 	uint64_t unique;
-	/* its answer, on its way: out, and what lies at data */
+	/* its answer */
 	struct fuse_out_header out;
-	struct iovec answer[2];
-	struct reactor_op reply;
+	/* on its way: headers or out, and what lies at data */
+	struct iovec parts[2];
+	struct reactor_op op;
 
 	/* data.c's, space.c's, or of who claimed the slot */
 	void *arg;
@@ -142,5 +143,23 @@ void dev_reply(struct slot *slot, int err);
 void dev_reply_data(struct slot *slot, uint32_t len);
 /* Answers a WRITE: @len bytes were taken. */
 void dev_reply_written(struct slot *slot, uint32_t len);
+
+/* ---- between dev.c, reader.c and uring.c ---- */
+
+struct reader *dev_reader(struct dev *dev);
+int dev_fd(const struct dev *dev);
+/* Has @sqe, prepared for dev_fd(), use the registered file if there is one. */
+void dev_prep_file(const struct dev *dev, struct io_uring_sqe *sqe);
+/* Requests for data in flight. */
+unsigned int dev_busy(const struct dev *dev);
+/* A free slot for a request, or NULL; and back. */
+struct slot *dev_take(struct dev *dev);
+void dev_put(struct slot *slot);
+/* Where a request is to be read to. */
+void dev_slot_parts(struct slot *slot, struct iovec parts[2]);
+/* A request of @len bytes was read into @slot. */
+void dev_request(struct slot *slot, size_t len);
+/* Reading failed; -ENODEV: unmounted. */
+void dev_failed(struct dev *dev, int err);
 
 #endif

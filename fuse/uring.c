@@ -15,7 +15,6 @@
 
 struct uring {
 	struct uring_options options;
-	int fd;
 	struct uring_headers *headers;
 	unsigned int added;
 	unsigned int waiting;
@@ -120,7 +119,8 @@ static struct io_uring_sqe *prep(struct uring_entry *e, uint32_t command,
 
 	memset(sqe, 0, sizeof(*sqe));
 	sqe->opcode = IORING_OP_URING_CMD;
-	sqe->fd = u->fd;
+	sqe->fd = dev_fd(slot_of(e)->dev);
+	dev_prep_file(slot_of(e)->dev, sqe);
 	sqe->cmd_op = command;
 	memcpy((uint8_t *)sqe + offsetof(struct io_uring_sqe, cmd), &cmd,
 	       sizeof(cmd));
@@ -129,13 +129,12 @@ static struct io_uring_sqe *prep(struct uring_entry *e, uint32_t command,
 	return sqe;
 }
 
-void uring_add(struct uring *u, int fd, struct slot *slot, size_t len)
+void uring_add(struct uring *u, struct slot *slot, size_t len)
 {
 	struct uring_entry *e = &slot->entry;
 	struct io_uring_sqe *sqe;
 
 	assert(u->added < uring_entry_cnt(u));
-	u->fd = fd;
 	e->uring = u;
 	e->headers = &u->headers[u->added];
 	/* In turn, so that a queue that is short of entries is so by one. */

@@ -63,7 +63,7 @@ void uring_free(struct uring *u);
 unsigned int uring_entry_cnt(const struct uring *u);
 
 /* Offers @slot as the next entry; @len bytes of payload lie at slot->data. */
-void uring_add(struct uring *u, int fd, struct slot *slot, size_t len);
+void uring_add(struct uring *u, struct slot *slot, size_t len);
 
 /* Entries that the kernel has; NULL has none. */
 unsigned int uring_waiting(const struct uring *u);

@@ -148,7 +148,8 @@ static int run(struct mount *m, struct srpi_session *s, struct dev_options *d,
 int main(int argc, char **argv)
 {
 	struct srpi_ctx ctx = { 0 };
-	struct reactor_options ro = { .wide = uring_queues() > 0 };
+	struct reactor_options ro = { .wide = uring_queues() > 0,
+				      .max_files = 1 };
 	struct srpi_session s = {
 		.msg.run = answer,
 		.info = { .name = "disk", .size = SIZE, .block_size = 512 },

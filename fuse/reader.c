@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fuse/reader.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/uio.h>
+
+#include "fuse/dev.h"
+
+/* Requests read in one turn, so that completions get theirs. */
+#define READ_BUDGET 64
+
+static void read_more(struct reader *rd);
+
+/* What reading into @slot brought: its length, or a negative errno. */
+static void read_result(struct reader *rd, struct slot *slot, int res)
+{
+	if (res > 0) {
+		dev_request(slot, (size_t)res);
+		return;
+	}
+	dev_put(slot);
+	/* ENOENT: the request was taken back while it was read. */
+	if (res && res != -EAGAIN && res != -EINTR && res != -ENOENT &&
+	    res != -ECANCELED)
+		dev_failed(rd->dev, res);
+}
+
+/* ---- at once ---- */
+
+/* False: there was none. */
+static bool read_one(struct reader *rd)
+{
+	struct slot *slot = dev_take(rd->dev);
+	ssize_t n;
+
+	if (!slot)
+		return false;
+	dev_slot_parts(slot, slot->parts);
+	do
+		n = readv(dev_fd(rd->dev), slot->parts, 2);
+	while (n < 0 && (errno == EINTR || errno == ENOENT));
+	read_result(rd, slot, n < 0 ? -errno : (int)n);
+	return n > 0;
+}
+
+/* With one in flight, it is most likely the only one of its program. */
+static void read_rest(struct reader *rd)
+{
+	for (int n = 1; n < READ_BUDGET; n++) {
+		if (rd->stopped || dev_busy(rd->dev) < 2 || !read_one(rd))
+			return;
+	}
+}
+
+/* ---- on the ring ---- */
+
+static void read_done(struct reactor_op *op, int res, unsigned int flags)
+{
+	struct slot *slot = container_of(op, struct slot, op);
+	struct reader *rd = dev_reader(slot->dev);
+
+	rd->waiting = NULL;
+	read_result(rd, slot, res);
+	read_rest(rd);
+	read_more(rd);
+}
+
+static void wait_for_request(struct reader *rd, struct slot *slot)
+{
+	struct io_uring_sqe *sqe = reactor_sqe(rd->reactor);
+
+	dev_slot_parts(slot, slot->parts);
+	io_uring_prep_readv(sqe, dev_fd(rd->dev), slot->parts, 2, 0);
+	dev_prep_file(rd->dev, sqe);
+	slot->op.done = read_done;
+	reactor_prep_done(sqe, &slot->op);
+	rd->waiting = &slot->op;
+}
+
+static void poll_done(struct reactor_op *op, int res, unsigned int flags)
+{
+	struct reader *rd = container_of(op, struct reader, poll);
+
+	rd->waiting = NULL;
+	if (!rd->stopped && read_one(rd))
+		read_rest(rd);
+	read_more(rd);
+}
+
+static void wait_for_device(struct reader *rd)
+{
+	struct io_uring_sqe *sqe = reactor_sqe(rd->reactor);
+
+	io_uring_prep_poll_add(sqe, dev_fd(rd->dev), POLLIN);
+	rd->poll.done = poll_done;
+	reactor_prep_done(sqe, &rd->poll);
+	rd->waiting = &rd->poll;
+}
+
+/* ---- both ---- */
+
+static void read_more(struct reader *rd)
+{
+	struct slot *slot;
+
+	if (rd->stopped || rd->waiting)
+		return;
+	slot = dev_take(rd->dev);
+	rd->starved = !slot;
+	if (!slot)
+		return;
+	if (rd->by_ring) {
+		wait_for_request(rd, slot);
+		return;
+	}
+	dev_put(slot);
+	wait_for_device(rd);
+}
+
+void reader_slot_freed(struct reader *rd)
+{
+	if (rd->starved)
+		read_more(rd);
+}
+
+void reader_use_ring(struct reader *rd)
+{
+	rd->by_ring = true;
+}
+
+void reader_start(struct reader *rd, struct dev *dev, struct reactor *reactor)
+{
+	*rd = (struct reader){ .dev = dev, .reactor = reactor };
+	read_more(rd);
+}
+
+void reader_stop(struct reader *rd)
+{
+	rd->stopped = true;
+	if (rd->waiting)
+		reactor_cancel(rd->reactor, rd->waiting);
+}
+
+bool reader_idle(const struct reader *rd)
+{
+	return !rd->waiting;
+}

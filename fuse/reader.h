@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reads requests from /dev/fuse. Where the kernel can (Linux 6.9) a read waits
+ * on the reactor's ring, so that a program which has one request at a time costs
+ * no system call for each. When it has brought one and more are in flight, the
+ * next ones are read right away: readv() takes less time than a read on the
+ * ring, and what comes meanwhile is answered together.
+ *
+ * Elsewhere a poll waits on the ring, and the first one is read by readv() as
+ * well.
+ *
+ * Thread: the context's reactor.
+ */
+#ifndef FUSE_READER_H
+#define FUSE_READER_H
+
+#include <stdbool.h>
+
+#include "transport/reactor.h"
+
+struct dev;
+
+/* Part of a device; private. */
+struct reader {
+	struct dev *dev;
+	struct reactor *reactor;
+	struct reactor_op poll;
+	struct reactor_op *waiting; /* a read or the poll, NULL: none */
+	bool by_ring;
+	bool starved; /* there was no slot */
+	bool stopped;
+};
+
+void reader_start(struct reader *rd, struct dev *dev, struct reactor *reactor);
+
+/* The kernel can read on the ring without a thread of its own. */
+void reader_use_ring(struct reader *rd);
+
+/* There is a free slot. */
+void reader_slot_freed(struct reader *rd);
+
+/* A read that waits may still bring a request. */
+void reader_stop(struct reader *rd);
+
+/* After reader_stop(): nothing will come any more. */
+bool reader_idle(const struct reader *rd);
+
+#endif
