@@ -65,7 +65,7 @@ static void job_done(void *user, int err)
 	else if (err)
 		scsi_task_fail(task, &sense);
 	else
-		scsi_task_good(task);
+		scsi_task_run(task, scsi_task_good(task));
 }
 
 static bool refused(struct scsi_task *task, int err)
