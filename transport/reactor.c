@@ -35,6 +35,7 @@ struct reactor {
 	unsigned int poll_us;
 	uint64_t poll_until_us;
 	uint64_t now_us; /* 0: to be read */
+	uint64_t tick_us;
 	uint64_t skipped_us;
 	struct slots buffers;
 	struct slots files;
@@ -66,27 +67,49 @@ static _Thread_local char thread_mark;
 
 /* ---- time ---- */
 
-static uint64_t clock_us(const struct reactor *r)
+static uint64_t clock_us(const struct reactor *r, clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000 +
 	       r->skipped_us;
 }
 
+/* Where the kernel has no clock that a program can read, as in many virtual
+ * machines, this is a system call and an access to a slow device. */
+static uint64_t exact_us(const struct reactor *r)
+{
+	return clock_us(r, CLOCK_MONOTONIC);
+}
+
+/* The time of the last tick: good enough for all that is counted in
+ * milliseconds, and a read from memory everywhere. */
+static uint64_t coarse_us(const struct reactor *r)
+{
+	return clock_us(r, CLOCK_MONOTONIC_COARSE);
+}
+
+static uint64_t tick_us(void)
+{
+	struct timespec ts;
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_nsec / 1000 + 1;
+}
+
 void reactor_skip(struct reactor *r, uint64_t ms)
 {
-	r->skipped_us += ms * 1000;
+	r->skipped_us += ms * 1000 + r->tick_us; /* see reactor_timer_set() */
 	r->now_us = 0;
 }
 
 uint64_t reactor_now_us(struct reactor *r)
 {
 	if (!r->in_turn)
-		return clock_us(r);
+		return coarse_us(r);
 	if (!r->now_us)
-		r->now_us = clock_us(r);
+		r->now_us = coarse_us(r);
 	return r->now_us;
 }
 
@@ -146,9 +169,11 @@ static int enter_and_wait(struct reactor *r, uint64_t until_us)
 	uint64_t now;
 	int ret;
 
+	/* One tick more: the coarse clock shall have come so far, too. */
 	if (until_us != NO_DEADLINE) {
-		now = clock_us(r);
-		timespec_from_us(&ts, until_us > now ? until_us - now : 0);
+		now = coarse_us(r);
+		timespec_from_us(
+			&ts, until_us > now ? until_us - now + r->tick_us : 0);
 	}
 	r->stats.enters++;
 	r->stats.sleeps++;
@@ -497,6 +522,9 @@ void reactor_timer_set(struct reactor *r, struct reactor_timer *t,
 
 	list_del(&t->node);
 	t->due_us = reactor_now_us(r) + delay_ms * 1000;
+	/* The last tick may have been almost one ago: not too early. */
+	if (delay_ms)
+		t->due_us += r->tick_us;
 	/* From the end: most timers are due later than those that are set. */
 	for (after = r->timers.prev; after != &r->timers; after = after->prev) {
 		if (container_of(after, struct reactor_timer, node)->due_us <=
@@ -552,7 +580,7 @@ static void set_alarm(struct reactor *r)
 	if (due_us == NO_DEADLINE || (r->alarm_us && r->alarm_us <= due_us))
 		return;
 	sqe = reactor_sqe(r);
-	timespec_from_us(&r->alarm_at, due_us);
+	timespec_from_us(&r->alarm_at, due_us + r->tick_us);
 	if (r->alarm_us) {
 		io_uring_prep_timeout_update(sqe, &r->alarm_at,
 					     (uintptr_t)&r->alarm,
@@ -721,9 +749,11 @@ static bool keep_polling(struct reactor *r)
 		r->busy = false;
 		r->poll_until_us = 0;
 		if (r->poll_us && r->polled)
-			r->poll_until_us = reactor_now_us(r) + r->poll_us;
+			r->poll_until_us = exact_us(r) + r->poll_us;
+	} else if (r->poll_until_us && exact_us(r) >= r->poll_until_us) {
+		r->poll_until_us = 0;
 	}
-	return r->poll_until_us && reactor_now_us(r) < r->poll_until_us;
+	return r->poll_until_us != 0;
 }
 
 /* With nothing to poll, work does not keep us from sleeping at once, and one
@@ -850,7 +880,7 @@ int reactor_run_once(struct reactor *r, int timeout_ms)
 		ret = turn_once(r);
 	} else {
 		if (timeout_ms > 0)
-			until_us = clock_us(r) + (uint64_t)timeout_ms * 1000;
+			until_us = coarse_us(r) + (uint64_t)timeout_ms * 1000;
 		ret = turns_until(r, until_us);
 	}
 	atomic_store(&r->stop, false);
@@ -953,6 +983,7 @@ int reactor_create(const struct reactor_options *opt,
 		return -ENOMEM;
 	*r = (struct reactor){
 		.poll_us = opt->poll_us,
+		.tick_us = tick_us(),
 		.pollable = opt->pollable,
 		.busy = true,
 		.alarm.done = alarm_done,

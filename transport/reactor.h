@@ -106,7 +106,8 @@ int reactor_fd(const struct reactor *r);
  * Thread: any. */
 bool reactor_is_mine(const struct reactor *r);
 
-/* Monotonic clock, read once a turn. */
+/* Monotonic clock, read once a turn; exact to a tick of the kernel (1 to 10 ms),
+ * and so are the timers. */
 uint64_t reactor_now_us(struct reactor *r);
 
 /* Moves the clock of this reactor on, so that tests need not sleep. */
