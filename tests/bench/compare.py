@@ -113,3 +113,16 @@ def measure(plan, rounds, seconds):
             c.rows.append(figures(job, results[c.a], results[c.b], controls))
             said.append(f'{c.id} {c.rows[-1]["ratio"]:.2f}')
         progress.step(f'{job.name}: {", ".join(said)}')
+
+
+def results(args, plan):
+    """Measures those of @plan that were asked for; their sides are up."""
+    plan = [c for c in plan if not args.only or c.id in args.only]
+    measure(plan, args.rounds, args.seconds)
+    return [{'id': c.id, 'title': c.title, 'about': c.about,
+             'a': c.a.label, 'b': c.b.label, 'rows': c.rows,
+             'commands': {'a': c.a.commands, 'b': c.b.commands,
+                          'fio': ' '.join(fio.command(
+                              c.jobs[0], [('$PATH', c.a.size,
+                                           args.seconds)]))}}
+            for c in plan]

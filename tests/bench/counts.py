@@ -12,8 +12,9 @@ import sys
 import time
 
 import jobs as fio
+import sides
 from jobs import Job
-from programs import Failed, output, wait_until
+from programs import Failed, output, say, stop, undisturbed, wait_until
 
 TRACED = [Job('randread', '4k', 1), Job('randread', '4k', 32),
           Job('randwrite', '4k', 1), Job('randwrite', '4k', 32),
@@ -32,13 +33,15 @@ def _traced(pid, work, run):
     tracer = subprocess.Popen(['strace', '-f', '-c', '-U', 'calls,name', '-o',
                                out, '-p', str(pid)],
                               stderr=subprocess.PIPE, text=True)
-    said = tracer.stderr.readline()
-    if 'attached' not in said:
-        tracer.wait()
-        raise Failed(f'strace: {said.strip()}')
-    run()
-    tracer.send_signal(signal.SIGINT)
-    tracer.wait()
+    try:
+        said = tracer.stderr.readline()
+        if 'attached' not in said:
+            raise Failed(f'strace: {said.strip()}')
+        run()
+    finally:
+        with undisturbed():
+            stop(tracer, signal.SIGINT)
+            tracer.stderr.close()
     calls = {}
     with open(out, encoding='ascii') as f:
         for line in f:
@@ -54,7 +57,7 @@ def system_calls(side, job, work, n=4000):
     for who, pid in (('target', side.target.pid), ('client', side.client.pid)):
         seen = []
         for ios in (n, 2 * n):
-            args = fio.command_of(job, side.path, side.size, ios)
+            args = fio.command_of(job, [(side.path, side.size, ios)])
             seen.append(_traced(pid, work, lambda a=args: output(*a)))
         names = set(seen[0]) | set(seen[1])
         diff = {name: (seen[1].get(name, 0) - seen[0].get(name, 0)) / n
@@ -90,7 +93,7 @@ def _counted(side):
 
 def own(side, job, n=4000):
     """Of a side that counts_allocations(): the target's counters by command."""
-    run = fio.command_of(job, side.path, side.size, n)
+    run = fio.command_of(job, [(side.path, side.size, n)])
     output(*run)
     before = _counted(side)
     output(*run)
@@ -207,3 +210,36 @@ def _sockets(pid):
         except OSError:
             pass
     return count
+
+
+# ---- all of it ----
+
+
+def run(args, work):
+    side = sides.Ours(work, 'counted', args.build, 'ram:256M')
+    found = {'calls': [], 'own': []}
+    side.count_allocations()
+    try:
+        side.up()
+        fio.fill(side.path, side.size)
+        for job in TRACED:
+            n = 4000 if job.block == '4k' else 500
+            found['calls'].append(system_calls(side, job, work, n))
+            say(f'{job.name}: {found["calls"][-1]["both"]:.2f} system calls')
+            found['own'].append(own(side, job, n))
+    finally:
+        sides.down([side])
+    per_file = engine_instructions(args.build, work)
+    top = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
+    found['instructions'] = {
+        'target': target_share(per_file),
+        'by_file': {os.path.relpath(k, top) if k.startswith('/') else k:
+                    round(v, 1) for k, v in per_file.items() if v >= 1}}
+    say(f'{found["instructions"]["target"]:.0f} instructions in the target')
+    try:
+        side.up_target()
+        found['logins'] = logins(side, args.build,
+                                 (1, 100) if args.quick else (1, 100, 1000))
+    finally:
+        sides.down([side])
+    return found

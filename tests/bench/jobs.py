@@ -59,11 +59,14 @@ def command(job, places):
     return args
 
 
-def command_of(job, path, size, ios):
-    """The command line of fio: so many operations."""
-    return ['fio', '--output-format=json', '--name=count',
-            f'--filename={path}', f'--size={size}', f'--number_ios={ios}',
-            *_options(job)]
+def command_of(job, places):
+    """The command line of fio; a place is a path, its size, and how many
+    operations."""
+    args = ['fio', '--output-format=json']
+    for i, (path, size, ios) in enumerate(places):
+        args += [f'--name=place{i}', '--stonewall', f'--filename={path}',
+                 f'--size={size}', f'--number_ios={ios}', *_options(job)]
+    return args
 
 
 @dataclass
@@ -90,10 +93,20 @@ def _result(job):
                    for s in sides) / 1000)
 
 
+def _said(*command_line):
+    text = output(*command_line)
+    return json.loads(text[text.index('{'):])['jobs']
+
+
 def run(job, places):
     """A result for each place."""
-    text = output(*command(job, places))
-    return [_result(j) for j in json.loads(text[text.index('{'):])['jobs']]
+    return [_result(j) for j in _said(*command(job, places))]
+
+
+def milliseconds(job, places):
+    """How long so many operations took, for each place."""
+    return [j['read']['runtime'] + j['write']['runtime']
+            for j in _said(*command_of(job, places))]
 
 
 def fill(path, size):

@@ -1,14 +1,33 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Programs that a benchmark starts: wait until they are ready, end them."""
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
+import sys
 import time
 
 
 class Failed(Exception):
     """A line for a person."""
+
+
+def say(text):
+    print('bench: ' + text, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def undisturbed():
+    """What cleans up is not interrupted."""
+    before = [signal.signal(s, signal.SIG_IGN)
+              for s in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        yield
+    finally:
+        for s, handler in zip((signal.SIGINT, signal.SIGTERM), before):
+            signal.signal(s, handler)
 
 
 def wait_until(what, condition, seconds=60, process=None):
@@ -23,10 +42,12 @@ def wait_until(what, condition, seconds=60, process=None):
 
 
 def start(log, *args):
-    """Starts a program whose output goes to the file @log."""
+    """Starts a program whose output goes to the file @log. Ctrl-C does not
+    reach it: who started it ends it, in order."""
     with open(log, 'ab') as out:
         process = subprocess.Popen([str(a) for a in args], stdout=out,
-                                   stderr=out, stdin=subprocess.DEVNULL)
+                                   stderr=out, stdin=subprocess.DEVNULL,
+                                   start_new_session=True)
     process.log = log
     return process
 
@@ -51,6 +72,47 @@ def output(*args):
         last = said.splitlines()[-1] if said else ''
         raise Failed(f'{args[0]} exited with {done.returncode}: {last}')
     return done.stdout
+
+
+def attended(*args):
+    """Runs a program that cleans up after itself when it is told to end, and
+    tells it when we are. Returns its exit code."""
+    process = subprocess.Popen([str(a) for a in args])
+    try:
+        return process.wait()
+    finally:
+        with undisturbed():
+            stop(process)
+
+
+def served(server, client, port):
+    """The output of @client while @server, which it connects to, runs."""
+    process = start(os.devnull, *server)
+    try:
+        wait_until(server[0], lambda: _listens(port), process=process)
+        return output(*client)
+    finally:
+        with undisturbed():
+            stop(process, signal.SIGKILL)
+
+
+def _listens(port):
+    """Without connecting, which a server that serves once would take for its
+    client."""
+    wanted = f':{port:04X} '
+    for table in ('/proc/net/tcp', '/proc/net/tcp6'):
+        with open(table, encoding='ascii') as f:
+            for line in f:
+                words = line.split()
+                if (words[1] + ' ').endswith(wanted) and words[3] == '0A':
+                    return True
+    return False
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        return s.getsockname()[1]
 
 
 def first_line(*args):

@@ -2,48 +2,13 @@
 """Tables and plots from the results; the words around them are by hand."""
 
 import os
-import re
 import subprocess
 
-GOALS = {
-    # (comparison, job): (at least, reach for), of A's figure by B's
-    ('host-ram', '4k random read d1'): (1.5, 2.0),
-    ('host-ram', '4k random read d32'): (3.0, 4.0),
-    ('host-ram', '4k random write d32'): (3.0, 4.0),
-    ('host-ram', '128k sequential read d8'): (1.5, 2.0),
-    ('host-ram', '128k sequential write d8'): (1.5, 2.0),
-    ('host-ram', '1m sequential read d4'): (1.5, 2.0),
-    ('host-ram', '1m sequential write d4'): (1.5, 2.0),
-    ('host-qemu', '4k random read d32'): (0.8, 1.6),
-    ('vm-nvme', '4k random read d1'): (1.0, 1.2),
-    ('vm-nvme', '4k random write d1'): (1.0, 1.2),
-    ('vm-nvme', '4k random read d32'): (1.15, 1.4),
-    ('vm-nvme', '4k random write d32'): (1.15, 1.4),
-    ('vm-nvme', '128k sequential read d8'): (1.15, 1.3),
-    ('vm-nvme', '128k sequential write d8'): (1.15, 1.3),
-    ('vm-nvme', '1m sequential read d4'): (1.15, 1.3),
-    ('vm-nvme', '1m sequential write d4'): (1.15, 1.3),
-}
-
-
-def goal(comparison, job):
-    """(at least, reach for) or None. The kernel's initiator on either target:
-    every job."""
-    if comparison == 'vm-target':
-        return (1.0, 1.2)
-    return GOALS.get((comparison, job))
+import goals
 
 
 def _figure(value):
     return f'{value:,.0f}' if value >= 10 else f'{value:.2f}'
-
-
-def _verdict(row, aim):
-    if aim is None:
-        return ''
-    if row['ratio'] >= aim[1]:
-        return f'yes, and {aim[1]}'
-    return 'yes' if row['ratio'] >= aim[0] else 'no'
 
 
 def comparison_table(c):
@@ -54,7 +19,7 @@ def comparison_table(c):
              '| mean latency A, B (µs) | at least | reached |',
              '|---|---|---|---|---|---|---|---|---|']
     for row in c['rows']:
-        aim = goal(c['id'], row['job'])
+        goal = goals.of(c['id'], row['job'])
         noisy = (f', {row["noisy_rounds"]} noisy'
                  if row['noisy_rounds'] else '')
         lines.append(
@@ -63,7 +28,8 @@ def comparison_table(c):
             f'| {row["rounds"]}{noisy} ({row["ratio_min"]:.2f} to '
             f'{row["ratio_max"]:.2f}) '
             f'| {_figure(row["a_lat_us"])}, {_figure(row["b_lat_us"])} '
-            f'| {aim[0] if aim else ""} | {_verdict(row, aim)} |')
+            f'| {goal.at_least if goal else ""} '
+            f'| {goal.verdict(row["ratio"]) if goal else ""} |')
     return lines + ['']
 
 
@@ -96,17 +62,6 @@ plot "{data}" using 0:2:3:4:xtic(1) linecolor rgb "#3f6fb5", 1 with lines lineco
     finally:
         os.unlink(data)
     return done.returncode == 0
-
-
-def replace_section(text, name, lines):
-    """Puts @lines between the marks of a section; at the end when it has
-    none."""
-    begin, end = f'<!-- {name}: begin -->', f'<!-- {name}: end -->'
-    body = begin + '\n' + '\n'.join(lines).rstrip() + '\n' + end
-    found = re.compile(re.escape(begin) + '.*?' + re.escape(end), re.S)
-    if found.search(text):
-        return found.sub(lambda _: body, text)
-    return text.rstrip() + '\n\n' + body + '\n'
 
 
 def calls_table(rows):
@@ -142,4 +97,45 @@ def logins_table(rows):
                      f'| {r["kib_per_login"]:.0f} '
                      f'| {r["wakeups_per_s"]:.1f} '
                      f'| {r["cpu_percent"]:.2f} |')
+    return lines
+
+
+def limits_table(limits):
+    lines = ['| what | median | command |', '|---|---|---|']
+    for name, figure in limits.items():
+        if 'value' in figure:
+            lines.append(f'| {name} ({UNITS.get(name, "")}) '
+                         f'| {_figure(figure["value"])} '
+                         f'| `{figure["command"]}` |')
+    return lines
+
+
+UNITS = {'ib_write_bw': 'MiB/s', 'ib_read_bw': 'MiB/s', 'ib_send_lat': 'µs',
+         'ib_write_lat': 'µs', '1m read': 'MiB/s, libsrpi',
+         '4k read': 'µs, libsrpi', '4k read, polling': 'µs, libsrpi',
+         '4k read d32': 'IOPS, libsrpi'}
+
+
+def host_limits_table(limits):
+    lines = ['| what | µs | MiB/s | command |', '|---|---|---|---|']
+    ping = limits['libfabric']
+    if 'command' in ping:
+        lines.append(f'| libfabric tcp, 4 KiB one way | '
+                     f'{ping["us_per_transfer"]:.1f} '
+                     f'| {ping["mb_s"] * 1e6 / (1 << 20):,.0f} '
+                     f'| `{ping["command"]}` |')
+    for name, row in limits['libsrpi'].items():
+        lines.append(f'| libsrpi, {name} | {row["us"]:.1f} '
+                     f'| {row["mib_per_s"]:,.0f} | `{row["command"]}` |')
+    return lines
+
+
+def instructions_table(rows):
+    """Thousands for each operation, by side."""
+    labels = list(rows[0]['sides'])
+    lines = ['| job | ' + ' | '.join(labels) + ' |',
+             '|---' * (len(labels) + 1) + '|']
+    for row in rows:
+        lines.append(f'| {row["job"]} | ' + ' | '.join(
+            f'{row["sides"][label] / 1000:,.1f}' for label in labels) + ' |')
     return lines

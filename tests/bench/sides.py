@@ -6,21 +6,34 @@ use, and takes it away again.
 
 import os
 import re
-import socket
 import subprocess
 
-from programs import Failed, output, start, stop, unmount, wait_until
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
+from programs import (Failed, free_port, output, say, start, stop,
+                      undisturbed, unmount, wait_until)
 
 
 def size_of(path):
     with open(path, 'rb') as f:
         return f.seek(0, os.SEEK_END)
+
+
+def up(all_sides, fill):
+    """@fill(path, size) writes everything once: memory that was never touched
+    is slow."""
+    for side in all_sides:
+        say('starting ' + side.label)
+        side.up()
+        fill(side.path, side.size)
+
+
+def down(all_sides):
+    """Also those that did not come up, or only half."""
+    with undisturbed():
+        for side in reversed(all_sides):
+            try:
+                side.down()
+            except (Failed, OSError) as e:
+                say(f'{side.label}: {e}')
 
 
 class Side:
@@ -98,8 +111,8 @@ class Ours(Side):
     def up_target(self):
         pid = os.path.join(self.work, self.name + '.target.pid')
         self.target = self.start(
-            *self.target_prefix, f'{self.build}/target/rdma-target', '-P', pid, '--listen',
-            self.uri, *self.target_options, '--backing',
+            *self.target_prefix, f'{self.build}/target/rdma-target', '-P',
+            pid, '--listen', self.uri, *self.target_options, '--backing',
             f'{self.backing},name=disk')
         wait_until(self.label, lambda: os.path.exists(pid),
                    process=self.target)

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+The guest's half, over soft-RoCE. scripts/vm starts scripts/bench in the guest
+twice: for times, and for instructions, where the clock of the guest counts them
+(qemu's -icount: one executed instruction is one nanosecond) and neither the
+emulation nor other load on the machine is seen.
+"""
+
+import json
+import os
+import platform
+import shutil
+import statistics
+import sys
+import tempfile
+
+import compare
+import counts
+import host
+import jobs
+import sides
+from compare import Comparison
+from jobs import Job
+from programs import Failed, attended, output, say, served
+
+ADDRESS = '10.0.0.1'
+PERFTEST_PORT = 18515
+
+# (job, how many operations)
+COUNTED = [(Job('randread', '4k', 1), 1000), (Job('randwrite', '4k', 1), 1000),
+           (Job('randread', '4k', 32), 1000),
+           (Job('randwrite', '4k', 32), 1000),
+           (Job('read', '128k', 8), 80), (Job('write', '128k', 8), 80),
+           (Job('read', '1m', 4), 16), (Job('write', '1m', 4), 16)]
+TRACED = [Job('randread', '4k', 1), Job('randread', '4k', 32),
+          Job('randwrite', '4k', 32)]
+
+
+# ---- outside ----
+
+
+def run(args):
+    found = _in_guest(args, 'times')
+    if not args.only:
+        found.update(_in_guest(args, 'instructions', '--icount'))
+    return found
+
+
+def _in_guest(args, part, *vm_options):
+    out = tempfile.mkdtemp(prefix='rdma-block.')
+    command = [os.path.join(os.path.dirname(__file__), '..', '..', 'scripts',
+                            'vm'),
+               '--timeout', '0', '--out', out, *vm_options, 'run',
+               sys.executable, os.path.join(os.path.dirname(__file__),
+                                            'main.py'),
+               '--in-guest', part, '--no-install', '--build', args.build,
+               '--rounds', args.rounds, '--seconds', args.seconds]
+    if args.quick:
+        command.append('--quick')
+    for name in args.only:
+        command += ['--only', name]
+    try:
+        if attended(*command) != 0:
+            raise Failed('the half in the guest failed; see above')
+        with open(os.path.join(out, 'bench.json'), encoding='utf-8') as f:
+            return json.load(f)
+    finally:
+        shutil.rmtree(out)
+
+
+# ---- inside ----
+
+
+def inside(args, work):
+    sides.guest_function('vm_soft_roce')
+    output('modprobe', 'brd', 'rd_nr=5', f'rd_size={64 << 10}', 'max_part=0')
+    ours = sides.Ours(work, 'ours', args.build, '/dev/ram0', 'rdma', ADDRESS)
+    nvme = sides.NvmeRdma(work, 'nvme', '/dev/ram1')
+    theirs = sides.KernelSrp(
+        work, 'ib_srpt', "the kernel's ib_srp on ib_srpt",
+        'modprobe ib_srpt; vm_kernel_target --port 5556 /dev/ram2 >&2; '
+        'vm_kernel_login $VM_ID_EXT $VM_IOC_GUID $VM_TARGET_DEST')
+    mixed = sides.KernelSrpOnOurs(work, 'mixed', args.build, '/dev/ram3',
+                                  'rdma', ADDRESS)
+    control = sides.Bare(work, 'bare', '/dev/ram4')
+    everything = [ours, nvme, theirs, mixed, control]
+    try:
+        sides.up(everything, jobs.fill)
+        if args.in_guest == 'instructions':
+            found = {'instructions': _instructions(args, everything)}
+        else:
+            found = _times(args, work, *everything)
+    finally:
+        sides.down(everything)
+    found['kernel'] = platform.release()
+    with open(os.path.join(os.environ['VM_OUT'], 'bench.json'), 'w',
+              encoding='utf-8') as f:
+        json.dump(found, f)
+
+
+def _times(args, work, ours, nvme, theirs, mixed, control):
+    plan = [
+        Comparison('vm-nvme', 'rdma-fuse on rdma-target against nvme-rdma on '
+                   'nvmet-rdma', 'Both on a RAM disk of the kernel (brd).',
+                   ours, nvme, jobs.MAIN, control),
+        Comparison('vm-srp', 'rdma-fuse on rdma-target against ib_srp on '
+                   'ib_srpt', '', ours, theirs, jobs.MAIN, control),
+        Comparison('vm-target', 'ib_srp on rdma-target against ib_srp on '
+                   'ib_srpt', 'Target against target, with the same '
+                   'initiator.', mixed, theirs, jobs.MAIN, control),
+    ]
+    found = {'comparisons': compare.results(args, plan)}
+    if not args.only:
+        found['limits'] = _limits(args, work)
+        found['calls'] = [counts.system_calls(ours, job, work, 400)
+                          for job in TRACED]
+    return found
+
+
+# ---- the fabric's own limits ----
+
+
+def _perftest(tool, column, *options):
+    command = [tool, '-d', 'rxe0', '-F', *options]
+    text = served(command, command + [ADDRESS], PERFTEST_PORT)
+    rows = [line.split() for line in text.splitlines()]
+    last = next(w for w in reversed(rows) if w and w[0].isdigit())
+    return {'value': float(last[column]),
+            'command': ' '.join(command) + ' ' + ADDRESS}
+
+
+def _limits(args, work):
+    """In rounds: perftest's figure, and libsrpi's beside it. perftest polls
+    all the time; for latency libsrpi and its target do so, too."""
+    sleepy = sides.Ours(work, 'alone', args.build, 'ram:64M', 'rdma', ADDRESS)
+    polling = sides.Ours(work, 'polling', args.build, 'ram:64M', 'rdma',
+                         ADDRESS, target_options=('--poll-us', '1000'))
+    found = {}
+    try:
+        for side in (sleepy, polling):
+            side.up_target()
+        for i in range(args.rounds):
+            for name, figure in _limits_once(args, sleepy, polling).items():
+                found.setdefault(name, []).append(figure)
+            say(f'limits of the fabric: round {i + 1} of {args.rounds}')
+    finally:
+        sides.down([sleepy, polling])
+    return _limit_figures(found)
+
+
+def _limits_once(args, sleepy, polling):
+    big = ('-s', '1048576', '-n', '60')
+    small = ('-n', '1000')
+    return {
+        'ib_write_bw': _perftest('ib_write_bw', 3, *big),
+        '1m read': _srpi(args, 'mib_per_s', sleepy, '-b', '1m', '-d', '4',
+                         '-q'),
+        'ib_read_bw': _perftest('ib_read_bw', 3, *big),
+        'ib_send_lat': _perftest('ib_send_lat', 4, '-s', '64', *small),
+        '4k read, polling': _srpi(args, 'us', polling, '-p', '1000'),
+        'ib_write_lat': _perftest('ib_write_lat', 4, '-s', '4096', *small),
+        '4k read': _srpi(args, 'us', sleepy),
+        '4k read d32': _srpi(args, 'iops', sleepy, '-d', '32'),
+    }
+
+
+def _srpi(args, key, side, *options):
+    found = host.srpi_bench(args, side, *options)
+    return {'value': found[key], 'command': found['command']}
+
+
+def _limit_figures(rounds):
+    found = {name: {'value': statistics.median(f['value'] for f in figures),
+                    'command': figures[0]['command']}
+             for name, figures in rounds.items()}
+
+    def ratio(of, *by):
+        each = [a['value'] / sum(rounds[name][i]['value'] for name in by)
+                for i, a in enumerate(rounds[of])]
+        return {'ratio': statistics.median(each), 'ratio_min': min(each),
+                'ratio_max': max(each)}
+
+    found['latency_ratio'] = ratio('4k read, polling', 'ib_send_lat',
+                                   'ib_write_lat')
+    found['bandwidth_ratio'] = ratio('1m read', 'ib_write_bw')
+    return found
+
+
+# ---- instructions ----
+
+
+def _instructions(args, everything):
+    """Of the whole machine for each operation: what 2 N need more than N."""
+    rows = []
+    for job, n in COUNTED:
+        n = n // 2 if args.quick else n
+        took = jobs.milliseconds(job, [(s.path, s.size, count)
+                                       for s in everything
+                                       for count in (n, 2 * n)])
+        per = [(took[2 * i + 1] - took[2 * i]) * 1e6 / n
+               for i in range(len(everything))]
+        rows.append({'job': job.name, 'operations': n, 'sides': {
+            side.label: each for side, each in zip(everything, per)}})
+        say(f'{job.name}: thousands of instructions: ' + ', '.join(
+            f'{side.name} {each / 1000:.1f}'
+            for side, each in zip(everything, per)))
+    return rows
