@@ -22,8 +22,8 @@
 
 #define LOGINS 40
 
-/* Of which the fabric's part is nearly all. */
-#define IDLE_KIB 256ul
+/* What one may cost that is idle, beyond what all share. */
+#define IDLE_KIB 64ul
 
 static struct t_target target;
 
