@@ -36,23 +36,23 @@ static bool read_line(const char *path, char *buf, int size)
 /* How many are in "0-3,8,10-11"; 0: it is no such list. */
 static unsigned int list_cnt(const char *text)
 {
+	unsigned long first;
+	unsigned long last;
 	unsigned int cnt = 0;
-	unsigned int first;
-	unsigned int last;
-	int len;
+	char *end;
 
-	for (;; text += len + 1) {
-		if (sscanf(text, "%u%n", &first, &len) != 1)
+	for (;; text = end + 1) {
+		first = last = strtoul(text, &end, 10);
+		if (end == text)
 			return 0;
-		last = first;
-		if (text[len] == '-') {
-			text += len + 1;
-			if (sscanf(text, "%u%n", &last, &len) != 1 ||
-			    last < first)
+		if (*end == '-') {
+			text = end + 1;
+			last = strtoul(text, &end, 10);
+			if (end == text || last < first)
 				return 0;
 		}
-		cnt += last - first + 1;
-		if (text[len] != ',')
+		cnt += (unsigned int)(last - first + 1);
+		if (*end != ',')
 			return cnt;
 	}
 }

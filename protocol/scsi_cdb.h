@@ -282,8 +282,8 @@ bool scsi_cdb_exists(const struct scsi_cdb_info *row,
 int scsi_cdb_decode(const void *cdb, size_t len, struct scsi_cmd *ret_cmd,
 		    struct scsi_sense *ret_sense);
 
-/* The same for who has asked for scsi_cdb_row(@cdb, @len) already: @row. */
-int scsi_cdb_decode_row(const struct scsi_cdb_info *row, const void *cdb,
+/* The same for who has asked for scsi_cdb_row(@cdb, @len) already: @info. */
+int scsi_cdb_decode_row(const struct scsi_cdb_info *info, const void *cdb,
 			size_t len, struct scsi_cmd *ret_cmd,
 			struct scsi_sense *ret_sense);
 

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/sysmacros.h>
@@ -20,20 +21,18 @@
  * "1: FLOCK  ADVISORY  WRITE 708 08:01:1048576 0 EOF" */
 static bool is_lock_on(const char *line, const struct stat *st, pid_t *ret_pid)
 {
-	unsigned int major;
-	unsigned int minor;
-	uint64_t ino;
-	int pid;
+	char where[64];
+	const char *at;
 
-	if (strstr(line, "->")) /* waits for one */
+	snprintf(where, sizeof(where), " %02x:%02x:%ju ", major(st->st_dev),
+		 minor(st->st_dev), (uintmax_t)st->st_ino);
+	at = strstr(line, where);
+	/* "->": waits for one */
+	if (!at || !strstr(line, ": FLOCK ") || strstr(line, "->"))
 		return false;
-	if (sscanf(line, "%*d: FLOCK %*s %*s %d %x:%x:%" SCNu64, &pid, &major,
-		   &minor, &ino) != 4)
-		return false;
-	if (ino != st->st_ino || major != major(st->st_dev) ||
-	    minor != minor(st->st_dev))
-		return false;
-	*ret_pid = pid;
+	while (at > line && at[-1] >= '0' && at[-1] <= '9')
+		at--;
+	*ret_pid = (pid_t)strtol(at, NULL, 10);
 	return true;
 }
 
@@ -53,11 +52,10 @@ static pid_t find_holder(const struct stat *st)
 /* The signals that wait for a thread or for all (proc(5), status). */
 static bool has_kill_pending(const char *line)
 {
-	unsigned long long set;
-
-	return (sscanf(line, "SigPnd: %llx", &set) == 1 ||
-		sscanf(line, "ShdPnd: %llx", &set) == 1) &&
-	       set & 1ull << (SIGKILL - 1);
+	if (strncmp(line, "SigPnd:", 7) != 0 &&
+	    strncmp(line, "ShdPnd:", 7) != 0)
+		return false;
+	return strtoull(line + 7, NULL, 16) & 1ull << (SIGKILL - 1);
 }
 
 static bool has_ended(const char *line)

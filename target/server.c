@@ -212,7 +212,7 @@ static int check_numbers(const struct server *s, struct xp_error *e)
 static int open_volumes(struct server *s, struct xp_error *e)
 {
 	struct lun_map *luns = &s->luns;
-	unsigned int numbers[LUNS_MAX];
+	unsigned int numbers[LUNS_MAX] = { 0 };
 	char msg[sizeof(e->text)];
 	int err;
 

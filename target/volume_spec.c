@@ -214,6 +214,16 @@ static bool set_option(const struct parse *p, char *piece)
 		piece);
 }
 
+/* What stands behind @prefix, or NULL. */
+static const char *behind(const char *text, const char *prefix)
+{
+	while (*prefix && *text == *prefix) {
+		text++;
+		prefix++;
+	}
+	return *prefix ? NULL : text;
+}
+
 static bool set_store(const struct parse *p, const char *piece)
 {
 	static const struct {
@@ -224,17 +234,18 @@ static bool set_store(const struct parse *p, const char *piece)
 
 	p->spec->ops = &backend_file;
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		size_t n = strlen(kinds[i].prefix);
+		const char *text = behind(piece, kinds[i].prefix);
 
-		if (strncmp(piece, kinds[i].prefix, n) != 0)
+		if (!text)
 			continue;
 		p->spec->ops = kinds[i].ops;
-		if (size_parse(piece + n, &size))
+		if (size_parse(text, &size))
 			return refuse(p,
 				      "'%s' is not a size; write 512M or 2G, "
 				      "for example",
-				      piece + n);
-		piece += n;
+				      text);
+		piece = text;
+		break;
 	}
 	if (!*piece)
 		return refuse(p, "no path given");
