@@ -86,13 +86,15 @@ def _counted(side):
                process=side.target)
     found = {name: int(value) for line in lines()[-2:] for value, name in
              re.findall(r'(\d+) ([A-Za-z][A-Za-z -]*)', line)}
-    with open(side.allocations, 'rb') as f:
-        found['allocations'] = int.from_bytes(f.read(8), sys.byteorder)
+    if side.allocations:
+        with open(side.allocations, 'rb') as f:
+            found['allocations'] = int.from_bytes(f.read(8), sys.byteorder)
     return found
 
 
 def own(side, job, n=4000):
-    """Of a side that counts_allocations(): the target's counters by command."""
+    """The target's counters by command, and its allocations if they are
+    counted."""
     run = fio.command_of(job, [(side.path, side.size, n)])
     output(*run)
     before = _counted(side)
@@ -178,9 +180,8 @@ def _cpu_s(pid):
 
 def logins(side, build, counts, seconds=10):
     """Resident memory of the target by number of idle logins, and what it does
-    while they idle."""
+    while they idle. The first login brings the pools that all share."""
     rows = []
-    before = _status(side.target.pid, 'VmRSS')
     for n in counts:
         holder = subprocess.Popen(
             [f'{build}/tests/bench/logins', str(n), side.uri],
@@ -193,7 +194,8 @@ def logins(side, build, counts, seconds=10):
         time.sleep(seconds)
         rows.append({
             'logins': n, 'rss_kib': rss,
-            'kib_per_login': (rss - before) / n,
+            'kib_per_login': ((rss - rows[0]['rss_kib']) /
+                              (n - rows[0]['logins'])) if rows else None,
             'wakeups_per_s': (_wakeups(side.target.pid) - woken) / seconds,
             'cpu_percent': 100 * (_cpu_s(side.target.pid) - busy) / seconds})
         holder.stdin.close()

@@ -114,6 +114,7 @@ def _times(args, work, ours, nvme, theirs, mixed, control):
         found['limits'] = _limits(args, work)
         found['calls'] = [counts.system_calls(ours, job, work, 400)
                           for job in TRACED]
+        found['own'] = [counts.own(ours, job, 400) for job in TRACED]
     return found
 
 

@@ -95,8 +95,9 @@ def _vm(doc, plots):
         lines += ['### Without FUSE, and without us', '']
         lines += report.limits_table(half['limits']) + ['']
     if 'calls' in half:
-        lines += ['### System calls', '']
+        lines += ['### System calls, and what the target counts', '']
         lines += report.calls_table(half['calls']) + ['']
+        lines += report.own_table(half['own']) + ['']
     return lines + _commands(half)
 
 

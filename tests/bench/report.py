@@ -89,12 +89,16 @@ def own_table(rows):
     return lines
 
 
+def _each(kib):
+    return '' if kib is None else f'{kib:.1f}'
+
+
 def logins_table(rows):
-    lines = ['| logins | resident (KiB) | KiB for each | wake-ups per second '
-             '| % of a processor |', '|---|---|---|---|---|']
+    lines = ['| logins | resident (KiB) | KiB for each but the first '
+             '| wake-ups per second | % of a processor |', '|---|---|---|---|---|']
     for r in rows:
         lines.append(f'| {r["logins"]} | {r["rss_kib"]:,} '
-                     f'| {r["kib_per_login"]:.0f} '
+                     f'| {_each(r["kib_per_login"])} '
                      f'| {r["wakeups_per_s"]:.1f} '
                      f'| {r["cpu_percent"]:.2f} |')
     return lines
