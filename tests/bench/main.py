@@ -32,7 +32,7 @@ def arguments():
         'its last figures. Takes about 40 minutes, with --quick 15, of a '
         'machine that does nothing else.',
         epilog='It can be interrupted: mounts, programs and settings are as '
-        'they were before, and nothing is written.')
+        'they were before, and only what was finished is written.')
     p.add_argument('--host', action='store_true',
                    help='over TCP, on this machine (20 minutes; quick: 6)')
     p.add_argument('--vm', action='store_true',
@@ -105,15 +105,15 @@ def versions(args):
 
 
 def measure(args, work):
+    """Each half is written as soon as it is there."""
     v = versions(args)
-    results = {}
-    if args.host:
-        results['host'] = dict(host.run(args, work), versions=v)
-    if args.vm:
-        results['vm'] = dict(guest.run(args), versions=v)
-    if args.counts:
-        results['counts'] = dict(counts.run(args, work), versions=v)
-    say(f'written: {page.write(args.out, results)}')
+    for name, wanted, run in (
+            ('host', args.host, lambda: host.run(args, work)),
+            ('vm', args.vm, lambda: guest.run(args)),
+            ('counts', args.counts, lambda: counts.run(args, work))):
+        if wanted:
+            found = dict(run(), versions=v)
+            say(f'written: {page.write(args.out, {name: found})}')
 
 
 def show_logs(work):
@@ -147,7 +147,7 @@ def main():
         show_logs(work)
         return 1
     except KeyboardInterrupt:
-        say('interrupted; nothing is written')
+        say('interrupted; what was not finished is not written')
         return 130
     finally:
         with undisturbed():
