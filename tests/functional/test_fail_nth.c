@@ -586,6 +586,7 @@ static const struct {
 	{ "target/file_lock.c", "fopen", "when another has the file" },
 	{ "initiator/capacity.c", "", "when the size has changed" },
 	{ "fuse/main.c", "pipe2", "in the background only" },
+	{ "fuse/uring.c", "calloc", "with FUSE over io_uring only" },
 };
 
 static const char *why_not(const struct fault_point *p)
