@@ -33,8 +33,7 @@ static bool read_line(const char *path, char *buf, int size)
 	return ok;
 }
 
-/* How many are in "0-3,8,10-11"; 0: it is no such list. */
-static unsigned int list_cnt(const char *text)
+unsigned int uring_list_cnt(const char *text)
 {
 	unsigned long first;
 	unsigned long last;
@@ -53,7 +52,7 @@ static unsigned int list_cnt(const char *text)
 		}
 		cnt += (unsigned int)(last - first + 1);
 		if (*end != ',')
-			return cnt;
+			return *end == '\n' ? cnt : 0;
 	}
 }
 
@@ -64,7 +63,8 @@ unsigned int uring_queues(void)
 	if (!read_line(ENABLED, line, sizeof(line)) || line[0] != 'Y')
 		return 0;
 	/* One for each that may ever be there: with fewer it waits for ever. */
-	return read_line(POSSIBLE, line, sizeof(line)) ? list_cnt(line) : 0;
+	return read_line(POSSIBLE, line, sizeof(line)) ? uring_list_cnt(line)
+						       : 0;
 }
 
 /* ---- commands ---- */

@@ -53,6 +53,10 @@ struct uring_options {
  * or not now (/sys/module/fuse/parameters/enable_uring). Thread: setup. */
 unsigned int uring_queues(void);
 
+/* How many are in the kernel's list "0-3,8,10-11\n"; 0: it is not a whole one.
+ * Thread: any. */
+unsigned int uring_list_cnt(const char *text);
+
 /* -ENOMEM. */
 int uring_create(const struct uring_options *options, struct uring **ret);
 
