@@ -1,12 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Two hosts with a bad cable between them: packets are lost, late or doubled, and
-# fio verifies what it wrote. The kernel's initiator and rdma-fuse use the same
-# volume of rdma-target; rdma-fuse another one of the kernel's target.
+# Two hosts with a bad cable between them: packets are lost, late, in another
+# order, doubled or broken, or there is no link for a while, shorter and longer
+# than what the ends wait for. Nothing that was written is lost or mixed, and all
+# goes on. The kernel's initiator and rdma-fuse use the same volume of rdma-target;
+# rdma-fuse another one of the kernel's target.
 #
 #   VM_LINKS        the kinds of cable, as tc-netem(8) has them, with commas
-#                   between
+#                   between; "all" of them
+#   VM_FLAPS        how often the cable is unplugged or swallows all (default 1)
 #   VM_LINK_KIB     how much fio writes and verifies through each cable, by each
 #                   initiator (default 64; a lost packet can cost two seconds)
 set -euo pipefail
@@ -16,7 +19,11 @@ work=/mnt/scratch
 # shellcheck source=tests/vm/serve.sh
 . "${VM_LIB%/*}/serve.sh"
 
+all_links='loss 1%,loss 5%,delay 20ms,delay 5ms 3ms,delay 5ms reorder 25% 50%
+duplicate 5%,corrupt 1%,rate 20mbit,loss 2% delay 10ms 2ms duplicate 1%'
 links=${VM_LINKS:-loss 1%,delay 5ms duplicate 2%}
+[ "$links" != all ] || links=${all_links//$'\n'/,}
+flaps=${VM_FLAPS:-1}
 kib=${VM_LINK_KIB:-64}
 
 mnt=/mnt/one lio=/mnt/lio
@@ -46,7 +53,43 @@ all_verify() {
 	done
 }
 
+# How long something is away that nobody is to notice.
+blink() {
+	sleep 0.5
+}
+
+both_are_lost() {
+	ib_srp_is_lost && client_is_lost one
+}
+
+# A minute is more than any timeout here. Nothing is unplugged for long: both ends
+# are in one network namespace, and find the short way to each other then.
+short_unplug() {
+	vm_cable_unplug
+	blink
+	vm_cable_plug
+}
+
+short_silence() {
+	vm_cable loss 100%
+	blink
+	vm_cable
+}
+
+long_silence() {
+	vm_cable loss 100%
+	wait_for 60 both_are_lost
+	vm_cable
+}
+
+kinds=(short_silence long_silence short_unplug)
+
 vm_two_hosts
+# It registers memory by a work request for each command, unless told not to. When
+# packets are lost soft-RoCE carries that request out again, which fails (rdma_rxe:
+# rxe_reg_fast_mr: mr->lkey = 0x6fd not free), and sends nothing more: the disk
+# stands still until the SCSI layer gives up, one and a half minutes later.
+modprobe ib_srp never_register=Y
 vm_scratch_fs "$work" 256
 mkdir "$mnt"
 truncate -s 64M "$work/disk.img"
@@ -81,7 +124,34 @@ ends_well "$fuse_one"
 vm_kernel_logout "$disk"
 vm_kernel_target_down
 
+# They notice sooner, so that more is done in the time.
+step "no link, $flaps times"
+disk=$(vm_kernel_login "$id_ext" "$ioc_guid" 10.1.0.2:5555 tl_retry_count=2)
+ib_srp_pauses 1
+mount_start one -o io_timeout=5,reconnect_delay=0.5 srp+rdma://10.1.0.2 "$mnt"
+proof_start "$mnt/disk" "$disk"
+for ((i = 1; i <= flaps; i++)); do
+	kind=${kinds[i % ${#kinds[@]}]}
+	proof_ask ops $((10 + RANDOM % 50))
+	$kind
+	# All is read and judged after every fifth, which is of another kind
+	# each time.
+	[ $((i % 5)) = 0 ] || [ "$i" = "$flaps" ] || continue
+	proof_ask since
+	proof_ask round
+	proof_times "$VM_OUT/$kind.times"
+	echo "[$SECONDS s] $i, the last a $kind: $proof_said"
+done
+proof_end
+for kind in "${kinds[@]}"; do
+	[ ! -e "$VM_OUT/$kind.times" ] ||
+		tell_times "$VM_OUT/$kind.times" "usable by both after $kind"
+done
+
 step "all end well"
+kill "$fuse"
+ends_well "$fuse"
+vm_kernel_logout "$disk"
 wait_for 60 holds_no_queue_pair "$target"
 kill "$target"
 ends_well "$target"
