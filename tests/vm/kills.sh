@@ -48,12 +48,9 @@ kill_target() {
 # Succeeds when the kernel has nothing of the dead process $1. It names the thread
 # that made an object; the target's objects are its main thread's or of the name.
 left_nothing() {
-	local kind
-
-	for kind in qp cm_id cq mr pd; do
-		! rdma resource show "$kind" | grep -E " pid $1 | comm rdma-target" ||
-			return
-	done
+	printf 'resource show %s\n' qp cm_id cq mr pd >"$work/kinds"
+	rdma -b "$work/kinds" >"$work/left" || return
+	! grep -E " pid $1 | comm rdma-target" "$work/left"
 }
 
 client_start() {
