@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "config.h"
 #include "transport/provider.h"
 #include "transport/tcp_socket.h"
 #include "transport/tcp_wire.h"
@@ -172,6 +173,9 @@ static inline int tcp_result(int res)
 {
 	return res;
 }
+#if FAULT_INJECTION
+#include "transport/tcp_fault.h"
+#endif
 
 /* ---- tcp_chan.c ---- */
 
