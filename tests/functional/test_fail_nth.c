@@ -576,13 +576,10 @@ static const struct {
 } elsewhere[] = {
 	{ "/verbs", "", "with an RDMA device only" },
 	{ "target/listen.c", "fopen", "with an RDMA device only" },
-	{ "transport/ofi_end.c", "", "when a peer leaves during RDMA READ" },
+	{ "transport/ofi", "", "by srp+ofi:// only" },
 	{ "transport/reactor.c", "io_uring_submit", "when the ring is full" },
 	{ "transport/reactor.c", "io_uring_register_files_update",
 	  "undoes something" },
-	{ "transport/ofi_socket.c", "opendir", "when a login is overdue" },
-	{ "transport/ofi_socket.c", "reallocarray", "when a login is overdue" },
-	{ "transport/ofi_cm.c", "fi_getname", "when a login is overdue" },
 	{ "target/file_lock.c", "fopen", "when another has the file" },
 	{ "initiator/capacity.c", "", "when the size has changed" },
 	{ "fuse/main.c", "pipe2", "in the background only" },
@@ -640,9 +637,6 @@ static int begin(void **state)
 	snprintf(target_uri, sizeof(target_uri), "srp+tcp://%s", target_addr);
 	t_target_start(&lasting,
 		       (const char *[]){ "-b", "ram:1M,name=disk", NULL });
-	/* Gets libfabric ready, for all children. */
-	t_peer_init(&peer);
-	t_peer_fini(&peer);
 	return 0;
 }
 
