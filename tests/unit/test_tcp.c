@@ -1,0 +1,620 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What only the tcp provider can meet: sockets at whose other end is nobody
+ * who keeps to the protocol.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "protocol/srp_iu.h"
+#include "tests/lib/t_table.h"
+#include "tests/lib/t_world.h"
+#include "transport/tcp_wire.h"
+
+#define BLOCK 4096u
+
+/* ---- a peer by hand ---- */
+
+static int raw_connect(const struct sockaddr_in *addr)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (const void *)addr, sizeof(*addr)), 0);
+	return fd;
+}
+
+static void raw_send(int fd, const void *p, size_t len)
+{
+	assert_int_equal(send(fd, p, len, MSG_NOSIGNAL), len);
+}
+
+static void raw_recv(int fd, void *p, size_t len)
+{
+	assert_int_equal(recv(fd, p, len, MSG_WAITALL), len);
+}
+
+static size_t raw_hdr(uint8_t *buf, const struct tcp_hdr *hdr)
+{
+	return tcp_hdr_encode(buf, TCP_LITTLE, 0, hdr);
+}
+
+static bool has_ended(int fd)
+{
+	char byte;
+	ssize_t n = recv(fd, &byte, 1, MSG_DONTWAIT);
+
+	return n == 0 || (n < 0 && errno == ECONNRESET);
+}
+
+/* Logged in: its socket, the server's end, and memory that it may use. */
+struct raw {
+	struct t_world *w;
+	int fd;
+	struct t_end *end;
+	struct t_mem mem;
+	uint64_t addr;
+	uint32_t key;
+};
+
+static void raw_open(struct raw *r, const struct t_world_options *opt)
+{
+	uint8_t cm[TCP_CM_LEN];
+
+	memset(r, 0, sizeof(*r));
+	r->w = t_world_open(opt);
+	r->fd = raw_connect(&r->w->addr);
+	raw_send(r->fd, cm, tcp_cm_encode(cm, TCP_CM_CONNECT, NULL, 0));
+	r->end = &r->w->server_ends[0];
+	T_WAIT(r->w, r->end->established);
+	raw_recv(r->fd, cm, sizeof(cm));
+	t_mem_get(r->w->server, BLOCK, XP_REMOTE, &r->mem);
+	xp_mr_remote(r->mem.mr, r->end->ch, r->mem.p, &r->addr, &r->key);
+}
+
+static void raw_close(struct raw *r)
+{
+	close(r->fd);
+	t_end_close(r->end);
+	if (r->mem.mr)
+		t_mem_put(&r->mem);
+	t_world_close(r->w);
+}
+
+/* ---- strangers ---- */
+
+/* Whoever listens is alive. */
+static void check_listener(struct t_world *w)
+{
+	struct t_end *client;
+	struct t_end *server;
+
+	t_pair(w, &client, &server);
+	t_end_close(client);
+	t_end_close(server);
+	w->client_cnt = 0;
+	w->server_cnt = 0;
+	t_settle(w);
+}
+
+struct visitor_case {
+	const char *name;
+	const char *says;
+	size_t len;
+};
+
+static const struct visitor_case visitor_cases[] = {
+	{ "says nothing", "", 0 },
+	{ "speaks HTTP", "GET / HTTP/1.1\r\nHost: somewhere.else\r\n\r\n", 40 },
+	{ "says one byte", "\3", 1 },
+	{ "promises too much",
+	  "\3\0\xff\xff\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+	  "\0\1\0\0\0\0\0\0\0",
+	  32 },
+	{ "does not keep its promise",
+	  "\3\0\0\5\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+	  "\0\0\0\0\0\1\0\0\0\0\0\0\0only",
+	  36 },
+	{ "says more than it may",
+	  "\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+	  "\0\0\0\1\0\0\0\0\0\0\0more",
+	  36 },
+	{ "accepts us",
+	  "\3\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0"
+	  "\0\0\0\0\0",
+	  32 },
+};
+
+static void strangers_do_not_disturb_a_listener(void **state)
+{
+	const struct visitor_case *vc = *state;
+	struct t_world *w = t_world_open(NULL);
+	unsigned int fds;
+	int fd;
+
+	check_listener(w);
+	fds = t_open_fds();
+	for (int i = 0; i < 20; i++) {
+		fd = raw_connect(&w->addr);
+		raw_send(fd, vc->says, vc->len);
+		t_settle(w);
+		check_listener(w);
+		close(fd);
+		t_settle(w);
+	}
+	assert_int_equal(t_open_fds(), fds);
+	assert_int_equal(w->server_cnt, 0);
+	t_world_close(w);
+}
+
+static void a_stranger_goes_with_the_listener(void **state)
+{
+	struct t_world *w = t_world_open(NULL);
+	struct t_end *client;
+	struct t_end *server;
+	int fd;
+
+	t_pair(w, &client, &server);
+	fd = raw_connect(&w->addr);
+	t_settle(w);
+	xp_unlisten(w->listener);
+	w->listener = NULL;
+	t_settle(w);
+	assert_true(has_ended(fd));
+	close(fd);
+	assert_true(xp_chan_is_open(client->ch));
+	t_world_close(w);
+}
+
+static void strangers_get_fifteen_seconds(void **state)
+{
+	struct t_world *w = t_world_open(NULL);
+	struct t_end *client;
+	struct t_end *server;
+	int fds[20];
+
+	t_pair(w, &client, &server);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		fds[i] = raw_connect(&w->addr);
+	t_settle(w);
+	reactor_skip(w->server_reactor, 14000);
+	t_settle(w);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		assert_false(has_ended(fds[i]));
+	reactor_skip(w->server_reactor, 1000);
+	t_settle(w);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		assert_true(has_ended(fds[i]));
+		close(fds[i]);
+	}
+	assert_int_equal(client->closed + server->closed, 0);
+	t_world_close(w);
+}
+
+static void the_oldest_stranger_makes_room(void **state)
+{
+	struct t_world *w = t_world_open(NULL);
+	int fds[257];
+
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		fds[i] = raw_connect(&w->addr);
+		t_settle(w);
+	}
+	assert_true(has_ended(fds[0]));
+	for (size_t i = 1; i < ARRAY_SIZE(fds); i++)
+		assert_false(has_ended(fds[i]));
+	check_listener(w);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		close(fds[i]);
+	t_world_close(w);
+}
+
+struct host_case {
+	const char *name;
+	bool answers;
+	const char *says;
+	int err;
+	const char *text;
+};
+
+static const struct host_case host_cases[] = {
+	{ "that hangs up", true, "", -ECONNRESET, "before it answered" },
+	{ "that speaks SSH", true, "SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n",
+	  -ENOPROTOOPT, "does not speak" },
+	{ "that is silent", false, "", -ETIMEDOUT, "no answer" },
+};
+
+static void connecting_to_a_stranger_fails_with_a_reason(void **state)
+{
+	const struct host_case *hc = *state;
+	struct t_world *w = t_world_open(NULL);
+	struct xp_chan_params p = { .recv_cnt = 1 };
+	struct sockaddr_in addr = t_free_addr();
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	struct t_end *client;
+	char buf[512];
+	int fd;
+
+	p.timeout_ms = hc->answers ? 0 : 50;
+	assert_int_equal(bind(listener, (struct sockaddr *)&addr, sizeof(addr)),
+			 0);
+	assert_int_equal(listen(listener, 1), 0);
+	client = t_connect_to(w, &addr, &p);
+	t_settle(w);
+	fd = accept(listener, NULL, NULL);
+	assert_true(fd >= 0);
+	if (hc->answers) {
+		t_settle(w);
+		assert_true(recv(fd, buf, sizeof(buf), 0) > 0);
+		raw_send(fd, hc->says, strlen(hc->says));
+		shutdown(fd, SHUT_WR);
+	}
+	T_WAIT(w, client->closed);
+	assert_int_equal(client->why.err, hc->err);
+	assert_non_null(strstr(client->why.text, hc->text));
+	close(fd);
+	close(listener);
+	t_world_close(w);
+}
+
+/* ---- messages that break a rule ---- */
+
+struct rule_case {
+	const char *name;
+	struct tcp_hdr hdr;
+	bool good_key;
+	/* A byte that is changed in what was encoded. */
+	unsigned int at;
+	uint8_t byte;
+	int err;
+	const char *text;
+};
+
+static const struct rule_case rule_cases[] = {
+	{ "another version", { TCP_MSG }, false, 0, 4, -EPROTO, "version" },
+	{ "an unknown operation",
+	  { TCP_MSG },
+	  false,
+	  1,
+	  9,
+	  -EPROTO,
+	  "operation" },
+	{ "flags", { TCP_MSG }, false, 2, 4, -EPROTO, "flags" },
+	{ "an acknowledgement", { TCP_MSG }, false, 4, 2, -EPROTO, "flags" },
+	{ "a size of 2^56",
+	  { TCP_MSG },
+	  false,
+	  15,
+	  1,
+	  -EMSGSIZE,
+	  "more than 4096 bytes" },
+	{ "a size of 2^63", { TCP_MSG }, false, 15, 0x80, -EPROTO, "impossible" },
+	{ "one byte too many",
+	  { TCP_MSG, .data_len = 4097 },
+	  false,
+	  0,
+	  3,
+	  -EMSGSIZE,
+	  "more than 4096 bytes" },
+	{ "an answer to nothing",
+	  { TCP_READ_RSP, .data_len = 4 },
+	  false,
+	  0,
+	  3,
+	  -EPROTO,
+	  "nobody asked" },
+	{ "a WRITE with a key of its own",
+	  { TCP_WRITE, 1, { { 0, 4, 0 } }, 4 },
+	  false,
+	  0,
+	  3,
+	  -EACCES,
+	  "to write memory" },
+	{ "a WRITE with a key of 64 bits",
+	  { TCP_WRITE, 1, { { 0, 4, 0 } }, 4 },
+	  true,
+	  36,
+	  1,
+	  -EACCES,
+	  "to write memory" },
+	{ "a WRITE over the end",
+	  { TCP_WRITE, 1, { { 4093, 4, 0 } }, 4 },
+	  true,
+	  0,
+	  3,
+	  -EACCES,
+	  "to write memory" },
+	{ "a WRITE behind the end",
+	  { TCP_WRITE, 1, { { 4097, 0, 0 } }, 0 },
+	  true,
+	  0,
+	  3,
+	  -EACCES,
+	  "to write memory" },
+	{ "a WRITE before the beginning",
+	  { TCP_WRITE, 1, { { UINT64_MAX - 1, 4, 0 } }, 4 },
+	  true,
+	  0,
+	  3,
+	  -EACCES,
+	  "to write memory" },
+	{ "a WRITE of which one part is bad",
+	  { TCP_WRITE, 2, { { 0, 4, 0 }, { 4095, 2, 0 } }, 6 },
+	  true,
+	  0,
+	  3,
+	  -EACCES,
+	  "to write memory" },
+	{ "a READ with a key of its own",
+	  { TCP_READ_REQ, 1, { { 0, 4, 0 } } },
+	  false,
+	  0,
+	  3,
+	  -EACCES,
+	  "to read memory" },
+	{ "a READ of too much",
+	  { TCP_READ_REQ, 1, { { 0, 4097, 0 } } },
+	  true,
+	  0,
+	  3,
+	  -EACCES,
+	  "to read memory" },
+};
+
+static void who_breaks_a_rule_is_told_to_go(void **state)
+{
+	const struct rule_case *rc = *state;
+	struct tcp_hdr hdr = rc->hdr;
+	uint8_t buf[TCP_HDR_LEN_MAX + 8] = { 0 };
+	struct raw r;
+	size_t len;
+
+	raw_open(&r, NULL);
+	for (unsigned int i = 0; i < hdr.region_cnt; i++)
+		hdr.region[i].key = rc->good_key ? r.key : ~r.key;
+	len = raw_hdr(buf, &hdr);
+	buf[rc->at] = rc->byte;
+	raw_send(r.fd, buf, len + 8);
+	T_WAIT(r.w, r.end->closed);
+	assert_int_equal(r.end->why.err, rc->err);
+	assert_non_null(strstr(r.end->why.text, rc->text));
+	assert_int_equal(r.end->received, 0);
+	for (size_t i = 0; i < BLOCK; i++)
+		assert_int_equal(r.mem.p[i], 0);
+	check_listener(r.w);
+	raw_close(&r);
+}
+
+static void an_answer_of_the_wrong_length_is_none(void **state)
+{
+	struct tcp_hdr rsp = { .op = TCP_READ_RSP, .data_len = 63 };
+	struct srp_desc desc = { .addr = 0, .key = 1, .len = 64 };
+	uint8_t buf[TCP_HDR_LEN_MAX + 64] = { 0 };
+	struct t_chain chain = { 0 };
+	struct raw r;
+
+	raw_open(&r, NULL);
+	chain.c.dir = XP_RDMA_READ;
+	chain.c.remote = &desc;
+	chain.c.remote_cnt = 1;
+	chain.c.len = 64;
+	chain.c.local = r.mem.p;
+	chain.c.local_mr = r.mem.mr;
+	t_post(r.end, &chain);
+	t_settle(r.w);
+	raw_recv(r.fd, buf, TCP_HDR_LEN + TCP_REGION_LEN);
+	raw_send(r.fd, buf, raw_hdr(buf, &rsp));
+	T_WAIT(r.w, r.end->closed);
+	assert_int_equal(r.end->why.err, -EPROTO);
+	assert_int_equal(chain.done, 1);
+	assert_int_equal(chain.status, -ECANCELED);
+	raw_close(&r);
+}
+
+/* ---- messages in pieces ---- */
+
+static uint8_t got[64];
+
+static void keep(struct t_end *end, struct xp_iu *iu)
+{
+	memcpy(got, iu->data, iu->len < sizeof(got) ? iu->len : sizeof(got));
+	xp_iu_release(iu);
+}
+
+static void bytes_may_come_one_by_one(void **state)
+{
+	struct tcp_hdr hdr = { .op = TCP_WRITE,
+			       .region_cnt = 2,
+			       .data_len = 10 };
+	uint8_t buf[256];
+	struct raw r;
+	size_t len;
+
+	raw_open(&r, NULL);
+	r.end->on_received = keep;
+	hdr.region[0] = (struct tcp_region){ 7, 3, r.key };
+	hdr.region[1] = (struct tcp_region){ 4089, 7, r.key };
+	len = raw_hdr(buf, &hdr);
+	memcpy(buf + len, "0123456789", 10);
+	len += 10;
+	hdr = (struct tcp_hdr){ .op = TCP_MSG, .data_len = 5 };
+	len += raw_hdr(buf + len, &hdr);
+	memcpy(buf + len, "hello", 5);
+	len += 5;
+	for (size_t i = 0; i < len; i++) {
+		assert_int_equal(r.end->received, 0);
+		raw_send(r.fd, buf + i, 1);
+		t_settle(r.w);
+	}
+	T_WAIT(r.w, r.end->received == 1);
+	assert_memory_equal(got, "hello", 5);
+	assert_memory_equal(r.mem.p + 7, "012", 3);
+	assert_memory_equal(r.mem.p + 4089, "3456789", 7);
+	assert_int_equal(r.mem.p[6] + r.mem.p[10] + r.mem.p[4088], 0);
+	raw_close(&r);
+}
+
+struct half_case {
+	const char *name;
+	size_t len; /* bytes of a SEND of 100 that come */
+};
+
+static const struct half_case half_cases[] = {
+	{ "one byte of the header", 1 },
+	{ "a header", TCP_HDR_LEN },
+	{ "all but one byte", TCP_HDR_LEN + 99 },
+};
+
+static void half_an_iu_is_not_waited_for_for_ever(void **state)
+{
+	const struct half_case *hc = *state;
+	struct tcp_hdr hdr = { .op = TCP_MSG, .data_len = 100 };
+	uint8_t buf[TCP_HDR_LEN_MAX + 100] = { 0 };
+	struct raw r;
+
+	raw_open(&r, NULL);
+	raw_hdr(buf, &hdr);
+	raw_send(r.fd, buf, hc->len);
+	t_settle(r.w);
+	for (unsigned int i = 0; i < 3; i++) {
+		reactor_skip(r.w->server_reactor, XP_KEEPALIVE_MS);
+		t_settle(r.w);
+		assert_int_equal(r.end->closed, 0);
+	}
+	reactor_skip(r.w->server_reactor, XP_KEEPALIVE_MS);
+	T_WAIT(r.w, r.end->closed);
+	assert_int_equal(r.end->why.err, -ETIMEDOUT);
+	assert_non_null(strstr(r.end->why.text, "half an IU"));
+	raw_close(&r);
+}
+
+static void an_idle_peer_is_left_alone(void **state)
+{
+	struct raw r;
+
+	raw_open(&r, NULL);
+	for (unsigned int i = 0; i < 10; i++) {
+		reactor_skip(r.w->server_reactor, XP_KEEPALIVE_MS);
+		t_settle(r.w);
+	}
+	assert_int_equal(r.end->closed, 0);
+	raw_close(&r);
+}
+
+/* ---- floods ---- */
+
+#define FLOOD 4000u
+
+/* More than is answered at a time, and more than sockets hold. */
+static void a_flood_of_reads_is_answered_in_time(void **state)
+{
+	struct tcp_hdr hdr = { .op = TCP_READ_REQ, .region_cnt = 1 };
+	uint8_t buf[TCP_HDR_LEN_MAX];
+	uint8_t answer[TCP_HDR_LEN + BLOCK];
+	struct raw r;
+	size_t len;
+	size_t n = 0;
+
+	raw_open(&r, NULL);
+	t_fill(r.mem.p, BLOCK, 1);
+	hdr.region[0] = (struct tcp_region){ 0, BLOCK, r.key };
+	len = raw_hdr(buf, &hdr);
+	for (unsigned int i = 0; i < FLOOD; i++) {
+		raw_send(r.fd, buf, len);
+		if (i % 64 == 0)
+			t_settle(r.w);
+	}
+	t_settle(r.w);
+	assert_int_equal(r.end->closed, 0);
+	for (unsigned int i = 0; i < FLOOD; i++) {
+		for (n = 0; n < sizeof(answer);) {
+			ssize_t some = recv(r.fd, answer + n,
+					    sizeof(answer) - n, MSG_DONTWAIT);
+
+			if (some > 0)
+				n += (size_t)some;
+			else
+				t_turn(r.w);
+		}
+		assert_int_equal(answer[1], TCP_READ_RSP);
+		assert_true(t_is_filled(answer + TCP_HDR_LEN, BLOCK, 1));
+	}
+	raw_close(&r);
+}
+
+/* ---- memory that is taken back ---- */
+
+static void memory_taken_back_is_not_written(void **state)
+{
+	struct tcp_hdr hdr = { .op = TCP_WRITE,
+			       .region_cnt = 1,
+			       .data_len = BLOCK };
+	uint8_t buf[TCP_HDR_LEN_MAX + BLOCK];
+	struct raw r;
+	size_t len;
+
+	raw_open(&r, NULL);
+	hdr.region[0] = (struct tcp_region){ 0, BLOCK, r.key };
+	memset(buf, 0xaa, sizeof(buf));
+	len = raw_hdr(buf, &hdr);
+	raw_send(r.fd, buf, len + 10);
+	t_settle(r.w);
+	assert_int_equal(r.mem.p[9], 0xaa);
+	/* It has come already when the memory goes. */
+	raw_send(r.fd, buf + len + 10, BLOCK - 10);
+	xp_mr_free(r.mem.mr);
+	r.mem.mr = NULL;
+	memset(r.mem.p, 0, BLOCK);
+	T_WAIT(r.w, r.end->closed);
+	assert_int_equal(r.end->why.err, -EKEYREVOKED);
+	for (size_t i = 0; i < BLOCK; i++)
+		assert_int_equal(r.mem.p[i], 0);
+	free(r.mem.p);
+	raw_close(&r);
+}
+
+static void memory_taken_back_is_not_read(void **state)
+{
+	struct tcp_hdr hdr = { .op = TCP_READ_REQ, .region_cnt = 1 };
+	uint8_t buf[TCP_HDR_LEN_MAX];
+	struct raw r;
+	size_t len;
+
+	raw_open(&r, NULL);
+	hdr.region[0] = (struct tcp_region){ 0, BLOCK, r.key };
+	len = raw_hdr(buf, &hdr);
+	for (unsigned int i = 0; i < FLOOD; i++)
+		raw_send(r.fd, buf, len);
+	t_settle(r.w);
+	assert_int_equal(r.end->closed, 0);
+	t_mem_put(&r.mem);
+	r.mem.mr = NULL;
+	T_WAIT(r.w, r.end->closed);
+	assert_int_equal(r.end->why.err, -EKEYREVOKED);
+	raw_close(&r);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	setenv("T_PROVIDER", "tcp", 1);
+	T_ADD_ROWS(&t, visitor_cases, strangers_do_not_disturb_a_listener);
+	T_ADD(&t, a_stranger_goes_with_the_listener);
+	T_ADD(&t, strangers_get_fifteen_seconds);
+	T_ADD(&t, the_oldest_stranger_makes_room);
+	T_ADD_ROWS(&t, host_cases,
+		   connecting_to_a_stranger_fails_with_a_reason);
+	T_ADD_ROWS(&t, rule_cases, who_breaks_a_rule_is_told_to_go);
+	T_ADD(&t, an_answer_of_the_wrong_length_is_none);
+	T_ADD(&t, bytes_may_come_one_by_one);
+	T_ADD_ROWS(&t, half_cases, half_an_iu_is_not_waited_for_for_ever);
+	T_ADD(&t, an_idle_peer_is_left_alone);
+	T_ADD(&t, a_flood_of_reads_is_answered_in_time);
+	T_ADD(&t, memory_taken_back_is_not_written);
+	T_ADD(&t, memory_taken_back_is_not_read);
+	return t_run(&t);
+}
