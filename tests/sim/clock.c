@@ -259,6 +259,19 @@ int reactor_fd(const struct reactor *r)
 	abort();
 }
 
+void reactor_sqe_reserve(struct reactor *r, unsigned int cnt)
+{
+}
+
+void reactor_submit(struct reactor *r)
+{
+}
+
+bool reactor_polls_first(const struct reactor *r)
+{
+	return false;
+}
+
 void reactor_cancel(struct reactor *r, struct reactor_op *op)
 {
 	abort();
