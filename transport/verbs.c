@@ -143,9 +143,10 @@ static unsigned int poll_xp(struct xp *xp)
  * another is a system call with some devices. */
 static void arm_pool(struct vb_pool *p)
 {
-	if (!p->armed)
-		p->armed =
-			ibv_req_notify_cq(p->cq, /* solicited_only= */ 0) == 0;
+	if (p->armed)
+		return;
+	p->armed = ibv_req_notify_cq(p->cq, /* solicited_only= */ 0) == 0;
+	p->dev->armed += p->armed;
 }
 
 static bool arm_xp(struct xp *xp)

@@ -103,6 +103,7 @@ struct vb_dev {
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *comp;
 	struct vb_watch *comp_watch;
+	unsigned int armed; /* pools that will send an event */
 	struct vb_watch *async_watch;
 	bool iwarp;
 	enum vb_last_wqe last_wqe;

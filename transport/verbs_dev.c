@@ -146,10 +146,12 @@ static void comp_ready(struct reactor_watch *w, uint32_t events)
 	struct ibv_cq *cq;
 	void *context;
 
-	while (ibv_get_cq_event(dev->comp, &cq, &context) == 0) {
+	/* Each that is armed sends one; to look for more is a system call. */
+	while (dev->armed && !ibv_get_cq_event(dev->comp, &cq, &context)) {
 		struct vb_pool *p = context;
 
 		p->armed = false;
+		dev->armed--;
 		if (++p->unacked < ACK_BATCH)
 			continue;
 		ibv_ack_cq_events(cq, p->unacked);
@@ -244,6 +246,7 @@ err_close:
 static void pool_free(struct vb_pool *p)
 {
 	list_del(&p->node);
+	p->dev->armed -= p->armed;
 	if (p->shared.srq)
 		ibv_destroy_srq(p->shared.srq);
 	vb_recvq_fini(&p->shared);
