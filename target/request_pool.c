@@ -3,11 +3,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "target/request.h"
 #include "target/worker.h"
+#include "transport/poison.h"
 
 #define SLAB_CNT (CHANNEL_REQUESTS + 1)
 
@@ -46,8 +48,10 @@ static void slab_free(struct request_slab *slab)
 	assert(slab->out == 0);
 	for (unsigned int k = 0; k < XP_KINDS; k++)
 		xp_mr_free(slab->rsp_mr[k]);
-	if (slab->rsp_mem)
+	if (slab->rsp_mem) {
+		ASAN_UNPOISON_MEMORY_REGION(slab->rsp_mem, SLAB_LEN);
 		munmap(slab->rsp_mem, SLAB_LEN);
+	}
 	list_del(&slab->node);
 	free(slab);
 }
@@ -143,6 +147,24 @@ static struct request *take_fresh(struct request_slab *slab)
 	return &slab->requests[i];
 }
 
+/* Of a request that nobody has only the node may be touched. */
+static void lock_away(struct request *req)
+{
+	uint8_t *behind = (uint8_t *)(&req->node + 1);
+
+	ASAN_POISON_MEMORY_REGION(req, offsetof(struct request, node));
+	ASAN_POISON_MEMORY_REGION(behind,
+				  (size_t)((uint8_t *)(req + 1) - behind));
+}
+
+static struct request *unlock(struct list *node)
+{
+	struct request *req = container_of(node, struct request, node);
+
+	ASAN_UNPOISON_MEMORY_REGION(req, sizeof(*req));
+	return req;
+}
+
 struct request *request_pool_get(struct request_pool *pool)
 {
 	struct request_slab *slab =
@@ -155,8 +177,7 @@ struct request *request_pool_get(struct request_pool *pool)
 		list_add_tail(&pool->full, &slab->node);
 	}
 	node = list_pop(&slab->free);
-	return node ? container_of(node, struct request, node)
-		    : take_fresh(slab);
+	return node ? unlock(node) : take_fresh(slab);
 }
 
 void request_pool_put(struct request_pool *pool, struct request *req)
@@ -164,6 +185,7 @@ void request_pool_put(struct request_pool *pool, struct request *req)
 	struct request_slab *slab = req->slab;
 
 	list_add_head(&slab->free, &req->node);
+	lock_away(req);
 	if (slab->out-- == SLAB_CNT) {
 		list_del(&slab->node);
 		list_add_head(&pool->room, &slab->node);

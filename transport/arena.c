@@ -17,19 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define HAVE_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define HAVE_ASAN 1
-#endif
-#endif
-#ifdef HAVE_ASAN
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(addr, len)   ((void)(addr), (void)(len))
-#define ASAN_UNPOISON_MEMORY_REGION(addr, len) ((void)(addr), (void)(len))
-#endif
+#include "transport/poison.h"
 
 #define UNIT	  ARENA_MIN_BLOCK
 #define ALIGNMENT ((size_t)2 << 20)

@@ -10,21 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/poison.h"
 #include "transport/provider.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define HAVE_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define HAVE_ASAN 1
-#endif
-#endif
-#ifdef HAVE_ASAN
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(addr, len)   ((void)(addr), (void)(len))
-#define ASAN_UNPOISON_MEMORY_REGION(addr, len) ((void)(addr), (void)(len))
-#endif
 
 #define CONNECT_TIMEOUT_MS 5000
 /* The room that InfiniBand's connection messages leave for private data. */
