@@ -80,6 +80,15 @@ def prepare(args):
     output('ninja', '-C', args.build)
 
 
+def command(args):
+    """What makes these figures on another machine: no paths of this one."""
+    words = ['scripts/bench']
+    words += [f'--{w}' for w in ('host', 'vm', 'counts', 'quick')
+              if getattr(args, w)]
+    words += [f'--only {name}' for name in args.only]
+    return ' '.join(words)
+
+
 def versions(args):
     fio = first_line('fio', '--version')
     return {
@@ -100,7 +109,7 @@ def versions(args):
         'libfabric': first_line('dpkg-query', '-W', 'libfabric1'),
         'date': time.strftime('%Y-%m-%d'),
         'load_before': os.getloadavg()[0],
-        'command': ' '.join(['scripts/bench', *sys.argv[1:]]),
+        'command': command(args),
     }
 
 
