@@ -14,6 +14,7 @@
 #include "protocol/size.h"
 #include "transport/list.h"
 #include "transport/log.h"
+#include "transport/reactor.h"
 
 static const char help[] =
 	"Usage: rdma-fuse [OPTIONS] URI[/VOLUME] MOUNTPOINT\n"
@@ -46,7 +47,8 @@ static const char help[] =
 	"                       connection (30)\n"
 	"      --channels N     connections to the target, 1 to 16 (1)\n"
 	"      --queue-depth N  commands in flight per channel, 1 to 4096 (64)\n"
-	"      --poll-us N      poll for N microseconds before sleeping (0)\n"
+	"      --poll-us N      poll RDMA devices for N microseconds after work before\n"
+	"                       sleeping; 0 = never (200; with one processor 0)\n"
 	"  -P, --pidfile FILE   write the process ID there when mounted\n"
 	"  -v, --verbose        say more; may be repeated\n"
 	"  -q, --quiet          say less; may be repeated\n"
@@ -317,6 +319,7 @@ static void set_defaults(struct options *o)
 {
 	*o = (struct options){
 		.channels = 1,
+		.poll_us = reactor_poll_us_default(),
 		.queue_depth = 64,
 		.fast_io_fail_ms = 15000,
 		.dev_loss_ms = 600000,

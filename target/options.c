@@ -13,6 +13,7 @@
 #include "protocol/size.h"
 #include "target/watchdog.h"
 #include "transport/list.h"
+#include "transport/reactor.h"
 
 /* Of what --max-... may say: far more than file descriptors last for. */
 #define LIMIT_MAX 1000000
@@ -34,7 +35,8 @@ static const char help_text[] =
 	"                       several times (default: everybody); see below\n"
 	"  -t, --threads N      threads that serve (default 1)\n"
 	"      --poll-us N      poll RDMA devices this long after work before sleeping,\n"
-	"                       in microseconds; 0 = never (default 20)\n"
+	"                       in microseconds; 0 = never (default 200; with one\n"
+	"                       processor 0)\n"
 	"      --buffers SIZE   memory for data in flight, all threads together\n"
 	"                       (default 32M, or 8M a thread if that is more; at least\n"
 	"                       4M a thread)\n"
@@ -410,7 +412,7 @@ enum options_verdict options_parse(int argc, char **argv,
 {
 	*ret_opt = (struct options){
 		.threads = 1,
-		.poll_us = OPTIONS_POLL_US_DEFAULT,
+		.poll_us = reactor_poll_us_default(),
 		.limits = PORT_LIMITS_DEFAULT,
 		.rdma_timeout_s = WATCHDOG_RDMA_TIMEOUT_MS / 1000,
 		.keepalive_s = XP_KEEPALIVE_MS / 1000,

@@ -13,7 +13,6 @@
 #define OPTIONS_LISTENS_MAX 16
 
 #define OPTIONS_BUFFERS_DEFAULT (32u << 20)
-#define OPTIONS_POLL_US_DEFAULT 20
 /* Of one thread, unless --buffers says otherwise: the largest block that a
  * command may want, which is a power of two. VERIFY needs more than one
  * transfer. Bytes. */

@@ -19,6 +19,8 @@
 
 #define NO_DEADLINE UINT64_MAX
 
+#define POLL_US_DEFAULT 200
+
 /* Which slots of a table of fixed buffers or files are taken. */
 struct slots {
 	bool *taken;
@@ -891,6 +893,15 @@ int reactor_run_once(struct reactor *r, int timeout_ms)
 bool reactor_polls_first(const struct reactor *r)
 {
 	return r->polls_first;
+}
+
+unsigned int reactor_poll_us_default(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return 0;
+	return CPU_COUNT(&set) > 1 ? POLL_US_DEFAULT : 0;
 }
 
 int reactor_fd(const struct reactor *r)

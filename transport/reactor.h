@@ -77,6 +77,14 @@ int reactor_create(const struct reactor_options *opt,
  * messages that did not run are dropped. Thread: any, nobody else using it. */
 void reactor_destroy(struct reactor *r);
 
+/*
+ * How long to poll where nothing else is asked for, in microseconds: about as long as
+ * the answer to a command takes, so that who sends one command after the other
+ * need not be woken for each; not at all with one processor, which whom we wait
+ * for needs. Thread: any.
+ */
+unsigned int reactor_poll_us_default(void);
+
 /* Runs until reactor_stop(); returns 0, or a negative errno of the ring. */
 int reactor_run(struct reactor *r);
 

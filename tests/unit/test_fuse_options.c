@@ -5,6 +5,7 @@
 
 #include "fuse/options.h"
 #include "tests/lib/t_table.h"
+#include "transport/reactor.h"
 
 #define URI "srp://host/disk"
 
@@ -32,7 +33,7 @@ static void defaults(void **state)
 	assert_string_equal(o.mountpoint, "/mnt");
 	assert_int_equal(o.channels, 1);
 	assert_int_equal(o.queue_depth, 64);
-	assert_int_equal(o.poll_us, 0);
+	assert_int_equal(o.poll_us, reactor_poll_us_default());
 	assert_int_equal(o.max_write, 1 << 20);
 	assert_int_equal(o.uid, getuid());
 	assert_int_equal(o.gid, getgid());
