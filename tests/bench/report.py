@@ -52,7 +52,9 @@ set grid ytics
 set xtics rotate by -30
 set key off
 set rmargin 8
-plot "{data}" using 0:2:3:4:xtic(1) linecolor rgb "#3f6fb5", 1 with lines linecolor rgb "#b53f3f"
+set xrange [-0.6:{len(c["rows"]) - 0.4}]
+set bmargin 8
+plot "{data}" using 0:2:3:4:(0.6):xtic(1) linecolor rgb "#3f6fb5", 1 with lines linecolor rgb "#b53f3f"
 '''
     try:
         done = subprocess.run(['gnuplot'], input=script, text=True,
