@@ -34,7 +34,7 @@
 
 #define VB_QPN_BUCKETS	   256u
 #define VB_INLINE_MAX	   256u
-#define VB_READ_DEPTH	   4u	 /* srp.md of Linux: ib_srp answers 4 READs */
+#define VB_READ_DEPTH	   4u	 /* ib_srp answers 4 READs at a time */
 #define VB_ACCEPT_MS	   10000 /* from our accept to the peer's last word */
 #define VB_DRAIN_MS	   5000	 /* a device flushes in far less */
 #define VB_LAST_WQE_MS	   100	 /* for a device not known to send the event */
