@@ -52,6 +52,13 @@ writer=$!
 t_pids="$t_pids $writer"
 t_wait_for 10 test -s "$T/writer" || t_bail 'no writer'
 kill -STOP "$DISK_TARGET"
+# A thread that has yet to stop would still take the write off its socket.
+is_stopped() { # PID
+	awk '/^Name:/ { ours = $2 !~ /^iou-/ }
+		/^State:/ && ours && $2 != "T" { on = 1 }
+		END { exit on }' /proc/"$1"/task/*/status
+}
+t_wait_for 10 is_stopped "$DISK_TARGET" || t_bail 'the disk goes on'
 : >"$T/go"
 # The disk's target has been sent the data: from now on nothing takes the write
 # back, and the kernel waits for it, whatever becomes of who wrote.
