@@ -4,6 +4,7 @@
  * of which a process has one, wait descriptors and memory. See ofi.c.
  */
 #include "transport/ofi_internal.h"
+#include "transport/ofi_lib.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -67,6 +68,9 @@ static int net_open(struct xp_error *e)
 	struct fi_info *hints;
 	int err;
 
+	err = ofi_lib_load(e);
+	if (err)
+		return err;
 	err = net_hints(&hints);
 	if (err) {
 		xp_error_set(e, err, "out of memory");

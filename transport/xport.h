@@ -99,8 +99,8 @@ struct xp_config {
 
 /*
  * Thread: setup, or the reactor. Return: 0; -ENODEV when the machine has no
- * RDMA device (verbs); -ENOTSUP when built without libfabric (ofi); other
- * negative errnos. @e says why in words.
+ * RDMA device (verbs); -ENOTSUP when there is no libfabric, now or when
+ * this was built (ofi); other negative errnos. @e says why in words.
  *
  * An instance is for the process that makes it, with the credentials that it has
  * then: the kernel refuses RDMA's connection manager (EACCES) to a child after
