@@ -1,51 +1,132 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Counts the results in meson's JUnit files; lists what failed or was skipped.
+"""Counts the results in meson's logs; lists what failed or was skipped.
 
-A test program that reports each of its cases (TAP) counts case by case.
+Usage: summary.py [--failed PART]... LOG.junit.xml...
+
+A test program that reports each of its cases (TAP) counts case by case; one
+that ended badly without a case that says so counts as failed, which stands
+only in LOG.json beside the log. So does a log that was not written, and each
+PART, something else that was run.
 """
+import argparse
+import json
+import os
 import sys
 import xml.etree.ElementTree as ET
 
-
-def reason(suite, case, kind):
-    node = case.find(kind)
-    text = (node.get("message") or node.text or "").strip()
-    if not text:
-        text = suite_output(suite)
-    return text.splitlines()[-1] if text else ""
+GOOD = ("OK", "EXPECTEDFAIL")
 
 
-def suite_output(suite):
-    lines = []
-    for name in ("system-out", "system-err"):
-        for node in suite.iter(name):
-            lines += (node.text or "").strip().splitlines()
-    skips = [l for l in lines if l.upper().startswith("SKIP")]
-    return (skips or lines or [""])[-1]
+def lines_of(text):
+    return [line.strip() for line in (text or "").strip().splitlines()]
 
 
-def main(paths):
-    passed, failed, skipped = 0, [], []
-    for path in paths:
-        for suite in ET.parse(path).getroot().iter("testsuite"):
-            for case in suite.iter("testcase"):
-                name = "%s: %s" % (suite.get("name"), case.get("name"))
-                if case.find("failure") is not None:
-                    failed.append((name, reason(suite, case, "failure")))
-                elif case.find("error") is not None:
-                    failed.append((name, reason(suite, case, "error")))
-                elif case.find("skipped") is not None:
-                    skipped.append((name, reason(suite, case, "skipped")))
-                else:
-                    passed += 1
-    for title, rows in (("skipped", skipped), ("failed", failed)):
-        if rows:
-            print("\n%s:" % title)
-        for name, why in rows:
-            print("  %s%s" % (name, " (%s)" % why if why else ""))
-    print("\n%d passed, %d failed, %d skipped"
-          % (passed, len(failed), len(skipped)))
-    return 1 if failed or passed == 0 else 0
+def last_words(program):
+    """The line of its output that tells best how a program ended."""
+    out = lines_of(program["stdout"])
+    err = [line for line in lines_of(program.get("stderr"))
+           if not line.startswith("(test program exited")]
+    told = [line for line in out + err
+            if line.startswith(("Bail out!", "SUMMARY:", "SKIP", "1..0 #"))]
+    return (told or err or out or [""])[-1]
 
 
-sys.exit(main(sys.argv[1:]))
+def case_words(case, program):
+    """The line below a case that failed."""
+    out = lines_of(program["stdout"])
+    try:
+        below = out[out.index("not ok " + case) + 1]
+    except (ValueError, IndexError):
+        return ""
+    return below.lstrip("# ") if below.startswith("#") else ""
+
+
+def how_it_ended(program):
+    if program["result"] in ("TIMEOUT", "INTERRUPT"):
+        return program["result"].lower()
+    return "exit status %s" % program["returncode"]
+
+
+class Results:
+    def __init__(self):
+        self.passed, self.failed, self.skipped = 0, [], []
+
+    def add_case(self, case, program):
+        """Takes a case of TAP; false: it failed."""
+        name = "%s: %s" % (program["name"], case.get("name"))
+        if case.find("skipped") is not None:
+            self.skipped.append((name, case.findtext("system-out") or ""))
+        elif case.find("failure") is None and case.find("error") is None:
+            self.passed += 1
+        else:
+            words = case_words(case.get("name"), program)
+            self.failed.append((name, words))
+            return False
+        return True
+
+    def add_program(self, program):
+        """Takes a program whose cases did not tell how it ended."""
+        if program["result"] in GOOD:
+            self.passed += 1
+        elif program["result"] == "SKIP":
+            self.skipped.append((program["name"], last_words(program)))
+        else:
+            self.add_died(program)
+
+    def add_died(self, program):
+        self.failed.append((
+            "%s (%s)" % (program["name"], how_it_ended(program)),
+            last_words(program)))
+
+    def add_meson(self, path):
+        with open(path.replace(".junit.xml", ".json"), encoding="utf-8") as log:
+            programs = [json.loads(line) for line in log]
+        suites = {suite.get("name"): suite.findall("testcase")
+                  for suite in ET.parse(path).getroot().iter("testsuite")}
+        for program in programs:
+            project = program["name"].partition(":")[0]
+            cases = suites.get("%s.%s" % (project, program["name"]))
+            if cases is None:
+                self.add_program(program)
+            elif all([self.add_case(case, program) for case in cases]) \
+                    and program["result"] not in GOOD + ("SKIP",):
+                self.add_died(program)
+
+    def add_fuzz(self, path):
+        for case in ET.parse(path).getroot().iter("testcase"):
+            if case.find("failure") is None:
+                self.passed += 1
+            else:
+                self.failed.append(("fuzz: " + case.get("name"), "a finding"))
+
+    def add(self, path):
+        if not os.path.exists(path):
+            self.failed.append((path, "was not written"))
+        elif path.endswith(".junit.xml"):
+            self.add_meson(path)
+        else:
+            self.add_fuzz(path)
+
+    def tell(self):
+        for title, rows in (("skipped", self.skipped), ("failed", self.failed)):
+            for name, why in rows:
+                name = name.split(":", 1)[1] if " / " in name else name
+                print("%s: %s%s" % (title, name, ": " + why if why else ""))
+        print("\n%d passed, %d failed, %d skipped"
+              % (self.passed, len(self.failed), len(self.skipped)))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--failed", action="append", default=[])
+    parser.add_argument("log", nargs="+")
+    args = parser.parse_args()
+    results = Results()
+    for path in args.log:
+        results.add(path)
+    results.failed += [(part, "see above") for part in args.failed]
+    results.tell()
+    return 1 if results.failed or not results.passed else 0
+
+
+sys.exit(main())
