@@ -93,6 +93,7 @@ void ini_queue_go(struct srpi_session *s)
 		cmd->sent_us = reactor_now_us(s->ctx->reactor);
 		s->stats.commands++;
 		ini_channel_send(ch, cmd);
+		reactor_await(s->ctx->reactor, 1);
 		watch(s);
 	}
 }
@@ -221,6 +222,7 @@ void ini_queue_answered(struct ini_channel *ch, struct ini_cmd *cmd, int err)
 {
 	struct srpi_session *s = ch->user;
 
+	reactor_await(s->ctx->reactor, -1);
 	cmd->tries++;
 	s->proven |= !cmd->asks;
 	if (cmd->has_sense)
@@ -247,6 +249,7 @@ void ini_queue_lost(struct ini_channel *ch, struct ini_cmd *cmd)
 {
 	struct srpi_session *s = ch->user;
 
+	reactor_await(s->ctx->reactor, -1);
 	if (cmd->asks || !takes(s, cmd)) {
 		cmd_done(s, cmd, refusal(s, cmd));
 		return;

@@ -36,7 +36,10 @@ struct reactor {
 	bool busy; /* the last turn did something */
 	unsigned int poll_us;
 	uint64_t poll_until_us;
-	uint64_t now_us; /* 0: to be read */
+	unsigned int awaited; /* answers: reactor_await() */
+	uint64_t await_us;    /* when the first of them began to be */
+	bool comes_soon;      /* the last time they came within poll_us */
+	uint64_t now_us;      /* 0: to be read */
 	uint64_t tick_us;
 	uint64_t skipped_us;
 	struct slots buffers;
@@ -744,13 +747,34 @@ static int doze(struct reactor *r, uint64_t until_us)
 	return enter_and_wait(r, due_us < until_us ? due_us : until_us);
 }
 
+/* ---- what is worth polling ---- */
+
+void reactor_await(struct reactor *r, int cnt)
+{
+	r->awaited += (unsigned int)cnt;
+	if (!r->poll_us || r->polled)
+		return;
+	if (cnt > 0 && r->awaited == 1)
+		r->await_us = exact_us(r);
+	else if (cnt < 0 && r->awaited == 0)
+		r->comes_soon = exact_us(r) - r->await_us <= r->poll_us;
+}
+
+/* The ring is polled for a single answer, if the last came soon. More than one are
+ * better slept for: some come at a time, and whoever makes them, or waits for
+ * them, has the processor. */
+static bool worth_polling(const struct reactor *r)
+{
+	return r->poll_us && (r->polled || (r->awaited == 1 && r->comes_soon));
+}
+
 /* The time to poll on begins with the first turn that has nothing to do. */
 static bool keep_polling(struct reactor *r)
 {
 	if (r->busy) {
 		r->busy = false;
 		r->poll_until_us = 0;
-		if (r->poll_us && r->polled)
+		if (worth_polling(r))
 			r->poll_until_us = exact_us(r) + r->poll_us;
 	} else if (r->poll_until_us && exact_us(r) >= r->poll_until_us) {
 		r->poll_until_us = 0;
@@ -760,16 +784,11 @@ static bool keep_polling(struct reactor *r)
 
 /* With nothing to poll, work does not keep us from sleeping at once, and one
  * system call both submits and waits. */
-static bool never_polls(const struct reactor *r)
-{
-	return !r->polled;
-}
-
 static int run_turn(struct reactor *r)
 {
 	if (work(r)) {
 		r->busy = true;
-		if (!never_polls(r) || r->more)
+		if (r->polled || worth_polling(r) || r->more)
 			return enter_if_needed(r);
 	}
 	if (keep_polling(r)) {

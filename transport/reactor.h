@@ -11,10 +11,10 @@
  * flush hooks (which post what the handlers queued, in one batch), then one
  * io_uring_enter that submits and, when there is nothing to do, waits.
  *
- * Waiting is adaptive: after work the pollers are polled for poll_us longer;
- * then they are armed, polled once more, and the thread sleeps in the kernel.
- * With nothing to poll it submits and sleeps by one system call. An idle
- * reactor costs no CPU.
+ * Waiting is adaptive: after work the pollers are polled for poll_us longer, and so
+ * is the ring when it pays (reactor_await()); then the pollers are armed, polled
+ * once more, and the thread sleeps in the kernel. With nothing to poll it submits
+ * and sleeps by one system call. An idle reactor costs no CPU.
  *
  * Thread: "reactor" below means the thread that runs the reactor; before
  * reactor_run() it is the thread that created it (setup). Every function is
@@ -84,6 +84,13 @@ void reactor_destroy(struct reactor *r);
  * for needs. Thread: any.
  */
 unsigned int reactor_poll_us_default(void);
+
+/*
+ * @cnt more (or less) answers of others are waited for, which arrive through the
+ * ring. While it is one, and the last came within poll_us, the ring is polled
+ * for it before sleeping.
+ */
+void reactor_await(struct reactor *r, int cnt);
 
 /* Runs until reactor_stop(); returns 0, or a negative errno of the ring. */
 int reactor_run(struct reactor *r);

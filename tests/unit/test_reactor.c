@@ -1062,6 +1062,55 @@ static void pollers_may_go_and_come_amid_a_walk(void **state)
 	}
 }
 
+struct await_case {
+	const char *name;
+	unsigned int poll_us;
+	bool answered;	      /* one came before, ... */
+	unsigned int took_ms; /* after so long */
+	unsigned int awaited; /* now */
+	bool sleeps;
+};
+
+#define LONG_US 60000000u
+
+static void sleeps_while_awaiting(void **state, const struct await_case *c)
+{
+	const struct config *config = *state;
+	struct reactor_options opt = { .poll_us = c->poll_us,
+				       .mode = config->mode };
+	struct reactor *r = NULL;
+
+	assert_int_equal(reactor_create(&opt, &r), 0);
+	if (c->answered) {
+		reactor_await(r, 1);
+		reactor_skip(r, c->took_ms);
+		reactor_await(r, -1);
+	}
+	for (unsigned int i = 0; i < c->awaited; i++)
+		reactor_await(r, 1);
+	while (wait_a_little(r) == 1)
+		;
+	assert_int_equal(stats_of(r).sleeps > 0, c->sleeps);
+	reactor_destroy(r);
+}
+
+static void a_single_answer_that_comes_soon_is_polled_for(void **state)
+{
+	static const struct await_case cases[] = {
+		{ "one, as soon as the last", LONG_US, true, 0, 1, false },
+		{ "not known how soon", LONG_US, false, 0, 1, true },
+		{ "the last took too long", LONG_US, true, 60001, 1, true },
+		{ "two", LONG_US, true, 0, 2, true },
+		{ "none", LONG_US, true, 0, 0, true },
+		{ "never to poll", 0, true, 0, 1, true },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		print_message("%s\n", cases[i].name);
+		sleeps_while_awaiting(state, &cases[i]);
+	}
+}
+
 /* ---- what it costs ---- */
 
 static void polling_makes_no_system_calls(void **state)
@@ -1322,6 +1371,7 @@ static const struct {
 	TEST(work_that_came_before_arming_is_found),
 	TEST(a_flush_that_makes_work_makes_a_turn),
 	TEST(pollers_may_go_and_come_amid_a_walk),
+	TEST(a_single_answer_that_comes_soon_is_polled_for),
 	TEST(polling_makes_no_system_calls),
 	TEST(idle_means_asleep),
 	TEST(submitting_and_waiting_is_one_system_call),
