@@ -1,0 +1,127 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# rdma-target.service under systemd: a container of this machine's own files
+# (written to nowhere but in memory) whose first process is systemd. In it runs
+# this same script, as a service.
+
+# ---- inside
+
+U=rdma-target.service
+
+is() { # PROPERTY PATTERN
+	systemctl show -p "$1" --value $U
+	systemctl show -p "$1" --value $U | grep -Eqx "$2"
+}
+answers() { rdma-info srp+tcp://127.0.0.1:5555; }
+starts() { systemctl start $U && t_wait_for 30 answers; }
+stays_active() { systemctl reload $U && answers && is ActiveState active; }
+stops() { systemctl stop $U && is ActiveState inactive && is Result success; }
+has_no() { # FIELD: of the process's status
+	grep -Eq "^$1:.0+$" "/proc/$pid/status"
+}
+# Two filters at least: that of the unit, and its own.
+is_filtered() {
+	grep -E 'Seccomp|NoNewPrivs' "/proc/$pid/status"
+	grep -Eq '^NoNewPrivs:.1$' "/proc/$pid/status" &&
+		grep -Eq '^Seccomp:.2$' "/proc/$pid/status"
+}
+touches() { nsenter -t "$pid" -m touch "$1/x"; }
+touches_not() { ! touches "$1"; }
+lives_on() {
+	kill -9 "$pid" && t_wait_for 30 answers && is NRestarts 1
+}
+says_nothing_bad() {
+	journalctl -q -u $U -o cat
+	! journalctl -q -u $U -o cat | grep -Ei 'error|denied|sandbox|SYS'
+}
+mounts_it() { rdma-fuse srp+tcp://127.0.0.1:5555 "$M"; }
+data_is() { dd if="$M/disk.img" bs=1M iflag=direct | cmp - "$T/data"; }
+
+inside() {
+	. "$SHARE/lib.sh"
+	echo '# systemd is up'
+	M=$T/mnt
+	mkdir -p "$M" /srv/volumes /etc/systemd/system/$U.d
+	truncate -s 8M /srv/volumes/disk.img
+	head -c 8M /dev/urandom >"$T/data"
+	printf '[Service]\nReadWritePaths=/srv/volumes\n' \
+		>/etc/systemd/system/$U.d/volumes.conf
+	cat >/etc/default/rdma-target <<-END
+		OPTIONS=--backing /srv/volumes/disk.img --listen srp+tcp://127.0.0.1:5555
+	END
+	ip link set lo up
+	systemctl daemon-reload
+
+	t_check 'it starts, and serves' starts
+	pid=$(systemctl show -p MainPID --value $U)
+	t_check 'it has no capability left' has_no CapEff
+	t_check 'and can get none' has_no CapBnd
+	t_check 'its system calls are filtered' is_filtered
+	for dir in /etc /usr /home /srv; do
+		t_check "it cannot write to $dir" touches_not $dir
+	done
+	t_check 'it can write to what the drop-in names' touches /srv/volumes
+	t_check 'and to its state' touches /var/lib/rdma-target
+	t_mounts="$t_mounts $M"
+	t_check 'a volume is mounted' mounts_it
+	t_check 'and written' dd if="$T/data" of="$M/disk.img" bs=1M \
+		conv=notrunc,fsync
+	t_check 'it looks for grown volumes when asked to reload' stays_active
+	t_check 'it is started anew when killed' lives_on
+	t_check 'the mount has what was written' data_is
+	t_check 'it stops' stops
+	t_check 'the journal has no complaint' says_nothing_bad
+	t_done
+}
+
+if [ "${1-}" = inside ]; then
+	inside
+fi
+
+# ---- outside
+
+. "$(dirname "$0")/lib.sh"
+[ -z "${SANITIZED-}" ] || t_skip_all 'the unit allows no sanitizer its memory'
+[ "$(id -u)" = 0 ] || t_skip_all 'needs root for a container'
+t_needs_fuse
+for tool in systemd-nspawn nsenter; do
+	command -v $tool >/dev/null || t_skip_all "no $tool here"
+done
+
+ROOT=$T/root
+mkdir "$ROOT" "$T/over" "$T/share"
+t_mounts="$ROOT $T/over"
+mount -t tmpfs none "$T/over" || t_skip_all 'may not mount here'
+mkdir "$T/over/upper" "$T/over/work"
+mount -t overlay -o "lowerdir=/,upperdir=$T/over/upper,workdir=$T/over/work" \
+	none "$ROOT" || t_skip_all 'no overlay of / here'
+
+cp "$0" "$(dirname "$0")/lib.sh" "$T/share"
+units=$ROOT/etc/systemd/system
+bindir=$(sed -n 's/^ExecStart=\([^ ]*\)\/rdma-target .*/\1/p' \
+	"$BUILD/target/rdma-target.service")
+mkdir -p "$units" "$ROOT$bindir"
+cp "$BUILD/target/rdma-target.service" "$units"
+cp "$BUILD/target/rdma-target" "$ROOT$bindir"
+cat >"$units/check.service" <<END
+[Unit]
+Requires=basic.target
+After=basic.target
+SuccessAction=poweroff-force
+FailureAction=poweroff-force
+[Service]
+Type=oneshot
+Environment=BUILD=/mnt/build SHARE=/mnt/share
+ExecStart=/bin/sh /mnt/share/service.sh inside
+StandardOutput=truncate:/mnt/share/tap
+END
+mkdir -p "$ROOT/mnt/build" "$ROOT/mnt/share"
+timeout 90 systemd-nspawn --quiet --register=no --keep-unit --private-network \
+	--machine="rdma-test-$$" --directory="$ROOT" --bind=/dev/fuse \
+	--bind-ro="$BUILD:/mnt/build" --bind="$T/share:/mnt/share" \
+	--console=pipe --boot systemd.unit=check.service \
+	</dev/null >"$T/console" 2>&1
+[ -s "$T/share/tap" ] || t_skip_all "systemd does not get up in a container here"
+cat "$T/share/tap"
+grep -q '^1\.\.' "$T/share/tap" || t_bail 'the container ended too early'
+! grep -q '^not ok' "$T/share/tap"
