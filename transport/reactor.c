@@ -33,13 +33,15 @@ struct reactor {
 	bool pollable;
 	bool polls_first;
 	bool in_turn;
-	bool busy; /* the last turn did something */
+	bool busy;    /* the last turn did something */
+	bool polling; /* instead of sleeping; since poll_us at most */
 	unsigned int poll_us;
-	uint64_t poll_until_us;
-	unsigned int awaited; /* answers: reactor_await() */
-	uint64_t await_us;    /* when the first of them began to be */
-	bool comes_soon;      /* the last time they came within poll_us */
-	uint64_t now_us;      /* 0: to be read */
+	unsigned int idle_turns; /* polling */
+	uint64_t poll_until_us;	 /* 0: not yet known */
+	unsigned int awaited;	 /* answers: reactor_await() */
+	uint64_t await_us;	 /* when the first of them began to be */
+	bool comes_soon;	 /* the last time they came within poll_us */
+	uint64_t now_us;	 /* 0: to be read */
 	uint64_t tick_us;
 	uint64_t skipped_us;
 	struct slots buffers;
@@ -768,18 +770,31 @@ static bool worth_polling(const struct reactor *r)
 	return r->poll_us && (r->polled || (r->awaited == 1 && r->comes_soon));
 }
 
-/* The time to poll on begins with the first turn that has nothing to do. */
+/* Idle turns from one look at the clock to the next: see exact_us(). What is
+ * waited for often comes before the first. */
+#define POLL_TURNS 16
+
+static bool poll_time_is_over(struct reactor *r)
+{
+	uint64_t now = exact_us(r);
+
+	if (!r->poll_until_us)
+		r->poll_until_us = now + r->poll_us;
+	return now >= r->poll_until_us;
+}
+
+/* The time to poll on begins with the first turns that have nothing to do. */
 static bool keep_polling(struct reactor *r)
 {
 	if (r->busy) {
 		r->busy = false;
+		r->polling = worth_polling(r);
 		r->poll_until_us = 0;
-		if (worth_polling(r))
-			r->poll_until_us = exact_us(r) + r->poll_us;
-	} else if (r->poll_until_us && exact_us(r) >= r->poll_until_us) {
-		r->poll_until_us = 0;
+		r->idle_turns = 0;
 	}
-	return r->poll_until_us != 0;
+	if (r->polling && ++r->idle_turns % POLL_TURNS == 0)
+		r->polling = !poll_time_is_over(r);
+	return r->polling;
 }
 
 /* With nothing to poll, work does not keep us from sleeping at once, and one
