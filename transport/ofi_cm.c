@@ -81,15 +81,8 @@ void ofi_eq_close(struct ofi_eq *eq)
 
 static void keep_alive(struct ofi_chan *ch)
 {
-	struct sockaddr_storage local;
-	struct sockaddr_storage peer;
-	size_t local_len = sizeof(local);
-	size_t peer_len = sizeof(peer);
-	int fd = -1;
+	int fd = ofi_socket_of(ch->ep);
 
-	if (fi_getname(&ch->ep->fid, &local, &local_len) == 0 &&
-	    fi_getpeer(ch->ep, &peer, &peer_len) == 0)
-		fd = ofi_find_socket(&local, local_len, &peer, peer_len);
 	if (fd >= 0)
 		tcp_keep_alive(fd, ch->base.xp->cfg.keepalive_ms);
 }
@@ -354,12 +347,8 @@ static int set_addr(void **to, size_t *to_len, const void *from, size_t len)
 /* For those that it accepts; looking for each would cost more. */
 static void keep_alive_listener(struct ofi_listener *l, unsigned int ms)
 {
-	struct sockaddr_storage addr;
-	size_t len = sizeof(addr);
-	int fd = -1;
+	int fd = ofi_listening_socket(l->pep);
 
-	if (fi_getname(&l->pep->fid, &addr, &len) == 0)
-		fd = ofi_find_socket(&addr, len, NULL, 0);
 	if (fd >= 0)
 		tcp_keep_alive(fd, ms);
 }
@@ -408,20 +397,6 @@ static int listener_open(struct ofi_xp *xp, struct ofi_listener *l,
 	return err;
 }
 
-static const char *listen_text(int err)
-{
-	switch (err) {
-	case -EADDRINUSE:
-		return "the address is in use";
-	case -EADDRNOTAVAIL:
-		return "this machine does not have that address";
-	case -EACCES:
-		return "only root may use ports below 1024";
-	default:
-		return fi_strerror(-err);
-	}
-}
-
 int ofi_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	       void (*requested)(struct xp_conn_request *req), void *user,
 	       struct xp_listener **ret_listener, struct xp_error *e)
@@ -438,7 +413,10 @@ int ofi_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	atomic_init(&l->refs, 1);
 	err = listener_open(ofi_xp(xp), l, addr, addr_len);
 	if (err) {
-		xp_error_set(e, err, "%s", listen_text(err));
+		if (err > -FI_ERRNO_OFFSET)
+			xp_core_listen_failed(e, err);
+		else
+			xp_error_set(e, err, "%s", fi_strerror(-err));
 		free(l);
 		return err;
 	}

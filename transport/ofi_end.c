@@ -43,15 +43,8 @@ unsigned int ofi_finish_lost(struct ofi_xp *xp)
  */
 static void cut_socket(struct ofi_chan *ch)
 {
-	struct sockaddr_storage local;
-	struct sockaddr_storage peer;
-	size_t local_len = sizeof(local);
-	size_t peer_len = sizeof(peer);
-	int fd = -1;
+	int fd = ofi_socket_of(ch->ep);
 
-	if (fi_getname(&ch->ep->fid, &local, &local_len) == 0 &&
-	    fi_getpeer(ch->ep, &peer, &peer_len) == 0)
-		fd = ofi_find_socket(&local, local_len, &peer, peer_len);
 	fi_recv(ch->ep, ch->recv_block, 0, NULL, 0, NULL);
 	/* A socket without a peer has been reset: the provider need not know
 	 * it yet when it was a SEND that failed, but will when it reads. */

@@ -163,10 +163,9 @@ void ofi_mr_free(struct xp_mr *base);
 void ofi_mr_remote(const struct xp_mr *base, const struct xp_chan *ch,
 		   const void *ptr, uint64_t *ret_addr, uint32_t *ret_key);
 
-/* The descriptor of the socket that connects the two, or (@peer NULL) of the
- * one that listens; -1: there is none. */
-int ofi_find_socket(const struct sockaddr_storage *local, size_t local_len,
-		    const struct sockaddr_storage *peer, size_t peer_len);
+/* The descriptor of the socket below; -1: there is none. */
+int ofi_socket_of(struct fid_ep *ep);
+int ofi_listening_socket(struct fid_pep *pep);
 
 /*
  * Looks for those that came to port @port (network byte order), and ends those

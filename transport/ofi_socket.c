@@ -32,8 +32,9 @@ static bool is_listening(int fd)
 	       listens;
 }
 
-int ofi_find_socket(const struct sockaddr_storage *local, size_t local_len,
-		    const struct sockaddr_storage *peer, size_t peer_len)
+/* Of the socket that connects the two, or (@peer NULL) of the one that listens. */
+static int find(const struct sockaddr_storage *local, size_t local_len,
+		const struct sockaddr_storage *peer, size_t peer_len)
 {
 	DIR *dir = opendir("/proc/self/fd");
 	struct dirent *entry;
@@ -53,6 +54,29 @@ int ofi_find_socket(const struct sockaddr_storage *local, size_t local_len,
 	}
 	closedir(dir);
 	return found;
+}
+
+int ofi_socket_of(struct fid_ep *ep)
+{
+	struct sockaddr_storage local;
+	struct sockaddr_storage peer;
+	size_t local_len = sizeof(local);
+	size_t peer_len = sizeof(peer);
+
+	if (fi_getname(&ep->fid, &local, &local_len) ||
+	    fi_getpeer(ep, &peer, &peer_len))
+		return -1;
+	return find(&local, local_len, &peer, peer_len);
+}
+
+int ofi_listening_socket(struct fid_pep *pep)
+{
+	struct sockaddr_storage addr;
+	size_t len = sizeof(addr);
+
+	if (fi_getname(&pep->fid, &addr, &len))
+		return -1;
+	return find(&addr, len, NULL, 0);
 }
 
 /* ---- connections that ask for nothing ---- */

@@ -191,6 +191,9 @@ void xp_core_fail(struct xp_chan *ch, int err, const char *fmt, ...)
 /* The fabric holds nothing of the channel any more. */
 void xp_core_drained(struct xp_chan *ch);
 
+/* Why an address cannot be listened on, an errno of the system's. */
+void xp_core_listen_failed(struct xp_error *e, int err);
+
 /* "10.0.0.1:5555" or "[fe80::1]:5555" */
 void xp_core_addr_text(const struct sockaddr *sa, char *buf, size_t len);
 

@@ -8,6 +8,7 @@
  * The memory of a listener and of its strangers goes when the ring has given it
  * back, which is after xp_unlisten(), and maybe after the instance has gone.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,7 @@ static void stranger_leaves(struct tcp_stranger *s)
 
 static void turn_away(struct tcp_stranger *s)
 {
+	assert(s->listener);
 	reactor_cancel(s->listener->reactor, &s->op);
 	shutdown(s->fd, SHUT_RDWR);
 	stranger_leaves(s);
@@ -284,20 +286,6 @@ static int open_socket(struct tcp_listener *l, const struct sockaddr *addr,
 	return 0;
 }
 
-static const char *listen_text(int err)
-{
-	switch (err) {
-	case -EADDRINUSE:
-		return "the address is in use";
-	case -EADDRNOTAVAIL:
-		return "this machine does not have that address";
-	case -EACCES:
-		return "only root may use ports below 1024";
-	default:
-		return strerror(-err);
-	}
-}
-
 int tcp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	       void (*requested)(struct xp_conn_request *req), void *user,
 	       struct xp_listener **ret_listener, struct xp_error *e)
@@ -310,7 +298,7 @@ int tcp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 		err = open_socket(l, addr, addr_len);
 	}
 	if (err) {
-		xp_error_set(e, err, "%s", listen_text(err));
+		xp_core_listen_failed(e, err);
 		free(l);
 		return err;
 	}

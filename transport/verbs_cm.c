@@ -402,20 +402,6 @@ void vb_cm_close(struct vb_xp *vx)
 
 /* ---- listening ---- */
 
-static const char *listen_text(int err)
-{
-	switch (err) {
-	case -EADDRINUSE:
-		return "the address is in use";
-	case -EADDRNOTAVAIL:
-		return "this machine does not have that address";
-	case -ENODEV:
-		return "that address is not on an RDMA device";
-	default:
-		return strerror(-err);
-	}
-}
-
 int vb_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	      void (*requested_cb)(struct xp_conn_request *req), void *user,
 	      struct xp_listener **ret_listener, struct xp_error *e)
@@ -451,7 +437,7 @@ err_destroy:
 	rdma_destroy_id(l->cm.id);
 err_free:
 	free(l);
-	xp_error_set(e, err, "%s", listen_text(err));
+	xp_core_listen_failed(e, err);
 	return err;
 }
 

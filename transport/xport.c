@@ -42,6 +42,21 @@ void xp_error_set(struct xp_error *e, int err, const char *fmt, ...)
 	va_end(ap);
 }
 
+void xp_core_listen_failed(struct xp_error *e, int err)
+{
+	const char *text = strerror(-err);
+
+	if (err == -EADDRINUSE)
+		text = "the address is in use";
+	if (err == -EADDRNOTAVAIL)
+		text = "this machine does not have that address";
+	if (err == -EACCES)
+		text = "only root may use ports below 1024";
+	if (err == -ENODEV)
+		text = "that address is not on an RDMA device";
+	xp_error_set(e, err, "%s", text);
+}
+
 void xp_core_addr_text(const struct sockaddr *sa, char *buf, size_t len)
 {
 	const struct sockaddr_in *in = (const void *)sa;
