@@ -87,15 +87,20 @@ static void signals_stopped(struct reactor_watch *w)
 	container_of(w, struct client, signals)->watching = false;
 }
 
+void client_signals(sigset_t *ret)
+{
+	sigemptyset(ret);
+	sigaddset(ret, SIGINT);
+	sigaddset(ret, SIGTERM);
+	sigaddset(ret, SIGHUP);
+	sigaddset(ret, SIGCHLD);
+}
+
 static int watch_signals(struct client *c)
 {
 	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGCHLD);
+	client_signals(&set);
 	c->signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (c->signals.fd < 0) {
 		ini_error_set(&c->e, -errno, "cannot watch for signals: %s",

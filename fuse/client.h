@@ -7,8 +7,13 @@
 #ifndef FUSE_CLIENT_H
 #define FUSE_CLIENT_H
 
+#include <signal.h>
+
 #include "fuse/mount.h"
 #include "fuse/options.h"
+
+/* Those that end a mount, and SIGCHLD. */
+void client_signals(sigset_t *ret);
 
 /**
  * client_run() - serve the mount until it is unmounted or a signal ends it
@@ -16,7 +21,7 @@
  * @ready: called once when the mount answers; not 0: end, it failed and has
  *         said why
  *
- * SIGINT, SIGTERM, SIGHUP and SIGCHLD must be blocked.
+ * The signals of client_signals() must be blocked.
  *
  * Return: the exit status; everything has been logged.
  */
