@@ -4,9 +4,10 @@
  *
  *   lost    all channels are closed; once they are, no RDMA can touch our
  *           memory any more and commands without an answer are held
- *   pause   100 ms at first, twice as long each time, up to reconnect_delay;
- *           half of it is left to chance, so that many clients of one target
- *           do not come back in the same moment
+ *   pause   100 ms at first, a quarter longer each time, up to
+ *           reconnect_delay, so that a target that is back soon is noticed
+ *           soon; half of it is left to chance, so that many clients of one
+ *           target do not come back in the same moment
  *   attempt log in, look whether the volumes are the same, log in the others
  *   up      held commands are sent again
  *
@@ -130,7 +131,7 @@ void ini_reconnect_down(struct srpi_session *s)
 	half = s->pause_ms / 2;
 	reactor_timer_set(s->ctx->reactor, &s->pause_timer,
 			  s->pause_ms - half + next_random(s) % (half + 1));
-	s->pause_ms *= 2;
+	s->pause_ms += s->pause_ms / 4;
 }
 
 static void attempt(struct reactor_timer *t)

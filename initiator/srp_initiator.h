@@ -113,8 +113,8 @@ struct srpi_options {
 	 * When the connection is lost: milliseconds from then until I/O fails
 	 * (0 = 15000) and until the session is given up (0 = 600000), and the
 	 * longest pause between two attempts to log in again (0 = 1000; the
-	 * first pause is 100, then they double). Or SRPI_OFF. They must fit
-	 * to each other: srpi_timeouts_fault().
+	 * first pause is 100, each further one a quarter longer). Or
+	 * SRPI_OFF. They must fit to each other: srpi_timeouts_fault().
 	 */
 	int fast_io_fail_ms;
 	int dev_loss_ms;
