@@ -13,7 +13,7 @@
 
 #include "transport/log.h"
 
-#define STEP_MS 50
+#define STEP_MS 10
 
 /* ---- who has it ---- */
 
@@ -111,7 +111,7 @@ bool file_lock_wait(const char *path, enum file_holder holder, pid_t pid,
 	if (*waited_ms >= most || is_asked_to_stop())
 		return false;
 	/* Most are gone before there is anything to tell. */
-	if (*waited_ms == 4 * STEP_MS && !alive)
+	if (*waited_ms == 20 * STEP_MS && !alive)
 		log_notice("%s: waiting for the last I/O of process %d, which "
 			   "is ending, at most %u s",
 			   path, (int)pid, FILE_LOCK_ENDING_MS / 1000);
@@ -138,8 +138,5 @@ int file_lock_take(int fd, const char *path, bool shared, pid_t *ret_pid)
 		if (!file_lock_wait(path, holder, *ret_pid, &waited_ms))
 			return -EBUSY;
 	}
-	/* What else it had, its port for one, goes at the same time. */
-	if (waited_ms > 0)
-		usleep(STEP_MS * 1000);
 	return 0;
 }

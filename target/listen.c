@@ -10,8 +10,13 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "transport/log.h"
+
+/* How long an address that is in use is waited for, and between two looks. */
+#define IN_USE_MS 1000
+#define STEP_MS	  10
 
 struct listener {
 	struct port *port;
@@ -89,6 +94,23 @@ static void warn_of_tcp(struct listener *l, const struct listen_point *at)
 		 listen_point_text(at, text));
 }
 
+/* The sockets of a process that was killed belong to its ring as well, which the
+ * kernel ends a little later than the process. */
+static int listen_soon(struct listener *l, enum xp_kind kind,
+		       const struct listen_point *at, struct xp_error *why)
+{
+	for (unsigned int ms = 0; ms < IN_USE_MS; ms += STEP_MS) {
+		int err = port_listen(l->port, kind,
+				      (const struct sockaddr *)&at->addr,
+				      at->addr_len, why);
+
+		if (err != -EADDRINUSE)
+			return err;
+		usleep(STEP_MS * 1000);
+	}
+	return -EADDRINUSE;
+}
+
 static int listen_at(struct listener *l, enum xp_kind kind,
 		     const struct listen_point *at)
 {
@@ -107,8 +129,7 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 		xp_error_set(l->e, -ENOSPC, "too many addresses to listen on");
 		return -ENOSPC;
 	}
-	err = port_listen(l->port, kind, (const struct sockaddr *)&at->addr,
-			  at->addr_len, &why);
+	err = listen_soon(l, kind, at, &why);
 	if (err) {
 		xp_error_set(l->e, err, "cannot listen on %s over %s: %s%s",
 			     text, xp_kind_name(kind), why.text, advice(err));

@@ -88,4 +88,23 @@ kill -TERM "$pid"
 ended() { ! kill -0 "$pid"; }
 t_wait_for 20 ended
 t_check 'and stays' cmp -n 4096 "$T/twos" "$T/medium"
+
+# ---- its port is that of a ring which has not ended yet
+mkfifo "$T/let_go"
+python3 - "$P" "$T/let_go" >"$T/holder" <<'END' &
+import socket, sys
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(("127.0.0.1", int(sys.argv[1])))
+s.listen()
+print("holds it", flush=True)
+open(sys.argv[2]).read()
+END
+t_pids="$t_pids $!"
+t_wait_for 10 test -s "$T/holder" || t_bail "port $P is in use"
+start third
+sleeps() { grep -q nanosleep "/proc/$pid/wchan"; }
+t_check 'a port that is in use is waited for' t_wait_for 10 sleeps
+: >"$T/let_go"
+t_check 'and taken' t_wait_for 30 is_ready third
 t_done
