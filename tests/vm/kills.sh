@@ -39,6 +39,7 @@ kill_target() {
 	proof_ask kill "$killed"
 	wait "$killed" 2>/dev/null || true
 	wait_for 10 left_nothing "$killed"
+	rm "$work/target.pid" # else target_start would, within the time
 	proof_ask since
 	again
 	proof_ask round

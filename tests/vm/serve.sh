@@ -35,7 +35,7 @@ nobody=()
 # waits until it is ready and sets $target to its process ID.
 target_start() {
 	# shellcheck disable=SC2154 # see above
-	rm -f "$work/target.pid"
+	[ ! -e "$work/target.pid" ] || rm "$work/target.pid"
 	"${nobody[@]}" "$BUILD/target/rdma-target" \
 		--pidfile "$work/target.pid" "$@" >>"$VM_OUT/target.log" 2>&1 &
 	target=$!
