@@ -3,6 +3,7 @@
 # Source this first. $BUILD is the build directory; T_HOST may say how to reach
 # the target, e.g. srp+rdma://10.0.0.1 (default: srp+tcp://127.0.0.1); T_THREADS
 # gives the target so many; T_URING has mounts use FUSE over io_uring.
+# T_KEEP keeps the scratch directory.
 #
 #   t_target ARG...       start rdma-target, wait until it serves; sets $URI
 #   t_mount ARG... DIR    mount with rdma-fuse, and unmount at the end
@@ -47,7 +48,7 @@ t_cleanup() {
 		t_wait_for 5 t_is_gone "$pid" || kill -9 "$pid" 2>/dev/null
 	done
 	t_uring_restore
-	rm -rf --one-file-system "$T"
+	[ -n "${T_KEEP-}" ] || rm -rf --one-file-system "$T"
 }
 trap t_cleanup EXIT
 trap 'exit 1' INT TERM
