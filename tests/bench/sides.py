@@ -17,6 +17,11 @@ def size_of(path):
         return f.seek(0, os.SEEK_END)
 
 
+def written(path):
+    """Of a PID file: it may be there, empty, before its program is ready."""
+    return os.path.exists(path) and os.path.getsize(path) > 0
+
+
 def up(all_sides, fill):
     """@fill(path, size) writes everything once: memory that was never touched
     is slow."""
@@ -104,7 +109,7 @@ class Ours(Side):
         self.client = self.start(
             f'{self.build}/fuse/rdma-fuse', '-f', '-P', pid, *self.options,
             self.uri + '/disk', self.dir)
-        wait_until(self.label, lambda: os.path.exists(pid),
+        wait_until(self.label, lambda: written(pid),
                    process=self.client)
         self.shown(os.path.join(self.dir, 'disk'), self.client)
 
@@ -114,7 +119,7 @@ class Ours(Side):
             *self.target_prefix, f'{self.build}/target/rdma-target', '-P',
             pid, '--listen', self.uri, *self.target_options, '--backing',
             f'{self.backing},name=disk')
-        wait_until(self.label, lambda: os.path.exists(pid),
+        wait_until(self.label, lambda: written(pid),
                    process=self.target)
 
 
@@ -132,7 +137,7 @@ class Nbd(Side):
         pid = os.path.join(self.work, self.name + '.pid')
         server = self.start('nbdkit', '-f', '-P', pid, '-i', '127.0.0.1',
                             '-p', port, *self.plugin)
-        wait_until(self.label, lambda: os.path.exists(pid), process=server)
+        wait_until(self.label, lambda: written(pid), process=server)
         client = self.start('nbdfuse', os.path.join(self.dir, 'disk'),
                             f'nbd://127.0.0.1:{port}')
         self.shown(os.path.join(self.dir, 'disk'), client)
