@@ -73,7 +73,7 @@ def _in_guest(args, part, *vm_options):
 
 def inside(args, work):
     sides.guest_function('vm_soft_roce')
-    output('modprobe', 'brd', 'rd_nr=5', f'rd_size={64 << 10}', 'max_part=0')
+    output('modprobe', 'brd', 'rd_nr=7', f'rd_size={64 << 10}', 'max_part=0')
     ours = sides.Ours(work, 'ours', args.build, '/dev/ram0', 'rdma', ADDRESS)
     nvme = sides.NvmeRdma(work, 'nvme', '/dev/ram1')
     theirs = sides.KernelSrp(
@@ -84,21 +84,35 @@ def inside(args, work):
                                   'rdma', ADDRESS)
     control = sides.Bare(work, 'bare', '/dev/ram4')
     everything = [ours, nvme, theirs, mixed, control]
+    wide = [] if args.in_guest == 'instructions' else _wide(args, work)
     try:
-        sides.up(everything, jobs.fill)
+        sides.up(everything + wide, jobs.fill)
         if args.in_guest == 'instructions':
             found = {'instructions': _instructions(args, everything)}
         else:
-            found = _times(args, work, *everything)
+            found = _times(args, work, *everything, *wide)
     finally:
-        sides.down(everything)
+        sides.down(everything + wide)
     found['kernel'] = platform.release()
     with open(os.path.join(os.environ['VM_OUT'], 'bench.json'), 'w',
               encoding='utf-8') as f:
         json.dump(found, f)
 
 
-def _times(args, work, ours, nvme, theirs, mixed, control):
+def _wide(args, work):
+    """A queue pair and a thread for each of two processors. ib_srp always has
+    the former."""
+    threads = ('--threads', '2')
+    ours = sides.Ours(work, 'ours-2', args.build, '/dev/ram5', 'rdma', ADDRESS,
+                      ('--channels', '2'), threads)
+    ours.label = 'rdma-fuse with 2 channels on rdma-target with 2 threads'
+    mixed = sides.KernelSrpOnOurs(work, 'mixed-2', args.build, '/dev/ram6',
+                                  'rdma', ADDRESS, target_options=threads)
+    mixed.label = "the kernel's ib_srp on rdma-target with 2 threads"
+    return [ours, mixed]
+
+
+def _times(args, work, ours, nvme, theirs, mixed, control, ours_2, mixed_2):
     plan = [
         Comparison('vm-nvme', 'rdma-fuse on rdma-target against nvme-rdma on '
                    'nvmet-rdma', 'Both on a RAM disk of the kernel (brd).',
@@ -108,6 +122,12 @@ def _times(args, work, ours, nvme, theirs, mixed, control):
         Comparison('vm-target', 'ib_srp on rdma-target against ib_srp on '
                    'ib_srpt', 'Target against target, with the same '
                    'initiator.', mixed, theirs, jobs.MAIN, control),
+        Comparison('vm-nvme-2', 'With two channels and threads against '
+                   'nvme-rdma on nvmet-rdma', '', ours_2, nvme, jobs.MAIN,
+                   control),
+        Comparison('vm-target-2', 'ib_srp on rdma-target with two threads '
+                   'against ib_srp on ib_srpt', '', mixed_2, theirs,
+                   jobs.MAIN, control),
     ]
     found = {'comparisons': compare.results(args, plan)}
     if not args.only:
