@@ -478,3 +478,32 @@ unsigned int t_open_fds(void)
 	closedir(dir);
 	return n;
 }
+
+/* ---- strangers ---- */
+
+int t_raw_connect(const struct sockaddr_in *addr)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (const void *)addr, sizeof(*addr)), 0);
+	return fd;
+}
+
+void t_raw_send(int fd, const void *p, size_t len)
+{
+	assert_int_equal(send(fd, p, len, MSG_NOSIGNAL), len);
+}
+
+void t_check_listener(struct t_world *w)
+{
+	struct t_end *client;
+	struct t_end *server;
+
+	t_pair(w, &client, &server);
+	t_end_close(client);
+	t_end_close(server);
+	w->client_cnt = 0;
+	w->server_cnt = 0;
+	t_settle(w);
+}

@@ -169,4 +169,10 @@ void t_post_send(struct t_end *end, struct t_chain *chain,
 
 unsigned int t_open_fds(void);
 
+/* A socket of somebody who knows nothing of the provider. */
+int t_raw_connect(const struct sockaddr_in *addr);
+void t_raw_send(int fd, const void *p, size_t len);
+/* Whoever listens is alive. */
+void t_check_listener(struct t_world *w);
+
 #endif

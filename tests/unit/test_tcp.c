@@ -18,20 +18,6 @@
 
 /* ---- a peer by hand ---- */
 
-static int raw_connect(const struct sockaddr_in *addr)
-{
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (const void *)addr, sizeof(*addr)), 0);
-	return fd;
-}
-
-static void raw_send(int fd, const void *p, size_t len)
-{
-	assert_int_equal(send(fd, p, len, MSG_NOSIGNAL), len);
-}
-
 static void raw_recv(int fd, void *p, size_t len)
 {
 	assert_int_equal(recv(fd, p, len, MSG_WAITALL), len);
@@ -66,8 +52,8 @@ static void raw_open(struct raw *r, const struct t_world_options *opt)
 
 	memset(r, 0, sizeof(*r));
 	r->w = t_world_open(opt);
-	r->fd = raw_connect(&r->w->addr);
-	raw_send(r->fd, cm, tcp_cm_encode(cm, TCP_CM_CONNECT, NULL, 0));
+	r->fd = t_raw_connect(&r->w->addr);
+	t_raw_send(r->fd, cm, tcp_cm_encode(cm, TCP_CM_CONNECT, NULL, 0));
 	r->end = &r->w->server_ends[0];
 	T_WAIT(r->w, r->end->established);
 	raw_recv(r->fd, cm, sizeof(cm));
@@ -86,70 +72,6 @@ static void raw_close(struct raw *r)
 
 /* ---- strangers ---- */
 
-/* Whoever listens is alive. */
-static void check_listener(struct t_world *w)
-{
-	struct t_end *client;
-	struct t_end *server;
-
-	t_pair(w, &client, &server);
-	t_end_close(client);
-	t_end_close(server);
-	w->client_cnt = 0;
-	w->server_cnt = 0;
-	t_settle(w);
-}
-
-struct visitor_case {
-	const char *name;
-	const char *says;
-	size_t len;
-};
-
-static const struct visitor_case visitor_cases[] = {
-	{ "says nothing", "", 0 },
-	{ "speaks HTTP", "GET / HTTP/1.1\r\nHost: somewhere.else\r\n\r\n", 40 },
-	{ "says one byte", "\3", 1 },
-	{ "promises too much",
-	  "\3\0\xff\xff\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-	  "\0\1\0\0\0\0\0\0\0",
-	  32 },
-	{ "does not keep its promise",
-	  "\3\0\0\5\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-	  "\0\0\0\0\0\1\0\0\0\0\0\0\0only",
-	  36 },
-	{ "says more than it may",
-	  "\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-	  "\0\0\0\1\0\0\0\0\0\0\0more",
-	  36 },
-	{ "accepts us",
-	  "\3\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0"
-	  "\0\0\0\0\0",
-	  32 },
-};
-
-static void strangers_do_not_disturb_a_listener(void **state)
-{
-	const struct visitor_case *vc = *state;
-	struct t_world *w = t_world_open(NULL);
-	unsigned int fds;
-	int fd;
-
-	check_listener(w);
-	fds = t_open_fds();
-	for (int i = 0; i < 20; i++) {
-		fd = raw_connect(&w->addr);
-		raw_send(fd, vc->says, vc->len);
-		t_settle(w);
-		check_listener(w);
-		close(fd);
-		t_settle(w);
-	}
-	assert_int_equal(t_open_fds(), fds);
-	assert_int_equal(w->server_cnt, 0);
-	t_world_close(w);
-}
-
 static void a_stranger_goes_with_the_listener(void **state)
 {
 	struct t_world *w = t_world_open(NULL);
@@ -158,7 +80,7 @@ static void a_stranger_goes_with_the_listener(void **state)
 	int fd;
 
 	t_pair(w, &client, &server);
-	fd = raw_connect(&w->addr);
+	fd = t_raw_connect(&w->addr);
 	t_settle(w);
 	xp_unlisten(w->listener);
 	w->listener = NULL;
@@ -178,7 +100,7 @@ static void strangers_get_fifteen_seconds(void **state)
 
 	t_pair(w, &client, &server);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
-		fds[i] = raw_connect(&w->addr);
+		fds[i] = t_raw_connect(&w->addr);
 	t_settle(w);
 	reactor_skip(w->server_reactor, 14000);
 	t_settle(w);
@@ -200,63 +122,15 @@ static void the_oldest_stranger_makes_room(void **state)
 	int fds[257];
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
-		fds[i] = raw_connect(&w->addr);
+		fds[i] = t_raw_connect(&w->addr);
 		t_settle(w);
 	}
 	assert_true(has_ended(fds[0]));
 	for (size_t i = 1; i < ARRAY_SIZE(fds); i++)
 		assert_false(has_ended(fds[i]));
-	check_listener(w);
+	t_check_listener(w);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		close(fds[i]);
-	t_world_close(w);
-}
-
-struct host_case {
-	const char *name;
-	bool answers;
-	const char *says;
-	int err;
-	const char *text;
-};
-
-static const struct host_case host_cases[] = {
-	{ "that hangs up", true, "", -ECONNRESET, "before it answered" },
-	{ "that speaks SSH", true, "SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n",
-	  -ENOPROTOOPT, "does not speak" },
-	{ "that is silent", false, "", -ETIMEDOUT, "no answer" },
-};
-
-static void connecting_to_a_stranger_fails_with_a_reason(void **state)
-{
-	const struct host_case *hc = *state;
-	struct t_world *w = t_world_open(NULL);
-	struct xp_chan_params p = { .recv_cnt = 1 };
-	struct sockaddr_in addr = t_free_addr();
-	int listener = socket(AF_INET, SOCK_STREAM, 0);
-	struct t_end *client;
-	char buf[512];
-	int fd;
-
-	p.timeout_ms = hc->answers ? 0 : 50;
-	assert_int_equal(bind(listener, (struct sockaddr *)&addr, sizeof(addr)),
-			 0);
-	assert_int_equal(listen(listener, 1), 0);
-	client = t_connect_to(w, &addr, &p);
-	t_settle(w);
-	fd = accept(listener, NULL, NULL);
-	assert_true(fd >= 0);
-	if (hc->answers) {
-		t_settle(w);
-		assert_true(recv(fd, buf, sizeof(buf), 0) > 0);
-		raw_send(fd, hc->says, strlen(hc->says));
-		shutdown(fd, SHUT_WR);
-	}
-	T_WAIT(w, client->closed);
-	assert_int_equal(client->why.err, hc->err);
-	assert_non_null(strstr(client->why.text, hc->text));
-	close(fd);
-	close(listener);
 	t_world_close(w);
 }
 
@@ -377,14 +251,14 @@ static void who_breaks_a_rule_is_told_to_go(void **state)
 		hdr.region[i].key = rc->good_key ? r.key : ~r.key;
 	len = raw_hdr(buf, &hdr);
 	buf[rc->at] = rc->byte;
-	raw_send(r.fd, buf, len + 8);
+	t_raw_send(r.fd, buf, len + 8);
 	T_WAIT(r.w, r.end->closed);
 	assert_int_equal(r.end->why.err, rc->err);
 	assert_non_null(strstr(r.end->why.text, rc->text));
 	assert_int_equal(r.end->received, 0);
 	for (size_t i = 0; i < BLOCK; i++)
 		assert_int_equal(r.mem.p[i], 0);
-	check_listener(r.w);
+	t_check_listener(r.w);
 	raw_close(&r);
 }
 
@@ -406,7 +280,7 @@ static void an_answer_of_the_wrong_length_is_none(void **state)
 	t_post(r.end, &chain);
 	t_settle(r.w);
 	raw_recv(r.fd, buf, TCP_HDR_LEN + TCP_REGION_LEN);
-	raw_send(r.fd, buf, raw_hdr(buf, &rsp));
+	t_raw_send(r.fd, buf, raw_hdr(buf, &rsp));
 	T_WAIT(r.w, r.end->closed);
 	assert_int_equal(r.end->why.err, -EPROTO);
 	assert_int_equal(chain.done, 1);
@@ -446,7 +320,7 @@ static void bytes_may_come_one_by_one(void **state)
 	len += 5;
 	for (size_t i = 0; i < len; i++) {
 		assert_int_equal(r.end->received, 0);
-		raw_send(r.fd, buf + i, 1);
+		t_raw_send(r.fd, buf + i, 1);
 		t_settle(r.w);
 	}
 	T_WAIT(r.w, r.end->received == 1);
@@ -477,7 +351,7 @@ static void half_an_iu_is_not_waited_for_for_ever(void **state)
 
 	raw_open(&r, NULL);
 	raw_hdr(buf, &hdr);
-	raw_send(r.fd, buf, hc->len);
+	t_raw_send(r.fd, buf, hc->len);
 	t_settle(r.w);
 	for (unsigned int i = 0; i < 3; i++) {
 		reactor_skip(r.w->server_reactor, XP_KEEPALIVE_MS);
@@ -523,7 +397,7 @@ static void a_flood_of_reads_is_answered_in_time(void **state)
 	hdr.region[0] = (struct tcp_region){ 0, BLOCK, r.key };
 	len = raw_hdr(buf, &hdr);
 	for (unsigned int i = 0; i < FLOOD; i++) {
-		raw_send(r.fd, buf, len);
+		t_raw_send(r.fd, buf, len);
 		if (i % 64 == 0)
 			t_settle(r.w);
 	}
@@ -560,11 +434,11 @@ static void memory_taken_back_is_not_written(void **state)
 	hdr.region[0] = (struct tcp_region){ 0, BLOCK, r.key };
 	memset(buf, 0xaa, sizeof(buf));
 	len = raw_hdr(buf, &hdr);
-	raw_send(r.fd, buf, len + 10);
+	t_raw_send(r.fd, buf, len + 10);
 	t_settle(r.w);
 	assert_int_equal(r.mem.p[9], 0xaa);
 	/* It has come already when the memory goes. */
-	raw_send(r.fd, buf + len + 10, BLOCK - 10);
+	t_raw_send(r.fd, buf + len + 10, BLOCK - 10);
 	xp_mr_free(r.mem.mr);
 	r.mem.mr = NULL;
 	memset(r.mem.p, 0, BLOCK);
@@ -587,7 +461,7 @@ static void memory_taken_back_is_not_read(void **state)
 	hdr.region[0] = (struct tcp_region){ 0, BLOCK, r.key };
 	len = raw_hdr(buf, &hdr);
 	for (unsigned int i = 0; i < FLOOD; i++)
-		raw_send(r.fd, buf, len);
+		t_raw_send(r.fd, buf, len);
 	t_settle(r.w);
 	assert_int_equal(r.end->closed, 0);
 	t_mem_put(&r.mem);
@@ -602,12 +476,9 @@ int main(void)
 	static struct t_table t;
 
 	setenv("T_PROVIDER", "tcp", 1);
-	T_ADD_ROWS(&t, visitor_cases, strangers_do_not_disturb_a_listener);
 	T_ADD(&t, a_stranger_goes_with_the_listener);
 	T_ADD(&t, strangers_get_fifteen_seconds);
 	T_ADD(&t, the_oldest_stranger_makes_room);
-	T_ADD_ROWS(&t, host_cases,
-		   connecting_to_a_stranger_fails_with_a_reason);
 	T_ADD_ROWS(&t, rule_cases, who_breaks_a_rule_is_told_to_go);
 	T_ADD(&t, an_answer_of_the_wrong_length_is_none);
 	T_ADD(&t, bytes_may_come_one_by_one);
