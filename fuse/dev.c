@@ -9,17 +9,11 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "fuse/reader.h"
+#include "fuse/slots.h"
 #include "transport/log.h"
-
-/* Fewer slots than this are not worth a mount. */
-#define SLOTS_MIN 4u
-/* Rather a smaller max_write than fewer slots than this. */
-#define SLOTS_GOOD    32u
-#define MAX_WRITE_MIN (128u << 10)
 
 /* With fewer entries in each queue reading is better; and for what comes by
  * reading although there are queues. */
@@ -42,12 +36,7 @@ struct dev {
 	int fd;
 	int file; /* the reactor's number for it, -1: none */
 
-	uint8_t *memory;
-	size_t memory_len;
-	struct srpi_mem *mem;
-	struct slot *slots;
-	unsigned int slot_cnt;
-	struct slot *free;
+	struct slots slots;
 	uint8_t *request;     /* a whole one, for libfuse */
 	struct slot *current; /* libfuse has its request; NULL: claimed */
 	unsigned int busy;    /* slots that data.c has */
@@ -66,11 +55,6 @@ struct dev {
 	bool init_seen;
 	struct log_limit limit;
 };
-
-static size_t slot_len(uint32_t max_write, uint32_t edge)
-{
-	return 4 * (size_t)edge + max_write;
-}
 
 uint8_t *slot_head(const struct slot *slot)
 {
@@ -94,15 +78,9 @@ void dev_prep_file(const struct dev *dev, struct io_uring_sqe *sqe)
 
 /* ---- answers ---- */
 
-static void push(struct slot **list, struct slot *slot)
-{
-	slot->next_free = *list;
-	*list = slot;
-}
-
 void dev_put(struct slot *slot)
 {
-	push(&slot->dev->free, slot);
+	slots_put(&slot->dev->slots, slot);
 	reader_slot_freed(&slot->dev->reader);
 }
 
@@ -419,7 +397,8 @@ static void entry_request(struct slot *slot)
 		return;
 	head = uring_head(slot, dev->request, REQUEST_HEAD_MAX, &payload);
 	memcpy(dev->request + head, slot->data, payload);
-	push(&dev->asked, slot);
+	slot->next_free = dev->asked;
+	dev->asked = slot;
 	ask_libfuse(dev, slot, head + payload);
 }
 
@@ -455,11 +434,7 @@ unsigned int dev_busy(const struct dev *dev)
 
 struct slot *dev_take(struct dev *dev)
 {
-	struct slot *slot = dev->free;
-
-	if (slot)
-		dev->free = slot->next_free;
-	return slot;
+	return slots_take(&dev->slots);
 }
 
 void dev_slot_parts(struct slot *slot, struct iovec parts[2])
@@ -486,93 +461,13 @@ void dev_failed(struct dev *dev, int err)
 
 /* ---- the life of a device ---- */
 
-/* Makes slots and max_write fit into the budget. */
-static int fit(struct dev_options *o, struct srpi_error *e)
+static int make_request(struct dev *dev, struct srpi_error *e)
 {
-	if (o->pin_budget == 0)
+	dev->request = malloc(REQUEST_HEAD_MAX + dev->options.max_write);
+	if (dev->request)
 		return 0;
-	while (o->max_write / 2 >= MAX_WRITE_MIN &&
-	       o->pin_budget / slot_len(o->max_write, o->edge) <
-		       (o->slots < SLOTS_GOOD ? o->slots : SLOTS_GOOD))
-		o->max_write /= 2;
-	if (o->pin_budget / slot_len(o->max_write, o->edge) < o->slots)
-		o->slots = (unsigned int)(o->pin_budget /
-					  slot_len(o->max_write, o->edge));
-	if (o->slots >= SLOTS_MIN)
-		return 0;
-	ini_error_set(e, -ENOMEM,
-		      "only %llu KiB more of memory may be locked for the RDMA "
-		      "device, at least %zu KiB are needed; raise the limit: "
-		      "ulimit -l 65536, or LimitMEMLOCK= of the service",
-		      (unsigned long long)o->pin_budget >> 10,
-		      SLOTS_MIN * slot_len(o->max_write, o->edge) >> 10);
+	ini_error_set(e, -ENOMEM, "out of memory");
 	return -ENOMEM;
-}
-
-static int map_and_register(struct dev *dev, struct srpi_error *e)
-{
-	const struct dev_options *o = &dev->options;
-	void *p;
-
-	dev->memory_len = o->slots * slot_len(o->max_write, o->edge) +
-			  ((o->scratch + 4095u) & ~4095u);
-	p = mmap(NULL, dev->memory_len, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p == MAP_FAILED) {
-		ini_error_set(e, -ENOMEM, "no memory for %u requests of %u KiB",
-			      o->slots, o->max_write >> 10);
-		return -ENOMEM;
-	}
-	dev->memory = p;
-	return srpi_mem_register(o->session, p, dev->memory_len, &dev->mem, e);
-}
-
-static void unmap(struct dev *dev)
-{
-	srpi_mem_free(dev->mem);
-	dev->mem = NULL;
-	if (dev->memory)
-		munmap(dev->memory, dev->memory_len);
-	dev->memory = NULL;
-}
-
-/* The device may allow less than the limits say: try with less. */
-static int get_memory(struct dev *dev, struct srpi_error *e)
-{
-	struct dev_options *o = &dev->options;
-	int err = fit(o, e);
-
-	if (err)
-		return err;
-	while ((err = map_and_register(dev, e))) {
-		unmap(dev);
-		if (err != -ENOMEM || o->slots / 2 < SLOTS_MIN)
-			return err;
-		o->slots /= 2;
-	}
-	return 0;
-}
-
-static int make_slots(struct dev *dev, struct srpi_error *e)
-{
-	const struct dev_options *o = &dev->options;
-
-	dev->slots = calloc(o->slots, sizeof(*dev->slots));
-	dev->request = malloc(REQUEST_HEAD_MAX + o->max_write);
-	if (!dev->slots || !dev->request) {
-		ini_error_set(e, -ENOMEM, "out of memory");
-		return -ENOMEM;
-	}
-	for (unsigned int i = 0; i < o->slots; i++) {
-		struct slot *slot = &dev->slots[i];
-
-		slot->dev = dev;
-		slot->data = dev->memory + i * slot_len(o->max_write, o->edge) +
-			     2 * (size_t)o->edge;
-		slot->next_free = dev->free;
-		dev->free = slot;
-	}
-	return 0;
 }
 
 /* As many slots as wanted for each queue: a program has only that of its
@@ -628,9 +523,9 @@ int dev_create(const struct dev_options *options, struct dev **ret_dev,
 	if (options->queues)
 		want_queues(&dev->options);
 	wanted = dev->options.slots;
-	err = get_memory(dev, e);
+	err = slots_open(&dev->slots, &dev->options, dev, e);
 	if (!err)
-		err = make_slots(dev, e);
+		err = make_request(dev, e);
 	if (!err && options->queues)
 		err = make_uring(dev, e);
 	if (err) {
@@ -680,10 +575,9 @@ void dev_free(struct dev *dev)
 	assert(dev->stopped && dev_idle(dev));
 	if (dev->file >= 0)
 		reactor_file_remove(dev->reactor, dev->file);
-	free(dev->slots);
 	free(dev->request);
 	uring_free(dev->uring);
-	unmap(dev);
+	slots_close(&dev->slots);
 	free(dev);
 }
 
@@ -712,7 +606,7 @@ struct srpi_session *dev_session(const struct dev *dev)
 
 struct srpi_mem *dev_mem(const struct dev *dev)
 {
-	return dev->mem;
+	return dev->slots.mem;
 }
 
 bool dev_answers(const struct dev *dev)
@@ -737,7 +631,5 @@ unsigned int dev_slots(const struct dev *dev)
 
 void *dev_scratch(const struct dev *dev)
 {
-	return dev->memory +
-	       dev->options.slots *
-		       slot_len(dev->options.max_write, dev->options.edge);
+	return dev->slots.scratch;
 }

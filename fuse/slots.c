@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fuse/slots.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+/* Fewer slots than this are not worth a mount. */
+#define SLOTS_MIN 4u
+/* Rather a smaller max_write than fewer slots than this. */
+#define SLOTS_GOOD    32u
+#define MAX_WRITE_MIN (128u << 10)
+
+/* With the edges, and a block at the head and one at the tail. */
+static size_t slot_len(const struct dev_options *o)
+{
+	return 4 * (size_t)o->edge + o->max_write;
+}
+
+/* Makes slots and max_write fit into the budget. */
+static int fit(struct dev_options *o, struct srpi_error *e)
+{
+	if (o->pin_budget == 0)
+		return 0;
+	while (o->max_write / 2 >= MAX_WRITE_MIN &&
+	       o->pin_budget / slot_len(o) <
+		       (o->slots < SLOTS_GOOD ? o->slots : SLOTS_GOOD))
+		o->max_write /= 2;
+	if (o->pin_budget / slot_len(o) < o->slots)
+		o->slots = (unsigned int)(o->pin_budget / slot_len(o));
+	if (o->slots >= SLOTS_MIN)
+		return 0;
+	ini_error_set(e, -ENOMEM,
+		      "only %llu KiB more of memory may be locked for the RDMA "
+		      "device, at least %zu KiB are needed; raise the limit: "
+		      "ulimit -l 65536, or LimitMEMLOCK= of the service",
+		      (unsigned long long)o->pin_budget >> 10,
+		      SLOTS_MIN * slot_len(o) >> 10);
+	return -ENOMEM;
+}
+
+static int map_and_register(struct slots *s, const struct dev_options *o,
+			    struct srpi_error *e)
+{
+	void *p;
+
+	s->memory_len =
+		o->slots * slot_len(o) + ((o->scratch + 4095u) & ~4095u);
+	p = mmap(NULL, s->memory_len, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED) {
+		ini_error_set(e, -ENOMEM, "no memory for %u requests of %u KiB",
+			      o->slots, o->max_write >> 10);
+		return -ENOMEM;
+	}
+	s->memory = p;
+	s->scratch = s->memory + o->slots * slot_len(o);
+	return srpi_mem_register(o->session, p, s->memory_len, &s->mem, e);
+}
+
+static void unmap(struct slots *s)
+{
+	srpi_mem_free(s->mem);
+	s->mem = NULL;
+	if (s->memory)
+		munmap(s->memory, s->memory_len);
+	s->memory = NULL;
+}
+
+/* The device may allow less than the limits say: try with less. */
+static int get_memory(struct slots *s, struct dev_options *o,
+		      struct srpi_error *e)
+{
+	int err = fit(o, e);
+
+	if (err)
+		return err;
+	while ((err = map_and_register(s, o, e))) {
+		unmap(s);
+		if (err != -ENOMEM || o->slots / 2 < SLOTS_MIN)
+			return err;
+		o->slots /= 2;
+	}
+	return 0;
+}
+
+int slots_open(struct slots *s, struct dev_options *o, struct dev *dev,
+	       struct srpi_error *e)
+{
+	int err = get_memory(s, o, e);
+
+	if (err)
+		return err;
+	s->all = calloc(o->slots, sizeof(*s->all));
+	if (!s->all) {
+		ini_error_set(e, -ENOMEM, "out of memory");
+		return -ENOMEM;
+	}
+	for (unsigned int i = 0; i < o->slots; i++) {
+		s->all[i].dev = dev;
+		s->all[i].data =
+			s->memory + i * slot_len(o) + 2 * (size_t)o->edge;
+		slots_put(s, &s->all[i]);
+	}
+	return 0;
+}
+
+void slots_close(struct slots *s)
+{
+	free(s->all);
+	unmap(s);
+}
+
+struct slot *slots_take(struct slots *s)
+{
+	struct slot *slot = s->free;
+
+	if (slot)
+		s->free = slot->next_free;
+	return slot;
+}
+
+void slots_put(struct slots *s, struct slot *slot)
+{
+	slot->next_free = s->free;
+	s->free = slot;
+}
