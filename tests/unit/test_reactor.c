@@ -1106,7 +1106,7 @@ static void a_single_answer_that_comes_soon_is_polled_for(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		print_message("%s\n", cases[i].name);
+		print_message("# %s\n", cases[i].name);
 		sleeps_while_awaiting(state, &cases[i]);
 	}
 }
