@@ -17,6 +17,7 @@
 #include "target/announce.h"
 #include "target/backend_fault.h"
 #include "target/listen.h"
+#include "target/notify.h"
 #include "target/port_id.h"
 #include "target/privileges.h"
 #include "target/sandbox.h"
@@ -57,6 +58,7 @@ struct server {
 	bool ended;	/* the workers are told to stop */
 	int pidfile_fd; /* -1: none */
 	bool pidfile_written;
+	int notify_fd; /* -1: none */
 	int exit_code;
 
 	struct last_flush flushes[LUNS_MAX];
@@ -449,6 +451,7 @@ static void on_signal(struct reactor_watch *w, uint32_t events)
 			_exit(1);
 		}
 		s->stopping = true;
+		notify_tell(s->notify_fd, NOTIFY_STOPPING);
 		log_notice("%s: answering what is in flight, then stopping",
 			   strsignal((int)info.ssi_signo));
 		for (unsigned int i = 0; i < s->luns.cnt; i++)
@@ -512,6 +515,12 @@ static int write_pidfile(struct server *s, struct xp_error *e)
 	if (ftruncate(s->pidfile_fd, 0) ||
 	    dprintf(s->pidfile_fd, "%ld\n", (long)getpid()) < 0)
 		return pidfile_failed(s, -errno, e);
+	return 0;
+}
+
+static int open_notify(struct server *s, struct xp_error *e)
+{
+	s->notify_fd = notify_open();
 	return 0;
 }
 
@@ -604,6 +613,7 @@ static int get_ready(struct server *s, struct xp_error *e)
 		open_volumes,
 		load_states,
 		open_pidfile,
+		open_notify,
 		raise_limits,
 		open_workers,
 		attach_volumes,
@@ -642,6 +652,8 @@ static void tear_down(struct server *s)
 		volume_close(s->luns.vol[i]);
 	if (s->signal_fd >= 0)
 		close(s->signal_fd);
+	if (s->notify_fd >= 0)
+		close(s->notify_fd);
 	remove_pidfile(s);
 }
 
@@ -650,6 +662,7 @@ static void serve(struct server *s)
 	int err;
 
 	watch_signals(s);
+	notify_tell(s->notify_fd, NOTIFY_READY);
 	if (log_level >= LOG_NOTICE)
 		announce(&s->luns, &s->points, &s->id);
 	err = reactor_run(s->workers[0].reactor);
@@ -675,6 +688,7 @@ int server_run(const struct options *opt)
 	lun_map_init(&s->luns);
 	s->signal_fd = -1;
 	s->pidfile_fd = -1;
+	s->notify_fd = -1;
 	if (get_ready(s, &e) == 0) {
 		serve(s);
 	} else {

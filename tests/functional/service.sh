@@ -13,7 +13,10 @@ is() { # PROPERTY PATTERN
 	systemctl show -p "$1" --value $U | grep -Eqx "$2"
 }
 answers() { rdma-info srp+tcp://127.0.0.1:5555; }
-starts() { systemctl start $U && t_wait_for 30 answers; }
+starts() { systemctl start $U && answers; }
+starts_not() {
+	mv /srv/volumes/disk.img /srv/away && ! systemctl start $U
+}
 stays_active() { systemctl reload $U && answers && is ActiveState active; }
 stops() { systemctl stop $U && is ActiveState inactive && is Result success; }
 has_no() { # FIELD: of the process's status
@@ -52,7 +55,7 @@ inside() {
 	ip link set lo up
 	systemctl daemon-reload
 
-	t_check 'it starts, and serves' starts
+	t_check 'systemctl start returns when it serves' starts
 	pid=$(systemctl show -p MainPID --value $U)
 	t_check 'it has no capability left' has_no CapEff
 	t_check 'and can get none' has_no CapBnd
@@ -71,6 +74,7 @@ inside() {
 	t_check 'the mount has what was written' data_is
 	t_check 'it stops' stops
 	t_check 'the journal has no complaint' says_nothing_bad
+	t_check 'systemctl start tells that a volume is missing' starts_not
 	t_done
 }
 

@@ -582,6 +582,7 @@ static const struct {
 	  "undoes something" },
 	{ "target/file_lock.c", "fopen", "when another has the file" },
 	{ "initiator/capacity.c", "", "when the size has changed" },
+	{ "target/notify.c", "", "with a service manager only" },
 	{ "fuse/main.c", "pipe2", "in the background only" },
 	{ "fuse/uring.c", "calloc", "with FUSE over io_uring only" },
 };
