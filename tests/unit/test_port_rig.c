@@ -469,6 +469,101 @@ uint64_t rig_cmd(struct rig_chan *ch, const struct rig_cmd *cmd)
 	return args.tag;
 }
 
+static unsigned int desc_cnt(enum rig_how how)
+{
+	switch (how) {
+	case RIG_INDIRECT:
+		return 5;
+	case RIG_MANY:
+		return 33;
+	case RIG_PARTIAL:
+		return 20;
+	default:
+		return 1;
+	}
+}
+
+/* Cuts @len bytes at @offset into pieces of uneven lengths. */
+static void cut(const struct rig_chan *ch, size_t offset, uint32_t len,
+		unsigned int cnt, struct srp_desc *descs)
+{
+	for (unsigned int i = 0; i < cnt; i++) {
+		uint32_t piece = i + 1 < cnt ? len / cnt - 7 + i % 13 : len;
+
+		descs[i] = rig_desc(ch, offset, piece);
+		offset += piece;
+		len -= piece;
+	}
+}
+
+void rig_describe(struct rig_chan *ch, enum rig_how how, size_t offset,
+		  uint32_t len, struct srp_desc *descs,
+		  struct srp_data_args *ret)
+{
+	size_t table = RIG_MEM - 4096;
+	struct srp_desc at = rig_desc(ch, table, 4096);
+	unsigned int cnt = desc_cnt(how);
+
+	cut(ch, offset, len, cnt, descs);
+	*ret = (struct srp_data_args){
+		.format =
+			how == RIG_DIRECT ? SRP_DATA_DIRECT : SRP_DATA_INDIRECT,
+		.descs = descs,
+		.desc_cnt = cnt,
+		.table_addr = at.addr,
+		.table_key = at.key,
+	};
+	srp_desc_pack(descs, cnt, ch->rig->mem + table);
+}
+
+size_t rig_make_partial(uint8_t *iu, size_t len, bool out, unsigned int keep)
+{
+	unsigned int cnt = iu[out ? 6 : 7];
+
+	iu[out ? 6 : 7] = (uint8_t)keep;
+	return len - (size_t)(cnt - keep) * SRP_DESC_SIZE;
+}
+
+uint64_t rig_send_rw(struct rig_chan *ch, struct rig_cmd *cmd, enum rig_how how,
+		     size_t offset, uint32_t len)
+{
+	struct srp_desc descs[64];
+	bool out = cmd->cdb[0] == 0x2a;
+	struct srp_data_args *data = out ? &cmd->out : &cmd->in;
+	struct srp_cmd_args args = { .tag = ch->next_tag++,
+				     .cdb = cmd->cdb,
+				     .cdb_len = 16 };
+	uint8_t iu[CHANNEL_IT_IU_LEN];
+	int iu_len;
+
+	if (how == RIG_IMMEDIATE) {
+		*data = (struct srp_data_args){ .format = SRP_DATA_IMMEDIATE,
+						.imm_len = len,
+						.imm_offset = SRP_IMM_OFFSET };
+		cmd->imm = ch->rig->mem + offset;
+		ch->next_tag--;
+		return rig_cmd(ch, cmd);
+	}
+	rig_describe(ch, how, offset, len, descs, data);
+	args.out = cmd->out;
+	args.in = cmd->in;
+	assert_int_equal(srp_lun_encode(cmd->lun, &args.lun), 0);
+	iu_len = srp_cmd_encode(iu, sizeof(iu), &args);
+	assert_true(iu_len > 0);
+	if (how == RIG_PARTIAL)
+		iu_len = (int)rig_make_partial(iu, (size_t)iu_len, out, 4);
+	rig_send(ch, iu, (size_t)iu_len);
+	return args.tag;
+}
+
+uint64_t rig_send_write(struct rig_chan *ch, uint32_t lba, uint8_t byte)
+{
+	struct rig_cmd w = rig_write(RIG_DISK, lba, 1);
+
+	memset(ch->rig->mem, byte, RIG_BLOCK);
+	return rig_send_rw(ch, &w, RIG_DIRECT, 0, RIG_BLOCK);
+}
+
 uint64_t rig_tmf(struct rig_chan *ch, uint8_t function, unsigned int lun,
 		 uint64_t task_tag)
 {

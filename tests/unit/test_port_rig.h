@@ -128,6 +128,30 @@ struct rig_cmd rig_write(unsigned int lun, uint32_t lba, uint16_t blocks);
 /* Sends it and settles; returns its tag. */
 uint64_t rig_cmd(struct rig_chan *ch, const struct rig_cmd *cmd);
 
+/* How the initiator's buffer is described. */
+enum rig_how {
+	RIG_DIRECT,
+	RIG_INDIRECT,
+	RIG_MANY,    /* more descriptors than a request holds */
+	RIG_PARTIAL, /* the table is in the initiator's memory, at its end */
+	RIG_IMMEDIATE
+};
+
+/* Describes @len bytes at @offset. The table goes to the end of memory. */
+void rig_describe(struct rig_chan *ch, enum rig_how how, size_t offset,
+		  uint32_t len, struct srp_desc *descs,
+		  struct srp_data_args *ret);
+/* Turns an SRP_CMD of @len bytes with all descriptors inline into one with a
+ * partial list, of the first @keep; returns its length. */
+size_t rig_make_partial(uint8_t *iu, size_t len, bool out, unsigned int keep);
+
+/* Sends a READ (10) or WRITE (10) with @len bytes at @offset of the
+ * initiators' memory, and settles; returns its tag. */
+uint64_t rig_send_rw(struct rig_chan *ch, struct rig_cmd *cmd, enum rig_how how,
+		     size_t offset, uint32_t len);
+/* Writes a block of RIG_DISK full of @byte, likewise. */
+uint64_t rig_send_write(struct rig_chan *ch, uint32_t lba, uint8_t byte);
+
 /* Sends a task management request and settles; returns its tag. */
 uint64_t rig_tmf(struct rig_chan *ch, uint8_t function, unsigned int lun,
 		 uint64_t task_tag);

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What happens to commands that do not come to their end, in every state that
+ * they can be in: task management, and peers that leave. See test_port_rig.h.
+ */
+#include "tests/unit/test_port_rig.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/t_table.h"
+
+#define BLK RIG_BLOCK
+
+/* ---- task management ---- */
+
+/* Where the command is when the function arrives. */
+enum where {
+	WAITING,    /* for a buffer */
+	READING,    /* its descriptor table is on the way */
+	READ,	    /* that has come; it waits for a buffer */
+	FETCHING,   /* its data-out is on the way */
+	EXECUTING,  /* the disk has it */
+	ABORTING,   /* so it has, and an ABORT TASK waits for it */
+	RESPONDING, /* its response is on the way */
+	DONE,	    /* answered already */
+	NOWHERE,    /* never sent */
+	WHERES,
+};
+
+static const char *const where_names[WHERES] = {
+	[WAITING] = "waiting",	     [READING] = "reading",
+	[READ] = "table read",	     [FETCHING] = "fetching",
+	[EXECUTING] = "executing",   [ABORTING] = "being aborted",
+	[RESPONDING] = "responding", [DONE] = "done",
+	[NOWHERE] = "unknown",
+};
+
+enum asker {
+	SAME_CHANNEL,
+	SAME_NEXUS, /* another channel of it */
+	OTHER_NEXUS,
+	ASKERS,
+};
+
+static const char *const asker_names[ASKERS] = {
+	"same channel",
+	"same nexus",
+	"other nexus",
+};
+
+static const struct {
+	const char *name;
+	uint8_t function;
+} functions[] = {
+	{ "ABORT TASK", SRP_TSK_ABORT_TASK },
+	{ "ABORT TASK SET", SRP_TSK_ABORT_TASK_SET },
+	{ "CLEAR TASK SET", SRP_TSK_CLEAR_TASK_SET },
+	{ "LUN RESET", SRP_TSK_LUN_RESET },
+	{ "CLEAR ACA", SRP_TSK_CLEAR_ACA },
+	{ "unknown function", 0x7f },
+};
+
+/* Every function in every state, from everywhere. */
+struct tmf_case {
+	const char *name; /* text */
+	char text[64];
+	uint8_t function;
+	enum where where;
+	enum asker asker;
+};
+
+static struct tmf_case tmf_cases[ARRAY_SIZE(functions) * WHERES * ASKERS];
+
+static void make_tmf_cases(void)
+{
+	struct tmf_case *row = tmf_cases;
+
+	for (size_t f = 0; f < ARRAY_SIZE(functions); f++)
+		for (int where = 0; where < WHERES; where++)
+			for (int asker = 0; asker < ASKERS; asker++, row++) {
+				snprintf(row->text, sizeof(row->text),
+					 "%s, %s, %s", functions[f].name,
+					 where_names[where],
+					 asker_names[asker]);
+				row->name = row->text;
+				row->function = functions[f].function;
+				row->where = (enum where)where;
+				row->asker = (enum asker)asker;
+			}
+}
+
+static bool is_refused(const struct tmf_case *row)
+{
+	return row->function == SRP_TSK_CLEAR_ACA || row->function == 0x7f;
+}
+
+/* Is the command among those that the function is about? */
+static bool is_covered(const struct tmf_case *row)
+{
+	switch (row->function) {
+	case SRP_TSK_ABORT_TASK:
+		return row->asker == SAME_CHANNEL;
+	case SRP_TSK_ABORT_TASK_SET:
+		return row->asker != OTHER_NEXUS;
+	default:
+		return !is_refused(row);
+	}
+}
+
+/* Does the function, or the one before it, end it? */
+static bool is_ended(const struct tmf_case *row)
+{
+	return row->where == ABORTING ||
+	       (row->where < ABORTING && is_covered(row));
+}
+
+/* Takes all data buffers, so that the next command waits. */
+static void *take_buffers(struct rig *rig)
+{
+	struct arena *a = rig->workers[0].arena;
+
+	return arena_get(a, arena_len(a));
+}
+
+/* Brings a write of 0x5a to LBA 7 to @where; returns its tag. */
+static uint64_t bring(struct rig *rig, struct rig_chan *ch, enum where where,
+		      void **ret_block)
+{
+	bool waits = where == WAITING || where == READ;
+
+	*ret_block = waits ? take_buffers(rig) : NULL;
+	if (where == READING || where == FETCHING || where == RESPONDING)
+		t_fabric_hold_completions(rig->hub, true);
+	if (where == EXECUTING || where == ABORTING)
+		rig_hold(true);
+	if (where == NOWHERE)
+		return 0xdeadbeef;
+	if (where == RESPONDING) {
+		/* Immediate data: no completion is needed before. */
+		struct rig_cmd w = rig_write(RIG_DISK, 7, 1);
+
+		memset(rig->mem, 0x5a, BLK);
+		return rig_send_rw(ch, &w, RIG_IMMEDIATE, 0, BLK);
+	}
+	if (where == READING || where == READ) {
+		struct rig_cmd w = rig_write(RIG_DISK, 7, 64);
+
+		memset(rig->mem, 0x5a, 64 * BLK);
+		return rig_send_rw(ch, &w, RIG_PARTIAL, 0, 64 * BLK);
+	}
+	return rig_send_write(ch, 7, 0x5a);
+}
+
+static void let_go(struct rig *rig, enum where where, void *block)
+{
+	arena_put(rig->workers[0].arena, block);
+	t_fabric_hold_completions(rig->hub, false);
+	t_fabric_let_go(rig->hub, UINT32_MAX);
+	rig_hold(false);
+	rig_release(rig);
+	rig_settle(rig);
+}
+
+/* Must it not be answered before the command lets go? */
+static bool must_await(const struct tmf_case *row)
+{
+	switch (row->where) {
+	case READING:
+	case FETCHING:
+	case EXECUTING:
+	case ABORTING:
+		return is_covered(row);
+	case RESPONDING:
+		return is_covered(row) && row->asker != OTHER_NEXUS;
+	default:
+		return false;
+	}
+}
+
+static int sum_of_deltas(const struct rig_chan *ch)
+{
+	struct srp_rsp rsp;
+	int sum = 0;
+
+	for (unsigned int i = 0; i < ch->iu_cnt; i++) {
+		struct srp_cred_req cred;
+
+		if (!srp_rsp_decode(ch->ius[i].bytes, ch->ius[i].len, &rsp))
+			sum += rsp.req_lim_delta;
+		else if (!srp_cred_req_decode(ch->ius[i].bytes, ch->ius[i].len,
+					      &cred))
+			sum += cred.req_lim_delta;
+	}
+	return sum;
+}
+
+static void check_ended(const struct tmf_case *row, struct rig_chan *ch,
+			uint64_t tag)
+{
+	bool silent = row->where == ABORTING || row->asker != OTHER_NEXUS;
+
+	if (row->where == NOWHERE || (is_ended(row) && silent))
+		assert_null(rig_rsp(ch, tag));
+	else
+		rig_expect_status(ch, tag,
+				  is_ended(row) ? SCSI_STATUS_TASK_ABORTED
+						: SCSI_STATUS_GOOD);
+}
+
+/* What the disk had is on the medium; what was ended before never gets there. */
+static void check_medium(const struct tmf_case *row)
+{
+	bool had = row->where == EXECUTING || row->where == ABORTING;
+
+	if (row->where == NOWHERE || (is_ended(row) && !had))
+		assert_int_equal(rig_disk()[7 * BLK], 0);
+	else
+		assert_int_equal(rig_disk()[7 * BLK], 0x5a);
+}
+
+static void tmf_in_every_state(void **state)
+{
+	const struct tmf_case *row = *state;
+	uint8_t code =
+		is_refused(row) ? SRP_RSP_TMF_NOT_SUPPORTED : SRP_RSP_COMPLETE;
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *second = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
+	struct rig_chan *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *const askers[ASKERS] = { ch, second, other };
+	struct rig_chan *asks = askers[row->asker];
+	uint64_t first = 0;
+	uint64_t tag;
+	uint64_t tmf;
+	void *block;
+
+	rig_expect_alive(ch);
+	rig_expect_alive(other);
+	tag = bring(rig, ch, row->where, &block);
+	if (row->where == ABORTING)
+		first = rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag);
+	tmf = rig_tmf(asks, row->function, RIG_DISK, tag);
+	if (must_await(row))
+		assert_null(rig_rsp(asks, tmf));
+	else
+		rig_expect_code(asks, tmf, code);
+	let_go(rig, row->where, block);
+	rig_expect_code(asks, tmf, code);
+	if (first)
+		rig_expect_code(ch, first, SRP_RSP_COMPLETE);
+	check_ended(row, ch, tag);
+	check_medium(row);
+	/* Every request that was sent has given its credit back. */
+	assert_int_equal(sum_of_deltas(ch), ch->next_tag - 0x1000);
+	assert_int_equal(rig_used(rig), 0);
+	rig_expect_alive(ch);
+	rig_chan_free(ch);
+	rig_chan_free(second);
+	rig_chan_free(other);
+	rig_destroy(rig);
+}
+
+static void abort_ends_no_other_command(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	uint64_t tags[3];
+	uint64_t tmf;
+
+	rig_expect_alive(ch);
+	rig_hold(true);
+	for (int i = 0; i < 3; i++)
+		tags[i] = rig_send_write(ch, (uint32_t)i, 1);
+	tmf = rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tags[1]);
+	rig_hold(false);
+	rig_release(rig);
+	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
+	rig_expect_status(ch, tags[0], SCSI_STATUS_GOOD);
+	assert_null(rig_rsp(ch, tags[1]));
+	rig_expect_status(ch, tags[2], SCSI_STATUS_GOOD);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void reset_leaves_other_luns_alone(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	uint64_t tag;
+	uint64_t tmf;
+
+	rig_expect_alive(ch);
+	rig_hold(true);
+	tag = rig_send_write(ch, 1, 1);
+	tmf = rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_RAM, 0xffffffff);
+	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
+	rig_hold(false);
+	rig_release(rig);
+	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void later_commands_do_not_count_for_a_reset(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd tur = { .lun = RIG_DISK };
+	uint64_t later;
+	uint64_t tmf;
+
+	rig_expect_alive(ch);
+	rig_hold(true);
+	rig_send_write(ch, 1, 1);
+	tmf = rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_DISK, 0xffffffff);
+	later = rig_cmd(ch, &tur);
+	assert_non_null(rig_rsp(ch, later));
+	assert_null(rig_rsp(ch, tmf));
+	rig_hold(false);
+	rig_release(rig);
+	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static const struct tmf_code {
+	const char *name;
+	uint8_t function;
+	unsigned int lun;
+	uint8_t code;
+} tmf_codes[] = {
+	{ "CLEAR ACA", SRP_TSK_CLEAR_ACA, 0, SRP_RSP_TMF_NOT_SUPPORTED },
+	{ "unknown function", 0x7f, 0, SRP_RSP_TMF_NOT_SUPPORTED },
+	{ "no function", 0, 0, SRP_RSP_TMF_NOT_SUPPORTED },
+	{ "LUN RESET of no LUN", SRP_TSK_LUN_RESET, 77,
+	  SRP_RSP_FIELDS_INVALID },
+	{ "ABORT TASK SET of no LUN", SRP_TSK_ABORT_TASK_SET, 300,
+	  SRP_RSP_FIELDS_INVALID },
+};
+
+static void tmf_that_cannot_be_is_refused(void **state)
+{
+	const struct tmf_code *row = *state;
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	uint64_t tmf;
+
+	rig_expect_alive(ch);
+	tmf = rig_tmf(ch, row->function, row->lun, 1);
+	rig_expect_code(ch, tmf, row->code);
+	assert_int_equal(ch->ius[ch->iu_cnt - 1].len, SRP_RSP_TMF_SIZE);
+	rig_expect_alive(ch);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void aborted_command_returns_its_credit_with_the_answer(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	uint64_t tag;
+	uint64_t tmf;
+
+	rig_expect_alive(ch);
+	rig_hold(true);
+	tag = rig_send_write(ch, 0, 1);
+	tmf = rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag);
+	rig_hold(false);
+	rig_release(rig);
+	assert_int_equal(rig_rsp(ch, tmf)->req_lim_delta, 2);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void reset_leaves_one_unit_attention_for_each(void **state)
+{
+	struct rig_options opt = { .workers = 2 };
+	struct rig *rig = rig_create(&opt);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *second = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
+	struct rig_chan *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	uint16_t asc = 0;
+	uint64_t tmf;
+
+	rig_expect_alive(ch);
+	rig_expect_alive(other);
+	tmf = rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_DISK, 0xffffffff);
+	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
+	assert_int_equal(rig_clear_ua(other, RIG_RAM, &asc), 0);
+	assert_int_equal(rig_clear_ua(other, RIG_DISK, &asc), 1);
+	assert_int_equal(asc, SCSI_ASC_DEVICE_RESET);
+	assert_int_equal(rig_clear_ua(second, RIG_DISK, &asc), 1);
+	assert_int_equal(rig_clear_ua(ch, RIG_DISK, &asc), 0);
+	rig_chan_free(ch);
+	rig_chan_free(second);
+	rig_chan_free(other);
+	rig_destroy(rig);
+}
+
+/* The credits of what a reset ended on another channel, where nothing else is
+ * under way, come with SRP_CRED_REQ, and the next only after its answer. */
+static void reset_returns_credits_of_other_channels(void **state)
+{
+	struct rig_options opt = { .workers = 2 };
+	struct rig *rig = rig_create(&opt);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *second = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
+	struct srp_cred_req cred;
+	uint8_t answer[SRP_BARE_SIZE];
+	unsigned int before;
+
+	rig_expect_alive(ch);
+	for (int round = 0; round < 2; round++) {
+		rig_hold(true);
+		before = second->iu_cnt;
+		for (int i = 0; i < 3; i++)
+			rig_send_write(second, (uint32_t)i, 1);
+		rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_DISK, 0xffffffff);
+		rig_hold(false);
+		rig_release(rig);
+		if (round == 1)
+			break;
+		assert_int_equal(second->iu_cnt, before + 1);
+		assert_int_equal(srp_cred_req_decode(second->ius[before].bytes,
+						     second->ius[before].len,
+						     &cred),
+				 0);
+		assert_int_equal(cred.req_lim_delta, 3);
+		rig_clear_ua(ch, RIG_DISK, NULL);
+	}
+	/* The first has not been answered. */
+	assert_int_equal(second->iu_cnt, before);
+	srp_bare_encode(answer, sizeof(answer), SRP_CRED_RSP, cred.tag);
+	rig_send(second, answer, sizeof(answer));
+	assert_int_equal(second->iu_cnt, before + 1);
+	rig_expect_alive(second);
+	rig_chan_free(ch);
+	rig_chan_free(second);
+	rig_destroy(rig);
+}
+
+static void reset_spans_all_workers(void **state)
+{
+	struct rig_options opt = { .workers = 2 };
+	struct rig *rig = rig_create(&opt);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	uint64_t tag;
+	uint64_t tmf;
+
+	rig_expect_alive(ch);
+	rig_expect_alive(other);
+	rig_hold(true);
+	tag = rig_send_write(other, 3, 0x77);
+	tmf = rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_DISK, 0xffffffff);
+	assert_null(rig_rsp(ch, tmf));
+	rig_hold(false);
+	rig_release(rig);
+	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
+	rig_expect_status(other, tag, SCSI_STATUS_TASK_ABORTED);
+	rig_chan_free(ch);
+	rig_chan_free(other);
+	rig_destroy(rig);
+}
+
+static void channel_may_close_while_its_tmf_waits(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	uint64_t tag;
+
+	rig_expect_alive(ch);
+	rig_hold(true);
+	tag = rig_send_write(ch, 3, 0x77);
+	rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag);
+	rig_chan_free(ch);
+	assert_int_equal(rig->port.login_cnt, 1);
+	rig_hold(false);
+	rig_release(rig);
+	assert_int_equal(rig->port.login_cnt, 0);
+	rig_destroy(rig);
+}
+
+/* ---- who leaves ---- */
+
+static void peer_may_leave_at_any_moment(void **state)
+{
+	for (int where = WAITING; where <= RESPONDING; where++) {
+		struct rig *rig = rig_create(NULL);
+		struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+		void *block;
+
+		rig_expect_alive(ch);
+		bring(rig, ch, (enum where)where, &block);
+		t_fabric_break(ch->xp);
+		rig_settle(rig);
+		let_go(rig, (enum where)where, block);
+		assert_int_equal(rig_used(rig), 0);
+		assert_int_equal(rig->port.login_cnt, 0);
+		rig_chan_free(ch);
+		rig_destroy(rig);
+	}
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	make_tmf_cases();
+	T_ADD_ROWS(&t, tmf_cases, tmf_in_every_state);
+	T_ADD(&t, abort_ends_no_other_command);
+	T_ADD(&t, reset_leaves_other_luns_alone);
+	T_ADD(&t, later_commands_do_not_count_for_a_reset);
+	T_ADD_ROWS(&t, tmf_codes, tmf_that_cannot_be_is_refused);
+	T_ADD(&t, aborted_command_returns_its_credit_with_the_answer);
+	T_ADD(&t, reset_leaves_one_unit_attention_for_each);
+	T_ADD(&t, reset_returns_credits_of_other_channels);
+	T_ADD(&t, reset_spans_all_workers);
+	T_ADD(&t, channel_may_close_while_its_tmf_waits);
+	T_ADD(&t, peer_may_leave_at_any_moment);
+	return t_run(&t);
+}
