@@ -604,6 +604,28 @@ static void start_waiting(struct channel *ch)
 	}
 }
 
+/* Whoever sends one request after the other sends the next one soon. Of many that
+ * are sent at a time some come alone as well. */
+#define LONE_MIN 4
+
+static void expect_next(struct channel *ch)
+{
+	struct worker *w = ch->worker;
+
+	if (ch->lone_cnt < LONE_MIN || ch->busy_cnt > 0 || w->expects)
+		return;
+	w->expects = true;
+	reactor_await(w->reactor, 1);
+}
+
+static void it_came(struct worker *w)
+{
+	if (!w->expects)
+		return;
+	w->expects = false;
+	reactor_await(w->reactor, -1);
+}
+
 void channel_request_ended(struct channel *ch, struct request *req)
 {
 	list_del(&req->node);
@@ -611,6 +633,7 @@ void channel_request_ended(struct channel *ch, struct request *req)
 	request_pool_put(&ch->worker->requests, req);
 	request_start_blocked(ch);
 	start_waiting(ch);
+	expect_next(ch);
 	speak(ch);
 	close_if_drained(ch);
 	if (ch->state == CHANNEL_CLOSED && list_empty(&ch->busy))
@@ -620,6 +643,8 @@ void channel_request_ended(struct channel *ch, struct request *req)
 /* SRP_CMD or SRP_TSK_MGMT: costs a credit, needs a free request. */
 static void request_arrived(struct channel *ch, struct xp_iu *iu)
 {
+	it_came(ch->worker);
+	ch->lone_cnt = ch->busy_cnt == 0 ? ch->lone_cnt + 1 : 0;
 	if (!srp_ledger_take(&ch->ledger)) {
 		xp_iu_release(iu);
 		channel_complain(ch,

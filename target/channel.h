@@ -133,8 +133,9 @@ struct channel {
 	 * at most CHANNEL_REQUESTS; IUs that wait for one. */
 	struct list busy;
 	unsigned int busy_cnt;
-	unsigned int special_cnt;   /* ORDERED and HEAD OF QUEUE in busy */
-	unsigned int blocked_cnt;   /* whose turn has not come */
+	unsigned int lone_cnt;	  /* that came when none was there, in a row */
+	unsigned int special_cnt; /* ORDERED and HEAD OF QUEUE in busy */
+	unsigned int blocked_cnt; /* whose turn has not come */
 	unsigned int lingering_cnt; /* answered, but the disk has them */
 	struct xp_iu *waiting[CHANNEL_REQ_LIM];
 	unsigned int waiting_first;

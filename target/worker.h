@@ -49,6 +49,7 @@ struct worker {
 	struct list managing; /* struct task_mgmt_part, node */
 	struct counters counters;
 	uint64_t next_seq;	  /* order of arrival of requests */
+	bool expects;		  /* a request: reactor_await() */
 	struct log_limit bad_log; /* lines that a peer can provoke */
 
 	/* watchdog.h */

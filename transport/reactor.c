@@ -753,6 +753,7 @@ static int doze(struct reactor *r, uint64_t until_us)
 
 void reactor_await(struct reactor *r, int cnt)
 {
+	assert(cnt >= 0 || r->awaited >= (unsigned int)-cnt);
 	r->awaited += (unsigned int)cnt;
 	if (!r->poll_us || r->polled)
 		return;
@@ -792,8 +793,11 @@ static bool keep_polling(struct reactor *r)
 		r->poll_until_us = 0;
 		r->idle_turns = 0;
 	}
-	if (r->polling && ++r->idle_turns % POLL_TURNS == 0)
-		r->polling = !poll_time_is_over(r);
+	if (r->polling && ++r->idle_turns % POLL_TURNS == 0 &&
+	    poll_time_is_over(r)) {
+		r->polling = false;
+		r->comes_soon = false;
+	}
 	return r->polling;
 }
 

@@ -11,6 +11,7 @@
 #define RING_ENTRIES 512
 
 struct reactor {
+	int awaited;
 	struct list node; /* reactors */
 	struct list pollers;
 	struct list timers; /* due first, first */
@@ -58,8 +59,11 @@ void reactor_destroy(struct reactor *r)
 	free(r);
 }
 
+/* Never more answers than were waited for. */
 void reactor_await(struct reactor *r, int cnt)
 {
+	r->awaited += cnt;
+	assert(r->awaited >= 0);
 }
 
 bool reactor_is_mine(const struct reactor *r)
