@@ -116,7 +116,7 @@ for link in "${list[@]}"; do
 	vm_cable $link
 	all_verify
 	vm_cable
-	echo "logins at rdma-target so far: $(grep -c 'login of' "$VM_OUT/target.log")"
+	echo "logins at rdma-target so far: $(grep -c ': login of' "$VM_OUT/target.log")"
 done
 kill "$fuse_lio" "$fuse_one"
 ends_well "$fuse_lio"

@@ -43,7 +43,7 @@ kernel_login() {
 }
 
 logout_is_seen() {
-	[ "$(grep -c 'logout of' "$log")" = "$(grep -c 'login of' "$log")" ]
+	[ "$(grep -c ': logout of' "$log")" = "$(grep -c ': login of' "$log")" ]
 }
 
 # What the target holds: descriptors, resident KiB, and RDMA objects.
@@ -86,7 +86,7 @@ kernel_login
 disk=${disks[0]} ram=${disks[1]}
 [ "$(blockdev --getsize64 "$disk")" = $((256 << 20)) ]
 [ "$(blockdev --getsize64 "$ram")" = $((64 << 20)) ]
-[ "$(grep -c 'login of' "$log")" = 2 ]
+[ "$(grep -c ': login of' "$log")" = 2 ]
 grep -q 'immediate data granted' "$log"
 dmesg | grep 'using immediate data'
 
