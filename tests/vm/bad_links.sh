@@ -9,7 +9,10 @@
 #
 #   VM_LINKS        the kinds of cable, as tc-netem(8) has them, with commas
 #                   between; "all" of them
-#   VM_FLAPS        how often the cable is unplugged or swallows all (default 1)
+#   VM_FLAPS        how often the cable swallows all, under two mounts by rdma-fuse
+#                   of the same blocks (default 1)
+#   VM_FLAPS_KERNEL how often it does, or is unplugged, under the kernel's initiator
+#                   and rdma-fuse (default 1; a dozen can crash ib_srp of Linux 6.1)
 #   VM_LINK_KIB     how much fio writes and verifies through each cable, by each
 #                   initiator (default 64; a lost packet can cost two seconds)
 set -euo pipefail
@@ -24,9 +27,10 @@ duplicate 5%,corrupt 1%,rate 20mbit,loss 2% delay 10ms 2ms duplicate 1%'
 links=${VM_LINKS:-loss 1%,delay 5ms duplicate 2%}
 [ "$links" != all ] || links=${all_links//$'\n'/,}
 flaps=${VM_FLAPS:-1}
+flaps_kernel=${VM_FLAPS_KERNEL:-1}
 kib=${VM_LINK_KIB:-64}
 
-mnt=/mnt/one lio=/mnt/lio
+mnt=/mnt/one two=/mnt/two lio=/mnt/lio
 
 # fio_verify NAME FILE OFFSET
 fio_verify() {
@@ -58,12 +62,17 @@ blink() {
 	sleep 0.5
 }
 
+mounts_are_lost() {
+	client_is_lost one && client_is_lost two
+}
+
 both_are_lost() {
 	ib_srp_is_lost && client_is_lost one
 }
 
 # A minute is more than any timeout here. Nothing is unplugged for long: both ends
-# are in one network namespace, and find the short way to each other then.
+# are in one network namespace, and find the short way to each other then. A mount
+# that has noticed does so at once, and feels nothing of the cable any more.
 short_unplug() {
 	vm_cable_unplug
 	blink
@@ -78,11 +87,36 @@ short_silence() {
 
 long_silence() {
 	vm_cable loss 100%
-	wait_for 60 both_are_lost
+	wait_for 60 "$who"_are_lost
 	vm_cable
 }
 
-kinds=(short_silence long_silence short_unplug)
+# flap COUNT WHO THROUGH...: so often there is no link for a while, in one of the
+# ways ${kinds[@]}, under load through all of them, which are WHO: mounts or both.
+flap() {
+	local count=$1 who=$2 i kind
+
+	shift 2
+	proof_start "$@"
+	for ((i = 1; i <= count; i++)); do
+		kind=${kinds[i % ${#kinds[@]}]}
+		proof_ask ops $((10 + RANDOM % 50))
+		$kind
+		# All is read and judged after every fifth, which is of another
+		# kind each time.
+		[ $((i % 5)) = 0 ] || [ "$i" = "$count" ] || continue
+		proof_ask since
+		proof_ask round
+		proof_times "$VM_OUT/$who.$kind"
+		echo "[$SECONDS s] $i, the last a $kind: $proof_said"
+	done
+	proof_end
+	for kind in "${kinds[@]}"; do
+		[ ! -e "$VM_OUT/$who.$kind" ] ||
+			tell_times "$VM_OUT/$who.$kind" \
+				"usable by $who after $kind"
+	done
+}
 
 vm_two_hosts
 # It registers memory by a work request for each command, unless told not to. When
@@ -91,7 +125,7 @@ vm_two_hosts
 # stands still until the SCSI layer gives up, one and a half minutes later.
 modprobe ib_srp never_register=Y
 vm_scratch_fs "$work" 256
-mkdir "$mnt"
+mkdir "$mnt" "$two"
 truncate -s 64M "$work/disk.img"
 truncate -s 16M "$work/lio.img"
 touch "$lio"
@@ -125,33 +159,28 @@ vm_kernel_logout "$disk"
 vm_kernel_target_down
 
 # They notice sooner, so that more is done in the time.
-step "no link, $flaps times"
-disk=$(vm_kernel_login "$id_ext" "$ioc_guid" 10.1.0.2:5555 tl_retry_count=2)
-ib_srp_pauses 1
-mount_start one -o io_timeout=5,reconnect_delay=0.5 srp+rdma://10.1.0.2 "$mnt"
-proof_start "$mnt/disk" "$disk"
-for ((i = 1; i <= flaps; i++)); do
-	kind=${kinds[i % ${#kinds[@]}]}
-	proof_ask ops $((10 + RANDOM % 50))
-	$kind
-	# All is read and judged after every fifth, which is of another kind
-	# each time.
-	[ $((i % 5)) = 0 ] || [ "$i" = "$flaps" ] || continue
-	proof_ask since
-	proof_ask round
-	proof_times "$VM_OUT/$kind.times"
-	echo "[$SECONDS s] $i, the last a $kind: $proof_said"
-done
-proof_end
-for kind in "${kinds[@]}"; do
-	[ ! -e "$VM_OUT/$kind.times" ] ||
-		tell_times "$VM_OUT/$kind.times" "usable by both after $kind"
-done
-
-step "all end well"
+sooner=(-o io_timeout=3,reconnect_delay=0.5)
+step "no link, $flaps times, under two mounts"
+kinds=(short_silence long_silence)
+mount_start one "${sooner[@]}" srp+rdma://10.1.0.2 "$mnt"
+fuse_one=$fuse
+mount_start two "${sooner[@]}" srp+rdma://10.1.0.2 "$two"
+flap "$flaps" mounts "$mnt/disk" "$two/disk"
 kill "$fuse"
 ends_well "$fuse"
-vm_kernel_logout "$disk"
+
+step "and $flaps_kernel times under the kernel's initiator and rdma-fuse"
+kinds=(short_silence long_silence short_unplug)
+if [ "$flaps_kernel" != 0 ]; then
+	disk=$(vm_kernel_login "$id_ext" "$ioc_guid" 10.1.0.2:5555 tl_retry_count=2)
+	ib_srp_pauses 1
+	flap "$flaps_kernel" both "$mnt/disk" "$disk"
+	vm_kernel_logout "$disk"
+fi
+
+step "all end well"
+kill "$fuse_one"
+ends_well "$fuse_one"
 wait_for 60 holds_no_queue_pair "$target"
 kill "$target"
 ends_well "$target"
