@@ -81,7 +81,6 @@ void dev_prep_file(const struct dev *dev, struct io_uring_sqe *sqe)
 void dev_put(struct slot *slot)
 {
 	slots_put(&slot->dev->slots, slot);
-	reader_slot_freed(&slot->dev->reader);
 }
 
 /* An entry's slot is the kernel's as soon as the request is answered. */

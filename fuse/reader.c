@@ -10,8 +10,6 @@
 /* Requests read in one turn, so that completions get theirs. */
 #define READ_BUDGET 64
 
-static void read_more(struct reader *rd);
-
 /* What reading into @slot brought: its length, or a negative errno. */
 static void read_result(struct reader *rd, struct slot *slot, int res)
 {
@@ -63,7 +61,6 @@ static void read_done(struct reactor_op *op, int res, unsigned int flags)
 	rd->waiting = NULL;
 	read_result(rd, slot, res);
 	read_rest(rd);
-	read_more(rd);
 }
 
 static void wait_for_request(struct reader *rd, struct slot *slot)
@@ -85,7 +82,6 @@ static void poll_done(struct reactor_op *op, int res, unsigned int flags)
 	rd->waiting = NULL;
 	if (!rd->stopped && read_one(rd))
 		read_rest(rd);
-	read_more(rd);
 }
 
 static void wait_for_device(struct reader *rd)
@@ -100,28 +96,21 @@ static void wait_for_device(struct reader *rd)
 
 /* ---- both ---- */
 
-static void read_more(struct reader *rd)
+/* At the end of a turn: what has been read by then leaves first. */
+static bool read_more(struct reactor_poller *p)
 {
-	struct slot *slot;
+	struct reader *rd = container_of(p, struct reader, turn_end);
+	struct slot *slot = rd->waiting ? NULL : dev_take(rd->dev);
 
-	if (rd->stopped || rd->waiting)
-		return;
-	slot = dev_take(rd->dev);
-	rd->starved = !slot;
 	if (!slot)
-		return;
+		return false;
 	if (rd->by_ring) {
 		wait_for_request(rd, slot);
-		return;
+		return false;
 	}
 	dev_put(slot);
 	wait_for_device(rd);
-}
-
-void reader_slot_freed(struct reader *rd)
-{
-	if (rd->starved)
-		read_more(rd);
+	return false;
 }
 
 void reader_use_ring(struct reader *rd)
@@ -132,12 +121,14 @@ void reader_use_ring(struct reader *rd)
 void reader_start(struct reader *rd, struct dev *dev, struct reactor *reactor)
 {
 	*rd = (struct reader){ .dev = dev, .reactor = reactor };
-	read_more(rd);
+	rd->turn_end.flush = read_more;
+	reactor_poller_add(reactor, &rd->turn_end);
 }
 
 void reader_stop(struct reader *rd)
 {
 	rd->stopped = true;
+	reactor_poller_remove(rd->reactor, &rd->turn_end);
 	if (rd->waiting)
 		reactor_cancel(rd->reactor, rd->waiting);
 }

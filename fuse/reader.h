@@ -6,6 +6,10 @@
  * next ones are read right away: readv() takes less time than a read on the
  * ring, and what comes meanwhile is answered together.
  *
+ * The ring gets the read at the end of a turn, behind the sends of the commands
+ * that the turn has made: so the target has them while the kernel copies the
+ * next request, or arms its wait for one.
+ *
  * Elsewhere a poll waits on the ring, and the first one is read by readv() as
  * well.
  *
@@ -24,10 +28,10 @@ struct dev;
 struct reader {
 	struct dev *dev;
 	struct reactor *reactor;
+	struct reactor_poller turn_end;
 	struct reactor_op poll;
 	struct reactor_op *waiting; /* a read or the poll, NULL: none */
 	bool by_ring;
-	bool starved; /* there was no slot */
 	bool stopped;
 };
 
@@ -35,9 +39,6 @@ void reader_start(struct reader *rd, struct dev *dev, struct reactor *reactor);
 
 /* The kernel can read on the ring without a thread of its own. */
 void reader_use_ring(struct reader *rd);
-
-/* There is a free slot. */
-void reader_slot_freed(struct reader *rd);
 
 /* A read that waits may still bring a request. */
 void reader_stop(struct reader *rd);
