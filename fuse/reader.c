@@ -9,11 +9,15 @@
 
 /* Requests read in one turn, so that completions get theirs. */
 #define READ_BUDGET 64
+/* Longer ones are copied by a thread of the kernel's, so that others leave
+ * meanwhile. */
+#define LARGE_MIN (192u << 10)
 
 /* What reading into @slot brought: its length, or a negative errno. */
 static void read_result(struct reader *rd, struct slot *slot, int res)
 {
 	if (res > 0) {
+		rd->large = (size_t)res >= LARGE_MIN;
 		dev_request(slot, (size_t)res);
 		return;
 	}
@@ -46,7 +50,8 @@ static bool read_one(struct reader *rd)
 static void read_rest(struct reader *rd)
 {
 	for (int n = 1; n < READ_BUDGET; n++) {
-		if (rd->stopped || dev_busy(rd->dev) < 2 || !read_one(rd))
+		if (rd->stopped || rd->large || dev_busy(rd->dev) < 2 ||
+		    !read_one(rd))
 			return;
 	}
 }
@@ -70,6 +75,8 @@ static void wait_for_request(struct reader *rd, struct slot *slot)
 	dev_slot_parts(slot, slot->parts);
 	io_uring_prep_readv(sqe, dev_fd(rd->dev), slot->parts, 2, 0);
 	dev_prep_file(rd->dev, sqe);
+	if (rd->large)
+		sqe->flags |= IOSQE_ASYNC;
 	slot->op.done = read_done;
 	reactor_prep_done(sqe, &slot->op);
 	rd->waiting = &slot->op;

@@ -10,6 +10,9 @@
  * that the turn has made: so the target has them while the kernel copies the
  * next request, or arms its wait for one.
  *
+ * After a large one the next is copied by a thread of the kernel's (IOSQE_ASYNC),
+ * while this one sends.
+ *
  * Elsewhere a poll waits on the ring, and the first one is read by readv() as
  * well.
  *
@@ -32,6 +35,7 @@ struct reader {
 	struct reactor_op poll;
 	struct reactor_op *waiting; /* a read or the poll, NULL: none */
 	bool by_ring;
+	bool large; /* the last request was */
 	bool stopped;
 };
 
