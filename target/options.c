@@ -34,7 +34,7 @@ static const char help_text[] =
 	"  -a, --allow RULE     who may use volumes without rules of their own; may be given\n"
 	"                       several times (default: everybody); see below\n"
 	"  -t, --threads N      threads that serve (default 1)\n"
-	"      --poll-us N      poll RDMA devices this long after work before sleeping,\n"
+	"      --poll-us N      poll for this long after work before sleeping,\n"
 	"                       in microseconds; 0 = never (default 200; with one\n"
 	"                       processor 0)\n"
 	"      --buffers SIZE   memory for data in flight, all threads together\n"
