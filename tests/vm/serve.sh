@@ -8,7 +8,7 @@ step() {
 	echo "--- [$SECONDS s] $*"
 }
 
-# show_logs: what the programs said, for a test that failed.
+# show_logs: what the programs said, for a test that failed; and last, where it did.
 show_logs() {
 	local log
 
@@ -17,10 +17,12 @@ show_logs() {
 		echo "the end of ${log##*/}:"
 		tail -n 25 "$log"
 	done
+	[ ! -e "$VM_OUT/failed" ] || tac "$VM_OUT/failed"
 }
 trap 'status=$?; [ $status = 0 ] || show_logs' EXIT
 set -E
-trap 'echo "failed: line $LINENO of ${BASH_SOURCE[0]##*/}: $BASH_COMMAND"' ERR
+trap 'echo "failed: line $LINENO of ${BASH_SOURCE[0]##*/}: $BASH_COMMAND" |
+	tee -a "$VM_OUT/failed"' ERR
 
 # A user without rights, who may lock as much memory as $1 says: an array, to
 # stand before a command.

@@ -73,9 +73,11 @@ rdma-target_start() {
 	note_log "$target" target
 }
 
+# Whoever wants the disk after it can have it at once.
 rdma-target_stop() {
 	kill "$target"
 	ends_well "$target"
+	python3 -c 'import os; os.open("/dev/nbd0", os.O_RDWR | os.O_EXCL)'
 }
 
 ib_srpt_start() {
@@ -264,7 +266,7 @@ row() {
 	[ "$target_kind" != rdma-target ] || [ "$medium" = W2 ]
 }
 
-trap 'status=$?; [ $status = 0 ] || { show_logs; tell_history; }' EXIT
+trap 'status=$?; [ $status = 0 ] || { tell_history; show_logs; }' EXIT
 # All that is noted must be there.
 sysctl -qw kernel.printk_devkmsg=on
 rows_done=0
