@@ -22,6 +22,7 @@
 #include "fuse/mount.h"
 #include "fuse/options.h"
 #include "transport/log.h"
+#include "transport/std_files.h"
 #include "transport/xport.h"
 
 /* Device, ring, signals, fabric and a few per channel. */
@@ -221,9 +222,10 @@ int main(int argc, char **argv)
 	struct mount m;
 	int status;
 
+	std_files_hold();
 	log_init("rdma-fuse", LOG_NOTICE);
 	if (!options_parse(argc, argv, &o, &status))
-		return status;
+		return std_files_flush() ? status : EXIT_FAILURE;
 	log_init("rdma-fuse", level_of(o.verbosity));
 	if (mount_check(o.mountpoint, &m, &e)) {
 		log_error("%s", e.text);

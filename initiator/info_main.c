@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rdma-info: what volumes does a target have? */
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "initiator/srp_initiator.h"
 #include "protocol/size.h"
 #include "transport/log.h"
+#include "transport/std_files.h"
 
 #if HAVE_JSON
 #include <jansson.h>
@@ -253,12 +253,7 @@ static int show(const struct srpi_session *s, const struct options *o)
 		print_json(s, &range);
 	else
 		print_text(s, &range);
-	if (fflush(stdout) || ferror(stdout)) {
-		log_error("cannot write to standard output: %s",
-			  strerror(errno));
-		return EXIT_FAILURE;
-	}
-	return EXIT_SUCCESS;
+	return std_files_flush() ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int connect_and_show(const struct options *o)
@@ -289,8 +284,9 @@ int main(int argc, char **argv)
 	struct options o = { 0 };
 	int status;
 
+	std_files_hold();
 	log_init("rdma-info", LOG_NOTICE);
 	if (!parse_options(argc, argv, &o, &status))
-		return status;
+		return std_files_flush() ? status : EXIT_FAILURE;
 	return connect_and_show(&o);
 }

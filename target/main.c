@@ -2,19 +2,22 @@
 #include "target/options.h"
 #include "target/server.h"
 #include "transport/log.h"
+#include "transport/std_files.h"
 
 int main(int argc, char **argv)
 {
 	struct options opt;
 	int code = 1;
 
+	std_files_hold();
+	log_init("rdma-target", LOG_NOTICE);
 	switch (options_parse(argc, argv, &opt)) {
 	case OPTIONS_RUN:
 		log_init("rdma-target", opt.log_level);
 		code = server_run(&opt);
 		break;
 	case OPTIONS_DONE:
-		code = 0;
+		code = std_files_flush() ? 0 : 1;
 		break;
 	case OPTIONS_BAD:
 		break;

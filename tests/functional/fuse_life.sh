@@ -50,6 +50,11 @@ daemon_ends() {
 		[ ! -e "$T/pid" ]
 }
 t_check 'SIGTERM unmounts and removes the pid file' daemon_ends
+mute_daemon() {
+	t_mount "$URI" "$M" <&- >&- 2>&- && [ -s "$M/disk" ] &&
+		fusermount3 -u "$M"
+}
+t_check 'standard files closed: it mounts all the same' mute_daemon
 
 # ---- the end
 

@@ -28,7 +28,10 @@ prints_not() {
 }
 
 fails_writing() {
-	rdma-info "$URI" >/dev/full
+	rdma-info "$@" >/dev/full
+}
+has_no_stdout() {
+	rdma-info "$@" >&-
 }
 
 # --- what it prints ---
@@ -91,7 +94,11 @@ else
 	t_refused 'no RDMA device' 'over RDMA.*no RDMA device.*srp\+tcp' \
 		rdma-info "srp+rdma://$addr"
 fi
-t_refused 'full disk behind stdout' 'standard output: No space' fails_writing
+t_refused 'full disk behind stdout' 'standard output: No space' \
+	fails_writing "$URI"
+t_refused 'full disk behind the help' 'standard output: No space' \
+	fails_writing --help
+t_refused 'no stdout' 'standard output: Bad file' has_no_stdout "$URI"
 
 # A target that is stopped takes the connection and says nothing.
 if [ -n "${T_TARGET-}" ]; then

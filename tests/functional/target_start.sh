@@ -240,6 +240,19 @@ result "the port can be had again at once" $? "$(cat "$work/two.log")"
 kill -INT "$pid"
 wait "$pid"
 result "SIGINT: a clean end" $? "$(cat "$work/two.log")"
+# What it prints must not land in what it serves.
+rm -f "$work/disk.img"
+truncate -s 16M "$work/disk.img"
+"$bin" "${here[@]}" "${disk[@]}" --pidfile "$work/mute.pid" <&- >&- 2>&- &
+pid=$!
+targets+=("$pid")
+wait_until test -s "$work/mute.pid" &&
+	"$BUILD/initiator/rdma-info" "$(at "$port")" >"$work/info" 2>&1
+status=$?
+kill "$pid"
+wait "$pid" && [ $status = 0 ] && cmp "$work/disk.img" /dev/zero -n 16M
+result "standard files closed: it serves, and prints into no volume" $? \
+	"$(cat "$work/info"; head -c 300 "$work/disk.img" | tr -d '\0')"
 start three --quiet "${here[@]}" "${disk[@]}"
 kill -TERM "$pid"
 wait "$pid"
