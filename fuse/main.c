@@ -22,6 +22,7 @@
 #include "fuse/mount.h"
 #include "fuse/options.h"
 #include "transport/log.h"
+#include "transport/pidfile.h"
 #include "transport/std_files.h"
 #include "transport/xport.h"
 
@@ -31,51 +32,8 @@
 struct process {
 	const struct options *o;
 	int verdict; /* write end of the pipe to who waits, -1: nobody does */
-	char pidfile[PATH_MAX]; /* absolute; "": none */
-	int pidfile_fd;
-	bool pidfile_ours;
+	struct pidfile pidfile;
 };
-
-/* ---- the pid file ---- */
-
-/* Opened early, so that nothing is begun when it cannot be written. */
-static bool open_pidfile(struct process *p)
-{
-	p->pidfile_fd = -1;
-	if (!p->o->pidfile)
-		return true;
-	p->pidfile_fd = open(p->o->pidfile,
-			     O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	/* One that is there may be that of a running instance: it is ours, to
-	 * be removed in the end, only once we have written to it. */
-	p->pidfile_ours = p->pidfile_fd >= 0;
-	if (p->pidfile_fd < 0 && errno == EEXIST)
-		p->pidfile_fd = open(p->o->pidfile, O_WRONLY | O_CLOEXEC);
-	if (p->pidfile_fd >= 0 && realpath(p->o->pidfile, p->pidfile))
-		return true;
-	log_error("cannot write the pid file %s: %s", p->o->pidfile,
-		  strerror(errno));
-	return false;
-}
-
-static bool write_pidfile(struct process *p)
-{
-	if (p->pidfile_fd < 0)
-		return true;
-	p->pidfile_ours = true;
-	if (ftruncate(p->pidfile_fd, 0) == 0 &&
-	    dprintf(p->pidfile_fd, "%d\n", (int)getpid()) > 0)
-		return true;
-	log_error("cannot write the pid file %s: %s", p->pidfile,
-		  strerror(errno));
-	return false;
-}
-
-static void remove_pidfile(const struct process *p)
-{
-	if (p->pidfile_ours)
-		unlink(p->pidfile);
-}
 
 /* ---- the daemon ---- */
 
@@ -83,6 +41,8 @@ static void leave_terminal(void)
 {
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
+	if (chdir("/") < 0)
+		log_debug("chdir: %s", strerror(errno));
 	if (fd < 0)
 		return;
 	log_to_syslog();
@@ -96,9 +56,12 @@ static void leave_terminal(void)
 static int mounted(void *arg)
 {
 	struct process *p = arg;
+	struct xp_error e;
 
-	if (!write_pidfile(p))
-		return -EIO;
+	if (pidfile_write(&p->pidfile, &e)) {
+		log_error("%s", e.text);
+		return e.err;
+	}
 	if (p->verdict < 0)
 		return 0;
 	if (write(p->verdict, "r", 1) != 1)
@@ -139,15 +102,21 @@ static void block_signals(void)
 
 static int run(struct process *p, struct mount *m)
 {
-	int err = xp_verbs_fork_init();
-	int status;
+	struct xp_error e;
+	int err, status;
 
+	/* Here, since a lock names the process that took it. */
+	if (pidfile_open(&p->pidfile, p->o->pidfile, &e)) {
+		log_error("%s", e.text);
+		return EXIT_FAILURE;
+	}
+	err = xp_verbs_fork_init();
 	if (err)
 		log_debug("ibv_fork_init: %s", strerror(-err));
 	set_io_flusher();
 	block_signals();
 	status = client_run(p->o, m, mounted, p);
-	remove_pidfile(p);
+	pidfile_remove(&p->pidfile);
 	return status;
 }
 
@@ -200,8 +169,6 @@ static int run_daemon(struct process *p, struct mount *m)
 	close(fds[0]);
 	p->verdict = fds[1];
 	setsid();
-	if (chdir("/") < 0)
-		log_debug("chdir: %s", strerror(errno));
 	return run(p, m);
 }
 
@@ -231,7 +198,7 @@ int main(int argc, char **argv)
 		log_error("%s", e.text);
 		return EXIT_FAILURE;
 	}
-	if (!check_limits() || !open_pidfile(&p))
+	if (!check_limits())
 		return EXIT_FAILURE;
 	return o.foreground ? run(&p, &m) : run_daemon(&p, &m);
 }

@@ -12,7 +12,7 @@
 #include <sys/sysmacros.h>
 
 #include "target/backend_file.h"
-#include "target/file_lock.h"
+#include "transport/file_lock.h"
 #include "transport/cleanup.h"
 #include "transport/log.h"
 

@@ -2,7 +2,6 @@
 #include "target/server.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -11,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "target/announce.h"
@@ -22,6 +20,7 @@
 #include "target/privileges.h"
 #include "target/sandbox.h"
 #include "transport/memlock.h"
+#include "transport/pidfile.h"
 
 /* Locked memory to leave for logins: about thirty channels. Bytes. */
 #define LOGINS_RESERVE (16ull << 20)
@@ -55,9 +54,8 @@ struct server {
 	int signal_fd;
 	struct reactor_watch signals;
 	bool stopping;
-	bool ended;	/* the workers are told to stop */
-	int pidfile_fd; /* -1: none */
-	bool pidfile_written;
+	bool ended; /* the workers are told to stop */
+	struct pidfile pidfile;
 	int notify_fd; /* -1: none */
 	int exit_code;
 
@@ -364,28 +362,6 @@ static void port_stopped(struct port *port)
 	flush_settled(s);
 }
 
-/* Also one that was made and never written; another process's is not empty. */
-static bool owns_pidfile(const struct server *s)
-{
-	struct stat st;
-
-	return s->pidfile_written ||
-	       (fstat(s->pidfile_fd, &st) == 0 && st.st_size == 0);
-}
-
-/* Who may not remove it any more leaves it empty. */
-static void remove_pidfile(struct server *s)
-{
-	if (s->pidfile_fd < 0)
-		return;
-	if (owns_pidfile(s) && unlink(s->opt->pidfile) &&
-	    ftruncate(s->pidfile_fd, 0))
-		log_warn("cannot remove the PID file %s: %s", s->opt->pidfile,
-			 strerror(errno));
-	close(s->pidfile_fd);
-	s->pidfile_fd = -1;
-}
-
 static void measure_volume(struct server *s, struct volume *vol)
 {
 	int res = volume_measure(vol);
@@ -447,7 +423,7 @@ static void on_signal(struct reactor_watch *w, uint32_t events)
 		}
 		if (s->stopping) {
 			log_error("second signal: exiting at once");
-			remove_pidfile(s);
+			pidfile_remove(&s->pidfile);
 			_exit(1);
 		}
 		s->stopping = true;
@@ -490,32 +466,14 @@ static void watch_signals(struct server *s)
 	reactor_watch_start(s->workers[0].reactor, &s->signals);
 }
 
-static int pidfile_failed(const struct server *s, int err, struct xp_error *e)
-{
-	xp_error_set(e, err, "cannot write the PID file %s: %s",
-		     s->opt->pidfile, strerror(-err));
-	return err;
-}
-
-/* While we may; it is written when all is ready. */
 static int open_pidfile(struct server *s, struct xp_error *e)
 {
-	if (!s->opt->pidfile)
-		return 0;
-	s->pidfile_fd =
-		open(s->opt->pidfile, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
-	return s->pidfile_fd < 0 ? pidfile_failed(s, -errno, e) : 0;
+	return pidfile_open(&s->pidfile, s->opt->pidfile, e);
 }
 
 static int write_pidfile(struct server *s, struct xp_error *e)
 {
-	if (s->pidfile_fd < 0)
-		return 0;
-	s->pidfile_written = true;
-	if (ftruncate(s->pidfile_fd, 0) ||
-	    dprintf(s->pidfile_fd, "%ld\n", (long)getpid()) < 0)
-		return pidfile_failed(s, -errno, e);
-	return 0;
+	return pidfile_write(&s->pidfile, e);
 }
 
 static int open_notify(struct server *s, struct xp_error *e)
@@ -654,7 +612,7 @@ static void tear_down(struct server *s)
 		close(s->signal_fd);
 	if (s->notify_fd >= 0)
 		close(s->notify_fd);
-	remove_pidfile(s);
+	pidfile_remove(&s->pidfile);
 }
 
 static void serve(struct server *s)
@@ -668,7 +626,7 @@ static void serve(struct server *s)
 	err = reactor_run(s->workers[0].reactor);
 	if (err) {
 		log_error("worker 0: its ring failed: %s", strerror(-err));
-		remove_pidfile(s);
+		pidfile_remove(&s->pidfile);
 		_exit(1);
 	}
 	log_notice("stopped");
@@ -687,7 +645,7 @@ int server_run(const struct options *opt)
 	s->opt = opt;
 	lun_map_init(&s->luns);
 	s->signal_fd = -1;
-	s->pidfile_fd = -1;
+	s->pidfile.fd = -1;
 	s->notify_fd = -1;
 	if (get_ready(s, &e) == 0) {
 		serve(s);

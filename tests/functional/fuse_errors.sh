@@ -70,6 +70,12 @@ t_refused 'with the pid file of another' 'refused' \
 t_check 'the pid file of another stays' grep -qx 4711 "$T/others.pid"
 t_refused 'with a pid file of its own' 'refused' \
 	f -P "$T/own.pid" 'srp+tcp://127.0.0.1:1' "$M"
+mkdir "$T/other"
+t_mount -P "$T/daemon.pid" "$URI" "$T/other" 2>/dev/null
+t_refused 'with the PID file of one that runs' \
+	"$T/daemon.pid is that of process $(cat "$T/daemon.pid"), which still runs" \
+	f -P "$T/daemon.pid" "$URI" "$M"
+fusermount3 -u "$T/other"
 t_check 'a pid file of its own goes' test ! -e "$T/own.pid"
 t_refused 'a volume that is not there' "no volume 'nope'.*disk, scratch" f "$URI/nope" "$M"
 t_refused 'a LUN that is not there' "no volume '7'" f "$URI/7" "$M"

@@ -220,6 +220,11 @@ uri=$(grep -o 'srp+tcp://[0-9.:]*' "$work/one.out")
 "$BUILD/initiator/rdma-info" "$uri" >"$work/info" 2>&1 &&
 	grep -q scratch "$work/info"
 result "ready: the line to paste works" $? "$(cat "$work/info")"
+refused "the PID file of one that runs" \
+	"PID file $work/one.pid is that of process $pid, which still runs" \
+	--listen "$(at $((port + 1)))" --backing ram:1M --pidfile "$work/one.pid"
+[ "$(cat "$work/one.pid")" = "$pid" ]
+result "it is still there" $? "$(cat "$work/one.pid")"
 refused "port in use" "127.0.0.1:$port.*in use" "${here[@]}" --backing ram:1M
 "$BUILD/initiator/rdma-info" "$uri" >"$work/info" 2>&1
 result "the one that has the port goes on" $? "$(cat "$work/info")"

@@ -580,7 +580,7 @@ static const struct {
 	{ "transport/reactor.c", "io_uring_submit", "when the ring is full" },
 	{ "transport/reactor.c", "io_uring_register_files_update",
 	  "undoes something" },
-	{ "target/file_lock.c", "fopen", "when another has the file" },
+	{ "transport/file_lock.c", "fopen", "when another has the file" },
 	{ "initiator/capacity.c", "", "when the size has changed" },
 	{ "target/notify.c", "", "with a service manager only" },
 	{ "fuse/main.c", "pipe2", "in the background only" },

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The lock that keeps two targets off one store: flock() on the very open file
- * that io_uring writes to. Requests in flight hold that file, so the lock of a
- * process that was killed lasts until its last write has landed or failed, and
- * whoever has the lock next serves nothing before. It is therefore waited for
- * while its holder is ending, and not when that is alive and well.
+ * The lock that keeps two programs off one file, such as two targets off one
+ * store: flock() on the very open file that io_uring writes to. Requests in
+ * flight hold that file, so the lock of a process that was killed lasts until
+ * its last write has landed or failed, and whoever has the lock next serves
+ * nothing before. It is therefore waited for while its holder is ending, and
+ * not when that is alive and well.
  */
-#ifndef TARGET_FILE_LOCK_H
-#define TARGET_FILE_LOCK_H
+#ifndef TRANSPORT_FILE_LOCK_H
+#define TRANSPORT_FILE_LOCK_H
 
 #include <stdbool.h>
 #include <sys/stat.h>

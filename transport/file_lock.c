@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "target/file_lock.h"
+#include "transport/file_lock.h"
 
 #include <errno.h>
 #include <inttypes.h>
