@@ -10,10 +10,11 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "target/backend_file.h"
-#include "transport/file_lock.h"
 #include "transport/cleanup.h"
+#include "transport/file_lock.h"
 #include "transport/log.h"
 
 /* Immediate data lies on multiples of this (xp_config.recv_aligned_at). */
@@ -80,6 +81,13 @@ static int explain_open(const struct open_call *c, int err)
 		    strerror(err), hint);
 }
 
+static int given_twice(const struct open_call *c)
+{
+	return fail(c, -EBUSY,
+		    "is given twice; any number of initiators can use one "
+		    "volume");
+}
+
 /* O_EXCL: nobody may have a block device mounted that we write to. */
 static int open_once(const struct open_call *c)
 {
@@ -103,6 +111,8 @@ static int open_patiently(const struct open_call *c, int *ret_fd)
 		pid_t pid;
 		enum file_holder holder = file_lock_holder(&c->st, &pid);
 
+		if (pid == getpid())
+			return given_twice(c);
 		/* Without a lock it is mounted, or udev looks at it. */
 		if (holder == FILE_HOLDER_NONE)
 			holder = FILE_HOLDER_ALIVE;
@@ -124,6 +134,8 @@ static int lock_file(const struct open_call *c, int fd)
 	pid_t pid = 0;
 	int err = file_lock_take(fd, c->opt->path, c->opt->read_only, &pid);
 
+	if (err == -EBUSY && pid == getpid())
+		return given_twice(c);
 	if (err == -EBUSY && pid)
 		return fail(c, err, "is in use by process %d%s", (int)pid,
 			    what);

@@ -108,7 +108,7 @@ bool file_lock_wait(const char *path, enum file_holder holder, pid_t pid,
 	bool alive = holder == FILE_HOLDER_ALIVE;
 	unsigned int most = alive ? FILE_LOCK_ALIVE_MS : FILE_LOCK_ENDING_MS;
 
-	if (*waited_ms >= most || is_asked_to_stop())
+	if (pid == getpid() || *waited_ms >= most || is_asked_to_stop())
 		return false;
 	/* Most are gone before there is anything to tell. */
 	if (*waited_ms == 20 * STEP_MS && !alive)

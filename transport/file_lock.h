@@ -31,8 +31,8 @@ enum file_holder file_lock_holder(const struct stat *st, pid_t *ret_pid);
 
 /*
  * Waits a little for what @holder has, the first time with a line in the log
- * about @path; *waited_ms counts. False: that was long enough, or a signal asks
- * this process to stop.
+ * about @path; *waited_ms counts. False: that was long enough, a signal asks this
+ * process to stop, or it is the holder itself.
  */
 bool file_lock_wait(const char *path, enum file_holder holder, pid_t pid,
 		    unsigned int *waited_ms);

@@ -115,6 +115,8 @@ refused "backing is a directory" "$work.*directory" \
 	"${here[@]}" --backing "$work"
 refused "two volumes of one name" "two volumes have the name 'disk.img'.*name=" \
 	"${here[@]}" "${disk[@]}" --backing "$work/sub/disk.img"
+refused "one file twice" "$work/disk.img: is given twice" \
+	"${here[@]}" "${disk[@]}" "${disk[@]},name=b"
 chmod 000 "$work/empty.img"
 truncate -s 1M "$work/empty.img"
 if [ "$(id -u)" = 0 ]; then
