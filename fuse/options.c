@@ -14,6 +14,7 @@
 #include "protocol/size.h"
 #include "transport/list.h"
 #include "transport/log.h"
+#include "transport/option_fault.h"
 #include "transport/reactor.h"
 
 static const char help[] =
@@ -367,7 +368,7 @@ static bool check_times(const struct options *o)
 }
 
 /* One option; false: an error was printed. */
-static bool parse_option(struct options *o, int c)
+static bool parse_option(struct options *o, int c, char **argv)
 {
 	switch (c) {
 	case 'f':
@@ -404,7 +405,8 @@ static bool parse_option(struct options *o, int c)
 	case OPT_IO_TIMEOUT:
 		return set_io_timeout(o, optarg);
 	default:
-		return false; /* getopt has said what is wrong */
+		option_fault_log(c, argv);
+		return false;
 	}
 }
 
@@ -414,8 +416,9 @@ bool options_parse(int argc, char **argv, struct options *ret, int *ret_exit)
 
 	set_defaults(ret);
 	*ret_exit = EXIT_FAILURE;
-	while ((c = getopt_long(argc, argv, "fro:P:vqh", long_options, NULL)) !=
-	       -1) {
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":fro:P:vqh", long_options,
+				NULL)) != -1) {
 		if (c == 'h' || c == OPT_VERSION) {
 			fputs(c == 'h' ? help
 				       : "rdma-fuse " RDMA_BLOCK_VERSION "\n",
@@ -423,7 +426,7 @@ bool options_parse(int argc, char **argv, struct options *ret, int *ret_exit)
 			*ret_exit = EXIT_SUCCESS;
 			return false;
 		}
-		if (!parse_option(ret, c))
+		if (!parse_option(ret, c, argv))
 			return false;
 	}
 	return check_times(ret) &&

@@ -9,6 +9,7 @@
 #include "initiator/srp_initiator.h"
 #include "protocol/size.h"
 #include "transport/log.h"
+#include "transport/option_fault.h"
 #include "transport/std_files.h"
 
 #if HAVE_JSON
@@ -95,10 +96,7 @@ static bool parse_options(int argc, char **argv, struct options *o,
 			*ret_exit = EXIT_SUCCESS;
 			return false;
 		default:
-			log_error("%s '%s'; try --help",
-				  c == ':' ? "a value is missing after"
-					   : "unknown option",
-				  argv[optind - 1]);
+			option_fault_log(c, argv);
 			return false;
 		}
 	}

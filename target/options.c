@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "protocol/size.h"
 #include "target/watchdog.h"
 #include "transport/list.h"
+#include "transport/option_fault.h"
 #include "transport/reactor.h"
 
 /* Of what --max-... may say: far more than file descriptors last for. */
@@ -88,7 +88,7 @@ static const char help_text[] =
 
 static bool fail(const char *option, const char *value, const char *why)
 {
-	fprintf(stderr, "rdma-target: %s '%s': %s\n", option, value, why);
+	log_error("%s '%s': %s", option, value, why);
 	return false;
 }
 
@@ -229,7 +229,10 @@ static bool set_state_dir(struct options *opt, const char *arg)
 	struct stat st;
 
 	if (stat(arg, &st))
-		return fail("--state-dir", arg, strerror(errno));
+		return fail("--state-dir", arg,
+			    errno == ENOENT ? "does not exist; make it first, "
+					      "for the user who serves"
+					    : strerror(errno));
 	if (!S_ISDIR(st.st_mode))
 		return fail("--state-dir", arg, "not a directory");
 	opt->state_dir = arg;
@@ -336,15 +339,6 @@ static const struct option_row *find_row(int c)
 	return NULL;
 }
 
-/* What getopt_long() did not like, in one line. */
-static enum options_verdict complain(int c, char **argv)
-{
-	fprintf(stderr, "rdma-target: %s '%s'; try --help\n",
-		c == ':' ? "a value is missing after" : "unknown option",
-		argv[optind - 1]);
-	return OPTIONS_BAD;
-}
-
 /* What was not given, and depends on what was. */
 static void fill_in(struct options *opt)
 {
@@ -358,17 +352,19 @@ static void fill_in(struct options *opt)
 /* What only shows when all options are there. */
 static bool check_together(const struct options *opt)
 {
+	char size[SIZE_TEXT_SIZE];
+
 	if (opt->backing_cnt == 0) {
-		fprintf(stderr, "rdma-target: nothing to serve: give at least "
-				"one --backing (a file, a block device, or "
-				"ram:SIZE); try --help\n");
+		log_error(
+			"nothing to serve: give at least one --backing (a file, "
+			"a block device, or ram:SIZE); try --help");
 		return false;
 	}
 	if (opt->buffers / opt->threads < OPTIONS_BUFFERS_MIN) {
-		fprintf(stderr,
-			"rdma-target: --buffers %" PRIu64 ": too small, give "
-			"at least %uM for each thread\n",
-			opt->buffers, OPTIONS_BUFFERS_MIN >> 20);
+		log_error("--buffers %s: too small, give at least %uM for "
+			  "each thread",
+			  size_format(opt->buffers, size),
+			  OPTIONS_BUFFERS_MIN >> 20);
 		return false;
 	}
 	return true;
@@ -387,8 +383,10 @@ static enum options_verdict parse_all(int argc, char **argv,
 		const struct option_row *row =
 			c == '?' || c == ':' ? NULL : find_row(c);
 
-		if (!row)
-			return complain(c, argv);
+		if (!row) {
+			option_fault_log(c, argv);
+			return OPTIONS_BAD;
+		}
 		if (row->print) {
 			fputs(row->print, stdout);
 			return OPTIONS_DONE;
@@ -397,10 +395,8 @@ static enum options_verdict parse_all(int argc, char **argv,
 			return OPTIONS_BAD;
 	}
 	if (optind < argc) {
-		fprintf(stderr,
-			"rdma-target: unexpected '%s': volumes are given with "
-			"--backing\n",
-			argv[optind]);
+		log_error("unexpected '%s': volumes are given with --backing",
+			  argv[optind]);
 		return OPTIONS_BAD;
 	}
 	fill_in(opt);

@@ -24,7 +24,8 @@ f() {
 t_refused 'no arguments' 'no URI' f
 t_refused 'no mount point' 'no MOUNTPOINT' f "$URI"
 t_refused 'one argument too many' "'more'" f "$URI" "$M" more
-t_refused 'an unknown option' "unrecognized option '--bogus'" f --bogus "$URI" "$M"
+t_refused 'an unknown option' "unknown option '--bogus'.*--help" f --bogus "$URI" "$M"
+t_refused 'an option without its value' "missing after '-P'" f "$URI" "$M" -P
 t_refused 'an unknown mount option' '-o bogus is not' f -o ro,bogus "$URI" "$M"
 t_refused 'an unknown mount option with a value' '-o bogus' f -o bogus=1 "$URI" "$M"
 t_refused 'a mount option without its value' 'uid needs a value' f -o uid "$URI" "$M"
@@ -41,6 +42,8 @@ t_refused 'a pid file in no directory' "$T/no/pid: No such file" f -P "$T/no/pid
 # ---- the mount point
 
 t_refused 'a mount point that is not there' "$T/none does not exist.*mkdir" f "$URI" "$T/none"
+t_refused 'the mount point first' 'looks like an address: the URI comes first' f "$M" "$URI"
+t_refused 'a mount point without a name' 'is empty' f "$URI" ''
 t_refused 'a mount point that is a device' '/dev/null is neither' f "$URI" /dev/null
 t_refused 'a file for two volumes' 'regular file.*disk, scratch' f "$URI" "$T/file"
 t_mount "$URI" "$M" 2>/dev/null

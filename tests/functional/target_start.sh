@@ -86,10 +86,17 @@ disk=(--backing "$work/disk.img")
 
 refused "nothing to serve" "give at least one --backing"
 refused "unknown option" "unknown option '--colour'" --colour
+refused "unknown letter before a known one" "unknown option '-x'" -xv
+refused "value that is not asked for" "no value is possible in '--verbose=3'" \
+	--verbose=3
 refused "value missing" "value is missing after '--backing'" --backing
 refused "stray argument" "unexpected 'disk.img'.*--backing" disk.img
 refused "size that does not parse" "12Q" "${here[@]}" --backing ram:12Q
 refused "size of nothing" "ram:0" "${here[@]}" --backing ram:0
+refused "no directory of state" "'$work/none': does not exist; make it" \
+	--state-dir "$work/none" "${disk[@]}"
+refused "a comma in a path" 'no option .b.img.*a comma in a path is \\,' \
+	--backing a,b.img
 refused "unknown key of a volume" "colour" "${here[@]}" --backing "$work/disk.img,colour=red"
 refused "block size that is none" "1000" "${here[@]}" \
 	--backing "$work/disk.img,block-size=1000"
@@ -134,6 +141,12 @@ as=()
 
 refused "address of another machine" "192.0.2.1:$port" \
 	--listen "srp+tcp://192.0.2.1:$port" "${disk[@]}"
+few_files() {
+	prlimit --nofile=5 "$bin" "${here[@]}" "${disk[@]}" 2>"$work/err"
+	[ $? = 1 ] && grep -q "io_uring: .*; raise the limit .*ulimit -n" "$work/err"
+}
+few_files
+result "too few files" $? "$(cat "$work/err")"
 refused "host that is none" "no.such.host.invalid" \
 	--listen srp+tcp://no.such.host.invalid "${disk[@]}"
 if [ -d /sys/class/infiniband ] && [ -n "$(ls /sys/class/infiniband)" ]; then
@@ -194,7 +207,8 @@ refused "user that is none" "--user 'no.such.user': there is no such user" \
 	--user no.such.user "${here[@]}" "${disk[@]}"
 if [ "$(id -u)" = 0 ]; then
 	mkdir -m 700 "$work/mine"
-	refused "state that the user cannot write" "--state-dir '$work/mine'.*nobody" \
+	refused "state that the user cannot write" \
+		"--state-dir '$work/mine': Permission denied: it must belong to nobody" \
 		--user nobody --state-dir "$work/mine" "${here[@]}" "${disk[@]}"
 	chmod 600 "$work/disk.img"
 	start nobody --user nobody "${here[@]}" "${disk[@]}"
