@@ -58,6 +58,10 @@ static bool is_fuse_root(const char *path, const struct stat *st)
 
 static int bad_path(const char *path, int err, struct srpi_error *e)
 {
+	if (!*path) {
+		ini_error_set(e, err, "the name of the mount point is empty");
+		return err;
+	}
 	switch (err) {
 	case -ENOTCONN:
 	case -ECONNABORTED:
@@ -83,6 +87,13 @@ static int check_path(const char *path, struct mount *ret, struct srpi_error *e)
 {
 	struct stat st;
 
+	if (strstr(path, "://")) {
+		ini_error_set(e, -EINVAL,
+			      "mount point %s looks like an address: the URI "
+			      "comes first, then the mount point",
+			      path);
+		return -EINVAL;
+	}
 	if (stat(path, &st) < 0)
 		return bad_path(path, -errno, e);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) {

@@ -52,7 +52,8 @@ const char *srpi_timeouts_fault(const struct srpi_options *options)
 		       "reconnect_delay all off, I/O would wait for ever for "
 		       "nothing";
 	if (fail >= 0 && loss >= 0 && fail >= loss)
-		return "fast_io_fail_tmo must be less than dev_loss_tmo";
+		return "fast_io_fail_tmo (15 s when not given) must be less "
+		       "than dev_loss_tmo (600 s)";
 	if (fail > BLOCK_MAX_MS)
 		return "fast_io_fail_tmo is 600 s at most, or off";
 	if (fail < 0 && loss > BLOCK_MAX_MS)

@@ -181,6 +181,8 @@ static int parse_port(struct parser *ps, struct span s)
 			    SPAN_ARG(s));
 	s.p++;
 	s.len--;
+	if (!s.len)
+		return fail(ps, "no port behind ':'");
 	for (size_t i = 0; i < s.len && port <= UINT16_MAX; i++) {
 		if (!is_digit(s.p[i]))
 			return fail(ps, "port '%.*s' is not a number",

@@ -244,7 +244,9 @@ bool fault_rule_parse(const char *text, struct fault_rule *ret_rule, char *msg,
 	if (!set_op(&p, strsep(&rest, ":")))
 		return false;
 	if (!rest)
-		return refuse(&p, text, "names no fault; write write:error");
+		return refuse(
+			&p, text,
+			"names no fault; write OP:KIND, as in write:error");
 	if (!set_kind(&p, strsep(&rest, ":")))
 		return false;
 	while (rest) {

@@ -186,7 +186,9 @@ static int listen_uri(struct listener *l, const struct srp_uri *uri)
 	snprintf(port, sizeof(port), "%u", uri->port);
 	err = getaddrinfo(uri->host, port, &hints, &list);
 	if (err) {
-		xp_error_set(l->e, -EADDRNOTAVAIL, "cannot listen on '%s': %s",
+		xp_error_set(l->e, -EADDRNOTAVAIL,
+			     "cannot listen on '%s': %s; name an address of "
+			     "this machine (see ip address)",
 			     uri->host, gai_strerror(err));
 		return -EADDRNOTAVAIL;
 	}

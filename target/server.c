@@ -507,10 +507,9 @@ static int give_up_rights(struct server *s, struct xp_error *e)
 	if (!err && opt->state_dir && access(opt->state_dir, R_OK | W_OK)) {
 		err = -errno;
 		xp_error_set(e, err,
-			     "--state-dir '%s': not to be written to as this "
-			     "user: %s; give it to %s",
+			     "--state-dir '%s': %s: it must belong to %s",
 			     opt->state_dir, strerror(-err),
-			     opt->user ? opt->user : "it");
+			     opt->user ? opt->user : "who starts rdma-target");
 	}
 	return err;
 }

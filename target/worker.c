@@ -13,6 +13,20 @@
 /* Fixed files: one per volume; fixed buffers: the arena. */
 #define WORKER_MAX_BUFFERS 4
 
+static const char *ring_hint(int err)
+{
+	switch (err) {
+	case -EMFILE:
+		return "; raise the limit of open files (ulimit -n)";
+	case -EPERM:
+	case -ENOSYS:
+		return "; it is forbidden here: see /proc/sys/kernel/"
+		       "io_uring_disabled, or what a container may call";
+	default:
+		return "";
+	}
+}
+
 static int open_parts(struct worker *w, const struct worker_options *opt,
 		      struct xp_error *e)
 {
@@ -25,8 +39,8 @@ static int open_parts(struct worker *w, const struct worker_options *opt,
 	int err = reactor_create(&ropt, &w->reactor);
 
 	if (err) {
-		xp_error_set(e, err, "cannot set up io_uring: %s",
-			     strerror(-err));
+		xp_error_set(e, err, "cannot set up io_uring: %s%s",
+			     strerror(-err), ring_hint(err));
 		return err;
 	}
 	err = arena_create(opt->arena_len, &w->arena);

@@ -128,7 +128,7 @@ static const struct bad_row {
 	{ "port of many digits", "srp://h:184467440737095551616",
 	  "port '184467440737095551616' is not between 1 and 65535" },
 	{ "port zero", "h:0", "port '0' is not between 1 and 65535" },
-	{ "port empty", "h:", "port '' is not between 1 and 65535" },
+	{ "port empty", "h:", "no port behind ':'" },
 	{ "port a word", "h:srp", "port 'srp' is not a number" },
 	{ "port negative", "h:-1", "port '-1' is not a number" },
 	{ "IPv6 without brackets", "::1", "IPv6 address '::1' needs brackets" },
