@@ -252,6 +252,10 @@ static void tell_login(const struct client *c)
 	srpi_session_info(c->session, &si);
 	log_notice("logged in to %s over %s%s%s", si.peer, si.transport,
 		   *si.why ? ": " : "", si.why);
+	if (si.channels < c->o->channels)
+		log_warn("only %u of %u channels to %s from %s; the target's "
+			 "log may say why",
+			 si.channels, c->o->channels, si.peer, si.local);
 	log_info("from %s, device %s, %u channel%s, %u commands in flight, "
 		 "initiator %s%s",
 		 si.local, si.device, si.channels, si.channels == 1 ? "" : "s",

@@ -9,7 +9,7 @@ L=$T/client.log
 mkdir "$M"
 truncate -s 64M "$T/disk.img"
 t_target --backing "$T/disk.img,name=disk" --backing ram:64M,name=scratch \
-	--backing ram:16M,name=fixed,ro
+	--backing ram:16M,name=fixed,ro --max-channels 3
 
 mounted() { grep -q " $1 fuse.rdma-block" /proc/self/mounts; }
 # in the foreground, in the background; sets $client
@@ -94,6 +94,14 @@ if command -v fio >/dev/null; then
 else
 	t_skip 'a signal amid writes: all are answered' 'no fio here'
 fi
+
+# ---- what the target refuses
+
+start_client --channels 4
+t_check 'it says when it has fewer channels than it was to have' \
+	lines 1 'warning: .*only 3 of 4 channels'
+fusermount3 -u "$M"
+t_check 'with which it mounts all the same' ends_with 0
 
 # ---- where it is mounted
 
