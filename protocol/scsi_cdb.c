@@ -71,26 +71,17 @@ static uint64_t get_field(const uint8_t *cdb, struct scsi_cdb_field field)
 	return v;
 }
 
-static uint8_t top_bit(uint8_t mask)
-{
-	uint8_t bit = 7;
-
-	while (bit && !(mask >> bit & 1))
-		bit--;
-	return bit;
-}
-
 /* Which bit to point at when @refused are the wrong ones of byte @i. */
 static uint8_t bit_pointer(const struct scsi_cdb_info *info, uint8_t i,
 			   uint8_t refused)
 {
-	uint8_t bit = top_bit(refused);
+	uint8_t bit = scsi_sense_top_bit(refused);
 
 	for (size_t n = 0; n < sizeof(info->narrow) / sizeof(*info->narrow);
 	     n++) {
 		if (info->narrow[n].byte == i &&
 		    info->narrow[n].mask >> bit & 1)
-			return top_bit(info->narrow[n].mask);
+			return scsi_sense_top_bit(info->narrow[n].mask);
 	}
 	return bit;
 }
@@ -212,11 +203,13 @@ static int check_exists(const struct scsi_cmd *cmd,
 		return -EINVAL;
 	}
 	if (cmd->op == SCSI_OP_WRITE_SAME && cmd->unmap && !info->unmap) {
-		*ret_sense = scsi_sense_cdb_field(1, top_bit(CDB_UNMAP));
+		*ret_sense =
+			scsi_sense_cdb_field(1, scsi_sense_top_bit(CDB_UNMAP));
 		return -EINVAL;
 	}
 	if (cmd->op == SCSI_OP_START_STOP && cmd->loej && !info->removable) {
-		*ret_sense = scsi_sense_cdb_field(4, top_bit(CDB_LOEJ));
+		*ret_sense =
+			scsi_sense_cdb_field(4, scsi_sense_top_bit(CDB_LOEJ));
 		return -EINVAL;
 	}
 	return 0;

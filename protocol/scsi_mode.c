@@ -258,21 +258,12 @@ static int refuse_length(const struct select *s)
 		      s->sense);
 }
 
-static uint8_t top_bit(uint8_t mask)
-{
-	uint8_t bit = 7;
-
-	while (bit && !(mask >> bit & 1))
-		bit--;
-	return bit;
-}
-
 /* @may: the bits that may be set. */
 static int check_byte(const struct select *s, const uint8_t *p, uint8_t may)
 {
 	uint8_t wrong = *p & (uint8_t)~may;
 
-	return wrong ? refuse_data(s, p, top_bit(wrong)) : 0;
+	return wrong ? refuse_data(s, p, scsi_sense_top_bit(wrong)) : 0;
 }
 
 /* Capacity and block size are as they are: neither can be changed here. */
@@ -362,7 +353,7 @@ static int check_page(const struct select *s, const struct page *page,
 		uint8_t wrong = (b[i] ^ now[i]) & (uint8_t)~mask[i];
 
 		if (wrong)
-			return refuse_data(s, b + i, top_bit(wrong));
+			return refuse_data(s, b + i, scsi_sense_top_bit(wrong));
 	}
 	return 0;
 }

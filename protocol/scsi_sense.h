@@ -168,6 +168,17 @@ static inline struct scsi_sense scsi_sense(enum scsi_key key,
 	};
 }
 
+/* The bit to point at of a field, or of wrong @bits: the leftmost (SPC-4,
+ * sense key specific data). */
+static inline uint8_t scsi_sense_top_bit(uint8_t bits)
+{
+	uint8_t bit = 7;
+
+	while (bit && !(bits >> bit & 1))
+		bit--;
+	return bit;
+}
+
 /* ILLEGAL REQUEST, INVALID FIELD IN CDB: @bit_no 7..0 or SCSI_BIT_NONE. */
 static inline struct scsi_sense scsi_sense_cdb_field(uint16_t byte_no,
 						     uint8_t bit_no)

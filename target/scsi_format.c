@@ -269,15 +269,6 @@ static struct scsi_sense list_too_short(void)
 			  SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR);
 }
 
-static uint8_t top_bit(uint8_t bits)
-{
-	uint8_t bit = 7;
-
-	while (bit && !(bits >> bit & 1))
-		bit--;
-	return bit;
-}
-
 /* No protection information, and no defects to tell us of. */
 static bool check_header(const struct scsi_task *task,
 			 struct scsi_sense *ret_sense)
@@ -290,9 +281,10 @@ static bool check_header(const struct scsi_task *task,
 	if (!(b[1] & FORMAT_FOV))
 		refused_bits |= b[1] & FORMAT_OPTIONS;
 	if (b[0])
-		*ret_sense = scsi_sense_data_field(0, top_bit(b[0]));
+		*ret_sense = scsi_sense_data_field(0, scsi_sense_top_bit(b[0]));
 	else if (refused_bits)
-		*ret_sense = scsi_sense_data_field(1, top_bit(refused_bits));
+		*ret_sense = scsi_sense_data_field(
+			1, scsi_sense_top_bit(refused_bits));
 	else if (is_long && wire_get16(b + 2))
 		*ret_sense = scsi_sense_data_field(3, 7);
 	else if (is_long ? wire_get32(b + 4) : wire_get16(b + 2))
