@@ -6,10 +6,8 @@
 #include <string.h>
 
 #include "target/task_mgmt.h"
+#include "target/task_set.h"
 #include "target/watchdog.h"
-
-static void start_buffer(struct request *req);
-static void respond(struct request *req);
 
 static struct worker *worker_of(const struct request *req)
 {
@@ -62,9 +60,7 @@ static void end(struct request *req)
 	void *table = req->table;
 
 	assert(!req->waits_for && !req->blocked);
-	if (req->attr != SRP_TASK_SIMPLE)
-		req->ch->special_cnt--;
-	req->attr = SRP_TASK_SIMPLE;
+	task_set_leave(req);
 	req->block = NULL;
 	req->table = NULL;
 	release_iu(req);
@@ -268,9 +264,7 @@ void request_stop_waiting(struct request *req)
 	if (req->waits_for)
 		arena_cancel_wait(req->waits_for, &req->waiter);
 	req->waits_for = NULL;
-	if (req->blocked)
-		req->ch->blocked_cnt--;
-	req->blocked = false;
+	task_set_unblock(req);
 	if (req->state == REQUEST_RECEIVED)
 		scsi_task_release(&req->task);
 }
@@ -656,61 +650,7 @@ static void fill_task(struct request *req, const struct srp_cmd_view *cmd)
 	t->abort = abort_preempted;
 }
 
-/* ---- task attributes (SAM-5 8.6) ---- */
-
-/*
- * The task set is that of one channel for one LUN: SRP gives no order to what
- * different channels of a nexus carry, so there is none to keep. The busy list
- * is in order of arrival.
- *
- *   HEAD OF QUEUE  starts at once
- *   ORDERED        waits for all before it, and for every HEAD OF QUEUE
- *   SIMPLE         waits for ORDERED before it, and for every HEAD OF QUEUE
- */
-static void set_attr(struct request *req, uint8_t attr)
-{
-	req->attr = attr;
-	if (attr != SRP_TASK_SIMPLE)
-		req->ch->special_cnt++;
-}
-
-static bool waits_for(const struct request *req, const struct request *other,
-		      bool is_older)
-{
-	if (other == req || other->is_tmf || other->lingers ||
-	    other->task.lun != req->task.lun)
-		return false;
-	if (other->attr == SRP_TASK_HEAD_OF_QUEUE)
-		return true;
-	return is_older && (req->attr == SRP_TASK_ORDERED ||
-			    other->attr == SRP_TASK_ORDERED);
-}
-
-static bool must_wait(const struct request *req)
-{
-	bool is_older = true;
-	struct list *it;
-
-	/* With SIMPLE alone there is nothing to look for. */
-	if (!req->ch->special_cnt || req->attr == SRP_TASK_HEAD_OF_QUEUE)
-		return false;
-	list_for_each(it, &req->ch->busy) {
-		const struct request *other =
-			container_of(it, struct request, node);
-
-		if (waits_for(req, other, is_older))
-			return true;
-		if (other == req)
-			is_older = false;
-	}
-	return false;
-}
-
-static void block(struct request *req)
-{
-	req->blocked = true;
-	req->ch->blocked_cnt++;
-}
+/* ---- the start ---- */
 
 /* Unit attentions and reservations are looked at only now (SAM-5 5.14). */
 static void start_task(struct request *req)
@@ -721,28 +661,12 @@ static void start_task(struct request *req)
 		start_descs(req);
 }
 
-static struct request *find_ready(struct channel *ch)
-{
-	struct list *it;
-
-	list_for_each(it, &ch->busy) {
-		struct request *req = container_of(it, struct request, node);
-
-		if (req->blocked && !must_wait(req))
-			return req;
-	}
-	return NULL;
-}
-
 void request_start_blocked(struct channel *ch)
 {
 	struct request *req;
 
-	while (ch->blocked_cnt && (req = find_ready(ch))) {
-		req->blocked = false;
-		ch->blocked_cnt--;
+	while ((req = task_set_next(ch)))
 		start_task(req);
-	}
 }
 
 /* ---- arrival of a command ---- */
@@ -788,9 +712,6 @@ void request_start(struct request *req, struct xp_iu *iu)
 		       SCSI_ASC_INVALID_MESSAGE_ERROR);
 		return;
 	}
-	set_attr(req, cmd.task_attr);
-	if (must_wait(req))
-		block(req);
-	else
+	if (task_set_enter(req, cmd.task_attr))
 		start_task(req);
 }
