@@ -7,9 +7,12 @@
  *   session.c    the begin, the door, the end
  *   queue.c      commands: waiting, sent, held, sent again
  *   link.c       the channels: log in, ask for the volumes, log in the others
+ *   discover.c   what volumes there are
  *   connect.c    the first time: which address, which transport
+ *   volumes.c    what is known of each volume, and what it may have lost
  *   capacity.c   the size that has changed
  *   reconnect.c  every other time: what waits how long, is it the same volume
+ *   session_text.c  what went wrong, for a person
  */
 #ifndef INITIATOR_SESSION_H
 #define INITIATOR_SESSION_H
