@@ -4,7 +4,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "transport/log.h"
 
 /* ---- common to all ---- */
 
@@ -21,10 +24,44 @@ int data_errno(int err)
 	}
 }
 
+static const char *const op_names[] = {
+	[SRPI_READ] = "read",
+	[SRPI_WRITE] = "write",
+	[SRPI_FLUSH] = "flush",
+	[SRPI_DISCARD] = "discard",
+	[SRPI_WRITE_ZEROES] = "write of zeroes",
+	[SRPI_EXTENT] = "look for holes",
+};
+
+/* Programs see an errno; what the target said is for who looks after it. What
+ * a lost connection fails has a line of its own. */
+static void log_failure(struct slot *slot, const struct srpi_io *io, int err)
+{
+	static struct log_limit limit; /* one thread serves a mount */
+	char where[64] = "", answer[SRPI_ANSWER_SIZE];
+	struct srpi_session_info si;
+	unsigned int dropped;
+
+	if (!srpi_io_answer(io, answer) || !log_limit_pass(&limit, 5, &dropped))
+		return;
+	if (dropped)
+		log_error("%u more errors of volumes were not shown", dropped);
+	srpi_session_info(dev_session(slot->dev), &si);
+	if (io->op != SRPI_FLUSH)
+		snprintf(where, sizeof(where), " of %llu bytes at %llu",
+			 (unsigned long long)io->len,
+			 (unsigned long long)io->offset);
+	log_error("volume %s: %s%s failed: %s; %s answered %s: %s",
+		  slot->file->info->name, op_names[io->op], where,
+		  strerror(-err), si.peer, si.local, answer);
+}
+
 static void part_done(struct srpi_io *io, int res)
 {
 	struct slot *slot = io->arg;
 
+	if (res)
+		log_failure(slot, io, res);
 	if (res && !slot->err)
 		slot->err = res;
 	if (--slot->pending == 0)

@@ -5,6 +5,8 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "initiator/session.h"
@@ -397,4 +399,25 @@ void srpi_submit(struct srpi_session *s, struct srpi_io *sio)
 		return;
 	}
 	next(sio);
+}
+
+/* ---- for a person ---- */
+
+bool srpi_io_answer(const struct srpi_io *sio, char buf[SRPI_ANSWER_SIZE])
+{
+	const struct io *io = (const struct io *)(const void *)sio->priv;
+	const struct ini_cmd *cmd = &io->cmd;
+	char text[SCSI_SENSE_TEXT_LEN];
+	char where[40] = "";
+
+	if (cmd->status == SCSI_STATUS_GOOD)
+		return false;
+	if (cmd->has_sense && cmd->sense.info_valid)
+		snprintf(where, sizeof(where), " at block %" PRIu64,
+			 cmd->sense.info);
+	snprintf(buf, SRPI_ANSWER_SIZE, "%s%s",
+		 cmd->has_sense ? scsi_sense_text(&cmd->sense, text)
+				: scsi_status_name(cmd->status),
+		 where);
+	return true;
 }

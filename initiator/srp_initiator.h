@@ -287,6 +287,17 @@ struct srpi_io {
 /* Always answered, by io->done(), exactly once, never from within. */
 void srpi_submit(struct srpi_session *s, struct srpi_io *io);
 
+/* Holds every answer of srpi_io_answer(). */
+#define SRPI_ANSWER_SIZE 224
+
+/*
+ * What the target answered to an operation that has failed, for a person:
+ * "MEDIUM ERROR: unrecovered read error (03/11/00) at block 2048". From done() on,
+ * until @io is submitted again. Return: false when it answered nothing of the
+ * kind: the operation was not sent, or the connection was lost.
+ */
+bool srpi_io_answer(const struct srpi_io *io, char buf[SRPI_ANSWER_SIZE]);
+
 /* ---- the same, waiting: these run the context ---- */
 
 int srpi_connect_wait(struct srpi_ctx *ctx, const char *uri,

@@ -53,6 +53,11 @@ void srpi_submit(struct srpi_session *s, struct srpi_io *io)
 	reactor_send(s->reactor, &s->msg);
 }
 
+bool srpi_io_answer(const struct srpi_io *io, char buf[SRPI_ANSWER_SIZE])
+{
+	return false;
+}
+
 enum srpi_state srpi_session_state(const struct srpi_session *s)
 {
 	return SRPI_RUNNING;

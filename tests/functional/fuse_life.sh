@@ -9,7 +9,8 @@ L=$T/client.log
 mkdir "$M"
 truncate -s 64M "$T/disk.img"
 t_target --backing "$T/disk.img,name=disk" --backing ram:64M,name=scratch \
-	--backing ram:16M,name=fixed,ro --max-channels 3
+	--backing ram:16M,name=fixed,ro \
+	--backing ram:1M,name=bad,fault=read:error:lba=8 --max-channels 3
 
 mounted() { grep -q " $1 fuse.rdma-block" /proc/self/mounts; }
 # in the foreground, in the background; sets $client
@@ -181,6 +182,18 @@ read_only_volume() {
 	[ $status = 0 ] && grep -q 'Read-only' "$T/.err"
 }
 t_check 'opening a read-only volume for writing says so' read_only_volume
+
+# ---- a volume with a bad block
+
+start_client
+bad_block() {
+	! dd if="$M/bad" of=/dev/null bs=512 skip=8 count=1
+}
+t_check 'a block that cannot be read is an error' bad_block
+t_check 'and the log says what the target answered' \
+	lines 1 'volume bad: read of 512 bytes at 4096 failed: Input/output error; .* MEDIUM ERROR: .* at block 8$'
+fusermount3 -u "$M"
+t_check 'a mount of it ends with 0' ends_with 0
 
 # ---- the target stops answering
 
