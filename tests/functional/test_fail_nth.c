@@ -258,8 +258,6 @@ static int run_target(void)
 	if (options_parse(ARRAY_SIZE(argv) - 1, args_of(argv), &opt) ==
 	    OPTIONS_RUN)
 		status = server_run(&opt);
-	else
-		log_error("the options were refused"); /* with a line */
 	options_free(&opt);
 	return status;
 }
