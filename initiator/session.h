@@ -191,7 +191,6 @@ void ini_session_await_answer(struct srpi_session *s);
 
 /* ---- volumes.c ---- */
 
-struct ini_volume *ini_volume_of(struct srpi_session *s, uint64_t lun_field);
 /* LUN @lun_field has said something unasked. */
 void ini_volume_attention(struct srpi_session *s, uint64_t lun_field,
 			  const struct scsi_sense *sense);

@@ -54,7 +54,7 @@ int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
  * callers know.
  */
 
-struct ini_volume *ini_volume_of(struct srpi_session *s, uint64_t lun_field)
+static struct ini_volume *volume_of(struct srpi_session *s, uint64_t lun_field)
 {
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
 		if (s->volumes[i].lun_field == lun_field)
@@ -66,7 +66,7 @@ struct ini_volume *ini_volume_of(struct srpi_session *s, uint64_t lun_field)
 void ini_volume_attention(struct srpi_session *s, uint64_t lun_field,
 			  const struct scsi_sense *sense)
 {
-	struct ini_volume *v = ini_volume_of(s, lun_field);
+	struct ini_volume *v = volume_of(s, lun_field);
 
 	if (!v || sense->key != SCSI_KEY_UNIT_ATTENTION)
 		return;

@@ -51,11 +51,6 @@ struct channel *channel_create(const struct channel_params *p)
 	return ch;
 }
 
-void channel_discard(struct channel *ch)
-{
-	free(ch);
-}
-
 /* ---- messages from the port ---- */
 
 void channel_send_start(struct channel *ch)
@@ -122,17 +117,18 @@ static void run_free(struct reactor_msg *msg)
 	struct channel *ch = container_of(msg, struct channel, free_msg);
 
 	assert(ch->state == CHANNEL_GONE);
-	channel_discard(ch);
+	free(ch);
 }
 
 /* ---- messages for people ---- */
 
-const char *channel_peer(const struct channel *ch)
+/* "10.0.0.1:43210"; valid as long as @ch. */
+static const char *channel_peer(const struct channel *ch)
 {
 	return ch->xp ? xp_chan_peer(ch->xp) : "?";
 }
 
-const char *channel_local(const struct channel *ch)
+static const char *channel_local(const struct channel *ch)
 {
 	return ch->xp ? xp_chan_local(ch->xp) : "?";
 }
@@ -191,8 +187,9 @@ static void log_logout(struct channel *ch)
 			   ch->number, (unsigned long long)ch->requests_cnt,
 			   ch->end_why);
 	else
-		log_warn("channel %u for %s never came up: %s", ch->number,
-			 ch->nexus->name, ch->end_why);
+		log_warn("channel %u for %s from %s on %s never came up: %s",
+			 ch->number, ch->nexus->name, channel_peer(ch),
+			 channel_local(ch), ch->end_why);
 }
 
 /* ---- the end ---- */

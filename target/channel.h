@@ -167,11 +167,9 @@ struct channel_params {
 	bool wants_aer;
 };
 
-/* A channel in CHANNEL_NEW; NULL when there is no memory. Thread: worker 0, as the five below. */
+/* A channel in CHANNEL_NEW; NULL when there is no memory. Thread: worker 0, as
+ * all down to channel_send_free(). */
 struct channel *channel_create(const struct channel_params *p);
-
-/* Only before channel_send_start(): frees it at once. */
-void channel_discard(struct channel *ch);
 
 /* Has the worker accept the connection; port_channel_gone() ends it all. */
 void channel_send_start(struct channel *ch);
@@ -203,9 +201,5 @@ bool channel_can_answer(const struct channel *ch);
 
 /* A request of @ch has ended: its slot is free again. */
 void channel_request_ended(struct channel *ch, struct request *req);
-
-/* "10.0.0.2:5555 <- 10.0.0.1:43210" for messages; valid as long as @ch. */
-const char *channel_peer(const struct channel *ch);
-const char *channel_local(const struct channel *ch);
 
 #endif

@@ -28,7 +28,8 @@ void request_init(struct request *req, struct request_slab *slab, uint8_t *rsp)
 	list_init(&req->node);
 }
 
-void request_set_state(struct request *req, enum request_state state)
+/* The one door through which a request changes its state. */
+static void request_set_state(struct request *req, enum request_state state)
 {
 	enum request_state from = req->state;
 

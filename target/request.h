@@ -105,9 +105,6 @@ void request_start_blocked(struct channel *ch);
  * an answer; its credit is owed. */
 void request_drop(struct request *req);
 
-/* The one door through which a request changes its state. */
-void request_set_state(struct request *req, enum request_state state);
-
 /* Posts the answer to SRP_TSK_MGMT in state MANAGING, or drops it when the
  * channel cannot carry it any more. */
 void request_answer_tmf(struct request *req, enum srp_rsp_code code);
