@@ -211,8 +211,8 @@ static const struct {
 	{ SRP_REJ_UNSPECIFIED, "unable to establish a channel",
 	  "the log of the target may say why" },
 	{ SRP_REJ_NO_RESOURCES, "insufficient resources",
-	  "the target port is disabled, or the target is out of memory or "
-	  "queue pairs" },
+	  "the target port is disabled, takes no more logins, or is out of "
+	  "memory or queue pairs" },
 	{ SRP_REJ_IT_IU_LEN, "requested IU length not possible",
 	  "lower the IU length of the initiator (ib_srp: max_it_iu_size= or "
 	  "use_imm_data=N) or raise that of the target (ib_srpt: "
@@ -224,8 +224,9 @@ static const struct {
 	{ SRP_REJ_MULTICHAN, "multiple channels not supported",
 	  "use one channel (ib_srp: ch_count=1)" },
 	{ SRP_REJ_CHANNEL_LIMIT, "no more channels, or no access",
-	  "ib_srpt has no ACL for this initiator port identifier, or the "
-	  "target has reached its channel limit" },
+	  "the target's access rules (rdma-target: --allow, ib_srpt: its ACL) "
+	  "leave this initiator nothing, or it has no channel left for it; "
+	  "its log may say which" },
 };
 
 #define REJ_REASON_CNT (sizeof(rej_reasons) / sizeof(rej_reasons[0]))

@@ -176,7 +176,7 @@ refused "two volumes of one number" "'disk.img' and 'b' are both LUN 3" \
 start closed "${here[@]}" "${disk[@]},allow=192.0.2.0/24"
 "$BUILD/initiator/rdma-info" "$(at "$port")" >"$work/info" 2>&1
 status=$?
-[ "$status" = 1 ] && grep -q 'access' "$work/info" && grep -q \
+[ "$status" = 1 ] && grep -q 'access rules (rdma-target: --allow' "$work/info" && grep -q \
 	"login of 0x.* from 127.0.0.1:.* on 127.0.0.1:$port refused: .*no volume is allowed" \
 	"$work/closed.log"
 result "a stranger is refused, and the log says why" $? \
