@@ -42,7 +42,7 @@ static inline bool data_cuts_tail(const struct slot *slot)
 }
 
 /*
- * Where the block of each end lies, once data_read_edges() is through: the
+ * Where the block of each end lies, once data_edges() is through: the
  * range's first block in slot_head(), its last in slot_tail(), or in
  * slot_head() as well when the first is the last.
  */

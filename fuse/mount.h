@@ -34,8 +34,8 @@ int mount_begin(struct mount *m, const struct options *o, bool ro,
 
 /*
  * Unmounts in a child process, as the kernel may ask us for something
- * meanwhile. Busy is an error unless @lazy. Returns its ID; mount_ended()
- * tells of its exit status.
+ * meanwhile. Busy is an error unless @lazy. Returns its ID, or -1; it exits
+ * with 0 when that is done.
  */
 pid_t mount_unmount(const struct mount *m, bool lazy);
 

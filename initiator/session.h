@@ -2,7 +2,7 @@
 /*
  * The session: one I_T nexus with its channels, the commands that wait for
  * one, and the volumes that were found. srp_initiator.h tells its states;
- * session_enter() in session.c is the one door. Thread: the context's.
+ * ini_session_enter() in session.c is the one door. Thread: the context's.
  *
  *   session.c    the begin, the door, the end
  *   queue.c      commands: waiting, sent, held, sent again

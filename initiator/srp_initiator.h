@@ -145,7 +145,8 @@ const char *srpi_timeouts_fault(const struct srpi_options *options);
  * srpi_connect() - log in to the target of @uri and find its volumes
  * @uri:  srp://HOST[:PORT][/VOLUME][?id_ext=..&ioc_guid=..&initiator=..];
  *	  srp+rdma://, srp+tcp:// and srp+ofi:// (TCP by libfabric) force the
- *	  transport. VOLUME is for the caller (srpi_volume_find()); all volumes are found.
+ *	  transport. VOLUME is for the caller (srpi_volume_find()); all volumes
+ *	  are found.
  * @done: called once, unless srpi_connect() fails: e->err is 0 when the
  *	  session is RUNNING; otherwise it is CLOSED and must be freed with
  *	  srpi_close() all the same.

@@ -210,7 +210,8 @@ static bool set_option(const struct parse *p, char *piece)
 	return refuse(
 		p,
 		"no option '%s'; there are name=, ro, block-size=, "
-		"direct=, write-through, removable, serial=, lun=, allow= and fault= (a comma in a path is \\,)",
+		"direct=, write-through, removable, serial=, lun=, allow= and "
+		"fault= (a comma in a path is \\,)",
 		piece);
 }
 

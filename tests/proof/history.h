@@ -7,7 +7,7 @@
  *
  * A write that failed, or was never answered, may have taken place or not, at
  * any time from its start to its end (the caller knows when it can no longer
- * arrive, see check.c); UINT64_MAX: at any time at all.
+ * arrive, see judge.h); UINT64_MAX: at any time at all.
  *
  * As values are written once, a history can be judged by pairs of values
  * (Gibbons and Korach, "Testing shared memories", 1997): with f the earliest
