@@ -36,6 +36,7 @@ gone_or_zombie() {
 	t_is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status"
 }
 again() { # ARG...: a target where the last one was
+	t_new_log
 	rdma-target --listen "$URI" "$@" >"$T/target.log" 2>&1 &
 	T_TARGET=$!
 	t_pids="$t_pids $T_TARGET"

@@ -123,11 +123,16 @@ t_done() {
 	exit
 }
 
+# Before a target is started in the background: that one before it was up is
+# forgotten at once, not when the new one has come so far.
+t_new_log() { : >"$T/target.log"; }
+
 # A port is chosen at random; when somebody has it, another.
 t_target() {
 	for t_try in 1 2 3 4 5; do
 		T_PORT=$((20000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))
 		URI=${T_HOST:-srp+tcp://127.0.0.1}:$T_PORT
+		t_new_log
 		rdma-target --listen "$URI" ${T_THREADS:+--threads "$T_THREADS"} \
 			"$@" >"$T/target.log" 2>&1 &
 		T_TARGET=$!

@@ -75,6 +75,7 @@ p_save_args() {
 # Returns before it serves. A killed one may still have the port, or the kernel
 # its last writes: then it says so, and is tried again.
 p_target_again() {
+	t_new_log
 	eval "exec rdma-target --listen '$URI' $p_args" >"$T/target.log" 2>&1 &
 	T_TARGET=$!
 	t_pids="$t_pids $T_TARGET"
