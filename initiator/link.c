@@ -28,7 +28,7 @@ static bool is_first_time(const struct srpi_session *s)
 static const struct ini_channel_events events;
 
 static int open_channel(struct srpi_session *s, enum srp_multichan multichan,
-			struct xp_error *e)
+			unsigned int timeout_ms, struct xp_error *e)
 {
 	const struct srp_login_req login = {
 		.it_iu_len = s->options.no_immediate_data
@@ -47,8 +47,8 @@ static int open_channel(struct srpi_session *s, enum srp_multichan multichan,
 
 	err = ini_channel_open(s->xp, s->addr->ai_addr, s->addr->ai_addrlen,
 			       &login, s->options.queue_depth,
-			       s->opened++ * GENERATIONS, s->options.timeout_ms,
-			       &events, s, &s->channels[s->channel_cnt], e);
+			       s->opened++ * GENERATIONS, timeout_ms, &events,
+			       s, &s->channels[s->channel_cnt], e);
 	if (!err)
 		s->channel_cnt++;
 	return err;
@@ -135,7 +135,8 @@ static void next_channel(struct srpi_session *s)
 
 	s->link = INI_LINK_MORE;
 	if (s->channel_cnt < s->options.channels &&
-	    open_channel(s, SRP_MULTICHAN_MULTI, &e) == 0)
+	    open_channel(s, SRP_MULTICHAN_MULTI, s->options.timeout_ms, &e) ==
+		    0)
 		return;
 	up(s);
 }
@@ -209,7 +210,9 @@ static void running(struct ini_channel *ch)
 
 int ini_link_begin(struct srpi_session *s, struct xp_error *e)
 {
-	int err = open_channel(s, SRP_MULTICHAN_SINGLE, e);
+	unsigned int timeout_ms = is_first_time(s) ? s->options.timeout_ms
+						   : ini_reconnect_patience(s);
+	int err = open_channel(s, SRP_MULTICHAN_SINGLE, timeout_ms, e);
 
 	if (!err)
 		s->link = INI_LINK_LOGIN;

@@ -8,7 +8,10 @@
  *           reconnect_delay, so that a target that is back soon is noticed
  *           soon; half of it is left to chance, so that many clients of one
  *           target do not come back in the same moment
- *   attempt log in, look whether the volumes are the same, log in the others
+ *   attempt log in, look whether the volumes are the same, log in the others. A
+ *           request that was swallowed is repeated late, by TCP and by the
+ *           CM of RDMA: so the first is given up after a second, those that
+ *           follow later and later, up to timeout
  *   up      held commands are sent again
  *
  * Two timers run from the loss on, whatever the attempts do.
@@ -20,7 +23,8 @@
 
 #include "initiator/session.h"
 
-#define FIRST_PAUSE_MS 100u
+#define FIRST_PAUSE_MS	  100u
+#define FIRST_PATIENCE_MS 1000u
 
 static uint64_t now_us(const struct srpi_session *s)
 {
@@ -95,6 +99,7 @@ void ini_reconnect_lost(struct srpi_session *s, const struct ini_channel *ch)
 		s->down_us = now;
 	if (now - s->up_us >= (uint64_t)s->options.reconnect_delay_ms * 1000)
 		s->pause_ms = FIRST_PAUSE_MS;
+	s->patience_ms = FIRST_PATIENCE_MS;
 	s->proven = false;
 	s->reason = 0;
 	s->lost_writes = false;
@@ -156,10 +161,19 @@ static void attempt(struct reactor_timer *t)
 	ini_reconnect_failed(s, (uint32_t)-err);
 }
 
+unsigned int ini_reconnect_patience(const struct srpi_session *s)
+{
+	return s->patience_ms < s->options.timeout_ms ? s->patience_ms
+						      : s->options.timeout_ms;
+}
+
 void ini_reconnect_failed(struct srpi_session *s, uint32_t reason)
 {
 	bool news = reason != s->reason;
 
+	/* It may be a target that takes its time. */
+	if (reason == ETIMEDOUT && s->patience_ms < s->options.timeout_ms)
+		s->patience_ms += s->patience_ms / 4;
 	s->reason = reason;
 	if (news)
 		ini_session_enter(s, s->state, &s->error);

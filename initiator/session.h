@@ -105,6 +105,7 @@ struct srpi_session {
 	struct reactor_timer loss_timer;  /* dev_loss_ms */
 	struct reactor_timer pause_timer; /* before the next attempt */
 	unsigned int pause_ms;		  /* the next one, before jitter */
+	unsigned int patience_ms;	  /* with the next login */
 	uint32_t jitter;		  /* state of the random numbers */
 	uint64_t down_us;		  /* when the connection was lost */
 	uint64_t up_us;			  /* when it last came up */
@@ -237,6 +238,8 @@ void ini_reconnect_lost(struct srpi_session *s, const struct ini_channel *ch);
 /* All channels are closed and gone. */
 void ini_reconnect_down(struct srpi_session *s);
 void ini_reconnect_up(struct srpi_session *s);
+/* How long the login of an attempt may take, in milliseconds. */
+unsigned int ini_reconnect_patience(const struct srpi_session *s);
 /* An attempt has failed; s->error says why, @reason tells it from others. */
 void ini_reconnect_failed(struct srpi_session *s, uint32_t reason);
 /* Discovery has found what there is now. False: it is not what there was, and

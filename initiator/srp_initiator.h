@@ -99,7 +99,8 @@ struct srpi_options {
 	unsigned int channels;	  /* connections to open; 0 = 1, at most 16 */
 	unsigned int queue_depth; /* commands per channel; 0 = 64 */
 	/* For each connection, and for each answer of the target while we
-	 * learn its volumes; 0 = 5000. */
+	 * learn its volumes; 0 = 5000. To come back the first login has a
+	 * second at most, each further one a quarter longer. */
 	unsigned int timeout_ms;
 	bool no_immediate_data; /* never send data inside a command */
 	/*

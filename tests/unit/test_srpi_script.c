@@ -680,6 +680,30 @@ static void login_without_an_answer_is_told_and_tried_again(void **state)
 	play_free(p);
 }
 
+/* What asked for it may be lost, and repeated late. */
+static void first_login_to_come_back_is_given_up_early(void **state)
+{
+	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
+							  .has_store = true,
+							  .comes_back = true,
+							  .generation = 1,
+							  .timeout_ms = 9000 });
+	uint64_t asked_us;
+
+	p->waits = true;
+	xp_close(p->chan);
+	while (!p->kept)
+		turn(p);
+	asked_us = reactor_now_us(p->ctx->reactor);
+	reactor_skip(p->ctx->reactor, 1000);
+	while (!strstr(p->told.text, "no answer"))
+		turn(p);
+	assert_true(reactor_now_us(p->ctx->reactor) - asked_us < 9000000);
+	xp_reject(p->kept, NULL, 0);
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	play_free(p);
+}
+
 /* ---- requests of the target ---- */
 
 static void ask_credit(struct play *p)
@@ -730,6 +754,7 @@ int main(void)
 	T_ADD(&t, write_waits_for_the_attempt_that_succeeds);
 	T_ADD(&t, silence_ends_the_connection);
 	T_ADD(&t, login_without_an_answer_is_told_and_tried_again);
+	T_ADD(&t, first_login_to_come_back_is_given_up_early);
 	T_ADD(&t, target_asks_again_before_our_send_completes);
 	T_ADD(&t, target_that_asks_without_end_is_left);
 	return t_run(&t);

@@ -9,8 +9,8 @@
 #
 #   VM_LINKS        the kinds of cable, as tc-netem(8) has them, with commas
 #                   between; "all" of them
-#   VM_FLAPS        how often the cable swallows all, under two mounts by rdma-fuse
-#                   of the same blocks (default 1)
+#   VM_FLAPS        how often the cable swallows all, or is unplugged, under two
+#                   mounts by rdma-fuse of the same blocks (default 1)
 #   VM_FLAPS_KERNEL how often it does, or is unplugged, under the kernel's initiator
 #                   and rdma-fuse (default 1; a dozen can crash ib_srp of Linux 6.1)
 #   VM_LINK_KIB     how much fio writes and verifies through each cable, by each
@@ -70,12 +70,16 @@ both_are_lost() {
 	ib_srp_is_lost && client_is_lost one
 }
 
-# A minute is more than any timeout here. Nothing is unplugged for long: both ends
-# are in one network namespace, and find the short way to each other then. A mount
-# that has noticed does so at once, and feels nothing of the cable any more.
+# A minute is more than any timeout here.
 short_unplug() {
 	vm_cable_unplug
 	blink
+	vm_cable_plug
+}
+
+long_unplug() {
+	vm_cable_unplug
+	wait_for 60 "$who"_are_lost
 	vm_cable_plug
 }
 
@@ -161,7 +165,7 @@ vm_kernel_target_down
 # They notice sooner, so that more is done in the time.
 sooner=(-o io_timeout=3,reconnect_delay=0.5)
 step "no link, $flaps times, under two mounts"
-kinds=(short_silence long_silence)
+kinds=(short_silence long_silence short_unplug long_unplug)
 mount_start one "${sooner[@]}" srp+rdma://10.1.0.2 "$mnt"
 fuse_one=$fuse
 mount_start two "${sooner[@]}" srp+rdma://10.1.0.2 "$two"
@@ -170,7 +174,6 @@ kill "$fuse"
 ends_well "$fuse"
 
 step "and $flaps_kernel times under the kernel's initiator and rdma-fuse"
-kinds=(short_silence long_silence short_unplug)
 if [ "$flaps_kernel" != 0 ]; then
 	disk=$(vm_kernel_login "$id_ext" "$ioc_guid" 10.1.0.2:5555 tl_retry_count=2)
 	ib_srp_pauses 1

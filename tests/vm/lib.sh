@@ -65,17 +65,19 @@ vm_soft_roce() {
 	wait_for 20 test -c /dev/infiniband/rdma_cm
 }
 
-# vm_two_hosts: makes two RDMA devices with a cable (veth) between them, which
-# stand for two hosts: rxe0 with 10.1.0.1 on the interface link0, rxe1 with
+# vm_two_hosts: makes two RDMA devices with a switch (veth, bridge) between them,
+# which stand for two hosts: rxe0 with 10.1.0.1 on the interface link0, rxe1 with
 # 10.1.0.2 on link1. Unlike vm_soft_roce's, what they send passes a real network
-# interface: it can be lost (tc netem), cut off (ip link set link0 down), captured.
+# interface: it can be lost (tc netem), cut off (vm_cable_unplug), captured.
 # Both are in one network namespace: soft-RoCE of Linux 6.1 works in the first
 # only, and so do ib_srp and ib_srpt. Therefore the routing has to be bent: Linux
 # would take the short way to an address of its own.
 vm_two_hosts() {
-	modprobe -a veth crc32_generic rdma_rxe ib_uverbs rdma_ucm || return
-	ip link add link0 address 52:54:00:12:34:01 mtu 9000 type veth \
-		peer name link1 address 52:54:00:12:34:02 mtu 9000 || return
+	modprobe -a veth bridge crc32_generic rdma_rxe ib_uverbs rdma_ucm ||
+		return
+	ip link add switch mtu 9000 type bridge && ip link set switch up &&
+		_vm_cable link0 52:54:00:12:34:01 port0 &&
+		_vm_cable link1 52:54:00:12:34:02 port1 || return
 	sysctl -qw net.ipv4.conf.{all,link0,link1}.accept_local=1 \
 		net.ipv4.conf.{all,link0,link1}.rp_filter=0 || return
 	# What arrives is ours, what leaves goes to the cable.
@@ -89,17 +91,18 @@ vm_two_hosts() {
 		wait_for 20 test -c /dev/infiniband/rdma_cm
 }
 
-# _vm_end INTERFACE ADDRESS PEER_ADDRESS PEER_MAC TABLE: one end of the cable.
+# _vm_cable INTERFACE MAC PORT: from a host to the switch.
+_vm_cable() {
+	ip link add "$1" address "$2" mtu 9000 type veth peer name "$3" &&
+		ip link set "$3" mtu 9000 master switch up
+}
+
+# _vm_end INTERFACE ADDRESS PEER_ADDRESS PEER_MAC TABLE: what a host knows.
 _vm_end() {
 	ip address add "$2/24" dev "$1" && ip link set "$1" up &&
 		ip rule add pref 5 iif "$1" to "$2" lookup local &&
 		ip rule add pref 10 to "$3" lookup "$5" &&
-		_vm_end_route "$@"
-}
-
-# The part of it that the kernel forgets when the interface goes down.
-_vm_end_route() {
-	ip neighbour replace "$3" lladdr "$4" dev "$1" &&
+		ip neighbour replace "$3" lladdr "$4" dev "$1" &&
 		ip route replace "$3" dev "$1" src "$2" table "$5"
 }
 
@@ -119,14 +122,13 @@ vm_cable() {
 	done
 }
 
-# vm_cable_unplug, vm_cable_plug: the link of both ends goes down, and up.
+# vm_cable_unplug, vm_cable_plug: both hosts lose their link, and have it back.
 vm_cable_unplug() {
-	ip link set link0 down
+	ip link set port0 down && ip link set port1 down
 }
 
 vm_cable_plug() {
-	ip link set link0 up &&
-		_vm_end_route link0 10.1.0.1 10.1.0.2 52:54:00:12:34:02 11
+	ip link set port0 up && ip link set port1 up
 }
 
 # vm_is_connecting DEVICE: succeeds when a connection from it has been asked for, and
