@@ -113,6 +113,7 @@ void ini_channel_send(struct ini_channel *ch, struct ini_cmd *cmd)
 	assert(ini_channel_can_send(ch));
 	ch->free_slots = slot->next_free;
 	ch->busy++;
+	ch->busy_bytes += cmd->len;
 	srp_credit_spend(&ch->credit);
 	slot->cmd = cmd;
 	slot->sending = true;
@@ -153,6 +154,7 @@ static void slot_free(struct ini_slot *slot)
 {
 	struct ini_channel *ch = slot->channel;
 
+	ch->busy_bytes -= slot->cmd->len;
 	slot->cmd = NULL;
 	slot->generation++;
 	slot->next_free = ch->free_slots;

@@ -78,7 +78,8 @@ struct ini_channel {
 	struct ini_slot *slots;
 	unsigned int slot_cnt;
 	struct ini_slot *free_slots;
-	unsigned int busy; /* slots in use */
+	unsigned int busy;   /* slots in use */
+	uint64_t busy_bytes; /* of the buffers of their commands */
 	struct ini_reply replies[INI_REPLIES];
 	uint8_t *block; /* IUs of slots and replies, registered */
 	size_t block_len;

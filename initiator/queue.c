@@ -17,6 +17,14 @@
 
 #define WATCH_MAX_MS 1000
 
+/*
+ * A channel with fewer bytes in flight takes one more command, so small I/O
+ * stays on the first one: there what leaves, and what is answered, goes in
+ * batches, and one thread of the target is awake for it. As much as 64 commands
+ * of 4 KiB, all that a channel has credits for.
+ */
+#define SPREAD_BYTES (256u << 10)
+
 /* ---- no answer ---- */
 
 /* A look at the commands in flight, from time to time, while there are any. */
@@ -61,6 +69,7 @@ static void watch_due(struct reactor_timer *t)
 
 /* ---- sending ---- */
 
+/* The first that has little to do; else the one that has least. */
 static struct ini_channel *pick_channel(struct srpi_session *s)
 {
 	struct ini_channel *best = NULL;
@@ -68,8 +77,11 @@ static struct ini_channel *pick_channel(struct srpi_session *s)
 	for (unsigned int i = 0; i < s->channel_cnt; i++) {
 		struct ini_channel *ch = s->channels[i];
 
-		if (ini_channel_can_send(ch) &&
-		    (!best || ch->busy < best->busy))
+		if (!ini_channel_can_send(ch))
+			continue;
+		if (ch->busy_bytes < SPREAD_BYTES)
+			return ch;
+		if (!best || ch->busy_bytes < best->busy_bytes)
 			best = ch;
 	}
 	return best;

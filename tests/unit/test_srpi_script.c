@@ -21,6 +21,7 @@
 #define BLOCKS	  2048u
 #define REQ_LIM	  8
 #define SENDS_MAX 256
+#define CHANNELS  2
 
 /* What the target says to MODE SENSE. */
 enum mode_answer {
@@ -39,6 +40,8 @@ struct play_options {
 	bool comes_back; /* the session may log in again */
 	int io_timeout_ms;
 	unsigned int timeout_ms;
+	unsigned int channels; /* that we ask for */
+	bool only_one;	       /* channel is let in */
 };
 
 struct play_send {
@@ -54,8 +57,10 @@ struct play {
 	struct srpi_ctx *ctx;
 	struct xp *xp;
 	struct xp_listener *listener;
-	struct xp_chan *chan;
-	struct xp_mr *mr; /* of sends */
+	struct xp_chan *chans[CHANNELS];
+	unsigned int open; /* channels, closing ones too */
+	unsigned int now;  /* the channel that is being answered */
+	struct xp_mr *mr;  /* of sends */
 	struct play_send sends[SENDS_MAX];
 	unsigned int send_cnt;
 	uint64_t blocks;
@@ -69,7 +74,8 @@ struct play {
 	bool rejects;		 /* the next login */
 	bool waits;		 /* with the answer to the next login */
 	struct xp_conn_request *kept;
-	uint32_t lbas[16]; /* of the writes since the last login */
+	uint32_t lbas[32]; /* of the writes since the last login */
+	char came_by[32];  /* which channel, as a digit; a string */
 	unsigned int lba_cnt;
 	unsigned int syncs;	/* SYNCHRONIZE CACHE seen */
 	unsigned int cred_rsps; /* SRP_CRED_RSP seen */
@@ -99,7 +105,7 @@ static void send_iu(struct play *p, struct play_send *s, int len)
 					    .len = (uint32_t)len,
 					    .mr = p->mr };
 	s->chain.send_cnt = 1;
-	xp_post(p->chan, &s->chain);
+	xp_post(p->chans[p->now], &s->chain);
 }
 
 static void answer(struct play *p, const struct srp_cmd_view *cmd,
@@ -229,7 +235,8 @@ static void answer_cmd(struct play *p, const struct srp_cmd_view *cmd)
 		return;
 	case 0x2a:
 		p->writes++;
-		p->lbas[p->lba_cnt++] = wire_get32(cmd->cdb + 2);
+		p->lbas[p->lba_cnt] = wire_get32(cmd->cdb + 2);
+		p->came_by[p->lba_cnt++] = (char)('0' + p->now);
 		assert_true(p->lba_cnt < ARRAY_SIZE(p->lbas));
 		if (!p->deaf)
 			answer(p, cmd, NULL, 0);
@@ -239,7 +246,7 @@ static void answer_cmd(struct play *p, const struct srp_cmd_view *cmd)
 		if (p->goes_at_sync) {
 			p->goes_at_sync = false;
 			p->generation++;
-			xp_close(p->chan);
+			xp_close(p->chans[0]);
 			return;
 		}
 		if (p->o.no_sync)
@@ -261,6 +268,7 @@ static void received(struct xp_chan *ch, struct xp_iu *iu)
 	bool goes = p->goes_at && --p->goes_at == 0;
 	bool silent = p->silent_at && --p->silent_at == 0;
 
+	p->now = p->chans[0] == ch ? 0 : 1;
 	if (goes) {
 		xp_close(ch);
 	} else if (silent) {
@@ -283,8 +291,11 @@ static void closed(struct xp_chan *ch, const struct xp_error *why)
 {
 	struct play *p = xp_chan_user(ch);
 
-	if (p->chan == ch)
-		p->chan = NULL;
+	for (unsigned int i = 0; i < CHANNELS; i++) {
+		if (p->chans[i] == ch)
+			p->chans[i] = NULL;
+	}
+	p->open--;
 	xp_chan_free(ch);
 }
 
@@ -314,23 +325,33 @@ static void requested(struct xp_conn_request *req)
 		.pdata = pdata,
 		.pdata_len = sizeof(pdata),
 	};
+	struct srp_login_req login;
 	struct xp_error e;
+	bool first;
 
+	assert_int_equal(
+		srp_login_req_decode(req->pdata, req->pdata_len, &login), 0);
+	first = login.multichan == SRP_MULTICHAN_SINGLE;
 	if (p->waits) {
 		p->waits = false;
 		p->kept = req;
 		return;
 	}
-	if (p->rejects) {
+	if (p->rejects || (p->o.only_one && !first)) {
 		p->rejects = false;
 		srp_login_rej_encode(pdata, sizeof(pdata), &rej);
 		xp_reject(req, pdata, SRP_LOGIN_REJ_SIZE);
 		return;
 	}
-	p->deaf = false;
-	p->lba_cnt = 0;
+	if (first) {
+		p->deaf = false;
+		p->lba_cnt = 0;
+		memset(p->came_by, 0, sizeof(p->came_by));
+	}
 	srp_login_rsp_encode(pdata, sizeof(pdata), &rsp);
-	assert_int_equal(xp_accept(p->xp, req, &params, &p->chan, &e), 0);
+	assert_int_equal(xp_accept(p->xp, req, &params, &p->chans[!first], &e),
+			 0);
+	p->open++;
 }
 
 /* ---- both ---- */
@@ -378,6 +399,7 @@ static struct play *play_new(const struct play_options *o)
 		.reconnect_delay_ms = o->comes_back ? 1 : SRPI_OFF,
 		.io_timeout_ms = o->io_timeout_ms,
 		.timeout_ms = o->timeout_ms,
+		.channels = o->channels,
 		.state_changed = told,
 		.state_arg = p,
 	};
@@ -408,7 +430,7 @@ static struct play *play_new(const struct play_options *o)
 static void play_free(struct play *p)
 {
 	srpi_close_wait(p->ctx, p->session);
-	while (p->chan)
+	while (p->open)
 		turn(p);
 	xp_unlisten(p->listener);
 	xp_mr_free(p->mr);
@@ -506,7 +528,7 @@ static void lose(struct play *p, uint8_t generation, enum scsi_asc attention)
 	p->generation = generation;
 	p->attention = attention;
 	p->send_cnt = 0;
-	xp_close(p->chan);
+	xp_close(p->chans[0]);
 	while (srpi_session_state(p->session) == SRPI_RUNNING)
 		turn(p);
 	assert_int_equal(srpi_session_state(p->session), SRPI_BLOCKED);
@@ -603,6 +625,181 @@ static void unanswered_writes_are_sent_again(void **state)
 	play_free(p);
 }
 
+/* ---- several channels ---- */
+
+#define KIB    1024u
+#define WRITES 20
+
+static uint8_t storm_memory[512 * KIB];
+
+/* Writes of a caller that waits for none of them. */
+struct storm {
+	struct play *play;
+	struct srpi_io io[WRITES];
+	struct srpi_mem *mem;
+	unsigned int cnt;  /* submitted */
+	unsigned int over; /* done */
+};
+
+static void storm_begin(struct storm *st, struct play *p)
+{
+	struct srpi_error e;
+
+	*st = (struct storm){ .play = p };
+	assert_int_equal(srpi_mem_register(p->session, storm_memory,
+					   sizeof(storm_memory), &st->mem, &e),
+			 0);
+}
+
+/* The one with number n is of block n on. */
+static void storm_write(struct storm *st, unsigned int len_kib)
+{
+	struct srpi_io *io = &st->io[st->cnt];
+
+	assert_true(st->cnt < WRITES);
+	*io = (struct srpi_io){ .op = SRPI_WRITE,
+				.offset = st->cnt++ * BLK,
+				.len = len_kib * KIB,
+				.buf = storm_memory,
+				.mem = st->mem,
+				.done = count_done,
+				.arg = &st->over };
+	srpi_submit(st->play->session, io);
+}
+
+static void storm_end(struct storm *st)
+{
+	while (st->over < st->cnt)
+		turn(st->play);
+	srpi_mem_free(st->mem);
+}
+
+/* What is not answered stays in flight. */
+static struct play *play_new_deaf(void)
+{
+	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
+							  .has_store = true,
+							  .comes_back = true,
+							  .generation = 1,
+							  .channels = 2 });
+
+	p->deaf = true;
+	return p;
+}
+
+static unsigned int count_came_by(const struct play *p, char channel)
+{
+	unsigned int cnt = 0;
+
+	for (unsigned int i = 0; i < p->lba_cnt; i++)
+		cnt += p->came_by[i] == channel;
+	return cnt;
+}
+
+static const struct spread_row {
+	const char *name;
+	unsigned int kib[WRITES]; /* of each write; until 0 */
+	const char *by;		  /* the channel of each */
+} spread_rows[] = {
+	{ "small ones stay together", { 4, 4, 4, 4, 4, 4 }, "000000" },
+	{ "until there is no credit", { 4, 4, 4, 4, 4, 4, 4, 4 }, "00000001" },
+	{ "large ones spread", { 512, 512, 512, 512 }, "0101" },
+	{ "middling ones, two by two", { 128, 128, 128, 128, 128 }, "00110" },
+	{ "small beside large", { 512, 4, 4, 512, 4 }, "01110" },
+	{ "large beside small", { 4, 4, 512, 512, 512 }, "00011" },
+	{ "large ones until there is no credit",
+	  { 512, 4, 4, 4, 4, 4, 4, 4, 4 },
+	  "011111110" },
+};
+
+static void commands_spread_by_their_bytes(void **state)
+{
+	const struct spread_row *row = *state;
+	struct play *p = play_new_deaf();
+	struct storm st;
+
+	storm_begin(&st, p);
+	/* One after the other, as the target does not see two channels'
+	 * commands in the order in which they left. */
+	for (unsigned int i = 0; i < WRITES && row->kib[i]; i++) {
+		storm_write(&st, row->kib[i]);
+		while (p->lba_cnt < st.cnt)
+			turn(p);
+	}
+	assert_string_equal(p->came_by, row->by);
+	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
+	storm_end(&st);
+	play_free(p);
+}
+
+/* Answered ones do not count any more. */
+static void commands_come_together_again(void **state)
+{
+	struct play *p = play_new_deaf();
+	struct storm st;
+
+	p->deaf = false;
+	storm_begin(&st, p);
+	for (unsigned int i = 0; i < 6; i++) {
+		storm_write(&st, 512);
+		while (st.over < st.cnt)
+			turn(p);
+	}
+	assert_string_equal(p->came_by, "000000");
+	storm_end(&st);
+	play_free(p);
+}
+
+/* Those of either channel are sent again when one is lost, in their order. */
+static void lost_channel_has_all_sent_again(void **state)
+{
+	struct srpi_session_stats stats;
+	struct play *p = play_new_deaf();
+	struct storm st;
+	int last[CHANNELS] = { -1, -1 };
+
+	storm_begin(&st, p);
+	for (unsigned int i = 0; i < 10; i++)
+		storm_write(&st, 256);
+	while (p->lba_cnt < 10)
+		turn(p);
+	assert_int_equal(count_came_by(p, '0'), 5);
+	xp_close(p->chans[1]);
+	while (st.over < st.cnt)
+		turn(p);
+	assert_int_equal(p->lba_cnt, 10);
+	assert_true(count_came_by(p, '1') > 0);
+	for (unsigned int i = 0; i < p->lba_cnt; i++) {
+		int *before = &last[p->came_by[i] - '0'];
+
+		assert_true((int)p->lbas[i] > *before);
+		*before = (int)p->lbas[i];
+	}
+	srpi_session_stats(p->session, &stats);
+	assert_int_equal(stats.replayed, 10);
+	assert_int_equal(stats.reconnects, 1);
+	storm_end(&st);
+	play_free(p);
+}
+
+/* As ib_srpt may, when it has not enough memory for another one. */
+static void target_of_one_channel_gets_one(void **state)
+{
+	struct play *p = play_new(&(struct play_options){
+		.mode = MODE_CACHE, .channels = 2, .only_one = true });
+	struct srpi_session_info info;
+	struct storm st;
+
+	srpi_session_info(p->session, &info);
+	assert_int_equal(info.channels, 1);
+	storm_begin(&st, p);
+	for (unsigned int i = 0; i < 10; i++)
+		storm_write(&st, 256);
+	storm_end(&st);
+	assert_int_equal(count_came_by(p, '0'), 10);
+	play_free(p);
+}
+
 /* ---- attempts that fail ---- */
 
 enum {
@@ -623,7 +820,7 @@ static void write_waits_for_the_attempt_that_succeeds(void **state)
 		p->rejects = step == 0;
 		p->goes_at = step;
 		p->send_cnt = 0;
-		xp_close(p->chan);
+		xp_close(p->chans[0]);
 		while (srpi_session_state(p->session) == SRPI_RUNNING)
 			turn(p);
 		assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
@@ -652,7 +849,7 @@ static void silence_ends_the_connection(void **state)
 	srpi_session_stats(p->session, &stats);
 	assert_true(stats.timeouts >= 1);
 	assert_true(stats.replayed >= 1);
-	xp_close(p->chan);
+	xp_close(p->chans[0]);
 	while (srpi_session_state(p->session) == SRPI_RUNNING)
 		turn(p);
 	p->send_cnt = 0;
@@ -671,7 +868,7 @@ static void login_without_an_answer_is_told_and_tried_again(void **state)
 							  .timeout_ms = 200 });
 
 	p->waits = true;
-	xp_close(p->chan);
+	xp_close(p->chans[0]);
 	while (!strstr(p->told.text, "no answer; the way there is cut, or its "
 				     "disk is still busy"))
 		turn(p);
@@ -691,7 +888,7 @@ static void first_login_to_come_back_is_given_up_early(void **state)
 	uint64_t asked_us;
 
 	p->waits = true;
-	xp_close(p->chan);
+	xp_close(p->chans[0]);
 	while (!p->kept)
 		turn(p);
 	asked_us = reactor_now_us(p->ctx->reactor);
@@ -751,6 +948,10 @@ int main(void)
 	T_ADD_ROWS(&t, loss_rows, flush_after_loss);
 	T_ADD(&t, stable_write_whose_write_was_lost_fails);
 	T_ADD(&t, unanswered_writes_are_sent_again);
+	T_ADD_ROWS(&t, spread_rows, commands_spread_by_their_bytes);
+	T_ADD(&t, commands_come_together_again);
+	T_ADD(&t, lost_channel_has_all_sent_again);
+	T_ADD(&t, target_of_one_channel_gets_one);
 	T_ADD(&t, write_waits_for_the_attempt_that_succeeds);
 	T_ADD(&t, silence_ends_the_connection);
 	T_ADD(&t, login_without_an_answer_is_told_and_tried_again);
