@@ -29,7 +29,8 @@ struct nexus {
 	struct list channels;		  /* struct channel, nexus_node */
 	unsigned int channel_cnt;
 	unsigned int login_cnt;
-	bool was_used;	    /* it has had a channel */
+	unsigned int first_worker; /* has its first channel */
+	bool was_used;		   /* it has had a channel */
 	struct list logins; /* struct login of port.c, in order of arrival */
 	struct nexus_share shares[]; /* of each worker */
 };

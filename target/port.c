@@ -189,14 +189,23 @@ static void fence_expired(struct reactor_timer *t)
 
 /* ---- channels ---- */
 
+/* Each channel of a nexus on a worker of its own, if there are so many. The first
+ * ones, which most commands may come by, are given to all in turn. */
+static struct worker *next_worker(const struct port *port,
+				  const struct nexus *nexus)
+{
+	unsigned int index = nexus->first_worker + nexus->channel_cnt;
+
+	return &port->workers[index % port->worker_cnt];
+}
+
 static void admit(struct port *port, struct login *login)
 {
 	struct nexus *nexus = login->nexus;
 	struct channel_params params = {
 		.port = port,
 		.nexus = nexus,
-		.worker =
-			&port->workers[port->next_worker++ % port->worker_cnt],
+		.worker = next_worker(port, nexus),
 		.number = port->next_number++,
 		.login_rsp = &login->answer.rsp,
 		.rules = &login->answer.rules,
@@ -307,6 +316,7 @@ static struct nexus *find_or_create(struct port *port,
 		return NULL;
 	if (is_remembered(port, nexus))
 		nexus_come_back(nexus);
+	nexus->first_worker = port->next_worker++ % port->worker_cnt;
 	list_add_tail(&port->nexuses, &nexus->node);
 	return nexus;
 }

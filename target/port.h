@@ -70,7 +70,7 @@ struct port {
 	unsigned int login_cnt;	       /* channels and waiting logins */
 	unsigned int half_open_cnt;    /* of these, not yet established */
 	struct list hosts;	       /* struct host, node */
-	unsigned int next_worker;
+	unsigned int next_worker;      /* for a nexus's first channel */
 	unsigned int next_number;
 	struct xp_listener *listeners[PORT_LISTENERS_MAX];
 	unsigned int listener_cnt;

@@ -751,6 +751,52 @@ static void channels_join_a_nexus(void **state)
 	rig_destroy(rig);
 }
 
+/* Of the nexus of initiator @who: the workers of its channels, as digits. */
+static const char *workers_of(const struct rig *rig, unsigned int who)
+{
+	const struct srp_login_req req =
+		rig_login_req(rig, who, SRP_MULTICHAN_MULTI);
+	struct list *nexuses = (struct list *)&rig->port.nexuses;
+	const struct nexus *nexus =
+		nexus_find(nexuses, &req.initiator, &req.target);
+	static char digits[8];
+	unsigned int cnt = 0;
+	struct list *it;
+
+	assert_non_null(nexus);
+	assert_true(nexus->channel_cnt < sizeof(digits));
+	list_for_each(it, &nexus->channels)
+		digits[cnt++] = (char)('0' + container_of(it, struct channel,
+							  nexus_node)
+						     ->worker->index);
+	digits[cnt] = '\0';
+	return digits;
+}
+
+/* Its own channels on different ones; and the first ones of all, by which most
+ * small commands come, not all on the same. */
+static void channels_are_spread_over_the_workers(void **state)
+{
+	struct rig_options opt = { .workers = 2 };
+	struct rig *rig = rig_create(&opt);
+	struct rig_chan *ch[7];
+
+	for (unsigned int i = 0; i < 4; i++)
+		ch[i] = rig_login(rig, 1 + i / 2,
+				  i % 2 ? SRP_MULTICHAN_MULTI
+					: SRP_MULTICHAN_SINGLE);
+	for (unsigned int i = 4; i < 7; i++)
+		ch[i] = rig_login(rig, i, SRP_MULTICHAN_SINGLE);
+	assert_string_equal(workers_of(rig, 1), "01");
+	assert_string_equal(workers_of(rig, 2), "10");
+	assert_string_equal(workers_of(rig, 4), "0");
+	assert_string_equal(workers_of(rig, 5), "1");
+	assert_string_equal(workers_of(rig, 6), "0");
+	for (unsigned int i = 0; i < 7; i++)
+		rig_chan_free(ch[i]);
+	rig_destroy(rig);
+}
+
 /* ---- the end ---- */
 
 static void stop_answers_what_is_in_flight(void **state)
@@ -875,6 +921,7 @@ int main(void)
 	T_ADD(&t, fence_is_bounded);
 	T_ADD(&t, initiator_that_comes_back_is_told_of_its_loss);
 	T_ADD(&t, channels_join_a_nexus);
+	T_ADD(&t, channels_are_spread_over_the_workers);
 	T_ADD(&t, stop_answers_what_is_in_flight);
 	T_ADD(&t, login_that_waits_is_refused_at_stop);
 	T_ADD(&t, nothing_is_lost_wherever_the_fabric_breaks);
