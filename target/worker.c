@@ -129,6 +129,7 @@ static void close_on_thread(struct worker *w)
 		reactor_buffer_remove(w->reactor, arena_uring_index(w->arena));
 		arena_set_uring_index(w->arena, -1);
 	}
+	reactor_let_go(w->reactor);
 }
 
 void worker_close(struct worker *w)

@@ -1022,11 +1022,7 @@ static int tables_init(struct reactor *r, const struct reactor_options *opt)
 	return err;
 }
 
-/* Kernels up to 6.2 hold what was removed from a table for a second more, but
- * for this: a block device would be in use, and memory locked, when the process
- * is gone. Only the thread that ran the ring may ask; what is left of another's
- * goes when the ring does, which takes milliseconds. */
-static void tables_fini(struct reactor *r)
+void reactor_let_go(struct reactor *r)
 {
 	io_uring_unregister_files(&r->ring);
 	io_uring_unregister_buffers(&r->ring);
@@ -1082,7 +1078,7 @@ void reactor_destroy(struct reactor *r)
 	if (!r)
 		return;
 	assert(!r->in_turn);
-	tables_fini(r);
+	reactor_let_go(r);
 	io_uring_queue_exit(&r->ring);
 	close(r->wake_fd);
 	free(r->buffers.taken);

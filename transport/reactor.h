@@ -73,6 +73,15 @@ struct reactor_stats {
 int reactor_create(const struct reactor_options *opt,
 		   struct reactor **ret_reactor);
 
+/*
+ * Empties the tables of files and buffers for good. Kernels up to 6.2 hold what was
+ * removed from one for a second more, but for this: a block device would be in use,
+ * and memory locked, when the process is gone. Thread: the one that has run the
+ * reactor, which others' rings do not listen to; on that of reactor_destroy(), that
+ * does it.
+ */
+void reactor_let_go(struct reactor *r);
+
 /* Frees a reactor that does not run; NULL is fine. Nothing may be in flight;
  * messages that did not run are dropped. Thread: any, nobody else using it. */
 void reactor_destroy(struct reactor *r);
