@@ -245,6 +245,21 @@ static int login(struct client *c)
 	return c->e.err;
 }
 
+/* Less than was asked for is a warning; less than there may be is not. */
+static void tell_fewer(const struct client *c,
+		       const struct srpi_session_info *si)
+{
+	if (!*si->fewer)
+		return;
+	if (c->o->channels)
+		log_warn("only %u of %u channels to %s from %s: %s",
+			 si->channels, c->o->channels, si->peer, si->local,
+			 si->fewer);
+	else
+		log_notice("only one channel to %s from %s: %s", si->peer,
+			   si->local, si->fewer);
+}
+
 static void tell_login(const struct client *c)
 {
 	struct srpi_session_info si;
@@ -252,10 +267,7 @@ static void tell_login(const struct client *c)
 	srpi_session_info(c->session, &si);
 	log_notice("logged in to %s over %s%s%s", si.peer, si.transport,
 		   *si.why ? ": " : "", si.why);
-	if (si.channels < c->o->channels)
-		log_warn("only %u of %u channels to %s from %s; the target's "
-			 "log may say why",
-			 si.channels, c->o->channels, si.peer, si.local);
+	tell_fewer(c, &si);
 	log_info("from %s, device %s, %u channel%s, %u commands in flight, "
 		 "initiator %s%s",
 		 si.local, si.device, si.channels, si.channels == 1 ? "" : "s",
@@ -401,10 +413,13 @@ static uint64_t pin_budget(const struct client *c)
 	return left > PIN_RESERVE ? left - PIN_RESERVE : 1;
 }
 
-static unsigned int wanted_slots(const struct options *o)
+static unsigned int wanted_slots(const struct client *c)
 {
-	unsigned int n = o->channels * o->queue_depth;
+	struct srpi_session_info si;
+	unsigned int n;
 
+	srpi_session_info(c->session, &si);
+	n = si.channels * c->o->queue_depth;
 	return n < 16 ? 16 : n > 1024 ? 1024 : n;
 }
 
@@ -413,7 +428,7 @@ static int make_device(struct client *c)
 	const struct dev_options d = {
 		.ctx = c->ctx,
 		.session = c->session,
-		.slots = wanted_slots(c->o),
+		.slots = wanted_slots(c),
 		.queues = c->queues,
 		.max_write = c->o->max_write,
 		.edge = edge_len(c),

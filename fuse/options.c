@@ -46,7 +46,8 @@ static const char help[] =
 	"                       the longest pause between attempts (1); a\n"
 	"                       command without an answer for so long ends the\n"
 	"                       connection (30)\n"
-	"      --channels N     connections to the target, 1 to 16 (1)\n"
+	"      --channels N     connections to the target, 1 to 16 (over RDMA 2, over\n"
+	"                       TCP and with one processor 1)\n"
 	"      --queue-depth N  commands in flight per channel, 1 to 4096 (64)\n"
 	"      --poll-us N      poll for N microseconds after work before sleeping;\n"
 	"                       0 = never (200; with one processor 0)\n"
@@ -319,7 +320,6 @@ static bool parse_mount_options(struct options *o, char *list)
 static void set_defaults(struct options *o)
 {
 	*o = (struct options){
-		.channels = 1,
 		.poll_us = reactor_poll_us_default(),
 		.queue_depth = 64,
 		.fast_io_fail_ms = 15000,

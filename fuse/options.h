@@ -19,7 +19,7 @@ struct options {
 	bool read_only;
 	int verbosity; /* levels above notice, may be negative */
 
-	unsigned int channels;
+	unsigned int channels;	  /* 0: as srpi_options has it */
 	unsigned int queue_depth; /* per channel */
 	unsigned int poll_us;
 	/* As in struct srpi_options: milliseconds, or SRPI_OFF. */

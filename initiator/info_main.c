@@ -256,7 +256,8 @@ static int show(const struct srpi_session *s, const struct options *o)
 
 static int connect_and_show(const struct options *o)
 {
-	const struct srpi_options sopt = { .timeout_ms = o->timeout_ms };
+	const struct srpi_options sopt = { .channels = 1,
+					   .timeout_ms = o->timeout_ms };
 	struct srpi_session *s;
 	struct srpi_error e = { 0 };
 	struct srpi_ctx *ctx;

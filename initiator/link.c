@@ -134,10 +134,13 @@ static void next_channel(struct srpi_session *s)
 	struct xp_error e = { 0 };
 
 	s->link = INI_LINK_MORE;
-	if (s->channel_cnt < s->options.channels &&
-	    open_channel(s, SRP_MULTICHAN_MULTI, s->options.timeout_ms, &e) ==
-		    0)
-		return;
+	s->fewer[0] = '\0';
+	if (s->channel_cnt < ini_options_channels(&s->options, s->kind)) {
+		if (open_channel(s, SRP_MULTICHAN_MULTI, s->options.timeout_ms,
+				 &e) == 0)
+			return;
+		ini_say_fewer(s, &e);
+	}
 	up(s);
 }
 
@@ -230,6 +233,7 @@ static void ready(struct ini_channel *ch)
 static void further_failed(struct srpi_session *s, struct ini_channel *ch)
 {
 	s->channel_cnt--;
+	ini_say_fewer(s, &ch->why);
 	ini_channel_free(ch);
 	up(s);
 }

@@ -11,6 +11,9 @@
 #define DEFAULT_DEPTH	   64u
 #define DEPTH_MAX	   4096u
 #define DEFAULT_TIMEOUT_MS 5000u
+/* Over RDMA, where a second one lets another thread of the target and another
+ * engine of the device move large data. Over TCP it was slower. */
+#define VERBS_CHANNELS 2u
 
 #define DEFAULT_FAST_IO_FAIL_MS	   15000
 #define DEFAULT_DEV_LOSS_MS	   600000
@@ -62,12 +65,19 @@ const char *srpi_timeouts_fault(const struct srpi_options *options)
 	return NULL;
 }
 
+unsigned int ini_options_channels(const struct srpi_options *o,
+				  enum xp_kind kind)
+{
+	if (o->channels)
+		return o->channels;
+	return kind == XP_VERBS && reactor_processors() > 1 ? VERBS_CHANNELS
+							    : 1;
+}
+
 void ini_options_set(struct srpi_options *o, const struct srpi_options *options)
 {
 	if (options)
 		*o = *options;
-	if (o->channels == 0)
-		o->channels = 1;
 	if (o->channels > INI_CHANNELS_MAX)
 		o->channels = INI_CHANNELS_MAX;
 	if (o->queue_depth == 0)

@@ -195,6 +195,7 @@ void srpi_session_info(const struct srpi_session *s,
 		.peer = s->peer,
 		.volume = s->uri.volume,
 		.channels = s->up_cnt,
+		.fewer = s->fewer,
 		.queue_depth = s->in_flight,
 		.immediate_data = s->immediate_data,
 	};

@@ -136,6 +136,7 @@ struct srpi_session {
 	char peer[64];
 	char device[64];
 	bool immediate_data;
+	char fewer[192];	/* why fewer channels; "": as many as wanted */
 	unsigned int up_cnt;	/* channels */
 	unsigned int in_flight; /* commands at most */
 };
@@ -147,6 +148,10 @@ struct srpi_session {
 /* @options, which may be NULL, with what is assumed where they say nothing. */
 void ini_options_set(struct srpi_options *o,
 		     const struct srpi_options *options);
+
+/* How many channels a session over @kind is to have. */
+unsigned int ini_options_channels(const struct srpi_options *o,
+				  enum xp_kind kind);
 
 /* ---- session.c ---- */
 
@@ -251,6 +256,8 @@ bool ini_reconnect_check(struct srpi_session *s);
 /* @ch: may be NULL. Returns true when the target has rejected the login. */
 bool ini_say_no_login(struct srpi_session *s, const struct ini_channel *ch,
 		      const struct xp_error *why);
+/* Into s->fewer: why @ch, a further channel, is not there. */
+void ini_say_fewer(struct srpi_session *s, const struct xp_error *why);
 void ini_say_lost(struct srpi_session *s, const struct ini_channel *ch);
 void ini_say_no_answer(struct srpi_session *s);
 /* Why @ch is ended: @cmd had no answer for @age_ms. */

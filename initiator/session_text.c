@@ -180,6 +180,19 @@ bool ini_say_no_login(struct srpi_session *s, const struct ini_channel *ch,
 	return false;
 }
 
+void ini_say_fewer(struct srpi_session *s, const struct xp_error *why)
+{
+	struct srp_login_rej rej;
+
+	if (srp_login_rej_decode(why->pdata, why->pdata_len, &rej) == 0)
+		snprintf(s->fewer, sizeof(s->fewer),
+			 "the target says: %s (reason 0x%08x)",
+			 srp_rej_reason_name(rej.reason), rej.reason);
+	else
+		snprintf(s->fewer, sizeof(s->fewer), "%.*s",
+			 (int)sizeof(s->fewer) - 1, why->text);
+}
+
 /* ---- later ---- */
 
 void ini_say_lost(struct srpi_session *s, const struct ini_channel *ch)

@@ -96,7 +96,13 @@ const char *srpi_state_name(enum srpi_state state);
 #define SRPI_OFF (-1)
 
 struct srpi_options {
-	unsigned int channels;	  /* connections to open; 0 = 1, at most 16 */
+	/*
+	 * Connections to open, at most 16; 0 = 2 over RDMA on a machine with
+	 * several processors, else 1. A target that admits fewer is used with
+	 * those: srpi_session_info.fewer. Commands stay together on the first
+	 * one as long as they are small.
+	 */
+	unsigned int channels;
 	unsigned int queue_depth; /* commands per channel; 0 = 64 */
 	/* For each connection, and for each answer of the target while we
 	 * learn its volumes; 0 = 5000. To come back the first login has a
@@ -180,7 +186,8 @@ struct srpi_session_info {
 	const char *peer;   /* "10.0.0.1:5555" */
 	const char *volume; /* VOLUME of the URI, or "" */
 	char initiator[40]; /* our port identifier, hexadecimal */
-	unsigned int channels;	  /* that are open */
+	unsigned int channels; /* that are open */
+	const char *fewer;     /* why not as many as were to be; "": they are */
 	unsigned int queue_depth; /* commands in flight at most, all channels */
 	bool immediate_data;
 };

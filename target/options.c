@@ -33,7 +33,8 @@ static const char help_text[] =
 	"                       TCP on 127.0.0.1; port 5555\n"
 	"  -a, --allow RULE     who may use volumes without rules of their own; may be given\n"
 	"                       several times (default: everybody); see below\n"
-	"  -t, --threads N      threads that serve (default 1)\n"
+	"  -t, --threads N      threads that serve (default: as many as processors, 4 at\n"
+	"                       most, 8M of --buffers for each)\n"
 	"      --poll-us N      poll for this long after work before sleeping,\n"
 	"                       in microseconds; 0 = never (default 200; with one\n"
 	"                       processor 0)\n"
@@ -339,9 +340,28 @@ static const struct option_row *find_row(int c)
 	return NULL;
 }
 
+/* A thread for each processor, as long as there is room for its buffers: more
+ * memory than one thread takes is for who asks for more threads. */
+static unsigned int default_threads(const struct options *opt)
+{
+	uint64_t buffers =
+		opt->buffers ? opt->buffers : OPTIONS_BUFFERS_DEFAULT;
+	uint64_t max = buffers / OPTIONS_BUFFERS_THREAD;
+	unsigned int cnt = reactor_processors();
+
+	if (cnt > OPTIONS_THREADS_DEFAULT_MAX)
+		cnt = OPTIONS_THREADS_DEFAULT_MAX;
+	if (cnt > max)
+		cnt = (unsigned int)max;
+	return cnt > 0 ? cnt : 1;
+}
+
 /* What was not given, and depends on what was. */
 static void fill_in(struct options *opt)
 {
+	opt->threads_given = opt->threads > 0;
+	if (!opt->threads_given)
+		opt->threads = default_threads(opt);
 	if (opt->buffers == 0 &&
 	    OPTIONS_BUFFERS_DEFAULT / opt->threads < OPTIONS_BUFFERS_THREAD)
 		opt->buffers = (uint64_t)OPTIONS_BUFFERS_THREAD * opt->threads;
@@ -407,7 +427,6 @@ enum options_verdict options_parse(int argc, char **argv,
 				   struct options *ret_opt)
 {
 	*ret_opt = (struct options){
-		.threads = 1,
 		.poll_us = reactor_poll_us_default(),
 		.limits = PORT_LIMITS_DEFAULT,
 		.rdma_timeout_s = WATCHDOG_RDMA_TIMEOUT_MS / 1000,

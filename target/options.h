@@ -21,12 +21,18 @@
  * is refused. So that 8 MiB of memory to lock, a common limit, will do. */
 #define OPTIONS_BUFFERS_MIN VOLUME_MAX_TRANSFER
 
+/* Threads, unless --threads says otherwise: as many as OPTIONS_BUFFERS_DEFAULT
+ * is enough for. */
+#define OPTIONS_THREADS_DEFAULT_MAX \
+	(OPTIONS_BUFFERS_DEFAULT / OPTIONS_BUFFERS_THREAD)
+
 struct options {
 	struct srp_uri listens[OPTIONS_LISTENS_MAX];
 	unsigned int listen_cnt; /* 0: the default */
 	struct volume_spec *backings;
 	unsigned int backing_cnt;
 	unsigned int threads;
+	bool threads_given; /* else they depend on processors and buffers */
 	unsigned int poll_us;
 	struct access_rules allow;
 	struct port_limits limits;

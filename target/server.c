@@ -88,7 +88,8 @@ static int open_workers(struct server *s, struct xp_error *e)
 /* For a user who may not raise the limit. */
 static void advise_less(const struct server *s, struct xp_error *e)
 {
-	uint64_t least = (uint64_t)OPTIONS_BUFFERS_MIN * s->opt->threads;
+	unsigned int threads = s->opt->threads_given ? s->opt->threads : 1;
+	uint64_t least = (uint64_t)OPTIONS_BUFFERS_MIN * threads;
 	uint64_t limit = memlock_limit();
 	size_t len = strlen(e->text);
 

@@ -933,13 +933,18 @@ bool reactor_polls_first(const struct reactor *r)
 	return r->polls_first;
 }
 
-unsigned int reactor_poll_us_default(void)
+unsigned int reactor_processors(void)
 {
 	cpu_set_t set;
 
 	if (sched_getaffinity(0, sizeof(set), &set))
-		return 0;
-	return CPU_COUNT(&set) > 1 ? POLL_US_DEFAULT : 0;
+		return 1;
+	return (unsigned int)CPU_COUNT(&set);
+}
+
+unsigned int reactor_poll_us_default(void)
+{
+	return reactor_processors() > 1 ? POLL_US_DEFAULT : 0;
 }
 
 int reactor_fd(const struct reactor *r)

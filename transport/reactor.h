@@ -86,6 +86,10 @@ void reactor_let_go(struct reactor *r);
  * messages that did not run are dropped. Thread: any, nobody else using it. */
 void reactor_destroy(struct reactor *r);
 
+/* Processors that the calling thread may run on; 1 when that is not known.
+ * Thread: any. */
+unsigned int reactor_processors(void);
+
 /*
  * How long to poll where nothing else is asked for, in microseconds: about as long as
  * the answer to a command takes, so that who sends one command after the other

@@ -4,6 +4,7 @@ Figures without noise: what N operations need, and 2 N; the difference, divided
 by N, is what one needs, without start and end.
 """
 
+import glob
 import os
 import re
 import signal
@@ -74,18 +75,30 @@ def system_calls(side, job, work, n=4000):
 # ---- what the target counts itself ----
 
 
+def _workers(pid):
+    """The first is the main thread, the others have their names."""
+    names = []
+    for path in glob.glob(f'/proc/{pid}/task/*/comm'):
+        with open(path, encoding='ascii') as f:
+            names.append(f.read())
+    return 1 + sum(name.startswith('worker-') for name in names)
+
+
 def _counted(side):
-    """The target's own counters, by name; one worker, one transport."""
+    """The target's own counters, by name, of all workers; one transport."""
     def lines():
         with open(side.log, encoding='utf-8') as f:
             return [line.split(': ', 2)[2] for line in f
                     if re.match(r'rdma-target: worker \d', line)]
     before = len(lines())
+    new = 2 * _workers(side.target.pid)
     side.target.send_signal(signal.SIGUSR2)
-    wait_until('counters', lambda: len(lines()) >= before + 2,
+    wait_until('counters', lambda: len(lines()) >= before + new,
                process=side.target)
-    found = {name: int(value) for line in lines()[-2:] for value, name in
-             re.findall(r'(\d+) ([A-Za-z][A-Za-z -]*)', line)}
+    found = {}
+    for line in lines()[-new:]:
+        for value, name in re.findall(r'(\d+) ([A-Za-z][A-Za-z -]*)', line):
+            found[name] = found.get(name, 0) + int(value)
     if side.allocations:
         with open(side.allocations, 'rb') as f:
             found['allocations'] = int.from_bytes(f.read(8), sys.byteorder)

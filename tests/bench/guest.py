@@ -84,35 +84,35 @@ def inside(args, work):
                                   'rdma', ADDRESS)
     control = sides.Bare(work, 'bare', '/dev/ram4')
     everything = [ours, nvme, theirs, mixed, control]
-    wide = [] if args.in_guest == 'instructions' else _wide(args, work)
+    narrow = [] if args.in_guest == 'instructions' else _narrow(args, work)
     try:
-        sides.up(everything + wide, jobs.fill)
+        sides.up(everything + narrow, jobs.fill)
         if args.in_guest == 'instructions':
             found = {'instructions': _instructions(args, everything)}
         else:
-            found = _times(args, work, *everything, *wide)
+            found = _times(args, work, *everything, *narrow)
     finally:
-        sides.down(everything + wide)
+        sides.down(everything + narrow)
     found['kernel'] = platform.release()
     with open(os.path.join(os.environ['VM_OUT'], 'bench.json'), 'w',
               encoding='utf-8') as f:
         json.dump(found, f)
 
 
-def _wide(args, work):
-    """A queue pair and a thread for each of two processors. ib_srp always has
-    the former."""
-    threads = ('--threads', '2')
-    ours = sides.Ours(work, 'ours-2', args.build, '/dev/ram5', 'rdma', ADDRESS,
-                      ('--channels', '2'), threads)
-    ours.label = 'rdma-fuse with 2 channels on rdma-target with 2 threads'
-    mixed = sides.KernelSrpOnOurs(work, 'mixed-2', args.build, '/dev/ram6',
-                                  'rdma', ADDRESS, target_options=threads)
-    mixed.label = "the kernel's ib_srp on rdma-target with 2 threads"
+def _narrow(args, work):
+    """With one queue pair and one thread in place of one for each of the two
+    processors. ib_srp always has two of the former."""
+    thread = ('--threads', '1')
+    ours = sides.Ours(work, 'ours-1', args.build, '/dev/ram5', 'rdma', ADDRESS,
+                      ('--channels', '1'), thread)
+    ours.label = 'rdma-fuse with 1 channel on rdma-target with 1 thread'
+    mixed = sides.KernelSrpOnOurs(work, 'mixed-1', args.build, '/dev/ram6',
+                                  'rdma', ADDRESS, target_options=thread)
+    mixed.label = "the kernel's ib_srp on rdma-target with 1 thread"
     return [ours, mixed]
 
 
-def _times(args, work, ours, nvme, theirs, mixed, control, ours_2, mixed_2):
+def _times(args, work, ours, nvme, theirs, mixed, control, ours_1, mixed_1):
     plan = [
         Comparison('vm-nvme', 'rdma-fuse on rdma-target against nvme-rdma on '
                    'nvmet-rdma', 'Both on a RAM disk of the kernel (brd).',
@@ -122,12 +122,12 @@ def _times(args, work, ours, nvme, theirs, mixed, control, ours_2, mixed_2):
         Comparison('vm-target', 'ib_srp on rdma-target against ib_srp on '
                    'ib_srpt', 'Target against target, with the same '
                    'initiator.', mixed, theirs, jobs.MAIN, control),
-        Comparison('vm-nvme-2', 'With two channels and threads against '
-                   'nvme-rdma on nvmet-rdma', '', ours_2, nvme, jobs.MAIN,
-                   control),
-        Comparison('vm-target-2', 'ib_srp on rdma-target with two threads '
-                   'against ib_srp on ib_srpt', '', mixed_2, theirs,
+        Comparison('vm-narrow', 'Two channels and threads against one of '
+                   'each', 'Two are the default here.', ours, ours_1,
                    jobs.MAIN, control),
+        Comparison('vm-target-narrow', 'ib_srp on rdma-target with two '
+                   'threads against one thread', 'Two are the default here.',
+                   mixed, mixed_1, jobs.MAIN, control),
     ]
     found = {'comparisons': compare.results(args, plan)}
     if not args.only:

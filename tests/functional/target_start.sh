@@ -314,6 +314,13 @@ else
 	[ "$rss" -lt $((64 << 10)) ]
 	result "idle: under 64 MiB resident" $? "$rss KiB"
 fi
+serving_threads() {
+	echo $((1 + $(cat /proc/"$pid"/task/*/comm | grep -c '^worker-')))
+}
+processors=$(nproc)
+[ "$(serving_threads)" = $((processors < 4 ? processors : 4)) ]
+result "a thread for each processor" $? \
+	"$(serving_threads) threads, $processors processors"
 switches() {
 	awk '/ctxt_switches/ { sum += $2 } END { print sum }' \
 		"/proc/$pid/task/$pid/status"
@@ -327,6 +334,12 @@ is_asleep() {
 }
 wait_until is_asleep
 result "idle: does not wake up" $? "$(switches) context switches"
+kill "$pid"
+wait "$pid"
+
+start small "${here[@]}" "${disk[@]}" --buffers 4M
+[ "$(serving_threads)" = 1 ]
+result "no more threads than there are buffers for" $? "$(serving_threads)"
 kill "$pid"
 wait "$pid"
 

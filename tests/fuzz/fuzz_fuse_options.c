@@ -13,7 +13,7 @@ static bool is_text(const char *text, size_t size)
 static void check(const struct options *o)
 {
 	FUZZ_CLAIM(o->uri && o->mountpoint);
-	FUZZ_CLAIM(o->channels >= 1 && o->channels <= 16);
+	FUZZ_CLAIM(o->channels <= 16);
 	FUZZ_CLAIM(o->queue_depth >= 1 && o->queue_depth <= 4096);
 	FUZZ_CLAIM(o->max_write >= OPTIONS_MAX_WRITE_MIN &&
 		   o->max_write <= OPTIONS_MAX_WRITE_MAX);

@@ -63,6 +63,11 @@ void reactor_let_go(struct reactor *r)
 {
 }
 
+unsigned int reactor_processors(void)
+{
+	return 1;
+}
+
 /* Never more answers than were waited for. */
 void reactor_await(struct reactor *r, int cnt)
 {

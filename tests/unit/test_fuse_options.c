@@ -31,7 +31,7 @@ static void defaults(void **state)
 	assert_true(parse((const char *[]){ NULL }, &o));
 	assert_string_equal(o.uri, URI);
 	assert_string_equal(o.mountpoint, "/mnt");
-	assert_int_equal(o.channels, 1);
+	assert_int_equal(o.channels, 0); /* as fits the transport */
 	assert_int_equal(o.queue_depth, 64);
 	assert_int_equal(o.poll_us, reactor_poll_us_default());
 	assert_int_equal(o.max_write, 1 << 20);

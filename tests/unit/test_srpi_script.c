@@ -792,6 +792,7 @@ static void target_of_one_channel_gets_one(void **state)
 
 	srpi_session_info(p->session, &info);
 	assert_int_equal(info.channels, 1);
+	assert_non_null(strstr(info.fewer, "reason 0x00010001"));
 	storm_begin(&st, p);
 	for (unsigned int i = 0; i < 10; i++)
 		storm_write(&st, 256);
