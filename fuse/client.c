@@ -633,10 +633,12 @@ static void take_down(struct client *c)
 	while (c->closing && !c->closed && turn(c) == 0)
 		;
 	unwatch_signals(c);
-	dev_free(c->dev);
+	dev_close(c->dev);
 	mount_free(c->mount);
 	tree_free(c->tree);
 	srpi_ctx_destroy(c->ctx);
+	/* Entries that the kernel has come back as long as there is a ring. */
+	dev_free(c->dev);
 }
 
 static int bring_up(struct client *c)

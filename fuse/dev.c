@@ -51,6 +51,7 @@ struct dev {
 	bool stopped;
 	bool ended;
 	bool severed;	  /* the kernel has unmounted */
+	bool closed;	  /* dev_close() */
 	uint64_t offered; /* flags of the kernel's INIT */
 	bool init_seen;
 	struct log_limit limit;
@@ -567,13 +568,23 @@ void dev_stop(struct dev *dev)
 	reader_stop(&dev->reader);
 }
 
+void dev_close(struct dev *dev)
+{
+	if (!dev || dev->closed)
+		return;
+	assert(dev->stopped && dev_idle(dev));
+	dev->closed = true;
+	if (dev->file >= 0)
+		reactor_file_remove(dev->reactor, dev->file);
+	uring_close(dev->uring);
+	slots_deregister(&dev->slots);
+}
+
 void dev_free(struct dev *dev)
 {
 	if (!dev)
 		return;
-	assert(dev->stopped && dev_idle(dev));
-	if (dev->file >= 0)
-		reactor_file_remove(dev->reactor, dev->file);
+	dev_close(dev);
 	free(dev->request);
 	uring_free(dev->uring);
 	slots_close(&dev->slots);

@@ -111,11 +111,16 @@ bool dev_uses_uring(const struct dev *dev);
 void dev_stop(struct dev *dev);
 
 /* After dev_stop(): every request for data is answered, and the device may be
- * freed. The reactor must not run after that, unless the kernel has unmounted:
- * what waits for requests over io_uring ends with one of both only. */
+ * closed. */
 bool dev_idle(const struct dev *dev);
 
-/* NULL is fine. */
+/* Lets go of the session and of the reactor, which may run on; nothing is
+ * answered any more. NULL is fine. */
+void dev_close(struct dev *dev);
+
+/* After dev_close(), which it does if need be. The reactor must not run after
+ * that, unless the kernel has unmounted: what waits for requests over io_uring
+ * ends with one of both only. NULL is fine. */
 void dev_free(struct dev *dev);
 
 void *dev_user(const struct dev *dev);

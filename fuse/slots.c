@@ -60,8 +60,7 @@ static int map_and_register(struct slots *s, const struct dev_options *o,
 
 static void unmap(struct slots *s)
 {
-	srpi_mem_free(s->mem);
-	s->mem = NULL;
+	slots_deregister(s);
 	if (s->memory)
 		munmap(s->memory, s->memory_len);
 	s->memory = NULL;
@@ -103,6 +102,12 @@ int slots_open(struct slots *s, struct dev_options *o, struct dev *dev,
 		slots_put(s, &s->all[i]);
 	}
 	return 0;
+}
+
+void slots_deregister(struct slots *s)
+{
+	srpi_mem_free(s->mem);
+	s->mem = NULL;
 }
 
 void slots_close(struct slots *s)

@@ -30,6 +30,8 @@ struct slots {
  */
 int slots_open(struct slots *s, struct dev_options *o, struct dev *dev,
 	       struct srpi_error *e);
+/* While the session is still there; the memory stays. */
+void slots_deregister(struct slots *s);
 /* All of them must be free, or the kernel's no more. */
 void slots_close(struct slots *s);
 

@@ -18,6 +18,7 @@ struct uring {
 	struct uring_headers *headers;
 	unsigned int added;
 	unsigned int waiting;
+	bool closed; /* uring_close() */
 	struct log_limit limit;
 };
 
@@ -99,6 +100,8 @@ static void done(struct reactor_op *op, int res, unsigned int flags)
 	struct uring_entry *e = container_of(op, struct uring_entry, op);
 
 	e->uring->waiting--;
+	if (e->uring->closed)
+		return;
 	if (res < 0) {
 		failed(e, res);
 		return;
@@ -198,6 +201,12 @@ int uring_create(const struct uring_options *options, struct uring **ret)
 	}
 	*ret = u;
 	return 0;
+}
+
+void uring_close(struct uring *u)
+{
+	if (u)
+		u->closed = true;
 }
 
 void uring_free(struct uring *u)

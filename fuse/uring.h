@@ -60,6 +60,9 @@ unsigned int uring_list_cnt(const char *text);
 /* -ENOMEM. */
 int uring_create(const struct uring_options *options, struct uring **ret);
 
+/* From now on what becomes of entries is nobody's concern. NULL is fine. */
+void uring_close(struct uring *u);
+
 /* The kernel must have no entry any more, or the reactor must not run again.
  * NULL is fine. */
 void uring_free(struct uring *u);
