@@ -7,32 +7,11 @@
 #include "protocol/scsi_cdb_bits.h"
 #include "protocol/wire.h"
 
-/* A caller's buffer: takes what fits, counts all. */
-struct out {
-	uint8_t *buf;
-	size_t cap;
-	size_t len;
-};
-
-static struct out out_open(void *buf, size_t cap)
-{
-	return (struct out){ .buf = buf, .cap = cap };
-}
-
-static void out_put(struct out *out, const void *data, size_t len)
-{
-	size_t room = out->len < out->cap ? out->cap - out->len : 0;
-
-	if (room)
-		memcpy(out->buf + out->len, data, len < room ? len : room);
-	out->len += len;
-}
-
 static size_t put_once(const void *data, size_t len, void *buf, size_t cap)
 {
-	struct out out = out_open(buf, cap);
+	struct wire_out out = wire_out(buf, cap);
 
-	out_put(&out, data, len);
+	wire_give(&out, data, len);
 	return out.len;
 }
 
@@ -44,14 +23,14 @@ static size_t min_size(size_t a, size_t b)
 size_t scsi_report_luns_encode(const uint64_t *luns, size_t cnt, void *buf,
 			       size_t cap)
 {
-	struct out out = out_open(buf, cap);
+	struct wire_out out = wire_out(buf, cap);
 	uint8_t b[8] = { 0 };
 
 	wire_put32(b, (uint32_t)(8 * cnt));
-	out_put(&out, b, 8);
+	wire_give(&out, b, 8);
 	for (size_t i = 0; i < cnt; i++) {
 		wire_put64(b, luns[i]);
-		out_put(&out, b, 8);
+		wire_give(&out, b, 8);
 	}
 	return out.len;
 }
@@ -186,17 +165,17 @@ int scsi_read_capacity_16_decode(const void *buf, size_t len,
 size_t scsi_unmap_encode(const struct scsi_extent *extents, size_t cnt,
 			 void *buf, size_t cap)
 {
-	struct out out = out_open(buf, cap);
+	struct wire_out out = wire_out(buf, cap);
 	size_t desc_len = cnt * SCSI_UNMAP_DESC_LEN;
 	uint8_t b[SCSI_UNMAP_DESC_LEN] = { 0 };
 
 	wire_put16(b, (uint16_t)(desc_len + SCSI_UNMAP_HEADER_LEN - 2));
 	wire_put16(b + 2, (uint16_t)desc_len);
-	out_put(&out, b, SCSI_UNMAP_HEADER_LEN);
+	wire_give(&out, b, SCSI_UNMAP_HEADER_LEN);
 	for (size_t i = 0; i < cnt; i++) {
 		wire_put64(b, extents[i].lba);
 		wire_put32(b + 8, extents[i].blocks);
-		out_put(&out, b, SCSI_UNMAP_DESC_LEN);
+		wire_give(&out, b, SCSI_UNMAP_DESC_LEN);
 	}
 	return out.len;
 }
@@ -327,17 +306,17 @@ size_t scsi_lba_status_capacity(uint32_t alloc_len)
 size_t scsi_lba_status_encode(const struct scsi_lba_range *ranges, size_t cnt,
 			      void *buf, size_t cap)
 {
-	struct out out = out_open(buf, cap);
+	struct wire_out out = wire_out(buf, cap);
 	uint8_t b[SCSI_LBA_STATUS_DESC_LEN] = { 0 };
 
 	/* PARAMETER DATA LENGTH counts what follows it. */
 	wire_put32(b, (uint32_t)(cnt * SCSI_LBA_STATUS_DESC_LEN + 4));
-	out_put(&out, b, SCSI_LBA_STATUS_HEADER_LEN);
+	wire_give(&out, b, SCSI_LBA_STATUS_HEADER_LEN);
 	for (size_t i = 0; i < cnt; i++) {
 		wire_put64(b, ranges[i].lba);
 		wire_put32(b + 8, ranges[i].blocks);
 		b[12] = ranges[i].state & 0x0f;
-		out_put(&out, b, SCSI_LBA_STATUS_DESC_LEN);
+		wire_give(&out, b, SCSI_LBA_STATUS_DESC_LEN);
 	}
 	return out.len;
 }
@@ -405,8 +384,8 @@ enum reporting_option {
 /* No time is reported: 0 is "no indication". */
 static const uint8_t timeouts_desc[TIMEOUTS_LEN] = { 0, TIMEOUTS_LEN - 2 };
 
-static void put_command_desc(struct out *out, const struct scsi_cdb_info *row,
-			     bool rctd)
+static void put_command_desc(struct wire_out *out,
+			     const struct scsi_cdb_info *row, bool rctd)
 {
 	uint8_t b[DESC_LEN] = { row->opcode };
 
@@ -417,13 +396,13 @@ static void put_command_desc(struct out *out, const struct scsi_cdb_info *row,
 	if (rctd)
 		b[5] |= 0x02; /* CTDP */
 	wire_put16(b + 6, row->cdb_len);
-	out_put(out, b, sizeof(b));
+	wire_give(out, b, sizeof(b));
 	if (rctd)
-		out_put(out, timeouts_desc, TIMEOUTS_LEN);
+		wire_give(out, timeouts_desc, TIMEOUTS_LEN);
 }
 
 static void put_all_commands(const struct scsi_disk_info *info, bool rctd,
-			     struct out *out)
+			     struct wire_out *out)
 {
 	size_t cnt = 0;
 	uint8_t b[4];
@@ -431,7 +410,7 @@ static void put_all_commands(const struct scsi_disk_info *info, bool rctd,
 	for (size_t i = 0; i < scsi_cdb_table_cnt; i++)
 		cnt += scsi_cdb_exists(&scsi_cdb_table[i], info);
 	wire_put32(b, (uint32_t)(cnt * (DESC_LEN + (rctd ? TIMEOUTS_LEN : 0))));
-	out_put(out, b, sizeof(b));
+	wire_give(out, b, sizeof(b));
 	for (size_t i = 0; i < scsi_cdb_table_cnt; i++) {
 		if (scsi_cdb_exists(&scsi_cdb_table[i], info))
 			put_command_desc(out, &scsi_cdb_table[i], rctd);
@@ -440,27 +419,27 @@ static void put_all_commands(const struct scsi_disk_info *info, bool rctd,
 
 static void put_one_command(const struct scsi_disk_info *info,
 			    const struct scsi_cdb_info *row, bool rctd,
-			    struct out *out)
+			    struct wire_out *out)
 {
 	uint8_t usage[SCSI_CDB_LEN];
 	uint8_t b[4] = { 0 };
 
 	if (!row || !scsi_cdb_exists(row, info)) {
 		b[1] = SUPPORT_NONE;
-		out_put(out, b, sizeof(b));
+		wire_give(out, b, sizeof(b));
 		return;
 	}
 	b[1] = SUPPORT_STANDARD | (rctd ? 0x80 : 0);
 	wire_put16(b + 2, row->cdb_len);
-	out_put(out, b, sizeof(b));
+	wire_give(out, b, sizeof(b));
 	memcpy(usage, row->usage, sizeof(usage));
 	if (row->op == SCSI_OP_WRITE_SAME && !info->unmap)
 		usage[1] &= (uint8_t)~CDB_UNMAP;
 	if (row->op == SCSI_OP_START_STOP && !info->removable)
 		usage[4] &= (uint8_t)~CDB_LOEJ;
-	out_put(out, usage, row->cdb_len);
+	wire_give(out, usage, row->cdb_len);
 	if (rctd)
-		out_put(out, timeouts_desc, TIMEOUTS_LEN);
+		wire_give(out, timeouts_desc, TIMEOUTS_LEN);
 }
 
 /* Does the reporting option suit the operation code that is asked about? */
@@ -481,7 +460,7 @@ int scsi_report_opcodes_encode(const struct scsi_disk_info *info,
 			       size_t cap, size_t *ret_len,
 			       struct scsi_sense *ret_sense)
 {
-	struct out out = out_open(buf, cap);
+	struct wire_out out = wire_out(buf, cap);
 	const struct scsi_cdb_info *row;
 
 	if (cmd->reporting_options == REPORT_ALL) {

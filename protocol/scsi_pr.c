@@ -606,43 +606,29 @@ int scsi_pr_execute(struct scsi_pr *pr, const struct srp_port_id *from,
 
 /* ---- PERSISTENT RESERVE IN ---- */
 
-struct out {
-	uint8_t *buf;
-	size_t cap;
-	size_t len;
-};
-
-static void put(struct out *out, const void *data, size_t len)
-{
-	size_t room = out->len < out->cap ? out->cap - out->len : 0;
-
-	if (room)
-		memcpy(out->buf + out->len, data, len < room ? len : room);
-	out->len += len;
-}
-
-static void put_header(struct out *out, const struct scsi_pr *pr, size_t len)
+static void put_header(struct wire_out *out, const struct scsi_pr *pr,
+		       size_t len)
 {
 	uint8_t b[8];
 
 	wire_put32(b, pr->generation);
 	wire_put32(b + 4, (uint32_t)len);
-	put(out, b, sizeof(b));
+	wire_give(out, b, sizeof(b));
 }
 
-static void put_keys(struct out *out, const struct scsi_pr *pr)
+static void put_keys(struct wire_out *out, const struct scsi_pr *pr)
 {
 	uint8_t b[8];
 
 	put_header(out, pr, 8u * pr->cnt);
 	for (uint16_t i = 0; i < pr->cnt; i++) {
 		wire_put64(b, pr->regs[i].key);
-		put(out, b, sizeof(b));
+		wire_give(out, b, sizeof(b));
 	}
 }
 
 /* Of all registrants nobody's key is told (SPC-4 6.13.3.2). */
-static void put_reservation(struct out *out, const struct scsi_pr *pr)
+static void put_reservation(struct wire_out *out, const struct scsi_pr *pr)
 {
 	uint8_t b[16] = { 0 };
 
@@ -652,10 +638,10 @@ static void put_reservation(struct out *out, const struct scsi_pr *pr)
 	if (!is_for_all(pr->type))
 		wire_put64(b, pr->regs[pr->holder].key);
 	b[13] = pr->type;
-	put(out, b, sizeof(b));
+	wire_give(out, b, sizeof(b));
 }
 
-static void put_capabilities(struct out *out, const struct scsi_pr *pr,
+static void put_capabilities(struct wire_out *out, const struct scsi_pr *pr,
 			     bool can_aptpl)
 {
 	uint8_t b[8] = { 0, 8 };
@@ -668,10 +654,10 @@ static void put_capabilities(struct out *out, const struct scsi_pr *pr,
 		b[3] |= 0x01; /* PTPL_A */
 	b[4] = 0xea;	      /* WR_EX_AR, EX_AC_RO, WR_EX_RO, EX_AC, WR_EX */
 	b[5] = 0x01;	      /* EX_AC_AR */
-	put(out, b, sizeof(b));
+	wire_give(out, b, sizeof(b));
 }
 
-static void put_full_status(struct out *out, const struct scsi_pr *pr)
+static void put_full_status(struct wire_out *out, const struct scsi_pr *pr)
 {
 	uint8_t b[24 + SCSI_PR_TRANSPORT_ID_LEN];
 
@@ -687,14 +673,14 @@ static void put_full_status(struct out *out, const struct scsi_pr *pr)
 		wire_put16(b + 18, SCSI_PR_TARGET_PORT);
 		wire_put32(b + 20, SCSI_PR_TRANSPORT_ID_LEN);
 		scsi_pr_transport_id_encode(&pr->regs[i].port, b + 24);
-		put(out, b, sizeof(b));
+		wire_give(out, b, sizeof(b));
 	}
 }
 
 size_t scsi_pr_in_encode(const struct scsi_pr *pr, enum scsi_pr_in action,
 			 bool can_aptpl, void *buf, size_t cap)
 {
-	struct out out = { .buf = buf, .cap = cap };
+	struct wire_out out = wire_out(buf, cap);
 
 	switch (action) {
 	case SCSI_PR_READ_KEYS:

@@ -13,6 +13,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /*
  * Fields on the wire are byte arrays in a struct of their own: forgetting to
@@ -154,6 +155,27 @@ static inline const void *wire_take(struct wire_cursor *c, size_t n)
 	c->p += n;
 	c->left -= n;
 	return p;
+}
+
+/* A caller's buffer: takes what fits, counts all. */
+struct wire_out {
+	uint8_t *buf;
+	size_t cap;
+	size_t len; /* of all that was given to it */
+};
+
+static inline struct wire_out wire_out(void *buf, size_t cap)
+{
+	return (struct wire_out){ .buf = buf, .cap = cap };
+}
+
+static inline void wire_give(struct wire_out *out, const void *data, size_t len)
+{
+	size_t room = out->len < out->cap ? out->cap - out->len : 0;
+
+	if (room)
+		memcpy(out->buf + out->len, data, len < room ? len : room);
+	out->len += len;
 }
 
 #endif
