@@ -81,6 +81,15 @@ static void make_flush(struct srpi_io *sio)
 	io_of(sio)->cmd.len = 0;
 }
 
+/* @len: at most INI_ZEROES_LEN. */
+static void send_zeroes(struct io *io, uint32_t len)
+{
+	io->cmd.dir = INI_DATA_OUT;
+	io->cmd.buf = io->session->zeroes;
+	io->cmd.mr = io->session->zeroes_mem->mr;
+	io->cmd.len = len;
+}
+
 static uint64_t make_write_same(struct srpi_io *sio, uint64_t left,
 				unsigned int flags)
 {
@@ -91,10 +100,7 @@ static uint64_t make_write_same(struct srpi_io *sio, uint64_t left,
 
 	scsi_cdb_write_same_16((sio->offset + io->pos) / bs, (uint32_t)blocks,
 			       flags, io->cmd.cdb);
-	io->cmd.dir = INI_DATA_OUT;
-	io->cmd.buf = io->session->zeroes;
-	io->cmd.mr = io->session->zeroes_mem->mr;
-	io->cmd.len = bs;
+	send_zeroes(io, bs);
 	return blocks * bs;
 }
 
@@ -132,10 +138,7 @@ static uint64_t make_zero_write(struct srpi_io *sio, uint64_t left)
 
 	scsi_cdb_write((sio->offset + io->pos) / info->block_size,
 		       (uint32_t)(len / info->block_size), false, io->cmd.cdb);
-	io->cmd.dir = INI_DATA_OUT;
-	io->cmd.buf = io->session->zeroes;
-	io->cmd.mr = io->session->zeroes_mem->mr;
-	io->cmd.len = (uint32_t)len;
+	send_zeroes(io, (uint32_t)len);
 	return len;
 }
 
