@@ -6,7 +6,8 @@
  * Every function may be called from any thread. A length that the peer chose
  * is compared, never added (see wire_cursor).
  *
- * wire.h holds big-endian field types and the bounds-checked cursor.
+ * wire.h holds big-endian field types, the bounds-checked cursor and its
+ * counterpart for what is encoded.
  */
 #ifndef PROTOCOL_WIRE_H
 #define PROTOCOL_WIRE_H

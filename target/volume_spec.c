@@ -13,6 +13,7 @@
 /* What is being read, and where to complain. */
 struct parse {
 	struct volume_spec *spec;
+	uint32_t seen; /* bits, as in options[] */
 	char *msg;
 	size_t msg_len;
 };
@@ -175,6 +176,7 @@ static const struct {
 	const char *key;
 	bool has_value;
 	bool (*set)(const struct parse *p, const char *value);
+	bool again; /* it may be given several times */
 } options[] = {
 	{ "name", true, set_name },
 	{ "ro", false, set_read_only },
@@ -184,14 +186,14 @@ static const struct {
 	{ "removable", false, set_removable },
 	{ "serial", true, set_serial },
 	{ "lun", true, set_lun },
-	{ "allow", true, add_allow },
-	{ "fault", true, add_fault },
+	{ "allow", true, add_allow, true },
+	{ "fault", true, add_fault, true },
 #if FAULT_INJECTION
 	{ "volatile", false, set_volatile },
 #endif
 };
 
-static bool set_option(const struct parse *p, char *piece)
+static bool set_option(struct parse *p, char *piece)
 {
 	char *value = strchr(piece, '=');
 
@@ -205,6 +207,9 @@ static bool set_option(const struct parse *p, char *piece)
 				      piece);
 		if (!options[i].has_value && value)
 			return refuse(p, "'%s' takes no value", piece);
+		if (p->seen & 1u << i && !options[i].again)
+			return refuse(p, "'%s' is given twice", piece);
+		p->seen |= 1u << i;
 		return options[i].set(p, value);
 	}
 	return refuse(

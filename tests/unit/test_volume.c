@@ -93,6 +93,7 @@ struct bad_spec_row {
 };
 
 static const struct bad_spec_row bad_specs[] = {
+	{ "a key twice", "ram:1M,name=a,name=b", "'name' is given twice" },
 	{ "nothing", "", "no path" },
 	{ "options only", ",ro", "no path" },
 	{ "ram without size", "ram:", "not a size" },
