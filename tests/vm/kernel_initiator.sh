@@ -192,7 +192,8 @@ refusal=$(ulimit -l 8192; setpriv --reuid=65534 --regid=65534 --clear-groups \
 	--bounding-set=-all "$BUILD/target/rdma-target" --backing ram:1M 2>&1) && false
 echo "$refusal"
 [ "$(wc -l <<<"$refusal")" = 1 ]
-grep -q 'cannot lock 32 MiB .*at most 8 MiB may be locked.*--buffers' \
+# of each of the two threads
+grep -q 'cannot lock 16 MiB .*at most 8 MiB may be locked.*--buffers' \
 	<<<"$refusal"
 
 step "the target restarts under a logged-in host"
