@@ -308,7 +308,7 @@ static void partial_last_block_is_left_out(void **state)
 	finish();
 }
 
-static void file_in_use_is_refused(void **state)
+static void file_given_twice_is_refused(void **state)
 {
 	struct backend_options opt;
 	struct backend *second;
@@ -318,7 +318,7 @@ static void file_in_use_is_refused(void **state)
 	opt = file_options();
 	assert_int_equal(backend_file.open(&opt, &second, msg, sizeof(msg)),
 			 -EBUSY);
-	assert_non_null(strstr(msg, "in use by process"));
+	assert_non_null(strstr(msg, "is given twice"));
 	opt.read_only = true;
 	assert_int_equal(backend_file.open(&opt, &second, msg, sizeof(msg)),
 			 -EBUSY);
@@ -344,31 +344,47 @@ static void readers_share_a_file(void **state)
 	finish();
 }
 
-/* The lock is on the open file that io_uring holds, so it ends with it. */
-static void lock_ends_with_the_process(void **state)
+/* A process that has the file open, until it is killed. */
+static pid_t fork_holder(const struct backend_options *opt)
 {
-	struct backend_options opt;
 	int ready[2];
 	char byte;
 	pid_t pid;
 
-	make_file(MIB);
-	opt = file_options();
 	assert_int_equal(pipe(ready), 0);
 	pid = fork();
 	if (!pid) {
-		open_with(&backend_file, &opt);
+		open_with(&backend_file, opt);
 		if (write(ready[1], "r", 1) != 1)
 			_exit(1);
 		pause();
 		_exit(1);
 	}
 	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+/* The lock is on the open file that io_uring holds, so it ends with it. */
+static void lock_ends_with_the_process(void **state)
+{
+	struct backend_options opt;
+	struct backend *second;
+	char wanted[64];
+	char msg[256];
+	pid_t pid;
+
+	make_file(MIB);
+	opt = file_options();
+	pid = fork_holder(&opt);
+	snprintf(wanted, sizeof(wanted), "in use by process %d", (int)pid);
+	assert_int_equal(backend_file.open(&opt, &second, msg, sizeof(msg)),
+			 -EBUSY);
+	assert_non_null(strstr(msg, wanted));
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	open_with(&backend_file, &opt);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	close(ready[0]);
-	close(ready[1]);
 	finish();
 }
 
@@ -1011,7 +1027,7 @@ int main(void)
 	T_ADD_ROWS(&t, memory_refusals, memory_open_is_refused);
 	T_ADD(&t, unwritable_file_is_refused_with_a_hint);
 	T_ADD(&t, partial_last_block_is_left_out);
-	T_ADD(&t, file_in_use_is_refused);
+	T_ADD(&t, file_given_twice_is_refused);
 	T_ADD(&t, readers_share_a_file);
 	T_ADD(&t, lock_ends_with_the_process);
 	T_ADD(&t, write_through_has_no_cache);
