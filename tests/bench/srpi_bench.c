@@ -5,10 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "initiator/srp_initiator.h"
 #include "protocol/size.h"
+#include "tests/bench/cycles.h"
+
+/* Of so many, the last, the median is told. */
+#define TOOK_MAX (1u << 16)
 
 static const char help[] =
 	"Usage: srpi-bench [OPTIONS] URI[/VOLUME]\n"
@@ -28,6 +31,8 @@ struct bench {
 	struct srpi_session *session;
 	struct srpi_mem *mem;
 	struct srpi_io *ios;
+	uint64_t *begun; /* cycles(), for each of ios */
+	uint64_t *took;	 /* as many as TOOK_MAX, the oldest overwritten */
 	uint64_t block_size;
 	unsigned int depth;
 	unsigned int volume;
@@ -43,11 +48,12 @@ struct bench {
 	bool stop;
 };
 
-static double now(clockid_t clock)
+/* The exact time takes a system call in the guest. */
+static double coarse_seconds(void)
 {
 	struct timespec ts;
 
-	clock_gettime(clock, &ts);
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
@@ -65,6 +71,7 @@ static uint64_t next_block(struct bench *b)
 static void submit(struct bench *b, struct srpi_io *io)
 {
 	io->offset = next_block(b) * b->block_size;
+	b->begun[io - b->ios] = cycles();
 	b->busy++;
 	srpi_submit(b->session, io);
 }
@@ -73,8 +80,8 @@ static void done(struct srpi_io *io, int res)
 {
 	struct bench *b = io->arg;
 
+	b->took[b->done++ % TOOK_MAX] = cycles() - b->begun[io - b->ios];
 	b->busy--;
-	b->done++;
 	if (res && !b->err)
 		b->err = res;
 	if (!b->stop && !b->err)
@@ -95,20 +102,25 @@ static void prepare(struct bench *b, uint8_t *buf)
 		};
 }
 
-static double run(struct bench *b)
+static double run(struct bench *b, double *ret_median_us)
 {
-	double begin = now(CLOCK_MONOTONIC);
-	double end = begin + b->seconds;
+	struct moment begin = moment_now();
+	double end = coarse_seconds() + b->seconds;
+	struct moment over;
+	uint64_t median;
 
 	for (unsigned int i = 0; i < b->depth; i++)
 		submit(b, &b->ios[i]);
 	while (b->busy > 0) {
 		srpi_ctx_run(b->ctx, 1000);
-		/* The exact time takes a system call in the guest. */
-		if (now(CLOCK_MONOTONIC_COARSE) >= end)
+		if (coarse_seconds() >= end)
 			b->stop = true;
 	}
-	return now(CLOCK_MONOTONIC) - begin;
+	over = moment_now();
+	median =
+		cycles_median(b->took, b->done < TOOK_MAX ? b->done : TOOK_MAX);
+	*ret_median_us = (double)median / cycles_per_us(begin, over);
+	return over.seconds - begin.seconds;
 }
 
 static int find_volume(struct bench *b)
@@ -133,10 +145,13 @@ static int bench(struct bench *b, const char *uri,
 	size_t len = b->block_size * b->depth;
 	uint8_t *buf = aligned_alloc(4096, (len + 4095) & ~4095ul);
 	struct srpi_error e = { 0 };
+	double median_us = 0;
 	double seconds = 0;
 
 	b->ios = calloc(b->depth, sizeof(*b->ios));
-	if (!buf || !b->ios)
+	b->begun = calloc(b->depth, sizeof(*b->begun));
+	b->took = calloc(TOOK_MAX, sizeof(*b->took));
+	if (!buf || !b->ios || !b->begun || !b->took)
 		return -ENOMEM;
 	memset(buf, 0x5a, len);
 	if (srpi_connect_wait(b->ctx, uri, options, &b->session, &e)) {
@@ -148,18 +163,21 @@ static int bench(struct bench *b, const char *uri,
 		b->err = srpi_mem_register(b->session, buf, len, &b->mem, &e);
 	if (!b->err) {
 		prepare(b, buf);
-		seconds = run(b);
+		seconds = run(b, &median_us);
 	}
 	if (b->err)
 		fprintf(stderr, "srpi-bench: %s\n",
 			e.err ? e.text : strerror(-b->err));
 	else
-		printf("{\"iops\": %.0f, \"mib_per_s\": %.1f, \"us\": %.2f}\n",
+		printf("{\"iops\": %.0f, \"mib_per_s\": %.1f, "
+		       "\"us\": %.2f, \"us_median\": %.2f}\n",
 		       (double)b->done / seconds,
 		       (double)(b->done * b->block_size) / seconds / 1048576,
-		       seconds * 1e6 * b->depth / (double)b->done);
+		       seconds * 1e6 * b->depth / (double)b->done, median_us);
 	srpi_mem_free(b->mem);
 	srpi_close_wait(b->ctx, b->session);
+	free(b->took);
+	free(b->begun);
 	free(b->ios);
 	free(buf);
 	return b->err;
