@@ -22,7 +22,7 @@ import jobs
 import sides
 from compare import Comparison
 from jobs import Job
-from programs import Failed, attended, output, say, served
+from programs import Failed, attended, free_port, output, say, served
 
 ADDRESS = '10.0.0.1'
 PERFTEST_PORT = 18515
@@ -187,10 +187,18 @@ def _limits_once(args, sleepy, polling):
         'ib_read_bw': _perftest('ib_read_bw', 3, *big),
         'ib_send_lat': _perftest('ib_send_lat', 4, '-s', '64', *small),
         '4k read, polling': _srpi(args, 'us_median', polling, '-p', '1000'),
+        'exchange': _exchange(args),
         'ib_write_lat': _perftest('ib_write_lat', 4, '-s', '4096', *small),
         '4k read': _srpi(args, 'us', sleepy),
         '4k read d32': _srpi(args, 'iops', sleepy, '-d', '32'),
     }
+
+
+def _exchange(args):
+    command = ['exchange-lat', ADDRESS, str(free_port())]
+    text = output(f'{args.build}/tests/bench/{command[0]}', *command[1:])
+    return {'value': json.loads(text)['us_median'],
+            'command': ' '.join(command)}
 
 
 def _srpi(args, key, side, *options):

@@ -118,6 +118,7 @@ def limits_table(limits):
 
 UNITS = {'ib_write_bw': 'MiB/s', 'ib_read_bw': 'MiB/s', 'ib_send_lat': 'µs',
          'ib_write_lat': 'µs', '1m read': 'MiB/s, libsrpi',
+         'exchange': 'µs, the messages of a 4k read alone',
          '4k read': 'µs, libsrpi', '4k read, polling': 'µs, libsrpi',
          '4k read d32': 'IOPS, libsrpi'}
 
