@@ -34,10 +34,12 @@ struct reactor {
 	bool polls_first;
 	bool in_turn;
 	bool busy;    /* the last turn did something */
-	bool polling; /* instead of sleeping; since poll_us at most */
+	bool polling; /* instead of sleeping */
+	bool patient; /* ... for PATIENCE times as long */
+	bool slept;   /* since the last turn that did something */
 	unsigned int poll_us;
 	unsigned int idle_turns; /* polling */
-	uint64_t poll_until_us;	 /* 0: not yet known */
+	uint64_t idle_since_us;	 /* 0: not yet known */
 	unsigned int awaited;	 /* answers: reactor_await() */
 	uint64_t await_us;	 /* when the first of them began to be */
 	bool comes_soon;	 /* the last time they came within poll_us */
@@ -746,6 +748,7 @@ static int doze(struct reactor *r, uint64_t until_us)
 		return enter_if_needed(r);
 	}
 	due_us = first_timer_us(r);
+	r->slept = true;
 	return enter_and_wait(r, due_us < until_us ? due_us : until_us);
 }
 
@@ -775,13 +778,43 @@ static bool worth_polling(const struct reactor *r)
  * waited for often comes before the first. */
 #define POLL_TURNS 16
 
+/*
+ * Where a wake-up takes longer than an answer, who polls for too short a time is
+ * late for the next, too, and so is its peer. So when what it slept for came
+ * within PATIENCE times as long, it polls for that long, until once in vain.
+ */
+#define PATIENCE 5
+
+static uint64_t patience_us(const struct reactor *r)
+{
+	return (uint64_t)r->poll_us * PATIENCE;
+}
+
 static bool poll_time_is_over(struct reactor *r)
 {
 	uint64_t now = exact_us(r);
 
-	if (!r->poll_until_us)
-		r->poll_until_us = now + r->poll_us;
-	return now >= r->poll_until_us;
+	if (!r->idle_since_us)
+		r->idle_since_us = now;
+	return now - r->idle_since_us >=
+	       (r->patient ? patience_us(r) : r->poll_us);
+}
+
+static void stop_polling(struct reactor *r)
+{
+	r->polling = false;
+	r->patient = false;
+	r->comes_soon = false;
+}
+
+/* After a sleep that followed on polling, which is when it is known since when
+ * there was nothing to do. */
+static void judge_sleep(struct reactor *r)
+{
+	if (r->slept && r->polled && r->idle_since_us)
+		r->patient = exact_us(r) - r->idle_since_us <= patience_us(r);
+	r->slept = false;
+	r->idle_since_us = 0;
 }
 
 /* The time to poll on begins with the first turns that have nothing to do. */
@@ -789,15 +822,13 @@ static bool keep_polling(struct reactor *r)
 {
 	if (r->busy) {
 		r->busy = false;
+		judge_sleep(r);
 		r->polling = worth_polling(r);
-		r->poll_until_us = 0;
 		r->idle_turns = 0;
 	}
 	if (r->polling && ++r->idle_turns % POLL_TURNS == 0 &&
-	    poll_time_is_over(r)) {
-		r->polling = false;
-		r->comes_soon = false;
-	}
+	    poll_time_is_over(r))
+		stop_polling(r);
 	return r->polling;
 }
 

@@ -11,10 +11,11 @@
  * flush hooks (which post what the handlers queued, in one batch), then one
  * io_uring_enter that submits and, when there is nothing to do, waits.
  *
- * Waiting is adaptive: after work the pollers are polled for poll_us longer, and so
- * is the ring when it pays (reactor_await()); then the pollers are armed, polled
- * once more, and the thread sleeps in the kernel. With nothing to poll it submits
- * and sleeps by one system call. An idle reactor costs no CPU.
+ * Waiting is adaptive: after work the pollers are polled for poll_us longer, or five
+ * times that where the last wait was a little longer than poll_us, and so is the
+ * ring when it pays (reactor_await()); then the pollers are armed, polled once more,
+ * and the thread sleeps in the kernel. With nothing to poll it submits and sleeps by
+ * one system call. An idle reactor costs no CPU.
  *
  * Thread: "reactor" below means the thread that runs the reactor; before
  * reactor_run() it is the thread that created it (setup). Every function is

@@ -1111,6 +1111,73 @@ static void a_single_answer_that_comes_soon_is_polled_for(void **state)
 	}
 }
 
+struct late_case {
+	const char *name;
+	unsigned int late_ms; /* it came, since polling had ended */
+	bool polls_longer;    /* for the next */
+};
+
+#define LONG_MS (LONG_US / 1000)
+
+/* False when it goes to sleep within as many turns as have a look at the clock
+ * among them. */
+static bool polls_on(struct reactor *r, const struct test_poller *p)
+{
+	uint64_t sleeps = stats_of(r).sleeps;
+	unsigned int polls = p->polls + 20;
+
+	while (p->polls < polls && stats_of(r).sleeps == sleeps)
+		assert_int_equal(wait_a_little(r), 0);
+	return stats_of(r).sleeps == sleeps;
+}
+
+static void polls_longer(void **state, const struct late_case *c)
+{
+	const struct config *config = *state;
+	struct reactor_options opt = { .poll_us = LONG_US,
+				       .mode = config->mode };
+	struct test_poller p = { .work = 1 };
+	struct reactor *r = NULL;
+
+	assert_int_equal(reactor_create(&opt, &r), 0);
+	add_poller(r, &p);
+	assert_int_equal(wait_a_little(r), 1);
+	assert_true(polls_on(r, &p));
+	reactor_skip(r, LONG_MS + 1);
+	assert_false(polls_on(r, &p));
+	reactor_skip(r, c->late_ms);
+	p.work = 1;
+	assert_int_equal(wait_a_little(r), 1);
+	assert_true(polls_on(r, &p));
+	reactor_skip(r, LONG_MS + 1);
+	assert_int_equal(polls_on(r, &p), c->polls_longer);
+	/* But not for ever; and having waited in vain, for the usual time. */
+	reactor_skip(r, 4 * LONG_MS);
+	assert_false(polls_on(r, &p));
+	reactor_skip(r, LONG_MS);
+	p.work = 1;
+	assert_int_equal(wait_a_little(r), 1);
+	assert_true(polls_on(r, &p));
+	reactor_skip(r, LONG_MS + 1);
+	assert_false(polls_on(r, &p));
+	reactor_poller_remove(r, &p.poller);
+	reactor_destroy(r);
+}
+
+static void what_came_a_little_late_is_polled_for_longer(void **state)
+{
+	static const struct late_case cases[] = {
+		{ "at once", 0, true },
+		{ "after three times as long", 2 * LONG_MS, true },
+		{ "after more than five times as long", 5 * LONG_MS, false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		print_message("# %s\n", cases[i].name);
+		polls_longer(state, &cases[i]);
+	}
+}
+
 /* ---- what it costs ---- */
 
 static void polling_makes_no_system_calls(void **state)
@@ -1372,6 +1439,7 @@ static const struct {
 	TEST(a_flush_that_makes_work_makes_a_turn),
 	TEST(pollers_may_go_and_come_amid_a_walk),
 	TEST(a_single_answer_that_comes_soon_is_polled_for),
+	TEST(what_came_a_little_late_is_polled_for_longer),
 	TEST(polling_makes_no_system_calls),
 	TEST(idle_means_asleep),
 	TEST(submitting_and_waiting_is_one_system_call),
