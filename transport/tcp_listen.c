@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "transport/log.h"
 #include "transport/tcp_internal.h"
 
 /* A login that waits to be let in takes less. */
@@ -32,6 +33,7 @@ struct tcp_listener {
 	struct reactor_op op; /* accepts */
 	bool busy;
 	bool closed;
+	bool failing; /* and that was told */
 	struct reactor_timer retry;
 	struct list strangers; /* oldest first */
 	unsigned int stranger_cnt;
@@ -231,6 +233,19 @@ static void listener_free(struct tcp_listener *l)
 
 static void accept_next(struct tcp_listener *l);
 
+static void tell_failure(const struct tcp_listener *l, int err)
+{
+	struct sockaddr_storage sa = { 0 };
+	socklen_t len = sizeof(sa);
+	char local[64];
+
+	getsockname(l->fd, (struct sockaddr *)&sa, &len);
+	xp_core_addr_text((struct sockaddr *)&sa, local, sizeof(local));
+	log_warn("no connection to %s can be accepted: %s%s; trying on", local,
+		 strerror(-err),
+		 err == -EMFILE ? " (the limit is told by ulimit -n)" : "");
+}
+
 static void came(struct reactor_op *op, int res, unsigned int cqe_flags)
 {
 	struct tcp_listener *l = container_of(op, struct tcp_listener, op);
@@ -242,12 +257,17 @@ static void came(struct reactor_op *op, int res, unsigned int cqe_flags)
 		listener_free(l);
 		return;
 	}
-	if (res >= 0)
-		stranger_comes(l, res);
-	if (res >= 0 || res == -ECONNABORTED || res == -EINTR)
+	if (res >= 0 || res == -ECONNABORTED || res == -EINTR) {
+		l->failing = false;
+		if (res >= 0)
+			stranger_comes(l, res);
 		accept_next(l);
-	else
-		reactor_timer_set(l->reactor, &l->retry, RETRY_MS);
+		return;
+	}
+	if (!l->failing)
+		tell_failure(l, res);
+	l->failing = true;
+	reactor_timer_set(l->reactor, &l->retry, RETRY_MS);
 }
 
 static void accept_next(struct tcp_listener *l)

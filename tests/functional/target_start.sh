@@ -337,6 +337,21 @@ result "idle: does not wake up" $? "$(switches) context switches"
 kill "$pid"
 wait "$pid"
 
+start crowded "${here[@]}" "${disk[@]}"
+files=$(ls "/proc/$pid/fd" | sort -n | tail -n 1)
+limit=$(prlimit --pid "$pid" --nofile --output SOFT --noheadings)
+prlimit --pid "$pid" --nofile="$((files + 1)):"
+exec {caller}<>"/dev/tcp/127.0.0.1/$port"
+wait_until grep -q "127.0.0.1:$port can be accepted: Too many open files" \
+	"$work/crowded.log"
+result "out of files: says so" $? "$(cat "$work/crowded.log")"
+prlimit --pid "$pid" --nofile="${limit// /}:"
+"$BUILD/initiator/rdma-info" "$(at "$port")" >"$work/out" 2>&1
+result "and goes on when there are some" $? "$(cat "$work/out")"
+exec {caller}>&-
+kill "$pid"
+wait "$pid"
+
 start small "${here[@]}" "${disk[@]}" --buffers 4M
 [ "$(serving_threads)" = 1 ]
 result "no more threads than there are buffers for" $? "$(serving_threads)"
