@@ -143,7 +143,8 @@ def _by_file(text):
     inlined from a header into a function of the tests is theirs."""
     rows = []
     for line in text.splitlines():
-        found = re.match(r'\s*([\d,]+)\s+(?:\([^)]*\)\s+)?(\S+?):(\S+)', line)
+        # A path may have a space in it.
+        found = re.match(r'\s*([\d,]+)\s+(?:\([^)]*\)\s+)?(\S.*?):(\S+)', line)
         if found:
             name = re.sub(r'^(\.\./)+', '', found[2])
             rows.append((int(found[1].replace(',', '')), name, found[3]))
