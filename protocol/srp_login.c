@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "protocol/srp_login.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -268,7 +269,12 @@ uint64_t srp_port_id_guid(const struct srp_port_id *id)
 
 bool srp_port_id_equal(const struct srp_port_id *a, const struct srp_port_id *b)
 {
-	return !memcmp(a->b, b->b, sizeof(a->b));
+	uint64_t x[2], y[2];
+
+	static_assert(sizeof(x) == sizeof(a->b), "16 bytes");
+	memcpy(x, a->b, sizeof(x));
+	memcpy(y, b->b, sizeof(y));
+	return x[0] == y[0] && x[1] == y[1];
 }
 
 bool srp_port_id_is_zero(const struct srp_port_id *id)
