@@ -54,7 +54,7 @@ _vm_port_is_active() {
 vm_soft_roce() {
 	local interface=${1:-d0} address
 
-	modprobe -a dummy crc32_generic rdma_rxe ib_uverbs rdma_ucm || return
+	modprobe -a dummy rdma_rxe ib_uverbs rdma_ucm || return
 	ip link add "$interface" address 52:54:00:12:34:56 mtu 9000 type dummy || return
 	for address in 10.0.0.1/24 10.0.0.2/24; do
 		ip address add "$address" dev "$interface" || return
@@ -73,7 +73,7 @@ vm_soft_roce() {
 # only, and so do ib_srp and ib_srpt. Therefore the routing has to be bent: Linux
 # would take the short way to an address of its own.
 vm_two_hosts() {
-	modprobe -a veth bridge crc32_generic rdma_rxe ib_uverbs rdma_ucm ||
+	modprobe -a veth bridge rdma_rxe ib_uverbs rdma_ucm ||
 		return
 	ip link add switch mtu 9000 type bridge && ip link set switch up &&
 		_vm_cable link0 52:54:00:12:34:01 port0 &&
