@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "protocol/scsi_cdb_bits.h"
+#include "protocol/scsi_pages.h"
 #include "protocol/scsi_pr.h"
 #include "protocol/wire.h"
 
@@ -100,6 +101,17 @@ static int fields_report_port_groups(const uint8_t *cdb, struct scsi_cmd *cmd,
 {
 	cmd->ext_header = cdb[1] & CDB_EXT_HEADER;
 	return 0;
+}
+
+/* More would name the one group over and over, and needs a buffer. */
+static int fields_set_port_groups(const uint8_t *cdb, struct scsi_cmd *cmd,
+				  struct scsi_sense *ret_sense)
+{
+	if (cmd->param_len <= SCSI_SET_PORT_GROUPS_MAX)
+		return 0;
+	*ret_sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
+				SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR);
+	return -EINVAL;
 }
 
 static int fields_report_tmf(const uint8_t *cdb, struct scsi_cmd *cmd,
@@ -1181,8 +1193,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "REPORT TARGET PORT GROUPS",
 		.clause = "SPC-4",
-		.note = "One group, active and optimized, implicit; both "
-			"header formats.",
+		.note = "One group, active and optimized; both header "
+			"formats.",
 		.opcode = 0xa3,
 		.service_action = 0x0a,
 		.cdb_len = 12,
@@ -1227,6 +1239,23 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 			   0xff, 0, 0 },
 		.alloc_len = { 6, 4 },
 		.fields = fields_report_tmf,
+	},
+	{
+		.name = "SET TARGET PORT GROUPS",
+		.clause = "SPC-4",
+		.note = "There is one group, and active and optimized is its "
+			"one state: taken when it asks for just that. All of "
+			"the list is checked.",
+		.opcode = 0xa4,
+		.service_action = 0x0a,
+		.cdb_len = 12,
+		.op = SCSI_OP_SET_PORT_GROUPS,
+		.access = SCSI_ACCESS_CHANGES,
+		.flags = SCSI_CDB_NO_MEDIUM,
+		.usage = { 0xa4, 0x0a, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0,
+			   0 },
+		.param_len = { 6, 4 },
+		.fields = fields_set_port_groups,
 	},
 	{
 		.name = "READ (12)",

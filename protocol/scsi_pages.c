@@ -186,6 +186,60 @@ static int refuse(struct scsi_sense sense, struct scsi_sense *ret_sense)
 	return -EINVAL;
 }
 
+static int refuse_data(size_t at, uint8_t bit, struct scsi_sense *ret_sense)
+{
+	return refuse(scsi_sense_data_field((uint16_t)at, bit), ret_sense);
+}
+
+/* ---- SET TARGET PORT GROUPS ---- */
+
+#define GROUPS_HEADER_LEN 4
+#define GROUP_DESC_LEN	  4
+#define GROUP_STATE	  0x0f /* 0: active and optimized */
+
+/* The descriptor at @at of @b. With another state the last field may be that of
+ * a port, so the state is looked at first. */
+static int check_group(const uint8_t *b, size_t at,
+		       struct scsi_sense *ret_sense)
+{
+	const uint8_t *d = b + at;
+
+	if (d[0] & ~GROUP_STATE)
+		return refuse_data(at, scsi_sense_top_bit(d[0]), ret_sense);
+	if (d[0])
+		return refuse_data(at, 3, ret_sense);
+	if (d[1])
+		return refuse_data(at + 1, scsi_sense_top_bit(d[1]), ret_sense);
+	if (wire_get16(d + 2) != SCSI_TARGET_PORT_GROUP)
+		return refuse_data(at + 2, 7, ret_sense);
+	return 0;
+}
+
+int scsi_set_port_groups_check(const void *buf, size_t len,
+			       struct scsi_sense *ret_sense)
+{
+	const uint8_t *b = buf;
+	int err = 0;
+
+	if (!len) /* PARAMETER LIST LENGTH 0 changes nothing (SPC-4) */
+		return 0;
+	if (len < GROUPS_HEADER_LEN || len % GROUP_DESC_LEN)
+		return refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
+					 SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR),
+			      ret_sense);
+	for (size_t i = 0; i < GROUPS_HEADER_LEN; i++) {
+		if (b[i])
+			return refuse_data(i, scsi_sense_top_bit(b[i]),
+					   ret_sense);
+	}
+	for (size_t at = GROUPS_HEADER_LEN; at < len && !err;
+	     at += GROUP_DESC_LEN)
+		err = check_group(b, at, ret_sense);
+	return err;
+}
+
+/* ---- UNMAP ---- */
+
 /* How many whole descriptors follow the header. */
 static int unmap_desc_cnt(const uint8_t *b, size_t len, size_t *ret_cnt,
 			  struct scsi_sense *ret_sense)

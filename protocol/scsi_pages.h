@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Parameter data other than INQUIRY's: capacity, LUN list, provisioning status,
- * supported operation codes, UNMAP's parameter list. Mode pages: scsi_mode.h.
+ * supported operation codes, target port groups, UNMAP's parameter list. Mode
+ * pages: scsi_mode.h.
  *
  * Builders and parsers keep the promises of scsi_vpd.h: as much as fits,
  * full length returned; nothing that a peer wrote is trusted.
@@ -48,6 +49,22 @@ size_t scsi_report_tmf_encode(bool repd, void *buf, size_t cap);
  * @ext_header: the extended header format. */
 size_t scsi_report_port_groups_encode(const struct scsi_disk_info *info,
 				      bool ext_header, void *buf, size_t cap);
+
+/* The longest list of SET TARGET PORT GROUPS that is taken, bytes. */
+#define SCSI_SET_PORT_GROUPS_MAX 256
+
+/**
+ * scsi_set_port_groups_check() - SET TARGET PORT GROUPS' parameter list (SPC-4)
+ * @buf, @len: the data-out, as long as PARAMETER LIST LENGTH said
+ *
+ * What it asks for is so already, or cannot be: there is one group, and it has
+ * one state. So a list that is good changes nothing.
+ *
+ * Return: 0, or -EINVAL with 05/1A/00 (the last descriptor is not whole) or
+ *   05/26/00 (another state, another group, a reserved field).
+ */
+int scsi_set_port_groups_check(const void *buf, size_t len,
+			       struct scsi_sense *ret_sense);
 
 /* READ CAPACITY (10): 8 bytes, (16): 32 bytes (SBC-3 5.15, 5.16). */
 #define SCSI_READ_CAPACITY_10_LEN 8

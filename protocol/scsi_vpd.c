@@ -133,7 +133,9 @@ size_t scsi_inquiry_encode(const struct scsi_disk_info *info, void *buf,
 
 	put_inquiry(b, info->name);
 	b[1] = info->removable ? 0x80 : 0;
-	b[5] = 0x18; /* TPGS: implicit asymmetric access; 3PC: EXTENDED COPY */
+	/* TPGS: implicit and explicit, which says that SET TARGET PORT GROUPS
+	 * is there (SPC-4); 3PC: EXTENDED COPY. */
+	b[5] = 0x38;
 	for (size_t i = 0; i < cnt; i++)
 		wire_put16(b + 58 + 2 * i, version_descriptors[i]);
 	return put_out(b, sizeof(b), buf, cap);

@@ -156,6 +156,7 @@ extern const struct scsi_handler scsi_report_luns;
 extern const struct scsi_handler scsi_report_opcodes;
 extern const struct scsi_handler scsi_report_tmf;
 extern const struct scsi_handler scsi_report_port_groups;
+extern const struct scsi_handler scsi_set_port_groups;
 extern const struct scsi_handler scsi_read_capacity_10;
 extern const struct scsi_handler scsi_read_capacity_16;
 extern const struct scsi_handler scsi_read_defects;

@@ -114,6 +114,19 @@ const struct scsi_handler scsi_report_port_groups = {
 	.answer = report_port_groups,
 };
 
+static bool set_port_groups(struct scsi_task *task)
+{
+	struct scsi_sense sense;
+
+	if (scsi_set_port_groups_check(task->buf, task->fetch_len, &sense))
+		return scsi_task_fail(task, &sense);
+	return scsi_task_good(task);
+}
+
+const struct scsi_handler scsi_set_port_groups = {
+	.execute = set_port_groups,
+};
+
 static int read_capacity_10(struct scsi_task *task, void *buf, size_t cap,
 			    size_t *ret_len, struct scsi_sense *ret_sense)
 {

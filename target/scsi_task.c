@@ -24,6 +24,7 @@ static const struct scsi_handler *const handlers[SCSI_OP_CNT] = {
 	[SCSI_OP_LOG_SENSE] = &scsi_log_sense,
 	[SCSI_OP_REPORT_TMF] = &scsi_report_tmf,
 	[SCSI_OP_REPORT_PORT_GROUPS] = &scsi_report_port_groups,
+	[SCSI_OP_SET_PORT_GROUPS] = &scsi_set_port_groups,
 	[SCSI_OP_PERSISTENT_IN] = &scsi_persistent_in,
 	[SCSI_OP_PERSISTENT_OUT] = &scsi_persistent_out,
 	[SCSI_OP_RESERVE] = &scsi_reserve,

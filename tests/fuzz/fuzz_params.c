@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The target's side of parameter data: the lists of UNMAP, MODE SELECT and
- * PERSISTENT RESERVE OUT, and the answers that are built from tables.
+ * The target's side of parameter data: the lists of UNMAP, MODE SELECT,
+ * PERSISTENT RESERVE OUT and SET TARGET PORT GROUPS, and the answers that are
+ * built from tables.
  */
 #include <errno.h>
 
@@ -156,9 +157,8 @@ static void mode_sense(struct fuzz_input *in, const struct scsi_disk_info *info)
 
 /* ---- PERSISTENT RESERVE OUT ---- */
 
-static void pr_out(struct fuzz_input *in)
+static void pr_out(struct fuzz_input *in, uint8_t action)
 {
-	uint8_t action = fuzz_u8(in) & 7;
 	uint8_t byte = fuzz_u8(in);
 	bool can_aptpl = fuzz_bool(in);
 	struct scsi_pr_request req;
@@ -179,6 +179,37 @@ static void pr_out(struct fuzz_input *in)
 				req.port_cnt * SCSI_PR_TRANSPORT_ID_LEN, in->p,
 				in->left));
 	FUZZ_CLAIM(action != SCSI_PR_REGISTER_AND_MOVE || req.port_cnt == 1);
+}
+
+/* ---- SET TARGET PORT GROUPS ---- */
+
+static void set_port_groups(const struct fuzz_input *in)
+{
+	struct scsi_sense sense;
+	int err = scsi_set_port_groups_check(in->p, in->left, &sense);
+
+	if (err) {
+		check_refusal(err, &sense, in->left);
+		return;
+	}
+	FUZZ_CLAIM(in->left % 4 == 0);
+	for (size_t at = 0; at < in->left; at += 4)
+		FUZZ_CLAIM(wire_get32(in->p + at) ==
+			   (at ? SCSI_TARGET_PORT_GROUP : 0));
+}
+
+/* ---- lists that are judged without a look at the disk ---- */
+
+#define SETS_PORT_GROUPS 0x80
+
+static void list(struct fuzz_input *in)
+{
+	uint8_t which = fuzz_u8(in);
+
+	if (which & SETS_PORT_GROUPS)
+		set_port_groups(in);
+	else
+		pr_out(in, which & 7);
 }
 
 /* ---- answers: as much as fits, the same length in any case ---- */
@@ -280,7 +311,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct scsi_disk_info info;
 
 	if (what == 2) {
-		pr_out(&in);
+		list(&in);
 		return 0;
 	}
 	fuzz_disk_info(&in, &info);

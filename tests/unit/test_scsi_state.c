@@ -62,6 +62,8 @@ struct row {
 		who, "5f 05 " type " 00 00 00 00 00 18", KEYS(key, victim) \
 	}
 
+#define SET_GROUPS "a4 0a 00 00 00 00 00 00 00 "
+
 #define TUR(who, outcome)                \
 	{                                \
 		who, "00", NULL, outcome \
@@ -421,9 +423,23 @@ static const struct row rows[] = {
 	{ "target port groups, unknown format",
 	  .steps = { { 1, "a3 4a 00 00 00 00 00 00 00 fc", NULL,
 		       "05/24/00 CDB 1.7" } } },
-	{ "SET TARGET PORT GROUPS, where access is implicit",
-	  .steps = { { 1, "a4 0a 00 00 00 00 00 00 00 04", "00*4",
-		       "05/20/00" } } },
+	{ "SET TARGET PORT GROUPS changes nothing, and nobody is told",
+	  .steps = { { 1, SET_GROUPS "08", "00*4 00 00 00 01" },
+		     { 1, "a3 0a 00 00 00 00 00 00 00 fc", NULL, NULL,
+		       "00 00 00 0c 00 01 00 01 00 00 00 01 00 00 00 01" },
+		     TUR(1, "good"),
+		     TUR(2, "good") } },
+	{ "SET TARGET PORT GROUPS under a reservation",
+	  .steps = { REGISTER(1, "01"),
+		     RESERVE(1, "01", "05"),
+		     { 1, SET_GROUPS "08", "00*4 00 00 00 01" },
+		     { 2, SET_GROUPS "08", "00*4 00 00 00 01", "conflict" },
+		     { 2, "a3 0a 00 00 00 00 00 00 00 fc" },
+		     REGISTER(2, "02"),
+		     { 2, SET_GROUPS "08", "00*4 00 00 00 01" } } },
+	{ "SET TARGET PORT GROUPS under a unit attention",
+	  .steps = { { 1, "15 10 00 00 10", "00*4 0a 0a 26 10 00 40 00*6" },
+		     { 2, SET_GROUPS "08", "00*4 01 00 00 01", "06/2a/01" } } },
 };
 
 static void run_step(const struct step *step)

@@ -66,10 +66,10 @@ struct page_row {
 
 static const struct page_row page_rows[] = {
 	{ "standard data", thin_disk, -1,
-	  "00 00 06 02 5b 18 00 02 'RDMABLK ' 'disk.img        ' '0001'"
+	  "00 00 06 02 5b 38 00 02 'RDMABLK ' 'disk.img        ' '0001'"
 	  "00*22 00 a0 09 40 04 60 04 c0 00*30" },
 	{ "standard data, removable, long name", thick_disk, -1,
-	  "00 80 06 02 5b 18 00 02 'RDMABLK ' 'a name with more' '0001'"
+	  "00 80 06 02 5b 38 00 02 'RDMABLK ' 'a name with more' '0001'"
 	  "00*22 00 a0 09 40 04 60 04 c0 00*30" },
 	{ "standard data of an absent unit", thin_disk, -2,
 	  "7f 00 06 02 5b 00 00 02 'RDMABLK ' 20*16 '0001' 00*60" },

@@ -148,6 +148,7 @@ dd if=/dev/urandom of="$a" bs=1M seek=90 count=4 oflag=direct status=none
 step "log pages, target port groups, opcodes as sg3_utils reads them"
 sg_logs --page=0x2f "$a"
 sg_rtpg "$a"
+sg_stpg --optimized "$a"
 sg_opcodes "$a" >/dev/null
 sg_modes "$a" >/dev/null
 sg_vpd --page=ei "$a"
