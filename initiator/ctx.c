@@ -39,13 +39,8 @@ int ini_ctx_create(const struct srpi_ctx_options *options, bool wide,
 	}
 	err = reactor_create(&ropt, &ctx->reactor);
 	if (err) {
-		ini_error_set(
-			e, err, "cannot set up io_uring: %s (%s)",
-			strerror(-err),
-			err == -EMFILE
-				? "raise the limit of open files: ulimit -n"
-				: "is it forbidden here? see /proc/sys/"
-				  "kernel/io_uring_disabled");
+		ini_error_set(e, err, "cannot set up io_uring: %s%s",
+			      strerror(-err), reactor_create_hint(err));
 		free(ctx);
 		return err;
 	}

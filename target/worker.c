@@ -13,20 +13,6 @@
 /* Fixed files: one per volume; fixed buffers: the arena. */
 #define WORKER_MAX_BUFFERS 4
 
-static const char *ring_hint(int err)
-{
-	switch (err) {
-	case -EMFILE:
-		return "; raise the limit of open files (ulimit -n)";
-	case -EPERM:
-	case -ENOSYS:
-		return "; it is forbidden here: see /proc/sys/kernel/"
-		       "io_uring_disabled, or what a container may call";
-	default:
-		return "";
-	}
-}
-
 static int open_parts(struct worker *w, const struct worker_options *opt,
 		      struct xp_error *e)
 {
@@ -40,7 +26,7 @@ static int open_parts(struct worker *w, const struct worker_options *opt,
 
 	if (err) {
 		xp_error_set(e, err, "cannot set up io_uring: %s%s",
-			     strerror(-err), ring_hint(err));
+			     strerror(-err), reactor_create_hint(err));
 		return err;
 	}
 	err = arena_create(opt->arena_len, &w->arena);

@@ -1064,6 +1064,20 @@ void reactor_let_go(struct reactor *r)
 	io_uring_unregister_buffers(&r->ring);
 }
 
+const char *reactor_create_hint(int err)
+{
+	switch (err) {
+	case -EMFILE:
+		return "; raise the limit of open files (ulimit -n)";
+	case -EPERM:
+	case -ENOSYS:
+		return "; it is forbidden here: see /proc/sys/kernel/"
+		       "io_uring_disabled, or what a container may call";
+	default:
+		return "";
+	}
+}
+
 int reactor_create(const struct reactor_options *opt,
 		   struct reactor **ret_reactor)
 {

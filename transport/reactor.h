@@ -74,6 +74,10 @@ struct reactor_stats {
 int reactor_create(const struct reactor_options *opt,
 		   struct reactor **ret_reactor);
 
+/* What to try when reactor_create() has failed with @err, to stand behind the
+ * reason: "; raise ...", or nothing. */
+const char *reactor_create_hint(int err);
+
 /*
  * Empties the tables of files and buffers for good. Kernels up to 6.2 hold what was
  * removed from one for a second more, but for this: a block device would be in use,

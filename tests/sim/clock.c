@@ -36,6 +36,11 @@ void clock_reset(void)
 	now_us = 1000000;
 }
 
+const char *reactor_create_hint(int err)
+{
+	return "";
+}
+
 int reactor_create(const struct reactor_options *opt, struct reactor **ret)
 {
 	struct reactor *r = calloc(1, sizeof(*r));
