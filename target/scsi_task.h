@@ -35,8 +35,8 @@
  * nexus may live on several workers. */
 enum scsi_ua {
 	SCSI_UA_POWER_ON = 1u << 0,	     /* 29h/01h */
-	SCSI_UA_NEXUS_LOSS = 1u << 1,	     /* 29h/07h */
-	SCSI_UA_LUN_RESET = 1u << 2,	     /* 29h/03h */
+	SCSI_UA_LUN_RESET = 1u << 1,	     /* 29h/03h */
+	SCSI_UA_NEXUS_LOSS = 1u << 2,	     /* 29h/07h */
 	SCSI_UA_PREEMPTED = 1u << 3,	     /* 2Ah/03h, reservations */
 	SCSI_UA_RELEASED = 1u << 4,	     /* 2Ah/04h, reservations */
 	SCSI_UA_UNREGISTERED = 1u << 5,	     /* 2Ah/05h */

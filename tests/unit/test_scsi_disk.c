@@ -556,8 +556,8 @@ static void attentions_come_once_each_in_their_order(void **state)
 	scsi_nexus_attention(&t_disk.nexus, 0, SCSI_UA_LUN_RESET);
 	scsi_nexus_attention(&t_disk.nexus, 0, SCSI_UA_NEXUS_LOSS);
 	scsi_nexus_attention(&t_disk.nexus, 0, SCSI_UA_MODE_CHANGED);
-	expect("00", 0, "06/29/07");
 	expect("00", 0, "06/29/03");
+	expect("00", 0, "06/29/07");
 	expect("00", 0, "06/2a/09");
 	expect("00", 0, "06/2a/01");
 	expect("00", 0, "06/3f/0e");
