@@ -433,16 +433,14 @@ static int do_reserve(struct work *w)
 	return 0;
 }
 
+/* Who holds nothing may name any type (SPC-4, releasing). */
 static int do_release(struct work *w)
 {
 	struct scsi_pr *pr = &w->pr;
-	int err = check_type(w);
 
-	if (err)
-		return err;
 	if (!holds(pr, w->me))
 		return 0;
-	if (pr->type != w->req->type)
+	if (w->req->scope || pr->type != w->req->type)
 		return refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
 					 SCSI_ASC_INVALID_RELEASE),
 			      w->sense);
@@ -503,7 +501,7 @@ static int preempt_reservation(struct work *w)
 		return err;
 	pr->type = SCSI_PR_NONE; /* so that no removal releases it */
 	remove_matching(w, w->req->action_key, /* spare_me= */ true);
-	if (old != w->req->type && scsi_pr_type_spares_registrants(old))
+	if (old != w->req->type)
 		tell_all(w, SCSI_PR_NEWS_RELEASED);
 	pr->type = w->req->type;
 	pr->holder = is_for_all(pr->type) ? 0 : (uint16_t)w->me;
