@@ -463,8 +463,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PREVENT ALLOW MEDIUM REMOVAL",
 		.clause = "SBC-3 5.10",
-		.note = "Per nexus, until it allows removal, is lost, or the "
-			"unit is reset.",
+		.note = "Per nexus, until it allows removal, is lost, is "
+			"preempted by PREEMPT AND ABORT, or the unit is "
+			"reset.",
 		.opcode = 0x1e,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -884,7 +885,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.name = "PERSISTENT RESERVE OUT, PREEMPT AND ABORT",
 		.clause = "SPC-4",
 		.note = "As PREEMPT; answered when no command of the "
-			"preempted is left.",
+			"preempted is left. They no longer prevent removal.",
 		.opcode = 0x5f,
 		.service_action = 0x05,
 		.cdb_len = 10,

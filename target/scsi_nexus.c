@@ -118,6 +118,35 @@ void scsi_attention_port(struct lun_map *luns, const struct volume *vol,
 	pthread_mutex_unlock(&luns->nexuses_lock);
 }
 
+/* The lock of the unit is held. */
+static void allow_removal(struct scsi_nexus *nexus, struct volume *vol)
+{
+	for (int i = 0; i < LUNS_MAX; i++) {
+		if (nexus->vol[i] == vol)
+			unit_state_prevent_locked(&vol->state,
+						  &nexus->prevents[i],
+						  /* prevent= */ false);
+	}
+}
+
+void scsi_port_allow_removal(struct lun_map *luns, struct volume *vol,
+			     const struct srp_port_id *port)
+{
+	struct list *it;
+
+	pthread_mutex_lock(&vol->state.lock);
+	pthread_mutex_lock(&luns->nexuses_lock);
+	list_for_each(it, &luns->nexuses) {
+		struct scsi_nexus *nexus =
+			container_of(it, struct scsi_nexus, node);
+
+		if (srp_port_id_equal(&nexus->initiator, port))
+			allow_removal(nexus, vol);
+	}
+	pthread_mutex_unlock(&luns->nexuses_lock);
+	pthread_mutex_unlock(&vol->state.lock);
+}
+
 void scsi_unit_reset(struct lun_map *luns, struct volume *vol)
 {
 	unit_state_reset(vol);

@@ -46,14 +46,20 @@ static void aborted(struct scsi_task *task)
 static bool abort_preempted(struct scsi_task *task,
 			    const struct scsi_pr_effects *effects)
 {
+	struct lun_map *luns = task->nexus->luns;
 	struct scsi_sense sense = scsi_sense(SCSI_KEY_ABORTED_COMMAND,
 					     SCSI_ASC_INSUFFICIENT_RESOURCES);
 	struct srp_port_id ports[SCSI_PR_MAX];
 	unsigned int cnt = 0;
 
 	for (uint16_t i = 0; i < effects->cnt; i++) {
-		if (effects->to[i].news & SCSI_PR_NEWS_ABORT)
-			ports[cnt++] = effects->to[i].port;
+		const struct srp_port_id *port = &effects->to[i].port;
+
+		if (!(effects->to[i].news & SCSI_PR_NEWS_ABORT))
+			continue;
+		ports[cnt++] = *port;
+		/* SPC-4, preempting and aborting, item h */
+		scsi_port_allow_removal(luns, task->vol, port);
 	}
 	if (!cnt)
 		return scsi_task_good(task);

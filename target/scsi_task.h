@@ -79,6 +79,9 @@ void scsi_attention_others(struct lun_map *luns, const struct volume *vol,
 /* ... and for those of an initiator port. */
 void scsi_attention_port(struct lun_map *luns, const struct volume *vol,
 			 const struct srp_port_id *port, uint32_t bits);
+/* As if each nexus of an initiator port had allowed the removal of @vol. */
+void scsi_port_allow_removal(struct lun_map *luns, struct volume *vol,
+			     const struct srp_port_id *port);
 /* I_T nexus loss: the unit attention, and the end of what RESERVE gave. */
 void scsi_nexus_lost(struct scsi_nexus *nexus);
 /* Logical unit reset, but for the commands, which are the port's: a unit

@@ -428,8 +428,8 @@ int unit_state_release(struct unit_state *st, const struct srp_port_id *port)
 
 /* ---- removal, resets ---- */
 
-/* The lock is held. */
-static void set_prevent(struct unit_state *st, uint32_t *mark, bool prevent)
+void unit_state_prevent_locked(struct unit_state *st, uint32_t *mark,
+			       bool prevent)
 {
 	if (prevent == (*mark == st->prevent_epoch))
 		return;
@@ -443,7 +443,7 @@ static void set_prevent(struct unit_state *st, uint32_t *mark, bool prevent)
 void unit_state_prevent(struct unit_state *st, uint32_t *mark, bool prevent)
 {
 	pthread_mutex_lock(&st->lock);
-	set_prevent(st, mark, prevent);
+	unit_state_prevent_locked(st, mark, prevent);
 	pthread_mutex_unlock(&st->lock);
 }
 
@@ -480,6 +480,6 @@ void unit_state_nexus_lost(struct unit_state *st,
 	pthread_mutex_lock(&st->lock);
 	if (st->reserved && srp_port_id_equal(&st->reserved_by, port))
 		end_reserve(st);
-	set_prevent(st, mark, false);
+	unit_state_prevent_locked(st, mark, false);
 	pthread_mutex_unlock(&st->lock);
 }

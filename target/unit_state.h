@@ -148,6 +148,9 @@ int unit_state_release(struct unit_state *st, const struct srp_port_id *port);
  * by the lock, 0 at first. Thread: any.
  */
 void unit_state_prevent(struct unit_state *st, uint32_t *mark, bool prevent);
+/* The same by who has the lock. */
+void unit_state_prevent_locked(struct unit_state *st, uint32_t *mark,
+			       bool prevent);
 
 /* Takes the medium out, or back in. Return: 1: it was in the other place; 0;
  * -EPERM: removal is prevented. Thread: any. */
