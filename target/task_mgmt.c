@@ -82,6 +82,7 @@ static bool covers(const struct task_mgmt_part *part, const struct request *req)
 	case SRP_TSK_ABORT_TASK:
 		return req->ch == tm->req->ch && req->tag == tm->task_tag;
 	case SRP_TSK_ABORT_TASK_SET:
+	case SRP_TSK_CLEAR_TASK_SET:
 		return nexus_of(req) == nexus_of(tm->req) &&
 		       req->task.lun == tm->lun;
 	case PREEMPT:

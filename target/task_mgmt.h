@@ -8,7 +8,8 @@
  *   function          covers the commands of
  *   ABORT TASK        this channel with the tag
  *   ABORT TASK SET    this nexus on the LUN
- *   CLEAR TASK SET    every nexus on the LUN
+ *   CLEAR TASK SET    the same: a nexus has a task set of its own (SAM-5 7.4;
+ *                     TST = 001b, which the control mode page reports)
  *   LUN RESET         every nexus on the LUN; unit attention 29h/03h for all
  *   (PREEMPT AND ABORT, which is a command, the nexuses preempted on the LUN)
  *

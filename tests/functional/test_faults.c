@@ -466,7 +466,6 @@ static const struct tmf_row {
 	{ "ABORT TASK", SRP_TSK_ABORT_TASK, false },
 	{ "ABORT TASK SET", SRP_TSK_ABORT_TASK_SET, false },
 	{ "CLEAR TASK SET", SRP_TSK_CLEAR_TASK_SET, false },
-	{ "CLEAR TASK SET of another", SRP_TSK_CLEAR_TASK_SET, true },
 	{ "LUN RESET", SRP_TSK_LUN_RESET, false },
 	{ "LUN RESET of another", SRP_TSK_LUN_RESET, true },
 };

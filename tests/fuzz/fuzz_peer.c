@@ -221,8 +221,7 @@ static void end_covered(struct fuzz_chan *ch, const struct fuzz_sent *tmf,
 static void check_medium(const struct fuzz_sent *tmf)
 {
 	if (fuzz_peer_goes_on || !same_lun(tmf->lun, FUZZ_LUN_STORE) ||
-	    (tmf->function != SRP_TSK_LUN_RESET &&
-	     tmf->function != SRP_TSK_CLEAR_TASK_SET))
+	    tmf->function != SRP_TSK_LUN_RESET)
 		return;
 	FUZZ_CLAIM(!fuzz_store_changes_since(tmf->store_cnt));
 }

@@ -444,7 +444,7 @@ void cmd_tmf(struct chan *ch)
 		c->lun = victim->lun;
 	c->function = function;
 	c->task_tag = victim ? victim->tag : 0x77;
-	if (function == SRP_TSK_LUN_RESET || function == SRP_TSK_CLEAR_TASK_SET)
+	if (function == SRP_TSK_LUN_RESET)
 		c->tmf = note_tmf(c);
 	for (unsigned int i = 0; function == SRP_TSK_LUN_RESET && i < HOSTS;
 	     i++)

@@ -102,6 +102,7 @@ static bool is_covered(const struct tmf_case *row)
 	case SRP_TSK_ABORT_TASK:
 		return row->asker == SAME_CHANNEL;
 	case SRP_TSK_ABORT_TASK_SET:
+	case SRP_TSK_CLEAR_TASK_SET:
 		return row->asker != OTHER_NEXUS;
 	default:
 		return !is_refused(row);
