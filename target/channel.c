@@ -516,10 +516,8 @@ static void send_aer(struct channel *ch)
 {
 	struct scsi_sense sense =
 		scsi_sense(SCSI_KEY_UNIT_ATTENTION, SCSI_ASC_CAPACITY_CHANGED);
-	uint8_t bytes[SCSI_SENSE_FIXED_LEN];
-	struct srp_aer_req aer = { .tag = ch->cred_tag,
-				   .sense = bytes,
-				   .sense_len = sizeof(bytes) };
+	uint8_t bytes[SCSI_SENSE_MAX_LEN];
+	struct srp_aer_req aer = { .tag = ch->cred_tag, .sense = bytes };
 	int lun;
 
 	if (!may_ask(ch) || !ch->had_command)
@@ -528,7 +526,9 @@ static void send_aer(struct channel *ch)
 	if (lun < 0)
 		return;
 	srp_lun_encode((uint32_t)lun, &aer.lun);
-	scsi_sense_encode(&sense, SCSI_SENSE_FIXED, bytes, sizeof(bytes));
+	aer.sense_len = (uint32_t)scsi_sense_encode(
+		&sense, volume_sense_format(ch->nexus->scsi.vol[lun]), bytes,
+		sizeof(bytes));
 	aer.req_lim_delta = srp_ledger_settle(&ch->ledger);
 	ch->cred_tag++;
 	ch->cred_unanswered = SRP_AER_RSP;

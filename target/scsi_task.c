@@ -67,14 +67,12 @@ static struct volume *find_volume(const struct scsi_task *task)
 void scsi_task_refuse(struct scsi_task *task, const struct scsi_sense *sense)
 {
 	const struct volume *vol = find_volume(task);
-	enum scsi_sense_format format = SCSI_SENSE_FIXED;
 
-	if (vol && vol->info.d_sense)
-		format = SCSI_SENSE_DESCRIPTOR;
 	task->status = SCSI_STATUS_CHECK_CONDITION;
 	task->data_in_cnt = 0;
-	task->sense_len = (uint32_t)scsi_sense_encode(
-		sense, format, task->sense, sizeof(task->sense));
+	task->sense_len =
+		(uint32_t)scsi_sense_encode(sense, volume_sense_format(vol),
+					    task->sense, sizeof(task->sense));
 }
 
 static bool end(struct scsi_task *task)

@@ -71,6 +71,14 @@ struct volume {
 	struct xp_mr *mem_mr[WORKERS_MAX][XP_KINDS];
 };
 
+/* How sense data about it looks (D_SENSE); NULL: about no volume. */
+static inline enum scsi_sense_format
+volume_sense_format(const struct volume *vol)
+{
+	return vol && vol->info.d_sense ? SCSI_SENSE_DESCRIPTOR
+					: SCSI_SENSE_FIXED;
+}
+
 /* The limit of one command's data; larger ones are refused as SBC says and
  * VPD page B0 announces. Bytes. */
 #define VOLUME_MAX_TRANSFER (4u << 20)

@@ -579,23 +579,39 @@ static void what_has_not_grown_stays(void **state)
 	rig_destroy(rig);
 }
 
+static const struct aer_row {
+	const char *name;
+	bool d_sense;
+	uint32_t sense_len;
+	unsigned int key_at; /* and where the codes are */
+	unsigned int code_at;
+} aer_rows[] = {
+	{ "growth is told by an AER", false, 18, 2, 12 },
+	{ "growth is told by an AER, D_SENSE", true, 8, 1, 2 },
+};
+
 static void growth_is_told_by_an_aer_to_who_asks(void **state)
 {
+	const struct aer_row *row = *state;
 	struct rig *rig = rig_create(NULL);
 	struct rig_chan *ch = login_for_aer(rig, 1);
 	const struct rig_iu *iu;
 	struct srp_aer_req aer;
+	const uint8_t *sense;
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
+	rig->luns.vol[RIG_DISK]->info.d_sense = row->d_sense;
 	grow(rig, RIG_SIZE + BLK);
 	iu = find_iu(ch, SRP_AER_REQ, 0);
 	assert_non_null(iu);
 	assert_int_equal(srp_aer_req_decode(iu->bytes, iu->len, &aer), 0);
 	assert_int_equal(aer.lun, (uint64_t)RIG_DISK << 48);
-	assert_int_equal(aer.sense_len, SCSI_SENSE_FIXED_LEN);
-	assert_int_equal(((const uint8_t *)aer.sense)[2], 0x06);
-	assert_int_equal(((const uint8_t *)aer.sense)[12], 0x2a);
-	assert_int_equal(((const uint8_t *)aer.sense)[13], 0x09);
+	assert_int_equal(aer.sense_len, row->sense_len);
+	sense = aer.sense;
+	assert_int_equal(sense[0], row->d_sense ? 0x72 : 0x70);
+	assert_int_equal(sense[row->key_at], 0x06);
+	assert_int_equal(sense[row->code_at], 0x2a);
+	assert_int_equal(sense[row->code_at + 1], 0x09);
 	answer_aer(ch, aer.tag);
 	rig_expect_alive(ch);
 	rig_chan_free(ch);
@@ -904,7 +920,7 @@ int main(void)
 	T_ADD(&t, channel_can_go_with_blocked_commands);
 	T_ADD(&t, growth_is_told_by_a_unit_attention);
 	T_ADD(&t, what_has_not_grown_stays);
-	T_ADD(&t, growth_is_told_by_an_aer_to_who_asks);
+	T_ADD_ROWS(&t, aer_rows, growth_is_told_by_an_aer_to_who_asks);
 	T_ADD(&t, aers_come_one_at_a_time);
 	T_ADD(&t, aer_waits_for_the_first_command);
 	T_ADD(&t, wrong_answer_to_an_aer_closes);
