@@ -227,6 +227,18 @@ static int immediate_locate(const uint8_t *iu, size_t iu_len, size_t described,
 	return 0;
 }
 
+int srp_cmd_lun(const void *iu, size_t iu_len, uint64_t *ret_lun)
+{
+	struct wire_cursor c = wire_cursor(iu, iu_len);
+	const struct srp_wire_cmd *wire =
+		take_fixed(&c, sizeof(*wire), SRP_CMD);
+
+	if (!wire)
+		return -EBADMSG;
+	*ret_lun = be64_get(wire->lun);
+	return 0;
+}
+
 int srp_cmd_decode(const void *iu, size_t iu_len,
 		   const struct srp_cmd_rules *rules, struct srp_cmd_view *ret)
 {

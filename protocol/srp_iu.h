@@ -302,6 +302,10 @@ struct srp_cmd_rules {
 	uint16_t imm_offset; /* in bytes; 0: no immediate data */
 };
 
+/* The LUN field of an SRP_CMD that srp_cmd_decode() may have refused; -EBADMSG:
+ * fewer than SRP_CMD_SIZE bytes arrived, or it is none. */
+int srp_cmd_lun(const void *iu, size_t iu_len, uint64_t *ret_lun);
+
 /**
  * srp_cmd_decode() - check an SRP_CMD and find its parts (SRP r16a, SRP_CMD)
  * @iu:       the received bytes; borrowed for the call and by @ret

@@ -678,6 +678,18 @@ static const char *decode_fault(int err)
 			       : "its lengths contradict each other";
 }
 
+/* Of an SRP_CMD that was refused; -1: it names none. */
+static int undecoded_lun(const struct xp_iu *iu)
+{
+	uint64_t field;
+	uint32_t lun;
+
+	if (srp_cmd_lun(iu->data, iu->len, &field) < 0 ||
+	    srp_lun_decode(field, &lun) < 0)
+		return -1;
+	return (int)lun;
+}
+
 /* srp_cmd_decode() refused it; its tag, at least, is there. */
 static void refuse_undecoded(struct request *req, int err)
 {
@@ -685,8 +697,10 @@ static void refuse_undecoded(struct request *req, int err)
 
 	srp_head_decode(req->iu->data, req->iu->len, &head);
 	req->tag = head.tag;
-	req->task =
-		(struct scsi_task){ .nexus = &req->ch->nexus->scsi, .lun = -1 };
+	req->task = (struct scsi_task){
+		.nexus = &req->ch->nexus->scsi,
+		.lun = undecoded_lun(req->iu),
+	};
 	refuse_iu(req, decode_fault(err));
 }
 

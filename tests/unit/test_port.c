@@ -392,6 +392,115 @@ static void bad_iu_hurts_nobody_else(void **state)
 	rig_destroy(rig);
 }
 
+/* Those that name a unit are refused with sense data as that unit has it. */
+static void bad_iu_is_refused_as_d_sense_says(void **state)
+{
+	const struct bad_iu *row = *state;
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	const struct srp_rsp *rsp;
+	const uint8_t *sense;
+	uint8_t iu[4096];
+	size_t len = all_hex(row->hex, iu, sizeof(iu));
+
+	rig_expect_alive(ch);
+	rig->luns.vol[RIG_DISK]->info.d_sense = true;
+	rig_send(ch, iu, len);
+	rsp = rig_rsp(ch, 0x7777777777777777);
+	if (row->end == ANSWERED || row->end == REFUSED) {
+		assert_non_null(rsp);
+		sense = rsp->sense;
+		assert_int_equal(sense[0], len < SRP_CMD_SIZE ? 0x70 : 0x72);
+	}
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+/* ---- residuals ---- */
+
+#define READ2	  "28 00*7 02"
+#define WRITE2	  "2a 00*7 02"
+#define GOOD	  SCSI_STATUS_GOOD
+#define CHECK	  SCSI_STATUS_CHECK_CONDITION
+#define IN_OVER	  SRP_RSP_IN_OVERFLOW
+#define IN_UNDER  SRP_RSP_IN_UNDERFLOW
+#define OUT_OVER  SRP_RSP_OUT_OVERFLOW
+#define OUT_UNDER SRP_RSP_OUT_UNDERFLOW
+
+/* What is described, and what is said of it; bytes. */
+static const struct resid_row {
+	const char *name;
+	const char *cdb;
+	uint32_t out_len;
+	uint32_t in_len;
+	uint8_t status;
+	uint8_t flags;
+	uint32_t out_resid;
+	uint32_t in_resid;
+} resid_rows[] = {
+	{ "read, as long", READ2, 0, 1024, GOOD },
+	{ "read into more", READ2, 0, 1536, GOOD, IN_UNDER, 0, 512 },
+	{ "read into less", READ2, 0, 1000, GOOD, IN_OVER, 0, 24 },
+	{ "read into nothing", READ2, 0, 0, GOOD, IN_OVER, 0, 1024 },
+	{ "read with data-out alone", READ2, 2048, 0, GOOD, OUT_UNDER | IN_OVER,
+	  2048, 1024 },
+	{ "read past the end", "28 00 ff 00*5 02", 0, 1024, CHECK, IN_UNDER, 0,
+	  1024 },
+	{ "read with buffers both ways", READ2, 512, 1024, CHECK,
+	  OUT_UNDER | IN_UNDER, 512, 1024 },
+	{ "write, as long", WRITE2, 1024, 0, GOOD },
+	{ "write from more", WRITE2, 1536, 0, GOOD, OUT_UNDER, 512, 0 },
+	{ "write from less", WRITE2, 1000, 0, CHECK, OUT_OVER, 24, 0 },
+	{ "write with data-in alone", WRITE2, 0, 2048, CHECK,
+	  OUT_OVER | IN_UNDER, 1024, 2048 },
+	{ "write past the end", "2a 00 ff 00*5 02", 1024, 0, CHECK, OUT_UNDER,
+	  1024, 0 },
+	{ "no data, a buffer for data-in", "00", 0, 512, GOOD, IN_UNDER, 0,
+	  512 },
+	{ "no data, a buffer for data-out", "00", 512, 0, GOOD, OUT_UNDER, 512,
+	  0 },
+	{ "no data, buffers both ways", "00", 512, 4096, CHECK,
+	  OUT_UNDER | IN_UNDER, 512, 4096 },
+	{ "36 bytes of INQUIRY", "12 00*3 24", 0, 36, GOOD },
+	{ "96 bytes of INQUIRY into more", "12 00*3 c8", 0, 200, GOOD, IN_UNDER,
+	  0, 104 },
+	{ "96 bytes of INQUIRY into less", "12 00*3 c8", 0, 36, GOOD, IN_OVER,
+	  0, 60 },
+	{ "unknown command, data-out", "ff", 512, 0, CHECK, OUT_UNDER, 512, 0 },
+};
+
+static void residuals_are_of_both_directions(void **state)
+{
+	const struct resid_row *row = *state;
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct srp_desc out = rig_desc(ch, 0, row->out_len);
+	struct srp_desc in = rig_desc(ch, 8192, row->in_len);
+	struct rig_cmd cmd = { .lun = RIG_DISK };
+	const struct srp_rsp *rsp;
+	uint64_t tag;
+
+	all_hex(row->cdb, cmd.cdb, sizeof(cmd.cdb));
+	if (row->out_len)
+		cmd.out = (struct srp_data_args){ .format = SRP_DATA_DIRECT,
+						  .descs = &out,
+						  .desc_cnt = 1 };
+	if (row->in_len)
+		cmd.in = (struct srp_data_args){ .format = SRP_DATA_DIRECT,
+						 .descs = &in,
+						 .desc_cnt = 1 };
+	rig_expect_alive(ch);
+	tag = rig_cmd(ch, &cmd);
+	rig_expect_status(ch, tag, row->status);
+	rsp = rig_rsp(ch, tag);
+	assert_int_equal(rsp->resid_flags, row->flags);
+	assert_int_equal(rsp->out_resid, row->out_resid);
+	assert_int_equal(rsp->in_resid, row->in_resid);
+	rig_expect_alive(ch);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
 static void fetched_table_that_does_not_add_up_moves_no_data(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -906,6 +1015,8 @@ int main(void)
 	T_ADD(&t, larger_buffer_is_an_underflow);
 	T_ADD(&t, read_past_the_end_says_so);
 	T_ADD_ROWS(&t, bad_ius, bad_iu_hurts_nobody_else);
+	T_ADD_ROWS(&t, bad_ius, bad_iu_is_refused_as_d_sense_says);
+	T_ADD_ROWS(&t, resid_rows, residuals_are_of_both_directions);
 	T_ADD(&t, fetched_table_that_does_not_add_up_moves_no_data);
 	T_ADD(&t, wrong_key_ends_only_that_channel);
 	T_ADD(&t, every_credit_can_be_used_at_once);
