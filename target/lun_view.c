@@ -39,6 +39,16 @@ void lun_view_make(struct lun_view *view, const struct lun_map *luns,
 	}
 }
 
+/* FNV-1a over the volumes, none included, in the order of their LUNs. */
+uint64_t lun_view_digest(const struct lun_view *view)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+
+	for (unsigned int i = 0; i < LUNS_MAX; i++)
+		hash = (hash ^ (uintptr_t)view->vol[i]) * 0x100000001b3u;
+	return hash;
+}
+
 bool lun_view_equal(const struct lun_view *a, const struct lun_view *b)
 {
 	return !memcmp(a->vol, b->vol, sizeof(a->vol)) &&

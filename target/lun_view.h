@@ -27,6 +27,9 @@ void lun_view_make(struct lun_view *view, const struct lun_map *luns,
 		   const struct srp_port_id *port, const struct in6_addr *addr,
 		   const struct volume **ret_hidden);
 
+/* Of which LUN is which volume, to tell whether that has changed. */
+uint64_t lun_view_digest(const struct lun_view *view);
+
 bool lun_view_equal(const struct lun_view *a, const struct lun_view *b);
 
 #endif

@@ -31,11 +31,15 @@ struct nexus *nexus_create(const struct srp_port_id *initiator,
 	return nexus;
 }
 
-void nexus_come_back(struct nexus *nexus)
+void nexus_come_back(struct nexus *nexus, bool other_luns)
 {
+	uint32_t news = SCSI_UA_NEXUS_LOSS;
+
+	if (other_luns)
+		news |= SCSI_UA_LUNS_CHANGED;
 	for (int i = 0; i < LUNS_MAX; i++)
 		atomic_fetch_and(&nexus->scsi.ua[i], ~SCSI_UA_POWER_ON);
-	scsi_nexus_attention(&nexus->scsi, /* lun= */ -1, SCSI_UA_NEXUS_LOSS);
+	scsi_nexus_attention(&nexus->scsi, /* lun= */ -1, news);
 }
 
 void nexus_free(struct nexus *nexus)

@@ -41,9 +41,10 @@ struct nexus *nexus_create(const struct srp_port_id *initiator,
 			   struct lun_map *luns, const struct lun_view *view,
 			   unsigned int worker_cnt);
 
-/* A new nexus whose initiator was here before: it has lost its nexus, which is
- * all that is new to it; the target has not been powered on since. */
-void nexus_come_back(struct nexus *nexus);
+/* A new nexus whose initiator was here before: it has lost its nexus; the target
+ * has not been powered on since. @other_luns: from where it comes now it sees
+ * other volumes, or by other numbers. */
+void nexus_come_back(struct nexus *nexus, bool other_luns);
 
 /* Frees a nexus without channels and logins and takes it off its list. */
 void nexus_free(struct nexus *nexus);

@@ -98,29 +98,33 @@ static void refuse(struct port *port, struct xp_conn_request *conn,
 
 /* ---- logins that wait ---- */
 
-static bool is_remembered(const struct port *port, const struct nexus *nexus)
+/* NULL: it was never here, or long ago. */
+static struct port_memory *find_memory(struct port *port,
+				       const struct nexus *nexus)
 {
 	unsigned int cnt = port->remembered_cnt < PORT_REMEMBERED
 				   ? port->remembered_cnt
 				   : PORT_REMEMBERED;
 
 	for (unsigned int i = 0; i < cnt; i++) {
-		const struct port_memory *m = &port->remembered[i];
+		struct port_memory *m = &port->remembered[i];
 
 		if (srp_port_id_equal(&m->initiator, &nexus->initiator) &&
 		    srp_port_id_equal(&m->target, &nexus->target))
-			return true;
+			return m;
 	}
-	return false;
+	return NULL;
 }
 
 static void remember(struct port *port, const struct nexus *nexus)
 {
-	if (is_remembered(port, nexus))
-		return;
-	port->remembered[port->remembered_cnt++ % PORT_REMEMBERED] =
-		(struct port_memory){ .initiator = nexus->initiator,
-				      .target = nexus->target };
+	struct port_memory *m = find_memory(port, nexus);
+
+	if (!m)
+		m = &port->remembered[port->remembered_cnt++ % PORT_REMEMBERED];
+	*m = (struct port_memory){ .initiator = nexus->initiator,
+				   .target = nexus->target,
+				   .view = lun_view_digest(&nexus->view) };
 }
 
 static void maybe_free_nexus(struct port *port, struct nexus *nexus)
@@ -307,6 +311,7 @@ static struct nexus *find_or_create(struct port *port,
 {
 	struct nexus *nexus =
 		nexus_find(&port->nexuses, &req->initiator, &req->target);
+	const struct port_memory *was;
 
 	if (nexus)
 		return nexus;
@@ -314,8 +319,9 @@ static struct nexus *find_or_create(struct port *port,
 			     port->worker_cnt);
 	if (!nexus)
 		return NULL;
-	if (is_remembered(port, nexus))
-		nexus_come_back(nexus);
+	was = find_memory(port, nexus);
+	if (was)
+		nexus_come_back(nexus, was->view != lun_view_digest(view));
 	nexus->first_worker = port->next_worker++ % port->worker_cnt;
 	list_add_tail(&port->nexuses, &nexus->node);
 	return nexus;

@@ -65,6 +65,7 @@ struct port {
 	struct port_memory {
 		struct srp_port_id initiator;
 		struct srp_port_id target;
+		uint64_t view;	       /* lun_view_digest() */
 	} remembered[PORT_REMEMBERED]; /* a ring, oldest overwritten */
 	unsigned int remembered_cnt;   /* in all */
 	unsigned int login_cnt;	       /* channels and waiting logins */

@@ -189,6 +189,34 @@ static void nexus_is_not_joined_from_where_others_are_allowed(void **state)
 	rig_destroy(rig);
 }
 
+/* Comes as initiator 1 from @addr, and asks what is new. */
+static void expect_news(struct rig *rig, const char *addr, unsigned int cnt,
+			enum scsi_asc last)
+{
+	struct rig_chan *ch;
+	uint16_t asc = 0;
+
+	t_fabric_come_from(rig->hub, addr);
+	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	assert_int_equal(rig_clear_ua(ch, 0, &asc), cnt);
+	assert_int_equal(asc, last);
+	rig_chan_free(ch);
+}
+
+/* Which volumes an initiator sees depends on where it comes from. */
+static void who_sees_other_volumes_than_before_is_told(void **state)
+{
+	struct rig_options opt = { .allow_lun = { [RIG_RAM] = "10.0.0.1" } };
+	struct rig *rig = rig_create(&opt);
+
+	expect_news(rig, "10.0.0.1", 1, SCSI_ASC_POWER_ON);
+	expect_news(rig, "10.0.0.1", 1, SCSI_ASC_NEXUS_LOSS);
+	expect_news(rig, "10.0.0.2", 2, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	expect_news(rig, "10.0.0.3", 1, SCSI_ASC_NEXUS_LOSS);
+	expect_news(rig, "10.0.0.1", 2, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	rig_destroy(rig);
+}
+
 /* ---- a volume that does not exist ---- */
 
 /* Initiator 1 sees the disk alone; 2 sees the memory alone, as LUN 0. */
@@ -489,6 +517,7 @@ int main(void)
 	T_ADD(&t, who_may_see_nothing_is_refused);
 	T_ADD(&t, own_rules_replace_those_of_the_target);
 	T_ADD(&t, nexus_is_not_joined_from_where_others_are_allowed);
+	T_ADD(&t, who_sees_other_volumes_than_before_is_told);
 	T_ADD(&t, report_luns_tells_only_what_is_allowed);
 	T_ADD(&t, inquiry_knows_no_hidden_volume);
 	T_ADD(&t, commands_reach_no_hidden_volume);
