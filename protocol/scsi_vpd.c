@@ -237,7 +237,8 @@ static size_t put_extended_inquiry(const struct scsi_disk_info *info,
 				   uint8_t *b)
 {
 	b[5] = 0x07; /* HEADSUP, ORDSUP, SIMPSUP: task attributes */
-	b[6] = info->write_cache ? 0x01 : 0; /* V_SUP: volatile cache */
+	/* V_SUP: there is a volatile cache, whether or not it is on (WCE) */
+	b[6] = info->mode_default.wce ? 0x01 : 0;
 	b[13] = SCSI_SENSE_MAX_LEN;
 	return 64;
 }

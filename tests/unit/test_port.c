@@ -38,11 +38,15 @@ static const struct bad_login {
 	uint16_t formats;
 	uint64_t id_ext;
 	uint32_t reason;
+	uint8_t multichan; /* 0: SINGLE */
 } bad_logins[] = {
 	{ "IUs that are too long", 8277, 6, 0, SRP_REJ_IT_IU_LEN },
 	{ "IUs that are too short", 63, 6, 0, SRP_REJ_IT_IU_LEN },
 	{ "another target port", 276, 6, 0xdead, SRP_REJ_NO_TARGET },
 	{ "an unknown data format", 276, 8, 0, SRP_REJ_FORMATS },
+	{ "no data format", 276, 0, 0, SRP_REJ_FORMATS },
+	{ "a reserved channel action", 276, 6, 0, SRP_REJ_MULTICHAN, 2 },
+	{ "another reserved channel action", 276, 6, 0, SRP_REJ_MULTICHAN, 3 },
 };
 
 static void bad_login_is_rejected(void **state)
@@ -55,6 +59,8 @@ static void bad_login_is_rejected(void **state)
 
 	req.it_iu_len = row->it_iu_len;
 	req.formats = row->formats;
+	if (row->multichan)
+		req.multichan = (enum srp_multichan)row->multichan;
 	if (row->id_ext)
 		req.target = srp_port_id_make(row->id_ext, row->id_ext);
 	ch = rig_connect(rig, &req);

@@ -20,7 +20,7 @@ static struct scsi_disk_info thin_disk(void)
 		.blocks = 0x200000,
 		.block_size = 512,
 		.physical_exp = 3,
-		.write_cache = true,
+		.mode_default = { .wce = true },
 		.unmap = true,
 		.lbprz = true,
 		.optimal_granularity_blocks = 8,
