@@ -109,8 +109,7 @@ static int fields_set_port_groups(const uint8_t *cdb, struct scsi_cmd *cmd,
 {
 	if (cmd->param_len <= SCSI_SET_PORT_GROUPS_MAX)
 		return 0;
-	*ret_sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
-				SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR);
+	*ret_sense = scsi_sense_cdb_field(6, 7);
 	return -EINVAL;
 }
 

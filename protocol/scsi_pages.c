@@ -223,10 +223,10 @@ int scsi_set_port_groups_check(const void *buf, size_t len,
 
 	if (!len) /* PARAMETER LIST LENGTH 0 changes nothing (SPC-4) */
 		return 0;
+	/* Of this list alone SPC-4 says that the length is wrong, not that the
+	 * list is cut short. */
 	if (len < GROUPS_HEADER_LEN || len % GROUP_DESC_LEN)
-		return refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
-					 SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR),
-			      ret_sense);
+		return refuse(scsi_sense_cdb_field(6, 7), ret_sense);
 	for (size_t i = 0; i < GROUPS_HEADER_LEN; i++) {
 		if (b[i])
 			return refuse_data(i, scsi_sense_top_bit(b[i]),

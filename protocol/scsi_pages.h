@@ -60,7 +60,7 @@ size_t scsi_report_port_groups_encode(const struct scsi_disk_info *info,
  * What it asks for is so already, or cannot be: there is one group, and it has
  * one state. So a list that is good changes nothing.
  *
- * Return: 0, or -EINVAL with 05/1A/00 (the last descriptor is not whole) or
+ * Return: 0, or -EINVAL with 05/24/00 (the last descriptor is not whole) or
  *   05/26/00 (another state, another group, a reserved field).
  */
 int scsi_set_port_groups_check(const void *buf, size_t len,
