@@ -131,7 +131,7 @@ struct scsi_cmd;
 /* One row of the table. */
 struct scsi_cdb_info {
 	const char *name; /* "READ (10)" */
-	/* "SBC-3 5.11"; SPC-4's numbers move between revisions: "SPC-4" */
+	/* "SBC-3 5.11", "SPC-4 6.6" (of revision 36e: they moved) */
 	const char *clause;
 	/* For docs/scsi.md: what is particular, and what is refused beyond the
 	 * bits that are not in @usage. NULL: nothing. */

@@ -288,7 +288,7 @@ static int fields_copy_results(const uint8_t *cdb, struct scsi_cmd *cmd,
 const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "TEST UNIT READY",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.47",
 		.note = "GOOD, or why the unit is not ready.",
 		.opcode = 0x00,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
@@ -299,7 +299,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "REQUEST SENSE",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.39",
 		.note = "Fixed and descriptor format (DESC). Tells and "
 			"clears the unit attention that is first in order.",
 		.opcode = 0x03,
@@ -366,7 +366,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "INQUIRY",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.6",
 		.note = "Standard data and the VPD pages below.",
 		.opcode = 0x12,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
@@ -381,7 +381,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "MODE SELECT (6)",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.11",
 		.note = "Checked as a whole before any of it counts. SP "
 			"needs `--state-dir`. Unit attention 2Ah/01h for "
 			"the other nexuses.",
@@ -427,7 +427,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "MODE SENSE (6)",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.13",
 		.note = "The mode pages below, or all; subpages: 00h and "
 			"FFh. Saved values need `--state-dir`.",
 		.opcode = 0x1a,
@@ -688,7 +688,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "LOG SENSE",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.8",
 		.note = "The log pages below; cumulative values only, none "
 			"can be saved.",
 		.opcode = 0x4d,
@@ -703,7 +703,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "MODE SELECT (10)",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.12",
 		.note = "Checked as a whole before any of it counts. SP "
 			"needs `--state-dir`. Unit attention 2Ah/01h for "
 			"the other nexuses.",
@@ -747,7 +747,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "MODE SENSE (10)",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.14",
 		.note = "The mode pages below, or all; subpages: 00h and "
 			"FFh. Saved values need `--state-dir`.",
 		.opcode = 0x5a,
@@ -763,7 +763,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "PERSISTENT RESERVE IN, READ KEYS",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.15",
 		.note = "At most 128 keys.",
 		.opcode = 0x5e,
 		.service_action = 0x00,
@@ -776,7 +776,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "PERSISTENT RESERVE IN, READ RESERVATION",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.15",
 		.opcode = 0x5e,
 		.service_action = 0x01,
 		.cdb_len = 10,
@@ -788,7 +788,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "PERSISTENT RESERVE IN, REPORT CAPABILITIES",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.15",
 		.opcode = 0x5e,
 		.service_action = 0x02,
 		.cdb_len = 10,
@@ -800,7 +800,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "PERSISTENT RESERVE IN, READ FULL STATUS",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.15",
 		.note = "With the TransportID of each initiator port.",
 		.opcode = 0x5e,
 		.service_action = 0x03,
@@ -813,7 +813,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "PERSISTENT RESERVE OUT, REGISTER",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.16",
 		.note = "SPEC_I_PT, ALL_TG_PT, APTPL (needs "
 			"`--state-dir`). At most 128 registrations of a "
 			"unit (05h/55h/04h).",
@@ -829,7 +829,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "PERSISTENT RESERVE OUT, RESERVE",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.16",
 		.note = "LU_SCOPE; types 1, 3, 5, 6, 7 and 8.",
 		.opcode = 0x5f,
 		.service_action = 0x01,
@@ -843,7 +843,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "PERSISTENT RESERVE OUT, RELEASE",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.16",
 		.opcode = 0x5f,
 		.service_action = 0x02,
 		.cdb_len = 10,
@@ -856,7 +856,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "PERSISTENT RESERVE OUT, CLEAR",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.16",
 		.opcode = 0x5f,
 		.service_action = 0x03,
 		.cdb_len = 10,
@@ -869,7 +869,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "PERSISTENT RESERVE OUT, PREEMPT",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.16",
 		.opcode = 0x5f,
 		.service_action = 0x04,
 		.cdb_len = 10,
@@ -882,7 +882,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "PERSISTENT RESERVE OUT, PREEMPT AND ABORT",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.16",
 		.note = "As PREEMPT; answered when no command of the "
 			"preempted is left. They no longer prevent removal.",
 		.opcode = 0x5f,
@@ -897,7 +897,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "PERSISTENT RESERVE OUT, REGISTER AND IGNORE EXISTING KEY",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.16",
 		.note = "SPEC_I_PT is refused. APTPL needs `--state-dir`.",
 		.opcode = 0x5f,
 		.service_action = 0x06,
@@ -911,7 +911,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "PERSISTENT RESERVE OUT, REGISTER AND MOVE",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.16",
 		.note = "To an SRP TransportID; relative target port 1. "
 			"APTPL needs `--state-dir`.",
 		.opcode = 0x5f,
@@ -926,7 +926,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "EXTENDED COPY (LID1)",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.5",
 		.note = "From blocks to blocks, between LUNs that the "
 			"nexus may read and write.",
 		.opcode = 0x83,
@@ -940,7 +940,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "RECEIVE COPY STATUS (LID1)",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.25",
 		.opcode = 0x84,
 		.service_action = 0x00,
 		.cdb_len = 16,
@@ -954,7 +954,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "RECEIVE COPY OPERATING PARAMETERS",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.22",
 		.opcode = 0x84,
 		.service_action = 0x03,
 		.cdb_len = 16,
@@ -1174,7 +1174,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "REPORT LUNS",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.33",
 		.note = "SELECT REPORT 00h, 01h, 02h, 10h, 11h and 12h: there "
 			"are no well-known, administrative or subsidiary "
 			"units. 10h and 11h at LUN 0 only.",
@@ -1192,7 +1192,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "REPORT TARGET PORT GROUPS",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.37",
 		.note = "One group, active and optimized; both header "
 			"formats.",
 		.opcode = 0xa3,
@@ -1209,7 +1209,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "REPORT SUPPORTED OPERATION CODES",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.35",
 		.note = "All reporting options, RCTD (no times are "
 			"indicated).",
 		.opcode = 0xa3,
@@ -1226,7 +1226,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.36",
 		.note = "ABORT TASK, ABORT TASK SET, CLEAR TASK SET, "
 			"LOGICAL UNIT RESET; REPD.",
 		.opcode = 0xa3,
@@ -1242,7 +1242,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	},
 	{
 		.name = "SET TARGET PORT GROUPS",
-		.clause = "SPC-4",
+		.clause = "SPC-4 6.45",
 		.note = "There is one group, and active and optimized is its "
 			"one state: taken when it asks for just that. All of "
 			"the list is checked.",
