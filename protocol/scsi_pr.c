@@ -332,13 +332,19 @@ static void remove_registration(struct work *w, int i)
 		release(w);
 }
 
+/* LU_SCOPE is the only one (SPC-4 6.16.1). */
+static int check_scope(const struct work *w)
+{
+	return w->req->scope ? refuse(scsi_sense_cdb_field(2, 7), w->sense) : 0;
+}
+
 static int check_type(const struct work *w)
 {
-	const struct scsi_pr_request *req = w->req;
+	int err = check_scope(w);
 
-	if (req->scope) /* LU_SCOPE is the only one */
-		return refuse(scsi_sense_cdb_field(2, 7), w->sense);
-	if (!scsi_pr_type_name(req->type))
+	if (err)
+		return err;
+	if (!scsi_pr_type_name(w->req->type))
 		return refuse(scsi_sense_cdb_field(2, 3), w->sense);
 	return 0;
 }
@@ -437,10 +443,13 @@ static int do_reserve(struct work *w)
 static int do_release(struct work *w)
 {
 	struct scsi_pr *pr = &w->pr;
+	int err = check_scope(w);
 
+	if (err)
+		return err;
 	if (!holds(pr, w->me))
 		return 0;
-	if (w->req->scope || pr->type != w->req->type)
+	if (pr->type != w->req->type)
 		return refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
 					 SCSI_ASC_INVALID_RELEASE),
 			      w->sense);
