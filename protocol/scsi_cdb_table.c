@@ -1228,7 +1228,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.name = "REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS",
 		.clause = "SPC-4 6.36",
 		.note = "ABORT TASK, ABORT TASK SET, CLEAR TASK SET, "
-			"LOGICAL UNIT RESET; REPD.",
+			"LOGICAL UNIT RESET; REPD. An allocation length below 4 "
+			"is refused.",
 		.opcode = 0xa3,
 		.service_action = 0x0d,
 		.cdb_len = 12,

@@ -96,6 +96,12 @@ const struct scsi_handler scsi_report_opcodes = { .answer = report_opcodes };
 static int report_tmf(struct scsi_task *task, void *buf, size_t cap,
 		      size_t *ret_len, struct scsi_sense *ret_sense)
 {
+	/* The one answer that is refused rather than cut so short (SPC-4
+	 * 6.36). */
+	if (task->cmd.alloc_len < 4) {
+		*ret_sense = scsi_sense_cdb_field(6, 7);
+		return -EINVAL;
+	}
 	*ret_len = scsi_report_tmf_encode(task->cmd.repd, buf, cap);
 	return 0;
 }
