@@ -7,9 +7,9 @@
 #include "protocol/srp_iu.h"
 #include "target/scsi_disk.h"
 
-/* SPC-4 6.39: deferred errors and unit attentions are told here as well, as are
- * reasons why there is no unit or why it is not ready, and how far it is; the
- * status is GOOD. */
+/* SPC-4 6.39: unit attentions and deferred errors, in this order, are told here
+ * as well, as are reasons why there is no unit or why it is not ready, and how
+ * far it is; the status is GOOD. */
 static int request_sense(struct scsi_task *task, void *buf, size_t cap,
 			 size_t *ret_len, struct scsi_sense *ret_sense)
 {
@@ -19,8 +19,8 @@ static int request_sense(struct scsi_task *task, void *buf, size_t cap,
 	if (!task->vol)
 		sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
 				   SCSI_ASC_LUN_NOT_SUPPORTED);
-	else if (!scsi_nexus_take_deferred(task->nexus, task->lun, &sense) &&
-		 !scsi_nexus_take_attention(task->nexus, task->lun, &sense) &&
+	else if (!scsi_nexus_take_attention(task->nexus, task->lun, &sense) &&
+		 !scsi_nexus_take_deferred(task->nexus, task->lun, &sense) &&
 		 !scsi_volume_no_medium(task->vol, &sense))
 		scsi_volume_not_ready(task->vol, &sense);
 	*ret_len = scsi_sense_encode(&sense,
