@@ -157,6 +157,13 @@ static int refuse(struct scsi_sense sense, struct scsi_sense *ret_sense)
 	return -EINVAL;
 }
 
+/* SPC-4 6.13.1: and for the block descriptor, but for no page. */
+static bool asks_for_header(const struct scsi_cmd *cmd)
+{
+	return !cmd->page_code && !cmd->subpage_code &&
+	       cmd->page_control == SCSI_PC_CURRENT;
+}
+
 static int check_mode_sense(const struct scsi_disk_info *info,
 			    const struct scsi_cmd *cmd,
 			    struct scsi_sense *ret_sense)
@@ -165,6 +172,8 @@ static int check_mode_sense(const struct scsi_disk_info *info,
 		return refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
 					 SCSI_ASC_SAVING_NOT_SUPPORTED),
 			      ret_sense);
+	if (asks_for_header(cmd))
+		return 0;
 	if (cmd->page_code != SCSI_MODE_ALL_PAGES && !find_page(cmd->page_code))
 		return refuse(scsi_sense_cdb_field(2, 5), ret_sense);
 	if (cmd->subpage_code && cmd->subpage_code != ALL_SUBPAGES)
