@@ -689,8 +689,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "LOG SENSE",
 		.clause = "SPC-4 6.8",
-		.note = "The log pages below; cumulative values only, none "
-			"can be saved.",
+		.note = "The log pages below; none can be saved. All "
+			"parameters are binary lists, for which PC is "
+			"ignored.",
 		.opcode = 0x4d,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,

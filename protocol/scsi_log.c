@@ -13,8 +13,6 @@
 #define DS  0x80 /* nothing here is saved */
 #define SPF 0x40
 
-#define PC_CUMULATIVE 1
-
 /* FORMAT AND LINKING: a list in binary. */
 #define BINARY_LIST 0x03
 
@@ -135,9 +133,8 @@ static int check(const struct page *page, const struct scsi_cmd *cmd,
 		return refuse(2, 5, ret_sense);
 	if (cmd->subpage_code && !(lists && cmd->subpage_code == ALL_SUBPAGES))
 		return refuse(3, 7, ret_sense);
-	/* PC means nothing to a list of pages (SPC-4 7.3.1). */
-	if (!lists && cmd->page_control != PC_CUMULATIVE)
-		return refuse(2, 7, ret_sense);
+	/* PC means nothing to a list of pages (SPC-4 7.3.1), nor to parameters
+	 * that are binary lists (6.8), which all here are. */
 	return lists && cmd->parameter ? refuse(5, 7, ret_sense) : 0;
 }
 

@@ -26,9 +26,9 @@ enum scsi_log_page {
  * @used: bytes of the store that are in use
  * @cmd:  the decoded command
  *
- * Return: 0 with the full length in @ret_len; -EINVAL with 05/24/00 for
- *   another kind of values than the current cumulative ones, a page or subpage
- *   that we do not have, or a parameter pointer behind the last parameter.
+ * Return: 0 with the full length in @ret_len; -EINVAL with 05/24/00 for a page
+ *   or subpage that we do not have, or a parameter pointer behind the last
+ *   parameter.
  */
 int scsi_log_sense_encode(const struct scsi_disk_info *info, uint64_t used,
 			  const struct scsi_cmd *cmd, void *buf, size_t cap,
