@@ -1236,7 +1236,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.cdb_len = 12,
 		.op = SCSI_OP_REPORT_TMF,
 		.access = SCSI_ACCESS_ASKS,
-		.flags = SCSI_CDB_NO_MEDIUM,
+		.flags = SCSI_CDB_NO_MEDIUM | SCSI_CDB_PASSES_JOB,
 		.usage = { 0xa3, 0x0d, CDB_REPD, 0, 0, 0, 0xff, 0xff, 0xff,
 			   0xff, 0, 0 },
 		.alloc_len = { 6, 4 },

@@ -386,6 +386,7 @@ static void sanitize_keeps_others_out_until_it_ends(void **state)
 	expect("12 00 00 00 24", "", "good");
 	expect("a0 00 00 00 00 00 00 00 00 fc", "", "good");
 	expect("a3 0c 00 00 00 00 00 00 00 fc", "", "good");
+	expect("a3 0d 00 00 00 00 00 00 00 04", "", "good");
 	expect_sense("70 00 02 00*4 0a 00*4 04 1b 00 80 80 00");
 	let_end();
 	expect_sense("70 00 00 00*4 0a 00*10");
