@@ -252,14 +252,12 @@ static int unmap_desc_cnt(const uint8_t *b, size_t len, size_t *ret_cnt,
 			      ret_sense);
 	data_len = wire_get16(b);
 	desc_len = wire_get16(b + 2);
-	if (desc_len > len - SCSI_UNMAP_HEADER_LEN)
-		return refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
-					 SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR),
-			      ret_sense);
 	if (data_len < desc_len + SCSI_UNMAP_HEADER_LEN - 2)
 		return refuse(scsi_sense_data_field(0, 7), ret_sense);
-	/* A last one that is not whole is ignored (SBC-3 5.28.2). */
-	*ret_cnt = desc_len / SCSI_UNMAP_DESC_LEN;
+	/* A last one that is not whole is ignored, and so is what the parameter
+	 * list length cuts off (SBC-3 5.28.2). */
+	*ret_cnt = min_size(desc_len, len - SCSI_UNMAP_HEADER_LEN) /
+		   SCSI_UNMAP_DESC_LEN;
 	return 0;
 }
 

@@ -118,8 +118,9 @@ size_t scsi_unmap_encode(const struct scsi_extent *extents, size_t cnt,
  *		@info's max_unmap_descs must not be above @max
  * @ret_cnt:	how many were stored; 0 is a good command that does nothing
  *
- * Everything is checked before anything is stored, so no block is unmapped
- * on behalf of a list that is refused.
+ * A descriptor that the end of the list cuts off is ignored. Everything is
+ * checked before anything is stored, so no block is unmapped on behalf of a
+ * list that is refused.
  *
  * Return: 0, or -EINVAL with 05/1A/00 (a length does not fit), 05/26/00 (too
  *   many blocks or descriptors), 05/21/00 (past the end, with the LBA).
