@@ -26,14 +26,14 @@ class Target:
 
     running = []
 
-    def __init__(self, build, work, backings):
+    def __init__(self, build, work, backings, *options):
         self.build = build
         self.uri = f'srp+tcp://127.0.0.1:{free_port()}'
         pidfile = os.path.join(work, f'pid{free_port()}')
         args = [a for b in backings for a in ('-b', b)]
         self.process = start(os.path.join(work, 'log'),
                              f'{build}/target/rdma-target', '-q', '-P',
-                             pidfile, '-l', self.uri, *args)
+                             pidfile, '-l', self.uri, *options, *args)
         self.running.append(self.process)
         wait_until('rdma-target', lambda: os.path.exists(pidfile) and
                    os.path.getsize(pidfile) > 0, process=self.process)
@@ -133,8 +133,11 @@ def depth(build, work, rounds):
 def fair(build, work, rounds):
     """A reader, 4 KiB at depth 1: alone; beside a writer of 1 MiB at depth 32
     to another volume of the target; and beside one to another target."""
-    here = Target(build, work, ['ram:64M', 'ram:256M'])
-    there = Target(build, work, ['ram:64M', 'ram:256M'])
+    backings = ['ram:64M', 'ram:256M']
+    # Or the writer would get the other one.
+    one = ('--threads', '1')
+    here = Target(build, work, backings, *one)
+    there = Target(build, work, backings, *one)
     read = ('-b', '4k', '-d', '1', '-s', '1')
     write = ('-b', '1m', '-d', '32', '-w', '-q', '-s', '2')
     seen = {'alone': [], 'same target': [], 'another target': []}
