@@ -9,7 +9,9 @@ set -uo pipefail
 bin=$BUILD/target/rdma-target
 work=$(mktemp -d)
 chmod 755 "$work"
-port=$((20000 + $$ % 20000))
+# Two that nobody has; below those that the kernel gives to connections.
+while port=$((20000 + SRANDOM % 12000)) &&
+	ss -Htan "sport = $port or sport = $((port + 1))" | grep -q .; do :; done
 number=0
 targets=()
 

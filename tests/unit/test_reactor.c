@@ -979,9 +979,10 @@ static void a_poller_is_armed_before_sleeping(void **state)
 	add_poller(r, &p);
 	assert_int_equal(wait_a_little(r), 1);
 	assert_int_equal(p.arms, 0);
-	assert_int_equal(wait_a_little(r), 0);
+	/* Where the machine stands still, that little may pass before. */
+	while (stats_of(r).sleeps == 0)
+		assert_int_equal(wait_a_little(r), 0);
 	assert_true(p.arms > 0);
-	assert_true(stats_of(r).sleeps > 0);
 	reactor_poller_remove(r, &p.poller);
 	reactor_destroy(r);
 }
@@ -1088,7 +1089,7 @@ static void sleeps_while_awaiting(void **state, const struct await_case *c)
 	}
 	for (unsigned int i = 0; i < c->awaited; i++)
 		reactor_await(r, 1);
-	while (wait_a_little(r) == 1)
+	while (wait_a_little(r) == 1 || (c->sleeps && stats_of(r).sleeps == 0))
 		;
 	assert_int_equal(stats_of(r).sleeps > 0, c->sleeps);
 	reactor_destroy(r);
@@ -1209,7 +1210,7 @@ static void idle_means_asleep(void **state)
 	struct reactor_stats s;
 
 	add_poller(r, &p);
-	set_timer(r, &t, 50);
+	set_timer(r, &t, 200);
 	assert_int_equal(reactor_run(r), 0);
 	s = stats_of(r);
 	/* To sleep, perhaps a second time if woken too early, and at the end. */
