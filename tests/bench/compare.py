@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
 The same job on several sides, in turns: A B C, C B A, A B C, ... Each round gives
-one ratio of two sides; what counts is the median. Each round begins with a
-control, the same job on the bare backing: a round in which the machine was busy
+one ratio of two sides; what counts is the median. A round runs all jobs once, with
+programs that were started for it: one start of a program may be faster than the
+next for as long as it runs, and one start would decide all rounds. Each job begins
+with a control, the same on the bare backing: a round in which the machine was busy
 with other things shows there, whatever the sides do, and is left out when enough
 others remain.
 """
@@ -79,40 +81,64 @@ def figures(job, a, b, controls):
     }
 
 
-def run_rounds(job, sides, control, rounds, seconds):
-    """Returns the rounds' results of each side, and those of the control."""
-    results = {side: [] for side in sides}
-    controls = []
-    for i in range(rounds):
-        turn = list(sides) if i % 2 == 0 else list(reversed(sides))
+@dataclass
+class Rounds:
+    """What the sides of some comparisons made of one job, round by round."""
+
+    job: object
+    control: object
+    comparisons: list = field(default_factory=list)
+    results: dict = field(default_factory=dict)     # of each side
+    controls: list = field(default_factory=list)
+
+    def sides(self):
+        return list(dict.fromkeys(s for c in self.comparisons
+                                  for s in (c.a, c.b)))
+
+    def run(self, number, seconds):
+        turn = self.sides()
+        if number % 2 == 1:
+            turn.reverse()
         places = [(s.path, s.size, seconds) for s in turn]
-        if control:
-            places.insert(0, (control.path, control.size,
+        if self.control:
+            places.insert(0, (self.control.path, self.control.size,
                               max(1, seconds // 2)))
-        found = fio.run(job, places)
-        if control:
-            controls.append(found.pop(0).value(job))
+        found = fio.run(self.job, places)
+        if self.control:
+            self.controls.append(found.pop(0).value(self.job))
         for side, result in zip(turn, found):
-            results[side].append(result)
-    return results, controls
+            self.results.setdefault(side, []).append(result)
+
+    def row(self, comparison):
+        return figures(self.job, self.results[comparison.a],
+                       self.results[comparison.b], self.controls)
 
 
 def measure(plan, rounds, seconds):
     """Fills in the rows of all comparisons in @plan, whose sides are up."""
-    groups = {}     # (job, control): comparisons
+    groups = {}
     for c in plan:
         for job in c.jobs:
-            groups.setdefault((job, c.control), []).append(c)
-    progress = Progress(len(groups))
-    for (job, control), comparisons in groups.items():
-        sides = list(dict.fromkeys(s for c in comparisons
-                                   for s in (c.a, c.b)))
-        results, controls = run_rounds(job, sides, control, rounds, seconds)
-        said = []
-        for c in comparisons:
-            c.rows.append(figures(job, results[c.a], results[c.b], controls))
-            said.append(f'{c.id} {c.rows[-1]["ratio"]:.2f}')
-        progress.step(f'{job.name}: {", ".join(said)}')
+            group = groups.setdefault((job, c.control),
+                                      Rounds(job, c.control))
+            group.comparisons.append(c)
+    progress = Progress(len(groups) * rounds)
+    for i in range(rounds):
+        if i:
+            renew(groups.values())
+        for group in groups.values():
+            group.run(i, seconds)
+            progress.step(f'round {i + 1}, {group.job.name}: ' + ', '.join(
+                f'{c.id} {group.row(c)["ratio"]:.2f}'
+                for c in group.comparisons))
+    for group in groups.values():
+        for c in group.comparisons:
+            c.rows.append(group.row(c))
+
+
+def renew(groups):
+    for side in dict.fromkeys(s for group in groups for s in group.sides()):
+        side.renew(fio.fill)
 
 
 def results(args, plan):

@@ -166,17 +166,18 @@ def _perftest(tool, column, *options):
 
 
 def _limits(args, work):
-    """In rounds: perftest's figure, and libsrpi's beside it. perftest polls
-    all the time; for latency libsrpi and its target do so, too. What it calls
+    """In rounds: perftest's figure, and libsrpi's beside it, with programs
+    that were started for the round. perftest polls all the time; for latency libsrpi and its target do so, too. What it calls
     typical is a median, and so is theirs then."""
     sleepy = sides.Ours(work, 'alone', args.build, 'ram:64M', 'rdma', ADDRESS)
     polling = sides.Ours(work, 'polling', args.build, 'ram:64M', 'rdma',
                          ADDRESS, target_options=('--poll-us', '1000'))
     found = {}
     try:
-        for side in (sleepy, polling):
-            side.up_target()
         for i in range(args.rounds):
+            for side in (sleepy, polling):
+                side.down()
+                side.up_target()
             for name, figure in _limits_once(args, sleepy, polling).items():
                 found.setdefault(name, []).append(figure)
             say(f'limits of the fabric: round {i + 1} of {args.rounds}')

@@ -22,6 +22,13 @@ def written(path):
     return os.path.exists(path) and os.path.getsize(path) > 0
 
 
+def fresh(path):
+    """For a PID file: without that of an earlier start."""
+    if os.path.exists(path):
+        os.remove(path)
+    return path
+
+
 def up(all_sides, fill):
     """@fill(path, size) writes everything once: memory that was never touched
     is slow."""
@@ -78,6 +85,17 @@ class Side:
             stop(process)
         self.processes = []
 
+    def renew(self, fill):
+        """Has its programs end and starts them again; the kernel's sides have
+        none."""
+        if not self.processes:
+            return
+        self.down()
+        self.commands = []
+        os.remove(self.log)
+        self.up()
+        fill(self.path, self.size)
+
 
 class Ours(Side):
     """rdma-fuse on rdma-target."""
@@ -105,7 +123,7 @@ class Ours(Side):
 
     def up(self):
         self.up_target()
-        pid = os.path.join(self.work, self.name + '.fuse.pid')
+        pid = fresh(os.path.join(self.work, self.name + '.fuse.pid'))
         self.client = self.start(
             f'{self.build}/fuse/rdma-fuse', '-f', '-P', pid, *self.options,
             self.uri + '/disk', self.dir)
@@ -114,7 +132,7 @@ class Ours(Side):
         self.shown(os.path.join(self.dir, 'disk'), self.client)
 
     def up_target(self):
-        pid = os.path.join(self.work, self.name + '.target.pid')
+        pid = fresh(os.path.join(self.work, self.name + '.target.pid'))
         self.target = self.start(
             *self.target_prefix, f'{self.build}/target/rdma-target', '-P',
             pid, '--listen', self.uri, *self.target_options, '--backing',
@@ -134,7 +152,7 @@ class Nbd(Side):
 
     def up(self):
         port = free_port()
-        pid = os.path.join(self.work, self.name + '.pid')
+        pid = fresh(os.path.join(self.work, self.name + '.pid'))
         server = self.start('nbdkit', '-f', '-P', pid, '-i', '127.0.0.1',
                             '-p', port, *self.plugin)
         wait_until(self.label, lambda: written(pid), process=server)
