@@ -33,12 +33,10 @@ struct reactor {
 	bool pollable;
 	bool polls_first;
 	bool in_turn;
-	bool busy;	      /* the last turn did something */
-	bool polling;	      /* instead of sleeping */
-	bool patient;	      /* ... for PATIENCE times as long */
-	bool slept;	      /* since the last turn that did something */
-	unsigned int found;   /* times in a row, by polling */
-	unsigned int in_vain; /* times, since PROVEN in a row were not */
+	bool busy;    /* the last turn did something */
+	bool polling; /* instead of sleeping */
+	bool patient; /* ... for PATIENCE times as long */
+	bool slept;   /* since the last turn that did something */
 	unsigned int poll_us;
 	unsigned int idle_turns; /* polling */
 	uint64_t idle_since_us;	 /* 0: not yet known */
@@ -802,40 +800,8 @@ static bool poll_time_is_over(struct reactor *r)
 	       (r->patient ? patience_us(r) : r->poll_us);
 }
 
-/*
- * Where there is more to run than there are processors, who polls takes one from
- * whom it waits for. That shows in polling in vain: after VAIN_AT_MOST times, it is
- * only tried in every second span of the clock, with each further time in half as
- * many, until PROVEN times in a row it was not in vain. Of the clock, as polling may
- * pay only when both ends do: on one machine they try at the same time.
- */
-#define VAIN_AT_MOST 2
-#define PROVEN	     8
-#define SPAN_US	     4096
-#define RAREST	     4 /* in one of 16 spans */
-
-static bool may_poll(const struct reactor *r)
-{
-	unsigned int rare = 0;
-
-	if (r->in_vain > VAIN_AT_MOST)
-		rare = r->in_vain - VAIN_AT_MOST;
-	if (rare > RAREST)
-		rare = RAREST;
-	return coarse_us(r) / SPAN_US % (1u << rare) == 0;
-}
-
-/* There is something to do; at once does not count. */
-static void judge_polling(struct reactor *r)
-{
-	if (r->polling && r->idle_turns && ++r->found >= PROVEN)
-		r->in_vain = 0;
-}
-
 static void stop_polling(struct reactor *r)
 {
-	r->found = 0;
-	r->in_vain++;
 	r->polling = false;
 	r->patient = false;
 	r->comes_soon = false;
@@ -857,8 +823,7 @@ static bool keep_polling(struct reactor *r)
 	if (r->busy) {
 		r->busy = false;
 		judge_sleep(r);
-		judge_polling(r);
-		r->polling = worth_polling(r) && may_poll(r);
+		r->polling = worth_polling(r);
 		r->idle_turns = 0;
 	}
 	if (r->polling && ++r->idle_turns % POLL_TURNS == 0 &&

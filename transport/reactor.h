@@ -13,8 +13,7 @@
  *
  * Waiting is adaptive: after work the pollers are polled for poll_us longer, or five
  * times that where the last wait was a little longer than poll_us, and so is the
- * ring when it pays (reactor_await()); several times in vain, and that is done in
- * few of the next milliseconds only. Then the pollers are armed, polled once more,
+ * ring when it pays (reactor_await()); then the pollers are armed, polled once more,
  * and the thread sleeps in the kernel. With nothing to poll it submits and sleeps by
  * one system call. An idle reactor costs no CPU.
  *

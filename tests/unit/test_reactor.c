@@ -892,7 +892,6 @@ struct test_poller {
 	unsigned int work;	/* what poll() will find */
 	unsigned int late_work; /* comes when it is armed */
 	unsigned int late_seen; /* work found after it was armed */
-	unsigned int after;	/* so many polls there is work; 0: none */
 	bool arm_fails;		/* as long as this is set there is work */
 	bool armed;
 	unsigned int polls;
@@ -907,12 +906,9 @@ static unsigned int poller_poll(struct reactor_poller *poller)
 {
 	struct test_poller *p =
 		container_of(poller, struct test_poller, poller);
-	unsigned int work;
+	unsigned int work = p->work;
 
 	p->polls++;
-	if (p->after && --p->after == 0)
-		p->work++;
-	work = p->work;
 	if (p->armed && work)
 		p->late_seen += work;
 	p->work = 0;
@@ -1183,79 +1179,6 @@ static void what_came_a_little_late_is_polled_for_longer(void **state)
 	}
 }
 
-/* Returns false when it does not poll. */
-static bool polls_in_vain(struct reactor *r, struct test_poller *p)
-{
-	bool polls;
-
-	p->work = 1;
-	assert_int_equal(wait_a_little(r), 1);
-	polls = polls_on(r, p);
-	if (polls) {
-		reactor_skip(r, LONG_MS + 1);
-		assert_false(polls_on(r, p));
-	}
-	/* Later than what it would be patient for. */
-	reactor_skip(r, 5 * LONG_MS);
-	return polls;
-}
-
-/* Work that soon comes: does it find it, or sleep? */
-static bool finds(struct reactor *r, struct test_poller *p)
-{
-	uint64_t sleeps = stats_of(r).sleeps;
-	int ret;
-
-	p->after = 5;
-	do {
-		ret = wait_a_little(r);
-	} while (ret == 0 && stats_of(r).sleeps == sleeps);
-	if (ret == 1)
-		return true;
-	p->after = 0;
-	p->work = 1;
-	assert_int_equal(wait_a_little(r), 1);
-	return false;
-}
-
-/* How often of 32 times, five milliseconds apart. */
-static unsigned int finds_of_32(struct reactor *r, struct test_poller *p)
-{
-	unsigned int cnt = 0;
-
-	for (unsigned int i = 0; i < 32; i++) {
-		reactor_skip(r, 5);
-		cnt += finds(r, p);
-	}
-	return cnt;
-}
-
-static void polling_in_vain_becomes_rare(void **state)
-{
-	const struct config *config = *state;
-	struct reactor_options opt = { .poll_us = LONG_US,
-				       .mode = config->mode };
-	struct test_poller p = { .work = 0 };
-	struct reactor *r = NULL;
-
-	assert_int_equal(reactor_create(&opt, &r), 0);
-	add_poller(r, &p);
-	for (unsigned int i = 0; i < 3; i++)
-		assert_true(polls_in_vain(r, &p));
-	/* It is tried now and then, more and more rarely, ... */
-	for (unsigned int cnt = 0; cnt < 4;)
-		cnt += polls_in_vain(r, &p);
-	p.work = 1;
-	assert_int_equal(wait_a_little(r), 1);
-	assert_in_range(finds_of_32(r, &p), 0, 16);
-	/* ... and goes on when it pays. */
-	for (unsigned int row = 0; row < 8;)
-		row = finds(r, &p) ? row + 1 : 0;
-	assert_int_equal(finds_of_32(r, &p), 32);
-	reactor_poller_remove(r, &p.poller);
-	reactor_destroy(r);
-}
-
 /* ---- what it costs ---- */
 
 static void polling_makes_no_system_calls(void **state)
@@ -1518,7 +1441,6 @@ static const struct {
 	TEST(pollers_may_go_and_come_amid_a_walk),
 	TEST(a_single_answer_that_comes_soon_is_polled_for),
 	TEST(what_came_a_little_late_is_polled_for_longer),
-	TEST(polling_in_vain_becomes_rare),
 	TEST(polling_makes_no_system_calls),
 	TEST(idle_means_asleep),
 	TEST(submitting_and_waiting_is_one_system_call),
