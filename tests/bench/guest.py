@@ -167,8 +167,9 @@ def _perftest(tool, column, *options):
 
 def _limits(args, work):
     """In rounds: perftest's figure, and libsrpi's beside it, with programs
-    that were started for the round. perftest polls all the time; for latency libsrpi and its target do so, too. What it calls
-    typical is a median, and so is theirs then."""
+    that were started for the round. perftest polls all the time; for latency
+    libsrpi and its target do so, too. What it calls typical is a median, and
+    so is theirs then."""
     sleepy = sides.Ours(work, 'alone', args.build, 'ram:64M', 'rdma', ADDRESS)
     polling = sides.Ours(work, 'polling', args.build, 'ram:64M', 'rdma',
                          ADDRESS, target_options=('--poll-us', '1000'))
