@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "transport/contention.h"
+
 /* Completions taken from the ring at a time. */
 #define BATCH 32
 
@@ -43,7 +45,8 @@ struct reactor {
 	unsigned int awaited;	 /* answers: reactor_await() */
 	uint64_t await_us;	 /* when the first of them began to be */
 	bool comes_soon;	 /* the last time they came within poll_us */
-	uint64_t now_us;	 /* 0: to be read */
+	struct contention contention;
+	uint64_t now_us; /* 0: to be read */
 	uint64_t tick_us;
 	uint64_t skipped_us;
 	struct slots buffers;
@@ -766,12 +769,20 @@ void reactor_await(struct reactor *r, int cnt)
 		r->comes_soon = exact_us(r) - r->await_us <= r->poll_us;
 }
 
-/* The ring is polled for a single answer, if the last came soon. More than one are
- * better slept for: some come at a time, and whoever makes them, or waits for
- * them, has the processor. */
+/*
+ * The ring is polled for a single answer, if the last came soon and nobody else needs
+ * the processor. More than one are better slept for: some come at a time, and
+ * whoever makes them, or waits for them, has the processor.
+ */
+static bool ring_worth_polling(const struct reactor *r)
+{
+	return r->awaited == 1 && r->comes_soon &&
+	       !contention_is(&r->contention, coarse_us(r));
+}
+
 static bool worth_polling(const struct reactor *r)
 {
-	return r->poll_us && (r->polled || (r->awaited == 1 && r->comes_soon));
+	return r->poll_us && (r->polled || ring_worth_polling(r));
 }
 
 /* Idle turns from one look at the clock to the next: see exact_us(). What is
@@ -822,6 +833,8 @@ static bool keep_polling(struct reactor *r)
 {
 	if (r->busy) {
 		r->busy = false;
+		if (r->poll_us && !r->polled)
+			contention_span(&r->contention, coarse_us(r));
 		judge_sleep(r);
 		r->polling = worth_polling(r);
 		r->idle_turns = 0;
@@ -889,6 +902,7 @@ int reactor_run(struct reactor *r)
 	} while (!err && !atomic_load(&r->stop));
 	if (registered)
 		io_uring_unregister_ring_fd(&r->ring);
+	contention_close(&r->contention); /* it is of this thread, too */
 	atomic_store(&r->stop, false);
 	end(r);
 	atomic_store_explicit(&r->owner, NULL, memory_order_relaxed);
@@ -1094,6 +1108,7 @@ int reactor_create(const struct reactor_options *opt,
 		.alarm.done = alarm_done,
 		.wake.done = wake_done,
 	};
+	contention_init(&r->contention);
 	list_init(&r->pollers);
 	list_init(&r->timers);
 	r->next_poller = &r->pollers;
@@ -1130,6 +1145,7 @@ void reactor_destroy(struct reactor *r)
 	assert(!r->in_turn);
 	reactor_let_go(r);
 	io_uring_queue_exit(&r->ring);
+	contention_close(&r->contention);
 	close(r->wake_fd);
 	free(r->buffers.taken);
 	free(r->files.taken);
