@@ -770,14 +770,13 @@ void reactor_await(struct reactor *r, int cnt)
 }
 
 /*
- * The ring is polled for a single answer, if the last came soon and nobody else needs
- * the processor. More than one are better slept for: some come at a time, and
+ * The ring is polled for a single answer, if the last came soon and processors are not
+ * contended for. More than one are better slept for: some come at a time, and
  * whoever makes them, or waits for them, has the processor.
  */
 static bool ring_worth_polling(const struct reactor *r)
 {
-	return r->awaited == 1 && r->comes_soon &&
-	       !contention_is(&r->contention, coarse_us(r));
+	return r->awaited == 1 && r->comes_soon && !r->contention.is;
 }
 
 static bool worth_polling(const struct reactor *r)
@@ -834,7 +833,7 @@ static bool keep_polling(struct reactor *r)
 	if (r->busy) {
 		r->busy = false;
 		if (r->poll_us && !r->polled)
-			contention_span(&r->contention, coarse_us(r));
+			contention_look(&r->contention);
 		judge_sleep(r);
 		r->polling = worth_polling(r);
 		r->idle_turns = 0;
@@ -902,7 +901,6 @@ int reactor_run(struct reactor *r)
 	} while (!err && !atomic_load(&r->stop));
 	if (registered)
 		io_uring_unregister_ring_fd(&r->ring);
-	contention_close(&r->contention); /* it is of this thread, too */
 	atomic_store(&r->stop, false);
 	end(r);
 	atomic_store_explicit(&r->owner, NULL, memory_order_relaxed);

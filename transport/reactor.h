@@ -105,8 +105,8 @@ unsigned int reactor_poll_us_default(void);
 
 /*
  * @cnt more (or less) answers of others are waited for, which arrive through the
- * ring. While it is one, the last came within poll_us, and no others want the
- * processor (contention.h), the ring is polled for it before sleeping.
+ * ring. While it is one, the last came within poll_us, and processors are not
+ * contended for (contention.h), the ring is polled for it before sleeping.
  */
 void reactor_await(struct reactor *r, int cnt);
 

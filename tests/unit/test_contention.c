@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The rule by rows of spans; then with a thread that never rests on the only
- * processor there is, and a reactor beside it.
+ * The rule by rows of what was seen; then a reactor beside threads that never
+ * rest.
  */
 #include "transport/contention.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tests/lib/t_table.h"
 #include "transport/reactor.h"
-
-#define KNOWN CONTENTION_KNOWN_NS
-#define LONG  CONTENTION_LONG_NS
 
 /* ---- the rule ---- */
 
@@ -24,29 +18,32 @@ struct rule_row {
 	const char *name;
 	struct {
 		unsigned int cnt;
-		struct cpu_use use;
-	} spans[3];
-	bool is;
+		int ready; /* so many times */
+	} seen[3];
+	bool is; /* with four processors */
 };
 
 static const struct rule_row rule_rows[] = {
-	{ "none yet", { { 0, { 0, 0 } } }, false },
-	{ "never waited", { { 1, { KNOWN, 0 } } }, false },
-	{ "a quarter of the time",
-	  { { 1, { 9 * LONG, 3 * LONG } }, { 1, { KNOWN, KNOWN / 3 } } },
+	{ "nothing seen", { { 0, 0 } }, false },
+	{ "as many as processors, for ever", { { 100000, 4 } }, false },
+	{ "one more, once", { { 1, 5 } }, false },
+	{ "one more, for ever", { { 100, 5 } }, true },
+	{ "many more, at once", { { 1, 11 } }, true },
+	{ "one more now and then, after a rest",
+	  { { 100, 4 }, { 14, 5 }, { 1, 4 } },
 	  false },
-	{ "more than a quarter", { { 1, { KNOWN, KNOWN / 3 + 1 } } }, true },
-	{ "nothing else", { { 1, { 0, KNOWN } } }, true },
-	{ "too little to tell", { { 1, { 0, KNOWN - 1 } } }, false },
-	{ "in many spans", { { KNOWN / LONG, { LONG, LONG } } }, true },
-	{ "each for a short time", { { KNOWN, { 1, LONG - 1 } } }, false },
-	{ "not any more", { { 1, { 0, KNOWN } }, { 1, { KNOWN, 0 } } }, false },
-	{ "not any more, too little to tell",
-	  { { 1, { 0, KNOWN } }, { 1, { KNOWN - 1, 0 } } },
+	{ "one more all the time, after a rest",
+	  { { 100, 4 }, { 100, 5 } },
 	  true },
-	{ "what was known is not counted again",
-	  { { 1, { 0, 2 * KNOWN } }, { 1, { KNOWN, 0 } } },
+	{ "one more all the time, after a long rest",
+	  { { 100000, 1 }, { 100, 5 } },
+	  true },
+	{ "not any more", { { 100, 5 }, { 100, 4 } }, false },
+	{ "not any more, for a moment", { { 100, 5 }, { 5, 4 } }, true },
+	{ "not any more, after a long time",
+	  { { 100000, 9 }, { 100, 4 } },
 	  false },
+	{ "and again", { { 100, 5 }, { 100, 4 }, { 100, 5 } }, true },
 };
 
 static void by_the_rule(void **state)
@@ -55,106 +52,82 @@ static void by_the_rule(void **state)
 	struct contention c;
 
 	contention_init(&c);
-	for (size_t i = 0; i < ARRAY_SIZE(row->spans); i++) {
-		for (unsigned int k = 0; k < row->spans[i].cnt; k++)
-			contention_add(&c, row->spans[i].use, 1000);
+	c.processors = 4;
+	for (size_t i = 0; i < ARRAY_SIZE(row->seen); i++) {
+		for (unsigned int k = 0; k < row->seen[i].cnt; k++)
+			contention_add(&c, row->seen[i].ready);
 	}
-	assert_int_equal(contention_is(&c, 1000), row->is);
+	assert_int_equal(c.is, row->is);
 	contention_close(&c);
 }
 
-static void it_is_taken_to_last_for_a_while(void **state)
+/* Whether processors are contended for at last, when @more of ten times one more is
+ * ready than there are. */
+static bool is_after(struct contention *c, unsigned int more)
 {
-	static const struct cpu_use waited = { .waited = KNOWN };
+	for (unsigned int i = 0; i < 10000; i++)
+		contention_add(c, i % 10 < more ? 5 : 4);
+	return c->is;
+}
+
+static void once_it_is_more_are_ready_for_a_moment(void **state)
+{
 	struct contention c;
 
+	(void)state;
 	contention_init(&c);
-	contention_add(&c, waited, 5);
-	assert_true(contention_is(&c, 5));
-	assert_true(contention_is(&c, 5 + CONTENTION_HOLD_US - 1));
-	assert_false(contention_is(&c, 5 + CONTENTION_HOLD_US));
-	contention_add(&c, waited, 5 + CONTENTION_HOLD_US);
-	assert_true(contention_is(&c, 5 + CONTENTION_HOLD_US));
+	c.processors = 4;
+	assert_false(is_after(&c, 1));
+	assert_true(is_after(&c, 7));
+	assert_false(is_after(&c, 1));
+	assert_true(is_after(&c, 10));
+	assert_true(is_after(&c, 8));
+	assert_false(is_after(&c, 1));
+	/* Not enough to remain, but enough to begin, over and over. */
+	c.is = true;
+	for (unsigned int i = 0; c.is; i++)
+		contention_add(&c, i % 10 < 4 ? 5 : 4);
+	for (unsigned int i = 0; !c.is; i++)
+		contention_add(&c, i % 10 < 4 ? 5 : 4);
 	contention_close(&c);
 }
 
-/* ---- beside a thread that never rests ---- */
+/* ---- beside threads that never rest ---- */
 
-struct rival {
-	pthread_t thread;
+#define RIVALS_MAX 256
+
+struct rivals {
+	pthread_t threads[RIVALS_MAX];
+	long cnt;
 	atomic_bool stop;
-	cpu_set_t before;
 };
 
 static void *never_rest(void *arg)
 {
-	struct rival *v = arg;
+	struct rivals *v = arg;
 
 	while (!atomic_load(&v->stop))
 		;
 	return NULL;
 }
 
-/* From here on there is one processor for the two. */
-static int start_rival(void **state)
+/* One for each processor. */
+static void start_rivals(struct rivals *v)
 {
-	static struct rival v;
-	cpu_set_t one;
-	int cpu = 0;
+	long cnt = sysconf(_SC_NPROCESSORS_ONLN);
 
-	*state = &v;
-	atomic_store(&v.stop, false);
-	if (sched_getaffinity(0, sizeof(v.before), &v.before))
-		return -1;
-	while (!CPU_ISSET(cpu, &v.before))
-		cpu++;
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	if (sched_setaffinity(0, sizeof(one), &one))
-		return -1;
-	return pthread_create(&v.thread, NULL, never_rest, &v);
+	atomic_init(&v->stop, false);
+	for (v->cnt = 0; v->cnt < cnt && v->cnt < RIVALS_MAX; v->cnt++)
+		assert_int_equal(pthread_create(&v->threads[v->cnt], NULL,
+						never_rest, v),
+				 0);
 }
 
-static int stop_rival(void **state)
+static void stop_rivals(struct rivals *v)
 {
-	struct rival *v = *state;
-
 	atomic_store(&v->stop, true);
-	pthread_join(v->thread, NULL);
-	return sched_setaffinity(0, sizeof(v->before), &v->before);
-}
-
-static uint64_t now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
-
-static void work_until(uint64_t until_us)
-{
-	while (now_us() < until_us)
-		;
-}
-
-static void a_busy_thread_beside_is_found(void **state)
-{
-	struct contention c;
-
-	(void)state;
-	contention_init(&c);
-	while (!contention_is(&c, now_us())) {
-		contention_span(&c, now_us());
-		work_until(now_us() + 100);
-	}
-	/* Nothing is looked at, nor found to be over, until then. */
-	while (contention_is(&c, now_us()))
-		contention_span(&c, now_us());
-	/* Then it is soon found again: every span is looked at. */
-	contention_span(&c, now_us());
-	assert_true(c.looking);
-	contention_close(&c);
+	while (v->cnt > 0)
+		pthread_join(v->threads[--v->cnt], NULL);
 }
 
 static void nop_done(struct reactor_op *op, int res, unsigned int cqe_flags)
@@ -183,9 +156,10 @@ static bool sleeps_between(struct reactor *r)
 	return after.sleeps > before.sleeps;
 }
 
-static void a_reactor_beside_it_sleeps(void **state)
+static void a_reactor_beside_them_does_not_poll(void **state)
 {
 	struct reactor_options opt = { .poll_us = 60000000 };
+	static struct rivals v;
 	struct reactor *r;
 
 	(void)state;
@@ -193,23 +167,21 @@ static void a_reactor_beside_it_sleeps(void **state)
 	/* Not known yet how soon what is waited for comes. */
 	assert_true(sleeps_between(r));
 	assert_false(sleeps_between(r));
+	start_rivals(&v);
 	while (!sleeps_between(r))
 		;
-	/* And when it is over, it polls, to see. */
-	while (sleeps_between(r))
-		;
+	stop_rivals(&v);
 	reactor_destroy(r);
 }
 
-/* Where io_uring is forbidden, or the kernel keeps no such account, there is
- * nothing to find. */
+/* Where io_uring is forbidden, or it is not told how many are ready to run, there
+ * is nothing to find. */
 static bool can_be_found(void)
 {
 	struct reactor_options opt = { .ring_entries = 4 };
 	struct reactor *r;
 
-	if (access("/proc/thread-self/schedstat", R_OK) ||
-	    reactor_create(&opt, &r))
+	if (access("/proc/loadavg", R_OK) || reactor_create(&opt, &r))
 		return false;
 	reactor_destroy(r);
 	return true;
@@ -220,14 +192,8 @@ int main(void)
 	static struct t_table t;
 
 	T_ADD_ROWS(&t, rule_rows, by_the_rule);
-	T_ADD(&t, it_is_taken_to_last_for_a_while);
-	if (can_be_found()) {
-		T_ADD(&t, a_busy_thread_beside_is_found);
-		t.tests[t.cnt - 1].setup_func = start_rival;
-		t.tests[t.cnt - 1].teardown_func = stop_rival;
-		T_ADD(&t, a_reactor_beside_it_sleeps);
-		t.tests[t.cnt - 1].setup_func = start_rival;
-		t.tests[t.cnt - 1].teardown_func = stop_rival;
-	}
+	T_ADD(&t, once_it_is_more_are_ready_for_a_moment);
+	if (can_be_found())
+		T_ADD(&t, a_reactor_beside_them_does_not_poll);
 	return t_run(&t);
 }
