@@ -68,6 +68,10 @@ def _plan(args, work, shm):
     for side, n in ((two, 2), (four, 4)):
         side.options = ('--channels', str(n))
         side.label = f'rdma-fuse with {n} channels'
+    never = sides.Ours(work, 'ours-ram-0', args.build, f'ram:{size}',
+                       options=('--poll-us', '0'),
+                       target_options=('--poll-us', '0'))
+    never.label = 'rdma-fuse on rdma-target, --poll-us 0 at both'
     nbd = sides.Nbd(work, 'nbd-ram', 'memory', size)
     qemu = sides.QemuExport(work, 'qemu', tmpfs)
     file = sides.Ours(work, 'ours-file', args.build,
@@ -75,7 +79,7 @@ def _plan(args, work, shm):
     nbdf = sides.Nbd(work, 'nbd-file', 'file',
                      _made(os.path.join(work, 'b.img')))
     bare = sides.Bare(work, 'bare', tmpfs)
-    everything = [ram, two, four, nbd, qemu, file, nbdf, bare]
+    everything = [ram, two, four, never, nbd, qemu, file, nbdf, bare]
     many = jobs.MAIN if args.quick else jobs.MAIN + jobs.MORE
     plan = [
         Comparison('host-ram', 'RAM volume, over TCP', '', ram, nbd, many,
@@ -91,6 +95,13 @@ def _plan(args, work, shm):
                    bare),
         Comparison('host-4ch', 'Four channels against one', '', four, ram,
                    DEEP, bare),
+        Comparison('host-crowd',
+                   'RAM volume, over TCP, beside programs that never rest',
+                   f'One or two of `{" ".join(jobs.NEVER_RESTS)}`, on '
+                   f'{len(os.sched_getaffinity(0))} processors.', ram, nbd,
+                   jobs.CROWDED, bare),
+        Comparison('host-poll', 'Polling against never polling', '', ram,
+                   never, jobs.MAIN[:1] + jobs.CROWDED, bare),
         Comparison('host-file', 'File volume, over TCP',
                    'The file is in the page cache of the host on both sides.',
                    file, nbdf, jobs.MAIN, bare),

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The jobs, and how fio runs one."""
 
+import contextlib
 import json
+import os
+import signal
 from dataclasses import dataclass
 
-from programs import output
+from programs import output, start, stop, undisturbed
 
 
 @dataclass(frozen=True)
@@ -13,11 +16,13 @@ class Job:
     block: str      # bytes per operation
     depth: int
     jobs: int = 1   # that run at the same time
+    busy: int = 0   # programs beside them that never rest
 
     @property
     def name(self):
         many = f' x{self.jobs}' if self.jobs > 1 else ''
-        return f'{self.block} {WORDS[self.rw]} d{self.depth}{many}'
+        beside = f' beside {self.busy}' if self.busy else ''
+        return f'{self.block} {WORDS[self.rw]} d{self.depth}{many}{beside}'
 
     @property
     def sequential(self):
@@ -36,6 +41,9 @@ MORE = [Job('randread', '4k', 8), Job('randwrite', '4k', 8),
         Job('randread', '4k', 128), Job('randwrite', '4k', 128),
         Job('randrw', '4k', 32),
         Job('randread', '4k', 8, 4), Job('randwrite', '4k', 8, 4)]
+CROWDED = [Job('randread', '4k', 1, busy=1), Job('randwrite', '4k', 1, busy=1),
+           Job('randread', '4k', 1, busy=2)]
+NEVER_RESTS = ('sh', '-c', 'while :; do :; done')
 
 
 def _options(job):
@@ -98,9 +106,23 @@ def _said(*command_line):
     return json.loads(text[text.index('{'):])['jobs']
 
 
+@contextlib.contextmanager
+def _crowd(cnt):
+    programs = []
+    try:
+        for _ in range(cnt):
+            programs.append(start(os.devnull, *NEVER_RESTS))
+        yield
+    finally:
+        with undisturbed():
+            for program in programs:
+                stop(program, signal.SIGKILL)
+
+
 def run(job, places):
     """A result for each place."""
-    return [_result(j) for j in _said(*command(job, places))]
+    with _crowd(job.busy):
+        return [_result(j) for j in _said(*command(job, places))]
 
 
 def milliseconds(job, places):
