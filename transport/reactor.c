@@ -1106,7 +1106,6 @@ int reactor_create(const struct reactor_options *opt,
 		.alarm.done = alarm_done,
 		.wake.done = wake_done,
 	};
-	contention_init(&r->contention);
 	list_init(&r->pollers);
 	list_init(&r->timers);
 	r->next_poller = &r->pollers;
@@ -1121,6 +1120,7 @@ int reactor_create(const struct reactor_options *opt,
 	err = tables_init(r, opt);
 	if (err)
 		goto err_exit;
+	contention_init(&r->contention);
 	wake_arm(r);
 	*ret_reactor = r;
 	return 0;
