@@ -23,6 +23,11 @@ PACKAGES = ['fio', 'nbdkit', 'libnbd-bin', 'qemu-system-common',
             'kmod']
 
 
+def usual(args):
+    return [('rounds', 3), ('seconds', 1)] if args.quick else \
+        [('rounds', 5), ('seconds', 2)]
+
+
 def arguments():
     p = argparse.ArgumentParser(
         prog='scripts/bench', description='Measures rdma-target and rdma-fuse '
@@ -56,8 +61,8 @@ def arguments():
     p.add_argument('--in-guest', choices=['times', 'instructions'],
                    help=argparse.SUPPRESS)
     args = p.parse_args()
-    args.rounds = args.rounds or (3 if args.quick else 5)
-    args.seconds = args.seconds or (1 if args.quick else 2)
+    for name, number in usual(args):
+        setattr(args, name, getattr(args, name) or number)
     if not (args.host or args.vm or args.counts):
         args.host = args.vm = args.counts = True
     args.build = os.path.realpath(args.build)
@@ -85,6 +90,8 @@ def command(args):
     words = ['scripts/bench']
     words += [f'--{w}' for w in ('host', 'vm', 'counts', 'quick')
               if getattr(args, w)]
+    words += [f'--{name} {getattr(args, name)}' for name, number in usual(args)
+              if getattr(args, name) != number]
     words += [f'--only {name}' for name in args.only]
     return ' '.join(words)
 
