@@ -2,7 +2,8 @@
 #include "transport/contention.h"
 
 #include <fcntl.h>
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 void contention_init(struct contention *c)
@@ -20,9 +21,22 @@ void contention_close(struct contention *c)
 	c->fd = -1;
 }
 
+/* Of three averages, "READY/ALL" and a PID; 0, which cannot be while we ask, when
+ * they are not there. */
+static int ready_of(const char *text)
+{
+	for (unsigned int i = 0; i < 3; i++) {
+		text = strchr(text, ' ');
+		if (!text)
+			return 0;
+		text++;
+	}
+	return (int)strtol(text, NULL, 10);
+}
+
 void contention_look(struct contention *c)
 {
-	char text[80]; /* three averages, "READY/ALL", a PID */
+	char text[80];
 	ssize_t len;
 	int ready;
 
@@ -32,7 +46,8 @@ void contention_look(struct contention *c)
 	if (len <= 0)
 		return;
 	text[len] = '\0';
-	if (sscanf(text, "%*s %*s %*s %d", &ready) == 1)
+	ready = ready_of(text);
+	if (ready > 0)
 		contention_add(c, ready);
 }
 
