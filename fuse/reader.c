@@ -74,9 +74,10 @@ static void wait_for_request(struct reader *rd, struct slot *slot)
 
 	dev_slot_parts(slot, slot->parts);
 	io_uring_prep_readv(sqe, dev_fd(rd->dev), slot->parts, 2, 0);
-	dev_prep_file(rd->dev, sqe);
 	if (rd->large)
 		sqe->flags |= IOSQE_ASYNC;
+	else
+		dev_prep_file(rd->dev, sqe);
 	slot->op.done = read_done;
 	reactor_prep_done(sqe, &slot->op);
 	rd->waiting = &slot->op;

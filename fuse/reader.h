@@ -11,7 +11,8 @@
  * next request, or arms its wait for one.
  *
  * After a large one the next is copied by a thread of the kernel's (IOSQE_ASYNC),
- * while this one sends.
+ * while this one sends. It has the plain file: to get at a registered one it
+ * would have to wait for the lock that this one holds while it sends.
  *
  * Elsewhere a poll waits on the ring, and the first one is read by readv() as
  * well.
