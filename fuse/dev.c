@@ -21,6 +21,8 @@
 #define SLOTS_READ   4u
 #define SLOTS_MAX    1024u
 
+#define READ_MAX (512u << 10)
+
 /* linux/fuse.h, flag of FUSE_INIT: FUSE_DIRECT_IO_ALLOW_MMAP (protocol 7.39) */
 #define DIRECT_IO_ALLOW_MMAP (1ull << 36)
 
@@ -632,6 +634,12 @@ bool dev_uses_uring(const struct dev *dev)
 uint32_t dev_max_write(const struct dev *dev)
 {
 	return dev->options.max_write;
+}
+
+uint32_t dev_max_read(const struct dev *dev)
+{
+	return dev->options.max_write < READ_MAX ? dev->options.max_write
+						 : READ_MAX;
 }
 
 unsigned int dev_slots(const struct dev *dev)

@@ -128,6 +128,9 @@ void *dev_owner(const struct dev *dev);
 struct srpi_session *dev_session(const struct dev *dev);
 struct srpi_mem *dev_mem(const struct dev *dev);
 uint32_t dev_max_write(const struct dev *dev);
+/* A longer read comes as several: while the kernel copies one to the program,
+ * the next is on its way, by another channel if there are some. */
+uint32_t dev_max_read(const struct dev *dev);
 unsigned int dev_slots(const struct dev *dev);
 /* Registered, zeroed, aligned to 64 bytes. */
 void *dev_scratch(const struct dev *dev);

@@ -248,7 +248,7 @@ int mount_begin(struct mount *m, const struct options *o, bool ro,
 	struct fuse_args args = FUSE_ARGS_INIT(2, argv);
 	const char *why;
 
-	if (!make_options(m, o, ro, dev_max_write(dev), text, sizeof(text))) {
+	if (!make_options(m, o, ro, dev_max_read(dev), text, sizeof(text))) {
 		ini_error_set(e, -E2BIG, "the mount options are too long");
 		return -E2BIG;
 	}

@@ -38,7 +38,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	unsigned int background = 2 * dev_slots(dev);
 
 	conn->max_write = dev_max_write(dev);
-	conn->max_read = dev_max_write(dev);
+	conn->max_read = dev_max_read(dev);
 	/* All asynchronous I/O is "background"; the slots are the limit. */
 	conn->max_background = background > 256 ? background : 256;
 	conn->congestion_threshold = conn->max_background;

@@ -147,6 +147,16 @@ options_show() {
 }
 t_check 'mount options' options_show
 
+# Two halves of a read of 1 MiB are under way at the same time.
+longest_read() {
+	t_mount "$URI" "$M" || return 1
+	grep "$M fuse.rdma-block .*max_read=524288" /proc/self/mounts
+	status=$?
+	fusermount3 -u "$M"
+	return $status
+}
+t_check 'the longest read' longest_read
+
 as_user() {
 	mkdir "$T/user"
 	chown nobody "$T/user"
