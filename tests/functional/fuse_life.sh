@@ -175,6 +175,8 @@ runs_as_user() {
 }
 if [ "$(id -u)" != 0 ]; then
 	t_skip 'a user mounts' 'all of this is a user mounting'
+elif ! t_users_may_mount; then
+	t_skip 'a user mounts' 'users may not open /dev/fuse'
 elif ! runs_as_user >/dev/null 2>&1; then
 	t_skip 'a user mounts' 'user nobody cannot run rdma-fuse from there'
 else
