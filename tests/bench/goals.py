@@ -44,6 +44,51 @@ def _calls(half, job, who):
     return got
 
 
+def _own(half, job, *counters):
+    def got(doc):
+        for row in doc[half]['own']:
+            if row['job'] == job:
+                return sum(row['each'][c] for c in counters)
+        raise KeyError(job)
+    return got
+
+
+def _waits_for_locks(job):
+    def got(doc):
+        for row in doc['counts']['calls']:
+            if row['job'] == job:
+                return sum(row[who]['by_name'].get('futex', 0)
+                           for who in ('target', 'client'))
+        raise KeyError(job)
+    return got
+
+
+def _nothing():
+    """What an operation is to do without."""
+    read, write = '4k random read d32', '4k random write d32'
+    both = 'bytes copied', 'bytes copied on arrival'
+    rows = [
+        ('guest, verbs', 'bytes of payload copied by the target', read,
+         _own('vm', read, *both), '--vm'),
+        ('guest, verbs', 'bytes of payload copied by the target', write,
+         _own('vm', write, *both), '--vm'),
+        # What arrives of a read is the command.
+        ('host, TCP', 'bytes of payload copied by the target', read,
+         _own('counts', read, both[0]), '--counts'),
+        ('host, TCP', 'bytes of payload copied by the target', write,
+         _own('counts', write, *both), '--counts'),
+        ('host, TCP', 'allocations of the target', read,
+         _own('counts', read, 'allocations'), '--counts'),
+        ('host, TCP', 'allocations of the target', write,
+         _own('counts', write, 'allocations'), '--counts'),
+        ('host, TCP', 'waits for locks (futex), client and target', read,
+         _waits_for_locks(read), '--counts'),
+        ('host, TCP', 'waits for locks (futex), client and target', write,
+         _waits_for_locks(write), '--counts')]
+    return [Goal(where, f'{what}, {job}', 0, 0, got, f'scripts/bench {half}',
+                 less=True) for where, what, job, got, half in rows]
+
+
 def _most_logins(key):
     def got(doc):
         return doc['counts']['logins'][-1][key]
@@ -87,6 +132,7 @@ def _all():
              0.9, 0.95,
              lambda d: d['vm']['limits']['bandwidth_ratio']['ratio'],
              'scripts/bench --vm'),
+        *_nothing(),
         Goal('guest, verbs', 'system calls for a 4 KiB read, target, depth 32',
              1.2, 0.3, _calls('vm', '4k random read d32', 'target'),
              'scripts/bench --vm', less=True),
