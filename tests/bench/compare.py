@@ -59,26 +59,50 @@ def quiet_rounds(controls):
     return quiet if len(quiet) >= FEW else list(range(len(controls)))
 
 
-def figures(job, a, b, controls):
-    """Of the rounds' results for @a and @b: the medians and the ratios."""
-    quiet = quiet_rounds(controls) or list(range(len(a)))
-    ratios = [a[i].value(job) / b[i].value(job) for i in quiet]
+def one_round(job, a, b, control):
+    """Of the results of two sides."""
     return {
         'job': job.name,
         'unit': 'MiB/s' if job.sequential else 'IOPS',
-        'a': statistics.median(r.value(job) for r in a),
-        'b': statistics.median(r.value(job) for r in b),
-        'a_lat_us': statistics.median(r.lat_us for r in a),
-        'b_lat_us': statistics.median(r.lat_us for r in b),
-        'a_p99_us': statistics.median(r.p99_us for r in a),
-        'b_p99_us': statistics.median(r.p99_us for r in b),
+        'a': a.value(job),
+        'b': b.value(job),
+        'a_lat_us': a.lat_us,
+        'b_lat_us': b.lat_us,
+        'a_p99_us': a.p99_us,
+        'b_p99_us': b.p99_us,
+        'ratio': a.value(job) / b.value(job),
+        'control': control,
+    }
+
+
+def merged(rounds):
+    """Of a job's rounds: the medians."""
+    controls = [r['control'] for r in rounds if r['control']]
+    quiet = quiet_rounds(controls) or list(range(len(rounds)))
+    ratios = [rounds[i]['ratio'] for i in quiet]
+    found = {key: statistics.median(r[key] for r in rounds)
+             for key in ('a', 'b', 'a_lat_us', 'b_lat_us', 'a_p99_us',
+                         'b_p99_us')}
+    return {
+        'job': rounds[0]['job'],
+        'unit': rounds[0]['unit'],
+        **found,
         'ratio': statistics.median(ratios),
         'ratio_min': min(ratios),
         'ratio_max': max(ratios),
         'control': statistics.median(controls) if controls else None,
-        'rounds': len(a),
-        'noisy_rounds': len(a) - len(quiet),
+        'rounds': len(rounds),
+        'noisy_rounds': len(rounds) - len(quiet),
     }
+
+
+def merge(runs):
+    """Of runs of the same comparisons, a round each."""
+    found = [dict(c) for c in runs[0]]
+    for i, c in enumerate(found):
+        c['rows'] = [merged([run[i]['rows'][k] for run in runs])
+                     for k in range(len(c['rows']))]
+    return found
 
 
 @dataclass
@@ -110,11 +134,12 @@ class Rounds:
             self.results.setdefault(side, []).append(result)
 
     def row(self, comparison):
-        return figures(self.job, self.results[comparison.a],
-                       self.results[comparison.b], self.controls)
+        a, b = self.results[comparison.a], self.results[comparison.b]
+        controls = self.controls or [None] * len(a)
+        return merged([one_round(self.job, *r) for r in zip(a, b, controls)])
 
 
-def measure(plan, rounds, seconds):
+def measure(plan, numbers, seconds):
     """Fills in the rows of all comparisons in @plan, whose sides are up."""
     groups = {}
     for c in plan:
@@ -122,9 +147,9 @@ def measure(plan, rounds, seconds):
             group = groups.setdefault((job, c.control),
                                       Rounds(job, c.control))
             group.comparisons.append(c)
-    progress = Progress(len(groups) * rounds)
-    for i in range(rounds):
-        if i:
+    progress = Progress(len(groups) * len(numbers))
+    for i in numbers:
+        if i != numbers[0]:
             renew(groups.values())
         for group in groups.values():
             group.run(i, seconds)
@@ -144,7 +169,9 @@ def renew(groups):
 def results(args, plan):
     """Measures those of @plan that were asked for; their sides are up."""
     plan = [c for c in plan if not args.only or c.id in args.only]
-    measure(plan, args.rounds, args.seconds)
+    numbers = range(args.rounds) if args.only_round is None else \
+        range(args.only_round, args.only_round + 1)
+    measure(plan, numbers, args.seconds)
     return [{'id': c.id, 'title': c.title, 'about': c.about,
              'a': c.a.label, 'b': c.b.label, 'rows': c.rows,
              'commands': {'a': c.a.commands, 'b': c.b.commands,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-The guest's half, over soft-RoCE. scripts/vm starts scripts/bench in the guest
-twice: for times, and for instructions, where the clock of the guest counts them
-(qemu's -icount: one executed instruction is one nanosecond) and neither the
-emulation nor other load on the machine is seen.
+The guest's half, over soft-RoCE. scripts/vm starts scripts/bench in a guest for
+each round of times, and in one for instructions, where the clock of the guest
+counts them (qemu's -icount: one executed instruction is one nanosecond) and neither
+the emulation nor other load on the machine is seen.
 """
 
 import json
@@ -41,13 +41,21 @@ TRACED = [Job('randread', '4k', 1), Job('randread', '4k', 32),
 
 
 def run(args):
-    found = _in_guest(args, 'times')
+    """Each round has a guest of its own: in one guest the rounds agree, in the
+    next they do so on something else, by up to a fifth."""
+    rounds = []
+    for i in range(args.rounds):
+        say(f'guest {i + 1} of {args.rounds}')
+        rounds.append(_in_guest(args, 'times', '--only-round', i))
+    found = dict(rounds[0], comparisons=compare.merge(
+        [r['comparisons'] for r in rounds]))
     if not args.only:
-        found.update(_in_guest(args, 'instructions', '--icount'))
+        found['limits'] = _limit_figures([r['limits'] for r in rounds])
+        found.update(_in_guest(args, 'instructions', vm_options=['--icount']))
     return found
 
 
-def _in_guest(args, part, *vm_options):
+def _in_guest(args, part, *options, vm_options=()):
     out = tempfile.mkdtemp(prefix='rdma-block.')
     command = [os.path.join(os.path.dirname(__file__), '..', '..', 'scripts',
                             'vm'),
@@ -55,7 +63,7 @@ def _in_guest(args, part, *vm_options):
                sys.executable, os.path.join(os.path.dirname(__file__),
                                             'main.py'),
                '--in-guest', part, '--no-install', '--build', args.build,
-               '--rounds', args.rounds, '--seconds', args.seconds]
+               '--rounds', args.rounds, '--seconds', args.seconds, *options]
     if args.quick:
         command.append('--quick')
     for name in args.only:
@@ -141,6 +149,7 @@ def _times(args, work, ours, nvme, theirs, mixed, control, ours_1, mixed_1):
     found = {'comparisons': compare.results(args, plan)}
     if not args.only:
         found['limits'] = _limits(args, work)
+    if not args.only and args.only_round == 0:
         found['calls'] = [counts.system_calls(ours, job, work, 400)
                           for job in TRACED]
         found['own'] = [counts.own(ours, job, 400) for job in TRACED]
@@ -166,25 +175,19 @@ def _perftest(tool, column, *options):
 
 
 def _limits(args, work):
-    """In rounds: perftest's figure, and libsrpi's beside it, with programs
-    that were started for the round. perftest polls all the time; for latency
-    libsrpi and its target do so, too. What it calls typical is a median, and
-    so is theirs then."""
+    """perftest's figure, and libsrpi's beside it. perftest polls all the time;
+    for latency libsrpi and its target do so, too. What it calls typical is a
+    median, and so is theirs then."""
+    say('limits of the fabric')
     sleepy = sides.Ours(work, 'alone', args.build, 'ram:64M', 'rdma', ADDRESS)
     polling = sides.Ours(work, 'polling', args.build, 'ram:64M', 'rdma',
                          ADDRESS, target_options=('--poll-us', '1000'))
-    found = {}
     try:
-        for i in range(args.rounds):
-            for side in (sleepy, polling):
-                side.down()
-                side.up_target()
-            for name, figure in _limits_once(args, sleepy, polling).items():
-                found.setdefault(name, []).append(figure)
-            say(f'limits of the fabric: round {i + 1} of {args.rounds}')
+        for side in (sleepy, polling):
+            side.up_target()
+        return _limits_once(args, sleepy, polling)
     finally:
         sides.down([sleepy, polling])
-    return _limit_figures(found)
 
 
 def _limits_once(args, sleepy, polling):
@@ -217,13 +220,14 @@ def _srpi(args, key, side, *options):
 
 
 def _limit_figures(rounds):
-    found = {name: {'value': statistics.median(f['value'] for f in figures),
-                    'command': figures[0]['command']}
-             for name, figures in rounds.items()}
+    found = {name: {'value': statistics.median(r[name]['value']
+                                               for r in rounds),
+                    'command': first['command']}
+             for name, first in rounds[0].items()}
 
     def ratio(of, *by):
-        each = [a['value'] / sum(rounds[name][i]['value'] for name in by)
-                for i, a in enumerate(rounds[of])]
+        each = [r[of]['value'] / sum(r[name]['value'] for name in by)
+                for r in rounds]
         return {'ratio': statistics.median(each), 'ratio_min': min(each),
                 'ratio_max': max(each)}
 

@@ -34,7 +34,7 @@ def arguments():
         'beside what one would take instead, in turns, and writes '
         'docs/performance.md, docs/plots/*.svg and docs/bench.json. Without '
         '--host, --vm or --counts all three are measured; what is not keeps '
-        'its last figures. Takes about 40 minutes, with --quick 15, of a '
+        'its last figures. Takes about 45 minutes, with --quick 20, of a '
         'machine that does nothing else.',
         epilog='It can be interrupted: mounts, programs and settings are as '
         'they were before, and only what was finished is written.')
@@ -42,7 +42,7 @@ def arguments():
                    help='over TCP, on this machine (20 minutes; quick: 6)')
     p.add_argument('--vm', action='store_true',
                    help='over soft-RoCE, in the virtual machine of scripts/vm '
-                   '(20 minutes; quick: 8)')
+                   '(25 minutes; quick: 12)')
     p.add_argument('--counts', action='store_true',
                    help='system calls, instructions, memory (2 minutes)')
     p.add_argument('--quick', action='store_true',
@@ -60,6 +60,7 @@ def arguments():
                    help='install nothing, build nothing')
     p.add_argument('--in-guest', choices=['times', 'instructions'],
                    help=argparse.SUPPRESS)
+    p.add_argument('--only-round', type=int, help=argparse.SUPPRESS)
     args = p.parse_args()
     for name, number in usual(args):
         setattr(args, name, getattr(args, name) or number)
