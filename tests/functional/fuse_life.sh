@@ -147,7 +147,7 @@ options_show() {
 }
 t_check 'mount options' options_show
 
-# Two halves of a read of 1 MiB are under way at the same time.
+# A longer read is to come as several, so that they overlap.
 longest_read() {
 	t_mount "$URI" "$M" || return 1
 	grep "$M fuse.rdma-block .*max_read=524288" /proc/self/mounts
