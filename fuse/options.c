@@ -27,7 +27,6 @@ static const char help[] =
 	"  srp://       RDMA when a device reaches HOST, else TCP\n"
 	"  srp+rdma://  RDMA only\n"
 	"  srp+tcp://   TCP only\n"
-	"  srp+ofi://   TCP only, by libfabric\n"
 	"  Port 5555 when none is given. VOLUME is a name or a LUN number.\n"
 	"\n"
 	"MOUNTPOINT: a directory gets one file per volume (or just VOLUME); a\n"

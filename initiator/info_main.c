@@ -26,7 +26,6 @@ static const char help[] =
 	"  srp://       RDMA when a device reaches HOST, else TCP\n"
 	"  srp+rdma://  RDMA only\n"
 	"  srp+tcp://   TCP only\n"
-	"  srp+ofi://   TCP only, by libfabric\n"
 	"  Port 5555 when none is given. VOLUME, a name or a LUN: only that one.\n"
 	"  The kernel's target (ib_srpt) wants its service GUID as ioc_guid, and\n"
 	"  an initiator that its ACL names.\n"

@@ -89,8 +89,6 @@ static void choose_transport(struct srpi_session *s)
 {
 	if (s->uri.transport == SRP_URI_TCP) {
 		s->kind = XP_TCP;
-	} else if (s->uri.transport == SRP_URI_OFI) {
-		s->kind = XP_OFI;
 	} else if (s->uri.transport == SRP_URI_RDMA || xp_verbs_present()) {
 		s->kind = XP_VERBS;
 	} else {

@@ -151,7 +151,7 @@ const char *srpi_timeouts_fault(const struct srpi_options *options);
 /*
  * srpi_connect() - log in to the target of @uri and find its volumes
  * @uri:  srp://HOST[:PORT][/VOLUME][?id_ext=..&ioc_guid=..&initiator=..];
- *	  srp+rdma://, srp+tcp:// and srp+ofi:// (TCP by libfabric) force the
+ *	  srp+rdma:// and srp+tcp:// force the
  *	  transport. VOLUME is for the caller (srpi_volume_find()); all volumes
  *	  are found.
  * @done: called once, unless srpi_connect() fails: e->err is 0 when the
@@ -179,7 +179,7 @@ enum srpi_state srpi_session_state(const struct srpi_session *s);
 
 /* What a person wants to know of a connection: the present one, or the last. */
 struct srpi_session_info {
-	const char *transport; /* "RDMA (verbs)", "TCP" or "TCP (libfabric)" */
+	const char *transport; /* "RDMA (verbs)" or "TCP" */
 	const char *why;    /* why this transport; "" when it was asked for */
 	const char *device; /* "rxe0", "tcp" */
 	const char *local;  /* "10.0.0.2:40312" */

@@ -80,21 +80,19 @@ static int parse_scheme(struct parser *ps, const char **text)
 		[SRP_URI_AUTO] = "srp",
 		[SRP_URI_RDMA] = "srp+rdma",
 		[SRP_URI_TCP] = "srp+tcp",
-		[SRP_URI_OFI] = "srp+ofi",
 	};
 	struct span s = { *text, strcspn(*text, ":/?[") };
 
 	if (strncmp(s.p + s.len, "://", 3) != 0)
 		return 0;
-	for (int i = SRP_URI_AUTO; i <= SRP_URI_OFI; i++) {
+	for (int i = SRP_URI_AUTO; i <= SRP_URI_TCP; i++) {
 		if (span_is(s, schemes[i])) {
 			ps->uri.transport = (enum srp_uri_transport)i;
 			*text += s.len + 3;
 			return 0;
 		}
 	}
-	return fail(ps,
-		    "scheme '%.*s' is not srp, srp+rdma, srp+tcp or srp+ofi",
+	return fail(ps, "scheme '%.*s' is not srp, srp+rdma or srp+tcp",
 		    SPAN_ARG(s));
 }
 
@@ -467,7 +465,6 @@ int srp_uri_format(const struct srp_uri *uri, char *buf, size_t size)
 		[SRP_URI_AUTO] = "srp://",
 		[SRP_URI_RDMA] = "srp+rdma://",
 		[SRP_URI_TCP] = "srp+tcp://",
-		[SRP_URI_OFI] = "srp+ofi://",
 	};
 	struct out o = { .buf = buf, .size = size };
 

@@ -4,9 +4,9 @@
  *
  *   srp://HOST[:PORT][/VOLUME][?KEY=VALUE[&KEY=VALUE]...]
  *
- * Scheme srp lets the program choose the transport, srp+rdma, srp+tcp and
- * srp+ofi force it; without any scheme it is srp. HOST is a name, an IPv4 address, or an
- * IPv6 address in brackets, with %SCOPE (or %25SCOPE, RFC 6874) when
+ * Scheme srp lets the program choose the transport, srp+rdma and srp+tcp force
+ * it; without any scheme it is srp. HOST is a name, an IPv4 address, or an IPv6
+ * address in brackets, with %SCOPE (or %25SCOPE, RFC 6874) when
  * link-local. VOLUME is percent-decoded. Keys: id_ext, ioc_guid (the target
  * port identifier, hexadecimal; one alone stands for both) and initiator (32
  * hexadecimal digits).
@@ -31,7 +31,6 @@ enum srp_uri_transport {
 	SRP_URI_AUTO, /* srp:// */
 	SRP_URI_RDMA, /* srp+rdma:// */
 	SRP_URI_TCP,  /* srp+tcp:// */
-	SRP_URI_OFI,  /* srp+ofi://, TCP by libfabric */
 };
 
 struct srp_uri {

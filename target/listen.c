@@ -169,8 +169,6 @@ static int listen_one(struct listener *l, enum srp_uri_transport transport,
 		return listen_at(l, XP_VERBS, at);
 	case SRP_URI_TCP:
 		return listen_at(l, XP_TCP, at);
-	case SRP_URI_OFI:
-		return listen_at(l, XP_OFI, at);
 	}
 	return -EINVAL;
 }

@@ -28,7 +28,6 @@ static const char help_text[] =
 	"                         srp://ADDR[:PORT]       RDMA if a device has ADDR, else TCP\n"
 	"                         srp+rdma://ADDR[:PORT]  RDMA only\n"
 	"                         srp+tcp://ADDR[:PORT]   TCP only\n"
-	"                         srp+ofi://ADDR[:PORT]   TCP only, by libfabric\n"
 	"                       default: RDMA on every address when there is a device, else\n"
 	"                       TCP on 127.0.0.1; port 5555\n"
 	"  -a, --allow RULE     who may use volumes without rules of their own; may be given\n"

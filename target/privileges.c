@@ -145,9 +145,10 @@ int privileges_drop(const char *user, bool low_port, struct xp_error *e)
 		xp_error_set(e, err, "cannot give up privileges: %s",
 			     strerror(-err));
 	/*
-	 * With the user the kernel takes away our own /proc/self/fd, where the
-	 * sockets of libfabric are found. Core dumps leave out what initiators
-	 * send (arena.c).
+	 * With the user the kernel takes away core dumps and our own
+	 * /proc/self/fd, through which a backing file is opened again
+	 * (backend_file.c). Core dumps leave out what initiators send
+	 * (arena.c).
 	 */
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	return err;

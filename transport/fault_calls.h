@@ -4,7 +4,7 @@
  * calls that can fail become fault points (fault.h). How each tells a failure
  * is what its family does. What only undoes something cannot fail.
  *
- * The calls of the fabrics are in verbs_fault.h, tcp_fault.h and ofi_fault.h.
+ * The calls of the fabrics are in verbs_fault.h and tcp_fault.h.
  */
 #ifndef TRANSPORT_FAULT_CALLS_H
 #define TRANSPORT_FAULT_CALLS_H

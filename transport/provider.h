@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a provider (verbs.c, tcp.c, ofi.c, the tests' fake) gives to and gets from the
+ * What a provider (verbs.c, tcp.c, the tests' fake) gives to and gets from the
  * core of the transport (xport.c). The core keeps the promises of xport.h that
  * do not depend on the fabric: queueing, batching, exactly-once completion,
  * the one door through which a channel closes. Not for users of transports.

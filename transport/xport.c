@@ -24,7 +24,6 @@ const char *xp_kind_name(enum xp_kind kind)
 	static const char *const names[] = {
 		[XP_VERBS] = "RDMA (verbs)",
 		[XP_TCP] = "TCP",
-		[XP_OFI] = "TCP (libfabric)",
 	};
 
 	return names[kind];

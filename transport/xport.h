@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The transport contract: connections that carry SRP IUs by SEND and data by
- * RDMA WRITE and RDMA READ. Three providers keep it: verbs (libibverbs and
- * librdmacm), tcp (sockets) and ofi (libfabric's tcp provider, which speaks the
- * same protocol as ours); tests have a fourth, in process. The same test suite
- * runs against all of them, and every difference between fabrics ends in this
- * room.
+ * RDMA WRITE and RDMA READ. Two providers keep it: verbs (libibverbs and
+ * librdmacm) and tcp (sockets); tests have a third, in process. The same test
+ * suite runs against all of them, and every difference between fabrics ends in
+ * this room.
  *
  * An xp is one provider on one reactor. A channel (xp_chan) is one reliable
  * connection; it belongs to one xp for life. Thread: the xp's reactor, for
@@ -52,11 +51,10 @@ struct xp_mr;
 enum xp_kind {
 	XP_VERBS, /* an RDMA device */
 	XP_TCP,	  /* sockets */
-	XP_OFI,	  /* libfabric's tcp provider */
 	XP_KINDS,
 };
 
-/* "RDMA (verbs)", "TCP", "TCP (libfabric)" */
+/* "RDMA (verbs)", "TCP" */
 const char *xp_kind_name(enum xp_kind kind);
 
 /* Private data that a login needs at most (a LOGIN_RSP; the verbs' REP may be
@@ -99,8 +97,7 @@ struct xp_config {
 
 /*
  * Thread: setup, or the reactor. Return: 0; -ENODEV when the machine has no
- * RDMA device (verbs); -ENOTSUP when there is no libfabric, now or when
- * this was built (ofi); other negative errnos. @e says why in words.
+ * RDMA device (verbs); other negative errnos. @e says why in words.
  *
  * An instance is for the process that makes it, with the credentials that it has
  * then: the kernel refuses RDMA's connection manager (EACCES) to a child after
@@ -109,8 +106,6 @@ struct xp_config {
 int xp_verbs_create(const struct xp_config *cfg, struct xp **ret_xp,
 		    struct xp_error *e);
 int xp_tcp_create(const struct xp_config *cfg, struct xp **ret_xp,
-		  struct xp_error *e);
-int xp_ofi_create(const struct xp_config *cfg, struct xp **ret_xp,
 		  struct xp_error *e);
 /* The one of @kind. */
 int xp_create(enum xp_kind kind, const struct xp_config *cfg,

@@ -9,7 +9,6 @@ int xp_create(enum xp_kind kind, const struct xp_config *cfg,
 				     struct xp_error *) = {
 		[XP_VERBS] = xp_verbs_create,
 		[XP_TCP] = xp_tcp_create,
-		[XP_OFI] = xp_ofi_create,
 	};
 
 	return create[kind](cfg, ret_xp, e);

@@ -12,7 +12,7 @@ import jobs
 import sides
 from compare import Comparison
 from jobs import Job
-from programs import Failed, free_port, output, served
+from programs import output
 
 FEW = [Job('randread', '4k', 1), Job('randread', '4k', 32),
        Job('randwrite', '4k', 32), Job('read', '1m', 4)]
@@ -136,25 +136,9 @@ def run(args, work):
         finally:
             sides.down(everything)
         return {'comparisons': comparisons, 'enable_uring': ring(),
-                'limits': {'libfabric': _pingpong(),
-                           'libsrpi': libsrpi_alone(args, work)}}
+                'limits': {'libsrpi': libsrpi_alone(args, work)}}
     finally:
         shutil.rmtree(shm)
-
-
-def _pingpong():
-    """libfabric's own ping-pong over the tcp provider: 4 KiB there and back."""
-    port = str(free_port())
-    args = ['fi_pingpong', '-p', 'tcp', '-e', 'msg', '-S', '4096', '-I',
-            '20000']
-    try:
-        text = served(args + ['-B', port], args + ['-P', port, '127.0.0.1'],
-                      int(port))
-    except Failed as e:
-        return {'error': str(e)}
-    words = text.strip().splitlines()[-1].split()
-    return {'command': ' '.join(args) + ' 127.0.0.1',
-            'us_per_transfer': float(words[6]), 'mb_s': float(words[5])}
 
 
 def libsrpi_alone(args, work):

@@ -19,8 +19,7 @@ from programs import Failed, first_line, output, say, undisturbed
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
 PACKAGES = ['fio', 'nbdkit', 'libnbd-bin', 'qemu-system-common',
-            'libfabric-bin', 'gnuplot-nox', 'strace', 'valgrind', 'perftest',
-            'kmod']
+            'gnuplot-nox', 'strace', 'valgrind', 'perftest', 'kmod']
 
 
 def usual(args):
@@ -114,7 +113,6 @@ def versions(args):
         'qemu': first_line('qemu-system-x86_64', '--version'),
         'valgrind': first_line('valgrind', '--version'),
         'perftest': first_line('dpkg-query', '-W', 'perftest'),
-        'libfabric': first_line('dpkg-query', '-W', 'libfabric1'),
         'date': time.strftime('%Y-%m-%d'),
         'load_before': os.getloadavg()[0],
         'command': command(args),

@@ -125,12 +125,6 @@ UNITS = {'ib_write_bw': 'MiB/s', 'ib_read_bw': 'MiB/s', 'ib_send_lat': 'µs',
 
 def host_limits_table(limits):
     lines = ['| what | µs | MiB/s | command |', '|---|---|---|---|']
-    ping = limits['libfabric']
-    if 'command' in ping:
-        lines.append(f'| libfabric tcp, 4 KiB one way | '
-                     f'{ping["us_per_transfer"]:.1f} '
-                     f'| {ping["mb_s"] * 1e6 / (1 << 20):,.0f} '
-                     f'| `{ping["command"]}` |')
     for name, row in limits['libsrpi'].items():
         lines.append(f'| libsrpi, {name} | {row["us"]:.1f} '
                      f'| {row["mib_per_s"]:,.0f} | `{row["command"]}` |')

@@ -574,7 +574,6 @@ static const struct {
 } elsewhere[] = {
 	{ "/verbs", "", "with an RDMA device only" },
 	{ "target/listen.c", "fopen", "with an RDMA device only" },
-	{ "transport/ofi", "", "by srp+ofi:// only" },
 	{ "transport/reactor.c", "io_uring_submit", "when the ring is full" },
 	{ "transport/reactor.c", "io_uring_register_files_update",
 	  "undoes something" },

@@ -24,9 +24,9 @@ static bool in_post;
 enum t_provider t_provider(void)
 {
 	static const char *const names[] = {
-		[T_FAKE] = "fake",	 [T_TCP] = "tcp",
-		[T_OFI] = "ofi",	 [T_TCP_OFI] = "tcp-ofi",
-		[T_OFI_TCP] = "ofi-tcp", [T_VERBS] = "verbs",
+		[T_FAKE] = "fake",
+		[T_TCP] = "tcp",
+		[T_VERBS] = "verbs",
 	};
 	const char *name = getenv("T_PROVIDER");
 	int p = name ? T_VERBS : T_FAKE;
@@ -103,26 +103,7 @@ void t_settle(struct t_world *w)
 
 /* ---- worlds ---- */
 
-static enum xp_kind kind_of(enum t_provider provider, bool server)
-{
-	switch (provider) {
-	case T_TCP:
-		return XP_TCP;
-	case T_OFI:
-		return XP_OFI;
-	case T_TCP_OFI:
-		return server ? XP_OFI : XP_TCP;
-	case T_OFI_TCP:
-		return server ? XP_TCP : XP_OFI;
-	case T_FAKE:
-	case T_VERBS:
-		return XP_VERBS;
-	}
-	return XP_VERBS;
-}
-
-static void xp_open(struct t_world *w, struct reactor *r, bool server,
-		    struct xp **ret_xp)
+static void xp_open(struct t_world *w, struct reactor *r, struct xp **ret_xp)
 {
 	struct xp_config cfg = {
 		.reactor = r,
@@ -131,12 +112,19 @@ static void xp_open(struct t_world *w, struct reactor *r, bool server,
 		.send_depth = w->opt.send_depth,
 	};
 	struct xp_error e = { 0 };
-	int err;
+	int err = -EINVAL;
 
-	if (w->provider == T_FAKE)
+	switch (w->provider) {
+	case T_FAKE:
 		err = t_xp_create(w->hub, &cfg, ret_xp);
-	else
-		err = xp_create(kind_of(w->provider, server), &cfg, ret_xp, &e);
+		break;
+	case T_TCP:
+		err = xp_tcp_create(&cfg, ret_xp, &e);
+		break;
+	case T_VERBS:
+		err = xp_verbs_create(&cfg, ret_xp, &e);
+		break;
+	}
 	if (err)
 		fail_msg("no instance: %s (%d)", e.text, err);
 }
@@ -197,8 +185,8 @@ struct t_world *t_world_open(const struct t_world_options *opt)
 	w->server_reactor = w->client_reactor;
 	if (w->opt.split)
 		reactor_open(w, &w->server_reactor);
-	xp_open(w, w->client_reactor, false, &w->client);
-	xp_open(w, w->server_reactor, true, &w->server);
+	xp_open(w, w->client_reactor, &w->client);
+	xp_open(w, w->server_reactor, &w->server);
 	w->acceptor = w->server;
 	w->addr = t_free_addr();
 	if (!w->opt.no_listener &&

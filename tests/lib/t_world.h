@@ -3,9 +3,8 @@
  * Two instances of a provider of the transport contract, in one process: a
  * client that connects to a server, on one reactor or two, driven by one
  * thread. Which provider is chosen by the environment variable T_PROVIDER:
- * "fake" (the default), "tcp", "ofi", "tcp-ofi" or "ofi-tcp" (the client is the
- * first), or "verbs" with the address of an RDMA device
- * in T_ADDR.
+ * "fake" (the default), "tcp", or "verbs" with the address of an RDMA device in
+ * T_ADDR.
  *
  * Everything fails the test that calls it, so nothing returns an error.
  */
@@ -27,9 +26,6 @@
 enum t_provider {
 	T_FAKE,
 	T_TCP,
-	T_OFI,
-	T_TCP_OFI, /* the client is the first, the server the second */
-	T_OFI_TCP,
 	T_VERBS,
 };
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * TCP, by either engine, and sockets at whose other end is nobody who knows
- * the protocol: who comes to a listener, and who is connected to. The engine
- * is the argument: tcp (default) or ofi.
+ * TCP, and sockets whose other end does not know the protocol: one that
+ * connects to a listener, and one that is connected to.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,11 +30,6 @@ static const struct visitor_case visitor_cases[] = {
 	  "\3\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0"
 	  "\0\0\0\0\0",
 	  32 },
-};
-
-/* libfabric takes these for a connection, or waits for the rest with all else
- * standing still. */
-static const struct visitor_case liar_cases[] = {
 	{ "promises too much",
 	  "\3\0\xff\xff\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
 	  "\0\1\0\0\0\0\0\0\0",
@@ -123,14 +117,12 @@ static void connecting_to_a_host_fails_with_a_reason(void **state)
 	t_world_close(w);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
 	static struct t_table t;
 
-	setenv("T_PROVIDER", argc > 1 ? argv[1] : "tcp", 1);
+	setenv("T_PROVIDER", "tcp", 1);
 	T_ADD_ROWS(&t, visitor_cases, visitor_does_not_disturb_a_listener);
-	if (t_provider() == T_TCP)
-		T_ADD_ROWS(&t, liar_cases, visitor_does_not_disturb_a_listener);
 	T_ADD_ROWS(&t, host_cases, connecting_to_a_host_fails_with_a_reason);
 	return t_run(&t);
 }

@@ -187,7 +187,7 @@ for mount in one:$fuse_one two:$fuse_two; do
 	vm_fails mountpoint -q "/mnt/${mount%:*}"
 done
 
-# It is built where there is libfabric.
+# It is built with the tests only.
 if [ -x "$BUILD/tests/functional/test_srpi" ]; then
 	step "libsrpi under load reads what it wrote, discards among it"
 	commands srpi_loads
