@@ -23,6 +23,7 @@
 #define LIST_MAX    (HEADER_LEN + SCSI_COPY_DESCRIPTORS_LEN)
 
 #define TARGET_IDENTIFICATION 0xe4
+#define TARGET_NUL	      0x20 /* a null device */
 #define SEGMENT_BLOCKS	      0x02
 #define SEGMENT_DC	      0x02 /* the count is of destination blocks */
 #define ID_THIS_UNIT	      0xffff
@@ -211,8 +212,9 @@ static bool find_target(const struct scsi_task *task, size_t at,
 
 	if (d[0] != TARGET_IDENTIFICATION)
 		return refuse_code(SCSI_ASC_UNSUPPORTED_TARGET, ret_sense);
-	if (d[1] & 0xe0) /* LU ID TYPE, NUL */
-		return refuse_field(at + 1, 7, ret_sense);
+	/* LU ID TYPE is for descriptors that have a LU IDENTIFIER. */
+	if (d[1] & TARGET_NUL)
+		return refuse_field(at + 1, 5, ret_sense);
 	vol = names_disk(d) ? find_naa(task->nexus, d + 8) : NULL;
 	if (!vol)
 		return refuse(scsi_sense(SCSI_KEY_COPY_ABORTED,
@@ -237,31 +239,28 @@ static bool choose_target(const struct scsi_task *task, size_t at,
 	return true;
 }
 
+/* No LBA in INFORMATION: of a copy it is the residue of the segment that was
+ * being copied, and VALID is 0 when none was (SPC-4, EXTENDED COPY). */
 static bool check_range(const struct volume *vol, uint64_t lba, uint64_t len,
 			struct scsi_sense *ret_sense)
 {
-	struct scsi_sense sense =
-		scsi_sense(SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_LBA_OUT_OF_RANGE);
-
 	if (lba <= vol->blocks && len / vol->block_size <= vol->blocks - lba)
 		return true;
-	sense.info_valid = true;
-	sense.info = lba < vol->blocks ? vol->blocks : lba;
-	return refuse(sense, ret_sense);
+	return refuse_code(SCSI_ASC_LBA_OUT_OF_RANGE, ret_sense);
 }
 
 static bool check_segment(struct scsi_nexus *nexus, const struct segment *s,
 			  uint64_t from_lba, uint64_t to_lba, size_t at,
 			  struct scsi_sense *ret_sense)
 {
-	if (s->len % s->from->block_size || s->len % s->to->block_size)
-		return refuse_code(SCSI_ASC_INEXACT_SEGMENT, ret_sense);
-	if (s->len > SCSI_COPY_SEGMENT_MAX)
-		return refuse_field(at + 10, 7, ret_sense);
 	if (!scsi_nexus_may_write(nexus, s->to) || s->to->info.swp)
 		return refuse(scsi_sense(SCSI_KEY_DATA_PROTECT,
 					 SCSI_ASC_WRITE_PROTECTED),
 			      ret_sense);
+	if (s->len % s->from->block_size || s->len % s->to->block_size)
+		return refuse_code(SCSI_ASC_INEXACT_SEGMENT, ret_sense);
+	if (s->len > SCSI_COPY_SEGMENT_MAX)
+		return refuse_field(at + 10, 7, ret_sense);
 	if (scsi_nexus_is_shut_out(nexus, s->from, SCSI_ACCESS_READS) ||
 	    scsi_nexus_is_shut_out(nexus, s->to, SCSI_ACCESS_CHANGES))
 		return refuse(scsi_sense(SCSI_KEY_COPY_ABORTED,
