@@ -337,6 +337,9 @@ static size_t put_characteristics(const struct scsi_disk_info *info, uint8_t *b)
 {
 	/* MEDIUM ROTATION RATE: 1 does not rotate, 0 not reported */
 	wire_put16(b + 4, info->rotational ? 0 : 1);
+	/* WABEREQ 01b: blocks are read with GOOD status after BLOCK ERASE.
+	 * WACEREQ 00b: there is no CRYPTOGRAPHIC ERASE. */
+	b[7] = 0x40;
 	return 64;
 }
 

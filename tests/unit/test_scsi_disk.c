@@ -66,7 +66,7 @@ static const struct t_disk_row rows[] = {
 	  .in = "00 b0 00 3c 00 ff 00 08 00 00 20 00 00 00 08 00", .in_cnt = 64,
 	  .wanted_in = 64 },
 	{ "INQUIRY, page B1h", .cdb = "12 01 b1 00 fc", .in_len = 252,
-	  .in = "00 b1 00 3c 00 01", .in_cnt = 64, .wanted_in = 64 },
+	  .in = "00 b1 00 3c 00 01 00 40", .in_cnt = 64, .wanted_in = 64 },
 	{ "INQUIRY, page B2h", .cdb = "12 01 b2 00 fc", .in_len = 252,
 	  .in = "00 b2", .in_cnt = 8, .wanted_in = 8 },
 	{ "INQUIRY, a page that is not there", .cdb = "12 01 87 00 fc",

@@ -96,8 +96,9 @@ static const struct page_row page_rows[] = {
 	  "00 b0 00 3c 01 00 00 08 00 01 00 00 00 00 08 00 00*4 00 40 00 00"
 	  " 00 00 01 00 00 00 00 08 80 00 00 00 00 00 00 12 34 56 78 9a 00*20" },
 	{ "page B0h, thick", thick_disk, 0xb0, "00 b0 00 3c 00*60" },
-	{ "page B1h", thin_disk, 0xb1, "00 b1 00 3c 00 01 00*58" },
-	{ "page B1h, rotating", thick_disk, 0xb1, "00 b1 00 3c 00 00 00*58" },
+	{ "page B1h", thin_disk, 0xb1, "00 b1 00 3c 00 01 00 40 00*56" },
+	{ "page B1h, rotating", thick_disk, 0xb1,
+	  "00 b1 00 3c 00 00 00 40 00*56" },
 	{ "page B2h", thin_disk, 0xb2, "00 b2 00 04 0b e4 02 00" },
 	{ "page B2h, thick", thick_disk, 0xb2, "00 b2 00 04 00 00 00 00" },
 	{ "page C0h", thin_disk, 0xc0,
