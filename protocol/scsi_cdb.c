@@ -197,11 +197,32 @@ static int check_exists(const struct scsi_cmd *cmd,
 			const struct scsi_disk_info *info,
 			struct scsi_sense *ret_sense)
 {
-	if (!scsi_cdb_exists(cmd->info, info)) {
-		*ret_sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
-					SCSI_ASC_INVALID_OPCODE);
-		return -EINVAL;
-	}
+	if (scsi_cdb_exists(cmd->info, info))
+		return 0;
+	*ret_sense =
+		scsi_sense(SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_INVALID_OPCODE);
+	return -EINVAL;
+}
+
+static int check_protection(const struct scsi_cmd *cmd,
+			    const struct scsi_disk_info *info,
+			    struct scsi_sense *ret_sense)
+{
+	if (!(cmd->info->flags & SCSI_CDB_WRITES) ||
+	    (!info->read_only && !info->swp))
+		return 0;
+	*ret_sense =
+		scsi_sense(SCSI_KEY_DATA_PROTECT,
+			   info->read_only ? SCSI_ASC_WRITE_PROTECTED
+					   : SCSI_ASC_SOFTWARE_WRITE_PROTECTED);
+	return -EROFS;
+}
+
+/* Fields that need something which this unit may not have. */
+static int check_fields(const struct scsi_cmd *cmd,
+			const struct scsi_disk_info *info,
+			struct scsi_sense *ret_sense)
+{
 	if (cmd->op == SCSI_OP_WRITE_SAME && cmd->unmap && !info->unmap) {
 		*ret_sense =
 			scsi_sense_cdb_field(1, scsi_sense_top_bit(CDB_UNMAP));
@@ -277,21 +298,13 @@ int scsi_cmd_check(struct scsi_cmd *cmd, const struct scsi_disk_info *info,
 	int err;
 
 	err = check_exists(cmd, info, ret_sense);
-	if (err)
-		return err;
-	if (cmd->info->flags & SCSI_CDB_BLOCKS) {
+	if (!err)
+		err = check_protection(cmd, info, ret_sense);
+	if (!err)
+		err = check_fields(cmd, info, ret_sense);
+	if (!err && cmd->info->flags & SCSI_CDB_BLOCKS)
 		err = check_blocks(cmd, info, ret_sense);
-		if (err)
-			return err;
-	}
-	if (!(cmd->info->flags & SCSI_CDB_WRITES) ||
-	    (!info->read_only && !info->swp))
-		return 0;
-	*ret_sense =
-		scsi_sense(SCSI_KEY_DATA_PROTECT,
-			   info->read_only ? SCSI_ASC_WRITE_PROTECTED
-					   : SCSI_ASC_SOFTWARE_WRITE_PROTECTED);
-	return -EROFS;
+	return err;
 }
 
 /* Blocks of data-out to compare with. */

@@ -295,11 +295,11 @@ int scsi_cdb_decode_row(const struct scsi_cdb_info *info, const void *cdb,
  * @info: the logical unit
  * @ret_sense: written only on failure
  *
- * Answers the same for every backend: past the end (05/21/00 with the LBA as
- * information), write protected (07/27/00, by SWP
- * 07/27/02), more blocks than VPD page B0h
- * allows (05/24/00), a command that the unit does not have (05/20/00), UNMAP
- * where nothing is thinly provisioned (05/24/00). Write protection is looked at last.
+ * Answers the same for every backend, the first of these that holds: a command
+ * that the unit does not have (05/20/00), write protected (07/27/00, by SWP
+ * 07/27/02), UNMAP where nothing is thinly provisioned (05/24/00), past the end
+ * (05/21/00 with the LBA as information), more blocks than VPD page B0h allows
+ * (05/24/00).
  *
  * Return: 0, or -EINVAL, -ERANGE, -EROFS.
  */
