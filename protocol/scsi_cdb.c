@@ -87,9 +87,9 @@ static uint8_t bit_pointer(const struct scsi_cdb_info *info, uint8_t i,
 }
 
 /* Is a bit set that is not in the usage map? That has the service action of
- * the row, too. */
-static bool has_refused_bits(const struct scsi_cdb_info *info,
-			     const uint8_t *cdb)
+ * the row, too, and nothing that is ignored. */
+static bool has_unused_bits(const struct scsi_cdb_info *info,
+			    const uint8_t *cdb)
 {
 	uint64_t set[SCSI_CDB_LEN / 8] = { 0 };
 	uint64_t known[SCSI_CDB_LEN / 8];
@@ -102,15 +102,20 @@ static bool has_refused_bits(const struct scsi_cdb_info *info,
 static int check_usage(const struct scsi_cdb_info *info, const uint8_t *cdb,
 		       struct scsi_sense *ret_sense)
 {
-	uint8_t i = 0;
-
-	if (!has_refused_bits(info, cdb))
+	if (!has_unused_bits(info, cdb))
 		return 0;
-	while (!(cdb[i] & (uint8_t)~info->usage[i]))
-		i++;
-	*ret_sense = scsi_sense_cdb_field(
-		i, bit_pointer(info, i, cdb[i] & (uint8_t)~info->usage[i]));
-	return -EINVAL;
+	for (uint8_t i = 0; i < info->cdb_len; i++) {
+		uint8_t refused = cdb[i] & (uint8_t)~info->usage[i];
+
+		if (i == info->ignored.byte)
+			refused &= (uint8_t)~info->ignored.mask;
+		if (!refused)
+			continue;
+		*ret_sense =
+			scsi_sense_cdb_field(i, bit_pointer(info, i, refused));
+		return -EINVAL;
+	}
+	return 0;
 }
 
 const struct scsi_cdb_info *scsi_cdb_row(const void *cdb, size_t len)

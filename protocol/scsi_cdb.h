@@ -4,8 +4,9 @@
  * understands; CDB to typed command; and the CDBs that our initiator sends.
  *
  * A CDB is refused unless the table names it and every bit set in it is one
- * that the row's usage map declares: a field is honoured or refused, never
- * ignored, and REPORT SUPPORTED OPERATION CODES tells exactly what is true.
+ * that the row's usage map declares. A field is honoured or refused, and REPORT
+ * SUPPORTED OPERATION CODES tells exactly what is true. The one field that is
+ * ignored is GROUP NUMBER, as the standard asks of a unit without groups.
  *
  * A new command is a row in the table, a value of enum scsi_op and a handler.
  *
@@ -147,7 +148,9 @@ struct scsi_cdb_info {
 	uint8_t usage[SCSI_CDB_LEN];
 	/* Fields of several bits of which some or all are not in @usage: the
 	 * bit pointer names the top one (SPC-4 4.5.2.4.2). */
-	struct scsi_cdb_bits narrow[3];
+	struct scsi_cdb_bits narrow[2];
+	/* Bits that may be set and say nothing to this unit. Not in @usage. */
+	struct scsi_cdb_bits ignored;
 	struct scsi_cdb_field lba;
 	struct scsi_cdb_field blocks;
 	struct scsi_cdb_field alloc_len;

@@ -255,15 +255,18 @@ static int fields_copy_results(const uint8_t *cdb, struct scsi_cmd *cmd,
 #define BLOCKS_12 .blocks = { 6, 4 }
 #define BLOCKS_16 .blocks = { 10, 4 }
 
-/* RDPROTECT, WRPROTECT or VRPROTECT, and GROUP NUMBER: both refused. */
-#define NARROW_10 .narrow = { { 1, 0xe0 }, { 6, 0x1f } }
-#define NARROW_12 .narrow = { { 1, 0xe0 }, { 10, 0x1f } }
-#define NARROW_16 .narrow = { { 1, 0xe0 }, { 14, 0x1f } }
+/* RDPROTECT, WRPROTECT or VRPROTECT: refused. */
+#define NARROW_PROTECT .narrow = { { 1, 0xe0 } }
 
-/* BYTCHK of WRITE AND VERIFY: one bit of the two. */
+/* The same, and BYTCHK of WRITE AND VERIFY: one bit of the two. */
 #define CDB_BYTCHK_ALL 0x02
-#define NARROW_BYTCHK(group_byte) \
-	.narrow = { { 1, 0xe0 }, { 1, CDB_BYTCHK }, { group_byte, 0x1f } }
+#define NARROW_BYTCHK  .narrow = { { 1, 0xe0 }, { 1, CDB_BYTCHK } }
+
+/* GROUP NUMBER. A unit without the grouping function (GROUP_SUP 0) ignores it
+ * (SBC-3, grouping function). */
+#define GROUP_10 .ignored = { 6, 0x1f }
+#define GROUP_12 .ignored = { 10, 0x1f }
+#define GROUP_16 .ignored = { 14, 0x1f }
 
 /* Usage maps from byte 1 on; the last byte is CONTROL, whose NACA bit nobody
  * here supports (INQUIRY says NORMACA 0). */
@@ -500,7 +503,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.access = SCSI_ACCESS_READS,
 		.flags = SCSI_CDB_BLOCKS,
 		.usage = USAGE_10(0x28, CDB_DPO | CDB_FUA),
-		NARROW_10,
+		NARROW_PROTECT,
+		GROUP_10,
 		LBA_10,
 		BLOCKS_10,
 		.fields = fields_rw,
@@ -517,7 +521,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
 		.usage = USAGE_10(0x2a, CDB_DPO | CDB_FUA),
-		NARROW_10,
+		NARROW_PROTECT,
+		GROUP_10,
 		LBA_10,
 		BLOCKS_10,
 		.fields = fields_rw,
@@ -533,7 +538,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
 		.usage = USAGE_10(0x2e, CDB_DPO | CDB_BYTCHK_ALL),
-		NARROW_BYTCHK(6),
+		NARROW_BYTCHK,
+		GROUP_10,
 		LBA_10,
 		BLOCKS_10,
 		.fields = fields_verify,
@@ -549,7 +555,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.access = SCSI_ACCESS_READS,
 		.flags = SCSI_CDB_BLOCKS,
 		.usage = USAGE_10(0x2f, CDB_DPO | CDB_BYTCHK),
-		NARROW_10,
+		NARROW_PROTECT,
+		GROUP_10,
 		LBA_10,
 		BLOCKS_10,
 		.fields = fields_verify,
@@ -568,7 +575,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_ZERO_TO_END |
 			 SCSI_CDB_NO_TRANSFER,
 		.usage = USAGE_10(0x34, CDB_IMMED_SYNC),
-		.narrow = { { 6, 0x1f } },
+		GROUP_10,
 		LBA_10,
 		BLOCKS_10,
 		.fields = fields_sync_cache,
@@ -586,7 +593,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_ZERO_TO_END |
 			 SCSI_CDB_NO_TRANSFER,
 		.usage = USAGE_10(0x35, CDB_IMMED_SYNC),
-		.narrow = { { 6, 0x1f } },
+		GROUP_10,
 		LBA_10,
 		BLOCKS_10,
 		.fields = fields_sync_cache,
@@ -617,7 +624,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES |
 			 SCSI_CDB_ZERO_TO_END | SCSI_CDB_NO_TRANSFER,
 		.usage = USAGE_10(0x41, CDB_UNMAP),
-		.narrow = { { 1, 0xe0 }, { 6, 0x1f } },
+		NARROW_PROTECT,
+		GROUP_10,
 		LBA_10,
 		BLOCKS_10,
 		.fields = fields_write_same,
@@ -635,7 +643,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_WRITES | SCSI_CDB_UNMAPS,
 		.usage = { 0x42, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0 },
-		.narrow = { { 6, 0x1f } },
+		GROUP_10,
 		.param_len = { 7, 2 },
 	},
 	{
@@ -980,7 +988,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.access = SCSI_ACCESS_READS,
 		.flags = SCSI_CDB_BLOCKS,
 		.usage = USAGE_16(0x88, CDB_DPO | CDB_FUA),
-		NARROW_16,
+		NARROW_PROTECT,
+		GROUP_16,
 		LBA_16,
 		BLOCKS_16,
 		.fields = fields_rw,
@@ -999,7 +1008,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
 		.usage = { 0x89, CDB_DPO | CDB_FUA, 0xff, 0xff, 0xff, 0xff,
 			   0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0xff, 0, 0 },
-		NARROW_16,
+		NARROW_PROTECT,
+		GROUP_16,
 		LBA_16,
 		.blocks = { 13, 1 },
 		.fields = fields_rw,
@@ -1016,7 +1026,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
 		.usage = USAGE_16(0x8a, CDB_DPO | CDB_FUA),
-		NARROW_16,
+		NARROW_PROTECT,
+		GROUP_16,
 		LBA_16,
 		BLOCKS_16,
 		.fields = fields_rw,
@@ -1032,7 +1043,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
 		.usage = USAGE_16(0x8b, CDB_DPO | CDB_FUA),
-		NARROW_16,
+		NARROW_PROTECT,
+		GROUP_16,
 		LBA_16,
 		BLOCKS_16,
 		.fields = fields_rw,
@@ -1048,7 +1060,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
 		.usage = USAGE_16(0x8e, CDB_DPO | CDB_BYTCHK_ALL),
-		NARROW_BYTCHK(14),
+		NARROW_BYTCHK,
+		GROUP_16,
 		LBA_16,
 		BLOCKS_16,
 		.fields = fields_verify,
@@ -1064,7 +1077,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.access = SCSI_ACCESS_READS,
 		.flags = SCSI_CDB_BLOCKS,
 		.usage = USAGE_16(0x8f, CDB_DPO | CDB_BYTCHK),
-		NARROW_16,
+		NARROW_PROTECT,
+		GROUP_16,
 		LBA_16,
 		BLOCKS_16,
 		.fields = fields_verify,
@@ -1083,7 +1097,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_ZERO_TO_END |
 			 SCSI_CDB_NO_TRANSFER,
 		.usage = USAGE_16(0x90, CDB_IMMED_SYNC),
-		.narrow = { { 14, 0x1f } },
+		GROUP_16,
 		LBA_16,
 		BLOCKS_16,
 		.fields = fields_sync_cache,
@@ -1101,7 +1115,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_ZERO_TO_END |
 			 SCSI_CDB_NO_TRANSFER,
 		.usage = USAGE_16(0x91, CDB_IMMED_SYNC),
-		.narrow = { { 14, 0x1f } },
+		GROUP_16,
 		LBA_16,
 		BLOCKS_16,
 		.fields = fields_sync_cache,
@@ -1119,7 +1133,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES |
 			 SCSI_CDB_ZERO_TO_END | SCSI_CDB_NO_TRANSFER,
 		.usage = USAGE_16(0x93, CDB_UNMAP | CDB_NDOB),
-		.narrow = { { 1, 0xe0 }, { 14, 0x1f } },
+		NARROW_PROTECT,
+		GROUP_16,
 		LBA_16,
 		BLOCKS_16,
 		.fields = fields_write_same,
@@ -1137,7 +1152,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.usage = { 0x9c, CDB_DPO | CDB_FUA, 0xff, 0xff, 0xff, 0xff,
 			   0xff, 0xff, 0xff, 0xff, 0, 0, 0xff, 0xff, 0, 0 },
 		/* and ATOMIC BOUNDARY */
-		.narrow = { { 1, 0xe0 }, { 10, 0xff }, { 14, 0x1f } },
+		.narrow = { { 1, 0xe0 }, { 10, 0xff } },
+		GROUP_16,
 		LBA_16,
 		.blocks = { 12, 2 },
 		.fields = fields_rw,
@@ -1272,7 +1288,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.access = SCSI_ACCESS_READS,
 		.flags = SCSI_CDB_BLOCKS,
 		.usage = USAGE_12(0xa8, CDB_DPO | CDB_FUA),
-		NARROW_12,
+		NARROW_PROTECT,
+		GROUP_12,
 		LBA_10,
 		BLOCKS_12,
 		.fields = fields_rw,
@@ -1289,7 +1306,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
 		.usage = USAGE_12(0xaa, CDB_DPO | CDB_FUA),
-		NARROW_12,
+		NARROW_PROTECT,
+		GROUP_12,
 		LBA_10,
 		BLOCKS_12,
 		.fields = fields_rw,
@@ -1305,7 +1323,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.access = SCSI_ACCESS_CHANGES,
 		.flags = SCSI_CDB_BLOCKS | SCSI_CDB_WRITES,
 		.usage = USAGE_12(0xae, CDB_DPO | CDB_BYTCHK_ALL),
-		NARROW_BYTCHK(10),
+		NARROW_BYTCHK,
+		GROUP_12,
 		LBA_10,
 		BLOCKS_12,
 		.fields = fields_verify,
@@ -1321,7 +1340,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.access = SCSI_ACCESS_READS,
 		.flags = SCSI_CDB_BLOCKS,
 		.usage = USAGE_12(0xaf, CDB_DPO | CDB_BYTCHK),
-		NARROW_12,
+		NARROW_PROTECT,
+		GROUP_12,
 		LBA_10,
 		BLOCKS_12,
 		.fields = fields_verify,

@@ -28,10 +28,12 @@ static uint8_t known_bits(const struct scsi_cdb_info *row, uint8_t i)
 		return 0xff;
 	if (i == 1 && row->service_action != SCSI_SERVICE_ACTION_NONE)
 		known |= SERVICE_ACTION;
+	if (i == row->ignored.byte)
+		known |= row->ignored.mask;
 	return known;
 }
 
-/* Every bit that the row does not use is refused, where it is. */
+/* Every bit that the row neither uses nor ignores is refused, where it is. */
 static void check_usage(const uint8_t *cdb, const struct scsi_cmd *cmd)
 {
 	uint8_t b[SCSI_CDB_LEN];
