@@ -388,7 +388,9 @@ static void closed(struct xp_chan *xp, const struct xp_error *why)
 {
 	struct ini_channel *ch = of(xp);
 
-	ch->state = INI_CHANNEL_CLOSED;
+	/* Until all is told: who is told may end the session, which frees
+	 * channels that are CLOSED. */
+	ch->state = INI_CHANNEL_CLOSING;
 	if (ch->why.err == 0)
 		ch->why = *why;
 	for (unsigned int i = 0; i < ch->slot_cnt; i++) {
@@ -400,6 +402,7 @@ static void closed(struct xp_chan *xp, const struct xp_error *why)
 		slot_free(slot);
 		ch->events->lost(ch, cmd);
 	}
+	ch->state = INI_CHANNEL_CLOSED;
 	ch->events->closed(ch);
 }
 

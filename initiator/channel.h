@@ -20,7 +20,7 @@ enum ini_channel_state {
 	INI_CHANNEL_LOGIN,   /* connecting; SRP_LOGIN_REQ under way */
 	INI_CHANNEL_RUNNING, /* SRP_LOGIN_RSP accepted */
 	INI_CHANNEL_CLOSING, /* xp_close() or a failure; slots drain */
-	INI_CHANNEL_CLOSED,  /* nothing in flight */
+	INI_CHANNEL_CLOSED,  /* nothing in flight, every command given back */
 };
 
 struct ini_slot {

@@ -153,7 +153,7 @@ static void discovered(struct srpi_session *s, int err)
 	if (!over && !err && is_first_time(s))
 		ini_discovery_take(s, &s->volumes, &s->volume_cnt);
 	else if (!over && !err)
-		over = !ini_reconnect_check(s);
+		over = !ini_reconnect_check(s) || s->closing;
 	ini_discovery_free(s);
 	if (over || err == -ECANCELED)
 		return;

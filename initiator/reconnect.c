@@ -104,6 +104,8 @@ void ini_reconnect_lost(struct srpi_session *s, const struct ini_channel *ch)
 	s->reason = 0;
 	s->lost_writes = false;
 	ini_session_enter(s, SRPI_BLOCKED, &s->error);
+	if (s->closing) /* by who was told */
+		return;
 	set_deadline(s, &s->fail_timer, s->options.fast_io_fail_ms);
 	set_deadline(s, &s->loss_timer, s->options.dev_loss_ms);
 	ini_link_end(s);

@@ -135,7 +135,6 @@ struct srpi_options {
 	 * tell), or the same state has got a new reason. @why: what happened, to
 	 * whom; for RUNNING, what came back: an err of -EIO says that writes
 	 * may have been lost with the target, see SRPI_FLUSH.
-	 * From within it srpi_submit() may be called, srpi_close() not.
 	 */
 	void (*state_changed)(struct srpi_session *s, enum srpi_state state,
 			      const struct srpi_error *why, void *arg);
@@ -170,8 +169,9 @@ int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 
 /*
  * Logs out and frees the session; I/O that is under way fails with -ECANCELED
- * first. @closed (may be NULL) is called last. Memory that was registered with
- * the session must not be used by it any more after @closed.
+ * first. @closed (may be NULL) is called last, and never from within. It may be
+ * called from within every callback of the session. Memory that was registered
+ * with the session must not be used by it any more after @closed.
  */
 void srpi_close(struct srpi_session *s, void (*closed)(void *arg), void *arg);
 
@@ -307,7 +307,8 @@ void srpi_submit(struct srpi_session *s, struct srpi_io *io);
  */
 bool srpi_io_answer(const struct srpi_io *io, char buf[SRPI_ANSWER_SIZE]);
 
-/* ---- the same, waiting: these run the context ---- */
+/* ---- the same, waiting: these run the context, so no callback may call
+ * them ---- */
 
 int srpi_connect_wait(struct srpi_ctx *ctx, const char *uri,
 		      const struct srpi_options *options,

@@ -265,6 +265,37 @@ static void connect_ends_with_a_line_that_says_why(void **state)
 	evil_stop();
 }
 
+static void set_closed(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+static void close_in_callback(struct srpi_session *s,
+			      const struct srpi_error *e, void *arg)
+{
+	srpi_close(s, set_closed, arg);
+}
+
+/* Who is told that it failed, or came up, may close it right there. */
+static void connect_is_closed_by_who_is_told(void **state)
+{
+	const struct connect_row *r = *state;
+	const struct srpi_options opt = { .timeout_ms = r->err == -ETIMEDOUT
+								? 300
+								: 60000 };
+	struct srpi_session *s;
+	struct srpi_error e = { 0 };
+	bool over = false;
+
+	evil_start(&r->manners);
+	assert_int_equal(srpi_connect(evil.ctx, evil.uri, &opt,
+				      close_in_callback, &over, &s, &e),
+			 0);
+	while (!over)
+		assert_true(srpi_ctx_run(evil.ctx, -1) >= 0);
+	evil_stop();
+}
+
 #define REJECT(reason_)                                                     \
 	static size_t reject_##reason_(uint8_t *pdata)                      \
 	{                                                                   \
@@ -803,6 +834,7 @@ int main(void)
 	static struct t_table t;
 
 	T_ADD_ROWS(&t, connect_rows, connect_ends_with_a_line_that_says_why);
+	T_ADD_ROWS(&t, connect_rows, connect_is_closed_by_who_is_told);
 	T_ADD(&t, target_without_volumes_is_one);
 	T_ADD(&t, random_answers_do_no_harm);
 	return t_run(&t);

@@ -81,6 +81,20 @@ struct play {
 	unsigned int cred_rsps; /* SRP_CRED_RSP seen */
 	struct srpi_session *session;
 	struct srpi_error told; /* with the last change of state */
+	/* What the session is closed from within; see close_from(). */
+	enum close_from {
+		NOWHERE,
+		DONE,	 /* the first I/O that ends */
+		LAST,	 /* the last I/O that ends */
+		BLOCKED, /* a change of state, to that */
+		FAIL_FAST,
+		LOST,
+		BACK,
+		RESIZED, /* volume_resized() */
+	} closes_from;
+	bool fails_at_once; /* when the connection is lost */
+	bool closing;
+	bool closed;
 };
 
 /* ---- the target ---- */
@@ -378,12 +392,41 @@ static void turn(struct play *p)
 	assert_true(srpi_ctx_run(p->ctx, 10000) == 1);
 }
 
+static void session_closed(void *arg)
+{
+	((struct play *)arg)->closed = true;
+}
+
+/* Closes the session if this is the callback that is to do it. */
+static void close_from(struct play *p, enum close_from where)
+{
+	if (p->closes_from != where || p->closing)
+		return;
+	p->closing = true;
+	srpi_close(p->session, session_closed, p);
+}
+
 static void told(struct srpi_session *s, enum srpi_state state,
 		 const struct srpi_error *why, void *arg)
 {
+	static const enum close_from from[] = {
+		[SRPI_RUNNING] = BACK,
+		[SRPI_BLOCKED] = BLOCKED,
+		[SRPI_FAIL_FAST] = FAIL_FAST,
+		[SRPI_LOST] = LOST,
+	};
 	struct play *p = arg;
 
 	p->told = *why;
+	/* Its times are up before its channels are. */
+	if (state == SRPI_BLOCKED && p->fails_at_once)
+		reactor_skip(p->ctx->reactor, 1000);
+	close_from(p, from[state]);
+}
+
+static void resized(struct srpi_session *s, unsigned int volume, void *arg)
+{
+	close_from(arg, RESIZED);
 }
 
 /* Starts the target and logs in to it. */
@@ -401,6 +444,7 @@ static struct play *play_new(const struct play_options *o)
 		.timeout_ms = o->timeout_ms,
 		.channels = o->channels,
 		.state_changed = told,
+		.volume_resized = resized,
 		.state_arg = p,
 	};
 	struct xp_error xe;
@@ -429,8 +473,9 @@ static struct play *play_new(const struct play_options *o)
 
 static void play_free(struct play *p)
 {
-	srpi_close_wait(p->ctx, p->session);
-	while (p->open)
+	if (!p->closing)
+		srpi_close_wait(p->ctx, p->session);
+	while (p->open || (p->closing && !p->closed))
 		turn(p);
 	xp_unlisten(p->listener);
 	xp_mr_free(p->mr);
@@ -941,6 +986,119 @@ static void target_that_asks_without_end_is_left(void **state)
 	play_free(p);
 }
 
+/* ---- closing from within callbacks ---- */
+
+static const struct close_row {
+	const char *name;
+	enum close_from from;
+	unsigned int channels;
+	bool comes_back;
+	bool grows;    /* the volume, while the connection is lost */
+	bool attended; /* the volume grows, and an attention tells */
+	bool at_once;  /* times are up while channels drain */
+	bool answered; /* what is in flight, in the end */
+} close_rows[] = {
+	{ "an answer, one channel", DONE, 1, true, .answered = true },
+	{ "an answer, two channels", DONE, 2, true, .answered = true },
+	{ "the last answer", LAST, 2, true, .answered = true },
+	{ "the first I/O lost, one channel", DONE, 1, false },
+	{ "the first I/O lost, two channels", DONE, 2, false },
+	{ "the last I/O lost, one channel", LAST, 1, false },
+	{ "the last I/O lost, two channels", LAST, 2, false },
+	{ "the first I/O of a channel that drains, of one", DONE, 1, false,
+	  .at_once = true },
+	{ "the first I/O of a channel that drains, of two", DONE, 2, false,
+	  .at_once = true },
+	{ "the last I/O of a channel that drains, of one", LAST, 1, false,
+	  .at_once = true },
+	{ "the last I/O of a channel that drains, of two", LAST, 2, false,
+	  .at_once = true },
+	{ "the loss, one channel", BLOCKED, 1, true },
+	{ "the loss, two channels", BLOCKED, 2, true },
+	{ "the loss, with times running", BLOCKED, 2, false },
+	{ "I/O fails from now on, one channel", FAIL_FAST, 1, false },
+	{ "I/O fails from now on, two channels", FAIL_FAST, 2, false },
+	{ "given up", LOST, 2, false },
+	{ "back again, one channel", BACK, 1, true },
+	{ "back again, two channels", BACK, 2, true },
+	{ "back, and it has grown", RESIZED, 2, true, .grows = true },
+	{ "it has grown", RESIZED, 2, true, .grows = true, .attended = true,
+	  .answered = true },
+};
+
+struct close_play {
+	struct play *p;
+	struct srpi_io io[WRITES];
+	unsigned int cnt;
+	unsigned int over;
+};
+
+static void close_done(struct srpi_io *io, int res)
+{
+	struct close_play *c = io->arg;
+
+	assert_true(res == 0 || res == -EIO || res == -ECANCELED);
+	if (++c->over == c->cnt)
+		close_from(c->p, LAST);
+	close_from(c->p, DONE);
+}
+
+static void close_begin(struct close_play *c, struct play *p)
+{
+	struct srpi_error e;
+	struct srpi_mem *mem;
+
+	c->p = p;
+	assert_int_equal(srpi_mem_register(p->session, storm_memory,
+					   sizeof(storm_memory), &mem, &e),
+			 0);
+	for (c->cnt = 0; c->cnt < 12; c->cnt++) {
+		c->io[c->cnt] = (struct srpi_io){ .op = SRPI_WRITE,
+						  .offset = c->cnt * BLK,
+						  .len = 128 * KIB,
+						  .buf = storm_memory,
+						  .mem = mem,
+						  .done = close_done,
+						  .arg = c };
+		srpi_submit(p->session, &c->io[c->cnt]);
+	}
+}
+
+/* Whatever callback it is called from, every I/O is answered once, and the
+ * end is told. */
+static void session_is_closed_from_a_callback(void **state)
+{
+	const struct close_row *row = *state;
+	struct play *p =
+		play_new(&(struct play_options){ .mode = MODE_CACHE,
+						 .has_store = true,
+						 .comes_back = row->comes_back,
+						 .generation = 1,
+						 .channels = row->channels });
+	struct close_play c = { 0 };
+
+	p->deaf = !row->answered;
+	p->closes_from = row->from;
+	p->fails_at_once = row->at_once;
+	if (row->grows)
+		p->blocks *= 2;
+	if (row->attended)
+		p->attention = SCSI_ASC_CAPACITY_CHANGED;
+	close_begin(&c, p);
+	while (!row->answered && p->lba_cnt < c.cnt &&
+	       p->lba_cnt < row->channels * (REQ_LIM - 1))
+		turn(p);
+	if (!row->answered) {
+		p->send_cnt = 0;
+		xp_close(p->chans[0]);
+	}
+	while (!p->closed)
+		turn(p);
+	assert_int_equal(c.over, c.cnt);
+	srpi_mem_free(c.io[0].mem);
+	play_free(p);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -959,5 +1117,6 @@ int main(void)
 	T_ADD(&t, first_login_to_come_back_is_given_up_early);
 	T_ADD(&t, target_asks_again_before_our_send_completes);
 	T_ADD(&t, target_that_asks_without_end_is_left);
+	T_ADD_ROWS(&t, close_rows, session_is_closed_from_a_callback);
 	return t_run(&t);
 }
