@@ -40,6 +40,13 @@ static const char head_text[] =
 	"| always | yes | yes | yes |\n"
 	"| by field | as *always* when it starts the unit or allows removal, else as *changes* | | |\n"
 	"\n"
+	"*Readers* are initiators that may only read a unit (`:ro` of a rule). *No*: what\n"
+	"would write is refused with WRITE PROTECTED (07h/27h/00h), all else with ACCESS\n"
+	"DENIED, NO ACCESS RIGHTS (05h/20h/02h). *By field*: yes when it starts the unit\n"
+	"or allows removal. Of the task management functions they have ABORT TASK, ABORT\n"
+	"TASK SET and CLEAR TASK SET, which end commands of their own; LOGICAL UNIT RESET\n"
+	"is not supported for them.\n"
+	"\n"
 	"Registrants are spared by the types for registrants. \"Attention\": answered while\n"
 	"a unit attention is pending, which stays pending (REQUEST SENSE tells it).\n"
 	"\n";
@@ -48,6 +55,12 @@ static const char *const access_names[] = {
 	[SCSI_ACCESS_CHANGES] = "changes",   [SCSI_ACCESS_READS] = "reads",
 	[SCSI_ACCESS_ASKS] = "asks",	     [SCSI_ACCESS_ALWAYS] = "always",
 	[SCSI_ACCESS_BY_FIELD] = "by field",
+};
+
+static const char *const readers_names[] = {
+	[SCSI_READERS_REFUSED] = "no",
+	[SCSI_READERS_ALLOWED] = "yes",
+	[SCSI_READERS_BY_FIELD] = "by field",
 };
 
 static const struct {
@@ -78,7 +91,8 @@ static void put_command(FILE *f, const struct scsi_cdb_info *row)
 {
 	fprintf(f, "| %s | ", row->name);
 	put_opcode(f, row);
-	fprintf(f, " | %s | %s | `", row->clause, access_names[row->access]);
+	fprintf(f, " | %s | %s | %s | `", row->clause,
+		access_names[row->access], readers_names[row->readers]);
 	put_usage(f, row);
 	fprintf(f, "` |");
 	if (row->note)
@@ -95,7 +109,8 @@ static void put_commands(FILE *f)
 {
 	fprintf(f, "## Commands\n\n"
 		   "| Command | Operation code | Clause | Under a reservation "
-		   "| Usage map | Remarks |\n|---|---|---|---|---|---|\n");
+		   "| Readers | Usage map | Remarks |\n"
+		   "|---|---|---|---|---|---|---|\n");
 	for (size_t i = 0; i < scsi_cdb_table_cnt; i++)
 		put_command(f, &scsi_cdb_table[i]);
 }

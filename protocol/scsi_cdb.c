@@ -177,15 +177,34 @@ int scsi_cdb_decode(const void *cdb, size_t len, struct scsi_cmd *ret_cmd,
 				   ret_sense);
 }
 
+/* START STOP UNIT that starts, PREVENT ALLOW MEDIUM REMOVAL that allows. */
+static bool is_harmless(const struct scsi_cmd *cmd)
+{
+	if (cmd->op == SCSI_OP_START_STOP)
+		return cmd->start && !cmd->loej;
+	return !cmd->prevent;
+}
+
 enum scsi_access scsi_cmd_access(const struct scsi_cmd *cmd)
 {
 	enum scsi_access access = (enum scsi_access)cmd->info->access;
-	bool harmless = cmd->op == SCSI_OP_START_STOP ? cmd->start && !cmd->loej
-						      : !cmd->prevent;
 
 	if (access != SCSI_ACCESS_BY_FIELD)
 		return access;
-	return harmless ? SCSI_ACCESS_ALWAYS : SCSI_ACCESS_CHANGES;
+	return is_harmless(cmd) ? SCSI_ACCESS_ALWAYS : SCSI_ACCESS_CHANGES;
+}
+
+bool scsi_cmd_is_for_readers(const struct scsi_cmd *cmd)
+{
+	switch ((enum scsi_readers)cmd->info->readers) {
+	case SCSI_READERS_REFUSED:
+		return false;
+	case SCSI_READERS_ALLOWED:
+		return true;
+	case SCSI_READERS_BY_FIELD:
+		break;
+	}
+	return is_harmless(cmd);
 }
 
 bool scsi_cdb_exists(const struct scsi_cdb_info *row,

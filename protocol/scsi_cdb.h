@@ -113,6 +113,18 @@ enum scsi_access {
 	SCSI_ACCESS_BY_FIELD,
 };
 
+/*
+ * May an initiator send it that may only read the unit? What changes something
+ * that others see (blocks, mode values, reservations, the medium) is not for
+ * readers. A row that does not say so is refused.
+ */
+enum scsi_readers {
+	SCSI_READERS_REFUSED,
+	SCSI_READERS_ALLOWED,
+	/* allowed when it starts the unit, or allows to remove the medium */
+	SCSI_READERS_BY_FIELD,
+};
+
 /* A big-endian field of the CDB; len 0: the CDB has none. */
 struct scsi_cdb_field {
 	uint8_t byte;
@@ -140,9 +152,10 @@ struct scsi_cdb_info {
 	uint8_t opcode;
 	int8_t service_action; /* bits 4..0 of byte 1, or NONE */
 	uint8_t cdb_len;
-	uint8_t op;	/* enum scsi_op */
-	uint8_t access; /* enum scsi_access */
-	uint16_t flags; /* enum scsi_cdb_flag */
+	uint8_t op;	 /* enum scsi_op */
+	uint8_t access;	 /* enum scsi_access */
+	uint8_t readers; /* enum scsi_readers */
+	uint16_t flags;	 /* enum scsi_cdb_flag */
 	/* Bits that are looked at; byte 0 the opcode, and the service action
 	 * where there is one (SPC-4, CDB USAGE DATA). */
 	uint8_t usage[SCSI_CDB_LEN];
@@ -261,6 +274,9 @@ const struct scsi_cdb_info *scsi_cdb_row(const void *cdb, size_t len);
 
 /* What @cmd is to those who have reserved the unit; never BY_FIELD. */
 enum scsi_access scsi_cmd_access(const struct scsi_cmd *cmd);
+
+/* May @cmd be sent by who may only read the unit? */
+bool scsi_cmd_is_for_readers(const struct scsi_cmd *cmd);
 
 /* Does @opcode have service actions? False also when it is not known. */
 bool scsi_cdb_has_service_actions(uint8_t opcode);

@@ -35,11 +35,13 @@ size_t scsi_report_luns_encode(const uint64_t *luns, size_t cnt, void *buf,
 	return out.len;
 }
 
-size_t scsi_report_tmf_encode(bool repd, void *buf, size_t cap)
+size_t scsi_report_tmf_encode(bool lun_reset, bool repd, void *buf, size_t cap)
 {
 	/* ATS, ATSS, CTSS, LURS; no times are given. */
-	uint8_t b[16] = { 0xd8, 0, 0, repd ? 12 : 0 };
+	uint8_t b[16] = { 0xd0, 0, 0, repd ? 12 : 0 };
 
+	if (lun_reset)
+		b[0] |= 0x08;
 	return put_once(b, repd ? sizeof(b) : 4, buf, cap);
 }
 

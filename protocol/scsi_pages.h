@@ -41,9 +41,10 @@ int scsi_report_luns_decode(const void *buf, size_t len, uint64_t *ret_luns,
 
 /*
  * REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS (SPC-4): abort task, abort task
- * set, clear task set, logical unit reset. @repd: the long form.
+ * set, clear task set, and with @lun_reset logical unit reset. @repd: the long
+ * form.
  */
-size_t scsi_report_tmf_encode(bool repd, void *buf, size_t cap);
+size_t scsi_report_tmf_encode(bool lun_reset, bool repd, void *buf, size_t cap);
 
 /* REPORT TARGET PORT GROUPS (SPC-4): one, active and optimized, with one port.
  * @ext_header: the extended header format. */

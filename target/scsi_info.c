@@ -102,7 +102,9 @@ static int report_tmf(struct scsi_task *task, void *buf, size_t cap,
 		*ret_sense = scsi_sense_cdb_field(6, 7);
 		return -EINVAL;
 	}
-	*ret_len = scsi_report_tmf_encode(task->cmd.repd, buf, cap);
+	*ret_len = scsi_report_tmf_encode(
+		!scsi_nexus_is_reader(task->nexus, task->lun), task->cmd.repd,
+		buf, cap);
 	return 0;
 }
 

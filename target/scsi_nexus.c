@@ -181,7 +181,7 @@ bool scsi_nexus_may_write(const struct scsi_nexus *nexus,
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
 		if (nexus->vol[i] == vol)
 			return !vol->read_only &&
-			       !(nexus->read_only && nexus->read_only[i]);
+			       !scsi_nexus_is_reader(nexus, (int)i);
 	}
 	return false;
 }
@@ -189,9 +189,7 @@ bool scsi_nexus_may_write(const struct scsi_nexus *nexus,
 const struct scsi_disk_info *scsi_task_info(const struct scsi_task *task,
 					    struct scsi_disk_info *copy)
 {
-	const bool *read_only = task->nexus->read_only;
-
-	if (!read_only || !read_only[task->lun])
+	if (!scsi_nexus_is_reader(task->nexus, task->lun))
 		return &task->vol->info;
 	*copy = task->vol->info;
 	copy->read_only = true;

@@ -319,6 +319,21 @@ static bool check_cdb(struct scsi_task *task, const struct scsi_cdb_info *row,
 				    ret_sense);
 }
 
+/* What would change the medium is refused as on every write-protected unit
+ * (scsi_cmd_check()); what would change anything else that others see, as to
+ * who has no right to it (SPC-4, ILLEGAL REQUEST). */
+static bool check_rights(const struct scsi_task *task,
+			 struct scsi_sense *ret_sense)
+{
+	if (!task->vol || !scsi_nexus_is_reader(task->nexus, task->lun) ||
+	    task->cmd.info->flags & SCSI_CDB_WRITES ||
+	    scsi_cmd_is_for_readers(&task->cmd))
+		return true;
+	*ret_sense =
+		scsi_sense(SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_NO_ACCESS_RIGHTS);
+	return false;
+}
+
 static bool is_shut_out(const struct scsi_task *task)
 {
 	return task->vol &&
@@ -361,7 +376,8 @@ enum scsi_task_verdict scsi_task_prepare(struct scsi_task *task)
 	uint64_t out_len;
 
 	task->vol = find_volume(task);
-	if (!check_unit(task, row, &sense) || !check_cdb(task, row, &sense))
+	if (!check_unit(task, row, &sense) || !check_cdb(task, row, &sense) ||
+	    !check_rights(task, &sense))
 		return refuse(task, &sense);
 	if (is_shut_out(task)) {
 		task->status = SCSI_STATUS_RESERVATION_CONFLICT;

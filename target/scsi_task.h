@@ -65,6 +65,14 @@ struct scsi_nexus {
 	uint32_t prevents[LUNS_MAX];	     /* unit_state_prevent() */
 };
 
+/* The administrator allows @nexus only to read what it sees as @lun (":ro" of a
+ * rule). Not so of a volume that is read-only for all: what is not on its medium
+ * may be changed. */
+static inline bool scsi_nexus_is_reader(const struct scsi_nexus *nexus, int lun)
+{
+	return nexus->read_only && nexus->read_only[lun];
+}
+
 /* A new nexus finds POWER_ON pending on every LUN: whatever its initiator knew
  * of the unit may no longer be so. @luns is borrowed. Undone by
  * scsi_nexus_fini(). Thread: any, as all here. */

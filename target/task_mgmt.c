@@ -276,6 +276,13 @@ static void manage(struct request *req, const struct srp_tsk_mgmt *t, int lun)
 	send_parts(tm);
 }
 
+/* A reset would end what others have under way, and change what they see. The
+ * other functions end commands of the nexus alone. */
+static bool may_reset(const struct channel *ch, int lun)
+{
+	return !scsi_nexus_is_reader(&ch->nexus->scsi, lun);
+}
+
 /* -1: @field names no volume of @ch. */
 static int volume_lun(const struct channel *ch, uint64_t field)
 {
@@ -304,6 +311,9 @@ static void judge(struct request *req, const struct srp_tsk_mgmt *t)
 	case SRP_TSK_LUN_RESET:
 		if (lun < 0)
 			request_answer_tmf(req, SRP_RSP_FIELDS_INVALID);
+		else if (t->function == SRP_TSK_LUN_RESET &&
+			 !may_reset(ch, lun))
+			request_answer_tmf(req, SRP_RSP_TMF_NOT_SUPPORTED);
 		else
 			manage(req, t, lun);
 		return;

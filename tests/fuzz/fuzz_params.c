@@ -261,7 +261,8 @@ static size_t answer_plain(const struct scsi_disk_info *info,
 		return scsi_report_port_groups_encode(info, cmd->ext_header,
 						      buf, cap);
 	case 6:
-		return scsi_report_tmf_encode(cmd->repd, buf, cap);
+		return scsi_report_tmf_encode(/* lun_reset= */ true, cmd->repd,
+					      buf, cap);
 	case 7:
 		return scsi_read_capacity_10_encode(info, buf, cap);
 	default:

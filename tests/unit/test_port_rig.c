@@ -139,10 +139,12 @@ static void open_worker(struct rig *rig, size_t arena_len)
 
 static void open_volume(struct rig *rig, unsigned int lun,
 			const struct backend_ops *ops, const char *path,
-			const char *allow)
+			const struct rig_options *opt)
 {
+	const char *allow = opt->allow_lun[lun];
 	struct volume_spec spec = { .ops = ops,
 				    .block_size = RIG_BLOCK,
+				    .removable = opt->removable,
 				    .direct = -1 };
 	struct xp_error e;
 	char msg[256];
@@ -218,8 +220,8 @@ struct rig *rig_create(const struct rig_options *opt)
 	rig->hub = t_fabric_create();
 	while (rig->worker_cnt < (opt->workers ? opt->workers : 1))
 		open_worker(rig, opt->arena_len);
-	open_volume(rig, RIG_DISK, &disk_ops, "disk", opt->allow_lun[RIG_DISK]);
-	open_volume(rig, RIG_RAM, &backend_ram, "8M", opt->allow_lun[RIG_RAM]);
+	open_volume(rig, RIG_DISK, &disk_ops, "disk", opt);
+	open_volume(rig, RIG_RAM, &backend_ram, "8M", opt);
 	if (opt->allow)
 		assert_true(access_rules_add(&rig->port.allow, opt->allow, msg,
 					     sizeof(msg)));

@@ -76,6 +76,7 @@ struct rig_options {
 	/* Rules of the target and of each volume; NULL: none. */
 	const char *allow;
 	const char *allow_lun[RIG_LUNS];
+	bool removable;		   /* the volumes */
 	struct port_limits limits; /* all zero: the defaults */
 };
 

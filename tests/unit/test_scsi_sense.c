@@ -311,6 +311,7 @@ static const struct to_row to_rows[] = {
 	{ "read error", 0x3, 0x1100, -EIO },
 	{ "hardware", 0x4, 0x4400, -EIO },
 	{ "operation code", 0x5, 0x2000, -EOPNOTSUPP },
+	{ "no access rights", 0x5, 0x2002, -EACCES },
 	{ "past the end", 0x5, 0x2100, -ENXIO },
 	{ "field in CDB", 0x5, 0x2400, -EINVAL },
 	{ "no such unit", 0x5, 0x2500, -ENODEV },

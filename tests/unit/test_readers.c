@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An initiator that may only read a volume (":ro" of a rule), and each command
+ * and task management function that there is: nothing that it sends changes
+ * what another initiator sees. The same from an initiator that may write shows
+ * that each attempt would have an effect.
+ */
+#include "tests/unit/test_port_rig.h"
+
+#include <string.h>
+
+#include "protocol/scsi_cdb_bits.h"
+#include "tests/lib/t_table.h"
+
+#define KEY	  0x1111111111111111u
+#define OTHER_KEY 0x2222222222222222u
+/* Blocks that the other initiator looks at, and one that it writes. */
+#define SEEN	  16u
+#define UNDER_WAY 100u
+
+/* Where in the initiators' memory each has its data. */
+#define ACTOR_AT   0u
+#define WATCHER_AT (1u << 20)
+#define WRITER_AT  (2u << 20)
+
+/* One sends the command; the other watches, and has a write under way. */
+struct scene {
+	struct rig *rig;
+	struct rig_chan *actor;
+	struct rig_chan *watcher;
+	unsigned int lun;
+};
+
+/* ---- commands with a buffer ---- */
+
+static uint64_t send_cdb(struct rig_chan *ch, unsigned int lun,
+			 const uint8_t *cdb, size_t at, uint32_t out_len,
+			 uint32_t in_len)
+{
+	struct srp_desc desc = rig_desc(ch, at, out_len ? out_len : in_len);
+	struct srp_data_args args = { .format = SRP_DATA_DIRECT,
+				      .descs = &desc,
+				      .desc_cnt = 1 };
+	struct rig_cmd cmd = { .lun = lun };
+
+	memcpy(cmd.cdb, cdb, sizeof(cmd.cdb));
+	if (out_len)
+		cmd.out = args;
+	else if (in_len)
+		cmd.in = args;
+	return rig_cmd(ch, &cmd);
+}
+
+/* ---- what the watcher sees ---- */
+
+struct view {
+	uint8_t bytes[16384];
+	size_t len;
+};
+
+static void view_add(struct view *v, const void *bytes, size_t len)
+{
+	assert_true(v->len + len <= sizeof(v->bytes));
+	memcpy(v->bytes + v->len, bytes, len);
+	v->len += len;
+}
+
+static void add_answer(struct view *v, struct scene *s, const uint8_t *cdb,
+		       uint32_t in_len)
+{
+	uint8_t *mem = s->rig->mem + WATCHER_AT;
+	const struct srp_rsp *rsp;
+
+	memset(mem, 0, in_len);
+	rsp = rig_rsp(s->watcher,
+		      send_cdb(s->watcher, s->lun, cdb, WATCHER_AT, 0, in_len));
+	assert_non_null(rsp);
+	view_add(v, &rsp->status, 1);
+	view_add(v, rsp->sense, rsp->sense_len);
+	view_add(v, mem, in_len);
+}
+
+/* Attentions, blocks, mode values, reservations and registrations, and who
+ * prevents removal. */
+static void look(struct scene *s, struct view *v)
+{
+	static const uint8_t cdbs[][16] = {
+		{ 0x00 },		  /* TEST UNIT READY */
+		{ 0x28, [8] = SEEN },	  /* READ (10) */
+		{ 0x1a, 8, 0x3f, 0, 96 }, /* MODE SENSE (6) */
+		{ 0x5e, 0, [8] = 96 },	  /* READ KEYS */
+		{ 0x5e, 1, [8] = 96 },	  /* READ RESERVATION */
+		{ 0x5e, 3, [8] = 255 },	  /* READ FULL STATUS */
+	};
+	static const uint32_t in_lens[] = {
+		0, SEEN * RIG_BLOCK, 96, 96, 96, 255
+	};
+	const struct volume *vol = s->rig->luns.vol[s->lun];
+
+	v->len = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(cdbs); i++)
+		add_answer(v, s, cdbs[i], in_lens[i]);
+	view_add(v, &vol->state.prevent_cnt, sizeof(vol->state.prevent_cnt));
+}
+
+static bool same_view(const struct view *a, const struct view *b)
+{
+	return a->len == b->len && !memcmp(a->bytes, b->bytes, a->len);
+}
+
+/* ---- the scene ---- */
+
+static void fill_blocks(struct scene *s)
+{
+	uint8_t *to = s->lun == RIG_RAM
+			      ? s->rig->luns.vol[RIG_RAM]->backend->info.memory
+			      : rig_disk();
+
+	for (unsigned int i = 0; i < SEEN; i++)
+		memset(to + (size_t)i * RIG_BLOCK, (int)i + 1, RIG_BLOCK);
+}
+
+/* Registers the watcher, and by SPEC_I_PT the actor, with the same key. */
+static void register_both(struct scene *s)
+{
+	const uint8_t cdb[16] = { 0x5f, 0, [8] = 52 };
+	struct srp_login_req actor =
+		rig_login_req(s->rig, 1, SRP_MULTICHAN_SINGLE);
+	uint8_t *p = s->rig->mem + WATCHER_AT;
+
+	memset(p, 0, 52);
+	wire_put64(p + 8, KEY);
+	p[20] = 0x08;
+	wire_put32(p + 24, 24);
+	p[28] = 0x04;
+	memcpy(p + 36, actor.initiator.b, 16);
+	rig_expect_status(s->watcher,
+			  send_cdb(s->watcher, s->lun, cdb, WATCHER_AT, 52, 0),
+			  SCSI_STATUS_GOOD);
+}
+
+static struct scene scene_begin(unsigned int lun, bool reader)
+{
+	struct rig_options opt = { .removable = true };
+	struct scene s = { .rig = rig_create(&opt), .lun = lun };
+	char msg[256];
+
+	assert_true(access_rules_add(&s.rig->port.allow, "10.0.0.1:ro", msg,
+				     sizeof(msg)));
+	assert_true(
+		access_rules_add(&s.rig->port.allow, "all", msg, sizeof(msg)));
+	fill_blocks(&s);
+	t_fabric_come_from(s.rig->hub, reader ? "10.0.0.1" : "10.0.0.3");
+	s.actor = rig_login(s.rig, 1, SRP_MULTICHAN_SINGLE);
+	t_fabric_come_from(s.rig->hub, "10.0.0.2");
+	s.watcher = rig_login(s.rig, 2, SRP_MULTICHAN_SINGLE);
+	rig_clear_ua(s.actor, lun, NULL);
+	rig_clear_ua(s.watcher, lun, NULL);
+	return s;
+}
+
+static void scene_end(struct scene *s)
+{
+	rig_chan_free(s->actor);
+	rig_chan_free(s->watcher);
+	rig_destroy(s->rig);
+}
+
+/* The watcher's write, which stays with the store of RIG_DISK. */
+static uint64_t begin_write(struct scene *s)
+{
+	uint8_t cdb[16] = { 0x2a, [5] = UNDER_WAY, [8] = 1 };
+
+	rig_hold(true);
+	return send_cdb(s->watcher, s->lun, cdb, WRITER_AT, RIG_BLOCK, 0);
+}
+
+/* Whether it has been answered as if nothing had happened. */
+static bool end_write(struct scene *s, uint64_t tag)
+{
+	const struct srp_rsp *rsp;
+
+	rig_hold(false);
+	while (rig_release(s->rig))
+		;
+	rsp = rig_rsp(s->watcher, tag);
+	return rsp && rsp->status == SCSI_STATUS_GOOD;
+}
+
+/* ---- attempts ---- */
+
+/* One command: its CDB, and data-out at ACTOR_AT. */
+struct attempt {
+	uint8_t cdb[16];
+	uint32_t out_len;
+};
+
+static void put_field(uint8_t *cdb, struct scsi_cdb_field field, uint32_t value)
+{
+	if (field.len)
+		cdb[field.byte + field.len - 1] = (uint8_t)value;
+}
+
+/* The mode pages as they are, but with software write protection. */
+static void make_mode_select(struct scene *s, struct attempt *a, bool six)
+{
+	const uint8_t sense_6[16] = { 0x1a, 8, 0x0a, 0, 255 };
+	const uint8_t sense_10[16] = { 0x5a, 8, 0x0a, [8] = 255 };
+	uint8_t *p = s->rig->mem + ACTOR_AT;
+	uint32_t header = six ? 4 : 8;
+
+	memset(p, 0, 255);
+	rig_expect_status(s->watcher,
+			  send_cdb(s->watcher, s->lun, six ? sense_6 : sense_10,
+				   ACTOR_AT, 0, 255),
+			  SCSI_STATUS_GOOD);
+	memset(p, 0, header);
+	p[header + 4] |= 0x08;
+	a->cdb[1] |= CDB_PF;
+	a->out_len = header + 12;
+}
+
+static void make_persistent_out(uint8_t *p, struct attempt *a)
+{
+	bool preempts = a->cdb[1] == 4 || a->cdb[1] == 5;
+
+	memset(p, 0, 24);
+	wire_put64(p, KEY);
+	wire_put64(p + 8, preempts ? KEY : OTHER_KEY);
+	a->cdb[2] = 1; /* write exclusive */
+	a->out_len = 24;
+}
+
+static void make_copy(struct scene *s, uint8_t *p, struct attempt *a)
+{
+	memset(p, 0, 76);
+	p[0] = 1;
+	p[3] = 32;
+	p[11] = 28;
+	p[16] = 0xe4;
+	p[16 + 4] = 1;
+	p[16 + 5] = 3;
+	p[16 + 7] = SCSI_NAA_LEN;
+	memcpy(p + 16 + 8, s->rig->luns.vol[s->lun]->info.naa, SCSI_NAA_LEN);
+	p[16 + 30] = RIG_BLOCK >> 8;
+	p[48] = 2;
+	p[48 + 3] = 0x18;
+	p[48 + 11] = 1;
+	p[48 + 19] = 1; /* from block 1 to block 0 */
+	a->out_len = 76;
+}
+
+static void make_unmap(uint8_t *p, struct attempt *a)
+{
+	memset(p, 0, 24);
+	p[1] = 22;
+	p[3] = 16;
+	p[8 + 11] = SEEN;
+	a->out_len = 24;
+}
+
+/* The command of @row, so that it has an effect if it may have one. */
+static struct attempt make_attempt(struct scene *s,
+				   const struct scsi_cdb_info *row)
+{
+	struct attempt a = { .cdb = { row->opcode } };
+	uint8_t *p = s->rig->mem + ACTOR_AT;
+	struct scsi_sense sense;
+	struct scsi_cmd cmd;
+
+	if (row->service_action != SCSI_SERVICE_ACTION_NONE)
+		a.cdb[1] = (uint8_t)row->service_action;
+	put_field(a.cdb, row->blocks, 1);
+	put_field(a.cdb, row->alloc_len, 96);
+	memset(p, 0xab, 8 * RIG_BLOCK);
+	switch ((enum scsi_op)row->op) {
+	case SCSI_OP_MODE_SELECT_6:
+	case SCSI_OP_MODE_SELECT_10:
+		make_mode_select(s, &a, row->op == SCSI_OP_MODE_SELECT_6);
+		break;
+	case SCSI_OP_PERSISTENT_OUT:
+		make_persistent_out(p, &a);
+		break;
+	case SCSI_OP_START_STOP:
+		a.cdb[4] = CDB_LOEJ;
+		break;
+	case SCSI_OP_PREVENT_REMOVAL:
+		a.cdb[4] = CDB_PREVENT;
+		break;
+	case SCSI_OP_SANITIZE_OVERWRITE:
+		memcpy(p, "\x01\x00\x00\x04", 4);
+		a.out_len = 8;
+		break;
+	case SCSI_OP_UNMAP:
+		make_unmap(p, &a);
+		break;
+	case SCSI_OP_EXTENDED_COPY:
+		make_copy(s, p, &a);
+		break;
+	case SCSI_OP_COMPARE_WRITE:
+		memset(p, 1, RIG_BLOCK); /* as the block is */
+		break;
+	default:
+		break;
+	}
+	put_field(a.cdb, row->param_len, a.out_len);
+	assert_int_equal(scsi_cdb_decode(a.cdb, sizeof(a.cdb), &cmd, &sense),
+			 0);
+	if (!a.out_len)
+		a.out_len = (uint32_t)scsi_cmd_data_out_len(&cmd, RIG_BLOCK);
+	return a;
+}
+
+struct outcome {
+	bool exists;
+	bool changed; /* what the watcher sees */
+	uint8_t status;
+	struct scsi_sense sense;
+};
+
+static struct outcome try_command(const struct scsi_cdb_info *row,
+				  unsigned int lun, bool reader)
+{
+	struct scene s = scene_begin(lun, reader);
+	struct outcome o = { .exists = scsi_cdb_exists(
+				     row, &s.rig->luns.vol[lun]->info) };
+	static struct view before;
+	static struct view after;
+	const struct srp_rsp *rsp;
+	struct attempt a;
+	uint64_t write;
+	uint64_t tag;
+	bool written;
+
+	if (row->op == SCSI_OP_PERSISTENT_OUT)
+		register_both(&s);
+	look(&s, &before);
+	a = make_attempt(&s, row);
+	write = begin_write(&s);
+	tag = send_cdb(s.actor, lun, a.cdb, ACTOR_AT, a.out_len, 1024);
+	written = end_write(&s, write);
+	rsp = rig_rsp(s.actor, tag);
+	assert_non_null(rsp);
+	o.status = rsp->status;
+	if (rsp->sense_len)
+		scsi_sense_decode(rsp->sense, rsp->sense_len, &o.sense);
+	look(&s, &after);
+	o.changed = !written || !same_view(&before, &after);
+	scene_end(&s);
+	return o;
+}
+
+/* What an initiator that may write changes nothing with, either. */
+static bool has_no_effect(const struct scsi_cdb_info *row)
+{
+	switch ((enum scsi_op)row->op) {
+	case SCSI_OP_SET_PORT_GROUPS: /* there is one state */
+	case SCSI_OP_SANITIZE_EXIT:   /* nothing has failed */
+		return true;
+	case SCSI_OP_PERSISTENT_OUT: /* it holds no reservation */
+		return row->service_action == SCSI_PR_RELEASE ||
+		       row->service_action == SCSI_PR_REGISTER_AND_MOVE;
+	default:
+		return row->readers == SCSI_READERS_ALLOWED &&
+		       row->op != SCSI_OP_EXTENDED_COPY;
+	}
+}
+
+static void expect_refused(const struct scsi_cdb_info *row,
+			   const struct outcome *o)
+{
+	bool writes = row->flags & SCSI_CDB_WRITES ||
+		      row->op == SCSI_OP_EXTENDED_COPY;
+
+	assert_int_equal(o->status, SCSI_STATUS_CHECK_CONDITION);
+	assert_int_equal(o->sense.key, writes ? SCSI_KEY_DATA_PROTECT
+					      : SCSI_KEY_ILLEGAL_REQUEST);
+	assert_int_equal(o->sense.code, writes ? SCSI_ASC_WRITE_PROTECTED
+					       : SCSI_ASC_NO_ACCESS_RIGHTS);
+}
+
+static void command_of_a_reader_changes_nothing(void **state)
+{
+	const struct scsi_cdb_info *row = *state;
+
+	for (unsigned int lun = 0; lun < RIG_LUNS; lun++) {
+		struct outcome reader = try_command(row, lun, true);
+		struct outcome writer = try_command(row, lun, false);
+
+		if (!reader.exists)
+			continue;
+		assert_int_equal(writer.changed, !has_no_effect(row));
+		assert_false(reader.changed);
+		if (row->readers != SCSI_READERS_ALLOWED ||
+		    row->op == SCSI_OP_EXTENDED_COPY)
+			expect_refused(row, &reader);
+		else
+			assert_int_equal(reader.status, writer.status);
+	}
+}
+
+/* ---- what the table says ---- */
+
+static void table_agrees_with_itself(void **state)
+{
+	for (size_t i = 0; i < scsi_cdb_table_cnt; i++) {
+		const struct scsi_cdb_info *row = &scsi_cdb_table[i];
+
+		if (row->flags & SCSI_CDB_WRITES)
+			assert_int_equal(row->readers, SCSI_READERS_REFUSED);
+		if (row->access == SCSI_ACCESS_READS)
+			assert_int_equal(row->readers, SCSI_READERS_ALLOWED);
+	}
+}
+
+static const struct field_case {
+	const char *name;
+	uint8_t cdb[6];
+	bool allowed;
+} field_cases[] = {
+	{ "start", { 0x1b, [4] = CDB_START }, true },
+	{ "start at once", { 0x1b, 1, [4] = CDB_START }, true },
+	{ "stop", { 0x1b }, false },
+	{ "stop without a flush", { 0x1b, [4] = CDB_NO_FLUSH }, false },
+	{ "eject", { 0x1b, [4] = CDB_LOEJ }, false },
+	{ "load", { 0x1b, [4] = CDB_LOEJ | CDB_START }, false },
+	{ "prevent removal", { 0x1e, [4] = CDB_PREVENT }, false },
+	{ "allow removal", { 0x1e }, true },
+};
+
+static void field_decides(void **state)
+{
+	const struct field_case *row = *state;
+	struct scene s = scene_begin(RIG_DISK, /* reader= */ true);
+	uint8_t cdb[16] = { 0 };
+	const struct srp_rsp *rsp;
+
+	memcpy(cdb, row->cdb, sizeof(row->cdb));
+	rsp = rig_rsp(s.actor, send_cdb(s.actor, RIG_DISK, cdb, 0, 0, 0));
+	assert_int_equal(rsp->status, row->allowed
+					      ? SCSI_STATUS_GOOD
+					      : SCSI_STATUS_CHECK_CONDITION);
+	scene_end(&s);
+}
+
+/* ---- task management ---- */
+
+/* What @function does to the watcher's write and what it sees. */
+static bool function_changes(uint8_t function, bool reader, uint8_t *ret_code)
+{
+	struct scene s = scene_begin(RIG_DISK, reader);
+	static struct view before;
+	static struct view after;
+	uint64_t write;
+	uint64_t tmf;
+	bool written;
+
+	look(&s, &before);
+	write = begin_write(&s);
+	/* Its tag, too, is the watcher's own. */
+	tmf = rig_tmf(s.actor, function, RIG_DISK, write);
+	written = end_write(&s, write);
+	*ret_code = rig_rsp(s.actor, tmf)->rsp_code;
+	look(&s, &after);
+	scene_end(&s);
+	return !written || !same_view(&before, &after);
+}
+
+/* SRP r16a 6.7: 01h, 02h, 04h, 08h and 40h; the others are nobody's. */
+static void function_of_a_reader_changes_nothing(void **state)
+{
+	static const uint8_t functions[] = { 0x00, 0x01, 0x02, 0x03, 0x04,
+					     0x05, 0x08, 0x09, 0x0c, 0x10,
+					     0x20, 0x40, 0x48, 0x80, 0xff };
+
+	for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
+		uint8_t f = functions[i];
+		uint8_t code;
+
+		assert_false(function_changes(f, /* reader= */ true, &code));
+		if (f == SRP_TSK_LUN_RESET)
+			assert_int_equal(code, SRP_RSP_TMF_NOT_SUPPORTED);
+		assert_int_equal(
+			function_changes(f, /* reader= */ false, &code),
+			f == SRP_TSK_LUN_RESET);
+	}
+}
+
+/* SRP_TSK_ABORT_TASK, ABORT_TASK_SET, CLEAR_TASK_SET */
+static void reader_ends_its_own_commands(void **state)
+{
+	static const uint8_t functions[] = { SRP_TSK_ABORT_TASK,
+					     SRP_TSK_ABORT_TASK_SET,
+					     SRP_TSK_CLEAR_TASK_SET };
+	const uint8_t read[16] = { 0x28, [8] = 1 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
+		struct scene s = scene_begin(RIG_DISK, /* reader= */ true);
+		uint64_t tag;
+		uint64_t tmf;
+
+		rig_hold(true);
+		tag = send_cdb(s.actor, RIG_DISK, read, ACTOR_AT, 0, RIG_BLOCK);
+		tmf = rig_tmf(s.actor, functions[i], RIG_DISK, tag);
+		assert_true(end_write(&s, begin_write(&s)));
+		rig_expect_code(s.actor, tmf, SRP_RSP_COMPLETE);
+		assert_null(rig_rsp(s.actor, tag));
+		scene_end(&s);
+	}
+}
+
+static void reader_is_told_of_no_reset(void **state)
+{
+	const uint8_t cdb[16] = { 0xa3, 0x0d, [9] = 4 };
+
+	for (int reader = 0; reader < 2; reader++) {
+		struct scene s = scene_begin(RIG_DISK, reader);
+		uint64_t tag = send_cdb(s.actor, RIG_DISK, cdb, ACTOR_AT, 0, 4);
+
+		rig_expect_status(s.actor, tag, SCSI_STATUS_GOOD);
+		assert_int_equal(s.rig->mem[ACTOR_AT], reader ? 0xd0 : 0xd8);
+		scene_end(&s);
+	}
+}
+
+/* ---- the end of a reader ---- */
+
+/* Neither its logout nor a login in its place ends anything of others. */
+static void reader_that_comes_and_goes_changes_nothing(void **state)
+{
+	struct scene s = scene_begin(RIG_DISK, /* reader= */ true);
+	static struct view before;
+	static struct view after;
+	struct rig_chan *again;
+	uint64_t write;
+
+	look(&s, &before);
+	write = begin_write(&s);
+	t_fabric_come_from(s.rig->hub, "10.0.0.1");
+	again = rig_login(s.rig, 1, SRP_MULTICHAN_SINGLE);
+	rig_chan_free(again);
+	assert_true(end_write(&s, write));
+	look(&s, &after);
+	assert_true(same_view(&before, &after));
+	scene_end(&s);
+}
+
+/* ---- siblings: a medium that nobody may write ---- */
+
+/* ",ro" is about the medium: an initiator that may write still decides on the
+ * rest. */
+static void volume_that_is_read_only_can_be_reserved(void **state)
+{
+	struct scene s = scene_begin(RIG_DISK, /* reader= */ false);
+	const uint8_t reserve[16] = { 0x16 };
+	const uint8_t write[16] = { 0x2a, [8] = 1 };
+	const struct srp_rsp *rsp;
+	struct scsi_sense sense;
+
+	s.rig->luns.vol[RIG_DISK]->read_only = true;
+	s.rig->luns.vol[RIG_DISK]->info.read_only = true;
+	rsp = rig_rsp(s.actor, send_cdb(s.actor, RIG_DISK, write, ACTOR_AT,
+					RIG_BLOCK, 0));
+	assert_int_equal(scsi_sense_decode(rsp->sense, rsp->sense_len, &sense),
+			 0);
+	assert_int_equal(sense.code, SCSI_ASC_WRITE_PROTECTED);
+	rig_expect_status(s.actor,
+			  send_cdb(s.actor, RIG_DISK, reserve, 0, 0, 0),
+			  SCSI_STATUS_GOOD);
+	scene_end(&s);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	for (size_t i = 0; i < scsi_cdb_table_cnt; i++)
+		t_add(&t, "command_of_a_reader_changes_nothing",
+		      command_of_a_reader_changes_nothing,
+		      scsi_cdb_table[i].name, &scsi_cdb_table[i]);
+	T_ADD(&t, table_agrees_with_itself);
+	T_ADD_ROWS(&t, field_cases, field_decides);
+	T_ADD(&t, function_of_a_reader_changes_nothing);
+	T_ADD(&t, reader_ends_its_own_commands);
+	T_ADD(&t, reader_is_told_of_no_reset);
+	T_ADD(&t, reader_that_comes_and_goes_changes_nothing);
+	T_ADD(&t, volume_that_is_read_only_can_be_reserved);
+	return t_run(&t);
+}
