@@ -623,8 +623,8 @@ static void ius_kept_over_the_end_are_the_users(void **state)
 	run_until(&w, w.t.received == 2 && w.i.received == 2);
 	xp_close(w.i.ch);
 	run_until(&w, w.t.closed && w.i.closed);
-	assert_string_equal(w.t.last_data, "kept");
-	assert_string_equal(w.i.last_data, "kept");
+	assert_string_equal((char *)w.t.last_data, "kept");
+	assert_string_equal((char *)w.i.last_data, "kept");
 	world_down(&w);
 }
 
