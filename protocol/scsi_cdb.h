@@ -243,12 +243,12 @@ enum scsi_bytchk {
 };
 
 /* What one EXTENDED COPY may bring, as RECEIVE COPY RESULTS and VPD page 8Fh
- * tell: descriptors, and bytes. */
+ * tell: descriptors, and bytes (target/volume.h has the reasons). */
 #define SCSI_COPY_TARGETS  16
 #define SCSI_COPY_SEGMENTS 32
 #define SCSI_COPY_DESCRIPTORS_LEN \
 	(SCSI_COPY_TARGETS * 32 + SCSI_COPY_SEGMENTS * 28)
-#define SCSI_COPY_SEGMENT_MAX (16u << 20)
+#define SCSI_COPY_SEGMENT_MAX (4u << 20)
 /* Copies at the same time: as many as there are commands. */
 #define SCSI_COPY_CONCURRENT 255
 

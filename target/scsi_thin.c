@@ -27,18 +27,35 @@ static void prepare_unmap(struct scsi_task *task)
 		(uint32_t)((EXTENTS_MAX + 1) * sizeof(struct scsi_extent));
 }
 
+/* The bytes of @left, from @offset of the volume on, that the next piece takes.
+ * Pieces end at multiples of @piece, so that none cuts an allocation unit of the
+ * store in two, which would then be zeroed and kept. */
+static uint64_t aligned_piece(uint64_t offset, uint64_t left, uint64_t piece)
+{
+	return scsi_min(left, piece - offset % piece);
+}
+
+/* What is done is taken off the extent; the next follows when it is empty. */
 static bool unmap_next(struct scsi_task *task, int res)
 {
-	const struct scsi_extent *extent = &extents_of(task)[task->at];
-	uint64_t block_size = task->vol->block_size;
+	struct scsi_extent *extent = extents_of(task);
+	uint32_t block_size = task->vol->block_size;
+	uint64_t len;
 
 	if (res)
 		return scsi_task_fail_blk(task, res);
+	while (task->at < task->range_len && !extent[task->at].blocks)
+		task->at++;
 	if (task->at == task->range_len)
 		return scsi_task_good(task);
-	scsi_task_blk(task, BLOCK_UNMAP, extent->lba * block_size,
-		      extent->blocks * block_size, unmap_next);
-	task->at++;
+	extent += task->at;
+	len = aligned_piece(extent->lba * block_size,
+			    (uint64_t)extent->blocks * block_size,
+			    VOLUME_UNMAP_PIECE);
+	scsi_task_blk(task, BLOCK_UNMAP, extent->lba * block_size, len,
+		      unmap_next);
+	extent->lba += len / block_size;
+	extent->blocks -= (uint32_t)(len / block_size);
 	return true;
 }
 
@@ -94,6 +111,23 @@ static bool write_next(struct scsi_task *task, int res)
 	return true;
 }
 
+static bool zero_next(struct scsi_task *task, int res)
+{
+	uint64_t left;
+
+	if (res)
+		return scsi_task_fail_blk(task, res);
+	left = task->range_len - task->at;
+	if (!left)
+		return scsi_task_good(task);
+	scsi_task_blk(task, BLOCK_ZERO, task->at, left, zero_next);
+	task->blk.len =
+		aligned_piece(task->blk.offset, left, VOLUME_ZERO_PIECE);
+	task->blk.may_unmap = task->cmd.unmap;
+	task->at += task->blk.len;
+	return true;
+}
+
 static void repeat(uint8_t *to, uint64_t len, const uint8_t *block,
 		   uint32_t block_size)
 {
@@ -127,9 +161,8 @@ static bool execute_write_same(struct scsi_task *task)
 
 	if (!zeroes || !vol->backend->info.zero)
 		return write_pattern(task);
-	scsi_task_blk(task, BLOCK_ZERO, 0, task->range_len, scsi_task_end);
-	task->blk.may_unmap = task->cmd.unmap;
-	return true;
+	task->at = 0;
+	return zero_next(task, 0);
 }
 
 const struct scsi_handler scsi_write_same = {

@@ -14,12 +14,10 @@
 #include "target/store_generation.h"
 #include "transport/cleanup.h"
 
-/* Per command, bytes. The initiator waits for each, 30 s at most (sd's
- * default), and memory is changed on the reactor's own time. */
+/* Per command, bytes; volume.h has the other limits, and their reasons. Memory
+ * is changed on the reactor's own time. */
 #define OPTIMAL_TRANSFER      (1u << 20)
-#define MEMORY_MAX_RANGE      (64ull << 20)
-#define STORE_MAX_UNMAP	      (4ull << 30)
-#define STORE_MAX_WRITE_SAME  (256ull << 20)
+#define MEMORY_MAX_RANGE      (64u << 20)
 #define VOLUME_MAX_UNMAP_DESC 64
 
 #define LARGEST_PHYSICAL_BLOCK (64u << 10)
@@ -154,8 +152,7 @@ static void set_limits(struct volume *vol)
 	info->optimal_granularity_blocks = (uint16_t)(1u << info->physical_exp);
 	info->max_transfer_blocks = to_blocks(VOLUME_MAX_TRANSFER, vol);
 	info->optimal_transfer_blocks = to_blocks(OPTIMAL_TRANSFER, vol);
-	info->max_write_same_blocks = to_blocks(
-		is_memory ? MEMORY_MAX_RANGE : STORE_MAX_WRITE_SAME, vol);
+	info->max_write_same_blocks = to_blocks(VOLUME_MAX_WRITE_SAME, vol);
 	info->max_caw_blocks = UINT8_MAX;
 	info->max_atomic_blocks = (uint16_t)blocks_within(
 		store->atomic_len, vol->block_size, UINT16_MAX);
@@ -164,7 +161,7 @@ static void set_limits(struct volume *vol)
 		return;
 	info->lbprz = store->unmap_zeroes;
 	info->max_unmap_blocks =
-		to_blocks(is_memory ? MEMORY_MAX_RANGE : STORE_MAX_UNMAP, vol);
+		to_blocks(is_memory ? MEMORY_MAX_RANGE : VOLUME_MAX_UNMAP, vol);
 	info->max_unmap_descs = VOLUME_MAX_UNMAP_DESC;
 	info->unmap_granularity_blocks =
 		to_blocks(store->unmap_granularity, vol);

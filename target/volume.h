@@ -79,9 +79,37 @@ volume_sense_format(const struct volume *vol)
 					: SCSI_SENSE_FIXED;
 }
 
-/* The limit of one command's data; larger ones are refused as SBC says and
- * VPD page B0 announces. Bytes. */
-#define VOLUME_MAX_TRANSFER (4u << 20)
+/*
+ * How much one command may be about, and in what pieces long ones ask the store
+ * for it, in bytes. Commands above the limits are refused as SBC says and VPD
+ * pages B0h and 8Fh announce.
+ *
+ * The measure is a store of 20 MB/s without a cheap way to zero blocks: there
+ * each of these bytes is written. An initiator waits 30 s for a command (sd; 120 s
+ * for WRITE SAME) and 5 s for a task management function (ib_srp), which
+ * awaits the pieces that the store has by then; up to 64 commands of a channel
+ * run at the same time.
+ *
+ *   READ, WRITE, VERIFY, ...  4 MiB           0.2 s
+ *   WRITE SAME                32 MiB          1.7 s; 64 of them 107 s
+ *     pieces of zeroes        1 MiB           64 of them 3.4 s
+ *     pieces of a pattern     SCSI_PIECE      0.25 MiB
+ *   UNMAP                     512 MiB         27 s, if it were written
+ *     pieces                  4 MiB           0.2 s
+ *   EXTENDED COPY             32 x 4 MiB      13 s, as it reads and writes
+ *     pieces                  SCSI_PIECE      0.25 MiB
+ *   PRE-FETCH                 16 MiB          0.8 s
+ *
+ * FORMAT UNIT and SANITIZE take as long as they take: IMMED reports them as in
+ * progress, and a command that waits for its job leaves it when it is aborted.
+ * SYNCHRONIZE CACHE is not bounded here: it depends on what all initiators have
+ * left in the cache (sd waits 60 s for it).
+ */
+#define VOLUME_MAX_TRANSFER   (4u << 20)
+#define VOLUME_MAX_WRITE_SAME (32u << 20)
+#define VOLUME_MAX_UNMAP      (512u << 20)
+#define VOLUME_ZERO_PIECE     (1u << 20)
+#define VOLUME_UNMAP_PIECE    (4u << 20)
 
 /*
  * Identity. serial=S gives the serial number; the NAA identifier follows from

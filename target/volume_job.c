@@ -10,9 +10,10 @@
 #include "transport/log.h"
 
 /* What is written, or made zero in memory, in one go; and what a store may be
- * asked to deallocate. Bytes. */
+ * asked to deallocate, which takes 0.8 s where it writes zeroes at 20 MB/s: when
+ * the target stops, the job ends after the piece. Bytes. */
 #define PIECE	    (1u << 20)
-#define ERASE_PIECE (1ull << 30)
+#define ERASE_PIECE (16u << 20)
 
 /* The passes of a job, in their order. */
 enum pass {

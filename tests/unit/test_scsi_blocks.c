@@ -195,8 +195,8 @@ static const struct t_disk_row rows[] = {
 	  .in = "00 01 00 00", .in_cnt = 4, .wanted_in = 4 },
 	{ "INQUIRY, page B0h, limits", .cdb = "12 01 b0 00 40", .in_len = 64,
 	  .in = "00 b0 00 3c 00 ff 00 08 00 00 20 00 00 00 08 00 00*4 "
-		"00 80 00 00 00 00 00 40 00 00 00 08 80 00*3 "
-		"00*5 08 00 00 00 00 00 08 00*16",
+		"00 10 00 00 00 00 00 40 00 00 00 08 80 00*3 "
+		"00*5 01 00 00 00 00 00 08 00*16",
 	  .in_cnt = 64, .wanted_in = 64 },
 
 	/* SANITIZE, to its end; the store has every other 4 KiB in use */

@@ -310,7 +310,7 @@ static void operating_parameters(void **state)
 	start(T_THIN);
 	expect_status("84 03 00 00*10 fc", "good",
 		      "00 00 00 2a 01 00 00 00 00 10 00 20 00 00 05 80 "
-		      "01 00 00 00 00*8 00*6 00 ff ff 09 00 00 00 00 00 02 "
+		      "00 40 00 00 00*8 00*6 00 ff ff 09 00 00 00 00 00 02 "
 		      "02 e4");
 	expect_status("84 01 00 00*10 fc", "05/24/00 CDB 1.4", "");
 	stop();
