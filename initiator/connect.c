@@ -49,6 +49,20 @@ static bool next_way(struct srpi_session *s, const struct xp_error *why)
 	return true;
 }
 
+static int take_transport(struct srpi_session *s, struct xp_error *e)
+{
+	int err;
+
+	if (s->own && s->own->kind == s->kind)
+		return 0;
+	ini_xp_put(s->own);
+	s->own = NULL;
+	err = ini_xp_take(s->ctx, s->kind, &s->own, e);
+	if (!err)
+		s->xp = s->own->xp;
+	return err;
+}
+
 /* Tries s->addr over s->kind; a way that fails at once leads to the next. */
 static void connect_next(struct srpi_session *s)
 {
@@ -56,7 +70,7 @@ static void connect_next(struct srpi_session *s)
 	int err;
 
 	do {
-		err = ini_ctx_xp(s->ctx, s->kind, &s->xp, &e);
+		err = take_transport(s, &e);
 		if (!err)
 			err = ini_link_begin(s, &e);
 		if (!err)

@@ -54,13 +54,22 @@ int srpi_ctx_create(const struct srpi_ctx_options *options,
 	return ini_ctx_create(options, /* wide= */ false, ret_ctx, e);
 }
 
+static void free_first_xp(struct srpi_ctx *ctx)
+{
+	struct ini_xp *xp = ctx->xps;
+
+	ctx->xps = xp->next;
+	xp_destroy(xp->xp);
+	free(xp);
+}
+
 void srpi_ctx_destroy(struct srpi_ctx *ctx)
 {
 	if (!ctx)
 		return;
 	assert(ctx->sessions == 0);
-	for (unsigned int k = 0; k < XP_KINDS; k++)
-		xp_destroy(ctx->xp[k]);
+	while (ctx->xps)
+		free_first_xp(ctx);
 	/* The providers' watches end, and free themselves, in a turn. */
 	while (reactor_run_once(ctx->reactor, 0) > 0)
 		;
@@ -78,18 +87,51 @@ int srpi_ctx_run(struct srpi_ctx *ctx, int timeout_ms)
 	return reactor_run_once(ctx->reactor, timeout_ms);
 }
 
-int ini_ctx_xp(struct srpi_ctx *ctx, enum xp_kind kind, struct xp **ret_xp,
-	       struct xp_error *e)
+static int open_xp(struct srpi_ctx *ctx, enum xp_kind kind,
+		   struct ini_xp **ret_xp, struct xp_error *e)
 {
 	const struct xp_config cfg = {
 		.reactor = ctx->reactor,
 		.recv_len = INI_RECV_LEN,
 	};
+	struct ini_xp *xp = calloc(1, sizeof(*xp));
+	int err;
+
+	if (!xp) {
+		xp_error_set(e, -ENOMEM, "out of memory");
+		return -ENOMEM;
+	}
+	xp->kind = kind;
+	err = xp_create(kind, &cfg, &xp->xp, e);
+	if (err) {
+		free(xp);
+		return err;
+	}
+	xp->next = ctx->xps;
+	ctx->xps = xp;
+	*ret_xp = xp;
+	return 0;
+}
+
+int ini_xp_take(struct srpi_ctx *ctx, enum xp_kind kind, struct ini_xp **ret_xp,
+		struct xp_error *e)
+{
+	struct ini_xp *xp = ctx->xps;
 	int err = 0;
 
-	if (!ctx->xp[kind])
-		err = xp_create(kind, &cfg, &ctx->xp[kind], e);
-	if (!err)
-		*ret_xp = ctx->xp[kind];
-	return err;
+	while (xp && (xp->users > 0 || xp->kind != kind))
+		xp = xp->next;
+	if (!xp)
+		err = open_xp(ctx, kind, &xp, e);
+	if (err)
+		return err;
+	xp->users++;
+	*ret_xp = xp;
+	return 0;
+}
+
+void ini_xp_put(struct ini_xp *xp)
+{
+	if (xp)
+		xp->users--;
 }

@@ -494,7 +494,7 @@ int ini_discover(struct srpi_session *s,
 	}
 	/* Nothing but what the target sent is ever read from here. */
 	memset(d->buf, 0, BUF_LEN);
-	err = srpi_mem_register(s, d->buf, BUF_LEN, &d->mem, e);
+	err = ini_mem_register(s, d->buf, BUF_LEN, &d->mem, e);
 	if (err)
 		return err;
 	scsi_cdb_report_luns(8 + 8 * LUNS_MAX, d->cmd.cdb);

@@ -188,8 +188,8 @@ static int make_zeroes(struct srpi_session *s)
 		return -ENOMEM;
 	}
 	memset(s->zeroes, 0, INI_ZEROES_LEN);
-	return srpi_mem_register(s, s->zeroes, INI_ZEROES_LEN, &s->zeroes_mem,
-				 &s->error);
+	return ini_mem_register(s, s->zeroes, INI_ZEROES_LEN, &s->zeroes_mem,
+				&s->error);
 }
 
 static void running(struct ini_channel *ch)

@@ -26,6 +26,7 @@ static void session_free(struct srpi_session *s)
 	ini_discovery_free(s);
 	ini_capacity_free(s->capacity);
 	srpi_mem_free(s->zeroes_mem);
+	ini_xp_put(s->own);
 	free(s->zeroes);
 	free(s->volumes);
 	if (s->addrs)
@@ -65,15 +66,27 @@ void srpi_close(struct srpi_session *s, void (*closed)(void *arg), void *arg)
 
 /* ---- the begin ---- */
 
-static int resolve(struct srpi_session *s, struct srpi_error *e)
+static int look_up(struct srpi_session *s, int flags)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
-					.ai_flags = AI_ADDRCONFIG };
+					.ai_flags = flags };
 	char port[8];
-	int err;
 
 	snprintf(port, sizeof(port), "%u", s->uri.port);
-	err = getaddrinfo(s->uri.host, port, &hints, &s->addrs);
+	return getaddrinfo(s->uri.host, port, &hints, &s->addrs);
+}
+
+/*
+ * AI_ADDRCONFIG leaves out families in which this host has no address, other
+ * than on loopback: good for names, which have addresses of both. A number
+ * says itself which family it is of.
+ */
+static int resolve(struct srpi_session *s, struct srpi_error *e)
+{
+	int err = look_up(s, AI_NUMERICHOST);
+
+	if (err == EAI_NONAME)
+		err = look_up(s, AI_ADDRCONFIG);
 	if (err) {
 		ini_error_set(e, -EHOSTUNREACH,
 			      "cannot log in to '%s': the host name: %s; check "
@@ -209,8 +222,8 @@ void srpi_session_stats(const struct srpi_session *s,
 
 /* ---- memory ---- */
 
-int srpi_mem_register(struct srpi_session *s, void *addr, size_t len,
-		      struct srpi_mem **ret_mem, struct srpi_error *e)
+int ini_mem_register(struct srpi_session *s, void *addr, size_t len,
+		     struct srpi_mem **ret_mem, struct srpi_error *e)
 {
 	struct srpi_mem *mem = calloc(1, sizeof(*mem));
 	struct xp_error xe = { 0 };
@@ -220,15 +233,29 @@ int srpi_mem_register(struct srpi_session *s, void *addr, size_t len,
 		ini_error_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
 	}
-	mem->session = s;
 	err = xp_mr_register(s->xp, addr, len, XP_REMOTE, &mem->mr, &xe);
 	if (err) {
 		ini_error_set(e, err, "%s", xe.text);
 		free(mem);
 		return err;
 	}
+	mem->own = s->own;
+	mem->own->users++;
 	*ret_mem = mem;
 	return 0;
+}
+
+int srpi_mem_register(struct srpi_session *s, void *addr, size_t len,
+		      struct srpi_mem **ret_mem, struct srpi_error *e)
+{
+	/* Which transport it will be is not known before. */
+	if (s->state == SRPI_CONNECTING || s->state == SRPI_CLOSED) {
+		ini_error_set(e, -ENOTCONN,
+			      "memory can only be registered with a session "
+			      "that is connected");
+		return -ENOTCONN;
+	}
+	return ini_mem_register(s, addr, len, ret_mem, e);
 }
 
 void srpi_mem_free(struct srpi_mem *mem)
@@ -236,5 +263,6 @@ void srpi_mem_free(struct srpi_mem *mem)
 	if (!mem)
 		return;
 	xp_mr_free(mem->mr);
+	ini_xp_put(mem->own);
 	free(mem);
 }

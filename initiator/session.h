@@ -63,7 +63,7 @@ struct ini_volume {
 };
 
 struct srpi_mem {
-	struct srpi_session *session;
+	struct ini_xp *own; /* the session's, which may go before */
 	struct xp_mr *mr;
 };
 
@@ -77,8 +77,9 @@ struct srpi_session {
 	struct addrinfo *addrs; /* of the host */
 	struct addrinfo *addr;	/* that is being tried, then used */
 	enum xp_kind kind;
-	char why[320]; /* why this transport */
-	struct xp *xp;
+	char why[320];	    /* why this transport */
+	struct ini_xp *own; /* transport, NULL: none yet */
+	struct xp *xp;	    /* of it */
 
 	enum ini_link link;
 	struct ini_channel *channels[INI_CHANNELS_MAX];
@@ -159,6 +160,10 @@ void ini_session_enter(struct srpi_session *s, enum srpi_state state,
 		       const struct srpi_error *why);
 /* After srpi_close(): frees the session when nothing is under way any more. */
 void ini_session_maybe_gone(struct srpi_session *s);
+
+/* srpi_mem_register(), also while connecting. */
+int ini_mem_register(struct srpi_session *s, void *addr, size_t len,
+		     struct srpi_mem **ret_mem, struct srpi_error *e);
 
 /* ---- queue.c ---- */
 

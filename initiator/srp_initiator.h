@@ -247,10 +247,16 @@ int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
  * Buffers for SRPI_READ and SRPI_WRITE must lie in memory that was registered
  * with the session: the target reads and writes it directly. Register few and
  * large pieces, once. The pages stay locked on RDMA devices (RLIMIT_MEMLOCK).
+ * That target, and no other one of the context, may write to all of the memory
+ * at any time until srpi_mem_free(): copy what you check before you use it.
+ *
+ * Return: 0; -ENOTCONN before srpi_connect() is done, or when it has failed;
+ *   -ENOMEM, and other negative errnos of the device.
  */
 int srpi_mem_register(struct srpi_session *s, void *addr, size_t len,
 		      struct srpi_mem **ret_mem, struct srpi_error *e);
-/* No I/O may use it any more. NULL is fine. */
+/* No I/O may use it any more. The session may be closed, the context must still
+ * be there. NULL is fine. */
 void srpi_mem_free(struct srpi_mem *mem);
 
 /* ---- I/O ---- */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "initiator/ctx.h"
+#include "initiator/session.h"
 #include "protocol/scsi_cdb.h"
 #include "protocol/scsi_sense.h"
 #include "protocol/srp_iu.h"
@@ -829,6 +829,71 @@ static void target_without_volumes_is_one(void **state)
 	evil_stop();
 }
 
+/* ---- two targets of one context ---- */
+
+/* RDMA WRITE to what @mem has, by the channel that logged in last. */
+static void write_to(const struct srpi_session *s, const struct srpi_mem *mem,
+		     const void *p, uint32_t len)
+{
+	struct evil_send *send = new_send();
+
+	xp_mr_remote(mem->mr, s->channels[0]->xp, p, &send->desc.addr,
+		     &send->desc.key);
+	send->desc.len = len;
+	memset(send->data, 0xee, len);
+	send->chain.dir = XP_RDMA_WRITE;
+	send->chain.remote = &send->desc;
+	send->chain.remote_cnt = 1;
+	send->chain.len = len;
+	send->chain.local = send->data;
+	send->chain.local_mr = evil.mr;
+	xp_post(evil.chan, &send->chain);
+	while (send->busy)
+		assert_true(srpi_ctx_run(evil.ctx, -1) >= 0);
+}
+
+static struct srpi_session *log_in(void)
+{
+	const struct srpi_options opt = { .reconnect_delay_ms = SRPI_OFF };
+	struct srpi_session *s;
+	struct srpi_error e = { 0 };
+
+	if (srpi_connect_wait(evil.ctx, evil.uri, &opt, &s, &e))
+		fail_msg("%s", e.text);
+	return s;
+}
+
+static void key_is_good_for_one_session_only(void **state)
+{
+	static const struct manners manners = { .command = no_luns };
+	static uint8_t buf[4096];
+	struct srpi_session *theirs, *ours;
+	struct srpi_error e = { 0 };
+	struct xp_chan *our_chan;
+	struct srpi_mem *mem;
+
+	evil_start(&manners);
+	ours = log_in();
+	our_chan = evil.chan;
+	assert_int_equal(srpi_mem_register(ours, buf, sizeof(buf), &mem, &e),
+			 0);
+	theirs = log_in();
+	write_to(ours, mem, buf, 512);
+	while (buf[0] == 0 && (evil.chan || gone))
+		assert_true(srpi_ctx_run(evil.ctx, -1) >= 0);
+	assert_int_equal(buf[0], 0);
+	srpi_close_wait(evil.ctx, theirs);
+	/* What is kept from the one is open to the other. */
+	evil.chan = our_chan;
+	write_to(ours, mem, buf, 512);
+	srpi_io_wait(evil.ctx, ours, &(struct srpi_io){ .op = SRPI_FLUSH });
+	assert_int_equal(srpi_session_state(ours), SRPI_RUNNING);
+	assert_int_equal(buf[511], 0xee);
+	srpi_close_wait(evil.ctx, ours);
+	srpi_mem_free(mem);
+	evil_stop();
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -836,6 +901,7 @@ int main(void)
 	T_ADD_ROWS(&t, connect_rows, connect_ends_with_a_line_that_says_why);
 	T_ADD_ROWS(&t, connect_rows, connect_is_closed_by_who_is_told);
 	T_ADD(&t, target_without_volumes_is_one);
+	T_ADD(&t, key_is_good_for_one_session_only);
 	T_ADD(&t, random_answers_do_no_harm);
 	return t_run(&t);
 }

@@ -909,6 +909,8 @@ static void close_before_connecting_is_over(void **state)
 static void io_before_running_and_after_lost_is_refused(void **state)
 {
 	struct srpi_io io = { .op = SRPI_FLUSH, .done = submit_nothing };
+	static uint8_t buf[4096];
+	struct srpi_mem *mem;
 	struct t_target mine;
 	struct srpi_session *s;
 	struct srpi_error e;
@@ -920,6 +922,8 @@ static void io_before_running_and_after_lost_is_refused(void **state)
 	assert_int_equal(srpi_connect(ctx, mine.uri, NULL, NULL, NULL, &s, &e),
 			 0);
 	assert_int_equal(srpi_session_state(s), SRPI_CONNECTING);
+	assert_int_equal(srpi_mem_register(s, buf, sizeof(buf), &mem, &e),
+			 -ENOTCONN);
 	assert_int_equal(srpi_io_wait(ctx, s, &io), -ENOTCONN);
 	srpi_close_wait(ctx, s);
 	srpi_ctx_destroy(ctx);
@@ -1040,6 +1044,8 @@ static void second_login_of_an_initiator_ends_the_first(void **state)
 
 /* The resolver of this program: "two-homed" has two addresses. */
 static char two_homed[2][32];
+/* This host has no IPv4 address: so glibc answers then. */
+static bool no_ipv4;
 
 int __real_getaddrinfo(const char *node, const char *service,
 		       const struct addrinfo *hints, struct addrinfo **res);
@@ -1065,6 +1071,8 @@ static struct addrinfo *resolve(const char *addr)
 int __wrap_getaddrinfo(const char *node, const char *service,
 		       const struct addrinfo *hints, struct addrinfo **res)
 {
+	if (no_ipv4 && (hints->ai_flags & AI_ADDRCONFIG))
+		return EAI_ADDRFAMILY;
 	if (!node || strcmp(node, "two-homed") != 0)
 		return __real_getaddrinfo(node, service, hints, res);
 	*res = resolve(two_homed[0]);
@@ -1079,6 +1087,17 @@ static void first_address_that_answers_is_taken(void **state)
 	t_target_free_addr(two_homed[0], sizeof(two_homed[0]));
 	strcpy(two_homed[1], target.addr);
 	client_open(&c, "srp+tcp://two-homed", NULL);
+	assert_int_equal(client_io(&c, SRPI_READ, RAM, 0, 4096, 0), 0);
+	client_close(&c);
+}
+
+static void number_needs_no_other_address_of_its_family(void **state)
+{
+	struct client c;
+
+	no_ipv4 = true;
+	client_open(&c, target.uri, NULL);
+	no_ipv4 = false;
 	assert_int_equal(client_io(&c, SRPI_READ, RAM, 0, 4096, 0), 0);
 	client_close(&c);
 }
@@ -1228,6 +1247,7 @@ int main(int argc, char **argv)
 	T_ADD_ROWS(&t, end_rows, terminated_target_keeps_what_it_acknowledged);
 	T_ADD_ROWS(&t, end_rows, second_login_of_an_initiator_ends_the_first);
 	T_ADD(&t, first_address_that_answers_is_taken);
+	T_ADD(&t, number_needs_no_other_address_of_its_family);
 	T_ADD(&t, last_address_is_named_when_none_answers);
 	T_ADD_ROWS(&t, reject_rows, login_is_refused);
 	T_ADD(&t, nobody_listens);

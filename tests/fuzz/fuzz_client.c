@@ -38,6 +38,7 @@
 
 static struct t_fabric *hub;
 static struct srpi_ctx ctx;
+static struct ini_xp transport = { .kind = XP_VERBS };
 static struct reactor *target_reactor;
 static struct xp *target_xp;
 static struct xp_listener *listener;
@@ -571,7 +572,8 @@ static void open_once(void)
 	FUZZ_CLAIM(!reactor_create(&ropt, &target_reactor));
 	ini.reactor = ctx.reactor;
 	tgt.reactor = target_reactor;
-	FUZZ_CLAIM(!t_xp_create(hub, &ini, &ctx.xp[XP_VERBS]));
+	FUZZ_CLAIM(!t_xp_create(hub, &ini, &transport.xp));
+	ctx.xps = &transport;
 	FUZZ_CLAIM(!t_xp_create(hub, &tgt, &target_xp));
 	inet_pton(AF_INET, "10.0.0.1", &sin.sin_addr);
 	FUZZ_CLAIM(!xp_listen(target_xp, (struct sockaddr *)&sin, sizeof(sin),
