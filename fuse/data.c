@@ -156,6 +156,50 @@ void data_unlock(struct slot *slot)
 	range_unlock(&slot->file->locks, &slot->lock);
 }
 
+/* ---- holes ---- */
+
+static void fill_next(struct slot *slot);
+
+static void hole_zeroed(struct slot *slot)
+{
+	/* Before others who wait for the blocks look for holes. */
+	tree_hole_zeroed(slot->hole, slot->err);
+	data_unlock(slot);
+	if (slot->err)
+		slot->filled(slot);
+	else
+		fill_next(slot);
+}
+
+static void hole_locked(struct slot *slot)
+{
+	space_zero(slot, hole_zeroed);
+}
+
+static void fill_next(struct slot *slot)
+{
+	const struct tree_open *open =
+		tree_open_of(dev_user(slot->dev), slot->file, slot->fh);
+
+	slot->hole = open ? tree_open_hole(open, 0, UINT64_MAX) : NULL;
+	if (!slot->hole) {
+		slot->filled(slot);
+		return;
+	}
+	slot->hole->zeroing = true;
+	slot->offset = slot->hole->begin;
+	slot->len = slot->hole->end - slot->hole->begin;
+	slot->discard = true;
+	data_lock(slot, /* exclusive= */ true, hole_locked);
+}
+
+void data_fill_holes(struct slot *slot, void (*filled)(struct slot *slot))
+{
+	slot->err = 0;
+	slot->filled = filled;
+	fill_next(slot);
+}
+
 /* ---- READ ---- */
 
 static void read_done(struct slot *slot)
@@ -241,46 +285,40 @@ static bool is_cut(const struct slot *slot)
 	return data_cuts_head(slot) || data_cuts_tail(slot);
 }
 
+static void write_filled(struct slot *slot);
+
+/* One of the holes here was being zeroed when this was begun, and that has
+ * failed: done later it would undo this. */
+static bool lies_in_hole(const struct slot *slot)
+{
+	const struct tree_open *open =
+		tree_open_of(dev_user(slot->dev), slot->file, slot->fh);
+
+	return open &&
+	       tree_open_hole(open, slot->offset, slot->offset + slot->len);
+}
+
 static void write_locked(struct slot *slot)
 {
-	if (is_cut(slot))
+	if (lies_in_hole(slot)) {
+		data_unlock(slot);
+		data_fill_holes(slot, write_filled);
+	} else if (is_cut(slot)) {
 		data_edges(slot, SRPI_READ, add_edges);
-	else
+	} else {
 		write_blocks(slot);
+	}
 }
 
-/* What was skipped is zero now. */
-static void skipped_zeroed(struct slot *slot)
+static void write_filled(struct slot *slot)
 {
-	slot->offset += slot->skipped;
+	if (slot->err) {
+		dev_reply(slot, data_errno(slot->err));
+		return;
+	}
+	slot->offset = slot->write_offset;
 	slot->len = slot->write_len;
-	if (slot->err)
-		write_done(slot);
-	else
-		write_locked(slot);
-}
-
-static void zero_skipped(struct slot *slot)
-{
-	uint64_t len = slot->len;
-
-	slot->len = slot->skipped;
-	slot->discard = true;
-	slot->write_len = len - slot->skipped;
-	space_zero(slot, skipped_zeroed);
-}
-
-/* A writer who believes that he emptied the file has skipped a part of it. */
-static bool skips(struct slot *slot, struct tree_open *open)
-{
-	uint64_t from = open->written_to;
-
-	if (!open->truncated)
-		return false;
-	if (slot->offset + slot->len > from)
-		open->written_to = slot->offset + slot->len;
-	slot->skipped = slot->offset > from ? slot->offset - from : 0;
-	return slot->skipped > 0;
+	data_lock(slot, is_cut(slot), write_locked);
 }
 
 /* 0, 1 when there is nothing to write, or why it cannot be. */
@@ -318,20 +356,19 @@ static void start_write(struct slot *slot, const struct fuse_in_header *h,
 		dev_reply_written(slot, 0);
 		return;
 	}
-	slot->offset = in->offset;
-	slot->len = in->size;
+	slot->fh = in->fh;
+	slot->write_offset = in->offset;
+	slot->write_len = in->size;
 	/* As a disk does: what fits. */
-	if (slot->len > slot->file->info->size - slot->offset)
-		slot->len = slot->file->info->size - slot->offset;
+	if (slot->write_len > slot->file->info->size - in->offset)
+		slot->write_len = slot->file->info->size - in->offset;
 	/* The kernel passes O_DSYNC also for RWF_DSYNC. */
 	slot->fua = in->flags & O_DSYNC;
-	if (skips(slot, open)) {
-		slot->offset -= slot->skipped;
-		slot->len += slot->skipped;
-		data_lock(slot, /* exclusive= */ true, zero_skipped);
-		return;
-	}
-	data_lock(slot, is_cut(slot), write_locked);
+	err = tree_open_written(open, in->offset, in->offset + slot->write_len);
+	if (err)
+		dev_reply(slot, err);
+	else
+		data_fill_holes(slot, write_filled);
 }
 
 /* ---- FSYNC ---- */

@@ -63,6 +63,13 @@ void data_submit(struct slot *slot, void (*then)(struct slot *slot));
 /* Unlocks, and notes that the file's data have changed. */
 void data_unlock(struct slot *slot);
 
+/*
+ * Zeroes what the writer behind slot->fh has skipped, then calls @filled; see
+ * slot->err there. Uses slot->offset and len; nothing is locked before or
+ * after.
+ */
+void data_fill_holes(struct slot *slot, void (*filled)(struct slot *slot));
+
 /* The errno for a program that uses the file. */
 int data_errno(int err);
 

@@ -65,8 +65,10 @@ struct slot {
 	bool fua;
 	bool discard;
 	int whence;
-	uint64_t skipped;   /* bytes to zero before a WRITE's offset */
-	uint64_t write_len; /* bytes to write then */
+	struct tree_hole *hole; /* that is zeroed before anything else */
+	void (*filled)(struct slot *slot); /* when there is none left */
+	uint64_t write_offset;		   /* as asked */
+	uint64_t write_len;
 	struct range_lock lock;
 	struct srpi_io io;		 /* the operation */
 	struct srpi_io edge;		 /* the second of two */

@@ -196,17 +196,11 @@ static void tail_zeroed(struct slot *slot)
 {
 	fuse_req_t req = slot->arg;
 
-	data_unlock(slot);
 	if (slot->err)
 		fuse_reply_err(req, -data_errno(slot->err));
 	else
 		reply_attr(req, slot->file->ino);
 	dev_release(slot);
-}
-
-static void zero_tail(struct slot *slot)
-{
-	space_zero(slot, tail_zeroed);
 }
 
 /* Who emptied the file and now sets its size expects zeroes from where he
@@ -216,16 +210,19 @@ static bool begin_tail(fuse_req_t req, struct tree_file *f, uint64_t size,
 {
 	struct slot *slot;
 
-	if (!open || !open->truncated || size <= open->written_to)
+	if (!open)
+		return false;
+	if (tree_open_written(open, size, size)) {
+		fuse_reply_err(req, ENOMEM);
+		return true;
+	}
+	if (!tree_open_hole(open, 0, UINT64_MAX))
 		return false;
 	slot = dev_claim(dev_of(req));
 	slot->file = f;
-	slot->offset = open->written_to;
-	slot->len = size - open->written_to;
-	slot->discard = true;
+	slot->fh = open->handle;
 	slot->arg = req;
-	open->written_to = size;
-	data_lock(slot, /* exclusive= */ true, zero_tail);
+	data_fill_holes(slot, tail_zeroed);
 	return true;
 }
 

@@ -118,6 +118,7 @@ struct tree_open *tree_open(struct tree *t, struct tree_file *f)
 		return NULL;
 	open->file = f;
 	open->handle = place + 1;
+	list_init(&open->holes);
 	t->opens[place] = open;
 	list_add_head(&f->opens, &open->node);
 	return open;
@@ -132,11 +133,74 @@ struct tree_open *tree_open_of(const struct tree *t, const struct tree_file *f,
 	return open && open->file == f ? open : NULL;
 }
 
+static void close_holes(struct tree_open *open)
+{
+	struct list *it;
+
+	while ((it = list_pop(&open->holes))) {
+		struct tree_hole *hole =
+			container_of(it, struct tree_hole, node);
+
+		hole->closed = true;
+		if (!hole->zeroing)
+			free(hole);
+	}
+}
+
 void tree_close(struct tree *t, struct tree_open *open)
 {
+	close_holes(open);
 	t->opens[open->handle - 1] = NULL;
 	list_del(&open->node);
 	free(open);
+}
+
+static int add_hole(struct tree_open *open, uint64_t begin, uint64_t end)
+{
+	struct tree_hole *hole = malloc(sizeof(*hole));
+
+	if (!hole)
+		return -ENOMEM;
+	*hole = (struct tree_hole){ .begin = begin, .end = end };
+	list_add_tail(&open->holes, &hole->node);
+	return 0;
+}
+
+int tree_open_written(struct tree_open *open, uint64_t begin, uint64_t end)
+{
+	int err = 0;
+
+	if (!open->truncated || end <= open->written_to)
+		return 0;
+	if (begin > open->written_to)
+		err = add_hole(open, open->written_to, begin);
+	if (!err)
+		open->written_to = end;
+	return err;
+}
+
+struct tree_hole *tree_open_hole(const struct tree_open *open, uint64_t begin,
+				 uint64_t end)
+{
+	const struct list *it;
+
+	list_for_each(it, &open->holes) {
+		struct tree_hole *hole = container_of(
+			(struct list *)(uintptr_t)it, struct tree_hole, node);
+
+		if (!hole->zeroing && hole->begin < end && begin < hole->end)
+			return hole;
+	}
+	return NULL;
+}
+
+void tree_hole_zeroed(struct tree_hole *hole, int err)
+{
+	hole->zeroing = false;
+	if (err && !hole->closed)
+		return;
+	list_del(&hole->node);
+	free(hole);
 }
 
 bool tree_is_dir(const struct tree *t, uint64_t ino)

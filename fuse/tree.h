@@ -19,6 +19,16 @@
 
 struct tree_file;
 
+/* A range that somebody skipped who emptied the file. It stays until it has
+ * been zeroed: a program may repeat what failed. */
+struct tree_hole {
+	struct list node;
+	uint64_t begin; /* bytes */
+	uint64_t end;	/* exclusive */
+	bool zeroing;	/* now */
+	bool closed;	/* meanwhile: nobody wants it zeroed any more */
+};
+
 /* A file that somebody has opened. */
 struct tree_open {
 	struct list node;
@@ -34,6 +44,7 @@ struct tree_open {
 	 */
 	bool truncated;
 	uint64_t written_to;
+	struct list holes;    /* struct tree_hole: not zero yet, by age */
 	uint64_t errors_seen; /* see tree_file.errors */
 };
 
@@ -97,6 +108,16 @@ struct tree_open *tree_open(struct tree *t, struct tree_file *f);
 struct tree_open *tree_open_of(const struct tree *t, const struct tree_file *f,
 			       uint64_t handle);
 void tree_close(struct tree *t, struct tree_open *open);
+
+/* The file has been written up to @end, from @begin on: what lies before and
+ * was not written is a hole now. -ENOMEM, and nothing has changed. */
+int tree_open_written(struct tree_open *open, uint64_t begin, uint64_t end);
+/* The oldest hole that is not being zeroed and shares a byte with the range;
+ * NULL: none. */
+struct tree_hole *tree_open_hole(const struct tree_open *open, uint64_t begin,
+				 uint64_t end);
+/* It has been zeroed, or (@err) not. */
+void tree_hole_zeroed(struct tree_hole *hole, int err);
 
 /* @allocated: bytes, as from usage_get(). */
 void tree_file_stat(const struct tree *t, const struct tree_file *f,

@@ -641,15 +641,86 @@ static void others_skip_as_they_like(void **state)
 	rig_free(r);
 }
 
+/* Until it succeeds, whatever is written meanwhile. */
 static void a_failed_zeroing_fails_the_write(void **state)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
-	uint64_t fh = open_truncated(r);
+	uint64_t fh;
 
+	fill(r);
+	fh = open_truncated(r);
 	r->target->fail_nth = 1;
 	r->target->fail_err = -EIO;
 	assert_int_equal(rig_write(r, fh, 4096, payload(), 512), -EIO);
 	assert_string_equal(r->target->log, "Z4096@0d");
+	t_srpi_reset(r->target);
+	r->target->fail_nth = 1;
+	assert_int_equal(rig_write(r, fh, 8192, payload(), 512), -EIO);
+	assert_string_equal(r->target->log, "Z4096@0d");
+	t_srpi_reset(r->target);
+	assert_int_equal(rig_write(r, fh, 4096, payload(), 512), 0);
+	assert_string_equal(r->target->log, "Z4096@0d Z3584@4608d W512@4096");
+	t_srpi_reset(r->target);
+	assert_int_equal(rig_write(r, fh, 512, payload(), 512), 0);
+	assert_string_equal(r->target->log, "W512@512");
+	rig_release(r, fh);
+	rig_free(r);
+}
+
+/* What waits for the blocks of a hole whose zeroing fails. */
+static void a_write_into_a_failed_hole_comes_behind_its_zeroes(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t fh;
+
+	fill(r);
+	fh = open_truncated(r);
+	r->target->fail_nth = 1;
+	r->target->fail_err = -EIO;
+	r->target->hold = true;
+	rig_send_write(r, fh, 4096, payload(), 512);
+	rig_send_write(r, fh, 1024, payload(), 512);
+	assert_false(rig_settle(r));
+	t_srpi_let_go(r->target);
+	rig_receive(r);
+	assert_int_equal(r->out.error, -EIO);
+	rig_receive(r);
+	assert_int_equal(r->out.error, 0);
+	assert_string_equal(r->target->log, "Z4096@0d Z4096@0d W512@1024");
+	rig_release(r, fh);
+	rig_free(r);
+}
+
+/* By a handle that was tampered with. */
+static void a_file_may_be_closed_while_a_hole_is_zeroed(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t fh = open_truncated(r);
+
+	r->target->hold = true;
+	rig_send_write(r, fh, 4096, payload(), 512);
+	assert_false(rig_settle(r));
+	rig_release(r, fh);
+	t_srpi_let_go(r->target);
+	rig_receive(r);
+	assert_int_equal(r->out.error, 0);
+	rig_free(r);
+}
+
+static void a_failed_zeroing_of_the_tail_is_owed(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t fh;
+
+	fill(r);
+	fh = open_truncated(r);
+	r->target->fail_nth = 1;
+	r->target->fail_err = -EIO;
+	assert_int_equal(set_size(r, fh, 4096), -EIO);
+	t_srpi_reset(r->target);
+	assert_int_equal(set_size(r, fh, 4096), 0);
+	for (int i = 0; i < 4096; i++)
+		assert_int_equal(r->target->disk[i], 0);
 	rig_release(r, fh);
 	rig_free(r);
 }
@@ -828,6 +899,9 @@ int main(void)
 	T_ADD(&t, what_a_truncating_writer_skips_is_zeroed);
 	T_ADD(&t, others_skip_as_they_like);
 	T_ADD(&t, a_failed_zeroing_fails_the_write);
+	T_ADD(&t, a_write_into_a_failed_hole_comes_behind_its_zeroes);
+	T_ADD(&t, a_file_may_be_closed_while_a_hole_is_zeroed);
+	T_ADD(&t, a_failed_zeroing_of_the_tail_is_owed);
 	T_ADD(&t, the_tail_that_it_sets_is_zeroed);
 	T_ADD(&t, sizes_do_not_change);
 	T_ADD(&t, blocks_are_asked_for_when_they_may_have_changed);
