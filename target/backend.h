@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "target/store_id.h"
 #include "transport/reactor.h"
 
 struct backend;
@@ -67,6 +68,7 @@ struct block_request {
 /* What a backend can do; filled in by its open. */
 struct backend_info {
 	const char *kind; /* "file", "block device", "ram", ... */
+	struct store_id id;
 	/* Bytes, a multiple of the block size. volume_measure() lets it grow
 	 * while there is I/O. */
 	_Atomic uint64_t size;

@@ -359,6 +359,7 @@ static int describe(const struct open_call *c, struct file_backend *file)
 	if (err)
 		return err;
 	info->size = size;
+	store_id_read("", file->fd, &c->st, &info->id);
 	info->read_only = c->opt->read_only;
 	info->read_cache = !file->direct;
 	info->min_block = file->direct ? file->direct_unit : 1;

@@ -41,6 +41,7 @@ static int null_open(const struct backend_options *opt, struct backend **ret,
 	be->ops = &backend_null;
 	be->info = (struct backend_info){
 		.kind = "null",
+		.id.mark.lasting = "null",
 		.size = size,
 		.min_block = 1,
 		.optimal_block = 4096,

@@ -83,6 +83,7 @@ static int ram_open(const struct backend_options *opt, struct backend **ret,
 	ram->base.ops = &backend_ram;
 	ram->base.info = (struct backend_info){
 		.kind = "ram",
+		.id.mark.lasting = "ram",
 		.size = size,
 		.min_block = 1,
 		.optimal_block = RAM_PAGE,

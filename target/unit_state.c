@@ -157,7 +157,7 @@ int unit_state_load(struct volume *vol, const char *dir, char *msg,
 	struct state_file file;
 	int err;
 
-	if (!vol->is_lasting)
+	if (vol->identity != VOLUME_LASTING)
 		return 0;
 	snprintf(msg, msg_len, "out of memory");
 	st->path = make_path(vol, dir);

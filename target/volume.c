@@ -20,6 +20,9 @@
 #define MEMORY_MAX_RANGE      (64u << 20)
 #define VOLUME_MAX_UNMAP_DESC 64
 
+/* A working directory and a path in it. */
+#define IDENTITY_PATH_MAX 8192
+
 #define LARGEST_PHYSICAL_BLOCK (64u << 10)
 
 static int fail(char *msg, size_t msg_len, int err, const char *text)
@@ -69,15 +72,17 @@ static void machine_id(char *id, size_t len)
 	id[len - 1] = '\0';
 }
 
-static void identity_of_file(const struct volume_spec *spec, char *text,
-			     size_t len)
+static int identity_of_file(const struct volume_spec *spec,
+			    const struct store_id *id, char *text, size_t len)
 {
-	_cleanup_free_ char *canonical = realpath(spec->path, NULL);
+	char path[IDENTITY_PATH_MAX] = "";
 	char machine[65];
+	int err = store_path_clean(spec->path, path, sizeof(path));
 
 	machine_id(machine, sizeof(machine));
 	snprintf(text, len, "%s:%u:%s", machine, spec->block_size,
-		 canonical ? canonical : spec->path);
+		 *id->own ? id->own : path);
+	return *id->own ? 0 : err;
 }
 
 static int identity_of_this_start(char *text, size_t len)
@@ -91,12 +96,23 @@ static int identity_of_this_start(char *text, size_t len)
 	return 0;
 }
 
+static enum volume_identity trust(const struct volume_spec *spec,
+				  const struct store_id *id)
+{
+	if (*spec->serial)
+		return VOLUME_LASTING;
+	if (spec->ops != &backend_file)
+		return VOLUME_NEW;
+	return id->is_device && !*id->own ? VOLUME_BY_PATH : VOLUME_LASTING;
+}
+
 static int choose_identity(const struct volume_spec *spec, struct volume *vol)
 {
-	char text[sizeof(spec->path) + 128];
+	const struct store_id *id = &vol->backend->info.id;
+	char text[IDENTITY_PATH_MAX + 128];
 	int err = 0;
 
-	vol->is_lasting = *spec->serial || spec->ops == &backend_file;
+	vol->identity = trust(spec, id);
 	if (*spec->serial) {
 		snprintf(vol->serial, sizeof(vol->serial), "%s", spec->serial);
 		snprintf(text, sizeof(text), "serial:%s", spec->serial);
@@ -104,7 +120,7 @@ static int choose_identity(const struct volume_spec *spec, struct volume *vol)
 		return 0;
 	}
 	if (spec->ops == &backend_file)
-		identity_of_file(spec, text, sizeof(text));
+		err = identity_of_file(spec, id, text, sizeof(text));
 	else
 		err = identity_of_this_start(text, sizeof(text));
 	if (err)
@@ -289,9 +305,13 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 		return fail(msg, msg_len, err, "out of memory");
 	}
 	err = choose_identity(spec, vol);
-	if (!err)
-		err = store_generation(spec, &vol->backend->info,
-				       &vol->info.store);
+	if (err) {
+		snprintf(msg, msg_len, "%s: has no identity: %s", spec->path,
+			 strerror(-err));
+		volume_close(vol);
+		return err;
+	}
+	err = store_generation(spec, &vol->backend->info, &vol->info.store);
 	if (err) {
 		volume_close(vol);
 		return fail(msg, msg_len, err, "no random numbers to be had");

@@ -49,6 +49,14 @@ struct volume_spec {
 bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
 		       char *msg, size_t msg_len);
 
+/* How far the name, serial number and identifier of a volume are to be trusted. */
+enum volume_identity {
+	VOLUME_NEW,	/* another disk after each start: memory */
+	VOLUME_BY_PATH, /* of a device that may have another path tomorrow, and
+			    its path be another device's */
+	VOLUME_LASTING, /* the same disk after a restart */
+};
+
 struct volume {
 	unsigned int lun; /* for those whom no rule gives another number */
 	struct access_rules allow;
@@ -57,8 +65,8 @@ struct volume {
 	const char *kind; /* "file", "ram", "null", "block device" */
 	char path[4096];
 	struct backend *backend;
-	uint32_t block_size;	 /* bytes */
-	bool is_lasting;	 /* the same volume after a restart */
+	uint32_t block_size; /* bytes */
+	enum volume_identity identity;
 	_Atomic uint64_t blocks; /* never shrinks */
 	/* Of the store, constant; what MODE SELECT makes of it is in info. */
 	bool read_only;
@@ -115,8 +123,10 @@ volume_sense_format(const struct volume *vol)
  * Identity. serial=S gives the serial number; the NAA identifier follows from
  * the serial number alone, so the same S through two targets is the same disk
  * to a multipath initiator. Without it both follow from this machine's id, the
- * canonical path and the block size. Memory is another, empty disk after each
- * start, so its identity is another one too.
+ * block size, and what a block device says of itself (store_id.h); else the path
+ * as it was given: where a symbolic link leads to, and the number that a device
+ * has there, may change. Memory is another, empty disk after each start, so its
+ * identity is another one too.
  *
  * Thread: setup. Opens the backend and derives the identity. -errno with one
  * clause in @msg that names the path and what to try. Free with

@@ -87,6 +87,7 @@ void t_disk_start_in(enum t_store store, const char *state_dir)
 	t_disk.aborted[0] = '\0';
 	memset(&t_backend, 0, sizeof(t_backend));
 	t_backend.info = stores[store];
+	strcpy(t_backend.info.id.mark.lasting, "test");
 	t_backend.info.size = (uint64_t)T_BLOCKS * T_BLOCK;
 	t_backend.info.min_block = 1;
 	t_backend.info.optimal_block = 4096;

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -234,17 +235,66 @@ static void identity_is_stable(void **state)
 	unlink(scratch);
 }
 
-static void identity_is_that_of_the_canonical_path(void **state)
+static struct identity identity_of_path(const char *path)
 {
-	struct identity a, b;
-	char name[sizeof(scratch)];
+	struct identity id;
+	char was[sizeof(scratch)];
+
+	strcpy(was, scratch);
+	assert_true(strlen(path) < sizeof(scratch));
+	strcpy(scratch, path);
+	id = identity_of("%s", 0);
+	strcpy(scratch, was);
+	return id;
+}
+
+/* Not of where it leads to today. */
+static void identity_is_that_of_the_path_as_given(void **state)
+{
+	struct identity file, dots, link, switched;
+	char other[sizeof(scratch)];
+	char path[sizeof(scratch)];
 
 	make_scratch();
-	a = identity_of("%s", 0);
-	strcpy(name, scratch);
-	snprintf(scratch, sizeof(scratch), "././%.24s", name + 2);
-	b = identity_of("%s", 0);
-	assert_true(is_same(&a, &b));
+	strcpy(other, scratch);
+	make_scratch();
+	file = identity_of_path(scratch);
+	snprintf(path, sizeof(path), "././%.24s", scratch + 2);
+	dots = identity_of_path(path);
+	assert_true(is_same(&file, &dots));
+	snprintf(path, sizeof(path), "./%.24s.l", scratch + 2);
+	assert_int_equal(symlink(scratch + 2, path), 0);
+	link = identity_of_path(path);
+	assert_false(is_same(&file, &link));
+	unlink(path);
+	assert_int_equal(symlink(other + 2, path), 0);
+	switched = identity_of_path(path);
+	assert_true(is_same(&link, &switched));
+	unlink(path);
+	unlink(other);
+	unlink(scratch);
+}
+
+/* What an earlier version made of a path without links. */
+static void identity_of_a_file_stays_what_it_was(void **state)
+{
+	char machine[65] = "";
+	char text[4096 + 128];
+	char real[4096];
+	uint8_t naa[SCSI_NAA_LEN];
+	struct identity id;
+	FILE *f = fopen("/etc/machine-id", "re");
+
+	if (!f || fscanf(f, "%64s", machine) != 1)
+		assert_int_equal(gethostname(machine, sizeof(machine) - 1), 0);
+	if (f)
+		fclose(f);
+	make_scratch();
+	assert_non_null(realpath(scratch, real));
+	snprintf(text, sizeof(text), "%.64s:512:%.4000s", machine, real);
+	scsi_naa_make(text, naa);
+	id = identity_of("%s", 0);
+	assert_memory_equal(id.naa, naa, sizeof(naa));
 	unlink(scratch);
 }
 
@@ -425,7 +475,8 @@ int main(void)
 	T_ADD_ROWS(&t, bad_specs, bad_spec_is_refused);
 	T_ADD(&t, too_long_a_path_is_refused);
 	T_ADD_ROWS(&t, identities, identity_is_stable);
-	T_ADD(&t, identity_is_that_of_the_canonical_path);
+	T_ADD(&t, identity_is_that_of_the_path_as_given);
+	T_ADD(&t, identity_of_a_file_stays_what_it_was);
 	T_ADD_ROWS(&t, generations, generation_tells_what_may_be_gone);
 	T_ADD(&t, generation_of_a_file_is_that_of_the_boot);
 	T_ADD_ROWS(&t, names, volume_has_a_name);
