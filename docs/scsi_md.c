@@ -72,6 +72,9 @@ static const struct {
 	{ SCSI_CDB_WRITES, "Refused when write protected." },
 	{ SCSI_CDB_UNMAPS, "Where the store is thinly provisioned." },
 	{ SCSI_CDB_ATOMIC, "Where the store writes blocks whole." },
+	{ SCSI_CDB_JOB,
+	  "With `--state-dir` not for devices that have neither an "
+	  "identifier of their own nor serial=." },
 };
 
 static void put_opcode(FILE *f, const struct scsi_cdb_info *row)

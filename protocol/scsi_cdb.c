@@ -214,6 +214,8 @@ bool scsi_cdb_exists(const struct scsi_cdb_info *row,
 		return info->unmap;
 	if (row->flags & SCSI_CDB_ATOMIC)
 		return info->max_atomic_blocks;
+	if (row->flags & SCSI_CDB_JOB)
+		return !info->no_jobs;
 	return true;
 }
 

@@ -97,6 +97,8 @@ enum scsi_cdb_flag {
 	SCSI_CDB_PASSES_FAILED = 1 << 9,
 	/* answered though the medium has been removed */
 	SCSI_CDB_NO_MEDIUM = 1 << 10,
+	/* goes over the whole unit, maybe for long; see scsi_disk_info.no_jobs */
+	SCSI_CDB_JOB = 1 << 11,
 };
 
 /*

@@ -332,7 +332,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_FORMAT_UNIT,
 		.access = SCSI_ACCESS_CHANGES,
 		.readers = SCSI_READERS_REFUSED,
-		.flags = SCSI_CDB_WRITES | SCSI_CDB_PASSES_FAILED,
+		.flags =
+			SCSI_CDB_WRITES | SCSI_CDB_PASSES_FAILED | SCSI_CDB_JOB,
 		.usage = { 0x04, 0x3f, 0, 0, 0, 0 },
 		.narrow = { { 1, 0xc0 } }, /* FMTPINFO */
 		.fields = fields_format_unit,
@@ -681,7 +682,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_SANITIZE_OVERWRITE,
 		.access = SCSI_ACCESS_CHANGES,
 		.readers = SCSI_READERS_REFUSED,
-		.flags = SCSI_CDB_WRITES | SCSI_CDB_PASSES_FAILED,
+		.flags =
+			SCSI_CDB_WRITES | SCSI_CDB_PASSES_FAILED | SCSI_CDB_JOB,
 		.usage = { 0x48, CDB_IMMED_SANITIZE | CDB_AUSE | 0x01, 0, 0, 0,
 			   0, 0, 0xff, 0xff, 0 },
 		.param_len = { 7, 2 },
@@ -697,7 +699,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_SANITIZE_ERASE,
 		.access = SCSI_ACCESS_CHANGES,
 		.readers = SCSI_READERS_REFUSED,
-		.flags = SCSI_CDB_WRITES | SCSI_CDB_PASSES_FAILED,
+		.flags =
+			SCSI_CDB_WRITES | SCSI_CDB_PASSES_FAILED | SCSI_CDB_JOB,
 		.usage = { 0x48, CDB_IMMED_SANITIZE | CDB_AUSE | 0x02, 0, 0, 0,
 			   0, 0, 0xff, 0xff, 0 },
 		.param_len = { 7, 2 },
@@ -713,7 +716,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_SANITIZE_EXIT,
 		.access = SCSI_ACCESS_CHANGES,
 		.readers = SCSI_READERS_REFUSED,
-		.flags = SCSI_CDB_PASSES_FAILED,
+		.flags = SCSI_CDB_PASSES_FAILED | SCSI_CDB_JOB,
 		.usage = { 0x48, CDB_IMMED_SANITIZE | CDB_AUSE | 0x1f, 0, 0, 0,
 			   0, 0, 0xff, 0xff, 0 },
 		.param_len = { 7, 2 },

@@ -81,6 +81,9 @@ struct scsi_disk_info {
 	/* For MODE SENSE and SELECT. @mode_saved is read and written under the
 	 * target's lock; the others are constant. */
 	bool mode_save; /* there is a place that survives a restart */
+	/* What is unfinished is to survive a restart and cannot: the unit has
+	 * no FORMAT UNIT and SANITIZE. Constant. */
+	bool no_jobs;
 	struct scsi_modes mode_changeable;
 	struct scsi_modes mode_default;
 	struct scsi_modes mode_saved;
@@ -127,7 +130,7 @@ enum scsi_vpd_page {
 /**
  * scsi_naa_make() - a world-wide name from a volume's identity
  * @identity: text that is the same whenever it is the same volume, such as
- *	      host and canonical path; NUL-terminated
+ *	      host and path; NUL-terminated
  * @ret_naa:  IEEE Registered Extended (NAA 6h), with a locally administered
  *	      company ID; the remaining 100 bits are a hash of @identity
  */

@@ -262,11 +262,27 @@ static int attach_volumes(struct server *s, struct xp_error *e)
 	return err;
 }
 
+static void tell_of_identity(const struct server *s, const struct volume *vol)
+{
+	if (vol->identity != VOLUME_BY_PATH)
+		return;
+	log_notice("LUN %u (%s): %s has no identifier of its own, and its path "
+		   "may be another device's after a restart; give it one with "
+		   ",serial=%s",
+		   vol->lun, vol->name, vol->path,
+		   s->opt->state_dir
+			   ? " (until then APTPL, saved mode values, FORMAT "
+			     "UNIT and SANITIZE are refused)"
+			   : "");
+}
+
 /* Nothing can go wrong any more, and no initiator has been let in. */
 static int resume_jobs(struct server *s, struct xp_error *e)
 {
-	for (unsigned int i = 0; i < s->luns.cnt; i++)
+	for (unsigned int i = 0; i < s->luns.cnt; i++) {
+		tell_of_identity(s, s->luns.vol[i]);
 		volume_job_resume(s->luns.vol[i], &s->workers[0]);
+	}
 	return 0;
 }
 

@@ -12,7 +12,8 @@
 
 #include "transport/cleanup.h"
 
-#define FIRST_LINE "rdma-target state 1"
+#define FIRST_LINE_1 "rdma-target state 1"
+#define FIRST_LINE   "rdma-target state 2"
 /* The longest is that of a SANITIZE with its pattern. */
 #define LINE_MAX_LEN (2 * STATE_PATTERN_MAX + 128)
 
@@ -201,6 +202,55 @@ static int parse_format(struct parser *p, const char *t)
 	return strcmp(t, "failed") ? bad(p, "not a FORMAT UNIT") : 0;
 }
 
+/* Up to a space, or to the end; false: @cap bytes are too few. */
+static bool take_text(const char **text, const char *name, char *ret,
+		      size_t cap)
+{
+	size_t len;
+
+	if (!take_word(text, name))
+		return false;
+	len = strcspn(*text, " ");
+	if (len >= cap)
+		return false;
+	memcpy(ret, *text, len);
+	ret[len] = '\0';
+	*text += len;
+	return true;
+}
+
+/* At least 1, at most @max. */
+static bool take_number(const char **text, const char *name, uint64_t max,
+			uint64_t *ret)
+{
+	char *end;
+
+	if (!take_word(text, name) || **text < '1' || **text > '9')
+		return false;
+	errno = 0;
+	*ret = strtoull(*text, &end, 10);
+	*text = end;
+	return !errno && *ret <= max;
+}
+
+static int parse_store(struct parser *p, const char *t)
+{
+	struct state_store *store = &p->state.store;
+	uint64_t block_size;
+
+	if (!take_word(&t, "store ") ||
+	    !take_number(&t, "size=", INT64_MAX, &store->size) ||
+	    !take_number(&t, " block-size=", UINT32_MAX, &block_size) ||
+	    !take_text(&t, " lasting=", store->mark.lasting,
+		       sizeof(store->mark.lasting)) ||
+	    !take_text(&t, " here=", store->mark.here,
+		       sizeof(store->mark.here)) ||
+	    *t)
+		return bad(p, "not a store");
+	store->block_size = (uint32_t)block_size;
+	return 0;
+}
+
 static int parse_line(struct parser *p, const char *line)
 {
 	if (take_word(&line, "modes "))
@@ -238,8 +288,16 @@ int state_file_parse(const char *text, size_t len, struct state_file *ret,
 	char line[LINE_MAX_LEN];
 	int err;
 
-	if (!take_line(&text, &len, line) || strcmp(line, FIRST_LINE))
+	if (!take_line(&text, &len, line) ||
+	    (strcmp(line, FIRST_LINE) && strcmp(line, FIRST_LINE_1)))
 		return bad(&p, "not '" FIRST_LINE "'");
+	if (!strcmp(line, FIRST_LINE)) {
+		p.line_no++;
+		err = take_line(&text, &len, line) ? parse_store(&p, line)
+						   : bad(&p, "cut off");
+		if (err)
+			return err;
+	}
 	for (;;) {
 		p.line_no++;
 		if (!take_line(&text, &len, line))
@@ -254,6 +312,12 @@ int state_file_parse(const char *text, size_t len, struct state_file *ret,
 		return bad(&p, "something behind the end");
 	*ret = p.state;
 	return 0;
+}
+
+bool state_file_is_empty(const struct state_file *state)
+{
+	return !state->has_modes && !state->pr.cnt &&
+	       state->job.state == VOLUME_READY;
 }
 
 /* ---- format ---- */
@@ -336,11 +400,23 @@ static void add_job(struct text *t, const struct state_job *job)
 	}
 }
 
+static void add_store(struct text *t, const struct state_store *store)
+{
+	add(t,
+	    FIRST_LINE "\nstore size=%" PRIu64
+		       " block-size=%u lasting=%s here=%s\n",
+	    store->size, store->block_size, store->mark.lasting,
+	    store->mark.here);
+}
+
 size_t state_file_format(const struct state_file *state, char *buf, size_t cap)
 {
 	struct text t = { .buf = buf, .cap = cap };
 
-	add(&t, FIRST_LINE "\n");
+	if (state->store.size)
+		add_store(&t, &state->store);
+	else
+		add(&t, FIRST_LINE_1 "\n");
 	if (state->has_modes)
 		add(&t, "modes wce=%d d-sense=%d swp=%d\n", state->modes.wce,
 		    state->modes.d_sense, state->modes.swp);

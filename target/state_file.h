@@ -4,7 +4,8 @@
  * were made with APTPL, saved mode values, and a FORMAT UNIT or SANITIZE that
  * did not come to its end. A small text file per volume:
  *
- *	rdma-target state 1
+ *	rdma-target state 2
+ *	store size=8388608 block-size=512 lasting=inode:12/born:1.0 here=
  *	modes wce=1 d-sense=0 swp=0
  *	registration 00000000000000ab 0000...(32 hex digits) [all-ports]
  *	reservation 3 0000...(the holder; none for types 7 and 8)
@@ -12,6 +13,9 @@
  *	sanitize failed lenient=1
  *	sanitize running lenient=0 overwrite=3 invert=1 scrub=0 erase=0 f0...
  *	end
+ *
+ * The second line says which store that was (store_id.h): the rest is for no
+ * other. Version 1 does not have it.
  *
  * It is replaced as a whole (state_save.h). So after a crash, kill -9 or a loss
  * of power it holds what the last command that was answered left, or what the
@@ -24,6 +28,7 @@
 
 #include "protocol/scsi_pr.h"
 #include "protocol/scsi_vpd.h"
+#include "target/store_id.h"
 
 /* Longer files are not ours. Bytes. */
 #define STATE_FILE_MAX 32768
@@ -53,7 +58,15 @@ struct state_job {
 	uint8_t pattern[STATE_PATTERN_MAX];
 };
 
+/* Which store it was written for. */
+struct state_store {
+	uint64_t size; /* bytes; 0: not known, from before version 2 */
+	uint32_t block_size;
+	struct store_mark mark;
+};
+
 struct state_file {
+	struct state_store store;
 	bool has_modes;
 	struct scsi_modes modes;
 	struct scsi_pr pr; /* aptpl is set when there are registrations */
@@ -67,6 +80,9 @@ struct state_file {
  */
 int state_file_parse(const char *text, size_t len, struct state_file *ret,
 		     char *msg, size_t msg_len);
+
+/* Does it hold nothing that would be missed? */
+bool state_file_is_empty(const struct state_file *state);
 
 /* Writes at most @cap bytes, STATE_FILE_MAX is always enough; returns how
  * many. Registrations without APTPL are left out. */

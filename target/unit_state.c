@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include "protocol/scsi_mode.h"
 #include "target/state_file.h"
@@ -150,6 +151,93 @@ static int lock_path(struct unit_state *st, char *msg, size_t msg_len)
 	return err;
 }
 
+/*
+ * Its path may be another device's by now, so what there is under its name is
+ * not taken for its own; and it leaves nothing behind for the next one.
+ */
+static int keep_nothing(struct volume *vol, const char *dir, char *msg,
+			size_t msg_len)
+{
+	_cleanup_free_ char *path = make_path(vol, dir);
+
+	vol->info.no_jobs = true;
+	if (!path)
+		return -ENOMEM;
+	if (access(path, F_OK))
+		return 0;
+	snprintf(msg, msg_len,
+		 "%s: state file %s may be of another device that had this "
+		 "path: the device has no identifier of its own; remove that "
+		 "file, and give ,serial= to keep state again",
+		 vol->path, path);
+	return -ESTALE;
+}
+
+static struct state_store store_of(const struct volume *vol)
+{
+	return (struct state_store){
+		.size = vol->backend->info.size,
+		.block_size = vol->block_size,
+		.mark = vol->backend->info.id.mark,
+	};
+}
+
+static const char *or_none(const char *lasting)
+{
+	return *lasting ? lasting : "nothing that can be recognised";
+}
+
+/*
+ * Is the store the one that @file was written for? One that has grown is; but a
+ * job has gone over what there was, and goes on only where it surely was.
+ */
+static bool is_of_store(const struct volume *vol, const struct state_file *file,
+			char *why, size_t len)
+{
+	const struct state_store *was = &file->store;
+	struct state_store is = store_of(vol);
+	bool has_job = file->job.state != VOLUME_READY;
+	enum store_match match = store_mark_match(&was->mark, &is.mark);
+
+	if (state_file_is_empty(file))
+		return true;
+	if (match == STORE_OTHER)
+		snprintf(why, len, "it was written for %s, this is %s",
+			 was->mark.lasting, or_none(is.mark.lasting));
+	else if (has_job && match == STORE_UNKNOWN)
+		snprintf(why, len,
+			 "it holds an unfinished FORMAT UNIT or SANITIZE, and "
+			 "nothing tells whether that began on this store");
+	else if (was->size && was->block_size != is.block_size)
+		snprintf(why, len,
+			 "it was written for blocks of %u bytes, these have %u",
+			 was->block_size, is.block_size);
+	else if (was->size > is.size || (was->size && was->size < is.size &&
+					 (has_job || match != STORE_SAME)))
+		snprintf(why, len,
+			 "it was written for %llu bytes, this store has %llu",
+			 (unsigned long long)was->size,
+			 (unsigned long long)is.size);
+	else
+		return true;
+	return false;
+}
+
+static int check_store(const struct volume *vol, const struct state_file *file,
+		       char *msg, size_t msg_len)
+{
+	char why[2 * STORE_TEXT_MAX + 128];
+
+	if (is_of_store(vol, file, why, sizeof(why)))
+		return 0;
+	snprintf(msg, msg_len,
+		 "%s: state file %s is not of this store, or may not be: %s; "
+		 "put the right one there, or remove that file to start "
+		 "without what it holds",
+		 vol->path, vol->state.path, why);
+	return -ESTALE;
+}
+
 int unit_state_load(struct volume *vol, const char *dir, char *msg,
 		    size_t msg_len)
 {
@@ -157,15 +245,19 @@ int unit_state_load(struct volume *vol, const char *dir, char *msg,
 	struct state_file file;
 	int err;
 
-	if (vol->identity != VOLUME_LASTING)
-		return 0;
 	snprintf(msg, msg_len, "out of memory");
+	if (vol->identity == VOLUME_NEW)
+		return 0;
+	if (vol->identity == VOLUME_BY_PATH)
+		return keep_nothing(vol, dir, msg, msg_len);
 	st->path = make_path(vol, dir);
 	if (!st->path)
 		return -ENOMEM;
 	err = lock_path(st, msg, msg_len);
 	if (!err)
 		err = state_file_load(st->path, &file, msg, msg_len);
+	if (!err)
+		err = check_store(vol, &file, msg, msg_len);
 	if (err)
 		return err;
 	err = state_save_init(&st->save, st->path);
@@ -298,6 +390,7 @@ static struct state_file *begin(struct volume *vol)
 	struct unit_state *st = &vol->state;
 
 	st->to_be = (struct state_file){
+		.store = store_of(vol),
 		.modes = vol->info.mode_saved,
 		.pr = st->pr,
 		.job = st->job,

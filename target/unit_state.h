@@ -74,8 +74,10 @@ void unit_state_fini(struct unit_state *st);
 
 /*
  * Has @vol keep what is to survive in @dir, and takes over what lies there.
- * A volume that is another one after each start keeps nothing. Thread: setup.
- * 0, or -errno with one clause in @msg.
+ * A volume that is another one after each start keeps nothing, and so does one
+ * whose identity is not to be trusted: jobs are then refused as well. -ESTALE:
+ * what lies there is of another store, or that is not sure. Thread: setup. 0, or
+ * -errno with one clause in @msg.
  */
 int unit_state_load(struct volume *vol, const char *dir, char *msg,
 		    size_t msg_len);

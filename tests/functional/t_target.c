@@ -107,7 +107,7 @@ static void show_log(const struct t_target *t)
 }
 
 /* Its announcement ends with how to mount, which it prints when ready. */
-static void wait_until_ready(struct t_target *t)
+static bool wait_until_ready(struct t_target *t)
 {
 	char text[4096];
 	size_t len = 0;
@@ -115,16 +115,15 @@ static void wait_until_ready(struct t_target *t)
 
 	do {
 		n = read(t->out, text + len, sizeof(text) - 1 - len);
-		if (n <= 0) {
-			show_log(t);
-			fail_msg("rdma-target did not start");
-		}
+		if (n <= 0)
+			return false;
 		len += (size_t)n;
 		text[len] = '\0';
 	} while (!strstr(text, "rdma-fuse srp"));
+	return true;
 }
 
-void t_target_start(struct t_target *t, const char *const *args)
+static bool start(struct t_target *t, const char *const *args)
 {
 	char listen[] = "--listen";
 	char option[] = "--threads";
@@ -159,7 +158,29 @@ void t_target_start(struct t_target *t, const char *const *args)
 		run_target(t, argv, fds[1]);
 	close(fds[1]);
 	t->out = fds[0];
-	wait_until_ready(t);
+	return wait_until_ready(t);
+}
+
+void t_target_start(struct t_target *t, const char *const *args)
+{
+	if (start(t, args))
+		return;
+	show_log(t);
+	fail_msg("rdma-target did not start");
+}
+
+bool t_target_starts(struct t_target *t, const char *const *args)
+{
+	int status;
+
+	if (start(t, args))
+		return true;
+	status = t_target_wait(t);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 1) {
+		show_log(t);
+		fail_msg("rdma-target ended with status %#x", status);
+	}
+	return false;
 }
 
 int t_target_wait(struct t_target *t)

@@ -8,6 +8,7 @@
 #ifndef TESTS_FUNCTIONAL_T_TARGET_H
 #define TESTS_FUNCTIONAL_T_TARGET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -27,6 +28,10 @@ void t_target_free_addr(char *buf, size_t len);
  * waits until it is ready.
  */
 void t_target_start(struct t_target *t, const char *const *args);
+
+/* The same, or waits until it has refused to: false, with its reason in the
+ * log. */
+bool t_target_starts(struct t_target *t, const char *const *args);
 
 /* Waits for the end; returns the status as waitpid() gives it. */
 int t_target_wait(struct t_target *t);

@@ -285,14 +285,23 @@ result "--quiet: nothing is said" $? \
 
 # --- a SANITIZE that did not come to its end ---
 
+# mark_of FILE: how a state file names it.
+mark_of() {
+	local born
+
+	born=$(stat -c %w "$1")
+	echo "inode:$(stat -c %i "$1")/born:$(date -d "$born" +%s.%N)"
+}
+
 mkdir "$work/state"
 start killed "${here[@]}" "${disk[@]}" --state-dir "$work/state"
 kill -KILL "$pid"
 wait "$pid" 2>/dev/null
 state=$(echo "$work/state/"*.lock)
 state=${state%.lock}
-cat >"$state" <<'END'
-rdma-target state 1
+cat >"$state" <<END
+rdma-target state 2
+store size=$((16 << 20)) block-size=512 lasting=$(mark_of "$work/disk.img") here=
 sanitize running lenient=0 overwrite=2 invert=1 scrub=0 erase=0 f0
 end
 END

@@ -59,6 +59,11 @@ static void check_lasting(const struct state_file *state)
 
 	FUZZ_CLAIM(len < sizeof(text) - 1);
 	FUZZ_CLAIM(!state_file_parse(text, len, &again, msg, sizeof(msg)));
+	FUZZ_CLAIM(
+		again.store.size == state->store.size &&
+		again.store.block_size == state->store.block_size &&
+		!strcmp(again.store.mark.lasting, state->store.mark.lasting) &&
+		!strcmp(again.store.mark.here, state->store.mark.here));
 	FUZZ_CLAIM(again.has_modes == state->has_modes);
 	if (state->has_modes)
 		FUZZ_CLAIM(again.modes.wce == state->modes.wce &&

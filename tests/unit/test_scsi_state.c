@@ -966,6 +966,8 @@ static void job_that_cannot_be_written_down_does_not_begin(void **state)
 /* ---- the state file ---- */
 
 #define HEAD   "rdma-target state 1\n"
+#define HEAD_2 "rdma-target state 2\n"
+#define STORE  "store size=8388608 block-size=512 lasting=test here=\n"
 #define PORT_A "0000000000000000000000000000000a"
 #define PORT_B "0000000000000000000000000000000b"
 /* as many digits as the longest pattern has */
@@ -989,9 +991,39 @@ static const struct file_row {
 	{ "registrations", HEAD REG_A REG_B "end\n" },
 	{ "reservation", HEAD REG_A REG_B "reservation 5 " PORT_B "\nend\n" },
 	{ "reservation of all", HEAD REG_A "reservation 7\nend\n" },
-	{ "nothing", "", "line 1: not 'rdma-target state 1'" },
-	{ "another version", "rdma-target state 2\nend\n",
-	  "line 1: not 'rdma-target state 1'" },
+	{ "a store", HEAD_2 STORE "end\n" },
+	{ "a store, and all there can be",
+	  HEAD_2 STORE "modes wce=1 d-sense=0 swp=1\n" REG_A
+		       "reservation 7\nformat failed\nend\n" },
+	{ "a store that is attached somewhere",
+	  HEAD_2 "store size=512 block-size=512 lasting= here=a-b/7/\nend\n" },
+	{ "no store", HEAD_2 "end\n", "line 2: not a store" },
+	{ "nothing behind the version", HEAD_2, "line 2: cut off" },
+	{ "a store of no size",
+	  HEAD_2 "store size=0 block-size=512 lasting= here=\nend\n",
+	  "line 2: not a store" },
+	{ "a store larger than any",
+	  HEAD_2 "store size=9223372036854775808 block-size=512 lasting= "
+		 "here=\nend\n",
+	  "line 2: not a store" },
+	{ "a store with a sign",
+	  HEAD_2 "store size=-1 block-size=512 lasting= here=\nend\n",
+	  "line 2: not a store" },
+	{ "a store without its block size",
+	  HEAD_2 "store size=512 lasting= here=\nend\n",
+	  "line 2: not a store" },
+	{ "a store of many words",
+	  HEAD_2 "store size=512 block-size=512 lasting=a b here=\nend\n",
+	  "line 2: not a store" },
+	{ "a store with too long a mark",
+	  HEAD_2 "store size=512 block-size=512 lasting=" PORT_A_16
+		 " here=\nend\n",
+	  "line 2: not a store" },
+	{ "two stores", HEAD_2 STORE STORE "end\n", "line 3: unknown" },
+	{ "a store in version 1", HEAD STORE "end\n", "line 2: unknown" },
+	{ "nothing", "", "line 1: not 'rdma-target state 2'" },
+	{ "another version", "rdma-target state 3\nend\n",
+	  "line 1: not 'rdma-target state 2'" },
 	{ "no end", HEAD REG_A, "line 3: cut off, or too long" },
 	{ "a line without its end", HEAD "end",
 	  "line 2: cut off, or too long" },
@@ -1101,6 +1133,129 @@ static void state_file(void **state)
 	free(exact);
 }
 
+/* ---- whose it is ---- */
+
+#define MODES  "modes wce=1 d-sense=1 swp=0\n"
+#define FORMAT "format failed\n"
+
+static const struct whose_row {
+	const char *name;
+	const char *text;
+	const char *complaint; /* NULL: it is taken */
+} whose_rows[] = {
+	{ "its own", HEAD_2 STORE FORMAT "end\n" },
+	{ "it has grown", HEAD_2
+	  "store size=512 block-size=512 lasting=test here=\n" MODES "end\n" },
+	{ "it has grown in the middle of a job",
+	  HEAD_2 "store size=512 block-size=512 lasting=test here=\n" FORMAT
+		 "end\n",
+	  "for 512 bytes, this store has 8388608" },
+	{ "it has shrunk",
+	  HEAD_2 "store size=8389120 block-size=512 lasting=test here=\n" MODES
+		 "end\n",
+	  "for 8389120 bytes, this store has 8388608" },
+	{ "other blocks",
+	  HEAD_2 "store size=8388608 block-size=4096 lasting=test here=\n" MODES
+		 "end\n",
+	  "for blocks of 4096 bytes, these have 512" },
+	{ "another store's",
+	  HEAD_2
+	  "store size=8388608 block-size=512 lasting=wwid:x here=\n" MODES
+	  "end\n",
+	  "written for wwid:x, this is test" },
+	{ "another store's, which holds nothing",
+	  HEAD_2 "store size=512 block-size=512 lasting=wwid:x here=\nend\n" },
+	{ "no mark, of its size", HEAD_2
+	  "store size=8388608 block-size=512 lasting= here=\n" MODES "end\n" },
+	{ "no mark, and larger",
+	  HEAD_2 "store size=512 block-size=512 lasting= here=\n" MODES "end\n",
+	  "for 512 bytes" },
+	{ "no mark, in the middle of a job",
+	  HEAD_2 "store size=8388608 block-size=512 lasting= here=\n" FORMAT
+		 "end\n",
+	  "nothing tells whether that began on this store" },
+	{ "version 1", HEAD MODES "end\n" },
+	{ "version 1, in the middle of a job", HEAD FORMAT "end\n",
+	  "nothing tells whether that began on this store" },
+};
+
+/* One that may be another store's is not taken, and the line says why. */
+static void state_is_for_its_store_only(void **state)
+{
+	const struct whose_row *row = *state;
+	struct volume *vol;
+	char msg[768] = "";
+	char path[160];
+	FILE *f;
+	int err;
+
+	make_dir(NULL);
+	t_disk_start_in(T_THIN, dir);
+	vol = t_disk.luns.vol[0];
+	snprintf(path, sizeof(path), "%s", vol->state.path);
+	unit_state_fini(&vol->state);
+	unit_state_init(&vol->state);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(row->text, f);
+	fclose(f);
+	err = unit_state_load(vol, dir, msg, sizeof(msg));
+	assert_int_equal(err, row->complaint ? -ESTALE : 0);
+	if (err && (!strstr(msg, row->complaint) || !strstr(msg, path) ||
+		    !strstr(msg, "remove that file")))
+		fail_msg("the message is: %s", msg);
+	assert_int_equal(volume_state(vol), !err && strstr(row->text, FORMAT)
+						    ? VOLUME_FORMAT_FAILED
+						    : VOLUME_READY);
+	t_disk_stop();
+	remove_dir();
+}
+
+/* ---- a device that has no identifier of its own ---- */
+
+static void nothing_is_kept_for_what_cannot_be_trusted(void **state)
+{
+	static const struct step steps[STEPS] = {
+		{ 1, "04", NULL, "05/20/00" },
+		{ 1, "48 02", NULL, "05/20/00" },
+		{ 1, "48 81 00*5 00 05", "01 00 00 01 f0", "05/20/00" },
+		{ 1, "48 1f", NULL, "05/20/00" },
+		{ 1, "a3 0c 01 04 00 00 00 00 00 fc", NULL, NULL, "00 01" },
+		{ 1, "a3 0c 02 48 00 01 00 00 00 fc", NULL, NULL, "00 01" },
+		{ 1, "15 11 00 00 18", "00*4 08 12 00*18", "05/24/00 CDB 1.0" },
+		{ 1, "5f 00 00 00 00 00 00 00 18", "00*15 01 00*4 01 00*3",
+		  "05/26/00 data 20.0" },
+		TUR(1, "good"),
+	};
+	struct volume *vol;
+	char msg[768];
+	char *path;
+	FILE *f;
+
+	make_dir(NULL);
+	t_disk_start_in(T_THIN, dir);
+	vol = t_disk.luns.vol[0];
+	path = strdup(vol->state.path);
+	unit_state_fini(&vol->state);
+	unit_state_init(&vol->state);
+	vol->info.mode_save = false;
+	vol->identity = VOLUME_BY_PATH;
+	assert_int_equal(unit_state_load(vol, dir, msg, sizeof(msg)), 0);
+	run_steps(steps);
+	/* nor is what lies there taken for its own */
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(HEAD_2 STORE FORMAT "end\n", f);
+	fclose(f);
+	assert_int_equal(unit_state_load(vol, dir, msg, sizeof(msg)), -ESTALE);
+	assert_non_null(strstr(msg, path));
+	assert_non_null(strstr(msg, "serial="));
+	assert_int_equal(volume_state(vol), VOLUME_READY);
+	free(path);
+	t_disk_stop();
+	remove_dir();
+}
+
 static void full_state_fits_and_one_more_is_refused(void **state)
 {
 	struct state_file file = { .has_modes = true };
@@ -1109,6 +1264,10 @@ static void full_state_fits_and_one_more_is_refused(void **state)
 	char msg[128];
 	size_t len;
 
+	file.store.size = INT64_MAX;
+	file.store.block_size = UINT32_MAX;
+	memset(file.store.mark.lasting, 'x', STORE_TEXT_MAX - 1);
+	memset(file.store.mark.here, 'x', STORE_HERE_MAX - 1);
 	file.pr.aptpl = true;
 	file.pr.type = SCSI_PR_WRITE_EXCLUSIVE;
 	file.pr.holder = SCSI_PR_MAX - 1;
@@ -1126,6 +1285,7 @@ static void full_state_fits_and_one_more_is_refused(void **state)
 	assert_true(len < STATE_FILE_MAX - 1);
 	assert_int_equal(state_file_parse(buf, len, &again, msg, sizeof(msg)),
 			 0);
+	assert_memory_equal(&again.store, &file.store, sizeof(file.store));
 	assert_int_equal(again.pr.cnt, SCSI_PR_MAX);
 	assert_int_equal(again.pr.holder, SCSI_PR_MAX - 1);
 	assert_int_equal(again.job.pattern_len, STATE_PATTERN_MAX);
@@ -1157,6 +1317,8 @@ int main(void)
 	T_ADD_ROWS(&t, job_rows, job);
 	T_ADD(&t, job_that_cannot_be_written_down_does_not_begin);
 	T_ADD_ROWS(&t, file_rows, state_file);
+	T_ADD_ROWS(&t, whose_rows, state_is_for_its_store_only);
+	T_ADD(&t, nothing_is_kept_for_what_cannot_be_trusted);
 	T_ADD(&t, full_state_fits_and_one_more_is_refused);
 	return t_run(&t);
 }
