@@ -169,6 +169,28 @@ static int check_names(const struct server *s, struct xp_error *e)
 	return 0;
 }
 
+/* One store under two names, such as two paths to one disk; or a serial number
+ * given twice. To initiators they would be one disk. */
+static int check_identities(const struct server *s, struct xp_error *e)
+{
+	const struct lun_map *luns = &s->luns;
+
+	for (unsigned int i = 0; i < luns->cnt; i++) {
+		for (unsigned int k = 0; k < i; k++) {
+			if (memcmp(luns->vol[i]->info.naa,
+				   luns->vol[k]->info.naa, SCSI_NAA_LEN))
+				continue;
+			xp_error_set(e, -EEXIST,
+				     "volumes '%s' and '%s' are the same disk: "
+				     "leave one out, or give one another "
+				     "serial number with ,serial=",
+				     luns->vol[k]->name, luns->vol[i]->name);
+			return -EEXIST;
+		}
+	}
+	return 0;
+}
+
 /* The number of each volume: its own, or the lowest that is left. */
 static void number_volumes(const struct options *opt, unsigned int luns[])
 {
@@ -229,6 +251,8 @@ static int open_volumes(struct server *s, struct xp_error *e)
 		luns->cnt++;
 	}
 	err = check_names(s, e);
+	if (!err)
+		err = check_identities(s, e);
 	return err ? err : check_numbers(s, e);
 }
 

@@ -126,6 +126,12 @@ refused "two volumes of one name" "two volumes have the name 'disk.img'.*name=" 
 	"${here[@]}" "${disk[@]}" --backing "$work/sub/disk.img"
 refused "one file twice" "$work/disk.img: is given twice" \
 	"${here[@]}" "${disk[@]}" "${disk[@]},name=b"
+ln -s disk.img "$work/link.img"
+refused "one store under two names" "$work/link.img: is given twice" \
+	"${here[@]}" "${disk[@]}" --backing "$work/link.img"
+refused "one serial number twice" \
+	"volumes 'disk.img' and 'b' are the same disk: .*serial=" \
+	"${here[@]}" "${disk[@]},serial=S" --backing ram:1M,name=b,serial=S
 chmod 000 "$work/empty.img"
 truncate -s 1M "$work/empty.img"
 if [ "$(id -u)" = 0 ]; then
