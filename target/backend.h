@@ -65,6 +65,25 @@ struct block_request {
 	unsigned int tries;
 };
 
+/*
+ * What the kernel's errors of write-back belong to: an inode or a disk of this
+ * boot, not a path. All zero: nothing that outlives the process.
+ */
+struct backend_life {
+	uint64_t dev;	/* st_dev of a regular file */
+	uint64_t ino;	/* st_ino, the same */
+	int64_t born_s; /* when the file was made; 0: not known */
+	uint32_t born_ns;
+	uint32_t zero;
+	uint64_t rdev; /* st_rdev of a block device */
+	uint64_t seq;  /* its disk sequence number; 0: not known */
+};
+
+static inline bool backend_life_is_known(const struct backend_life *life)
+{
+	return life->ino || life->rdev;
+}
+
 /* What a backend can do; filled in by its open. */
 struct backend_info {
 	const char *kind; /* "file", "block device", "ram", ... */
@@ -87,6 +106,7 @@ struct backend_info {
 	bool zero;	 /* BLOCK_ZERO */
 	bool extents;	 /* BLOCK_EXTENT */
 	bool rotational;
+	struct backend_life life;
 	/* Not NULL: all blocks lie here, to be read and written in place;
 	 * READ and WRITE are then never submitted. */
 	void *memory;
@@ -114,6 +134,11 @@ struct backend_ops {
 	 */
 	int (*open)(const struct backend_options *opt, struct backend **ret,
 		    char *msg, size_t msg_len);
+	/* Makes stable what other processes have written; blocks. It takes
+	 * errors of theirs that nobody has seen; those that attach() opens see
+	 * none of them. Thread: setup, before attach. 0 or -errno; NULL:
+	 * nothing to do. */
+	int (*sync)(struct backend *be);
 	/* Nothing is in flight. */
 	void (*close)(struct backend *be);
 	/* Thread: setup, once per worker, e.g. to register files. May be NULL. */

@@ -422,6 +422,13 @@ static void run_release(struct reactor_msg *msg)
 
 /* ---- the table ---- */
 
+static int fault_sync(struct backend *be)
+{
+	struct backend *below = to_layer(be)->below;
+
+	return below->ops->sync ? below->ops->sync(below) : 0;
+}
+
 static int fault_attach(struct backend *be, struct worker *w)
 {
 	struct fault_layer *layer = to_layer(be);
@@ -501,6 +508,7 @@ static int fault_measure(struct backend *be, uint64_t *ret_size)
 
 static const struct backend_ops fault_ops = {
 	.name = "fault",
+	.sync = fault_sync,
 	.close = fault_close,
 	.attach = fault_attach,
 	.detach = fault_detach,

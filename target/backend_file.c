@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "transport/log.h"
 
@@ -407,6 +408,17 @@ static int file_open(const struct backend_options *opt, struct backend **ret,
 	return 0;
 }
 
+/* Through the open file of the writes, so that these see no old error either. */
+static int file_sync(struct backend *be)
+{
+	int err;
+
+	do {
+		err = fdatasync(to_file(be)->fd) ? -errno : 0;
+	} while (err == -EINTR);
+	return err;
+}
+
 /* The same file once more, however its name has changed since. */
 static int reopen(int fd)
 {
@@ -490,6 +502,7 @@ static int file_measure(struct backend *be, uint64_t *ret_size)
 const struct backend_ops backend_file = {
 	.name = "file",
 	.open = file_open,
+	.sync = file_sync,
 	.close = file_close,
 	.attach = file_attach,
 	.detach = file_detach,

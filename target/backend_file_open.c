@@ -350,6 +350,29 @@ static int get_size(const struct open_call *c, int fd, uint64_t *ret_size)
 	return 0;
 }
 
+static struct backend_life life_of(const struct open_call *c, int fd)
+{
+	struct backend_life life = { .rdev = 0 };
+	struct statx stx;
+
+	if (S_ISBLK(c->st.st_mode)) {
+		life.rdev = c->st.st_rdev;
+#ifdef BLKGETDISKSEQ
+		if (ioctl(fd, BLKGETDISKSEQ, &life.seq))
+			life.seq = 0;
+#endif
+		return life;
+	}
+	life.dev = c->st.st_dev;
+	life.ino = c->st.st_ino;
+	if (!statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &stx) &&
+	    stx.stx_mask & STATX_BTIME) {
+		life.born_s = stx.stx_btime.tv_sec;
+		life.born_ns = stx.stx_btime.tv_nsec;
+	}
+	return life;
+}
+
 static int describe(const struct open_call *c, struct file_backend *file)
 {
 	struct backend_info *info = &file->base.info;
@@ -360,6 +383,7 @@ static int describe(const struct open_call *c, struct file_backend *file)
 		return err;
 	info->size = size;
 	store_id_read("", file->fd, &c->st, &info->id);
+	info->life = life_of(c, file->fd);
 	info->read_only = c->opt->read_only;
 	info->read_cache = !file->direct;
 	info->min_block = file->direct ? file->direct_unit : 1;

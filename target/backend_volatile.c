@@ -272,6 +272,13 @@ static void volatile_submit(struct backend *be, struct block_request *req)
 	}
 }
 
+static int volatile_sync(struct backend *be)
+{
+	struct backend *below = to_layer(be)->below;
+
+	return below->ops->sync ? below->ops->sync(below) : 0;
+}
+
 static int volatile_attach(struct backend *be, struct worker *w)
 {
 	struct backend *below = to_layer(be)->below;
@@ -302,6 +309,7 @@ static void volatile_close(struct backend *be)
 
 static const struct backend_ops volatile_ops = {
 	.name = "volatile",
+	.sync = volatile_sync,
 	.close = volatile_close,
 	.attach = volatile_attach,
 	.detach = volatile_detach,

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "transport/cleanup.h"
@@ -19,45 +18,43 @@ static int new_generation(uint8_t ret_generation[SCSI_GENERATION_LEN])
 	return n == SCSI_GENERATION_LEN ? 0 : -EIO;
 }
 
-static void read_boot_id(char *buf, size_t len)
+void store_boot(char buf[STORE_BOOT_SIZE])
 {
 	_cleanup_close_ int fd =
 		open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, len - 1);
+	ssize_t n = fd < 0 ? -1 : read(fd, buf, STORE_BOOT_SIZE - 1);
 
 	buf[n > 0 ? n : 0] = '\0';
 }
 
-/* Does the store outlive this process? */
-static bool is_lasting(const struct volume_spec *spec)
+void store_loss_draw(uint8_t ret_loss[STORE_LOSS_LEN])
 {
-	return spec->ops == &backend_file && !spec->forgets;
+	/* It blocks until there are some; so few are never cut short. */
+	if (getrandom(ret_loss, STORE_LOSS_LEN, 0) != STORE_LOSS_LEN)
+		abort();
 }
 
-int store_generation_of_boot(const struct volume_spec *spec, const char *boot,
-			     uint8_t ret_generation[SCSI_GENERATION_LEN])
-{
-	_cleanup_free_ char *canonical = realpath(spec->path, NULL);
-	char text[sizeof(spec->path) + 160];
-	struct stat st;
-
-	if (!is_lasting(spec) || !*boot || stat(spec->path, &st) < 0)
-		return new_generation(ret_generation);
-	snprintf(text, sizeof(text), "%s:%llx:%llx:%llx:%s", boot,
-		 (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
-		 (unsigned long long)st.st_rdev,
-		 canonical ? canonical : spec->path);
-	scsi_text_digest(text, ret_generation);
-	return 0;
-}
-
-int store_generation(const struct volume_spec *spec,
-		     const struct backend_info *info,
+int store_generation(const struct backend_info *info, bool forgets,
+		     const char *boot, const uint8_t *loss,
 		     struct scsi_store *ret_store)
 {
-	char boot[64];
+	const struct backend_life *life = &info->life;
+	static const uint8_t none[STORE_LOSS_LEN];
+	char text[256 + 2 * STORE_LOSS_LEN];
+	int n;
 
-	read_boot_id(boot, sizeof(boot));
 	ret_store->is_memory = info->memory != NULL;
-	return store_generation_of_boot(spec, boot, ret_store->generation);
+	if (!backend_life_is_known(life) || forgets || !*boot)
+		return new_generation(ret_store->generation);
+	n = snprintf(
+		text, sizeof(text), "%s:%llx:%llx:%llx:%llx:%llx.%x:", boot,
+		(unsigned long long)life->dev, (unsigned long long)life->ino,
+		(unsigned long long)life->rdev, (unsigned long long)life->seq,
+		(unsigned long long)life->born_s, life->born_ns);
+	if (!loss)
+		loss = none;
+	for (size_t i = 0; i < STORE_LOSS_LEN; i++)
+		n += sprintf(text + n, "%02x", loss[i]);
+	scsi_text_digest(text, ret_store->generation);
+	return 0;
 }

@@ -278,6 +278,16 @@ static int add_layers(const struct volume_spec *spec, struct volume *vol)
 	return err ? err : add_faults(spec, vol);
 }
 
+/* As long as there is no record: as if nothing had been lost in this boot. */
+static int first_generation(const struct volume_spec *spec, struct volume *vol)
+{
+	char boot[STORE_BOOT_SIZE];
+
+	store_boot(boot);
+	return store_generation(&vol->backend->info, spec->forgets, boot,
+				/* loss= */ NULL, &vol->info.store);
+}
+
 int volume_open(const struct volume_spec *spec, unsigned int lun,
 		struct volume **ret_vol, char *msg, size_t msg_len)
 {
@@ -311,7 +321,7 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 		volume_close(vol);
 		return err;
 	}
-	err = store_generation(spec, &vol->backend->info, &vol->info.store);
+	err = first_generation(spec, vol);
 	if (err) {
 		volume_close(vol);
 		return fail(msg, msg_len, err, "no random numbers to be had");

@@ -335,24 +335,52 @@ static void generation_tells_what_may_be_gone(void **state)
 	unlink(scratch);
 }
 
-static void generation_of_a_file_is_that_of_the_boot(void **state)
+static struct scsi_store generation_in(const char *boot, uint8_t loss,
+				       uint64_t seq, bool forgets)
 {
-	struct volume_spec spec = { .ops = &backend_file };
-	uint8_t one[SCSI_GENERATION_LEN];
-	uint8_t two[SCSI_GENERATION_LEN];
+	struct backend_info info = { .life = { .rdev = 0x700, .seq = seq } };
+	uint8_t drawn[STORE_LOSS_LEN] = { loss };
+	struct scsi_store store;
 
-	make_scratch();
-	snprintf(spec.path, sizeof(spec.path), "%s", scratch);
-	assert_int_equal(store_generation_of_boot(&spec, "boot 1", one), 0);
-	assert_int_equal(store_generation_of_boot(&spec, "boot 1", two), 0);
-	assert_memory_equal(one, two, sizeof(one));
-	assert_int_equal(store_generation_of_boot(&spec, "boot 2", two), 0);
-	assert_memory_not_equal(one, two, sizeof(one));
-	/* Not known: another each time, to be safe. */
-	assert_int_equal(store_generation_of_boot(&spec, "", one), 0);
-	assert_int_equal(store_generation_of_boot(&spec, "", two), 0);
-	assert_memory_not_equal(one, two, sizeof(one));
-	unlink(scratch);
+	assert_int_equal(store_generation(&info, forgets, boot,
+					  loss ? drawn : NULL, &store),
+			 0);
+	return store;
+}
+
+static const struct other_row {
+	const char *name;
+	const char *boot;
+	uint8_t loss;
+	uint64_t seq;
+	bool forgets;
+	bool same; /* as that of boot 1 without a loss */
+} others[] = {
+	{ "another start", "boot 1", 0, 1, false, true },
+	{ "another boot", "boot 2", 0, 1, false, false },
+	{ "a loss", "boot 1", 1, 1, false, false },
+	{ "the disk was unplugged", "boot 1", 0, 2, false, false },
+	/* another each time, to be safe */
+	{ "the boot is not known", "", 0, 1, false, false },
+	{ "its cache goes with the process", "boot 1", 0, 1, true, false },
+};
+
+static void generation_changes_with_what_loses_writes(void **state)
+{
+	const struct other_row *row = *state;
+	struct scsi_store one = generation_in("boot 1", 0, 1, false);
+	struct scsi_store two =
+		generation_in(row->boot, row->loss, row->seq, row->forgets);
+	struct scsi_store three =
+		generation_in(row->boot, row->loss, row->seq, row->forgets);
+	bool lasts = *row->boot && !row->forgets;
+
+	assert_int_equal(
+		!memcmp(one.generation, two.generation, SCSI_GENERATION_LEN),
+		row->same);
+	assert_int_equal(
+		!memcmp(three.generation, two.generation, SCSI_GENERATION_LEN),
+		lasts);
 }
 
 struct name_row {
@@ -478,7 +506,7 @@ int main(void)
 	T_ADD(&t, identity_is_that_of_the_path_as_given);
 	T_ADD(&t, identity_of_a_file_stays_what_it_was);
 	T_ADD_ROWS(&t, generations, generation_tells_what_may_be_gone);
-	T_ADD(&t, generation_of_a_file_is_that_of_the_boot);
+	T_ADD_ROWS(&t, others, generation_changes_with_what_loses_writes);
 	T_ADD_ROWS(&t, names, volume_has_a_name);
 	T_ADD_ROWS(&t, caches, cache_and_provisioning_are_told);
 	T_ADD(&t, limits_count_blocks);
