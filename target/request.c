@@ -86,6 +86,8 @@ static void response_done(struct xp_chain *chain, int status)
 
 	if (status == 0)
 		watchdog_done(req->ch, WATCHED_SEND);
+	if (status == 0 && !req->is_tmf)
+		scsi_task_delivered(&req->task);
 	if (!req->lingers) {
 		end(req);
 		return;

@@ -109,15 +109,22 @@ const struct scsi_handler scsi_write = {
 /* ---- SYNCHRONIZE CACHE, START STOP UNIT ---- */
 
 /* Secures all of the cache, whatever the range. */
+static bool secured(struct scsi_task *task, int res)
+{
+	return res ? scsi_task_fail_flush(task, res) : scsi_task_good(task);
+}
+
 static bool secure(struct scsi_task *task)
 {
 	if (task->cmd.immed)
 		scsi_task_answer(task, SCSI_STATUS_GOOD);
-	return scsi_task_flush(task, scsi_task_end);
+	return scsi_task_flush(task, secured);
 }
 
 static bool execute_sync_cache(struct scsi_task *task)
 {
+	if (scsi_task_pay(task))
+		return false;
 	return task->vol->read_only ? scsi_task_good(task) : secure(task);
 }
 
@@ -141,7 +148,7 @@ static bool eject(struct scsi_task *task, int res)
 					     SCSI_ASC_REMOVAL_PREVENTED);
 
 	if (res)
-		return scsi_task_fail_blk(task, res);
+		return scsi_task_fail_flush(task, res);
 	if (unit_state_eject(&task->vol->state, true) < 0)
 		return scsi_task_fail(task, &sense);
 	return scsi_task_good(task);
@@ -157,6 +164,8 @@ static bool execute_start_stop(struct scsi_task *task)
 
 	if (cmd->start && cmd->loej)
 		return load(task);
+	if (flushes && scsi_task_pay(task))
+		return false;
 	if (flushes && cmd->loej)
 		return scsi_task_flush(task, eject);
 	if (flushes)

@@ -422,6 +422,8 @@ static bool blk_done(struct scsi_task *task, int res)
 		scsi_task_log_blk(task, res);
 		return abort_copy(task, SCSI_ASC_THIRD_PARTY_FAILURE);
 	}
+	if (copy_of(task)->writing)
+		scsi_task_note_written(task, task->blk_vol);
 	side_done(task);
 	return copy_on(task);
 }

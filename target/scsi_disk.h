@@ -75,6 +75,17 @@ void scsi_task_log_blk(const struct scsi_task *task, int err);
 bool scsi_task_flush(struct scsi_task *task,
 		     bool (*next)(struct scsi_task *task, int res));
 
+/*
+ * For a command whose initiator asks for a flush. Fails it when the initiator is
+ * owed a failed one (flush_record.h); true: it has failed.
+ */
+bool scsi_task_pay(struct scsi_task *task);
+/* The last step of such a flush that has failed; @err: negative errno. */
+bool scsi_task_fail_flush(struct scsi_task *task, int err);
+
+/* @task has written to @vol, whose cache may have it; before it is answered. */
+void scsi_task_note_written(struct scsi_task *task, struct volume *vol);
+
 /* Writes @len bytes from @from to the command's LBA, as FUA says; the last
  * step. Returns true. */
 bool scsi_task_write(struct scsi_task *task, uint8_t *from, uint64_t len);

@@ -29,7 +29,7 @@ const struct scsi_handler scsi_mode_sense = { .answer = mode_sense };
 static bool select_done(struct scsi_task *task, int res)
 {
 	if (res)
-		return scsi_task_fail_blk(task, res);
+		return scsi_task_fail_flush(task, res);
 	return scsi_task_good(task);
 }
 
@@ -54,6 +54,8 @@ static void select_written(struct unit_turn *turn, int err)
 	if (!scsi_modes_equal(&was, &is))
 		scsi_attention_others(task->nexus->luns, task->vol, task->nexus,
 				      SCSI_UA_MODE_CHANGED);
+	if (was.wce && !is.wce && scsi_task_pay(task))
+		return;
 	if (was.wce && !is.wce)
 		scsi_task_run(task, scsi_task_flush(task, select_done));
 	else

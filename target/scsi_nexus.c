@@ -34,12 +34,22 @@ void scsi_nexus_init(struct scsi_nexus *nexus, struct lun_map *luns,
 		atomic_init(&nexus->ua[i], SCSI_UA_POWER_ON);
 		atomic_init(&nexus->deferred[i], 0);
 		atomic_init(&nexus->reserved[i], 0);
+		atomic_init(&nexus->writers[i], NULL);
 		nexus->prevents[i] = 0;
 	}
 	list_init(&nexus->node);
 	pthread_mutex_lock(&luns->nexuses_lock);
 	list_add_tail(&luns->nexuses, &nexus->node);
 	pthread_mutex_unlock(&luns->nexuses_lock);
+}
+
+static void leave_records(struct scsi_nexus *nexus)
+{
+	for (unsigned int i = 0; i < LUNS_MAX; i++) {
+		if (nexus->vol[i])
+			flush_record_leave(&nexus->vol[i]->record,
+					   &nexus->writers[i]);
+	}
 }
 
 static void end_reservations(struct scsi_nexus *nexus)
@@ -58,6 +68,7 @@ void scsi_nexus_fini(struct scsi_nexus *nexus)
 	list_del(&nexus->node);
 	pthread_mutex_unlock(&nexus->luns->nexuses_lock);
 	end_reservations(nexus);
+	leave_records(nexus);
 }
 
 void scsi_nexus_lost(struct scsi_nexus *nexus)

@@ -99,8 +99,28 @@ bool scsi_task_good(struct scsi_task *task)
 {
 	if (needs_flush(task))
 		return scsi_task_flush(task, scsi_task_end);
+	if (task->cmd.info->flags & SCSI_CDB_WRITES)
+		scsi_task_note_written(task, task->vol);
 	task->status = SCSI_STATUS_GOOD;
 	return end(task);
+}
+
+/* What was written as synchronous, or flushed, is not in the cache. */
+void scsi_task_note_written(struct scsi_task *task, struct volume *vol)
+{
+	const struct scsi_nexus *nexus = task->nexus;
+
+	if (!vol->write_cache || task->blk.op == BLOCK_FLUSH || task->blk.fua)
+		return;
+	for (unsigned int i = 0; i < LUNS_MAX; i++) {
+		unsigned int lun = (unsigned int)(task->lun + i) % LUNS_MAX;
+
+		if (nexus->vol[lun] != vol)
+			continue;
+		flush_record_wrote(&vol->record, &task->nexus->writers[lun],
+				   &nexus->initiator);
+		return;
+	}
 }
 
 bool scsi_task_met(struct scsi_task *task)
@@ -197,6 +217,40 @@ bool scsi_task_fail_blk(struct scsi_task *task, int err)
 	return scsi_task_fail(task, &sense);
 }
 
+/* ---- writes that may be lost ---- */
+
+bool scsi_task_pay(struct scsi_task *task)
+{
+	struct scsi_sense sense =
+		scsi_sense(SCSI_KEY_HARDWARE_ERROR, SCSI_ASC_WRITE_ERROR);
+
+	if (!flush_record_owes(&task->vol->record,
+			       &task->nexus->writers[task->lun],
+			       &task->nexus->initiator))
+		return false;
+	log_warn("LUN %u (%s): %s fails, as unflushed writes of its initiator "
+		 "may have been lost before",
+		 task->vol->lun, task->vol->name, task->cmd.info->name);
+	task->flush_nr = 0;
+	task->tells = true;
+	scsi_task_fail(task, &sense);
+	return true;
+}
+
+bool scsi_task_fail_flush(struct scsi_task *task, int err)
+{
+	task->tells = !task->answered;
+	return scsi_task_fail_blk(task, err);
+}
+
+void scsi_task_delivered(struct scsi_task *task)
+{
+	if (task->tells)
+		flush_record_told(&task->vol->record,
+				  &task->nexus->writers[task->lun],
+				  &task->nexus->initiator, task->flush_nr);
+}
+
 /* ---- block requests ---- */
 
 /* Where task->blk is. Backends may answer at once, even each of a long row of
@@ -207,10 +261,24 @@ enum blk_state {
 	BLK_ANSWERED,	/* answered before submit returned */
 };
 
+/* Counts what flushes and synchronous writes have come to. */
+static void note_result(struct scsi_task *task, int res)
+{
+	struct flush_record *r = &task->blk_vol->record;
+
+	if (task->blk.op == BLOCK_FLUSH)
+		flush_record_end(r, task->flush_nr, res);
+	else if (res && task->blk.fua)
+		flush_record_doubt(r);
+}
+
 void scsi_task_run(struct scsi_task *task, bool more)
 {
 	while (more) {
 		task->blk_state = BLK_SUBMITTING;
+		if (task->blk.op == BLOCK_FLUSH)
+			task->flush_nr =
+				flush_record_begin(&task->blk_vol->record);
 		backend_submit(task->blk_vol->backend, &task->blk);
 		if (task->blk_state == BLK_SUBMITTING) {
 			task->blk_state = BLK_WAITING;
@@ -224,6 +292,7 @@ static void blk_done(struct block_request *req, int res)
 {
 	struct scsi_task *task = container_of(req, struct scsi_task, blk);
 
+	note_result(task, res);
 	if (task->blk_state == BLK_SUBMITTING) {
 		task->blk_state = BLK_ANSWERED;
 		task->blk_res = res;

@@ -62,6 +62,7 @@ struct scsi_nexus {
 	/* What came of copies, the last few; private to scsi_copy.c. */
 	_Atomic uint64_t copies[SCSI_NEXUS_COPIES];
 	_Atomic uint64_t reserved[LUNS_MAX]; /* unit_state_conflicts() */
+	flush_writer_ref writers[LUNS_MAX];  /* flush_record.h */
 	uint32_t prevents[LUNS_MAX];	     /* unit_state_prevent() */
 };
 
@@ -152,8 +153,10 @@ struct scsi_task {
 	void (*aborted)(struct scsi_task *task);
 
 	/* private to the disk */
-	bool answered; /* answer() has returned true */
-	bool on_job;   /* waits for the end of the volume's job */
+	bool answered;	   /* answer() has returned true */
+	bool on_job;	   /* waits for the end of the volume's job */
+	bool tells;	   /* that writes may be lost; scsi_task_delivered() */
+	uint64_t flush_nr; /* of the last flush; flush_record.h */
 	void (*held)(struct scsi_task *task);
 	struct volume *blk_vol;			       /* that blk is for */
 	bool (*next)(struct scsi_task *task, int res); /* scsi_disk.h */
@@ -204,6 +207,9 @@ void scsi_task_release(struct scsi_task *task);
 /* The port wants done() as soon as possible: what goes on by itself (FORMAT
  * UNIT, SANITIZE) is no longer waited for. May call done() from within. */
 void scsi_task_cancel(struct scsi_task *task);
+
+/* The answer has reached the initiator. Before the task is cleared. */
+void scsi_task_delivered(struct scsi_task *task);
 
 /* Status and sense data, in the format that the unit is set to, for a command
  * that the port itself refuses. */

@@ -30,6 +30,7 @@ struct last_flush {
 	struct server *server;
 	struct volume *vol;
 	struct block_request req;
+	uint64_t nr; /* of the flush, flush_record.h */
 	struct reactor_msg job_ended;
 };
 
@@ -271,6 +272,21 @@ static int load_states(struct server *s, struct xp_error *e)
 	return err;
 }
 
+static int open_records(struct server *s, struct xp_error *e)
+{
+	char msg[sizeof(e->text)];
+	int err = 0;
+
+	for (unsigned int i = 0; i < s->luns.cnt && !err; i++) {
+		err = flush_record_open(s->luns.vol[i],
+					s->opt->backings[i].forgets,
+					s->opt->state_dir, msg, sizeof(msg));
+		if (err)
+			xp_error_set(e, err, "%s", msg);
+	}
+	return err;
+}
+
 static int attach_volumes(struct server *s, struct xp_error *e)
 {
 	int err = 0;
@@ -352,17 +368,33 @@ static void flush_settled(struct server *s)
 		stop_workers(s);
 }
 
+static void note_failure(struct last_flush *f, int err)
+{
+	f->server->exit_code = 1;
+	log_error("volume '%s' could not be flushed: %s; writes since its last "
+		  "flush may be lost%s",
+		  f->vol->name, strerror(-err),
+		  f->vol->record.file
+			  ? ", and rdma-target tells their initiators so "
+			    "when it is started again"
+			  : "");
+}
+
 static void flush_done(struct block_request *req, int res)
 {
 	struct last_flush *f = container_of(req, struct last_flush, req);
 
-	if (res) {
-		log_error("volume '%s' could not be flushed: %s; writes since "
-			  "its last flush may be lost",
-			  f->vol->name, strerror(-res));
-		f->server->exit_code = 1;
-	}
+	flush_record_end(&f->vol->record, f->nr, res);
+	if (res)
+		note_failure(f, res);
+	else
+		flush_record_flushed(&f->vol->record);
 	flush_settled(f->server);
+}
+
+static bool needs_flush(const struct volume *vol)
+{
+	return vol->write_cache && !vol->read_only;
 }
 
 static void flush_volume(struct server *s, struct last_flush *f)
@@ -371,6 +403,7 @@ static void flush_volume(struct server *s, struct last_flush *f)
 	f->req.worker = &s->workers[0];
 	f->req.buf_index = -1;
 	f->req.done = flush_done;
+	f->nr = flush_record_begin(&f->vol->record);
 	s->flushes_left++;
 	backend_submit(f->vol->backend, &f->req);
 }
@@ -380,8 +413,10 @@ static void job_ended(struct reactor_msg *msg)
 {
 	struct last_flush *f = container_of(msg, struct last_flush, job_ended);
 
-	if (f->vol->write_cache && !f->vol->read_only)
+	if (needs_flush(f->vol))
 		flush_volume(f->server, f);
+	else
+		flush_record_flushed(&f->vol->record);
 	flush_settled(f->server);
 }
 
@@ -610,6 +645,7 @@ static int get_ready(struct server *s, struct xp_error *e)
 		catch_signals,
 		open_volumes,
 		load_states,
+		open_records,
 		open_pidfile,
 		open_notify,
 		raise_limits,

@@ -299,6 +299,7 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 	block_locks_init(&vol->locks);
 	volume_job_init(vol);
 	unit_state_init(&vol->state);
+	flush_record_init(&vol->record);
 	vol->lun = lun;
 	vol->allow = spec->allow;
 	vol->block_size = spec->block_size;
@@ -339,6 +340,7 @@ void volume_close(struct volume *vol)
 	if (vol->backend)
 		vol->backend->ops->close(vol->backend);
 	unit_state_fini(&vol->state);
+	flush_record_fini(&vol->record);
 	free(vol);
 }
 

@@ -14,6 +14,7 @@
 #include "target/backend.h"
 #include "target/block_lock.h"
 #include "target/fault_rule.h"
+#include "target/flush_record.h"
 #include "target/volume_job.h"
 #include "target/unit_state.h"
 #include "target/worker.h"
@@ -75,6 +76,7 @@ struct volume {
 	struct block_locks locks;   /* who may touch which blocks */
 	struct volume_job job;	    /* FORMAT UNIT, SANITIZE */
 	struct unit_state state;    /* what commands change */
+	struct flush_record record; /* unflushed writes; none: no file */
 	/* backend->info.memory as each transport of each worker knows it. */
 	struct xp_mr *mem_mr[WORKERS_MAX][XP_KINDS];
 };

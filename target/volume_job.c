@@ -198,6 +198,8 @@ static void piece_done(struct block_request *req, int res)
 {
 	struct volume_job *job = container_of(req, struct volume_job, blk);
 
+	if (req->op == BLOCK_FLUSH)
+		flush_record_end(&job->vol->record, job->flush_nr, res);
 	if (res) {
 		end(job, res);
 		return;
@@ -225,6 +227,8 @@ static void submit(struct volume_job *job, enum block_op op, uint64_t len)
 		.worker = job->worker,
 		.done = piece_done,
 	};
+	if (op == BLOCK_FLUSH)
+		job->flush_nr = flush_record_begin(&job->vol->record);
 	backend_submit(job->vol->backend, &job->blk);
 }
 

@@ -1,0 +1,585 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A flush that fails, and what initiators hear of it when rdma-target has been
+ * started again. The initiators are driven IU by IU and behave as a kernel's do:
+ * they write, flush, come back as the same initiator port, and read no
+ * generation; a test asks for that by itself.
+ *
+ * Some stores are files whose flush fails by an injected fault. Others are loop
+ * devices on a full tmpfs: writes to their page cache succeed, write-back fails,
+ * and the kernel tells so once. These need root.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "protocol/scsi_cdb.h"
+#include "protocol/scsi_sense.h"
+#include "protocol/scsi_vpd.h"
+#include "tests/functional/t_peer.h"
+#include "tests/functional/t_target.h"
+#include "tests/lib/t_table.h"
+
+#define MIB   (1024ul * 1024)
+#define BLOCK 512u
+
+static struct t_target target;
+static struct t_peer a;
+static struct t_peer b;
+static struct t_peer c;
+static struct srp_login_req a_req;
+static struct srp_login_req b_req;
+static struct srp_login_req c_req;
+static uint64_t next_tag = 0x1000;
+
+static char store[64];
+static char loop[64]; /* "": the store is a file */
+
+/* ---- stores ---- */
+
+static void run(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static void run(const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (system(text))
+		fail_msg("%s", text);
+}
+
+static void make_file(void)
+{
+	static unsigned int cnt;
+	char name[32];
+
+	loop[0] = '\0';
+	snprintf(name, sizeof(name), "store%u", cnt++);
+	snprintf(store, sizeof(store), "%s", t_scratch_file(name, MIB));
+}
+
+static void drop_loop(void)
+{
+	char text[256];
+
+	if (!*loop)
+		return;
+	snprintf(text, sizeof(text), "losetup -d %s; umount -l %s/full", loop,
+		 t_scratch());
+	loop[0] = '\0';
+	if (system(text))
+		print_message("# left behind: %s\n", text);
+}
+
+static bool make_loop(void)
+{
+	char text[512];
+	FILE *f;
+
+	if (geteuid() || system("losetup -f >/dev/null 2>&1"))
+		return false;
+	snprintf(text, sizeof(text),
+		 "set -e; cd %s; mkdir -p full; "
+		 "mount -t tmpfs -o size=2m none full; "
+		 "truncate -s 8M full/img; losetup -f --show full/img; "
+		 "dd if=/dev/zero of=full/rest bs=64k 2>/dev/null || :",
+		 t_scratch());
+	f = popen(text, "r");
+	assert_non_null(f);
+	if (!fgets(loop, sizeof(loop), f))
+		loop[0] = '\0';
+	loop[strcspn(loop, "\n")] = '\0';
+	pclose(f);
+	if (!*loop)
+		fail_msg("no loop device: %s", text);
+	snprintf(store, sizeof(store), "%s", loop);
+	return true;
+}
+
+/* @other: another volume, or NULL. */
+static void start_with(const char *options, const char *other)
+{
+	static char dir[64];
+	char spec[128];
+	const char *args[] = {
+		"-b",  spec, "-t", "2", "--state-dir", dir, other ? "-b" : NULL,
+		other, NULL
+	};
+
+	snprintf(dir, sizeof(dir), "%s/state", t_scratch());
+	if (access(dir, F_OK))
+		run("mkdir %s", dir);
+	snprintf(spec, sizeof(spec), "%s%s%s", store, options,
+		 *loop ? ",direct=off" : "");
+	t_target_start(&target, args);
+}
+
+static void start(const char *options)
+{
+	start_with(options, NULL);
+}
+
+/* ---- commands ---- */
+
+static uint64_t post(struct t_peer *p, const uint8_t *cdb, bool is_out,
+		     uint32_t len)
+{
+	struct srp_desc desc = t_peer_desc(p, 0, len);
+	struct srp_cmd_args args = {
+		.tag = next_tag++,
+		.cdb = cdb,
+		.cdb_len = SCSI_CDB_LEN,
+	};
+	struct srp_data_args *data = is_out ? &args.out : &args.in;
+	uint8_t iu[256];
+	int iu_len;
+
+	if (len) {
+		data->format = SRP_DATA_DIRECT;
+		data->descs = &desc;
+		data->desc_cnt = 1;
+	}
+	iu_len = srp_cmd_encode(iu, sizeof(iu), &args);
+	assert_true(iu_len > 0);
+	t_peer_post(p, iu, (size_t)iu_len);
+	return args.tag;
+}
+
+static void expect_good(struct t_peer *p, uint64_t tag)
+{
+	assert_int_equal(t_peer_await(p, tag)->status, SCSI_STATUS_GOOD);
+}
+
+static void expect_sense(struct t_peer *p, uint64_t tag, enum scsi_key key,
+			 uint16_t code)
+{
+	const struct srp_rsp *rsp = t_peer_await(p, tag);
+	struct scsi_sense sense;
+
+	assert_int_equal(rsp->status, SCSI_STATUS_CHECK_CONDITION);
+	assert_int_equal(scsi_sense_decode(rsp->sense, rsp->sense_len, &sense),
+			 0);
+	assert_false(sense.deferred);
+	assert_int_equal(sense.key, key);
+	assert_int_equal(sense.code, code);
+}
+
+static uint64_t post_bare(struct t_peer *p, uint8_t opcode)
+{
+	uint8_t cdb[SCSI_CDB_LEN] = { opcode };
+
+	return post(p, cdb, false, 0);
+}
+
+static void write_by(struct t_peer *p, uint32_t lba)
+{
+	uint8_t cdb[SCSI_CDB_LEN] = { 0x2a };
+
+	wire_put32(cdb + 2, lba);
+	wire_put16(cdb + 7, 8);
+	memset(p->mem, 0x77, 8 * BLOCK);
+	expect_good(p, post(p, cdb, true, 8 * BLOCK));
+}
+
+static uint64_t post_sync(struct t_peer *p)
+{
+	return post_bare(p, 0x35);
+}
+
+static void flush_works(struct t_peer *p)
+{
+	expect_good(p, post_sync(p));
+}
+
+/* As from a medium that has just failed: tried again it fails again. */
+static void flush_fails(struct t_peer *p)
+{
+	expect_sense(p, post_sync(p), SCSI_KEY_MEDIUM_ERROR,
+		     SCSI_ASC_WRITE_ERROR);
+}
+
+/* Linux tries no HARDWARE ERROR again. */
+static void flush_tells_once(struct t_peer *p)
+{
+	expect_sense(p, post_sync(p), SCSI_KEY_HARDWARE_ERROR,
+		     SCSI_ASC_WRITE_ERROR);
+	flush_works(p);
+	flush_works(p);
+}
+
+static void log_in(struct t_peer *p, const struct srp_login_req *req)
+{
+	uint8_t pdata[SRP_LOGIN_REQ_SIZE];
+
+	srp_login_req_encode(pdata, sizeof(pdata), req);
+	assert_int_equal(t_peer_login(p, target.addr, pdata, sizeof(pdata)),
+			 T_LOGGED_IN);
+	expect_sense(p, post_bare(p, 0x00), SCSI_KEY_UNIT_ATTENTION,
+		     SCSI_ASC_POWER_ON);
+}
+
+static void log_in_all(void)
+{
+	log_in(&a, &a_req);
+	log_in(&b, &b_req);
+	log_in(&c, &c_req);
+}
+
+static struct scsi_store generation(void)
+{
+	uint8_t cdb[SCSI_CDB_LEN] = { 0x12, 0x01, 0xc0, 0, 64, 0 };
+	struct scsi_store got;
+	uint8_t page[64];
+
+	expect_good(&a, post(&a, cdb, false, sizeof(page)));
+	memcpy(page, a.mem, sizeof(page));
+	assert_int_equal(scsi_vpd_decode_store(page, sizeof(page), &got), 0);
+	return got;
+}
+
+/* ---- ends of the target ---- */
+
+static void hang_up_all(void)
+{
+	t_peer_hang_up(&a);
+	t_peer_hang_up(&b);
+	t_peer_hang_up(&c);
+}
+
+static void terminate(int code)
+{
+	assert_int_equal(t_target_end(&target, SIGTERM), code << 8);
+	hang_up_all();
+}
+
+static void kill_it(void)
+{
+	t_target_end(&target, SIGKILL);
+	hang_up_all();
+}
+
+static void begin_with(const char *options)
+{
+	a_req = t_peer_login_req();
+	b_req = t_peer_login_req();
+	c_req = t_peer_login_req();
+	start(options);
+	log_in_all();
+}
+
+static void again(const char *options)
+{
+	start(options);
+	log_in_all();
+}
+
+static void finish(void)
+{
+	terminate(0);
+	drop_loop();
+}
+
+/* ---- the tests ---- */
+
+struct store_row {
+	const char *name;
+	bool is_loop;
+	const char *options;
+};
+
+static const struct store_row store_rows[] = {
+	{ "injected", false, ",fault=flush:error" },
+	{ "write-back of a loop device", true, "" },
+};
+
+/* False: it cannot be had here, and the test is skipped. */
+static bool make_store(const struct store_row *row)
+{
+	if (!row->is_loop) {
+		make_file();
+		return true;
+	}
+	if (make_loop())
+		return true;
+	skip();
+	return false;
+}
+
+/* The flush at the end fails. Both that wrote hear of it, each once; the third
+ * has lost nothing. */
+static void failed_last_flush_is_told_after_the_restart(void **state)
+{
+	const struct store_row *row = *state;
+	struct scsi_store before, after;
+
+	if (!make_store(row))
+		return;
+	begin_with(row->options);
+	write_by(&a, 0);
+	write_by(&b, 64);
+	before = generation();
+	terminate(1);
+
+	again("");
+	after = generation();
+	assert_memory_not_equal(before.generation, after.generation,
+				SCSI_GENERATION_LEN);
+	flush_tells_once(&a);
+	flush_works(&c);
+	flush_tells_once(&b);
+	finish();
+}
+
+/* One has heard of it while it was logged in, the other not. */
+static void each_initiator_is_told_of_a_failed_flush(void **state)
+{
+	const struct store_row *row = *state;
+
+	if (!make_store(row))
+		return;
+	begin_with(row->options);
+	write_by(&a, 0);
+	write_by(&b, 64);
+	flush_fails(&a);
+	flush_fails(&a);
+	kill_it();
+
+	again("");
+	flush_works(&a);
+	flush_works(&c);
+	flush_tells_once(&b);
+	finish();
+}
+
+static void what_is_written_after_a_failed_flush_is_told_of_too(void **state)
+{
+	const struct store_row *row = *state;
+
+	if (!make_store(row))
+		return;
+	begin_with(row->options);
+	write_by(&a, 0);
+	flush_fails(&a);
+	write_by(&a, 64);
+	terminate(1);
+
+	again("");
+	flush_tells_once(&a);
+	finish();
+}
+
+/* Whoever was not there at the first start is told at the second, or the third,
+ * and the generation does not go back. */
+static void debt_outlives_further_restarts(void **state)
+{
+	const struct store_row *row = *state;
+	struct scsi_store first, second;
+
+	if (!make_store(row))
+		return;
+	begin_with(row->options);
+	write_by(&a, 0);
+	write_by(&b, 64);
+	terminate(1);
+
+	again("");
+	flush_tells_once(&a);
+	first = generation();
+	terminate(0);
+	again("");
+	second = generation();
+	assert_memory_equal(first.generation, second.generation,
+			    SCSI_GENERATION_LEN);
+	kill_it();
+	again("");
+	flush_works(&a);
+	flush_tells_once(&b);
+	finish();
+}
+
+/* The kernel writes back, and fails, when nobody has the store open. */
+static void write_back_after_a_kill_is_told(void **state)
+{
+	struct scsi_store before, after;
+
+	if (!make_loop()) {
+		skip();
+		return;
+	}
+	begin_with("");
+	write_by(&a, 0);
+	before = generation();
+	kill_it();
+	again("");
+	after = generation();
+	assert_memory_not_equal(before.generation, after.generation,
+				SCSI_GENERATION_LEN);
+	flush_tells_once(&a);
+	flush_works(&b);
+	finish();
+}
+
+/* Nothing is lost by a kill alone, nor said to be. */
+static void kill_without_a_loss_is_not_told(void **state)
+{
+	struct scsi_store before, after;
+
+	make_file();
+	begin_with("");
+	write_by(&a, 0);
+	flush_works(&b);
+	write_by(&a, 64);
+	before = generation();
+	kill_it();
+	again("");
+	after = generation();
+	assert_memory_equal(before.generation, after.generation,
+			    SCSI_GENERATION_LEN);
+	flush_works(&a);
+	flush_works(&b);
+	finish();
+}
+
+#if FAULT_INJECTION
+/* What its cache had is gone with the process: that of those with unflushed
+ * writes. Any flush covers all writes answered before. */
+static void cache_lost_with_the_process_is_told(void **state)
+{
+	make_file();
+	begin_with(",volatile");
+	write_by(&a, 0);
+	flush_works(&c);
+	write_by(&b, 64);
+	kill_it();
+	again(",volatile");
+	flush_works(&a);
+	flush_tells_once(&b);
+	flush_works(&c);
+	finish();
+}
+#endif
+
+/* Nor is it paid by what the initiator does before it flushes. */
+static void only_a_flush_pays_the_debt(void **state)
+{
+	make_file();
+	begin_with(",fault=flush:error");
+	write_by(&a, 0);
+	terminate(1);
+
+	again("");
+	flush_works(&b);
+	expect_good(&a, post_bare(&a, 0x00));
+	write_by(&a, 128);
+	t_peer_hang_up(&a);
+	terminate(0);
+	again("");
+	flush_tells_once(&a);
+	finish();
+}
+
+/* Stopping secures the cache, as SYNCHRONIZE CACHE does; so does IMMED. */
+static void other_flushes_tell_too(void **state)
+{
+	uint8_t stop[SCSI_CDB_LEN] = { 0x1b };
+	uint8_t immed[SCSI_CDB_LEN] = { 0x35, 0x02 };
+
+	make_file();
+	begin_with(",fault=flush:error");
+	write_by(&a, 0);
+	write_by(&b, 0);
+	terminate(1);
+	again("");
+	expect_sense(&a, post(&a, stop, false, 0), SCSI_KEY_HARDWARE_ERROR,
+		     SCSI_ASC_WRITE_ERROR);
+	expect_good(&a, post(&a, stop, false, 0));
+	expect_sense(&b, post(&b, immed, false, 0), SCSI_KEY_HARDWARE_ERROR,
+		     SCSI_ASC_WRITE_ERROR);
+	expect_good(&b, post(&b, immed, false, 0));
+	finish();
+}
+
+/* Nothing can be known any more: everybody is told. */
+static void damaged_record_tells_everybody(void **state)
+{
+	make_file();
+	begin_with("");
+	write_by(&a, 0);
+	kill_it();
+	run("for f in %s/state/*.flushes; do echo x >$f; done", t_scratch());
+	again("");
+	flush_tells_once(&a);
+	flush_tells_once(&b);
+	flush_tells_once(&c);
+	finish();
+}
+
+/* A record that has nothing to tell is removed. */
+static void clean_end_leaves_no_record(void **state)
+{
+	make_file();
+	run("rm -f %s/state/*.flushes", t_scratch());
+	begin_with("");
+	write_by(&a, 0);
+	terminate(0);
+	run("! ls %s/state/*.flushes 2>/dev/null", t_scratch());
+}
+
+static int begin(void **state)
+{
+	t_scratch();
+	atexit(drop_loop);
+	t_peer_init(&a);
+	t_peer_init(&b);
+	t_peer_init(&c);
+	return 0;
+}
+
+static int end(void **state)
+{
+	t_peer_fini(&a);
+	t_peer_fini(&b);
+	t_peer_fini(&c);
+	return 0;
+}
+
+/* What a failed test has left. */
+static int clean_up(void **state)
+{
+	if (target.pid)
+		kill_it();
+	hang_up_all();
+	drop_loop();
+	return 0;
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, store_rows, failed_last_flush_is_told_after_the_restart);
+	T_ADD_ROWS(&t, store_rows, each_initiator_is_told_of_a_failed_flush);
+	T_ADD_ROWS(&t, store_rows,
+		   what_is_written_after_a_failed_flush_is_told_of_too);
+	T_ADD_ROWS(&t, store_rows, debt_outlives_further_restarts);
+	T_ADD(&t, write_back_after_a_kill_is_told);
+	T_ADD(&t, kill_without_a_loss_is_not_told);
+#if FAULT_INJECTION
+	T_ADD(&t, cache_lost_with_the_process_is_told);
+#endif
+	T_ADD(&t, only_a_flush_pays_the_debt);
+	T_ADD(&t, other_flushes_tell_too);
+	T_ADD(&t, damaged_record_tells_everybody);
+	T_ADD(&t, clean_end_leaves_no_record);
+	for (size_t i = 0; i < t.cnt; i++)
+		t.tests[i].teardown_func = clean_up;
+	if (getenv("T_FILTER"))
+		cmocka_set_test_filter(getenv("T_FILTER"));
+	return _cmocka_run_group_tests("flushes", t.tests, t.cnt, begin, end);
+}
