@@ -31,6 +31,7 @@ struct last_flush {
 	struct volume *vol;
 	struct block_request req;
 	uint64_t nr; /* of the flush, flush_record.h */
+	bool failed; /* and the log has said so */
 	struct reactor_msg job_ended;
 };
 
@@ -62,6 +63,7 @@ struct server {
 
 	struct last_flush flushes[LUNS_MAX];
 	unsigned int flushes_left;
+	bool port_is_gone; /* no initiator is there any more */
 	struct stop_msg stops[WORKERS_MAX];
 };
 
@@ -364,19 +366,26 @@ static void stop_workers(struct server *s)
 
 static void flush_settled(struct server *s)
 {
-	if (--s->flushes_left == 0)
+	if (--s->flushes_left)
+		return;
+	if (s->port_is_gone)
 		stop_workers(s);
+	else
+		port_stop(&s->port);
 }
 
 static void note_failure(struct last_flush *f, int err)
 {
 	f->server->exit_code = 1;
+	if (f->failed)
+		return;
+	f->failed = true;
 	log_error("volume '%s' could not be flushed: %s; writes since its last "
 		  "flush may be lost%s",
 		  f->vol->name, strerror(-err),
 		  f->vol->record.file
-			  ? ", and rdma-target tells their initiators so "
-			    "when it is started again"
+			  ? ", and rdma-target tells their initiators so, now "
+			    "or when it is started again"
 			  : "");
 }
 
@@ -387,7 +396,7 @@ static void flush_done(struct block_request *req, int res)
 	flush_record_end(&f->vol->record, f->nr, res);
 	if (res)
 		note_failure(f, res);
-	else
+	else if (f->server->port_is_gone)
 		flush_record_flushed(&f->vol->record);
 	flush_settled(f->server);
 }
@@ -420,17 +429,35 @@ static void job_ended(struct reactor_msg *msg)
 	flush_settled(f->server);
 }
 
-/* The port has no channels any more. */
-static void port_stopped(struct port *port)
+/*
+ * While there are initiators: of a flush that fails, those that wait for one of
+ * their own hear before they are disconnected. What they write meanwhile is
+ * for the last one.
+ */
+static void flush_before_the_end(struct server *s)
 {
-	struct server *s = port->user;
-
 	s->flushes_left = 1; /* this function's own */
 	for (unsigned int i = 0; i < s->luns.cnt; i++) {
 		struct last_flush *f = &s->flushes[i];
 
 		f->server = s;
 		f->vol = s->luns.vol[i];
+		if (needs_flush(f->vol))
+			flush_volume(s, f);
+	}
+	flush_settled(s);
+}
+
+/* The port has no channels any more. */
+static void port_stopped(struct port *port)
+{
+	struct server *s = port->user;
+
+	s->port_is_gone = true;
+	s->flushes_left = 1; /* this function's own */
+	for (unsigned int i = 0; i < s->luns.cnt; i++) {
+		struct last_flush *f = &s->flushes[i];
+
 		f->job_ended.run = job_ended;
 		s->flushes_left++;
 		volume_job_await(f->vol, &s->workers[0], &f->job_ended);
@@ -508,7 +535,7 @@ static void on_signal(struct reactor_watch *w, uint32_t events)
 			   strsignal((int)info.ssi_signo));
 		for (unsigned int i = 0; i < s->luns.cnt; i++)
 			volume_job_stop(s->luns.vol[i]);
-		port_stop(&s->port);
+		flush_before_the_end(s);
 	}
 }
 

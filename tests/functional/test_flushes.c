@@ -125,6 +125,15 @@ static void start(const char *options)
 	start_with(options, NULL);
 }
 
+static void await_line(const char *text)
+{
+	char cmd[256];
+
+	snprintf(cmd, sizeof(cmd), "grep -q '%s' %s", text, target.log);
+	while (system(cmd))
+		usleep(1000);
+}
+
 /* ---- commands ---- */
 
 static uint64_t post(struct t_peer *p, const uint8_t *cdb, bool is_out,
@@ -484,6 +493,36 @@ static void only_a_flush_pays_the_debt(void **state)
 	finish();
 }
 
+/* The last flush fails while there are initiators: the target is still busy with
+ * another volume. Whoever flushes then hears of it, and has heard. */
+static void flush_at_the_end_fails_for_those_who_are_there(void **state)
+{
+	char other[128];
+
+	make_file();
+	snprintf(other, sizeof(other), "%s,fault=flush:stuck:count=1",
+		 t_scratch_file("other", MIB));
+	a_req = t_peer_login_req();
+	b_req = t_peer_login_req();
+	c_req = t_peer_login_req();
+	start_with(",fault=flush:error", other);
+	log_in_all();
+	write_by(&a, 0);
+	write_by(&b, 0);
+	kill(target.pid, SIGTERM);
+	await_line("could not be flushed");
+	flush_fails(&a);
+	flush_fails(&a);
+	kill(target.pid, SIGUSR1);
+	assert_int_equal(t_target_wait(&target), 1 << 8);
+	hang_up_all();
+
+	again("");
+	flush_works(&a);
+	flush_tells_once(&b);
+	finish();
+}
+
 /* Stopping secures the cache, as SYNCHRONIZE CACHE does; so does IMMED. */
 static void other_flushes_tell_too(void **state)
 {
@@ -574,6 +613,7 @@ int main(void)
 	T_ADD(&t, cache_lost_with_the_process_is_told);
 #endif
 	T_ADD(&t, only_a_flush_pays_the_debt);
+	T_ADD(&t, flush_at_the_end_fails_for_those_who_are_there);
 	T_ADD(&t, other_flushes_tell_too);
 	T_ADD(&t, damaged_record_tells_everybody);
 	T_ADD(&t, clean_end_leaves_no_record);
