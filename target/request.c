@@ -270,6 +270,8 @@ void request_stop_waiting(struct request *req)
 	task_set_unblock(req);
 	if (req->state == REQUEST_RECEIVED)
 		scsi_task_release(&req->task);
+	else if (req->state == REQUEST_EXECUTING || req->lingers)
+		scsi_task_stop(&req->task);
 }
 
 /*
@@ -299,7 +301,7 @@ void request_abort(struct request *req, enum request_fate fate)
 {
 	if (req->fate < fate)
 		req->fate = fate;
-	if (req->state == REQUEST_EXECUTING)
+	if (req->state == REQUEST_EXECUTING || req->lingers)
 		/* Then it may be another request already. */
 		scsi_task_cancel(&req->task);
 	else if (req->state == REQUEST_RECEIVED)

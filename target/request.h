@@ -94,8 +94,9 @@ void request_start_tmf(struct request *req, uint64_t tag);
  */
 void request_abort(struct request *req, enum request_fate fate);
 
-/* Stops waiting for a buffer, so that ending other requests does not set this
- * one going; follow with request_abort() or request_drop(). */
+/* Keeps a command from getting on, so that ending other requests does not set
+ * this one going: it stops waiting for a buffer, and asks the disk for nothing
+ * more. Follow with request_abort() or request_drop(). */
 void request_stop_waiting(struct request *req);
 
 /* A command of @ch has ended: those whose turn has come by it start. */

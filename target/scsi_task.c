@@ -153,10 +153,30 @@ bool scsi_task_fail_state(struct scsi_task *task)
 	return scsi_task_fail(task, &sense);
 }
 
+void scsi_task_stop(struct scsi_task *task)
+{
+	task->stopped = true;
+}
+
+/* Where it would have gone on with its blocks it finds what has happened. */
+static void wait_no_more(struct scsi_task *task)
+{
+	struct block_hold *hold = &task->hold;
+
+	/* The messages of an exclusive hold are on their way. */
+	if (hold->state != BLOCK_HOLD_WAITS || hold->exclusive)
+		return;
+	block_hold_drop(hold);
+	hold->held(hold);
+}
+
 void scsi_task_cancel(struct scsi_task *task)
 {
-	if (!task->on_job)
+	scsi_task_stop(task);
+	if (!task->on_job) {
+		wait_no_more(task);
 		return;
+	}
 	task->on_job = false;
 	volume_job_leave(task->vol);
 	end(task);
@@ -275,6 +295,10 @@ static void note_result(struct scsi_task *task, int res)
 void scsi_task_run(struct scsi_task *task, bool more)
 {
 	while (more) {
+		if (task->stopped) {
+			end(task);
+			return;
+		}
 		task->blk_state = BLK_SUBMITTING;
 		if (task->blk.op == BLOCK_FLUSH)
 			task->flush_nr =
@@ -499,8 +523,10 @@ static void hold_held(struct block_hold *hold)
 	struct scsi_task *task = container_of(hold, struct scsi_task, hold);
 	struct scsi_sense sense;
 
+	if (task->stopped)
+		end(task);
 	/* It may have begun to be formatted since prepare. */
-	if (scsi_volume_not_ready(task->vol, &sense))
+	else if (scsi_volume_not_ready(task->vol, &sense))
 		scsi_task_fail(task, &sense);
 	else
 		task->held(task);

@@ -154,6 +154,7 @@ struct scsi_task {
 
 	/* private to the disk */
 	bool answered;	   /* answer() has returned true */
+	bool stopped;	   /* scsi_task_stop() */
 	bool on_job;	   /* waits for the end of the volume's job */
 	bool tells;	   /* that writes may be lost; scsi_task_delivered() */
 	uint64_t flush_nr; /* of the last flush; flush_record.h */
@@ -204,8 +205,13 @@ void scsi_task_hold(struct scsi_task *task,
  */
 void scsi_task_release(struct scsi_task *task);
 
-/* The port wants done() as soon as possible: what goes on by itself (FORMAT
- * UNIT, SANITIZE) is no longer waited for. May call done() from within. */
+/* Keeps an executing task from asking the store for anything more. Whatever it
+ * ends with, nobody is to be told of it. */
+void scsi_task_stop(struct scsi_task *task);
+
+/* The same, and the port wants done() as soon as possible: the task no longer
+ * waits for blocks that it would share, nor for what goes on by itself (FORMAT
+ * UNIT, SANITIZE). May call done() from within. */
 void scsi_task_cancel(struct scsi_task *task);
 
 /* The answer has reached the initiator. Before the task is cleared. */

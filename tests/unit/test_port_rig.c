@@ -25,6 +25,8 @@ static void disk_do(struct block_request *req)
 		memcpy(req->buf, disk.bytes + req->offset, req->len);
 	else if (req->op == BLOCK_WRITE)
 		memcpy(disk.bytes + req->offset, req->buf, req->len);
+	else if (req->op == BLOCK_ZERO || req->op == BLOCK_UNMAP)
+		memset(disk.bytes + req->offset, 0, req->len);
 	req->done(req, 0);
 }
 
@@ -46,6 +48,7 @@ static int disk_open(const struct backend_options *opt, struct backend **ret,
 		     char *msg, size_t msg_len);
 
 static uint64_t measured;
+static bool is_thin;
 
 void rig_set_size(uint64_t size)
 {
@@ -77,6 +80,10 @@ static int disk_open(const struct backend_options *opt, struct backend **ret,
 		.min_block = RIG_BLOCK,
 		.optimal_block = 4096,
 		.volatile_cache = true,
+		.read_cache = true,
+		.zero = is_thin,
+		.unmap_granularity = is_thin ? 4096 : 0,
+		.unmap_zeroes = is_thin,
 	};
 	*ret = &disk.base;
 	return 0;
@@ -216,6 +223,7 @@ struct rig *rig_create(const struct rig_options *opt)
 	lun_map_init(&rig->luns);
 	if (!opt)
 		opt = &defaults;
+	is_thin = opt->thin;
 	log_level = LOG_ERROR;
 	rig->hub = t_fabric_create();
 	while (rig->worker_cnt < (opt->workers ? opt->workers : 1))

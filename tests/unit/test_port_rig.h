@@ -77,6 +77,7 @@ struct rig_options {
 	const char *allow;
 	const char *allow_lun[RIG_LUNS];
 	bool removable;		   /* the volumes */
+	bool thin;		   /* RIG_DISK can zero and deallocate */
 	struct port_limits limits; /* all zero: the defaults */
 };
 
