@@ -11,6 +11,12 @@
  * atomic: each piece shares the blocks that it reads, and then those that it
  * writes, never both, so that two copies and two commands that want blocks for
  * themselves cannot wait for each other in a circle.
+ *
+ * To its volumes each piece is a command of its own. So before each the copy
+ * asks anew for what may have changed since the list was checked: reservations,
+ * write protection, the medium, a job on the volume. (A volume never shrinks,
+ * and what a nexus sees and may write is constant.) A fence on any of the
+ * volumes stops it: scsi_task_fence().
  */
 #include <string.h>
 
@@ -249,11 +255,16 @@ static bool check_range(const struct volume *vol, uint64_t lba, uint64_t len,
 	return refuse_code(SCSI_ASC_LBA_OUT_OF_RANGE, ret_sense);
 }
 
+static bool may_write(const struct scsi_nexus *nexus, const struct volume *vol)
+{
+	return scsi_nexus_may_write(nexus, vol) && !vol->info.swp;
+}
+
 static bool check_segment(struct scsi_nexus *nexus, const struct segment *s,
 			  uint64_t from_lba, uint64_t to_lba, size_t at,
 			  struct scsi_sense *ret_sense)
 {
-	if (!scsi_nexus_may_write(nexus, s->to) || s->to->info.swp)
+	if (!may_write(nexus, s->to))
 		return refuse(scsi_sense(SCSI_KEY_DATA_PROTECT,
 					 SCSI_ASC_WRITE_PROTECTED),
 			      ret_sense);
@@ -363,6 +374,15 @@ static bool read_list(const struct scsi_task *task,
 /* ---- copying ---- */
 
 static bool copy_on(struct scsi_task *task);
+
+static bool touches(const struct copy *c, const struct volume *vol)
+{
+	for (unsigned int i = 0; i < c->cnt; i++) {
+		if (c->segments[i].from == vol || c->segments[i].to == vol)
+			return true;
+	}
+	return false;
+}
 
 static bool abort_copy(struct scsi_task *task, enum scsi_asc code)
 {
@@ -479,27 +499,92 @@ static bool take_blocks(struct scsi_task *task)
 	return block_hold_take(&side(c)->locks, task->worker, &task->hold);
 }
 
+/* May the present piece be read or written now? */
+static bool check_side(const struct scsi_task *task, enum scsi_asc *ret_code)
+{
+	const struct copy *c = copy_of(task);
+	struct volume *vol = side(c);
+	struct scsi_sense sense;
+
+	*ret_code = SCSI_ASC_THIRD_PARTY_FAILURE;
+	if (scsi_nexus_is_shut_out(task->nexus, vol,
+				   c->writing ? SCSI_ACCESS_CHANGES
+					      : SCSI_ACCESS_READS))
+		return false;
+	if (c->writing && !may_write(task->nexus, vol))
+		return false;
+	*ret_code = SCSI_ASC_COPY_TARGET_UNREACHABLE;
+	return !scsi_volume_no_medium(vol, &sense) &&
+	       !scsi_volume_not_ready(vol, &sense);
+}
+
+static void turn_comes(struct reactor_msg *msg)
+{
+	struct scsi_task *task = container_of(msg, struct scsi_task, msg);
+
+	scsi_task_run(task, copy_on(task));
+}
+
+/* Nothing is to be waited for where both sides are memory: others have their
+ * turn first, among them whoever wants the copy to end. */
+static bool let_others(struct scsi_task *task)
+{
+	task->msg.run = turn_comes;
+	reactor_send(task->worker->reactor, &task->msg);
+	return false;
+}
+
 static bool copy_on(struct scsi_task *task)
 {
 	struct copy *c = copy_of(task);
-	struct scsi_sense sense;
+	enum scsi_asc code = SCSI_ASC_THIRD_PARTY_FAILURE;
+	uint8_t *memory;
 
-	while (next_piece(c)) {
-		uint8_t *memory = side(c)->backend->info.memory;
-
-		if (!take_blocks(task))
-			return false;
-		if (scsi_volume_no_medium(side(c), &sense) ||
-		    scsi_volume_not_ready(side(c), &sense))
-			return abort_copy(task,
-					  SCSI_ASC_COPY_TARGET_UNREACHABLE);
-		if (!memory)
-			return submit(task);
-		move_memory(task, memory);
-		side_done(task);
+	if (task->stopped) {
+		record(task, COPY_FAILED);
+		return scsi_task_end_stopped(task);
 	}
-	record(task, COPY_DONE);
-	return scsi_task_good(task);
+	if (!next_piece(c)) {
+		record(task, COPY_DONE);
+		return scsi_task_good(task);
+	}
+	if (task->halted)
+		return abort_copy(task, code);
+	if (!take_blocks(task))
+		return false;
+	if (!check_side(task, &code))
+		return abort_copy(task, code);
+	memory = side(c)->backend->info.memory;
+	if (!memory)
+		return submit(task);
+	move_memory(task, memory);
+	side_done(task);
+	return let_others(task);
+}
+
+/* ---- fences ---- */
+
+bool scsi_task_touches(const struct scsi_task *task, const struct volume *vol)
+{
+	return task->copies && touches(copy_of(task), vol);
+}
+
+/* Which volumes a copy is about is not known before it has its list: it then
+ * finds the one that was fenced; of more than one it need not know which. */
+void scsi_task_fence(struct scsi_task *task, const struct volume *vol)
+{
+	if (task->copies)
+		task->halted |= touches(copy_of(task), vol);
+	else if (!task->fenced)
+		task->fenced = vol;
+	else
+		task->halted |= task->fenced != vol;
+}
+
+static bool was_fenced(const struct scsi_task *task)
+{
+	return task->halted ||
+	       (task->fenced && touches(copy_of(task), task->fenced));
 }
 
 /* A longer list is refused unread. */
@@ -519,6 +604,9 @@ static bool execute_copy(struct scsi_task *task)
 		return scsi_task_good(task);
 	if (task->fetch_len < HEADER_LEN || !read_list(task, &sense))
 		return scsi_task_fail(task, &sense);
+	if (was_fenced(task))
+		return abort_copy(task, SCSI_ASC_THIRD_PARTY_FAILURE);
+	task->copies = true;
 	record(task, COPY_RUNS);
 	return copy_on(task);
 }

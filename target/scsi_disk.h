@@ -53,6 +53,8 @@ bool scsi_task_met(struct scsi_task *task);
 bool scsi_task_fail(struct scsi_task *task, const struct scsi_sense *sense);
 /* IMMED: has @status sent if possible; the task goes on to one of these ends. */
 void scsi_task_answer(struct scsi_task *task, enum scsi_status status);
+/* scsi_task_stop(): of no status, which nobody will see. */
+bool scsi_task_end_stopped(struct scsi_task *task);
 /* RESERVATION CONFLICT. */
 bool scsi_task_conflict(struct scsi_task *task);
 /* @err: of the block request under way, negative errno. */

@@ -153,6 +153,11 @@ bool scsi_task_fail_state(struct scsi_task *task)
 	return scsi_task_fail(task, &sense);
 }
 
+bool scsi_task_end_stopped(struct scsi_task *task)
+{
+	return end(task);
+}
+
 void scsi_task_stop(struct scsi_task *task)
 {
 	task->stopped = true;
@@ -180,6 +185,12 @@ void scsi_task_cancel(struct scsi_task *task)
 	task->on_job = false;
 	volume_job_leave(task->vol);
 	end(task);
+}
+
+void scsi_task_end_fenced(struct scsi_task *task)
+{
+	if (task->halted)
+		wait_no_more(task);
 }
 
 void scsi_task_answer(struct scsi_task *task, enum scsi_status status)

@@ -158,6 +158,10 @@ struct scsi_task {
 	bool on_job;	   /* waits for the end of the volume's job */
 	bool tells;	   /* that writes may be lost; scsi_task_delivered() */
 	uint64_t flush_nr; /* of the last flush; flush_record.h */
+	/* EXTENDED COPY; see scsi_task_fence() */
+	bool copies;		     /* its list is known */
+	bool halted;		     /* not a piece more */
+	const struct volume *fenced; /* met before the list was known */
 	void (*held)(struct scsi_task *task);
 	struct volume *blk_vol;			       /* that blk is for */
 	bool (*next)(struct scsi_task *task, int res); /* scsi_disk.h */
@@ -174,6 +178,7 @@ struct scsi_task {
 	struct block_request blk;
 	struct block_hold hold;
 	struct unit_turn turn;
+	struct reactor_msg msg; /* to the task itself */
 	uint8_t sense[SCSI_SENSE_MAX];
 };
 
@@ -216,6 +221,25 @@ void scsi_task_cancel(struct scsi_task *task);
 
 /* The answer has reached the initiator. Before the task is cleared. */
 void scsi_task_delivered(struct scsi_task *task);
+
+/*
+ * A command may touch volumes besides its own LUN's: EXTENDED COPY reads and
+ * writes those that its parameter list names. Whoever fences a volume off must
+ * stop such commands too, though they are no tasks of its logical unit.
+ *
+ * True: @task reads or writes @vol as the source or the destination of a copy
+ * that has begun. It stays so until the task has been done().
+ */
+bool scsi_task_touches(const struct scsi_task *task, const struct volume *vol);
+/*
+ * No piece of a copy with @vol in it begins from now on, in whatever state
+ * @task is; a copy that has not begun will not. It ends with COPY ABORTED: its
+ * initiator waits for an answer, as the fence is not on the unit that it was
+ * sent to. No harm to other commands.
+ */
+void scsi_task_fence(struct scsi_task *task, const struct volume *vol);
+/* A fenced copy no longer waits for blocks. May call done() from within. */
+void scsi_task_end_fenced(struct scsi_task *task);
 
 /* Status and sense data, in the format that the unit is set to, for a command
  * that the port itself refuses. */

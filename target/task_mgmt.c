@@ -34,11 +34,15 @@ static struct volume *volume_of(const struct channel *ch, int lun)
 	return ch->nexus->scsi.vol[lun];
 }
 
-/* Initiators may call the same volume by different numbers. */
+static const struct volume *fenced_volume(const struct task_mgmt *tm)
+{
+	return volume_of(tm->req->ch, tm->lun);
+}
+
+/* A task of the logical unit? Initiators may call it by different numbers. */
 static bool is_for(const struct task_mgmt *tm, const struct request *req)
 {
-	return volume_of(req->ch, req->task.lun) ==
-	       volume_of(tm->req->ch, tm->lun);
+	return volume_of(req->ch, req->task.lun) == fenced_volume(tm);
 }
 
 static const struct nexus *nexus_of(const struct request *req)
@@ -52,7 +56,7 @@ static bool is_preempted(const struct task_mgmt *tm, const struct request *req)
 {
 	const struct scsi_cdb_info *info = req->task.cmd.info;
 
-	if (!is_for(tm, req) || (info && info->op == SCSI_OP_PERSISTENT_OUT))
+	if (info && info->op == SCSI_OP_PERSISTENT_OUT)
 		return false;
 	for (unsigned int i = 0; i < tm->port_cnt; i++) {
 		if (srp_port_id_equal(&nexus_of(req)->initiator, &tm->ports[i]))
@@ -72,7 +76,9 @@ static bool is_later(const struct task_mgmt *tm, const struct request *req)
 	       req->seq > tm->req->seq;
 }
 
-static bool covers(const struct task_mgmt_part *part, const struct request *req)
+/* Is the function about commands of its initiator, and of that time? */
+static bool concerns(const struct task_mgmt_part *part,
+		     const struct request *req)
 {
 	const struct task_mgmt *tm = part->tm;
 
@@ -83,20 +89,44 @@ static bool covers(const struct task_mgmt_part *part, const struct request *req)
 		return req->ch == tm->req->ch && req->tag == tm->task_tag;
 	case SRP_TSK_ABORT_TASK_SET:
 	case SRP_TSK_CLEAR_TASK_SET:
-		return nexus_of(req) == nexus_of(tm->req) &&
-		       req->task.lun == tm->lun;
+		return nexus_of(req) == nexus_of(tm->req);
 	case PREEMPT:
 		return is_preempted(tm, req);
 	default:
-		return is_for(tm, req);
+		return true;
 	}
+}
+
+/* A task of the task set that the function ends. */
+static bool ends(const struct task_mgmt_part *part, const struct request *req)
+{
+	return concerns(part, req) &&
+	       (part->tm->function == SRP_TSK_ABORT_TASK ||
+		is_for(part->tm, req));
+}
+
+/* A copy that was sent to another LUN and touches the one that the function is
+ * about. Of a request that begins to touch it only later this is never true: it
+ * has been fenced. */
+static bool stops(const struct task_mgmt_part *part, const struct request *req)
+{
+	return concerns(part, req) &&
+	       part->tm->function != SRP_TSK_ABORT_TASK &&
+	       !is_for(part->tm, req) &&
+	       scsi_task_touches(&req->task, fenced_volume(part->tm));
+}
+
+static bool covers(const struct task_mgmt_part *part, const struct request *req)
+{
+	return ends(part, req) || stops(part, req);
 }
 
 /*
  * True when a covered request in @state is no longer waited for. What its own
  * nexus ends must be gone altogether, as the initiator frees its buffers. What
  * another nexus ends need only be out of the disk's reach: that initiator may
- * be dead, and its fabric slow to say so.
+ * be dead, and its fabric slow to say so; and so must what is stopped, whose
+ * initiator waits for the answer.
  */
 static bool settled(const struct task_mgmt_part *part,
 		    const struct request *req, enum request_state state)
@@ -104,7 +134,7 @@ static bool settled(const struct task_mgmt_part *part,
 	if (state == REQUEST_FREE)
 		return true;
 	return (state == REQUEST_RESPONDING || state == REQUEST_LINGERING) &&
-	       nexus_of(req) != nexus_of(part->tm->req);
+	       (nexus_of(req) != nexus_of(part->tm->req) || stops(part, req));
 }
 
 static void part_let_go(struct task_mgmt_part *part)
@@ -133,7 +163,7 @@ void task_mgmt_request_moved(struct request *req, enum request_state from,
 	}
 }
 
-static void for_each_covered(struct task_mgmt_part *part,
+static void for_each_request(struct task_mgmt_part *part,
 			     void (*fn)(struct task_mgmt_part *part,
 					struct request *req))
 {
@@ -149,25 +179,31 @@ static void for_each_covered(struct task_mgmt_part *part,
 			struct request *req =
 				container_of(it, struct request, node);
 
-			if (covers(part, req))
+			if (concerns(part, req))
 				fn(part, req);
 		}
 	}
 }
 
-/* First none of them may wait any more: ending one must not start another. */
+/* First none of them may get on any more: ending one must not start another. */
 static void count_in(struct task_mgmt_part *part, struct request *req)
 {
-	request_stop_waiting(req);
-	if (!settled(part, req, req->state))
+	if (ends(part, req))
+		request_stop_waiting(req);
+	else
+		scsi_task_fence(&req->task, fenced_volume(part->tm));
+	if (covers(part, req) && !settled(part, req, req->state))
 		part->left++;
 }
 
-static void abort_one(struct task_mgmt_part *part, struct request *req)
+static void end_one(struct task_mgmt_part *part, struct request *req)
 {
-	request_abort(req, nexus_of(req) == nexus_of(part->tm->req)
-				   ? FATE_SILENT
-				   : FATE_ABORTED);
+	if (ends(part, req))
+		request_abort(req, nexus_of(req) == nexus_of(part->tm->req)
+					   ? FATE_SILENT
+					   : FATE_ABORTED);
+	else
+		scsi_task_end_fenced(&req->task);
 }
 
 static void part_run(struct reactor_msg *msg)
@@ -179,9 +215,9 @@ static void part_run(struct reactor_msg *msg)
 
 	part->before_seq = w->next_seq;
 	part->left = 1; /* this function's own */
-	for_each_covered(part, count_in);
+	for_each_request(part, count_in);
 	list_add_tail(&w->managing, &part->node);
-	for_each_covered(part, abort_one);
+	for_each_request(part, end_one);
 	if (w->index == 0 && tm->function == SRP_TSK_LUN_RESET)
 		scsi_unit_reset(tm->req->ch->port->luns,
 				volume_of(tm->req->ch, tm->lun));

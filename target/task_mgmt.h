@@ -18,6 +18,15 @@
  * of other nexuses are answered with status TASK ABORTED (as with TAS = 1,
  * which the control mode page reports), so that nobody waits in vain.
  *
+ * An EXTENDED COPY that was sent to another LUN and reads or writes this one is
+ * covered too, by all but ABORT TASK: it stops, and no piece of it touches any
+ * volume after the answer. It is a task of the other LUN, so its initiator,
+ * whichever it is, is told with COPY ABORTED. A copy whose parameter list has
+ * not been read is not waited for: if the list names this LUN, it is not begun.
+ *
+ * Long commands stop between two pieces: what is awaited of each is at most the
+ * one piece that the store has (volume.h has the sizes).
+ *
  * Channels may be on any worker, so each worker gets a part of the function to
  * do by message and sends it back when its part is done.
  */

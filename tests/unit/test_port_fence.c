@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What is still to come of long commands when somebody ends them: they stop
- * between two pieces. See test_port_rig.h.
+ * between two pieces; and copies, which touch volumes besides that of the LUN
+ * that they were sent to, stop for a fence on any of these. See
+ * test_port_rig.h.
  */
 #include "tests/unit/test_port_rig.h"
 
@@ -67,16 +69,66 @@ static void make_list(const struct rig *rig, unsigned int from, unsigned int to,
 		put_segment(b + 16 + 2 * TARGET_LEN + i * SEGMENT_LEN, i);
 }
 
+/* The list is fetched from the initiator's memory, or comes with the command. */
 static uint64_t send_copy(struct rig_chan *ch, unsigned int lun,
-			  unsigned int from, unsigned int to)
+			  unsigned int from, unsigned int to, bool fetched)
 {
 	struct rig_cmd cmd = { .lun = lun, .cdb = { 0x83 } };
 	uint8_t list[LIST_LEN];
+	struct srp_desc desc;
 
 	make_list(ch->rig, from, to, list);
 	wire_put32(cmd.cdb + 10, LIST_LEN);
-	return send_list(ch, &cmd, list, LIST_LEN);
+	if (!fetched)
+		return send_list(ch, &cmd, list, LIST_LEN);
+	memcpy(ch->rig->mem, list, LIST_LEN);
+	rig_describe(ch, RIG_DIRECT, 0, LIST_LEN, &desc, &cmd.out);
+	return rig_cmd(ch, &cmd);
 }
+
+static const uint8_t *content(const struct rig *rig, unsigned int lun)
+{
+	return lun == RIG_DISK ? rig_disk()
+			       : rig->luns.vol[RIG_RAM]->backend->info.memory;
+}
+
+static void fill_source(const struct rig *rig, unsigned int lun)
+{
+	uint8_t *at = (uint8_t *)content(rig, lun) + FROM_BLOCK * BLK;
+
+	for (unsigned int i = 0; i < PIECES; i++)
+		memset(at + i * BLK, (int)(0x50 + i), BLK);
+}
+
+/* How many blocks of the copy are at their destination, from the first on. */
+static unsigned int copied(const struct rig *rig, unsigned int to)
+{
+	const uint8_t *at = content(rig, to) + TO_BLOCK * BLK;
+	unsigned int n = 0;
+
+	while (n < PIECES && at[n * BLK] == 0x50 + n)
+		n++;
+	for (unsigned int i = n; i < PIECES; i++)
+		assert_int_equal(at[i * BLK], 0);
+	return n;
+}
+
+static void expect_copy_aborted(const struct rig_chan *ch, uint64_t tag)
+{
+	const struct srp_rsp *rsp = rig_rsp(ch, tag);
+	struct scsi_sense sense;
+
+	assert_non_null(rsp);
+	assert_int_equal(rsp->status, SCSI_STATUS_CHECK_CONDITION);
+	assert_int_equal(scsi_sense_decode(rsp->sense, rsp->sense_len, &sense),
+			 0);
+	assert_int_equal(sense.key, SCSI_KEY_COPY_ABORTED);
+	assert_int_equal(sense.code, SCSI_ASC_THIRD_PARTY_FAILURE);
+}
+
+/* ---- fences ---- */
+
+#define PREEMPT_AND_ABORT 0xff /* in the place of a function */
 
 enum who {
 	SAME_CHANNEL,
@@ -89,6 +141,18 @@ struct initiators {
 	struct rig *rig;
 	struct rig_chan *of[WHOS];
 };
+
+static uint64_t reserve_out(struct rig_chan *ch, unsigned int lun,
+			    uint8_t action, uint64_t key, uint64_t action_key)
+{
+	struct rig_cmd cmd = { .lun = lun, .cdb = { 0x5f, action, 5 } };
+	uint8_t list[24] = { 0 };
+
+	wire_put64(list, key);
+	wire_put64(list + 8, action_key);
+	cmd.cdb[8] = sizeof(list);
+	return send_list(ch, &cmd, list, sizeof(list));
+}
 
 static void begin(struct initiators *in)
 {
@@ -111,6 +175,152 @@ static void end(struct initiators *in)
 		rig_chan_free(in->of[i]);
 	}
 	rig_destroy(in->rig);
+}
+
+/* Both nexuses are registered, and the reservation is one of registrants. */
+static void reserve(struct initiators *in, unsigned int lun)
+{
+	struct rig_chan *a = in->of[SAME_CHANNEL];
+	struct rig_chan *b = in->of[OTHER_NEXUS];
+
+	rig_expect_status(a, reserve_out(a, lun, 0, 0, 1), 0);
+	rig_expect_status(b, reserve_out(b, lun, 0, 0, 2), 0);
+	rig_expect_status(b, reserve_out(b, lun, 1, 2, 0), 0);
+}
+
+static uint64_t send_fence(struct rig_chan *ch, uint8_t function,
+			   unsigned int lun)
+{
+	if (function == PREEMPT_AND_ABORT)
+		return reserve_out(ch, lun, 5, 2, 1);
+	return rig_tmf(ch, function, lun, 0xffffffff);
+}
+
+static void expect_fenced(const struct rig_chan *ch, uint8_t function,
+			  uint64_t tag)
+{
+	if (function == PREEMPT_AND_ABORT)
+		rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
+	else
+		rig_expect_code(ch, tag, SRP_RSP_COMPLETE);
+}
+
+struct fence_case {
+	const char *name;
+	uint8_t function;
+	enum who who;
+	bool is_source; /* the fenced volume, RIG_DISK */
+	bool spared;	/* the function is not about this copy */
+};
+
+static const struct fence_case fence_cases[] = {
+	{ "LUN RESET by its channel", SRP_TSK_LUN_RESET, SAME_CHANNEL },
+	{ "LUN RESET by its nexus", SRP_TSK_LUN_RESET, SAME_NEXUS },
+	{ "LUN RESET by another nexus", SRP_TSK_LUN_RESET, OTHER_NEXUS },
+	{ "LUN RESET of the source", SRP_TSK_LUN_RESET, OTHER_NEXUS, true },
+	{ "ABORT TASK SET", SRP_TSK_ABORT_TASK_SET, SAME_CHANNEL },
+	{ "ABORT TASK SET of the source", SRP_TSK_ABORT_TASK_SET, SAME_NEXUS,
+	  true },
+	{ "ABORT TASK SET by another nexus", SRP_TSK_ABORT_TASK_SET,
+	  OTHER_NEXUS, .spared = true },
+	{ "CLEAR TASK SET", SRP_TSK_CLEAR_TASK_SET, SAME_NEXUS },
+	{ "CLEAR TASK SET by another nexus", SRP_TSK_CLEAR_TASK_SET,
+	  OTHER_NEXUS, .spared = true },
+	{ "PREEMPT AND ABORT", PREEMPT_AND_ABORT, OTHER_NEXUS },
+	{ "PREEMPT AND ABORT, source", PREEMPT_AND_ABORT, OTHER_NEXUS, true },
+	{ "ABORT TASK of another tag", SRP_TSK_ABORT_TASK, SAME_CHANNEL,
+	  .spared = true },
+};
+
+/* The copy is a task of the other LUN: one piece of it is with the disk. */
+static void fence_stops_copies(void **state)
+{
+	const struct fence_case *row = *state;
+	unsigned int from = row->is_source ? RIG_DISK : RIG_RAM;
+	unsigned int to = row->is_source ? RIG_RAM : RIG_DISK;
+	struct rig_chan *ch, *asks;
+	struct initiators in;
+	uint64_t copy, fence;
+
+	begin(&in);
+	ch = in.of[SAME_CHANNEL];
+	asks = in.of[row->who];
+	if (row->function == PREEMPT_AND_ABORT)
+		reserve(&in, RIG_DISK);
+	fill_source(in.rig, from);
+	rig_hold(true);
+	copy = send_copy(ch, RIG_RAM, from, to, /* fetched= */ false);
+	assert_int_equal(rig_held(), 1);
+	fence = send_fence(asks, row->function, RIG_DISK);
+	if (row->spared)
+		expect_fenced(asks, row->function, fence);
+	else
+		assert_null(rig_rsp(asks, fence));
+	assert_int_equal(rig_release(in.rig), 1);
+	if (row->spared) {
+		rig_hold(false);
+		rig_release(in.rig);
+		rig_expect_status(ch, copy, SCSI_STATUS_GOOD);
+	} else {
+		/* Of what the fence has let through nothing is left. */
+		assert_int_equal(rig_held(), 0);
+		expect_fenced(asks, row->function, fence);
+		expect_copy_aborted(ch, copy);
+	}
+	assert_int_equal(copied(in.rig, to), row->spared      ? PIECES
+					     : row->is_source ? 0
+							      : 1);
+	rig_hold(false);
+	end(&in);
+}
+
+/* ---- copies whose list is not known yet ---- */
+
+struct unread_case {
+	const char *name;
+	unsigned int to;
+	unsigned int fenced[2]; /* LUNs, one after the other */
+	bool spared;
+};
+
+static const struct unread_case unread_cases[] = {
+	{ "the destination", RIG_DISK, { RIG_DISK, RIG_DISK } },
+	{ "both volumes", RIG_RAM, { RIG_DISK, RIG_RAM } },
+	{ "another volume", RIG_RAM, { RIG_DISK, RIG_DISK }, .spared = true },
+};
+
+/* Sent to the RAM volume, and from there; its list is on the way. */
+static void unread_copy_is_fenced_too(void **state)
+{
+	const struct unread_case *row = *state;
+	struct rig_chan *ch, *asks;
+	struct initiators in;
+	uint64_t copy, fence;
+
+	begin(&in);
+	ch = in.of[SAME_CHANNEL];
+	asks = in.of[OTHER_NEXUS];
+	fill_source(in.rig, RIG_RAM);
+	t_fabric_hold_completions(in.rig->hub, true);
+	copy = send_copy(ch, RIG_RAM, RIG_RAM, row->to, /* fetched= */ true);
+	t_fabric_hold_completions(in.rig->hub, false);
+	for (unsigned int i = 0; i < 2; i++) {
+		fence = rig_tmf(asks, SRP_TSK_LUN_RESET, row->fenced[i],
+				0xffffffff);
+		if (row->fenced[i] == RIG_DISK)
+			rig_expect_code(asks, fence, SRP_RSP_COMPLETE);
+	}
+	t_fabric_let_go(in.rig->hub, UINT32_MAX);
+	rig_settle(in.rig);
+	rig_expect_code(asks, fence, SRP_RSP_COMPLETE);
+	if (row->spared)
+		rig_expect_status(ch, copy, SCSI_STATUS_GOOD);
+	else if (row->fenced[1] == RIG_RAM)
+		rig_expect_status(ch, copy, SCSI_STATUS_TASK_ABORTED);
+	else
+		expect_copy_aborted(ch, copy);
+	assert_int_equal(copied(in.rig, row->to), row->spared ? PIECES : 0);
+	end(&in);
 }
 
 /* ---- long commands ---- */
@@ -180,7 +390,8 @@ static uint64_t send_long(struct rig_chan *ch, const struct long_command *c)
 	struct rig_cmd cmd = { .lun = RIG_DISK };
 
 	if (c->is_copy)
-		return send_copy(ch, RIG_DISK, RIG_DISK, RIG_DISK);
+		return send_copy(ch, RIG_DISK, RIG_DISK, RIG_DISK,
+				 /* fetched= */ false);
 	memcpy(cmd.cdb, c->cdb, sizeof(cmd.cdb));
 	if (c->out_len)
 		return send_list(ch, &cmd, c->out, c->out_len);
@@ -254,6 +465,8 @@ int main(void)
 	static struct t_table t;
 
 	make_long_cases();
+	T_ADD_ROWS(&t, fence_cases, fence_stops_copies);
+	T_ADD_ROWS(&t, unread_cases, unread_copy_is_fenced_too);
 	T_ADD_ROWS(&t, long_cases, long_command_stops_between_pieces);
 	T_ADD(&t, command_that_waits_for_blocks_ends_at_once);
 	return t_run(&t);

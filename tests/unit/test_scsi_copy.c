@@ -334,6 +334,137 @@ static void copy_finds_a_volume_that_is_being_formatted(void **state)
 	stop();
 }
 
+/* ---- what changes in the middle of a copy ---- */
+
+/* Blocks that take two pieces. */
+#define TWO_PIECES 0x0201
+
+enum change {
+	NOTHING,
+	RESERVE, /* by another nexus */
+	EXCLUSIVE_ACCESS,
+	WRITE_PROTECT,
+	EJECT,
+	FORMAT,
+};
+
+static const struct change_row {
+	const char *name;
+	enum change change;
+	const char *outcome; /* from then on */
+	unsigned int pieces; /* "read, write" pairs that the store has seen */
+	bool at_write;	     /* it changes while the first piece is written */
+} change_rows[] = {
+	{ "nothing", NOTHING, "good", 2 },
+	{ "write exclusive", RESERVE, "0a/0d/01", 0 },
+	{ "write exclusive, second piece", RESERVE, "0a/0d/01", 1, true },
+	{ "exclusive access", EXCLUSIVE_ACCESS, "0a/0d/01", 0 },
+	{ "write protection", WRITE_PROTECT, "0a/0d/01", 0 },
+	{ "write protection, second piece", WRITE_PROTECT, "0a/0d/01", 1,
+	  true },
+	{ "ejected", EJECT, "0a/0d/02", 0 },
+	{ "formatted", FORMAT, "0a/0d/02", 0 },
+};
+
+/* Another nexus reserves LUN 0 as @type says. */
+static void reserve(const char *type)
+{
+	static const uint8_t registration[24] = { [15] = 7 };
+	static const uint8_t reservation[24] = { [7] = 7 };
+	struct t_command c;
+
+	t_disk.from = t_nexus(2);
+	t_command_run(&c, "5f 00 00*6 18", 0, registration, 24, 0);
+	assert_string_equal(t_outcome(&c.task), "good");
+	t_command_free(&c);
+	t_command_run(&c, type, 0, reservation, 24, 0);
+	assert_string_equal(t_outcome(&c.task), "good");
+	t_command_free(&c);
+	t_disk.from = t_nexus(1);
+}
+
+static struct t_command format;
+
+static void make_change(enum change change)
+{
+	struct volume *vol = t_disk.luns.vol[0];
+
+	switch (change) {
+	case NOTHING:
+		return;
+	case RESERVE:
+		reserve("5f 01 01 00*5 18");
+		return;
+	case EXCLUSIVE_ACCESS:
+		reserve("5f 01 03 00*5 18");
+		return;
+	case WRITE_PROTECT:
+		vol->info.swp = true;
+		return;
+	case EJECT:
+		assert_int_equal(unit_state_eject(&vol->state, true), 1);
+		return;
+	case FORMAT:
+		t_command_start(&format, "04", 0, NULL, 0, 0);
+		return;
+	}
+}
+
+/* From LUN 0 to LUN 0, in two pieces: a read and a write each. */
+static void copy_looks_again_before_each_piece(void **state)
+{
+	const struct change_row *row = *state;
+	uint8_t list[LIST_LEN];
+	struct t_command c;
+
+	start(T_REMOVABLE);
+	memset(&format, 0, sizeof(format));
+	make_list(list);
+	list[SEGMENT + 7] = 0;
+	list[SEGMENT + 10] = TWO_PIECES >> 8;
+	list[SEGMENT + 11] = TWO_PIECES & 0xff;
+	list[SEGMENT + 26] = 8;
+	t_backend.later = true;
+	t_command_start(&c, "83 00*12 6c", 0, list, LIST_LEN, 0);
+	if (row->at_write)
+		assert_true(t_backend_answer());
+	make_change(row->change);
+	t_backend_answer();
+	while (!c.done)
+		assert_true(t_disk_turn());
+	assert_string_equal(t_outcome(&c.task), row->outcome);
+	assert_int_equal(t_backend.store[(0x808 + 512) * T_BLOCK],
+			 row->pieces == 2 ? 2 : 0x09);
+	assert_int_equal(t_backend.store[0x808 * T_BLOCK],
+			 row->pieces ? 2 : 0x09);
+	t_command_free(&c);
+	while (t_disk_turn())
+		;
+	stop();
+}
+
+/* Memory is never waited for; a fence would wait for all of the copy. */
+static void copy_of_memory_gives_others_a_turn(void **state)
+{
+	uint8_t list[LIST_LEN];
+	struct t_command c;
+
+	start(T_MEMORY);
+	make_list(list);
+	t_command_start(&c, "83 00*12 6c", 0, list, LIST_LEN, 0);
+	assert_int_equal(c.done, 0);
+	scsi_task_cancel(&c.task);
+	while (!c.done)
+		assert_true(t_disk_turn());
+	check((uint8_t *)t_disk.luns.vol[RAM_LUN]->backend->info.memory +
+		      8 * T_BLOCK,
+	      NULL, "00*1024");
+	t_command_free(&c);
+	expect_status("84 00 05 00*10 fc", "good",
+		      "00 00 00 08 02 00 00 01 00 00 00 00");
+	stop();
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -342,5 +473,7 @@ int main(void)
 	T_ADD(&t, status_of_copies);
 	T_ADD(&t, operating_parameters);
 	T_ADD(&t, copy_finds_a_volume_that_is_being_formatted);
+	T_ADD_ROWS(&t, change_rows, copy_looks_again_before_each_piece);
+	T_ADD(&t, copy_of_memory_gives_others_a_turn);
 	return t_run(&t);
 }
