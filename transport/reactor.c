@@ -1011,6 +1011,59 @@ void reactor_stats(const struct reactor *r, struct reactor_stats *ret_stats)
 
 /* ---- life ---- */
 
+/* What this file itself asks of the ring. */
+static const uint8_t own_ops[] = {
+	IORING_OP_NOP,	   IORING_OP_POLL_ADD,	     IORING_OP_ASYNC_CANCEL,
+	IORING_OP_TIMEOUT, IORING_OP_TIMEOUT_REMOVE,
+};
+
+/* Of io_uring_register(), once the ring is enabled. The last ones first came
+ * with Linux 5.13 and 5.18; kernels without them do not know their numbers. */
+static const uint8_t register_ops[] = {
+	IORING_UNREGISTER_BUFFERS,	IORING_UNREGISTER_FILES,
+	IORING_REGISTER_FILES_UPDATE,	IORING_REGISTER_ENABLE_RINGS,
+	IORING_REGISTER_BUFFERS_UPDATE, IORING_REGISTER_RING_FDS,
+	IORING_UNREGISTER_RING_FDS,
+};
+
+/* Links and the like are flags of an entry; they reach no further than it. */
+#define ANY_SQE_FLAGS UINT8_MAX
+
+/* The ring is disabled yet; once enabled it takes these operations alone. */
+static int ring_restrict(struct reactor *r, const struct reactor_options *opt)
+{
+	struct io_uring_restriction res[UINT8_MAX];
+	unsigned int cnt = 0;
+	int err;
+
+	assert(opt->op_cnt <= UINT8_MAX / 2);
+	res[cnt++] = (struct io_uring_restriction){
+		.opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED,
+		.sqe_flags = ANY_SQE_FLAGS,
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(own_ops); i++)
+		res[cnt++] = (struct io_uring_restriction){
+			.opcode = IORING_RESTRICTION_SQE_OP,
+			.sqe_op = own_ops[i],
+		};
+	for (unsigned int i = 0; i < opt->op_cnt; i++)
+		res[cnt++] = (struct io_uring_restriction){
+			.opcode = IORING_RESTRICTION_SQE_OP,
+			.sqe_op = opt->ops[i],
+		};
+	for (size_t i = 0; i < ARRAY_SIZE(register_ops); i++)
+		res[cnt++] = (struct io_uring_restriction){
+			.opcode = IORING_RESTRICTION_REGISTER_OP,
+			.register_op = register_ops[i],
+		};
+	do {
+		err = io_uring_register((unsigned int)r->ring.ring_fd,
+					IORING_REGISTER_RESTRICTIONS, res, cnt);
+	} while (err == -EINVAL &&
+		 res[--cnt].register_op >= IORING_REGISTER_BUFFERS_UPDATE);
+	return err;
+}
+
 static int ring_init(struct reactor *r, const struct reactor_options *opt)
 {
 	static const unsigned int flags[] = {
@@ -1038,7 +1091,8 @@ static int ring_init(struct reactor *r, const struct reactor_options *opt)
 		p = (struct io_uring_params){
 			.flags = flags[mode] | IORING_SETUP_CQSIZE |
 				 IORING_SETUP_CLAMP |
-				 (opt->wide ? IORING_SETUP_SQE128 : 0),
+				 (opt->wide ? IORING_SETUP_SQE128 : 0) |
+				 (opt->ops ? IORING_SETUP_R_DISABLED : 0),
 			.cq_entries = 8 * entries,
 		};
 		err = io_uring_queue_init_params(entries, &r->ring, &p);
@@ -1118,6 +1172,8 @@ int reactor_create(const struct reactor_options *opt,
 	if (err)
 		goto err_close;
 	err = tables_init(r, opt);
+	if (!err && opt->ops)
+		err = ring_restrict(r, opt);
 	if (err)
 		goto err_exit;
 	contention_init(&r->contention);

@@ -49,6 +49,11 @@ struct reactor_options {
 	bool pollable;		   /* reactor_fd() will be used */
 	bool wide;		   /* 128 bytes per entry (IORING_SETUP_SQE128,
 				    * Linux 5.19), for commands to devices */
+	/* The operations (IORING_OP_*) that the kernel is to take from the ring
+	 * besides the reactor's own, all others it refuses for good (-EACCES);
+	 * borrowed for the call. NULL: all. */
+	const uint8_t *ops;
+	unsigned int op_cnt;
 };
 
 /* Counters since reactor_create(), for benchmarks and tests. */

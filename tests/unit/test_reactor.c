@@ -25,6 +25,14 @@ struct config {
 	const char *name;
 	enum reactor_mode mode;
 	unsigned int poll_us;
+	bool restricted; /* to test_ops */
+};
+
+/* Beyond the reactor's own. */
+static const uint8_t test_ops[] = {
+	IORING_OP_READ,
+	IORING_OP_READ_FIXED,
+	IORING_OP_WRITE_FIXED,
 };
 
 static const struct config configs[] = {
@@ -34,6 +42,9 @@ static const struct config configs[] = {
 	{ "cooperative, polling", REACTOR_COOP, 20 },
 	{ "plain", REACTOR_PLAIN, 0 },
 	{ "plain, polling", REACTOR_PLAIN, 20 },
+	{ "deferred, restricted", REACTOR_DEFER, 0, true },
+	{ "cooperative, restricted", REACTOR_COOP, 0, true },
+	{ "plain, restricted", REACTOR_PLAIN, 0, true },
 };
 
 static struct reactor *make_with(void **state, unsigned int ring_entries,
@@ -45,7 +56,9 @@ static struct reactor *make_with(void **state, unsigned int ring_entries,
 				       .max_buffers = 2,
 				       .max_files = 2,
 				       .mode = c->mode,
-				       .pollable = pollable };
+				       .pollable = pollable,
+				       .ops = c->restricted ? test_ops : NULL,
+				       .op_cnt = ARRAY_SIZE(test_ops) };
 	struct reactor *r = NULL;
 
 	assert_int_equal(reactor_create(&opt, &r), 0);
@@ -140,6 +153,20 @@ static void what_was_queued_before_it_runs_completes(void **state)
 	assert_int_equal(reactor_run(r), 0);
 	assert_int_equal(nop.cnt, 1);
 	assert_int_equal(stats_of(r).completions, 1);
+	reactor_destroy(r);
+}
+
+static void an_operation_beside_the_list_is_refused(void **state)
+{
+	const struct config *c = *state;
+	struct reactor *r = make(state);
+	struct counted_op op = { .stop = r, .op.done = count_op };
+	struct io_uring_sqe *sqe = reactor_sqe(r);
+
+	io_uring_prep_close(sqe, -1);
+	reactor_prep_done(sqe, &op.op);
+	assert_int_equal(reactor_run(r), 0);
+	assert_int_equal(op.res, c->restricted ? -EACCES : -EBADF);
 	reactor_destroy(r);
 }
 
@@ -1413,6 +1440,7 @@ static const struct {
 	void (*run)(void **state);
 } cases[] = {
 	TEST(what_was_queued_before_it_runs_completes),
+	TEST(an_operation_beside_the_list_is_refused),
 	TEST(a_cancelled_operation_completes_as_such),
 	TEST(completions_come_without_waiting),
 	TEST(more_than_fits_the_queues_completes_once_each),
