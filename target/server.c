@@ -79,6 +79,7 @@ static int open_workers(struct server *s, struct xp_error *e)
 			.arena_len = options_arena_len(s->opt),
 			.poll_us = s->opt->poll_us,
 			.rdma_timeout_ms = s->opt->rdma_timeout_s * 1000,
+			.unrestricted = s->opt->no_sandbox,
 		};
 
 		err = worker_open(&s->workers[s->worker_cnt], &wopt, e);

@@ -13,6 +13,27 @@
 /* Fixed files: one per volume; fixed buffers: the arena. */
 #define WORKER_MAX_BUFFERS 4
 
+/* What serving asks of the ring; the rest is refused, so that who has taken the
+ * process over cannot do by the ring what the sandbox forbids. */
+static const uint8_t ring_ops[] = {
+	/* stores (backend_file.c) */
+	IORING_OP_READ,
+	IORING_OP_READ_FIXED,
+	IORING_OP_WRITE,
+	IORING_OP_WRITE_FIXED,
+	IORING_OP_FSYNC,
+	IORING_OP_FALLOCATE,
+	/* state that lasts (state_save.c) */
+	IORING_OP_OPENAT,
+	IORING_OP_RENAMEAT,
+	/* channels over TCP: others begin them */
+	IORING_OP_ACCEPT,
+	IORING_OP_RECV,
+	IORING_OP_RECVMSG,
+	IORING_OP_SEND,
+	IORING_OP_SENDMSG,
+};
+
 static int open_parts(struct worker *w, const struct worker_options *opt,
 		      struct xp_error *e)
 {
@@ -21,6 +42,8 @@ static int open_parts(struct worker *w, const struct worker_options *opt,
 		.poll_us = opt->poll_us,
 		.max_buffers = WORKER_MAX_BUFFERS,
 		.max_files = LUNS_MAX,
+		.ops = opt->unrestricted ? NULL : ring_ops,
+		.op_cnt = ARRAY_SIZE(ring_ops),
 	};
 	int err = reactor_create(&ropt, &w->reactor);
 

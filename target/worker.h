@@ -69,6 +69,8 @@ struct worker_options {
 	size_t arena_len; /* bytes, a power of two */
 	unsigned int poll_us;
 	unsigned int rdma_timeout_ms; /* 0: WATCHDOG_RDMA_TIMEOUT_MS */
+	/* The ring takes every operation, not only those that serving needs. */
+	bool unrestricted;
 };
 
 /*

@@ -2,6 +2,7 @@
 /* What a process in the sandbox can do, and what ends it. */
 #include "target/sandbox.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -11,6 +12,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -163,3 +165,125 @@ int main(void)
 	T_ADD(&t, what_serving_needs_is_there);
 	return t_run(&t);
 }
+/* ---- what a worker's ring does not do ---- */
+
+/* Operations that begin connections, run something in the kernel that serving
+ * does not need, or reach another ring. */
+static const struct ring_case {
+	const char *name;
+	uint8_t op;
+} ring_cases[] = {
+	{ "a socket", IORING_OP_SOCKET },
+	{ "a connection", IORING_OP_CONNECT },
+	{ "a command to a device", IORING_OP_URING_CMD },
+	{ "another way to open", IORING_OP_OPENAT2 },
+	{ "a message to another ring", IORING_OP_MSG_RING },
+	{ "watching what others open", IORING_OP_EPOLL_CTL },
+	{ "a pipe", IORING_OP_SPLICE },
+	{ "an extended attribute", IORING_OP_SETXATTR },
+	{ "a link", IORING_OP_LINKAT },
+	{ "a directory", IORING_OP_MKDIRAT },
+};
+
+struct answer {
+	struct reactor_op op;
+	struct reactor *reactor;
+	int res;
+};
+
+static void answered(struct reactor_op *op, int res, unsigned int cqe_flags)
+{
+	struct answer *a = container_of(op, struct answer, op);
+
+	a->res = res;
+	reactor_stop(a->reactor);
+}
+
+/* What the ring says to @opcode on no file; 0: the kernel lacks it. */
+static int ask_ring(struct reactor *r, uint8_t opcode)
+{
+	struct answer a = { .op.done = answered, .reactor = r };
+	struct io_uring_probe *probe = io_uring_get_probe();
+	struct io_uring_sqe *sqe;
+	bool known = probe && io_uring_opcode_supported(probe, opcode);
+
+	io_uring_free_probe(probe);
+	if (!known)
+		return 0;
+	sqe = reactor_sqe(r);
+	io_uring_prep_rw((int)opcode, sqe, -1, NULL, 0, 0);
+	io_uring_sqe_set_data(sqe, &a.op);
+	assert_int_equal(reactor_run(r), 0);
+	return a.res;
+}
+
+static void ring_does_only_what_serving_needs(void **state)
+{
+	const struct ring_case *row = *state;
+	struct worker_options opt = { .arena_len = 4u << 20 };
+	struct worker w = { 0 };
+	struct xp_error e;
+	int res;
+
+	assert_int_equal(worker_open(&w, &opt, &e), 0);
+	res = ask_ring(w.reactor, row->op);
+	worker_close(&w);
+	if (!res)
+		skip();
+	assert_int_equal(res, -EACCES);
+}
+
+/* This process has one ring. */
+static int ring_fd(void)
+{
+	for (int fd = 0; fd < 256; fd++) {
+		char path[32];
+		char what[64] = "";
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		if (readlink(path, what, sizeof(what) - 1) > 0 &&
+		    !strcmp(what, "anon_inode:[io_uring]"))
+			return fd;
+	}
+	return -1;
+}
+
+/* What it refused is not allowed by asking the ring, either. */
+static void ring_stays_restricted(void **state)
+{
+	struct worker_options opt = { .arena_len = 4u << 20 };
+	struct io_uring_restriction all = {
+		.opcode = IORING_RESTRICTION_SQE_OP,
+		.sqe_op = IORING_OP_CONNECT,
+	};
+	struct worker w = { 0 };
+	struct xp_error e;
+	int fd;
+
+	assert_int_equal(worker_open(&w, &opt, &e), 0);
+	assert_int_equal(reactor_run_once(w.reactor, 0) < 0, 0);
+	fd = ring_fd();
+	assert_true(syscall(SYS_io_uring_register, fd,
+			    IORING_REGISTER_RESTRICTIONS, &all, 1) < 0);
+	assert_int_equal(errno, EACCES);
+	assert_true(syscall(SYS_io_uring_register, fd,
+			    IORING_REGISTER_PERSONALITY, NULL, 0) < 0);
+	assert_int_equal(errno, EACCES);
+	worker_close(&w);
+}
+
+static void ring_of_a_worker_without_a_sandbox_does_all(void **state)
+{
+	struct worker_options opt = { .arena_len = 4u << 20,
+				      .unrestricted = true };
+	struct worker w = { 0 };
+	struct xp_error e;
+
+	assert_int_equal(worker_open(&w, &opt, &e), 0);
+	assert_int_equal(ask_ring(w.reactor, IORING_OP_CONNECT), -EBADF);
+	worker_close(&w);
+}
+
+	T_ADD_ROWS(&t, ring_cases, ring_does_only_what_serving_needs);
+	T_ADD(&t, ring_stays_restricted);
+	T_ADD(&t, ring_of_a_worker_without_a_sandbox_does_all);
