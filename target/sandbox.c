@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/sandbox.h"
 
+#include <asm/termbits.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -35,7 +38,6 @@ static const char *const allowed[] = {
 	"sched_getaffinity",
 	"gettid",
 	"getpid",
-	"tgkill",
 	"rt_sigaction",
 	"rt_sigprocmask",
 	"rt_sigreturn",
@@ -63,7 +65,6 @@ static const char *const allowed[] = {
 	"close",
 	"lseek",
 	"fstat",
-	"fcntl",
 	"dup",
 	"dup3",
 	"poll",
@@ -109,9 +110,7 @@ static const char *const allowed[] = {
 	"getsockopt",
 	"setsockopt",
 	"shutdown",
-	"sendmsg",
 	"recvmsg",
-	"sendto",
 	"recvfrom",
 	"bind",
 	/* who and where we are */
@@ -123,7 +122,6 @@ static const char *const allowed[] = {
 	"uname",
 	"sysinfo",
 	"getrlimit",
-	"prlimit64",
 	"getcpu",
 };
 
@@ -157,28 +155,81 @@ static int catch_violations(void)
 	return sigaction(SIGSYS, &sa, NULL) ? -errno : 0;
 }
 
-/* Calls that are allowed, or fail, depending on an argument. */
+/*
+ * Calls that are allowed depending on an argument. The filter sees the whole
+ * register; of an int the kernel takes the lower half, and what is above that
+ * may be anything: both for who fools the filter and for an honest caller. So
+ * no more than the bits of @mask is ever compared.
+ */
+#define INT 0xffffffffu
+
+/* RDMA_VERBS_IOCTL of rdma/rdma_user_ioctl_cmds.h: its one ioctl(), with a
+ * header of 24 bytes. */
+#define VERBS_IOCTL _IOC(_IOC_READ | _IOC_WRITE, 0x1b, 1, 24)
+
+static const struct condition {
+	const char *call;
+	unsigned int arg;
+	uint64_t mask;
+	uint64_t is;
+} conditions[] = {
+	/* threads, but no processes */
+	{ "clone", 0, CLONE_THREAD, CLONE_THREAD },
+	/* RDMA devices, sizes of block devices, is it a terminal; not what
+	 * types into one, or has signals sent (FIOSETOWN) */
+	{ "ioctl", 1, INT, VERBS_IOCTL },
+	{ "ioctl", 1, INT, BLKGETSIZE64 },
+	{ "ioctl", 1, INT, BLKSSZGET },
+	{ "ioctl", 1, INT, BLKPBSZGET },
+	{ "ioctl", 1, INT, TCGETS },
+#ifdef TCGETS2
+	{ "ioctl", 1, INT, TCGETS2 },
+#endif
+	/* not F_SETOWN and F_SETSIG, by which others are sent signals */
+	{ "fcntl", 1, INT, F_DUPFD },
+	{ "fcntl", 1, INT, F_DUPFD_CLOEXEC },
+	{ "fcntl", 1, INT, F_GETFD },
+	{ "fcntl", 1, INT, F_SETFD },
+	{ "fcntl", 1, INT, F_GETFL },
+	{ "fcntl", 1, INT, F_SETFL },
+	{ "fcntl", 1, INT, F_GETLK },
+	{ "fcntl", 1, INT, F_SETLK },
+	{ "fcntl", 1, INT, F_SETLKW },
+	{ "fcntl", 1, INT, F_OFD_GETLK },
+	{ "fcntl", 1, INT, F_OFD_SETLK },
+	{ "fcntl", 1, INT, F_OFD_SETLKW },
+	{ "fcntl", 1, INT, F_GET_SEALS },
+	{ "fcntl", 1, INT, F_ADD_SEALS },
+	/* RDMA's libraries ask the kernel for devices */
+	{ "socket", 0, INT, AF_NETLINK },
+	/* a first SEND may carry the request for a connection */
+	{ "sendto", 3, MSG_FASTOPEN, 0 },
+	{ "sendmsg", 2, MSG_FASTOPEN, 0 },
+	/* our own limits */
+	{ "prlimit64", 0, INT, 0 },
+};
+
+static int add_condition(scmp_filter_ctx ctx, const struct condition *c)
+{
+	return seccomp_rule_add(
+		ctx, SCMP_ACT_ALLOW, seccomp_syscall_resolve_name(c->call), 1,
+		SCMP_CMP64(c->arg, SCMP_CMP_MASKED_EQ, c->mask, c->is));
+}
+
 static int add_conditions(scmp_filter_ctx ctx)
 {
-	int err;
+	/* raise() and abort(), but no signals to others */
+	const struct condition own = { "tgkill", 0, INT, (uint64_t)getpid() };
+	int err = add_condition(ctx, &own);
 
-	/* Threads, but no processes; of clone3() a filter cannot see the
-	 * flags, and whoever hears that it is not there uses clone(). */
-	err = seccomp_rule_add(
-		ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
-		SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
-	if (!err)
-		err = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS),
-				       SCMP_SYS(clone3), 0);
-	/* Devices, but no typing into a terminal. */
-	if (!err)
-		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
-				       SCMP_A1(SCMP_CMP_NE, TIOCSTI));
-	/* RDMA's libraries ask the kernel for devices. */
-	if (!err)
-		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
-				       SCMP_A0(SCMP_CMP_EQ, AF_NETLINK));
-	return err;
+	for (size_t i = 0; i < ARRAY_SIZE(conditions) && !err; i++)
+		err = add_condition(ctx, &conditions[i]);
+	if (err)
+		return err;
+	/* A filter cannot see the flags of clone3(); a caller who hears that it
+	 * is not there uses clone(). */
+	return seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3),
+				0);
 }
 
 static int add_allowed(scmp_filter_ctx ctx)
