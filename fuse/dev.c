@@ -163,14 +163,15 @@ static void write_done(struct reactor_op *op, int res, unsigned int flags)
 	sent(slot, res);
 }
 
-/* The one function that answers a request for data: @len bytes at slot->data,
- * or an error. */
-static void send_reply(struct slot *slot, size_t len, int err)
+/* The one function that answers a request for data: @len bytes at @p, which is
+ * slot->data or slot->answer, or an error. */
+static void send_reply(struct slot *slot, void *p, size_t len, int err)
 {
 	struct dev *dev = slot->dev;
 	struct io_uring_sqe *sqe;
 
 	if (slot->entry.uring) {
+		slots_show_kernel(&dev->slots, slot, p, len);
 		uring_answer(slot, len, err);
 		give_back(slot);
 		return;
@@ -181,7 +182,7 @@ static void send_reply(struct slot *slot, size_t len, int err)
 		.unique = slot->unique,
 	};
 	slot->parts[0] = (struct iovec){ &slot->out, sizeof(slot->out) };
-	slot->parts[1] = (struct iovec){ slot->data, len };
+	slot->parts[1] = (struct iovec){ p, len };
 	if (!dev->ring_writes) {
 		write_now(slot);
 		return;
@@ -195,20 +196,24 @@ static void send_reply(struct slot *slot, size_t len, int err)
 
 void dev_reply(struct slot *slot, int err)
 {
-	send_reply(slot, 0, err);
+	send_reply(slot, slot->data, 0, err);
 }
 
 void dev_reply_data(struct slot *slot, uint32_t len)
 {
-	send_reply(slot, len, 0);
+	send_reply(slot, slot->data, len, 0);
 }
 
 void dev_reply_written(struct slot *slot, uint32_t len)
 {
-	const struct fuse_write_out out = { .size = len };
+	slot->answer.write = (struct fuse_write_out){ .size = len };
+	send_reply(slot, &slot->answer, sizeof(slot->answer.write), 0);
+}
 
-	memcpy(slot->data, &out, sizeof(out));
-	dev_reply_data(slot, sizeof(out));
+void dev_reply_position(struct slot *slot, uint64_t pos)
+{
+	slot->answer.lseek = (struct fuse_lseek_out){ .offset = pos };
+	send_reply(slot, &slot->answer, sizeof(slot->answer.lseek), 0);
 }
 
 /* ---- what libfuse sends ---- */
@@ -251,12 +256,12 @@ static ssize_t answer_entry(struct slot *slot, const struct iovec *iov,
 	const struct fuse_out_header *header = iov[0].iov_base;
 	size_t len = 0;
 
-	if (header->len - sizeof(*header) > slot->dev->options.max_write) {
+	if (header->len - sizeof(*header) > DEV_ANSWER_MAX) {
 		uring_answer(slot, 0, -EIO);
 		return header->len;
 	}
 	for (int i = 1; i < count; i++) {
-		memcpy(slot->data + len, iov[i].iov_base, iov[i].iov_len);
+		memcpy(slot->payload + len, iov[i].iov_base, iov[i].iov_len);
 		len += iov[i].iov_len;
 	}
 	uring_answer(slot, len, header->error);
@@ -395,10 +400,12 @@ static void entry_request(struct slot *slot)
 	dev->busy++;
 	uring_head(slot, slot->headers, sizeof(slot->headers), &payload);
 	slot->unique = in->unique;
+	if (in->opcode == FUSE_WRITE)
+		slots_take_payload(&dev->slots, slot, payload);
 	if (dev->options.request(slot, in))
 		return;
 	head = uring_head(slot, dev->request, REQUEST_HEAD_MAX, &payload);
-	memcpy(dev->request + head, slot->data, payload);
+	memcpy(dev->request + head, slot->payload, payload);
 	slot->next_free = dev->asked;
 	dev->asked = slot;
 	ask_libfuse(dev, slot, head + payload);
@@ -498,6 +505,13 @@ static int make_uring(struct dev *dev, struct srpi_error *e)
 		log_info("requests are read from /dev/fuse, as memory for %u "
 			 "is too little for %u queues",
 			 o->slots, o->queues);
+		return 0;
+	}
+	err = slots_make_payloads(&dev->slots, o);
+	if (err) {
+		log_info("requests are read from /dev/fuse, as the memory for "
+			 "io_uring cannot be mapped: %s",
+			 strerror(-err));
 		return 0;
 	}
 	err = uring_create(&uo, &dev->uring);

@@ -14,9 +14,14 @@
  * An edge is a page, or the largest block when that is more. All of that is
  * open to the target for as long as the session lives, and what it writes there
  * unasked must harm nobody: headers, which hold lengths and our own pointers,
- * never lie in it, but beside it, and what is for libfuse is copied. Data is
- * neither copied nor allocated. When all slots are in use requests wait in the
- * kernel.
+ * never lie in it, but beside it, and what is for libfuse is copied. Of answers
+ * only what is read lies there: the kernel must find all others as we made
+ * them. Data is neither copied nor allocated; over io_uring the first page of it
+ * is copied (slots.h). When all slots are in use requests wait in the kernel.
+ *
+ * What a program writes lies there until the target has acknowledged it, and
+ * may be sent again from there after a reconnect. The target could change it,
+ * but it could as well store something else.
  *
  * Thread: the context's reactor.
  */
@@ -41,10 +46,15 @@ struct tree_file;
 #define DEV_HEADERS_LEN \
 	(sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in))
 
+/* Bytes that libfuse may answer with; it gets to know no longer buffer. */
+#define DEV_ANSWER_MAX 4096u
+
 struct slot {
 	struct slot *next_free;
 	struct dev *dev;
 	uint8_t *data; /* page aligned, max_write bytes */
+	/* Likewise, for the kernel's entry; see slots.h. NULL: none. */
+	uint8_t *payload;
 	struct uring_entry entry;
 
 	/* the request */
@@ -52,7 +62,11 @@ struct slot {
 	uint64_t unique;
 	/* its answer */
 	struct fuse_out_header out;
-	/* on its way: headers or out, and what lies at data */
+	union {
+		struct fuse_write_out write;
+		struct fuse_lseek_out lseek;
+	} answer;
+	/* on its way: headers or out, and what lies at data or answer */
 	struct iovec parts[2];
 	struct reactor_op op;
 
@@ -147,12 +161,14 @@ struct slot *dev_claim(struct dev *dev);
 void dev_release(struct slot *slot);
 
 /* Answers with an error (negative errno) or, with 0, with no data. The slot
- * is the device's again, as after the next two. */
+ * is the device's again, as after the next three. */
 void dev_reply(struct slot *slot, int err);
-/* Answers with the @len bytes that lie at slot->data. */
+/* Answers a READ with the @len bytes that lie at slot->data. */
 void dev_reply_data(struct slot *slot, uint32_t len);
 /* Answers a WRITE: @len bytes were taken. */
 void dev_reply_written(struct slot *slot, uint32_t len);
+/* Answers an LSEEK. */
+void dev_reply_position(struct slot *slot, uint64_t pos);
 
 /* ---- between dev.c, reader.c and uring.c ---- */
 

@@ -414,13 +414,15 @@ static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		       struct fuse_file_info *fi)
 {
 	const struct tree *t = tree_of(req);
-	struct dir_buf buf = { .size = size };
+	struct dir_buf buf = {
+		.size = size < DEV_ANSWER_MAX ? size : DEV_ANSWER_MAX,
+	};
 
 	if (!tree_is_dir(t, ino)) {
 		fuse_reply_err(req, ENOTDIR);
 		return;
 	}
-	buf.mem = malloc(size);
+	buf.mem = malloc(buf.size);
 	if (!buf.mem) {
 		fuse_reply_err(req, ENOMEM);
 		return;

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* Fewer slots than this are not worth a mount. */
 #define SLOTS_MIN 4u
@@ -46,8 +48,11 @@ static int map_and_register(struct slots *s, const struct dev_options *o,
 
 	s->memory_len =
 		o->slots * slot_len(o) + ((o->scratch + 4095u) & ~4095u);
+	/* Only shared memory can be mapped once more. */
 	p = mmap(NULL, s->memory_len, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		 (o->queues ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS |
+			 MAP_NORESERVE,
+		 -1, 0);
 	if (p == MAP_FAILED) {
 		ini_error_set(e, -ENOMEM, "no memory for %u requests of %u KiB",
 			      o->slots, o->max_write >> 10);
@@ -104,6 +109,54 @@ int slots_open(struct slots *s, struct dev_options *o, struct dev *dev,
 	return 0;
 }
 
+/* All pages of a payload but the first are those of the slot. */
+static int map_pages(const struct slots *s, const struct slot *slot, size_t len)
+{
+	void *p =
+		mremap(slot->data + s->page, /* old_size= */ 0, len - s->page,
+		       MREMAP_MAYMOVE | MREMAP_FIXED, slot->payload + s->page);
+
+	return p == MAP_FAILED ? -errno : 0;
+}
+
+int slots_make_payloads(struct slots *s, const struct dev_options *o)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int err = 0;
+	void *p;
+
+	if (o->edge % page)
+		return -EOPNOTSUPP;
+	s->payloads_len = (size_t)o->slots * o->max_write;
+	p = mmap(NULL, s->payloads_len, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	s->payloads = p;
+	s->page = page;
+	for (unsigned int i = 0; !err && i < o->slots; i++) {
+		s->all[i].payload = s->payloads + (size_t)i * o->max_write;
+		err = map_pages(s, &s->all[i], o->max_write);
+	}
+	return err;
+}
+
+static size_t in_first_page(const struct slots *s, size_t len)
+{
+	return len < s->page ? len : s->page;
+}
+
+void slots_show_kernel(const struct slots *s, struct slot *slot, const void *p,
+		       size_t len)
+{
+	memcpy(slot->payload, p, in_first_page(s, len));
+}
+
+void slots_take_payload(const struct slots *s, struct slot *slot, size_t len)
+{
+	memcpy(slot->data, slot->payload, in_first_page(s, len));
+}
+
 void slots_deregister(struct slots *s)
 {
 	srpi_mem_free(s->mem);
@@ -113,6 +166,8 @@ void slots_deregister(struct slots *s)
 void slots_close(struct slots *s)
 {
 	free(s->all);
+	if (s->payloads)
+		munmap(s->payloads, s->payloads_len);
 	unmap(s);
 }
 

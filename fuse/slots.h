@@ -3,6 +3,17 @@
  * The memory of a device's slots, registered in one piece, and the slots that
  * are free. How a slot is laid out: dev.h.
  *
+ * Over io_uring the kernel reads all answers from one place, and puts a WRITE's
+ * data there: the payload of its entry. The target must be able to write to what
+ * is READ, but not to answers of ours. So of a payload only the first page is
+ * its own, and not registered: answers other than data fit into it. The others
+ * are those of slot->data, mapped once more:
+ *
+ *     data         page 0 | page 1 | page 2 ...      registered
+ *     payload     own page | page 1 | page 2 ...      the kernel's
+ *
+ * Data is copied from one page 0 to the other.
+ *
  * Thread: the context's reactor.
  */
 #ifndef FUSE_SLOTS_H
@@ -14,7 +25,10 @@ struct slots {
 	uint8_t *memory;
 	size_t memory_len;
 	struct srpi_mem *mem;
-	void *scratch; /* behind the slots: dev_options.scratch bytes */
+	void *scratch;	   /* behind the slots: dev_options.scratch bytes */
+	uint8_t *payloads; /* NULL: none */
+	size_t payloads_len;
+	size_t page; /* bytes */
 	struct slot *all;
 	struct slot *free;
 };
@@ -30,6 +44,17 @@ struct slots {
  */
 int slots_open(struct slots *s, struct dev_options *o, struct dev *dev,
 	       struct srpi_error *e);
+/* Gives each slot a payload; for slots of a device with queues. -EOPNOTSUPP: a
+ * page is longer than a slot's edge; or what mmap() or mremap() says. */
+int slots_make_payloads(struct slots *s, const struct dev_options *o);
+
+/* Has the kernel see the @len bytes at @p in the payload: slot->data, or other
+ * memory, then at most DEV_ANSWER_MAX. */
+void slots_show_kernel(const struct slots *s, struct slot *slot, const void *p,
+		       size_t len);
+/* A WRITE of @len bytes has come: has all of its data lie at slot->data. */
+void slots_take_payload(const struct slots *s, struct slot *slot, size_t len);
+
 /* While the session is still there; the memory stays. */
 void slots_deregister(struct slots *s);
 /* All of them must be free, or the kernel's no more. */

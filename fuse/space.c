@@ -119,14 +119,6 @@ void space_fallocate(struct slot *slot, const struct fuse_fallocate_in *in)
 
 /* ---- LSEEK ---- */
 
-static void seek_reply(struct slot *slot, uint64_t pos)
-{
-	const struct fuse_lseek_out out = { .offset = pos };
-
-	memcpy(slot->data, &out, sizeof(out));
-	dev_reply_data(slot, sizeof(out));
-}
-
 static void seek_ask(struct slot *slot, uint64_t pos);
 
 static void seek_told(struct slot *slot)
@@ -140,7 +132,8 @@ static void seek_told(struct slot *slot)
 		return;
 	}
 	if (slot->io.extent_mapped == want_data) {
-		seek_reply(slot, pos > slot->offset ? pos : slot->offset);
+		dev_reply_position(slot,
+				   pos > slot->offset ? pos : slot->offset);
 		return;
 	}
 	pos += slot->io.extent_len;
@@ -149,7 +142,7 @@ static void seek_told(struct slot *slot)
 	else if (want_data)
 		dev_reply(slot, -ENXIO);
 	else
-		seek_reply(slot, size);
+		dev_reply_position(slot, size);
 }
 
 static void seek_ask(struct slot *slot, uint64_t pos)
@@ -177,8 +170,9 @@ void space_lseek(struct slot *slot, const struct fuse_lseek_in *in)
 	}
 	/* A hole must read as zeroes. */
 	if (!info->unmap || !info->unmap_zeroes) {
-		seek_reply(slot, slot->whence == SEEK_DATA ? slot->offset
-							   : info->size);
+		dev_reply_position(slot, slot->whence == SEEK_DATA
+						 ? slot->offset
+						 : info->size);
 		return;
 	}
 	seek_ask(slot, data_round_down(slot, slot->offset));

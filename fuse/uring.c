@@ -144,7 +144,7 @@ void uring_add(struct uring *u, struct slot *slot, size_t len)
 	e->queue = (uint16_t)(u->added++ % u->options.queues);
 	e->op.done = done;
 	e->parts[0] = (struct iovec){ e->headers, sizeof(*e->headers) };
-	e->parts[1] = (struct iovec){ slot->data, len };
+	e->parts[1] = (struct iovec){ slot->payload, len };
 	sqe = prep(e, URING_REGISTER, 0);
 	sqe->addr = (uintptr_t)e->parts;
 	sqe->len = 2;

@@ -7,8 +7,8 @@
  * What an entry's command completes with is a request; the next command answers
  * it and waits for another.
  *
- * An entry's payload lies in a slot, its headers here: they hold lengths and
- * pointers, and slots are open to the target.
+ * An entry's payload lies in a slot, most of it, its headers here: they hold
+ * lengths and pointers, and slots are open to the target.
  *
  * FUSE_INIT, FUSE_FORGET and FUSE_INTERRUPT do not come this way, but by read().
  *
@@ -69,19 +69,18 @@ void uring_free(struct uring *u);
 
 unsigned int uring_entry_cnt(const struct uring *u);
 
-/* Offers @slot as the next entry; @len bytes of payload lie at slot->data. */
+/* Offers @slot as the next entry; its payload has room for @len bytes. */
 void uring_add(struct uring *u, struct slot *slot, size_t len);
 
 /* Entries that the kernel has; NULL has none. */
 unsigned int uring_waiting(const struct uring *u);
 
 /* The request's header and arguments, without gaps; at most @max bytes. Returns
- * how many there are; its payload, of *ret_payload bytes, follows at
- * slot->data. */
+ * how many there are; *ret_payload bytes lie at slot->payload. */
 size_t uring_head(const struct slot *slot, void *buf, size_t max,
 		  size_t *ret_payload);
 
-/* Answers with the @len bytes that lie at slot->data, or with an error. */
+/* Answers with the @len bytes that lie at slot->payload, or with an error. */
 void uring_answer(struct slot *slot, size_t len, int err);
 
 #endif

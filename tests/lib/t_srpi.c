@@ -107,6 +107,7 @@ static void answer(struct reactor_msg *msg)
 	struct srpi_session *s = container_of(msg, struct srpi_session, msg);
 	struct srpi_io *ios[T_SRPI_OPS];
 	unsigned int cnt = s->waiting_cnt;
+	const struct srpi_mem *mem;
 
 	s->msg_sent = false;
 	if (s->hold)
@@ -118,7 +119,10 @@ static void answer(struct reactor_msg *msg)
 
 		if (!err)
 			execute(s, ios[i]);
+		mem = ios[i]->mem;
 		ios[i]->done(ios[i], err);
+		if (s->hostile && mem)
+			memset(mem->addr, 0xff, mem->len);
 	}
 }
 

@@ -27,6 +27,8 @@ struct srpi_session {
 	unsigned int fail_nth;
 	int fail_err;
 
+	/* After each answer it overwrites all memory that it was given. */
+	bool hostile;
 	bool hold; /* answer nothing until t_srpi_let_go() */
 	struct srpi_io *waiting[T_SRPI_OPS];
 	unsigned int waiting_cnt;

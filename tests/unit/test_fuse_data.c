@@ -192,6 +192,27 @@ static void failed_read_is_told(void **state)
 	rig_free(r);
 }
 
+/* ---- a target that writes where and when it should not ---- */
+
+static void answers_are_ours_whatever_the_target_writes(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	const struct fuse_lseek_in seek = { .whence = SEEK_DATA };
+	struct fuse_lseek_out pos;
+	uint64_t fh = rig_open(r, O_RDWR);
+
+	r->target->hostile = true;
+	assert_int_equal(rig_write(r, fh, 0, payload(), 4096), 0);
+	assert_int_equal(bytes_written(r), 4096);
+	assert_int_equal(rig_write(r, fh, 100, payload(), 100), 0);
+	assert_int_equal(bytes_written(r), 100);
+	assert_int_equal(rig_ask(r, FUSE_LSEEK, &seek, sizeof(seek)), 0);
+	memcpy(&pos, r->data, sizeof(pos));
+	assert_int_equal(pos.offset, 0);
+	rig_release(r, fh);
+	rig_free(r);
+}
+
 /* ---- order ---- */
 
 static void writes_of_one_block_take_turns(void **state)
@@ -878,6 +899,7 @@ int main(void)
 	T_ADD_ROWS(&t, write_rows, writes);
 	T_ADD_ROWS(&t, fail_rows, fails);
 	T_ADD(&t, failed_read_is_told);
+	T_ADD(&t, answers_are_ours_whatever_the_target_writes);
 	T_ADD(&t, writes_of_one_block_take_turns);
 	T_ADD(&t, whole_blocks_do_not_wait);
 	T_ADD(&t, requests_wait_for_slots);

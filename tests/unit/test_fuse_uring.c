@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <string.h>
 
-#include <cmocka.h>
-
+#include "fuse/slots.h"
 #include "fuse/uring.h"
+#include "tests/lib/t_srpi.h"
+#include "tests/lib/t_table.h"
 
 static const struct list_case {
 	const char *name;
@@ -33,15 +31,95 @@ static void lists(void **state)
 	assert_int_equal(uring_list_cnt(c->text), c->cnt);
 }
 
+/* ---- what the kernel reads ---- */
+
+#define PAGE	  4096u
+#define MAX_WRITE (128u << 10)
+
+struct payload_test {
+	struct srpi_session *target;
+	struct slots slots;
+	struct slot *slot; /* any */
+};
+
+static void open_slots(struct payload_test *p)
+{
+	struct dev_options o = {
+		.slots = 8,
+		.queues = 1,
+		.max_write = MAX_WRITE,
+		.edge = PAGE,
+	};
+	struct srpi_error e;
+
+	*p = (struct payload_test){ .target = t_srpi_new(NULL, 1 << 20, 512) };
+	o.session = p->target;
+	assert_int_equal(slots_open(&p->slots, &o, NULL, &e), 0);
+	assert_int_equal(slots_make_payloads(&p->slots, &o), 0);
+	p->slot = &p->slots.all[5];
+}
+
+static void close_slots(struct payload_test *p)
+{
+	slots_deregister(&p->slots);
+	slots_close(&p->slots);
+	t_srpi_free(p->target);
+}
+
+/* All that is registered. */
+static void target_writes(struct payload_test *p, uint8_t byte)
+{
+	memset(p->slots.memory, byte, p->slots.memory_len);
+}
+
+static void target_cannot_change_an_answer(void **state)
+{
+	static uint8_t answer[DEV_ANSWER_MAX];
+	struct payload_test p;
+
+	open_slots(&p);
+	memset(answer, 0x11, sizeof(answer));
+	slots_show_kernel(&p.slots, p.slot, answer, sizeof(answer));
+	target_writes(&p, 0xff);
+	assert_memory_equal(p.slot->payload, answer, sizeof(answer));
+	close_slots(&p);
+}
+
+static void kernel_sees_what_was_read(void **state)
+{
+	static const uint32_t lens[] = { 1, 512, 4096, 4097, MAX_WRITE };
+	struct payload_test p;
+
+	open_slots(&p);
+	for (size_t i = 0; i < ARRAY_SIZE(lens); i++) {
+		target_writes(&p, (uint8_t)i);
+		slots_show_kernel(&p.slots, p.slot, p.slot->data, lens[i]);
+		assert_memory_equal(p.slot->payload, p.slot->data, lens[i]);
+	}
+	close_slots(&p);
+}
+
+static void target_gets_what_was_written(void **state)
+{
+	static const uint32_t lens[] = { 1, 512, 4096, 4097, MAX_WRITE };
+	struct payload_test p;
+
+	open_slots(&p);
+	for (size_t i = 0; i < ARRAY_SIZE(lens); i++) {
+		memset(p.slot->payload, (int)i, MAX_WRITE);
+		slots_take_payload(&p.slots, p.slot, lens[i]);
+		assert_memory_equal(p.slot->data, p.slot->payload, lens[i]);
+	}
+	close_slots(&p);
+}
+
 int main(void)
 {
-	struct CMUnitTest tests[ARRAY_SIZE(list_cases)];
+	static struct t_table t;
 
-	for (size_t i = 0; i < ARRAY_SIZE(list_cases); i++)
-		tests[i] = (struct CMUnitTest){
-			.name = list_cases[i].name,
-			.test_func = lists,
-			.initial_state = (void *)(uintptr_t)&list_cases[i],
-		};
-	return cmocka_run_group_tests_name("fuse_uring", tests, NULL, NULL);
+	T_ADD_ROWS(&t, list_cases, lists);
+	T_ADD(&t, target_cannot_change_an_answer);
+	T_ADD(&t, kernel_sees_what_was_read);
+	T_ADD(&t, target_gets_what_was_written);
+	return t_run(&t);
 }
