@@ -44,6 +44,7 @@ struct client {
 	pid_t unmounter;   /* 0: none */
 	int unmount_status;
 
+	struct identity identity;
 	bool login_over;
 	enum srpi_state state; /* that was told last */
 	struct srpi_error e;
@@ -207,10 +208,8 @@ static void volume_resized(struct srpi_session *s, unsigned int volume,
 
 static int login(struct client *c)
 {
-	char identity[IDENTITY_SIZE];
-	bool known = identity_text(c->mount->path, c->o->uri, identity);
 	const struct srpi_options so = {
-		.identity = known ? identity : NULL,
+		.identity = *c->identity.text ? c->identity.text : NULL,
 		.channels = c->o->channels,
 		.queue_depth = c->o->queue_depth,
 		.fast_io_fail_ms = c->o->fast_io_fail_ms,
@@ -226,7 +225,7 @@ static int login(struct client *c)
 
 	if (err)
 		return err;
-	if (!known)
+	if (c->identity.no_machine_id)
 		log_info("no /etc/machine-id: unless the URI says initiator=, "
 			 "the target takes each mount for another machine's");
 	while (!c->login_over && !c->stop) {
@@ -639,6 +638,7 @@ static void take_down(struct client *c)
 	srpi_ctx_destroy(c->ctx);
 	/* Entries that the kernel has come back as long as there is a ring. */
 	dev_free(c->dev);
+	identity_release(&c->identity);
 }
 
 static int bring_up(struct client *c)
@@ -652,6 +652,9 @@ static int bring_up(struct client *c)
 		return err;
 	reactor_timer_init(&c->drain_timer, drain_late);
 	err = watch_signals(c);
+	if (!err)
+		err = identity_claim(&c->identity, c->mount->path, c->o->uri,
+				     &c->e);
 	if (!err)
 		err = login(c);
 	if (err)
@@ -682,7 +685,7 @@ static void serve(struct client *c)
 int client_run(const struct options *o, struct mount *m,
 	       int (*ready)(void *arg), void *arg)
 {
-	struct client c = { .o = o, .mount = m };
+	struct client c = { .o = o, .mount = m, .identity.fd = -1 };
 
 	if (bring_up(&c)) {
 		log_error("%s", c.e.text);

@@ -1,32 +1,187 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fuse/identity.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "initiator/ctx.h"
+#include "protocol/scsi_vpd.h"
+#include "protocol/srp_uri.h"
 #include "transport/cleanup.h"
+#include "transport/log.h"
 
-static bool read_machine_id(char *buf, size_t len)
+/* Of those of one mount point; after that they are random. */
+#define NUMBER_MAX 16u
+
+#define PROCESS_SIZE 64
+
+/* ---- owning ---- */
+
+/* The same identifier with two targets is none of our business. */
+static socklen_t lock_name(const struct srp_uri *uri,
+			   const struct srp_port_id *port,
+			   struct sockaddr_un *ret)
 {
-	_cleanup_close_ int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
+	char hex[40], text[SRP_URI_HOST_SIZE + 64];
+	uint8_t digest[16];
+	int len;
+
+	srp_port_id_format(port, hex);
+	snprintf(text, sizeof(text), "%s %s:%u", hex, uri->host, uri->port);
+	scsi_text_digest(text, digest);
+	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	len = snprintf(ret->sun_path + 1, sizeof(ret->sun_path) - 1,
+		       "rdma-fuse/initiator/");
+	for (size_t i = 0; i < sizeof(digest); i++)
+		len += snprintf(ret->sun_path + 1 + len,
+				sizeof(ret->sun_path) - 1 - (size_t)len, "%02x",
+				digest[i]);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+			   (size_t)len);
+}
+
+static void read_line(const char *path, char *buf, size_t len)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, buf, len - 1);
 
 	buf[n > 0 ? n : 0] = '\0';
 	buf[strcspn(buf, "\n")] = '\0';
-	return *buf;
 }
 
-bool identity_text(const char *mountpoint, const char *uri,
-		   char buf[IDENTITY_SIZE])
+/* "process 123 (rdma-fuse)", as far as it can be seen from here. */
+static void name_owner(const struct sockaddr_un *sun, socklen_t len,
+		       char buf[PROCESS_SIZE])
 {
-	char machine[65];
-	char host[65] = "";
+	_cleanup_close_ int fd =
+		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct ucred cred = { 0 };
+	socklen_t cred_len = sizeof(cred);
+	char path[32], name[32];
 
-	if (!read_machine_id(machine, sizeof(machine)))
-		return false;
+	snprintf(buf, PROCESS_SIZE, "another process");
+	if (fd < 0 || connect(fd, (const struct sockaddr *)sun, len) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) < 0 ||
+	    cred.pid == 0)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)cred.pid);
+	read_line(path, name, sizeof(name));
+	snprintf(buf, PROCESS_SIZE, "process %d (%s)", (int)cred.pid,
+		 *name ? name : "?");
+}
+
+/* False: another process has it, @owner says which. Where there are no such
+ * sockets nothing is owned. */
+static bool own(struct identity *id, const struct srp_uri *uri,
+		const struct srp_port_id *port, char owner[PROCESS_SIZE])
+{
+	struct sockaddr_un sun;
+	socklen_t len = lock_name(uri, port, &sun);
+	bool taken;
+
+	id->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (id->fd < 0)
+		return true;
+	if (bind(id->fd, (struct sockaddr *)&sun, len) == 0) {
+		/* Those who ask for our name are never accepted. */
+		if (listen(id->fd, 64) < 0)
+			log_debug("listen: %s", strerror(errno));
+		return true;
+	}
+	taken = errno == EADDRINUSE;
+	identity_release(id);
+	if (taken)
+		name_owner(&sun, len, owner);
+	return !taken;
+}
+
+/* ---- choosing ---- */
+
+static int claim_named(struct identity *id, const struct srp_uri *uri,
+		       struct srpi_error *e)
+{
+	char owner[PROCESS_SIZE], hex[40];
+
+	if (own(id, uri, &uri->initiator, owner))
+		return 0;
+	srp_port_id_format(&uri->initiator, hex); /* "0x..." */
+	ini_error_set(
+		e, -EADDRINUSE,
+		"initiator=%s is in use: %s has it at %s:%u, and each of "
+		"the two would end the other's session; name another one, "
+		"or none",
+		hex + 2, owner, uri->host, uri->port);
+	return -EADDRINUSE;
+}
+
+/* The @n-th of those of this mount. */
+static void set_text(struct identity *id, const char *machine,
+		     const char *mountpoint, const char *uri, unsigned int n)
+{
+	char host[65] = "", number[16] = "";
+
 	gethostname(host, sizeof(host) - 1);
-	return snprintf(buf, IDENTITY_SIZE, "rdma-fuse:%s:%s:%s:%s", machine,
-			host, mountpoint, uri) < IDENTITY_SIZE;
+	if (n > 0)
+		snprintf(number, sizeof(number), "#%u", n);
+	if (snprintf(id->text, sizeof(id->text), "rdma-fuse:%s:%s:%s:%s%s",
+		     machine, host, mountpoint, uri,
+		     number) >= (int)sizeof(id->text))
+		id->text[0] = '\0';
+}
+
+static void claim_own(struct identity *id, const struct srp_uri *uri,
+		      const char *machine, const char *mountpoint,
+		      const char *text)
+{
+	char owner[PROCESS_SIZE], first[PROCESS_SIZE] = "";
+	struct srp_port_id port;
+	unsigned int n = 0;
+
+	for (;; n++) {
+		set_text(id, machine, mountpoint, text, n);
+		scsi_text_digest(id->text, (uint8_t *)&port);
+		if (n == NUMBER_MAX)
+			id->text[0] = '\0';
+		if (!*id->text || own(id, uri, &port, owner))
+			break;
+		if (n == 0)
+			memcpy(first, owner, sizeof(first));
+	}
+	if (n > 0)
+		log_warn("%s still has the port identifier of this mount, as "
+			 "after a lazy unmount; this mount takes another one, "
+			 "which is another initiator to the target",
+			 first);
+}
+
+int identity_claim(struct identity *id, const char *mountpoint, const char *uri,
+		   struct srpi_error *e)
+{
+	char machine[65], msg[SRP_URI_MSG_SIZE];
+	struct srp_uri u;
+
+	*id = (struct identity){ .fd = -1 };
+	/* If it is none, srpi_connect() says so. */
+	if (srp_uri_parse(uri, &u, msg, sizeof(msg)))
+		return 0;
+	if (u.has_initiator)
+		return claim_named(id, &u, e);
+	read_line("/etc/machine-id", machine, sizeof(machine));
+	id->no_machine_id = !*machine;
+	if (!id->no_machine_id)
+		claim_own(id, &u, machine, mountpoint, uri);
+	return 0;
+}
+
+void identity_release(struct identity *id)
+{
+	if (id->fd >= 0)
+		close(id->fd);
+	id->fd = -1;
 }

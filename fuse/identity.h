@@ -1,20 +1,47 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who a mount is to its target. Thread: setup. */
+/*
+ * Who a mount is to its target: its port identifier, which only one process of
+ * this machine may have at a time, as each login of it ends the other's session.
+ *
+ * A process owns an identifier by an abstract socket with its name, which is
+ * gone with the process, however that ends. Those names are of a network
+ * namespace: containers share an identifier only if they share machine ID, host
+ * name, mount point and URI, and then most likely the network as well.
+ *
+ * Thread: setup.
+ */
 #ifndef FUSE_IDENTITY_H
 #define FUSE_IDENTITY_H
 
 #include <limits.h>
 #include <stdbool.h>
 
-/* Room for machine, host, mount point and URI. */
+#include "initiator/srp_initiator.h"
+
+/* Room for machine, host, mount point, URI and a number. */
 #define IDENTITY_SIZE (PATH_MAX + 1024)
 
-/*
- * Text that is the same when this machine mounts the same thing in the same
- * place again, and differs else. The host's name is in it since containers of
- * one image may share a machine ID. False: the machine has no ID.
+struct identity {
+	/* For srpi_options.identity. "": the URI names the identifier, or the
+	 * machine has no ID: then it is a random one. */
+	char text[IDENTITY_SIZE];
+	bool no_machine_id;
+	int fd; /* that owns it, -1: none */
+};
+
+/**
+ * identity_claim() - choose and own an identifier
+ * @id: identity_release() undoes it, also after a failure
+ *
+ * The same machine that mounts the same thing in the same place again has the
+ * same one; the host's name is part of it since containers of one image may
+ * share a machine ID. When another process has it still, as after a lazy
+ * unmount, it is another one, and a warning says so.
+ *
+ * Return: 0, or -EADDRINUSE with @e set: @uri names one that another process has.
  */
-bool identity_text(const char *mountpoint, const char *uri,
-		   char buf[IDENTITY_SIZE]);
+int identity_claim(struct identity *id, const char *mountpoint, const char *uri,
+		   struct srpi_error *e);
+void identity_release(struct identity *id);
 
 #endif

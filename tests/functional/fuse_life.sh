@@ -226,6 +226,62 @@ t_check 'and says which' lines 1 'last flush of volume disk failed'
 kill -CONT "$T_TARGET"
 wait $reader
 
+# ---- two of one place
+
+attr() { # FILE NAME
+	python3 -c 'import os, sys
+print(os.getxattr(int(sys.argv[1]) if sys.argv[1].isdigit() else sys.argv[1],
+	"user.rdma-block." + sys.argv[2]).decode())' "$1" "$2"
+}
+start_client
+older=$client
+exec 7<"$M/disk"
+one=$(attr 7 initiator 7<&7)
+fusermount3 -uz "$M"
+start_client 7<&-
+another_identity() {
+	two=$(attr "$M/disk" initiator)
+	echo "$one $two"
+	[ -n "$one" ] && [ -n "$two" ] && [ "$one" != "$two" ]
+}
+if [ -s /etc/machine-id ]; then
+	t_check 'while a detached mount lives, a new one is another initiator' \
+		another_identity
+	t_check 'and says so' lines 1 \
+		"process $older \(rdma-fuse\) still has the port identifier"
+else
+	t_skip 'while a detached mount lives, a new one is another initiator' \
+		'no /etc/machine-id'
+	t_skip 'and says so' 'no /etc/machine-id'
+fi
+both_work() {
+	dd bs=4k count=1 <&7 >/dev/null &&
+		dd if="$M/disk" of=/dev/null bs=4k count=1 &&
+		[ "$(attr 7 reconnects 7<&7)" = 0 ] &&
+		[ "$(attr "$M/disk" reconnects)" = 0 ]
+}
+t_check 'neither ends the session of the other' both_work
+exec 7<&-
+t_check 'the detached one ends with its last file' \
+	t_wait_for 10 gone_or_zombie "$older"
+fusermount3 -u "$M"
+t_check 'and so does the new one' ends_with 0
+HEX=0123456789abcdef0123456789abcdef
+t_mounts="$t_mounts $M"
+rdma-fuse -f "$URI?initiator=$HEX" "$M" 2>"$L" 7<&- &
+client=$!
+t_pids="$t_pids $client"
+t_wait_for 10 test -e "$M/disk" || t_bail "$(cat "$L")"
+mkdir "$T/other"
+t_refused 'an identifier that is named and in use is refused' \
+	"initiator=$HEX is in use: process $client \(rdma-fuse\)" \
+	rdma-fuse "$URI?initiator=$HEX" "$T/other"
+fusermount3 -u "$M"
+ends_with 0
+t_check 'and free when its process has gone' \
+	t_mount "$URI?initiator=$HEX" "$T/other"
+fusermount3 -u "$T/other"
+
 # ---- the target goes away
 
 start_client --fast-io-fail-tmo 0.2
