@@ -76,6 +76,12 @@ struct xp_ops {
 		      void (*requested)(struct xp_conn_request *req),
 		      void *user, struct xp_listener **ret_listener,
 		      struct xp_error *e);
+	/* NULL: the transport has no devices. */
+	int (*listen_later)(struct xp *xp, const struct sockaddr *addr,
+			    socklen_t addr_len,
+			    void (*requested)(struct xp_conn_request *req),
+			    void *user, struct xp_listener **ret_listener,
+			    struct xp_error *e);
 	void (*unlisten)(struct xp_listener *l);
 	int (*accept)(struct xp *xp, struct xp_conn_request *req,
 		      const struct xp_chan_params *params,

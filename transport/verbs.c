@@ -59,33 +59,78 @@ static struct ibv_mr *register_memory(struct vb_dev *dev, void *addr,
 	return ibv_reg_mr(dev->pd, addr, len, flags);
 }
 
+/* Registers with @dev. On failure it is not. */
+static int mr_add(struct vb_mr *mr, struct vb_dev *dev, struct xp_error *e)
+{
+	int err;
+
+	mr->mrs[dev->index] =
+		register_memory(dev, mr->base.addr, mr->base.len, mr->access);
+	if (mr->mrs[dev->index])
+		return 0;
+	err = errno ? -errno : -ENOMEM;
+	vb_mr_error(e, err, mr->base.len, vb_dev_name(dev));
+	return err;
+}
+
+static void mr_remove(struct vb_mr *mr, const struct vb_dev *dev)
+{
+	if (mr->mrs[dev->index])
+		ibv_dereg_mr(mr->mrs[dev->index]);
+	mr->mrs[dev->index] = NULL;
+}
+
 int vb_mr_new(struct vb_xp *vx, struct vb_dev *only, void *addr, size_t len,
 	      enum xp_access access, struct xp_mr **ret_mr, struct xp_error *e)
 {
+	struct vb_dev *dev;
 	struct vb_mr *mr;
 	int err;
 
-	mr = calloc(1, sizeof(*mr) + vx->dev_cnt * sizeof(mr->mrs[0]));
+	mr = calloc(1, sizeof(*mr));
 	if (!mr) {
 		xp_error_set(e, -ENOMEM, "no memory for a memory region");
 		return -ENOMEM;
 	}
 	mr->base = (struct xp_mr){ .xp = &vx->base, .addr = addr, .len = len };
-	for (unsigned int i = 0; i < vx->dev_cnt; i++) {
-		struct vb_dev *dev = &vx->devs[i];
-
-		if (only && dev != only)
+	mr->access = access;
+	mr->everywhere = !only;
+	list_add_tail(&vx->mrs, &mr->node);
+	vb_for_each_dev(dev, vx, slot) {
+		if (dev->state != VB_DEV_SERVING || (only && dev != only))
 			continue;
-		mr->mrs[i] = register_memory(dev, addr, len, access);
-		if (mr->mrs[i])
+		err = mr_add(mr, dev, e);
+		if (!err)
 			continue;
-		err = errno ? -errno : -ENOMEM;
-		vb_mr_error(e, err, len, vb_dev_name(dev));
 		vb_mr_free(&mr->base);
 		return err;
 	}
 	*ret_mr = &mr->base;
 	return 0;
+}
+
+int vb_mr_join(struct vb_dev *dev, struct xp_error *e)
+{
+	struct list *it;
+	int err = 0;
+
+	list_for_each(it, &dev->vx->mrs) {
+		struct vb_mr *mr = container_of(it, struct vb_mr, node);
+
+		if (!err && mr->everywhere)
+			err = mr_add(mr, dev, e);
+	}
+	if (err)
+		vb_mr_leave(dev);
+	return err;
+}
+
+void vb_mr_leave(struct vb_dev *dev)
+{
+	struct list *it;
+
+	list_for_each(it, &dev->vx->mrs)
+		mr_remove(container_of(it, struct vb_mr, node), dev);
 }
 
 static int mr_register(struct xp *xp, void *addr, size_t len,
@@ -100,11 +145,11 @@ void vb_mr_free(struct xp_mr *base)
 {
 	struct vb_mr *mr = container_of(base, struct vb_mr, base);
 	struct vb_xp *vx = container_of(base->xp, struct vb_xp, base);
+	struct vb_dev *dev;
 
-	for (unsigned int i = 0; i < vx->dev_cnt; i++) {
-		if (mr->mrs[i])
-			ibv_dereg_mr(mr->mrs[i]);
-	}
+	vb_for_each_dev(dev, vx, slot)
+		mr_remove(mr, dev);
+	list_del(&mr->node);
 	free(mr);
 }
 
@@ -124,14 +169,18 @@ static void mr_remote(const struct xp_mr *base, const struct xp_chan *ch,
 static unsigned int poll_all(struct vb_xp *vx)
 {
 	unsigned int done = 0;
+	struct vb_dev *dev;
 	struct list *it;
 
-	for (unsigned int i = 0; i < vx->dev_cnt; i++) {
-		list_for_each(it, &vx->devs[i].pools)
+	vb_for_each_dev(dev, vx, slot) {
+		list_for_each(it, &dev->pools)
 			done += vb_pool_poll(
 				container_of(it, struct vb_pool, node));
 	}
-	return done + vb_chan_reap(vx);
+	done += vb_chan_reap(vx);
+	if (vx->leaving)
+		vb_dev_reap(vx);
+	return done;
 }
 
 static unsigned int poll_xp(struct xp *xp)
@@ -143,7 +192,7 @@ static unsigned int poll_xp(struct xp *xp)
  * another is a system call with some devices. */
 static void arm_pool(struct vb_pool *p)
 {
-	if (p->armed)
+	if (p->armed || !p->cq)
 		return;
 	p->armed = ibv_req_notify_cq(p->cq, /* solicited_only= */ 0) == 0;
 	p->dev->armed += p->armed;
@@ -152,10 +201,11 @@ static void arm_pool(struct vb_pool *p)
 static bool arm_xp(struct xp *xp)
 {
 	struct vb_xp *vx = container_of(xp, struct vb_xp, base);
+	struct vb_dev *dev;
 	struct list *it;
 
-	for (unsigned int i = 0; i < vx->dev_cnt; i++) {
-		list_for_each(it, &vx->devs[i].pools)
+	vb_for_each_dev(dev, vx, slot) {
+		list_for_each(it, &dev->pools)
 			arm_pool(container_of(it, struct vb_pool, node));
 	}
 	/* What came between the last look and the request sends no event. */
@@ -166,10 +216,12 @@ static bool arm_xp(struct xp *xp)
 
 static void close_all(struct vb_xp *vx)
 {
+	struct vb_dev *dev;
+
+	vb_plug_close(vx);
 	vb_cm_close(vx);
-	for (unsigned int i = 0; i < vx->dev_cnt; i++)
-		vb_dev_close(&vx->devs[i]);
-	free(vx->devs);
+	vb_for_each_dev(dev, vx, slot)
+		vb_dev_free(dev);
 }
 
 static void destroy_xp(struct xp *xp)
@@ -189,6 +241,7 @@ static const struct xp_ops verbs_ops = {
 	.arm = arm_xp,
 	.destroy = destroy_xp,
 	.listen = vb_listen,
+	.listen_later = vb_listen_later,
 	.unlisten = vb_unlisten,
 	.accept = vb_accept,
 	.reject = vb_reject,
@@ -202,40 +255,11 @@ static const struct xp_ops verbs_ops = {
 	.mr_remote = mr_remote,
 };
 
-/* Opens those devices that can be used. When none can, @e says why of the
- * last. */
-static int open_devices(struct vb_xp *vx, struct ibv_device **list, int cnt,
-			struct xp_error *e)
-{
-	int err = -ENODEV;
-
-	xp_error_set(e, err, "this machine has no RDMA device");
-	if (cnt <= 0)
-		return err;
-	vx->devs = calloc((size_t)cnt, sizeof(*vx->devs));
-	if (!vx->devs) {
-		xp_error_set(e, -ENOMEM, "no memory for RDMA devices");
-		return -ENOMEM;
-	}
-	for (int i = 0; i < cnt; i++) {
-		int ret = vb_dev_open(&vx->devs[vx->dev_cnt], vx, vx->dev_cnt,
-				      list[i], e);
-
-		if (ret == 0)
-			vx->dev_cnt++;
-		else
-			err = ret;
-	}
-	return vx->dev_cnt ? 0 : err;
-}
-
 int xp_verbs_create(const struct xp_config *cfg, struct xp **ret_xp,
 		    struct xp_error *e)
 {
-	struct ibv_device **list;
 	struct vb_xp *vx;
-	int cnt = 0;
-	int err;
+	int err = 0;
 
 	vx = calloc(1, sizeof(*vx));
 	if (!vx) {
@@ -244,17 +268,18 @@ int xp_verbs_create(const struct xp_config *cfg, struct xp **ret_xp,
 	}
 	list_init(&vx->closing);
 	list_init(&vx->lingering);
+	list_init(&vx->mrs);
+	list_init(&vx->listeners);
 	xp_core_init(&vx->base, &verbs_ops, cfg);
-	list = ibv_get_device_list(&cnt);
-	err = open_devices(vx, list, list ? cnt : 0, e);
-	if (list)
-		ibv_free_device_list(list);
-	if (!err)
-		err = vb_cm_open(vx, e);
+	/* In this order, so that none comes unseen. */
+	vb_plug_open(vx);
+	if (vb_plug_look(vx, e) == 0 && !cfg->await_devices)
+		err = e->err;
 	if (err) {
 		destroy_xp(&vx->base);
 		return err;
 	}
+	vx->created = true;
 	*ret_xp = &vx->base;
 	return 0;
 }

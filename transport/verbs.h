@@ -6,6 +6,7 @@
  *
  *   verbs.c         instances, memory regions, polling
  *   verbs_dev.c     devices: context, protection domain, events; queue pools
+ *   verbs_plug.c    devices that come and go
  *   verbs_recv.c    receive queues and their buffers
  *   verbs_chan.c    queue pairs: posting, completions, the end of a channel
  *   verbs_cm.c      connecting, listening, accepting
@@ -39,6 +40,10 @@
 #define VB_DRAIN_MS	   5000	 /* a device flushes in far less */
 #define VB_LAST_WQE_MS	   100	 /* for a device not known to send the event */
 #define VB_LAST_WQE_MAX_MS 2000	 /* for one that is */
+#define VB_LEAVE_MS	   500	 /* as VB_DRAIN_MS, when the device leaves */
+
+/* Devices of one machine; more are not served. */
+#define VB_DEVS_MAX 64u
 
 struct vb_chan;
 struct vb_dev;
@@ -57,13 +62,38 @@ struct vb_watch {
 
 struct vb_xp {
 	struct xp base;
-	struct rdma_event_channel *cm;
+	bool created;
+	struct rdma_event_channel *cm; /* NULL: no device has come yet */
 	struct vb_watch *cm_watch;
-	struct vb_dev *devs;
-	unsigned int dev_cnt;
+	int uevent_fd; /* the kernel tells of devices here; -1: it cannot */
+	struct vb_watch *uevent_watch;
+	char unusable[IBV_SYSFS_NAME_MAX]; /* the last one that was told */
+	struct vb_dev *devs[VB_DEVS_MAX];  /* NULL: a free slot */
+	unsigned int leaving;		   /* devices that are not SERVING */
+	struct list mrs;		   /* vb_mr.node */
+	struct list listeners;
+	struct reactor_timer listen_timer; /* for those that wait */
+	unsigned int listen_pause_ms;
 	struct list closing; /* channels from disconnect() to drained */
 	struct list lingering;
 };
+
+/* The next device of @vx from slot *@slot on, NULL after the last one. */
+static inline struct vb_dev *vb_dev_next(const struct vb_xp *vx,
+					 unsigned int *slot)
+{
+	while (*slot < VB_DEVS_MAX) {
+		struct vb_dev *dev = vx->devs[(*slot)++];
+
+		if (dev)
+			return dev;
+	}
+	return NULL;
+}
+
+/* The one at hand may be freed. */
+#define vb_for_each_dev(dev, vx, slot) \
+	for (unsigned int slot = 0; ((dev) = vb_dev_next((vx), &(slot)));)
 
 /* Starts to watch @fd for input, having made it non-blocking. */
 int vb_watch_new(struct vb_xp *vx, int fd, void *owner,
@@ -74,13 +104,21 @@ void vb_watch_free(struct vb_watch *w);
 
 struct vb_mr {
 	struct xp_mr base;
-	struct ibv_mr *mrs[]; /* by device; NULL where not registered */
+	struct list node; /* vx->mrs */
+	enum xp_access access;
+	bool everywhere;		 /* also on devices that come later */
+	struct ibv_mr *mrs[VB_DEVS_MAX]; /* by device; NULL: not there */
 };
 
 /* Registers with @only, or with every device when that is NULL. */
 int vb_mr_new(struct vb_xp *vx, struct vb_dev *only, void *addr, size_t len,
 	      enum xp_access access, struct xp_mr **ret_mr, struct xp_error *e);
 void vb_mr_free(struct xp_mr *base);
+/* Registers with @dev, which has just come, what is registered everywhere. On
+ * failure nothing is. */
+int vb_mr_join(struct vb_dev *dev, struct xp_error *e);
+/* Deregisters everything from @dev. No queue pair of it may be left. */
+void vb_mr_leave(struct vb_dev *dev);
 
 /* ---- devices (verbs_dev.c) ---- */
 
@@ -95,10 +133,37 @@ enum vb_last_wqe {
 	VB_LAST_WQE_SENT,
 };
 
+/*
+ * Life of a device, which an instance has opened.
+ *
+ *   SERVING
+ *      vb_plug_look() no longer finds it: the kernel removes it, and waits
+ *      until nobody has it open
+ *   LEAVING  its channels have failed and are on their way out; nothing new is
+ *            made on it
+ *      its last queue pair is destroyed
+ *   GONE     the context is closed, with all queues, memory regions and
+ *            protection domains. The struct stays until the users have freed
+ *            the channels and released the IUs that they had
+ */
+enum vb_dev_state {
+	VB_DEV_SERVING,
+	VB_DEV_LEAVING,
+	VB_DEV_GONE,
+};
+
 struct vb_dev {
 	struct vb_xp *vx;
+	enum vb_dev_state state;
 	unsigned int index; /* in vx->devs and vb_mr.mrs */
-	struct ibv_context *ctx;
+	char name[IBV_SYSFS_NAME_MAX];
+	unsigned int chans; /* that point here */
+	unsigned int qps;
+	struct ibv_context *ctx; /* NULL: GONE */
+	/* librdmacm has a context of its own, which it does not close in time;
+	 * see vb_cm_pin(). */
+	struct ibv_context **cm_list;
+	struct ibv_context *cm_ctx;
 	struct ibv_device_attr attr;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *comp;
@@ -111,16 +176,33 @@ struct vb_dev {
 	struct list by_qpn[VB_QPN_BUCKETS]; /* vb_chan.qpn_node */
 };
 
-/* Opens @ibdev as @dev. On failure nothing is left. */
-int vb_dev_open(struct vb_dev *dev, struct vb_xp *vx, unsigned int index,
-		struct ibv_device *ibdev, struct xp_error *e);
-/* Also one that was never opened. No channel may be left. */
-void vb_dev_close(struct vb_dev *dev);
-/* Ours of the same hardware as librdmacm's @ctx; NULL: it came later. */
+/* Opens @ibdev, and registers memory with it. On failure nothing is left. */
+int vb_dev_open(struct vb_xp *vx, struct ibv_device *ibdev, struct xp_error *e);
+/* Begins the end of a device that the kernel removes: fails its channels. */
+void vb_dev_leave(struct vb_dev *dev);
+/* Goes on with that, as far as it can be gone on with. */
+void vb_dev_reap(struct vb_xp *vx);
+/* Closes and frees it. No channel may be left. */
+void vb_dev_free(struct vb_dev *dev);
+/* @dev or NULL becomes the device of @ch. */
+void vb_dev_bind(struct vb_chan *ch, struct vb_dev *dev);
+/* Ours of the same hardware as librdmacm's @ctx, which may have come just now;
+ * NULL: none that is SERVING. */
 struct vb_dev *vb_dev_find(struct vb_xp *vx, struct ibv_context *ctx);
 const char *vb_dev_name(const struct vb_dev *dev);
 struct vb_chan *vb_dev_chan(struct vb_dev *dev, uint32_t qpn);
 void vb_dev_add_chan(struct vb_dev *dev, struct vb_chan *ch);
+
+/* ---- devices that come and go (verbs_plug.c) ---- */
+
+/* Begins to listen to what the kernel tells of devices. Where it cannot,
+ * devices are looked for when the connection manager has reason to. */
+void vb_plug_open(struct vb_xp *vx);
+void vb_plug_close(struct vb_xp *vx);
+/* Looks which devices there are: opens those that have come, and begins the end
+ * of those that have gone. Returns how many are SERVING; with none, @e (NULL:
+ * nobody asks) says why. */
+unsigned int vb_plug_look(struct vb_xp *vx, struct xp_error *e);
 
 /* ---- receive queues (verbs_recv.c) ---- */
 
@@ -156,7 +238,8 @@ struct vb_recvq {
 	struct ibv_srq *srq; /* nothing can be posted (any more) */
 	struct vb_chan *ch;  /* whose own it is; NULL: shared */
 	struct list slabs;
-	struct list idle; /* buffers kept back */
+	struct list idle;      /* buffers kept back */
+	struct list in_device; /* posted, in this order */
 	unsigned int wanted;
 	unsigned int going_round;
 	unsigned int posted; /* of these, in the device's hands */
@@ -165,6 +248,8 @@ struct vb_recvq {
 void vb_recvq_init(struct vb_recvq *rq, struct vb_dev *dev);
 /* Nothing may be posted to it or held by users. */
 void vb_recvq_fini(struct vb_recvq *rq);
+/* The device's queue is destroyed: what was posted to it has come back. */
+void vb_recvq_close(struct vb_recvq *rq);
 /* Posts @cnt buffers more. On failure nothing has changed. */
 int vb_recvq_grow(struct vb_recvq *rq, unsigned int cnt, struct xp_error *e);
 void vb_recvq_shrink(struct vb_recvq *rq, unsigned int cnt);
@@ -184,7 +269,7 @@ void vb_iu_put(struct vb_iu *iu);
 struct vb_pool {
 	struct list node;
 	struct vb_dev *dev;
-	struct ibv_cq *cq;
+	struct ibv_cq *cq;	/* NULL: the device is GONE */
 	struct vb_recvq shared; /* .srq is NULL: none (yet) */
 	unsigned int recv_max;
 	unsigned int send_room; /* not yet promised to channels */
@@ -276,7 +361,7 @@ struct vb_chan {
 	struct xp_chan base;
 	struct vb_cm cm;
 	enum vb_state state;
-	struct vb_dev *dev; /* NULL while resolving */
+	struct vb_dev *dev; /* see vb_dev_bind(); NULL while resolving */
 	struct vb_pool *pool;
 	struct ibv_qp *qp;
 	struct vb_recvq own; /* used when !shared */
@@ -331,6 +416,8 @@ void vb_chan_up(struct vb_chan *ch, const void *pdata, size_t len);
 /* One completion. */
 void vb_chan_completed(struct vb_pool *pool, struct ibv_wc *wc);
 void vb_chan_last_wqe(struct vb_chan *ch);
+/* A channel that is closing waits less long, if its device leaves. */
+void vb_chan_hurry(struct vb_chan *ch);
 /* Ends what can end, now that the completion queues are empty; returns how
  * many channels did. */
 unsigned int vb_chan_reap(struct vb_xp *vx);
@@ -343,6 +430,18 @@ void vb_chan_free(struct xp_chan *base);
 
 int vb_cm_open(struct vb_xp *vx, struct xp_error *e);
 void vb_cm_close(struct vb_xp *vx);
+/*
+ * librdmacm opens each device once per process when the first cm_id is bound to
+ * it. It closes that context only when it looks at the list of devices for
+ * another reason, and never while that is empty; the kernel waits for it. So an
+ * instance keeps it from being freed behind its back (pin) and, when the device
+ * leaves, takes the kernel's files from it (cut).
+ */
+void vb_cm_pin(struct vb_dev *dev);
+void vb_cm_cut(struct vb_dev *dev);
+void vb_cm_unpin(struct vb_dev *dev);
+/* Has those listeners that wait for a device try again, now and later. */
+void vb_listen_again(struct vb_xp *vx);
 /* Ends a connection's cm_id, in a while when the peer must still hear of it. */
 void vb_cm_release(struct vb_chan *ch);
 /* The first IU came before the RTU: counts as such. */
@@ -351,6 +450,10 @@ void vb_cm_came_early(struct vb_chan *ch);
 int vb_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	      void (*requested)(struct xp_conn_request *req), void *user,
 	      struct xp_listener **ret_listener, struct xp_error *e);
+int vb_listen_later(struct xp *xp, const struct sockaddr *addr,
+		    socklen_t addr_len,
+		    void (*requested)(struct xp_conn_request *req), void *user,
+		    struct xp_listener **ret_listener, struct xp_error *e);
 void vb_unlisten(struct xp_listener *base);
 int vb_accept(struct xp *xp, struct xp_conn_request *base,
 	      const struct xp_chan_params *params, struct xp_chan **ret_ch,

@@ -80,6 +80,7 @@ static int create_qp(struct vb_chan *ch, struct ibv_srq *srq)
 	}
 	if (!ch->qp)
 		return -errno;
+	ch->dev->qps++;
 	ch->inline_max = attr.cap.max_inline_data;
 	return 0;
 }
@@ -127,6 +128,11 @@ int vb_chan_open(struct vb_chan *ch, struct xp_error *e)
 	struct ibv_srq *srq = NULL;
 	int err;
 
+	if (ch->dev->state != VB_DEV_SERVING) {
+		xp_error_set(e, -ENODEV, "device %s was removed",
+			     vb_dev_name(ch->dev));
+		return -ENODEV;
+	}
 	strncpy(ch->base.device, vb_dev_name(ch->dev),
 		sizeof(ch->base.device) - 1);
 	ch->sends = ch->base.xp->cfg.send_depth + /* marker */ 1;
@@ -164,8 +170,10 @@ err_leave:
 static void destroy_qp(struct vb_chan *ch)
 {
 	list_del(&ch->qpn_node);
-	if (ch->qp)
+	if (ch->qp) {
 		ibv_destroy_qp(ch->qp);
+		ch->dev->qps--;
+	}
 	ch->qp = NULL;
 	ch->own.qp = NULL;
 	ch->own.posted = 0;
@@ -204,6 +212,7 @@ static void chan_destroy(struct vb_chan *ch)
 {
 	forget_released(ch);
 	vb_recvq_fini(&ch->own);
+	vb_dev_bind(ch, NULL);
 	xp_core_chan_fini(&ch->base);
 	reactor_timer_stop(&ch->timer);
 	free(ch);
@@ -368,7 +377,8 @@ static void flush_went_on(struct vb_chan *ch)
 		return;
 	reactor_timer_stop(&ch->timer);
 	known = ch->dev->last_wqe;
-	if (!ch->shared || ch->last_wqe || known == VB_LAST_WQE_NEVER) {
+	if (!ch->shared || ch->last_wqe || known == VB_LAST_WQE_NEVER ||
+	    ch->dev->state != VB_DEV_SERVING) {
 		ch->state = VB_FLUSHED;
 		return;
 	}
@@ -428,6 +438,7 @@ static void recv_completed(struct vb_pool *pool, const struct ibv_wc *wc)
 	struct vb_recvq *rq = iu->slab->rq;
 	struct vb_chan *ch = receiver(pool, rq, wc);
 
+	list_del(&iu->base.node);
 	if (rq->posted > 0) /* else the queue pair had to be forced */
 		rq->posted--;
 	if (wc->status == IBV_WC_SUCCESS && ch) {
@@ -516,7 +527,22 @@ void vb_disconnect(struct xp_chan *base)
 	if (!ch->qp || flush(ch))
 		return;
 	ch->state = VB_FLUSHING;
-	reactor_timer_set(r, &ch->timer, VB_DRAIN_MS);
+	reactor_timer_set(r, &ch->timer,
+			  ch->dev->state == VB_DEV_SERVING ? VB_DRAIN_MS
+							   : VB_LEAVE_MS);
+}
+
+/* A device that was unplugged flushes nothing, and the kernel waits for us. */
+void vb_chan_hurry(struct vb_chan *ch)
+{
+	struct reactor *r = ch->base.xp->cfg.reactor;
+
+	if (!ch->qp || ch->dev->state == VB_DEV_SERVING)
+		return;
+	if (ch->state == VB_FLUSHING)
+		reactor_timer_set(r, &ch->timer, VB_LEAVE_MS);
+	if (ch->state == VB_LAST_WQE)
+		reactor_timer_set(r, &ch->timer, 0);
 }
 
 static void gone(struct vb_chan *ch)

@@ -3,8 +3,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define BACKLOG 128
 
@@ -22,9 +24,16 @@
  * manager's response timeout): twice, then we give up. */
 #define LINGER_MS 10000
 
+/* A listener whose address is on no device looks again: the address, or the
+ * connection manager, may come a little later than the device. */
+#define LISTEN_PAUSE_MS	    1000
+#define LISTEN_PAUSE_MAX_MS 64000
+
 struct vb_listener {
 	struct xp_listener base;
-	struct vb_cm cm;
+	struct vb_cm cm;  /* .id NULL: waits for a device */
+	struct list node; /* vx->listeners */
+	struct sockaddr_storage addr;
 	void (*requested)(struct xp_conn_request *req);
 	void *user;
 };
@@ -91,6 +100,42 @@ void vb_cm_release(struct vb_chan *ch)
 	reactor_timer_set(vx->base.cfg.reactor, &l->timer, LINGER_MS);
 }
 
+/* ---- librdmacm's contexts ---- */
+
+void vb_cm_pin(struct vb_dev *dev)
+{
+	struct ibv_context **all = rdma_get_devices(NULL);
+
+	dev->cm_list = all;
+	for (; all && *all; all++) {
+		if ((*all)->device == dev->ctx->device)
+			dev->cm_ctx = *all;
+	}
+}
+
+/*
+ * Several instances may do this: as long as one has it pinned the descriptors are
+ * librdmacm's, which closes them when it frees the context.
+ */
+void vb_cm_cut(struct vb_dev *dev)
+{
+	int null = dev->cm_ctx ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+
+	if (null < 0)
+		return;
+	dup3(null, dev->cm_ctx->cmd_fd, O_CLOEXEC);
+	dup3(null, dev->cm_ctx->async_fd, O_CLOEXEC);
+	close(null);
+}
+
+void vb_cm_unpin(struct vb_dev *dev)
+{
+	if (dev->cm_list)
+		rdma_free_devices(dev->cm_list);
+	dev->cm_list = NULL;
+	dev->cm_ctx = NULL;
+}
+
 /* ---- events of a channel ---- */
 
 static void resolved_address(struct vb_chan *ch)
@@ -99,10 +144,9 @@ static void resolved_address(struct vb_chan *ch)
 
 	xp_core_addr_text(rdma_get_local_addr(id), ch->base.local,
 			  sizeof(ch->base.local));
-	ch->dev = vb_dev_find(vb_chan_xp(ch), id->verbs);
+	vb_dev_bind(ch, vb_dev_find(vb_chan_xp(ch), id->verbs));
 	if (!ch->dev) {
-		xp_core_fail(&ch->base, -ENODEV,
-			     "device %s was not there when we started",
+		xp_core_fail(&ch->base, -ENODEV, "device %s cannot be used",
 			     id->verbs ? ibv_get_device_name(id->verbs->device)
 				       : "(unknown)");
 		return;
@@ -220,7 +264,7 @@ static void chan_event(struct vb_chan *ch, const struct vb_event *ev)
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		xp_core_fail(&ch->base, -ENODEV, "device %s was removed",
-			     ch->base.device);
+			     ch->dev ? vb_dev_name(ch->dev) : "(unknown)");
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -328,8 +372,22 @@ static void event_copy(struct vb_event *ev, const struct rdma_cm_event *from)
 	memcpy(ev->pdata, param->private_data, ev->pdata_len);
 }
 
+static void listener_event(struct vb_listener *l, struct rdma_cm_id *id,
+			   const struct vb_event *ev)
+{
+	if (ev->type == RDMA_CM_EVENT_CONNECT_REQUEST)
+		requested(l, id, ev);
+	if (ev->type != RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return;
+	/* Its address was on that device; a wildcard's is on none. */
+	rdma_destroy_id(l->cm.id);
+	l->cm.id = NULL;
+	/* That device may be back already. */
+	vb_listen_again(container_of(l->base.xp, struct vb_xp, base));
+}
+
 /* Handles one event, and acknowledges it. */
-static void handle_event(struct rdma_cm_event *event)
+static void handle_event(struct vb_xp *vx, struct rdma_cm_event *event)
 {
 	struct rdma_cm_id *id = event->id;
 	enum vb_cm_kind kind;
@@ -346,9 +404,8 @@ static void handle_event(struct rdma_cm_event *event)
 	case VB_CM_REQUEST: /* may be freed by now */
 		break;
 	case VB_CM_LISTENER:
-		if (ev.type == RDMA_CM_EVENT_CONNECT_REQUEST)
-			requested(container_of(ev.cm, struct vb_listener, cm),
-				  id, &ev);
+		listener_event(container_of(ev.cm, struct vb_listener, cm), id,
+			       &ev);
 		break;
 	case VB_CM_CHAN:
 		chan_event(container_of(ev.cm, struct vb_chan, cm), &ev);
@@ -357,6 +414,8 @@ static void handle_event(struct rdma_cm_event *event)
 		linger_end(container_of(ev.cm, struct vb_linger, cm));
 		break;
 	}
+	if (ev.type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		vb_plug_look(vx, NULL);
 }
 
 static void cm_ready(struct reactor_watch *w, uint32_t events)
@@ -365,15 +424,18 @@ static void cm_ready(struct reactor_watch *w, uint32_t events)
 	struct rdma_cm_event *event;
 
 	while (rdma_get_cm_event(vx->cm, &event) == 0)
-		handle_event(event);
+		handle_event(vx, event);
 }
 
 /* ---- instances ---- */
+
+static void listen_timer(struct reactor_timer *t);
 
 int vb_cm_open(struct vb_xp *vx, struct xp_error *e)
 {
 	int err;
 
+	reactor_timer_init(&vx->listen_timer, listen_timer);
 	vx->cm = rdma_create_event_channel();
 	if (!vx->cm) {
 		err = errno ? -errno : -ENODEV;
@@ -384,10 +446,12 @@ int vb_cm_open(struct vb_xp *vx, struct xp_error *e)
 		return err;
 	}
 	err = vb_watch_new(vx, vx->cm->fd, vx, cm_ready, &vx->cm_watch);
-	if (err)
-		xp_error_set(e, err,
-			     "cannot watch the RDMA connection manager: %s",
-			     strerror(-err));
+	if (!err)
+		return 0;
+	xp_error_set(e, err, "cannot watch the RDMA connection manager: %s",
+		     strerror(-err));
+	rdma_destroy_event_channel(vx->cm);
+	vx->cm = NULL;
 	return err;
 }
 
@@ -395,58 +459,160 @@ void vb_cm_close(struct vb_xp *vx)
 {
 	while (!list_empty(&vx->lingering))
 		linger_end(list_first(&vx->lingering, struct vb_linger, node));
+	if (!vx->cm)
+		return;
+	reactor_timer_stop(&vx->listen_timer);
 	vb_watch_free(vx->cm_watch);
-	if (vx->cm)
-		rdma_destroy_event_channel(vx->cm);
+	rdma_destroy_event_channel(vx->cm);
 }
 
 /* ---- listening ---- */
+
+static int listen_now(struct vb_xp *vx, struct vb_listener *l)
+{
+	int err;
+
+	if (!vx->cm)
+		return -ENODEV;
+	if (rdma_create_id(vx->cm, &l->cm.id, &l->cm, RDMA_PS_TCP)) {
+		err = -errno;
+		l->cm.id = NULL;
+		return err;
+	}
+	if (rdma_bind_addr(l->cm.id, (struct sockaddr *)&l->addr) == 0 &&
+	    rdma_listen(l->cm.id, BACKLOG) == 0)
+		return 0;
+	err = -errno;
+	rdma_destroy_id(l->cm.id);
+	l->cm.id = NULL;
+	return err;
+}
+
+static int listener_new(struct xp *xp, const struct sockaddr *addr,
+			socklen_t addr_len,
+			void (*requested_cb)(struct xp_conn_request *req),
+			void *user, struct vb_listener **ret_l,
+			struct xp_error *e)
+{
+	struct vb_listener *l = calloc(1, sizeof(*l));
+
+	if (!l) {
+		xp_error_set(e, -ENOMEM, "no memory for a listener");
+		return -ENOMEM;
+	}
+	memcpy(&l->addr, addr, addr_len);
+	l->base.xp = xp;
+	l->cm.kind = VB_CM_LISTENER;
+	l->requested = requested_cb;
+	l->user = user;
+	list_init(&l->node);
+	*ret_l = l;
+	return 0;
+}
+
+static void listener_add(struct vb_listener *l)
+{
+	struct vb_xp *vx = container_of(l->base.xp, struct vb_xp, base);
+
+	list_add_tail(&vx->listeners, &l->node);
+}
 
 int vb_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	      void (*requested_cb)(struct xp_conn_request *req), void *user,
 	      struct xp_listener **ret_listener, struct xp_error *e)
 {
-	struct vb_xp *vx = container_of(xp, struct vb_xp, base);
-	struct sockaddr_storage to = { 0 };
 	struct vb_listener *l;
-	int err;
+	int err = listener_new(xp, addr, addr_len, requested_cb, user, &l, e);
 
-	l = calloc(1, sizeof(*l));
-	if (!l) {
-		xp_error_set(e, -ENOMEM, "no memory for a listener");
-		return -ENOMEM;
+	if (err)
+		return err;
+	err = listen_now(container_of(xp, struct vb_xp, base), l);
+	if (err) {
+		free(l);
+		xp_core_listen_failed(e, err);
+		return err;
 	}
-	memcpy(&to, addr, addr_len);
-	l->base.xp = xp;
-	l->cm.kind = VB_CM_LISTENER;
-	l->requested = requested_cb;
-	l->user = user;
-	if (rdma_create_id(vx->cm, &l->cm.id, &l->cm, RDMA_PS_TCP)) {
-		err = -errno;
-		goto err_free;
-	}
-	if (rdma_bind_addr(l->cm.id, (struct sockaddr *)&to) ||
-	    rdma_listen(l->cm.id, BACKLOG)) {
-		err = -errno;
-		goto err_destroy;
-	}
+	listener_add(l);
 	*ret_listener = &l->base;
 	return 0;
+}
 
-err_destroy:
-	rdma_destroy_id(l->cm.id);
-err_free:
-	free(l);
-	xp_core_listen_failed(e, err);
-	return err;
+int vb_listen_later(struct xp *xp, const struct sockaddr *addr,
+		    socklen_t addr_len,
+		    void (*requested_cb)(struct xp_conn_request *req),
+		    void *user, struct xp_listener **ret_listener,
+		    struct xp_error *e)
+{
+	struct vb_listener *l;
+	int err = listener_new(xp, addr, addr_len, requested_cb, user, &l, e);
+
+	if (err)
+		return err;
+	listener_add(l);
+	vb_listen_again(container_of(xp, struct vb_xp, base));
+	*ret_listener = &l->base;
+	return 0;
 }
 
 void vb_unlisten(struct xp_listener *base)
 {
 	struct vb_listener *l = container_of(base, struct vb_listener, base);
 
-	rdma_destroy_id(l->cm.id);
+	if (l->cm.id)
+		rdma_destroy_id(l->cm.id);
+	list_del(&l->node);
 	free(l);
+}
+
+/* ---- listeners that wait for a device ---- */
+
+static void tell_listening(const struct vb_xp *vx, const struct vb_listener *l)
+{
+	const struct xp_config *cfg = &vx->base.cfg;
+	char text[64];
+
+	xp_core_addr_text((const struct sockaddr *)&l->addr, text,
+			  sizeof(text));
+	if (cfg->device)
+		cfg->device(cfg->device_user, XP_DEVICE_LISTENS, text, "");
+}
+
+static void try_listeners(struct vb_xp *vx)
+{
+	bool waiting = false;
+	struct list *it;
+
+	list_for_each(it, &vx->listeners) {
+		struct vb_listener *l =
+			container_of(it, struct vb_listener, node);
+
+		if (l->cm.id)
+			continue;
+		if (listen_now(vx, l))
+			waiting = true;
+		else
+			tell_listening(vx, l);
+	}
+	if (!waiting)
+		return;
+	reactor_timer_set(vx->base.cfg.reactor, &vx->listen_timer,
+			  vx->listen_pause_ms);
+	vx->listen_pause_ms *= 2;
+	if (vx->listen_pause_ms > LISTEN_PAUSE_MAX_MS)
+		vx->listen_pause_ms = LISTEN_PAUSE_MAX_MS;
+}
+
+static void listen_timer(struct reactor_timer *t)
+{
+	try_listeners(container_of(t, struct vb_xp, listen_timer));
+}
+
+void vb_listen_again(struct vb_xp *vx)
+{
+	if (!vx->cm)
+		return; /* when the first device comes */
+	vx->listen_pause_ms = LISTEN_PAUSE_MS;
+	try_listeners(vx);
 }
 
 /* ---- accepting ---- */
@@ -477,10 +643,9 @@ static int accept_answer(struct vb_chan *ch, const struct xp_chan_params *p)
 
 static int accept_device(struct vb_chan *ch, struct xp_error *e)
 {
-	ch->dev = vb_dev_find(vb_chan_xp(ch), ch->cm.id->verbs);
+	vb_dev_bind(ch, vb_dev_find(vb_chan_xp(ch), ch->cm.id->verbs));
 	if (!ch->dev) {
-		xp_error_set(e, -ENODEV,
-			     "the RDMA device was not there when we started");
+		xp_error_set(e, -ENODEV, "the RDMA device cannot be used");
 		return -ENODEV;
 	}
 	if (ch->dev->iwarp) {
@@ -579,6 +744,10 @@ int vb_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	struct vb_chan *ch;
 	int err;
 
+	if (!vx->cm) {
+		xp_error_set(e, -ENODEV, "this machine has no RDMA device");
+		return -ENODEV;
+	}
 	err = vb_chan_new(vx, params, VB_RESOLVING, &ch, e);
 	if (err)
 		return err;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@
 
 const char *vb_dev_name(const struct vb_dev *dev)
 {
-	return ibv_get_device_name(dev->ctx->device);
+	return dev->name;
 }
 
 /* ---- channels of a device ---- */
@@ -52,7 +53,7 @@ void vb_dev_add_chan(struct vb_dev *dev, struct vb_chan *ch)
 }
 
 /* Their handlers must not free a channel: closed() comes later. */
-static void fail_all(struct vb_dev *dev, const char *text)
+static void fail_all(struct vb_dev *dev, int err, const char *text)
 {
 	for (unsigned int i = 0; i < VB_QPN_BUCKETS; i++) {
 		struct list *it;
@@ -62,7 +63,7 @@ static void fail_all(struct vb_dev *dev, const char *text)
 			struct vb_chan *ch =
 				container_of(it, struct vb_chan, qpn_node);
 
-			xp_core_fail(&ch->base, -EIO, "device %s: %s",
+			xp_core_fail(&ch->base, err, "device %s %s",
 				     vb_dev_name(dev), text);
 		}
 	}
@@ -96,10 +97,15 @@ static void chan_event(struct vb_chan *ch, enum ibv_event_type type)
 static void device_event(struct vb_dev *dev, enum ibv_event_type type)
 {
 	switch (type) {
+	case IBV_EVENT_DEVICE_FATAL: /* also when it is unplugged */
+		vb_plug_look(dev->vx, NULL);
+		fail_all(dev, -EIO, "failed");
+		break;
 	case IBV_EVENT_CQ_ERR:
+		fail_all(dev, -EIO, "failed: error of a completion queue");
+		break;
 	case IBV_EVENT_SRQ_ERR:
-	case IBV_EVENT_DEVICE_FATAL:
-		fail_all(dev, ibv_event_type_str(type));
+		fail_all(dev, -EIO, "failed: error of a receive queue");
 		break;
 	default: /* ports and addresses come and go; connections may live */
 		break;
@@ -204,63 +210,37 @@ static int open_events(struct vb_dev *dev)
 			    &dev->async_watch);
 }
 
-int vb_dev_open(struct vb_dev *dev, struct vb_xp *vx, unsigned int index,
-		struct ibv_device *ibdev, struct xp_error *e)
+/* Its queues end; its buffers may still be with the users. */
+static void pool_close(struct vb_pool *p)
 {
-	int err;
-
-	*dev = (struct vb_dev){
-		.vx = vx,
-		.index = index,
-		.iwarp = ibdev->transport_type == IBV_TRANSPORT_IWARP,
-	};
-	list_init(&dev->pools);
-	for (unsigned int i = 0; i < VB_QPN_BUCKETS; i++)
-		list_init(&dev->by_qpn[i]);
-	dev->ctx = ibv_open_device(ibdev);
-	if (!dev->ctx) {
-		err = errno ? -errno : -EIO;
-		xp_error_set(e, err, "cannot open RDMA device %s: %s",
-			     ibv_get_device_name(ibdev), strerror(-err));
-		return err;
-	}
-	err = -ibv_query_device(dev->ctx, &dev->attr);
-	if (!err)
-		err = check_limits(dev, e);
-	if (err == -EOPNOTSUPP)
-		goto err_close;
-	if (!err) {
-		dev->pd = ibv_alloc_pd(dev->ctx);
-		err = dev->pd ? open_events(dev) : -errno;
-	}
-	if (!err)
-		return 0;
-	xp_error_set(e, err, "cannot set up RDMA device %s: %s",
-		     ibv_get_device_name(ibdev), strerror(-err));
-
-err_close:
-	vb_dev_close(dev);
-	return err;
+	p->dev->armed -= p->armed;
+	p->armed = false;
+	if (p->shared.srq)
+		ibv_destroy_srq(p->shared.srq);
+	vb_recvq_close(&p->shared);
+	ibv_ack_cq_events(p->cq, p->unacked);
+	ibv_destroy_cq(p->cq);
+	p->cq = NULL;
+	p->emptied = true;
 }
 
 static void pool_free(struct vb_pool *p)
 {
 	list_del(&p->node);
-	p->dev->armed -= p->armed;
-	if (p->shared.srq)
-		ibv_destroy_srq(p->shared.srq);
 	vb_recvq_fini(&p->shared);
-	ibv_ack_cq_events(p->cq, p->unacked);
-	ibv_destroy_cq(p->cq);
 	free(p);
 }
 
-void vb_dev_close(struct vb_dev *dev)
+/* All that is the kernel's. No queue pair may be left. */
+static void close_context(struct vb_dev *dev)
 {
+	struct list *it;
+
 	if (!dev->ctx)
 		return;
-	while (!list_empty(&dev->pools))
-		pool_free(list_first(&dev->pools, struct vb_pool, node));
+	list_for_each(it, &dev->pools)
+		pool_close(container_of(it, struct vb_pool, node));
+	vb_mr_leave(dev);
 	vb_watch_free(dev->async_watch);
 	vb_watch_free(dev->comp_watch);
 	if (dev->comp)
@@ -271,15 +251,159 @@ void vb_dev_close(struct vb_dev *dev)
 	dev->ctx = NULL;
 }
 
-struct vb_dev *vb_dev_find(struct vb_xp *vx, struct ibv_context *ctx)
+void vb_dev_free(struct vb_dev *dev)
 {
-	const char *name = ctx ? ibv_get_device_name(ctx->device) : NULL;
+	close_context(dev);
+	while (!list_empty(&dev->pools))
+		pool_free(list_first(&dev->pools, struct vb_pool, node));
+	vb_cm_unpin(dev);
+	if (dev->state != VB_DEV_SERVING)
+		dev->vx->leaving--;
+	dev->vx->devs[dev->index] = NULL;
+	free(dev);
+}
 
-	for (unsigned int i = 0; name && i < vx->dev_cnt; i++) {
-		if (strcmp(vb_dev_name(&vx->devs[i]), name) == 0)
-			return &vx->devs[i];
+static struct vb_dev *dev_new(struct vb_xp *vx, struct ibv_device *ibdev)
+{
+	struct vb_dev *dev = calloc(1, sizeof(*dev));
+	unsigned int slot = 0;
+
+	while (slot < VB_DEVS_MAX && vx->devs[slot])
+		slot++;
+	if (!dev || slot == VB_DEVS_MAX) {
+		free(dev);
+		return NULL;
+	}
+	dev->vx = vx;
+	dev->index = slot;
+	dev->iwarp = ibdev->transport_type == IBV_TRANSPORT_IWARP;
+	snprintf(dev->name, sizeof(dev->name), "%s",
+		 ibv_get_device_name(ibdev));
+	list_init(&dev->pools);
+	for (unsigned int i = 0; i < VB_QPN_BUCKETS; i++)
+		list_init(&dev->by_qpn[i]);
+	vx->devs[slot] = dev;
+	return dev;
+}
+
+/* The context is open. */
+static int set_up(struct vb_dev *dev, struct xp_error *e)
+{
+	int err = -ibv_query_device(dev->ctx, &dev->attr);
+
+	if (!err) {
+		err = check_limits(dev, e);
+		if (err)
+			return err;
+		dev->pd = ibv_alloc_pd(dev->ctx);
+		err = dev->pd ? open_events(dev) : -errno;
+	}
+	if (!err)
+		return vb_mr_join(dev, e);
+	xp_error_set(e, err, "cannot set up RDMA device %s: %s",
+		     vb_dev_name(dev), strerror(-err));
+	return err;
+}
+
+int vb_dev_open(struct vb_xp *vx, struct ibv_device *ibdev, struct xp_error *e)
+{
+	struct vb_dev *dev = dev_new(vx, ibdev);
+	int err;
+
+	if (!dev) {
+		xp_error_set(e, -ENOMEM,
+			     "no room for RDMA device %s: at most %u are used",
+			     ibv_get_device_name(ibdev), VB_DEVS_MAX);
+		return -ENOMEM;
+	}
+	dev->ctx = ibv_open_device(ibdev);
+	if (dev->ctx) {
+		err = set_up(dev, e);
+	} else {
+		err = errno ? -errno : -EIO;
+		xp_error_set(e, err, "cannot open RDMA device %s: %s",
+			     vb_dev_name(dev), strerror(-err));
+	}
+	if (err)
+		vb_dev_free(dev);
+	else
+		vb_cm_pin(dev);
+	return err;
+}
+
+/* ---- devices that leave ---- */
+
+void vb_dev_leave(struct vb_dev *dev)
+{
+	struct vb_xp *vx = dev->vx;
+	struct list *it;
+
+	dev->state = VB_DEV_LEAVING;
+	vx->leaving++;
+	fail_all(dev, -ENODEV, "was removed");
+	list_for_each(it, &vx->closing)
+		vb_chan_hurry(container_of(it, struct vb_chan, closing_node));
+}
+
+/* What the users have of it must have come back before the struct goes. */
+static bool is_let_go(const struct vb_dev *dev)
+{
+	struct list *it;
+
+	list_for_each(it, &dev->pools) {
+		if (container_of(it, struct vb_pool, node)->shared.going_round)
+			return false;
+	}
+	return dev->chans == 0;
+}
+
+void vb_dev_reap(struct vb_xp *vx)
+{
+	struct vb_dev *dev;
+
+	vb_for_each_dev(dev, vx, slot) {
+		if (dev->state == VB_DEV_LEAVING && dev->qps == 0) {
+			close_context(dev);
+			vb_cm_cut(dev);
+			dev->state = VB_DEV_GONE;
+		}
+		if (dev->state == VB_DEV_GONE && is_let_go(dev))
+			vb_dev_free(dev);
+	}
+}
+
+void vb_dev_bind(struct vb_chan *ch, struct vb_dev *dev)
+{
+	if (ch->dev)
+		ch->dev->chans--;
+	if (dev)
+		dev->chans++;
+	ch->dev = dev;
+}
+
+static struct vb_dev *find(const struct vb_xp *vx, const struct ibv_device *d)
+{
+	struct vb_dev *dev;
+
+	vb_for_each_dev(dev, vx, slot) {
+		if (dev->state == VB_DEV_SERVING && dev->ctx->device == d)
+			return dev;
 	}
 	return NULL;
+}
+
+struct vb_dev *vb_dev_find(struct vb_xp *vx, struct ibv_context *ctx)
+{
+	struct vb_dev *dev;
+
+	if (!ctx)
+		return NULL;
+	dev = find(vx, ctx->device);
+	if (dev)
+		return dev;
+	/* The connection manager may be quicker than the news of a device. */
+	vb_plug_look(vx, NULL);
+	return find(vx, ctx->device);
 }
 
 /* ---- pools ---- */
@@ -405,11 +529,14 @@ unsigned int vb_pool_poll(struct vb_pool *p)
 	unsigned int done = 0;
 	int n;
 
+	if (!p->cq)
+		return 0;
 	p->emptied = false;
 	for (int round = 0; round < POLL_ROUNDS && !p->emptied; round++) {
 		n = ibv_poll_cq(p->cq, POLL_BATCH, wcs);
 		if (n < 0) {
-			fail_all(p->dev, "polling a completion queue failed");
+			fail_all(p->dev, -EIO,
+				 "failed: a completion queue cannot be polled");
 			n = 0;
 		}
 		for (int i = 0; i < n; i++)

@@ -16,6 +16,7 @@ void vb_recvq_init(struct vb_recvq *rq, struct vb_dev *dev)
 	*rq = (struct vb_recvq){ .dev = dev };
 	list_init(&rq->slabs);
 	list_init(&rq->idle);
+	list_init(&rq->in_device);
 }
 
 /* ---- buffers ---- */
@@ -97,6 +98,7 @@ void vb_recvq_fini(struct vb_recvq *rq)
 	while (!list_empty(&rq->slabs))
 		slab_free(list_first(&rq->slabs, struct vb_slab, node));
 	list_init(&rq->idle);
+	list_init(&rq->in_device);
 }
 
 /* Takes a buffer out of the round; a slab of which all are, goes. */
@@ -139,6 +141,14 @@ static void keep_back_all(struct list *ius)
 
 	while ((it = list_pop(ius)))
 		keep_back(container_of(it, struct vb_iu, base.node));
+}
+
+void vb_recvq_close(struct vb_recvq *rq)
+{
+	rq->qp = NULL;
+	rq->srq = NULL;
+	rq->posted = 0;
+	keep_back_all(&rq->in_device);
 }
 
 /* ---- posting ---- */
@@ -192,7 +202,7 @@ static int post(struct vb_recvq *rq, struct list *ius)
 			n = bad ? (unsigned int)(bad - wrs) : 0;
 		rq->posted += n;
 		while (n--)
-			list_pop(ius);
+			list_add_tail(&rq->in_device, list_pop(ius));
 	}
 	return -err;
 }

@@ -591,6 +591,20 @@ int xp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 			       ret_listener, e);
 }
 
+int xp_listen_later(struct xp *xp, const struct sockaddr *addr,
+		    socklen_t addr_len,
+		    void (*requested)(struct xp_conn_request *req), void *user,
+		    struct xp_listener **ret_listener, struct xp_error *e)
+{
+	if (!xp->ops->listen_later) {
+		xp_error_set(e, -EOPNOTSUPP, "%s has no devices that come",
+			     xp_kind_name(xp->ops->kind));
+		return -EOPNOTSUPP;
+	}
+	return xp->ops->listen_later(xp, addr, addr_len, requested, user,
+				     ret_listener, e);
+}
+
 void xp_unlisten(struct xp_listener *l)
 {
 	if (l)

@@ -29,6 +29,11 @@
  *    within three times cfg.keepalive_ms; over RDMA by the side that accepted,
  *    within twice that and what the device's retries take. A peer that is
  *    merely idle is left alone.
+ *  - When a device is removed, its channels end with -ENODEV, its listeners wait,
+ *    and all that the instance holds of it is given back at once, whatever its
+ *    users still hold (channels, IUs, memory regions). A device that comes is
+ *    used: memory is registered with it, listeners listen on it. Nothing
+ *    happens to the other devices.
  */
 #ifndef TRANSPORT_XPORT_H
 #define TRANSPORT_XPORT_H
@@ -75,6 +80,14 @@ void xp_error_set(struct xp_error *e, int err, const char *fmt, ...)
 
 /* ---- instances ---- */
 
+/* What xp_config.device is told. */
+enum xp_device_change {
+	XP_DEVICE_COME,	    /* it is used from now on */
+	XP_DEVICE_GONE,	    /* its channels end with -ENODEV */
+	XP_DEVICE_UNUSABLE, /* it has come, but why says why it is not used */
+	XP_DEVICE_LISTENS,  /* name is an address: listened on from now on */
+};
+
 /* Devices make their queues a power of two long. This, our marker, and the
  * element that soft-RoCE leaves empty, are 256. */
 #define XP_SEND_DEPTH 254
@@ -93,6 +106,13 @@ struct xp_config {
 	/* A peer that has been silent so long is probed; 0 =
 	 * XP_KEEPALIVE_MS. */
 	unsigned int keepalive_ms;
+	/* A machine without an RDMA device is no error: one may come (verbs). */
+	bool await_devices;
+	/* Optional: a device has come or gone (verbs). It must not call the
+	 * instance. */
+	void (*device)(void *user, enum xp_device_change change,
+		       const char *name, const char *why);
+	void *device_user;
 };
 
 /*
@@ -278,6 +298,15 @@ struct xp_conn_request {
 int xp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	      void (*requested)(struct xp_conn_request *req), void *user,
 	      struct xp_listener **ret_listener, struct xp_error *e);
+/*
+ * As xp_listen(), but while no device has the address the listener waits until
+ * one has. Every listener waits so when its device has gone. -EOPNOTSUPP: this
+ * transport has no devices that could come.
+ */
+int xp_listen_later(struct xp *xp, const struct sockaddr *addr,
+		    socklen_t addr_len,
+		    void (*requested)(struct xp_conn_request *req), void *user,
+		    struct xp_listener **ret_listener, struct xp_error *e);
 /* Requests not yet answered stay valid. NULL is fine. */
 void xp_unlisten(struct xp_listener *l);
 

@@ -162,6 +162,8 @@ static void open_receive(enum kind kind)
 	rig->slab->cnt = 1;
 	rig->slab->rq = rq;
 	rig->slab->ius[0].slab = rig->slab;
+	list_init(&rq->in_device);
+	list_add_tail(&rq->in_device, &rig->slab->ius[0].base.node);
 	rq->dev = &rig->dev;
 	rq->ch = kind == RECV_OWN ? rig->ch : NULL;
 	rq->posted = 1;
