@@ -20,7 +20,8 @@
 
 struct listener {
 	struct port *port;
-	int (*use_kind)(void *user, enum xp_kind kind, struct xp_error *e);
+	int (*use_kind)(void *user, enum xp_kind kind, bool await,
+			struct xp_error *e);
 	void *user;
 	bool tried[XP_KINDS];
 	struct xp_error unusable[XP_KINDS]; /* err 0: it can be used */
@@ -54,7 +55,7 @@ static int use_kind(struct listener *l, enum xp_kind kind)
 
 	if (!l->tried[kind]) {
 		l->tried[kind] = true;
-		why->err = l->use_kind(l->user, kind, why);
+		why->err = l->use_kind(l->user, kind, /* await= */ false, why);
 	}
 	return why->err;
 }
@@ -142,6 +143,17 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 	return 0;
 }
 
+/* RDMA is added when a device comes; a failure leaves things as they are. */
+static void listen_rdma_later(struct listener *l, const struct listen_point *at)
+{
+	struct xp_error e;
+
+	if (l->use_kind(l->user, XP_VERBS, /* await= */ true, &e) == 0)
+		port_listen_later(l->port, XP_VERBS,
+				  (const struct sockaddr *)&at->addr,
+				  at->addr_len, &e);
+}
+
 /* RDMA where a device has the address, else TCP; a notice says why. */
 static int listen_auto(struct listener *l, const struct listen_point *at)
 {
@@ -153,10 +165,13 @@ static int listen_auto(struct listener *l, const struct listen_point *at)
 		return err;
 	why = *l->e;
 	err = listen_at(l, XP_TCP, at);
-	if (err == 0)
-		log_notice("%s; using TCP for %s", why.text,
-			   listen_point_text(at, text));
-	return err;
+	if (err)
+		return err;
+	log_notice("%s; using TCP for %s", why.text,
+		   listen_point_text(at, text));
+	if (why.err == -ENODEV)
+		listen_rdma_later(l, at);
+	return 0;
 }
 
 static int listen_one(struct listener *l, enum srp_uri_transport transport,
@@ -233,19 +248,34 @@ static int listen_any_rdma(struct listener *l)
 	return listen_at(l, XP_VERBS, &at);
 }
 
+static bool has_ipv6(void)
+{
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 static int listen_default(struct listener *l)
 {
 	struct listen_point at = ipv4(INADDR_LOOPBACK);
+	struct listen_point any = has_ipv6() ? any_ipv6() : ipv4(INADDR_ANY);
+	int err;
 
 	if (xp_verbs_present())
 		return listen_any_rdma(l);
 	log_notice("no RDMA device on this machine: serving over TCP, on "
 		   "127.0.0.1 only (--listen srp+tcp://ADDR for more)");
-	return listen_at(l, XP_TCP, &at);
+	err = listen_at(l, XP_TCP, &at);
+	if (!err)
+		listen_rdma_later(l, &any);
+	return err;
 }
 
 int listen_all(struct port *port, const struct options *opt,
-	       int (*use)(void *user, enum xp_kind kind, struct xp_error *e),
+	       int (*use)(void *user, enum xp_kind kind, bool await,
+			  struct xp_error *e),
 	       void *user, struct listen_points *ret, struct xp_error *e)
 {
 	struct listener l = {

@@ -2,7 +2,8 @@
 /*
  * Where the target listens: from --listen URIs to addresses and transports.
  * TCP is chosen only where the user asked for it or where RDMA is not possible,
- * and then a notice says why. Thread: setup.
+ * and then a notice says why. Where it was chosen for the latter reason, RDMA is
+ * added when a device with the address comes. Thread: setup.
  */
 #ifndef TARGET_LISTEN_H
 #define TARGET_LISTEN_H
@@ -28,11 +29,12 @@ struct listen_points {
 /*
  * Listens on all that @opt asks for, or the default. @use_kind is called before
  * a transport is used for the first time; it gives each worker one of that
- * kind, or says in @e why not. -errno with one line in @e that names the
+ * kind, or says in @e why not. With @await a machine without a device is no
+ * reason. -errno with one line in @e that names the
  * address.
  */
 int listen_all(struct port *port, const struct options *opt,
-	       int (*use_kind)(void *user, enum xp_kind kind,
+	       int (*use_kind)(void *user, enum xp_kind kind, bool await,
 			       struct xp_error *e),
 	       void *user, struct listen_points *ret, struct xp_error *e);
 

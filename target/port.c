@@ -527,9 +527,24 @@ int port_listen(struct port *port, enum xp_kind kind,
 	struct xp *xp = port->workers[0].xp[kind];
 	int err;
 
-	assert(port->listener_cnt < PORT_LISTENERS_MAX);
+	assert(port->listener_cnt < ARRAY_SIZE(port->listeners));
 	err = xp_listen(xp, addr, addr_len, on_requested, port,
 			&port->listeners[port->listener_cnt], e);
+	if (err == 0)
+		port->listener_cnt++;
+	return err;
+}
+
+int port_listen_later(struct port *port, enum xp_kind kind,
+		      const struct sockaddr *addr, socklen_t addr_len,
+		      struct xp_error *e)
+{
+	struct xp *xp = port->workers[0].xp[kind];
+	int err;
+
+	assert(port->listener_cnt < ARRAY_SIZE(port->listeners));
+	err = xp_listen_later(xp, addr, addr_len, on_requested, port,
+			      &port->listeners[port->listener_cnt], e);
 	if (err == 0)
 		port->listener_cnt++;
 	return err;

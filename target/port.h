@@ -73,7 +73,8 @@ struct port {
 	struct list hosts;	       /* struct host, node */
 	unsigned int next_worker;      /* for a nexus's first channel */
 	unsigned int next_number;
-	struct xp_listener *listeners[PORT_LISTENERS_MAX];
+	/* Each address by TCP, and later by RDMA. */
+	struct xp_listener *listeners[2 * PORT_LISTENERS_MAX];
 	unsigned int listener_cnt;
 	bool stopping;
 	bool stopped_called;
@@ -88,6 +89,10 @@ void port_init(struct port *port, const struct srp_port_id *id);
 int port_listen(struct port *port, enum xp_kind kind,
 		const struct sockaddr *addr, socklen_t addr_len,
 		struct xp_error *e);
+/* The same as soon as a device has the address; see xp_listen_later(). */
+int port_listen_later(struct port *port, enum xp_kind kind,
+		      const struct sockaddr *addr, socklen_t addr_len,
+		      struct xp_error *e);
 
 /* Stops listening, has every channel answer what is in flight and close, then
  * calls port->stopped(), never from within. Once. */

@@ -102,10 +102,41 @@ static void advise_less(const struct server *s, struct xp_error *e)
 			 ", or try --buffers %" PRIu64 "M", least >> 20);
 }
 
+/* Every worker has the same devices: one of them tells. */
+static void device_changed(void *user, enum xp_device_change change,
+			   const char *name, const char *why)
+{
+	const struct worker *w = user;
+
+	switch (change) {
+	case XP_DEVICE_COME:
+		if (w->index == 0)
+			log_notice("RDMA device %s has come: it is used now",
+				   name);
+		break;
+	case XP_DEVICE_GONE:
+		if (w->index == 0)
+			log_notice("RDMA device %s is gone: its connections "
+				   "end; it will be used when it comes back",
+				   name);
+		break;
+	case XP_DEVICE_UNUSABLE:
+		log_error("worker %u does not use RDMA device %s: %s", w->index,
+			  name, why);
+		break;
+	case XP_DEVICE_LISTENS:
+		log_notice("listening on %s over RDMA now", name);
+		break;
+	}
+}
+
 static int create_xp(const struct options *opt, struct worker *w,
-		     enum xp_kind kind, struct xp_error *e)
+		     enum xp_kind kind, bool await, struct xp_error *e)
 {
 	struct xp_config cfg = {
+		.await_devices = await,
+		.device = device_changed,
+		.device_user = w,
 		.reactor = w->reactor,
 		.keepalive_ms = opt->keepalive_s * 1000,
 		.recv_len = CHANNEL_IT_IU_LEN,
@@ -120,13 +151,16 @@ static int create_xp(const struct options *opt, struct worker *w,
 }
 
 /* For listen_all(). */
-static int use_kind(void *user, enum xp_kind kind, struct xp_error *e)
+static int use_kind(void *user, enum xp_kind kind, bool await,
+		    struct xp_error *e)
 {
 	struct server *s = user;
 	int err = 0;
 
-	for (unsigned int i = 0; i < s->worker_cnt && err == 0; i++)
-		err = create_xp(s->opt, &s->workers[i], kind, e);
+	for (unsigned int i = 0; i < s->worker_cnt && err == 0; i++) {
+		if (!s->workers[i].xp[kind])
+			err = create_xp(s->opt, &s->workers[i], kind, await, e);
+	}
 	if (err == -ENOMEM)
 		advise_less(s, e);
 	return err;
