@@ -28,6 +28,7 @@ enum action_kind {
 	READY,	   /* the acceptor itself is connected */
 	REFUSED,   /* nobody listens, or a reject: pdata */
 	LEFT,	   /* the peer is gone */
+	REMOVED,   /* the device is gone */
 	FLUSH,	   /* the end of chan's disconnect */
 };
 
@@ -74,6 +75,8 @@ struct fake_xp {
 	struct list listeners;
 	struct list mrs;
 	struct list spares;
+	struct list chans; /* by fake_chan.node */
+	bool unplugged;	   /* the device is away */
 };
 
 /* The receive memory of a channel that is gone, for the next one that wants as
@@ -107,6 +110,7 @@ struct fake_wr {
 
 struct fake_chan {
 	struct xp_chan base;
+	struct list node;
 	struct fake_chan *peer;	      /* NULL: not connected, or no more */
 	struct fake_request *request; /* that the listener's user has */
 	struct list queue;	      /* fake_wr, not executed */
@@ -241,6 +245,27 @@ void t_fabric_break(struct xp_chan *base)
 void t_fabric_stop(struct xp_chan *base)
 {
 	fake_chan(base)->stopped = true;
+}
+
+void t_fabric_unplug(struct xp *base)
+{
+	struct fake_xp *xp = fake_xp(base);
+	struct list *it;
+
+	xp->unplugged = true;
+	list_for_each(it, &xp->chans) {
+		struct fake_chan *ch = container_of(it, struct fake_chan, node);
+
+		if (ch->base.state >= XP_CHAN_CLOSING)
+			continue;
+		unpair(ch);
+		cause(xp, REMOVED, ch);
+	}
+}
+
+void t_fabric_plug(struct xp *base)
+{
+	fake_xp(base)->unplugged = false;
 }
 
 void t_fabric_cut(struct xp_chan *base)
@@ -484,7 +509,10 @@ static void run(struct action *a)
 		xp_core_received(&ch->base, a->iu);
 		break;
 	case REQUESTED:
-		request(a->listener, ch);
+		if (a->at->unplugged)
+			cause(xp_of(ch), REFUSED, ch);
+		else
+			request(a->listener, ch);
 		break;
 	case ANSWERED:
 	case READY:
@@ -496,6 +524,9 @@ static void run(struct action *a)
 	case LEFT:
 		xp_core_fail(&ch->base, -ECONNRESET,
 			     "the peer closed the connection, or it broke");
+		break;
+	case REMOVED:
+		xp_core_fail(&ch->base, -ENODEV, "device fake was removed");
 		break;
 	case FLUSH:
 		flush_chan(ch);
@@ -795,6 +826,7 @@ static struct fake_chan *chan_new(struct xp *xp,
 
 	if (xp_core_chan_init(&ch->base, xp, params, xp->cfg.send_depth))
 		abort();
+	list_add_tail(&fake_xp(xp)->chans, &ch->node);
 	list_init(&ch->queue);
 	list_init(&ch->executed);
 	list_init(&ch->recvs);
@@ -813,6 +845,7 @@ static void fake_chan_free(struct xp_chan *base)
 	for (unsigned int i = 0; i < ch->iu_cnt; i++)
 		list_del(&ch->ius[i].node);
 	list_del(&ch->recv_mr.node);
+	list_del(&ch->node);
 	xp_core_chan_fini(base);
 	block_free(xp_of(ch), ch->block, ch->block_len);
 	free(ch->ius);
@@ -909,7 +942,13 @@ static int fake_connect(struct xp *xp, const struct sockaddr *addr,
 {
 	struct t_fabric *hub = fake_xp(xp)->hub;
 	struct fake_listener *l = find_listener(hub, addr, addr_len);
-	struct fake_chan *ch = chan_new(xp, params);
+	struct fake_chan *ch;
+
+	if (fake_xp(xp)->unplugged) {
+		xp_error_set(e, -ENODEV, "no RDMA device has a way there");
+		return -ENODEV;
+	}
+	ch = chan_new(xp, params);
 
 	assert(params->pdata_len <= REQ_ROOM);
 	if (params->pdata_len)
@@ -960,14 +999,33 @@ static void answered(struct fake_request *req)
 	free(req);
 }
 
+static void fake_reject(struct xp_conn_request *base, const void *pdata,
+			size_t len)
+{
+	struct fake_request *req =
+		container_of(base, struct fake_request, base);
+
+	assert(len <= REJ_ROOM);
+	if (req->from)
+		cause_pdata(cause(xp_of(req->from), REFUSED, req->from), pdata,
+			    len, len ? REJ_ROOM : 0);
+	answered(req);
+}
+
 static int fake_accept(struct xp *xp, struct xp_conn_request *base,
 		       const struct xp_chan_params *params,
 		       struct xp_chan **ret_ch, struct xp_error *e)
 {
 	struct fake_request *req =
 		container_of(base, struct fake_request, base);
-	struct fake_chan *ch = chan_new(xp, params);
+	struct fake_chan *ch;
 
+	if (fake_xp(xp)->unplugged) {
+		xp_error_set(e, -ENODEV, "the RDMA device cannot be used");
+		fake_reject(base, NULL, 0);
+		return -ENODEV;
+	}
+	ch = chan_new(xp, params);
 	assert(params->pdata_len <= REP_ROOM);
 	ch->base.probes = true;
 	memcpy(ch->base.local, base->local, sizeof(ch->base.local));
@@ -984,19 +1042,6 @@ static int fake_accept(struct xp *xp, struct xp_conn_request *base,
 	answered(req);
 	*ret_ch = &ch->base;
 	return 0;
-}
-
-static void fake_reject(struct xp_conn_request *base, const void *pdata,
-			size_t len)
-{
-	struct fake_request *req =
-		container_of(base, struct fake_request, base);
-
-	assert(len <= REJ_ROOM);
-	if (req->from)
-		cause_pdata(cause(xp_of(req->from), REFUSED, req->from), pdata,
-			    len, len ? REJ_ROOM : 0);
-	answered(req);
 }
 
 /* ---- hubs and xps ---- */
@@ -1043,6 +1088,7 @@ int t_xp_create(struct t_fabric *hub, const struct xp_config *cfg,
 	list_init(&xp->listeners);
 	list_init(&xp->mrs);
 	list_init(&xp->spares);
+	list_init(&xp->chans);
 	list_add_tail(&hub->xps, &xp->node);
 	xp_core_init(&xp->base, &ops, cfg);
 	*ret_xp = &xp->base;

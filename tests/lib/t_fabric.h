@@ -89,6 +89,12 @@ void t_fabric_stop(struct xp_chan *ch);
  * What is posted fails once retries have run out, which takes no time here. */
 void t_fabric_cut(struct xp_chan *ch);
 
+/* The RDMA device of @xp is removed: its channels end with -ENODEV, nobody gets
+ * through to its listeners, and connecting fails. t_fabric_plug(): it is back.
+ * What @xp holds (memory, listeners, IUs) stays as it is. */
+void t_fabric_unplug(struct xp *xp);
+void t_fabric_plug(struct xp *xp);
+
 /* Who connects to @addr gets no answer; NULL: as before. */
 void t_fabric_silence(struct t_fabric *hub, const struct sockaddr *addr,
 		      socklen_t len);

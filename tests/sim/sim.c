@@ -238,6 +238,18 @@ static void restart_target(void)
 	hosts_connect();
 }
 
+/* All channels end, and nothing else; it may be back before they have. */
+static void remove_device(void)
+{
+	sim_tell("-- the RDMA device is removed");
+	hosts_excuse();
+	target_unplug(&world.target);
+	for (unsigned int n = sim_random(60); n && !sim_is_wrong(); n--)
+		step();
+	sim_tell("-- the RDMA device is back");
+	target_plug(&world.target);
+}
+
 /* ---- one history ---- */
 
 static void begin(void)
@@ -279,6 +291,8 @@ static bool act_of_god(void)
 		kill_target();
 	else if (what < 18)
 		restart_target();
+	else if (what < 28)
+		remove_device();
 	else if (what < 40)
 		check_progress();
 	else if (what < 60 && world.jumps) {

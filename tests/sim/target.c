@@ -83,6 +83,18 @@ void target_start(struct target *t, struct t_fabric *hub,
 			 sizeof(target_addr), &e));
 }
 
+void target_unplug(struct target *t)
+{
+	for (unsigned int i = 0; i < t->worker_cnt; i++)
+		t_fabric_unplug(t->workers[i].xp[XP_VERBS]);
+}
+
+void target_plug(struct target *t)
+{
+	for (unsigned int i = 0; i < t->worker_cnt; i++)
+		t_fabric_plug(t->workers[i].xp[XP_VERBS]);
+}
+
 static void check_all_is_back(const struct target *t)
 {
 	for (unsigned int i = 0; i < t->worker_cnt; i++) {

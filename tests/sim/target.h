@@ -28,6 +28,9 @@ extern const struct sockaddr_in target_addr;
 /* Never fail. */
 void target_start(struct target *t, struct t_fabric *hub,
 		  unsigned int worker_cnt);
+/* The RDMA device that all workers use is removed; it is back. */
+void target_unplug(struct target *t);
+void target_plug(struct target *t);
 /* After port_stop() and when t->stopped: all is given back, or it is wrong. */
 void target_end(struct target *t);
 

@@ -1150,6 +1150,86 @@ static void others_survive_a_close_amid_a_read(void **state)
 	rig_close(&r);
 }
 
+/* ---- devices that come and go ---- */
+
+static void open_again(struct rig *r)
+{
+	t_end_free(r->client);
+	t_end_free(r->server);
+	t_pair(r->w, &r->client, &r->server);
+}
+
+static void check_data_moves(struct rig *r)
+{
+	struct t_chain chain = { 0 };
+	struct srp_desc desc;
+
+	t_fill(r->local.p, BLOCK, 3);
+	aim(r, &chain, XP_RDMA_WRITE, &desc, 1, 0, BLOCK);
+	t_post(r->server, &chain);
+	T_WAIT(r->w, chain.done);
+	assert_int_equal(chain.status, 0);
+	assert_true(t_is_filled(r->remote.p, BLOCK, 3));
+	memset(r->remote.p, 0, BLOCK);
+}
+
+/* Chains are done once, both sides hear of it, IUs stay the user's; and with
+ * the memory and the listener that there were, all goes on. */
+static void a_device_goes_and_comes(void **state)
+{
+	struct t_chain chains[8] = { 0 };
+	struct srp_desc descs[8];
+	struct t_end *late;
+	struct rig r;
+
+	skip_unless(t_provider() == T_FAKE);
+	rig_open(&r, NULL, 8 * BLOCK);
+	r.server->on_received = t_hold;
+	t_post_send(r.client, &chains[0], &r.remote, 0, 64);
+	T_WAIT(r.w, r.server->held_cnt == 1);
+	for (unsigned int i = 1; i < 8; i++) {
+		aim(&r, &chains[i], XP_RDMA_WRITE, &descs[i], 1, i * BLOCK,
+		    BLOCK);
+		t_post(r.server, &chains[i]);
+	}
+	t_fabric_unplug(r.w->server);
+	T_WAIT(r.w, r.server->closed && r.client->closed);
+	assert_int_equal(r.server->why.err, -ENODEV);
+	assert_int_equal(r.client->why.err, -ECONNRESET);
+	for (unsigned int i = 0; i < 8; i++)
+		assert_int_equal(chains[i].done, 1);
+	assert_int_equal(r.server->held[0]->len, 64);
+	late = t_connect(r.w);
+	T_WAIT(r.w, late->closed);
+	t_end_free(late);
+	t_fabric_plug(r.w->server);
+	open_again(&r);
+	check_data_moves(&r);
+	rig_close(&r);
+}
+
+static void without_a_device_nobody_connects(void **state)
+{
+	struct xp_error e = { 0 };
+	struct t_end end = { 0 };
+	struct xp_chan_params params = { .handler = NULL, .user = &end };
+	struct rig r;
+
+	skip_unless(t_provider() == T_FAKE);
+	rig_open(&r, NULL, BLOCK);
+	t_fabric_unplug(r.w->client);
+	T_WAIT(r.w, r.server->closed && r.client->closed);
+	assert_int_equal(r.client->why.err, -ENODEV);
+	assert_int_equal(xp_connect(r.w->client, (struct sockaddr *)&r.w->addr,
+				    sizeof(r.w->addr), &params, &end.ch, &e),
+			 -ENODEV);
+	assert_int_equal(e.err, -ENODEV);
+	t_fabric_plug(r.w->client);
+	open_again(&r);
+	check_data_moves(&r);
+	rig_close(&r);
+}
+
 /* ---- many ---- */
 
 static void many_channels_at_once(void **state)
@@ -1377,6 +1457,8 @@ int main(void)
 	T_ADD(&t, both_close_at_once);
 	T_ADD(&t, close_from_within_callbacks);
 	T_ADD(&t, release_and_free_in_one_turn);
+	T_ADD(&t, a_device_goes_and_comes);
+	T_ADD(&t, without_a_device_nobody_connects);
 	T_ADD(&t, what_was_sent_before_the_end_is_received);
 	T_ADD(&t, others_survive_a_close_amid_a_read);
 	T_ADD(&t, many_channels_at_once);
