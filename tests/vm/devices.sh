@@ -1,0 +1,131 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# RDMA devices that come and go under I/O. `rdma link delete` returns though the
+# target and a mount use the device, nothing of it is left, both go on when it is
+# back, and those who use another device notice nothing. proof-load judges that no
+# acknowledged data is lost.
+#
+#   VM_DEVICES         how often the device is removed and added (default 10)
+set -euo pipefail
+# shellcheck source=tests/vm/lib.sh
+. "$VM_LIB"
+work=/mnt/scratch
+# shellcheck source=tests/vm/serve.sh
+. "${VM_LIB%/*}/serve.sh"
+
+times=${VM_DEVICES:-10}
+mnt=/mnt/one
+still=/mnt/still
+
+# device_add NAME INTERFACE; device_remove NAME: which must return.
+device_add() {
+	rdma link add "$1" type rxe netdev "$2"
+	wait_for 20 _vm_port_is_active "$1"
+}
+
+device_remove() {
+	timeout 60 rdma link delete "$1" || {
+		vm_say "rdma link delete $1 does not return"
+		exit 1
+	}
+	[ ! -e "/sys/class/infiniband/$1" ]
+}
+
+second_interface() {
+	ip link add d1 address 52:54:00:12:34:57 mtu 9000 type dummy
+	ip address add 10.0.1.1/24 dev d1
+	ip address add 10.0.1.2/24 dev d1
+	ip link set d1 up
+}
+
+said() {
+	grep -q "$1" "$VM_OUT/target.log"
+}
+
+# opened NAME: succeeds when the target has opened the device.
+opened() {
+	[ "$(rdma resource show pd | grep -c "ifname $1 .* comm rdma-target")" != 0 ]
+}
+
+# What is there is right, on disk or mount $1: direct I/O, of 1 MiB.
+works() {
+	head -c 1M /dev/urandom >"$work/random"
+	dd if="$work/random" of="$1" bs=64k oflag=direct conv=notrunc,fsync status=none
+	dd if="$1" bs=64k count=16 iflag=direct status=none | cmp - "$work/random"
+}
+
+vm_soft_roce
+vm_scratch_fs "$work" 512
+mkdir "$mnt" "$still"
+for name in disk still kernel; do
+	truncate -s 64M "$work/$name.img"
+done
+
+step "a target that is started without a device serves one that comes"
+device_remove rxe0
+target_start --backing "$work/disk.img,name=disk"
+said "no RDMA device"
+device_add rxe0 d0
+wait_for 30 said "RDMA device rxe0 has come"
+wait_for 30 said "listening on .* over RDMA now"
+mount_start first srp+rdma://10.0.0.1/disk "$mnt"
+works "$mnt/disk"
+kill "$fuse"
+ends_well "$fuse"
+kill "$target"
+ends_well "$target"
+wait_for 30 nothing_is_held
+
+step "an address whose device comes later is served over RDMA, too"
+second_interface
+target_start --listen srp+rdma://10.0.0.1:5555 --listen srp://10.0.1.1:5555 \
+	--backing "$work/disk.img,name=disk" \
+	--backing "$work/still.img,name=still" \
+	--backing "$work/kernel.img,name=kernel"
+device_add rxe1 d1
+wait_for 60 said "listening on 10.0.1.1:5555 over RDMA now"
+mount_start still srp+rdma://10.0.0.1/still "$still"
+undisturbed=$fuse
+target_names
+mapfile -t disks < <(vm_kernel_login --disks 3 "$id_ext" "$ioc_guid" 10.0.0.1:5555)
+mount_start client srp+rdma://10.0.1.1/disk "$mnt"
+client=$fuse
+
+step "it goes and comes $times times under I/O"
+proof_start "$mnt/disk"
+for ((i = 0; i < times; i++)); do
+	proof_ask ops $((20 + RANDOM % 100))
+	device_remove rxe1
+	vm_fails opened rxe1
+	proof_ask since
+	# The others work on while it is away; often it is back soon.
+	[ "$i" != 0 ] || { works "$still/still" && works "${disks[2]}"; }
+	device_add rxe1 d1
+	proof_ask round
+	proof_times "$VM_OUT/device"
+done
+proof_end
+tell_times "$VM_OUT/device" "usable after the device is removed and added"
+[ "$(grep -c 'RDMA device rxe1 is gone' "$VM_OUT/target.log")" = "$times" ]
+vm_fails grep -E 'lost|come back' "$VM_OUT/still.log"
+vm_fails ib_srp_is_lost
+
+step "the driver is loaded again: all devices go and come"
+vm_kernel_logout "${disks[0]}"
+device_remove rxe1
+device_remove rxe0
+device_add rxe0 d0
+device_add rxe1 d1
+works "$mnt/disk"
+works "$still/still"
+
+step "they log out, and nothing is left"
+kill "$client" "$undisturbed"
+ends_well "$client"
+ends_well "$undisturbed"
+wait_for 30 holds_no_queue_pair "$target"
+kill "$target"
+ends_well "$target"
+wait_for 10 nothing_is_held
+vm_fails vm_dmesg_complaints
