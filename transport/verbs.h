@@ -40,6 +40,7 @@
 #define VB_DRAIN_MS	   5000	 /* a device flushes in far less */
 #define VB_LAST_WQE_MS	   100	 /* for a device not known to send the event */
 #define VB_LAST_WQE_MAX_MS 2000	 /* for one that is */
+#define VB_SPARE_RECVS	   64u	 /* of a pool, for those that are lost */
 #define VB_LEAVE_MS	   500	 /* as VB_DRAIN_MS, when the device leaves */
 
 /* Devices of one machine; more are not served. */
@@ -211,6 +212,8 @@ struct vb_slab;
 struct vb_iu {
 	struct xp_iu base;
 	struct vb_slab *slab;
+	uint64_t number; /* in the order of posting */
+	bool missing;
 };
 
 /* Receive buffers that were allocated and registered together. */
@@ -238,8 +241,14 @@ struct vb_recvq {
 	struct ibv_srq *srq; /* nothing can be posted (any more) */
 	struct vb_chan *ch;  /* whose own it is; NULL: shared */
 	struct list slabs;
-	struct list idle;      /* buffers kept back */
-	struct list in_device; /* posted, in this order */
+	struct list idle;    /* buffers kept back */
+	struct list missing; /* see vb_recvq_doubt() */
+	uint64_t next_number;
+	uint64_t doubt_number;
+	unsigned int doubts;	   /* queue pairs, before doubt_number */
+	unsigned int doubts_later; /* and after it */
+	unsigned int spare;	   /* room in the queue beyond what is wanted */
+	struct list in_device;	   /* posted, in this order */
 	unsigned int wanted;
 	unsigned int going_round;
 	unsigned int posted; /* of these, in the device's hands */
@@ -250,6 +259,21 @@ void vb_recvq_init(struct vb_recvq *rq, struct vb_dev *dev);
 void vb_recvq_fini(struct vb_recvq *rq);
 /* The device's queue is destroyed: what was posted to it has come back. */
 void vb_recvq_close(struct vb_recvq *rq);
+/*
+ * A queue pair that shares @rq is destroyed, and may have taken a buffer along:
+ * soft-RoCE from Linux 6.3 on drops the one that it was filling. So there is one
+ * buffer more for each of these, until it is known whether one is missing: a
+ * device takes buffers in the order in which they were posted. When one comes
+ * back that was posted after the end of that queue pair, those posted before that
+ * are with other queue pairs, or lost. They no longer count, and others are
+ * posted in their place; a buffer that comes back after all counts again. One
+ * that was lost is used again when no queue pair is left (vb_pool_put()).
+ */
+void vb_recvq_doubt(struct vb_recvq *rq);
+/* How many more of these there can be. */
+unsigned int vb_recvq_doubts_left(const struct vb_recvq *rq);
+/* @iu has come back from the device. */
+void vb_recvq_came_back(struct vb_iu *iu);
 /* Posts @cnt buffers more. On failure nothing has changed. */
 int vb_recvq_grow(struct vb_recvq *rq, unsigned int cnt, struct xp_error *e);
 void vb_recvq_shrink(struct vb_recvq *rq, unsigned int cnt);
@@ -272,6 +296,7 @@ struct vb_pool {
 	struct ibv_cq *cq;	/* NULL: the device is GONE */
 	struct vb_recvq shared; /* .srq is NULL: none (yet) */
 	unsigned int recv_max;
+	unsigned int spare;	/* receives beyond that; see vb_recvq_doubt() */
 	unsigned int send_room; /* not yet promised to channels */
 	unsigned int recv_room;
 	bool no_srq;  /* the device has none */

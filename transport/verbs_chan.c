@@ -173,6 +173,8 @@ static void destroy_qp(struct vb_chan *ch)
 	if (ch->qp) {
 		ibv_destroy_qp(ch->qp);
 		ch->dev->qps--;
+		if (ch->shared)
+			vb_recvq_doubt(&ch->pool->shared);
 	}
 	ch->qp = NULL;
 	ch->own.qp = NULL;
@@ -438,9 +440,7 @@ static void recv_completed(struct vb_pool *pool, const struct ibv_wc *wc)
 	struct vb_recvq *rq = iu->slab->rq;
 	struct vb_chan *ch = receiver(pool, rq, wc);
 
-	list_del(&iu->base.node);
-	if (rq->posted > 0) /* else the queue pair had to be forced */
-		rq->posted--;
+	vb_recvq_came_back(iu);
 	if (wc->status == IBV_WC_SUCCESS && ch) {
 		iu->base.len = wc->byte_len;
 		received(ch, iu);

@@ -458,8 +458,11 @@ static int pool_new(struct vb_dev *dev, unsigned int sends, unsigned int recvs,
 	p->dev = dev;
 	p->send_room = chans * sends;
 	p->recv_max = p->recv_room = chans * recvs;
+	if (pool_fits(dev, p->send_room, p->recv_max + VB_SPARE_RECVS))
+		p->spare = VB_SPARE_RECVS;
 	vb_recvq_init(&p->shared, dev);
-	p->cq = pool_cq(p, p->send_room + p->recv_room);
+	p->shared.spare = p->spare;
+	p->cq = pool_cq(p, p->send_room + p->recv_room + p->spare);
 	if (!p->cq) {
 		err = -errno;
 		goto err;
@@ -478,6 +481,13 @@ err:
 	return err;
 }
 
+/* Another channel, should it fail, could take a buffer along that has no
+ * replacement. */
+static bool can_share(const struct vb_pool *p)
+{
+	return p->spare == 0 || vb_recvq_doubts_left(&p->shared) > 0;
+}
+
 int vb_pool_get(struct vb_dev *dev, unsigned int sends, unsigned int recvs,
 		struct vb_pool **ret_pool, struct xp_error *e)
 {
@@ -487,7 +497,8 @@ int vb_pool_get(struct vb_dev *dev, unsigned int sends, unsigned int recvs,
 
 	list_for_each(it, &dev->pools) {
 		p = container_of(it, struct vb_pool, node);
-		if (p->send_room >= sends && p->recv_room >= recvs)
+		if (p->send_room >= sends && p->recv_room >= recvs &&
+		    can_share(p))
 			break;
 		p = NULL;
 	}
@@ -504,16 +515,28 @@ int vb_pool_get(struct vb_dev *dev, unsigned int sends, unsigned int recvs,
 	return 0;
 }
 
+/* No queue pair uses it: a new one has all the buffers, also those lost. */
+static void pool_renew(struct vb_pool *p)
+{
+	if (vb_recvq_doubts_left(&p->shared) == p->spare &&
+	    list_empty(&p->shared.missing))
+		return;
+	ibv_destroy_srq(p->shared.srq);
+	vb_recvq_close(&p->shared);
+}
+
 void vb_pool_put(struct vb_pool *p, unsigned int sends, unsigned int recvs)
 {
 	p->send_room += sends;
 	p->recv_room += recvs;
+	if (p->recv_room == p->recv_max && p->shared.srq)
+		pool_renew(p);
 }
 
 void vb_pool_share(struct vb_pool *p)
 {
 	struct ibv_srq_init_attr attr = {
-		.attr = { .max_wr = p->recv_max, .max_sge = 1 },
+		.attr = { .max_wr = p->recv_max + p->spare, .max_sge = 1 },
 	};
 
 	if (p->shared.srq || p->no_srq)

@@ -17,6 +17,7 @@ void vb_recvq_init(struct vb_recvq *rq, struct vb_dev *dev)
 	list_init(&rq->slabs);
 	list_init(&rq->idle);
 	list_init(&rq->in_device);
+	list_init(&rq->missing);
 }
 
 /* ---- buffers ---- */
@@ -99,6 +100,7 @@ void vb_recvq_fini(struct vb_recvq *rq)
 		slab_free(list_first(&rq->slabs, struct vb_slab, node));
 	list_init(&rq->idle);
 	list_init(&rq->in_device);
+	list_init(&rq->missing);
 }
 
 /* Takes a buffer out of the round; a slab of which all are, goes. */
@@ -143,11 +145,24 @@ static void keep_back_all(struct list *ius)
 		keep_back(container_of(it, struct vb_iu, base.node));
 }
 
+static void found(struct vb_iu *iu)
+{
+	iu->missing = false;
+	iu->slab->rq->going_round++;
+}
+
 void vb_recvq_close(struct vb_recvq *rq)
 {
+	struct list *it;
+
 	rq->qp = NULL;
 	rq->srq = NULL;
 	rq->posted = 0;
+	rq->doubts = 0;
+	rq->doubts_later = 0;
+	list_for_each(it, &rq->missing)
+		found(container_of(it, struct vb_iu, base.node));
+	list_splice_tail(&rq->in_device, &rq->missing);
 	keep_back_all(&rq->in_device);
 }
 
@@ -184,6 +199,12 @@ static unsigned int fill_batch(struct vb_recvq *rq, const struct list *ius,
 	return n;
 }
 
+static void give_to_device(struct vb_recvq *rq, struct list *node)
+{
+	container_of(node, struct vb_iu, base.node)->number = rq->next_number++;
+	list_add_tail(&rq->in_device, node);
+}
+
 /* Posts @ius; those that could not be posted are left in it. */
 static int post(struct vb_recvq *rq, struct list *ius)
 {
@@ -202,20 +223,27 @@ static int post(struct vb_recvq *rq, struct list *ius)
 			n = bad ? (unsigned int)(bad - wrs) : 0;
 		rq->posted += n;
 		while (n--)
-			list_add_tail(&rq->in_device, list_pop(ius));
+			give_to_device(rq, list_pop(ius));
 	}
 	return -err;
 }
 
-int vb_recvq_grow(struct vb_recvq *rq, unsigned int cnt, struct xp_error *e)
+/* How many buffers are to go round. */
+static unsigned int want(const struct vb_recvq *rq)
+{
+	return rq->wanted + rq->doubts + rq->doubts_later;
+}
+
+/* Posts so many that as many as are wanted, and @cnt, go round. */
+static int fill_up(struct vb_recvq *rq, unsigned int cnt, struct xp_error *e)
 {
 	struct list ius = LIST_INIT(ius);
 	unsigned int lacking = 0;
 	int err = 0;
 
 	/* What is left over from former channels serves first. */
-	if (rq->wanted + cnt > rq->going_round) {
-		lacking = rq->wanted + cnt - rq->going_round;
+	if (want(rq) + cnt > rq->going_round) {
+		lacking = want(rq) + cnt - rq->going_round;
 		lacking -= bring_back(rq, lacking, &ius);
 	}
 	if (lacking)
@@ -226,18 +254,81 @@ int vb_recvq_grow(struct vb_recvq *rq, unsigned int cnt, struct xp_error *e)
 			xp_error_set(e, err, "cannot post receives to %s: %s",
 				     vb_dev_name(rq->dev), strerror(-err));
 	}
-	if (err) {
+	if (err)
 		keep_back_all(&ius);
-		return err;
-	}
-	rq->wanted += cnt;
-	return 0;
+	return err;
+}
+
+int vb_recvq_grow(struct vb_recvq *rq, unsigned int cnt, struct xp_error *e)
+{
+	int err = fill_up(rq, cnt, e);
+
+	if (!err)
+		rq->wanted += cnt;
+	return err;
 }
 
 void vb_recvq_shrink(struct vb_recvq *rq, unsigned int cnt)
 {
 	assert(rq->wanted >= cnt);
 	rq->wanted -= cnt;
+}
+
+/* ---- buffers that a device drops ---- */
+
+unsigned int vb_recvq_doubts_left(const struct vb_recvq *rq)
+{
+	unsigned int doubts = rq->doubts + rq->doubts_later;
+
+	return doubts < rq->spare ? rq->spare - doubts : 0;
+}
+
+void vb_recvq_doubt(struct vb_recvq *rq)
+{
+	if (!rq->srq || vb_recvq_doubts_left(rq) == 0)
+		return;
+	if (rq->doubts == 0) {
+		rq->doubts = 1;
+		rq->doubt_number = rq->next_number;
+	} else {
+		rq->doubts_later++;
+	}
+}
+
+static void settle_doubts(struct vb_recvq *rq)
+{
+	struct xp_error e;
+
+	while (!list_empty(&rq->in_device)) {
+		struct vb_iu *iu =
+			list_first(&rq->in_device, struct vb_iu, base.node);
+
+		if (iu->number >= rq->doubt_number)
+			break;
+		list_del(&iu->base.node);
+		list_add_tail(&rq->missing, &iu->base.node);
+		iu->missing = true;
+		rq->going_round--;
+		rq->posted--;
+	}
+	rq->doubts = rq->doubts_later;
+	rq->doubts_later = 0;
+	rq->doubt_number = rq->next_number;
+	/* If it cannot be done now, the next channel makes up for it. */
+	fill_up(rq, 0, &e);
+}
+
+void vb_recvq_came_back(struct vb_iu *iu)
+{
+	struct vb_recvq *rq = iu->slab->rq;
+
+	list_del(&iu->base.node);
+	if (iu->missing)
+		found(iu);
+	else if (rq->posted > 0) /* else the queue pair had to be forced */
+		rq->posted--;
+	if (rq->doubts && iu->number >= rq->doubt_number)
+		settle_doubts(rq);
 }
 
 /* Posts @ius, all of @rq; empties the list. */
@@ -260,7 +351,7 @@ static void post_again(struct vb_recvq *rq, struct list *ius)
 
 static bool can_post(const struct vb_recvq *rq)
 {
-	return (rq->qp || rq->srq) && rq->going_round <= rq->wanted;
+	return (rq->qp || rq->srq) && rq->going_round <= want(rq);
 }
 
 void vb_post_recv(struct xp *xp, struct list *ius)

@@ -690,6 +690,8 @@ struct raw {
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 	char text[32];
+	char page[4096]; /* a packet */
+	struct ibv_mr *page_mr;
 };
 
 /* Waits for the next event, which must be @type; the world goes on. */
@@ -719,7 +721,7 @@ static void raw_open(struct raw *raw)
 		.qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = 64,
 			 .max_recv_wr = 1,
-			 .max_send_sge = 1,
+			 .max_send_sge = 2,
 			 .max_recv_sge = 1 },
 	};
 
@@ -730,8 +732,10 @@ static void raw_open(struct raw *raw)
 	raw->qp = ibv_create_qp(raw->pd, &attr);
 	strcpy(raw->text, "raw");
 	raw->mr = ibv_reg_mr(raw->pd, raw->text, sizeof(raw->text), 0);
+	raw->page_mr = ibv_reg_mr(raw->pd, raw->page, sizeof(raw->page), 0);
 	assert_non_null(raw->qp);
 	assert_non_null(raw->mr);
+	assert_non_null(raw->page_mr);
 }
 
 /* Up to where only the last word, the RTU, is missing. */
@@ -781,12 +785,39 @@ static void raw_send(struct raw *raw)
 	assert_int_equal(ibv_post_send(raw->qp, &wr, &bad), 0);
 }
 
+/* The first packet of a SEND. The device finds out too late that the rest of it is
+ * in no memory region, and breaks the connection. */
+static void raw_send_half(struct raw *raw)
+{
+	struct ibv_sge sges[2] = {
+		{ .addr = (uintptr_t)raw->page,
+		  .length = sizeof(raw->page),
+		  .lkey = raw->page_mr->lkey },
+		{ .addr = (uintptr_t)raw->page, .length = 64, .lkey = 0 },
+	};
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_SEND,
+		.sg_list = sges,
+		.num_sge = 2,
+	};
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+	int n;
+
+	assert_int_equal(ibv_post_send(raw->qp, &wr, &bad), 0);
+	while ((n = ibv_poll_cq(raw->cq, 1, &wc)) == 0)
+		;
+	assert_int_equal(n, 1);
+	assert_int_not_equal(wc.status, IBV_WC_SUCCESS);
+}
+
 static void raw_free(struct raw *raw)
 {
 	if (raw->qp)
 		ibv_destroy_qp(raw->qp);
 	rdma_destroy_id(raw->id);
 	ibv_dereg_mr(raw->mr);
+	ibv_dereg_mr(raw->page_mr);
 	ibv_destroy_cq(raw->cq);
 	ibv_dealloc_pd(raw->pd);
 	rdma_destroy_event_channel(raw->cm);
@@ -834,6 +865,55 @@ static void a_silent_peer_is_noticed_when_sent_to(void **state)
 	assert_int_equal(said.done, 1);
 	assert_int_equal(said.status, -ETIMEDOUT);
 	raw_free(&raw);
+	world_down(&w);
+}
+
+static void break_off_amid_a_send(struct world *w)
+{
+	struct raw raw;
+
+	raw_connect(w, &raw);
+	assert_int_equal(rdma_establish(raw.id), 0);
+	run_until(w, w->t.up);
+	raw_send_half(&raw);
+	rdma_disconnect(raw.id);
+	run_until(w, w->t.closed);
+	end_free(&w->t);
+	end_init(&w->t, NULL);
+	raw_free(&raw);
+}
+
+/* Soft-RoCE from Linux 6.3 on drops the receive that it had begun to fill. */
+static void receives_that_a_device_drops_are_replaced(void **state)
+{
+	struct xp_listener *l;
+	struct work said[16];
+	struct end idle_i;
+	struct xp_error e;
+	struct world w;
+
+	world_up(&w, ACCEPT);
+	ok(xp_listen(w.target, address("10.0.0.2", port),
+		     sizeof(struct sockaddr_in), on_requested_idle, &w, &l, &e),
+	   &e);
+	end_init(&idle_i, NULL);
+	ok(xp_connect(w.initiator, address("10.0.0.2", port),
+		      sizeof(struct sockaddr_in), &idle_i.params, &idle_i.ch,
+		      &e),
+	   &e);
+	run_until(&w, idle_i.up && idle_t.up);
+	for (int i = 0; i < 100; i++)
+		break_off_amid_a_send(&w);
+	idle_t.keep_ius = true;
+	for (int i = 0; i < 16; i++)
+		post_send(idle_i.ch, &said[i], "as granted");
+	run_until(&w, idle_t.received == 16);
+	end_release(&idle_t);
+	xp_close(idle_i.ch);
+	run_until(&w, idle_i.closed && idle_t.closed);
+	end_free(&idle_i);
+	end_free(&idle_t);
+	xp_unlisten(l);
 	world_down(&w);
 }
 
@@ -1199,6 +1279,7 @@ int main(int argc, char **argv)
 	T_ADD(&t, more_ius_than_granted_end_the_channel);
 	T_ADD(&t, an_iu_before_the_rtu_establishes);
 	T_ADD(&t, a_silent_peer_is_noticed_when_sent_to);
+	T_ADD(&t, receives_that_a_device_drops_are_replaced);
 	T_ADD(&t, accepted_on_another_reactor);
 	T_ADD(&t, a_killed_peer_is_noticed);
 	T_ADD(&t, many_channels_at_once);
