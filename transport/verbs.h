@@ -163,8 +163,7 @@ struct vb_dev {
 	struct ibv_context *ctx; /* NULL: GONE */
 	/* librdmacm has a context of its own, which it does not close in time;
 	 * see vb_cm_pin(). */
-	struct ibv_context **cm_list;
-	struct ibv_context *cm_ctx;
+	struct ibv_context **cm_list; /* of one; NULL: it could not be had */
 	struct ibv_device_attr attr;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *comp;

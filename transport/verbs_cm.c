@@ -102,15 +102,25 @@ void vb_cm_release(struct vb_chan *ch)
 
 /* ---- librdmacm's contexts ---- */
 
+/* Of all devices that the library lists, the reference to ours is kept: as a list
+ * of its own, which rdma_free_devices() takes as it takes theirs. */
 void vb_cm_pin(struct vb_dev *dev)
 {
 	struct ibv_context **all = rdma_get_devices(NULL);
+	struct ibv_context **ours = calloc(2, sizeof(ours[0]));
+	unsigned int others = 0;
 
-	dev->cm_list = all;
-	for (; all && *all; all++) {
-		if ((*all)->device == dev->ctx->device)
-			dev->cm_ctx = *all;
+	for (unsigned int i = 0; ours && all && all[i]; i++) {
+		if (all[i]->device == dev->ctx->device)
+			ours[0] = all[i];
+		else
+			all[others++] = all[i];
 	}
+	if (ours && all)
+		all[others] = NULL;
+	if (all)
+		rdma_free_devices(all);
+	dev->cm_list = ours;
 }
 
 /*
@@ -119,12 +129,13 @@ void vb_cm_pin(struct vb_dev *dev)
  */
 void vb_cm_cut(struct vb_dev *dev)
 {
-	int null = dev->cm_ctx ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+	struct ibv_context *ctx = dev->cm_list ? dev->cm_list[0] : NULL;
+	int null = ctx ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
 
 	if (null < 0)
 		return;
-	dup3(null, dev->cm_ctx->cmd_fd, O_CLOEXEC);
-	dup3(null, dev->cm_ctx->async_fd, O_CLOEXEC);
+	dup3(null, ctx->cmd_fd, O_CLOEXEC);
+	dup3(null, ctx->async_fd, O_CLOEXEC);
 	close(null);
 }
 
@@ -133,7 +144,6 @@ void vb_cm_unpin(struct vb_dev *dev)
 	if (dev->cm_list)
 		rdma_free_devices(dev->cm_list);
 	dev->cm_list = NULL;
-	dev->cm_ctx = NULL;
 }
 
 /* ---- events of a channel ---- */

@@ -48,6 +48,12 @@ opened() {
 	[ "$(rdma resource show pd | grep -c "ifname $1 .* comm rdma-target")" != 0 ]
 }
 
+# holds_as_before PROCESS WHAT: as holds; but receive buffers that channels share
+# stay registered until the last of their region has been used.
+holds_as_before() {
+	[ "$(holdings "$1" | grep -v '^mr')" = "$2" ]
+}
+
 # What is there is right, on disk or mount $1: direct I/O, of 1 MiB.
 works() {
 	head -c 1M /dev/urandom >"$work/random"
@@ -94,6 +100,8 @@ client=$fuse
 
 step "it goes and comes $times times under I/O"
 proof_start "$mnt/disk"
+held_by_target=$(holdings "$target" | grep -v '^mr')
+held_by_client=$(holdings "$client" | grep -v '^mr')
 for ((i = 0; i < times; i++)); do
 	proof_ask ops $((20 + RANDOM % 100))
 	device_remove rxe1
@@ -105,6 +113,8 @@ for ((i = 0; i < times; i++)); do
 	proof_ask round
 	proof_times "$VM_OUT/device"
 done
+wait_for 30 holds_as_before "$target" "$held_by_target"
+wait_for 30 holds_as_before "$client" "$held_by_client"
 proof_end
 tell_times "$VM_OUT/device" "usable after the device is removed and added"
 [ "$(grep -c 'RDMA device rxe1 is gone' "$VM_OUT/target.log")" = "$times" ]
