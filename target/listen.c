@@ -60,10 +60,14 @@ static int use_kind(struct listener *l, enum xp_kind kind)
 	return why->err;
 }
 
-static const char *advice(int err)
+static const char *advice(enum xp_kind kind, int err)
 {
+	if (err == -EADDRINUSE && kind == XP_VERBS)
+		return "; choose another port, or stop the program that has it "
+		       "(see rdma resource show cm_id)";
 	if (err == -EADDRINUSE)
-		return "; choose another port, or stop who has it (see ss -tlp)";
+		return "; choose another port, or stop the program that has it "
+		       "(see ss -tlp)";
 	if (err == -EADDRNOTAVAIL)
 		return "; see ip addr";
 	return "";
@@ -133,7 +137,8 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 	err = listen_soon(l, kind, at, &why);
 	if (err) {
 		xp_error_set(l->e, err, "cannot listen on %s over %s: %s%s",
-			     text, xp_kind_name(kind), why.text, advice(err));
+			     text, xp_kind_name(kind), why.text,
+			     advice(kind, err));
 		return err;
 	}
 	points->point[points->cnt] = *at;

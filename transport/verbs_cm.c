@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -478,6 +480,49 @@ void vb_cm_close(struct vb_xp *vx)
 
 /* ---- listening ---- */
 
+static bool is_any(const struct sockaddr *addr)
+{
+	const struct sockaddr_in *in = (const void *)addr;
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+
+	if (addr->sa_family == AF_INET)
+		return in->sin_addr.s_addr == htonl(INADDR_ANY);
+	return IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
+}
+
+static bool is_same_address(const struct sockaddr *a, const struct sockaddr *b)
+{
+	const struct sockaddr_in *in[] = { (const void *)a, (const void *)b };
+	const struct sockaddr_in6 *in6[] = { (const void *)a, (const void *)b };
+
+	if (a->sa_family != b->sa_family)
+		return false;
+	if (a->sa_family == AF_INET)
+		return in[0]->sin_addr.s_addr == in[1]->sin_addr.s_addr;
+	return a->sa_family == AF_INET6 &&
+	       IN6_ARE_ADDR_EQUAL(&in6[0]->sin6_addr, &in6[1]->sin6_addr);
+}
+
+static bool has_address(const struct sockaddr *addr)
+{
+	bool found = is_any(addr);
+	struct ifaddrs *list;
+
+	if (found || getifaddrs(&list))
+		return found;
+	for (struct ifaddrs *ifa = list; ifa && !found; ifa = ifa->ifa_next)
+		found = ifa->ifa_addr && is_same_address(ifa->ifa_addr, addr);
+	freeifaddrs(list);
+	return found;
+}
+
+/* Where the port is taken and either listens on all addresses, RDMA CM has the
+ * same error as for an address that there is not (cma_check_port()). */
+static int listen_error(int err, const struct sockaddr *addr)
+{
+	return err == -EADDRNOTAVAIL && has_address(addr) ? -EADDRINUSE : err;
+}
+
 static int listen_now(struct vb_xp *vx, struct vb_listener *l)
 {
 	int err;
@@ -492,7 +537,7 @@ static int listen_now(struct vb_xp *vx, struct vb_listener *l)
 	if (rdma_bind_addr(l->cm.id, (struct sockaddr *)&l->addr) == 0 &&
 	    rdma_listen(l->cm.id, BACKLOG) == 0)
 		return 0;
-	err = -errno;
+	err = listen_error(-errno, (struct sockaddr *)&l->addr);
 	rdma_destroy_id(l->cm.id);
 	l->cm.id = NULL;
 	return err;

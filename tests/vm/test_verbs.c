@@ -509,6 +509,48 @@ static void listening_twice_is_refused(void **state)
 				   sizeof(struct sockaddr_in), on_requested, &w,
 				   &second, &e),
 			 -EADDRNOTAVAIL);
+	assert_string_equal(e.text, "this machine does not have that address");
+	world_down(&w);
+}
+
+static const struct conflict_row {
+	const char *name;
+	const char *first;
+	const char *second;
+} conflicts[] = {
+	{ "one address, then all", "10.0.0.1", "0.0.0.0" },
+	{ "all, then one address", "0.0.0.0", "10.0.0.1" },
+	{ "all twice", "0.0.0.0", "0.0.0.0" },
+	{ "all of IPv6, then one address", "::", "10.0.0.1" },
+};
+
+/* RDMA CM says that there is no such address when the port is taken by who
+ * listens on all addresses, or is wanted for all. */
+static void port_in_use_is_told_from_a_missing_address(void **state)
+{
+	const struct conflict_row *row = *state;
+	struct xp_listener *first, *second;
+	struct sockaddr_storage ss;
+	struct xp_error e = { 0 };
+	struct world w;
+	socklen_t len;
+
+	world_up(&w, ACCEPT);
+	len = any_address(row->first, &ss);
+	ok(xp_listen(w.target, (struct sockaddr *)&ss, len, on_requested, &w,
+		     &first, &e),
+	   &e);
+	len = any_address(row->second, &ss);
+	assert_int_equal(xp_listen(w.initiator, (struct sockaddr *)&ss, len,
+				   on_requested, &w, &second, &e),
+			 -EADDRINUSE);
+	assert_string_equal(e.text, "the address is in use");
+	xp_unlisten(first);
+	/* and can be had once that is gone */
+	ok(xp_listen(w.initiator, (struct sockaddr *)&ss, len, on_requested, &w,
+		     &second, &e),
+	   &e);
+	xp_unlisten(second);
 	world_down(&w);
 }
 
@@ -1272,6 +1314,7 @@ int main(int argc, char **argv)
 	T_ADD_ROWS(&t, dead_ends, connecting_fails);
 	T_ADD(&t, close_while_connecting);
 	T_ADD(&t, listening_twice_is_refused);
+	T_ADD_ROWS(&t, conflicts, port_in_use_is_told_from_a_missing_address);
 	T_ADD(&t, sends_and_data_arrive);
 	T_ADD(&t, a_wrong_key_fails_the_chain);
 	T_ADD_ROWS(&t, breakings, close_in_the_middle);
