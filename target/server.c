@@ -609,8 +609,11 @@ static int open_pidfile(struct server *s, struct xp_error *e)
 	return pidfile_open(&s->pidfile, s->opt->pidfile, e);
 }
 
+/* Whoever waits for the PID file finds the lines to paste. */
 static int write_pidfile(struct server *s, struct xp_error *e)
 {
+	if (log_level >= LOG_NOTICE)
+		announce(&s->luns, &s->points, &s->id);
 	return pidfile_write(&s->pidfile, e);
 }
 
@@ -759,8 +762,6 @@ static void serve(struct server *s)
 
 	watch_signals(s);
 	notify_tell(s->notify_fd, NOTIFY_READY);
-	if (log_level >= LOG_NOTICE)
-		announce(&s->luns, &s->points, &s->id);
 	err = reactor_run(s->workers[0].reactor);
 	if (err) {
 		log_error("worker 0: its ring failed: %s", strerror(-err));

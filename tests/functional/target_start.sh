@@ -289,6 +289,34 @@ wait "$pid"
 result "--quiet: nothing is said" $? \
 	"$(cat "$work/three.out" "$work/three.log")"
 
+# Whoever waits for the PID file finds the lines that were printed before it. Its
+# output is a pipe that is full, so it gets no further than the printing.
+python3 - "$work/full.pid" "$bin" "${here[@]}" "${disk[@]}" \
+	--pidfile "$work/full.pid" >"$work/full.say" 2>&1 <<'END'
+import fcntl, os, subprocess, sys
+pid_file, *command = sys.argv[1:]
+r, w = os.pipe()
+size = fcntl.fcntl(w, 1031, 4096)  # F_SETPIPE_SZ
+os.write(w, b"x" * size)
+target = subprocess.Popen(command, stdout=w)
+os.close(w)
+# write(1, ...): it is printing
+while open(f"/proc/{target.pid}/syscall").read().split()[:2] != ["1", "0x1"]:
+    if os.path.getsize(pid_file) if os.path.exists(pid_file) else 0:
+        break
+early = os.path.getsize(pid_file)
+text = b""
+while b"rdma-fuse srp" not in text:
+    text += os.read(r, 65536)
+while not os.path.getsize(pid_file):
+    pass
+target.terminate()
+print("the PID file was there first" if early else "in order")
+sys.exit(bool(early) or target.wait())
+END
+result "the PID file is written after the lines to paste" $? \
+	"$(cat "$work/full.say")"
+
 # --- a SANITIZE that did not come to its end ---
 
 # mark_of FILE: how a state file names it.
