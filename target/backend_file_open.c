@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -64,6 +65,84 @@ static int check_kind(struct open_call *c)
 	return 0;
 }
 
+static int given_twice(const struct open_call *c)
+{
+	return fail(c, -EBUSY,
+		    "is given twice; any number of initiators can use one "
+		    "volume");
+}
+
+/* The devices that the kernel has made of it, such as a logical volume. */
+static bool is_part(dev_t dev, char *name, size_t len)
+{
+	char path[64];
+	struct dirent *entry = NULL;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/holders", major(dev),
+		 minor(dev));
+	dir = opendir(path);
+	do
+		entry = dir ? readdir(dir) : NULL;
+	while (entry && entry->d_name[0] == '.');
+	if (entry)
+		snprintf(name, len, "%s", entry->d_name);
+	if (dir)
+		closedir(dir);
+	return entry;
+}
+
+/* A line of /proc/self/mountinfo: "36 35 8:1 /root /mnt options..." */
+static bool is_mounted(dev_t dev, char *where, size_t len)
+{
+	char line[1024];
+	char at[256];
+	unsigned int maj, min;
+	bool found = false;
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "%*u %*u %u:%u %*s %255s", &maj, &min,
+			       at) == 3 &&
+			makedev(maj, min) == dev;
+	if (found)
+		snprintf(where, len, "%s", at);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static int in_use(const struct open_call *c, pid_t pid, const char *what)
+{
+	char who[FILE_LOCK_NAME_MAX];
+
+	return fail(c, -EBUSY, "is in use by %s%s%s", file_lock_name(pid, who),
+		    what,
+		    file_lock_is_interrupted()
+			    ? "; a signal ended the wait for it"
+			    : "");
+}
+
+static int in_use_as(const struct open_call *c, const char *what,
+		     const char *name)
+{
+	return fail(c, -EBUSY, "is in use: %s %s", what, name);
+}
+
+/* What does not end by itself soon is not waited for. */
+static int refuse_what_lasts(const struct open_call *c)
+{
+	char name[256];
+
+	if (is_mounted(c->st.st_rdev, name, sizeof(name)))
+		return in_use_as(c, "mounted at", name);
+	if (is_part(c->st.st_rdev, name, sizeof(name)))
+		return in_use_as(c, "part of", name);
+	if (file_lock_is_ours(&c->st))
+		return given_twice(c);
+	return 0;
+}
+
 static int explain_open(const struct open_call *c, int err)
 {
 	const char *hint = "";
@@ -73,19 +152,9 @@ static int explain_open(const struct open_call *c, int err)
 		hint = "; add ,ro to export it read-only";
 	else if (err == EACCES || err == EPERM)
 		hint = "; check its owner and mode, or run as another user";
-	if (err == EBUSY)
-		return fail(c, -EBUSY,
-			    "is in use (mounted, or part of another device)");
 	return fail(c, -err, "cannot be opened for %s: %s%s",
 		    c->opt->read_only ? "reading" : "reading and writing",
 		    strerror(err), hint);
-}
-
-static int given_twice(const struct open_call *c)
-{
-	return fail(c, -EBUSY,
-		    "is given twice; any number of initiators can use one "
-		    "volume");
 }
 
 /* O_EXCL: nobody may have a block device mounted that we write to. */
@@ -110,16 +179,17 @@ static int open_patiently(const struct open_call *c, int *ret_fd)
 	while (fd < 0 && errno == EBUSY) {
 		pid_t pid;
 		enum file_holder holder = file_lock_holder(&c->st, &pid);
+		int err = refuse_what_lasts(c);
 
-		if (pid == getpid())
-			return given_twice(c);
-		/* Without a lock it is mounted, or udev looks at it. */
+		if (err)
+			return err;
+		/* Without a lock some process looks at it, such as udev. */
 		if (holder == FILE_HOLDER_NONE)
 			holder = FILE_HOLDER_ALIVE;
-		if (!file_lock_wait(c->opt->path, holder, pid, &waited_ms)) {
-			errno = EBUSY;
-			break;
-		}
+		if (!file_lock_wait(c->opt->path, holder, pid,
+				    FILE_LOCK_STORE_MS, &waited_ms))
+			return in_use(c, pid ? pid : file_lock_opener(&c->st),
+				      "");
 		fd = open_once(c);
 	}
 	if (fd < 0)
@@ -132,15 +202,13 @@ static int lock_file(const struct open_call *c, int fd)
 {
 	const char *what = c->opt->read_only ? ", which writes to it" : "";
 	pid_t pid = 0;
-	int err = file_lock_take(fd, c->opt->path, c->opt->read_only, &pid);
+	int err = file_lock_take(fd, c->opt->path, c->opt->read_only,
+				 FILE_LOCK_STORE_MS, &pid);
 
 	if (err == -EBUSY && pid == getpid())
 		return given_twice(c);
-	if (err == -EBUSY && pid)
-		return fail(c, err, "is in use by process %d%s", (int)pid,
-			    what);
 	if (err == -EBUSY)
-		return fail(c, err, "is in use by another process%s", what);
+		return in_use(c, pid, what);
 	return err ? fail(c, err, "cannot be locked: %s", strerror(-err)) : 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/file_lock.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -92,9 +93,83 @@ enum file_holder file_lock_holder(const struct stat *st, pid_t *ret_pid)
 	return is_ending(*ret_pid) ? FILE_HOLDER_ENDING : FILE_HOLDER_ALIVE;
 }
 
+const char *file_lock_name(pid_t pid, char buf[FILE_LOCK_NAME_MAX])
+{
+	char name[17] = "";
+	char path[64];
+	FILE *f = NULL;
+
+	if (pid) {
+		snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+		f = fopen(path, "re");
+	}
+	if (f && fgets(name, sizeof(name), f))
+		name[strcspn(name, "\n")] = '\0';
+	if (f)
+		fclose(f);
+	if (*name)
+		snprintf(buf, FILE_LOCK_NAME_MAX, "process %d (%s)", (int)pid,
+			 name);
+	else if (pid)
+		snprintf(buf, FILE_LOCK_NAME_MAX, "process %d", (int)pid);
+	else
+		snprintf(buf, FILE_LOCK_NAME_MAX,
+			 "a process that cannot be seen from here");
+	return buf;
+}
+
+/* One device may have several names. */
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	if (S_ISBLK(a->st_mode) && S_ISBLK(b->st_mode))
+		return a->st_rdev == b->st_rdev;
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static bool has_open(const char *pid, const struct stat *st)
+{
+	char path[64];
+	struct dirent *entry;
+	struct stat is;
+	bool found = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
+	dir = opendir(path);
+	while (dir && !found && (entry = readdir(dir)))
+		found = entry->d_name[0] != '.' &&
+			!fstatat(dirfd(dir), entry->d_name, &is, 0) &&
+			is_same(&is, st);
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+bool file_lock_is_ours(const struct stat *st)
+{
+	return has_open("self", st);
+}
+
+pid_t file_lock_opener(const struct stat *st)
+{
+	struct dirent *entry;
+	pid_t pid = 0;
+	DIR *dir = opendir("/proc");
+
+	while (dir && !pid && (entry = readdir(dir))) {
+		pid_t is = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (is > 0 && is != getpid() && has_open(entry->d_name, st))
+			pid = is;
+	}
+	if (dir)
+		closedir(dir);
+	return pid;
+}
+
 /* ---- waiting ---- */
 
-static bool is_asked_to_stop(void)
+bool file_lock_is_interrupted(void)
 {
 	sigset_t set;
 
@@ -103,24 +178,27 @@ static bool is_asked_to_stop(void)
 }
 
 bool file_lock_wait(const char *path, enum file_holder holder, pid_t pid,
-		    unsigned int *waited_ms)
+		    unsigned int alive_ms, unsigned int *waited_ms)
 {
 	bool alive = holder == FILE_HOLDER_ALIVE;
-	unsigned int most = alive ? FILE_LOCK_ALIVE_MS : FILE_LOCK_ENDING_MS;
+	char who[FILE_LOCK_NAME_MAX];
+	unsigned int most = alive ? alive_ms : FILE_LOCK_ENDING_MS;
 
-	if (pid == getpid() || *waited_ms >= most || is_asked_to_stop())
+	if (pid == getpid() || *waited_ms >= most || file_lock_is_interrupted())
 		return false;
 	/* Most are gone before there is anything to tell. */
 	if (*waited_ms == 20 * STEP_MS && !alive)
-		log_notice("%s: waiting for the last I/O of process %d, which "
-			   "is ending, at most %u s",
-			   path, (int)pid, FILE_LOCK_ENDING_MS / 1000);
+		log_notice("%s: waiting for the last I/O of %s, which is "
+			   "ending, at most %u s",
+			   path, file_lock_name(pid, who),
+			   FILE_LOCK_ENDING_MS / 1000);
 	usleep(STEP_MS * 1000);
 	*waited_ms += STEP_MS;
 	return true;
 }
 
-int file_lock_take(int fd, const char *path, bool shared, pid_t *ret_pid)
+int file_lock_take(int fd, const char *path, bool shared, unsigned int alive_ms,
+		   pid_t *ret_pid)
 {
 	int how = (shared ? LOCK_SH : LOCK_EX) | LOCK_NB;
 	unsigned int waited_ms = 0;
@@ -135,8 +213,12 @@ int file_lock_take(int fd, const char *path, bool shared, pid_t *ret_pid)
 		/* One that cannot be seen is gone but for its I/O, or in a
 		 * name space that is not ours. */
 		holder = file_lock_holder(&st, ret_pid);
-		if (!file_lock_wait(path, holder, *ret_pid, &waited_ms))
+		if (!file_lock_wait(path, holder, *ret_pid, alive_ms,
+				    &waited_ms)) {
+			if (!*ret_pid)
+				*ret_pid = file_lock_opener(&st);
 			return -EBUSY;
+		}
 	}
 	return 0;
 }

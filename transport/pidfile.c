@@ -22,17 +22,16 @@ static int fail(const char *path, int err, struct xp_error *e)
 /* What cannot be locked (a pipe, some network file systems) does without. */
 static int lock(const struct pidfile *p, struct xp_error *e)
 {
-	char who[32] = "another process";
+	char who[FILE_LOCK_NAME_MAX];
 	pid_t pid = 0;
 
-	if (file_lock_take(p->fd, p->path, /* shared= */ false, &pid) != -EBUSY)
+	if (file_lock_take(p->fd, p->path, /* shared= */ false,
+			   FILE_LOCK_ALIVE_MS, &pid) != -EBUSY)
 		return 0;
-	if (pid)
-		snprintf(who, sizeof(who), "process %d", (int)pid);
 	xp_error_set(e, -EBUSY,
 		     "the PID file %s is that of %s, which still runs; name "
 		     "another",
-		     p->path, who);
+		     p->path, file_lock_name(pid, who));
 	return -EBUSY;
 }
 

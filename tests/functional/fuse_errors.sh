@@ -76,7 +76,7 @@ t_refused 'with a pid file of its own' 'refused' \
 mkdir "$T/other"
 t_mount -P "$T/daemon.pid" "$URI" "$T/other" 2>/dev/null
 t_refused 'with the PID file of one that runs' \
-	"$T/daemon.pid is that of process $(cat "$T/daemon.pid"), which still runs" \
+	"$T/daemon.pid is that of process $(cat "$T/daemon.pid") .rdma-fuse., which still runs" \
 	f -P "$T/daemon.pid" "$URI" "$M"
 fusermount3 -u "$T/other"
 t_check 'a pid file of its own goes' test ! -e "$T/own.pid"

@@ -132,6 +132,58 @@ refused "one store under two names" "$work/link.img: is given twice" \
 refused "one serial number twice" \
 	"volumes 'disk.img' and 'b' are the same disk: .*serial=" \
 	"${here[@]}" "${disk[@]},serial=S" --backing ram:1M,name=b,serial=S
+# --- what something else has locked ---
+
+mkfifo "$work/go"
+# holds the volume as udev does, until something is written to $work/go
+hold() {
+	rm -f "$work/holder"
+	python3 - "$work/disk.img" "$work/go" >"$work/holder" <<'END' &
+import fcntl, sys
+f = open(sys.argv[1])
+fcntl.flock(f, fcntl.LOCK_SH)
+print("locked", flush=True)
+open(sys.argv[2]).read()
+END
+	holder=$!
+	targets+=("$holder")
+	wait_until test -s "$work/holder"
+}
+# begin NAME: a start that has to wait
+begin() {
+	"$bin" --pidfile "$work/$1.pid" "${here[@]}" "${disk[@]}" \
+		>"$work/$1.out" 2>"$work/$1.log" &
+	pid=$!
+	targets+=("$pid")
+}
+# The target sleeps $1 times, each time for 10 ms.
+has_slept() {
+	[ "$(awk '/^voluntary_ctxt_switches/ { print $2 }' \
+		"/proc/$pid/status")" -ge "$1" ]
+}
+hold
+begin patient
+wait_until has_slept 200 && [ ! -s "$work/patient.pid" ]
+result "a volume that is locked is waited for, for seconds" $? \
+	"$(cat "$work/patient.log")"
+: >"$work/go"
+wait_until test -s "$work/patient.pid"
+result "and served" $? "$(cat "$work/patient.log")"
+kill "$pid"
+wait "$pid" "$holder"
+hold
+begin stopped
+wait_until has_slept 5
+kill -TERM "$pid"
+wait "$pid"
+[ $? = 1 ] && grep -q 'a signal ended the wait' "$work/stopped.log"
+result "a signal ends the wait" $? "$(cat "$work/stopped.log")"
+refused "in the end the process is named" \
+	"disk.img: is in use by process $holder .python3.\$" \
+	"${here[@]}" "${disk[@]}"
+: >"$work/go"
+wait "$holder"
+
 chmod 000 "$work/empty.img"
 truncate -s 1M "$work/empty.img"
 if [ "$(id -u)" = 0 ]; then
@@ -245,7 +297,7 @@ uri=$(grep -o 'srp+tcp://[0-9.:]*' "$work/one.out")
 	grep -q scratch "$work/info"
 result "ready: the line to paste works" $? "$(cat "$work/info")"
 refused "the PID file of one that runs" \
-	"PID file $work/one.pid is that of process $pid, which still runs" \
+	"PID file $work/one.pid is that of process $pid .rdma-target., which still runs" \
 	--listen "$(at $((port + 1)))" --backing ram:1M --pidfile "$work/one.pid"
 [ "$(cat "$work/one.pid")" = "$pid" ]
 result "it is still there" $? "$(cat "$work/one.pid")"
