@@ -55,9 +55,7 @@ static bool is_uncovered(const struct flush_file *f, uint64_t wrote)
 
 static bool is_dirty(const struct flush_file *f, const struct flush_writer *w)
 {
-	uint64_t wrote = atomic_load(&w->wrote);
-
-	return is_uncovered(f, wrote) && wrote >= atomic_load(&w->told);
+	return is_uncovered(f, atomic_load(&w->wrote));
 }
 
 uint64_t flush_record_begin(struct flush_record *r)
@@ -127,7 +125,6 @@ static struct flush_writer *add(struct flush_record *r,
 		atomic_store(&w->known, 0);
 		w->initiator = *port;
 		atomic_store(&w->wrote, 0);
-		atomic_store(&w->told, 0);
 		atomic_store(&w->owed, atomic_load(&f->writers[REST].owed));
 		atomic_store(&w->known, 1);
 		return w;
@@ -188,15 +185,12 @@ bool flush_record_owes(struct flush_record *r, flush_writer_ref *ref,
 }
 
 void flush_record_told(struct flush_record *r, flush_writer_ref *ref,
-		       const struct srp_port_id *port, uint64_t nr)
+		       const struct srp_port_id *port)
 {
-	struct flush_writer *w =
-		r->file ? find(r, ref, port, /* may_add= */ false) : NULL;
+	struct flush_writer *w = find(r, ref, port, /* may_add= */ false);
 
-	if (!w || w == &r->file->writers[REST])
-		return;
-	atomic_store(&w->owed, 0);
-	raise_to(&w->told, nr);
+	if (w && w != &r->file->writers[REST])
+		atomic_store(&w->owed, 0);
 }
 
 /* ---- at start: what has been lost ---- */
@@ -222,7 +216,6 @@ static bool settle(struct flush_file *f)
 		struct flush_writer *w = &f->writers[i];
 
 		atomic_store(&w->wrote, 0);
-		atomic_store(&w->told, 0);
 		owes |= atomic_load(&w->owed);
 		if (!atomic_load(&w->owed))
 			atomic_store(&w->known, 0);

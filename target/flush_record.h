@@ -22,7 +22,9 @@
  * driver a MEDIUM ERROR is tried again and a deferred error is ignored, so
  * either would be swallowed by the next flush that succeeds. The debt is paid
  * when the answer has been delivered. An initiator without unflushed writes is
- * told nothing.
+ * told nothing. One that has met failed flushes before the restart is told once
+ * more: nobody but itself knows which of its writes it counts as covered by
+ * them.
  *
  * How writes are counted. Flushes are numbered as they begin. A writer notes,
  * before its write is answered, the number of the flush that has begun last;
@@ -66,7 +68,6 @@ struct volume;
 struct flush_writer {
 	struct srp_port_id initiator;
 	_Atomic uint64_t wrote; /* the last flush begun before its last write */
-	_Atomic uint64_t told;	/* this flush failed, and it knows */
 	_Atomic uint32_t owed;	/* a failed flush */
 	_Atomic uint32_t known; /* the entry is in use */
 };
@@ -120,10 +121,9 @@ void flush_record_wrote(struct flush_record *r, flush_writer_ref *ref,
 /* Is @port to be told of a loss? */
 bool flush_record_owes(struct flush_record *r, flush_writer_ref *ref,
 		       const struct srp_port_id *port);
-/* It has been: of what came before, and of what flush @nr should have covered;
- * 0: none. */
+/* It has been. */
 void flush_record_told(struct flush_record *r, flush_writer_ref *ref,
-		       const struct srp_port_id *port, uint64_t nr);
+		       const struct srp_port_id *port);
 
 /* The nexus of @ref ends. */
 void flush_record_leave(struct flush_record *r, flush_writer_ref *ref);

@@ -109,16 +109,11 @@ const struct scsi_handler scsi_write = {
 /* ---- SYNCHRONIZE CACHE, START STOP UNIT ---- */
 
 /* Secures all of the cache, whatever the range. */
-static bool secured(struct scsi_task *task, int res)
-{
-	return res ? scsi_task_fail_flush(task, res) : scsi_task_good(task);
-}
-
 static bool secure(struct scsi_task *task)
 {
 	if (task->cmd.immed)
 		scsi_task_answer(task, SCSI_STATUS_GOOD);
-	return scsi_task_flush(task, secured);
+	return scsi_task_flush(task, scsi_task_end);
 }
 
 static bool execute_sync_cache(struct scsi_task *task)
@@ -148,7 +143,7 @@ static bool eject(struct scsi_task *task, int res)
 					     SCSI_ASC_REMOVAL_PREVENTED);
 
 	if (res)
-		return scsi_task_fail_flush(task, res);
+		return scsi_task_fail_blk(task, res);
 	if (unit_state_eject(&task->vol->state, true) < 0)
 		return scsi_task_fail(task, &sense);
 	return scsi_task_good(task);

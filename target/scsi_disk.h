@@ -82,8 +82,6 @@ bool scsi_task_flush(struct scsi_task *task,
  * owed a failed one (flush_record.h); true: it has failed.
  */
 bool scsi_task_pay(struct scsi_task *task);
-/* The last step of such a flush that has failed; @err: negative errno. */
-bool scsi_task_fail_flush(struct scsi_task *task, int err);
 
 /* @task has written to @vol, whose cache may have it; before it is answered. */
 void scsi_task_note_written(struct scsi_task *task, struct volume *vol);

@@ -29,7 +29,7 @@ const struct scsi_handler scsi_mode_sense = { .answer = mode_sense };
 static bool select_done(struct scsi_task *task, int res)
 {
 	if (res)
-		return scsi_task_fail_flush(task, res);
+		return scsi_task_fail_blk(task, res);
 	return scsi_task_good(task);
 }
 

@@ -262,16 +262,9 @@ bool scsi_task_pay(struct scsi_task *task)
 	log_warn("LUN %u (%s): %s fails, as unflushed writes of its initiator "
 		 "may have been lost before",
 		 task->vol->lun, task->vol->name, task->cmd.info->name);
-	task->flush_nr = 0;
 	task->tells = true;
 	scsi_task_fail(task, &sense);
 	return true;
-}
-
-bool scsi_task_fail_flush(struct scsi_task *task, int err)
-{
-	task->tells = !task->answered;
-	return scsi_task_fail_blk(task, err);
 }
 
 void scsi_task_delivered(struct scsi_task *task)
@@ -279,7 +272,7 @@ void scsi_task_delivered(struct scsi_task *task)
 	if (task->tells)
 		flush_record_told(&task->vol->record,
 				  &task->nexus->writers[task->lun],
-				  &task->nexus->initiator, task->flush_nr);
+				  &task->nexus->initiator);
 }
 
 /* ---- block requests ---- */

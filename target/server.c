@@ -710,11 +710,11 @@ static int get_ready(struct server *s, struct xp_error *e)
 		catch_signals,
 		open_volumes,
 		load_states,
-		open_records,
 		open_pidfile,
 		open_notify,
 		raise_limits,
 		open_workers,
+		open_records,
 		attach_volumes,
 		/* with what serving needs */
 		give_up_rights,
