@@ -56,6 +56,11 @@ uint64_t blocks_now(void)
 
 /* ---- stamps ---- */
 
+uint32_t stamps_end(void)
+{
+	return stamp_cnt;
+}
+
 uint32_t stamp_new(unsigned int lun, unsigned int lba)
 {
 	struct block *b = &blocks[lun][lba];

@@ -29,12 +29,18 @@ struct stamp {
 	bool acked;
 	bool durable;	  /* acknowledged, and flushed or FUA */
 	bool disk_failed; /* the disk gave an error for it */
+	bool refused;	  /* and was not done, or was done with an error */
+	bool lost;	  /* the disk had it, and has it no more */
+	bool past;	  /* of before a start at which that was judged */
+	uint8_t host;
 	uint32_t instead; /* COMPARE AND WRITE: of this one; else 0 */
 	uint64_t start;
 	uint64_t end; /* NEVER: it may still happen */
 };
 
 extern struct stamp stamps[STAMPS_MAX];
+/* Behind the last one; the first is 1. */
+uint32_t stamps_end(void);
 
 /* Forgets all; every block has stamp 0, which are zeroes. */
 void blocks_reset(void);

@@ -31,6 +31,10 @@ struct disk {
 	struct disk_config cfg;
 	struct cell cells[BLOCKS_CNT];
 	unsigned int errors;
+	bool flush_failed; /* and so does every other one */
+	bool unseen;	   /* something was lost, and no flush has told it */
+	bool write_saw;	   /* ... but a synchronous write has */
+	bool had_loss;
 	_Alignas(4096) uint8_t memory[BLOCKS_CNT * BLOCK_BYTES];
 };
 
@@ -66,6 +70,10 @@ void disks_reset(const struct disk_config *cfg)
 
 		d->cfg = cfg[i];
 		d->errors = 0;
+		d->flush_failed = false;
+		d->unseen = false;
+		d->write_saw = false;
+		d->had_loss = false;
 		memset(d->memory, 0, sizeof(d->memory));
 		for (unsigned int b = 0; b < BLOCKS_CNT; b++) {
 			d->cells[b].cnt = 1;
@@ -95,6 +103,14 @@ unsigned int disk_changes(unsigned int lun, unsigned int lba)
 unsigned int disk_errors(unsigned int lun)
 {
 	return disks[lun].errors;
+}
+
+bool disk_had_loss(unsigned int lun)
+{
+	bool had = disks[lun].had_loss;
+
+	disks[lun].had_loss = false;
+	return had;
 }
 
 /* ---- blocks ---- */
@@ -196,6 +212,14 @@ static void note_failure(const struct job *j)
 	const struct block_request *req = j->req;
 
 	j->disk->errors++;
+	if (req->op == BLOCK_FLUSH)
+		j->disk->flush_failed = true;
+	else if (req->fua) {
+		j->disk->unseen = true;
+		j->disk->write_saw = true;
+	}
+	if (req->op == BLOCK_FLUSH || req->fua)
+		j->disk->had_loss = true;
 	for (unsigned int i = 0; req->op == BLOCK_WRITE && i < blocks_of(req);
 	     i++) {
 		uint32_t stamp = stamp_parse((const uint8_t *)req->buf +
@@ -243,12 +267,20 @@ unsigned int disks_pending(void)
 	return job_cnt;
 }
 
+static bool cannot_flush(const struct job *j)
+{
+	return j->req->op == BLOCK_FLUSH &&
+	       (j->disk->flush_failed || j->disk->unseen);
+}
+
 void disks_step(unsigned int nth)
 {
 	struct job *j = &jobs[nth];
 
 	if (j->dead)
 		answer(j, -EIO);
+	else if (cannot_flush(j))
+		fail(j);
 	else if (j->disk->cfg.errors && sim_chance(3))
 		fail(j);
 	else if (j->req->op == BLOCK_WRITE && j->applied < blocks_of(j->req) &&
@@ -286,16 +318,19 @@ static void disk_submit(struct backend *be, struct block_request *req)
 
 /* ---- the end of a target ---- */
 
-static void lose_power(struct disk *d)
+static void lose_unstable(struct disk *d)
 {
 	for (unsigned int b = 0; b < BLOCKS_CNT; b++) {
 		struct cell *c = &d->cells[b];
 		unsigned int k = c->durable + sim_random(c->cnt - c->durable);
 
+		for (unsigned int i = k + 1; i < c->cnt; i++)
+			stamps[c->versions[i].stamp].lost = true;
 		c->versions[0] = (struct version){ c->versions[k].stamp, true };
 		c->cnt = 1;
 		c->durable = 0;
 	}
+	d->had_loss = true;
 }
 
 void disks_kill(bool power_cut)
@@ -311,7 +346,7 @@ void disks_kill(bool power_cut)
 	}
 	unplugged = true;
 	for (unsigned int i = 0; power_cut && i < BLOCKS_LUNS; i++)
-		lose_power(&disks[i]);
+		lose_unstable(&disks[i]);
 }
 
 /* ---- life ---- */
@@ -320,12 +355,47 @@ static void disk_close(struct backend *be)
 {
 }
 
+static bool is_dirty(const struct disk *d)
+{
+	for (unsigned int b = 0; b < BLOCKS_CNT; b++) {
+		if (d->cells[b].durable + 1 < d->cells[b].cnt)
+			return true;
+	}
+	return false;
+}
+
+/* What has become of it since the last target. */
+static void be_forgetful(struct disk *d)
+{
+	bool fails = d->cfg.errors && is_dirty(d) && sim_chance(30);
+
+	if (d->flush_failed || d->write_saw || fails)
+		lose_unstable(d);
+	d->unseen = fails;
+	d->flush_failed = false;
+	d->write_saw = false;
+}
+
+static int disk_sync(struct backend *be)
+{
+	struct disk *d = container_of(be, struct disk, base);
+
+	if (d->unseen) {
+		d->unseen = false;
+		return -EIO;
+	}
+	for (unsigned int b = 0; b < BLOCKS_CNT; b++)
+		d->cells[b].durable = d->cells[b].cnt - 1;
+	return 0;
+}
+
 static int disk_open(const struct backend_options *opt, struct backend **ret,
 		     char *msg, size_t msg_len)
 {
 	struct disk *d = &disks[atoi(opt->path)];
 
 	unplugged = false;
+	be_forgetful(d);
 	d->base.ops = &disk_ops;
 	d->base.info = (struct backend_info){
 		.kind = "simulated",
@@ -336,6 +406,9 @@ static int disk_open(const struct backend_options *opt, struct backend **ret,
 		.fua = d->cfg.fua,
 		.memory = d->cfg.memory ? d->memory : NULL,
 	};
+	if (!d->cfg.memory)
+		d->base.info.life =
+			(struct backend_life){ .dev = 1, .ino = lun_of(d) + 1 };
 	memset(d->memory, 0, sizeof(d->memory));
 	*ret = &d->base;
 	return 0;
@@ -344,6 +417,7 @@ static int disk_open(const struct backend_options *opt, struct backend **ret,
 const struct backend_ops disk_ops = {
 	.name = "sim",
 	.open = disk_open,
+	.sync = disk_sync,
 	.close = disk_close,
 	.submit = disk_submit,
 };

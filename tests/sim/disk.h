@@ -4,6 +4,11 @@
  * at a time, sometimes as errors, with a volatile cache that a power cut
  * empties as badly as it may. They keep stamps, not bytes. One of them can be
  * memory instead, where RDMA goes without any request.
+ *
+ * They forget as a kernel does: after a flush that has failed all others fail,
+ * until the disk is opened anew. What was not stable may then be gone, and
+ * flushes succeed again. It may also go between two targets; that the next one
+ * is told, once.
  */
 #ifndef TESTS_SIM_DISK_H
 #define TESTS_SIM_DISK_H
@@ -34,6 +39,10 @@ uint32_t disk_peek(unsigned int lun, unsigned int lba);
 unsigned int disk_changes(unsigned int lun, unsigned int lba);
 /* Some read has failed since the reset. */
 unsigned int disk_errors(unsigned int lun);
+
+/* What was not stable may have been lost, or some flush or synchronous write has
+ * failed, since this was last asked for. */
+bool disk_had_loss(unsigned int lun);
 
 /*
  * The target is killed: of what it has under way some is done, and no more

@@ -23,6 +23,26 @@ FAULTS = [
      'static bool have_read(struct scsi_task *task, int res)\n{\n\tif (res)',
      'static bool have_read(struct scsi_task *task, int res)\n{\n\tif (false)'),
 
+    # -- what was not is told of, also by the next process
+    ('forgets a failed flush with the process', 'target/flush_record.c',
+     '\t\tatomic_store(&r->file->failed, 1);', '\t\t;'),
+    ('does not synchronize the store after a kill', 'target/flush_record.c',
+     '\tif (be->ops->sync)', '\tif (false)'),
+    ('tells one initiator of lost writes and no other',
+     'target/flush_record.c', '\t\t\tatomic_store(&w->owed, 1);',
+     '\t\t{\n\t\t\tatomic_store(&w->owed, 1);\n\t\t\treturn;\n\t\t}'),
+    ('tells of lost writes again and again', 'target/flush_record.c',
+     '\t\tatomic_store(&w->owed, 0);', '\t\t;'),
+    ('tells those whose writes were flushed', 'target/flush_record.c',
+     'atomic_load(&w->wrote) != 0 : is_dirty(f, w))',
+     'atomic_load(&w->wrote) != 0 : atomic_load(&w->wrote) != 0)'),
+    ('takes a write for covered by a flush that began before it',
+     'target/flush_record.c', '>= atomic_load(&f->stable);',
+     '> atomic_load(&f->stable);'),
+    ('forgets writes that are done while a flush is', 'target/flush_record.c',
+     'raise_to(&r->file->stable, nr);',
+     'raise_to(&r->file->stable, atomic_load(&r->file->begun) + 1);'),
+
     # -- the fence
     ('lets a login in before the old channels are gone', 'target/port.c',
      'if (login->single && !list_empty(&nexus->channels))', 'if (false)'),

@@ -31,6 +31,7 @@ void hosts_reset(struct t_fabric *hub, const bool *cache, const bool *mem)
 		world.hosts[i].connecting = false;
 		world.hosts[i].unsettled_cnt = 0;
 		memset(world.hosts[i].ua, 0, sizeof(world.hosts[i].ua));
+		memset(world.hosts[i].debts, 0, sizeof(world.hosts[i].debts));
 	}
 	memcpy(world.has_cache, cache, sizeof(world.has_cache));
 	memcpy(world.is_memory, mem, sizeof(world.is_memory));

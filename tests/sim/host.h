@@ -32,6 +32,11 @@ void hosts_excuse(void);
 /* All connections break; nothing of before will reach a disk any more. */
 void hosts_target_killed(void);
 
+/* A start at which @lun may have lost what no flush has covered: those whose
+ * writes were acknowledged must be told, by their next flush. After a power cut
+ * all that wrote may be told. */
+void hosts_lost_writes(unsigned int lun, bool power_cut);
+
 /* Reservations went with it. */
 void hosts_target_gone(void);
 

@@ -63,6 +63,7 @@ void cmd_over(struct cmd *c)
 		if (c->stamps[i])
 			stamp_over(c->stamps[i], t);
 	}
+	sync_is_in_doubt(c);
 	cmd_free(c);
 }
 
@@ -89,6 +90,7 @@ bool cmd_is_covered(const struct cmd *c, const struct cmd *tmf)
 void cmd_lost(struct cmd *c)
 {
 	cmd_forget_reservation(c);
+	sync_is_in_doubt(c);
 	cmd_free(c);
 }
 
@@ -146,6 +148,7 @@ static bool choose_stamps(struct cmd *c)
 		c->stamps[i] = stamp_new(c->lun, c->lba + i);
 		if (!c->stamps[i])
 			return false;
+		stamps[c->stamps[i]].host = (uint8_t)h->number;
 		h->unsettled[h->unsettled_cnt++] = c->stamps[i];
 	}
 	return true;

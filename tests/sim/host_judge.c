@@ -176,6 +176,67 @@ static void write_is_good(const struct cmd *c, uint64_t t)
 			  c->ch->host->number, c->lun);
 }
 
+/* ---- writes that were lost ---- */
+
+static struct debt *debt_of(const struct cmd *c)
+{
+	return &c->ch->host->debts[c->lun];
+}
+
+void hosts_lost_writes(unsigned int lun, bool power_cut)
+{
+	for (uint32_t i = 1; i < stamps_end(); i++) {
+		struct stamp *st = &stamps[i];
+		struct debt *debt = &world.hosts[st->host].debts[lun];
+
+		if (st->lun != lun || st->past)
+			continue;
+		st->past = true;
+		if (!st->refused)
+			debt->may |= power_cut || !st->durable;
+		debt->must |= st->lost && st->acked && !st->durable;
+	}
+}
+
+void sync_is_in_doubt(const struct cmd *c)
+{
+	if (c->kind == SYNC_CACHE)
+		debt_of(c)->must = false;
+}
+
+static bool has_another_sync(const struct cmd *c)
+{
+	for (unsigned int i = 0; i < CMDS_MAX; i++) {
+		const struct cmd *other = &world.cmds[i];
+
+		if (other != c && other->used && other->kind == SYNC_CACHE &&
+		    other->ch->host == c->ch->host && other->lun == c->lun)
+			return true;
+	}
+	return false;
+}
+
+static void sync_is_good(const struct cmd *c)
+{
+	if (debt_of(c)->must && !has_another_sync(c))
+		sim_wrong("LUN %u has lost writes of host %u, whose flush is "
+			  "good",
+			  c->lun, c->ch->host->number);
+	if (!c->immed)
+		blocks_flushed(c->lun, c->start);
+}
+
+static void loss_told(const struct cmd *c)
+{
+	struct debt *debt = debt_of(c);
+
+	if (!debt->may && c->start > debt->told)
+		sim_wrong("host %u is told of writes to LUN %u that it has not "
+			  "lost",
+			  c->ch->host->number, c->lun);
+	*debt = (struct debt){ .told = blocks_now() };
+}
+
 static void reservation_is_good(const struct cmd *c, uint64_t t)
 {
 	if (c->kind == REGISTER)
@@ -198,8 +259,8 @@ static void is_good(const struct cmd *c, const struct srp_rsp *rsp)
 		read_is_good(c, t);
 	else if (c->kind == WRITE || c->kind == COMPARE_WRITE)
 		write_is_good(c, t);
-	else if (c->kind == SYNC_CACHE && !c->immed)
-		blocks_flushed(c->lun, c->start);
+	else if (c->kind == SYNC_CACHE)
+		sync_is_good(c);
 	else
 		reservation_is_good(c, t);
 }
@@ -255,8 +316,10 @@ static void not_done(const struct cmd *c)
 	uint64_t t = blocks_now();
 
 	for (unsigned int i = 0; i < c->blocks; i++) {
-		if (c->stamps[i])
-			stamp_over(c->stamps[i], t);
+		if (!c->stamps[i])
+			continue;
+		stamp_over(c->stamps[i], t);
+		stamps[c->stamps[i]].refused = true;
 	}
 }
 
@@ -278,6 +341,10 @@ static void check_condition(const struct cmd *c, const struct srp_rsp *rsp)
 	if (sense.key == SCSI_KEY_MEDIUM_ERROR && disk_errors(c->lun))
 		return;
 	check_no_attention_is_lost(c);
+	if (sense.key == SCSI_KEY_HARDWARE_ERROR && c->kind == SYNC_CACHE) {
+		loss_told(c);
+		return;
+	}
 	if (sense.key == SCSI_KEY_MISCOMPARE && c->kind == COMPARE_WRITE)
 		miscompare(c);
 	else if (sense.key != SCSI_KEY_ILLEGAL_REQUEST ||

@@ -104,11 +104,19 @@ struct attention {
 	uint64_t told;
 };
 
+/* What a host is owed by a LUN that has lost writes of it. */
+struct debt {
+	bool may;  /* it may be told ... */
+	bool must; /* ... and its next flush must not succeed */
+	uint64_t told;
+};
+
 struct host {
 	unsigned int number;
 	unsigned int open_cnt;
 	bool connecting;
 	struct attention ua[BLOCKS_LUNS];
+	struct debt debts[BLOCKS_LUNS];
 	/* Writes that may still happen. */
 	uint32_t unsettled[STAMPS_MAX];
 	unsigned int unsettled_cnt;
@@ -196,6 +204,8 @@ void tmf_answered(struct cmd *tmf, const struct srp_rsp *rsp);
 
 /* ---- host_judge.c ---- */
 
+/* A flush whose answer may have told something, or not. */
+void sync_is_in_doubt(const struct cmd *c);
 /* The answer has come; the command is over. */
 void cmd_judge(struct cmd *c, const struct srp_rsp *rsp);
 

@@ -175,6 +175,23 @@ static void stop_target(void)
 	hosts_target_gone();
 }
 
+/* The disks may have forgotten something since. */
+static void judge_losses(bool power_cut)
+{
+	for (unsigned int lun = 0; lun < BLOCKS_LUNS; lun++) {
+		if (world.memory[lun] || !disk_had_loss(lun))
+			continue;
+		for (unsigned int lba = 0; lba < BLOCKS_CNT; lba++) {
+			const char *bad =
+				blocks_cut(lun, lba, disk_peek(lun, lba));
+
+			if (bad)
+				sim_wrong("%s", bad);
+		}
+		hosts_lost_writes(lun, power_cut);
+	}
+}
+
 static void start_target(void)
 {
 	target_start(&world.target, world.hub, 1 + sim_random(TARGET_WORKERS));
@@ -210,6 +227,7 @@ static void kill_target(void)
 	sim_tell("-- the target is killed%s",
 		 power_cut ? ", and power is cut" : "");
 	disks_kill(power_cut);
+	target_killed(&world.target);
 	hosts_target_killed();
 	if (power_cut) {
 		check_blocks();
@@ -221,7 +239,11 @@ static void kill_target(void)
 	stop_target();
 	if (sim_is_wrong())
 		return;
+	target_put_back();
+	if (power_cut)
+		target_machine_boots();
 	start_target();
+	judge_losses(power_cut);
 	forget_memory();
 }
 
@@ -234,6 +256,7 @@ static void restart_target(void)
 	hosts_check_quiet();
 	check_blocks();
 	start_target();
+	judge_losses(/* power_cut= */ false);
 	forget_memory();
 	hosts_connect();
 }
@@ -273,6 +296,7 @@ static void begin(void)
 		world.memory[lun] = is_memory;
 	}
 	disks_reset(disks);
+	target_machine_new();
 	world.events = 0;
 	world.jumps = sim_chance(20);
 	world.crowded = sim_chance(2);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/sim/target.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/sim/disk.h"
 #include "tests/sim/sim.h"
@@ -15,11 +18,90 @@ const struct srp_port_id target_id = { .b = { 't', 'a', 'r', 'g', 'e', 't' } };
 const struct sockaddr_in target_addr = { .sin_family = AF_INET,
 					 .sin_port = 0xb315 };
 
+static char machine_dir[32];
+static unsigned int boot;
+
+/* What a target that was killed has left. */
+static struct {
+	char *path; /* NULL: nothing */
+	uint8_t bytes[64 << 10];
+	size_t len;
+} left[BLOCKS_LUNS];
+
 static void must(int err)
 {
 	if (err)
 		abort();
 }
+
+/* ---- the machine ---- */
+
+static void empty_dir(void)
+{
+	DIR *dir = opendir(machine_dir);
+	struct dirent *it;
+
+	while (dir && (it = readdir(dir))) {
+		if (*it->d_name != '.')
+			unlinkat(dirfd(dir), it->d_name, 0);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static void remove_dir(void)
+{
+	empty_dir();
+	rmdir(machine_dir);
+}
+
+void target_machine_new(void)
+{
+	if (*machine_dir) {
+		empty_dir();
+		return;
+	}
+	/* In memory, as it is written and synchronized all the time. */
+	strcpy(machine_dir, access("/dev/shm", W_OK) ? "/tmp/sim-XXXXXX"
+						     : "/dev/shm/sim-XXXXXX");
+	if (!mkdtemp(machine_dir))
+		abort();
+	atexit(remove_dir);
+}
+
+void target_machine_boots(void)
+{
+	boot++;
+}
+
+void target_killed(const struct target *t)
+{
+	for (unsigned int i = 0; i < t->luns.cnt; i++) {
+		const struct flush_record *r = &t->luns.vol[i]->record;
+		FILE *f = r->file ? fopen(r->path, "r") : NULL;
+
+		if (!f)
+			continue;
+		left[i].path = strdup(r->path);
+		left[i].len = fread(left[i].bytes, 1, sizeof(left[i].bytes), f);
+		fclose(f);
+	}
+}
+
+void target_put_back(void)
+{
+	for (unsigned int i = 0; i < BLOCKS_LUNS; i++) {
+		FILE *f = left[i].path ? fopen(left[i].path, "r+") : NULL;
+
+		if (f && (fwrite(left[i].bytes, left[i].len, 1, f) != 1 ||
+			  fclose(f)))
+			abort();
+		free(left[i].path);
+		left[i].path = NULL;
+	}
+}
+
+/* ---- start ---- */
 
 static void start_worker(struct target *t, struct t_fabric *hub)
 {
@@ -41,6 +123,7 @@ static void start_volume(struct target *t, unsigned int lun)
 {
 	struct volume_spec *spec = calloc(1, sizeof(*spec));
 	struct xp_error e;
+	char now[32];
 	char msg[256];
 
 	spec->ops = &disk_ops;
@@ -51,6 +134,11 @@ static void start_volume(struct target *t, unsigned int lun)
 	snprintf(spec->serial, sizeof(spec->serial), "sim%u", lun);
 	must(volume_open(spec, lun, &t->luns.vol[lun], msg, sizeof(msg)));
 	free(spec);
+	snprintf(now, sizeof(now), "boot %u", boot);
+	if (backend_life_is_known(&t->luns.vol[lun]->backend->info.life))
+		must(flush_record_open_in(t->luns.vol[lun],
+					  /* forgets= */ false, machine_dir,
+					  now, msg, sizeof(msg)));
 	t->luns.cnt++;
 	for (unsigned int i = 0; i < t->worker_cnt; i++)
 		must(volume_attach(t->luns.vol[lun], &t->workers[i], &e));

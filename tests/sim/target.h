@@ -25,6 +25,19 @@ struct target {
 extern const struct srp_port_id target_id;
 extern const struct sockaddr_in target_addr;
 
+/* A machine that has never had a target; and one that boots. What a target is to
+ * find again lies in a directory of its own. */
+void target_machine_new(void);
+void target_machine_boots(void);
+
+/*
+ * A target that is killed leaves its records as they are, though its memory is
+ * still given back in an orderly way: they are noted when it is killed, and put
+ * back when it has ended.
+ */
+void target_killed(const struct target *t);
+void target_put_back(void);
+
 /* Never fail. */
 void target_start(struct target *t, struct t_fabric *hub,
 		  unsigned int worker_cnt);
