@@ -107,8 +107,8 @@ static bool may_sanitize(struct scsi_task *task, enum volume_state *ret_from)
 	struct scsi_sense sense = scsi_sense_cdb_field(1, 5);
 
 	*ret_from = volume_state(task->vol);
-	if (*ret_from == VOLUME_SANITIZE_FAILED && !job->plan.lenient &&
-	    task->cmd.ause)
+	if (*ret_from == VOLUME_SANITIZE_FAILED &&
+	    !atomic_load(&job->lenient) && task->cmd.ause)
 		return scsi_task_fail(task, &sense);
 	if (!scsi_volume_is_busy(task->vol))
 		return true;
@@ -222,7 +222,7 @@ static bool execute_exit(struct scsi_task *task)
 	struct scsi_sense sense = scsi_sense_cdb_field(1, 4);
 
 	if (volume_state(vol) == VOLUME_SANITIZE_FAILED &&
-	    !vol->job.plan.lenient)
+	    !atomic_load(&vol->job.lenient))
 		return scsi_task_fail(task, &sense);
 	if (volume_state(vol) != VOLUME_SANITIZE_FAILED)
 		return scsi_task_good(task);

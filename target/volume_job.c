@@ -80,28 +80,26 @@ static void log_end(const struct volume_job *job, int err)
 			   job->vol->name, what);
 }
 
-static void tell_done(struct volume_job *job, int err)
-{
-	void (*done)(void *user, int err) = job->done;
-
-	job->done = NULL;
-	if (done)
-		done(job->user, err);
-}
-
-/* With the new state others may begin a job: this one has nothing of it left
- * by then. */
-static void finish(struct volume_job *job, int err)
+/* Once others see @state, they may begin a job, on any worker: all that belongs
+ * to this one has been taken out by then. */
+static void publish(struct volume_job *job, enum volume_state state, int err)
 {
 	void (*done)(void *user, int err) = job->done;
 	void *user = job->user;
 
-	log_end(job, err);
 	free_buffers(job);
-	atomic_store(&job->state, state_after(job, err));
+	atomic_store(&job->state, state);
 	if (done)
 		done(user, err);
 	wake_waiter(job);
+}
+
+static void finish(struct volume_job *job, int err)
+{
+	log_end(job, err);
+	if (err)
+		atomic_store(&job->lenient, job->plan.lenient);
+	publish(job, state_after(job, err), err);
 }
 
 static void end_written(struct unit_turn *turn, int err)
@@ -352,13 +350,14 @@ static int make_buffers(struct volume_job *job)
 	return 0;
 }
 
-/* Nothing has been touched yet. */
-static void give_up(struct volume_job *job)
+/* IMMED: whoever began the job waits for no more than this. */
+static void tell_begun(struct volume_job *job)
 {
-	free_buffers(job);
-	atomic_store(&job->state, job->from);
-	tell_done(job, -ESTALE);
-	wake_waiter(job);
+	void (*done)(void *user, int err) = job->done;
+
+	job->done = NULL;
+	if (done)
+		done(job->user, 0);
 }
 
 static void begin_written(struct unit_turn *turn, int err)
@@ -367,11 +366,12 @@ static void begin_written(struct unit_turn *turn, int err)
 
 	unit_turn_end(job->vol);
 	if (err) {
-		give_up(job);
+		/* Nothing has been touched yet. */
+		publish(job, job->from, -ESTALE);
 		return;
 	}
 	if (job->immed)
-		tell_done(job, 0);
+		tell_begun(job);
 	job->hold = (struct block_hold){ .end = UINT64_MAX,
 					 .exclusive = true,
 					 .held = drained };
@@ -443,7 +443,7 @@ void volume_job_restore(struct volume *vol, const struct state_job *job)
 		 state == VOLUME_FORMAT_FAILED ? "FORMAT UNIT" : "SANITIZE");
 	if (state == VOLUME_SANITIZING)
 		state = VOLUME_SANITIZE_FAILED;
-	vol->job.plan.lenient = job->lenient;
+	atomic_store(&vol->job.lenient, job->lenient);
 	atomic_store(&vol->job.state, state);
 }
 

@@ -44,9 +44,12 @@ struct volume_job_plan {
 
 struct volume_job {
 	/* any thread */
-	_Atomic int state;		      /* enum volume_state */
-	_Atomic uint32_t progress;	      /* of 65536 */
-	_Atomic bool stopping;		      /* for good */
+	_Atomic int state;	   /* enum volume_state */
+	_Atomic uint32_t progress; /* of 65536 */
+	_Atomic bool stopping;	   /* for good */
+	/* What the caller of the job asked for that failed; written before state
+	 * says that it has. A job that begins does not touch it. */
+	_Atomic bool lenient;
 	_Atomic(struct reactor_msg *) waiter; /* sent when no job runs */
 	struct worker *waiter_worker;	      /* set before waiter */
 

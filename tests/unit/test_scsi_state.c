@@ -779,6 +779,37 @@ static void what_cannot_be_written_down_is_refused(void **state)
 	remove_dir();
 }
 
+/* An attempt that could not be written down leaves what an older failure said of
+ * how it may be left. */
+static void failure_keeps_its_mode(void **state)
+{
+	static const struct step failed[STEPS] = {
+		{ 1, "48 22", NULL, "03/31/03" }, /* unrestricted */
+	};
+	static const struct step refused[STEPS] = {
+		{ 1, "48 02", NULL, "04/44/00" },
+		{ 1, "00", NULL, "03/31/03" },
+	};
+	static const struct step left[STEPS] = {
+		{ 1, "48 1f" },
+		{ 1, "00" },
+	};
+	char path[128];
+
+	make_dir(NULL);
+	t_disk_start_in(T_STABLE, dir);
+	t_backend.fail_at = 1;
+	t_backend.fail_with = -EIO;
+	run_steps(failed);
+	snprintf(path, sizeof(path), "%s.new", t_disk.luns.vol[0]->state.path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	run_steps(refused);
+	assert_int_equal(rmdir(path), 0);
+	run_steps(left);
+	t_disk_stop();
+	remove_dir();
+}
+
 static void state_in_use_is_not_taken(void **state)
 {
 	struct volume_spec spec = { .ops = &backend_ram,
@@ -1311,6 +1342,7 @@ int main(void)
 	T_ADD(&t, reservations_without_aptpl_do_not_survive);
 	T_ADD(&t, modes_survive_when_saved);
 	T_ADD(&t, what_cannot_be_written_down_is_refused);
+	T_ADD(&t, failure_keeps_its_mode);
 	T_ADD(&t, state_in_use_is_not_taken);
 	T_ADD(&t, nobody_else_waits_for_the_writing);
 	T_ADD(&t, sanitize_goes_on_after_a_restart);
