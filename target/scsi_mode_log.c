@@ -56,10 +56,13 @@ static void select_written(struct unit_turn *turn, int err)
 				      SCSI_UA_MODE_CHANGED);
 	if (was.wce && !is.wce && scsi_task_pay(task))
 		return;
-	if (was.wce && !is.wce)
+	if (was.wce && !is.wce) {
+		/* It is off already: even one that is to end must do this. */
+		task->stopped = false;
 		scsi_task_run(task, scsi_task_flush(task, select_done));
-	else
+	} else {
 		scsi_task_good(task);
+	}
 }
 
 static void select_turn(struct unit_turn *turn, int err)

@@ -810,6 +810,26 @@ static void failure_keeps_its_mode(void **state)
 	remove_dir();
 }
 
+/* The write cache is off by then, so what is in it must be made stable. */
+static void ended_mode_select_flushes_all_the_same(void **state)
+{
+	struct t_bytes out = t_bytes("00*4 08 12 00 00*17");
+	struct t_command c;
+
+	make_dir(NULL);
+	t_disk_start_in(T_THIN, dir);
+	t_command_start(&c, "15 11 00 00 18", 0, out.p, (uint32_t)out.len, 0);
+	assert_int_equal(c.done, 0);
+	scsi_task_cancel(&c.task);
+	while (!c.done)
+		t_disk_turn();
+	assert_string_equal(t_backend.log, "flush");
+	t_command_free(&c);
+	free(out.p);
+	t_disk_stop();
+	remove_dir();
+}
+
 static void state_in_use_is_not_taken(void **state)
 {
 	struct volume_spec spec = { .ops = &backend_ram,
@@ -1343,6 +1363,7 @@ int main(void)
 	T_ADD(&t, modes_survive_when_saved);
 	T_ADD(&t, what_cannot_be_written_down_is_refused);
 	T_ADD(&t, failure_keeps_its_mode);
+	T_ADD(&t, ended_mode_select_flushes_all_the_same);
 	T_ADD(&t, state_in_use_is_not_taken);
 	T_ADD(&t, nobody_else_waits_for_the_writing);
 	T_ADD(&t, sanitize_goes_on_after_a_restart);
