@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target/host.h"
 #include "target/port.h"
 #include "target/request.h"
 #include "target/task_mgmt.h"
@@ -158,10 +159,18 @@ static void note_end(struct channel *ch, const char *why)
 			 (int)sizeof(ch->end_why) - 1, why);
 }
 
+static bool may_log(struct channel *ch, enum log_level level)
+{
+	return log_level >= level &&
+	       login_log_pass(&ch->port->channel_log, &ch->host->addr);
+}
+
 static void log_login(struct channel *ch)
 {
 	const struct srp_login_rsp *rsp = &ch->login_rsp;
 
+	if (!may_log(ch, LOG_NOTICE))
+		return;
 	log_notice("login of %s from %s on %s, %s over %s: channel %u%s",
 		   ch->nexus->name, channel_peer(ch), channel_local(ch),
 		   xp_chan_device(ch->xp), xp_kind_name(ch->kind), ch->number,
@@ -180,6 +189,8 @@ static void log_login(struct channel *ch)
 
 static void log_logout(struct channel *ch)
 {
+	if (!may_log(ch, ch->logged_in ? LOG_NOTICE : LOG_WARNING))
+		return;
 	if (ch->logged_in)
 		log_notice("logout of %s from %s on %s: channel %u, %llu "
 			   "requests answered: %s",

@@ -37,6 +37,7 @@ void port_init(struct port *port, const struct srp_port_id *id)
 
 	list_init(&port->nexuses);
 	list_init(&port->hosts);
+	login_log_init(&port->channel_log);
 	if (!port->limits.logins)
 		port->limits = defaults;
 	port->policy = (struct srp_login_policy){
@@ -596,6 +597,7 @@ void port_fini(struct port *port)
 {
 	stop_listening(port);
 	assert(port->login_cnt == 0 && list_empty(&port->nexuses));
+	login_log_fini(&port->channel_log);
 }
 
 static void send_aers(struct nexus *nexus, const struct volume *vol)

@@ -14,6 +14,7 @@
 
 #include "protocol/srp_login.h"
 #include "target/channel.h"
+#include "target/login_log.h"
 #include "target/volume.h"
 #include "target/worker.h"
 
@@ -78,7 +79,8 @@ struct port {
 	unsigned int listener_cnt;
 	bool stopping;
 	bool stopped_called;
-	struct log_limit login_log; /* lines that a peer can provoke */
+	struct log_limit login_log;   /* lines that a peer can provoke */
+	struct login_log channel_log; /* logins and logouts */
 	struct reactor_msg stopped_msg;
 };
 

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "target/watchdog.h"
 #include "tests/lib/t_table.h"
@@ -376,6 +378,85 @@ static void flood_of_logins_harms_nobody(void **state)
 	rig_destroy(rig);
 }
 
+/* ---- the log ---- */
+
+/* Everything that is logged until log_end(), on a file. */
+static int log_begin(int *ret_stderr)
+{
+	int fd = memfd_create("log", MFD_CLOEXEC);
+
+	fflush(stderr);
+	*ret_stderr = dup(STDERR_FILENO);
+	dup2(fd, STDERR_FILENO);
+	log_level = LOG_NOTICE;
+	return fd;
+}
+
+static char *log_end(int fd, int was_stderr)
+{
+	off_t len = lseek(fd, 0, SEEK_END);
+	char *text = calloc(1, (size_t)len + 1);
+
+	log_level = LOG_ERROR;
+	dup2(was_stderr, STDERR_FILENO);
+	close(was_stderr);
+	assert_int_equal(pread(fd, text, (size_t)len, 0), len);
+	close(fd);
+	return text;
+}
+
+static unsigned int count_lines(const char *text, const char *with,
+				const char *and)
+{
+	unsigned int cnt = 0;
+	char *copy = strdup(text);
+	char *rest = copy;
+	char *line;
+
+	while ((line = strsep(&rest, "\n")) != NULL)
+		cnt += strstr(line, with) && strstr(line, and);
+	free(copy);
+	return cnt;
+}
+
+/* Each line is there or counted; nobody else's is missing. */
+static void host_that_comes_and_goes_does_not_fill_the_log(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	unsigned int logins = 300;
+	unsigned int left_out = 0;
+	unsigned int told;
+	int was_stderr;
+	int fd = log_begin(&was_stderr);
+	struct rig_chan *ch;
+	const char *at;
+	char *text;
+
+	for (unsigned int i = 0; i < logins; i++) {
+		t_fabric_come_from(rig->hub, "10.0.0.2");
+		rig_chan_free(rig_login(rig, 2, SRP_MULTICHAN_SINGLE));
+	}
+	t_fabric_come_from(rig->hub, "10.0.0.3");
+	ch = rig_login(rig, 3, SRP_MULTICHAN_SINGLE);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+	text = log_end(fd, was_stderr);
+	for (at = text; (at = strstr(at, "10.0.0.2 left out")); at++) {
+		while (at > text && at[-1] != '\n')
+			at--;
+		left_out += (unsigned int)strtoul(strpbrk(at, "0123456789"),
+						  NULL, 10);
+		at = strstr(at, "left out");
+	}
+	told = count_lines(text, "login of", "0002 from") +
+	       count_lines(text, "logout of", "0002 from");
+	assert_true(left_out > 0);
+	assert_int_equal(told + left_out, 2 * logins);
+	assert_int_equal(count_lines(text, "login of", "0003 from"), 1);
+	assert_int_equal(count_lines(text, "logout of", "0003 from"), 1);
+	free(text);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -390,5 +471,6 @@ int main(void)
 	T_ADD_ROWS(&t, limit_cases, logins_are_limited);
 	T_ADD(&t, replacing_login_needs_no_room);
 	T_ADD(&t, flood_of_logins_harms_nobody);
+	T_ADD(&t, host_that_comes_and_goes_does_not_fill_the_log);
 	return t_run(&t);
 }
