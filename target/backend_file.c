@@ -344,6 +344,9 @@ static uint64_t round_down(uint64_t n, uint32_t unit)
 /*
  * lseek() answers from the file system's tables in memory, so it is not worth
  * a detour through the ring. It moves the file's position, which nobody uses.
+ *
+ * Between its two answers the data may be unmapped: then there is a hole where
+ * it began, and the block counts as mapped, as one that was then.
  */
 static int find_extent(struct file_backend *file, struct block_request *req)
 {
@@ -363,8 +366,10 @@ static int find_extent(struct file_backend *file, struct block_request *req)
 	if (!req->extent_mapped)
 		return 0;
 	hole = lseek(file->fd, data, SEEK_HOLE);
-	if (hole < 0)
+	if (hole < 0 && errno != ENXIO)
 		return -errno;
+	if (hole <= data)
+		hole = data + 1;
 	if (hole > end)
 		hole = end;
 	req->extent_len =

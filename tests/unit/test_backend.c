@@ -785,6 +785,69 @@ static void extents_are_as_in_the_file(void **state)
 	finish();
 }
 
+/* What happens between the two answers of lseek() that make an extent. */
+static void (*between)(void);
+
+/* In place of libc's. */
+off_t lseek(int fd, off_t offset, int whence)
+{
+	void (*act)(void) = between;
+
+	if (act && whence == SEEK_HOLE) {
+		between = NULL;
+		act();
+	}
+	return syscall(SYS_lseek, fd, offset, whence);
+}
+
+static void punch_all(void)
+{
+	int fd = open(bench.path, O_RDWR | O_CLOEXEC);
+
+	assert_int_equal(fallocate(fd,
+				   FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				   0, 8 * MIB),
+			 0);
+	close(fd);
+}
+
+static void cut_off(void)
+{
+	assert_int_equal(truncate(bench.path, 0), 0);
+}
+
+static const struct race_case {
+	const char *name;
+	void (*act)(void);
+	uint64_t offset;
+} race_cases[] = {
+	{ "unmapped", punch_all, MIB },
+	{ "unmapped, within", punch_all, MIB + 512 },
+	{ "cut off", cut_off, MIB },
+};
+
+/* Not one of no length, which whoever goes on behind it would ask for again
+ * and again. */
+static void extent_that_is_unmapped_meanwhile_has_a_block(void **state)
+{
+	const struct race_case *row = *state;
+	struct answer a = { 0 };
+
+	open_file();
+	fill_file(MIB, 'e', MIB);
+	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
+	a.req = (struct block_request){ .op = BLOCK_EXTENT,
+					.offset = row->offset,
+					.len = 8 * MIB - row->offset };
+	between = row->act;
+	submit(&a);
+	assert_int_equal(await(&a), 0);
+	assert_null(between);
+	assert_true(a.req.extent_mapped);
+	assert_int_equal(a.req.extent_len, 512);
+	finish();
+}
+
 /* ---- block devices: loop devices, where this process may make them ---- */
 
 struct device {
@@ -1045,6 +1108,8 @@ int main(void)
 	T_ADD_ROWS(&t, zero_rows, zero_makes_zeroes);
 	T_ADD(&t, zeroes_are_written_where_they_must_be);
 	T_ADD(&t, extents_are_as_in_the_file);
+	T_ADD_ROWS(&t, race_cases,
+		   extent_that_is_unmapped_meanwhile_has_a_block);
 	T_ADD(&t, device_is_direct_and_complete);
 	T_ADD(&t, device_unmap_gives_space_back);
 	T_ADD(&t, device_in_use_is_refused);
