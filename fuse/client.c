@@ -422,6 +422,14 @@ static unsigned int wanted_slots(const struct client *c)
 	return n < 16 ? 16 : n > 1024 ? 1024 : n;
 }
 
+static unsigned int depth(const struct client *c)
+{
+	struct srpi_session_info si;
+
+	srpi_session_info(c->session, &si);
+	return si.queue_depth;
+}
+
 static int make_device(struct client *c)
 {
 	const struct dev_options d = {
@@ -429,6 +437,8 @@ static int make_device(struct client *c)
 		.session = c->session,
 		.slots = wanted_slots(c),
 		.queues = c->queues,
+		.volumes = c->tree->cnt,
+		.depth = depth(c),
 		.max_write = c->o->max_write,
 		.edge = edge_len(c),
 		.pin_budget = pin_budget(c),
@@ -527,6 +537,7 @@ static void close_session(struct client *c)
 	if (!c->session)
 		return;
 	c->closing = true;
+	dev_fail(c->dev);
 	srpi_close(c->session, session_closed, c);
 	c->session = NULL;
 }

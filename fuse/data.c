@@ -428,18 +428,15 @@ static size_t args_len(uint32_t opcode)
 	}
 }
 
-bool data_request(struct slot *slot, const struct fuse_in_header *in)
+/* Its length has been checked. */
+static void start_request(struct slot *slot)
 {
-	struct tree *tree = dev_user(slot->dev);
-	size_t len = args_len(in->opcode);
+	const struct fuse_in_header *in = (const void *)slot->headers;
 	const void *args = in + 1;
 
-	if (len == 0)
-		return false;
-	slot->file = tree_file_of(tree, in->nodeid);
-	if (!slot->file || in->len < sizeof(*in) + len) {
-		dev_reply(slot, -EINVAL);
-		return true;
+	if (dev_shares(slot->dev)->closed) {
+		dev_reply(slot, -EIO);
+		return;
 	}
 	switch (in->opcode) {
 	case FUSE_READ:
@@ -458,5 +455,19 @@ bool data_request(struct slot *slot, const struct fuse_in_header *in)
 		space_lseek(slot, args);
 		break;
 	}
+}
+
+bool data_request(struct slot *slot, const struct fuse_in_header *in)
+{
+	struct tree *tree = dev_user(slot->dev);
+	size_t len = args_len(in->opcode);
+
+	if (len == 0)
+		return false;
+	slot->file = tree_file_of(tree, in->nodeid);
+	if (!slot->file || in->len < sizeof(*in) + len)
+		dev_reply(slot, -EINVAL);
+	else
+		share_run(slot, start_request);
 	return true;
 }

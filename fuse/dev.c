@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fuse/reader.h"
+#include "fuse/share.h"
 #include "fuse/slots.h"
 #include "transport/log.h"
 
@@ -22,6 +23,10 @@
 #define SLOTS_MAX    1024u
 
 #define READ_MAX (512u << 10)
+
+/* When all slots are in use and none has come free for so long, requests are
+ * read into spares. */
+#define STALL_MS 100
 
 /* linux/fuse.h, flag of FUSE_INIT: FUSE_DIRECT_IO_ALLOW_MMAP (protocol 7.39) */
 #define DIRECT_IO_ALLOW_MMAP (1ull << 36)
@@ -39,6 +44,12 @@ struct dev {
 	int file; /* the reactor's number for it, -1: none */
 
 	struct slots slots;
+	struct shares shares;
+	struct reactor_timer stall_timer;
+	bool watching;	     /* it runs */
+	uint64_t freed;	     /* slots, ever */
+	uint64_t freed_then; /* when the timer was set */
+	bool stalled;
 	uint8_t *request;     /* a whole one, for libfuse */
 	struct slot *current; /* libfuse has its request; NULL: claimed */
 	unsigned int busy;    /* slots that data.c has */
@@ -92,8 +103,12 @@ static void give_back(struct slot *slot)
 	struct dev *dev = slot->dev;
 
 	dev->busy--;
+	dev->freed++;
+	dev->stalled = false;
+	share_leave(slot);
 	if (!slot->entry.uring)
 		dev_put(slot);
+	shares_resume(dev);
 }
 
 struct slot *dev_claim(struct dev *dev)
@@ -441,10 +456,91 @@ unsigned int dev_busy(const struct dev *dev)
 	return dev->busy;
 }
 
+static void stall_due(struct reactor_timer *t)
+{
+	struct dev *dev = container_of(t, struct dev, stall_timer);
+
+	dev->watching = false;
+	dev->stalled = dev->freed == dev->freed_then;
+}
+
 struct slot *dev_take(struct dev *dev)
 {
-	return slots_take(&dev->slots);
+	struct slot *slot = slots_take(&dev->slots);
+
+	if (slot)
+		return slot;
+	if (dev->stalled)
+		return slots_take_spare(&dev->slots);
+	if (!dev->watching) {
+		dev->watching = true;
+		dev->freed_then = dev->freed;
+		reactor_timer_set(dev->reactor, &dev->stall_timer, STALL_MS);
+	}
+	return NULL;
 }
+
+/* ---- for share.c ---- */
+
+struct shares *dev_shares(struct dev *dev)
+{
+	return &dev->shares;
+}
+
+/* Bytes of a request that lie at data. */
+static size_t payload_len(const struct slot *slot)
+{
+	const struct fuse_in_header *in = (const void *)slot->headers;
+	size_t len = in->len > DEV_HEADERS_LEN ? in->len - DEV_HEADERS_LEN : 0;
+
+	if (in->opcode != FUSE_WRITE)
+		return 0;
+	return len < slot->dev->options.max_write
+		       ? len
+		       : slot->dev->options.max_write;
+}
+
+static void move_request(struct slot *to, struct slot *from)
+{
+	memcpy(to->headers, from->headers, sizeof(to->headers));
+	memcpy(to->data, from->data, payload_len(from));
+	to->unique = from->unique;
+	to->file = from->file;
+	to->fh = from->fh;
+	to->arg = from->arg;
+	to->start = from->start;
+	dev_put(from);
+}
+
+struct slot *dev_to_registered(struct slot *slot)
+{
+	struct slot *to = slot->spare ? slots_take(&slot->dev->slots) : slot;
+
+	if (to && to != slot)
+		move_request(to, slot);
+	return to;
+}
+
+struct slot *dev_to_spare(struct slot *slot)
+{
+	struct slot *to = NULL;
+
+	if (!slot->spare && !slot->entry.uring)
+		to = slots_take_spare(&slot->dev->slots);
+	if (!to)
+		return slot;
+	slots_use_spare(&slot->dev->slots, to, payload_len(slot));
+	move_request(to, slot);
+	return to;
+}
+
+void dev_fail(struct dev *dev)
+{
+	if (dev)
+		shares_close(dev);
+}
+
+/* ---- for the reader ---- */
 
 void dev_slot_parts(struct slot *slot, struct iovec parts[2])
 {
@@ -454,6 +550,8 @@ void dev_slot_parts(struct slot *slot, struct iovec parts[2])
 
 void dev_request(struct slot *slot, size_t len)
 {
+	if (slot->spare)
+		slots_use_spare(&slot->dev->slots, slot, len);
 	slot->dev->busy++;
 	handle(slot->dev, slot, len);
 }
@@ -536,6 +634,8 @@ int dev_create(const struct dev_options *options, struct dev **ret_dev,
 	dev->fd = -1;
 	dev->file = -1;
 	dev->stopped = true;
+	reactor_timer_init(&dev->stall_timer, stall_due);
+	shares_init(&dev->shares, options->depth, options->volumes);
 	if (options->queues)
 		want_queues(&dev->options);
 	wanted = dev->options.slots;
@@ -581,6 +681,7 @@ void dev_stop(struct dev *dev)
 	if (dev->stopped)
 		return;
 	dev->stopped = true;
+	reactor_timer_stop(&dev->stall_timer);
 	reader_stop(&dev->reader);
 }
 
@@ -659,6 +760,17 @@ uint32_t dev_max_read(const struct dev *dev)
 unsigned int dev_slots(const struct dev *dev)
 {
 	return dev->options.slots;
+}
+
+unsigned int dev_background(const struct dev *dev)
+{
+	unsigned int cnt = 2 * dev->options.slots;
+
+	if (dev->uring) {
+		cnt = uring_entry_cnt(dev->uring) / dev->options.queues;
+		return cnt - cnt / 8;
+	}
+	return cnt > 256 ? cnt : 256;
 }
 
 void *dev_scratch(const struct dev *dev)

@@ -17,7 +17,10 @@
  * never lie in it, but beside it, and what is for libfuse is copied. Of answers
  * only what is read lies there: the kernel must find all others as we made
  * them. Data is neither copied nor allocated; over io_uring the first page of it
- * is copied (slots.h). When all slots are in use requests wait in the kernel.
+ * is copied (slots.h). When all slots are in use requests wait in the kernel; but
+ * when none of them has ended for a while requests are read into spares, slots
+ * without registered memory, as there may be some that need no target. What does
+ * waits there, see share.h.
  *
  * What a program writes lies there until the target has acknowledged it, and
  * may be sent again from there after a reconnect. The target could change it,
@@ -52,7 +55,9 @@ struct tree_file;
 struct slot {
 	struct slot *next_free;
 	struct dev *dev;
-	uint8_t *data; /* page aligned, max_write bytes */
+	bool spare; /* data is not registered, and there is nothing else */
+	size_t spare_len; /* of the request in it */
+	uint8_t *data;	  /* page aligned, max_write bytes */
 	/* Likewise, for the kernel's entry; see slots.h. NULL: none. */
 	uint8_t *payload;
 	struct uring_entry entry;
@@ -69,6 +74,11 @@ struct slot {
 	/* on its way: headers or out, and what lies at data or answer */
 	struct iovec parts[2];
 	struct reactor_op op;
+
+	/* share.c's */
+	struct list wait_node;
+	struct share *share; /* runs, NULL: not */
+	void (*start)(struct slot *slot);
 
 	/* data.c's, space.c's, or of who claimed the slot */
 	void *arg;
@@ -97,6 +107,8 @@ struct dev_options {
 	struct srpi_session *session;
 	unsigned int slots;   /* wanted: requests in flight */
 	unsigned int queues;  /* from uring_queues() */
+	unsigned int volumes; /* that share the slots */
+	unsigned int depth;   /* commands that the session has in flight */
 	uint32_t max_write;   /* wanted: bytes, a multiple of the page size */
 	uint32_t edge;	      /* bytes, likewise */
 	uint64_t pin_budget;  /* bytes that may be registered; 0: any */
@@ -148,6 +160,9 @@ uint32_t dev_max_write(const struct dev *dev);
  * the next is on its way, by another channel if there are some. */
 uint32_t dev_max_read(const struct dev *dev);
 unsigned int dev_slots(const struct dev *dev);
+/* Asynchronous requests that the kernel may hand out: not all entries of one of
+ * its queues, as it has no other place for requests that need no target. */
+unsigned int dev_background(const struct dev *dev);
 /* Registered, zeroed, aligned to 64 bytes. */
 void *dev_scratch(const struct dev *dev);
 
@@ -170,6 +185,20 @@ void dev_reply_written(struct slot *slot, uint32_t len);
 /* Answers an LSEEK. */
 void dev_reply_position(struct slot *slot, uint64_t pos);
 
+/* The session is about to be closed: requests that wait, and those that come,
+ * get an I/O error. */
+void dev_fail(struct dev *dev);
+
+/* ---- for share.c ---- */
+
+struct shares *dev_shares(struct dev *dev);
+/* The request of @slot in a slot with registered memory: @slot, or another
+ * one, then @slot is free. NULL: there is none. */
+struct slot *dev_to_registered(struct slot *slot);
+/* The request of @slot in a spare, so that @slot is free; or @slot, when it has
+ * to stay there. */
+struct slot *dev_to_spare(struct slot *slot);
+
 /* ---- between dev.c, reader.c and uring.c ---- */
 
 struct reader *dev_reader(struct dev *dev);
@@ -178,7 +207,7 @@ int dev_fd(const struct dev *dev);
 void dev_prep_file(const struct dev *dev, struct io_uring_sqe *sqe);
 /* Requests for data in flight. */
 unsigned int dev_busy(const struct dev *dev);
-/* A free slot for a request, or NULL; and back. */
+/* A free slot for a request, or NULL; and back. It may be a spare. */
 struct slot *dev_take(struct dev *dev);
 void dev_put(struct slot *slot);
 /* Where a request is to be read to. */

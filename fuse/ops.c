@@ -35,12 +35,11 @@ static struct tree *tree_of(fuse_req_t req)
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
 	struct dev *dev = userdata;
-	unsigned int background = 2 * dev_slots(dev);
 
 	conn->max_write = dev_max_write(dev);
 	conn->max_read = dev_max_read(dev);
-	/* All asynchronous I/O is "background"; the slots are the limit. */
-	conn->max_background = background > 256 ? background : 256;
+	/* All asynchronous I/O is "background". */
+	conn->max_background = dev_background(dev);
 	conn->congestion_threshold = conn->max_background;
 	/* Without it O_TRUNC comes as a SETATTR, which may leave the size as
 	 * it is; with it the kernel would take the file for empty. */
@@ -203,6 +202,15 @@ static void tail_zeroed(struct slot *slot)
 	dev_release(slot);
 }
 
+static void start_tail(struct slot *slot)
+{
+	slot->err = -EIO;
+	if (dev_shares(slot->dev)->closed)
+		tail_zeroed(slot);
+	else
+		data_fill_holes(slot, tail_zeroed);
+}
+
 /* Who emptied the file and now sets its size expects zeroes from where he
  * stopped writing. Returns false when there is nothing to zero. */
 static bool begin_tail(fuse_req_t req, struct tree_file *f, uint64_t size,
@@ -222,7 +230,7 @@ static bool begin_tail(fuse_req_t req, struct tree_file *f, uint64_t size,
 	slot->file = f;
 	slot->fh = open->handle;
 	slot->arg = req;
-	data_fill_holes(slot, tail_zeroed);
+	share_run(slot, start_tail);
 	return true;
 }
 

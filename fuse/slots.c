@@ -13,6 +13,11 @@
 #define SLOTS_GOOD    32u
 #define MAX_WRITE_MIN (128u << 10)
 
+/* Spares take memory as they are used. */
+#define SPARES_MAX	1024u
+#define SPARE_BYTES_MAX (256ull << 20)
+#define SPARE_KEEP	(64u << 10)
+
 /* With the edges, and a block at the head and one at the tail. */
 static size_t slot_len(const struct dev_options *o)
 {
@@ -88,6 +93,21 @@ static int get_memory(struct slots *s, struct dev_options *o,
 	return 0;
 }
 
+/* Without them requests wait in the kernel. */
+static void make_spares(struct slots *s, const struct dev_options *o)
+{
+	void *p = mmap(NULL, (size_t)SPARES_MAX * o->max_write,
+		       PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return;
+	s->spare_memory = p;
+	s->spare_len = o->max_write;
+	s->spares = calloc(SPARES_MAX, sizeof(*s->spares));
+	s->spare_cnt = s->spares ? SPARES_MAX : 0;
+}
+
 int slots_open(struct slots *s, struct dev_options *o, struct dev *dev,
 	       struct srpi_error *e)
 {
@@ -106,6 +126,7 @@ int slots_open(struct slots *s, struct dev_options *o, struct dev *dev,
 			s->memory + i * slot_len(o) + 2 * (size_t)o->edge;
 		slots_put(s, &s->all[i]);
 	}
+	make_spares(s, o);
 	return 0;
 }
 
@@ -166,6 +187,9 @@ void slots_deregister(struct slots *s)
 void slots_close(struct slots *s)
 {
 	free(s->all);
+	free(s->spares);
+	if (s->spare_memory)
+		munmap(s->spare_memory, SPARES_MAX * s->spare_len);
 	if (s->payloads)
 		munmap(s->payloads, s->payloads_len);
 	unmap(s);
@@ -180,8 +204,47 @@ struct slot *slots_take(struct slots *s)
 	return slot;
 }
 
+struct slot *slots_take_spare(struct slots *s)
+{
+	struct slot *slot = s->free_spare;
+
+	if (s->spare_bytes >= SPARE_BYTES_MAX)
+		return NULL;
+	if (slot)
+		s->free_spare = slot->next_free;
+	else if (s->spare_used < s->spare_cnt)
+		slot = &s->spares[s->spare_used++];
+	else
+		return NULL;
+	slot->spare = true;
+	slot->dev = s->all[0].dev;
+	slot->data =
+		s->spare_memory + (size_t)(slot - s->spares) * s->spare_len;
+	return slot;
+}
+
+void slots_use_spare(struct slots *s, struct slot *spare, size_t len)
+{
+	spare->spare_len = len;
+	s->spare_bytes += len;
+}
+
+static void put_spare(struct slots *s, struct slot *spare)
+{
+	if (spare->spare_len > SPARE_KEEP)
+		madvise(spare->data, s->spare_len, MADV_DONTNEED);
+	s->spare_bytes -= spare->spare_len;
+	spare->spare_len = 0;
+	spare->next_free = s->free_spare;
+	s->free_spare = spare;
+}
+
 void slots_put(struct slots *s, struct slot *slot)
 {
+	if (slot->spare) {
+		put_spare(s, slot);
+		return;
+	}
 	slot->next_free = s->free;
 	s->free = slot;
 }

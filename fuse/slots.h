@@ -29,6 +29,14 @@ struct slots {
 	uint8_t *payloads; /* NULL: none */
 	size_t payloads_len;
 	size_t page; /* bytes */
+
+	struct slot *spares;
+	uint8_t *spare_memory;
+	size_t spare_len;	 /* bytes of each */
+	unsigned int spare_cnt;	 /* 0: there is no room for them */
+	unsigned int spare_used; /* of them, ever */
+	struct slot *free_spare;
+	uint64_t spare_bytes; /* of the requests in them */
 	struct slot *all;
 	struct slot *free;
 };
@@ -62,6 +70,11 @@ void slots_close(struct slots *s);
 
 /* A free one, or NULL; and back. */
 struct slot *slots_take(struct slots *s);
+/* One whose memory is not registered. NULL: none is left, or what is in them is
+ * too long already. */
+struct slot *slots_take_spare(struct slots *s);
+/* A request of @len bytes is in it. */
+void slots_use_spare(struct slots *s, struct slot *spare, size_t len);
 void slots_put(struct slots *s, struct slot *slot);
 
 #endif

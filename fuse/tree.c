@@ -33,6 +33,7 @@ static void init_file(struct tree_file *f, const struct tree_options *o,
 	clock_gettime(CLOCK_REALTIME, &f->mtime);
 	list_init(&f->opens);
 	range_locks_init(&f->locks);
+	share_init(&f->share);
 	set_name(f);
 }
 

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "fuse/range_lock.h"
+#include "fuse/share.h"
 #include "fuse/usage.h"
 #include "initiator/srp_initiator.h"
 
@@ -57,6 +58,7 @@ struct tree_file {
 	struct timespec mtime; /* of the last write that we saw */
 	struct list opens;     /* struct tree_open */
 	struct range_locks locks;
+	struct share share;
 	struct usage usage;
 	/* Flushes that failed. Each open file is told of it once, by its next
 	 * fsync, as after a failed write-back of the page cache. */

@@ -3,24 +3,41 @@
 
 /* How long to ask for the map of one volume. */
 #define ASK_US 100000
+/* How long somebody waits for an answer. */
+#define PATIENCE_MS 200
 
 static void ask(struct usage *u);
 
-static void tell(struct usage *u, uint64_t allocated)
+static void tell_waiters(struct usage *u, uint64_t allocated)
 {
 	struct list waiters;
 	struct list *it;
 
 	list_init(&waiters);
 	list_splice_tail(&waiters, &u->waiters);
-	u->asking = false;
-	u->allocated = allocated;
 	while ((it = list_pop(&waiters))) {
 		struct usage_waiter *w =
 			container_of(it, struct usage_waiter, node);
 
 		w->done(w, allocated);
 	}
+}
+
+static void tell(struct usage *u, uint64_t allocated)
+{
+	reactor_timer_stop(&u->patience);
+	u->asking = false;
+	u->late = false;
+	u->allocated = allocated;
+	tell_waiters(u, allocated);
+}
+
+static void patience_over(struct reactor_timer *t)
+{
+	struct usage *u = container_of(t, struct usage, patience);
+
+	u->late = true;
+	tell_waiters(u, u->allocated);
 }
 
 /* What of the volume is allocated when @found of the first @pos bytes are. */
@@ -41,6 +58,9 @@ static void told(struct srpi_io *io, int res)
 		tell(u, size);
 		return;
 	}
+	/* A target that was stuck says little with its first answer. */
+	if (u->pos == 0)
+		u->begun_us = reactor_now_us(u->reactor);
 	u->pos += io->extent_len;
 	if (io->extent_mapped)
 		u->found += io->extent_len;
@@ -75,6 +95,7 @@ void usage_init(struct usage *u, struct srpi_session *s, struct reactor *r,
 			.arg = u },
 	};
 	list_init(&u->waiters);
+	reactor_timer_init(&u->patience, patience_over);
 	u->allocated = u->info->size;
 	if (!u->info->unmap || u->info->size == 0) {
 		u->known = true;
@@ -88,7 +109,8 @@ void usage_get(struct usage *u, struct usage_waiter *w)
 		u->allocated = u->info->size;
 	}
 	/* Who only looks at the file must not wait for a lost connection. */
-	if (u->known || srpi_session_state(u->session) != SRPI_RUNNING) {
+	if (u->known || u->late ||
+	    srpi_session_state(u->session) != SRPI_RUNNING) {
 		w->done(w, u->allocated);
 		return;
 	}
@@ -99,6 +121,6 @@ void usage_get(struct usage *u, struct usage_waiter *w)
 	u->changed = false;
 	u->pos = 0;
 	u->found = 0;
-	u->begun_us = reactor_now_us(u->reactor);
+	reactor_timer_set(u->reactor, &u->patience, PATIENCE_MS);
 	ask(u);
 }

@@ -7,7 +7,8 @@
  * time. This is bounded: a map of more pieces than can be asked for in a tenth
  * of a second is told by its beginning, the rest in the same proportion. A
  * volume that is not thinly provisioned is allocated, all of it, and so is one
- * whose target does not tell.
+ * whose target does not tell. Who asks waits a fifth of a second at most: when
+ * the target has not answered by then, it is told what was known last.
  *
  * Thread: the context's reactor.
  */
@@ -37,6 +38,8 @@ struct usage {
 	uint64_t pos;
 	uint64_t found;
 	uint64_t begun_us;
+	struct reactor_timer patience;
+	bool late; /* the answer is */
 };
 
 struct usage_waiter {

@@ -872,6 +872,94 @@ static void askers_share_the_map(void **state)
 	rig_free(r);
 }
 
+/* ---- a target that does not answer ---- */
+
+static int stat_file(struct rig *r)
+{
+	const struct fuse_getattr_in in = { 0 };
+
+	return rig_ask(r, FUSE_GETATTR, &in, sizeof(in));
+}
+
+/* More writes than there are slots, and spares for the others. */
+static void files_can_be_looked_at_while_all_slots_wait(void **state)
+{
+	enum {
+		WRITES = 40
+	};
+	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
+	uint64_t fh = rig_open(r, O_RDWR);
+	static uint8_t data[1024];
+
+	r->target->hold = true;
+	for (int i = 0; i < WRITES; i++) {
+		memset(data, i + 1, sizeof(data));
+		rig_send_write(r, fh, (uint64_t)i * 1024, data, sizeof(data));
+	}
+	assert_false(rig_settle(r));
+	assert_int_equal(r->target->cnt, 16);
+	reactor_skip(r->ctx.reactor, 1000);
+	assert_int_equal(stat_file(r), 0);
+	assert_int_equal(stat_file(r), 0);
+	t_srpi_let_go(r->target);
+	for (int i = 0; i < WRITES; i++) {
+		rig_receive(r);
+		assert_int_equal(r->out.error, 0);
+	}
+	for (int i = 0; i < WRITES * 1024; i++)
+		assert_int_equal(r->target->disk[i], i / 1024 + 1);
+	rig_release(r, fh);
+	rig_free(r);
+}
+
+/* Those that wait in spares are answered when the session goes. */
+static void what_waits_fails_when_the_session_goes(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
+	uint64_t fh = rig_open(r, O_RDWR);
+
+	r->target->hold = true;
+	for (int i = 0; i < 40; i++)
+		rig_send_write(r, fh, 0, payload(), 512);
+	assert_false(rig_settle(r));
+	reactor_skip(r->ctx.reactor, 1000);
+	assert_int_equal(stat_file(r), 0);
+	dev_fail(r->dev);
+	for (int i = 0; i < 40 - 16; i++) {
+		rig_receive(r);
+		assert_int_equal(r->out.error, -EIO);
+	}
+	t_srpi_let_go(r->target);
+	for (int i = 0; i < 16; i++)
+		rig_receive(r);
+	assert_int_equal(r->target->cnt, 16);
+	assert_int_equal(rig_write(r, fh, 0, payload(), 512), -EIO);
+	rig_release(r, fh);
+	rig_free(r);
+}
+
+static void map_that_does_not_come_is_not_waited_for(void **state)
+{
+	const struct fuse_getattr_in in = { 0 };
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t fh = rig_open(r, O_RDWR);
+
+	assert_int_equal(blocks(r), 0);
+	assert_int_equal(rig_write(r, fh, 0, payload(), 512), 0);
+	r->target->hold = true;
+	rig_send(r, FUSE_GETATTR, RIG_FILE, &in, sizeof(in), NULL, 0);
+	assert_false(rig_settle(r));
+	reactor_skip(r->ctx.reactor, 1000);
+	rig_receive(r);
+	assert_int_equal(r->out.error, 0);
+	assert_int_equal(blocks(r), 0);
+	t_srpi_let_go(r->target);
+	assert_false(rig_settle(r));
+	assert_int_equal(blocks(r), 1);
+	rig_release(r, fh);
+	rig_free(r);
+}
+
 /* ---- INIT ---- */
 
 static void init_asks_for_what_we_need(void **state)
@@ -931,6 +1019,9 @@ int main(void)
 	T_ADD(&t, blocks_are_all_when_the_target_does_not_tell);
 	T_ADD(&t, a_map_that_changed_meanwhile_is_asked_for_again);
 	T_ADD(&t, askers_share_the_map);
+	T_ADD(&t, files_can_be_looked_at_while_all_slots_wait);
+	T_ADD(&t, what_waits_fails_when_the_session_goes);
+	T_ADD(&t, map_that_does_not_come_is_not_waited_for);
 	T_ADD(&t, init_asks_for_what_we_need);
 	return t_run(&t);
 }

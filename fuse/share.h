@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which requests for data run, and which wait: a volume whose target does not
+ * answer must not have all slots and all commands of the session.
+ *
+ * In a mount of several volumes, one gets as many as it likes as long as it
+ * leaves a third of what it has: of 64 one volume has 48 at most, a second one
+ * 12, and so on. One that has none gets one as long as there are any. Requests
+ * that wait are moved to slots without registered memory (spares, slots.h), and
+ * run in the order in which they came, the volumes in turn. In a mount of one
+ * volume nothing waits here but what was read into a spare.
+ *
+ * Over io_uring a request waits in its entry, as it can be nowhere else.
+ *
+ * Thread: the context's reactor.
+ */
+#ifndef FUSE_SHARE_H
+#define FUSE_SHARE_H
+
+#include <stdbool.h>
+
+#include "transport/list.h"
+
+struct dev;
+struct slot;
+
+/* Of one volume. */
+struct share {
+	struct list node;    /* of shares.waiting */
+	struct list waiting; /* slots, by age */
+	unsigned int running;
+};
+
+/* Of a device. */
+struct shares {
+	unsigned int depth; /* requests that may run */
+	bool alone;	    /* there is one volume */
+	unsigned int running;
+	struct list waiting; /* struct share with slots that wait, in turn */
+	bool resuming;
+	bool closed;
+};
+
+/* @depth: commands that the session may have in flight */
+void shares_init(struct shares *s, unsigned int depth, unsigned int volumes);
+void share_init(struct share *f);
+
+/*
+ * Calls @start when the request in @slot, of slot->file, may run: now or later,
+ * maybe with another slot, which has registered memory and the request's
+ * headers, payload, file, fh and arg. After shares_close() it is called at once,
+ * with any slot, and must not use the session: see shares.closed.
+ */
+void share_run(struct slot *slot, void (*start)(struct slot *slot));
+
+/* The request in @slot has ended. */
+void share_leave(struct slot *slot);
+
+/* Starts what may run now: a slot is free, or a request has ended. */
+void shares_resume(struct dev *dev);
+
+/* The session goes: starts all that waits. */
+void shares_close(struct dev *dev);
+
+#endif
