@@ -13,7 +13,7 @@ HOSTPORT=${URI#*//}
 
 # rdma-fuse, and whatever happens nothing may be mounted
 f() {
-	timeout 30 rdma-fuse "$@"
+	timeout 300 rdma-fuse "$@"
 	t_rc=$?
 	t_not_mounted "$M" && t_not_mounted "$T/file" || echo 'still mounted' >&2
 	return $t_rc

@@ -203,7 +203,7 @@ stop KILL
 # ---- no answer
 
 again --backing "$T/disk.img,name=disk"
-mount_with --io-timeout 0.4
+mount_with --io-timeout 3
 kill -STOP "$T_TARGET"
 dd if="$M/disk" of=/dev/null bs=4k count=1 iflag=direct 2>"$T/.err" &
 reader=$!

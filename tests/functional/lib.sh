@@ -53,9 +53,10 @@ t_cleanup() {
 trap t_cleanup EXIT
 trap 'exit 1' INT TERM
 
-# t_wait_for SECONDS CMD...: until the command succeeds
+# t_wait_for SECONDS CMD...: until the command succeeds. SECONDS are enough on a
+# quiet machine; ten times as long is waited before it is given up.
 t_wait_for() {
-	t_left=$(($1 * 50))
+	t_left=$(($1 * 50 * 10))
 	shift
 	until "$@" >/dev/null 2>&1; do
 		t_left=$((t_left - 1))

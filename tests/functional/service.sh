@@ -120,7 +120,7 @@ ExecStart=/bin/sh /mnt/share/service.sh inside
 StandardOutput=truncate:/mnt/share/tap
 END
 mkdir -p "$ROOT/mnt/build" "$ROOT/mnt/share"
-timeout 90 systemd-nspawn --quiet --register=no --keep-unit --private-network \
+timeout 900 systemd-nspawn --quiet --register=no --keep-unit --private-network \
 	--machine="rdma-test-$$" --directory="$ROOT" --bind=/dev/fuse \
 	--bind-ro="$BUILD:/mnt/build" --bind="$T/share:/mnt/share" \
 	--console=pipe --boot systemd.unit=check.service \

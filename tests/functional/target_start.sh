@@ -42,7 +42,7 @@ skip() {
 }
 
 wait_until() {
-	local deadline=$((SECONDS + 30))
+	local deadline=$((SECONDS + 300))
 
 	until "$@"; do
 		[ "$SECONDS" -lt "$deadline" ] || return 1
@@ -65,7 +65,7 @@ start() {
 refused() {
 	local name=$1 pattern=$2 status lines
 	shift 2
-	timeout 30 "${as[@]}" "$bin" "$@" >"$work/out" 2>"$work/err"
+	timeout 300 "${as[@]}" "$bin" "$@" >"$work/out" 2>"$work/err"
 	status=$?
 	lines=$(wc -l <"$work/err")
 	[ "$status" = 1 ] && [ "$lines" = 1 ] && [ ! -s "$work/out" ] &&

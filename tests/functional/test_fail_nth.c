@@ -39,7 +39,7 @@
 
 #define MIB	  (1024ul * 1024)
 #define BLOCK	  512u
-#define TIMEOUT_S 60 /* for one run: it hangs, however slow the machine */
+#define TIMEOUT_S 600 /* for one run: it hangs, however slow the machine */
 
 /* main() of the commands, under other names. */
 int info_main(int argc, char **argv);

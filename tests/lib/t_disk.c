@@ -268,7 +268,7 @@ void t_command_run(struct t_command *c, const char *cdb, int lun,
 	while (!c->done)
 		assert_true(t_disk_turn() ||
 			    reactor_run_once(t_disk.worker.reactor,
-					     /* timeout_ms= */ 10000) > 0);
+					     /* timeout_ms= */ 100000) > 0);
 	assert_int_equal(c->done, 1);
 	assert_true(c->task.data_in_cnt <= in_len);
 }

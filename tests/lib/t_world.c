@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 /* Longer than anything takes, even in an emulated guest. */
-#define PATIENCE_US 60000000
+#define PATIENCE_US 600000000ull
 /* Without hardware there is always something to do before this. */
 #define WAKE_MS 9000
 

@@ -49,7 +49,7 @@ static const char help[] =
 	"      --seed N             (1)\n"
 	"      --seconds N          no commands: a round a second, N times\n"
 	"      --timeout N          seconds that a round may wait for answers "
-	"(60)\n"
+	"(300)\n"
 	"\n"
 	"Commands on standard input, each answered by a line:\n"
 	"  ops N       wait until N more operations of each THROUGH succeeded\n"
@@ -547,7 +547,7 @@ static bool set_option(struct load *l, int c, uint64_t *seed)
 static struct load load = {
 	.writers = 2,
 	.lanes = 4,
-	.timeout = 60,
+	.timeout = 300,
 };
 
 int main(int argc, char **argv)

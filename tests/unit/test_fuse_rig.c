@@ -192,7 +192,7 @@ void rig_receive(struct rig *r)
 	ssize_t n;
 
 	while (!have_answer(r))
-		assert_true(reactor_run_once(r->ctx.reactor, 10000) == 1);
+		assert_true(reactor_run_once(r->ctx.reactor, 100000) == 1);
 	n = readv(r->kernel, iov, 2);
 	assert_true(n >= (ssize_t)sizeof(r->out));
 	assert_int_equal(n, r->out.len);

@@ -880,7 +880,7 @@ static void nobody_else_waits_for_the_writing(void **state)
 	run_steps(meanwhile);
 	assert_false(first.done || second.done);
 	while (!second.done)
-		reactor_run_once(t_disk.worker.reactor, 10000);
+		reactor_run_once(t_disk.worker.reactor, 100000);
 	assert_true(first.done);
 	assert_string_equal(t_outcome(&first.task), "good");
 	assert_string_equal(t_outcome(&second.task), "good");

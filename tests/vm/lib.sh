@@ -20,9 +20,10 @@ nap() {
 	read -r -t "$1" <>/run/never || true
 }
 
-# wait_for SECONDS COMMAND...: until COMMAND succeeds.
+# wait_for SECONDS COMMAND...: until COMMAND succeeds. SECONDS are enough on a quiet
+# machine; ten times as long is waited before it is given up.
 wait_for() {
-	local deadline=$((SECONDS + $1))
+	local deadline=$((SECONDS + 10 * $1))
 	shift
 	until "$@"; do
 		if [ "$SECONDS" -ge "$deadline" ]; then
@@ -380,7 +381,7 @@ _vm_is_logged_in() {
 # still remembers a login for a moment after the last trace of it has left sysfs;
 # that is not a refusal.
 _vm_add_target() {
-	local error deadline=$((SECONDS + 30))
+	local error deadline=$((SECONDS + 300))
 
 	until error=$({ echo "$1" \
 		>/sys/class/infiniband_srp/srp-rxe0-1/add_target; } 2>&1); do

@@ -25,7 +25,7 @@
 #include "tests/lib/t_table.h"
 #include "transport/xport.h"
 
-#define DEADLINE_S 60
+#define DEADLINE_S 600
 #define DATA_LEN   (256u << 10)
 #define CHAINS	   64
 #define SEND_DEPTH 16
