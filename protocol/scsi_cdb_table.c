@@ -394,7 +394,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.clause = "SPC-4 6.11",
 		.note = "Checked as a whole before any of it counts. SP "
 			"needs `--state-dir`. Unit attention 2Ah/01h for "
-			"the other nexuses.",
+			"the other nexuses. The cache is made stable before "
+			"WCE goes off and before SWP goes on; when that fails "
+			"nothing changes.",
 		.opcode = 0x15,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -744,7 +746,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.clause = "SPC-4 6.12",
 		.note = "Checked as a whole before any of it counts. SP "
 			"needs `--state-dir`. Unit attention 2Ah/01h for "
-			"the other nexuses.",
+			"the other nexuses. The cache is made stable before "
+			"WCE goes off and before SWP goes on; when that fails "
+			"nothing changes.",
 		.opcode = 0x55,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,

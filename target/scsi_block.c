@@ -82,8 +82,9 @@ bool scsi_task_write(struct scsi_task *task, uint8_t *from, uint64_t len)
 
 	scsi_task_blk(task, BLOCK_WRITE, 0, len, have_written);
 	task->blk.buf = from;
-	task->blk.fua = (task->cmd.fua || !vol->info.write_cache) &&
-			vol->write_cache && vol->backend->info.fua;
+	task->blk.fua =
+		(task->cmd.fua || task->stable || volume_writes_through(vol)) &&
+		vol->write_cache && vol->backend->info.fua;
 	return true;
 }
 

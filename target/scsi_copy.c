@@ -456,8 +456,8 @@ static bool submit(struct scsi_task *task)
 	scsi_task_blk(task, c->writing ? BLOCK_WRITE : BLOCK_READ, 0, c->piece,
 		      blk_done);
 	task->blk_vol = side(c);
-	task->blk.fua = c->writing && vol->write_cache &&
-			!vol->info.write_cache && vol->backend->info.fua;
+	task->blk.fua = c->writing && volume_writes_through(vol) &&
+			vol->backend->info.fua;
 	task->blk.offset = side_at(c);
 	task->blk.buf = task->buf + PIECE_AT;
 	return true;

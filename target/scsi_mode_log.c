@@ -26,40 +26,32 @@ const struct scsi_handler scsi_mode_sense = { .answer = mode_sense };
 
 /* ---- MODE SELECT ---- */
 
-static bool select_done(struct scsi_task *task, int res)
-{
-	if (res)
-		return scsi_task_fail_blk(task, res);
-	return scsi_task_good(task);
-}
-
 static struct scsi_task *task_of(struct unit_turn *turn)
 {
 	return container_of(turn, struct scsi_task, turn);
 }
 
-/* With the write cache going off, what is in it is made stable first (SBC-3,
- * caching mode page). */
-static void select_written(struct unit_turn *turn, int err)
+/* Raised before a command of theirs goes by the new values, so no initiator
+ * that takes the cache to be off has a write answered from it. */
+static void select_changes(struct unit_turn *turn)
+{
+	const struct scsi_task *task = task_of(turn);
+
+	scsi_attention_others(task->nexus->luns, task->vol, task->nexus,
+			      SCSI_UA_MODE_CHANGED);
+}
+
+static void select_changed(struct unit_turn *turn, int err)
 {
 	struct scsi_task *task = task_of(turn);
-	struct scsi_modes was = task->vol->state.modes_were;
-	struct scsi_modes is = task->vol->state.to_be.modes;
+	int flush_err = task->vol->state.flush_err;
 
 	unit_turn_end(task->vol);
-	if (err) {
+	if (flush_err) {
+		scsi_task_blk(task, BLOCK_FLUSH, 0, 0, scsi_task_end);
+		scsi_task_fail_blk(task, flush_err);
+	} else if (err) {
 		scsi_task_fail_state(task);
-		return;
-	}
-	if (!scsi_modes_equal(&was, &is))
-		scsi_attention_others(task->nexus->luns, task->vol, task->nexus,
-				      SCSI_UA_MODE_CHANGED);
-	if (was.wce && !is.wce && scsi_task_pay(task))
-		return;
-	if (was.wce && !is.wce) {
-		/* It is off already: even one that is to end must do this. */
-		task->stopped = false;
-		scsi_task_run(task, scsi_task_flush(task, select_done));
 	} else {
 		scsi_task_good(task);
 	}
@@ -68,18 +60,22 @@ static void select_written(struct unit_turn *turn, int err)
 static void select_turn(struct unit_turn *turn, int err)
 {
 	struct scsi_task *task = task_of(turn);
+	struct volume *vol = task->vol;
 	struct scsi_sense sense;
 	struct scsi_modes modes;
 
-	err = scsi_mode_select_decode(&task->vol->info, &task->cmd, task->buf,
+	err = scsi_mode_select_decode(&vol->info, &task->cmd, task->buf,
 				      task->fetch_len, &modes, &sense);
-	if (!err) {
-		unit_state_set_modes(task->vol, &modes, task->cmd.save,
-				     select_written);
-		return;
+	if (err) {
+		unit_turn_end(vol);
+		scsi_task_fail(task, &sense);
+	} else if (unit_state_modes_flush(vol, &modes) && scsi_task_pay(task)) {
+		/* It has ended; the turn is given back without it. */
+		unit_turn_end(vol);
+	} else {
+		unit_state_set_modes(vol, &modes, task->cmd.save,
+				     select_changes, select_changed);
 	}
-	unit_turn_end(task->vol);
-	scsi_task_fail(task, &sense);
 }
 
 static bool execute_mode_select(struct scsi_task *task)

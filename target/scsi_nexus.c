@@ -164,6 +164,36 @@ void scsi_unit_reset(struct lun_map *luns, struct volume *vol)
 	scsi_attention_others(luns, vol, /* except= */ NULL, SCSI_UA_LUN_RESET);
 }
 
+/* Whoever has been told of the reset already may have read the old values. */
+static void reset_changes(struct unit_turn *turn)
+{
+	struct scsi_reset *r = container_of(turn, struct scsi_reset, turn);
+
+	scsi_attention_others(r->luns, r->vol, /* except= */ NULL,
+			      SCSI_UA_LUN_RESET);
+}
+
+static void reset_changed(struct unit_turn *turn, int err)
+{
+	struct scsi_reset *r = container_of(turn, struct scsi_reset, turn);
+
+	unit_turn_end(r->vol);
+	r->done(r, err);
+}
+
+static void reset_turn(struct unit_turn *turn, int err)
+{
+	struct scsi_reset *r = container_of(turn, struct scsi_reset, turn);
+
+	unit_state_set_modes(r->vol, &r->vol->info.mode_saved,
+			     /* save= */ false, reset_changes, reset_changed);
+}
+
+void scsi_reset_finish(struct scsi_reset *reset, struct worker *w)
+{
+	unit_turn_take(reset->vol, w, &reset->turn, reset_turn);
+}
+
 bool scsi_volume_no_medium(const struct volume *vol,
 			   struct scsi_sense *ret_sense)
 {

@@ -90,7 +90,7 @@ static bool needs_flush(const struct scsi_task *task)
 	const struct block_request *blk = &task->blk;
 
 	if (!(task->cmd.info->flags & SCSI_CDB_WRITES) ||
-	    !task->vol->write_cache || task->vol->info.write_cache)
+	    !(task->stable || volume_writes_through(task->vol)))
 		return false;
 	return blk->op != BLOCK_FLUSH && !blk->fua;
 }
@@ -473,6 +473,9 @@ enum scsi_task_verdict scsi_task_prepare(struct scsi_task *task)
 	uint64_t out_len;
 
 	task->vol = find_volume(task);
+	/* Before the look for unit attentions: who finds none of a change of
+	 * WCE has what was so before it. */
+	task->stable = task->vol && volume_writes_through(task->vol);
 	if (!check_unit(task, row, &sense) || !check_cdb(task, row, &sense) ||
 	    !check_rights(task, &sense))
 		return refuse(task, &sense);

@@ -94,8 +94,22 @@ void scsi_port_allow_removal(struct lun_map *luns, struct volume *vol,
 /* I_T nexus loss: the unit attention, and the end of what RESERVE gave. */
 void scsi_nexus_lost(struct scsi_nexus *nexus);
 /* Logical unit reset, but for the commands, which are the port's: a unit
- * attention for everyone. */
+ * attention for everyone, and what ends with it. */
 void scsi_unit_reset(struct lun_map *luns, struct volume *vol);
+
+/* The last step of a reset, when its commands have ended. */
+struct scsi_reset {
+	struct lun_map *luns;
+	struct volume *vol;
+	/* The mode values are the saved ones; or, @err, they could not be made
+	 * so, as the cache could not be flushed. */
+	void (*done)(struct scsi_reset *reset, int err);
+	struct unit_turn turn; /* private */
+};
+
+/* Mode values become the saved ones, and the cache is flushed before it is said
+ * to be off; then calls reset->done(), maybe from within. Thread: @w. */
+void scsi_reset_finish(struct scsi_reset *reset, struct worker *w);
 
 enum scsi_task_verdict {
 	SCSI_TASK_GO,	/* get buffer and data-out, then execute */
@@ -130,6 +144,9 @@ struct scsi_task {
 
 	/* set by prepare */
 	struct volume *vol; /* NULL: the LUN has no volume; and cmd, below */
+	/* To be stable when it is answered, whatever becomes of WCE: so it was
+	 * when the command came, and its initiator has not heard otherwise. */
+	bool stable;
 	uint32_t fetch_len; /* data-out bytes to have in buf at execute */
 	uint32_t buf_len;   /* bytes of buffer wanted, >= fetch_len; 0: none */
 	bool buf_is_volume; /* buf points into the volume's own memory: no

@@ -21,6 +21,7 @@ struct task_mgmt {
 	struct srp_port_id *ports; /* PREEMPT: whose commands, port_cnt */
 	unsigned int port_cnt;
 	unsigned int parts_left;
+	struct scsi_reset reset; /* LUN RESET: its last step */
 	struct task_mgmt_part parts[];
 };
 
@@ -226,6 +227,30 @@ static void part_run(struct reactor_msg *msg)
 
 /* ---- the whole ---- */
 
+static void reset_finished(struct scsi_reset *reset, int err)
+{
+	struct task_mgmt *tm = container_of(reset, struct task_mgmt, reset);
+	struct request *req = tm->req;
+
+	if (err)
+		log_error("LUN %u (%s): LOGICAL UNIT RESET: the write cache "
+			  "stays on, as it cannot be flushed: %s",
+			  reset->vol->lun, reset->vol->name, strerror(-err));
+	free(tm);
+	request_answer_tmf(req, err ? SRP_RSP_TMF_FAILED : SRP_RSP_COMPLETE);
+}
+
+/* Nothing writes by the old values any more but what came since. */
+static void finish_reset(struct task_mgmt *tm)
+{
+	const struct channel *ch = tm->req->ch;
+
+	tm->reset.luns = ch->port->luns;
+	tm->reset.vol = volume_of(ch, tm->lun);
+	tm->reset.done = reset_finished;
+	scsi_reset_finish(&tm->reset, ch->worker);
+}
+
 static void part_returned(struct reactor_msg *msg)
 {
 	struct task_mgmt_part *part =
@@ -237,6 +262,10 @@ static void part_returned(struct reactor_msg *msg)
 
 	if (--tm->parts_left > 0)
 		return;
+	if (tm->function == SRP_TSK_LUN_RESET) {
+		finish_reset(tm);
+		return;
+	}
 	free(tm->ports);
 	free(tm);
 	if (preempts)

@@ -97,9 +97,14 @@ static void set_version(struct unit_state *st)
 
 /* ---- what survives ---- */
 
+/* Writes are stable before the cache is said to be off, and until it is said
+ * to be on. */
 static void set_current(struct volume *vol, const struct scsi_modes *modes)
 {
+	if (!modes->wce)
+		vol->write_through = true;
 	vol->info.write_cache = modes->wce;
+	vol->write_through = !modes->wce;
 	vol->info.d_sense = modes->d_sense;
 	vol->info.swp = modes->swp;
 }
@@ -356,11 +361,13 @@ static void saved(struct state_save *save, int err)
 	struct unit_state *st = container_of(save, struct unit_state, save);
 	struct volume *vol = container_of(st, struct volume, state);
 
-	if (err)
+	if (err) {
 		log_error("LUN %u (%s): state file %s: %s", vol->lun, vol->name,
 			  st->path, strerror(-err));
-	else
+		vol->write_through = !vol->info.write_cache;
+	} else {
 		st->commit(vol);
+	}
 	st->turn->next(st->turn, err ? -EIO : 0);
 }
 
@@ -433,26 +440,76 @@ int unit_state_persistent_out(struct volume *vol,
 
 static void commit_modes(struct volume *vol)
 {
-	pthread_mutex_lock(&vol->state.lock);
-	set_current(vol, &vol->state.to_be.modes);
-	pthread_mutex_unlock(&vol->state.lock);
+	struct unit_state *st = &vol->state;
+
+	pthread_mutex_lock(&st->lock);
+	if (st->save_modes)
+		vol->info.mode_saved = st->to_be.modes;
+	if (!scsi_modes_equal(&st->modes_were, &st->to_be.modes))
+		st->changing(st->turn);
+	set_current(vol, &st->to_be.modes);
+	pthread_mutex_unlock(&st->lock);
 }
 
-static void commit_saved_modes(struct volume *vol)
+static void modes_flushed(struct block_request *req, int res)
 {
-	pthread_mutex_lock(&vol->state.lock);
-	vol->info.mode_saved = vol->state.to_be.modes;
-	set_current(vol, &vol->state.to_be.modes);
-	pthread_mutex_unlock(&vol->state.lock);
+	struct unit_state *st = container_of(req, struct unit_state, flush);
+	struct volume *vol = container_of(st, struct volume, state);
+
+	flush_record_end(&vol->record, st->flush_nr, res);
+	st->flush_err = res;
+	if (!res) {
+		change(vol, st->save_modes, commit_modes, st->turn->next);
+		return;
+	}
+	vol->write_through = !vol->info.write_cache;
+	st->turn->next(st->turn, res);
+}
+
+/* What is written from here on is stable when it is answered, so that nothing
+ * is left behind by the flush. */
+static void flush_modes(struct volume *vol)
+{
+	struct unit_state *st = &vol->state;
+
+	if (!st->to_be.modes.wce)
+		vol->write_through = true;
+	st->flush = (struct block_request){
+		.op = BLOCK_FLUSH,
+		.buf_index = -1,
+		.worker = st->turn->worker,
+		.done = modes_flushed,
+	};
+	st->flush_nr = flush_record_begin(&vol->record);
+	backend_submit(vol->backend, &st->flush);
+}
+
+bool unit_state_modes_flush(const struct volume *vol,
+			    const struct scsi_modes *modes)
+{
+	struct scsi_modes was = scsi_modes_current(&vol->info);
+
+	if (!vol->write_cache || vol->read_only)
+		return false;
+	return (was.wce && !modes->wce) || (!was.swp && modes->swp);
 }
 
 void unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,
-			  bool save,
+			  bool save, void (*changing)(struct unit_turn *turn),
 			  void (*next)(struct unit_turn *turn, int err))
 {
+	struct unit_state *st = &vol->state;
+
 	begin(vol)->modes = *modes;
-	vol->state.modes_were = scsi_modes_current(&vol->info);
-	change(vol, save, save ? commit_saved_modes : commit_modes, next);
+	st->modes_were = scsi_modes_current(&vol->info);
+	st->save_modes = save;
+	st->changing = changing;
+	st->flush_err = 0;
+	st->turn->next = next;
+	if (unit_state_modes_flush(vol, modes))
+		flush_modes(vol);
+	else
+		change(vol, save, commit_modes, next);
 }
 
 static void commit_job(struct volume *vol)
@@ -560,7 +617,6 @@ void unit_state_reset(struct volume *vol)
 
 	pthread_mutex_lock(&st->lock);
 	end_reserve(st);
-	set_current(vol, &vol->info.mode_saved);
 	/* Marks of before count no more. */
 	st->prevent_epoch++;
 	st->prevent_cnt = 0;

@@ -25,6 +25,7 @@
 #include "protocol/scsi_cdb.h"
 #include "protocol/scsi_pr.h"
 #include "protocol/scsi_vpd.h"
+#include "target/backend.h"
 #include "target/state_save.h"
 #include "target/worker.h"
 
@@ -61,6 +62,11 @@ struct unit_state {
 	struct state_file to_be;
 	struct scsi_pr_effects effects;
 	struct scsi_modes modes_were;
+	bool save_modes;
+	void (*changing)(struct unit_turn *turn);
+	struct block_request flush;
+	uint64_t flush_nr;
+	int flush_err; /* the modes stay as they were because of it; or 0 */
 	void (*commit)(struct volume *vol);
 	struct state_save save;
 	struct state_job job; /* as it is written down */
@@ -130,10 +136,20 @@ int unit_state_persistent_out(struct volume *vol,
 			      void (*next)(struct unit_turn *turn, int err),
 			      struct scsi_sense *ret_sense);
 
-/* MODE SELECT: makes @modes current, and saved too with @save; the same. What
- * they were is in st->modes_were. */
+/* Is the cache flushed before @modes become current? When WCE goes off (SBC-3,
+ * caching mode page) and when SWP goes on (SPC-4, control mode page). */
+bool unit_state_modes_flush(const struct volume *vol,
+			    const struct scsi_modes *modes);
+
+/*
+ * Makes @modes current, and saved too with @save; the same. What the cache holds
+ * is stable before it is said to be off; when that fails nothing changes, and
+ * the reason is in st->flush_err (else 0). If the modes do change @changing is
+ * called under the lock, before any command goes by the new ones or can read
+ * them: for unit attentions.
+ */
 void unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,
-			  bool save,
+			  bool save, void (*changing)(struct unit_turn *turn),
 			  void (*next)(struct unit_turn *turn, int err));
 
 /* A job begins or ends: what is to be known of it later; the same. */
@@ -158,8 +174,9 @@ void unit_state_prevent_locked(struct unit_state *st, uint32_t *mark,
  * -EPERM: removal is prevented. Thread: any. */
 int unit_state_eject(struct unit_state *st, bool eject);
 
-/* A logical unit reset: RESERVE's reservation ends, mode values are the saved
- * ones, removal is allowed (SAM-5 6.3.3). Persistent reservations stay. Thread: any. */
+/* A logical unit reset: RESERVE's reservation ends, removal is allowed (SAM-5
+ * 6.3.3). Persistent reservations stay. Mode values are scsi_reset_finish()'s.
+ * Thread: any. */
 void unit_state_reset(struct volume *vol);
 
 /* The I_T nexus is gone: what RESERVE gave it ends, and its prevention of

@@ -71,7 +71,10 @@ struct volume {
 	_Atomic uint64_t blocks; /* never shrinks */
 	/* Of the store, constant; what MODE SELECT makes of it is in info. */
 	bool read_only;
-	bool write_cache;	    /* done writes may sit in a cache */
+	bool write_cache; /* done writes may sit in a cache */
+	/* Writes are made stable before they are answered: while WCE is said
+	 * to be off, and before that while it is going off. */
+	_Atomic bool write_through;
 	struct scsi_disk_info info; /* identity and limits, for INQUIRY & co. */
 	struct block_locks locks;   /* who may touch which blocks */
 	struct volume_job job;	    /* FORMAT UNIT, SANITIZE */
@@ -80,6 +83,12 @@ struct volume {
 	/* backend->info.memory as each transport of each worker knows it. */
 	struct xp_mr *mem_mr[WORKERS_MAX][XP_KINDS];
 };
+
+/* Must a write that is answered now be stable? */
+static inline bool volume_writes_through(const struct volume *vol)
+{
+	return vol->write_cache && vol->write_through;
+}
 
 /* How sense data about it looks (D_SENSE); NULL: about no volume. */
 static inline enum scsi_sense_format

@@ -2,6 +2,7 @@
 #include "tests/unit/test_port_rig.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@ static struct {
 	bool hold;
 	struct block_request *held[256];
 	unsigned int held_cnt;
+	unsigned int flush_cnt;
+	bool fail_flushes;
 } disk;
 
 static void disk_do(struct block_request *req)
@@ -27,7 +30,8 @@ static void disk_do(struct block_request *req)
 		memcpy(disk.bytes + req->offset, req->buf, req->len);
 	else if (req->op == BLOCK_ZERO || req->op == BLOCK_UNMAP)
 		memset(disk.bytes + req->offset, 0, req->len);
-	req->done(req, 0);
+	disk.flush_cnt += req->op == BLOCK_FLUSH;
+	req->done(req, req->op == BLOCK_FLUSH && disk.fail_flushes ? -EIO : 0);
 }
 
 static void disk_submit(struct backend *be, struct block_request *req)
@@ -108,6 +112,16 @@ unsigned int rig_release(struct rig *rig)
 unsigned int rig_held(void)
 {
 	return disk.held_cnt;
+}
+
+unsigned int rig_flushes(void)
+{
+	return disk.flush_cnt;
+}
+
+void rig_fail_flushes(bool fail)
+{
+	disk.fail_flushes = fail;
 }
 
 uint8_t *rig_disk(void)

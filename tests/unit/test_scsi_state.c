@@ -513,6 +513,28 @@ static void conversation(void **state)
 
 /* ---- resets and losses ---- */
 
+static void reset_done(struct scsi_reset *reset, int err)
+{
+	assert_int_equal(err, 0);
+	reset->luns = NULL;
+}
+
+/* As the port does it, when there is no command. */
+static void reset_unit(void)
+{
+	struct scsi_reset reset = {
+		.luns = &t_disk.luns,
+		.vol = t_disk.luns.vol[0],
+		.done = reset_done,
+	};
+
+	scsi_unit_reset(reset.luns, reset.vol);
+	scsi_reset_finish(&reset, &t_disk.worker);
+	while (t_disk_turn())
+		;
+	assert_null(reset.luns);
+}
+
 static void reset_ends_reserve_and_brings_saved_modes_back(void **state)
 {
 	static const struct step before[STEPS] = {
@@ -529,7 +551,7 @@ static void reset_ends_reserve_and_brings_saved_modes_back(void **state)
 
 	t_disk_start(T_THIN);
 	run_steps(before);
-	scsi_unit_reset(&t_disk.luns, t_disk.luns.vol[0]);
+	reset_unit();
 	run_steps(after);
 	t_disk_stop();
 }
@@ -547,7 +569,7 @@ static void reset_leaves_persistent_reservations(void **state)
 
 	t_disk_start(T_THIN);
 	run_steps(before);
-	scsi_unit_reset(&t_disk.luns, t_disk.luns.vol[0]);
+	reset_unit();
 	run_steps(after);
 	t_disk_stop();
 }
@@ -600,7 +622,7 @@ static void prevention_ends_with_the_nexus_and_by_reset(void **state)
 	run_steps(eject);
 	run_steps(told);
 	run_steps(prevent);
-	scsi_unit_reset(&t_disk.luns, t_disk.luns.vol[0]);
+	reset_unit();
 	run_steps(told_of_reset);
 	run_steps(eject);
 	t_disk_stop();

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The write cache that goes off and on while others use the volume: by MODE
+ * SELECT, and by LOGICAL UNIT RESET where other values are saved than current.
+ * Nobody takes a write for stable that is not.
+ */
+#include "tests/unit/test_port_rig.h"
+
+#include <string.h>
+
+#include "tests/lib/t_table.h"
+
+#define CACHING 0x08
+#define CONTROL 0x0a
+#define WCE	0x04
+#define SWP	0x08
+
+/* One initiator changes the modes, the other one uses the volume. */
+struct pair {
+	struct rig *rig;
+	struct rig_chan *one;
+	struct rig_chan *two;
+	struct volume *vol;
+};
+
+static struct pair pair_begin(void)
+{
+	struct pair p = { .rig = rig_create(NULL) };
+
+	p.one = rig_login(p.rig, 1, SRP_MULTICHAN_SINGLE);
+	p.two = rig_login(p.rig, 2, SRP_MULTICHAN_SINGLE);
+	p.vol = p.rig->luns.vol[RIG_DISK];
+	rig_clear_ua(p.one, RIG_DISK, NULL);
+	rig_clear_ua(p.two, RIG_DISK, NULL);
+	return p;
+}
+
+static void pair_end(struct pair *p)
+{
+	rig_chan_free(p->one);
+	rig_chan_free(p->two);
+	rig_destroy(p->rig);
+}
+
+/* MODE SENSE (6) of @page, or MODE SELECT (6), with @len bytes at rig->mem. */
+static uint64_t send_mode(struct rig_chan *ch, bool select, uint8_t page,
+			  uint32_t len)
+{
+	struct srp_desc desc = rig_desc(ch, 0, len);
+	struct srp_data_args args = { .format = SRP_DATA_DIRECT,
+				      .descs = &desc,
+				      .desc_cnt = 1 };
+	struct rig_cmd cmd = { .lun = RIG_DISK };
+
+	cmd.cdb[0] = select ? 0x15 : 0x1a;
+	cmd.cdb[1] = select ? 0x10 : 0x08;
+	cmd.cdb[2] = select ? 0 : page;
+	cmd.cdb[4] = (uint8_t)len;
+	if (select)
+		cmd.out = args;
+	else
+		cmd.in = args;
+	return rig_cmd(ch, &cmd);
+}
+
+/* Sets @bits of the page's first byte that can change, or clears them. */
+static uint64_t change_mode(struct pair *p, uint8_t page, uint8_t bits,
+			    bool set)
+{
+	uint8_t *b = p->rig->mem;
+	size_t at = page == CONTROL ? 8 : 6;
+
+	memset(b, 0, 64);
+	rig_expect_status(p->one, send_mode(p->one, false, page, 64),
+			  SCSI_STATUS_GOOD);
+	b[at] = (uint8_t)(set ? b[at] | bits : b[at] & ~bits);
+	memset(b, 0, 4);
+	return send_mode(p->one, true, page, 4u + 2u + b[5]);
+}
+
+/* WCE as the second initiator is told; attentions are cleared first. */
+static bool is_on(struct pair *p)
+{
+	rig_clear_ua(p->two, RIG_DISK, NULL);
+	rig_expect_status(p->two, send_mode(p->two, false, CACHING, 24),
+			  SCSI_STATUS_GOOD);
+	return p->rig->mem[6] & WCE;
+}
+
+static const struct way {
+	const char *name;
+	bool by_reset;
+} ways[] = {
+	{ "MODE SELECT", false },
+	{ "LOGICAL UNIT RESET", true },
+};
+
+/* Begins what turns the cache off. */
+static uint64_t turn_off(struct pair *p, const struct way *way)
+{
+	rig_clear_ua(p->one, RIG_DISK, NULL);
+	if (!way->by_reset)
+		return change_mode(p, CACHING, WCE, false);
+	p->vol->info.mode_saved.wce = false;
+	return rig_tmf(p->one, SRP_TSK_LUN_RESET, RIG_DISK, 0);
+}
+
+static void expect_off(struct pair *p, const struct way *way, uint64_t tag)
+{
+	if (way->by_reset)
+		rig_expect_code(p->one, tag, SRP_RSP_COMPLETE);
+	else
+		rig_expect_status(p->one, tag, SCSI_STATUS_GOOD);
+	assert_false(is_on(p));
+}
+
+static void cache_is_flushed_before_it_is_off(void **state)
+{
+	struct pair p = pair_begin();
+	uint64_t tag;
+
+	rig_expect_status(p.two, rig_send_write(p.two, 7, 0xaa),
+			  SCSI_STATUS_GOOD);
+	assert_int_equal(rig_flushes(), 0);
+	rig_hold(true);
+	tag = turn_off(&p, *state);
+	assert_int_equal(rig_held(), 1);
+	assert_null(rig_rsp(p.one, tag));
+	assert_true(is_on(&p));
+	rig_hold(false);
+	rig_release(p.rig);
+	assert_int_equal(rig_flushes(), 1);
+	expect_off(&p, *state, tag);
+	pair_end(&p);
+}
+
+/* The flush may have begun before it. */
+static void write_that_comes_meanwhile_is_flushed(void **state)
+{
+	struct pair p = pair_begin();
+	uint64_t write;
+	uint64_t tag;
+
+	rig_hold(true);
+	tag = turn_off(&p, *state);
+	rig_clear_ua(p.two, RIG_DISK, NULL);
+	write = rig_send_write(p.two, 7, 0xaa);
+	assert_int_equal(rig_held(), 2);
+	/* The write is done; what makes it stable is still to come. */
+	rig_release(p.rig);
+	assert_int_equal(rig_held(), 1);
+	assert_null(rig_rsp(p.two, write));
+	rig_hold(false);
+	rig_release(p.rig);
+	rig_expect_status(p.two, write, SCSI_STATUS_GOOD);
+	assert_int_equal(rig_flushes(), 2);
+	expect_off(&p, *state, tag);
+	pair_end(&p);
+}
+
+static void cache_that_cannot_be_flushed_stays_on(void **state)
+{
+	const struct way *way = *state;
+	struct pair p = pair_begin();
+	uint64_t tag;
+
+	rig_fail_flushes(true);
+	tag = turn_off(&p, way);
+	rig_fail_flushes(false);
+	if (way->by_reset)
+		rig_expect_code(p.one, tag, SRP_RSP_TMF_FAILED);
+	else
+		rig_expect_status(p.one, tag, SCSI_STATUS_CHECK_CONDITION);
+	assert_true(is_on(&p));
+	/* And writes need not be stable. */
+	rig_expect_status(p.two, rig_send_write(p.two, 7, 0xaa),
+			  SCSI_STATUS_GOOD);
+	assert_int_equal(rig_flushes(), 1);
+	/* Nobody is left with the turn. */
+	expect_off(&p, way, turn_off(&p, way));
+	pair_end(&p);
+}
+
+static void write_protection_comes_after_a_flush(void **state)
+{
+	struct pair p = pair_begin();
+
+	rig_expect_status(p.one, change_mode(&p, CONTROL, SWP, true),
+			  SCSI_STATUS_GOOD);
+	assert_int_equal(rig_flushes(), 1);
+	rig_expect_status(p.one, change_mode(&p, CONTROL, SWP, false),
+			  SCSI_STATUS_GOOD);
+	assert_int_equal(rig_flushes(), 1);
+	pair_end(&p);
+}
+
+/* Its initiator was told that a write that is answered is stable, and has not
+ * heard otherwise. */
+static void write_sent_with_the_cache_off_is_stable(void **state)
+{
+	struct pair p = pair_begin();
+	uint64_t write;
+	uint16_t asc = 0;
+
+	rig_expect_status(p.one, change_mode(&p, CACHING, WCE, false),
+			  SCSI_STATUS_GOOD);
+	assert_int_equal(rig_flushes(), 1);
+	assert_false(is_on(&p));
+	rig_hold(true);
+	write = rig_send_write(p.two, 7, 0xaa);
+	rig_expect_status(p.one, change_mode(&p, CACHING, WCE, true),
+			  SCSI_STATUS_GOOD);
+	rig_hold(false);
+	rig_release(p.rig);
+	rig_expect_status(p.two, write, SCSI_STATUS_GOOD);
+	assert_int_equal(rig_flushes(), 2);
+	/* The next one hears of it first. */
+	assert_int_equal(rig_clear_ua(p.two, RIG_DISK, &asc), 1);
+	assert_int_equal(asc, SCSI_ASC_MODE_PARAMETERS_CHANGED);
+	rig_expect_status(p.two, rig_send_write(p.two, 7, 0xbb),
+			  SCSI_STATUS_GOOD);
+	assert_int_equal(rig_flushes(), 2);
+	pair_end(&p);
+}
+
+/* Whoever has taken the attention before has read the old values. */
+static void reset_that_changes_modes_is_told_again(void **state)
+{
+	struct pair p = pair_begin();
+	uint16_t asc = 0;
+
+	rig_hold(true);
+	turn_off(&p, &ways[1]);
+	assert_int_equal(rig_clear_ua(p.two, RIG_DISK, &asc), 1);
+	rig_hold(false);
+	rig_release(p.rig);
+	assert_int_equal(rig_clear_ua(p.two, RIG_DISK, &asc), 1);
+	assert_int_equal(asc, SCSI_ASC_DEVICE_RESET);
+	pair_end(&p);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, ways, cache_is_flushed_before_it_is_off);
+	T_ADD_ROWS(&t, ways, write_that_comes_meanwhile_is_flushed);
+	T_ADD_ROWS(&t, ways, cache_that_cannot_be_flushed_stays_on);
+	T_ADD(&t, write_protection_comes_after_a_flush);
+	T_ADD(&t, write_sent_with_the_cache_off_is_stable);
+	T_ADD(&t, reset_that_changes_modes_is_told_again);
+	return t_run(&t);
+}
