@@ -297,6 +297,9 @@ static const struct {
 
 int scsi_sense_to_errno(const struct scsi_sense *sense)
 {
+	/* SPC-4 4.5.7: the command that it came with was not executed. */
+	if (sense->deferred)
+		return -EAGAIN;
 	for (size_t i = 0; i < sizeof(to_errno) / sizeof(*to_errno); i++) {
 		if (sense->key == to_errno[i].key &&
 		    (sense->code & to_errno[i].mask) == to_errno[i].code)
@@ -384,6 +387,7 @@ static const struct {
 	{ SCSI_ASC_POWER_ON_OR_RESET,
 	  "power on, reset, or bus device reset occurred" },
 	{ SCSI_ASC_POWER_ON, "power on occurred" },
+	{ SCSI_ASC_BUS_RESET, "SCSI bus reset occurred" },
 	{ SCSI_ASC_DEVICE_RESET, "bus device reset function occurred" },
 	{ SCSI_ASC_NEXUS_LOSS, "I_T nexus loss occurred" },
 	{ SCSI_ASC_PARAMETERS_CHANGED, "parameters changed" },
@@ -401,6 +405,8 @@ static const struct {
 	{ SCSI_ASC_SANITIZE_FAILED, "sanitize command failed" },
 	{ SCSI_ASC_SAVING_NOT_SUPPORTED, "saving parameters not supported" },
 	{ SCSI_ASC_MEDIUM_NOT_PRESENT, "medium not present" },
+	{ SCSI_ASC_OPERATING_CONDITIONS_CHANGED,
+	  "target operating conditions have changed" },
 	{ SCSI_ASC_INQUIRY_DATA_CHANGED, "inquiry data has changed" },
 	{ SCSI_ASC_REPORTED_LUNS_CHANGED, "reported LUNs data has changed" },
 	{ SCSI_ASC_INTERNAL_TARGET_FAILURE, "internal target failure" },

@@ -84,6 +84,7 @@ enum scsi_asc {
 	SCSI_ASC_MEDIUM_MAY_HAVE_CHANGED = 0x2800,
 	SCSI_ASC_POWER_ON_OR_RESET = 0x2900,
 	SCSI_ASC_POWER_ON = 0x2901,
+	SCSI_ASC_BUS_RESET = 0x2902,
 	SCSI_ASC_DEVICE_RESET = 0x2903,
 	SCSI_ASC_NEXUS_LOSS = 0x2907,
 	SCSI_ASC_PARAMETERS_CHANGED = 0x2a00,
@@ -100,6 +101,7 @@ enum scsi_asc {
 	SCSI_ASC_SANITIZE_FAILED = 0x3103,
 	SCSI_ASC_SAVING_NOT_SUPPORTED = 0x3900,
 	SCSI_ASC_MEDIUM_NOT_PRESENT = 0x3a00,
+	SCSI_ASC_OPERATING_CONDITIONS_CHANGED = 0x3f00,
 	SCSI_ASC_INQUIRY_DATA_CHANGED = 0x3f03,
 	SCSI_ASC_REPORTED_LUNS_CHANGED = 0x3f0e,
 	SCSI_ASC_INTERNAL_TARGET_FAILURE = 0x4400,
@@ -246,7 +248,8 @@ struct scsi_sense scsi_sense_from_errno(int err, enum scsi_medium_op op);
  *
  * Return: 0 for NO SENSE, RECOVERED ERROR and COMPLETED,
  *   -EAGAIN when sending the command again is the right thing (a unit
- *	attention, an aborted command, a unit that is becoming ready),
+ *	attention, an aborted command, a unit that is becoming ready, and any
+ *	deferred error: that is about an earlier command, see @deferred),
  *   -EOPNOTSUPP for a command, -EINVAL for a field that is not supported,
  *   -ENXIO past the end of the medium, -ENODEV for an absent logical unit,
  *   -ENOSPC, -EROFS, -EACCES, -ENOMEDIUM, -EILSEQ (miscompare); else -EIO.

@@ -333,6 +333,18 @@ static void to_errno(void **state)
 	assert_int_equal(scsi_sense_to_errno(&sense), r->err);
 }
 
+/* The command that it came with was not executed, whatever the key says. */
+static void deferred_error_is_not_of_this_command(void **state)
+{
+	for (unsigned int key = 0; key < 16; key++) {
+		struct scsi_sense sense = { .key = (uint8_t)key,
+					    .code = SCSI_ASC_WRITE_ERROR,
+					    .deferred = true };
+
+		assert_int_equal(scsi_sense_to_errno(&sense), -EAGAIN);
+	}
+}
+
 struct text_row {
 	const char *name; /* is the text */
 	struct scsi_sense sense;
@@ -400,6 +412,7 @@ int main(void)
 	T_ADD(&t, information_above_32_bits_needs_descriptors);
 	T_ADD_ROWS(&t, from_rows, from_errno);
 	T_ADD_ROWS(&t, to_rows, to_errno);
+	T_ADD(&t, deferred_error_is_not_of_this_command);
 	T_ADD_ROWS(&t, text_rows, text);
 	T_ADD(&t, every_text_fits_its_buffer);
 	T_ADD(&t, statuses_have_names);
