@@ -18,6 +18,8 @@ struct io {
 	struct srpi_session *session;
 	uint64_t pos;	   /* bytes done */
 	uint64_t step_len; /* bytes of the command in flight */
+	bool step_fua;	   /* its CDB asks for FUA */
+	bool flush; /* must be stable, and something was written without */
 	/* Of the volume, when the operation began, or its flush. */
 	uint64_t written;
 	uint64_t losses;
@@ -63,10 +65,11 @@ static uint64_t make_rw(struct srpi_io *sio, uint64_t left)
 	uint64_t lba = (sio->offset + io->pos) / info->block_size;
 	uint32_t blocks = (uint32_t)(len / info->block_size);
 
+	io->step_fua = sio->op == SRPI_WRITE && sio->fua && info->fua;
 	if (sio->op == SRPI_READ)
 		scsi_cdb_read(lba, blocks, false, io->cmd.cdb);
 	else
-		scsi_cdb_write(lba, blocks, sio->fua && info->fua, io->cmd.cdb);
+		scsi_cdb_write(lba, blocks, io->step_fua, io->cmd.cdb);
 	io->cmd.dir = sio->op == SRPI_READ ? INI_DATA_IN : INI_DATA_OUT;
 	io->cmd.buf = (char *)sio->buf + io->pos;
 	io->cmd.mr = sio->mem->mr;
@@ -79,6 +82,7 @@ static void make_flush(struct srpi_io *sio)
 	scsi_cdb_sync_cache(0, 0, io_of(sio)->cmd.cdb);
 	io_of(sio)->cmd.dir = INI_NO_DATA;
 	io_of(sio)->cmd.len = 0;
+	io_of(sio)->cmd.fence = true;
 }
 
 /* @len: at most INI_ZEROES_LEN. */
@@ -159,6 +163,7 @@ static uint64_t make_zeroes(struct srpi_io *sio, uint64_t left)
 /* The next command of an operation that moves along its range. */
 static uint64_t make(struct srpi_io *sio, uint64_t left)
 {
+	io_of(sio)->step_fua = false;
 	if (sio->op == SRPI_DISCARD)
 		return make_discard(sio, left);
 	if (sio->op == SRPI_WRITE_ZEROES)
@@ -185,23 +190,15 @@ static bool is_short(const struct ini_cmd *cmd)
 	return cmd->dir != INI_NO_DATA && cmd->data_len != cmd->len;
 }
 
-/* Stable as asked for, on a volume that cannot do it per command. */
-static bool needs_flush_after(const struct srpi_io *sio,
-			      const struct ini_volume *vol)
-{
-	if (!sio->fua || !vol->info.write_cache)
-		return false;
-	return sio->op == SRPI_WRITE_ZEROES ||
-	       (sio->op == SRPI_WRITE && !vol->info.fua);
-}
-
 static void flushed(struct ini_cmd *cmd, int err)
 {
 	struct srpi_io *sio = sio_of(container_of(cmd, struct io, cmd));
 	struct ini_volume *vol = volume_of(sio);
 
-	/* It has told of no cache and knows of no way to flush one. */
-	if (err == -EOPNOTSUPP && vol->cache_unknown) {
+	/* There is no cache, or it has told of none, and it knows of no way to
+	 * flush one. */
+	if (err == -EOPNOTSUPP &&
+	    (vol->cache_unknown || !vol->info.write_cache)) {
 		vol->info.write_cache = false;
 		err = 0;
 	}
@@ -226,14 +223,19 @@ static bool writes(enum srpi_op op)
 	       op == SRPI_WRITE_ZEROES;
 }
 
-/* A command was acknowledged: what it wrote may be in a cache. */
+/*
+ * A command was acknowledged: what it wrote may be in a cache. What its CDB said
+ * counts, not what one would say now; and not even that when the volume has
+ * unlearned FUA meanwhile.
+ */
 static void note_written(struct srpi_io *sio)
 {
 	struct ini_volume *vol = volume_of(sio);
 
-	if (writes(sio->op) && vol->info.write_cache &&
-	    !(sio->op == SRPI_WRITE && sio->fua && vol->info.fua))
-		vol->written++;
+	if (!writes(sio->op) || (io_of(sio)->step_fua && vol->info.fua))
+		return;
+	ini_volume_written(vol);
+	io_of(sio)->flush |= sio->fua && sio->op != SRPI_DISCARD;
 }
 
 static void step_done(struct ini_cmd *cmd, int err)
@@ -266,7 +268,7 @@ static void next(struct srpi_io *sio)
 		submit_cmd(io, step_done);
 		return;
 	}
-	if (needs_flush_after(sio, volume_of(sio))) {
+	if (io->flush) {
 		make_flush(sio);
 		submit_cmd(io, flushed);
 		return;
@@ -364,7 +366,8 @@ static bool is_void(const struct srpi_session *s, const struct srpi_io *sio)
 	const struct ini_volume *vol = &s->volumes[sio->volume];
 
 	if (sio->op == SRPI_FLUSH)
-		return !vol->info.write_cache;
+		return !vol->info.write_cache && !ini_volume_is_dirty(vol) &&
+		       vol->losses == vol->losses_told;
 	return sio->len == 0;
 }
 

@@ -150,6 +150,18 @@ struct ini_cmd *ini_channel_oldest(const struct ini_channel *ch)
 	return oldest;
 }
 
+bool ini_channel_sent_before(const struct ini_channel *ch, uint64_t lun,
+			     uint64_t sent_no)
+{
+	for (unsigned int i = 0; ch->busy && i < ch->slot_cnt; i++) {
+		const struct ini_cmd *cmd = ch->slots[i].cmd;
+
+		if (cmd && cmd->lun == lun && cmd->sent_no < sent_no)
+			return true;
+	}
+	return false;
+}
+
 static void slot_free(struct ini_slot *slot)
 {
 	struct ini_channel *ch = slot->channel;

@@ -117,6 +117,10 @@ bool ini_channel_can_send(const struct ini_channel *ch);
 /* The command in flight that was sent first; NULL when there is none. */
 struct ini_cmd *ini_channel_oldest(const struct ini_channel *ch);
 
+/* Has a command of LUN @lun no answer that was sent before number @sent_no? */
+bool ini_channel_sent_before(const struct ini_channel *ch, uint64_t lun,
+			     uint64_t sent_no);
+
 /* Sends @cmd, which answered() or lost() gives back. */
 void ini_channel_send(struct ini_channel *ch, struct ini_cmd *cmd);
 

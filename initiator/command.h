@@ -22,6 +22,14 @@ enum ini_dir {
 	INI_PARAM,    /* data-out of len bytes from param */
 };
 
+/* Why a command is sent again, on the same connection. */
+enum ini_retry {
+	INI_RETRY_ATTENTION, /* unit attention or deferred error */
+	INI_RETRY_ABORTED,   /* ABORTED COMMAND */
+	INI_RETRY_BUSY,	     /* BUSY, TASK SET FULL, becoming ready */
+	INI_RETRIES,
+};
+
 struct ini_cmd {
 	/* set by the caller, unchanged until done() */
 	uint64_t lun; /* the LUN field of SRP_CMD */
@@ -32,10 +40,17 @@ struct ini_cmd {
 	struct xp_mr *mr; /* that buf lies in */
 	uint8_t param[INI_PARAM_MAX];
 	/*
+	 * When it succeeds, done() waits until the commands of this LUN that
+	 * were sent before it are answered, and the session is RUNNING. For a
+	 * flush: what they are answered may say that something is lost, and
+	 * answers of several channels come in any order.
+	 */
+	bool fence;
+	/*
 	 * Called once. @err: 0 for status GOOD with all of the data;
 	 * otherwise what scsi_sense_to_errno() made of the sense data, -EIO,
-	 * or -ECANCELED after srpi_close(). Unit attentions and busy units
-	 * have been retried before.
+	 * or -ECANCELED after srpi_close(). Unit attentions, deferred errors
+	 * and busy units have been retried before.
 	 */
 	void (*done)(struct ini_cmd *cmd, int err);
 
@@ -49,7 +64,8 @@ struct ini_cmd {
 	struct list node;
 	uint64_t seq;	  /* in the order of submission */
 	uint64_t sent_us; /* when it was last sent */
-	unsigned int tries;
+	uint64_t sent_no; /* of all that the session has sent */
+	unsigned int tries[INI_RETRIES];
 	bool asks; /* discovery's: never held, never sent again */
 	int err;
 };

@@ -29,7 +29,7 @@ struct ini_discovery {
 	uint64_t luns[LUNS_MAX]; /* as the target wrote them */
 	size_t lun_cnt;
 	size_t lun;		    /* index of the one that is asked */
-	unsigned int step;	    /* of steps[] */
+	unsigned int step;	    /* of steps[], enum ini_question */
 	const char *question;	    /* asked last: the name of a command */
 	bool pages[256];	    /* VPD pages that the unit has */
 	struct ini_volume vol;	    /* what is known of it */
@@ -160,7 +160,7 @@ static int learn_provisioning(struct ini_discovery *d, size_t len)
 	if (scsi_vpd_decode_provisioning(d->answer, len, &p))
 		return -EBADMSG;
 	d->vol.info.unmap = p.lbpu || p.lbpws;
-	d->vol.info.unmap_zeroes = p.lbprz;
+	d->vol.info.unmap_zeroes |= p.lbprz;
 	d->vol.unmap_by_write_same = p.lbpws && !p.lbpu;
 	d->vol.write_same_unmap = p.lbpws && p.lbprz;
 	return 0;
@@ -233,31 +233,42 @@ static int learn_mode(struct ini_discovery *d, size_t len)
 
 	if (scsi_mode_sense_6_decode(d->answer, len, &mode))
 		return -EBADMSG;
-	d->vol.info.read_only = mode.write_protected;
-	d->vol.info.fua = mode.dpofua;
-	if (mode.has_caching) {
-		d->vol.info.write_cache = mode.wce;
-		d->vol.cache_unknown = false;
-	}
+	ini_volume_set_modes(&d->vol, &mode);
 	return 0;
 }
 
+/*
+ * READ CAPACITY comes before the pages: it is the first to meet a unit attention,
+ * and what is asked after it is what there is after it.
+ */
 static const struct step steps[] = {
-	{ "INQUIRY", NEEDED, -1, ask_inquiry, learn_inquiry },
-	{ "INQUIRY, VPD page 00h", OPTIONAL, -1, ask_page_list,
-	  learn_page_list },
-	{ "INQUIRY, VPD page 80h", OPTIONAL, 0x80, NULL, learn_serial },
-	{ "INQUIRY, VPD page 83h", OPTIONAL, 0x83, NULL, learn_ids },
-	{ "INQUIRY, VPD page B0h", OPTIONAL, 0xb0, NULL, learn_limits },
-	{ "INQUIRY, VPD page B1h", OPTIONAL, 0xb1, NULL, learn_rotation },
-	{ "INQUIRY, VPD page B2h", OPTIONAL, 0xb2, NULL, learn_provisioning },
-	{ "INQUIRY, VPD page C0h", OPTIONAL, 0xc0, NULL, learn_store },
-	{ "READ CAPACITY (16)", OPTIONAL, -1, ask_capacity_16,
-	  learn_capacity_16 },
-	{ "READ CAPACITY (10)", NEEDED, -1, ask_capacity_10,
-	  learn_capacity_10 },
-	{ "MODE SENSE (6)", OPTIONAL, -1, ask_mode, learn_mode },
+	[INI_Q_INQUIRY] = { "INQUIRY", NEEDED, -1, ask_inquiry, learn_inquiry },
+	[INI_Q_CAPACITY_16] = { "READ CAPACITY (16)", OPTIONAL, -1,
+				ask_capacity_16, learn_capacity_16 },
+	[INI_Q_CAPACITY_10] = { "READ CAPACITY (10)", NEEDED, -1,
+				ask_capacity_10, learn_capacity_10 },
+	[INI_Q_PAGES] = { "INQUIRY, VPD page 00h", OPTIONAL, -1, ask_page_list,
+			  learn_page_list },
+	[INI_Q_SERIAL] = { "INQUIRY, VPD page 80h", OPTIONAL, 0x80, NULL,
+			   learn_serial },
+	[INI_Q_IDS] = { "INQUIRY, VPD page 83h", OPTIONAL, 0x83, NULL,
+			learn_ids },
+	[INI_Q_LIMITS] = { "INQUIRY, VPD page B0h", OPTIONAL, 0xb0, NULL,
+			   learn_limits },
+	[INI_Q_ROTATION] = { "INQUIRY, VPD page B1h", OPTIONAL, 0xb1, NULL,
+			     learn_rotation },
+	[INI_Q_PROVISIONING] = { "INQUIRY, VPD page B2h", OPTIONAL, 0xb2, NULL,
+				 learn_provisioning },
+	[INI_Q_STORE] = { "INQUIRY, VPD page C0h", OPTIONAL, 0xc0, NULL,
+			  learn_store },
+	[INI_Q_MODES] = { "MODE SENSE (6)", OPTIONAL, -1, ask_mode,
+			  learn_mode },
 };
+
+const char *ini_discovery_question(enum ini_question q)
+{
+	return steps[q].name;
+}
 
 /* ---- what becomes of the answers ---- */
 
@@ -377,6 +388,15 @@ static size_t take_answer(struct ini_discovery *d)
 	return d->cmd.data_len;
 }
 
+static enum ini_heard heard(const struct ini_cmd *cmd, int err)
+{
+	if (!err)
+		return INI_ANSWERED;
+	return cmd->has_sense && cmd->sense.key == SCSI_KEY_ILLEGAL_REQUEST
+		       ? INI_REFUSED
+		       : INI_FAILED;
+}
+
 static void answered(struct ini_cmd *cmd, int err)
 {
 	struct ini_discovery *d = container_of(cmd, struct ini_discovery, cmd);
@@ -391,6 +411,7 @@ static void answered(struct ini_cmd *cmd, int err)
 	}
 	if (!err)
 		err = step->learn(d, take_answer(d));
+	d->vol.heard[d->step] = heard(cmd, err);
 	/* A LUN of the list that nobody is behind is not an error. */
 	if (err == -ENODEV && d->step == 0)
 		err = 0;
@@ -438,6 +459,12 @@ static void ask(struct ini_discovery *d)
 			send_cmd(d, step->name, len, answered);
 			return;
 		}
+		/* Without the list it is not known whether it has the page. */
+		if (step->page >= 0)
+			d->vol.heard[d->step] =
+				d->vol.heard[INI_Q_PAGES] == INI_FAILED
+					? INI_FAILED
+					: INI_NOT_ASKED;
 		if (!advance(d, &lun_err))
 			break;
 		d->cmd.lun = d->vol.lun_field;
@@ -500,6 +527,17 @@ int ini_discover(struct srpi_session *s,
 	scsi_cdb_report_luns(8 + 8 * LUNS_MAX, d->cmd.cdb);
 	send_cmd(d, "REPORT LUNS", 8 + 8 * LUNS_MAX, luns_reported);
 	return 0;
+}
+
+bool ini_discovery_settles(const struct srpi_session *s,
+			   const struct scsi_sense *sense)
+{
+	const struct ini_discovery *d = s->discovery;
+
+	if (d->lun_cnt == 0)
+		return true;
+	return d->step <= INI_Q_CAPACITY_10 &&
+	       sense->code != SCSI_ASC_REPORTED_LUNS_CHANGED;
 }
 
 const char *ini_discovery_asks(const struct srpi_session *s, uint32_t *ret_lun)

@@ -20,6 +20,9 @@
 /* Tags of a channel begin here times its number, see ini_channel_open(). */
 #define GENERATIONS (1u << 20)
 
+/* How often discovery begins anew because something has changed meanwhile. */
+#define PASSES_MAX 8
+
 static bool is_first_time(const struct srpi_session *s)
 {
 	return s->state == SRPI_CONNECTING;
@@ -73,7 +76,7 @@ static void settle(struct srpi_session *s)
 	for (unsigned int i = 0; i < s->channel_cnt; i++)
 		ini_channel_free(s->channels[i]);
 	s->channel_cnt = 0;
-	ini_queue_refuse_asked(s);
+	ini_queue_down(s);
 	ini_reconnect_down(s);
 }
 
@@ -118,8 +121,14 @@ static void note_connection(struct srpi_session *s)
 	}
 }
 
+static void ask_volumes(struct srpi_session *s);
+
 static void up(struct srpi_session *s)
 {
+	if (s->look_again) {
+		ask_volumes(s);
+		return;
+	}
 	s->link = INI_LINK_UP;
 	note_connection(s);
 	if (is_first_time(s))
@@ -149,11 +158,18 @@ static void discovered(struct srpi_session *s, int err)
 	bool over = s->link != INI_LINK_ASKING || s->closing;
 
 	reactor_timer_stop(&s->answer_timer);
+	if (!over && !err && s->look_again) {
+		ini_discovery_free(s);
+		ask_volumes(s);
+		return;
+	}
 	/* Else the end of the channel has come or follows, and says why. */
-	if (!over && !err && is_first_time(s))
+	if (!over && !err && is_first_time(s)) {
+		free(s->volumes);
 		ini_discovery_take(s, &s->volumes, &s->volume_cnt);
-	else if (!over && !err)
+	} else if (!over && !err) {
 		over = !ini_reconnect_check(s) || s->closing;
+	}
 	ini_discovery_free(s);
 	if (over || err == -ECANCELED)
 		return;
@@ -192,16 +208,17 @@ static int make_zeroes(struct srpi_session *s)
 				&s->error);
 }
 
-static void running(struct ini_channel *ch)
+static void ask_volumes(struct srpi_session *s)
 {
-	struct srpi_session *s = ch->user;
 	int err;
 
-	if (s->link == INI_LINK_MORE) {
-		next_channel(s);
+	s->link = INI_LINK_ASKING;
+	s->look_again = false;
+	if (s->passes++ == PASSES_MAX) {
+		ini_say_restless(s);
+		failed(s);
 		return;
 	}
-	s->link = INI_LINK_ASKING;
 	err = make_zeroes(s);
 	if (!err)
 		err = ini_discover(s, discovered, &s->error);
@@ -209,6 +226,40 @@ static void running(struct ini_channel *ch)
 		ini_discovery_free(s);
 		failed(s);
 	}
+}
+
+static void running(struct ini_channel *ch)
+{
+	struct srpi_session *s = ch->user;
+
+	if (s->link == INI_LINK_MORE) {
+		next_channel(s);
+		return;
+	}
+	ask_volumes(s);
+}
+
+void ini_link_look_again(struct srpi_session *s, uint64_t lun_field,
+			 const struct scsi_sense *sense, bool asked)
+{
+	switch (s->link) {
+	case INI_LINK_DOWN:
+	case INI_LINK_LOGIN:
+		return; /* it will be looked at */
+	case INI_LINK_ASKING:
+		s->look_again |= !asked || !ini_discovery_settles(s, sense);
+		return;
+	case INI_LINK_MORE:
+		s->look_again = true;
+		return;
+	case INI_LINK_UP:
+		break;
+	}
+	ini_say_look(s, lun_field, sense);
+	ini_reconnect_look(s);
+	if (s->closing)
+		return;
+	ask_volumes(s);
 }
 
 int ini_link_begin(struct srpi_session *s, struct xp_error *e)
@@ -286,7 +337,7 @@ static void channel_closed(struct ini_channel *ch)
 static void attention(struct ini_channel *ch, uint64_t lun,
 		      const struct scsi_sense *sense)
 {
-	ini_volume_attention(ch->user, lun, sense);
+	ini_volume_attention(ch->user, lun, sense, /* asked= */ false);
 }
 
 static const struct ini_channel_events events = {

@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The size of a volume is asked for again when the target says that it has
- * changed (2Ah/09h): in a unit attention, or unasked in SRP_AER_REQ. */
+/*
+ * What can change of a volume while it stays the same one: its size (2Ah/09h)
+ * and its mode pages (2Ah/01h, and after a reset). It is asked for again when
+ * the target says so, in a unit attention or unasked in SRP_AER_REQ; I/O goes on
+ * meanwhile. What is asked last counts: an answer that an attention has overtaken
+ * is asked for anew.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "initiator/session.h"
+#include "protocol/scsi_mode.h"
 #include "protocol/scsi_pages.h"
 
-struct ini_capacity {
+#define MODE_LEN 192u
+
+struct ini_properties {
 	struct srpi_session *session;
 	struct ini_cmd cmd;
 	struct ini_volume *volume; /* that is asked; NULL: none */
@@ -16,90 +24,123 @@ struct ini_capacity {
 	struct srpi_mem *mem;
 };
 
-static void ask_next(struct ini_capacity *c);
+static void ask_next(struct ini_properties *p);
 
-static void learn(struct ini_capacity *c)
+static void learn_capacity(struct ini_properties *p, const uint8_t *answer)
 {
-	struct ini_volume *v = c->volume;
-	uint8_t answer[SCSI_READ_CAPACITY_16_LEN]; /* buf is the target's */
+	struct srpi_session *s = p->session;
+	struct ini_volume *v = p->volume;
 	struct scsi_capacity cap;
 
-	memcpy(answer, c->buf, sizeof(answer));
-	if (scsi_read_capacity_16_decode(answer, c->cmd.data_len, &cap) ||
-	    cap.block_size != v->info.block_size)
+	if (v->capacity_changed ||
+	    scsi_read_capacity_16_decode(answer, p->cmd.data_len, &cap))
 		return;
-	ini_volume_resize(c->session, v, cap.blocks * cap.block_size);
+	/* Offsets are of other blocks now: is it the same volume? */
+	if (cap.block_size != v->info.block_size)
+		ini_link_look_again(s, v->lun_field, NULL, /* asked= */ false);
+	else
+		ini_volume_resize(s, v, cap.blocks * cap.block_size);
+}
+
+static void learn_modes(struct ini_properties *p, const uint8_t *answer)
+{
+	struct ini_volume *v = p->volume;
+	struct scsi_mode mode;
+
+	if (!v->modes_changed &&
+	    !scsi_mode_sense_6_decode(answer, p->cmd.data_len, &mode))
+		ini_volume_set_modes(v, &mode);
 }
 
 static void answered(struct ini_cmd *cmd, int err)
 {
-	struct ini_capacity *c = container_of(cmd, struct ini_capacity, cmd);
+	struct ini_properties *p =
+		container_of(cmd, struct ini_properties, cmd);
+	uint8_t answer[MODE_LEN]; /* buf is the target's */
 
-	if (!err)
-		learn(c);
-	c->volume = NULL;
-	if (!c->session->closing)
-		ask_next(c);
+	memcpy(answer, p->buf, sizeof(answer));
+	/* While it is being looked at again, that is what counts. */
+	if (!err && p->session->link == INI_LINK_UP) {
+		if (cmd->len == MODE_LEN)
+			learn_modes(p, answer);
+		else
+			learn_capacity(p, answer);
+	}
+	p->volume = NULL;
+	if (!p->session->closing)
+		ask_next(p);
 }
 
-static void ask(struct ini_capacity *c, struct ini_volume *v)
+static void ask(struct ini_properties *p, struct ini_volume *v)
 {
-	v->capacity_changed = false;
-	c->volume = v;
-	c->cmd = (struct ini_cmd){
+	p->volume = v;
+	p->cmd = (struct ini_cmd){
 		.lun = v->lun_field,
 		.dir = INI_DATA_IN,
-		.len = SCSI_READ_CAPACITY_16_LEN,
-		.buf = c->buf,
-		.mr = c->mem->mr,
+		.buf = p->buf,
+		.mr = p->mem->mr,
 		.done = answered,
 	};
-	scsi_cdb_read_capacity_16(SCSI_READ_CAPACITY_16_LEN, c->cmd.cdb);
-	ini_session_submit(c->session, &c->cmd);
+	if (v->modes_changed) {
+		v->modes_changed = false;
+		p->cmd.len = MODE_LEN;
+		scsi_cdb_mode_sense_6(SCSI_MODE_CACHING, MODE_LEN, p->cmd.cdb);
+	} else {
+		v->capacity_changed = false;
+		p->cmd.len = SCSI_READ_CAPACITY_16_LEN;
+		scsi_cdb_read_capacity_16(SCSI_READ_CAPACITY_16_LEN,
+					  p->cmd.cdb);
+	}
+	ini_session_submit(p->session, &p->cmd);
 }
 
-static void ask_next(struct ini_capacity *c)
+static void ask_next(struct ini_properties *p)
 {
-	struct srpi_session *s = c->session;
+	struct srpi_session *s = p->session;
 
-	for (unsigned int i = 0; !c->volume && i < s->volume_cnt; i++) {
-		if (s->volumes[i].capacity_changed)
-			ask(c, &s->volumes[i]);
+	for (unsigned int i = 0; !p->volume && i < s->volume_cnt; i++) {
+		struct ini_volume *v = &s->volumes[i];
+
+		if (v->modes_changed || v->capacity_changed)
+			ask(p, v);
 	}
 }
 
-static struct ini_capacity *create(struct srpi_session *s)
+static struct ini_properties *create(struct srpi_session *s)
 {
-	struct ini_capacity *c = calloc(1, sizeof(*c));
+	struct ini_properties *p = calloc(1, sizeof(*p));
 
-	if (!c)
+	if (!p)
 		return NULL;
-	c->session = s;
-	c->buf = aligned_alloc(4096, 4096);
-	if (c->buf) {
-		memset(c->buf, 0, 4096);
-		if (!srpi_mem_register(s, c->buf, 4096, &c->mem, NULL))
-			return c;
+	p->session = s;
+	p->buf = aligned_alloc(4096, 4096);
+	if (p->buf) {
+		memset(p->buf, 0, 4096);
+		if (!srpi_mem_register(s, p->buf, 4096, &p->mem, NULL))
+			return p;
 	}
-	ini_capacity_free(c);
+	ini_properties_free(p);
 	return NULL;
 }
 
-void ini_capacity_changed(struct srpi_session *s, struct ini_volume *v)
+void ini_properties_changed(struct srpi_session *s, struct ini_volume *v,
+			    bool capacity, bool modes)
 {
-	v->capacity_changed = true;
-	if (!s->capacity)
-		s->capacity = create(s);
-	/* Without memory the size stays what it was: nothing breaks. */
-	if (s->capacity)
-		ask_next(s->capacity);
+	v->capacity_changed |= capacity;
+	v->modes_changed |= modes;
+	if (!s->properties)
+		s->properties = create(s);
+	/* Without memory the size stays what it was, and the modes are taken
+	 * for the worse: nothing breaks. */
+	if (s->properties)
+		ask_next(s->properties);
 }
 
-void ini_capacity_free(struct ini_capacity *c)
+void ini_properties_free(struct ini_properties *p)
 {
-	if (!c)
+	if (!p)
 		return;
-	srpi_mem_free(c->mem);
-	free(c->buf);
-	free(c);
+	srpi_mem_free(p->mem);
+	free(p->buf);
+	free(p);
 }

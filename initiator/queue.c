@@ -7,13 +7,22 @@
  * are sent in the order in which they were submitted.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "initiator/session.h"
 
-/* Unit attentions and other reasons to send a command again. */
-#define TRIES_MAX      8
-#define BUSY_TRIES_MAX 3000
-#define BUSY_DELAY_MS  10
+/*
+ * How often a command is sent again, for each reason by itself. A unit has more
+ * than a dozen attentions, and tells them one by one; and there may be a new one
+ * of each before the command gets through.
+ */
+static const unsigned int tries_max[INI_RETRIES] = {
+	[INI_RETRY_ATTENTION] = 64,
+	[INI_RETRY_ABORTED] = 8,
+	[INI_RETRY_BUSY] = 3000, /* of BUSY_DELAY_MS */
+};
+
+#define BUSY_DELAY_MS 10
 
 #define WATCH_MAX_MS 1000
 
@@ -103,6 +112,7 @@ void ini_queue_go(struct srpi_session *s)
 			container_of(list_pop(from), struct ini_cmd, node);
 
 		cmd->sent_us = reactor_now_us(s->ctx->reactor);
+		cmd->sent_no = s->next_sent++;
 		s->stats.commands++;
 		ini_channel_send(ch, cmd);
 		reactor_await(s->ctx->reactor, 1);
@@ -147,7 +157,7 @@ static int refusal(const struct srpi_session *s, const struct ini_cmd *cmd)
 static void submit(struct srpi_session *s, struct ini_cmd *cmd)
 {
 	cmd->seq = s->next_seq++;
-	cmd->tries = 0;
+	memset(cmd->tries, 0, sizeof(cmd->tries));
 	cmd->status = 0;
 	cmd->has_sense = false;
 	cmd->data_len = 0;
@@ -230,31 +240,88 @@ static void retry_due(struct reactor_timer *t)
 	ini_queue_go(s);
 }
 
+/* @err: -EAGAIN or -EBUSY. */
+static enum ini_retry retry_reason(const struct ini_cmd *cmd, int err)
+{
+	if (err == -EBUSY)
+		return INI_RETRY_BUSY;
+	if (cmd->sense.deferred || cmd->sense.key == SCSI_KEY_UNIT_ATTENTION)
+		return INI_RETRY_ATTENTION;
+	/* A unit that is becoming ready, or being formatted, wants time. */
+	if (cmd->sense.key == SCSI_KEY_NOT_READY)
+		return INI_RETRY_BUSY;
+	return INI_RETRY_ABORTED;
+}
+
+/* Sends @cmd again, now or later; false: it has had its chances. */
+static bool try_again(struct srpi_session *s, struct ini_cmd *cmd, int err)
+{
+	enum ini_retry why = retry_reason(cmd, err);
+
+	if (++cmd->tries[why] >= tries_max[why] || !takes(s, cmd))
+		return false;
+	if (why != INI_RETRY_BUSY) {
+		queue(s, cmd);
+		ini_queue_go(s);
+		return true;
+	}
+	if (list_empty(&s->retry))
+		reactor_timer_set(s->ctx->reactor, &s->retry_timer,
+				  BUSY_DELAY_MS);
+	list_add_tail(&s->retry, &cmd->node);
+	return true;
+}
+
+static bool is_fenced(const struct srpi_session *s, const struct ini_cmd *cmd)
+{
+	if (s->state != SRPI_RUNNING)
+		return true;
+	for (unsigned int i = 0; i < s->channel_cnt; i++) {
+		if (ini_channel_sent_before(s->channels[i], cmd->lun,
+					    cmd->sent_no))
+			return true;
+	}
+	return false;
+}
+
+void ini_queue_let_fenced_go(struct srpi_session *s)
+{
+	struct list *it;
+	struct list *tmp;
+
+	list_for_each_safe(it, tmp, &s->fenced) {
+		struct ini_cmd *cmd = container_of(it, struct ini_cmd, node);
+
+		if (is_fenced(s, cmd))
+			continue;
+		list_del(&cmd->node);
+		queue_undone(s, cmd, 0);
+	}
+}
+
+static void fence(struct srpi_session *s, struct ini_cmd *cmd)
+{
+	if (takes(s, cmd))
+		list_add_tail(&s->fenced, &cmd->node);
+	else
+		cmd_done(s, cmd, refusal(s, cmd));
+}
+
 void ini_queue_answered(struct ini_channel *ch, struct ini_cmd *cmd, int err)
 {
 	struct srpi_session *s = ch->user;
+	bool again = err == -EAGAIN || err == -EBUSY;
 
 	reactor_await(s->ctx->reactor, -1);
-	cmd->tries++;
-	s->proven |= !cmd->asks;
+	s->proven |= !cmd->asks && !again;
 	if (cmd->has_sense)
-		ini_volume_attention(s, cmd->lun, &cmd->sense);
-	/* A unit that is becoming ready, or being formatted, wants time. */
-	if (err == -EAGAIN && cmd->sense.key == SCSI_KEY_NOT_READY)
-		err = -EBUSY;
-	if (err == -EAGAIN && cmd->tries < TRIES_MAX && takes(s, cmd)) {
-		queue(s, cmd);
-		ini_queue_go(s);
-		return;
-	}
-	if (err == -EBUSY && cmd->tries < BUSY_TRIES_MAX && takes(s, cmd)) {
-		if (list_empty(&s->retry))
-			reactor_timer_set(s->ctx->reactor, &s->retry_timer,
-					  BUSY_DELAY_MS);
-		list_add_tail(&s->retry, &cmd->node);
-		return;
-	}
-	cmd_done(s, cmd, err == -EAGAIN || err == -EBUSY ? -EIO : err);
+		ini_volume_attention(s, cmd->lun, &cmd->sense, cmd->asks);
+	if (!err && cmd->fence && is_fenced(s, cmd))
+		fence(s, cmd);
+	else if (!again || !try_again(s, cmd, err))
+		cmd_done(s, cmd, again ? -EIO : err);
+	if (!list_empty(&s->fenced))
+		ini_queue_let_fenced_go(s);
 }
 
 void ini_queue_lost(struct ini_channel *ch, struct ini_cmd *cmd)
@@ -278,16 +345,24 @@ static void refuse_list(struct srpi_session *s, struct list *l, int err)
 		queue_undone(s, container_of(it, struct ini_cmd, node), err);
 }
 
-void ini_queue_refuse_asked(struct srpi_session *s)
+void ini_queue_down(struct srpi_session *s)
 {
+	struct list *it;
+
 	requeue_retries(s);
 	refuse_list(s, &s->asked, -ECANCELED);
+	/* What was sent before them is sent again, so they are as well. */
+	while ((it = list_pop(&s->fenced)))
+		wait_in_order(s, container_of(it, struct ini_cmd, node));
 }
 
 void ini_queue_refuse(struct srpi_session *s, int err)
 {
-	ini_queue_refuse_asked(s);
+	requeue_retries(s);
 	refuse_list(s, &s->waiting, err);
+	refuse_list(s, &s->fenced, err);
+	/* A question that waited for a busy unit is still to be answered. */
+	ini_queue_go(s);
 }
 
 void ini_queue_init(struct srpi_session *s)
@@ -297,6 +372,7 @@ void ini_queue_init(struct srpi_session *s)
 	list_init(&s->waiting);
 	list_init(&s->undone);
 	list_init(&s->retry);
+	list_init(&s->fenced);
 	reactor_timer_init(&s->retry_timer, retry_due);
 	reactor_timer_init(&s->watch_timer, watch_due);
 }

@@ -15,6 +15,10 @@
  *   up      held commands are sent again
  *
  * Two timers run from the loss on, whatever the attempts do.
+ *
+ * The same with a connection that stands, when a target says that its volumes
+ * may be others: I/O is held, discovery looks, and if the volumes are the same
+ * I/O goes on. If it fails, the connection is ended and made again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -90,11 +94,11 @@ static void set_deadline(struct srpi_session *s, struct reactor_timer *t,
 			  gone < (uint64_t)limit_ms ? limit_ms - gone : 0);
 }
 
-void ini_reconnect_lost(struct srpi_session *s, const struct ini_channel *ch)
+/* s->error says why. */
+static void block(struct srpi_session *s)
 {
 	uint64_t now = now_us(s);
 
-	ini_say_lost(s, ch);
 	if (s->proven)
 		s->down_us = now;
 	if (now - s->up_us >= (uint64_t)s->options.reconnect_delay_ms * 1000)
@@ -103,12 +107,26 @@ void ini_reconnect_lost(struct srpi_session *s, const struct ini_channel *ch)
 	s->proven = false;
 	s->reason = 0;
 	s->lost_writes = false;
+	ini_volume_forget_attentions(s);
 	ini_session_enter(s, SRPI_BLOCKED, &s->error);
 	if (s->closing) /* by who was told */
 		return;
 	set_deadline(s, &s->fail_timer, s->options.fast_io_fail_ms);
 	set_deadline(s, &s->loss_timer, s->options.dev_loss_ms);
-	ini_link_end(s);
+}
+
+void ini_reconnect_lost(struct srpi_session *s, const struct ini_channel *ch)
+{
+	ini_say_lost(s, ch);
+	block(s);
+	if (!s->closing)
+		ini_link_end(s);
+}
+
+void ini_reconnect_look(struct srpi_session *s)
+{
+	s->looking = true;
+	block(s);
 }
 
 /* ---- attempts ---- */
@@ -154,7 +172,7 @@ static void attempt(struct reactor_timer *t)
 		return;
 	}
 	s->stats.attempts++;
-	ini_volume_forget_attentions(s);
+	ini_volume_new_nexus(s);
 	err = ini_link_begin(s, &e);
 	if (!err)
 		return;
@@ -173,6 +191,7 @@ void ini_reconnect_failed(struct srpi_session *s, uint32_t reason)
 {
 	bool news = reason != s->reason;
 
+	s->looking = false;
 	/* It may be a target that takes its time. */
 	if (reason == ETIMEDOUT && s->patience_ms < s->options.timeout_ms)
 		s->patience_ms += s->patience_ms / 4;
@@ -188,10 +207,12 @@ void ini_reconnect_up(struct srpi_session *s)
 
 	ini_reconnect_stop(s);
 	s->up_us = now_us(s);
-	s->stats.reconnects++;
+	s->stats.reconnects += !s->looking;
 	s->proven = list_empty(&s->waiting);
 	ini_say_back(s, down_ms(s), &back);
+	s->looking = false;
 	ini_session_enter(s, SRPI_RUNNING, &back);
+	ini_queue_let_fenced_go(s);
 	ini_queue_go(s);
 }
 
@@ -216,7 +237,27 @@ static bool is_gone(const struct ini_volume *was, const struct ini_volume *now)
 		       SCSI_GENERATION_LEN));
 }
 
-/* What makes @now another volume than @was; "": nothing. */
+/* A question whose answer is missing: @now may be @was or not. */
+static bool is_unanswered(enum ini_heard was, enum ini_heard now)
+{
+	return (now == INI_FAILED && was != INI_FAILED) ||
+	       (now == INI_REFUSED && was == INI_ANSWERED);
+}
+
+static const char *find_unanswered(const struct ini_volume *was,
+				   const struct ini_volume *now)
+{
+	for (unsigned int q = 0; q < INI_QUESTIONS; q++) {
+		if (is_unanswered(was->heard[q], now->heard[q]))
+			return ini_discovery_question(q);
+	}
+	return NULL;
+}
+
+/*
+ * What makes @now another volume than @was; "": nothing. Only what was answered
+ * both times can tell: what @was could not be asked for is believed now.
+ */
 static void compare(const struct ini_volume *was, const struct ini_volume *now,
 		    char *buf, size_t len)
 {
@@ -224,12 +265,13 @@ static void compare(const struct ini_volume *was, const struct ini_volume *now,
 	const struct srpi_volume_info *b = &now->info;
 
 	buf[0] = '\0';
-	if (strcmp(a->naa, b->naa))
+	if (was->heard[INI_Q_IDS] != INI_FAILED && strcmp(a->naa, b->naa))
 		snprintf(buf, len,
 			 "another volume is there now, %s instead of %s",
 			 *b->naa ? b->naa : "one without identifier",
 			 *a->naa ? a->naa : "one without identifier");
-	else if (!*a->naa && strcmp(a->serial, b->serial))
+	else if (!*a->naa && was->heard[INI_Q_SERIAL] != INI_FAILED &&
+		 strcmp(a->serial, b->serial))
 		snprintf(buf, len,
 			 "another volume is there now, serial number '%s' "
 			 "instead of '%s'",
@@ -248,14 +290,23 @@ static void compare(const struct ini_volume *was, const struct ini_volume *now,
 static bool check_volume(struct srpi_session *s, struct ini_volume *was,
 			 const struct ini_volume *now)
 {
+	const char *question = now ? find_unanswered(was, now) : NULL;
 	char what[256];
 	uint64_t size;
 
+	/* It was taken away, and others are still there. */
+	if (!now && s->looking)
+		return true;
 	if (!now) {
 		/* It may be one that is still being set up. */
 		ini_say_changed(s, was, "the target does not show it");
 		s->error.err = -ENODEV;
 		ini_reconnect_failed(s, ENODEV);
+		return false;
+	}
+	if (question) {
+		ini_say_unanswered(s, was, question);
+		ini_reconnect_failed(s, EAGAIN);
 		return false;
 	}
 	compare(was, now, what, sizeof(what));

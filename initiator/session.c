@@ -24,7 +24,7 @@ static void session_free(struct srpi_session *s)
 {
 	reactor_timer_stop(&s->watch_timer);
 	ini_discovery_free(s);
-	ini_capacity_free(s->capacity);
+	ini_properties_free(s->properties);
 	srpi_mem_free(s->zeroes_mem);
 	ini_xp_put(s->own);
 	free(s->zeroes);

@@ -10,7 +10,7 @@
  *   discover.c   what volumes there are
  *   connect.c    the first time: which address, which transport
  *   volumes.c    what is known of each volume, and what it may have lost
- *   capacity.c   the size that has changed
+ *   properties.c the size, and mode pages, that have changed
  *   reconnect.c  every other time: what waits how long, is it the same volume
  *   session_text.c  what went wrong, for a person
  */
@@ -21,18 +21,59 @@
 
 #include "initiator/channel.h"
 #include "initiator/ctx.h"
+#include "protocol/scsi_mode.h"
 #include "protocol/scsi_vpd.h"
 #include "protocol/srp_uri.h"
 
 #define INI_CHANNELS_MAX 16
 
-/* What the channels are doing. */
+/*
+ * What the channels are doing, and what leads on from there. Whatever a target
+ * does, a channel that ends leads to DOWN (channel_closed(); of the first login,
+ * connect.c and reconnect.c tell); and where a target might do nothing, there is
+ * a timer. None of them is stopped but by what leaves the state: fast_io_fail
+ * (fail_timer) ends what I/O waits for, not what the link does.
+ *
+ *   state    leaves by                      without an answer, by
+ *   DOWN     all channels have closed       the transport: it closes what it was
+ *            (settle()), then the pause     told to close; then pause_timer, or
+ *            is over (attempt())            loss_timer where reconnecting is off
+ *   LOGIN    logged in; refused             the transport's timeout of a connect
+ *   ASKING   discovered; it failed          answer_timer, set by each question
+ *   MORE     logged in, or refused, the     the transport's timeout of a connect
+ *            last of them
+ *   UP       look_again()                   watch_timer (io_timeout_ms), while
+ *                                           commands are in flight
+ */
 enum ini_link {
 	INI_LINK_DOWN,	 /* none, or they end */
 	INI_LINK_LOGIN,	 /* the first one logs in (SINGLE) */
 	INI_LINK_ASKING, /* discovery asks for the volumes */
 	INI_LINK_MORE,	 /* the others log in, one by one (MULTI) */
 	INI_LINK_UP,
+};
+
+/* What became of a question of discovery. */
+enum ini_heard {
+	INI_NOT_ASKED, /* the unit says that it has no answer */
+	INI_ANSWERED,
+	INI_REFUSED, /* ILLEGAL REQUEST: it does not know the question */
+	INI_FAILED,  /* another error, or nonsense: nothing is known */
+};
+
+enum ini_question {
+	INI_Q_INQUIRY,
+	INI_Q_CAPACITY_16,
+	INI_Q_CAPACITY_10,
+	INI_Q_PAGES,
+	INI_Q_SERIAL,
+	INI_Q_IDS,
+	INI_Q_LIMITS,
+	INI_Q_ROTATION,
+	INI_Q_PROVISIONING,
+	INI_Q_STORE,
+	INI_Q_MODES,
+	INI_QUESTIONS,
 };
 
 struct ini_volume {
@@ -47,19 +88,25 @@ struct ini_volume {
 	bool no_lba_status;
 	bool has_store; /* the target tells: */
 	struct scsi_store store;
+	uint8_t heard[INI_QUESTIONS]; /* enum ini_heard */
 
 	/* ---- what survives the connection, see volumes.c ---- */
 
-	/* Writes that were acknowledged without being stable, and how many of
-	 * these were there when the last good flush was submitted. */
+	/* Writes that were acknowledged without FUA, how many of these were
+	 * there when the last good flush was submitted, and when the last one
+	 * was that may have been in a cache. */
 	uint64_t written;
 	uint64_t flushed;
+	uint64_t cached;
 	uint64_t losses;      /* how often such writes may have been lost */
 	uint64_t losses_told; /* by a flush that failed for it */
-	/* Unit attentions since the last login. */
+	/* What is known since the volume was last RUNNING: with the present
+	 * nexus nothing was lost but the one before; more was, at any time. */
 	bool saw_nexus_loss;
 	bool saw_reset;
-	bool capacity_changed; /* to be asked for */
+	/* To be asked for. */
+	bool capacity_changed;
+	bool modes_changed;
 };
 
 struct srpi_mem {
@@ -82,6 +129,9 @@ struct srpi_session {
 	struct xp *xp;	    /* of it */
 
 	enum ini_link link;
+	bool look_again;     /* when the link is up */
+	bool looking;	     /* the nexus stands meanwhile */
+	unsigned int passes; /* of discovery, since the login or the attention */
 	struct ini_channel *channels[INI_CHANNELS_MAX];
 	unsigned int channel_cnt; /* entries of channels[], closed ones too */
 	uint32_t opened;	  /* channels, ever */
@@ -91,6 +141,8 @@ struct srpi_session {
 	struct list waiting; /* others without a slot, by seq */
 	struct list undone;  /* commands that were refused at once */
 	struct list retry;   /* commands for a busy unit */
+	struct list fenced;  /* commands that wait for others, ini_cmd.fence */
+	uint64_t next_sent;  /* of ini_cmd.sent_no */
 	struct reactor_timer retry_timer;
 	struct reactor_timer answer_timer; /* discovery's, for one answer */
 	struct reactor_msg undone_msg;
@@ -120,7 +172,7 @@ struct srpi_session {
 	struct ini_volume *volumes;
 	unsigned int volume_cnt;
 	struct ini_discovery *discovery;
-	struct ini_capacity *capacity; /* NULL: never needed yet */
+	struct ini_properties *properties; /* NULL: never needed yet */
 
 	uint8_t *zeroes; /* the source of WRITE SAME and zero writes */
 	struct srpi_mem *zeroes_mem;
@@ -181,9 +233,13 @@ void ini_session_refuse(struct srpi_session *s, struct ini_cmd *cmd, int err);
 
 /* Sends what may be sent. */
 void ini_queue_go(struct srpi_session *s);
-/* Everything that has not been sent fails; discovery's with -ECANCELED. */
+/* What waits fails with @err. What discovery asks does not: it has a life, and a
+ * timer, of its own, and ends with the link. */
 void ini_queue_refuse(struct srpi_session *s, int err);
-void ini_queue_refuse_asked(struct srpi_session *s);
+/* All channels are gone: discovery's command fails with -ECANCELED. */
+void ini_queue_down(struct srpi_session *s);
+/* Something that fenced commands wait for has happened, maybe. */
+void ini_queue_let_fenced_go(struct srpi_session *s);
 /* As channel events. */
 void ini_queue_answered(struct ini_channel *ch, struct ini_cmd *cmd, int err);
 void ini_queue_lost(struct ini_channel *ch, struct ini_cmd *cmd);
@@ -200,14 +256,31 @@ void ini_link_end(struct srpi_session *s);
  * discovery has asked something. */
 void ini_session_await_answer(struct srpi_session *s);
 
+/*
+ * LUN @lun_field may be something else now, @sense says (NULL: a property does).
+ * Nothing more is sent to any LUN until discovery has looked. @asked: it was
+ * discovery's own command that met it.
+ */
+void ini_link_look_again(struct srpi_session *s, uint64_t lun_field,
+			 const struct scsi_sense *sense, bool asked);
+
 /* ---- volumes.c ---- */
 
-/* LUN @lun_field has said something unasked. */
+/* LUN @lun_field has said something about itself or about an earlier command;
+ * @asked: to a question of discovery. */
 void ini_volume_attention(struct srpi_session *s, uint64_t lun_field,
-			  const struct scsi_sense *sense);
+			  const struct scsi_sense *sense, bool asked);
+/* Nothing has been lost yet, nor the nexus. */
 void ini_volume_forget_attentions(struct srpi_session *s);
+/* A new nexus begins: it must tell what was lost with the old one. */
+void ini_volume_new_nexus(struct srpi_session *s);
 
-/* Is there anything that a crash of the target could have undone? */
+void ini_volume_set_modes(struct ini_volume *v, const struct scsi_mode *mode);
+
+/* A write without FUA was acknowledged. */
+void ini_volume_written(struct ini_volume *v);
+
+/* Is there anything that no flush has covered? */
 static inline bool ini_volume_is_dirty(const struct ini_volume *v)
 {
 	return v->written > v->flushed;
@@ -223,12 +296,13 @@ bool ini_volume_back(struct ini_volume *was, const struct ini_volume *now);
 void ini_volume_resize(struct srpi_session *s, struct ini_volume *v,
 		       uint64_t size);
 
-/* ---- capacity.c ---- */
+/* ---- properties.c ---- */
 
-/* Asks for the size of @v, and lets the caller know. */
-void ini_capacity_changed(struct srpi_session *s, struct ini_volume *v);
+/* Asks for the size or the modes of @v, and lets the caller know of a size. */
+void ini_properties_changed(struct srpi_session *s, struct ini_volume *v,
+			    bool capacity, bool modes);
 /* NULL is fine. */
-void ini_capacity_free(struct ini_capacity *c);
+void ini_properties_free(struct ini_properties *p);
 
 /* ---- connect.c ---- */
 
@@ -248,6 +322,8 @@ void ini_reconnect_lost(struct srpi_session *s, const struct ini_channel *ch);
 /* All channels are closed and gone. */
 void ini_reconnect_down(struct srpi_session *s);
 void ini_reconnect_up(struct srpi_session *s);
+/* Discovery looks again on the channels that there are; s->error says why. */
+void ini_reconnect_look(struct srpi_session *s);
 /* How long the login of an attempt may take, in milliseconds. */
 unsigned int ini_reconnect_patience(const struct srpi_session *s);
 /* An attempt has failed; s->error says why, @reason tells it from others. */
@@ -265,6 +341,17 @@ bool ini_say_no_login(struct srpi_session *s, const struct ini_channel *ch,
 void ini_say_fewer(struct srpi_session *s, const struct xp_error *why);
 void ini_say_lost(struct srpi_session *s, const struct ini_channel *ch);
 void ini_say_no_answer(struct srpi_session *s);
+/* Why discovery looks again; @sense may be NULL. */
+void ini_say_look(struct srpi_session *s, uint64_t lun_field,
+		  const struct scsi_sense *sense);
+/* It never stops to say that something has changed. */
+void ini_say_restless(struct srpi_session *s);
+/* An earlier command of @v has failed. */
+void ini_say_deferred(struct srpi_session *s, const struct ini_volume *v,
+		      const struct scsi_sense *sense);
+/* @what was answered before, and now is not. */
+void ini_say_unanswered(struct srpi_session *s, const struct ini_volume *v,
+			const char *what);
 /* Why @ch is ended: @cmd had no answer for @age_ms. */
 void ini_say_timeout(const struct ini_cmd *cmd, uint64_t age_ms, char *buf,
 		     size_t len);
@@ -294,6 +381,12 @@ void ini_discovery_take(struct srpi_session *s, struct ini_volume **ret_volumes,
 			unsigned int *ret_cnt);
 /* Frees what discovery holds; NULL in the session is fine. */
 void ini_discovery_free(struct srpi_session *s);
+/* The name of a question. */
+const char *ini_discovery_question(enum ini_question q);
+/* What @sense tells of came before what discovery asks of the unit from here on,
+ * if @sense answers its last question. */
+bool ini_discovery_settles(const struct srpi_session *s,
+			   const struct scsi_sense *sense);
 /* What it asked last, and of which LUN. */
 const char *ini_discovery_asks(const struct srpi_session *s, uint32_t *ret_lun);
 

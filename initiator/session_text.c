@@ -238,8 +238,9 @@ void ini_say_back(struct srpi_session *s, uint64_t down_ms,
 
 	peer_text(s, peer, sizeof(peer));
 	way_text(s, s->channels[0], way, sizeof(way));
-	ini_error_set(ret, s->lost_writes ? -EIO : 0,
-		      "connected to %s%s again after %.1f s%s", peer, way,
+	ini_error_set(ret, s->lost_writes ? -EIO : 0, "%s %s%s %s %.1f s%s",
+		      s->looking ? "the volumes of" : "connected to", peer, way,
+		      s->looking ? "are the same, seen in" : "again after",
 		      (double)down_ms / 1000,
 		      s->lost_writes ? "; the target may have lost writes that "
 				       "were not flushed, so the next flush "
@@ -255,6 +256,65 @@ void ini_say_changed(struct srpi_session *s, const struct ini_volume *v,
 	peer_text(s, peer, sizeof(peer));
 	ini_error_set(&s->error, -ESTALE, "volume '%s' (LUN %u) of %s: %s",
 		      v->info.name, v->info.lun, peer, what);
+}
+
+void ini_say_unanswered(struct srpi_session *s, const struct ini_volume *v,
+			const char *what)
+{
+	char text[80];
+
+	snprintf(text, sizeof(text), "%s was answered before and fails now",
+		 what);
+	ini_say_changed(s, v, text);
+	s->error.err = -EIO;
+}
+
+/* "LUN 3 of 10.0.0.1:5555" */
+static void lun_text(const struct srpi_session *s, uint64_t lun_field,
+		     char *buf, size_t len)
+{
+	char peer[PEER_TEXT_SIZE];
+	uint32_t lun = 0;
+
+	srp_lun_decode(lun_field, &lun);
+	peer_text(s, peer, sizeof(peer));
+	snprintf(buf, len, "LUN %u of %s", lun, peer);
+}
+
+void ini_say_look(struct srpi_session *s, uint64_t lun_field,
+		  const struct scsi_sense *sense)
+{
+	char lun[PEER_TEXT_SIZE + 20];
+	char text[SCSI_SENSE_TEXT_LEN];
+
+	lun_text(s, lun_field, lun, sizeof(lun));
+	ini_error_set(&s->error, -EAGAIN, "%s has changed: %s", lun,
+		      sense ? scsi_sense_text(sense, text)
+			    : "its blocks have another size");
+}
+
+void ini_say_restless(struct srpi_session *s)
+{
+	char peer[PEER_TEXT_SIZE];
+
+	peer_text(s, peer, sizeof(peer));
+	ini_error_set(&s->error, -EAGAIN,
+		      "cannot learn the volumes of %s: it says again and again "
+		      "that they have changed",
+		      peer);
+}
+
+void ini_say_deferred(struct srpi_session *s, const struct ini_volume *v,
+		      const struct scsi_sense *sense)
+{
+	char lun[PEER_TEXT_SIZE + 20];
+	char text[SCSI_SENSE_TEXT_LEN];
+
+	lun_text(s, v->lun_field, lun, sizeof(lun));
+	ini_error_set(&s->error, -EIO,
+		      "%s has failed a write that it had acknowledged: %s; the "
+		      "next flush fails",
+		      lun, scsi_sense_text(sense, text));
 }
 
 void ini_say_no_answer(struct srpi_session *s)

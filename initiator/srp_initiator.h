@@ -67,7 +67,9 @@ int srpi_ctx_run(struct srpi_ctx *ctx, int timeout_ms);
 /*
  * The life of a session, in the words of the kernel's SRP transport. A session
  * that has been RUNNING comes back by itself when its connection breaks: it
- * logs in again, finds the same volumes, and sends again what had no answer.
+ * logs in again, finds the same volumes, and sends again what had no answer. It
+ * is BLOCKED as well, for a moment, when the target says that its volumes may be
+ * others, until it has looked.
  *
  *   CONNECTING ──▶ RUNNING ◀──────────────┬─────────────┐
  *                     │ connection lost    │ back        │ back
@@ -83,10 +85,10 @@ int srpi_ctx_run(struct srpi_ctx *ctx, int timeout_ms);
 enum srpi_state {
 	SRPI_CONNECTING, /* srpi_connect() was called; I/O: -ENOTCONN */
 	SRPI_RUNNING,	 /* logged in, volumes known */
-	SRPI_BLOCKED,	 /* no connection; I/O waits */
-	SRPI_FAIL_FAST,	 /* none for long; I/O fails at once with -EIO */
-	SRPI_LOST,	 /* given up, for good; likewise */
-	SRPI_CLOSED,	 /* srpi_close(), or connecting failed */
+	SRPI_BLOCKED, /* no connection, or not sure what is there; I/O waits */
+	SRPI_FAIL_FAST, /* none for long; I/O fails at once with -EIO */
+	SRPI_LOST,	/* given up, for good; likewise */
+	SRPI_CLOSED,	/* srpi_close(), or connecting failed */
 };
 
 /* "running", "blocked", ... */
@@ -134,7 +136,8 @@ struct srpi_options {
 	 * for the first time, and CLOSED, the callbacks of connect and close
 	 * tell), or the same state has got a new reason. @why: what happened, to
 	 * whom; for RUNNING, what came back: an err of -EIO says that writes
-	 * may have been lost with the target, see SRPI_FLUSH.
+	 * may have been lost with the target, see SRPI_FLUSH. RUNNING is also
+	 * told again when the target has failed what it had acknowledged.
 	 */
 	void (*state_changed)(struct srpi_session *s, enum srpi_state state,
 			      const struct srpi_error *why, void *arg);
@@ -265,7 +268,8 @@ enum srpi_op {
 	SRPI_READ,
 	SRPI_WRITE,
 	/* Writes done before it are stable afterwards. When some may have been
-	 * lost with a target that crashed, the next flush fails with -EIO. */
+	 * lost with a target that crashed, or it has failed them later, the
+	 * next flush fails with -EIO. */
 	SRPI_FLUSH,
 	SRPI_DISCARD,	   /* contents undefined (or zero: unmap_zeroes) */
 	SRPI_WRITE_ZEROES, /* may free the space when .discard is set */

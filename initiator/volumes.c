@@ -44,14 +44,25 @@ int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
 
 /*
  * A target may lose what it has acknowledged until a flush says that it is
- * stable. As long as the connection stands it tells by failing the flush. When
- * the connection was lost we have to find out: our own target tells the
- * generation of its store, which changes whenever acknowledged writes may be
- * gone. Of others we believe only the unit attention that says that nothing but
- * the nexus was lost (29h/07h).
+ * stable. As long as the connection stands it tells by failing the flush, by a
+ * deferred error, or by the unit attention that says that it was switched on
+ * again. When the connection was lost we have to find out: our own target tells
+ * the generation of its store, which changes whenever acknowledged writes may
+ * be gone. Of others we believe only the unit attention that says that nothing
+ * but the nexus was lost (29h/07h).
  *
- * The next flush then fails, once. It is for the caller to let each of its own
- * callers know.
+ * The next flush then fails, once, also when there is no cache any more. It is
+ * for the caller to let each of its own callers know.
+ *
+ * A write without FUA is flushed by SYNCHRONIZE CACHE whatever the caching page
+ * said last: another initiator may have switched the cache on while the write
+ * was under way, and no command has been told yet. Whether such a write may
+ * have been *lost* follows the page: it counts as one that sat in a cache when
+ * the cache was on at its acknowledgement, or an attention came before it was
+ * flushed, or the cache is on when the volume comes back. What this does not
+ * see: the cache was switched on for a moment while the write was under way, and
+ * the target crashed before it answered anything more. To count that, every
+ * volume without a cache would have to fail a flush after every crash.
  */
 
 static struct ini_volume *volume_of(struct srpi_session *s, uint64_t lun_field)
@@ -63,19 +74,103 @@ static struct ini_volume *volume_of(struct srpi_session *s, uint64_t lun_field)
 	return NULL;
 }
 
-void ini_volume_attention(struct srpi_session *s, uint64_t lun_field,
+enum news {
+	NEWS_NEXUS = 1 << 0,	/* nothing but the nexus was lost */
+	NEWS_RESET = 1 << 1,	/* more than that may have been lost */
+	NEWS_CAPACITY = 1 << 2, /* to be asked for again: the size */
+	NEWS_MODES = 1 << 3,	/* the mode pages */
+	NEWS_UNIT = 1 << 4,	/* everything: it may be another unit */
+};
+
+/* What is not here changes nothing that discovery has asked for. The first row
+ * that matches counts. */
+static const struct {
+	uint16_t mask; /* of the code, before it is compared */
+	uint16_t code;
+	unsigned int news;
+} attentions[] = {
+	{ 0xffff, SCSI_ASC_NEXUS_LOSS, NEWS_NEXUS },
+	/* Modes are what was saved again; caches keep what they have. */
+	{ 0xffff, SCSI_ASC_BUS_RESET, NEWS_RESET | NEWS_MODES },
+	{ 0xffff, SCSI_ASC_DEVICE_RESET, NEWS_RESET | NEWS_MODES },
+	/* Power on, an internal reset, or not told. */
+	{ 0xff00, SCSI_ASC_POWER_ON_OR_RESET, NEWS_RESET | NEWS_UNIT },
+	{ 0xff00, SCSI_ASC_MEDIUM_MAY_HAVE_CHANGED, NEWS_UNIT },
+	{ 0xffff, SCSI_ASC_PARAMETERS_CHANGED, NEWS_UNIT },
+	{ 0xffff, SCSI_ASC_MODE_PARAMETERS_CHANGED, NEWS_MODES },
+	{ 0xffff, SCSI_ASC_CAPACITY_CHANGED, NEWS_CAPACITY },
+	/* Operating conditions, INQUIRY data, identifier, LUNs, ... */
+	{ 0xff00, SCSI_ASC_OPERATING_CONDITIONS_CHANGED, NEWS_UNIT },
+};
+
+static unsigned int news_of(const struct scsi_sense *sense)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(attentions); i++) {
+		if ((sense->code & attentions[i].mask) == attentions[i].code)
+			return attentions[i].news;
+	}
+	return 0;
+}
+
+/* An earlier command has failed after it was acknowledged. */
+static void note_deferred(struct srpi_session *s, struct ini_volume *v,
 			  const struct scsi_sense *sense)
 {
-	struct ini_volume *v = volume_of(s, lun_field);
+	bool known = v->losses != v->losses_told;
 
-	if (!v || sense->key != SCSI_KEY_UNIT_ATTENTION)
+	if (sense->key == SCSI_KEY_NO_SENSE ||
+	    sense->key == SCSI_KEY_RECOVERED_ERROR ||
+	    sense->key == SCSI_KEY_COMPLETED)
 		return;
-	if (sense->code == SCSI_ASC_NEXUS_LOSS)
+	v->losses++;
+	s->lost_writes |= s->state != SRPI_RUNNING;
+	if (known || s->state != SRPI_RUNNING)
+		return;
+	ini_say_deferred(s, v, sense);
+	ini_session_enter(s, SRPI_RUNNING, &s->error);
+}
+
+/* From now on until they are known again: what costs more and loses nothing. */
+static void doubt_modes(struct ini_volume *v)
+{
+	v->info.write_cache = true;
+	v->info.fua = false;
+	v->cached = v->written;
+}
+
+void ini_volume_attention(struct srpi_session *s, uint64_t lun_field,
+			  const struct scsi_sense *sense, bool asked)
+{
+	struct ini_volume *v = volume_of(s, lun_field);
+	unsigned int news, changes;
+
+	if (v && sense->deferred)
+		note_deferred(s, v, sense);
+	if (sense->deferred || sense->key != SCSI_KEY_UNIT_ATTENTION)
+		return;
+	news = news_of(sense);
+	if (v && news & NEWS_MODES)
+		doubt_modes(v);
+	changes = news & (NEWS_UNIT | NEWS_CAPACITY | NEWS_MODES);
+	if (news & NEWS_UNIT || (changes && s->link != INI_LINK_UP))
+		ini_link_look_again(s, lun_field, sense, asked);
+	else if (v && changes)
+		ini_properties_changed(s, v, news & NEWS_CAPACITY,
+				       news & NEWS_MODES);
+	if (v && news & NEWS_NEXUS)
 		v->saw_nexus_loss = true;
-	else if (SCSI_ASC(sense->code) == SCSI_ASC(SCSI_ASC_POWER_ON_OR_RESET))
+	if (v && news & NEWS_RESET)
 		v->saw_reset = true;
-	else if (sense->code == SCSI_ASC_CAPACITY_CHANGED)
-		ini_capacity_changed(s, v);
+}
+
+void ini_volume_set_modes(struct ini_volume *v, const struct scsi_mode *mode)
+{
+	v->info.read_only = mode->write_protected;
+	v->info.fua = mode->dpofua;
+	if (mode->has_caching) {
+		v->info.write_cache = mode->wce;
+		v->cache_unknown = false;
+	}
 }
 
 void ini_volume_resize(struct srpi_session *s, struct ini_volume *v,
@@ -92,9 +187,30 @@ void ini_volume_resize(struct srpi_session *s, struct ini_volume *v,
 void ini_volume_forget_attentions(struct srpi_session *s)
 {
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
-		s->volumes[i].saw_nexus_loss = false;
+		s->volumes[i].saw_nexus_loss = true;
 		s->volumes[i].saw_reset = false;
 	}
+	s->passes = 0;
+}
+
+/* An attempt before this one may have been told of a reset, and failed then; or
+ * it began a nexus, and nobody has heard what that had to tell. */
+void ini_volume_new_nexus(struct srpi_session *s)
+{
+	for (unsigned int i = 0; i < s->volume_cnt; i++) {
+		struct ini_volume *v = &s->volumes[i];
+
+		v->saw_reset |= s->passes > 0 && !v->saw_nexus_loss;
+		v->saw_nexus_loss = false;
+	}
+	s->passes = 0;
+}
+
+void ini_volume_written(struct ini_volume *v)
+{
+	v->written++;
+	if (v->info.write_cache)
+		v->cached = v->written;
 }
 
 int ini_volume_flushed(struct ini_volume *v, uint64_t written)
@@ -121,12 +237,19 @@ static bool may_have_lost(const struct ini_volume *was,
  * our own writes. */
 bool ini_volume_back(struct ini_volume *was, const struct ini_volume *now)
 {
-	bool lost = ini_volume_is_dirty(was) && may_have_lost(was, now);
 	struct ini_volume new = *now;
+	bool lost;
 
+	if (now->info.write_cache)
+		was->cached = was->written;
+	lost = was->cached > was->flushed && may_have_lost(was, now);
 	memcpy(new.info.name, was->info.name, sizeof(new.info.name));
+	/* What is being asked may have been answered before this was. */
+	new.capacity_changed = was->capacity_changed;
+	new.modes_changed = was->modes_changed;
 	new.written = was->written;
 	new.flushed = lost ? was->written : was->flushed;
+	new.cached = was->cached;
 	new.losses = was->losses + lost;
 	new.losses_told = was->losses_told;
 	*was = new;

@@ -583,7 +583,7 @@ static const struct {
 	  "when another has the device" },
 	{ "target/backend_file_open.c", "opendir",
 	  "when another has the device" },
-	{ "initiator/capacity.c", "", "when the size has changed" },
+	{ "initiator/properties.c", "", "when something has changed" },
 	{ "target/notify.c", "", "with a service manager only" },
 	{ "fuse/main.c", "pipe2", "in the background only" },
 	{ "fuse/uring.c", "calloc", "with FUSE over io_uring only" },

@@ -20,7 +20,7 @@
 #define BLK	  512u
 #define BLOCKS	  2048u
 #define REQ_LIM	  8
-#define SENDS_MAX 256
+#define SENDS_MAX 1024
 #define CHANNELS  2
 
 /* What the target says to MODE SENSE. */
@@ -34,10 +34,13 @@ enum mode_answer {
 struct play_options {
 	enum mode_answer mode;
 	bool no_sync;	/* SYNCHRONIZE CACHE is unknown */
+	bool dpofua;	/* MODE SENSE tells of FUA */
+	bool has_ids;	/* VPD pages 80h and 83h */
 	bool has_store; /* VPD page C0h */
 	bool is_memory;
 	uint8_t generation;
-	bool comes_back; /* the session may log in again */
+	bool comes_back;     /* the session may log in again */
+	int fast_io_fail_ms; /* when it comes back; 0: off */
 	int io_timeout_ms;
 	unsigned int timeout_ms;
 	unsigned int channels; /* that we ask for */
@@ -52,8 +55,21 @@ struct play_send {
 	uint8_t iu[128];
 };
 
+/* Commands that the target answers otherwise than it should. */
+struct meet {
+	uint8_t opcode; /* 0: all but REPORT LUNS and INQUIRY */
+	uint8_t page;	/* of INQUIRY; 0: any, standard data included */
+	enum scsi_status status;
+	struct scsi_sense sense; /* of CHECK CONDITION */
+	enum scsi_sense_format format;
+	unsigned int cnt; /* so many of them */
+};
+
 struct play {
 	struct play_options o;
+	struct meet meet;
+	uint8_t naa; /* the last byte */
+	uint32_t block_size;
 	struct srpi_ctx *ctx;
 	struct xp *xp;
 	struct xp_listener *listener;
@@ -148,22 +164,34 @@ static void answer(struct play *p, const struct srp_cmd_view *cmd,
 	send_iu(p, s, srp_rsp_encode(s->iu, sizeof(s->iu), &rsp));
 }
 
+static void answer_status(struct play *p, const struct srp_cmd_view *cmd,
+			  enum scsi_status status,
+			  const struct scsi_sense *sense,
+			  enum scsi_sense_format format)
+{
+	struct play_send *s = new_send(p);
+	uint8_t buf[SCSI_SENSE_MAX_LEN];
+	struct srp_rsp rsp = {
+		.tag = cmd->tag,
+		.req_lim_delta = 1,
+		.status = status,
+	};
+
+	if (status == SCSI_STATUS_CHECK_CONDITION) {
+		rsp.sense = buf;
+		rsp.sense_len = (uint32_t)scsi_sense_encode(sense, format, buf,
+							    sizeof(buf));
+	}
+	send_iu(p, s, srp_rsp_encode(s->iu, sizeof(s->iu), &rsp));
+}
+
 static void answer_sense(struct play *p, const struct srp_cmd_view *cmd,
 			 enum scsi_key key, enum scsi_asc code)
 {
 	struct scsi_sense sense = scsi_sense(key, code);
-	struct play_send *s = new_send(p);
-	uint8_t buf[SCSI_SENSE_FIXED_LEN];
-	struct srp_rsp rsp = {
-		.tag = cmd->tag,
-		.req_lim_delta = 1,
-		.status = SCSI_STATUS_CHECK_CONDITION,
-		.sense = buf,
-		.sense_len = sizeof(buf),
-	};
 
-	scsi_sense_encode(&sense, SCSI_SENSE_FIXED, buf, sizeof(buf));
-	send_iu(p, s, srp_rsp_encode(s->iu, sizeof(s->iu), &rsp));
+	answer_status(p, cmd, SCSI_STATUS_CHECK_CONDITION, &sense,
+		      SCSI_SENSE_FIXED);
 }
 
 /* INVALID COMMAND OPERATION CODE */
@@ -174,22 +202,33 @@ static void refuse(struct play *p, const struct srp_cmd_view *cmd)
 
 static void answer_vpd(struct play *p, const struct srp_cmd_view *cmd)
 {
-	struct scsi_disk_info info = { .store.is_memory = p->o.is_memory };
-	uint8_t list[6] = { [3] = 2, [5] = SCSI_VPD_STORE };
-	uint8_t b[64];
+	struct scsi_disk_info info = {
+		.name = "disk",
+		.serial = "0123",
+		.naa = { 0x60, [15] = p->naa },
+		.store.is_memory = p->o.is_memory,
+	};
+	uint8_t list[8] = { 0 };
+	uint8_t b[256];
 	struct scsi_sense sense;
 	size_t len;
 
 	info.store.generation[0] = p->generation;
-	if (!p->o.has_store) {
+	if (p->o.has_ids) {
+		list[4 + list[3]++] = SCSI_VPD_UNIT_SERIAL_NUMBER;
+		list[4 + list[3]++] = SCSI_VPD_DEVICE_IDENTIFICATION;
+	}
+	if (p->o.has_store)
+		list[4 + list[3]++] = SCSI_VPD_STORE;
+	if (list[3] == 0) {
 		refuse(p, cmd);
-	} else if (cmd->cdb[2] == SCSI_VPD_STORE) {
-		assert_int_equal(scsi_vpd_encode(&info, SCSI_VPD_STORE, b,
+	} else if (cmd->cdb[2] == SCSI_VPD_SUPPORTED_PAGES) {
+		answer(p, cmd, list, 4u + list[3]);
+	} else {
+		assert_int_equal(scsi_vpd_encode(&info, cmd->cdb[2], b,
 						 sizeof(b), &len, &sense),
 				 0);
 		answer(p, cmd, b, len);
-	} else {
-		answer(p, cmd, list, sizeof(list));
 	}
 }
 
@@ -215,21 +254,40 @@ static void answer_mode(struct play *p, const struct srp_cmd_view *cmd)
 	}
 	if (p->o.mode == MODE_CACHE)
 		b[6] = 0x04;
+	if (p->o.dpofua)
+		b[2] = 0x10;
 	if (p->o.mode == MODE_NO_PAGE)
 		b[0] = 3;
 	answer(p, cmd, b, b[0] + 1u);
 }
 
+static bool meets(struct meet *m, const uint8_t *cdb)
+{
+	if (m->cnt == 0)
+		return false;
+	if (m->opcode ? m->opcode != cdb[0] : cdb[0] == 0xa0 || cdb[0] == 0x12)
+		return false;
+	if (m->page && (!(cdb[1] & 1) || m->page != cdb[2]))
+		return false;
+	m->cnt--;
+	return true;
+}
+
 static void answer_cmd(struct play *p, const struct srp_cmd_view *cmd)
 {
 	const struct scsi_disk_info info = { .blocks = p->blocks,
-					     .block_size = BLK };
+					     .block_size = p->block_size };
 	const uint64_t lun = 0;
 	uint8_t b[32];
 
 	if (p->attention && cmd->cdb[0] != 0xa0 && cmd->cdb[0] != 0x12) {
 		answer_sense(p, cmd, SCSI_KEY_UNIT_ATTENTION, p->attention);
 		p->attention = 0;
+		return;
+	}
+	if (meets(&p->meet, cmd->cdb)) {
+		answer_status(p, cmd, p->meet.status, &p->meet.sense,
+			      p->meet.format);
 		return;
 	}
 	switch (cmd->cdb[0]) {
@@ -437,7 +495,9 @@ static struct play *play_new(const struct play_options *o)
 	struct xp_config cfg = { .recv_len = 1024 };
 	struct srpi_error e = { 0 };
 	struct srpi_options so = {
-		.fast_io_fail_ms = o->comes_back ? SRPI_OFF : 1,
+		.fast_io_fail_ms = !o->comes_back	? 1
+				   : o->fast_io_fail_ms ? o->fast_io_fail_ms
+							: SRPI_OFF,
 		.dev_loss_ms = o->comes_back ? SRPI_OFF : 2,
 		.reconnect_delay_ms = o->comes_back ? 1 : SRPI_OFF,
 		.io_timeout_ms = o->io_timeout_ms,
@@ -453,6 +513,7 @@ static struct play *play_new(const struct play_options *o)
 	assert_non_null(p);
 	p->o = *o;
 	p->blocks = BLOCKS;
+	p->block_size = BLK;
 	p->generation = o->generation;
 	assert_int_equal(srpi_ctx_create(NULL, &p->ctx, &e), 0);
 	cfg.reactor = p->ctx->reactor;
@@ -667,6 +728,427 @@ static void unanswered_writes_are_sent_again(void **state)
 	assert_int_equal(stats.replayed, 4);
 	assert_int_equal(stats.reconnects, 1);
 	srpi_mem_free(mem);
+	play_free(p);
+}
+
+/* ---- what other initiators and the target change meanwhile ---- */
+
+static struct meet meet_attention(uint8_t opcode, enum scsi_asc code)
+{
+	return (struct meet){
+		.opcode = opcode,
+		.status = SCSI_STATUS_CHECK_CONDITION,
+		.sense = scsi_sense(SCSI_KEY_UNIT_ATTENTION, code),
+		.cnt = 1,
+	};
+}
+
+static struct play *play_new_comes_back(enum mode_answer mode)
+{
+	return play_new(&(struct play_options){ .mode = mode,
+						.has_store = true,
+						.comes_back = true,
+						.generation = 1 });
+}
+
+/* Another initiator switches the cache on; a write is told. */
+static void cache_that_is_switched_on_is_flushed(void **state)
+{
+	struct play *p = play_new_comes_back(MODE_NO_CACHE);
+
+	p->o.mode = MODE_CACHE;
+	p->meet = meet_attention(0x2a, SCSI_ASC_MODE_PARAMETERS_CHANGED);
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
+	assert_int_equal(p->syncs, 1);
+	while (!srpi_volume_info(p->session, 0)->write_cache)
+		turn(p);
+	/* With nothing written as well: it may hold what others wrote. */
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
+	assert_int_equal(p->syncs, 2);
+	play_free(p);
+}
+
+/* What was under way may have been executed with the cache on, and have been
+ * acknowledged before any command is told. */
+static void write_under_way_when_the_cache_changes_is_flushed(void **state)
+{
+	struct play *p = play_new_comes_back(MODE_NO_CACHE);
+
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	p->o.mode = MODE_CACHE;
+	p->meet = meet_attention(0x35, SCSI_ASC_MODE_PARAMETERS_CHANGED);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
+	assert_int_equal(p->syncs, 1);
+	play_free(p);
+}
+
+/* So it was acknowledged while the cache may have been on, and is lost. */
+static void loss_after_the_cache_was_switched_on_is_told(void **state)
+{
+	struct play *p = play_new_comes_back(MODE_NO_CACHE);
+
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	p->o.mode = MODE_CACHE;
+	p->meet = meet_attention(0x28, SCSI_ASC_MODE_PARAMETERS_CHANGED);
+	do_io(p, SRPI_READ, false);
+	lose(p, 2, SCSI_ASC_POWER_ON);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), -EIO);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
+	play_free(p);
+}
+
+/* A volume without a cache loses nothing, whatever else its target loses. */
+static void write_through_loses_nothing(void **state)
+{
+	struct play *p = play_new_comes_back(MODE_NO_CACHE);
+
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	lose(p, 2, SCSI_ASC_POWER_ON);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
+	play_free(p);
+}
+
+static void known_loss_is_told_without_a_cache(void **state)
+{
+	struct play *p = play_new_comes_back(MODE_CACHE);
+
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	p->o.mode = MODE_NO_CACHE;
+	lose(p, 2, SCSI_ASC_POWER_ON);
+	assert_int_equal(p->told.err, -EIO);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), -EIO);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
+	play_free(p);
+}
+
+static void one_done(struct srpi_io *io, int res)
+{
+	*(int *)io->arg = res;
+}
+
+/* Its CDB was made without FUA, and stays so when it is sent again. */
+static void stable_write_made_without_fua_is_flushed(void **state)
+{
+	static uint8_t block[BLK];
+	struct play *p = play_new_comes_back(MODE_CACHE);
+	int res = 1;
+	struct srpi_io io = { .op = SRPI_WRITE,
+			      .len = BLK,
+			      .buf = block,
+			      .fua = true,
+			      .done = one_done,
+			      .arg = &res };
+	struct srpi_error e;
+
+	assert_int_equal(srpi_mem_register(p->session, block, BLK, &io.mem, &e),
+			 0);
+	p->deaf = true;
+	srpi_submit(p->session, &io);
+	while (p->writes == 0)
+		turn(p);
+	p->o.dpofua = true;
+	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
+	while (res == 1)
+		turn(p);
+	assert_int_equal(res, 0);
+	assert_int_equal(p->syncs, 1);
+	srpi_mem_free(io.mem);
+	play_free(p);
+}
+
+/* ---- deferred errors: of an earlier command; this one was not executed ---- */
+
+static const struct deferred_row {
+	const char *name;
+	uint8_t opcode; /* that is answered so */
+	enum scsi_key key;
+	enum scsi_sense_format format;
+	int res; /* of the next flush */
+} deferred_rows[] = {
+	{ "71h, a write", 0x2a, SCSI_KEY_MEDIUM_ERROR, SCSI_SENSE_FIXED, -EIO },
+	{ "73h, a write", 0x2a, SCSI_KEY_MEDIUM_ERROR, SCSI_SENSE_DESCRIPTOR,
+	  -EIO },
+	{ "71h, hardware error", 0x2a, SCSI_KEY_HARDWARE_ERROR,
+	  SCSI_SENSE_FIXED, -EIO },
+	{ "71h, aborted", 0x2a, SCSI_KEY_ABORTED_COMMAND, SCSI_SENSE_FIXED,
+	  -EIO },
+	{ "71h, recovered", 0x2a, SCSI_KEY_RECOVERED_ERROR, SCSI_SENSE_FIXED,
+	  0 },
+	{ "71h, the flush", 0x35, SCSI_KEY_MEDIUM_ERROR, SCSI_SENSE_FIXED,
+	  -EIO },
+	{ "73h, the flush", 0x35, SCSI_KEY_HARDWARE_ERROR,
+	  SCSI_SENSE_DESCRIPTOR, -EIO },
+};
+
+static void deferred_error_is_not_the_commands_own(void **state)
+{
+	const struct deferred_row *row = *state;
+	struct play *p = play_new_comes_back(MODE_CACHE);
+
+	p->meet = (struct meet){
+		.opcode = row->opcode,
+		.status = SCSI_STATUS_CHECK_CONDITION,
+		.sense = scsi_sense(row->key, SCSI_ASC_WRITE_ERROR),
+		.format = row->format,
+		.cnt = 1,
+	};
+	p->meet.sense.deferred = true;
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	assert_int_equal(p->writes, 1);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), row->res);
+	assert_int_equal(p->syncs, 1);
+	if (row->res)
+		assert_non_null(strstr(p->told.text, "the next flush fails"));
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
+	play_free(p);
+}
+
+/* ---- retries ---- */
+
+static const struct retry_row {
+	const char *name;
+	struct meet meet;
+	bool then_attention;
+} retry_rows[] = {
+	{ "12 times not ready, then an attention",
+	  { .opcode = 0x2a,
+	    .status = SCSI_STATUS_CHECK_CONDITION,
+	    .sense = { .key = SCSI_KEY_NOT_READY,
+		       .code = SCSI_ASC_BECOMING_READY },
+	    .cnt = 12 },
+	  true },
+	{ "12 times busy, then an attention",
+	  { .opcode = 0x2a, .status = SCSI_STATUS_BUSY, .cnt = 12 },
+	  true },
+	{ "a dozen of attentions",
+	  { .opcode = 0x2a,
+	    .status = SCSI_STATUS_CHECK_CONDITION,
+	    .sense = { .key = SCSI_KEY_UNIT_ATTENTION,
+		       .code = SCSI_ASC_RESERVATIONS_RELEASED },
+	    .cnt = 12 },
+	  false },
+};
+
+static void each_reason_to_try_again_counts_for_itself(void **state)
+{
+	const struct retry_row *row = *state;
+	struct play *p = play_new_comes_back(MODE_CACHE);
+	static uint8_t block[BLK];
+	int res = 1;
+	struct srpi_io io = { .op = SRPI_WRITE,
+			      .len = BLK,
+			      .buf = block,
+			      .done = one_done,
+			      .arg = &res };
+	struct srpi_error e;
+
+	assert_int_equal(srpi_mem_register(p->session, block, BLK, &io.mem, &e),
+			 0);
+	p->meet = row->meet;
+	srpi_submit(p->session, &io);
+	while (p->meet.cnt > 0)
+		turn(p);
+	if (row->then_attention)
+		p->meet = meet_attention(0x2a, SCSI_ASC_RESERVATIONS_RELEASED);
+	while (res == 1)
+		turn(p);
+	assert_int_equal(res, 0);
+	assert_int_equal(p->meet.cnt, 0);
+	srpi_mem_free(io.mem);
+	play_free(p);
+}
+
+/* ---- what discovery is answered when it comes back ---- */
+
+static const struct phase_row {
+	const char *name;
+	enum scsi_status status;
+	enum scsi_asc code;
+} phase_rows[] = {
+	{ "not ready", SCSI_STATUS_CHECK_CONDITION, SCSI_ASC_BECOMING_READY },
+	{ "busy", SCSI_STATUS_BUSY, 0 },
+	{ "task set full", SCSI_STATUS_TASK_SET_FULL, 0 },
+};
+
+/* It becomes ready when I/O has begun to fail. */
+static void unit_that_is_ready_late_comes_back(void **state)
+{
+	const struct phase_row *row = *state;
+	struct play *p =
+		play_new(&(struct play_options){ .mode = MODE_CACHE,
+						 .has_store = true,
+						 .comes_back = true,
+						 .generation = 1,
+						 .fast_io_fail_ms = 50 });
+
+	p->meet = (struct meet){
+		.status = row->status,
+		.sense = scsi_sense(SCSI_KEY_NOT_READY, row->code),
+		.cnt = UINT32_MAX,
+	};
+	xp_close(p->chans[0]);
+	while (srpi_session_state(p->session) != SRPI_FAIL_FAST) {
+		p->send_cnt = 0;
+		turn(p);
+	}
+	p->meet.cnt = 0;
+	while (srpi_session_state(p->session) != SRPI_RUNNING)
+		turn(p);
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	play_free(p);
+}
+
+static const struct optional_row {
+	const char *name;
+	uint8_t opcode;
+	uint8_t page;
+	enum scsi_key key;
+	enum scsi_asc code;
+} optional_rows[] = {
+	{ "page 80h", 0x12, 0x80, SCSI_KEY_HARDWARE_ERROR,
+	  SCSI_ASC_INTERNAL_TARGET_FAILURE },
+	{ "page 83h", 0x12, 0x83, SCSI_KEY_HARDWARE_ERROR,
+	  SCSI_ASC_INTERNAL_TARGET_FAILURE },
+	{ "page 83h, refused", 0x12, 0x83, SCSI_KEY_ILLEGAL_REQUEST,
+	  SCSI_ASC_INVALID_FIELD_IN_CDB },
+	{ "page C0h", 0x12, 0xc0, SCSI_KEY_HARDWARE_ERROR,
+	  SCSI_ASC_INTERNAL_TARGET_FAILURE },
+	{ "READ CAPACITY (16)", 0x9e, 0, SCSI_KEY_HARDWARE_ERROR,
+	  SCSI_ASC_INTERNAL_TARGET_FAILURE },
+	{ "MODE SENSE", 0x1a, 0, SCSI_KEY_HARDWARE_ERROR,
+	  SCSI_ASC_INTERNAL_TARGET_FAILURE },
+};
+
+static struct play *play_new_with_ids(void)
+{
+	return play_new(&(struct play_options){ .mode = MODE_CACHE,
+						.dpofua = true,
+						.has_store = true,
+						.has_ids = true,
+						.comes_back = true,
+						.generation = 1 });
+}
+
+/* It is no other volume, and nothing is known to be lost. */
+static void question_that_fails_fails_the_attempt(void **state)
+{
+	const struct optional_row *row = *state;
+	struct play *p = play_new_with_ids();
+	struct srpi_session_stats stats;
+
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	p->meet = (struct meet){
+		.opcode = row->opcode,
+		.page = row->page,
+		.status = SCSI_STATUS_CHECK_CONDITION,
+		.sense = scsi_sense(row->key, row->code),
+		.cnt = 1,
+	};
+	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(srpi_session_state(p->session), SRPI_RUNNING);
+	assert_int_equal(p->meet.cnt, 0);
+	srpi_session_stats(p->session, &stats);
+	assert_int_equal(stats.attempts, 2);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
+	assert_true(srpi_volume_info(p->session, 0)->fua);
+	play_free(p);
+}
+
+static void another_identifier_is_another_volume(void **state)
+{
+	struct play *p = play_new_with_ids();
+
+	p->naa = 1;
+	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(srpi_session_state(p->session), SRPI_LOST);
+	assert_non_null(strstr(p->told.text, "another volume"));
+	play_free(p);
+}
+
+/* ---- attentions that say that it may be another one ---- */
+
+static const struct identity_row {
+	const char *name;
+	enum scsi_asc code;
+} identity_rows[] = {
+	{ "reported LUNs data has changed", SCSI_ASC_REPORTED_LUNS_CHANGED },
+	{ "inquiry data has changed", SCSI_ASC_INQUIRY_DATA_CHANGED },
+	{ "device identifier changed", 0x3f05 },
+	{ "medium may have changed", SCSI_ASC_MEDIUM_MAY_HAVE_CHANGED },
+	{ "power on", SCSI_ASC_POWER_ON },
+	{ "parameters changed", SCSI_ASC_PARAMETERS_CHANGED },
+};
+
+static void other_volume_gets_no_write(void **state)
+{
+	const struct identity_row *row = *state;
+	struct play *p = play_new_with_ids();
+
+	p->naa = 1;
+	p->meet = meet_attention(0x2a, row->code);
+	assert_int_equal(do_io(p, SRPI_WRITE, false), -EIO);
+	assert_int_equal(p->writes, 0);
+	assert_int_equal(srpi_session_state(p->session), SRPI_LOST);
+	assert_non_null(strstr(p->told.text, "another volume"));
+	play_free(p);
+}
+
+static void same_volume_gets_its_write(void **state)
+{
+	const struct identity_row *row = *state;
+	struct play *p = play_new_with_ids();
+	struct srpi_session_stats stats;
+
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	p->blocks = 2 * BLOCKS;
+	p->meet = meet_attention(0x2a, row->code);
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	assert_int_equal(p->writes, 2);
+	assert_int_equal(srpi_volume_info(p->session, 0)->size,
+			 2ull * BLOCKS * BLK);
+	srpi_session_stats(p->session, &stats);
+	assert_int_equal(stats.reconnects, 0);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
+	play_free(p);
+}
+
+/* While a channel stands; the target tells no generation. */
+static void power_on_takes_the_cache_along(void **state)
+{
+	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
+							  .comes_back = true });
+
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	p->meet = meet_attention(0x35, SCSI_ASC_POWER_ON);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), -EIO);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
+	play_free(p);
+}
+
+/* What was learned of it before belongs to nothing any more. */
+static void volume_that_changes_while_asked_is_asked_again(void **state)
+{
+	struct play *p = play_new_with_ids();
+
+	p->meet = meet_attention(0x1a, SCSI_ASC_CAPACITY_CHANGED);
+	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(srpi_session_state(p->session), SRPI_RUNNING);
+	assert_int_equal(p->meet.cnt, 0);
+	play_free(p);
+}
+
+/* Offsets would be of other blocks. */
+static void other_block_size_is_another_volume(void **state)
+{
+	struct play *p = play_new_with_ids();
+
+	p->block_size = 4096;
+	p->meet = meet_attention(0x2a, SCSI_ASC_CAPACITY_CHANGED);
+	do_io(p, SRPI_WRITE, false);
+	while (srpi_session_state(p->session) != SRPI_LOST)
+		turn(p);
+	assert_non_null(strstr(p->told.text, "4096 bytes"));
 	play_free(p);
 }
 
@@ -1108,6 +1590,22 @@ int main(void)
 	T_ADD_ROWS(&t, loss_rows, flush_after_loss);
 	T_ADD(&t, stable_write_whose_write_was_lost_fails);
 	T_ADD(&t, unanswered_writes_are_sent_again);
+	T_ADD(&t, cache_that_is_switched_on_is_flushed);
+	T_ADD(&t, write_under_way_when_the_cache_changes_is_flushed);
+	T_ADD(&t, loss_after_the_cache_was_switched_on_is_told);
+	T_ADD(&t, write_through_loses_nothing);
+	T_ADD(&t, known_loss_is_told_without_a_cache);
+	T_ADD(&t, stable_write_made_without_fua_is_flushed);
+	T_ADD_ROWS(&t, deferred_rows, deferred_error_is_not_the_commands_own);
+	T_ADD_ROWS(&t, retry_rows, each_reason_to_try_again_counts_for_itself);
+	T_ADD_ROWS(&t, phase_rows, unit_that_is_ready_late_comes_back);
+	T_ADD_ROWS(&t, optional_rows, question_that_fails_fails_the_attempt);
+	T_ADD(&t, another_identifier_is_another_volume);
+	T_ADD_ROWS(&t, identity_rows, other_volume_gets_no_write);
+	T_ADD_ROWS(&t, identity_rows, same_volume_gets_its_write);
+	T_ADD(&t, power_on_takes_the_cache_along);
+	T_ADD(&t, volume_that_changes_while_asked_is_asked_again);
+	T_ADD(&t, other_block_size_is_another_volume);
 	T_ADD_ROWS(&t, spread_rows, commands_spread_by_their_bytes);
 	T_ADD(&t, commands_come_together_again);
 	T_ADD(&t, lost_channel_has_all_sent_again);
