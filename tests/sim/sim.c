@@ -8,7 +8,6 @@
 #include <getopt.h>
 #include <malloc.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +27,6 @@
 /* 256 histories take a fraction of a second; of processor time. */
 #define HANG_SECONDS 20
 
-bool sim_verbose;
-
-static char wrong[512];
-static uint64_t chance;
 static uint64_t seed;
 static unsigned int acts_limit = UINT32_MAX;
 
@@ -51,55 +46,6 @@ static struct {
 	uint64_t events;
 	uint64_t commands;
 } total;
-
-/* ---- chance, judgement ---- */
-
-void sim_seed(uint64_t value)
-{
-	chance = value * 0x9e3779b97f4a7c15ull + 0x632be59bd9b4e019ull;
-	for (int i = 0; i < 4; i++)
-		sim_random(2);
-}
-
-/* splitmix64 */
-unsigned int sim_random(unsigned int n)
-{
-	uint64_t z = chance += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	z ^= z >> 31;
-	return (unsigned int)((z >> 32) * n >> 32);
-}
-
-void sim_wrong(const char *fmt, ...)
-{
-	va_list ap;
-
-	if (*wrong)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(wrong, sizeof(wrong), fmt, ap);
-	va_end(ap);
-	sim_tell("WRONG: %s", wrong);
-}
-
-bool sim_is_wrong(void)
-{
-	return *wrong;
-}
-
-void sim_tell(const char *fmt, ...)
-{
-	va_list ap;
-
-	if (!sim_verbose)
-		return;
-	va_start(ap, fmt);
-	vprintf(fmt, ap);
-	va_end(ap);
-	putchar('\n');
-}
 
 /* ---- events ---- */
 
@@ -481,7 +427,7 @@ static int run_all(uint64_t first, uint64_t count, double limit)
 		if (run_seed(first + i))
 			continue;
 		printf("seed %llu: %s, after %llu histories\n",
-		       (unsigned long long)first + i, wrong,
+		       (unsigned long long)first + i, sim_wrong_text(),
 		       (unsigned long long)total.histories);
 		return 1;
 	}

@@ -27,6 +27,8 @@ static inline bool sim_chance(unsigned int percent)
 /* The first thing that must not be ends the history. */
 void sim_wrong(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 bool sim_is_wrong(void);
+/* What that was; "": nothing. */
+const char *sim_wrong_text(void);
 
 /* One line of the history, when it is to be shown. */
 extern bool sim_verbose;
