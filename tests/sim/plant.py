@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Plants the faults of faults.py one after another; the simulation must find
-each of them. Prints TAP, with the number of histories that it took."""
+"""Plants faults one after another; the simulation must find each of them.
+Prints TAP, with the number of histories that it took."""
 
 import argparse
+import importlib
 import os
 import re
 import subprocess
 import sys
 import tempfile
-
-from faults import FAULTS
 
 
 def parse():
@@ -21,6 +20,8 @@ def parse():
     parser.add_argument('--cc', required=True, nargs='+')
     parser.add_argument('--histories', type=int, default=5000,
                         help='by which each fault must be found')
+    parser.add_argument('--faults', default='faults',
+                        help='module that lists them')
     parser.add_argument('--only', default='', help='faults with this name')
     return parser.parse_args()
 
@@ -75,7 +76,8 @@ def histories_until_found(exe, limit):
 def main():
     args = parse()
     link = objects_of(args.build, args.sim)
-    faults = [f for f in FAULTS if args.only in f[0]]
+    faults = [f for f in importlib.import_module(args.faults).FAULTS
+              if args.only in f[0]]
     failed = 0
 
     print(f'1..{len(faults)}')
