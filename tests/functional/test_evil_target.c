@@ -6,9 +6,16 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "initiator/session.h"
 #include "protocol/scsi_cdb.h"
@@ -640,8 +647,8 @@ static const struct connect_row connect_rows[] = {
 
 /* ---- answers at random ---- */
 
-/* What a disk of 8 MiB says, mostly, with bytes that are wrong. */
-static size_t make_data(const struct srp_cmd_view *cmd, uint8_t *b, size_t cap)
+/* What a disk of 8 MiB says. */
+static size_t disk_data(const struct srp_cmd_view *cmd, uint8_t *b, size_t cap)
 {
 	size_t len = cmd->in.len < cap ? cmd->in.len : cap;
 
@@ -677,6 +684,14 @@ static size_t make_data(const struct srp_cmd_view *cmd, uint8_t *b, size_t cap)
 	default:
 		break;
 	}
+	return len;
+}
+
+/* The same, mostly, with bytes that are wrong. */
+static size_t make_data(const struct srp_cmd_view *cmd, uint8_t *b, size_t cap)
+{
+	size_t len = disk_data(cmd, b, cap);
+
 	for (uint32_t n = random_next() % 4; n > 0 && len > 0; n--)
 		b[random_next() % (len < 64 ? len : 64)] =
 			(uint8_t)random_next();
@@ -829,6 +844,174 @@ static void target_without_volumes_is_one(void **state)
 	evil_stop();
 }
 
+/* ---- a mount of a disk that writes where and when it should not ---- */
+
+#define SLOTS	 16u
+#define IO_LEN	 16384u
+#define DISK_LEN (16384 * 512)
+
+/* What rdma-fuse has by default: with the edges of a page, and 1 MiB. */
+#define SLOT_LEN ((1u << 20) + 4 * 4096)
+
+static struct srp_desc slot_descs[SLOTS]; /* what each answers from */
+
+static void learn_slots(const struct srp_cmd_view *cmd)
+{
+	struct srp_desc desc;
+
+	if (cmd->cdb[0] == 0x28)
+		srp_desc_unpack(cmd->in.descs, 1, &desc);
+	else if (cmd->cdb[0] == 0x2a)
+		srp_desc_unpack(cmd->out.descs, 1, &desc);
+	else
+		return;
+	for (unsigned int i = 0; i < SLOTS; i++)
+		slot_descs[i] = (struct srp_desc){
+			.addr = desc.addr % SLOT_LEN + (uint64_t)i * SLOT_LEN,
+			.key = desc.key,
+			.len = 128,
+		};
+}
+
+/* Right behind a response, so that the answer to the kernel has been made and
+ * has not left. */
+static void write_to_slots(void)
+{
+	struct evil_send *s = new_send();
+
+	memset(s->data, 0xff, sizeof(s->data));
+	s->chain.dir = XP_RDMA_WRITE;
+	s->chain.remote = slot_descs;
+	s->chain.remote_cnt = SLOTS;
+	s->chain.len = SLOTS * slot_descs[0].len;
+	s->chain.local = s->data;
+	s->chain.local_mr = evil.mr;
+	xp_post(evil.chan, &s->chain);
+}
+
+/* One thin unit, all mapped: it is asked for that when it is looked at. */
+static size_t thin_data(const struct srp_cmd_view *cmd, uint8_t *b, size_t cap)
+{
+	size_t len = disk_data(cmd, b, cap);
+
+	if (cmd->cdb[0] == 0xa0)
+		wire_put32(b, 8);
+	if (cmd->cdb[0] == 0x12 && cmd->cdb[1] && cmd->cdb[2] == 0xb0) {
+		wire_put32(b + 20, 16384);
+		wire_put32(b + 24, 1);
+	}
+	if (cmd->cdb[0] == 0x12 && cmd->cdb[1] && cmd->cdb[2] == 0xb2)
+		b[5] = 0x84; /* LBPU, LBPRZ */
+	if (cmd->cdb[0] == 0x9e && (cmd->cdb[1] & 31) == 0x12) {
+		memset(b, 0, len);
+		wire_put32(b, 20);
+		wire_put32(b + 16, 16384);
+	}
+	return len;
+}
+
+static void answer_and_write(struct evil *t, const struct srp_cmd_view *cmd)
+{
+	struct evil_send *s = new_send();
+	const struct srp_rsp rsp = { .tag = cmd->tag, .req_lim_delta = 1 };
+
+	learn_slots(cmd);
+	if (cmd->in.format == SRP_DATA_DIRECT) {
+		srp_desc_unpack(cmd->in.descs, 1, &s->desc);
+		s->chain.dir = XP_RDMA_WRITE;
+		s->chain.remote = &s->desc;
+		s->chain.remote_cnt = 1;
+		s->chain.len =
+			(uint32_t)thin_data(cmd, s->data, sizeof(s->data));
+		s->chain.local = s->data;
+		s->chain.local_mr = evil.mr;
+	}
+	post(s, (size_t)srp_rsp_encode(s->iu, sizeof(s->iu), &rsp));
+	if (slot_descs[0].len)
+		write_to_slots();
+}
+
+/* A program that uses the mount, in a thread of its own. */
+struct user {
+	char dir[64];
+	char wrong[128]; /* "": nothing */
+	atomic_bool over;
+};
+
+static bool run_and_wait(const char *const *argv)
+{
+	int status;
+	pid_t pid;
+
+	return posix_spawnp(&pid, argv[0], NULL, NULL,
+			    (char *const *)(uintptr_t)argv, environ) == 0 &&
+	       waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+static void use_file(struct user *u, int fd)
+{
+	static uint8_t buf[IO_LEN];
+	struct stat st;
+	ssize_t n = pread(fd, buf, sizeof(buf), 0);
+
+	if (n != IO_LEN)
+		snprintf(u->wrong, sizeof(u->wrong), "read: %zd", n);
+	n = pwrite(fd, buf, sizeof(buf), 0);
+	if (n != IO_LEN)
+		snprintf(u->wrong, sizeof(u->wrong), "write: %zd", n);
+	n = lseek(fd, 100, SEEK_DATA);
+	if (n != 100)
+		snprintf(u->wrong, sizeof(u->wrong), "lseek: %zd", n);
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size != DISK_LEN)
+		snprintf(u->wrong, sizeof(u->wrong), "stat: mode %o",
+			 st.st_mode);
+}
+
+static void *use_mount(void *arg)
+{
+	struct user *u = arg;
+	char program[256], file[80];
+	int fd = -1;
+
+	snprintf(program, sizeof(program), "%s/fuse/rdma-fuse", t_build());
+	snprintf(file, sizeof(file), "%s/disk", u->dir);
+	if (run_and_wait(
+		    (const char *[]){ program, "-q", evil.uri, u->dir, NULL }))
+		fd = open(file, O_RDWR);
+	if (fd < 0)
+		snprintf(u->wrong, sizeof(u->wrong), "no mount");
+	for (int i = 0; fd >= 0 && i < 50 && !*u->wrong; i++)
+		use_file(u, fd);
+	if (fd >= 0)
+		close(fd);
+	run_and_wait((const char *[]){ "fusermount3", "-uq", u->dir, NULL });
+	u->over = true;
+	return NULL;
+}
+
+static void mount_answers_what_it_should(void **state)
+{
+	static const struct manners manners = { .command = answer_and_write };
+	struct user u = { .wrong = "" };
+	pthread_t thread;
+
+	if (access("/dev/fuse", R_OK | W_OK))
+		skip();
+	memset(slot_descs, 0, sizeof(slot_descs));
+	snprintf(u.dir, sizeof(u.dir), "%s/mnt", t_scratch());
+	assert_int_equal(mkdir(u.dir, 0700), 0);
+	evil_start(&manners);
+	assert_int_equal(pthread_create(&thread, NULL, use_mount, &u), 0);
+	while (!u.over)
+		assert_true(srpi_ctx_run(evil.ctx, 20) >= 0);
+	pthread_join(thread, NULL);
+	while (evil.chan || gone)
+		assert_true(srpi_ctx_run(evil.ctx, 20) >= 0);
+	evil_stop();
+	if (*u.wrong)
+		fail_msg("%s", u.wrong);
+}
+
 /* ---- two targets of one context ---- */
 
 /* RDMA WRITE to what @mem has, by the channel that logged in last. */
@@ -902,6 +1085,7 @@ int main(void)
 	T_ADD_ROWS(&t, connect_rows, connect_is_closed_by_who_is_told);
 	T_ADD(&t, target_without_volumes_is_one);
 	T_ADD(&t, key_is_good_for_one_session_only);
+	T_ADD(&t, mount_answers_what_it_should);
 	T_ADD(&t, random_answers_do_no_harm);
 	return t_run(&t);
 }
