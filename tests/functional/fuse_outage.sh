@@ -5,6 +5,8 @@
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
 command -v python3 >/dev/null || t_skip_all 'no python3 here'
+[ "$(cat /sys/module/fuse/parameters/enable_uring 2>/dev/null)" != Y ] ||
+	t_skip_all 'over io_uring requests that wait keep their places'
 
 M=$T/mnt
 L=$T/client.log
