@@ -951,7 +951,7 @@ static bool run_and_wait(const char *const *argv)
 static void use_file(struct user *u, int fd)
 {
 	static uint8_t buf[IO_LEN];
-	struct stat st;
+	struct stat st = { 0 };
 	ssize_t n = pread(fd, buf, sizeof(buf), 0);
 
 	if (n != IO_LEN)
