@@ -20,6 +20,10 @@ verify() { # FILE FIO-OPTION...
 		--rw=randwrite --output-format=terse "$@")
 }
 
+# Multiples of 101, so that each block holds whole pieces of the size that fio
+# verifies: the greatest common divisor of the least and the largest. fio 3.39
+# refuses one that has no room for its header.
+unaligned=101/20:707/20:4141/20:69993/20:1000001/20
 for engine in libaio io_uring psync; do
 	t_check "$engine, 512 bytes" \
 		verify disk --ioengine=$engine --bs=512 --size=1M --iodepth=32
@@ -29,7 +33,7 @@ for engine in libaio io_uring psync; do
 	done
 	t_check "$engine, unaligned sizes" \
 		verify disk --ioengine=$engine --bs_unaligned=1 --iodepth=16 \
-		--bssplit=100/20:777/20:4097/20:70000/20:1000001/20
+		--bssplit=$unaligned
 done
 t_check '4096-byte blocks, 4k' \
 	verify scratch --ioengine=libaio --bs=4k --iodepth=32
@@ -37,7 +41,7 @@ t_check '4096-byte blocks, 512 bytes' \
 	verify scratch --ioengine=libaio --bs=512 --size=1M --iodepth=32
 t_check '4096-byte blocks, unaligned sizes' \
 	verify scratch --ioengine=libaio --bs_unaligned=1 --iodepth=16 \
-	--bssplit=100/20:777/20:4097/20:70000/20:1000001/20
+	--bssplit=$unaligned
 t_check 'depth 256' \
 	verify disk --ioengine=libaio --bs=4k --iodepth=256
 t_check 'four jobs at once' \

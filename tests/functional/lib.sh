@@ -169,6 +169,7 @@ t_uring_was=
 t_uring_on() {
 	[ "$(id -u)" = 0 ] || t_skip_all 'needs root to set fuse.enable_uring'
 	[ -w "$T_ENABLE" ] || t_skip_all 'no FUSE over io_uring here (Linux 6.14)'
+	mkdir -p /run/lock
 	exec 9>/run/lock/rdma-block.uring
 	flock 9
 	t_uring_was=$(cat "$T_ENABLE")

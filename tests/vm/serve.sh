@@ -145,7 +145,7 @@ fio_jobs() {
 		psync ioengine=psync rw=randwrite bs=16k offset=13m size=1m
 		odd ioengine=libaio iodepth=16 rw=randwrite bs=1000 offset=14m size=200000
 		next ioengine=psync rw=write bs=3001 offset=14880064 size=300100
-		ragged ioengine=io_uring iodepth=8 rw=randwrite bsrange=600-70001 bs_unaligned=1 offset=15m size=1m
+		ragged ioengine=io_uring iodepth=8 rw=randwrite bssplit=601/40:1803/20:9616/20:70317/20 bs_unaligned=1 offset=15m size=1m
 	END
 }
 
