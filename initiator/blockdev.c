@@ -204,6 +204,10 @@ static void flushed(struct ini_cmd *cmd, int err)
 	}
 	if (!err && sio->op == SRPI_FLUSH)
 		err = ini_volume_flushed(vol, io_of(sio)->written);
+	/* It tells of the losses that were known when it began, too. */
+	else if (err && sio->op == SRPI_FLUSH &&
+		 vol->losses_told < io_of(sio)->losses)
+		vol->losses_told = io_of(sio)->losses;
 	/* What was to be flushed may have gone before. */
 	else if (!err && io_of(sio)->losses != vol->losses)
 		err = -EIO;

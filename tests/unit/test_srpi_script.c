@@ -85,6 +85,7 @@ struct play {
 	unsigned int writes;	 /* seen */
 	bool deaf;		 /* WRITE is not answered, until a login */
 	bool goes_at_sync;	 /* with what was not flushed */
+	unsigned int bad_syncs;	 /* so many fail */
 	unsigned int goes_at;	 /* this many IUs after a login; 0: never */
 	unsigned int silent_at;	 /* likewise: not answered */
 	bool rejects;		 /* the next login */
@@ -321,7 +322,11 @@ static void answer_cmd(struct play *p, const struct srp_cmd_view *cmd)
 			xp_close(p->chans[0]);
 			return;
 		}
-		if (p->o.no_sync)
+		if (p->bad_syncs) {
+			p->bad_syncs--;
+			answer_sense(p, cmd, SCSI_KEY_HARDWARE_ERROR,
+				     SCSI_ASC_WRITE_ERROR);
+		} else if (p->o.no_sync)
 			refuse(p, cmd);
 		else
 			answer(p, cmd, NULL, 0);
@@ -663,6 +668,23 @@ static void flush_after_loss(void **state)
 	assert_int_equal(do_io(p, SRPI_FLUSH, false), row->res);
 	if (row->state == SRPI_RUNNING)
 		assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
+	play_free(p);
+}
+
+/* The target tells of the loss by a flush that fails, and by the generation: the
+ * caller hears of it once. */
+static void loss_is_told_once(void **state)
+{
+	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
+							  .has_store = true,
+							  .comes_back = true,
+							  .generation = 1 });
+
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	lose(p, 2, SCSI_ASC_POWER_ON);
+	p->bad_syncs = 1;
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), -EIO);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
 	play_free(p);
 }
 
@@ -1588,6 +1610,7 @@ int main(void)
 
 	T_ADD_ROWS(&t, flush_rows, flush);
 	T_ADD_ROWS(&t, loss_rows, flush_after_loss);
+	T_ADD(&t, loss_is_told_once);
 	T_ADD(&t, stable_write_whose_write_was_lost_fails);
 	T_ADD(&t, unanswered_writes_are_sent_again);
 	T_ADD(&t, cache_that_is_switched_on_is_flushed);
