@@ -189,7 +189,8 @@ void scsi_task_cancel(struct scsi_task *task)
 
 void scsi_task_end_fenced(struct scsi_task *task)
 {
-	if (task->halted)
+	/* Of others it means that there were two fences, no more. */
+	if (task->copies && task->halted)
 		wait_no_more(task);
 }
 

@@ -465,6 +465,30 @@ static void copy_of_memory_gives_others_a_turn(void **state)
 	stop();
 }
 
+/* Fences leave other commands alone, however many there are: this one waits for
+ * blocks that COMPARE AND WRITE has for itself. */
+static void fences_let_other_commands_wait(void **state)
+{
+	static const uint8_t data[2 * T_BLOCK] = { 0 };
+	struct t_command caw, w;
+
+	start(T_PLAIN);
+	t_backend.later = true;
+	t_command_start(&caw, "89 00*12 01", 0, data, sizeof(data), 0);
+	t_command_start(&w, "2a 00*7 01", 0, data, T_BLOCK, 0);
+	scsi_task_fence(&w.task, unseen);
+	scsi_task_fence(&w.task, t_disk.luns.vol[RAM_LUN]);
+	scsi_task_end_fenced(&w.task);
+	assert_string_equal(t_backend.log, "read 0+512");
+	while (!w.done)
+		assert_true(t_disk_turn());
+	assert_string_equal(t_outcome(&w.task), "good");
+	assert_string_equal(t_backend.log, "read 0+512, write 0+512");
+	t_command_free(&caw);
+	t_command_free(&w);
+	stop();
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -475,5 +499,6 @@ int main(void)
 	T_ADD(&t, copy_finds_a_volume_that_is_being_formatted);
 	T_ADD_ROWS(&t, change_rows, copy_looks_again_before_each_piece);
 	T_ADD(&t, copy_of_memory_gives_others_a_turn);
+	T_ADD(&t, fences_let_other_commands_wait);
 	return t_run(&t);
 }
