@@ -436,6 +436,24 @@ static void side_done(struct scsi_task *task)
 	c->writing = !c->writing;
 }
 
+static bool blk_done(struct scsi_task *task, int res);
+
+/* A piece was written as any, and writes are to be stable by now. */
+static bool left_in_cache(const struct scsi_task *task)
+{
+	return task->blk.op == BLOCK_WRITE && !task->blk.fua &&
+	       volume_writes_through(task->blk_vol);
+}
+
+static bool flush_side(struct scsi_task *task)
+{
+	struct volume *vol = task->blk_vol;
+
+	scsi_task_blk(task, BLOCK_FLUSH, 0, 0, blk_done);
+	task->blk_vol = vol;
+	return true;
+}
+
 static bool blk_done(struct scsi_task *task, int res)
 {
 	if (res) {
@@ -444,6 +462,8 @@ static bool blk_done(struct scsi_task *task, int res)
 	}
 	if (copy_of(task)->writing)
 		scsi_task_note_written(task, task->blk_vol);
+	if (left_in_cache(task) && !task->stopped)
+		return flush_side(task);
 	side_done(task);
 	return copy_on(task);
 }

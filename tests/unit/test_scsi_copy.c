@@ -316,6 +316,36 @@ static void operating_parameters(void **state)
 	stop();
 }
 
+/* Whatever the store can: there is no FUA in the first one. */
+static void copy_without_a_write_cache_is_stable(void **state)
+{
+	static const struct {
+		enum t_store store;
+		const char *ops;
+	} stores[] = {
+		{ T_PLAIN, "read 512+1024, write 0+1024, flush" },
+		{ T_THIN, "read 512+1024, write 0+1024 fua" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(stores); i++) {
+		const uint8_t modes[24] = { [4] = 0x08, 0x12 };
+		uint8_t list[LIST_LEN];
+		struct t_command c;
+
+		start(stores[i].store);
+		t_command_run(&c, "15 10 00 00 18", 0, modes, sizeof(modes), 0);
+		assert_string_equal(t_outcome(&c.task), "good");
+		t_command_free(&c);
+		t_backend.log[0] = '\0';
+		make_list(list);
+		list[SEGMENT + 7] = 0;
+		list[SEGMENT + 27] = 0;
+		send_list(list);
+		assert_string_equal(t_backend.log, stores[i].ops);
+		stop();
+	}
+}
+
 static void copy_finds_a_volume_that_is_being_formatted(void **state)
 {
 	uint8_t list[LIST_LEN];
@@ -496,6 +526,7 @@ int main(void)
 	T_ADD_ROWS(&t, rows, copy);
 	T_ADD(&t, status_of_copies);
 	T_ADD(&t, operating_parameters);
+	T_ADD(&t, copy_without_a_write_cache_is_stable);
 	T_ADD(&t, copy_finds_a_volume_that_is_being_formatted);
 	T_ADD_ROWS(&t, change_rows, copy_looks_again_before_each_piece);
 	T_ADD(&t, copy_of_memory_gives_others_a_turn);
