@@ -61,7 +61,8 @@ struct view {
 static void view_add(struct view *v, const void *bytes, size_t len)
 {
 	assert_true(v->len + len <= sizeof(v->bytes));
-	memcpy(v->bytes + v->len, bytes, len);
+	if (len)
+		memcpy(v->bytes + v->len, bytes, len);
 	v->len += len;
 }
 
