@@ -144,7 +144,7 @@ static void check_way_out(void)
 	struct srpi_session *s = w.s;
 	bool has_timer = true;
 
-	if (!w.connected || s->closing || s->state == SRPI_LOST)
+	if (!w.connected || w.closed || s->closing || s->state == SRPI_LOST)
 		return;
 	switch (s->link) {
 	case INI_LINK_DOWN:
