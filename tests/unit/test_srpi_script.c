@@ -63,6 +63,7 @@ struct meet {
 	struct scsi_sense sense; /* of CHECK CONDITION */
 	enum scsi_sense_format format;
 	unsigned int cnt; /* so many of them */
+	uint8_t naa;	  /* from then on; 0: as before */
 };
 
 struct play {
@@ -287,6 +288,8 @@ static void answer_cmd(struct play *p, const struct srp_cmd_view *cmd)
 		return;
 	}
 	if (meets(&p->meet, cmd->cdb)) {
+		if (p->meet.naa)
+			p->naa = p->meet.naa;
 		answer_status(p, cmd, p->meet.status, &p->meet.sense,
 			      p->meet.format);
 		return;
@@ -302,6 +305,10 @@ static void answer_cmd(struct play *p, const struct srp_cmd_view *cmd)
 	case 0x9e:
 		answer(p, cmd, b,
 		       scsi_read_capacity_16_encode(&info, b, sizeof(b)));
+		return;
+	case 0x25:
+		answer(p, cmd, b,
+		       scsi_read_capacity_10_encode(&info, b, sizeof(b)));
 		return;
 	case 0x1a:
 		answer_mode(p, cmd);
@@ -1153,9 +1160,10 @@ static void volume_that_changes_while_asked_is_asked_again(void **state)
 {
 	struct play *p = play_new_with_ids();
 
-	p->meet = meet_attention(0x1a, SCSI_ASC_CAPACITY_CHANGED);
+	p->meet = meet_attention(0x1a, SCSI_ASC_INQUIRY_DATA_CHANGED);
+	p->meet.naa = 1;
 	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
-	assert_int_equal(srpi_session_state(p->session), SRPI_RUNNING);
+	assert_int_equal(srpi_session_state(p->session), SRPI_LOST);
 	assert_int_equal(p->meet.cnt, 0);
 	play_free(p);
 }
