@@ -91,11 +91,12 @@ target_start --listen srp+rdma://10.0.0.1:5555 --listen srp://10.0.1.1:5555 \
 	--backing "$work/kernel.img,name=kernel"
 device_add rxe1 d1
 wait_for 60 said "listening on 10.0.1.1:5555 over RDMA now"
-mount_start still srp+rdma://10.0.0.1/still "$still"
+# However slow the guest is, I/O waits until the device is back.
+mount_start still --fast-io-fail-tmo off srp+rdma://10.0.0.1/still "$still"
 undisturbed=$fuse
 target_names
 mapfile -t disks < <(vm_kernel_login --disks 3 "$id_ext" "$ioc_guid" 10.0.0.1:5555)
-mount_start client srp+rdma://10.0.1.1/disk "$mnt"
+mount_start client --fast-io-fail-tmo off srp+rdma://10.0.1.1/disk "$mnt"
 client=$fuse
 
 step "it goes and comes $times times under I/O"
