@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/sim/blocks.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,18 +62,33 @@ uint32_t stamps_end(void)
 	return stamp_cnt;
 }
 
-uint32_t stamp_new(unsigned int lun, unsigned int lba)
+static uint32_t add_stamp(unsigned int lun, unsigned int lba)
 {
 	struct block *b = &blocks[lun][lba];
 
-	if (stamp_cnt == STAMPS_MAX || b->write_cnt == WRITES_MAX)
-		return 0;
 	stamps[stamp_cnt] = (struct stamp){ .lun = (uint8_t)lun,
 					    .lba = (uint8_t)lba,
 					    .start = blocks_now(),
 					    .end = NEVER };
 	b->writes[b->write_cnt++] = stamp_cnt;
 	return stamp_cnt++;
+}
+
+uint32_t stamp_new(unsigned int lun, unsigned int lba)
+{
+	const unsigned int blocks_in_all = BLOCKS_LUNS * BLOCKS_CNT;
+
+	if (stamp_cnt >= STAMPS_MAX - blocks_in_all * STAMPS_COPIED ||
+	    blocks[lun][lba].write_cnt >= WRITES_MAX - STAMPS_COPIED)
+		return 0;
+	return add_stamp(lun, lba);
+}
+
+uint32_t stamp_new_copied(unsigned int lun, unsigned int lba)
+{
+	assert(stamp_cnt < STAMPS_MAX &&
+	       blocks[lun][lba].write_cnt < WRITES_MAX);
+	return add_stamp(lun, lba);
 }
 
 static uint64_t word(uint32_t stamp, unsigned int i)

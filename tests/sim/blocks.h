@@ -16,9 +16,10 @@
 #include <stdint.h>
 
 #define BLOCK_BYTES   512
-#define BLOCKS_LUNS   2
+#define BLOCKS_LUNS   3
 #define BLOCKS_CNT    8 /* of each volume */
 #define STAMPS_MAX    4096
+#define STAMPS_COPIED 32
 #define STAMP_GARBAGE UINT32_MAX
 #define NEVER	      UINT64_MAX
 
@@ -50,6 +51,9 @@ uint64_t blocks_now(void);
 
 /* A new stamp for a write that begins now; 0: there are no more. */
 uint32_t stamp_new(unsigned int lun, unsigned int lba);
+/* The same for a block that a copy has just written. Of these there is room for
+ * STAMPS_COPIED in each block. */
+uint32_t stamp_new_copied(unsigned int lun, unsigned int lba);
 /* Bytes of a block with that stamp; and back. */
 void stamp_fill(uint32_t stamp, void *block);
 uint32_t stamp_parse(const void *block);

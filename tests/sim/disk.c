@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/sim/host.h"
 #include "tests/sim/sim.h"
 #include "transport/list.h"
 
@@ -136,6 +137,12 @@ static void put(struct disk *d, unsigned int lba, uint32_t stamp, bool stable)
 		c->durable = c->cnt - 1;
 }
 
+/* Nobody writes a stamp of another block, or none, but a copy. */
+static bool is_copied(unsigned int lun, unsigned int lba, uint32_t stamp)
+{
+	return !stamp || stamps[stamp].lun != lun || stamps[stamp].lba != lba;
+}
+
 static void write_block(struct job *j, unsigned int i)
 {
 	const struct block_request *req = j->req;
@@ -145,17 +152,14 @@ static void write_block(struct job *j, unsigned int i)
 		stamp_parse((const uint8_t *)req->buf + i * BLOCK_BYTES);
 
 	sim_tell("  disk %u: block %u <- stamp %u", lun, lba, stamp);
-	if (stamp == STAMP_GARBAGE)
+	if (stamp == STAMP_GARBAGE) {
 		sim_wrong("LUN %u block %u was written with garbage", lun, lba);
-	else if (stamp &&
-		 (stamps[stamp].lun != lun || stamps[stamp].lba != lba))
-		sim_wrong("stamp %u for LUN %u block %u went to LUN %u block "
-			  "%u",
-			  stamp, stamps[stamp].lun, stamps[stamp].lba, lun,
-			  lba);
-	else
-		put(j->disk, lba, stamp,
-		    req->fua || !j->disk->base.info.volatile_cache);
+		return;
+	}
+	if (is_copied(lun, lba, stamp))
+		stamp = hosts_copy_lands(lun, lba, stamp);
+	put(j->disk, lba, stamp,
+	    req->fua || !j->disk->base.info.volatile_cache);
 }
 
 static unsigned int blocks_of(const struct block_request *req)
@@ -225,7 +229,14 @@ static void note_failure(const struct job *j)
 		uint32_t stamp = stamp_parse((const uint8_t *)req->buf +
 					     i * BLOCK_BYTES);
 
-		if (stamp != STAMP_GARBAGE)
+		unsigned int lba =
+			(unsigned int)(req->offset / BLOCK_BYTES) + i;
+
+		if (stamp == STAMP_GARBAGE)
+			continue;
+		if (is_copied(lun_of(j->disk), lba, stamp))
+			hosts_copy_fails(lun_of(j->disk), lba, stamp);
+		else
 			stamps[stamp].disk_failed = true;
 	}
 	if (req->op == BLOCK_READ)
@@ -304,6 +315,24 @@ static void note_upto(struct job *j)
 	}
 }
 
+/* A dead target's requests come to nothing. */
+static void judge_copies(const struct job *j)
+{
+	const struct block_request *req = j->req;
+	unsigned int first = (unsigned int)(req->offset / BLOCK_BYTES);
+
+	if (j->dead || req->op != BLOCK_WRITE)
+		return;
+	for (unsigned int i = 0; i < blocks_of(req); i++) {
+		uint32_t stamp = stamp_parse((const uint8_t *)req->buf +
+					     i * BLOCK_BYTES);
+
+		if (stamp != STAMP_GARBAGE &&
+		    is_copied(lun_of(j->disk), first + i, stamp))
+			hosts_copy_begins(lun_of(j->disk), first + i, stamp);
+	}
+}
+
 static void disk_submit(struct backend *be, struct block_request *req)
 {
 	struct job *j = &jobs[job_cnt++];
@@ -314,6 +343,7 @@ static void disk_submit(struct backend *be, struct block_request *req)
 			   .dead = unplugged };
 	if (req->op == BLOCK_FLUSH)
 		note_upto(j);
+	judge_copies(j);
 }
 
 /* ---- the end of a target ---- */

@@ -78,6 +78,28 @@ FAULTS = [
     ('forgets to stop waiting for a buffer', 'target/request.c',
      '\t\tarena_cancel_wait(req->waits_for, &req->waiter);', '\t\t;'),
 
+    # -- copies between volumes
+    ('copies: a fence does not wait for one', 'target/task_mgmt.c',
+     'scsi_task_touches(&req->task, fenced_volume(part->tm));', 'false;'),
+    ('copies: a fence does not find them', 'target/scsi_copy.c',
+     'if (c->segments[i].from == vol || c->segments[i].to == vol)',
+     'if (false)'),
+    ('copies: begins one that was fenced', 'target/scsi_copy.c',
+     'if (was_fenced(task))', 'if (false)'),
+    ('copies: looks at reservations only once', 'target/scsi_copy.c',
+     'if (scsi_nexus_is_shut_out(task->nexus, vol,\n\t\t\t\t   c->writing',
+     'if (false && scsi_nexus_is_shut_out(task->nexus, vol,\n\t\t\t\t   '
+     'c->writing'),
+    ('copies: says GOOD of one that was stopped', 'target/scsi_copy.c',
+     '\tif (task->halted)\n\t\treturn abort_copy(task, code);',
+     '\tif (task->halted)\n\t\treturn scsi_task_good(task);'),
+    ('copies: swallows the error of a piece', 'target/scsi_copy.c',
+     '\tif (res) {\n\t\tscsi_task_log_blk(task, res);',
+     '\tif (false) {\n\t\tscsi_task_log_blk(task, res);'),
+    ('copies: goes to the source', 'target/scsi_copy.c',
+     'return (c->writing ? s->to_at : s->from_at) + c->at;',
+     'return (s->from_at) + c->at;'),
+
     # -- answers, tags, residuals, credits
     ('answers twice, now and then', 'target/request.c',
      '\tif (!req->lingers) {\n\t\tend(req);',

@@ -12,7 +12,8 @@ struct host_world world;
 
 /* ---- life ---- */
 
-void hosts_reset(struct t_fabric *hub, const bool *cache, const bool *mem)
+void hosts_reset(struct t_fabric *hub, const bool *cache, const bool *mem,
+		 bool copies)
 {
 	struct reactor_options ropt = { 0 };
 	struct xp_config cfg = { .recv_len = CHANNEL_TI_IU_LEN };
@@ -23,6 +24,8 @@ void hosts_reset(struct t_fabric *hub, const bool *cache, const bool *mem)
 		world.cmds[i].used = false;
 	memset(world.reservation, 0, sizeof(world.reservation));
 	world.tmf_cnt = 0;
+	world.copy_cnt = 0;
+	world.has_copies = copies;
 	world.chan_cnt = 0;
 	world.cmd_cnt = 0;
 	for (unsigned int i = 0; i < HOSTS; i++) {
@@ -57,6 +60,7 @@ void host_settle(struct host *h, uint64_t t)
 {
 	while (h->unsettled_cnt)
 		stamp_over(h->unsettled[--h->unsettled_cnt], t);
+	copies_over(h);
 }
 
 void hosts_look(void)
@@ -161,7 +165,9 @@ static void act_on(struct host *h, struct chan *ch, bool steady)
 {
 	unsigned int what = sim_random(steady ? 85 : 100);
 
-	if (what < 36)
+	if (world.has_copies && sim_chance(15))
+		cmd_copy(ch);
+	else if (what < 36)
 		cmd_write(ch);
 	else if (what < 60)
 		cmd_read(ch);

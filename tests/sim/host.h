@@ -15,8 +15,10 @@
 #define HOSTS	   2
 #define HOST_CHANS 2
 
-/* Of all hosts; @cache[lun]: acknowledged writes need a flush. */
-void hosts_reset(struct t_fabric *hub, const bool *cache, const bool *memory);
+/* Of all hosts; @cache[lun]: acknowledged writes need a flush; @copies: they
+ * send EXTENDED COPY. */
+void hosts_reset(struct t_fabric *hub, const bool *cache, const bool *memory,
+		 bool copies);
 /* Every channel must be closed. */
 void hosts_end(void);
 
@@ -39,6 +41,16 @@ void hosts_lost_writes(unsigned int lun, bool power_cut);
 
 /* Reservations went with it. */
 void hosts_target_gone(void);
+
+/* ---- copies, as the disk sees them ---- */
+
+/* The target asks for a block to be written with a stamp that belongs to another
+ * one. Judges whether a copy may do so, now. */
+void hosts_copy_begins(unsigned int lun, unsigned int lba, uint32_t stamp);
+/* It is written: the stamp that the block has from now on. */
+uint32_t hosts_copy_lands(unsigned int lun, unsigned int lba, uint32_t stamp);
+/* It fails; so must the copy. */
+void hosts_copy_fails(unsigned int lun, unsigned int lba, uint32_t stamp);
 
 /* Nothing happens any more: everything must have been answered. */
 void hosts_check_quiet(void);

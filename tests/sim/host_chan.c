@@ -321,6 +321,8 @@ static void response(struct chan *ch, const struct xp_iu *iu)
 		tmf_answered(c, &rsp);
 	else
 		cmd_judge(c, &rsp);
+	if (c->copy)
+		copy_over(c->copy);
 	cmd_forget_reservation(c);
 	cmd_free(c);
 	add_credits(ch, rsp.req_lim_delta);

@@ -14,6 +14,7 @@ static const char *const kind_names[] = {
 	"COMPARE AND WRITE",
 	"SYNCHRONIZE CACHE",
 	"TEST UNIT READY",
+	"EXTENDED COPY",
 	"REGISTER",
 	"RESERVE",
 	"RELEASE",
@@ -64,6 +65,8 @@ void cmd_over(struct cmd *c)
 			stamp_over(c->stamps[i], t);
 	}
 	sync_is_in_doubt(c);
+	if (c->copy)
+		copy_over(c->copy);
 	cmd_free(c);
 }
 
@@ -401,6 +404,29 @@ void cmd_reserve(struct chan *ch)
 	send_command(c, cdb);
 }
 
+void cmd_copy(struct chan *ch)
+{
+	struct cmd *c = new_cmd(ch, COPY);
+	uint8_t cdb[16] = { 0x83 };
+
+	if (!c)
+		return;
+	c->copy = copy_new(ch, c->start);
+	if (!c->copy) {
+		cmd_free(c);
+		return;
+	}
+	choose_attr(c);
+	c->want = copy_make_list(c->copy, cmd_mem(c));
+	c->out_len = c->want;
+	wire_put32(cdb + 10, c->want);
+	sim_tell("copy %u: LUN %u to LUN %u, %u segments, block %u to %u",
+		 c->copy->number, c->copy->from_lun, c->copy->to_lun,
+		 c->copy->segment_cnt, c->copy->segments[0].from,
+		 c->copy->segments[0].to);
+	send_command(c, cdb);
+}
+
 /* ---- task management ---- */
 
 static struct cmd *some_cmd(const struct chan *ch)
@@ -421,6 +447,7 @@ static struct tmf *note_tmf(const struct cmd *c)
 	struct tmf *t = &world.tmfs[world.tmf_cnt++];
 
 	*t = (struct tmf){ .host = c->ch->host,
+			   .function = c->function,
 			   .lun = c->lun,
 			   .start = c->start,
 			   .end = NEVER };
@@ -447,7 +474,7 @@ void cmd_tmf(struct chan *ch)
 		c->lun = victim->lun;
 	c->function = function;
 	c->task_tag = victim ? victim->tag : 0x77;
-	if (function == SRP_TSK_LUN_RESET)
+	if (function != SRP_TSK_ABORT_TASK)
 		c->tmf = note_tmf(c);
 	for (unsigned int i = 0; function == SRP_TSK_LUN_RESET && i < HOSTS;
 	     i++)
@@ -488,6 +515,7 @@ void tmf_answered(struct cmd *tmf, const struct srp_rsp *rsp)
 			c->maybe_ended = true;
 		}
 	}
+	copies_fence(tmf);
 	if (tmf->tmf)
 		tmf->tmf->end = blocks_now();
 	for (unsigned int i = 0;

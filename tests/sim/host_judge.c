@@ -257,6 +257,8 @@ static void is_good(const struct cmd *c, const struct srp_rsp *rsp)
 	check_residuals(c, rsp);
 	if (c->kind == READ)
 		read_is_good(c, t);
+	else if (c->kind == COPY)
+		copy_is_good(c);
 	else if (c->kind == WRITE || c->kind == COMPARE_WRITE)
 		write_is_good(c, t);
 	else if (c->kind == SYNC_CACHE)
@@ -276,7 +278,8 @@ static void task_aborted(const struct cmd *c)
 	for (unsigned int i = 0; i < world.tmf_cnt; i++) {
 		const struct tmf *m = &world.tmfs[i];
 
-		if (m->host != c->ch->host && m->lun == c->lun &&
+		if (m->function == SRP_TSK_LUN_RESET &&
+		    m->host != c->ch->host && m->lun == c->lun &&
 		    m->end > c->start && m->end > over)
 			over = m->end;
 	}
@@ -345,7 +348,11 @@ static void check_condition(const struct cmd *c, const struct srp_rsp *rsp)
 		loss_told(c);
 		return;
 	}
-	if (sense.key == SCSI_KEY_MISCOMPARE && c->kind == COMPARE_WRITE)
+	if (sense.key == SCSI_KEY_COPY_ABORTED && c->kind == COPY) {
+		if (!copy_may_be_aborted(c))
+			sim_wrong("copy %u was ended by nobody",
+				  c->copy->number);
+	} else if (sense.key == SCSI_KEY_MISCOMPARE && c->kind == COMPARE_WRITE)
 		miscompare(c);
 	else if (sense.key != SCSI_KEY_ILLEGAL_REQUEST ||
 		 (c->out_len >= c->want && !c->bad_table))

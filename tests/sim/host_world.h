@@ -5,6 +5,7 @@
  *   host.c        what they do next, and what becomes of them
  *   host_chan.c   connections, credits, what arrives
  *   host_cmd.c    commands and task management, from their making to their end
+ *   host_copy.c   copies between volumes
  *   host_judge.c  whether an answer is right
  */
 #ifndef TESTS_SIM_HOST_WORLD_H
@@ -16,15 +17,18 @@
 #include "target/channel.h"
 #include "tests/sim/host.h"
 
-#define CMDS_MAX    256
-#define CMD_MEM	    8192
-#define DESCS_MAX   24
-#define CHANS_MAX   64
-#define TMFS_MAX    64
-#define CMD_BLOCKS  4 /* at most, of one command */
-#define TABLE_AT    7168
-#define UNTOUCHED   0xaa
-#define RESERVE_KEY 0x5151
+#define CMDS_MAX      256
+#define CMD_MEM	      8192
+#define DESCS_MAX     24
+#define CHANS_MAX     64
+#define TMFS_MAX      128
+#define COPIES_MAX    24 /* in a history */
+#define COPY_SEGMENTS 4
+#define COPY_BLOCKS   8
+#define CMD_BLOCKS    4 /* at most, of one command */
+#define TABLE_AT      7168
+#define UNTOUCHED     0xaa
+#define RESERVE_KEY   0x5151
 
 enum kind {
 	READ,
@@ -32,6 +36,7 @@ enum kind {
 	COMPARE_WRITE,
 	SYNC_CACHE,
 	TEST_READY,
+	COPY,
 	REGISTER,
 	RESERVE,
 	RELEASE,
@@ -60,9 +65,34 @@ struct chan {
 /* What one function covers of other hosts, and when. */
 struct tmf {
 	struct host *host;
+	uint8_t function;
 	unsigned int lun;
 	uint64_t start;
 	uint64_t end; /* NEVER: not answered */
+};
+
+struct copy_segment {
+	unsigned int from;
+	unsigned int to;
+	unsigned int blocks;
+};
+
+/* It outlives its command, which may be lost and go on. */
+struct copy {
+	unsigned int number;
+	const struct host *host;
+	unsigned int channel;
+	uint64_t start;
+	uint64_t seen; /* it has begun to write by then; 0: nothing seen yet */
+	bool over;     /* nothing of it happens any more */
+	bool fenced;   /* nor may it, though it has not been answered */
+	bool failed;   /* the disk did */
+	unsigned int from_lun;
+	unsigned int to_lun;
+	struct copy_segment segments[COPY_SEGMENTS];
+	unsigned int segment_cnt;
+	uint32_t landed[COPY_BLOCKS];
+	unsigned int landed_cnt;
 };
 
 struct cmd {
@@ -92,6 +122,7 @@ struct cmd {
 	uint8_t function;
 	uint64_t task_tag;
 	struct tmf *tmf;
+	struct copy *copy; /* COPY */
 };
 
 /* What a host may and must be told on a LUN. */
@@ -137,6 +168,9 @@ struct host_world {
 	struct cmd cmds[CMDS_MAX];
 	struct tmf tmfs[TMFS_MAX];
 	unsigned int tmf_cnt;
+	struct copy copies[COPIES_MAX];
+	unsigned int copy_cnt;
+	bool has_copies;
 	unsigned int chan_cnt;
 	unsigned int cmd_cnt;
 	_Alignas(4096) uint8_t memory[CMDS_MAX][CMD_MEM];
@@ -199,8 +233,25 @@ void cmd_write(struct chan *ch);
 void cmd_compare_write(struct chan *ch);
 void cmd_simple(struct chan *ch, enum kind kind, uint8_t opcode);
 void cmd_reserve(struct chan *ch);
+void cmd_copy(struct chan *ch);
 void cmd_tmf(struct chan *ch);
 void tmf_answered(struct cmd *tmf, const struct srp_rsp *rsp);
+
+/* ---- host_copy.c ---- */
+
+/* NULL: no room, or another one writes there. */
+struct copy *copy_new(const struct chan *ch, uint64_t start);
+/* The parameter list; returns its length. */
+uint32_t copy_make_list(const struct copy *p, uint8_t *b);
+/* Nothing of it happens any more; of any copy of @h. */
+void copy_over(struct copy *p);
+void copies_over(const struct host *h);
+/* It was answered with GOOD. */
+void copy_is_good(const struct cmd *c);
+/* May it be answered with COPY ABORTED? */
+bool copy_may_be_aborted(const struct cmd *c);
+/* The function was answered: what of copies it fences off. */
+void copies_fence(const struct cmd *tmf);
 
 /* ---- host_judge.c ---- */
 

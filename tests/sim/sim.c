@@ -37,6 +37,7 @@ static struct {
 	unsigned int events;
 	bool jumps;   /* time may pass before everything has happened */
 	bool crowded; /* hosts are faster than all else */
+	bool copies;  /* hosts copy */
 } world;
 
 static volatile sig_atomic_t told_to_end;
@@ -140,7 +141,8 @@ static void judge_losses(bool power_cut)
 
 static void start_target(void)
 {
-	target_start(&world.target, world.hub, 1 + sim_random(TARGET_WORKERS));
+	target_start(&world.target, world.hub, 1 + sim_random(TARGET_WORKERS),
+		     world.copies);
 }
 
 /* What memory holds ends with its process. */
@@ -246,10 +248,11 @@ static void begin(void)
 	world.events = 0;
 	world.jumps = sim_chance(20);
 	world.crowded = sim_chance(2);
+	world.copies = sim_chance(50);
 	world.hub = t_fabric_create();
 	t_fabric_manual(world.hub, true);
 	start_target();
-	hosts_reset(world.hub, cache, world.memory);
+	hosts_reset(world.hub, cache, world.memory, world.copies);
 }
 
 /* Something besides what hosts do; false: not this time. */

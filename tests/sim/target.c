@@ -11,8 +11,10 @@
 #include "tests/sim/disk.h"
 #include "tests/sim/sim.h"
 
-/* Small, so that commands have to wait for one another. */
-#define ARENA_LEN (64u << 10)
+/* Small, so that commands have to wait for one another; with copies, each of
+ * which takes half a MiB, two of these have room. */
+#define ARENA_LEN	 (64u << 10)
+#define ARENA_LEN_COPIES (1u << 20)
 
 const struct srp_port_id target_id = { .b = { 't', 'a', 'r', 'g', 'e', 't' } };
 const struct sockaddr_in target_addr = { .sin_family = AF_INET,
@@ -103,11 +105,12 @@ void target_put_back(void)
 
 /* ---- start ---- */
 
-static void start_worker(struct target *t, struct t_fabric *hub)
+static void start_worker(struct target *t, struct t_fabric *hub,
+			 size_t arena_len)
 {
 	struct worker *w = &t->workers[t->worker_cnt];
 	struct worker_options opt = { .index = t->worker_cnt++,
-				      .arena_len = ARENA_LEN };
+				      .arena_len = arena_len };
 	struct xp_config cfg = { .recv_len = CHANNEL_IT_IU_LEN,
 				 .recv_aligned_at = SRP_IMM_OFFSET };
 	struct xp_error e;
@@ -150,14 +153,14 @@ static void stopped(struct port *port)
 }
 
 void target_start(struct target *t, struct t_fabric *hub,
-		  unsigned int worker_cnt)
+		  unsigned int worker_cnt, bool copies)
 {
 	struct xp_error e;
 
 	memset(t, 0, sizeof(*t));
 	lun_map_init(&t->luns);
 	while (t->worker_cnt < worker_cnt)
-		start_worker(t, hub);
+		start_worker(t, hub, copies ? ARENA_LEN_COPIES : ARENA_LEN);
 	for (unsigned int lun = 0; lun < BLOCKS_LUNS; lun++)
 		start_volume(t, lun);
 	t->port.workers = t->workers;

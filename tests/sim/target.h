@@ -40,7 +40,7 @@ void target_put_back(void);
 
 /* Never fail. */
 void target_start(struct target *t, struct t_fabric *hub,
-		  unsigned int worker_cnt);
+		  unsigned int worker_cnt, bool copies);
 /* The RDMA device that all workers use is removed; it is back. */
 void target_unplug(struct target *t);
 void target_plug(struct target *t);
