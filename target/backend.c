@@ -34,12 +34,17 @@ static bool has_good_range(const struct backend_info *info,
 	       req->offset <= info->size - req->len;
 }
 
+bool backend_accepts(const struct backend *be, const struct block_request *req)
+{
+	bool has_data = req->op == BLOCK_READ || req->op == BLOCK_WRITE;
+
+	return is_declared(&be->info, req) && has_good_range(&be->info, req) &&
+	       req->done && req->worker && (req->buf || !has_data);
+}
+
 void backend_submit(struct backend *be, struct block_request *req)
 {
-	assert(is_declared(&be->info, req));
-	assert(has_good_range(&be->info, req));
-	assert(req->done && req->worker);
-	assert(req->buf || (req->op != BLOCK_READ && req->op != BLOCK_WRITE));
+	assert(backend_accepts(be, req));
 
 	req->backend = be;
 	req->next = NULL;

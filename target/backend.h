@@ -107,6 +107,9 @@ struct backend_info {
 	bool extents;	 /* BLOCK_EXTENT */
 	bool rotational;
 	struct backend_life life;
+	/* The blocks, and writes that are done, outlive this process, also when
+	 * it is killed. */
+	bool is_lasting;
 	/* Not NULL: all blocks lie here, to be read and written in place;
 	 * READ and WRITE are then never submitted. */
 	void *memory;
@@ -116,8 +119,12 @@ struct backend_info {
 	bool memory_pinned;
 };
 
+struct plugin_spec;
+
 struct backend_options {
-	const char *path; /* or the size text after "ram:", "null:" */
+	/* or what stands after "ram:", "null:", or a plugin's name */
+	const char *path;
+	const struct plugin_spec *plugin; /* that is the store, or NULL */
 	bool read_only;
 	int direct;	     /* O_DIRECT: 1 on, 0 off, -1 whatever is best */
 	bool write_through;  /* every write is stable before it is done */
@@ -183,6 +190,9 @@ extern const struct backend_ops backend_file;
 extern const struct backend_ops backend_ram;
 /* Reads zeroes, forgets writes; up to 8 EiB less a block. */
 extern const struct backend_ops backend_null;
+
+/* Is @req what this contract lets a caller ask of @be? */
+bool backend_accepts(const struct backend *be, const struct block_request *req);
 
 /* Passes @req to the backend after asserting what this contract demands. */
 void backend_submit(struct backend *be, struct block_request *req);

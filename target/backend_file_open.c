@@ -456,6 +456,7 @@ static int describe(const struct open_call *c, struct file_backend *file)
 	info->read_cache = !file->direct;
 	info->min_block = file->direct ? file->direct_unit : 1;
 	info->fua = true;
+	info->is_lasting = true;
 	info->zero = !info->read_only;
 	info->unmap_zeroes = true;
 	if (S_ISBLK(c->st.st_mode))

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/check_plugin.h"
 #include "target/options.h"
 #include "target/server.h"
 #include "transport/log.h"
@@ -14,7 +15,8 @@ int main(int argc, char **argv)
 	switch (options_parse(argc, argv, &opt)) {
 	case OPTIONS_RUN:
 		log_init("rdma-target", opt.log_level);
-		code = server_run(&opt);
+		code = opt.check_plugin ? check_plugin(&opt.backings[0])
+					: server_run(&opt);
 		break;
 	case OPTIONS_DONE:
 		code = std_files_flush() ? 0 : 1;

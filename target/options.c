@@ -56,10 +56,13 @@ static const char help_text[] =
 	"      --no-sandbox     do without the filter of system calls\n"
 	"  -v, --verbose        say more; twice: every request\n"
 	"  -q, --quiet          say less; twice: errors only\n"
+	"      --check-plugin SPEC  serve nothing; check that the store and the layers of\n"
+	"                       SPEC keep the promises of rdma-block-plugin(3). This\n"
+	"                       overwrites blocks\n"
 	"      --version        print the version and exit\n"
 	"  -h, --help           print this and exit\n"
 	"\n"
-	"SPEC is PATH, ram:SIZE or null:SIZE, then any of\n"
+	"SPEC is PATH, ram:SIZE, null:SIZE or PLUGIN:LOCATION, then any of\n"
 	"  ,name=NAME           the volume's name (default: from the path)\n"
 	"  ,ro                  read-only\n"
 	"  ,block-size=N        512 (default) or 4096\n"
@@ -76,6 +79,8 @@ static const char help_text[] =
 	"                                    seed=N, count=N\n"
 	"  ,lun=N               its number, 0 to 255 (default: the lowest that is left)\n"
 	"  ,allow=RULE          who may use it; may be given several times\n"
+	"  ,layer=PLUGIN        put a layer on it; may be given several times\n"
+	"  ,KEY=VALUE           a parameter of the plugin named before\n"
 	"RULE is WHO[:ro][:lun=N]: an address (10.0.0.1, [fe80::1]), a network (10.0.0.0/24),\n"
 	"0x and the 32 digits of an initiator port, or all; read-only, and by which number.\n"
 	"The first that fits counts; a volume that is not allowed does not exist.\n"
@@ -129,6 +134,14 @@ static bool set_backing(struct options *opt, const char *arg)
 		return fail("--backing", arg, msg);
 	opt->backing_cnt++;
 	return true;
+}
+
+static bool set_check_plugin(struct options *opt, const char *arg)
+{
+	if (opt->check_plugin)
+		return fail("--check-plugin", arg, "one at a time");
+	opt->check_plugin = true;
+	return set_backing(opt, arg);
 }
 
 static bool set_listen(struct options *opt, const char *arg)
@@ -296,6 +309,7 @@ static const struct option_row {
 	{ "pidfile", 'P', required_argument, set_pidfile, NULL },
 	{ "user", 'u', required_argument, set_user, NULL },
 	{ "no-sandbox", 0, no_argument, set_no_sandbox, NULL },
+	{ "check-plugin", 0, required_argument, set_check_plugin, NULL },
 	{ "verbose", 'v', no_argument, set_verbose, NULL },
 	{ "quiet", 'q', no_argument, set_quiet, NULL },
 	{ "version", 0, no_argument, NULL,
@@ -377,6 +391,10 @@ static bool check_together(const struct options *opt)
 		log_error(
 			"nothing to serve: give at least one --backing (a file, "
 			"a block device, or ram:SIZE); try --help");
+		return false;
+	}
+	if (opt->check_plugin && opt->backing_cnt > 1) {
+		log_error("--check-plugin serves nothing: leave out --backing");
 		return false;
 	}
 	if (opt->buffers / opt->threads < OPTIONS_BUFFERS_MIN) {

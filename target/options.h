@@ -41,6 +41,7 @@ struct options {
 	uint64_t buffers; /* bytes, of all threads together */
 	const char *user; /* NULL: who we are; borrowed from argv */
 	bool no_sandbox;
+	bool check_plugin;     /* check backings[0] and serve nothing */
 	const char *pidfile;   /* NULL: none; borrowed from argv */
 	const char *state_dir; /* NULL: none; borrowed from argv */
 	enum log_level log_level;

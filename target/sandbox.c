@@ -125,6 +125,11 @@ static const char *const allowed[] = {
 	"getcpu",
 };
 
+/* For plugins that say so: connections that they begin. */
+static const char *const allowed_network[] = {
+	"socket", "socketpair", "connect", "listen", "sendmmsg", "recvmmsg",
+};
+
 /* Names by number, for the handler, which may not allocate. */
 static char *name_of[NUMBERS];
 
@@ -216,14 +221,17 @@ static int add_condition(scmp_filter_ctx ctx, const struct condition *c)
 		SCMP_CMP64(c->arg, SCMP_CMP_MASKED_EQ, c->mask, c->is));
 }
 
-static int add_conditions(scmp_filter_ctx ctx)
+static int add_conditions(scmp_filter_ctx ctx, bool network)
 {
 	/* raise() and abort(), but no signals to others */
 	const struct condition own = { "tgkill", 0, INT, (uint64_t)getpid() };
 	int err = add_condition(ctx, &own);
 
-	for (size_t i = 0; i < ARRAY_SIZE(conditions) && !err; i++)
-		err = add_condition(ctx, &conditions[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(conditions) && !err; i++) {
+		/* Then it is allowed whatever its arguments are. */
+		if (!network || strcmp(conditions[i].call, "socket") != 0)
+			err = add_condition(ctx, &conditions[i]);
+	}
 	if (err)
 		return err;
 	/* A filter cannot see the flags of clone3(); a caller who hears that it
@@ -232,28 +240,41 @@ static int add_conditions(scmp_filter_ctx ctx)
 				0);
 }
 
-static int add_allowed(scmp_filter_ctx ctx)
+static int add_names(scmp_filter_ctx ctx, const char *const *names, size_t cnt)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(allowed) && !err; i++) {
-		int nr = seccomp_syscall_resolve_name(allowed[i]);
+	for (size_t i = 0; i < cnt && !err; i++) {
+		int nr = seccomp_syscall_resolve_name(names[i]);
 
 		/* Some architectures never had some of them. */
 		if (nr != __NR_SCMP_ERROR)
 			err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
 	}
-	return err ? err : add_conditions(ctx);
+	return err;
 }
 
-int sandbox_enter(struct xp_error *e)
+static int add_rules(scmp_filter_ctx ctx, bool network)
+{
+	int err = add_names(ctx, allowed, ARRAY_SIZE(allowed));
+
+	if (!err && network)
+		err = add_names(ctx, allowed_network,
+				ARRAY_SIZE(allowed_network));
+	return err ? err : add_conditions(ctx, network);
+}
+
+int sandbox_enter(bool network, struct xp_error *e)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_TRAP);
-	int err = ctx ? add_allowed(ctx) : -ENOMEM;
+	int err = ctx ? add_rules(ctx, network) : -ENOMEM;
 
 	/* A tree: the hot calls are not behind a hundred comparisons. */
 	if (!err)
 		err = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	/* A plugin may have made threads. */
+	if (!err)
+		err = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
 	if (!err)
 		err = catch_violations();
 	if (!err)

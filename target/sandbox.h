@@ -18,12 +18,13 @@
 #include "transport/xport.h"
 
 /*
- * For this thread and those that it makes. Not in builds without libseccomp, nor
- * with a sanitizer, whose run-time needs more; the log says so, for people who
+ * For all threads of the process, those of plugins too. @network: a plugin makes
+ * connections, so the calls for them are allowed. Not in builds without libseccomp,
+ * nor with a sanitizer, whose run-time needs more; the log says so, for people who
  * ask for details.
  *
- * Thread: setup, the only one. Return: 0, or -errno with one clause in @e.
+ * Thread: setup. Return: 0, or -errno with one clause in @e.
  */
-int sandbox_enter(struct xp_error *e);
+int sandbox_enter(bool network, struct xp_error *e);
 
 #endif

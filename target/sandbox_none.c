@@ -2,7 +2,7 @@
 #include "target/sandbox.h"
 #include "transport/log.h"
 
-int sandbox_enter(struct xp_error *e)
+int sandbox_enter(bool network, struct xp_error *e)
 {
 	log_info("this build has no sandbox");
 	return 0;

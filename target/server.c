@@ -14,6 +14,7 @@
 
 #include "target/announce.h"
 #include "target/backend_fault.h"
+#include "target/backend_plugin.h"
 #include "target/listen.h"
 #include "target/notify.h"
 #include "target/port_id.h"
@@ -60,6 +61,11 @@ struct server {
 	struct pidfile pidfile;
 	int notify_fd; /* -1: none */
 	int exit_code;
+
+	/* A plugin says that a volume has another size: the message to worker 0,
+	 * and whether it is under way. */
+	struct reactor_msg resized;
+	_Atomic bool resizing;
 
 	struct last_flush flushes[LUNS_MAX];
 	unsigned int flushes_left;
@@ -343,14 +349,15 @@ static void tell_of_identity(const struct server *s, const struct volume *vol)
 {
 	if (vol->identity != VOLUME_BY_PATH)
 		return;
-	log_notice("LUN %u (%s): %s has no identifier of its own, and its path "
-		   "may be another device's after a restart; give it one with "
-		   ",serial=%s",
-		   vol->lun, vol->name, vol->path,
-		   s->opt->state_dir
-			   ? " (until then APTPL, saved mode values, FORMAT "
-			     "UNIT and SANITIZE are refused)"
-			   : "");
+	log_notice(
+		"LUN %u (%s): %s has no identifier of its own, and its path "
+		"may be that of another store after a restart; give it one with "
+		",serial=%s",
+		vol->lun, vol->name, vol->path,
+		s->opt->state_dir
+			? " (until then APTPL, saved mode values, FORMAT "
+			  "UNIT and SANITIZE are refused)"
+			: "");
 }
 
 /* Nothing can go wrong any more, and no initiator has been let in. */
@@ -520,9 +527,27 @@ static void measure_volume(struct server *s, struct volume *vol)
 
 static void measure_volumes(struct server *s)
 {
-	log_notice("hang-up signal: looking for volumes that have grown");
 	for (unsigned int i = 0; i < s->luns.cnt; i++)
 		measure_volume(s, s->luns.vol[i]);
+}
+
+static void run_resized(struct reactor_msg *msg)
+{
+	struct server *s = container_of(msg, struct server, resized);
+
+	/* Before the look: what changes from now on is another message. */
+	atomic_store(&s->resizing, false);
+	if (!s->ended)
+		measure_volumes(s);
+}
+
+/* Thread: any. */
+static void volume_resized(void *user)
+{
+	struct server *s = user;
+
+	if (!atomic_exchange(&s->resizing, true))
+		reactor_send(s->workers[0].reactor, &s->resized);
 }
 
 static void release_stuck(struct server *s)
@@ -548,6 +573,8 @@ static void on_signal(struct reactor_watch *w, uint32_t events)
 
 	while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGHUP) {
+			log_notice("hang-up signal: looking for volumes that "
+				   "have grown");
 			measure_volumes(s);
 			continue;
 		}
@@ -594,6 +621,12 @@ static int catch_signals(struct server *s, struct xp_error *e)
 	xp_error_set(e, -errno, "cannot watch for signals: %s",
 		     strerror(errno));
 	return e->err;
+}
+
+static void watch_sizes(struct server *s)
+{
+	s->resized.run = run_resized;
+	backend_plugin_on_resize(volume_resized, s);
 }
 
 static void watch_signals(struct server *s)
@@ -657,7 +690,9 @@ static int give_up_rights(struct server *s, struct xp_error *e)
 
 static int enter_sandbox(struct server *s, struct xp_error *e)
 {
-	return s->opt->no_sandbox ? 0 : sandbox_enter(e);
+	bool network = plugin_needs() & RBP_NEEDS_NETWORK;
+
+	return s->opt->no_sandbox ? 0 : sandbox_enter(network, e);
 }
 
 /* ---- start ---- */
@@ -761,6 +796,7 @@ static void serve(struct server *s)
 	int err;
 
 	watch_signals(s);
+	watch_sizes(s);
 	notify_tell(s->notify_fd, NOTIFY_READY);
 	err = reactor_run(s->workers[0].reactor);
 	if (err) {

@@ -10,6 +10,7 @@
 
 #include "config.h"
 #include "target/backend_fault.h"
+#include "target/backend_plugin.h"
 #include "target/backend_volatile.h"
 #include "target/store_generation.h"
 #include "transport/cleanup.h"
@@ -51,6 +52,8 @@ static void choose_name(const struct volume_spec *spec, struct volume *vol)
 		snprintf(vol->name, sizeof(vol->name), "%s", spec->name);
 	else if (spec->ops == &backend_file)
 		name_from_path(spec->path, vol->name, sizeof(vol->name));
+	else if (spec->ops == &backend_plugin && *spec->path)
+		name_from_path(spec->path, vol->name, sizeof(vol->name));
 	else
 		snprintf(vol->name, sizeof(vol->name), "%s%u", spec->ops->name,
 			 vol->lun);
@@ -85,6 +88,22 @@ static int identity_of_file(const struct volume_spec *spec,
 	return *id->own ? 0 : err;
 }
 
+/* What the plugin says that the data is; else what it is called. */
+static void identity_of_plugin(const struct volume_spec *spec,
+			       const struct store_id *id, char *text,
+			       size_t len)
+{
+	char machine[65];
+
+	machine_id(machine, sizeof(machine));
+	if (*id->own)
+		snprintf(text, len, "%s:%u:plugin:%s", machine,
+			 spec->block_size, id->own);
+	else
+		snprintf(text, len, "%s:%u:plugin:%s:%s", machine,
+			 spec->block_size, spec->plugin.name, spec->path);
+}
+
 static int identity_of_this_start(char *text, size_t len)
 {
 	uint64_t random[2];
@@ -97,32 +116,35 @@ static int identity_of_this_start(char *text, size_t len)
 }
 
 static enum volume_identity trust(const struct volume_spec *spec,
-				  const struct store_id *id)
+				  const struct backend_info *store)
 {
 	if (*spec->serial)
 		return VOLUME_LASTING;
-	if (spec->ops != &backend_file)
+	if (!store->is_lasting)
 		return VOLUME_NEW;
-	return id->is_device && !*id->own ? VOLUME_BY_PATH : VOLUME_LASTING;
+	return store->id.is_device && !*store->id.own ? VOLUME_BY_PATH
+						      : VOLUME_LASTING;
 }
 
 static int choose_identity(const struct volume_spec *spec, struct volume *vol)
 {
 	const struct store_id *id = &vol->backend->info.id;
-	char text[IDENTITY_PATH_MAX + 128];
+	char text[IDENTITY_PATH_MAX + 512];
 	int err = 0;
 
-	vol->identity = trust(spec, id);
+	vol->identity = trust(spec, &vol->backend->info);
 	if (*spec->serial) {
 		snprintf(vol->serial, sizeof(vol->serial), "%s", spec->serial);
 		snprintf(text, sizeof(text), "serial:%s", spec->serial);
 		scsi_naa_make(text, vol->info.naa);
 		return 0;
 	}
-	if (spec->ops == &backend_file)
+	if (vol->identity == VOLUME_NEW)
+		err = identity_of_this_start(text, sizeof(text));
+	else if (spec->ops == &backend_file)
 		err = identity_of_file(spec, id, text, sizeof(text));
 	else
-		err = identity_of_this_start(text, sizeof(text));
+		identity_of_plugin(spec, id, text, sizeof(text));
 	if (err)
 		return err;
 	scsi_naa_make(text, vol->info.naa);
@@ -223,11 +245,13 @@ static int open_backend(const struct volume_spec *spec, struct volume *vol,
 {
 	struct backend_options opt = {
 		.path = spec->path,
+		.plugin = &spec->plugin,
 		.read_only = spec->read_only,
 		.direct = spec->direct,
 		.write_through = spec->write_through,
 		.block_size = spec->block_size,
-		.submit_all = spec->fault_cnt > 0 || spec->forgets,
+		.submit_all = spec->submit_all || spec->fault_cnt > 0 ||
+			      spec->forgets || spec->layer_cnt > 0,
 	};
 	int err = spec->ops->open(&opt, &vol->backend, msg, msg_len);
 
@@ -269,13 +293,38 @@ static int add_faults(const struct volume_spec *spec, struct volume *vol)
 				  spec->block_size, vol->name, &vol->backend);
 }
 
+static int add_plugins(const struct volume_spec *spec, struct volume *vol,
+		       char *msg, size_t msg_len)
+{
+	struct backend_options opt = {
+		.read_only = spec->read_only,
+		.block_size = spec->block_size,
+	};
+	int err = 0;
+
+	for (unsigned int i = 0; i < spec->layer_cnt && !err; i++) {
+		struct backend *below = vol->backend;
+
+		vol->backend = NULL;
+		err = backend_plugin_add_layer(below, &spec->layers[i], &opt,
+					       &vol->backend, msg, msg_len);
+	}
+	return err;
+}
+
 /* What the spec asks for on top of the store; faults see every request first,
  * so that a flush which is a lie leaves the writes where they are. */
-static int add_layers(const struct volume_spec *spec, struct volume *vol)
+static int add_layers(const struct volume_spec *spec, struct volume *vol,
+		      char *msg, size_t msg_len)
 {
-	int err = add_volatile(spec, vol);
+	int err = add_plugins(spec, vol, msg, msg_len);
 
-	return err ? err : add_faults(spec, vol);
+	if (err)
+		return err;
+	err = add_volatile(spec, vol);
+	if (!err)
+		err = add_faults(spec, vol);
+	return err ? fail(msg, msg_len, err, "out of memory") : 0;
 }
 
 /* As long as there is no record: as if nothing had been lost in this boot. */
@@ -310,10 +359,10 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 		volume_close(vol);
 		return err;
 	}
-	err = add_layers(spec, vol);
+	err = add_layers(spec, vol, msg, msg_len);
 	if (err) {
 		volume_close(vol);
-		return fail(msg, msg_len, err, "out of memory");
+		return err;
 	}
 	err = choose_identity(spec, vol);
 	if (err) {

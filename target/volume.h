@@ -15,15 +15,19 @@
 #include "target/block_lock.h"
 #include "target/fault_rule.h"
 #include "target/flush_record.h"
+#include "target/plugin.h"
 #include "target/volume_job.h"
 #include "target/unit_state.h"
 #include "target/worker.h"
 
 #define LUNS_MAX 256
 
-/* SPEC: PATH | ram:SIZE | null:SIZE [,name=N][,ro][,block-size=512|4096]
+#define VOLUME_LAYERS_MAX 4
+
+/* SPEC: PATH | ram:SIZE | null:SIZE | PLUGIN:LOCATION [,name=N][,ro][,block-size=512|4096]
  *       [,direct=on|off][,write-through][,removable][,serial=S]
- *       [,lun=N][,allow=RULE]...[,fault=RULE]... */
+ *       [,lun=N][,allow=RULE]...[,fault=RULE]...
+ *       [,layer=PLUGIN]...[,PARAM=VALUE]... */
 struct volume_spec {
 	const struct backend_ops *ops;
 	char path[4096]; /* or the size text */
@@ -40,12 +44,18 @@ struct volume_spec {
 	bool forgets;	/* ",volatile", in test builds: backend_volatile.h */
 	unsigned int fault_cnt;
 	struct fault_rule faults[FAULT_RULES_MAX];
+	bool submit_all; /* no memory in place: the backend sees every request */
+	struct plugin_spec plugin; /* the store, if it is one */
+	unsigned int layer_cnt;
+	struct plugin_spec layers[VOLUME_LAYERS_MAX]; /* lowest first */
 };
 
 /*
  * Reads a --backing argument; false with one clause in @msg when it is bad.
  * A comma in PATH has a backslash before it; a file named "ram:x" is written
- * "./ram:x".
+ * "./ram:x". PLUGIN is a name, or the path of a file that ends with ".so". A KEY
+ * that is no option of volumes is a parameter of the plugin that stands before
+ * it; whether the plugin knows it is found out when the volume is opened.
  */
 bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
 		       char *msg, size_t msg_len);

@@ -7,6 +7,7 @@
 
 #include "config.h"
 #include "protocol/size.h"
+#include "target/backend_plugin.h"
 #include "target/volume.h"
 #include "transport/list.h"
 
@@ -16,6 +17,7 @@ struct parse {
 	uint32_t seen; /* bits, as in options[] */
 	char *msg;
 	size_t msg_len;
+	struct plugin_spec *plugin; /* named last; NULL: none */
 };
 
 static bool refuse(const struct parse *p, const char *fmt, ...)
@@ -64,7 +66,7 @@ static bool is_good_name(const char *name)
 	return true;
 }
 
-static bool set_name(const struct parse *p, const char *value)
+static bool set_name(struct parse *p, const char *value)
 {
 	if (!is_good_name(value) || strlen(value) >= sizeof(p->spec->name))
 		return refuse(p,
@@ -75,7 +77,7 @@ static bool set_name(const struct parse *p, const char *value)
 	return true;
 }
 
-static bool set_serial(const struct parse *p, const char *value)
+static bool set_serial(struct parse *p, const char *value)
 {
 	bool good = *value && strlen(value) < sizeof(p->spec->serial);
 
@@ -91,7 +93,7 @@ static bool set_serial(const struct parse *p, const char *value)
 	return true;
 }
 
-static bool set_block_size(const struct parse *p, const char *value)
+static bool set_block_size(struct parse *p, const char *value)
 {
 	uint64_t size;
 
@@ -101,7 +103,7 @@ static bool set_block_size(const struct parse *p, const char *value)
 	return true;
 }
 
-static bool set_direct(const struct parse *p, const char *value)
+static bool set_direct(struct parse *p, const char *value)
 {
 	if (p->spec->ops != &backend_file)
 		return refuse(p, "'direct=%s' is for files and devices only",
@@ -112,19 +114,19 @@ static bool set_direct(const struct parse *p, const char *value)
 	return true;
 }
 
-static bool set_read_only(const struct parse *p, const char *value)
+static bool set_read_only(struct parse *p, const char *value)
 {
 	p->spec->read_only = true;
 	return true;
 }
 
-static bool set_write_through(const struct parse *p, const char *value)
+static bool set_write_through(struct parse *p, const char *value)
 {
 	p->spec->write_through = true;
 	return true;
 }
 
-static bool set_lun(const struct parse *p, const char *value)
+static bool set_lun(struct parse *p, const char *value)
 {
 	char *end;
 	unsigned long lun = strtoul(value, &end, 10);
@@ -137,7 +139,7 @@ static bool set_lun(const struct parse *p, const char *value)
 	return true;
 }
 
-static bool add_allow(const struct parse *p, const char *value)
+static bool add_allow(struct parse *p, const char *value)
 {
 	char msg[256];
 
@@ -146,14 +148,14 @@ static bool add_allow(const struct parse *p, const char *value)
 	return true;
 }
 
-static bool set_removable(const struct parse *p, const char *value)
+static bool set_removable(struct parse *p, const char *value)
 {
 	p->spec->removable = true;
 	return true;
 }
 
 #if FAULT_INJECTION
-static bool set_volatile(const struct parse *p, const char *value)
+static bool set_volatile(struct parse *p, const char *value)
 {
 	if (p->spec->ops != &backend_file)
 		return refuse(p, "'volatile' is for files and devices only");
@@ -162,7 +164,7 @@ static bool set_volatile(const struct parse *p, const char *value)
 }
 #endif
 
-static bool add_fault(const struct parse *p, const char *value)
+static bool add_fault(struct parse *p, const char *value)
 {
 	struct volume_spec *spec = p->spec;
 
@@ -172,10 +174,23 @@ static bool add_fault(const struct parse *p, const char *value)
 				p->msg_len);
 }
 
+static bool add_layer(struct parse *p, const char *value)
+{
+	struct volume_spec *spec = p->spec;
+
+	if (spec->layer_cnt == VOLUME_LAYERS_MAX)
+		return refuse(p, "more than %u layers", VOLUME_LAYERS_MAX);
+	p->plugin = &spec->layers[spec->layer_cnt++];
+	if (!*value || strlen(value) >= sizeof(p->plugin->name))
+		return refuse(p, "'layer=%s': name a plugin", value);
+	snprintf(p->plugin->name, sizeof(p->plugin->name), "%s", value);
+	return true;
+}
+
 static const struct {
 	const char *key;
 	bool has_value;
-	bool (*set)(const struct parse *p, const char *value);
+	bool (*set)(struct parse *p, const char *value);
 	bool again; /* it may be given several times */
 } options[] = {
 	{ "name", true, set_name },
@@ -188,6 +203,7 @@ static const struct {
 	{ "lun", true, set_lun },
 	{ "allow", true, add_allow, true },
 	{ "fault", true, add_fault, true },
+	{ "layer", true, add_layer, true },
 #if FAULT_INJECTION
 	{ "volatile", false, set_volatile },
 #endif
@@ -212,11 +228,18 @@ static bool set_option(struct parse *p, char *piece)
 		p->seen |= 1u << i;
 		return options[i].set(p, value);
 	}
+	if (p->plugin) {
+		if (value)
+			*--value = '=';
+		return plugin_spec_add(p->plugin, piece) ||
+		       refuse(p, "the parameters of plugin %s are too long",
+			      p->plugin->name);
+	}
 	return refuse(
 		p,
 		"no option '%s'; there are name=, ro, block-size=, "
-		"direct=, write-through, removable, serial=, lun=, allow= and "
-		"fault= (a comma in a path is \\,)",
+		"direct=, write-through, removable, serial=, lun=, allow=, "
+		"layer= and fault= (a comma in a path is \\,)",
 		piece);
 }
 
@@ -230,31 +253,60 @@ static const char *behind(const char *text, const char *prefix)
 	return *prefix ? NULL : text;
 }
 
-static bool set_store(const struct parse *p, const char *piece)
+static bool set_size(struct parse *p, const struct backend_ops *ops,
+		     const char *text)
 {
-	static const struct {
-		const char *prefix;
-		const struct backend_ops *ops;
-	} kinds[] = { { "ram:", &backend_ram }, { "null:", &backend_null } };
 	uint64_t size;
 
-	p->spec->ops = &backend_file;
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		const char *text = behind(piece, kinds[i].prefix);
+	p->spec->ops = ops;
+	if (size_parse(text, &size))
+		return refuse(p,
+			      "'%s' is not a size; write 512M or 2G, for "
+			      "example",
+			      text);
+	snprintf(p->spec->path, sizeof(p->spec->path), "%s", text);
+	return true;
+}
 
-		if (!text)
-			continue;
-		p->spec->ops = kinds[i].ops;
-		if (size_parse(text, &size))
-			return refuse(p,
-				      "'%s' is not a size; write 512M or 2G, "
-				      "for example",
-				      text);
-		piece = text;
-		break;
-	}
+/* How long the name of a plugin is that @piece begins with, or 0: letters,
+ * digits and '-', or a path that ends with ".so". A colon follows. */
+static size_t plugin_name_len(const char *piece)
+{
+	const char *so = strstr(piece, ".so:");
+	size_t len = strspn(piece, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+	if (len && piece[len] == ':')
+		return len;
+	len = so ? (size_t)(so - piece) + strlen(".so") : 0;
+	return len && memchr(piece, '/', len) ? len : 0;
+}
+
+static bool set_plugin(struct parse *p, const char *piece, size_t len)
+{
+	struct plugin_spec *plugin = &p->spec->plugin;
+
+	if (len >= sizeof(plugin->name))
+		return refuse(p, "the name of the plugin is too long");
+	snprintf(plugin->name, sizeof(plugin->name), "%.*s", (int)len, piece);
+	snprintf(p->spec->path, sizeof(p->spec->path), "%s", piece + len + 1);
+	p->spec->ops = &backend_plugin;
+	p->plugin = plugin;
+	return true;
+}
+
+static bool set_store(struct parse *p, const char *piece)
+{
+	size_t len = plugin_name_len(piece);
+
+	if (behind(piece, "ram:"))
+		return set_size(p, &backend_ram, behind(piece, "ram:"));
+	if (behind(piece, "null:"))
+		return set_size(p, &backend_null, behind(piece, "null:"));
+	if (len)
+		return set_plugin(p, piece, len);
 	if (!*piece)
 		return refuse(p, "no path given");
+	p->spec->ops = &backend_file;
 	snprintf(p->spec->path, sizeof(p->spec->path), "%s", piece);
 	return true;
 }

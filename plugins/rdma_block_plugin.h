@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The interface between rdma-target and its plugins; see rdma-block-plugin(3).
+ *
+ * A plugin is a shared object, rdma-block-plugin-NAME.so. It is a *store*, which
+ * keeps blocks, or a *layer*, which stands on another backend and changes what
+ * passes. rdma-target loads it when a volume names it:
+ *
+ *     rdma-target --backing NAME:LOCATION[,PARAM=VALUE]...     a store
+ *     rdma-target --backing SPEC,layer=NAME[,PARAM=VALUE]...   a layer on SPEC
+ *
+ * Growth. Structs grow at their ends only. The side that makes a struct sets its
+ * size member to sizeof the struct; the side that reads it treats what lies
+ * beyond size as zero. A NULL function or a capability of zero means "no".
+ * An incompatible change gets another RBP_ABI and another symbol.
+ *
+ * Threads. Each function says which thread calls it:
+ *   [setup]   one thread, before rdma-target serves or after it has stopped; the
+ *             function may block.
+ *   [worker]  the thread that owns the queue. The function must not block, and
+ *             must not take a lock that a blocking thread holds.
+ *   [helper]  a thread of rdma-target for blocking work; several may call at once.
+ *   [any]     every thread, threads of the plugin too.
+ *
+ * I/O. Every rbp_io that is submitted is ended exactly once, by host->done().
+ * rdma-target checks offset and len before: they are multiples of
+ * rbp_info.block_size, len is not 0 (but for RBP_FLUSH, where both are 0), and
+ * the range lies inside the volume. It never asks for what the plugin has not
+ * declared in rbp_info.caps. The buffer is the plugin's to use until it ends the
+ * I/O; before that the plugin must have stopped using it.
+ *
+ * Durability. RBP_FLUSH covers every write, unmap and zero that was ended
+ * before the flush was submitted, on any queue. When a flush fails, rdma-target
+ * fails every later one of that volume until the volume is opened again.
+ */
+#ifndef RDMA_BLOCK_PLUGIN_H
+#define RDMA_BLOCK_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RBP_ABI 1
+
+struct rbp_vol;	  /* an open volume; rdma-target's */
+struct rbp_queue; /* a volume on one worker; rdma-target's */
+
+enum rbp_op {
+	RBP_READ = 1,
+	RBP_WRITE = 2,
+	RBP_FLUSH = 3,
+	RBP_UNMAP = 4,	/* deallocates; the range reads as zeroes if
+			 * RBP_UNMAP_ZEROES, else as anything */
+	RBP_ZERO = 5,	/* the range reads as zeroes */
+	RBP_EXTENT = 6, /* is the range allocated at its begin, and how far? */
+};
+
+/* rbp_io.flags */
+enum {
+	RBP_FUA = 1 << 0,	/* WRITE, ZERO: stable before it is ended */
+	RBP_MAY_UNMAP = 1 << 1, /* ZERO: may deallocate the range */
+};
+
+/* rbp_info.caps */
+enum {
+	RBP_CAN_WRITE = 1 << 0, /* else the volume is read-only */
+	RBP_CAN_FLUSH = 1 << 1,
+	RBP_CAN_FUA = 1 << 2,	 /* else rdma-target writes, then flushes */
+	RBP_CAN_UNMAP = 1 << 3,	 /* needs unmap_granularity */
+	RBP_CAN_ZERO = 1 << 4,	 /* else rdma-target writes zeroes */
+	RBP_CAN_EXTENT = 1 << 5, /* else all blocks count as allocated */
+	/* Writes that were ended may be lost by a power cut until a FLUSH;
+	 * needs RBP_CAN_FLUSH. */
+	RBP_WRITE_CACHE = 1 << 8,
+	/* The blocks, and all writes that were ended, outlive rdma-target, also
+	 * when it is killed. Without this the volume is another disk after each
+	 * start, and initiators are told that writes may be gone. */
+	RBP_LASTING = 1 << 9,
+	RBP_UNMAP_ZEROES = 1 << 10,
+	RBP_ROTATIONAL = 1 << 11,
+	RBP_READ_CACHE = 1 << 12, /* reading a block again is faster */
+};
+
+/* rbp_info.open_flags */
+enum {
+	RBP_OPEN_READ_ONLY = 1 << 0, /* nothing will be written */
+};
+
+/* rbp_plugin.needs: system calls that the sandbox must allow while volumes are
+ * served. Threads and files that are read or written need nothing. */
+enum {
+	RBP_NEEDS_NETWORK = 1 << 0, /* sockets, and connections to others */
+};
+
+struct rbp_io {
+	enum rbp_op op;
+	uint32_t flags;
+	uint64_t offset; /* bytes */
+	uint64_t len;	 /* bytes */
+	void *buf;	 /* READ, WRITE: len bytes; else NULL */
+
+	/* Set before done(io, 0) of RBP_EXTENT: the first extent_len bytes of
+	 * the range (1 ... len, a multiple of block_size) are all allocated
+	 * (extent_mapped 1) or all not (0, and read as zeroes). */
+	uint64_t extent_len;
+	int extent_mapped;
+
+	/* May be set before done(io, error) of READ and WRITE: the bytes from
+	 * the begin that are done. */
+	uint64_t progress;
+
+	struct rbp_queue *queue;
+	void *queue_data; /* what queue_add() has returned */
+	void *scratch; /* rbp_plugin.scratch_len bytes for the plugin, aligned
+			   * to 16; not cleared. NULL when 0 */
+
+	/* A layer's: of an I/O that host->child() has returned. */
+	void (*ended)(struct rbp_io *child, int res);
+	struct rbp_io *parent;
+};
+
+/* What a volume is; open() fills it in. rdma-target has set size and open_flags,
+ * and all else to zero; for a layer, to what the backend below has said. */
+struct rbp_info {
+	uint32_t size;
+	uint32_t open_flags;
+	uint32_t caps;
+	uint64_t bytes;		    /* a multiple of block_size */
+	uint32_t block_size;	    /* smallest I/O and its alignment, bytes: a
+				     * power of two up to 4096 */
+	uint32_t optimal_io;	    /* best unit, bytes; 0: unknown */
+	uint64_t unmap_granularity; /* bytes */
+	/* A write of at most so many bytes is done whole or not at all,
+	 * also when the power fails; 0: no such promise. */
+	uint32_t atomic_write;
+	/* Threads for the blocking functions, 1 ... 64; 0: 4. */
+	uint32_t threads;
+	/* Names the stored data: the same text for the same data, from every
+	 * machine, and another one for other data. Empty: the plugin cannot
+	 * tell; then the volume's identity follows LOCATION. */
+	char identity[128];
+};
+
+enum rbp_type {
+	RBP_STRING = 1,
+	RBP_NUMBER = 2, /* decimal, up to 2^64 - 1 */
+	RBP_SIZE = 3,	/* bytes; 4096, 512k, 64M, 1G, 2T */
+	RBP_BOOL = 4,	/* on or off */
+};
+
+/* A parameter that the plugin knows. rdma-target refuses others, and values
+ * that are not of the type. */
+struct rbp_param {
+	const char *name; /* letters, digits and '-' */
+	enum rbp_type type;
+	const char *dflt; /* NULL: none */
+	const char *help; /* one line */
+};
+
+/* Parameters as open() gets them, each that has a value or a default. */
+struct rbp_arg {
+	const char *name; /* NULL ends the list */
+	const char *text;
+	uint64_t number; /* NUMBER, SIZE; BOOL: 0 or 1 */
+};
+
+/*
+ * Plain functions that may block, for plugins without submit(). Several threads
+ * call them at once (rbp_info.threads). 0, or a negative errno. [helper]
+ */
+struct rbp_blocking {
+	uint32_t size;
+	int (*read)(void *v, void *buf, uint64_t len, uint64_t offset);
+	int (*write)(void *v, const void *buf, uint64_t len, uint64_t offset,
+		     uint32_t flags);
+	int (*flush)(void *v);
+	int (*unmap)(void *v, uint64_t len, uint64_t offset);
+	int (*zero)(void *v, uint64_t len, uint64_t offset, uint32_t flags);
+	int (*extent)(void *v, uint64_t len, uint64_t offset, uint64_t *ret_len,
+		      int *ret_mapped);
+};
+
+struct rbp_plugin {
+	uint32_t size;
+	uint32_t is_layer;
+	const char *name;    /* as in the file's name */
+	const char *version; /* of the plugin, for people */
+	const char *help;    /* one line: what it is, and what LOCATION means */
+	const struct rbp_param *params; /* ends with a NULL name; may be NULL */
+	uint32_t needs;
+	uint32_t scratch_len; /* bytes for each I/O, up to 64 KiB */
+	/*
+	 * [setup] Opens a volume. @location is what stands behind "NAME:"; of a
+	 * layer it is NULL. @location and @args live until close(). 0 and *ret_v, or a negative
+	 * errno and one clause in @msg: what is wrong and what to try.
+	 */
+	int (*open)(struct rbp_vol *vol, const char *location,
+		    const struct rbp_arg *args, void **ret_v,
+		    struct rbp_info *info, char *msg, size_t msg_len);
+	/* [setup] Nothing is in flight, every queue is gone. */
+	void (*close)(void *v);
+	/*
+	 * [setup] A worker is going to submit. 0 and *ret_queue_data, or a
+	 * negative errno. queue_del() undoes it: [setup] or [worker], nothing of
+	 * the queue is in flight. Both may be NULL.
+	 */
+	int (*queue_add)(void *v, struct rbp_queue *queue,
+			 void **ret_queue_data);
+	void (*queue_del)(void *queue_data);
+	/* [worker] Begins @io, which host->done() ends, maybe at once. NULL: the
+	 * blocking functions are called. A layer must have it. */
+	void (*submit)(void *v, struct rbp_io *io);
+	const struct rbp_blocking *blocking;
+	/* [any] The bytes that the store has now; may be NULL. */
+	int (*measure)(void *v, uint64_t *ret_bytes);
+};
+
+enum rbp_log_level {
+	RBP_ERROR = 1,	 /* something asked for did not happen */
+	RBP_WARNING = 2, /* it goes on, and the line says how */
+	RBP_NOTICE = 3,
+	RBP_DEBUG = 4,
+};
+
+/* What rdma-target does for plugins. It outlives every volume. */
+struct rbp_host {
+	uint32_t size;
+	const char *version; /* of rdma-target, for people */
+	/* [any] Ends @io: @res is 0 or a negative errno; a transfer that is
+	 * shorter than len is an error. @io is not the plugin's any more. */
+	void (*done)(struct rbp_io *io, int res);
+	/* [any] One line for the log, without the volume's name. @vol may be
+	 * NULL. Limited to a few lines a second for each volume. */
+	void (*log)(struct rbp_vol *vol, enum rbp_log_level level,
+		    const char *fmt, ...)
+#ifdef __GNUC__
+		__attribute__((format(printf, 3, 4)))
+#endif
+		;
+	/* [any] measure() would tell another size: initiators are told. */
+	void (*resized)(struct rbp_vol *vol);
+	/*
+	 * [worker] A layer's: the I/O to ask of the backend below, a copy of
+	 * @io. The layer may change op, flags, offset, len and buf, sets ended,
+	 * and passes it to below(). ended() runs once, on the worker, maybe before
+	 * below() returns; the results are in the child then. There is one child
+	 * at a time for each I/O; it may be asked for again once it has ended.
+	 */
+	struct rbp_io *(*child)(struct rbp_io *io);
+	void (*below)(struct rbp_io *child);
+};
+
+/*
+ * The one symbol that a plugin exports. [setup] Called once, before all else.
+ * @host stays valid. NULL: the plugin cannot be used; it has said why by
+ * host->log().
+ */
+#ifdef __GNUC__
+__attribute__((visibility("default")))
+#endif
+const struct rbp_plugin *
+rdma_block_plugin_1(const struct rbp_host *host);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

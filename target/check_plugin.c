@@ -1,0 +1,585 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/check_plugin.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/list.h"
+
+#define THREADS 2u
+/* I/Os at once on each thread: more than a plugin is given at a time. */
+#define AT_ONCE 600u
+#define IO_LEN	4096u
+/* The longest I/O, and what is looked at from the begin of a volume. Bytes. */
+#define LONGEST	  (1u << 20)
+#define RANGE_LEN (16u << 20)
+/* An I/O that takes longer counts as lost. Seconds. */
+#define PATIENCE_S 60
+
+struct check;
+
+/* One I/O, from its submission until its end has been counted. */
+struct check_io {
+	struct block_request req;
+	struct check *check;
+	uint8_t *buf;
+	int res;
+};
+
+/* What one thread submits, all at once. */
+struct batch {
+	struct reactor_msg msg;
+	struct check *check;
+	struct worker *worker;
+	struct check_io *ios;
+	unsigned int cnt;
+};
+
+struct check {
+	const struct volume_spec *spec;
+	struct volume *vol;
+	struct worker workers[THREADS];
+	_Atomic unsigned int in_flight;
+	uint64_t seed; /* of the present pattern */
+	bool failed;   /* the present step */
+	bool skipped;
+	int exit_code;
+};
+
+/* ---- verdicts ---- */
+
+static void fail_step(struct check *c, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* The first reason is the one that counts. */
+static void fail_step(struct check *c, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (c->failed)
+		return;
+	c->failed = true;
+	c->exit_code = 1;
+	printf("FAILED: ");
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n");
+}
+
+static void skip_step(struct check *c, const char *why)
+{
+	c->skipped = true;
+	printf("skipped: %s\n", why);
+}
+
+/* ---- I/O ---- */
+
+static void io_done(struct block_request *req, int res)
+{
+	struct check_io *io = container_of(req, struct check_io, req);
+
+	io->res = res;
+	atomic_fetch_sub(&io->check->in_flight, 1);
+}
+
+static void submit_batch(struct reactor_msg *msg)
+{
+	struct batch *b = container_of(msg, struct batch, msg);
+
+	for (unsigned int i = 0; i < b->cnt; i++) {
+		b->ios[i].req.worker = b->worker;
+		backend_submit(b->check->vol->backend, &b->ios[i].req);
+	}
+}
+
+static void lost(struct check *c)
+{
+	printf("FAILED: %u I/Os have not been ended after %u seconds\n",
+	       atomic_load(&c->in_flight), PATIENCE_S);
+	fflush(stdout);
+	_exit(EXIT_FAILURE);
+}
+
+/* Runs this thread's worker until every I/O has ended. */
+static void await_all(struct check *c)
+{
+	struct reactor *r = c->workers[0].reactor;
+	uint64_t until = reactor_now_us(r) + PATIENCE_S * 1000000ull;
+
+	while (atomic_load(&c->in_flight)) {
+		reactor_run_once(r, /* timeout_ms= */ 20);
+		if (reactor_now_us(r) > until)
+			lost(c);
+	}
+}
+
+/* @cnt of @ios on each of the first @threads workers, then waits. */
+static void run_ios(struct check *c, struct check_io *ios, unsigned int cnt,
+		    unsigned int threads)
+{
+	struct batch batches[THREADS];
+
+	atomic_store(&c->in_flight, cnt * threads);
+	for (unsigned int t = 0; t < threads; t++) {
+		batches[t] = (struct batch){
+			.msg.run = submit_batch,
+			.check = c,
+			.worker = &c->workers[t],
+			.ios = ios + (size_t)t * cnt,
+			.cnt = cnt,
+		};
+		reactor_send(c->workers[t].reactor, &batches[t].msg);
+	}
+	await_all(c);
+}
+
+static void prepare_io(struct check *c, struct check_io *io, enum block_op op,
+		       uint64_t offset, uint64_t len)
+{
+	*io = (struct check_io){ .check = c, .buf = io->buf };
+	io->req.op = op;
+	io->req.offset = offset;
+	io->req.len = len;
+	io->req.buf = op == BLOCK_READ || op == BLOCK_WRITE ? io->buf : NULL;
+	io->req.buf_index = -1;
+	io->req.done = io_done;
+}
+
+/* One I/O by itself; false, and the step has failed. */
+static bool one_io(struct check *c, struct check_io *io, const char *what)
+{
+	run_ios(c, io, 1, 1);
+	if (io->res)
+		fail_step(c, "%s of %llu bytes at %llu: %s", what,
+			  (unsigned long long)io->req.len,
+			  (unsigned long long)io->req.offset,
+			  strerror(-io->res));
+	return !io->res;
+}
+
+/* ---- patterns ---- */
+
+/* Each 8 bytes say where they belong, and of which writing they are. */
+static uint64_t word_at(uint64_t offset, uint64_t seed)
+{
+	uint64_t x = offset * 0x9e3779b97f4a7c15ull ^ seed;
+
+	return x ^ x >> 29;
+}
+
+static void fill(uint8_t *buf, uint64_t offset, uint64_t len, uint64_t seed)
+{
+	for (uint64_t i = 0; i < len; i += 8) {
+		uint64_t word = word_at(offset + i, seed);
+
+		memcpy(buf + i, &word, 8);
+	}
+}
+
+static bool is_filled(const uint8_t *buf, uint64_t offset, uint64_t len,
+		      uint64_t seed)
+{
+	for (uint64_t i = 0; i < len; i += 8) {
+		uint64_t word = word_at(offset + i, seed);
+
+		if (memcmp(buf + i, &word, 8))
+			return false;
+	}
+	return true;
+}
+
+static bool is_zero(const uint8_t *buf, uint64_t len)
+{
+	for (uint64_t i = 0; i < len; i++) {
+		if (buf[i])
+			return false;
+	}
+	return true;
+}
+
+/* ---- helpers of steps ---- */
+
+static uint64_t size_of(const struct check *c)
+{
+	return c->vol->blocks * c->vol->block_size;
+}
+
+static bool can_write(struct check *c)
+{
+	if (c->vol->read_only)
+		skip_step(c, "the volume is read-only");
+	return !c->vol->read_only;
+}
+
+static bool write_range(struct check *c, struct check_io *io, uint64_t offset,
+			uint64_t len, bool fua)
+{
+	prepare_io(c, io, BLOCK_WRITE, offset, len);
+	io->req.fua = fua;
+	fill(io->buf, offset, len, c->seed);
+	return one_io(c, io, "write");
+}
+
+/* Reads into memory that holds something else before. */
+static bool read_range(struct check *c, struct check_io *io, uint64_t offset,
+		       uint64_t len)
+{
+	prepare_io(c, io, BLOCK_READ, offset, len);
+	memset(io->buf, 0xa5, len);
+	return one_io(c, io, "read");
+}
+
+static void expect_data(struct check *c, struct check_io *io, uint64_t offset,
+			uint64_t len)
+{
+	if (read_range(c, io, offset, len) &&
+	    !is_filled(io->buf, offset, len, c->seed))
+		fail_step(c, "%llu bytes at %llu are not what was written",
+			  (unsigned long long)len, (unsigned long long)offset);
+}
+
+static void expect_zeroes(struct check *c, struct check_io *io, uint64_t offset,
+			  uint64_t len)
+{
+	if (read_range(c, io, offset, len) && !is_zero(io->buf, len))
+		fail_step(c, "%llu bytes at %llu are not zero",
+			  (unsigned long long)len, (unsigned long long)offset);
+}
+
+/* ---- the steps ---- */
+
+static void check_lengths(struct check *c, struct check_io *io)
+{
+	uint64_t lens[] = { c->vol->block_size, 3ull * c->vol->block_size,
+			    IO_LEN, 64u << 10, LONGEST };
+
+	if (!can_write(c))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(lens) && !c->failed; i++) {
+		uint64_t size = size_of(c);
+		uint64_t middle = size / 2 - size / 2 % c->vol->block_size;
+		uint64_t at[] = { 0, middle, size - lens[i] };
+
+		if (lens[i] > size / 4)
+			continue;
+		for (size_t k = 0; k < ARRAY_SIZE(at) && !c->failed; k++) {
+			c->seed++;
+			if (write_range(c, io, at[k], lens[i], false))
+				expect_data(c, io, at[k], lens[i]);
+		}
+	}
+}
+
+static void check_reads(struct check *c, struct check_io *io)
+{
+	uint64_t size = size_of(c);
+	uint64_t len = size < LONGEST ? size : LONGEST;
+
+	read_range(c, io, 0, len);
+	read_range(c, io, size - len, len);
+}
+
+static void judge_many(struct check *c, const struct check_io *ios,
+		       unsigned int cnt, const char *what)
+{
+	for (unsigned int i = 0; i < cnt; i++) {
+		if (ios[i].res)
+			fail_step(c, "%s of %u bytes at %llu: %s", what, IO_LEN,
+				  (unsigned long long)ios[i].req.offset,
+				  strerror(-ios[i].res));
+	}
+}
+
+/* Different blocks, so that the order does not matter. */
+static void check_many(struct check *c, struct check_io *ios)
+{
+	unsigned int each = AT_ONCE;
+
+	if (!can_write(c))
+		return;
+	if (size_of(c) / IO_LEN < (uint64_t)each * THREADS)
+		each = (unsigned int)(size_of(c) / IO_LEN / THREADS);
+	c->seed++;
+	for (unsigned int i = 0; i < each * THREADS; i++) {
+		prepare_io(c, &ios[i], BLOCK_WRITE, (uint64_t)i * IO_LEN,
+			   IO_LEN);
+		fill(ios[i].buf, ios[i].req.offset, IO_LEN, c->seed);
+	}
+	run_ios(c, ios, each, THREADS);
+	judge_many(c, ios, each * THREADS, "write");
+	for (unsigned int i = 0; i < each * THREADS; i++) {
+		prepare_io(c, &ios[i], BLOCK_READ, (uint64_t)i * IO_LEN,
+			   IO_LEN);
+		memset(ios[i].buf, 0xa5, IO_LEN);
+	}
+	run_ios(c, ios, each, THREADS);
+	judge_many(c, ios, each * THREADS, "read");
+	for (unsigned int i = 0; i < each * THREADS && !c->failed; i++) {
+		if (!is_filled(ios[i].buf, ios[i].req.offset, IO_LEN, c->seed))
+			fail_step(
+				c, "%u bytes at %llu are not what was written",
+				IO_LEN, (unsigned long long)ios[i].req.offset);
+	}
+}
+
+static void check_fua(struct check *c, struct check_io *io)
+{
+	if (!can_write(c))
+		return;
+	if (!c->vol->backend->info.fua) {
+		skip_step(c, "not declared; rdma-target flushes instead");
+		return;
+	}
+	c->seed++;
+	if (write_range(c, io, 0, IO_LEN, true))
+		expect_data(c, io, 0, IO_LEN);
+}
+
+static void check_flush(struct check *c, struct check_io *ios)
+{
+	for (unsigned int i = 0; i < 8 * THREADS; i++)
+		prepare_io(c, &ios[i], BLOCK_FLUSH, 0, 0);
+	run_ios(c, ios, 8, THREADS);
+	judge_many(c, ios, 8 * THREADS, "flush");
+}
+
+/* The neighbours must stay. @zeroes: what is between reads as zeroes. */
+static void check_clearing(struct check *c, struct check_io *io,
+			   enum block_op op, uint64_t unit, bool zeroes)
+{
+	uint64_t len = 3 * unit;
+
+	c->seed++;
+	if (len > LONGEST || len > size_of(c)) {
+		skip_step(c, "the volume is too small for it");
+		return;
+	}
+	if (!write_range(c, io, 0, len, false))
+		return;
+	prepare_io(c, io, op, unit, unit);
+	if (!one_io(c, io, op == BLOCK_ZERO ? "zeroing" : "unmapping"))
+		return;
+	if (zeroes)
+		expect_zeroes(c, io, unit, unit);
+	else
+		read_range(c, io, unit, unit);
+	expect_data(c, io, 0, unit);
+	expect_data(c, io, 2 * unit, unit);
+}
+
+static void check_zero(struct check *c, struct check_io *io)
+{
+	if (!can_write(c))
+		return;
+	if (!c->vol->backend->info.zero) {
+		skip_step(c, "not declared; rdma-target writes zeroes");
+		return;
+	}
+	check_clearing(c, io, BLOCK_ZERO, c->vol->block_size, true);
+	check_clearing(c, io, BLOCK_ZERO, 64u << 10, true);
+}
+
+static void check_unmap(struct check *c, struct check_io *io)
+{
+	const struct backend_info *info = &c->vol->backend->info;
+
+	if (!can_write(c))
+		return;
+	if (!info->unmap_granularity) {
+		skip_step(c, "not declared");
+		return;
+	}
+	check_clearing(c, io, BLOCK_UNMAP, info->unmap_granularity,
+		       info->unmap_zeroes);
+}
+
+/* What was just written is allocated, and the answers bring one to the end. */
+static void check_extents(struct check *c, struct check_io *io)
+{
+	uint64_t end = size_of(c) < RANGE_LEN ? size_of(c) : RANGE_LEN;
+	uint64_t at = 0;
+
+	if (!c->vol->backend->info.extents) {
+		skip_step(c, "not declared; all blocks count as allocated");
+		return;
+	}
+	c->seed++;
+	if (!c->vol->read_only && !write_range(c, io, 0, IO_LEN, false))
+		return;
+	while (at < end && !c->failed) {
+		prepare_io(c, io, BLOCK_EXTENT, at, end - at);
+		if (!one_io(c, io, "extent"))
+			return;
+		if (!at && !c->vol->read_only && !io->req.extent_mapped)
+			fail_step(c, "a block that was written counts as not "
+				     "allocated");
+		at += io->req.extent_len;
+	}
+}
+
+static void check_queues(struct check *c, struct check_io *ios)
+{
+	struct xp_error e = { 0 };
+
+	volume_detach(c->vol, &c->workers[0]);
+	if (volume_attach(c->vol, &c->workers[0], &e)) {
+		fail_step(c, "%s", e.text);
+		_exit(EXIT_FAILURE);
+	}
+	check_reads(c, ios);
+}
+
+static void check_measure(struct check *c, struct check_io *io)
+{
+	int res = volume_measure(c->vol);
+
+	if (res < 0)
+		fail_step(c, "%s", strerror(-res));
+	else if (res)
+		fail_step(c, "the volume has grown by itself");
+}
+
+/* ---- life ---- */
+
+static void stop_worker(struct reactor_msg *msg)
+{
+	struct batch *b = container_of(msg, struct batch, msg);
+
+	reactor_stop(b->worker->reactor);
+}
+
+static void worker_ended(struct worker *w, void *user)
+{
+	struct check *c = user;
+
+	volume_detach(c->vol, w);
+}
+
+static bool open_all(struct check *c)
+{
+	struct worker_options opt = { .arena_len = VOLUME_MAX_TRANSFER };
+	struct xp_error e = { 0 };
+	char msg[512] = "";
+	int err = volume_open(c->spec, 0, &c->vol, msg, sizeof(msg));
+
+	if (err) {
+		fail_step(c, "%s", msg);
+		return false;
+	}
+	for (unsigned int i = 0; i < THREADS && !err; i++) {
+		opt.index = i;
+		err = worker_open(&c->workers[i], &opt, &e);
+		if (!err)
+			err = volume_attach(c->vol, &c->workers[i], &e);
+	}
+	for (unsigned int i = 1; i < THREADS && !err; i++)
+		err = worker_start(&c->workers[i], worker_ended, c);
+	if (err)
+		fail_step(c, "%s", *e.text ? e.text : strerror(-err));
+	return !err;
+}
+
+static void close_all(struct check *c)
+{
+	struct batch stops[THREADS];
+
+	for (unsigned int i = 1; i < THREADS; i++) {
+		stops[i].worker = &c->workers[i];
+		stops[i].msg.run = stop_worker;
+		reactor_send(c->workers[i].reactor, &stops[i].msg);
+		worker_join(&c->workers[i]);
+	}
+	volume_detach(c->vol, &c->workers[0]);
+	for (unsigned int i = 0; i < THREADS; i++)
+		worker_close(&c->workers[i]);
+	volume_close(c->vol);
+}
+
+static void check_reopen(struct check *c, struct check_io *io)
+{
+	bool lasts = c->vol->identity != VOLUME_NEW && !c->vol->read_only;
+	struct scsi_disk_info before = c->vol->info;
+	uint64_t blocks = c->vol->blocks;
+
+	c->seed++;
+	if (lasts && write_range(c, io, 0, IO_LEN, false)) {
+		prepare_io(c, io, BLOCK_FLUSH, 0, 0);
+		one_io(c, io, "flush");
+	}
+	close_all(c);
+	if (!open_all(c))
+		_exit(EXIT_FAILURE);
+	if (c->vol->blocks != blocks)
+		fail_step(c, "it had %llu blocks and has %llu now",
+			  (unsigned long long)blocks,
+			  (unsigned long long)c->vol->blocks);
+	if (c->vol->identity == VOLUME_NEW)
+		return;
+	if (memcmp(before.naa, c->vol->info.naa, sizeof(before.naa)))
+		fail_step(c, "its identity has changed");
+	if (lasts)
+		expect_data(c, io, 0, IO_LEN);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(struct check *c, struct check_io *ios);
+} steps[] = {
+	{ "reads, at the begin and at the end", check_reads },
+	{ "writes are read back, of every length, up to the end",
+	  check_lengths },
+	{ "hundreds of I/Os at once, from two threads", check_many },
+	{ "writes with FUA", check_fua },
+	{ "flushes, several at once", check_flush },
+	{ "zeroing, and only what was asked for", check_zero },
+	{ "unmapping, and only what was asked for", check_unmap },
+	{ "extents", check_extents },
+	{ "a queue goes and comes", check_queues },
+	{ "the size stays", check_measure },
+	{ "closed and opened again", check_reopen },
+};
+
+static void run_steps(struct check *c, struct check_io *ios)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		printf("%-55s ", steps[i].name);
+		fflush(stdout);
+		c->failed = false;
+		c->skipped = false;
+		steps[i].run(c, ios);
+		if (!c->failed && !c->skipped)
+			printf("ok\n");
+	}
+	close_all(c);
+}
+
+int check_plugin(const struct volume_spec *spec)
+{
+	struct volume_spec all = *spec;
+	struct check c = { .spec = &all };
+	struct check_io *ios = calloc(AT_ONCE * THREADS, sizeof(*ios));
+	uint8_t *buf = NULL;
+
+	if (!ios || posix_memalign((void **)&buf, 4096,
+				   LONGEST + AT_ONCE * THREADS * IO_LEN)) {
+		log_error("out of memory");
+		free(ios);
+		return 1;
+	}
+	all.submit_all = true;
+	for (unsigned int i = 0; i < AT_ONCE * THREADS; i++)
+		ios[i].buf = i ? buf + LONGEST + (size_t)i * IO_LEN : buf;
+	printf("%-55s ", "opens");
+	if (open_all(&c)) {
+		printf("ok: %s, %llu blocks of %u bytes\n", c.vol->kind,
+		       (unsigned long long)c.vol->blocks, c.vol->block_size);
+		run_steps(&c, ios);
+	}
+	free(buf);
+	free(ios);
+	return c.exit_code;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rdma-target --check-plugin: holds a backend to the plugin contract. */
+#ifndef TARGET_CHECK_PLUGIN_H
+#define TARGET_CHECK_PLUGIN_H
+
+#include "target/volume.h"
+
+/*
+ * Opens the volume, does I/O from two threads, overwrites its blocks, opens it
+ * again; prints a line for each promise. Return: 0 when all were kept, else 1.
+ * Thread: setup.
+ */
+int check_plugin(const struct volume_spec *spec);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A store for tests: memory, whose I/O a thread of its own ends. LOCATION is the
+ * size in bytes. With hold=on, nothing ends until the test calls async_release().
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma_block_plugin.h>
+
+#define DEPTH 4096
+
+struct store {
+	struct rbp_vol *vol;
+	uint8_t *memory;
+	uint64_t bytes;
+	int hold;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t work;
+	/* under the lock */
+	struct rbp_io *ring[DEPTH];
+	unsigned int head;
+	unsigned int tail;
+	int stopping;
+};
+
+static const struct rbp_host *host;
+static struct store *last;
+
+/* For the test, by dlsym(): I/O that waits, the end of waiting, another size. */
+unsigned int async_waiting(void);
+void async_release(void);
+void async_grow(uint64_t bytes);
+
+unsigned int async_waiting(void)
+{
+	unsigned int cnt;
+
+	pthread_mutex_lock(&last->lock);
+	cnt = last->tail - last->head;
+	pthread_mutex_unlock(&last->lock);
+	return cnt;
+}
+
+void async_release(void)
+{
+	pthread_mutex_lock(&last->lock);
+	last->hold = 0;
+	pthread_cond_signal(&last->work);
+	pthread_mutex_unlock(&last->lock);
+}
+
+void async_grow(uint64_t bytes)
+{
+	last->bytes = bytes;
+	host->resized(last->vol);
+}
+
+static void do_io(struct store *s, struct rbp_io *io)
+{
+	switch (io->op) {
+	case RBP_READ:
+		memcpy(io->buf, s->memory + io->offset, io->len);
+		break;
+	case RBP_WRITE:
+		memcpy(s->memory + io->offset, io->buf, io->len);
+		break;
+	case RBP_ZERO:
+	case RBP_UNMAP:
+		memset(s->memory + io->offset, 0, io->len);
+		break;
+	case RBP_EXTENT:
+		io->extent_len = io->len;
+		io->extent_mapped = 1;
+		break;
+	case RBP_FLUSH:
+		break;
+	}
+	host->done(io, 0);
+}
+
+static void *thread_main(void *arg)
+{
+	struct store *s = arg;
+
+	pthread_mutex_lock(&s->lock);
+	for (;;) {
+		struct rbp_io *io;
+
+		while ((s->head == s->tail || s->hold) && !s->stopping)
+			pthread_cond_wait(&s->work, &s->lock);
+		if (s->head == s->tail)
+			break;
+		io = s->ring[s->head++ % DEPTH];
+		pthread_mutex_unlock(&s->lock);
+		do_io(s, io);
+		pthread_mutex_lock(&s->lock);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+static int store_open(struct rbp_vol *vol, const char *location,
+		      const struct rbp_arg *args, void **ret_v,
+		      struct rbp_info *info, char *msg, size_t msg_len)
+{
+	struct store *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->vol = vol;
+	s->bytes = strtoull(location, NULL, 10);
+	s->memory = calloc(2, s->bytes);
+	if (!s->memory) {
+		free(s);
+		return -ENOMEM;
+	}
+	for (; args->name; args++) {
+		if (!strcmp(args->name, "hold"))
+			s->hold = (int)args->number;
+	}
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->work, NULL);
+	pthread_create(&s->thread, NULL, thread_main, s);
+	info->caps = RBP_CAN_WRITE | RBP_CAN_FLUSH | RBP_CAN_FUA |
+		     RBP_CAN_ZERO | RBP_CAN_UNMAP | RBP_CAN_EXTENT |
+		     RBP_UNMAP_ZEROES;
+	info->bytes = s->bytes;
+	info->block_size = 512;
+	info->unmap_granularity = 4096;
+	*ret_v = s;
+	last = s;
+	return 0;
+}
+
+static void store_close(void *v)
+{
+	struct store *s = v;
+
+	pthread_mutex_lock(&s->lock);
+	s->stopping = 1;
+	pthread_cond_signal(&s->work);
+	pthread_mutex_unlock(&s->lock);
+	pthread_join(s->thread, NULL);
+	free(s->memory);
+	free(s);
+}
+
+static void store_submit(void *v, struct rbp_io *io)
+{
+	struct store *s = v;
+
+	pthread_mutex_lock(&s->lock);
+	s->ring[s->tail++ % DEPTH] = io;
+	pthread_cond_signal(&s->work);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static int store_measure(void *v, uint64_t *ret_bytes)
+{
+	*ret_bytes = ((struct store *)v)->bytes;
+	return 0;
+}
+
+const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *h)
+{
+	static const struct rbp_param params[] = {
+		{ "hold", RBP_BOOL, "off", "end nothing until released" },
+		{ NULL, RBP_STRING, NULL, NULL },
+	};
+	static const struct rbp_plugin plugin = {
+		.size = sizeof(plugin),
+		.name = "async",
+		.version = "1",
+		.help = "memory whose I/O another thread ends",
+		.params = params,
+		.open = store_open,
+		.close = store_close,
+		.submit = store_submit,
+		.measure = store_measure,
+	};
+
+	host = h;
+	return &plugin;
+}

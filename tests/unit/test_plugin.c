@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Plugins: what is loaded and what is refused, and the contract of their I/O. The
+ * plugins are those of tests/plugins; the environment names their directory. */
+#include "target/backend_plugin.h"
+
+#include "tests/lib/t_table.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "target/volume.h"
+
+#define IO_LEN 4096u
+
+/* ---- what is refused ---- */
+
+struct refuse_row {
+	const char *name;
+	const char *spec;
+	const char *want; /* is in the message */
+};
+
+static const struct refuse_row refused[] = {
+	{ "no such plugin", "nosuch:x", "there is no plugin 'nosuch'" },
+	{ "no such file", "/nosuch/p.so:x", "/nosuch/p.so: No such file" },
+	{ "another ABI", "abi2:x", "made for plugin ABI 2, this rdma-target" },
+	{ "a short struct", "short:x", "cannot open or close a volume" },
+	{ "a layer as a store", "example-zeroes:x", "is a layer" },
+	{ "a store as a layer", "ram:1M,layer=async", "is a store" },
+	{ "no such layer", "ram:1M,layer=nosuch", "no plugin 'nosuch'" },
+	{ "its own words", "liar:refuses",
+	  "liar:refuses: there is no such thing; try another" },
+	{ "no words", "liar:refuses without a word", "Permission denied" },
+	{ "no bytes", "liar:size 0", "smaller than one block" },
+	{ "half a block too much", "liar:odd size", "no multiple" },
+	{ "more than offsets can say", "liar:huge size", "out of range" },
+	{ "two sizes", "liar:measure", "one size at open() and another" },
+	{ "block size 0", "liar:block size 0", "no power of two" },
+	{ "block size 3", "liar:block size 3", "no power of two" },
+	{ "block size 64k", "liar:block size 64k", "no power of two" },
+	{ "a cache without flush", "liar:cache", "no flush" },
+	{ "unmap without granularity", "liar:unmap", "no unmap_granularity" },
+	{ "identity without end", "liar:identity", "identity has no end" },
+	{ "unknown parameter", "liar:x,colour=red",
+	  "no parameter 'colour' of a volume or of plugin liar, which has "
+	  "text, number, size, flag" },
+	{ "parameter without value", "liar:x,number", "needs a value" },
+	{ "parameter twice", "liar:x,number=1,number=2", "given twice" },
+	{ "no number", "liar:x,number=1x", "a decimal number" },
+	{ "negative number", "liar:x,number=-1", "a decimal number" },
+	{ "no size", "liar:x,size=big", "a size" },
+	{ "no flag", "liar:x,flag=yes", "on or off" },
+	{ "parameter of a layer in front of it",
+	  "ram:1M,min=4k,layer=example-zeroes", "no option 'min'" },
+};
+
+/* -errno, and the message of volume_open(), or of the parser. */
+static int open_volume(const char *text, struct volume **ret, char *msg,
+		       size_t msg_len)
+{
+	struct volume_spec *spec = malloc(sizeof(*spec));
+	int err = -EINVAL;
+
+	assert_non_null(spec);
+	if (volume_spec_parse(text, spec, msg, msg_len))
+		err = volume_open(spec, 0, ret, msg, msg_len);
+	free(spec);
+	return err;
+}
+
+static void is_refused(void **state)
+{
+	const struct refuse_row *row = *state;
+	struct volume *vol = NULL;
+	char msg[512] = "";
+
+	assert_int_not_equal(open_volume(row->spec, &vol, msg, sizeof(msg)), 0);
+	if (!strstr(msg, row->want))
+		fail_msg("'%s' is not in '%s'", row->want, msg);
+	assert_null(strchr(msg, '\n'));
+}
+
+/* ---- the file ---- */
+
+static void copy_file(const char *from, const char *to)
+{
+	char command[1024];
+
+	snprintf(command, sizeof(command), "cp '%s' '%s'", from, to);
+	assert_int_equal(system(command), 0);
+}
+
+static void others_may_not_write_to_it(void **state)
+{
+	char from[512];
+	char path[] = "./t_plugin.so";
+	char spec[64];
+	struct volume *vol = NULL;
+	char msg[512] = "";
+
+	snprintf(from, sizeof(from), "%s/rdma-block-plugin-liar.so",
+		 getenv("RDMA_BLOCK_PLUGIN_PATH"));
+	copy_file(from, path);
+	snprintf(spec, sizeof(spec), "%s:x", path);
+	assert_int_equal(chmod(path, 0766), 0);
+	assert_int_equal(open_volume(spec, &vol, msg, sizeof(msg)), -EPERM);
+	assert_non_null(strstr(msg, "other users may write"));
+	assert_int_equal(chmod(path, 0755), 0);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(path, 65534, 65534), 0);
+		assert_int_equal(open_volume(spec, &vol, msg, sizeof(msg)),
+				 -EPERM);
+		assert_non_null(strstr(msg, "belongs to user 65534"));
+		assert_int_equal(chown(path, 0, 0), 0);
+	}
+	assert_int_equal(open_volume(spec, &vol, msg, sizeof(msg)), 0);
+	volume_close(vol);
+	unlink(path);
+}
+
+static void what_is_no_plugin_is_refused(void **state)
+{
+	char path[] = "./t_no_plugin.so";
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	struct volume *vol = NULL;
+	char msg[512] = "";
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "text", 4), 4);
+	close(fd);
+	assert_int_equal(
+		open_volume("./t_no_plugin.so:x", &vol, msg, sizeof(msg)),
+		-ENOEXEC);
+	assert_non_null(strstr(msg, "cannot be loaded"));
+	unlink(path);
+}
+
+/* ---- I/O ---- */
+
+struct io {
+	struct block_request req;
+	unsigned int cnt;
+	int res;
+};
+
+struct rig {
+	struct worker worker;
+	struct volume *vol;
+};
+
+static void rig_open(struct rig *r, const char *spec)
+{
+	struct xp_error e = { 0 };
+	char msg[512] = "";
+	int err;
+
+	if (!r->worker.reactor) {
+		struct reactor_options opt = { .max_files = 4 };
+
+		assert_int_equal(reactor_create(&opt, &r->worker.reactor), 0);
+	}
+	err = open_volume(spec, &r->vol, msg, sizeof(msg));
+	if (err)
+		fail_msg("%s", msg);
+	assert_int_equal(volume_attach(r->vol, &r->worker, &e), 0);
+}
+
+static void rig_close(struct rig *r)
+{
+	volume_detach(r->vol, &r->worker);
+	volume_close(r->vol);
+	reactor_destroy(r->worker.reactor);
+}
+
+static void io_done(struct block_request *req, int res)
+{
+	struct io *io = container_of(req, struct io, req);
+
+	io->cnt++;
+	io->res = res;
+}
+
+static void submit(struct rig *r, struct io *io, enum block_op op,
+		   uint64_t offset, uint64_t len, void *buf)
+{
+	*io = (struct io){
+		.req = {
+			.op = op,
+			.offset = offset,
+			.len = len,
+			.buf = buf,
+			.buf_index = -1,
+			.worker = &r->worker,
+			.done = io_done,
+		},
+	};
+	backend_submit(r->vol->backend, &io->req);
+}
+
+static int await(struct rig *r, const struct io *io)
+{
+	while (!io->cnt)
+		assert_true(reactor_run_once(r->worker.reactor, -1) >= 0);
+	assert_int_equal(io->cnt, 1);
+	return io->res;
+}
+
+static int run(struct rig *r, enum block_op op, uint64_t offset, uint64_t len,
+	       void *buf)
+{
+	struct io io;
+
+	submit(r, &io, op, offset, len, buf);
+	return await(r, &io);
+}
+
+/* A function of a plugin that is loaded, for the test alone. */
+static void *plugin_symbol(const char *plugin, const char *name)
+{
+	char path[512];
+	void *so;
+
+	snprintf(path, sizeof(path), "%s/rdma-block-plugin-%s.so",
+		 getenv("RDMA_BLOCK_PLUGIN_PATH"), plugin);
+	so = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+	assert_non_null(so);
+	return dlsym(so, name);
+}
+
+enum {
+	MANY = 2000
+};
+
+/* More than a plugin is given at a time; each is ended once. */
+static void another_thread_ends_io(void **state)
+{
+	static struct io ios[MANY];
+	static uint8_t bufs[MANY][512];
+	struct reactor_stats stats;
+	struct rig r = { 0 };
+
+	rig_open(&r, "async:2097152");
+	for (unsigned int i = 0; i < MANY; i++) {
+		memset(bufs[i], (int)i, 512);
+		submit(&r, &ios[i], BLOCK_WRITE, i * 512ull, 512, bufs[i]);
+	}
+	for (unsigned int i = 0; i < MANY; i++)
+		assert_int_equal(await(&r, &ios[i]), 0);
+	for (unsigned int i = 0; i < MANY; i++) {
+		memset(bufs[i], 0xff, 512);
+		submit(&r, &ios[i], BLOCK_READ, i * 512ull, 512, bufs[i]);
+	}
+	for (unsigned int i = 0; i < MANY; i++) {
+		assert_int_equal(await(&r, &ios[i]), 0);
+		assert_int_equal(bufs[i][511], (uint8_t)i);
+	}
+	reactor_stats(r.worker.reactor, &stats);
+	assert_true(stats.messages <= 2 * MANY);
+	rig_close(&r);
+}
+
+/* What ends while the worker does not look costs one message. */
+static void wake_ups_are_merged(void **state)
+{
+	unsigned int (*waiting)(void);
+	void (*release)(void);
+	struct reactor_stats stats;
+	static struct io ios[100];
+	struct rig r = { 0 };
+	uint8_t buf[512];
+
+	rig_open(&r, "async:1048576,hold=on");
+	waiting = plugin_symbol("async", "async_waiting");
+	release = plugin_symbol("async", "async_release");
+	for (unsigned int i = 0; i < ARRAY_SIZE(ios); i++)
+		submit(&r, &ios[i], BLOCK_READ, 0, 512, buf);
+	assert_int_equal(waiting(), ARRAY_SIZE(ios));
+	assert_int_equal(ios[0].cnt, 0);
+	release();
+	/* The store takes the last one only when all others have ended. */
+	while (waiting())
+		sched_yield();
+	for (unsigned int i = 0; i < ARRAY_SIZE(ios); i++)
+		assert_int_equal(await(&r, &ios[i]), 0);
+	reactor_stats(r.worker.reactor, &stats);
+	assert_in_range(stats.messages, 1, 2);
+	rig_close(&r);
+}
+
+/* Eight reads hang in one volume; the other volume on that worker goes on. */
+static void blocking_store_holds_nobody_up(void **state)
+{
+	static struct io stuck[8];
+	static uint8_t bufs[8][IO_LEN];
+	struct rig r = { 0 };
+	struct rig other = { 0 };
+	char spec[32];
+	uint8_t buf[IO_LEN];
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	snprintf(spec, sizeof(spec), "sleeper:%d", ends[0]);
+	rig_open(&r, spec);
+	other.worker = r.worker;
+	rig_open(&other, "liar:");
+	for (unsigned int i = 0; i < ARRAY_SIZE(stuck); i++)
+		submit(&r, &stuck[i], BLOCK_READ, 0, IO_LEN, bufs[i]);
+	assert_int_equal(run(&other, BLOCK_READ, 0, IO_LEN, buf), 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(stuck); i++)
+		assert_int_equal(stuck[i].cnt, 0);
+	assert_int_equal(write(ends[1], "sleeper.", 8), 8);
+	for (unsigned int i = 0; i < ARRAY_SIZE(stuck); i++)
+		assert_int_equal(await(&r, &stuck[i]), 0);
+	volume_detach(other.vol, &r.worker);
+	volume_close(other.vol);
+	rig_close(&r);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void growth_is_told(void *user)
+{
+	++*(unsigned int *)user;
+}
+
+static void store_that_grows_is_looked_at(void **state)
+{
+	void (*grow)(uint64_t bytes);
+	unsigned int told = 0;
+	struct rig r = { 0 };
+
+	rig_open(&r, "async:1048576");
+	backend_plugin_on_resize(growth_is_told, &told);
+	grow = plugin_symbol("async", "async_grow");
+	assert_int_equal(volume_measure(r.vol), 0);
+	grow(2097152);
+	assert_int_equal(told, 1);
+	assert_int_equal(volume_measure(r.vol), 1);
+	assert_int_equal(r.vol->blocks, 4096);
+	grow(1048576);
+	assert_int_equal(volume_measure(r.vol), -ESTALE);
+	backend_plugin_on_resize(NULL, NULL);
+	rig_close(&r);
+}
+
+/* ---- lies ---- */
+
+static void number_of_bytes_is_an_error(void **state)
+{
+	struct rig r = { 0 };
+	uint8_t buf[IO_LEN];
+
+	rig_open(&r, "liar:bytes");
+	assert_int_equal(run(&r, BLOCK_READ, 0, IO_LEN, buf), -EIO);
+	rig_close(&r);
+}
+
+static const struct extent_row {
+	const char *name;
+	const char *spec;
+} extents[] = {
+	{ "of length 0", "liar:extent of 0" },
+	{ "longer than the range", "liar:extent too long" },
+	{ "of a part of a block", "liar:extent of a part" },
+};
+
+static void extent_is_refused(void **state)
+{
+	const struct extent_row *row = *state;
+	struct rig r = { 0 };
+
+	rig_open(&r, row->spec);
+	assert_int_equal(run(&r, BLOCK_EXTENT, 0, IO_LEN, NULL), -EIO);
+	rig_close(&r);
+}
+
+static void progress_ends_with_the_request(void **state)
+{
+	struct rig r = { 0 };
+	uint8_t buf[IO_LEN];
+	struct io io;
+
+	rig_open(&r, "liar:progress");
+	submit(&r, &io, BLOCK_WRITE, 0, IO_LEN, buf);
+	assert_int_equal(await(&r, &io), -EIO);
+	assert_int_equal(io.req.progress, IO_LEN);
+	rig_close(&r);
+}
+
+static void failed_flush_stays_failed(void **state)
+{
+	struct rig r = { 0 };
+
+	rig_open(&r, "liar:flush");
+	assert_int_equal(run(&r, BLOCK_FLUSH, 0, 0, NULL), -EIO);
+	assert_int_equal(run(&r, BLOCK_FLUSH, 0, 0, NULL), -EIO);
+	rig_close(&r);
+}
+
+/* An I/O in two hands mixes up data: the process ends before. */
+static void io_that_is_ended_twice_ends_the_process(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		struct rig r = { 0 };
+		uint8_t buf[IO_LEN];
+
+		rig_open(&r, "liar:twice");
+		run(&r, BLOCK_READ, 0, IO_LEN, buf);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), EXIT_FAILURE);
+}
+
+/* ---- layers ---- */
+
+static void layer_changes_what_passes(void **state)
+{
+	struct rig r = { 0 };
+	uint8_t buf[IO_LEN];
+
+	rig_open(&r, "async:1048576,layer=example-zeroes,min=1k");
+	memset(buf, 0x11, sizeof(buf));
+	assert_int_equal(run(&r, BLOCK_WRITE, 0, IO_LEN, buf), 0);
+	memset(buf, 0, sizeof(buf));
+	assert_int_equal(run(&r, BLOCK_WRITE, 512, 1024, buf), 0);
+	memset(buf, 0x22, sizeof(buf));
+	assert_int_equal(run(&r, BLOCK_READ, 0, IO_LEN, buf), 0);
+	assert_int_equal(buf[511], 0x11);
+	assert_int_equal(buf[512], 0);
+	assert_int_equal(buf[1535], 0);
+	assert_int_equal(buf[1536], 0x11);
+	assert_int_equal(run(&r, BLOCK_FLUSH, 0, 0, NULL), 0);
+	assert_int_equal(run(&r, BLOCK_EXTENT, 0, IO_LEN, NULL), 0);
+	rig_close(&r);
+}
+
+static void layers_stand_on_each_other(void **state)
+{
+	struct rig r = { 0 };
+	uint8_t buf[IO_LEN];
+
+	rig_open(&r, "ram:1M,layer=example-zeroes,layer=example-zeroes");
+	memset(buf, 0x33, sizeof(buf));
+	assert_int_equal(run(&r, BLOCK_WRITE, 0, IO_LEN, buf), 0);
+	memset(buf, 0, sizeof(buf));
+	assert_int_equal(run(&r, BLOCK_READ, 0, IO_LEN, buf), 0);
+	assert_int_equal(buf[0], 0x33);
+	rig_close(&r);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, refused, is_refused);
+	T_ADD(&t, others_may_not_write_to_it);
+	T_ADD(&t, what_is_no_plugin_is_refused);
+	T_ADD(&t, another_thread_ends_io);
+	T_ADD(&t, wake_ups_are_merged);
+	T_ADD(&t, blocking_store_holds_nobody_up);
+	T_ADD(&t, store_that_grows_is_looked_at);
+	T_ADD(&t, number_of_bytes_is_an_error);
+	T_ADD_ROWS(&t, extents, extent_is_refused);
+	T_ADD(&t, progress_ends_with_the_request);
+	T_ADD(&t, failed_flush_stays_failed);
+	T_ADD(&t, io_that_is_ended_twice_ends_the_process);
+	T_ADD(&t, layer_changes_what_passes);
+	T_ADD(&t, layers_stand_on_each_other);
+	return t_run(&t);
+}
