@@ -281,19 +281,25 @@ static void host_log(struct rbp_vol *vol, enum rbp_log_level level,
 		  line);
 }
 
+/* Guards the next two, and is held during a call. */
+static pthread_mutex_t resized_lock = PTHREAD_MUTEX_INITIALIZER;
 static void (*resized_hook)(void *user);
 static void *resized_user;
 
 void backend_plugin_on_resize(void (*changed)(void *user), void *user)
 {
+	pthread_mutex_lock(&resized_lock);
 	resized_hook = changed;
 	resized_user = user;
+	pthread_mutex_unlock(&resized_lock);
 }
 
 static void host_resized(struct rbp_vol *vol)
 {
+	pthread_mutex_lock(&resized_lock);
 	if (resized_hook)
 		resized_hook(resized_user);
+	pthread_mutex_unlock(&resized_lock);
 }
 
 /* ---- layers ---- */

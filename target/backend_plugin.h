@@ -25,8 +25,8 @@ int backend_plugin_add_layer(struct backend *below,
 			     struct backend **ret, char *msg, size_t msg_len);
 
 /*
- * @changed is called when a plugin says that a volume has another size.
- * Thread: setup; @changed is called on any.
+ * @changed is called when a plugin says that a volume has another size; NULL:
+ * no more, and no call is under way. Thread: setup; @changed is called on any.
  */
 void backend_plugin_on_resize(void (*changed)(void *user), void *user);
 

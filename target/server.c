@@ -774,6 +774,8 @@ static int get_ready(struct server *s, struct xp_error *e)
 /* Undoes everything, whatever there is of it. */
 static void tear_down(struct server *s)
 {
+	/* Threads of plugins may still run. */
+	backend_plugin_on_resize(NULL, NULL);
 	for (unsigned int i = 1; i < s->worker_cnt; i++)
 		worker_join(&s->workers[i]);
 	if (s->port.workers)
