@@ -212,6 +212,7 @@ void hosts_excuse(void)
 void hosts_target_killed(void)
 {
 	hosts_excuse();
+	hosts_may_be_told_again();
 	for (unsigned int i = 0; i < CHANS_MAX; i++) {
 		if (world.chans[i].state != UNUSED) {
 			t_fabric_break(world.chans[i].xp);

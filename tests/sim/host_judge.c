@@ -178,6 +178,9 @@ static void write_is_good(const struct cmd *c, uint64_t t)
 
 /* ---- writes that were lost ---- */
 
+/* After so long the target has seen that an answer was delivered. */
+#define DELIVERY_TIME 100
+
 static struct debt *debt_of(const struct cmd *c)
 {
 	return &c->ch->host->debts[c->lun];
@@ -195,6 +198,18 @@ void hosts_lost_writes(unsigned int lun, bool power_cut)
 		if (!st->refused)
 			debt->may |= power_cut || !st->durable;
 		debt->must |= st->lost && st->acked && !st->durable;
+	}
+}
+
+void hosts_may_be_told_again(void)
+{
+	for (unsigned int i = 0; i < HOSTS; i++) {
+		for (unsigned int lun = 0; lun < BLOCKS_LUNS; lun++) {
+			struct debt *debt = &world.hosts[i].debts[lun];
+
+			debt->may |= debt->told &&
+				     blocks_now() - debt->told < DELIVERY_TIME;
+		}
 	}
 }
 

@@ -255,6 +255,8 @@ void copies_fence(const struct cmd *tmf);
 
 /* ---- host_judge.c ---- */
 
+/* The target was killed: what it told just now it may not know to be told. */
+void hosts_may_be_told_again(void);
 /* A flush whose answer may have told something, or not. */
 void sync_is_in_doubt(const struct cmd *c);
 /* The answer has come; the command is over. */
