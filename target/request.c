@@ -86,7 +86,9 @@ static void response_done(struct xp_chain *chain, int status)
 
 	if (status == 0)
 		watchdog_done(req->ch, WATCHED_SEND);
-	if (status == 0 && !req->is_tmf)
+	/* Of a task that was aborted the initiator has heard TASK ABORTED, or
+	 * looks at the answer no more. */
+	if (status == 0 && !req->is_tmf && req->fate == FATE_ANSWER)
 		scsi_task_delivered(&req->task);
 	if (!req->lingers) {
 		end(req);

@@ -236,7 +236,8 @@ void scsi_task_stop(struct scsi_task *task);
  * UNIT, SANITIZE). May call done() from within. */
 void scsi_task_cancel(struct scsi_task *task);
 
-/* The answer has reached the initiator. Before the task is cleared. */
+/* The answer that the task ended with has reached the initiator, which has not
+ * aborted it. Before the task is cleared. */
 void scsi_task_delivered(struct scsi_task *task);
 
 /*

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whom a restart leaves a failed flush to be told (flush_record.h), and what
+ * counts as telling: the answers of a port, see test_port_rig.h.
+ */
+#include "tests/unit/test_port_rig.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "protocol/scsi_sense.h"
+#include "tests/lib/t_table.h"
+
+#define CACHING 0x08
+#define WCE	0x04
+
+/* ---- a directory for records ---- */
+
+static char dir[32];
+
+static void make_dir(void)
+{
+	strcpy(dir, "/tmp/records-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+}
+
+static void remove_dir(void)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	char path[sizeof(dir) + 1 + sizeof(e->d_name)];
+
+	while ((e = readdir(d))) {
+		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		if (e->d_name[0] != '.')
+			assert_int_equal(unlink(path), 0);
+	}
+	closedir(d);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+static void open_record(struct volume *vol, const char *boot)
+{
+	char msg[256];
+
+	assert_int_equal(flush_record_open_in(vol, /* forgets= */ false, dir,
+					      boot, msg, sizeof(msg)),
+			 0);
+}
+
+/* As kill -9 does it. */
+static void restart_record(struct volume *vol, const char *boot)
+{
+	flush_record_fini(&vol->record);
+	flush_record_init(&vol->record);
+	open_record(vol, boot);
+}
+
+static void write_of(struct volume *vol, const struct srp_port_id *port)
+{
+	flush_writer_ref ref = NULL;
+
+	flush_record_wrote(&vol->record, &ref, port);
+	flush_record_leave(&vol->record, &ref);
+}
+
+static void fail_flush(struct volume *vol)
+{
+	flush_record_end(&vol->record, flush_record_begin(&vol->record), -EIO);
+}
+
+/* ---- what counts as told ---- */
+
+struct pair {
+	struct rig *rig;
+	struct rig_chan *one;
+	struct rig_chan *two; /* is owed a failed flush */
+};
+
+static void begin(struct pair *p)
+{
+	struct srp_login_req req;
+	struct volume *vol;
+
+	make_dir();
+	p->rig = rig_create(NULL);
+	vol = p->rig->luns.vol[RIG_DISK];
+	vol->backend->info.life.rdev = 7;
+	open_record(vol, "boot");
+	req = rig_login_req(p->rig, 2, SRP_MULTICHAN_SINGLE);
+	write_of(vol, &req.initiator);
+	fail_flush(vol);
+	restart_record(vol, "boot");
+	p->one = rig_login(p->rig, 1, SRP_MULTICHAN_SINGLE);
+	p->two = rig_login(p->rig, 2, SRP_MULTICHAN_SINGLE);
+	rig_clear_ua(p->one, RIG_DISK, NULL);
+	rig_clear_ua(p->two, RIG_DISK, NULL);
+}
+
+static void end(struct pair *p)
+{
+	rig_chan_free(p->one);
+	rig_chan_free(p->two);
+	rig_destroy(p->rig);
+	remove_dir();
+}
+
+static uint64_t send_sync(struct rig_chan *ch)
+{
+	const struct rig_cmd cmd = { .lun = RIG_DISK, .cdb = { 0x35 } };
+
+	return rig_cmd(ch, &cmd);
+}
+
+static void expect_failed_flush(struct rig_chan *ch)
+{
+	const struct srp_rsp *rsp;
+	struct scsi_sense sense;
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	rsp = rig_rsp(ch, send_sync(ch));
+	assert_non_null(rsp);
+	assert_int_equal(rsp->status, SCSI_STATUS_CHECK_CONDITION);
+	assert_int_equal(scsi_sense_decode(rsp->sense, rsp->sense_len, &sense),
+			 0);
+	assert_int_equal(sense.key, SCSI_KEY_HARDWARE_ERROR);
+}
+
+static void debt_is_paid_once(void **state)
+{
+	struct pair p;
+
+	begin(&p);
+	rig_expect_status(p.one, send_sync(p.one), SCSI_STATUS_GOOD);
+	expect_failed_flush(p.two);
+	rig_expect_status(p.two, send_sync(p.two), SCSI_STATUS_GOOD);
+	end(&p);
+}
+
+/* MODE SELECT (6) that turns the cache off. */
+static uint64_t send_off(struct rig_chan *ch)
+{
+	struct rig_cmd cmd = { .lun = RIG_DISK, .cdb = { 0x1a, 8, CACHING } };
+	uint8_t *b = ch->rig->mem;
+	uint8_t len = 4 + 20;
+	struct srp_desc desc = rig_desc(ch, 0, len);
+	struct srp_data_args args = { .format = SRP_DATA_DIRECT,
+				      .descs = &desc,
+				      .desc_cnt = 1 };
+
+	cmd.cdb[4] = len;
+	cmd.in = args;
+	rig_expect_status(ch, rig_cmd(ch, &cmd), SCSI_STATUS_GOOD);
+	b[6] &= (uint8_t)~WCE;
+	memset(b, 0, 4);
+	cmd = (struct rig_cmd){ .lun = RIG_DISK, .cdb = { 0x15, 0x10 } };
+	cmd.cdb[4] = len;
+	cmd.out = args;
+	return rig_cmd(ch, &cmd);
+}
+
+/* It fails as the debt has it, but its initiator hears TASK ABORTED. */
+static void task_aborted_tells_of_no_loss(void **state)
+{
+	uint64_t first, second;
+	struct pair p;
+
+	begin(&p);
+	rig_hold(true);
+	first = send_off(p.one);
+	assert_int_equal(rig_held(), 1);
+	second = send_off(p.two);
+	rig_tmf(p.one, SRP_TSK_LUN_RESET, RIG_DISK, 0);
+	rig_fail_flushes(true);
+	rig_hold(false);
+	rig_release(p.rig);
+	rig_fail_flushes(false);
+	assert_null(rig_rsp(p.one, first));
+	rig_expect_status(p.two, second, SCSI_STATUS_TASK_ABORTED);
+	expect_failed_flush(p.two);
+	end(&p);
+}
+
+/* An initiator that aborts a command looks at its answer no more. */
+static void answer_to_an_aborted_command_tells_nothing(void **state)
+{
+	struct pair p;
+	uint64_t sync, tmf;
+
+	begin(&p);
+	t_fabric_hold_completions(p.rig->hub, true);
+	sync = send_sync(p.two);
+	t_fabric_hold_completions(p.rig->hub, false);
+	tmf = rig_tmf(p.two, SRP_TSK_ABORT_TASK, RIG_DISK, sync);
+	t_fabric_let_go(p.rig->hub, UINT32_MAX);
+	rig_settle(p.rig);
+	rig_expect_code(p.two, tmf, SRP_RSP_COMPLETE);
+	expect_failed_flush(p.two);
+	end(&p);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD(&t, debt_is_paid_once);
+	T_ADD(&t, task_aborted_tells_of_no_loss);
+	T_ADD(&t, answer_to_an_aborted_command_tells_nothing);
+	return t_run(&t);
+}
