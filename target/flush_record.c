@@ -309,9 +309,9 @@ static void take_over(struct flush_record *r, struct volume *vol,
 
 /* ---- the file ---- */
 
-/* Of what stays the same, so that the next process finds it. */
-static int make_path(struct flush_record *r, const struct backend_life *life,
-		     const char *dir)
+/* Of what stays the same in this boot, so that the next process finds it. */
+static int make_path_by_number(struct flush_record *r,
+			       const struct backend_life *life, const char *dir)
 {
 	uint8_t digest[16];
 	char name[2 * sizeof(digest) + 1];
@@ -325,6 +325,16 @@ static int make_path(struct flush_record *r, const struct backend_life *life,
 	for (size_t i = 0; i < sizeof(digest); i++)
 		sprintf(name + 2 * i, "%02x", digest[i]);
 	return asprintf(&r->path, "%s/%s.flushes", dir, name) < 0 ? -ENOMEM : 0;
+}
+
+/* The lock of the state file is that of the record, too. */
+static int make_path(struct flush_record *r, const struct volume *vol,
+		     const char *dir)
+{
+	if (!vol->state.path)
+		return make_path_by_number(r, &vol->backend->info.life, dir);
+	return asprintf(&r->path, "%s.flushes", vol->state.path) < 0 ? -ENOMEM
+								     : 0;
 }
 
 static int map(struct flush_record *r, int fd)
@@ -496,7 +506,7 @@ int flush_record_open_in(struct volume *vol, bool forgets, const char *dir,
 	int err;
 
 	r->writable = !vol->read_only;
-	err = make_path(r, &vol->backend->info.life, dir);
+	err = make_path(r, vol, dir);
 	if (!err)
 		err = open_file(r, vol);
 	if (err) {

@@ -32,14 +32,16 @@
  *
  * The record is a file of fixed size that is mapped. A change is a store to
  * memory, without a system call, and survives kill -9 as the page cache does.
- * It lies in the state directory, else in /run/rdma-target or, for users,
- * $XDG_RUNTIME_DIR/rdma-target. Its name follows from the device number, and for
- * a file the inode and its time of birth; what is in it counts for the same boot
- * and the same disk sequence number. Found in another boot, or for the same device
- * number with another sequence number, it is used if the volume's identity is
- * the same: after an end that was not clean, all writers are then owed, as the
- * record may itself be older than the last writes. Where no record can be kept,
- * each start is another generation, and the log says so.
+ * Where the volume has a state file it lies beside that, named by the volume's
+ * identity, as numbers of devices and file systems change when the machine
+ * boots. Else it lies in the state directory, in /run/rdma-target or, for users,
+ * $XDG_RUNTIME_DIR/rdma-target, and its name follows from the device number, and
+ * for a file the inode and its time of birth. What is in it counts for the same
+ * boot and the same disk sequence number. Found in another boot, or for another
+ * device or sequence number, it is used if the volume's identity is the same:
+ * after an end that was not clean, all writers are then owed, as the record may
+ * itself be older than the last writes. Where no record can be kept, each start
+ * is another generation, and the log says so.
  *
  * What is not known: an error of write-back that happens after kill -9 is lost
  * when the kernel drops the inode, or the file system is unmounted, before the

@@ -202,6 +202,98 @@ static void answer_to_an_aborted_command_tells_nothing(void **state)
 	end(&p);
 }
 
+/* ---- numbers of devices ---- */
+
+static const struct srp_port_id port_a = { .b = { 0xa } };
+static const struct srp_port_id port_b = { .b = { 0xb } };
+
+/* A disk with a name of its own, as device number @rdev of this start. */
+static struct volume *open_disk(unsigned int which, uint64_t rdev,
+				const char *boot)
+{
+	static struct backend_ops no_ops;
+	struct volume *vol = calloc(1, sizeof(*vol));
+	struct backend *be = calloc(1, sizeof(*be));
+	char msg[256];
+
+	assert_true(vol && be);
+	be->ops = &no_ops;
+	be->info.life.rdev = rdev;
+	be->info.size = 1u << 20;
+	vol->block_size = 512;
+	vol->backend = be;
+	vol->lun = which;
+	vol->identity = VOLUME_LASTING;
+	vol->info.naa[0] = 0x60;
+	vol->info.naa[15] = (uint8_t)which;
+	sprintf(be->info.id.own, "wwid:%u", which);
+	memcpy(be->info.id.mark.lasting, be->info.id.own,
+	       sizeof(be->info.id.own));
+	snprintf(vol->name, sizeof(vol->name), "disk%u", which);
+	unit_state_init(&vol->state);
+	assert_int_equal(unit_state_load(vol, dir, msg, sizeof(msg)), 0);
+	flush_record_init(&vol->record);
+	open_record(vol, boot);
+	return vol;
+}
+
+static void close_disk(struct volume *vol)
+{
+	flush_record_fini(&vol->record);
+	unit_state_fini(&vol->state);
+	free(vol->backend);
+	free(vol);
+}
+
+static bool owes(struct volume *vol, const struct srp_port_id *port)
+{
+	flush_writer_ref ref = NULL;
+	bool is = flush_record_owes(&vol->record, &ref, port);
+
+	flush_record_leave(&vol->record, &ref);
+	return is;
+}
+
+static const struct number_case {
+	const char *name;
+	uint64_t now[2]; /* numbers of the disks, which were 1 and 2 */
+	unsigned int first;
+} number_cases[] = {
+	{ "as before", { 1, 2 }, 0 },
+	{ "exchanged", { 2, 1 }, 0 },
+	{ "exchanged, the other one first", { 2, 1 }, 1 },
+	{ "others", { 3, 4 }, 0 },
+	{ "one follows the other", { 2, 3 }, 0 },
+};
+
+/* The machine boots and numbers its disks anew: who has lost writes to which
+ * of them? */
+static void debt_is_of_the_disk_and_not_of_its_number(void **state)
+{
+	const struct number_case *row = *state;
+	struct volume *disks[2];
+
+	make_dir();
+	disks[0] = open_disk(0, 1, "boot 1");
+	disks[1] = open_disk(1, 2, "boot 1");
+	write_of(disks[0], &port_a);
+	write_of(disks[1], &port_b);
+	close_disk(disks[0]);
+	close_disk(disks[1]);
+	for (unsigned int i = 0; i < 2; i++) {
+		unsigned int which = i ^ row->first;
+
+		disks[which] = open_disk(which, row->now[which], "boot 2");
+	}
+	assert_true(owes(disks[0], &port_a));
+	assert_false(owes(disks[0], &port_b));
+	assert_true(owes(disks[1], &port_b));
+	assert_false(owes(disks[1], &port_a));
+	close_disk(disks[0]);
+	close_disk(disks[1]);
+	remove_dir();
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -209,5 +301,6 @@ int main(void)
 	T_ADD(&t, debt_is_paid_once);
 	T_ADD(&t, task_aborted_tells_of_no_loss);
 	T_ADD(&t, answer_to_an_aborted_command_tells_nothing);
+	T_ADD_ROWS(&t, number_cases, debt_is_of_the_disk_and_not_of_its_number);
 	return t_run(&t);
 }
