@@ -162,8 +162,11 @@ static void fill_next(struct slot *slot);
 
 static void hole_zeroed(struct slot *slot)
 {
-	/* Before others who wait for the blocks look for holes. */
-	tree_hole_zeroed(slot->hole, slot->err);
+	struct tree_open *open =
+		tree_open_of(dev_user(slot->dev), slot->file, slot->fh);
+
+	if (open)
+		tree_hole_zeroed(open, slot, slot->err);
 	data_unlock(slot);
 	if (slot->err)
 		slot->filled(slot);
@@ -181,14 +184,15 @@ static void fill_next(struct slot *slot)
 	const struct tree_open *open =
 		tree_open_of(dev_user(slot->dev), slot->file, slot->fh);
 
-	slot->hole = open ? tree_open_hole(open, 0, UINT64_MAX) : NULL;
-	if (!slot->hole) {
+	struct tree_hole *hole = open ? tree_open_hole(open) : NULL;
+
+	if (!hole) {
 		slot->filled(slot);
 		return;
 	}
-	slot->hole->zeroing = true;
-	slot->offset = slot->hole->begin;
-	slot->len = slot->hole->end - slot->hole->begin;
+	hole->zeroer = slot;
+	slot->offset = hole->begin;
+	slot->len = hole->end - hole->begin;
 	slot->discard = true;
 	data_lock(slot, /* exclusive= */ true, hole_locked);
 }
@@ -285,29 +289,12 @@ static bool is_cut(const struct slot *slot)
 	return data_cuts_head(slot) || data_cuts_tail(slot);
 }
 
-static void write_filled(struct slot *slot);
-
-/* One of the holes here was being zeroed when this was begun, and that has
- * failed: done later it would undo this. */
-static bool lies_in_hole(const struct slot *slot)
-{
-	const struct tree_open *open =
-		tree_open_of(dev_user(slot->dev), slot->file, slot->fh);
-
-	return open &&
-	       tree_open_hole(open, slot->offset, slot->offset + slot->len);
-}
-
 static void write_locked(struct slot *slot)
 {
-	if (lies_in_hole(slot)) {
-		data_unlock(slot);
-		data_fill_holes(slot, write_filled);
-	} else if (is_cut(slot)) {
+	if (is_cut(slot))
 		data_edges(slot, SRPI_READ, add_edges);
-	} else {
+	else
 		write_blocks(slot);
-	}
 }
 
 static void write_filled(struct slot *slot)

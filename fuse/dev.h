@@ -89,7 +89,6 @@ struct slot {
 	bool fua;
 	bool discard;
 	int whence;
-	struct tree_hole *hole; /* that is zeroed before anything else */
 	void (*filled)(struct slot *slot); /* when there is none left */
 	uint64_t write_offset;		   /* as asked */
 	uint64_t write_len;

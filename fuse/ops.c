@@ -177,8 +177,7 @@ static int set_size(fuse_req_t req, struct tree_file *f, uint64_t size,
 	if (!open && size == 0) {
 		open = opening(f, (uint32_t)fuse_req_ctx(req)->pid);
 		if (open) {
-			open->truncated = true;
-			open->written_to = 0;
+			tree_open_truncate(open);
 			return 0;
 		}
 	}
@@ -218,13 +217,13 @@ static bool begin_tail(fuse_req_t req, struct tree_file *f, uint64_t size,
 {
 	struct slot *slot;
 
-	if (!open)
+	if (!open || !open->truncated)
 		return false;
 	if (tree_open_written(open, size, size)) {
 		fuse_reply_err(req, ENOMEM);
 		return true;
 	}
-	if (!tree_open_hole(open, 0, UINT64_MAX))
+	if (!tree_open_hole(open))
 		return false;
 	slot = dev_claim(dev_of(req));
 	slot->file = f;

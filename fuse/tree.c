@@ -142,46 +142,115 @@ static void close_holes(struct tree_open *open)
 		struct tree_hole *hole =
 			container_of(it, struct tree_hole, node);
 
-		hole->closed = true;
-		if (!hole->zeroing)
-			free(hole);
+		free(hole);
 	}
 }
 
 void tree_close(struct tree *t, struct tree_open *open)
 {
 	close_holes(open);
+	open->file->truncating -= open->truncated;
 	t->opens[open->handle - 1] = NULL;
 	list_del(&open->node);
 	free(open);
 }
 
-static int add_hole(struct tree_open *open, uint64_t begin, uint64_t end)
+void tree_open_truncate(struct tree_open *open)
 {
-	struct tree_hole *hole = malloc(sizeof(*hole));
+	open->truncated = true;
+	open->written_to = 0;
+	open->file->truncating++;
+}
 
+static void free_hole(struct tree_hole *hole)
+{
+	list_del(&hole->node);
+	free(hole);
+}
+
+static int add_hole(struct tree_open *open, uint64_t begin, uint64_t end,
+		    const void *zeroer)
+{
+	struct tree_hole *hole;
+
+	if (begin >= end)
+		return 0;
+	hole = malloc(sizeof(*hole));
 	if (!hole)
 		return -ENOMEM;
-	*hole = (struct tree_hole){ .begin = begin, .end = end };
+	*hole = (struct tree_hole){ .begin = begin,
+				    .end = end,
+				    .zeroer = zeroer };
 	list_add_tail(&open->holes, &hole->node);
 	return 0;
 }
 
-int tree_open_written(struct tree_open *open, uint64_t begin, uint64_t end)
+/* Takes a range out of @hole; without a byte it only parts it in two. */
+static int cut_hole(struct tree_open *open, struct tree_hole *hole,
+		    uint64_t begin, uint64_t end)
 {
+	if (hole->begin >= end || begin >= hole->end)
+		return 0;
+	if (hole->begin < begin) {
+		if (add_hole(open, end, hole->end, hole->zeroer))
+			return -ENOMEM;
+		hole->end = begin;
+		return 0;
+	}
+	hole->begin = end < hole->end ? end : hole->end;
+	if (hole->begin == hole->end)
+		free_hole(hole);
+	return 0;
+}
+
+static int cut_holes(struct tree_open *open, uint64_t begin, uint64_t end)
+{
+	struct list *it;
+	struct list *tmp;
 	int err = 0;
 
-	if (!open->truncated || end <= open->written_to)
-		return 0;
-	if (begin > open->written_to)
-		err = add_hole(open, open->written_to, begin);
+	list_for_each_safe(it, tmp, &open->holes) {
+		struct tree_hole *hole =
+			container_of(it, struct tree_hole, node);
+
+		if (!err)
+			err = cut_hole(open, hole, begin, end);
+	}
+	return err;
+}
+
+static int note_written(struct tree_open *open, uint64_t begin, uint64_t end)
+{
+	int err = cut_holes(open, begin, end);
+
+	if (err || end <= open->known_to)
+		return err;
+	err = add_hole(open, open->known_to, begin, /* zeroer= */ NULL);
 	if (!err)
+		open->known_to = end;
+	return err;
+}
+
+int tree_open_written(struct tree_open *open, uint64_t begin, uint64_t end)
+{
+	const struct list *it;
+	int err = 0;
+
+	if (open->file->truncating == 0)
+		return 0;
+	list_for_each(it, &open->file->opens) {
+		struct tree_open *o = container_of((struct list *)(uintptr_t)it,
+						   struct tree_open, node);
+
+		if (o->truncated && !err)
+			err = note_written(o, begin, end);
+	}
+	if (!err && end > open->written_to)
 		open->written_to = end;
 	return err;
 }
 
-struct tree_hole *tree_open_hole(const struct tree_open *open, uint64_t begin,
-				 uint64_t end)
+struct tree_hole *tree_open_hole(const struct tree_open *open)
 {
 	const struct list *it;
 
@@ -189,19 +258,27 @@ struct tree_hole *tree_open_hole(const struct tree_open *open, uint64_t begin,
 		struct tree_hole *hole = container_of(
 			(struct list *)(uintptr_t)it, struct tree_hole, node);
 
-		if (!hole->zeroing && hole->begin < end && begin < hole->end)
+		if (!hole->zeroer && hole->end <= open->written_to)
 			return hole;
 	}
 	return NULL;
 }
 
-void tree_hole_zeroed(struct tree_hole *hole, int err)
+void tree_hole_zeroed(struct tree_open *open, const void *zeroer, int err)
 {
-	hole->zeroing = false;
-	if (err && !hole->closed)
-		return;
-	list_del(&hole->node);
-	free(hole);
+	struct list *it;
+	struct list *tmp;
+
+	list_for_each_safe(it, tmp, &open->holes) {
+		struct tree_hole *hole =
+			container_of(it, struct tree_hole, node);
+
+		if (hole->zeroer != zeroer)
+			continue;
+		hole->zeroer = NULL;
+		if (!err)
+			free_hole(hole);
+	}
 }
 
 bool tree_is_dir(const struct tree *t, uint64_t ino)

@@ -20,14 +20,15 @@
 
 struct tree_file;
 
-/* A range that somebody skipped who emptied the file. It stays until it has
- * been zeroed: a program may repeat what failed. */
+/* A range that nobody has written since somebody emptied the file. Once he has
+ * skipped it, it stays until it has been zeroed: a program may repeat what
+ * failed. */
 struct tree_hole {
 	struct list node;
 	uint64_t begin; /* bytes */
 	uint64_t end;	/* exclusive */
-	bool zeroing;	/* now */
-	bool closed;	/* meanwhile: nobody wants it zeroed any more */
+	/* Who is zeroing it, or what it was a part of then; NULL: nobody. */
+	const void *zeroer;
 };
 
 /* A file that somebody has opened. */
@@ -42,10 +43,13 @@ struct tree_open {
 	 * disk does, but who opened it so takes what he skips for zeroes; so
 	 * it becomes zeroes: from written_to, the end of his farthest write,
 	 * to the begin of the next one. cp of a file with holes needs that.
+	 * What anybody has written since, by whatever open file, is skipped by
+	 * nobody.
 	 */
 	bool truncated;
 	uint64_t written_to;
-	struct list holes;    /* struct tree_hole: not zero yet, by age */
+	uint64_t known_to;    /* the same of everybody's writes since then */
+	struct list holes;    /* struct tree_hole, up to known_to */
 	uint64_t errors_seen; /* see tree_file.errors */
 };
 
@@ -55,8 +59,9 @@ struct tree_file {
 	char name[80];
 	uint64_t ino;
 	bool read_only;
-	struct timespec mtime; /* of the last write that we saw */
-	struct list opens;     /* struct tree_open */
+	struct timespec mtime;	 /* of the last write that we saw */
+	struct list opens;	 /* struct tree_open */
+	unsigned int truncating; /* of them, opened with O_TRUNC */
 	struct range_locks locks;
 	struct share share;
 	struct usage usage;
@@ -111,15 +116,19 @@ struct tree_open *tree_open_of(const struct tree *t, const struct tree_file *f,
 			       uint64_t handle);
 void tree_close(struct tree *t, struct tree_open *open);
 
-/* The file has been written up to @end, from @begin on: what lies before and
- * was not written is a hole now. -ENOMEM, and nothing has changed. */
+/* He has emptied the file. */
+void tree_open_truncate(struct tree_open *open);
+/*
+ * The range is about to be written by @open: no hole of any open file has it any
+ * more, also not one that is being zeroed; what @open has skipped is to be
+ * zeroed now. Without a byte: @open has set the size to that. -ENOMEM: the range
+ * must not be written.
+ */
 int tree_open_written(struct tree_open *open, uint64_t begin, uint64_t end);
-/* The oldest hole that is not being zeroed and shares a byte with the range;
- * NULL: none. */
-struct tree_hole *tree_open_hole(const struct tree_open *open, uint64_t begin,
-				 uint64_t end);
-/* It has been zeroed, or (@err) not. */
-void tree_hole_zeroed(struct tree_hole *hole, int err);
+/* The oldest hole that is to be zeroed and is not yet; NULL: none. */
+struct tree_hole *tree_open_hole(const struct tree_open *open);
+/* What is left of the hole of @zeroer has been zeroed, or (@err) not. */
+void tree_hole_zeroed(struct tree_open *open, const void *zeroer, int err);
 
 /* @allocated: bytes, as from usage_get(). */
 void tree_file_stat(const struct tree *t, const struct tree_file *f,

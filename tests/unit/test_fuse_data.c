@@ -662,6 +662,86 @@ static void others_skip_as_they_like(void **state)
 	rig_free(r);
 }
 
+/* Who emptied the file skips, and others have written there since. */
+static void what_others_wrote_is_not_skipped(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t truncating;
+	uint64_t fh;
+
+	fill(r);
+	truncating = open_truncated(r);
+	fh = rig_open(r, O_RDWR);
+	assert_int_equal(rig_write(r, fh, 1024, payload(), 512), 0);
+	assert_int_equal(rig_write(r, fh, 16384, payload(), 512), 0);
+	assert_int_equal(rig_write(r, truncating, 4096, payload(), 512), 0);
+	assert_string_equal(
+		r->target->log,
+		"W512@1024 W512@16384 Z1024@0d Z2560@1536d W512@4096");
+	t_srpi_reset(r->target);
+	assert_int_equal(set_size(r, truncating, 32768), 0);
+	assert_non_null(strstr(r->target->log, "Z11776@4608d Z15872@16896d "));
+	for (int i = 0; i < 512; i++) {
+		assert_int_equal(r->target->disk[1024 + i], 0xee);
+		assert_int_equal(r->target->disk[16384 + i], 0xee);
+	}
+	rig_release(r, fh);
+	rig_release(r, truncating);
+	rig_free(r);
+}
+
+/* A hole is owed, and others write there before it is zeroed. */
+static void a_hole_that_is_owed_leaves_what_others_wrote(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t truncating;
+	uint64_t fh;
+
+	fill(r);
+	truncating = open_truncated(r);
+	fh = rig_open(r, O_RDWR);
+	r->target->fail_nth = 1;
+	r->target->fail_err = -EIO;
+	assert_int_equal(rig_write(r, truncating, 4096, payload(), 512), -EIO);
+	t_srpi_reset(r->target);
+	assert_int_equal(rig_write(r, fh, 100, payload(), 1000), 0);
+	assert_int_equal(rig_write(r, truncating, 4096, payload(), 512), 0);
+	for (int i = 0; i < 4096; i++)
+		assert_int_equal(r->target->disk[i],
+				 i >= 100 && i < 1100 ? 0xee : 0);
+	rig_release(r, fh);
+	rig_release(r, truncating);
+	rig_free(r);
+}
+
+/* The same when they write while its zeroing fails. */
+static void a_hole_that_fails_leaves_what_others_wrote(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t truncating;
+	uint64_t fh;
+
+	fill(r);
+	truncating = open_truncated(r);
+	fh = rig_open(r, O_RDWR);
+	r->target->fail_nth = 1;
+	r->target->fail_err = -EIO;
+	r->target->hold = true;
+	rig_send_write(r, truncating, 4096, payload(), 512);
+	rig_send_write(r, fh, 0, payload(), 4096);
+	assert_false(rig_settle(r));
+	t_srpi_let_go(r->target);
+	rig_receive(r);
+	assert_int_equal(r->out.error, -EIO);
+	rig_receive(r);
+	assert_int_equal(r->out.error, 0);
+	assert_int_equal(rig_write(r, truncating, 4096, payload(), 512), 0);
+	assert_disk(r, 0, 4608, 0xee);
+	rig_release(r, fh);
+	rig_release(r, truncating);
+	rig_free(r);
+}
+
 /* Until it succeeds, whatever is written meanwhile. */
 static void a_failed_zeroing_fails_the_write(void **state)
 {
@@ -707,7 +787,10 @@ static void a_write_into_a_failed_hole_comes_behind_its_zeroes(void **state)
 	assert_int_equal(r->out.error, -EIO);
 	rig_receive(r);
 	assert_int_equal(r->out.error, 0);
-	assert_string_equal(r->target->log, "Z4096@0d Z4096@0d W512@1024");
+	assert_string_equal(r->target->log, "Z4096@0d W512@1024");
+	t_srpi_reset(r->target);
+	assert_int_equal(rig_write(r, fh, 4096, payload(), 512), 0);
+	assert_string_equal(r->target->log, "Z1024@0d Z2560@1536d W512@4096");
 	rig_release(r, fh);
 	rig_free(r);
 }
@@ -1008,6 +1091,9 @@ int main(void)
 	T_ADD(&t, o_trunc_changes_nothing);
 	T_ADD(&t, what_a_truncating_writer_skips_is_zeroed);
 	T_ADD(&t, others_skip_as_they_like);
+	T_ADD(&t, what_others_wrote_is_not_skipped);
+	T_ADD(&t, a_hole_that_is_owed_leaves_what_others_wrote);
+	T_ADD(&t, a_hole_that_fails_leaves_what_others_wrote);
 	T_ADD(&t, a_failed_zeroing_fails_the_write);
 	T_ADD(&t, a_write_into_a_failed_hole_comes_behind_its_zeroes);
 	T_ADD(&t, a_file_may_be_closed_while_a_hole_is_zeroed);
