@@ -294,9 +294,11 @@ static bool check_volume(struct srpi_session *s, struct ini_volume *was,
 	char what[256];
 	uint64_t size;
 
-	/* It was taken away, and others are still there. */
-	if (!now && s->looking)
+	/* It was taken away, now or before: the others go on. */
+	if (!now && (s->looking || was->is_gone)) {
+		s->lost_writes |= ini_volume_gone(was);
 		return true;
+	}
 	if (!now) {
 		/* It may be one that is still being set up. */
 		ini_say_changed(s, was, "the target does not show it");

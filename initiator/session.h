@@ -104,6 +104,7 @@ struct ini_volume {
 	 * nexus nothing was lost but the one before; more was, at any time. */
 	bool saw_nexus_loss;
 	bool saw_reset;
+	bool is_gone; /* the target has taken it away */
 	/* To be asked for. */
 	bool capacity_changed;
 	bool modes_changed;
@@ -290,6 +291,8 @@ static inline bool ini_volume_is_dirty(const struct ini_volume *v)
  * 0, or -EIO once for each loss that no flush has told. */
 int ini_volume_flushed(struct ini_volume *v, uint64_t written);
 
+/* The target shows @v no more, and others are there. True: writes may be lost. */
+bool ini_volume_gone(struct ini_volume *v);
 /* Volume @was has come back as @now. True: writes may be lost. */
 bool ini_volume_back(struct ini_volume *was, const struct ini_volume *now);
 

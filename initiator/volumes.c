@@ -233,6 +233,18 @@ static bool may_have_lost(const struct ini_volume *was,
 	       !was->saw_nexus_loss;
 }
 
+bool ini_volume_gone(struct ini_volume *v)
+{
+	/* A generation tells, when it is back; nothing else will. */
+	bool lost = !v->has_store && v->cached > v->flushed;
+
+	v->is_gone = true;
+	v->losses += lost;
+	if (lost)
+		v->flushed = v->written;
+	return lost;
+}
+
 /* The same volume may be described anew; its name stays, and what we know of
  * our own writes. */
 bool ini_volume_back(struct ini_volume *was, const struct ini_volume *now)

@@ -69,7 +69,8 @@ struct meet {
 struct play {
 	struct play_options o;
 	struct meet meet;
-	uint8_t naa; /* the last byte */
+	uint8_t naa;  /* the last byte */
+	bool is_gone; /* its only LUN */
 	uint32_t block_size;
 	struct srpi_ctx *ctx;
 	struct xp *xp;
@@ -294,10 +295,16 @@ static void answer_cmd(struct play *p, const struct srp_cmd_view *cmd)
 			      p->meet.format);
 		return;
 	}
+	if (p->is_gone && cmd->cdb[0] != 0xa0) {
+		answer_sense(p, cmd, SCSI_KEY_ILLEGAL_REQUEST,
+			     SCSI_ASC_LUN_NOT_SUPPORTED);
+		return;
+	}
 	switch (cmd->cdb[0]) {
 	case 0xa0:
 		answer(p, cmd, b,
-		       scsi_report_luns_encode(&lun, 1, b, sizeof(b)));
+		       scsi_report_luns_encode(&lun, p->is_gone ? 0 : 1, b,
+					       sizeof(b)));
 		return;
 	case 0x12:
 		answer_inquiry(p, cmd);
@@ -1142,6 +1149,76 @@ static void same_volume_gets_its_write(void **state)
 	play_free(p);
 }
 
+static struct play *lose_volume(const struct play_options *o)
+{
+	struct play *p = play_new(o);
+
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	p->is_gone = true;
+	p->meet = meet_attention(0x2a, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	assert_int_not_equal(do_io(p, SRPI_WRITE, false), 0);
+	assert_int_equal(srpi_session_state(p->session), SRPI_RUNNING);
+	return p;
+}
+
+static void find_volume(struct play *p)
+{
+	p->is_gone = false;
+	p->meet = meet_attention(0x2a, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+}
+
+/* The target may show others, which are to be there again. */
+static void volume_that_was_taken_away_holds_up_nobody(void **state)
+{
+	struct play *p = lose_volume(&(struct play_options){ .mode = MODE_CACHE,
+							     .has_store = true,
+							     .has_ids = true,
+							     .comes_back = true,
+							     .generation = 1 });
+
+	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(srpi_session_state(p->session), SRPI_RUNNING);
+	assert_int_not_equal(do_io(p, SRPI_WRITE, false), 0);
+	find_volume(p);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
+	/* It is one that has to be there again. */
+	p->is_gone = true;
+	xp_close(p->chans[0]);
+	while (!strstr(p->told.text, "does not show it"))
+		turn(p);
+	assert_int_equal(srpi_session_state(p->session), SRPI_BLOCKED);
+	play_free(p);
+}
+
+/* Where it was meanwhile, and what became of its cache, nobody knows. */
+static const struct away_row {
+	const char *name;
+	uint8_t then; /* generation; 0: not told, and so was it before */
+	int res;
+} away_rows[] = {
+	{ "not told", 0, -EIO },
+	{ "the same generation", 1, 0 },
+	{ "another generation", 2, -EIO },
+};
+
+static void volume_that_was_away_tells_of_its_cache(void **state)
+{
+	const struct away_row *row = *state;
+	struct play *p = lose_volume(
+		&(struct play_options){ .mode = MODE_CACHE,
+					.has_store = row->then,
+					.has_ids = true,
+					.comes_back = true,
+					.generation = row->then ? 1 : 0 });
+
+	p->generation = row->then;
+	find_volume(p);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), row->res);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
+	play_free(p);
+}
+
 /* While a channel stands; the target tells no generation. */
 static void power_on_takes_the_cache_along(void **state)
 {
@@ -1634,6 +1711,8 @@ int main(void)
 	T_ADD(&t, another_identifier_is_another_volume);
 	T_ADD_ROWS(&t, identity_rows, other_volume_gets_no_write);
 	T_ADD_ROWS(&t, identity_rows, same_volume_gets_its_write);
+	T_ADD(&t, volume_that_was_taken_away_holds_up_nobody);
+	T_ADD_ROWS(&t, away_rows, volume_that_was_away_tells_of_its_cache);
 	T_ADD(&t, power_on_takes_the_cache_along);
 	T_ADD(&t, volume_that_changes_while_asked_is_asked_again);
 	T_ADD(&t, other_block_size_is_another_volume);
