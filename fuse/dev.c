@@ -103,8 +103,10 @@ static void give_back(struct slot *slot)
 	struct dev *dev = slot->dev;
 
 	dev->busy--;
-	dev->freed++;
-	dev->stalled = false;
+	if (!slot->spare) {
+		dev->freed++;
+		dev->stalled = false;
+	}
 	share_leave(slot);
 	if (!slot->entry.uring)
 		dev_put(slot);
