@@ -18,7 +18,7 @@ def parse():
     parser.add_argument('--build', required=True, help='top of the build')
     parser.add_argument('--sim', required=True, help='the simulation')
     parser.add_argument('--cc', required=True, nargs='+')
-    parser.add_argument('--histories', type=int, default=5000,
+    parser.add_argument('--histories', type=int, default=20000,
                         help='by which each fault must be found')
     parser.add_argument('--faults', default='faults',
                         help='module that lists them')

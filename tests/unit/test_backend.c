@@ -950,7 +950,8 @@ static void device_unmap_gives_space_back(void **state)
 	free_device(&d);
 }
 
-static void device_in_use_is_refused(void **state)
+/* Of a device that another process has, target_start tells. */
+static void device_is_taken_once(void **state)
 {
 	struct backend_options opt;
 	struct device d;
@@ -958,12 +959,12 @@ static void device_in_use_is_refused(void **state)
 	int user;
 
 	make_device(&d, 512);
-	user = open(d.path, O_RDWR | O_EXCL); /* as a mount has it */
+	user = open(d.path, O_RDWR | O_EXCL); /* as another volume */
 	assert_true(user >= 0);
 	opt = file_options();
 	assert_int_equal(backend_file.open(&opt, &bench.be, msg, sizeof(msg)),
 			 -EBUSY);
-	assert_non_null(strstr(msg, "is in use"));
+	assert_non_null(strstr(msg, "is given twice"));
 	close(user);
 	free_device(&d);
 }
@@ -1112,7 +1113,7 @@ int main(void)
 		   extent_that_is_unmapped_meanwhile_has_a_block);
 	T_ADD(&t, device_is_direct_and_complete);
 	T_ADD(&t, device_unmap_gives_space_back);
-	T_ADD(&t, device_in_use_is_refused);
+	T_ADD(&t, device_is_taken_once);
 	T_ADD(&t, large_sectors_go_through_the_page_cache);
 	T_ADD(&t, large_sectors_are_direct_with_large_blocks);
 	T_ADD(&t, ram_unmap_gives_pages_back);
