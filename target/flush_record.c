@@ -110,26 +110,36 @@ static bool is_free(const struct flush_record *r, unsigned int i)
 	return !r->users[i] && !atomic_load(&w->owed) && !is_dirty(r->file, w);
 }
 
+static struct flush_writer *take_free(struct flush_record *r, bool unknown)
+{
+	for (unsigned int i = REST + 1; i < FLUSH_WRITERS; i++) {
+		struct flush_writer *w = &r->file->writers[i];
+
+		if (unknown ? !atomic_load(&w->known) : is_free(r, i))
+			return w;
+	}
+	return NULL;
+}
+
 /* An entry for a writer that has none. Whoever was not known when there was no
- * room is owed what the rest is. */
+ * room is owed what the rest is; so those that need no entry any more keep it
+ * while there is room. */
 static struct flush_writer *add(struct flush_record *r,
 				const struct srp_port_id *port)
 {
 	struct flush_file *f = r->file;
+	struct flush_writer *w = take_free(r, /* unknown= */ true);
 
-	for (unsigned int i = REST + 1; i < FLUSH_WRITERS; i++) {
-		struct flush_writer *w = &f->writers[i];
-
-		if (!is_free(r, i))
-			continue;
-		atomic_store(&w->known, 0);
-		w->initiator = *port;
-		atomic_store(&w->wrote, 0);
-		atomic_store(&w->owed, atomic_load(&f->writers[REST].owed));
-		atomic_store(&w->known, 1);
-		return w;
-	}
-	return &f->writers[REST];
+	if (!w)
+		w = take_free(r, /* unknown= */ false);
+	if (!w)
+		return &f->writers[REST];
+	atomic_store(&w->known, 0);
+	w->initiator = *port;
+	atomic_store(&w->wrote, 0);
+	atomic_store(&w->owed, atomic_load(&f->writers[REST].owed));
+	atomic_store(&w->known, 1);
+	return w;
 }
 
 static struct flush_writer *find(struct flush_record *r, flush_writer_ref *ref,
@@ -206,18 +216,19 @@ static void owe(struct flush_file *f, bool all)
 	}
 }
 
-/* Nothing is dirty, as nothing can be any more; who is owed stays. Return:
- * whether anybody is. */
+/* Nothing is dirty, as nothing can be any more; who is owed stays, and who is
+ * not though the rest is. Return: whether anybody is. */
 static bool settle(struct flush_file *f)
 {
-	bool owes = false;
+	bool owes = atomic_load(&f->writers[REST].owed);
+	bool keep = owes;
 
 	for (unsigned int i = 0; i < FLUSH_WRITERS; i++) {
 		struct flush_writer *w = &f->writers[i];
 
 		atomic_store(&w->wrote, 0);
 		owes |= atomic_load(&w->owed);
-		if (!atomic_load(&w->owed))
+		if (!keep && !atomic_load(&w->owed))
 			atomic_store(&w->known, 0);
 	}
 	atomic_store(&f->doubt, 0);

@@ -294,6 +294,55 @@ static void debt_is_of_the_disk_and_not_of_its_number(void **state)
 	remove_dir();
 }
 
+/* ---- records of which nothing is known ---- */
+
+static void damage_records(void)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	char path[sizeof(dir) + 1 + sizeof(e->d_name)];
+
+	while ((e = readdir(d))) {
+		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		if (strstr(e->d_name, ".flushes"))
+			assert_int_equal(truncate(path, 100), 0);
+	}
+	closedir(d);
+}
+
+static void tell(struct volume *vol, const struct srp_port_id *port)
+{
+	flush_writer_ref ref = NULL;
+
+	assert_true(flush_record_owes(&vol->record, &ref, port));
+	flush_record_told(&vol->record, &ref, port);
+	flush_record_leave(&vol->record, &ref);
+}
+
+/* Then anybody may have lost something; but whoever was told has heard it. */
+static void damaged_record_tells_each_once(void **state)
+{
+	struct volume *disk;
+
+	make_dir();
+	close_disk(open_disk(0, 1, "boot"));
+	damage_records();
+	disk = open_disk(0, 1, "boot");
+	tell(disk, &port_a);
+	for (unsigned int i = 0; i < 2; i++) {
+		flush_record_flushed(&disk->record);
+		close_disk(disk);
+		disk = open_disk(0, 1, "boot");
+		assert_false(owes(disk, &port_a));
+		write_of(disk, &port_a);
+		assert_false(owes(disk, &port_a));
+	}
+	tell(disk, &port_b);
+	assert_false(owes(disk, &port_b));
+	close_disk(disk);
+	remove_dir();
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -302,5 +351,6 @@ int main(void)
 	T_ADD(&t, task_aborted_tells_of_no_loss);
 	T_ADD(&t, answer_to_an_aborted_command_tells_nothing);
 	T_ADD_ROWS(&t, number_cases, debt_is_of_the_disk_and_not_of_its_number);
+	T_ADD(&t, damaged_record_tells_each_once);
 	return t_run(&t);
 }
