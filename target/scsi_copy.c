@@ -46,6 +46,7 @@ struct segment {
 	uint64_t from_at;
 	uint64_t to_at;
 	uint64_t len;
+	bool stable; /* as struct scsi_task has it, of what it writes */
 };
 
 /*
@@ -281,6 +282,21 @@ static bool check_segment(struct scsi_nexus *nexus, const struct segment *s,
 	       check_range(s->to, to_lba, s->len, ret_sense);
 }
 
+/* Is what is written to @vol to be stable, whatever becomes of WCE? As long as an
+ * initiator has not heard of a change it may take the cache to be off. A change
+ * is announced first, so this asks in the other order. */
+static bool must_be_stable(const struct scsi_nexus *nexus,
+			   const struct volume *vol)
+{
+	if (volume_writes_through(vol))
+		return true;
+	for (unsigned int i = 0; i < LUNS_MAX; i++) {
+		if (nexus->vol[i] == vol && atomic_load(&nexus->ua[i]))
+			return vol->write_cache;
+	}
+	return false;
+}
+
 /* CAT is for streams; between blocks it changes nothing. */
 static bool read_segment(const struct scsi_task *task, size_t at,
 			 struct volume *const *targets, unsigned int cnt,
@@ -305,6 +321,7 @@ static bool read_segment(const struct scsi_task *task, size_t at,
 		return false;
 	s->from_at = from_lba * s->from->block_size;
 	s->to_at = to_lba * s->to->block_size;
+	s->stable = must_be_stable(task->nexus, s->to);
 	return true;
 }
 
@@ -438,11 +455,18 @@ static void side_done(struct scsi_task *task)
 
 static bool blk_done(struct scsi_task *task, int res);
 
+static bool writes_stably(const struct copy *c)
+{
+	const struct segment *s = &c->segments[c->next];
+
+	return c->writing && (s->stable || volume_writes_through(s->to));
+}
+
 /* A piece was written as any, and writes are to be stable by now. */
 static bool left_in_cache(const struct scsi_task *task)
 {
 	return task->blk.op == BLOCK_WRITE && !task->blk.fua &&
-	       volume_writes_through(task->blk_vol);
+	       writes_stably(copy_of(task));
 }
 
 static bool flush_side(struct scsi_task *task)
@@ -476,8 +500,7 @@ static bool submit(struct scsi_task *task)
 	scsi_task_blk(task, c->writing ? BLOCK_WRITE : BLOCK_READ, 0, c->piece,
 		      blk_done);
 	task->blk_vol = side(c);
-	task->blk.fua = c->writing && volume_writes_through(vol) &&
-			vol->backend->info.fua;
+	task->blk.fua = writes_stably(c) && vol->backend->info.fua;
 	task->blk.offset = side_at(c);
 	task->blk.buf = task->buf + PIECE_AT;
 	return true;

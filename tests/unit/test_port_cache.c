@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "protocol/wire.h"
 #include "tests/lib/t_table.h"
 
 #define CACHING 0x08
@@ -223,6 +224,85 @@ static void write_sent_with_the_cache_off_is_stable(void **state)
 	pair_end(&p);
 }
 
+#define TARGET_LEN  32
+#define SEGMENT_LEN 28
+#define LIST_LEN    (16 + 2 * TARGET_LEN + SEGMENT_LEN)
+#define LIST_AT	    4096
+
+/* A copy of a block of the RAM volume, which it is sent to, to RIG_DISK. */
+static uint64_t send_copy(struct rig_chan *ch)
+{
+	struct rig_cmd cmd = { .lun = RIG_RAM, .cdb = { 0x83 } };
+	uint8_t *b = ch->rig->mem + LIST_AT;
+	uint8_t *segment = b + 16 + 2 * TARGET_LEN;
+	struct srp_desc desc;
+
+	memset(b, 0, LIST_LEN);
+	wire_put16(b + 2, 2 * TARGET_LEN);
+	wire_put32(b + 8, SEGMENT_LEN);
+	for (unsigned int i = 0; i < 2; i++) {
+		const struct volume *vol =
+			ch->rig->luns.vol[i ? RIG_DISK : RIG_RAM];
+		uint8_t *d = b + 16 + i * TARGET_LEN;
+
+		d[0] = 0xe4;
+		d[4] = 1;
+		d[5] = 3;
+		d[7] = SCSI_NAA_LEN;
+		memcpy(d + 8, vol->info.naa, SCSI_NAA_LEN);
+		wire_put16(d + 30, RIG_BLOCK);
+	}
+	segment[0] = 0x02;
+	wire_put16(segment + 2, SEGMENT_LEN - 4);
+	wire_put16(segment + 6, 1);
+	wire_put16(segment + 10, 1);
+	wire_put32(cmd.cdb + 10, LIST_LEN);
+	rig_describe(ch, RIG_DIRECT, LIST_AT, LIST_LEN, &desc, &cmd.out);
+	return rig_cmd(ch, &cmd);
+}
+
+static const struct copy_case {
+	const char *name;
+	bool unread; /* the cache goes on before the list is known */
+} copy_cases[] = {
+	{ "the list is known", false },
+	{ "the list is on the way", true },
+};
+
+/* The same of a copy, whose LUN is another one. */
+static void copy_sent_with_the_cache_off_is_stable(void **state)
+{
+	const struct copy_case *row = *state;
+	struct pair p = pair_begin();
+	uint64_t copy;
+
+	rig_clear_ua(p.two, RIG_RAM, NULL);
+	rig_expect_status(p.one, change_mode(&p, CACHING, WCE, false),
+			  SCSI_STATUS_GOOD);
+	assert_int_equal(rig_flushes(), 1);
+	assert_false(is_on(&p));
+	if (row->unread)
+		t_fabric_hold_completions(p.rig->hub, true);
+	else
+		rig_hold(true);
+	copy = send_copy(p.two);
+	t_fabric_hold_completions(p.rig->hub, false);
+	rig_expect_status(p.one, change_mode(&p, CACHING, WCE, true),
+			  SCSI_STATUS_GOOD);
+	assert_null(rig_rsp(p.two, copy));
+	t_fabric_let_go(p.rig->hub, UINT32_MAX);
+	rig_settle(p.rig);
+	rig_hold(false);
+	rig_release(p.rig);
+	rig_expect_status(p.two, copy, SCSI_STATUS_GOOD);
+	assert_int_equal(rig_flushes(), 2);
+	/* The next one goes by what its initiator has heard by then. */
+	assert_true(is_on(&p));
+	rig_expect_status(p.two, send_copy(p.two), SCSI_STATUS_GOOD);
+	assert_int_equal(rig_flushes(), 2);
+	pair_end(&p);
+}
+
 /* Whoever has taken the attention before has read the old values. */
 static void reset_that_changes_modes_is_told_again(void **state)
 {
@@ -248,6 +328,7 @@ int main(void)
 	T_ADD_ROWS(&t, ways, cache_that_cannot_be_flushed_stays_on);
 	T_ADD(&t, write_protection_comes_after_a_flush);
 	T_ADD(&t, write_sent_with_the_cache_off_is_stable);
+	T_ADD_ROWS(&t, copy_cases, copy_sent_with_the_cache_off_is_stable);
 	T_ADD(&t, reset_that_changes_modes_is_told_again);
 	return t_run(&t);
 }
