@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "initiator/ctx.h"
@@ -20,6 +22,15 @@
 #define NUMBER_MAX 16u
 
 #define PROCESS_SIZE 64
+
+/* How long to wait for the owner of an identifier: umount(8) returns before the
+ * process has flushed and logged out. Where there are others, it is not worth
+ * more. */
+#define NAMED_WAIT_MS 10000
+#define OWN_WAIT_MS   2000
+
+/* To ask again whether it is free, when the owner cannot be watched. */
+#define ASK_MS 20
 
 /* ---- owning ---- */
 
@@ -55,19 +66,16 @@ static void read_line(const char *path, char *buf, size_t len)
 	buf[strcspn(buf, "\n")] = '\0';
 }
 
-/* "process 123 (rdma-fuse)", as far as it can be seen from here. */
-static void name_owner(const struct sockaddr_un *sun, socklen_t len,
-		       char buf[PROCESS_SIZE])
+/* "process 123 (rdma-fuse)", as far as it can be seen from here. @fd: connected
+ * to it. */
+static void name_owner(int fd, char buf[PROCESS_SIZE])
 {
-	_cleanup_close_ int fd =
-		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct ucred cred = { 0 };
 	socklen_t cred_len = sizeof(cred);
 	char path[32], name[32];
 
 	snprintf(buf, PROCESS_SIZE, "another process");
-	if (fd < 0 || connect(fd, (const struct sockaddr *)sun, len) < 0 ||
-	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) < 0 ||
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) < 0 ||
 	    cred.pid == 0)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)cred.pid);
@@ -76,19 +84,43 @@ static void name_owner(const struct sockaddr_un *sun, socklen_t len,
 		 *name ? name : "?");
 }
 
-/* False: another process has it, @owner says which. Where there are no such
- * sockets nothing is owned. */
-static bool own(struct identity *id, const struct srp_uri *uri,
-		const struct srp_port_id *port, char owner[PROCESS_SIZE])
+/* Returns when the owner may have gone, or @ms are over; @owner says who it is,
+ * if that can be seen. */
+static void await_owner(const struct sockaddr_un *sun, socklen_t len, int ms,
+			char owner[PROCESS_SIZE])
 {
-	struct sockaddr_un sun;
-	socklen_t len = lock_name(uri, port, &sun);
+	_cleanup_close_ int fd =
+		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct pollfd p = { .fd = fd };
+
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)sun, len) == 0) {
+		name_owner(fd, owner);
+		/* Its end hangs up on those whom it has not accepted. */
+		poll(&p, 1, ms);
+	} else {
+		poll(NULL, 0, ms < ASK_MS ? ms : ASK_MS);
+	}
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* False: another process has it. Where there are no such sockets nothing is
+ * owned. */
+static bool try_own(struct identity *id, const struct sockaddr_un *sun,
+		    socklen_t len)
+{
 	bool taken;
 
 	id->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (id->fd < 0)
 		return true;
-	if (bind(id->fd, (struct sockaddr *)&sun, len) == 0) {
+	if (bind(id->fd, (const struct sockaddr *)sun, len) == 0) {
 		/* Those who ask for our name are never accepted. */
 		if (listen(id->fd, 64) < 0)
 			log_debug("listen: %s", strerror(errno));
@@ -96,9 +128,28 @@ static bool own(struct identity *id, const struct srp_uri *uri,
 	}
 	taken = errno == EADDRINUSE;
 	identity_release(id);
-	if (taken)
-		name_owner(&sun, len, owner);
 	return !taken;
+}
+
+/* False: another process has it, and for @wait_ms it did not end; @owner says
+ * which. */
+static bool own(struct identity *id, const struct srp_uri *uri,
+		const struct srp_port_id *port, int wait_ms,
+		char owner[PROCESS_SIZE])
+{
+	struct sockaddr_un sun;
+	socklen_t len = lock_name(uri, port, &sun);
+	int64_t end = now_ms() + wait_ms;
+
+	snprintf(owner, PROCESS_SIZE, "another process");
+	while (!try_own(id, &sun, len)) {
+		int64_t left = end - now_ms();
+
+		await_owner(&sun, len, left > 0 ? (int)left : 0, owner);
+		if (left <= 0)
+			return false;
+	}
+	return true;
 }
 
 /* ---- choosing ---- */
@@ -108,7 +159,7 @@ static int claim_named(struct identity *id, const struct srp_uri *uri,
 {
 	char owner[PROCESS_SIZE], hex[40];
 
-	if (own(id, uri, &uri->initiator, owner))
+	if (own(id, uri, &uri->initiator, NAMED_WAIT_MS, owner))
 		return 0;
 	srp_port_id_format(&uri->initiator, hex); /* "0x..." */
 	ini_error_set(
@@ -148,7 +199,8 @@ static void claim_own(struct identity *id, const struct srp_uri *uri,
 		scsi_text_digest(id->text, (uint8_t *)&port);
 		if (n == NUMBER_MAX)
 			id->text[0] = '\0';
-		if (!*id->text || own(id, uri, &port, owner))
+		if (!*id->text ||
+		    own(id, uri, &port, n == 0 ? OWN_WAIT_MS : 0, owner))
 			break;
 		if (n == 0)
 			memcpy(first, owner, sizeof(first));

@@ -276,10 +276,14 @@ mkdir "$T/other"
 t_refused 'an identifier that is named and in use is refused' \
 	"initiator=$HEX is in use: process $client \(rdma-fuse\)" \
 	rdma-fuse "$URI?initiator=$HEX" "$T/other"
+# umount(8) returns before the process has flushed and logged out.
+dd if=/dev/zero of="$M/disk" bs=4k count=1 conv=notrunc status=none
+kill -STOP "$T_TARGET"
 fusermount3 -u "$M"
-ends_with 0
-t_check 'and free when its process has gone' \
+(sleep 1; kill -CONT "$T_TARGET") &
+t_check 'and free as soon as its process has gone' \
 	t_mount "$URI?initiator=$HEX" "$T/other"
+ends_with 0
 fusermount3 -u "$T/other"
 
 # ---- the target goes away
