@@ -15,6 +15,9 @@
 #include "transport/log.h"
 
 #define STEP_MS 10
+/* A log line explains a longer wait. udev often keeps its lock for a moment. */
+#define TELL_ALIVE_MS  (100 * STEP_MS)
+#define TELL_ENDING_MS (20 * STEP_MS)
 
 /* ---- who has it ---- */
 
@@ -186,12 +189,11 @@ bool file_lock_wait(const char *path, enum file_holder holder, pid_t pid,
 
 	if (pid == getpid() || *waited_ms >= most || file_lock_is_interrupted())
 		return false;
-	/* Most are gone before there is anything to tell. */
-	if (*waited_ms == 20 * STEP_MS && !alive)
-		log_notice("%s: waiting for the last I/O of %s, which is "
-			   "ending, at most %u s",
-			   path, file_lock_name(pid, who),
-			   FILE_LOCK_ENDING_MS / 1000);
+	if (*waited_ms == (alive ? TELL_ALIVE_MS : TELL_ENDING_MS))
+		log_notice(alive ? "%s: in use by %s; waiting at most %u s"
+				 : "%s: waiting for the last I/O of %s, which "
+				   "is ending, at most %u s",
+			   path, file_lock_name(pid, who), most / 1000);
 	usleep(STEP_MS * 1000);
 	*waited_ms += STEP_MS;
 	return true;

@@ -33,7 +33,7 @@ start first
 first=$pid
 t_check 'a target serves the disk' t_wait_for 30 is_ready first
 t_refused 'a second one says who has it' "disk: is in use by process $first .rdma-target.\$" \
-	rdma-target --listen "srp+tcp://127.0.0.1:$((P + 1))" \
+	rdma-target --quiet --listen "srp+tcp://127.0.0.1:$((P + 1))" \
 	--backing "$M/disk"
 
 # ---- killed in the middle of a write
