@@ -106,8 +106,8 @@ static const struct fault {
 	  "is rdma-target running there, over TCP? (srp+rdma:// asks for RDMA)",
 	  "is a target running there, over RDMA? (srp+tcp:// asks for TCP)" },
 	{ -ETIMEDOUT, "no answer",
-	  "check the address, the route and the firewall",
-	  "check the address, the route and the firewall" },
+	  "check the address, the port, the route and the firewall",
+	  "check the address, the port, the route and the firewall" },
 	{ -ECONNRESET, "it closed the connection before it answered",
 	  "is it rdma-target? its log may say why",
 	  "is it an SRP target? its log may say why" },
@@ -144,8 +144,8 @@ static void say_failed(struct srpi_session *s, const char *peer,
 	/* A target waits with its answer until nothing of the old connection
 	 * can reach the disk. */
 	if (why->err == -ETIMEDOUT && s->up_us)
-		hint = "the way there is cut, or its disk is still busy with "
-		       "what was sent before";
+		hint = "the network is down, or the target hangs, or its disk "
+		       "is still busy with earlier commands";
 	ini_error_set(&s->error, why->err ? why->err : -ECONNABORTED,
 		      "cannot log in to %s%s: %s%s%s", peer, way,
 		      f->what ? f->what : why->text, *hint ? "; " : "", hint);

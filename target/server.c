@@ -512,8 +512,8 @@ static void measure_volume(struct server *s, struct volume *vol)
 	int res = volume_measure(vol);
 
 	if (res == -ESTALE)
-		log_warn("LUN %u (%s) has become smaller; what is missing "
-			 "fails, its size stays for the initiators",
+		log_warn("LUN %u (%s) has become smaller; initiators keep the "
+			 "old size, and reads of what is missing fail",
 			 vol->lun, vol->name);
 	else if (res < 0)
 		log_error("LUN %u (%s): cannot tell its size: %s", vol->lun,

@@ -1504,8 +1504,9 @@ static void login_without_an_answer_is_told_and_tried_again(void **state)
 
 	p->waits = true;
 	xp_close(p->chans[0]);
-	while (!strstr(p->told.text, "no answer; the way there is cut, or its "
-				     "disk is still busy"))
+	while (!strstr(p->told.text,
+		       "no answer; the network is down, or the target "
+		       "hangs, or its disk is still busy"))
 		turn(p);
 	xp_reject(p->kept, NULL, 0);
 	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
