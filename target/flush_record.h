@@ -45,8 +45,11 @@
  *
  * What is not known: an error of write-back that happens after kill -9 is lost
  * when the kernel drops the inode, or the file system is unmounted, before the
- * next start. A record in /run does not survive a boot; an initiator that does
- * not read the generation hears no more than 29h/01h then.
+ * next start. So is that of a flush which is under way at kill -9: the kernel goes
+ * on with it and tells nobody but the process that is gone; to take each of these
+ * for a failure would have a busy target fail flushes whenever it is killed. A
+ * record in /run does not survive a boot; an initiator that does not read the
+ * generation hears no more than 29h/01h then.
  *
  * Thread: any, unless a function says otherwise.
  */
