@@ -55,6 +55,9 @@ bool scsi_task_fail(struct scsi_task *task, const struct scsi_sense *sense);
 void scsi_task_answer(struct scsi_task *task, enum scsi_status status);
 /* scsi_task_stop(): of no status, which nobody will see. */
 bool scsi_task_end_stopped(struct scsi_task *task);
+/* The same of a task that has the unit's turn and has changed nothing yet: true,
+ * and the turn is given back, if it was stopped while it waited. */
+bool scsi_task_turned_too_late(struct scsi_task *task);
 /* RESERVATION CONFLICT. */
 bool scsi_task_conflict(struct scsi_task *task);
 /* @err: of the block request under way, negative errno. */

@@ -210,6 +210,8 @@ static void exit_turn(struct unit_turn *turn, int err)
 	static const struct state_job none = { .state = VOLUME_READY };
 	struct scsi_task *task = container_of(turn, struct scsi_task, turn);
 
+	if (scsi_task_turned_too_late(task))
+		return;
 	if (volume_state(task->vol) == VOLUME_SANITIZE_FAILED)
 		unit_state_set_job(task->vol, &none, exit_written);
 	else

@@ -64,6 +64,8 @@ static void select_turn(struct unit_turn *turn, int err)
 	struct scsi_sense sense;
 	struct scsi_modes modes;
 
+	if (scsi_task_turned_too_late(task))
+		return;
 	err = scsi_mode_select_decode(&vol->info, &task->cmd, task->buf,
 				      task->fetch_len, &modes, &sense);
 	if (err) {

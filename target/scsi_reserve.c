@@ -103,6 +103,8 @@ static void persistent_turn(struct unit_turn *turn, int err)
 	struct scsi_pr_request req;
 	struct scsi_sense sense;
 
+	if (scsi_task_turned_too_late(task))
+		return;
 	err = scsi_pr_out_decode(
 		(enum scsi_pr_out)cmd->info->service_action, cmd->scope,
 		cmd->type, task->buf, task->fetch_len,
@@ -141,6 +143,8 @@ static void reserve_turn(struct unit_turn *turn, int err)
 {
 	struct scsi_task *task = task_of(turn);
 
+	if (scsi_task_turned_too_late(task))
+		return;
 	err = unit_state_reserve(&task->vol->state, &task->nexus->initiator);
 	unit_turn_end(task->vol);
 	end_reserve(task, err);

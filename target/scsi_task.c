@@ -158,6 +158,15 @@ bool scsi_task_end_stopped(struct scsi_task *task)
 	return end(task);
 }
 
+bool scsi_task_turned_too_late(struct scsi_task *task)
+{
+	if (!task->stopped)
+		return false;
+	unit_turn_end(task->vol);
+	scsi_task_end_stopped(task);
+	return true;
+}
+
 void scsi_task_stop(struct scsi_task *task)
 {
 	task->stopped = true;

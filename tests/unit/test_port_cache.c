@@ -319,6 +319,30 @@ static void reset_that_changes_modes_is_told_again(void **state)
 	pair_end(&p);
 }
 
+/* It waits behind what turns the cache off, and a reset ends it meanwhile: the
+ * reset would not end the reservation that it makes then. */
+static void reserve_that_is_aborted_reserves_nothing(void **state)
+{
+	const struct rig_cmd reserve = { .lun = RIG_DISK, .cdb = { 0x16 } };
+	struct pair p = pair_begin();
+	uint64_t tag, tmf;
+
+	rig_hold(true);
+	turn_off(&p, &ways[0]);
+	assert_int_equal(rig_held(), 1);
+	tag = rig_cmd(p.two, &reserve);
+	assert_null(rig_rsp(p.two, tag));
+	tmf = rig_tmf(p.one, SRP_TSK_LUN_RESET, RIG_DISK, 0);
+	rig_hold(false);
+	rig_release(p.rig);
+	rig_expect_code(p.one, tmf, SRP_RSP_COMPLETE);
+	rig_expect_status(p.two, tag, SCSI_STATUS_TASK_ABORTED);
+	rig_clear_ua(p.one, RIG_DISK, NULL);
+	rig_expect_status(p.one, rig_send_write(p.one, 7, 0xaa),
+			  SCSI_STATUS_GOOD);
+	pair_end(&p);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -329,6 +353,7 @@ int main(void)
 	T_ADD(&t, write_protection_comes_after_a_flush);
 	T_ADD(&t, write_sent_with_the_cache_off_is_stable);
 	T_ADD_ROWS(&t, copy_cases, copy_sent_with_the_cache_off_is_stable);
+	T_ADD(&t, reserve_that_is_aborted_reserves_nothing);
 	T_ADD(&t, reset_that_changes_modes_is_told_again);
 	return t_run(&t);
 }
