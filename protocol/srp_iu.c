@@ -710,7 +710,7 @@ const char *srp_logout_reason_name(uint32_t reason)
 {
 	switch (reason) {
 	case SRP_LOGOUT_NONE:
-		return "no reason";
+		return "it gave no reason";
 	case SRP_LOGOUT_INACTIVE:
 		return "inactive channel";
 	case SRP_LOGOUT_INVALID_IU:

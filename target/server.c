@@ -681,7 +681,7 @@ static int give_up_rights(struct server *s, struct xp_error *e)
 	if (!err && opt->state_dir && access(opt->state_dir, R_OK | W_OK)) {
 		err = -errno;
 		xp_error_set(e, err,
-			     "--state-dir '%s': %s: it must belong to %s",
+			     "--state-dir '%s': %s: it must belong to user %s",
 			     opt->state_dir, strerror(-err),
 			     opt->user ? opt->user : "who starts rdma-target");
 	}

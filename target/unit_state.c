@@ -279,11 +279,12 @@ int unit_state_load(struct volume *vol, const char *dir, char *msg,
 	st->pr = file.pr;
 	set_version(st);
 	if (file.pr.cnt)
-		log_notice("LUN %u (%s): %u persistent registrations are back, "
-			   "reservation: %s",
-			   vol->lun, vol->name, file.pr.cnt,
-			   file.pr.type ? scsi_pr_type_name(file.pr.type)
-					: "none");
+		log_notice(
+			"LUN %u (%s): persistent registrations restored: %u, "
+			"reservation: %s",
+			vol->lun, vol->name, file.pr.cnt,
+			file.pr.type ? scsi_pr_type_name(file.pr.type)
+				     : "none");
 	return 0;
 }
 

@@ -270,7 +270,7 @@ refused "user that is none" "--user 'no.such.user': there is no such user" \
 if [ "$(id -u)" = 0 ]; then
 	mkdir -m 700 "$work/mine"
 	refused "state that the user cannot write" \
-		"--state-dir '$work/mine': Permission denied: it must belong to nobody" \
+		"--state-dir '$work/mine': Permission denied: it must belong to user nobody" \
 		--user nobody --state-dir "$work/mine" "${here[@]}" "${disk[@]}"
 	chmod 600 "$work/disk.img"
 	start nobody --user nobody "${here[@]}" "${disk[@]}"

@@ -479,7 +479,7 @@ static void leave(enum left left, unsigned int lun)
 static void expect_left(enum left left, unsigned int lun)
 {
 	if (left == LEFT_RESERVATION) {
-		assert_true(log_has("1 persistent registrations are back"));
+		assert_true(log_has("persistent registrations restored: 1,"));
 		assert_int_equal(overwritten((int)lun), 0);
 	} else {
 		await_log("SANITIZE is done");
