@@ -213,7 +213,8 @@ static void hand_over(struct rbp_queue *q, struct plugin_io *p, int res)
 /* ---- what rdma-target does for plugins ---- */
 
 static void host_log(struct rbp_vol *vol, enum rbp_log_level level,
-		     const char *fmt, ...);
+		     const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* A plugin that ends an I/O twice has one of another command in its hands. */
 static void ended_twice(const struct rbp_queue *q)
