@@ -662,10 +662,10 @@ static int bring_up(struct client *c)
 	if (err)
 		return err;
 	reactor_timer_init(&c->drain_timer, drain_late);
-	/* It may wait, and until then signals end the process. */
-	err = identity_claim(&c->identity, c->mount->path, c->o->uri, &c->e);
+	err = watch_signals(c);
 	if (!err)
-		err = watch_signals(c);
+		err = identity_claim(&c->identity, c->mount->path, c->o->uri,
+				     &c->e);
 	if (!err)
 		err = login(c);
 	if (err)

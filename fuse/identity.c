@@ -4,14 +4,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "fuse/client.h"
 #include "initiator/ctx.h"
 #include "protocol/scsi_vpd.h"
 #include "protocol/srp_uri.h"
@@ -85,21 +88,29 @@ static void name_owner(int fd, char buf[PROCESS_SIZE])
 }
 
 /* Returns when the owner may have gone, or @ms are over; @owner says who it is,
- * if that can be seen. */
-static void await_owner(const struct sockaddr_un *sun, socklen_t len, int ms,
+ * if that can be seen. False: there is a signal, which stays pending. */
+static bool await_owner(const struct sockaddr_un *sun, socklen_t len, int ms,
 			char owner[PROCESS_SIZE])
 {
+	sigset_t set;
 	_cleanup_close_ int fd =
 		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct pollfd p = { .fd = fd };
+	_cleanup_close_ int signals = -1;
+	struct pollfd p[2];
 
+	client_signals(&set);
+	signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	/* The owner's end hangs up on those whom it has not accepted. */
+	p[0] = (struct pollfd){ .fd = fd };
+	p[1] = (struct pollfd){ .fd = signals, .events = POLLIN };
 	if (fd >= 0 && connect(fd, (const struct sockaddr *)sun, len) == 0) {
 		name_owner(fd, owner);
-		/* Its end hangs up on those whom it has not accepted. */
-		poll(&p, 1, ms);
 	} else {
-		poll(NULL, 0, ms < ASK_MS ? ms : ASK_MS);
+		p[0].fd = -1;
+		ms = ms < ASK_MS ? ms : ASK_MS;
 	}
+	poll(p, 2, ms);
+	return !(p[1].revents & POLLIN);
 }
 
 static int64_t now_ms(void)
@@ -145,8 +156,8 @@ static bool own(struct identity *id, const struct srp_uri *uri,
 	while (!try_own(id, &sun, len)) {
 		int64_t left = end - now_ms();
 
-		await_owner(&sun, len, left > 0 ? (int)left : 0, owner);
-		if (left <= 0)
+		if (!await_owner(&sun, len, left > 0 ? (int)left : 0, owner) ||
+		    left <= 0)
 			return false;
 	}
 	return true;

@@ -36,7 +36,8 @@ struct identity {
  * The same machine that mounts the same thing in the same place again has the
  * same one; the host's name is part of it since containers of one image may
  * share a machine ID. A process that has it may be about to end, as after an
- * unmount, and is waited for, for seconds. When it does not, as after a lazy
+ * unmount, and is waited for, for seconds, or until there is a signal of
+ * client_signals(), which must be blocked. When it does not end, as after a lazy
  * unmount, it is another one, and a warning says so.
  *
  * Return: 0, or -EADDRINUSE with @e set: @uri names one that another process has.
