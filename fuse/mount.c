@@ -47,13 +47,18 @@ static int check_device(struct srpi_error *e)
 	return err;
 }
 
-/* True when @path is the root of a FUSE mount: the inode's number is 1. */
-static bool is_fuse_root(const char *path, const struct stat *st)
+/*
+ * 1 when @path is the root of a FUSE mount: the inode's number is 1. 0 when it is
+ * not. Of a dead mount stat() is answered from the kernel's cache for a while, and
+ * statfs() fails: -ENOTCONN or -ECONNABORTED.
+ */
+static int is_fuse_root(const char *path, const struct stat *st)
 {
 	struct statfs fs;
 
-	return statfs(path, &fs) == 0 && fs.f_type == FUSE_MAGIC &&
-	       st->st_ino == FUSE_ROOT_ID;
+	if (statfs(path, &fs))
+		return errno == ENOTCONN || errno == ECONNABORTED ? -errno : 0;
+	return fs.f_type == FUSE_MAGIC && st->st_ino == FUSE_ROOT_ID;
 }
 
 static int bad_path(const char *path, int err, struct srpi_error *e)
@@ -86,6 +91,7 @@ static int bad_path(const char *path, int err, struct srpi_error *e)
 static int check_path(const char *path, struct mount *ret, struct srpi_error *e)
 {
 	struct stat st;
+	int fuse;
 
 	if (strstr(path, "://")) {
 		ini_error_set(e, -EINVAL,
@@ -103,7 +109,10 @@ static int check_path(const char *path, struct mount *ret, struct srpi_error *e)
 			      path);
 		return -ENOTDIR;
 	}
-	if (is_fuse_root(path, &st)) {
+	fuse = is_fuse_root(path, &st);
+	if (fuse < 0)
+		return bad_path(path, fuse, e);
+	if (fuse) {
 		ini_error_set(e, -EBUSY,
 			      "mount point %s is in use: a FUSE file system "
 			      "is mounted there; unmount it first: "

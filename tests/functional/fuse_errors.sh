@@ -54,12 +54,16 @@ leave_dead_mount() {
 	client=$!
 	t_pids="$t_pids $client"
 	t_wait_for 10 test -e "$M/disk"
+	[ "$1" != known ] || stat "$M"
 	kill -9 $client
 	wait $client
 }
-leave_dead_mount >/dev/null 2>&1
-t_refused 'a dead mount' "dead mount.*fusermount3 -u $M" rdma-fuse "$URI" "$M"
-fusermount3 -u "$M"
+for root in unknown known; do
+	leave_dead_mount $root >/dev/null 2>&1
+	t_refused "a dead mount whose root is $root to the kernel" \
+		"dead mount.*fusermount3 -u $M" rdma-fuse "$URI" "$M"
+	fusermount3 -u "$M"
+done
 
 # ---- the target
 
