@@ -260,12 +260,13 @@ static int run_target(void)
 	char disk[128];
 	char lossy[128];
 	char other[128];
-	const char *argv[] = { "rdma-target", "-l",	     target_uri, "-b",
-			       disk,	      "-b",	     "ram:1M",	 "-b",
-			       lossy,	      "-b",	     other,	 "-b",
-			       "null:1M",     "--buffers",   "8M",	 "-t",
-			       "2",	      "--state-dir", state,	 "-P",
-			       pidfile,	      NULL };
+	char plugged[128];
+	const char *argv[] = { "rdma-target", "-l", target_uri, "-b",
+			       disk,	      "-b", "ram:1M",	"-b",
+			       lossy,	      "-b", other,	"-b",
+			       "null:1M",     "-b", plugged,	"--buffers",
+			       "8M",	      "-t", "2",	"--state-dir",
+			       state,	      "-P", pidfile,	NULL };
 	struct options opt;
 	int status = 1;
 
@@ -276,6 +277,8 @@ static int run_target(void)
 	snprintf(other, sizeof(other),
 		 "%s/other,fault=write:corrupt,fault=read:delay=0",
 		 t_scratch());
+	snprintf(plugged, sizeof(plugged),
+		 "example-file:%s/plugged,layer=example-zeroes", t_scratch());
 	log_init("rdma-target", LOG_NOTICE);
 	if (options_parse(ARRAY_SIZE(argv) - 1, args_of(argv), &opt) ==
 	    OPTIONS_RUN)
@@ -597,6 +600,7 @@ static const struct {
 	{ "/verbs", "", "with an RDMA device only" },
 	{ "target/listen.c", "fopen", "with an RDMA device only" },
 	{ "target/listen.c", "socket", "with an RDMA device only" },
+	{ "target/flush_record.c", "asprintf", "without a state directory" },
 	{ "transport/reactor.c", "io_uring_submit", "when the ring is full" },
 	{ "transport/reactor.c", "io_uring_register_files_update",
 	  "undoes something" },
@@ -612,6 +616,7 @@ static const struct {
 	{ "fuse/uring.c", "calloc", "with FUSE over io_uring only" },
 	{ "fuse/slots.c", "mmap", "with FUSE over io_uring only" },
 	{ "fuse/identity.c", "socket", "when another has the identifier" },
+	{ "fuse/identity.c", "signalfd", "when another has the identifier" },
 	{ "fuse/tree.c", "malloc", "when a program skips bytes" },
 };
 
@@ -662,6 +667,7 @@ static int begin(void **state)
 	disk_path = t_scratch_file("disk", MIB);
 	t_scratch_file("lossy", MIB);
 	t_scratch_file("other", MIB);
+	t_scratch_file("plugged", MIB);
 	t_target_free_addr(target_addr, sizeof(target_addr));
 	snprintf(target_uri, sizeof(target_uri), "srp+tcp://%s", target_addr);
 	t_target_start(&lasting,
