@@ -17,7 +17,7 @@
 #define LONGEST	  (1u << 20)
 #define RANGE_LEN (16u << 20)
 /* An I/O that takes longer counts as lost. Seconds. */
-#define PATIENCE_S 60
+#define PATIENCE_S 60u
 
 struct check;
 
