@@ -92,21 +92,37 @@ static bool is_part(dev_t dev, char *name, size_t len)
 	return entry;
 }
 
-/* A line of /proc/self/mountinfo: "36 35 8:1 /root /mnt options..." */
+/* Where a line of /proc/self/mountinfo, "36 35 8:1 /root /mnt options...", says
+ * that @dev is mounted; NULL: nowhere. */
+static const char *mount_point_of(char *line, dev_t dev)
+{
+	char *at = line;
+	char *number;
+	char *end;
+	unsigned long maj;
+
+	strsep(&at, " ");
+	strsep(&at, " ");
+	number = strsep(&at, " ");
+	strsep(&at, " ");
+	if (!at)
+		return NULL;
+	maj = strtoul(number, &end, 10);
+	if (*end != ':' || makedev(maj, strtoul(end + 1, NULL, 10)) != dev)
+		return NULL;
+	return strsep(&at, " ");
+}
+
 static bool is_mounted(dev_t dev, char *where, size_t len)
 {
+	const char *found = NULL;
 	char line[1024];
-	char at[256];
-	unsigned int maj, min;
-	bool found = false;
 	FILE *f = fopen("/proc/self/mountinfo", "re");
 
 	while (f && !found && fgets(line, sizeof(line), f))
-		found = sscanf(line, "%*u %*u %u:%u %*s %255s", &maj, &min,
-			       at) == 3 &&
-			makedev(maj, min) == dev;
+		found = mount_point_of(line, dev);
 	if (found)
-		snprintf(where, len, "%s", at);
+		snprintf(where, len, "%s", found);
 	if (f)
 		fclose(f);
 	return found;

@@ -258,7 +258,7 @@ static bool may_log(struct rbp_vol *vol, unsigned int *ret_dropped)
 	bool pass;
 
 	pthread_mutex_lock(&vol->lock);
-	pass = log_limit_pass(&vol->limit, /* per_second= */ 5, ret_dropped);
+	pass = log_limit_pass(&vol->limit, /* burst= */ 5, ret_dropped);
 	pthread_mutex_unlock(&vol->lock);
 	return pass;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/volume.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -50,9 +51,8 @@ static void choose_name(const struct volume_spec *spec, struct volume *vol)
 {
 	if (*spec->name)
 		snprintf(vol->name, sizeof(vol->name), "%s", spec->name);
-	else if (spec->ops == &backend_file)
-		name_from_path(spec->path, vol->name, sizeof(vol->name));
-	else if (spec->ops == &backend_plugin && *spec->path)
+	else if (spec->ops == &backend_file ||
+		 (spec->ops == &backend_plugin && *spec->path))
 		name_from_path(spec->path, vol->name, sizeof(vol->name));
 	else
 		snprintf(vol->name, sizeof(vol->name), "%s%u", spec->ops->name,
@@ -128,10 +128,12 @@ static enum volume_identity trust(const struct volume_spec *spec,
 
 static int choose_identity(const struct volume_spec *spec, struct volume *vol)
 {
-	const struct store_id *id = &vol->backend->info.id;
 	char text[IDENTITY_PATH_MAX + 512];
+	const struct store_id *id;
 	int err = 0;
 
+	assert(vol->backend);
+	id = &vol->backend->info.id;
 	vol->identity = trust(spec, &vol->backend->info);
 	if (*spec->serial) {
 		snprintf(vol->serial, sizeof(vol->serial), "%s", spec->serial);

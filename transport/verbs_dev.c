@@ -265,15 +265,16 @@ void vb_dev_free(struct vb_dev *dev)
 
 static struct vb_dev *dev_new(struct vb_xp *vx, struct ibv_device *ibdev)
 {
-	struct vb_dev *dev = calloc(1, sizeof(*dev));
+	struct vb_dev *dev;
 	unsigned int slot = 0;
 
 	while (slot < VB_DEVS_MAX && vx->devs[slot])
 		slot++;
-	if (!dev || slot == VB_DEVS_MAX) {
-		free(dev);
+	if (slot == VB_DEVS_MAX)
 		return NULL;
-	}
+	dev = calloc(1, sizeof(*dev));
+	if (!dev)
+		return NULL;
 	dev->vx = vx;
 	dev->index = slot;
 	dev->iwarp = ibdev->transport_type == IBV_TRANSPORT_IWARP;
