@@ -260,9 +260,7 @@ static void loss_told(const struct cmd *c)
 {
 	struct debt *debt = debt_of(c);
 
-	/* A flush that was sent right after the answer may be judged before the
-	 * target sees that the answer was delivered. */
-	if (!debt->may && c->start > debt->told + DELIVERY_TIME)
+	if (!debt->may && c->start > debt->told)
 		sim_wrong("host %u is told of writes to LUN %u that it has not "
 			  "lost",
 			  c->ch->host->number, c->lun);
