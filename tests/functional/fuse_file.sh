@@ -44,10 +44,16 @@ t_check 'mode is 0600' test "$(stat -c %a "$F")" = 600
 t_check 'the owner is who mounted' test "$(stat -c %u "$F")" = "$(id -u)"
 t_check 'an empty sparse volume has no blocks' test "$(blocks "$F")" = 0
 
+# What a file system needs to know of a file's blocks it counts to the file,
+# too: a few blocks more, and more of them once a hole splits an extent.
+records=128
+
 blocks_grow() {
 	before=$(used)
 	random 0 $((8 << 20)) && sync "$F"
-	[ "$(blocks "$F")" = 16384 ] && [ "$(used)" = $((before + 16384)) ]
+	grown=$(($(used) - before))
+	[ "$(blocks "$F")" = 16384 ] && [ $grown -ge 16384 ] &&
+		[ $grown -le $((16384 + records)) ]
 }
 t_check 'st_blocks and df grow as data are written' blocks_grow
 
@@ -65,7 +71,7 @@ punch_frees() {
 	random 0 $((8 << 20)) && sync "$F"
 	backing=$(blocks "$T/disk.img")
 	fallocate -p -o 1M -l 4M "$F" && sync "$F" || return 1
-	[ $((backing - $(blocks "$T/disk.img"))) -ge 8192 ] &&
+	[ $((backing - $(blocks "$T/disk.img"))) -ge $((8192 - records)) ] &&
 		[ "$(blocks "$F")" = 8192 ] && zero_at 1048576 4194304
 }
 t_check 'fallocate -p frees space in the backing file' punch_frees

@@ -446,6 +446,10 @@ static const struct {
 	{ "write zeroes", DISK, &disk_path, SRPI_WRITE_ZEROES },
 };
 
+/* A file system counts blocks for its own records of the file to it, which may
+ * grow meanwhile: by write-back, and by a hole that splits an extent. */
+#define RECORDS_MAX (64u << 10)
+
 static void space_of_the_file_is_freed(void **state)
 {
 	const __typeof__(space_rows[0]) *r = *state;
@@ -465,7 +469,7 @@ static void space_of_the_file_is_freed(void **state)
 	space = file_space(*r->path);
 	assert_true(space >= 8 * MIB);
 	assert_int_equal(srpi_io_wait(c.ctx, c.s, &io), 0);
-	assert_true(file_space(*r->path) <= space - 8 * MIB);
+	assert_true(file_space(*r->path) <= space - 8 * MIB + RECORDS_MAX);
 	client_close(&c);
 }
 
