@@ -15,9 +15,9 @@
 #include "fuse/dev.h"
 #include "fuse/identity.h"
 #include "fuse/tree.h"
-#include "protocol/size.h"
-#include "transport/log.h"
-#include "transport/memlock.h"
+#include "base/size.h"
+#include "base/log.h"
+#include "base/memlock.h"
 
 /* How long requests in flight may take after a signal, before the session is
  * closed under them. */

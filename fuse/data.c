@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "transport/log.h"
+#include "base/log.h"
 
 /* ---- common to all ---- */
 

@@ -14,7 +14,7 @@
 #include "fuse/reader.h"
 #include "fuse/share.h"
 #include "fuse/slots.h"
-#include "transport/log.h"
+#include "base/log.h"
 
 /* With fewer entries in each queue reading is better; and for what comes by
  * reading although there are queues. */

@@ -18,8 +18,8 @@
 #include "initiator/ctx.h"
 #include "protocol/scsi_vpd.h"
 #include "protocol/srp_uri.h"
-#include "transport/cleanup.h"
-#include "transport/log.h"
+#include "base/cleanup.h"
+#include "base/log.h"
 
 /* Of those of one mount point; after that they are random. */
 #define NUMBER_MAX 16u

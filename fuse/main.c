@@ -21,9 +21,9 @@
 #include "fuse/client.h"
 #include "fuse/mount.h"
 #include "fuse/options.h"
-#include "transport/log.h"
-#include "transport/pidfile.h"
-#include "transport/std_files.h"
+#include "base/log.h"
+#include "base/pidfile.h"
+#include "base/std_files.h"
 #include "transport/xport.h"
 
 /* Device, ring, signals, fabric and a few per channel. */

@@ -18,7 +18,7 @@
 
 #include "fuse/dev.h"
 #include "fuse/ops.h"
-#include "transport/cleanup.h"
+#include "base/cleanup.h"
 
 /* statfs(2) */
 #define FUSE_MAGIC 0x65735546

@@ -11,11 +11,11 @@
 
 #include "config.h"
 #include "initiator/srp_initiator.h"
-#include "protocol/size.h"
-#include "transport/list.h"
-#include "transport/log.h"
-#include "transport/option_fault.h"
-#include "transport/reactor.h"
+#include "base/size.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/option_fault.h"
+#include "base/reactor.h"
 
 static const char help[] =
 	"Usage: rdma-fuse [OPTIONS] URI[/VOLUME] MOUNTPOINT\n"

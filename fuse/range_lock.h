@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "transport/list.h"
+#include "base/list.h"
 
 /* The locks of one volume. */
 struct range_locks {

@@ -24,7 +24,7 @@
 
 #include <stdbool.h>
 
-#include "transport/reactor.h"
+#include "base/reactor.h"
 
 struct dev;
 

@@ -19,7 +19,7 @@
 
 #include <stdbool.h>
 
-#include "transport/list.h"
+#include "base/list.h"
 
 struct dev;
 struct slot;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "fuse/dev.h"
-#include "transport/log.h"
+#include "base/log.h"
 
 #define ENABLED	 "/sys/module/fuse/parameters/enable_uring"
 #define POSSIBLE "/sys/devices/system/cpu/possible"

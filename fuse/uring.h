@@ -24,7 +24,7 @@
 #include <sys/uio.h>
 
 #include "fuse/uring_abi.h"
-#include "transport/reactor.h"
+#include "base/reactor.h"
 
 struct slot;
 struct uring;

@@ -19,8 +19,8 @@
 #include <stdint.h>
 
 #include "initiator/srp_initiator.h"
-#include "transport/list.h"
-#include "transport/reactor.h"
+#include "base/list.h"
+#include "base/reactor.h"
 
 /* Bytes of scratch memory that each volume needs. */
 #define USAGE_SCRATCH 64

@@ -8,7 +8,7 @@
 
 #include "protocol/scsi_cdb.h"
 #include "protocol/scsi_sense.h"
-#include "transport/list.h"
+#include "base/list.h"
 #include "transport/xport.h"
 
 /* The longest parameter list that travels inside a command structure: UNMAP

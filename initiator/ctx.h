@@ -8,7 +8,7 @@
 #define INITIATOR_CTX_H
 
 #include "initiator/srp_initiator.h"
-#include "transport/reactor.h"
+#include "base/reactor.h"
 #include "transport/xport.h"
 
 /* An IU from a target: SRP_RSP with 252 bytes of sense at most. */

@@ -7,10 +7,10 @@
 
 #include "config.h"
 #include "initiator/srp_initiator.h"
-#include "protocol/size.h"
-#include "transport/log.h"
-#include "transport/option_fault.h"
-#include "transport/std_files.h"
+#include "base/size.h"
+#include "base/log.h"
+#include "base/option_fault.h"
+#include "base/std_files.h"
 
 #if HAVE_JSON
 #include <jansson.h>

@@ -245,7 +245,7 @@ enum scsi_bytchk {
 };
 
 /* What one EXTENDED COPY may bring, as RECEIVE COPY RESULTS and VPD page 8Fh
- * tell: descriptors, and bytes (target/volume.h has the reasons). */
+ * tell: descriptors, and bytes (target/scsi/volume.h has the reasons). */
 #define SCSI_COPY_TARGETS  16
 #define SCSI_COPY_SEGMENTS 32
 #define SCSI_COPY_DESCRIPTORS_LEN \

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "config.h"
-#include "protocol/size.h"
+#include "base/size.h"
 
 /* Addresses to print per listener; machines with more know what they do. */
 #define REACH_MAX 4

@@ -5,7 +5,7 @@
 
 #include "protocol/srp_login.h"
 #include "target/listen.h"
-#include "target/volume.h"
+#include "target/scsi/volume.h"
 
 /* Each volume, and the lines to paste that mount them. */
 void announce(const struct lun_map *luns, const struct listen_points *points,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/list.h"
+#include "base/list.h"
 
 #define THREADS 2u
 /* I/Os at once on each thread: more than a plugin is given at a time. */

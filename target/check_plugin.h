@@ -3,7 +3,7 @@
 #ifndef TARGET_CHECK_PLUGIN_H
 #define TARGET_CHECK_PLUGIN_H
 
-#include "target/volume.h"
+#include "target/scsi/volume.h"
 
 /*
  * Opens the volume, does I/O from two threads, overwrites its blocks, opens it

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "transport/log.h"
+#include "base/log.h"
 
 /* How long an address that is in use is waited for, and between two looks. */
 #define IN_USE_MS 1000

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 #include "target/options.h"
-#include "target/port.h"
+#include "target/port/port.h"
 
 /* One address that is listened on. */
 struct listen_point {

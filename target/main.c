@@ -2,8 +2,8 @@
 #include "target/check_plugin.h"
 #include "target/options.h"
 #include "target/server.h"
-#include "transport/log.h"
-#include "transport/std_files.h"
+#include "base/log.h"
+#include "base/std_files.h"
 
 int main(int argc, char **argv)
 {

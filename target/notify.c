@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "transport/log.h"
+#include "base/log.h"
 
 int notify_open(void)
 {

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 
 #include "config.h"
-#include "protocol/size.h"
-#include "target/watchdog.h"
-#include "transport/list.h"
-#include "transport/option_fault.h"
-#include "transport/reactor.h"
+#include "base/size.h"
+#include "target/port/watchdog.h"
+#include "base/list.h"
+#include "base/option_fault.h"
+#include "base/reactor.h"
 
 /* Of what --max-... may say: far more than file descriptors last for. */
 #define LIMIT_MAX 1000000

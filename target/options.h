@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "protocol/srp_uri.h"
-#include "target/port.h"
-#include "transport/log.h"
+#include "target/port/port.h"
+#include "base/log.h"
 
 #define OPTIONS_LISTENS_MAX 16
 

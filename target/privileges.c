@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "transport/log.h"
+#include "base/log.h"
 
 /* As large as the hard limit, which a privileged process may raise first. */
 static void raise_limit(int resource, rlim_t hard)
@@ -147,7 +147,7 @@ int privileges_drop(const char *user, bool low_port, struct xp_error *e)
 	/*
 	 * With the user the kernel takes away core dumps and our own
 	 * /proc/self/fd, through which a backing file is opened again
-	 * (backend_file.c). Core dumps leave out what initiators send
+	 * (target/block/store_file.c). Core dumps leave out what initiators send
 	 * (arena.c).
 	 */
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);

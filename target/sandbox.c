@@ -15,8 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "transport/list.h"
-#include "transport/log.h"
+#include "base/list.h"
+#include "base/log.h"
 
 /* What a number may be that has a name below; see name_of. */
 #define NUMBERS 512

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/sandbox.h"
-#include "transport/log.h"
+#include "base/log.h"
 
 int sandbox_enter(bool network, struct xp_error *e)
 {

@@ -13,15 +13,15 @@
 #include <unistd.h>
 
 #include "target/announce.h"
-#include "target/backend_fault.h"
-#include "target/backend_plugin.h"
+#include "target/block/layer_fault.h"
+#include "target/block/plugin_host.h"
 #include "target/listen.h"
 #include "target/notify.h"
-#include "target/port_id.h"
+#include "target/scsi/port_id.h"
 #include "target/privileges.h"
 #include "target/sandbox.h"
-#include "transport/memlock.h"
-#include "transport/pidfile.h"
+#include "base/memlock.h"
+#include "base/pidfile.h"
 
 /* Locked memory to leave for logins: about thirty channels. Bytes. */
 #define LOGINS_RESERVE (16ull << 20)

@@ -43,8 +43,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "transport/list.h"
-#include "transport/reactor.h"
+#include "base/list.h"
+#include "base/reactor.h"
 
 struct srp_desc;
 struct xp;

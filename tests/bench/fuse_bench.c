@@ -15,7 +15,7 @@
 
 #include "fuse/data.h"
 #include "fuse/mount.h"
-#include "transport/log.h"
+#include "base/log.h"
 
 #define SIZE  (1ull << 30)
 #define SLOTS 64

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "initiator/srp_initiator.h"
-#include "protocol/size.h"
+#include "base/size.h"
 #include "tests/bench/cycles.h"
 
 /* Of so many, the last, the median is told. */

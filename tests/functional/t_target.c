@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "tests/lib/t_table.h"
-#include "transport/list.h"
+#include "base/list.h"
 
 #define FIRST_PORT 5750
 #define ARGS_MAX   96

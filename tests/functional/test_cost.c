@@ -16,7 +16,7 @@
 #include "tests/functional/t_load.h"
 #include "tests/functional/t_target.h"
 #include "tests/lib/t_table.h"
-#include "transport/list.h"
+#include "base/list.h"
 
 #define MIB (1024ul * 1024)
 

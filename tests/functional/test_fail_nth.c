@@ -33,9 +33,9 @@
 #include "tests/functional/t_peer.h"
 #include "tests/functional/t_target.h"
 #include "tests/lib/t_table.h"
-#include "transport/fault.h"
-#include "transport/list.h"
-#include "transport/log.h"
+#include "base/fault.h"
+#include "base/list.h"
+#include "base/log.h"
 
 #define MIB	  (1024ul * 1024)
 #define BLOCK	  512u
@@ -600,15 +600,16 @@ static const struct {
 	{ "/verbs", "", "with an RDMA device only" },
 	{ "target/listen.c", "fopen", "with an RDMA device only" },
 	{ "target/listen.c", "socket", "with an RDMA device only" },
-	{ "target/flush_record.c", "asprintf", "without a state directory" },
-	{ "transport/reactor.c", "io_uring_submit", "when the ring is full" },
-	{ "transport/reactor.c", "io_uring_register_files_update",
+	{ "target/block/flush_record.c", "asprintf",
+	  "without a state directory" },
+	{ "base/reactor.c", "io_uring_submit", "when the ring is full" },
+	{ "base/reactor.c", "io_uring_register_files_update",
 	  "undoes something" },
-	{ "transport/file_lock.c", "fopen", "when another has the file" },
-	{ "transport/file_lock.c", "opendir", "when another has the file" },
-	{ "target/backend_file_open.c", "fopen",
+	{ "base/file_lock.c", "fopen", "when another has the file" },
+	{ "base/file_lock.c", "opendir", "when another has the file" },
+	{ "target/block/store_file_open.c", "fopen",
 	  "when another has the device" },
-	{ "target/backend_file_open.c", "opendir",
+	{ "target/block/store_file_open.c", "opendir",
 	  "when another has the device" },
 	{ "initiator/properties.c", "", "when something has changed" },
 	{ "target/notify.c", "", "with a service manager only" },

@@ -20,7 +20,7 @@
 #include "tests/functional/t_peer.h"
 #include "tests/functional/t_target.h"
 #include "tests/lib/t_table.h"
-#include "transport/list.h"
+#include "base/list.h"
 
 #define MIB	 (1024ul * 1024)
 #define BLOCK	 512u

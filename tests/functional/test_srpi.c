@@ -25,7 +25,7 @@
 #include "tests/functional/t_load.h"
 #include "tests/functional/t_target.h"
 #include "tests/lib/t_table.h"
-#include "transport/list.h"
+#include "base/list.h"
 
 #define KIB 1024ul
 #define MIB (1024 * KIB)

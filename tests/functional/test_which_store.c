@@ -24,7 +24,7 @@
 #include "tests/functional/t_peer.h"
 #include "tests/functional/t_target.h"
 #include "tests/lib/t_table.h"
-#include "transport/list.h"
+#include "base/list.h"
 
 #define STORE_LEN (1u << 20)
 #define PATTERN	  0xf0

@@ -15,7 +15,7 @@
 #include "protocol/scsi_pr.h"
 #include "tests/fuzz/fuzz_peer.h"
 #include "tests/fuzz/fuzz_store.h"
-#include "transport/log.h"
+#include "base/log.h"
 
 #define BYSTANDER  9 /* who */
 #define OPS_MAX	   200

@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "target/state_file.h"
+#include "target/scsi/state_file.h"
 #include "tests/fuzz/fuzz.h"
 
 #define PORTS 8

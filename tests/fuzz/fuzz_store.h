@@ -2,12 +2,12 @@
 /*
  * A backend for the fuzz targets that drive a whole target: a little memory,
  * whose requests can be kept back, answered in any order, and made to fail. It
- * claims what target/backend.h promises a backend.
+ * claims what target/block/backend.h promises a backend.
  */
 #ifndef TESTS_FUZZ_FUZZ_STORE_H
 #define TESTS_FUZZ_FUZZ_STORE_H
 
-#include "target/backend.h"
+#include "target/block/backend.h"
 
 #define FUZZ_STORE_SIZE (256u << 10)
 

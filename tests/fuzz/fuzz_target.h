@@ -9,8 +9,8 @@
 #ifndef TESTS_FUZZ_FUZZ_TARGET_H
 #define TESTS_FUZZ_FUZZ_TARGET_H
 
-#include "target/port.h"
-#include "target/request.h"
+#include "target/port/port.h"
+#include "target/port/request.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/lib/t_fabric.h"
 

@@ -13,8 +13,8 @@
 
 #include "protocol/srp_iu.h"
 #include "tests/fuzz/fuzz.h"
-#include "transport/log.h"
-#include "transport/tcp_wire.h"
+#include "base/log.h"
+#include "transport/tcp/wire.h"
 #include "transport/xport.h"
 
 #define TURNS_MAX 100000u

@@ -2,7 +2,7 @@
 /* What people write: addresses and sizes. */
 #include <errno.h>
 
-#include "protocol/size.h"
+#include "base/size.h"
 #include "protocol/srp_uri.h"
 #include "tests/fuzz/fuzz.h"
 

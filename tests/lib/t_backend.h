@@ -7,7 +7,7 @@
 #ifndef TESTS_LIB_T_BACKEND_H
 #define TESTS_LIB_T_BACKEND_H
 
-#include "target/backend.h"
+#include "target/block/backend.h"
 
 /* What the next store that is opened is like, and how it behaves. */
 struct t_backend {

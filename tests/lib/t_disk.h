@@ -7,7 +7,7 @@
 #ifndef TESTS_LIB_T_DISK_H
 #define TESTS_LIB_T_DISK_H
 
-#include "target/scsi_task.h"
+#include "target/scsi/task.h"
 #include "tests/lib/t_backend.h"
 #include "tests/lib/t_table.h"
 

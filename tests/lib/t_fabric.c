@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/poison.h"
+#include "base/poison.h"
 #include "transport/provider.h"
 
 #define CONNECT_TIMEOUT_MS 5000

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "tests/lib/t_fabric.h"
-#include "transport/reactor.h"
+#include "base/reactor.h"
 #include "transport/xport.h"
 
 #define T_ENDS 64

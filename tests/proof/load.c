@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "protocol/size.h"
+#include "base/size.h"
 #include "tests/proof/journal.h"
 #include "tests/proof/judge.h"
 #include "tests/proof/lane.h"

@@ -5,7 +5,7 @@
 #include "tests/lib/t_table.h"
 #include "tests/proof/history.h"
 #include "tests/proof/stamp.h"
-#include "transport/list.h"
+#include "base/list.h"
 
 #define OPS_MAX 8
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A reactor without a kernel, linked in place of transport/reactor.c: the same
+ * A reactor without a kernel, linked in place of base/reactor.c: the same
  * contract, but time stands still until it is moved, and a message runs when
  * somebody chooses it, or in the next turn. What is asked of the ring is done in
  * the next turn. One thread plays all reactors.
@@ -8,7 +8,7 @@
 #ifndef TESTS_SIM_CLOCK_H
 #define TESTS_SIM_CLOCK_H
 
-#include "transport/reactor.h"
+#include "base/reactor.h"
 
 /* Virtual time of all reactors, microseconds. */
 uint64_t clock_now(void);

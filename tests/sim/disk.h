@@ -13,7 +13,7 @@
 #ifndef TESTS_SIM_DISK_H
 #define TESTS_SIM_DISK_H
 
-#include "target/backend.h"
+#include "target/block/backend.h"
 #include "tests/sim/blocks.h"
 
 extern const struct backend_ops disk_ops;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "protocol/srp_iu.h"
-#include "target/channel.h"
+#include "target/port/channel.h"
 #include "tests/sim/host.h"
 
 #define CMDS_MAX      256

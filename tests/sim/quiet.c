@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* In place of transport/log.c: what the target says is part of the history. */
+/* In place of base/log.c: what the target says is part of the history. */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "tests/sim/sim.h"
-#include "transport/log.h"
+#include "base/log.h"
 
 enum log_level log_level = LOG_ERROR;
 

@@ -8,7 +8,7 @@
 
 #include <netinet/in.h>
 
-#include "target/port.h"
+#include "target/port/port.h"
 #include "tests/lib/t_fabric.h"
 #include "tests/sim/blocks.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "transport/arena.h"
+#include "base/arena.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The built-in backends, on a real reactor and scratch files. */
-#include "target/backend.h"
+#include "target/block/backend.h"
 
 #include "tests/lib/t_table.h"
 
@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "target/worker.h"
+#include "target/port/worker.h"
 
 #define KIB	1024u
 #define MIB	(1024u * KIB)

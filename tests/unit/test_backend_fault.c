@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The layer that lets block requests go wrong, above a store that writes down
  * what it is asked for. */
-#include "target/backend_fault.h"
+#include "target/block/layer_fault.h"
 
 #include "tests/lib/t_backend.h"
 #include "tests/lib/t_table.h"
@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "config.h"
-#include "target/backend_volatile.h"
-#include "target/volume.h"
+#include "target/block/layer_volatile.h"
+#include "target/scsi/volume.h"
 
 #define BLOCK	     512u
 #define BLOCKS	     64u

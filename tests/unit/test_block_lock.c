@@ -4,7 +4,7 @@
  * two workers whose reactors take turns on one thread; the last test has real
  * threads.
  */
-#include "target/block_lock.h"
+#include "target/block/block_lock.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -3,14 +3,14 @@
  * The rule by rows of what was seen; then a reactor beside threads that never
  * rest.
  */
-#include "transport/contention.h"
+#include "base/contention.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
 #include "tests/lib/t_table.h"
-#include "transport/reactor.h"
+#include "base/reactor.h"
 
 /* ---- the rule ---- */
 

@@ -5,7 +5,7 @@
 
 #include "fuse/options.h"
 #include "tests/lib/t_table.h"
-#include "transport/reactor.h"
+#include "base/reactor.h"
 
 #define URI "srp://host/disk"
 

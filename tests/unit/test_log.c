@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "transport/log.h"
+#include "base/log.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "target/login_log.h"
+#include "target/port/login_log.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Plugins: what is loaded and what is refused, and the contract of their I/O. The
  * plugins are those of tests/plugins; the environment names their directory. */
-#include "target/backend_plugin.h"
+#include "target/block/plugin_host.h"
 
 #include "tests/lib/t_table.h"
 
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "target/volume.h"
+#include "target/scsi/volume.h"
 
 #define IO_LEN 4096u
 

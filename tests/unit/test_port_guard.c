@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "target/watchdog.h"
+#include "target/port/watchdog.h"
 #include "tests/lib/t_table.h"
 
 #define BLK RIG_BLOCK

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "target/port_id.h"
+#include "target/scsi/port_id.h"
 
 #include "tests/lib/t_table.h"
 

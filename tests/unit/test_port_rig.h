@@ -19,8 +19,8 @@
 
 #include "protocol/srp_iu.h"
 #include "protocol/srp_login.h"
-#include "target/port.h"
-#include "target/request.h"
+#include "target/port/port.h"
+#include "target/port/request.h"
 #include "tests/lib/t_fabric.h"
 
 #define RIG_WORKERS 2

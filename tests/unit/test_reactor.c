@@ -3,7 +3,7 @@
  * Each test runs with each kind of ring, with and without polling. It waits
  * for events only; where nothing is to happen, it counts what the reactor did.
  */
-#include "transport/reactor.h"
+#include "base/reactor.h"
 
 #include <errno.h>
 #include <fcntl.h>

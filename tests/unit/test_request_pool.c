@@ -2,8 +2,8 @@
 /* The requests that the channels of a worker share. */
 #include "tests/lib/t_table.h"
 
-#include "target/request.h"
-#include "target/worker.h"
+#include "target/port/request.h"
+#include "target/port/worker.h"
 
 #define SLAB (CHANNEL_REQUESTS + 1)
 

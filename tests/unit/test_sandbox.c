@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "target/worker.h"
+#include "target/port/worker.h"
 #include "tests/lib/t_table.h"
 
 /* ---- what ends it ---- */

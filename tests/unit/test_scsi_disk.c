@@ -2,7 +2,7 @@
 /* The disk between port and backend: command by command. Each row
  * runs twice, with a store that answers at once and with one that answers
  * later. */
-#include "target/scsi_disk.h"
+#include "target/scsi/disk.h"
 #include "tests/lib/t_disk.h"
 
 #include <errno.h>

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "target/scsi_disk.h"
-#include "target/state_file.h"
+#include "target/scsi/disk.h"
+#include "target/scsi/state_file.h"
 #include "tests/lib/t_bytes.h"
 #include "tests/lib/t_disk.h"
 

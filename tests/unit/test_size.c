@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 
-#include "protocol/size.h"
+#include "base/size.h"
 #include "tests/lib/t_table.h"
 
 #define KI (1ULL << 10)

@@ -3,7 +3,7 @@
  * Which store a device is, read from a tree that looks like /sys, /run and /proc
  * of some machine; and files, which are real.
  */
-#include "target/store_id.h"
+#include "target/block/store_id.h"
 
 #include <errno.h>
 #include <fcntl.h>

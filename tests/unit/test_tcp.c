@@ -12,7 +12,7 @@
 #include "protocol/srp_iu.h"
 #include "tests/lib/t_table.h"
 #include "tests/lib/t_world.h"
-#include "transport/tcp_wire.h"
+#include "transport/tcp/wire.h"
 
 #define BLOCK 4096u
 

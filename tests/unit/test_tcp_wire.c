@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "tests/lib/t_table.h"
-#include "transport/list.h"
-#include "transport/tcp_wire.h"
+#include "base/list.h"
+#include "transport/tcp/wire.h"
 
 /* In memory of its own, so that a sanitizer sees who reads beyond it. */
 static void *exact(const void *p, size_t len)

@@ -12,8 +12,8 @@
 
 #include "protocol/srp_iu.h"
 #include "tests/lib/t_table.h"
-#include "transport/list.h"
-#include "transport/verbs.h"
+#include "base/list.h"
+#include "transport/verbs/verbs.h"
 
 #define QPN    77u
 #define LEN    48u /* of the IU that is received */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* --backing arguments, and the identity and limits of volumes. */
-#include "target/volume.h"
+#include "target/scsi/volume.h"
 
-#include "target/store_generation.h"
+#include "target/block/store_generation.h"
 
 #include "tests/lib/t_table.h"
 

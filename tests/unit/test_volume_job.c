@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "target/volume.h"
+#include "target/scsi/volume.h"
 #include "tests/lib/t_backend.h"
 #include "tests/lib/t_table.h"
 

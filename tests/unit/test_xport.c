@@ -14,7 +14,7 @@
 #include "protocol/srp_iu.h"
 #include "tests/lib/t_table.h"
 #include "tests/lib/t_world.h"
-#include "transport/list.h"
+#include "base/list.h"
 
 #define KIB 1024u
 #define MIB (1024u * KIB)

@@ -11,7 +11,7 @@
 #include "protocol/srp_iu.h"
 #include "tests/lib/t_table.h"
 #include "tests/lib/t_world.h"
-#include "transport/list.h"
+#include "base/list.h"
 
 #define CHAINS 20u
 #define BLOCK  256u

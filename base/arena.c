@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A buddy allocator. All it knows lies apart from the blocks: what is free may
+ * still be in the caches of a device, and what is not is written by peers.
+ *
+ * A block is named by the index of its first unit (ARENA_MIN_BLOCK bytes), its
+ * size by its order (1 << order units). Blocks just given back are kept whole
+ * on a short stack per order, so that I/O of one size takes the block that is
+ * warmest in the caches and neither splits nor merges. The stacks are emptied
+ * into the buddy lists before a request is told that there is no room.
+ */
+#include "base/arena.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/poison.h"
+
+#define UNIT	  ARENA_MIN_BLOCK
+#define ALIGNMENT ((size_t)2 << 20)
+#define MIN_LEN	  ((size_t)64 << 10)
+#define ORDERS	  32 /* up to 8 TiB: the index of a unit fits 32 bits */
+#define HOT_CNT	  8
+#define NONE	  UINT32_MAX
+
+/* MAP_HUGETLB asks for a size as its log2 in these bits (linux/mman.h). */
+#define MAP_2MIB (21 << 26)
+
+/* state[] of a block's first unit: one of these plus the order. */
+enum {
+	INSIDE = 0,   /* not the first unit of a block */
+	FREE = 0x40,  /* on the list of its order */
+	HOT = 0x80,   /* free, on the stack of its order */
+	OUT = 0xc0,   /* a caller has it */
+	ORDER = 0x3f, /* mask */
+};
+
+struct links {
+	uint32_t next;
+	uint32_t prev;
+};
+
+struct hot {
+	uint32_t idx[HOT_CNT];
+	unsigned int cnt;
+};
+
+struct arena {
+	char *base;
+	size_t len;
+	size_t used;
+	unsigned int top; /* the order of the whole */
+	int uring_index;
+	bool serving;		  /* granted() of some waiter runs */
+	struct list users;	  /* arena_user.node: they wait */
+	struct arena_user nobody; /* for those without one */
+	uint32_t nonempty;	  /* bit per order: heads[order] != NONE */
+	uint32_t heads[ORDERS];
+	struct hot hot[ORDERS];
+	uint8_t *state;		    /* per unit */
+	struct links *links;	    /* per unit; for those that are FREE */
+	struct arena_user **owners; /* per unit; for those that are OUT */
+};
+
+static unsigned int order_of(size_t len)
+{
+	size_t units = (len + UNIT - 1) / UNIT;
+
+	return units <= 1 ? 0 : 64 - (unsigned int)__builtin_clzll(units - 1);
+}
+
+static size_t order_len(unsigned int order)
+{
+	return (size_t)UNIT << order;
+}
+
+/* ---- the lists of free blocks ---- */
+
+static void list_push(struct arena *a, uint32_t idx, unsigned int order)
+{
+	uint32_t next = a->heads[order];
+
+	a->links[idx] = (struct links){ .next = next, .prev = NONE };
+	if (next != NONE)
+		a->links[next].prev = idx;
+	a->heads[order] = idx;
+	a->nonempty |= 1u << order;
+	a->state[idx] = (uint8_t)(FREE | order);
+}
+
+static void list_take(struct arena *a, uint32_t idx, unsigned int order)
+{
+	struct links l = a->links[idx];
+
+	if (l.next != NONE)
+		a->links[l.next].prev = l.prev;
+	if (l.prev != NONE)
+		a->links[l.prev].next = l.next;
+	else
+		a->heads[order] = l.next;
+	if (a->heads[order] == NONE)
+		a->nonempty &= ~(1u << order);
+	a->state[idx] = INSIDE;
+}
+
+/* Frees a block, as part of the largest one that it makes whole. */
+static void merge(struct arena *a, uint32_t idx, unsigned int order)
+{
+	uint32_t buddy;
+
+	a->state[idx] = INSIDE;
+	for (; order < a->top; order++) {
+		buddy = idx ^ (1u << order);
+		if (a->state[buddy] != (FREE | order))
+			break;
+		list_take(a, buddy, order);
+		idx &= buddy;
+	}
+	list_push(a, idx, order);
+}
+
+/* A block from the lists, or NONE. The smallest that will do is split; its
+ * lowest part is taken. */
+static uint32_t split(struct arena *a, unsigned int order)
+{
+	uint32_t fitting = a->nonempty & ~((1u << order) - 1);
+	unsigned int have;
+	uint32_t idx;
+
+	if (!fitting)
+		return NONE;
+	have = (unsigned int)__builtin_ctz(fitting);
+	idx = a->heads[have];
+	list_take(a, idx, have);
+	while (have > order) {
+		have--;
+		list_push(a, idx + (1u << have), have);
+	}
+	return idx;
+}
+
+/* The oldest first, so that the warmest ends up first on its list. */
+static void merge_hot(struct arena *a)
+{
+	for (unsigned int order = 0; order <= a->top; order++) {
+		for (unsigned int i = 0; i < a->hot[order].cnt; i++)
+			merge(a, a->hot[order].idx[i], order);
+		a->hot[order].cnt = 0;
+	}
+}
+
+/* ---- blocks ---- */
+
+static void *take(struct arena *a, struct arena_user *u, size_t len)
+{
+	unsigned int order = order_of(len);
+	struct hot *hot;
+	uint32_t idx;
+	char *block;
+
+	assert(len && len <= a->len);
+	hot = &a->hot[order];
+	if (hot->cnt) {
+		idx = hot->idx[--hot->cnt];
+	} else {
+		idx = split(a, order);
+		if (idx == NONE) {
+			merge_hot(a);
+			idx = split(a, order);
+		}
+		if (idx == NONE)
+			return NULL;
+	}
+	a->state[idx] = (uint8_t)(OUT | order);
+	a->owners[idx] = u;
+	a->used += order_len(order);
+	u->used += order_len(order);
+	block = a->base + (size_t)idx * UNIT;
+	ASAN_UNPOISON_MEMORY_REGION(block, order_len(order));
+	return block;
+}
+
+static void give(struct arena *a, char *block)
+{
+	size_t at = (size_t)(block - a->base);
+	uint32_t idx = (uint32_t)(at / UNIT);
+	unsigned int order;
+	struct hot *hot;
+
+	assert(at < a->len && at % UNIT == 0);
+	assert(a->state[idx] >= OUT); /* else: given back twice, or a part */
+	order = a->state[idx] & ORDER;
+	a->used -= order_len(order);
+	a->owners[idx]->used -= order_len(order);
+	ASAN_POISON_MEMORY_REGION(block, order_len(order));
+	hot = &a->hot[order];
+	if (hot->cnt == HOT_CNT) {
+		merge(a, idx, order);
+		return;
+	}
+	hot->idx[hot->cnt++] = idx;
+	a->state[idx] = (uint8_t)(HOT | order);
+}
+
+/* ---- who waits ---- */
+
+void arena_user_init(struct arena_user *u)
+{
+	list_init(&u->node);
+	list_init(&u->waiters);
+	u->used = 0;
+}
+
+/* Not a matter of room, but of what is due to whom: see arena.h. */
+static bool may_have(const struct arena *a, const struct arena_user *u,
+		     size_t len)
+{
+	size_t want = order_len(order_of(len));
+
+	if (u == &a->nobody || u->used == 0)
+		return true;
+	return a->used + want <= a->len &&
+	       u->used + want <= a->len - a->used - want;
+}
+
+/* Whose turn it is; NULL: nobody waits but for what is not due to them. */
+static struct arena_waiter *next_waiter(const struct arena *a)
+{
+	struct list *it;
+
+	list_for_each(it, &a->users) {
+		struct arena_user *u =
+			container_of(it, struct arena_user, node);
+		struct arena_waiter *w =
+			list_first(&u->waiters, struct arena_waiter, node);
+
+		if (may_have(a, u, w->len))
+			return w;
+	}
+	return NULL;
+}
+
+static void waits(struct arena *a, struct arena_user *u, struct arena_waiter *w)
+{
+	list_add_tail(&u->waiters, &w->node);
+	if (list_empty(&u->node))
+		list_add_tail(&a->users, &u->node);
+}
+
+/* The user goes to the end of the row, if it still waits. */
+static void waits_no_more(struct arena *a, struct arena_user *u,
+			  struct arena_waiter *w)
+{
+	list_del(&w->node);
+	list_del(&u->node);
+	if (!list_empty(&u->waiters))
+		list_add_tail(&a->users, &u->node);
+}
+
+/* A block given back from within granted() is handed on by the loop that is
+ * running already: the stack stays flat, however many wait. */
+static void serve(struct arena *a)
+{
+	struct arena_waiter *w;
+	void *block;
+
+	if (a->serving)
+		return;
+	a->serving = true;
+	while ((w = next_waiter(a))) {
+		block = take(a, w->user, w->len);
+		if (!block)
+			break;
+		waits_no_more(a, w->user, w);
+		w->granted(w, block);
+	}
+	a->serving = false;
+}
+
+void *arena_get(struct arena *a, size_t len)
+{
+	if (!list_empty(&a->users))
+		return NULL;
+	return take(a, &a->nobody, len);
+}
+
+/* Behind the others of its user, and behind whose turn it is. */
+static bool may_have_now(const struct arena *a, const struct arena_user *u,
+			 size_t len)
+{
+	if (!may_have(a, u, len))
+		return false;
+	return list_empty(&a->users) ||
+	       (list_empty(&u->waiters) && !next_waiter(a));
+}
+
+void *arena_get_wait(struct arena *a, size_t len, struct arena_waiter *w)
+{
+	void *block = NULL;
+
+	if (!w->user)
+		w->user = &a->nobody;
+	if (may_have_now(a, w->user, len))
+		block = take(a, w->user, len);
+	if (block)
+		return block;
+	w->len = len;
+	waits(a, w->user, w);
+	return NULL;
+}
+
+void arena_cancel_wait(struct arena *a, struct arena_waiter *w)
+{
+	/* Never used, or not waiting any more. */
+	if (!w->node.next || list_empty(&w->node))
+		return;
+	list_del(&w->node);
+	if (list_empty(&w->user->waiters))
+		list_del(&w->user->node);
+}
+
+void arena_put(struct arena *a, void *block)
+{
+	if (!block)
+		return;
+	give(a, block);
+	serve(a);
+}
+
+size_t arena_used(const struct arena *a)
+{
+	return a->used;
+}
+
+void *arena_base(const struct arena *a)
+{
+	return a->base;
+}
+
+size_t arena_len(const struct arena *a)
+{
+	return a->len;
+}
+
+int arena_uring_index(const struct arena *a)
+{
+	return a->uring_index;
+}
+
+void arena_set_uring_index(struct arena *a, int index)
+{
+	a->uring_index = index;
+}
+
+/* ---- life ---- */
+
+/*
+ * Reserved huge pages when there are enough of them: mmap() reserves what it
+ * promises, so touching them later cannot fail for want of one. Otherwise
+ * normal memory, with the wish for transparent ones: a touched byte then makes
+ * 2 MiB resident, which the next blocks (the allocator stays low and reuses)
+ * and the transports, which register and so pin the whole, make up for.
+ *
+ * What peers send does not belong into a core dump.
+ */
+static char *map(size_t len)
+{
+	const int prot = PROT_READ | PROT_WRITE;
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	char *p = MAP_FAILED;
+	size_t skip;
+
+	if (len >= ALIGNMENT)
+		p = mmap(NULL, len, prot, flags | MAP_HUGETLB | MAP_2MIB, -1,
+			 0);
+	if (p == MAP_FAILED) {
+		p = mmap(NULL, len + ALIGNMENT, prot, flags, -1, 0);
+		if (p == MAP_FAILED)
+			return NULL;
+		skip = -(uintptr_t)p & (ALIGNMENT - 1);
+		if (skip)
+			munmap(p, skip);
+		p += skip;
+		munmap(p + len, ALIGNMENT - skip);
+		madvise(p, len, MADV_HUGEPAGE);
+	}
+	madvise(p, len, MADV_DONTDUMP);
+	return p;
+}
+
+static bool len_is_good(size_t len)
+{
+	return len >= MIN_LEN && (len & (len - 1)) == 0 &&
+	       order_of(len) < ORDERS;
+}
+
+int arena_create(size_t len, struct arena **ret_arena)
+{
+	struct arena *a;
+
+	if (!len_is_good(len))
+		return -EINVAL;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+	a->len = len;
+	a->top = order_of(len);
+	a->uring_index = -1;
+	list_init(&a->users);
+	arena_user_init(&a->nobody);
+	memset(a->heads, 0xff, sizeof(a->heads)); /* NONE */
+	a->state = calloc(len / UNIT, sizeof(*a->state));
+	a->links = calloc(len / UNIT, sizeof(*a->links));
+	a->owners = calloc(len / UNIT, sizeof(*a->owners));
+	if (a->state && a->links && a->owners)
+		a->base = map(len);
+	if (!a->base) {
+		arena_destroy(a);
+		return -ENOMEM;
+	}
+	list_push(a, 0, a->top);
+	ASAN_POISON_MEMORY_REGION(a->base, len);
+	*ret_arena = a;
+	return 0;
+}
+
+void arena_destroy(struct arena *a)
+{
+	if (!a)
+		return;
+	assert(a->used == 0 && list_empty(&a->users));
+	if (a->base) {
+		ASAN_UNPOISON_MEMORY_REGION(a->base, a->len);
+		munmap(a->base, a->len);
+	}
+	free(a->state);
+	free(a->links);
+	free(a->owners);
+	free(a);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One line a message, to stderr (or syslog once a daemon). Whoever decides
+ * what to do about an error logs it, once:
+ *   error   something asked for did not happen
+ *   warn    we carried on, and the line says so
+ *   notice  start, stop, login, logout
+ *   info    negotiated values
+ *   debug   per request
+ * Thread: any.
+ */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum log_level {
+	LOG_ERROR,
+	LOG_WARNING,
+	LOG_NOTICE,
+	LOG_INFO,
+	LOG_DEBUG,
+};
+
+/* Messages above this level are dropped. Default LOG_NOTICE. */
+extern enum log_level log_level;
+
+/* @name stands before each line; borrowed for the life of the process. */
+void log_init(const char *name, enum log_level level);
+
+/* From now on to syslog instead of stderr (stderr of a daemon is /dev/null). */
+void log_to_syslog(void);
+
+void log_write(enum log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#define log_at(level, ...)                             \
+	do {                                           \
+		if ((level) <= log_level)              \
+			log_write(level, __VA_ARGS__); \
+	} while (0)
+
+#define log_error(...)	log_at(LOG_ERROR, __VA_ARGS__)
+#define log_warn(...)	log_at(LOG_WARNING, __VA_ARGS__)
+#define log_notice(...) log_at(LOG_NOTICE, __VA_ARGS__)
+#define log_info(...)	log_at(LOG_INFO, __VA_ARGS__)
+#define log_debug(...)	log_at(LOG_DEBUG, __VA_ARGS__)
+
+/*
+ * Lets through @burst messages in ten seconds, then drops them and counts:
+ * for lines that a peer can provoke. Returns true when the line may be logged;
+ * *ret_dropped is then the number dropped before it.
+ */
+struct log_limit {
+	uint64_t window_start_ms;
+	unsigned int cnt;
+	unsigned int dropped;
+};
+
+bool log_limit_pass(struct log_limit *l, unsigned int burst,
+		    unsigned int *ret_dropped);
+
+#endif

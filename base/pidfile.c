@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/pidfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file_lock.h"
+#include "base/log.h"
+
+static int fail(const char *path, int err, struct xp_error *e)
+{
+	xp_error_set(e, err, "cannot write the PID file %s: %s", path,
+		     strerror(-err));
+	return err;
+}
+
+/* What cannot be locked (a pipe, some network file systems) does without. */
+static int lock(const struct pidfile *p, struct xp_error *e)
+{
+	char who[FILE_LOCK_NAME_MAX];
+	pid_t pid = 0;
+
+	if (file_lock_take(p->fd, p->path, /* shared= */ false,
+			   FILE_LOCK_ALIVE_MS, &pid) != -EBUSY)
+		return 0;
+	xp_error_set(e, -EBUSY,
+		     "the PID file %s is that of %s, which still runs; name "
+		     "another",
+		     p->path, file_lock_name(pid, who));
+	return -EBUSY;
+}
+
+int pidfile_open(struct pidfile *p, const char *path, struct xp_error *e)
+{
+	int err;
+
+	*p = (struct pidfile){ .fd = -1 };
+	if (!path)
+		return 0;
+	p->fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+	if (p->fd < 0)
+		return fail(path, -errno, e);
+	if (!realpath(path, p->path)) /* a pipe has none */
+		snprintf(p->path, sizeof(p->path), "%s", path);
+	err = lock(p, e);
+	if (err) {
+		close(p->fd);
+		p->fd = -1;
+	}
+	return err;
+}
+
+int pidfile_write(struct pidfile *p, struct xp_error *e)
+{
+	if (p->fd < 0)
+		return 0;
+	p->written = true;
+	/* What is no file is not cut short. */
+	if ((ftruncate(p->fd, 0) && errno != EINVAL) ||
+	    dprintf(p->fd, "%d\n", (int)getpid()) < 0)
+		return fail(p->path, -errno, e);
+	return 0;
+}
+
+/* Not a device or a pipe, whatever its user may remove. */
+static bool is_ours(const struct pidfile *p)
+{
+	struct stat st;
+
+	return fstat(p->fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	       (p->written || st.st_size == 0);
+}
+
+void pidfile_remove(struct pidfile *p)
+{
+	if (p->fd < 0)
+		return;
+	if (is_ours(p) && unlink(p->path) && ftruncate(p->fd, 0))
+		log_warn("cannot remove the PID file %s: %s", p->path,
+			 strerror(errno));
+	close(p->fd);
+	p->fd = -1;
+}

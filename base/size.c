@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/size.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Powers of 1024, from 0. */
+static const char units[] = "BKMGTPE";
+
+/* The power that @c stands for, or 0. */
+static unsigned int unit_power(char c)
+{
+	if (c >= 'a' && c <= 'z')
+		c = (char)(c - 'a' + 'A');
+	for (unsigned int i = 1; units[i]; i++)
+		if (units[i] == c)
+			return i;
+	return 0;
+}
+
+int size_parse(const char *text, uint64_t *ret)
+{
+	uint64_t size = 0;
+	bool overflow = false;
+	const char *p;
+
+	for (p = text; *p >= '0' && *p <= '9'; p++)
+		overflow |= __builtin_mul_overflow(size, 10, &size) ||
+			    __builtin_add_overflow(size, *p - '0', &size);
+	if (p == text)
+		return -EINVAL;
+	if (*p) {
+		unsigned int power = unit_power(*p);
+
+		if (!power || p[1])
+			return -EINVAL;
+		overflow |= __builtin_mul_overflow(size, 1ULL << (10 * power),
+						   &size);
+	}
+	if (overflow)
+		return -ERANGE;
+	*ret = size;
+	return 0;
+}
+
+char *size_format(uint64_t bytes, char *buf)
+{
+	unsigned int power = 0;
+	unsigned int whole, tenths;
+	uint64_t rest;
+
+	while (power + 1 < sizeof(units) - 1 && bytes >> (10 * (power + 1)))
+		power++;
+	whole = (unsigned int)(bytes >> (10 * power));
+	rest = bytes - ((uint64_t)whole << (10 * power));
+	tenths = (unsigned int)(rest * 10 >> (10 * power)); /* < 10 * 2^60 */
+	if (!power)
+		snprintf(buf, SIZE_TEXT_SIZE, "%u B", whole);
+	else if (!tenths)
+		snprintf(buf, SIZE_TEXT_SIZE, "%u %ciB", whole, units[power]);
+	else
+		snprintf(buf, SIZE_TEXT_SIZE, "%u.%u %ciB", whole, tenths,
+			 units[power]);
+	return buf;
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/block/fault_rule.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "base/list.h"
+
+#define RULE_TEXT_MAX 256
+
+#define READ	 (1u << BLOCK_READ)
+#define WRITE	 (1u << BLOCK_WRITE)
+#define FLUSH	 (1u << BLOCK_FLUSH)
+#define UNMAP	 (1u << BLOCK_UNMAP)
+#define ZERO	 (1u << BLOCK_ZERO)
+#define ANY_OP	 (READ | WRITE | FLUSH | UNMAP | ZERO | 1u << BLOCK_EXTENT)
+#define WITH_LBA (ANY_OP & ~FLUSH)
+
+struct parse {
+	struct fault_rule *rule;
+	const char *text; /* the whole rule */
+	char *msg;
+	size_t msg_len;
+};
+
+static bool refuse(const struct parse *p, const char *piece, const char *why)
+{
+	snprintf(p->msg, p->msg_len, "'fault=%s': '%s' %s", p->text, piece,
+		 why);
+	return false;
+}
+
+static bool to_number(const char *text, uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end && !errno;
+}
+
+/* ---- operations ---- */
+
+static const struct {
+	const char *name;
+	unsigned int ops;
+} ops[] = {
+	{ "read", READ },   { "write", WRITE }, { "flush", FLUSH },
+	{ "unmap", UNMAP }, { "zero", ZERO },	{ "any", ANY_OP },
+};
+
+static bool set_op(const struct parse *p, const char *piece)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+		if (strcmp(ops[i].name, piece) != 0)
+			continue;
+		p->rule->ops = ops[i].ops;
+		return true;
+	}
+	return refuse(p, piece,
+		      "is no operation; there are read, write, flush, unmap, "
+		      "zero and any");
+}
+
+/* ---- kinds ---- */
+
+static bool set_error(const struct parse *p, const char *value)
+{
+	static const struct {
+		const char *name;
+		int err;
+	} errors[] = {
+		{ "EIO", EIO },	      { "ENOSPC", ENOSPC },
+		{ "ENOMEM", ENOMEM }, { "ENODEV", ENODEV },
+		{ "EROFS", EROFS },
+	};
+
+	p->rule->err = -EIO;
+	for (size_t i = 0; value && i < ARRAY_SIZE(errors); i++) {
+		if (strcmp(errors[i].name, value) != 0)
+			continue;
+		p->rule->err = -errors[i].err;
+		return true;
+	}
+	return !value || refuse(p, value,
+				"is no error; there are EIO, ENOSPC, ENOMEM, "
+				"ENODEV and EROFS");
+}
+
+static bool set_ms(const struct parse *p, const char *value)
+{
+	uint64_t ms;
+
+	if (!value || !to_number(value, &ms) || ms > 3600u * 1000)
+		return refuse(p, value ? value : "",
+			      "is no number of milliseconds (an hour at most)");
+	p->rule->ms = (unsigned int)ms;
+	return true;
+}
+
+static bool set_nothing(const struct parse *p, const char *value)
+{
+	return !value || refuse(p, value, "is a value too many");
+}
+
+static const struct {
+	const char *name;
+	enum fault_kind kind;
+	unsigned int ops; /* that it can happen to */
+	bool (*set)(const struct parse *p, const char *value);
+} kinds[] = {
+	{ "error", FAULT_ERROR, ANY_OP, set_error },
+	{ "delay", FAULT_DELAY, ANY_OP, set_ms },
+	{ "short", FAULT_SHORT, READ | WRITE | UNMAP | ZERO, set_nothing },
+	{ "torn", FAULT_TORN, WRITE, set_nothing },
+	{ "corrupt", FAULT_CORRUPT, READ | WRITE, set_nothing },
+	{ "stuck", FAULT_STUCK, ANY_OP, set_nothing },
+#if FAULT_INJECTION
+	{ "lie", FAULT_LIE, FLUSH, set_nothing },
+	{ "stale", FAULT_STALE, WRITE, set_ms },
+#endif
+};
+
+static bool set_kind(const struct parse *p, char *piece)
+{
+	char *value = strchr(piece, '=');
+
+	if (value)
+		*value++ = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (strcmp(kinds[i].name, piece) != 0)
+			continue;
+		p->rule->kind = kinds[i].kind;
+		p->rule->ops &= kinds[i].ops;
+		if (!p->rule->ops)
+			return refuse(p, piece,
+				      "cannot happen to that operation");
+		return kinds[i].set(p, value);
+	}
+	return refuse(p, piece,
+		      "is no fault; there are error, delay=MS, short, torn, "
+		      "corrupt and stuck");
+}
+
+/* ---- conditions ---- */
+
+static bool set_lba(const struct parse *p, const char *value)
+{
+	char first[32];
+	const char *dash = strchr(value, '-');
+	const char *last = dash ? dash + 1 : value;
+
+	snprintf(first, sizeof(first), "%.*s",
+		 (int)(dash ? dash - value : (long)strlen(value)), value);
+	if (!to_number(first, &p->rule->first_lba) ||
+	    !to_number(last, &p->rule->last_lba) ||
+	    p->rule->last_lba < p->rule->first_lba)
+		return refuse(p, value,
+			      "is no block or range of blocks (100-199)");
+	p->rule->ops &= WITH_LBA;
+	if (!p->rule->ops)
+		return refuse(p, value, "is a place, and a flush has none");
+	return true;
+}
+
+static bool set_chance(const struct parse *p, const char *value)
+{
+	char *end;
+	double percent = strtod(value, &end);
+
+	if (strcmp(end, "%") != 0 || !(percent > 0) || percent > 100)
+		return refuse(p, value, "is no chance (0.1%, 50%)");
+	p->rule->chance = percent / 100;
+	return true;
+}
+
+static bool set_number(const struct parse *p, const char *value, uint64_t min,
+		       uint64_t *ret)
+{
+	if (!to_number(value, ret) || *ret < min)
+		return refuse(p, value,
+			      min ? "is no number above 0" : "is no number");
+	return true;
+}
+
+static bool set_after(const struct parse *p, const char *value)
+{
+	return set_number(p, value, 0, &p->rule->after);
+}
+
+static bool set_every(const struct parse *p, const char *value)
+{
+	return set_number(p, value, 1, &p->rule->every);
+}
+
+static bool set_seed(const struct parse *p, const char *value)
+{
+	return set_number(p, value, 0, &p->rule->seed);
+}
+
+static bool set_count(const struct parse *p, const char *value)
+{
+	return set_number(p, value, 1, &p->rule->count);
+}
+
+static const struct {
+	const char *key;
+	bool (*set)(const struct parse *p, const char *value);
+} conditions[] = {
+	{ "lba", set_lba },	{ "after", set_after },
+	{ "every", set_every }, { "chance", set_chance },
+	{ "seed", set_seed },	{ "count", set_count },
+};
+
+static bool set_condition(const struct parse *p, char *piece)
+{
+	char *value = strchr(piece, '=');
+
+	if (value)
+		*value++ = '\0';
+	for (size_t i = 0; value && i < ARRAY_SIZE(conditions); i++) {
+		if (!strcmp(conditions[i].key, piece))
+			return conditions[i].set(p, value);
+	}
+	return refuse(p, piece,
+		      "is no condition; there are lba=A-B, after=N, every=N, "
+		      "chance=P%, seed=N and count=N");
+}
+
+bool fault_rule_parse(const char *text, struct fault_rule *ret_rule, char *msg,
+		      size_t msg_len)
+{
+	struct fault_rule rule = { .last_lba = UINT64_MAX, .every = 1 };
+	struct parse p = { &rule, text, msg, msg_len };
+	char copy[RULE_TEXT_MAX];
+	char *rest = copy;
+
+	if (strlen(text) >= sizeof(copy))
+		return refuse(&p, "...", "is too long");
+	strcpy(copy, text);
+	if (!set_op(&p, strsep(&rest, ":")))
+		return false;
+	if (!rest)
+		return refuse(
+			&p, text,
+			"names no fault; write OP:KIND, as in write:error");
+	if (!set_kind(&p, strsep(&rest, ":")))
+		return false;
+	while (rest) {
+		if (!set_condition(&p, strsep(&rest, ":")))
+			return false;
+	}
+	if (rule.chance > 0 && rule.every > 1)
+		return refuse(&p, "chance", "and every exclude each other");
+	*ret_rule = rule;
+	return true;
+}
+
+/* ---- hits ---- */
+
+static bool matches(const struct fault_rule *rule,
+		    const struct block_request *req, uint32_t block_size)
+{
+	if (!(rule->ops & 1u << req->op))
+		return false;
+	if (req->op == BLOCK_FLUSH)
+		return true;
+	return req->offset / block_size <= rule->last_lba &&
+	       (req->offset + req->len - 1) / block_size >= rule->first_lba;
+}
+
+/* splitmix64: each number of a seed's row by itself, so that threads that
+ * count together need share no more than the count. */
+static uint64_t nth_random(uint64_t seed, uint64_t n)
+{
+	uint64_t z = seed + (n + 1) * 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+static bool is_its_turn(const struct fault_rule *rule, uint64_t n)
+{
+	if (rule->chance > 0)
+		return (double)(nth_random(rule->seed, n) >> 11) * 0x1p-53 <
+		       rule->chance;
+	return (n + 1) % rule->every == 0;
+}
+
+bool fault_rule_hits(const struct fault_rule *rule, struct fault_tally *tally,
+		     const struct block_request *req, uint32_t block_size,
+		     uint64_t *ret_pick)
+{
+	uint64_t n;
+
+	if (!matches(rule, req, block_size))
+		return false;
+	n = atomic_fetch_add(&tally->seen, 1);
+	if (n < rule->after || !is_its_turn(rule, n - rule->after))
+		return false;
+	if (atomic_fetch_add(&tally->hits, 1) >= rule->count && rule->count)
+		return false;
+	*ret_pick = nth_random(~rule->seed, n);
+	return true;
+}

@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/block/flush_record.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "target/block/store_generation.h"
+#include "target/scsi/volume.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+
+#define MAGIC "rdma-flushes 1\n"
+
+struct flush_file {
+	char magic[16];
+	char boot[64];
+	struct backend_life life;
+	uint8_t naa[SCSI_NAA_LEN];
+	uint8_t loss[STORE_LOSS_LEN]; /* drawn at the last loss; zero: none */
+	_Atomic uint32_t unclean;     /* open for writing, or not flushed */
+	_Atomic uint32_t failed;      /* a flush has */
+	_Atomic uint64_t begun;	      /* the flush that began last; 1: none */
+	_Atomic uint64_t stable;      /* the last one that has succeeded */
+	_Atomic uint64_t doubt;	      /* flush_record_doubt(), as "wrote" */
+	struct flush_writer writers[FLUSH_WRITERS];
+};
+
+/* For writers without an entry of their own. */
+#define REST 0
+
+static_assert(sizeof(((struct flush_file *)0)->magic) == sizeof(MAGIC),
+	      "with its NUL");
+
+/* ---- numbers ---- */
+
+static void raise_to(_Atomic uint64_t *number, uint64_t to)
+{
+	uint64_t is = atomic_load_explicit(number, memory_order_relaxed);
+
+	while (is < to && !atomic_compare_exchange_weak(number, &is, to))
+		;
+}
+
+static bool is_uncovered(const struct flush_file *f, uint64_t wrote)
+{
+	return wrote && wrote >= atomic_load(&f->stable);
+}
+
+static bool is_dirty(const struct flush_file *f, const struct flush_writer *w)
+{
+	return is_uncovered(f, atomic_load(&w->wrote));
+}
+
+uint64_t flush_record_begin(struct flush_record *r)
+{
+	return r->file ? atomic_fetch_add(&r->file->begun, 1) + 1 : 0;
+}
+
+void flush_record_end(struct flush_record *r, uint64_t nr, int res)
+{
+	if (!r->file)
+		return;
+	if (res)
+		atomic_store(&r->file->failed, 1);
+	else
+		raise_to(&r->file->stable, nr);
+}
+
+void flush_record_doubt(struct flush_record *r)
+{
+	if (r->file)
+		raise_to(&r->file->doubt, atomic_load(&r->file->begun));
+}
+
+void flush_record_flushed(struct flush_record *r)
+{
+	r->flushed = true;
+	if (r->file)
+		atomic_store(&r->file->unclean, 0);
+}
+
+/* ---- writers ---- */
+
+static struct flush_writer *find_known(struct flush_file *f,
+				       const struct srp_port_id *port)
+{
+	for (unsigned int i = REST + 1; i < FLUSH_WRITERS; i++) {
+		struct flush_writer *w = &f->writers[i];
+
+		if (atomic_load(&w->known) &&
+		    srp_port_id_equal(&w->initiator, port))
+			return w;
+	}
+	return NULL;
+}
+
+static bool is_free(const struct flush_record *r, unsigned int i)
+{
+	const struct flush_writer *w = &r->file->writers[i];
+
+	if (!atomic_load(&w->known))
+		return true;
+	return !r->users[i] && !atomic_load(&w->owed) && !is_dirty(r->file, w);
+}
+
+static struct flush_writer *take_free(struct flush_record *r, bool unknown)
+{
+	for (unsigned int i = REST + 1; i < FLUSH_WRITERS; i++) {
+		struct flush_writer *w = &r->file->writers[i];
+
+		if (unknown ? !atomic_load(&w->known) : is_free(r, i))
+			return w;
+	}
+	return NULL;
+}
+
+/* An entry for a writer that has none. Whoever was not known when there was no
+ * room is owed what the rest is; so those that need no entry any more keep it
+ * while there is room. */
+static struct flush_writer *add(struct flush_record *r,
+				const struct srp_port_id *port)
+{
+	struct flush_file *f = r->file;
+	struct flush_writer *w = take_free(r, /* unknown= */ true);
+
+	if (!w)
+		w = take_free(r, /* unknown= */ false);
+	if (!w)
+		return &f->writers[REST];
+	atomic_store(&w->known, 0);
+	w->initiator = *port;
+	atomic_store(&w->wrote, 0);
+	atomic_store(&w->owed, atomic_load(&f->writers[REST].owed));
+	atomic_store(&w->known, 1);
+	return w;
+}
+
+static struct flush_writer *find(struct flush_record *r, flush_writer_ref *ref,
+				 const struct srp_port_id *port, bool may_add)
+{
+	struct flush_writer *w = atomic_load(ref);
+
+	if (w)
+		return w;
+	pthread_mutex_lock(&r->lock);
+	w = atomic_load(ref);
+	if (!w) {
+		w = find_known(r->file, port);
+		if (!w && may_add)
+			w = add(r, port);
+		if (w) {
+			r->users[w - r->file->writers]++;
+			atomic_store(ref, w);
+		}
+	}
+	pthread_mutex_unlock(&r->lock);
+	return w;
+}
+
+void flush_record_leave(struct flush_record *r, flush_writer_ref *ref)
+{
+	struct flush_writer *w = atomic_exchange(ref, NULL);
+
+	if (!w)
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->users[w - r->file->writers]--;
+	pthread_mutex_unlock(&r->lock);
+}
+
+void flush_record_wrote(struct flush_record *r, flush_writer_ref *ref,
+			const struct srp_port_id *port)
+{
+	if (r->file)
+		raise_to(&find(r, ref, port, /* may_add= */ true)->wrote,
+			 atomic_load(&r->file->begun));
+}
+
+bool flush_record_owes(struct flush_record *r, flush_writer_ref *ref,
+		       const struct srp_port_id *port)
+{
+	const struct flush_writer *w;
+
+	if (!r->owes)
+		return false;
+	w = find(r, ref, port, atomic_load(&r->file->writers[REST].owed));
+	return w && atomic_load(&w->owed);
+}
+
+void flush_record_told(struct flush_record *r, flush_writer_ref *ref,
+		       const struct srp_port_id *port)
+{
+	struct flush_writer *w = find(r, ref, port, /* may_add= */ false);
+
+	if (w && w != &r->file->writers[REST])
+		atomic_store(&w->owed, 0);
+}
+
+/* ---- at start: what has been lost ---- */
+
+/* Everything that is not known to be stable is. */
+static void owe(struct flush_file *f, bool all)
+{
+	for (unsigned int i = 0; i < FLUSH_WRITERS; i++) {
+		struct flush_writer *w = &f->writers[i];
+
+		if (all ? atomic_load(&w->wrote) != 0 : is_dirty(f, w))
+			atomic_store(&w->owed, 1);
+	}
+}
+
+/* Nothing is dirty, as nothing can be any more; who is owed stays, and who is
+ * not though the rest is. Return: whether anybody is. */
+static bool settle(struct flush_file *f)
+{
+	bool owes = atomic_load(&f->writers[REST].owed);
+	bool keep = owes;
+
+	for (unsigned int i = 0; i < FLUSH_WRITERS; i++) {
+		struct flush_writer *w = &f->writers[i];
+
+		atomic_store(&w->wrote, 0);
+		owes |= atomic_load(&w->owed);
+		if (!keep && !atomic_load(&w->owed))
+			atomic_store(&w->known, 0);
+	}
+	atomic_store(&f->doubt, 0);
+	atomic_store(&f->begun, 1);
+	atomic_store(&f->stable, 0);
+	return owes;
+}
+
+static void log_loss(const struct volume *vol, const char *why)
+{
+	log_error("LUN %u (%s): %s; writes since its last flush may be lost, "
+		  "so the next flush of each initiator that made some fails",
+		  vol->lun, vol->name, why);
+}
+
+/* After an end that was not clean, with what the kernel may still have. Return:
+ * whether writes may be lost, and why. */
+static bool has_lost(struct volume *vol, const struct flush_file *f,
+		     bool forgets, char *why, size_t len)
+{
+	struct backend *be = vol->backend;
+	int err = 0;
+
+	if (!atomic_load(&f->unclean) && !atomic_load(&f->failed))
+		return false;
+	log_info("LUN %u (%s): it was not closed; making it stable", vol->lun,
+		 vol->name);
+	if (be->ops->sync)
+		err = be->ops->sync(be);
+	if (err)
+		snprintf(why, len, "it cannot be flushed: %s", strerror(-err));
+	else if (atomic_load(&f->failed))
+		snprintf(why, len, "a flush failed before this start");
+	else if (is_uncovered(f, atomic_load(&f->doubt)))
+		snprintf(why, len, "a write failed before this start");
+	else if (forgets)
+		snprintf(why, len, "its cache is gone with the process");
+	return *why;
+}
+
+static void judge(struct volume *vol, struct flush_file *f, bool forgets,
+		  const char *boot)
+{
+	bool is_same =
+		*boot && !strncmp(f->boot, boot, sizeof(f->boot)) &&
+		!memcmp(&f->life, &vol->backend->info.life, sizeof(f->life));
+	char why[256] = "";
+	bool lost;
+
+	/* Of a new file nothing is known. */
+	if (!*f->boot)
+		return;
+	if (!is_same && memcmp(f->naa, vol->info.naa, sizeof(f->naa))) {
+		/* Another store had this number. */
+		memset(f->writers, 0, sizeof(f->writers));
+		memset(f->loss, 0, sizeof(f->loss));
+		return;
+	}
+	if (!is_same)
+		memset(f->loss, 0, sizeof(f->loss));
+	lost = is_same ? has_lost(vol, f, forgets, why, sizeof(why))
+		       : atomic_load(&f->unclean) || atomic_load(&f->failed);
+	if (!lost)
+		return;
+	if (!is_same)
+		snprintf(why, sizeof(why),
+			 "the machine or the device was "
+			 "restarted before it was flushed");
+	log_loss(vol, why);
+	/* In this order: a process that is killed here does it again. */
+	owe(f, /* all= */ !is_same);
+	store_loss_draw(f->loss);
+}
+
+/* What the file says from here on. */
+static void take_over(struct flush_record *r, struct volume *vol,
+		      const char *boot)
+{
+	struct flush_file *f = r->file;
+
+	r->owes = settle(f);
+	snprintf(f->boot, sizeof(f->boot), "%s", boot);
+	f->life = vol->backend->info.life;
+	memcpy(f->naa, vol->info.naa, sizeof(f->naa));
+	atomic_store(&f->unclean, r->writable);
+	atomic_store(&f->failed, 0);
+	r->flushed = !r->writable;
+}
+
+/* ---- the file ---- */
+
+/* Of what stays the same in this boot, so that the next process finds it. */
+static int make_path_by_number(struct flush_record *r,
+			       const struct backend_life *life, const char *dir)
+{
+	uint8_t digest[16];
+	char name[2 * sizeof(digest) + 1];
+	char text[128];
+
+	snprintf(text, sizeof(text), "%llx:%llx:%llx:%llx.%x",
+		 (unsigned long long)life->rdev, (unsigned long long)life->dev,
+		 (unsigned long long)life->ino,
+		 (unsigned long long)life->born_s, life->born_ns);
+	scsi_text_digest(text, digest);
+	for (size_t i = 0; i < sizeof(digest); i++)
+		sprintf(name + 2 * i, "%02x", digest[i]);
+	return asprintf(&r->path, "%s/%s.flushes", dir, name) < 0 ? -ENOMEM : 0;
+}
+
+/* The lock of the state file is that of the record, too. */
+static int make_path(struct flush_record *r, const struct volume *vol,
+		     const char *dir)
+{
+	if (!vol->state.path)
+		return make_path_by_number(r, &vol->backend->info.life, dir);
+	return asprintf(&r->path, "%s.flushes", vol->state.path) < 0 ? -ENOMEM
+								     : 0;
+}
+
+static int map(struct flush_record *r, int fd)
+{
+	void *p = mmap(NULL, sizeof(*r->file), PROT_READ | PROT_WRITE,
+		       MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	r->file = p;
+	return 0;
+}
+
+static int sync_dir(const char *path)
+{
+	_cleanup_free_ char *dir = strdup(path);
+	_cleanup_close_ int fd = -1;
+
+	if (!dir)
+		return -ENOMEM;
+	*strrchr(dir, '/') = '\0';
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 || fsync(fd) ? -errno : 0;
+}
+
+/* All of it is allocated: a store to it never fails. */
+static int fill_new(struct flush_record *r, int fd, bool was_damaged)
+{
+	int err = -posix_fallocate(fd, 0, sizeof(*r->file));
+
+	if (!err)
+		err = map(r, fd);
+	if (err)
+		return err;
+	memcpy(r->file->magic, MAGIC, sizeof(MAGIC));
+	atomic_store(&r->file->begun, 1);
+	if (was_damaged) {
+		store_loss_draw(r->file->loss);
+		atomic_store(&r->file->writers[REST].owed, 1);
+	}
+	return fsync(fd) ? -errno : 0;
+}
+
+static int create(struct flush_record *r, bool was_damaged)
+{
+	_cleanup_free_ char *tmp = NULL;
+	_cleanup_close_ int fd = -1;
+	int err;
+
+	if (asprintf(&tmp, "%s.new", r->path) < 0) {
+		tmp = NULL;
+		return -ENOMEM;
+	}
+	fd = open(tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+		  0600);
+	if (fd < 0)
+		return -errno;
+	err = fill_new(r, fd, was_damaged);
+	if (!err && rename(tmp, r->path))
+		err = -errno;
+	if (err)
+		unlink(tmp);
+	return err ? err : sync_dir(r->path);
+}
+
+static bool is_whole(const struct flush_file *f)
+{
+	return !memcmp(f->magic, MAGIC, sizeof(MAGIC)) &&
+	       memchr(f->boot, '\0', sizeof(f->boot));
+}
+
+/* 0, also without a file; -EBADMSG: it is damaged. */
+static int open_old(struct flush_record *r)
+{
+	_cleanup_close_ int fd = open(r->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	struct stat st;
+	int err;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size != sizeof(*r->file))
+		return -EBADMSG;
+	err = map(r, fd);
+	if (!err && !is_whole(r->file)) {
+		munmap(r->file, sizeof(*r->file));
+		r->file = NULL;
+		err = -EBADMSG;
+	}
+	return err;
+}
+
+static int open_file(struct flush_record *r, const struct volume *vol)
+{
+	int err = open_old(r);
+
+	if (err == -EBADMSG) {
+		log_loss(vol, "the record of its flushes is damaged");
+		return create(r, /* was_damaged= */ true);
+	}
+	if (!err && !r->file && r->writable)
+		err = create(r, /* was_damaged= */ false);
+	return err;
+}
+
+/* ---- where ---- */
+
+/* Ours alone: nobody else can put a link there. */
+static bool is_ours(const char *dir)
+{
+	struct stat st;
+
+	return !lstat(dir, &st) && S_ISDIR(st.st_mode) &&
+	       st.st_uid == geteuid() && !(st.st_mode & 022);
+}
+
+static bool use_dir(const char *parent, char *buf, size_t len)
+{
+	snprintf(buf, len, "%s/rdma-target", parent);
+	return (!mkdir(buf, 0700) || errno == EEXIST) && is_ours(buf) &&
+	       !access(buf, W_OK);
+}
+
+/* A directory that lasts until the machine boots. */
+static bool find_dir(char *buf, size_t len)
+{
+	const char *xdg = getenv("XDG_RUNTIME_DIR");
+
+	return use_dir("/run", buf, len) ||
+	       (xdg && *xdg == '/' && use_dir(xdg, buf, len));
+}
+
+/* ---- life ---- */
+
+void flush_record_init(struct flush_record *r)
+{
+	*r = (struct flush_record){ .file = NULL };
+	pthread_mutex_init(&r->lock, NULL);
+}
+
+static bool has_nothing_to_tell(const struct flush_record *r)
+{
+	static const uint8_t none[STORE_LOSS_LEN];
+	const struct flush_file *f = r->file;
+
+	for (unsigned int i = 0; i < FLUSH_WRITERS; i++) {
+		if (atomic_load(&f->writers[i].owed))
+			return false;
+	}
+	return r->writable && r->flushed && !atomic_load(&f->failed) &&
+	       !memcmp(f->loss, none, sizeof(none));
+}
+
+void flush_record_fini(struct flush_record *r)
+{
+	if (r->file && has_nothing_to_tell(r))
+		unlink(r->path);
+	if (r->file)
+		munmap(r->file, sizeof(*r->file));
+	free(r->path);
+	pthread_mutex_destroy(&r->lock);
+}
+
+int flush_record_open_in(struct volume *vol, bool forgets, const char *dir,
+			 const char *boot, char *msg, size_t msg_len)
+{
+	struct flush_record *r = &vol->record;
+	int err;
+
+	r->writable = !vol->read_only;
+	err = make_path(r, vol, dir);
+	if (!err)
+		err = open_file(r, vol);
+	if (err) {
+		snprintf(msg, msg_len, "record of flushes %s: %s",
+			 r->path ? r->path : dir, strerror(-err));
+		return err;
+	}
+	if (r->file) {
+		judge(vol, r->file, forgets, boot);
+		take_over(r, vol, boot);
+	}
+	return store_generation(&vol->backend->info, forgets, boot,
+				r->file ? r->file->loss : NULL,
+				&vol->info.store);
+}
+
+int flush_record_open(struct volume *vol, bool forgets, const char *state_dir,
+		      char *msg, size_t msg_len)
+{
+	char boot[STORE_BOOT_SIZE];
+	char dir[4096];
+
+	if (!backend_life_is_known(&vol->backend->info.life))
+		return 0;
+	store_boot(boot);
+	if (state_dir || find_dir(dir, sizeof(dir)))
+		return flush_record_open_in(vol, forgets,
+					    state_dir ? state_dir : dir, boot,
+					    msg, msg_len);
+	log_notice("LUN %u (%s): there is no place for a record of its flushes "
+		   "(--state-dir), so each start counts as a loss of writes "
+		   "that were not flushed",
+		   vol->lun, vol->name);
+	snprintf(msg, msg_len, "no random numbers to be had");
+	return store_generation(&vol->backend->info, forgets, /* boot= */ "",
+				NULL, &vol->info.store);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What must be known of a volume's unflushed writes when this process is gone.
+ *
+ * Linux reports a failed write-back once to each open file, and a file that is
+ * opened afterwards does not hear of an error that anybody has seen (errseq_t,
+ * lib/errseq.c). The next process would flush the same store successfully
+ * although acknowledged writes are gone. So a record of each file or device
+ * outlives the process. It says
+ *
+ *  - whether the store was open for writing and not flushed at the end,
+ *  - whether a flush, or a synchronous write, has failed,
+ *  - which initiators have writes that no flush has covered, and which of them
+ *    are still to be told of a loss,
+ *  - a number drawn at the last loss, which is part of the store's generation
+ *    (store_generation.h).
+ *
+ * At start, after an end that was not clean, the store is synchronized before
+ * anything is served. When that fails, or a flush had failed before, writes are
+ * lost: the generation changes, and each initiator with unflushed writes is
+ * owed a failed flush. That one is HARDWARE ERROR, WRITE ERROR: of Linux's disk
+ * driver a MEDIUM ERROR is tried again and a deferred error is ignored, so
+ * either would be swallowed by the next flush that succeeds. The debt is paid
+ * when the answer has been delivered. An initiator without unflushed writes is
+ * told nothing. One that has met failed flushes before the restart is told once
+ * more: nobody but itself knows which of its writes it counts as covered by
+ * them.
+ *
+ * How writes are counted. Flushes are numbered as they begin. A writer notes,
+ * before its write is answered, the number of the flush that has begun last;
+ * the write is covered by a successful flush of a higher number.
+ *
+ * The record is a file of fixed size that is mapped. A change is a store to
+ * memory, without a system call, and survives kill -9 as the page cache does.
+ * Where the volume has a state file it lies beside that, named by the volume's
+ * identity, as numbers of devices and file systems change when the machine
+ * boots. Else it lies in the state directory, in /run/rdma-target or, for users,
+ * $XDG_RUNTIME_DIR/rdma-target, and its name follows from the device number, and
+ * for a file the inode and its time of birth. What is in it counts for the same
+ * boot and the same disk sequence number. Found in another boot, or for another
+ * device or sequence number, it is used if the volume's identity is the same:
+ * after an end that was not clean, all writers are then owed, as the record may
+ * itself be older than the last writes. Where no record can be kept, each start
+ * is another generation, and the log says so.
+ *
+ * What is not known: an error of write-back that happens after kill -9 is lost
+ * when the kernel drops the inode, or the file system is unmounted, before the
+ * next start. So is that of a flush which is under way at kill -9: the kernel goes
+ * on with it and tells nobody but the process that is gone; to take each of these
+ * for a failure would have a busy target fail flushes whenever it is killed. A
+ * record in /run does not survive a boot; an initiator that does not read the
+ * generation hears no more than 29h/01h then.
+ *
+ * Thread: any, unless a function says otherwise.
+ */
+#ifndef TARGET_BLOCK_FLUSH_RECORD_H
+#define TARGET_BLOCK_FLUSH_RECORD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/srp_login.h"
+
+struct volume;
+
+/* Initiators with unflushed writes; those that find no room share the first. */
+#define FLUSH_WRITERS 256
+
+/* In the file, as the next. All zero: not used. */
+struct flush_writer {
+	struct srp_port_id initiator;
+	_Atomic uint64_t wrote; /* the last flush begun before its last write */
+	_Atomic uint32_t owed;	/* a failed flush */
+	_Atomic uint32_t known; /* the entry is in use */
+};
+
+struct flush_file;
+
+/* Embed it; all is private. */
+struct flush_record {
+	struct flush_file *file; /* NULL: no record */
+	char *path;
+	bool writable;	      /* the store is open for writing */
+	bool flushed;	      /* at the end of this process */
+	bool owes;	      /* at the start somebody was owed */
+	pthread_mutex_t lock; /* guards the use of entries, and users */
+	uint32_t users[FLUSH_WRITERS]; /* nexuses of this process */
+};
+
+/* A nexus's own for a volume, NULL at first; see flush_record_leave(). */
+typedef _Atomic(struct flush_writer *) flush_writer_ref;
+
+void flush_record_init(struct flush_record *r);
+/* Removes the file when there is nothing that it has to tell. Thread: setup. */
+void flush_record_fini(struct flush_record *r);
+
+/*
+ * Opens the record of @vol, or makes one, and decides what has been lost;
+ * synchronizes the store if need be, and sets vol->info.store. @forgets: the
+ * store loses what was not flushed when the process ends. @state_dir: or NULL.
+ * A volume in memory has no record. Blocks. Thread: setup, before there is I/O
+ * and before the backend is attached. 0, or -errno with one clause in @msg.
+ */
+int flush_record_open(struct volume *vol, bool forgets, const char *state_dir,
+		      char *msg, size_t msg_len);
+
+/* The same in a directory that the caller has chosen, for boot @boot. */
+int flush_record_open_in(struct volume *vol, bool forgets, const char *dir,
+			 const char *boot, char *msg, size_t msg_len);
+
+/* A flush is submitted; returns its number. */
+uint64_t flush_record_begin(struct flush_record *r);
+/* What has come of it; @res: 0 or negative errno. */
+void flush_record_end(struct flush_record *r, uint64_t nr, int res);
+/* A synchronous write has failed: the error that it saw may be that of other
+ * writes. The next flush tells. */
+void flush_record_doubt(struct flush_record *r);
+
+/* @port has written to a cache; called before the write is answered. */
+void flush_record_wrote(struct flush_record *r, flush_writer_ref *ref,
+			const struct srp_port_id *port);
+
+/* Is @port to be told of a loss? */
+bool flush_record_owes(struct flush_record *r, flush_writer_ref *ref,
+		       const struct srp_port_id *port);
+/* It has been. */
+void flush_record_told(struct flush_record *r, flush_writer_ref *ref,
+		       const struct srp_port_id *port);
+
+/* The nexus of @ref ends. */
+void flush_record_leave(struct flush_record *r, flush_writer_ref *ref);
+
+/* All has been flushed, and nothing will be written any more. */
+void flush_record_flushed(struct flush_record *r);
+
+#endif

@@ -1,0 +1,839 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/block/plugin_host.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "target/block/plugin_threads.h"
+#include "target/port/worker.h"
+
+/* I/O that a plugin has at a time, on each worker; more wait. */
+#define QUEUE_DEPTH 256
+
+#define THREADS_DEFAULT 4u
+#define THREADS_MAX	64u
+
+/* Larger volumes than this have offsets that are negative for off_t. */
+#define BYTES_MAX (1ull << 62)
+
+/* Where an I/O of the pool is. */
+enum io_state {
+	IO_FREE,
+	IO_SUBMITTED, /* the plugin has it */
+	IO_ENDED,     /* the plugin has ended it on another thread */
+};
+
+/* One I/O of the pool; the plugin's scratch follows it. */
+struct plugin_io {
+	struct rbp_io io;
+	struct block_request *req; /* what it is for */
+	_Atomic enum io_state state;
+	int res;		/* of IO_ENDED */
+	struct plugin_io *next; /* in free or ended */
+	/* A layer's: what it asks of the backend below. */
+	struct rbp_io child;
+	struct block_request below;
+	bool child_is_below;
+	_Alignas(16) uint8_t scratch[];
+};
+
+struct rbp_queue {
+	struct backend_plugin *be;
+	struct worker *worker;
+	pthread_t thread; /* that submits */
+	bool has_thread;
+	void *data; /* the plugin's */
+	struct plugin_io *free;
+	struct block_request *waiting; /* for an I/O of the pool, oldest first */
+	struct block_request **waiting_end;
+	/* Ended on other threads, newest first, and the message that says so:
+	 * it is under way while the list is not empty. */
+	_Atomic(struct plugin_io *) ended;
+	struct reactor_msg ended_msg;
+	uint8_t *pool;
+};
+
+/* As the plugin knows it. */
+struct rbp_vol {
+	struct log_limit limit;
+	pthread_mutex_t lock; /* guards limit */
+	char name[512];
+};
+
+struct backend_plugin {
+	struct backend base;
+	const struct rbp_plugin *plugin;
+	struct rbp_vol vol;
+	struct rbp_info info;
+	char *location; /* NULL: a layer */
+	struct rbp_arg *args;
+	void *v; /* the plugin's volume */
+	bool is_open;
+	struct backend *below;		/* NULL: a store */
+	struct plugin_threads *helpers; /* NULL: it has submit() */
+	/* As every backend's: the first failure of a flush stays. */
+	_Atomic int flush_error;
+	struct rbp_queue *queues[WORKERS_MAX];
+};
+
+static struct backend_plugin *to_plugin(const struct backend *be)
+{
+	return container_of(be, struct backend_plugin, base);
+}
+
+static struct plugin_io *to_plugin_io(struct rbp_io *io)
+{
+	return container_of(io, struct plugin_io, io);
+}
+
+/* ---- one I/O ---- */
+
+static const enum rbp_op ops[] = {
+	[BLOCK_READ] = RBP_READ,   [BLOCK_WRITE] = RBP_WRITE,
+	[BLOCK_FLUSH] = RBP_FLUSH, [BLOCK_UNMAP] = RBP_UNMAP,
+	[BLOCK_ZERO] = RBP_ZERO,   [BLOCK_EXTENT] = RBP_EXTENT,
+};
+
+static void fill_io(struct plugin_io *p, struct block_request *req)
+{
+	struct rbp_queue *q = p->io.queue;
+
+	p->req = req;
+	p->io.op = ops[req->op];
+	p->io.flags =
+		(req->fua ? RBP_FUA : 0) | (req->may_unmap ? RBP_MAY_UNMAP : 0);
+	p->io.offset = req->offset;
+	p->io.len = req->len;
+	p->io.buf = req->buf;
+	p->io.extent_len = 0;
+	p->io.extent_mapped = 0;
+	p->io.progress = 0;
+	p->io.queue_data = q->data;
+}
+
+static void start_io(struct rbp_queue *q, struct block_request *req)
+{
+	struct backend_plugin *be = q->be;
+	struct plugin_io *p = q->free;
+
+	q->free = p->next;
+	fill_io(p, req);
+	atomic_store_explicit(&p->state, IO_SUBMITTED, memory_order_relaxed);
+	if (be->helpers)
+		plugin_threads_submit(be->helpers, &p->io);
+	else
+		be->plugin->submit(be->v, &p->io);
+}
+
+static void start_waiting(struct rbp_queue *q)
+{
+	struct block_request *req = q->waiting;
+
+	if (!req || !q->free)
+		return;
+	q->waiting = req->next;
+	if (!q->waiting)
+		q->waiting_end = &q->waiting;
+	start_io(q, req);
+}
+
+/* What a plugin says of an extent, if it can be so. */
+static int take_extent(const struct plugin_io *p, struct block_request *req)
+{
+	const struct backend_plugin *be = p->io.queue->be;
+
+	if (!p->io.extent_len || p->io.extent_len > req->len ||
+	    p->io.extent_len % be->info.block_size)
+		return -EIO;
+	req->extent_len = p->io.extent_len;
+	req->extent_mapped = p->io.extent_mapped;
+	return 0;
+}
+
+/* Takes the results into the request, which is answered last. On the worker. */
+static void finish(struct plugin_io *p, int res)
+{
+	struct block_request *req = p->req;
+	struct rbp_queue *q = p->io.queue;
+
+	if (res > 0)
+		res = -EIO;
+	if (!res && req->op == BLOCK_EXTENT)
+		res = take_extent(p, req);
+	req->progress = p->io.progress < req->len ? p->io.progress : req->len;
+	if (res && req->op == BLOCK_FLUSH)
+		atomic_store(&q->be->flush_error, res);
+	atomic_store_explicit(&p->state, IO_FREE, memory_order_relaxed);
+	p->next = q->free;
+	q->free = p;
+	start_waiting(q);
+	req->done(req, res);
+}
+
+/* All that other threads have ended so far. */
+static void take_ended(struct reactor_msg *msg)
+{
+	struct rbp_queue *q = container_of(msg, struct rbp_queue, ended_msg);
+	struct plugin_io *p = atomic_exchange(&q->ended, NULL);
+	struct plugin_io *oldest = NULL;
+
+	while (p) {
+		struct plugin_io *next = p->next;
+
+		p->next = oldest;
+		oldest = p;
+		p = next;
+	}
+	while (oldest) {
+		p = oldest;
+		oldest = p->next;
+		finish(p, p->res);
+	}
+}
+
+/* Another thread's: one message for all that it ends until the worker looks. */
+static void hand_over(struct rbp_queue *q, struct plugin_io *p, int res)
+{
+	struct plugin_io *head = atomic_load(&q->ended);
+
+	p->res = res;
+	do
+		p->next = head;
+	while (!atomic_compare_exchange_weak(&q->ended, &head, p));
+	if (!head)
+		reactor_send(q->worker->reactor, &q->ended_msg);
+}
+
+/* ---- what rdma-target does for plugins ---- */
+
+static void host_log(struct rbp_vol *vol, enum rbp_log_level level,
+		     const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* A plugin that ends an I/O twice has one of another command in its hands. */
+static void ended_twice(const struct rbp_queue *q)
+{
+	log_error("%s: the plugin has ended an I/O twice; ending at once, "
+		  "before data is mixed up",
+		  q->be->vol.name);
+	_exit(EXIT_FAILURE);
+}
+
+static void host_done(struct rbp_io *io, int res)
+{
+	struct plugin_io *p = to_plugin_io(io);
+	struct rbp_queue *q = io->queue;
+
+	if (atomic_exchange(&p->state, IO_ENDED) != IO_SUBMITTED)
+		ended_twice(q);
+	if (pthread_equal(q->thread, pthread_self()))
+		finish(p, res);
+	else
+		hand_over(q, p, res);
+}
+
+static enum log_level to_log_level(enum rbp_log_level level)
+{
+	switch (level) {
+	case RBP_ERROR:
+		return LOG_ERROR;
+	case RBP_WARNING:
+		return LOG_WARNING;
+	case RBP_NOTICE:
+		return LOG_NOTICE;
+	case RBP_DEBUG:
+		return LOG_DEBUG;
+	}
+	return LOG_ERROR;
+}
+
+static bool may_log(struct rbp_vol *vol, unsigned int *ret_dropped)
+{
+	bool pass;
+
+	pthread_mutex_lock(&vol->lock);
+	pass = log_limit_pass(&vol->limit, /* burst= */ 5, ret_dropped);
+	pthread_mutex_unlock(&vol->lock);
+	return pass;
+}
+
+static void host_log(struct rbp_vol *vol, enum rbp_log_level level,
+		     const char *fmt, ...)
+{
+	unsigned int dropped = 0;
+	char line[512];
+	va_list ap;
+
+	if (to_log_level(level) > log_level || (vol && !may_log(vol, &dropped)))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	if (dropped)
+		log_write(to_log_level(level), "%s: %u lines were left out",
+			  vol->name, dropped);
+	log_write(to_log_level(level), "%s: %s", vol ? vol->name : "plugin",
+		  line);
+}
+
+/* Guards the next two, and is held during a call. */
+static pthread_mutex_t resized_lock = PTHREAD_MUTEX_INITIALIZER;
+static void (*resized_hook)(void *user);
+static void *resized_user;
+
+void backend_plugin_on_resize(void (*changed)(void *user), void *user)
+{
+	pthread_mutex_lock(&resized_lock);
+	resized_hook = changed;
+	resized_user = user;
+	pthread_mutex_unlock(&resized_lock);
+}
+
+static void host_resized(struct rbp_vol *vol)
+{
+	pthread_mutex_lock(&resized_lock);
+	if (resized_hook)
+		resized_hook(resized_user);
+	pthread_mutex_unlock(&resized_lock);
+}
+
+/* ---- layers ---- */
+
+static struct rbp_io *host_child(struct rbp_io *io)
+{
+	struct plugin_io *p = to_plugin_io(io);
+
+	assert(!p->child_is_below);
+	p->child = *io;
+	p->child.scratch = NULL;
+	p->child.parent = io;
+	p->child.ended = NULL;
+	return &p->child;
+}
+
+static void below_done(struct block_request *req, int res)
+{
+	struct plugin_io *p = container_of(req, struct plugin_io, below);
+
+	p->child_is_below = false;
+	p->child.extent_len = req->extent_len;
+	p->child.extent_mapped = req->extent_mapped;
+	p->child.progress = req->progress;
+	p->child.ended(&p->child, res);
+}
+
+static enum block_op to_block_op(enum rbp_op op)
+{
+	switch (op) {
+	case RBP_READ:
+		return BLOCK_READ;
+	case RBP_WRITE:
+		return BLOCK_WRITE;
+	case RBP_FLUSH:
+		return BLOCK_FLUSH;
+	case RBP_UNMAP:
+		return BLOCK_UNMAP;
+	case RBP_ZERO:
+		return BLOCK_ZERO;
+	case RBP_EXTENT:
+		return BLOCK_EXTENT;
+	}
+	return BLOCK_READ;
+}
+
+static void host_below(struct rbp_io *child)
+{
+	struct plugin_io *p = container_of(child, struct plugin_io, child);
+	struct rbp_queue *q = p->io.queue;
+	struct backend *below = q->be->below;
+
+	p->below = (struct block_request){
+		.op = to_block_op(child->op),
+		.fua = child->flags & RBP_FUA,
+		.may_unmap = child->flags & RBP_MAY_UNMAP,
+		.offset = child->offset,
+		.len = child->len,
+		.buf = child->buf,
+		.buf_index = child->buf == p->io.buf ? p->req->buf_index : -1,
+		.worker = q->worker,
+		.done = below_done,
+	};
+	if (!backend_accepts(below, &p->below)) {
+		host_log(&q->be->vol, RBP_ERROR,
+			 "asks the backend below for what it cannot do "
+			 "(operation %d, %llu bytes at %llu)",
+			 (int)child->op, (unsigned long long)child->len,
+			 (unsigned long long)child->offset);
+		child->ended(child, -EINVAL);
+		return;
+	}
+	p->child_is_below = true;
+	backend_submit(below, &p->below);
+}
+
+static const struct rbp_host host = {
+	.size = sizeof(host),
+	.version = RDMA_BLOCK_VERSION,
+	.done = host_done,
+	.log = host_log,
+	.resized = host_resized,
+	.child = host_child,
+	.below = host_below,
+};
+
+const struct rbp_host *backend_plugin_host(void)
+{
+	return &host;
+}
+
+/* ---- submit ---- */
+
+static void plugin_submit(struct backend *base, struct block_request *req)
+{
+	struct backend_plugin *be = to_plugin(base);
+	struct rbp_queue *q = be->queues[req->worker->index];
+	bool has_nothing =
+		req->op == BLOCK_FLUSH && !(be->info.caps & RBP_CAN_FLUSH);
+	int err = atomic_load(&be->flush_error);
+
+	if (has_nothing || (req->op == BLOCK_FLUSH && err)) {
+		req->done(req, err);
+		return;
+	}
+	if (!q->has_thread) {
+		q->thread = pthread_self();
+		q->has_thread = true;
+	}
+	if (q->free) {
+		start_io(q, req);
+		return;
+	}
+	req->next = NULL;
+	*q->waiting_end = req;
+	q->waiting_end = &req->next;
+}
+
+/* ---- queues ---- */
+
+static size_t io_len(const struct backend_plugin *be)
+{
+	size_t scratch = be->plugin->scratch_len;
+
+	if (scratch < PLUGIN_THREADS_SCRATCH)
+		scratch = PLUGIN_THREADS_SCRATCH;
+	return sizeof(struct plugin_io) + (scratch + 15) / 16 * 16;
+}
+
+static int make_pool(struct rbp_queue *q)
+{
+	size_t len = (io_len(q->be) + 15) / 16 * 16;
+
+	q->pool = calloc(QUEUE_DEPTH, len);
+	if (!q->pool)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < QUEUE_DEPTH; i++) {
+		struct plugin_io *p = (void *)(q->pool + i * len);
+
+		p->io.queue = q;
+		p->io.scratch = p->scratch;
+		p->next = q->free;
+		q->free = p;
+	}
+	return 0;
+}
+
+static void queue_free(struct rbp_queue *q)
+{
+	if (!q)
+		return;
+	free(q->pool);
+	free(q);
+}
+
+static int queue_make(struct backend_plugin *be, struct worker *w,
+		      struct rbp_queue **ret)
+{
+	const struct rbp_plugin *plugin = be->plugin;
+	struct rbp_queue *q = calloc(1, sizeof(*q));
+	int err = q ? 0 : -ENOMEM;
+
+	if (!err) {
+		q->be = be;
+		q->worker = w;
+		q->waiting_end = &q->waiting;
+		q->ended_msg.run = take_ended;
+		err = make_pool(q);
+	}
+	if (!err && plugin->queue_add)
+		err = plugin->queue_add(be->v, q, &q->data);
+	if (err)
+		queue_free(q);
+	else
+		*ret = q;
+	return err;
+}
+
+static int plugin_attach(struct backend *base, struct worker *w)
+{
+	struct backend_plugin *be = to_plugin(base);
+	struct backend *below = be->below;
+	int err =
+		below && below->ops->attach ? below->ops->attach(below, w) : 0;
+
+	if (err)
+		return err;
+	err = queue_make(be, w, &be->queues[w->index]);
+	if (err && below && below->ops->detach)
+		below->ops->detach(below, w);
+	return err;
+}
+
+static void plugin_detach(struct backend *base, struct worker *w)
+{
+	struct backend_plugin *be = to_plugin(base);
+	struct backend *below = be->below;
+	struct rbp_queue *q = be->queues[w->index];
+
+	if (!q)
+		return;
+	if (be->plugin->queue_del)
+		be->plugin->queue_del(q->data);
+	queue_free(q);
+	be->queues[w->index] = NULL;
+	if (below && below->ops->detach)
+		below->ops->detach(below, w);
+}
+
+/* ---- open ---- */
+
+static uint32_t caps_of(const struct backend_info *info)
+{
+	uint32_t caps = RBP_CAN_FLUSH;
+
+	if (!info->read_only)
+		caps |= RBP_CAN_WRITE;
+	if (info->fua)
+		caps |= RBP_CAN_FUA;
+	if (info->unmap_granularity)
+		caps |= RBP_CAN_UNMAP;
+	if (info->zero)
+		caps |= RBP_CAN_ZERO;
+	if (info->extents)
+		caps |= RBP_CAN_EXTENT;
+	if (info->volatile_cache)
+		caps |= RBP_WRITE_CACHE;
+	if (info->is_lasting)
+		caps |= RBP_LASTING;
+	if (info->unmap_zeroes)
+		caps |= RBP_UNMAP_ZEROES;
+	if (info->rotational)
+		caps |= RBP_ROTATIONAL;
+	if (info->read_cache)
+		caps |= RBP_READ_CACHE;
+	return caps;
+}
+
+/* What a layer finds in its info: the backend below. */
+static void describe_below(const struct backend *below, struct rbp_info *info)
+{
+	info->caps = caps_of(&below->info);
+	info->bytes = below->info.size;
+	info->block_size = below->info.min_block;
+	info->optimal_io = below->info.optimal_block;
+	info->unmap_granularity = below->info.unmap_granularity;
+	info->atomic_write = below->info.atomic_len;
+}
+
+static bool lacks_function(const struct backend_plugin *be)
+{
+	const struct rbp_blocking *b = be->plugin->blocking;
+	uint32_t caps = be->info.caps;
+
+	if (be->plugin->submit)
+		return false;
+	return ((caps & RBP_CAN_WRITE) && !b->write) ||
+	       ((caps & RBP_CAN_FLUSH) && !b->flush) ||
+	       ((caps & RBP_CAN_UNMAP) && !b->unmap) ||
+	       ((caps & RBP_CAN_ZERO) && !b->zero) ||
+	       ((caps & RBP_CAN_EXTENT) && !b->extent);
+}
+
+/* A plugin that contradicts itself is not served. NULL: it does not. */
+static const char *what_is_wrong(const struct backend_plugin *be,
+				 uint32_t block_size)
+{
+	const struct rbp_info *info = &be->info;
+	uint64_t measured = info->bytes;
+
+	if (!info->block_size || info->block_size > 4096 ||
+	    info->block_size & (info->block_size - 1))
+		return "its block_size is no power of two from 1 to 4096";
+	if (info->bytes < block_size)
+		return "is smaller than one block";
+	if (info->bytes > BYTES_MAX || info->bytes % info->block_size)
+		return "its size is out of range, or no multiple of its "
+		       "block_size";
+	if (be->plugin->measure &&
+	    (be->plugin->measure(be->v, &measured) || measured != info->bytes))
+		return "it says one size at open() and another one by "
+		       "measure()";
+	if ((info->caps & RBP_WRITE_CACHE) && !(info->caps & RBP_CAN_FLUSH))
+		return "it has a write cache and no flush";
+	if ((info->caps & RBP_CAN_UNMAP) && !info->unmap_granularity)
+		return "it can unmap, but has no unmap_granularity";
+	if (info->threads > THREADS_MAX)
+		return "it wants more than 64 threads";
+	if (lacks_function(be))
+		return "it lacks a function for one of its capabilities";
+	if (!memchr(info->identity, '\0', sizeof(info->identity)))
+		return "its identity has no end";
+	return NULL;
+}
+
+/* store_id.h wants one word of visible characters. */
+static void name_store(const struct rbp_info *from, struct store_id *id)
+{
+	snprintf(id->own, sizeof(id->own), "%s", from->identity);
+	for (char *c = id->own; *c; c++) {
+		if (*c <= ' ' || *c > '~')
+			*c = '_';
+	}
+	memcpy(id->mark.lasting, id->own, sizeof(id->mark.lasting));
+}
+
+/* Which data it is: a layer's data is that of what it stands on, unless it says
+ * something else or does not last. A store without identity may be another one
+ * tomorrow. */
+static void identify(struct backend_plugin *be)
+{
+	struct backend_info *to = &be->base.info;
+
+	to->is_lasting = be->info.caps & RBP_LASTING;
+	if (be->below && to->is_lasting) {
+		to->id = be->below->info.id;
+		to->life = be->below->info.life;
+	}
+	if (!be->below)
+		to->id.is_device = true;
+	if (*be->info.identity)
+		name_store(&be->info, &to->id);
+}
+
+static void describe(struct backend_plugin *be,
+		     const struct backend_options *opt)
+{
+	const struct rbp_info *from = &be->info;
+	struct backend_info *to = &be->base.info;
+	uint32_t caps = from->caps;
+
+	to->kind = be->plugin->name;
+	to->size = from->bytes - from->bytes % opt->block_size;
+	to->min_block = from->block_size;
+	to->optimal_block = from->optimal_io ? from->optimal_io : 4096;
+	to->read_only = opt->read_only || !(caps & RBP_CAN_WRITE);
+	to->unmap_granularity = caps & RBP_CAN_UNMAP && !to->read_only
+					? from->unmap_granularity
+					: 0;
+	to->unmap_zeroes = caps & RBP_UNMAP_ZEROES;
+	to->volatile_cache = caps & RBP_WRITE_CACHE && !to->read_only;
+	to->fua = caps & RBP_CAN_FUA;
+	to->atomic_len = from->atomic_write;
+	to->read_cache = caps & RBP_READ_CACHE;
+	to->zero = caps & RBP_CAN_ZERO;
+	to->extents = caps & RBP_CAN_EXTENT;
+	to->rotational = caps & RBP_ROTATIONAL;
+	identify(be);
+}
+
+static void plugin_close(struct backend *base)
+{
+	struct backend_plugin *be = to_plugin(base);
+
+	plugin_threads_free(be->helpers);
+	if (be->is_open)
+		be->plugin->close(be->v);
+	if (be->below)
+		be->below->ops->close(be->below);
+	pthread_mutex_destroy(&be->vol.lock);
+	free(be->location);
+	free(be->args);
+	free(be);
+}
+
+/* The plugin's own part. Its clause gets the volume's name before it. */
+static int call_open(struct backend_plugin *be,
+		     const struct backend_options *opt, char *msg,
+		     size_t msg_len)
+{
+	char clause[256] = "";
+	const char *wrong;
+	int err;
+
+	be->info.size = sizeof(be->info);
+	be->info.open_flags = opt->read_only ? RBP_OPEN_READ_ONLY : 0;
+	err = be->plugin->open(&be->vol, be->location, be->args, &be->v,
+			       &be->info, clause, sizeof(clause));
+	clause[sizeof(clause) - 1] = '\0';
+	if (err) {
+		err = err < 0 ? err : -EIO;
+		snprintf(msg, msg_len, "%s: %s", be->vol.name,
+			 *clause ? clause : strerror(-err));
+		return err;
+	}
+	be->is_open = true;
+	wrong = what_is_wrong(be, opt->block_size);
+	if (!wrong)
+		return 0;
+	snprintf(msg, msg_len, "%s: %s", be->vol.name, wrong);
+	return -EINVAL;
+}
+
+static int out_of_memory(char *msg, size_t msg_len)
+{
+	snprintf(msg, msg_len, "out of memory");
+	return -ENOMEM;
+}
+
+static int start_helpers(struct backend_plugin *be, char *msg, size_t msg_len)
+{
+	unsigned int threads =
+		be->info.threads ? be->info.threads : THREADS_DEFAULT;
+
+	if (be->plugin->submit)
+		return 0;
+	if (plugin_threads_create(be->plugin->blocking, be->v, threads,
+				  host_done, &be->helpers))
+		return out_of_memory(msg, msg_len);
+	return 0;
+}
+
+/* @below is given back where this fails before it belongs to the backend. */
+static int open_plugin(const struct plugin_spec *spec, const char *location,
+		       struct backend *below, const struct backend_options *opt,
+		       struct backend **ret, char *msg, size_t msg_len)
+{
+	struct backend_plugin *be = calloc(1, sizeof(*be));
+	int err = 0;
+
+	if (!be) {
+		if (below)
+			below->ops->close(below);
+		return out_of_memory(msg, msg_len);
+	}
+	be->base.ops = &backend_plugin;
+	be->below = below;
+	pthread_mutex_init(&be->vol.lock, NULL);
+	snprintf(be->vol.name, sizeof(be->vol.name), "%s%s%.*s", spec->name,
+		 location ? ":" : "", 200, location ? location : "");
+	if (location)
+		be->location = strdup(location);
+	if (location && !be->location)
+		err = out_of_memory(msg, msg_len);
+	if (!err)
+		err = plugin_load(spec->name, &be->plugin, msg, msg_len);
+	if (!err && !be->plugin->is_layer != !below) {
+		snprintf(msg, msg_len,
+			 below ? "plugin %s is a store, not a layer: name it "
+				 "in front, %s:LOCATION"
+			       : "plugin %s is a layer: put it on a store "
+				 "with ,layer=%s",
+			 spec->name, spec->name);
+		err = -EINVAL;
+	}
+	if (!err)
+		err = plugin_args(be->plugin, spec, &be->args, msg, msg_len);
+	if (!err && below)
+		describe_below(below, &be->info);
+	if (!err)
+		err = call_open(be, opt, msg, msg_len);
+	if (!err)
+		err = start_helpers(be, msg, msg_len);
+	if (err) {
+		plugin_close(&be->base);
+		return err;
+	}
+	describe(be, opt);
+	*ret = &be->base;
+	return 0;
+}
+
+static int plugin_open(const struct backend_options *opt, struct backend **ret,
+		       char *msg, size_t msg_len)
+{
+	return open_plugin(opt->plugin, opt->path, NULL, opt, ret, msg,
+			   msg_len);
+}
+
+int backend_plugin_add_layer(struct backend *below,
+			     const struct plugin_spec *spec,
+			     const struct backend_options *opt,
+			     struct backend **ret, char *msg, size_t msg_len)
+{
+	return open_plugin(spec, NULL, below, opt, ret, msg, msg_len);
+}
+
+/* ---- size ---- */
+
+static uint64_t plugin_used(struct backend *base)
+{
+	struct backend *below = to_plugin(base)->below;
+
+	if (below && below->ops->used)
+		return below->ops->used(below);
+	return base->info.size;
+}
+
+/* The backend below learns here of what it has grown by. */
+static int measure_below(struct backend *below, uint64_t *ret_size)
+{
+	uint64_t size = below->info.size;
+	int err = below->ops->measure ? below->ops->measure(below, &size) : 0;
+
+	if (err)
+		return err;
+	if (size > below->info.size)
+		below->info.size = size;
+	*ret_size = size;
+	return 0;
+}
+
+static int plugin_measure(struct backend *base, uint64_t *ret_size)
+{
+	struct backend_plugin *be = to_plugin(base);
+	bool is_same = be->below && be->below->info.size == base->info.size;
+	uint64_t size = base->info.size;
+	int err = be->below ? measure_below(be->below, &size) : 0;
+
+	if (err)
+		return err;
+	*ret_size = is_same ? size : base->info.size;
+	if (be->plugin->measure)
+		err = be->plugin->measure(be->v, ret_size);
+	return err < 0 ? err : 0;
+}
+
+/* Of a store nothing is known that would have to be synchronized. */
+static int plugin_sync(struct backend *base)
+{
+	struct backend *below = to_plugin(base)->below;
+
+	return below && below->ops->sync ? below->ops->sync(below) : 0;
+}
+
+const struct backend_ops backend_plugin = {
+	.name = "plugin",
+	.open = plugin_open,
+	.close = plugin_close,
+	.attach = plugin_attach,
+	.detach = plugin_detach,
+	.submit = plugin_submit,
+	.used = plugin_used,
+	.measure = plugin_measure,
+	.sync = plugin_sync,
+};

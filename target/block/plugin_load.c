@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/block/plugin_load.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "target/block/plugin_host.h"
+#include "base/cleanup.h"
+#include "base/list.h"
+
+#define SYMBOL_PREFIX "rdma_block_plugin_"
+/* Majors that an error message looks for. */
+#define ABI_NEWEST 20
+
+/* A plugin that is loaded. The list only grows. */
+struct loaded {
+	struct loaded *next;
+	/* As long as ours: what the plugin's own struct lacks is zero. */
+	struct rbp_plugin plugin;
+	struct rbp_blocking blocking;
+	dev_t dev; /* of its file */
+	ino_t ino;
+	/* Stays open: dlopen() knows files by name, so that a number that is
+	 * used again would name this plugin. */
+	int fd;
+};
+
+static struct loaded *all_loaded;
+
+static int refuse(char *msg, size_t msg_len, int err, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static int refuse(char *msg, size_t msg_len, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(msg, msg_len, fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+/* ---- the file ---- */
+
+/* A descriptor of DIR/rdma-block-plugin-NAME.so; -1: it is not there. */
+static int open_in(const char *dir, size_t dir_len, const char *name)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%.*s/rdma-block-plugin-%s.so",
+		 (int)dir_len, dir, name);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* The directories of $RDMA_BLOCK_PLUGIN_PATH, then the one of the package. */
+static int open_by_name(const char *name)
+{
+	const char *dirs = getenv("RDMA_BLOCK_PLUGIN_PATH");
+	int fd = -1;
+
+	while (dirs && *dirs && fd < 0) {
+		size_t len = strcspn(dirs, ":");
+
+		if (len)
+			fd = open_in(dirs, len, name);
+		dirs += len + (dirs[len] == ':');
+	}
+	if (fd < 0)
+		fd = open_in(PLUGIN_DIR, strlen(PLUGIN_DIR), name);
+	return fd;
+}
+
+static int open_plugin(const char *name, int *ret_fd, char *msg, size_t msg_len)
+{
+	if (strchr(name, '/')) {
+		*ret_fd = open(name, O_RDONLY | O_CLOEXEC);
+		if (*ret_fd < 0)
+			return refuse(msg, msg_len, -errno, "plugin %s: %s",
+				      name, strerror(errno));
+		return 0;
+	}
+	*ret_fd = open_by_name(name);
+	if (*ret_fd < 0)
+		return refuse(msg, msg_len, -ENOENT,
+			      "there is no plugin '%s': "
+			      "rdma-block-plugin-%s.so is neither in "
+			      "$RDMA_BLOCK_PLUGIN_PATH nor in " PLUGIN_DIR
+			      "; write ./%s:... if you mean a file",
+			      name, name, name);
+	return 0;
+}
+
+/* A plugin runs with our rights: its file must be as safe as our own. */
+static int check_owner(const char *name, const struct stat *st, char *msg,
+		       size_t msg_len)
+{
+	if (!S_ISREG(st->st_mode))
+		return refuse(msg, msg_len, -EINVAL,
+			      "plugin %s: not a regular file", name);
+	if (st->st_uid != 0 && st->st_uid != geteuid())
+		return refuse(msg, msg_len, -EPERM,
+			      "plugin %s: its file belongs to user %u; only "
+			      "files of root or of the user of rdma-target are "
+			      "loaded",
+			      name, st->st_uid);
+	if (st->st_mode & (S_IWGRP | S_IWOTH))
+		return refuse(msg, msg_len, -EPERM,
+			      "plugin %s: other users may write to its file; "
+			      "try: chmod go-w",
+			      name);
+	return 0;
+}
+
+/* ---- the symbol ---- */
+
+typedef const struct rbp_plugin *entry_fn(const struct rbp_host *host);
+
+static void *find_entry(void *so, unsigned int abi)
+{
+	char symbol[sizeof(SYMBOL_PREFIX) + 10];
+
+	snprintf(symbol, sizeof(symbol), SYMBOL_PREFIX "%u", abi);
+	return dlsym(so, symbol);
+}
+
+static int explain_no_entry(const char *name, void *so, char *msg,
+			    size_t msg_len)
+{
+	for (unsigned int abi = 0; abi <= ABI_NEWEST; abi++) {
+		if (find_entry(so, abi))
+			return refuse(msg, msg_len, -ENOEXEC,
+				      "plugin %s: made for plugin ABI %u, this "
+				      "rdma-target has ABI %u; build it with "
+				      "the header of this version",
+				      name, abi, RBP_ABI);
+	}
+	return refuse(msg, msg_len, -ENOEXEC,
+		      "plugin %s: no plugin of rdma-target: it has no "
+		      "symbol " SYMBOL_PREFIX "%u",
+		      name, RBP_ABI);
+}
+
+/* What every use of a plugin relies on. NULL: fine. */
+static const char *what_is_wrong(const struct rbp_plugin *p)
+{
+	if (!p->name || !p->version || !p->help)
+		return "it has no name, version or help";
+	if (!p->open || !p->close)
+		return "it cannot open or close a volume";
+	if (p->is_layer && !p->submit)
+		return "it is a layer without submit()";
+	if (!p->submit && (!p->blocking || !p->blocking->read))
+		return "it has neither submit() nor a blocking read()";
+	if (p->scratch_len > 65536)
+		return "its scratch_len is above 64 KiB";
+	return NULL;
+}
+
+/* The first @size bytes of @from; the rest of the @len at @to is zero. */
+static void take_struct(void *to, size_t len, const void *from, size_t size)
+{
+	memset(to, 0, len);
+	memcpy(to, from, size < len ? size : len);
+}
+
+static int enter(const char *name, void *so, struct loaded *l, char *msg,
+		 size_t msg_len)
+{
+	void *symbol = find_entry(so, RBP_ABI);
+	const struct rbp_plugin *theirs;
+	const char *wrong;
+	entry_fn *entry;
+
+	if (!symbol)
+		return explain_no_entry(name, so, msg, msg_len);
+	/* As dlsym(3) says: C has no cast between them. */
+	memcpy(&entry, &symbol, sizeof(entry));
+	theirs = entry(backend_plugin_host());
+	if (!theirs)
+		return refuse(msg, msg_len, -ENOEXEC,
+			      "plugin %s: refuses to be used", name);
+	take_struct(&l->plugin, sizeof(l->plugin), theirs, theirs->size);
+	if (l->plugin.blocking) {
+		take_struct(&l->blocking, sizeof(l->blocking), theirs->blocking,
+			    theirs->blocking->size);
+		l->plugin.blocking = &l->blocking;
+	}
+	wrong = what_is_wrong(&l->plugin);
+	if (wrong)
+		return refuse(msg, msg_len, -ENOEXEC, "plugin %s: %s", name,
+			      wrong);
+	return 0;
+}
+
+/* ---- loading ---- */
+
+static const struct rbp_plugin *find_loaded(const struct stat *st)
+{
+	for (struct loaded *l = all_loaded; l; l = l->next) {
+		if (l->dev == st->st_dev && l->ino == st->st_ino)
+			return &l->plugin;
+	}
+	return NULL;
+}
+
+static int load_file(const char *name, int fd, struct loaded *l, char *msg,
+		     size_t msg_len)
+{
+	char path[64];
+	void *so;
+	int err;
+
+	/* The file that was looked at, not one that has its name by now. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!so)
+		return refuse(msg, msg_len, -ENOEXEC,
+			      "plugin %s: cannot be loaded: %s", name,
+			      dlerror());
+	err = enter(name, so, l, msg, msg_len);
+	if (err)
+		dlclose(so);
+	return err;
+}
+
+int plugin_load(const char *name, const struct rbp_plugin **ret, char *msg,
+		size_t msg_len)
+{
+	_cleanup_close_ int fd = -1;
+	struct loaded *l;
+	struct stat st;
+	int err = open_plugin(name, &fd, msg, msg_len);
+
+	if (err)
+		return err;
+	if (fstat(fd, &st))
+		return refuse(msg, msg_len, -errno, "plugin %s: %s", name,
+			      strerror(errno));
+	*ret = find_loaded(&st);
+	if (*ret)
+		return 0;
+	err = check_owner(name, &st, msg, msg_len);
+	if (err)
+		return err;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return refuse(msg, msg_len, -ENOMEM, "out of memory");
+	err = load_file(name, fd, l, msg, msg_len);
+	if (err) {
+		free(l);
+		return err;
+	}
+	l->fd = fd;
+	fd = -1;
+	l->dev = st.st_dev;
+	l->ino = st.st_ino;
+	l->next = all_loaded;
+	all_loaded = l;
+	*ret = &l->plugin;
+	return 0;
+}
+
+uint32_t plugin_needs(void)
+{
+	uint32_t needs = 0;
+
+	for (struct loaded *l = all_loaded; l; l = l->next)
+		needs |= l->plugin.needs;
+	return needs;
+}
+
+/* ---- parameters ---- */
+
+bool plugin_spec_add(struct plugin_spec *spec, const char *arg)
+{
+	size_t len = strlen(arg) + 1;
+
+	if (len > sizeof(spec->args) - spec->args_len)
+		return false;
+	memcpy(spec->args + spec->args_len, arg, len);
+	spec->args_len += len;
+	return true;
+}
+
+static const struct rbp_param *find_param(const struct rbp_plugin *plugin,
+					  const char *name, size_t len)
+{
+	const struct rbp_param *p = plugin->params;
+
+	for (; p && p->name; p++) {
+		if (strlen(p->name) == len && !strncmp(p->name, name, len))
+			return p;
+	}
+	return NULL;
+}
+
+/* "a, b, c" */
+static void list_params(const struct rbp_plugin *plugin, char *buf, size_t len)
+{
+	const struct rbp_param *p = plugin->params;
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (; p && p->name && used < len; p++)
+		used += (size_t)snprintf(buf + used, len - used, "%s%s",
+					 used ? ", " : "", p->name);
+}
+
+static bool parse_text(enum rbp_type type, struct rbp_arg *arg)
+{
+	char *end;
+
+	switch (type) {
+	case RBP_STRING:
+		return true;
+	case RBP_NUMBER:
+		errno = 0;
+		arg->number = strtoull(arg->text, &end, 10);
+		return isdigit((unsigned char)*arg->text) && !*end && !errno;
+	case RBP_SIZE:
+		return size_parse(arg->text, &arg->number) == 0;
+	case RBP_BOOL:
+		arg->number = !strcmp(arg->text, "on");
+		return arg->number || !strcmp(arg->text, "off");
+	}
+	return false;
+}
+
+static const char *type_text(enum rbp_type type)
+{
+	switch (type) {
+	case RBP_STRING:
+		return "a text";
+	case RBP_NUMBER:
+		return "a decimal number";
+	case RBP_SIZE:
+		return "a size, such as 64M";
+	case RBP_BOOL:
+		return "on or off";
+	}
+	return "of a type that is not known";
+}
+
+static int refuse_unknown(const struct rbp_plugin *plugin, const char *text,
+			  char *msg, size_t msg_len)
+{
+	char known[256];
+
+	list_params(plugin, known, sizeof(known));
+	return refuse(msg, msg_len, -EINVAL,
+		      "no parameter '%.*s' of a volume or of plugin %s, which "
+		      "has %s",
+		      (int)strcspn(text, "="), text, plugin->name,
+		      *known ? known : "none");
+}
+
+/* One "KEY=VALUE" into its place, which is the parameter's in the table. */
+static int set_arg(const struct rbp_plugin *plugin, const char *text,
+		   struct rbp_arg *args, char *msg, size_t msg_len)
+{
+	size_t len = strcspn(text, "=");
+	const struct rbp_param *p = find_param(plugin, text, len);
+	struct rbp_arg *arg;
+
+	if (!p)
+		return refuse_unknown(plugin, text, msg, msg_len);
+	if (!text[len])
+		return refuse(msg, msg_len, -EINVAL,
+			      "'%s' needs a value: %s=...", text, text);
+	arg = &args[p - plugin->params];
+	if (arg->name)
+		return refuse(msg, msg_len, -EINVAL, "'%s' is given twice",
+			      p->name);
+	arg->name = p->name;
+	arg->text = text + len + 1;
+	if (!parse_text(p->type, arg))
+		return refuse(msg, msg_len, -EINVAL,
+			      "'%s': %s of plugin %s is %s", text, p->name,
+			      plugin->name, type_text(p->type));
+	return 0;
+}
+
+/* Defaults where nothing is given; then without gaps. */
+static void complete_args(const struct rbp_plugin *plugin, unsigned int cnt,
+			  struct rbp_arg *args)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < cnt; i++) {
+		const struct rbp_param *p = &plugin->params[i];
+
+		if (!args[i].name && p->dflt) {
+			args[i].name = p->name;
+			args[i].text = p->dflt;
+			parse_text(p->type, &args[i]);
+		}
+		if (args[i].name)
+			args[kept++] = args[i];
+	}
+	args[kept] = (struct rbp_arg){ 0 };
+}
+
+int plugin_args(const struct rbp_plugin *plugin, const struct plugin_spec *spec,
+		struct rbp_arg **ret, char *msg, size_t msg_len)
+{
+	_cleanup_free_ struct rbp_arg *args = NULL;
+	unsigned int cnt = 0;
+	char *texts;
+
+	while (plugin->params && plugin->params[cnt].name)
+		cnt++;
+	/* The texts behind the list, so that one free() takes both. */
+	args = calloc(1, (cnt + 1) * sizeof(*args) + spec->args_len + 1);
+	if (!args)
+		return refuse(msg, msg_len, -ENOMEM, "out of memory");
+	texts = (char *)&args[cnt + 1];
+	memcpy(texts, spec->args, spec->args_len);
+	for (size_t at = 0; at < spec->args_len; at += strlen(texts + at) + 1) {
+		int err = set_arg(plugin, texts + at, args, msg, msg_len);
+
+		if (err)
+			return err;
+	}
+	complete_args(plugin, cnt, args);
+	*ret = args;
+	args = NULL;
+	return 0;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Finds and loads plugins (plugins/rdma_block_plugin.h), and reads what a SPEC
+ * says of them. A plugin is loaded once, and stays until the process ends: its
+ * threads may outlive its volumes.
+ *
+ * Thread: setup.
+ */
+#ifndef TARGET_BLOCK_PLUGIN_LOAD_H
+#define TARGET_BLOCK_PLUGIN_LOAD_H
+
+#include <stdbool.h>
+
+#include "plugins/rdma_block_plugin.h"
+
+/* What a SPEC says of a store or a layer that is a plugin. */
+struct plugin_spec {
+	char name[256]; /* or a path with a slash; empty: no plugin */
+	/* "KEY=VALUE", each with its end; checked by plugin_args(). */
+	char args[2048];
+	size_t args_len;
+};
+
+/* Adds "KEY=VALUE" or "KEY". False: too long. */
+bool plugin_spec_add(struct plugin_spec *spec, const char *arg);
+
+/*
+ * Loads the plugin that @name stands for: a path when it has a slash, else
+ * rdma-block-plugin-NAME.so in the directories of $RDMA_BLOCK_PLUGIN_PATH,
+ * then in LIBDIR/rdma-block. The file must belong to root or to the user of the
+ * process, and no other user may be able to write to it. Return: 0, or a negative
+ * errno with one clause in @msg; *ret is valid until the process ends.
+ */
+int plugin_load(const char *name, const struct rbp_plugin **ret, char *msg,
+		size_t msg_len);
+
+/*
+ * Checks the parameters of @spec against those that @plugin knows, and adds the
+ * defaults. Return: 0, or -EINVAL with one clause in @msg. Free *ret with free().
+ */
+int plugin_args(const struct rbp_plugin *plugin, const struct plugin_spec *spec,
+		struct rbp_arg **ret, char *msg, size_t msg_len);
+
+/* RBP_NEEDS_ bits of all plugins that are loaded. */
+uint32_t plugin_needs(void);
+
+#endif

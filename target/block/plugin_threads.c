@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/block/plugin_threads.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+struct plugin_threads {
+	const struct rbp_blocking *blocking;
+	void *v;
+	void (*done)(struct rbp_io *io, int res);
+	unsigned int max;
+	pthread_mutex_t lock;
+	pthread_cond_t work;
+	/* under the lock: I/O that no thread has taken yet, oldest first */
+	struct rbp_io *first;
+	struct rbp_io **end;
+	unsigned int waiting;
+	unsigned int idle;
+	unsigned int cnt;
+	bool stopping;
+	pthread_t threads[];
+};
+
+/* An I/O that waits keeps the next one in its scratch. */
+static struct rbp_io **next_of(struct rbp_io *io)
+{
+	return io->scratch;
+}
+
+static int do_io(const struct plugin_threads *pool, struct rbp_io *io)
+{
+	const struct rbp_blocking *b = pool->blocking;
+
+	switch (io->op) {
+	case RBP_READ:
+		return b->read(pool->v, io->buf, io->len, io->offset);
+	case RBP_WRITE:
+		return b->write(pool->v, io->buf, io->len, io->offset,
+				io->flags);
+	case RBP_FLUSH:
+		return b->flush(pool->v);
+	case RBP_UNMAP:
+		return b->unmap(pool->v, io->len, io->offset);
+	case RBP_ZERO:
+		return b->zero(pool->v, io->len, io->offset, io->flags);
+	case RBP_EXTENT:
+		return b->extent(pool->v, io->len, io->offset, &io->extent_len,
+				 &io->extent_mapped);
+	}
+	return -EOPNOTSUPP;
+}
+
+/* The oldest; NULL: the pool ends. With the lock held. */
+static struct rbp_io *take(struct plugin_threads *pool)
+{
+	struct rbp_io *io;
+
+	pool->idle++;
+	while (!pool->first && !pool->stopping)
+		pthread_cond_wait(&pool->work, &pool->lock);
+	pool->idle--;
+	io = pool->first;
+	if (!io)
+		return NULL;
+	pool->waiting--;
+	pool->first = *next_of(io);
+	if (!pool->first)
+		pool->end = &pool->first;
+	return io;
+}
+
+static void *helper_main(void *arg)
+{
+	struct plugin_threads *pool = arg;
+	struct rbp_io *io;
+
+	pthread_setname_np(pthread_self(), "plugin");
+	pthread_mutex_lock(&pool->lock);
+	while ((io = take(pool))) {
+		pthread_mutex_unlock(&pool->lock);
+		pool->done(io, do_io(pool, io));
+		pthread_mutex_lock(&pool->lock);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return NULL;
+}
+
+/* With the lock held. False: no thread is there to do anything. */
+static bool have_thread(struct plugin_threads *pool)
+{
+	if (pool->idle <= pool->waiting && pool->cnt < pool->max &&
+	    !pthread_create(&pool->threads[pool->cnt], NULL, helper_main, pool))
+		pool->cnt++;
+	return pool->cnt > 0;
+}
+
+void plugin_threads_submit(struct plugin_threads *pool, struct rbp_io *io)
+{
+	bool has_thread;
+
+	*next_of(io) = NULL;
+	pthread_mutex_lock(&pool->lock);
+	has_thread = have_thread(pool);
+	if (has_thread) {
+		*pool->end = io;
+		pool->end = next_of(io);
+		pool->waiting++;
+		pthread_cond_signal(&pool->work);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	if (!has_thread)
+		pool->done(io, -ENOMEM);
+}
+
+int plugin_threads_create(const struct rbp_blocking *blocking, void *v,
+			  unsigned int max,
+			  void (*done)(struct rbp_io *io, int res),
+			  struct plugin_threads **ret)
+{
+	struct plugin_threads *pool =
+		calloc(1, sizeof(*pool) + max * sizeof(pool->threads[0]));
+
+	if (!pool)
+		return -ENOMEM;
+	pool->blocking = blocking;
+	pool->v = v;
+	pool->done = done;
+	pool->max = max;
+	pool->end = &pool->first;
+	pthread_mutex_init(&pool->lock, NULL);
+	pthread_cond_init(&pool->work, NULL);
+	*ret = pool;
+	return 0;
+}
+
+void plugin_threads_free(struct plugin_threads *pool)
+{
+	if (!pool)
+		return;
+	pthread_mutex_lock(&pool->lock);
+	pool->stopping = true;
+	pthread_cond_broadcast(&pool->work);
+	pthread_mutex_unlock(&pool->lock);
+	for (unsigned int i = 0; i < pool->cnt; i++)
+		pthread_join(pool->threads[i], NULL);
+	pthread_mutex_destroy(&pool->lock);
+	pthread_cond_destroy(&pool->work);
+	free(pool);
+}

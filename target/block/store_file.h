@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What store_file.c (I/O) and store_file_open.c (opening) share. */
+#ifndef TARGET_BLOCK_STORE_FILE_H
+#define TARGET_BLOCK_STORE_FILE_H
+
+#include <stdatomic.h>
+
+#include "target/block/backend.h"
+#include "target/port/worker.h"
+
+struct file_backend;
+
+/*
+ * A worker's part of the backend.
+ *
+ * Flushes have an open file of their own in every worker, and one at a time
+ * is in the kernel: Linux tells a lost write to each open file once, at its
+ * next fsync or synchronous write. So no other worker and no FUA write can
+ * take away the error that a flush has to report. A flush that arrives while
+ * one is running waits for the next, which then answers all that wait.
+ */
+struct file_worker {
+	struct file_backend *file;
+	struct worker *worker;
+	int fixed; /* io_uring's index of file->fd, -1: not registered */
+	int flush_fd;
+	bool flushing;
+	struct reactor_op flush_op;
+	struct block_request *flush_running; /* lists, by next */
+	struct block_request *flush_waiting;
+};
+
+struct file_backend {
+	struct backend base;
+	char *path; /* for messages */
+	int fd;
+	bool write_through;
+	bool direct;
+	uint32_t block_size;  /* bytes, of the volume */
+	uint32_t direct_unit; /* bytes; of a direct transfer */
+	/* The first failure of a flush, kept; any thread. */
+	_Atomic int flush_error;
+	/* fallocate modes that the store has refused; any thread. */
+	_Atomic int refused;
+	struct file_worker *workers[WORKERS_MAX];
+};
+
+/* As backend_ops.open, but for ops. */
+int file_backend_open(const struct backend_options *opt,
+		      struct file_backend **ret, char *msg, size_t msg_len);
+
+#endif

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/fs.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "target/block/store_file.h"
+#include "base/cleanup.h"
+#include "base/file_lock.h"
+#include "base/log.h"
+
+/* Immediate data lies on multiples of this (xp_config.recv_aligned_at). */
+#define MEMORY_UNIT 512u
+
+#define FALLBACK_BLOCK 4096u
+
+struct open_call {
+	const struct backend_options *opt;
+	struct stat st;
+	char *msg;
+	size_t msg_len;
+};
+
+static int fail(const struct open_call *c, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fail(const struct open_call *c, int err, const char *fmt, ...)
+{
+	va_list ap;
+	int n = snprintf(c->msg, c->msg_len, "%s: ", c->opt->path);
+
+	if (n < 0 || (size_t)n >= c->msg_len)
+		return err;
+	va_start(ap, fmt);
+	vsnprintf(c->msg + n, c->msg_len - (size_t)n, fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+static int check_kind(struct open_call *c)
+{
+	if (stat(c->opt->path, &c->st)) {
+		if (errno == ENOENT)
+			return fail(c, -ENOENT,
+				    "does not exist; make it with: "
+				    "truncate -s 1G %s",
+				    c->opt->path);
+		return fail(c, -errno, "%s", strerror(errno));
+	}
+	if (S_ISDIR(c->st.st_mode))
+		return fail(c, -EISDIR,
+			    "is a directory; name a file or a block device");
+	if (!S_ISREG(c->st.st_mode) && !S_ISBLK(c->st.st_mode))
+		return fail(c, -EINVAL,
+			    "is neither a regular file nor a block device");
+	return 0;
+}
+
+static int given_twice(const struct open_call *c)
+{
+	return fail(c, -EBUSY,
+		    "is given twice; any number of initiators can use one "
+		    "volume");
+}
+
+/* The devices that the kernel has made of it, such as a logical volume. */
+static bool is_part(dev_t dev, char *name, size_t len)
+{
+	char path[64];
+	struct dirent *entry = NULL;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/holders", major(dev),
+		 minor(dev));
+	dir = opendir(path);
+	do
+		entry = dir ? readdir(dir) : NULL;
+	while (entry && entry->d_name[0] == '.');
+	if (entry)
+		snprintf(name, len, "%s", entry->d_name);
+	if (dir)
+		closedir(dir);
+	return entry;
+}
+
+/* Where a line of /proc/self/mountinfo, "36 35 8:1 /root /mnt options...", says
+ * that @dev is mounted; NULL: nowhere. */
+static const char *mount_point_of(char *line, dev_t dev)
+{
+	char *at = line;
+	char *number;
+	char *end;
+	unsigned long maj;
+
+	strsep(&at, " ");
+	strsep(&at, " ");
+	number = strsep(&at, " ");
+	strsep(&at, " ");
+	if (!at)
+		return NULL;
+	maj = strtoul(number, &end, 10);
+	if (*end != ':' || makedev(maj, strtoul(end + 1, NULL, 10)) != dev)
+		return NULL;
+	return strsep(&at, " ");
+}
+
+static bool is_mounted(dev_t dev, char *where, size_t len)
+{
+	const char *found = NULL;
+	char line[1024];
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = mount_point_of(line, dev);
+	if (found)
+		snprintf(where, len, "%s", found);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static int in_use(const struct open_call *c, pid_t pid, const char *what)
+{
+	char who[FILE_LOCK_NAME_MAX];
+
+	return fail(c, -EBUSY, "is in use by %s%s%s", file_lock_name(pid, who),
+		    what,
+		    file_lock_is_interrupted()
+			    ? "; a signal ended the wait for it"
+			    : "");
+}
+
+static int in_use_as(const struct open_call *c, const char *what,
+		     const char *name)
+{
+	return fail(c, -EBUSY, "is in use: %s %s", what, name);
+}
+
+/* What does not end by itself soon is not waited for. */
+static int refuse_what_lasts(const struct open_call *c)
+{
+	char name[256];
+
+	if (is_mounted(c->st.st_rdev, name, sizeof(name)))
+		return in_use_as(c, "mounted at", name);
+	if (is_part(c->st.st_rdev, name, sizeof(name)))
+		return in_use_as(c, "part of", name);
+	if (file_lock_is_ours(&c->st))
+		return given_twice(c);
+	return 0;
+}
+
+static int explain_open(const struct open_call *c, int err)
+{
+	const char *hint = "";
+
+	if (!c->opt->read_only && (err == EACCES || err == EROFS) &&
+	    !access(c->opt->path, R_OK))
+		hint = "; add ,ro to export it read-only";
+	else if (err == EACCES || err == EPERM)
+		hint = "; check its owner and mode, or run as another user";
+	return fail(c, -err, "cannot be opened for %s: %s%s",
+		    c->opt->read_only ? "reading" : "reading and writing",
+		    strerror(err), hint);
+}
+
+/* O_EXCL: nobody may have a block device mounted that we write to. */
+static int open_once(const struct open_call *c)
+{
+	int flags = O_CLOEXEC | O_NOCTTY;
+
+	if (c->opt->read_only)
+		flags |= O_RDONLY;
+	else
+		flags |= O_RDWR | (S_ISBLK(c->st.st_mode) ? O_EXCL : 0);
+	return open(c->opt->path, flags);
+}
+
+/* A device that was opened exclusively is so until the last I/O of a process
+ * that was killed is over. */
+static int open_patiently(const struct open_call *c, int *ret_fd)
+{
+	unsigned int waited_ms = 0;
+	int fd = open_once(c);
+
+	while (fd < 0 && errno == EBUSY) {
+		pid_t pid;
+		enum file_holder holder = file_lock_holder(&c->st, &pid);
+		int err = refuse_what_lasts(c);
+
+		if (err)
+			return err;
+		/* Without a lock some process looks at it, such as udev. */
+		if (holder == FILE_HOLDER_NONE)
+			holder = FILE_HOLDER_ALIVE;
+		if (!file_lock_wait(c->opt->path, holder, pid,
+				    FILE_LOCK_STORE_MS, &waited_ms))
+			return in_use(c, pid ? pid : file_lock_opener(&c->st),
+				      "");
+		fd = open_once(c);
+	}
+	if (fd < 0)
+		return explain_open(c, errno);
+	*ret_fd = fd;
+	return 0;
+}
+
+static int lock_file(const struct open_call *c, int fd)
+{
+	const char *what = c->opt->read_only ? ", which writes to it" : "";
+	pid_t pid = 0;
+	int err = file_lock_take(fd, c->opt->path, c->opt->read_only,
+				 FILE_LOCK_STORE_MS, &pid);
+
+	if (err == -EBUSY && pid == getpid())
+		return given_twice(c);
+	if (err == -EBUSY)
+		return in_use(c, pid, what);
+	return err ? fail(c, err, "cannot be locked: %s", strerror(-err)) : 0;
+}
+
+/* ---- direct I/O ---- */
+
+static uint32_t device_sector(int fd)
+{
+	int sector;
+
+	return ioctl(fd, BLKSSZGET, &sector) ? FALLBACK_BLOCK
+					     : (uint32_t)sector;
+}
+
+/* The unit of direct I/O in bytes; 0: none; -1: the kernel does not say. */
+static int direct_unit(const struct open_call *c, int fd)
+{
+#ifdef STATX_DIOALIGN
+	struct statx stx;
+
+	if (!statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stx) &&
+	    stx.stx_mask & STATX_DIOALIGN) {
+		if (stx.stx_dio_mem_align > MEMORY_UNIT)
+			return 0;
+		return (int)stx.stx_dio_offset_align;
+	}
+#endif
+	if (S_ISBLK(c->st.st_mode))
+		return (int)device_sector(fd);
+	return -1;
+}
+
+/* Kernels before 6.1 do not tell; a read then does. */
+static bool direct_read_works(int fd, uint32_t block_size)
+{
+	static uint8_t space[3 * 4096] __attribute__((aligned(4096)));
+
+	return pread(fd, space + MEMORY_UNIT, block_size, block_size) >= 0;
+}
+
+static int set_direct(int fd, bool on)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0)
+		return -errno;
+	flags = on ? flags | O_DIRECT : flags & ~O_DIRECT;
+	return fcntl(fd, F_SETFL, flags) ? -errno : 0;
+}
+
+/* Makes @fd do direct I/O in units of the block size, or says why not. */
+static int try_direct(const struct open_call *c, int fd, uint32_t *ret_unit)
+{
+	int unit = direct_unit(c, fd);
+
+	if (!unit || set_direct(fd, true))
+		return fail(c, -EINVAL,
+			    "no direct I/O here (the file system refuses "
+			    "O_DIRECT); leave out direct=on");
+	if (unit > (int)c->opt->block_size) {
+		set_direct(fd, false);
+		return fail(c, -EINVAL,
+			    "direct I/O needs blocks of %d bytes here; add "
+			    "block-size=%d or leave out direct=on",
+			    unit, unit);
+	}
+	if (unit < 0 && !direct_read_works(fd, c->opt->block_size)) {
+		set_direct(fd, false);
+		return fail(c, -EINVAL,
+			    "no direct I/O in blocks of %u bytes here; add "
+			    "block-size=4096 or leave out direct=on",
+			    c->opt->block_size);
+	}
+	*ret_unit = unit > 0 ? (uint32_t)unit : c->opt->block_size;
+	return 0;
+}
+
+static int choose_direct(const struct open_call *c, struct file_backend *file)
+{
+	bool is_device = S_ISBLK(c->st.st_mode);
+	int err;
+
+	if (c->opt->direct == 0 || (c->opt->direct < 0 && !is_device))
+		return 0;
+	err = try_direct(c, file->fd, &file->direct_unit);
+	if (!err) {
+		file->direct = true;
+		return 0;
+	}
+	if (c->opt->direct > 0)
+		return err;
+	log_info("%s (used through the page cache)", c->msg);
+	return 0;
+}
+
+/* ---- what the store is like ---- */
+
+/* A number or word of the disk's queue in sysfs; false: not there. */
+static bool queue_text(dev_t dev, const char *name, char *buf, size_t len)
+{
+	static const char *const dirs[] = { "queue", "../queue" };
+	char path[128];
+
+	for (size_t i = 0; i < 2; i++) {
+		_cleanup_close_ int fd = -1;
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s/%s",
+			 major(dev), minor(dev), dirs[i], name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		n = read(fd, buf, len - 1);
+		if (n <= 0)
+			return false;
+		buf[n] = '\0';
+		buf[strcspn(buf, "\n")] = '\0';
+		return true;
+	}
+	return false;
+}
+
+static uint64_t queue_number(dev_t dev, const char *name)
+{
+	char text[32];
+
+	if (!queue_text(dev, name, text, sizeof(text)))
+		return 0;
+	return strtoull(text, NULL, 10);
+}
+
+static bool has_volatile_cache(dev_t dev)
+{
+	char text[32];
+
+	return !queue_text(dev, "write_cache", text, sizeof(text)) ||
+	       strcmp(text, "write through") != 0;
+}
+
+/*
+ * Unmapping a device is asked for as fallocate(PUNCH_HOLE), which promises
+ * zeroes; it works where the device can do both.
+ */
+static void describe_device(struct file_backend *file, dev_t dev)
+{
+	struct backend_info *info = &file->base.info;
+	unsigned int physical;
+
+	info->kind = "block device";
+	info->optimal_block = FALLBACK_BLOCK;
+	if (!ioctl(file->fd, BLKPBSZGET, &physical))
+		info->optimal_block = physical;
+	if (queue_number(dev, "write_zeroes_max_bytes") &&
+	    queue_number(dev, "discard_max_bytes"))
+		info->unmap_granularity =
+			queue_number(dev, "discard_granularity");
+	info->volatile_cache = !file->direct || has_volatile_cache(dev);
+	info->rotational = queue_number(dev, "rotational");
+}
+
+static bool can_punch(const struct file_backend *file, off_t size)
+{
+	/* Behind the end, where there is nothing to lose. */
+	off_t off = (size | (FALLBACK_BLOCK - 1)) + 1;
+
+	return !fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			  off, FALLBACK_BLOCK);
+}
+
+static void describe_regular(struct file_backend *file, const struct stat *st)
+{
+	struct backend_info *info = &file->base.info;
+
+	info->kind = "file";
+	/* Network file systems name their transfer size; a page is a page. */
+	info->optimal_block = FALLBACK_BLOCK;
+	if (!info->read_only && can_punch(file, st->st_size))
+		info->unmap_granularity = (uint64_t)st->st_blksize;
+	info->volatile_cache = true;
+	info->extents = true;
+	info->rotational = queue_number(st->st_dev, "rotational");
+}
+
+static int get_size(const struct open_call *c, int fd, uint64_t *ret_size)
+{
+	uint32_t rest;
+
+	if (S_ISBLK(c->st.st_mode)) {
+		if (ioctl(fd, BLKGETSIZE64, ret_size))
+			return fail(c, -errno, "has no size: %s",
+				    strerror(errno));
+	} else {
+		*ret_size = (uint64_t)c->st.st_size;
+	}
+	if (!*ret_size)
+		return fail(c, -ENODATA,
+			    "is empty; give it a size with: truncate -s 1G %s",
+			    c->opt->path);
+	if (*ret_size < c->opt->block_size)
+		return fail(c, -EINVAL, "is smaller than one block (%u bytes)",
+			    c->opt->block_size);
+	rest = (uint32_t)(*ret_size % c->opt->block_size);
+	if (rest)
+		log_warn("%s: the last %u bytes are no whole block of %u "
+			 "bytes and are left out",
+			 c->opt->path, rest, c->opt->block_size);
+	*ret_size -= rest;
+	return 0;
+}
+
+static struct backend_life life_of(const struct open_call *c, int fd)
+{
+	struct backend_life life = { .rdev = 0 };
+	struct statx stx;
+
+	if (S_ISBLK(c->st.st_mode)) {
+		life.rdev = c->st.st_rdev;
+#ifdef BLKGETDISKSEQ
+		if (ioctl(fd, BLKGETDISKSEQ, &life.seq))
+			life.seq = 0;
+#endif
+		return life;
+	}
+	life.dev = c->st.st_dev;
+	life.ino = c->st.st_ino;
+	if (!statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &stx) &&
+	    stx.stx_mask & STATX_BTIME) {
+		life.born_s = stx.stx_btime.tv_sec;
+		life.born_ns = stx.stx_btime.tv_nsec;
+	}
+	return life;
+}
+
+static int describe(const struct open_call *c, struct file_backend *file)
+{
+	struct backend_info *info = &file->base.info;
+	uint64_t size = 0;
+	int err = get_size(c, file->fd, &size);
+
+	if (err)
+		return err;
+	info->size = size;
+	store_id_read("", file->fd, &c->st, &info->id);
+	info->life = life_of(c, file->fd);
+	info->read_only = c->opt->read_only;
+	info->read_cache = !file->direct;
+	info->min_block = file->direct ? file->direct_unit : 1;
+	info->fua = true;
+	info->is_lasting = true;
+	info->zero = !info->read_only;
+	info->unmap_zeroes = true;
+	if (S_ISBLK(c->st.st_mode))
+		describe_device(file, c->st.st_rdev);
+	else
+		describe_regular(file, &c->st);
+	if (info->read_only || file->write_through)
+		info->volatile_cache = false;
+	if (info->read_only)
+		info->unmap_granularity = 0;
+	return 0;
+}
+
+static int open_and_describe(struct open_call *c, struct file_backend *file)
+{
+	int err = check_kind(c);
+
+	if (!err)
+		err = open_patiently(c, &file->fd);
+	if (!err)
+		err = lock_file(c, file->fd);
+	/* The file that was opened, not the one that had the name before. */
+	if (!err && fstat(file->fd, &c->st))
+		err = fail(c, -errno, "%s", strerror(errno));
+	if (!err)
+		err = choose_direct(c, file);
+	if (!err)
+		err = describe(c, file);
+	return err;
+}
+
+int file_backend_open(const struct backend_options *opt,
+		      struct file_backend **ret, char *msg, size_t msg_len)
+{
+	struct open_call c = { .opt = opt, .msg = msg, .msg_len = msg_len };
+	struct file_backend *file = calloc(1, sizeof(*file));
+	int err;
+
+	if (!file)
+		return fail(&c, -ENOMEM, "out of memory");
+	file->fd = -1;
+	file->path = strdup(opt->path);
+	file->block_size = opt->block_size;
+	file->write_through = opt->write_through;
+	err = file->path ? open_and_describe(&c, file)
+			 : fail(&c, -ENOMEM, "out of memory");
+	if (err) {
+		if (file->fd >= 0)
+			close(file->fd);
+		free(file->path);
+		free(file);
+		return err;
+	}
+	*ret = file;
+	return 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/block/store_generation.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+static int new_generation(uint8_t ret_generation[SCSI_GENERATION_LEN])
+{
+	ssize_t n = getrandom(ret_generation, SCSI_GENERATION_LEN, 0);
+
+	return n == SCSI_GENERATION_LEN ? 0 : -EIO;
+}
+
+void store_boot(char buf[STORE_BOOT_SIZE])
+{
+	_cleanup_close_ int fd =
+		open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, buf, STORE_BOOT_SIZE - 1);
+
+	buf[n > 0 ? n : 0] = '\0';
+}
+
+void store_loss_draw(uint8_t ret_loss[STORE_LOSS_LEN])
+{
+	/* It blocks until there are some; so few are never cut short. */
+	if (getrandom(ret_loss, STORE_LOSS_LEN, 0) != STORE_LOSS_LEN)
+		abort();
+}
+
+int store_generation(const struct backend_info *info, bool forgets,
+		     const char *boot, const uint8_t *loss,
+		     struct scsi_store *ret_store)
+{
+	const struct backend_life *life = &info->life;
+	static const uint8_t none[STORE_LOSS_LEN];
+	char text[256 + 2 * STORE_LOSS_LEN];
+	int n;
+
+	ret_store->is_memory = info->memory != NULL;
+	if (!backend_life_is_known(life) || forgets || !*boot)
+		return new_generation(ret_store->generation);
+	n = snprintf(
+		text, sizeof(text), "%s:%llx:%llx:%llx:%llx:%llx.%x:", boot,
+		(unsigned long long)life->dev, (unsigned long long)life->ino,
+		(unsigned long long)life->rdev, (unsigned long long)life->seq,
+		(unsigned long long)life->born_s, life->born_ns);
+	if (!loss)
+		loss = none;
+	for (size_t i = 0; i < STORE_LOSS_LEN; i++)
+		n += sprintf(text + n, "%02x", loss[i]);
+	scsi_text_digest(text, ret_store->generation);
+	return 0;
+}

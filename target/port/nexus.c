@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/port/nexus.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct nexus *nexus_create(const struct srp_port_id *initiator,
+			   const struct srp_port_id *target,
+			   struct lun_map *luns, const struct lun_view *view,
+			   unsigned int worker_cnt)
+{
+	struct nexus *nexus = calloc(
+		1, sizeof(*nexus) + worker_cnt * sizeof(nexus->shares[0]));
+
+	if (!nexus)
+		return NULL;
+	for (unsigned int i = 0; i < worker_cnt; i++) {
+		arena_user_init(&nexus->shares[i].data);
+		arena_user_init(&nexus->shares[i].tables);
+	}
+	nexus->view = *view;
+	nexus->scsi.vol = nexus->view.vol;
+	nexus->scsi.read_only = nexus->view.read_only;
+	scsi_nexus_init(&nexus->scsi, luns, initiator);
+	nexus->initiator = *initiator;
+	nexus->target = *target;
+	srp_port_id_format(initiator, nexus->name);
+	list_init(&nexus->node);
+	list_init(&nexus->channels);
+	list_init(&nexus->logins);
+	return nexus;
+}
+
+void nexus_come_back(struct nexus *nexus, bool other_luns)
+{
+	uint32_t news = SCSI_UA_NEXUS_LOSS;
+
+	if (other_luns)
+		news |= SCSI_UA_LUNS_CHANGED;
+	for (int i = 0; i < LUNS_MAX; i++)
+		atomic_fetch_and(&nexus->scsi.ua[i], ~SCSI_UA_POWER_ON);
+	scsi_nexus_attention(&nexus->scsi, /* lun= */ -1, news);
+}
+
+void nexus_free(struct nexus *nexus)
+{
+	assert(list_empty(&nexus->channels) && list_empty(&nexus->logins));
+	list_del(&nexus->node);
+	scsi_nexus_fini(&nexus->scsi);
+	free(nexus);
+}
+
+struct nexus *nexus_find(struct list *nexuses,
+			 const struct srp_port_id *initiator,
+			 const struct srp_port_id *target)
+{
+	struct list *it;
+
+	list_for_each(it, nexuses) {
+		struct nexus *nexus = container_of(it, struct nexus, node);
+
+		if (srp_port_id_equal(&nexus->initiator, initiator) &&
+		    srp_port_id_equal(&nexus->target, target))
+			return nexus;
+	}
+	return NULL;
+}

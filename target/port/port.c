@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/port/port.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "target/port/host.h"
+
+/* Lines about refused logins in ten seconds. */
+#define REFUSALS_BURST 20
+
+/* A login that was found good and waits to become a channel. */
+struct login {
+	struct list node; /* nexus->logins */
+	struct port *port;
+	struct nexus *nexus;
+	struct host *host;
+	struct xp_conn_request *conn;
+	struct srp_login_answer answer;
+	bool single;
+	bool wants_aer;
+	struct reactor_timer timer; /* the fence's limit */
+};
+
+static void serve(struct port *port, struct nexus *nexus);
+
+static struct reactor *port_reactor(const struct port *port)
+{
+	return port->workers[0].reactor;
+}
+
+void port_init(struct port *port, const struct srp_port_id *id)
+{
+	static const struct port_limits defaults = PORT_LIMITS_DEFAULT;
+
+	list_init(&port->nexuses);
+	list_init(&port->hosts);
+	login_log_init(&port->channel_log);
+	if (!port->limits.logins)
+		port->limits = defaults;
+	port->policy = (struct srp_login_policy){
+		.max_it_iu_len = CHANNEL_IT_IU_LEN,
+		.ti_iu_len = CHANNEL_TI_IU_LEN,
+		.req_lim = CHANNEL_REQ_LIM,
+		.formats = SRP_FORMATS,
+		.imm_data = true,
+		.multichan = true,
+		.target = *id,
+		.accept_unnamed_target = true,
+	};
+	port->fence_ms = PORT_FENCE_MS;
+	port->next_number = 1;
+}
+
+/* ---- refusals ---- */
+
+static void log_refusal(struct port *port, const struct xp_conn_request *conn,
+			const struct srp_port_id *initiator, const char *why)
+{
+	char name[SRP_PORT_ID_TEXT_SIZE];
+	unsigned int dropped;
+
+	if (!log_limit_pass(&port->login_log, REFUSALS_BURST, &dropped))
+		return;
+	if (dropped)
+		log_warn("%u more refused logins left out", dropped);
+	log_warn("login of %s from %s on %s refused: %s",
+		 initiator ? srp_port_id_format(initiator, name) : "?",
+		 conn->peer, conn->local, why);
+}
+
+static void reject(struct xp_conn_request *conn, uint64_t tag, uint32_t reason)
+{
+	struct srp_login_rej rej = {
+		.tag = tag,
+		.reason = reason,
+		.formats = SRP_FORMATS,
+	};
+	uint8_t pdata[SRP_LOGIN_REJ_SIZE];
+
+	srp_login_rej_encode(pdata, sizeof(pdata), &rej);
+	xp_reject(conn, pdata, sizeof(pdata));
+}
+
+/* Refuses @conn; @why is what the log says beyond the reason's name. */
+static void refuse(struct port *port, struct xp_conn_request *conn,
+		   const struct srp_login_req *req, uint32_t reason,
+		   const char *why)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "%s%s%s", srp_rej_reason_name(reason),
+		 why ? ": " : "", why ? why : "");
+	log_refusal(port, conn, &req->initiator, text);
+	reject(conn, req->tag, reason);
+}
+
+/* ---- logins that wait ---- */
+
+/* NULL: it was never here, or long ago. */
+static struct port_memory *find_memory(struct port *port,
+				       const struct nexus *nexus)
+{
+	unsigned int cnt = port->remembered_cnt < PORT_REMEMBERED
+				   ? port->remembered_cnt
+				   : PORT_REMEMBERED;
+
+	for (unsigned int i = 0; i < cnt; i++) {
+		struct port_memory *m = &port->remembered[i];
+
+		if (srp_port_id_equal(&m->initiator, &nexus->initiator) &&
+		    srp_port_id_equal(&m->target, &nexus->target))
+			return m;
+	}
+	return NULL;
+}
+
+static void remember(struct port *port, const struct nexus *nexus)
+{
+	struct port_memory *m = find_memory(port, nexus);
+
+	if (!m)
+		m = &port->remembered[port->remembered_cnt++ % PORT_REMEMBERED];
+	*m = (struct port_memory){ .initiator = nexus->initiator,
+				   .target = nexus->target,
+				   .view = lun_view_digest(&nexus->view) };
+}
+
+static void maybe_free_nexus(struct port *port, struct nexus *nexus)
+{
+	if (!list_empty(&nexus->channels) || !list_empty(&nexus->logins))
+		return;
+	if (nexus->was_used)
+		remember(port, nexus);
+	nexus_free(nexus);
+}
+
+static void login_free(struct login *login)
+{
+	reactor_timer_stop(&login->timer);
+	list_del(&login->node);
+	free(login);
+}
+
+/* A login, or the channel that it has become, counts no more. */
+static void logged_off(struct port *port, struct host *host, bool half_open)
+{
+	port->login_cnt--;
+	if (half_open)
+		port->half_open_cnt--;
+	host_put(host, half_open);
+}
+
+static void refuse_waiting(struct login *login, uint32_t reason,
+			   const char *why)
+{
+	struct srp_login_req req = {
+		.tag = login->answer.rsp.tag,
+		.initiator = login->nexus->initiator,
+	};
+
+	refuse(login->port, login->conn, &req, reason, why);
+	logged_off(login->port, login->host, /* half_open= */ true);
+	login->nexus->login_cnt--;
+	login_free(login);
+}
+
+static void refuse_all_waiting(struct nexus *nexus, uint32_t reason,
+			       const char *why)
+{
+	struct list *it;
+	struct list *tmp;
+
+	list_for_each_safe(it, tmp, &nexus->logins)
+		refuse_waiting(container_of(it, struct login, node), reason,
+			       why);
+}
+
+static void fence_expired(struct reactor_timer *t)
+{
+	struct login *login = container_of(t, struct login, timer);
+	struct nexus *nexus = login->nexus;
+	struct port *port = login->port;
+
+	refuse_waiting(login, SRP_REJ_NO_RESOURCES,
+		       "commands of the channels that it replaces have not "
+		       "ended in time");
+	/* They end all the same. */
+	scsi_nexus_lost(&nexus->scsi);
+	serve(port, nexus);
+}
+
+/* ---- channels ---- */
+
+/* Each channel of a nexus on a worker of its own, if there are so many. The first
+ * ones, which most commands may come by, are given to all in turn. */
+static struct worker *next_worker(const struct port *port,
+				  const struct nexus *nexus)
+{
+	unsigned int index = nexus->first_worker + nexus->channel_cnt;
+
+	return &port->workers[index % port->worker_cnt];
+}
+
+static void admit(struct port *port, struct login *login)
+{
+	struct nexus *nexus = login->nexus;
+	struct channel_params params = {
+		.port = port,
+		.nexus = nexus,
+		.worker = next_worker(port, nexus),
+		.number = port->next_number++,
+		.login_rsp = &login->answer.rsp,
+		.rules = &login->answer.rules,
+		.conn = login->conn,
+		.wants_aer = login->wants_aer,
+	};
+	struct channel *ch = channel_create(&params);
+
+	if (!ch) {
+		refuse_waiting(login, SRP_REJ_NO_RESOURCES, "out of memory");
+		return;
+	}
+	ch->host = login->host;
+	ch->half_open = true;
+	nexus->login_cnt--;
+	login_free(login);
+	list_add_tail(&nexus->channels, &ch->nexus_node);
+	nexus->channel_cnt++;
+	nexus->was_used = true;
+	channel_send_start(ch);
+}
+
+/* Lets in, in order of arrival, the logins that need not wait any longer. */
+static void serve(struct port *port, struct nexus *nexus)
+{
+	while (!list_empty(&nexus->logins)) {
+		struct login *login =
+			list_first(&nexus->logins, struct login, node);
+
+		if (login->single && !list_empty(&nexus->channels))
+			return;
+		/* Not before: a command of an older channel might still take
+		 * the unit attention with it, or reserve anew. */
+		if (login->answer.rsp.multichan == SRP_MULTICHAN_TERMINATED)
+			scsi_nexus_lost(&nexus->scsi);
+		admit(port, login);
+	}
+	maybe_free_nexus(port, nexus);
+}
+
+static void close_channels(struct nexus *nexus, const char *why)
+{
+	struct list *it;
+
+	list_for_each(it, &nexus->channels)
+		channel_send_close(container_of(it, struct channel, nexus_node),
+				   why);
+}
+
+/* Runs on worker 0. Nothing is left of the channel but its memory. */
+static void run_gone(struct reactor_msg *msg)
+{
+	struct channel *ch = container_of(msg, struct channel, gone_msg);
+	struct nexus *nexus = ch->nexus;
+	struct port *port = ch->port;
+
+	if (ch->conn) {
+		/* It could not even be accepted. */
+		reject(ch->conn, ch->login_rsp.tag, SRP_REJ_NO_RESOURCES);
+		ch->conn = NULL;
+	}
+	list_del(&ch->nexus_node);
+	nexus->channel_cnt--;
+	logged_off(port, ch->host, ch->half_open);
+	channel_send_free(ch);
+	serve(port, nexus);
+	if (port->stopping && port->login_cnt == 0 && !port->stopped_called) {
+		port->stopped_called = true;
+		port->stopped(port);
+	}
+}
+
+static void run_opened(struct reactor_msg *msg)
+{
+	struct channel *ch = container_of(msg, struct channel, opened_msg);
+
+	ch->half_open = false;
+	ch->port->half_open_cnt--;
+	host_opened(ch->host);
+}
+
+void port_channel_opened(struct channel *ch)
+{
+	ch->opened_msg.run = run_opened;
+	reactor_send(port_reactor(ch->port), &ch->opened_msg);
+}
+
+void port_channel_gone(struct channel *ch)
+{
+	ch->gone_msg.run = run_gone;
+	reactor_send(port_reactor(ch->port), &ch->gone_msg);
+}
+
+/* ---- login ---- */
+
+static struct nexus *find_or_create(struct port *port,
+				    const struct srp_login_req *req,
+				    const struct lun_view *view)
+{
+	struct nexus *nexus =
+		nexus_find(&port->nexuses, &req->initiator, &req->target);
+	const struct port_memory *was;
+
+	if (nexus)
+		return nexus;
+	nexus = nexus_create(&req->initiator, &req->target, port->luns, view,
+			     port->worker_cnt);
+	if (!nexus)
+		return NULL;
+	was = find_memory(port, nexus);
+	if (was)
+		nexus_come_back(nexus, was->view != lun_view_digest(view));
+	nexus->first_worker = port->next_worker++ % port->worker_cnt;
+	list_add_tail(&port->nexuses, &nexus->node);
+	return nexus;
+}
+
+/* A SINGLE login ends what the nexus has, waiting logins included. */
+static void replace(struct nexus *nexus, struct login *login)
+{
+	refuse_all_waiting(nexus, SRP_REJ_UNSPECIFIED,
+			   "replaced by a newer login");
+	if (list_empty(&nexus->channels))
+		return;
+	login->answer.rsp.multichan = SRP_MULTICHAN_TERMINATED;
+	close_channels(nexus, "replaced by a new login of the same initiator");
+}
+
+static struct login *login_create(struct port *port, struct nexus *nexus,
+				  struct xp_conn_request *conn,
+				  const struct srp_login_req *req,
+				  const struct srp_login_answer *answer)
+{
+	struct in6_addr addr = access_addr(&conn->peer_addr);
+	struct login *login = calloc(1, sizeof(*login));
+
+	if (login)
+		login->host = host_take(&port->hosts, &addr);
+	if (!login || !login->host) {
+		free(login);
+		return NULL;
+	}
+	login->port = port;
+	login->nexus = nexus;
+	login->conn = conn;
+	login->answer = *answer;
+	login->single = req->multichan == SRP_MULTICHAN_SINGLE;
+	login->wants_aer = req->aer;
+	list_init(&login->node);
+	reactor_timer_init(&login->timer, fence_expired);
+	return login;
+}
+
+/* The login rules have found @req good; what follows is a matter of room. */
+static void log_in(struct port *port, struct xp_conn_request *conn,
+		   const struct srp_login_req *req,
+		   const struct srp_login_answer *answer,
+		   const struct lun_view *view)
+{
+	struct nexus *nexus = find_or_create(port, req, view);
+	struct login *login =
+		nexus ? login_create(port, nexus, conn, req, answer) : NULL;
+
+	if (!login) {
+		refuse(port, conn, req, SRP_REJ_NO_RESOURCES, "out of memory");
+		if (nexus)
+			maybe_free_nexus(port, nexus);
+		return;
+	}
+	port->login_cnt++;
+	port->half_open_cnt++;
+	if (login->single)
+		replace(nexus, login);
+	list_add_tail(&nexus->logins, &login->node);
+	nexus->login_cnt++;
+	reactor_timer_set(port_reactor(port), &login->timer, port->fence_ms);
+	serve(port, nexus);
+}
+
+/* Which limit is reached; NULL: none. */
+static const char *full(const struct port *port, const struct host *host)
+{
+	const struct port_limits *max = &port->limits;
+
+	if (port->login_cnt >= max->logins)
+		return "too many logins (--max-logins)";
+	if (port->half_open_cnt >= max->half_open)
+		return "too many logins have not been completed "
+		       "(--max-half-open)";
+	if (!host)
+		return NULL;
+	if (host->login_cnt >= max->host_logins)
+		return "too many logins from its address (--max-host-logins)";
+	if (host->half_open_cnt >= max->host_half_open)
+		return "too many logins from its address have not been "
+		       "completed (--max-host-half-open)";
+	return NULL;
+}
+
+/*
+ * A reason to refuse beyond the login rules, or 0; *ret_why in words. A login
+ * that replaces its nexus is as welcome as what it ends was: an initiator that
+ * comes back is not kept out by what it has lost.
+ */
+static uint32_t lack_of_room(struct port *port,
+			     const struct xp_conn_request *conn,
+			     const struct srp_login_req *req,
+			     const char **ret_why)
+{
+	struct in6_addr addr = access_addr(&conn->peer_addr);
+	const struct nexus *nexus =
+		nexus_find(&port->nexuses, &req->initiator, &req->target);
+	bool single = req->multichan == SRP_MULTICHAN_SINGLE;
+
+	*ret_why = NULL;
+	if (port->stopping)
+		*ret_why = "the target is stopping";
+	else if (!nexus || !single)
+		*ret_why = full(port, host_find(&port->hosts, &addr));
+	if (*ret_why)
+		return SRP_REJ_NO_RESOURCES;
+	if (!single && nexus &&
+	    nexus->channel_cnt + nexus->login_cnt >= port->limits.channels) {
+		*ret_why = "too many channels of one initiator "
+			   "(--max-channels)";
+		return SRP_REJ_CHANNEL_LIMIT;
+	}
+	return 0;
+}
+
+/* ---- access ---- */
+
+static void make_view(struct port *port, const struct xp_conn_request *conn,
+		      const struct srp_login_req *req, struct lun_view *view)
+{
+	struct in6_addr addr = access_addr(&conn->peer_addr);
+	const struct volume *hidden;
+	char name[SRP_PORT_ID_TEXT_SIZE];
+	unsigned int dropped;
+
+	lun_view_make(view, port->luns, &port->allow, &req->initiator, &addr,
+		      &hidden);
+	if (hidden &&
+	    log_limit_pass(&port->login_log, REFUSALS_BURST, &dropped))
+		log_warn("%s from %s does not see volume '%s': its LUN is "
+			 "another volume's; give one of them another lun=",
+			 srp_port_id_format(&req->initiator, name), conn->peer,
+			 hidden->name);
+}
+
+/*
+ * Why @view keeps the initiator out; NULL: it does not. What a nexus sees is
+ * decided once, so whoever comes as the same initiator port from elsewhere
+ * must see the same, and can otherwise neither join nor end it.
+ */
+static const char *lack_of_access(struct port *port,
+				  const struct srp_login_req *req,
+				  const struct lun_view *view)
+{
+	const struct nexus *nexus =
+		nexus_find(&port->nexuses, &req->initiator, &req->target);
+
+	if (view->cnt == 0)
+		return "no volume is allowed for it (--allow, ,allow=)";
+	if (nexus && !lun_view_equal(&nexus->view, view))
+		return "that initiator port is logged in from an address "
+		       "which may see other volumes";
+	return NULL;
+}
+
+static void on_requested(struct xp_conn_request *conn)
+{
+	struct port *port = conn->user;
+	struct srp_login_answer answer;
+	struct srp_login_req req;
+	struct lun_view view;
+	const char *why;
+	uint32_t reason;
+
+	if (srp_login_req_decode(conn->pdata, conn->pdata_len, &req) < 0) {
+		log_refusal(port, conn, NULL,
+			    "not an SRP login (no SRP_LOGIN_REQ in the "
+			    "connection request)");
+		xp_reject(conn, NULL, 0);
+		return;
+	}
+	srp_login_check(&req, &port->policy, &answer);
+	if (answer.reason) {
+		refuse(port, conn, &req, answer.reason,
+		       srp_rej_reason_hint(answer.reason));
+		return;
+	}
+	/* Named or not, it is the same port, and so the same nexus: a login
+	 * that names it differently must end the older one's commands, too. */
+	req.target = port->policy.target;
+	make_view(port, conn, &req, &view);
+	why = lack_of_access(port, &req, &view);
+	if (why) {
+		refuse(port, conn, &req, SRP_REJ_CHANNEL_LIMIT, why);
+		return;
+	}
+	reason = lack_of_room(port, conn, &req, &why);
+	if (reason)
+		refuse(port, conn, &req, reason, why);
+	else
+		log_in(port, conn, &req, &answer, &view);
+}
+
+/* ---- start and stop ---- */
+
+int port_listen(struct port *port, enum xp_kind kind,
+		const struct sockaddr *addr, socklen_t addr_len,
+		struct xp_error *e)
+{
+	struct xp *xp = port->workers[0].xp[kind];
+	int err;
+
+	assert(port->listener_cnt < ARRAY_SIZE(port->listeners));
+	err = xp_listen(xp, addr, addr_len, on_requested, port,
+			&port->listeners[port->listener_cnt], e);
+	if (err == 0)
+		port->listener_cnt++;
+	return err;
+}
+
+int port_listen_later(struct port *port, enum xp_kind kind,
+		      const struct sockaddr *addr, socklen_t addr_len,
+		      struct xp_error *e)
+{
+	struct xp *xp = port->workers[0].xp[kind];
+	int err;
+
+	assert(port->listener_cnt < ARRAY_SIZE(port->listeners));
+	err = xp_listen_later(xp, addr, addr_len, on_requested, port,
+			      &port->listeners[port->listener_cnt], e);
+	if (err == 0)
+		port->listener_cnt++;
+	return err;
+}
+
+static void stop_listening(struct port *port)
+{
+	while (port->listener_cnt > 0)
+		xp_unlisten(port->listeners[--port->listener_cnt]);
+}
+
+static void stop_nexus(struct port *port, struct nexus *nexus)
+{
+	struct list *it;
+
+	refuse_all_waiting(nexus, SRP_REJ_NO_RESOURCES,
+			   "the target is stopping");
+	list_for_each(it, &nexus->channels)
+		channel_send_drain(container_of(it, struct channel, nexus_node),
+				   "the target is stopping");
+	maybe_free_nexus(port, nexus);
+}
+
+static void run_stopped(struct reactor_msg *msg)
+{
+	struct port *port = container_of(msg, struct port, stopped_msg);
+
+	if (port->login_cnt > 0 || port->stopped_called)
+		return;
+	port->stopped_called = true;
+	port->stopped(port);
+}
+
+void port_stop(struct port *port)
+{
+	struct list *it;
+	struct list *tmp;
+
+	assert(!port->stopping);
+	port->stopping = true;
+	stop_listening(port);
+	list_for_each_safe(it, tmp, &port->nexuses)
+		stop_nexus(port, container_of(it, struct nexus, node));
+	port->stopped_msg.run = run_stopped;
+	reactor_send(port_reactor(port), &port->stopped_msg);
+}
+
+void port_fini(struct port *port)
+{
+	stop_listening(port);
+	assert(port->login_cnt == 0 && list_empty(&port->nexuses));
+	login_log_fini(&port->channel_log);
+}
+
+static void send_aers(struct nexus *nexus, const struct volume *vol)
+{
+	struct list *it;
+
+	for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {
+		if (nexus->view.vol[lun] != vol)
+			continue;
+		list_for_each(it, &nexus->channels)
+			channel_send_aer(
+				container_of(it, struct channel, nexus_node),
+				lun);
+	}
+}
+
+void port_capacity_changed(struct port *port, const struct volume *vol)
+{
+	struct list *n;
+
+	scsi_attention_others(port->luns, vol, /* except= */ NULL,
+			      SCSI_UA_CAPACITY_CHANGED);
+	list_for_each(n, &port->nexuses)
+		send_aers(container_of(n, struct nexus, node), vol);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The requests of a worker's channels, with the registered memory of their
+ * responses. A channel reserves at login what it may have at most, so there is
+ * always one for it; but all take from the same slabs, and of these from those
+ * in use first. So memory is touched for the commands that are under way at the
+ * same time on all channels, not for those that there might be on each, and an
+ * idle channel has next to nothing.
+ *
+ * Thread: the worker.
+ */
+#ifndef TARGET_PORT_REQUEST_POOL_H
+#define TARGET_PORT_REQUEST_POOL_H
+
+#include "base/list.h"
+#include "transport/xport.h"
+
+struct request;
+struct worker;
+
+struct request_pool {
+	struct worker *worker;
+	struct list room; /* struct request_slab with a free request */
+	struct list full; /* the others */
+	/* Slabs that no channel has reserved any more, but that have requests
+	 * of other channels. */
+	unsigned int surplus;
+};
+
+/* What one channel reserves. */
+struct request_slab {
+	struct list node;
+	struct request *requests; /* CHANNEL_REQUESTS of them, and one */
+	struct list free;	  /* those that were given back, last first */
+	unsigned int fresh;	  /* those behind were never taken */
+	unsigned int out;
+	uint8_t *rsp_mem; /* CHANNEL_RSP_SIZE for each */
+	struct xp_mr *rsp_mr[XP_KINDS];
+};
+
+/* Thread: setup. */
+void request_pool_init(struct request_pool *pool, struct worker *w);
+
+/*
+ * For a new channel: CHANNEL_REQUESTS, and one for what the target says
+ * unasked. 0, or -errno with one clause in @e. Undone by
+ * request_pool_release(), when the channel has given all back.
+ */
+int request_pool_reserve(struct request_pool *pool, struct xp_error *e);
+void request_pool_release(struct request_pool *pool);
+
+/* Never NULL, within what is reserved. It is REQUEST_FREE. */
+struct request *request_pool_get(struct request_pool *pool);
+/* The fabric no longer touches the memory of its response. */
+void request_pool_put(struct request_pool *pool, struct request *req);
+
+#endif

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/port/task_mgmt.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "target/port/port.h"
+
+/* For struct task_mgmt alone: not a function that an initiator can send. */
+#define PREEMPT 0
+
+struct task_mgmt {
+	/* Who asks: SRP_TSK_MGMT in state MANAGING, or for PREEMPT a command
+	 * in state EXECUTING. */
+	struct request *req;
+	uint8_t function;
+	int lun;
+	uint64_t task_tag;
+	struct srp_port_id *ports; /* PREEMPT: whose commands, port_cnt */
+	unsigned int port_cnt;
+	unsigned int parts_left;
+	struct scsi_reset reset; /* LUN RESET: its last step */
+	struct task_mgmt_part parts[];
+};
+
+static void part_returned(struct reactor_msg *msg);
+
+/* Which volume the initiator calls @lun; NULL: none. */
+static struct volume *volume_of(const struct channel *ch, int lun)
+{
+	if (lun < 0 || lun >= LUNS_MAX)
+		return NULL;
+	return ch->nexus->scsi.vol[lun];
+}
+
+static const struct volume *fenced_volume(const struct task_mgmt *tm)
+{
+	return volume_of(tm->req->ch, tm->lun);
+}
+
+/* A task of the logical unit? Initiators may call it by different numbers. */
+static bool is_for(const struct task_mgmt *tm, const struct request *req)
+{
+	return volume_of(req->ch, req->task.lun) == fenced_volume(tm);
+}
+
+static const struct nexus *nexus_of(const struct request *req)
+{
+	return req->ch->nexus;
+}
+
+/* ---- one worker's part ---- */
+
+static bool is_preempted(const struct task_mgmt *tm, const struct request *req)
+{
+	const struct scsi_cdb_info *info = req->task.cmd.info;
+
+	if (info && info->op == SCSI_OP_PERSISTENT_OUT)
+		return false;
+	for (unsigned int i = 0; i < tm->port_cnt; i++) {
+		if (srp_port_id_equal(&nexus_of(req)->initiator, &tm->ports[i]))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What the channel that asks brought after the function is not meant, although
+ * it may arrive before this worker gets to it: nobody would ever answer it.
+ * Between other channels there is no such order.
+ */
+static bool is_later(const struct task_mgmt *tm, const struct request *req)
+{
+	return tm->function != PREEMPT && req->ch == tm->req->ch &&
+	       req->seq > tm->req->seq;
+}
+
+/* Is the function about commands of its initiator, and of that time? */
+static bool concerns(const struct task_mgmt_part *part,
+		     const struct request *req)
+{
+	const struct task_mgmt *tm = part->tm;
+
+	if (req->seq >= part->before_seq || req->is_tmf || is_later(tm, req))
+		return false;
+	switch (tm->function) {
+	case SRP_TSK_ABORT_TASK:
+		return req->ch == tm->req->ch && req->tag == tm->task_tag;
+	case SRP_TSK_ABORT_TASK_SET:
+	case SRP_TSK_CLEAR_TASK_SET:
+		return nexus_of(req) == nexus_of(tm->req);
+	case PREEMPT:
+		return is_preempted(tm, req);
+	default:
+		return true;
+	}
+}
+
+/* A task of the task set that the function ends. */
+static bool ends(const struct task_mgmt_part *part, const struct request *req)
+{
+	return concerns(part, req) &&
+	       (part->tm->function == SRP_TSK_ABORT_TASK ||
+		is_for(part->tm, req));
+}
+
+/* A copy that was sent to another LUN and touches the one that the function is
+ * about. Of a request that begins to touch it only later this is never true: it
+ * has been fenced. */
+static bool stops(const struct task_mgmt_part *part, const struct request *req)
+{
+	return concerns(part, req) &&
+	       part->tm->function != SRP_TSK_ABORT_TASK &&
+	       !is_for(part->tm, req) &&
+	       scsi_task_touches(&req->task, fenced_volume(part->tm));
+}
+
+static bool covers(const struct task_mgmt_part *part, const struct request *req)
+{
+	return ends(part, req) || stops(part, req);
+}
+
+/*
+ * True when a covered request in @state is no longer waited for. What its own
+ * nexus ends must be gone altogether, as the initiator frees its buffers. What
+ * another nexus ends need only be out of the disk's reach: that initiator may
+ * be dead, and its fabric slow to say so; and so must what is stopped, whose
+ * initiator waits for the answer.
+ */
+static bool settled(const struct task_mgmt_part *part,
+		    const struct request *req, enum request_state state)
+{
+	if (state == REQUEST_FREE)
+		return true;
+	return (state == REQUEST_RESPONDING || state == REQUEST_LINGERING) &&
+	       (nexus_of(req) != nexus_of(part->tm->req) || stops(part, req));
+}
+
+static void part_let_go(struct task_mgmt_part *part)
+{
+	assert(part->left > 0);
+	if (--part->left > 0)
+		return;
+	list_del(&part->node);
+	part->msg.run = part_returned;
+	reactor_send(part->tm->req->ch->worker->reactor, &part->msg);
+}
+
+void task_mgmt_request_moved(struct request *req, enum request_state from,
+			     enum request_state to)
+{
+	struct list *it;
+	struct list *tmp;
+
+	list_for_each_safe(it, tmp, &req->ch->worker->managing) {
+		struct task_mgmt_part *part =
+			container_of(it, struct task_mgmt_part, node);
+
+		if (from != REQUEST_FREE && covers(part, req) &&
+		    !settled(part, req, from) && settled(part, req, to))
+			part_let_go(part);
+	}
+}
+
+static void for_each_request(struct task_mgmt_part *part,
+			     void (*fn)(struct task_mgmt_part *part,
+					struct request *req))
+{
+	struct list *c;
+	struct list *it;
+	struct list *tmp;
+
+	list_for_each(c, &part->worker->channels) {
+		struct channel *ch =
+			container_of(c, struct channel, worker_node);
+
+		list_for_each_safe(it, tmp, &ch->busy) {
+			struct request *req =
+				container_of(it, struct request, node);
+
+			if (concerns(part, req))
+				fn(part, req);
+		}
+	}
+}
+
+/* First none of them may get on any more: ending one must not start another. */
+static void count_in(struct task_mgmt_part *part, struct request *req)
+{
+	if (ends(part, req))
+		request_stop_waiting(req);
+	else
+		scsi_task_fence(&req->task, fenced_volume(part->tm));
+	if (covers(part, req) && !settled(part, req, req->state))
+		part->left++;
+}
+
+static void end_one(struct task_mgmt_part *part, struct request *req)
+{
+	if (ends(part, req))
+		request_abort(req, nexus_of(req) == nexus_of(part->tm->req)
+					   ? FATE_SILENT
+					   : FATE_ABORTED);
+	else
+		scsi_task_end_fenced(&req->task);
+}
+
+static void part_run(struct reactor_msg *msg)
+{
+	struct task_mgmt_part *part =
+		container_of(msg, struct task_mgmt_part, msg);
+	const struct task_mgmt *tm = part->tm;
+	struct worker *w = part->worker;
+
+	part->before_seq = w->next_seq;
+	part->left = 1; /* this function's own */
+	for_each_request(part, count_in);
+	list_add_tail(&w->managing, &part->node);
+	for_each_request(part, end_one);
+	if (w->index == 0 && tm->function == SRP_TSK_LUN_RESET)
+		scsi_unit_reset(tm->req->ch->port->luns,
+				volume_of(tm->req->ch, tm->lun));
+	part_let_go(part);
+}
+
+/* ---- the whole ---- */
+
+static void reset_finished(struct scsi_reset *reset, int err)
+{
+	struct task_mgmt *tm = container_of(reset, struct task_mgmt, reset);
+	struct request *req = tm->req;
+
+	if (err)
+		log_error("LUN %u (%s): LOGICAL UNIT RESET: the write cache "
+			  "stays on, as it cannot be flushed: %s",
+			  reset->vol->lun, reset->vol->name, strerror(-err));
+	free(tm);
+	request_answer_tmf(req, err ? SRP_RSP_TMF_FAILED : SRP_RSP_COMPLETE);
+}
+
+/* Nothing writes by the old values any more but what came since. */
+static void finish_reset(struct task_mgmt *tm)
+{
+	const struct channel *ch = tm->req->ch;
+
+	tm->reset.luns = ch->port->luns;
+	tm->reset.vol = volume_of(ch, tm->lun);
+	tm->reset.done = reset_finished;
+	scsi_reset_finish(&tm->reset, ch->worker);
+}
+
+static void part_returned(struct reactor_msg *msg)
+{
+	struct task_mgmt_part *part =
+		container_of(msg, struct task_mgmt_part, msg);
+	struct task_mgmt *tm = part->tm;
+	struct request *req = tm->req;
+
+	bool preempts = tm->function == PREEMPT;
+
+	if (--tm->parts_left > 0)
+		return;
+	if (tm->function == SRP_TSK_LUN_RESET) {
+		finish_reset(tm);
+		return;
+	}
+	free(tm->ports);
+	free(tm);
+	if (preempts)
+		req->task.aborted(&req->task);
+	else
+		request_answer_tmf(req, SRP_RSP_COMPLETE);
+}
+
+static void send_parts(struct task_mgmt *tm)
+{
+	struct channel *ch = tm->req->ch;
+
+	for (unsigned int i = 0; i < tm->parts_left; i++) {
+		struct task_mgmt_part *part = &tm->parts[i];
+
+		part->tm = tm;
+		part->worker = tm->function == SRP_TSK_ABORT_TASK
+				       ? ch->worker
+				       : &ch->port->workers[i];
+		part->msg.run = part_run;
+		list_init(&part->node);
+		reactor_send(part->worker->reactor, &part->msg);
+	}
+}
+
+/* A part for each worker; NULL: no memory. */
+static struct task_mgmt *create(struct request *req, uint8_t function, int lun,
+				unsigned int parts)
+{
+	struct task_mgmt *tm =
+		calloc(1, sizeof(*tm) + parts * sizeof(tm->parts[0]));
+
+	if (!tm)
+		return NULL;
+	tm->req = req;
+	tm->function = function;
+	tm->lun = lun;
+	tm->parts_left = parts;
+	return tm;
+}
+
+int task_mgmt_preempt(struct request *req, const struct srp_port_id *ports,
+		      unsigned int cnt)
+{
+	struct port *port = req->ch->port;
+	struct task_mgmt *tm =
+		create(req, PREEMPT, req->task.lun, port->worker_cnt);
+
+	if (tm)
+		tm->ports = malloc(cnt * sizeof(*ports));
+	if (!tm || !tm->ports) {
+		free(tm);
+		return -ENOMEM;
+	}
+	memcpy(tm->ports, ports, cnt * sizeof(*ports));
+	tm->port_cnt = cnt;
+	send_parts(tm);
+	return 0;
+}
+
+static void manage(struct request *req, const struct srp_tsk_mgmt *t, int lun)
+{
+	struct port *port = req->ch->port;
+	unsigned int parts =
+		t->function == SRP_TSK_ABORT_TASK ? 1 : port->worker_cnt;
+	struct task_mgmt *tm = create(req, t->function, lun, parts);
+
+	if (!tm) {
+		request_answer_tmf(req, SRP_RSP_TMF_FAILED);
+		return;
+	}
+	tm->task_tag = t->task_tag;
+	send_parts(tm);
+}
+
+/* A reset would end what others have under way, and change what they see. The
+ * other functions end commands of the nexus alone. */
+static bool may_reset(const struct channel *ch, int lun)
+{
+	return !scsi_nexus_is_reader(&ch->nexus->scsi, lun);
+}
+
+/* -1: @field names no volume of @ch. */
+static int volume_lun(const struct channel *ch, uint64_t field)
+{
+	uint32_t lun;
+
+	if (srp_lun_decode(field, &lun) < 0 || lun >= LUNS_MAX ||
+	    !volume_of(ch, (int)lun))
+		return -1;
+	return (int)lun;
+}
+
+static void judge(struct request *req, const struct srp_tsk_mgmt *t)
+{
+	struct channel *ch = req->ch;
+	int lun = volume_lun(ch, t->lun);
+
+	log_info("channel %u, %s: %s, LUN field %016llx, task %016llx",
+		 ch->number, ch->nexus->name, srp_tsk_mgmt_name(t->function),
+		 (unsigned long long)t->lun, (unsigned long long)t->task_tag);
+	switch (t->function) {
+	case SRP_TSK_ABORT_TASK:
+		manage(req, t, lun);
+		return;
+	case SRP_TSK_ABORT_TASK_SET:
+	case SRP_TSK_CLEAR_TASK_SET:
+	case SRP_TSK_LUN_RESET:
+		if (lun < 0)
+			request_answer_tmf(req, SRP_RSP_FIELDS_INVALID);
+		else if (t->function == SRP_TSK_LUN_RESET &&
+			 !may_reset(ch, lun))
+			request_answer_tmf(req, SRP_RSP_TMF_NOT_SUPPORTED);
+		else
+			manage(req, t, lun);
+		return;
+	default:
+		/* CLEAR ACA too: there is no ACA here (NACA is refused). */
+		request_answer_tmf(req, SRP_RSP_TMF_NOT_SUPPORTED);
+		return;
+	}
+}
+
+void task_mgmt_start(struct request *req, struct xp_iu *iu)
+{
+	struct channel *ch = req->ch;
+	struct srp_tsk_mgmt t = { 0 };
+	struct srp_head head = { 0 };
+	int err = srp_tsk_mgmt_decode(iu->data, iu->len, &t);
+
+	srp_head_decode(iu->data, iu->len, &head);
+	xp_iu_release(iu);
+	request_start_tmf(req, head.tag);
+	if (err == 0) {
+		judge(req, &t);
+		return;
+	}
+	channel_complain(ch, "SRP_TSK_MGMT is too short; closing");
+	request_answer_tmf(req, SRP_RSP_FIELDS_INVALID);
+	channel_drain(ch, "invalid IU length");
+}

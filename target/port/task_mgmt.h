@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Task management: ABORT TASK, ABORT TASK SET, CLEAR TASK SET and LOGICAL UNIT
+ * RESET. An answer means what it says: no command that the function covers
+ * touches the medium or its initiator's memory afterwards. A command that only
+ * waits ends at once; one that the fabric or the disk has is awaited.
+ *
+ *   function          covers the commands of
+ *   ABORT TASK        this channel with the tag
+ *   ABORT TASK SET    this nexus on the LUN
+ *   CLEAR TASK SET    the same: a nexus has a task set of its own (SAM-5 7.4;
+ *                     TST = 001b, which the control mode page reports)
+ *   LUN RESET         every nexus on the LUN; unit attention 29h/03h for all;
+ *                     answered when mode values are the saved ones, and what
+ *                     was in a cache that goes off by it is stable
+ *   (PREEMPT AND ABORT, which is a command, the nexuses preempted on the LUN)
+ *
+ * Commands of the nexus that asks end without an answer; the answer to the
+ * function returns their credits, or SRP_CRED_REQ on another channel. Commands
+ * of other nexuses are answered with status TASK ABORTED (as with TAS = 1,
+ * which the control mode page reports), so that nobody waits in vain.
+ *
+ * An EXTENDED COPY that was sent to another LUN and reads or writes this one is
+ * covered too, by all but ABORT TASK: it stops, and no piece of it touches any
+ * volume after the answer. It is a task of the other LUN, so its initiator,
+ * whichever it is, is told with COPY ABORTED. A copy whose parameter list has
+ * not been read is not waited for: if the list names this LUN, it is not begun.
+ *
+ * Long commands stop between two pieces: what is awaited of each is at most the
+ * one piece that the store has (volume.h has the sizes).
+ *
+ * Channels may be on any worker, so each worker gets a part of the function to
+ * do by message and sends it back when its part is done.
+ */
+#ifndef TARGET_PORT_TASK_MGMT_H
+#define TARGET_PORT_TASK_MGMT_H
+
+#include "protocol/srp_iu.h"
+#include "target/port/request.h"
+
+/* What one worker does of a task management function. */
+struct task_mgmt_part {
+	struct reactor_msg msg;
+	struct task_mgmt *tm;
+	struct worker *worker;
+	struct list node;    /* worker->managing while left > 0 */
+	unsigned int left;   /* covered commands that have not ended */
+	uint64_t before_seq; /* covers only what arrived before */
+};
+
+/* Begins an SRP_TSK_MGMT whose credit has been taken; @req is free and owns
+ * @iu from now on. Thread: the channel's worker. */
+void task_mgmt_start(struct request *req, struct xp_iu *iu);
+
+/*
+ * PREEMPT AND ABORT: ends, as another nexus would, what the initiator @ports
+ * have on the LUN of @req, all but PERSISTENT RESERVE OUT: that never touches
+ * the medium, and two of them might wait for each other. Then calls
+ * req->task.aborted(). @ports is borrowed for the call. -ENOMEM: nothing is
+ * begun. Thread: the channel's worker.
+ */
+int task_mgmt_preempt(struct request *req, const struct srp_port_id *ports,
+		      unsigned int cnt);
+
+/* request_set_state() says that @req passes from @from to @to. */
+void task_mgmt_request_moved(struct request *req, enum request_state from,
+			     enum request_state to);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/port/task_set.h"
+
+static bool waits_for(const struct request *req, const struct request *other,
+		      bool is_older)
+{
+	if (other == req || other->is_tmf || other->lingers ||
+	    other->task.lun != req->task.lun)
+		return false;
+	if (other->attr == SRP_TASK_HEAD_OF_QUEUE)
+		return true;
+	return is_older && (req->attr == SRP_TASK_ORDERED ||
+			    other->attr == SRP_TASK_ORDERED);
+}
+
+static bool must_wait(const struct request *req)
+{
+	bool is_older = true;
+	struct list *it;
+
+	/* With SIMPLE alone there is nothing to look for. */
+	if (!req->ch->special_cnt || req->attr == SRP_TASK_HEAD_OF_QUEUE)
+		return false;
+	list_for_each(it, &req->ch->busy) {
+		const struct request *other =
+			container_of(it, struct request, node);
+
+		if (waits_for(req, other, is_older))
+			return true;
+		if (other == req)
+			is_older = false;
+	}
+	return false;
+}
+
+bool task_set_enter(struct request *req, uint8_t attr)
+{
+	req->attr = attr;
+	if (attr != SRP_TASK_SIMPLE)
+		req->ch->special_cnt++;
+	if (!must_wait(req))
+		return true;
+	req->blocked = true;
+	req->ch->blocked_cnt++;
+	return false;
+}
+
+void task_set_unblock(struct request *req)
+{
+	if (req->blocked)
+		req->ch->blocked_cnt--;
+	req->blocked = false;
+}
+
+void task_set_leave(struct request *req)
+{
+	if (req->attr != SRP_TASK_SIMPLE)
+		req->ch->special_cnt--;
+	req->attr = SRP_TASK_SIMPLE;
+}
+
+struct request *task_set_next(struct channel *ch)
+{
+	struct list *it;
+
+	if (!ch->blocked_cnt)
+		return NULL;
+	list_for_each(it, &ch->busy) {
+		struct request *req = container_of(it, struct request, node);
+
+		if (req->blocked && !must_wait(req)) {
+			task_set_unblock(req);
+			return req;
+		}
+	}
+	return NULL;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/port/watchdog.h"
+
+#include <stdio.h>
+
+#include "target/port/request.h"
+
+/* What waits longest on a channel. */
+struct oldest {
+	const struct request *req; /* NULL: the channel's own IU, if any */
+	uint64_t waited_us;
+};
+
+static bool is_read(const struct request *req)
+{
+	return req->state == REQUEST_READING || req->state == REQUEST_FETCHING;
+}
+
+/* Since it was posted or since the last that was done, whichever is later. */
+static uint64_t waited_us(const struct channel *ch, enum watched what,
+			  uint64_t posted_us)
+{
+	uint64_t since = ch->progress_us[what];
+	uint64_t now = reactor_now_us(ch->worker->reactor);
+
+	if (since < posted_us)
+		since = posted_us;
+	return now - since;
+}
+
+/* Returns false when nothing is under way. */
+static bool find_oldest(const struct channel *ch, struct oldest *ret)
+{
+	bool any = ch->cred_posted;
+	struct list *it;
+
+	*ret = (struct oldest){ 0 };
+	if (ch->cred_posted)
+		ret->waited_us =
+			waited_us(ch, WATCHED_SEND, ch->cred_posted_us);
+	list_for_each(it, &ch->busy) {
+		const struct request *req =
+			container_of(it, struct request, node);
+		uint64_t us;
+
+		if (!is_read(req) && req->state != REQUEST_RESPONDING)
+			continue;
+		any = true;
+		us = waited_us(ch, is_read(req) ? WATCHED_READ : WATCHED_SEND,
+			       req->posted_us);
+		if (us > ret->waited_us)
+			*ret = (struct oldest){ .req = req, .waited_us = us };
+	}
+	return any;
+}
+
+static const char *what_waits(const struct request *req)
+{
+	if (!req)
+		return "an SRP request of the target's";
+	switch (req->state) {
+	case REQUEST_READING:
+		return "RDMA READ of a descriptor table";
+	case REQUEST_FETCHING:
+		return "RDMA READ of the data to write";
+	default:
+		return "a response";
+	}
+}
+
+static void give_up(struct channel *ch, const struct oldest *oldest)
+{
+	unsigned int s = (unsigned int)(oldest->waited_us / 1000000);
+	char tag[64] = "";
+	char why[160];
+
+	if (oldest->req)
+		snprintf(tag, sizeof(tag), " (tag %016llx)",
+			 (unsigned long long)oldest->req->tag);
+	snprintf(why, sizeof(why),
+		 "the initiator has stopped: %s%s has been waiting for it for "
+		 "%u s",
+		 what_waits(oldest->req), tag, s);
+	channel_complain(ch, "%s; closing", why);
+	channel_close(ch, why);
+}
+
+/* Returns true when something is under way. */
+static bool look_at(struct channel *ch)
+{
+	struct oldest oldest;
+
+	if (!channel_can_answer(ch) || !find_oldest(ch, &oldest))
+		return false;
+	if (oldest.waited_us >= ch->worker->rdma_timeout_ms * 1000ull) {
+		give_up(ch, &oldest);
+		return false;
+	}
+	return true;
+}
+
+static void start(struct worker *w)
+{
+	reactor_timer_set(w->reactor, &w->watchdog,
+			  (w->rdma_timeout_ms + 3) / 4);
+	w->watching = true;
+}
+
+static void look(struct reactor_timer *t)
+{
+	struct worker *w = container_of(t, struct worker, watchdog);
+	bool any = false;
+	struct list *it;
+
+	list_for_each(it, &w->channels)
+		any |= look_at(container_of(it, struct channel, worker_node));
+	w->watching = false;
+	if (any)
+		start(w);
+}
+
+void watchdog_init(struct worker *w)
+{
+	reactor_timer_init(&w->watchdog, look);
+}
+
+void watchdog_stop(struct worker *w)
+{
+	reactor_timer_stop(&w->watchdog);
+	w->watching = false;
+}
+
+uint64_t watchdog_posted(struct channel *ch)
+{
+	if (!ch->worker->watching)
+		start(ch->worker);
+	return reactor_now_us(ch->worker->reactor);
+}
+
+void watchdog_done(struct channel *ch, enum watched what)
+{
+	ch->progress_us[what] = reactor_now_us(ch->worker->reactor);
+}

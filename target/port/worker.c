@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/port/worker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "target/scsi/volume.h"
+#include "target/port/watchdog.h"
+
+/* Fixed files: one per volume; fixed buffers: the arena. */
+#define WORKER_MAX_BUFFERS 4
+
+/* What serving asks of the ring; the rest is refused, so that who has taken the
+ * process over cannot do by the ring what the sandbox forbids. */
+static const uint8_t ring_ops[] = {
+	/* stores (target/block/store_file.c) */
+	IORING_OP_READ,
+	IORING_OP_READ_FIXED,
+	IORING_OP_WRITE,
+	IORING_OP_WRITE_FIXED,
+	IORING_OP_FSYNC,
+	IORING_OP_FALLOCATE,
+	/* state that lasts (state_save.c) */
+	IORING_OP_OPENAT,
+	IORING_OP_RENAMEAT,
+	/* channels over TCP: others begin them */
+	IORING_OP_ACCEPT,
+	IORING_OP_RECV,
+	IORING_OP_RECVMSG,
+	IORING_OP_SEND,
+	IORING_OP_SENDMSG,
+};
+
+static int open_parts(struct worker *w, const struct worker_options *opt,
+		      struct xp_error *e)
+{
+	struct reactor_options ropt = {
+		.ring_entries = 512,
+		.poll_us = opt->poll_us,
+		.max_buffers = WORKER_MAX_BUFFERS,
+		.max_files = LUNS_MAX,
+		.ops = opt->unrestricted ? NULL : ring_ops,
+		.op_cnt = ARRAY_SIZE(ring_ops),
+	};
+	int err = reactor_create(&ropt, &w->reactor);
+
+	if (err) {
+		xp_error_set(e, err, "cannot set up io_uring: %s%s",
+			     strerror(-err), reactor_create_hint(err));
+		return err;
+	}
+	err = arena_create(opt->arena_len, &w->arena);
+	if (!err)
+		err = arena_create(WORKER_TABLES_LEN, &w->tables);
+	if (err)
+		xp_error_set(e, err,
+			     "cannot map %zu MiB of buffers: %s; lower "
+			     "--buffers",
+			     opt->arena_len >> 20, strerror(-err));
+	return err;
+}
+
+int worker_open(struct worker *w, const struct worker_options *opt,
+		struct xp_error *e)
+{
+	int err;
+
+	memset(w, 0, sizeof(*w));
+	w->index = opt->index;
+	list_init(&w->channels);
+	list_init(&w->managing);
+	request_pool_init(&w->requests, w);
+	w->rdma_timeout_ms = opt->rdma_timeout_ms ? opt->rdma_timeout_ms
+						  : WATCHDOG_RDMA_TIMEOUT_MS;
+	watchdog_init(w);
+	err = open_parts(w, opt, e);
+	if (err)
+		worker_close(w);
+	return err;
+}
+
+int worker_add_xp(struct worker *w, struct xp *xp, struct xp_error *e)
+{
+	enum xp_kind kind = xp_kind(xp);
+	int err;
+
+	w->xp[kind] = xp;
+	err = xp_mr_register(xp, arena_base(w->arena), arena_len(w->arena),
+			     XP_LOCAL, &w->arena_mr[kind], e);
+	if (err)
+		return err;
+	return xp_mr_register(xp, arena_base(w->tables), arena_len(w->tables),
+			      XP_LOCAL, &w->tables_mr[kind], e);
+}
+
+int worker_fix_buffers(struct worker *w)
+{
+	int index;
+	int err = reactor_buffer_add(w->reactor, arena_base(w->arena),
+				     arena_len(w->arena), &index);
+
+	if (err)
+		return err;
+	arena_set_uring_index(w->arena, index);
+	return 0;
+}
+
+static void close_xps(struct worker *w)
+{
+	for (int k = 0; k < XP_KINDS; k++) {
+		xp_mr_free(w->arena_mr[k]);
+		xp_mr_free(w->tables_mr[k]);
+		xp_destroy(w->xp[k]);
+		w->arena_mr[k] = NULL;
+		w->tables_mr[k] = NULL;
+		w->xp[k] = NULL;
+	}
+}
+
+/* What was told to stop just now (watches of the transports) says in the next
+ * turns that it has. */
+static void let_end(struct reactor *r)
+{
+	while (reactor_run_once(r, /* timeout_ms= */ 0) > 0)
+		;
+}
+
+/* What only the thread that has run the reactor may do. */
+static void close_on_thread(struct worker *w)
+{
+	watchdog_stop(w);
+	close_xps(w);
+	let_end(w->reactor);
+	if (arena_uring_index(w->arena) >= 0) {
+		reactor_buffer_remove(w->reactor, arena_uring_index(w->arena));
+		arena_set_uring_index(w->arena, -1);
+	}
+	reactor_let_go(w->reactor);
+}
+
+void worker_close(struct worker *w)
+{
+	if (w->arena && !w->ended)
+		close_on_thread(w);
+	reactor_destroy(w->reactor);
+	arena_destroy(w->arena);
+	arena_destroy(w->tables);
+	w->reactor = NULL;
+	w->arena = NULL;
+	w->tables = NULL;
+}
+
+/* ---- its thread ---- */
+
+static void *thread_main(void *arg)
+{
+	struct worker *w = arg;
+	char name[16];
+	int err;
+
+	snprintf(name, sizeof(name), "worker-%u", w->index);
+	pthread_setname_np(pthread_self(), name);
+	err = reactor_run(w->reactor);
+	if (err) {
+		/* Its commands can be neither answered nor awaited, so its
+		 * nexuses could never be fenced: better no target at all. */
+		log_error("worker %u: its ring failed: %s", w->index,
+			  strerror(-err));
+		_exit(EXIT_FAILURE);
+	}
+	w->thread_end(w, w->user);
+	close_on_thread(w);
+	w->ended = true;
+	return NULL;
+}
+
+int worker_start(struct worker *w,
+		 void (*thread_end)(struct worker *w, void *user), void *user)
+{
+	int err;
+
+	w->thread_end = thread_end;
+	w->user = user;
+	err = pthread_create(&w->thread, NULL, thread_main, w);
+	w->started = err == 0;
+	return -err;
+}
+
+void worker_join(struct worker *w)
+{
+	if (w->started)
+		pthread_join(w->thread, NULL);
+	w->started = false;
+}

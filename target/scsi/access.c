@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/scsi/access.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/list.h"
+
+static struct in6_addr mapped(struct in_addr in)
+{
+	struct in6_addr in6 = { 0 };
+
+	memset(in6.s6_addr + 10, 0xff, 2);
+	memcpy(in6.s6_addr + 12, &in, sizeof(in));
+	return in6;
+}
+
+struct in6_addr access_addr(const struct sockaddr_storage *addr)
+{
+	struct in6_addr none = { 0 };
+
+	if (addr->ss_family == AF_INET)
+		return mapped(((const struct sockaddr_in *)addr)->sin_addr);
+	if (addr->ss_family == AF_INET6)
+		return ((const struct sockaddr_in6 *)addr)->sin6_addr;
+	return none;
+}
+
+/* ---- reading rules ---- */
+
+/* A whole decimal number of at most @max; -1: it is none. */
+static int parse_decimal(const char *text, int max)
+{
+	char *end;
+	long v = strtol(text, &end, 10);
+
+	if (*text < '0' || *text > '9' || *end || v > max)
+		return -1;
+	return (int)v;
+}
+
+static bool parse_prefix(const char *text, unsigned int bits,
+			 struct access_rule *rule)
+{
+	int prefix = text ? parse_decimal(text, (int)bits) : (int)bits;
+
+	if (prefix < 0)
+		return false;
+	rule->prefix = 128 - bits + (unsigned int)prefix;
+	return true;
+}
+
+static bool parse_ipv6(char *text, struct access_rule *rule)
+{
+	char *end = strchr(text, ']');
+
+	if (!end || (end[1] && end[1] != '/'))
+		return false;
+	*end = '\0';
+	return inet_pton(AF_INET6, text + 1, &rule->net) == 1 &&
+	       parse_prefix(end[1] ? end + 2 : NULL, 128, rule);
+}
+
+static bool parse_ipv4(char *text, struct access_rule *rule)
+{
+	char *slash = strchr(text, '/');
+	struct in_addr in;
+
+	if (slash)
+		*slash++ = '\0';
+	if (inet_pton(AF_INET, text, &in) != 1)
+		return false;
+	rule->net = mapped(in);
+	return parse_prefix(slash, 32, rule);
+}
+
+static bool parse_who(char *text, struct access_rule *rule)
+{
+	if (!strcmp(text, "all"))
+		return true;
+	if (text[0] == '[')
+		return parse_ipv6(text, rule);
+	if (text[0] == '0' && text[1] == 'x') {
+		rule->by_port = true;
+		return srp_port_id_parse(text, &rule->port) == 0;
+	}
+	return parse_ipv4(text, rule);
+}
+
+static bool parse_option(const char *text, struct access_rule *rule)
+{
+	if (!strcmp(text, "ro")) {
+		rule->read_only = true;
+		return true;
+	}
+	if (strncmp(text, "lun=", 4) != 0)
+		return false;
+	rule->lun = parse_decimal(text + 4, 255);
+	return rule->lun >= 0;
+}
+
+/* Where the options begin: the first colon that is not within brackets. */
+static char *options_of(char *text)
+{
+	char *end = text[0] == '[' ? strchr(text, ']') : text;
+
+	return end ? strchr(end, ':') : NULL;
+}
+
+static bool parse_rule(char *text, struct access_rule *rule)
+{
+	char *option = options_of(text);
+	char *next;
+
+	*rule = (struct access_rule){ .lun = -1 };
+	if (option)
+		*option++ = '\0';
+	if (!parse_who(text, rule))
+		return false;
+	for (; option; option = next) {
+		next = strchr(option, ':');
+		if (next)
+			*next++ = '\0';
+		if (!parse_option(option, rule))
+			return false;
+	}
+	return true;
+}
+
+bool access_rules_add(struct access_rules *rules, const char *text, char *msg,
+		      size_t msg_len)
+{
+	char copy[128];
+
+	if (rules->cnt == ACCESS_RULES_MAX) {
+		snprintf(msg, msg_len, "more than %d rules", ACCESS_RULES_MAX);
+		return false;
+	}
+	snprintf(copy, sizeof(copy), "%s", text);
+	if (strlen(text) >= sizeof(copy) ||
+	    !parse_rule(copy, &rules->rule[rules->cnt])) {
+		snprintf(msg, msg_len,
+			 "a rule is an address (10.0.0.1, [fe80::1]), a "
+			 "network (10.0.0.0/24), 0x and the 32 digits of an "
+			 "initiator port, or all; then :ro and :lun=N if need "
+			 "be");
+		return false;
+	}
+	rules->cnt++;
+	return true;
+}
+
+/* ---- who fits ---- */
+
+static bool same_net(const struct in6_addr *a, const struct in6_addr *b,
+		     unsigned int prefix)
+{
+	unsigned int whole = prefix / 8;
+	uint8_t rest = (uint8_t)(0xff00 >> prefix % 8);
+
+	if (memcmp(a, b, whole) != 0)
+		return false;
+	return prefix % 8 == 0 ||
+	       ((a->s6_addr[whole] ^ b->s6_addr[whole]) & rest) == 0;
+}
+
+const struct access_rule *access_rules_find(const struct access_rules *rules,
+					    const struct srp_port_id *port,
+					    const struct in6_addr *addr)
+{
+	for (unsigned int i = 0; i < rules->cnt; i++) {
+		const struct access_rule *rule = &rules->rule[i];
+
+		if (rule->by_port ? srp_port_id_equal(&rule->port, port)
+				  : same_net(&rule->net, addr, rule->prefix))
+			return rule;
+	}
+	return NULL;
+}

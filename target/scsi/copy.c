@@ -1,0 +1,660 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * EXTENDED COPY (LID1), from blocks to blocks, and RECEIVE COPY RESULTS (SPC-4,
+ * third-party copies).
+ *
+ * A copy reaches exactly what its initiator could reach with READ and WRITE:
+ * whatever a descriptor names is looked up among the LUNs of the nexus that
+ * sent the command, never among all volumes.
+ *
+ * The whole list is checked before a block is copied. A copy is in no way
+ * atomic: each piece shares the blocks that it reads, and then those that it
+ * writes, never both, so that two copies and two commands that want blocks for
+ * themselves cannot wait for each other in a circle.
+ *
+ * To its volumes each piece is a command of its own. So before each the copy
+ * asks anew for what may have changed since the list was checked: reservations,
+ * write protection, the medium, a job on the volume. (A volume never shrinks,
+ * and what a nexus sees and may write is constant.) A fence on any of the
+ * volumes stops it: scsi_task_fence().
+ */
+#include <string.h>
+
+#include "protocol/wire.h"
+#include "target/scsi/disk.h"
+
+#define HEADER_LEN  16
+#define TARGET_LEN  32
+#define SEGMENT_LEN 28
+#define LIST_MAX    (HEADER_LEN + SCSI_COPY_DESCRIPTORS_LEN)
+
+#define TARGET_IDENTIFICATION 0xe4
+#define TARGET_NUL	      0x20 /* a null device */
+#define SEGMENT_BLOCKS	      0x02
+#define SEGMENT_DC	      0x02 /* the count is of destination blocks */
+#define ID_THIS_UNIT	      0xffff
+
+#define HEADER_STR	 0x20
+#define LIST_ID_USAGE(b) ((b) >> 3 & 3)
+#define LIST_ID_DISCARD	 2 /* no status is to be kept */
+#define LIST_ID_NONE	 3
+
+/* A segment in bytes. */
+struct segment {
+	struct volume *from;
+	struct volume *to;
+	uint64_t from_at;
+	uint64_t to_at;
+	uint64_t len;
+	bool stable; /* as struct scsi_task has it, of what it writes */
+};
+
+/*
+ *   buf: the list | struct copy | a piece (SCSI_PIECE)
+ */
+struct copy {
+	struct segment segments[SCSI_COPY_SEGMENTS];
+	unsigned int cnt;
+	unsigned int next; /* segments that are done */
+	uint64_t at;	   /* bytes of the present one that are done */
+	uint64_t piece;	   /* bytes of the present piece */
+	bool writing;	   /* it has been read */
+	uint64_t copied;   /* bytes, of all segments */
+	uint8_t list_id;
+	bool keep; /* the status, under list_id */
+};
+
+#define COPY_AT	 2048u
+#define PIECE_AT 8192u
+
+_Static_assert(LIST_MAX <= COPY_AT, "the list fits before the copy");
+_Static_assert(sizeof(struct copy) <= PIECE_AT - COPY_AT,
+	       "the copy fits before the piece");
+
+static struct copy *copy_of(const struct scsi_task *task)
+{
+	return (struct copy *)(void *)(task->buf + COPY_AT);
+}
+
+/* ---- what came of it ---- */
+
+/* A record: 1 | LUN (8 bits) | list id (8) | status (8) | segments (8) | KiB
+ * (31), so that one store changes it whole. 0: none. */
+enum copy_status {
+	COPY_RUNS = 0,
+	COPY_DONE = 1,
+	COPY_FAILED = 2,
+};
+
+#define RECORD_KEY(lun, id) \
+	(1ull << 63 | (uint64_t)(lun) << 55 | (uint64_t)(id) << 47)
+#define RECORD_KEY_MASK (~0ull << 47)
+#define RECORD_KIB_MAX	0x7fffffffu
+
+static uint64_t record_key(const struct scsi_task *task, uint8_t list_id)
+{
+	return RECORD_KEY((unsigned int)task->lun, list_id);
+}
+
+/* The record with @key, or one to use for it. */
+static _Atomic uint64_t *find_record(struct scsi_nexus *nexus, uint64_t key)
+{
+	_Atomic uint64_t *unused =
+		&nexus->copies[(key >> 47) % SCSI_NEXUS_COPIES];
+
+	for (unsigned int i = 0; i < SCSI_NEXUS_COPIES; i++) {
+		uint64_t record = atomic_load(&nexus->copies[i]);
+
+		if ((record & RECORD_KEY_MASK) == key)
+			return &nexus->copies[i];
+		if (!record)
+			unused = &nexus->copies[i];
+	}
+	return unused;
+}
+
+static void record(const struct scsi_task *task, enum copy_status status)
+{
+	const struct copy *c = copy_of(task);
+	uint64_t key = record_key(task, c->list_id);
+	uint64_t kib = scsi_min(c->copied >> 10, RECORD_KIB_MAX);
+
+	if (c->keep)
+		atomic_store(find_record(task->nexus, key),
+			     key | (uint64_t)status << 39 |
+				     (uint64_t)c->next << 31 | kib);
+}
+
+static int copy_status(struct scsi_task *task, void *buf, size_t cap,
+		       size_t *ret_len, struct scsi_sense *ret_sense)
+{
+	uint64_t key = record_key(task, task->cmd.list_id);
+	uint64_t r = atomic_load(find_record(task->nexus, key));
+	uint8_t b[12] = { 0 };
+
+	if ((r & RECORD_KEY_MASK) != key) {
+		*ret_sense = scsi_sense_cdb_field(2, 7);
+		return -1;
+	}
+	wire_put32(b, sizeof(b) - 4);
+	b[4] = r >> 39 & 0x7f;
+	wire_put16(b + 5, r >> 31 & 0xff);
+	b[7] = 1; /* TRANSFER COUNT UNITS: KiB */
+	wire_put32(b + 8, (uint32_t)(r & RECORD_KIB_MAX));
+	*ret_len = sizeof(b);
+	if (cap)
+		memcpy(buf, b, scsi_min(sizeof(b), cap));
+	return 0;
+}
+
+const struct scsi_handler scsi_copy_status = { .answer = copy_status };
+
+static int copy_parameters(struct scsi_task *task, void *buf, size_t cap,
+			   size_t *ret_len, struct scsi_sense *ret_sense)
+{
+	uint8_t b[46] = { 0 };
+
+	wire_put32(b, sizeof(b) - 4);
+	b[4] = 0x01; /* SNLID: a list identifier is not needed */
+	wire_put16(b + 8, SCSI_COPY_TARGETS);
+	wire_put16(b + 10, SCSI_COPY_SEGMENTS);
+	wire_put32(b + 12, SCSI_COPY_DESCRIPTORS_LEN);
+	wire_put32(b + 16, SCSI_COPY_SEGMENT_MAX);
+	wire_put16(b + 34, SCSI_COPY_CONCURRENT);
+	b[36] = SCSI_COPY_CONCURRENT;
+	b[37] = 9; /* DATA SEGMENT GRANULARITY: 512 bytes */
+	b[43] = 2; /* IMPLEMENTED DESCRIPTOR LIST LENGTH */
+	b[44] = SEGMENT_BLOCKS;
+	b[45] = TARGET_IDENTIFICATION;
+	*ret_len = sizeof(b);
+	if (cap)
+		memcpy(buf, b, scsi_min(sizeof(b), cap));
+	return 0;
+}
+
+const struct scsi_handler scsi_copy_parameters = { .answer = copy_parameters };
+
+/* ---- the list ---- */
+
+static bool refuse(struct scsi_sense sense, struct scsi_sense *ret_sense)
+{
+	*ret_sense = sense;
+	return false;
+}
+
+static bool refuse_code(enum scsi_asc code, struct scsi_sense *ret_sense)
+{
+	return refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST, code), ret_sense);
+}
+
+static bool refuse_field(size_t byte, uint8_t bit, struct scsi_sense *ret_sense)
+{
+	return refuse(scsi_sense_data_field((uint16_t)byte, bit), ret_sense);
+}
+
+static struct volume *find_naa(const struct scsi_nexus *nexus,
+			       const uint8_t *naa)
+{
+	for (unsigned int i = 0; i < LUNS_MAX; i++) {
+		struct volume *vol = nexus->vol[i];
+
+		if (vol && !memcmp(vol->info.naa, naa, SCSI_NAA_LEN))
+			return vol;
+	}
+	return NULL;
+}
+
+/* An NAA designator of a disk, of the length that ours have. */
+static bool names_disk(const uint8_t *d)
+{
+	return (d[1] & 0x1f) == 0 && (d[4] & 0x0f) == 1 && (d[5] & 0x3f) == 3 &&
+	       d[7] == SCSI_NAA_LEN;
+}
+
+static bool find_target(const struct scsi_task *task, size_t at,
+			struct volume **ret_vol, struct scsi_sense *ret_sense)
+{
+	const uint8_t *d = task->buf + at;
+	struct volume *vol;
+
+	if (d[0] != TARGET_IDENTIFICATION)
+		return refuse_code(SCSI_ASC_UNSUPPORTED_TARGET, ret_sense);
+	/* LU ID TYPE is for descriptors that have a LU IDENTIFIER. */
+	if (d[1] & TARGET_NUL)
+		return refuse_field(at + 1, 5, ret_sense);
+	vol = names_disk(d) ? find_naa(task->nexus, d + 8) : NULL;
+	if (!vol)
+		return refuse(scsi_sense(SCSI_KEY_COPY_ABORTED,
+					 SCSI_ASC_COPY_TARGET_UNREACHABLE),
+			      ret_sense);
+	if (wire_get24(d + 29) != vol->block_size)
+		return refuse_field(at + 29, 7, ret_sense);
+	*ret_vol = vol;
+	return true;
+}
+
+/* What a segment descriptor's index at @at means. */
+static bool choose_target(const struct scsi_task *task, size_t at,
+			  struct volume *const *targets, unsigned int cnt,
+			  struct volume **ret_vol, struct scsi_sense *ret_sense)
+{
+	uint16_t index = wire_get16(task->buf + at);
+
+	if (index != ID_THIS_UNIT && index >= cnt)
+		return refuse_field(at, 7, ret_sense);
+	*ret_vol = index == ID_THIS_UNIT ? task->vol : targets[index];
+	return true;
+}
+
+/* No LBA in INFORMATION: of a copy it is the residue of the segment that was
+ * being copied, and VALID is 0 when none was (SPC-4, EXTENDED COPY). */
+static bool check_range(const struct volume *vol, uint64_t lba, uint64_t len,
+			struct scsi_sense *ret_sense)
+{
+	if (lba <= vol->blocks && len / vol->block_size <= vol->blocks - lba)
+		return true;
+	return refuse_code(SCSI_ASC_LBA_OUT_OF_RANGE, ret_sense);
+}
+
+static bool may_write(const struct scsi_nexus *nexus, const struct volume *vol)
+{
+	return scsi_nexus_may_write(nexus, vol) && !vol->info.swp;
+}
+
+static bool check_segment(struct scsi_nexus *nexus, const struct segment *s,
+			  uint64_t from_lba, uint64_t to_lba, size_t at,
+			  struct scsi_sense *ret_sense)
+{
+	if (!may_write(nexus, s->to))
+		return refuse(scsi_sense(SCSI_KEY_DATA_PROTECT,
+					 SCSI_ASC_WRITE_PROTECTED),
+			      ret_sense);
+	if (s->len % s->from->block_size || s->len % s->to->block_size)
+		return refuse_code(SCSI_ASC_INEXACT_SEGMENT, ret_sense);
+	if (s->len > SCSI_COPY_SEGMENT_MAX)
+		return refuse_field(at + 10, 7, ret_sense);
+	if (scsi_nexus_is_shut_out(nexus, s->from, SCSI_ACCESS_READS) ||
+	    scsi_nexus_is_shut_out(nexus, s->to, SCSI_ACCESS_CHANGES))
+		return refuse(scsi_sense(SCSI_KEY_COPY_ABORTED,
+					 SCSI_ASC_THIRD_PARTY_FAILURE),
+			      ret_sense);
+	return check_range(s->from, from_lba, s->len, ret_sense) &&
+	       check_range(s->to, to_lba, s->len, ret_sense);
+}
+
+/* Is what is written to @vol to be stable, whatever becomes of WCE? As long as an
+ * initiator has not heard of a change it may take the cache to be off. A change
+ * is announced first, so this asks in the other order. */
+static bool must_be_stable(const struct scsi_nexus *nexus,
+			   const struct volume *vol)
+{
+	if (volume_writes_through(vol))
+		return true;
+	for (unsigned int i = 0; i < LUNS_MAX; i++) {
+		if (nexus->vol[i] == vol && atomic_load(&nexus->ua[i]))
+			return vol->write_cache;
+	}
+	return false;
+}
+
+/* CAT is for streams; between blocks it changes nothing. */
+static bool read_segment(const struct scsi_task *task, size_t at,
+			 struct volume *const *targets, unsigned int cnt,
+			 struct segment *s, struct scsi_sense *ret_sense)
+{
+	const uint8_t *d = task->buf + at;
+	uint64_t from_lba = wire_get64(d + 12);
+	uint64_t to_lba = wire_get64(d + 20);
+
+	if (d[0] != SEGMENT_BLOCKS)
+		return refuse_code(SCSI_ASC_UNSUPPORTED_SEGMENT, ret_sense);
+	if (d[1] & 0xfc)
+		return refuse_field(at + 1, 7, ret_sense);
+	if (wire_get16(d + 2) != SEGMENT_LEN - 4)
+		return refuse_field(at + 2, 7, ret_sense);
+	if (!choose_target(task, at + 4, targets, cnt, &s->from, ret_sense) ||
+	    !choose_target(task, at + 6, targets, cnt, &s->to, ret_sense))
+		return false;
+	s->len = (uint64_t)wire_get16(d + 10) *
+		 (d[1] & SEGMENT_DC ? s->to : s->from)->block_size;
+	if (!check_segment(task->nexus, s, from_lba, to_lba, at, ret_sense))
+		return false;
+	s->from_at = from_lba * s->from->block_size;
+	s->to_at = to_lba * s->to->block_size;
+	s->stable = must_be_stable(task->nexus, s->to);
+	return true;
+}
+
+/* Lengths of the header; what it says of list and status goes into the copy. */
+static bool read_header(const struct scsi_task *task, unsigned int *ret_targets,
+			unsigned int *ret_segments,
+			struct scsi_sense *ret_sense)
+{
+	const uint8_t *b = task->buf;
+	uint32_t targets_len = wire_get16(b + 2);
+	uint32_t segments_len = wire_get32(b + 8);
+	uint8_t usage = LIST_ID_USAGE(b[1]);
+	struct copy *c = copy_of(task);
+
+	if (b[1] & 0xc0)
+		return refuse_field(1, 7, ret_sense);
+	if (b[1] & HEADER_STR)
+		return refuse_field(1, 5, ret_sense);
+	if (usage == 1)
+		return refuse_field(1, 4, ret_sense);
+	if (usage == LIST_ID_NONE && b[0])
+		return refuse_field(0, 7, ret_sense);
+	if (targets_len % TARGET_LEN)
+		return refuse_field(2, 7, ret_sense);
+	if (targets_len > SCSI_COPY_TARGETS * TARGET_LEN)
+		return refuse_code(SCSI_ASC_TOO_MANY_TARGETS, ret_sense);
+	if (segments_len > SCSI_COPY_SEGMENTS * SEGMENT_LEN)
+		return refuse_code(SCSI_ASC_TOO_MANY_SEGMENTS, ret_sense);
+	if (wire_get32(b + 12))
+		return refuse_code(SCSI_ASC_INLINE_DATA_EXCEEDED, ret_sense);
+	if (task->fetch_len - HEADER_LEN < targets_len + segments_len)
+		return refuse_code(SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR,
+				   ret_sense);
+	*ret_targets = targets_len / TARGET_LEN;
+	*ret_segments = segments_len / SEGMENT_LEN;
+	c->list_id = b[0];
+	c->keep = usage != LIST_ID_NONE && usage != LIST_ID_DISCARD;
+	/* Another type of segment may have another length. */
+	if (segments_len % SEGMENT_LEN)
+		return refuse_code(SCSI_ASC_UNSUPPORTED_SEGMENT, ret_sense);
+	return true;
+}
+
+static bool read_list(const struct scsi_task *task,
+		      struct scsi_sense *ret_sense)
+{
+	struct volume *targets[SCSI_COPY_TARGETS];
+	struct copy *c = copy_of(task);
+	unsigned int target_cnt;
+	size_t at = HEADER_LEN;
+
+	memset(c, 0, sizeof(*c));
+	if (!read_header(task, &target_cnt, &c->cnt, ret_sense))
+		return false;
+	for (unsigned int i = 0; i < target_cnt; i++, at += TARGET_LEN) {
+		if (!find_target(task, at, &targets[i], ret_sense))
+			return false;
+	}
+	for (unsigned int i = 0; i < c->cnt; i++, at += SEGMENT_LEN) {
+		if (!read_segment(task, at, targets, target_cnt,
+				  &c->segments[i], ret_sense))
+			return false;
+	}
+	return true;
+}
+
+/* ---- copying ---- */
+
+static bool copy_on(struct scsi_task *task);
+
+static bool touches(const struct copy *c, const struct volume *vol)
+{
+	for (unsigned int i = 0; i < c->cnt; i++) {
+		if (c->segments[i].from == vol || c->segments[i].to == vol)
+			return true;
+	}
+	return false;
+}
+
+static bool abort_copy(struct scsi_task *task, enum scsi_asc code)
+{
+	struct scsi_sense sense = scsi_sense(SCSI_KEY_COPY_ABORTED, code);
+
+	record(task, COPY_FAILED);
+	return scsi_task_fail(task, &sense);
+}
+
+/* The next piece, when the one before is done; false: there is none. */
+static bool next_piece(struct copy *c)
+{
+	while (c->next < c->cnt) {
+		uint64_t left = c->segments[c->next].len - c->at;
+
+		if (c->writing)
+			return true;
+		c->piece = scsi_min(left, SCSI_PIECE);
+		if (left)
+			return true;
+		c->next++;
+		c->at = 0;
+	}
+	return false;
+}
+
+static struct volume *side(const struct copy *c)
+{
+	const struct segment *s = &c->segments[c->next];
+
+	return c->writing ? s->to : s->from;
+}
+
+/* Where the present piece is on the side whose turn it is. Bytes. */
+static uint64_t side_at(const struct copy *c)
+{
+	const struct segment *s = &c->segments[c->next];
+
+	return (c->writing ? s->to_at : s->from_at) + c->at;
+}
+
+static void side_done(struct scsi_task *task)
+{
+	struct copy *c = copy_of(task);
+
+	scsi_task_release(task);
+	if (c->writing) {
+		c->at += c->piece;
+		c->copied += c->piece;
+	}
+	c->writing = !c->writing;
+}
+
+static bool blk_done(struct scsi_task *task, int res);
+
+static bool writes_stably(const struct copy *c)
+{
+	const struct segment *s = &c->segments[c->next];
+
+	return c->writing && (s->stable || volume_writes_through(s->to));
+}
+
+/* A piece was written as any, and writes are to be stable by now. */
+static bool left_in_cache(const struct scsi_task *task)
+{
+	return task->blk.op == BLOCK_WRITE && !task->blk.fua &&
+	       writes_stably(copy_of(task));
+}
+
+static bool flush_side(struct scsi_task *task)
+{
+	struct volume *vol = task->blk_vol;
+
+	scsi_task_blk(task, BLOCK_FLUSH, 0, 0, blk_done);
+	task->blk_vol = vol;
+	return true;
+}
+
+static bool blk_done(struct scsi_task *task, int res)
+{
+	if (res) {
+		scsi_task_log_blk(task, res);
+		return abort_copy(task, SCSI_ASC_THIRD_PARTY_FAILURE);
+	}
+	if (copy_of(task)->writing)
+		scsi_task_note_written(task, task->blk_vol);
+	if (left_in_cache(task) && !task->stopped)
+		return flush_side(task);
+	side_done(task);
+	return copy_on(task);
+}
+
+static bool submit(struct scsi_task *task)
+{
+	const struct copy *c = copy_of(task);
+	const struct volume *vol = side(c);
+
+	scsi_task_blk(task, c->writing ? BLOCK_WRITE : BLOCK_READ, 0, c->piece,
+		      blk_done);
+	task->blk_vol = side(c);
+	task->blk.fua = writes_stably(c) && vol->backend->info.fua;
+	task->blk.offset = side_at(c);
+	task->blk.buf = task->buf + PIECE_AT;
+	return true;
+}
+
+static void move_memory(struct scsi_task *task, uint8_t *memory)
+{
+	const struct copy *c = copy_of(task);
+	uint8_t *piece = task->buf + PIECE_AT;
+
+	if (c->writing)
+		memcpy(memory + side_at(c), piece, c->piece);
+	else
+		memcpy(piece, memory + side_at(c), c->piece);
+}
+
+static void blocks_held(struct block_hold *hold)
+{
+	struct scsi_task *task = container_of(hold, struct scsi_task, hold);
+
+	scsi_task_run(task, copy_on(task));
+}
+
+/* Shares the blocks of the piece; false: copy_on() is called again. */
+static bool take_blocks(struct scsi_task *task)
+{
+	const struct copy *c = copy_of(task);
+	const struct volume *vol = side(c);
+	uint64_t begin = side_at(c) / vol->block_size;
+
+	if (task->hold.state == BLOCK_HOLD_HELD)
+		return true;
+	task->hold = (struct block_hold){
+		.begin = begin,
+		.end = begin +
+		       (c->piece + vol->block_size - 1) / vol->block_size,
+		.held = blocks_held,
+	};
+	return block_hold_take(&side(c)->locks, task->worker, &task->hold);
+}
+
+/* May the present piece be read or written now? */
+static bool check_side(const struct scsi_task *task, enum scsi_asc *ret_code)
+{
+	const struct copy *c = copy_of(task);
+	struct volume *vol = side(c);
+	struct scsi_sense sense;
+
+	*ret_code = SCSI_ASC_THIRD_PARTY_FAILURE;
+	if (scsi_nexus_is_shut_out(task->nexus, vol,
+				   c->writing ? SCSI_ACCESS_CHANGES
+					      : SCSI_ACCESS_READS))
+		return false;
+	if (c->writing && !may_write(task->nexus, vol))
+		return false;
+	*ret_code = SCSI_ASC_COPY_TARGET_UNREACHABLE;
+	return !scsi_volume_no_medium(vol, &sense) &&
+	       !scsi_volume_not_ready(vol, &sense);
+}
+
+static void turn_comes(struct reactor_msg *msg)
+{
+	struct scsi_task *task = container_of(msg, struct scsi_task, msg);
+
+	scsi_task_run(task, copy_on(task));
+}
+
+/* Nothing is to be waited for where both sides are memory: others have their
+ * turn first, among them whoever wants the copy to end. */
+static bool let_others(struct scsi_task *task)
+{
+	task->msg.run = turn_comes;
+	reactor_send(task->worker->reactor, &task->msg);
+	return false;
+}
+
+static bool copy_on(struct scsi_task *task)
+{
+	struct copy *c = copy_of(task);
+	enum scsi_asc code = SCSI_ASC_THIRD_PARTY_FAILURE;
+	uint8_t *memory;
+
+	if (task->stopped) {
+		record(task, COPY_FAILED);
+		return scsi_task_end_stopped(task);
+	}
+	if (!next_piece(c)) {
+		record(task, COPY_DONE);
+		return scsi_task_good(task);
+	}
+	if (task->halted)
+		return abort_copy(task, code);
+	if (!take_blocks(task))
+		return false;
+	if (!check_side(task, &code))
+		return abort_copy(task, code);
+	memory = side(c)->backend->info.memory;
+	if (!memory)
+		return submit(task);
+	move_memory(task, memory);
+	side_done(task);
+	return let_others(task);
+}
+
+/* ---- fences ---- */
+
+bool scsi_task_touches(const struct scsi_task *task, const struct volume *vol)
+{
+	return task->copies && touches(copy_of(task), vol);
+}
+
+/* Which volumes a copy is about is not known before it has its list: it then
+ * finds the one that was fenced; of more than one it need not know which. */
+void scsi_task_fence(struct scsi_task *task, const struct volume *vol)
+{
+	if (task->copies)
+		task->halted |= touches(copy_of(task), vol);
+	else if (!task->fenced)
+		task->fenced = vol;
+	else
+		task->halted |= task->fenced != vol;
+}
+
+static bool was_fenced(const struct scsi_task *task)
+{
+	return task->halted ||
+	       (task->fenced && touches(copy_of(task), task->fenced));
+}
+
+/* A longer list is refused unread. */
+static void prepare_copy(struct scsi_task *task)
+{
+	if (task->fetch_len > LIST_MAX)
+		task->fetch_len = 0;
+	task->buf_len = task->fetch_len ? PIECE_AT + SCSI_PIECE : 0;
+}
+
+static bool execute_copy(struct scsi_task *task)
+{
+	struct scsi_sense sense = scsi_sense(
+		SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR);
+
+	if (!task->cmd.param_len)
+		return scsi_task_good(task);
+	if (task->fetch_len < HEADER_LEN || !read_list(task, &sense))
+		return scsi_task_fail(task, &sense);
+	if (was_fenced(task))
+		return abort_copy(task, SCSI_ASC_THIRD_PARTY_FAILURE);
+	task->copies = true;
+	record(task, COPY_RUNS);
+	return copy_on(task);
+}
+
+const struct scsi_handler scsi_extended_copy = {
+	.prepare = prepare_copy,
+	.execute = execute_copy,
+};

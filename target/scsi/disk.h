@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The disk behind task.h: one handler per enum scsi_op, found through the
+ * table in task.c. A new command is a row in protocol/scsi_cdb.c and a
+ * handler here; what all commands have in common (the LUN, unit attentions,
+ * the fields of the CDB, range, write protection, the length of the data-out)
+ * has been judged before a handler is called.
+ *
+ * A handler either answers from a table (answer), or does something (prepare,
+ * execute). What takes block requests is a chain of steps: a step fills in
+ * task->blk and returns true to have it submitted, with the next step in
+ * task->next; or it ends the task and returns false.
+ */
+#ifndef TARGET_SCSI_DISK_H
+#define TARGET_SCSI_DISK_H
+
+#include "target/scsi/task.h"
+
+/* Answers from tables are shorter. */
+#define SCSI_ANSWER_MAX 8192u
+
+/* Pieces in which blocks are compared or a pattern is written, bytes. */
+#define SCSI_PIECE (SCSI_TASK_BUF_MAX - VOLUME_MAX_TRANSFER)
+
+/* How a command has its blocks while it is executed; see block_lock.h. */
+enum scsi_hold {
+	SCSI_HOLD_NONE,	     /* touches none */
+	SCSI_HOLD_SHARED,    /* those of its CDB */
+	SCSI_HOLD_ALL,	     /* shares the whole volume */
+	SCSI_HOLD_EXCLUSIVE, /* those of its CDB, alone */
+};
+
+struct scsi_handler {
+	enum scsi_hold hold;
+	/*
+	 * Data-in made of what is known: fills in @buf up to @cap bytes and
+	 * tells the full length. 0, or -errno with @ret_sense.
+	 */
+	int (*answer)(struct scsi_task *task, void *buf, size_t cap,
+		      size_t *ret_len, struct scsi_sense *ret_sense);
+	/* Asks for buffers; fetch_len has been set to the data-out's length
+	 * and buf_len to the same. NULL: nothing to add. */
+	void (*prepare)(struct scsi_task *task);
+	/* The first step. NULL: the status is GOOD. */
+	bool (*execute)(struct scsi_task *task);
+};
+
+/* ---- ends of a task; the value of each is that of a last step ---- */
+
+bool scsi_task_good(struct scsi_task *task);
+/* CONDITION MET */
+bool scsi_task_met(struct scsi_task *task);
+bool scsi_task_fail(struct scsi_task *task, const struct scsi_sense *sense);
+/* IMMED: has @status sent if possible; the task goes on to one of these ends. */
+void scsi_task_answer(struct scsi_task *task, enum scsi_status status);
+/* scsi_task_stop(): of no status, which nobody will see. */
+bool scsi_task_end_stopped(struct scsi_task *task);
+/* The same of a task that has the unit's turn and has changed nothing yet: true,
+ * and the turn is given back, if it was stopped while it waited. */
+bool scsi_task_turned_too_late(struct scsi_task *task);
+/* RESERVATION CONFLICT. */
+bool scsi_task_conflict(struct scsi_task *task);
+/* @err: of the block request under way, negative errno. */
+bool scsi_task_fail_blk(struct scsi_task *task, int err);
+
+/* ---- block requests ---- */
+
+/* Makes task->blk a request for a range relative to the command's LBA. */
+void scsi_task_blk(struct scsi_task *task, enum block_op op, uint64_t offset,
+		   uint64_t len, bool (*next)(struct scsi_task *task, int res));
+
+/* Goes on with a task that has waited for something else than a block request:
+ * @more is what the step that follows has returned. */
+void scsi_task_run(struct scsi_task *task, bool more);
+
+/* Logs the failure of the block request; scsi_task_fail_blk() does. */
+void scsi_task_log_blk(const struct scsi_task *task, int err);
+
+/* Makes task->blk a flush; returns true, as a step that asks for it does. */
+bool scsi_task_flush(struct scsi_task *task,
+		     bool (*next)(struct scsi_task *task, int res));
+
+/*
+ * For a command whose initiator asks for a flush. Fails it when the initiator is
+ * owed a failed one (flush_record.h); true: it has failed.
+ */
+bool scsi_task_pay(struct scsi_task *task);
+
+/* @task has written to @vol, whose cache may have it; before it is answered. */
+void scsi_task_note_written(struct scsi_task *task, struct volume *vol);
+
+/* Writes @len bytes from @from to the command's LBA, as FUA says; the last
+ * step. Returns true. */
+bool scsi_task_write(struct scsi_task *task, uint8_t *from, uint64_t len);
+/* The same where the bytes are in the volume's memory already. */
+bool scsi_task_written(struct scsi_task *task);
+
+/* MISCOMPARE; @offset of the first byte that differs (SBC-3 5.2). */
+bool scsi_task_miscompare(struct scsi_task *task, uint64_t offset);
+
+/* The last step of what ends with a block request: GOOD, or what failed. */
+bool scsi_task_end(struct scsi_task *task, int res);
+
+/* The command's blocks in the memory of the volume, or NULL. */
+uint8_t *scsi_task_memory(const struct scsi_task *task);
+
+/* Bytes of the command's blocks. */
+static inline uint64_t scsi_task_len(const struct scsi_task *task)
+{
+	return task->cmd.blocks * task->vol->block_size;
+}
+
+static inline uint64_t scsi_min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* NOT READY, MEDIUM NOT PRESENT, when that is so. */
+bool scsi_volume_no_medium(const struct volume *vol,
+			   struct scsi_sense *ret_sense);
+
+/* Does a reservation keep @nexus from what is @access to @vol? */
+bool scsi_nexus_is_shut_out(struct scsi_nexus *nexus, struct volume *vol,
+			    enum scsi_access access);
+
+/* Neither @vol nor what the administrator allows @nexus is read-only. */
+bool scsi_nexus_may_write(const struct scsi_nexus *nexus,
+			  const struct volume *vol);
+
+/* The unit as the nexus of @task sees it: task->vol->info, or, made in @copy,
+ * the same write-protected. */
+const struct scsi_disk_info *scsi_task_info(const struct scsi_task *task,
+					    struct scsi_disk_info *copy);
+
+/* Takes the unit attention that is to be reported first; false: none. */
+bool scsi_nexus_take_attention(struct scsi_nexus *nexus, int lun,
+			       struct scsi_sense *ret_sense);
+
+/* An error of a command that was answered before: the next one that the nexus
+ * sends to the unit fails with it (SPC-4, deferred errors). One is kept, the
+ * first. */
+void scsi_nexus_defer(struct scsi_nexus *nexus, int lun,
+		      const struct scsi_sense *sense);
+/* Takes it; false: none. */
+bool scsi_nexus_take_deferred(struct scsi_nexus *nexus, int lun,
+			      struct scsi_sense *ret_sense);
+
+/* HARDWARE ERROR, INTERNAL TARGET FAILURE: a change that must last could not be
+ * written down. */
+bool scsi_task_fail_state(struct scsi_task *task);
+
+/* FORMAT UNIT or SANITIZE runs. */
+bool scsi_volume_is_busy(const struct volume *vol);
+/* It does, or has failed: what to say of it. False: the volume is ready. */
+bool scsi_volume_tell(const struct volume *vol, struct scsi_sense *ret_sense);
+/* The same; every command asks. */
+static inline bool scsi_volume_not_ready(const struct volume *vol,
+					 struct scsi_sense *ret_sense)
+{
+	return vol->job.state != VOLUME_READY &&
+	       scsi_volume_tell(vol, ret_sense);
+}
+
+/* ---- handlers ---- */
+
+/* info.c */
+extern const struct scsi_handler scsi_request_sense;
+extern const struct scsi_handler scsi_inquiry;
+extern const struct scsi_handler scsi_report_luns;
+extern const struct scsi_handler scsi_report_opcodes;
+extern const struct scsi_handler scsi_report_tmf;
+extern const struct scsi_handler scsi_report_port_groups;
+extern const struct scsi_handler scsi_set_port_groups;
+extern const struct scsi_handler scsi_read_capacity_10;
+extern const struct scsi_handler scsi_read_capacity_16;
+extern const struct scsi_handler scsi_read_defects;
+
+/* mode_log.c */
+extern const struct scsi_handler scsi_mode_sense;
+extern const struct scsi_handler scsi_mode_select;
+extern const struct scsi_handler scsi_log_sense;
+
+/* reserve.c */
+extern const struct scsi_handler scsi_persistent_in;
+extern const struct scsi_handler scsi_persistent_out;
+extern const struct scsi_handler scsi_reserve;
+extern const struct scsi_handler scsi_release;
+
+/* read_write.c */
+extern const struct scsi_handler scsi_read;
+extern const struct scsi_handler scsi_write;
+extern const struct scsi_handler scsi_sync_cache;
+extern const struct scsi_handler scsi_start_stop;
+extern const struct scsi_handler scsi_prevent_removal;
+
+/* verify.c */
+extern const struct scsi_handler scsi_verify;
+extern const struct scsi_handler scsi_write_verify;
+extern const struct scsi_handler scsi_prefetch;
+
+/* atomic.c */
+extern const struct scsi_handler scsi_compare_write;
+extern const struct scsi_handler scsi_orwrite;
+extern const struct scsi_handler scsi_write_atomic;
+
+/* format.c */
+extern const struct scsi_handler scsi_format_unit;
+extern const struct scsi_handler scsi_sanitize_overwrite;
+extern const struct scsi_handler scsi_sanitize_erase;
+extern const struct scsi_handler scsi_sanitize_exit;
+
+/* copy.c */
+extern const struct scsi_handler scsi_extended_copy;
+extern const struct scsi_handler scsi_copy_status;
+extern const struct scsi_handler scsi_copy_parameters;
+
+/* thin.c */
+extern const struct scsi_handler scsi_unmap;
+extern const struct scsi_handler scsi_write_same;
+extern const struct scsi_handler scsi_get_lba_status;
+
+#endif

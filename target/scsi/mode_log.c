@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* MODE SENSE, MODE SELECT, LOG SENSE. */
+#include <errno.h>
+
+#include "protocol/scsi_log.h"
+#include "protocol/scsi_mode.h"
+#include "target/scsi/disk.h"
+
+/* ---- MODE SENSE ---- */
+
+static int mode_sense(struct scsi_task *task, void *buf, size_t cap,
+		      size_t *ret_len, struct scsi_sense *ret_sense)
+{
+	struct unit_state *st = &task->vol->state;
+	struct scsi_disk_info info;
+	int err;
+
+	pthread_mutex_lock(&st->lock);
+	err = scsi_mode_sense_encode(scsi_task_info(task, &info), &task->cmd,
+				     buf, cap, ret_len, ret_sense);
+	pthread_mutex_unlock(&st->lock);
+	return err;
+}
+
+const struct scsi_handler scsi_mode_sense = { .answer = mode_sense };
+
+/* ---- MODE SELECT ---- */
+
+static struct scsi_task *task_of(struct unit_turn *turn)
+{
+	return container_of(turn, struct scsi_task, turn);
+}
+
+/* Raised before a command of theirs goes by the new values, so no initiator
+ * that takes the cache to be off has a write answered from it. */
+static void select_changes(struct unit_turn *turn)
+{
+	const struct scsi_task *task = task_of(turn);
+
+	scsi_attention_others(task->nexus->luns, task->vol, task->nexus,
+			      SCSI_UA_MODE_CHANGED);
+}
+
+static void select_changed(struct unit_turn *turn, int err)
+{
+	struct scsi_task *task = task_of(turn);
+	int flush_err = task->vol->state.flush_err;
+
+	unit_turn_end(task->vol);
+	if (flush_err) {
+		scsi_task_blk(task, BLOCK_FLUSH, 0, 0, scsi_task_end);
+		scsi_task_fail_blk(task, flush_err);
+	} else if (err) {
+		scsi_task_fail_state(task);
+	} else {
+		scsi_task_good(task);
+	}
+}
+
+static void select_turn(struct unit_turn *turn, int err)
+{
+	struct scsi_task *task = task_of(turn);
+	struct volume *vol = task->vol;
+	struct scsi_sense sense;
+	struct scsi_modes modes;
+
+	if (scsi_task_turned_too_late(task))
+		return;
+	err = scsi_mode_select_decode(&vol->info, &task->cmd, task->buf,
+				      task->fetch_len, &modes, &sense);
+	if (err) {
+		unit_turn_end(vol);
+		scsi_task_fail(task, &sense);
+	} else if (unit_state_modes_flush(vol, &modes) && scsi_task_pay(task)) {
+		/* It has ended; the turn is given back without it. */
+		unit_turn_end(vol);
+	} else {
+		unit_state_set_modes(vol, &modes, task->cmd.save,
+				     select_changes, select_changed);
+	}
+}
+
+static bool execute_mode_select(struct scsi_task *task)
+{
+	unit_turn_take(task->vol, task->worker, &task->turn, select_turn);
+	return false;
+}
+
+const struct scsi_handler scsi_mode_select = { .execute = execute_mode_select };
+
+/* ---- LOG SENSE ---- */
+
+/* In use by the store, bytes; what it does not know counts as all. */
+static uint64_t used(const struct volume *vol)
+{
+	struct backend *be = vol->backend;
+
+	return be->ops->used ? be->ops->used(be)
+			     : vol->blocks * vol->block_size;
+}
+
+static int log_sense(struct scsi_task *task, void *buf, size_t cap,
+		     size_t *ret_len, struct scsi_sense *ret_sense)
+{
+	return scsi_log_sense_encode(&task->vol->info, used(task->vol),
+				     &task->cmd, buf, cap, ret_len, ret_sense);
+}
+
+const struct scsi_handler scsi_log_sense = { .answer = log_sense };

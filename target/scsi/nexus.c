@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The I_T nexus: unit attentions, and what ends with it. */
+#include <assert.h>
+
+#include "target/scsi/disk.h"
+
+/* In the order in which they are reported. */
+static const struct {
+	uint32_t bit;
+	enum scsi_asc code;
+} attentions[] = {
+	{ SCSI_UA_POWER_ON, SCSI_ASC_POWER_ON },
+	{ SCSI_UA_LUN_RESET, SCSI_ASC_DEVICE_RESET },
+	{ SCSI_UA_NEXUS_LOSS, SCSI_ASC_NEXUS_LOSS },
+	{ SCSI_UA_PREEMPTED, SCSI_ASC_RESERVATIONS_PREEMPTED },
+	{ SCSI_UA_RELEASED, SCSI_ASC_RESERVATIONS_RELEASED },
+	{ SCSI_UA_UNREGISTERED, SCSI_ASC_REGISTRATIONS_PREEMPTED },
+	{ SCSI_UA_MEDIUM_MAY_DIFFER, SCSI_ASC_MEDIUM_MAY_HAVE_CHANGED },
+	{ SCSI_UA_CAPACITY_CHANGED, SCSI_ASC_CAPACITY_CHANGED },
+	{ SCSI_UA_MODE_CHANGED, SCSI_ASC_MODE_PARAMETERS_CHANGED },
+	{ SCSI_UA_LUNS_CHANGED, SCSI_ASC_REPORTED_LUNS_CHANGED },
+};
+
+void scsi_nexus_init(struct scsi_nexus *nexus, struct lun_map *luns,
+		     const struct srp_port_id *initiator)
+{
+	nexus->luns = luns;
+	if (!nexus->vol)
+		nexus->vol = luns->vol;
+	nexus->initiator = *initiator;
+	for (unsigned int i = 0; i < SCSI_NEXUS_COPIES; i++)
+		atomic_init(&nexus->copies[i], 0);
+	for (unsigned int i = 0; i < LUNS_MAX; i++) {
+		atomic_init(&nexus->ua[i], SCSI_UA_POWER_ON);
+		atomic_init(&nexus->deferred[i], 0);
+		atomic_init(&nexus->reserved[i], 0);
+		atomic_init(&nexus->writers[i], NULL);
+		nexus->prevents[i] = 0;
+	}
+	list_init(&nexus->node);
+	pthread_mutex_lock(&luns->nexuses_lock);
+	list_add_tail(&luns->nexuses, &nexus->node);
+	pthread_mutex_unlock(&luns->nexuses_lock);
+}
+
+static void leave_records(struct scsi_nexus *nexus)
+{
+	for (unsigned int i = 0; i < LUNS_MAX; i++) {
+		if (nexus->vol[i])
+			flush_record_leave(&nexus->vol[i]->record,
+					   &nexus->writers[i]);
+	}
+}
+
+static void end_reservations(struct scsi_nexus *nexus)
+{
+	for (unsigned int i = 0; i < LUNS_MAX; i++) {
+		if (nexus->vol[i])
+			unit_state_nexus_lost(&nexus->vol[i]->state,
+					      &nexus->initiator,
+					      &nexus->prevents[i]);
+	}
+}
+
+void scsi_nexus_fini(struct scsi_nexus *nexus)
+{
+	pthread_mutex_lock(&nexus->luns->nexuses_lock);
+	list_del(&nexus->node);
+	pthread_mutex_unlock(&nexus->luns->nexuses_lock);
+	end_reservations(nexus);
+	leave_records(nexus);
+}
+
+void scsi_nexus_lost(struct scsi_nexus *nexus)
+{
+	scsi_nexus_attention(nexus, -1, SCSI_UA_NEXUS_LOSS);
+	end_reservations(nexus);
+}
+
+void scsi_nexus_attention(struct scsi_nexus *nexus, int lun, uint32_t bit)
+{
+	assert(lun < LUNS_MAX);
+	for (int i = 0; i < LUNS_MAX; i++) {
+		if (lun < 0 || i == lun)
+			atomic_fetch_or(&nexus->ua[i], bit);
+	}
+}
+
+static void tell(struct scsi_nexus *nexus, const struct volume *vol,
+		 uint32_t bits)
+{
+	for (int i = 0; i < LUNS_MAX; i++) {
+		if (nexus->vol[i] == vol)
+			atomic_fetch_or(&nexus->ua[i], bits);
+	}
+}
+
+void scsi_attention_others(struct lun_map *luns, const struct volume *vol,
+			   const struct scsi_nexus *except, uint32_t bits)
+{
+	struct list *it;
+
+	pthread_mutex_lock(&luns->nexuses_lock);
+	/* That @except may be NULL does not make a node NULL. */
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+	list_for_each(it, &luns->nexuses) {
+		struct scsi_nexus *nexus =
+			container_of(it, struct scsi_nexus, node);
+
+		if (nexus != except)
+			tell(nexus, vol, bits);
+	}
+	pthread_mutex_unlock(&luns->nexuses_lock);
+}
+
+void scsi_attention_port(struct lun_map *luns, const struct volume *vol,
+			 const struct srp_port_id *port, uint32_t bits)
+{
+	struct list *it;
+
+	pthread_mutex_lock(&luns->nexuses_lock);
+	list_for_each(it, &luns->nexuses) {
+		struct scsi_nexus *nexus =
+			container_of(it, struct scsi_nexus, node);
+
+		if (srp_port_id_equal(&nexus->initiator, port))
+			tell(nexus, vol, bits);
+	}
+	pthread_mutex_unlock(&luns->nexuses_lock);
+}
+
+/* The lock of the unit is held. */
+static void allow_removal(struct scsi_nexus *nexus, struct volume *vol)
+{
+	for (int i = 0; i < LUNS_MAX; i++) {
+		if (nexus->vol[i] == vol)
+			unit_state_prevent_locked(&vol->state,
+						  &nexus->prevents[i],
+						  /* prevent= */ false);
+	}
+}
+
+void scsi_port_allow_removal(struct lun_map *luns, struct volume *vol,
+			     const struct srp_port_id *port)
+{
+	struct list *it;
+
+	pthread_mutex_lock(&vol->state.lock);
+	pthread_mutex_lock(&luns->nexuses_lock);
+	list_for_each(it, &luns->nexuses) {
+		struct scsi_nexus *nexus =
+			container_of(it, struct scsi_nexus, node);
+
+		if (srp_port_id_equal(&nexus->initiator, port))
+			allow_removal(nexus, vol);
+	}
+	pthread_mutex_unlock(&luns->nexuses_lock);
+	pthread_mutex_unlock(&vol->state.lock);
+}
+
+void scsi_unit_reset(struct lun_map *luns, struct volume *vol)
+{
+	unit_state_reset(vol);
+	scsi_attention_others(luns, vol, /* except= */ NULL, SCSI_UA_LUN_RESET);
+}
+
+/* Whoever has been told of the reset already may have read the old values. */
+static void reset_changes(struct unit_turn *turn)
+{
+	struct scsi_reset *r = container_of(turn, struct scsi_reset, turn);
+
+	scsi_attention_others(r->luns, r->vol, /* except= */ NULL,
+			      SCSI_UA_LUN_RESET);
+}
+
+static void reset_changed(struct unit_turn *turn, int err)
+{
+	struct scsi_reset *r = container_of(turn, struct scsi_reset, turn);
+
+	unit_turn_end(r->vol);
+	r->done(r, err);
+}
+
+static void reset_turn(struct unit_turn *turn, int err)
+{
+	struct scsi_reset *r = container_of(turn, struct scsi_reset, turn);
+
+	unit_state_set_modes(r->vol, &r->vol->info.mode_saved,
+			     /* save= */ false, reset_changes, reset_changed);
+}
+
+void scsi_reset_finish(struct scsi_reset *reset, struct worker *w)
+{
+	unit_turn_take(reset->vol, w, &reset->turn, reset_turn);
+}
+
+bool scsi_volume_no_medium(const struct volume *vol,
+			   struct scsi_sense *ret_sense)
+{
+	if (!vol->state.ejected)
+		return false;
+	*ret_sense =
+		scsi_sense(SCSI_KEY_NOT_READY, SCSI_ASC_MEDIUM_NOT_PRESENT);
+	return true;
+}
+
+bool scsi_nexus_is_shut_out(struct scsi_nexus *nexus, struct volume *vol,
+			    enum scsi_access access)
+{
+	for (unsigned int i = 0; i < LUNS_MAX; i++) {
+		if (nexus->vol[i] == vol)
+			return unit_state_conflicts(
+				&vol->state, &nexus->initiator,
+				&nexus->reserved[i], access);
+	}
+	return true;
+}
+
+bool scsi_nexus_may_write(const struct scsi_nexus *nexus,
+			  const struct volume *vol)
+{
+	for (unsigned int i = 0; i < LUNS_MAX; i++) {
+		if (nexus->vol[i] == vol)
+			return !vol->read_only &&
+			       !scsi_nexus_is_reader(nexus, (int)i);
+	}
+	return false;
+}
+
+const struct scsi_disk_info *scsi_task_info(const struct scsi_task *task,
+					    struct scsi_disk_info *copy)
+{
+	if (!scsi_nexus_is_reader(task->nexus, task->lun))
+		return &task->vol->info;
+	*copy = task->vol->info;
+	copy->read_only = true;
+	return copy;
+}
+
+bool scsi_nexus_take_attention(struct scsi_nexus *nexus, int lun,
+			       struct scsi_sense *ret_sense)
+{
+	_Atomic uint32_t *ua = &nexus->ua[lun];
+
+	if (!atomic_load_explicit(ua, memory_order_relaxed))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(attentions); i++) {
+		uint32_t bit = attentions[i].bit;
+
+		/* Of channels on several workers, one gets it. */
+		if (!(atomic_fetch_and(ua, ~bit) & bit))
+			continue;
+		*ret_sense =
+			scsi_sense(SCSI_KEY_UNIT_ATTENTION, attentions[i].code);
+		return true;
+	}
+	return false;
+}
+
+/* ---- deferred errors ---- */
+
+/* One word, so that channels on several workers can take it: 0: none; else key
+ * and code, and an LBA as far as there is room for it. */
+#define DEFERRED_KEY_SHIFT  60
+#define DEFERRED_CODE_SHIFT 44
+#define DEFERRED_INFO_VALID (1ull << 43)
+#define DEFERRED_INFO_MASK  (DEFERRED_INFO_VALID - 1)
+
+void scsi_nexus_defer(struct scsi_nexus *nexus, int lun,
+		      const struct scsi_sense *sense)
+{
+	uint64_t word = (uint64_t)sense->key << DEFERRED_KEY_SHIFT |
+			(uint64_t)sense->code << DEFERRED_CODE_SHIFT;
+	uint64_t none = 0;
+
+	if (sense->info_valid && sense->info <= DEFERRED_INFO_MASK)
+		word |= DEFERRED_INFO_VALID | sense->info;
+	atomic_compare_exchange_strong(&nexus->deferred[lun], &none, word);
+}
+
+bool scsi_nexus_take_deferred(struct scsi_nexus *nexus, int lun,
+			      struct scsi_sense *ret_sense)
+{
+	_Atomic uint64_t *deferred = &nexus->deferred[lun];
+	uint64_t word = atomic_load_explicit(deferred, memory_order_relaxed);
+
+	if (!word)
+		return false;
+	word = atomic_exchange(deferred, 0);
+	if (!word)
+		return false;
+	*ret_sense = scsi_sense(word >> DEFERRED_KEY_SHIFT,
+				(uint16_t)(word >> DEFERRED_CODE_SHIFT));
+	ret_sense->deferred = true;
+	ret_sense->info_valid = word & DEFERRED_INFO_VALID;
+	ret_sense->info = word & DEFERRED_INFO_MASK;
+	return true;
+}

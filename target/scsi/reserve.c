@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* PERSISTENT RESERVE IN and OUT, RESERVE and RELEASE. */
+#include <errno.h>
+
+#include "target/scsi/disk.h"
+
+/* ---- PERSISTENT RESERVE IN ---- */
+
+static int persistent_in(struct scsi_task *task, void *buf, size_t cap,
+			 size_t *ret_len, struct scsi_sense *ret_sense)
+{
+	struct unit_state *st = &task->vol->state;
+
+	pthread_mutex_lock(&st->lock);
+	*ret_len = scsi_pr_in_encode(
+		&st->pr, (enum scsi_pr_in)task->cmd.info->service_action,
+		unit_state_survives(st), buf, cap);
+	pthread_mutex_unlock(&st->lock);
+	return 0;
+}
+
+const struct scsi_handler scsi_persistent_in = { .answer = persistent_in };
+
+/* ---- PERSISTENT RESERVE OUT ---- */
+
+static uint32_t attentions_of(uint8_t news)
+{
+	uint32_t bits = 0;
+
+	if (news & SCSI_PR_NEWS_PREEMPTED)
+		bits |= SCSI_UA_PREEMPTED;
+	if (news & SCSI_PR_NEWS_RELEASED)
+		bits |= SCSI_UA_RELEASED;
+	if (news & SCSI_PR_NEWS_UNREGISTERED)
+		bits |= SCSI_UA_UNREGISTERED;
+	return bits;
+}
+
+static void aborted(struct scsi_task *task)
+{
+	scsi_task_good(task);
+}
+
+/* The reservation has passed already: if this cannot be done, the initiator
+ * must know that old commands may still be at work. */
+static bool abort_preempted(struct scsi_task *task,
+			    const struct scsi_pr_effects *effects)
+{
+	struct lun_map *luns = task->nexus->luns;
+	struct scsi_sense sense = scsi_sense(SCSI_KEY_ABORTED_COMMAND,
+					     SCSI_ASC_INSUFFICIENT_RESOURCES);
+	struct srp_port_id ports[SCSI_PR_MAX];
+	unsigned int cnt = 0;
+
+	for (uint16_t i = 0; i < effects->cnt; i++) {
+		const struct srp_port_id *port = &effects->to[i].port;
+
+		if (!(effects->to[i].news & SCSI_PR_NEWS_ABORT))
+			continue;
+		ports[cnt++] = *port;
+		/* SPC-4, preempting and aborting, item h */
+		scsi_port_allow_removal(luns, task->vol, port);
+	}
+	if (!cnt)
+		return scsi_task_good(task);
+	task->aborted = aborted;
+	if (task->abort(task, ports, cnt))
+		return scsi_task_fail(task, &sense);
+	return false;
+}
+
+static bool succeed(struct scsi_task *task,
+		    const struct scsi_pr_effects *effects)
+{
+	for (uint16_t i = 0; i < effects->cnt; i++)
+		scsi_attention_port(task->nexus->luns, task->vol,
+				    &effects->to[i].port,
+				    attentions_of(effects->to[i].news));
+	return abort_preempted(task, effects);
+}
+
+static struct scsi_task *task_of(struct unit_turn *turn)
+{
+	return container_of(turn, struct scsi_task, turn);
+}
+
+static void persistent_done(struct unit_turn *turn, int err)
+{
+	struct scsi_task *task = task_of(turn);
+	struct scsi_pr_effects effects = task->vol->state.effects;
+
+	unit_turn_end(task->vol);
+	if (err)
+		scsi_task_fail_state(task);
+	else
+		succeed(task, &effects);
+}
+
+static void persistent_turn(struct unit_turn *turn, int err)
+{
+	struct scsi_task *task = task_of(turn);
+	const struct scsi_cmd *cmd = &task->cmd;
+	struct scsi_pr_request req;
+	struct scsi_sense sense;
+
+	if (scsi_task_turned_too_late(task))
+		return;
+	err = scsi_pr_out_decode(
+		(enum scsi_pr_out)cmd->info->service_action, cmd->scope,
+		cmd->type, task->buf, task->fetch_len,
+		unit_state_survives(&task->vol->state), &req, &sense);
+	if (!err)
+		err = unit_state_persistent_out(task->vol,
+						&task->nexus->initiator, &req,
+						persistent_done, &sense);
+	if (!err)
+		return;
+	unit_turn_end(task->vol);
+	if (err == -EBUSY)
+		scsi_task_conflict(task);
+	else
+		scsi_task_fail(task, &sense);
+}
+
+static bool execute_persistent_out(struct scsi_task *task)
+{
+	unit_turn_take(task->vol, task->worker, &task->turn, persistent_turn);
+	return false;
+}
+
+const struct scsi_handler scsi_persistent_out = {
+	.execute = execute_persistent_out,
+};
+
+/* ---- RESERVE, RELEASE ---- */
+
+static bool end_reserve(struct scsi_task *task, int err)
+{
+	return err ? scsi_task_conflict(task) : scsi_task_good(task);
+}
+
+static void reserve_turn(struct unit_turn *turn, int err)
+{
+	struct scsi_task *task = task_of(turn);
+
+	if (scsi_task_turned_too_late(task))
+		return;
+	err = unit_state_reserve(&task->vol->state, &task->nexus->initiator);
+	unit_turn_end(task->vol);
+	end_reserve(task, err);
+}
+
+static bool execute_reserve(struct scsi_task *task)
+{
+	unit_turn_take(task->vol, task->worker, &task->turn, reserve_turn);
+	return false;
+}
+
+const struct scsi_handler scsi_reserve = { .execute = execute_reserve };
+
+static bool execute_release(struct scsi_task *task)
+{
+	return end_reserve(task, unit_state_release(&task->vol->state,
+						    &task->nexus->initiator));
+}
+
+const struct scsi_handler scsi_release = { .execute = execute_release };

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/scsi/state_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+
+#define FIRST_LINE_1 "rdma-target state 1"
+#define FIRST_LINE   "rdma-target state 2"
+/* The longest is that of a SANITIZE with its pattern. */
+#define LINE_MAX_LEN (2 * STATE_PATTERN_MAX + 128)
+
+/* ---- parse ---- */
+
+struct parser {
+	struct state_file state;
+	unsigned int line_no;
+	bool has_reservation;
+	char *msg;
+	size_t msg_len;
+};
+
+static int bad(struct parser *p, const char *what)
+{
+	snprintf(p->msg, p->msg_len, "line %u: %s", p->line_no, what);
+	return -EBADMSG;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return -1;
+}
+
+/* @len bytes as twice as many digits at *@text, which moves on. */
+static bool take_hex(const char **text, uint8_t *bytes, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		int high = hex_digit((*text)[0]);
+		int low = high < 0 ? -1 : hex_digit((*text)[1]);
+
+		if (low < 0)
+			return false;
+		bytes[i] = (uint8_t)(high << 4 | low);
+		*text += 2;
+	}
+	return true;
+}
+
+static bool take_word(const char **text, const char *word)
+{
+	size_t len = strlen(word);
+
+	if (strncmp(*text, word, len))
+		return false;
+	*text += len;
+	return true;
+}
+
+static bool take_bool(const char **text, const char *name, bool *ret)
+{
+	if (!take_word(text, name) || (**text != '0' && **text != '1'))
+		return false;
+	*ret = **text == '1';
+	(*text)++;
+	return true;
+}
+
+static int parse_modes(struct parser *p, const char *t)
+{
+	struct scsi_modes *m = &p->state.modes;
+
+	if (p->state.has_modes || !take_bool(&t, "wce=", &m->wce) ||
+	    !take_bool(&t, " d-sense=", &m->d_sense) ||
+	    !take_bool(&t, " swp=", &m->swp) || *t)
+		return bad(p, "not mode values");
+	p->state.has_modes = true;
+	return 0;
+}
+
+static int parse_registration(struct parser *p, const char *t)
+{
+	struct scsi_pr *pr = &p->state.pr;
+	struct scsi_pr_registration reg = { 0 };
+	uint8_t key[8];
+
+	if (!take_hex(&t, key, sizeof(key)) || !take_word(&t, " ") ||
+	    !take_hex(&t, reg.port.b, sizeof(reg.port.b)))
+		return bad(p, "not a registration");
+	reg.all_ports = take_word(&t, " all-ports");
+	reg.key = wire_get64(key);
+	if (*t || !reg.key)
+		return bad(p, "not a registration");
+	if (p->has_reservation)
+		return bad(p, "a registration behind the reservation");
+	if (scsi_pr_find(pr, &reg.port))
+		return bad(p, "an initiator port is registered twice");
+	if (pr->cnt == SCSI_PR_MAX)
+		return bad(p, "too many registrations");
+	pr->regs[pr->cnt++] = reg;
+	pr->aptpl = true;
+	return 0;
+}
+
+static int parse_reservation(struct parser *p, const char *t)
+{
+	struct scsi_pr *pr = &p->state.pr;
+	const struct scsi_pr_registration *reg;
+	uint8_t type = (uint8_t)(*t ? *t++ - '0' : 0);
+	struct srp_port_id port;
+
+	if (p->has_reservation || !pr->cnt || !scsi_pr_type_name(type))
+		return bad(p, "not a reservation");
+	p->has_reservation = true;
+	pr->type = type;
+	if (type == SCSI_PR_WRITE_EXCLUSIVE_AR ||
+	    type == SCSI_PR_EXCLUSIVE_ACCESS_AR)
+		return *t ? bad(p, "not a reservation") : 0;
+	if (!take_word(&t, " ") || !take_hex(&t, port.b, sizeof(port.b)) || *t)
+		return bad(p, "not a reservation");
+	reg = scsi_pr_find(pr, &port);
+	if (!reg)
+		return bad(p, "the holder is not registered");
+	pr->holder = (uint16_t)(reg - pr->regs);
+	return 0;
+}
+
+/* All of @t, two digits a byte; at least one. */
+static bool take_pattern(const char *t, struct state_job *job)
+{
+	size_t digits = strlen(t);
+
+	job->pattern_len = (uint32_t)(digits / 2);
+	return digits && digits % 2 == 0 && digits / 2 <= STATE_PATTERN_MAX &&
+	       take_hex(&t, job->pattern, digits / 2);
+}
+
+/* 1 ... 31 times, as the CDB can say it, and with what; or 0. */
+static bool take_overwrite(const char **t, struct state_job *job)
+{
+	char *end;
+	unsigned long cnt;
+
+	if (!take_word(t, " overwrite=") || **t < '0' || **t > '9')
+		return false;
+	cnt = strtoul(*t, &end, 10);
+	*t = end;
+	job->overwrite_cnt = (unsigned int)cnt;
+	return cnt <= 31;
+}
+
+static int parse_running(struct parser *p, const char *t)
+{
+	struct state_job *job = &p->state.job;
+
+	job->state = VOLUME_SANITIZING;
+	if (!take_bool(&t, "lenient=", &job->lenient) ||
+	    !take_overwrite(&t, job) ||
+	    !take_bool(&t, " invert=", &job->invert) ||
+	    !take_bool(&t, " scrub=", &job->scrub) ||
+	    !take_bool(&t, " erase=", &job->erase))
+		return bad(p, "not a SANITIZE");
+	if (!job->overwrite_cnt)
+		return *t || !job->erase ? bad(p, "not a SANITIZE") : 0;
+	if (!take_word(&t, " ") || !take_pattern(t, job))
+		return bad(p, "not a SANITIZE");
+	return 0;
+}
+
+static int parse_sanitize(struct parser *p, const char *t)
+{
+	struct state_job *job = &p->state.job;
+
+	if (job->state != VOLUME_READY)
+		return bad(p, "a second job");
+	if (take_word(&t, "running "))
+		return parse_running(p, t);
+	job->state = VOLUME_SANITIZE_FAILED;
+	if (!take_word(&t, "failed ") ||
+	    !take_bool(&t, "lenient=", &job->lenient) || *t)
+		return bad(p, "not a SANITIZE");
+	return 0;
+}
+
+static int parse_format(struct parser *p, const char *t)
+{
+	struct state_job *job = &p->state.job;
+
+	if (job->state != VOLUME_READY)
+		return bad(p, "a second job");
+	job->state = VOLUME_FORMAT_FAILED;
+	return strcmp(t, "failed") ? bad(p, "not a FORMAT UNIT") : 0;
+}
+
+/* Up to a space, or to the end; false: @cap bytes are too few. */
+static bool take_text(const char **text, const char *name, char *ret,
+		      size_t cap)
+{
+	size_t len;
+
+	if (!take_word(text, name))
+		return false;
+	len = strcspn(*text, " ");
+	if (len >= cap)
+		return false;
+	memcpy(ret, *text, len);
+	ret[len] = '\0';
+	*text += len;
+	return true;
+}
+
+/* At least 1, at most @max. */
+static bool take_number(const char **text, const char *name, uint64_t max,
+			uint64_t *ret)
+{
+	char *end;
+
+	if (!take_word(text, name) || **text < '1' || **text > '9')
+		return false;
+	errno = 0;
+	*ret = strtoull(*text, &end, 10);
+	*text = end;
+	return !errno && *ret <= max;
+}
+
+static int parse_store(struct parser *p, const char *t)
+{
+	struct state_store *store = &p->state.store;
+	uint64_t block_size;
+
+	if (!take_word(&t, "store ") ||
+	    !take_number(&t, "size=", INT64_MAX, &store->size) ||
+	    !take_number(&t, " block-size=", UINT32_MAX, &block_size) ||
+	    !take_text(&t, " lasting=", store->mark.lasting,
+		       sizeof(store->mark.lasting)) ||
+	    !take_text(&t, " here=", store->mark.here,
+		       sizeof(store->mark.here)) ||
+	    *t)
+		return bad(p, "not a store");
+	store->block_size = (uint32_t)block_size;
+	return 0;
+}
+
+static int parse_line(struct parser *p, const char *line)
+{
+	if (take_word(&line, "modes "))
+		return parse_modes(p, line);
+	if (take_word(&line, "registration "))
+		return parse_registration(p, line);
+	if (take_word(&line, "reservation "))
+		return parse_reservation(p, line);
+	if (take_word(&line, "format "))
+		return parse_format(p, line);
+	if (take_word(&line, "sanitize "))
+		return parse_sanitize(p, line);
+	return bad(p, "unknown");
+}
+
+/* The next line of *@text as a string; false: there is no whole one. */
+static bool take_line(const char **text, size_t *len, char line[LINE_MAX_LEN])
+{
+	const char *end = memchr(*text, '\n', *len);
+	size_t n = end ? (size_t)(end - *text) : 0;
+
+	if (!end || n >= LINE_MAX_LEN || memchr(*text, '\0', n))
+		return false;
+	memcpy(line, *text, n);
+	line[n] = '\0';
+	*text += n + 1;
+	*len -= n + 1;
+	return true;
+}
+
+int state_file_parse(const char *text, size_t len, struct state_file *ret,
+		     char *msg, size_t msg_len)
+{
+	struct parser p = { .line_no = 1, .msg = msg, .msg_len = msg_len };
+	char line[LINE_MAX_LEN];
+	int err;
+
+	if (!take_line(&text, &len, line) ||
+	    (strcmp(line, FIRST_LINE) && strcmp(line, FIRST_LINE_1)))
+		return bad(&p, "not '" FIRST_LINE "'");
+	if (!strcmp(line, FIRST_LINE)) {
+		p.line_no++;
+		err = take_line(&text, &len, line) ? parse_store(&p, line)
+						   : bad(&p, "cut off");
+		if (err)
+			return err;
+	}
+	for (;;) {
+		p.line_no++;
+		if (!take_line(&text, &len, line))
+			return bad(&p, "cut off, or too long");
+		if (!strcmp(line, "end"))
+			break;
+		err = parse_line(&p, line);
+		if (err)
+			return err;
+	}
+	if (len)
+		return bad(&p, "something behind the end");
+	*ret = p.state;
+	return 0;
+}
+
+bool state_file_is_empty(const struct state_file *state)
+{
+	return !state->has_modes && !state->pr.cnt &&
+	       state->job.state == VOLUME_READY;
+}
+
+/* ---- format ---- */
+
+struct text {
+	char *buf;
+	size_t cap;
+	size_t len;
+};
+
+static void add(struct text *t, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void add(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(t->buf + t->len, t->cap - t->len, fmt, ap);
+	va_end(ap);
+	t->len += (size_t)n;
+	if (t->len >= t->cap)
+		t->len = t->cap - 1;
+}
+
+static void add_port(struct text *t, const struct srp_port_id *port)
+{
+	for (size_t i = 0; i < sizeof(port->b); i++)
+		add(t, "%02x", port->b[i]);
+}
+
+static void add_pr(struct text *t, const struct scsi_pr *pr)
+{
+	for (uint16_t i = 0; i < pr->cnt; i++) {
+		add(t, "registration %016" PRIx64 " ", pr->regs[i].key);
+		add_port(t, &pr->regs[i].port);
+		add(t, "%s\n", pr->regs[i].all_ports ? " all-ports" : "");
+	}
+	if (!pr->type)
+		return;
+	add(t, "reservation %u", pr->type);
+	if (pr->type != SCSI_PR_WRITE_EXCLUSIVE_AR &&
+	    pr->type != SCSI_PR_EXCLUSIVE_ACCESS_AR) {
+		add(t, " ");
+		add_port(t, &pr->regs[pr->holder].port);
+	}
+	add(t, "\n");
+}
+
+static void add_running(struct text *t, const struct state_job *job)
+{
+	add(t,
+	    "sanitize running lenient=%d overwrite=%u invert=%d scrub=%d "
+	    "erase=%d",
+	    job->lenient, job->overwrite_cnt, job->invert, job->scrub,
+	    job->erase);
+	if (job->overwrite_cnt)
+		add(t, " ");
+	for (uint32_t i = 0; job->overwrite_cnt && i < job->pattern_len; i++)
+		add(t, "%02x", job->pattern[i]);
+	add(t, "\n");
+}
+
+static void add_job(struct text *t, const struct state_job *job)
+{
+	switch (job->state) {
+	case VOLUME_READY:
+		break;
+	case VOLUME_FORMATTING:
+	case VOLUME_FORMAT_FAILED:
+		add(t, "format failed\n");
+		break;
+	case VOLUME_SANITIZING:
+		add_running(t, job);
+		break;
+	case VOLUME_SANITIZE_FAILED:
+		add(t, "sanitize failed lenient=%d\n", job->lenient);
+		break;
+	}
+}
+
+static void add_store(struct text *t, const struct state_store *store)
+{
+	add(t,
+	    FIRST_LINE "\nstore size=%" PRIu64
+		       " block-size=%u lasting=%s here=%s\n",
+	    store->size, store->block_size, store->mark.lasting,
+	    store->mark.here);
+}
+
+size_t state_file_format(const struct state_file *state, char *buf, size_t cap)
+{
+	struct text t = { .buf = buf, .cap = cap };
+
+	if (state->store.size)
+		add_store(&t, &state->store);
+	else
+		add(&t, FIRST_LINE_1 "\n");
+	if (state->has_modes)
+		add(&t, "modes wce=%d d-sense=%d swp=%d\n", state->modes.wce,
+		    state->modes.d_sense, state->modes.swp);
+	if (state->pr.aptpl)
+		add_pr(&t, &state->pr);
+	add_job(&t, &state->job);
+	add(&t, "end\n");
+	return t.len;
+}
+
+/* ---- files ---- */
+
+/* As much as there is, at most @cap bytes; or -errno. */
+static ssize_t read_all(int fd, char *buf, size_t cap)
+{
+	size_t len = 0;
+
+	while (len < cap) {
+		ssize_t n = read(fd, buf + len, cap - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		len += (size_t)n;
+	}
+	return (ssize_t)len;
+}
+
+int state_file_load(const char *path, struct state_file *ret, char *msg,
+		    size_t msg_len)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	_cleanup_free_ char *text = malloc(STATE_FILE_MAX + 1);
+	char why[128];
+	ssize_t len;
+	int err = 0;
+
+	memset(ret, 0, sizeof(*ret));
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0)
+		len = -errno;
+	else
+		len = text ? read_all(fd, text, STATE_FILE_MAX + 1) : -ENOMEM;
+	if (len < 0 || !text) {
+		err = (int)len;
+		snprintf(why, sizeof(why), "%s", strerror(-err));
+	} else if (len > STATE_FILE_MAX) {
+		err = -EBADMSG;
+		snprintf(why, sizeof(why), "too long");
+	} else {
+		err = state_file_parse(text, (size_t)len, ret, why,
+				       sizeof(why));
+	}
+	if (err)
+		snprintf(msg, msg_len,
+			 "state file %s: %s; remove it to start without "
+			 "the reservations and mode values it held",
+			 path, why);
+	return err;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What of a volume survives a restart: registrations and the reservation that
+ * were made with APTPL, saved mode values, and a FORMAT UNIT or SANITIZE that
+ * did not come to its end. A small text file per volume:
+ *
+ *	rdma-target state 2
+ *	store size=8388608 block-size=512 lasting=inode:12/born:1.0 here=
+ *	modes wce=1 d-sense=0 swp=0
+ *	registration 00000000000000ab 0000...(32 hex digits) [all-ports]
+ *	reservation 3 0000...(the holder; none for types 7 and 8)
+ *	format failed
+ *	sanitize failed lenient=1
+ *	sanitize running lenient=0 overwrite=3 invert=1 scrub=0 erase=0 f0...
+ *	end
+ *
+ * The second line says which store that was (store_id.h): the rest is for no
+ * other. Version 1 does not have it.
+ *
+ * It is replaced as a whole (state_save.h). So after a crash, kill -9 or a loss
+ * of power it holds what the last command that was answered left, or what the
+ * one under way wanted.
+ *
+ * Thread: any; loading blocks.
+ */
+#ifndef TARGET_SCSI_STATE_FILE_H
+#define TARGET_SCSI_STATE_FILE_H
+
+#include "protocol/scsi_pr.h"
+#include "protocol/scsi_vpd.h"
+#include "target/block/store_id.h"
+
+/* Longer files are not ours. Bytes. */
+#define STATE_FILE_MAX 32768
+
+enum volume_state {
+	VOLUME_READY,
+	VOLUME_FORMATTING,
+	VOLUME_SANITIZING,
+	VOLUME_FORMAT_FAILED,
+	VOLUME_SANITIZE_FAILED,
+};
+
+/* The longest pattern of a SANITIZE: the largest block. Bytes. */
+#define STATE_PATTERN_MAX 4096
+
+/* What is known of the job of a volume (volume_job.h), as far as it is to be
+ * known later. One that formats counts as failed until it has ended. */
+struct state_job {
+	enum volume_state state;
+	bool lenient; /* SANITIZING, SANITIZE_FAILED */
+	/* SANITIZING: as in struct volume_job_plan */
+	unsigned int overwrite_cnt;
+	bool invert;
+	bool scrub;
+	bool erase;
+	uint32_t pattern_len;
+	uint8_t pattern[STATE_PATTERN_MAX];
+};
+
+/* Which store it was written for. */
+struct state_store {
+	uint64_t size; /* bytes; 0: not known, from before version 2 */
+	uint32_t block_size;
+	struct store_mark mark;
+};
+
+struct state_file {
+	struct state_store store;
+	bool has_modes;
+	struct scsi_modes modes;
+	struct scsi_pr pr; /* aptpl is set when there are registrations */
+	struct state_job job;
+};
+
+/*
+ * state_file_parse() - read the text of a state file; nothing in it is trusted
+ *
+ * Return: 0, or -EBADMSG with "line N: what is wrong" in @msg.
+ */
+int state_file_parse(const char *text, size_t len, struct state_file *ret,
+		     char *msg, size_t msg_len);
+
+/* Does it hold nothing that would be missed? */
+bool state_file_is_empty(const struct state_file *state);
+
+/* Writes at most @cap bytes, STATE_FILE_MAX is always enough; returns how
+ * many. Registrations without APTPL are left out. */
+size_t state_file_format(const struct state_file *state, char *buf, size_t cap);
+
+/* All zero when there is no such file. Return: 0, or -errno with one clause in
+ * @msg that names the file. */
+int state_file_load(const char *path, struct state_file *ret, char *msg,
+		    size_t msg_len);
+
+#endif

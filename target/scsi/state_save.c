@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/scsi/state_save.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* ---- life ---- */
+
+static int open_directory_of(const char *path)
+{
+	_cleanup_free_ char *copy = strdup(path);
+	int fd;
+
+	if (!copy)
+		return -ENOMEM;
+	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int state_save_init(struct state_save *save, const char *path)
+{
+	*save = (struct state_save){ .dir_fd = -1, .fd = -1 };
+	save->path = strdup(path);
+	save->text = malloc(STATE_FILE_MAX);
+	if (asprintf(&save->tmp_path, "%s.new", path) < 0)
+		save->tmp_path = NULL;
+	if (!save->path || !save->text || !save->tmp_path)
+		return -ENOMEM;
+	save->dir_fd = open_directory_of(path);
+	return save->dir_fd < 0 ? save->dir_fd : 0;
+}
+
+void state_save_fini(struct state_save *save)
+{
+	if (save->dir_fd >= 0)
+		close(save->dir_fd);
+	free(save->path);
+	free(save->tmp_path);
+	free(save->text);
+}
+
+/* ---- the steps ---- */
+
+static void prep_open(struct state_save *save, struct io_uring_sqe *sqe)
+{
+	io_uring_prep_openat(sqe, AT_FDCWD, save->tmp_path,
+			     O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+}
+
+static void prep_write(struct state_save *save, struct io_uring_sqe *sqe)
+{
+	io_uring_prep_write(sqe, save->fd, save->text + save->at,
+			    save->len - save->at, save->at);
+}
+
+static void prep_sync(struct state_save *save, struct io_uring_sqe *sqe)
+{
+	io_uring_prep_fsync(sqe, save->fd, 0);
+}
+
+static void prep_rename(struct state_save *save, struct io_uring_sqe *sqe)
+{
+	io_uring_prep_renameat(sqe, AT_FDCWD, save->tmp_path, AT_FDCWD,
+			       save->path, 0);
+}
+
+/* Makes the rename in it last. */
+static void prep_sync_dir(struct state_save *save, struct io_uring_sqe *sqe)
+{
+	io_uring_prep_fsync(sqe, save->dir_fd, 0);
+}
+
+enum {
+	STEP_OPEN,
+	STEP_WRITE,
+	STEP_SYNC,
+	STEP_RENAME,
+	STEP_SYNC_DIR,
+	STEP_CNT,
+};
+
+static void (*const preps[STEP_CNT])(struct state_save *save,
+				     struct io_uring_sqe *sqe) = {
+	[STEP_OPEN] = prep_open,	 [STEP_WRITE] = prep_write,
+	[STEP_SYNC] = prep_sync,	 [STEP_RENAME] = prep_rename,
+	[STEP_SYNC_DIR] = prep_sync_dir,
+};
+
+static void submit(struct state_save *save)
+{
+	struct io_uring_sqe *sqe = reactor_sqe(save->reactor);
+
+	preps[save->step](save, sqe);
+	reactor_prep_done(sqe, &save->op);
+}
+
+static void end(struct state_save *save, int err)
+{
+	if (save->fd >= 0)
+		close(save->fd);
+	save->fd = -1;
+	if (err && save->step <= STEP_RENAME)
+		unlink(save->tmp_path);
+	save->done(save, err);
+}
+
+/* What a step that went well has brought; true: it is to be done again. */
+static bool take_result(struct state_save *save, int res)
+{
+	if (save->step == STEP_OPEN)
+		save->fd = res;
+	if (save->step != STEP_WRITE)
+		return false;
+	save->at += (uint32_t)res;
+	return save->at < save->len;
+}
+
+static void step_done(struct reactor_op *op, int res, unsigned int cqe_flags)
+{
+	struct state_save *save = container_of(op, struct state_save, op);
+
+	if (res == 0 && save->step == STEP_WRITE)
+		res = -EIO;
+	if (res < 0 && res != -EINTR) {
+		end(save, res);
+		return;
+	}
+	if (res >= 0 && !take_result(save, res))
+		save->step++;
+	if (save->step == STEP_CNT)
+		end(save, 0);
+	else
+		submit(save);
+}
+
+void state_save_start(struct state_save *save, struct reactor *r,
+		      const struct state_file *state,
+		      void (*done)(struct state_save *save, int err))
+{
+	save->reactor = r;
+	save->done = done;
+	save->op.done = step_done;
+	save->step = STEP_OPEN;
+	save->at = 0;
+	save->len =
+		(uint32_t)state_file_format(state, save->text, STATE_FILE_MAX);
+	submit(save);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One SCSI command on its way through the disk: what lies between the port
+ * (request.c, which knows IUs and RDMA) and the backend (which knows blocks).
+ *
+ *   request.c                        task.c, scsi_*.c
+ *   fills in the upper part   -->    scsi_task_prepare(): decodes and checks
+ *                                    the CDB, says which buffer and how much
+ *                                    data-out it needs, or refuses
+ *   takes a buffer, fetches   -->    scsi_task_execute(): does it, then calls
+ *   the data-out                     task->done() with status, data and sense
+ *
+ * A command that prepare() has refused is not executed. Both run on the
+ * channel's worker. Nothing is allocated.
+ *
+ * When the initiator's buffer disagrees with the CDB: too short for the
+ * data-out, the command is refused (05/24/00, pointing at the length) and
+ * nothing is written; longer, the rest is not fetched. Too short for the
+ * data-in, what fits is sent. The residuals tell in each case (SRP r16a 6.9).
+ */
+#ifndef TARGET_SCSI_TASK_H
+#define TARGET_SCSI_TASK_H
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "protocol/scsi_cdb.h"
+#include "protocol/scsi_sense.h"
+#include "target/scsi/volume.h"
+
+#define SCSI_SENSE_MAX 96
+
+/* Unit attentions that wait for one I_T nexus on one LUN, as bits; the lowest
+ * bit is reported first (SAM-5 5.14: resets before all else). Channels of a
+ * nexus may live on several workers. */
+enum scsi_ua {
+	SCSI_UA_POWER_ON = 1u << 0,	     /* 29h/01h */
+	SCSI_UA_LUN_RESET = 1u << 1,	     /* 29h/03h */
+	SCSI_UA_NEXUS_LOSS = 1u << 2,	     /* 29h/07h */
+	SCSI_UA_PREEMPTED = 1u << 3,	     /* 2Ah/03h, reservations */
+	SCSI_UA_RELEASED = 1u << 4,	     /* 2Ah/04h, reservations */
+	SCSI_UA_UNREGISTERED = 1u << 5,	     /* 2Ah/05h */
+	SCSI_UA_MEDIUM_MAY_DIFFER = 1u << 6, /* 28h/00h */
+	SCSI_UA_CAPACITY_CHANGED = 1u << 7,  /* 2Ah/09h */
+	SCSI_UA_MODE_CHANGED = 1u << 8,	     /* 2Ah/01h */
+	SCSI_UA_LUNS_CHANGED = 1u << 9,	     /* 3Fh/0Eh */
+};
+
+#define SCSI_NEXUS_COPIES 16
+
+/* The I_T nexus as SCSI sees it; embedded in the port's nexus. */
+struct scsi_nexus {
+	struct lun_map *luns;
+	/* What it sees, by LUN (lun_view.h), and whether it may only read
+	 * that. Set before scsi_nexus_init(); NULL: all, and write. */
+	struct volume *const *vol;
+	const bool *read_only;
+	struct list node; /* luns->nexuses, under its lock */
+	struct srp_port_id initiator;
+	_Atomic uint32_t ua[LUNS_MAX];
+	_Atomic uint64_t deferred[LUNS_MAX]; /* scsi_nexus_defer() */
+	/* What came of copies, the last few; private to copy.c. */
+	_Atomic uint64_t copies[SCSI_NEXUS_COPIES];
+	_Atomic uint64_t reserved[LUNS_MAX]; /* unit_state_conflicts() */
+	flush_writer_ref writers[LUNS_MAX];  /* flush_record.h */
+	uint32_t prevents[LUNS_MAX];	     /* unit_state_prevent() */
+};
+
+/* The administrator allows @nexus only to read what it sees as @lun (":ro" of a
+ * rule). Not so of a volume that is read-only for all: what is not on its medium
+ * may be changed. */
+static inline bool scsi_nexus_is_reader(const struct scsi_nexus *nexus, int lun)
+{
+	return nexus->read_only && nexus->read_only[lun];
+}
+
+/* A new nexus finds POWER_ON pending on every LUN: whatever its initiator knew
+ * of the unit may no longer be so. @luns is borrowed. Undone by
+ * scsi_nexus_fini(). Thread: any, as all here. */
+void scsi_nexus_init(struct scsi_nexus *nexus, struct lun_map *luns,
+		     const struct srp_port_id *initiator);
+void scsi_nexus_fini(struct scsi_nexus *nexus);
+/* Adds a unit attention for @lun (or every LUN: -1). */
+void scsi_nexus_attention(struct scsi_nexus *nexus, int lun, uint32_t bit);
+/* The same for every nexus but @except (or NULL) where it sees @vol ... */
+void scsi_attention_others(struct lun_map *luns, const struct volume *vol,
+			   const struct scsi_nexus *except, uint32_t bits);
+/* ... and for those of an initiator port. */
+void scsi_attention_port(struct lun_map *luns, const struct volume *vol,
+			 const struct srp_port_id *port, uint32_t bits);
+/* As if each nexus of an initiator port had allowed the removal of @vol. */
+void scsi_port_allow_removal(struct lun_map *luns, struct volume *vol,
+			     const struct srp_port_id *port);
+/* I_T nexus loss: the unit attention, and the end of what RESERVE gave. */
+void scsi_nexus_lost(struct scsi_nexus *nexus);
+/* Logical unit reset, but for the commands, which are the port's: a unit
+ * attention for everyone, and what ends with it. */
+void scsi_unit_reset(struct lun_map *luns, struct volume *vol);
+
+/* The last step of a reset, when its commands have ended. */
+struct scsi_reset {
+	struct lun_map *luns;
+	struct volume *vol;
+	/* The mode values are the saved ones; or, @err, they could not be made
+	 * so, as the cache could not be flushed. */
+	void (*done)(struct scsi_reset *reset, int err);
+	struct unit_turn turn; /* private */
+};
+
+/* Mode values become the saved ones, and the cache is flushed before it is said
+ * to be off; then calls reset->done(), maybe from within. Thread: @w. */
+void scsi_reset_finish(struct scsi_reset *reset, struct worker *w);
+
+enum scsi_task_verdict {
+	SCSI_TASK_GO,	/* get buffer and data-out, then execute */
+	SCSI_TASK_OVER, /* status and sense are set; done() is not called */
+};
+
+struct scsi_task {
+	/* set by the port before prepare */
+	struct worker *worker;
+	struct scsi_nexus *nexus;
+	int lun; /* flat number; -1: a LUN field that names none */
+	const uint8_t *cdb;
+	uint32_t cdb_len;
+	uint32_t data_out_len; /* bytes that the initiator describes */
+	uint32_t data_in_len;
+	/* Called once after execute, maybe from within it. */
+	void (*done)(struct scsi_task *task);
+	/*
+	 * IMMED: called before done(), at most once, maybe from within execute,
+	 * when status may be sent though the disk goes on. True: it has been;
+	 * then done() only says that the disk has let go, and what fails until
+	 * then is a deferred error.
+	 */
+	bool (*answer)(struct scsi_task *task);
+	/*
+	 * PREEMPT AND ABORT: ends the commands that @ports have on this LUN,
+	 * all but PERSISTENT RESERVE OUT, then calls task->aborted(), maybe
+	 * from within. @ports is borrowed for the call. -ENOMEM: it does not.
+	 */
+	int (*abort)(struct scsi_task *task, const struct srp_port_id *ports,
+		     unsigned int cnt);
+
+	/* set by prepare */
+	struct volume *vol; /* NULL: the LUN has no volume; and cmd, below */
+	/* To be stable when it is answered, whatever becomes of WCE: so it was
+	 * when the command came, and its initiator has not heard otherwise. */
+	bool stable;
+	uint32_t fetch_len; /* data-out bytes to have in buf at execute */
+	uint32_t buf_len;   /* bytes of buffer wanted, >= fetch_len; 0: none */
+	bool buf_is_volume; /* buf points into the volume's own memory: no
+			      * buffer is needed, data moves in place */
+
+	/* set by the port before execute, unless buf_is_volume */
+	uint8_t *buf;
+	int buf_index; /* io_uring fixed buffer of buf, or -1 */
+
+	/* result, set by prepare (SCSI_TASK_OVER) or before done() */
+	uint8_t status;	      /* SCSI status */
+	uint32_t data_in_cnt; /* bytes of data-in that lie at buf, at most
+			       * data_in_len */
+	/* What the command itself would transfer, for the residuals: underflow
+	 * when less than the initiator describes, overflow when more. */
+	uint64_t wanted_out;
+	uint64_t wanted_in;
+	uint32_t sense_len; /* of sense, below */
+
+	/* set by the disk before it calls abort() */
+	void (*aborted)(struct scsi_task *task);
+
+	/* private to the disk */
+	bool answered;	   /* answer() has returned true */
+	bool stopped;	   /* scsi_task_stop() */
+	bool on_job;	   /* waits for the end of the volume's job */
+	bool tells;	   /* that writes may be lost; scsi_task_delivered() */
+	uint64_t flush_nr; /* of the last flush; flush_record.h */
+	/* EXTENDED COPY; see scsi_task_fence() */
+	bool copies;		     /* its list is known */
+	bool halted;		     /* not a piece more */
+	const struct volume *fenced; /* met before the list was known */
+	void (*held)(struct scsi_task *task);
+	struct volume *blk_vol;			       /* that blk is for */
+	bool (*next)(struct scsi_task *task, int res); /* disk.h */
+	uint8_t blk_state;
+	int blk_res;
+	uint64_t at;	    /* bytes or pieces that are done */
+	uint64_t range_len; /* bytes that the command is about */
+
+	/*
+	 * From here on scsi_task_clear() leaves what there was. Each is written
+	 * as a whole before it is read, but for what that function names.
+	 */
+	struct scsi_cmd cmd; /* set by prepare */
+	struct block_request blk;
+	struct block_hold hold;
+	struct unit_turn turn;
+	struct reactor_msg msg; /* to the task itself */
+	uint8_t sense[SCSI_SENSE_MAX];
+};
+
+/* A task as if it were zeroed, at a third of the price: most of it is not looked
+ * at by most commands. */
+static inline void scsi_task_clear(struct scsi_task *task)
+{
+	memset(task, 0, offsetof(struct scsi_task, cmd));
+	task->cmd.info = NULL;
+	task->blk.op = BLOCK_READ;
+	task->blk.fua = false;
+	task->hold.state = BLOCK_HOLD_NONE;
+}
+
+/*
+ * A task that moves data in place (buf_is_volume) is to have its blocks before
+ * the fabric touches them: after prepare, this calls @held once they are the
+ * task's (maybe at once), or task->done() with the reason why they may not be
+ * touched now. Others get their blocks within scsi_task_execute().
+ */
+void scsi_task_hold(struct scsi_task *task,
+		    void (*held)(struct scsi_task *task));
+
+/*
+ * Gives up the blocks, or the waiting for them. Every task does that by itself
+ * before done(), save one whose data-in lies in the volume's memory: that is
+ * up to whoever sends it. No harm when there is nothing to give up. May set
+ * other tasks going.
+ */
+void scsi_task_release(struct scsi_task *task);
+
+/* Keeps an executing task from asking the store for anything more. Whatever it
+ * ends with, nobody is to be told of it. */
+void scsi_task_stop(struct scsi_task *task);
+
+/* The same, and the port wants done() as soon as possible: the task no longer
+ * waits for blocks that it would share, nor for what goes on by itself (FORMAT
+ * UNIT, SANITIZE). May call done() from within. */
+void scsi_task_cancel(struct scsi_task *task);
+
+/* The answer that the task ended with has reached the initiator, which has not
+ * aborted it. Before the task is cleared. */
+void scsi_task_delivered(struct scsi_task *task);
+
+/*
+ * A command may touch volumes besides its own LUN's: EXTENDED COPY reads and
+ * writes those that its parameter list names. Whoever fences a volume off must
+ * stop such commands too, though they are no tasks of its logical unit.
+ *
+ * True: @task reads or writes @vol as the source or the destination of a copy
+ * that has begun. It stays so until the task has been done().
+ */
+bool scsi_task_touches(const struct scsi_task *task, const struct volume *vol);
+/*
+ * No piece of a copy with @vol in it begins from now on, in whatever state
+ * @task is; a copy that has not begun will not. It ends with COPY ABORTED: its
+ * initiator waits for an answer, as the fence is not on the unit that it was
+ * sent to. No harm to other commands.
+ */
+void scsi_task_fence(struct scsi_task *task, const struct volume *vol);
+/* A fenced copy no longer waits for blocks. May call done() from within. */
+void scsi_task_end_fenced(struct scsi_task *task);
+
+/* Status and sense data, in the format that the unit is set to, for a command
+ * that the port itself refuses. */
+void scsi_task_refuse(struct scsi_task *task, const struct scsi_sense *sense);
+
+/* A longer buffer (buf_len) is never asked for: the largest transfer and, to
+ * compare with it, a piece of the medium. Bytes. */
+#define SCSI_TASK_BUF_MAX (VOLUME_MAX_TRANSFER + (256u << 10))
+
+enum scsi_task_verdict scsi_task_prepare(struct scsi_task *task);
+void scsi_task_execute(struct scsi_task *task);
+
+#endif

@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/scsi/unit_state.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "protocol/scsi_mode.h"
+#include "target/scsi/state_file.h"
+#include "target/scsi/volume.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+
+/* ---- who is shut out ---- */
+
+/* What reserves the unit against a nexus. */
+enum {
+	UNDER_WRITE_EXCLUSIVE = 1,
+	UNDER_EXCLUSIVE_ACCESS = 2,
+	UNDER_RESERVE = 4,
+	UNDER_BITS = 3,
+};
+
+/* SPC-4 table 65 with SBC-3 table 13 (the columns "any type" and "registrants
+ * only" differ in who is meant, not in what); SPC-2 table 10. */
+static const uint8_t conflicts[] = {
+	[SCSI_ACCESS_CHANGES] =
+		UNDER_WRITE_EXCLUSIVE | UNDER_EXCLUSIVE_ACCESS | UNDER_RESERVE,
+	[SCSI_ACCESS_READS] = UNDER_EXCLUSIVE_ACCESS | UNDER_RESERVE,
+	[SCSI_ACCESS_ASKS] = UNDER_RESERVE,
+	[SCSI_ACCESS_ALWAYS] = 0,
+};
+
+static unsigned int under_pr(const struct scsi_pr *pr,
+			     const struct srp_port_id *port)
+{
+	if (!pr->type || scsi_pr_is_holder(pr, port))
+		return 0;
+	if (scsi_pr_type_spares_registrants(pr->type) && scsi_pr_find(pr, port))
+		return 0;
+	switch ((enum scsi_pr_type)pr->type) {
+	case SCSI_PR_WRITE_EXCLUSIVE:
+	case SCSI_PR_WRITE_EXCLUSIVE_RO:
+	case SCSI_PR_WRITE_EXCLUSIVE_AR:
+		return UNDER_WRITE_EXCLUSIVE;
+	case SCSI_PR_EXCLUSIVE_ACCESS:
+	case SCSI_PR_EXCLUSIVE_ACCESS_RO:
+	case SCSI_PR_EXCLUSIVE_ACCESS_AR:
+		return UNDER_EXCLUSIVE_ACCESS;
+	case SCSI_PR_NONE:
+		break;
+	}
+	return 0;
+}
+
+static uint64_t look(struct unit_state *st, const struct srp_port_id *port,
+		     _Atomic uint64_t *seen)
+{
+	unsigned int under;
+	uint64_t value;
+
+	pthread_mutex_lock(&st->lock);
+	under = under_pr(&st->pr, port);
+	if (st->reserved && !srp_port_id_equal(&st->reserved_by, port))
+		under |= UNDER_RESERVE;
+	value = atomic_load(&st->version) << UNDER_BITS | under;
+	atomic_store_explicit(seen, value, memory_order_relaxed);
+	pthread_mutex_unlock(&st->lock);
+	return value;
+}
+
+bool unit_state_look(struct unit_state *st, uint64_t version,
+		     const struct srp_port_id *port, _Atomic uint64_t *seen,
+		     enum scsi_access access)
+{
+	uint64_t value = atomic_load_explicit(seen, memory_order_relaxed);
+
+	if (value >> UNDER_BITS != version)
+		value = look(st, port, seen);
+	return value & conflicts[access];
+}
+
+/* Something has changed; the lock is held. */
+static void set_version(struct unit_state *st)
+{
+	uint64_t version = atomic_load(&st->version) >> 1;
+
+	atomic_store_explicit(&st->version,
+			      (version + 1) << 1 |
+				      (st->pr.type || st->reserved),
+			      memory_order_release);
+}
+
+/* ---- what survives ---- */
+
+/* Writes are stable before the cache is said to be off, and until it is said
+ * to be on. */
+static void set_current(struct volume *vol, const struct scsi_modes *modes)
+{
+	if (!modes->wce)
+		vol->write_through = true;
+	vol->info.write_cache = modes->wce;
+	vol->write_through = !modes->wce;
+	vol->info.d_sense = modes->d_sense;
+	vol->info.swp = modes->swp;
+}
+
+/* Of what was saved, what can still be so. */
+static void take_modes(struct volume *vol, const struct scsi_modes *saved)
+{
+	const struct scsi_modes *can = &vol->info.mode_changeable;
+	struct scsi_modes *modes = &vol->info.mode_saved;
+
+	if (can->wce)
+		modes->wce = saved->wce;
+	if (can->d_sense)
+		modes->d_sense = saved->d_sense;
+	if (can->swp)
+		modes->swp = saved->swp;
+	set_current(vol, modes);
+}
+
+/* "DIR/600...", the unit's name in hexadecimal. */
+static char *make_path(const struct volume *vol, const char *dir)
+{
+	char name[2 * SCSI_NAA_LEN + 1];
+	char *path;
+
+	for (size_t i = 0; i < SCSI_NAA_LEN; i++)
+		sprintf(name + 2 * i, "%02x", vol->info.naa[i]);
+	return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
+}
+
+/* One target at a time; the lock goes with the process. */
+static int lock_path(struct unit_state *st, char *msg, size_t msg_len)
+{
+	_cleanup_free_ char *name = NULL;
+	int err = 0;
+
+	if (asprintf(&name, "%s.lock", st->path) < 0) {
+		name = NULL;
+		return -ENOMEM;
+	}
+	st->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (st->lock_fd < 0 || flock(st->lock_fd, LOCK_EX | LOCK_NB))
+		err = -errno;
+	if (err)
+		snprintf(msg, msg_len, "state file %s: %s", name,
+			 err == -EWOULDBLOCK ? "in use by another volume of "
+					       "this name, or another target"
+					     : strerror(-err));
+	return err;
+}
+
+/*
+ * Its path may be another device's by now, so what there is under its name is
+ * not taken for its own; and it leaves nothing behind for the next one.
+ */
+static int keep_nothing(struct volume *vol, const char *dir, char *msg,
+			size_t msg_len)
+{
+	_cleanup_free_ char *path = make_path(vol, dir);
+
+	vol->info.no_jobs = true;
+	if (!path)
+		return -ENOMEM;
+	if (access(path, F_OK))
+		return 0;
+	snprintf(msg, msg_len,
+		 "%s: state file %s may be of another device that had this "
+		 "path: the device has no identifier of its own; remove that "
+		 "file, and give ,serial= to keep state again",
+		 vol->path, path);
+	return -ESTALE;
+}
+
+static struct state_store store_of(const struct volume *vol)
+{
+	return (struct state_store){
+		.size = vol->backend->info.size,
+		.block_size = vol->block_size,
+		.mark = vol->backend->info.id.mark,
+	};
+}
+
+static const char *or_none(const char *lasting)
+{
+	return *lasting ? lasting : "nothing that can be recognised";
+}
+
+/*
+ * Is the store the one that @file was written for? One that has grown is; but a
+ * job has gone over what there was, and goes on only where it surely was.
+ */
+static bool is_of_store(const struct volume *vol, const struct state_file *file,
+			char *why, size_t len)
+{
+	const struct state_store *was = &file->store;
+	struct state_store is = store_of(vol);
+	bool has_job = file->job.state != VOLUME_READY;
+	enum store_match match = store_mark_match(&was->mark, &is.mark);
+
+	if (state_file_is_empty(file))
+		return true;
+	if (match == STORE_OTHER)
+		snprintf(why, len, "it was written for %s, this is %s",
+			 was->mark.lasting, or_none(is.mark.lasting));
+	else if (has_job && match == STORE_UNKNOWN)
+		snprintf(why, len,
+			 "it holds an unfinished FORMAT UNIT or SANITIZE, and "
+			 "nothing tells whether that began on this store");
+	else if (was->size && was->block_size != is.block_size)
+		snprintf(why, len,
+			 "it was written for blocks of %u bytes, these have %u",
+			 was->block_size, is.block_size);
+	else if (was->size > is.size || (was->size && was->size < is.size &&
+					 (has_job || match != STORE_SAME)))
+		snprintf(why, len,
+			 "it was written for %llu bytes, this store has %llu",
+			 (unsigned long long)was->size,
+			 (unsigned long long)is.size);
+	else
+		return true;
+	return false;
+}
+
+static int check_store(const struct volume *vol, const struct state_file *file,
+		       char *msg, size_t msg_len)
+{
+	char why[2 * STORE_TEXT_MAX + 128];
+
+	if (is_of_store(vol, file, why, sizeof(why)))
+		return 0;
+	snprintf(msg, msg_len,
+		 "%s: state file %s is not of this store, or may not be: %s; "
+		 "put the right one there, or remove that file to start "
+		 "without what it holds",
+		 vol->path, vol->state.path, why);
+	return -ESTALE;
+}
+
+int unit_state_load(struct volume *vol, const char *dir, char *msg,
+		    size_t msg_len)
+{
+	struct unit_state *st = &vol->state;
+	struct state_file file;
+	int err;
+
+	snprintf(msg, msg_len, "out of memory");
+	if (vol->identity == VOLUME_NEW)
+		return 0;
+	if (vol->identity == VOLUME_BY_PATH)
+		return keep_nothing(vol, dir, msg, msg_len);
+	st->path = make_path(vol, dir);
+	if (!st->path)
+		return -ENOMEM;
+	err = lock_path(st, msg, msg_len);
+	if (!err)
+		err = state_file_load(st->path, &file, msg, msg_len);
+	if (!err)
+		err = check_store(vol, &file, msg, msg_len);
+	if (err)
+		return err;
+	err = state_save_init(&st->save, st->path);
+	if (err) {
+		snprintf(msg, msg_len, "state directory %s: %s", dir,
+			 strerror(-err));
+		return err;
+	}
+	st->job = file.job;
+	volume_job_restore(vol, &st->job);
+	vol->info.mode_save = true;
+	if (file.has_modes)
+		take_modes(vol, &file.modes);
+	st->pr = file.pr;
+	set_version(st);
+	if (file.pr.cnt)
+		log_notice(
+			"LUN %u (%s): persistent registrations restored: %u, "
+			"reservation: %s",
+			vol->lun, vol->name, file.pr.cnt,
+			file.pr.type ? scsi_pr_type_name(file.pr.type)
+				     : "none");
+	return 0;
+}
+
+/* ---- life ---- */
+
+void unit_state_init(struct unit_state *st)
+{
+	memset(st, 0, sizeof(*st));
+	pthread_mutex_init(&st->lock, NULL);
+	list_init(&st->turns);
+	st->save.dir_fd = -1;
+	st->lock_fd = -1;
+	st->prevent_epoch = 1;
+}
+
+void unit_state_fini(struct unit_state *st)
+{
+	assert(!st->turn);
+	state_save_fini(&st->save);
+	if (st->lock_fd >= 0)
+		close(st->lock_fd);
+	free(st->path);
+	pthread_mutex_destroy(&st->lock);
+}
+
+/* ---- turns ---- */
+
+static void run_turn(struct reactor_msg *msg)
+{
+	struct unit_turn *turn = container_of(msg, struct unit_turn, msg);
+
+	turn->next(turn, 0);
+}
+
+void unit_turn_take(struct volume *vol, struct worker *w,
+		    struct unit_turn *turn,
+		    void (*next)(struct unit_turn *turn, int err))
+{
+	struct unit_state *st = &vol->state;
+	bool waits;
+
+	turn->worker = w;
+	turn->next = next;
+	turn->msg.run = run_turn;
+	pthread_mutex_lock(&st->lock);
+	waits = st->turn;
+	if (waits)
+		list_add_tail(&st->turns, &turn->node);
+	else
+		st->turn = turn;
+	pthread_mutex_unlock(&st->lock);
+	if (!waits)
+		next(turn, 0);
+}
+
+void unit_turn_end(struct volume *vol)
+{
+	struct unit_state *st = &vol->state;
+	struct unit_turn *next;
+	struct list *node;
+
+	pthread_mutex_lock(&st->lock);
+	node = list_empty(&st->turns) ? NULL : list_pop(&st->turns);
+	next = node ? container_of(node, struct unit_turn, node) : NULL;
+	st->turn = next;
+	pthread_mutex_unlock(&st->lock);
+	if (next)
+		reactor_send(next->worker->reactor, &next->msg);
+}
+
+/* ---- changes, by whoever has the turn ---- */
+
+static void saved(struct state_save *save, int err)
+{
+	struct unit_state *st = container_of(save, struct unit_state, save);
+	struct volume *vol = container_of(st, struct volume, state);
+
+	if (err) {
+		log_error("LUN %u (%s): state file %s: %s", vol->lun, vol->name,
+			  st->path, strerror(-err));
+		vol->write_through = !vol->info.write_cache;
+	} else {
+		st->commit(vol);
+	}
+	st->turn->next(st->turn, err ? -EIO : 0);
+}
+
+/* Makes to_be come true, when it has been written down if it must be. */
+static void change(struct volume *vol, bool must_save,
+		   void (*commit)(struct volume *vol),
+		   void (*next)(struct unit_turn *turn, int err))
+{
+	struct unit_state *st = &vol->state;
+
+	st->commit = commit;
+	st->turn->next = next;
+	if (!must_save) {
+		commit(vol);
+		next(st->turn, 0);
+		return;
+	}
+	st->to_be.has_modes =
+		!scsi_modes_equal(&st->to_be.modes, &vol->info.mode_default);
+	state_save_start(&st->save, st->turn->worker->reactor, &st->to_be,
+			 saved);
+}
+
+/* To begin with, what is to be is what is. */
+static struct state_file *begin(struct volume *vol)
+{
+	struct unit_state *st = &vol->state;
+
+	st->to_be = (struct state_file){
+		.store = store_of(vol),
+		.modes = vol->info.mode_saved,
+		.pr = st->pr,
+		.job = st->job,
+	};
+	return &st->to_be;
+}
+
+static void commit_pr(struct volume *vol)
+{
+	struct unit_state *st = &vol->state;
+
+	pthread_mutex_lock(&st->lock);
+	st->pr = st->to_be.pr;
+	set_version(st);
+	pthread_mutex_unlock(&st->lock);
+}
+
+int unit_state_persistent_out(struct volume *vol,
+			      const struct srp_port_id *port,
+			      const struct scsi_pr_request *req,
+			      void (*next)(struct unit_turn *turn, int err),
+			      struct scsi_sense *ret_sense)
+{
+	struct unit_state *st = &vol->state;
+	struct scsi_pr *pr = &begin(vol)->pr;
+	bool reserved;
+	int err;
+
+	pthread_mutex_lock(&st->lock);
+	reserved = st->reserved;
+	pthread_mutex_unlock(&st->lock);
+	if (reserved)
+		return -EBUSY; /* SPC-2 5.5.1: whoever it is */
+	err = scsi_pr_execute(pr, port, req, &st->effects, ret_sense);
+	if (err)
+		return err;
+	change(vol, pr->aptpl || st->pr.aptpl, commit_pr, next);
+	return 0;
+}
+
+static void commit_modes(struct volume *vol)
+{
+	struct unit_state *st = &vol->state;
+
+	pthread_mutex_lock(&st->lock);
+	if (st->save_modes)
+		vol->info.mode_saved = st->to_be.modes;
+	if (!scsi_modes_equal(&st->modes_were, &st->to_be.modes))
+		st->changing(st->turn);
+	set_current(vol, &st->to_be.modes);
+	pthread_mutex_unlock(&st->lock);
+}
+
+static void modes_flushed(struct block_request *req, int res)
+{
+	struct unit_state *st = container_of(req, struct unit_state, flush);
+	struct volume *vol = container_of(st, struct volume, state);
+
+	flush_record_end(&vol->record, st->flush_nr, res);
+	st->flush_err = res;
+	if (!res) {
+		change(vol, st->save_modes, commit_modes, st->turn->next);
+		return;
+	}
+	vol->write_through = !vol->info.write_cache;
+	st->turn->next(st->turn, res);
+}
+
+/* What is written from here on is stable when it is answered, so that nothing
+ * is left behind by the flush. */
+static void flush_modes(struct volume *vol)
+{
+	struct unit_state *st = &vol->state;
+
+	if (!st->to_be.modes.wce)
+		vol->write_through = true;
+	st->flush = (struct block_request){
+		.op = BLOCK_FLUSH,
+		.buf_index = -1,
+		.worker = st->turn->worker,
+		.done = modes_flushed,
+	};
+	st->flush_nr = flush_record_begin(&vol->record);
+	backend_submit(vol->backend, &st->flush);
+}
+
+bool unit_state_modes_flush(const struct volume *vol,
+			    const struct scsi_modes *modes)
+{
+	struct scsi_modes was = scsi_modes_current(&vol->info);
+
+	if (!vol->write_cache || vol->read_only)
+		return false;
+	return (was.wce && !modes->wce) || (!was.swp && modes->swp);
+}
+
+void unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,
+			  bool save, void (*changing)(struct unit_turn *turn),
+			  void (*next)(struct unit_turn *turn, int err))
+{
+	struct unit_state *st = &vol->state;
+
+	begin(vol)->modes = *modes;
+	st->modes_were = scsi_modes_current(&vol->info);
+	st->save_modes = save;
+	st->changing = changing;
+	st->flush_err = 0;
+	st->turn->next = next;
+	if (unit_state_modes_flush(vol, modes))
+		flush_modes(vol);
+	else
+		change(vol, save, commit_modes, next);
+}
+
+static void commit_job(struct volume *vol)
+{
+	vol->state.job = vol->state.to_be.job;
+}
+
+void unit_state_set_job(struct volume *vol, const struct state_job *job,
+			void (*next)(struct unit_turn *turn, int err))
+{
+	begin(vol)->job = *job;
+	change(vol, unit_state_survives(&vol->state), commit_job, next);
+}
+
+/* ---- RESERVE, RELEASE ---- */
+
+/* SPC-4 5.12.3: these may go on as if they had reserved (CRH). */
+static bool has_it_anyway(const struct scsi_pr *pr,
+			  const struct srp_port_id *port)
+{
+	if (scsi_pr_is_holder(pr, port))
+		return true;
+	return scsi_pr_type_spares_registrants(pr->type) &&
+	       scsi_pr_find(pr, port);
+}
+
+int unit_state_reserve(struct unit_state *st, const struct srp_port_id *port)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&st->lock);
+	if (st->pr.cnt) {
+		err = has_it_anyway(&st->pr, port) ? 0 : -EBUSY;
+	} else if (st->reserved) {
+		err = srp_port_id_equal(&st->reserved_by, port) ? 0 : -EBUSY;
+	} else {
+		st->reserved = true;
+		st->reserved_by = *port;
+		set_version(st);
+	}
+	pthread_mutex_unlock(&st->lock);
+	return err;
+}
+
+/* The lock is held. */
+static void end_reserve(struct unit_state *st)
+{
+	if (!st->reserved)
+		return;
+	st->reserved = false;
+	set_version(st);
+}
+
+int unit_state_release(struct unit_state *st, const struct srp_port_id *port)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&st->lock);
+	if (st->pr.cnt)
+		err = has_it_anyway(&st->pr, port) ? 0 : -EBUSY;
+	else if (st->reserved && srp_port_id_equal(&st->reserved_by, port))
+		end_reserve(st);
+	pthread_mutex_unlock(&st->lock);
+	return err;
+}
+
+/* ---- removal, resets ---- */
+
+void unit_state_prevent_locked(struct unit_state *st, uint32_t *mark,
+			       bool prevent)
+{
+	if (prevent == (*mark == st->prevent_epoch))
+		return;
+	*mark = prevent ? st->prevent_epoch : 0;
+	if (prevent)
+		st->prevent_cnt++;
+	else
+		st->prevent_cnt--;
+}
+
+void unit_state_prevent(struct unit_state *st, uint32_t *mark, bool prevent)
+{
+	pthread_mutex_lock(&st->lock);
+	unit_state_prevent_locked(st, mark, prevent);
+	pthread_mutex_unlock(&st->lock);
+}
+
+int unit_state_eject(struct unit_state *st, bool eject)
+{
+	int res;
+
+	pthread_mutex_lock(&st->lock);
+	res = st->ejected != eject;
+	if (res && eject && st->prevent_cnt)
+		res = -EPERM;
+	if (res > 0)
+		st->ejected = eject;
+	pthread_mutex_unlock(&st->lock);
+	return res;
+}
+
+void unit_state_reset(struct volume *vol)
+{
+	struct unit_state *st = &vol->state;
+
+	pthread_mutex_lock(&st->lock);
+	end_reserve(st);
+	/* Marks of before count no more. */
+	st->prevent_epoch++;
+	st->prevent_cnt = 0;
+	pthread_mutex_unlock(&st->lock);
+}
+
+void unit_state_nexus_lost(struct unit_state *st,
+			   const struct srp_port_id *port, uint32_t *mark)
+{
+	pthread_mutex_lock(&st->lock);
+	if (st->reserved && srp_port_id_equal(&st->reserved_by, port))
+		end_reserve(st);
+	unit_state_prevent_locked(st, mark, false);
+	pthread_mutex_unlock(&st->lock);
+}

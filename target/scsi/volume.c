@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/scsi/volume.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "config.h"
+#include "target/block/layer_fault.h"
+#include "target/block/plugin_host.h"
+#include "target/block/layer_volatile.h"
+#include "target/block/store_generation.h"
+#include "base/cleanup.h"
+
+/* Per command, bytes; volume.h has the other limits, and their reasons. Memory
+ * is changed on the reactor's own time. */
+#define OPTIMAL_TRANSFER      (1u << 20)
+#define MEMORY_MAX_RANGE      (64u << 20)
+#define VOLUME_MAX_UNMAP_DESC 64
+
+/* A working directory and a path in it. */
+#define IDENTITY_PATH_MAX 8192
+
+#define LARGEST_PHYSICAL_BLOCK (64u << 10)
+
+static int fail(char *msg, size_t msg_len, int err, const char *text)
+{
+	snprintf(msg, msg_len, "%s", text);
+	return err;
+}
+
+/* ---- name and identity ---- */
+
+static void name_from_path(const char *path, char *name, size_t len)
+{
+	const char *base = strrchr(path, '/');
+
+	snprintf(name, len, "%.*s", (int)len - 1,
+		 base && base[1] ? base + 1 : path);
+	for (char *c = name; *c; c++) {
+		if (*c < '!' || *c > '~' || *c == '/')
+			*c = '_';
+	}
+}
+
+static void choose_name(const struct volume_spec *spec, struct volume *vol)
+{
+	if (*spec->name)
+		snprintf(vol->name, sizeof(vol->name), "%s", spec->name);
+	else if (spec->ops == &backend_file ||
+		 (spec->ops == &backend_plugin && *spec->path))
+		name_from_path(spec->path, vol->name, sizeof(vol->name));
+	else
+		snprintf(vol->name, sizeof(vol->name), "%s%u", spec->ops->name,
+			 vol->lun);
+}
+
+/* What no other machine has: systemd's id, or the host's name. */
+static void machine_id(char *id, size_t len)
+{
+	_cleanup_close_ int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, id, len - 1);
+
+	if (n > 0) {
+		id[n] = '\0';
+		id[strcspn(id, "\n")] = '\0';
+		return;
+	}
+	if (gethostname(id, len))
+		snprintf(id, len, "localhost");
+	id[len - 1] = '\0';
+}
+
+static int identity_of_file(const struct volume_spec *spec,
+			    const struct store_id *id, char *text, size_t len)
+{
+	char path[IDENTITY_PATH_MAX] = "";
+	char machine[65];
+	int err = store_path_clean(spec->path, path, sizeof(path));
+
+	machine_id(machine, sizeof(machine));
+	snprintf(text, len, "%s:%u:%s", machine, spec->block_size,
+		 *id->own ? id->own : path);
+	return *id->own ? 0 : err;
+}
+
+/* What the plugin says that the data is; else what it is called. */
+static void identity_of_plugin(const struct volume_spec *spec,
+			       const struct store_id *id, char *text,
+			       size_t len)
+{
+	char machine[65];
+
+	machine_id(machine, sizeof(machine));
+	if (*id->own)
+		snprintf(text, len, "%s:%u:plugin:%s", machine,
+			 spec->block_size, id->own);
+	else
+		snprintf(text, len, "%s:%u:plugin:%s:%s", machine,
+			 spec->block_size, spec->plugin.name, spec->path);
+}
+
+static int identity_of_this_start(char *text, size_t len)
+{
+	uint64_t random[2];
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	snprintf(text, len, "start:%016llx%016llx",
+		 (unsigned long long)random[0], (unsigned long long)random[1]);
+	return 0;
+}
+
+static enum volume_identity trust(const struct volume_spec *spec,
+				  const struct backend_info *store)
+{
+	if (*spec->serial)
+		return VOLUME_LASTING;
+	if (!store->is_lasting)
+		return VOLUME_NEW;
+	return store->id.is_device && !*store->id.own ? VOLUME_BY_PATH
+						      : VOLUME_LASTING;
+}
+
+static int choose_identity(const struct volume_spec *spec, struct volume *vol)
+{
+	char text[IDENTITY_PATH_MAX + 512];
+	const struct store_id *id;
+	int err = 0;
+
+	assert(vol->backend);
+	id = &vol->backend->info.id;
+	vol->identity = trust(spec, &vol->backend->info);
+	if (*spec->serial) {
+		snprintf(vol->serial, sizeof(vol->serial), "%s", spec->serial);
+		snprintf(text, sizeof(text), "serial:%s", spec->serial);
+		scsi_naa_make(text, vol->info.naa);
+		return 0;
+	}
+	if (vol->identity == VOLUME_NEW)
+		err = identity_of_this_start(text, sizeof(text));
+	else if (spec->ops == &backend_file)
+		err = identity_of_file(spec, id, text, sizeof(text));
+	else
+		identity_of_plugin(spec, id, text, sizeof(text));
+	if (err)
+		return err;
+	scsi_naa_make(text, vol->info.naa);
+	/* Of the identifier all that differs between volumes. */
+	for (size_t i = 4; i < SCSI_NAA_LEN; i++)
+		sprintf(vol->serial + 2 * (i - 4), "%02x", vol->info.naa[i]);
+	return 0;
+}
+
+/* ---- limits ---- */
+
+static uint8_t physical_exp(uint32_t physical, uint32_t block_size)
+{
+	uint8_t exp = 0;
+
+	if (physical > LARGEST_PHYSICAL_BLOCK)
+		physical = LARGEST_PHYSICAL_BLOCK;
+	while (physical >> (exp + 1) >= block_size)
+		exp++;
+	return exp;
+}
+
+static uint32_t to_blocks(uint64_t bytes, const struct volume *vol)
+{
+	uint64_t blocks = (bytes + vol->block_size - 1) / vol->block_size;
+
+	return blocks < UINT32_MAX ? (uint32_t)blocks : UINT32_MAX;
+}
+
+static uint32_t blocks_within(uint32_t len, uint32_t block_size, uint32_t max)
+{
+	return len / block_size < max ? len / block_size : max;
+}
+
+static void set_limits(struct volume *vol)
+{
+	const struct backend_info *store = &vol->backend->info;
+	struct scsi_disk_info *info = &vol->info;
+	bool is_memory = store->memory;
+
+	info->physical_exp =
+		physical_exp(store->optimal_block, vol->block_size);
+	info->optimal_granularity_blocks = (uint16_t)(1u << info->physical_exp);
+	info->max_transfer_blocks = to_blocks(VOLUME_MAX_TRANSFER, vol);
+	info->optimal_transfer_blocks = to_blocks(OPTIMAL_TRANSFER, vol);
+	info->max_write_same_blocks = to_blocks(VOLUME_MAX_WRITE_SAME, vol);
+	info->max_caw_blocks = UINT8_MAX;
+	info->max_atomic_blocks = (uint16_t)blocks_within(
+		store->atomic_len, vol->block_size, UINT16_MAX);
+	info->unmap = store->unmap_granularity;
+	if (!info->unmap)
+		return;
+	info->lbprz = store->unmap_zeroes;
+	info->max_unmap_blocks =
+		to_blocks(is_memory ? MEMORY_MAX_RANGE : VOLUME_MAX_UNMAP, vol);
+	info->max_unmap_descs = VOLUME_MAX_UNMAP_DESC;
+	info->unmap_granularity_blocks =
+		to_blocks(store->unmap_granularity, vol);
+}
+
+static void describe(struct volume *vol)
+{
+	const struct backend_info *store = &vol->backend->info;
+
+	vol->kind = store->kind;
+	vol->blocks = store->size / vol->block_size;
+	vol->read_only = store->read_only;
+	vol->write_cache = store->volatile_cache;
+	vol->info.name = vol->name;
+	vol->info.serial = vol->serial;
+	vol->info.target_port = 1;
+	vol->info.blocks = vol->blocks;
+	vol->info.block_size = vol->block_size;
+	vol->info.read_only = vol->read_only;
+	vol->info.write_cache = vol->write_cache;
+	vol->info.mode_default.wce = vol->write_cache;
+	vol->info.mode_saved = vol->info.mode_default;
+	vol->info.mode_changeable = (struct scsi_modes){
+		.wce = vol->write_cache,
+		.d_sense = true,
+		.swp = true,
+	};
+	vol->info.rotational = store->rotational;
+	set_limits(vol);
+}
+
+/* ---- life ---- */
+
+void lun_map_init(struct lun_map *map)
+{
+	memset(map, 0, sizeof(*map));
+	pthread_mutex_init(&map->nexuses_lock, NULL);
+	list_init(&map->nexuses);
+}
+
+static int open_backend(const struct volume_spec *spec, struct volume *vol,
+			char *msg, size_t msg_len)
+{
+	struct backend_options opt = {
+		.path = spec->path,
+		.plugin = &spec->plugin,
+		.read_only = spec->read_only,
+		.direct = spec->direct,
+		.write_through = spec->write_through,
+		.block_size = spec->block_size,
+		.submit_all = spec->submit_all || spec->fault_cnt > 0 ||
+			      spec->forgets || spec->layer_cnt > 0,
+	};
+	int err = spec->ops->open(&opt, &vol->backend, msg, msg_len);
+
+	if (err)
+		return err;
+	if (vol->backend->info.min_block > spec->block_size) {
+		snprintf(
+			msg, msg_len,
+			"%s: takes I/O in units of %u bytes; add block-size=%u",
+			spec->path, vol->backend->info.min_block,
+			vol->backend->info.min_block);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int add_volatile(const struct volume_spec *spec, struct volume *vol)
+{
+#if FAULT_INJECTION
+	struct backend *store = vol->backend;
+
+	if (!spec->forgets)
+		return 0;
+	vol->backend = NULL;
+	return backend_volatile_open(store, spec->block_size, &vol->backend);
+#else
+	return 0;
+#endif
+}
+
+static int add_faults(const struct volume_spec *spec, struct volume *vol)
+{
+	struct backend *store = vol->backend;
+
+	if (!spec->fault_cnt)
+		return 0;
+	vol->backend = NULL;
+	return backend_fault_open(store, spec->faults, spec->fault_cnt,
+				  spec->block_size, vol->name, &vol->backend);
+}
+
+static int add_plugins(const struct volume_spec *spec, struct volume *vol,
+		       char *msg, size_t msg_len)
+{
+	struct backend_options opt = {
+		.read_only = spec->read_only,
+		.block_size = spec->block_size,
+	};
+	int err = 0;
+
+	for (unsigned int i = 0; i < spec->layer_cnt && !err; i++) {
+		struct backend *below = vol->backend;
+
+		vol->backend = NULL;
+		err = backend_plugin_add_layer(below, &spec->layers[i], &opt,
+					       &vol->backend, msg, msg_len);
+	}
+	return err;
+}
+
+/* What the spec asks for on top of the store; faults see every request first,
+ * so that a flush which is a lie leaves the writes where they are. */
+static int add_layers(const struct volume_spec *spec, struct volume *vol,
+		      char *msg, size_t msg_len)
+{
+	int err = add_plugins(spec, vol, msg, msg_len);
+
+	if (err)
+		return err;
+	err = add_volatile(spec, vol);
+	if (!err)
+		err = add_faults(spec, vol);
+	return err ? fail(msg, msg_len, err, "out of memory") : 0;
+}
+
+/* As long as there is no record: as if nothing had been lost in this boot. */
+static int first_generation(const struct volume_spec *spec, struct volume *vol)
+{
+	char boot[STORE_BOOT_SIZE];
+
+	store_boot(boot);
+	return store_generation(&vol->backend->info, spec->forgets, boot,
+				/* loss= */ NULL, &vol->info.store);
+}
+
+int volume_open(const struct volume_spec *spec, unsigned int lun,
+		struct volume **ret_vol, char *msg, size_t msg_len)
+{
+	struct volume *vol = calloc(1, sizeof(*vol));
+	int err;
+
+	if (!vol)
+		return fail(msg, msg_len, -ENOMEM, "out of memory");
+	block_locks_init(&vol->locks);
+	volume_job_init(vol);
+	unit_state_init(&vol->state);
+	flush_record_init(&vol->record);
+	vol->lun = lun;
+	vol->allow = spec->allow;
+	vol->block_size = spec->block_size;
+	snprintf(vol->path, sizeof(vol->path), "%s", spec->path);
+	choose_name(spec, vol);
+	err = open_backend(spec, vol, msg, msg_len);
+	if (err) {
+		volume_close(vol);
+		return err;
+	}
+	err = add_layers(spec, vol, msg, msg_len);
+	if (err) {
+		volume_close(vol);
+		return err;
+	}
+	err = choose_identity(spec, vol);
+	if (err) {
+		snprintf(msg, msg_len, "%s: has no identity: %s", spec->path,
+			 strerror(-err));
+		volume_close(vol);
+		return err;
+	}
+	err = first_generation(spec, vol);
+	if (err) {
+		volume_close(vol);
+		return fail(msg, msg_len, err, "no random numbers to be had");
+	}
+	vol->info.removable = spec->removable;
+	describe(vol);
+	*ret_vol = vol;
+	return 0;
+}
+
+void volume_close(struct volume *vol)
+{
+	if (!vol)
+		return;
+	if (vol->backend)
+		vol->backend->ops->close(vol->backend);
+	unit_state_fini(&vol->state);
+	flush_record_fini(&vol->record);
+	free(vol);
+}
+
+int volume_measure(struct volume *vol)
+{
+	struct backend *be = vol->backend;
+	uint64_t size = be->info.size;
+	int err = be->ops->measure ? be->ops->measure(be, &size) : 0;
+
+	if (err)
+		return err;
+	size -= size % vol->block_size;
+	if (size < be->info.size)
+		return -ESTALE;
+	if (size == be->info.size)
+		return 0;
+	/* The store first: a request never goes past what it knows. */
+	be->info.size = size;
+	vol->blocks = size / vol->block_size;
+	vol->info.blocks = vol->blocks;
+	return 1;
+}
+
+int volume_register(struct volume *vol, struct worker *w, struct xp_error *e)
+{
+	struct backend_info *store = &vol->backend->info;
+
+	for (int kind = 0; kind < XP_KINDS; kind++) {
+		int err;
+
+		if (!store->memory || !w->xp[kind] ||
+		    vol->mem_mr[w->index][kind])
+			continue;
+		err = xp_mr_register(w->xp[kind], store->memory, store->size,
+				     XP_LOCAL, &vol->mem_mr[w->index][kind], e);
+		if (err)
+			return err;
+		if (kind == XP_VERBS)
+			store->memory_pinned = true;
+	}
+	return 0;
+}
+
+int volume_attach(struct volume *vol, struct worker *w, struct xp_error *e)
+{
+	const struct backend_ops *ops = vol->backend->ops;
+	int err = ops->attach ? ops->attach(vol->backend, w) : 0;
+
+	if (err) {
+		xp_error_set(e, err, "%s: %s", vol->path, strerror(-err));
+		return err;
+	}
+	block_locks_attach(&vol->locks, w);
+	err = volume_register(vol, w, e);
+	if (err)
+		volume_detach(vol, w);
+	return err;
+}
+
+void volume_detach(struct volume *vol, struct worker *w)
+{
+	const struct backend_ops *ops = vol->backend->ops;
+
+	block_locks_detach(&vol->locks, w);
+	for (int kind = 0; kind < XP_KINDS; kind++) {
+		xp_mr_free(vol->mem_mr[w->index][kind]);
+		vol->mem_mr[w->index][kind] = NULL;
+	}
+	if (ops->detach)
+		ops->detach(vol->backend, w);
+}

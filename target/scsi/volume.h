@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A volume is a backend with an identity: the disk that an initiator sees as
+ * a logical unit. Its name, serial number and NAA identifier are stable over
+ * restarts and the same through every port. Those without lun=N get the lowest
+ * numbers that are left, in the order of the --backing options; which initiator
+ * sees which is lun_view.h's.
+ */
+#ifndef TARGET_SCSI_VOLUME_H
+#define TARGET_SCSI_VOLUME_H
+
+#include "protocol/scsi_vpd.h"
+#include "target/scsi/access.h"
+#include "target/block/backend.h"
+#include "target/block/block_lock.h"
+#include "target/block/fault_rule.h"
+#include "target/block/flush_record.h"
+#include "target/block/plugin_load.h"
+#include "target/scsi/volume_job.h"
+#include "target/scsi/unit_state.h"
+#include "target/port/worker.h"
+
+#define LUNS_MAX 256
+
+#define VOLUME_LAYERS_MAX 4
+
+/* SPEC: PATH | ram:SIZE | null:SIZE | PLUGIN:LOCATION [,name=N][,ro][,block-size=512|4096]
+ *       [,direct=on|off][,write-through][,removable][,serial=S]
+ *       [,lun=N][,allow=RULE]...[,fault=RULE]...
+ *       [,layer=PLUGIN]...[,PARAM=VALUE]... */
+struct volume_spec {
+	const struct backend_ops *ops;
+	char path[4096]; /* or the size text */
+	char name[64];	 /* empty: from the path, or kind and LUN */
+	char serial[33]; /* empty: derived */
+	bool read_only;
+	uint32_t block_size; /* bytes, 512 by default */
+	int direct;	     /* 1, 0, -1 = automatic */
+	bool write_through;
+	bool has_lun;
+	unsigned int lun;
+	struct access_rules allow;
+	bool removable; /* START STOP UNIT can take the medium out */
+	bool forgets; /* ",volatile", in test builds: target/block/layer_volatile.h */
+	unsigned int fault_cnt;
+	struct fault_rule faults[FAULT_RULES_MAX];
+	bool submit_all; /* no memory in place: the backend sees every request */
+	struct plugin_spec plugin; /* the store, if it is one */
+	unsigned int layer_cnt;
+	struct plugin_spec layers[VOLUME_LAYERS_MAX]; /* lowest first */
+};
+
+/*
+ * Reads a --backing argument; false with one clause in @msg when it is bad.
+ * A comma in PATH has a backslash before it; a file named "ram:x" is written
+ * "./ram:x". PLUGIN is a name, or the path of a file that ends with ".so". A KEY
+ * that is no option of volumes is a parameter of the plugin that stands before
+ * it; whether the plugin knows it is found out when the volume is opened.
+ */
+bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
+		       char *msg, size_t msg_len);
+
+/* How far the name, serial number and identifier of a volume are to be trusted. */
+enum volume_identity {
+	VOLUME_NEW,	/* another disk after each start: memory */
+	VOLUME_BY_PATH, /* of a device that may have another path tomorrow, and
+			    its path be another device's */
+	VOLUME_LASTING, /* the same disk after a restart */
+};
+
+struct volume {
+	unsigned int lun; /* for those whom no rule gives another number */
+	struct access_rules allow;
+	char name[64];
+	char serial[SCSI_SERIAL_MAX + 1];
+	const char *kind; /* "file", "ram", "null", "block device" */
+	char path[4096];
+	struct backend *backend;
+	uint32_t block_size; /* bytes */
+	enum volume_identity identity;
+	_Atomic uint64_t blocks; /* never shrinks */
+	/* Of the store, constant; what MODE SELECT makes of it is in info. */
+	bool read_only;
+	bool write_cache; /* done writes may sit in a cache */
+	/* Writes are made stable before they are answered: while WCE is said
+	 * to be off, and before that while it is going off. */
+	_Atomic bool write_through;
+	struct scsi_disk_info info; /* identity and limits, for INQUIRY & co. */
+	struct block_locks locks;   /* who may touch which blocks */
+	struct volume_job job;	    /* FORMAT UNIT, SANITIZE */
+	struct unit_state state;    /* what commands change */
+	struct flush_record record; /* unflushed writes; none: no file */
+	/* backend->info.memory as each transport of each worker knows it. */
+	struct xp_mr *mem_mr[WORKERS_MAX][XP_KINDS];
+};
+
+/* Must a write that is answered now be stable? */
+static inline bool volume_writes_through(const struct volume *vol)
+{
+	return vol->write_cache && vol->write_through;
+}
+
+/* How sense data about it looks (D_SENSE); NULL: about no volume. */
+static inline enum scsi_sense_format
+volume_sense_format(const struct volume *vol)
+{
+	return vol && vol->info.d_sense ? SCSI_SENSE_DESCRIPTOR
+					: SCSI_SENSE_FIXED;
+}
+
+/*
+ * How much one command may be about, and in what pieces long ones ask the store
+ * for it, in bytes. Commands above the limits are refused as SBC says and VPD
+ * pages B0h and 8Fh announce.
+ *
+ * The measure is a store of 20 MB/s without a cheap way to zero blocks: there
+ * each of these bytes is written. An initiator waits 30 s for a command (sd; 120 s
+ * for WRITE SAME) and 5 s for a task management function (ib_srp), which
+ * awaits the pieces that the store has by then; up to 64 commands of a channel
+ * run at the same time.
+ *
+ *   READ, WRITE, VERIFY, ...  4 MiB           0.2 s
+ *   WRITE SAME                32 MiB          1.7 s; 64 of them 107 s
+ *     pieces of zeroes        1 MiB           64 of them 3.4 s
+ *     pieces of a pattern     SCSI_PIECE      0.25 MiB
+ *   UNMAP                     512 MiB         27 s, if it were written
+ *     pieces                  4 MiB           0.2 s
+ *   EXTENDED COPY             32 x 4 MiB      13 s, as it reads and writes
+ *     pieces                  SCSI_PIECE      0.25 MiB
+ *   PRE-FETCH                 16 MiB          0.8 s
+ *
+ * FORMAT UNIT and SANITIZE take as long as they take: IMMED reports them as in
+ * progress, and a command that waits for its job leaves it when it is aborted.
+ * SYNCHRONIZE CACHE is not bounded here: it depends on what all initiators have
+ * left in the cache (sd waits 60 s for it).
+ */
+#define VOLUME_MAX_TRANSFER   (4u << 20)
+#define VOLUME_MAX_WRITE_SAME (32u << 20)
+#define VOLUME_MAX_UNMAP      (512u << 20)
+#define VOLUME_ZERO_PIECE     (1u << 20)
+#define VOLUME_UNMAP_PIECE    (4u << 20)
+
+/*
+ * Identity. serial=S gives the serial number; the NAA identifier follows from
+ * the serial number alone, so the same S through two targets is the same disk
+ * to a multipath initiator. Without it both follow from this machine's id, the
+ * block size, and what a block device says of itself (store_id.h); else the path
+ * as it was given: where a symbolic link leads to, and the number that a device
+ * has there, may change. Memory is another, empty disk after each start, so its
+ * identity is another one too.
+ *
+ * Thread: setup. Opens the backend and derives the identity. -errno with one
+ * clause in @msg that names the path and what to try. Free with
+ * volume_close().
+ */
+int volume_open(const struct volume_spec *spec, unsigned int lun,
+		struct volume **ret_vol, char *msg, size_t msg_len);
+void volume_close(struct volume *vol);
+
+/*
+ * Thread: setup, for every worker: opens and registers with it what the backend
+ * needs there and, with the transports that it has, direct memory. 0, or -errno
+ * with the reason in @e and nothing left behind. Each is undone by
+ * volume_detach() (thread: setup or the worker) before the reactor and the
+ * transports go.
+ */
+int volume_attach(struct volume *vol, struct worker *w, struct xp_error *e);
+/* The same for transports that the worker has got since then. */
+int volume_register(struct volume *vol, struct worker *w, struct xp_error *e);
+void volume_detach(struct volume *vol, struct worker *w);
+
+/*
+ * Takes over what the store has grown by. A store that has shrunk stays as
+ * large as it was for its initiators; what is missing fails. Return: 1: it has
+ * grown, 0, or -errno. Thread: worker 0.
+ */
+int volume_measure(struct volume *vol);
+
+/* All volumes. */
+struct lun_map {
+	struct volume *vol[LUNS_MAX]; /* in the order of --backing */
+	unsigned int cnt;
+	/* Who sees them, so that any worker can leave a unit attention for
+	 * any nexus. No other lock is taken under this one. */
+	pthread_mutex_t nexuses_lock;
+	struct list nexuses; /* struct scsi_nexus, node */
+};
+
+/* An empty map; all else in it is the owner's to fill in. Thread: setup. */
+void lun_map_init(struct lun_map *map);
+
+#endif

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Channels of the tcp provider: how they begin and how they end.
+ *
+ * Who connects sends a message with private data, and gets one back; nothing
+ * else is sent before. Both have room in the stage, which is not used for
+ * anything else yet.
+ *
+ * The sockets block: the ring then waits for those that would, instead of
+ * telling us to try again.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "transport/tcp/internal.h"
+
+#define CONNECT_TIMEOUT_MS 5000
+
+/* ---- memory ---- */
+
+/* Hands out the next @len bytes of a block of which there is only the size
+ * (@block NULL) or the memory. */
+static void *cut(void *block, size_t *off, size_t len, size_t align)
+{
+	size_t at = (*off + align - 1) / align * align;
+
+	*off = at + len;
+	return block ? (char *)block + at : NULL;
+}
+
+/* Returns the length of the block. */
+static size_t lay_out(struct tcp_chan *ch)
+{
+	const struct xp_config *cfg = &ch->base.xp->cfg;
+	size_t tx_cnt = cfg->send_depth + TCP_ANSWERS_MAX;
+	size_t first;
+	size_t off = 0;
+
+	xp_core_recv_layout(cfg, &ch->iu_stride, &first);
+	ch->txs = cut(ch->block, &off, tx_cnt * sizeof(*ch->txs), 64);
+	ch->rx.stage = cut(ch->block, &off, TCP_STAGE_LEN, 64);
+	ch->iov = cut(ch->block, &off, TCP_IOV_MAX * sizeof(*ch->iov), 64);
+	ch->ius = cut(ch->block, &off, ch->iu_cnt * sizeof(*ch->ius), 64);
+	ch->iu_data =
+		cut(ch->block, &off, first + ch->iu_cnt * ch->iu_stride, 4096);
+	if (ch->iu_data)
+		ch->iu_data += first;
+	return off;
+}
+
+static int block_alloc(struct tcp_chan *ch)
+{
+	ch->block_len = lay_out(ch);
+	ch->block = mmap(NULL, ch->block_len, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (ch->block == MAP_FAILED) {
+		ch->block = NULL;
+		return -ENOMEM;
+	}
+	lay_out(ch);
+	ch->recv_mr.xp = ch->base.xp;
+	ch->recv_mr.addr = ch->block;
+	ch->recv_mr.len = ch->block_len;
+	return 0;
+}
+
+/* Also of half of one. */
+static void chan_free(struct tcp_chan *ch)
+{
+	struct tcp_xp *xp = tcp_xp(ch->base.xp);
+
+	/* Some may have been released in this turn and wait to be taken. */
+	for (unsigned int i = 0; i < ch->used_ius; i++)
+		list_del(&ch->ius[i].node);
+	list_del(&ch->node);
+	if (list_empty(&xp->chans))
+		reactor_timer_stop(&xp->look);
+	if (ch->base.groups)
+		xp_core_chan_fini(&ch->base);
+	if (ch->block)
+		munmap(ch->block, ch->block_len);
+	if (ch->fd >= 0)
+		close(ch->fd);
+	free(ch);
+}
+
+void tcp_chan_free(struct xp_chan *base)
+{
+	chan_free(tcp_chan(base));
+}
+
+static void timed_out(struct reactor_timer *t);
+
+static void chan_init(struct tcp_chan *ch, unsigned int recv_cnt)
+{
+	ch->fd = -1;
+	ch->rx.window = TCP_STAGE_LEN;
+	/* One to spare: a peer that keeps to what it was granted then never
+	 * finds none. */
+	ch->iu_cnt = recv_cnt + 1;
+	list_init(&ch->node);
+	list_init(&ch->end_node);
+	list_init(&ch->ready_node);
+	list_init(&ch->txq);
+	list_init(&ch->reads);
+	list_init(&ch->free_tx);
+	list_init(&ch->free_ius);
+	reactor_timer_init(&ch->timer, timed_out);
+	snprintf(ch->base.device, sizeof(ch->base.device), "tcp");
+}
+
+static struct tcp_chan *chan_new(struct xp *base,
+				 const struct xp_chan_params *params)
+{
+	struct tcp_chan *ch = calloc(1, sizeof(*ch));
+	struct tcp_xp *xp = tcp_xp(base);
+
+	if (!ch)
+		return NULL;
+	assert(params->pdata_len <= TCP_CM_DATA_MAX);
+	chan_init(ch, params->recv_cnt);
+	ch->base.xp = base;
+	if (xp_core_chan_init(&ch->base, base, params, base->cfg.send_depth) ||
+	    block_alloc(ch)) {
+		chan_free(ch);
+		return NULL;
+	}
+	if (list_empty(&xp->chans))
+		reactor_timer_set(base->cfg.reactor, &xp->look,
+				  base->cfg.keepalive_ms);
+	list_add_tail(&xp->chans, &ch->node);
+	return ch;
+}
+
+/* ---- the end ---- */
+
+static void drained_if_idle(struct tcp_chan *ch)
+{
+	if (!ch->rx_busy && !ch->tx_busy && list_empty(&ch->end_node))
+		list_add_tail(&tcp_xp(ch->base.xp)->drained, &ch->end_node);
+}
+
+void tcp_disconnect(struct xp_chan *base)
+{
+	struct tcp_chan *ch = tcp_chan(base);
+
+	reactor_timer_stop(&ch->timer);
+	list_del(&ch->ready_node);
+	shutdown(ch->fd, SHUT_RDWR);
+	if (ch->rx_busy)
+		reactor_cancel(tcp_reactor(ch), &ch->rx_op);
+	if (ch->tx_busy)
+		reactor_cancel(tcp_reactor(ch), &ch->tx_op);
+	drained_if_idle(ch);
+}
+
+bool tcp_is_ending(struct tcp_chan *ch)
+{
+	if (ch->base.state < XP_CHAN_CLOSING)
+		return false;
+	drained_if_idle(ch);
+	return true;
+}
+
+bool tcp_finish_drained(struct tcp_xp *xp)
+{
+	struct list *it;
+	bool some = false;
+
+	while ((it = list_pop(&xp->drained))) {
+		struct tcp_chan *ch =
+			container_of(it, struct tcp_chan, end_node);
+
+		close(ch->fd);
+		ch->fd = -1;
+		xp_core_drained(&ch->base);
+		some = true;
+	}
+	return some;
+}
+
+void tcp_broke(struct tcp_chan *ch, int err)
+{
+	switch (err) {
+	case -ECONNRESET:
+	case -EPIPE:
+	case -ENOTCONN:
+		xp_core_fail(&ch->base, -ECONNRESET,
+			     "the peer closed the connection, or it broke");
+		break;
+	case -ETIMEDOUT:
+		xp_core_fail(&ch->base, err, "the peer does not answer");
+		break;
+	case -EKEYREVOKED:
+		xp_core_fail(&ch->base, err,
+			     "the peer was using memory that was taken back");
+		break;
+	default:
+		xp_core_fail(&ch->base, err, "the connection broke: %s",
+			     strerror(-err));
+	}
+}
+
+/* ---- the beginning ---- */
+
+static void timed_out(struct reactor_timer *t)
+{
+	struct tcp_chan *ch = container_of(t, struct tcp_chan, timer);
+
+	xp_core_fail(&ch->base, -ETIMEDOUT, "no answer from %s within %u ms",
+		     ch->base.peer, ch->timeout_ms);
+}
+
+static void connect_failed(struct tcp_chan *ch, int err)
+{
+	struct xp_chan *base = &ch->base;
+
+	switch (err) {
+	case -ECONNREFUSED:
+		xp_core_fail(base, err,
+			     base->why.pdata_len
+				     ? "%s rejected the login"
+				     : "%s refused the connection: nothing "
+				       "listens there, or it gave no reason",
+			     base->peer);
+		break;
+	case -ENOPROTOOPT:
+	case -EBADMSG:
+		xp_core_fail(base, -ENOPROTOOPT,
+			     "what listens on %s does not speak SRP over TCP",
+			     base->peer);
+		break;
+	case -ECONNRESET:
+	case -EPIPE:
+	case -ENOTCONN:
+		xp_core_fail(base, -ECONNRESET,
+			     "%s closed the connection before it answered",
+			     base->peer);
+		break;
+	default:
+		xp_core_fail(base, err, "connecting to %s failed: %s",
+			     base->peer, strerror(-err));
+	}
+}
+
+static void name_local(struct tcp_chan *ch)
+{
+	struct sockaddr_storage addr;
+	socklen_t len = sizeof(addr);
+
+	if (getsockname(ch->fd, (struct sockaddr *)&addr, &len) == 0)
+		xp_core_addr_text((struct sockaddr *)&addr, ch->base.local,
+				  sizeof(ch->base.local));
+}
+
+/* The message of connection management that lies in the stage. */
+static void send_cm(struct tcp_chan *ch,
+		    void (*done)(struct reactor_op *, int, unsigned int))
+{
+	struct io_uring_sqe *sqe = reactor_sqe(tcp_reactor(ch));
+
+	io_uring_prep_send(sqe, ch->fd, ch->rx.stage, ch->cm_len,
+			   MSG_NOSIGNAL | MSG_WAITALL);
+	ch->tx_op.done = done;
+	reactor_prep_done(sqe, &ch->tx_op);
+	ch->tx_busy = true;
+}
+
+/* The result of an operation on a channel that is to be: false when there is
+ * nothing more to do. */
+static bool goes_on(struct tcp_chan *ch, bool *busy, int *res)
+{
+	*busy = false;
+	ch->base.xp->stats.cqes++;
+	if (tcp_is_ending(ch))
+		return false;
+	*res = tcp_result(*res);
+	if (*res < 0)
+		connect_failed(ch, *res);
+	return *res >= 0;
+}
+
+static void read_answer(struct tcp_chan *ch);
+
+static void answered(struct tcp_chan *ch, const struct tcp_cm *cm)
+{
+	const uint8_t *pdata = ch->rx.stage + TCP_CM_LEN;
+
+	if (cm->type == TCP_CM_REJECT) {
+		memcpy(ch->base.why.pdata, pdata, cm->data_len);
+		ch->base.why.pdata_len = cm->data_len;
+		connect_failed(ch, -ECONNREFUSED);
+		return;
+	}
+	ch->order = cm->order;
+	ch->rx.off = TCP_CM_LEN + cm->data_len;
+	reactor_timer_stop(&ch->timer);
+	name_local(ch);
+	xp_core_established(&ch->base, pdata, cm->data_len);
+	tcp_rx_run(ch);
+}
+
+static void answer_read(struct reactor_op *op, int res, unsigned int cqe_flags)
+{
+	struct tcp_chan *ch = container_of(op, struct tcp_chan, rx_op);
+	struct tcp_cm cm;
+	int err;
+
+	if (!goes_on(ch, &ch->rx_busy, &res))
+		return;
+	ch->rx.len += (size_t)res;
+	if (res == 0) {
+		connect_failed(ch, -ECONNRESET);
+		return;
+	}
+	if (ch->rx.len < TCP_CM_LEN) {
+		read_answer(ch);
+		return;
+	}
+	err = tcp_cm_decode(ch->rx.stage, &cm);
+	if (!err && cm.type == TCP_CM_CONNECT)
+		err = -EBADMSG;
+	if (err)
+		connect_failed(ch, err);
+	else if (ch->rx.len < TCP_CM_LEN + cm.data_len)
+		read_answer(ch);
+	else
+		answered(ch, &cm);
+}
+
+static void read_answer(struct tcp_chan *ch)
+{
+	struct io_uring_sqe *sqe = reactor_sqe(tcp_reactor(ch));
+
+	io_uring_prep_recv(sqe, ch->fd, ch->rx.stage + ch->rx.len,
+			   TCP_STAGE_LEN - ch->rx.len, 0);
+	ch->rx_op.done = answer_read;
+	reactor_prep_done(sqe, &ch->rx_op);
+	ch->rx_busy = true;
+}
+
+static void asked(struct reactor_op *op, int res, unsigned int cqe_flags)
+{
+	struct tcp_chan *ch = container_of(op, struct tcp_chan, tx_op);
+
+	if (goes_on(ch, &ch->tx_busy, &res))
+		read_answer(ch);
+}
+
+static void connected(struct reactor_op *op, int res, unsigned int cqe_flags)
+{
+	struct tcp_chan *ch = container_of(op, struct tcp_chan, tx_op);
+
+	if (goes_on(ch, &ch->tx_busy, &res))
+		send_cm(ch, asked);
+}
+
+static int open_socket(struct tcp_chan *ch, int family)
+{
+	ch->fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (ch->fd < 0)
+		return -errno;
+	tcp_no_delay(ch->fd);
+	tcp_keep_alive(ch->fd, ch->base.xp->cfg.keepalive_ms);
+	return 0;
+}
+
+static void start_connect(struct tcp_chan *ch, socklen_t addr_len)
+{
+	struct io_uring_sqe *sqe = reactor_sqe(tcp_reactor(ch));
+
+	io_uring_prep_connect(sqe, ch->fd, (struct sockaddr *)&ch->addr,
+			      addr_len);
+	ch->tx_op.done = connected;
+	reactor_prep_done(sqe, &ch->tx_op);
+	ch->tx_busy = true;
+}
+
+int tcp_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
+		const struct xp_chan_params *params, struct xp_chan **ret_ch,
+		struct xp_error *e)
+{
+	struct tcp_chan *ch = chan_new(xp, params);
+	int err;
+
+	if (!ch) {
+		xp_error_set(e, -ENOMEM, "out of memory");
+		return -ENOMEM;
+	}
+	xp_core_addr_text(addr, ch->base.peer, sizeof(ch->base.peer));
+	err = open_socket(ch, addr->sa_family);
+	if (err) {
+		xp_error_set(e, err, "connecting to %s failed: %s",
+			     ch->base.peer, strerror(-err));
+		chan_free(ch);
+		return err;
+	}
+	memcpy(&ch->addr, addr, addr_len);
+	ch->cm_len = tcp_cm_encode(ch->rx.stage, TCP_CM_CONNECT, params->pdata,
+				   params->pdata_len);
+	start_connect(ch, addr_len);
+	ch->timeout_ms =
+		params->timeout_ms ? params->timeout_ms : CONNECT_TIMEOUT_MS;
+	reactor_timer_set(xp->cfg.reactor, &ch->timer, ch->timeout_ms);
+	*ret_ch = &ch->base;
+	return 0;
+}
+
+static void accepted(struct reactor_op *op, int res, unsigned int cqe_flags)
+{
+	struct tcp_chan *ch = container_of(op, struct tcp_chan, tx_op);
+
+	if (!goes_on(ch, &ch->tx_busy, &res))
+		return;
+	xp_core_established(&ch->base, NULL, 0);
+	tcp_rx_run(ch);
+}
+
+int tcp_accept(struct xp *xp, struct xp_conn_request *base,
+	       const struct xp_chan_params *params, struct xp_chan **ret_ch,
+	       struct xp_error *e)
+{
+	struct tcp_request *req = container_of(base, struct tcp_request, base);
+	struct tcp_chan *ch = chan_new(xp, params);
+
+	if (!ch) {
+		xp_error_set(e, -ENOMEM, "accepting %s failed: out of memory",
+			     base->peer);
+		tcp_reject(base, NULL, 0);
+		return -ENOMEM;
+	}
+	memcpy(ch->base.peer, base->peer, sizeof(ch->base.peer));
+	ch->fd = req->fd;
+	ch->order = req->order;
+	free(req);
+	name_local(ch);
+	ch->cm_len = tcp_cm_encode(ch->rx.stage, TCP_CM_ACCEPT, params->pdata,
+				   params->pdata_len);
+	send_cm(ch, accepted);
+	*ret_ch = &ch->base;
+	return 0;
+}

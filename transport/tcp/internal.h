@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tcp provider, inside. Only the tcp*.c files (and its own tests) include
+ * this. See tcp.c for how it works.
+ *
+ *   tcp_wire.[ch]   what the bytes mean
+ *   tcp.c           instances, and the memory that peers may use
+ *   chan.c      channels: how they begin and end
+ *   listen.c    listeners, and those who have not yet said what they want
+ *   send.c      what leaves
+ *   recv.c      what arrives
+ *   socket.c    options of sockets
+ *
+ * Thread: the reactor of the instance. Only connection requests are handed to
+ * another (tcp_accept(), tcp_reject()).
+ */
+#ifndef TRANSPORT_TCP_INTERNAL_H
+#define TRANSPORT_TCP_INTERNAL_H
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "config.h"
+#include "transport/provider.h"
+#include "transport/tcp/socket.h"
+#include "transport/tcp/wire.h"
+
+/* SENDs up to this size are copied next to their header: one piece less. */
+#define TCP_INLINE_MAX 128u
+/* READs of the peer's that wait for the socket; more are not read from it. */
+#define TCP_ANSWERS_MAX 64u
+/* Bytes read ahead, in the hope of many messages at once. */
+#define TCP_STAGE_LEN 16384u
+/* Pieces of memory in one call: the kernel's UIO_MAXIOV. */
+#define TCP_IOV_MAX 1024u
+
+struct tcp_chan;
+
+struct tcp_xp {
+	struct xp base;
+	struct list chans;
+	struct list mrs[64];	   /* XP_REMOTE, by key */
+	struct list ready;	   /* channels with something to send */
+	struct list drained;	   /* channels whose last operation has ended */
+	bool resumed;		   /* a channel that was blocked */
+	struct reactor_timer look; /* for messages that do not end */
+};
+
+struct tcp_mr {
+	struct xp_mr base;
+	struct list node; /* XP_REMOTE */
+	uint32_t key;
+};
+
+/* A message to send, and, of a READ, what waits for the answer. */
+struct tcp_tx {
+	struct list node;	/* chan.txq; or free */
+	struct list read_node;	/* chan.reads */
+	struct xp_group *group; /* NULL: it answers a READ of the peer's */
+	enum tcp_op op;
+	bool posted;   /* the kernel has it, or had it */
+	bool sent;     /* the socket has taken all of it */
+	bool answered; /* READ: the data is there */
+	/* Data behind the header; of a READ: where it goes. */
+	unsigned int iov_cnt;
+	struct iovec iov[TCP_REGIONS_MAX];
+	/* The header, and the data of a small SEND. */
+	uint32_t head_len;
+	uint8_t head[TCP_HDR_LEN + TCP_INLINE_MAX];
+};
+
+/* What arrives: bytes read ahead, and the message that has begun. */
+struct tcp_rx {
+	uint8_t *stage;
+	size_t off;    /* of the first byte that was not looked at */
+	size_t len;    /* end of what was read */
+	size_t window; /* how much to read ahead */
+	size_t asked;  /* bytes, by the operation in flight */
+	bool emptied;  /* the socket gave less than was asked for */
+	bool blocked;  /* no IU is free, or too many READs are waiting */
+	bool body;     /* a header was there; left bytes of data are not */
+	enum tcp_op op;
+	uint64_t left;
+	struct iovec sink[TCP_REGIONS_MAX + 1]; /* + 1: the stage */
+	unsigned int sink_cnt;
+	unsigned int sink_at;
+	struct xp_iu *iu; /* MSG */
+	struct msghdr msg;
+	/* For tcp_look(). */
+	uint64_t seen;
+	unsigned int stale;
+};
+
+struct tcp_chan {
+	struct xp_chan base;
+	struct list node; /* xp.chans */
+	int fd;
+	enum tcp_order order;
+	struct reactor_op rx_op;
+	struct reactor_op tx_op;
+	bool rx_busy;
+	bool tx_busy;
+	bool revoked;	      /* memory in use was taken back */
+	struct list end_node; /* xp.drained */
+
+	/* Connecting and accepting. */
+	struct reactor_timer timer;
+	unsigned int timeout_ms; /* 0: accepted */
+	struct sockaddr_storage addr;
+	size_t cm_len;
+
+	/* Sending. */
+	struct list ready_node; /* xp.ready */
+	struct list txq;
+	size_t tx_off;	   /* bytes of the first that have left */
+	size_t tx_len;	   /* bytes in flight */
+	struct list reads; /* READs without an answer, oldest first */
+	struct list free_tx;
+	unsigned int used_tx; /* those beyond were never touched */
+	unsigned int answers;
+	uint8_t next_id;
+	struct msghdr msg;
+
+	struct tcp_rx rx;
+	struct list free_ius;
+	unsigned int used_ius;
+	unsigned int iu_cnt;
+	struct xp_mr recv_mr;
+
+	/*
+	 * One mapping for all that is large: memory that is never used is
+	 * never there.
+	 */
+	void *block;
+	size_t block_len;
+	struct tcp_tx *txs;
+	struct iovec *iov;
+	struct xp_iu *ius;
+	uint8_t *iu_data;
+	size_t iu_stride;
+};
+
+struct tcp_request {
+	struct xp_conn_request base;
+	int fd;
+	enum tcp_order order;
+	uint8_t pdata[TCP_CM_DATA_MAX];
+};
+
+static inline struct tcp_xp *tcp_xp(struct xp *xp)
+{
+	return container_of(xp, struct tcp_xp, base);
+}
+
+static inline struct tcp_chan *tcp_chan(struct xp_chan *ch)
+{
+	return container_of(ch, struct tcp_chan, base);
+}
+
+static inline struct reactor *tcp_reactor(struct tcp_chan *ch)
+{
+	return ch->base.xp->cfg.reactor;
+}
+
+/* ---- tcp.c ---- */
+
+/* Where @r of the peer's request lies; NULL: not in memory it may use. */
+void *tcp_mr_find(struct tcp_xp *xp, const struct tcp_region *r);
+
+/* Every result of an operation on a socket passes through here: a fault point,
+ * in builds that have them. */
+static inline int tcp_result(int res)
+{
+	return res;
+}
+#if FAULT_INJECTION
+#include "transport/tcp/fault.h"
+#endif
+
+/* ---- chan.c ---- */
+
+int tcp_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
+		const struct xp_chan_params *params, struct xp_chan **ret_ch,
+		struct xp_error *e);
+int tcp_accept(struct xp *xp, struct xp_conn_request *base,
+	       const struct xp_chan_params *params, struct xp_chan **ret_ch,
+	       struct xp_error *e);
+void tcp_disconnect(struct xp_chan *base);
+void tcp_chan_free(struct xp_chan *base);
+/* The socket failed with @err (negative). */
+void tcp_broke(struct tcp_chan *ch, int err);
+/* After the end of an operation: true when the channel is closing, so that
+ * nothing else is to be done. */
+bool tcp_is_ending(struct tcp_chan *ch);
+/* Says of the channels on xp.drained that they are. */
+bool tcp_finish_drained(struct tcp_xp *xp);
+
+/* ---- listen.c ---- */
+
+int tcp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
+	       void (*requested)(struct xp_conn_request *req), void *user,
+	       struct xp_listener **ret_listener, struct xp_error *e);
+void tcp_unlisten(struct xp_listener *base);
+void tcp_reject(struct xp_conn_request *base, const void *pdata, size_t len);
+
+/* ---- send.c ---- */
+
+int tcp_post_send(struct xp_chan *base, const struct xp_wr *wr, unsigned int n);
+/* Queues the answer to a READ of the peer's; false: too many are waiting. The
+ * @iov are its memory. */
+bool tcp_answer_read(struct tcp_chan *ch, const struct iovec *iov,
+		     unsigned int cnt);
+/* Hands what is queued to the kernel, unless it still has some. */
+void tcp_send_ready(struct tcp_xp *xp);
+/* The oldest READ that was asked for and has no answer; NULL: there is none. */
+struct tcp_tx *tcp_oldest_read(struct tcp_chan *ch);
+/* Its data is there. */
+void tcp_read_answered(struct tcp_chan *ch, struct tcp_tx *tx);
+
+/* ---- recv.c ---- */
+
+/* Handles what was read, and reads more. */
+void tcp_rx_run(struct tcp_chan *ch);
+void tcp_post_recv(struct xp *xp, struct list *ius);
+/* Ends channels whose peer began a message long ago. */
+void tcp_look(struct reactor_timer *t);
+
+#endif

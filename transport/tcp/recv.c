@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What arrives at a channel of the tcp provider. Bytes are read ahead into the
+ * stage, as many messages as there are; what is not there yet of the data of
+ * the last one is read to where it belongs, and only what follows it into the
+ * stage again. Nothing of what a peer sends is believed: see rx_begin().
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "transport/tcp/internal.h"
+
+/* So much data is waited for in the kernel, and not read by the piece. */
+#define WHOLE_MIN (64u << 10)
+/* Data of this length is not to be found in the stage, and copied: after it no
+ * more is read ahead than headers and a small IU take. */
+#define LARGE_MIN  (8u << 10)
+#define WINDOW_MIN 256u
+/* Looks without a byte after which a message will not end. */
+#define STALE_MAX 3
+
+/* ---- receive buffers ---- */
+
+static struct xp_iu *iu_get(struct tcp_chan *ch)
+{
+	struct list *it = list_pop(&ch->free_ius);
+	struct xp_iu *iu;
+
+	if (it)
+		return container_of(it, struct xp_iu, node);
+	if (ch->used_ius == ch->iu_cnt)
+		return NULL;
+	iu = &ch->ius[ch->used_ius];
+	list_init(&iu->node);
+	iu->data = ch->iu_data + ch->used_ius++ * ch->iu_stride;
+	iu->ch = &ch->base;
+	iu->mr = &ch->recv_mr;
+	return iu;
+}
+
+void tcp_post_recv(struct xp *xp, struct list *ius)
+{
+	struct list *it;
+
+	while ((it = list_pop(ius))) {
+		struct xp_iu *iu = container_of(it, struct xp_iu, node);
+		struct tcp_chan *ch = tcp_chan(iu->ch);
+
+		list_add_head(&ch->free_ius, &iu->node);
+		if (ch->rx.blocked) {
+			ch->rx.blocked = false;
+			tcp_xp(xp)->resumed = true;
+			tcp_rx_run(ch);
+		}
+	}
+}
+
+/* ---- messages ---- */
+
+static void sink(struct tcp_rx *rx, void *p, uint64_t len)
+{
+	rx->sink[rx->sink_cnt].iov_base = p;
+	rx->sink[rx->sink_cnt++].iov_len = len;
+}
+
+static int begin_msg(struct tcp_chan *ch, const struct tcp_hdr *hdr)
+{
+	size_t max = ch->base.xp->cfg.recv_len;
+	struct tcp_rx *rx = &ch->rx;
+
+	if (hdr->data_len > max) {
+		xp_core_fail(&ch->base, -EMSGSIZE,
+			     "the peer sent more than %zu bytes in one IU",
+			     max);
+		return -EMSGSIZE;
+	}
+	rx->iu = iu_get(ch);
+	if (!rx->iu)
+		return -EAGAIN;
+	rx->iu->len = (uint32_t)hdr->data_len;
+	sink(rx, rx->iu->data, hdr->data_len);
+	return 0;
+}
+
+static int begin_read_rsp(struct tcp_chan *ch, const struct tcp_hdr *hdr)
+{
+	struct tcp_tx *read = tcp_oldest_read(ch);
+
+	if (!read || read->iov[0].iov_len != hdr->data_len) {
+		xp_core_fail(&ch->base, -EPROTO,
+			     "the peer sent data that nobody asked for");
+		return -EPROTO;
+	}
+	sink(&ch->rx, read->iov[0].iov_base, hdr->data_len);
+	return 0;
+}
+
+/* The memory that the peer names, as long as it may use it. */
+static int find_regions(struct tcp_chan *ch, const struct tcp_hdr *hdr)
+{
+	struct tcp_xp *xp = tcp_xp(ch->base.xp);
+	void *p;
+
+	for (unsigned int i = 0; i < hdr->region_cnt; i++) {
+		p = tcp_mr_find(xp, &hdr->region[i]);
+		if (!p) {
+			xp_core_fail(&ch->base, -EACCES,
+				     "the peer wanted to %s memory that is not "
+				     "there for it",
+				     hdr->op == TCP_WRITE ? "write" : "read");
+			return -EACCES;
+		}
+		sink(&ch->rx, p, hdr->region[i].len);
+	}
+	return 0;
+}
+
+static int begin_read_req(struct tcp_chan *ch, const struct tcp_hdr *hdr)
+{
+	int err = find_regions(ch, hdr);
+
+	if (!err && !tcp_answer_read(ch, ch->rx.sink, ch->rx.sink_cnt))
+		err = -EAGAIN;
+	return err;
+}
+
+/* Return: 0; -EAGAIN: not now; otherwise the channel has failed. */
+static int rx_begin(struct tcp_chan *ch, const struct tcp_hdr *hdr)
+{
+	ch->rx.op = hdr->op;
+	ch->rx.left = hdr->data_len;
+	ch->rx.sink_cnt = 0;
+	ch->rx.sink_at = 0;
+	switch (hdr->op) {
+	case TCP_MSG:
+		return begin_msg(ch, hdr);
+	case TCP_READ_REQ:
+		return begin_read_req(ch, hdr);
+	case TCP_READ_RSP:
+		return begin_read_rsp(ch, hdr);
+	case TCP_WRITE:
+		return find_regions(ch, hdr);
+	}
+	return -EPROTO;
+}
+
+static void rx_end(struct tcp_chan *ch)
+{
+	struct xp_iu *iu = ch->rx.iu;
+
+	ch->rx.body = false;
+	if (ch->rx.op == TCP_MSG) {
+		ch->rx.iu = NULL;
+		xp_core_received(&ch->base, iu);
+	} else if (ch->rx.op == TCP_READ_RSP) {
+		tcp_read_answered(ch, tcp_oldest_read(ch));
+	}
+}
+
+/* ---- bytes ---- */
+
+/* @n bytes are where they belong. */
+static void rx_advance(struct tcp_rx *rx, size_t n)
+{
+	struct iovec *iov = &rx->sink[rx->sink_at];
+
+	rx->left -= n;
+	while (n >= iov->iov_len && rx->sink_at + 1 < rx->sink_cnt) {
+		n -= iov->iov_len;
+		iov = &rx->sink[++rx->sink_at];
+	}
+	iov->iov_base = (char *)iov->iov_base + n;
+	iov->iov_len -= n;
+}
+
+static void rx_copy(struct tcp_chan *ch)
+{
+	struct tcp_rx *rx = &ch->rx;
+	const struct iovec *iov;
+	size_t n;
+
+	while (rx->left && rx->off < rx->len) {
+		iov = &rx->sink[rx->sink_at];
+		n = rx->len - rx->off;
+		if (n > iov->iov_len)
+			n = iov->iov_len;
+		memcpy(iov->iov_base, rx->stage + rx->off, n);
+		ch->base.xp->stats.copied += n;
+		rx->off += n;
+		rx_advance(rx, n);
+	}
+}
+
+/* False: there is no message to begin. */
+static bool rx_header(struct tcp_chan *ch)
+{
+	struct tcp_rx *rx = &ch->rx;
+	const char *why = NULL;
+	struct tcp_hdr hdr;
+	int len;
+	int err;
+
+	len = tcp_hdr_decode(rx->stage + rx->off, rx->len - rx->off, ch->order,
+			     &hdr, &why);
+	if (len < 0)
+		xp_core_fail(&ch->base, -EPROTO, "the peer sent %s", why);
+	if (len <= 0)
+		return false;
+	err = rx_begin(ch, &hdr);
+	rx->blocked = err == -EAGAIN;
+	if (err)
+		return false;
+	rx->off += (size_t)len;
+	rx->body = true;
+	if (hdr.data_len >= LARGE_MIN && hdr.op != TCP_READ_REQ)
+		rx->window = WINDOW_MIN;
+	return true;
+}
+
+/* One message, or what there is of it. False: more bytes are needed, or it
+ * must wait. */
+static bool rx_message(struct tcp_chan *ch)
+{
+	if (!ch->rx.body && !rx_header(ch))
+		return false;
+	rx_copy(ch);
+	if (ch->rx.left)
+		return false;
+	rx_end(ch);
+	return true;
+}
+
+/* ---- reading ---- */
+
+static void rx_done(struct reactor_op *op, int res, unsigned int cqe_flags);
+
+/* What was not looked at, which is less than a header, goes to the front. */
+static void stage_room(struct tcp_rx *rx)
+{
+	if (rx->off == 0)
+		return;
+	rx->len -= rx->off;
+	memmove(rx->stage, rx->stage + rx->off, rx->len);
+	rx->off = 0;
+}
+
+static void rx_read(struct tcp_chan *ch)
+{
+	struct tcp_rx *rx = &ch->rx;
+	bool whole = rx->body && rx->left >= WHOLE_MIN;
+	unsigned int cnt = rx->body ? rx->sink_cnt : 0;
+	struct io_uring_sqe *sqe;
+
+	stage_room(rx);
+	if (!rx->body)
+		rx->sink_at = 0;
+	rx->asked = rx->body ? rx->left : 0;
+	if (!whole) {
+		rx->sink[cnt].iov_base = rx->stage + rx->len;
+		rx->sink[cnt++].iov_len = rx->window - rx->len;
+		rx->asked += rx->window - rx->len;
+	}
+	rx->msg.msg_iov = &rx->sink[rx->sink_at];
+	rx->msg.msg_iovlen = cnt - rx->sink_at;
+	sqe = reactor_sqe(tcp_reactor(ch));
+	if (rx->msg.msg_iovlen == 1)
+		io_uring_prep_recv(sqe, ch->fd, rx->msg.msg_iov->iov_base,
+				   rx->msg.msg_iov->iov_len,
+				   whole ? MSG_WAITALL : 0);
+	else
+		io_uring_prep_recvmsg(sqe, ch->fd, &rx->msg,
+				      whole ? MSG_WAITALL : 0);
+	if (rx->emptied && reactor_polls_first(tcp_reactor(ch)))
+		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
+	ch->rx_op.done = rx_done;
+	reactor_prep_done(sqe, &ch->rx_op);
+	ch->rx_busy = true;
+}
+
+void tcp_rx_run(struct tcp_chan *ch)
+{
+	while (ch->base.state == XP_CHAN_OPEN && rx_message(ch))
+		;
+	if (ch->base.state == XP_CHAN_OPEN && !ch->rx.blocked && !ch->rx_busy)
+		rx_read(ch);
+}
+
+static void rx_got(struct tcp_chan *ch, size_t n)
+{
+	struct tcp_rx *rx = &ch->rx;
+	size_t direct = 0;
+
+	rx->emptied = n < rx->asked;
+	if (rx->body) {
+		direct = n < rx->left ? n : rx->left;
+		rx_advance(rx, direct);
+	}
+	rx->len += n - direct;
+	/* As much as it held, and nothing large: there may be much more. */
+	if (!rx->body && n == rx->asked)
+		rx->window = TCP_STAGE_LEN;
+}
+
+static void rx_done(struct reactor_op *op, int res, unsigned int cqe_flags)
+{
+	struct tcp_chan *ch = container_of(op, struct tcp_chan, rx_op);
+
+	ch->rx_busy = false;
+	ch->base.xp->stats.cqes++;
+	if (tcp_is_ending(ch))
+		return;
+	res = tcp_result(res);
+	if (ch->revoked)
+		tcp_broke(ch, -EKEYREVOKED);
+	else if (res == 0)
+		tcp_broke(ch, -ECONNRESET);
+	else if (res < 0 && res != -EINTR && res != -EAGAIN)
+		tcp_broke(ch, res);
+	else
+		rx_got(ch, res > 0 ? (size_t)res : 0);
+	tcp_rx_run(ch);
+}
+
+/* ---- messages that do not end ---- */
+
+static bool is_half(const struct tcp_chan *ch)
+{
+	return !ch->rx.blocked && (ch->rx.body || ch->rx.off < ch->rx.len);
+}
+
+static void look_at(struct tcp_chan *ch)
+{
+	uint64_t seen;
+
+	if (ch->base.state != XP_CHAN_OPEN || !is_half(ch)) {
+		ch->rx.stale = 0;
+		return;
+	}
+	seen = tcp_bytes_received(ch->fd);
+	ch->rx.stale = seen == ch->rx.seen ? ch->rx.stale + 1 : 0;
+	ch->rx.seen = seen;
+	if (ch->rx.stale >= STALE_MAX)
+		xp_core_fail(&ch->base, -ETIMEDOUT,
+			     "the peer sent half an IU, and then nothing for "
+			     "%u s",
+			     STALE_MAX * ch->base.xp->cfg.keepalive_ms / 1000);
+}
+
+void tcp_look(struct reactor_timer *t)
+{
+	struct tcp_xp *xp = container_of(t, struct tcp_xp, look);
+	struct list *it;
+	struct list *tmp;
+
+	list_for_each_safe(it, tmp, &xp->chans)
+		look_at(container_of(it, struct tcp_chan, node));
+	reactor_timer_set(xp->base.cfg.reactor, t, xp->base.cfg.keepalive_ms);
+}

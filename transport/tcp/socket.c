@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/tcp/socket.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+static void set(int fd, int level, int option, int value)
+{
+	setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+void tcp_no_delay(int fd)
+{
+	set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+void tcp_keep_alive(int fd, unsigned int keepalive_ms)
+{
+	int idle_s = keepalive_ms < 3000 ? 1 : (int)(keepalive_ms / 1000);
+
+	set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	set(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
+	set(fd, IPPROTO_TCP, TCP_KEEPINTVL, (idle_s + 2) / 3);
+	set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+	set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)keepalive_ms * 2);
+}
+
+uint64_t tcp_bytes_received(int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		return 0;
+	return info.tcpi_bytes_received;
+}

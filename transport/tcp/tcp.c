@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tcp provider: SEND, RDMA WRITE and RDMA READ over sockets, for machines
+ * without an RDMA device. It speaks what libfabric's tcp provider speaks
+ * (wire.h), so that either end may be the other one.
+ *
+ * How it works
+ *  - All I/O is the ring's: at most one operation that sends and one that
+ *    receives are in flight per channel. There is nothing to poll and nothing
+ *    to arm; the reactor sleeps in the call that submits.
+ *  - What is posted in a turn leaves with one gathering send at its end
+ *    (send.c). A chain without a READ is done when the socket has taken its
+ *    bytes: what the peer sees is in the order of the stream. A READ is done
+ *    when its data is there. So completions are not in posting order, and every
+ *    work request is signalled.
+ *  - What arrives is read ahead, many messages at once; the data of large ones
+ *    goes straight to where it belongs (recv.c).
+ *  - A peer that sends more IUs than it may is not read from until one is
+ *    released: TCP makes it wait.
+ *  - The peer's READs and WRITEs are done by us, on its behalf, in memory that
+ *    was registered for that, and nowhere else: keys are random, and addresses
+ *    count from the start of a region. They hold for every peer of the
+ *    instance. Memory that is unregistered while a peer's request is under way
+ *    in it ends that channel, and is not touched any more.
+ *  - A channel is drained when its operations have come back; its socket is
+ *    shut down, and they are cancelled, to that end.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "transport/tcp/internal.h"
+
+/* ---- memory ---- */
+
+static struct list *bucket(struct tcp_xp *xp, uint32_t key)
+{
+	return &xp->mrs[key % ARRAY_SIZE(xp->mrs)];
+}
+
+static struct tcp_mr *mr_by_key(struct tcp_xp *xp, uint32_t key)
+{
+	struct list *it;
+
+	list_for_each(it, bucket(xp, key)) {
+		struct tcp_mr *mr = container_of(it, struct tcp_mr, node);
+
+		if (mr->key == key)
+			return mr;
+	}
+	return NULL;
+}
+
+void *tcp_mr_find(struct tcp_xp *xp, const struct tcp_region *r)
+{
+	struct tcp_mr *mr;
+
+	if (r->key > UINT32_MAX)
+		return NULL;
+	mr = mr_by_key(xp, (uint32_t)r->key);
+	if (!mr || r->addr > mr->base.len || r->len > mr->base.len - r->addr)
+		return NULL;
+	return (char *)mr->base.addr + r->addr;
+}
+
+/* One must not guess what another was given. */
+static int choose_key(struct tcp_xp *xp, struct tcp_mr *mr)
+{
+	do {
+		if (getrandom(&mr->key, sizeof(mr->key), 0) != sizeof(mr->key))
+			return -EIO;
+	} while (mr_by_key(xp, mr->key));
+	list_add_tail(bucket(xp, mr->key), &mr->node);
+	return 0;
+}
+
+static int mr_register(struct xp *xp, void *addr, size_t len,
+		       enum xp_access access, struct xp_mr **ret_mr,
+		       struct xp_error *e)
+{
+	struct tcp_mr *mr = calloc(1, sizeof(*mr));
+	int err = mr ? 0 : -ENOMEM;
+
+	if (mr)
+		list_init(&mr->node);
+	if (mr && access == XP_REMOTE)
+		err = choose_key(tcp_xp(xp), mr);
+	if (err) {
+		xp_error_set(e, err, "registering %zu bytes failed: %s", len,
+			     strerror(-err));
+		free(mr);
+		return err;
+	}
+	mr->base.xp = xp;
+	mr->base.addr = addr;
+	mr->base.len = len;
+	*ret_mr = &mr->base;
+	return 0;
+}
+
+static bool overlaps(const struct xp_mr *mr, const struct iovec *iov)
+{
+	uintptr_t at = (uintptr_t)iov->iov_base;
+	uintptr_t start = (uintptr_t)mr->addr;
+
+	return at < start + mr->len && start < at + iov->iov_len;
+}
+
+/* Is a request of the peer's under way in it? */
+static bool is_used(const struct tcp_chan *ch, const struct xp_mr *mr)
+{
+	const struct tcp_rx *rx = &ch->rx;
+	struct list *it;
+
+	for (unsigned int i = rx->sink_at;
+	     rx->body && rx->op == TCP_WRITE && i < rx->sink_cnt; i++) {
+		if (overlaps(mr, &rx->sink[i]))
+			return true;
+	}
+	list_for_each(it, &ch->txq) {
+		struct tcp_tx *tx = container_of(it, struct tcp_tx, node);
+
+		for (unsigned int i = 0; !tx->group && i < tx->iov_cnt; i++) {
+			if (overlaps(mr, &tx->iov[i]))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* An operation that waits for its socket is cancelled by the submission. */
+static void chan_revoke(struct tcp_xp *xp, struct tcp_chan *ch)
+{
+	ch->revoked = true;
+	if (ch->rx_busy)
+		reactor_cancel(xp->base.cfg.reactor, &ch->rx_op);
+	if (ch->tx_busy)
+		reactor_cancel(xp->base.cfg.reactor, &ch->tx_op);
+	if (list_empty(&ch->ready_node))
+		list_add_tail(&xp->ready, &ch->ready_node);
+	reactor_submit(xp->base.cfg.reactor);
+}
+
+static void mr_free(struct xp_mr *base)
+{
+	struct tcp_mr *mr = container_of(base, struct tcp_mr, base);
+	struct tcp_xp *xp = tcp_xp(base->xp);
+	bool remote = !list_empty(&mr->node);
+	struct list *it;
+
+	list_del(&mr->node);
+	for (it = xp->chans.next; remote && it != &xp->chans; it = it->next) {
+		struct tcp_chan *ch = container_of(it, struct tcp_chan, node);
+
+		if (is_used(ch, base))
+			chan_revoke(xp, ch);
+	}
+	free(mr);
+}
+
+static void mr_remote(const struct xp_mr *base, const struct xp_chan *ch,
+		      const void *ptr, uint64_t *ret_addr, uint32_t *ret_key)
+{
+	const struct tcp_mr *mr = container_of(base, struct tcp_mr, base);
+
+	assert(!list_empty(&mr->node));
+	*ret_addr = (uintptr_t)ptr - (uintptr_t)base->addr;
+	*ret_key = mr->key;
+}
+
+/* ---- instances ---- */
+
+static bool flush(struct xp *base)
+{
+	struct tcp_xp *xp = tcp_xp(base);
+	bool more = xp->resumed;
+
+	xp->resumed = false;
+	tcp_send_ready(xp);
+	return tcp_finish_drained(xp) || more;
+}
+
+static void destroy(struct xp *base)
+{
+	struct tcp_xp *xp = tcp_xp(base);
+
+	assert(list_empty(&xp->chans));
+	xp_core_fini(base);
+	free(xp);
+}
+
+static const struct xp_ops ops = {
+	.kind = XP_TCP,
+	.selective = false,
+	.flush = flush,
+	.destroy = destroy,
+	.listen = tcp_listen,
+	.unlisten = tcp_unlisten,
+	.accept = tcp_accept,
+	.reject = tcp_reject,
+	.connect = tcp_connect,
+	.post_send = tcp_post_send,
+	.post_recv = tcp_post_recv,
+	.disconnect = tcp_disconnect,
+	.chan_free = tcp_chan_free,
+	.mr_register = mr_register,
+	.mr_free = mr_free,
+	.mr_remote = mr_remote,
+};
+
+int xp_tcp_create(const struct xp_config *cfg, struct xp **ret_xp,
+		  struct xp_error *e)
+{
+	struct tcp_xp *xp = calloc(1, sizeof(*xp));
+
+	if (!xp) {
+		xp_error_set(e, -ENOMEM, "out of memory");
+		return -ENOMEM;
+	}
+	list_init(&xp->chans);
+	list_init(&xp->ready);
+	list_init(&xp->drained);
+	for (size_t i = 0; i < ARRAY_SIZE(xp->mrs); i++)
+		list_init(&xp->mrs[i]);
+	reactor_timer_init(&xp->look, tcp_look);
+	xp_core_init(&xp->base, &ops, cfg);
+	*ret_xp = &xp->base;
+	return 0;
+}

@@ -1,0 +1,835 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/verbs/verbs.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BACKLOG 128
+
+/* Private data in the messages of InfiniBand's connection manager, less what
+ * librdmacm needs of it. */
+#define REQ_PDATA_MAX 56
+#define REP_PDATA_MAX 196
+#define REJ_PDATA_MAX 148
+
+/* InfiniBand Architecture, volume 1, "Rejection Reason": consumer defined. (On
+ * iWARP there are negative errnos instead.) */
+#define REJECTED_BY_CONSUMER 28
+
+/* A DREQ that is not answered is sent again after 4.3 s (the connection
+ * manager's response timeout): twice, then we give up. */
+#define LINGER_MS 10000
+
+/* A listener whose address is on no device looks again: the address, or the
+ * connection manager, may come a little later than the device. */
+#define LISTEN_PAUSE_MS	    1000
+#define LISTEN_PAUSE_MAX_MS 64000
+
+struct vb_listener {
+	struct xp_listener base;
+	struct vb_cm cm;  /* .id NULL: waits for a device */
+	struct list node; /* vx->listeners */
+	struct sockaddr_storage addr;
+	void (*requested)(struct xp_conn_request *req);
+	void *user;
+};
+
+struct vb_request {
+	struct xp_conn_request base;
+	struct vb_cm cm;
+	bool dead; /* the peer has given up; set by who reads events */
+	uint8_t initiator_depth;
+	uint8_t responder_resources;
+	uint8_t pdata[XP_PDATA_MAX];
+};
+
+/* A cm_id whose channel has been freed while the peer had not yet answered the
+ * DREQ. Destroyed at once, nobody would send that again when it is lost. */
+struct vb_linger {
+	struct vb_cm cm;
+	struct list node; /* vx->lingering */
+	struct reactor_timer timer;
+};
+
+/* An event, copied so that it can be acknowledged before it is handled: a
+ * cm_id with an event that was not cannot be destroyed. */
+struct vb_event {
+	enum rdma_cm_event_type type;
+	int status;
+	struct vb_cm *cm;
+	struct rdma_conn_param param;
+	uint8_t pdata[XP_PDATA_MAX];
+	size_t pdata_len;
+};
+
+/* ---- lingering ---- */
+
+static void linger_end(struct vb_linger *l)
+{
+	reactor_timer_stop(&l->timer);
+	list_del(&l->node);
+	rdma_destroy_id(l->cm.id);
+	free(l);
+}
+
+static void linger_timer(struct reactor_timer *t)
+{
+	linger_end(container_of(t, struct vb_linger, timer));
+}
+
+void vb_cm_release(struct vb_chan *ch)
+{
+	struct vb_xp *vx = vb_chan_xp(ch);
+	struct vb_linger *l = NULL;
+
+	if (ch->dreq_sent && !ch->disconnected)
+		l = calloc(1, sizeof(*l));
+	if (!l) {
+		rdma_destroy_id(ch->cm.id);
+		return;
+	}
+	l->cm.kind = VB_CM_LINGER;
+	l->cm.id = ch->cm.id;
+	l->cm.id->context = &l->cm;
+	list_add_tail(&vx->lingering, &l->node);
+	reactor_timer_init(&l->timer, linger_timer);
+	reactor_timer_set(vx->base.cfg.reactor, &l->timer, LINGER_MS);
+}
+
+/* ---- librdmacm's contexts ---- */
+
+/* Of all devices that the library lists, the reference to ours is kept: as a list
+ * of its own, which rdma_free_devices() takes as it takes theirs. */
+void vb_cm_pin(struct vb_dev *dev)
+{
+	struct ibv_context **all = rdma_get_devices(NULL);
+	struct ibv_context **ours = calloc(2, sizeof(ours[0]));
+	unsigned int others = 0;
+
+	for (unsigned int i = 0; ours && all && all[i]; i++) {
+		if (all[i]->device == dev->ctx->device)
+			ours[0] = all[i];
+		else
+			all[others++] = all[i];
+	}
+	if (ours && all)
+		all[others] = NULL;
+	if (all)
+		rdma_free_devices(all);
+	dev->cm_list = ours;
+}
+
+/*
+ * Several instances may do this: as long as one has it pinned the descriptors are
+ * librdmacm's, which closes them when it frees the context.
+ */
+void vb_cm_cut(struct vb_dev *dev)
+{
+	struct ibv_context *ctx = dev->cm_list ? dev->cm_list[0] : NULL;
+	int null = ctx ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+
+	if (null < 0)
+		return;
+	dup3(null, ctx->cmd_fd, O_CLOEXEC);
+	dup3(null, ctx->async_fd, O_CLOEXEC);
+	close(null);
+}
+
+void vb_cm_unpin(struct vb_dev *dev)
+{
+	if (dev->cm_list)
+		rdma_free_devices(dev->cm_list);
+	dev->cm_list = NULL;
+}
+
+/* ---- events of a channel ---- */
+
+static void resolved_address(struct vb_chan *ch)
+{
+	struct rdma_cm_id *id = ch->cm.id;
+
+	xp_core_addr_text(rdma_get_local_addr(id), ch->base.local,
+			  sizeof(ch->base.local));
+	vb_dev_bind(ch, vb_dev_find(vb_chan_xp(ch), id->verbs));
+	if (!ch->dev) {
+		xp_core_fail(&ch->base, -ENODEV, "device %s cannot be used",
+			     id->verbs ? ibv_get_device_name(id->verbs->device)
+				       : "(unknown)");
+		return;
+	}
+	if (rdma_resolve_route(id, (int)ch->timeout_ms))
+		xp_core_fail(&ch->base, -errno, "%s (%s)",
+			     vb_cm_text(RDMA_CM_EVENT_ROUTE_ERROR, -errno),
+			     strerror(errno));
+}
+
+static uint8_t at_most(uint8_t want, int limit)
+{
+	return limit < want ? (uint8_t)(limit > 0 ? limit : 0) : want;
+}
+
+static void resolved_route(struct vb_chan *ch)
+{
+	struct rdma_conn_param param = {
+		.private_data = ch->pdata,
+		.private_data_len = (uint8_t)ch->pdata_len,
+		/* READs of the target's that we answer; we issue none. */
+		.responder_resources =
+			at_most(VB_READ_DEPTH, ch->dev->attr.max_qp_rd_atom),
+		.initiator_depth = 0,
+		.flow_control = 1,
+		.retry_count = ch->retry_cnt,
+		.rnr_retry_count = 7,
+	};
+	struct xp_error e;
+	int err;
+
+	err = vb_chan_open(ch, &e);
+	if (err) {
+		xp_core_fail(&ch->base, err, "%s", e.text);
+		return;
+	}
+	ch->state = VB_REQUESTED;
+	param.qp_num = ch->qp->qp_num;
+	if (rdma_connect(ch->cm.id, &param))
+		xp_core_fail(&ch->base, -errno,
+			     "cannot send the connection request: %s",
+			     strerror(errno));
+}
+
+/* The REP: the last word is ours. */
+static void responded(struct vb_chan *ch, const struct vb_event *ev)
+{
+	int err;
+
+	err = vb_chan_move(ch, IBV_QPS_INIT);
+	if (!err)
+		err = vb_chan_move(ch, IBV_QPS_RTR);
+	if (!err)
+		err = vb_chan_move(ch, IBV_QPS_RTS);
+	if (!err && rdma_establish(ch->cm.id))
+		err = -errno;
+	if (err)
+		xp_core_fail(&ch->base, err,
+			     "cannot complete the connection: %s",
+			     strerror(-err));
+	else
+		vb_chan_up(ch, ev->pdata, ev->pdata_len);
+}
+
+static void rejected(struct vb_chan *ch, const struct vb_event *ev)
+{
+	/* Where nobody listens the connection manager itself rejects, with
+	 * private data that is always as long as can be and says nothing. */
+	if (ev->status == REJECTED_BY_CONSUMER || ev->status < 0) {
+		memcpy(ch->base.why.pdata, ev->pdata, ev->pdata_len);
+		ch->base.why.pdata_len = ev->pdata_len;
+	}
+	xp_core_fail(&ch->base, vb_reject_errno(ev->status),
+		     "%s (reject reason %d)", vb_reject_text(ev->status),
+		     ev->status);
+}
+
+/* What the peer sent before it left lies in the completion queue; we look there
+ * less often than the connection manager interrupts us. */
+static void disconnected(struct vb_chan *ch)
+{
+	if (ch->pool) {
+		do
+			vb_pool_poll(ch->pool);
+		while (!ch->pool->emptied);
+	}
+	xp_core_fail(&ch->base, -ECONNRESET, "the peer closed the connection");
+}
+
+static void chan_event(struct vb_chan *ch, const struct vb_event *ev)
+{
+	if (ev->type == RDMA_CM_EVENT_DISCONNECTED)
+		ch->disconnected = true;
+	if (ch->state >= VB_FLUSHING)
+		return;
+	switch (ev->type) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		resolved_address(ch);
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		resolved_route(ch);
+		break;
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		responded(ch, ev);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED: /* RTU; iWARP: the answer, too */
+		if (ch->state != VB_UP)
+			vb_chan_up(ch, ev->pdata, ev->pdata_len);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		rejected(ch, ev);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		disconnected(ch);
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		xp_core_fail(&ch->base, -ENODEV, "device %s was removed",
+			     ch->dev ? vb_dev_name(ch->dev) : "(unknown)");
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		xp_core_fail(&ch->base, ev->status < 0 ? ev->status : -EIO,
+			     "%s (%s, status %d)",
+			     vb_cm_text(ev->type, ev->status),
+			     rdma_event_str(ev->type), ev->status);
+		break;
+	default: /* addresses that moved, the end of TIMEWAIT */
+		break;
+	}
+}
+
+/*
+ * The kernel is told, which treats it as the RTU: the event ESTABLISHED then
+ * comes as usual. Should the real RTU be quicker this fails, and no matter.
+ */
+void vb_cm_came_early(struct vb_chan *ch)
+{
+	if (ch->state == VB_ACCEPTED)
+		rdma_notify(ch->cm.id, IBV_EVENT_COMM_EST);
+}
+
+/* ---- connection requests ---- */
+
+static void request_addresses(struct vb_request *req)
+{
+	struct sockaddr *peer = rdma_get_peer_addr(req->cm.id);
+
+	xp_core_addr_text(rdma_get_local_addr(req->cm.id), req->base.local,
+			  sizeof(req->base.local));
+	xp_core_addr_text(peer, req->base.peer, sizeof(req->base.peer));
+	memcpy(&req->base.peer_addr, peer,
+	       peer->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					   : sizeof(struct sockaddr_in));
+}
+
+static struct vb_request *request_new(struct vb_listener *l,
+				      struct rdma_cm_id *id,
+				      const struct vb_event *ev)
+{
+	struct vb_request *req = calloc(1, sizeof(*req));
+
+	if (!req)
+		return NULL;
+	req->cm.kind = VB_CM_REQUEST;
+	req->cm.id = id;
+	req->initiator_depth = ev->param.initiator_depth;
+	req->responder_resources = ev->param.responder_resources;
+	memcpy(req->pdata, ev->pdata, ev->pdata_len);
+	req->base.xp = l->base.xp;
+	req->base.pdata = req->pdata;
+	req->base.pdata_len = ev->pdata_len;
+	req->base.user = l->user;
+	request_addresses(req);
+	return req;
+}
+
+static void requested(struct vb_listener *l, struct rdma_cm_id *id,
+		      const struct vb_event *ev)
+{
+	struct vb_request *req = request_new(l, id, ev);
+
+	if (!req) {
+		rdma_reject(id, NULL, 0);
+		rdma_destroy_id(id);
+		return;
+	}
+	id->context = &req->cm;
+	l->requested(&req->base);
+}
+
+/* The cm_id is given up; the peer hears of it, if it still listens. */
+static void request_drop(struct vb_request *req, const void *pdata, size_t len)
+{
+	assert(len <= REJ_PDATA_MAX);
+	rdma_reject(req->cm.id, pdata, (uint8_t)len);
+	rdma_destroy_id(req->cm.id);
+	free(req);
+}
+
+void vb_reject(struct xp_conn_request *base, const void *pdata, size_t len)
+{
+	request_drop(container_of(base, struct vb_request, base), pdata, len);
+}
+
+/* ---- reading events ---- */
+
+static void event_copy(struct vb_event *ev, const struct rdma_cm_event *from)
+{
+	const struct rdma_conn_param *param = &from->param.conn;
+
+	*ev = (struct vb_event){
+		.type = from->event,
+		.status = from->status,
+		.cm = from->listen_id ? from->listen_id->context
+				      : from->id->context,
+		.param = *param,
+	};
+	if (!param->private_data)
+		return;
+	ev->pdata_len = param->private_data_len;
+	memcpy(ev->pdata, param->private_data, ev->pdata_len);
+}
+
+static void listener_event(struct vb_listener *l, struct rdma_cm_id *id,
+			   const struct vb_event *ev)
+{
+	if (ev->type == RDMA_CM_EVENT_CONNECT_REQUEST)
+		requested(l, id, ev);
+	if (ev->type != RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return;
+	/* Its address was on that device; a wildcard's is on none. */
+	rdma_destroy_id(l->cm.id);
+	l->cm.id = NULL;
+	/* That device may be back already. */
+	vb_listen_again(container_of(l->base.xp, struct vb_xp, base));
+}
+
+/* Handles one event, and acknowledges it. */
+static void handle_event(struct vb_xp *vx, struct rdma_cm_event *event)
+{
+	struct rdma_cm_id *id = event->id;
+	enum vb_cm_kind kind;
+	struct vb_event ev;
+
+	event_copy(&ev, event);
+	/* A request may be on its way to another reactor, which takes it away
+	 * from us only when this event has been acknowledged. */
+	kind = ev.cm->kind;
+	if (kind == VB_CM_REQUEST)
+		container_of(ev.cm, struct vb_request, cm)->dead = true;
+	rdma_ack_cm_event(event);
+	switch (kind) {
+	case VB_CM_REQUEST: /* may be freed by now */
+		break;
+	case VB_CM_LISTENER:
+		listener_event(container_of(ev.cm, struct vb_listener, cm), id,
+			       &ev);
+		break;
+	case VB_CM_CHAN:
+		chan_event(container_of(ev.cm, struct vb_chan, cm), &ev);
+		break;
+	case VB_CM_LINGER:
+		linger_end(container_of(ev.cm, struct vb_linger, cm));
+		break;
+	}
+	if (ev.type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		vb_plug_look(vx, NULL);
+}
+
+static void cm_ready(struct reactor_watch *w, uint32_t events)
+{
+	struct vb_xp *vx = container_of(w, struct vb_watch, base)->owner;
+	struct rdma_cm_event *event;
+
+	while (rdma_get_cm_event(vx->cm, &event) == 0)
+		handle_event(vx, event);
+}
+
+/* ---- instances ---- */
+
+static void listen_timer(struct reactor_timer *t);
+
+int vb_cm_open(struct vb_xp *vx, struct xp_error *e)
+{
+	int err;
+
+	reactor_timer_init(&vx->listen_timer, listen_timer);
+	vx->cm = rdma_create_event_channel();
+	if (!vx->cm) {
+		err = errno ? -errno : -ENODEV;
+		xp_error_set(e, err,
+			     "cannot open the RDMA connection manager "
+			     "(/dev/infiniband/rdma_cm, module rdma_ucm): %s",
+			     strerror(-err));
+		return err;
+	}
+	err = vb_watch_new(vx, vx->cm->fd, vx, cm_ready, &vx->cm_watch);
+	if (!err)
+		return 0;
+	xp_error_set(e, err, "cannot watch the RDMA connection manager: %s",
+		     strerror(-err));
+	rdma_destroy_event_channel(vx->cm);
+	vx->cm = NULL;
+	return err;
+}
+
+void vb_cm_close(struct vb_xp *vx)
+{
+	while (!list_empty(&vx->lingering))
+		linger_end(list_first(&vx->lingering, struct vb_linger, node));
+	if (!vx->cm)
+		return;
+	reactor_timer_stop(&vx->listen_timer);
+	vb_watch_free(vx->cm_watch);
+	rdma_destroy_event_channel(vx->cm);
+}
+
+/* ---- listening ---- */
+
+static bool is_any(const struct sockaddr *addr)
+{
+	const struct sockaddr_in *in = (const void *)addr;
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+
+	if (addr->sa_family == AF_INET)
+		return in->sin_addr.s_addr == htonl(INADDR_ANY);
+	return IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
+}
+
+static bool is_same_address(const struct sockaddr *a, const struct sockaddr *b)
+{
+	const struct sockaddr_in *in[] = { (const void *)a, (const void *)b };
+	const struct sockaddr_in6 *in6[] = { (const void *)a, (const void *)b };
+
+	if (a->sa_family != b->sa_family)
+		return false;
+	if (a->sa_family == AF_INET)
+		return in[0]->sin_addr.s_addr == in[1]->sin_addr.s_addr;
+	return a->sa_family == AF_INET6 &&
+	       IN6_ARE_ADDR_EQUAL(&in6[0]->sin6_addr, &in6[1]->sin6_addr);
+}
+
+static bool has_address(const struct sockaddr *addr)
+{
+	bool found = is_any(addr);
+	struct ifaddrs *list;
+
+	if (found || getifaddrs(&list))
+		return found;
+	for (struct ifaddrs *ifa = list; ifa && !found; ifa = ifa->ifa_next)
+		found = ifa->ifa_addr && is_same_address(ifa->ifa_addr, addr);
+	freeifaddrs(list);
+	return found;
+}
+
+/* Where the port is taken and either listens on all addresses, RDMA CM has the
+ * same error as for an address that there is not (cma_check_port()). */
+static int listen_error(int err, const struct sockaddr *addr)
+{
+	return err == -EADDRNOTAVAIL && has_address(addr) ? -EADDRINUSE : err;
+}
+
+static int listen_now(struct vb_xp *vx, struct vb_listener *l)
+{
+	int err;
+
+	if (!vx->cm)
+		return -ENODEV;
+	if (rdma_create_id(vx->cm, &l->cm.id, &l->cm, RDMA_PS_TCP)) {
+		err = -errno;
+		l->cm.id = NULL;
+		return err;
+	}
+	if (rdma_bind_addr(l->cm.id, (struct sockaddr *)&l->addr) == 0 &&
+	    rdma_listen(l->cm.id, BACKLOG) == 0)
+		return 0;
+	err = listen_error(-errno, (struct sockaddr *)&l->addr);
+	rdma_destroy_id(l->cm.id);
+	l->cm.id = NULL;
+	return err;
+}
+
+static int listener_new(struct xp *xp, const struct sockaddr *addr,
+			socklen_t addr_len,
+			void (*requested_cb)(struct xp_conn_request *req),
+			void *user, struct vb_listener **ret_l,
+			struct xp_error *e)
+{
+	struct vb_listener *l = calloc(1, sizeof(*l));
+
+	if (!l) {
+		xp_error_set(e, -ENOMEM, "no memory for a listener");
+		return -ENOMEM;
+	}
+	memcpy(&l->addr, addr, addr_len);
+	l->base.xp = xp;
+	l->cm.kind = VB_CM_LISTENER;
+	l->requested = requested_cb;
+	l->user = user;
+	list_init(&l->node);
+	*ret_l = l;
+	return 0;
+}
+
+static void listener_add(struct vb_listener *l)
+{
+	struct vb_xp *vx = container_of(l->base.xp, struct vb_xp, base);
+
+	list_add_tail(&vx->listeners, &l->node);
+}
+
+int vb_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
+	      void (*requested_cb)(struct xp_conn_request *req), void *user,
+	      struct xp_listener **ret_listener, struct xp_error *e)
+{
+	struct vb_listener *l;
+	int err = listener_new(xp, addr, addr_len, requested_cb, user, &l, e);
+
+	if (err)
+		return err;
+	err = listen_now(container_of(xp, struct vb_xp, base), l);
+	if (err) {
+		free(l);
+		xp_core_listen_failed(e, err);
+		return err;
+	}
+	listener_add(l);
+	*ret_listener = &l->base;
+	return 0;
+}
+
+int vb_listen_later(struct xp *xp, const struct sockaddr *addr,
+		    socklen_t addr_len,
+		    void (*requested_cb)(struct xp_conn_request *req),
+		    void *user, struct xp_listener **ret_listener,
+		    struct xp_error *e)
+{
+	struct vb_listener *l;
+	int err = listener_new(xp, addr, addr_len, requested_cb, user, &l, e);
+
+	if (err)
+		return err;
+	listener_add(l);
+	vb_listen_again(container_of(xp, struct vb_xp, base));
+	*ret_listener = &l->base;
+	return 0;
+}
+
+void vb_unlisten(struct xp_listener *base)
+{
+	struct vb_listener *l = container_of(base, struct vb_listener, base);
+
+	if (l->cm.id)
+		rdma_destroy_id(l->cm.id);
+	list_del(&l->node);
+	free(l);
+}
+
+/* ---- listeners that wait for a device ---- */
+
+static void tell_listening(const struct vb_xp *vx, const struct vb_listener *l)
+{
+	const struct xp_config *cfg = &vx->base.cfg;
+	char text[64];
+
+	xp_core_addr_text((const struct sockaddr *)&l->addr, text,
+			  sizeof(text));
+	if (cfg->device)
+		cfg->device(cfg->device_user, XP_DEVICE_LISTENS, text, "");
+}
+
+static void try_listeners(struct vb_xp *vx)
+{
+	bool waiting = false;
+	struct list *it;
+
+	list_for_each(it, &vx->listeners) {
+		struct vb_listener *l =
+			container_of(it, struct vb_listener, node);
+
+		if (l->cm.id)
+			continue;
+		if (listen_now(vx, l))
+			waiting = true;
+		else
+			tell_listening(vx, l);
+	}
+	if (!waiting)
+		return;
+	reactor_timer_set(vx->base.cfg.reactor, &vx->listen_timer,
+			  vx->listen_pause_ms);
+	vx->listen_pause_ms *= 2;
+	if (vx->listen_pause_ms > LISTEN_PAUSE_MAX_MS)
+		vx->listen_pause_ms = LISTEN_PAUSE_MAX_MS;
+}
+
+static void listen_timer(struct reactor_timer *t)
+{
+	try_listeners(container_of(t, struct vb_xp, listen_timer));
+}
+
+void vb_listen_again(struct vb_xp *vx)
+{
+	if (!vx->cm)
+		return; /* when the first device comes */
+	vx->listen_pause_ms = LISTEN_PAUSE_MS;
+	try_listeners(vx);
+}
+
+/* ---- accepting ---- */
+
+/* Brings the queue pair to RTS and answers. */
+static int accept_answer(struct vb_chan *ch, const struct xp_chan_params *p)
+{
+	struct rdma_conn_param param = {
+		.private_data = p->pdata,
+		.private_data_len = (uint8_t)p->pdata_len,
+		.responder_resources = ch->answer_depth,
+		.initiator_depth = ch->read_depth,
+		.flow_control = 1,
+		.rnr_retry_count = 7,
+		.srq = ch->shared,
+		.qp_num = ch->qp->qp_num,
+	};
+	int err;
+
+	assert(p->pdata_len <= REP_PDATA_MAX);
+	err = vb_chan_move(ch, IBV_QPS_RTR);
+	if (!err)
+		err = vb_chan_move(ch, IBV_QPS_RTS);
+	if (!err && rdma_accept(ch->cm.id, &param))
+		err = -errno;
+	return err;
+}
+
+static int accept_device(struct vb_chan *ch, struct xp_error *e)
+{
+	vb_dev_bind(ch, vb_dev_find(vb_chan_xp(ch), ch->cm.id->verbs));
+	if (!ch->dev) {
+		xp_error_set(e, -ENODEV, "the RDMA device cannot be used");
+		return -ENODEV;
+	}
+	if (ch->dev->iwarp) {
+		xp_error_set(e, -EOPNOTSUPP,
+			     "%s is an iWARP device: RDMA READ there needs "
+			     "memory that the peer may write, which a target "
+			     "does not grant",
+			     vb_dev_name(ch->dev));
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+/* How many READs we may have outstanding: what the peer answers. With none,
+ * READs would hang for ever without an error. */
+static uint8_t accept_depth(const struct vb_request *req,
+			    const struct vb_dev *dev)
+{
+	uint8_t depth = at_most(VB_READ_DEPTH, dev->attr.max_qp_init_rd_atom);
+
+	depth = at_most(depth, req->initiator_depth);
+	return depth ? depth : 1;
+}
+
+static int accept_on(struct vb_chan *ch, struct vb_request *req,
+		     const struct xp_chan_params *params, struct xp_error *e)
+{
+	struct reactor *r = ch->base.xp->cfg.reactor;
+	int err;
+
+	err = accept_device(ch, e);
+	if (err)
+		return err;
+	if (req->dead) {
+		vb_chan_doom(ch, -ECONNABORTED);
+		return 0;
+	}
+	ch->read_depth = accept_depth(req, ch->dev);
+	ch->answer_depth = at_most(1, req->responder_resources);
+	err = vb_chan_open(ch, e);
+	if (err && err != -ENOTCONN)
+		return err;
+	reactor_timer_set(r, &ch->timer, VB_ACCEPT_MS);
+	/* All that is ours has been made, so a refusal means that the peer is
+	 * gone. */
+	if (err || accept_answer(ch, params))
+		vb_chan_doom(ch, -ECONNABORTED);
+	return 0;
+}
+
+int vb_accept(struct xp *xp, struct xp_conn_request *base,
+	      const struct xp_chan_params *params, struct xp_chan **ret_ch,
+	      struct xp_error *e)
+{
+	struct vb_request *req = container_of(base, struct vb_request, base);
+	struct vb_xp *vx = container_of(xp, struct vb_xp, base);
+	struct rdma_cm_id *id = req->cm.id;
+	struct vb_chan *ch;
+	int err;
+
+	if (base->xp != xp && rdma_migrate_id(id, vx->cm)) {
+		err = -errno;
+		xp_error_set(e, err, "cannot move a connection: %s",
+			     strerror(-err));
+		goto err_drop;
+	}
+	err = vb_chan_new(vx, params, VB_ACCEPTED, &ch, e);
+	if (err)
+		goto err_drop;
+	ch->cm.id = id;
+	memcpy(ch->base.local, base->local, sizeof(ch->base.local));
+	memcpy(ch->base.peer, base->peer, sizeof(ch->base.peer));
+	err = accept_on(ch, req, params, e);
+	if (err)
+		goto err_abandon;
+	id->context = &ch->cm;
+	free(req);
+	*ret_ch = &ch->base;
+	return 0;
+
+err_abandon:
+	vb_chan_abandon(ch);
+err_drop:
+	request_drop(req, NULL, 0);
+	return err;
+}
+
+/* ---- connecting ---- */
+
+int vb_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
+	       const struct xp_chan_params *params, struct xp_chan **ret_ch,
+	       struct xp_error *e)
+{
+	struct vb_xp *vx = container_of(xp, struct vb_xp, base);
+	struct sockaddr_storage to = { 0 };
+	struct vb_chan *ch;
+	int err;
+
+	if (!vx->cm) {
+		xp_error_set(e, -ENODEV, "this machine has no RDMA device");
+		return -ENODEV;
+	}
+	err = vb_chan_new(vx, params, VB_RESOLVING, &ch, e);
+	if (err)
+		return err;
+	assert(params->pdata_len <= REQ_PDATA_MAX);
+	if (params->pdata_len)
+		memcpy(ch->pdata, params->pdata, params->pdata_len);
+	ch->pdata_len = params->pdata_len;
+	memcpy(&to, addr, addr_len);
+	xp_core_addr_text(addr, ch->base.peer, sizeof(ch->base.peer));
+	if (rdma_create_id(vx->cm, &ch->cm.id, &ch->cm, RDMA_PS_TCP)) {
+		err = -errno;
+		goto err_abandon;
+	}
+	if (rdma_resolve_addr(ch->cm.id, NULL, (struct sockaddr *)&to,
+			      (int)ch->timeout_ms)) {
+		err = -errno;
+		goto err_destroy;
+	}
+	reactor_timer_set(xp->cfg.reactor, &ch->timer, ch->timeout_ms);
+	*ret_ch = &ch->base;
+	return 0;
+
+err_destroy:
+	rdma_destroy_id(ch->cm.id);
+err_abandon:
+	vb_chan_abandon(ch);
+	xp_error_set(e, err, "%s (%s)",
+		     vb_cm_text(RDMA_CM_EVENT_ADDR_ERROR, err), strerror(-err));
+	return err;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Devices that come and go. When a device is removed, the kernel waits until no
+ * process has it open any more (unless its driver can take it away from them), so
+ * that the context must be closed at once. News of it comes by three ways, in no
+ * certain order: uevents of the kernel, DEVICE_REMOVAL of the connection manager,
+ * DEVICE_FATAL of the device. Each only has us look at the list of devices, which
+ * decides: the kernel takes a device from that list before it tells anybody.
+ */
+#include "transport/verbs/verbs.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Of the kernel; the other one is udev's. */
+#define UEVENT_GROUP 1u
+#define UEVENT_MAX   4096
+
+static const char subsystem[] = "SUBSYSTEM=infiniband_verbs";
+
+static void tell(const struct vb_xp *vx, enum xp_device_change change,
+		 const char *name, const char *why)
+{
+	const struct xp_config *cfg = &vx->base.cfg;
+
+	/* Those that are there from the start are no news. */
+	if (cfg->device && vx->created)
+		cfg->device(cfg->device_user, change, name, why);
+}
+
+/* ---- looking ---- */
+
+static bool is_listed(struct ibv_device *const *list, int cnt,
+		      const struct ibv_device *d)
+{
+	for (int i = 0; i < cnt; i++) {
+		if (list[i] == d)
+			return true;
+	}
+	return false;
+}
+
+static void find_gone(struct vb_xp *vx, struct ibv_device *const *list, int cnt)
+{
+	struct vb_dev *dev;
+
+	vb_for_each_dev(dev, vx, slot) {
+		if (dev->state != VB_DEV_SERVING ||
+		    is_listed(list, cnt, dev->ctx->device))
+			continue;
+		vb_dev_leave(dev);
+		tell(vx, XP_DEVICE_GONE, dev->name, "");
+	}
+}
+
+static bool is_open(const struct vb_xp *vx, const struct ibv_device *d)
+{
+	struct vb_dev *dev;
+
+	vb_for_each_dev(dev, vx, slot) {
+		if (dev->state == VB_DEV_SERVING && dev->ctx->device == d)
+			return true;
+	}
+	return false;
+}
+
+/* Once, however often it is looked for. */
+static void tell_unusable(struct vb_xp *vx, const char *name, const char *why)
+{
+	if (strcmp(vx->unusable, name) == 0)
+		return;
+	snprintf(vx->unusable, sizeof(vx->unusable), "%s", name);
+	tell(vx, XP_DEVICE_UNUSABLE, name, why);
+}
+
+/* Returns whether there are new ones. */
+static bool find_come(struct vb_xp *vx, struct ibv_device *const *list, int cnt,
+		      struct xp_error *e)
+{
+	bool some = false;
+
+	for (int i = 0; i < cnt; i++) {
+		const char *name = ibv_get_device_name(list[i]);
+
+		if (is_open(vx, list[i]))
+			continue;
+		if (vb_dev_open(vx, list[i], e)) {
+			tell_unusable(vx, name, e->text);
+			continue;
+		}
+		some = true;
+		if (strcmp(vx->unusable, name) == 0)
+			vx->unusable[0] = '\0';
+		tell(vx, XP_DEVICE_COME, name, "");
+	}
+	return some;
+}
+
+static unsigned int serving(const struct vb_xp *vx)
+{
+	unsigned int n = 0;
+	struct vb_dev *dev;
+
+	vb_for_each_dev(dev, vx, slot)
+		n += dev->state == VB_DEV_SERVING;
+	return n;
+}
+
+unsigned int vb_plug_look(struct vb_xp *vx, struct xp_error *e)
+{
+	struct xp_error unasked;
+	struct ibv_device **list;
+	bool some;
+	int cnt = 0;
+
+	if (!e)
+		e = &unasked;
+	xp_error_set(e, -ENODEV, "this machine has no RDMA device");
+	list = ibv_get_device_list(&cnt);
+	if (!list)
+		return serving(vx);
+	find_gone(vx, list, cnt);
+	some = find_come(vx, list, cnt, e);
+	ibv_free_device_list(list);
+	if (serving(vx) == 0 || (!vx->cm && vb_cm_open(vx, e)))
+		return 0;
+	if (some)
+		vb_listen_again(vx);
+	return serving(vx);
+}
+
+/* ---- uevents ---- */
+
+/* Whether one of them was about a device that can be opened. */
+static bool read_uevents(int fd)
+{
+	char buf[UEVENT_MAX];
+	bool some = false;
+	ssize_t n;
+
+	while ((n = recv(fd, buf, sizeof(buf), 0)) > 0 || errno == ENOBUFS) {
+		if (n > 0 &&
+		    !memmem(buf, (size_t)n, subsystem, strlen(subsystem)))
+			continue;
+		some = true; /* or one of those that were lost */
+	}
+	return some;
+}
+
+static void uevent_ready(struct reactor_watch *w, uint32_t events)
+{
+	struct vb_xp *vx = container_of(w, struct vb_watch, base)->owner;
+
+	if (read_uevents(vx->uevent_fd))
+		vb_plug_look(vx, NULL);
+}
+
+void vb_plug_open(struct vb_xp *vx)
+{
+	const struct sockaddr_nl addr = {
+		.nl_family = AF_NETLINK,
+		.nl_groups = UEVENT_GROUP,
+	};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			NETLINK_KOBJECT_UEVENT);
+
+	vx->uevent_fd = fd;
+	if (fd < 0)
+		return;
+	if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 &&
+	    vb_watch_new(vx, fd, vx, uevent_ready, &vx->uevent_watch) == 0)
+		return;
+	close(fd);
+	vx->uevent_fd = -1;
+}
+
+void vb_plug_close(struct vb_xp *vx)
+{
+	vb_watch_free(vx->uevent_watch);
+	if (vx->uevent_fd >= 0)
+		close(vx->uevent_fd);
+}
