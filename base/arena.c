@@ -154,7 +154,7 @@ static void merge_hot(struct arena *a)
 
 /* ---- blocks ---- */
 
-static void *take(struct arena *a, struct arena_user *u, size_t len)
+static void *arena_take(struct arena *a, struct arena_user *u, size_t len)
 {
 	unsigned int order = order_of(len);
 	struct hot *hot;
@@ -262,7 +262,7 @@ static void waits_no_more(struct arena *a, struct arena_user *u,
 
 /* A block given back from within granted() is handed on by the loop that is
  * running already: the stack stays flat, however many wait. */
-static void serve(struct arena *a)
+static void arena_serve_waiters(struct arena *a)
 {
 	struct arena_waiter *w;
 	void *block;
@@ -271,7 +271,7 @@ static void serve(struct arena *a)
 		return;
 	a->serving = true;
 	while ((w = next_waiter(a))) {
-		block = take(a, w->user, w->len);
+		block = arena_take(a, w->user, w->len);
 		if (!block)
 			break;
 		waits_no_more(a, w->user, w);
@@ -284,7 +284,7 @@ void *arena_get(struct arena *a, size_t len)
 {
 	if (!list_empty(&a->users))
 		return NULL;
-	return take(a, &a->nobody, len);
+	return arena_take(a, &a->nobody, len);
 }
 
 /* Behind the others of its user, and behind whose turn it is. */
@@ -304,7 +304,7 @@ void *arena_get_wait(struct arena *a, size_t len, struct arena_waiter *w)
 	if (!w->user)
 		w->user = &a->nobody;
 	if (may_have_now(a, w->user, len))
-		block = take(a, w->user, len);
+		block = arena_take(a, w->user, len);
 	if (block)
 		return block;
 	w->len = len;
@@ -327,7 +327,7 @@ void arena_put(struct arena *a, void *block)
 	if (!block)
 		return;
 	give(a, block);
-	serve(a);
+	arena_serve_waiters(a);
 }
 
 size_t arena_used(const struct arena *a)
@@ -366,7 +366,7 @@ void arena_set_uring_index(struct arena *a, int index)
  *
  * What peers send does not belong into a core dump.
  */
-static char *map(size_t len)
+static char *arena_map(size_t len)
 {
 	const int prot = PROT_READ | PROT_WRITE;
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -416,7 +416,7 @@ int arena_create(size_t len, struct arena **ret_arena)
 	a->links = calloc(len / UNIT, sizeof(*a->links));
 	a->owners = calloc(len / UNIT, sizeof(*a->owners));
 	if (a->state && a->links && a->owners)
-		a->base = map(len);
+		a->base = arena_map(len);
 	if (!a->base) {
 		arena_destroy(a);
 		return -ENOMEM;

@@ -12,7 +12,7 @@
 #include "base/file_lock.h"
 #include "base/log.h"
 
-static int fail(const char *path, int err, struct xp_error *e)
+static int pidfile_fail(const char *path, int err, struct xp_error *e)
 {
 	xp_error_set(e, err, "cannot write the PID file %s: %s", path,
 		     strerror(-err));
@@ -44,7 +44,7 @@ int pidfile_open(struct pidfile *p, const char *path, struct xp_error *e)
 		return 0;
 	p->fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
 	if (p->fd < 0)
-		return fail(path, -errno, e);
+		return pidfile_fail(path, -errno, e);
 	if (!realpath(path, p->path)) /* a pipe has none */
 		snprintf(p->path, sizeof(p->path), "%s", path);
 	err = lock(p, e);
@@ -63,12 +63,12 @@ int pidfile_write(struct pidfile *p, struct xp_error *e)
 	/* What is no file is not cut short. */
 	if ((ftruncate(p->fd, 0) && errno != EINVAL) ||
 	    dprintf(p->fd, "%d\n", (int)getpid()) < 0)
-		return fail(p->path, -errno, e);
+		return pidfile_fail(p->path, -errno, e);
 	return 0;
 }
 
 /* Not a device or a pipe, whatever its user may remove. */
-static bool is_ours(const struct pidfile *p)
+static bool pidfile_is_ours(const struct pidfile *p)
 {
 	struct stat st;
 
@@ -80,7 +80,7 @@ void pidfile_remove(struct pidfile *p)
 {
 	if (p->fd < 0)
 		return;
-	if (is_ours(p) && unlink(p->path) && ftruncate(p->fd, 0))
+	if (pidfile_is_ours(p) && unlink(p->path) && ftruncate(p->fd, 0))
 		log_warn("cannot remove the PID file %s: %s", p->path,
 			 strerror(errno));
 	close(p->fd);

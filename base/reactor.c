@@ -147,7 +147,7 @@ static inline void cpu_relax(void)
  * (completions overflow; no memory for requests) pass: what was not submitted
  * stays queued, and the loop comes back after handling completions.
  */
-static int enter(struct reactor *r)
+static int reactor_enter(struct reactor *r)
 {
 	int ret;
 
@@ -169,7 +169,7 @@ static int enter_if_needed(struct reactor *r)
 
 	if (io_uring_sq_ready(&r->ring) ||
 	    (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)))
-		return enter(r);
+		return reactor_enter(r);
 	return 0;
 }
 
@@ -296,7 +296,7 @@ static int slots_init(struct slots *s, unsigned int cnt)
 	return 0;
 }
 
-static int slots_take(struct slots *s)
+static int reactor_slots_take(struct slots *s)
 {
 	for (unsigned int i = 0; i < s->cnt; i++) {
 		if (!s->taken[i]) {
@@ -336,7 +336,7 @@ int reactor_buffer_add(struct reactor *r, void *addr, size_t len,
 		return -EINVAL;
 	if (len > MAX_FIXED_BUFFER)
 		return -EFBIG;
-	index = slots_take(&r->buffers);
+	index = reactor_slots_take(&r->buffers);
 	if (index < 0)
 		return index;
 	err = buffer_update(r, index, addr, len);
@@ -361,7 +361,7 @@ int reactor_file_add(struct reactor *r, int fd, int *ret_index)
 
 	if (fd < 0)
 		return -EBADF; /* -1 would mean: empty the slot */
-	index = slots_take(&r->files);
+	index = reactor_slots_take(&r->files);
 	if (index < 0)
 		return index;
 	ret = io_uring_register_files_update(&r->ring, (unsigned int)index, &fd,
@@ -480,7 +480,7 @@ static struct reactor_poller *walk_first(struct reactor *r)
 	return walk_next(r);
 }
 
-static unsigned int poll_all(struct reactor *r)
+static unsigned int reactor_poll_all(struct reactor *r)
 {
 	struct reactor_poller *p;
 	unsigned int done = 0;
@@ -505,7 +505,7 @@ static bool arm_all(struct reactor *r)
 }
 
 /* Returns how many of them made work. */
-static unsigned int flush_all(struct reactor *r)
+static unsigned int reactor_flush_all(struct reactor *r)
 {
 	struct reactor_poller *p;
 	unsigned int more = 0;
@@ -722,8 +722,8 @@ static unsigned int work(struct reactor *r)
 	done = run_completions(r);
 	done += run_messages(r);
 	done += run_timers(r);
-	done += poll_all(r);
-	r->more = flush_all(r) > 0;
+	done += reactor_poll_all(r);
+	r->more = reactor_flush_all(r) > 0;
 	return done + r->more;
 }
 
@@ -737,8 +737,8 @@ static bool pollers_quiet(struct reactor *r)
 		return true;
 	if (!arm_all(r))
 		return false;
-	done = poll_all(r);
-	return done + flush_all(r) == 0;
+	done = reactor_poll_all(r);
+	return done + reactor_flush_all(r) == 0;
 }
 
 /* Sleeps until there is something to do, or @until_us. */
@@ -846,7 +846,7 @@ static bool keep_polling(struct reactor *r)
 
 /* With nothing to poll, work does not keep us from sleeping at once, and one
  * system call both submits and waits. */
-static int run_turn(struct reactor *r)
+static int reactor_run_turn(struct reactor *r)
 {
 	if (work(r)) {
 		r->busy = true;
@@ -861,7 +861,7 @@ static int run_turn(struct reactor *r)
 }
 
 /* The ring belongs to the thread that does this first. */
-static int begin(struct reactor *r)
+static int reactor_begin(struct reactor *r)
 {
 	int err;
 
@@ -879,7 +879,7 @@ static int begin(struct reactor *r)
 	return 0;
 }
 
-static void end(struct reactor *r)
+static void reactor_end(struct reactor *r)
 {
 	r->in_turn = false;
 	r->now_us = 0;
@@ -890,19 +890,19 @@ int reactor_run(struct reactor *r)
 	bool registered;
 	int err;
 
-	err = begin(r);
+	err = reactor_begin(r);
 	if (err)
 		return err;
 	/* Spares a reference to the file in each system call. It is of this
 	 * thread, which therefore must be the one that undoes it. */
 	registered = io_uring_register_ring_fd(&r->ring) == 1;
 	do {
-		err = run_turn(r);
+		err = reactor_run_turn(r);
 	} while (!err && !atomic_load(&r->stop));
 	if (registered)
 		io_uring_unregister_ring_fd(&r->ring);
 	atomic_store(&r->stop, false);
-	end(r);
+	reactor_end(r);
 	atomic_store_explicit(&r->owner, NULL, memory_order_relaxed);
 	return err;
 }
@@ -956,7 +956,7 @@ int reactor_run_once(struct reactor *r, int timeout_ms)
 	uint64_t until_us = NO_DEADLINE;
 	int ret;
 
-	ret = begin(r);
+	ret = reactor_begin(r);
 	if (ret)
 		return ret;
 	if (timeout_ms == 0) {
@@ -967,7 +967,7 @@ int reactor_run_once(struct reactor *r, int timeout_ms)
 		ret = turns_until(r, until_us);
 	}
 	atomic_store(&r->stop, false);
-	end(r);
+	reactor_end(r);
 	return ret;
 }
 

@@ -97,7 +97,7 @@ void client_signals(sigset_t *ret)
 	sigaddset(ret, SIGCHLD);
 }
 
-static int watch_signals(struct client *c)
+static int client_watch_signals(struct client *c)
 {
 	sigset_t set;
 
@@ -192,8 +192,8 @@ static void state_changed(struct srpi_session *s, enum srpi_state state,
 }
 
 /* The kernel asks for the size again a second after it did last. */
-static void volume_resized(struct srpi_session *s, unsigned int volume,
-			   void *arg)
+static void client_volume_resized(struct srpi_session *s, unsigned int volume,
+				  void *arg)
 {
 	const struct client *c = arg;
 	const struct srpi_volume_info *v = srpi_volume_info(s, volume);
@@ -217,7 +217,7 @@ static int login(struct client *c)
 		.reconnect_delay_ms = c->o->reconnect_delay_ms,
 		.io_timeout_ms = c->o->io_timeout_ms,
 		.state_changed = state_changed,
-		.volume_resized = volume_resized,
+		.volume_resized = client_volume_resized,
 		.state_arg = c,
 	};
 	int err = srpi_connect(c->ctx, c->o->uri, &so, logged_in, c,
@@ -567,7 +567,7 @@ static void not_flushed(struct client *c, const struct tree_file *f, int err)
 	c->status = EXIT_FAILURE;
 }
 
-static void flushed(struct srpi_io *io, int res)
+static void client_flushed(struct srpi_io *io, int res)
 {
 	struct client *c = io->arg;
 
@@ -578,7 +578,7 @@ static void flushed(struct srpi_io *io, int res)
 
 /* Sends a flush for each volume that was written to, if there is somebody left
  * to send it to. */
-static void flush_all(struct client *c)
+static void client_flush_all(struct client *c)
 {
 	for (unsigned int i = 0; i < c->tree->cnt; i++) {
 		struct tree_file *f = &c->tree->files[i];
@@ -591,7 +591,7 @@ static void flush_all(struct client *c)
 		}
 		f->flush = (struct srpi_io){ .op = SRPI_FLUSH,
 					     .volume = f->volume,
-					     .done = flushed,
+					     .done = client_flushed,
 					     .arg = c };
 		c->flushing++;
 		srpi_submit(c->session, &f->flush);
@@ -618,7 +618,7 @@ static void drain(struct client *c)
 {
 	dev_stop(c->dev);
 	wait_quiet(c);
-	flush_all(c);
+	client_flush_all(c);
 	wait_quiet(c);
 }
 
@@ -662,7 +662,7 @@ static int bring_up(struct client *c)
 	if (err)
 		return err;
 	reactor_timer_init(&c->drain_timer, drain_late);
-	err = watch_signals(c);
+	err = client_watch_signals(c);
 	if (!err)
 		err = identity_claim(&c->identity, c->mount->path, c->o->uri,
 				     &c->e);
@@ -678,7 +678,7 @@ static int bring_up(struct client *c)
 	return err;
 }
 
-static void serve(struct client *c)
+static void client_serve(struct client *c)
 {
 	while (!c->ended && !c->stop) {
 		if (turn(c)) {
@@ -707,7 +707,7 @@ int client_run(const struct options *o, struct mount *m,
 		if (ready(arg))
 			c.status = EXIT_FAILURE;
 		else
-			serve(&c);
+			client_serve(&c);
 	}
 	take_down(&c);
 	if (c.status == EXIT_SUCCESS)

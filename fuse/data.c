@@ -56,7 +56,7 @@ static void log_failure(struct slot *slot, const struct srpi_io *io, int err)
 		  strerror(-err), si.peer, si.local, answer);
 }
 
-static void part_done(struct srpi_io *io, int res)
+static void data_part_done(struct srpi_io *io, int res)
 {
 	struct slot *slot = io->arg;
 
@@ -72,7 +72,7 @@ static void send_part(struct slot *slot, struct srpi_io *io)
 {
 	io->volume = slot->file->volume;
 	io->mem = dev_mem(slot->dev);
-	io->done = part_done;
+	io->done = data_part_done;
 	io->arg = slot;
 	slot->pending++;
 	srpi_submit(dev_session(slot->dev), io);
@@ -206,7 +206,7 @@ void data_fill_holes(struct slot *slot, void (*filled)(struct slot *slot))
 
 /* ---- READ ---- */
 
-static void read_done(struct slot *slot)
+static void data_read_done(struct slot *slot)
 {
 	if (slot->err)
 		dev_reply(slot, data_errno(slot->err));
@@ -216,7 +216,7 @@ static void read_done(struct slot *slot)
 
 /* The blocks that hold the range are read so that its first byte comes to lie
  * at slot->data; the answer's header overwrites those before it. */
-static void start_read(struct slot *slot, const struct fuse_read_in *in)
+static void data_start_read(struct slot *slot, const struct fuse_read_in *in)
 {
 	uint64_t size = slot->file->info->size;
 	uint64_t begin;
@@ -240,12 +240,12 @@ static void start_read(struct slot *slot, const struct fuse_read_in *in)
 	slot->io.offset = begin;
 	slot->io.len = data_round_up(slot, slot->offset + slot->len) - begin;
 	slot->io.buf = slot->data - (slot->offset - begin);
-	data_submit(slot, read_done);
+	data_submit(slot, data_read_done);
 }
 
 /* ---- WRITE ---- */
 
-static void write_done(struct slot *slot)
+static void data_write_done(struct slot *slot)
 {
 	data_unlock(slot);
 	if (slot->err)
@@ -264,7 +264,7 @@ static void write_blocks(struct slot *slot)
 	slot->io.len = data_round_up(slot, slot->offset + slot->len) - begin;
 	slot->io.buf = slot->data - (slot->offset - begin);
 	slot->io.fua = slot->fua;
-	data_submit(slot, write_done);
+	data_submit(slot, data_write_done);
 }
 
 static void add_edges(struct slot *slot)
@@ -275,7 +275,7 @@ static void add_edges(struct slot *slot)
 	size_t block = slot->file->info->block_size;
 
 	if (slot->err) {
-		write_done(slot);
+		data_write_done(slot);
 		return;
 	}
 	memcpy(slot->data - before, slot_head(slot), before);
@@ -416,7 +416,7 @@ static size_t args_len(uint32_t opcode)
 }
 
 /* Its length has been checked. */
-static void start_request(struct slot *slot)
+static void data_start_request(struct slot *slot)
 {
 	const struct fuse_in_header *in = (const void *)slot->headers;
 	const void *args = in + 1;
@@ -427,7 +427,7 @@ static void start_request(struct slot *slot)
 	}
 	switch (in->opcode) {
 	case FUSE_READ:
-		start_read(slot, args);
+		data_start_read(slot, args);
 		break;
 	case FUSE_WRITE:
 		start_write(slot, in, args);
@@ -455,6 +455,6 @@ bool data_request(struct slot *slot, const struct fuse_in_header *in)
 	if (!slot->file || in->len < sizeof(*in) + len)
 		dev_reply(slot, -EINVAL);
 	else
-		share_run(slot, start_request);
+		share_run(slot, data_start_request);
 	return true;
 }

@@ -128,7 +128,7 @@ void dev_release(struct slot *slot)
 }
 
 /* ENOENT: nobody waits for it any more. ENODEV: unmounted. */
-static bool is_refusal(int err)
+static bool dev_is_refusal(int err)
 {
 	return err < 0 && err != -ENOENT && err != -ENODEV;
 }
@@ -154,7 +154,7 @@ static void answer_refused(struct dev *dev, uint64_t unique, int err)
 
 static void sent(struct slot *slot, int res)
 {
-	if (is_refusal(res))
+	if (dev_is_refusal(res))
 		answer_refused(slot->dev, slot->unique, res);
 	give_back(slot);
 }
@@ -166,7 +166,7 @@ static void write_now(struct slot *slot)
 	sent(slot, n < 0 ? -errno : 0);
 }
 
-static void write_done(struct reactor_op *op, int res, unsigned int flags)
+static void dev_write_done(struct reactor_op *op, int res, unsigned int flags)
 {
 	struct slot *slot = container_of(op, struct slot, op);
 
@@ -204,7 +204,7 @@ static void send_reply(struct slot *slot, void *p, size_t len, int err)
 		write_now(slot);
 		return;
 	}
-	slot->op.done = write_done;
+	slot->op.done = dev_write_done;
 	sqe = reactor_sqe(dev->reactor);
 	io_uring_prep_writev(sqe, dev->fd, slot->parts, len ? 2 : 1, 0);
 	dev_prep_file(dev, sqe);
@@ -305,7 +305,7 @@ static ssize_t from_libfuse(int fd, struct iovec *iov, int count,
 	n = writev(fd, iov, count);
 	err = n < 0 ? -errno : 0;
 	/* Without a number it is no answer. */
-	if (is_refusal(err) && header->unique)
+	if (dev_is_refusal(err) && header->unique)
 		answer_refused(dev, header->unique, err);
 	errno = -err;
 	return n;

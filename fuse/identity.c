@@ -60,7 +60,7 @@ static socklen_t lock_name(const struct srp_uri *uri,
 			   (size_t)len);
 }
 
-static void read_line(const char *path, char *buf, size_t len)
+static void identity_read_line(const char *path, char *buf, size_t len)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, buf, len - 1);
@@ -82,7 +82,7 @@ static void name_owner(int fd, char buf[PROCESS_SIZE])
 	    cred.pid == 0)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)cred.pid);
-	read_line(path, name, sizeof(name));
+	identity_read_line(path, name, sizeof(name));
 	snprintf(buf, PROCESS_SIZE, "process %d (%s)", (int)cred.pid,
 		 *name ? name : "?");
 }
@@ -183,8 +183,9 @@ static int claim_named(struct identity *id, const struct srp_uri *uri,
 }
 
 /* The @n-th of those of this mount. */
-static void set_text(struct identity *id, const char *machine,
-		     const char *mountpoint, const char *uri, unsigned int n)
+static void identity_set_text(struct identity *id, const char *machine,
+			      const char *mountpoint, const char *uri,
+			      unsigned int n)
 {
 	char host[65] = "", number[16] = "";
 
@@ -206,7 +207,7 @@ static void claim_own(struct identity *id, const struct srp_uri *uri,
 	unsigned int n = 0;
 
 	for (;; n++) {
-		set_text(id, machine, mountpoint, text, n);
+		identity_set_text(id, machine, mountpoint, text, n);
 		scsi_text_digest(id->text, (uint8_t *)&port);
 		if (n == NUMBER_MAX)
 			id->text[0] = '\0';
@@ -235,7 +236,7 @@ int identity_claim(struct identity *id, const char *mountpoint, const char *uri,
 		return 0;
 	if (u.has_initiator)
 		return claim_named(id, &u, e);
-	read_line("/etc/machine-id", machine, sizeof(machine));
+	identity_read_line("/etc/machine-id", machine, sizeof(machine));
 	id->no_machine_id = !*machine;
 	if (!id->no_machine_id)
 		claim_own(id, &u, machine, mountpoint, uri);

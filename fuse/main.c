@@ -79,7 +79,7 @@ static void set_io_flusher(void)
 		log_debug("not marked as an I/O flusher: %s", strerror(errno));
 }
 
-static bool check_limits(void)
+static bool fuse_check_limits(void)
 {
 	struct rlimit lim;
 
@@ -198,7 +198,7 @@ int main(int argc, char **argv)
 		log_error("%s", e.text);
 		return EXIT_FAILURE;
 	}
-	if (!check_limits())
+	if (!fuse_check_limits())
 		return EXIT_FAILURE;
 	return o.foreground ? run(&p, &m) : run_daemon(&p, &m);
 }

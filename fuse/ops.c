@@ -136,8 +136,8 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino,
 /* ---- changing attributes ---- */
 
 /* Mode and owner are fixed, but may be "changed" to what they are. */
-static int check_owner(const struct stat *now, const struct stat *attr,
-		       int to_set)
+static int ops_check_owner(const struct stat *now, const struct stat *attr,
+			   int to_set)
 {
 	if ((to_set & FUSE_SET_ATTR_MODE) &&
 	    (attr->st_mode & 07777) != (now->st_mode & 07777))
@@ -169,8 +169,8 @@ static struct tree_open *opening(const struct tree_file *f, uint32_t pid)
  * SETATTR of size 0 without a handle from the same thread; truncate(2) of the
  * path by a thread that has the file open for writing looks the same.
  */
-static int set_size(fuse_req_t req, struct tree_file *f, uint64_t size,
-		    struct tree_open *open)
+static int ops_set_size(fuse_req_t req, struct tree_file *f, uint64_t size,
+			struct tree_open *open)
 {
 	if (f->read_only)
 		return -EROFS;
@@ -253,9 +253,9 @@ static int check_setattr(fuse_req_t req, struct tree_file *f,
 		tree_file_stat(t, f, 0, &now);
 	else
 		tree_dir_stat(t, &now);
-	err = check_owner(&now, attr, to_set);
+	err = ops_check_owner(&now, attr, to_set);
 	if (!err && (to_set & FUSE_SET_ATTR_SIZE))
-		err = f ? set_size(req, f, (uint64_t)attr->st_size, open)
+		err = f ? ops_set_size(req, f, (uint64_t)attr->st_size, open)
 			: -EISDIR;
 	return err;
 }

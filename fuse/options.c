@@ -91,8 +91,9 @@ static const struct option long_options[] = {
 	{ 0 },
 };
 
-static bool parse_number(const char *what, const char *text, unsigned long min,
-			 unsigned long max, unsigned int *ret)
+static bool fuse_options_parse_number(const char *what, const char *text,
+				      unsigned long min, unsigned long max,
+				      unsigned int *ret)
 {
 	char *end;
 	unsigned long v;
@@ -158,12 +159,14 @@ static bool set_rw(struct options *o, const char *value)
 
 static bool set_uid(struct options *o, const char *value)
 {
-	return parse_number("-o uid", value, 0, UINT_MAX - 1, &o->uid);
+	return fuse_options_parse_number("-o uid", value, 0, UINT_MAX - 1,
+					 &o->uid);
 }
 
 static bool set_gid(struct options *o, const char *value)
 {
-	return parse_number("-o gid", value, 0, UINT_MAX - 1, &o->gid);
+	return fuse_options_parse_number("-o gid", value, 0, UINT_MAX - 1,
+					 &o->gid);
 }
 
 static bool set_umask(struct options *o, const char *value)
@@ -180,8 +183,8 @@ static bool set_umask(struct options *o, const char *value)
 	return true;
 }
 
-static bool set_text(const char *what, const char *value, char *buf,
-		     size_t size)
+static bool fuse_options_set_text(const char *what, const char *value,
+				  char *buf, size_t size)
 {
 	if (*value && strlen(value) < size) {
 		strcpy(buf, value);
@@ -194,12 +197,14 @@ static bool set_text(const char *what, const char *value, char *buf,
 
 static bool set_fsname(struct options *o, const char *value)
 {
-	return set_text("fsname", value, o->fsname, sizeof(o->fsname));
+	return fuse_options_set_text("fsname", value, o->fsname,
+				     sizeof(o->fsname));
 }
 
 static bool set_subtype(struct options *o, const char *value)
 {
-	return set_text("subtype", value, o->subtype, sizeof(o->subtype));
+	return fuse_options_set_text("subtype", value, o->subtype,
+				     sizeof(o->subtype));
 }
 
 static bool set_max_write(struct options *o, const char *value)
@@ -367,7 +372,7 @@ static bool check_times(const struct options *o)
 }
 
 /* One option; false: an error was printed. */
-static bool parse_option(struct options *o, int c, char **argv)
+static bool fuse_options_parse_option(struct options *o, int c, char **argv)
 {
 	switch (c) {
 	case 'f':
@@ -388,13 +393,14 @@ static bool parse_option(struct options *o, int c, char **argv)
 		o->verbosity--;
 		return true;
 	case OPT_CHANNELS:
-		return parse_number("--channels", optarg, 1, 16, &o->channels);
+		return fuse_options_parse_number("--channels", optarg, 1, 16,
+						 &o->channels);
 	case OPT_QUEUE_DEPTH:
-		return parse_number("--queue-depth", optarg, 1, 4096,
-				    &o->queue_depth);
+		return fuse_options_parse_number("--queue-depth", optarg, 1,
+						 4096, &o->queue_depth);
 	case OPT_POLL_US:
-		return parse_number("--poll-us", optarg, 0, 1000000,
-				    &o->poll_us);
+		return fuse_options_parse_number("--poll-us", optarg, 0,
+						 1000000, &o->poll_us);
 	case OPT_FAST_IO_FAIL:
 		return set_fast_io_fail(o, optarg);
 	case OPT_DEV_LOSS:
@@ -425,7 +431,7 @@ bool options_parse(int argc, char **argv, struct options *ret, int *ret_exit)
 			*ret_exit = EXIT_SUCCESS;
 			return false;
 		}
-		if (!parse_option(ret, c, argv))
+		if (!fuse_options_parse_option(ret, c, argv))
 			return false;
 	}
 	return check_times(ret) &&

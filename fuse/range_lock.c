@@ -16,8 +16,8 @@ static bool conflicts(const struct range_lock *a, const struct range_lock *b)
 }
 
 /* Must @lock wait for one that asked before it? */
-static bool must_wait(const struct range_locks *locks,
-		      const struct range_lock *lock)
+static bool range_lock_must_wait(const struct range_locks *locks,
+				 const struct range_lock *lock)
 {
 	const struct list *it;
 
@@ -38,7 +38,8 @@ bool range_lock_take(struct range_locks *locks, struct range_lock *lock)
 	list_add_tail(&locks->all, &lock->node);
 	if (lock->exclusive)
 		locks->exclusive++;
-	lock->held = locks->exclusive == 0 || !must_wait(locks, lock);
+	lock->held =
+		locks->exclusive == 0 || !range_lock_must_wait(locks, lock);
 	return lock->held;
 }
 
@@ -59,7 +60,7 @@ void range_unlock(struct range_locks *locks, struct range_lock *lock)
 		struct range_lock *other =
 			container_of(it, struct range_lock, node);
 
-		if (other->held || must_wait(locks, other))
+		if (other->held || range_lock_must_wait(locks, other))
 			continue;
 		other->held = true;
 		other->granted(other);

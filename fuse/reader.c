@@ -58,7 +58,7 @@ static void read_rest(struct reader *rd)
 
 /* ---- on the ring ---- */
 
-static void read_done(struct reactor_op *op, int res, unsigned int flags)
+static void reader_read_done(struct reactor_op *op, int res, unsigned int flags)
 {
 	struct slot *slot = container_of(op, struct slot, op);
 	struct reader *rd = dev_reader(slot->dev);
@@ -78,7 +78,7 @@ static void wait_for_request(struct reader *rd, struct slot *slot)
 		sqe->flags |= IOSQE_ASYNC;
 	else
 		dev_prep_file(rd->dev, sqe);
-	slot->op.done = read_done;
+	slot->op.done = reader_read_done;
 	reactor_prep_done(sqe, &slot->op);
 	rd->waiting = &slot->op;
 }
@@ -105,7 +105,7 @@ static void wait_for_device(struct reader *rd)
 /* ---- both ---- */
 
 /* At the end of a turn: what has been read by then leaves first. */
-static bool read_more(struct reactor_poller *p)
+static bool reader_read_more(struct reactor_poller *p)
 {
 	struct reader *rd = container_of(p, struct reader, turn_end);
 	struct slot *slot = rd->waiting ? NULL : dev_take(rd->dev);
@@ -129,7 +129,7 @@ void reader_use_ring(struct reader *rd)
 void reader_start(struct reader *rd, struct dev *dev, struct reactor *reactor)
 {
 	*rd = (struct reader){ .dev = dev, .reactor = reactor };
-	rd->turn_end.flush = read_more;
+	rd->turn_end.flush = reader_read_more;
 	reactor_poller_add(reactor, &rd->turn_end);
 }
 

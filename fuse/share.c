@@ -27,7 +27,8 @@ static bool may_run(const struct shares *s, const struct share *f)
 }
 
 /* False: no registered slot is free. */
-static bool start_request(struct shares *s, struct share *f, struct slot *slot)
+static bool share_start_request(struct shares *s, struct share *f,
+				struct slot *slot)
 {
 	struct slot *to = s->closed ? slot : dev_to_registered(slot);
 
@@ -47,7 +48,7 @@ void share_run(struct slot *slot, void (*start)(struct slot *slot))
 
 	slot->start = start;
 	if (list_empty(&f->waiting) && may_run(s, f) &&
-	    start_request(s, f, slot))
+	    share_start_request(s, f, slot))
 		return;
 	slot = dev_to_spare(slot);
 	list_add_tail(&f->waiting, &slot->wait_node);
@@ -75,7 +76,7 @@ static bool resume_one(struct shares *s, struct share *f)
 	list_del(&f->node);
 	if (!list_empty(&f->waiting))
 		list_add_tail(&s->waiting, &f->node);
-	if (start_request(s, f, slot))
+	if (share_start_request(s, f, slot))
 		return true;
 	list_add_head(&f->waiting, &slot->wait_node);
 	if (list_empty(&f->node))

@@ -131,7 +131,8 @@ int slots_open(struct slots *s, struct dev_options *o, struct dev *dev,
 }
 
 /* All pages of a payload but the first are those of the slot. */
-static int map_pages(const struct slots *s, const struct slot *slot, size_t len)
+static int slots_map_pages(const struct slots *s, const struct slot *slot,
+			   size_t len)
 {
 	void *p =
 		mremap(slot->data + s->page, /* old_size= */ 0, len - s->page,
@@ -157,7 +158,7 @@ int slots_make_payloads(struct slots *s, const struct dev_options *o)
 	s->page = page;
 	for (unsigned int i = 0; !err && i < o->slots; i++) {
 		s->all[i].payload = s->payloads + (size_t)i * o->max_write;
-		err = map_pages(s, &s->all[i], o->max_write);
+		err = slots_map_pages(s, &s->all[i], o->max_write);
 	}
 	return err;
 }

@@ -77,7 +77,7 @@ static void fallocate_locked(struct slot *slot)
 }
 
 /* 0, or why not. A hole may reach beyond the end, as in any file. */
-static int check_range(struct slot *slot, uint32_t mode)
+static int space_check_range(struct slot *slot, uint32_t mode)
 {
 	uint64_t size = slot->file->info->size;
 
@@ -107,7 +107,7 @@ void space_fallocate(struct slot *slot, const struct fuse_fallocate_in *in)
 	slot->len = in->length;
 	slot->discard = mode & FALLOC_FL_PUNCH_HOLE;
 	slot->err = 0;
-	err = check_range(slot, mode);
+	err = space_check_range(slot, mode);
 	/* The space is the target's to reserve: there is nothing to do. */
 	if (err || slot->len == 0 ||
 	    !(mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))) {

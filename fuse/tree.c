@@ -12,7 +12,7 @@
 #define STAT_BLOCK 512
 
 /* A name that can stand in a directory; else the LUN number makes one. */
-static void set_name(struct tree_file *f)
+static void tree_set_name(struct tree_file *f)
 {
 	const char *name = f->info->name;
 
@@ -34,7 +34,7 @@ static void init_file(struct tree_file *f, const struct tree_options *o,
 	list_init(&f->opens);
 	range_locks_init(&f->locks);
 	share_init(&f->share);
-	set_name(f);
+	tree_set_name(f);
 }
 
 int tree_create(const struct tree_options *o, struct tree **ret_tree)
@@ -219,7 +219,8 @@ static int cut_holes(struct tree_open *open, uint64_t begin, uint64_t end)
 	return err;
 }
 
-static int note_written(struct tree_open *open, uint64_t begin, uint64_t end)
+static int tree_note_written(struct tree_open *open, uint64_t begin,
+			     uint64_t end)
 {
 	int err = cut_holes(open, begin, end);
 
@@ -243,7 +244,7 @@ int tree_open_written(struct tree_open *open, uint64_t begin, uint64_t end)
 						   struct tree_open, node);
 
 		if (o->truncated && !err)
-			err = note_written(o, begin, end);
+			err = tree_note_written(o, begin, end);
 	}
 	if (!err && end > open->written_to)
 		open->written_to = end;

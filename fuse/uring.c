@@ -24,7 +24,7 @@ struct uring {
 
 /* ---- what the kernel offers ---- */
 
-static bool read_line(const char *path, char *buf, int size)
+static bool uring_read_line(const char *path, char *buf, int size)
 {
 	FILE *f = fopen(path, "re");
 	bool ok = f && fgets(buf, size, f);
@@ -61,11 +61,12 @@ unsigned int uring_queues(void)
 {
 	char line[256];
 
-	if (!read_line(ENABLED, line, sizeof(line)) || line[0] != 'Y')
+	if (!uring_read_line(ENABLED, line, sizeof(line)) || line[0] != 'Y')
 		return 0;
 	/* One for each that may ever be there: with fewer it waits for ever. */
-	return read_line(POSSIBLE, line, sizeof(line)) ? uring_list_cnt(line)
-						       : 0;
+	return uring_read_line(POSSIBLE, line, sizeof(line))
+		       ? uring_list_cnt(line)
+		       : 0;
 }
 
 /* ---- commands ---- */
@@ -81,7 +82,7 @@ static bool is_end(int err)
 	return err == -ENOTCONN || err == -ECONNABORTED || err == -ECANCELED;
 }
 
-static void failed(struct uring_entry *e, int err)
+static void uring_failed(struct uring_entry *e, int err)
 {
 	struct uring *u = e->uring;
 	unsigned int dropped;
@@ -103,7 +104,7 @@ static void done(struct reactor_op *op, int res, unsigned int flags)
 	if (e->uring->closed)
 		return;
 	if (res < 0) {
-		failed(e, res);
+		uring_failed(e, res);
 		return;
 	}
 	e->seen = true;

@@ -6,7 +6,7 @@
 /* How long somebody waits for an answer. */
 #define PATIENCE_MS 200
 
-static void ask(struct usage *u);
+static void usage_ask(struct usage *u);
 
 static void tell_waiters(struct usage *u, uint64_t allocated)
 {
@@ -23,7 +23,7 @@ static void tell_waiters(struct usage *u, uint64_t allocated)
 	}
 }
 
-static void tell(struct usage *u, uint64_t allocated)
+static void usage_tell(struct usage *u, uint64_t allocated)
 {
 	reactor_timer_stop(&u->patience);
 	u->asking = false;
@@ -55,7 +55,7 @@ static void told(struct srpi_io *io, int res)
 	uint64_t size = u->info->size;
 
 	if (res || io->extent_len == 0) {
-		tell(u, size);
+		usage_tell(u, size);
 		return;
 	}
 	/* A target that was stuck says little with its first answer. */
@@ -66,14 +66,14 @@ static void told(struct srpi_io *io, int res)
 		u->found += io->extent_len;
 	if (u->pos < size &&
 	    reactor_now_us(u->reactor) - u->begun_us < ASK_US) {
-		ask(u);
+		usage_ask(u);
 		return;
 	}
 	u->known = !u->changed;
-	tell(u, estimate(u->found, u->pos, size));
+	usage_tell(u, estimate(u->found, u->pos, size));
 }
 
-static void ask(struct usage *u)
+static void usage_ask(struct usage *u)
 {
 	u->io.offset = u->pos;
 	u->io.len = u->info->size - u->pos;
@@ -122,5 +122,5 @@ void usage_get(struct usage *u, struct usage_waiter *w)
 	u->pos = 0;
 	u->found = 0;
 	reactor_timer_set(u->reactor, &u->patience, PATIENCE_MS);
-	ask(u);
+	usage_ask(u);
 }

@@ -17,7 +17,7 @@ struct facts {
 	struct srpi_session_stats stats;
 };
 
-static int put_text(char *buf, const char *text)
+static int xattr_put_text(char *buf, const char *text)
 {
 	return snprintf(buf, XATTR_MAX, "%s", text);
 }
@@ -29,47 +29,48 @@ static int put_number(char *buf, uint64_t n)
 
 static int get_state(const struct facts *f, char *buf)
 {
-	return put_text(buf, srpi_state_name(f->state));
+	return xattr_put_text(buf, srpi_state_name(f->state));
 }
 
 static int get_last_error(const struct facts *f, char *buf)
 {
-	return put_text(buf, f->stats.last_error);
+	return xattr_put_text(buf, f->stats.last_error);
 }
 
 static int get_transport(const struct facts *f, char *buf)
 {
-	return put_text(buf, f->info.transport);
+	return xattr_put_text(buf, f->info.transport);
 }
 
 static int get_target(const struct facts *f, char *buf)
 {
-	return put_text(buf, f->info.peer);
+	return xattr_put_text(buf, f->info.peer);
 }
 
 static int get_initiator(const struct facts *f, char *buf)
 {
-	return put_text(buf, f->info.initiator);
+	return xattr_put_text(buf, f->info.initiator);
 }
 
 static int get_volume(const struct facts *f, char *buf)
 {
-	return put_text(buf, f->file->info->name);
+	return xattr_put_text(buf, f->file->info->name);
 }
 
 static int get_identifier(const struct facts *f, char *buf)
 {
-	return put_text(buf, f->file->info->naa);
+	return xattr_put_text(buf, f->file->info->naa);
 }
 
 static int get_serial(const struct facts *f, char *buf)
 {
-	return put_text(buf, f->file->info->serial);
+	return xattr_put_text(buf, f->file->info->serial);
 }
 
 static int get_requests(const struct facts *f, char *buf)
 {
-	return put_text(buf, dev_uses_uring(f->dev) ? "io_uring" : "read");
+	return xattr_put_text(buf,
+			      dev_uses_uring(f->dev) ? "io_uring" : "read");
 }
 
 static int get_channels(const struct facts *f, char *buf)

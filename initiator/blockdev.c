@@ -38,7 +38,7 @@ static struct srpi_io *sio_of(struct io *io)
 	return container_of((uint64_t *)(void *)io, struct srpi_io, priv[0]);
 }
 
-static struct ini_volume *volume_of(struct srpi_io *sio)
+static struct ini_volume *blockdev_volume_of(struct srpi_io *sio)
 {
 	return &io_of(sio)->session->volumes[sio->volume];
 }
@@ -50,7 +50,7 @@ static uint64_t min64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static void io_done(struct srpi_io *sio, int err)
+static void blockdev_io_done(struct srpi_io *sio, int err)
 {
 	sio->done(sio, err);
 }
@@ -59,7 +59,7 @@ static void io_done(struct srpi_io *sio, int err)
 
 static uint64_t make_rw(struct srpi_io *sio, uint64_t left)
 {
-	const struct srpi_volume_info *info = &volume_of(sio)->info;
+	const struct srpi_volume_info *info = &blockdev_volume_of(sio)->info;
 	struct io *io = io_of(sio);
 	uint64_t len = min64(left, info->max_transfer);
 	uint64_t lba = (sio->offset + io->pos) / info->block_size;
@@ -97,7 +97,7 @@ static void send_zeroes(struct io *io, uint32_t len)
 static uint64_t make_write_same(struct srpi_io *sio, uint64_t left,
 				unsigned int flags)
 {
-	struct ini_volume *vol = volume_of(sio);
+	struct ini_volume *vol = blockdev_volume_of(sio);
 	struct io *io = io_of(sio);
 	uint32_t bs = vol->info.block_size;
 	uint64_t blocks = min64(left / bs, vol->max_write_same_blocks);
@@ -110,7 +110,7 @@ static uint64_t make_write_same(struct srpi_io *sio, uint64_t left,
 
 static uint64_t make_unmap(struct srpi_io *sio, uint64_t left)
 {
-	struct ini_volume *vol = volume_of(sio);
+	struct ini_volume *vol = blockdev_volume_of(sio);
 	struct io *io = io_of(sio);
 	uint32_t bs = vol->info.block_size;
 	uint64_t blocks = min64(left / bs, vol->max_unmap_blocks);
@@ -128,7 +128,7 @@ static uint64_t make_unmap(struct srpi_io *sio, uint64_t left)
 
 static uint64_t make_discard(struct srpi_io *sio, uint64_t left)
 {
-	if (volume_of(sio)->unmap_by_write_same)
+	if (blockdev_volume_of(sio)->unmap_by_write_same)
 		return make_write_same(sio, left, SCSI_WRITE_SAME_UNMAP);
 	return make_unmap(sio, left);
 }
@@ -136,7 +136,7 @@ static uint64_t make_discard(struct srpi_io *sio, uint64_t left)
 /* For targets without WRITE SAME: plain writes of zeroes. */
 static uint64_t make_zero_write(struct srpi_io *sio, uint64_t left)
 {
-	const struct srpi_volume_info *info = &volume_of(sio)->info;
+	const struct srpi_volume_info *info = &blockdev_volume_of(sio)->info;
 	struct io *io = io_of(sio);
 	uint64_t len = min64(min64(left, INI_ZEROES_LEN), info->max_transfer);
 
@@ -146,9 +146,9 @@ static uint64_t make_zero_write(struct srpi_io *sio, uint64_t left)
 	return len;
 }
 
-static uint64_t make_zeroes(struct srpi_io *sio, uint64_t left)
+static uint64_t blockdev_make_zeroes(struct srpi_io *sio, uint64_t left)
 {
-	struct ini_volume *vol = volume_of(sio);
+	struct ini_volume *vol = blockdev_volume_of(sio);
 
 	if (vol->no_write_same)
 		return make_zero_write(sio, left);
@@ -167,7 +167,7 @@ static uint64_t make(struct srpi_io *sio, uint64_t left)
 	if (sio->op == SRPI_DISCARD)
 		return make_discard(sio, left);
 	if (sio->op == SRPI_WRITE_ZEROES)
-		return make_zeroes(sio, left);
+		return blockdev_make_zeroes(sio, left);
 	return make_rw(sio, left);
 }
 
@@ -176,7 +176,7 @@ static uint64_t make(struct srpi_io *sio, uint64_t left)
 /* WRITE SAME was refused: write zeroes plainly from here on. */
 static bool without_write_same(struct srpi_io *sio, int err)
 {
-	struct ini_volume *vol = volume_of(sio);
+	struct ini_volume *vol = blockdev_volume_of(sio);
 
 	if (sio->op != SRPI_WRITE_ZEROES || vol->no_write_same ||
 	    (err != -EOPNOTSUPP && err != -EINVAL))
@@ -190,10 +190,10 @@ static bool is_short(const struct ini_cmd *cmd)
 	return cmd->dir != INI_NO_DATA && cmd->data_len != cmd->len;
 }
 
-static void flushed(struct ini_cmd *cmd, int err)
+static void blockdev_flushed(struct ini_cmd *cmd, int err)
 {
 	struct srpi_io *sio = sio_of(container_of(cmd, struct io, cmd));
-	struct ini_volume *vol = volume_of(sio);
+	struct ini_volume *vol = blockdev_volume_of(sio);
 
 	/* There is no cache, or it has told of none, and it knows of no way to
 	 * flush one. */
@@ -211,12 +211,12 @@ static void flushed(struct ini_cmd *cmd, int err)
 	/* What was to be flushed may have gone before. */
 	else if (!err && io_of(sio)->losses != vol->losses)
 		err = -EIO;
-	io_done(sio, err);
+	blockdev_io_done(sio, err);
 }
 
 static void submit_cmd(struct io *io, void (*done)(struct ini_cmd *, int))
 {
-	io->cmd.lun = volume_of(sio_of(io))->lun_field;
+	io->cmd.lun = blockdev_volume_of(sio_of(io))->lun_field;
 	io->cmd.done = done;
 	ini_session_submit(io->session, &io->cmd);
 }
@@ -232,9 +232,9 @@ static bool writes(enum srpi_op op)
  * counts, not what one would say now; and not even that when the volume has
  * unlearned FUA meanwhile.
  */
-static void note_written(struct srpi_io *sio)
+static void blockdev_note_written(struct srpi_io *sio)
 {
-	struct ini_volume *vol = volume_of(sio);
+	struct ini_volume *vol = blockdev_volume_of(sio);
 
 	if (!writes(sio->op) || (io_of(sio)->step_fua && vol->info.fua))
 		return;
@@ -242,7 +242,7 @@ static void note_written(struct srpi_io *sio)
 	io_of(sio)->flush |= sio->fua && sio->op != SRPI_DISCARD;
 }
 
-static void step_done(struct ini_cmd *cmd, int err)
+static void blockdev_step_done(struct ini_cmd *cmd, int err)
 {
 	struct io *io = container_of(cmd, struct io, cmd);
 	struct srpi_io *sio = sio_of(io);
@@ -254,10 +254,10 @@ static void step_done(struct ini_cmd *cmd, int err)
 	if (!err && is_short(cmd))
 		err = -EIO;
 	if (err) {
-		io_done(sio, err);
+		blockdev_io_done(sio, err);
 		return;
 	}
-	note_written(sio);
+	blockdev_note_written(sio);
 	io->pos += io->step_len;
 	next(sio);
 }
@@ -269,15 +269,15 @@ static void next(struct srpi_io *sio)
 
 	if (left > 0) {
 		io->step_len = make(sio, left);
-		submit_cmd(io, step_done);
+		submit_cmd(io, blockdev_step_done);
 		return;
 	}
 	if (io->flush) {
 		make_flush(sio);
-		submit_cmd(io, flushed);
+		submit_cmd(io, blockdev_flushed);
 		return;
 	}
-	io_done(sio, 0);
+	blockdev_io_done(sio, 0);
 }
 
 /* ---- GET LBA STATUS ---- */
@@ -292,7 +292,7 @@ static void extent_done(struct ini_cmd *cmd, int err)
 {
 	struct io *io = container_of(cmd, struct io, cmd);
 	struct srpi_io *sio = sio_of(io);
-	struct ini_volume *vol = volume_of(sio);
+	struct ini_volume *vol = blockdev_volume_of(sio);
 	uint32_t bs = vol->info.block_size;
 	uint8_t answer[LBA_STATUS_LEN]; /* sio->buf is open to the target */
 	struct scsi_lba_range range;
@@ -312,15 +312,16 @@ static void extent_done(struct ini_cmd *cmd, int err)
 		sio->extent_len =
 			min64((range.lba + range.blocks - lba) * bs, sio->len);
 	}
-	io_done(sio, err);
+	blockdev_io_done(sio, err);
 }
 
 static void extent(struct srpi_io *sio)
 {
 	struct io *io = io_of(sio);
 
-	scsi_cdb_get_lba_status(sio->offset / volume_of(sio)->info.block_size,
-				LBA_STATUS_LEN, io->cmd.cdb);
+	scsi_cdb_get_lba_status(
+		sio->offset / blockdev_volume_of(sio)->info.block_size,
+		LBA_STATUS_LEN, io->cmd.cdb);
 	io->cmd.dir = INI_DATA_IN;
 	io->cmd.buf = sio->buf;
 	io->cmd.mr = sio->mem->mr;
@@ -336,7 +337,8 @@ static bool needs_memory(enum srpi_op op)
 }
 
 /* 0, or why the operation cannot be. */
-static int check(const struct srpi_session *s, const struct srpi_io *sio)
+static int blockdev_check(const struct srpi_session *s,
+			  const struct srpi_io *sio)
 {
 	const struct srpi_volume_info *info;
 
@@ -375,26 +377,26 @@ static bool is_void(const struct srpi_session *s, const struct srpi_io *sio)
 	return sio->len == 0;
 }
 
-static void refused(struct ini_cmd *cmd, int err)
+static void blockdev_refused(struct ini_cmd *cmd, int err)
 {
-	io_done(sio_of(container_of(cmd, struct io, cmd)), err);
+	blockdev_io_done(sio_of(container_of(cmd, struct io, cmd)), err);
 }
 
 void srpi_submit(struct srpi_session *s, struct srpi_io *sio)
 {
 	struct io *io = io_of(sio);
-	int err = check(s, sio);
+	int err = blockdev_check(s, sio);
 
 	memset(io, 0, sizeof(*io));
 	io->session = s;
-	io->cmd.done = refused;
+	io->cmd.done = blockdev_refused;
 	if (err || is_void(s, sio)) {
 		ini_session_refuse(s, &io->cmd, err);
 		return;
 	}
-	io->written = volume_of(sio)->written;
-	io->losses = volume_of(sio)->losses;
-	if (sio->op == SRPI_EXTENT && volume_of(sio)->no_lba_status) {
+	io->written = blockdev_volume_of(sio)->written;
+	io->losses = blockdev_volume_of(sio)->losses;
+	if (sio->op == SRPI_EXTENT && blockdev_volume_of(sio)->no_lba_status) {
 		extent_unknown(sio);
 		ini_session_refuse(s, &io->cmd, 0);
 		return;
@@ -405,7 +407,7 @@ void srpi_submit(struct srpi_session *s, struct srpi_io *sio)
 	}
 	if (sio->op == SRPI_FLUSH) {
 		make_flush(sio);
-		submit_cmd(io, flushed);
+		submit_cmd(io, blockdev_flushed);
 		return;
 	}
 	next(sio);

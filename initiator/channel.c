@@ -96,7 +96,7 @@ static unsigned int describe_data(struct ini_slot *slot,
 	return 0;
 }
 
-static void send_done(struct xp_chain *chain, int status);
+static void ini_channel_send_done(struct xp_chain *chain, int status);
 
 void ini_channel_send(struct ini_channel *ch, struct ini_cmd *cmd)
 {
@@ -131,7 +131,7 @@ void ini_channel_send(struct ini_channel *ch, struct ini_cmd *cmd)
 	slot->chain.send[0].addr = slot->iu;
 	slot->chain.send[0].len = len;
 	slot->chain.send[0].mr = ch->block_mr;
-	slot->chain.done = send_done;
+	slot->chain.done = ini_channel_send_done;
 	xp_post(ch->xp, &slot->chain);
 }
 
@@ -189,7 +189,7 @@ static void slot_settle(struct ini_slot *slot)
 		ch->events->ready(ch);
 }
 
-static void send_done(struct xp_chain *chain, int status)
+static void ini_channel_send_done(struct xp_chain *chain, int status)
 {
 	struct ini_slot *slot = container_of(chain, struct ini_slot, chain);
 
@@ -216,7 +216,7 @@ static uint32_t residual(const struct ini_cmd *cmd, const struct srp_rsp *rsp)
 }
 
 /* What an answer means to the caller; fills in the command's results. */
-static int judge(struct ini_cmd *cmd, const struct srp_rsp *rsp)
+static int ini_channel_judge(struct ini_cmd *cmd, const struct srp_rsp *rsp)
 {
 	cmd->status = rsp->status;
 	cmd->data_len = cmd->len - residual(cmd, rsp);
@@ -253,7 +253,7 @@ static void rsp_received(struct ini_channel *ch, const void *iu, size_t len)
 		return;
 	}
 	srp_credit_add(&ch->credit, rsp.req_lim_delta);
-	slot->err = judge(slot->cmd, &rsp);
+	slot->err = ini_channel_judge(slot->cmd, &rsp);
 	slot->answered = true;
 	slot_settle(slot);
 }
@@ -343,7 +343,7 @@ static void t_logout_received(struct ini_channel *ch, const void *iu,
 	ini_channel_close(ch);
 }
 
-static void received(struct xp_chan *xp, struct xp_iu *iu)
+static void ini_channel_received(struct xp_chan *xp, struct xp_iu *iu)
 {
 	struct ini_channel *ch = of(xp);
 	struct srp_head head;
@@ -396,7 +396,7 @@ static void closing(struct xp_chan *xp)
 		ch->state = INI_CHANNEL_CLOSING;
 }
 
-static void closed(struct xp_chan *xp, const struct xp_error *why)
+static void ini_channel_closed(struct xp_chan *xp, const struct xp_error *why)
 {
 	struct ini_channel *ch = of(xp);
 
@@ -420,9 +420,9 @@ static void closed(struct xp_chan *xp, const struct xp_error *why)
 
 static const struct xp_handler handler = {
 	.established = established,
-	.received = received,
+	.received = ini_channel_received,
 	.closing = closing,
-	.closed = closed,
+	.closed = ini_channel_closed,
 };
 
 void ini_channel_close(struct ini_channel *ch)

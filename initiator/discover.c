@@ -273,7 +273,7 @@ const char *ini_discovery_question(enum ini_question q)
 /* ---- what becomes of the answers ---- */
 
 /* The end: the last question was answered with @err, or all is well. */
-static void finish(struct ini_discovery *d, int err)
+static void discover_finish(struct ini_discovery *d, int err)
 {
 	const struct scsi_sense *sense =
 		d->cmd.has_sense ? &d->cmd.sense : NULL;
@@ -294,8 +294,8 @@ static bool name_is_taken(const struct ini_discovery *d, const char *name)
 }
 
 /* A file name that is the volume's own in this session, fit to be printed. */
-static void choose_name(const struct ini_discovery *d,
-			struct srpi_volume_info *info)
+static void discover_choose_name(const struct ini_discovery *d,
+				 struct srpi_volume_info *info)
 {
 	char base[60];
 
@@ -341,14 +341,14 @@ static int add_volume(struct ini_discovery *d)
 		return -ENOMEM;
 	d->volumes = all;
 	settle_limits(&d->vol);
-	choose_name(d, &d->vol.info);
+	discover_choose_name(d, &d->vol.info);
 	all[d->volume_cnt++] = d->vol;
 	return 0;
 }
 
 /* ---- the row of steps ---- */
 
-static void ask(struct ini_discovery *d);
+static void discover_ask(struct ini_discovery *d);
 
 static void begin_lun(struct ini_discovery *d)
 {
@@ -367,7 +367,7 @@ static void begin_lun(struct ini_discovery *d)
 }
 
 /* On to the next question; false when there is none left. */
-static bool advance(struct ini_discovery *d, int *ret_err)
+static bool discover_advance(struct ini_discovery *d, int *ret_err)
 {
 	d->step++;
 	if (d->has_volume && d->step < ARRAY_SIZE(steps))
@@ -397,7 +397,7 @@ static enum ini_heard heard(const struct ini_cmd *cmd, int err)
 		       : INI_FAILED;
 }
 
-static void answered(struct ini_cmd *cmd, int err)
+static void discover_answered(struct ini_cmd *cmd, int err)
 {
 	struct ini_discovery *d = container_of(cmd, struct ini_discovery, cmd);
 	const struct step *step = &steps[d->step];
@@ -406,7 +406,7 @@ static void answered(struct ini_cmd *cmd, int err)
 	/* The connection is gone or going. */
 	if (err == -ECANCELED || d->session->link != INI_LINK_ASKING ||
 	    d->session->closing) {
-		finish(d, -ECANCELED);
+		discover_finish(d, -ECANCELED);
 		return;
 	}
 	if (!err)
@@ -416,13 +416,13 @@ static void answered(struct ini_cmd *cmd, int err)
 	if (err == -ENODEV && d->step == 0)
 		err = 0;
 	if (err && step->need == NEEDED) {
-		finish(d, err);
+		discover_finish(d, err);
 		return;
 	}
-	if (advance(d, &lun_err))
-		ask(d);
+	if (discover_advance(d, &lun_err))
+		discover_ask(d);
 	else
-		finish(d, lun_err);
+		discover_finish(d, lun_err);
 }
 
 static void send_cmd(struct ini_discovery *d, const char *question,
@@ -441,7 +441,7 @@ static void send_cmd(struct ini_discovery *d, const char *question,
 	ini_session_ask(d->session, cmd);
 }
 
-static void ask(struct ini_discovery *d)
+static void discover_ask(struct ini_discovery *d)
 {
 	int lun_err = 0;
 	uint32_t len = 0;
@@ -456,7 +456,7 @@ static void ask(struct ini_discovery *d)
 		else if (step->page < 0)
 			len = step->ask(d);
 		if (len > 0) {
-			send_cmd(d, step->name, len, answered);
+			send_cmd(d, step->name, len, discover_answered);
 			return;
 		}
 		/* Without the list it is not known whether it has the page. */
@@ -465,11 +465,11 @@ static void ask(struct ini_discovery *d)
 				d->vol.heard[INI_Q_PAGES] == INI_FAILED
 					? INI_FAILED
 					: INI_NOT_ASKED;
-		if (!advance(d, &lun_err))
+		if (!discover_advance(d, &lun_err))
 			break;
 		d->cmd.lun = d->vol.lun_field;
 	}
-	finish(d, lun_err);
+	discover_finish(d, lun_err);
 }
 
 static int compare_luns(const void *a, const void *b)
@@ -492,12 +492,12 @@ static void luns_reported(struct ini_cmd *cmd, int err)
 					      d->luns, LUNS_MAX, &d->lun_cnt,
 					      &total);
 	if (err || d->lun_cnt == 0) {
-		finish(d, err);
+		discover_finish(d, err);
 		return;
 	}
 	qsort(d->luns, d->lun_cnt, sizeof(d->luns[0]), compare_luns);
 	begin_lun(d);
-	ask(d);
+	discover_ask(d);
 }
 
 int ini_discover(struct srpi_session *s,

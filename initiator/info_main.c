@@ -131,7 +131,7 @@ struct range {
 	unsigned int end; /* one past the last */
 };
 
-static void print_volume(const struct srpi_volume_info *v)
+static void info_print_volume(const struct srpi_volume_info *v)
 {
 	char size[SIZE_TEXT_SIZE];
 	char flags[64];
@@ -156,7 +156,7 @@ static void print_text(const struct srpi_session *s, const struct range *r)
 	printf("%4s  %-20s %12s %6s  %-28s %s\n", "LUN", "NAME", "SIZE",
 	       "BLOCK", "FLAGS", "SERIAL");
 	for (unsigned int i = r->first; i < r->end; i++)
-		print_volume(srpi_volume_info(s, i));
+		info_print_volume(srpi_volume_info(s, i));
 }
 
 #if HAVE_JSON
@@ -222,7 +222,7 @@ static void say_no_such_volume(const struct srpi_session *s,
 		  *names ? names : "none");
 }
 
-static bool choose(const struct srpi_session *s, struct range *ret_range)
+static bool info_choose(const struct srpi_session *s, struct range *ret_range)
 {
 	struct srpi_session_info si;
 	unsigned int i;
@@ -244,7 +244,7 @@ static int show(const struct srpi_session *s, const struct options *o)
 {
 	struct range range;
 
-	if (!choose(s, &range))
+	if (!info_choose(s, &range))
 		return EXIT_FAILURE;
 	if (o->json)
 		print_json(s, &range);

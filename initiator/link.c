@@ -69,7 +69,7 @@ static bool all_closed(const struct srpi_session *s)
 }
 
 /* Only now no RDMA can touch the memory of commands any more. */
-static void settle(struct srpi_session *s)
+static void link_settle(struct srpi_session *s)
 {
 	if (!all_closed(s))
 		return;
@@ -86,13 +86,13 @@ void ini_link_end(struct srpi_session *s)
 	reactor_timer_stop(&s->answer_timer);
 	for (unsigned int i = 0; i < s->channel_cnt; i++)
 		ini_channel_close(s->channels[i]);
-	settle(s);
+	link_settle(s);
 }
 
 /* ---- coming up ---- */
 
 /* s->error says why; the link is not up yet. */
-static void failed(struct srpi_session *s)
+static void link_failed(struct srpi_session *s)
 {
 	uint32_t reason = (uint32_t)-s->error.err;
 
@@ -174,7 +174,7 @@ static void discovered(struct srpi_session *s, int err)
 	if (over || err == -ECANCELED)
 		return;
 	if (err)
-		failed(s);
+		link_failed(s);
 	else
 		next_channel(s);
 }
@@ -185,7 +185,7 @@ static void answer_overdue(struct reactor_timer *t)
 		container_of(t, struct srpi_session, answer_timer);
 
 	ini_say_no_answer(s);
-	failed(s);
+	link_failed(s);
 }
 
 void ini_session_await_answer(struct srpi_session *s)
@@ -194,7 +194,7 @@ void ini_session_await_answer(struct srpi_session *s)
 			  s->options.timeout_ms);
 }
 
-static int make_zeroes(struct srpi_session *s)
+static int link_make_zeroes(struct srpi_session *s)
 {
 	if (s->zeroes)
 		return 0;
@@ -216,15 +216,15 @@ static void ask_volumes(struct srpi_session *s)
 	s->look_again = false;
 	if (s->passes++ == PASSES_MAX) {
 		ini_say_restless(s);
-		failed(s);
+		link_failed(s);
 		return;
 	}
-	err = make_zeroes(s);
+	err = link_make_zeroes(s);
 	if (!err)
 		err = ini_discover(s, discovered, &s->error);
 	if (err) {
 		ini_discovery_free(s);
-		failed(s);
+		link_failed(s);
 	}
 }
 
@@ -290,7 +290,7 @@ static void further_failed(struct srpi_session *s, struct ini_channel *ch)
 }
 
 /* The first channel did not get in. */
-static void refused(struct srpi_session *s, struct ini_channel *ch)
+static void link_refused(struct srpi_session *s, struct ini_channel *ch)
 {
 	struct srp_login_rej rej;
 	uint32_t reason = (uint32_t)-ch->why.err;
@@ -313,10 +313,10 @@ static void channel_closed(struct ini_channel *ch)
 
 	switch (s->link) {
 	case INI_LINK_DOWN:
-		settle(s);
+		link_settle(s);
 		return;
 	case INI_LINK_LOGIN:
-		refused(s, ch);
+		link_refused(s, ch);
 		return;
 	case INI_LINK_MORE:
 		if (!ch->logged_in) {
@@ -331,7 +331,7 @@ static void channel_closed(struct ini_channel *ch)
 		return;
 	}
 	ini_say_lost(s, ch);
-	failed(s);
+	link_failed(s);
 }
 
 static void attention(struct ini_channel *ch, uint64_t lun,

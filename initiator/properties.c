@@ -52,7 +52,7 @@ static void learn_modes(struct ini_properties *p, const uint8_t *answer)
 		ini_volume_set_modes(v, &mode);
 }
 
-static void answered(struct ini_cmd *cmd, int err)
+static void properties_answered(struct ini_cmd *cmd, int err)
 {
 	struct ini_properties *p =
 		container_of(cmd, struct ini_properties, cmd);
@@ -71,7 +71,7 @@ static void answered(struct ini_cmd *cmd, int err)
 		ask_next(p);
 }
 
-static void ask(struct ini_properties *p, struct ini_volume *v)
+static void properties_ask(struct ini_properties *p, struct ini_volume *v)
 {
 	p->volume = v;
 	p->cmd = (struct ini_cmd){
@@ -79,7 +79,7 @@ static void ask(struct ini_properties *p, struct ini_volume *v)
 		.dir = INI_DATA_IN,
 		.buf = p->buf,
 		.mr = p->mem->mr,
-		.done = answered,
+		.done = properties_answered,
 	};
 	if (v->modes_changed) {
 		v->modes_changed = false;
@@ -102,11 +102,11 @@ static void ask_next(struct ini_properties *p)
 		struct ini_volume *v = &s->volumes[i];
 
 		if (v->modes_changed || v->capacity_changed)
-			ask(p, v);
+			properties_ask(p, v);
 	}
 }
 
-static struct ini_properties *create(struct srpi_session *s)
+static struct ini_properties *properties_create(struct srpi_session *s)
 {
 	struct ini_properties *p = calloc(1, sizeof(*p));
 
@@ -129,7 +129,7 @@ void ini_properties_changed(struct srpi_session *s, struct ini_volume *v,
 	v->capacity_changed |= capacity;
 	v->modes_changed |= modes;
 	if (!s->properties)
-		s->properties = create(s);
+		s->properties = properties_create(s);
 	/* Without memory the size stays what it was, and the modes are taken
 	 * for the worse: nothing breaks. */
 	if (s->properties)

@@ -154,7 +154,7 @@ static int refusal(const struct srpi_session *s, const struct ini_cmd *cmd)
 	return s->closing || cmd->asks ? -ECANCELED : -EIO;
 }
 
-static void submit(struct srpi_session *s, struct ini_cmd *cmd)
+static void ini_queue_submit(struct srpi_session *s, struct ini_cmd *cmd)
 {
 	cmd->seq = s->next_seq++;
 	memset(cmd->tries, 0, sizeof(cmd->tries));
@@ -173,13 +173,13 @@ static void submit(struct srpi_session *s, struct ini_cmd *cmd)
 void ini_session_submit(struct srpi_session *s, struct ini_cmd *cmd)
 {
 	cmd->asks = false;
-	submit(s, cmd);
+	ini_queue_submit(s, cmd);
 }
 
 void ini_session_ask(struct srpi_session *s, struct ini_cmd *cmd)
 {
 	cmd->asks = true;
-	submit(s, cmd);
+	ini_queue_submit(s, cmd);
 }
 
 /* ---- answers ---- */
@@ -254,7 +254,8 @@ static enum ini_retry retry_reason(const struct ini_cmd *cmd, int err)
 }
 
 /* Sends @cmd again, now or later; false: it has had its chances. */
-static bool try_again(struct srpi_session *s, struct ini_cmd *cmd, int err)
+static bool ini_queue_try_again(struct srpi_session *s, struct ini_cmd *cmd,
+				int err)
 {
 	enum ini_retry why = retry_reason(cmd, err);
 
@@ -318,7 +319,7 @@ void ini_queue_answered(struct ini_channel *ch, struct ini_cmd *cmd, int err)
 		ini_volume_attention(s, cmd->lun, &cmd->sense, cmd->asks);
 	if (!err && cmd->fence && is_fenced(s, cmd))
 		fence(s, cmd);
-	else if (!again || !try_again(s, cmd, err))
+	else if (!again || !ini_queue_try_again(s, cmd, err))
 		cmd_done(s, cmd, again ? -EIO : err);
 	if (!list_empty(&s->fenced))
 		ini_queue_let_fenced_go(s);

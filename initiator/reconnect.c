@@ -64,7 +64,7 @@ static void fail_due(struct reactor_timer *t)
 	ini_queue_refuse(s, -EIO);
 }
 
-static void give_up(struct srpi_session *s)
+static void reconnect_give_up(struct srpi_session *s)
 {
 	ini_reconnect_stop(s);
 	ini_session_enter(s, SRPI_LOST, &s->error);
@@ -78,7 +78,7 @@ static void loss_due(struct reactor_timer *t)
 		container_of(t, struct srpi_session, loss_timer);
 
 	ini_say_still_down(s, down_ms(s), ", given up");
-	give_up(s);
+	reconnect_give_up(s);
 }
 
 /* ---- lost ---- */
@@ -258,8 +258,9 @@ static const char *find_unanswered(const struct ini_volume *was,
  * What makes @now another volume than @was; "": nothing. Only what was answered
  * both times can tell: what @was could not be asked for is believed now.
  */
-static void compare(const struct ini_volume *was, const struct ini_volume *now,
-		    char *buf, size_t len)
+static void reconnect_compare(const struct ini_volume *was,
+			      const struct ini_volume *now, char *buf,
+			      size_t len)
 {
 	const struct srpi_volume_info *a = &was->info;
 	const struct srpi_volume_info *b = &now->info;
@@ -311,10 +312,10 @@ static bool check_volume(struct srpi_session *s, struct ini_volume *was,
 		ini_reconnect_failed(s, EAGAIN);
 		return false;
 	}
-	compare(was, now, what, sizeof(what));
+	reconnect_compare(was, now, what, sizeof(what));
 	if (*what) {
 		ini_say_changed(s, was, what);
-		give_up(s);
+		reconnect_give_up(s);
 		return false;
 	}
 	size = was->info.size;

@@ -123,7 +123,7 @@ static void choose_initiator(struct srpi_session *s)
 		s->initiator = srp_port_id_make((uintptr_t)s, getpid());
 }
 
-static void start(struct reactor_msg *msg)
+static void ini_session_start(struct reactor_msg *msg)
 {
 	struct srpi_session *s =
 		container_of(msg, struct srpi_session, start_msg);
@@ -136,8 +136,9 @@ static void start(struct reactor_msg *msg)
 }
 
 /* What the caller gave; an error leaves nothing to free. */
-static int check(struct srpi_session *s, const char *uri,
-		 const struct srpi_options *options, struct srpi_error *e)
+static int ini_session_check(struct srpi_session *s, const char *uri,
+			     const struct srpi_options *options,
+			     struct srpi_error *e)
 {
 	char msg[SRP_URI_MSG_SIZE];
 	const char *fault = options ? srpi_timeouts_fault(options) : NULL;
@@ -168,7 +169,7 @@ int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 		ini_error_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
 	}
-	err = check(s, uri, options, e);
+	err = ini_session_check(s, uri, options, e);
 	if (err) {
 		free(s);
 		return err;
@@ -185,7 +186,7 @@ int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 	ini_reconnect_init(s);
 	ctx->sessions++;
 	*ret_session = s;
-	s->start_msg.run = start;
+	s->start_msg.run = ini_session_start;
 	reactor_send(ctx->reactor, &s->start_msg);
 	return 0;
 }

@@ -65,7 +65,8 @@ int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
  * volume without a cache would have to fail a flush after every crash.
  */
 
-static struct ini_volume *volume_of(struct srpi_session *s, uint64_t lun_field)
+static struct ini_volume *volumes_find(struct srpi_session *s,
+				       uint64_t lun_field)
 {
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
 		if (s->volumes[i].lun_field == lun_field)
@@ -141,7 +142,7 @@ static void doubt_modes(struct ini_volume *v)
 void ini_volume_attention(struct srpi_session *s, uint64_t lun_field,
 			  const struct scsi_sense *sense, bool asked)
 {
-	struct ini_volume *v = volume_of(s, lun_field);
+	struct ini_volume *v = volumes_find(s, lun_field);
 	unsigned int news, changes;
 
 	if (v && sense->deferred)

@@ -10,8 +10,8 @@ struct wait {
 	struct srpi_error e;
 };
 
-static void connected(struct srpi_session *s, const struct srpi_error *e,
-		      void *arg)
+static void wait_connected(struct srpi_session *s, const struct srpi_error *e,
+			   void *arg)
 {
 	struct wait *w = arg;
 
@@ -25,7 +25,7 @@ int srpi_connect_wait(struct srpi_ctx *ctx, const char *uri,
 {
 	struct srpi_session *s;
 	struct wait w = { 0 };
-	int err = srpi_connect(ctx, uri, options, connected, &w, &s, e);
+	int err = srpi_connect(ctx, uri, options, wait_connected, &w, &s, e);
 
 	if (err)
 		return err;
@@ -43,7 +43,7 @@ int srpi_connect_wait(struct srpi_ctx *ctx, const char *uri,
 	return 0;
 }
 
-static void closed(void *arg)
+static void wait_closed(void *arg)
 {
 	((struct wait *)arg)->over = true;
 }
@@ -52,7 +52,7 @@ void srpi_close_wait(struct srpi_ctx *ctx, struct srpi_session *s)
 {
 	struct wait w = { 0 };
 
-	srpi_close(s, closed, &w);
+	srpi_close(s, wait_closed, &w);
 	while (!w.over && srpi_ctx_run(ctx, -1) >= 0)
 		;
 }

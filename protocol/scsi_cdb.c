@@ -263,9 +263,9 @@ static int check_fields(const struct scsi_cmd *cmd,
 }
 
 /* The first block that is not there goes into INFORMATION. */
-static int check_range(const struct scsi_cmd *cmd,
-		       const struct scsi_disk_info *info,
-		       struct scsi_sense *ret_sense)
+static int cdb_check_range(const struct scsi_cmd *cmd,
+			   const struct scsi_disk_info *info,
+			   struct scsi_sense *ret_sense)
 {
 	uint64_t blocks = info->blocks;
 
@@ -278,9 +278,9 @@ static int check_range(const struct scsi_cmd *cmd,
 	return -ERANGE;
 }
 
-static int check_limits(const struct scsi_cmd *cmd,
-			const struct scsi_disk_info *info,
-			struct scsi_sense *ret_sense)
+static int cdb_check_limits(const struct scsi_cmd *cmd,
+			    const struct scsi_disk_info *info,
+			    struct scsi_sense *ret_sense)
 {
 	uint64_t max = 0;
 
@@ -310,12 +310,12 @@ static int check_blocks(struct scsi_cmd *cmd, const struct scsi_disk_info *info,
 		*ret_sense = scsi_sense_cdb_field(cmd->info->blocks.byte, 7);
 		return -EINVAL;
 	}
-	err = check_range(cmd, info, ret_sense);
+	err = cdb_check_range(cmd, info, ret_sense);
 	if (err)
 		return err;
 	if (to_end)
 		cmd->blocks = info->blocks - cmd->lba;
-	return check_limits(cmd, info, ret_sense);
+	return cdb_check_limits(cmd, info, ret_sense);
 }
 
 int scsi_cmd_check(struct scsi_cmd *cmd, const struct scsi_disk_info *info,

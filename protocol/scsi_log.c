@@ -42,7 +42,7 @@ static void put_param(struct log *log, uint16_t code, const uint8_t *value,
 }
 
 /* SPC-4 7.3.8: no exception, temperature not known. */
-static void put_exceptions(struct log *log)
+static void log_page_put_exceptions(struct log *log)
 {
 	static const uint8_t value[] = { 0, 0, 0xff, 0 };
 
@@ -63,7 +63,7 @@ static void put_count(struct log *log, uint16_t code, uint64_t bytes)
 
 /* SBC-3 6.4.5: used LBA mapping resources. How much the store has left is not
  * this unit's to tell: others may take it. */
-static void put_provisioning(struct log *log)
+static void log_page_put_provisioning(struct log *log)
 {
 	put_count(log, 2, log->used);
 }
@@ -80,8 +80,8 @@ static const struct page {
 	bool (*exists)(const struct scsi_disk_info *info); /* NULL: always */
 } pages[] = {
 	{ SCSI_LOG_SUPPORTED, NULL, NULL },
-	{ SCSI_LOG_PROVISIONING, put_provisioning, is_thin },
-	{ SCSI_LOG_EXCEPTIONS, put_exceptions, NULL },
+	{ SCSI_LOG_PROVISIONING, log_page_put_provisioning, is_thin },
+	{ SCSI_LOG_EXCEPTIONS, log_page_put_exceptions, NULL },
 };
 
 #define PAGE_CNT (sizeof(pages) / sizeof(pages[0]))
@@ -108,8 +108,8 @@ static void put_supported(struct log *log, bool subpages)
 	}
 }
 
-static const struct page *find_page(const struct scsi_disk_info *info,
-				    uint8_t code)
+static const struct page *log_page_find_page(const struct scsi_disk_info *info,
+					     uint8_t code)
 {
 	for (size_t i = 0; i < PAGE_CNT; i++) {
 		if (pages[i].code == code && exists(&pages[i], info))
@@ -118,38 +118,39 @@ static const struct page *find_page(const struct scsi_disk_info *info,
 	return NULL;
 }
 
-static int refuse(uint16_t byte, uint8_t bit, struct scsi_sense *ret_sense)
+static int log_page_refuse(uint16_t byte, uint8_t bit,
+			   struct scsi_sense *ret_sense)
 {
 	*ret_sense = scsi_sense_cdb_field(byte, bit);
 	return -EINVAL;
 }
 
-static int check(const struct page *page, const struct scsi_cmd *cmd,
-		 struct scsi_sense *ret_sense)
+static int log_page_check(const struct page *page, const struct scsi_cmd *cmd,
+			  struct scsi_sense *ret_sense)
 {
 	bool lists = cmd->page_code == SCSI_LOG_SUPPORTED;
 
 	if (!page)
-		return refuse(2, 5, ret_sense);
+		return log_page_refuse(2, 5, ret_sense);
 	if (cmd->subpage_code && !(lists && cmd->subpage_code == ALL_SUBPAGES))
-		return refuse(3, 7, ret_sense);
+		return log_page_refuse(3, 7, ret_sense);
 	/* PC means nothing to a list of pages (SPC-4 7.3.1), nor to parameters
 	 * that are binary lists (6.8), which all here are. */
-	return lists && cmd->parameter ? refuse(5, 7, ret_sense) : 0;
+	return lists && cmd->parameter ? log_page_refuse(5, 7, ret_sense) : 0;
 }
 
 int scsi_log_sense_encode(const struct scsi_disk_info *info, uint64_t used,
 			  const struct scsi_cmd *cmd, void *buf, size_t cap,
 			  size_t *ret_len, struct scsi_sense *ret_sense)
 {
-	const struct page *page = find_page(info, cmd->page_code);
+	const struct page *page = log_page_find_page(info, cmd->page_code);
 	struct log log = {
 		.info = info,
 		.used = used,
 		.from = cmd->parameter,
 		.len = PAGE_HEADER_LEN,
 	};
-	int err = check(page, cmd, ret_sense);
+	int err = log_page_check(page, cmd, ret_sense);
 
 	if (err)
 		return err;
@@ -161,7 +162,7 @@ int scsi_log_sense_encode(const struct scsi_disk_info *info, uint64_t used,
 		put_supported(&log, cmd->subpage_code);
 	}
 	if (log.from > log.last)
-		return refuse(5, 7, ret_sense);
+		return log_page_refuse(5, 7, ret_sense);
 	if (cmd->subpage_code) {
 		log.b[0] |= SPF;
 		log.b[1] = cmd->subpage_code;

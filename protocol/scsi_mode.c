@@ -28,7 +28,7 @@ static void put_control(uint8_t *b)
 	b[5] = 0x40; /* TAS: what another nexus aborts is answered */
 }
 
-static void put_exceptions(uint8_t *b)
+static void mode_put_exceptions(uint8_t *b)
 {
 	b[2] = 0x08; /* DEXCPT: none are reported */
 }
@@ -42,7 +42,7 @@ static const struct page {
 	{ SCSI_MODE_READ_WRITE_RECOVERY, 12, NULL },
 	{ SCSI_MODE_CACHING, PAGE_MAX_LEN, NULL },
 	{ SCSI_MODE_CONTROL, 12, put_control },
-	{ SCSI_MODE_EXCEPTIONS, 12, put_exceptions },
+	{ SCSI_MODE_EXCEPTIONS, 12, mode_put_exceptions },
 };
 
 #define PAGE_CNT (sizeof(pages) / sizeof(pages[0]))
@@ -80,7 +80,7 @@ bool scsi_modes_equal(const struct scsi_modes *a, const struct scsi_modes *b)
 	return a->wce == b->wce && a->d_sense == b->d_sense && a->swp == b->swp;
 }
 
-static const struct page *find_page(uint8_t code)
+static const struct page *mode_find_page(uint8_t code)
 {
 	for (size_t i = 0; i < PAGE_CNT; i++) {
 		if (pages[i].code == code)
@@ -151,7 +151,7 @@ static size_t put_pages(const struct scsi_disk_info *info,
 	return len;
 }
 
-static int refuse(struct scsi_sense sense, struct scsi_sense *ret_sense)
+static int mode_refuse(struct scsi_sense sense, struct scsi_sense *ret_sense)
 {
 	*ret_sense = sense;
 	return -EINVAL;
@@ -169,15 +169,16 @@ static int check_mode_sense(const struct scsi_disk_info *info,
 			    struct scsi_sense *ret_sense)
 {
 	if (cmd->page_control == SCSI_PC_SAVED && !info->mode_save)
-		return refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
-					 SCSI_ASC_SAVING_NOT_SUPPORTED),
-			      ret_sense);
+		return mode_refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
+					      SCSI_ASC_SAVING_NOT_SUPPORTED),
+				   ret_sense);
 	if (asks_for_header(cmd))
 		return 0;
-	if (cmd->page_code != SCSI_MODE_ALL_PAGES && !find_page(cmd->page_code))
-		return refuse(scsi_sense_cdb_field(2, 5), ret_sense);
+	if (cmd->page_code != SCSI_MODE_ALL_PAGES &&
+	    !mode_find_page(cmd->page_code))
+		return mode_refuse(scsi_sense_cdb_field(2, 5), ret_sense);
 	if (cmd->subpage_code && cmd->subpage_code != ALL_SUBPAGES)
-		return refuse(scsi_sense_cdb_field(3, 7), ret_sense);
+		return mode_refuse(scsi_sense_cdb_field(3, 7), ret_sense);
 	return 0;
 }
 
@@ -200,7 +201,7 @@ static size_t put_block_desc(const struct scsi_disk_info *info,
 	return SHORT_BLOCK_DESC;
 }
 
-static size_t put_once(const void *data, size_t len, void *buf, size_t cap)
+static size_t mode_put_once(const void *data, size_t len, void *buf, size_t cap)
 {
 	if (cap)
 		memcpy(buf, data, len < cap ? len : cap);
@@ -235,7 +236,7 @@ int scsi_mode_sense_encode(const struct scsi_disk_info *info,
 		b[4] = desc_len == LONG_BLOCK_DESC; /* LONGLBA */
 		wire_put16(b + 6, (uint16_t)desc_len);
 	}
-	*ret_len = put_once(b, len, buf, cap);
+	*ret_len = mode_put_once(b, len, buf, cap);
 	return 0;
 }
 
@@ -255,16 +256,18 @@ static uint16_t offset_of(const struct select *s, const uint8_t *p)
 	return (uint16_t)(p - s->list);
 }
 
-static int refuse_data(const struct select *s, const uint8_t *p, uint8_t bit)
+static int mode_refuse_data(const struct select *s, const uint8_t *p,
+			    uint8_t bit)
 {
-	return refuse(scsi_sense_data_field(offset_of(s, p), bit), s->sense);
+	return mode_refuse(scsi_sense_data_field(offset_of(s, p), bit),
+			   s->sense);
 }
 
-static int refuse_length(const struct select *s)
+static int mode_refuse_length(const struct select *s)
 {
-	return refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
-				 SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR),
-		      s->sense);
+	return mode_refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
+				      SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR),
+			   s->sense);
 }
 
 /* @may: the bits that may be set. */
@@ -272,7 +275,7 @@ static int check_byte(const struct select *s, const uint8_t *p, uint8_t may)
 {
 	uint8_t wrong = *p & (uint8_t)~may;
 
-	return wrong ? refuse_data(s, p, scsi_sense_top_bit(wrong)) : 0;
+	return wrong ? mode_refuse_data(s, p, scsi_sense_top_bit(wrong)) : 0;
 }
 
 /* Capacity and block size are as they are: neither can be changed here. */
@@ -285,12 +288,12 @@ static int check_block_desc(const struct select *s, const uint8_t *d,
 	const uint8_t *size = d + (is_long ? 12 : 5);
 
 	if (cnt && cnt != all && cnt != s->info->blocks)
-		return refuse_data(s, d, 7);
+		return mode_refuse_data(s, d, 7);
 	if (!is_long && d[4])
-		return refuse_data(s, d + 4, 7);
+		return mode_refuse_data(s, d + 4, 7);
 	if ((is_long ? wire_get32(size) : wire_get24(size)) !=
 	    s->info->block_size)
-		return refuse_data(s, size, 7);
+		return mode_refuse_data(s, size, 7);
 	return 0;
 }
 
@@ -304,9 +307,9 @@ static int take_block_desc(struct select *s, const uint8_t *len_field,
 	if (!len)
 		return 0;
 	if (len != want)
-		return refuse_data(s, len_field, 7);
+		return mode_refuse_data(s, len_field, 7);
 	d = wire_take(&s->rest, len);
-	return d ? check_block_desc(s, d, len) : refuse_length(s);
+	return d ? check_block_desc(s, d, len) : mode_refuse_length(s);
 }
 
 /* MODE DATA LENGTH is reserved here; WP and DPOFUA are ignored (SBC-3). */
@@ -316,7 +319,7 @@ static int take_header_6(struct select *s)
 	int err;
 
 	if (!h)
-		return refuse_length(s);
+		return mode_refuse_length(s);
 	err = check_byte(s, h, 0);
 	if (!err)
 		err = check_byte(s, h + 1, 0); /* MEDIUM TYPE */
@@ -332,7 +335,7 @@ static int take_header_10(struct select *s)
 	int err = 0;
 
 	if (!h)
-		return refuse_length(s);
+		return mode_refuse_length(s);
 	for (size_t i = 0; i < sizeof(may) && !err; i++)
 		err = check_byte(s, h + i, may[i]);
 	return err ? err
@@ -362,7 +365,8 @@ static int check_page(const struct select *s, const struct page *page,
 		uint8_t wrong = (b[i] ^ now[i]) & (uint8_t)~mask[i];
 
 		if (wrong)
-			return refuse_data(s, b + i, scsi_sense_top_bit(wrong));
+			return mode_refuse_data(s, b + i,
+						scsi_sense_top_bit(wrong));
 	}
 	return 0;
 }
@@ -374,16 +378,16 @@ static int take_page(struct select *s)
 	int err;
 
 	if (!wire_take(&s->rest, PAGE_HEADER_LEN))
-		return refuse_length(s);
+		return mode_refuse_length(s);
 	if (b[0] & (PS | SPF))
-		return refuse_data(s, b, b[0] & PS ? 7 : 6);
-	page = find_page(b[0]);
+		return mode_refuse_data(s, b, b[0] & PS ? 7 : 6);
+	page = mode_find_page(b[0]);
 	if (!page)
-		return refuse_data(s, b, 5);
+		return mode_refuse_data(s, b, 5);
 	if (b[1] != page->len - PAGE_HEADER_LEN)
-		return refuse_data(s, b + 1, 7);
+		return mode_refuse_data(s, b + 1, 7);
 	if (!wire_take(&s->rest, b[1]))
-		return refuse_length(s);
+		return mode_refuse_length(s);
 	err = check_page(s, page, b);
 	if (!err)
 		take_settings(s, page, b);
@@ -405,7 +409,7 @@ int scsi_mode_select_decode(const struct scsi_disk_info *info,
 	int err = 0;
 
 	if (cmd->save && !info->mode_save)
-		return refuse(scsi_sense_cdb_field(1, 0), ret_sense);
+		return mode_refuse(scsi_sense_cdb_field(1, 0), ret_sense);
 	if (len) /* PARAMETER LIST LENGTH 0 is no error (SPC-4) */
 		err = cmd->op == SCSI_OP_MODE_SELECT_6 ? take_header_6(&s)
 						       : take_header_10(&s);
@@ -458,7 +462,7 @@ static void decode_mode(struct wire_cursor after_header,
 	*ret_mode = mode;
 }
 
-static size_t min_size(size_t a, size_t b)
+static size_t mode_min_size(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
@@ -470,7 +474,7 @@ int scsi_mode_sense_6_decode(const void *buf, size_t len,
 
 	if (len < MODE_HEADER_6_LEN || b[0] < MODE_HEADER_6_LEN - 1)
 		return -EBADMSG;
-	len = min_size(len, (size_t)b[0] + 1) - MODE_HEADER_6_LEN;
+	len = mode_min_size(len, (size_t)b[0] + 1) - MODE_HEADER_6_LEN;
 	decode_mode(wire_cursor(b + MODE_HEADER_6_LEN, len), b[2], b[3],
 		    ret_mode);
 	return 0;
@@ -483,7 +487,8 @@ int scsi_mode_sense_10_decode(const void *buf, size_t len,
 
 	if (len < MODE_HEADER_10_LEN || wire_get16(b) < MODE_HEADER_10_LEN - 2)
 		return -EBADMSG;
-	len = min_size(len, (size_t)wire_get16(b) + 2) - MODE_HEADER_10_LEN;
+	len = mode_min_size(len, (size_t)wire_get16(b) + 2) -
+	      MODE_HEADER_10_LEN;
 	decode_mode(wire_cursor(b + MODE_HEADER_10_LEN, len), b[3],
 		    wire_get16(b + 6), ret_mode);
 	return 0;

@@ -7,7 +7,8 @@
 #include "protocol/scsi_cdb_bits.h"
 #include "protocol/wire.h"
 
-static size_t put_once(const void *data, size_t len, void *buf, size_t cap)
+static size_t pages_put_once(const void *data, size_t len, void *buf,
+			     size_t cap)
 {
 	struct wire_out out = wire_out(buf, cap);
 
@@ -15,7 +16,7 @@ static size_t put_once(const void *data, size_t len, void *buf, size_t cap)
 	return out.len;
 }
 
-static size_t min_size(size_t a, size_t b)
+static size_t pages_min_size(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
@@ -42,7 +43,7 @@ size_t scsi_report_tmf_encode(bool lun_reset, bool repd, void *buf, size_t cap)
 
 	if (lun_reset)
 		b[0] |= 0x08;
-	return put_once(b, repd ? sizeof(b) : 4, buf, cap);
+	return pages_put_once(b, repd ? sizeof(b) : 4, buf, cap);
 }
 
 size_t scsi_report_port_groups_encode(const struct scsi_disk_info *info,
@@ -59,7 +60,7 @@ size_t scsi_report_port_groups_encode(const struct scsi_disk_info *info,
 	wire_put16(b + len + 10, info->target_port);
 	len += 12;
 	wire_put32(b, (uint32_t)(len - 4));
-	return put_once(b, len, buf, cap);
+	return pages_put_once(b, len, buf, cap);
 }
 
 int scsi_report_luns_decode(const void *buf, size_t len, uint64_t *ret_luns,
@@ -74,7 +75,7 @@ int scsi_report_luns_decode(const void *buf, size_t len, uint64_t *ret_luns,
 	list_len = wire_get32(b);
 	if (list_len % 8)
 		return -EBADMSG;
-	cnt = min_size(min_size(list_len / 8, (len - 8) / 8), max);
+	cnt = pages_min_size(pages_min_size(list_len / 8, (len - 8) / 8), max);
 	for (size_t i = 0; i < cnt; i++)
 		ret_luns[i] = wire_get64(b + 8 + 8 * i);
 	*ret_cnt = cnt;
@@ -90,7 +91,7 @@ size_t scsi_read_capacity_10_encode(const struct scsi_disk_info *info,
 
 	wire_put32(b, last < UINT32_MAX ? (uint32_t)last : UINT32_MAX);
 	wire_put32(b + 4, info->block_size);
-	return put_once(b, sizeof(b), buf, cap);
+	return pages_put_once(b, sizeof(b), buf, cap);
 }
 
 size_t scsi_read_capacity_16_encode(const struct scsi_disk_info *info,
@@ -105,7 +106,7 @@ size_t scsi_read_capacity_16_encode(const struct scsi_disk_info *info,
 		b[14] |= 0x80; /* LBPME */
 	if (info->unmap && info->lbprz)
 		b[14] |= 0x40; /* LBPRZ */
-	return put_once(b, sizeof(b), buf, cap);
+	return pages_put_once(b, sizeof(b), buf, cap);
 }
 
 static int check_capacity(const struct scsi_capacity *cap)
@@ -149,7 +150,7 @@ int scsi_read_capacity_16_decode(const void *buf, size_t len,
 	/* SBC-2 and older answer 12 bytes. */
 	if (len < 12)
 		return -EBADMSG;
-	memcpy(b, buf, min_size(len, sizeof(b)));
+	memcpy(b, buf, pages_min_size(len, sizeof(b)));
 	/* FFFF FFFF FFFF FFFFh wraps to 0 and is refused as that. */
 	cap.blocks = wire_get64(b) + 1;
 	cap.block_size = wire_get32(b + 8);
@@ -182,15 +183,17 @@ size_t scsi_unmap_encode(const struct scsi_extent *extents, size_t cnt,
 	return out.len;
 }
 
-static int refuse(struct scsi_sense sense, struct scsi_sense *ret_sense)
+static int pages_refuse(struct scsi_sense sense, struct scsi_sense *ret_sense)
 {
 	*ret_sense = sense;
 	return -EINVAL;
 }
 
-static int refuse_data(size_t at, uint8_t bit, struct scsi_sense *ret_sense)
+static int pages_refuse_data(size_t at, uint8_t bit,
+			     struct scsi_sense *ret_sense)
 {
-	return refuse(scsi_sense_data_field((uint16_t)at, bit), ret_sense);
+	return pages_refuse(scsi_sense_data_field((uint16_t)at, bit),
+			    ret_sense);
 }
 
 /* ---- SET TARGET PORT GROUPS ---- */
@@ -207,13 +210,15 @@ static int check_group(const uint8_t *b, size_t at,
 	const uint8_t *d = b + at;
 
 	if (d[0] & ~GROUP_STATE)
-		return refuse_data(at, scsi_sense_top_bit(d[0]), ret_sense);
+		return pages_refuse_data(at, scsi_sense_top_bit(d[0]),
+					 ret_sense);
 	if (d[0])
-		return refuse_data(at, 3, ret_sense);
+		return pages_refuse_data(at, 3, ret_sense);
 	if (d[1])
-		return refuse_data(at + 1, scsi_sense_top_bit(d[1]), ret_sense);
+		return pages_refuse_data(at + 1, scsi_sense_top_bit(d[1]),
+					 ret_sense);
 	if (wire_get16(d + 2) != SCSI_TARGET_PORT_GROUP)
-		return refuse_data(at + 2, 7, ret_sense);
+		return pages_refuse_data(at + 2, 7, ret_sense);
 	return 0;
 }
 
@@ -228,11 +233,11 @@ int scsi_set_port_groups_check(const void *buf, size_t len,
 	/* Of this list alone SPC-4 says that the length is wrong, not that the
 	 * list is cut short. */
 	if (len < GROUPS_HEADER_LEN || len % GROUP_DESC_LEN)
-		return refuse(scsi_sense_cdb_field(6, 7), ret_sense);
+		return pages_refuse(scsi_sense_cdb_field(6, 7), ret_sense);
 	for (size_t i = 0; i < GROUPS_HEADER_LEN; i++) {
 		if (b[i])
-			return refuse_data(i, scsi_sense_top_bit(b[i]),
-					   ret_sense);
+			return pages_refuse_data(i, scsi_sense_top_bit(b[i]),
+						 ret_sense);
 	}
 	for (size_t at = GROUPS_HEADER_LEN; at < len && !err;
 	     at += GROUP_DESC_LEN)
@@ -249,16 +254,17 @@ static int unmap_desc_cnt(const uint8_t *b, size_t len, size_t *ret_cnt,
 	size_t data_len, desc_len;
 
 	if (len < SCSI_UNMAP_HEADER_LEN)
-		return refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
-					 SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR),
-			      ret_sense);
+		return pages_refuse(
+			scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
+				   SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR),
+			ret_sense);
 	data_len = wire_get16(b);
 	desc_len = wire_get16(b + 2);
 	if (data_len < desc_len + SCSI_UNMAP_HEADER_LEN - 2)
-		return refuse(scsi_sense_data_field(0, 7), ret_sense);
+		return pages_refuse(scsi_sense_data_field(0, 7), ret_sense);
 	/* A last one that is not whole is ignored, and so is what the parameter
 	 * list length cuts off (SBC-3 5.28.2). */
-	*ret_cnt = min_size(desc_len, len - SCSI_UNMAP_HEADER_LEN) /
+	*ret_cnt = pages_min_size(desc_len, len - SCSI_UNMAP_HEADER_LEN) /
 		   SCSI_UNMAP_DESC_LEN;
 	return 0;
 }
@@ -283,7 +289,7 @@ static int check_extent(const struct scsi_extent *extent, uint64_t blocks,
 		return 0;
 	sense.info_valid = true;
 	sense.info = extent->lba < blocks ? blocks : extent->lba;
-	return refuse(sense, ret_sense);
+	return pages_refuse(sense, ret_sense);
 }
 
 static int check_unmap_list(const uint8_t *list, size_t cnt,
@@ -306,7 +312,7 @@ static int check_unmap_list(const uint8_t *list, size_t cnt,
 		/* At most 4095 times 32 bits: cannot overflow. */
 		total += extent.blocks;
 		if (total > limit)
-			return refuse(
+			return pages_refuse(
 				scsi_sense_data_field(
 					(uint16_t)(SCSI_UNMAP_HEADER_LEN +
 						   i * SCSI_UNMAP_DESC_LEN + 8),
@@ -332,7 +338,7 @@ int scsi_unmap_decode(const void *buf, size_t len,
 	if (err)
 		return err;
 	if (cnt > max || (info->max_unmap_descs && cnt > info->max_unmap_descs))
-		return refuse(scsi_sense_data_field(2, 7), ret_sense);
+		return pages_refuse(scsi_sense_data_field(2, 7), ret_sense);
 	err = check_unmap_list(buf, cnt, info, ret_sense);
 	if (err)
 		return err;
@@ -401,9 +407,9 @@ int scsi_lba_status_decode(const void *buf, size_t len, uint64_t lba,
 		len = (size_t)announced;
 	if (len < SCSI_LBA_STATUS_HEADER_LEN + SCSI_LBA_STATUS_DESC_LEN)
 		return -EBADMSG;
-	cnt = min_size((len - SCSI_LBA_STATUS_HEADER_LEN) /
-			       SCSI_LBA_STATUS_DESC_LEN,
-		       max);
+	cnt = pages_min_size((len - SCSI_LBA_STATUS_HEADER_LEN) /
+				     SCSI_LBA_STATUS_DESC_LEN,
+			     max);
 	for (size_t i = 0; i < cnt; i++) {
 		struct scsi_lba_range *range = &ret_ranges[i];
 
@@ -523,7 +529,7 @@ int scsi_report_opcodes_encode(const struct scsi_disk_info *info,
 		return 0;
 	}
 	if (!option_suits(cmd))
-		return refuse(scsi_sense_cdb_field(2, 2), ret_sense);
+		return pages_refuse(scsi_sense_cdb_field(2, 2), ret_sense);
 	row = scsi_cdb_find(cmd->requested_opcode,
 			    cmd->requested_service_action);
 	/* Option 3: no service actions is service action 0 (SPC-4). */

@@ -24,30 +24,30 @@
 #define FLAG_APTPL     0x01
 #define FLAG_UNREG     0x02
 
-static int refuse(struct scsi_sense sense, struct scsi_sense *ret_sense)
+static int pr_refuse(struct scsi_sense sense, struct scsi_sense *ret_sense)
 {
 	*ret_sense = sense;
 	return -EINVAL;
 }
 
-static int refuse_data(uint16_t byte_no, uint8_t bit_no,
-		       struct scsi_sense *ret_sense)
+static int pr_refuse_data(uint16_t byte_no, uint8_t bit_no,
+			  struct scsi_sense *ret_sense)
 {
-	return refuse(scsi_sense_data_field(byte_no, bit_no), ret_sense);
+	return pr_refuse(scsi_sense_data_field(byte_no, bit_no), ret_sense);
 }
 
-static int refuse_length(struct scsi_sense *ret_sense)
+static int pr_refuse_length(struct scsi_sense *ret_sense)
 {
-	return refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
-				 SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR),
-		      ret_sense);
+	return pr_refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
+				    SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR),
+			 ret_sense);
 }
 
 static int refuse_room(struct scsi_sense *ret_sense)
 {
-	return refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
-				 SCSI_ASC_INSUFFICIENT_REGISTRATIONS),
-		      ret_sense);
+	return pr_refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
+				    SCSI_ASC_INSUFFICIENT_REGISTRATIONS),
+			 ret_sense);
 }
 
 /* ---- TransportIDs ---- */
@@ -75,13 +75,13 @@ static int check_transport_id(const uint8_t *id, uint16_t at,
 			      struct scsi_sense *ret_sense)
 {
 	if ((id[0] & 0x0f) != PROTOCOL_ID_SRP)
-		return refuse_data(at, 3, ret_sense);
+		return pr_refuse_data(at, 3, ret_sense);
 	if (id[0] & 0xf0)
-		return refuse_data(at, 7, ret_sense);
+		return pr_refuse_data(at, 7, ret_sense);
 	for (uint16_t i = 1; i < 8; i++) {
 		if (id[i])
-			return refuse_data((uint16_t)(at + i), SCSI_BIT_NONE,
-					   ret_sense);
+			return pr_refuse_data((uint16_t)(at + i), SCSI_BIT_NONE,
+					      ret_sense);
 	}
 	return 0;
 }
@@ -96,13 +96,13 @@ static int decode_spec_i_pt(const uint8_t *b, size_t len,
 	int err;
 
 	if (len < AT_PORTS)
-		return refuse_length(ret_sense);
+		return pr_refuse_length(ret_sense);
 	ports_len = wire_get32(b + AT_PORTS_LEN);
 	if (ports_len != len - AT_PORTS)
-		return refuse_length(ret_sense);
+		return pr_refuse_length(ret_sense);
 	/* Another protocol's would be of another length. */
 	if (ports_len % SCSI_PR_TRANSPORT_ID_LEN)
-		return refuse_data(AT_PORTS_LEN, 7, ret_sense);
+		return pr_refuse_data(AT_PORTS_LEN, 7, ret_sense);
 	req->ports = b + AT_PORTS;
 	req->port_cnt = (uint16_t)(ports_len / SCSI_PR_TRANSPORT_ID_LEN);
 	for (uint16_t i = 0; i < req->port_cnt; i++) {
@@ -131,16 +131,16 @@ static int decode_flags(const uint8_t *b, size_t len,
 
 	if (!registers(req->action)) {
 		if (flags & FLAG_SPEC_I_PT)
-			return refuse_data(AT_FLAGS, 3, ret_sense);
-		return len == SCSI_PR_OUT_LEN ? 0 : refuse_length(ret_sense);
+			return pr_refuse_data(AT_FLAGS, 3, ret_sense);
+		return len == SCSI_PR_OUT_LEN ? 0 : pr_refuse_length(ret_sense);
 	}
 	req->all_tg_pt = flags & FLAG_ALL_TG_PT;
 	req->aptpl = flags & FLAG_APTPL;
 	req->spec_i_pt = flags & FLAG_SPEC_I_PT;
 	if (!req->spec_i_pt)
-		return len == SCSI_PR_OUT_LEN ? 0 : refuse_length(ret_sense);
+		return len == SCSI_PR_OUT_LEN ? 0 : pr_refuse_length(ret_sense);
 	if (req->action == SCSI_PR_REGISTER_AND_IGNORE)
-		return refuse_data(AT_FLAGS, 3, ret_sense);
+		return pr_refuse_data(AT_FLAGS, 3, ret_sense);
 	return decode_spec_i_pt(b, len, req, ret_sense);
 }
 
@@ -149,11 +149,11 @@ static int decode_move(const uint8_t *b, size_t len,
 		       struct scsi_sense *ret_sense)
 {
 	if (wire_get32(b + AT_MOVE_PORT_LEN) != len - AT_MOVE_ID)
-		return refuse_length(ret_sense);
+		return pr_refuse_length(ret_sense);
 	if (len - AT_MOVE_ID != SCSI_PR_TRANSPORT_ID_LEN)
-		return refuse_data(AT_MOVE_PORT_LEN, 7, ret_sense);
+		return pr_refuse_data(AT_MOVE_PORT_LEN, 7, ret_sense);
 	if (wire_get16(b + AT_MOVE_PORT) != SCSI_PR_TARGET_PORT)
-		return refuse_data(AT_MOVE_PORT, 7, ret_sense);
+		return pr_refuse_data(AT_MOVE_PORT, 7, ret_sense);
 	req->aptpl = b[AT_MOVE_FLAGS] & FLAG_APTPL;
 	req->unreg = b[AT_MOVE_FLAGS] & FLAG_UNREG;
 	req->ports = b + AT_MOVE_ID;
@@ -176,7 +176,7 @@ int scsi_pr_out_decode(enum scsi_pr_out action, uint8_t scope, uint8_t type,
 	int err;
 
 	if (len < SCSI_PR_OUT_LEN || len > SCSI_PR_OUT_MAX)
-		return refuse_length(ret_sense);
+		return pr_refuse_length(ret_sense);
 	req.key = wire_get64(b);
 	req.action_key = wire_get64(b + AT_ACTION_KEY);
 	err = moves ? decode_move(b, len, &req, ret_sense)
@@ -184,15 +184,15 @@ int scsi_pr_out_decode(enum scsi_pr_out action, uint8_t scope, uint8_t type,
 	if (err)
 		return err;
 	if (req.aptpl && !can_aptpl)
-		return refuse_data(moves ? AT_MOVE_FLAGS : AT_FLAGS, 0,
-				   ret_sense);
+		return pr_refuse_data(moves ? AT_MOVE_FLAGS : AT_FLAGS, 0,
+				      ret_sense);
 	*ret_req = req;
 	return 0;
 }
 
 /* ---- who is who ---- */
 
-static int find(const struct scsi_pr *pr, const struct srp_port_id *port)
+static int pr_find(const struct scsi_pr *pr, const struct srp_port_id *port)
 {
 	for (int i = 0; i < pr->cnt; i++) {
 		if (srp_port_id_equal(&pr->regs[i].port, port))
@@ -204,7 +204,7 @@ static int find(const struct scsi_pr *pr, const struct srp_port_id *port)
 const struct scsi_pr_registration *scsi_pr_find(const struct scsi_pr *pr,
 						const struct srp_port_id *port)
 {
-	int i = find(pr, port);
+	int i = pr_find(pr, port);
 
 	return i < 0 ? NULL : &pr->regs[i];
 }
@@ -228,7 +228,7 @@ static bool holds(const struct scsi_pr *pr, int i)
 
 bool scsi_pr_is_holder(const struct scsi_pr *pr, const struct srp_port_id *port)
 {
-	return holds(pr, find(pr, port));
+	return holds(pr, pr_find(pr, port));
 }
 
 const char *scsi_pr_type_name(uint8_t type)
@@ -261,7 +261,8 @@ struct work {
 	struct scsi_sense *sense;
 };
 
-static void tell(struct work *w, const struct srp_port_id *port, uint8_t news)
+static void pr_tell(struct work *w, const struct srp_port_id *port,
+		    uint8_t news)
 {
 	struct scsi_pr_effects *e = w->effects;
 
@@ -280,11 +281,11 @@ static void tell(struct work *w, const struct srp_port_id *port, uint8_t news)
 static void tell_all(struct work *w, uint8_t news)
 {
 	for (uint16_t i = 0; i < w->pr.cnt; i++)
-		tell(w, &w->pr.regs[i].port, news);
+		pr_tell(w, &w->pr.regs[i].port, news);
 }
 
-static int add(struct work *w, const struct srp_port_id *port, uint64_t key,
-	       bool all_ports)
+static int pr_add(struct work *w, const struct srp_port_id *port, uint64_t key,
+		  bool all_ports)
 {
 	struct scsi_pr *pr = &w->pr;
 
@@ -317,7 +318,7 @@ static void delete_registration(struct work *w, int i)
 	memset(&pr->regs[last], 0, sizeof(pr->regs[last]));
 	if (pr->holder == last)
 		pr->holder = (uint16_t)i;
-	w->me = find(pr, w->from);
+	w->me = pr_find(pr, w->from);
 }
 
 /* A registration ends, and with its holder's a reservation (SPC-4 5.12.11.2,
@@ -335,7 +336,8 @@ static void remove_registration(struct work *w, int i)
 /* LU_SCOPE is the only one (SPC-4 6.16.1). */
 static int check_scope(const struct work *w)
 {
-	return w->req->scope ? refuse(scsi_sense_cdb_field(2, 7), w->sense) : 0;
+	return w->req->scope ? pr_refuse(scsi_sense_cdb_field(2, 7), w->sense)
+			     : 0;
 }
 
 static int check_type(const struct work *w)
@@ -345,7 +347,7 @@ static int check_type(const struct work *w)
 	if (err)
 		return err;
 	if (!scsi_pr_type_name(w->req->type))
-		return refuse(scsi_sense_cdb_field(2, 3), w->sense);
+		return pr_refuse(scsi_sense_cdb_field(2, 3), w->sense);
 	return 0;
 }
 
@@ -359,16 +361,16 @@ static int register_others(struct work *w, uint16_t was)
 
 	for (uint16_t i = 0; i < req->port_cnt; i++) {
 		struct srp_port_id port = request_port(req, i);
-		int n = find(&w->pr, &port);
+		int n = pr_find(&w->pr, &port);
 		int err = 0;
 
 		if (n >= 0 && n < was)
-			return refuse_data(
+			return pr_refuse_data(
 				(uint16_t)(AT_PORTS +
 					   i * SCSI_PR_TRANSPORT_ID_LEN),
 				SCSI_BIT_NONE, w->sense);
 		if (n < 0)
-			err = add(w, &port, req->action_key, req->all_tg_pt);
+			err = pr_add(w, &port, req->action_key, req->all_tg_pt);
 		if (err)
 			return err;
 	}
@@ -383,7 +385,7 @@ static int register_new(struct work *w)
 
 	if (!req->action_key)
 		return 0;
-	err = add(w, w->from, req->action_key, req->all_tg_pt);
+	err = pr_add(w, w->from, req->action_key, req->all_tg_pt);
 	if (!err)
 		err = register_others(w, was);
 	if (err)
@@ -398,7 +400,7 @@ static int register_again(struct work *w)
 	const struct scsi_pr_request *req = w->req;
 
 	if (req->spec_i_pt)
-		return refuse_data(AT_FLAGS, 3, w->sense);
+		return pr_refuse_data(AT_FLAGS, 3, w->sense);
 	if (req->action_key) {
 		w->pr.regs[w->me].key = req->action_key;
 		w->pr.regs[w->me].all_ports = req->all_tg_pt;
@@ -450,9 +452,9 @@ static int do_release(struct work *w)
 	if (!holds(pr, w->me))
 		return 0;
 	if (pr->type != w->req->type)
-		return refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
-					 SCSI_ASC_INVALID_RELEASE),
-			      w->sense);
+		return pr_refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
+					    SCSI_ASC_INVALID_RELEASE),
+				 w->sense);
 	release(w);
 	return 0;
 }
@@ -494,7 +496,7 @@ static unsigned int remove_matching(struct work *w, uint64_t key, bool spare_me)
 			delete_registration(w, i);
 		else
 			remove_registration(w, i);
-		tell(w, &port, preempt_news(w));
+		pr_tell(w, &port, preempt_news(w));
 	}
 	return cnt;
 }
@@ -527,7 +529,7 @@ static int do_preempt(struct work *w)
 		if (!key)
 			return preempt_reservation(w);
 	} else if (!key) {
-		return refuse_data(AT_ACTION_KEY, 7, w->sense);
+		return pr_refuse_data(AT_ACTION_KEY, 7, w->sense);
 	} else if (pr->type && pr->regs[pr->holder].key == key) {
 		return preempt_reservation(w);
 	}
@@ -540,13 +542,13 @@ static int do_preempt(struct work *w)
 static int check_move(struct work *w, const struct srp_port_id *to)
 {
 	if (!w->pr.type)
-		return refuse(scsi_sense_cdb_field(1, 4), w->sense);
+		return pr_refuse(scsi_sense_cdb_field(1, 4), w->sense);
 	if (!holds(&w->pr, w->me) || is_for_all(w->pr.type))
 		return -EBUSY;
 	if (!w->req->action_key)
-		return refuse_data(AT_ACTION_KEY, 7, w->sense);
+		return pr_refuse_data(AT_ACTION_KEY, 7, w->sense);
 	if (srp_port_id_equal(to, w->from))
-		return refuse_data(AT_MOVE_ID, SCSI_BIT_NONE, w->sense);
+		return pr_refuse_data(AT_MOVE_ID, SCSI_BIT_NONE, w->sense);
 	return 0;
 }
 
@@ -555,13 +557,13 @@ static int do_register_and_move(struct work *w)
 	struct scsi_pr *pr = &w->pr;
 	struct srp_port_id to = request_port(w->req, 0);
 	int err = check_move(w, &to);
-	int i = find(pr, &to);
+	int i = pr_find(pr, &to);
 
 	if (!err && i < 0)
-		err = add(w, &to, w->req->action_key, false);
+		err = pr_add(w, &to, w->req->action_key, false);
 	if (err)
 		return err;
-	i = find(pr, &to);
+	i = pr_find(pr, &to);
 	pr->regs[i].key = w->req->action_key;
 	pr->holder = (uint16_t)i;
 	if (w->req->unreg)
@@ -593,7 +595,7 @@ int scsi_pr_execute(struct scsi_pr *pr, const struct srp_port_id *from,
 	struct work w = {
 		.pr = *pr,
 		.from = from,
-		.me = find(pr, from),
+		.me = pr_find(pr, from),
 		.req = req,
 		.effects = ret_effects,
 		.sense = ret_sense,

@@ -343,7 +343,8 @@ static size_t put_characteristics(const struct scsi_disk_info *info, uint8_t *b)
 	return 64;
 }
 
-static size_t put_provisioning(const struct scsi_disk_info *info, uint8_t *b)
+static size_t vpd_put_provisioning(const struct scsi_disk_info *info,
+				   uint8_t *b)
 {
 	if (info->unmap) {
 		b[4] = SCSI_THRESHOLD_EXPONENT(info);
@@ -375,7 +376,7 @@ static const struct {
 	{ SCSI_VPD_THIRD_PARTY_COPY, put_third_party_copy },
 	{ SCSI_VPD_BLOCK_LIMITS, put_block_limits },
 	{ SCSI_VPD_BLOCK_CHARACTERISTICS, put_characteristics },
-	{ SCSI_VPD_PROVISIONING, put_provisioning },
+	{ SCSI_VPD_PROVISIONING, vpd_put_provisioning },
 	{ SCSI_VPD_STORE, put_store },
 };
 

@@ -42,7 +42,7 @@ __attribute__((format(printf, 2, 3))) static int fail(struct parser *ps,
 }
 
 /* Cuts @s at the first of @stops; the rest begins with that character. */
-static struct span cut(struct span *s, const char *stops)
+static struct span uri_cut(struct span *s, const char *stops)
 {
 	struct span head = *s;
 	size_t n = 0;
@@ -137,10 +137,10 @@ static bool scope_ok(struct span s)
 }
 
 /* ADDRESS[%SCOPE], what stood in brackets. */
-static int parse_ipv6(struct parser *ps, struct span s)
+static int uri_parse_ipv6(struct parser *ps, struct span s)
 {
 	struct span scope = s;
-	struct span addr = cut(&scope, "%");
+	struct span addr = uri_cut(&scope, "%");
 	struct in6_addr in6;
 
 	if (copy_host(ps, addr))
@@ -202,17 +202,17 @@ static int parse_authority(struct parser *ps, struct span s)
 	if (s.len && s.p[0] == '[') {
 		s.p++;
 		s.len--;
-		host = cut(&s, "]");
+		host = uri_cut(&s, "]");
 		if (!s.len)
 			return fail(ps, "'[%.*s' lacks its closing bracket",
 				    SPAN_ARG(host));
 		s.p++;
 		s.len--;
-		err = parse_ipv6(ps, host);
+		err = uri_parse_ipv6(ps, host);
 	} else {
 		struct span whole = s;
 
-		host = cut(&s, ":");
+		host = uri_cut(&s, ":");
 		if (s.len && memchr(s.p + 1, ':', s.len - 1))
 			return fail(ps, "IPv6 address '%.*s' needs brackets",
 				    SPAN_ARG(whole));
@@ -306,10 +306,10 @@ static int parse_initiator(struct parser *ps, struct span value)
 	return 0;
 }
 
-static int parse_option(struct parser *ps, struct span s)
+static int uri_parse_option(struct parser *ps, struct span s)
 {
 	struct span value = s;
-	struct span key = cut(&value, "=");
+	struct span key = uri_cut(&value, "=");
 
 	if (!value.len)
 		return fail(ps, "option '%.*s' has no value", SPAN_ARG(key));
@@ -329,7 +329,7 @@ static int parse_option(struct parser *ps, struct span s)
 static int parse_query(struct parser *ps, struct span s)
 {
 	while (s.len) {
-		int err = parse_option(ps, cut(&s, "&"));
+		int err = uri_parse_option(ps, uri_cut(&s, "&"));
 
 		if (err)
 			return err;
@@ -355,10 +355,10 @@ static int parse_rest(struct parser *ps, const char *text)
 	struct span s = { text, strlen(text) };
 	struct span part;
 
-	part = cut(&s, "/?");
+	part = uri_cut(&s, "/?");
 	if (parse_authority(ps, part))
 		return -EINVAL;
-	part = cut(&s, "?");
+	part = uri_cut(&s, "?");
 	if (part.len) {
 		part.p++;
 		part.len--;
@@ -397,7 +397,7 @@ static void put_char(struct out *o, char c)
 	o->len++;
 }
 
-static void put_text(struct out *o, const char *text)
+static void uri_put_text(struct out *o, const char *text)
 {
 	while (*text)
 		put_char(o, *text++);
@@ -412,13 +412,13 @@ __attribute__((format(printf, 2, 3))) static void put(struct out *o,
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	put_text(o, text);
+	uri_put_text(o, text);
 }
 
 static void put_host(struct out *o, const char *host)
 {
 	if (!strchr(host, ':')) {
-		put_text(o, host);
+		uri_put_text(o, host);
 		return;
 	}
 	put_char(o, '[');
@@ -426,7 +426,7 @@ static void put_host(struct out *o, const char *host)
 		put_char(o, *host);
 		/* A scope that begins with 25 would be taken for %25. */
 		if (*host == '%' && !strncmp(host + 1, "25", 2))
-			put_text(o, "25");
+			uri_put_text(o, "25");
 	}
 	put_char(o, ']');
 }
@@ -468,7 +468,7 @@ int srp_uri_format(const struct srp_uri *uri, char *buf, size_t size)
 	};
 	struct out o = { .buf = buf, .size = size };
 
-	put_text(&o, prefixes[uri->transport]);
+	uri_put_text(&o, prefixes[uri->transport]);
 	put_host(&o, uri->host);
 	put(&o, ":%u", uri->port);
 	put_volume(&o, uri->volume);

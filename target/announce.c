@@ -10,7 +10,7 @@
 /* Addresses to print per listener; machines with more know what they do. */
 #define REACH_MAX 4
 
-static void print_volume(const struct volume *vol)
+static void announce_print_volume(const struct volume *vol)
 {
 	char size[SIZE_TEXT_SIZE];
 
@@ -87,7 +87,7 @@ void announce(const struct lun_map *luns, const struct listen_points *points,
 	printf(":\n");
 	for (unsigned int i = 0; i < LUNS_MAX; i++)
 		if (luns->vol[i])
-			print_volume(luns->vol[i]);
+			announce_print_volume(luns->vol[i]);
 	printf("To mount, on this or another machine:\n");
 	for_each_reach(points, false, id);
 	if (has_rdma(points)) {

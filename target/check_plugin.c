@@ -78,7 +78,7 @@ static void skip_step(struct check *c, const char *why)
 
 /* ---- I/O ---- */
 
-static void io_done(struct block_request *req, int res)
+static void check_io_done(struct block_request *req, int res)
 {
 	struct check_io *io = container_of(req, struct check_io, req);
 
@@ -146,7 +146,7 @@ static void prepare_io(struct check *c, struct check_io *io, enum block_op op,
 	io->req.len = len;
 	io->req.buf = op == BLOCK_READ || op == BLOCK_WRITE ? io->buf : NULL;
 	io->req.buf_index = -1;
-	io->req.done = io_done;
+	io->req.done = check_io_done;
 }
 
 /* One I/O by itself; false, and the step has failed. */
@@ -171,7 +171,8 @@ static uint64_t word_at(uint64_t offset, uint64_t seed)
 	return x ^ x >> 29;
 }
 
-static void fill(uint8_t *buf, uint64_t offset, uint64_t len, uint64_t seed)
+static void check_fill(uint8_t *buf, uint64_t offset, uint64_t len,
+		       uint64_t seed)
 {
 	for (uint64_t i = 0; i < len; i += 8) {
 		uint64_t word = word_at(offset + i, seed);
@@ -192,7 +193,7 @@ static bool is_filled(const uint8_t *buf, uint64_t offset, uint64_t len,
 	return true;
 }
 
-static bool is_zero(const uint8_t *buf, uint64_t len)
+static bool check_is_zero(const uint8_t *buf, uint64_t len)
 {
 	for (uint64_t i = 0; i < len; i++) {
 		if (buf[i])
@@ -203,7 +204,7 @@ static bool is_zero(const uint8_t *buf, uint64_t len)
 
 /* ---- helpers of steps ---- */
 
-static uint64_t size_of(const struct check *c)
+static uint64_t check_size_of(const struct check *c)
 {
 	return c->vol->blocks * c->vol->block_size;
 }
@@ -220,7 +221,7 @@ static bool write_range(struct check *c, struct check_io *io, uint64_t offset,
 {
 	prepare_io(c, io, BLOCK_WRITE, offset, len);
 	io->req.fua = fua;
-	fill(io->buf, offset, len, c->seed);
+	check_fill(io->buf, offset, len, c->seed);
 	return one_io(c, io, "write");
 }
 
@@ -245,7 +246,7 @@ static void expect_data(struct check *c, struct check_io *io, uint64_t offset,
 static void expect_zeroes(struct check *c, struct check_io *io, uint64_t offset,
 			  uint64_t len)
 {
-	if (read_range(c, io, offset, len) && !is_zero(io->buf, len))
+	if (read_range(c, io, offset, len) && !check_is_zero(io->buf, len))
 		fail_step(c, "%llu bytes at %llu are not zero",
 			  (unsigned long long)len, (unsigned long long)offset);
 }
@@ -260,7 +261,7 @@ static void check_lengths(struct check *c, struct check_io *io)
 	if (!can_write(c))
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(lens) && !c->failed; i++) {
-		uint64_t size = size_of(c);
+		uint64_t size = check_size_of(c);
 		uint64_t middle = size / 2 - size / 2 % c->vol->block_size;
 		uint64_t at[] = { 0, middle, size - lens[i] };
 
@@ -276,7 +277,7 @@ static void check_lengths(struct check *c, struct check_io *io)
 
 static void check_reads(struct check *c, struct check_io *io)
 {
-	uint64_t size = size_of(c);
+	uint64_t size = check_size_of(c);
 	uint64_t len = size < LONGEST ? size : LONGEST;
 
 	read_range(c, io, 0, len);
@@ -301,13 +302,13 @@ static void check_many(struct check *c, struct check_io *ios)
 
 	if (!can_write(c))
 		return;
-	if (size_of(c) / IO_LEN < (uint64_t)each * THREADS)
-		each = (unsigned int)(size_of(c) / IO_LEN / THREADS);
+	if (check_size_of(c) / IO_LEN < (uint64_t)each * THREADS)
+		each = (unsigned int)(check_size_of(c) / IO_LEN / THREADS);
 	c->seed++;
 	for (unsigned int i = 0; i < each * THREADS; i++) {
 		prepare_io(c, &ios[i], BLOCK_WRITE, (uint64_t)i * IO_LEN,
 			   IO_LEN);
-		fill(ios[i].buf, ios[i].req.offset, IO_LEN, c->seed);
+		check_fill(ios[i].buf, ios[i].req.offset, IO_LEN, c->seed);
 	}
 	run_ios(c, ios, each, THREADS);
 	judge_many(c, ios, each * THREADS, "write");
@@ -354,7 +355,7 @@ static void check_clearing(struct check *c, struct check_io *io,
 	uint64_t len = 3 * unit;
 
 	c->seed++;
-	if (len > LONGEST || len > size_of(c)) {
+	if (len > LONGEST || len > check_size_of(c)) {
 		skip_step(c, "the volume is too small for it");
 		return;
 	}
@@ -400,7 +401,8 @@ static void check_unmap(struct check *c, struct check_io *io)
 /* What was just written is allocated, and the answers bring one to the end. */
 static void check_extents(struct check *c, struct check_io *io)
 {
-	uint64_t end = size_of(c) < RANGE_LEN ? size_of(c) : RANGE_LEN;
+	uint64_t end =
+		check_size_of(c) < RANGE_LEN ? check_size_of(c) : RANGE_LEN;
 	uint64_t at = 0;
 
 	if (!c->vol->backend->info.extents) {
@@ -452,7 +454,7 @@ static void stop_worker(struct reactor_msg *msg)
 	reactor_stop(b->worker->reactor);
 }
 
-static void worker_ended(struct worker *w, void *user)
+static void check_worker_ended(struct worker *w, void *user)
 {
 	struct check *c = user;
 
@@ -477,13 +479,13 @@ static bool open_all(struct check *c)
 			err = volume_attach(c->vol, &c->workers[i], &e);
 	}
 	for (unsigned int i = 1; i < THREADS && !err; i++)
-		err = worker_start(&c->workers[i], worker_ended, c);
+		err = worker_start(&c->workers[i], check_worker_ended, c);
 	if (err)
 		fail_step(c, "%s", *e.text ? e.text : strerror(-err));
 	return !err;
 }
 
-static void close_all(struct check *c)
+static void check_close_all(struct check *c)
 {
 	struct batch stops[THREADS];
 
@@ -510,7 +512,7 @@ static void check_reopen(struct check *c, struct check_io *io)
 		prepare_io(c, io, BLOCK_FLUSH, 0, 0);
 		one_io(c, io, "flush");
 	}
-	close_all(c);
+	check_close_all(c);
 	if (!open_all(c))
 		_exit(EXIT_FAILURE);
 	if (c->vol->blocks != blocks)
@@ -554,7 +556,7 @@ static void run_steps(struct check *c, struct check_io *ios)
 		if (!c->failed && !c->skipped)
 			printf("ok\n");
 	}
-	close_all(c);
+	check_close_all(c);
 }
 
 int check_plugin(const struct volume_spec *spec)

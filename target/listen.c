@@ -49,7 +49,7 @@ const char *listen_point_text(const struct listen_point *p,
 }
 
 /* Transports are made ready once; a failure is remembered. */
-static int use_kind(struct listener *l, enum xp_kind kind)
+static int listen_use_kind(struct listener *l, enum xp_kind kind)
 {
 	struct xp_error *why = &l->unusable[kind];
 
@@ -122,7 +122,7 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 	struct listen_points *points = l->points;
 	char text[LISTEN_TEXT_SIZE];
 	struct xp_error why = { 0 };
-	int err = use_kind(l, kind);
+	int err = listen_use_kind(l, kind);
 
 	listen_point_text(at, text);
 	if (err) {

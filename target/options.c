@@ -91,14 +91,16 @@ static const char help_text[] =
 	"SIGHUP takes over what volumes have grown by. SIGUSR1 releases stuck I/O.\n"
 	"SIGUSR2 logs what each thread has done.\n";
 
-static bool fail(const char *option, const char *value, const char *why)
+static bool target_options_fail(const char *option, const char *value,
+				const char *why)
 {
 	log_error("%s '%s': %s", option, value, why);
 	return false;
 }
 
-static bool parse_number(const char *option, const char *text, unsigned int min,
-			 unsigned int max, unsigned int *ret)
+static bool target_options_parse_number(const char *option, const char *text,
+					unsigned int min, unsigned int max,
+					unsigned int *ret)
 {
 	char why[80];
 	unsigned long v;
@@ -109,7 +111,7 @@ static bool parse_number(const char *option, const char *text, unsigned int min,
 	if (*text < '0' || *text > '9' || *end || errno || v < min || v > max) {
 		snprintf(why, sizeof(why), "not a number from %u to %u", min,
 			 max);
-		return fail(option, text, why);
+		return target_options_fail(option, text, why);
 	}
 	*ret = (unsigned int)v;
 	return true;
@@ -123,15 +125,16 @@ static bool set_backing(struct options *opt, const char *arg)
 	char msg[512];
 
 	if (opt->backing_cnt == LUNS_MAX)
-		return fail("--backing", arg, "more than 256 volumes");
+		return target_options_fail("--backing", arg,
+					   "more than 256 volumes");
 	backings = reallocarray(opt->backings, opt->backing_cnt + 1,
 				sizeof(*backings));
 	if (!backings)
-		return fail("--backing", arg, "out of memory");
+		return target_options_fail("--backing", arg, "out of memory");
 	opt->backings = backings;
 	if (!volume_spec_parse(arg, &backings[opt->backing_cnt], msg,
 			       sizeof(msg)))
-		return fail("--backing", arg, msg);
+		return target_options_fail("--backing", arg, msg);
 	opt->backing_cnt++;
 	return true;
 }
@@ -139,7 +142,8 @@ static bool set_backing(struct options *opt, const char *arg)
 static bool set_check_plugin(struct options *opt, const char *arg)
 {
 	if (opt->check_plugin)
-		return fail("--check-plugin", arg, "one at a time");
+		return target_options_fail("--check-plugin", arg,
+					   "one at a time");
 	opt->check_plugin = true;
 	return set_backing(opt, arg);
 }
@@ -150,74 +154,80 @@ static bool set_listen(struct options *opt, const char *arg)
 	char msg[SRP_URI_MSG_SIZE];
 
 	if (opt->listen_cnt == OPTIONS_LISTENS_MAX)
-		return fail("--listen", arg, "more than 16 addresses");
+		return target_options_fail("--listen", arg,
+					   "more than 16 addresses");
 	if (srp_uri_parse(arg, uri, msg, sizeof(msg)) < 0)
-		return fail("--listen", arg, msg);
+		return target_options_fail("--listen", arg, msg);
 	if (uri->volume[0] || uri->has_target || uri->has_initiator)
-		return fail("--listen", arg,
-			    "only an address and a port are possible here");
+		return target_options_fail(
+			"--listen", arg,
+			"only an address and a port are possible here");
 	opt->listen_cnt++;
 	return true;
 }
 
 static bool set_threads(struct options *opt, const char *arg)
 {
-	return parse_number("--threads", arg, 1, WORKERS_MAX, &opt->threads);
+	return target_options_parse_number("--threads", arg, 1, WORKERS_MAX,
+					   &opt->threads);
 }
 
-static bool add_allow(struct options *opt, const char *arg)
+static bool target_options_add_allow(struct options *opt, const char *arg)
 {
 	char msg[256];
 
 	if (!access_rules_add(&opt->allow, arg, msg, sizeof(msg)))
-		return fail("--allow", arg, msg);
+		return target_options_fail("--allow", arg, msg);
 	return true;
 }
 
 static bool set_max_logins(struct options *opt, const char *arg)
 {
-	return parse_number("--max-logins", arg, 1, LIMIT_MAX,
-			    &opt->limits.logins);
+	return target_options_parse_number("--max-logins", arg, 1, LIMIT_MAX,
+					   &opt->limits.logins);
 }
 
 static bool set_max_host_logins(struct options *opt, const char *arg)
 {
-	return parse_number("--max-host-logins", arg, 1, LIMIT_MAX,
-			    &opt->limits.host_logins);
+	return target_options_parse_number("--max-host-logins", arg, 1,
+					   LIMIT_MAX, &opt->limits.host_logins);
 }
 
 static bool set_max_half_open(struct options *opt, const char *arg)
 {
-	return parse_number("--max-half-open", arg, 1, LIMIT_MAX,
-			    &opt->limits.half_open);
+	return target_options_parse_number("--max-half-open", arg, 1, LIMIT_MAX,
+					   &opt->limits.half_open);
 }
 
 static bool set_max_host_half_open(struct options *opt, const char *arg)
 {
-	return parse_number("--max-host-half-open", arg, 1, LIMIT_MAX,
-			    &opt->limits.host_half_open);
+	return target_options_parse_number("--max-host-half-open", arg, 1,
+					   LIMIT_MAX,
+					   &opt->limits.host_half_open);
 }
 
 static bool set_max_channels(struct options *opt, const char *arg)
 {
-	return parse_number("--max-channels", arg, 1, LIMIT_MAX,
-			    &opt->limits.channels);
+	return target_options_parse_number("--max-channels", arg, 1, LIMIT_MAX,
+					   &opt->limits.channels);
 }
 
 static bool set_rdma_timeout(struct options *opt, const char *arg)
 {
-	return parse_number("--rdma-timeout", arg, 1, 3600,
-			    &opt->rdma_timeout_s);
+	return target_options_parse_number("--rdma-timeout", arg, 1, 3600,
+					   &opt->rdma_timeout_s);
 }
 
 static bool set_keepalive(struct options *opt, const char *arg)
 {
-	return parse_number("--keepalive", arg, 1, 3600, &opt->keepalive_s);
+	return target_options_parse_number("--keepalive", arg, 1, 3600,
+					   &opt->keepalive_s);
 }
 
 static bool set_poll_us(struct options *opt, const char *arg)
 {
-	return parse_number("--poll-us", arg, 0, 1000000, &opt->poll_us);
+	return target_options_parse_number("--poll-us", arg, 0, 1000000,
+					   &opt->poll_us);
 }
 
 static bool set_buffers(struct options *opt, const char *arg)
@@ -225,9 +235,10 @@ static bool set_buffers(struct options *opt, const char *arg)
 	int err = size_parse(arg, &opt->buffers);
 
 	if (err)
-		return fail("--buffers", arg,
-			    err == -ERANGE ? "too large"
-					   : "not a size such as 32M");
+		return target_options_fail("--buffers", arg,
+					   err == -ERANGE
+						   ? "too large"
+						   : "not a size such as 32M");
 	return true;
 }
 
@@ -242,12 +253,14 @@ static bool set_state_dir(struct options *opt, const char *arg)
 	struct stat st;
 
 	if (stat(arg, &st))
-		return fail("--state-dir", arg,
-			    errno == ENOENT ? "does not exist; make it first, "
-					      "for the user who serves"
-					    : strerror(errno));
+		return target_options_fail(
+			"--state-dir", arg,
+			errno == ENOENT ? "does not exist; make it first, "
+					  "for the user who serves"
+					: strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return fail("--state-dir", arg, "not a directory");
+		return target_options_fail("--state-dir", arg,
+					   "not a directory");
 	opt->state_dir = arg;
 	return true;
 }
@@ -292,7 +305,7 @@ static const struct option_row {
 	const char *print; /* instead of set: print this and be done */
 } rows[] = {
 	{ "backing", 'b', required_argument, set_backing, NULL },
-	{ "allow", 'a', required_argument, add_allow, NULL },
+	{ "allow", 'a', required_argument, target_options_add_allow, NULL },
 	{ "listen", 'l', required_argument, set_listen, NULL },
 	{ "threads", 't', required_argument, set_threads, NULL },
 	{ "poll-us", 0, required_argument, set_poll_us, NULL },

@@ -157,8 +157,8 @@ static int create_xp(const struct options *opt, struct worker *w,
 }
 
 /* For listen_all(). */
-static int use_kind(void *user, enum xp_kind kind, bool await,
-		    struct xp_error *e)
+static int server_use_kind(void *user, enum xp_kind kind, bool await,
+			   struct xp_error *e)
 {
 	struct server *s = user;
 	int err = 0;
@@ -431,7 +431,7 @@ static void note_failure(struct last_flush *f, int err)
 			  : "");
 }
 
-static void flush_done(struct block_request *req, int res)
+static void server_flush_done(struct block_request *req, int res)
 {
 	struct last_flush *f = container_of(req, struct last_flush, req);
 
@@ -443,7 +443,7 @@ static void flush_done(struct block_request *req, int res)
 	flush_settled(f->server);
 }
 
-static bool needs_flush(const struct volume *vol)
+static bool server_needs_flush(const struct volume *vol)
 {
 	return vol->write_cache && !vol->read_only;
 }
@@ -453,7 +453,7 @@ static void flush_volume(struct server *s, struct last_flush *f)
 	f->req.op = BLOCK_FLUSH;
 	f->req.worker = &s->workers[0];
 	f->req.buf_index = -1;
-	f->req.done = flush_done;
+	f->req.done = server_flush_done;
 	f->nr = flush_record_begin(&f->vol->record);
 	s->flushes_left++;
 	backend_submit(f->vol->backend, &f->req);
@@ -464,7 +464,7 @@ static void job_ended(struct reactor_msg *msg)
 {
 	struct last_flush *f = container_of(msg, struct last_flush, job_ended);
 
-	if (needs_flush(f->vol))
+	if (server_needs_flush(f->vol))
 		flush_volume(f->server, f);
 	else
 		flush_record_flushed(&f->vol->record);
@@ -484,7 +484,7 @@ static void flush_before_the_end(struct server *s)
 
 		f->server = s;
 		f->vol = s->luns.vol[i];
-		if (needs_flush(f->vol))
+		if (server_needs_flush(f->vol))
 			flush_volume(s, f);
 	}
 	flush_settled(s);
@@ -542,7 +542,7 @@ static void run_resized(struct reactor_msg *msg)
 }
 
 /* Thread: any. */
-static void volume_resized(void *user)
+static void server_volume_resized(void *user)
 {
 	struct server *s = user;
 
@@ -626,10 +626,10 @@ static int catch_signals(struct server *s, struct xp_error *e)
 static void watch_sizes(struct server *s)
 {
 	s->resized.run = run_resized;
-	backend_plugin_on_resize(volume_resized, s);
+	backend_plugin_on_resize(server_volume_resized, s);
 }
 
-static void watch_signals(struct server *s)
+static void server_watch_signals(struct server *s)
 {
 	s->signals.fd = s->signal_fd;
 	s->signals.events = POLLIN;
@@ -697,7 +697,7 @@ static int enter_sandbox(struct server *s, struct xp_error *e)
 
 /* ---- start ---- */
 
-static void worker_ended(struct worker *w, void *user)
+static void server_worker_ended(struct worker *w, void *user)
 {
 	detach_volumes(user, w);
 }
@@ -707,7 +707,7 @@ static int start_threads(struct server *s, struct xp_error *e)
 	int err = 0;
 
 	for (unsigned int i = 1; i < s->worker_cnt && err == 0; i++)
-		err = worker_start(&s->workers[i], worker_ended, s);
+		err = worker_start(&s->workers[i], server_worker_ended, s);
 	if (err)
 		xp_error_set(e, err, "cannot start a thread: %s",
 			     strerror(-err));
@@ -735,7 +735,7 @@ static void init_port(struct server *s)
 static int listen_everywhere(struct server *s, struct xp_error *e)
 {
 	init_port(s);
-	return listen_all(&s->port, s->opt, use_kind, s, &s->points, e);
+	return listen_all(&s->port, s->opt, server_use_kind, s, &s->points, e);
 }
 
 static int get_ready(struct server *s, struct xp_error *e)
@@ -793,11 +793,11 @@ static void tear_down(struct server *s)
 	pidfile_remove(&s->pidfile);
 }
 
-static void serve(struct server *s)
+static void server_serve(struct server *s)
 {
 	int err;
 
-	watch_signals(s);
+	server_watch_signals(s);
 	watch_sizes(s);
 	notify_tell(s->notify_fd, NOTIFY_READY);
 	err = reactor_run(s->workers[0].reactor);
@@ -825,7 +825,7 @@ int server_run(const struct options *opt)
 	s->pidfile.fd = -1;
 	s->notify_fd = -1;
 	if (get_ready(s, &e) == 0) {
-		serve(s);
+		server_serve(s);
 	} else {
 		log_error("%s", e.text);
 		stop_workers(s);

@@ -227,7 +227,7 @@ static void pump(struct xp_chan *ch)
 	}
 }
 
-static void post(struct xp_chan *ch, struct xp_chain *c)
+static void xp_post_chain(struct xp_chan *ch, struct xp_chain *c)
 {
 	c->next_desc = 0;
 	c->moved = 0;
@@ -246,7 +246,7 @@ static void post(struct xp_chan *ch, struct xp_chain *c)
 void xp_post(struct xp_chan *ch, struct xp_chain *c)
 {
 	assert(c->send_cnt > 0 || (c->dir != XP_NO_DATA && c->len > 0));
-	post(ch, c);
+	xp_post_chain(ch, c);
 }
 
 static void chain_done(struct xp_chain *c, int status)
@@ -273,7 +273,7 @@ static bool finish_undone(struct xp *xp)
 	return true;
 }
 
-static bool flush(struct reactor_poller *p)
+static bool xp_flush(struct reactor_poller *p)
 {
 	struct xp *xp = container_of(p, struct xp, poller);
 	bool more = false;
@@ -324,7 +324,7 @@ static void probe_if_silent(struct xp_chan *ch)
 	ch->probing = true;
 	ch->probe =
 		(struct xp_chain){ .dir = XP_RDMA_WRITE, .done = probe_done };
-	post(ch, &ch->probe);
+	xp_post_chain(ch, &ch->probe);
 }
 
 static void set_probe_timer(struct xp *xp)
@@ -530,7 +530,7 @@ void xp_core_init(struct xp *xp, const struct xp_ops *ops,
 	reactor_timer_init(&xp->probe_timer, probe_all);
 	xp->poller.poll = ops->poll ? poll : NULL;
 	xp->poller.arm = ops->poll ? arm : NULL;
-	xp->poller.flush = flush;
+	xp->poller.flush = xp_flush;
 	reactor_poller_add(cfg->reactor, &xp->poller);
 }
 

@@ -4,8 +4,9 @@
 #include <assert.h>
 
 /* Runs @msg on @to: at once when that is where we are. */
-static void tell(const struct worker *from, const struct worker *to,
-		 struct reactor_msg *msg, void (*run)(struct reactor_msg *msg))
+static void block_lock_tell(const struct worker *from, const struct worker *to,
+			    struct reactor_msg *msg,
+			    void (*run)(struct reactor_msg *msg))
 {
 	msg->run = run;
 	if (from == to)
@@ -26,7 +27,8 @@ static void book_closed(struct reactor_msg *msg);
 
 static void say_closed(struct block_book *book)
 {
-	tell(book->worker, book->locks->keeper, &book->close_msg, book_closed);
+	block_lock_tell(book->worker, book->locks->keeper, &book->close_msg,
+			book_closed);
 }
 
 static void close_book(struct reactor_msg *msg)
@@ -122,7 +124,8 @@ static void close_books(struct block_locks *locks)
 		if (!book->worker)
 			continue;
 		locks->books_left++;
-		tell(locks->keeper, book->worker, &book->close_msg, close_book);
+		block_lock_tell(locks->keeper, book->worker, &book->close_msg,
+				close_book);
 	}
 }
 
@@ -131,7 +134,8 @@ static void count_closed(struct block_locks *locks)
 	struct block_hold *hold = locks->current;
 
 	if (--locks->books_left == 0)
-		tell(locks->keeper, hold->worker, &hold->msg, exclusive_held);
+		block_lock_tell(locks->keeper, hold->worker, &hold->msg,
+				exclusive_held);
 }
 
 static void book_closed(struct reactor_msg *msg)
@@ -175,8 +179,8 @@ static void dropped(struct reactor_msg *msg)
 		struct block_book *book = &locks->books[i];
 
 		if (book->worker)
-			tell(locks->keeper, book->worker, &book->open_msg,
-			     open_book);
+			block_lock_tell(locks->keeper, book->worker,
+					&book->open_msg, open_book);
 	}
 	locks->current = NULL;
 	choose_next(locks);
@@ -220,7 +224,7 @@ bool block_hold_take(struct block_locks *locks, struct worker *w,
 	if (!hold->exclusive)
 		return take_shared(&locks->books[w->index], hold);
 	hold->state = BLOCK_HOLD_WAITS;
-	tell(w, locks->keeper, &hold->msg, queue_exclusive);
+	block_lock_tell(w, locks->keeper, &hold->msg, queue_exclusive);
 	return false;
 }
 
@@ -234,6 +238,6 @@ void block_hold_drop(struct block_hold *hold)
 	}
 	assert(hold->state == BLOCK_HOLD_HELD);
 	hold->state = BLOCK_HOLD_NONE;
-	tell(hold->worker, hold->locks->keeper, &hold->locks->drop_msg,
-	     dropped);
+	block_lock_tell(hold->worker, hold->locks->keeper,
+			&hold->locks->drop_msg, dropped);
 }

@@ -26,7 +26,8 @@ struct parse {
 	size_t msg_len;
 };
 
-static bool refuse(const struct parse *p, const char *piece, const char *why)
+static bool fault_rule_refuse(const struct parse *p, const char *piece,
+			      const char *why)
 {
 	snprintf(p->msg, p->msg_len, "'fault=%s': '%s' %s", p->text, piece,
 		 why);
@@ -60,9 +61,10 @@ static bool set_op(const struct parse *p, const char *piece)
 		p->rule->ops = ops[i].ops;
 		return true;
 	}
-	return refuse(p, piece,
-		      "is no operation; there are read, write, flush, unmap, "
-		      "zero and any");
+	return fault_rule_refuse(
+		p, piece,
+		"is no operation; there are read, write, flush, unmap, "
+		"zero and any");
 }
 
 /* ---- kinds ---- */
@@ -85,9 +87,10 @@ static bool set_error(const struct parse *p, const char *value)
 		p->rule->err = -errors[i].err;
 		return true;
 	}
-	return !value || refuse(p, value,
-				"is no error; there are EIO, ENOSPC, ENOMEM, "
-				"ENODEV and EROFS");
+	return !value ||
+	       fault_rule_refuse(p, value,
+				 "is no error; there are EIO, ENOSPC, ENOMEM, "
+				 "ENODEV and EROFS");
 }
 
 static bool set_ms(const struct parse *p, const char *value)
@@ -95,15 +98,16 @@ static bool set_ms(const struct parse *p, const char *value)
 	uint64_t ms;
 
 	if (!value || !to_number(value, &ms) || ms > 3600u * 1000)
-		return refuse(p, value ? value : "",
-			      "is no number of milliseconds (an hour at most)");
+		return fault_rule_refuse(
+			p, value ? value : "",
+			"is no number of milliseconds (an hour at most)");
 	p->rule->ms = (unsigned int)ms;
 	return true;
 }
 
 static bool set_nothing(const struct parse *p, const char *value)
 {
-	return !value || refuse(p, value, "is a value too many");
+	return !value || fault_rule_refuse(p, value, "is a value too many");
 }
 
 static const struct {
@@ -136,13 +140,14 @@ static bool set_kind(const struct parse *p, char *piece)
 		p->rule->kind = kinds[i].kind;
 		p->rule->ops &= kinds[i].ops;
 		if (!p->rule->ops)
-			return refuse(p, piece,
-				      "cannot happen to that operation");
+			return fault_rule_refuse(
+				p, piece, "cannot happen to that operation");
 		return kinds[i].set(p, value);
 	}
-	return refuse(p, piece,
-		      "is no fault; there are error, delay=MS, short, torn, "
-		      "corrupt and stuck");
+	return fault_rule_refuse(
+		p, piece,
+		"is no fault; there are error, delay=MS, short, torn, "
+		"corrupt and stuck");
 }
 
 /* ---- conditions ---- */
@@ -158,11 +163,12 @@ static bool set_lba(const struct parse *p, const char *value)
 	if (!to_number(first, &p->rule->first_lba) ||
 	    !to_number(last, &p->rule->last_lba) ||
 	    p->rule->last_lba < p->rule->first_lba)
-		return refuse(p, value,
-			      "is no block or range of blocks (100-199)");
+		return fault_rule_refuse(
+			p, value, "is no block or range of blocks (100-199)");
 	p->rule->ops &= WITH_LBA;
 	if (!p->rule->ops)
-		return refuse(p, value, "is a place, and a flush has none");
+		return fault_rule_refuse(p, value,
+					 "is a place, and a flush has none");
 	return true;
 }
 
@@ -172,7 +178,7 @@ static bool set_chance(const struct parse *p, const char *value)
 	double percent = strtod(value, &end);
 
 	if (strcmp(end, "%") != 0 || !(percent > 0) || percent > 100)
-		return refuse(p, value, "is no chance (0.1%, 50%)");
+		return fault_rule_refuse(p, value, "is no chance (0.1%, 50%)");
 	p->rule->chance = percent / 100;
 	return true;
 }
@@ -181,8 +187,9 @@ static bool set_number(const struct parse *p, const char *value, uint64_t min,
 		       uint64_t *ret)
 {
 	if (!to_number(value, ret) || *ret < min)
-		return refuse(p, value,
-			      min ? "is no number above 0" : "is no number");
+		return fault_rule_refuse(p, value,
+					 min ? "is no number above 0"
+					     : "is no number");
 	return true;
 }
 
@@ -225,9 +232,10 @@ static bool set_condition(const struct parse *p, char *piece)
 		if (!strcmp(conditions[i].key, piece))
 			return conditions[i].set(p, value);
 	}
-	return refuse(p, piece,
-		      "is no condition; there are lba=A-B, after=N, every=N, "
-		      "chance=P%, seed=N and count=N");
+	return fault_rule_refuse(
+		p, piece,
+		"is no condition; there are lba=A-B, after=N, every=N, "
+		"chance=P%, seed=N and count=N");
 }
 
 bool fault_rule_parse(const char *text, struct fault_rule *ret_rule, char *msg,
@@ -239,12 +247,12 @@ bool fault_rule_parse(const char *text, struct fault_rule *ret_rule, char *msg,
 	char *rest = copy;
 
 	if (strlen(text) >= sizeof(copy))
-		return refuse(&p, "...", "is too long");
+		return fault_rule_refuse(&p, "...", "is too long");
 	strcpy(copy, text);
 	if (!set_op(&p, strsep(&rest, ":")))
 		return false;
 	if (!rest)
-		return refuse(
+		return fault_rule_refuse(
 			&p, text,
 			"names no fault; write OP:KIND, as in write:error");
 	if (!set_kind(&p, strsep(&rest, ":")))
@@ -254,7 +262,8 @@ bool fault_rule_parse(const char *text, struct fault_rule *ret_rule, char *msg,
 			return false;
 	}
 	if (rule.chance > 0 && rule.every > 1)
-		return refuse(&p, "chance", "and every exclude each other");
+		return fault_rule_refuse(&p, "chance",
+					 "and every exclude each other");
 	*ret_rule = rule;
 	return true;
 }

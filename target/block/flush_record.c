@@ -124,8 +124,8 @@ static struct flush_writer *take_free(struct flush_record *r, bool unknown)
 /* An entry for a writer that has none. Whoever was not known when there was no
  * room is owed what the rest is; so those that need no entry any more keep it
  * while there is room. */
-static struct flush_writer *add(struct flush_record *r,
-				const struct srp_port_id *port)
+static struct flush_writer *flush_record_add(struct flush_record *r,
+					     const struct srp_port_id *port)
 {
 	struct flush_file *f = r->file;
 	struct flush_writer *w = take_free(r, /* unknown= */ true);
@@ -142,8 +142,10 @@ static struct flush_writer *add(struct flush_record *r,
 	return w;
 }
 
-static struct flush_writer *find(struct flush_record *r, flush_writer_ref *ref,
-				 const struct srp_port_id *port, bool may_add)
+static struct flush_writer *flush_record_find(struct flush_record *r,
+					      flush_writer_ref *ref,
+					      const struct srp_port_id *port,
+					      bool may_add)
 {
 	struct flush_writer *w = atomic_load(ref);
 
@@ -154,7 +156,7 @@ static struct flush_writer *find(struct flush_record *r, flush_writer_ref *ref,
 	if (!w) {
 		w = find_known(r->file, port);
 		if (!w && may_add)
-			w = add(r, port);
+			w = flush_record_add(r, port);
 		if (w) {
 			r->users[w - r->file->writers]++;
 			atomic_store(ref, w);
@@ -179,7 +181,8 @@ void flush_record_wrote(struct flush_record *r, flush_writer_ref *ref,
 			const struct srp_port_id *port)
 {
 	if (r->file)
-		raise_to(&find(r, ref, port, /* may_add= */ true)->wrote,
+		raise_to(&flush_record_find(r, ref, port, /* may_add= */ true)
+				  ->wrote,
 			 atomic_load(&r->file->begun));
 }
 
@@ -190,14 +193,16 @@ bool flush_record_owes(struct flush_record *r, flush_writer_ref *ref,
 
 	if (!r->owes)
 		return false;
-	w = find(r, ref, port, atomic_load(&r->file->writers[REST].owed));
+	w = flush_record_find(r, ref, port,
+			      atomic_load(&r->file->writers[REST].owed));
 	return w && atomic_load(&w->owed);
 }
 
 void flush_record_told(struct flush_record *r, flush_writer_ref *ref,
 		       const struct srp_port_id *port)
 {
-	struct flush_writer *w = find(r, ref, port, /* may_add= */ false);
+	struct flush_writer *w =
+		flush_record_find(r, ref, port, /* may_add= */ false);
 
 	if (w && w != &r->file->writers[REST])
 		atomic_store(&w->owed, 0);
@@ -218,7 +223,7 @@ static void owe(struct flush_file *f, bool all)
 
 /* Nothing is dirty, as nothing can be any more; who is owed stays, and who is
  * not though the rest is. Return: whether anybody is. */
-static bool settle(struct flush_file *f)
+static bool flush_record_settle(struct flush_file *f)
 {
 	bool owes = atomic_load(&f->writers[REST].owed);
 	bool keep = owes;
@@ -269,8 +274,8 @@ static bool has_lost(struct volume *vol, const struct flush_file *f,
 	return *why;
 }
 
-static void judge(struct volume *vol, struct flush_file *f, bool forgets,
-		  const char *boot)
+static void flush_record_judge(struct volume *vol, struct flush_file *f,
+			       bool forgets, const char *boot)
 {
 	bool is_same =
 		*boot && !strncmp(f->boot, boot, sizeof(f->boot)) &&
@@ -309,7 +314,7 @@ static void take_over(struct flush_record *r, struct volume *vol,
 {
 	struct flush_file *f = r->file;
 
-	r->owes = settle(f);
+	r->owes = flush_record_settle(f);
 	snprintf(f->boot, sizeof(f->boot), "%s", boot);
 	f->life = vol->backend->info.life;
 	memcpy(f->naa, vol->info.naa, sizeof(f->naa));
@@ -339,8 +344,8 @@ static int make_path_by_number(struct flush_record *r,
 }
 
 /* The lock of the state file is that of the record, too. */
-static int make_path(struct flush_record *r, const struct volume *vol,
-		     const char *dir)
+static int flush_record_make_path(struct flush_record *r,
+				  const struct volume *vol, const char *dir)
 {
 	if (!vol->state.path)
 		return make_path_by_number(r, &vol->backend->info.life, dir);
@@ -348,7 +353,7 @@ static int make_path(struct flush_record *r, const struct volume *vol,
 								     : 0;
 }
 
-static int map(struct flush_record *r, int fd)
+static int flush_record_map(struct flush_record *r, int fd)
 {
 	void *p = mmap(NULL, sizeof(*r->file), PROT_READ | PROT_WRITE,
 		       MAP_SHARED, fd, 0);
@@ -377,7 +382,7 @@ static int fill_new(struct flush_record *r, int fd, bool was_damaged)
 	int err = -posix_fallocate(fd, 0, sizeof(*r->file));
 
 	if (!err)
-		err = map(r, fd);
+		err = flush_record_map(r, fd);
 	if (err)
 		return err;
 	memcpy(r->file->magic, MAGIC, sizeof(MAGIC));
@@ -389,7 +394,7 @@ static int fill_new(struct flush_record *r, int fd, bool was_damaged)
 	return fsync(fd) ? -errno : 0;
 }
 
-static int create(struct flush_record *r, bool was_damaged)
+static int flush_record_create(struct flush_record *r, bool was_damaged)
 {
 	_cleanup_free_ char *tmp = NULL;
 	_cleanup_close_ int fd = -1;
@@ -430,7 +435,7 @@ static int open_old(struct flush_record *r)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_size != sizeof(*r->file))
 		return -EBADMSG;
-	err = map(r, fd);
+	err = flush_record_map(r, fd);
 	if (!err && !is_whole(r->file)) {
 		munmap(r->file, sizeof(*r->file));
 		r->file = NULL;
@@ -445,17 +450,17 @@ static int open_file(struct flush_record *r, const struct volume *vol)
 
 	if (err == -EBADMSG) {
 		log_loss(vol, "the record of its flushes is damaged");
-		return create(r, /* was_damaged= */ true);
+		return flush_record_create(r, /* was_damaged= */ true);
 	}
 	if (!err && !r->file && r->writable)
-		err = create(r, /* was_damaged= */ false);
+		err = flush_record_create(r, /* was_damaged= */ false);
 	return err;
 }
 
 /* ---- where ---- */
 
 /* Ours alone: nobody else can put a link there. */
-static bool is_ours(const char *dir)
+static bool flush_record_is_ours(const char *dir)
 {
 	struct stat st;
 
@@ -466,8 +471,8 @@ static bool is_ours(const char *dir)
 static bool use_dir(const char *parent, char *buf, size_t len)
 {
 	snprintf(buf, len, "%s/rdma-target", parent);
-	return (!mkdir(buf, 0700) || errno == EEXIST) && is_ours(buf) &&
-	       !access(buf, W_OK);
+	return (!mkdir(buf, 0700) || errno == EEXIST) &&
+	       flush_record_is_ours(buf) && !access(buf, W_OK);
 }
 
 /* A directory that lasts until the machine boots. */
@@ -517,7 +522,7 @@ int flush_record_open_in(struct volume *vol, bool forgets, const char *dir,
 	int err;
 
 	r->writable = !vol->read_only;
-	err = make_path(r, vol, dir);
+	err = flush_record_make_path(r, vol, dir);
 	if (!err)
 		err = open_file(r, vol);
 	if (err) {
@@ -526,7 +531,7 @@ int flush_record_open_in(struct volume *vol, bool forgets, const char *dir,
 		return err;
 	}
 	if (r->file) {
-		judge(vol, r->file, forgets, boot);
+		flush_record_judge(vol, r->file, forgets, boot);
 		take_over(r, vol, boot);
 	}
 	return store_generation(&vol->backend->info, forgets, boot,

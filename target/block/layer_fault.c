@@ -51,7 +51,7 @@ struct faulty {
 	void *copy; /* of the data */
 };
 
-static struct fault_layer *to_layer(const struct backend *be)
+static struct fault_layer *layer_fault_to_layer(const struct backend *be)
 {
 	return container_of(be, struct fault_layer, base);
 }
@@ -73,20 +73,20 @@ static void ask_store(struct fault_layer *layer, struct block_request *req)
 	backend_submit(below, req);
 }
 
-static void end(struct faulty *f)
+static void layer_fault_end(struct faulty *f)
 {
 	free(f->copy);
 	free(f);
 }
 
-static void answer(struct faulty *f, int res)
+static void layer_fault_answer(struct faulty *f, int res)
 {
 	struct block_request *outer = f->outer;
 
 	if (outer->op == BLOCK_FLUSH && res)
 		f->fw->layer->flush_error = res;
 	outer->progress = f->inner.progress;
-	end(f);
+	layer_fault_end(f);
 	outer->done(outer, res);
 }
 
@@ -128,22 +128,22 @@ static int error_of(const struct faulty *f)
 	return f->rule->kind == FAULT_ERROR ? f->rule->err : -EIO;
 }
 
-static void part_done(struct block_request *inner, int res)
+static void layer_fault_part_done(struct block_request *inner, int res)
 {
 	struct faulty *f = to_faulty(inner);
 
 	if (!res)
 		inner->progress = inner->len;
-	answer(f, res ? res : error_of(f));
+	layer_fault_answer(f, res ? res : error_of(f));
 }
 
 /* Only the first @len bytes are done. */
 static void cut_short(struct faulty *f, uint64_t len)
 {
 	if (len)
-		do_part(f, 0, len, part_done);
+		do_part(f, 0, len, layer_fault_part_done);
 	else
-		answer(f, error_of(f));
+		layer_fault_answer(f, error_of(f));
 }
 
 /* Bytes of the request before the first block that the rule is about. */
@@ -175,7 +175,7 @@ static void next_block_done(struct block_request *inner, int res)
 	/* What was written in between is no progress to rely on. */
 	inner->progress = 0;
 	if (res || next >= f->outer->len)
-		answer(f, res ? res : -EIO);
+		layer_fault_answer(f, res ? res : -EIO);
 	else
 		do_part(f, next, block_size, next_block_done);
 }
@@ -207,14 +207,14 @@ static void whole_done(struct block_request *inner, int res)
 
 	if (!res && inner->op == BLOCK_READ)
 		flip_bit(f, inner->buf);
-	answer(f, res);
+	layer_fault_answer(f, res);
 }
 
 static void corrupt(struct faulty *f)
 {
 	if (f->outer->op == BLOCK_WRITE) {
 		if (!copy_data(f)) {
-			answer(f, -ENOMEM);
+			layer_fault_answer(f, -ENOMEM);
 			return;
 		}
 		flip_bit(f, f->copy);
@@ -229,7 +229,7 @@ static void replay_done(struct block_request *inner, int res)
 	struct faulty *f = to_faulty(inner);
 
 	f->fw->replays--;
-	end(f);
+	layer_fault_end(f);
 }
 
 static void replay(struct faulty *f)
@@ -263,7 +263,7 @@ static void write_twice(struct faulty *f)
 	if (copy_data(f))
 		do_part(f, 0, f->outer->len, first_time_done);
 	else
-		answer(f, -ENOMEM);
+		layer_fault_answer(f, -ENOMEM);
 }
 
 /* ---- stuck requests ---- */
@@ -299,7 +299,7 @@ static void let_go(struct faulty *f)
 	struct fault_layer *layer = f->fw->layer;
 	struct block_request *outer = f->outer;
 
-	end(f);
+	layer_fault_end(f);
 	ask_store(layer, outer);
 }
 
@@ -326,12 +326,12 @@ static void perform(struct faulty *f)
 		get_stuck(f);
 		return;
 	case FAULT_LIE:
-		answer(f, 0);
+		layer_fault_answer(f, 0);
 		return;
 	case FAULT_STALE:
 		write_twice(f);
 		return;
-	case FAULT_DELAY: /* never alone: see choose() */
+	case FAULT_DELAY: /* never alone: see layer_fault_choose() */
 		return;
 	}
 }
@@ -344,7 +344,7 @@ static void delay_over(struct reactor_timer *t)
 	perform(f);
 }
 
-static void begin(struct faulty *f)
+static void layer_fault_begin(struct faulty *f)
 {
 	if (!f->delay_ms) {
 		perform(f);
@@ -359,8 +359,9 @@ static void begin(struct faulty *f)
  * Looks at the rules in their order: delays add up, and the first other fault
  * that hits is the one. False: the request is to be left alone.
  */
-static bool choose(struct fault_layer *layer, const struct block_request *req,
-		   struct faulty *what)
+static bool layer_fault_choose(struct fault_layer *layer,
+			       const struct block_request *req,
+			       struct faulty *what)
 {
 	bool hit = false;
 
@@ -381,7 +382,7 @@ static bool choose(struct fault_layer *layer, const struct block_request *req,
 
 static void fault_submit(struct backend *be, struct block_request *req)
 {
-	struct fault_layer *layer = to_layer(be);
+	struct fault_layer *layer = layer_fault_to_layer(be);
 	struct faulty what = { .outer = req };
 	struct faulty *f;
 
@@ -389,7 +390,7 @@ static void fault_submit(struct backend *be, struct block_request *req)
 		req->done(req, layer->flush_error);
 		return;
 	}
-	if (!choose(layer, req, &what)) {
+	if (!layer_fault_choose(layer, req, &what)) {
 		ask_store(layer, req);
 		return;
 	}
@@ -400,7 +401,7 @@ static void fault_submit(struct backend *be, struct block_request *req)
 	}
 	*f = what;
 	f->fw = layer->workers[req->worker->index];
-	begin(f);
+	layer_fault_begin(f);
 }
 
 /* ---- what is stuck ---- */
@@ -424,14 +425,14 @@ static void run_release(struct reactor_msg *msg)
 
 static int fault_sync(struct backend *be)
 {
-	struct backend *below = to_layer(be)->below;
+	struct backend *below = layer_fault_to_layer(be)->below;
 
 	return below->ops->sync ? below->ops->sync(below) : 0;
 }
 
 static int fault_attach(struct backend *be, struct worker *w)
 {
-	struct fault_layer *layer = to_layer(be);
+	struct fault_layer *layer = layer_fault_to_layer(be);
 	struct backend *below = layer->below;
 	struct fault_worker *fw = calloc(1, sizeof(*fw));
 	int err;
@@ -463,7 +464,7 @@ static void end_replays(struct fault_worker *fw)
 
 		reactor_timer_stop(&f->timer);
 		list_del(&f->node);
-		end(f);
+		layer_fault_end(f);
 	}
 	while (fw->replays || atomic_load(&fw->releasing))
 		reactor_run_once(fw->worker->reactor, /* timeout_ms= */ -1);
@@ -471,7 +472,7 @@ static void end_replays(struct fault_worker *fw)
 
 static void fault_detach(struct backend *be, struct worker *w)
 {
-	struct fault_layer *layer = to_layer(be);
+	struct fault_layer *layer = layer_fault_to_layer(be);
 	struct fault_worker *fw = layer->workers[w->index];
 
 	if (!fw)
@@ -485,7 +486,7 @@ static void fault_detach(struct backend *be, struct worker *w)
 
 static void fault_close(struct backend *be)
 {
-	struct fault_layer *layer = to_layer(be);
+	struct fault_layer *layer = layer_fault_to_layer(be);
 
 	layer->below->ops->close(layer->below);
 	free(layer);
@@ -493,14 +494,14 @@ static void fault_close(struct backend *be)
 
 static uint64_t fault_used(struct backend *be)
 {
-	struct backend *below = to_layer(be)->below;
+	struct backend *below = layer_fault_to_layer(be)->below;
 
 	return below->ops->used ? below->ops->used(below) : be->info.size;
 }
 
 static int fault_measure(struct backend *be, uint64_t *ret_size)
 {
-	struct backend *below = to_layer(be)->below;
+	struct backend *below = layer_fault_to_layer(be)->below;
 
 	*ret_size = be->info.size;
 	return below->ops->measure ? below->ops->measure(below, ret_size) : 0;
@@ -555,7 +556,7 @@ int backend_fault_open(struct backend *below, const struct fault_rule *rules,
 
 void backend_fault_release(struct backend *be)
 {
-	struct fault_layer *layer = to_layer(be);
+	struct fault_layer *layer = layer_fault_to_layer(be);
 
 	if (be->ops != &fault_ops)
 		return;
@@ -570,7 +571,8 @@ void backend_fault_release(struct backend *be)
 unsigned int backend_fault_stuck(const struct backend *be,
 				 const struct worker *w)
 {
-	const struct fault_worker *fw = to_layer(be)->workers[w->index];
+	const struct fault_worker *fw =
+		layer_fault_to_layer(be)->workers[w->index];
 	unsigned int cnt = 0;
 	struct list *it;
 

@@ -57,18 +57,18 @@ struct cached_read {
 	struct block_request *outer;
 };
 
-static struct volatile_layer *to_layer(struct backend *be)
+static struct volatile_layer *volatile_to_layer(struct backend *be)
 {
 	return container_of(be, struct volatile_layer, base);
 }
 
 /* ---- reading and writing ---- */
 
-static void read_done(struct block_request *inner, int res)
+static void volatile_read_done(struct block_request *inner, int res)
 {
 	struct cached_read *r = container_of(inner, struct cached_read, inner);
 	struct block_request *outer = r->outer;
-	struct volatile_layer *layer = to_layer(outer->backend);
+	struct volatile_layer *layer = volatile_to_layer(outer->backend);
 	uint64_t unit = layer->block_size;
 
 	pthread_mutex_lock(&layer->lock);
@@ -101,7 +101,7 @@ static void read_blocks(struct volatile_layer *layer, struct block_request *req)
 		.buf = req->buf,
 		.buf_index = req->buf_index,
 		.worker = req->worker,
-		.done = read_done,
+		.done = volatile_read_done,
 	};
 	backend_submit(layer->below, &r->inner);
 }
@@ -127,7 +127,7 @@ static void change_blocks(struct volatile_layer *layer,
 
 static void flush_next(struct volatile_layer *layer);
 
-static void answer(struct reactor_msg *msg)
+static void volatile_answer(struct reactor_msg *msg)
 {
 	struct flush *f = container_of(msg, struct flush, msg);
 	struct block_request *req = f->req;
@@ -153,7 +153,7 @@ static void begin_flush(struct volatile_layer *layer)
 	flush_next(layer);
 }
 
-static void flushed(struct block_request *io, int res)
+static void volatile_flushed(struct block_request *io, int res)
 {
 	struct volatile_layer *layer =
 		container_of(io, struct volatile_layer, io);
@@ -165,7 +165,7 @@ static void flushed(struct block_request *io, int res)
 		struct flush *f = container_of(node, struct flush, node);
 
 		f->res = layer->error;
-		f->msg.run = answer;
+		f->msg.run = volatile_answer;
 		reactor_send(f->req->worker->reactor, &f->msg);
 	}
 	if (take_waiting(layer))
@@ -178,7 +178,7 @@ static void piece_written(struct block_request *io, int res)
 		container_of(io, struct volatile_layer, io);
 
 	if (res)
-		flushed(io, res);
+		volatile_flushed(io, res);
 	else
 		flush_next(layer);
 }
@@ -222,12 +222,13 @@ static void flush_next(struct volatile_layer *layer)
 		.buf = layer->piece,
 		.buf_index = -1,
 		.worker = layer->runner,
-		.done = len ? piece_written : flushed,
+		.done = len ? piece_written : volatile_flushed,
 	};
 	backend_submit(layer->below, &layer->io);
 }
 
-static void flush(struct volatile_layer *layer, struct block_request *req)
+static void volatile_flush(struct volatile_layer *layer,
+			   struct block_request *req)
 {
 	struct flush *f = malloc(sizeof(*f));
 	bool mine;
@@ -253,7 +254,7 @@ static void flush(struct volatile_layer *layer, struct block_request *req)
 
 static void volatile_submit(struct backend *be, struct block_request *req)
 {
-	struct volatile_layer *layer = to_layer(be);
+	struct volatile_layer *layer = volatile_to_layer(be);
 
 	switch (req->op) {
 	case BLOCK_READ:
@@ -265,7 +266,7 @@ static void volatile_submit(struct backend *be, struct block_request *req)
 		change_blocks(layer, req);
 		return;
 	case BLOCK_FLUSH:
-		flush(layer, req);
+		volatile_flush(layer, req);
 		return;
 	case BLOCK_EXTENT: /* not declared */
 		return;
@@ -274,21 +275,21 @@ static void volatile_submit(struct backend *be, struct block_request *req)
 
 static int volatile_sync(struct backend *be)
 {
-	struct backend *below = to_layer(be)->below;
+	struct backend *below = volatile_to_layer(be)->below;
 
 	return below->ops->sync ? below->ops->sync(below) : 0;
 }
 
 static int volatile_attach(struct backend *be, struct worker *w)
 {
-	struct backend *below = to_layer(be)->below;
+	struct backend *below = volatile_to_layer(be)->below;
 
 	return below->ops->attach ? below->ops->attach(below, w) : 0;
 }
 
 static void volatile_detach(struct backend *be, struct worker *w)
 {
-	struct backend *below = to_layer(be)->below;
+	struct backend *below = volatile_to_layer(be)->below;
 
 	if (below->ops->detach)
 		below->ops->detach(below, w);
@@ -296,7 +297,7 @@ static void volatile_detach(struct backend *be, struct worker *w)
 
 static void volatile_close(struct backend *be)
 {
-	struct volatile_layer *layer = to_layer(be);
+	struct volatile_layer *layer = volatile_to_layer(be);
 
 	layer->below->ops->close(layer->below);
 	if (layer->cache)

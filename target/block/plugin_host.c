@@ -131,7 +131,7 @@ static void start_io(struct rbp_queue *q, struct block_request *req)
 		be->plugin->submit(be->v, &p->io);
 }
 
-static void start_waiting(struct rbp_queue *q)
+static void plugin_host_start_waiting(struct rbp_queue *q)
 {
 	struct block_request *req = q->waiting;
 
@@ -157,7 +157,7 @@ static int take_extent(const struct plugin_io *p, struct block_request *req)
 }
 
 /* Takes the results into the request, which is answered last. On the worker. */
-static void finish(struct plugin_io *p, int res)
+static void plugin_host_finish(struct plugin_io *p, int res)
 {
 	struct block_request *req = p->req;
 	struct rbp_queue *q = p->io.queue;
@@ -172,7 +172,7 @@ static void finish(struct plugin_io *p, int res)
 	atomic_store_explicit(&p->state, IO_FREE, memory_order_relaxed);
 	p->next = q->free;
 	q->free = p;
-	start_waiting(q);
+	plugin_host_start_waiting(q);
 	req->done(req, res);
 }
 
@@ -193,7 +193,7 @@ static void take_ended(struct reactor_msg *msg)
 	while (oldest) {
 		p = oldest;
 		oldest = p->next;
-		finish(p, p->res);
+		plugin_host_finish(p, p->res);
 	}
 }
 
@@ -233,7 +233,7 @@ static void host_done(struct rbp_io *io, int res)
 	if (atomic_exchange(&p->state, IO_ENDED) != IO_SUBMITTED)
 		ended_twice(q);
 	if (pthread_equal(q->thread, pthread_self()))
-		finish(p, res);
+		plugin_host_finish(p, res);
 	else
 		hand_over(q, p, res);
 }
@@ -253,7 +253,7 @@ static enum log_level to_log_level(enum rbp_log_level level)
 	return LOG_ERROR;
 }
 
-static bool may_log(struct rbp_vol *vol, unsigned int *ret_dropped)
+static bool plugin_host_may_log(struct rbp_vol *vol, unsigned int *ret_dropped)
 {
 	bool pass;
 
@@ -270,7 +270,8 @@ static void host_log(struct rbp_vol *vol, enum rbp_log_level level,
 	char line[512];
 	va_list ap;
 
-	if (to_log_level(level) > log_level || (vol && !may_log(vol, &dropped)))
+	if (to_log_level(level) > log_level ||
+	    (vol && !plugin_host_may_log(vol, &dropped)))
 		return;
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
@@ -565,8 +566,8 @@ static bool lacks_function(const struct backend_plugin *be)
 }
 
 /* A plugin that contradicts itself is not served. NULL: it does not. */
-static const char *what_is_wrong(const struct backend_plugin *be,
-				 uint32_t block_size)
+static const char *plugin_host_what_is_wrong(const struct backend_plugin *be,
+					     uint32_t block_size)
 {
 	const struct rbp_info *info = &be->info;
 	uint64_t measured = info->bytes;
@@ -625,8 +626,8 @@ static void identify(struct backend_plugin *be)
 		name_store(&be->info, &to->id);
 }
 
-static void describe(struct backend_plugin *be,
-		     const struct backend_options *opt)
+static void plugin_host_describe(struct backend_plugin *be,
+				 const struct backend_options *opt)
 {
 	const struct rbp_info *from = &be->info;
 	struct backend_info *to = &be->base.info;
@@ -687,7 +688,7 @@ static int call_open(struct backend_plugin *be,
 		return err;
 	}
 	be->is_open = true;
-	wrong = what_is_wrong(be, opt->block_size);
+	wrong = plugin_host_what_is_wrong(be, opt->block_size);
 	if (!wrong)
 		return 0;
 	snprintf(msg, msg_len, "%s: %s", be->vol.name, wrong);
@@ -714,9 +715,11 @@ static int start_helpers(struct backend_plugin *be, char *msg, size_t msg_len)
 }
 
 /* @below is given back where this fails before it belongs to the backend. */
-static int open_plugin(const struct plugin_spec *spec, const char *location,
-		       struct backend *below, const struct backend_options *opt,
-		       struct backend **ret, char *msg, size_t msg_len)
+static int plugin_host_open_plugin(const struct plugin_spec *spec,
+				   const char *location, struct backend *below,
+				   const struct backend_options *opt,
+				   struct backend **ret, char *msg,
+				   size_t msg_len)
 {
 	struct backend_plugin *be = calloc(1, sizeof(*be));
 	int err = 0;
@@ -758,7 +761,7 @@ static int open_plugin(const struct plugin_spec *spec, const char *location,
 		plugin_close(&be->base);
 		return err;
 	}
-	describe(be, opt);
+	plugin_host_describe(be, opt);
 	*ret = &be->base;
 	return 0;
 }
@@ -766,8 +769,8 @@ static int open_plugin(const struct plugin_spec *spec, const char *location,
 static int plugin_open(const struct backend_options *opt, struct backend **ret,
 		       char *msg, size_t msg_len)
 {
-	return open_plugin(opt->plugin, opt->path, NULL, opt, ret, msg,
-			   msg_len);
+	return plugin_host_open_plugin(opt->plugin, opt->path, NULL, opt, ret,
+				       msg, msg_len);
 }
 
 int backend_plugin_add_layer(struct backend *below,
@@ -775,7 +778,8 @@ int backend_plugin_add_layer(struct backend *below,
 			     const struct backend_options *opt,
 			     struct backend **ret, char *msg, size_t msg_len)
 {
-	return open_plugin(spec, NULL, below, opt, ret, msg, msg_len);
+	return plugin_host_open_plugin(spec, NULL, below, opt, ret, msg,
+				       msg_len);
 }
 
 /* ---- size ---- */

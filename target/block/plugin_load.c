@@ -36,10 +36,12 @@ struct loaded {
 
 static struct loaded *all_loaded;
 
-static int refuse(char *msg, size_t msg_len, int err, const char *fmt, ...)
+static int plugin_load_refuse(char *msg, size_t msg_len, int err,
+			      const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-static int refuse(char *msg, size_t msg_len, int err, const char *fmt, ...)
+static int plugin_load_refuse(char *msg, size_t msg_len, int err,
+			      const char *fmt, ...)
 {
 	va_list ap;
 
@@ -79,44 +81,50 @@ static int open_by_name(const char *name)
 	return fd;
 }
 
-static int open_plugin(const char *name, int *ret_fd, char *msg, size_t msg_len)
+static int plugin_load_open_plugin(const char *name, int *ret_fd, char *msg,
+				   size_t msg_len)
 {
 	if (strchr(name, '/')) {
 		*ret_fd = open(name, O_RDONLY | O_CLOEXEC);
 		if (*ret_fd < 0)
-			return refuse(msg, msg_len, -errno, "plugin %s: %s",
-				      name, strerror(errno));
+			return plugin_load_refuse(msg, msg_len, -errno,
+						  "plugin %s: %s", name,
+						  strerror(errno));
 		return 0;
 	}
 	*ret_fd = open_by_name(name);
 	if (*ret_fd < 0)
-		return refuse(msg, msg_len, -ENOENT,
-			      "there is no plugin '%s': "
-			      "rdma-block-plugin-%s.so is neither in "
-			      "$RDMA_BLOCK_PLUGIN_PATH nor in " PLUGIN_DIR
-			      "; write ./%s:... if you mean a file",
-			      name, name, name);
+		return plugin_load_refuse(
+			msg, msg_len, -ENOENT,
+			"there is no plugin '%s': "
+			"rdma-block-plugin-%s.so is neither in "
+			"$RDMA_BLOCK_PLUGIN_PATH nor in " PLUGIN_DIR
+			"; write ./%s:... if you mean a file",
+			name, name, name);
 	return 0;
 }
 
 /* A plugin runs with our rights: its file must be as safe as our own. */
-static int check_owner(const char *name, const struct stat *st, char *msg,
-		       size_t msg_len)
+static int plugin_load_check_owner(const char *name, const struct stat *st,
+				   char *msg, size_t msg_len)
 {
 	if (!S_ISREG(st->st_mode))
-		return refuse(msg, msg_len, -EINVAL,
-			      "plugin %s: not a regular file", name);
+		return plugin_load_refuse(msg, msg_len, -EINVAL,
+					  "plugin %s: not a regular file",
+					  name);
 	if (st->st_uid != 0 && st->st_uid != geteuid())
-		return refuse(msg, msg_len, -EPERM,
-			      "plugin %s: its file belongs to user %u; only "
-			      "files of root or of the user of rdma-target are "
-			      "loaded",
-			      name, st->st_uid);
+		return plugin_load_refuse(
+			msg, msg_len, -EPERM,
+			"plugin %s: its file belongs to user %u; only "
+			"files of root or of the user of rdma-target are "
+			"loaded",
+			name, st->st_uid);
 	if (st->st_mode & (S_IWGRP | S_IWOTH))
-		return refuse(msg, msg_len, -EPERM,
-			      "plugin %s: other users may write to its file; "
-			      "try: chmod go-w",
-			      name);
+		return plugin_load_refuse(
+			msg, msg_len, -EPERM,
+			"plugin %s: other users may write to its file; "
+			"try: chmod go-w",
+			name);
 	return 0;
 }
 
@@ -137,20 +145,22 @@ static int explain_no_entry(const char *name, void *so, char *msg,
 {
 	for (unsigned int abi = 0; abi <= ABI_NEWEST; abi++) {
 		if (find_entry(so, abi))
-			return refuse(msg, msg_len, -ENOEXEC,
-				      "plugin %s: made for plugin ABI %u, this "
-				      "rdma-target has ABI %u; build it with "
-				      "the header of this version",
-				      name, abi, RBP_ABI);
+			return plugin_load_refuse(
+				msg, msg_len, -ENOEXEC,
+				"plugin %s: made for plugin ABI %u, this "
+				"rdma-target has ABI %u; build it with "
+				"the header of this version",
+				name, abi, RBP_ABI);
 	}
-	return refuse(msg, msg_len, -ENOEXEC,
-		      "plugin %s: no plugin of rdma-target: it has no "
-		      "symbol " SYMBOL_PREFIX "%u",
-		      name, RBP_ABI);
+	return plugin_load_refuse(
+		msg, msg_len, -ENOEXEC,
+		"plugin %s: no plugin of rdma-target: it has no "
+		"symbol " SYMBOL_PREFIX "%u",
+		name, RBP_ABI);
 }
 
 /* What every use of a plugin relies on. NULL: fine. */
-static const char *what_is_wrong(const struct rbp_plugin *p)
+static const char *plugin_load_what_is_wrong(const struct rbp_plugin *p)
 {
 	if (!p->name || !p->version || !p->help)
 		return "it has no name, version or help";
@@ -172,8 +182,8 @@ static void take_struct(void *to, size_t len, const void *from, size_t size)
 	memcpy(to, from, size < len ? size : len);
 }
 
-static int enter(const char *name, void *so, struct loaded *l, char *msg,
-		 size_t msg_len)
+static int plugin_load_enter(const char *name, void *so, struct loaded *l,
+			     char *msg, size_t msg_len)
 {
 	void *symbol = find_entry(so, RBP_ABI);
 	const struct rbp_plugin *theirs;
@@ -186,18 +196,19 @@ static int enter(const char *name, void *so, struct loaded *l, char *msg,
 	memcpy(&entry, &symbol, sizeof(entry));
 	theirs = entry(backend_plugin_host());
 	if (!theirs)
-		return refuse(msg, msg_len, -ENOEXEC,
-			      "plugin %s: refuses to be used", name);
+		return plugin_load_refuse(msg, msg_len, -ENOEXEC,
+					  "plugin %s: refuses to be used",
+					  name);
 	take_struct(&l->plugin, sizeof(l->plugin), theirs, theirs->size);
 	if (l->plugin.blocking) {
 		take_struct(&l->blocking, sizeof(l->blocking), theirs->blocking,
 			    theirs->blocking->size);
 		l->plugin.blocking = &l->blocking;
 	}
-	wrong = what_is_wrong(&l->plugin);
+	wrong = plugin_load_what_is_wrong(&l->plugin);
 	if (wrong)
-		return refuse(msg, msg_len, -ENOEXEC, "plugin %s: %s", name,
-			      wrong);
+		return plugin_load_refuse(msg, msg_len, -ENOEXEC,
+					  "plugin %s: %s", name, wrong);
 	return 0;
 }
 
@@ -223,10 +234,10 @@ static int load_file(const char *name, int fd, struct loaded *l, char *msg,
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!so)
-		return refuse(msg, msg_len, -ENOEXEC,
-			      "plugin %s: cannot be loaded: %s", name,
-			      dlerror());
-	err = enter(name, so, l, msg, msg_len);
+		return plugin_load_refuse(msg, msg_len, -ENOEXEC,
+					  "plugin %s: cannot be loaded: %s",
+					  name, dlerror());
+	err = plugin_load_enter(name, so, l, msg, msg_len);
 	if (err)
 		dlclose(so);
 	return err;
@@ -238,22 +249,23 @@ int plugin_load(const char *name, const struct rbp_plugin **ret, char *msg,
 	_cleanup_close_ int fd = -1;
 	struct loaded *l;
 	struct stat st;
-	int err = open_plugin(name, &fd, msg, msg_len);
+	int err = plugin_load_open_plugin(name, &fd, msg, msg_len);
 
 	if (err)
 		return err;
 	if (fstat(fd, &st))
-		return refuse(msg, msg_len, -errno, "plugin %s: %s", name,
-			      strerror(errno));
+		return plugin_load_refuse(msg, msg_len, -errno, "plugin %s: %s",
+					  name, strerror(errno));
 	*ret = find_loaded(&st);
 	if (*ret)
 		return 0;
-	err = check_owner(name, &st, msg, msg_len);
+	err = plugin_load_check_owner(name, &st, msg, msg_len);
 	if (err)
 		return err;
 	l = calloc(1, sizeof(*l));
 	if (!l)
-		return refuse(msg, msg_len, -ENOMEM, "out of memory");
+		return plugin_load_refuse(msg, msg_len, -ENOMEM,
+					  "out of memory");
 	err = load_file(name, fd, l, msg, msg_len);
 	if (err) {
 		free(l);
@@ -356,11 +368,12 @@ static int refuse_unknown(const struct rbp_plugin *plugin, const char *text,
 	char known[256];
 
 	list_params(plugin, known, sizeof(known));
-	return refuse(msg, msg_len, -EINVAL,
-		      "no parameter '%.*s' of a volume or of plugin %s, which "
-		      "has %s",
-		      (int)strcspn(text, "="), text, plugin->name,
-		      *known ? known : "none");
+	return plugin_load_refuse(
+		msg, msg_len, -EINVAL,
+		"no parameter '%.*s' of a volume or of plugin %s, which "
+		"has %s",
+		(int)strcspn(text, "="), text, plugin->name,
+		*known ? known : "none");
 }
 
 /* One "KEY=VALUE" into its place, which is the parameter's in the table. */
@@ -374,18 +387,19 @@ static int set_arg(const struct rbp_plugin *plugin, const char *text,
 	if (!p)
 		return refuse_unknown(plugin, text, msg, msg_len);
 	if (!text[len])
-		return refuse(msg, msg_len, -EINVAL,
-			      "'%s' needs a value: %s=...", text, text);
+		return plugin_load_refuse(msg, msg_len, -EINVAL,
+					  "'%s' needs a value: %s=...", text,
+					  text);
 	arg = &args[p - plugin->params];
 	if (arg->name)
-		return refuse(msg, msg_len, -EINVAL, "'%s' is given twice",
-			      p->name);
+		return plugin_load_refuse(msg, msg_len, -EINVAL,
+					  "'%s' is given twice", p->name);
 	arg->name = p->name;
 	arg->text = text + len + 1;
 	if (!parse_text(p->type, arg))
-		return refuse(msg, msg_len, -EINVAL,
-			      "'%s': %s of plugin %s is %s", text, p->name,
-			      plugin->name, type_text(p->type));
+		return plugin_load_refuse(
+			msg, msg_len, -EINVAL, "'%s': %s of plugin %s is %s",
+			text, p->name, plugin->name, type_text(p->type));
 	return 0;
 }
 
@@ -421,7 +435,8 @@ int plugin_args(const struct rbp_plugin *plugin, const struct plugin_spec *spec,
 	/* The texts behind the list, so that one free() takes both. */
 	args = calloc(1, (cnt + 1) * sizeof(*args) + spec->args_len + 1);
 	if (!args)
-		return refuse(msg, msg_len, -ENOMEM, "out of memory");
+		return plugin_load_refuse(msg, msg_len, -ENOMEM,
+					  "out of memory");
 	texts = (char *)&args[cnt + 1];
 	memcpy(texts, spec->args, spec->args_len);
 	for (size_t at = 0; at < spec->args_len; at += strlen(texts + at) + 1) {

@@ -53,7 +53,7 @@ static int do_io(const struct plugin_threads *pool, struct rbp_io *io)
 }
 
 /* The oldest; NULL: the pool ends. With the lock held. */
-static struct rbp_io *take(struct plugin_threads *pool)
+static struct rbp_io *plugin_threads_take(struct plugin_threads *pool)
 {
 	struct rbp_io *io;
 
@@ -78,7 +78,7 @@ static void *helper_main(void *arg)
 
 	pthread_setname_np(pthread_self(), "plugin");
 	pthread_mutex_lock(&pool->lock);
-	while ((io = take(pool))) {
+	while ((io = plugin_threads_take(pool))) {
 		pthread_mutex_unlock(&pool->lock);
 		pool->done(io, do_io(pool, io));
 		pthread_mutex_lock(&pool->lock);

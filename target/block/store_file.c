@@ -32,12 +32,12 @@ static struct block_request *to_request(struct reactor_op *op)
 	return container_of(op, struct block_request, io);
 }
 
-static struct file_worker *worker_of(const struct block_request *req)
+static struct file_worker *store_file_worker_of(const struct block_request *req)
 {
 	return to_file(req->backend)->workers[req->worker->index];
 }
 
-static bool try_again(struct block_request *req, int res)
+static bool store_file_try_again(struct block_request *req, int res)
 {
 	return (res == -EAGAIN || res == -EINTR) && req->tries++ < TRIES_MAX;
 }
@@ -77,8 +77,9 @@ static void prep_read(struct io_uring_sqe *sqe, int fd,
 				   req->offset + req->progress);
 }
 
-static void prep_write(struct io_uring_sqe *sqe, int fd,
-		       const struct block_request *req, void *buf, unsigned len)
+static void store_file_prep_write(struct io_uring_sqe *sqe, int fd,
+				  const struct block_request *req, void *buf,
+				  unsigned len)
 {
 	if (req->buf_index >= 0)
 		io_uring_prep_write_fixed(sqe, fd, buf, len,
@@ -94,7 +95,7 @@ static void prep_write(struct io_uring_sqe *sqe, int fd,
 /* One READ or WRITE of what is left. */
 static void transfer(struct block_request *req)
 {
-	struct file_worker *fw = worker_of(req);
+	struct file_worker *fw = store_file_worker_of(req);
 	struct io_uring_sqe *sqe = reactor_sqe(fw->worker->reactor);
 	uint64_t left = req->len - req->progress;
 	unsigned int len = left > INT32_MAX / 2 ? 1u << 30 : (unsigned int)left;
@@ -103,13 +104,13 @@ static void transfer(struct block_request *req)
 	if (req->op == BLOCK_READ)
 		prep_read(sqe, file_fd(fw), req, buf, len);
 	else
-		prep_write(sqe, file_fd(fw), req, buf, len);
+		store_file_prep_write(sqe, file_fd(fw), req, buf, len);
 	req->io.done = transfer_done;
 	prep_done(sqe, fw, req);
 }
 
 /* Counts @res bytes; false when that brings the request no further. */
-static bool advance(struct block_request *req, int res)
+static bool store_file_advance(struct block_request *req, int res)
 {
 	struct file_backend *file = to_file(req->backend);
 	uint64_t before = req->progress;
@@ -126,14 +127,14 @@ static void transfer_done(struct reactor_op *op, int res, unsigned int flags)
 	struct block_request *req = to_request(op);
 
 	if (res < 0) {
-		if (try_again(req, res))
+		if (store_file_try_again(req, res))
 			transfer(req);
 		else
 			req->done(req, res);
 		return;
 	}
 	/* Nothing came: the file ends earlier than it did when opened. */
-	if (!advance(req, res))
+	if (!store_file_advance(req, res))
 		req->done(req, -EIO);
 	else if (req->progress < req->len)
 		transfer(req);
@@ -175,7 +176,8 @@ static void keep_flush_error(struct file_backend *file, int err)
 			  file->path, strerror(-err));
 }
 
-static void flush_done(struct reactor_op *op, int res, unsigned int flags)
+static void store_file_flush_done(struct reactor_op *op, int res,
+				  unsigned int flags)
 {
 	struct file_worker *fw = container_of(op, struct file_worker, flush_op);
 	struct block_request *answered = fw->flush_running;
@@ -203,9 +205,9 @@ static void flush_start(struct file_worker *fw)
 	submit_fsync(fw);
 }
 
-static void flush(struct block_request *req)
+static void store_file_flush(struct block_request *req)
 {
-	struct file_worker *fw = worker_of(req);
+	struct file_worker *fw = store_file_worker_of(req);
 	int err = atomic_load(&fw->file->flush_error);
 
 	if (err || fw->file->base.info.read_only) {
@@ -238,7 +240,7 @@ static const int zero_modes[] = {
 static void zero_start(struct block_request *req);
 
 /* Block devices say EINVAL where their sectors are larger than our blocks. */
-static bool is_refusal(int err)
+static bool store_file_is_refusal(int err)
 {
 	return err == -EOPNOTSUPP || err == -EINVAL || err == -ENOSYS;
 }
@@ -247,7 +249,7 @@ static void zero_end(struct block_request *req)
 {
 	req->progress = req->len;
 	if (is_synchronous(req))
-		flush(req);
+		store_file_flush(req);
 	else
 		req->done(req, 0);
 }
@@ -259,9 +261,9 @@ static void allocate_done(struct reactor_op *op, int res, unsigned int flags)
 
 	if (!res) {
 		zero_end(req);
-	} else if (try_again(req, res)) {
+	} else if (store_file_try_again(req, res)) {
 		zero_start(req);
-	} else if (is_refusal(res)) {
+	} else if (store_file_is_refusal(res)) {
 		atomic_fetch_or(&file->refused, 1 << req->step);
 		req->step++;
 		zero_start(req);
@@ -272,7 +274,7 @@ static void allocate_done(struct reactor_op *op, int res, unsigned int flags)
 
 static void allocate(struct block_request *req)
 {
-	struct file_worker *fw = worker_of(req);
+	struct file_worker *fw = store_file_worker_of(req);
 	struct io_uring_sqe *sqe = reactor_sqe(fw->worker->reactor);
 
 	io_uring_prep_fallocate(sqe, file_fd(fw), zero_modes[req->step],
@@ -286,7 +288,7 @@ static void write_zeroes_done(struct reactor_op *op, int res,
 
 static void write_zeroes(struct block_request *req)
 {
-	struct file_worker *fw = worker_of(req);
+	struct file_worker *fw = store_file_worker_of(req);
 	struct io_uring_sqe *sqe = reactor_sqe(fw->worker->reactor);
 	uint64_t left = req->len - req->progress;
 
@@ -302,9 +304,9 @@ static void write_zeroes_done(struct reactor_op *op, int res,
 {
 	struct block_request *req = to_request(op);
 
-	if (res < 0 && !try_again(req, res))
+	if (res < 0 && !store_file_try_again(req, res))
 		req->done(req, res);
-	else if (res >= 0 && !advance(req, res))
+	else if (res >= 0 && !store_file_advance(req, res))
 		req->done(req, -EIO);
 	else if (req->progress < req->len)
 		write_zeroes(req);
@@ -388,7 +390,7 @@ static void file_submit(struct backend *be, struct block_request *req)
 		transfer(req);
 		return;
 	case BLOCK_FLUSH:
-		flush(req);
+		store_file_flush(req);
 		return;
 	case BLOCK_UNMAP:
 	case BLOCK_ZERO:
@@ -400,8 +402,8 @@ static void file_submit(struct backend *be, struct block_request *req)
 	}
 }
 
-static int file_open(const struct backend_options *opt, struct backend **ret,
-		     char *msg, size_t msg_len)
+static int store_file_file_open(const struct backend_options *opt,
+				struct backend **ret, char *msg, size_t msg_len)
 {
 	struct file_backend *file;
 	int err = file_backend_open(opt, &file, msg, msg_len);
@@ -444,7 +446,7 @@ static int file_attach(struct backend *be, struct worker *w)
 		return -ENOMEM;
 	fw->file = file;
 	fw->worker = w;
-	fw->flush_op.done = flush_done;
+	fw->flush_op.done = store_file_flush_done;
 	fw->flush_fd = reopen(file->fd);
 	if (fw->flush_fd < 0) {
 		int err = fw->flush_fd;
@@ -472,7 +474,7 @@ static void file_detach(struct backend *be, struct worker *w)
 	file->workers[w->index] = NULL;
 }
 
-static void file_close(struct backend *be)
+static void store_file_file_close(struct backend *be)
 {
 	struct file_backend *file = to_file(be);
 
@@ -506,9 +508,9 @@ static int file_measure(struct backend *be, uint64_t *ret_size)
 
 const struct backend_ops backend_file = {
 	.name = "file",
-	.open = file_open,
+	.open = store_file_file_open,
 	.sync = file_sync,
-	.close = file_close,
+	.close = store_file_file_close,
 	.attach = file_attach,
 	.detach = file_detach,
 	.submit = file_submit,

@@ -30,10 +30,11 @@ struct open_call {
 	size_t msg_len;
 };
 
-static int fail(const struct open_call *c, int err, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+static int store_file_fail(const struct open_call *c, int err, const char *fmt,
+			   ...) __attribute__((format(printf, 3, 4)));
 
-static int fail(const struct open_call *c, int err, const char *fmt, ...)
+static int store_file_fail(const struct open_call *c, int err, const char *fmt,
+			   ...)
 {
 	va_list ap;
 	int n = snprintf(c->msg, c->msg_len, "%s: ", c->opt->path);
@@ -50,26 +51,29 @@ static int check_kind(struct open_call *c)
 {
 	if (stat(c->opt->path, &c->st)) {
 		if (errno == ENOENT)
-			return fail(c, -ENOENT,
-				    "does not exist; make it with: "
-				    "truncate -s 1G %s",
-				    c->opt->path);
-		return fail(c, -errno, "%s", strerror(errno));
+			return store_file_fail(c, -ENOENT,
+					       "does not exist; make it with: "
+					       "truncate -s 1G %s",
+					       c->opt->path);
+		return store_file_fail(c, -errno, "%s", strerror(errno));
 	}
 	if (S_ISDIR(c->st.st_mode))
-		return fail(c, -EISDIR,
-			    "is a directory; name a file or a block device");
+		return store_file_fail(
+			c, -EISDIR,
+			"is a directory; name a file or a block device");
 	if (!S_ISREG(c->st.st_mode) && !S_ISBLK(c->st.st_mode))
-		return fail(c, -EINVAL,
-			    "is neither a regular file nor a block device");
+		return store_file_fail(
+			c, -EINVAL,
+			"is neither a regular file nor a block device");
 	return 0;
 }
 
 static int given_twice(const struct open_call *c)
 {
-	return fail(c, -EBUSY,
-		    "is given twice; any number of initiators can use one "
-		    "volume");
+	return store_file_fail(
+		c, -EBUSY,
+		"is given twice; any number of initiators can use one "
+		"volume");
 }
 
 /* The devices that the kernel has made of it, such as a logical volume. */
@@ -132,17 +136,17 @@ static int in_use(const struct open_call *c, pid_t pid, const char *what)
 {
 	char who[FILE_LOCK_NAME_MAX];
 
-	return fail(c, -EBUSY, "is in use by %s%s%s", file_lock_name(pid, who),
-		    what,
-		    file_lock_is_interrupted()
-			    ? "; a signal ended the wait for it"
-			    : "");
+	return store_file_fail(c, -EBUSY, "is in use by %s%s%s",
+			       file_lock_name(pid, who), what,
+			       file_lock_is_interrupted()
+				       ? "; a signal ended the wait for it"
+				       : "");
 }
 
 static int in_use_as(const struct open_call *c, const char *what,
 		     const char *name)
 {
-	return fail(c, -EBUSY, "is in use: %s %s", what, name);
+	return store_file_fail(c, -EBUSY, "is in use: %s %s", what, name);
 }
 
 /* What does not end by itself soon is not waited for. */
@@ -168,9 +172,10 @@ static int explain_open(const struct open_call *c, int err)
 		hint = "; add ,ro to export it read-only";
 	else if (err == EACCES || err == EPERM)
 		hint = "; check its owner and mode, or run as another user";
-	return fail(c, -err, "cannot be opened for %s: %s%s",
-		    c->opt->read_only ? "reading" : "reading and writing",
-		    strerror(err), hint);
+	return store_file_fail(c, -err, "cannot be opened for %s: %s%s",
+			       c->opt->read_only ? "reading"
+						 : "reading and writing",
+			       strerror(err), hint);
 }
 
 /* O_EXCL: nobody may have a block device mounted that we write to. */
@@ -225,7 +230,9 @@ static int lock_file(const struct open_call *c, int fd)
 		return given_twice(c);
 	if (err == -EBUSY)
 		return in_use(c, pid, what);
-	return err ? fail(c, err, "cannot be locked: %s", strerror(-err)) : 0;
+	return err ? store_file_fail(c, err, "cannot be locked: %s",
+				     strerror(-err))
+		   : 0;
 }
 
 /* ---- direct I/O ---- */
@@ -264,7 +271,7 @@ static bool direct_read_works(int fd, uint32_t block_size)
 	return pread(fd, space + MEMORY_UNIT, block_size, block_size) >= 0;
 }
 
-static int set_direct(int fd, bool on)
+static int store_file_set_direct(int fd, bool on)
 {
 	int flags = fcntl(fd, F_GETFL);
 
@@ -279,23 +286,26 @@ static int try_direct(const struct open_call *c, int fd, uint32_t *ret_unit)
 {
 	int unit = direct_unit(c, fd);
 
-	if (!unit || set_direct(fd, true))
-		return fail(c, -EINVAL,
-			    "no direct I/O here (the file system refuses "
-			    "O_DIRECT); leave out direct=on");
+	if (!unit || store_file_set_direct(fd, true))
+		return store_file_fail(
+			c, -EINVAL,
+			"no direct I/O here (the file system refuses "
+			"O_DIRECT); leave out direct=on");
 	if (unit > (int)c->opt->block_size) {
-		set_direct(fd, false);
-		return fail(c, -EINVAL,
-			    "direct I/O needs blocks of %d bytes here; add "
-			    "block-size=%d or leave out direct=on",
-			    unit, unit);
+		store_file_set_direct(fd, false);
+		return store_file_fail(
+			c, -EINVAL,
+			"direct I/O needs blocks of %d bytes here; add "
+			"block-size=%d or leave out direct=on",
+			unit, unit);
 	}
 	if (unit < 0 && !direct_read_works(fd, c->opt->block_size)) {
-		set_direct(fd, false);
-		return fail(c, -EINVAL,
-			    "no direct I/O in blocks of %u bytes here; add "
-			    "block-size=4096 or leave out direct=on",
-			    c->opt->block_size);
+		store_file_set_direct(fd, false);
+		return store_file_fail(
+			c, -EINVAL,
+			"no direct I/O in blocks of %u bytes here; add "
+			"block-size=4096 or leave out direct=on",
+			c->opt->block_size);
 	}
 	*ret_unit = unit > 0 ? (uint32_t)unit : c->opt->block_size;
 	return 0;
@@ -413,18 +423,20 @@ static int get_size(const struct open_call *c, int fd, uint64_t *ret_size)
 
 	if (S_ISBLK(c->st.st_mode)) {
 		if (ioctl(fd, BLKGETSIZE64, ret_size))
-			return fail(c, -errno, "has no size: %s",
-				    strerror(errno));
+			return store_file_fail(c, -errno, "has no size: %s",
+					       strerror(errno));
 	} else {
 		*ret_size = (uint64_t)c->st.st_size;
 	}
 	if (!*ret_size)
-		return fail(c, -ENODATA,
-			    "is empty; give it a size with: truncate -s 1G %s",
-			    c->opt->path);
+		return store_file_fail(
+			c, -ENODATA,
+			"is empty; give it a size with: truncate -s 1G %s",
+			c->opt->path);
 	if (*ret_size < c->opt->block_size)
-		return fail(c, -EINVAL, "is smaller than one block (%u bytes)",
-			    c->opt->block_size);
+		return store_file_fail(c, -EINVAL,
+				       "is smaller than one block (%u bytes)",
+				       c->opt->block_size);
 	rest = (uint32_t)(*ret_size % c->opt->block_size);
 	if (rest)
 		log_warn("%s: the last %u bytes are no whole block of %u "
@@ -457,7 +469,8 @@ static struct backend_life life_of(const struct open_call *c, int fd)
 	return life;
 }
 
-static int describe(const struct open_call *c, struct file_backend *file)
+static int store_file_describe(const struct open_call *c,
+			       struct file_backend *file)
 {
 	struct backend_info *info = &file->base.info;
 	uint64_t size = 0;
@@ -496,11 +509,11 @@ static int open_and_describe(struct open_call *c, struct file_backend *file)
 		err = lock_file(c, file->fd);
 	/* The file that was opened, not the one that had the name before. */
 	if (!err && fstat(file->fd, &c->st))
-		err = fail(c, -errno, "%s", strerror(errno));
+		err = store_file_fail(c, -errno, "%s", strerror(errno));
 	if (!err)
 		err = choose_direct(c, file);
 	if (!err)
-		err = describe(c, file);
+		err = store_file_describe(c, file);
 	return err;
 }
 
@@ -512,13 +525,13 @@ int file_backend_open(const struct backend_options *opt,
 	int err;
 
 	if (!file)
-		return fail(&c, -ENOMEM, "out of memory");
+		return store_file_fail(&c, -ENOMEM, "out of memory");
 	file->fd = -1;
 	file->path = strdup(opt->path);
 	file->block_size = opt->block_size;
 	file->write_through = opt->write_through;
 	err = file->path ? open_and_describe(&c, file)
-			 : fail(&c, -ENOMEM, "out of memory");
+			 : store_file_fail(&c, -ENOMEM, "out of memory");
 	if (err) {
 		if (file->fd >= 0)
 			close(file->fd);

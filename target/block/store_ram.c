@@ -33,8 +33,8 @@ static struct ram_backend *to_ram(struct backend *be)
 	return container_of(be, struct ram_backend, base);
 }
 
-static int fail(char *msg, size_t msg_len, int err, const char *size,
-		const char *why)
+static int store_ram_fail(char *msg, size_t msg_len, int err, const char *size,
+			  const char *why)
 {
 	snprintf(msg, msg_len, "ram:%s: %s", size, why);
 	return err;
@@ -64,20 +64,23 @@ static int ram_open(const struct backend_options *opt, struct backend **ret,
 	uint64_t size;
 
 	if (size_parse(opt->path, &size))
-		return fail(msg, msg_len, -EINVAL, opt->path,
-			    "not a size; write ram:256M, for example");
+		return store_ram_fail(
+			msg, msg_len, -EINVAL, opt->path,
+			"not a size; write ram:256M, for example");
 	size -= size % opt->block_size;
 	if (!size)
-		return fail(msg, msg_len, -EINVAL, opt->path,
-			    "smaller than one block");
+		return store_ram_fail(msg, msg_len, -EINVAL, opt->path,
+				      "smaller than one block");
 	ram = calloc(1, sizeof(*ram));
 	if (!ram)
-		return fail(msg, msg_len, -ENOMEM, opt->path, "out of memory");
+		return store_ram_fail(msg, msg_len, -ENOMEM, opt->path,
+				      "out of memory");
 	ram->bytes = map_memory(size);
 	if (!ram->bytes) {
 		free(ram);
-		return fail(msg, msg_len, -ENOMEM, opt->path,
-			    "more than this process may map; make it smaller");
+		return store_ram_fail(
+			msg, msg_len, -ENOMEM, opt->path,
+			"more than this process may map; make it smaller");
 	}
 	ram->size = size;
 	ram->base.ops = &backend_ram;

@@ -159,7 +159,7 @@ static void note_end(struct channel *ch, const char *why)
 			 (int)sizeof(ch->end_why) - 1, why);
 }
 
-static bool may_log(struct channel *ch, enum log_level level)
+static bool chan_may_log(struct channel *ch, enum log_level level)
 {
 	return log_level >= level &&
 	       login_log_pass(&ch->port->channel_log, &ch->host->addr);
@@ -169,7 +169,7 @@ static void log_login(struct channel *ch)
 {
 	const struct srp_login_rsp *rsp = &ch->login_rsp;
 
-	if (!may_log(ch, LOG_NOTICE))
+	if (!chan_may_log(ch, LOG_NOTICE))
 		return;
 	log_notice("login of %s from %s on %s, %s over %s: channel %u%s",
 		   ch->nexus->name, channel_peer(ch), channel_local(ch),
@@ -189,7 +189,7 @@ static void log_login(struct channel *ch)
 
 static void log_logout(struct channel *ch)
 {
-	if (!may_log(ch, ch->logged_in ? LOG_NOTICE : LOG_WARNING))
+	if (!chan_may_log(ch, ch->logged_in ? LOG_NOTICE : LOG_WARNING))
 		return;
 	if (ch->logged_in)
 		log_notice("logout of %s from %s on %s: channel %u, %llu "
@@ -230,7 +230,7 @@ static void give_requests_back(struct channel *ch)
 }
 
 /* A turn after nothing was left: released IUs are back with the transport. */
-static void run_gone(struct reactor_msg *msg)
+static void chan_run_gone(struct reactor_msg *msg)
 {
 	struct channel *ch = container_of(msg, struct channel, gone_msg);
 
@@ -248,7 +248,7 @@ static void be_gone(struct channel *ch)
 {
 	ch->state = CHANNEL_GONE;
 	reactor_timer_stop(&ch->timer);
-	ch->gone_msg.run = run_gone;
+	ch->gone_msg.run = chan_run_gone;
 	reactor_send(ch->worker->reactor, &ch->gone_msg);
 }
 
@@ -584,7 +584,7 @@ bool channel_can_answer(const struct channel *ch)
 	return ch->state == CHANNEL_OPEN || ch->state == CHANNEL_DRAINING;
 }
 
-static void start_request(struct channel *ch, struct xp_iu *iu)
+static void chan_start_request(struct channel *ch, struct xp_iu *iu)
 {
 	struct request *req = request_pool_get(&ch->worker->requests);
 	const uint8_t *opcode = iu->data;
@@ -600,7 +600,7 @@ static void start_request(struct channel *ch, struct xp_iu *iu)
 		task_mgmt_start(req, iu);
 }
 
-static void start_waiting(struct channel *ch)
+static void chan_start_waiting(struct channel *ch)
 {
 	while (ch->state == CHANNEL_OPEN && ch->waiting_cnt > 0 &&
 	       ch->busy_cnt < CHANNEL_REQUESTS) {
@@ -608,7 +608,7 @@ static void start_waiting(struct channel *ch)
 
 		ch->waiting_first = (ch->waiting_first + 1) % CHANNEL_REQ_LIM;
 		ch->waiting_cnt--;
-		start_request(ch, iu);
+		chan_start_request(ch, iu);
 	}
 }
 
@@ -640,7 +640,7 @@ void channel_request_ended(struct channel *ch, struct request *req)
 	ch->busy_cnt--;
 	request_pool_put(&ch->worker->requests, req);
 	request_start_blocked(ch);
-	start_waiting(ch);
+	chan_start_waiting(ch);
 	expect_next(ch);
 	speak(ch);
 	close_if_drained(ch);
@@ -669,7 +669,7 @@ static void request_arrived(struct channel *ch, struct xp_iu *iu)
 			    CHANNEL_REQ_LIM] = iu;
 		return;
 	}
-	start_request(ch, iu);
+	chan_start_request(ch, iu);
 }
 
 static void bad_opcode(struct channel *ch, uint8_t opcode)

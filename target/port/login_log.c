@@ -10,7 +10,7 @@ void login_log_init(struct login_log *l)
 	pthread_mutex_init(&l->lock, NULL);
 }
 
-static void tell(const struct in6_addr *addr, unsigned int dropped)
+static void login_log_tell(const struct in6_addr *addr, unsigned int dropped)
 {
 	bool is_ipv4 = IN6_IS_ADDR_V4MAPPED(addr);
 	char text[INET6_ADDRSTRLEN];
@@ -26,7 +26,7 @@ static void tell(const struct in6_addr *addr, unsigned int dropped)
 void login_log_fini(struct login_log *l)
 {
 	for (unsigned int i = 0; i < l->cnt; i++)
-		tell(&l->hosts[i].addr, l->hosts[i].limit.dropped);
+		login_log_tell(&l->hosts[i].addr, l->hosts[i].limit.dropped);
 	if (l->all.dropped)
 		log_notice("%u more logins and logouts left out",
 			   l->all.dropped);
@@ -40,7 +40,7 @@ static bool is_of(const struct login_log_host *host,
 }
 
 /* A place for a host that has none. */
-static struct login_log_host *make_room(struct login_log *l)
+static struct login_log_host *login_log_make_room(struct login_log *l)
 {
 	struct login_log_host *oldest = &l->hosts[0];
 
@@ -50,7 +50,7 @@ static struct login_log_host *make_room(struct login_log *l)
 		if (l->hosts[i].used_at < oldest->used_at)
 			oldest = &l->hosts[i];
 	}
-	tell(&oldest->addr, oldest->limit.dropped);
+	login_log_tell(&oldest->addr, oldest->limit.dropped);
 	return oldest;
 }
 
@@ -63,7 +63,7 @@ static struct login_log_host *find_or_make(struct login_log *l,
 		if (is_of(&l->hosts[i], addr))
 			return &l->hosts[i];
 	}
-	host = make_room(l);
+	host = login_log_make_room(l);
 	*host = (struct login_log_host){ .addr = *addr };
 	return host;
 }
@@ -76,7 +76,7 @@ static bool pass(struct login_log *l, const struct in6_addr *addr)
 	host->used_at = ++l->uses;
 	if (!log_limit_pass(&host->limit, LOGIN_LOG_BURST, &dropped))
 		return false;
-	tell(addr, dropped);
+	login_log_tell(addr, dropped);
 	if (!log_limit_pass(&l->all, LOGIN_LOG_ALL_BURST, &dropped))
 		return false;
 	if (dropped)

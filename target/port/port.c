@@ -24,7 +24,7 @@ struct login {
 	struct reactor_timer timer; /* the fence's limit */
 };
 
-static void serve(struct port *port, struct nexus *nexus);
+static void port_serve(struct port *port, struct nexus *nexus);
 
 static struct reactor *port_reactor(const struct port *port)
 {
@@ -85,9 +85,9 @@ static void reject(struct xp_conn_request *conn, uint64_t tag, uint32_t reason)
 }
 
 /* Refuses @conn; @why is what the log says beyond the reason's name. */
-static void refuse(struct port *port, struct xp_conn_request *conn,
-		   const struct srp_login_req *req, uint32_t reason,
-		   const char *why)
+static void port_refuse(struct port *port, struct xp_conn_request *conn,
+			const struct srp_login_req *req, uint32_t reason,
+			const char *why)
 {
 	char text[256];
 
@@ -161,7 +161,7 @@ static void refuse_waiting(struct login *login, uint32_t reason,
 		.initiator = login->nexus->initiator,
 	};
 
-	refuse(login->port, login->conn, &req, reason, why);
+	port_refuse(login->port, login->conn, &req, reason, why);
 	logged_off(login->port, login->host, /* half_open= */ true);
 	login->nexus->login_cnt--;
 	login_free(login);
@@ -189,7 +189,7 @@ static void fence_expired(struct reactor_timer *t)
 		       "ended in time");
 	/* They end all the same. */
 	scsi_nexus_lost(&nexus->scsi);
-	serve(port, nexus);
+	port_serve(port, nexus);
 }
 
 /* ---- channels ---- */
@@ -234,7 +234,7 @@ static void admit(struct port *port, struct login *login)
 }
 
 /* Lets in, in order of arrival, the logins that need not wait any longer. */
-static void serve(struct port *port, struct nexus *nexus)
+static void port_serve(struct port *port, struct nexus *nexus)
 {
 	while (!list_empty(&nexus->logins)) {
 		struct login *login =
@@ -261,7 +261,7 @@ static void close_channels(struct nexus *nexus, const char *why)
 }
 
 /* Runs on worker 0. Nothing is left of the channel but its memory. */
-static void run_gone(struct reactor_msg *msg)
+static void port_run_gone(struct reactor_msg *msg)
 {
 	struct channel *ch = container_of(msg, struct channel, gone_msg);
 	struct nexus *nexus = ch->nexus;
@@ -276,7 +276,7 @@ static void run_gone(struct reactor_msg *msg)
 	nexus->channel_cnt--;
 	logged_off(port, ch->host, ch->half_open);
 	channel_send_free(ch);
-	serve(port, nexus);
+	port_serve(port, nexus);
 	if (port->stopping && port->login_cnt == 0 && !port->stopped_called) {
 		port->stopped_called = true;
 		port->stopped(port);
@@ -300,7 +300,7 @@ void port_channel_opened(struct channel *ch)
 
 void port_channel_gone(struct channel *ch)
 {
-	ch->gone_msg.run = run_gone;
+	ch->gone_msg.run = port_run_gone;
 	reactor_send(port_reactor(ch->port), &ch->gone_msg);
 }
 
@@ -375,7 +375,8 @@ static void log_in(struct port *port, struct xp_conn_request *conn,
 		nexus ? login_create(port, nexus, conn, req, answer) : NULL;
 
 	if (!login) {
-		refuse(port, conn, req, SRP_REJ_NO_RESOURCES, "out of memory");
+		port_refuse(port, conn, req, SRP_REJ_NO_RESOURCES,
+			    "out of memory");
 		if (nexus)
 			maybe_free_nexus(port, nexus);
 		return;
@@ -387,7 +388,7 @@ static void log_in(struct port *port, struct xp_conn_request *conn,
 	list_add_tail(&nexus->logins, &login->node);
 	nexus->login_cnt++;
 	reactor_timer_set(port_reactor(port), &login->timer, port->fence_ms);
-	serve(port, nexus);
+	port_serve(port, nexus);
 }
 
 /* Which limit is reached; NULL: none. */
@@ -499,8 +500,8 @@ static void on_requested(struct xp_conn_request *conn)
 	}
 	srp_login_check(&req, &port->policy, &answer);
 	if (answer.reason) {
-		refuse(port, conn, &req, answer.reason,
-		       srp_rej_reason_hint(answer.reason));
+		port_refuse(port, conn, &req, answer.reason,
+			    srp_rej_reason_hint(answer.reason));
 		return;
 	}
 	/* Named or not, it is the same port, and so the same nexus: a login
@@ -509,12 +510,12 @@ static void on_requested(struct xp_conn_request *conn)
 	make_view(port, conn, &req, &view);
 	why = lack_of_access(port, &req, &view);
 	if (why) {
-		refuse(port, conn, &req, SRP_REJ_CHANNEL_LIMIT, why);
+		port_refuse(port, conn, &req, SRP_REJ_CHANNEL_LIMIT, why);
 		return;
 	}
 	reason = lack_of_room(port, conn, &req, &why);
 	if (reason)
-		refuse(port, conn, &req, reason, why);
+		port_refuse(port, conn, &req, reason, why);
 	else
 		log_in(port, conn, &req, &answer, &view);
 }

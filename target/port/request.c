@@ -9,14 +9,14 @@
 #include "target/port/task_set.h"
 #include "target/port/watchdog.h"
 
-static struct worker *worker_of(const struct request *req)
+static struct worker *req_worker_of(const struct request *req)
 {
 	return req->ch->worker;
 }
 
 static struct nexus_share *share_of(const struct request *req)
 {
-	return &req->ch->nexus->shares[worker_of(req)->index];
+	return &req->ch->nexus->shares[req_worker_of(req)->index];
 }
 
 void request_init(struct request *req, struct request_slab *slab, uint8_t *rsp)
@@ -34,11 +34,11 @@ static void request_set_state(struct request *req, enum request_state state)
 	enum request_state from = req->state;
 
 	req->state = state;
-	if (!list_empty(&worker_of(req)->managing))
+	if (!list_empty(&req_worker_of(req)->managing))
 		task_mgmt_request_moved(req, from, state);
 }
 
-static void post(struct request *req)
+static void req_post(struct request *req)
 {
 	req->posted_us = watchdog_posted(req->ch);
 	xp_post(req->ch->xp, &req->chain);
@@ -54,9 +54,9 @@ static void release_iu(struct request *req)
 }
 
 /* Nobody has the request any more: memory and slot go back. */
-static void end(struct request *req)
+static void req_end(struct request *req)
 {
-	struct worker *w = worker_of(req);
+	struct worker *w = req_worker_of(req);
 	void *block = req->block;
 	void *table = req->table;
 
@@ -77,7 +77,7 @@ static void end(struct request *req)
 void request_drop(struct request *req)
 {
 	srp_ledger_abandon(&req->ch->ledger);
-	end(req);
+	req_end(req);
 }
 
 static void response_done(struct xp_chain *chain, int status)
@@ -91,7 +91,7 @@ static void response_done(struct xp_chain *chain, int status)
 	if (status == 0 && !req->is_tmf && req->fate == FATE_ANSWER)
 		scsi_task_delivered(&req->task);
 	if (!req->lingers) {
-		end(req);
+		req_end(req);
 		return;
 	}
 	request_set_state(req, REQUEST_LINGERING);
@@ -149,19 +149,19 @@ static void post_response(struct request *req, struct srp_rsp *rsp)
 	release_iu(req);
 	request_set_state(req, REQUEST_RESPONDING);
 	ch->requests_cnt++;
-	worker_of(req)->counters.commands++;
+	req_worker_of(req)->counters.commands++;
 	req->chain.send[0] = (struct xp_sge){ .addr = req->rsp,
 					      .len = (uint32_t)len,
 					      .mr = request_rsp_mr(req) };
 	req->chain.send_cnt = 1;
 	req->chain.done = response_done;
-	post(req);
+	req_post(req);
 }
 
 /* The local key for task.buf. */
 static struct xp_mr *buffer_mr(const struct request *req)
 {
-	const struct worker *w = worker_of(req);
+	const struct worker *w = req_worker_of(req);
 	enum xp_kind kind = req->ch->kind;
 
 	if (req->task.buf_is_volume)
@@ -207,7 +207,8 @@ static void respond(struct request *req)
 }
 
 /* Answers with CHECK CONDITION without going any further. */
-static void refuse(struct request *req, enum scsi_key key, enum scsi_asc code)
+static void req_refuse(struct request *req, enum scsi_key key,
+		       enum scsi_asc code)
 {
 	struct scsi_sense sense = scsi_sense(key, code);
 
@@ -337,7 +338,7 @@ static void end_lingering(struct request *req)
 	req->ch->lingering_cnt--;
 	req->lingers = false;
 	if (req->state == REQUEST_LINGERING)
-		end(req);
+		req_end(req);
 }
 
 static void executed(struct scsi_task *task)
@@ -351,8 +352,9 @@ static void executed(struct scsi_task *task)
 }
 
 /* For scsi_task.abort. */
-static int abort_preempted(struct scsi_task *task,
-			   const struct srp_port_id *ports, unsigned int cnt)
+static int req_abort_preempted(struct scsi_task *task,
+			       const struct srp_port_id *ports,
+			       unsigned int cnt)
 {
 	return task_mgmt_preempt(container_of(task, struct request, task),
 				 ports, cnt);
@@ -383,7 +385,7 @@ static void fetch_done(struct xp_chain *chain, int status)
 static void copy_immediate(struct request *req)
 {
 	memcpy(req->task.buf, req->data.imm, req->task.fetch_len);
-	worker_of(req)->counters.copied += req->task.fetch_len;
+	req_worker_of(req)->counters.copied += req->task.fetch_len;
 }
 
 /* Everything has its place: gets the data-out there, then executes. */
@@ -406,7 +408,7 @@ static void fetch(struct request *req)
 	request_set_state(req, REQUEST_FETCHING);
 	req->chain = (struct xp_chain){ .done = fetch_done };
 	set_chain_data(req, XP_RDMA_READ, t->fetch_len);
-	post(req);
+	req_post(req);
 }
 
 /*
@@ -427,7 +429,7 @@ static void use_block(struct request *req, void *block)
 {
 	req->block = block;
 	req->task.buf = block;
-	req->task.buf_index = arena_uring_index(worker_of(req)->arena);
+	req->task.buf_index = arena_uring_index(req_worker_of(req)->arena);
 	fetch(req);
 }
 
@@ -451,25 +453,25 @@ static void *get_or_wait(struct request *req, struct arena *arena,
 	block = arena_get_wait(arena, len, &req->waiter);
 	if (!block) {
 		req->waits_for = arena;
-		worker_of(req)->counters.waits++;
+		req_worker_of(req)->counters.waits++;
 	}
 	return block;
 }
 
-static void blocks_held(struct scsi_task *task)
+static void req_blocks_held(struct scsi_task *task)
 {
 	fetch(container_of(task, struct request, task));
 }
 
 static void start_buffer(struct request *req)
 {
-	struct arena *arena = worker_of(req)->arena;
+	struct arena *arena = req_worker_of(req)->arena;
 	struct scsi_task *t = &req->task;
 	void *block;
 
 	t->buf_index = -1;
 	if (t->buf_is_volume) {
-		scsi_task_hold(t, blocks_held);
+		scsi_task_hold(t, req_blocks_held);
 		return;
 	}
 	if (t->buf_len == 0) {
@@ -482,8 +484,8 @@ static void start_buffer(struct request *req)
 		return;
 	}
 	if (t->buf_len > arena_len(arena)) {
-		refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
-		       SCSI_ASC_INSUFFICIENT_RESOURCES);
+		req_refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
+			   SCSI_ASC_INSUFFICIENT_RESOURCES);
 		return;
 	}
 	block = get_or_wait(req, arena, &share_of(req)->data, t->buf_len,
@@ -533,7 +535,7 @@ static void table_read(struct xp_chain *chain, int status)
 /* The list in the IU is partial: the whole of it is in initiator memory. */
 static void read_table(struct request *req)
 {
-	struct worker *w = worker_of(req);
+	struct worker *w = req_worker_of(req);
 
 	log_debug("channel %u tag %016llx: reads its table of %u descriptors",
 		  req->ch->number, (unsigned long long)req->tag,
@@ -548,7 +550,7 @@ static void read_table(struct request *req)
 		.local_mr = w->tables_mr[req->ch->kind],
 		.done = table_read,
 	};
-	post(req);
+	req_post(req);
 }
 
 static void use_table(struct request *req, void *table)
@@ -593,8 +595,8 @@ static void start_descs(struct request *req)
 				 "the limit is %u; command refused",
 				 (unsigned long long)req->tag, data->desc_cnt,
 				 REQUEST_DESCS_MAX);
-		refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
-		       SCSI_ASC_INSUFFICIENT_RESOURCES);
+		req_refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
+			   SCSI_ASC_INSUFFICIENT_RESOURCES);
 		return;
 	}
 	if (!data->partial && data->desc_cnt <= REQUEST_DESCS) {
@@ -603,9 +605,9 @@ static void start_descs(struct request *req)
 		start_buffer(req);
 		return;
 	}
-	table = get_or_wait(req, worker_of(req)->tables, &share_of(req)->tables,
-			    (size_t)data->desc_cnt * SRP_DESC_SIZE,
-			    table_granted);
+	table = get_or_wait(
+		req, req_worker_of(req)->tables, &share_of(req)->tables,
+		(size_t)data->desc_cnt * SRP_DESC_SIZE, table_granted);
 	if (table)
 		use_table(req, table);
 }
@@ -654,7 +656,7 @@ static void fill_task(struct request *req, const struct srp_cmd_view *cmd)
 	t->buf_index = -1;
 	t->done = executed;
 	t->answer = answer_now;
-	t->abort = abort_preempted;
+	t->abort = req_abort_preempted;
 }
 
 /* ---- the start ---- */
@@ -723,14 +725,14 @@ void request_start(struct request *req, struct xp_iu *iu)
 	}
 	fill_task(req, &cmd);
 	if (cmd.out.len > 0 && cmd.in.len > 0) {
-		refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
-		       SCSI_ASC_INVALID_FIELD_IN_COMMAND_IU);
+		req_refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
+			   SCSI_ASC_INVALID_FIELD_IN_COMMAND_IU);
 		return;
 	}
 	/* ACA, as there is none, and reserved values (SAM-5 8.6). */
 	if (cmd.task_attr > SRP_TASK_ORDERED) {
-		refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
-		       SCSI_ASC_INVALID_MESSAGE_ERROR);
+		req_refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
+			   SCSI_ASC_INVALID_MESSAGE_ERROR);
 		return;
 	}
 	if (task_set_enter(req, cmd.task_attr))

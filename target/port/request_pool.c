@@ -32,7 +32,7 @@ void request_pool_init(struct request_pool *pool, struct worker *w)
 
 /* Pages that cost nothing before they are touched; small ones, as few of them
  * will be. */
-static uint8_t *map_pages(void)
+static uint8_t *pool_map_pages(void)
 {
 	void *mem = mmap(NULL, SLAB_LEN, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -43,7 +43,7 @@ static uint8_t *map_pages(void)
 	return mem;
 }
 
-static void slab_free(struct request_slab *slab)
+static void pool_slab_free(struct request_slab *slab)
 {
 	assert(slab->out == 0);
 	for (unsigned int k = 0; k < XP_KINDS; k++)
@@ -74,7 +74,7 @@ static int register_responses(struct request_slab *slab, struct worker *w,
 static int slab_fill(struct request_slab *slab, struct worker *w,
 		     struct xp_error *e)
 {
-	slab->rsp_mem = map_pages();
+	slab->rsp_mem = pool_map_pages();
 	if (!slab->rsp_mem) {
 		xp_error_set(e, -ENOMEM, "no memory for its requests");
 		return -ENOMEM;
@@ -96,7 +96,7 @@ static int add_slab(struct request_pool *pool, struct xp_error *e)
 	list_init(&slab->free);
 	err = slab_fill(slab, pool->worker, e);
 	if (err)
-		slab_free(slab);
+		pool_slab_free(slab);
 	else
 		list_add_tail(&pool->room, &slab->node);
 	return err;
@@ -131,7 +131,7 @@ void request_pool_release(struct request_pool *pool)
 	struct request_slab *slab = find_unused(pool);
 
 	if (slab)
-		slab_free(slab);
+		pool_slab_free(slab);
 	else
 		pool->surplus++;
 }
@@ -192,6 +192,6 @@ void request_pool_put(struct request_pool *pool, struct request *req)
 	}
 	if (slab->out == 0 && pool->surplus > 0) {
 		pool->surplus--;
-		slab_free(slab);
+		pool_slab_free(slab);
 	}
 }

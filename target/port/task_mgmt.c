@@ -28,7 +28,7 @@ struct task_mgmt {
 static void part_returned(struct reactor_msg *msg);
 
 /* Which volume the initiator calls @lun; NULL: none. */
-static struct volume *volume_of(const struct channel *ch, int lun)
+static struct volume *tmf_volume_of(const struct channel *ch, int lun)
 {
 	if (lun < 0 || lun >= LUNS_MAX)
 		return NULL;
@@ -37,13 +37,13 @@ static struct volume *volume_of(const struct channel *ch, int lun)
 
 static const struct volume *fenced_volume(const struct task_mgmt *tm)
 {
-	return volume_of(tm->req->ch, tm->lun);
+	return tmf_volume_of(tm->req->ch, tm->lun);
 }
 
 /* A task of the logical unit? Initiators may call it by different numbers. */
 static bool is_for(const struct task_mgmt *tm, const struct request *req)
 {
-	return volume_of(req->ch, req->task.lun) == fenced_volume(tm);
+	return tmf_volume_of(req->ch, req->task.lun) == fenced_volume(tm);
 }
 
 static const struct nexus *nexus_of(const struct request *req)
@@ -221,7 +221,7 @@ static void part_run(struct reactor_msg *msg)
 	for_each_request(part, end_one);
 	if (w->index == 0 && tm->function == SRP_TSK_LUN_RESET)
 		scsi_unit_reset(tm->req->ch->port->luns,
-				volume_of(tm->req->ch, tm->lun));
+				tmf_volume_of(tm->req->ch, tm->lun));
 	part_let_go(part);
 }
 
@@ -246,7 +246,7 @@ static void finish_reset(struct task_mgmt *tm)
 	const struct channel *ch = tm->req->ch;
 
 	tm->reset.luns = ch->port->luns;
-	tm->reset.vol = volume_of(ch, tm->lun);
+	tm->reset.vol = tmf_volume_of(ch, tm->lun);
 	tm->reset.done = reset_finished;
 	scsi_reset_finish(&tm->reset, ch->worker);
 }
@@ -292,8 +292,8 @@ static void send_parts(struct task_mgmt *tm)
 }
 
 /* A part for each worker; NULL: no memory. */
-static struct task_mgmt *create(struct request *req, uint8_t function, int lun,
-				unsigned int parts)
+static struct task_mgmt *tmf_create(struct request *req, uint8_t function,
+				    int lun, unsigned int parts)
 {
 	struct task_mgmt *tm =
 		calloc(1, sizeof(*tm) + parts * sizeof(tm->parts[0]));
@@ -312,7 +312,7 @@ int task_mgmt_preempt(struct request *req, const struct srp_port_id *ports,
 {
 	struct port *port = req->ch->port;
 	struct task_mgmt *tm =
-		create(req, PREEMPT, req->task.lun, port->worker_cnt);
+		tmf_create(req, PREEMPT, req->task.lun, port->worker_cnt);
 
 	if (tm)
 		tm->ports = malloc(cnt * sizeof(*ports));
@@ -331,7 +331,7 @@ static void manage(struct request *req, const struct srp_tsk_mgmt *t, int lun)
 	struct port *port = req->ch->port;
 	unsigned int parts =
 		t->function == SRP_TSK_ABORT_TASK ? 1 : port->worker_cnt;
-	struct task_mgmt *tm = create(req, t->function, lun, parts);
+	struct task_mgmt *tm = tmf_create(req, t->function, lun, parts);
 
 	if (!tm) {
 		request_answer_tmf(req, SRP_RSP_TMF_FAILED);
@@ -354,12 +354,12 @@ static int volume_lun(const struct channel *ch, uint64_t field)
 	uint32_t lun;
 
 	if (srp_lun_decode(field, &lun) < 0 || lun >= LUNS_MAX ||
-	    !volume_of(ch, (int)lun))
+	    !tmf_volume_of(ch, (int)lun))
 		return -1;
 	return (int)lun;
 }
 
-static void judge(struct request *req, const struct srp_tsk_mgmt *t)
+static void tmf_judge(struct request *req, const struct srp_tsk_mgmt *t)
 {
 	struct channel *ch = req->ch;
 	int lun = volume_lun(ch, t->lun);
@@ -400,7 +400,7 @@ void task_mgmt_start(struct request *req, struct xp_iu *iu)
 	xp_iu_release(iu);
 	request_start_tmf(req, head.tag);
 	if (err == 0) {
-		judge(req, &t);
+		tmf_judge(req, &t);
 		return;
 	}
 	channel_complain(ch, "SRP_TSK_MGMT is too short; closing");

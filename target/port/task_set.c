@@ -13,7 +13,7 @@ static bool waits_for(const struct request *req, const struct request *other,
 			    other->attr == SRP_TASK_ORDERED);
 }
 
-static bool must_wait(const struct request *req)
+static bool task_set_must_wait(const struct request *req)
 {
 	bool is_older = true;
 	struct list *it;
@@ -38,7 +38,7 @@ bool task_set_enter(struct request *req, uint8_t attr)
 	req->attr = attr;
 	if (attr != SRP_TASK_SIMPLE)
 		req->ch->special_cnt++;
-	if (!must_wait(req))
+	if (!task_set_must_wait(req))
 		return true;
 	req->blocked = true;
 	req->ch->blocked_cnt++;
@@ -68,7 +68,7 @@ struct request *task_set_next(struct channel *ch)
 	list_for_each(it, &ch->busy) {
 		struct request *req = container_of(it, struct request, node);
 
-		if (req->blocked && !must_wait(req)) {
+		if (req->blocked && !task_set_must_wait(req)) {
 			task_set_unblock(req);
 			return req;
 		}

@@ -68,7 +68,7 @@ static const char *what_waits(const struct request *req)
 	}
 }
 
-static void give_up(struct channel *ch, const struct oldest *oldest)
+static void watchdog_give_up(struct channel *ch, const struct oldest *oldest)
 {
 	unsigned int s = (unsigned int)(oldest->waited_us / 1000000);
 	char tag[64] = "";
@@ -86,42 +86,43 @@ static void give_up(struct channel *ch, const struct oldest *oldest)
 }
 
 /* Returns true when something is under way. */
-static bool look_at(struct channel *ch)
+static bool watchdog_look_at(struct channel *ch)
 {
 	struct oldest oldest;
 
 	if (!channel_can_answer(ch) || !find_oldest(ch, &oldest))
 		return false;
 	if (oldest.waited_us >= ch->worker->rdma_timeout_ms * 1000ull) {
-		give_up(ch, &oldest);
+		watchdog_give_up(ch, &oldest);
 		return false;
 	}
 	return true;
 }
 
-static void start(struct worker *w)
+static void watchdog_start(struct worker *w)
 {
 	reactor_timer_set(w->reactor, &w->watchdog,
 			  (w->rdma_timeout_ms + 3) / 4);
 	w->watching = true;
 }
 
-static void look(struct reactor_timer *t)
+static void watchdog_look(struct reactor_timer *t)
 {
 	struct worker *w = container_of(t, struct worker, watchdog);
 	bool any = false;
 	struct list *it;
 
 	list_for_each(it, &w->channels)
-		any |= look_at(container_of(it, struct channel, worker_node));
+		any |= watchdog_look_at(
+			container_of(it, struct channel, worker_node));
 	w->watching = false;
 	if (any)
-		start(w);
+		watchdog_start(w);
 }
 
 void watchdog_init(struct worker *w)
 {
-	reactor_timer_init(&w->watchdog, look);
+	reactor_timer_init(&w->watchdog, watchdog_look);
 }
 
 void watchdog_stop(struct worker *w)
@@ -133,7 +134,7 @@ void watchdog_stop(struct worker *w)
 uint64_t watchdog_posted(struct channel *ch)
 {
 	if (!ch->worker->watching)
-		start(ch->worker);
+		watchdog_start(ch->worker);
 	return reactor_now_us(ch->worker->reactor);
 }
 

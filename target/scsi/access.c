@@ -52,7 +52,7 @@ static bool parse_prefix(const char *text, unsigned int bits,
 	return true;
 }
 
-static bool parse_ipv6(char *text, struct access_rule *rule)
+static bool access_parse_ipv6(char *text, struct access_rule *rule)
 {
 	char *end = strchr(text, ']');
 
@@ -81,7 +81,7 @@ static bool parse_who(char *text, struct access_rule *rule)
 	if (!strcmp(text, "all"))
 		return true;
 	if (text[0] == '[')
-		return parse_ipv6(text, rule);
+		return access_parse_ipv6(text, rule);
 	if (text[0] == '0' && text[1] == 'x') {
 		rule->by_port = true;
 		return srp_port_id_parse(text, &rule->port) == 0;
@@ -89,7 +89,7 @@ static bool parse_who(char *text, struct access_rule *rule)
 	return parse_ipv4(text, rule);
 }
 
-static bool parse_option(const char *text, struct access_rule *rule)
+static bool access_parse_option(const char *text, struct access_rule *rule)
 {
 	if (!strcmp(text, "ro")) {
 		rule->read_only = true;
@@ -123,7 +123,7 @@ static bool parse_rule(char *text, struct access_rule *rule)
 		next = strchr(option, ':');
 		if (next)
 			*next++ = '\0';
-		if (!parse_option(option, rule))
+		if (!access_parse_option(option, rule))
 			return false;
 	}
 	return true;

@@ -91,7 +91,7 @@ static void or_into(uint8_t *to, const uint8_t *from, uint64_t len)
 
 static bool read_next(struct scsi_task *task);
 
-static bool have_read(struct scsi_task *task, int res)
+static bool atomic_have_read(struct scsi_task *task, int res)
 {
 	if (res)
 		return scsi_task_fail_blk(task, res);
@@ -108,7 +108,7 @@ static bool read_next(struct scsi_task *task)
 	if (!left)
 		return scsi_task_write(task, task->buf, task->fetch_len);
 	scsi_task_blk(task, BLOCK_READ, task->at, scsi_min(left, SCSI_PIECE),
-		      have_read);
+		      atomic_have_read);
 	task->blk.buf = task->buf + task->fetch_len;
 	return true;
 }

@@ -176,7 +176,7 @@ const struct scsi_handler scsi_copy_parameters = { .answer = copy_parameters };
 
 /* ---- the list ---- */
 
-static bool refuse(struct scsi_sense sense, struct scsi_sense *ret_sense)
+static bool copy_refuse(struct scsi_sense sense, struct scsi_sense *ret_sense)
 {
 	*ret_sense = sense;
 	return false;
@@ -184,12 +184,14 @@ static bool refuse(struct scsi_sense sense, struct scsi_sense *ret_sense)
 
 static bool refuse_code(enum scsi_asc code, struct scsi_sense *ret_sense)
 {
-	return refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST, code), ret_sense);
+	return copy_refuse(scsi_sense(SCSI_KEY_ILLEGAL_REQUEST, code),
+			   ret_sense);
 }
 
 static bool refuse_field(size_t byte, uint8_t bit, struct scsi_sense *ret_sense)
 {
-	return refuse(scsi_sense_data_field((uint16_t)byte, bit), ret_sense);
+	return copy_refuse(scsi_sense_data_field((uint16_t)byte, bit),
+			   ret_sense);
 }
 
 static struct volume *find_naa(const struct scsi_nexus *nexus,
@@ -224,9 +226,9 @@ static bool find_target(const struct scsi_task *task, size_t at,
 		return refuse_field(at + 1, 5, ret_sense);
 	vol = names_disk(d) ? find_naa(task->nexus, d + 8) : NULL;
 	if (!vol)
-		return refuse(scsi_sense(SCSI_KEY_COPY_ABORTED,
-					 SCSI_ASC_COPY_TARGET_UNREACHABLE),
-			      ret_sense);
+		return copy_refuse(scsi_sense(SCSI_KEY_COPY_ABORTED,
+					      SCSI_ASC_COPY_TARGET_UNREACHABLE),
+				   ret_sense);
 	if (wire_get24(d + 29) != vol->block_size)
 		return refuse_field(at + 29, 7, ret_sense);
 	*ret_vol = vol;
@@ -248,8 +250,8 @@ static bool choose_target(const struct scsi_task *task, size_t at,
 
 /* No LBA in INFORMATION: of a copy it is the residue of the segment that was
  * being copied, and VALID is 0 when none was (SPC-4, EXTENDED COPY). */
-static bool check_range(const struct volume *vol, uint64_t lba, uint64_t len,
-			struct scsi_sense *ret_sense)
+static bool copy_check_range(const struct volume *vol, uint64_t lba,
+			     uint64_t len, struct scsi_sense *ret_sense)
 {
 	if (lba <= vol->blocks && len / vol->block_size <= vol->blocks - lba)
 		return true;
@@ -266,20 +268,20 @@ static bool check_segment(struct scsi_nexus *nexus, const struct segment *s,
 			  struct scsi_sense *ret_sense)
 {
 	if (!may_write(nexus, s->to))
-		return refuse(scsi_sense(SCSI_KEY_DATA_PROTECT,
-					 SCSI_ASC_WRITE_PROTECTED),
-			      ret_sense);
+		return copy_refuse(scsi_sense(SCSI_KEY_DATA_PROTECT,
+					      SCSI_ASC_WRITE_PROTECTED),
+				   ret_sense);
 	if (s->len % s->from->block_size || s->len % s->to->block_size)
 		return refuse_code(SCSI_ASC_INEXACT_SEGMENT, ret_sense);
 	if (s->len > SCSI_COPY_SEGMENT_MAX)
 		return refuse_field(at + 10, 7, ret_sense);
 	if (scsi_nexus_is_shut_out(nexus, s->from, SCSI_ACCESS_READS) ||
 	    scsi_nexus_is_shut_out(nexus, s->to, SCSI_ACCESS_CHANGES))
-		return refuse(scsi_sense(SCSI_KEY_COPY_ABORTED,
-					 SCSI_ASC_THIRD_PARTY_FAILURE),
-			      ret_sense);
-	return check_range(s->from, from_lba, s->len, ret_sense) &&
-	       check_range(s->to, to_lba, s->len, ret_sense);
+		return copy_refuse(scsi_sense(SCSI_KEY_COPY_ABORTED,
+					      SCSI_ASC_THIRD_PARTY_FAILURE),
+				   ret_sense);
+	return copy_check_range(s->from, from_lba, s->len, ret_sense) &&
+	       copy_check_range(s->to, to_lba, s->len, ret_sense);
 }
 
 /* Is what is written to @vol to be stable, whatever becomes of WCE? As long as an
@@ -365,8 +367,8 @@ static bool read_header(const struct scsi_task *task, unsigned int *ret_targets,
 	return true;
 }
 
-static bool read_list(const struct scsi_task *task,
-		      struct scsi_sense *ret_sense)
+static bool copy_read_list(const struct scsi_task *task,
+			   struct scsi_sense *ret_sense)
 {
 	struct volume *targets[SCSI_COPY_TARGETS];
 	struct copy *c = copy_of(task);
@@ -410,7 +412,7 @@ static bool abort_copy(struct scsi_task *task, enum scsi_asc code)
 }
 
 /* The next piece, when the one before is done; false: there is none. */
-static bool next_piece(struct copy *c)
+static bool copy_next_piece(struct copy *c)
 {
 	while (c->next < c->cnt) {
 		uint64_t left = c->segments[c->next].len - c->at;
@@ -453,7 +455,7 @@ static void side_done(struct scsi_task *task)
 	c->writing = !c->writing;
 }
 
-static bool blk_done(struct scsi_task *task, int res);
+static bool copy_blk_done(struct scsi_task *task, int res);
 
 static bool writes_stably(const struct copy *c)
 {
@@ -473,12 +475,12 @@ static bool flush_side(struct scsi_task *task)
 {
 	struct volume *vol = task->blk_vol;
 
-	scsi_task_blk(task, BLOCK_FLUSH, 0, 0, blk_done);
+	scsi_task_blk(task, BLOCK_FLUSH, 0, 0, copy_blk_done);
 	task->blk_vol = vol;
 	return true;
 }
 
-static bool blk_done(struct scsi_task *task, int res)
+static bool copy_blk_done(struct scsi_task *task, int res)
 {
 	if (res) {
 		scsi_task_log_blk(task, res);
@@ -492,13 +494,13 @@ static bool blk_done(struct scsi_task *task, int res)
 	return copy_on(task);
 }
 
-static bool submit(struct scsi_task *task)
+static bool copy_submit(struct scsi_task *task)
 {
 	const struct copy *c = copy_of(task);
 	const struct volume *vol = side(c);
 
 	scsi_task_blk(task, c->writing ? BLOCK_WRITE : BLOCK_READ, 0, c->piece,
-		      blk_done);
+		      copy_blk_done);
 	task->blk_vol = side(c);
 	task->blk.fua = writes_stably(c) && vol->backend->info.fua;
 	task->blk.offset = side_at(c);
@@ -517,7 +519,7 @@ static void move_memory(struct scsi_task *task, uint8_t *memory)
 		memcpy(piece, memory + side_at(c), c->piece);
 }
 
-static void blocks_held(struct block_hold *hold)
+static void copy_blocks_held(struct block_hold *hold)
 {
 	struct scsi_task *task = container_of(hold, struct scsi_task, hold);
 
@@ -537,7 +539,7 @@ static bool take_blocks(struct scsi_task *task)
 		.begin = begin,
 		.end = begin +
 		       (c->piece + vol->block_size - 1) / vol->block_size,
-		.held = blocks_held,
+		.held = copy_blocks_held,
 	};
 	return block_hold_take(&side(c)->locks, task->worker, &task->hold);
 }
@@ -587,7 +589,7 @@ static bool copy_on(struct scsi_task *task)
 		record(task, COPY_FAILED);
 		return scsi_task_end_stopped(task);
 	}
-	if (!next_piece(c)) {
+	if (!copy_next_piece(c)) {
 		record(task, COPY_DONE);
 		return scsi_task_good(task);
 	}
@@ -599,7 +601,7 @@ static bool copy_on(struct scsi_task *task)
 		return abort_copy(task, code);
 	memory = side(c)->backend->info.memory;
 	if (!memory)
-		return submit(task);
+		return copy_submit(task);
 	move_memory(task, memory);
 	side_done(task);
 	return let_others(task);
@@ -645,7 +647,7 @@ static bool execute_copy(struct scsi_task *task)
 
 	if (!task->cmd.param_len)
 		return scsi_task_good(task);
-	if (task->fetch_len < HEADER_LEN || !read_list(task, &sense))
+	if (task->fetch_len < HEADER_LEN || !copy_read_list(task, &sense))
 		return scsi_task_fail(task, &sense);
 	if (was_fenced(task))
 		return abort_copy(task, SCSI_ASC_THIRD_PARTY_FAILURE);

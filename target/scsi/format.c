@@ -68,7 +68,7 @@ static void job_done(void *user, int err)
 		scsi_task_run(task, scsi_task_good(task));
 }
 
-static bool refused(struct scsi_task *task, int err)
+static bool format_refused(struct scsi_task *task, int err)
 {
 	struct scsi_sense sense = scsi_sense_from_errno(err, SCSI_MEDIUM_WRITE);
 
@@ -83,8 +83,8 @@ static bool refused(struct scsi_task *task, int err)
 }
 
 /* Nobody touches @task any more once the job has it. */
-static bool begin(struct scsi_task *task, enum volume_state from,
-		  const struct volume_job_plan *plan, bool immed)
+static bool format_begin(struct scsi_task *task, enum volume_state from,
+			 const struct volume_job_plan *plan, bool immed)
 {
 	int err;
 
@@ -94,7 +94,7 @@ static bool begin(struct scsi_task *task, enum volume_state from,
 	if (!err)
 		return false;
 	task->on_job = false;
-	return refused(task, err);
+	return format_refused(task, err);
 }
 
 /* ---- SANITIZE ---- */
@@ -112,7 +112,7 @@ static bool may_sanitize(struct scsi_task *task, enum volume_state *ret_from)
 		return scsi_task_fail(task, &sense);
 	if (!scsi_volume_is_busy(task->vol))
 		return true;
-	return refused(task, -EBUSY);
+	return format_refused(task, -EBUSY);
 }
 
 static bool sanitize(struct scsi_task *task, struct volume_job_plan *plan)
@@ -123,7 +123,7 @@ static bool sanitize(struct scsi_task *task, struct volume_job_plan *plan)
 		return false;
 	plan->state = VOLUME_SANITIZING;
 	plan->lenient = task->cmd.ause;
-	return begin(task, from, plan, task->cmd.immed);
+	return format_begin(task, from, plan, task->cmd.immed);
 }
 
 /* SBC-3, SANITIZE, OVERWRITE parameter list. */
@@ -330,9 +330,9 @@ static bool read_pattern(const struct scsi_task *task,
 	return false;
 }
 
-static bool read_list(const struct scsi_task *task,
-		      struct volume_job_plan *plan,
-		      struct scsi_sense *ret_sense)
+static bool format_read_list(const struct scsi_task *task,
+			     struct volume_job_plan *plan,
+			     struct scsi_sense *ret_sense)
 {
 	if (task->fetch_len < header_len(task)) {
 		*ret_sense = list_too_short();
@@ -353,12 +353,12 @@ static bool execute_format(struct scsi_task *task)
 	enum volume_state from = volume_state(task->vol);
 	struct scsi_sense sense;
 
-	if (task->cmd.fmtdata && !read_list(task, &plan, &sense))
+	if (task->cmd.fmtdata && !format_read_list(task, &plan, &sense))
 		return scsi_task_fail(task, &sense);
 	if (from != VOLUME_READY && from != VOLUME_FORMAT_FAILED)
-		return refused(task, -EBUSY);
-	return begin(task, from, &plan,
-		     task->cmd.fmtdata && task->buf[1] & FORMAT_IMMED);
+		return format_refused(task, -EBUSY);
+	return format_begin(task, from, &plan,
+			    task->cmd.fmtdata && task->buf[1] & FORMAT_IMMED);
 }
 
 const struct scsi_handler scsi_format_unit = {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 /* Returns false when there is a volume of that number already. */
-static bool add(struct lun_view *view, struct volume *vol, unsigned int lun,
-		bool read_only)
+static bool lun_view_add(struct lun_view *view, struct volume *vol,
+			 unsigned int lun, bool read_only)
 {
 	if (view->vol[lun])
 		return false;
@@ -34,7 +34,7 @@ void lun_view_make(struct lun_view *view, const struct lun_map *luns,
 			continue;
 		if (rule && rule->lun >= 0)
 			lun = (unsigned int)rule->lun;
-		if (!add(view, vol, lun, rule && rule->read_only))
+		if (!lun_view_add(view, vol, lun, rule && rule->read_only))
 			*ret_hidden = vol;
 	}
 }

@@ -26,7 +26,7 @@ const struct scsi_handler scsi_mode_sense = { .answer = mode_sense };
 
 /* ---- MODE SELECT ---- */
 
-static struct scsi_task *task_of(struct unit_turn *turn)
+static struct scsi_task *mode_log_task_of(struct unit_turn *turn)
 {
 	return container_of(turn, struct scsi_task, turn);
 }
@@ -35,7 +35,7 @@ static struct scsi_task *task_of(struct unit_turn *turn)
  * that takes the cache to be off has a write answered from it. */
 static void select_changes(struct unit_turn *turn)
 {
-	const struct scsi_task *task = task_of(turn);
+	const struct scsi_task *task = mode_log_task_of(turn);
 
 	scsi_attention_others(task->nexus->luns, task->vol, task->nexus,
 			      SCSI_UA_MODE_CHANGED);
@@ -43,7 +43,7 @@ static void select_changes(struct unit_turn *turn)
 
 static void select_changed(struct unit_turn *turn, int err)
 {
-	struct scsi_task *task = task_of(turn);
+	struct scsi_task *task = mode_log_task_of(turn);
 	int flush_err = task->vol->state.flush_err;
 
 	unit_turn_end(task->vol);
@@ -59,7 +59,7 @@ static void select_changed(struct unit_turn *turn, int err)
 
 static void select_turn(struct unit_turn *turn, int err)
 {
-	struct scsi_task *task = task_of(turn);
+	struct scsi_task *task = mode_log_task_of(turn);
 	struct volume *vol = task->vol;
 	struct scsi_sense sense;
 	struct scsi_modes modes;

@@ -86,8 +86,8 @@ void scsi_nexus_attention(struct scsi_nexus *nexus, int lun, uint32_t bit)
 	}
 }
 
-static void tell(struct scsi_nexus *nexus, const struct volume *vol,
-		 uint32_t bits)
+static void nexus_tell(struct scsi_nexus *nexus, const struct volume *vol,
+		       uint32_t bits)
 {
 	for (int i = 0; i < LUNS_MAX; i++) {
 		if (nexus->vol[i] == vol)
@@ -108,7 +108,7 @@ void scsi_attention_others(struct lun_map *luns, const struct volume *vol,
 			container_of(it, struct scsi_nexus, node);
 
 		if (nexus != except)
-			tell(nexus, vol, bits);
+			nexus_tell(nexus, vol, bits);
 	}
 	pthread_mutex_unlock(&luns->nexuses_lock);
 }
@@ -124,7 +124,7 @@ void scsi_attention_port(struct lun_map *luns, const struct volume *vol,
 			container_of(it, struct scsi_nexus, node);
 
 		if (srp_port_id_equal(&nexus->initiator, port))
-			tell(nexus, vol, bits);
+			nexus_tell(nexus, vol, bits);
 	}
 	pthread_mutex_unlock(&luns->nexuses_lock);
 }

@@ -23,7 +23,7 @@ static void prepare_read(struct scsi_task *task)
 		task->buf = scsi_task_memory(task);
 }
 
-static bool have_read(struct scsi_task *task, int res)
+static bool rw_have_read(struct scsi_task *task, int res)
 {
 	if (res)
 		return scsi_task_fail_blk(task, res);
@@ -32,22 +32,22 @@ static bool have_read(struct scsi_task *task, int res)
 	return scsi_task_good(task);
 }
 
-static bool start_read(struct scsi_task *task, int res)
+static bool rw_start_read(struct scsi_task *task, int res)
 {
 	if (res)
 		return scsi_task_fail_blk(task, res);
-	scsi_task_blk(task, BLOCK_READ, 0, task->range_len, have_read);
+	scsi_task_blk(task, BLOCK_READ, 0, task->range_len, rw_have_read);
 	return true;
 }
 
 static bool execute_read(struct scsi_task *task)
 {
 	if (!task->range_len || task->buf_is_volume)
-		return have_read(task, 0);
+		return rw_have_read(task, 0);
 	/* FUA: from the medium; so what is in the cache must be there. */
 	if (task->cmd.fua && task->vol->write_cache)
-		return scsi_task_flush(task, start_read);
-	return start_read(task, 0);
+		return scsi_task_flush(task, rw_start_read);
+	return rw_start_read(task, 0);
 }
 
 const struct scsi_handler scsi_read = {

@@ -43,8 +43,8 @@ static void aborted(struct scsi_task *task)
 
 /* The reservation has passed already: if this cannot be done, the initiator
  * must know that old commands may still be at work. */
-static bool abort_preempted(struct scsi_task *task,
-			    const struct scsi_pr_effects *effects)
+static bool reserve_abort_preempted(struct scsi_task *task,
+				    const struct scsi_pr_effects *effects)
 {
 	struct lun_map *luns = task->nexus->luns;
 	struct scsi_sense sense = scsi_sense(SCSI_KEY_ABORTED_COMMAND,
@@ -76,17 +76,17 @@ static bool succeed(struct scsi_task *task,
 		scsi_attention_port(task->nexus->luns, task->vol,
 				    &effects->to[i].port,
 				    attentions_of(effects->to[i].news));
-	return abort_preempted(task, effects);
+	return reserve_abort_preempted(task, effects);
 }
 
-static struct scsi_task *task_of(struct unit_turn *turn)
+static struct scsi_task *reserve_task_of(struct unit_turn *turn)
 {
 	return container_of(turn, struct scsi_task, turn);
 }
 
 static void persistent_done(struct unit_turn *turn, int err)
 {
-	struct scsi_task *task = task_of(turn);
+	struct scsi_task *task = reserve_task_of(turn);
 	struct scsi_pr_effects effects = task->vol->state.effects;
 
 	unit_turn_end(task->vol);
@@ -98,7 +98,7 @@ static void persistent_done(struct unit_turn *turn, int err)
 
 static void persistent_turn(struct unit_turn *turn, int err)
 {
-	struct scsi_task *task = task_of(turn);
+	struct scsi_task *task = reserve_task_of(turn);
 	const struct scsi_cmd *cmd = &task->cmd;
 	struct scsi_pr_request req;
 	struct scsi_sense sense;
@@ -134,20 +134,20 @@ const struct scsi_handler scsi_persistent_out = {
 
 /* ---- RESERVE, RELEASE ---- */
 
-static bool end_reserve(struct scsi_task *task, int err)
+static bool reserve_end_reserve(struct scsi_task *task, int err)
 {
 	return err ? scsi_task_conflict(task) : scsi_task_good(task);
 }
 
 static void reserve_turn(struct unit_turn *turn, int err)
 {
-	struct scsi_task *task = task_of(turn);
+	struct scsi_task *task = reserve_task_of(turn);
 
 	if (scsi_task_turned_too_late(task))
 		return;
 	err = unit_state_reserve(&task->vol->state, &task->nexus->initiator);
 	unit_turn_end(task->vol);
-	end_reserve(task, err);
+	reserve_end_reserve(task, err);
 }
 
 static bool execute_reserve(struct scsi_task *task)
@@ -160,8 +160,9 @@ const struct scsi_handler scsi_reserve = { .execute = execute_reserve };
 
 static bool execute_release(struct scsi_task *task)
 {
-	return end_reserve(task, unit_state_release(&task->vol->state,
-						    &task->nexus->initiator));
+	return reserve_end_reserve(
+		task,
+		unit_state_release(&task->vol->state, &task->nexus->initiator));
 }
 
 const struct scsi_handler scsi_release = { .execute = execute_release };

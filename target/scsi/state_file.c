@@ -33,7 +33,7 @@ static int bad(struct parser *p, const char *what)
 	return -EBADMSG;
 }
 
-static int hex_digit(char c)
+static int state_file_hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -46,8 +46,8 @@ static int hex_digit(char c)
 static bool take_hex(const char **text, uint8_t *bytes, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
-		int high = hex_digit((*text)[0]);
-		int low = high < 0 ? -1 : hex_digit((*text)[1]);
+		int high = state_file_hex_digit((*text)[0]);
+		int low = high < 0 ? -1 : state_file_hex_digit((*text)[1]);
 
 		if (low < 0)
 			return false;
@@ -328,10 +328,10 @@ struct text {
 	size_t len;
 };
 
-static void add(struct text *t, const char *fmt, ...)
+static void state_file_add(struct text *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static void add(struct text *t, const char *fmt, ...)
+static void state_file_add(struct text *t, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -347,39 +347,42 @@ static void add(struct text *t, const char *fmt, ...)
 static void add_port(struct text *t, const struct srp_port_id *port)
 {
 	for (size_t i = 0; i < sizeof(port->b); i++)
-		add(t, "%02x", port->b[i]);
+		state_file_add(t, "%02x", port->b[i]);
 }
 
 static void add_pr(struct text *t, const struct scsi_pr *pr)
 {
 	for (uint16_t i = 0; i < pr->cnt; i++) {
-		add(t, "registration %016" PRIx64 " ", pr->regs[i].key);
+		state_file_add(t, "registration %016" PRIx64 " ",
+			       pr->regs[i].key);
 		add_port(t, &pr->regs[i].port);
-		add(t, "%s\n", pr->regs[i].all_ports ? " all-ports" : "");
+		state_file_add(t, "%s\n",
+			       pr->regs[i].all_ports ? " all-ports" : "");
 	}
 	if (!pr->type)
 		return;
-	add(t, "reservation %u", pr->type);
+	state_file_add(t, "reservation %u", pr->type);
 	if (pr->type != SCSI_PR_WRITE_EXCLUSIVE_AR &&
 	    pr->type != SCSI_PR_EXCLUSIVE_ACCESS_AR) {
-		add(t, " ");
+		state_file_add(t, " ");
 		add_port(t, &pr->regs[pr->holder].port);
 	}
-	add(t, "\n");
+	state_file_add(t, "\n");
 }
 
 static void add_running(struct text *t, const struct state_job *job)
 {
-	add(t,
-	    "sanitize running lenient=%d overwrite=%u invert=%d scrub=%d "
-	    "erase=%d",
-	    job->lenient, job->overwrite_cnt, job->invert, job->scrub,
-	    job->erase);
+	state_file_add(
+		t,
+		"sanitize running lenient=%d overwrite=%u invert=%d scrub=%d "
+		"erase=%d",
+		job->lenient, job->overwrite_cnt, job->invert, job->scrub,
+		job->erase);
 	if (job->overwrite_cnt)
-		add(t, " ");
+		state_file_add(t, " ");
 	for (uint32_t i = 0; job->overwrite_cnt && i < job->pattern_len; i++)
-		add(t, "%02x", job->pattern[i]);
-	add(t, "\n");
+		state_file_add(t, "%02x", job->pattern[i]);
+	state_file_add(t, "\n");
 }
 
 static void add_job(struct text *t, const struct state_job *job)
@@ -389,24 +392,24 @@ static void add_job(struct text *t, const struct state_job *job)
 		break;
 	case VOLUME_FORMATTING:
 	case VOLUME_FORMAT_FAILED:
-		add(t, "format failed\n");
+		state_file_add(t, "format failed\n");
 		break;
 	case VOLUME_SANITIZING:
 		add_running(t, job);
 		break;
 	case VOLUME_SANITIZE_FAILED:
-		add(t, "sanitize failed lenient=%d\n", job->lenient);
+		state_file_add(t, "sanitize failed lenient=%d\n", job->lenient);
 		break;
 	}
 }
 
 static void add_store(struct text *t, const struct state_store *store)
 {
-	add(t,
-	    FIRST_LINE "\nstore size=%" PRIu64
-		       " block-size=%u lasting=%s here=%s\n",
-	    store->size, store->block_size, store->mark.lasting,
-	    store->mark.here);
+	state_file_add(t,
+		       FIRST_LINE "\nstore size=%" PRIu64
+				  " block-size=%u lasting=%s here=%s\n",
+		       store->size, store->block_size, store->mark.lasting,
+		       store->mark.here);
 }
 
 size_t state_file_format(const struct state_file *state, char *buf, size_t cap)
@@ -416,14 +419,15 @@ size_t state_file_format(const struct state_file *state, char *buf, size_t cap)
 	if (state->store.size)
 		add_store(&t, &state->store);
 	else
-		add(&t, FIRST_LINE_1 "\n");
+		state_file_add(&t, FIRST_LINE_1 "\n");
 	if (state->has_modes)
-		add(&t, "modes wce=%d d-sense=%d swp=%d\n", state->modes.wce,
-		    state->modes.d_sense, state->modes.swp);
+		state_file_add(&t, "modes wce=%d d-sense=%d swp=%d\n",
+			       state->modes.wce, state->modes.d_sense,
+			       state->modes.swp);
 	if (state->pr.aptpl)
 		add_pr(&t, &state->pr);
 	add_job(&t, &state->job);
-	add(&t, "end\n");
+	state_file_add(&t, "end\n");
 	return t.len;
 }
 

@@ -54,7 +54,8 @@ static void prep_open(struct state_save *save, struct io_uring_sqe *sqe)
 			     O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 }
 
-static void prep_write(struct state_save *save, struct io_uring_sqe *sqe)
+static void state_save_prep_write(struct state_save *save,
+				  struct io_uring_sqe *sqe)
 {
 	io_uring_prep_write(sqe, save->fd, save->text + save->at,
 			    save->len - save->at, save->at);
@@ -88,12 +89,12 @@ enum {
 
 static void (*const preps[STEP_CNT])(struct state_save *save,
 				     struct io_uring_sqe *sqe) = {
-	[STEP_OPEN] = prep_open,	 [STEP_WRITE] = prep_write,
+	[STEP_OPEN] = prep_open,	 [STEP_WRITE] = state_save_prep_write,
 	[STEP_SYNC] = prep_sync,	 [STEP_RENAME] = prep_rename,
 	[STEP_SYNC_DIR] = prep_sync_dir,
 };
 
-static void submit(struct state_save *save)
+static void state_save_submit(struct state_save *save)
 {
 	struct io_uring_sqe *sqe = reactor_sqe(save->reactor);
 
@@ -101,7 +102,7 @@ static void submit(struct state_save *save)
 	reactor_prep_done(sqe, &save->op);
 }
 
-static void end(struct state_save *save, int err)
+static void state_save_end(struct state_save *save, int err)
 {
 	if (save->fd >= 0)
 		close(save->fd);
@@ -122,22 +123,23 @@ static bool take_result(struct state_save *save, int res)
 	return save->at < save->len;
 }
 
-static void step_done(struct reactor_op *op, int res, unsigned int cqe_flags)
+static void state_save_step_done(struct reactor_op *op, int res,
+				 unsigned int cqe_flags)
 {
 	struct state_save *save = container_of(op, struct state_save, op);
 
 	if (res == 0 && save->step == STEP_WRITE)
 		res = -EIO;
 	if (res < 0 && res != -EINTR) {
-		end(save, res);
+		state_save_end(save, res);
 		return;
 	}
 	if (res >= 0 && !take_result(save, res))
 		save->step++;
 	if (save->step == STEP_CNT)
-		end(save, 0);
+		state_save_end(save, 0);
 	else
-		submit(save);
+		state_save_submit(save);
 }
 
 void state_save_start(struct state_save *save, struct reactor *r,
@@ -146,10 +148,10 @@ void state_save_start(struct state_save *save, struct reactor *r,
 {
 	save->reactor = r;
 	save->done = done;
-	save->op.done = step_done;
+	save->op.done = state_save_step_done;
 	save->step = STEP_OPEN;
 	save->at = 0;
 	save->len =
 		(uint32_t)state_file_format(state, save->text, STATE_FILE_MAX);
-	submit(save);
+	state_save_submit(save);
 }

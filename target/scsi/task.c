@@ -75,7 +75,7 @@ void scsi_task_refuse(struct scsi_task *task, const struct scsi_sense *sense)
 					    task->sense, sizeof(task->sense));
 }
 
-static bool end(struct scsi_task *task)
+static bool task_end(struct scsi_task *task)
 {
 	if (!task->buf_is_volume || !task->data_in_cnt)
 		scsi_task_release(task);
@@ -85,7 +85,7 @@ static bool end(struct scsi_task *task)
 
 /* With WCE off a write is stable when it is answered; those that were not
  * written as such are now made so. */
-static bool needs_flush(const struct scsi_task *task)
+static bool task_needs_flush(const struct scsi_task *task)
 {
 	const struct block_request *blk = &task->blk;
 
@@ -97,12 +97,12 @@ static bool needs_flush(const struct scsi_task *task)
 
 bool scsi_task_good(struct scsi_task *task)
 {
-	if (needs_flush(task))
+	if (task_needs_flush(task))
 		return scsi_task_flush(task, scsi_task_end);
 	if (task->cmd.info->flags & SCSI_CDB_WRITES)
 		scsi_task_note_written(task, task->vol);
 	task->status = SCSI_STATUS_GOOD;
-	return end(task);
+	return task_end(task);
 }
 
 /* What was written as synchronous, or flushed, is not in the cache. */
@@ -126,14 +126,14 @@ void scsi_task_note_written(struct scsi_task *task, struct volume *vol)
 bool scsi_task_met(struct scsi_task *task)
 {
 	task->status = SCSI_STATUS_CONDITION_MET;
-	return end(task);
+	return task_end(task);
 }
 
 bool scsi_task_conflict(struct scsi_task *task)
 {
 	task->status = SCSI_STATUS_RESERVATION_CONFLICT;
 	task->data_in_cnt = 0;
-	return end(task);
+	return task_end(task);
 }
 
 bool scsi_task_fail(struct scsi_task *task, const struct scsi_sense *sense)
@@ -142,7 +142,7 @@ bool scsi_task_fail(struct scsi_task *task, const struct scsi_sense *sense)
 		scsi_nexus_defer(task->nexus, task->lun, sense);
 	else
 		scsi_task_refuse(task, sense);
-	return end(task);
+	return task_end(task);
 }
 
 bool scsi_task_fail_state(struct scsi_task *task)
@@ -155,7 +155,7 @@ bool scsi_task_fail_state(struct scsi_task *task)
 
 bool scsi_task_end_stopped(struct scsi_task *task)
 {
-	return end(task);
+	return task_end(task);
 }
 
 bool scsi_task_turned_too_late(struct scsi_task *task)
@@ -193,7 +193,7 @@ void scsi_task_cancel(struct scsi_task *task)
 	}
 	task->on_job = false;
 	volume_job_leave(task->vol);
-	end(task);
+	task_end(task);
 }
 
 void scsi_task_end_fenced(struct scsi_task *task)
@@ -310,7 +310,7 @@ void scsi_task_run(struct scsi_task *task, bool more)
 {
 	while (more) {
 		if (task->stopped) {
-			end(task);
+			task_end(task);
 			return;
 		}
 		task->blk_state = BLK_SUBMITTING;
@@ -326,7 +326,7 @@ void scsi_task_run(struct scsi_task *task, bool more)
 	}
 }
 
-static void blk_done(struct block_request *req, int res)
+static void task_blk_done(struct block_request *req, int res)
 {
 	struct scsi_task *task = container_of(req, struct scsi_task, blk);
 
@@ -355,7 +355,7 @@ void scsi_task_blk(struct scsi_task *task, enum block_op op, uint64_t offset,
 		.buf = task->buf,
 		.buf_index = task->buf_index,
 		.worker = task->worker,
-		.done = blk_done,
+		.done = task_blk_done,
 	};
 }
 
@@ -384,8 +384,8 @@ uint8_t *scsi_task_memory(const struct scsi_task *task)
 
 /* ---- prepare ---- */
 
-static enum scsi_task_verdict refuse(struct scsi_task *task,
-				     const struct scsi_sense *sense)
+static enum scsi_task_verdict task_refuse(struct scsi_task *task,
+					  const struct scsi_sense *sense)
 {
 	scsi_task_refuse(task, sense);
 	return SCSI_TASK_OVER;
@@ -488,13 +488,13 @@ enum scsi_task_verdict scsi_task_prepare(struct scsi_task *task)
 	task->stable = task->vol && volume_writes_through(task->vol);
 	if (!check_unit(task, row, &sense) || !check_cdb(task, row, &sense) ||
 	    !check_rights(task, &sense))
-		return refuse(task, &sense);
+		return task_refuse(task, &sense);
 	if (is_shut_out(task)) {
 		task->status = SCSI_STATUS_RESERVATION_CONFLICT;
 		return SCSI_TASK_OVER;
 	}
 	if (!check_cmd(task, &sense))
-		return refuse(task, &sense);
+		return task_refuse(task, &sense);
 
 	handler = handlers[task->cmd.op];
 	out_len = scsi_cmd_data_out_len(&task->cmd,
@@ -502,7 +502,7 @@ enum scsi_task_verdict scsi_task_prepare(struct scsi_task *task)
 	task->wanted_out = out_len;
 	if (task->data_out_len < out_len) {
 		sense = short_data_out(task->cmd.info);
-		return refuse(task, &sense);
+		return task_refuse(task, &sense);
 	}
 	task->fetch_len = (uint32_t)out_len;
 	task->buf_len = (uint32_t)out_len;
@@ -517,7 +517,8 @@ enum scsi_task_verdict scsi_task_prepare(struct scsi_task *task)
 
 /* ---- execute ---- */
 
-static bool answer(struct scsi_task *task, const struct scsi_handler *handler)
+static bool task_answer(struct scsi_task *task,
+			const struct scsi_handler *handler)
 {
 	uint64_t alloc_len = scsi_cmd_data_in_len(&task->cmd, 0);
 	struct scsi_sense sense;
@@ -541,7 +542,7 @@ static void hold_held(struct block_hold *hold)
 	struct scsi_sense sense;
 
 	if (task->stopped)
-		end(task);
+		task_end(task);
 	/* It may have begun to be formatted since prepare. */
 	else if (scsi_volume_not_ready(task->vol, &sense))
 		scsi_task_fail(task, &sense);
@@ -578,7 +579,7 @@ static void execute_held(struct scsi_task *task)
 	const struct scsi_handler *handler = handlers[task->cmd.op];
 
 	if (handler->answer)
-		answer(task, handler);
+		task_answer(task, handler);
 	else if (handler->execute)
 		scsi_task_run(task, handler->execute(task));
 	else

@@ -91,7 +91,7 @@ static void prepare_write_same(struct scsi_task *task)
 	task->buf_len = (uint32_t)scsi_min(task->range_len, SCSI_PIECE);
 }
 
-static bool is_zero(const uint8_t *p, size_t len)
+static bool thin_is_zero(const uint8_t *p, size_t len)
 {
 	return !p[0] && !memcmp(p, p + 1, len - 1);
 }
@@ -157,7 +157,8 @@ static bool write_pattern(struct scsi_task *task)
 static bool execute_write_same(struct scsi_task *task)
 {
 	const struct volume *vol = task->vol;
-	bool zeroes = task->cmd.ndob || is_zero(task->buf, vol->block_size);
+	bool zeroes =
+		task->cmd.ndob || thin_is_zero(task->buf, vol->block_size);
 
 	if (!zeroes || !vol->backend->info.zero)
 		return write_pattern(task);

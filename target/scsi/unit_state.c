@@ -57,8 +57,8 @@ static unsigned int under_pr(const struct scsi_pr *pr,
 	return 0;
 }
 
-static uint64_t look(struct unit_state *st, const struct srp_port_id *port,
-		     _Atomic uint64_t *seen)
+static uint64_t unit_look(struct unit_state *st, const struct srp_port_id *port,
+			  _Atomic uint64_t *seen)
 {
 	unsigned int under;
 	uint64_t value;
@@ -80,7 +80,7 @@ bool unit_state_look(struct unit_state *st, uint64_t version,
 	uint64_t value = atomic_load_explicit(seen, memory_order_relaxed);
 
 	if (value >> UNDER_BITS != version)
-		value = look(st, port, seen);
+		value = unit_look(st, port, seen);
 	return value & conflicts[access];
 }
 
@@ -125,7 +125,7 @@ static void take_modes(struct volume *vol, const struct scsi_modes *saved)
 }
 
 /* "DIR/600...", the unit's name in hexadecimal. */
-static char *make_path(const struct volume *vol, const char *dir)
+static char *unit_make_path(const struct volume *vol, const char *dir)
 {
 	char name[2 * SCSI_NAA_LEN + 1];
 	char *path;
@@ -163,7 +163,7 @@ static int lock_path(struct unit_state *st, char *msg, size_t msg_len)
 static int keep_nothing(struct volume *vol, const char *dir, char *msg,
 			size_t msg_len)
 {
-	_cleanup_free_ char *path = make_path(vol, dir);
+	_cleanup_free_ char *path = unit_make_path(vol, dir);
 
 	vol->info.no_jobs = true;
 	if (!path)
@@ -255,7 +255,7 @@ int unit_state_load(struct volume *vol, const char *dir, char *msg,
 		return 0;
 	if (vol->identity == VOLUME_BY_PATH)
 		return keep_nothing(vol, dir, msg, msg_len);
-	st->path = make_path(vol, dir);
+	st->path = unit_make_path(vol, dir);
 	if (!st->path)
 		return -ENOMEM;
 	err = lock_path(st, msg, msg_len);
@@ -312,7 +312,7 @@ void unit_state_fini(struct unit_state *st)
 
 /* ---- turns ---- */
 
-static void run_turn(struct reactor_msg *msg)
+static void unit_run_turn(struct reactor_msg *msg)
 {
 	struct unit_turn *turn = container_of(msg, struct unit_turn, msg);
 
@@ -328,7 +328,7 @@ void unit_turn_take(struct volume *vol, struct worker *w,
 
 	turn->worker = w;
 	turn->next = next;
-	turn->msg.run = run_turn;
+	turn->msg.run = unit_run_turn;
 	pthread_mutex_lock(&st->lock);
 	waits = st->turn;
 	if (waits)
@@ -393,7 +393,7 @@ static void change(struct volume *vol, bool must_save,
 }
 
 /* To begin with, what is to be is what is. */
-static struct state_file *begin(struct volume *vol)
+static struct state_file *unit_begin(struct volume *vol)
 {
 	struct unit_state *st = &vol->state;
 
@@ -423,7 +423,7 @@ int unit_state_persistent_out(struct volume *vol,
 			      struct scsi_sense *ret_sense)
 {
 	struct unit_state *st = &vol->state;
-	struct scsi_pr *pr = &begin(vol)->pr;
+	struct scsi_pr *pr = &unit_begin(vol)->pr;
 	bool reserved;
 	int err;
 
@@ -501,7 +501,7 @@ void unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,
 {
 	struct unit_state *st = &vol->state;
 
-	begin(vol)->modes = *modes;
+	unit_begin(vol)->modes = *modes;
 	st->modes_were = scsi_modes_current(&vol->info);
 	st->save_modes = save;
 	st->changing = changing;
@@ -521,7 +521,7 @@ static void commit_job(struct volume *vol)
 void unit_state_set_job(struct volume *vol, const struct state_job *job,
 			void (*next)(struct unit_turn *turn, int err))
 {
-	begin(vol)->job = *job;
+	unit_begin(vol)->job = *job;
 	change(vol, unit_state_survives(&vol->state), commit_job, next);
 }
 
@@ -556,7 +556,7 @@ int unit_state_reserve(struct unit_state *st, const struct srp_port_id *port)
 }
 
 /* The lock is held. */
-static void end_reserve(struct unit_state *st)
+static void unit_end_reserve(struct unit_state *st)
 {
 	if (!st->reserved)
 		return;
@@ -572,7 +572,7 @@ int unit_state_release(struct unit_state *st, const struct srp_port_id *port)
 	if (st->pr.cnt)
 		err = has_it_anyway(&st->pr, port) ? 0 : -EBUSY;
 	else if (st->reserved && srp_port_id_equal(&st->reserved_by, port))
-		end_reserve(st);
+		unit_end_reserve(st);
 	pthread_mutex_unlock(&st->lock);
 	return err;
 }
@@ -617,7 +617,7 @@ void unit_state_reset(struct volume *vol)
 	struct unit_state *st = &vol->state;
 
 	pthread_mutex_lock(&st->lock);
-	end_reserve(st);
+	unit_end_reserve(st);
 	/* Marks of before count no more. */
 	st->prevent_epoch++;
 	st->prevent_cnt = 0;
@@ -629,7 +629,7 @@ void unit_state_nexus_lost(struct unit_state *st,
 {
 	pthread_mutex_lock(&st->lock);
 	if (st->reserved && srp_port_id_equal(&st->reserved_by, port))
-		end_reserve(st);
+		unit_end_reserve(st);
 	unit_state_prevent_locked(st, mark, false);
 	pthread_mutex_unlock(&st->lock);
 }

@@ -48,14 +48,14 @@ static bool miscompare(struct scsi_task *task, const uint8_t *medium,
 /* ---- reading in pieces ---- */
 
 /* Behind the data-out lies room for a piece of the medium. */
-static void make_room(struct scsi_task *task, uint64_t len)
+static void verify_make_room(struct scsi_task *task, uint64_t len)
 {
 	task->range_len = len;
 	if (!scsi_task_memory(task))
 		task->buf_len += (uint32_t)scsi_min(len, SCSI_PIECE);
 }
 
-static bool next_piece(struct scsi_task *task);
+static bool verify_next_piece(struct scsi_task *task);
 
 static bool have_piece(struct scsi_task *task, int res)
 {
@@ -67,7 +67,7 @@ static bool have_piece(struct scsi_task *task, int res)
 	if (!is_equal(task, medium, len))
 		return miscompare(task, medium, len);
 	task->at += len;
-	return next_piece(task);
+	return verify_next_piece(task);
 }
 
 static bool all_read(struct scsi_task *task)
@@ -76,7 +76,7 @@ static bool all_read(struct scsi_task *task)
 						: scsi_task_good(task);
 }
 
-static bool next_piece(struct scsi_task *task)
+static bool verify_next_piece(struct scsi_task *task)
 {
 	uint64_t left = task->range_len - task->at;
 
@@ -100,14 +100,14 @@ static bool verify(struct scsi_task *task)
 	const uint8_t *medium = scsi_task_memory(task);
 
 	task->at = 0;
-	return medium ? verify_memory(task, medium) : next_piece(task);
+	return medium ? verify_memory(task, medium) : verify_next_piece(task);
 }
 
 /* ---- VERIFY ---- */
 
 static void prepare_verify(struct scsi_task *task)
 {
-	make_room(task, scsi_task_len(task));
+	verify_make_room(task, scsi_task_len(task));
 }
 
 const struct scsi_handler scsi_verify = {
@@ -171,7 +171,8 @@ static bool has_cache(const struct scsi_task *task)
 static void prepare_prefetch(struct scsi_task *task)
 {
 	if (has_cache(task))
-		make_room(task, scsi_min(scsi_task_len(task), PREFETCH_MAX));
+		verify_make_room(task,
+				 scsi_min(scsi_task_len(task), PREFETCH_MAX));
 }
 
 /*
@@ -188,7 +189,7 @@ static bool execute_prefetch(struct scsi_task *task)
 	if (task->cmd.immed)
 		scsi_task_answer(task, SCSI_STATUS_CONDITION_MET);
 	task->at = 0;
-	return next_piece(task);
+	return verify_next_piece(task);
 }
 
 const struct scsi_handler scsi_prefetch = {

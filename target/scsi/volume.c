@@ -27,7 +27,7 @@
 
 #define LARGEST_PHYSICAL_BLOCK (64u << 10)
 
-static int fail(char *msg, size_t msg_len, int err, const char *text)
+static int volume_fail(char *msg, size_t msg_len, int err, const char *text)
 {
 	snprintf(msg, msg_len, "%s", text);
 	return err;
@@ -47,7 +47,8 @@ static void name_from_path(const char *path, char *name, size_t len)
 	}
 }
 
-static void choose_name(const struct volume_spec *spec, struct volume *vol)
+static void volume_choose_name(const struct volume_spec *spec,
+			       struct volume *vol)
 {
 	if (*spec->name)
 		snprintf(vol->name, sizeof(vol->name), "%s", spec->name);
@@ -207,7 +208,7 @@ static void set_limits(struct volume *vol)
 		to_blocks(store->unmap_granularity, vol);
 }
 
-static void describe(struct volume *vol)
+static void volume_describe(struct volume *vol)
 {
 	const struct backend_info *store = &vol->backend->info;
 
@@ -326,7 +327,7 @@ static int add_layers(const struct volume_spec *spec, struct volume *vol,
 	err = add_volatile(spec, vol);
 	if (!err)
 		err = add_faults(spec, vol);
-	return err ? fail(msg, msg_len, err, "out of memory") : 0;
+	return err ? volume_fail(msg, msg_len, err, "out of memory") : 0;
 }
 
 /* As long as there is no record: as if nothing had been lost in this boot. */
@@ -346,7 +347,7 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 	int err;
 
 	if (!vol)
-		return fail(msg, msg_len, -ENOMEM, "out of memory");
+		return volume_fail(msg, msg_len, -ENOMEM, "out of memory");
 	block_locks_init(&vol->locks);
 	volume_job_init(vol);
 	unit_state_init(&vol->state);
@@ -355,7 +356,7 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 	vol->allow = spec->allow;
 	vol->block_size = spec->block_size;
 	snprintf(vol->path, sizeof(vol->path), "%s", spec->path);
-	choose_name(spec, vol);
+	volume_choose_name(spec, vol);
 	err = open_backend(spec, vol, msg, msg_len);
 	if (err) {
 		volume_close(vol);
@@ -376,10 +377,11 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 	err = first_generation(spec, vol);
 	if (err) {
 		volume_close(vol);
-		return fail(msg, msg_len, err, "no random numbers to be had");
+		return volume_fail(msg, msg_len, err,
+				   "no random numbers to be had");
 	}
 	vol->info.removable = spec->removable;
-	describe(vol);
+	volume_describe(vol);
 	*ret_vol = vol;
 	return 0;
 }

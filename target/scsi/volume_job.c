@@ -94,7 +94,7 @@ static void publish(struct volume_job *job, enum volume_state state, int err)
 	wake_waiter(job);
 }
 
-static void finish(struct volume_job *job, int err)
+static void job_finish(struct volume_job *job, int err)
 {
 	log_end(job, err);
 	if (err)
@@ -107,7 +107,7 @@ static void end_written(struct unit_turn *turn, int err)
 	struct volume_job *job = container_of(turn, struct volume_job, turn);
 
 	unit_turn_end(job->vol);
-	finish(job, job->err ? job->err : err);
+	job_finish(job, job->err ? job->err : err);
 }
 
 static void write_end(struct unit_turn *turn, int err)
@@ -120,11 +120,11 @@ static void write_end(struct unit_turn *turn, int err)
 }
 
 /* What ends with the process is left as it is written down: as not ended. */
-static void end(struct volume_job *job, int err)
+static void job_end(struct volume_job *job, int err)
 {
 	job->err = err;
 	if (err == -ECANCELED)
-		finish(job, err);
+		job_finish(job, err);
 	else
 		unit_turn_take(job->vol, job->worker, &job->turn, write_end);
 }
@@ -150,7 +150,7 @@ static unsigned int pass_cnt(const struct volume_job *job)
 	return job->plan.overwrite_cnt + job->plan.scrub + job->plan.erase;
 }
 
-static uint64_t size_of(const struct volume_job *job)
+static uint64_t job_size_of(const struct volume_job *job)
 {
 	return job->vol->blocks * job->vol->block_size;
 }
@@ -158,14 +158,14 @@ static uint64_t size_of(const struct volume_job *job)
 /* FFFFh is as far as it goes (SPC-4, progress indication). */
 static void tell_progress(struct volume_job *job)
 {
-	uint64_t unit = size_of(job) / 65536 + 1;
+	uint64_t unit = job_size_of(job) / 65536 + 1;
 	uint64_t n = (job->pass * 65536 + job->at / unit) / pass_cnt(job);
 
 	atomic_store(&job->progress, n < 65535 ? (uint32_t)n : 65535);
 }
 
 /* The buffer for pass job->pass. */
-static void fill(struct volume_job *job)
+static void job_fill(struct volume_job *job)
 {
 	const struct volume_job_plan *plan = &job->plan;
 	uint32_t block_size = job->vol->block_size;
@@ -199,11 +199,11 @@ static void piece_done(struct block_request *req, int res)
 	if (req->op == BLOCK_FLUSH)
 		flush_record_end(&job->vol->record, job->flush_nr, res);
 	if (res) {
-		end(job, res);
+		job_end(job, res);
 		return;
 	}
 	if (req->op == BLOCK_FLUSH)
-		end(job, 0);
+		job_end(job, 0);
 	else if (req->op == BLOCK_EXTENT && req->extent_mapped)
 		/* this extent is to be written, by the next step */
 		go_on(job);
@@ -213,7 +213,7 @@ static void piece_done(struct block_request *req, int res)
 	}
 }
 
-static void submit(struct volume_job *job, enum block_op op, uint64_t len)
+static void job_submit(struct volume_job *job, enum block_op op, uint64_t len)
 {
 	job->blk = (struct block_request){
 		.op = op,
@@ -236,7 +236,7 @@ static void write_piece(struct volume_job *job, uint64_t left)
 	uint64_t len = left < PIECE ? left : PIECE;
 
 	if (!memory) {
-		submit(job, BLOCK_WRITE, len);
+		job_submit(job, BLOCK_WRITE, len);
 		return;
 	}
 	memcpy(memory + job->at, job->buf, len);
@@ -258,7 +258,7 @@ static bool must_look(const struct volume_job *job)
 static void scrub_piece(struct volume_job *job, uint64_t left)
 {
 	if (must_look(job)) {
-		submit(job, BLOCK_EXTENT, left);
+		job_submit(job, BLOCK_EXTENT, left);
 		return;
 	}
 	if (job->vol->backend->info.extents && job->blk.extent_len < left)
@@ -272,17 +272,17 @@ static void erase_piece(struct volume_job *job, uint64_t left)
 	uint64_t max = store->memory ? PIECE : ERASE_PIECE;
 
 	if (store->zero)
-		submit(job, BLOCK_ZERO, left < max ? left : max);
+		job_submit(job, BLOCK_ZERO, left < max ? left : max);
 	else
 		write_piece(job, left);
 }
 
-static void flush(struct volume_job *job)
+static void job_flush(struct volume_job *job)
 {
 	if (job->vol->write_cache)
-		submit(job, BLOCK_FLUSH, 0);
+		job_submit(job, BLOCK_FLUSH, 0);
 	else
-		end(job, 0);
+		job_end(job, 0);
 }
 
 static void next_pass(struct volume_job *job)
@@ -290,7 +290,7 @@ static void next_pass(struct volume_job *job)
 	job->pass++;
 	job->at = 0;
 	job->blk = (struct block_request){ .op = BLOCK_FLUSH };
-	fill(job);
+	job_fill(job);
 }
 
 static void step(struct reactor_msg *msg)
@@ -299,13 +299,13 @@ static void step(struct reactor_msg *msg)
 	uint64_t left;
 
 	if (atomic_load(&job->stopping)) {
-		end(job, -ECANCELED);
+		job_end(job, -ECANCELED);
 		return;
 	}
-	if (job->at == size_of(job))
+	if (job->at == job_size_of(job))
 		next_pass(job);
 	tell_progress(job);
-	left = size_of(job) - job->at;
+	left = job_size_of(job) - job->at;
 	switch (pass_of(job)) {
 	case PASS_OVERWRITE:
 		write_piece(job, left);
@@ -317,7 +317,7 @@ static void step(struct reactor_msg *msg)
 		erase_piece(job, left);
 		break;
 	case PASS_FLUSH:
-		flush(job);
+		job_flush(job);
 		break;
 	}
 }
@@ -423,7 +423,7 @@ int volume_job_start(struct volume *vol, struct worker *w,
 	job->at = 0;
 	job->blk = (struct block_request){ .op = BLOCK_FLUSH };
 	atomic_store(&job->progress, 0);
-	fill(job);
+	job_fill(job);
 	unit_turn_take(vol, w, &job->turn, write_begin);
 	return 0;
 }

@@ -20,10 +20,10 @@ struct parse {
 	struct plugin_spec *plugin; /* named last; NULL: none */
 };
 
-static bool refuse(const struct parse *p, const char *fmt, ...)
+static bool spec_refuse(const struct parse *p, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static bool refuse(const struct parse *p, const char *fmt, ...)
+static bool spec_refuse(const struct parse *p, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -37,7 +37,7 @@ static bool refuse(const struct parse *p, const char *fmt, ...)
  * Copies up to the next comma, which a backslash takes its meaning from, and
  * moves *text past it; *text is NULL after the last piece. False: too long.
  */
-static bool next_piece(const char **text, char *buf, size_t len)
+static bool spec_next_piece(const char **text, char *buf, size_t len)
 {
 	const char *s = *text;
 	size_t n = 0;
@@ -66,13 +66,14 @@ static bool is_good_name(const char *name)
 	return true;
 }
 
-static bool set_name(struct parse *p, const char *value)
+static bool spec_set_name(struct parse *p, const char *value)
 {
 	if (!is_good_name(value) || strlen(value) >= sizeof(p->spec->name))
-		return refuse(p,
-			      "'name=%s': a name has 1 to %zu visible ASCII "
-			      "characters other than '/'",
-			      value, sizeof(p->spec->name) - 1);
+		return spec_refuse(
+			p,
+			"'name=%s': a name has 1 to %zu visible ASCII "
+			"characters other than '/'",
+			value, sizeof(p->spec->name) - 1);
 	snprintf(p->spec->name, sizeof(p->spec->name), "%s", value);
 	return true;
 }
@@ -85,10 +86,10 @@ static bool set_serial(struct parse *p, const char *value)
 		good = good && (isalnum((unsigned char)*c) || *c == '-' ||
 				*c == '_' || *c == '.');
 	if (!good)
-		return refuse(p,
-			      "'serial=%s': a serial number has 1 to %zu "
-			      "letters, digits, '-', '_' or '.'",
-			      value, sizeof(p->spec->serial) - 1);
+		return spec_refuse(p,
+				   "'serial=%s': a serial number has 1 to %zu "
+				   "letters, digits, '-', '_' or '.'",
+				   value, sizeof(p->spec->serial) - 1);
 	snprintf(p->spec->serial, sizeof(p->spec->serial), "%s", value);
 	return true;
 }
@@ -98,18 +99,19 @@ static bool set_block_size(struct parse *p, const char *value)
 	uint64_t size;
 
 	if (size_parse(value, &size) || (size != 512 && size != 4096))
-		return refuse(p, "'block-size=%s': it is 512 or 4096", value);
+		return spec_refuse(p, "'block-size=%s': it is 512 or 4096",
+				   value);
 	p->spec->block_size = (uint32_t)size;
 	return true;
 }
 
-static bool set_direct(struct parse *p, const char *value)
+static bool spec_set_direct(struct parse *p, const char *value)
 {
 	if (p->spec->ops != &backend_file)
-		return refuse(p, "'direct=%s' is for files and devices only",
-			      value);
+		return spec_refuse(
+			p, "'direct=%s' is for files and devices only", value);
 	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
-		return refuse(p, "'direct=%s': it is on or off", value);
+		return spec_refuse(p, "'direct=%s': it is on or off", value);
 	p->spec->direct = !strcmp(value, "on");
 	return true;
 }
@@ -132,19 +134,19 @@ static bool set_lun(struct parse *p, const char *value)
 	unsigned long lun = strtoul(value, &end, 10);
 
 	if (*value < '0' || *value > '9' || *end || lun >= LUNS_MAX)
-		return refuse(p, "'lun=%s': it is a number from 0 to %u", value,
-			      LUNS_MAX - 1);
+		return spec_refuse(p, "'lun=%s': it is a number from 0 to %u",
+				   value, LUNS_MAX - 1);
 	p->spec->has_lun = true;
 	p->spec->lun = (unsigned int)lun;
 	return true;
 }
 
-static bool add_allow(struct parse *p, const char *value)
+static bool spec_add_allow(struct parse *p, const char *value)
 {
 	char msg[256];
 
 	if (!access_rules_add(&p->spec->allow, value, msg, sizeof(msg)))
-		return refuse(p, "'allow=%s': %s", value, msg);
+		return spec_refuse(p, "'allow=%s': %s", value, msg);
 	return true;
 }
 
@@ -158,7 +160,8 @@ static bool set_removable(struct parse *p, const char *value)
 static bool set_volatile(struct parse *p, const char *value)
 {
 	if (p->spec->ops != &backend_file)
-		return refuse(p, "'volatile' is for files and devices only");
+		return spec_refuse(p,
+				   "'volatile' is for files and devices only");
 	p->spec->forgets = true;
 	return true;
 }
@@ -169,7 +172,7 @@ static bool add_fault(struct parse *p, const char *value)
 	struct volume_spec *spec = p->spec;
 
 	if (spec->fault_cnt == FAULT_RULES_MAX)
-		return refuse(p, "more than %u faults", FAULT_RULES_MAX);
+		return spec_refuse(p, "more than %u faults", FAULT_RULES_MAX);
 	return fault_rule_parse(value, &spec->faults[spec->fault_cnt++], p->msg,
 				p->msg_len);
 }
@@ -179,10 +182,10 @@ static bool add_layer(struct parse *p, const char *value)
 	struct volume_spec *spec = p->spec;
 
 	if (spec->layer_cnt == VOLUME_LAYERS_MAX)
-		return refuse(p, "more than %u layers", VOLUME_LAYERS_MAX);
+		return spec_refuse(p, "more than %u layers", VOLUME_LAYERS_MAX);
 	p->plugin = &spec->layers[spec->layer_cnt++];
 	if (!*value || strlen(value) >= sizeof(p->plugin->name))
-		return refuse(p, "'layer=%s': name a plugin", value);
+		return spec_refuse(p, "'layer=%s': name a plugin", value);
 	snprintf(p->plugin->name, sizeof(p->plugin->name), "%s", value);
 	return true;
 }
@@ -193,15 +196,15 @@ static const struct {
 	bool (*set)(struct parse *p, const char *value);
 	bool again; /* it may be given several times */
 } options[] = {
-	{ "name", true, set_name },
+	{ "name", true, spec_set_name },
 	{ "ro", false, set_read_only },
 	{ "block-size", true, set_block_size },
-	{ "direct", true, set_direct },
+	{ "direct", true, spec_set_direct },
 	{ "write-through", false, set_write_through },
 	{ "removable", false, set_removable },
 	{ "serial", true, set_serial },
 	{ "lun", true, set_lun },
-	{ "allow", true, add_allow, true },
+	{ "allow", true, spec_add_allow, true },
 	{ "fault", true, add_fault, true },
 	{ "layer", true, add_layer, true },
 #if FAULT_INJECTION
@@ -219,12 +222,12 @@ static bool set_option(struct parse *p, char *piece)
 		if (strcmp(options[i].key, piece) != 0)
 			continue;
 		if (options[i].has_value && !value)
-			return refuse(p, "'%s' needs a value: %s=...", piece,
-				      piece);
+			return spec_refuse(p, "'%s' needs a value: %s=...",
+					   piece, piece);
 		if (!options[i].has_value && value)
-			return refuse(p, "'%s' takes no value", piece);
+			return spec_refuse(p, "'%s' takes no value", piece);
 		if (p->seen & 1u << i && !options[i].again)
-			return refuse(p, "'%s' is given twice", piece);
+			return spec_refuse(p, "'%s' is given twice", piece);
 		p->seen |= 1u << i;
 		return options[i].set(p, value);
 	}
@@ -232,10 +235,11 @@ static bool set_option(struct parse *p, char *piece)
 		if (value)
 			*--value = '=';
 		return plugin_spec_add(p->plugin, piece) ||
-		       refuse(p, "the parameters of plugin %s are too long",
-			      p->plugin->name);
+		       spec_refuse(p,
+				   "the parameters of plugin %s are too long",
+				   p->plugin->name);
 	}
-	return refuse(
+	return spec_refuse(
 		p,
 		"no option '%s'; there are name=, ro, block-size=, "
 		"direct=, write-through, removable, serial=, lun=, allow=, "
@@ -253,17 +257,17 @@ static const char *behind(const char *text, const char *prefix)
 	return *prefix ? NULL : text;
 }
 
-static bool set_size(struct parse *p, const struct backend_ops *ops,
-		     const char *text)
+static bool spec_set_size(struct parse *p, const struct backend_ops *ops,
+			  const char *text)
 {
 	uint64_t size;
 
 	p->spec->ops = ops;
 	if (size_parse(text, &size))
-		return refuse(p,
-			      "'%s' is not a size; write 512M or 2G, for "
-			      "example",
-			      text);
+		return spec_refuse(p,
+				   "'%s' is not a size; write 512M or 2G, for "
+				   "example",
+				   text);
 	snprintf(p->spec->path, sizeof(p->spec->path), "%s", text);
 	return true;
 }
@@ -286,7 +290,7 @@ static bool set_plugin(struct parse *p, const char *piece, size_t len)
 	struct plugin_spec *plugin = &p->spec->plugin;
 
 	if (len >= sizeof(plugin->name))
-		return refuse(p, "the name of the plugin is too long");
+		return spec_refuse(p, "the name of the plugin is too long");
 	snprintf(plugin->name, sizeof(plugin->name), "%.*s", (int)len, piece);
 	snprintf(p->spec->path, sizeof(p->spec->path), "%s", piece + len + 1);
 	p->spec->ops = &backend_plugin;
@@ -299,13 +303,13 @@ static bool set_store(struct parse *p, const char *piece)
 	size_t len = plugin_name_len(piece);
 
 	if (behind(piece, "ram:"))
-		return set_size(p, &backend_ram, behind(piece, "ram:"));
+		return spec_set_size(p, &backend_ram, behind(piece, "ram:"));
 	if (behind(piece, "null:"))
-		return set_size(p, &backend_null, behind(piece, "null:"));
+		return spec_set_size(p, &backend_null, behind(piece, "null:"));
 	if (len)
 		return set_plugin(p, piece, len);
 	if (!*piece)
-		return refuse(p, "no path given");
+		return spec_refuse(p, "no path given");
 	p->spec->ops = &backend_file;
 	snprintf(p->spec->path, sizeof(p->spec->path), "%s", piece);
 	return true;
@@ -318,13 +322,13 @@ bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
 	struct parse p = { .spec = &spec, .msg = msg, .msg_len = msg_len };
 	char piece[sizeof(spec.path)];
 
-	if (!next_piece(&text, piece, sizeof(piece)))
-		return refuse(&p, "the path is too long");
+	if (!spec_next_piece(&text, piece, sizeof(piece)))
+		return spec_refuse(&p, "the path is too long");
 	if (!set_store(&p, piece))
 		return false;
 	while (text) {
-		if (!next_piece(&text, piece, sizeof(piece)))
-			return refuse(&p, "an option is too long");
+		if (!spec_next_piece(&text, piece, sizeof(piece)))
+			return spec_refuse(&p, "an option is too long");
 		if (!set_option(&p, piece))
 			return false;
 	}

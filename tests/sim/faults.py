@@ -21,8 +21,8 @@ FAULTS = [
      '\tconst struct volume *vol = task->vol;\n\n\tif (res)',
      '\tconst struct volume *vol = task->vol;\n\n\tif (false)'),
     ('swallows the error of a read', 'target/scsi/read_write.c',
-     'static bool have_read(struct scsi_task *task, int res)\n{\n\tif (res)',
-     'static bool have_read(struct scsi_task *task, int res)\n{\n\tif (false)'),
+     'static bool rw_have_read(struct scsi_task *task, int res)\n{\n\tif (res)',
+     'static bool rw_have_read(struct scsi_task *task, int res)\n{\n\tif (false)'),
 
     # -- what was not is told of, also by the next process
     ('forgets a failed flush with the process', 'target/block/flush_record.c',
@@ -103,11 +103,11 @@ FAULTS = [
 
     # -- answers, tags, residuals, credits
     ('answers twice, now and then', 'target/port/request.c',
-     '\tif (!req->lingers) {\n\t\tend(req);',
+     '\tif (!req->lingers) {\n\t\treq_end(req);',
      '\tstatic unsigned int n;\n\n'
      '\tif (status == 0 && channel_can_answer(req->ch) && ++n % 200 == 0) {\n'
-     '\t\treq->chain.dir = XP_NO_DATA;\n\t\tpost(req);\n\t\treturn;\n\t}\n'
-     '\tif (!req->lingers) {\n\t\tend(req);'),
+     '\t\treq->chain.dir = XP_NO_DATA;\n\t\treq_post(req);\n\t\treturn;\n\t}\n'
+     '\tif (!req->lingers) {\n\t\treq_end(req);'),
     ('answers with the tag of another command', 'target/port/request.c',
      '\trsp->tag = req->tag;',
      '\trsp->tag = ch->own->tag;'),
@@ -153,11 +153,11 @@ FAULTS = [
     ('frees the buffer while the disk has it', 'target/port/request.c',
      '\trequest_set_state(req, REQUEST_EXECUTING);',
      '\trequest_set_state(req, REQUEST_EXECUTING);\n'
-     '\tarena_put(worker_of(req)->arena, req->block);\n'
+     '\tarena_put(req_worker_of(req)->arena, req->block);\n'
      '\treq->block = NULL;'),
     ('frees a request before its response has left', 'target/port/request.c',
-     '\treq->chain.done = response_done;\n\tpost(req);',
-     '\treq->chain.done = response_done;\n\tpost(req);\n'
+     '\treq->chain.done = response_done;\n\treq_post(req);',
+     '\treq->chain.done = response_done;\n\treq_post(req);\n'
      '\tlist_del(&req->node);\n'
      '\tlist_add_head(&req->slab->free, &req->node);'),
     ('leaks the block of a descriptor table', 'target/port/request.c',
@@ -184,5 +184,5 @@ FAULTS = [
      '\tlocks->current = NULL;\n\tchoose_next(locks);',
      '\tlocks->current = NULL;'),
     ('ignores the ORDERED attribute', 'target/port/task_set.c',
-     '\tif (!must_wait(req))\n\t\treturn true;', '\treturn true;'),
+     '\tif (!task_set_must_wait(req))\n\t\treturn true;', '\treturn true;'),
 ]

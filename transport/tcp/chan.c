@@ -25,7 +25,7 @@
 
 /* Hands out the next @len bytes of a block of which there is only the size
  * (@block NULL) or the memory. */
-static void *cut(void *block, size_t *off, size_t len, size_t align)
+static void *tcp_chan_cut(void *block, size_t *off, size_t len, size_t align)
 {
 	size_t at = (*off + align - 1) / align * align;
 
@@ -42,12 +42,14 @@ static size_t lay_out(struct tcp_chan *ch)
 	size_t off = 0;
 
 	xp_core_recv_layout(cfg, &ch->iu_stride, &first);
-	ch->txs = cut(ch->block, &off, tx_cnt * sizeof(*ch->txs), 64);
-	ch->rx.stage = cut(ch->block, &off, TCP_STAGE_LEN, 64);
-	ch->iov = cut(ch->block, &off, TCP_IOV_MAX * sizeof(*ch->iov), 64);
-	ch->ius = cut(ch->block, &off, ch->iu_cnt * sizeof(*ch->ius), 64);
-	ch->iu_data =
-		cut(ch->block, &off, first + ch->iu_cnt * ch->iu_stride, 4096);
+	ch->txs = tcp_chan_cut(ch->block, &off, tx_cnt * sizeof(*ch->txs), 64);
+	ch->rx.stage = tcp_chan_cut(ch->block, &off, TCP_STAGE_LEN, 64);
+	ch->iov = tcp_chan_cut(ch->block, &off, TCP_IOV_MAX * sizeof(*ch->iov),
+			       64);
+	ch->ius = tcp_chan_cut(ch->block, &off, ch->iu_cnt * sizeof(*ch->ius),
+			       64);
+	ch->iu_data = tcp_chan_cut(ch->block, &off,
+				   first + ch->iu_cnt * ch->iu_stride, 4096);
 	if (ch->iu_data)
 		ch->iu_data += first;
 	return off;
@@ -287,7 +289,7 @@ static bool goes_on(struct tcp_chan *ch, bool *busy, int *res)
 
 static void read_answer(struct tcp_chan *ch);
 
-static void answered(struct tcp_chan *ch, const struct tcp_cm *cm)
+static void tcp_chan_answered(struct tcp_chan *ch, const struct tcp_cm *cm)
 {
 	const uint8_t *pdata = ch->rx.stage + TCP_CM_LEN;
 
@@ -330,7 +332,7 @@ static void answer_read(struct reactor_op *op, int res, unsigned int cqe_flags)
 	else if (ch->rx.len < TCP_CM_LEN + cm.data_len)
 		read_answer(ch);
 	else
-		answered(ch, &cm);
+		tcp_chan_answered(ch, &cm);
 }
 
 static void read_answer(struct tcp_chan *ch)
@@ -352,7 +354,8 @@ static void asked(struct reactor_op *op, int res, unsigned int cqe_flags)
 		read_answer(ch);
 }
 
-static void connected(struct reactor_op *op, int res, unsigned int cqe_flags)
+static void tcp_chan_connected(struct reactor_op *op, int res,
+			       unsigned int cqe_flags)
 {
 	struct tcp_chan *ch = container_of(op, struct tcp_chan, tx_op);
 
@@ -360,7 +363,7 @@ static void connected(struct reactor_op *op, int res, unsigned int cqe_flags)
 		send_cm(ch, asked);
 }
 
-static int open_socket(struct tcp_chan *ch, int family)
+static int tcp_chan_open_socket(struct tcp_chan *ch, int family)
 {
 	ch->fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (ch->fd < 0)
@@ -376,7 +379,7 @@ static void start_connect(struct tcp_chan *ch, socklen_t addr_len)
 
 	io_uring_prep_connect(sqe, ch->fd, (struct sockaddr *)&ch->addr,
 			      addr_len);
-	ch->tx_op.done = connected;
+	ch->tx_op.done = tcp_chan_connected;
 	reactor_prep_done(sqe, &ch->tx_op);
 	ch->tx_busy = true;
 }
@@ -393,7 +396,7 @@ int tcp_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 		return -ENOMEM;
 	}
 	xp_core_addr_text(addr, ch->base.peer, sizeof(ch->base.peer));
-	err = open_socket(ch, addr->sa_family);
+	err = tcp_chan_open_socket(ch, addr->sa_family);
 	if (err) {
 		xp_error_set(e, err, "connecting to %s failed: %s",
 			     ch->base.peer, strerror(-err));

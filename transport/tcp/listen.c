@@ -103,7 +103,7 @@ void tcp_reject(struct xp_conn_request *base, const void *pdata, size_t len)
 
 /* ---- strangers ---- */
 
-static void read_more(struct tcp_stranger *s, struct reactor *r);
+static void tcp_listen_read_more(struct tcp_stranger *s, struct reactor *r);
 
 static void set_patience(struct tcp_listener *l)
 {
@@ -182,7 +182,7 @@ static void stranger_spoke(struct reactor_op *op, int res,
 		ret = understand(s, &cm);
 	}
 	if (l && ret == 0) {
-		read_more(s, l->reactor);
+		tcp_listen_read_more(s, l->reactor);
 		return;
 	}
 	if (l)
@@ -194,7 +194,7 @@ static void stranger_spoke(struct reactor_op *op, int res,
 	free(s);
 }
 
-static void read_more(struct tcp_stranger *s, struct reactor *r)
+static void tcp_listen_read_more(struct tcp_stranger *s, struct reactor *r)
 {
 	struct io_uring_sqe *sqe = reactor_sqe(r);
 
@@ -220,7 +220,7 @@ static void stranger_comes(struct tcp_listener *l, int fd)
 	list_add_tail(&l->strangers, &s->node);
 	if (l->stranger_cnt++ == 0)
 		set_patience(l);
-	read_more(s, l->reactor);
+	tcp_listen_read_more(s, l->reactor);
 }
 
 /* ---- listening ---- */
@@ -285,8 +285,9 @@ static void retry(struct reactor_timer *t)
 	accept_next(container_of(t, struct tcp_listener, retry));
 }
 
-static int open_socket(struct tcp_listener *l, const struct sockaddr *addr,
-		       socklen_t addr_len)
+static int tcp_listen_open_socket(struct tcp_listener *l,
+				  const struct sockaddr *addr,
+				  socklen_t addr_len)
 {
 	int on = 1;
 
@@ -315,7 +316,7 @@ int tcp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 
 	if (l) {
 		l->base.xp = xp;
-		err = open_socket(l, addr, addr_len);
+		err = tcp_listen_open_socket(l, addr, addr_len);
 	}
 	if (err) {
 		xp_core_listen_failed(e, err);

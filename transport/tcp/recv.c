@@ -329,7 +329,7 @@ static bool is_half(const struct tcp_chan *ch)
 	return !ch->rx.blocked && (ch->rx.body || ch->rx.off < ch->rx.len);
 }
 
-static void look_at(struct tcp_chan *ch)
+static void tcp_recv_look_at(struct tcp_chan *ch)
 {
 	uint64_t seen;
 
@@ -354,6 +354,6 @@ void tcp_look(struct reactor_timer *t)
 	struct list *tmp;
 
 	list_for_each_safe(it, tmp, &xp->chans)
-		look_at(container_of(it, struct tcp_chan, node));
+		tcp_recv_look_at(container_of(it, struct tcp_chan, node));
 	reactor_timer_set(xp->base.cfg.reactor, t, xp->base.cfg.keepalive_ms);
 }

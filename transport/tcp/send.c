@@ -166,7 +166,7 @@ struct tcp_tx *tcp_oldest_read(struct tcp_chan *ch)
 	return tx->posted ? tx : NULL;
 }
 
-static void finish(struct tcp_chan *ch, struct tcp_tx *tx)
+static void tcp_send_finish(struct tcp_chan *ch, struct tcp_tx *tx)
 {
 	struct xp_group *group = tx->group;
 
@@ -181,7 +181,7 @@ void tcp_read_answered(struct tcp_chan *ch, struct tcp_tx *tx)
 	list_del(&tx->read_node);
 	tx->answered = true;
 	if (tx->sent)
-		finish(ch, tx);
+		tcp_send_finish(ch, tx);
 }
 
 /* ---- leaving ---- */
@@ -194,7 +194,7 @@ static void tx_sent(struct tcp_chan *ch, struct tcp_tx *tx)
 		tx_put(ch, tx);
 		ch->answers--;
 	} else if (tx->op != TCP_READ_REQ || tx->answered) {
-		finish(ch, tx);
+		tcp_send_finish(ch, tx);
 	}
 }
 
@@ -213,7 +213,8 @@ static void taken(struct tcp_chan *ch, size_t n)
 	}
 }
 
-static void send_done(struct reactor_op *op, int res, unsigned int cqe_flags)
+static void tcp_send_done(struct reactor_op *op, int res,
+			  unsigned int cqe_flags)
 {
 	struct tcp_chan *ch = container_of(op, struct tcp_chan, tx_op);
 
@@ -285,7 +286,7 @@ static void send_queued(struct tcp_chan *ch)
 				   ch->iov[0].iov_len, flags);
 	else
 		io_uring_prep_sendmsg(sqe, ch->fd, &ch->msg, flags);
-	ch->tx_op.done = send_done;
+	ch->tx_op.done = tcp_send_done;
 	reactor_prep_done(sqe, &ch->tx_op);
 	ch->tx_busy = true;
 }

@@ -76,9 +76,9 @@ static int choose_key(struct tcp_xp *xp, struct tcp_mr *mr)
 	return 0;
 }
 
-static int mr_register(struct xp *xp, void *addr, size_t len,
-		       enum xp_access access, struct xp_mr **ret_mr,
-		       struct xp_error *e)
+static int tcp_mr_register(struct xp *xp, void *addr, size_t len,
+			   enum xp_access access, struct xp_mr **ret_mr,
+			   struct xp_error *e)
 {
 	struct tcp_mr *mr = calloc(1, sizeof(*mr));
 	int err = mr ? 0 : -ENOMEM;
@@ -160,8 +160,9 @@ static void mr_free(struct xp_mr *base)
 	free(mr);
 }
 
-static void mr_remote(const struct xp_mr *base, const struct xp_chan *ch,
-		      const void *ptr, uint64_t *ret_addr, uint32_t *ret_key)
+static void tcp_mr_remote(const struct xp_mr *base, const struct xp_chan *ch,
+			  const void *ptr, uint64_t *ret_addr,
+			  uint32_t *ret_key)
 {
 	const struct tcp_mr *mr = container_of(base, struct tcp_mr, base);
 
@@ -172,7 +173,7 @@ static void mr_remote(const struct xp_mr *base, const struct xp_chan *ch,
 
 /* ---- instances ---- */
 
-static bool flush(struct xp *base)
+static bool tcp_flush(struct xp *base)
 {
 	struct tcp_xp *xp = tcp_xp(base);
 	bool more = xp->resumed;
@@ -194,7 +195,7 @@ static void destroy(struct xp *base)
 static const struct xp_ops ops = {
 	.kind = XP_TCP,
 	.selective = false,
-	.flush = flush,
+	.flush = tcp_flush,
 	.destroy = destroy,
 	.listen = tcp_listen,
 	.unlisten = tcp_unlisten,
@@ -205,9 +206,9 @@ static const struct xp_ops ops = {
 	.post_recv = tcp_post_recv,
 	.disconnect = tcp_disconnect,
 	.chan_free = tcp_chan_free,
-	.mr_register = mr_register,
+	.mr_register = tcp_mr_register,
 	.mr_free = mr_free,
-	.mr_remote = mr_remote,
+	.mr_remote = tcp_mr_remote,
 };
 
 int xp_tcp_create(const struct xp_config *cfg, struct xp **ret_xp,

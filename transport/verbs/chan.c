@@ -415,7 +415,7 @@ static struct vb_chan *receiver(const struct vb_pool *pool,
 	return rq->ch ? rq->ch : vb_dev_chan(pool->dev, wc->qp_num);
 }
 
-static void received(struct vb_chan *ch, struct vb_iu *iu)
+static void verbs_chan_received(struct vb_chan *ch, struct vb_iu *iu)
 {
 	if (ch->base.ius_held + ch->early_cnt >= ch->recv_cnt) {
 		/* Possible with a shared queue, where it is at the cost of
@@ -443,7 +443,7 @@ static void recv_completed(struct vb_pool *pool, const struct ibv_wc *wc)
 	vb_recvq_came_back(iu);
 	if (wc->status == IBV_WC_SUCCESS && ch) {
 		iu->base.len = wc->byte_len;
-		received(ch, iu);
+		verbs_chan_received(ch, iu);
 	} else {
 		vb_iu_put(iu);
 		if (ch)
@@ -500,7 +500,7 @@ static int post_marker(struct vb_chan *ch)
 }
 
 /* Stops the flow, and has the device flush what is posted. */
-static int flush(struct vb_chan *ch)
+static int verbs_chan_flush(struct vb_chan *ch)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	int err;
@@ -524,7 +524,7 @@ void vb_disconnect(struct xp_chan *base)
 	ch->state = VB_FLUSHED;
 	/* The timer also makes sure that there is a next turn. */
 	reactor_timer_set(r, &ch->timer, 0);
-	if (!ch->qp || flush(ch))
+	if (!ch->qp || verbs_chan_flush(ch))
 		return;
 	ch->state = VB_FLUSHING;
 	reactor_timer_set(r, &ch->timer,

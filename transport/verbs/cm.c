@@ -248,7 +248,7 @@ static void disconnected(struct vb_chan *ch)
 	xp_core_fail(&ch->base, -ECONNRESET, "the peer closed the connection");
 }
 
-static void chan_event(struct vb_chan *ch, const struct vb_event *ev)
+static void verbs_cm_chan_event(struct vb_chan *ch, const struct vb_event *ev)
 {
 	if (ev->type == RDMA_CM_EVENT_DISCONNECTED)
 		ch->disconnected = true;
@@ -352,7 +352,8 @@ static void requested(struct vb_listener *l, struct rdma_cm_id *id,
 }
 
 /* The cm_id is given up; the peer hears of it, if it still listens. */
-static void request_drop(struct vb_request *req, const void *pdata, size_t len)
+static void verbs_cm_request_drop(struct vb_request *req, const void *pdata,
+				  size_t len)
 {
 	assert(len <= REJ_PDATA_MAX);
 	rdma_reject(req->cm.id, pdata, (uint8_t)len);
@@ -362,7 +363,8 @@ static void request_drop(struct vb_request *req, const void *pdata, size_t len)
 
 void vb_reject(struct xp_conn_request *base, const void *pdata, size_t len)
 {
-	request_drop(container_of(base, struct vb_request, base), pdata, len);
+	verbs_cm_request_drop(container_of(base, struct vb_request, base),
+			      pdata, len);
 }
 
 /* ---- reading events ---- */
@@ -420,7 +422,8 @@ static void handle_event(struct vb_xp *vx, struct rdma_cm_event *event)
 			       &ev);
 		break;
 	case VB_CM_CHAN:
-		chan_event(container_of(ev.cm, struct vb_chan, cm), &ev);
+		verbs_cm_chan_event(container_of(ev.cm, struct vb_chan, cm),
+				    &ev);
 		break;
 	case VB_CM_LINGER:
 		linger_end(container_of(ev.cm, struct vb_linger, cm));
@@ -784,7 +787,7 @@ int vb_accept(struct xp *xp, struct xp_conn_request *base,
 err_abandon:
 	vb_chan_abandon(ch);
 err_drop:
-	request_drop(req, NULL, 0);
+	verbs_cm_request_drop(req, NULL, 0);
 	return err;
 }
 

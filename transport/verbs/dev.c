@@ -71,7 +71,7 @@ static void fail_all(struct vb_dev *dev, int err, const char *text)
 
 /* ---- events ---- */
 
-static void chan_event(struct vb_chan *ch, enum ibv_event_type type)
+static void verbs_dev_chan_event(struct vb_chan *ch, enum ibv_event_type type)
 {
 	switch (type) {
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
@@ -140,7 +140,7 @@ static void async_ready(struct reactor_watch *w, uint32_t events)
 		 * cannot be destroyed. */
 		ibv_ack_async_event(&ev);
 		if (ch)
-			chan_event(ch, ev.event_type);
+			verbs_dev_chan_event(ch, ev.event_type);
 		else
 			device_event(dev, ev.event_type);
 	}
@@ -167,7 +167,7 @@ static void comp_ready(struct reactor_watch *w, uint32_t events)
 
 /* ---- opening and closing ---- */
 
-static int check_limits(const struct vb_dev *dev, struct xp_error *e)
+static int verbs_dev_check_limits(const struct vb_dev *dev, struct xp_error *e)
 {
 	const struct ibv_device_attr *a = &dev->attr;
 	unsigned int sends = dev->vx->base.cfg.send_depth + 1;
@@ -293,7 +293,7 @@ static int set_up(struct vb_dev *dev, struct xp_error *e)
 	int err = -ibv_query_device(dev->ctx, &dev->attr);
 
 	if (!err) {
-		err = check_limits(dev, e);
+		err = verbs_dev_check_limits(dev, e);
 		if (err)
 			return err;
 		dev->pd = ibv_alloc_pd(dev->ctx);
@@ -382,7 +382,8 @@ void vb_dev_bind(struct vb_chan *ch, struct vb_dev *dev)
 	ch->dev = dev;
 }
 
-static struct vb_dev *find(const struct vb_xp *vx, const struct ibv_device *d)
+static struct vb_dev *verbs_dev_find(const struct vb_xp *vx,
+				     const struct ibv_device *d)
 {
 	struct vb_dev *dev;
 
@@ -399,12 +400,12 @@ struct vb_dev *vb_dev_find(struct vb_xp *vx, struct ibv_context *ctx)
 
 	if (!ctx)
 		return NULL;
-	dev = find(vx, ctx->device);
+	dev = verbs_dev_find(vx, ctx->device);
 	if (dev)
 		return dev;
 	/* The connection manager may be quicker than the news of a device. */
 	vb_plug_look(vx, NULL);
-	return find(vx, ctx->device);
+	return verbs_dev_find(vx, ctx->device);
 }
 
 /* ---- pools ---- */

@@ -22,8 +22,9 @@
 
 static const char subsystem[] = "SUBSYSTEM=infiniband_verbs";
 
-static void tell(const struct vb_xp *vx, enum xp_device_change change,
-		 const char *name, const char *why)
+static void verbs_plug_tell(const struct vb_xp *vx,
+			    enum xp_device_change change, const char *name,
+			    const char *why)
 {
 	const struct xp_config *cfg = &vx->base.cfg;
 
@@ -53,7 +54,7 @@ static void find_gone(struct vb_xp *vx, struct ibv_device *const *list, int cnt)
 		    is_listed(list, cnt, dev->ctx->device))
 			continue;
 		vb_dev_leave(dev);
-		tell(vx, XP_DEVICE_GONE, dev->name, "");
+		verbs_plug_tell(vx, XP_DEVICE_GONE, dev->name, "");
 	}
 }
 
@@ -74,7 +75,7 @@ static void tell_unusable(struct vb_xp *vx, const char *name, const char *why)
 	if (strcmp(vx->unusable, name) == 0)
 		return;
 	snprintf(vx->unusable, sizeof(vx->unusable), "%s", name);
-	tell(vx, XP_DEVICE_UNUSABLE, name, why);
+	verbs_plug_tell(vx, XP_DEVICE_UNUSABLE, name, why);
 }
 
 /* Returns whether there are new ones. */
@@ -95,7 +96,7 @@ static bool find_come(struct vb_xp *vx, struct ibv_device *const *list, int cnt,
 		some = true;
 		if (strcmp(vx->unusable, name) == 0)
 			vx->unusable[0] = '\0';
-		tell(vx, XP_DEVICE_COME, name, "");
+		verbs_plug_tell(vx, XP_DEVICE_COME, name, "");
 	}
 	return some;
 }

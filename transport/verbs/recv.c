@@ -22,7 +22,7 @@ void vb_recvq_init(struct vb_recvq *rq, struct vb_dev *dev)
 
 /* ---- buffers ---- */
 
-static void slab_free(struct vb_slab *s)
+static void verbs_recv_slab_free(struct vb_slab *s)
 {
 	list_del(&s->node);
 	vb_mr_free(s->mr);
@@ -97,7 +97,8 @@ err_free:
 void vb_recvq_fini(struct vb_recvq *rq)
 {
 	while (!list_empty(&rq->slabs))
-		slab_free(list_first(&rq->slabs, struct vb_slab, node));
+		verbs_recv_slab_free(
+			list_first(&rq->slabs, struct vb_slab, node));
 	list_init(&rq->idle);
 	list_init(&rq->in_device);
 	list_init(&rq->missing);
@@ -116,7 +117,7 @@ static void keep_back(struct vb_iu *iu)
 		return;
 	for (unsigned int i = 0; i < s->cnt; i++)
 		list_del(&s->ius[i].base.node);
-	slab_free(s);
+	verbs_recv_slab_free(s);
 }
 
 /* Moves up to @cnt of the buffers kept back to @ius; returns how many. */
@@ -206,7 +207,7 @@ static void give_to_device(struct vb_recvq *rq, struct list *node)
 }
 
 /* Posts @ius; those that could not be posted are left in it. */
-static int post(struct vb_recvq *rq, struct list *ius)
+static int verbs_recv_post(struct vb_recvq *rq, struct list *ius)
 {
 	struct ibv_recv_wr wrs[RECV_BATCH];
 	struct ibv_sge sges[RECV_BATCH];
@@ -249,7 +250,7 @@ static int fill_up(struct vb_recvq *rq, unsigned int cnt, struct xp_error *e)
 	if (lacking)
 		err = slab_new(rq, lacking, &ius, e);
 	if (!err && !list_empty(&ius)) {
-		err = post(rq, &ius);
+		err = verbs_recv_post(rq, &ius);
 		if (err)
 			xp_error_set(e, err, "cannot post receives to %s: %s",
 				     vb_dev_name(rq->dev), strerror(-err));
@@ -338,7 +339,7 @@ static void post_again(struct vb_recvq *rq, struct list *ius)
 
 	if (list_empty(ius))
 		return;
-	err = post(rq, ius);
+	err = verbs_recv_post(rq, ius);
 	if (!err)
 		return;
 	/* A shared queue carries on with fewer: the next channel that it grows

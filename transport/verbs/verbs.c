@@ -133,9 +133,9 @@ void vb_mr_leave(struct vb_dev *dev)
 		mr_remove(container_of(it, struct vb_mr, node), dev);
 }
 
-static int mr_register(struct xp *xp, void *addr, size_t len,
-		       enum xp_access access, struct xp_mr **ret_mr,
-		       struct xp_error *e)
+static int verbs_mr_register(struct xp *xp, void *addr, size_t len,
+			     enum xp_access access, struct xp_mr **ret_mr,
+			     struct xp_error *e)
 {
 	return vb_mr_new(container_of(xp, struct vb_xp, base), NULL, addr, len,
 			 access, ret_mr, e);
@@ -153,8 +153,9 @@ void vb_mr_free(struct xp_mr *base)
 	free(mr);
 }
 
-static void mr_remote(const struct xp_mr *base, const struct xp_chan *ch,
-		      const void *ptr, uint64_t *ret_addr, uint32_t *ret_key)
+static void verbs_mr_remote(const struct xp_mr *base, const struct xp_chan *ch,
+			    const void *ptr, uint64_t *ret_addr,
+			    uint32_t *ret_key)
 {
 	const struct vb_mr *mr = (const void *)base;
 	const struct vb_chan *vc = (const void *)ch;
@@ -166,7 +167,7 @@ static void mr_remote(const struct xp_mr *base, const struct xp_chan *ch,
 
 /* ---- polling ---- */
 
-static unsigned int poll_all(struct vb_xp *vx)
+static unsigned int verbs_poll_all(struct vb_xp *vx)
 {
 	unsigned int done = 0;
 	struct vb_dev *dev;
@@ -185,7 +186,7 @@ static unsigned int poll_all(struct vb_xp *vx)
 
 static unsigned int poll_xp(struct xp *xp)
 {
-	return poll_all(container_of(xp, struct vb_xp, base));
+	return verbs_poll_all(container_of(xp, struct vb_xp, base));
 }
 
 /* A completion queue stays armed until it has sent its event; a request for
@@ -209,12 +210,12 @@ static bool arm_xp(struct xp *xp)
 			arm_pool(container_of(it, struct vb_pool, node));
 	}
 	/* What came between the last look and the request sends no event. */
-	return poll_all(vx) == 0;
+	return verbs_poll_all(vx) == 0;
 }
 
 /* ---- instances ---- */
 
-static void close_all(struct vb_xp *vx)
+static void verbs_close_all(struct vb_xp *vx)
 {
 	struct vb_dev *dev;
 
@@ -230,7 +231,7 @@ static void destroy_xp(struct xp *xp)
 
 	assert(list_empty(&vx->closing));
 	xp_core_fini(xp);
-	close_all(vx);
+	verbs_close_all(vx);
 	free(vx);
 }
 
@@ -250,9 +251,9 @@ static const struct xp_ops verbs_ops = {
 	.post_recv = vb_post_recv,
 	.disconnect = vb_disconnect,
 	.chan_free = vb_chan_free,
-	.mr_register = mr_register,
+	.mr_register = verbs_mr_register,
 	.mr_free = vb_mr_free,
-	.mr_remote = mr_remote,
+	.mr_remote = verbs_mr_remote,
 };
 
 int xp_verbs_create(const struct xp_config *cfg, struct xp **ret_xp,
