@@ -86,9 +86,9 @@ static void response_done(struct xp_chain *chain, int status)
 
 	if (status == 0)
 		watchdog_done(req->ch, WATCHED_SEND);
-	/* Of a task that was aborted the initiator has heard TASK ABORTED, or
-	 * looks at the answer no more. */
-	if (status == 0 && !req->is_tmf && req->fate == FATE_ANSWER)
+	/* The initiator ignores the answer to a task that it has aborted. If
+	 * another one aborts the task now, the answer still counts. */
+	if (status == 0 && !req->is_tmf && req->fate != FATE_SILENT)
 		scsi_task_delivered(&req->task);
 	if (!req->lingers) {
 		req_end(req);
@@ -248,6 +248,7 @@ static void respond_task_aborted(struct request *req)
 	req->task.status = SCSI_STATUS_TASK_ABORTED;
 	req->task.data_in_cnt = 0;
 	req->task.sense_len = 0;
+	req->task.tells = false;
 	respond(req);
 }
 

@@ -202,6 +202,27 @@ static void answer_to_an_aborted_command_tells_nothing(void **state)
 	end(&p);
 }
 
+/* The answer has left when another initiator resets the unit: it counts, though
+ * its completion comes later. */
+static void answer_before_the_reset_of_another_tells(void **state)
+{
+	struct pair p;
+	uint64_t sync, tmf;
+
+	begin(&p);
+	t_fabric_hold_completions(p.rig->hub, true);
+	sync = send_sync(p.two);
+	t_fabric_hold_completions(p.rig->hub, false);
+	tmf = rig_tmf(p.one, SRP_TSK_LUN_RESET, RIG_DISK, 0);
+	t_fabric_let_go(p.rig->hub, UINT32_MAX);
+	rig_settle(p.rig);
+	rig_expect_code(p.one, tmf, SRP_RSP_COMPLETE);
+	rig_expect_status(p.two, sync, SCSI_STATUS_CHECK_CONDITION);
+	rig_clear_ua(p.two, RIG_DISK, NULL);
+	rig_expect_status(p.two, send_sync(p.two), SCSI_STATUS_GOOD);
+	end(&p);
+}
+
 /* ---- numbers of devices ---- */
 
 static const struct srp_port_id port_a = { .b = { 0xa } };
@@ -350,6 +371,7 @@ int main(void)
 	T_ADD(&t, debt_is_paid_once);
 	T_ADD(&t, task_aborted_tells_of_no_loss);
 	T_ADD(&t, answer_to_an_aborted_command_tells_nothing);
+	T_ADD(&t, answer_before_the_reset_of_another_tells);
 	T_ADD_ROWS(&t, number_cases, debt_is_of_the_disk_and_not_of_its_number);
 	T_ADD(&t, damaged_record_tells_each_once);
 	return t_run(&t);
