@@ -95,6 +95,10 @@ struct journal {
 	_Atomic uint32_t phase_nr; /* counts the changes */
 
 	_Atomic bool violated; /* somebody has seen what must not be */
+	/* Who has set it writes where and what; the judge reads it when all
+	 * lanes rest. */
+	uint32_t violated_block;
+	uint64_t violated_value;
 	struct lane lanes[JOURNAL_LANES];
 };
 

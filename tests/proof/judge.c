@@ -379,6 +379,8 @@ static bool judge_blocks(struct judge *judge, const struct histories *hs)
 
 		if (f.verdict != HISTORY_GOOD) {
 			print_fault(judge, &h, b, &f);
+			judge->bad_block = b;
+			judge->bad_value = f.value;
 			return false;
 		}
 	}

@@ -28,6 +28,8 @@ struct judge {
 	size_t cut_cnt;
 	const char *const *through; /* name of each nexus, for messages */
 	uint64_t ops;		    /* judged so far */
+	uint32_t bad_block;	    /* after a wrong history: where, */
+	uint64_t bad_value;	    /* and what was seen */
 };
 
 /* False, with all that is known printed, when a block's history is wrong. */

@@ -48,8 +48,10 @@ kills() {
 		p_random 200
 		p_ask ops $((20 + P_RANDOM)) || return 1
 		kill_client 2>/dev/null
+		p_note "turn $p_turn: the mount is dead"
 		p_ask since
 		start_client || return 1
+		p_note and made anew
 		p_ask round && p_times || return 1
 		# The first few fill what is kept for later ones.
 		[ $p_turn -gt 10 ] || before=$(resident)

@@ -154,9 +154,13 @@ enum lane_step lane_next(struct lane_work *w)
 
 /* ---- answers ---- */
 
-static void complain(struct lane_work *w, uint32_t block, const char *msg)
+static void complain(struct lane_work *w, uint32_t block, uint64_t value,
+		     const char *msg)
 {
-	w->j->violated = true;
+	if (!atomic_exchange(&w->j->violated, true)) {
+		w->j->violated_block = block;
+		w->j->violated_value = value;
+	}
 	fprintf(stderr,
 		"VIOLATION: lane %u, through %s: block %u (bytes %" PRIu64
 		" to %" PRIu64 ") %s\n",
@@ -184,7 +188,7 @@ static void see(struct lane_work *w, uint32_t i)
 	kind = stamp_read(w->buf + (size_t)i * j->block_size, j->block_size,
 			  j->run, block, seen, msg, sizeof(msg));
 	if (kind == STAMP_ALIEN) {
-		complain(w, block, msg);
+		complain(w, block, STAMP_ZERO, msg);
 	} else if (kind == STAMP_MIXED) {
 		*seen = HISTORY_MIXED; /* the judge knows if it may be */
 	} else if (is_stale(w, block, *seen)) {
@@ -192,7 +196,7 @@ static void see(struct lane_work *w, uint32_t i)
 			 "holds write %u of this lane, whose write %u was "
 			 "acknowledged later",
 			 stamp_seq(*seen), w->lane->newest[block]);
-		complain(w, block, msg);
+		complain(w, block, *seen, msg);
 	}
 }
 

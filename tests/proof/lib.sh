@@ -6,6 +6,8 @@
 #   p_target ARG...   start rdma-target; after its end, start it again on the
 #                     same port with the same arguments: p_target_again
 #   p_load ARG...     start proof-load
+#   p_note TEXT...    has proof-load tell TEXT, with the time, when it finds
+#                     something wrong
 #   p_ask COMMAND...  give it a command (proof-load --help) and wait for the
 #                     answer, in $P_ANSWER; fails when something is wrong,
 #                     and $T/load.out then says what
@@ -18,6 +20,7 @@
 #
 # P_COUNT: how often; P_SECONDS: how long instead; P_SEED: of what is random.
 # P_WITHIN: seconds within which everything must be usable again.
+# P_KEEP: a directory for what a failed run leaves: the files of $T.
 
 . "$(dirname "$0")/../functional/lib.sh"
 trap 'exit 1' HUP
@@ -112,12 +115,24 @@ p_answer() {
 	done
 	cat <&8 >>"$T/load.out"
 	cat "$T/load.err" >>"$T/load.out"
+	p_keep
 	# From what is wrong on; without that, how it ended.
 	grep -En 'VIOLATION|HANGS' "$T/load.out" | head -n 1 | cut -d: -f1 |
 		(read -r p_line && tail -n "+$p_line" "$T/load.out" |
 			head -n 200 || tail -n 20 "$T/load.out")
 	return 1
 }
+
+# The store, the logs and all that proof-load says.
+p_keep() {
+	[ -n "${P_KEEP-}" ] || return 0
+	mkdir -p "$P_KEEP"
+	find "$T" -maxdepth 1 -type f \
+		-exec cp --sparse=always --target-directory="$P_KEEP" {} +
+	echo "# kept in $P_KEEP"
+}
+
+p_note() { p_ask note "$@"; }
 
 p_ask() {
 	echo "$*" >&7

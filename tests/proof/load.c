@@ -25,6 +25,7 @@
 #include "tests/proof/journal.h"
 #include "tests/proof/judge.h"
 #include "tests/proof/lane.h"
+#include "tests/proof/past.h"
 
 static const char help[] =
 	"Usage: proof-load [OPTIONS] THROUGH...\n"
@@ -57,6 +58,7 @@ static const char help[] =
 	"  writer      kill -9 a writer, and begin another in its place\n"
 	"  since       take the time for \"usable after\" of the next round\n"
 	"  round       rest, read everything, judge, go on\n"
+	"  note TEXT   tell TEXT, with this time, when something is wrong\n"
 	"  quit        the same, and end\n"
 	"Exit status: 0 when all was right, 1 when not, 2 when it hangs.\n";
 
@@ -75,6 +77,7 @@ struct process {
 struct load {
 	struct journal *j;
 	struct judge judge;
+	struct past past;
 	const char *through[JOURNAL_LANES + 1]; /* by nexus, from 1 */
 	unsigned int nexus_cnt;
 	struct process processes[MAX_PROCESSES];
@@ -230,10 +233,17 @@ static bool all_rest(const struct journal *j)
 	return true;
 }
 
-static void set_phase(struct journal *j, enum journal_phase phase)
+static void set_phase(struct load *l, enum journal_phase phase)
 {
-	j->phase = phase;
-	j->phase_nr++;
+	static const char *const names[] = {
+		[PHASE_REST] = "rest", [PHASE_FILL] = "fill",
+		[PHASE_LOAD] = "load", [PHASE_READ] = "read",
+		[PHASE_QUIT] = "quit",
+	};
+
+	past_note(&l->past, "phase %u: %s", l->j->phase_nr + 1, names[phase]);
+	l->j->phase = phase;
+	l->j->phase_nr++;
 }
 
 /* False: it hangs. */
@@ -241,7 +251,7 @@ static bool finish_phase(struct load *l, enum journal_phase phase)
 {
 	uint64_t until = journal_now() + l->timeout * 1000000000ull;
 
-	set_phase(l->j, phase);
+	set_phase(l, phase);
 	while (!all_rest(l->j)) {
 		if (journal_now() > until) {
 			say_who_hangs(l);
@@ -249,6 +259,7 @@ static bool finish_phase(struct load *l, enum journal_phase phase)
 		}
 		nap_ms(1);
 	}
+	past_note(&l->past, "all lanes rest");
 	return true;
 }
 
@@ -275,6 +286,21 @@ static void tell_usable(struct load *l)
 	l->since = 0;
 }
 
+/* A lane has complained on standard error, or the judge here. */
+static bool is_right(struct load *l)
+{
+	const struct journal *j = l->j;
+
+	if (j->violated) {
+		past_tell(&l->past, j, j->violated_block, j->violated_value);
+		return false;
+	}
+	if (judge_all(&l->judge))
+		return true;
+	past_tell(&l->past, j, l->judge.bad_block, l->judge.bad_value);
+	return false;
+}
+
 /* 0, or the exit status: 1, something is wrong; 2, it hangs. */
 static int judge_round(struct load *l)
 {
@@ -282,7 +308,7 @@ static int judge_round(struct load *l)
 
 	if (!finish_phase(l, PHASE_REST) || !finish_phase(l, PHASE_READ))
 		return 2;
-	if (j->violated || !judge_all(&l->judge)) {
+	if (!is_right(l)) {
 		printf("round wrong\n");
 		return 1;
 	}
@@ -291,6 +317,7 @@ static int judge_round(struct load *l)
 	       ++l->rounds, l->judge.ops, total_errors(j));
 	tell_usable(l);
 	printf("\n");
+	past_keep(&l->past, j);
 	judge_forget(&l->judge);
 	return 0;
 }
@@ -300,7 +327,7 @@ static int judge_and_go_on(struct load *l)
 	int status = judge_round(l);
 
 	if (!status)
-		set_phase(l->j, PHASE_LOAD);
+		set_phase(l, PHASE_LOAD);
 	return status;
 }
 
@@ -380,6 +407,7 @@ static int kill_target(struct load *l, pid_t pid)
 	cut->end = journal_now();
 	if (l->j->volatile_cache)
 		l->judge.cut_cnt++;
+	past_note(&l->past, "target killed");
 	printf("killed %d\n", pid);
 	return 0;
 }
@@ -388,7 +416,10 @@ static int kill_writer(struct load *l)
 {
 	struct process *p = &l->processes[l->next_victim++ % l->process_cnt];
 
+	past_note(&l->past, "writer of %s is killed, its first lane is %u",
+		  l->through[p->nexus], p->lanes[0]->number);
 	process_kill(p);
+	past_note(&l->past, "its end was seen");
 	process_start(l, p);
 	printf("writer of %s killed\n", l->through[p->nexus]);
 	return 0;
@@ -402,6 +433,11 @@ static int command(struct load *l, const char *line, bool *ret_quit)
 		return kill_target(l, (pid_t)strtol(line + 5, NULL, 10));
 	if (!strcmp(line, "writer"))
 		return kill_writer(l);
+	if (!strncmp(line, "note ", 5)) {
+		past_note(&l->past, "%s", line + 5);
+		printf("noted\n");
+		return 0;
+	}
 	if (!strcmp(line, "round"))
 		return judge_and_go_on(l);
 	if (!strcmp(line, "quit")) {
@@ -449,7 +485,7 @@ static int run(struct load *l)
 {
 	int status = 2;
 
-	set_phase(l->j, PHASE_REST);
+	set_phase(l, PHASE_REST);
 	for (unsigned int i = 0; i < l->process_cnt; i++)
 		process_start(l, &l->processes[i]);
 	if (finish_phase(l, PHASE_FILL))
@@ -457,7 +493,7 @@ static int run(struct load *l)
 	fflush(stdout);
 	if (!status)
 		status = l->seconds ? run_alone(l) : follow_commands(l);
-	set_phase(l->j, PHASE_QUIT);
+	set_phase(l, PHASE_QUIT);
 	for (unsigned int i = 0; i < l->process_cnt; i++) {
 		if (status)
 			kill(l->processes[i].pid, SIGKILL);
@@ -575,15 +611,20 @@ int main(int argc, char **argv)
 	}
 	share_out(j);
 	j->run = (uint8_t)(getpid() % 255 + 1);
+	load.past = (struct past){
+		.begin = journal_now(),
+		.through = load.through,
+	};
 	load.judge = (struct judge){
 		.j = j,
-		.begin = journal_now(),
+		.begin = load.past.begin,
 		.replay_ns = REPLAY_NS,
 		.initial = calloc(j->blocks, sizeof(uint64_t)),
 		.cuts = load.cuts,
 		.through = load.through,
 	};
 	c = run(&load);
+	past_free(&load.past);
 	free(load.judge.initial);
 	return c;
 }

@@ -33,10 +33,11 @@ unstick() { kill -USR1 "$T_TARGET"; }
 kill_second() {
 	kill -9 "$second"
 	wait "$second" 2>/dev/null
+	p_note the mount at two is dead
 	fusermount3 -uzq "$T/two"
 	# What the old one left stuck holds the login of the new one up.
 	unstick
-	two
+	two && p_note and made anew
 }
 kill_writer() { p_ask writer; }
 nothing() { p_ask ops 2000; }
@@ -65,7 +66,9 @@ turns() {
 		[ "$P_RANDOM" = 0 ] || span=$LONG
 		p_random 200
 		p_ask ops $((20 + P_RANDOM)) || return 1
+		p_note "turn $p_turn: $kind $span" || return 1
 		$kind "$span" || return 1
+		p_note over
 		unstick
 		p_ask round || return 1
 		echo "$(p_seconds) $(resident | tr '\n' ' ')" >>"$T/memory"

@@ -35,7 +35,9 @@ cuts() {
 		pick
 		p_random 100
 		p_ask ops $((20 + P_RANDOM)) || return 1
+		p_note "turn $p_turn: $kind $span" || return 1
 		$kind "$span"
+		p_note over
 		p_ask since
 		p_ask round && p_times || return 1
 		echo "$kind $span $P_USABLE" >>"$T/kinds"
