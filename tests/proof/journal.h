@@ -50,6 +50,9 @@ enum journal_phase {
 	PHASE_REST, /* begin nothing */
 	PHASE_FILL, /* the first lane of all writes every block */
 	PHASE_LOAD, /* read and write */
+	/* The first lane of each nexus reads until that succeeds once: nothing
+	 * that the nexus wrote before can arrive any more (judge.h). */
+	PHASE_FENCE,
 	PHASE_READ, /* the first lane of each nexus flushes and reads all */
 	PHASE_QUIT, /* end */
 };

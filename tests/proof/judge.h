@@ -11,6 +11,12 @@
  * first read or write of the same nexus that began after the failure and
  * succeeded; without one it remains open.
  *
+ * The next round begins with what was read at the end of this one. No write may
+ * arrive after that read, so every nexus has such a success before any of them
+ * reads everything (PHASE_FENCE). Else one nexus reads a block, the late write of
+ * another one arrives, as it may until that one has logged in again, and the
+ * next round finds a value that nobody has written in it.
+ *
  * Thread: the judge's; all lanes rest.
  */
 #ifndef TESTS_PROOF_JUDGE_H
@@ -36,8 +42,8 @@ struct judge {
 bool judge_all(struct judge *judge);
 
 /*
- * After all was read and judged: takes what was read last as what was there
- * before, and empties the journals.
+ * After all was read and judged: takes what the first lane has read last as what
+ * was there before, and empties the journals.
  */
 void judge_forget(struct judge *judge);
 

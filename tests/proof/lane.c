@@ -108,6 +108,15 @@ static enum lane_step write_all(struct lane_work *w)
 	return LANE_GO;
 }
 
+/* Reads until that succeeds. */
+static enum lane_step read_once(struct lane_work *w)
+{
+	if (w->next > 0)
+		return rest(w);
+	begin_read(w, 0, 1);
+	return LANE_GO;
+}
+
 /* Flushes until that succeeds, then reads until all blocks were read. */
 static enum lane_step read_all(struct lane_work *w)
 {
@@ -142,6 +151,8 @@ enum lane_step lane_next(struct lane_work *w)
 		return LANE_WAIT;
 	if (phase == PHASE_FILL && w->lane->number == 1)
 		return write_all(w);
+	if (phase == PHASE_FENCE && w->lane->is_first)
+		return read_once(w);
 	if (phase == PHASE_READ && w->lane->is_first)
 		return read_all(w);
 	if (phase != PHASE_LOAD || w->j->violated)

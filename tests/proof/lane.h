@@ -26,7 +26,7 @@ struct lane_work {
 	const char *through;	       /* the path or URI, for messages */
 	uint8_t *buf;		       /* max_blocks, aligned for O_DIRECT */
 	struct journal_record *record; /* under way, or NULL */
-	/* PHASE_FILL and PHASE_READ: */
+	/* PHASE_FILL, PHASE_FENCE and PHASE_READ: */
 	uint32_t phase_nr; /* that it works for */
 	uint32_t next;	   /* block that comes next */
 	bool flushed;

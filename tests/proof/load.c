@@ -237,8 +237,8 @@ static void set_phase(struct load *l, enum journal_phase phase)
 {
 	static const char *const names[] = {
 		[PHASE_REST] = "rest", [PHASE_FILL] = "fill",
-		[PHASE_LOAD] = "load", [PHASE_READ] = "read",
-		[PHASE_QUIT] = "quit",
+		[PHASE_LOAD] = "load", [PHASE_FENCE] = "fence",
+		[PHASE_READ] = "read", [PHASE_QUIT] = "quit",
 	};
 
 	past_note(&l->past, "phase %u: %s", l->j->phase_nr + 1, names[phase]);
@@ -306,7 +306,8 @@ static int judge_round(struct load *l)
 {
 	struct journal *j = l->j;
 
-	if (!finish_phase(l, PHASE_REST) || !finish_phase(l, PHASE_READ))
+	if (!finish_phase(l, PHASE_REST) || !finish_phase(l, PHASE_FENCE) ||
+	    !finish_phase(l, PHASE_READ))
 		return 2;
 	if (!is_right(l)) {
 		printf("round wrong\n");
