@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/contention.h"
+#include "base/reactor_level.h"
 
 /* Completions taken from the ring at a time. */
 #define BATCH 32
@@ -57,6 +58,7 @@ struct reactor {
 	bool more;		  /* flush() of one made work */
 	struct list *next_poller; /* of the walk under way */
 	struct list timers;	  /* due first, first */
+	struct list levels;	  /* reactor_level.h */
 
 	/* Wakes who polls reactor_fd() for the timers. */
 	struct reactor_op alarm;
@@ -441,6 +443,11 @@ void reactor_watch_stop(struct reactor_watch *w)
 	 * was, when an event is just being delivered (Linux 6.1, io_uring/
 	 * poll.c, io_poll_disarm()). Cancelling marks it in any case. */
 	io_uring_prep_cancel(sqe, &w->op, 0);
+}
+
+struct list *reactor_levels(struct reactor *r)
+{
+	return &r->levels;
 }
 
 /* ---- pollers ---- */
@@ -1162,6 +1169,7 @@ int reactor_create(const struct reactor_options *opt,
 	};
 	list_init(&r->pollers);
 	list_init(&r->timers);
+	list_init(&r->levels);
 	r->next_poller = &r->pollers;
 	r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (r->wake_fd < 0) {
@@ -1199,6 +1207,7 @@ void reactor_destroy(struct reactor *r)
 	assert(!r->in_turn);
 	reactor_let_go(r);
 	io_uring_queue_exit(&r->ring);
+	reactor_levels_free(&r->levels);
 	contention_close(&r->contention);
 	close(r->wake_fd);
 	free(r->buffers.taken);

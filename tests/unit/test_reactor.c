@@ -4,6 +4,7 @@
  * for events only; where nothing is to happen, it counts what the reactor did.
  */
 #include "base/reactor.h"
+#include "base/reactor_level.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -842,6 +843,150 @@ static void a_watch_of_no_file_says_so_once(void **state)
 	reactor_destroy(r);
 }
 
+/* ---- watches by level ---- */
+
+struct test_level {
+	struct reactor *r;
+	struct reactor_level *level;
+	int fd;
+	unsigned int ready_cnt;
+	uint32_t events;     /* all that were told */
+	size_t len;	     /* bytes read, one at a time */
+	unsigned int remove; /* after so many calls; 0: never */
+	uint32_t then;	     /* watch for this after the first call */
+};
+
+static void level_ready(void *user, uint32_t events)
+{
+	struct test_level *t = user;
+	char c;
+
+	t->ready_cnt++;
+	t->events |= events;
+	if ((events & POLLIN) && read(t->fd, &c, 1) == 1)
+		t->len++;
+	if (t->then)
+		reactor_level_set(t->level, t->then);
+	if (t->ready_cnt == t->remove) {
+		reactor_level_remove(t->level);
+		t->level = NULL;
+	}
+}
+
+static void level_watch(struct reactor *r, struct test_level *t, int fd,
+			uint32_t events)
+{
+	t->r = r;
+	t->fd = fd;
+	assert_int_equal(
+		reactor_level_add(r, fd, events, level_ready, t, &t->level), 0);
+}
+
+static void run_to_rest(struct reactor *r)
+{
+	while (reactor_run_once(r, 0) == 1)
+		;
+}
+
+/* The reader takes one byte of ten each time. */
+static void a_level_is_told_until_it_falls(void **state)
+{
+	struct reactor *r = make(state);
+	struct test_level t = { 0 };
+	int fds[2];
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	assert_int_equal(write(fds[1], "ten bytes.", 10), 10);
+	level_watch(r, &t, fds[0], POLLIN);
+	while (t.len < 10)
+		assert_true(reactor_run_once(r, -1) >= 0);
+	run_to_rest(r);
+	assert_int_equal(t.ready_cnt, 10);
+	assert_int_equal(t.events, POLLIN);
+	close(fds[1]);
+	while (!(t.events & POLLHUP))
+		assert_true(reactor_run_once(r, -1) >= 0);
+	reactor_level_remove(t.level);
+	run_to_rest(r);
+	close(fds[0]);
+	reactor_destroy(r);
+}
+
+/* A socket can be written to: told at once. Then only what can be read. */
+static void a_level_watches_for_other_events(void **state)
+{
+	struct reactor *r = make(state);
+	struct test_level t = { .then = POLLIN };
+	int fds[2];
+
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	level_watch(r, &t, fds[0], POLLIN);
+	run_to_rest(r);
+	assert_int_equal(t.ready_cnt, 0);
+	reactor_level_set(t.level, POLLIN | POLLOUT);
+	run_to_rest(r);
+	assert_int_equal(t.ready_cnt, 1);
+	assert_int_equal(t.events, POLLOUT);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	while (!t.len)
+		assert_true(reactor_run_once(r, -1) >= 0);
+	run_to_rest(r);
+	assert_int_equal(t.ready_cnt, 2);
+	/* Paused: nothing, until it goes on. */
+	t.then = 0;
+	reactor_level_set(t.level, 0);
+	assert_int_equal(write(fds[1], "y", 1), 1);
+	run_to_rest(r);
+	assert_int_equal(t.ready_cnt, 2);
+	reactor_level_set(t.level, POLLIN);
+	while (t.len < 2)
+		assert_true(reactor_run_once(r, -1) >= 0);
+	/* reactor_destroy() frees what is still watched. */
+	close(fds[0]);
+	close(fds[1]);
+	reactor_destroy(r);
+}
+
+static void a_level_may_be_removed_at_any_time(void **state)
+{
+	struct reactor *r = make(state);
+	int fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
+	struct test_level t = { .remove = 1 };
+
+	level_watch(r, &t, fd, POLLIN);
+	while (t.level)
+		assert_true(reactor_run_once(r, -1) >= 0);
+	run_to_rest(r);
+	assert_int_equal(t.ready_cnt, 1);
+	/* Ready, but removed before it is told. */
+	assert_int_equal(eventfd_write(fd, 1), 0);
+	level_watch(r, &t, fd, POLLIN);
+	reactor_level_remove(t.level);
+	run_to_rest(r);
+	assert_int_equal(t.ready_cnt, 1);
+	/* Paused. */
+	level_watch(r, &t, fd, 0);
+	reactor_level_remove(t.level);
+	run_to_rest(r);
+	assert_int_equal(t.ready_cnt, 1);
+	close(fd);
+	reactor_destroy(r);
+}
+
+static void a_level_of_no_file_says_so_once(void **state)
+{
+	struct reactor *r = make(state);
+	struct test_level t = { 0 };
+
+	level_watch(r, &t, 1 << 20, POLLIN);
+	run_to_rest(r);
+	assert_int_equal(t.ready_cnt, 1);
+	assert_int_equal(t.events, POLLERR | POLLNVAL);
+	reactor_level_remove(t.level);
+	reactor_destroy(r);
+}
+
 static void run_nothing(struct reactor_msg *msg)
 {
 }
@@ -1461,6 +1606,10 @@ static const struct {
 	TEST(a_watch_stops_amid_events),
 	TEST(a_watch_stopped_at_once_is_stopped),
 	TEST(a_watch_of_no_file_says_so_once),
+	TEST(a_level_is_told_until_it_falls),
+	TEST(a_level_watches_for_other_events),
+	TEST(a_level_may_be_removed_at_any_time),
+	TEST(a_level_of_no_file_says_so_once),
 	TEST(watches_survive_a_full_completion_queue),
 	TEST(a_poller_is_armed_before_sleeping),
 	TEST(work_found_while_arming_prevents_sleep),
