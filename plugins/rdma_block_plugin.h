@@ -27,7 +27,8 @@
  * rbp_info.block_size, len is not 0 (but for RBP_FLUSH, where both are 0), and
  * the range lies inside the volume. It never asks for what the plugin has not
  * declared in rbp_info.caps. The buffer is the plugin's to use until it ends the
- * I/O; before that the plugin must have stopped using it.
+ * I/O; before that the plugin must have stopped using it. Nobody else changes the
+ * data of a write meanwhile: the plugin need not copy it.
  *
  * Durability. RBP_FLUSH covers every write, unmap and zero that was ended
  * before the flush was submitted, on any queue. When a flush fails, rdma-target
@@ -47,6 +48,17 @@ extern "C" {
 
 struct rbp_vol;	  /* an open volume; rdma-target's */
 struct rbp_queue; /* a volume on one worker; rdma-target's */
+struct rbp_watch; /* a file descriptor that a worker watches; rdma-target's */
+struct rbp_timer; /* of a worker; rdma-target's */
+
+/* rbp_host.watch_add(): as POLLIN and POLLOUT of poll(2). */
+enum {
+	RBP_READABLE = 1 << 0,
+	RBP_WRITABLE = 1 << 2,
+	/* As POLLERR and POLLHUP; told, but not to be asked for. */
+	RBP_BROKEN = 1 << 3,
+	RBP_HUNG_UP = 1 << 4,
+};
 
 enum rbp_op {
 	RBP_READ = 1,
@@ -216,6 +228,10 @@ struct rbp_plugin {
 	const struct rbp_blocking *blocking;
 	/* [any] The bytes that the store has now; may be NULL. */
 	int (*measure)(void *v, uint64_t *ret_bytes);
+	/* [worker] The end of a turn of the worker in which submit() was called,
+	 * once for all of them: what belongs together can be passed on
+	 * together. May be NULL. */
+	void (*kick)(void *v, void *queue_data);
 };
 
 enum rbp_log_level {
@@ -251,6 +267,31 @@ struct rbp_host {
 	 */
 	struct rbp_io *(*child)(struct rbp_io *io);
 	void (*below)(struct rbp_io *child);
+	/*
+	 * [worker], or in queue_add() and queue_del(): Calls ready() on the worker
+	 * in each turn in which @fd is ready for any of @events (RBP_READABLE,
+	 * RBP_WRITABLE), as poll(2) does: not only when it becomes ready. NULL:
+	 * out of memory. watch_set() asks for other events; 0 pauses the watch.
+	 * After watch_del(), ready() is not called, and @fd may be closed; before,
+	 * it stays open. queue_del() may leave watches: they are deleted then.
+	 */
+	struct rbp_watch *(*watch_add)(
+		struct rbp_queue *queue, int fd, uint32_t events,
+		void (*ready)(void *user, uint32_t events), void *user);
+	void (*watch_set)(struct rbp_watch *watch, uint32_t events);
+	void (*watch_del)(struct rbp_watch *watch);
+	/*
+	 * The same threads. A timer that timer_set() starts, or starts anew,
+	 * calls fire() on the worker, once, not before @delay_ms have passed and
+	 * a few ms later at most when the worker is idle. timer_stop() stops it.
+	 * NULL: out of memory. queue_del() may leave timers: they are deleted
+	 * then.
+	 */
+	struct rbp_timer *(*timer_add)(struct rbp_queue *queue,
+				       void (*fire)(void *user), void *user);
+	void (*timer_set)(struct rbp_timer *timer, uint64_t delay_ms);
+	void (*timer_stop)(struct rbp_timer *timer);
+	void (*timer_del)(struct rbp_timer *timer);
 };
 
 /*

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "target/block/plugin_events.h"
 #include "target/block/plugin_threads.h"
 #include "target/port/worker.h"
 
@@ -49,6 +50,8 @@ struct rbp_queue {
 	pthread_t thread; /* that submits */
 	bool has_thread;
 	void *data; /* the plugin's */
+	struct plugin_events events;
+	unsigned int ended_cnt; /* I/Os, ever */
 	struct plugin_io *free;
 	struct block_request *waiting; /* for an I/O of the pool, oldest first */
 	struct block_request **waiting_end;
@@ -125,6 +128,7 @@ static void start_io(struct rbp_queue *q, struct block_request *req)
 	q->free = p->next;
 	fill_io(p, req);
 	atomic_store_explicit(&p->state, IO_SUBMITTED, memory_order_relaxed);
+	q->events.has_submits = true;
 	if (be->helpers)
 		plugin_threads_submit(be->helpers, &p->io);
 	else
@@ -172,6 +176,7 @@ static void plugin_host_finish(struct plugin_io *p, int res)
 	atomic_store_explicit(&p->state, IO_FREE, memory_order_relaxed);
 	p->next = q->free;
 	q->free = p;
+	q->ended_cnt++;
 	plugin_host_start_waiting(q);
 	req->done(req, res);
 }
@@ -378,6 +383,21 @@ static void host_below(struct rbp_io *child)
 	backend_submit(below, &p->below);
 }
 
+/* ---- events ---- */
+
+static struct rbp_watch *
+host_watch_add(struct rbp_queue *q, int fd, uint32_t what,
+	       void (*ready)(void *user, uint32_t what), void *user)
+{
+	return plugin_watch_add(&q->events, fd, what, ready, user);
+}
+
+static struct rbp_timer *host_timer_add(struct rbp_queue *q,
+					void (*fire)(void *user), void *user)
+{
+	return plugin_timer_add(&q->events, fire, user);
+}
+
 static const struct rbp_host host = {
 	.size = sizeof(host),
 	.version = RDMA_BLOCK_VERSION,
@@ -386,6 +406,13 @@ static const struct rbp_host host = {
 	.resized = host_resized,
 	.child = host_child,
 	.below = host_below,
+	.watch_add = host_watch_add,
+	.watch_set = plugin_watch_set,
+	.watch_del = plugin_watch_del,
+	.timer_add = host_timer_add,
+	.timer_set = plugin_timer_set,
+	.timer_stop = plugin_timer_stop,
+	.timer_del = plugin_timer_del,
 };
 
 const struct rbp_host *backend_plugin_host(void)
@@ -457,6 +484,12 @@ static void queue_free(struct rbp_queue *q)
 	free(q);
 }
 
+static void queue_end(struct rbp_queue *q)
+{
+	plugin_events_close(&q->events);
+	queue_free(q);
+}
+
 static int queue_make(struct backend_plugin *be, struct worker *w,
 		      struct rbp_queue **ret)
 {
@@ -471,10 +504,17 @@ static int queue_make(struct backend_plugin *be, struct worker *w,
 		q->ended_msg.run = take_ended;
 		err = make_pool(q);
 	}
-	if (!err && plugin->queue_add)
-		err = plugin->queue_add(be->v, q, &q->data);
-	if (err)
+	if (err) {
 		queue_free(q);
+		return err;
+	}
+	plugin_events_open(&q->events, w->reactor, plugin->kick, be->v,
+			   &q->ended_cnt);
+	if (plugin->queue_add)
+		err = plugin->queue_add(be->v, q, &q->data);
+	q->events.queue_data = q->data;
+	if (err)
+		queue_end(q);
 	else
 		*ret = q;
 	return err;
@@ -505,7 +545,7 @@ static void plugin_detach(struct backend *base, struct worker *w)
 		return;
 	if (be->plugin->queue_del)
 		be->plugin->queue_del(q->data);
-	queue_free(q);
+	queue_end(q);
 	be->queues[w->index] = NULL;
 	if (below && below->ops->detach)
 		below->ops->detach(below, w);

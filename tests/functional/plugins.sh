@@ -91,6 +91,10 @@ t_check 'two layers on each other' \
 	keeps "ram:16M,layer=example-zeroes,layer=example-zeroes"
 t_check 'so do the stores that come with rdma-target' keeps "ram:64M"
 t_check 'so does a file' keeps "$T/store.img"
+for way in watch both timer kick leave; do
+	t_check "so does a store whose I/O ends by an event: $way" \
+		keeps "$BUILD/tests/plugins/rdma-block-plugin-events.so:$way"
+done
 t_check 'a store that forgets is found out' finds_the_forgetful
 
 t_refused 'a plugin that is not there' \

@@ -349,6 +349,111 @@ static void store_that_grows_is_looked_at(void **state)
 	rig_close(&r);
 }
 
+/* ---- events ---- */
+
+/* Each turn of the level ends one of the I/Os that one kick has announced. */
+static void watch_tells_until_all_is_read(void **state)
+{
+	static struct io ios[100];
+	unsigned int *kicks;
+	unsigned int *told;
+	struct rig r = { 0 };
+	uint8_t buf[512];
+
+	rig_open(&r, "events:watch");
+	kicks = plugin_symbol("events", "events_kicks");
+	told = plugin_symbol("events", "events_ready");
+	*kicks = 0;
+	*told = 0;
+	for (unsigned int i = 0; i < ARRAY_SIZE(ios); i++)
+		submit(&r, &ios[i], BLOCK_READ, 0, 512, buf);
+	assert_int_equal(*kicks, 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(ios); i++)
+		assert_int_equal(await(&r, &ios[i]), 0);
+	assert_int_equal(*kicks, 1);
+	assert_int_equal(*told, ARRAY_SIZE(ios));
+	rig_close(&r);
+}
+
+static void watch_is_set_to_other_events(void **state)
+{
+	unsigned int *writable;
+	struct rig r = { 0 };
+	uint8_t buf[512];
+
+	rig_open(&r, "events:both");
+	writable = plugin_symbol("events", "events_writable");
+	*writable = 0;
+	assert_int_equal(run(&r, BLOCK_READ, 0, 512, buf), 0);
+	assert_int_equal(run(&r, BLOCK_READ, 0, 512, buf), 0);
+	assert_int_equal(*writable, 1);
+	rig_close(&r);
+}
+
+static void timer_of_a_plugin_fires(void **state)
+{
+	unsigned int *fired;
+	static struct io ios[20];
+	struct rig r = { 0 };
+	uint8_t buf[512];
+
+	rig_open(&r, "events:timer");
+	fired = plugin_symbol("events", "events_fired");
+	*fired = 0;
+	for (unsigned int i = 0; i < ARRAY_SIZE(ios); i++)
+		submit(&r, &ios[i], BLOCK_READ, 0, 512, buf);
+	for (unsigned int i = 0; i < ARRAY_SIZE(ios); i++)
+		assert_int_equal(await(&r, &ios[i]), 0);
+	assert_int_equal(*fired, 1);
+	rig_close(&r);
+}
+
+/* What a kick ends is answered without anything else that happens. */
+static void kick_may_end_io(void **state)
+{
+	unsigned int *kicks;
+	struct rig r = { 0 };
+	uint8_t buf[512];
+
+	rig_open(&r, "events:kick");
+	kicks = plugin_symbol("events", "events_kicks");
+	*kicks = 0;
+	for (unsigned int i = 0; i < 3; i++)
+		assert_int_equal(run(&r, BLOCK_READ, 0, 512, buf), 0);
+	assert_int_equal(*kicks, 3);
+	while (reactor_run_once(r.worker.reactor, 0) == 1)
+		;
+	assert_int_equal(*kicks, 3);
+	rig_close(&r);
+}
+
+/* A queue that goes leaves a watch that is ready, and a timer that is due. */
+static void what_a_queue_leaves_is_deleted(void **state)
+{
+	unsigned int *told;
+	unsigned int *fired;
+	struct xp_error e = { 0 };
+	struct rig r = { 0 };
+	uint8_t buf[512];
+
+	rig_open(&r, "events:leave");
+	told = plugin_symbol("events", "events_ready");
+	fired = plugin_symbol("events", "events_fired");
+	assert_int_equal(run(&r, BLOCK_READ, 0, 512, buf), 0);
+	*told = 0;
+	*fired = 0;
+	volume_detach(r.vol, &r.worker);
+	reactor_skip(r.worker.reactor, 1000);
+	while (reactor_run_once(r.worker.reactor, 0) == 1)
+		;
+	assert_int_equal(*told, 0);
+	assert_int_equal(*fired, 0);
+	assert_int_equal(volume_attach(r.vol, &r.worker, &e), 0);
+	assert_int_equal(run(&r, BLOCK_READ, 0, 512, buf), 0);
+	assert_int_equal(*told, 1);
+	rig_close(&r);
+}
+
 /* ---- lies ---- */
 
 static void number_of_bytes_is_an_error(void **state)
@@ -471,6 +576,11 @@ int main(void)
 	T_ADD(&t, wake_ups_are_merged);
 	T_ADD(&t, blocking_store_holds_nobody_up);
 	T_ADD(&t, store_that_grows_is_looked_at);
+	T_ADD(&t, watch_tells_until_all_is_read);
+	T_ADD(&t, watch_is_set_to_other_events);
+	T_ADD(&t, timer_of_a_plugin_fires);
+	T_ADD(&t, kick_may_end_io);
+	T_ADD(&t, what_a_queue_leaves_is_deleted);
 	T_ADD(&t, number_of_bytes_is_an_error);
 	T_ADD_ROWS(&t, extents, extent_is_refused);
 	T_ADD(&t, progress_ends_with_the_request);
