@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "extent.h"
+
+/*
+ * What one question covers, bytes. By whole objects, the object map answers:
+ * 0.14 ms for 1 GiB. By bytes, each object is asked: 0.5 ms for 16 MiB.
+ */
+#define RBDP_BY_OBJECT (1ull << 30)
+#define RBDP_BY_BYTE   (16ull << 20)
+
+/* Ends rbd_diff_iterate2() when all is known. */
+#define RBDP_ENOUGH (-4096)
+
+/* What the answers say so far: the range begins with data up to data_end, which
+ * is its begin if there is none; the data behind a hole begins at next. */
+struct rbdp_extent {
+	uint64_t data_end;
+	uint64_t next;
+};
+
+/* rbd_diff_iterate2() tells of data in ascending order. */
+static int rbdp_extent_see(uint64_t offset, size_t len, int exists, void *arg)
+{
+	struct rbdp_extent *e = arg;
+
+	if (!exists)
+		return 0;
+	if (offset > e->data_end) {
+		e->next = offset;
+		return RBDP_ENOUGH;
+	}
+	if (offset + len > e->data_end)
+		e->data_end = offset + len;
+	return 0;
+}
+
+static int rbdp_extent_ask(rbd_image_t image, uint64_t offset, uint64_t len,
+			   uint8_t whole_object, struct rbdp_extent *e)
+{
+	int res;
+
+	*e = (struct rbdp_extent){ .data_end = offset, .next = offset + len };
+	res = rbd_diff_iterate2(image, NULL, offset, len,
+				/* include_parent= */ 1, whole_object,
+				rbdp_extent_see, e);
+	return res == RBDP_ENOUGH ? 0 : res;
+}
+
+static uint64_t rbdp_min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+int rbdp_extent_find(rbd_image_t image, struct rbp_io *io, uint64_t block_size)
+{
+	struct rbdp_extent e;
+	int err = rbdp_extent_ask(image, io->offset,
+				  rbdp_min(io->len, RBDP_BY_OBJECT),
+				  /* whole_object= */ 1, &e);
+
+	/* Its object is there, but may not be all data. */
+	if (!err && e.data_end > io->offset)
+		err = rbdp_extent_ask(image, io->offset,
+				      rbdp_min(io->len, RBDP_BY_BYTE),
+				      /* whole_object= */ 0, &e);
+	if (err)
+		return err;
+	io->extent_mapped = e.data_end > io->offset;
+	io->extent_len = (io->extent_mapped ? e.data_end : e.next) - io->offset;
+	/* A block that is data in part counts as data. */
+	if (!io->extent_mapped && io->extent_len < block_size) {
+		io->extent_mapped = 1;
+		io->extent_len = block_size;
+	}
+	if (io->extent_mapped)
+		io->extent_len += block_size - 1;
+	io->extent_len -= io->extent_len % block_size;
+	io->extent_len = rbdp_min(io->extent_len, io->len);
+	return 0;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef PLUGINS_RBD_EXTENT_H
+#define PLUGINS_RBD_EXTENT_H
+
+#include <rbd/librbd.h>
+#include <rdma_block_plugin.h>
+
+/*
+ * Finds out whether the blocks at io->offset are allocated, and sets extent_len
+ * and extent_mapped. The answer may end before the extent does. It blocks.
+ * Return: 0 or a negative errno.
+ */
+int rbdp_extent_find(rbd_image_t image, struct rbp_io *io, uint64_t block_size);
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rbd:POOL[/NAMESPACE]/IMAGE[@SNAP]: an image of Ceph's block device, through
+ * librbd.
+ *
+ * librbd has queues and threads of its own: submit() hands an I/O to it, and a
+ * thread of librbd ends the I/O. What librbd only does by blocking goes to a
+ * thread of the volume (jobs.h).
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma_block_plugin.h>
+
+#include "extent.h"
+#include "image.h"
+#include "jobs.h"
+
+#define RBDP_BLOCK_SIZE 512u
+/* librbd's own default for discards. Smaller ones free nothing in the OSD. */
+#define RBDP_UNMAP_GRANULARITY (64u << 10)
+
+struct rbdp_vol {
+	struct rbp_vol *vol;
+	struct rbdp_config cfg;
+	struct rbdp_image img;
+	uint64_t watch; /* of rbd_update_watch() */
+	bool has_watch;
+	struct rbdp_jobs jobs;
+	/* Whole blocks. Asking librbd for it may block. */
+	_Atomic uint64_t bytes;
+	uint32_t caps;
+};
+
+static const struct rbp_host *rbdp_host;
+
+/* ---- I/O ---- */
+
+static void rbdp_io_done(rbd_completion_t completion, void *arg)
+{
+	ssize_t res = rbd_aio_get_return_value(completion);
+	struct rbp_io *io = arg;
+
+	rbd_aio_release(completion);
+	/* Somebody has made the image smaller. */
+	if (io->op == RBP_READ && res >= 0 && (uint64_t)res != io->len)
+		res = -EIO;
+	rbdp_host->done(io, res < 0 ? (int)res : 0);
+}
+
+/* 0, or a negative errno: then @completion is not called. */
+static int rbdp_io_begin(rbd_image_t image, struct rbp_io *io,
+			 rbd_completion_t completion)
+{
+	switch (io->op) {
+	case RBP_READ:
+		return rbd_aio_read(image, io->offset, io->len, io->buf,
+				    completion);
+	case RBP_WRITE:
+		return rbd_aio_write(image, io->offset, io->len, io->buf,
+				     completion);
+	case RBP_FLUSH:
+		return rbd_aio_flush(image, completion);
+	case RBP_UNMAP:
+		return rbd_aio_discard(image, io->offset, io->len, completion);
+	case RBP_ZERO:
+		return rbd_aio_write_zeroes(
+			image, io->offset, io->len, completion,
+			io->flags & RBP_MAY_UNMAP
+				? 0
+				: RBD_WRITE_ZEROES_FLAG_THICK_PROVISION,
+			/* op_flags= */ 0);
+	case RBP_EXTENT:
+		break;
+	}
+	return -EOPNOTSUPP;
+}
+
+static void rbdp_submit(void *v, struct rbp_io *io)
+{
+	struct rbdp_vol *s = v;
+	rbd_completion_t completion;
+	int err;
+
+	if (io->op == RBP_EXTENT) {
+		rbdp_jobs_extent(&s->jobs, io);
+		return;
+	}
+	err = rbd_aio_create_completion(io, rbdp_io_done, &completion);
+	if (!err) {
+		err = rbdp_io_begin(s->img.image, io, completion);
+		if (err < 0)
+			rbd_aio_release(completion);
+	}
+	if (err < 0)
+		rbdp_host->done(io, err);
+}
+
+/* ---- on the thread of the volume ---- */
+
+static void rbdp_do_extent(void *user, struct rbp_io *io)
+{
+	struct rbdp_vol *s = user;
+
+	rbdp_host->done(io,
+			rbdp_extent_find(s->img.image, io, RBDP_BLOCK_SIZE));
+}
+
+static int rbdp_ask_bytes(struct rbdp_vol *s, uint64_t *ret)
+{
+	int err = rbd_get_size(s->img.image, ret);
+
+	*ret -= err ? 0 : *ret % RBDP_BLOCK_SIZE;
+	return err;
+}
+
+static void rbdp_look_at_size(void *user)
+{
+	struct rbdp_vol *s = user;
+	uint64_t bytes = 0;
+	int err = rbdp_ask_bytes(s, &bytes);
+
+	if (err) {
+		rbdp_host->log(s->vol, RBP_WARNING,
+			       "the image has changed, but its size cannot be "
+			       "found out (%s); the old one stays in use",
+			       strerror(-err));
+		return;
+	}
+	if (atomic_exchange(&s->bytes, bytes) != bytes)
+		rbdp_host->resized(s->vol);
+}
+
+/* librbd's: the image's header has changed. */
+static void rbdp_updated(void *arg)
+{
+	struct rbdp_vol *s = arg;
+
+	rbdp_jobs_resized(&s->jobs);
+}
+
+static int rbdp_measure(void *v, uint64_t *ret_bytes)
+{
+	struct rbdp_vol *s = v;
+
+	*ret_bytes = atomic_load(&s->bytes);
+	return 0;
+}
+
+/* ---- life ---- */
+
+static void rbdp_close(void *v)
+{
+	struct rbdp_vol *s = v;
+
+	if (s->has_watch)
+		rbd_update_unwatch(s->img.image, s->watch);
+	rbdp_jobs_stop(&s->jobs);
+	rbdp_image_close(&s->img);
+	free(s);
+}
+
+static int rbdp_take_args(struct rbdp_config *cfg, const struct rbp_arg *args,
+			  const struct rbdp_msg *msg)
+{
+	for (; args->name; args++) {
+		if (!strcmp(args->name, "conf"))
+			cfg->conf = args->text;
+		else if (!strcmp(args->name, "id"))
+			cfg->id = args->text;
+		else if (!strcmp(args->name, "keyring"))
+			cfg->keyring = args->text;
+		else if (!strcmp(args->name, "timeout"))
+			cfg->timeout_s = args->number < 86400
+						 ? (unsigned int)args->number
+						 : 86400;
+		else if (!strcmp(args->name, "zero-copy"))
+			cfg->zero_copy = args->number;
+	}
+	/*
+	 * A write that has timed out may still lie in librados's queue for the
+	 * socket. If that is not a copy, it would go out with the data of the
+	 * next command that gets the buffer.
+	 */
+	if (cfg->zero_copy && cfg->timeout_s)
+		return rbdp_refuse(
+			msg, -EINVAL,
+			"zero-copy=on needs timeout=0: a write that "
+			"times out may still be sent, and its buffer "
+			"has other data by then");
+	return 0;
+}
+
+static int rbdp_describe(struct rbdp_vol *s, struct rbp_info *info,
+			 const struct rbdp_msg *msg)
+{
+	uint64_t bytes;
+	int err = rbdp_ask_bytes(s, &bytes);
+
+	if (!err)
+		err = rbdp_image_identity(&s->cfg, &s->img, info->identity,
+					  sizeof(info->identity));
+	if (err)
+		return rbdp_refuse(msg, err, "cannot describe the image: %s",
+				   strerror(-err));
+	s->bytes = bytes;
+	info->bytes = bytes;
+	info->block_size = RBDP_BLOCK_SIZE;
+	info->unmap_granularity = RBDP_UNMAP_GRANULARITY;
+	info->caps = RBP_CAN_FLUSH | RBP_CAN_EXTENT | RBP_LASTING;
+	if (!s->cfg.read_only)
+		info->caps |= RBP_CAN_WRITE | RBP_CAN_UNMAP | RBP_CAN_ZERO |
+			      RBP_UNMAP_ZEROES;
+	info->caps |=
+		rbdp_image_has_cache(&s->img) ? RBP_WRITE_CACHE : RBP_CAN_FUA;
+	return 0;
+}
+
+/* The image is open. Undone by rbdp_close(). */
+static int rbdp_start(struct rbdp_vol *s, const struct rbdp_msg *msg)
+{
+	int err;
+
+	s->jobs.extent = rbdp_do_extent;
+	s->jobs.resized = rbdp_look_at_size;
+	s->jobs.user = s;
+	err = rbdp_jobs_start(&s->jobs);
+	if (err)
+		return rbdp_refuse(msg, err, "cannot start a thread: %s",
+				   strerror(-err));
+	/* A snapshot keeps its size. */
+	if (*s->cfg.snap)
+		return 0;
+	err = rbd_update_watch(s->img.image, &s->watch, rbdp_updated, s);
+	s->has_watch = !err;
+	if (err) {
+		rbdp_jobs_stop(&s->jobs);
+		return rbdp_refuse(msg, err, "cannot watch the image: %s",
+				   strerror(-err));
+	}
+	return 0;
+}
+
+static int rbdp_open(struct rbp_vol *vol, const char *location,
+		     const struct rbp_arg *args, void **ret_v,
+		     struct rbp_info *info, char *msg_text, size_t msg_len)
+{
+	const struct rbdp_msg msg = { msg_text, msg_len };
+	struct rbdp_vol *s = calloc(1, sizeof(*s));
+	int err = s ? 0 : -ENOMEM;
+
+	if (err)
+		return err;
+	s->vol = vol;
+	err = rbdp_location_parse(location, &s->cfg, &msg);
+	if (!err)
+		err = rbdp_take_args(&s->cfg, args, &msg);
+	if (!err) {
+		s->cfg.read_only =
+			(info->open_flags & RBP_OPEN_READ_ONLY) || *s->cfg.snap;
+		err = rbdp_image_open(&s->cfg, &s->img, &msg);
+	}
+	if (!err)
+		err = rbdp_describe(s, info, &msg);
+	if (!err)
+		err = rbdp_start(s, &msg);
+	if (err) {
+		rbdp_image_close(&s->img);
+		free(s);
+		return err;
+	}
+	*ret_v = s;
+	return 0;
+}
+
+const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
+{
+	static const struct rbp_param params[] = {
+		{ "conf", RBP_STRING, NULL,
+		  "configuration file of Ceph (default: as Ceph finds it)" },
+		{ "id", RBP_STRING, "admin",
+		  "user of Ceph, without 'client.'" },
+		{ "keyring", RBP_STRING, NULL,
+		  "file with the user's key (default: as the configuration "
+		  "says)" },
+		{ "timeout", RBP_NUMBER, "30",
+		  "fail an I/O after so many seconds without an answer; 0: "
+		  "wait for ever" },
+		{ "zero-copy", RBP_BOOL, "off",
+		  "send writes from rdma-target's buffers; needs timeout=0" },
+		{ NULL, RBP_STRING, NULL, NULL },
+	};
+	static const struct rbp_plugin plugin = {
+		.size = sizeof(plugin),
+		.name = "rbd",
+		.version = "1",
+		.help = "image of Ceph RBD; LOCATION is "
+			"POOL[/NAMESPACE]/IMAGE[@SNAP]",
+		.params = params,
+		.needs = RBP_NEEDS_NETWORK,
+		.scratch_len = sizeof(struct rbp_io *),
+		.open = rbdp_open,
+		.close = rbdp_close,
+		.submit = rbdp_submit,
+		.measure = rbdp_measure,
+	};
+
+	rbdp_host = host;
+	return &plugin;
+}
