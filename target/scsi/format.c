@@ -3,7 +3,8 @@
  * FORMAT UNIT and SANITIZE: jobs on the whole volume (volume_job.h). With IMMED
  * set the status comes once the job has begun, else when it has ended; other
  * commands are told NOT READY meanwhile, with how far it is. A command that is
- * aborted leaves its job, which goes on.
+ * aborted leaves its job: it goes on, or does not begin if it still waits for its
+ * turn.
  */
 #include <errno.h>
 #include <string.h>
@@ -88,7 +89,7 @@ static bool format_begin(struct scsi_task *task, enum volume_state from,
 {
 	int err;
 
-	task->on_job = !immed;
+	task->on_job = true;
 	err = volume_job_start(task->vol, task->worker, from, plan, immed,
 			       job_done, task);
 	if (!err)

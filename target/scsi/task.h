@@ -172,7 +172,7 @@ struct scsi_task {
 	/* private to the disk */
 	bool answered;	   /* answer() has returned true */
 	bool stopped;	   /* scsi_task_stop() */
-	bool on_job;	   /* waits for the end of the volume's job */
+	bool on_job;	   /* waits for its job to begin or end */
 	bool tells;	   /* that writes may be lost; scsi_task_delivered() */
 	uint64_t flush_nr; /* of the last flush; flush_record.h */
 	/* EXTENDED COPY; see scsi_task_fence() */

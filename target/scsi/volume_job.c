@@ -392,6 +392,11 @@ static void write_begin(struct unit_turn *turn, int err)
 		.pattern_len = plan->pattern_len,
 	};
 
+	if (job->left) {
+		unit_turn_end(job->vol);
+		publish(job, job->from, 0);
+		return;
+	}
 	memcpy(now.pattern, job->pattern, plan->pattern_len);
 	unit_state_set_job(job->vol, &now, begin_written);
 }
@@ -417,6 +422,7 @@ int volume_job_start(struct volume *vol, struct worker *w,
 	job->worker = w;
 	job->from = from;
 	job->immed = immed;
+	job->left = false;
 	job->done = done;
 	job->user = user;
 	job->pass = 0;
@@ -431,6 +437,7 @@ int volume_job_start(struct volume *vol, struct worker *w,
 void volume_job_leave(struct volume *vol)
 {
 	vol->job.done = NULL;
+	vol->job.left = true;
 }
 
 void volume_job_restore(struct volume *vol, const struct state_job *job)

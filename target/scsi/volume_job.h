@@ -59,6 +59,7 @@ struct volume_job {
 	void (*done)(void *user, int err); /* NULL: nobody waits (any more) */
 	void *user;			   /* of done() */
 	bool immed;
+	bool left; /* by whoever began it, maybe before it has begun */
 	enum volume_state from;
 	int err; /* what it ends with */
 	struct unit_turn turn;
@@ -96,8 +97,8 @@ int volume_job_start(struct volume *vol, struct worker *w,
 		     enum volume_state from, const struct volume_job_plan *plan,
 		     bool immed, void (*done)(void *user, int err), void *user);
 
-/* Whoever began the job waits for it no more; done() is not called. Thread: that
- * of volume_job_start(). */
+/* Whoever began the job waits for it no more; done() is not called. A job that
+ * still waits for its turn does not begin. Thread: that of volume_job_start(). */
 void volume_job_leave(struct volume *vol);
 
 /* What was written down of a job before this start. Thread: setup. */

@@ -872,6 +872,47 @@ static void new_login_does_not_wait_for_a_job(void **state)
 	let_format_end(&f);
 }
 
+static const struct early_row {
+	const char *name;
+	struct rig_cmd cmd;
+} early_rows[] = {
+	{ "FORMAT UNIT", { .lun = RIG_DISK, .cdb = { 0x04 } } },
+	{ "SANITIZE", { .lun = RIG_DISK, .cdb = { 0x48, 0x02 } } },
+	{ "SANITIZE, IMMED", { .lun = RIG_DISK, .cdb = { 0x48, 0x82 } } },
+};
+
+static void have_turn(struct unit_turn *turn, int err)
+{
+}
+
+/* Another command has the turn: nothing of the medium has been touched yet. */
+static void job_aborted_before_its_turn_does_not_begin(void **state)
+{
+	const struct early_row *row = *state;
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct volume *vol = rig->luns.vol[RIG_DISK];
+	struct unit_turn turn;
+	uint64_t tag;
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	rig_hold(true);
+	unit_turn_take(vol, &rig->workers[0], &turn, have_turn);
+	tag = rig_cmd(ch, &row->cmd);
+	assert_null(rig_rsp(ch, tag));
+	assert_int_not_equal(volume_state(vol), VOLUME_READY);
+	rig_expect_code(ch, rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag),
+			SRP_RSP_COMPLETE);
+	unit_turn_end(vol);
+	rig_settle(rig);
+	assert_int_equal(rig_held(), 0);
+	assert_int_equal(volume_state(vol), VOLUME_READY);
+	assert_null(rig_rsp(ch, tag));
+	rig_hold(false);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
 /* ---- sense data ---- */
 
 /* The port's own refusals, too, are in the format that D_SENSE asks for. */
@@ -934,6 +975,7 @@ int main(void)
 	T_ADD(&t, aborted_command_leaves_its_job);
 	T_ADD(&t, who_formats_is_told_of_anothers_reset);
 	T_ADD(&t, new_login_does_not_wait_for_a_job);
+	T_ADD_ROWS(&t, early_rows, job_aborted_before_its_turn_does_not_begin);
 	T_ADD(&t, refusals_of_the_port_go_by_d_sense);
 	return t_run(&t);
 }
