@@ -276,6 +276,7 @@ static void get_stuck(struct faulty *f)
 		[BLOCK_ZERO] = "zero",	 [BLOCK_EXTENT] = "look-up",
 	};
 	const struct fault_layer *layer = f->fw->layer;
+	uint64_t cnt = f->outer->len / layer->block_size;
 	static _Thread_local struct log_limit limit;
 	unsigned int dropped;
 
@@ -284,10 +285,10 @@ static void get_stuck(struct faulty *f)
 		return;
 	if (dropped)
 		log_notice("%u more stuck requests were not shown", dropped);
-	log_notice("volume '%s': a %s of %llu blocks at block %llu is stuck, "
+	log_notice("volume '%s': a %s of %llu block%s at block %llu is stuck, "
 		   "by a fault; SIGUSR1 releases it",
-		   layer->name, names[f->outer->op],
-		   (unsigned long long)(f->outer->len / layer->block_size),
+		   layer->name, names[f->outer->op], (unsigned long long)cnt,
+		   cnt == 1 ? "" : "s",
 		   (unsigned long long)(f->outer->offset / layer->block_size));
 }
 

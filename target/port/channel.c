@@ -168,12 +168,15 @@ static bool chan_may_log(struct channel *ch, enum log_level level)
 static void log_login(struct channel *ch)
 {
 	const struct srp_login_rsp *rsp = &ch->login_rsp;
+	/* TCP has none. */
+	const char *device = ch->kind == XP_VERBS ? xp_chan_device(ch->xp) : "";
 
 	if (!chan_may_log(ch, LOG_NOTICE))
 		return;
-	log_notice("login of %s from %s on %s, %s over %s: channel %u%s",
+	log_notice("login of %s from %s on %s%s%s over %s: channel %u%s",
 		   ch->nexus->name, channel_peer(ch), channel_local(ch),
-		   xp_chan_device(ch->xp), xp_kind_name(ch->kind), ch->number,
+		   *device ? ", " : "", device, xp_kind_name(ch->kind),
+		   ch->number,
 		   rsp->multichan == SRP_MULTICHAN_TERMINATED
 			   ? ", replacing its older channels"
 			   : "");
