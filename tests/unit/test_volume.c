@@ -335,10 +335,12 @@ static void generation_tells_what_may_be_gone(void **state)
 	unlink(scratch);
 }
 
+/* Of a file or a device: the numbers of any one tell it from others. */
 static struct scsi_store generation_in(const char *boot, uint8_t loss,
-				       uint64_t seq, bool forgets)
+				       const struct backend_life *life,
+				       bool forgets)
 {
-	struct backend_info info = { .life = { .rdev = 0x700, .seq = seq } };
+	struct backend_info info = { .life = *life };
 	uint8_t drawn[STORE_LOSS_LEN] = { loss };
 	struct scsi_store store;
 
@@ -348,31 +350,51 @@ static struct scsi_store generation_in(const char *boot, uint8_t loss,
 	return store;
 }
 
+#define LIFE                        \
+	{                           \
+		.ino = 1, .rdev = 1 \
+	}
+static const struct backend_life first_life = LIFE;
+
 static const struct other_row {
 	const char *name;
 	const char *boot;
 	uint8_t loss;
-	uint64_t seq;
+	struct backend_life life;
 	bool forgets;
 	bool same; /* as that of boot 1 without a loss */
 } others[] = {
-	{ "another start", "boot 1", 0, 1, false, true },
-	{ "another boot", "boot 2", 0, 1, false, false },
-	{ "a loss", "boot 1", 1, 1, false, false },
-	{ "the disk was unplugged", "boot 1", 0, 2, false, false },
+	{ "another start", "boot 1", 0, LIFE, .same = true },
+	{ "another boot", "boot 2", 0, LIFE },
+	{ "a loss", "boot 1", 1, LIFE },
+	{ "the disk was unplugged",
+	  "boot 1",
+	  0,
+	  { .ino = 1, .rdev = 1, .seq = 2 } },
+	{ "another device", "boot 1", 0, { .ino = 1, .rdev = 2 } },
+	{ "another file", "boot 1", 0, { .ino = 2, .rdev = 1 } },
+	{ "another file system",
+	  "boot 1",
+	  0,
+	  { .ino = 1, .rdev = 1, .dev = 2 } },
+	{ "a new file has the inode",
+	  "boot 1",
+	  0,
+	  { .ino = 1, .rdev = 1, .born_s = 2 } },
 	/* another each time, to be safe */
-	{ "the boot is not known", "", 0, 1, false, false },
-	{ "its cache goes with the process", "boot 1", 0, 1, true, false },
+	{ "the boot is not known", "", 0, LIFE },
+	{ "its cache goes with the process", "boot 1", 0, LIFE,
+	  .forgets = true },
 };
 
 static void generation_changes_with_what_loses_writes(void **state)
 {
 	const struct other_row *row = *state;
-	struct scsi_store one = generation_in("boot 1", 0, 1, false);
+	struct scsi_store one = generation_in("boot 1", 0, &first_life, false);
 	struct scsi_store two =
-		generation_in(row->boot, row->loss, row->seq, row->forgets);
+		generation_in(row->boot, row->loss, &row->life, row->forgets);
 	struct scsi_store three =
-		generation_in(row->boot, row->loss, row->seq, row->forgets);
+		generation_in(row->boot, row->loss, &row->life, row->forgets);
 	bool lasts = *row->boot && !row->forgets;
 
 	assert_int_equal(
