@@ -111,6 +111,14 @@ static bool write_next(struct scsi_task *task, int res)
 	return true;
 }
 
+/* What may be deallocated costs the store no more than an UNMAP, and some stores
+ * free nothing smaller. */
+static uint64_t zero_piece(const struct scsi_task *task)
+{
+	return task->cmd.unmap && task->vol->info.unmap ? VOLUME_UNMAP_PIECE
+							: VOLUME_ZERO_PIECE;
+}
+
 static bool zero_next(struct scsi_task *task, int res)
 {
 	uint64_t left;
@@ -121,8 +129,7 @@ static bool zero_next(struct scsi_task *task, int res)
 	if (!left)
 		return scsi_task_good(task);
 	scsi_task_blk(task, BLOCK_ZERO, task->at, left, zero_next);
-	task->blk.len =
-		aligned_piece(task->blk.offset, left, VOLUME_ZERO_PIECE);
+	task->blk.len = aligned_piece(task->blk.offset, left, zero_piece(task));
 	task->blk.may_unmap = task->cmd.unmap;
 	task->at += task->blk.len;
 	return true;

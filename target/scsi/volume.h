@@ -122,6 +122,7 @@ volume_sense_format(const struct volume *vol)
  *   READ, WRITE, VERIFY, ...  4 MiB           0.2 s
  *   WRITE SAME                32 MiB          1.7 s; 64 of them 107 s
  *     pieces of zeroes        1 MiB           64 of them 3.4 s
+ *     pieces with UNMAP       4 MiB           as those of UNMAP
  *     pieces of a pattern     SCSI_PIECE      0.25 MiB
  *   UNMAP                     512 MiB         27 s, if it were written
  *     pieces                  4 MiB           0.2 s
