@@ -8,8 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Closing asks the cluster three things, one after the other, and must end also
+ * when it does not answer. Seconds for each. */
+#define RBDP_CLOSE_TIMEOUT_S 5
+#define RBDP_CLOSE_TIMEOUT   "5"
+
 /* Seconds until a monitor must answer at open when the timeout is 0. */
-#define CONNECT_TIMEOUT_S 30u
+#define RBDP_CONNECT_TIMEOUT_S 30u
 
 int rbdp_refuse(const struct rbdp_msg *msg, int err, const char *fmt, ...)
 {
@@ -118,7 +123,7 @@ static int rbdp_set_conf(rados_t cluster, const struct rbdp_config *cfg,
 
 	snprintf(op_timeout, sizeof(op_timeout), "%u", cfg->timeout_s);
 	snprintf(mount_timeout, sizeof(mount_timeout), "%u",
-		 cfg->timeout_s ? cfg->timeout_s : CONNECT_TIMEOUT_S);
+		 cfg->timeout_s ? cfg->timeout_s : RBDP_CONNECT_TIMEOUT_S);
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
 		int err = settings[i][1]
 				  ? rados_conf_set(cluster, settings[i][0],
@@ -241,7 +246,7 @@ int rbdp_image_open(const struct rbdp_config *cfg, struct rbdp_image *ret,
 		    const struct rbdp_msg *msg)
 {
 	const char *snap = *cfg->snap ? cfg->snap : NULL;
-	struct rbdp_image img = { 0 };
+	struct rbdp_image img = { .timeout_s = cfg->timeout_s };
 	int err = rbdp_connect(cfg, &img.cluster, msg);
 
 	if (err)
@@ -262,6 +267,28 @@ int rbdp_image_open(const struct rbdp_config *cfg, struct rbdp_image *ret,
 	}
 	*ret = img;
 	return 0;
+}
+
+int rbdp_image_watch(struct rbdp_image *img, rbd_update_callback_t changed,
+		     void *user)
+{
+	int err = rbd_update_watch(img->image, &img->watch, changed, user);
+
+	img->has_watch = !err;
+	return err;
+}
+
+void rbdp_image_retire(struct rbdp_image *img)
+{
+	if (!img->timeout_s || img->timeout_s > RBDP_CLOSE_TIMEOUT_S) {
+		rados_conf_set(img->cluster, "rados_osd_op_timeout",
+			       RBDP_CLOSE_TIMEOUT);
+		rados_conf_set(img->cluster, "rados_mon_op_timeout",
+			       RBDP_CLOSE_TIMEOUT);
+	}
+	if (img->has_watch)
+		rbd_update_unwatch(img->image, img->watch);
+	img->has_watch = false;
 }
 
 void rbdp_image_close(struct rbdp_image *img)

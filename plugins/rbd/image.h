@@ -32,6 +32,9 @@ struct rbdp_image {
 	rados_t cluster;
 	rados_ioctx_t pool;
 	rbd_image_t image;
+	unsigned int timeout_s;
+	bool has_watch;
+	uint64_t watch;
 };
 
 /* Where an error message goes. */
@@ -51,6 +54,13 @@ int rbdp_location_parse(const char *location, struct rbdp_config *cfg,
 /* Return: 0, or a negative errno, a clause in @msg and nothing left open. */
 int rbdp_image_open(const struct rbdp_config *cfg, struct rbdp_image *ret,
 		    const struct rbdp_msg *msg);
+/* Calls @changed on a thread of librbd, until
+ * rbdp_image_retire(), when it may
+ * have another size. 0 or a negative errno. */
+int rbdp_image_watch(struct rbdp_image *img, rbd_update_callback_t changed,
+		     void *user);
+/* Before a close: the watch ends, and 5 s without an answer are an error. */
+void rbdp_image_retire(struct rbdp_image *img);
 /* All zero: nothing is done. */
 void rbdp_image_close(struct rbdp_image *img);
 

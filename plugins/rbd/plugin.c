@@ -27,8 +27,6 @@ struct rbdp_vol {
 	struct rbp_vol *vol;
 	struct rbdp_config cfg;
 	struct rbdp_image img;
-	uint64_t watch; /* of rbd_update_watch() */
-	bool has_watch;
 	struct rbdp_jobs jobs;
 	/* Whole blocks. Asking librbd for it may block. */
 	_Atomic uint64_t bytes;
@@ -39,12 +37,25 @@ static const struct rbp_host *rbdp_host;
 
 /* ---- I/O ---- */
 
+/* Initiators try again what has timed out, several times: that would make the
+ * wait as many times as long. */
+static int rbdp_io_timed_out(const struct rbdp_vol *s)
+{
+	rbdp_host->log(s->vol, RBP_ERROR,
+		       "the cluster has not answered for %u s: failing the "
+		       "I/O; is an OSD down, or the cluster full? (ceph -s)",
+		       s->cfg.timeout_s);
+	return -EIO;
+}
+
 static void rbdp_io_done(rbd_completion_t completion, void *arg)
 {
 	ssize_t res = rbd_aio_get_return_value(completion);
 	struct rbp_io *io = arg;
 
 	rbd_aio_release(completion);
+	if (res == -ETIMEDOUT)
+		res = rbdp_io_timed_out(io->queue_data);
 	/* Somebody has made the image smaller. */
 	if (io->op == RBP_READ && res >= 0 && (uint64_t)res != io->len)
 		res = -EIO;
@@ -99,14 +110,21 @@ static void rbdp_submit(void *v, struct rbp_io *io)
 		rbdp_host->done(io, err);
 }
 
+/* queue_add(): each I/O leads to its volume. */
+static int rbdp_queue_add(void *v, struct rbp_queue *queue, void **ret)
+{
+	*ret = v;
+	return 0;
+}
+
 /* ---- on the thread of the volume ---- */
 
 static void rbdp_do_extent(void *user, struct rbp_io *io)
 {
 	struct rbdp_vol *s = user;
+	int err = rbdp_extent_find(s->img.image, io, RBDP_BLOCK_SIZE);
 
-	rbdp_host->done(io,
-			rbdp_extent_find(s->img.image, io, RBDP_BLOCK_SIZE));
+	rbdp_host->done(io, err == -ETIMEDOUT ? rbdp_io_timed_out(s) : err);
 }
 
 static int rbdp_ask_bytes(struct rbdp_vol *s, uint64_t *ret)
@@ -156,8 +174,7 @@ static void rbdp_close(void *v)
 {
 	struct rbdp_vol *s = v;
 
-	if (s->has_watch)
-		rbd_update_unwatch(s->img.image, s->watch);
+	rbdp_image_retire(&s->img);
 	rbdp_jobs_stop(&s->jobs);
 	rbdp_image_close(&s->img);
 	free(s);
@@ -234,8 +251,7 @@ static int rbdp_start(struct rbdp_vol *s, const struct rbdp_msg *msg)
 	/* A snapshot keeps its size. */
 	if (*s->cfg.snap)
 		return 0;
-	err = rbd_update_watch(s->img.image, &s->watch, rbdp_updated, s);
-	s->has_watch = !err;
+	err = rbdp_image_watch(&s->img, rbdp_updated, s);
 	if (err) {
 		rbdp_jobs_stop(&s->jobs);
 		return rbdp_refuse(msg, err, "cannot watch the image: %s",
@@ -304,6 +320,7 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
 		.scratch_len = sizeof(struct rbp_io *),
 		.open = rbdp_open,
 		.close = rbdp_close,
+		.queue_add = rbdp_queue_add,
 		.submit = rbdp_submit,
 		.measure = rbdp_measure,
 	};
