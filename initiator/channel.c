@@ -425,6 +425,15 @@ static const struct xp_handler handler = {
 	.closed = ini_channel_closed,
 };
 
+bool ini_channel_rejected(const struct ini_channel *ch,
+			  struct srp_login_rej *ret_rej)
+{
+	size_t len;
+	const void *data = xp_chan_reject_data(ch->xp, &len);
+
+	return srp_login_rej_decode(data, len, ret_rej) == 0;
+}
+
 void ini_channel_close(struct ini_channel *ch)
 {
 	if (ch->state >= INI_CHANNEL_CLOSING)

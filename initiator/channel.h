@@ -108,6 +108,10 @@ void ini_channel_close(struct ini_channel *ch);
 /* Ends it for @text, which becomes ch->why. */
 void ini_channel_fail(struct ini_channel *ch, int err, const char *text);
 
+/* After closed(): true when the target answered the login with SRP_LOGIN_REJ. */
+bool ini_channel_rejected(const struct ini_channel *ch,
+			  struct srp_login_rej *ret_rej);
+
 /* After closed(). NULL is fine. */
 void ini_channel_free(struct ini_channel *ch);
 

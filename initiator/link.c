@@ -148,7 +148,7 @@ static void next_channel(struct srpi_session *s)
 		if (open_channel(s, SRP_MULTICHAN_MULTI, s->options.timeout_ms,
 				 &e) == 0)
 			return;
-		ini_say_fewer(s, &e);
+		ini_say_fewer(s, NULL, &e);
 	}
 	up(s);
 }
@@ -284,7 +284,7 @@ static void ready(struct ini_channel *ch)
 static void further_failed(struct srpi_session *s, struct ini_channel *ch)
 {
 	s->channel_cnt--;
-	ini_say_fewer(s, &ch->why);
+	ini_say_fewer(s, ch, &ch->why);
 	ini_channel_free(ch);
 	up(s);
 }
@@ -301,7 +301,7 @@ static void link_refused(struct srpi_session *s, struct ini_channel *ch)
 		ini_connect_refused(s, ch);
 		return;
 	}
-	if (srp_login_rej_decode(ch->why.pdata, ch->why.pdata_len, &rej) == 0)
+	if (ini_channel_rejected(ch, &rej))
 		reason = rej.reason;
 	ini_say_no_login(s, ch, &ch->why);
 	ini_reconnect_failed(s, reason);

@@ -340,8 +340,10 @@ bool ini_reconnect_check(struct srpi_session *s);
 /* @ch: may be NULL. Returns true when the target has rejected the login. */
 bool ini_say_no_login(struct srpi_session *s, const struct ini_channel *ch,
 		      const struct xp_error *why);
-/* Into s->fewer: why @ch, a further channel, is not there. */
-void ini_say_fewer(struct srpi_session *s, const struct xp_error *why);
+/* Into s->fewer: why @ch, a further channel, is not there.
+ * @ch may be NULL. */
+void ini_say_fewer(struct srpi_session *s, const struct ini_channel *ch,
+		   const struct xp_error *why);
 void ini_say_lost(struct srpi_session *s, const struct ini_channel *ch);
 void ini_say_no_answer(struct srpi_session *s);
 /* Why discovery looks again; @sense may be NULL. */

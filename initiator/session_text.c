@@ -172,7 +172,7 @@ bool ini_say_no_login(struct srpi_session *s, const struct ini_channel *ch,
 
 	peer_text(s, peer, sizeof(peer));
 	way_text(s, ch, way, sizeof(way));
-	if (srp_login_rej_decode(why->pdata, why->pdata_len, &rej) == 0) {
+	if (ch && ini_channel_rejected(ch, &rej)) {
 		say_rejected(s, peer, way, &rej);
 		return true;
 	}
@@ -180,11 +180,12 @@ bool ini_say_no_login(struct srpi_session *s, const struct ini_channel *ch,
 	return false;
 }
 
-void ini_say_fewer(struct srpi_session *s, const struct xp_error *why)
+void ini_say_fewer(struct srpi_session *s, const struct ini_channel *ch,
+		   const struct xp_error *why)
 {
 	struct srp_login_rej rej;
 
-	if (srp_login_rej_decode(why->pdata, why->pdata_len, &rej) == 0)
+	if (ch && ini_channel_rejected(ch, &rej))
 		snprintf(s->fewer, sizeof(s->fewer),
 			 "the target says: %s (reason 0x%08x)",
 			 srp_rej_reason_name(rej.reason), rej.reason);

@@ -153,6 +153,8 @@ struct xp_chan {
 	bool probing;		 /* probe is under way */
 	struct xp_chain probe;
 	struct xp_error why;
+	uint8_t reject_data[XP_PDATA_MAX]; /* of the peer's reject */
+	size_t reject_len;		   /* bytes; 0: none */
 	char local[64];
 	char peer[64];
 	char device[32];
@@ -190,6 +192,9 @@ void xp_core_received(struct xp_chan *ch, struct xp_iu *iu);
 void xp_core_group_done(struct xp_group *group, int status);
 /* Some other work request of the group failed (an error completion). */
 void xp_core_wr_failed(struct xp_group *group, int status);
+/* The peer rejected the connection with this private data, at most XP_PDATA_MAX
+ * bytes. xp_core_fail() follows. */
+void xp_core_keep_reject(struct xp_chan *ch, const void *data, size_t len);
 /* The peer left, the connection broke, or connecting failed. The first call
  * counts; leads to ops->disconnect(). */
 void xp_core_fail(struct xp_chan *ch, int err, const char *fmt, ...)

@@ -465,6 +465,15 @@ void xp_close(struct xp_chan *ch)
 	begin_close(ch);
 }
 
+void xp_core_keep_reject(struct xp_chan *ch, const void *data, size_t len)
+{
+	assert(len <= sizeof(ch->reject_data));
+	if (!len || ch->state >= XP_CHAN_CLOSING)
+		return;
+	memcpy(ch->reject_data, data, len);
+	ch->reject_len = len;
+}
+
 void xp_core_fail(struct xp_chan *ch, int err, const char *fmt, ...)
 {
 	va_list ap;
@@ -651,4 +660,10 @@ const char *xp_chan_peer(const struct xp_chan *ch)
 const char *xp_chan_device(const struct xp_chan *ch)
 {
 	return ch->device;
+}
+
+const void *xp_chan_reject_data(const struct xp_chan *ch, size_t *ret_len)
+{
+	*ret_len = ch->reject_len;
+	return ch->reject_data;
 }

@@ -70,9 +70,6 @@ const char *xp_kind_name(enum xp_kind kind);
 struct xp_error {
 	int err; /* negative errno; 0: closed by this side on request */
 	char text[768];
-	/* What a peer that rejected us sent along (an SRP_LOGIN_REJ). */
-	uint8_t pdata[XP_PDATA_MAX];
-	size_t pdata_len;
 };
 
 void xp_error_set(struct xp_error *e, int err, const char *fmt, ...)
@@ -226,6 +223,10 @@ const char *xp_chan_local(const struct xp_chan *ch);
 const char *xp_chan_peer(const struct xp_chan *ch);
 /* The device or interface, "rxe0" or "tcp". */
 const char *xp_chan_device(const struct xp_chan *ch);
+/* The private data of the peer's reject (an SRP_LOGIN_REJ), as the fabric
+ * reports it, maybe padded; valid as long as the channel. *ret_len is 0 when the
+ * peer sent no private data, or did not reject. */
+const void *xp_chan_reject_data(const struct xp_chan *ch, size_t *ret_len);
 
 /* Gives the buffer back, to be posted again at the end of the turn. */
 void xp_iu_release(struct xp_iu *iu);

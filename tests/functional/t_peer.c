@@ -45,7 +45,13 @@ static void received(struct xp_chan *xp, struct xp_iu *iu)
 static void closed(struct xp_chan *xp, const struct xp_error *why)
 {
 	struct t_peer *p = xp_chan_user(xp);
+	struct srp_login_rej rej;
+	const void *data;
+	size_t len;
 
+	data = xp_chan_reject_data(xp, &len);
+	if (srp_login_rej_decode(data, len, &rej) == 0)
+		p->reason = rej.reason;
 	p->why = *why;
 	p->closed = true;
 }
@@ -173,16 +179,10 @@ static void begin(struct t_peer *p, const char *addr, const void *pdata,
 enum t_outcome t_peer_login(struct t_peer *p, const char *addr,
 			    const void *pdata, size_t len)
 {
-	struct srp_login_rej rej;
-
 	begin(p, addr, pdata, len);
 	while (!p->open && !p->closed)
 		turn(p);
-	if (p->open)
-		return T_LOGGED_IN;
-	if (srp_login_rej_decode(p->why.pdata, p->why.pdata_len, &rej) == 0)
-		p->reason = rej.reason;
-	return T_REJECTED;
+	return p->open ? T_LOGGED_IN : T_REJECTED;
 }
 
 void t_peer_log_in(struct t_peer *p, const char *addr)

@@ -339,13 +339,14 @@ static void on_established(struct xp_chan *xp, const void *pdata, size_t len)
 static void on_closed(struct xp_chan *xp, const struct xp_error *why)
 {
 	struct fuzz_chan *ch = xp_chan_user(xp);
+	size_t len;
+	const void *data = xp_chan_reject_data(xp, &len);
 	struct srp_login_rej rej;
 
 	FUZZ_CLAIM(!ch->closed);
 	ch->closed = true;
-	if (!ch->established && why->pdata_len) {
-		FUZZ_CLAIM(!srp_login_rej_decode(why->pdata, why->pdata_len,
-						 &rej));
+	if (!ch->established && len) {
+		FUZZ_CLAIM(!srp_login_rej_decode(data, len, &rej));
 		FUZZ_CLAIM(rej.tag == ch->req.tag);
 	}
 }

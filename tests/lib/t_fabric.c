@@ -475,12 +475,9 @@ static void request(struct fake_listener *l, struct fake_chan *from);
 
 static void refused(struct fake_chan *ch, const struct action *a)
 {
-	struct xp_error *why = &ch->base.why;
-
 	if (ch->base.state != XP_CHAN_CONNECTING)
 		return;
-	memcpy(why->pdata, a->pdata, a->pdata_len);
-	why->pdata_len = a->pdata_len;
+	xp_core_keep_reject(&ch->base, a->pdata, a->pdata_len);
 	xp_core_fail(&ch->base, -ECONNREFUSED, "%s %s", ch->base.peer,
 		     a->pdata_len ? "rejected the login"
 				  : "refused the connection");

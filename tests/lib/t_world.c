@@ -267,6 +267,9 @@ static void closed(struct xp_chan *ch, const struct xp_error *why)
 	end->late += !end->closing + end->closed + (end->open_chains > 0);
 	end->closed++;
 	end->why = *why;
+	if (!end->established)
+		memcpy(end->pdata, xp_chan_reject_data(ch, &end->pdata_len),
+		       sizeof(end->pdata));
 	if (end->on_closed)
 		end->on_closed(end);
 }

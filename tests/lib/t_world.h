@@ -37,7 +37,8 @@ struct t_end {
 	unsigned int closing;
 	unsigned int closed;
 	struct xp_error why;
-	uint8_t pdata[XP_PDATA_MAX]; /* as established() got it */
+	/* What established() got, or what the peer's reject had. */
+	uint8_t pdata[XP_PDATA_MAX];
 	size_t pdata_len;
 	unsigned int received;
 	unsigned int late; /* callbacks in the wrong order */

@@ -358,8 +358,8 @@ static void a_reject_brings_its_data(void **state)
 				sizeof(answer)));
 		WAIT(&j, j.ours->closed);
 		assert_int_equal(j.ours->why.err, -ECONNREFUSED);
-		assert_int_equal(j.ours->why.pdata_len, sizeof(answer));
-		assert_memory_equal(j.ours->why.pdata, answer, sizeof(answer));
+		assert_int_equal(j.ours->pdata_len, sizeof(answer));
+		assert_memory_equal(j.ours->pdata, answer, sizeof(answer));
 	} else {
 		WAIT(&j, j.refused);
 		assert_int_equal(j.refused, FI_ECONNREFUSED);

@@ -54,7 +54,6 @@ static void bad_login_is_rejected(void **state)
 	const struct bad_login *row = *state;
 	struct rig *rig = rig_create(NULL);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct srp_login_rej rej;
 	struct rig_chan *ch;
 
 	req.it_iu_len = row->it_iu_len;
@@ -66,11 +65,9 @@ static void bad_login_is_rejected(void **state)
 	ch = rig_connect(rig, &req);
 	assert_true(ch->closed);
 	assert_false(ch->established);
-	assert_int_equal(
-		srp_login_rej_decode(ch->why.pdata, ch->why.pdata_len, &rej),
-		0);
-	assert_int_equal(rej.reason, row->reason);
-	assert_int_equal(rej.tag, req.tag);
+	assert_true(ch->rejected);
+	assert_int_equal(ch->rej.reason, row->reason);
+	assert_int_equal(ch->rej.tag, req.tag);
 	rig_chan_free(ch);
 	rig_destroy(rig);
 }
@@ -94,14 +91,13 @@ static void channels_of_a_nexus_are_limited(void **state)
 	struct rig *rig = rig_create(NULL);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_MULTI);
 	struct rig_chan *chans[64 + 1];
-	struct srp_login_rej rej;
 
 	for (int i = 0; i <= 64; i++)
 		chans[i] = rig_connect(rig, &req);
 	assert_true(chans[64 - 1]->established);
 	assert_false(chans[64]->established);
-	srp_login_rej_decode(chans[64]->why.pdata, SRP_LOGIN_REJ_SIZE, &rej);
-	assert_int_equal(rej.reason, SRP_REJ_CHANNEL_LIMIT);
+	assert_true(chans[64]->rejected);
+	assert_int_equal(chans[64]->rej.reason, SRP_REJ_CHANNEL_LIMIT);
 	for (int i = 0; i <= 64; i++)
 		rig_chan_free(chans[i]);
 	rig_destroy(rig);
@@ -809,7 +805,6 @@ static void fence_is_bounded(void **state)
 	struct rig *rig = rig_create(NULL);
 	struct rig_chan *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct srp_login_rej rej;
 	struct rig_chan *new;
 
 	rig_expect_alive(old);
@@ -820,10 +815,8 @@ static void fence_is_bounded(void **state)
 	while (!new->closed)
 		reactor_run_once(rig->workers[0].reactor, 10),
 			reactor_run_once(rig->peer_reactor, 0);
-	assert_int_equal(
-		srp_login_rej_decode(new->why.pdata, new->why.pdata_len, &rej),
-		0);
-	assert_int_equal(rej.reason, SRP_REJ_NO_RESOURCES);
+	assert_true(new->rejected);
+	assert_int_equal(new->rej.reason, SRP_REJ_NO_RESOURCES);
 	rig_hold(false);
 	rig_release(rig);
 	rig_chan_free(old);

@@ -334,7 +334,11 @@ static void on_received(struct xp_chan *xp, struct xp_iu *iu)
 static void on_closed(struct xp_chan *xp, const struct xp_error *why)
 {
 	struct rig_chan *ch = xp_chan_user(xp);
+	const void *data;
+	size_t len;
 
+	data = xp_chan_reject_data(xp, &len);
+	ch->rejected = srp_login_rej_decode(data, len, &ch->rej) == 0;
 	ch->closed = true;
 	ch->why = *why;
 }

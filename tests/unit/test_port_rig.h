@@ -49,6 +49,8 @@ struct rig_chan {
 	bool established;
 	bool closed;
 	struct xp_error why;
+	bool rejected; /* by SRP_LOGIN_REJ: rej */
+	struct srp_login_rej rej;
 	struct srp_login_rsp login_rsp;
 	struct rig_iu ius[RIG_IUS];
 	unsigned int iu_cnt;

@@ -112,7 +112,7 @@ static void reject_reaches_the_initiator(void **state)
 	T_WAIT(w, client->closed);
 	assert_int_equal(client->established, 0);
 	assert_int_equal(client->why.err, -ECONNREFUSED);
-	assert_prefix(client->why.pdata, client->why.pdata_len, reject_data,
+	assert_prefix(client->pdata, client->pdata_len, reject_data,
 		      reject_case->len);
 	assert_string_not_equal(client->why.text, "");
 	t_world_close(w);
@@ -127,7 +127,7 @@ static void connecting_to_nobody_is_refused(void **state)
 	T_WAIT(w, client->closed);
 	assert_int_equal(client->established, 0);
 	assert_int_equal(client->why.err, -ECONNREFUSED);
-	assert_int_equal(client->why.pdata_len, 0);
+	assert_int_equal(client->pdata_len, 0);
 	t_world_close(w);
 }
 

@@ -46,7 +46,8 @@ struct end {
 	unsigned int after_close; /* callbacks that may not come */
 	struct list kept;
 	struct xp_error why;
-	char pdata[XP_PDATA_MAX];
+	char pdata[XP_PDATA_MAX]; /* of the accept or the reject */
+	size_t pdata_len;	  /* of the reject */
 	char last[64];
 	uint8_t *last_data;
 };
@@ -82,6 +83,9 @@ static void on_closed(struct xp_chan *ch, const struct xp_error *why)
 	end->after_close += end->closed;
 	end->closed = true;
 	end->why = *why;
+	if (!end->up)
+		memcpy(end->pdata, xp_chan_reject_data(ch, &end->pdata_len),
+		       sizeof(end->pdata));
 }
 
 static const struct xp_handler handler = {
@@ -367,8 +371,8 @@ static void reject_carries_private_data(void **state)
 	start_connect(&w, "10.0.0.1");
 	run_until(&w, w.i.closed);
 	assert_int_equal(w.i.why.err, -ECONNREFUSED);
-	assert_int_equal(w.i.why.pdata_len, 148);
-	assert_string_equal((char *)w.i.why.pdata, "go away");
+	assert_int_equal(w.i.pdata_len, 148);
+	assert_string_equal(w.i.pdata, "go away");
 	world_down(&w);
 }
 

@@ -225,7 +225,7 @@ static void connect_failed(struct tcp_chan *ch, int err)
 	switch (err) {
 	case -ECONNREFUSED:
 		xp_core_fail(base, err,
-			     base->why.pdata_len
+			     base->reject_len
 				     ? "%s rejected the login"
 				     : "%s refused the connection: nothing "
 				       "listens there, or it gave no reason",
@@ -294,8 +294,7 @@ static void tcp_chan_answered(struct tcp_chan *ch, const struct tcp_cm *cm)
 	const uint8_t *pdata = ch->rx.stage + TCP_CM_LEN;
 
 	if (cm->type == TCP_CM_REJECT) {
-		memcpy(ch->base.why.pdata, pdata, cm->data_len);
-		ch->base.why.pdata_len = cm->data_len;
+		xp_core_keep_reject(&ch->base, pdata, cm->data_len);
 		connect_failed(ch, -ECONNREFUSED);
 		return;
 	}

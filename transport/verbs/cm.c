@@ -227,10 +227,8 @@ static void rejected(struct vb_chan *ch, const struct vb_event *ev)
 {
 	/* Where nobody listens the connection manager itself rejects, with
 	 * private data that is always as long as can be and says nothing. */
-	if (ev->status == REJECTED_BY_CONSUMER || ev->status < 0) {
-		memcpy(ch->base.why.pdata, ev->pdata, ev->pdata_len);
-		ch->base.why.pdata_len = ev->pdata_len;
-	}
+	if (ev->status == REJECTED_BY_CONSUMER || ev->status < 0)
+		xp_core_keep_reject(&ch->base, ev->pdata, ev->pdata_len);
 	xp_core_fail(&ch->base, vb_reject_errno(ev->status),
 		     "%s (reject reason %d)", vb_reject_text(ev->status),
 		     ev->status);
