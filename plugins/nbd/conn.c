@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "volume.h"
+
+/* libnbd reads one answer when it is told to read; so many in a turn. */
+#define ANSWERS_MAX 256
+
+/* A trim or zero of more bytes is cut: the protocol has 32 bits for them. */
+#define CLEAR_MAX (1ull << 30)
+
+static void conn_service(struct nbdconn *c, uint32_t events);
+
+static void list_append(struct nbdio_list *to, struct nbdio_list *from)
+{
+	TAILQ_CONCAT(to, from, node);
+}
+
+/* ---- the end of an I/O ---- */
+
+static bool is_write(const struct rbp_io *io)
+{
+	return io->op == RBP_WRITE || io->op == RBP_ZERO || io->op == RBP_UNMAP;
+}
+
+static void raise_to(_Atomic uint64_t *to, uint64_t value)
+{
+	uint64_t was = atomic_load(to);
+
+	while (was < value && !atomic_compare_exchange_weak(to, &was, value))
+		;
+}
+
+/* @n is on no list. */
+static void conn_end(struct nbdio *n, int res)
+{
+	struct nbdvol *vol = n->conn->vol;
+	struct rbp_io *io = n->io;
+
+	if (!res && is_write(io) && !(io->flags & RBP_FUA))
+		atomic_fetch_add(&vol->written, 1);
+	if (!res && io->op == RBP_FLUSH)
+		raise_to(&vol->flushed, n->seen);
+	if (res && (io->op == RBP_READ || io->op == RBP_WRITE))
+		io->progress = n->done;
+	nbd_host->done(io, res);
+}
+
+static void conn_end_all(struct nbdio_list *list, int res)
+{
+	struct nbdio *n;
+
+	while ((n = TAILQ_FIRST(list))) {
+		TAILQ_REMOVE(list, n, node);
+		conn_end(n, res);
+	}
+}
+
+/* The errno of the server, which libnbd gives as a positive one. */
+static int conn_result(const struct nbdio *n)
+{
+	if (n->err)
+		return -n->err;
+	return 0;
+}
+
+/* ---- answers ---- */
+
+/* libnbd's lock is held: no call of libnbd may follow. Of a connection that is
+ * lost (ENOTCONN), or a server that ends, the I/O stays where it is: it is asked
+ * for again. */
+static int conn_answered(void *user, int *error)
+{
+	struct nbdio *n = user;
+	struct nbdconn *c = n->conn;
+
+	if (*error == ESHUTDOWN)
+		c->ending = true;
+	if (*error == ENOTCONN || *error == ESHUTDOWN)
+		return 1;
+	n->err = *error;
+	TAILQ_REMOVE(&c->sent, n, node);
+	TAILQ_INSERT_TAIL(&c->answered, n, node);
+	return 1;
+}
+
+/* What the initiators are told is allocated is more than NBD's holes: those that
+ * do not read as zeroes. */
+static int is_mapped(uint32_t flags)
+{
+	return (~flags & (LIBNBD_STATE_HOLE | LIBNBD_STATE_ZERO)) != 0;
+}
+
+/* The first run of one kind, in whole blocks. */
+static int conn_extents(void *user, const char *context, uint64_t offset,
+			uint32_t *entries, size_t entry_cnt, int *error)
+{
+	struct nbdio *n = user;
+	struct rbp_io *io = n->io;
+	uint64_t block = n->conn->vol->block_size;
+	uint64_t len = 0;
+	int mapped = entry_cnt >= 2 && is_mapped(entries[1]);
+
+	if (strcmp(context, LIBNBD_CONTEXT_BASE_ALLOCATION) != 0)
+		return 0;
+	for (size_t i = 0; i + 1 < entry_cnt; i += 2) {
+		if (is_mapped(entries[i + 1]) != mapped)
+			break;
+		len += entries[i];
+	}
+	len -= len % block;
+	/* A block of both kinds counts as allocated. */
+	if (!len) {
+		mapped = 1;
+		len = block;
+	}
+	io->extent_len = len < io->len ? len : io->len;
+	io->extent_mapped = mapped;
+	return 0;
+}
+
+/* ---- questions ---- */
+
+static int64_t conn_ask(struct nbdconn *c, struct nbdio *n)
+{
+	struct rbp_io *io = n->io;
+	nbd_completion_callback done = { .callback = conn_answered,
+					 .user_data = n };
+	nbd_extent_callback extents = { .callback = conn_extents,
+					.user_data = n };
+	uint32_t fua = io->flags & RBP_FUA ? LIBNBD_CMD_FLAG_FUA : 0;
+	uint64_t at = io->offset + n->done;
+	uint8_t *buf = io->buf;
+
+	switch (io->op) {
+	case RBP_READ:
+		return nbd_aio_pread(c->h, buf + n->done, n->piece, at, done,
+				     0);
+	case RBP_WRITE:
+		return nbd_aio_pwrite(c->h, buf + n->done, n->piece, at, done,
+				      fua);
+	case RBP_FLUSH:
+		return nbd_aio_flush(c->h, done, 0);
+	case RBP_UNMAP:
+		return nbd_aio_trim(c->h, n->piece, at, done, 0);
+	case RBP_ZERO:
+		if (!(io->flags & RBP_MAY_UNMAP))
+			fua |= LIBNBD_CMD_FLAG_NO_HOLE;
+		return nbd_aio_zero(c->h, n->piece, at, done, fua);
+	case RBP_EXTENT:
+		return nbd_aio_block_status(c->h, n->piece, at, extents, done,
+					    0);
+	}
+	return -1;
+}
+
+static uint64_t conn_piece(const struct nbdvol *vol, const struct nbdio *n)
+{
+	const struct rbp_io *io = n->io;
+	uint64_t max = io->op == RBP_READ || io->op == RBP_WRITE
+			       ? vol->max_piece
+			       : CLEAR_MAX;
+	uint64_t left = io->len - n->done;
+
+	return left < max ? left : max;
+}
+
+/* A flush after writes that may be lost is no flush. */
+static bool is_dishonest(struct nbdvol *vol, struct nbdio *n)
+{
+	if (n->io->op != RBP_FLUSH)
+		return false;
+	n->seen = atomic_load(&vol->written);
+	if (!atomic_load(&vol->lost_writes))
+		return false;
+	nbd_host->log(vol->vol, RBP_ERROR,
+		      "a flush fails: the connection was lost before earlier "
+		      "writes were flushed, and the server may have lost them; "
+		      "check the data, then restart rdma-target");
+	return true;
+}
+
+static bool conn_is_lost(const struct nbdconn *c)
+{
+	return c->ending || (nbd_aio_is_ready(c->h) != 1 &&
+			     nbd_aio_is_processing(c->h) != 1);
+}
+
+/* Asks the server for the next piece of @n, which is on no list. */
+static void conn_send(struct nbdconn *c, struct nbdio *n)
+{
+	int err;
+
+	if (is_dishonest(c->vol, n)) {
+		conn_end(n, -EIO);
+		return;
+	}
+	n->piece = conn_piece(c->vol, n);
+	n->err = 0;
+	TAILQ_INSERT_TAIL(&c->sent, n, node);
+	if (conn_ask(c, n) >= 0)
+		return;
+	err = nbd_get_errno();
+	/* Then it is asked for again. */
+	if (conn_is_lost(c))
+		return;
+	TAILQ_REMOVE(&c->sent, n, node);
+	conn_end(n, err ? -err : -EIO);
+}
+
+/* ---- what has been answered ---- */
+
+static bool has_next_piece(struct nbdio *n)
+{
+	if (n->err || n->io->op == RBP_FLUSH || n->io->op == RBP_EXTENT)
+		return false;
+	n->done += n->piece;
+	return n->done < n->io->len;
+}
+
+static void conn_take_answers(struct nbdconn *c)
+{
+	struct nbdio *n;
+
+	while ((n = TAILQ_FIRST(&c->answered))) {
+		TAILQ_REMOVE(&c->answered, n, node);
+		if (!has_next_piece(n))
+			conn_end(n, conn_result(n));
+		else if (c->h && !conn_is_lost(c))
+			conn_send(c, n);
+		else
+			TAILQ_INSERT_TAIL(&c->waiting, n, node);
+	}
+}
+
+/* ---- lost, and found again ---- */
+
+static void conn_ask_for_link(struct nbdconn *c)
+{
+	int err = nbdlink_ask(c);
+
+	if (err)
+		nbd_host->log(c->vol->vol, RBP_ERROR,
+			      "cannot make a thread that connects: %s",
+			      strerror(-err));
+}
+
+/* The server has not come back in time. */
+static void conn_give_up(void *user)
+{
+	struct nbdconn *c = user;
+
+	if (c->h)
+		return;
+	c->gave_up = true;
+	nbd_host->log(c->vol->vol, RBP_ERROR,
+		      "the server has been away for %llu seconds: I/O fails "
+		      "until it is back",
+		      (unsigned long long)(c->vol->wait_ms / 1000));
+	conn_end_all(&c->waiting, -EIO);
+}
+
+static void conn_remember_loss(struct nbdvol *vol)
+{
+	if (vol->trusts_server || !(vol->caps & RBP_CAN_FLUSH))
+		return;
+	if (atomic_load(&vol->written) != atomic_load(&vol->flushed))
+		atomic_store(&vol->lost_writes, true);
+}
+
+static void conn_begin_wait(struct nbdconn *c)
+{
+	nbd_host->timer_set(c->timer, c->vol->wait_ms);
+	conn_ask_for_link(c);
+}
+
+static void conn_lose(struct nbdconn *c)
+{
+	nbd_host->log(c->vol->vol, RBP_WARNING,
+		      "the connection to the server is lost; I/O waits for it "
+		      "for up to %llu seconds",
+		      (unsigned long long)(c->vol->wait_ms / 1000));
+	nbd_host->watch_del(c->watch);
+	c->watch = NULL;
+	/* Before another one is made: the server shall see that this one has
+	 * ended. */
+	nbd_close(c->h);
+	c->h = NULL;
+	conn_remember_loss(c->vol);
+	/* Oldest first: what had been sent, then what waits. */
+	list_append(&c->sent, &c->waiting);
+	list_append(&c->waiting, &c->sent);
+	conn_begin_wait(c);
+}
+
+static uint32_t conn_events(struct nbd_handle *h)
+{
+	unsigned int dir = nbd_aio_get_direction(h);
+
+	return (dir & LIBNBD_AIO_DIRECTION_READ ? RBP_READABLE : 0u) |
+	       (dir & LIBNBD_AIO_DIRECTION_WRITE ? RBP_WRITABLE : 0u);
+}
+
+static void conn_ready(void *user, uint32_t events)
+{
+	conn_service(user, events);
+}
+
+static void conn_send_waiting(struct nbdconn *c)
+{
+	struct nbdio *n;
+
+	while (!conn_is_lost(c) && (n = TAILQ_FIRST(&c->waiting))) {
+		TAILQ_REMOVE(&c->waiting, n, node);
+		conn_send(c, n);
+	}
+}
+
+/* @h is connected. */
+static void conn_take_link(struct nbdconn *c, struct nbd_handle *h)
+{
+	c->watch = nbd_host->watch_add(c->home->queue, nbd_aio_get_fd(h),
+				       conn_events(h), conn_ready, c);
+	if (!c->watch) {
+		nbd_host->log(c->vol->vol, RBP_ERROR, "out of memory");
+		nbd_close(h);
+		conn_begin_wait(c);
+		return;
+	}
+	if (c->gave_up || !TAILQ_EMPTY(&c->waiting))
+		nbd_host->log(c->vol->vol, RBP_NOTICE,
+			      "connected to the server again");
+	nbd_host->timer_stop(c->timer);
+	/* Others may have written to a server that has died since. */
+	if (!c->was_linked)
+		conn_remember_loss(c->vol);
+	c->was_linked = true;
+	c->gave_up = false;
+	c->ending = false;
+	c->h = h;
+	conn_send_waiting(c);
+}
+
+/* ---- service ---- */
+
+static bool has_more(const struct nbdconn *c)
+{
+	char byte;
+
+	return recv(nbd_aio_get_fd(c->h), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >
+	       0;
+}
+
+/* Answers that are there, as many as fit into a turn. libnbd may only be told to
+ * read when there is something: it sends nothing while it expects the rest of an
+ * answer. */
+static void conn_read(struct nbdconn *c)
+{
+	unsigned int rounds = 0;
+
+	do {
+		if (nbd_aio_notify_read(c->h))
+			return;
+	} while (rounds++ < ANSWERS_MAX && !TAILQ_EMPTY(&c->sent) &&
+		 has_more(c));
+}
+
+static void conn_tell_libnbd(struct nbdconn *c, uint32_t events)
+{
+	unsigned int dir = nbd_aio_get_direction(c->h);
+	const uint32_t ended = RBP_BROKEN | RBP_HUNG_UP;
+
+	if ((events & (RBP_READABLE | ended)) &&
+	    (dir & LIBNBD_AIO_DIRECTION_READ))
+		conn_read(c);
+	else if ((events & (RBP_WRITABLE | ended)) &&
+		 (dir & LIBNBD_AIO_DIRECTION_WRITE))
+		nbd_aio_notify_write(c->h);
+}
+
+/* What follows from anything that libnbd has done. Ending an I/O may bring the
+ * next one: those calls find in_service set and leave the rest to the first. */
+static void conn_settle(struct nbdconn *c)
+{
+	if (c->in_service)
+		return;
+	c->in_service = true;
+	while (!TAILQ_EMPTY(&c->answered))
+		conn_take_answers(c);
+	if (c->h && conn_is_lost(c))
+		conn_lose(c);
+	if (c->watch)
+		nbd_host->watch_set(c->watch, conn_events(c->h));
+	c->in_service = false;
+}
+
+static void conn_service(struct nbdconn *c, uint32_t events)
+{
+	conn_tell_libnbd(c, events);
+	conn_settle(c);
+}
+
+void nbdconn_submit(struct nbdconn *c, struct nbdio *n)
+{
+	if (c->h && !conn_is_lost(c)) {
+		conn_send(c, n);
+		conn_settle(c);
+	} else if (c->gave_up) {
+		conn_end(n, -EIO);
+	} else {
+		TAILQ_INSERT_TAIL(&c->waiting, n, node);
+	}
+}
+
+/* I/O of other workers' queues comes by the inbox. */
+static void conn_take_inbox(struct nbdconn *c, struct nbdio_list *inbox)
+{
+	struct nbdio *n;
+
+	while ((n = TAILQ_FIRST(inbox))) {
+		TAILQ_REMOVE(inbox, n, node);
+		nbdconn_submit(c, n);
+	}
+}
+
+void nbdconn_woken(struct nbdconn *c)
+{
+	struct nbdio_list inbox = TAILQ_HEAD_INITIALIZER(inbox);
+	struct nbd_handle *fresh;
+	bool wants;
+
+	pthread_mutex_lock(&c->vol->lock);
+	list_append(&inbox, &c->inbox);
+	fresh = c->fresh;
+	wants = c->wants_link;
+	c->fresh = NULL;
+	pthread_mutex_unlock(&c->vol->lock);
+	c->in_service = true;
+	if (fresh)
+		conn_take_link(c, fresh);
+	else if (!c->h && !wants)
+		conn_begin_wait(c);
+	conn_take_inbox(c, &inbox);
+	c->in_service = false;
+	conn_settle(c);
+}
+
+/* ---- homes ---- */
+
+int nbdconn_adopt(struct nbdconn *c, struct nbdqueue *q)
+{
+	struct rbp_timer *timer =
+		nbd_host->timer_add(q->queue, conn_give_up, c);
+	struct rbp_watch *watch = NULL;
+
+	if (c->h && timer)
+		watch = nbd_host->watch_add(q->queue, nbd_aio_get_fd(c->h),
+					    conn_events(c->h), conn_ready, c);
+	if (!timer || (c->h && !watch)) {
+		if (timer)
+			nbd_host->timer_del(timer);
+		return -ENOMEM;
+	}
+	c->timer = timer;
+	c->watch = watch;
+	if (!c->h)
+		nbd_host->timer_set(timer, c->vol->wait_ms);
+	return 0;
+}
+
+void nbdconn_release(struct nbdconn *c)
+{
+	if (c->watch)
+		nbd_host->watch_del(c->watch);
+	nbd_host->timer_del(c->timer);
+	c->watch = NULL;
+	c->timer = NULL;
+}
+
+void nbdconn_free(struct nbdconn *c)
+{
+	if (c->h) {
+		nbd_aio_disconnect(c->h, 0);
+		nbd_close(c->h);
+	}
+	if (c->fresh)
+		nbd_close(c->fresh);
+	free(c);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "volume.h"
+
+/* For one attempt; names are looked up before. */
+#define ATTEMPT_MS 10000
+/* Between two attempts: it grows from the first to the last. */
+#define PAUSE_FIRST_MS 50
+#define PAUSE_LAST_MS  2000
+/* How often a wait looks whether it is to stop. */
+#define LOOK_MS 100
+
+static uint64_t link_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static bool link_is_stopping(struct nbdvol *vol)
+{
+	bool stopping;
+
+	pthread_mutex_lock(&vol->lock);
+	stopping = vol->stopping;
+	pthread_mutex_unlock(&vol->lock);
+	return stopping;
+}
+
+/* ---- one attempt ---- */
+
+static void link_explain(char *msg, size_t msg_len)
+{
+	const char *text = nbd_get_error();
+
+	snprintf(msg, msg_len, "cannot connect: %s; is the NBD server running?",
+		 text ? text : "no reason");
+}
+
+/* A server whose machine is gone answers nothing: the kernel asks, and gives up
+ * after half a minute. */
+static void link_keep_alive(struct nbd_handle *h)
+{
+	int fd = nbd_aio_get_fd(h);
+	int on = 1;
+	int idle_s = 10;
+	int interval_s = 5;
+	unsigned int timeout_ms = 30000;
+
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s,
+		   sizeof(interval_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms,
+		   sizeof(timeout_ms));
+}
+
+static struct nbd_handle *link_make(void)
+{
+	struct nbd_handle *h = nbd_create();
+
+	if (!h)
+		return NULL;
+	/* Data of a read that fails is not used. */
+	if (nbd_add_meta_context(h, LIBNBD_CONTEXT_BASE_ALLOCATION) ||
+	    nbd_set_pread_initialize(h, false) ||
+	    nbd_set_uri_allow_local_file(h, true)) {
+		nbd_close(h);
+		return NULL;
+	}
+	return h;
+}
+
+static bool link_negotiate(struct nbdvol *vol, struct nbd_handle *h, char *msg,
+			   size_t msg_len)
+{
+	uint64_t until = link_now_ms() + ATTEMPT_MS;
+
+	if (nbd_aio_connect_uri(h, vol->uri)) {
+		link_explain(msg, msg_len);
+		return false;
+	}
+	while (nbd_aio_is_connecting(h) == 1) {
+		if (link_now_ms() > until || link_is_stopping(vol)) {
+			snprintf(msg, msg_len,
+				 "cannot connect: the server does not answer "
+				 "within %d seconds",
+				 ATTEMPT_MS / 1000);
+			return false;
+		}
+		if (nbd_poll(h, LOOK_MS) < 0)
+			break;
+	}
+	if (nbd_aio_is_ready(h) == 1)
+		return true;
+	link_explain(msg, msg_len);
+	return false;
+}
+
+struct nbd_handle *nbdlink_connect(struct nbdvol *vol, char *msg,
+				   size_t msg_len)
+{
+	struct nbd_handle *h = link_make();
+
+	if (!h) {
+		link_explain(msg, msg_len);
+		return NULL;
+	}
+	if (!link_negotiate(vol, h, msg, msg_len)) {
+		nbd_close(h);
+		return NULL;
+	}
+	link_keep_alive(h);
+	return h;
+}
+
+/* ---- what a server offers ---- */
+
+uint32_t nbdlink_caps(struct nbd_handle *h)
+{
+	uint32_t caps = 0;
+
+	if (nbd_can_meta_context(h, LIBNBD_CONTEXT_BASE_ALLOCATION) == 1)
+		caps |= RBP_CAN_EXTENT;
+	if (nbd_can_flush(h) == 1)
+		caps |= RBP_CAN_FLUSH | RBP_WRITE_CACHE;
+	if (nbd_is_rotational(h) == 1)
+		caps |= RBP_ROTATIONAL;
+	if (nbd_is_read_only(h) == 1)
+		return caps;
+	caps |= RBP_CAN_WRITE;
+	if (nbd_can_fua(h) == 1)
+		caps |= RBP_CAN_FUA;
+	if (nbd_can_trim(h) == 1)
+		caps |= RBP_CAN_UNMAP;
+	if (nbd_can_zero(h) == 1)
+		caps |= RBP_CAN_ZERO;
+	return caps;
+}
+
+/* A server that came back must be able to do what was promised to initiators. */
+static bool link_is_same(struct nbdvol *vol, struct nbd_handle *h, char *msg,
+			 size_t msg_len)
+{
+	const uint32_t hints = RBP_ROTATIONAL;
+	int64_t size = nbd_get_size(h);
+	uint64_t bytes = atomic_load(&vol->bytes);
+
+	if (size < 0 || (uint64_t)size < bytes) {
+		snprintf(
+			msg, msg_len,
+			"the export is smaller than it was (%lld bytes instead "
+			"of %llu): another disk?",
+			(long long)size, (unsigned long long)bytes);
+		return false;
+	}
+	if (vol->caps & ~nbdlink_caps(h) & ~hints) {
+		snprintf(msg, msg_len,
+			 "the export can do less than before (flags 0x%x, "
+			 "before 0x%x): restart rdma-target to accept that",
+			 nbdlink_caps(h), vol->caps);
+		return false;
+	}
+	if (vol->multi_conn && nbd_can_multi_conn(h) != 1) {
+		snprintf(msg, msg_len,
+			 "the export no longer offers multi-conn: restart "
+			 "rdma-target to accept that");
+		return false;
+	}
+	return true;
+}
+
+static void link_measure(struct nbdvol *vol, struct nbd_handle *h)
+{
+	uint64_t bytes =
+		(uint64_t)nbd_get_size(h) / vol->block_size * vol->block_size;
+
+	if (bytes == atomic_load(&vol->bytes))
+		return;
+	atomic_store(&vol->bytes, bytes);
+	nbd_host->resized(vol->vol);
+}
+
+/* ---- the thread ---- */
+
+void nbdqueue_wake(const struct nbdqueue *q)
+{
+	eventfd_write(q->wake_fd, 1);
+}
+
+static struct nbdconn *link_wanted(struct nbdvol *vol)
+{
+	for (struct nbdconn *c = vol->conns; c; c = c->next) {
+		if (c->wants_link)
+			return c;
+	}
+	return NULL;
+}
+
+static void link_give(struct nbdconn *c, struct nbd_handle *h)
+{
+	pthread_mutex_lock(&c->vol->lock);
+	c->wants_link = false;
+	c->fresh = h;
+	if (c->home)
+		nbdqueue_wake(c->home);
+	pthread_mutex_unlock(&c->vol->lock);
+}
+
+/* Says why only once, until it is another reason. */
+static bool link_try(struct nbdvol *vol, struct nbdconn *c, char *said,
+		     size_t said_len)
+{
+	char msg[256] = "";
+	struct nbd_handle *h = nbdlink_connect(vol, msg, sizeof(msg));
+
+	if (h && !link_is_same(vol, h, msg, sizeof(msg))) {
+		nbd_close(h);
+		h = NULL;
+	}
+	if (h) {
+		link_measure(vol, h);
+		link_give(c, h);
+		*said = '\0';
+		return true;
+	}
+	if (strcmp(msg, said) != 0 && !link_is_stopping(vol))
+		nbd_host->log(vol->vol, RBP_WARNING, "%s; trying again", msg);
+	snprintf(said, said_len, "%s", msg);
+	return false;
+}
+
+static void link_pause(struct nbdvol *vol, unsigned int ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += (long)(ms % 1000) * 1000000;
+	until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&vol->lock);
+	if (!vol->stopping)
+		pthread_cond_timedwait(&vol->work, &vol->lock, &until);
+	pthread_mutex_unlock(&vol->lock);
+}
+
+static void *link_main(void *arg)
+{
+	struct nbdvol *vol = arg;
+	unsigned int pause_ms = PAUSE_FIRST_MS;
+	char said[256] = "";
+	struct nbdconn *c;
+
+	for (;;) {
+		pthread_mutex_lock(&vol->lock);
+		while (!(c = link_wanted(vol)) && !vol->stopping)
+			pthread_cond_wait(&vol->work, &vol->lock);
+		pthread_mutex_unlock(&vol->lock);
+		if (link_is_stopping(vol))
+			return NULL;
+		if (link_try(vol, c, said, sizeof(said))) {
+			pause_ms = PAUSE_FIRST_MS;
+			continue;
+		}
+		link_pause(vol, pause_ms);
+		if (pause_ms < PAUSE_LAST_MS)
+			pause_ms *= 2;
+	}
+}
+
+int nbdlink_ask(struct nbdconn *c)
+{
+	struct nbdvol *vol = c->vol;
+	int err = 0;
+
+	pthread_mutex_lock(&vol->lock);
+	c->wants_link = true;
+	if (!vol->has_thread)
+		err = pthread_create(&vol->thread, NULL, link_main, vol);
+	vol->has_thread = !err;
+	pthread_cond_signal(&vol->work);
+	pthread_mutex_unlock(&vol->lock);
+	return -err;
+}
+
+void nbdlink_open(struct nbdvol *vol)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&vol->work, &attr);
+	pthread_condattr_destroy(&attr);
+	pthread_mutex_init(&vol->lock, NULL);
+}
+
+void nbdlink_close(struct nbdvol *vol)
+{
+	pthread_mutex_lock(&vol->lock);
+	vol->stopping = true;
+	pthread_cond_signal(&vol->work);
+	pthread_mutex_unlock(&vol->lock);
+	if (vol->has_thread)
+		pthread_join(vol->thread, NULL);
+	pthread_cond_destroy(&vol->work);
+	pthread_mutex_destroy(&vol->lock);
+}

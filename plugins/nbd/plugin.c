@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "volume.h"
+
+const struct rbp_host *nbd_host;
+
+/* NBD without a word about it: the protocol's own limits. Bytes. */
+#define BLOCK_DEFAULT	  512u
+#define PIECE_DEFAULT	  (32u << 20)
+#define PREFERRED_DEFAULT 4096u
+
+/* ---- open ---- */
+
+/* "//host/export" is what is left of nbd://host/export. */
+static char *uri_of(const char *location)
+{
+	const char *scheme = strncmp(location, "//", 2) != 0 ? "" : "nbd:";
+	char *uri = NULL;
+
+	if (asprintf(&uri, "%s%s", scheme, location) < 0)
+		return NULL;
+	return uri;
+}
+
+static void take_args(struct nbdvol *vol, const struct rbp_arg *args,
+		      bool *ret_may_share, struct rbp_info *info)
+{
+	for (; args->name; args++) {
+		if (!strcmp(args->name, "wait"))
+			vol->wait_ms = args->number * 1000;
+		else if (!strcmp(args->name, "trust-server"))
+			vol->trusts_server = args->number;
+		else if (!strcmp(args->name, "multi-conn"))
+			*ret_may_share = args->number;
+		else if (!strcmp(args->name, "identity"))
+			snprintf(info->identity, sizeof(info->identity), "%s",
+				 args->text);
+	}
+}
+
+static uint64_t block_size_of(struct nbd_handle *h, int which, uint64_t dflt)
+{
+	int64_t size = nbd_get_block_size(h, which);
+
+	return size > 0 ? (uint64_t)size : dflt;
+}
+
+/* 0, or -errno and a clause in @msg. */
+static int measure_export(struct nbdvol *vol, struct nbd_handle *h,
+			  struct rbp_info *info, char *msg, size_t msg_len)
+{
+	uint64_t min = block_size_of(h, LIBNBD_SIZE_MINIMUM, BLOCK_DEFAULT);
+	int64_t size = nbd_get_size(h);
+
+	if (min > 4096) {
+		snprintf(msg, msg_len,
+			 "the server takes no I/O smaller than %llu bytes, "
+			 "volumes have blocks of up to 4096; put nbdkit's "
+			 "filter 'blocksize' before it",
+			 (unsigned long long)min);
+		return -EINVAL;
+	}
+	if (size < 0) {
+		snprintf(msg, msg_len, "%s", nbd_get_error());
+		return -EIO;
+	}
+	vol->block_size = (uint32_t)min;
+	vol->bytes = (uint64_t)size / min * min;
+	vol->max_piece = block_size_of(h, LIBNBD_SIZE_MAXIMUM, PIECE_DEFAULT) /
+			 min * min;
+	if (vol->max_piece > PIECE_DEFAULT)
+		vol->max_piece = PIECE_DEFAULT;
+	info->bytes = vol->bytes;
+	info->block_size = vol->block_size;
+	info->optimal_io = (uint32_t)block_size_of(h, LIBNBD_SIZE_PREFERRED,
+						   PREFERRED_DEFAULT);
+	return 0;
+}
+
+static struct nbdconn *conn_add(struct nbdvol *vol, struct nbd_handle *h)
+{
+	struct nbdconn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->vol = vol;
+	c->h = h;
+	c->was_linked = h != NULL;
+	TAILQ_INIT(&c->waiting);
+	TAILQ_INIT(&c->sent);
+	TAILQ_INIT(&c->answered);
+	TAILQ_INIT(&c->inbox);
+	pthread_mutex_lock(&vol->lock);
+	c->next = vol->conns;
+	vol->conns = c;
+	pthread_mutex_unlock(&vol->lock);
+	return c;
+}
+
+static void vol_close(void *v)
+{
+	struct nbdvol *vol = v;
+	struct nbdconn *c;
+
+	nbdlink_close(vol);
+	while ((c = vol->conns)) {
+		vol->conns = c->next;
+		nbdconn_free(c);
+	}
+	free(vol->uri);
+	free(vol);
+}
+
+static int connect_first(struct nbdvol *vol, bool may_share,
+			 struct rbp_info *info, char *msg, size_t msg_len)
+{
+	struct nbd_handle *h = nbdlink_connect(vol, msg, msg_len);
+	int err;
+
+	if (!h)
+		return -ENOTCONN;
+	err = measure_export(vol, h, info, msg, msg_len);
+	if (!err && !conn_add(vol, h))
+		err = -ENOMEM;
+	if (err) {
+		nbd_close(h);
+		return err;
+	}
+	vol->caps = nbdlink_caps(h);
+	vol->multi_conn = may_share && nbd_can_multi_conn(h) == 1;
+	info->caps = vol->caps | RBP_LASTING;
+	info->unmap_granularity = info->optimal_io;
+	return 0;
+}
+
+static int vol_open(struct rbp_vol *rbp, const char *location,
+		    const struct rbp_arg *args, void **ret_v,
+		    struct rbp_info *info, char *msg, size_t msg_len)
+{
+	struct nbdvol *vol = calloc(1, sizeof(*vol));
+	bool may_share = true;
+	int err;
+
+	if (!vol)
+		return -ENOMEM;
+	vol->vol = rbp;
+	TAILQ_INIT(&vol->queues);
+	nbdlink_open(vol);
+	take_args(vol, args, &may_share, info);
+	vol->uri = uri_of(location);
+	err = vol->uri ? connect_first(vol, may_share, info, msg, msg_len)
+		       : -ENOMEM;
+	if (err) {
+		vol_close(vol);
+		return err;
+	}
+	*ret_v = vol;
+	return 0;
+}
+
+/* ---- queues ---- */
+
+/* Is there a connection that has lost its home? Under the lock. */
+static struct nbdconn *homeless(const struct nbdvol *vol)
+{
+	struct nbdconn *c = vol->conns;
+
+	while (c && c->home)
+		c = c->next;
+	return c;
+}
+
+static int move_in(struct nbdqueue *q)
+{
+	struct nbdvol *vol = q->vol;
+	struct nbdconn *c;
+	int err = 0;
+
+	pthread_mutex_lock(&vol->lock);
+	c = homeless(vol);
+	if (c)
+		err = nbdconn_adopt(c, q);
+	if (c && !err) {
+		c->home = q;
+		q->conn = c;
+	}
+	pthread_mutex_unlock(&vol->lock);
+	return err;
+}
+
+/* [worker] */
+static void queue_woken(void *user, uint32_t events)
+{
+	struct nbdqueue *q = user;
+	eventfd_t count;
+
+	eventfd_read(q->wake_fd, &count);
+	/* The connection that all share has moved here. */
+	if (!q->vol->multi_conn && move_in(q))
+		nbd_host->log(q->vol->vol, RBP_ERROR, "out of memory");
+	if (q->conn)
+		nbdconn_woken(q->conn);
+}
+
+/* With multi-conn each queue has a connection of its own. One that cannot be made
+ * now is made later. */
+static int ensure_conn(struct nbdvol *vol)
+{
+	char msg[256];
+	struct nbd_handle *h;
+	bool have;
+
+	pthread_mutex_lock(&vol->lock);
+	have = homeless(vol) || !vol->multi_conn;
+	pthread_mutex_unlock(&vol->lock);
+	if (have)
+		return 0;
+	h = nbdlink_connect(vol, msg, sizeof(msg));
+	if (!h)
+		nbd_host->log(vol->vol, RBP_WARNING, "%s; trying again", msg);
+	if (conn_add(vol, h))
+		return 0;
+	if (h)
+		nbd_close(h);
+	return -ENOMEM;
+}
+
+static void queue_free(struct nbdqueue *q)
+{
+	if (q->wake)
+		nbd_host->watch_del(q->wake);
+	if (q->wake_fd >= 0)
+		close(q->wake_fd);
+	free(q);
+}
+
+static int queue_open(struct nbdqueue *q)
+{
+	int err = ensure_conn(q->vol);
+
+	if (err)
+		return err;
+	q->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (q->wake_fd < 0)
+		return -errno;
+	q->wake = nbd_host->watch_add(q->queue, q->wake_fd, RBP_READABLE,
+				      queue_woken, q);
+	return q->wake ? move_in(q) : -ENOMEM;
+}
+
+static int vol_queue_add(void *v, struct rbp_queue *queue, void **ret)
+{
+	struct nbdvol *vol = v;
+	struct nbdqueue *q = calloc(1, sizeof(*q));
+	int err;
+
+	if (!q)
+		return -ENOMEM;
+	q->vol = vol;
+	q->queue = queue;
+	q->wake_fd = -1;
+	err = queue_open(q);
+	if (err) {
+		queue_free(q);
+		return err;
+	}
+	pthread_mutex_lock(&vol->lock);
+	TAILQ_INSERT_TAIL(&vol->queues, q, node);
+	pthread_mutex_unlock(&vol->lock);
+	nbdqueue_wake(q);
+	*ret = q;
+	return 0;
+}
+
+/* A connection that all share moves to another queue; I/O of others may be on its
+ * way. */
+static void vol_queue_del(void *queue_data)
+{
+	struct nbdqueue *q = queue_data;
+	struct nbdvol *vol = q->vol;
+	struct nbdqueue *heir;
+
+	pthread_mutex_lock(&vol->lock);
+	TAILQ_REMOVE(&vol->queues, q, node);
+	heir = TAILQ_FIRST(&vol->queues);
+	if (q->conn) {
+		nbdconn_release(q->conn);
+		q->conn->home = NULL;
+	}
+	if (q->conn && heir && !vol->multi_conn)
+		nbdqueue_wake(heir);
+	pthread_mutex_unlock(&vol->lock);
+	queue_free(q);
+}
+
+/* ---- I/O ---- */
+
+/* To the worker that has the connection. */
+static void pass_on(struct nbdvol *vol, struct nbdio *n)
+{
+	struct nbdconn *c = vol->conns;
+
+	n->conn = c;
+	pthread_mutex_lock(&vol->lock);
+	TAILQ_INSERT_TAIL(&c->inbox, n, node);
+	if (c->home)
+		nbdqueue_wake(c->home);
+	pthread_mutex_unlock(&vol->lock);
+}
+
+static void vol_submit(void *v, struct rbp_io *io)
+{
+	struct nbdqueue *q = io->queue_data;
+	struct nbdio *n = io->scratch;
+
+	*n = (struct nbdio){ .io = io, .conn = q->conn };
+	if (q->conn)
+		nbdconn_submit(q->conn, n);
+	else
+		pass_on(v, n);
+}
+
+static int vol_measure(void *v, uint64_t *ret_bytes)
+{
+	*ret_bytes = atomic_load(&((struct nbdvol *)v)->bytes);
+	return 0;
+}
+
+const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
+{
+	static const struct rbp_param params[] = {
+		{ "wait", RBP_NUMBER, "30",
+		  "seconds that I/O waits for a server that is away" },
+		{ "multi-conn", RBP_BOOL, "on",
+		  "a connection for each thread, where the server offers it" },
+		{ "trust-server", RBP_BOOL, "off",
+		  "the server keeps writes when a connection is lost" },
+		{ "identity", RBP_STRING, NULL,
+		  "names the data, for other targets of the same export" },
+		{ NULL, RBP_STRING, NULL, NULL },
+	};
+	static const struct rbp_plugin plugin = {
+		.size = sizeof(plugin),
+		.name = "nbd",
+		.version = "1",
+		.help = "an export of an NBD server; LOCATION is its URI, "
+			"//HOST[:PORT][/EXPORT] or nbd+unix:///EXPORT?socket="
+			"PATH",
+		.params = params,
+		.needs = RBP_NEEDS_NETWORK,
+		.scratch_len = sizeof(struct nbdio),
+		.open = vol_open,
+		.close = vol_close,
+		.queue_add = vol_queue_add,
+		.queue_del = vol_queue_del,
+		.submit = vol_submit,
+		.measure = vol_measure,
+	};
+
+	if (host->size <
+	    offsetof(struct rbp_host, timer_del) + sizeof(host->timer_del)) {
+		host->log(NULL, RBP_ERROR,
+			  "nbd: this rdma-target is too old for the plugin");
+		return NULL;
+	}
+	nbd_host = host;
+	return &plugin;
+}
