@@ -261,12 +261,14 @@ static int run_target(void)
 	char lossy[128];
 	char other[128];
 	char plugged[128];
-	const char *argv[] = { "rdma-target", "-l", target_uri, "-b",
-			       disk,	      "-b", "ram:1M",	"-b",
-			       lossy,	      "-b", other,	"-b",
-			       "null:1M",     "-b", plugged,	"--buffers",
-			       "8M",	      "-t", "2",	"--state-dir",
-			       state,	      "-P", pidfile,	NULL };
+	const char *argv[] = {
+		"rdma-target", "-l",	       target_uri,  "-b",  disk,
+		"-b",	       "ram:1M",       "-b",	    lossy, "-b",
+		other,	       "-b",	       "null:1M",   "-b",  plugged,
+		"-b",	       "events:watch", "--buffers", "8M",  "-t",
+		"2",	       "--state-dir",  state,	    "-P",  pidfile,
+		NULL
+	};
 	struct options opt;
 	int status = 1;
 
