@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/log.h"
+#include "target/port/worker.h"
 #include "target/check_plugin.h"
 
 #include <errno.h>
@@ -91,7 +93,7 @@ static void submit_batch(struct reactor_msg *msg)
 	struct batch *b = container_of(msg, struct batch, msg);
 
 	for (unsigned int i = 0; i < b->cnt; i++) {
-		b->ios[i].req.worker = b->worker;
+		b->ios[i].req.worker = &b->worker->block;
 		backend_submit(b->check->vol->backend, &b->ios[i].req);
 	}
 }
@@ -427,8 +429,8 @@ static void check_queues(struct check *c, struct check_io *ios)
 {
 	struct xp_error e = { 0 };
 
-	volume_detach(c->vol, &c->workers[0]);
-	if (volume_attach(c->vol, &c->workers[0], &e)) {
+	worker_remove_volume(&c->workers[0], c->vol);
+	if (worker_add_volume(&c->workers[0], c->vol, &e)) {
 		fail_step(c, "%s", e.text);
 		_exit(EXIT_FAILURE);
 	}
@@ -458,7 +460,7 @@ static void check_worker_ended(struct worker *w, void *user)
 {
 	struct check *c = user;
 
-	volume_detach(c->vol, w);
+	worker_remove_volume(w, c->vol);
 }
 
 static bool open_all(struct check *c)
@@ -476,7 +478,7 @@ static bool open_all(struct check *c)
 		opt.index = i;
 		err = worker_open(&c->workers[i], &opt, &e);
 		if (!err)
-			err = volume_attach(c->vol, &c->workers[i], &e);
+			err = worker_add_volume(&c->workers[i], c->vol, &e);
 	}
 	for (unsigned int i = 1; i < THREADS && !err; i++)
 		err = worker_start(&c->workers[i], check_worker_ended, c);
@@ -495,7 +497,7 @@ static void check_close_all(struct check *c)
 		reactor_send(c->workers[i].reactor, &stops[i].msg);
 		worker_join(&c->workers[i]);
 	}
-	volume_detach(c->vol, &c->workers[0]);
+	worker_remove_volume(&c->workers[0], c->vol);
 	for (unsigned int i = 0; i < THREADS; i++)
 		worker_close(&c->workers[i]);
 	volume_close(c->vol);

@@ -336,8 +336,8 @@ static int attach_volumes(struct server *s, struct xp_error *e)
 
 	for (unsigned int w = 0; w < s->worker_cnt; w++) {
 		while (err == 0 && s->attached[w] < s->luns.cnt) {
-			err = volume_attach(s->luns.vol[s->attached[w]],
-					    &s->workers[w], e);
+			err = worker_add_volume(&s->workers[w],
+						s->luns.vol[s->attached[w]], e);
 			if (err == 0)
 				s->attached[w]++;
 		}
@@ -365,7 +365,7 @@ static int resume_jobs(struct server *s, struct xp_error *e)
 {
 	for (unsigned int i = 0; i < s->luns.cnt; i++) {
 		tell_of_identity(s, s->luns.vol[i]);
-		volume_job_resume(s->luns.vol[i], &s->workers[0]);
+		volume_job_resume(s->luns.vol[i], &s->workers[0].block);
 	}
 	return 0;
 }
@@ -376,8 +376,8 @@ static int register_volumes(struct server *s, struct xp_error *e)
 
 	for (unsigned int w = 0; w < s->worker_cnt; w++) {
 		for (unsigned int i = 0; i < s->luns.cnt && err == 0; i++)
-			err = volume_register(s->luns.vol[i], &s->workers[w],
-					      e);
+			err = worker_register_volume(&s->workers[w],
+						     s->luns.vol[i], e);
 	}
 	return err;
 }
@@ -386,7 +386,7 @@ static int register_volumes(struct server *s, struct xp_error *e)
 static void detach_volumes(struct server *s, struct worker *w)
 {
 	while (s->attached[w->index] > 0)
-		volume_detach(s->luns.vol[--s->attached[w->index]], w);
+		worker_remove_volume(w, s->luns.vol[--s->attached[w->index]]);
 }
 
 /* ---- the end ---- */
@@ -451,7 +451,7 @@ static bool server_needs_flush(const struct volume *vol)
 static void flush_volume(struct server *s, struct last_flush *f)
 {
 	f->req.op = BLOCK_FLUSH;
-	f->req.worker = &s->workers[0];
+	f->req.worker = &s->workers[0].block;
 	f->req.buf_index = -1;
 	f->req.done = server_flush_done;
 	f->nr = flush_record_begin(&f->vol->record);
@@ -502,7 +502,7 @@ static void port_stopped(struct port *port)
 
 		f->job_ended.run = job_ended;
 		s->flushes_left++;
-		volume_job_await(f->vol, &s->workers[0], &f->job_ended);
+		volume_job_await(f->vol, &s->workers[0].block, &f->job_ended);
 	}
 	flush_settled(s);
 }

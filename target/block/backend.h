@@ -25,7 +25,7 @@
 #include "base/reactor.h"
 
 struct backend;
-struct worker;
+struct block_worker;
 
 enum block_op {
 	BLOCK_READ,
@@ -45,7 +45,7 @@ struct block_request {
 	uint64_t len;	 /* bytes */
 	void *buf;	 /* READ, WRITE: len bytes; kept by caller until done */
 	int buf_index;	 /* io_uring fixed buffer that buf lies in, or -1 */
-	struct worker *worker;
+	struct block_worker *worker;
 	/* @res: 0 or a negative errno. A short transfer is an error. */
 	void (*done)(struct block_request *req, int res);
 
@@ -149,10 +149,10 @@ struct backend_ops {
 	/* Nothing is in flight. */
 	void (*close)(struct backend *be);
 	/* Thread: setup, once per worker, e.g. to register files. May be NULL. */
-	int (*attach)(struct backend *be, struct worker *w);
+	int (*attach)(struct backend *be, struct block_worker *w);
 	/* Thread: setup or the worker; nothing of it is in flight. The end of
 	 * attach; may be NULL. */
-	void (*detach)(struct backend *be, struct worker *w);
+	void (*detach)(struct backend *be, struct block_worker *w);
 	void (*submit)(struct backend *be, struct block_request *req);
 	/* Bytes now in use by the store, for thin provisioning; may be NULL.
 	 * Thread: any. */

@@ -4,7 +4,8 @@
 #include <assert.h>
 
 /* Runs @msg on @to: at once when that is where we are. */
-static void block_lock_tell(const struct worker *from, const struct worker *to,
+static void block_lock_tell(const struct block_worker *from,
+			    const struct block_worker *to,
 			    struct reactor_msg *msg,
 			    void (*run)(struct reactor_msg *msg))
 {
@@ -118,7 +119,7 @@ static void exclusive_held(struct reactor_msg *msg)
 static void close_books(struct block_locks *locks)
 {
 	locks->books_left = 1; /* this function's own */
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+	for (unsigned int i = 0; i < BLOCK_WORKERS_MAX; i++) {
 		struct block_book *book = &locks->books[i];
 
 		if (!book->worker)
@@ -175,7 +176,7 @@ static void dropped(struct reactor_msg *msg)
 	struct block_locks *locks =
 		container_of(msg, struct block_locks, drop_msg);
 
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+	for (unsigned int i = 0; i < BLOCK_WORKERS_MAX; i++) {
 		struct block_book *book = &locks->books[i];
 
 		if (book->worker)
@@ -194,7 +195,7 @@ void block_locks_init(struct block_locks *locks)
 	list_init(&locks->queue);
 }
 
-void block_locks_attach(struct block_locks *locks, struct worker *w)
+void block_locks_attach(struct block_locks *locks, struct block_worker *w)
 {
 	struct block_book *book = &locks->books[w->index];
 
@@ -206,7 +207,7 @@ void block_locks_attach(struct block_locks *locks, struct worker *w)
 		locks->keeper = w;
 }
 
-void block_locks_detach(struct block_locks *locks, struct worker *w)
+void block_locks_detach(struct block_locks *locks, struct block_worker *w)
 {
 	struct block_book *book = &locks->books[w->index];
 
@@ -215,7 +216,7 @@ void block_locks_detach(struct block_locks *locks, struct worker *w)
 	book->worker = NULL;
 }
 
-bool block_hold_take(struct block_locks *locks, struct worker *w,
+bool block_hold_take(struct block_locks *locks, struct block_worker *w,
 		     struct block_hold *hold)
 {
 	assert(hold->state == BLOCK_HOLD_NONE);

@@ -37,7 +37,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "target/port/worker.h"
+#include "target/block/block_worker.h"
 
 struct block_locks;
 
@@ -60,7 +60,7 @@ struct block_hold {
 	/* private */
 	enum block_hold_state state;
 	struct block_locks *locks;
-	struct worker *worker;
+	struct block_worker *worker;
 	struct list node; /* of a book, or of the queue */
 	struct reactor_msg msg;
 };
@@ -68,7 +68,7 @@ struct block_hold {
 /* A worker's book. */
 struct block_book {
 	struct block_locks *locks;
-	struct worker *worker;	      /* NULL: none has this index */
+	struct block_worker *worker;  /* NULL: none has this index */
 	uint64_t closed_begin;	      /* the range that is closed ... */
 	uint64_t closed_end;	      /* ... empty: all is open */
 	unsigned int left;	      /* held here within it */
@@ -80,8 +80,8 @@ struct block_book {
 
 /* The locks of one volume; embed it. */
 struct block_locks {
-	struct block_book books[WORKERS_MAX];
-	struct worker *keeper; /* constant once there is I/O */
+	struct block_book books[BLOCK_WORKERS_MAX];
+	struct block_worker *keeper; /* constant once there is I/O */
 
 	/* the keeper's */
 	struct list queue; /* struct block_hold, exclusive, that wait */
@@ -95,13 +95,13 @@ struct block_locks {
 /* Thread: setup, as the next two. */
 void block_locks_init(struct block_locks *locks);
 /* For every worker before there is I/O; the first becomes the keeper. */
-void block_locks_attach(struct block_locks *locks, struct worker *w);
+void block_locks_attach(struct block_locks *locks, struct block_worker *w);
 /* No hold of anybody is left. Harmless when not attached. */
-void block_locks_detach(struct block_locks *locks, struct worker *w);
+void block_locks_detach(struct block_locks *locks, struct block_worker *w);
 
 /* Thread: @w. True: held at once; false: held() comes later. @hold stays put
  * until it is dropped. */
-bool block_hold_take(struct block_locks *locks, struct worker *w,
+bool block_hold_take(struct block_locks *locks, struct block_worker *w,
 		     struct block_hold *hold);
 
 /* Thread: the hold's worker. Gives up a hold, or the waiting for a shared one

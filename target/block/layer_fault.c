@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "target/port/worker.h"
+#include "base/log.h"
+#include "target/block/block_worker.h"
 
 /* Direct I/O wants its memory aligned to the sectors of the device. */
 #define COPY_ALIGN 4096u
@@ -16,7 +17,7 @@ struct fault_layer;
 /* A worker's part. */
 struct fault_worker {
 	struct fault_layer *layer;
-	struct worker *worker;
+	struct block_worker *worker;
 	struct list stuck;    /* struct faulty, node */
 	struct list delayed;  /* with its timer running */
 	unsigned int replays; /* with the store, and nobody waits for them */
@@ -35,7 +36,7 @@ struct fault_layer {
 	struct fault_tally tallies[FAULT_RULES_MAX];
 	/* As every backend's: the first failure of a flush stays. */
 	_Atomic int flush_error;
-	struct fault_worker *workers[WORKERS_MAX];
+	struct fault_worker *workers[BLOCK_WORKERS_MAX];
 };
 
 /* A request that a rule has hit, until it is answered. */
@@ -431,7 +432,7 @@ static int fault_sync(struct backend *be)
 	return below->ops->sync ? below->ops->sync(below) : 0;
 }
 
-static int fault_attach(struct backend *be, struct worker *w)
+static int fault_attach(struct backend *be, struct block_worker *w)
 {
 	struct fault_layer *layer = layer_fault_to_layer(be);
 	struct backend *below = layer->below;
@@ -471,7 +472,7 @@ static void end_replays(struct fault_worker *fw)
 		reactor_run_once(fw->worker->reactor, /* timeout_ms= */ -1);
 }
 
-static void fault_detach(struct backend *be, struct worker *w)
+static void fault_detach(struct backend *be, struct block_worker *w)
 {
 	struct fault_layer *layer = layer_fault_to_layer(be);
 	struct fault_worker *fw = layer->workers[w->index];
@@ -561,7 +562,7 @@ void backend_fault_release(struct backend *be)
 
 	if (be->ops != &fault_ops)
 		return;
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+	for (unsigned int i = 0; i < BLOCK_WORKERS_MAX; i++) {
 		struct fault_worker *fw = layer->workers[i];
 
 		if (fw && !atomic_exchange(&fw->releasing, true))
@@ -570,7 +571,7 @@ void backend_fault_release(struct backend *be)
 }
 
 unsigned int backend_fault_stuck(const struct backend *be,
-				 const struct worker *w)
+				 const struct block_worker *w)
 {
 	const struct fault_worker *fw =
 		layer_fault_to_layer(be)->workers[w->index];

@@ -33,6 +33,6 @@ void backend_fault_release(struct backend *be);
 
 /* Requests that are stuck on worker @w. Thread: the worker. */
 unsigned int backend_fault_stuck(const struct backend *be,
-				 const struct worker *w);
+				 const struct block_worker *w);
 
 #endif

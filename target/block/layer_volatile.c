@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "target/port/worker.h"
+#include "target/block/block_worker.h"
 
 /* Written to the store at once. Bytes. */
 #define PIECE_LEN (1u << 20)
@@ -35,7 +35,7 @@ struct volatile_layer {
 	bool flushing;
 	struct list waiting; /* struct flush, node */
 	/* of the flush that runs, on the worker of the first to ask: */
-	struct worker *runner;
+	struct block_worker *runner;
 	struct list running;
 	struct block_request io;
 	uint8_t *piece;
@@ -280,14 +280,14 @@ static int volatile_sync(struct backend *be)
 	return below->ops->sync ? below->ops->sync(below) : 0;
 }
 
-static int volatile_attach(struct backend *be, struct worker *w)
+static int volatile_attach(struct backend *be, struct block_worker *w)
 {
 	struct backend *below = volatile_to_layer(be)->below;
 
 	return below->ops->attach ? below->ops->attach(below, w) : 0;
 }
 
-static void volatile_detach(struct backend *be, struct worker *w)
+static void volatile_detach(struct backend *be, struct block_worker *w)
 {
 	struct backend *below = volatile_to_layer(be)->below;
 

@@ -12,7 +12,8 @@
 #include "config.h"
 #include "target/block/plugin_events.h"
 #include "target/block/plugin_threads.h"
-#include "target/port/worker.h"
+#include "base/log.h"
+#include "target/block/block_worker.h"
 
 /* I/O that a plugin has at a time, on each worker; more wait. */
 #define QUEUE_DEPTH 256
@@ -46,7 +47,7 @@ struct plugin_io {
 
 struct rbp_queue {
 	struct backend_plugin *be;
-	struct worker *worker;
+	struct block_worker *worker;
 	pthread_t thread; /* that submits */
 	bool has_thread;
 	void *data; /* the plugin's */
@@ -82,7 +83,7 @@ struct backend_plugin {
 	struct plugin_threads *helpers; /* NULL: it has submit() */
 	/* As every backend's: the first failure of a flush stays. */
 	_Atomic int flush_error;
-	struct rbp_queue *queues[WORKERS_MAX];
+	struct rbp_queue *queues[BLOCK_WORKERS_MAX];
 };
 
 static struct backend_plugin *to_plugin(const struct backend *be)
@@ -490,7 +491,7 @@ static void queue_end(struct rbp_queue *q)
 	queue_free(q);
 }
 
-static int queue_make(struct backend_plugin *be, struct worker *w,
+static int queue_make(struct backend_plugin *be, struct block_worker *w,
 		      struct rbp_queue **ret)
 {
 	const struct rbp_plugin *plugin = be->plugin;
@@ -520,7 +521,7 @@ static int queue_make(struct backend_plugin *be, struct worker *w,
 	return err;
 }
 
-static int plugin_attach(struct backend *base, struct worker *w)
+static int plugin_attach(struct backend *base, struct block_worker *w)
 {
 	struct backend_plugin *be = to_plugin(base);
 	struct backend *below = be->below;
@@ -535,7 +536,7 @@ static int plugin_attach(struct backend *base, struct worker *w)
 	return err;
 }
 
-static void plugin_detach(struct backend *base, struct worker *w)
+static void plugin_detach(struct backend *base, struct block_worker *w)
 {
 	struct backend_plugin *be = to_plugin(base);
 	struct backend *below = be->below;

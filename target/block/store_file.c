@@ -437,7 +437,7 @@ static int reopen(int fd)
 	return again < 0 ? -errno : again;
 }
 
-static int file_attach(struct backend *be, struct worker *w)
+static int file_attach(struct backend *be, struct block_worker *w)
 {
 	struct file_backend *file = to_file(be);
 	struct file_worker *fw = calloc(1, sizeof(*fw));
@@ -460,7 +460,7 @@ static int file_attach(struct backend *be, struct worker *w)
 	return 0;
 }
 
-static void file_detach(struct backend *be, struct worker *w)
+static void file_detach(struct backend *be, struct block_worker *w)
 {
 	struct file_backend *file = to_file(be);
 	struct file_worker *fw = file->workers[w->index];

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "target/block/backend.h"
-#include "target/port/worker.h"
+#include "target/block/block_worker.h"
 
 struct file_backend;
 
@@ -21,7 +21,7 @@ struct file_backend;
  */
 struct file_worker {
 	struct file_backend *file;
-	struct worker *worker;
+	struct block_worker *worker;
 	int fixed; /* io_uring's index of file->fd, -1: not registered */
 	int flush_fd;
 	bool flushing;
@@ -42,7 +42,7 @@ struct file_backend {
 	_Atomic int flush_error;
 	/* fallocate modes that the store has refused; any thread. */
 	_Atomic int refused;
-	struct file_worker *workers[WORKERS_MAX];
+	struct file_worker *workers[BLOCK_WORKERS_MAX];
 };
 
 /* As backend_ops.open, but for ops. */

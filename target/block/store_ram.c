@@ -17,7 +17,7 @@
 
 #include "base/size.h"
 #include "target/block/backend.h"
-#include "target/port/worker.h"
+#include "target/block/block_worker.h"
 #include "base/poison.h"
 
 #define RAM_PAGE 4096u
@@ -148,7 +148,7 @@ static void ram_submit(struct backend *be, struct block_request *req)
 	if (req->op == BLOCK_WRITE)
 		memcpy(at, req->buf, req->len);
 	if (req->op == BLOCK_READ || req->op == BLOCK_WRITE)
-		req->worker->counters.copied += req->len;
+		req->worker->copied += req->len;
 	if (req->op == BLOCK_UNMAP)
 		zero_range(be, req, /* may_drop= */ true);
 	if (req->op == BLOCK_ZERO)

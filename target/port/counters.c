@@ -29,8 +29,8 @@ static void log_worker(struct worker *w)
 		   " turns, %" PRIu64 " ring enters, %" PRIu64
 		   " ring completions, %" PRIu64 " sleeps, %" PRIu64
 		   " wake-ups by other threads",
-		   w->index, c->commands, c->copied, c->waits, s.turns,
-		   s.enters, s.completions, s.sleeps, s.wakeups);
+		   w->index, c->commands, c->copied + w->block.copied, c->waits,
+		   s.turns, s.enters, s.completions, s.sleeps, s.wakeups);
 	for (unsigned int k = 0; k < XP_KINDS; k++) {
 		if (w->xp[k])
 			log_transport(w, w->xp[k]);

@@ -165,7 +165,7 @@ static struct xp_mr *buffer_mr(const struct request *req)
 	enum xp_kind kind = req->ch->kind;
 
 	if (req->task.buf_is_volume)
-		return req->task.vol->mem_mr[w->index][kind];
+		return worker_volume_mr(w, req->task.vol, kind);
 	return w->arena_mr[kind];
 }
 
@@ -647,7 +647,7 @@ static void fill_task(struct request *req, const struct srp_cmd_view *cmd)
 	req->data_is_out = cmd->out.len > 0;
 	req->data = req->data_is_out ? cmd->out : cmd->in;
 	scsi_task_clear(t);
-	t->worker = ch->worker;
+	t->worker = &ch->worker->block;
 	t->nexus = &ch->nexus->scsi;
 	t->lun = srp_lun_decode(cmd->lun, &lun) < 0 ? -1 : (int)lun;
 	t->cdb = cmd->cdb;

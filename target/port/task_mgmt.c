@@ -248,7 +248,7 @@ static void finish_reset(struct task_mgmt *tm)
 	tm->reset.luns = ch->port->luns;
 	tm->reset.vol = tmf_volume_of(ch, tm->lun);
 	tm->reset.done = reset_finished;
-	scsi_reset_finish(&tm->reset, ch->worker);
+	scsi_reset_finish(&tm->reset, &ch->worker->block);
 }
 
 static void part_returned(struct reactor_msg *msg)

@@ -52,6 +52,7 @@ static int open_parts(struct worker *w, const struct worker_options *opt,
 			     strerror(-err), reactor_create_hint(err));
 		return err;
 	}
+	w->block.reactor = w->reactor;
 	err = arena_create(opt->arena_len, &w->arena);
 	if (!err)
 		err = arena_create(WORKER_TABLES_LEN, &w->tables);
@@ -70,6 +71,7 @@ int worker_open(struct worker *w, const struct worker_options *opt,
 
 	memset(w, 0, sizeof(*w));
 	w->index = opt->index;
+	w->block.index = opt->index;
 	list_init(&w->channels);
 	list_init(&w->managing);
 	request_pool_init(&w->requests, w);
@@ -149,8 +151,82 @@ void worker_close(struct worker *w)
 	arena_destroy(w->arena);
 	arena_destroy(w->tables);
 	w->reactor = NULL;
+	w->block.reactor = NULL;
 	w->arena = NULL;
 	w->tables = NULL;
+}
+
+/* ---- volumes ---- */
+
+/* The memory of a volume, as the transports of one worker know it. */
+struct port_memory {
+	struct xp_mr *mr[XP_KINDS];
+};
+
+static int register_volume_memory(struct worker *w, struct backend_info *store,
+				  struct port_memory *m, struct xp_error *e)
+{
+	for (int kind = 0; kind < XP_KINDS; kind++) {
+		int err;
+
+		if (!w->xp[kind] || m->mr[kind])
+			continue;
+		err = xp_mr_register(w->xp[kind], store->memory, store->size,
+				     XP_LOCAL, &m->mr[kind], e);
+		if (err)
+			return err;
+		if (kind == XP_VERBS)
+			store->memory_pinned = true;
+	}
+	return 0;
+}
+
+int worker_register_volume(struct worker *w, struct volume *vol,
+			   struct xp_error *e)
+{
+	struct port_memory **m = &vol->port_memory[w->index];
+
+	if (!vol->backend->info.memory)
+		return 0;
+	if (!*m)
+		*m = calloc(1, sizeof(**m));
+	if (!*m) {
+		xp_error_set(e, -ENOMEM, "out of memory");
+		return -ENOMEM;
+	}
+	return register_volume_memory(w, &vol->backend->info, *m, e);
+}
+
+int worker_add_volume(struct worker *w, struct volume *vol, struct xp_error *e)
+{
+	char msg[sizeof(e->text)];
+	int err = volume_attach(vol, &w->block, msg, sizeof(msg));
+
+	if (err) {
+		xp_error_set(e, err, "%s", msg);
+		return err;
+	}
+	err = worker_register_volume(w, vol, e);
+	if (err)
+		worker_remove_volume(w, vol);
+	return err;
+}
+
+void worker_remove_volume(struct worker *w, struct volume *vol)
+{
+	struct port_memory *m = vol->port_memory[w->index];
+
+	for (int kind = 0; m && kind < XP_KINDS; kind++)
+		xp_mr_free(m->mr[kind]);
+	free(m);
+	vol->port_memory[w->index] = NULL;
+	volume_detach(vol, &w->block);
+}
+
+struct xp_mr *worker_volume_mr(const struct worker *w, const struct volume *vol,
+			       enum xp_kind kind)
+{
+	return vol->port_memory[w->index]->mr[kind];
 }
 
 /* ---- its thread ---- */

@@ -15,24 +15,27 @@
 
 #include "target/port/counters.h"
 #include "target/port/request_pool.h"
+#include "target/block/block_worker.h"
 #include "base/arena.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/reactor.h"
 #include "transport/xport.h"
 
-#define WORKERS_MAX 64
+#define WORKERS_MAX BLOCK_WORKERS_MAX
 
 /* Descriptor lists that do not fit into a request, per worker. Bytes. */
 #define WORKER_TABLES_LEN (256u << 10)
 
 struct port;
+struct volume;
 
 struct worker {
 	unsigned int index;
 	struct reactor *reactor;
-	struct arena *arena;		  /* data in flight */
-	struct xp *xp[XP_KINDS];	  /* NULL: transport not in use */
+	struct block_worker block; /* index and reactor, as storage knows them */
+	struct arena *arena;	   /* data in flight */
+	struct xp *xp[XP_KINDS];   /* NULL: transport not in use */
 	struct xp_mr *arena_mr[XP_KINDS]; /* the arena, XP_LOCAL */
 	pthread_t thread;
 
@@ -89,6 +92,21 @@ int worker_add_xp(struct worker *w, struct xp *xp, struct xp_error *e);
 /* Registers the arena with the ring, for fixed-buffer I/O. Return: 0, or
  * -errno when the worker must do with plain I/O. Thread: setup. */
 int worker_fix_buffers(struct worker *w);
+
+/*
+ * volume_attach(), and registers the memory that @vol exposes with the transports
+ * that the worker has. Thread: setup. 0, or -errno with the reason in @e and
+ * nothing left behind. Undone by worker_remove_volume() (thread: setup or the
+ * worker) before the transports go.
+ */
+int worker_add_volume(struct worker *w, struct volume *vol, struct xp_error *e);
+/* Registers it with the transports that the worker has got since then. */
+int worker_register_volume(struct worker *w, struct volume *vol,
+			   struct xp_error *e);
+void worker_remove_volume(struct worker *w, struct volume *vol);
+/* The registration of the memory of @vol, which has some. Thread: @w. */
+struct xp_mr *worker_volume_mr(const struct worker *w, const struct volume *vol,
+			       enum xp_kind kind);
 
 /*
  * Starts a thread that runs the reactor. When reactor_stop() has ended it,

@@ -189,7 +189,7 @@ static void reset_turn(struct unit_turn *turn, int err)
 			     /* save= */ false, reset_changes, reset_changed);
 }
 
-void scsi_reset_finish(struct scsi_reset *reset, struct worker *w)
+void scsi_reset_finish(struct scsi_reset *reset, struct block_worker *w)
 {
 	unit_turn_take(reset->vol, w, &reset->turn, reset_turn);
 }

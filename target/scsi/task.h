@@ -109,7 +109,7 @@ struct scsi_reset {
 
 /* Mode values become the saved ones, and the cache is flushed before it is said
  * to be off; then calls reset->done(), maybe from within. Thread: @w. */
-void scsi_reset_finish(struct scsi_reset *reset, struct worker *w);
+void scsi_reset_finish(struct scsi_reset *reset, struct block_worker *w);
 
 enum scsi_task_verdict {
 	SCSI_TASK_GO,	/* get buffer and data-out, then execute */
@@ -118,7 +118,7 @@ enum scsi_task_verdict {
 
 struct scsi_task {
 	/* set by the port before prepare */
-	struct worker *worker;
+	struct block_worker *worker;
 	struct scsi_nexus *nexus;
 	int lun; /* flat number; -1: a LUN field that names none */
 	const uint8_t *cdb;

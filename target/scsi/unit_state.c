@@ -319,7 +319,7 @@ static void unit_run_turn(struct reactor_msg *msg)
 	turn->next(turn, 0);
 }
 
-void unit_turn_take(struct volume *vol, struct worker *w,
+void unit_turn_take(struct volume *vol, struct block_worker *w,
 		    struct unit_turn *turn,
 		    void (*next)(struct unit_turn *turn, int err))
 {

@@ -27,14 +27,14 @@
 #include "protocol/scsi_vpd.h"
 #include "target/block/backend.h"
 #include "target/scsi/state_save.h"
-#include "target/port/worker.h"
+#include "target/block/block_worker.h"
 
 struct volume;
 
 /* A command's turn to change something; embed it. All is private. */
 struct unit_turn {
 	struct list node; /* of unit_state.turns */
-	struct worker *worker;
+	struct block_worker *worker;
 	struct reactor_msg msg;
 	/* What has become of the step before: 0, or -EIO. */
 	void (*next)(struct unit_turn *turn, int err);
@@ -118,7 +118,7 @@ static inline bool unit_state_conflicts(struct unit_state *st,
 
 /* Takes the turn: @next is called on @w once it is @turn's, maybe at once, with
  * 0. Thread: @w. */
-void unit_turn_take(struct volume *vol, struct worker *w,
+void unit_turn_take(struct volume *vol, struct block_worker *w,
 		    struct unit_turn *turn,
 		    void (*next)(struct unit_turn *turn, int err));
 /* Thread: the turn's worker. */

@@ -417,51 +417,25 @@ int volume_measure(struct volume *vol)
 	return 1;
 }
 
-int volume_register(struct volume *vol, struct worker *w, struct xp_error *e)
-{
-	struct backend_info *store = &vol->backend->info;
-
-	for (int kind = 0; kind < XP_KINDS; kind++) {
-		int err;
-
-		if (!store->memory || !w->xp[kind] ||
-		    vol->mem_mr[w->index][kind])
-			continue;
-		err = xp_mr_register(w->xp[kind], store->memory, store->size,
-				     XP_LOCAL, &vol->mem_mr[w->index][kind], e);
-		if (err)
-			return err;
-		if (kind == XP_VERBS)
-			store->memory_pinned = true;
-	}
-	return 0;
-}
-
-int volume_attach(struct volume *vol, struct worker *w, struct xp_error *e)
+int volume_attach(struct volume *vol, struct block_worker *w, char *msg,
+		  size_t msg_len)
 {
 	const struct backend_ops *ops = vol->backend->ops;
 	int err = ops->attach ? ops->attach(vol->backend, w) : 0;
 
 	if (err) {
-		xp_error_set(e, err, "%s: %s", vol->path, strerror(-err));
+		snprintf(msg, msg_len, "%s: %s", vol->path, strerror(-err));
 		return err;
 	}
 	block_locks_attach(&vol->locks, w);
-	err = volume_register(vol, w, e);
-	if (err)
-		volume_detach(vol, w);
-	return err;
+	return 0;
 }
 
-void volume_detach(struct volume *vol, struct worker *w)
+void volume_detach(struct volume *vol, struct block_worker *w)
 {
 	const struct backend_ops *ops = vol->backend->ops;
 
 	block_locks_detach(&vol->locks, w);
-	for (int kind = 0; kind < XP_KINDS; kind++) {
-		xp_mr_free(vol->mem_mr[w->index][kind]);
-		vol->mem_mr[w->index][kind] = NULL;
-	}
 	if (ops->detach)
 		ops->detach(vol->backend, w);
 }

@@ -18,7 +18,7 @@
 #include "target/block/plugin_load.h"
 #include "target/scsi/volume_job.h"
 #include "target/scsi/unit_state.h"
-#include "target/port/worker.h"
+#include "target/block/block_worker.h"
 
 #define LUNS_MAX 256
 
@@ -90,8 +90,9 @@ struct volume {
 	struct volume_job job;	    /* FORMAT UNIT, SANITIZE */
 	struct unit_state state;    /* what commands change */
 	struct flush_record record; /* unflushed writes; none: no file */
-	/* backend->info.memory as each transport of each worker knows it. */
-	struct xp_mr *mem_mr[WORKERS_MAX][XP_KINDS];
+	/* For each worker, what the port keeps of the memory of the volume; only
+	 * the port looks into it. */
+	struct port_memory *port_memory[BLOCK_WORKERS_MAX];
 };
 
 /* Must a write that is answered now be stable? */
@@ -160,15 +161,13 @@ void volume_close(struct volume *vol);
 
 /*
  * Thread: setup, for every worker: opens and registers with it what the backend
- * needs there and, with the transports that it has, direct memory. 0, or -errno
- * with the reason in @e and nothing left behind. Each is undone by
- * volume_detach() (thread: setup or the worker) before the reactor and the
- * transports go.
+ * needs there. 0, or -errno with one clause in @msg and nothing left behind. Each
+ * is undone by volume_detach() (thread: setup or the worker) before the reactor
+ * goes.
  */
-int volume_attach(struct volume *vol, struct worker *w, struct xp_error *e);
-/* The same for transports that the worker has got since then. */
-int volume_register(struct volume *vol, struct worker *w, struct xp_error *e);
-void volume_detach(struct volume *vol, struct worker *w);
+int volume_attach(struct volume *vol, struct block_worker *w, char *msg,
+		  size_t msg_len);
+void volume_detach(struct volume *vol, struct block_worker *w);
 
 /*
  * Takes over what the store has grown by. A store that has shrunk stays as

@@ -401,7 +401,7 @@ static void write_begin(struct unit_turn *turn, int err)
 	unit_state_set_job(job->vol, &now, begin_written);
 }
 
-int volume_job_start(struct volume *vol, struct worker *w,
+int volume_job_start(struct volume *vol, struct block_worker *w,
 		     enum volume_state from, const struct volume_job_plan *plan,
 		     bool immed, void (*done)(void *user, int err), void *user)
 {
@@ -454,7 +454,7 @@ void volume_job_restore(struct volume *vol, const struct state_job *job)
 	atomic_store(&vol->job.state, state);
 }
 
-void volume_job_resume(struct volume *vol, struct worker *w)
+void volume_job_resume(struct volume *vol, struct block_worker *w)
 {
 	const struct state_job *was = &vol->state.job;
 	struct volume_job_plan plan = {
@@ -494,7 +494,7 @@ void volume_job_stop(struct volume *vol)
 	atomic_store(&vol->job.stopping, true);
 }
 
-void volume_job_await(struct volume *vol, struct worker *w,
+void volume_job_await(struct volume *vol, struct block_worker *w,
 		      struct reactor_msg *msg)
 {
 	struct volume_job *job = &vol->job;

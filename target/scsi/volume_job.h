@@ -51,11 +51,11 @@ struct volume_job {
 	 * says that it has. A job that begins does not touch it. */
 	_Atomic bool lenient;
 	_Atomic(struct reactor_msg *) waiter; /* sent when no job runs */
-	struct worker *waiter_worker;	      /* set before waiter */
+	struct block_worker *waiter_worker;   /* set before waiter */
 
 	/* whoever has made state FORMATTING or SANITIZING */
 	struct volume *vol;
-	struct worker *worker;
+	struct block_worker *worker;
 	void (*done)(void *user, int err); /* NULL: nobody waits (any more) */
 	void *user;			   /* of done() */
 	bool immed;
@@ -93,7 +93,7 @@ enum volume_state volume_state(const struct volume *vol);
  * Return: 0; -EBUSY when the volume is in another state; -ESHUTDOWN after
  *   volume_job_stop(); -ENOMEM. done() is then not called.
  */
-int volume_job_start(struct volume *vol, struct worker *w,
+int volume_job_start(struct volume *vol, struct block_worker *w,
 		     enum volume_state from, const struct volume_job_plan *plan,
 		     bool immed, void (*done)(void *user, int err), void *user);
 
@@ -104,7 +104,7 @@ void volume_job_leave(struct volume *vol);
 /* What was written down of a job before this start. Thread: setup. */
 void volume_job_restore(struct volume *vol, const struct state_job *job);
 /* Goes on with a sanitize operation. Thread: setup, when @w can do I/O. */
-void volume_job_resume(struct volume *vol, struct worker *w);
+void volume_job_resume(struct volume *vol, struct block_worker *w);
 
 /* Leaves a failed state, if the volume is in it. Thread: any. */
 bool volume_job_forgive(struct volume *vol, enum volume_state failed);
@@ -114,7 +114,7 @@ void volume_job_stop(struct volume *vol);
 
 /* After volume_job_stop(): sends @msg to @w when no job runs (any more), once.
  * Thread: any. */
-void volume_job_await(struct volume *vol, struct worker *w,
+void volume_job_await(struct volume *vol, struct block_worker *w,
 		      struct reactor_msg *msg);
 
 #endif

@@ -100,8 +100,8 @@ static void open_volume(unsigned int lun, const struct backend_ops *ops,
 		!volume_open(&spec, lun, &t->luns.vol[lun], msg, sizeof(msg)));
 	t->luns.cnt++;
 	for (unsigned int i = 0; i < FUZZ_WORKERS; i++)
-		FUZZ_CLAIM(
-			!volume_attach(t->luns.vol[lun], &t->workers[i], &e));
+		FUZZ_CLAIM(!worker_add_volume(&t->workers[i], t->luns.vol[lun],
+					      &e));
 }
 
 static void open_volumes(enum fuzz_other other)
@@ -126,7 +126,7 @@ static void close_volumes(void)
 		struct volume *vol = t->luns.vol[lun];
 
 		for (unsigned int i = 0; i < FUZZ_WORKERS; i++)
-			volume_detach(vol, &t->workers[i]);
+			worker_remove_volume(&t->workers[i], vol);
 		volume_close(vol);
 	}
 }

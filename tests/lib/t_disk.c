@@ -79,7 +79,6 @@ void t_disk_start_in(enum t_store store, const char *state_dir)
 				    .path = "test",
 				    .serial = "0123" };
 	struct reactor_options ropt = { .ring_entries = 8 };
-	struct xp_error e;
 	char msg[512];
 
 	assert_int_equal(reactor_create(&ropt, &t_disk.worker.reactor), 0);
@@ -95,7 +94,8 @@ void t_disk_start_in(enum t_store store, const char *state_dir)
 	assert_int_equal(
 		volume_open(&spec, 0, &t_disk.luns.vol[0], msg, sizeof(msg)),
 		0);
-	assert_int_equal(volume_attach(t_disk.luns.vol[0], &t_disk.worker, &e),
+	assert_int_equal(volume_attach(t_disk.luns.vol[0], &t_disk.worker, msg,
+				       sizeof(msg)),
 			 0);
 	if (state_dir)
 		assert_int_equal(unit_state_load(t_disk.luns.vol[0], state_dir,
@@ -185,11 +185,11 @@ static void go_on(struct scsi_task *task)
 struct volume *t_disk_add(const struct volume_spec *spec, unsigned int lun)
 {
 	struct volume **vol = &t_disk.luns.vol[lun];
-	struct xp_error e;
 	char msg[256];
 
 	assert_int_equal(volume_open(spec, lun, vol, msg, sizeof(msg)), 0);
-	assert_int_equal(volume_attach(*vol, &t_disk.worker, &e), 0);
+	assert_int_equal(volume_attach(*vol, &t_disk.worker, msg, sizeof(msg)),
+			 0);
 	return *vol;
 }
 

@@ -33,7 +33,7 @@ struct t_disk {
 	struct scsi_nexus nexus;
 	struct scsi_nexus others[T_NEXUSES - 1];
 	struct scsi_nexus *from; /* who sends commands, @nexus at first */
-	struct worker worker;
+	struct block_worker worker;
 	char aborted[128]; /* "2 3 ": whose commands PREEMPT AND ABORT ended */
 };
 

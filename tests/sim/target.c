@@ -144,7 +144,7 @@ static void start_volume(struct target *t, unsigned int lun)
 					  now, msg, sizeof(msg)));
 	t->luns.cnt++;
 	for (unsigned int i = 0; i < t->worker_cnt; i++)
-		must(volume_attach(t->luns.vol[lun], &t->workers[i], &e));
+		must(worker_add_volume(&t->workers[i], t->luns.vol[lun], &e));
 }
 
 static void stopped(struct port *port)
@@ -210,7 +210,7 @@ void target_end(struct target *t)
 	port_fini(&t->port);
 	for (unsigned int i = 0; i < t->worker_cnt; i++) {
 		for (unsigned int k = 0; k < t->luns.cnt; k++)
-			volume_detach(t->luns.vol[k], &t->workers[i]);
+			worker_remove_volume(&t->workers[i], t->luns.vol[k]);
 		worker_close(&t->workers[i]);
 	}
 	for (unsigned int k = 0; k < t->luns.cnt; k++)

@@ -30,7 +30,7 @@
 
 struct bench {
 	char path[64];
-	struct worker worker;
+	struct block_worker worker;
 	uint8_t *buf;
 	int buf_index;
 	struct backend *be;

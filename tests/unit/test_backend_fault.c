@@ -211,7 +211,7 @@ struct answer {
 };
 
 static struct {
-	struct worker worker;
+	struct block_worker worker;
 	struct backend *be;
 	uint8_t *buf;
 	struct answer answers[8];
@@ -579,7 +579,6 @@ static void ram_below_is_read_and_written_by_requests(void **state)
 {
 	struct volume_spec spec;
 	struct volume *vol;
-	struct xp_error e;
 	struct reactor_options ropt = { 0 };
 	char msg[256];
 
@@ -591,7 +590,8 @@ static void ram_below_is_read_and_written_by_requests(void **state)
 	assert_null(vol->backend->info.memory);
 	assert_string_equal(vol->kind, "ram, 2 faults");
 	assert_int_equal(reactor_create(&ropt, &bench.worker.reactor), 0);
-	assert_int_equal(volume_attach(vol, &bench.worker, &e), 0);
+	assert_int_equal(volume_attach(vol, &bench.worker, msg, sizeof(msg)),
+			 0);
 	bench.be = vol->backend;
 	bench.buf = aligned_alloc(4096, BUF);
 	memset(bench.buf, 0xbb, BUF);

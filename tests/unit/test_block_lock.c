@@ -16,7 +16,7 @@
 #define HOLDS	26
 
 static struct block_locks locks;
-static struct worker workers[3];
+static struct block_worker workers[3];
 static struct block_hold holds[HOLDS];
 static char order[64]; /* which were held, as letters */
 
@@ -194,7 +194,7 @@ static void long_queue_needs_no_stack(void **state)
 
 /* Each thread has holds of its own that it takes and drops for ever. */
 struct actor {
-	struct worker *w;
+	struct block_worker *w;
 	struct block_hold hold;
 	unsigned int rounds;
 	unsigned int seed;
@@ -279,7 +279,7 @@ static void start_actor(struct reactor_msg *msg)
 
 static void *run_worker(void *arg)
 {
-	struct worker *w = arg;
+	struct block_worker *w = arg;
 
 	reactor_run(w->reactor);
 	return NULL;
@@ -289,6 +289,7 @@ static void threads_never_see_half_a_change(void **state)
 {
 	static struct actor actors[2 * THREADS];
 	static struct start_msg starts[2 * THREADS];
+	pthread_t threads[THREADS];
 
 	open_workers(THREADS);
 	memset(cells, 0, sizeof(cells));
@@ -302,11 +303,11 @@ static void threads_never_see_half_a_change(void **state)
 		reactor_send(actors[i].w->reactor, &starts[i].msg);
 	}
 	for (unsigned int i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&workers[i].thread, NULL,
-						run_worker, &workers[i]),
+		assert_int_equal(pthread_create(&threads[i], NULL, run_worker,
+						&workers[i]),
 				 0);
 	for (unsigned int i = 0; i < THREADS; i++)
-		pthread_join(workers[i].thread, NULL);
+		pthread_join(threads[i], NULL);
 	assert_int_equal(torn, 0);
 	assert_true(cells[0] > 0);
 	close_workers(THREADS);

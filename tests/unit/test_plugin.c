@@ -150,13 +150,12 @@ struct io {
 };
 
 struct rig {
-	struct worker worker;
+	struct block_worker worker;
 	struct volume *vol;
 };
 
 static void rig_open(struct rig *r, const char *spec)
 {
-	struct xp_error e = { 0 };
 	char msg[512] = "";
 	int err;
 
@@ -168,7 +167,8 @@ static void rig_open(struct rig *r, const char *spec)
 	err = open_volume(spec, &r->vol, msg, sizeof(msg));
 	if (err)
 		fail_msg("%s", msg);
-	assert_int_equal(volume_attach(r->vol, &r->worker, &e), 0);
+	assert_int_equal(volume_attach(r->vol, &r->worker, msg, sizeof(msg)),
+			 0);
 }
 
 static void rig_close(struct rig *r)

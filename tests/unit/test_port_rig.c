@@ -180,9 +180,9 @@ static void open_volume(struct rig *rig, unsigned int lun,
 		0);
 	rig->luns.cnt++;
 	for (unsigned int i = 0; i < rig->worker_cnt; i++)
-		assert_int_equal(
-			volume_attach(rig->luns.vol[lun], &rig->workers[i], &e),
-			0);
+		assert_int_equal(worker_add_volume(&rig->workers[i],
+						   rig->luns.vol[lun], &e),
+				 0);
 }
 
 static void stopped(struct port *port)
@@ -301,7 +301,8 @@ void rig_destroy(struct rig *rig)
 	free(rig->mem);
 	for (unsigned int i = 0; i < rig->worker_cnt; i++) {
 		for (unsigned int k = 0; k < rig->luns.cnt; k++)
-			volume_detach(rig->luns.vol[k], &rig->workers[i]);
+			worker_remove_volume(&rig->workers[i],
+					     rig->luns.vol[k]);
 		worker_close(&rig->workers[i]);
 	}
 	for (unsigned int k = 0; k < rig->luns.cnt; k++)

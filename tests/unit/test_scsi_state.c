@@ -11,6 +11,7 @@
 
 #include "target/scsi/disk.h"
 #include "target/scsi/state_file.h"
+#include "base/log.h"
 #include "tests/lib/t_bytes.h"
 #include "tests/lib/t_disk.h"
 

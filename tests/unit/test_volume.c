@@ -501,15 +501,16 @@ static void missing_file_is_named(void **state)
 static void attach_and_detach_leave_nothing(void **state)
 {
 	struct reactor_options opt = { .max_files = 1 };
-	struct worker worker = { .index = 2 };
-	struct xp_error e;
+	struct block_worker worker = { .index = 2 };
+	char msg[256];
 	struct volume *vol;
 
 	make_scratch();
 	assert_int_equal(reactor_create(&opt, &worker.reactor), 0);
 	vol = open_volume("%s", 0);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(volume_attach(vol, &worker, &e), 0);
+		assert_int_equal(volume_attach(vol, &worker, msg, sizeof(msg)),
+				 0);
 		volume_detach(vol, &worker);
 	}
 	reactor_destroy(worker.reactor);

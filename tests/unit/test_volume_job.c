@@ -21,7 +21,7 @@
 
 /* Begins jobs, one after another, on its worker. */
 struct actor {
-	struct worker worker;
+	struct block_worker worker;
 	pthread_t thread;
 	struct reactor_msg msg;
 	unsigned int rounds; /* left */
@@ -105,12 +105,12 @@ static void open_worker(unsigned int index)
 {
 	struct reactor_options opt = { .ring_entries = 8 };
 	struct actor *a = &actors[index];
-	struct xp_error e;
+	char msg[256];
 
 	*a = (struct actor){ .rounds = ROUNDS, .msg.run = begin_job };
 	a->worker.index = index;
 	assert_int_equal(reactor_create(&opt, &a->worker.reactor), 0);
-	assert_int_equal(volume_attach(vol, &a->worker, &e), 0);
+	assert_int_equal(volume_attach(vol, &a->worker, msg, sizeof(msg)), 0);
 }
 
 static void remove_all(const char *dir)
