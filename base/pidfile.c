@@ -12,15 +12,15 @@
 #include "base/file_lock.h"
 #include "base/log.h"
 
-static int pidfile_fail(const char *path, int err, struct xp_error *e)
+static int pidfile_fail(const char *path, int err, struct error *e)
 {
-	xp_error_set(e, err, "cannot write the PID file %s: %s", path,
-		     strerror(-err));
+	error_set(e, err, "cannot write the PID file %s: %s", path,
+		  strerror(-err));
 	return err;
 }
 
 /* What cannot be locked (a pipe, some network file systems) does without. */
-static int lock(const struct pidfile *p, struct xp_error *e)
+static int lock(const struct pidfile *p, struct error *e)
 {
 	char who[FILE_LOCK_NAME_MAX];
 	pid_t pid = 0;
@@ -28,14 +28,14 @@ static int lock(const struct pidfile *p, struct xp_error *e)
 	if (file_lock_take(p->fd, p->path, /* shared= */ false,
 			   FILE_LOCK_ALIVE_MS, &pid) != -EBUSY)
 		return 0;
-	xp_error_set(e, -EBUSY,
-		     "the PID file %s is that of %s, which still runs; name "
-		     "another",
-		     p->path, file_lock_name(pid, who));
+	error_set(e, -EBUSY,
+		  "the PID file %s is that of %s, which still runs; name "
+		  "another",
+		  p->path, file_lock_name(pid, who));
 	return -EBUSY;
 }
 
-int pidfile_open(struct pidfile *p, const char *path, struct xp_error *e)
+int pidfile_open(struct pidfile *p, const char *path, struct error *e)
 {
 	int err;
 
@@ -55,7 +55,7 @@ int pidfile_open(struct pidfile *p, const char *path, struct xp_error *e)
 	return err;
 }
 
-int pidfile_write(struct pidfile *p, struct xp_error *e)
+int pidfile_write(struct pidfile *p, struct error *e)
 {
 	if (p->fd < 0)
 		return 0;

@@ -13,7 +13,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "transport/xport.h"
+#include "base/error.h"
 
 struct pidfile {
 	char path[PATH_MAX]; /* absolute: a daemon changes its directory */
@@ -23,10 +23,10 @@ struct pidfile {
 
 /* @path NULL: none, which the others take as well. Return: 0; -EBUSY, when the
  * program whose it is still runs; -errno. */
-int pidfile_open(struct pidfile *p, const char *path, struct xp_error *e);
+int pidfile_open(struct pidfile *p, const char *path, struct error *e);
 
 /* This process. Return: 0; -errno. */
-int pidfile_write(struct pidfile *p, struct xp_error *e);
+int pidfile_write(struct pidfile *p, struct error *e);
 
 /* Removes it or, who may not any more, leaves it empty; but one that was there
  * before and was not written to stays as it is. Can be called again. */

@@ -56,7 +56,7 @@ static void leave_terminal(void)
 static int mounted(void *arg)
 {
 	struct process *p = arg;
-	struct xp_error e;
+	struct error e;
 
 	if (pidfile_write(&p->pidfile, &e)) {
 		log_error("%s", e.text);
@@ -102,7 +102,7 @@ static void block_signals(void)
 
 static int run(struct process *p, struct mount *m)
 {
-	struct xp_error e;
+	struct error e;
 	int err, status;
 
 	/* Here, since a lock names the process that took it. */

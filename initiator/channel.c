@@ -27,7 +27,7 @@ void ini_channel_fail(struct ini_channel *ch, int err, const char *text)
 {
 	if (ch->state >= INI_CHANNEL_CLOSING)
 		return;
-	xp_error_set(&ch->why, err, "%s", text);
+	error_set(&ch->why, err, "%s", text);
 	ini_channel_close(ch);
 }
 
@@ -338,8 +338,8 @@ static void t_logout_received(struct ini_channel *ch, const void *iu,
 		protocol_error(ch, "malformed SRP_T_LOGOUT");
 		return;
 	}
-	xp_error_set(&ch->why, -ECONNRESET, "the target logged us out: %s",
-		     srp_logout_reason_name(out.reason));
+	error_set(&ch->why, -ECONNRESET, "the target logged us out: %s",
+		  srp_logout_reason_name(out.reason));
 	ini_channel_close(ch);
 }
 
@@ -396,7 +396,7 @@ static void closing(struct xp_chan *xp)
 		ch->state = INI_CHANNEL_CLOSING;
 }
 
-static void ini_channel_closed(struct xp_chan *xp, const struct xp_error *why)
+static void ini_channel_closed(struct xp_chan *xp, const struct error *why)
 {
 	struct ini_channel *ch = of(xp);
 
@@ -458,7 +458,7 @@ void ini_channel_free(struct ini_channel *ch)
 
 /* Slots and their IUs; the last IUs are the replies'. */
 static int make_slots(struct ini_channel *ch, struct xp *xp, unsigned int depth,
-		      uint32_t generation, struct xp_error *e)
+		      uint32_t generation, struct error *e)
 {
 	size_t params_len = ((size_t)depth * INI_PARAM_MAX + 4095) & ~4095ul;
 	int err;
@@ -469,7 +469,7 @@ static int make_slots(struct ini_channel *ch, struct xp *xp, unsigned int depth,
 	ch->block = aligned_alloc(4096, ch->block_len);
 	ch->params = aligned_alloc(4096, params_len);
 	if (!ch->slots || !ch->block || !ch->params) {
-		xp_error_set(e, -ENOMEM, "out of memory");
+		error_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
 	}
 	memset(ch->block, 0, ch->block_len);
@@ -503,7 +503,7 @@ int ini_channel_open(struct xp *xp, const struct sockaddr *addr,
 		     unsigned int depth, uint32_t generation,
 		     unsigned int timeout_ms,
 		     const struct ini_channel_events *events, void *user,
-		     struct ini_channel **ret_ch, struct xp_error *e)
+		     struct ini_channel **ret_ch, struct error *e)
 {
 	uint8_t pdata[SRP_LOGIN_REQ_SIZE];
 	struct ini_channel *ch = calloc(1, sizeof(*ch));
@@ -518,7 +518,7 @@ int ini_channel_open(struct xp *xp, const struct sockaddr *addr,
 	int err;
 
 	if (!ch) {
-		xp_error_set(e, -ENOMEM, "out of memory");
+		error_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
 	}
 	ch->events = events;

@@ -86,7 +86,7 @@ struct ini_channel {
 	struct xp_mr *block_mr;
 	uint8_t *params; /* parameter lists fetched by RDMA READ */
 	struct xp_mr *params_mr;
-	struct xp_error why;
+	struct error why;
 };
 
 /*
@@ -100,7 +100,7 @@ int ini_channel_open(struct xp *xp, const struct sockaddr *addr,
 		     unsigned int depth, uint32_t generation,
 		     unsigned int timeout_ms,
 		     const struct ini_channel_events *events, void *user,
-		     struct ini_channel **ret_ch, struct xp_error *e);
+		     struct ini_channel **ret_ch, struct error *e);
 
 /* Ends the channel; closed() follows. */
 void ini_channel_close(struct ini_channel *ch);

@@ -33,7 +33,7 @@ static bool is_unroutable(int err)
 }
 
 /* From the first address over RDMA to the last over TCP. */
-static bool next_way(struct srpi_session *s, const struct xp_error *why)
+static bool next_way(struct srpi_session *s, const struct error *why)
 {
 	if (s->addr->ai_next) {
 		s->addr = s->addr->ai_next;
@@ -49,7 +49,7 @@ static bool next_way(struct srpi_session *s, const struct xp_error *why)
 	return true;
 }
 
-static int take_transport(struct srpi_session *s, struct xp_error *e)
+static int take_transport(struct srpi_session *s, struct error *e)
 {
 	int err;
 
@@ -66,7 +66,7 @@ static int take_transport(struct srpi_session *s, struct xp_error *e)
 /* Tries s->addr over s->kind; a way that fails at once leads to the next. */
 static void connect_next(struct srpi_session *s)
 {
-	struct xp_error e = { 0 };
+	struct error e = { 0 };
 	int err;
 
 	do {
@@ -97,7 +97,7 @@ void ini_connect_up(struct srpi_session *s)
 void ini_connect_refused(struct srpi_session *s, struct ini_channel *ch)
 {
 	bool rejected = ini_say_no_login(s, ch, &ch->why);
-	struct xp_error why = ch->why;
+	struct error why = ch->why;
 
 	ini_channel_free(ch);
 	if (!rejected && next_way(s, &why))

@@ -88,7 +88,7 @@ int srpi_ctx_run(struct srpi_ctx *ctx, int timeout_ms)
 }
 
 static int open_xp(struct srpi_ctx *ctx, enum xp_kind kind,
-		   struct ini_xp **ret_xp, struct xp_error *e)
+		   struct ini_xp **ret_xp, struct error *e)
 {
 	const struct xp_config cfg = {
 		.reactor = ctx->reactor,
@@ -98,7 +98,7 @@ static int open_xp(struct srpi_ctx *ctx, enum xp_kind kind,
 	int err;
 
 	if (!xp) {
-		xp_error_set(e, -ENOMEM, "out of memory");
+		error_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
 	}
 	xp->kind = kind;
@@ -114,7 +114,7 @@ static int open_xp(struct srpi_ctx *ctx, enum xp_kind kind,
 }
 
 int ini_xp_take(struct srpi_ctx *ctx, enum xp_kind kind, struct ini_xp **ret_xp,
-		struct xp_error *e)
+		struct error *e)
 {
 	struct ini_xp *xp = ctx->xps;
 	int err = 0;

@@ -45,7 +45,7 @@ int ini_ctx_create(const struct srpi_ctx_options *options, bool wide,
 /* A transport that nobody uses, for a session: opened if there is none. It is
  * used by the caller then, until ini_xp_put(). */
 int ini_xp_take(struct srpi_ctx *ctx, enum xp_kind kind, struct ini_xp **ret_xp,
-		struct xp_error *e);
+		struct error *e);
 /* One user less: it must have no channel any more when there is none. NULL is
  * fine. */
 void ini_xp_put(struct ini_xp *xp);

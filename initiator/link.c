@@ -31,7 +31,7 @@ static bool is_first_time(const struct srpi_session *s)
 static const struct ini_channel_events events;
 
 static int open_channel(struct srpi_session *s, enum srp_multichan multichan,
-			unsigned int timeout_ms, struct xp_error *e)
+			unsigned int timeout_ms, struct error *e)
 {
 	const struct srp_login_req login = {
 		.it_iu_len = s->options.no_immediate_data
@@ -140,7 +140,7 @@ static void up(struct srpi_session *s)
 /* All volumes are known: the other channels, as many as the target admits. */
 static void next_channel(struct srpi_session *s)
 {
-	struct xp_error e = { 0 };
+	struct error e = { 0 };
 
 	s->link = INI_LINK_MORE;
 	s->fewer[0] = '\0';
@@ -262,7 +262,7 @@ void ini_link_look_again(struct srpi_session *s, uint64_t lun_field,
 	ask_volumes(s);
 }
 
-int ini_link_begin(struct srpi_session *s, struct xp_error *e)
+int ini_link_begin(struct srpi_session *s, struct error *e)
 {
 	unsigned int timeout_ms = is_first_time(s) ? s->options.timeout_ms
 						   : ini_reconnect_patience(s);

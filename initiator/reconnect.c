@@ -163,7 +163,7 @@ static void attempt(struct reactor_timer *t)
 {
 	struct srpi_session *s =
 		container_of(t, struct srpi_session, pause_timer);
-	struct xp_error e = { 0 };
+	struct error e = { 0 };
 	int err;
 
 	/* The last word of the attempt before is still on its way. */

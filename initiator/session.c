@@ -227,7 +227,7 @@ int ini_mem_register(struct srpi_session *s, void *addr, size_t len,
 		     struct srpi_mem **ret_mem, struct srpi_error *e)
 {
 	struct srpi_mem *mem = calloc(1, sizeof(*mem));
-	struct xp_error xe = { 0 };
+	struct error xe = { 0 };
 	int err;
 
 	if (!mem) {

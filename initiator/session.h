@@ -250,7 +250,7 @@ void ini_queue_lost(struct ini_channel *ch, struct ini_cmd *cmd);
 void ini_link_init(struct srpi_session *s);
 /* Begins to log in to s->addr over s->xp. After an error nothing follows; else
  * ini_connect_* or ini_reconnect_* are told what becomes of it. */
-int ini_link_begin(struct srpi_session *s, struct xp_error *e);
+int ini_link_begin(struct srpi_session *s, struct error *e);
 /* Closes all channels; ini_reconnect_down() follows, maybe from within. */
 void ini_link_end(struct srpi_session *s);
 /* The link fails if this is not called again within the time it may take:
@@ -339,11 +339,11 @@ bool ini_reconnect_check(struct srpi_session *s);
 
 /* @ch: may be NULL. Returns true when the target has rejected the login. */
 bool ini_say_no_login(struct srpi_session *s, const struct ini_channel *ch,
-		      const struct xp_error *why);
+		      const struct error *why);
 /* Into s->fewer: why @ch, a further channel, is not there.
  * @ch may be NULL. */
 void ini_say_fewer(struct srpi_session *s, const struct ini_channel *ch,
-		   const struct xp_error *why);
+		   const struct error *why);
 void ini_say_lost(struct srpi_session *s, const struct ini_channel *ch);
 void ini_say_no_answer(struct srpi_session *s);
 /* Why discovery looks again; @sense may be NULL. */

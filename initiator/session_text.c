@@ -136,7 +136,7 @@ static const struct fault *find_fault(int err)
 }
 
 static void say_failed(struct srpi_session *s, const char *peer,
-		       const char *way, const struct xp_error *why)
+		       const char *way, const struct error *why)
 {
 	const struct fault *f = find_fault(why->err);
 	const char *hint = s->kind == XP_VERBS ? f->try_rdma : f->try_tcp;
@@ -164,7 +164,7 @@ static void say_rejected(struct srpi_session *s, const char *peer,
 }
 
 bool ini_say_no_login(struct srpi_session *s, const struct ini_channel *ch,
-		      const struct xp_error *why)
+		      const struct error *why)
 {
 	struct srp_login_rej rej;
 	char peer[PEER_TEXT_SIZE];
@@ -181,7 +181,7 @@ bool ini_say_no_login(struct srpi_session *s, const struct ini_channel *ch,
 }
 
 void ini_say_fewer(struct srpi_session *s, const struct ini_channel *ch,
-		   const struct xp_error *why)
+		   const struct error *why)
 {
 	struct srp_login_rej rej;
 

@@ -427,7 +427,7 @@ static void check_extents(struct check *c, struct check_io *io)
 
 static void check_queues(struct check *c, struct check_io *ios)
 {
-	struct xp_error e = { 0 };
+	struct error e = { 0 };
 
 	worker_remove_volume(&c->workers[0], c->vol);
 	if (worker_add_volume(&c->workers[0], c->vol, &e)) {
@@ -466,7 +466,7 @@ static void check_worker_ended(struct worker *w, void *user)
 static bool open_all(struct check *c)
 {
 	struct worker_options opt = { .arena_len = VOLUME_MAX_TRANSFER };
-	struct xp_error e = { 0 };
+	struct error e = { 0 };
 	char msg[512] = "";
 	int err = volume_open(c->spec, 0, &c->vol, msg, sizeof(msg));
 

@@ -21,12 +21,12 @@
 struct listener {
 	struct port *port;
 	int (*use_kind)(void *user, enum xp_kind kind, bool await,
-			struct xp_error *e);
+			struct error *e);
 	void *user;
 	bool tried[XP_KINDS];
-	struct xp_error unusable[XP_KINDS]; /* err 0: it can be used */
+	struct error unusable[XP_KINDS]; /* err 0: it can be used */
 	struct listen_points *points;
-	struct xp_error *e;
+	struct error *e;
 	bool warned;
 };
 
@@ -51,7 +51,7 @@ const char *listen_point_text(const struct listen_point *p,
 /* Transports are made ready once; a failure is remembered. */
 static int listen_use_kind(struct listener *l, enum xp_kind kind)
 {
-	struct xp_error *why = &l->unusable[kind];
+	struct error *why = &l->unusable[kind];
 
 	if (!l->tried[kind]) {
 		l->tried[kind] = true;
@@ -102,7 +102,7 @@ static void warn_of_tcp(struct listener *l, const struct listen_point *at)
 /* The sockets of a process that was killed belong to its ring as well, which the
  * kernel ends a little later than the process. */
 static int listen_soon(struct listener *l, enum xp_kind kind,
-		       const struct listen_point *at, struct xp_error *why)
+		       const struct listen_point *at, struct error *why)
 {
 	for (unsigned int ms = 0; ms < IN_USE_MS; ms += STEP_MS) {
 		int err = port_listen(l->port, kind,
@@ -121,24 +121,23 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 {
 	struct listen_points *points = l->points;
 	char text[LISTEN_TEXT_SIZE];
-	struct xp_error why = { 0 };
+	struct error why = { 0 };
 	int err = listen_use_kind(l, kind);
 
 	listen_point_text(at, text);
 	if (err) {
-		xp_error_set(l->e, err, "cannot listen on %s over %s: %s", text,
-			     xp_kind_name(kind), l->unusable[kind].text);
+		error_set(l->e, err, "cannot listen on %s over %s: %s", text,
+			  xp_kind_name(kind), l->unusable[kind].text);
 		return err;
 	}
 	if (points->cnt == PORT_LISTENERS_MAX) {
-		xp_error_set(l->e, -ENOSPC, "too many addresses to listen on");
+		error_set(l->e, -ENOSPC, "too many addresses to listen on");
 		return -ENOSPC;
 	}
 	err = listen_soon(l, kind, at, &why);
 	if (err) {
-		xp_error_set(l->e, err, "cannot listen on %s over %s: %s%s",
-			     text, xp_kind_name(kind), why.text,
-			     advice(kind, err));
+		error_set(l->e, err, "cannot listen on %s over %s: %s%s", text,
+			  xp_kind_name(kind), why.text, advice(kind, err));
 		return err;
 	}
 	points->point[points->cnt] = *at;
@@ -151,7 +150,7 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 /* RDMA is added when a device comes; a failure leaves things as they are. */
 static void listen_rdma_later(struct listener *l, const struct listen_point *at)
 {
-	struct xp_error e;
+	struct error e;
 
 	if (l->use_kind(l->user, XP_VERBS, /* await= */ true, &e) == 0)
 		port_listen_later(l->port, XP_VERBS,
@@ -163,7 +162,7 @@ static void listen_rdma_later(struct listener *l, const struct listen_point *at)
 static int listen_auto(struct listener *l, const struct listen_point *at)
 {
 	char text[LISTEN_TEXT_SIZE];
-	struct xp_error why;
+	struct error why;
 	int err = listen_at(l, XP_VERBS, at);
 
 	if (err == 0 || err == -EADDRINUSE || err == -ENOMEM)
@@ -204,10 +203,10 @@ static int listen_uri(struct listener *l, const struct srp_uri *uri)
 	snprintf(port, sizeof(port), "%u", uri->port);
 	err = getaddrinfo(uri->host, port, &hints, &list);
 	if (err) {
-		xp_error_set(l->e, -EADDRNOTAVAIL,
-			     "cannot listen on '%s': %s; name an address of "
-			     "this machine (see ip address)",
-			     uri->host, gai_strerror(err));
+		error_set(l->e, -EADDRNOTAVAIL,
+			  "cannot listen on '%s': %s; name an address of "
+			  "this machine (see ip address)",
+			  uri->host, gai_strerror(err));
 		return -EADDRNOTAVAIL;
 	}
 	for (struct addrinfo *ai = list; ai && err == 0; ai = ai->ai_next) {
@@ -280,8 +279,8 @@ static int listen_default(struct listener *l)
 
 int listen_all(struct port *port, const struct options *opt,
 	       int (*use)(void *user, enum xp_kind kind, bool await,
-			  struct xp_error *e),
-	       void *user, struct listen_points *ret, struct xp_error *e)
+			  struct error *e),
+	       void *user, struct listen_points *ret, struct error *e)
 {
 	struct listener l = {
 		.port = port,

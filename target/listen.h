@@ -35,8 +35,8 @@ struct listen_points {
  */
 int listen_all(struct port *port, const struct options *opt,
 	       int (*use_kind)(void *user, enum xp_kind kind, bool await,
-			       struct xp_error *e),
-	       void *user, struct listen_points *ret, struct xp_error *e);
+			       struct error *e),
+	       void *user, struct listen_points *ret, struct error *e);
 
 #define LISTEN_TEXT_SIZE 64
 

@@ -78,7 +78,7 @@ static void drop_bounding_set(void)
 /* ---- the user ---- */
 
 static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid,
-		     struct xp_error *e)
+		     struct error *e)
 {
 	const struct passwd *pw = getpwnam(name);
 	char *end;
@@ -90,8 +90,8 @@ static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid,
 			pw = getpwuid((uid_t)uid);
 	}
 	if (!pw) {
-		xp_error_set(e, -ENOENT, "--user '%s': there is no such user",
-			     name);
+		error_set(e, -ENOENT, "--user '%s': there is no such user",
+			  name);
 		return -ENOENT;
 	}
 	*ret_uid = pw->pw_uid;
@@ -99,7 +99,7 @@ static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid,
 	return 0;
 }
 
-static int become(const char *user, struct xp_error *e)
+static int become(const char *user, struct error *e)
 {
 	uid_t uid = 0;
 	gid_t gid = 0;
@@ -110,10 +110,10 @@ static int become(const char *user, struct xp_error *e)
 	if (initgroups(user, gid) || setresgid(gid, gid, gid) ||
 	    setresuid(uid, uid, uid)) {
 		err = -errno;
-		xp_error_set(e, err,
-			     "--user '%s': cannot become that user: %s; start "
-			     "as root, or without --user",
-			     user, strerror(-err));
+		error_set(e, err,
+			  "--user '%s': cannot become that user: %s; start "
+			  "as root, or without --user",
+			  user, strerror(-err));
 	}
 	return err;
 }
@@ -124,7 +124,7 @@ void privileges_raise_limits(void)
 	raise_limit(RLIMIT_MEMLOCK, RLIM_INFINITY);
 }
 
-int privileges_drop(const char *user, bool low_port, struct xp_error *e)
+int privileges_drop(const char *user, bool low_port, struct error *e)
 {
 	uint64_t keep = 0;
 	int err;
@@ -142,8 +142,8 @@ int privileges_drop(const char *user, bool low_port, struct xp_error *e)
 	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		err = -errno;
 	if (err)
-		xp_error_set(e, err, "cannot give up privileges: %s",
-			     strerror(-err));
+		error_set(e, err, "cannot give up privileges: %s",
+			  strerror(-err));
 	/*
 	 * With the user the kernel takes away core dumps and our own
 	 * /proc/self/fd, through which a backing file is opened again

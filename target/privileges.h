@@ -9,7 +9,9 @@
 #ifndef TARGET_PRIVILEGES_H
 #define TARGET_PRIVILEGES_H
 
-#include "transport/xport.h"
+#include <stdbool.h>
+
+#include "base/error.h"
 
 /* Raises those of locked memory and of open files as far as may be. */
 void privileges_raise_limits(void);
@@ -21,6 +23,6 @@ void privileges_raise_limits(void);
  *
  * Thread: setup, the only one. Return: 0, or -errno with one clause in @e.
  */
-int privileges_drop(const char *user, bool low_port, struct xp_error *e);
+int privileges_drop(const char *user, bool low_port, struct error *e);
 
 #endif

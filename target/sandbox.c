@@ -264,7 +264,7 @@ static int add_rules(scmp_filter_ctx ctx, bool network)
 	return err ? err : add_conditions(ctx, network);
 }
 
-int sandbox_enter(bool network, struct xp_error *e)
+int sandbox_enter(bool network, struct error *e)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_TRAP);
 	int err = ctx ? add_rules(ctx, network) : -ENOMEM;
@@ -282,9 +282,9 @@ int sandbox_enter(bool network, struct xp_error *e)
 	if (ctx)
 		seccomp_release(ctx);
 	if (err)
-		xp_error_set(e, err,
-			     "cannot enter the sandbox: %s; use --no-sandbox "
-			     "where the kernel has no seccomp",
-			     strerror(-err));
+		error_set(e, err,
+			  "cannot enter the sandbox: %s; use --no-sandbox "
+			  "where the kernel has no seccomp",
+			  strerror(-err));
 	return err;
 }

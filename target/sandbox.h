@@ -15,7 +15,9 @@
 #ifndef TARGET_SANDBOX_H
 #define TARGET_SANDBOX_H
 
-#include "transport/xport.h"
+#include <stdbool.h>
+
+#include "base/error.h"
 
 /*
  * For all threads of the process, those of plugins too. @network: a plugin makes
@@ -25,6 +27,6 @@
  *
  * Thread: setup. Return: 0, or -errno with one clause in @e.
  */
-int sandbox_enter(bool network, struct xp_error *e);
+int sandbox_enter(bool network, struct error *e);
 
 #endif

@@ -2,7 +2,7 @@
 #include "target/sandbox.h"
 #include "base/log.h"
 
-int sandbox_enter(bool network, struct xp_error *e)
+int sandbox_enter(bool network, struct error *e)
 {
 	log_info("this build has no sandbox");
 	return 0;

@@ -75,7 +75,7 @@ struct server {
 
 /* ---- workers and transports ---- */
 
-static int open_workers(struct server *s, struct xp_error *e)
+static int open_workers(struct server *s, struct error *e)
 {
 	int err = 0;
 
@@ -96,16 +96,14 @@ static int open_workers(struct server *s, struct xp_error *e)
 }
 
 /* For a user who may not raise the limit. */
-static void advise_less(const struct server *s, struct xp_error *e)
+static void advise_less(const struct server *s, struct error *e)
 {
 	unsigned int threads = s->opt->threads_given ? s->opt->threads : 1;
 	uint64_t least = (uint64_t)OPTIONS_BUFFERS_MIN * threads;
 	uint64_t limit = memlock_limit();
-	size_t len = strlen(e->text);
 
 	if (limit != MEMLOCK_ANY && limit > least && s->opt->buffers > least)
-		snprintf(e->text + len, sizeof(e->text) - len,
-			 ", or try --buffers %" PRIu64 "M", least >> 20);
+		error_add(e, ", or try --buffers %" PRIu64 "M", least >> 20);
 }
 
 /* Every worker has the same devices: one of them tells. */
@@ -137,7 +135,7 @@ static void device_changed(void *user, enum xp_device_change change,
 }
 
 static int create_xp(const struct options *opt, struct worker *w,
-		     enum xp_kind kind, bool await, struct xp_error *e)
+		     enum xp_kind kind, bool await, struct error *e)
 {
 	struct xp_config cfg = {
 		.await_devices = await,
@@ -158,7 +156,7 @@ static int create_xp(const struct options *opt, struct worker *w,
 
 /* For listen_all(). */
 static int server_use_kind(void *user, enum xp_kind kind, bool await,
-			   struct xp_error *e)
+			   struct error *e)
 {
 	struct server *s = user;
 	int err = 0;
@@ -195,7 +193,7 @@ static void fix_buffers(struct server *s)
 
 /* ---- volumes ---- */
 
-static int check_names(const struct server *s, struct xp_error *e)
+static int check_names(const struct server *s, struct error *e)
 {
 	const struct lun_map *luns = &s->luns;
 
@@ -203,10 +201,10 @@ static int check_names(const struct server *s, struct xp_error *e)
 		for (unsigned int k = 0; k < i; k++) {
 			if (strcmp(luns->vol[i]->name, luns->vol[k]->name))
 				continue;
-			xp_error_set(e, -EEXIST,
-				     "two volumes have the name '%s': give one "
-				     "another with ,name=",
-				     luns->vol[i]->name);
+			error_set(e, -EEXIST,
+				  "two volumes have the name '%s': give one "
+				  "another with ,name=",
+				  luns->vol[i]->name);
 			return -EEXIST;
 		}
 	}
@@ -215,7 +213,7 @@ static int check_names(const struct server *s, struct xp_error *e)
 
 /* One store under two names, such as two paths to one disk; or a serial number
  * given twice. To initiators they would be one disk. */
-static int check_identities(const struct server *s, struct xp_error *e)
+static int check_identities(const struct server *s, struct error *e)
 {
 	const struct lun_map *luns = &s->luns;
 
@@ -224,11 +222,11 @@ static int check_identities(const struct server *s, struct xp_error *e)
 			if (memcmp(luns->vol[i]->info.naa,
 				   luns->vol[k]->info.naa, SCSI_NAA_LEN))
 				continue;
-			xp_error_set(e, -EEXIST,
-				     "volumes '%s' and '%s' are the same disk: "
-				     "leave one out, or give one another "
-				     "serial number with ,serial=",
-				     luns->vol[k]->name, luns->vol[i]->name);
+			error_set(e, -EEXIST,
+				  "volumes '%s' and '%s' are the same disk: "
+				  "leave one out, or give one another "
+				  "serial number with ,serial=",
+				  luns->vol[k]->name, luns->vol[i]->name);
 			return -EEXIST;
 		}
 	}
@@ -256,7 +254,7 @@ static void number_volumes(const struct options *opt, unsigned int luns[])
 }
 
 /* Volumes that rules give to different initiators may have the same number. */
-static int check_numbers(const struct server *s, struct xp_error *e)
+static int check_numbers(const struct server *s, struct error *e)
 {
 	const struct lun_map *luns = &s->luns;
 
@@ -265,18 +263,18 @@ static int check_numbers(const struct server *s, struct xp_error *e)
 			if (luns->vol[i]->lun != luns->vol[k]->lun ||
 			    luns->vol[i]->allow.cnt || luns->vol[k]->allow.cnt)
 				continue;
-			xp_error_set(e, -EEXIST,
-				     "volumes '%s' and '%s' are both LUN %u: "
-				     "give one another with ,lun=",
-				     luns->vol[k]->name, luns->vol[i]->name,
-				     luns->vol[i]->lun);
+			error_set(e, -EEXIST,
+				  "volumes '%s' and '%s' are both LUN %u: "
+				  "give one another with ,lun=",
+				  luns->vol[k]->name, luns->vol[i]->name,
+				  luns->vol[i]->lun);
 			return -EEXIST;
 		}
 	}
 	return 0;
 }
 
-static int open_volumes(struct server *s, struct xp_error *e)
+static int open_volumes(struct server *s, struct error *e)
 {
 	struct lun_map *luns = &s->luns;
 	unsigned int numbers[LUNS_MAX] = { 0 };
@@ -289,7 +287,7 @@ static int open_volumes(struct server *s, struct xp_error *e)
 				  &luns->vol[i], msg, sizeof(msg));
 		if (err) {
 			luns->vol[i] = NULL;
-			xp_error_set(e, err, "%s", msg);
+			error_set(e, err, "%s", msg);
 			return err;
 		}
 		luns->cnt++;
@@ -300,7 +298,7 @@ static int open_volumes(struct server *s, struct xp_error *e)
 	return err ? err : check_numbers(s, e);
 }
 
-static int load_states(struct server *s, struct xp_error *e)
+static int load_states(struct server *s, struct error *e)
 {
 	char msg[sizeof(e->text)];
 	int err = 0;
@@ -310,12 +308,12 @@ static int load_states(struct server *s, struct xp_error *e)
 		err = unit_state_load(s->luns.vol[i], s->opt->state_dir, msg,
 				      sizeof(msg));
 		if (err)
-			xp_error_set(e, err, "%s", msg);
+			error_set(e, err, "%s", msg);
 	}
 	return err;
 }
 
-static int open_records(struct server *s, struct xp_error *e)
+static int open_records(struct server *s, struct error *e)
 {
 	char msg[sizeof(e->text)];
 	int err = 0;
@@ -325,12 +323,12 @@ static int open_records(struct server *s, struct xp_error *e)
 					s->opt->backings[i].forgets,
 					s->opt->state_dir, msg, sizeof(msg));
 		if (err)
-			xp_error_set(e, err, "%s", msg);
+			error_set(e, err, "%s", msg);
 	}
 	return err;
 }
 
-static int attach_volumes(struct server *s, struct xp_error *e)
+static int attach_volumes(struct server *s, struct error *e)
 {
 	int err = 0;
 
@@ -361,7 +359,7 @@ static void tell_of_identity(const struct server *s, const struct volume *vol)
 }
 
 /* Nothing can go wrong any more, and no initiator has been let in. */
-static int resume_jobs(struct server *s, struct xp_error *e)
+static int resume_jobs(struct server *s, struct error *e)
 {
 	for (unsigned int i = 0; i < s->luns.cnt; i++) {
 		tell_of_identity(s, s->luns.vol[i]);
@@ -370,7 +368,7 @@ static int resume_jobs(struct server *s, struct xp_error *e)
 	return 0;
 }
 
-static int register_volumes(struct server *s, struct xp_error *e)
+static int register_volumes(struct server *s, struct error *e)
 {
 	int err = 0;
 
@@ -603,7 +601,7 @@ static void on_signal(struct reactor_watch *w, uint32_t events)
 
 /* ---- signals and the PID file ---- */
 
-static int catch_signals(struct server *s, struct xp_error *e)
+static int catch_signals(struct server *s, struct error *e)
 {
 	sigset_t set;
 
@@ -618,8 +616,7 @@ static int catch_signals(struct server *s, struct xp_error *e)
 	s->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (s->signal_fd >= 0)
 		return 0;
-	xp_error_set(e, -errno, "cannot watch for signals: %s",
-		     strerror(errno));
+	error_set(e, -errno, "cannot watch for signals: %s", strerror(errno));
 	return e->err;
 }
 
@@ -637,20 +634,20 @@ static void server_watch_signals(struct server *s)
 	reactor_watch_start(s->workers[0].reactor, &s->signals);
 }
 
-static int open_pidfile(struct server *s, struct xp_error *e)
+static int open_pidfile(struct server *s, struct error *e)
 {
 	return pidfile_open(&s->pidfile, s->opt->pidfile, e);
 }
 
 /* Whoever waits for the PID file finds the lines to paste. */
-static int write_pidfile(struct server *s, struct xp_error *e)
+static int write_pidfile(struct server *s, struct error *e)
 {
 	if (log_level >= LOG_NOTICE)
 		announce(&s->luns, &s->points, &s->id);
 	return pidfile_write(&s->pidfile, e);
 }
 
-static int open_notify(struct server *s, struct xp_error *e)
+static int open_notify(struct server *s, struct error *e)
 {
 	s->notify_fd = notify_open();
 	return 0;
@@ -667,28 +664,28 @@ static bool has_low_port(const struct options *opt)
 	return false;
 }
 
-static int raise_limits(struct server *s, struct xp_error *e)
+static int raise_limits(struct server *s, struct error *e)
 {
 	privileges_raise_limits();
 	return 0;
 }
 
-static int give_up_rights(struct server *s, struct xp_error *e)
+static int give_up_rights(struct server *s, struct error *e)
 {
 	const struct options *opt = s->opt;
 	int err = privileges_drop(opt->user, has_low_port(opt), e);
 
 	if (!err && opt->state_dir && access(opt->state_dir, R_OK | W_OK)) {
 		err = -errno;
-		xp_error_set(e, err,
-			     "--state-dir '%s': %s: it must belong to user %s",
-			     opt->state_dir, strerror(-err),
-			     opt->user ? opt->user : "who starts rdma-target");
+		error_set(e, err,
+			  "--state-dir '%s': %s: it must belong to user %s",
+			  opt->state_dir, strerror(-err),
+			  opt->user ? opt->user : "who starts rdma-target");
 	}
 	return err;
 }
 
-static int enter_sandbox(struct server *s, struct xp_error *e)
+static int enter_sandbox(struct server *s, struct error *e)
 {
 	bool network = plugin_needs() & RBP_NEEDS_NETWORK;
 
@@ -702,15 +699,14 @@ static void server_worker_ended(struct worker *w, void *user)
 	detach_volumes(user, w);
 }
 
-static int start_threads(struct server *s, struct xp_error *e)
+static int start_threads(struct server *s, struct error *e)
 {
 	int err = 0;
 
 	for (unsigned int i = 1; i < s->worker_cnt && err == 0; i++)
 		err = worker_start(&s->workers[i], server_worker_ended, s);
 	if (err)
-		xp_error_set(e, err, "cannot start a thread: %s",
-			     strerror(-err));
+		error_set(e, err, "cannot start a thread: %s", strerror(-err));
 	return err;
 }
 
@@ -732,15 +728,15 @@ static void init_port(struct server *s)
 	port_init(&s->port, &s->id);
 }
 
-static int listen_everywhere(struct server *s, struct xp_error *e)
+static int listen_everywhere(struct server *s, struct error *e)
 {
 	init_port(s);
 	return listen_all(&s->port, s->opt, server_use_kind, s, &s->points, e);
 }
 
-static int get_ready(struct server *s, struct xp_error *e)
+static int get_ready(struct server *s, struct error *e)
 {
-	static int (*const steps[])(struct server * s, struct xp_error * e) = {
+	static int (*const steps[])(struct server * s, struct error * e) = {
 		/* as whoever started us */
 		catch_signals,
 		open_volumes,
@@ -812,7 +808,7 @@ static void server_serve(struct server *s)
 int server_run(const struct options *opt)
 {
 	struct server *s = calloc(1, sizeof(*s));
-	struct xp_error e = { 0 };
+	struct error e = { 0 };
 	int code;
 
 	if (!s) {

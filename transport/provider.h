@@ -75,22 +75,22 @@ struct xp_ops {
 		      socklen_t addr_len,
 		      void (*requested)(struct xp_conn_request *req),
 		      void *user, struct xp_listener **ret_listener,
-		      struct xp_error *e);
+		      struct error *e);
 	/* NULL: the transport has no devices. */
 	int (*listen_later)(struct xp *xp, const struct sockaddr *addr,
 			    socklen_t addr_len,
 			    void (*requested)(struct xp_conn_request *req),
 			    void *user, struct xp_listener **ret_listener,
-			    struct xp_error *e);
+			    struct error *e);
 	void (*unlisten)(struct xp_listener *l);
 	int (*accept)(struct xp *xp, struct xp_conn_request *req,
 		      const struct xp_chan_params *params,
-		      struct xp_chan **ret_ch, struct xp_error *e);
+		      struct xp_chan **ret_ch, struct error *e);
 	void (*reject)(struct xp_conn_request *req, const void *pdata,
 		       size_t len);
 	int (*connect)(struct xp *xp, const struct sockaddr *addr,
 		       socklen_t addr_len, const struct xp_chan_params *params,
-		       struct xp_chan **ret_ch, struct xp_error *e);
+		       struct xp_chan **ret_ch, struct error *e);
 
 	/*
 	 * Posts @n work requests with one call where the fabric can. Returns
@@ -110,7 +110,7 @@ struct xp_ops {
 
 	int (*mr_register)(struct xp *xp, void *addr, size_t len,
 			   enum xp_access access, struct xp_mr **ret_mr,
-			   struct xp_error *e);
+			   struct error *e);
 	void (*mr_free)(struct xp_mr *mr);
 	void (*mr_remote)(const struct xp_mr *mr, const struct xp_chan *ch,
 			  const void *ptr, uint64_t *ret_addr,
@@ -152,7 +152,7 @@ struct xp_chan {
 	bool heard;		 /* the peer, since the last look */
 	bool probing;		 /* probe is under way */
 	struct xp_chain probe;
-	struct xp_error why;
+	struct error why;
 	uint8_t reject_data[XP_PDATA_MAX]; /* of the peer's reject */
 	size_t reject_len;		   /* bytes; 0: none */
 	char local[64];
@@ -203,7 +203,7 @@ void xp_core_fail(struct xp_chan *ch, int err, const char *fmt, ...)
 void xp_core_drained(struct xp_chan *ch);
 
 /* Why an address cannot be listened on, an errno of the system's. */
-void xp_core_listen_failed(struct xp_error *e, int err);
+void xp_core_listen_failed(struct error *e, int err);
 
 /* "10.0.0.1:5555" or "[fe80::1]:5555" */
 void xp_core_addr_text(const struct sockaddr *sa, char *buf, size_t len);

@@ -29,19 +29,7 @@ const char *xp_kind_name(enum xp_kind kind)
 	return names[kind];
 }
 
-void xp_error_set(struct xp_error *e, int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (!e)
-		return;
-	e->err = err;
-	va_start(ap, fmt);
-	vsnprintf(e->text, sizeof(e->text), fmt, ap);
-	va_end(ap);
-}
-
-void xp_core_listen_failed(struct xp_error *e, int err)
+void xp_core_listen_failed(struct error *e, int err)
 {
 	const char *text = strerror(-err);
 
@@ -53,7 +41,7 @@ void xp_core_listen_failed(struct xp_error *e, int err)
 		text = "only root may use ports below 1024";
 	if (err == -ENODEV)
 		text = "that address is not on an RDMA device";
-	xp_error_set(e, err, "%s", text);
+	error_set(e, err, "%s", text);
 }
 
 void xp_core_addr_text(const struct sockaddr *sa, char *buf, size_t len)
@@ -461,7 +449,7 @@ void xp_close(struct xp_chan *ch)
 {
 	if (ch->state >= XP_CHAN_CLOSING)
 		return;
-	xp_error_set(&ch->why, 0, "closed by this side");
+	error_set(&ch->why, 0, "closed by this side");
 	begin_close(ch);
 }
 
@@ -568,7 +556,7 @@ const struct xp_stats *xp_get_stats(const struct xp *xp)
 }
 
 int xp_mr_register(struct xp *xp, void *addr, size_t len, enum xp_access access,
-		   struct xp_mr **ret_mr, struct xp_error *e)
+		   struct xp_mr **ret_mr, struct error *e)
 {
 	return xp->ops->mr_register(xp, addr, len, access, ret_mr, e);
 }
@@ -587,14 +575,14 @@ void xp_mr_remote(const struct xp_mr *mr, const struct xp_chan *ch,
 
 int xp_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	       const struct xp_chan_params *params, struct xp_chan **ret_ch,
-	       struct xp_error *e)
+	       struct error *e)
 {
 	return xp->ops->connect(xp, addr, addr_len, params, ret_ch, e);
 }
 
 int xp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	      void (*requested)(struct xp_conn_request *req), void *user,
-	      struct xp_listener **ret_listener, struct xp_error *e)
+	      struct xp_listener **ret_listener, struct error *e)
 {
 	return xp->ops->listen(xp, addr, addr_len, requested, user,
 			       ret_listener, e);
@@ -603,11 +591,11 @@ int xp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 int xp_listen_later(struct xp *xp, const struct sockaddr *addr,
 		    socklen_t addr_len,
 		    void (*requested)(struct xp_conn_request *req), void *user,
-		    struct xp_listener **ret_listener, struct xp_error *e)
+		    struct xp_listener **ret_listener, struct error *e)
 {
 	if (!xp->ops->listen_later) {
-		xp_error_set(e, -EOPNOTSUPP, "%s has no devices that come",
-			     xp_kind_name(xp->ops->kind));
+		error_set(e, -EOPNOTSUPP, "%s has no devices that come",
+			  xp_kind_name(xp->ops->kind));
 		return -EOPNOTSUPP;
 	}
 	return xp->ops->listen_later(xp, addr, addr_len, requested, user,
@@ -622,7 +610,7 @@ void xp_unlisten(struct xp_listener *l)
 
 int xp_accept(struct xp *xp, struct xp_conn_request *req,
 	      const struct xp_chan_params *params, struct xp_chan **ret_ch,
-	      struct xp_error *e)
+	      struct error *e)
 {
 	return xp->ops->accept(xp, req, params, ret_ch, e);
 }

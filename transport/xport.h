@@ -43,6 +43,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "base/error.h"
 #include "base/list.h"
 #include "base/reactor.h"
 
@@ -65,15 +66,6 @@ const char *xp_kind_name(enum xp_kind kind);
 /* Private data that a login needs at most (a LOGIN_RSP; the verbs' REP may be
  * zero padded to 196 bytes). */
 #define XP_PDATA_MAX 256
-
-/* Why something failed or ended; text is one clause for a person. */
-struct xp_error {
-	int err; /* negative errno; 0: closed by this side on request */
-	char text[768];
-};
-
-void xp_error_set(struct xp_error *e, int err, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
 
 /* ---- instances ---- */
 
@@ -121,12 +113,12 @@ struct xp_config {
  * fork(), and to whoever has changed user, group or capabilities since.
  */
 int xp_verbs_create(const struct xp_config *cfg, struct xp **ret_xp,
-		    struct xp_error *e);
+		    struct error *e);
 int xp_tcp_create(const struct xp_config *cfg, struct xp **ret_xp,
-		  struct xp_error *e);
+		  struct error *e);
 /* The one of @kind. */
 int xp_create(enum xp_kind kind, const struct xp_config *cfg,
-	      struct xp **ret_xp, struct xp_error *e);
+	      struct xp **ret_xp, struct error *e);
 
 /* Every channel, listener and memory region must be gone. NULL is fine. */
 void xp_destroy(struct xp *xp);
@@ -152,7 +144,7 @@ enum xp_access {
 
 /* -ENOMEM with a text that names the locked-memory limit when that is it. */
 int xp_mr_register(struct xp *xp, void *addr, size_t len, enum xp_access access,
-		   struct xp_mr **ret_mr, struct xp_error *e);
+		   struct xp_mr **ret_mr, struct error *e);
 /* NULL is fine. No chain may use it any more. */
 void xp_mr_free(struct xp_mr *mr);
 
@@ -178,8 +170,9 @@ struct xp_handler {
 	/* An IU has arrived. */
 	void (*received)(struct xp_chan *ch, struct xp_iu *iu);
 	/* The peer or the fabric ended the channel, or xp_close() is through,
-	 * or connecting failed. Call xp_chan_free() from here or later. */
-	void (*closed)(struct xp_chan *ch, const struct xp_error *why);
+	 * or connecting failed. @why->err is 0 when this side closed it.
+	 * Call xp_chan_free() from here or later. */
+	void (*closed)(struct xp_chan *ch, const struct error *why);
 	/* Optional: the channel has begun to close; chains will be done with
 	 * -ECANCELED from now on and closed() follows. */
 	void (*closing)(struct xp_chan *ch);
@@ -206,7 +199,7 @@ struct xp_chan_params {
  */
 int xp_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	       const struct xp_chan_params *params, struct xp_chan **ret_ch,
-	       struct xp_error *e);
+	       struct error *e);
 
 /* Begins the end of a channel, connecting ones included; closed() follows,
  * never from within. Harmless when it has begun already. */
@@ -298,7 +291,7 @@ struct xp_conn_request {
  */
 int xp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	      void (*requested)(struct xp_conn_request *req), void *user,
-	      struct xp_listener **ret_listener, struct xp_error *e);
+	      struct xp_listener **ret_listener, struct error *e);
 /*
  * As xp_listen(), but while no device has the address the listener waits until
  * one has. Every listener waits so when its device has gone. -EOPNOTSUPP: this
@@ -307,7 +300,7 @@ int xp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 int xp_listen_later(struct xp *xp, const struct sockaddr *addr,
 		    socklen_t addr_len,
 		    void (*requested)(struct xp_conn_request *req), void *user,
-		    struct xp_listener **ret_listener, struct xp_error *e);
+		    struct xp_listener **ret_listener, struct error *e);
 /* Requests not yet answered stay valid. NULL is fine. */
 void xp_unlisten(struct xp_listener *l);
 
@@ -319,7 +312,7 @@ void xp_unlisten(struct xp_listener *l);
  */
 int xp_accept(struct xp *xp, struct xp_conn_request *req,
 	      const struct xp_chan_params *params, struct xp_chan **ret_ch,
-	      struct xp_error *e);
+	      struct error *e);
 void xp_reject(struct xp_conn_request *req, const void *pdata, size_t len);
 
 /* ---- counters ---- */

@@ -3,10 +3,10 @@
 #include "transport/xport.h"
 
 int xp_create(enum xp_kind kind, const struct xp_config *cfg,
-	      struct xp **ret_xp, struct xp_error *e)
+	      struct xp **ret_xp, struct error *e)
 {
 	static int (*const create[])(const struct xp_config *, struct xp **,
-				     struct xp_error *) = {
+				     struct error *) = {
 		[XP_VERBS] = xp_verbs_create,
 		[XP_TCP] = xp_tcp_create,
 	};

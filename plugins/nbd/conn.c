@@ -15,19 +15,19 @@
 
 static void conn_service(struct nbdconn *c, uint32_t events);
 
-static void list_append(struct nbdio_list *to, struct nbdio_list *from)
+static void conn_append(struct nbdio_list *to, struct nbdio_list *from)
 {
 	TAILQ_CONCAT(to, from, node);
 }
 
 /* ---- the end of an I/O ---- */
 
-static bool is_write(const struct rbp_io *io)
+static bool conn_is_write(const struct rbp_io *io)
 {
 	return io->op == RBP_WRITE || io->op == RBP_ZERO || io->op == RBP_UNMAP;
 }
 
-static void raise_to(_Atomic uint64_t *to, uint64_t value)
+static void conn_raise(_Atomic uint64_t *to, uint64_t value)
 {
 	uint64_t was = atomic_load(to);
 
@@ -41,10 +41,10 @@ static void conn_end(struct nbdio *n, int res)
 	struct nbdvol *vol = n->conn->vol;
 	struct rbp_io *io = n->io;
 
-	if (!res && is_write(io) && !(io->flags & RBP_FUA))
+	if (!res && conn_is_write(io) && !(io->flags & RBP_FUA))
 		atomic_fetch_add(&vol->written, 1);
 	if (!res && io->op == RBP_FLUSH)
-		raise_to(&vol->flushed, n->seen);
+		conn_raise(&vol->flushed, n->seen);
 	if (res && (io->op == RBP_READ || io->op == RBP_WRITE))
 		io->progress = n->done;
 	nbd_host->done(io, res);
@@ -90,7 +90,7 @@ static int conn_answered(void *user, int *error)
 
 /* What the initiators are told is allocated is more than NBD's holes: those that
  * do not read as zeroes. */
-static int is_mapped(uint32_t flags)
+static int conn_is_mapped(uint32_t flags)
 {
 	return (~flags & (LIBNBD_STATE_HOLE | LIBNBD_STATE_ZERO)) != 0;
 }
@@ -103,12 +103,12 @@ static int conn_extents(void *user, const char *context, uint64_t offset,
 	struct rbp_io *io = n->io;
 	uint64_t block = n->conn->vol->block_size;
 	uint64_t len = 0;
-	int mapped = entry_cnt >= 2 && is_mapped(entries[1]);
+	int mapped = entry_cnt >= 2 && conn_is_mapped(entries[1]);
 
 	if (strcmp(context, LIBNBD_CONTEXT_BASE_ALLOCATION) != 0)
 		return 0;
 	for (size_t i = 0; i + 1 < entry_cnt; i += 2) {
-		if (is_mapped(entries[i + 1]) != mapped)
+		if (conn_is_mapped(entries[i + 1]) != mapped)
 			break;
 		len += entries[i];
 	}
@@ -170,7 +170,7 @@ static uint64_t conn_piece(const struct nbdvol *vol, const struct nbdio *n)
 }
 
 /* A flush after writes that may be lost is no flush. */
-static bool is_dishonest(struct nbdvol *vol, struct nbdio *n)
+static bool conn_is_dishonest(struct nbdvol *vol, struct nbdio *n)
 {
 	if (n->io->op != RBP_FLUSH)
 		return false;
@@ -195,7 +195,7 @@ static void conn_send(struct nbdconn *c, struct nbdio *n)
 {
 	int err;
 
-	if (is_dishonest(c->vol, n)) {
+	if (conn_is_dishonest(c->vol, n)) {
 		conn_end(n, -EIO);
 		return;
 	}
@@ -214,7 +214,7 @@ static void conn_send(struct nbdconn *c, struct nbdio *n)
 
 /* ---- what has been answered ---- */
 
-static bool has_next_piece(struct nbdio *n)
+static bool conn_has_next_piece(struct nbdio *n)
 {
 	if (n->err || n->io->op == RBP_FLUSH || n->io->op == RBP_EXTENT)
 		return false;
@@ -228,7 +228,7 @@ static void conn_take_answers(struct nbdconn *c)
 
 	while ((n = TAILQ_FIRST(&c->answered))) {
 		TAILQ_REMOVE(&c->answered, n, node);
-		if (!has_next_piece(n))
+		if (!conn_has_next_piece(n))
 			conn_end(n, conn_result(n));
 		else if (c->h && !conn_is_lost(c))
 			conn_send(c, n);
@@ -292,8 +292,8 @@ static void conn_lose(struct nbdconn *c)
 	c->h = NULL;
 	conn_remember_loss(c->vol);
 	/* Oldest first: what had been sent, then what waits. */
-	list_append(&c->sent, &c->waiting);
-	list_append(&c->waiting, &c->sent);
+	conn_append(&c->sent, &c->waiting);
+	conn_append(&c->waiting, &c->sent);
 	conn_begin_wait(c);
 }
 
@@ -347,7 +347,7 @@ static void conn_take_link(struct nbdconn *c, struct nbd_handle *h)
 
 /* ---- service ---- */
 
-static bool has_more(const struct nbdconn *c)
+static bool conn_has_more(const struct nbdconn *c)
 {
 	char byte;
 
@@ -366,7 +366,7 @@ static void conn_read(struct nbdconn *c)
 		if (nbd_aio_notify_read(c->h))
 			return;
 	} while (rounds++ < ANSWERS_MAX && !TAILQ_EMPTY(&c->sent) &&
-		 has_more(c));
+		 conn_has_more(c));
 }
 
 static void conn_tell_libnbd(struct nbdconn *c, uint32_t events)
@@ -434,7 +434,7 @@ void nbdconn_woken(struct nbdconn *c)
 	bool wants;
 
 	pthread_mutex_lock(&c->vol->lock);
-	list_append(&inbox, &c->inbox);
+	conn_append(&inbox, &c->inbox);
 	fresh = c->fresh;
 	wants = c->wants_link;
 	c->fresh = NULL;

@@ -18,7 +18,7 @@ const struct rbp_host *nbd_host;
 /* ---- open ---- */
 
 /* "//host/export" is what is left of nbd://host/export. */
-static char *uri_of(const char *location)
+static char *nbdvol_uri(const char *location)
 {
 	const char *scheme = strncmp(location, "//", 2) != 0 ? "" : "nbd:";
 	char *uri = NULL;
@@ -28,8 +28,8 @@ static char *uri_of(const char *location)
 	return uri;
 }
 
-static void take_args(struct nbdvol *vol, const struct rbp_arg *args,
-		      bool *ret_may_share, struct rbp_info *info)
+static void nbdvol_take_args(struct nbdvol *vol, const struct rbp_arg *args,
+			     bool *ret_may_share, struct rbp_info *info)
 {
 	for (; args->name; args++) {
 		if (!strcmp(args->name, "wait"))
@@ -44,7 +44,8 @@ static void take_args(struct nbdvol *vol, const struct rbp_arg *args,
 	}
 }
 
-static uint64_t block_size_of(struct nbd_handle *h, int which, uint64_t dflt)
+static uint64_t nbdvol_block_size(struct nbd_handle *h, int which,
+				  uint64_t dflt)
 {
 	int64_t size = nbd_get_block_size(h, which);
 
@@ -52,10 +53,10 @@ static uint64_t block_size_of(struct nbd_handle *h, int which, uint64_t dflt)
 }
 
 /* 0, or -errno and a clause in @msg. */
-static int measure_export(struct nbdvol *vol, struct nbd_handle *h,
+static int nbdvol_size_up(struct nbdvol *vol, struct nbd_handle *h,
 			  struct rbp_info *info, char *msg, size_t msg_len)
 {
-	uint64_t min = block_size_of(h, LIBNBD_SIZE_MINIMUM, BLOCK_DEFAULT);
+	uint64_t min = nbdvol_block_size(h, LIBNBD_SIZE_MINIMUM, BLOCK_DEFAULT);
 	int64_t size = nbd_get_size(h);
 
 	if (min > 4096) {
@@ -72,18 +73,19 @@ static int measure_export(struct nbdvol *vol, struct nbd_handle *h,
 	}
 	vol->block_size = (uint32_t)min;
 	vol->bytes = (uint64_t)size / min * min;
-	vol->max_piece = block_size_of(h, LIBNBD_SIZE_MAXIMUM, PIECE_DEFAULT) /
-			 min * min;
+	vol->max_piece =
+		nbdvol_block_size(h, LIBNBD_SIZE_MAXIMUM, PIECE_DEFAULT) / min *
+		min;
 	if (vol->max_piece > PIECE_DEFAULT)
 		vol->max_piece = PIECE_DEFAULT;
 	info->bytes = vol->bytes;
 	info->block_size = vol->block_size;
-	info->optimal_io = (uint32_t)block_size_of(h, LIBNBD_SIZE_PREFERRED,
-						   PREFERRED_DEFAULT);
+	info->optimal_io = (uint32_t)nbdvol_block_size(h, LIBNBD_SIZE_PREFERRED,
+						       PREFERRED_DEFAULT);
 	return 0;
 }
 
-static struct nbdconn *conn_add(struct nbdvol *vol, struct nbd_handle *h)
+static struct nbdconn *nbdvol_add_conn(struct nbdvol *vol, struct nbd_handle *h)
 {
 	struct nbdconn *c = calloc(1, sizeof(*c));
 
@@ -103,7 +105,7 @@ static struct nbdconn *conn_add(struct nbdvol *vol, struct nbd_handle *h)
 	return c;
 }
 
-static void vol_close(void *v)
+static void nbdvol_close(void *v)
 {
 	struct nbdvol *vol = v;
 	struct nbdconn *c;
@@ -117,16 +119,16 @@ static void vol_close(void *v)
 	free(vol);
 }
 
-static int connect_first(struct nbdvol *vol, bool may_share,
-			 struct rbp_info *info, char *msg, size_t msg_len)
+static int nbdvol_connect(struct nbdvol *vol, bool may_share,
+			  struct rbp_info *info, char *msg, size_t msg_len)
 {
 	struct nbd_handle *h = nbdlink_connect(vol, msg, msg_len);
 	int err;
 
 	if (!h)
 		return -ENOTCONN;
-	err = measure_export(vol, h, info, msg, msg_len);
-	if (!err && !conn_add(vol, h))
+	err = nbdvol_size_up(vol, h, info, msg, msg_len);
+	if (!err && !nbdvol_add_conn(vol, h))
 		err = -ENOMEM;
 	if (err) {
 		nbd_close(h);
@@ -139,9 +141,9 @@ static int connect_first(struct nbdvol *vol, bool may_share,
 	return 0;
 }
 
-static int vol_open(struct rbp_vol *rbp, const char *location,
-		    const struct rbp_arg *args, void **ret_v,
-		    struct rbp_info *info, char *msg, size_t msg_len)
+static int nbdvol_open(struct rbp_vol *rbp, const char *location,
+		       const struct rbp_arg *args, void **ret_v,
+		       struct rbp_info *info, char *msg, size_t msg_len)
 {
 	struct nbdvol *vol = calloc(1, sizeof(*vol));
 	bool may_share = true;
@@ -152,12 +154,12 @@ static int vol_open(struct rbp_vol *rbp, const char *location,
 	vol->vol = rbp;
 	TAILQ_INIT(&vol->queues);
 	nbdlink_open(vol);
-	take_args(vol, args, &may_share, info);
-	vol->uri = uri_of(location);
-	err = vol->uri ? connect_first(vol, may_share, info, msg, msg_len)
+	nbdvol_take_args(vol, args, &may_share, info);
+	vol->uri = nbdvol_uri(location);
+	err = vol->uri ? nbdvol_connect(vol, may_share, info, msg, msg_len)
 		       : -ENOMEM;
 	if (err) {
-		vol_close(vol);
+		nbdvol_close(vol);
 		return err;
 	}
 	*ret_v = vol;
@@ -167,7 +169,7 @@ static int vol_open(struct rbp_vol *rbp, const char *location,
 /* ---- queues ---- */
 
 /* Is there a connection that has lost its home? Under the lock. */
-static struct nbdconn *homeless(const struct nbdvol *vol)
+static struct nbdconn *nbdvol_homeless(const struct nbdvol *vol)
 {
 	struct nbdconn *c = vol->conns;
 
@@ -176,14 +178,14 @@ static struct nbdconn *homeless(const struct nbdvol *vol)
 	return c;
 }
 
-static int move_in(struct nbdqueue *q)
+static int nbdqueue_move_in(struct nbdqueue *q)
 {
 	struct nbdvol *vol = q->vol;
 	struct nbdconn *c;
 	int err = 0;
 
 	pthread_mutex_lock(&vol->lock);
-	c = homeless(vol);
+	c = nbdvol_homeless(vol);
 	if (c)
 		err = nbdconn_adopt(c, q);
 	if (c && !err) {
@@ -195,14 +197,14 @@ static int move_in(struct nbdqueue *q)
 }
 
 /* [worker] */
-static void queue_woken(void *user, uint32_t events)
+static void nbdqueue_woken(void *user, uint32_t events)
 {
 	struct nbdqueue *q = user;
 	eventfd_t count;
 
 	eventfd_read(q->wake_fd, &count);
 	/* The connection that all share has moved here. */
-	if (!q->vol->multi_conn && move_in(q))
+	if (!q->vol->multi_conn && nbdqueue_move_in(q))
 		nbd_host->log(q->vol->vol, RBP_ERROR, "out of memory");
 	if (q->conn)
 		nbdconn_woken(q->conn);
@@ -210,28 +212,28 @@ static void queue_woken(void *user, uint32_t events)
 
 /* With multi-conn each queue has a connection of its own. One that cannot be made
  * now is made later. */
-static int ensure_conn(struct nbdvol *vol)
+static int nbdqueue_ensure_conn(struct nbdvol *vol)
 {
 	char msg[256];
 	struct nbd_handle *h;
 	bool have;
 
 	pthread_mutex_lock(&vol->lock);
-	have = homeless(vol) || !vol->multi_conn;
+	have = nbdvol_homeless(vol) || !vol->multi_conn;
 	pthread_mutex_unlock(&vol->lock);
 	if (have)
 		return 0;
 	h = nbdlink_connect(vol, msg, sizeof(msg));
 	if (!h)
 		nbd_host->log(vol->vol, RBP_WARNING, "%s; trying again", msg);
-	if (conn_add(vol, h))
+	if (nbdvol_add_conn(vol, h))
 		return 0;
 	if (h)
 		nbd_close(h);
 	return -ENOMEM;
 }
 
-static void queue_free(struct nbdqueue *q)
+static void nbdqueue_free(struct nbdqueue *q)
 {
 	if (q->wake)
 		nbd_host->watch_del(q->wake);
@@ -240,9 +242,9 @@ static void queue_free(struct nbdqueue *q)
 	free(q);
 }
 
-static int queue_open(struct nbdqueue *q)
+static int nbdqueue_open(struct nbdqueue *q)
 {
-	int err = ensure_conn(q->vol);
+	int err = nbdqueue_ensure_conn(q->vol);
 
 	if (err)
 		return err;
@@ -250,11 +252,11 @@ static int queue_open(struct nbdqueue *q)
 	if (q->wake_fd < 0)
 		return -errno;
 	q->wake = nbd_host->watch_add(q->queue, q->wake_fd, RBP_READABLE,
-				      queue_woken, q);
-	return q->wake ? move_in(q) : -ENOMEM;
+				      nbdqueue_woken, q);
+	return q->wake ? nbdqueue_move_in(q) : -ENOMEM;
 }
 
-static int vol_queue_add(void *v, struct rbp_queue *queue, void **ret)
+static int nbdvol_queue_add(void *v, struct rbp_queue *queue, void **ret)
 {
 	struct nbdvol *vol = v;
 	struct nbdqueue *q = calloc(1, sizeof(*q));
@@ -265,9 +267,9 @@ static int vol_queue_add(void *v, struct rbp_queue *queue, void **ret)
 	q->vol = vol;
 	q->queue = queue;
 	q->wake_fd = -1;
-	err = queue_open(q);
+	err = nbdqueue_open(q);
 	if (err) {
-		queue_free(q);
+		nbdqueue_free(q);
 		return err;
 	}
 	pthread_mutex_lock(&vol->lock);
@@ -280,7 +282,7 @@ static int vol_queue_add(void *v, struct rbp_queue *queue, void **ret)
 
 /* A connection that all share moves to another queue; I/O of others may be on its
  * way. */
-static void vol_queue_del(void *queue_data)
+static void nbdvol_queue_del(void *queue_data)
 {
 	struct nbdqueue *q = queue_data;
 	struct nbdvol *vol = q->vol;
@@ -296,13 +298,13 @@ static void vol_queue_del(void *queue_data)
 	if (q->conn && heir && !vol->multi_conn)
 		nbdqueue_wake(heir);
 	pthread_mutex_unlock(&vol->lock);
-	queue_free(q);
+	nbdqueue_free(q);
 }
 
 /* ---- I/O ---- */
 
 /* To the worker that has the connection. */
-static void pass_on(struct nbdvol *vol, struct nbdio *n)
+static void nbdvol_pass_on(struct nbdvol *vol, struct nbdio *n)
 {
 	struct nbdconn *c = vol->conns;
 
@@ -314,7 +316,7 @@ static void pass_on(struct nbdvol *vol, struct nbdio *n)
 	pthread_mutex_unlock(&vol->lock);
 }
 
-static void vol_submit(void *v, struct rbp_io *io)
+static void nbdvol_submit(void *v, struct rbp_io *io)
 {
 	struct nbdqueue *q = io->queue_data;
 	struct nbdio *n = io->scratch;
@@ -323,10 +325,10 @@ static void vol_submit(void *v, struct rbp_io *io)
 	if (q->conn)
 		nbdconn_submit(q->conn, n);
 	else
-		pass_on(v, n);
+		nbdvol_pass_on(v, n);
 }
 
-static int vol_measure(void *v, uint64_t *ret_bytes)
+static int nbdvol_measure(void *v, uint64_t *ret_bytes)
 {
 	*ret_bytes = atomic_load(&((struct nbdvol *)v)->bytes);
 	return 0;
@@ -355,12 +357,12 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
 		.params = params,
 		.needs = RBP_NEEDS_NETWORK,
 		.scratch_len = sizeof(struct nbdio),
-		.open = vol_open,
-		.close = vol_close,
-		.queue_add = vol_queue_add,
-		.queue_del = vol_queue_del,
-		.submit = vol_submit,
-		.measure = vol_measure,
+		.open = nbdvol_open,
+		.close = nbdvol_close,
+		.queue_add = nbdvol_queue_add,
+		.queue_del = nbdvol_queue_del,
+		.submit = nbdvol_submit,
+		.measure = nbdvol_measure,
 	};
 
 	if (host->size <

@@ -209,7 +209,7 @@ static void log_logout(struct channel *ch)
 /* ---- the end ---- */
 
 /* There are enough requests for the credits, whatever other channels do. */
-static int reserve_requests(struct channel *ch, struct xp_error *e)
+static int reserve_requests(struct channel *ch, struct error *e)
 {
 	struct request_pool *pool = &ch->worker->requests;
 	int err = request_pool_reserve(pool, e);
@@ -318,7 +318,7 @@ static void on_closing(struct xp_chan *xp)
 	begin_closing(xp_chan_user(xp));
 }
 
-static void on_closed(struct xp_chan *xp, const struct xp_error *why)
+static void on_closed(struct xp_chan *xp, const struct error *why)
 {
 	struct channel *ch = xp_chan_user(xp);
 
@@ -423,7 +423,7 @@ static void on_timer(struct reactor_timer *t)
 
 /* ---- the beginning ---- */
 
-static int accept_connection(struct channel *ch, struct xp_error *e)
+static int accept_connection(struct channel *ch, struct error *e)
 {
 	struct xp *xp = ch->worker->xp[ch->kind];
 	uint8_t pdata[SRP_LOGIN_RSP_SIZE];
@@ -447,7 +447,7 @@ static int accept_connection(struct channel *ch, struct xp_error *e)
 static void run_start(struct reactor_msg *msg)
 {
 	struct channel *ch = container_of(msg, struct channel, start_msg);
-	struct xp_error e = { 0 };
+	struct error e = { 0 };
 
 	list_add_tail(&ch->worker->channels, &ch->worker_node);
 	ch->state = CHANNEL_ACCEPTING;

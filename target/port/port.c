@@ -524,7 +524,7 @@ static void on_requested(struct xp_conn_request *conn)
 
 int port_listen(struct port *port, enum xp_kind kind,
 		const struct sockaddr *addr, socklen_t addr_len,
-		struct xp_error *e)
+		struct error *e)
 {
 	struct xp *xp = port->workers[0].xp[kind];
 	int err;
@@ -539,7 +539,7 @@ int port_listen(struct port *port, enum xp_kind kind,
 
 int port_listen_later(struct port *port, enum xp_kind kind,
 		      const struct sockaddr *addr, socklen_t addr_len,
-		      struct xp_error *e)
+		      struct error *e)
 {
 	struct xp *xp = port->workers[0].xp[kind];
 	int err;

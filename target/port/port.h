@@ -90,11 +90,11 @@ void port_init(struct port *port, const struct srp_port_id *id);
 /* Listens on worker 0's transport @kind. Return: 0, or -errno and @e. */
 int port_listen(struct port *port, enum xp_kind kind,
 		const struct sockaddr *addr, socklen_t addr_len,
-		struct xp_error *e);
+		struct error *e);
 /* The same as soon as a device has the address; see xp_listen_later(). */
 int port_listen_later(struct port *port, enum xp_kind kind,
 		      const struct sockaddr *addr, socklen_t addr_len,
-		      struct xp_error *e);
+		      struct error *e);
 
 /* Stops listening, has every channel answer what is in flight and close, then
  * calls port->stopped(), never from within. Once. */

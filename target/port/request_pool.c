@@ -57,7 +57,7 @@ static void pool_slab_free(struct request_slab *slab)
 }
 
 static int register_responses(struct request_slab *slab, struct worker *w,
-			      struct xp_error *e)
+			      struct error *e)
 {
 	for (unsigned int k = 0; k < XP_KINDS; k++) {
 		int err = 0;
@@ -72,24 +72,24 @@ static int register_responses(struct request_slab *slab, struct worker *w,
 }
 
 static int slab_fill(struct request_slab *slab, struct worker *w,
-		     struct xp_error *e)
+		     struct error *e)
 {
 	slab->rsp_mem = pool_map_pages();
 	if (!slab->rsp_mem) {
-		xp_error_set(e, -ENOMEM, "no memory for its requests");
+		error_set(e, -ENOMEM, "no memory for its requests");
 		return -ENOMEM;
 	}
 	slab->requests = (struct request *)(void *)(slab->rsp_mem + RSP_LEN);
 	return register_responses(slab, w, e);
 }
 
-static int add_slab(struct request_pool *pool, struct xp_error *e)
+static int add_slab(struct request_pool *pool, struct error *e)
 {
 	struct request_slab *slab = calloc(1, sizeof(*slab));
 	int err;
 
 	if (!slab) {
-		xp_error_set(e, -ENOMEM, "no memory for its requests");
+		error_set(e, -ENOMEM, "no memory for its requests");
 		return -ENOMEM;
 	}
 	list_init(&slab->node);
@@ -104,7 +104,7 @@ static int add_slab(struct request_pool *pool, struct xp_error *e)
 
 /* ---- channels come and go ---- */
 
-int request_pool_reserve(struct request_pool *pool, struct xp_error *e)
+int request_pool_reserve(struct request_pool *pool, struct error *e)
 {
 	if (pool->surplus == 0)
 		return add_slab(pool, e);

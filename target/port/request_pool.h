@@ -46,7 +46,7 @@ void request_pool_init(struct request_pool *pool, struct worker *w);
  * unasked. 0, or -errno with one clause in @e. Undone by
  * request_pool_release(), when the channel has given all back.
  */
-int request_pool_reserve(struct request_pool *pool, struct xp_error *e);
+int request_pool_reserve(struct request_pool *pool, struct error *e);
 void request_pool_release(struct request_pool *pool);
 
 /* Never NULL, within what is reserved. It is REQUEST_FREE. */

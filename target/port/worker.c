@@ -35,7 +35,7 @@ static const uint8_t ring_ops[] = {
 };
 
 static int open_parts(struct worker *w, const struct worker_options *opt,
-		      struct xp_error *e)
+		      struct error *e)
 {
 	struct reactor_options ropt = {
 		.ring_entries = 512,
@@ -48,8 +48,8 @@ static int open_parts(struct worker *w, const struct worker_options *opt,
 	int err = reactor_create(&ropt, &w->reactor);
 
 	if (err) {
-		xp_error_set(e, err, "cannot set up io_uring: %s%s",
-			     strerror(-err), reactor_create_hint(err));
+		error_set(e, err, "cannot set up io_uring: %s%s",
+			  strerror(-err), reactor_create_hint(err));
 		return err;
 	}
 	w->block.reactor = w->reactor;
@@ -57,15 +57,15 @@ static int open_parts(struct worker *w, const struct worker_options *opt,
 	if (!err)
 		err = arena_create(WORKER_TABLES_LEN, &w->tables);
 	if (err)
-		xp_error_set(e, err,
-			     "cannot map %zu MiB of buffers: %s; lower "
-			     "--buffers",
-			     opt->arena_len >> 20, strerror(-err));
+		error_set(e, err,
+			  "cannot map %zu MiB of buffers: %s; lower "
+			  "--buffers",
+			  opt->arena_len >> 20, strerror(-err));
 	return err;
 }
 
 int worker_open(struct worker *w, const struct worker_options *opt,
-		struct xp_error *e)
+		struct error *e)
 {
 	int err;
 
@@ -84,7 +84,7 @@ int worker_open(struct worker *w, const struct worker_options *opt,
 	return err;
 }
 
-int worker_add_xp(struct worker *w, struct xp *xp, struct xp_error *e)
+int worker_add_xp(struct worker *w, struct xp *xp, struct error *e)
 {
 	enum xp_kind kind = xp_kind(xp);
 	int err;
@@ -164,7 +164,7 @@ struct port_memory {
 };
 
 static int register_volume_memory(struct worker *w, struct backend_info *store,
-				  struct port_memory *m, struct xp_error *e)
+				  struct port_memory *m, struct error *e)
 {
 	for (int kind = 0; kind < XP_KINDS; kind++) {
 		int err;
@@ -182,7 +182,7 @@ static int register_volume_memory(struct worker *w, struct backend_info *store,
 }
 
 int worker_register_volume(struct worker *w, struct volume *vol,
-			   struct xp_error *e)
+			   struct error *e)
 {
 	struct port_memory **m = &vol->port_memory[w->index];
 
@@ -191,19 +191,19 @@ int worker_register_volume(struct worker *w, struct volume *vol,
 	if (!*m)
 		*m = calloc(1, sizeof(**m));
 	if (!*m) {
-		xp_error_set(e, -ENOMEM, "out of memory");
+		error_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
 	}
 	return register_volume_memory(w, &vol->backend->info, *m, e);
 }
 
-int worker_add_volume(struct worker *w, struct volume *vol, struct xp_error *e)
+int worker_add_volume(struct worker *w, struct volume *vol, struct error *e)
 {
 	char msg[sizeof(e->text)];
 	int err = volume_attach(vol, &w->block, msg, sizeof(msg));
 
 	if (err) {
-		xp_error_set(e, err, "%s", msg);
+		error_set(e, err, "%s", msg);
 		return err;
 	}
 	err = worker_register_volume(w, vol, e);

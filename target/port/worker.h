@@ -81,13 +81,13 @@ struct worker_options {
  * 0, or -errno with one clause in @e. Undone by worker_close().
  */
 int worker_open(struct worker *w, const struct worker_options *opt,
-		struct xp_error *e);
+		struct error *e);
 
 /*
  * Gives the worker a transport, which it owns from then on (also when this
  * fails), and registers the arenas with it. Thread: setup.
  */
-int worker_add_xp(struct worker *w, struct xp *xp, struct xp_error *e);
+int worker_add_xp(struct worker *w, struct xp *xp, struct error *e);
 
 /* Registers the arena with the ring, for fixed-buffer I/O. Return: 0, or
  * -errno when the worker must do with plain I/O. Thread: setup. */
@@ -99,10 +99,10 @@ int worker_fix_buffers(struct worker *w);
  * nothing left behind. Undone by worker_remove_volume() (thread: setup or the
  * worker) before the transports go.
  */
-int worker_add_volume(struct worker *w, struct volume *vol, struct xp_error *e);
+int worker_add_volume(struct worker *w, struct volume *vol, struct error *e);
 /* Registers it with the transports that the worker has got since then. */
 int worker_register_volume(struct worker *w, struct volume *vol,
-			   struct xp_error *e);
+			   struct error *e);
 void worker_remove_volume(struct worker *w, struct volume *vol);
 /* The registration of the memory of @vol, which has some. Thread: @w. */
 struct xp_mr *worker_volume_mr(const struct worker *w, const struct volume *vol,

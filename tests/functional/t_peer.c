@@ -42,7 +42,7 @@ static void received(struct xp_chan *xp, struct xp_iu *iu)
 	xp_iu_release(iu);
 }
 
-static void closed(struct xp_chan *xp, const struct xp_error *why)
+static void closed(struct xp_chan *xp, const struct error *why)
 {
 	struct t_peer *p = xp_chan_user(xp);
 	struct srp_login_rej rej;
@@ -82,7 +82,7 @@ void t_peer_init(struct t_peer *p)
 {
 	const struct reactor_options ropt = { 0 };
 	struct xp_config cfg = { .recv_len = 512 };
-	struct xp_error e;
+	struct error e;
 
 	memset(p, 0, sizeof(*p));
 	assert_int_equal(reactor_create(&ropt, &p->reactor), 0);
@@ -159,7 +159,7 @@ static void begin(struct t_peer *p, const char *addr, const void *pdata,
 		.timeout_ms = 20000,
 	};
 	struct sockaddr_in sin = { .sin_family = AF_INET };
-	struct xp_error e;
+	struct error e;
 	char host[32];
 
 	t_peer_hang_up(p);

@@ -34,7 +34,7 @@ struct t_peer {
 	struct xp_chan *chan; /* NULL: none */
 	bool open;
 	bool closed;
-	struct xp_error why;
+	struct error why;
 	uint32_t reason;
 	struct srp_login_rsp login;
 

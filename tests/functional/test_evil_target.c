@@ -145,7 +145,7 @@ static void run_free(struct reactor_msg *msg)
 }
 
 /* Buffers released in this turn are back after it. */
-static void closed(struct xp_chan *xp, const struct xp_error *why)
+static void closed(struct xp_chan *xp, const struct error *why)
 {
 	gone = xp;
 	evil.chan = NULL;
@@ -182,7 +182,7 @@ static void requested(struct xp_conn_request *req)
 		.pdata = pdata,
 	};
 	struct srp_login_req login;
-	struct xp_error e;
+	struct error e;
 
 	assert_int_equal(
 		srp_login_req_decode(req->pdata, req->pdata_len, &login), 0);
@@ -203,7 +203,7 @@ static void evil_start(const struct manners *manners)
 	struct xp_config cfg = { .recv_len = 8276 };
 	struct sockaddr_in sin = { .sin_family = AF_INET };
 	struct srpi_error se;
-	struct xp_error e;
+	struct error e;
 	char addr[32];
 	char *colon;
 

@@ -474,7 +474,7 @@ static void established(struct xp_chan *xp, const void *pdata, size_t len)
 	((struct chan *)xp_chan_user(xp))->open = true;
 }
 
-static void closed(struct xp_chan *xp, const struct xp_error *why)
+static void closed(struct xp_chan *xp, const struct error *why)
 {
 	((struct chan *)xp_chan_user(xp))->open = false;
 }
@@ -535,7 +535,7 @@ static void requested(struct xp_conn_request *req)
 		.pdata = pdata,
 		.pdata_len = sizeof(pdata),
 	};
-	struct xp_error e;
+	struct error e;
 
 	FUZZ_CLAIM(!srp_login_req_decode(req->pdata, req->pdata_len, &login));
 	if (chan_cnt == CHANS || (how & 0xe0) == 0xe0) {
@@ -565,7 +565,7 @@ static void open_once(void)
 				 .recv_aligned_at = SRP_IMM_OFFSET };
 	struct sockaddr_in sin = { .sin_family = AF_INET,
 				   .sin_port = htons(5555) };
-	struct xp_error e;
+	struct error e;
 
 	hub = t_fabric_create();
 	FUZZ_CLAIM(!reactor_create(&ropt, &ctx.reactor));

@@ -336,7 +336,7 @@ static void on_established(struct xp_chan *xp, const void *pdata, size_t len)
 	};
 }
 
-static void on_closed(struct xp_chan *xp, const struct xp_error *why)
+static void on_closed(struct xp_chan *xp, const struct error *why)
 {
 	struct fuzz_chan *ch = xp_chan_user(xp);
 	size_t len;
@@ -383,7 +383,7 @@ void fuzz_peer_connect(struct fuzz_chan *ch, unsigned int who,
 		.pdata_len = len,
 	};
 	uint8_t padded[SRP_LOGIN_REQ_SIZE] = { 0 };
-	struct xp_error e;
+	struct error e;
 
 	*ch = (struct fuzz_chan){ .who = who };
 	/* What is not there arrives as zeroes. */

@@ -27,7 +27,7 @@ static void open_worker(unsigned int index)
 	};
 	struct xp_config cfg = { .recv_len = CHANNEL_IT_IU_LEN,
 				 .recv_aligned_at = SRP_IMM_OFFSET };
-	struct xp_error e;
+	struct error e;
 	struct xp *xp;
 
 	FUZZ_CLAIM(!worker_open(w, &opt, &e));
@@ -39,7 +39,7 @@ static void open_worker(unsigned int index)
 static uint8_t *open_memory(size_t len, struct xp_mr **ret_mr)
 {
 	uint8_t *mem = aligned_alloc(4096, len);
-	struct xp_error e;
+	struct error e;
 
 	FUZZ_CLAIM(mem);
 	memset(mem, 0, len);
@@ -83,7 +83,7 @@ static void open_volume(unsigned int lun, const struct backend_ops *ops,
 			const char *path, enum fuzz_other other)
 {
 	static struct volume_spec spec;
-	struct xp_error e;
+	struct error e;
 	char msg[512];
 
 	spec = (struct volume_spec){
@@ -151,7 +151,7 @@ static void stopped(struct port *port)
 void fuzz_target_begin(unsigned int workers, enum fuzz_other other)
 {
 	struct sockaddr_in addr = fuzz_target_addr();
-	struct xp_error e;
+	struct error e;
 
 	if (!t->hub)
 		open_once();

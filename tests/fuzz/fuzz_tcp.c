@@ -122,7 +122,7 @@ static void received(struct xp_chan *ch, struct xp_iu *iu)
 	post(ch);
 }
 
-static void closed(struct xp_chan *ch, const struct xp_error *why)
+static void closed(struct xp_chan *ch, const struct error *why)
 {
 	FUZZ_CLAIM(!it.busy && *why->text);
 	xp_chan_free(ch);
@@ -142,7 +142,7 @@ static void requested(struct xp_conn_request *req)
 		.pdata = "answer",
 		.pdata_len = 6,
 	};
-	struct xp_error e;
+	struct error e;
 
 	FUZZ_CLAIM(req->pdata_len <= TCP_CM_DATA_MAX && !it.ch);
 	if (it.how & 2)
@@ -156,7 +156,7 @@ static void open_once(void)
 	const struct reactor_options opt = { 0 };
 	struct xp_config cfg = { .recv_len = RECV_LEN };
 	socklen_t len = sizeof(addr);
-	struct xp_error e;
+	struct error e;
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
 	addr = (struct sockaddr_in){ .sin_family = AF_INET };

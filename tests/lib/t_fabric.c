@@ -716,7 +716,7 @@ static void mr_init(struct fake_mr *mr, struct fake_xp *xp, void *addr,
 
 static int fake_mr_register(struct xp *xp, void *addr, size_t len,
 			    enum xp_access access, struct xp_mr **ret_mr,
-			    struct xp_error *e)
+			    struct error *e)
 {
 	struct fake_mr *mr = zalloc(sizeof(*mr));
 
@@ -893,13 +893,13 @@ static int fake_listen(struct xp *base, const struct sockaddr *addr,
 		       socklen_t addr_len,
 		       void (*requested)(struct xp_conn_request *req),
 		       void *user, struct xp_listener **ret_listener,
-		       struct xp_error *e)
+		       struct error *e)
 {
 	struct fake_xp *xp = fake_xp(base);
 	struct fake_listener *l;
 
 	if (find_listener(xp->hub, addr, addr_len)) {
-		xp_error_set(e, -EADDRINUSE, "somebody listens there already");
+		error_set(e, -EADDRINUSE, "somebody listens there already");
 		return -EADDRINUSE;
 	}
 	l = zalloc(sizeof(*l));
@@ -935,14 +935,14 @@ static void fake_unlisten(struct xp_listener *base)
 
 static int fake_connect(struct xp *xp, const struct sockaddr *addr,
 			socklen_t addr_len, const struct xp_chan_params *params,
-			struct xp_chan **ret_ch, struct xp_error *e)
+			struct xp_chan **ret_ch, struct error *e)
 {
 	struct t_fabric *hub = fake_xp(xp)->hub;
 	struct fake_listener *l = find_listener(hub, addr, addr_len);
 	struct fake_chan *ch;
 
 	if (fake_xp(xp)->unplugged) {
-		xp_error_set(e, -ENODEV, "no RDMA device has a way there");
+		error_set(e, -ENODEV, "no RDMA device has a way there");
 		return -ENODEV;
 	}
 	ch = chan_new(xp, params);
@@ -1011,14 +1011,14 @@ static void fake_reject(struct xp_conn_request *base, const void *pdata,
 
 static int fake_accept(struct xp *xp, struct xp_conn_request *base,
 		       const struct xp_chan_params *params,
-		       struct xp_chan **ret_ch, struct xp_error *e)
+		       struct xp_chan **ret_ch, struct error *e)
 {
 	struct fake_request *req =
 		container_of(base, struct fake_request, base);
 	struct fake_chan *ch;
 
 	if (fake_xp(xp)->unplugged) {
-		xp_error_set(e, -ENODEV, "the RDMA device cannot be used");
+		error_set(e, -ENODEV, "the RDMA device cannot be used");
 		fake_reject(base, NULL, 0);
 		return -ENODEV;
 	}

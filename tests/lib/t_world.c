@@ -111,7 +111,7 @@ static void xp_open(struct t_world *w, struct reactor *r, struct xp **ret_xp)
 		.recv_aligned_at = w->opt.recv_aligned_at,
 		.send_depth = w->opt.send_depth,
 	};
-	struct xp_error e = { 0 };
+	struct error e = { 0 };
 	int err = -EINVAL;
 
 	switch (w->provider) {
@@ -169,7 +169,7 @@ static void reactor_open(struct t_world *w, struct reactor **ret_reactor)
 struct t_world *t_world_open(const struct t_world_options *opt)
 {
 	struct t_world *w = calloc(1, sizeof(*w));
-	struct xp_error e = { 0 };
+	struct error e = { 0 };
 
 	assert_non_null(w);
 	w->provider = t_provider();
@@ -260,7 +260,7 @@ static void closing(struct xp_chan *ch)
 		end->on_closing(end);
 }
 
-static void closed(struct xp_chan *ch, const struct xp_error *why)
+static void closed(struct xp_chan *ch, const struct error *why)
 {
 	struct t_end *end = xp_chan_user(ch);
 
@@ -297,7 +297,7 @@ struct t_end *t_connect_to(struct t_world *w, const struct sockaddr_in *addr,
 {
 	struct t_end *end = end_new(w, w->client_ends, &w->client_cnt);
 	struct xp_chan_params p = { .recv_cnt = w->opt.recv_cnt };
-	struct xp_error e = { 0 };
+	struct error e = { 0 };
 
 	if (params)
 		p = *params;
@@ -325,7 +325,7 @@ struct t_end *t_accept(struct t_world *w, struct xp_conn_request *req)
 		.pdata = w->answer,
 		.pdata_len = w->answer_len,
 	};
-	struct xp_error e = { 0 };
+	struct error e = { 0 };
 
 	if (xp_accept(w->acceptor, req, &p, &end->ch, &e))
 		fail_msg("not accepted: %s", e.text);
@@ -383,7 +383,7 @@ void t_end_close(struct t_end *end)
 void t_mem_get(struct xp *xp, size_t len, enum xp_access access,
 	       struct t_mem *ret_mem)
 {
-	struct xp_error e = { 0 };
+	struct error e = { 0 };
 	void *p = NULL;
 
 	assert_int_equal(posix_memalign(&p, 4096, len), 0);

@@ -36,7 +36,7 @@ struct t_end {
 	unsigned int established;
 	unsigned int closing;
 	unsigned int closed;
-	struct xp_error why;
+	struct error why;
 	/* What established() got, or what the peer's reject had. */
 	uint8_t pdata[XP_PDATA_MAX];
 	size_t pdata_len;

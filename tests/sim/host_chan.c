@@ -120,7 +120,7 @@ static void on_closing(struct xp_chan *x)
 	chan_over(ch);
 }
 
-static void on_closed(struct xp_chan *x, const struct xp_error *why)
+static void on_closed(struct xp_chan *x, const struct error *why)
 {
 	struct chan *ch = xp_chan_user(x);
 
@@ -170,7 +170,7 @@ void chan_login(struct host *h, bool single)
 		.pdata = pdata,
 		.pdata_len = sizeof(pdata),
 	};
-	struct xp_error e;
+	struct error e;
 
 	if (!ch || h->connecting)
 		return;

@@ -164,7 +164,7 @@ static unsigned int make_descs(struct cmd *c, uint32_t len,
 	uint32_t unit = world.is_memory[c->lun] ? BLOCK_BYTES : 64;
 	unsigned int cnt = 0;
 	uint32_t at = 0;
-	struct xp_error e;
+	struct error e;
 
 	while (at < len) {
 		uint32_t piece = unit * (1 + sim_random(len / unit + 1));
@@ -187,7 +187,7 @@ static void make_table(struct cmd *c, const struct srp_desc *descs,
 		       struct srp_data_args *args)
 {
 	uint8_t *table = cmd_mem(c) + TABLE_AT;
-	struct xp_error e;
+	struct error e;
 
 	srp_desc_pack(descs, args->desc_cnt, table);
 	must(xp_mr_register(world.xp, table, args->desc_cnt * SRP_DESC_SIZE,

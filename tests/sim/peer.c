@@ -421,7 +421,7 @@ static void established(struct xp_chan *xp, const void *pdata, size_t len)
 	((struct peer_chan *)xp_chan_user(xp))->open = true;
 }
 
-static void closed(struct xp_chan *xp, const struct xp_error *why)
+static void closed(struct xp_chan *xp, const struct error *why)
 {
 	((struct peer_chan *)xp_chan_user(xp))->open = false;
 }
@@ -480,7 +480,7 @@ static void requested(struct xp_conn_request *req)
 		.pdata_len = sizeof(pdata),
 	};
 	struct srp_login_req login;
-	struct xp_error e;
+	struct error e;
 
 	must(srp_login_req_decode(req->pdata, req->pdata_len, &login));
 	if (peer.rejects || peer.chan_cnt == ARRAY_SIZE(peer.chans)) {
@@ -730,7 +730,7 @@ void peer_reset(struct t_fabric *hub, const struct peer_options *o)
 				 .recv_aligned_at = SRP_IMM_OFFSET };
 	struct sockaddr_in sin = { .sin_family = AF_INET,
 				   .sin_port = htons(5555) };
-	struct xp_error e;
+	struct error e;
 
 	memset(&peer, 0, sizeof(peer));
 	peer.o = *o;

@@ -113,7 +113,7 @@ static void start_worker(struct target *t, struct t_fabric *hub,
 				      .arena_len = arena_len };
 	struct xp_config cfg = { .recv_len = CHANNEL_IT_IU_LEN,
 				 .recv_aligned_at = SRP_IMM_OFFSET };
-	struct xp_error e;
+	struct error e;
 	struct xp *xp;
 
 	must(worker_open(w, &opt, &e));
@@ -125,7 +125,7 @@ static void start_worker(struct target *t, struct t_fabric *hub,
 static void start_volume(struct target *t, unsigned int lun)
 {
 	struct volume_spec *spec = calloc(1, sizeof(*spec));
-	struct xp_error e;
+	struct error e;
 	char now[32];
 	char msg[256];
 
@@ -155,7 +155,7 @@ static void stopped(struct port *port)
 void target_start(struct target *t, struct t_fabric *hub,
 		  unsigned int worker_cnt, bool copies)
 {
-	struct xp_error e;
+	struct error e;
 
 	memset(t, 0, sizeof(*t));
 	lun_map_init(&t->luns);

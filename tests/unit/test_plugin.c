@@ -432,7 +432,7 @@ static void what_a_queue_leaves_is_deleted(void **state)
 {
 	unsigned int *told;
 	unsigned int *fired;
-	struct xp_error e = { 0 };
+	char msg[256];
 	struct rig r = { 0 };
 	uint8_t buf[512];
 
@@ -448,7 +448,7 @@ static void what_a_queue_leaves_is_deleted(void **state)
 		;
 	assert_int_equal(*told, 0);
 	assert_int_equal(*fired, 0);
-	assert_int_equal(volume_attach(r.vol, &r.worker, &e), 0);
+	assert_int_equal(volume_attach(r.vol, &r.worker, msg, sizeof(msg)), 0);
 	assert_int_equal(run(&r, BLOCK_READ, 0, 512, buf), 0);
 	assert_int_equal(*told, 1);
 	rig_close(&r);

@@ -149,7 +149,7 @@ static void open_worker(struct rig *rig, size_t arena_len)
 	};
 	struct xp_config cfg = { .recv_len = CHANNEL_IT_IU_LEN,
 				 .recv_aligned_at = SRP_IMM_OFFSET };
-	struct xp_error e;
+	struct error e;
 	struct xp *xp;
 
 	assert_int_equal(worker_open(w, &opt, &e), 0);
@@ -167,7 +167,7 @@ static void open_volume(struct rig *rig, unsigned int lun,
 				    .block_size = RIG_BLOCK,
 				    .removable = opt->removable,
 				    .direct = -1 };
-	struct xp_error e;
+	struct error e;
 	char msg[256];
 
 	strcpy(spec.path, path);
@@ -193,7 +193,7 @@ static void stopped(struct port *port)
 static void open_port(struct rig *rig)
 {
 	struct sockaddr_in addr = target_addr();
-	struct xp_error e;
+	struct error e;
 
 	rig->port.workers = rig->workers;
 	rig->port.worker_cnt = rig->worker_cnt;
@@ -215,7 +215,7 @@ static void open_peer(struct rig *rig)
 {
 	struct reactor_options ropt = { 0 };
 	struct xp_config cfg = { .recv_len = CHANNEL_TI_IU_LEN };
-	struct xp_error e;
+	struct error e;
 
 	assert_int_equal(reactor_create(&ropt, &rig->peer_reactor), 0);
 	cfg.reactor = rig->peer_reactor;
@@ -332,7 +332,7 @@ static void on_received(struct xp_chan *xp, struct xp_iu *iu)
 	xp_iu_release(iu);
 }
 
-static void on_closed(struct xp_chan *xp, const struct xp_error *why)
+static void on_closed(struct xp_chan *xp, const struct error *why)
 {
 	struct rig_chan *ch = xp_chan_user(xp);
 	const void *data;
@@ -378,7 +378,7 @@ struct rig_chan *rig_connect_begin(struct rig *rig,
 		.pdata = pdata,
 		.pdata_len = sizeof(pdata),
 	};
-	struct xp_error e;
+	struct error e;
 
 	assert_non_null(ch);
 	ch->rig = rig;

@@ -48,7 +48,7 @@ struct rig_chan {
 	struct xp_chan *xp; /* NULL: closed and freed */
 	bool established;
 	bool closed;
-	struct xp_error why;
+	struct error why;
 	bool rejected; /* by SRP_LOGIN_REJ: rej */
 	struct srp_login_rej rej;
 	struct srp_login_rsp login_rsp;

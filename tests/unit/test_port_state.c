@@ -897,7 +897,7 @@ static void job_aborted_before_its_turn_does_not_begin(void **state)
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
 	rig_hold(true);
-	unit_turn_take(vol, &rig->workers[0], &turn, have_turn);
+	unit_turn_take(vol, &rig->workers[0].block, &turn, have_turn);
 	tag = rig_cmd(ch, &row->cmd);
 	assert_null(rig_rsp(ch, tag));
 	assert_int_not_equal(volume_state(vol), VOLUME_READY);

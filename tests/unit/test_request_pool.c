@@ -13,7 +13,7 @@ static struct request *out[4 * SLAB];
 
 static void start(unsigned int logins)
 {
-	struct xp_error e;
+	struct error e;
 
 	request_pool_init(pool, &worker);
 	for (unsigned int i = 0; i < logins; i++)
@@ -115,7 +115,7 @@ static void what_is_in_use_stays(void **state)
 
 static void a_login_takes_over_what_another_left(void **state)
 {
-	struct xp_error e;
+	struct error e;
 
 	start(2);
 	get(0, SLAB + 10);

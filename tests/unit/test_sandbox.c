@@ -176,7 +176,7 @@ static const struct forbidden {
 static int in_sandbox_with(bool network, void (*act)(void), char *text,
 			   size_t len)
 {
-	struct xp_error e;
+	struct error e;
 	int fds[2];
 	int status;
 	ssize_t n;
@@ -322,7 +322,7 @@ static void older_threads_are_in_it_too(void **state)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		struct xp_error e;
+		struct error e;
 		pthread_t thread;
 
 		if (pthread_create(&thread, NULL, run_program_when_told, fds) ||
@@ -397,7 +397,7 @@ static void ring_does_only_what_serving_needs(void **state)
 	const struct ring_case *row = *state;
 	struct worker_options opt = { .arena_len = 4u << 20 };
 	struct worker w = { 0 };
-	struct xp_error e;
+	struct error e;
 	int res;
 
 	assert_int_equal(worker_open(&w, &opt, &e), 0);
@@ -432,7 +432,7 @@ static void ring_stays_restricted(void **state)
 		.sqe_op = IORING_OP_CONNECT,
 	};
 	struct worker w = { 0 };
-	struct xp_error e;
+	struct error e;
 	int fd;
 
 	assert_int_equal(worker_open(&w, &opt, &e), 0);
@@ -452,7 +452,7 @@ static void ring_of_a_worker_without_a_sandbox_does_all(void **state)
 	struct worker_options opt = { .arena_len = 4u << 20,
 				      .unrestricted = true };
 	struct worker w = { 0 };
-	struct xp_error e;
+	struct error e;
 
 	assert_int_equal(worker_open(&w, &opt, &e), 0);
 	assert_int_equal(ask_ring(w.reactor, IORING_OP_CONNECT), -EBADF);

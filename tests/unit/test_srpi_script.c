@@ -378,7 +378,7 @@ static void established(struct xp_chan *ch, const void *pdata, size_t len)
 {
 }
 
-static void closed(struct xp_chan *ch, const struct xp_error *why)
+static void closed(struct xp_chan *ch, const struct error *why)
 {
 	struct play *p = xp_chan_user(ch);
 
@@ -417,7 +417,7 @@ static void requested(struct xp_conn_request *req)
 		.pdata_len = sizeof(pdata),
 	};
 	struct srp_login_req login;
-	struct xp_error e;
+	struct error e;
 	bool first;
 
 	assert_int_equal(
@@ -526,7 +526,7 @@ static struct play *play_new(const struct play_options *o)
 		.volume_resized = resized,
 		.state_arg = p,
 	};
-	struct xp_error xe;
+	struct error xe;
 	char uri[64];
 
 	assert_non_null(p);

@@ -68,7 +68,7 @@ struct rig {
 	unsigned int received;
 	unsigned int received_len;
 	unsigned int closed;
-	struct xp_error why;
+	struct error why;
 	unsigned int done;
 	int done_status;
 };
@@ -134,7 +134,7 @@ static void received(struct xp_chan *ch, struct xp_iu *iu)
 	xp_iu_release(iu);
 }
 
-static void closed(struct xp_chan *ch, const struct xp_error *why)
+static void closed(struct xp_chan *ch, const struct error *why)
 {
 	rig->closed++;
 	rig->why = *why;
@@ -175,7 +175,7 @@ static void rig_open(enum kind kind)
 	const struct xp_chan_params params = { .handler = &handler,
 					       .recv_cnt = 4 };
 	struct xp_config cfg = { .recv_len = 256, .send_depth = WR_MAX };
-	struct xp_error e;
+	struct error e;
 
 	rig = calloc(1, sizeof(*rig));
 	assert_non_null(rig);

@@ -243,7 +243,7 @@ static void an_address_is_listened_on_once(void **state)
 {
 	struct t_world *w = t_world_open(NULL);
 	struct xp_listener *second = NULL;
-	struct xp_error e = { 0 };
+	struct error e = { 0 };
 
 	assert_int_equal(xp_listen(w->server, (struct sockaddr *)&w->addr,
 				   sizeof(w->addr), NULL, NULL, &second, &e),
@@ -1209,7 +1209,7 @@ static void a_device_goes_and_comes(void **state)
 
 static void without_a_device_nobody_connects(void **state)
 {
-	struct xp_error e = { 0 };
+	struct error e = { 0 };
 	struct t_end end = { 0 };
 	struct xp_chan_params params = { .handler = NULL, .user = &end };
 	struct rig r;

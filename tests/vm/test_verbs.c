@@ -45,7 +45,7 @@ struct end {
 	unsigned int received;
 	unsigned int after_close; /* callbacks that may not come */
 	struct list kept;
-	struct xp_error why;
+	struct error why;
 	char pdata[XP_PDATA_MAX]; /* of the accept or the reject */
 	size_t pdata_len;	  /* of the reject */
 	char last[64];
@@ -76,7 +76,7 @@ static void on_received(struct xp_chan *ch, struct xp_iu *iu)
 		xp_iu_release(iu);
 }
 
-static void on_closed(struct xp_chan *ch, const struct xp_error *why)
+static void on_closed(struct xp_chan *ch, const struct error *why)
 {
 	struct end *end = xp_chan_user(ch);
 
@@ -155,7 +155,7 @@ static struct sockaddr *address(const char *ip, unsigned int to)
 	return (struct sockaddr *)&in;
 }
 
-static void ok(int err, const struct xp_error *e)
+static void ok(int err, const struct error *e)
 {
 	if (err)
 		fail_msg("%s (%d)", e->text, err);
@@ -164,7 +164,7 @@ static void ok(int err, const struct xp_error *e)
 static void on_requested(struct xp_conn_request *req)
 {
 	struct world *w = req->user;
-	struct xp_error e;
+	struct error e;
 
 	w->requests++;
 	w->pdata_len = req->pdata_len;
@@ -203,7 +203,7 @@ static void world_up_on(struct world *w, enum answer answer, const char *ip)
 		.recv_aligned_at = 68,
 		.send_depth = SEND_DEPTH,
 	};
-	struct xp_error e;
+	struct error e;
 
 	memset(w, 0, sizeof(*w));
 	port += 2;
@@ -228,7 +228,7 @@ static void world_up(struct world *w, enum answer answer)
 
 static void data_up(struct world *w)
 {
-	struct xp_error e;
+	struct error e;
 	uint64_t addr;
 	uint32_t key;
 
@@ -247,7 +247,7 @@ static void data_up(struct world *w)
 
 static void start_connect(struct world *w, const char *ip)
 {
-	struct xp_error e;
+	struct error e;
 
 	ok(xp_connect(w->initiator, address(ip, port),
 		      sizeof(struct sockaddr_in), &w->i.params, &w->i.ch, &e),
@@ -414,7 +414,7 @@ static void addresses_of_all_kinds(void **state)
 	struct sockaddr_storage ss;
 	struct xp_listener *l;
 	struct work said;
-	struct xp_error e;
+	struct error e;
 	struct world w;
 	socklen_t len;
 
@@ -456,7 +456,7 @@ static const struct dead_end dead_ends[] = {
 static void connecting_fails(void **state)
 {
 	const struct dead_end *d = *state;
-	struct xp_error e = { 0 };
+	struct error e = { 0 };
 	struct world w;
 	int err;
 
@@ -500,7 +500,7 @@ static void close_while_connecting(void **state)
 static void listening_twice_is_refused(void **state)
 {
 	struct xp_listener *second;
-	struct xp_error e;
+	struct error e;
 	struct world w;
 
 	world_up(&w, ACCEPT);
@@ -535,7 +535,7 @@ static void port_in_use_is_told_from_a_missing_address(void **state)
 	const struct conflict_row *row = *state;
 	struct xp_listener *first, *second;
 	struct sockaddr_storage ss;
-	struct xp_error e = { 0 };
+	struct error e = { 0 };
 	struct world w;
 	socklen_t len;
 
@@ -679,7 +679,7 @@ static struct end idle_t;
 static void on_requested_idle(struct xp_conn_request *req)
 {
 	struct world *w = req->user;
-	struct xp_error e;
+	struct error e;
 
 	end_init(&idle_t, NULL);
 	ok(xp_accept(w->target, req, &idle_t.params, &idle_t.ch, &e), &e);
@@ -692,7 +692,7 @@ static void more_ius_than_granted_end_the_channel(void **state)
 	struct xp_listener *l;
 	struct work said[18];
 	struct end idle_i;
-	struct xp_error e;
+	struct error e;
 	struct world w;
 
 	connected(&w);
@@ -935,7 +935,7 @@ static void receives_that_a_device_drops_are_replaced(void **state)
 	struct xp_listener *l;
 	struct work said[16];
 	struct end idle_i;
-	struct xp_error e;
+	struct error e;
 	struct world w;
 
 	world_up(&w, ACCEPT);
@@ -1051,7 +1051,7 @@ static void on_requested_many(struct xp_conn_request *req)
 {
 	struct world *w = req->user;
 	struct end *end = &many_t[many_accepted++];
-	struct xp_error e;
+	struct error e;
 
 	end_init(end, NULL);
 	ok(xp_accept(w->target, req, &end->params, &end->ch, &e), &e);
@@ -1070,7 +1070,7 @@ static void many_channels_at_once(void **state)
 {
 	static struct work said[MANY][8];
 	struct xp_listener *l;
-	struct xp_error e;
+	struct error e;
 	struct world w;
 
 	world_up(&w, ACCEPT);
@@ -1118,7 +1118,7 @@ struct other {
 	atomic_bool closed;
 };
 
-static void other_closed(struct xp_chan *ch, const struct xp_error *why)
+static void other_closed(struct xp_chan *ch, const struct error *why)
 {
 	struct other *o = xp_chan_user(ch);
 
@@ -1151,7 +1151,7 @@ static void other_take(struct reactor_msg *msg)
 		.user = o,
 		.recv_cnt = 4,
 	};
-	struct xp_error e;
+	struct error e;
 
 	ok(xp_accept(o->xp, o->req, &params, &o->end.ch, &e), &e);
 }
@@ -1161,7 +1161,7 @@ static void *other_main(void *arg)
 	struct reactor_options opt = { .poll_us = 20 };
 	struct xp_config cfg = { .recv_len = 512 };
 	struct other *o = arg;
-	struct xp_error e;
+	struct error e;
 
 	assert_int_equal(reactor_create(&opt, &o->r), 0);
 	cfg.reactor = o->r;
@@ -1261,7 +1261,7 @@ struct locker {
 	void *mem;
 	size_t len;
 	int err;
-	struct xp_error e;
+	struct error e;
 };
 
 /* For root there is no limit. A thread of its own, because the kernel refuses

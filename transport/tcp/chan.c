@@ -385,20 +385,20 @@ static void start_connect(struct tcp_chan *ch, socklen_t addr_len)
 
 int tcp_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 		const struct xp_chan_params *params, struct xp_chan **ret_ch,
-		struct xp_error *e)
+		struct error *e)
 {
 	struct tcp_chan *ch = chan_new(xp, params);
 	int err;
 
 	if (!ch) {
-		xp_error_set(e, -ENOMEM, "out of memory");
+		error_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
 	}
 	xp_core_addr_text(addr, ch->base.peer, sizeof(ch->base.peer));
 	err = tcp_chan_open_socket(ch, addr->sa_family);
 	if (err) {
-		xp_error_set(e, err, "connecting to %s failed: %s",
-			     ch->base.peer, strerror(-err));
+		error_set(e, err, "connecting to %s failed: %s", ch->base.peer,
+			  strerror(-err));
 		chan_free(ch);
 		return err;
 	}
@@ -425,14 +425,14 @@ static void accepted(struct reactor_op *op, int res, unsigned int cqe_flags)
 
 int tcp_accept(struct xp *xp, struct xp_conn_request *base,
 	       const struct xp_chan_params *params, struct xp_chan **ret_ch,
-	       struct xp_error *e)
+	       struct error *e)
 {
 	struct tcp_request *req = container_of(base, struct tcp_request, base);
 	struct tcp_chan *ch = chan_new(xp, params);
 
 	if (!ch) {
-		xp_error_set(e, -ENOMEM, "accepting %s failed: out of memory",
-			     base->peer);
+		error_set(e, -ENOMEM, "accepting %s failed: out of memory",
+			  base->peer);
 		tcp_reject(base, NULL, 0);
 		return -ENOMEM;
 	}

@@ -181,10 +181,10 @@ static inline int tcp_result(int res)
 
 int tcp_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 		const struct xp_chan_params *params, struct xp_chan **ret_ch,
-		struct xp_error *e);
+		struct error *e);
 int tcp_accept(struct xp *xp, struct xp_conn_request *base,
 	       const struct xp_chan_params *params, struct xp_chan **ret_ch,
-	       struct xp_error *e);
+	       struct error *e);
 void tcp_disconnect(struct xp_chan *base);
 void tcp_chan_free(struct xp_chan *base);
 /* The socket failed with @err (negative). */
@@ -199,7 +199,7 @@ bool tcp_finish_drained(struct tcp_xp *xp);
 
 int tcp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	       void (*requested)(struct xp_conn_request *req), void *user,
-	       struct xp_listener **ret_listener, struct xp_error *e);
+	       struct xp_listener **ret_listener, struct error *e);
 void tcp_unlisten(struct xp_listener *base);
 void tcp_reject(struct xp_conn_request *base, const void *pdata, size_t len);
 

@@ -309,7 +309,7 @@ static int tcp_listen_open_socket(struct tcp_listener *l,
 
 int tcp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	       void (*requested)(struct xp_conn_request *req), void *user,
-	       struct xp_listener **ret_listener, struct xp_error *e)
+	       struct xp_listener **ret_listener, struct error *e)
 {
 	struct tcp_listener *l = calloc(1, sizeof(*l));
 	int err = -ENOMEM;

@@ -78,7 +78,7 @@ static int choose_key(struct tcp_xp *xp, struct tcp_mr *mr)
 
 static int tcp_mr_register(struct xp *xp, void *addr, size_t len,
 			   enum xp_access access, struct xp_mr **ret_mr,
-			   struct xp_error *e)
+			   struct error *e)
 {
 	struct tcp_mr *mr = calloc(1, sizeof(*mr));
 	int err = mr ? 0 : -ENOMEM;
@@ -88,8 +88,8 @@ static int tcp_mr_register(struct xp *xp, void *addr, size_t len,
 	if (mr && access == XP_REMOTE)
 		err = choose_key(tcp_xp(xp), mr);
 	if (err) {
-		xp_error_set(e, err, "registering %zu bytes failed: %s", len,
-			     strerror(-err));
+		error_set(e, err, "registering %zu bytes failed: %s", len,
+			  strerror(-err));
 		free(mr);
 		return err;
 	}
@@ -212,12 +212,12 @@ static const struct xp_ops ops = {
 };
 
 int xp_tcp_create(const struct xp_config *cfg, struct xp **ret_xp,
-		  struct xp_error *e)
+		  struct error *e)
 {
 	struct tcp_xp *xp = calloc(1, sizeof(*xp));
 
 	if (!xp) {
-		xp_error_set(e, -ENOMEM, "out of memory");
+		error_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
 	}
 	list_init(&xp->chans);

@@ -19,8 +19,7 @@
 static void chan_timer(struct reactor_timer *t);
 
 int vb_chan_new(struct vb_xp *vx, const struct xp_chan_params *params,
-		enum vb_state state, struct vb_chan **ret_ch,
-		struct xp_error *e)
+		enum vb_state state, struct vb_chan **ret_ch, struct error *e)
 {
 	struct vb_chan *ch = calloc(1, sizeof(*ch));
 	int err = -ENOMEM;
@@ -30,7 +29,7 @@ int vb_chan_new(struct vb_xp *vx, const struct xp_chan_params *params,
 					vx->base.cfg.send_depth);
 	if (err) {
 		free(ch);
-		xp_error_set(e, err, "no memory for a channel");
+		error_set(e, err, "no memory for a channel");
 		return err;
 	}
 	ch->cm.kind = VB_CM_CHAN;
@@ -110,7 +109,7 @@ int vb_chan_move(struct vb_chan *ch, enum ibv_qp_state state)
 	return -ibv_modify_qp(ch->qp, &attr, mask);
 }
 
-static int open_recvs(struct vb_chan *ch, struct xp_error *e)
+static int open_recvs(struct vb_chan *ch, struct error *e)
 {
 	if (ch->shared)
 		return vb_recvq_grow(&ch->pool->shared, ch->recv_cnt, e);
@@ -123,14 +122,14 @@ static int open_recvs(struct vb_chan *ch, struct xp_error *e)
 static void destroy_qp(struct vb_chan *ch);
 static void leave_pool(struct vb_chan *ch);
 
-int vb_chan_open(struct vb_chan *ch, struct xp_error *e)
+int vb_chan_open(struct vb_chan *ch, struct error *e)
 {
 	struct ibv_srq *srq = NULL;
 	int err;
 
 	if (ch->dev->state != VB_DEV_SERVING) {
-		xp_error_set(e, -ENODEV, "device %s was removed",
-			     vb_dev_name(ch->dev));
+		error_set(e, -ENODEV, "device %s was removed",
+			  vb_dev_name(ch->dev));
 		return -ENODEV;
 	}
 	strncpy(ch->base.device, vb_dev_name(ch->dev),
@@ -147,8 +146,8 @@ int vb_chan_open(struct vb_chan *ch, struct xp_error *e)
 	if (!err)
 		err = vb_chan_move(ch, IBV_QPS_INIT);
 	if (err) {
-		xp_error_set(e, err, "cannot make a queue pair on %s: %s",
-			     vb_dev_name(ch->dev), strerror(-err));
+		error_set(e, err, "cannot make a queue pair on %s: %s",
+			  vb_dev_name(ch->dev), strerror(-err));
 		goto err_leave;
 	}
 	ch->shared = srq;

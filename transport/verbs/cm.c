@@ -187,7 +187,7 @@ static void resolved_route(struct vb_chan *ch)
 		.retry_count = ch->retry_cnt,
 		.rnr_retry_count = 7,
 	};
-	struct xp_error e;
+	struct error e;
 	int err;
 
 	err = vb_chan_open(ch, &e);
@@ -444,7 +444,7 @@ static void cm_ready(struct reactor_watch *w, uint32_t events)
 
 static void listen_timer(struct reactor_timer *t);
 
-int vb_cm_open(struct vb_xp *vx, struct xp_error *e)
+int vb_cm_open(struct vb_xp *vx, struct error *e)
 {
 	int err;
 
@@ -452,17 +452,17 @@ int vb_cm_open(struct vb_xp *vx, struct xp_error *e)
 	vx->cm = rdma_create_event_channel();
 	if (!vx->cm) {
 		err = errno ? -errno : -ENODEV;
-		xp_error_set(e, err,
-			     "cannot open the RDMA connection manager "
-			     "(/dev/infiniband/rdma_cm, module rdma_ucm): %s",
-			     strerror(-err));
+		error_set(e, err,
+			  "cannot open the RDMA connection manager "
+			  "(/dev/infiniband/rdma_cm, module rdma_ucm): %s",
+			  strerror(-err));
 		return err;
 	}
 	err = vb_watch_new(vx, vx->cm->fd, vx, cm_ready, &vx->cm_watch);
 	if (!err)
 		return 0;
-	xp_error_set(e, err, "cannot watch the RDMA connection manager: %s",
-		     strerror(-err));
+	error_set(e, err, "cannot watch the RDMA connection manager: %s",
+		  strerror(-err));
 	rdma_destroy_event_channel(vx->cm);
 	vx->cm = NULL;
 	return err;
@@ -547,13 +547,12 @@ static int listen_now(struct vb_xp *vx, struct vb_listener *l)
 static int listener_new(struct xp *xp, const struct sockaddr *addr,
 			socklen_t addr_len,
 			void (*requested_cb)(struct xp_conn_request *req),
-			void *user, struct vb_listener **ret_l,
-			struct xp_error *e)
+			void *user, struct vb_listener **ret_l, struct error *e)
 {
 	struct vb_listener *l = calloc(1, sizeof(*l));
 
 	if (!l) {
-		xp_error_set(e, -ENOMEM, "no memory for a listener");
+		error_set(e, -ENOMEM, "no memory for a listener");
 		return -ENOMEM;
 	}
 	memcpy(&l->addr, addr, addr_len);
@@ -575,7 +574,7 @@ static void listener_add(struct vb_listener *l)
 
 int vb_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	      void (*requested_cb)(struct xp_conn_request *req), void *user,
-	      struct xp_listener **ret_listener, struct xp_error *e)
+	      struct xp_listener **ret_listener, struct error *e)
 {
 	struct vb_listener *l;
 	int err = listener_new(xp, addr, addr_len, requested_cb, user, &l, e);
@@ -597,7 +596,7 @@ int vb_listen_later(struct xp *xp, const struct sockaddr *addr,
 		    socklen_t addr_len,
 		    void (*requested_cb)(struct xp_conn_request *req),
 		    void *user, struct xp_listener **ret_listener,
-		    struct xp_error *e)
+		    struct error *e)
 {
 	struct vb_listener *l;
 	int err = listener_new(xp, addr, addr_len, requested_cb, user, &l, e);
@@ -697,19 +696,19 @@ static int accept_answer(struct vb_chan *ch, const struct xp_chan_params *p)
 	return err;
 }
 
-static int accept_device(struct vb_chan *ch, struct xp_error *e)
+static int accept_device(struct vb_chan *ch, struct error *e)
 {
 	vb_dev_bind(ch, vb_dev_find(vb_chan_xp(ch), ch->cm.id->verbs));
 	if (!ch->dev) {
-		xp_error_set(e, -ENODEV, "the RDMA device cannot be used");
+		error_set(e, -ENODEV, "the RDMA device cannot be used");
 		return -ENODEV;
 	}
 	if (ch->dev->iwarp) {
-		xp_error_set(e, -EOPNOTSUPP,
-			     "%s is an iWARP device: RDMA READ there needs "
-			     "memory that the peer may write, which a target "
-			     "does not grant",
-			     vb_dev_name(ch->dev));
+		error_set(e, -EOPNOTSUPP,
+			  "%s is an iWARP device: RDMA READ there needs "
+			  "memory that the peer may write, which a target "
+			  "does not grant",
+			  vb_dev_name(ch->dev));
 		return -EOPNOTSUPP;
 	}
 	return 0;
@@ -727,7 +726,7 @@ static uint8_t accept_depth(const struct vb_request *req,
 }
 
 static int accept_on(struct vb_chan *ch, struct vb_request *req,
-		     const struct xp_chan_params *params, struct xp_error *e)
+		     const struct xp_chan_params *params, struct error *e)
 {
 	struct reactor *r = ch->base.xp->cfg.reactor;
 	int err;
@@ -754,7 +753,7 @@ static int accept_on(struct vb_chan *ch, struct vb_request *req,
 
 int vb_accept(struct xp *xp, struct xp_conn_request *base,
 	      const struct xp_chan_params *params, struct xp_chan **ret_ch,
-	      struct xp_error *e)
+	      struct error *e)
 {
 	struct vb_request *req = container_of(base, struct vb_request, base);
 	struct vb_xp *vx = container_of(xp, struct vb_xp, base);
@@ -764,8 +763,8 @@ int vb_accept(struct xp *xp, struct xp_conn_request *base,
 
 	if (base->xp != xp && rdma_migrate_id(id, vx->cm)) {
 		err = -errno;
-		xp_error_set(e, err, "cannot move a connection: %s",
-			     strerror(-err));
+		error_set(e, err, "cannot move a connection: %s",
+			  strerror(-err));
 		goto err_drop;
 	}
 	err = vb_chan_new(vx, params, VB_ACCEPTED, &ch, e);
@@ -793,7 +792,7 @@ err_drop:
 
 int vb_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	       const struct xp_chan_params *params, struct xp_chan **ret_ch,
-	       struct xp_error *e)
+	       struct error *e)
 {
 	struct vb_xp *vx = container_of(xp, struct vb_xp, base);
 	struct sockaddr_storage to = { 0 };
@@ -801,7 +800,7 @@ int vb_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	int err;
 
 	if (!vx->cm) {
-		xp_error_set(e, -ENODEV, "this machine has no RDMA device");
+		error_set(e, -ENODEV, "this machine has no RDMA device");
 		return -ENODEV;
 	}
 	err = vb_chan_new(vx, params, VB_RESOLVING, &ch, e);
@@ -830,7 +829,7 @@ err_destroy:
 	rdma_destroy_id(ch->cm.id);
 err_abandon:
 	vb_chan_abandon(ch);
-	xp_error_set(e, err, "%s (%s)",
-		     vb_cm_text(RDMA_CM_EVENT_ADDR_ERROR, err), strerror(-err));
+	error_set(e, err, "%s (%s)", vb_cm_text(RDMA_CM_EVENT_ADDR_ERROR, err),
+		  strerror(-err));
 	return err;
 }

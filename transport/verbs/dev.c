@@ -167,7 +167,7 @@ static void comp_ready(struct reactor_watch *w, uint32_t events)
 
 /* ---- opening and closing ---- */
 
-static int verbs_dev_check_limits(const struct vb_dev *dev, struct xp_error *e)
+static int verbs_dev_check_limits(const struct vb_dev *dev, struct error *e)
 {
 	const struct ibv_device_attr *a = &dev->attr;
 	unsigned int sends = dev->vx->base.cfg.send_depth + 1;
@@ -190,8 +190,8 @@ static int verbs_dev_check_limits(const struct vb_dev *dev, struct xp_error *e)
 	}
 	if (!what)
 		return 0;
-	xp_error_set(e, -EOPNOTSUPP, "device %s has %d %s, fewer than %u",
-		     vb_dev_name(dev), have, what, want);
+	error_set(e, -EOPNOTSUPP, "device %s has %d %s, fewer than %u",
+		  vb_dev_name(dev), have, what, want);
 	return -EOPNOTSUPP;
 }
 
@@ -288,7 +288,7 @@ static struct vb_dev *dev_new(struct vb_xp *vx, struct ibv_device *ibdev)
 }
 
 /* The context is open. */
-static int set_up(struct vb_dev *dev, struct xp_error *e)
+static int set_up(struct vb_dev *dev, struct error *e)
 {
 	int err = -ibv_query_device(dev->ctx, &dev->attr);
 
@@ -301,20 +301,20 @@ static int set_up(struct vb_dev *dev, struct xp_error *e)
 	}
 	if (!err)
 		return vb_mr_join(dev, e);
-	xp_error_set(e, err, "cannot set up RDMA device %s: %s",
-		     vb_dev_name(dev), strerror(-err));
+	error_set(e, err, "cannot set up RDMA device %s: %s", vb_dev_name(dev),
+		  strerror(-err));
 	return err;
 }
 
-int vb_dev_open(struct vb_xp *vx, struct ibv_device *ibdev, struct xp_error *e)
+int vb_dev_open(struct vb_xp *vx, struct ibv_device *ibdev, struct error *e)
 {
 	struct vb_dev *dev = dev_new(vx, ibdev);
 	int err;
 
 	if (!dev) {
-		xp_error_set(e, -ENOMEM,
-			     "no room for RDMA device %s: at most %u are used",
-			     ibv_get_device_name(ibdev), VB_DEVS_MAX);
+		error_set(e, -ENOMEM,
+			  "no room for RDMA device %s: at most %u are used",
+			  ibv_get_device_name(ibdev), VB_DEVS_MAX);
 		return -ENOMEM;
 	}
 	dev->ctx = ibv_open_device(ibdev);
@@ -322,8 +322,8 @@ int vb_dev_open(struct vb_xp *vx, struct ibv_device *ibdev, struct xp_error *e)
 		err = set_up(dev, e);
 	} else {
 		err = errno ? -errno : -EIO;
-		xp_error_set(e, err, "cannot open RDMA device %s: %s",
-			     vb_dev_name(dev), strerror(-err));
+		error_set(e, err, "cannot open RDMA device %s: %s",
+			  vb_dev_name(dev), strerror(-err));
 	}
 	if (err)
 		vb_dev_free(dev);
@@ -443,7 +443,7 @@ static struct ibv_cq *pool_cq(struct vb_pool *p, unsigned int entries)
 }
 
 static int pool_new(struct vb_dev *dev, unsigned int sends, unsigned int recvs,
-		    struct vb_pool **ret_pool, struct xp_error *e)
+		    struct vb_pool **ret_pool, struct error *e)
 {
 	unsigned int doubled = pool_cnt(dev);
 	struct vb_pool *p = calloc(1, sizeof(*p));
@@ -475,11 +475,11 @@ static int pool_new(struct vb_dev *dev, unsigned int sends, unsigned int recvs,
 
 err:
 	free(p);
-	xp_error_set(e, err,
-		     "cannot make a completion queue of %u entries on %s "
-		     "(which has at most %d): %s",
-		     sends + recvs, vb_dev_name(dev), dev->attr.max_cqe,
-		     strerror(-err));
+	error_set(e, err,
+		  "cannot make a completion queue of %u entries on %s "
+		  "(which has at most %d): %s",
+		  sends + recvs, vb_dev_name(dev), dev->attr.max_cqe,
+		  strerror(-err));
 	return err;
 }
 
@@ -491,7 +491,7 @@ static bool can_share(const struct vb_pool *p)
 }
 
 int vb_pool_get(struct vb_dev *dev, unsigned int sends, unsigned int recvs,
-		struct vb_pool **ret_pool, struct xp_error *e)
+		struct vb_pool **ret_pool, struct error *e)
 {
 	struct vb_pool *p = NULL;
 	struct list *it;

@@ -80,7 +80,7 @@ static void tell_unusable(struct vb_xp *vx, const char *name, const char *why)
 
 /* Returns whether there are new ones. */
 static bool find_come(struct vb_xp *vx, struct ibv_device *const *list, int cnt,
-		      struct xp_error *e)
+		      struct error *e)
 {
 	bool some = false;
 
@@ -111,16 +111,16 @@ static unsigned int serving(const struct vb_xp *vx)
 	return n;
 }
 
-unsigned int vb_plug_look(struct vb_xp *vx, struct xp_error *e)
+unsigned int vb_plug_look(struct vb_xp *vx, struct error *e)
 {
-	struct xp_error unasked;
+	struct error unasked;
 	struct ibv_device **list;
 	bool some;
 	int cnt = 0;
 
 	if (!e)
 		e = &unasked;
-	xp_error_set(e, -ENODEV, "this machine has no RDMA device");
+	error_set(e, -ENODEV, "this machine has no RDMA device");
 	list = ibv_get_device_list(&cnt);
 	if (!list)
 		return serving(vx);

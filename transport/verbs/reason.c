@@ -139,21 +139,20 @@ const char *vb_cm_text(enum rdma_cm_event_type type, int status)
 	}
 }
 
-void vb_mr_error(struct xp_error *e, int err, size_t len, const char *device)
+void vb_mr_error(struct error *e, int err, size_t len, const char *device)
 {
 	uint64_t mib = (len + (1 << 20) - 1) >> 20;
 	uint64_t limit = memlock_limit();
 
 	if ((err != -ENOMEM && err != -EAGAIN) || limit == MEMLOCK_ANY) {
-		xp_error_set(e, err,
-			     "cannot register %" PRIu64 " MiB with %s: %s", mib,
-			     device, strerror(-err));
+		error_set(e, err, "cannot register %" PRIu64 " MiB with %s: %s",
+			  mib, device, strerror(-err));
 		return;
 	}
-	xp_error_set(e, -ENOMEM,
-		     "cannot lock %" PRIu64 " MiB for %s: at most %" PRIu64
-		     " MiB may be locked (ulimit -l), %" PRIu64
-		     " are already; raise the limit "
-		     "(/etc/security/limits.conf, LimitMEMLOCK=)",
-		     mib, device, limit >> 20, memlock_used() >> 20);
+	error_set(e, -ENOMEM,
+		  "cannot lock %" PRIu64 " MiB for %s: at most %" PRIu64
+		  " MiB may be locked (ulimit -l), %" PRIu64
+		  " are already; raise the limit "
+		  "(/etc/security/limits.conf, LimitMEMLOCK=)",
+		  mib, device, limit >> 20, memlock_used() >> 20);
 }

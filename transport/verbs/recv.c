@@ -31,7 +31,7 @@ static void verbs_recv_slab_free(struct vb_slab *s)
 }
 
 /* Pages of their own: a fork() must not copy what the device writes to. */
-static int slab_map(struct vb_slab *s, size_t len, struct xp_error *e)
+static int slab_map(struct vb_slab *s, size_t len, struct error *e)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
@@ -40,8 +40,8 @@ static int slab_map(struct vb_slab *s, size_t len, struct xp_error *e)
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (s->mem != MAP_FAILED)
 		return 0;
-	xp_error_set(e, -errno, "no memory for receive buffers (%zu KiB)",
-		     s->mem_len >> 10);
+	error_set(e, -errno, "no memory for receive buffers (%zu KiB)",
+		  s->mem_len >> 10);
 	return -ENOMEM;
 }
 
@@ -58,7 +58,7 @@ static void slab_cut(struct vb_slab *s, size_t stride, size_t first)
 
 /* Adds @cnt new buffers to @ius. */
 static int slab_new(struct vb_recvq *rq, unsigned int cnt, struct list *ius,
-		    struct xp_error *e)
+		    struct error *e)
 {
 	struct vb_xp *vx = rq->dev->vx;
 	struct vb_slab *s;
@@ -69,7 +69,7 @@ static int slab_new(struct vb_recvq *rq, unsigned int cnt, struct list *ius,
 	xp_core_recv_layout(&vx->base.cfg, &stride, &first);
 	s = calloc(1, sizeof(*s) + cnt * sizeof(s->ius[0]));
 	if (!s) {
-		xp_error_set(e, -ENOMEM, "no memory for receive buffers");
+		error_set(e, -ENOMEM, "no memory for receive buffers");
 		return -ENOMEM;
 	}
 	s->cnt = cnt;
@@ -236,7 +236,7 @@ static unsigned int want(const struct vb_recvq *rq)
 }
 
 /* Posts so many that as many as are wanted, and @cnt, go round. */
-static int fill_up(struct vb_recvq *rq, unsigned int cnt, struct xp_error *e)
+static int fill_up(struct vb_recvq *rq, unsigned int cnt, struct error *e)
 {
 	struct list ius = LIST_INIT(ius);
 	unsigned int lacking = 0;
@@ -252,15 +252,15 @@ static int fill_up(struct vb_recvq *rq, unsigned int cnt, struct xp_error *e)
 	if (!err && !list_empty(&ius)) {
 		err = verbs_recv_post(rq, &ius);
 		if (err)
-			xp_error_set(e, err, "cannot post receives to %s: %s",
-				     vb_dev_name(rq->dev), strerror(-err));
+			error_set(e, err, "cannot post receives to %s: %s",
+				  vb_dev_name(rq->dev), strerror(-err));
 	}
 	if (err)
 		keep_back_all(&ius);
 	return err;
 }
 
-int vb_recvq_grow(struct vb_recvq *rq, unsigned int cnt, struct xp_error *e)
+int vb_recvq_grow(struct vb_recvq *rq, unsigned int cnt, struct error *e)
 {
 	int err = fill_up(rq, cnt, e);
 
@@ -298,7 +298,7 @@ void vb_recvq_doubt(struct vb_recvq *rq)
 
 static void settle_doubts(struct vb_recvq *rq)
 {
-	struct xp_error e;
+	struct error e;
 
 	while (!list_empty(&rq->in_device)) {
 		struct vb_iu *iu =

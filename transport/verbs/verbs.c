@@ -60,7 +60,7 @@ static struct ibv_mr *register_memory(struct vb_dev *dev, void *addr,
 }
 
 /* Registers with @dev. On failure it is not. */
-static int mr_add(struct vb_mr *mr, struct vb_dev *dev, struct xp_error *e)
+static int mr_add(struct vb_mr *mr, struct vb_dev *dev, struct error *e)
 {
 	int err;
 
@@ -81,7 +81,7 @@ static void mr_remove(struct vb_mr *mr, const struct vb_dev *dev)
 }
 
 int vb_mr_new(struct vb_xp *vx, struct vb_dev *only, void *addr, size_t len,
-	      enum xp_access access, struct xp_mr **ret_mr, struct xp_error *e)
+	      enum xp_access access, struct xp_mr **ret_mr, struct error *e)
 {
 	struct vb_dev *dev;
 	struct vb_mr *mr;
@@ -89,7 +89,7 @@ int vb_mr_new(struct vb_xp *vx, struct vb_dev *only, void *addr, size_t len,
 
 	mr = calloc(1, sizeof(*mr));
 	if (!mr) {
-		xp_error_set(e, -ENOMEM, "no memory for a memory region");
+		error_set(e, -ENOMEM, "no memory for a memory region");
 		return -ENOMEM;
 	}
 	mr->base = (struct xp_mr){ .xp = &vx->base, .addr = addr, .len = len };
@@ -109,7 +109,7 @@ int vb_mr_new(struct vb_xp *vx, struct vb_dev *only, void *addr, size_t len,
 	return 0;
 }
 
-int vb_mr_join(struct vb_dev *dev, struct xp_error *e)
+int vb_mr_join(struct vb_dev *dev, struct error *e)
 {
 	struct list *it;
 	int err = 0;
@@ -135,7 +135,7 @@ void vb_mr_leave(struct vb_dev *dev)
 
 static int verbs_mr_register(struct xp *xp, void *addr, size_t len,
 			     enum xp_access access, struct xp_mr **ret_mr,
-			     struct xp_error *e)
+			     struct error *e)
 {
 	return vb_mr_new(container_of(xp, struct vb_xp, base), NULL, addr, len,
 			 access, ret_mr, e);
@@ -257,14 +257,14 @@ static const struct xp_ops verbs_ops = {
 };
 
 int xp_verbs_create(const struct xp_config *cfg, struct xp **ret_xp,
-		    struct xp_error *e)
+		    struct error *e)
 {
 	struct vb_xp *vx;
 	int err = 0;
 
 	vx = calloc(1, sizeof(*vx));
 	if (!vx) {
-		xp_error_set(e, -ENOMEM, "no memory for the RDMA transport");
+		error_set(e, -ENOMEM, "no memory for the RDMA transport");
 		return -ENOMEM;
 	}
 	list_init(&vx->closing);

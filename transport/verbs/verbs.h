@@ -113,11 +113,11 @@ struct vb_mr {
 
 /* Registers with @only, or with every device when that is NULL. */
 int vb_mr_new(struct vb_xp *vx, struct vb_dev *only, void *addr, size_t len,
-	      enum xp_access access, struct xp_mr **ret_mr, struct xp_error *e);
+	      enum xp_access access, struct xp_mr **ret_mr, struct error *e);
 void vb_mr_free(struct xp_mr *base);
 /* Registers with @dev, which has just come, what is registered everywhere. On
  * failure nothing is. */
-int vb_mr_join(struct vb_dev *dev, struct xp_error *e);
+int vb_mr_join(struct vb_dev *dev, struct error *e);
 /* Deregisters everything from @dev. No queue pair of it may be left. */
 void vb_mr_leave(struct vb_dev *dev);
 
@@ -177,7 +177,7 @@ struct vb_dev {
 };
 
 /* Opens @ibdev, and registers memory with it. On failure nothing is left. */
-int vb_dev_open(struct vb_xp *vx, struct ibv_device *ibdev, struct xp_error *e);
+int vb_dev_open(struct vb_xp *vx, struct ibv_device *ibdev, struct error *e);
 /* Begins the end of a device that the kernel removes: fails its channels. */
 void vb_dev_leave(struct vb_dev *dev);
 /* Goes on with that, as far as it can be gone on with. */
@@ -202,7 +202,7 @@ void vb_plug_close(struct vb_xp *vx);
 /* Looks which devices there are: opens those that have come, and begins the end
  * of those that have gone. Returns how many are SERVING; with none, @e (NULL:
  * nobody asks) says why. */
-unsigned int vb_plug_look(struct vb_xp *vx, struct xp_error *e);
+unsigned int vb_plug_look(struct vb_xp *vx, struct error *e);
 
 /* ---- receive queues (recv.c) ---- */
 
@@ -274,7 +274,7 @@ unsigned int vb_recvq_doubts_left(const struct vb_recvq *rq);
 /* @iu has come back from the device. */
 void vb_recvq_came_back(struct vb_iu *iu);
 /* Posts @cnt buffers more. On failure nothing has changed. */
-int vb_recvq_grow(struct vb_recvq *rq, unsigned int cnt, struct xp_error *e);
+int vb_recvq_grow(struct vb_recvq *rq, unsigned int cnt, struct error *e);
 void vb_recvq_shrink(struct vb_recvq *rq, unsigned int cnt);
 /* ops->post_recv */
 void vb_post_recv(struct xp *xp, struct list *ius);
@@ -306,7 +306,7 @@ struct vb_pool {
 
 /* Finds or makes a pool with room, and takes it. */
 int vb_pool_get(struct vb_dev *dev, unsigned int sends, unsigned int recvs,
-		struct vb_pool **ret_pool, struct xp_error *e);
+		struct vb_pool **ret_pool, struct error *e);
 void vb_pool_put(struct vb_pool *p, unsigned int sends, unsigned int recvs);
 /* Reaps completions, bounded; returns how many. */
 unsigned int vb_pool_poll(struct vb_pool *p);
@@ -423,11 +423,10 @@ static inline struct vb_xp *vb_chan_xp(const struct vb_chan *ch)
 }
 
 int vb_chan_new(struct vb_xp *vx, const struct xp_chan_params *params,
-		enum vb_state state, struct vb_chan **ret_ch,
-		struct xp_error *e);
+		enum vb_state state, struct vb_chan **ret_ch, struct error *e);
 /* Makes the queue pair on ch->dev (INIT) and posts the receives. -ENOTCONN: the
  * peer has gone. */
-int vb_chan_open(struct vb_chan *ch, struct xp_error *e);
+int vb_chan_open(struct vb_chan *ch, struct error *e);
 /* Moves the queue pair on, with what the connection manager has negotiated.
  * -ENOTCONN when that no longer knows of the connection. */
 int vb_chan_move(struct vb_chan *ch, enum ibv_qp_state state);
@@ -452,7 +451,7 @@ void vb_chan_free(struct xp_chan *base);
 
 /* ---- connections (cm.c) ---- */
 
-int vb_cm_open(struct vb_xp *vx, struct xp_error *e);
+int vb_cm_open(struct vb_xp *vx, struct error *e);
 void vb_cm_close(struct vb_xp *vx);
 /*
  * librdmacm opens each device once per process when the first cm_id is bound to
@@ -473,19 +472,19 @@ void vb_cm_came_early(struct vb_chan *ch);
 
 int vb_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	      void (*requested)(struct xp_conn_request *req), void *user,
-	      struct xp_listener **ret_listener, struct xp_error *e);
+	      struct xp_listener **ret_listener, struct error *e);
 int vb_listen_later(struct xp *xp, const struct sockaddr *addr,
 		    socklen_t addr_len,
 		    void (*requested)(struct xp_conn_request *req), void *user,
-		    struct xp_listener **ret_listener, struct xp_error *e);
+		    struct xp_listener **ret_listener, struct error *e);
 void vb_unlisten(struct xp_listener *base);
 int vb_accept(struct xp *xp, struct xp_conn_request *base,
 	      const struct xp_chan_params *params, struct xp_chan **ret_ch,
-	      struct xp_error *e);
+	      struct error *e);
 void vb_reject(struct xp_conn_request *base, const void *pdata, size_t len);
 int vb_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	       const struct xp_chan_params *params, struct xp_chan **ret_ch,
-	       struct xp_error *e);
+	       struct error *e);
 
 /* ---- words (reason.c) ---- */
 
@@ -493,12 +492,12 @@ int vb_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 int vb_wc_errno(enum ibv_wc_status status);
 const char *vb_wc_text(enum ibv_wc_status status);
 /* A reject: @status of the event (an IB CM reason, or a negative errno on
- * iWARP). Returns the negative errno for xp_error. */
+ * iWARP). Returns a negative errno. */
 int vb_reject_errno(int status);
 const char *vb_reject_text(int status);
 /* Another event that ends connecting; @status is a negative errno mostly. */
 const char *vb_cm_text(enum rdma_cm_event_type type, int status);
 /* Text for a failed registration of @len bytes. */
-void vb_mr_error(struct xp_error *e, int err, size_t len, const char *device);
+void vb_mr_error(struct error *e, int err, size_t len, const char *device);
 
 #endif
