@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Options as tables. Each option of each program is one row: how it is written,
+ * its type, unit, range and default, where the value goes, and what it does.
+ * The parser, the refusals, --help, the manual page and the completion are made
+ * from the rows (docs/option_doc.c makes the last two), so that they agree.
+ *
+ * A table has one of three styles:
+ *   OPTION_LONG   --name VALUE, -l VALUE: a command line
+ *   OPTION_MOUNT  -o name=VALUE,name,...
+ *   OPTION_SPEC   SPEC,name=VALUE,name,...
+ *
+ * Thread: setup.
+ */
+#ifndef BASE_OPTION_H
+#define BASE_OPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum option_type {
+	OPTION_FLAG,	 /* bool, true when given; it takes no value */
+	OPTION_NUMBER,	 /* decimal; an unsigned integer of 4 or 8 bytes */
+	OPTION_OCTAL,	 /* the same, octal */
+	OPTION_SIZE,	 /* bytes, "64M"; an unsigned integer of 4 or 8 bytes */
+	OPTION_DURATION, /* seconds, "0.5", or "off"; int, milliseconds */
+	OPTION_CHOICE,	 /* one word of @choices; int, its index */
+	OPTION_NAME,	 /* text, not empty; copied into an array of char */
+	/* const char *, borrowed from the arguments. The types differ in what
+	 * the shell completes. */
+	OPTION_TEXT,
+	OPTION_PATH,
+	OPTION_DIR,
+	OPTION_USER,
+	/* Print and end. */
+	OPTION_HELP,
+	OPTION_VERSION,
+};
+
+struct option_row {
+	const char *name; /* "poll-us" */
+	char letter;	  /* 0: none */
+	enum option_type type;
+	const char *value; /* what --help calls the value: "N"; NULL: no value */
+	const char *unit;  /* "microseconds"; NULL: none. Of NUMBER */
+	uint64_t min, max; /* in the unit of what is stored. max 0: no range */
+	uint64_t step;	   /* SIZE: must be a multiple of this; 0: any */
+	uint64_t dflt;	   /* NUMBER, OCTAL, SIZE, DURATION: stored at first */
+	int off;	   /* DURATION: what "off" stores; 0: it is refused */
+	/* Says the default in words: where it depends on something, or the type
+	 * has no @dflt. option_defaults() stores nothing then. */
+	const char *dflt_text;
+	const char *const *choices; /* CHOICE; ends with NULL */
+	const char *group;	    /* heading in --help, from this row on */
+	/* What it does: an imperative, with scdoc's marks (*bold*, _value_).
+	 * NULL: the row above tells it. */
+	const char *help;
+	const char *more; /* further paragraphs of the manual page, in scdoc */
+	size_t offset, size; /* of the member; OPTION_AT() */
+	/* Instead of offset: stores @value (NULL: none). False: one clause in
+	 * @msg, without the option and the value. */
+	bool (*set)(void *options, const struct option_row *row,
+		    const char *value, char *msg, size_t msg_len);
+	bool again; /* each one given counts; else the last one, or one only */
+	bool also_mount; /* of OPTION_LONG: -o knows it, too */
+};
+
+#define OPTION_AT(type, member)                  \
+	.offset = offsetof(struct type, member), \
+	.size = sizeof(((struct type *)0)->member)
+
+enum option_style {
+	OPTION_LONG,
+	OPTION_MOUNT,
+	OPTION_SPEC,
+};
+
+struct option_table {
+	enum option_style style;
+	const struct option_row *rows;
+	unsigned int cnt;
+	/* For --help, printed as they are; each may be NULL. */
+	const char *head;
+	const char *tail;
+	/* --help has them behind this one; ends with NULL; may be NULL. */
+	const struct option_table *const *parts;
+	const char *program; /* OPTION_LONG: "rdma-target" */
+	const char *version; /* OPTION_LONG */
+};
+
+enum option_verdict {
+	OPTION_RUN,
+	OPTION_DONE, /* --help, --version: printed; exit 0 */
+	OPTION_BAD,  /* one line was logged; exit 1 */
+};
+
+/* Stores the defaults of the rows that have one. */
+void option_defaults(const struct option_table *t, void *options);
+
+/**
+ * option_parse() - read a command line into @options
+ * @ret_first: index of the first argument that is no option. getopt_long()
+ *             moves these to the end of @argv
+ *
+ * Accepts what getopt_long() does: --name=VALUE, unambiguous beginnings of
+ * names, letters in one word, "--".
+ */
+enum option_verdict option_parse(const struct option_table *t, int argc,
+				 char **argv, void *options, int *ret_first);
+
+/* The row that @name means in @style, or NULL. '-' and '_' are the same in
+ * OPTION_MOUNT. */
+const struct option_row *option_find(const struct option_table *t,
+				     enum option_style style, const char *name,
+				     size_t name_len);
+
+/*
+ * Stores @value (NULL: none was given). False: one line in @msg, which names the
+ * option and the value in @style: "'lun=300': not a number from 0 to 255".
+ */
+bool option_set(const struct option_row *row, enum option_style style,
+		void *options, const char *value, char *msg, size_t msg_len);
+
+/* The row whose name is nearest to @name, if it may be what was meant. */
+const struct option_row *option_nearest(const struct option_table *t,
+					const char *name, size_t name_len);
+
+/* For text about options; each returns @buf. */
+#define OPTION_TEXT_SIZE 512
+/* "0 to 1000000", "128k to 1M, a multiple of 4k", "on or off"; or empty */
+char *option_range_text(const struct option_row *row, char *buf);
+/* "200", "15"; or empty */
+char *option_default_text(const struct option_row *row, char *buf);
+/* "-t, --threads N", "fsname=NAME", ",lun=N" */
+char *option_usage_text(const struct option_row *row, enum option_style style,
+			char *buf);
+/* The first paragraph of the manual page: help, range and default. */
+char *option_summary_text(const struct option_row *row, char *buf, size_t len);
+
+/* "name=, ro, block-size=": all names of @t, as they are given. */
+char *option_names_text(const struct option_table *t, char *buf, size_t len);
+
+/* What --help prints. */
+void option_help(const struct option_table *t, FILE *out);
+
+#endif
