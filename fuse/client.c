@@ -442,7 +442,6 @@ static int make_device(struct client *c)
 		.max_write = c->o->max_write,
 		.edge = edge_len(c),
 		.pin_budget = pin_budget(c),
-		.scratch = c->tree->cnt * USAGE_SCRATCH,
 		.request = data_request,
 		.ended = device_ended,
 		.user = c->tree,
@@ -456,10 +455,7 @@ static int make_device(struct client *c)
 		struct tree_file *f = &c->tree->files[i];
 
 		usage_init(&f->usage, c->session, srpi_ctx_reactor(c->ctx),
-			   f->volume,
-			   (char *)dev_scratch(c->dev) +
-				   (size_t)i * USAGE_SCRATCH,
-			   dev_mem(c->dev));
+			   f->volume);
 	}
 	return 0;
 }

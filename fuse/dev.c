@@ -774,8 +774,3 @@ unsigned int dev_background(const struct dev *dev)
 	}
 	return cnt > 256 ? cnt : 256;
 }
-
-void *dev_scratch(const struct dev *dev)
-{
-	return dev->slots.scratch;
-}

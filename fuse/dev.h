@@ -111,7 +111,6 @@ struct dev_options {
 	uint32_t max_write;   /* wanted: bytes, a multiple of the page size */
 	uint32_t edge;	      /* bytes, likewise */
 	uint64_t pin_budget;  /* bytes that may be registered; 0: any */
-	unsigned int scratch; /* bytes of registered memory for others */
 	/* A request for data; false: it is one for libfuse. */
 	bool (*request)(struct slot *slot, const struct fuse_in_header *in);
 	/* The kernel has unmounted, or the device failed (negative errno). */
@@ -162,8 +161,6 @@ unsigned int dev_slots(const struct dev *dev);
 /* Asynchronous requests that the kernel may hand out: not all entries of one of
  * its queues, as it has no other place for requests that need no target. */
 unsigned int dev_background(const struct dev *dev);
-/* Registered, zeroed, aligned to 64 bytes. */
-void *dev_scratch(const struct dev *dev);
 
 /* Room for one block each, registered. */
 uint8_t *slot_head(const struct slot *slot);

@@ -51,8 +51,7 @@ static int map_and_register(struct slots *s, const struct dev_options *o,
 {
 	void *p;
 
-	s->memory_len =
-		o->slots * slot_len(o) + ((o->scratch + 4095u) & ~4095u);
+	s->memory_len = o->slots * slot_len(o);
 	/* Only shared memory can be mapped once more. */
 	p = mmap(NULL, s->memory_len, PROT_READ | PROT_WRITE,
 		 (o->queues ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS |
@@ -64,7 +63,6 @@ static int map_and_register(struct slots *s, const struct dev_options *o,
 		return -ENOMEM;
 	}
 	s->memory = p;
-	s->scratch = s->memory + o->slots * slot_len(o);
 	return srpi_mem_register(o->session, p, s->memory_len, &s->mem, e);
 }
 

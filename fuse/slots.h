@@ -25,7 +25,6 @@ struct slots {
 	uint8_t *memory;
 	size_t memory_len;
 	struct srpi_mem *mem;
-	void *scratch;	   /* behind the slots: dev_options.scratch bytes */
 	uint8_t *payloads; /* NULL: none */
 	size_t payloads_len;
 	size_t page; /* bytes */

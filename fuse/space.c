@@ -150,7 +150,7 @@ static void seek_ask(struct slot *slot, uint64_t pos)
 	slot->io.op = SRPI_EXTENT;
 	slot->io.offset = pos;
 	slot->io.len = slot->file->info->size - pos;
-	slot->io.buf = slot_head(slot);
+	slot->io.buf = NULL;
 	data_submit(slot, seek_told);
 }
 

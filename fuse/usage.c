@@ -81,7 +81,7 @@ static void usage_ask(struct usage *u)
 }
 
 void usage_init(struct usage *u, struct srpi_session *s, struct reactor *r,
-		unsigned int volume, void *scratch, struct srpi_mem *mem)
+		unsigned int volume)
 {
 	*u = (struct usage){
 		.session = s,
@@ -89,8 +89,6 @@ void usage_init(struct usage *u, struct srpi_session *s, struct reactor *r,
 		.info = srpi_volume_info(s, volume),
 		.io = { .op = SRPI_EXTENT,
 			.volume = volume,
-			.buf = scratch,
-			.mem = mem,
 			.done = told,
 			.arg = u },
 	};

@@ -22,9 +22,6 @@
 #include "base/list.h"
 #include "base/reactor.h"
 
-/* Bytes of scratch memory that each volume needs. */
-#define USAGE_SCRATCH 64
-
 struct usage {
 	struct srpi_session *session;
 	struct reactor *reactor;
@@ -48,9 +45,8 @@ struct usage_waiter {
 	void (*done)(struct usage_waiter *w, uint64_t allocated);
 };
 
-/* @scratch: USAGE_SCRATCH bytes in @mem, which the caller owns. */
 void usage_init(struct usage *u, struct srpi_session *s, struct reactor *r,
-		unsigned int volume, void *scratch, struct srpi_mem *mem);
+		unsigned int volume);
 
 void usage_get(struct usage *u, struct usage_waiter *w);
 

@@ -119,7 +119,7 @@ static uint64_t make_unmap(struct srpi_io *sio, uint64_t left)
 		.blocks = (uint32_t)blocks,
 	};
 
-	io->cmd.dir = INI_PARAM;
+	io->cmd.dir = INI_PARAM_OUT;
 	io->cmd.len = (uint32_t)scsi_unmap_encode(&extent, 1, io->cmd.param,
 						  INI_PARAM_MAX);
 	scsi_cdb_unmap((uint16_t)io->cmd.len, io->cmd.cdb);
@@ -159,6 +159,7 @@ static uint64_t blockdev_make_zeroes(struct srpi_io *sio, uint64_t left)
 }
 
 #define LBA_STATUS_LEN (SCSI_LBA_STATUS_HEADER_LEN + SCSI_LBA_STATUS_DESC_LEN)
+_Static_assert(LBA_STATUS_LEN <= INI_PARAM_MAX, "ini_cmd.param is too small");
 
 /* The next command of an operation that moves along its range. */
 static uint64_t make(struct srpi_io *sio, uint64_t left)
@@ -294,18 +295,16 @@ static void extent_done(struct ini_cmd *cmd, int err)
 	struct srpi_io *sio = sio_of(io);
 	struct ini_volume *vol = blockdev_volume_of(sio);
 	uint32_t bs = vol->info.block_size;
-	uint8_t answer[LBA_STATUS_LEN]; /* sio->buf is open to the target */
 	struct scsi_lba_range range;
 	uint64_t lba = sio->offset / bs;
 	size_t cnt;
 
-	memcpy(answer, sio->buf, sizeof(answer));
 	if (err == -EOPNOTSUPP || err == -EINVAL) {
 		vol->no_lba_status = true;
 		extent_unknown(sio);
 		err = 0;
-	} else if (!err && scsi_lba_status_decode(answer, cmd->data_len, lba,
-						  &range, 1, &cnt)) {
+	} else if (!err && scsi_lba_status_decode(cmd->param, cmd->data_len,
+						  lba, &range, 1, &cnt)) {
 		err = -EIO;
 	} else if (!err) {
 		sio->extent_mapped = range.state != SCSI_LBA_DEALLOCATED;
@@ -322,9 +321,7 @@ static void extent(struct srpi_io *sio)
 	scsi_cdb_get_lba_status(
 		sio->offset / blockdev_volume_of(sio)->info.block_size,
 		LBA_STATUS_LEN, io->cmd.cdb);
-	io->cmd.dir = INI_DATA_IN;
-	io->cmd.buf = sio->buf;
-	io->cmd.mr = sio->mem->mr;
+	io->cmd.dir = INI_PARAM_IN;
 	io->cmd.len = LBA_STATUS_LEN;
 	submit_cmd(io, extent_done);
 }
@@ -333,7 +330,7 @@ static void extent(struct srpi_io *sio)
 
 static bool needs_memory(enum srpi_op op)
 {
-	return op == SRPI_READ || op == SRPI_WRITE || op == SRPI_EXTENT;
+	return op == SRPI_READ || op == SRPI_WRITE;
 }
 
 /* 0, or why the operation cannot be. */

@@ -58,6 +58,12 @@ static bool fits_immediate(const struct ini_channel *ch, uint32_t len)
 	       len <= max - SRP_IMM_OFFSET;
 }
 
+/* The slot's piece of the memory for parameter lists, which is registered. */
+static uint8_t *slot_param(const struct ini_slot *slot)
+{
+	return slot->channel->params + slot->index * INI_PARAM_MAX;
+}
+
 /* Says where the data is; returns the pieces of the SEND behind the IU. */
 static unsigned int describe_data(struct ini_slot *slot,
 				  struct srp_cmd_args *args,
@@ -66,28 +72,29 @@ static unsigned int describe_data(struct ini_slot *slot,
 	struct ini_channel *ch = slot->channel;
 	struct ini_cmd *cmd = slot->cmd;
 	struct srp_data_args *data =
-		cmd->dir == INI_DATA_IN ? &args->in : &args->out;
+		ini_dir_is_in(cmd->dir) ? &args->in : &args->out;
 	const void *buf = cmd->buf;
 	struct xp_mr *mr = cmd->mr;
 
 	if (cmd->dir == INI_NO_DATA)
 		return 0;
-	if (cmd->dir != INI_DATA_IN && fits_immediate(ch, cmd->len)) {
+	if (!ini_dir_is_in(cmd->dir) && fits_immediate(ch, cmd->len)) {
 		data->format = SRP_DATA_IMMEDIATE;
 		data->imm_len = cmd->len;
 		data->imm_offset = SRP_IMM_OFFSET;
-		if (cmd->dir == INI_PARAM)
+		if (cmd->dir == INI_PARAM_OUT)
 			return 0; /* goes into the IU itself */
 		slot->chain.send[1].addr = buf;
 		slot->chain.send[1].len = cmd->len;
 		slot->chain.send[1].mr = mr;
 		return 1;
 	}
-	if (cmd->dir == INI_PARAM) {
-		buf = memcpy(ch->params + slot->index * INI_PARAM_MAX,
-			     cmd->param, cmd->len);
+	if (ini_dir_is_param(cmd->dir)) {
+		buf = slot_param(slot);
 		mr = ch->params_mr;
 	}
+	if (cmd->dir == INI_PARAM_OUT)
+		memcpy(slot_param(slot), cmd->param, cmd->len);
 	xp_mr_remote(mr, ch->xp, buf, &desc->addr, &desc->key);
 	desc->len = cmd->len;
 	data->format = SRP_DATA_DIRECT;
@@ -124,7 +131,8 @@ void ini_channel_send(struct ini_channel *ch, struct ini_cmd *cmd)
 	slot->chain.send_cnt = 1 + describe_data(slot, &args, &desc);
 	len = srp_cmd_encode(slot->iu, IU_STRIDE, &args);
 	assert(len > 0);
-	if (cmd->dir == INI_PARAM && args.out.format == SRP_DATA_IMMEDIATE) {
+	if (cmd->dir == INI_PARAM_OUT &&
+	    args.out.format == SRP_DATA_IMMEDIATE) {
 		memcpy(slot->iu + len, cmd->param, cmd->len);
 		len += cmd->len;
 	}
@@ -183,6 +191,9 @@ static void slot_settle(struct ini_slot *slot)
 
 	if (slot->sending || !slot->answered)
 		return;
+	/* The target may write to the slot's memory at any time: check a copy. */
+	if (cmd->dir == INI_PARAM_IN)
+		memcpy(cmd->param, slot_param(slot), cmd->len);
 	slot_free(slot);
 	ch->events->answered(ch, cmd, err);
 	if (ini_channel_can_send(ch))
@@ -206,10 +217,10 @@ static uint32_t residual(const struct ini_cmd *cmd, const struct srp_rsp *rsp)
 {
 	uint32_t resid = 0;
 
-	if (cmd->dir == INI_DATA_IN &&
+	if (ini_dir_is_in(cmd->dir) &&
 	    (rsp->resid_flags & SRP_RSP_IN_UNDERFLOW))
 		resid = rsp->in_resid;
-	if (cmd->dir != INI_DATA_IN &&
+	if (!ini_dir_is_in(cmd->dir) &&
 	    (rsp->resid_flags & SRP_RSP_OUT_UNDERFLOW))
 		resid = rsp->out_resid;
 	return resid < cmd->len ? resid : cmd->len;

@@ -84,7 +84,7 @@ struct ini_channel {
 	uint8_t *block; /* IUs of slots and replies, registered */
 	size_t block_len;
 	struct xp_mr *block_mr;
-	uint8_t *params; /* parameter lists fetched by RDMA READ */
+	uint8_t *params; /* of slots: parameter lists and short answers */
 	struct xp_mr *params_mr;
 	struct error why;
 };

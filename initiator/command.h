@@ -11,15 +11,16 @@
 #include "base/list.h"
 #include "transport/xport.h"
 
-/* The longest parameter list that travels inside a command structure: UNMAP
- * with one descriptor. */
+/* The longest parameter list inside a command structure: UNMAP with one
+ * descriptor, or the answer to GET LBA STATUS with one. */
 #define INI_PARAM_MAX 32
 
 enum ini_dir {
 	INI_NO_DATA,
-	INI_DATA_IN,  /* buf gets at most len bytes */
-	INI_DATA_OUT, /* len bytes from buf */
-	INI_PARAM,    /* data-out of len bytes from param */
+	INI_DATA_IN,   /* buf gets at most len bytes */
+	INI_DATA_OUT,  /* len bytes from buf */
+	INI_PARAM_OUT, /* len bytes from param */
+	INI_PARAM_IN,  /* param gets at most len bytes */
 };
 
 /* Why a command is sent again, on the same connection. */
@@ -29,6 +30,16 @@ enum ini_retry {
 	INI_RETRY_BUSY,	     /* BUSY, TASK SET FULL, becoming ready */
 	INI_RETRIES,
 };
+
+static inline bool ini_dir_is_in(enum ini_dir dir)
+{
+	return dir == INI_DATA_IN || dir == INI_PARAM_IN;
+}
+
+static inline bool ini_dir_is_param(enum ini_dir dir)
+{
+	return dir == INI_PARAM_OUT || dir == INI_PARAM_IN;
+}
 
 struct ini_cmd {
 	/* set by the caller, unchanged until done() */
@@ -55,7 +66,7 @@ struct ini_cmd {
 	void (*done)(struct ini_cmd *cmd, int err);
 
 	/* result */
-	uint32_t data_len; /* DATA_IN: bytes that arrived */
+	uint32_t data_len; /* DATA_IN, PARAM_IN: bytes that arrived */
 	uint8_t status;	   /* SCSI status; 0 also when there was none */
 	bool has_sense;
 	struct scsi_sense sense;

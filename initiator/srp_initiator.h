@@ -273,7 +273,7 @@ enum srpi_op {
 	SRPI_FLUSH,
 	SRPI_DISCARD,	   /* contents undefined (or zero: unmap_zeroes) */
 	SRPI_WRITE_ZEROES, /* may free the space when .discard is set */
-	SRPI_EXTENT,	   /* is there data at offset, and how far? */
+	SRPI_EXTENT,	   /* is there data or a hole at offset, how far? */
 };
 
 /*
@@ -285,13 +285,13 @@ struct srpi_io {
 	unsigned int volume;
 	uint64_t offset; /* bytes, a multiple of the block size */
 	uint64_t len;	 /* bytes, likewise; READ, WRITE: at most 4 GiB - 1 */
-	/* READ, WRITE: the data; EXTENT: room for the answer, 32 bytes */
-	void *buf;
+	void *buf;	 /* READ, WRITE: the data */
 	struct srpi_mem *mem; /* that buf lies in */
 	bool fua;	      /* WRITE, WRITE_ZEROES: stable before done */
 	bool discard;	      /* WRITE_ZEROES */
-	/* SRPI_EXTENT's results: extent_len bytes from offset on are all
-	 * mapped or all not. */
+	/* Results of SRPI_EXTENT: the extent_len bytes from offset on are all
+	 * mapped, or all a hole. extent_len is at most len; it is 0 only when
+	 * len is. */
 	bool extent_mapped;
 	uint64_t extent_len;
 	/* @res: 0, or -EIO, -ENOSPC, -EROFS, -EINVAL (not aligned, outside the

@@ -138,8 +138,7 @@ static int run(struct mount *m, struct srpi_session *s, struct dev_options *d,
 
 	if (err)
 		return err;
-	usage_init(&((struct tree *)d->user)->files[0].usage, s, s->reactor, 0,
-		   dev_scratch(dev), dev_mem(dev));
+	usage_init(&((struct tree *)d->user)->files[0].usage, s, s->reactor, 0);
 	err = mount_begin(m, &o, false, dev, e);
 	if (!err)
 		err = dev_start(dev, m->se);
@@ -167,7 +166,6 @@ int main(int argc, char **argv)
 		.queues = uring_queues(),
 		.max_write = 1 << 20,
 		.edge = 4096,
-		.scratch = USAGE_SCRATCH,
 		.request = data_request,
 		.ended = ended,
 	};

@@ -486,12 +486,9 @@ static void flush_works_on_every_volume(void **state)
 static void extent_at(struct client *c, uint64_t offset, uint64_t len,
 		      bool want_mapped, uint64_t want_len)
 {
-	struct srpi_io io = { .op = SRPI_EXTENT,
-			      .volume = DISK,
-			      .offset = offset,
-			      .len = len,
-			      .buf = c->buf,
-			      .mem = c->mem };
+	struct srpi_io io = {
+		.op = SRPI_EXTENT, .volume = DISK, .offset = offset, .len = len
+	};
 
 	assert_int_equal(srpi_io_wait(c->ctx, c->s, &io), 0);
 	assert_int_equal(io.extent_mapped, want_mapped);

@@ -89,17 +89,15 @@ static void write_down(struct srpi_session *s, const struct srpi_io *io)
 static void check(const struct srpi_session *s, const struct srpi_io *io)
 {
 	const uint8_t *buf = io->buf;
-	uint64_t len = io->op == SRPI_EXTENT ? 32 : io->len;
 
 	assert(io->volume == 0);
 	assert(io->offset % s->info.block_size == 0);
 	assert(io->len % s->info.block_size == 0);
 	assert(io->offset + io->len <= s->info.size);
-	if (io->op != SRPI_READ && io->op != SRPI_WRITE &&
-	    io->op != SRPI_EXTENT)
+	if (io->op != SRPI_READ && io->op != SRPI_WRITE)
 		return;
 	assert(io->mem && buf >= io->mem->addr &&
-	       buf + len <= io->mem->addr + io->mem->len);
+	       buf + io->len <= io->mem->addr + io->mem->len);
 }
 
 static void answer(struct reactor_msg *msg)

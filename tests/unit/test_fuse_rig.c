@@ -91,7 +91,6 @@ static void make_dev(struct rig *r, const struct rig_options *o)
 		.slots = o->slots ? o->slots : 16,
 		.max_write = RIG_MAX_WRITE,
 		.edge = EDGE,
-		.scratch = USAGE_SCRATCH,
 		.request = request,
 		.ended = ended,
 		.owner = r,
@@ -101,8 +100,7 @@ static void make_dev(struct rig *r, const struct rig_options *o)
 	assert_int_equal(tree_create(&to, &r->tree), 0);
 	d.user = r->tree;
 	assert_int_equal(dev_create(&d, &r->dev, &e), 0);
-	usage_init(&r->tree->files[0].usage, r->target, r->ctx.reactor, 0,
-		   dev_scratch(r->dev), dev_mem(r->dev));
+	usage_init(&r->tree->files[0].usage, r->target, r->ctx.reactor, 0);
 }
 
 struct rig *rig_new(const struct rig_options *o)
