@@ -159,7 +159,7 @@ def _by_file(text):
     return cost
 
 
-TARGET_FILES = re.compile(r'(^|/)(target|protocol|transport)/[^/]+\.[ch]$')
+TARGET_FILES = re.compile(r'(^|/)(base|protocol|target|transport)/[^:]+\.[ch]$')
 
 
 def target_share(per_file):

@@ -122,7 +122,7 @@ def _engine(doc, plots):
     if 'counts' not in doc:
         return NOTHING
     found = doc['counts']['instructions']
-    return [f'**{found["target"]:,.0f}** of target, protocol and transport.']
+    return [f'**{found["target"]:,.0f}** of target, protocol, transport and base.']
 
 
 def _logins(doc, plots):
