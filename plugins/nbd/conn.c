@@ -177,10 +177,13 @@ static bool conn_is_dishonest(struct nbdvol *vol, struct nbdio *n)
 	n->seen = atomic_load(&vol->written);
 	if (!atomic_load(&vol->lost_writes))
 		return false;
-	nbd_host->log(vol->vol, RBP_ERROR,
-		      "a flush fails: the connection was lost before earlier "
-		      "writes were flushed, and the server may have lost them; "
-		      "check the data, then restart rdma-target");
+	if (!atomic_exchange(&vol->told_lost, true))
+		nbd_host->log(
+			vol->vol, RBP_ERROR,
+			"flushes fail from now on: the connection was "
+			"lost before earlier writes were flushed, and the "
+			"server may have lost them; check the data, then "
+			"restart rdma-target");
 	return true;
 }
 
@@ -278,12 +281,32 @@ static void conn_begin_wait(struct nbdconn *c)
 	conn_ask_for_link(c);
 }
 
-static void conn_lose(struct nbdconn *c)
+/* Of the connections of a volume only the first says that it is lost, and the last
+ * that it is back. */
+static void conn_count_down(struct nbdconn *c)
 {
+	c->counts_as_down = true;
+	if (atomic_fetch_add(&c->vol->down_cnt, 1) != 0)
+		return;
 	nbd_host->log(c->vol->vol, RBP_WARNING,
 		      "the connection to the server is lost; I/O waits for it "
 		      "for up to %llu seconds",
 		      (unsigned long long)(c->vol->wait_ms / 1000));
+}
+
+static void conn_count_up(struct nbdconn *c)
+{
+	if (!c->counts_as_down)
+		return;
+	c->counts_as_down = false;
+	if (atomic_fetch_sub(&c->vol->down_cnt, 1) == 1)
+		nbd_host->log(c->vol->vol, RBP_NOTICE,
+			      "connected to the server again");
+}
+
+static void conn_lose(struct nbdconn *c)
+{
+	conn_count_down(c);
 	nbd_host->watch_del(c->watch);
 	c->watch = NULL;
 	/* Before another one is made: the server shall see that this one has
@@ -331,9 +354,7 @@ static void conn_take_link(struct nbdconn *c, struct nbd_handle *h)
 		conn_begin_wait(c);
 		return;
 	}
-	if (c->gave_up || !TAILQ_EMPTY(&c->waiting))
-		nbd_host->log(c->vol->vol, RBP_NOTICE,
-			      "connected to the server again");
+	conn_count_up(c);
 	nbd_host->timer_stop(c->timer);
 	/* Others may have written to a server that has died since. */
 	if (!c->was_linked)

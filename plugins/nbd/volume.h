@@ -66,6 +66,7 @@ struct nbdconn {
 	struct nbdio_list sent;	    /* the server has them */
 	struct nbdio_list answered; /* by the server; they end next */
 	bool in_service;	    /* conn.c is at work on it */
+	bool counts_as_down;	    /* in nbdvol.down_cnt */
 	bool was_linked;	    /* has ever been connected */
 	bool ending;		    /* the server has said that it shuts down */
 	bool gave_up;		    /* away for too long: I/O fails at once */
@@ -93,6 +94,8 @@ struct nbdvol {
 	_Atomic uint64_t written;
 	_Atomic uint64_t flushed;
 	atomic_bool lost_writes;
+	atomic_bool told_lost;
+	atomic_uint down_cnt; /* connections that are lost */
 
 	pthread_mutex_t lock; /* never held during a call that blocks */
 	TAILQ_HEAD(, nbdqueue) queues;
