@@ -221,6 +221,10 @@ static int add_condition(scmp_filter_ctx ctx, const struct condition *c)
 		SCMP_CMP64(c->arg, SCMP_CMP_MASKED_EQ, c->mask, c->is));
 }
 
+/* For plugins as well: the C library looks up a name when a connection is made
+ * again. */
+static const struct condition network_condition = { "ioctl", 1, INT, FIONREAD };
+
 static int add_conditions(scmp_filter_ctx ctx, bool network)
 {
 	/* raise() and abort(), but no signals to others */
@@ -232,6 +236,8 @@ static int add_conditions(scmp_filter_ctx ctx, bool network)
 		if (!network || strcmp(conditions[i].call, "socket") != 0)
 			err = add_condition(ctx, &conditions[i]);
 	}
+	if (!err && network)
+		err = add_condition(ctx, &network_condition);
 	if (err)
 		return err;
 	/* A filter cannot see the flags of clone3(); a caller who hears that it
