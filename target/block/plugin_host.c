@@ -66,7 +66,8 @@ struct rbp_queue {
 /* As the plugin knows it. */
 struct rbp_vol {
 	struct log_limit limit;
-	pthread_mutex_t lock; /* guards limit */
+	struct log_limit error_limit; /* of RBP_ERROR */
+	pthread_mutex_t lock;	      /* guards the limits */
 	char name[512];
 };
 
@@ -259,12 +260,16 @@ static enum log_level to_log_level(enum rbp_log_level level)
 	return LOG_ERROR;
 }
 
-static bool plugin_host_may_log(struct rbp_vol *vol, unsigned int *ret_dropped)
+/* What a plugin tells of its course does not hide that something has failed. */
+static bool plugin_host_may_log(struct rbp_vol *vol, enum rbp_log_level level,
+				unsigned int *ret_dropped)
 {
 	bool pass;
 
 	pthread_mutex_lock(&vol->lock);
-	pass = log_limit_pass(&vol->limit, /* burst= */ 5, ret_dropped);
+	pass = log_limit_pass(level == RBP_ERROR ? &vol->error_limit
+						 : &vol->limit,
+			      /* burst= */ 5, ret_dropped);
 	pthread_mutex_unlock(&vol->lock);
 	return pass;
 }
@@ -277,7 +282,7 @@ static void host_log(struct rbp_vol *vol, enum rbp_log_level level,
 	va_list ap;
 
 	if (to_log_level(level) > log_level ||
-	    (vol && !plugin_host_may_log(vol, &dropped)))
+	    (vol && !plugin_host_may_log(vol, level, &dropped)))
 		return;
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
