@@ -1,0 +1,281 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# The store nbd on real servers, nbdkit and qemu-storage-daemon: what is written,
+# servers that fail, are slow, are killed and come back.
+. "$(dirname "$0")/lib.sh"
+
+RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/nbd
+export RDMA_BLOCK_PLUGIN_PATH
+[ -e "$RDMA_BLOCK_PLUGIN_PATH/rdma-block-plugin-nbd.so" ] ||
+	t_skip_all 'built without libnbd'
+# Debian: nbdkit, qemu-utils, qemu-system-common, gnutls-bin.
+for program in nbdkit qemu-img qemu-storage-daemon fio python3; do
+	command -v $program >/dev/null || t_skip_all "no $program here"
+done
+S=$T/server
+
+has_pid() { [ -s "$S.pid" ]; }
+
+# serve NBDKIT-ARG...: at the socket $S; sets $SERVER
+serve() {
+	rm -f "$S" "$S.pid"
+	nbdkit -f -U "$S" -P "$S.pid" "$@" >"$T/nbdkit.log" 2>&1 &
+	SERVER=$!
+	t_pids="$t_pids $SERVER"
+	t_wait_for 10 has_pid || t_bail "$(cat "$T/nbdkit.log")"
+}
+
+stop() {
+	kill "$SERVER"
+	wait "$SERVER" 2>/dev/null
+}
+
+crash() {
+	kill -9 "$SERVER"
+	wait "$SERVER" 2>/dev/null
+}
+
+uri() { echo "nbd:nbd+unix:///${1-}?socket=$S"; }
+
+keeps() { # SPEC
+	rdma-target --check-plugin "$1" >"$T/checked"
+	status=$?
+	cat "$T/checked"
+	[ $status = 0 ] && grep -q '^opens .*ok' "$T/checked"
+}
+
+has_step() { grep -q "^$1.* ok$" "$T/checked"; }
+
+# ---- the contract
+
+serve memory 64M
+t_check 'memory keeps the contract' keeps "$(uri)"
+for step in "writes with FUA" zeroing unmapping extents; do
+	t_check "passed through: $step" has_step "$step"
+done
+stop
+serve --filter=multi-conn memory 64M multi-conn-mode=disable
+t_check 'so does a server without multi-conn' keeps "$(uri)"
+stop
+serve --filter=blocksize-policy memory 64M blocksize-minimum=4096 \
+	blocksize-preferred=64k blocksize-maximum=64k blocksize-error-policy=error
+t_check 'so does one that takes 64 KiB at a time' keeps "$(uri),block-size=4096"
+t_refused 'a block size of 512 needs more than that server has' 'block' \
+	rdma-target --backing "$(uri),block-size=512"
+stop
+serve --filter=blocksize-policy memory 64M blocksize-minimum=8192 \
+	blocksize-preferred=64k
+t_refused 'no I/O below 8 KiB' 'no I/O smaller than 8192.*blocksize' \
+	rdma-target --backing "$(uri)"
+stop
+truncate -s 64M "$T/file.img"
+serve file "$T/file.img"
+t_check 'a file keeps it' keeps "$(uri)"
+stop
+serve -r file "$T/file.img"
+t_check 'a read-only export, too' keeps "$(uri)"
+t_check 'which nobody can write' grep -q 'skipped: the volume is read-only' \
+	"$T/checked"
+stop
+serve --filter=nozero --filter=noextents memory 64M \
+	zeromode=none
+t_check 'a server without zero and extents' keeps "$(uri)"
+stop
+t_refused 'a server that is not there' \
+	'cannot connect: .*; is the NBD server running' \
+	rdma-target --backing "$(uri)"
+t_refused 'a text that is no URI' 'cannot connect: ' \
+	rdma-target --backing nbd:nothing
+
+# ---- TCP, by name and with TLS
+serve_tcp() {
+	P=$((20000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))
+	rm -f "$S.pid"
+	nbdkit -f -i 127.0.0.1 -p $P -P "$S.pid" "$@" >"$T/nbdkit.log" 2>&1 &
+	SERVER=$!
+	t_pids="$t_pids $SERVER"
+	t_wait_for 10 has_pid || t_bail "$(cat "$T/nbdkit.log")"
+}
+serve_tcp memory 64M
+t_check 'over TCP, with the short form of the URI' keeps "nbd://localhost:$P"
+stop
+if nbdkit --dump-config | grep -q tls=yes && command -v psktool >/dev/null; then
+	psktool -u alice -p "$T/keys.psk" >/dev/null 2>&1
+	serve_tcp --tls=require --tls-psk="$T/keys.psk" memory 64M
+	t_check 'over TLS with a key' keeps \
+		"nbd:nbds://alice@localhost:$P/?tls-psk-file=$T/keys.psk"
+	t_refused 'not without TLS' 'cannot connect: ' \
+		rdma-target --backing "nbd://localhost:$P"
+	stop
+fi
+
+if [ -n "${SANITIZED-}" ]; then
+	t_done
+fi
+t_needs_fuse
+M=$T/mnt
+mkdir "$M"
+
+verify() { # FILE SIZE
+	(cd "$T" && fio --name=verify --filename="$M/$1" --direct=1 \
+		--size="$2" --verify=crc32c --do_verify=1 --verify_fatal=1 \
+		--rw=randwrite --bsrange=4k-128k --ioengine=libaio --iodepth=32 \
+		--output-format=terse)
+}
+
+end_target() {
+	fusermount3 -u "$M" && kill "$T_TARGET" && wait "$T_TARGET"
+}
+
+# ---- qcow2 with a snapshot below it
+
+start_qsd() {
+	rm -f "$S"
+	qemu-storage-daemon --pidfile "$S.pid" \
+		--blockdev "driver=qcow2,node-name=disk,file.driver=file,file.filename=$T/top.qcow2,discard=unmap" \
+		--nbd-server "addr.type=unix,addr.path=$S,max-connections=8" \
+		--export type=nbd,id=e,node-name=disk,name=disk,writable=on \
+		>"$T/qsd.log" 2>&1 &
+	SERVER=$!
+	t_pids="$t_pids $SERVER"
+	t_wait_for 10 test -S "$S" || t_bail "$(cat "$T/qsd.log")"
+}
+
+qemu-img create -q -f qcow2 "$T/base.qcow2" 64M
+qemu-io -f qcow2 -c 'write -q -P 0x42 0 64M' "$T/base.qcow2"
+qemu-img create -q -f qcow2 -b "$T/base.qcow2" -F qcow2 "$T/top.qcow2"
+start_qsd
+t_target --threads 2 --backing "$(uri disk),name=q"
+t_mount "$URI" "$M" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+t_check 'fio verifies on qcow2' verify q 16M
+t_check 'unmounts and ends' end_target
+stop
+reads_below() {
+	qemu-io -r -f qcow2 -c "read -P 0x42 $1" "$2" | tee /dev/stderr |
+		grep -q 'read .* bytes' &&
+		! qemu-io -r -f qcow2 -c "read -P 0x42 $1" "$2" |
+		grep -q 'failed'
+}
+t_check 'what was not written comes from the snapshot' \
+	reads_below '32M 32M' "$T/top.qcow2"
+t_check 'which is as it was' reads_below '0 64M' "$T/base.qcow2"
+t_check 'the image is whole' qemu-img check -q "$T/top.qcow2"
+
+# ---- a server that fails
+
+serve --filter=error memory 64M error=EIO error-pwrite-rate=100% \
+	error-file="$T/fail" error-pread-rate=0
+t_target --backing "$(uri),name=e"
+t_mount "$URI" "$M" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+one_write() { # PATTERN
+	dd if=/dev/zero bs=4k count=1 2>/dev/null | tr '\0' "$1" |
+		dd of="$M/e" bs=4k count=1 conv=notrunc,fsync oflag=direct 2>&1
+}
+t_check 'a write is done' one_write a
+touch "$T/fail"
+fails() { ! "$@"; }
+t_check 'a write that the server fails is failed' fails one_write b
+rm "$T/fail"
+starts_with() { # CHAR FILE
+	[ "$(dd if="$2" bs=4k count=1 iflag=direct 2>/dev/null | head -c 1)" = "$1" ]
+}
+t_check 'the data is what it was' starts_with a "$M/e"
+t_check 'and the next write is done' one_write c
+t_check 'ends' end_target
+stop
+
+# ---- a slow server beside a fast volume
+
+serve --filter=delay memory 64M delay-read=1 rdelay=1
+t_target --threads 1 --backing "$(uri),name=slow" --backing ram:16M,name=fast
+t_mount "$URI" "$M" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+# Reads of the fast volume end while one of the slow volume is under way.
+dd if="$M/slow" of=/dev/null bs=4k count=20 iflag=direct 2>/dev/null &
+slow=$!
+is_ahead() {
+	for n in 1 2 3 4 5; do
+		dd if="$M/fast" of=/dev/null bs=4k count=200 iflag=direct \
+			2>/dev/null || return 1
+	done
+	! t_is_gone $slow
+}
+t_check 'a slow server holds nobody else up' is_ahead
+kill $slow 2>/dev/null
+wait $slow 2>/dev/null
+t_check 'ends' end_target
+stop
+
+# ---- a server that is killed under load, and comes back
+
+kill_in_turns() { # TIMES: while fio runs
+	for n in $(seq "$1"); do
+		sleep 0.5
+		crash
+		serve file "$T/file.img"
+		t_is_gone $fio && break
+	done
+}
+
+# survives PARAM: fio's data is right after five kills
+survives() {
+	(cd "$T" && exec fio --name=load --filename="$M/k" --direct=1 --size=64M \
+		--rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 \
+		--time_based --runtime=5 --verify=crc32c --verify_fatal=1 \
+		--do_verify=1 --output-format=terse) >"$T/fio.log" 2>&1 &
+	fio=$!
+	kill_in_turns 5
+	wait $fio
+	status=$?
+	tail -5 "$T/fio.log"
+	grep nbd "$T/target.log" | tail -5
+	[ $status = 0 ] && grep -q 'connected to the server again' "$T/target.log"
+}
+flushes() { python3 -c '
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+os.fsync(fd)' "$M/k"; }
+
+serve file "$T/file.img"
+t_target --threads 2 --backing "$(uri),name=k"
+t_mount "$URI" "$M" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+t_check 'fio verifies while the server is killed' survives
+t_check 'no flush is acknowledged that might have lost writes' fails flushes
+t_check 'the log says why' grep -q \
+	'flushes fail from now on: the connection was lost before' \
+	"$T/target.log"
+end_target
+t_target --threads 2 --backing "$(uri),name=k,trust-server=on"
+t_mount "$URI" "$M" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+t_check 'again, with a server that is trusted' survives
+t_check 'then a flush is done' flushes
+clean_restart() {
+	crash
+	serve file "$T/file.img"
+	flushes
+}
+t_check 'ends' end_target
+t_target --backing "$(uri),name=k"
+t_mount "$URI" "$M" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+t_check 'a flush after a flush loses nothing' clean_restart
+t_check 'ends' end_target
+
+# ---- a server that stays away
+
+t_target --backing "$(uri),name=k,wait=1"
+t_mount --io-timeout 300 "$URI" "$M" 2>"$T/mount.log" ||
+	t_bail "$(cat "$T/mount.log")"
+crash
+reads() { dd if="$M/k" of=/dev/null bs=4k count=1 iflag=direct; }
+t_check 'I/O fails when the server stays away' fails reads
+t_check 'the log says so' grep -q 'away for 1 seconds: I/O fails' \
+	"$T/target.log"
+truncate -s 32M "$T/small.img"
+serve file "$T/small.img"
+t_check 'another export is not taken for it' t_wait_for 10 grep -q \
+	'the export is smaller than it was' "$T/target.log"
+crash
+serve file "$T/file.img"
+t_check 'the right one is' t_wait_for 30 reads
+t_check 'ends' end_target
+stop
+t_done
