@@ -42,10 +42,10 @@ t_cleanup() {
 		fusermount3 -uzq "$dir" 2>/dev/null || umount -l "$dir" 2>/dev/null
 	done
 	for pid in $t_pids; do
-		kill "$pid" 2>/dev/null
+		t_is_not_ours "$pid" || kill "$pid" 2>/dev/null
 	done
 	for pid in $t_pids; do
-		t_wait_for 5 t_is_gone "$pid" || kill -9 "$pid" 2>/dev/null
+		t_wait_for 5 t_is_not_ours "$pid" || kill -9 "$pid" 2>/dev/null
 	done
 	t_uring_restore
 	[ -n "${T_KEEP-}" ] || rm -rf --one-file-system "$T"
@@ -63,6 +63,12 @@ t_wait_for() {
 		[ $t_left -gt 0 ] || return 1
 		sleep 0.02
 	done
+}
+
+# The kernel gives the number of a process that has ended to another one soon, when
+# much is started. Only a child of this shell may be ended at the end.
+t_is_not_ours() {
+	! grep -qs "^PPid:[^0-9]*$$\$" "/proc/$1/status"
 }
 
 t_is_gone() {

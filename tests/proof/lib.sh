@@ -109,7 +109,7 @@ p_answer() {
 	while read -r P_ANSWER <&8; do
 		echo "$P_ANSWER" >>"$T/load.out"
 		case $P_ANSWER in
-		*wrong* | *failed* | HANGS*) break ;;
+		*wrong* | *failed* | HANGS* | ENDED*) break ;;
 		"$1"* | "${1}ed"*) return 0 ;;
 		esac
 	done
@@ -117,7 +117,7 @@ p_answer() {
 	cat "$T/load.err" >>"$T/load.out"
 	p_keep
 	# From what is wrong on; without that, how it ended.
-	grep -En 'VIOLATION|HANGS' "$T/load.out" | head -n 1 | cut -d: -f1 |
+	grep -En 'VIOLATION|HANGS|ENDED' "$T/load.out" | head -n 1 | cut -d: -f1 |
 		(read -r p_line && tail -n "+$p_line" "$T/load.out" |
 			head -n 200 || tail -n 20 "$T/load.out")
 	return 1

@@ -60,7 +60,8 @@ static const char help[] =
 	"  round       rest, read everything, judge, go on\n"
 	"  note TEXT   tell TEXT, with this time, when something is wrong\n"
 	"  quit        the same, and end\n"
-	"Exit status: 0 when all was right, 1 when not, 2 when it hangs.\n";
+	"Exit status: 0 when all was right, 1 when not, 2 when it hangs or a writer "
+	"ends.\n";
 
 #define MAX_PROCESSES 32
 /* rdma-fuse and libsrpi wait at least 50 ms before they connect again. */
@@ -224,6 +225,27 @@ static void say_who_hangs(const struct load *l)
 	}
 }
 
+/* A writer that ends without being told to leaves its lanes without an answer. */
+static bool has_lost_writer(const struct load *l)
+{
+	for (unsigned int i = 0; i < l->process_cnt; i++) {
+		const struct process *p = &l->processes[i];
+		int how;
+
+		if (waitpid(p->pid, &how, WNOHANG) != p->pid)
+			continue;
+		printf("ENDED: the writer of lanes %u to %u through %s: ",
+		       p->lanes[0]->number, p->lanes[p->lane_cnt - 1]->number,
+		       l->through[p->nexus]);
+		if (WIFSIGNALED(how))
+			printf("signal %d\n", WTERMSIG(how));
+		else
+			printf("exit status %d\n", WEXITSTATUS(how));
+		return true;
+	}
+	return false;
+}
+
 static bool all_rest(const struct journal *j)
 {
 	for (unsigned int i = 0; i < j->lane_cnt; i++) {
@@ -246,7 +268,7 @@ static void set_phase(struct load *l, enum journal_phase phase)
 	l->j->phase_nr++;
 }
 
-/* False: it hangs. */
+/* False: it hangs, or cannot go on. */
 static bool finish_phase(struct load *l, enum journal_phase phase)
 {
 	uint64_t until = journal_now() + l->timeout * 1000000000ull;
@@ -257,6 +279,8 @@ static bool finish_phase(struct load *l, enum journal_phase phase)
 			say_who_hangs(l);
 			return false;
 		}
+		if (has_lost_writer(l))
+			return false;
 		nap_ms(1);
 	}
 	past_note(&l->past, "all lanes rest");
@@ -359,6 +383,8 @@ static int wait_for_ops(struct load *l, uint64_t more)
 
 			if (l->j->violated)
 				return judge_round(l);
+			if (has_lost_writer(l))
+				return 2;
 			if (journal_now() > until) {
 				printf("HANGS: %s got no further for %u s\n",
 				       l->through[i], l->timeout);
