@@ -277,7 +277,7 @@ static int listen_default(struct listener *l)
 	return err;
 }
 
-int listen_all(struct port *port, const struct options *opt,
+int listen_all(struct port *port, const struct target_options *opt,
 	       int (*use)(void *user, enum xp_kind kind, bool await,
 			  struct error *e),
 	       void *user, struct listen_points *ret, struct error *e)

@@ -33,7 +33,7 @@ struct listen_points {
  * reason. -errno with one line in @e that names the
  * address.
  */
-int listen_all(struct port *port, const struct options *opt,
+int listen_all(struct port *port, const struct target_options *opt,
 	       int (*use_kind)(void *user, enum xp_kind kind, bool await,
 			       struct error *e),
 	       void *user, struct listen_points *ret, struct error *e);

@@ -7,23 +7,23 @@
 
 int main(int argc, char **argv)
 {
-	struct options opt;
+	struct target_options opt;
 	int code = 1;
 
 	std_files_hold();
 	log_init("rdma-target", LOG_NOTICE);
-	switch (options_parse(argc, argv, &opt)) {
-	case OPTIONS_RUN:
+	switch (target_options_parse(argc, argv, &opt)) {
+	case OPTION_RUN:
 		log_init("rdma-target", opt.log_level);
 		code = opt.check_plugin ? check_plugin(&opt.backings[0])
 					: server_run(&opt);
 		break;
-	case OPTIONS_DONE:
+	case OPTION_DONE:
 		code = std_files_flush() ? 0 : 1;
 		break;
-	case OPTIONS_BAD:
+	case OPTION_BAD:
 		break;
 	}
-	options_free(&opt);
+	target_options_free(&opt);
 	return code;
 }

@@ -2,290 +2,123 @@
 #include "target/options.h"
 
 #include <errno.h>
-#include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "config.h"
+#include "base/list.h"
+#include "base/option.h"
+#include "base/reactor.h"
 #include "base/size.h"
 #include "target/port/watchdog.h"
-#include "base/list.h"
-#include "base/option_fault.h"
-#include "base/reactor.h"
 
 /* Of what --max-... may say: far more than file descriptors last for. */
 #define LIMIT_MAX 1000000
 
-static const char help_text[] =
-	"Usage: rdma-target [OPTION]... --backing SPEC [--backing SPEC]...\n"
-	"Serves files, block devices and memory as disks over RDMA (SRP), or over\n"
-	"TCP where there is no RDMA device. The first SPEC is LUN 0, and so on.\n"
-	"\n"
-	"  -b, --backing SPEC   what to serve; see below\n"
-	"  -l, --listen URI     where to listen; may be given several times\n"
-	"                         srp://ADDR[:PORT]       RDMA if a device has ADDR, else TCP\n"
-	"                         srp+rdma://ADDR[:PORT]  RDMA only\n"
-	"                         srp+tcp://ADDR[:PORT]   TCP only\n"
-	"                       default: RDMA on every address when there is a device, else\n"
-	"                       TCP on 127.0.0.1; port 5555\n"
-	"  -a, --allow RULE     who may use volumes without rules of their own; may be given\n"
-	"                       several times (default: everybody); see below\n"
-	"  -t, --threads N      threads that serve (default: as many as processors, 4 at\n"
-	"                       most, 8M of --buffers for each)\n"
-	"      --poll-us N      poll for this long after work before sleeping,\n"
-	"                       in microseconds; 0 = never (default 200; with one\n"
-	"                       processor 0)\n"
-	"      --buffers SIZE   memory for data in flight, all threads together\n"
-	"                       (default 32M, or 8M a thread if that is more; at least\n"
-	"                       4M a thread)\n"
-	"      --max-logins N       logins of all initiators (default 4096)\n"
-	"      --max-host-logins N  of these, from one address (default 1024)\n"
-	"      --max-half-open N    of these, not yet completed (default 512)\n"
-	"      --max-host-half-open N of these, from one address (default 128)\n"
-	"      --max-channels N     connections of one initiator (default 64)\n"
-	"      --rdma-timeout N seconds after which an initiator that neither answers RDMA\n"
-	"                       nor takes its responses is disconnected (default 30)\n"
-	"      --keepalive N    seconds of silence after which an initiator is probed, and\n"
-	"                       disconnected if it is gone (default 15)\n"
-	"      --state-dir DIR  keep there what must outlive a restart: reservations made with\n"
-	"                       APTPL and saved mode values (default: none survive)\n"
-	"  -P, --pidfile FILE   write the process ID there when ready\n"
-	"  -u, --user NAME      become this user once the volumes are open\n"
-	"      --no-sandbox     do without the filter of system calls\n"
-	"  -v, --verbose        say more; twice: every request\n"
-	"  -q, --quiet          say less; twice: errors only\n"
-	"      --check-plugin SPEC  serve nothing; check that the store and the layers of\n"
-	"                       SPEC keep the promises of rdma-block-plugin(3). This\n"
-	"                       overwrites blocks\n"
-	"      --version        print the version and exit\n"
-	"  -h, --help           print this and exit\n"
-	"\n"
-	"SPEC is PATH, ram:SIZE, null:SIZE or PLUGIN:LOCATION, then any of\n"
-	"  ,name=NAME           the volume's name (default: from the path)\n"
-	"  ,ro                  read-only\n"
-	"  ,block-size=N        512 (default) or 4096\n"
-	"  ,direct=on|off       O_DIRECT (default: on for block devices)\n"
-	"  ,removable           the medium can be ejected, and loaded again\n"
-	"  ,write-through       every write is on stable storage before it is answered\n"
-	"  ,serial=TEXT         unit serial number (default: derived from the path)\n"
-	"  ,fault=RULE          for tests: let I/O go wrong; may be given several times.\n"
-	"                       RULE is OP:KIND[:CONDITION]..., with\n"
-	"                         OP         read, write, flush, unmap, zero or any\n"
-	"                         KIND       error[=EIO|ENOSPC|ENOMEM|ENODEV|EROFS], delay=MS,\n"
-	"                                    short, torn, corrupt, stuck (until SIGUSR1)\n"
-	"                         CONDITION  lba=A[-B], after=N, every=N, chance=P%,\n"
-	"                                    seed=N, count=N\n"
-	"  ,lun=N               its number, 0 to 255 (default: the lowest that is left)\n"
-	"  ,allow=RULE          who may use it; may be given several times\n"
-	"  ,layer=PLUGIN        put a layer on it; may be given several times\n"
-	"  ,KEY=VALUE           a parameter of the plugin named before\n"
-	"RULE is WHO[:ro][:lun=N]: an address (10.0.0.1, [fe80::1]), a network (10.0.0.0/24),\n"
-	"0x and the 32 digits of an initiator port, or all; read-only, and by which number.\n"
-	"The first that fits counts; a volume that is not allowed does not exist.\n"
-	"SIZE is a number of bytes; k, M, G and T are powers of 1024.\n"
-	"\n"
-	"Example: rdma-target --backing disk.img --backing ram:256M\n"
-	"SIGTERM and SIGINT answer what is in flight, flush the volumes and exit with 0.\n"
-	"SIGHUP takes over what volumes have grown by. SIGUSR1 releases stuck I/O.\n"
-	"SIGUSR2 logs what each thread has done.\n";
+/* ---- options that need more than to be stored ---- */
 
-static bool target_options_fail(const char *option, const char *value,
-				const char *why)
+static bool target_option_refuse(char *msg, size_t msg_len, const char *why)
 {
-	log_error("%s '%s': %s", option, value, why);
+	snprintf(msg, msg_len, "%s", why);
 	return false;
 }
 
-static bool target_options_parse_number(const char *option, const char *text,
-					unsigned int min, unsigned int max,
-					unsigned int *ret)
+static bool target_option_backing(void *options, const struct option_row *row,
+				  const char *value, char *msg, size_t msg_len)
 {
-	char why[80];
-	unsigned long v;
-	char *end;
-
-	errno = 0;
-	v = strtoul(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || errno || v < min || v > max) {
-		snprintf(why, sizeof(why), "not a number from %u to %u", min,
-			 max);
-		return target_options_fail(option, text, why);
-	}
-	*ret = (unsigned int)v;
-	return true;
-}
-
-/* ---- one function per option ---- */
-
-static bool set_backing(struct options *opt, const char *arg)
-{
+	struct target_options *opt = options;
 	struct volume_spec *backings;
-	char msg[512];
 
 	if (opt->backing_cnt == LUNS_MAX)
-		return target_options_fail("--backing", arg,
-					   "more than 256 volumes");
+		return target_option_refuse(msg, msg_len,
+					    "more than 256 volumes");
 	backings = reallocarray(opt->backings, opt->backing_cnt + 1,
 				sizeof(*backings));
 	if (!backings)
-		return target_options_fail("--backing", arg, "out of memory");
+		return target_option_refuse(msg, msg_len, "out of memory");
 	opt->backings = backings;
-	if (!volume_spec_parse(arg, &backings[opt->backing_cnt], msg,
-			       sizeof(msg)))
-		return target_options_fail("--backing", arg, msg);
+	if (!volume_spec_parse(value, &backings[opt->backing_cnt], msg,
+			       msg_len))
+		return false;
 	opt->backing_cnt++;
 	return true;
 }
 
-static bool set_check_plugin(struct options *opt, const char *arg)
+static bool target_option_check_plugin(void *options,
+				       const struct option_row *row,
+				       const char *value, char *msg,
+				       size_t msg_len)
 {
+	struct target_options *opt = options;
+
 	if (opt->check_plugin)
-		return target_options_fail("--check-plugin", arg,
-					   "one at a time");
+		return target_option_refuse(msg, msg_len, "one at a time");
 	opt->check_plugin = true;
-	return set_backing(opt, arg);
+	return target_option_backing(options, row, value, msg, msg_len);
 }
 
-static bool set_listen(struct options *opt, const char *arg)
+static bool target_option_listen(void *options, const struct option_row *row,
+				 const char *value, char *msg, size_t msg_len)
 {
+	struct target_options *opt = options;
 	struct srp_uri *uri = &opt->listens[opt->listen_cnt];
-	char msg[SRP_URI_MSG_SIZE];
 
 	if (opt->listen_cnt == OPTIONS_LISTENS_MAX)
-		return target_options_fail("--listen", arg,
-					   "more than 16 addresses");
-	if (srp_uri_parse(arg, uri, msg, sizeof(msg)) < 0)
-		return target_options_fail("--listen", arg, msg);
+		return target_option_refuse(msg, msg_len,
+					    "more than 16 addresses");
+	if (srp_uri_parse(value, uri, msg, msg_len) < 0)
+		return false;
 	if (uri->volume[0] || uri->has_target || uri->has_initiator)
-		return target_options_fail(
-			"--listen", arg,
+		return target_option_refuse(
+			msg, msg_len,
 			"only an address and a port are possible here");
 	opt->listen_cnt++;
 	return true;
 }
 
-static bool set_threads(struct options *opt, const char *arg)
+static bool target_option_allow(void *options, const struct option_row *row,
+				const char *value, char *msg, size_t msg_len)
 {
-	return target_options_parse_number("--threads", arg, 1, WORKERS_MAX,
-					   &opt->threads);
+	struct target_options *opt = options;
+
+	return access_rules_add(&opt->allow, value, msg, msg_len);
 }
 
-static bool target_options_add_allow(struct options *opt, const char *arg)
+static bool target_option_state_dir(void *options, const struct option_row *row,
+				    const char *value, char *msg,
+				    size_t msg_len)
 {
-	char msg[256];
-
-	if (!access_rules_add(&opt->allow, arg, msg, sizeof(msg)))
-		return target_options_fail("--allow", arg, msg);
-	return true;
-}
-
-static bool set_max_logins(struct options *opt, const char *arg)
-{
-	return target_options_parse_number("--max-logins", arg, 1, LIMIT_MAX,
-					   &opt->limits.logins);
-}
-
-static bool set_max_host_logins(struct options *opt, const char *arg)
-{
-	return target_options_parse_number("--max-host-logins", arg, 1,
-					   LIMIT_MAX, &opt->limits.host_logins);
-}
-
-static bool set_max_half_open(struct options *opt, const char *arg)
-{
-	return target_options_parse_number("--max-half-open", arg, 1, LIMIT_MAX,
-					   &opt->limits.half_open);
-}
-
-static bool set_max_host_half_open(struct options *opt, const char *arg)
-{
-	return target_options_parse_number("--max-host-half-open", arg, 1,
-					   LIMIT_MAX,
-					   &opt->limits.host_half_open);
-}
-
-static bool set_max_channels(struct options *opt, const char *arg)
-{
-	return target_options_parse_number("--max-channels", arg, 1, LIMIT_MAX,
-					   &opt->limits.channels);
-}
-
-static bool set_rdma_timeout(struct options *opt, const char *arg)
-{
-	return target_options_parse_number("--rdma-timeout", arg, 1, 3600,
-					   &opt->rdma_timeout_s);
-}
-
-static bool set_keepalive(struct options *opt, const char *arg)
-{
-	return target_options_parse_number("--keepalive", arg, 1, 3600,
-					   &opt->keepalive_s);
-}
-
-static bool set_poll_us(struct options *opt, const char *arg)
-{
-	return target_options_parse_number("--poll-us", arg, 0, 1000000,
-					   &opt->poll_us);
-}
-
-static bool set_buffers(struct options *opt, const char *arg)
-{
-	int err = size_parse(arg, &opt->buffers);
-
-	if (err)
-		return target_options_fail("--buffers", arg,
-					   err == -ERANGE
-						   ? "too large"
-						   : "not a size such as 32M");
-	return true;
-}
-
-static bool set_pidfile(struct options *opt, const char *arg)
-{
-	opt->pidfile = arg;
-	return true;
-}
-
-static bool set_state_dir(struct options *opt, const char *arg)
-{
+	struct target_options *opt = options;
 	struct stat st;
 
-	if (stat(arg, &st))
-		return target_options_fail(
-			"--state-dir", arg,
+	if (stat(value, &st))
+		return target_option_refuse(
+			msg, msg_len,
 			errno == ENOENT ? "does not exist; make it first, "
 					  "for the user who serves"
 					: strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return target_options_fail("--state-dir", arg,
-					   "not a directory");
-	opt->state_dir = arg;
+		return target_option_refuse(msg, msg_len, "not a directory");
+	opt->state_dir = value;
 	return true;
 }
 
-static bool set_user(struct options *opt, const char *arg)
+static bool target_option_verbose(void *options, const struct option_row *row,
+				  const char *value, char *msg, size_t msg_len)
 {
-	opt->user = arg;
-	return true;
-}
+	struct target_options *opt = options;
 
-static bool set_no_sandbox(struct options *opt, const char *arg)
-{
-	opt->no_sandbox = true;
-	return true;
-}
-
-static bool set_verbose(struct options *opt, const char *arg)
-{
 	if (opt->log_level < LOG_DEBUG)
 		opt->log_level++;
 	return true;
 }
 
-static bool set_quiet(struct options *opt, const char *arg)
+static bool target_option_quiet(void *options, const struct option_row *row,
+				const char *value, char *msg, size_t msg_len)
 {
+	struct target_options *opt = options;
+
 	if (opt->log_level > LOG_ERROR)
 		opt->log_level--;
 	return true;
@@ -293,82 +126,284 @@ static bool set_quiet(struct options *opt, const char *arg)
 
 /* ---- the table ---- */
 
-enum {
-	NO_LETTER = 256
-}; /* above every letter */
-
-static const struct option_row {
-	const char *name;
-	int letter; /* 0: none */
-	int has_arg;
-	bool (*set)(struct options *opt, const char *arg);
-	const char *print; /* instead of set: print this and be done */
-} rows[] = {
-	{ "backing", 'b', required_argument, set_backing, NULL },
-	{ "allow", 'a', required_argument, target_options_add_allow, NULL },
-	{ "listen", 'l', required_argument, set_listen, NULL },
-	{ "threads", 't', required_argument, set_threads, NULL },
-	{ "poll-us", 0, required_argument, set_poll_us, NULL },
-	{ "max-logins", 0, required_argument, set_max_logins, NULL },
-	{ "max-host-logins", 0, required_argument, set_max_host_logins, NULL },
-	{ "max-half-open", 0, required_argument, set_max_half_open, NULL },
-	{ "max-host-half-open", 0, required_argument, set_max_host_half_open,
-	  NULL },
-	{ "max-channels", 0, required_argument, set_max_channels, NULL },
-	{ "rdma-timeout", 0, required_argument, set_rdma_timeout, NULL },
-	{ "keepalive", 0, required_argument, set_keepalive, NULL },
-	{ "buffers", 0, required_argument, set_buffers, NULL },
-	{ "state-dir", 0, required_argument, set_state_dir, NULL },
-	{ "pidfile", 'P', required_argument, set_pidfile, NULL },
-	{ "user", 'u', required_argument, set_user, NULL },
-	{ "no-sandbox", 0, no_argument, set_no_sandbox, NULL },
-	{ "check-plugin", 0, required_argument, set_check_plugin, NULL },
-	{ "verbose", 'v', no_argument, set_verbose, NULL },
-	{ "quiet", 'q', no_argument, set_quiet, NULL },
-	{ "version", 0, no_argument, NULL,
-	  "rdma-target " RDMA_BLOCK_VERSION "\n" },
-	{ "help", 'h', no_argument, NULL, help_text },
+static const struct option_row target_rows[] = {
+	{ .name = "backing",
+	  .letter = 'b',
+	  .type = OPTION_PATH,
+	  .value = "SPEC",
+	  .group = "What to serve, where and to whom",
+	  .help = "Serve this volume; see below. May be given several "
+		  "times.",
+	  .set = target_option_backing,
+	  .again = true },
+	{ .name = "listen",
+	  .letter = 'l',
+	  .type = OPTION_TEXT,
+	  .value = "URI",
+	  .dflt_text = "RDMA on all addresses if there is a device, else TCP "
+		       "on 127.0.0.1; port 5555",
+	  .help = "Listen on this address: *srp://*_ADDR_[*:*_PORT_] "
+		  "(RDMA if a device has _ADDR_, else TCP), "
+		  "*srp+rdma://* or *srp+tcp://* (only that). May be "
+		  "given several times.",
+	  .more = "*srp://*_ADDR_[*:*_PORT_], or plain _ADDR_[*:*_PORT_]\n"
+		  "	Use RDMA if an RDMA device has that address, else TCP. A\n"
+		  "	notice says why TCP is used. When a device with that address\n"
+		  "	appears later, *rdma-target* also listens over RDMA.\n"
+		  "\n"
+		  "*srp+rdma://*_ADDR_[*:*_PORT_]\n"
+		  "	Use RDMA only. If no device has the address, the start fails.\n"
+		  "\n"
+		  "*srp+tcp://*_ADDR_[*:*_PORT_]\n"
+		  "	Use TCP only. TCP has no encryption and no authentication:\n"
+		  "	listen only on networks where every host is trusted.\n"
+		  "	*rdma-target* prints a warning for every address except\n"
+		  "	loopback.\n"
+		  "\n"
+		  "Put an IPv6 address in brackets. *0.0.0.0* and *[::]* mean all addresses. Without\n"
+		  "this option and without an RDMA device, *rdma-target* listens over RDMA on all\n"
+		  "addresses as soon as a device appears.",
+	  .set = target_option_listen,
+	  .again = true },
+	{ .name = "allow",
+	  .letter = 'a',
+	  .type = OPTION_TEXT,
+	  .value = "RULE",
+	  .dflt_text = "every initiator",
+	  .help = "Allow these initiators to use the volumes that have "
+		  "no rules of their own; see below. May be given "
+		  "several times.",
+	  .set = target_option_allow,
+	  .again = true },
+	{ .name = "threads",
+	  .letter = 't',
+	  .type = OPTION_NUMBER,
+	  .value = "N",
+	  .min = 1,
+	  .max = WORKERS_MAX,
+	  .dflt_text = "the number of processors, at most 4, and at most one "
+		       "thread for each 8M of *--buffers*",
+	  .group = "Resources and limits",
+	  .help = "Serve with this many threads.",
+	  .more = "*rdma-target* spreads the channels of an initiator over the threads, and gives the\n"
+		  "first channels of all initiators to all threads in turn. A thread without commands\n"
+		  "uses no processor time. The default counts the processors that *rdma-target* may\n"
+		  "run on.",
+	  OPTION_AT(target_options, threads) },
+	{ .name = "poll-us",
+	  .type = OPTION_NUMBER,
+	  .value = "N",
+	  .unit = "microseconds",
+	  .max = 1000000,
+	  .dflt_text = "200; with one processor 0",
+	  .help = "Poll RDMA devices this long after work before "
+		  "sleeping; 0 never polls.",
+	  .more = "If a longer poll would have avoided the last sleep, *rdma-target* polls five times as\n"
+		  "long until that fails once. Over TCP, it polls only while the next command of an\n"
+		  "initiator that sends one at a time is expected, and only if the last command came\n"
+		  "within this time. Over TCP, it does not poll while more threads are ready to run\n"
+		  "than there are processors.",
+	  OPTION_AT(target_options, poll_us) },
+	{ .name = "buffers",
+	  .type = OPTION_SIZE,
+	  .value = "SIZE",
+	  .dflt_text = "32M, or 8M for each thread if that is more",
+	  .help = "Use this much memory for data in flight, in all "
+		  "threads together; at least 4M for each thread.",
+	  .more = "Each thread gets the largest power of two that fits. The memory is registered with\n"
+		  "the RDMA devices: the limit of locked memory must allow it. When all buffers are in\n"
+		  "use, commands wait. With 4M for each thread, *rdma-target* refuses commands that\n"
+		  "need more than one transfer of the largest size (VERIFY and ORWRITE of nearly\n"
+		  "4 MiB).",
+	  OPTION_AT(target_options, buffers) },
+	{ .name = "max-logins",
+	  .type = OPTION_NUMBER,
+	  .value = "N",
+	  .min = 1,
+	  .max = LIMIT_MAX,
+	  .dflt = PORT_LOGINS_DEFAULT,
+	  .help = "Limit the logins of all initiators.",
+	  OPTION_AT(target_options, limits.logins) },
+	{ .name = "max-host-logins",
+	  .type = OPTION_NUMBER,
+	  .value = "N",
+	  .min = 1,
+	  .max = LIMIT_MAX,
+	  .dflt = PORT_HOST_LOGINS_DEFAULT,
+	  .help = "Limit the logins from one address.",
+	  OPTION_AT(target_options, limits.host_logins) },
+	{ .name = "max-half-open",
+	  .type = OPTION_NUMBER,
+	  .value = "N",
+	  .min = 1,
+	  .max = LIMIT_MAX,
+	  .dflt = PORT_HALF_OPEN_DEFAULT,
+	  .help = "Limit the logins that are half open, of all "
+		  "initiators.",
+	  .more = "A login is half open until its connection is established, and while it waits for the\n"
+		  "commands of the login that it replaces.",
+	  OPTION_AT(target_options, limits.half_open) },
+	{ .name = "max-host-half-open",
+	  .type = OPTION_NUMBER,
+	  .value = "N",
+	  .min = 1,
+	  .max = LIMIT_MAX,
+	  .dflt = PORT_HOST_HALF_OPEN_DEFAULT,
+	  .help = "Limit the logins that are half open, from one "
+		  "address.",
+	  OPTION_AT(target_options, limits.host_half_open) },
+	{ .name = "max-channels",
+	  .type = OPTION_NUMBER,
+	  .value = "N",
+	  .min = 1,
+	  .max = LIMIT_MAX,
+	  .dflt = PORT_CHANNELS_DEFAULT,
+	  .help = "Limit the channels (connections) of one initiator.",
+	  .more = "*rdma-target* rejects a login that exceeds this limit or one of the four above, and\n"
+		  "the log names the limit. For each host, the log has at most 100 lines about logins\n"
+		  "and logouts in ten seconds. It says how many lines it left out.",
+	  OPTION_AT(target_options, limits.channels) },
+	{ .name = "rdma-timeout",
+	  .type = OPTION_NUMBER,
+	  .value = "SECONDS",
+	  .unit = "seconds",
+	  .min = 1,
+	  .max = 3600,
+	  .dflt = WATCHDOG_RDMA_TIMEOUT_MS / 1000,
+	  .help = "Disconnect an initiator when RDMA on one of its "
+		  "channels makes no progress for this long.",
+	  .more = "The initiator is stopped, or no longer takes responses. Its buffers become free for\n"
+		  "other initiators, and the log says which operation waited. An initiator that is slow\n"
+		  "but makes progress stays connected.",
+	  OPTION_AT(target_options, rdma_timeout_s) },
+	{ .name = "keepalive",
+	  .type = OPTION_NUMBER,
+	  .value = "SECONDS",
+	  .unit = "seconds",
+	  .min = 1,
+	  .max = 3600,
+	  .dflt = XP_KEEPALIVE_MS / 1000,
+	  .help = "Probe an initiator that has been silent this long, "
+		  "and disconnect it if it is gone.",
+	  .more = "When its host or the network to it is gone, *rdma-target* disconnects it after two\n"
+		  "to three times this long in all. Over RDMA, the probe is a write of no bytes, which\n"
+		  "the initiator's adapter acknowledges by itself. Over TCP, it is the keepalive probe\n"
+		  "of TCP.",
+	  OPTION_AT(target_options, keepalive_s) },
+	{ .name = "state-dir",
+	  .type = OPTION_DIR,
+	  .value = "DIR",
+	  .dflt_text = "none survives",
+	  .group = "The process",
+	  .help = "Keep in _DIR_ what must survive a restart: "
+		  "reservations made with APTPL, saved mode values, "
+		  "unfinished jobs.",
+	  .more = "It keeps\n"
+		  "\n"
+		  "- persistent reservations that were made with APTPL;\n"
+		  "- mode values that were saved (MODE SELECT with SP);\n"
+		  "- an unfinished SANITIZE, which begins again at the next start;\n"
+		  "- an unfinished FORMAT UNIT, which counts as failed at the next start.\n"
+		  "\n"
+		  "Each volume has a small text file there, named after its NAA identifier.\n"
+		  "*rdma-target* replaces the whole file before it answers the command. The\n"
+		  "file says which store it was written for; see *IDENTITY*. An empty file\n"
+		  "whose name ends with _.lock_ lies beside it, and stays. A *ram:* volume\n"
+		  "without *serial=* is another disk after each start, and has no file.\n"
+		  "Without this option, *rdma-target* refuses APTPL and SP, and forgets an\n"
+		  "unfinished job.",
+	  .set = target_option_state_dir },
+	{ .name = "pidfile",
+	  .letter = 'P',
+	  .type = OPTION_PATH,
+	  .value = "FILE",
+	  .help = "Write the process ID to _FILE_ when ready.",
+	  .more = "*rdma-target* removes the file at the end, or empties it if *--user* may not remove it.\n"
+		  "It keeps the file locked: a second program that uses the same file does not start.",
+	  OPTION_AT(target_options, pidfile) },
+	{ .name = "user",
+	  .letter = 'u',
+	  .type = OPTION_USER,
+	  .value = "NAME",
+	  .dflt_text = "the user that starts *rdma-target*",
+	  .help = "Become this user, by name or number, when the "
+		  "volumes are open.",
+	  .more = "See *RIGHTS*.",
+	  OPTION_AT(target_options, user) },
+	{ .name = "no-sandbox",
+	  .type = OPTION_FLAG,
+	  .help = "Do not install the system call filter.",
+	  .more = "The operations of the rings (io_uring) are not restricted either; see *RIGHTS*.",
+	  OPTION_AT(target_options, no_sandbox) },
+	{ .name = "verbose",
+	  .letter = 'v',
+	  .type = OPTION_FLAG,
+	  .help = "Log more: negotiated values. Given twice, log every "
+		  "request.",
+	  .set = target_option_verbose,
+	  .again = true },
+	{ .name = "quiet",
+	  .letter = 'q',
+	  .type = OPTION_FLAG,
+	  .help = "Log less: only warnings and errors. Given twice, log "
+		  "only errors.",
+	  .set = target_option_quiet,
+	  .again = true },
+	{ .name = "check-plugin",
+	  .type = OPTION_PATH,
+	  .value = "SPEC",
+	  .help = "Serve nothing; check that the store and the layers "
+		  "of _SPEC_ keep the promises of "
+		  "*rdma-block-plugin*(3). This overwrites blocks of "
+		  "the volume.",
+	  .more = "Prints a line for each promise, and exits with 1 when one is broken.",
+	  .set = target_option_check_plugin },
+	{ .name = "version",
+	  .type = OPTION_VERSION,
+	  .help = "Print the version and exit." },
+	{ .name = "help",
+	  .letter = 'h',
+	  .type = OPTION_HELP,
+	  .help = "Print a summary and exit." },
 };
 
-/* getopt's two ways to say the same as the table. */
-struct getopt_form {
-	char letters[2 * ARRAY_SIZE(rows) + 2];
-	struct option longs[ARRAY_SIZE(rows) + 1];
+static const struct option_table *const target_parts[] = {
+	&volume_option_table,
+	NULL,
 };
 
-static void make_getopt_form(struct getopt_form *f)
-{
-	char *p = f->letters;
+const struct option_table target_option_table = {
+	.style = OPTION_LONG,
+	.program = "rdma-target",
+	.version = RDMA_BLOCK_VERSION,
+	.rows = target_rows,
+	.cnt = ARRAY_SIZE(target_rows),
+	.parts = target_parts,
+	.head = "Usage: rdma-target [OPTION]... --backing SPEC [--backing SPEC]...\n"
+		"Serves files, block devices and memory as disks over RDMA (SRP), or over\n"
+		"TCP where there is no RDMA device. The first SPEC is LUN 0, and so on.\n",
+	.tail = "\n"
+		"An allow RULE is WHO[:ro][:lun=N]: an address (10.0.0.1, [fe80::1]), a\n"
+		"network (10.0.0.0/24), 0x and the 32 digits of an initiator port, or all;\n"
+		"read-only, and by which number. The first rule that fits counts. A volume that is not allowed\n"
+		"does not exist for the initiator.\n"
+		"A fault RULE is OP:KIND[:CONDITION]..., with\n"
+		"  OP         read, write, flush, unmap, zero or any\n"
+		"  KIND       error[=EIO|ENOSPC|ENOMEM|ENODEV|EROFS], delay=MS, short, torn,\n"
+		"             corrupt, stuck (until SIGUSR1)\n"
+		"  CONDITION  lba=A[-B], after=N, every=N, chance=P%, seed=N, count=N\n"
+		"SIZE is a number of bytes; k, M, G and T are powers of 1024.\n"
+		"\n"
+		"Example: rdma-target --backing disk.img --backing ram:256M\n"
+		"SIGTERM and SIGINT answer what is in flight, flush the volumes and exit with 0.\n"
+		"SIGHUP looks for volumes that have grown. SIGUSR1 releases stuck I/O.\n"
+		"SIGUSR2 logs what each thread has done.\n",
+};
 
-	memset(f, 0, sizeof(*f));
-	*p++ = ':'; /* a missing argument is told apart */
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		f->longs[i] = (struct option){
-			.name = rows[i].name,
-			.has_arg = rows[i].has_arg,
-			.val = NO_LETTER + (int)i,
-		};
-		if (!rows[i].letter)
-			continue;
-		*p++ = (char)rows[i].letter;
-		if (rows[i].has_arg == required_argument)
-			*p++ = ':';
-	}
-}
-
-static const struct option_row *find_row(int c)
-{
-	if (c >= NO_LETTER)
-		return &rows[c - NO_LETTER];
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (rows[i].letter == c)
-			return &rows[i];
-	return NULL;
-}
-
-/* A thread for each processor, as long as there is room for its buffers: more
- * memory than one thread takes is for who asks for more threads. */
-static unsigned int default_threads(const struct options *opt)
+/* A thread for each processor, as long as there is room for its buffers. More
+ * threads than OPTIONS_THREADS_DEFAULT_MAX would need more memory than the
+ * default of --buffers. */
+static unsigned int target_default_threads(const struct target_options *opt)
 {
 	uint64_t buffers =
 		opt->buffers ? opt->buffers : OPTIONS_BUFFERS_DEFAULT;
@@ -382,12 +417,12 @@ static unsigned int default_threads(const struct options *opt)
 	return cnt > 0 ? cnt : 1;
 }
 
-/* What was not given, and depends on what was. */
-static void fill_in(struct options *opt)
+/* The defaults that depend on other options. */
+static void target_options_fill_in(struct target_options *opt)
 {
 	opt->threads_given = opt->threads > 0;
 	if (!opt->threads_given)
-		opt->threads = default_threads(opt);
+		opt->threads = target_default_threads(opt);
 	if (opt->buffers == 0 &&
 	    OPTIONS_BUFFERS_DEFAULT / opt->threads < OPTIONS_BUFFERS_THREAD)
 		opt->buffers = (uint64_t)OPTIONS_BUFFERS_THREAD * opt->threads;
@@ -395,8 +430,8 @@ static void fill_in(struct options *opt)
 		opt->buffers = OPTIONS_BUFFERS_DEFAULT;
 }
 
-/* What only shows when all options are there. */
-static bool check_together(const struct options *opt)
+/* Checks what depends on several options. */
+static bool target_options_check(const struct target_options *opt)
 {
 	char size[SIZE_TEXT_SIZE];
 
@@ -420,60 +455,37 @@ static bool check_together(const struct options *opt)
 	return true;
 }
 
-static enum options_verdict parse_all(int argc, char **argv,
-				      struct options *opt)
+enum option_verdict target_options_parse(int argc, char **argv,
+					 struct target_options *ret_opt)
 {
-	struct getopt_form form;
-	int c;
+	enum option_verdict verdict;
+	int first;
 
-	make_getopt_form(&form);
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, form.letters, form.longs, NULL)) !=
-	       -1) {
-		const struct option_row *row =
-			c == '?' || c == ':' ? NULL : find_row(c);
-
-		if (!row) {
-			option_fault_log(c, argv);
-			return OPTIONS_BAD;
-		}
-		if (row->print) {
-			fputs(row->print, stdout);
-			return OPTIONS_DONE;
-		}
-		if (!row->set(opt, optarg))
-			return OPTIONS_BAD;
-	}
-	if (optind < argc) {
-		log_error("unexpected '%s': volumes are given with --backing",
-			  argv[optind]);
-		return OPTIONS_BAD;
-	}
-	fill_in(opt);
-	return check_together(opt) ? OPTIONS_RUN : OPTIONS_BAD;
-}
-
-enum options_verdict options_parse(int argc, char **argv,
-				   struct options *ret_opt)
-{
-	*ret_opt = (struct options){
+	*ret_opt = (struct target_options){
 		.poll_us = reactor_poll_us_default(),
-		.limits = PORT_LIMITS_DEFAULT,
-		.rdma_timeout_s = WATCHDOG_RDMA_TIMEOUT_MS / 1000,
-		.keepalive_s = XP_KEEPALIVE_MS / 1000,
 		.log_level = LOG_NOTICE,
 	};
-	optind = 0; /* start afresh, also the second time in a process */
-	return parse_all(argc, argv, ret_opt);
+	option_defaults(&target_option_table, ret_opt);
+	verdict =
+		option_parse(&target_option_table, argc, argv, ret_opt, &first);
+	if (verdict != OPTION_RUN)
+		return verdict;
+	if (first < argc) {
+		log_error("unexpected '%s': volumes are given with --backing",
+			  argv[first]);
+		return OPTION_BAD;
+	}
+	target_options_fill_in(ret_opt);
+	return target_options_check(ret_opt) ? OPTION_RUN : OPTION_BAD;
 }
 
-void options_free(struct options *opt)
+void target_options_free(struct target_options *opt)
 {
 	free(opt->backings);
 	opt->backings = NULL;
 }
 
-size_t options_arena_len(const struct options *opt)
+size_t options_arena_len(const struct target_options *opt)
 {
 	uint64_t each = opt->buffers / opt->threads;
 	size_t len = OPTIONS_BUFFERS_MIN;

@@ -9,24 +9,24 @@
 #include "protocol/srp_uri.h"
 #include "target/port/port.h"
 #include "base/log.h"
+#include "base/option.h"
 
 #define OPTIONS_LISTENS_MAX 16
 
 #define OPTIONS_BUFFERS_DEFAULT (32u << 20)
-/* Of one thread, unless --buffers says otherwise: the largest block that a
- * command may want, which is a power of two. VERIFY needs more than one
- * transfer. Bytes. */
+/* Bytes of one thread, unless --buffers says otherwise. A power of two. VERIFY
+ * needs more than one transfer. */
 #define OPTIONS_BUFFERS_THREAD (2 * VOLUME_MAX_TRANSFER)
-/* Of one thread, at least: any READ and WRITE fits. A command that needs more
- * is refused. So that 8 MiB of memory to lock, a common limit, will do. */
+/* The least for one thread: any READ and WRITE fits, and a limit of 8 MiB of
+ * locked memory, which is common, is enough. Larger commands are refused. */
 #define OPTIONS_BUFFERS_MIN VOLUME_MAX_TRANSFER
 
-/* Threads, unless --threads says otherwise: as many as OPTIONS_BUFFERS_DEFAULT
- * is enough for. */
+/* The most threads without --threads: OPTIONS_BUFFERS_DEFAULT is enough for
+ * these. */
 #define OPTIONS_THREADS_DEFAULT_MAX \
 	(OPTIONS_BUFFERS_DEFAULT / OPTIONS_BUFFERS_THREAD)
 
-struct options {
+struct target_options {
 	struct srp_uri listens[OPTIONS_LISTENS_MAX];
 	unsigned int listen_cnt; /* 0: the default */
 	struct volume_spec *backings;
@@ -39,7 +39,7 @@ struct options {
 	unsigned int rdma_timeout_s;
 	unsigned int keepalive_s;
 	uint64_t buffers; /* bytes, of all threads together */
-	const char *user; /* NULL: who we are; borrowed from argv */
+	const char *user; /* NULL: no other; borrowed from argv */
 	bool no_sandbox;
 	bool check_plugin;     /* check backings[0] and serve nothing */
 	const char *pidfile;   /* NULL: none; borrowed from argv */
@@ -47,18 +47,14 @@ struct options {
 	enum log_level log_level;
 };
 
-enum options_verdict {
-	OPTIONS_RUN,
-	OPTIONS_DONE, /* --help, --version: printed; exit 0 */
-	OPTIONS_BAD,  /* one line to stderr was printed; exit 1 */
-};
+extern const struct option_table target_option_table;
 
-/* Free with options_free(), whatever the verdict. */
-enum options_verdict options_parse(int argc, char **argv,
-				   struct options *ret_opt);
-void options_free(struct options *opt);
+/* Free with target_options_free(), whatever the verdict. */
+enum option_verdict target_options_parse(int argc, char **argv,
+					 struct target_options *ret_opt);
+void target_options_free(struct target_options *opt);
 
 /* Bytes of each thread's arena: the largest power of two that fits. */
-size_t options_arena_len(const struct options *opt);
+size_t options_arena_len(const struct target_options *opt);
 
 #endif

@@ -43,7 +43,7 @@ struct stop_msg {
 };
 
 struct server {
-	const struct options *opt;
+	const struct target_options *opt;
 	struct worker workers[WORKERS_MAX];
 	unsigned int worker_cnt; /* opened */
 	struct lun_map luns;
@@ -134,7 +134,7 @@ static void device_changed(void *user, enum xp_device_change change,
 	}
 }
 
-static int create_xp(const struct options *opt, struct worker *w,
+static int create_xp(const struct target_options *opt, struct worker *w,
 		     enum xp_kind kind, bool await, struct error *e)
 {
 	struct xp_config cfg = {
@@ -234,7 +234,8 @@ static int check_identities(const struct server *s, struct error *e)
 }
 
 /* The number of each volume: its own, or the lowest that is left. */
-static void number_volumes(const struct options *opt, unsigned int luns[])
+static void number_volumes(const struct target_options *opt,
+			   unsigned int luns[])
 {
 	bool taken[LUNS_MAX] = { false };
 	unsigned int next = 0;
@@ -655,7 +656,7 @@ static int open_notify(struct server *s, struct error *e)
 
 /* ---- rights ---- */
 
-static bool has_low_port(const struct options *opt)
+static bool has_low_port(const struct target_options *opt)
 {
 	for (unsigned int i = 0; i < opt->listen_cnt; i++) {
 		if (opt->listens[i].port < IPPORT_RESERVED)
@@ -672,7 +673,7 @@ static int raise_limits(struct server *s, struct error *e)
 
 static int give_up_rights(struct server *s, struct error *e)
 {
-	const struct options *opt = s->opt;
+	const struct target_options *opt = s->opt;
 	int err = privileges_drop(opt->user, has_low_port(opt), e);
 
 	if (!err && opt->state_dir && access(opt->state_dir, R_OK | W_OK)) {
@@ -710,7 +711,7 @@ static int start_threads(struct server *s, struct error *e)
 	return err;
 }
 
-static uint16_t first_port(const struct options *opt)
+static uint16_t first_port(const struct target_options *opt)
 {
 	return opt->listen_cnt ? opt->listens[0].port : SRP_URI_PORT;
 }
@@ -805,7 +806,7 @@ static void server_serve(struct server *s)
 	log_notice("stopped");
 }
 
-int server_run(const struct options *opt)
+int server_run(const struct target_options *opt)
 {
 	struct server *s = calloc(1, sizeof(*s));
 	struct error e = { 0 };

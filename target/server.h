@@ -13,6 +13,6 @@
  * 1 when it could not start (one line was logged, nothing is left behind), or
  * when volumes could not be flushed at the end. Thread: main.
  */
-int server_run(const struct options *opt);
+int server_run(const struct target_options *opt);
 
 #endif

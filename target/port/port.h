@@ -31,10 +31,18 @@ struct port_limits {
 				* ib_srp opens one per processor or so */
 };
 
-#define PORT_LIMITS_DEFAULT                                            \
-	{                                                              \
-		.logins = 4096, .host_logins = 1024, .half_open = 512, \
-		.host_half_open = 128, .channels = 64,                 \
+#define PORT_LOGINS_DEFAULT	    4096
+#define PORT_HOST_LOGINS_DEFAULT    1024
+#define PORT_HALF_OPEN_DEFAULT	    512
+#define PORT_HOST_HALF_OPEN_DEFAULT 128
+#define PORT_CHANNELS_DEFAULT	    64
+#define PORT_LIMITS_DEFAULT                                    \
+	{                                                      \
+		.logins = PORT_LOGINS_DEFAULT,                 \
+		.host_logins = PORT_HOST_LOGINS_DEFAULT,       \
+		.half_open = PORT_HALF_OPEN_DEFAULT,           \
+		.host_half_open = PORT_HOST_HALF_OPEN_DEFAULT, \
+		.channels = PORT_CHANNELS_DEFAULT,             \
 	}
 /* How long a login waits for the channels it replaces to go. */
 #define PORT_FENCE_MS	   10000

@@ -9,6 +9,7 @@
 #ifndef TARGET_SCSI_VOLUME_H
 #define TARGET_SCSI_VOLUME_H
 
+#include "base/option.h"
 #include "protocol/scsi_vpd.h"
 #include "target/scsi/access.h"
 #include "target/block/backend.h"
@@ -49,6 +50,9 @@ struct volume_spec {
 	unsigned int layer_cnt;
 	struct plugin_spec layers[VOLUME_LAYERS_MAX]; /* lowest first */
 };
+
+/* The options of a SPEC; volume_spec_parse() stores them in a volume_spec. */
+extern const struct option_table volume_option_table;
 
 /*
  * Reads a --backing argument; false with one clause in @msg when it is bad.

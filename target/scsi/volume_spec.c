@@ -14,21 +14,20 @@
 /* What is being read, and where to complain. */
 struct parse {
 	struct volume_spec *spec;
-	uint32_t seen; /* bits, as in options[] */
+	uint32_t seen; /* a bit for each of volume_rows[] */
 	char *msg;
 	size_t msg_len;
-	struct plugin_spec *plugin; /* named last; NULL: none */
 };
 
-static bool spec_refuse(const struct parse *p, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+static bool spec_refuse(char *msg, size_t msg_len, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
-static bool spec_refuse(const struct parse *p, const char *fmt, ...)
+static bool spec_refuse(char *msg, size_t msg_len, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(p->msg, p->msg_len, fmt, ap);
+	vsnprintf(msg, msg_len, fmt, ap);
 	va_end(ap);
 	return false;
 }
@@ -66,185 +65,280 @@ static bool is_good_name(const char *name)
 	return true;
 }
 
-static bool spec_set_name(struct parse *p, const char *value)
+static bool volume_option_name(void *options, const struct option_row *row,
+			       const char *value, char *msg, size_t msg_len)
 {
-	if (!is_good_name(value) || strlen(value) >= sizeof(p->spec->name))
-		return spec_refuse(
-			p,
-			"'name=%s': a name has 1 to %zu visible ASCII "
-			"characters other than '/'",
-			value, sizeof(p->spec->name) - 1);
-	snprintf(p->spec->name, sizeof(p->spec->name), "%s", value);
+	struct volume_spec *spec = options;
+
+	if (!is_good_name(value) || strlen(value) >= sizeof(spec->name))
+		return spec_refuse(msg, msg_len,
+				   "a name has 1 to %zu visible ASCII "
+				   "characters other than '/'",
+				   sizeof(spec->name) - 1);
+	snprintf(spec->name, sizeof(spec->name), "%s", value);
 	return true;
 }
 
-static bool set_serial(struct parse *p, const char *value)
+static bool volume_option_serial(void *options, const struct option_row *row,
+				 const char *value, char *msg, size_t msg_len)
 {
-	bool good = *value && strlen(value) < sizeof(p->spec->serial);
+	struct volume_spec *spec = options;
+	bool good = *value && strlen(value) < sizeof(spec->serial);
 
 	for (const char *c = value; *c; c++)
 		good = good && (isalnum((unsigned char)*c) || *c == '-' ||
 				*c == '_' || *c == '.');
 	if (!good)
-		return spec_refuse(p,
-				   "'serial=%s': a serial number has 1 to %zu "
-				   "letters, digits, '-', '_' or '.'",
-				   value, sizeof(p->spec->serial) - 1);
-	snprintf(p->spec->serial, sizeof(p->spec->serial), "%s", value);
+		return spec_refuse(msg, msg_len,
+				   "a serial number has 1 to %zu letters, "
+				   "digits, '-', '_' or '.'",
+				   sizeof(spec->serial) - 1);
+	snprintf(spec->serial, sizeof(spec->serial), "%s", value);
 	return true;
 }
 
-static bool set_block_size(struct parse *p, const char *value)
+static bool volume_option_block_size(void *options,
+				     const struct option_row *row,
+				     const char *value, char *msg,
+				     size_t msg_len)
 {
+	struct volume_spec *spec = options;
 	uint64_t size;
 
 	if (size_parse(value, &size) || (size != 512 && size != 4096))
-		return spec_refuse(p, "'block-size=%s': it is 512 or 4096",
-				   value);
-	p->spec->block_size = (uint32_t)size;
+		return spec_refuse(msg, msg_len, "it is 512 or 4096");
+	spec->block_size = (uint32_t)size;
 	return true;
 }
 
-static bool spec_set_direct(struct parse *p, const char *value)
+static bool volume_option_direct(void *options, const struct option_row *row,
+				 const char *value, char *msg, size_t msg_len)
 {
-	if (p->spec->ops != &backend_file)
-		return spec_refuse(
-			p, "'direct=%s' is for files and devices only", value);
+	struct volume_spec *spec = options;
+
+	if (spec->ops != &backend_file)
+		return spec_refuse(msg, msg_len,
+				   "it is for files and devices only");
 	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
-		return spec_refuse(p, "'direct=%s': it is on or off", value);
-	p->spec->direct = !strcmp(value, "on");
+		return spec_refuse(msg, msg_len, "it is on or off");
+	spec->direct = !strcmp(value, "on");
 	return true;
 }
 
-static bool set_read_only(struct parse *p, const char *value)
+static bool volume_option_lun(void *options, const struct option_row *row,
+			      const char *value, char *msg, size_t msg_len)
 {
-	p->spec->read_only = true;
-	return true;
-}
-
-static bool set_write_through(struct parse *p, const char *value)
-{
-	p->spec->write_through = true;
-	return true;
-}
-
-static bool set_lun(struct parse *p, const char *value)
-{
+	struct volume_spec *spec = options;
 	char *end;
 	unsigned long lun = strtoul(value, &end, 10);
 
 	if (*value < '0' || *value > '9' || *end || lun >= LUNS_MAX)
-		return spec_refuse(p, "'lun=%s': it is a number from 0 to %u",
-				   value, LUNS_MAX - 1);
-	p->spec->has_lun = true;
-	p->spec->lun = (unsigned int)lun;
+		return spec_refuse(msg, msg_len, "it is a number from 0 to %u",
+				   LUNS_MAX - 1);
+	spec->has_lun = true;
+	spec->lun = (unsigned int)lun;
 	return true;
 }
 
-static bool spec_add_allow(struct parse *p, const char *value)
+static bool volume_option_allow(void *options, const struct option_row *row,
+				const char *value, char *msg, size_t msg_len)
 {
-	char msg[256];
+	struct volume_spec *spec = options;
 
-	if (!access_rules_add(&p->spec->allow, value, msg, sizeof(msg)))
-		return spec_refuse(p, "'allow=%s': %s", value, msg);
-	return true;
-}
-
-static bool set_removable(struct parse *p, const char *value)
-{
-	p->spec->removable = true;
-	return true;
+	return access_rules_add(&spec->allow, value, msg, msg_len);
 }
 
 #if FAULT_INJECTION
-static bool set_volatile(struct parse *p, const char *value)
+static bool volume_option_volatile(void *options, const struct option_row *row,
+				   const char *value, char *msg, size_t msg_len)
 {
-	if (p->spec->ops != &backend_file)
-		return spec_refuse(p,
-				   "'volatile' is for files and devices only");
-	p->spec->forgets = true;
+	struct volume_spec *spec = options;
+
+	if (spec->ops != &backend_file)
+		return spec_refuse(msg, msg_len,
+				   "it is for files and devices only");
+	spec->forgets = true;
 	return true;
 }
 #endif
 
-static bool add_fault(struct parse *p, const char *value)
+static bool volume_option_fault(void *options, const struct option_row *row,
+				const char *value, char *msg, size_t msg_len)
 {
-	struct volume_spec *spec = p->spec;
+	struct volume_spec *spec = options;
 
 	if (spec->fault_cnt == FAULT_RULES_MAX)
-		return spec_refuse(p, "more than %u faults", FAULT_RULES_MAX);
-	return fault_rule_parse(value, &spec->faults[spec->fault_cnt++], p->msg,
-				p->msg_len);
+		return spec_refuse(msg, msg_len, "more than %u faults",
+				   FAULT_RULES_MAX);
+	return fault_rule_parse(value, &spec->faults[spec->fault_cnt++], msg,
+				msg_len);
 }
 
-static bool add_layer(struct parse *p, const char *value)
+static bool volume_option_layer(void *options, const struct option_row *row,
+				const char *value, char *msg, size_t msg_len)
 {
-	struct volume_spec *spec = p->spec;
+	struct volume_spec *spec = options;
+	struct plugin_spec *layer = &spec->layers[spec->layer_cnt];
 
 	if (spec->layer_cnt == VOLUME_LAYERS_MAX)
-		return spec_refuse(p, "more than %u layers", VOLUME_LAYERS_MAX);
-	p->plugin = &spec->layers[spec->layer_cnt++];
-	if (!*value || strlen(value) >= sizeof(p->plugin->name))
-		return spec_refuse(p, "'layer=%s': name a plugin", value);
-	snprintf(p->plugin->name, sizeof(p->plugin->name), "%s", value);
+		return spec_refuse(msg, msg_len, "more than %u layers",
+				   VOLUME_LAYERS_MAX);
+	if (!*value || strlen(value) >= sizeof(layer->name))
+		return spec_refuse(msg, msg_len, "name a plugin");
+	snprintf(layer->name, sizeof(layer->name), "%s", value);
+	spec->layer_cnt++;
 	return true;
 }
 
-static const struct {
-	const char *key;
-	bool has_value;
-	bool (*set)(struct parse *p, const char *value);
-	bool again; /* it may be given several times */
-} options[] = {
-	{ "name", true, spec_set_name },
-	{ "ro", false, set_read_only },
-	{ "block-size", true, set_block_size },
-	{ "direct", true, spec_set_direct },
-	{ "write-through", false, set_write_through },
-	{ "removable", false, set_removable },
-	{ "serial", true, set_serial },
-	{ "lun", true, set_lun },
-	{ "allow", true, spec_add_allow, true },
-	{ "fault", true, add_fault, true },
-	{ "layer", true, add_layer, true },
+static const char *const volume_block_sizes[] = { "512", "4096", NULL };
+static const char *const volume_off_on[] = { "off", "on", NULL };
+
+static const struct option_row volume_rows[] = {
+	{ .name = "name",
+	  .type = OPTION_NAME,
+	  .value = "NAME",
+	  .dflt_text = "taken from the path",
+	  .help = "Name the volume; *rdma-fuse* finds it by this name.",
+	  .set = volume_option_name },
+	{ .name = "ro",
+	  .type = OPTION_FLAG,
+	  .help = "Refuse writes from all initiators.",
+	  OPTION_AT(volume_spec, read_only) },
+	{ .name = "block-size",
+	  .type = OPTION_SIZE,
+	  .value = "512|4096",
+	  .dflt = 512,
+	  .choices = volume_block_sizes,
+	  .help = "Use blocks of this size in bytes.",
+	  .set = volume_option_block_size,
+	  OPTION_AT(volume_spec, block_size) },
+	{ .name = "direct",
+	  .type = OPTION_CHOICE,
+	  .value = "on|off",
+	  .choices = volume_off_on,
+	  .dflt_text = "on for block devices, off for files",
+	  .help = "Bypass the page cache (O_DIRECT), or use it.",
+	  .set = volume_option_direct,
+	  OPTION_AT(volume_spec, direct) },
+	{ .name = "removable",
+	  .type = OPTION_FLAG,
+	  .help = "Report the medium as removable: it can be ejected "
+		  "and loaded.",
+	  .more = "START STOP UNIT with LOEJ ejects and loads it (*sg_start --eject*, *--load*), unless an\n"
+		  "initiator prevents its removal. While the medium is ejected, the volume is not ready.",
+	  OPTION_AT(volume_spec, removable) },
+	{ .name = "write-through",
+	  .type = OPTION_FLAG,
+	  .help = "Put every write on stable storage before answering "
+		  "it.",
+	  OPTION_AT(volume_spec, write_through) },
+	{ .name = "serial",
+	  .type = OPTION_NAME,
+	  .value = "TEXT",
+	  .dflt_text = "derived from the store or its path",
+	  .help = "Set the unit serial number.",
+	  .more = "See *IDENTITY*.",
+	  .set = volume_option_serial },
+	{ .name = "lun",
+	  .type = OPTION_NUMBER,
+	  .value = "N",
+	  .max = LUNS_MAX - 1,
+	  .dflt_text = "the lowest free LUN, in the order of the options",
+	  .help = "Give the volume this LUN.",
+	  .set = volume_option_lun,
+	  OPTION_AT(volume_spec, lun) },
+	{ .name = "allow",
+	  .type = OPTION_TEXT,
+	  .value = "RULE",
+	  .help = "Allow these initiators to use the volume. May be "
+		  "given several times.",
+	  .more = "See *ACCESS*.",
+	  .set = volume_option_allow,
+	  .again = true },
+	{ .name = "layer",
+	  .type = OPTION_TEXT,
+	  .value = "PLUGIN",
+	  .help = "Put a layer on the store. May be given up to 4 "
+		  "times.",
+	  .more = "See *rdma-block-plugin*(3). The last layer sees each request first. Parameters of the\n"
+		  "layer (_KEY_*=*_VALUE_) stand behind it.",
+	  .set = volume_option_layer,
+	  .again = true },
+	{ .name = "fault",
+	  .type = OPTION_TEXT,
+	  .value = "RULE",
+	  .help = "Make I/O fail on purpose, for tests: "
+		  "_OP_*:*_KIND_[*:*_CONDITION_]... May be given up to "
+		  "16 times.",
+	  .more = "See *FAULTS*.",
+	  .set = volume_option_fault,
+	  .again = true },
 #if FAULT_INJECTION
-	{ "volatile", false, set_volatile },
+	{ .name = "volatile",
+	  .type = OPTION_FLAG,
+	  .set = volume_option_volatile,
+	  .help = "Forget unflushed writes when the target is killed." },
 #endif
 };
 
-static bool set_option(struct parse *p, char *piece)
-{
-	char *value = strchr(piece, '=');
+const struct option_table volume_option_table = {
+	.style = OPTION_SPEC,
+	.rows = volume_rows,
+	.cnt = ARRAY_SIZE(volume_rows),
+	.head = "SPEC is PATH, ram:SIZE, null:SIZE or PLUGIN:LOCATION, then any of\n",
+	.tail = "  ,KEY=VALUE              Set a parameter of the plugin named before it.\n",
+};
 
-	if (value)
-		*value++ = '\0';
-	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
-		if (strcmp(options[i].key, piece) != 0)
-			continue;
-		if (options[i].has_value && !value)
-			return spec_refuse(p, "'%s' needs a value: %s=...",
-					   piece, piece);
-		if (!options[i].has_value && value)
-			return spec_refuse(p, "'%s' takes no value", piece);
-		if (p->seen & 1u << i && !options[i].again)
-			return spec_refuse(p, "'%s' is given twice", piece);
-		p->seen |= 1u << i;
-		return options[i].set(p, value);
-	}
-	if (p->plugin) {
-		if (value)
-			*--value = '=';
-		return plugin_spec_add(p->plugin, piece) ||
-		       spec_refuse(p,
+/* The plugin that was named last, or NULL: whose parameters come next. */
+static struct plugin_spec *spec_last_plugin(struct volume_spec *spec)
+{
+	if (spec->layer_cnt)
+		return &spec->layers[spec->layer_cnt - 1];
+	return *spec->plugin.name ? &spec->plugin : NULL;
+}
+
+/* @piece is no option of volumes: maybe a parameter of a plugin. */
+static bool spec_set_param(struct parse *p, const char *piece)
+{
+	struct plugin_spec *plugin = spec_last_plugin(p->spec);
+	size_t len = strcspn(piece, "=");
+	const struct option_row *nearest;
+	char names[OPTION_TEXT_SIZE];
+
+	if (plugin)
+		return plugin_spec_add(plugin, piece) ||
+		       spec_refuse(p->msg, p->msg_len,
 				   "the parameters of plugin %s are too long",
-				   p->plugin->name);
-	}
-	return spec_refuse(
-		p,
-		"no option '%s'; there are name=, ro, block-size=, "
-		"direct=, write-through, removable, serial=, lun=, allow=, "
-		"layer= and fault= (a comma in a path is \\,)",
-		piece);
+				   plugin->name);
+	nearest = option_nearest(&volume_option_table, piece, len);
+	if (nearest)
+		return spec_refuse(p->msg, p->msg_len,
+				   "no option '%.*s'; did you mean %s%s?",
+				   (int)len, piece, nearest->name,
+				   nearest->value ? "=" : "");
+	option_names_text(&volume_option_table, names, sizeof(names));
+	return spec_refuse(p->msg, p->msg_len,
+			   "no option '%.*s'; there are %s (a comma in a path "
+			   "is \\,)",
+			   (int)len, piece, names);
+}
+
+static bool spec_set_option(struct parse *p, const char *piece)
+{
+	size_t len = strcspn(piece, "=");
+	const struct option_row *row =
+		option_find(&volume_option_table, OPTION_SPEC, piece, len);
+	size_t i = row ? (size_t)(row - volume_rows) : 0;
+
+	if (!row)
+		return spec_set_param(p, piece);
+	if (p->seen & 1u << i && !row->again)
+		return spec_refuse(p->msg, p->msg_len, "'%s' is given twice",
+				   row->name);
+	p->seen |= 1u << i;
+	return option_set(row, OPTION_SPEC, p->spec,
+			  piece[len] ? piece + len + 1 : NULL, p->msg,
+			  p->msg_len);
 }
 
 /* What stands behind @prefix, or NULL. */
@@ -264,7 +358,7 @@ static bool spec_set_size(struct parse *p, const struct backend_ops *ops,
 
 	p->spec->ops = ops;
 	if (size_parse(text, &size))
-		return spec_refuse(p,
+		return spec_refuse(p->msg, p->msg_len,
 				   "'%s' is not a size; write 512M or 2G, for "
 				   "example",
 				   text);
@@ -290,11 +384,11 @@ static bool set_plugin(struct parse *p, const char *piece, size_t len)
 	struct plugin_spec *plugin = &p->spec->plugin;
 
 	if (len >= sizeof(plugin->name))
-		return spec_refuse(p, "the name of the plugin is too long");
+		return spec_refuse(p->msg, p->msg_len,
+				   "the name of the plugin is too long");
 	snprintf(plugin->name, sizeof(plugin->name), "%.*s", (int)len, piece);
 	snprintf(p->spec->path, sizeof(p->spec->path), "%s", piece + len + 1);
 	p->spec->ops = &backend_plugin;
-	p->plugin = plugin;
 	return true;
 }
 
@@ -309,7 +403,7 @@ static bool set_store(struct parse *p, const char *piece)
 	if (len)
 		return set_plugin(p, piece, len);
 	if (!*piece)
-		return spec_refuse(p, "no path given");
+		return spec_refuse(p->msg, p->msg_len, "no path given");
 	p->spec->ops = &backend_file;
 	snprintf(p->spec->path, sizeof(p->spec->path), "%s", piece);
 	return true;
@@ -318,18 +412,20 @@ static bool set_store(struct parse *p, const char *piece)
 bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
 		       char *msg, size_t msg_len)
 {
-	struct volume_spec spec = { .block_size = 512, .direct = -1 };
+	struct volume_spec spec = { .direct = -1 };
 	struct parse p = { .spec = &spec, .msg = msg, .msg_len = msg_len };
 	char piece[sizeof(spec.path)];
 
+	option_defaults(&volume_option_table, &spec);
 	if (!spec_next_piece(&text, piece, sizeof(piece)))
-		return spec_refuse(&p, "the path is too long");
+		return spec_refuse(msg, msg_len, "the path is too long");
 	if (!set_store(&p, piece))
 		return false;
 	while (text) {
 		if (!spec_next_piece(&text, piece, sizeof(piece)))
-			return spec_refuse(&p, "an option is too long");
-		if (!set_option(&p, piece))
+			return spec_refuse(msg, msg_len,
+					   "an option is too long");
+		if (!spec_set_option(&p, piece))
 			return false;
 	}
 	*ret_spec = spec;

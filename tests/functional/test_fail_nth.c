@@ -269,7 +269,7 @@ static int run_target(void)
 		"2",	       "--state-dir",  state,	    "-P",  pidfile,
 		NULL
 	};
-	struct options opt;
+	struct target_options opt;
 	int status = 1;
 
 	snprintf(state, sizeof(state), "%s/state", t_scratch());
@@ -282,10 +282,10 @@ static int run_target(void)
 	snprintf(plugged, sizeof(plugged),
 		 "example-file:%s/plugged,layer=example-zeroes", t_scratch());
 	log_init("rdma-target", LOG_NOTICE);
-	if (options_parse(ARRAY_SIZE(argv) - 1, args_of(argv), &opt) ==
-	    OPTIONS_RUN)
+	if (target_options_parse(ARRAY_SIZE(argv) - 1, args_of(argv), &opt) ==
+	    OPTION_RUN)
 		status = server_run(&opt);
-	options_free(&opt);
+	target_options_free(&opt);
 	return status;
 }
 

@@ -38,13 +38,13 @@ static void backing(const struct fuzz_input *in)
 static void command_line(const struct fuzz_input *in)
 {
 	struct fuzz_argv a;
-	struct options opt;
-	enum options_verdict verdict;
+	struct target_options opt;
+	enum option_verdict verdict;
 	size_t len;
 
 	fuzz_argv(in, "rdma-target", &a);
-	verdict = options_parse(a.argc, a.argv, &opt);
-	if (verdict == OPTIONS_RUN) {
+	verdict = target_options_parse(a.argc, a.argv, &opt);
+	if (verdict == OPTION_RUN) {
 		FUZZ_CLAIM(opt.threads >= 1 && opt.threads <= WORKERS_MAX);
 		FUZZ_CLAIM(opt.backing_cnt >= 1 && opt.backing_cnt <= LUNS_MAX);
 		FUZZ_CLAIM(opt.listen_cnt <= OPTIONS_LISTENS_MAX);
@@ -54,7 +54,7 @@ static void command_line(const struct fuzz_input *in)
 		FUZZ_CLAIM(len >= OPTIONS_BUFFERS_MIN && !(len & (len - 1)));
 		FUZZ_CLAIM(len <= opt.buffers / opt.threads);
 	}
-	options_free(&opt);
+	target_options_free(&opt);
 	free(a.text);
 }
 
