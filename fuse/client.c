@@ -30,7 +30,7 @@
 #define BLOCK_SIZE_MAX 65536u
 
 struct client {
-	const struct options *o;
+	const struct fuse_options *o;
 	struct mount *mount;
 	unsigned int queues; /* of FUSE over io_uring; 0: not offered */
 	struct srpi_ctx *ctx;
@@ -689,7 +689,7 @@ static void client_serve(struct client *c)
 	}
 }
 
-int client_run(const struct options *o, struct mount *m,
+int client_run(const struct fuse_options *o, struct mount *m,
 	       int (*ready)(void *arg), void *arg)
 {
 	struct client c = { .o = o, .mount = m, .identity.fd = -1 };

@@ -25,7 +25,7 @@ void client_signals(sigset_t *ret);
  *
  * Return: the exit status; everything has been logged.
  */
-int client_run(const struct options *o, struct mount *m,
+int client_run(const struct fuse_options *o, struct mount *m,
 	       int (*ready)(void *arg), void *arg);
 
 #endif

@@ -30,7 +30,7 @@
 #define FILES_MIN 64
 
 struct process {
-	const struct options *o;
+	const struct fuse_options *o;
 	int verdict; /* write end of the pipe to who waits, -1: nobody does */
 	struct pidfile pidfile;
 };
@@ -184,15 +184,20 @@ static enum log_level level_of(int verbosity)
 int main(int argc, char **argv)
 {
 	struct srpi_error e;
-	struct options o;
+	struct fuse_options o;
 	struct process p = { .o = &o, .verdict = -1 };
 	struct mount m;
-	int status;
 
 	std_files_hold();
 	log_init("rdma-fuse", LOG_NOTICE);
-	if (!options_parse(argc, argv, &o, &status))
-		return std_files_flush() ? status : EXIT_FAILURE;
+	switch (fuse_options_parse(argc, argv, &o)) {
+	case OPTION_RUN:
+		break;
+	case OPTION_DONE:
+		return std_files_flush() ? EXIT_SUCCESS : EXIT_FAILURE;
+	case OPTION_BAD:
+		return EXIT_FAILURE;
+	}
 	log_init("rdma-fuse", level_of(o.verbosity));
 	if (mount_check(o.mountpoint, &m, &e)) {
 		log_error("%s", e.text);

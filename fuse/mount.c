@@ -155,7 +155,7 @@ static bool add_text(char *buf, size_t size, const char *name,
 	return true;
 }
 
-static bool make_options(const struct mount *m, const struct options *o,
+static bool make_options(const struct mount *m, const struct fuse_options *o,
 			 bool ro, uint32_t max_read, char *buf, size_t size)
 {
 	/* Other users may come in: have the kernel check who may do what. */
@@ -248,7 +248,7 @@ void mount_free(struct mount *m)
 	m->se = NULL;
 }
 
-int mount_begin(struct mount *m, const struct options *o, bool ro,
+int mount_begin(struct mount *m, const struct fuse_options *o, bool ro,
 		struct dev *dev, struct srpi_error *e)
 {
 	char text[2048];

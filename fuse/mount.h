@@ -29,7 +29,7 @@ int mount_check(const char *path, struct mount *ret, struct srpi_error *e);
 
 /* Mounts; requests may arrive from then on. @ro: of the kernel. After an error
  * there is nothing to unmount or free. */
-int mount_begin(struct mount *m, const struct options *o, bool ro,
+int mount_begin(struct mount *m, const struct fuse_options *o, bool ro,
 		struct dev *dev, struct srpi_error *e);
 
 /*

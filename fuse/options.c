@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fuse/options.h"
 
-#include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,309 +9,370 @@
 
 #include "config.h"
 #include "initiator/srp_initiator.h"
-#include "base/size.h"
 #include "base/list.h"
 #include "base/log.h"
-#include "base/option_fault.h"
+#include "base/option.h"
 #include "base/reactor.h"
 
-static const char help[] =
-	"Usage: rdma-fuse [OPTIONS] URI[/VOLUME] MOUNTPOINT\n"
-	"\n"
-	"Logs in to an SRP target and shows its volumes as files.\n"
-	"\n"
-	"URI: srp://HOST[:PORT][/VOLUME][?id_ext=HEX][&ioc_guid=HEX]"
-	"[&initiator=HEX]\n"
-	"  srp://       RDMA when a device reaches HOST, else TCP\n"
-	"  srp+rdma://  RDMA only\n"
-	"  srp+tcp://   TCP only\n"
-	"  Port 5555 when none is given. VOLUME is a name or a LUN number.\n"
-	"\n"
-	"MOUNTPOINT: a directory gets one file per volume (or just VOLUME); a\n"
-	"  regular file becomes the volume.\n"
-	"\n"
-	"  -f, --foreground     stay in the foreground\n"
-	"  -r, --read-only      mount read-only, as -o ro\n"
-	"  -o, --options OPT[,OPT...]\n"
-	"      allow_other default_permissions ro rw uid=N gid=N umask=OCTAL\n"
-	"      fsname=NAME subtype=NAME max_write=SIZE\n"
-	"      [no]suid [no]dev [no]exec [no]atime sync async dirsync\n"
-	"      --fast-io-fail-tmo S, --dev-loss-tmo S, --reconnect-delay S,\n"
-	"      --io-timeout S   or -o fast_io_fail_tmo=S,...; seconds, or off:\n"
-	"                       without a connection, I/O waits so long (15),\n"
-	"                       then fails, and the target is given up (600);\n"
-	"                       the longest pause between attempts (1); a\n"
-	"                       command without an answer for so long ends the\n"
-	"                       connection (30)\n"
-	"      --channels N     connections to the target, 1 to 16 (over RDMA 2, over\n"
-	"                       TCP and with one processor 1)\n"
-	"      --queue-depth N  commands in flight per channel, 1 to 4096 (64)\n"
-	"      --poll-us N      poll for N microseconds after work before sleeping;\n"
-	"                       0 = never (200; with one processor 0)\n"
-	"  -P, --pidfile FILE   write the process ID there when mounted\n"
-	"  -v, --verbose        say more; may be repeated\n"
-	"  -q, --quiet          say less; may be repeated\n"
-	"  -h, --help           this text\n"
-	"      --version        the version\n"
-	"\n"
-	"Unmount with: fusermount3 -u MOUNTPOINT\n";
+/* ---- options that need more than to be stored ---- */
 
-/* Seconds: a day. */
-#define TIME_MAX 86400
-
-enum {
-	OPT_VERSION = 256,
-	OPT_CHANNELS,
-	OPT_QUEUE_DEPTH,
-	OPT_POLL_US,
-	OPT_FAST_IO_FAIL,
-	OPT_DEV_LOSS,
-	OPT_RECONNECT_DELAY,
-	OPT_IO_TIMEOUT,
-};
-
-static const struct option long_options[] = {
-	{ "foreground", no_argument, NULL, 'f' },
-	{ "read-only", no_argument, NULL, 'r' },
-	{ "options", required_argument, NULL, 'o' },
-	{ "pidfile", required_argument, NULL, 'P' },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "channels", required_argument, NULL, OPT_CHANNELS },
-	{ "queue-depth", required_argument, NULL, OPT_QUEUE_DEPTH },
-	{ "poll-us", required_argument, NULL, OPT_POLL_US },
-	{ "fast-io-fail-tmo", required_argument, NULL, OPT_FAST_IO_FAIL },
-	{ "dev-loss-tmo", required_argument, NULL, OPT_DEV_LOSS },
-	{ "reconnect-delay", required_argument, NULL, OPT_RECONNECT_DELAY },
-	{ "io-timeout", required_argument, NULL, OPT_IO_TIMEOUT },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{ 0 },
-};
-
-static bool fuse_options_parse_number(const char *what, const char *text,
-				      unsigned long min, unsigned long max,
-				      unsigned int *ret)
+/* What the kernel itself understands is handed on as it is. */
+static bool fuse_option_vfs(void *options, const struct option_row *row,
+			    const char *value, char *msg, size_t msg_len)
 {
-	char *end;
-	unsigned long v;
-
-	errno = 0;
-	v = strtoul(text, &end, 10);
-	if (end == text || *end || *text == '-' || errno || v < min ||
-	    v > max) {
-		log_error("%s '%s' is not a number from %lu to %lu", what, text,
-			  min, max);
-		return false;
-	}
-	*ret = (unsigned int)v;
-	return true;
-}
-
-/* ---- -o ---- */
-
-/* What the kernel itself understands, handed on as it is. */
-static const char *const vfs_options[] = {
-	"suid",	 "nosuid",  "dev",     "nodev", "exec",	 "noexec",
-	"atime", "noatime", "dirsync", "sync",	"async",
-};
-
-static bool add_vfs_option(struct options *o, const char *word)
-{
+	struct fuse_options *o = options;
 	size_t len = strlen(o->vfs);
 
-	for (size_t i = 0; i < ARRAY_SIZE(vfs_options); i++) {
-		if (strcmp(word, vfs_options[i]))
-			continue;
-		if (snprintf(o->vfs + len, sizeof(o->vfs) - len, ",%s", word) <
-		    (int)(sizeof(o->vfs) - len))
-			return true;
-		break;
-	}
+	if (snprintf(o->vfs + len, sizeof(o->vfs) - len, ",%s", row->name) <
+	    (int)(sizeof(o->vfs) - len))
+		return true;
+	o->vfs[len] = '\0';
+	snprintf(msg, msg_len, "too many mount options");
 	return false;
 }
 
-static bool set_allow_other(struct options *o, const char *value)
+static bool fuse_option_rw(void *options, const struct option_row *row,
+			   const char *value, char *msg, size_t msg_len)
 {
-	o->allow_other = true;
-	return true;
-}
+	struct fuse_options *o = options;
 
-static bool set_default_permissions(struct options *o, const char *value)
-{
-	o->default_permissions = true;
-	return true;
-}
-
-static bool set_ro(struct options *o, const char *value)
-{
-	o->read_only = true;
-	return true;
-}
-
-static bool set_rw(struct options *o, const char *value)
-{
 	o->read_only = false;
 	return true;
 }
 
-static bool set_uid(struct options *o, const char *value)
+static bool fuse_option_verbose(void *options, const struct option_row *row,
+				const char *value, char *msg, size_t msg_len)
 {
-	return fuse_options_parse_number("-o uid", value, 0, UINT_MAX - 1,
-					 &o->uid);
-}
+	struct fuse_options *o = options;
 
-static bool set_gid(struct options *o, const char *value)
-{
-	return fuse_options_parse_number("-o gid", value, 0, UINT_MAX - 1,
-					 &o->gid);
-}
-
-static bool set_umask(struct options *o, const char *value)
-{
-	char *end;
-	unsigned long v = strtoul(value, &end, 8);
-
-	if (end == value || *end || v > 0777) {
-		log_error("-o umask '%s' is not an octal number up to 777",
-			  value);
-		return false;
-	}
-	o->umask = (mode_t)v;
+	o->verbosity++;
 	return true;
 }
 
-static bool fuse_options_set_text(const char *what, const char *value,
-				  char *buf, size_t size)
+static bool fuse_option_quiet(void *options, const struct option_row *row,
+			      const char *value, char *msg, size_t msg_len)
 {
-	if (*value && strlen(value) < size) {
-		strcpy(buf, value);
-		return true;
-	}
-	log_error("-o %s '%s' is %s", what, value,
-		  *value ? "too long" : "empty");
-	return false;
-}
+	struct fuse_options *o = options;
 
-static bool set_fsname(struct options *o, const char *value)
-{
-	return fuse_options_set_text("fsname", value, o->fsname,
-				     sizeof(o->fsname));
-}
-
-static bool set_subtype(struct options *o, const char *value)
-{
-	return fuse_options_set_text("subtype", value, o->subtype,
-				     sizeof(o->subtype));
-}
-
-static bool set_max_write(struct options *o, const char *value)
-{
-	uint64_t v;
-
-	if (size_parse(value, &v) || v < OPTIONS_MAX_WRITE_MIN ||
-	    v > OPTIONS_MAX_WRITE_MAX || v % 4096) {
-		log_error("-o max_write '%s' is not a multiple of 4096 from "
-			  "128k to 1M",
-			  value);
-		return false;
-	}
-	o->max_write = (uint32_t)v;
+	o->verbosity--;
 	return true;
 }
 
-/* Seconds, or "off". */
-static bool parse_time(const char *what, const char *text, int *ret_ms)
-{
-	char *end;
-	double v = strtod(text, &end);
+/* ---- the tables ---- */
 
-	if (!strcmp(text, "off")) {
-		*ret_ms = SRPI_OFF;
-		return true;
-	}
-	if (end == text || *end || !(v >= 0.001 && v <= TIME_MAX)) {
-		log_error("%s '%s' is neither a number of seconds from 0.001 "
-			  "to %d nor 'off'",
-			  what, text, TIME_MAX);
-		return false;
-	}
-	*ret_ms = (int)(v * 1000 + 0.5);
-	return true;
-}
-
-static bool set_fast_io_fail(struct options *o, const char *value)
-{
-	return parse_time("fast_io_fail_tmo", value, &o->fast_io_fail_ms);
-}
-
-static bool set_dev_loss(struct options *o, const char *value)
-{
-	return parse_time("dev_loss_tmo", value, &o->dev_loss_ms);
-}
-
-static bool set_reconnect_delay(struct options *o, const char *value)
-{
-	return parse_time("reconnect_delay", value, &o->reconnect_delay_ms);
-}
-
-static bool set_io_timeout(struct options *o, const char *value)
-{
-	return parse_time("io_timeout", value, &o->io_timeout_ms);
-}
-
-static const struct mount_option {
-	const char *name;
-	bool has_value;
-	bool (*set)(struct options *o, const char *value);
-} mount_options[] = {
-	{ "allow_other", false, set_allow_other },
-	{ "default_permissions", false, set_default_permissions },
-	{ "ro", false, set_ro },
-	{ "rw", false, set_rw },
-	{ "uid", true, set_uid },
-	{ "gid", true, set_gid },
-	{ "umask", true, set_umask },
-	{ "fsname", true, set_fsname },
-	{ "subtype", true, set_subtype },
-	{ "max_write", true, set_max_write },
-	{ "fast_io_fail_tmo", true, set_fast_io_fail },
-	{ "dev_loss_tmo", true, set_dev_loss },
-	{ "reconnect_delay", true, set_reconnect_delay },
-	{ "io_timeout", true, set_io_timeout },
+static const struct option_row mount_rows[] = {
+	{ .name = "allow_other",
+	  .type = OPTION_FLAG,
+	  .help = "Let other users access the files, as the permissions "
+		  "of the files allow.",
+	  .more = "Users other than root may give this option only if /etc/fuse.conf has\n"
+		  "*user_allow_other*.",
+	  OPTION_AT(fuse_options, allow_other) },
+	{ .name = "default_permissions",
+	  .type = OPTION_FLAG,
+	  .help = "Let the kernel check permissions. *allow_other* "
+		  "implies this.",
+	  OPTION_AT(fuse_options, default_permissions) },
+	{ .name = "ro",
+	  .type = OPTION_FLAG,
+	  .dflt_text = "*rw*",
+	  .help = "Mount read-only, or read-write.",
+	  OPTION_AT(fuse_options, read_only) },
+	{ .name = "rw", .type = OPTION_FLAG, .set = fuse_option_rw },
+	{ .name = "uid",
+	  .type = OPTION_NUMBER,
+	  .value = "N",
+	  .max = UINT_MAX - 1,
+	  .dflt_text = "the user that mounts",
+	  .help = "Set the owner of the files.",
+	  OPTION_AT(fuse_options, uid) },
+	{ .name = "gid",
+	  .type = OPTION_NUMBER,
+	  .value = "N",
+	  .max = UINT_MAX - 1,
+	  .dflt_text = "the group that mounts",
+	  .help = "Set the group of the files.",
+	  OPTION_AT(fuse_options, gid) },
+	{ .name = "umask",
+	  .type = OPTION_OCTAL,
+	  .value = "OCTAL",
+	  .max = 0777,
+	  .dflt = 0177,
+	  .help = "Remove these permissions from the files.",
+	  .more = "The default gives 0600 (0400 for read-only files).",
+	  OPTION_AT(fuse_options, umask) },
+	{ .name = "fsname",
+	  .type = OPTION_NAME,
+	  .value = "NAME",
+	  .dflt_text = "the URI",
+	  .help = "Set the name that *df*(1) and *mount*(8) show.",
+	  OPTION_AT(fuse_options, fsname) },
+	{ .name = "subtype",
+	  .type = OPTION_NAME,
+	  .value = "NAME",
+	  .dflt_text = "rdma-block",
+	  .help = "Set the type that *df*(1) and *mount*(8) show "
+		  "behind \"fuse\".",
+	  OPTION_AT(fuse_options, subtype) },
+	{ .name = "max_write",
+	  .type = OPTION_SIZE,
+	  .value = "SIZE",
+	  .min = OPTIONS_MAX_WRITE_MIN,
+	  .max = OPTIONS_MAX_WRITE_MAX,
+	  .step = 4096,
+	  .dflt = OPTIONS_MAX_WRITE_MAX,
+	  .help = "Limit the requests of the kernel to this many bytes.",
+	  .more = "The kernel splits larger ones. Reads are never larger than 512k.",
+	  OPTION_AT(fuse_options, max_write) },
+	{ .name = "suid",
+	  .type = OPTION_FLAG,
+	  .help = "As in *mount*(8).",
+	  .set = fuse_option_vfs },
+	{ .name = "nosuid", .type = OPTION_FLAG, .set = fuse_option_vfs },
+	{ .name = "dev", .type = OPTION_FLAG, .set = fuse_option_vfs },
+	{ .name = "nodev", .type = OPTION_FLAG, .set = fuse_option_vfs },
+	{ .name = "exec", .type = OPTION_FLAG, .set = fuse_option_vfs },
+	{ .name = "noexec", .type = OPTION_FLAG, .set = fuse_option_vfs },
+	{ .name = "atime", .type = OPTION_FLAG, .set = fuse_option_vfs },
+	{ .name = "noatime", .type = OPTION_FLAG, .set = fuse_option_vfs },
+	{ .name = "sync", .type = OPTION_FLAG, .set = fuse_option_vfs },
+	{ .name = "async", .type = OPTION_FLAG, .set = fuse_option_vfs },
+	{ .name = "dirsync", .type = OPTION_FLAG, .set = fuse_option_vfs },
 };
 
-static bool parse_mount_option(struct options *o, char *word)
+const struct option_table fuse_mount_table = {
+	.style = OPTION_MOUNT,
+	.rows = mount_rows,
+	.cnt = ARRAY_SIZE(mount_rows),
+	.head = "Mount options (-o):\n",
+};
+
+static bool fuse_option_mount(void *options, const struct option_row *row,
+			      const char *value, char *msg, size_t msg_len);
+
+static const struct option_row fuse_rows[] = {
+	{ .name = "foreground",
+	  .letter = 'f',
+	  .type = OPTION_FLAG,
+	  .group = "Options",
+	  .help = "Stay in the foreground.",
+	  OPTION_AT(fuse_options, foreground) },
+	{ .name = "read-only",
+	  .letter = 'r',
+	  .type = OPTION_FLAG,
+	  .help = "Mount read-only; the same as *-o ro*.",
+	  OPTION_AT(fuse_options, read_only) },
+	{ .name = "options",
+	  .letter = 'o',
+	  .type = OPTION_TEXT,
+	  .value = "OPT[,OPT...]",
+	  .help = "Set mount options; see below. May be given several "
+		  "times.",
+	  .set = fuse_option_mount,
+	  .whole_msg = true,
+	  .again = true },
+	{ .name = "channels",
+	  .type = OPTION_NUMBER,
+	  .value = "N",
+	  .min = 1,
+	  .max = 16,
+	  .dflt_text = "2 over RDMA; 1 over TCP or with one processor",
+	  .help = "Open this many channels (connections) to the target.",
+	  .more = "If the target grants fewer, the log says this. While less than 256 KiB are in flight\n"
+		  "on the first channel, all commands use it: small commands stay together, and only\n"
+		  "large ones are spread.",
+	  .also_mount = true,
+	  OPTION_AT(fuse_options, channels) },
+	{ .name = "queue-depth",
+	  .type = OPTION_NUMBER,
+	  .value = "N",
+	  .min = 1,
+	  .max = 4096,
+	  .dflt = 64,
+	  .help = "Keep at most this many commands in flight on each "
+		  "channel.",
+	  .more = "The target may grant fewer. Further commands wait. rdma-target grants 63. The\n"
+		  "kernel's target grants 127, but may run out of receive buffers for a moment when all\n"
+		  "are in use.",
+	  .also_mount = true,
+	  OPTION_AT(fuse_options, queue_depth) },
+	{ .name = "poll-us",
+	  .type = OPTION_NUMBER,
+	  .value = "N",
+	  .unit = "microseconds",
+	  .max = 1000000,
+	  .dflt_text = "200; with one processor 0",
+	  .help = "Poll the RDMA device this long after work before "
+		  "sleeping; 0 never polls.",
+	  .more = "If a longer poll would have avoided the last sleep, *rdma-fuse* polls five times as\n"
+		  "long until that fails once. Over TCP, it polls only while a single command waits for\n"
+		  "its answer, and only if the last answer came within this time. Over TCP, it does not\n"
+		  "poll while more threads are ready to run than there are processors.",
+	  .also_mount = true,
+	  OPTION_AT(fuse_options, poll_us) },
+	{ .name = "fast-io-fail-tmo",
+	  .type = OPTION_DURATION,
+	  .value = "S",
+	  .min = 1,
+	  .max = 86400000,
+	  .dflt = 15000,
+	  .off = SRPI_OFF,
+	  .group = "Times, see WHEN THE CONNECTION IS LOST in rdma-fuse(8)",
+	  .help = "Let I/O wait this long without a connection, then "
+		  "fail it.",
+	  .also_mount = true,
+	  OPTION_AT(fuse_options, fast_io_fail_ms) },
+	{ .name = "dev-loss-tmo",
+	  .type = OPTION_DURATION,
+	  .value = "S",
+	  .min = 1,
+	  .max = 86400000,
+	  .dflt = 600000,
+	  .off = SRPI_OFF,
+	  .help = "Give the target up after this time without a "
+		  "connection.",
+	  .also_mount = true,
+	  OPTION_AT(fuse_options, dev_loss_ms) },
+	{ .name = "reconnect-delay",
+	  .type = OPTION_DURATION,
+	  .value = "S",
+	  .min = 1,
+	  .max = 86400000,
+	  .dflt = 1000,
+	  .off = SRPI_OFF,
+	  .help = "Wait at most this long between attempts to connect "
+		  "again.",
+	  .also_mount = true,
+	  OPTION_AT(fuse_options, reconnect_delay_ms) },
+	{ .name = "io-timeout",
+	  .type = OPTION_DURATION,
+	  .value = "S",
+	  .min = 1,
+	  .max = 86400000,
+	  .dflt = 30000,
+	  .off = SRPI_OFF,
+	  .help = "End the connection when a command has no answer for "
+		  "this long.",
+	  .more = "*WHEN THE CONNECTION IS LOST* describes these four times.",
+	  .also_mount = true,
+	  OPTION_AT(fuse_options, io_timeout_ms) },
+	{ .name = "pidfile",
+	  .letter = 'P',
+	  .type = OPTION_PATH,
+	  .value = "FILE",
+	  .group = "The process",
+	  .help = "Write the process ID to _FILE_ when mounted.",
+	  .more = "*rdma-fuse* removes the file at the end. It keeps the file locked: a second program\n"
+		  "that uses the same file does not start.",
+	  OPTION_AT(fuse_options, pidfile) },
+	{ .name = "verbose",
+	  .letter = 'v',
+	  .type = OPTION_FLAG,
+	  .help = "Log more: negotiated values. Given twice, log "
+		  "details.",
+	  .set = fuse_option_verbose,
+	  .again = true },
+	{ .name = "quiet",
+	  .letter = 'q',
+	  .type = OPTION_FLAG,
+	  .help = "Log less: only warnings and errors. Given twice, log "
+		  "only errors.",
+	  .set = fuse_option_quiet,
+	  .again = true },
+	{ .name = "version",
+	  .type = OPTION_VERSION,
+	  .help = "Print the version and exit." },
+	{ .name = "help",
+	  .letter = 'h',
+	  .type = OPTION_HELP,
+	  .help = "Print a summary and exit." },
+};
+
+static const struct option_table *const fuse_parts[] = {
+	&fuse_mount_table,
+	NULL,
+};
+
+const struct option_table fuse_option_table = {
+	.style = OPTION_LONG,
+	.program = "rdma-fuse",
+	.version = RDMA_BLOCK_VERSION,
+	.rows = fuse_rows,
+	.cnt = ARRAY_SIZE(fuse_rows),
+	.parts = fuse_parts,
+	.head = "Usage: rdma-fuse [OPTION]... URI[/VOLUME] MOUNTPOINT\n"
+		"Logs in to an SRP target and shows its volumes as files.\n"
+		"\n"
+		"URI: srp://HOST[:PORT][/VOLUME][?id_ext=HEX][&ioc_guid=HEX]"
+		"[&initiator=HEX]\n"
+		"  srp://       RDMA when a device reaches HOST, else TCP\n"
+		"  srp+rdma://  RDMA only\n"
+		"  srp+tcp://   TCP only\n"
+		"  Port 5555 when none is given. VOLUME is a name or a LUN number.\n"
+		"\n"
+		"MOUNTPOINT: a directory gets one file per volume (or just VOLUME); a\n"
+		"  regular file becomes the volume.\n",
+	.tail = "\n"
+		"-o also takes channels=, queue_depth=, poll_us= and the times above\n"
+		"(fast_io_fail_tmo=, dev_loss_tmo=, reconnect_delay=, io_timeout=).\n"
+		"\n"
+		"Unmount with: fusermount3 -u MOUNTPOINT\n",
+};
+
+/* ---- -o ---- */
+
+static const struct option_row *fuse_find_mount_row(const char *name,
+						    size_t len)
 {
-	char *value = strchr(word, '=');
+	const struct option_row *row =
+		option_find(&fuse_mount_table, OPTION_MOUNT, name, len);
 
-	if (value)
-		*value++ = '\0';
-	for (size_t i = 0; i < ARRAY_SIZE(mount_options); i++) {
-		const struct mount_option *m = &mount_options[i];
+	if (row)
+		return row;
+	row = option_find(&fuse_option_table, OPTION_MOUNT, name, len);
+	return row && row->also_mount ? row : NULL;
+}
 
-		if (strcmp(word, m->name))
-			continue;
-		if (m->has_value == (value != NULL))
-			return m->set(o, value);
-		log_error(m->has_value ? "-o %s needs a value: %s=..."
-				       : "-o %s takes no value",
-			  word, word);
-		return false;
-	}
-	if (!value && add_vfs_option(o, word))
-		return true;
-	log_error("-o %s is not a mount option; --help lists them", word);
+static bool fuse_refuse_mount_option(const char *word, size_t len, char *msg,
+				     size_t msg_len)
+{
+	const struct option_row *nearest =
+		option_nearest(&fuse_mount_table, word, len);
+
+	snprintf(msg, msg_len, "-o %.*s is not a mount option; %s%s%s",
+		 (int)len, word, nearest ? "did you mean " : "",
+		 nearest ? nearest->name : "--help lists them",
+		 nearest ? "?" : "");
 	return false;
 }
 
-static bool parse_mount_options(struct options *o, char *list)
+/* NAME or NAME=VALUE, in a list with commas. */
+static bool fuse_option_mount(void *options, const struct option_row *row,
+			      const char *value, char *msg, size_t msg_len)
 {
-	char *save;
+	char word[512];
 
-	for (char *word = strtok_r(list, ",", &save); word;
-	     word = strtok_r(NULL, ",", &save)) {
-		if (!parse_mount_option(o, word))
+	for (const char *at = value; *at;) {
+		size_t word_len = strcspn(at, ",");
+		size_t name_len;
+
+		if (snprintf(word, sizeof(word), "%.*s", (int)word_len, at) >=
+		    (int)sizeof(word)) {
+			snprintf(msg, msg_len,
+				 "-o: one of the options is too long");
+			return false;
+		}
+		at += word_len + (at[word_len] == ',');
+		name_len = strcspn(word, "=");
+		if (word_len == 0)
+			continue;
+		row = fuse_find_mount_row(word, name_len);
+		if (!row)
+			return fuse_refuse_mount_option(word, name_len, msg,
+							msg_len);
+		if (!option_set(row, OPTION_MOUNT, options,
+				word[name_len] ? word + name_len + 1 : NULL,
+				msg, msg_len))
 			return false;
 	}
 	return true;
@@ -321,24 +380,7 @@ static bool parse_mount_options(struct options *o, char *list)
 
 /* ---- the line ---- */
 
-static void set_defaults(struct options *o)
-{
-	*o = (struct options){
-		.poll_us = reactor_poll_us_default(),
-		.queue_depth = 64,
-		.fast_io_fail_ms = 15000,
-		.dev_loss_ms = 600000,
-		.reconnect_delay_ms = 1000,
-		.io_timeout_ms = 30000,
-		.uid = getuid(),
-		.gid = getgid(),
-		.umask = 0177,
-		.max_write = OPTIONS_MAX_WRITE_MAX,
-		.subtype = "rdma-block",
-	};
-}
-
-static bool parse_arguments(struct options *o, int cnt, char **args)
+static bool fuse_set_arguments(struct fuse_options *o, int cnt, char **args)
 {
 	if (cnt < 2) {
 		log_error("no %s; usage: rdma-fuse [OPTIONS] URI[/VOLUME] "
@@ -357,7 +399,7 @@ static bool parse_arguments(struct options *o, int cnt, char **args)
 	return true;
 }
 
-static bool check_times(const struct options *o)
+static bool fuse_check_times(const struct fuse_options *o)
 {
 	const struct srpi_options so = {
 		.fast_io_fail_ms = o->fast_io_fail_ms,
@@ -371,69 +413,25 @@ static bool check_times(const struct options *o)
 	return !fault;
 }
 
-/* One option; false: an error was printed. */
-static bool fuse_options_parse_option(struct options *o, int c, char **argv)
+enum option_verdict fuse_options_parse(int argc, char **argv,
+				       struct fuse_options *ret)
 {
-	switch (c) {
-	case 'f':
-		o->foreground = true;
-		return true;
-	case 'r':
-		o->read_only = true;
-		return true;
-	case 'o':
-		return parse_mount_options(o, optarg);
-	case 'P':
-		o->pidfile = optarg;
-		return true;
-	case 'v':
-		o->verbosity++;
-		return true;
-	case 'q':
-		o->verbosity--;
-		return true;
-	case OPT_CHANNELS:
-		return fuse_options_parse_number("--channels", optarg, 1, 16,
-						 &o->channels);
-	case OPT_QUEUE_DEPTH:
-		return fuse_options_parse_number("--queue-depth", optarg, 1,
-						 4096, &o->queue_depth);
-	case OPT_POLL_US:
-		return fuse_options_parse_number("--poll-us", optarg, 0,
-						 1000000, &o->poll_us);
-	case OPT_FAST_IO_FAIL:
-		return set_fast_io_fail(o, optarg);
-	case OPT_DEV_LOSS:
-		return set_dev_loss(o, optarg);
-	case OPT_RECONNECT_DELAY:
-		return set_reconnect_delay(o, optarg);
-	case OPT_IO_TIMEOUT:
-		return set_io_timeout(o, optarg);
-	default:
-		option_fault_log(c, argv);
-		return false;
-	}
-}
+	enum option_verdict verdict;
+	int first;
 
-bool options_parse(int argc, char **argv, struct options *ret, int *ret_exit)
-{
-	int c;
-
-	set_defaults(ret);
-	*ret_exit = EXIT_FAILURE;
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":fro:P:vqh", long_options,
-				NULL)) != -1) {
-		if (c == 'h' || c == OPT_VERSION) {
-			fputs(c == 'h' ? help
-				       : "rdma-fuse " RDMA_BLOCK_VERSION "\n",
-			      stdout);
-			*ret_exit = EXIT_SUCCESS;
-			return false;
-		}
-		if (!fuse_options_parse_option(ret, c, argv))
-			return false;
-	}
-	return check_times(ret) &&
-	       parse_arguments(ret, argc - optind, argv + optind);
+	*ret = (struct fuse_options){
+		.poll_us = reactor_poll_us_default(),
+		.uid = getuid(),
+		.gid = getgid(),
+		.subtype = "rdma-block",
+	};
+	option_defaults(&fuse_option_table, ret);
+	option_defaults(&fuse_mount_table, ret);
+	verdict = option_parse(&fuse_option_table, argc, argv, ret, &first);
+	if (verdict != OPTION_RUN)
+		return verdict;
+	return fuse_check_times(ret) && fuse_set_arguments(ret, argc - first,
+							   argv + first)
+		       ? OPTION_RUN
+		       : OPTION_BAD;
 }

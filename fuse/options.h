@@ -7,11 +7,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/option.h"
+
 #define OPTIONS_MAX_WRITE_MIN (128u << 10)
 #define OPTIONS_MAX_WRITE_MAX (1u << 20)
 
 /* Strings are borrowed from argv, or static. */
-struct options {
+struct fuse_options {
 	const char *uri;
 	const char *mountpoint;
 	const char *pidfile; /* NULL: none */
@@ -40,12 +42,11 @@ struct options {
 	char vfs[256]; /* ",nosuid,noatime": for mount(2), as given */
 };
 
-/**
- * options_parse() - read argv, or print help, version or one error line
- * @ret_exit: what to exit with when false is returned
- *
- * Return: true when there is something to mount.
- */
-bool options_parse(int argc, char **argv, struct options *ret, int *ret_exit);
+extern const struct option_table fuse_option_table;
+extern const struct option_table fuse_mount_table; /* -o */
+
+/* OPTION_RUN: there is something to mount. */
+enum option_verdict fuse_options_parse(int argc, char **argv,
+				       struct fuse_options *ret);
 
 #endif

@@ -132,7 +132,8 @@ static void serve(struct reactor *r, const struct srpi_session *s,
 static int run(struct mount *m, struct srpi_session *s, struct dev_options *d,
 	       struct srpi_error *e)
 {
-	const struct options o = { .uri = "none", .subtype = "fuse-bench" };
+	const struct fuse_options o = { .uri = "none",
+					.subtype = "fuse-bench" };
 	struct dev *dev;
 	int err = dev_create(d, &dev, e);
 

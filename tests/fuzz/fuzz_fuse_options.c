@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rdma-fuse's command line. */
-#include <getopt.h>
-
 #include "fuse/options.h"
 #include "tests/fuzz/fuzz_argv.h"
 
@@ -10,7 +8,7 @@ static bool is_text(const char *text, size_t size)
 	return memchr(text, '\0', size);
 }
 
-static void check(const struct options *o)
+static void check(const struct fuse_options *o)
 {
 	FUZZ_CLAIM(o->uri && o->mountpoint);
 	FUZZ_CLAIM(o->channels <= 16);
@@ -28,16 +26,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input in = fuzz_input(data, size);
 	struct fuzz_argv a;
-	struct options o;
-	int code;
+	struct fuse_options o;
+	enum option_verdict verdict;
 
 	fuzz_argv(&in, "rdma-fuse", &a);
-	optind = 0; /* start afresh */
-	opterr = 0;
-	if (options_parse(a.argc, a.argv, &o, &code))
+	verdict = fuse_options_parse(a.argc, a.argv, &o);
+	if (verdict == OPTION_RUN)
 		check(&o);
 	else
-		FUZZ_CLAIM(code == EXIT_SUCCESS || code == EXIT_FAILURE);
+		FUZZ_CLAIM(verdict == OPTION_DONE || verdict == OPTION_BAD);
 	free(a.text);
 	return 0;
 }
