@@ -1,119 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rdma-info: what volumes does a target have? */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config.h"
+#include "initiator/info_options.h"
 #include "initiator/srp_initiator.h"
 #include "base/size.h"
 #include "base/log.h"
-#include "base/option_fault.h"
 #include "base/std_files.h"
 
 #if HAVE_JSON
 #include <jansson.h>
 #endif
-
-static const char help[] =
-	"Usage: rdma-info [OPTIONS] URI\n"
-	"\n"
-	"Logs in to an SRP target and prints its volumes.\n"
-	"\n"
-	"URI: "
-	"srp://HOST[:PORT][/VOLUME][?id_ext=HEX][&ioc_guid=HEX][&initiator=HEX]\n"
-	"  srp://       RDMA when a device reaches HOST, else TCP\n"
-	"  srp+rdma://  RDMA only\n"
-	"  srp+tcp://   TCP only\n"
-	"  Port 5555 when none is given. VOLUME, a name or a LUN: only that one.\n"
-	"  The kernel's target (ib_srpt) wants its service GUID as ioc_guid, and\n"
-	"  an initiator that its ACL names.\n"
-	"\n"
-	"  -j, --json         print one JSON object\n"
-	"  -t, --timeout SEC  give up connecting after SEC seconds (5)\n"
-	"  -h, --help         this text\n"
-	"      --version      the version\n";
-
-struct options {
-	const char *uri;
-	bool json;
-	unsigned int timeout_ms;
-};
-
-enum {
-	OPT_VERSION = 256,
-};
-
-static const struct option long_options[] = {
-	{ "json", no_argument, NULL, 'j' },
-	{ "timeout", required_argument, NULL, 't' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{ 0 },
-};
-
-static bool parse_timeout(const char *text, unsigned int *ret_ms)
-{
-	char *end;
-	unsigned long v = strtoul(text, &end, 10);
-
-	if (end == text || *end || v == 0 || v > 3600) {
-		log_error("--timeout '%s' is not a number of seconds from 1 to "
-			  "3600",
-			  text);
-		return false;
-	}
-	*ret_ms = (unsigned int)v * 1000;
-	return true;
-}
-
-/* Returns false when there is nothing more to do; *ret_exit is the status. */
-static bool parse_options(int argc, char **argv, struct options *o,
-			  int *ret_exit)
-{
-	int c;
-
-	*ret_exit = EXIT_FAILURE;
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":jt:h", long_options, NULL)) !=
-	       -1) {
-		switch (c) {
-		case 'j':
-			o->json = true;
-			break;
-		case 't':
-			if (!parse_timeout(optarg, &o->timeout_ms))
-				return false;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			*ret_exit = EXIT_SUCCESS;
-			return false;
-		case OPT_VERSION:
-			puts("rdma-info " RDMA_BLOCK_VERSION);
-			*ret_exit = EXIT_SUCCESS;
-			return false;
-		default:
-			option_fault_log(c, argv);
-			return false;
-		}
-	}
-	if (optind == argc) {
-		log_error("no URI; try: rdma-info srp://127.0.0.1");
-		return false;
-	}
-	if (optind < argc - 1) {
-		log_error("unexpected '%s' after the URI", argv[optind + 1]);
-		return false;
-	}
-	o->uri = argv[optind];
-	if (o->json && !HAVE_JSON) {
-		log_error("--json: built without jansson");
-		return false;
-	}
-	return true;
-}
 
 static const char *flags_of(const struct srpi_volume_info *v, char *buf,
 			    size_t len)
@@ -240,7 +140,7 @@ static bool info_choose(const struct srpi_session *s, struct range *ret_range)
 	return true;
 }
 
-static int show(const struct srpi_session *s, const struct options *o)
+static int show(const struct srpi_session *s, const struct info_options *o)
 {
 	struct range range;
 
@@ -253,10 +153,11 @@ static int show(const struct srpi_session *s, const struct options *o)
 	return std_files_flush() ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int connect_and_show(const struct options *o)
+static int connect_and_show(const struct info_options *o)
 {
-	const struct srpi_options sopt = { .channels = 1,
-					   .timeout_ms = o->timeout_ms };
+	const struct srpi_options sopt = {
+		.channels = 1, .timeout_ms = (unsigned int)o->timeout_ms
+	};
 	struct srpi_session *s;
 	struct srpi_error e = { 0 };
 	struct srpi_ctx *ctx;
@@ -279,12 +180,17 @@ static int connect_and_show(const struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = { 0 };
-	int status;
+	struct info_options o;
 
 	std_files_hold();
 	log_init("rdma-info", LOG_NOTICE);
-	if (!parse_options(argc, argv, &o, &status))
-		return std_files_flush() ? status : EXIT_FAILURE;
+	switch (info_options_parse(argc, argv, &o)) {
+	case OPTION_RUN:
+		break;
+	case OPTION_DONE:
+		return std_files_flush() ? EXIT_SUCCESS : EXIT_FAILURE;
+	case OPTION_BAD:
+		return EXIT_FAILURE;
+	}
 	return connect_and_show(&o);
 }

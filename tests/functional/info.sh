@@ -57,7 +57,7 @@ t_refused 'two URIs' "unexpected 'srp://b'" rdma-info srp://a srp://b
 t_refused 'unknown option' "unknown option '--colour'.*--help" rdma-info --colour
 t_refused 'unknown letter' "unknown option '-Z'.*--help" rdma-info -Z "$URI"
 t_refused 'no value' "missing after '--timeout'" rdma-info --timeout
-t_refused 'no number' "'soon' is not a number of seconds" \
+t_refused 'no number' "--timeout 'soon': not a number of seconds from 1 to 3600" \
 	rdma-info --timeout soon "$URI"
 t_refused 'scheme' "scheme 'http'" rdma-info http://127.0.0.1
 t_refused 'port' "port '70000'" rdma-info srp://127.0.0.1:70000

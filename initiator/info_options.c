@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "initiator/info_options.h"
+
+#include "config.h"
+#include "base/list.h"
+#include "base/log.h"
+
+static const struct option_row info_rows[] = {
+	{ .name = "json",
+	  .letter = 'j',
+	  .type = OPTION_FLAG,
+	  .help = "Print one JSON object, with the connection and an "
+		  "array of volumes. Sizes are in bytes.",
+	  OPTION_AT(info_options, json) },
+	{ .name = "timeout",
+	  .letter = 't',
+	  .type = OPTION_DURATION,
+	  .value = "SECONDS",
+	  .min = 1000,
+	  .max = 3600000,
+	  .dflt = 5000,
+	  .help = "Give up connecting after this time.",
+	  OPTION_AT(info_options, timeout_ms) },
+	{ .name = "version",
+	  .type = OPTION_VERSION,
+	  .help = "Print the version and exit." },
+	{ .name = "help",
+	  .letter = 'h',
+	  .type = OPTION_HELP,
+	  .help = "Print a summary and exit." },
+};
+
+const struct option_table info_option_table = {
+	.style = OPTION_LONG,
+	.program = "rdma-info",
+	.version = RDMA_BLOCK_VERSION,
+	.rows = info_rows,
+	.cnt = ARRAY_SIZE(info_rows),
+	.head = "Usage: rdma-info [OPTION]... URI\n"
+		"Logs in to an SRP target and prints its volumes.\n"
+		"\n"
+		"URI: srp://HOST[:PORT][/VOLUME][?id_ext=HEX][&ioc_guid=HEX]"
+		"[&initiator=HEX]\n"
+		"  srp://       RDMA when a device reaches HOST, else TCP\n"
+		"  srp+rdma://  RDMA only\n"
+		"  srp+tcp://   TCP only\n"
+		"  Port 5555 when none is given. VOLUME, a name or a LUN: only that one.\n"
+		"  The kernel's target (ib_srpt) requires its service GUID as ioc_guid, and\n"
+		"  an initiator that its access list names.\n"
+		"\n",
+};
+
+enum option_verdict info_options_parse(int argc, char **argv,
+				       struct info_options *ret)
+{
+	enum option_verdict verdict;
+	int first;
+
+	*ret = (struct info_options){ 0 };
+	option_defaults(&info_option_table, ret);
+	verdict = option_parse(&info_option_table, argc, argv, ret, &first);
+	if (verdict != OPTION_RUN)
+		return verdict;
+	if (first == argc) {
+		log_error("no URI; try: rdma-info srp://127.0.0.1");
+		return OPTION_BAD;
+	}
+	if (first < argc - 1) {
+		log_error("unexpected '%s' after the URI", argv[first + 1]);
+		return OPTION_BAD;
+	}
+	ret->uri = argv[first];
+	if (ret->json && !HAVE_JSON) {
+		log_error("--json: built without jansson");
+		return OPTION_BAD;
+	}
+	return OPTION_RUN;
+}
