@@ -213,13 +213,18 @@ bool option_set(const struct option_row *row, enum option_style style,
 	char why[OPTION_TEXT_SIZE] = "";
 	char label[4096 + 64];
 
-	if (row->value && !value)
-		snprintf(why, sizeof(why), "a value is missing (%s)",
-			 row->value);
-	else if (!row->value && value)
-		snprintf(why, sizeof(why), "it takes no value");
-	else if (option_store(row, options, value, why, sizeof(why)))
+	if (!row->value != !value) {
+		option_label(row, style, NULL, label, sizeof(label));
+		return value ? option_refuse(msg, msg_len, "%s takes no value",
+					     label)
+			     : option_refuse(msg, msg_len,
+					     "%s needs a value: %s=%s", label,
+					     row->name, row->value);
+	}
+	if (option_store(row, options, value, why, sizeof(why)))
 		return true;
+	if (row->whole_msg)
+		return option_refuse(msg, msg_len, "%s", why);
 	option_label(row, style, value, label, sizeof(label));
 	return option_refuse(msg, msg_len, "%s: %s", label, why);
 }

@@ -63,6 +63,7 @@ struct option_row {
 	 * @msg, without the option and the value. */
 	bool (*set)(void *options, const struct option_row *row,
 		    const char *value, char *msg, size_t msg_len);
+	bool whole_msg; /* @msg of set() names the option and the value, too */
 	bool again; /* each one given counts; else the last one, or one only */
 	bool also_mount; /* of OPTION_LONG: -o knows it, too */
 };

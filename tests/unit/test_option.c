@@ -196,9 +196,9 @@ static const struct set_row set_rows[] = {
 	  "'name=eight888': too long: 7 characters at most" },
 	{ "an empty name", OPTION_SPEC, "name", "", "'name=': empty" },
 	{ "no value", OPTION_SPEC, "name", NULL,
-	  "'name': a value is missing (NAME)" },
+	  "'name' needs a value: name=NAME" },
 	{ "a value for a flag", OPTION_SPEC, "flag", "1",
-	  "'flag=1': it takes no value" },
+	  "'flag' takes no value" },
 	{ "a setter's own reason", OPTION_LONG, "list", "bad",
 	  "--list 'bad': bad is bad" },
 };
