@@ -270,7 +270,7 @@ static struct request *first_unstarted(struct channel *ch)
 	list_for_each(it, &ch->busy) {
 		struct request *req = container_of(it, struct request, node);
 
-		if (req->state == REQUEST_RECEIVED)
+		if (request_only_waits(req))
 			return req;
 	}
 	return NULL;
@@ -581,11 +581,6 @@ static void answer_arrived(struct channel *ch, uint8_t opcode)
 }
 
 /* ---- requests ---- */
-
-bool channel_can_answer(const struct channel *ch)
-{
-	return ch->state == CHANNEL_OPEN || ch->state == CHANNEL_DRAINING;
-}
 
 static void chan_start_request(struct channel *ch, struct xp_iu *iu)
 {

@@ -197,7 +197,10 @@ void channel_close(struct channel *ch, const char *why);
 void channel_drain(struct channel *ch, const char *why);
 
 /* True when responses can still be posted. */
-bool channel_can_answer(const struct channel *ch);
+static inline bool channel_can_answer(const struct channel *ch)
+{
+	return ch->state == CHANNEL_OPEN || ch->state == CHANNEL_DRAINING;
+}
 
 /* A request of @ch has ended: its slot is free again. */
 void channel_request_ended(struct channel *ch, struct request *req);

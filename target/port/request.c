@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From the top: arrival, request_advance() with the whole life of a command,
+ * its steps in their order, the response, the end, then aborts and task
+ * management.
+ */
 #include "target/port/request.h"
 
 #include <assert.h>
@@ -9,14 +14,42 @@
 #include "target/port/task_set.h"
 #include "target/port/watchdog.h"
 
-static struct worker *req_worker_of(const struct request *req)
+static void request_fill_task(struct request *req,
+			      const struct srp_cmd_view *cmd);
+static void request_advance(struct request *req);
+static void request_resume(struct request *req);
+
+/* Steps of request_advance(). False: the request now waits for an event, or
+ * has been refused. */
+static bool request_take_table(struct request *req);
+static bool request_unpack_iu(struct request *req);
+static bool request_unpack_table(struct request *req);
+static bool request_take_buffer(struct request *req);
+static bool request_fetch_data(struct request *req);
+static bool request_give_to_disk(struct request *req);
+
+/* Callbacks of the disk: scsi_task.done, .answer, .abort. */
+static void request_disk_done(struct scsi_task *task);
+static bool request_answer_now(struct scsi_task *task);
+static int request_abort_preempted(struct scsi_task *task,
+				   const struct srp_port_id *ports,
+				   unsigned int cnt);
+
+static void request_respond(struct request *req);
+static void request_refuse(struct request *req, enum scsi_key key,
+			   enum scsi_asc code);
+static void request_refuse_iu(struct request *req, const char *what);
+static void request_refuse_undecoded(struct request *req, int err);
+static void request_end(struct request *req);
+
+static struct worker *request_worker(const struct request *req)
 {
 	return req->ch->worker;
 }
 
-static struct nexus_share *share_of(const struct request *req)
+static struct nexus_share *request_share(const struct request *req)
 {
-	return &req->ch->nexus->shares[req_worker_of(req)->index];
+	return &req->ch->nexus->shares[request_worker(req)->index];
 }
 
 void request_init(struct request *req, struct request_slab *slab, uint8_t *rsp)
@@ -28,59 +61,566 @@ void request_init(struct request *req, struct request_slab *slab, uint8_t *rsp)
 	list_init(&req->node);
 }
 
-/* The one door through which a request changes its state. */
+/* Makes every change of state. */
 static void request_set_state(struct request *req, enum request_state state)
 {
 	enum request_state from = req->state;
 
 	req->state = state;
-	if (!list_empty(&req_worker_of(req)->managing))
+	if (!list_empty(&request_worker(req)->managing))
 		task_mgmt_request_moved(req, from, state);
 }
 
-static void req_post(struct request *req)
+/* ---- arrival ---- */
+
+static void request_reset(struct request *req, struct xp_iu *iu)
+{
+	req->iu = iu;
+	req->fate = FATE_ANSWER;
+	req->fetched = false;
+	req->lingers = false;
+	req->calling_disk = false;
+	req->is_tmf = false;
+	req->attr = SRP_TASK_SIMPLE;
+	req->blocked = false;
+	req->waits_for = NULL;
+}
+
+void request_start(struct request *req, struct xp_iu *iu)
+{
+	struct srp_cmd_view cmd;
+	int err = srp_cmd_decode(iu->data, iu->len, &req->ch->rules, &cmd);
+
+	request_reset(req, iu);
+	request_set_state(req, REQUEST_RECEIVED);
+	if (err) {
+		request_refuse_undecoded(req, err);
+		return;
+	}
+	request_fill_task(req, &cmd);
+	if (cmd.out.len > 0 && cmd.in.len > 0) {
+		request_refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
+			       SCSI_ASC_INVALID_FIELD_IN_COMMAND_IU);
+		return;
+	}
+	/* ACA, which the target does not support, and reserved values (SAM-5
+	 * 8.6). */
+	if (cmd.task_attr > SRP_TASK_ORDERED) {
+		request_refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
+			       SCSI_ASC_INVALID_MESSAGE_ERROR);
+		return;
+	}
+	if (task_set_enter(req, cmd.task_attr))
+		request_advance(req);
+}
+
+void request_start_blocked(struct channel *ch)
+{
+	struct request *req;
+
+	while ((req = task_set_next(ch)))
+		request_advance(req);
+}
+
+static void request_fill_task(struct request *req,
+			      const struct srp_cmd_view *cmd)
+{
+	struct channel *ch = req->ch;
+	struct scsi_task *t = &req->task;
+	uint32_t lun;
+
+	req->tag = cmd->tag;
+	req->data_is_out = cmd->out.len > 0;
+	req->data = req->data_is_out ? cmd->out : cmd->in;
+	scsi_task_clear(t);
+	t->worker = &ch->worker->block;
+	t->nexus = &ch->nexus->scsi;
+	t->lun = srp_lun_decode(cmd->lun, &lun) < 0 ? -1 : (int)lun;
+	t->cdb = cmd->cdb;
+	t->cdb_len = cmd->cdb_len;
+	t->data_out_len = cmd->out.len;
+	t->data_in_len = cmd->in.len;
+	t->buf_index = -1;
+	t->done = request_disk_done;
+	t->answer = request_answer_now;
+	t->abort = request_abort_preempted;
+}
+
+/* ---- the life of a command ---- */
+
+/*
+ * The event that @req waits for in its state has come. Takes the next steps,
+ * until one has to wait for another event. Each case is an event, and begins
+ * the step that follows it.
+ */
+static void request_advance(struct request *req)
+{
+	switch (req->state) {
+	case REQUEST_FREE:
+	case REQUEST_MANAGING:
+		assert(!"not a command");
+		return;
+
+	case REQUEST_RECEIVED: /* its turn has come */
+		/* Unit attentions and reservations count from now (SAM-5
+		 * 5.14). */
+		if (scsi_task_prepare(&req->task) == SCSI_TASK_OVER) {
+			request_respond(req);
+			return;
+		}
+		if (!request_take_table(req))
+			return;
+		__attribute__((fallthrough));
+
+	case REQUEST_NEED_TABLE: /* there is memory for its descriptors */
+		if (!request_unpack_iu(req))
+			return;
+		__attribute__((fallthrough));
+
+	case REQUEST_READING: /* the descriptors are in memory */
+		if (req->state == REQUEST_READING && !request_unpack_table(req))
+			return;
+		if (!request_take_buffer(req))
+			return;
+		__attribute__((fallthrough));
+
+	case REQUEST_NEED_BUFFER: /* there is memory for its data */
+		if (!request_fetch_data(req))
+			return;
+		__attribute__((fallthrough));
+
+	case REQUEST_FETCHING: /* the data-out is in memory */
+		req->fetched = true;
+		if (!request_give_to_disk(req))
+			return;
+		__attribute__((fallthrough));
+
+	case REQUEST_EXECUTING: /* the disk is done */
+		request_respond(req);
+		return;
+
+	case REQUEST_RESPONDING: /* the response has left */
+		if (req->lingers) {
+			request_set_state(req, REQUEST_LINGERING);
+			request_start_blocked(req->ch);
+			return;
+		}
+		__attribute__((fallthrough));
+
+	case REQUEST_LINGERING: /* the disk is done, too */
+		request_end(req);
+		return;
+	}
+}
+
+static void request_respond_aborted(struct request *req)
+{
+	req->task.status = SCSI_STATUS_TASK_ABORTED;
+	req->task.data_in_cnt = 0;
+	req->task.sense_len = 0;
+	req->task.tells = false;
+	request_respond(req);
+}
+
+/*
+ * Neither the fabric nor the disk has the request. False: it ends here,
+ * because its channel ends or because it was aborted.
+ */
+static bool request_may_go_on(struct request *req)
+{
+	if (!channel_can_answer(req->ch) || req->fate == FATE_SILENT) {
+		request_drop(req);
+		return false;
+	}
+	if (req->fate == FATE_ABORTED) {
+		request_respond_aborted(req);
+		return false;
+	}
+	return true;
+}
+
+/* As request_advance(), after an event that takes time. Meanwhile the channel
+ * may have closed, or the command may have been aborted. */
+static void request_resume(struct request *req)
+{
+	if (request_may_go_on(req))
+		request_advance(req);
+}
+
+static void request_post_chain(struct request *req)
 {
 	req->posted_us = watchdog_posted(req->ch);
 	xp_post(req->ch->xp, &req->chain);
 }
 
-/* ---- the end ---- */
+/* The RDMA READ of a descriptor table or of data-out is done. */
+static void request_read_done(struct xp_chain *chain, int status)
+{
+	struct request *req = container_of(chain, struct request, chain);
 
-static void release_iu(struct request *req)
+	if (status) {
+		request_drop(req);
+		return;
+	}
+	watchdog_done(req->ch, WATCHED_READ);
+	request_resume(req);
+}
+
+/* For an arena: @req waits for a block no longer. */
+static void request_table_granted(struct arena_waiter *waiter, void *block)
+{
+	struct request *req = container_of(waiter, struct request, waiter);
+
+	req->waits_for = NULL;
+	req->table = block;
+	request_advance(req);
+}
+
+static void request_use_block(struct request *req, void *block)
+{
+	req->block = block;
+	req->task.buf = block;
+	req->task.buf_index = arena_uring_index(request_worker(req)->arena);
+}
+
+static void request_block_granted(struct arena_waiter *waiter, void *block)
+{
+	struct request *req = container_of(waiter, struct request, waiter);
+
+	req->waits_for = NULL;
+	request_use_block(req, block);
+	request_advance(req);
+}
+
+/* A block of @arena, or NULL: then granted() comes later. */
+static void *request_get_block(struct request *req, struct arena *arena,
+			       struct arena_user *user, size_t len,
+			       void (*granted)(struct arena_waiter *w,
+					       void *block))
+{
+	void *block;
+
+	req->waiter.user = user;
+	req->waiter.granted = granted;
+	list_init(&req->waiter.node);
+	block = arena_get_wait(arena, len, &req->waiter);
+	if (!block) {
+		req->waits_for = arena;
+		request_worker(req)->counters.waits++;
+	}
+	return block;
+}
+
+/* ---- step: memory for the descriptors ---- */
+
+static bool request_needs_descs(const struct request *req)
+{
+	if (req->data.len == 0 || req->data.format == SRP_DATA_IMMEDIATE)
+		return false;
+	return !req->data_is_out || req->task.fetch_len > 0;
+}
+
+static bool request_needs_table(const struct request *req)
+{
+	return req->data.partial || req->data.desc_cnt > REQUEST_DESCS;
+}
+
+static bool request_take_table(struct request *req)
+{
+	const struct srp_data *data = &req->data;
+
+	if (!request_needs_descs(req) || !request_needs_table(req))
+		return true;
+	if (data->desc_cnt > REQUEST_DESCS_MAX) {
+		channel_complain(req->ch,
+				 "SRP_CMD with tag %016llx: %u descriptors, "
+				 "the limit is %u; command refused",
+				 (unsigned long long)req->tag, data->desc_cnt,
+				 REQUEST_DESCS_MAX);
+		request_refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
+			       SCSI_ASC_INSUFFICIENT_RESOURCES);
+		return false;
+	}
+	req->table = request_get_block(
+		req, request_worker(req)->tables, &request_share(req)->tables,
+		(size_t)data->desc_cnt * SRP_DESC_SIZE, request_table_granted);
+	if (!req->table)
+		request_set_state(req, REQUEST_NEED_TABLE);
+	return req->table;
+}
+
+/* ---- step: descriptors ---- */
+
+/* The list in the IU is partial: all of it is in the initiator's memory. */
+static void request_read_table(struct request *req)
+{
+	struct worker *w = request_worker(req);
+
+	log_debug("channel %u tag %016llx: reads its table of %u descriptors",
+		  req->ch->number, (unsigned long long)req->tag,
+		  req->data.desc_cnt);
+	request_set_state(req, REQUEST_READING);
+	req->chain = (struct xp_chain){
+		.dir = XP_RDMA_READ,
+		.remote = &req->data.table,
+		.remote_cnt = 1,
+		.len = req->data.desc_cnt * SRP_DESC_SIZE,
+		.local = req->table,
+		.local_mr = w->tables_mr[req->ch->kind],
+		.done = request_read_done,
+	};
+	request_post_chain(req);
+}
+
+static bool request_unpack_iu(struct request *req)
+{
+	const struct srp_data *data = &req->data;
+	struct srp_desc *descs = req->own_descs;
+
+	if (!request_needs_descs(req))
+		return true;
+	if (data->partial) {
+		request_read_table(req);
+		return false;
+	}
+	if (req->table)
+		descs = req->table;
+	srp_desc_unpack(data->descs, data->desc_cnt, descs);
+	req->descs = descs;
+	return true;
+}
+
+/* @raw and @descs may be the same memory. */
+static void unpack_in_place(const uint8_t *raw, uint32_t cnt,
+			    struct srp_desc *descs)
+{
+	struct srp_desc desc;
+
+	for (uint32_t i = 0; i < cnt; i++) {
+		srp_desc_unpack(raw + (size_t)i * SRP_DESC_SIZE, 1, &desc);
+		descs[i] = desc;
+	}
+}
+
+static bool request_unpack_table(struct request *req)
+{
+	const struct srp_data *data = &req->data;
+
+	/* The fabric no longer has it: from now on an abort ends it at once. */
+	request_set_state(req, REQUEST_NEED_BUFFER);
+	if (srp_desc_table_check(req->table, data->desc_cnt, data->len) < 0) {
+		request_refuse_iu(req, "the lengths in its descriptor table do "
+				       "not add up");
+		return false;
+	}
+	unpack_in_place(req->table, data->desc_cnt, req->table);
+	req->descs = req->table;
+	return true;
+}
+
+/* ---- step: memory for the data ---- */
+
+/* Immediate data can stay in the IU if the disk needs no more memory than that,
+ * and the backend can do I/O from there. */
+static bool request_can_use_iu(const struct request *req)
+{
+	const struct scsi_task *t = &req->task;
+	uintptr_t align = t->vol ? t->vol->backend->info.min_block : 0;
+
+	return req->data_is_out && req->data.format == SRP_DATA_IMMEDIATE &&
+	       t->buf_len == t->fetch_len && align > 0 &&
+	       (uintptr_t)req->data.imm % align == 0;
+}
+
+/* For scsi_task_hold(). */
+static void request_blocks_held(struct scsi_task *task)
+{
+	struct request *req = container_of(task, struct request, task);
+
+	if (req->calling_disk)
+		req->calling_disk = false; /* request_hold_volume() goes on */
+	else
+		request_advance(req);
+}
+
+/* The data moves to or from the memory of the volume. */
+static bool request_hold_volume(struct request *req)
+{
+	request_set_state(req, REQUEST_NEED_BUFFER);
+	req->calling_disk = true;
+	scsi_task_hold(&req->task, request_blocks_held);
+	if (req->calling_disk) {
+		req->calling_disk = false;
+		return false;
+	}
+	if (req->state == REQUEST_NEED_BUFFER)
+		return true;
+	/* The disk has refused it. */
+	request_respond(req);
+	return false;
+}
+
+static bool request_take_buffer(struct request *req)
+{
+	struct arena *arena = request_worker(req)->arena;
+	struct scsi_task *t = &req->task;
+	void *block;
+
+	t->buf_index = -1;
+	if (t->buf_is_volume)
+		return request_hold_volume(req);
+	if (t->buf_len == 0)
+		return true;
+	if (request_can_use_iu(req)) {
+		t->buf = (uint8_t *)req->data.imm;
+		return true;
+	}
+	if (t->buf_len > arena_len(arena)) {
+		request_refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
+			       SCSI_ASC_INSUFFICIENT_RESOURCES);
+		return false;
+	}
+	block = request_get_block(req, arena, &request_share(req)->data,
+				  t->buf_len, request_block_granted);
+	if (block)
+		request_use_block(req, block);
+	else
+		request_set_state(req, REQUEST_NEED_BUFFER);
+	return block;
+}
+
+/* ---- step: data-out ---- */
+
+/* The local key for task.buf. */
+static struct xp_mr *request_buf_mr(const struct request *req)
+{
+	const struct worker *w = request_worker(req);
+	enum xp_kind kind = req->ch->kind;
+
+	if (req->task.buf_is_volume)
+		return worker_volume_mr(w, req->task.vol, kind);
+	return w->arena_mr[kind];
+}
+
+static void request_set_chain_data(struct request *req, enum xp_dir dir,
+				   uint32_t len)
+{
+	req->chain.dir = dir;
+	req->chain.remote = req->descs;
+	req->chain.remote_cnt = req->data.desc_cnt;
+	req->chain.len = len;
+	req->chain.local = req->task.buf;
+	req->chain.local_mr = request_buf_mr(req);
+}
+
+static void request_copy_immediate(struct request *req)
+{
+	struct scsi_task *t = &req->task;
+
+	if (t->buf == req->data.imm)
+		return;
+	memcpy(t->buf, req->data.imm, t->fetch_len);
+	request_worker(req)->counters.copied += t->fetch_len;
+}
+
+static bool request_fetch_data(struct request *req)
+{
+	uint32_t len = req->task.fetch_len;
+
+	if (len == 0)
+		return true;
+	assert(len <= req->data.len);
+	if (req->data.format == SRP_DATA_IMMEDIATE) {
+		request_copy_immediate(req);
+		return true;
+	}
+	request_set_state(req, REQUEST_FETCHING);
+	req->chain = (struct xp_chain){ .done = request_read_done };
+	request_set_chain_data(req, XP_RDMA_READ, len);
+	request_post_chain(req);
+	return false;
+}
+
+/* ---- step: the disk ---- */
+
+static bool request_give_to_disk(struct request *req)
+{
+	request_set_state(req, REQUEST_EXECUTING);
+	req->calling_disk = true;
+	scsi_task_execute(&req->task);
+	if (req->calling_disk) {
+		req->calling_disk = false;
+		return false;
+	}
+	return request_may_go_on(req);
+}
+
+/* Answered before (IMMED). The fabric may still have the response. */
+static void request_end_lingering(struct request *req)
+{
+	req->ch->lingering_cnt--;
+	req->lingers = false;
+	if (req->state == REQUEST_LINGERING)
+		request_advance(req);
+}
+
+/* For scsi_task.done. */
+static void request_disk_done(struct scsi_task *task)
+{
+	struct request *req = container_of(task, struct request, task);
+
+	if (req->lingers) {
+		request_end_lingering(req);
+		return;
+	}
+	/* scsi_task_hold() has found that the disk refuses the command. */
+	if (req->state == REQUEST_NEED_BUFFER)
+		request_set_state(req, REQUEST_EXECUTING);
+	if (req->calling_disk)
+		req->calling_disk = false; /* the caller of the disk goes on */
+	else
+		request_resume(req);
+}
+
+/*
+ * For scsi_task.answer. An initiator sends its next command when it has the
+ * answer, and the disk may be slow. To keep requests for other commands and
+ * for task management, the target limits how many linger. It answers a further
+ * one when its work is done.
+ */
+static bool request_answer_now(struct scsi_task *task)
+{
+	struct request *req = container_of(task, struct request, task);
+	struct channel *ch = req->ch;
+
+	if (ch->lingering_cnt == CHANNEL_LINGERING || !channel_can_answer(ch) ||
+	    req->fate != FATE_ANSWER)
+		return false;
+	ch->lingering_cnt++;
+	req->lingers = true;
+	request_respond(req);
+	return true;
+}
+
+/* For scsi_task.abort. */
+static int request_abort_preempted(struct scsi_task *task,
+				   const struct srp_port_id *ports,
+				   unsigned int cnt)
+{
+	return task_mgmt_preempt(container_of(task, struct request, task),
+				 ports, cnt);
+}
+
+/* ---- the response ---- */
+
+static void request_release_iu(struct request *req)
 {
 	if (req->iu)
 		xp_iu_release(req->iu);
 	req->iu = NULL;
 }
 
-/* Nobody has the request any more: memory and slot go back. */
-static void req_end(struct request *req)
-{
-	struct worker *w = req_worker_of(req);
-	void *block = req->block;
-	void *table = req->table;
-
-	assert(!req->waits_for && !req->blocked);
-	task_set_leave(req);
-	req->block = NULL;
-	req->table = NULL;
-	release_iu(req);
-	if (!req->is_tmf)
-		scsi_task_release(&req->task);
-	request_set_state(req, REQUEST_FREE);
-	channel_request_ended(req->ch, req);
-	/* Last: this may set others going. */
-	arena_put(w->arena, block);
-	arena_put(w->tables, table);
-}
-
-void request_drop(struct request *req)
-{
-	srp_ledger_abandon(&req->ch->ledger);
-	req_end(req);
-}
-
-static void response_done(struct xp_chain *chain, int status)
+static void request_response_done(struct xp_chain *chain, int status)
 {
 	struct request *req = container_of(chain, struct request, chain);
 
@@ -90,17 +630,48 @@ static void response_done(struct xp_chain *chain, int status)
 	 * another one aborts the task now, the answer still counts. */
 	if (status == 0 && !req->is_tmf && req->fate != FATE_SILENT)
 		scsi_task_delivered(&req->task);
-	if (!req->lingers) {
-		req_end(req);
-		return;
-	}
-	request_set_state(req, REQUEST_LINGERING);
-	request_start_blocked(req->ch);
+	request_advance(req);
 }
 
-/* ---- the response ---- */
+static int request_encode_rsp(struct request *req, struct srp_rsp *rsp)
+{
+	struct channel *ch = req->ch;
+	size_t cap = CHANNEL_RSP_SIZE;
+	int len;
 
-static void set_residuals(const struct request *req, struct srp_rsp *rsp)
+	if (cap > ch->ti_iu_len)
+		cap = ch->ti_iu_len;
+	rsp->tag = req->tag;
+	rsp->req_lim_delta = srp_ledger_answer(&ch->ledger);
+	len = srp_rsp_encode(req->rsp, cap, rsp);
+	assert(len > 0);
+	return len;
+}
+
+/*
+ * Sends the response, after the data-in if there is any. The IU goes back to
+ * the transport first: a posted receive must back the credit that the response
+ * returns.
+ */
+static void request_send_rsp(struct request *req, struct srp_rsp *rsp)
+{
+	struct channel *ch = req->ch;
+	int len = request_encode_rsp(req, rsp);
+
+	request_release_iu(req);
+	request_set_state(req, REQUEST_RESPONDING);
+	ch->requests_cnt++;
+	request_worker(req)->counters.commands++;
+	req->chain.send[0] = (struct xp_sge){ .addr = req->rsp,
+					      .len = (uint32_t)len,
+					      .mr = request_rsp_mr(req) };
+	req->chain.send_cnt = 1;
+	req->chain.done = request_response_done;
+	request_post_chain(req);
+}
+
+static void request_set_residuals(const struct request *req,
+				  struct srp_rsp *rsp)
 {
 	const struct scsi_task *t = &req->task;
 	uint32_t out_cnt = req->fetched ? t->fetch_len : 0;
@@ -121,71 +692,14 @@ static void set_residuals(const struct request *req, struct srp_rsp *rsp)
 	}
 }
 
-static int encode_rsp(struct request *req, struct srp_rsp *rsp)
-{
-	struct channel *ch = req->ch;
-	size_t cap = CHANNEL_RSP_SIZE;
-	int len;
-
-	if (cap > ch->ti_iu_len)
-		cap = ch->ti_iu_len;
-	rsp->tag = req->tag;
-	rsp->req_lim_delta = srp_ledger_answer(&ch->ledger);
-	len = srp_rsp_encode(req->rsp, cap, rsp);
-	assert(len > 0);
-	return len;
-}
-
-/*
- * Posts the response, behind data-in when there is any. The IU goes back to
- * the transport first: the credit that the response returns is backed by a
- * posted receive.
- */
-static void post_response(struct request *req, struct srp_rsp *rsp)
-{
-	struct channel *ch = req->ch;
-	int len = encode_rsp(req, rsp);
-
-	release_iu(req);
-	request_set_state(req, REQUEST_RESPONDING);
-	ch->requests_cnt++;
-	req_worker_of(req)->counters.commands++;
-	req->chain.send[0] = (struct xp_sge){ .addr = req->rsp,
-					      .len = (uint32_t)len,
-					      .mr = request_rsp_mr(req) };
-	req->chain.send_cnt = 1;
-	req->chain.done = response_done;
-	req_post(req);
-}
-
-/* The local key for task.buf. */
-static struct xp_mr *buffer_mr(const struct request *req)
-{
-	const struct worker *w = req_worker_of(req);
-	enum xp_kind kind = req->ch->kind;
-
-	if (req->task.buf_is_volume)
-		return worker_volume_mr(w, req->task.vol, kind);
-	return w->arena_mr[kind];
-}
-
-static void set_chain_data(struct request *req, enum xp_dir dir, uint32_t len)
-{
-	req->chain.dir = dir;
-	req->chain.remote = req->descs;
-	req->chain.remote_cnt = req->data.desc_cnt;
-	req->chain.len = len;
-	req->chain.local = req->task.buf;
-	req->chain.local_mr = buffer_mr(req);
-}
-
-static void no_chain_data(struct request *req)
+static void request_set_no_data(struct request *req)
 {
 	req->chain.dir = XP_NO_DATA;
 	req->chain.len = 0;
 }
 
-static void respond(struct request *req)
+/* Answers with what the task says: status, sense data, data-in. */
+static void request_respond(struct request *req)
 {
 	const struct scsi_task *t = &req->task;
 	struct srp_rsp rsp = {
@@ -194,35 +708,35 @@ static void respond(struct request *req)
 		.sense_len = t->sense_len,
 	};
 
-	set_residuals(req, &rsp);
-	no_chain_data(req);
+	request_set_residuals(req, &rsp);
+	request_set_no_data(req);
 	if (t->data_in_cnt > 0)
-		set_chain_data(req, XP_RDMA_WRITE, t->data_in_cnt);
+		request_set_chain_data(req, XP_RDMA_WRITE, t->data_in_cnt);
 	else
 		scsi_task_release(&req->task);
 	log_debug("channel %u tag %016llx LUN %d: CDB %02x, status %02x",
 		  req->ch->number, (unsigned long long)req->tag, t->lun,
 		  t->cmd.info ? t->cmd.info->opcode : 0xff, t->status);
-	post_response(req, &rsp);
+	request_send_rsp(req, &rsp);
 }
 
-/* Answers with CHECK CONDITION without going any further. */
-static void req_refuse(struct request *req, enum scsi_key key,
-		       enum scsi_asc code)
+/* Answers with CHECK CONDITION. The disk does not get the command. */
+static void request_refuse(struct request *req, enum scsi_key key,
+			   enum scsi_asc code)
 {
 	struct scsi_sense sense = scsi_sense(key, code);
 
 	scsi_task_refuse(&req->task, &sense);
-	respond(req);
+	request_respond(req);
 }
 
 /*
- * Answers an SRP_CMD that contradicts itself, and lets the channel end once
- * that answer and those of the other requests have left. The response code
- * says what SRP has for it; ib_srp looks at the status alone, so there is one
- * that is not GOOD, with sense data.
+ * Answers an SRP_CMD that contradicts itself. The channel ends when that answer
+ * and those of its other requests have left. The response has the code that SRP
+ * defines. ib_srp looks only at the status, so the status is not GOOD, and there
+ * is sense data.
  */
-static void refuse_iu(struct request *req, const char *what)
+static void request_refuse_iu(struct request *req, const char *what)
 {
 	struct scsi_sense sense = scsi_sense(
 		SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_INVALID_FIELD_IN_COMMAND_IU);
@@ -238,448 +752,10 @@ static void refuse_iu(struct request *req, const char *what)
 			 (unsigned long long)req->tag, what);
 	scsi_task_refuse(&req->task, &sense);
 	rsp.sense_len = req->task.sense_len;
-	no_chain_data(req);
-	post_response(req, &rsp);
+	request_set_no_data(req);
+	request_send_rsp(req, &rsp);
 	channel_drain(ch, "the initiator sent an invalid SRP_CMD");
 }
-
-static void respond_task_aborted(struct request *req)
-{
-	req->task.status = SCSI_STATUS_TASK_ABORTED;
-	req->task.data_in_cnt = 0;
-	req->task.sense_len = 0;
-	req->task.tells = false;
-	respond(req);
-}
-
-void request_answer_tmf(struct request *req, enum srp_rsp_code code)
-{
-	struct srp_rsp rsp = { .rsp_valid = true, .rsp_code = (uint8_t)code };
-
-	if (!channel_can_answer(req->ch)) {
-		request_drop(req);
-		return;
-	}
-	no_chain_data(req);
-	post_response(req, &rsp);
-}
-
-/* ---- abort ---- */
-
-void request_stop_waiting(struct request *req)
-{
-	if (req->waits_for)
-		arena_cancel_wait(req->waits_for, &req->waiter);
-	req->waits_for = NULL;
-	task_set_unblock(req);
-	if (req->state == REQUEST_RECEIVED)
-		scsi_task_release(&req->task);
-	else if (req->state == REQUEST_EXECUTING || req->lingers)
-		scsi_task_stop(&req->task);
-}
-
-/*
- * The fabric or the disk has let go of the request. False when it ends here,
- * because the channel does or because it was aborted.
- */
-static bool may_go_on(struct request *req)
-{
-	if (!channel_can_answer(req->ch) || req->fate == FATE_SILENT) {
-		request_drop(req);
-		return false;
-	}
-	if (req->fate == FATE_ABORTED) {
-		respond_task_aborted(req);
-		return false;
-	}
-	return true;
-}
-
-static void end_waiting(struct request *req)
-{
-	request_stop_waiting(req);
-	may_go_on(req);
-}
-
-void request_abort(struct request *req, enum request_fate fate)
-{
-	if (req->fate < fate)
-		req->fate = fate;
-	if (req->state == REQUEST_EXECUTING || req->lingers)
-		/* Then it may be another request already. */
-		scsi_task_cancel(&req->task);
-	else if (req->state == REQUEST_RECEIVED)
-		end_waiting(req);
-}
-
-/* ---- execution ---- */
-
-/*
- * For scsi_task.answer. An initiator that is answered at once sends the next,
- * while the disk may be slow: so that there are requests left for its commands
- * and for task management, the answer of one too many comes when it is done.
- */
-static bool answer_now(struct scsi_task *task)
-{
-	struct request *req = container_of(task, struct request, task);
-	struct channel *ch = req->ch;
-
-	if (ch->lingering_cnt == CHANNEL_LINGERING || !channel_can_answer(ch) ||
-	    req->fate != FATE_ANSWER)
-		return false;
-	ch->lingering_cnt++;
-	req->lingers = true;
-	respond(req);
-	return true;
-}
-
-/* The disk has let go; the fabric may still have the response. */
-static void end_lingering(struct request *req)
-{
-	req->ch->lingering_cnt--;
-	req->lingers = false;
-	if (req->state == REQUEST_LINGERING)
-		req_end(req);
-}
-
-static void executed(struct scsi_task *task)
-{
-	struct request *req = container_of(task, struct request, task);
-
-	if (req->lingers)
-		end_lingering(req);
-	else if (may_go_on(req))
-		respond(req);
-}
-
-/* For scsi_task.abort. */
-static int req_abort_preempted(struct scsi_task *task,
-			       const struct srp_port_id *ports,
-			       unsigned int cnt)
-{
-	return task_mgmt_preempt(container_of(task, struct request, task),
-				 ports, cnt);
-}
-
-static void execute(struct request *req)
-{
-	request_set_state(req, REQUEST_EXECUTING);
-	scsi_task_execute(&req->task);
-}
-
-/* ---- data-out ---- */
-
-static void fetch_done(struct xp_chain *chain, int status)
-{
-	struct request *req = container_of(chain, struct request, chain);
-
-	if (status) {
-		request_drop(req);
-		return;
-	}
-	watchdog_done(req->ch, WATCHED_READ);
-	req->fetched = true;
-	if (may_go_on(req))
-		execute(req);
-}
-
-static void copy_immediate(struct request *req)
-{
-	memcpy(req->task.buf, req->data.imm, req->task.fetch_len);
-	req_worker_of(req)->counters.copied += req->task.fetch_len;
-}
-
-/* Everything has its place: gets the data-out there, then executes. */
-static void fetch(struct request *req)
-{
-	struct scsi_task *t = &req->task;
-
-	if (t->fetch_len == 0) {
-		execute(req);
-		return;
-	}
-	assert(t->fetch_len <= req->data.len);
-	if (req->data.format == SRP_DATA_IMMEDIATE) {
-		if (t->buf != req->data.imm)
-			copy_immediate(req);
-		req->fetched = true;
-		execute(req);
-		return;
-	}
-	request_set_state(req, REQUEST_FETCHING);
-	req->chain = (struct xp_chain){ .done = fetch_done };
-	set_chain_data(req, XP_RDMA_READ, t->fetch_len);
-	req_post(req);
-}
-
-/*
- * Immediate data can stay where it is when the disk wants no more room than
- * that and the backend can do I/O from there.
- */
-static bool immediate_in_place(const struct request *req)
-{
-	const struct scsi_task *t = &req->task;
-	uintptr_t align = t->vol ? t->vol->backend->info.min_block : 0;
-
-	return req->data_is_out && req->data.format == SRP_DATA_IMMEDIATE &&
-	       t->buf_len == t->fetch_len && align > 0 &&
-	       (uintptr_t)req->data.imm % align == 0;
-}
-
-static void use_block(struct request *req, void *block)
-{
-	req->block = block;
-	req->task.buf = block;
-	req->task.buf_index = arena_uring_index(req_worker_of(req)->arena);
-	fetch(req);
-}
-
-static void block_granted(struct arena_waiter *waiter, void *block)
-{
-	struct request *req = container_of(waiter, struct request, waiter);
-
-	req->waits_for = NULL;
-	use_block(req, block);
-}
-
-/* A block of @arena, or NULL: then granted() comes later. */
-static void *get_or_wait(struct request *req, struct arena *arena,
-			 struct arena_user *user, size_t len,
-			 void (*granted)(struct arena_waiter *w, void *block))
-{
-	void *block;
-
-	req->waiter.user = user;
-	req->waiter.granted = granted;
-	block = arena_get_wait(arena, len, &req->waiter);
-	if (!block) {
-		req->waits_for = arena;
-		req_worker_of(req)->counters.waits++;
-	}
-	return block;
-}
-
-static void req_blocks_held(struct scsi_task *task)
-{
-	fetch(container_of(task, struct request, task));
-}
-
-static void start_buffer(struct request *req)
-{
-	struct arena *arena = req_worker_of(req)->arena;
-	struct scsi_task *t = &req->task;
-	void *block;
-
-	t->buf_index = -1;
-	if (t->buf_is_volume) {
-		scsi_task_hold(t, req_blocks_held);
-		return;
-	}
-	if (t->buf_len == 0) {
-		fetch(req);
-		return;
-	}
-	if (immediate_in_place(req)) {
-		t->buf = (uint8_t *)req->data.imm;
-		fetch(req);
-		return;
-	}
-	if (t->buf_len > arena_len(arena)) {
-		req_refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
-			   SCSI_ASC_INSUFFICIENT_RESOURCES);
-		return;
-	}
-	block = get_or_wait(req, arena, &share_of(req)->data, t->buf_len,
-			    block_granted);
-	if (block)
-		use_block(req, block);
-}
-
-/* ---- descriptors ---- */
-
-/* @raw and @descs may be the same memory. */
-static void unpack_descs(const uint8_t *raw, uint32_t cnt,
-			 struct srp_desc *descs)
-{
-	struct srp_desc desc;
-
-	for (uint32_t i = 0; i < cnt; i++) {
-		srp_desc_unpack(raw + (size_t)i * SRP_DESC_SIZE, 1, &desc);
-		descs[i] = desc;
-	}
-}
-
-static void table_read(struct xp_chain *chain, int status)
-{
-	struct request *req = container_of(chain, struct request, chain);
-	const struct srp_data *data = &req->data;
-
-	if (status) {
-		request_drop(req);
-		return;
-	}
-	watchdog_done(req->ch, WATCHED_READ);
-	if (!may_go_on(req))
-		return;
-	/* Nobody has it any more: who ends it now must do so himself. */
-	request_set_state(req, REQUEST_RECEIVED);
-	if (srp_desc_table_check(req->table, data->desc_cnt, data->len) < 0) {
-		refuse_iu(req, "the lengths in its descriptor table do not "
-			       "add up");
-		return;
-	}
-	unpack_descs(req->table, data->desc_cnt, req->table);
-	req->descs = req->table;
-	start_buffer(req);
-}
-
-/* The list in the IU is partial: the whole of it is in initiator memory. */
-static void read_table(struct request *req)
-{
-	struct worker *w = req_worker_of(req);
-
-	log_debug("channel %u tag %016llx: reads its table of %u descriptors",
-		  req->ch->number, (unsigned long long)req->tag,
-		  req->data.desc_cnt);
-	request_set_state(req, REQUEST_READING);
-	req->chain = (struct xp_chain){
-		.dir = XP_RDMA_READ,
-		.remote = &req->data.table,
-		.remote_cnt = 1,
-		.len = req->data.desc_cnt * SRP_DESC_SIZE,
-		.local = req->table,
-		.local_mr = w->tables_mr[req->ch->kind],
-		.done = table_read,
-	};
-	req_post(req);
-}
-
-static void use_table(struct request *req, void *table)
-{
-	req->table = table;
-	if (req->data.partial) {
-		read_table(req);
-		return;
-	}
-	srp_desc_unpack(req->data.descs, req->data.desc_cnt, table);
-	req->descs = table;
-	start_buffer(req);
-}
-
-static void table_granted(struct arena_waiter *waiter, void *table)
-{
-	struct request *req = container_of(waiter, struct request, waiter);
-
-	req->waits_for = NULL;
-	use_table(req, table);
-}
-
-static bool needs_descs(const struct request *req)
-{
-	if (req->data.len == 0 || req->data.format == SRP_DATA_IMMEDIATE)
-		return false;
-	return !req->data_is_out || req->task.fetch_len > 0;
-}
-
-static void start_descs(struct request *req)
-{
-	const struct srp_data *data = &req->data;
-	void *table;
-
-	if (!needs_descs(req)) {
-		start_buffer(req);
-		return;
-	}
-	if (data->desc_cnt > REQUEST_DESCS_MAX) {
-		channel_complain(req->ch,
-				 "SRP_CMD with tag %016llx: %u descriptors, "
-				 "the limit is %u; command refused",
-				 (unsigned long long)req->tag, data->desc_cnt,
-				 REQUEST_DESCS_MAX);
-		req_refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
-			   SCSI_ASC_INSUFFICIENT_RESOURCES);
-		return;
-	}
-	if (!data->partial && data->desc_cnt <= REQUEST_DESCS) {
-		srp_desc_unpack(data->descs, data->desc_cnt, req->own_descs);
-		req->descs = req->own_descs;
-		start_buffer(req);
-		return;
-	}
-	table = get_or_wait(
-		req, req_worker_of(req)->tables, &share_of(req)->tables,
-		(size_t)data->desc_cnt * SRP_DESC_SIZE, table_granted);
-	if (table)
-		use_table(req, table);
-}
-
-/* ---- arrival ---- */
-
-static void reset(struct request *req, struct xp_iu *iu)
-{
-	req->iu = iu;
-	req->fate = FATE_ANSWER;
-	req->fetched = false;
-	req->lingers = false;
-	req->is_tmf = false;
-	req->attr = SRP_TASK_SIMPLE;
-	req->blocked = false;
-	req->waits_for = NULL;
-	list_init(&req->waiter.node);
-	memset(&req->data, 0, sizeof(req->data));
-}
-
-void request_start_tmf(struct request *req, uint64_t tag)
-{
-	reset(req, NULL);
-	req->is_tmf = true;
-	req->tag = tag;
-	request_set_state(req, REQUEST_MANAGING);
-}
-
-static void fill_task(struct request *req, const struct srp_cmd_view *cmd)
-{
-	struct channel *ch = req->ch;
-	struct scsi_task *t = &req->task;
-	uint32_t lun;
-
-	req->tag = cmd->tag;
-	req->data_is_out = cmd->out.len > 0;
-	req->data = req->data_is_out ? cmd->out : cmd->in;
-	scsi_task_clear(t);
-	t->worker = &ch->worker->block;
-	t->nexus = &ch->nexus->scsi;
-	t->lun = srp_lun_decode(cmd->lun, &lun) < 0 ? -1 : (int)lun;
-	t->cdb = cmd->cdb;
-	t->cdb_len = cmd->cdb_len;
-	t->data_out_len = cmd->out.len;
-	t->data_in_len = cmd->in.len;
-	t->buf_index = -1;
-	t->done = executed;
-	t->answer = answer_now;
-	t->abort = req_abort_preempted;
-}
-
-/* ---- the start ---- */
-
-/* Unit attentions and reservations are looked at only now (SAM-5 5.14). */
-static void start_task(struct request *req)
-{
-	if (scsi_task_prepare(&req->task) == SCSI_TASK_OVER)
-		respond(req);
-	else
-		start_descs(req);
-}
-
-void request_start_blocked(struct channel *ch)
-{
-	struct request *req;
-
-	while ((req = task_set_next(ch)))
-		start_task(req);
-}
-
-/* ---- arrival of a command ---- */
 
 static const char *decode_fault(int err)
 {
@@ -687,7 +763,7 @@ static const char *decode_fault(int err)
 			       : "its lengths contradict each other";
 }
 
-/* Of an SRP_CMD that was refused; -1: it names none. */
+/* Of an SRP_CMD that srp_cmd_decode() refused; -1: it names none. */
 static int undecoded_lun(const struct xp_iu *iu)
 {
 	uint64_t field;
@@ -699,8 +775,8 @@ static int undecoded_lun(const struct xp_iu *iu)
 	return (int)lun;
 }
 
-/* srp_cmd_decode() refused it; its tag, at least, is there. */
-static void refuse_undecoded(struct request *req, int err)
+/* srp_cmd_decode() refused it. It has a tag: the channel has checked that. */
+static void request_refuse_undecoded(struct request *req, int err)
 {
 	struct srp_head head = { 0 };
 
@@ -710,32 +786,83 @@ static void refuse_undecoded(struct request *req, int err)
 		.nexus = &req->ch->nexus->scsi,
 		.lun = undecoded_lun(req->iu),
 	};
-	refuse_iu(req, decode_fault(err));
+	request_refuse_iu(req, decode_fault(err));
 }
 
-void request_start(struct request *req, struct xp_iu *iu)
-{
-	struct srp_cmd_view cmd;
-	int err = srp_cmd_decode(iu->data, iu->len, &req->ch->rules, &cmd);
+/* ---- the end ---- */
 
-	reset(req, iu);
-	request_set_state(req, REQUEST_RECEIVED);
-	if (err) {
-		refuse_undecoded(req, err);
+/* Neither the fabric nor the disk has it: memory and slot go back. */
+static void request_end(struct request *req)
+{
+	struct worker *w = request_worker(req);
+	void *block = req->block;
+	void *table = req->table;
+
+	assert(!req->waits_for && !req->blocked);
+	task_set_leave(req);
+	req->block = NULL;
+	req->table = NULL;
+	request_release_iu(req);
+	if (!req->is_tmf)
+		scsi_task_release(&req->task);
+	request_set_state(req, REQUEST_FREE);
+	channel_request_ended(req->ch, req);
+	/* Last: requests that wait for these blocks go on from within. */
+	arena_put(w->arena, block);
+	arena_put(w->tables, table);
+}
+
+void request_drop(struct request *req)
+{
+	srp_ledger_abandon(&req->ch->ledger);
+	request_end(req);
+}
+
+/* ---- abort ---- */
+
+void request_stop_waiting(struct request *req)
+{
+	if (req->waits_for)
+		arena_cancel_wait(req->waits_for, &req->waiter);
+	req->waits_for = NULL;
+	task_set_unblock(req);
+	if (request_only_waits(req))
+		scsi_task_release(&req->task);
+	else if (req->state == REQUEST_EXECUTING || req->lingers)
+		scsi_task_stop(&req->task);
+}
+
+void request_abort(struct request *req, enum request_fate fate)
+{
+	if (req->fate < fate)
+		req->fate = fate;
+	if (req->state == REQUEST_EXECUTING || req->lingers) {
+		/* After this @req may be another request. */
+		scsi_task_cancel(&req->task);
+	} else if (request_only_waits(req)) {
+		request_stop_waiting(req);
+		request_resume(req);
+	}
+}
+
+/* ---- task management ---- */
+
+void request_start_tmf(struct request *req, uint64_t tag)
+{
+	request_reset(req, NULL);
+	req->is_tmf = true;
+	req->tag = tag;
+	request_set_state(req, REQUEST_MANAGING);
+}
+
+void request_answer_tmf(struct request *req, enum srp_rsp_code code)
+{
+	struct srp_rsp rsp = { .rsp_valid = true, .rsp_code = (uint8_t)code };
+
+	if (!channel_can_answer(req->ch)) {
+		request_drop(req);
 		return;
 	}
-	fill_task(req, &cmd);
-	if (cmd.out.len > 0 && cmd.in.len > 0) {
-		req_refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
-			   SCSI_ASC_INVALID_FIELD_IN_COMMAND_IU);
-		return;
-	}
-	/* ACA, as there is none, and reserved values (SAM-5 8.6). */
-	if (cmd.task_attr > SRP_TASK_ORDERED) {
-		req_refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
-			   SCSI_ASC_INVALID_MESSAGE_ERROR);
-		return;
-	}
-	if (task_set_enter(req, cmd.task_attr))
-		start_task(req);
+	request_set_no_data(req);
+	request_send_rsp(req, &rsp);
 }

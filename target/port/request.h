@@ -21,15 +21,19 @@
  * (indirect_sg_entries). */
 #define REQUEST_DESCS_MAX 2048
 
+/* request_advance() in request.c shows the way through them. */
 enum request_state {
-	REQUEST_FREE,	    /* in the worker's pool */
-	REQUEST_RECEIVED,   /* decoded; waits for a table or a data buffer */
-	REQUEST_READING,    /* RDMA READ of the descriptor table posted */
-	REQUEST_FETCHING,   /* RDMA READ of the data-out posted */
-	REQUEST_EXECUTING,  /* the disk has it */
-	REQUEST_MANAGING,   /* task management: waits for what it ends */
-	REQUEST_RESPONDING, /* data-in RDMA WRITE and SRP_RSP posted */
-	REQUEST_LINGERING,  /* IMMED: answered, the disk still has it */
+	REQUEST_FREE,	     /* in the worker's pool */
+	REQUEST_RECEIVED,    /* decoded; waits for its turn (task_set.h) */
+	REQUEST_NEED_TABLE,  /* waits for a block for its descriptors */
+	REQUEST_READING,     /* RDMA READ of the descriptor table posted */
+	REQUEST_NEED_BUFFER, /* waits for a block for its data, or for the
+			      * blocks of a volume in memory */
+	REQUEST_FETCHING,    /* RDMA READ of the data-out posted */
+	REQUEST_EXECUTING,   /* the disk has it */
+	REQUEST_MANAGING,    /* task management: waits for what it ends */
+	REQUEST_RESPONDING,  /* data-in RDMA WRITE and SRP_RSP posted */
+	REQUEST_LINGERING,   /* IMMED: answered, the disk still has it */
 };
 
 /* What is to become of the request when the fabric or the disk lets go. */
@@ -63,8 +67,9 @@ struct request {
 	void *block;		 /* block of worker->arena, or NULL */
 	struct arena *waits_for; /* NULL: does not wait */
 	struct arena_waiter waiter;
-	bool fetched; /* data-out is in task.buf */
-	bool lingers; /* the answer is posted, the disk has it */
+	bool fetched;	   /* data-out is in task.buf */
+	bool lingers;	   /* the answer is posted, the disk has it */
+	bool calling_disk; /* until the disk calls back */
 	struct scsi_task task;
 
 	bool is_tmf; /* SRP_TSK_MGMT; all from data to task is stale */
@@ -78,6 +83,14 @@ void request_init(struct request *req, struct request_slab *slab, uint8_t *rsp);
 static inline struct xp_mr *request_rsp_mr(const struct request *req)
 {
 	return req->slab->rsp_mr[req->ch->kind];
+}
+
+/* Neither the fabric nor the disk has it: it can end at once. */
+static inline bool request_only_waits(const struct request *req)
+{
+	return req->state == REQUEST_RECEIVED ||
+	       req->state == REQUEST_NEED_TABLE ||
+	       req->state == REQUEST_NEED_BUFFER;
 }
 
 /* Begins an SRP_CMD whose credit has been taken; @req is free and owns @iu

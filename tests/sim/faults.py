@@ -71,7 +71,7 @@ FAULTS = [
      'if (!channel_can_answer(req->ch) || req->fate == FATE_SILENT) {',
      'if (!channel_can_answer(req->ch)) {'),
     ('leaves other initiators without an answer', 'target/port/request.c',
-     '\tif (req->fate == FATE_ABORTED) {\n\t\trespond_task_aborted(req);',
+     '\tif (req->fate == FATE_ABORTED) {\n\t\trequest_respond_aborted(req);',
      '\tif (req->fate == FATE_ABORTED) {\n\t\trequest_drop(req);'),
     ('ends commands sent after the function', 'target/port/task_mgmt.c',
      'return tm->function != PREEMPT && req->ch == tm->req->ch &&',
@@ -103,11 +103,12 @@ FAULTS = [
 
     # -- answers, tags, residuals, credits
     ('answers twice, now and then', 'target/port/request.c',
-     '\tif (!req->lingers) {\n\t\treq_end(req);',
+     '\tif (status == 0)\n\t\twatchdog_done(req->ch, WATCHED_SEND);',
      '\tstatic unsigned int n;\n\n'
      '\tif (status == 0 && channel_can_answer(req->ch) && ++n % 200 == 0) {\n'
-     '\t\treq->chain.dir = XP_NO_DATA;\n\t\treq_post(req);\n\t\treturn;\n\t}\n'
-     '\tif (!req->lingers) {\n\t\treq_end(req);'),
+     '\t\treq->chain.dir = XP_NO_DATA;\n\t\trequest_post_chain(req);\n'
+     '\t\treturn;\n\t}\n'
+     '\tif (status == 0)\n\t\twatchdog_done(req->ch, WATCHED_SEND);'),
     ('answers with the tag of another command', 'target/port/request.c',
      '\trsp->tag = req->tag;',
      '\trsp->tag = ch->own->tag;'),
@@ -125,7 +126,7 @@ FAULTS = [
      'if (!may_ask(ch) || ch->ledger.busy > 0)',
      'if (true)'),
     ('returns a credit before its receive is posted', 'target/port/request.c',
-     '\trelease_iu(req);\n\trequest_set_state(req, REQUEST_RESPONDING);',
+     '\trequest_release_iu(req);\n\trequest_set_state(req, REQUEST_RESPONDING);',
      '\trequest_set_state(req, REQUEST_RESPONDING);'),
 
     # -- data
@@ -142,22 +143,24 @@ FAULTS = [
      ': (task->cmd.lba + (task->cmd.lba == 2)) * task->vol->block_size '
      '+ offset,'),
     ('takes the descriptors of another command', 'target/port/request.c',
-     '\t\treq->descs = req->own_descs;\n',
-     '\t\treq->descs = req->ch->own->own_descs;\n'),
+     '\treq->descs = descs;\n',
+     '\treq->descs = req->table ? descs : req->ch->own->own_descs;\n'),
     ('does not check a table that it has fetched', 'target/port/request.c',
      'if (srp_desc_table_check(req->table, data->desc_cnt, data->len) < 0) {',
      'if (false) {'),
     ('gives the receive back while its data is in use', 'target/port/request.c',
-     '\trequest_set_state(req, REQUEST_EXECUTING);',
-     '\trelease_iu(req);\n\trequest_set_state(req, REQUEST_EXECUTING);'),
+     '\tscsi_task_execute(&req->task);',
+     '\tif (req->iu)\n\t\txp_iu_release(req->iu);\n\treq->iu = NULL;\n'
+     '\tscsi_task_execute(&req->task);'),
     ('frees the buffer while the disk has it', 'target/port/request.c',
-     '\trequest_set_state(req, REQUEST_EXECUTING);',
-     '\trequest_set_state(req, REQUEST_EXECUTING);\n'
-     '\tarena_put(req_worker_of(req)->arena, req->block);\n'
-     '\treq->block = NULL;'),
+     '\tscsi_task_execute(&req->task);',
+     '\tarena_put(request_worker(req)->arena, req->block);\n'
+     '\treq->block = NULL;\n'
+     '\tscsi_task_execute(&req->task);'),
     ('frees a request before its response has left', 'target/port/request.c',
-     '\treq->chain.done = response_done;\n\treq_post(req);',
-     '\treq->chain.done = response_done;\n\treq_post(req);\n'
+     '\treq->chain.done = request_response_done;\n\trequest_post_chain(req);',
+     '\treq->chain.done = request_response_done;\n'
+     '\trequest_post_chain(req);\n'
      '\tlist_del(&req->node);\n'
      '\tlist_add_head(&req->slab->free, &req->node);'),
     ('leaks the block of a descriptor table', 'target/port/request.c',
