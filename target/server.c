@@ -562,7 +562,7 @@ static void release_stuck(struct server *s)
 static void show_counters(struct server *s)
 {
 	if (!s->ended)
-		counters_log(s->workers, s->worker_cnt);
+		metrics_log(s->workers, s->worker_cnt);
 }
 
 static void on_signal(struct reactor_watch *w, uint32_t events)

@@ -13,7 +13,7 @@
 
 #include <pthread.h>
 
-#include "target/port/counters.h"
+#include "target/port/metrics.h"
 #include "target/port/request_pool.h"
 #include "target/block/block_worker.h"
 #include "base/arena.h"
@@ -50,7 +50,8 @@ struct worker {
 	struct request_pool requests;
 	struct list channels; /* struct channel, worker_node */
 	struct list managing; /* struct task_mgmt_part, node */
-	struct counters counters;
+	struct port_counters counters;
+	struct metrics_report report;
 	uint64_t next_seq;	  /* order of arrival of requests */
 	bool expects;		  /* a request: reactor_await() */
 	struct log_limit bad_log; /* lines that a peer can provoke */
