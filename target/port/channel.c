@@ -637,11 +637,14 @@ void channel_request_ended(struct channel *ch, struct request *req)
 	list_del(&req->node);
 	ch->busy_cnt--;
 	request_pool_put(&ch->worker->requests, req);
-	request_start_blocked(ch);
-	chan_start_waiting(ch);
+	if (ch->blocked_cnt > 0)
+		request_start_blocked(ch);
+	if (ch->waiting_cnt > 0)
+		chan_start_waiting(ch);
 	expect_next(ch);
 	speak(ch);
-	close_if_drained(ch);
+	if (ch->state == CHANNEL_DRAINING)
+		close_if_drained(ch);
 	if (ch->state == CHANNEL_CLOSED && list_empty(&ch->busy))
 		be_gone(ch);
 }
