@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "target/port/host.h"
+#include "target/port/login_quota.h"
 #include "target/port/port.h"
 #include "target/port/request.h"
 #include "target/port/task_mgmt.h"
@@ -162,7 +162,7 @@ static void note_end(struct channel *ch, const char *why)
 static bool chan_may_log(struct channel *ch, enum log_level level)
 {
 	return log_level >= level &&
-	       login_log_pass(&ch->port->channel_log, &ch->host->addr);
+	       login_log_pass(&ch->port->channel_log, &ch->quota->addr);
 }
 
 static void log_login(struct channel *ch)

@@ -95,7 +95,7 @@ struct channel {
 
 	/* the port's */
 	struct list nexus_node; /* nexus->channels */
-	struct host *host;
+	struct login_quota *quota;
 	bool half_open;
 	bool drain_sent;
 	bool close_sent;

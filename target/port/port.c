@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "target/port/host.h"
+#include "target/port/login_quota.h"
 
 /* Lines about refused logins in ten seconds. */
 #define REFUSALS_BURST 20
@@ -16,7 +16,7 @@ struct login {
 	struct list node; /* nexus->logins */
 	struct port *port;
 	struct nexus *nexus;
-	struct host *host;
+	struct login_quota *quota;
 	struct xp_conn_request *conn;
 	struct srp_login_answer answer;
 	bool single;
@@ -36,7 +36,7 @@ void port_init(struct port *port, const struct srp_port_id *id)
 	static const struct port_limits defaults = PORT_LIMITS_DEFAULT;
 
 	list_init(&port->nexuses);
-	list_init(&port->hosts);
+	list_init(&port->quotas);
 	login_log_init(&port->channel_log);
 	if (!port->limits.logins)
 		port->limits = defaults;
@@ -145,12 +145,13 @@ static void login_free(struct login *login)
 }
 
 /* A login, or the channel that it has become, counts no more. */
-static void logged_off(struct port *port, struct host *host, bool half_open)
+static void logged_off(struct port *port, struct login_quota *quota,
+		       bool half_open)
 {
 	port->login_cnt--;
 	if (half_open)
 		port->half_open_cnt--;
-	host_put(host, half_open);
+	login_quota_put(quota, half_open);
 }
 
 static void refuse_waiting(struct login *login, uint32_t reason,
@@ -162,7 +163,7 @@ static void refuse_waiting(struct login *login, uint32_t reason,
 	};
 
 	port_refuse(login->port, login->conn, &req, reason, why);
-	logged_off(login->port, login->host, /* half_open= */ true);
+	logged_off(login->port, login->quota, /* half_open= */ true);
 	login->nexus->login_cnt--;
 	login_free(login);
 }
@@ -223,7 +224,7 @@ static void admit(struct port *port, struct login *login)
 		refuse_waiting(login, SRP_REJ_NO_RESOURCES, "out of memory");
 		return;
 	}
-	ch->host = login->host;
+	ch->quota = login->quota;
 	ch->half_open = true;
 	nexus->login_cnt--;
 	login_free(login);
@@ -274,7 +275,7 @@ static void port_run_gone(struct reactor_msg *msg)
 	}
 	list_del(&ch->nexus_node);
 	nexus->channel_cnt--;
-	logged_off(port, ch->host, ch->half_open);
+	logged_off(port, ch->quota, ch->half_open);
 	channel_send_free(ch);
 	port_serve(port, nexus);
 	if (port->stopping && port->login_cnt == 0 && !port->stopped_called) {
@@ -289,7 +290,7 @@ static void run_opened(struct reactor_msg *msg)
 
 	ch->half_open = false;
 	ch->port->half_open_cnt--;
-	host_opened(ch->host);
+	login_quota_opened(ch->quota);
 }
 
 void port_channel_opened(struct channel *ch)
@@ -348,8 +349,8 @@ static struct login *login_create(struct port *port, struct nexus *nexus,
 	struct login *login = calloc(1, sizeof(*login));
 
 	if (login)
-		login->host = host_take(&port->hosts, &addr);
-	if (!login || !login->host) {
+		login->quota = login_quota_take(&port->quotas, &addr);
+	if (!login || !login->quota) {
 		free(login);
 		return NULL;
 	}
@@ -392,7 +393,8 @@ static void log_in(struct port *port, struct xp_conn_request *conn,
 }
 
 /* Which limit is reached; NULL: none. */
-static const char *full(const struct port *port, const struct host *host)
+static const char *full(const struct port *port,
+			const struct login_quota *quota)
 {
 	const struct port_limits *max = &port->limits;
 
@@ -401,11 +403,11 @@ static const char *full(const struct port *port, const struct host *host)
 	if (port->half_open_cnt >= max->half_open)
 		return "too many logins have not been completed "
 		       "(--max-half-open)";
-	if (!host)
+	if (!quota)
 		return NULL;
-	if (host->login_cnt >= max->host_logins)
+	if (quota->login_cnt >= max->host_logins)
 		return "too many logins from its address (--max-host-logins)";
-	if (host->half_open_cnt >= max->host_half_open)
+	if (quota->half_open_cnt >= max->host_half_open)
 		return "too many logins from its address have not been "
 		       "completed (--max-host-half-open)";
 	return NULL;
@@ -430,7 +432,7 @@ static uint32_t lack_of_room(struct port *port,
 	if (port->stopping)
 		*ret_why = "the target is stopping";
 	else if (!nexus || !single)
-		*ret_why = full(port, host_find(&port->hosts, &addr));
+		*ret_why = full(port, login_quota_find(&port->quotas, &addr));
 	if (*ret_why)
 		return SRP_REJ_NO_RESOURCES;
 	if (!single && nexus &&

@@ -79,7 +79,7 @@ struct port {
 	unsigned int remembered_cnt;   /* in all */
 	unsigned int login_cnt;	       /* channels and waiting logins */
 	unsigned int half_open_cnt;    /* of these, not yet established */
-	struct list hosts;	       /* struct host, node */
+	struct list quotas;	       /* struct login_quota, node */
 	unsigned int next_worker;      /* for a nexus's first channel */
 	unsigned int next_number;
 	/* Each address by TCP, and later by RDMA. */
