@@ -16,7 +16,7 @@
 #include "target/block/layer_fault.h"
 #include "target/block/plugin_host.h"
 #include "target/listen.h"
-#include "target/notify.h"
+#include "target/service_notify.h"
 #include "target/scsi/port_id.h"
 #include "target/privileges.h"
 #include "target/sandbox.h"
@@ -591,7 +591,7 @@ static void on_signal(struct reactor_watch *w, uint32_t events)
 			_exit(1);
 		}
 		s->stopping = true;
-		notify_tell(s->notify_fd, NOTIFY_STOPPING);
+		service_notify(s->notify_fd, SERVICE_STOPPING);
 		log_notice("%s: answering what is in flight, then stopping",
 			   strsignal((int)info.ssi_signo));
 		for (unsigned int i = 0; i < s->luns.cnt; i++)
@@ -648,9 +648,9 @@ static int write_pidfile(struct server *s, struct error *e)
 	return pidfile_write(&s->pidfile, e);
 }
 
-static int open_notify(struct server *s, struct error *e)
+static int open_service_notify(struct server *s, struct error *e)
 {
-	s->notify_fd = notify_open();
+	s->notify_fd = service_notify_open();
 	return 0;
 }
 
@@ -743,7 +743,7 @@ static int get_ready(struct server *s, struct error *e)
 		open_volumes,
 		load_states,
 		open_pidfile,
-		open_notify,
+		open_service_notify,
 		raise_limits,
 		open_workers,
 		open_records,
@@ -796,7 +796,7 @@ static void server_serve(struct server *s)
 
 	server_watch_signals(s);
 	watch_sizes(s);
-	notify_tell(s->notify_fd, NOTIFY_READY);
+	service_notify(s->notify_fd, SERVICE_READY);
 	err = reactor_run(s->workers[0].reactor);
 	if (err) {
 		log_error("worker 0: its ring failed: %s", strerror(-err));

@@ -614,7 +614,7 @@ static const struct {
 	{ "target/block/store_file_open.c", "opendir",
 	  "when another has the device" },
 	{ "initiator/properties.c", "", "when something has changed" },
-	{ "target/notify.c", "", "with a service manager only" },
+	{ "target/service_notify.c", "", "with a service manager only" },
 	{ "fuse/main.c", "pipe2", "in the background only" },
 	{ "fuse/uring.c", "calloc", "with FUSE over io_uring only" },
 	{ "fuse/slots.c", "mmap", "with FUSE over io_uring only" },

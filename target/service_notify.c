@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "target/notify.h"
+#include "target/service_notify.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 
-int notify_open(void)
+int service_notify_open(void)
 {
 	const char *name = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -21,22 +21,23 @@ int notify_open(void)
 	if (len == 0 || len >= sizeof(addr.sun_path))
 		return -1;
 	memcpy(addr.sun_path, name, len);
-	/* That of an abstract address, which begins with a zero. */
+	/* An abstract address begins with a zero byte. */
 	if (name[0] == '@')
 		addr.sun_path[0] = '\0';
 	len += offsetof(struct sockaddr_un, sun_path);
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && connect(fd, (const void *)&addr, (socklen_t)len) == 0)
 		return fd;
-	log_warn("cannot tell %s when ready: %s", name, strerror(errno));
+	log_warn("cannot reach the service manager at %s: %s", name,
+		 strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return -1;
 }
 
-void notify_tell(int fd, const char *what)
+void service_notify(int fd, const char *state)
 {
-	if (fd >= 0 && write(fd, what, strlen(what)) < 0)
-		log_warn("cannot tell the service manager %s: %s", what,
+	if (fd >= 0 && write(fd, state, strlen(state)) < 0)
+		log_warn("cannot send %s to the service manager: %s", state,
 			 strerror(errno));
 }

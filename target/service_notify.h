@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Tells the service manager when the target is ready and when it begins to
+ * stop, by the protocol of sd_notify(3). Without NOTIFY_SOCKET in the
+ * environment, nothing is sent.
+ *
+ * Thread: the main worker's.
+ */
+#ifndef TARGET_SERVICE_NOTIFY_H
+#define TARGET_SERVICE_NOTIFY_H
+
+#define SERVICE_READY	 "READY=1"
+#define SERVICE_STOPPING "STOPPING=1"
+
+/* Return: a socket, which the caller closes, or -1 if there is no service
+ * manager or (logged) it cannot be reached. */
+int service_notify_open(void);
+
+/* Sends @state to the service manager. @fd may be -1: then nothing happens. A
+ * failure is logged. */
+void service_notify(int fd, const char *state);
+
+#endif
