@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/reactor_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+/*
+ * No wake-up is lost, and none is made for a reactor that is awake: the sender
+ * first makes its message (or the stop) visible, then looks at asleep; the
+ * reactor first sets asleep, then looks for messages (reactor_fall_asleep()). All four
+ * are sequentially consistent, so at least one of them sees the other. Of many
+ * senders one clears asleep and pays for the system call.
+ */
+static void wake_up(struct reactor *r)
+{
+	uint64_t one = 1;
+
+	if (!atomic_load(&r->asleep) || !atomic_exchange(&r->asleep, false))
+		return;
+	while (write(r->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+void reactor_send(struct reactor *to, struct reactor_msg *msg)
+{
+	struct reactor_msg *head = atomic_load(&to->msgs);
+
+	/* Publishes what the sender wrote into @msg before; reactor_run_messages()
+	 * acquires it. */
+	do {
+		msg->next = head;
+	} while (!atomic_compare_exchange_weak(&to->msgs, &head, msg));
+	wake_up(to);
+}
+
+void reactor_stop(struct reactor *r)
+{
+	atomic_store(&r->stop, true);
+	wake_up(r);
+}
+
+/* The list was built by pushing at its head: turn it, for the order. */
+static struct reactor_msg *oldest_first(struct reactor_msg *msg)
+{
+	struct reactor_msg *first = NULL;
+	struct reactor_msg *next;
+
+	for (; msg; msg = next) {
+		next = msg->next;
+		msg->next = first;
+		first = msg;
+	}
+	return first;
+}
+
+unsigned int reactor_run_messages(struct reactor *r)
+{
+	struct reactor_msg *next;
+	struct reactor_msg *msg;
+	unsigned int done = 0;
+
+	msg = oldest_first(atomic_exchange(&r->msgs, NULL));
+	for (; msg; msg = next) {
+		next = msg->next;
+		msg->run(msg);
+		done++;
+	}
+	r->stats.messages += done;
+	return done;
+}
+
+void reactor_wake_arm(struct reactor *r)
+{
+	struct io_uring_sqe *sqe = reactor_sqe(r);
+
+	io_uring_prep_poll_multishot(sqe, r->wake_fd, POLLIN);
+	reactor_prep_done(sqe, &r->wake);
+}
+
+/* The eventfd is never read: each write to it is an edge of its own, and its
+ * count does not overflow in our lifetime. */
+void reactor_wake_done(struct reactor_op *op, int res, unsigned int cqe_flags)
+{
+	struct reactor *r = container_of(op, struct reactor, wake);
+
+	r->stats.wakeups++;
+	if (!(cqe_flags & IORING_CQE_F_MORE) && res >= 0)
+		reactor_wake_arm(r);
+}
+
+/* From now on senders wake us; false when there is something already. */
+bool reactor_fall_asleep(struct reactor *r)
+{
+	atomic_store(&r->asleep, true); /* see wake_up() */
+	if (!atomic_load(&r->msgs) && !atomic_load(&r->stop))
+		return true;
+	atomic_store(&r->asleep, false);
+	return false;
+}

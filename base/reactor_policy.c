@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/reactor_internal.h"
+
+#include <assert.h>
+#include <sched.h>
+
+#define POLL_US_DEFAULT 200
+
+void reactor_await(struct reactor *r, int cnt)
+{
+	assert(cnt >= 0 || r->awaited >= (unsigned int)-cnt);
+	r->awaited += (unsigned int)cnt;
+	if (!r->poll_us || r->polled)
+		return;
+	if (cnt > 0 && r->awaited == 1)
+		r->await_us = reactor_exact_us(r);
+	else if (cnt < 0 && r->awaited == 0)
+		r->comes_soon = reactor_exact_us(r) - r->await_us <= r->poll_us;
+}
+
+/* Idle turns from one look at the clock to the next: see reactor_exact_us(). What is
+ * waited for often comes before the first. */
+#define POLL_TURNS 16
+
+/*
+ * Where a wake-up takes longer than an answer, who polls for too short a time is
+ * late for the next, too, and so is its peer. So when what it slept for came
+ * within PATIENCE times as long, it polls for that long, until once in vain.
+ */
+#define PATIENCE 5
+
+static uint64_t patience_us(const struct reactor *r)
+{
+	return (uint64_t)r->poll_us * PATIENCE;
+}
+
+static bool poll_time_is_over(struct reactor *r)
+{
+	uint64_t now = reactor_exact_us(r);
+
+	if (!r->idle_since_us)
+		r->idle_since_us = now;
+	return now - r->idle_since_us >=
+	       (r->patient ? patience_us(r) : r->poll_us);
+}
+
+static void stop_polling(struct reactor *r)
+{
+	r->polling = false;
+	r->patient = false;
+	r->comes_soon = false;
+}
+
+/* After a sleep that followed on polling, which is when it is known since when
+ * there was nothing to do. */
+static void judge_sleep(struct reactor *r)
+{
+	if (r->slept && r->polled && r->idle_since_us)
+		r->patient = reactor_exact_us(r) - r->idle_since_us <=
+			     patience_us(r);
+	r->slept = false;
+	r->idle_since_us = 0;
+}
+
+/* The time to poll on begins with the first turns that have nothing to do. */
+bool reactor_keep_polling(struct reactor *r)
+{
+	if (r->busy) {
+		r->busy = false;
+		if (r->poll_us && !r->polled)
+			contention_look(&r->contention);
+		judge_sleep(r);
+		r->polling = reactor_worth_polling(r);
+		r->idle_turns = 0;
+	}
+	if (r->polling && ++r->idle_turns % POLL_TURNS == 0 &&
+	    poll_time_is_over(r))
+		stop_polling(r);
+	return r->polling;
+}
+
+unsigned int reactor_processors(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return 1;
+	return (unsigned int)CPU_COUNT(&set);
+}
+
+unsigned int reactor_poll_us_default(void)
+{
+	return reactor_processors() > 1 ? POLL_US_DEFAULT : 0;
+}

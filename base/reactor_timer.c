@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/reactor_internal.h"
+
+#include <time.h>
+
+uint64_t reactor_tick_us(void)
+{
+	struct timespec ts;
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_nsec / 1000 + 1;
+}
+
+void reactor_skip(struct reactor *r, uint64_t ms)
+{
+	r->skipped_us += ms * 1000 + r->tick_us; /* see reactor_timer_set() */
+	r->now_us = 0;
+}
+
+uint64_t reactor_now_us(struct reactor *r)
+{
+	if (!r->in_turn)
+		return reactor_coarse_us(r);
+	if (!r->now_us)
+		r->now_us = reactor_coarse_us(r);
+	return r->now_us;
+}
+
+void reactor_timer_init(struct reactor_timer *t,
+			void (*fire)(struct reactor_timer *t))
+{
+	list_init(&t->node);
+	t->due_us = 0;
+	t->fire = fire;
+}
+
+void reactor_timer_set(struct reactor *r, struct reactor_timer *t,
+		       uint64_t delay_ms)
+{
+	struct list *after;
+
+	list_del(&t->node);
+	t->due_us = reactor_now_us(r) + delay_ms * 1000;
+	/* The last tick may have been almost one ago: not too early. */
+	if (delay_ms)
+		t->due_us += r->tick_us;
+	/* From the end: most timers are due later than those that are set. */
+	for (after = r->timers.prev; after != &r->timers; after = after->prev) {
+		if (container_of(after, struct reactor_timer, node)->due_us <=
+		    t->due_us)
+			break;
+	}
+	list_add_head(after, &t->node);
+}
+
+void reactor_timer_stop(struct reactor_timer *t)
+{
+	list_del(&t->node);
+}
+
+/* Those due are set apart first: one that is set again to fire at once does so
+ * in the next turn. Stopping one takes it out of whichever list it is in. */
+unsigned int reactor_run_timers(struct reactor *r)
+{
+	struct list due = LIST_INIT(due);
+	struct reactor_timer *t;
+	unsigned int done = 0;
+
+	while (reactor_first_timer_us(r) <= reactor_now_us(r))
+		list_add_tail(&due, list_pop(&r->timers));
+	while (!list_empty(&due)) {
+		t = container_of(list_pop(&due), struct reactor_timer, node);
+		t->fire(t);
+		done++;
+	}
+	return done;
+}
+
+void reactor_alarm_done(struct reactor_op *op, int res, unsigned int cqe_flags)
+{
+	container_of(op, struct reactor, alarm)->alarm_us = 0;
+}
+
+/* Has the ring's descriptor become readable when the first timer is due. */
+void reactor_set_alarm(struct reactor *r)
+{
+	uint64_t due_us = reactor_first_timer_us(r);
+	struct io_uring_sqe *sqe;
+
+	if (due_us == NO_DEADLINE || (r->alarm_us && r->alarm_us <= due_us))
+		return;
+	sqe = reactor_sqe(r);
+	reactor_timespec(&r->alarm_at, due_us + r->tick_us);
+	if (r->alarm_us) {
+		io_uring_prep_timeout_update(sqe, &r->alarm_at,
+					     (uintptr_t)&r->alarm,
+					     IORING_TIMEOUT_ABS);
+	} else {
+		io_uring_prep_timeout(sqe, &r->alarm_at, 0, IORING_TIMEOUT_ABS);
+		reactor_prep_done(sqe, &r->alarm);
+	}
+	r->alarm_us = due_us;
+}
