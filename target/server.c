@@ -18,6 +18,7 @@
 #include "target/listen.h"
 #include "target/service_notify.h"
 #include "target/scsi/port_id.h"
+#include "target/scsi/volume_record.h"
 #include "target/privileges.h"
 #include "target/sandbox.h"
 #include "base/memlock.h"
@@ -320,9 +321,9 @@ static int open_records(struct server *s, struct error *e)
 	int err = 0;
 
 	for (unsigned int i = 0; i < s->luns.cnt && !err; i++) {
-		err = flush_record_open(s->luns.vol[i],
-					s->opt->backings[i].forgets,
-					s->opt->state_dir, msg, sizeof(msg));
+		err = volume_record_open(s->luns.vol[i],
+					 s->opt->backings[i].forgets,
+					 s->opt->state_dir, msg, sizeof(msg));
 		if (err)
 			error_set(e, err, "%s", msg);
 	}

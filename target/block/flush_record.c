@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "target/block/store_generation.h"
-#include "target/scsi/volume.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 
@@ -22,8 +21,8 @@ struct flush_file {
 	char magic[16];
 	char boot[64];
 	struct backend_life life;
-	uint8_t naa[SCSI_NAA_LEN];
-	uint8_t loss[STORE_LOSS_LEN]; /* drawn at the last loss; zero: none */
+	uint8_t volume[FLUSH_VOLUME_LEN];
+	uint8_t loss[FLUSH_LOSS_LEN]; /* drawn at the last loss; zero: none */
 	_Atomic uint32_t unclean;     /* open for writing, or not flushed */
 	_Atomic uint32_t failed;      /* a flush has */
 	_Atomic uint64_t begun;	      /* the flush that began last; 1: none */
@@ -89,13 +88,13 @@ void flush_record_flushed(struct flush_record *r)
 /* ---- writers ---- */
 
 static struct flush_writer *find_known(struct flush_file *f,
-				       const struct srp_port_id *port)
+				       const uint8_t *port)
 {
 	for (unsigned int i = REST + 1; i < FLUSH_WRITERS; i++) {
 		struct flush_writer *w = &f->writers[i];
 
 		if (atomic_load(&w->known) &&
-		    srp_port_id_equal(&w->initiator, port))
+		    !memcmp(w->initiator, port, FLUSH_PORT_LEN))
 			return w;
 	}
 	return NULL;
@@ -125,7 +124,7 @@ static struct flush_writer *take_free(struct flush_record *r, bool unknown)
  * room is owed what the rest is; so those that need no entry any more keep it
  * while there is room. */
 static struct flush_writer *flush_record_add(struct flush_record *r,
-					     const struct srp_port_id *port)
+					     const uint8_t *port)
 {
 	struct flush_file *f = r->file;
 	struct flush_writer *w = take_free(r, /* unknown= */ true);
@@ -135,7 +134,7 @@ static struct flush_writer *flush_record_add(struct flush_record *r,
 	if (!w)
 		return &f->writers[REST];
 	atomic_store(&w->known, 0);
-	w->initiator = *port;
+	memcpy(w->initiator, port, FLUSH_PORT_LEN);
 	atomic_store(&w->wrote, 0);
 	atomic_store(&w->owed, atomic_load(&f->writers[REST].owed));
 	atomic_store(&w->known, 1);
@@ -144,8 +143,7 @@ static struct flush_writer *flush_record_add(struct flush_record *r,
 
 static struct flush_writer *flush_record_find(struct flush_record *r,
 					      flush_writer_ref *ref,
-					      const struct srp_port_id *port,
-					      bool may_add)
+					      const uint8_t *port, bool may_add)
 {
 	struct flush_writer *w = atomic_load(ref);
 
@@ -178,7 +176,7 @@ void flush_record_leave(struct flush_record *r, flush_writer_ref *ref)
 }
 
 void flush_record_wrote(struct flush_record *r, flush_writer_ref *ref,
-			const struct srp_port_id *port)
+			const uint8_t *port)
 {
 	if (r->file)
 		raise_to(&flush_record_find(r, ref, port, /* may_add= */ true)
@@ -187,7 +185,7 @@ void flush_record_wrote(struct flush_record *r, flush_writer_ref *ref,
 }
 
 bool flush_record_owes(struct flush_record *r, flush_writer_ref *ref,
-		       const struct srp_port_id *port)
+		       const uint8_t *port)
 {
 	const struct flush_writer *w;
 
@@ -199,7 +197,7 @@ bool flush_record_owes(struct flush_record *r, flush_writer_ref *ref,
 }
 
 void flush_record_told(struct flush_record *r, flush_writer_ref *ref,
-		       const struct srp_port_id *port)
+		       const uint8_t *port)
 {
 	struct flush_writer *w =
 		flush_record_find(r, ref, port, /* may_add= */ false);
@@ -242,25 +240,31 @@ static bool flush_record_settle(struct flush_file *f)
 	return owes;
 }
 
-static void log_loss(const struct volume *vol, const char *why)
+static void flush_loss_draw(uint8_t ret_loss[FLUSH_LOSS_LEN])
 {
-	log_error("LUN %u (%s): %s; writes since its last flush may be lost, "
+	/* It blocks until there are some; so few are never cut short. */
+	if (getrandom(ret_loss, FLUSH_LOSS_LEN, 0) != FLUSH_LOSS_LEN)
+		abort();
+}
+
+static void log_loss(const struct flush_record_options *opt, const char *why)
+{
+	log_error("%s: %s; writes since its last flush may be lost, "
 		  "so the next flush of each initiator that made some fails",
-		  vol->lun, vol->name, why);
+		  opt->label, why);
 }
 
 /* After an end that was not clean, with what the kernel may still have. Return:
  * whether writes may be lost, and why. */
-static bool has_lost(struct volume *vol, const struct flush_file *f,
-		     bool forgets, char *why, size_t len)
+static bool has_lost(const struct flush_record_options *opt,
+		     const struct flush_file *f, char *why, size_t len)
 {
-	struct backend *be = vol->backend;
+	struct backend *be = opt->store;
 	int err = 0;
 
 	if (!atomic_load(&f->unclean) && !atomic_load(&f->failed))
 		return false;
-	log_info("LUN %u (%s): it was not closed; making it stable", vol->lun,
-		 vol->name);
+	log_info("%s: it was not closed; making it stable", opt->label);
 	if (be->ops->sync)
 		err = be->ops->sync(be);
 	if (err)
@@ -269,24 +273,24 @@ static bool has_lost(struct volume *vol, const struct flush_file *f,
 		snprintf(why, len, "a flush failed before this start");
 	else if (is_uncovered(f, atomic_load(&f->doubt)))
 		snprintf(why, len, "a write failed before this start");
-	else if (forgets)
+	else if (opt->forgets)
 		snprintf(why, len, "its cache is gone with the process");
 	return *why;
 }
 
-static void flush_record_judge(struct volume *vol, struct flush_file *f,
-			       bool forgets, const char *boot)
+static void flush_record_judge(const struct flush_record_options *opt,
+			       struct flush_file *f)
 {
 	bool is_same =
-		*boot && !strncmp(f->boot, boot, sizeof(f->boot)) &&
-		!memcmp(&f->life, &vol->backend->info.life, sizeof(f->life));
+		*opt->boot && !strncmp(f->boot, opt->boot, sizeof(f->boot)) &&
+		!memcmp(&f->life, &opt->store->info.life, sizeof(f->life));
 	char why[256] = "";
 	bool lost;
 
 	/* Of a new file nothing is known. */
 	if (!*f->boot)
 		return;
-	if (!is_same && memcmp(f->naa, vol->info.naa, sizeof(f->naa))) {
+	if (!is_same && memcmp(f->volume, opt->volume, sizeof(f->volume))) {
 		/* Another store had this number. */
 		memset(f->writers, 0, sizeof(f->writers));
 		memset(f->loss, 0, sizeof(f->loss));
@@ -294,7 +298,7 @@ static void flush_record_judge(struct volume *vol, struct flush_file *f,
 	}
 	if (!is_same)
 		memset(f->loss, 0, sizeof(f->loss));
-	lost = is_same ? has_lost(vol, f, forgets, why, sizeof(why))
+	lost = is_same ? has_lost(opt, f, why, sizeof(why))
 		       : atomic_load(&f->unclean) || atomic_load(&f->failed);
 	if (!lost)
 		return;
@@ -302,56 +306,28 @@ static void flush_record_judge(struct volume *vol, struct flush_file *f,
 		snprintf(why, sizeof(why),
 			 "the machine or the device was "
 			 "restarted before it was flushed");
-	log_loss(vol, why);
+	log_loss(opt, why);
 	/* In this order: a process that is killed here does it again. */
 	owe(f, /* all= */ !is_same);
-	store_loss_draw(f->loss);
+	flush_loss_draw(f->loss);
 }
 
 /* What the file says from here on. */
-static void take_over(struct flush_record *r, struct volume *vol,
-		      const char *boot)
+static void take_over(struct flush_record *r,
+		      const struct flush_record_options *opt)
 {
 	struct flush_file *f = r->file;
 
 	r->owes = flush_record_settle(f);
-	snprintf(f->boot, sizeof(f->boot), "%s", boot);
-	f->life = vol->backend->info.life;
-	memcpy(f->naa, vol->info.naa, sizeof(f->naa));
+	snprintf(f->boot, sizeof(f->boot), "%s", opt->boot);
+	f->life = opt->store->info.life;
+	memcpy(f->volume, opt->volume, sizeof(f->volume));
 	atomic_store(&f->unclean, r->writable);
 	atomic_store(&f->failed, 0);
 	r->flushed = !r->writable;
 }
 
 /* ---- the file ---- */
-
-/* Of what stays the same in this boot, so that the next process finds it. */
-static int make_path_by_number(struct flush_record *r,
-			       const struct backend_life *life, const char *dir)
-{
-	uint8_t digest[16];
-	char name[2 * sizeof(digest) + 1];
-	char text[128];
-
-	snprintf(text, sizeof(text), "%llx:%llx:%llx:%llx.%x",
-		 (unsigned long long)life->rdev, (unsigned long long)life->dev,
-		 (unsigned long long)life->ino,
-		 (unsigned long long)life->born_s, life->born_ns);
-	scsi_text_digest(text, digest);
-	for (size_t i = 0; i < sizeof(digest); i++)
-		sprintf(name + 2 * i, "%02x", digest[i]);
-	return asprintf(&r->path, "%s/%s.flushes", dir, name) < 0 ? -ENOMEM : 0;
-}
-
-/* The lock of the state file is that of the record, too. */
-static int flush_record_make_path(struct flush_record *r,
-				  const struct volume *vol, const char *dir)
-{
-	if (!vol->state.path)
-		return make_path_by_number(r, &vol->backend->info.life, dir);
-	return asprintf(&r->path, "%s.flushes", vol->state.path) < 0 ? -ENOMEM
-								     : 0;
-}
 
 static int flush_record_map(struct flush_record *r, int fd)
 {
@@ -388,7 +364,7 @@ static int fill_new(struct flush_record *r, int fd, bool was_damaged)
 	memcpy(r->file->magic, MAGIC, sizeof(MAGIC));
 	atomic_store(&r->file->begun, 1);
 	if (was_damaged) {
-		store_loss_draw(r->file->loss);
+		flush_loss_draw(r->file->loss);
 		atomic_store(&r->file->writers[REST].owed, 1);
 	}
 	return fsync(fd) ? -errno : 0;
@@ -444,44 +420,18 @@ static int open_old(struct flush_record *r)
 	return err;
 }
 
-static int open_file(struct flush_record *r, const struct volume *vol)
+static int open_file(struct flush_record *r,
+		     const struct flush_record_options *opt)
 {
 	int err = open_old(r);
 
 	if (err == -EBADMSG) {
-		log_loss(vol, "the record of its flushes is damaged");
+		log_loss(opt, "the record of its flushes is damaged");
 		return flush_record_create(r, /* was_damaged= */ true);
 	}
 	if (!err && !r->file && r->writable)
 		err = flush_record_create(r, /* was_damaged= */ false);
 	return err;
-}
-
-/* ---- where ---- */
-
-/* Ours alone: nobody else can put a link there. */
-static bool flush_record_is_ours(const char *dir)
-{
-	struct stat st;
-
-	return !lstat(dir, &st) && S_ISDIR(st.st_mode) &&
-	       st.st_uid == geteuid() && !(st.st_mode & 022);
-}
-
-static bool use_dir(const char *parent, char *buf, size_t len)
-{
-	snprintf(buf, len, "%s/rdma-target", parent);
-	return (!mkdir(buf, 0700) || errno == EEXIST) &&
-	       flush_record_is_ours(buf) && !access(buf, W_OK);
-}
-
-/* A directory that lasts until the machine boots. */
-static bool find_dir(char *buf, size_t len)
-{
-	const char *xdg = getenv("XDG_RUNTIME_DIR");
-
-	return use_dir("/run", buf, len) ||
-	       (xdg && *xdg == '/' && use_dir(xdg, buf, len));
 }
 
 /* ---- life ---- */
@@ -494,7 +444,7 @@ void flush_record_init(struct flush_record *r)
 
 static bool has_nothing_to_tell(const struct flush_record *r)
 {
-	static const uint8_t none[STORE_LOSS_LEN];
+	static const uint8_t none[FLUSH_LOSS_LEN];
 	const struct flush_file *f = r->file;
 
 	for (unsigned int i = 0; i < FLUSH_WRITERS; i++) {
@@ -515,48 +465,22 @@ void flush_record_fini(struct flush_record *r)
 	pthread_mutex_destroy(&r->lock);
 }
 
-int flush_record_open_in(struct volume *vol, bool forgets, const char *dir,
-			 const char *boot, char *msg, size_t msg_len)
+int flush_record_open(struct flush_record *r,
+		      const struct flush_record_options *opt)
 {
-	struct flush_record *r = &vol->record;
 	int err;
 
-	r->writable = !vol->read_only;
-	err = flush_record_make_path(r, vol, dir);
-	if (!err)
-		err = open_file(r, vol);
-	if (err) {
-		snprintf(msg, msg_len, "record of flushes %s: %s",
-			 r->path ? r->path : dir, strerror(-err));
+	r->writable = opt->writable;
+	r->path = strdup(opt->path);
+	err = r->path ? open_file(r, opt) : -ENOMEM;
+	if (err || !r->file)
 		return err;
-	}
-	if (r->file) {
-		flush_record_judge(vol, r->file, forgets, boot);
-		take_over(r, vol, boot);
-	}
-	return store_generation(&vol->backend->info, forgets, boot,
-				r->file ? r->file->loss : NULL,
-				&vol->info.store);
+	flush_record_judge(opt, r->file);
+	take_over(r, opt);
+	return 0;
 }
 
-int flush_record_open(struct volume *vol, bool forgets, const char *state_dir,
-		      char *msg, size_t msg_len)
+const uint8_t *flush_record_loss(const struct flush_record *r)
 {
-	char boot[STORE_BOOT_SIZE];
-	char dir[4096];
-
-	if (!backend_life_is_known(&vol->backend->info.life))
-		return 0;
-	store_boot(boot);
-	if (state_dir || find_dir(dir, sizeof(dir)))
-		return flush_record_open_in(vol, forgets,
-					    state_dir ? state_dir : dir, boot,
-					    msg, msg_len);
-	log_notice("LUN %u (%s): there is no place for a record of its flushes "
-		   "(--state-dir), so each start counts as a loss of writes "
-		   "that were not flushed",
-		   vol->lun, vol->name);
-	snprintf(msg, msg_len, "no random numbers to be had");
-	return store_generation(&vol->backend->info, forgets, /* boot= */ "",
-				NULL, &vol->info.store);
+	return r->file ? r->file->loss : NULL;
 }

@@ -12,8 +12,7 @@
  *  - whether a flush, or a synchronous write, has failed,
  *  - which initiators have writes that no flush has covered, and which of them
  *    are still to be told of a loss,
- *  - a number drawn at the last loss, which is part of the store's generation
- *    (store_generation.h).
+ *  - a number drawn at the last loss, which is part of the store's generation.
  *
  * At start, after an end that was not clean, the store is synchronized before
  * anything is served. When that fails, or a flush had failed before, writes are
@@ -32,16 +31,11 @@
  *
  * The record is a file of fixed size that is mapped. A change is a store to
  * memory, without a system call, and survives kill -9 as the page cache does.
- * Where the volume has a state file it lies beside that, named by the volume's
- * identity, as numbers of devices and file systems change when the machine
- * boots. Else it lies in the state directory, in /run/rdma-target or, for users,
- * $XDG_RUNTIME_DIR/rdma-target, and its name follows from the device number, and
- * for a file the inode and its time of birth. What is in it counts for the same
- * boot and the same disk sequence number. Found in another boot, or for another
- * device or sequence number, it is used if the volume's identity is the same:
- * after an end that was not clean, all writers are then owed, as the record may
- * itself be older than the last writes. Where no record can be kept, each start
- * is another generation, and the log says so.
+ * The caller says where it lies. What is in it counts for the same boot and the
+ * same disk sequence number. Found in another boot, or for another device or
+ * sequence number, it is used if the volume's identity is the same: after an end
+ * that was not clean, all writers are then owed, as the record may itself be older
+ * than the last writes.
  *
  * What is not known: an error of write-back that happens after kill -9 is lost
  * when the kernel drops the inode, or the file system is unmounted, before the
@@ -62,16 +56,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protocol/srp_login.h"
-
-struct volume;
+#include "target/block/backend.h"
 
 /* Initiators with unflushed writes; those that find no room share the first. */
 #define FLUSH_WRITERS 256
 
+/* Identifies an initiator, in bytes. */
+#define FLUSH_PORT_LEN 16
+/* Identifies a volume, in bytes. */
+#define FLUSH_VOLUME_LEN 16
+/* A random number drawn when acknowledged writes were lost. Bytes. */
+#define FLUSH_LOSS_LEN 16
+
 /* In the file, as the next. All zero: not used. */
 struct flush_writer {
-	struct srp_port_id initiator;
+	uint8_t initiator[FLUSH_PORT_LEN];
 	_Atomic uint64_t wrote; /* the last flush begun before its last write */
 	_Atomic uint32_t owed;	/* a failed flush */
 	_Atomic uint32_t known; /* the entry is in use */
@@ -97,19 +96,27 @@ void flush_record_init(struct flush_record *r);
 /* Removes the file when there is nothing that it has to tell. Thread: setup. */
 void flush_record_fini(struct flush_record *r);
 
-/*
- * Opens the record of @vol, or makes one, and decides what has been lost;
- * synchronizes the store if need be, and sets vol->info.store. @forgets: the
- * store loses what was not flushed when the process ends. @state_dir: or NULL.
- * A volume in memory has no record. Blocks. Thread: setup, before there is I/O
- * and before the backend is attached. 0, or -errno with one clause in @msg.
- */
-int flush_record_open(struct volume *vol, bool forgets, const char *state_dir,
-		      char *msg, size_t msg_len);
+struct flush_record_options {
+	const char *path;      /* of the record */
+	struct backend *store; /* whose writes it is about; not yet attached */
+	const uint8_t *volume; /* identity, FLUSH_VOLUME_LEN bytes */
+	const char *label;     /* what the log calls the volume */
+	const char *boot; /* the same until the machine boots; "": unknown */
+	bool writable;	  /* the store is open for writing */
+	/* The store loses what was not flushed when the process ends. */
+	bool forgets;
+};
 
-/* The same in a directory that the caller has chosen, for boot @boot. */
-int flush_record_open_in(struct volume *vol, bool forgets, const char *dir,
-			 const char *boot, char *msg, size_t msg_len);
+/*
+ * Opens the record, or makes one, and decides what has been lost; synchronizes
+ * the store if need be. @opt is borrowed for the call. Blocks. Thread: setup,
+ * before there is I/O and before the backend is attached. 0, or -errno.
+ */
+int flush_record_open(struct flush_record *r,
+		      const struct flush_record_options *opt);
+
+/* What was drawn at the last loss, FLUSH_LOSS_LEN bytes; NULL: no record. */
+const uint8_t *flush_record_loss(const struct flush_record *r);
 
 /* A flush is submitted; returns its number. */
 uint64_t flush_record_begin(struct flush_record *r);
@@ -119,16 +126,16 @@ void flush_record_end(struct flush_record *r, uint64_t nr, int res);
  * writes. The next flush tells. */
 void flush_record_doubt(struct flush_record *r);
 
-/* @port has written to a cache; called before the write is answered. */
+/* @port (FLUSH_PORT_LEN bytes) has written to a cache; called before the write is answered. */
 void flush_record_wrote(struct flush_record *r, flush_writer_ref *ref,
-			const struct srp_port_id *port);
+			const uint8_t *port);
 
 /* Is @port to be told of a loss? */
 bool flush_record_owes(struct flush_record *r, flush_writer_ref *ref,
-		       const struct srp_port_id *port);
+		       const uint8_t *port);
 /* It has been. */
 void flush_record_told(struct flush_record *r, flush_writer_ref *ref,
-		       const struct srp_port_id *port);
+		       const uint8_t *port);
 
 /* The nexus of @ref ends. */
 void flush_record_leave(struct flush_record *r, flush_writer_ref *ref);

@@ -118,7 +118,7 @@ void scsi_task_note_written(struct scsi_task *task, struct volume *vol)
 		if (nexus->vol[lun] != vol)
 			continue;
 		flush_record_wrote(&vol->record, &task->nexus->writers[lun],
-				   &nexus->initiator);
+				   nexus->initiator.b);
 		return;
 	}
 }
@@ -267,7 +267,7 @@ bool scsi_task_pay(struct scsi_task *task)
 
 	if (!flush_record_owes(&task->vol->record,
 			       &task->nexus->writers[task->lun],
-			       &task->nexus->initiator))
+			       task->nexus->initiator.b))
 		return false;
 	log_warn("LUN %u (%s): %s fails, as unflushed writes of its initiator "
 		 "may have been lost before",
@@ -282,7 +282,7 @@ void scsi_task_delivered(struct scsi_task *task)
 	if (task->tells)
 		flush_record_told(&task->vol->record,
 				  &task->nexus->writers[task->lun],
-				  &task->nexus->initiator);
+				  task->nexus->initiator.b);
 }
 
 /* ---- block requests ---- */

@@ -13,7 +13,7 @@
 #include "target/block/layer_fault.h"
 #include "target/block/plugin_host.h"
 #include "target/block/layer_volatile.h"
-#include "target/block/store_generation.h"
+#include "target/scsi/store_generation.h"
 #include "base/cleanup.h"
 
 /* Per command, bytes; volume.h has the other limits, and their reasons. Memory

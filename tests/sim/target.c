@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "target/scsi/volume_record.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/sim.h"
 
@@ -139,9 +140,9 @@ static void start_volume(struct target *t, unsigned int lun)
 	free(spec);
 	snprintf(now, sizeof(now), "boot %u", boot);
 	if (backend_life_is_known(&t->luns.vol[lun]->backend->info.life))
-		must(flush_record_open_in(t->luns.vol[lun],
-					  /* forgets= */ false, machine_dir,
-					  now, msg, sizeof(msg)));
+		must(volume_record_open_in(t->luns.vol[lun],
+					   /* forgets= */ false, machine_dir,
+					   now, msg, sizeof(msg)));
 	t->luns.cnt++;
 	for (unsigned int i = 0; i < t->worker_cnt; i++)
 		must(worker_add_volume(&t->workers[i], t->luns.vol[lun], &e));

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "protocol/scsi_sense.h"
+#include "target/scsi/volume_record.h"
 #include "tests/lib/t_table.h"
 
 #define CACHING 0x08
@@ -46,8 +47,8 @@ static void open_record(struct volume *vol, const char *boot)
 {
 	char msg[256];
 
-	assert_int_equal(flush_record_open_in(vol, /* forgets= */ false, dir,
-					      boot, msg, sizeof(msg)),
+	assert_int_equal(volume_record_open_in(vol, /* forgets= */ false, dir,
+					       boot, msg, sizeof(msg)),
 			 0);
 }
 
@@ -63,7 +64,7 @@ static void write_of(struct volume *vol, const struct srp_port_id *port)
 {
 	flush_writer_ref ref = NULL;
 
-	flush_record_wrote(&vol->record, &ref, port);
+	flush_record_wrote(&vol->record, &ref, port->b);
 	flush_record_leave(&vol->record, &ref);
 }
 
@@ -269,7 +270,7 @@ static void close_disk(struct volume *vol)
 static bool owes(struct volume *vol, const struct srp_port_id *port)
 {
 	flush_writer_ref ref = NULL;
-	bool is = flush_record_owes(&vol->record, &ref, port);
+	bool is = flush_record_owes(&vol->record, &ref, port->b);
 
 	flush_record_leave(&vol->record, &ref);
 	return is;
@@ -335,8 +336,8 @@ static void tell(struct volume *vol, const struct srp_port_id *port)
 {
 	flush_writer_ref ref = NULL;
 
-	assert_true(flush_record_owes(&vol->record, &ref, port));
-	flush_record_told(&vol->record, &ref, port);
+	assert_true(flush_record_owes(&vol->record, &ref, port->b));
+	flush_record_told(&vol->record, &ref, port->b);
 	flush_record_leave(&vol->record, &ref);
 }
 

@@ -2,7 +2,7 @@
 /* --backing arguments, and the identity and limits of volumes. */
 #include "target/scsi/volume.h"
 
-#include "target/block/store_generation.h"
+#include "target/scsi/store_generation.h"
 
 #include "tests/lib/t_table.h"
 
@@ -341,7 +341,7 @@ static struct scsi_store generation_in(const char *boot, uint8_t loss,
 				       bool forgets)
 {
 	struct backend_info info = { .life = *life };
-	uint8_t drawn[STORE_LOSS_LEN] = { loss };
+	uint8_t drawn[FLUSH_LOSS_LEN] = { loss };
 	struct scsi_store store;
 
 	assert_int_equal(store_generation(&info, forgets, boot,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "target/block/store_generation.h"
+#include "target/scsi/store_generation.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "target/block/flush_record.h"
 
 static int new_generation(uint8_t ret_generation[SCSI_GENERATION_LEN])
 {
@@ -27,20 +27,13 @@ void store_boot(char buf[STORE_BOOT_SIZE])
 	buf[n > 0 ? n : 0] = '\0';
 }
 
-void store_loss_draw(uint8_t ret_loss[STORE_LOSS_LEN])
-{
-	/* It blocks until there are some; so few are never cut short. */
-	if (getrandom(ret_loss, STORE_LOSS_LEN, 0) != STORE_LOSS_LEN)
-		abort();
-}
-
 int store_generation(const struct backend_info *info, bool forgets,
 		     const char *boot, const uint8_t *loss,
 		     struct scsi_store *ret_store)
 {
 	const struct backend_life *life = &info->life;
-	static const uint8_t none[STORE_LOSS_LEN];
-	char text[256 + 2 * STORE_LOSS_LEN];
+	static const uint8_t none[FLUSH_LOSS_LEN];
+	char text[256 + 2 * FLUSH_LOSS_LEN];
 	int n;
 
 	ret_store->is_memory = info->memory != NULL;
@@ -53,7 +46,7 @@ int store_generation(const struct backend_info *info, bool forgets,
 		(unsigned long long)life->born_s, life->born_ns);
 	if (!loss)
 		loss = none;
-	for (size_t i = 0; i < STORE_LOSS_LEN; i++)
+	for (size_t i = 0; i < FLUSH_LOSS_LEN; i++)
 		n += sprintf(text + n, "%02x", loss[i]);
 	scsi_text_digest(text, ret_store->generation);
 	return 0;

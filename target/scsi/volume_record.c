@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/scsi/volume_record.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "target/scsi/store_generation.h"
+#include "target/scsi/volume.h"
+
+_Static_assert(FLUSH_VOLUME_LEN == SCSI_NAA_LEN, "the NAA identifies a volume");
+_Static_assert(FLUSH_PORT_LEN == sizeof(struct srp_port_id),
+	       "the initiator port identifies a writer");
+
+/* ---- where ---- */
+
+/* Ours alone: nobody else can put a link there. */
+static bool record_dir_is_ours(const char *dir)
+{
+	struct stat st;
+
+	return !lstat(dir, &st) && S_ISDIR(st.st_mode) &&
+	       st.st_uid == geteuid() && !(st.st_mode & 022);
+}
+
+static bool use_dir(const char *parent, char *buf, size_t len)
+{
+	snprintf(buf, len, "%s/rdma-target", parent);
+	return (!mkdir(buf, 0700) || errno == EEXIST) &&
+	       record_dir_is_ours(buf) && !access(buf, W_OK);
+}
+
+/* A directory that lasts until the machine boots. */
+static bool find_dir(char *buf, size_t len)
+{
+	const char *xdg = getenv("XDG_RUNTIME_DIR");
+
+	return use_dir("/run", buf, len) ||
+	       (xdg && *xdg == '/' && use_dir(xdg, buf, len));
+}
+
+/* Of what stays the same in this boot, so that the next process finds it. */
+static char *path_by_number(const struct backend_life *life, const char *dir)
+{
+	uint8_t digest[16];
+	char name[2 * sizeof(digest) + 1];
+	char text[128];
+	char *path;
+
+	snprintf(text, sizeof(text), "%llx:%llx:%llx:%llx.%x",
+		 (unsigned long long)life->rdev, (unsigned long long)life->dev,
+		 (unsigned long long)life->ino,
+		 (unsigned long long)life->born_s, life->born_ns);
+	scsi_text_digest(text, digest);
+	for (size_t i = 0; i < sizeof(digest); i++)
+		sprintf(name + 2 * i, "%02x", digest[i]);
+	return asprintf(&path, "%s/%s.flushes", dir, name) < 0 ? NULL : path;
+}
+
+/* The lock of the state file is that of the record, too. NULL: no memory. */
+static char *record_path(const struct volume *vol, const char *dir)
+{
+	char *path;
+
+	if (!vol->state.path)
+		return path_by_number(&vol->backend->info.life, dir);
+	return asprintf(&path, "%s.flushes", vol->state.path) < 0 ? NULL : path;
+}
+
+/* ---- opening ---- */
+
+static int open_record_at(struct volume *vol, bool forgets, const char *path,
+			  const char *boot)
+{
+	char label[sizeof(vol->name) + 32];
+	const struct flush_record_options opt = {
+		.path = path,
+		.store = vol->backend,
+		.volume = vol->info.naa,
+		.label = label,
+		.boot = boot,
+		.writable = !vol->read_only,
+		.forgets = forgets,
+	};
+
+	snprintf(label, sizeof(label), "LUN %u (%s)", vol->lun, vol->name);
+	return flush_record_open(&vol->record, &opt);
+}
+
+int volume_record_open_in(struct volume *vol, bool forgets, const char *dir,
+			  const char *boot, char *msg, size_t msg_len)
+{
+	_cleanup_free_ char *path = record_path(vol, dir);
+	int err = path ? open_record_at(vol, forgets, path, boot) : -ENOMEM;
+
+	if (err) {
+		snprintf(msg, msg_len, "record of flushes %s: %s",
+			 path ? path : dir, strerror(-err));
+		return err;
+	}
+	return store_generation(&vol->backend->info, forgets, boot,
+				flush_record_loss(&vol->record),
+				&vol->info.store);
+}
+
+int volume_record_open(struct volume *vol, bool forgets, const char *state_dir,
+		       char *msg, size_t msg_len)
+{
+	char boot[STORE_BOOT_SIZE];
+	char dir[4096];
+
+	if (!backend_life_is_known(&vol->backend->info.life))
+		return 0;
+	store_boot(boot);
+	if (state_dir || find_dir(dir, sizeof(dir)))
+		return volume_record_open_in(vol, forgets,
+					     state_dir ? state_dir : dir, boot,
+					     msg, msg_len);
+	log_notice("LUN %u (%s): there is no place for a record of its flushes "
+		   "(--state-dir), so each start counts as a loss of writes "
+		   "that were not flushed",
+		   vol->lun, vol->name);
+	snprintf(msg, msg_len, "no random numbers to be had");
+	return store_generation(&vol->backend->info, forgets, /* boot= */ "",
+				NULL, &vol->info.store);
+}

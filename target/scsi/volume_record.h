@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where the record of a volume's flushes lies (flush_record.h), and what follows
+ * from it for the volume.
+ *
+ * Where the volume has a state file the record lies beside that, named by the
+ * volume's identity, as numbers of devices and file systems change when the
+ * machine boots. Else it lies in the state directory, in /run/rdma-target or, for
+ * users, $XDG_RUNTIME_DIR/rdma-target, and its name follows from the device
+ * number, and for a file the inode and its time of birth. Where no record can be
+ * kept, each start is another generation, and the log says so.
+ */
+#ifndef TARGET_SCSI_VOLUME_RECORD_H
+#define TARGET_SCSI_VOLUME_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct volume;
+
+/*
+ * Opens the record of @vol, and sets vol->info.store. @forgets: as flush_record.h
+ * has it. @state_dir: or NULL. A volume in memory has no record. Blocks. Thread:
+ * setup, before there is I/O and before the backend is attached. 0, or -errno
+ * with one clause in @msg.
+ */
+int volume_record_open(struct volume *vol, bool forgets, const char *state_dir,
+		       char *msg, size_t msg_len);
+
+/* The same in a directory that the caller has chosen, for boot @boot. */
+int volume_record_open_in(struct volume *vol, bool forgets, const char *dir,
+			  const char *boot, char *msg, size_t msg_len);
+
+#endif
