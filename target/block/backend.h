@@ -133,8 +133,16 @@ struct backend_options {
 	uint32_t block_size; /* of the volume above, bytes */
 };
 
+/* What backend_options.path is. */
+enum backend_location {
+	BACKEND_AT_SIZE,   /* a size: the store is memory */
+	BACKEND_AT_PATH,   /* the path of a file or device of this machine */
+	BACKEND_AT_PLUGIN, /* whatever the plugin takes it for */
+};
+
 struct backend_ops {
 	const char *name; /* "file", "ram", "null" */
+	enum backend_location location;
 	/*
 	 * Thread: setup. 0 or -errno; then @msg gets one clause that names the
 	 * path and what to try.

@@ -878,6 +878,7 @@ static int plugin_sync(struct backend *base)
 
 const struct backend_ops backend_plugin = {
 	.name = "plugin",
+	.location = BACKEND_AT_PLUGIN,
 	.open = plugin_open,
 	.close = plugin_close,
 	.attach = plugin_attach,

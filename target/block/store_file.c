@@ -508,6 +508,7 @@ static int file_measure(struct backend *be, uint64_t *ret_size)
 
 const struct backend_ops backend_file = {
 	.name = "file",
+	.location = BACKEND_AT_PATH,
 	.open = store_file_file_open,
 	.sync = file_sync,
 	.close = store_file_file_close,

@@ -52,8 +52,7 @@ static void volume_choose_name(const struct volume_spec *spec,
 {
 	if (*spec->name)
 		snprintf(vol->name, sizeof(vol->name), "%s", spec->name);
-	else if (spec->ops == &backend_file ||
-		 (spec->ops == &backend_plugin && *spec->path))
+	else if (spec->ops->location != BACKEND_AT_SIZE && *spec->path)
 		name_from_path(spec->path, vol->name, sizeof(vol->name));
 	else
 		snprintf(vol->name, sizeof(vol->name), "%s%u", spec->ops->name,
@@ -144,7 +143,7 @@ static int choose_identity(const struct volume_spec *spec, struct volume *vol)
 	}
 	if (vol->identity == VOLUME_NEW)
 		err = identity_of_this_start(text, sizeof(text));
-	else if (spec->ops == &backend_file)
+	else if (spec->ops->location == BACKEND_AT_PATH)
 		err = identity_of_file(spec, id, text, sizeof(text));
 	else
 		identity_of_plugin(spec, id, text, sizeof(text));

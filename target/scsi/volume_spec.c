@@ -116,7 +116,7 @@ static bool volume_option_direct(void *options, const struct option_row *row,
 {
 	struct volume_spec *spec = options;
 
-	if (spec->ops != &backend_file)
+	if (spec->ops->location != BACKEND_AT_PATH)
 		return spec_refuse(msg, msg_len,
 				   "it is for files and devices only");
 	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
@@ -154,7 +154,7 @@ static bool volume_option_volatile(void *options, const struct option_row *row,
 {
 	struct volume_spec *spec = options;
 
-	if (spec->ops != &backend_file)
+	if (spec->ops->location != BACKEND_AT_PATH)
 		return spec_refuse(msg, msg_len,
 				   "it is for files and devices only");
 	spec->forgets = true;
