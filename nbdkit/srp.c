@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * nbdkit-srp-plugin: volumes of an SRP target as exports of nbdkit, over libsrpi.
+ *
+ *     nbdkit srp uri=srp://HOST[:PORT][/VOLUME]
+ *
+ * There is one session with the target, whose context belongs to one thread here.
+ * nbdkit calls from many threads: each puts its I/O into a list, wakes that thread
+ * and waits. Data is copied, because nbdkit's buffers are not registered memory.
+ */
+#define NBDKIT_API_VERSION 2
+#include <nbdkit-plugin.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <srp_initiator.h>
+
+#define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
+
+/* Registered memory: requests that are longer than a buffer are cut, and those for
+ * which there is none wait. */
+#define BUFFER_LEN  (1u << 20)
+#define BUFFER_CNT  32u
+#define MAX_REQUEST (32u << 20)
+
+struct srpkit_buffer {
+	struct srpkit_buffer *next;
+	void *addr;
+};
+
+/* One I/O, on the stack of the thread that waits for it. */
+struct srpkit_io {
+	struct srpkit_io *next;
+	struct srpi_io io;
+	int res;
+	bool is_done;
+	pthread_cond_t done;
+};
+
+/* An export that a client has open. */
+struct srpkit_handle {
+	unsigned int volume;
+	struct srpi_volume_info info;
+};
+
+static struct {
+	char *uri;
+	/* of the thread */
+	struct srpi_ctx *ctx;
+	struct srpi_session *session;
+	struct srpi_mem *mem;
+	void *memory;
+	/* What others may look at: as it was when the session began. */
+	struct srpi_volume_info *volumes;
+	unsigned int volume_cnt;
+	char default_volume[80]; /* empty: the client must choose */
+	pthread_t thread;
+	bool has_thread;
+	int wake_fd;
+	/* under the lock */
+	pthread_mutex_t lock;
+	pthread_cond_t state_changed;
+	enum {
+		SRPKIT_STARTING,
+		SRPKIT_RUNNING,
+		SRPKIT_FAILED
+	} state;
+	bool stopping;
+	char why[600];
+	struct srpkit_io *first; /* to be submitted */
+	struct srpkit_io **last;
+	pthread_cond_t buffer_free;
+	struct srpkit_buffer buffers[BUFFER_CNT];
+	struct srpkit_buffer *free;
+} srpkit = {
+	.wake_fd = -1,
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.state_changed = PTHREAD_COND_INITIALIZER,
+	.buffer_free = PTHREAD_COND_INITIALIZER,
+};
+
+/* ---- the thread that has the session ---- */
+
+static void srpkit_done(struct srpi_io *io, int res)
+{
+	struct srpkit_io *w = io->arg;
+
+	pthread_mutex_lock(&srpkit.lock);
+	w->res = res;
+	w->is_done = true;
+	pthread_cond_signal(&w->done);
+	pthread_mutex_unlock(&srpkit.lock);
+}
+
+static void srpkit_state_changed(struct srpi_session *s, enum srpi_state state,
+				 const struct srpi_error *why, void *arg)
+{
+	if (state == SRPI_RUNNING)
+		nbdkit_debug("connected again: %s", why->text);
+	else
+		nbdkit_error("%s: %s", srpi_state_name(state), why->text);
+}
+
+static int srpkit_connect(struct srpi_error *e)
+{
+	struct srpi_ctx_options ctx_options = { .pollable = true };
+	struct srpi_options options = {
+		.state_changed = srpkit_state_changed,
+	};
+	int err = srpi_ctx_create(&ctx_options, &srpkit.ctx, e);
+
+	if (!err)
+		err = srpi_connect_wait(srpkit.ctx, srpkit.uri, &options,
+					&srpkit.session, e);
+	if (!err)
+		err = srpi_mem_register(srpkit.session, srpkit.memory,
+					(size_t)BUFFER_CNT * BUFFER_LEN,
+					&srpkit.mem, e);
+	return err;
+}
+
+/* That of the URI, or the only one, is the default. */
+static int srpkit_look_at_volumes(struct srpi_error *e)
+{
+	unsigned int cnt = srpi_volume_cnt(srpkit.session);
+	struct srpi_session_info info;
+
+	srpkit.volumes = calloc(cnt + 1, sizeof(*srpkit.volumes));
+	if (!srpkit.volumes) {
+		snprintf(e->text, sizeof(e->text), "out of memory");
+		return -ENOMEM;
+	}
+	srpkit.volume_cnt = cnt;
+	for (unsigned int i = 0; i < cnt; i++)
+		srpkit.volumes[i] = *srpi_volume_info(srpkit.session, i);
+	srpi_session_info(srpkit.session, &info);
+	if (*info.volume || cnt == 1)
+		snprintf(srpkit.default_volume, sizeof(srpkit.default_volume),
+			 "%s",
+			 *info.volume ? info.volume : srpkit.volumes[0].name);
+	return 0;
+}
+
+static void srpkit_disconnect(void)
+{
+	if (srpkit.session)
+		srpi_close_wait(srpkit.ctx, srpkit.session);
+	srpi_mem_free(srpkit.mem);
+	srpi_ctx_destroy(srpkit.ctx);
+}
+
+/* What other threads have asked for. False: it is time to stop. */
+static bool srpkit_take(struct srpkit_io **ret_list)
+{
+	bool stopping;
+
+	pthread_mutex_lock(&srpkit.lock);
+	*ret_list = srpkit.first;
+	srpkit.first = NULL;
+	srpkit.last = &srpkit.first;
+	stopping = srpkit.stopping;
+	pthread_mutex_unlock(&srpkit.lock);
+	return !stopping;
+}
+
+static bool srpkit_turn(void)
+{
+	struct pollfd fds[] = {
+		{ .fd = srpi_ctx_fd(srpkit.ctx), .events = POLLIN },
+		{ .fd = srpkit.wake_fd, .events = POLLIN },
+	};
+	struct srpkit_io *list;
+	eventfd_t count;
+	bool go_on;
+
+	poll(fds, 2, -1);
+	if (fds[1].revents)
+		eventfd_read(srpkit.wake_fd, &count);
+	go_on = srpkit_take(&list);
+	while (list) {
+		struct srpkit_io *w = list;
+
+		list = w->next;
+		srpi_submit(srpkit.session, &w->io);
+	}
+	while (srpi_ctx_run(srpkit.ctx, /* timeout_ms= */ 0) > 0)
+		;
+	return go_on;
+}
+
+static void *srpkit_main(void *arg)
+{
+	struct srpi_error e = { 0 };
+	int err = srpkit_connect(&e);
+
+	if (!err)
+		err = srpkit_look_at_volumes(&e);
+	pthread_mutex_lock(&srpkit.lock);
+	srpkit.state = err ? SRPKIT_FAILED : SRPKIT_RUNNING;
+	snprintf(srpkit.why, sizeof(srpkit.why), "%s", e.text);
+	pthread_cond_broadcast(&srpkit.state_changed);
+	pthread_mutex_unlock(&srpkit.lock);
+	if (!err) {
+		while (srpkit_turn())
+			;
+	}
+	srpkit_disconnect();
+	return NULL;
+}
+
+/* ---- for the threads of nbdkit ---- */
+
+static struct srpkit_buffer *srpkit_buffer_get(void)
+{
+	struct srpkit_buffer *b;
+
+	pthread_mutex_lock(&srpkit.lock);
+	while (!srpkit.free)
+		pthread_cond_wait(&srpkit.buffer_free, &srpkit.lock);
+	b = srpkit.free;
+	srpkit.free = b->next;
+	pthread_mutex_unlock(&srpkit.lock);
+	return b;
+}
+
+static void srpkit_buffer_put(struct srpkit_buffer *b)
+{
+	pthread_mutex_lock(&srpkit.lock);
+	b->next = srpkit.free;
+	srpkit.free = b;
+	pthread_cond_signal(&srpkit.buffer_free);
+	pthread_mutex_unlock(&srpkit.lock);
+}
+
+/* 0, or -1 after nbdkit_error(). */
+static int srpkit_run(struct srpkit_io *w, const struct srpkit_handle *h)
+{
+	w->io.volume = h->volume;
+	w->io.mem = srpkit.mem;
+	w->io.done = srpkit_done;
+	w->io.arg = w;
+	pthread_cond_init(&w->done, NULL);
+	pthread_mutex_lock(&srpkit.lock);
+	*srpkit.last = w;
+	srpkit.last = &w->next;
+	eventfd_write(srpkit.wake_fd, 1);
+	while (!w->is_done)
+		pthread_cond_wait(&w->done, &srpkit.lock);
+	pthread_mutex_unlock(&srpkit.lock);
+	pthread_cond_destroy(&w->done);
+	if (!w->res)
+		return 0;
+	/* nbdkit does these itself when they are not supported. */
+	if (w->res != -EOPNOTSUPP)
+		nbdkit_error(
+			"volume %s: operation %d of %llu bytes at %llu: %s",
+			h->info.name, (int)w->io.op,
+			(unsigned long long)w->io.len,
+			(unsigned long long)w->io.offset, strerror(-w->res));
+	nbdkit_set_error(-w->res);
+	return -1;
+}
+
+/* ---- life ---- */
+
+static int srpkit_config(const char *key, const char *value)
+{
+	if (strcmp(key, "uri") != 0) {
+		nbdkit_error("unknown parameter '%s'; there is uri=", key);
+		return -1;
+	}
+	free(srpkit.uri);
+	srpkit.uri = strdup(value);
+	return srpkit.uri ? 0 : -1;
+}
+
+static int srpkit_config_complete(void)
+{
+	if (srpkit.uri)
+		return 0;
+	nbdkit_error("which target? uri=srp://HOST[:PORT][/VOLUME]");
+	return -1;
+}
+
+static int srpkit_start(void)
+{
+	srpkit.last = &srpkit.first;
+	srpkit.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	srpkit.memory = mmap(NULL, (size_t)BUFFER_CNT * BUFFER_LEN,
+			     PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (srpkit.wake_fd < 0 || srpkit.memory == MAP_FAILED)
+		return -errno;
+	for (unsigned int i = 0; i < BUFFER_CNT; i++) {
+		srpkit.buffers[i].addr =
+			(char *)srpkit.memory + (size_t)i * BUFFER_LEN;
+		srpkit.buffers[i].next = srpkit.free;
+		srpkit.free = &srpkit.buffers[i];
+	}
+	return -pthread_create(&srpkit.thread, NULL, srpkit_main, NULL);
+}
+
+/* Not before: a thread does not survive the fork into the background. */
+static int srpkit_after_fork(void)
+{
+	int err = srpkit_start();
+
+	if (err) {
+		nbdkit_error("cannot start: %s", strerror(-err));
+		return -1;
+	}
+	srpkit.has_thread = true;
+	pthread_mutex_lock(&srpkit.lock);
+	while (srpkit.state == SRPKIT_STARTING)
+		pthread_cond_wait(&srpkit.state_changed, &srpkit.lock);
+	pthread_mutex_unlock(&srpkit.lock);
+	if (srpkit.state == SRPKIT_RUNNING)
+		return 0;
+	nbdkit_error("%s", srpkit.why);
+	return -1;
+}
+
+static void srpkit_unload(void)
+{
+	if (srpkit.has_thread) {
+		pthread_mutex_lock(&srpkit.lock);
+		srpkit.stopping = true;
+		eventfd_write(srpkit.wake_fd, 1);
+		pthread_mutex_unlock(&srpkit.lock);
+		pthread_join(srpkit.thread, NULL);
+	}
+	free(srpkit.volumes);
+	free(srpkit.uri);
+}
+
+/* ---- exports ---- */
+
+static const char *srpkit_default_export(int readonly, int is_tls)
+{
+	return srpkit.default_volume;
+}
+
+static int srpkit_list_exports(int readonly, int is_tls,
+			       struct nbdkit_exports *exports)
+{
+	for (unsigned int i = 0; i < srpkit.volume_cnt; i++) {
+		if (nbdkit_add_export(exports, srpkit.volumes[i].name, NULL))
+			return -1;
+	}
+	return 0;
+}
+
+/* By name, or by its LUN. False: there is none. */
+static bool srpkit_find(const char *name, unsigned int *ret_volume)
+{
+	char lun[16];
+
+	for (unsigned int i = 0; i < srpkit.volume_cnt; i++) {
+		snprintf(lun, sizeof(lun), "%u", srpkit.volumes[i].lun);
+		if (!strcmp(srpkit.volumes[i].name, name) ||
+		    !strcmp(lun, name)) {
+			*ret_volume = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void *srpkit_open(int readonly)
+{
+	const char *name = nbdkit_export_name();
+	struct srpkit_handle *h = calloc(1, sizeof(*h));
+
+	if (!h) {
+		nbdkit_error("out of memory");
+		return NULL;
+	}
+	if (!name || !*name)
+		name = srpkit.default_volume;
+	if (!*name || !srpkit_find(name, &h->volume)) {
+		nbdkit_error(*name ? "the target shows no volume '%s'"
+				   : "the target shows several volumes%s; name "
+				     "one as the export, or in the URI",
+			     name);
+		free(h);
+		return NULL;
+	}
+	h->info = srpkit.volumes[h->volume];
+	return h;
+}
+
+static void srpkit_close(void *handle)
+{
+	free(handle);
+}
+
+/* ---- what a volume is ---- */
+
+static int64_t srpkit_get_size(void *handle)
+{
+	return (int64_t)((struct srpkit_handle *)handle)->info.size;
+}
+
+static int srpkit_block_size(void *handle, uint32_t *min, uint32_t *preferred,
+			     uint32_t *max)
+{
+	const struct srpkit_handle *h = handle;
+
+	*min = h->info.block_size;
+	*preferred = h->info.physical_block_size > 4096
+			     ? h->info.physical_block_size
+			     : 4096;
+	*max = MAX_REQUEST;
+	return 0;
+}
+
+static int srpkit_can_write(void *handle)
+{
+	return !((struct srpkit_handle *)handle)->info.read_only;
+}
+
+static int srpkit_is_rotational(void *handle)
+{
+	return ((struct srpkit_handle *)handle)->info.rotational;
+}
+
+static int srpkit_can_trim(void *handle)
+{
+	return ((struct srpkit_handle *)handle)->info.unmap;
+}
+
+static int srpkit_can_fua(void *handle)
+{
+	return ((struct srpkit_handle *)handle)->info.fua ? NBDKIT_FUA_NATIVE
+							  : NBDKIT_FUA_EMULATE;
+}
+
+/* All clients share one session, so a flush covers what any of them has written. */
+static int srpkit_can_multi_conn(void *handle)
+{
+	return 1;
+}
+
+static int srpkit_yes(void *handle)
+{
+	return 1;
+}
+
+/* ---- I/O ---- */
+
+static int srpkit_pread(void *handle, void *buf, uint32_t count,
+			uint64_t offset, uint32_t flags)
+{
+	struct srpkit_buffer *b = srpkit_buffer_get();
+	uint32_t len;
+	int res = 0;
+
+	for (uint32_t at = 0; at < count && !res; at += len) {
+		struct srpkit_io w = { .io.op = SRPI_READ };
+
+		len = count - at < BUFFER_LEN ? count - at : BUFFER_LEN;
+		w.io.offset = offset + at;
+		w.io.len = len;
+		w.io.buf = b->addr;
+		res = srpkit_run(&w, handle);
+		if (!res)
+			memcpy((char *)buf + at, b->addr, len);
+	}
+	srpkit_buffer_put(b);
+	return res;
+}
+
+static int srpkit_pwrite(void *handle, const void *buf, uint32_t count,
+			 uint64_t offset, uint32_t flags)
+{
+	struct srpkit_buffer *b = srpkit_buffer_get();
+	uint32_t len;
+	int res = 0;
+
+	for (uint32_t at = 0; at < count && !res; at += len) {
+		struct srpkit_io w = { .io.op = SRPI_WRITE };
+
+		len = count - at < BUFFER_LEN ? count - at : BUFFER_LEN;
+		memcpy(b->addr, (const char *)buf + at, len);
+		w.io.offset = offset + at;
+		w.io.len = len;
+		w.io.buf = b->addr;
+		w.io.fua = flags & NBDKIT_FLAG_FUA;
+		res = srpkit_run(&w, handle);
+	}
+	srpkit_buffer_put(b);
+	return res;
+}
+
+static int srpkit_flush(void *handle, uint32_t flags)
+{
+	struct srpkit_io w = { .io.op = SRPI_FLUSH };
+
+	return srpkit_run(&w, handle);
+}
+
+static int srpkit_trim(void *handle, uint32_t count, uint64_t offset,
+		       uint32_t flags)
+{
+	struct srpkit_io w = { .io.op = SRPI_DISCARD,
+			       .io.offset = offset,
+			       .io.len = count };
+	int res = srpkit_run(&w, handle);
+
+	/* SCSI knows no FUA of UNMAP. */
+	if (!res && (flags & NBDKIT_FLAG_FUA))
+		res = srpkit_flush(handle, 0);
+	return res;
+}
+
+static int srpkit_zero(void *handle, uint32_t count, uint64_t offset,
+		       uint32_t flags)
+{
+	struct srpkit_io w = { .io.op = SRPI_WRITE_ZEROES,
+			       .io.offset = offset,
+			       .io.len = count,
+			       .io.fua = flags & NBDKIT_FLAG_FUA,
+			       .io.discard = flags & NBDKIT_FLAG_MAY_TRIM };
+
+	return srpkit_run(&w, handle);
+}
+
+static int srpkit_extents(void *handle, uint32_t count, uint64_t offset,
+			  uint32_t flags, struct nbdkit_extents *extents)
+{
+	const struct srpkit_handle *h = handle;
+	struct srpkit_buffer *b = srpkit_buffer_get();
+	uint64_t at = offset - offset % h->info.block_size;
+	uint64_t end = offset + count;
+	int res = 0;
+
+	end += (h->info.block_size - end % h->info.block_size) %
+	       h->info.block_size;
+	while (at < end && !res) {
+		struct srpkit_io w = { .io.op = SRPI_EXTENT,
+				       .io.offset = at,
+				       .io.len = end - at,
+				       .io.buf = b->addr };
+
+		res = srpkit_run(&w, handle);
+		if (!res)
+			res = nbdkit_add_extent(
+				extents, at, w.io.extent_len,
+				w.io.extent_mapped
+					? 0
+					: NBDKIT_EXTENT_HOLE |
+						  NBDKIT_EXTENT_ZERO);
+		at += w.io.extent_len;
+		if (flags & NBDKIT_FLAG_REQ_ONE)
+			break;
+	}
+	srpkit_buffer_put(b);
+	return res;
+}
+
+static struct nbdkit_plugin plugin = {
+	.name = "srp",
+	.longname = "volumes of an SRP target",
+	.description = "serves volumes of an SRP target (rdma-target, or the "
+		       "Linux kernel's) over NBD",
+	.magic_config_key = "uri",
+	.config = srpkit_config,
+	.config_complete = srpkit_config_complete,
+	.config_help = "uri=srp://HOST[:PORT][/VOLUME]  the target; clients "
+		       "choose other volumes by the export name",
+	.after_fork = srpkit_after_fork,
+	.unload = srpkit_unload,
+	.list_exports = srpkit_list_exports,
+	.default_export = srpkit_default_export,
+	.open = srpkit_open,
+	.close = srpkit_close,
+	.get_size = srpkit_get_size,
+	.block_size = srpkit_block_size,
+	.can_write = srpkit_can_write,
+	.is_rotational = srpkit_is_rotational,
+	.can_trim = srpkit_can_trim,
+	.can_fua = srpkit_can_fua,
+	.can_multi_conn = srpkit_can_multi_conn,
+	.can_flush = srpkit_yes,
+	.can_extents = srpkit_yes,
+	.pread = srpkit_pread,
+	.pwrite = srpkit_pwrite,
+	.flush = srpkit_flush,
+	.trim = srpkit_trim,
+	.zero = srpkit_zero,
+	.extents = srpkit_extents,
+	.errno_is_preserved = 0,
+};
+
+NBDKIT_REGISTER_PLUGIN(plugin)
