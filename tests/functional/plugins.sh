@@ -95,6 +95,8 @@ for way in watch both timer kick leave; do
 	t_check "so does a store whose I/O ends by an event: $way" \
 		keeps "$BUILD/tests/plugins/rdma-block-plugin-events.so:$way"
 done
+t_check 'the layer qos keeps the contract' keeps \
+	"ram:64M,layer=$BUILD/plugins/qos/rdma-block-plugin-qos.so,iops=3000,bps=64M"
 t_check 'a store that forgets is found out' finds_the_forgetful
 
 t_refused 'a plugin that is not there' \

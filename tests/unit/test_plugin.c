@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "target/scsi/volume.h"
@@ -565,6 +566,113 @@ static void layers_stand_on_each_other(void **state)
 	rig_close(&r);
 }
 
+/* ---- the layer qos ---- */
+
+static const char *with_qos(const char *args)
+{
+	static char spec[1024];
+
+	snprintf(spec, sizeof(spec),
+		 "ram:4M,layer=%s/qos/rdma-block-plugin-qos.so,%s",
+		 getenv("LAYERS"), args);
+	return spec;
+}
+
+static uint64_t clock_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* However slow the machine is, no more passes than the rate and the burst. */
+static void qos_limits_requests(void **state)
+{
+	static struct io ios[200];
+	unsigned int passed = 0;
+	struct rig r = { 0 };
+	uint8_t buf[512];
+	uint64_t begin;
+
+	rig_open(&r, with_qos("iops=1000,burst=10"));
+	begin = clock_ms();
+	for (unsigned int i = 0; i < ARRAY_SIZE(ios); i++)
+		submit(&r, &ios[i], BLOCK_READ, 0, 512, buf);
+	for (unsigned int i = 0; i < ARRAY_SIZE(ios); i++)
+		passed += ios[i].cnt;
+	assert_in_range(passed, 10, 12 + clock_ms() - begin);
+	for (unsigned int i = 0; i < ARRAY_SIZE(ios); i++)
+		assert_int_equal(await(&r, &ios[i]), 0);
+	assert_true(clock_ms() - begin >= 200 - 12);
+	rig_close(&r);
+}
+
+/* A request that is larger than the bucket passes; what follows pays for it. */
+static void qos_remembers_a_debt(void **state)
+{
+	static uint8_t buf[1u << 17];
+	struct rig r = { 0 };
+	struct io large;
+	struct io small;
+	struct io flush;
+	uint64_t begin;
+
+	rig_open(&r, with_qos("bps=1M,burst=1"));
+	begin = clock_ms();
+	submit(&r, &large, BLOCK_WRITE, 0, sizeof(buf), buf);
+	assert_int_equal(large.cnt, 1);
+	submit(&r, &small, BLOCK_WRITE, 0, 512, buf);
+	if (!small.cnt) {
+		/* Nothing that it had to wait for. */
+		submit(&r, &flush, BLOCK_FLUSH, 0, 0, NULL);
+		assert_int_equal(flush.cnt, 1);
+	}
+	assert_int_equal(await(&r, &small), 0);
+	assert_true(clock_ms() - begin >= 125 - 2);
+	rig_close(&r);
+}
+
+static void qos_group_has_one_limit(void **state)
+{
+	struct rig r = { 0 };
+	struct rig other = { 0 };
+	struct volume *third = NULL;
+	char msg[512] = "";
+	struct io first;
+	struct io second;
+	uint8_t buf[512];
+	uint64_t begin;
+
+	rig_open(&r, with_qos("iops=10,burst=0,group=g"));
+	other.worker = r.worker;
+	rig_open(&other, with_qos("iops=10,burst=0,group=g"));
+	assert_int_equal(open_volume(with_qos("iops=11,burst=0,group=g"),
+				     &third, msg, sizeof(msg)),
+			 -EINVAL);
+	assert_non_null(strstr(msg, "group 'g' has other limits"));
+	begin = clock_ms();
+	submit(&r, &first, BLOCK_READ, 0, 512, buf);
+	assert_int_equal(first.cnt, 1);
+	submit(&other, &second, BLOCK_READ, 0, 512, buf);
+	assert_int_equal(await(&other, &second), 0);
+	assert_true(clock_ms() - begin >= 100 - 1);
+	volume_detach(other.vol, &r.worker);
+	volume_close(other.vol);
+	rig_close(&r);
+}
+
+static void qos_needs_a_limit(void **state)
+{
+	struct volume *vol = NULL;
+	char msg[512] = "";
+
+	assert_int_equal(
+		open_volume(with_qos("burst=5"), &vol, msg, sizeof(msg)),
+		-EINVAL);
+	assert_non_null(strstr(msg, "needs a limit: iops= or bps="));
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -588,5 +696,9 @@ int main(void)
 	T_ADD(&t, io_that_is_ended_twice_ends_the_process);
 	T_ADD(&t, layer_changes_what_passes);
 	T_ADD(&t, layers_stand_on_each_other);
+	T_ADD(&t, qos_limits_requests);
+	T_ADD(&t, qos_remembers_a_debt);
+	T_ADD(&t, qos_group_has_one_limit);
+	T_ADD(&t, qos_needs_a_limit);
 	return t_run(&t);
 }
