@@ -18,6 +18,8 @@
 #include "base/size.h"
 #include "base/log.h"
 #include "base/memlock.h"
+#include "base/reactor.h"
+#include "initiator/srp_initiator.h"
 
 /* How long requests in flight may take after a signal, before the session is
  * closed under them. */
@@ -29,11 +31,15 @@
 
 #define BLOCK_SIZE_MAX 65536u
 
+/* Registered with the ring: /dev/fuse, and the sockets of channels over TCP. */
+#define FILES_MAX 32
+
 struct client {
 	const struct fuse_options *o;
 	struct mount *mount;
 	unsigned int queues; /* of FUSE over io_uring; 0: not offered */
-	struct srpi_ctx *ctx;
+	struct reactor *reactor;
+	struct srpi_ctx *ctx;	      /* runs on it */
 	struct srpi_session *session; /* NULL: none, or closed */
 	struct tree *tree;
 	struct dev *dev;
@@ -112,7 +118,7 @@ static int client_watch_signals(struct client *c)
 	c->signals.ready = signal_ready;
 	c->signals.stopped = signals_stopped;
 	c->watching = true;
-	reactor_watch_start(srpi_ctx_reactor(c->ctx), &c->signals);
+	reactor_watch_start(c->reactor, &c->signals);
 	return 0;
 }
 
@@ -121,7 +127,7 @@ static int client_watch_signals(struct client *c)
 /* One turn; -1: the loop is broken and so is everything. */
 static int turn(struct client *c)
 {
-	int err = srpi_ctx_run(c->ctx, -1);
+	int err = reactor_run_once(c->reactor, -1);
 
 	if (err >= 0)
 		return 0;
@@ -209,6 +215,7 @@ static void client_volume_resized(struct srpi_session *s, unsigned int volume,
 static int login(struct client *c)
 {
 	const struct srpi_options so = {
+		.struct_size = sizeof(so),
 		.identity = *c->identity.text ? c->identity.text : NULL,
 		.channels = c->o->channels,
 		.queue_depth = c->o->queue_depth,
@@ -229,7 +236,7 @@ static int login(struct client *c)
 		log_info("no /etc/machine-id: unless the URI says initiator=, "
 			 "the target takes each mount for another machine's");
 	while (!c->login_over && !c->stop) {
-		err = srpi_ctx_run(c->ctx, -1);
+		err = reactor_run_once(c->reactor, -1);
 		if (err < 0) {
 			ini_error_set(&c->e, err, "the event loop failed: %s",
 				      strerror(-err));
@@ -261,7 +268,7 @@ static void tell_fewer(const struct client *c,
 
 static void tell_login(const struct client *c)
 {
-	struct srpi_session_info si;
+	struct srpi_session_info si = { .struct_size = sizeof(si) };
 
 	srpi_session_info(c->session, &si);
 	log_notice("logged in to %s over %s%s%s", si.peer, si.transport,
@@ -292,7 +299,7 @@ static const char *volume_names(const struct srpi_session *s, char *buf,
 
 static int choose_volume(struct client *c, int *ret_volume)
 {
-	struct srpi_session_info si;
+	struct srpi_session_info si = { .struct_size = sizeof(si) };
 	unsigned int cnt = srpi_volume_cnt(c->session);
 	unsigned int found;
 	char names[256];
@@ -401,11 +408,11 @@ static uint32_t edge_len(const struct client *c)
 /* Bytes that may be registered, 0 for any: an RDMA device locks them. */
 static uint64_t pin_budget(const struct client *c)
 {
-	struct srpi_session_info si;
+	struct srpi_session_info si = { .struct_size = sizeof(si) };
 	uint64_t left = memlock_left();
 
 	srpi_session_info(c->session, &si);
-	if (strcmp(si.transport, xp_kind_name(XP_VERBS)))
+	if (!si.pins_memory)
 		return 0;
 	if (left >= PIN_MAX + PIN_RESERVE)
 		return PIN_MAX;
@@ -414,7 +421,7 @@ static uint64_t pin_budget(const struct client *c)
 
 static unsigned int wanted_slots(const struct client *c)
 {
-	struct srpi_session_info si;
+	struct srpi_session_info si = { .struct_size = sizeof(si) };
 	unsigned int n;
 
 	srpi_session_info(c->session, &si);
@@ -424,7 +431,7 @@ static unsigned int wanted_slots(const struct client *c)
 
 static unsigned int depth(const struct client *c)
 {
-	struct srpi_session_info si;
+	struct srpi_session_info si = { .struct_size = sizeof(si) };
 
 	srpi_session_info(c->session, &si);
 	return si.queue_depth;
@@ -433,7 +440,7 @@ static unsigned int depth(const struct client *c)
 static int make_device(struct client *c)
 {
 	const struct dev_options d = {
-		.ctx = c->ctx,
+		.reactor = c->reactor,
 		.session = c->session,
 		.slots = wanted_slots(c),
 		.queues = c->queues,
@@ -454,8 +461,7 @@ static int make_device(struct client *c)
 	for (unsigned int i = 0; i < c->tree->cnt; i++) {
 		struct tree_file *f = &c->tree->files[i];
 
-		usage_init(&f->usage, c->session, srpi_ctx_reactor(c->ctx),
-			   f->volume);
+		usage_init(&f->usage, c->session, c->reactor, f->volume);
 	}
 	return 0;
 }
@@ -600,7 +606,7 @@ static void wait_quiet(struct client *c)
 {
 	unsigned int patience = c->stop + 1;
 
-	reactor_timer_set(srpi_ctx_reactor(c->ctx), &c->drain_timer, DRAIN_MS);
+	reactor_timer_set(c->reactor, &c->drain_timer, DRAIN_MS);
 	while (!all_quiet(c)) {
 		if (turn(c))
 			return;
@@ -643,18 +649,38 @@ static void take_down(struct client *c)
 	mount_free(c->mount);
 	tree_free(c->tree);
 	srpi_ctx_destroy(c->ctx);
+	reactor_destroy(c->reactor);
 	/* Entries that the kernel has come back as long as there is a ring. */
 	dev_free(c->dev);
 	identity_release(&c->identity);
 }
 
+/* One event loop for /dev/fuse and for libsrpi. */
+static int client_make_loop(struct client *c)
+{
+	const struct reactor_options ro = {
+		.poll_us = c->o->poll_us,
+		.wide = c->queues > 0,
+		.max_files = FILES_MAX,
+	};
+	struct srpi_ctx_options co = { .struct_size = sizeof(co) };
+	int err = reactor_create(&ro, &c->reactor);
+
+	if (err) {
+		ini_error_set(&c->e, err, "cannot set up io_uring: %s%s",
+			      strerror(-err), reactor_create_hint(err));
+		return err;
+	}
+	co.reactor = c->reactor;
+	return srpi_ctx_create(&co, &c->ctx, &c->e);
+}
+
 static int bring_up(struct client *c)
 {
-	const struct srpi_ctx_options co = { .poll_us = c->o->poll_us };
 	int err;
 
 	c->queues = uring_queues();
-	err = ini_ctx_create(&co, /* wide= */ c->queues > 0, &c->ctx, &c->e);
+	err = client_make_loop(c);
 	if (err)
 		return err;
 	reactor_timer_init(&c->drain_timer, drain_late);

@@ -39,7 +39,7 @@ static void log_failure(struct slot *slot, const struct srpi_io *io, int err)
 {
 	static struct log_limit limit; /* one thread serves a mount */
 	char where[64] = "", answer[SRPI_ANSWER_SIZE];
-	struct srpi_session_info si;
+	struct srpi_session_info si = { .struct_size = sizeof(si) };
 	unsigned int dropped;
 
 	if (!srpi_io_answer(io, answer) || !log_limit_pass(&limit, 5, &dropped))

@@ -632,7 +632,7 @@ int dev_create(const struct dev_options *options, struct dev **ret_dev,
 		return -ENOMEM;
 	}
 	dev->options = *options;
-	dev->reactor = srpi_ctx_reactor(options->ctx);
+	dev->reactor = options->reactor;
 	dev->fd = -1;
 	dev->file = -1;
 	dev->stopped = true;

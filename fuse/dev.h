@@ -38,6 +38,8 @@
 
 #include "fuse/range_lock.h"
 #include "fuse/uring.h"
+#include "base/list.h"
+#include "base/reactor.h"
 #include "initiator/ctx.h"
 
 struct dev;
@@ -102,7 +104,7 @@ struct slot {
 };
 
 struct dev_options {
-	struct srpi_ctx *ctx;
+	struct reactor *reactor; /* the context's */
 	struct srpi_session *session;
 	unsigned int slots;   /* wanted: requests in flight */
 	unsigned int queues;  /* from uring_queues() */

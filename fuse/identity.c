@@ -16,8 +16,6 @@
 
 #include "fuse/client.h"
 #include "initiator/ctx.h"
-#include "protocol/scsi_vpd.h"
-#include "protocol/srp_uri.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 
@@ -38,24 +36,18 @@
 /* ---- owning ---- */
 
 /* The same identifier with two targets is none of our business. */
-static socklen_t lock_name(const struct srp_uri *uri,
-			   const struct srp_port_id *port,
+static socklen_t lock_name(const struct srpi_uri *uri, const char *port,
 			   struct sockaddr_un *ret)
 {
-	char hex[40], text[SRP_URI_HOST_SIZE + 64];
-	uint8_t digest[16];
+	char text[sizeof(uri->host) + SRPI_PORT_SIZE + 16];
+	char digest[SRPI_PORT_SIZE];
 	int len;
 
-	srp_port_id_format(port, hex);
-	snprintf(text, sizeof(text), "%s %s:%u", hex, uri->host, uri->port);
-	scsi_text_digest(text, digest);
+	snprintf(text, sizeof(text), "%s %s:%u", port, uri->host, uri->port);
+	srpi_port_of_identity(text, digest); /* short enough for a name */
 	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	len = snprintf(ret->sun_path + 1, sizeof(ret->sun_path) - 1,
-		       "rdma-fuse/initiator/");
-	for (size_t i = 0; i < sizeof(digest); i++)
-		len += snprintf(ret->sun_path + 1 + len,
-				sizeof(ret->sun_path) - 1 - (size_t)len, "%02x",
-				digest[i]);
+		       "rdma-fuse/initiator/%s", digest);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
 			   (size_t)len);
 }
@@ -144,9 +136,8 @@ static bool try_own(struct identity *id, const struct sockaddr_un *sun,
 
 /* False: another process has it, and for @wait_ms it did not end; @owner says
  * which. */
-static bool own(struct identity *id, const struct srp_uri *uri,
-		const struct srp_port_id *port, int wait_ms,
-		char owner[PROCESS_SIZE])
+static bool own(struct identity *id, const struct srpi_uri *uri,
+		const char *port, int wait_ms, char owner[PROCESS_SIZE])
 {
 	struct sockaddr_un sun;
 	socklen_t len = lock_name(uri, port, &sun);
@@ -165,20 +156,19 @@ static bool own(struct identity *id, const struct srp_uri *uri,
 
 /* ---- choosing ---- */
 
-static int claim_named(struct identity *id, const struct srp_uri *uri,
+static int claim_named(struct identity *id, const struct srpi_uri *uri,
 		       struct srpi_error *e)
 {
-	char owner[PROCESS_SIZE], hex[40];
+	char owner[PROCESS_SIZE];
 
-	if (own(id, uri, &uri->initiator, NAMED_WAIT_MS, owner))
+	if (own(id, uri, uri->initiator, NAMED_WAIT_MS, owner))
 		return 0;
-	srp_port_id_format(&uri->initiator, hex); /* "0x..." */
 	ini_error_set(
 		e, -EADDRINUSE,
 		"initiator=%s is in use: %s has it at %s:%u, and each of "
 		"the two would end the other's session; name another one, "
 		"or none",
-		hex + 2, owner, uri->host, uri->port);
+		uri->initiator + 2 /* "0x" */, owner, uri->host, uri->port);
 	return -EADDRINUSE;
 }
 
@@ -198,21 +188,21 @@ static void identity_set_text(struct identity *id, const char *machine,
 		id->text[0] = '\0';
 }
 
-static void claim_own(struct identity *id, const struct srp_uri *uri,
+static void claim_own(struct identity *id, const struct srpi_uri *uri,
 		      const char *machine, const char *mountpoint,
 		      const char *text)
 {
 	char owner[PROCESS_SIZE], first[PROCESS_SIZE] = "";
-	struct srp_port_id port;
+	char port[SRPI_PORT_SIZE];
 	unsigned int n = 0;
 
 	for (;; n++) {
 		identity_set_text(id, machine, mountpoint, text, n);
-		scsi_text_digest(id->text, (uint8_t *)&port);
+		srpi_port_of_identity(id->text, port);
 		if (n == NUMBER_MAX)
 			id->text[0] = '\0';
 		if (!*id->text ||
-		    own(id, uri, &port, n == 0 ? OWN_WAIT_MS : 0, owner))
+		    own(id, uri, port, n == 0 ? OWN_WAIT_MS : 0, owner))
 			break;
 		if (n == 0)
 			memcpy(first, owner, sizeof(first));
@@ -227,14 +217,14 @@ static void claim_own(struct identity *id, const struct srp_uri *uri,
 int identity_claim(struct identity *id, const char *mountpoint, const char *uri,
 		   struct srpi_error *e)
 {
-	char machine[65], msg[SRP_URI_MSG_SIZE];
-	struct srp_uri u;
+	struct srpi_uri u = { .struct_size = sizeof(u) };
+	char machine[65];
 
 	*id = (struct identity){ .fd = -1 };
 	/* If it is none, srpi_connect() says so. */
-	if (srp_uri_parse(uri, &u, msg, sizeof(msg)))
+	if (srpi_uri_parse(uri, &u, NULL))
 		return 0;
-	if (u.has_initiator)
+	if (*u.initiator)
 		return claim_named(id, &u, e);
 	identity_read_line("/etc/machine-id", machine, sizeof(machine));
 	id->no_machine_id = !*machine;

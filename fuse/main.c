@@ -25,6 +25,7 @@
 #include "base/pidfile.h"
 #include "base/std_files.h"
 #include "transport/xport.h"
+#include "initiator/srp_initiator.h"
 
 /* Device, ring, signals, fabric and a few per channel. */
 #define FILES_MIN 64
@@ -110,9 +111,10 @@ static int run(struct process *p, struct mount *m)
 		log_error("%s", e.text);
 		return EXIT_FAILURE;
 	}
-	err = xp_verbs_fork_init();
+	err = srpi_fork_init();
 	if (err)
-		log_debug("ibv_fork_init: %s", strerror(-err));
+		log_debug("a fork may disturb an RDMA device: %s",
+			  strerror(-err));
 	set_io_flusher();
 	block_signals();
 	status = client_run(p->o, m, mounted, p);

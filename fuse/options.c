@@ -402,6 +402,7 @@ static bool fuse_set_arguments(struct fuse_options *o, int cnt, char **args)
 static bool fuse_check_times(const struct fuse_options *o)
 {
 	const struct srpi_options so = {
+		.struct_size = sizeof(so),
 		.fast_io_fail_ms = o->fast_io_fail_ms,
 		.dev_loss_ms = o->dev_loss_ms,
 		.reconnect_delay_ms = o->reconnect_delay_ms,

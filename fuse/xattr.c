@@ -138,6 +138,8 @@ int xattr_get(const struct dev *dev, const struct tree_file *f,
 		.dev = dev,
 		.file = f,
 		.state = srpi_session_state(s),
+		.info.struct_size = sizeof(facts.info),
+		.stats.struct_size = sizeof(facts.stats),
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(attributes); i++) {

@@ -20,38 +20,92 @@ void ini_error_set(struct srpi_error *e, int err, const char *fmt, ...)
 	va_end(ap);
 }
 
-int ini_ctx_create(const struct srpi_ctx_options *options, bool wide,
-		   struct srpi_ctx **ret_ctx, struct srpi_error *e)
+const char *srpi_version(void)
+{
+	return SRPI_VERSION;
+}
+
+int srpi_fork_init(void)
+{
+	return xp_verbs_fork_init();
+}
+
+int ini_struct_take(void *dst, size_t size, const void *src,
+		    struct srpi_error *e)
+{
+	size_t src_size = size;
+
+	memset(dst, 0, size);
+	if (!src)
+		return 0;
+	memcpy(&src_size, src, sizeof(src_size));
+	if (src_size < sizeof(src_size)) {
+		ini_error_set(e, -EINVAL, "struct_size is not set");
+		return -EINVAL;
+	}
+	for (size_t i = size; i < src_size; i++) {
+		if (!((const uint8_t *)src)[i])
+			continue;
+		ini_error_set(e, -EINVAL,
+			      "an option is unknown to libsrpi " SRPI_VERSION
+			      "; install a newer one");
+		return -EINVAL;
+	}
+	memcpy(dst, src, src_size < size ? src_size : size);
+	return 0;
+}
+
+void ini_struct_give(void *dst, const void *src, size_t size)
+{
+	size_t dst_size;
+
+	memcpy(&dst_size, dst, sizeof(dst_size));
+	assert(dst_size >= sizeof(dst_size));
+	memset(dst, 0, dst_size);
+	memcpy(dst, src, dst_size < size ? dst_size : size);
+	memcpy(dst, &dst_size, sizeof(dst_size));
+}
+
+static int make_reactor(struct srpi_ctx *ctx, const struct srpi_ctx_options *o,
+			struct srpi_error *e)
 {
 	const struct reactor_options ropt = {
-		.poll_us = options ? options->poll_us : 0,
-		.pollable = options && options->pollable,
-		.wide = wide,
+		.poll_us = o->poll_us,
+		.pollable = o->pollable,
 		.max_buffers = 16,
 		.max_files = 16,
 	};
-	struct srpi_ctx *ctx = calloc(1, sizeof(*ctx));
-	int err;
+	int err = reactor_create(&ropt, &ctx->reactor);
 
-	if (!ctx) {
-		ini_error_set(e, -ENOMEM, "out of memory");
-		return -ENOMEM;
-	}
-	err = reactor_create(&ropt, &ctx->reactor);
-	if (err) {
+	if (err)
 		ini_error_set(e, err, "cannot set up io_uring: %s%s",
 			      strerror(-err), reactor_create_hint(err));
-		free(ctx);
-		return err;
-	}
-	*ret_ctx = ctx;
-	return 0;
+	return err;
 }
 
 int srpi_ctx_create(const struct srpi_ctx_options *options,
 		    struct srpi_ctx **ret_ctx, struct srpi_error *e)
 {
-	return ini_ctx_create(options, /* wide= */ false, ret_ctx, e);
+	struct srpi_ctx_options o;
+	int err = ini_struct_take(&o, sizeof(o), options, e);
+	struct srpi_ctx *ctx = err ? NULL : calloc(1, sizeof(*ctx));
+
+	if (err)
+		return err;
+	if (!ctx) {
+		ini_error_set(e, -ENOMEM, "out of memory");
+		return -ENOMEM;
+	}
+	ctx->reactor = o.reactor;
+	ctx->borrowed = o.reactor;
+	if (!ctx->borrowed)
+		err = make_reactor(ctx, &o, e);
+	if (err) {
+		free(ctx);
+		return err;
+	}
+	*ret_ctx = ctx;
+	return 0;
 }
 
 static void free_first_xp(struct srpi_ctx *ctx)
@@ -73,7 +127,8 @@ void srpi_ctx_destroy(struct srpi_ctx *ctx)
 	/* The providers' watches end, and free themselves, in a turn. */
 	while (reactor_run_once(ctx->reactor, 0) > 0)
 		;
-	reactor_destroy(ctx->reactor);
+	if (!ctx->borrowed)
+		reactor_destroy(ctx->reactor);
 	free(ctx);
 }
 

@@ -29,18 +29,21 @@ struct ini_xp {
 
 struct srpi_ctx {
 	struct reactor *reactor;
+	bool borrowed; /* the reactor: the program's */
 	struct ini_xp *xps;
 	unsigned int sessions;
 };
 
-static inline struct reactor *srpi_ctx_reactor(const struct srpi_ctx *ctx)
-{
-	return ctx->reactor;
-}
-
-/* As srpi_ctx_create(); @wide: see struct reactor_options. */
-int ini_ctx_create(const struct srpi_ctx_options *options, bool wide,
-		   struct srpi_ctx **ret_ctx, struct srpi_error *e);
+/*
+ * Takes over a structure that begins with struct_size and may be of another
+ * version of the library: what the caller's version lacks becomes 0. @src may be
+ * NULL. Return: 0, or -EINVAL with @e: struct_size is not set, or the caller
+ * asks for what this version does not know.
+ */
+int ini_struct_take(void *dst, size_t size, const void *src,
+		    struct srpi_error *e);
+/* The other way: @dst begins with the struct_size that its owner has set. */
+void ini_struct_give(void *dst, const void *src, size_t size);
 
 /* A transport that nobody uses, for a session: opened if there is none. It is
  * used by the caller then, until ini_xp_put(). */

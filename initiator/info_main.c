@@ -43,7 +43,7 @@ static void info_print_volume(const struct srpi_volume_info *v)
 
 static void print_text(const struct srpi_session *s, const struct range *r)
 {
-	struct srpi_session_info si;
+	struct srpi_session_info si = { .struct_size = sizeof(si) };
 
 	srpi_session_info(s, &si);
 	printf("target %s over %s from %s\n", si.peer, si.transport, si.local);
@@ -79,7 +79,7 @@ static json_t *volume_json(const struct srpi_volume_info *v)
 
 static void print_json(const struct srpi_session *s, const struct range *r)
 {
-	struct srpi_session_info si;
+	struct srpi_session_info si = { .struct_size = sizeof(si) };
 	json_t *volumes = json_array();
 	json_t *root;
 
@@ -124,7 +124,7 @@ static void say_no_such_volume(const struct srpi_session *s,
 
 static bool info_choose(const struct srpi_session *s, struct range *ret_range)
 {
-	struct srpi_session_info si;
+	struct srpi_session_info si = { .struct_size = sizeof(si) };
 	unsigned int i;
 
 	srpi_session_info(s, &si);
@@ -156,7 +156,9 @@ static int show(const struct srpi_session *s, const struct info_options *o)
 static int connect_and_show(const struct info_options *o)
 {
 	const struct srpi_options sopt = {
-		.channels = 1, .timeout_ms = (unsigned int)o->timeout_ms
+		.struct_size = sizeof(sopt),
+		.channels = 1,
+		.timeout_ms = (unsigned int)o->timeout_ms,
 	};
 	struct srpi_session *s;
 	struct srpi_error e = { 0 };

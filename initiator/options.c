@@ -74,10 +74,8 @@ unsigned int ini_options_channels(const struct srpi_options *o,
 							    : 1;
 }
 
-void ini_options_set(struct srpi_options *o, const struct srpi_options *options)
+void ini_options_set_defaults(struct srpi_options *o)
 {
-	if (options)
-		*o = *options;
 	if (o->channels > INI_CHANNELS_MAX)
 		o->channels = INI_CHANNELS_MAX;
 	if (o->queue_depth == 0)

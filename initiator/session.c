@@ -135,19 +135,56 @@ static void ini_session_start(struct reactor_msg *msg)
 		ini_connect_start(s);
 }
 
+static int parse_uri(const char *text, struct srp_uri *ret,
+		     struct srpi_error *e)
+{
+	char msg[SRP_URI_MSG_SIZE];
+	int err = srp_uri_parse(text, ret, msg, sizeof(msg));
+
+	if (err)
+		ini_error_set(e, err, "bad address '%s': %s", text, msg);
+	return err;
+}
+
+int srpi_uri_parse(const char *text, struct srpi_uri *ret_uri,
+		   struct srpi_error *e)
+{
+	struct srpi_uri uri = { 0 };
+	struct srp_uri u;
+	int err = parse_uri(text, &u, e);
+
+	if (err)
+		return err;
+	memcpy(uri.host, u.host, sizeof(uri.host));
+	uri.port = u.port;
+	memcpy(uri.volume, u.volume, sizeof(uri.volume));
+	if (u.has_initiator)
+		srp_port_id_format(&u.initiator, uri.initiator);
+	ini_struct_give(ret_uri, &uri, sizeof(uri));
+	return 0;
+}
+
+void srpi_port_of_identity(const char *identity, char ret_port[SRPI_PORT_SIZE])
+{
+	struct srp_port_id port;
+
+	scsi_text_digest(identity, (uint8_t *)&port);
+	srp_port_id_format(&port, ret_port);
+}
+
 /* What the caller gave; an error leaves nothing to free. */
 static int ini_session_check(struct srpi_session *s, const char *uri,
 			     const struct srpi_options *options,
 			     struct srpi_error *e)
 {
-	char msg[SRP_URI_MSG_SIZE];
-	const char *fault = options ? srpi_timeouts_fault(options) : NULL;
-	int err = srp_uri_parse(uri, &s->uri, msg, sizeof(msg));
+	const char *fault;
+	int err = ini_struct_take(&s->options, sizeof(s->options), options, e);
 
-	if (err) {
-		ini_error_set(e, err, "bad address '%s': %s", uri, msg);
+	if (!err)
+		err = parse_uri(uri, &s->uri, e);
+	if (err)
 		return err;
-	}
+	fault = srpi_timeouts_fault(&s->options);
 	if (fault) {
 		ini_error_set(e, -EINVAL, "%s", fault);
 		return -EINVAL;
@@ -177,7 +214,7 @@ int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 	s->ctx = ctx;
 	s->connected = done;
 	s->connected_arg = arg;
-	ini_options_set(&s->options, options);
+	ini_options_set_defaults(&s->options);
 	choose_initiator(s);
 	s->options.identity = NULL; /* the caller's */
 	choose_transport(s);
@@ -199,7 +236,7 @@ enum srpi_state srpi_session_state(const struct srpi_session *s)
 void srpi_session_info(const struct srpi_session *s,
 		       struct srpi_session_info *ret_info)
 {
-	*ret_info = (struct srpi_session_info){
+	struct srpi_session_info info = {
 		.transport = xp_kind_name(s->kind),
 		.why = s->why,
 		.device = s->device,
@@ -210,15 +247,20 @@ void srpi_session_info(const struct srpi_session *s,
 		.fewer = s->fewer,
 		.queue_depth = s->in_flight,
 		.immediate_data = s->immediate_data,
+		.pins_memory = s->kind == XP_VERBS,
 	};
-	srp_port_id_format(&s->initiator, ret_info->initiator);
+
+	srp_port_id_format(&s->initiator, info.initiator);
+	ini_struct_give(ret_info, &info, sizeof(info));
 }
 
 void srpi_session_stats(const struct srpi_session *s,
 			struct srpi_session_stats *ret_stats)
 {
-	*ret_stats = s->stats;
-	ret_stats->last_error = s->error.text;
+	struct srpi_session_stats stats = s->stats;
+
+	stats.last_error = s->error.text;
+	ini_struct_give(ret_stats, &stats, sizeof(stats));
 }
 
 /* ---- memory ---- */

@@ -199,9 +199,8 @@ struct srpi_session {
 
 /* ---- options.c ---- */
 
-/* @options, which may be NULL, with what is assumed where they say nothing. */
-void ini_options_set(struct srpi_options *o,
-		     const struct srpi_options *options);
+/* Replaces each 0 that stands for a default. */
+void ini_options_set_defaults(struct srpi_options *o);
 
 /* How many channels a session over @kind is to have. */
 unsigned int ini_options_channels(const struct srpi_options *o,

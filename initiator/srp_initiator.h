@@ -29,6 +29,26 @@
 extern "C" {
 #endif
 
+/*
+ * The version of this header. Within one major version, functions are only
+ * added, and structures only grow at the end. While it is 0, a new minor version
+ * may change anything; the library then has another soname.
+ */
+#define SRPI_VERSION_MAJOR 0
+#define SRPI_VERSION_MINOR 2
+#define SRPI_VERSION_PATCH 0
+#define SRPI_VERSION	   "0.2.0"
+
+/* The version of the library that runs: "0.2.0". Thread: any. */
+const char *srpi_version(void);
+
+/*
+ * A structure that begins with struct_size may grow. Set struct_size to the size
+ * of the structure before you pass it, also where the library fills it in.
+ * Members that the library does not know must be 0 (-EINVAL otherwise). Members
+ * that the program does not know count as 0.
+ */
+
 struct srpi_ctx;
 struct srpi_session;
 struct srpi_mem;
@@ -42,11 +62,24 @@ struct srpi_error {
 
 /* ---- contexts ---- */
 
+struct reactor;
+
 struct srpi_ctx_options {
+	size_t struct_size;
 	/* How long to poll for completions before sleeping, microseconds. */
 	unsigned int poll_us;
 	/* srpi_ctx_fd() will be used; costs a little. */
 	bool pollable;
+	/*
+	 * Run on this event loop of base/reactor.h, which the program owns, runs
+	 * and destroys after the context; poll_us and pollable are ignored. NULL:
+	 * make one. Only programs that link base/ and the library of the same
+	 * build can do so. rdma-fuse does: its reads of /dev/fuse, its answers
+	 * and the library's network I/O leave with one system call for each
+	 * turn, where two event loops would need two calls and a wake-up more
+	 * for each command. Other programs use srpi_ctx_fd().
+	 */
+	struct reactor *reactor;
 };
 
 /* @options may be NULL. Returns 0 or a negative errno. */
@@ -61,6 +94,36 @@ int srpi_ctx_fd(const struct srpi_ctx *ctx);
 /* Handles what there is; waits at most @timeout_ms (-1: for ever) when there
  * is nothing. Returns 1 when something was done, 0 when not, or -errno. */
 int srpi_ctx_run(struct srpi_ctx *ctx, int timeout_ms);
+
+/*
+ * Call this before the first context if the process forks while it has a
+ * session. Without it, a fork of the process may take pages that an RDMA device
+ * uses away from the parent. Return: 0 or -errno.
+ */
+int srpi_fork_init(void);
+
+/* ---- addresses ---- */
+
+/* Holds a port identifier: "0x", 32 hexadecimal digits, NUL. */
+#define SRPI_PORT_SIZE 40
+
+/* What a URI says. */
+struct srpi_uri {
+	size_t struct_size;
+	char host[256]; /* a name or an address, IPv6 without brackets */
+	uint16_t port;
+	char volume[256];		/* "": none */
+	char initiator[SRPI_PORT_SIZE]; /* our port identifier; "": none */
+};
+
+/* Takes apart what srpi_connect() accepts. Resolves nothing. Return: 0, or
+ * -EINVAL with @e. Thread: any. */
+int srpi_uri_parse(const char *text, struct srpi_uri *ret_uri,
+		   struct srpi_error *e);
+
+/* The port identifier that srpi_connect() makes of srpi_options.identity: a
+ * digest of the text. Thread: any. */
+void srpi_port_of_identity(const char *identity, char ret_port[SRPI_PORT_SIZE]);
 
 /* ---- sessions ---- */
 
@@ -98,6 +161,7 @@ const char *srpi_state_name(enum srpi_state state);
 #define SRPI_OFF (-1)
 
 struct srpi_options {
+	size_t struct_size;
 	/*
 	 * Connections to open, at most 16; 0 = 2 over RDMA on a machine with
 	 * several processors, else 1. A target that admits fewer is used with
@@ -182,17 +246,19 @@ enum srpi_state srpi_session_state(const struct srpi_session *s);
 
 /* What a person wants to know of a connection: the present one, or the last. */
 struct srpi_session_info {
+	size_t struct_size;
 	const char *transport; /* "RDMA (verbs)" or "TCP" */
 	const char *why;    /* why this transport; "" when it was asked for */
 	const char *device; /* "rxe0", "tcp" */
 	const char *local;  /* "10.0.0.2:40312" */
 	const char *peer;   /* "10.0.0.1:5555" */
 	const char *volume; /* VOLUME of the URI, or "" */
-	char initiator[40]; /* our port identifier, hexadecimal */
-	unsigned int channels; /* that are open */
-	const char *fewer;     /* why not as many as were to be; "": they are */
+	char initiator[SRPI_PORT_SIZE]; /* our port identifier */
+	unsigned int channels;		/* that are open */
+	const char *fewer; /* why not as many as were to be; "": they are */
 	unsigned int queue_depth; /* commands in flight at most, all channels */
 	bool immediate_data;
+	bool pins_memory; /* registered memory counts for RLIMIT_MEMLOCK */
 };
 
 void srpi_session_info(const struct srpi_session *s,
@@ -200,6 +266,7 @@ void srpi_session_info(const struct srpi_session *s,
 
 /* What has happened since srpi_connect(). */
 struct srpi_session_stats {
+	size_t struct_size;
 	uint64_t commands;   /* sent, those sent again included */
 	uint64_t replayed;   /* sent again after a connection was lost */
 	uint64_t timeouts;   /* commands that had no answer in time */

@@ -152,7 +152,6 @@ static int run(struct mount *m, struct srpi_session *s, struct dev_options *d,
 
 int main(int argc, char **argv)
 {
-	struct srpi_ctx ctx = { 0 };
 	struct reactor_options ro = { .wide = uring_queues() > 0,
 				      .max_files = 1 };
 	struct srpi_session s = {
@@ -161,7 +160,6 @@ int main(int argc, char **argv)
 	};
 	struct tree_options to = { .session = &s, .volume = -1, .umask = 0177 };
 	struct dev_options d = {
-		.ctx = &ctx,
 		.session = &s,
 		.slots = SLOTS,
 		.queues = uring_queues(),
@@ -180,11 +178,11 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	err = mount_check(argv[1], &m, &e);
 	if (!err)
-		err = reactor_create(&ro, &ctx.reactor);
+		err = reactor_create(&ro, &d.reactor);
 	if (!err)
 		err = tree_create(&to, &tree);
 	if (!err) {
-		s.reactor = ctx.reactor;
+		s.reactor = d.reactor;
 		d.user = tree;
 		err = run(&m, &s, &d, &e);
 	}

@@ -125,7 +125,7 @@ static double run(struct bench *b, double *ret_median_us)
 
 static int find_volume(struct bench *b)
 {
-	struct srpi_session_info si;
+	struct srpi_session_info si = { .struct_size = sizeof(si) };
 	int err = 0;
 
 	srpi_session_info(b->session, &si);
@@ -206,8 +206,8 @@ int main(int argc, char **argv)
 			   .depth = 1,
 			   .seconds = 3,
 			   .seed = 88172645463325252ull };
-	struct srpi_ctx_options copt = { 0 };
-	struct srpi_options opt = { 0 };
+	struct srpi_ctx_options copt = { .struct_size = sizeof(copt) };
+	struct srpi_options opt = { .struct_size = sizeof(opt) };
 	struct srpi_error e;
 	int c;
 

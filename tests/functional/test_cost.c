@@ -155,7 +155,8 @@ static struct srpi_session *sessions[LOGINS];
 
 static void log_in(unsigned int i, unsigned int channels)
 {
-	const struct srpi_options opt = { .channels = channels,
+	const struct srpi_options opt = { .struct_size = sizeof(opt),
+					  .channels = channels,
 					  .timeout_ms = 60000 };
 	struct srpi_error e = { 0 };
 

@@ -47,7 +47,9 @@ static struct {
 /* No assertions here: they are for the main thread. */
 static void *behave_well(void *arg)
 {
-	const struct srpi_options opt = { .channels = 2, .timeout_ms = 60000 };
+	const struct srpi_options opt = { .struct_size = sizeof(opt),
+					  .channels = 2,
+					  .timeout_ms = 60000 };
 	const struct t_load_params p = { LUN_GOOD,    0, 16 * MIB, 16,
 					 64ul * 1024, 0, 99 };
 	struct srpi_error e = { 0 };

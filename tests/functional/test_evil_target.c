@@ -150,7 +150,7 @@ static void closed(struct xp_chan *xp, const struct error *why)
 	gone = xp;
 	evil.chan = NULL;
 	free_msg.run = run_free;
-	reactor_send(srpi_ctx_reactor(evil.ctx), &free_msg);
+	reactor_send(evil.ctx->reactor, &free_msg);
 }
 
 static const struct xp_handler handler = {
@@ -210,7 +210,7 @@ static void evil_start(const struct manners *manners)
 	memset(&evil, 0, sizeof(evil));
 	evil.manners = manners;
 	assert_int_equal(srpi_ctx_create(NULL, &evil.ctx, &se), 0);
-	cfg.reactor = srpi_ctx_reactor(evil.ctx);
+	cfg.reactor = evil.ctx->reactor;
 	assert_int_equal(xp_tcp_create(&cfg, &evil.xp, &e), 0);
 	assert_int_equal(xp_mr_register(evil.xp, evil.sends, sizeof(evil.sends),
 					XP_LOCAL, &evil.mr, &e),
@@ -253,7 +253,8 @@ static void connect_ends_with_a_line_that_says_why(void **state)
 {
 	const struct connect_row *r = *state;
 	/* Long, where it is not what is waited for. */
-	const struct srpi_options opt = { .timeout_ms = r->err == -ETIMEDOUT
+	const struct srpi_options opt = { .struct_size = sizeof(opt),
+					  .timeout_ms = r->err == -ETIMEDOUT
 								? 300
 								: 60000 };
 	struct srpi_session *s;
@@ -287,7 +288,8 @@ static void close_in_callback(struct srpi_session *s,
 static void connect_is_closed_by_who_is_told(void **state)
 {
 	const struct connect_row *r = *state;
-	const struct srpi_options opt = { .timeout_ms = r->err == -ETIMEDOUT
+	const struct srpi_options opt = { .struct_size = sizeof(opt),
+					  .timeout_ms = r->err == -ETIMEDOUT
 								? 300
 								: 60000 };
 	struct srpi_session *s;
@@ -777,7 +779,8 @@ static void some_io(struct srpi_session *s)
 static void random_answers_do_no_harm(void **state)
 {
 	static const struct manners manners = { .command = answer_at_random };
-	const struct srpi_options opt = { .timeout_ms = 200 };
+	const struct srpi_options opt = { .struct_size = sizeof(opt),
+					  .timeout_ms = 200 };
 	unsigned int sessions = 0;
 	struct srpi_session *s;
 	struct srpi_error e;
@@ -1037,7 +1040,8 @@ static void write_to(const struct srpi_session *s, const struct srpi_mem *mem,
 
 static struct srpi_session *log_in(void)
 {
-	const struct srpi_options opt = { .reconnect_delay_ms = SRPI_OFF };
+	const struct srpi_options opt = { .struct_size = sizeof(opt),
+					  .reconnect_delay_ms = SRPI_OFF };
 	struct srpi_session *s;
 	struct srpi_error e = { 0 };
 

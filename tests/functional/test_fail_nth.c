@@ -492,7 +492,9 @@ static int use_session(struct srpi_ctx *ctx, struct srpi_session *s,
 
 static int run_library(void)
 {
-	const struct srpi_options opt = { .channels = 2, .timeout_ms = 10000 };
+	const struct srpi_options opt = { .struct_size = sizeof(opt),
+					  .channels = 2,
+					  .timeout_ms = 10000 };
 	struct srpi_error e = { 0 };
 	struct srpi_session *s;
 	struct srpi_ctx *ctx;

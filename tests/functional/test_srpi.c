@@ -131,7 +131,7 @@ static void state_changed(struct srpi_session *s, enum srpi_state state,
 static void client_open(struct client *c, const char *uri,
 			const struct srpi_options *options)
 {
-	struct srpi_options opt = { 0 };
+	struct srpi_options opt = { .struct_size = sizeof(opt) };
 	struct srpi_error e = { 0 };
 
 	memset(c, 0, sizeof(*c));
@@ -254,7 +254,7 @@ static void volumes_are_found_by_name_or_lun(void **state)
 
 static void session_says_how_it_is_connected(void **state)
 {
-	struct srpi_session_info info;
+	struct srpi_session_info info = { .struct_size = sizeof(info) };
 	struct client c;
 
 	client_open(&c, target.uri, &(struct srpi_options){ .channels = 2 });
@@ -626,9 +626,11 @@ static void random_io_finds_what_it_wrote(void **state)
 {
 	const struct random_row *r = *state;
 	struct t_load *load;
+	struct srpi_options options = r->options;
 	struct client c;
 
-	client_open(&c, target.uri, &r->options);
+	options.struct_size = sizeof(options);
+	client_open(&c, target.uri, &options);
 	load = t_load_start(c.s, &r->load);
 	run_loads(c.ctx, &load, 1);
 	client_close(&c);
@@ -646,7 +648,8 @@ static void sessions_of_one_context_do_not_disturb_each_other(void **state)
 
 	assert_int_equal(srpi_ctx_create(NULL, &ctx, &e), 0);
 	for (unsigned int i = 0; i < SESSIONS; i++) {
-		struct srpi_options opt = { .channels = 1 + i % 2,
+		struct srpi_options opt = { .struct_size = sizeof(opt),
+					    .channels = 1 + i % 2,
 					    .timeout_ms = 60000 };
 
 		if (srpi_connect_wait(ctx, target.uri, &opt, &s[i], &e))
@@ -675,7 +678,8 @@ static int be_client(const char *const *argv)
 		.ops = 2000,
 		.seed = (uint64_t)atoll(argv[4]),
 	};
-	const struct srpi_options opt = { .timeout_ms = 60000 };
+	const struct srpi_options opt = { .struct_size = sizeof(opt),
+					  .timeout_ms = 60000 };
 	struct srpi_error e = { 0 };
 	struct srpi_session *s;
 	struct srpi_ctx *ctx;
@@ -757,7 +761,8 @@ static void threads_do_not_disturb_each_other(void **state)
 /* A loop that is not the library's. */
 static void context_can_be_polled(void **state)
 {
-	const struct srpi_ctx_options opt = { .pollable = true };
+	const struct srpi_ctx_options opt = { .struct_size = sizeof(opt),
+					      .pollable = true };
 	const struct t_load_params p = { RAM, 0, 8 * MIB, 8, 32 * KIB, 300, 60 };
 	struct srpi_session *s;
 	struct srpi_error e = { 0 };
@@ -866,7 +871,8 @@ static const struct {
 static void close_answers_what_is_in_flight(void **state)
 {
 	const __typeof__(end_rows[0]) *r = *state;
-	struct srpi_options opt = { .channels = r->channels };
+	struct srpi_options opt = { .struct_size = sizeof(opt),
+				    .channels = r->channels };
 	bool closed = false;
 	struct storm st;
 	struct client c;
@@ -960,7 +966,8 @@ static void killed_target_keeps_what_it_acknowledged(void **state)
 {
 	const __typeof__(end_rows[0]) *r = *state;
 	const char *path = t_scratch_file("kill.img", 32 * MIB);
-	struct srpi_options opt = { .channels = r->channels };
+	struct srpi_options opt = { .struct_size = sizeof(opt),
+				    .channels = r->channels };
 	struct t_target mine;
 	struct storm st;
 	struct client c;
@@ -986,7 +993,8 @@ static void terminated_target_keeps_what_it_acknowledged(void **state)
 {
 	const __typeof__(end_rows[0]) *r = *state;
 	const char *path = t_scratch_file("term.img", 32 * MIB);
-	struct srpi_options opt = { .channels = r->channels };
+	struct srpi_options opt = { .struct_size = sizeof(opt),
+				    .channels = r->channels };
 	struct t_target mine;
 	struct storm st;
 	struct client c;
@@ -1013,7 +1021,8 @@ static void terminated_target_keeps_what_it_acknowledged(void **state)
 static void second_login_of_an_initiator_ends_the_first(void **state)
 {
 	const __typeof__(end_rows[0]) *r = *state;
-	struct srpi_options opt = { .channels = r->channels };
+	struct srpi_options opt = { .struct_size = sizeof(opt),
+				    .channels = r->channels };
 	const size_t len = STORM * 64 * KIB;
 	char uri[200];
 	struct client first;
@@ -1106,7 +1115,8 @@ static void number_needs_no_other_address_of_its_family(void **state)
 /* Connects to no avail; returns what is said. */
 static struct srpi_error no_connection(const char *uri, unsigned int timeout_ms)
 {
-	const struct srpi_options opt = { .timeout_ms = timeout_ms };
+	const struct srpi_options opt = { .struct_size = sizeof(opt),
+					  .timeout_ms = timeout_ms };
 	struct srpi_session *s;
 	struct srpi_error e = { 0 };
 	struct srpi_ctx *ctx;

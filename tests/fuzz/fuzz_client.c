@@ -742,6 +742,7 @@ static void operate(void)
 static void begin(uint8_t how)
 {
 	struct srpi_options opt = {
+		.struct_size = sizeof(opt),
 		.channels = 1 + (how & 1),
 		.queue_depth = 1 + (how >> 1 & 7),
 		.no_immediate_data = how & 16,

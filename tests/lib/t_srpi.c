@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "initiator/ctx.h"
+
 struct srpi_mem {
 	struct srpi_session *session;
 	uint8_t *addr;
@@ -172,6 +174,7 @@ void srpi_session_info(const struct srpi_session *s,
 		       struct srpi_session_info *ret_info)
 {
 	*ret_info = (struct srpi_session_info){
+		.struct_size = ret_info->struct_size,
 		.transport = "memory",
 		.peer = "here",
 		.channels = 1,
@@ -181,8 +184,10 @@ void srpi_session_info(const struct srpi_session *s,
 void srpi_session_stats(const struct srpi_session *s,
 			struct srpi_session_stats *ret_stats)
 {
-	*ret_stats = (struct srpi_session_stats){ .commands = s->cnt,
-						  .last_error = "" };
+	*ret_stats =
+		(struct srpi_session_stats){ .struct_size = sizeof(*ret_stats),
+					     .commands = s->cnt,
+					     .last_error = "" };
 }
 
 unsigned int srpi_volume_cnt(const struct srpi_session *s)

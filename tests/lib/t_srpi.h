@@ -8,7 +8,8 @@
 #ifndef TESTS_LIB_T_SRPI_H
 #define TESTS_LIB_T_SRPI_H
 
-#include "initiator/ctx.h"
+#include "base/reactor.h"
+#include "initiator/srp_initiator.h"
 
 #define T_SRPI_OPS 64
 

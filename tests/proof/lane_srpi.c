@@ -84,7 +84,7 @@ static void log_out(struct carrier *c)
 
 static int find_volume(struct carrier *c)
 {
-	struct srpi_session_info info;
+	struct srpi_session_info info = { .struct_size = sizeof(info) };
 
 	srpi_session_info(c->session, &info);
 	c->volume = 0;
@@ -96,7 +96,8 @@ static int find_volume(struct carrier *c)
 static int log_in(struct carrier *c)
 {
 	/* Long before TCP tries once more what a cut cable has swallowed. */
-	const struct srpi_options options = { .io_timeout_ms = 2000 };
+	const struct srpi_options options = { .struct_size = sizeof(options),
+					      .io_timeout_ms = 2000 };
 	const struct journal *j = c->lanes[0].work.j;
 	size_t len = (size_t)j->max_blocks * j->block_size;
 	struct srpi_error e;

@@ -351,6 +351,7 @@ static void begin(void)
 					 .write_cache = sim_chance(50),
 					 .fua = sim_chance(50) };
 	const struct srpi_options so = {
+		.struct_size = sizeof(so),
 		.channels = 1 + sim_random(2),
 		.queue_depth = 4 + sim_random(12),
 		.fast_io_fail_ms = fails[sim_random(3)],

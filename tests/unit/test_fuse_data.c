@@ -982,7 +982,7 @@ static void files_can_be_looked_at_while_all_slots_wait(void **state)
 	}
 	assert_false(rig_settle(r));
 	assert_int_equal(r->target->cnt, 16);
-	reactor_skip(r->ctx.reactor, 1000);
+	reactor_skip(r->reactor, 1000);
 	/* The first shows that there is no slot; none waits after that. */
 	assert_int_equal(stat_file(r), 0);
 	for (int i = 0; i < 5; i++) {
@@ -1012,7 +1012,7 @@ static void what_waits_fails_when_the_session_goes(void **state)
 	for (int i = 0; i < 40; i++)
 		rig_send_write(r, fh, 0, payload(), 512);
 	assert_false(rig_settle(r));
-	reactor_skip(r->ctx.reactor, 1000);
+	reactor_skip(r->reactor, 1000);
 	assert_int_equal(stat_file(r), 0);
 	dev_fail(r->dev);
 	for (int i = 0; i < 40 - 16; i++) {
@@ -1039,7 +1039,7 @@ static void map_that_does_not_come_is_not_waited_for(void **state)
 	r->target->hold = true;
 	rig_send(r, FUSE_GETATTR, RIG_FILE, &in, sizeof(in), NULL, 0);
 	assert_false(rig_settle(r));
-	reactor_skip(r->ctx.reactor, 1000);
+	reactor_skip(r->reactor, 1000);
 	rig_receive(r);
 	assert_int_equal(r->out.error, 0);
 	assert_int_equal(blocks(r), 0);

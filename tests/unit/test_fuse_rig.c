@@ -86,7 +86,7 @@ static void make_dev(struct rig *r, const struct rig_options *o)
 		.umask = 0177,
 	};
 	struct dev_options d = {
-		.ctx = &r->ctx,
+		.reactor = r->reactor,
 		.session = r->target,
 		.slots = o->slots ? o->slots : 16,
 		.max_write = RIG_MAX_WRITE,
@@ -100,7 +100,7 @@ static void make_dev(struct rig *r, const struct rig_options *o)
 	assert_int_equal(tree_create(&to, &r->tree), 0);
 	d.user = r->tree;
 	assert_int_equal(dev_create(&d, &r->dev, &e), 0);
-	usage_init(&r->tree->files[0].usage, r->target, r->ctx.reactor, 0);
+	usage_init(&r->tree->files[0].usage, r->target, r->reactor, 0);
 }
 
 struct rig *rig_new(const struct rig_options *o)
@@ -111,8 +111,8 @@ struct rig *rig_new(const struct rig_options *o)
 	int fds[2];
 
 	assert_non_null(r);
-	assert_int_equal(reactor_create(&ro, &r->ctx.reactor), 0);
-	r->target = t_srpi_new(r->ctx.reactor, RIG_SIZE,
+	assert_int_equal(reactor_create(&ro, &r->reactor), 0);
+	r->target = t_srpi_new(r->reactor, RIG_SIZE,
 			       o->block_size ? o->block_size : 512);
 	r->target->info.unmap = !o->thick;
 	make_dev(r, o);
@@ -136,12 +136,12 @@ void rig_free(struct rig *r)
 	assert_false(rig_settle(r));
 	dev_stop(r->dev);
 	while (!dev_idle(r->dev))
-		reactor_run_once(r->ctx.reactor, 1000);
+		reactor_run_once(r->reactor, 1000);
 	dev_free(r->dev);
 	fuse_session_destroy(r->se);
 	tree_free(r->tree);
 	t_srpi_free(r->target);
-	reactor_destroy(r->ctx.reactor);
+	reactor_destroy(r->reactor);
 	close(r->kernel);
 	free(r);
 }
@@ -176,7 +176,7 @@ static bool have_answer(struct rig *r)
 
 bool rig_settle(struct rig *r)
 {
-	while (reactor_run_once(r->ctx.reactor, 0) == 1)
+	while (reactor_run_once(r->reactor, 0) == 1)
 		;
 	return have_answer(r);
 }
@@ -190,7 +190,7 @@ void rig_receive(struct rig *r)
 	ssize_t n;
 
 	while (!have_answer(r))
-		assert_true(reactor_run_once(r->ctx.reactor, 100000) == 1);
+		assert_true(reactor_run_once(r->reactor, 100000) == 1);
 	n = readv(r->kernel, iov, 2);
 	assert_true(n >= (ssize_t)sizeof(r->out));
 	assert_int_equal(n, r->out.len);

@@ -21,7 +21,7 @@
 struct fuse_session;
 
 struct rig {
-	struct srpi_ctx ctx;
+	struct reactor *reactor;
 	struct srpi_session *target;
 	struct tree *tree;
 	struct dev *dev;

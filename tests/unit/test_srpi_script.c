@@ -514,6 +514,7 @@ static struct play *play_new(const struct play_options *o)
 	struct xp_config cfg = { .recv_len = 1024 };
 	struct srpi_error e = { 0 };
 	struct srpi_options so = {
+		.struct_size = sizeof(so),
 		.fast_io_fail_ms = !o->comes_back	? 1
 				   : o->fast_io_fail_ms ? o->fast_io_fail_ms
 							: SRPI_OFF,
@@ -731,7 +732,7 @@ static void unanswered_writes_are_sent_again(void **state)
 							  .has_store = true,
 							  .comes_back = true,
 							  .generation = 1 });
-	struct srpi_session_stats stats;
+	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
 	static uint8_t block[4 * BLK];
 	struct srpi_io io[4];
 	struct srpi_error e;
@@ -1071,7 +1072,7 @@ static void question_that_fails_fails_the_attempt(void **state)
 {
 	const struct optional_row *row = *state;
 	struct play *p = play_new_with_ids();
-	struct srpi_session_stats stats;
+	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
 
 	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
 	p->meet = (struct meet){
@@ -1134,7 +1135,7 @@ static void same_volume_gets_its_write(void **state)
 {
 	const struct identity_row *row = *state;
 	struct play *p = play_new_with_ids();
-	struct srpi_session_stats stats;
+	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
 
 	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
 	p->blocks = 2 * BLOCKS;
@@ -1387,7 +1388,7 @@ static void commands_come_together_again(void **state)
 /* Those of either channel are sent again when one is lost, in their order. */
 static void lost_channel_has_all_sent_again(void **state)
 {
-	struct srpi_session_stats stats;
+	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
 	struct play *p = play_new_deaf();
 	struct storm st;
 	int last[CHANNELS] = { -1, -1 };
@@ -1421,7 +1422,7 @@ static void target_of_one_channel_gets_one(void **state)
 {
 	struct play *p = play_new(&(struct play_options){
 		.mode = MODE_CACHE, .channels = 2, .only_one = true });
-	struct srpi_session_info info;
+	struct srpi_session_info info = { .struct_size = sizeof(info) };
 	struct storm st;
 
 	srpi_session_info(p->session, &info);
@@ -1449,7 +1450,7 @@ static void write_waits_for_the_attempt_that_succeeds(void **state)
 							  .has_store = true,
 							  .comes_back = true,
 							  .generation = 1 });
-	struct srpi_session_stats stats;
+	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
 
 	for (unsigned int step = 0; step < STEPS_MAX; step++) {
 		p->rejects = step == 0;
@@ -1476,7 +1477,7 @@ static void silence_ends_the_connection(void **state)
 							  .generation = 1,
 							  .io_timeout_ms = 20,
 							  .timeout_ms = 200 });
-	struct srpi_session_stats stats;
+	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
 
 	p->silent_at = 1;
 	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
