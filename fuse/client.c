@@ -53,7 +53,7 @@ struct client {
 	struct identity identity;
 	bool login_over;
 	enum srpi_state state; /* that was told last */
-	struct srpi_error e;
+	struct error e;
 	bool ended; /* the kernel has unmounted */
 	int device_err;
 	bool closing; /* the session */
@@ -110,9 +110,8 @@ static int client_watch_signals(struct client *c)
 	client_signals(&set);
 	c->signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (c->signals.fd < 0) {
-		ini_error_set(&c->e, -errno, "cannot watch for signals: %s",
-			      strerror(errno));
-		return -errno;
+		return error_set(&c->e, -errno, "cannot watch for signals: %s",
+				 strerror(errno));
 	}
 	c->signals.events = POLLIN;
 	c->signals.ready = signal_ready;
@@ -143,7 +142,9 @@ static void logged_in(struct srpi_session *s, const struct srpi_error *e,
 	struct client *c = arg;
 
 	c->login_over = true;
-	c->e = *e;
+	c->e = (struct error){ 0 };
+	if (e->err)
+		error_set(&c->e, e->err, "%s", e->text);
 }
 
 /* "15 s", or "for ever" */
@@ -227,26 +228,27 @@ static int login(struct client *c)
 		.volume_resized = client_volume_resized,
 		.state_arg = c,
 	};
+	struct srpi_error e;
 	int err = srpi_connect(c->ctx, c->o->uri, &so, logged_in, c,
-			       &c->session, &c->e);
+			       &c->session, &e);
 
 	if (err)
-		return err;
+		return error_set(&c->e, err, "%s", e.text);
 	if (c->identity.no_machine_id)
 		log_info("no /etc/machine-id: unless the URI says initiator=, "
 			 "the target takes each mount for another machine's");
 	while (!c->login_over && !c->stop) {
 		err = reactor_run_once(c->reactor, -1);
 		if (err < 0) {
-			ini_error_set(&c->e, err, "the event loop failed: %s",
-				      strerror(-err));
-			return err;
+			return error_set(&c->e, err,
+					 "the event loop failed: %s",
+					 strerror(-err));
 		}
 	}
 	if (!c->login_over) {
-		ini_error_set(&c->e, -EINTR,
-			      "interrupted while logging in to %s", c->o->uri);
-		return -EINTR;
+		return error_set(&c->e, -EINTR,
+				 "interrupted while logging in to %s",
+				 c->o->uri);
 	}
 	return c->e.err;
 }
@@ -310,29 +312,29 @@ static int choose_volume(struct client *c, int *ret_volume)
 			*ret_volume = (int)found;
 			return 0;
 		}
-		ini_error_set(&c->e, -ENOENT,
-			      "target %s has no volume '%s'; it has: %s",
-			      si.peer, si.volume,
-			      volume_names(c->session, names, sizeof(names)));
+		error_set(&c->e, -ENOENT,
+			  "target %s has no volume '%s'; it has: %s", si.peer,
+			  si.volume,
+			  volume_names(c->session, names, sizeof(names)));
 		return -ENOENT;
 	}
 	if (cnt == 0) {
-		ini_error_set(&c->e, -ENOENT,
-			      "target %s shows us no volumes; has this "
-			      "initiator (%s) the right to see any?",
-			      si.peer, si.initiator);
+		error_set(&c->e, -ENOENT,
+			  "target %s shows us no volumes; has this "
+			  "initiator (%s) the right to see any?",
+			  si.peer, si.initiator);
 		return -ENOENT;
 	}
 	*ret_volume = cnt == 1 ? 0 : -1;
 	if (!c->mount->is_file || cnt == 1)
 		return 0;
-	ini_error_set(&c->e, -EINVAL,
-		      "mount point %s is a regular file, which can become one "
-		      "volume, and the target has %u; name one behind the "
-		      "address, as in %s/%s, of: %s",
-		      c->mount->path, cnt, c->o->uri,
-		      srpi_volume_info(c->session, 0)->name,
-		      volume_names(c->session, names, sizeof(names)));
+	error_set(&c->e, -EINVAL,
+		  "mount point %s is a regular file, which can become one "
+		  "volume, and the target has %u; name one behind the "
+		  "address, as in %s/%s, of: %s",
+		  c->mount->path, cnt, c->o->uri,
+		  srpi_volume_info(c->session, 0)->name,
+		  volume_names(c->session, names, sizeof(names)));
 	return -EINVAL;
 }
 
@@ -344,10 +346,10 @@ static int check_volumes(struct client *c)
 		if (v->block_size >= 512 && v->block_size <= BLOCK_SIZE_MAX &&
 		    (v->block_size & (v->block_size - 1)) == 0)
 			continue;
-		ini_error_set(&c->e, -ENOTSUP,
-			      "volume '%s' has blocks of %u bytes; only powers "
-			      "of two from 512 to %u can be mounted",
-			      v->name, v->block_size, BLOCK_SIZE_MAX);
+		error_set(&c->e, -ENOTSUP,
+			  "volume '%s' has blocks of %u bytes; only powers "
+			  "of two from 512 to %u can be mounted",
+			  v->name, v->block_size, BLOCK_SIZE_MAX);
 		return -ENOTSUP;
 	}
 	return 0;
@@ -369,8 +371,7 @@ static int make_tree(struct client *c)
 		return err;
 	err = tree_create(&to, &c->tree);
 	if (err) {
-		ini_error_set(&c->e, err, "out of memory");
-		return err;
+		return error_set(&c->e, err, "out of memory");
 	}
 	return check_volumes(c);
 }
@@ -487,11 +488,10 @@ static int mount_and_answer(struct client *c)
 		err = turn(c);
 	if (!err && dev_answers(c->dev))
 		return 0;
-	ini_error_set(&c->e, -EIO, "%s: the mount %s", c->mount->path,
-		      c->stop	 ? "was interrupted"
-		      : c->ended ? "ended before it began"
-				 : "does not answer");
-	return -EIO;
+	return error_set(&c->e, -EIO, "%s: the mount %s", c->mount->path,
+			 c->stop    ? "was interrupted"
+			 : c->ended ? "ended before it began"
+				    : "does not answer");
 }
 
 /* Waits for the child that unmounts, serving meanwhile. True: unmounted. */
@@ -664,15 +664,16 @@ static int client_make_loop(struct client *c)
 		.max_files = FILES_MAX,
 	};
 	struct srpi_ctx_options co = { .struct_size = sizeof(co) };
+	struct srpi_error e;
 	int err = reactor_create(&ro, &c->reactor);
 
 	if (err) {
-		ini_error_set(&c->e, err, "cannot set up io_uring: %s%s",
-			      strerror(-err), reactor_create_hint(err));
-		return err;
+		return error_set(&c->e, err, "cannot set up io_uring: %s%s",
+				 strerror(-err), reactor_create_hint(err));
 	}
 	co.reactor = c->reactor;
-	return srpi_ctx_create(&co, &c->ctx, &c->e);
+	err = srpi_ctx_create(&co, &c->ctx, &e);
+	return err ? error_set(&c->e, err, "%s", e.text) : 0;
 }
 
 static int bring_up(struct client *c)

@@ -570,13 +570,12 @@ void dev_failed(struct dev *dev, int err)
 
 /* ---- the life of a device ---- */
 
-static int make_request(struct dev *dev, struct srpi_error *e)
+static int make_request(struct dev *dev, struct error *e)
 {
 	dev->request = malloc(REQUEST_HEAD_MAX + dev->options.max_write);
 	if (dev->request)
 		return 0;
-	ini_error_set(e, -ENOMEM, "out of memory");
-	return -ENOMEM;
+	return error_set(e, -ENOMEM, "out of memory");
 }
 
 /* As many slots as wanted for each queue: a program has only that of its
@@ -589,7 +588,7 @@ static void want_queues(struct dev_options *o)
 }
 
 /* With what slots there are. */
-static int make_uring(struct dev *dev, struct srpi_error *e)
+static int make_uring(struct dev *dev, struct error *e)
 {
 	struct dev_options *o = &dev->options;
 	const struct uring_options uo = {
@@ -615,21 +614,18 @@ static int make_uring(struct dev *dev, struct srpi_error *e)
 		return 0;
 	}
 	err = uring_create(&uo, &dev->uring);
-	if (err)
-		ini_error_set(e, err, "out of memory");
-	return err;
+	return err ? error_set(e, err, "out of memory") : 0;
 }
 
 int dev_create(const struct dev_options *options, struct dev **ret_dev,
-	       struct srpi_error *e)
+	       struct error *e)
 {
 	struct dev *dev = calloc(1, sizeof(*dev));
 	unsigned int wanted;
 	int err;
 
 	if (!dev) {
-		ini_error_set(e, -ENOMEM, "out of memory");
-		return -ENOMEM;
+		return error_set(e, -ENOMEM, "out of memory");
 	}
 	dev->options = *options;
 	dev->reactor = options->reactor;

@@ -38,9 +38,10 @@
 
 #include "fuse/range_lock.h"
 #include "fuse/uring.h"
+#include "base/error.h"
 #include "base/list.h"
 #include "base/reactor.h"
-#include "initiator/ctx.h"
+#include "initiator/srp_initiator.h"
 
 struct dev;
 struct fuse_session;
@@ -124,7 +125,7 @@ struct dev_options {
 /* Allocates and registers the slots: fewer, or with a smaller max_write, when
  * the budget asks for it. -ENOMEM when it is not enough for any. */
 int dev_create(const struct dev_options *options, struct dev **ret_dev,
-	       struct srpi_error *e);
+	       struct error *e);
 
 /* Begins to serve the mounted session @se; ended() follows, once. */
 int dev_start(struct dev *dev, struct fuse_session *se);

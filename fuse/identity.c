@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "fuse/client.h"
-#include "initiator/ctx.h"
+#include "initiator/srp_initiator.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 
@@ -157,18 +157,17 @@ static bool own(struct identity *id, const struct srpi_uri *uri,
 /* ---- choosing ---- */
 
 static int claim_named(struct identity *id, const struct srpi_uri *uri,
-		       struct srpi_error *e)
+		       struct error *e)
 {
 	char owner[PROCESS_SIZE];
 
 	if (own(id, uri, uri->initiator, NAMED_WAIT_MS, owner))
 		return 0;
-	ini_error_set(
-		e, -EADDRINUSE,
-		"initiator=%s is in use: %s has it at %s:%u, and each of "
-		"the two would end the other's session; name another one, "
-		"or none",
-		uri->initiator + 2 /* "0x" */, owner, uri->host, uri->port);
+	error_set(e, -EADDRINUSE,
+		  "initiator=%s is in use: %s has it at %s:%u, and each of "
+		  "the two would end the other's session; name another one, "
+		  "or none",
+		  uri->initiator + 2 /* "0x" */, owner, uri->host, uri->port);
 	return -EADDRINUSE;
 }
 
@@ -215,7 +214,7 @@ static void claim_own(struct identity *id, const struct srpi_uri *uri,
 }
 
 int identity_claim(struct identity *id, const char *mountpoint, const char *uri,
-		   struct srpi_error *e)
+		   struct error *e)
 {
 	struct srpi_uri u = { .struct_size = sizeof(u) };
 	char machine[65];

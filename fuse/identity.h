@@ -16,7 +16,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "initiator/srp_initiator.h"
+#include "base/error.h"
 
 /* Room for machine, host, mount point, URI and a number. */
 #define IDENTITY_SIZE (PATH_MAX + 1024)
@@ -43,7 +43,7 @@ struct identity {
  * Return: 0, or -EADDRINUSE with @e set: @uri names one that another process has.
  */
 int identity_claim(struct identity *id, const char *mountpoint, const char *uri,
-		   struct srpi_error *e);
+		   struct error *e);
 void identity_release(struct identity *id);
 
 #endif

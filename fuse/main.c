@@ -24,7 +24,6 @@
 #include "base/log.h"
 #include "base/pidfile.h"
 #include "base/std_files.h"
-#include "transport/xport.h"
 #include "initiator/srp_initiator.h"
 
 /* Device, ring, signals, fabric and a few per channel. */
@@ -185,7 +184,7 @@ static enum log_level level_of(int verbosity)
 
 int main(int argc, char **argv)
 {
-	struct srpi_error e;
+	struct error e;
 	struct fuse_options o;
 	struct process p = { .o = &o, .verdict = -1 };
 	struct mount m;

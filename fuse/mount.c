@@ -25,7 +25,7 @@
 
 /* ---- before ---- */
 
-static int check_device(struct srpi_error *e)
+static int check_device(struct error *e)
 {
 	_cleanup_close_ int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	int err = -errno;
@@ -33,17 +33,17 @@ static int check_device(struct srpi_error *e)
 	if (fd >= 0)
 		return 0;
 	if (err == -ENOENT || err == -ENODEV || err == -ENXIO)
-		ini_error_set(e, err,
-			      "no /dev/fuse on this machine: %s; load the "
-			      "module (modprobe fuse), or start the container "
-			      "with --device /dev/fuse --cap-add SYS_ADMIN",
-			      strerror(-err));
+		error_set(e, err,
+			  "no /dev/fuse on this machine: %s; load the "
+			  "module (modprobe fuse), or start the container "
+			  "with --device /dev/fuse --cap-add SYS_ADMIN",
+			  strerror(-err));
 	else
-		ini_error_set(e, err,
-			      "cannot open /dev/fuse: %s; its mode should be "
-			      "0666, and a container needs --device /dev/fuse "
-			      "--cap-add SYS_ADMIN",
-			      strerror(-err));
+		error_set(e, err,
+			  "cannot open /dev/fuse: %s; its mode should be "
+			  "0666, and a container needs --device /dev/fuse "
+			  "--cap-add SYS_ADMIN",
+			  strerror(-err));
 	return err;
 }
 
@@ -61,63 +61,61 @@ static int is_fuse_root(const char *path, const struct stat *st)
 	return fs.f_type == FUSE_MAGIC && st->st_ino == FUSE_ROOT_ID;
 }
 
-static int bad_path(const char *path, int err, struct srpi_error *e)
+static int bad_path(const char *path, int err, struct error *e)
 {
 	if (!*path) {
-		ini_error_set(e, err, "the name of the mount point is empty");
-		return err;
+		return error_set(e, err,
+				 "the name of the mount point is empty");
 	}
 	switch (err) {
 	case -ENOTCONN:
 	case -ECONNABORTED:
-		ini_error_set(e, err,
-			      "mount point %s is a dead mount: its server is "
-			      "gone; unmount it first: fusermount3 -u %s",
-			      path, path);
+		error_set(e, err,
+			  "mount point %s is a dead mount: its server is "
+			  "gone; unmount it first: fusermount3 -u %s",
+			  path, path);
 		break;
 	case -ENOENT:
-		ini_error_set(e, err,
-			      "mount point %s does not exist; make it first: "
-			      "mkdir -p %s",
-			      path, path);
+		error_set(e, err,
+			  "mount point %s does not exist; make it first: "
+			  "mkdir -p %s",
+			  path, path);
 		break;
 	default:
-		ini_error_set(e, err, "mount point %s: %s", path,
-			      strerror(-err));
+		error_set(e, err, "mount point %s: %s", path, strerror(-err));
 	}
 	return err;
 }
 
-static int check_path(const char *path, struct mount *ret, struct srpi_error *e)
+static int check_path(const char *path, struct mount *ret, struct error *e)
 {
 	struct stat st;
 	int fuse;
 
 	if (strstr(path, "://")) {
-		ini_error_set(e, -EINVAL,
-			      "mount point %s looks like an address: the URI "
-			      "comes first, then the mount point",
-			      path);
-		return -EINVAL;
+		return error_set(
+			e, -EINVAL,
+			"mount point %s looks like an address: the URI "
+			"comes first, then the mount point",
+			path);
 	}
 	if (stat(path, &st) < 0)
 		return bad_path(path, -errno, e);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) {
-		ini_error_set(e, -ENOTDIR,
-			      "mount point %s is neither a directory nor a "
-			      "regular file",
-			      path);
-		return -ENOTDIR;
+		return error_set(e, -ENOTDIR,
+				 "mount point %s is neither a directory nor a "
+				 "regular file",
+				 path);
 	}
 	fuse = is_fuse_root(path, &st);
 	if (fuse < 0)
 		return bad_path(path, fuse, e);
 	if (fuse) {
-		ini_error_set(e, -EBUSY,
-			      "mount point %s is in use: a FUSE file system "
-			      "is mounted there; unmount it first: "
-			      "fusermount3 -u %s",
-			      path, path);
+		error_set(e, -EBUSY,
+			  "mount point %s is in use: a FUSE file system "
+			  "is mounted there; unmount it first: "
+			  "fusermount3 -u %s",
+			  path, path);
 		return -EBUSY;
 	}
 	if (!realpath(path, ret->path))
@@ -126,7 +124,7 @@ static int check_path(const char *path, struct mount *ret, struct srpi_error *e)
 	return 0;
 }
 
-int mount_check(const char *path, struct mount *ret, struct srpi_error *e)
+int mount_check(const char *path, struct mount *ret, struct error *e)
 {
 	int err;
 
@@ -249,7 +247,7 @@ void mount_free(struct mount *m)
 }
 
 int mount_begin(struct mount *m, const struct fuse_options *o, bool ro,
-		struct dev *dev, struct srpi_error *e)
+		struct dev *dev, struct error *e)
 {
 	char text[2048];
 	char name[] = "rdma-fuse";
@@ -258,8 +256,7 @@ int mount_begin(struct mount *m, const struct fuse_options *o, bool ro,
 	const char *why;
 
 	if (!make_options(m, o, ro, dev_max_read(dev), text, sizeof(text))) {
-		ini_error_set(e, -E2BIG, "the mount options are too long");
-		return -E2BIG;
+		return error_set(e, -E2BIG, "the mount options are too long");
 	}
 	said[0] = '\0';
 	fuse_set_log_func(libfuse_says);
@@ -271,9 +268,8 @@ int mount_begin(struct mount *m, const struct fuse_options *o, bool ro,
 		return 0;
 	why = reason();
 	mount_free(m);
-	ini_error_set(e, -EIO, "cannot mount %s: %s%s", m->path, why,
-		      hint(why));
-	return -EIO;
+	return error_set(e, -EIO, "cannot mount %s: %s%s", m->path, why,
+			 hint(why));
 }
 
 /* ---- unmounting ---- */

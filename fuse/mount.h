@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "fuse/options.h"
-#include "initiator/srp_initiator.h"
+#include "base/error.h"
 
 struct dev;
 struct fuse_session;
@@ -25,12 +25,12 @@ struct mount {
 };
 
 /* Looks at the mount point and at /dev/fuse before anything is begun. */
-int mount_check(const char *path, struct mount *ret, struct srpi_error *e);
+int mount_check(const char *path, struct mount *ret, struct error *e);
 
 /* Mounts; requests may arrive from then on. @ro: of the kernel. After an error
  * there is nothing to unmount or free. */
 int mount_begin(struct mount *m, const struct fuse_options *o, bool ro,
-		struct dev *dev, struct srpi_error *e);
+		struct dev *dev, struct error *e);
 
 /*
  * Unmounts in a child process, as the kernel may ask us for something

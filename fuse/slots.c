@@ -25,7 +25,7 @@ static size_t slot_len(const struct dev_options *o)
 }
 
 /* Makes slots and max_write fit into the budget. */
-static int fit(struct dev_options *o, struct srpi_error *e)
+static int fit(struct dev_options *o, struct error *e)
 {
 	if (o->pin_budget == 0)
 		return 0;
@@ -37,17 +37,27 @@ static int fit(struct dev_options *o, struct srpi_error *e)
 		o->slots = (unsigned int)(o->pin_budget / slot_len(o));
 	if (o->slots >= SLOTS_MIN)
 		return 0;
-	ini_error_set(e, -ENOMEM,
-		      "only %llu KiB more of memory may be locked for the RDMA "
-		      "device, at least %zu KiB are needed; raise the limit: "
-		      "ulimit -l 65536, or LimitMEMLOCK= of the service",
-		      (unsigned long long)o->pin_budget >> 10,
-		      SLOTS_MIN * slot_len(o) >> 10);
+	error_set(e, -ENOMEM,
+		  "only %llu KiB more of memory may be locked for the RDMA "
+		  "device, at least %zu KiB are needed; raise the limit: "
+		  "ulimit -l 65536, or LimitMEMLOCK= of the service",
+		  (unsigned long long)o->pin_budget >> 10,
+		  SLOTS_MIN * slot_len(o) >> 10);
 	return -ENOMEM;
 }
 
+static int slots_register(struct slots *s, const struct dev_options *o,
+			  struct error *e)
+{
+	struct srpi_error se;
+	int err = srpi_mem_register(o->session, s->memory, s->memory_len,
+				    &s->mem, &se);
+
+	return err ? error_set(e, err, "%s", se.text) : 0;
+}
+
 static int map_and_register(struct slots *s, const struct dev_options *o,
-			    struct srpi_error *e)
+			    struct error *e)
 {
 	void *p;
 
@@ -58,12 +68,12 @@ static int map_and_register(struct slots *s, const struct dev_options *o,
 			 MAP_NORESERVE,
 		 -1, 0);
 	if (p == MAP_FAILED) {
-		ini_error_set(e, -ENOMEM, "no memory for %u requests of %u KiB",
-			      o->slots, o->max_write >> 10);
-		return -ENOMEM;
+		return error_set(e, -ENOMEM,
+				 "no memory for %u requests of %u KiB",
+				 o->slots, o->max_write >> 10);
 	}
 	s->memory = p;
-	return srpi_mem_register(o->session, p, s->memory_len, &s->mem, e);
+	return slots_register(s, o, e);
 }
 
 static void unmap(struct slots *s)
@@ -75,8 +85,7 @@ static void unmap(struct slots *s)
 }
 
 /* The device may allow less than the limits say: try with less. */
-static int get_memory(struct slots *s, struct dev_options *o,
-		      struct srpi_error *e)
+static int get_memory(struct slots *s, struct dev_options *o, struct error *e)
 {
 	int err = fit(o, e);
 
@@ -107,7 +116,7 @@ static void make_spares(struct slots *s, const struct dev_options *o)
 }
 
 int slots_open(struct slots *s, struct dev_options *o, struct dev *dev,
-	       struct srpi_error *e)
+	       struct error *e)
 {
 	int err = get_memory(s, o, e);
 
@@ -115,8 +124,7 @@ int slots_open(struct slots *s, struct dev_options *o, struct dev *dev,
 		return err;
 	s->all = calloc(o->slots, sizeof(*s->all));
 	if (!s->all) {
-		ini_error_set(e, -ENOMEM, "out of memory");
-		return -ENOMEM;
+		return error_set(e, -ENOMEM, "out of memory");
 	}
 	for (unsigned int i = 0; i < o->slots; i++) {
 		s->all[i].dev = dev;

@@ -50,7 +50,7 @@ struct slots {
  *   device leaves too few.
  */
 int slots_open(struct slots *s, struct dev_options *o, struct dev *dev,
-	       struct srpi_error *e);
+	       struct error *e);
 /* Gives each slot a payload; for slots of a device with queues. -EOPNOTSUPP: a
  * page is longer than a slot's edge; or what mmap() or mremap() says. */
 int slots_make_payloads(struct slots *s, const struct dev_options *o);

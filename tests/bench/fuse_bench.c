@@ -8,7 +8,6 @@
  *   fuse-bench MOUNTPOINT
  */
 #define FUSE_USE_VERSION 312
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,16 +96,6 @@ void srpi_mem_free(struct srpi_mem *mem)
 {
 }
 
-void ini_error_set(struct srpi_error *e, int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	e->err = err;
-	va_start(ap, fmt);
-	vsnprintf(e->text, sizeof(e->text), fmt, ap);
-	va_end(ap);
-}
-
 /* ---- the mount ---- */
 
 static bool unmounted;
@@ -130,7 +119,7 @@ static void serve(struct reactor *r, const struct srpi_session *s,
 }
 
 static int run(struct mount *m, struct srpi_session *s, struct dev_options *d,
-	       struct srpi_error *e)
+	       struct error *e)
 {
 	const struct fuse_options o = { .uri = "none",
 					.subtype = "fuse-bench" };
@@ -168,7 +157,7 @@ int main(int argc, char **argv)
 		.request = data_request,
 		.ended = ended,
 	};
-	struct srpi_error e = { 0 };
+	struct error e = { 0 };
 	struct tree *tree;
 	struct mount m;
 	int err;

@@ -3,29 +3,15 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "initiator/ctx.h"
 
 struct srpi_mem {
 	struct srpi_session *session;
 	uint8_t *addr;
 	size_t len;
 };
-
-void ini_error_set(struct srpi_error *e, int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	e->err = err;
-	va_start(ap, fmt);
-	/* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it is, above */
-	vsnprintf(e->text, sizeof(e->text), fmt, ap);
-	va_end(ap);
-}
 
 /* ---- operations ---- */
 

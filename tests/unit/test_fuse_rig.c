@@ -95,7 +95,7 @@ static void make_dev(struct rig *r, const struct rig_options *o)
 		.ended = ended,
 		.owner = r,
 	};
-	struct srpi_error e;
+	struct error e;
 
 	assert_int_equal(tree_create(&to, &r->tree), 0);
 	d.user = r->tree;

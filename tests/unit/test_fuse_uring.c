@@ -50,7 +50,7 @@ static void open_slots(struct payload_test *p)
 		.max_write = MAX_WRITE,
 		.edge = PAGE,
 	};
-	struct srpi_error e;
+	struct error e;
 
 	*p = (struct payload_test){ .target = t_srpi_new(NULL, 1 << 20, 512) };
 	o.session = p->target;
