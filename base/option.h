@@ -39,6 +39,8 @@ enum option_type {
 	OPTION_VERSION,
 };
 
+struct option_table;
+
 struct option_row {
 	const char *name; /* "poll-us" */
 	char letter;	  /* 0: none */
@@ -53,7 +55,9 @@ struct option_row {
 	 * has no @dflt. option_defaults() stores nothing then. */
 	const char *dflt_text;
 	const char *const *choices; /* CHOICE; ends with NULL */
-	const char *group;	    /* heading in --help, from this row on */
+	/* The value has options of its own: VALUE,KEY=VALUE,...; or NULL. */
+	const struct option_table *keys;
+	const char *group; /* heading in --help, from this row on */
 	/* What it does: an imperative, with scdoc's marks (*bold*, _value_).
 	 * NULL: the row above tells it. */
 	const char *help;
@@ -139,6 +143,9 @@ char *option_usage_text(const struct option_row *row, enum option_style style,
 			char *buf);
 /* The first paragraph of the manual page: help, range and default. */
 char *option_summary_text(const struct option_row *row, char *buf, size_t len);
+
+/* Removes scdoc's marks: '*', and '_' that is not inside a word. */
+char *option_strip(char *text);
 
 /* "name=, ro, block-size=": all names of @t, as they are given. */
 char *option_names_text(const struct option_table *t, char *buf, size_t len);

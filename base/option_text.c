@@ -167,8 +167,7 @@ char *option_names_text(const struct option_table *t, char *buf, size_t len)
 
 /* ---- --help ---- */
 
-/* Removes scdoc's marks: '*', and '_' that is not inside a word. */
-static void option_strip(char *text)
+char *option_strip(char *text)
 {
 	bool underlined = false;
 	char before = ' ';
@@ -190,6 +189,7 @@ static void option_strip(char *text)
 		*to++ = *p;
 	}
 	*to = '\0';
+	return text;
 }
 
 /* Fills lines from column OPTION_HELP_INDENT on; the first has @column. */

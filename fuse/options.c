@@ -168,6 +168,7 @@ static const struct option_row fuse_rows[] = {
 	  .value = "OPT[,OPT...]",
 	  .help = "Set mount options; see below. May be given several "
 		  "times.",
+	  .keys = &fuse_mount_table,
 	  .set = fuse_option_mount,
 	  .whole_msg = true,
 	  .again = true },

@@ -134,6 +134,7 @@ static const struct option_row target_rows[] = {
 	  .group = "What to serve, where and to whom",
 	  .help = "Serve this volume; see below. May be given several "
 		  "times.",
+	  .keys = &volume_option_table,
 	  .set = target_option_backing,
 	  .again = true },
 	{ .name = "listen",

@@ -9,7 +9,6 @@
 #ifndef TARGET_SCSI_VOLUME_H
 #define TARGET_SCSI_VOLUME_H
 
-#include "base/option.h"
 #include "protocol/scsi_vpd.h"
 #include "target/scsi/access.h"
 #include "target/block/backend.h"
@@ -52,7 +51,7 @@ struct volume_spec {
 };
 
 /* The options of a SPEC; volume_spec_parse() stores them in a volume_spec. */
-extern const struct option_table volume_option_table;
+extern const struct option_table volume_option_table; /* base/option.h */
 
 /*
  * Reads a --backing argument; false with one clause in @msg when it is bad.

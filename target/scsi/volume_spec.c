@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "base/option.h"
 #include "base/size.h"
 #include "target/block/plugin_host.h"
 #include "target/scsi/volume.h"

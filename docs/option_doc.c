@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Makes the manual pages' sections about options, and the completion of bash
+ * and zsh, from the tables of the programs (base/option.h).
+ *
+ *   option-doc man <PAGE.scd    each line "@options TABLE@" becomes its options
+ *   option-doc bash PROGRAM     a completion file
+ *   option-doc zsh PROGRAM
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/list.h"
+#include "base/option.h"
+#include "fuse/options.h"
+#include "initiator/info_options.h"
+#include "target/options.h"
+
+static const struct doc_table {
+	const char *name; /* of a program, or of its options with keys */
+	const struct option_table *table;
+} doc_tables[] = {
+	{ "rdma-target", &target_option_table },
+	{ "volume", &volume_option_table },
+	{ "rdma-fuse", &fuse_option_table },
+	{ "mount", &fuse_mount_table },
+	{ "rdma-info", &info_option_table },
+};
+
+static const struct option_table *find_table(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(doc_tables); i++)
+		if (!strcmp(doc_tables[i].name, name))
+			return doc_tables[i].table;
+	return NULL;
+}
+
+/* ---- the manual page ---- */
+
+/* "NAME" is underlined, "on|off" and everything of @bold are bold. */
+static void man_put(const char *bold, const char *value)
+{
+	char mark = '*';
+
+	printf("*%s", bold);
+	for (; *value; value++) {
+		char want = isupper((unsigned char)*value)   ? '_'
+			    : isalnum((unsigned char)*value) ? '*'
+							     : '\0';
+
+		if (want != mark && mark)
+			putchar(mark);
+		if (want != mark && want)
+			putchar(want);
+		mark = want;
+		putchar(*value);
+	}
+	if (mark)
+		putchar(mark);
+}
+
+static void man_key(const char *before, const struct option_row *row)
+{
+	char bold[64];
+
+	snprintf(bold, sizeof(bold), "%s%s%s", before, row->name,
+		 row->value ? "=" : "");
+	for (char *p = bold + strlen(before); row->also_mount && *p; p++)
+		*p = *p == '-' ? '_' : *p;
+	man_put(bold, row->value ? row->value : "");
+}
+
+static void man_long(const struct option_row *row)
+{
+	if (row->letter)
+		printf("*-%c*, ", row->letter);
+	printf("*--%s*", row->name);
+	for (const char *v = row->value; v && *v; v++) {
+		size_t len = strspn(v, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+		if (v == row->value)
+			putchar(' ');
+		if (len) {
+			printf("_%.*s_", (int)len, v);
+			v += len - 1;
+		} else {
+			putchar(*v);
+		}
+	}
+	if (!row->also_mount)
+		return;
+	fputs(", ", stdout);
+	man_key("-o ", row);
+}
+
+static void man_heading(const struct option_table *t,
+			const struct option_row *row)
+{
+	switch (t->style) {
+	case OPTION_LONG:
+		man_long(row);
+		break;
+	case OPTION_MOUNT:
+		man_key("", row);
+		break;
+	case OPTION_SPEC:
+		man_key(",", row);
+		break;
+	}
+}
+
+/* Indents each line of @text that is not empty. */
+static void man_more(const char *text)
+{
+	puts("");
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+
+		printf("%s%.*s\n", len ? "\t" : "", (int)len, text);
+		text += len + (text[len] == '\n');
+	}
+}
+
+static void man_table(const struct option_table *t)
+{
+	char text[2048];
+
+	for (unsigned int i = 0; i < t->cnt; i++) {
+		const struct option_row *row = &t->rows[i];
+
+		if (!row->help)
+			continue;
+		man_heading(t, row);
+		for (unsigned int j = i + 1; j < t->cnt && !t->rows[j].help;
+		     j++) {
+			fputs(", ", stdout);
+			man_heading(t, &t->rows[j]);
+		}
+		printf("\n\t%s\n",
+		       option_summary_text(row, text, sizeof(text)));
+		if (row->more)
+			man_more(row->more);
+		puts("");
+	}
+}
+
+static int man(void)
+{
+	char line[4096];
+	char name[32];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		const struct option_table *t;
+
+		if (sscanf(line, "@options %31[a-z-]@", name) != 1) {
+			fputs(line, stdout);
+			continue;
+		}
+		t = find_table(name);
+		if (!t) {
+			fprintf(stderr, "option-doc: no table '%s'\n", name);
+			return EXIT_FAILURE;
+		}
+		man_table(t);
+	}
+	return EXIT_SUCCESS;
+}
+
+/* ---- completion ---- */
+
+/* The names that -o or a SPEC may have, with '=' where a value follows. */
+static void print_keys(const struct option_table *main_table,
+		       const struct option_table *keys)
+{
+	for (unsigned int i = 0; i < keys->cnt; i++)
+		printf("%s%s ", keys->rows[i].name,
+		       keys->rows[i].value ? "=" : "");
+	for (unsigned int i = 0;
+	     keys->style == OPTION_MOUNT && i < main_table->cnt; i++) {
+		const struct option_row *row = &main_table->rows[i];
+
+		for (const char *p = row->name; row->also_mount && *p; p++)
+			putchar(*p == '-' ? '_' : *p);
+		if (row->also_mount)
+			fputs("= ", stdout);
+	}
+}
+
+static void print_choices(const struct option_row *row)
+{
+	for (int i = 0; row->choices[i]; i++)
+		printf("%s%s", i ? " " : "", row->choices[i]);
+}
+
+/* Keys behind the last comma; before the first, a file if it may be one. */
+static void bash_keys(const struct option_table *t,
+		      const struct option_row *row)
+{
+	fputs("\t\tlocal before=${cur%\"${cur##*,}\"}\n"
+	      "\t\tlocal keys=\"",
+	      stdout);
+	print_keys(t, row->keys);
+	puts("\"\n\t\tcompopt -o nospace 2>/dev/null");
+	if (row->type == OPTION_PATH)
+		puts("\t\tif [ -z \"$before\" ]; then\n"
+		     "\t\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
+		     "\t\t\treturn\n"
+		     "\t\tfi");
+	puts("\t\tmapfile -t COMPREPLY < <(compgen -P \"$before\" -W "
+	     "\"$keys\" -- \"${cur##*,}\")");
+}
+
+static void bash_value(const struct option_table *t,
+		       const struct option_row *row)
+{
+	const char *action = row->type == OPTION_PATH	? "f"
+			     : row->type == OPTION_DIR	? "d"
+			     : row->type == OPTION_USER ? "u"
+							: NULL;
+
+	if (row->letter)
+		printf("\t-%c | --%s)\n", row->letter, row->name);
+	else
+		printf("\t--%s)\n", row->name);
+	if (row->keys) {
+		bash_keys(t, row);
+	} else if (row->choices) {
+		fputs("\t\tmapfile -t COMPREPLY < <(compgen -W \"", stdout);
+		print_choices(row);
+		puts("\" -- \"$cur\")");
+	} else if (action) {
+		printf("\t\tcompopt -o filenames 2>/dev/null\n"
+		       "\t\tmapfile -t COMPREPLY < <(compgen -%s -- \"$cur\")\n",
+		       action);
+	}
+	puts("\t\treturn\n\t\t;;");
+}
+
+static void bash(const char *program, const struct option_table *t)
+{
+	printf("# bash completion of %s, made from its table of options\n"
+	       "_%s() {\n"
+	       "\tlocal cur=${COMP_WORDS[COMP_CWORD]} "
+	       "prev=${COMP_WORDS[COMP_CWORD - 1]}\n\n"
+	       "\t# --NAME=VALUE comes as three words.\n"
+	       "\t[ \"$prev\" != = ] || prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
+	       "\tif [ \"$cur\" = = ]; then cur=\"\"; fi\n"
+	       "\tCOMPREPLY=()\n\tcase $prev in\n",
+	       program, program);
+	for (unsigned int i = 0; i < t->cnt; i++)
+		if (t->rows[i].value)
+			bash_value(t, &t->rows[i]);
+	fputs("\tesac\n\tif [[ $cur == -* ]]; then\n"
+	      "\t\tmapfile -t COMPREPLY < <(compgen -W \"",
+	      stdout);
+	for (unsigned int i = 0; i < t->cnt; i++)
+		printf("%s--%s", i ? " " : "", t->rows[i].name);
+	printf("\" -- \"$cur\")\n\telse\n"
+	       "\t\tcompopt -o filenames 2>/dev/null\n"
+	       "\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
+	       "\tfi\n}\ncomplete -F _%s %s\n",
+	       program, program);
+}
+
+/* The first sentence, without what _arguments takes for its own. */
+static void zsh_text(const struct option_row *row)
+{
+	char text[1024];
+	char *end;
+
+	snprintf(text, sizeof(text), "%s", row->help ? row->help : "");
+	option_strip(text);
+	end = strstr(text, ". ");
+	if (!end && *text)
+		end = text + strlen(text) - 1; /* the last full stop */
+	if (end)
+		*end = '\0';
+	for (const char *p = text; *p; p++) {
+		if (*p == '\'')
+			fputs("'\\'", stdout);
+		if (strchr("[]:", *p))
+			putchar('\\');
+		putchar(*p);
+	}
+}
+
+static void zsh_value(const struct option_table *t,
+		      const struct option_row *row)
+{
+	printf(":%s:", row->type == OPTION_USER ? "user" : "value");
+	if (row->choices) {
+		putchar('(');
+		print_choices(row);
+		putchar(')');
+	} else if (row->keys && row->type != OPTION_PATH) {
+		fputs("_sequence compadd - ", stdout);
+		print_keys(t, row->keys);
+	} else if (row->type == OPTION_PATH) {
+		fputs("_files", stdout);
+	} else if (row->type == OPTION_DIR) {
+		fputs("_files -/", stdout);
+	} else if (row->type == OPTION_USER) {
+		fputs("_users", stdout);
+	}
+}
+
+static void zsh(const char *program, const struct option_table *t)
+{
+	printf("#compdef %s\n# made from its table of options\n_arguments -s -S",
+	       program);
+	for (unsigned int i = 0; i < t->cnt; i++) {
+		const struct option_row *row = &t->rows[i];
+		const char *sign = row->value ? "=" : "";
+
+		printf(" \\\n\t");
+		if (row->again)
+			fputs("'*'", stdout);
+		else if (row->letter)
+			printf("'(-%c --%s)'", row->letter, row->name);
+		if (row->letter)
+			printf("{-%c%s,--%s%s}'[", row->letter,
+			       row->value ? "+" : "", row->name, sign);
+		else
+			printf("'--%s%s[", row->name, sign);
+		zsh_text(row);
+		putchar(']');
+		if (row->value)
+			zsh_value(t, row);
+		putchar('\'');
+	}
+	puts(" \\\n\t'*:file:_files'");
+}
+
+int main(int argc, char **argv)
+{
+	const struct option_table *t = argc == 3 ? find_table(argv[2]) : NULL;
+
+	if (argc == 2 && !strcmp(argv[1], "man"))
+		return man();
+	if (t && !strcmp(argv[1], "bash"))
+		bash(argv[2], t);
+	else if (t && !strcmp(argv[1], "zsh"))
+		zsh(argv[2], t);
+	else
+		fputs("usage: option-doc man | bash PROGRAM | zsh PROGRAM\n",
+		      stderr);
+	return t ? EXIT_SUCCESS : EXIT_FAILURE;
+}

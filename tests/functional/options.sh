@@ -1,0 +1,92 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# --help, the manual page and the completion of each program name the same
+# options and state the same about them. TAP on stdout.
+set -uo pipefail
+number=0
+
+# result NAME STATUS [DIAGNOSIS]
+result() {
+	number=$((number + 1))
+	if [ "$2" = 0 ]; then
+		echo "ok $number - $1"
+	else
+		echo "not ok $number - $1"
+		sed 's/^/# /' <<<"${3-}"
+	fi
+}
+
+# same NAME WANT GOT: fails also if there is nothing
+same() {
+	[ -n "$2" ] && [ "$2" = "$3" ]
+	result "$1" $? "$(diff <(echo "$2") <(echo "$3"))"
+}
+
+program_of() {
+	case $1 in
+	rdma-target) echo "$BUILD/target/$1" ;;
+	rdma-fuse) echo "$BUILD/fuse/$1" ;;
+	rdma-info) echo "$BUILD/initiator/$1" ;;
+	esac
+}
+
+help_names() {
+	"$(program_of "$1")" --help | grep -oE '^  (-., |    )--[a-z-]+' |
+		grep -oE -- '--[a-z-]+' | sort
+}
+
+# What the options say: from the summary, the defaults in particular.
+help_facts() {
+	"$(program_of "$1")" --help | tr -s ' \n' ' ' |
+		grep -oE '([0-9.a-zA-Z]+ to [0-9.a-zA-Z]+[^.]*\. )?Default: [^.]*\.' |
+		tr -d ' ' | sort
+}
+
+
+# A heading is the line before an indented paragraph.
+page_names() {
+	sed -n '/^\.SH OPTIONS/,/^\.SH/p' "$1" | sed 's/\\f[BIR]//g; s/\\-/-/g' |
+		awk '/^\.RS/ { print last } { last = $0 }' |
+		grep -oE -- '(^|, )--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort
+}
+
+page_facts() {
+	sed 's/\\f[BIR]//g; s/\\-/-/g; s/\\&//g' "$1" | tr -s ' \n' ' ' |
+		grep -oE '([0-9.a-zA-Z]+ to [0-9.a-zA-Z]+[^.]*\. )?Default: [^.]*\.' |
+		tr -d ' ' | sort
+}
+
+# bash_completes PROGRAM WORD...: what may stand for the last word
+bash_completes() {
+	local program=$1
+	shift
+	bash -c '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+		_"$1"; printf "%s\n" "${COMPREPLY[@]}"' _ \
+		"$BUILD/docs/$program" "$program" "$@" | sort
+}
+
+for program in rdma-target rdma-fuse rdma-info; do
+	names=$(help_names $program)
+	same "$program: bash completes the options of --help" "$names" \
+		"$(bash_completes $program --)"
+	same "$program: zsh completes them" "$names" \
+		"$(grep -oE -- '([{,]|'"'"')--[a-z-]+(=?\[|=?\})' "$BUILD/docs/_$program" |
+			grep -oE -- '--[a-z-]+' | sort)"
+	manual=$(echo "$BUILD"/docs/$program.[18])
+	if [ -e "$manual" ]; then
+		same "$program: the manual page has them" "$names" \
+			"$(page_names "$manual")"
+		facts=$(help_facts $program)
+		missing=$(comm -23 <(echo "$facts") <(page_facts "$manual"))
+		[ -n "$facts" ] && [ -z "$missing" ]
+		result "$program: it states the same ranges and defaults" $? "$missing"
+	else
+		echo "# no scdoc: no manual page of $program"
+	fi
+done
+same "bash completes the keys of a volume" "disk.img,serial=" \
+	"$(bash_completes rdma-target --backing disk.img,ser)"
+same "bash completes mount options" "ro,queue_depth=" \
+	"$(bash_completes rdma-fuse -o ro,queue)"
+echo "1..$number"

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The tables of the programs: what each row states is true. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "base/reactor.h"
+#include "fuse/options.h"
+#include "initiator/info_options.h"
+#include "target/options.h"
+#include "tests/lib/t_table.h"
+
+/* Large enough for each program's options. */
+union any_options {
+	struct target_options target;
+	struct fuse_options fuse;
+	struct info_options info;
+	struct volume_spec volume;
+};
+
+static bool begin_target(union any_options *o)
+{
+	static char *argv[] = { (char *)(uintptr_t) "rdma-target",
+				(char *)(uintptr_t) "-bram:1M", NULL };
+
+	return target_options_parse(2, argv, &o->target) == OPTION_RUN;
+}
+
+static bool begin_fuse(union any_options *o)
+{
+	static char *argv[] = { (char *)(uintptr_t) "rdma-fuse",
+				(char *)(uintptr_t) "srp://host",
+				(char *)(uintptr_t) "/mnt", NULL };
+
+	return fuse_options_parse(3, argv, &o->fuse) == OPTION_RUN;
+}
+
+static bool begin_info(union any_options *o)
+{
+	static char *argv[] = { (char *)(uintptr_t) "rdma-info",
+				(char *)(uintptr_t) "srp://host", NULL };
+
+	return info_options_parse(2, argv, &o->info) == OPTION_RUN;
+}
+
+static bool begin_volume(union any_options *o)
+{
+	char msg[256];
+
+	return volume_spec_parse("disk", &o->volume, msg, sizeof(msg));
+}
+
+static const struct program {
+	const char *name;
+	const struct option_table *table;
+	/* Options of which none is given: all defaults. */
+	bool (*begin)(union any_options *o);
+} programs[] = {
+	{ "rdma-target", &target_option_table, begin_target },
+	{ "--backing", &volume_option_table, begin_volume },
+	{ "rdma-fuse", &fuse_option_table, begin_fuse },
+	{ "rdma-fuse -o", &fuse_mount_table, begin_fuse },
+	{ "rdma-info", &info_option_table, begin_info },
+};
+
+static void end(const struct program *p, union any_options *o)
+{
+	if (p->begin == begin_target)
+		target_options_free(&o->target);
+}
+
+static bool accepts(const struct program *p, const struct option_row *row,
+		    uint64_t value)
+{
+	static union any_options o;
+	char text[64];
+	char msg[5000];
+
+	if (row->type == OPTION_DURATION)
+		snprintf(text, sizeof(text), "%.3f", (double)value / 1000);
+	else if (row->type == OPTION_OCTAL)
+		snprintf(text, sizeof(text), "%lo", (unsigned long)value);
+	else
+		snprintf(text, sizeof(text), "%lu", (unsigned long)value);
+	return option_set(row, p->table->style, &o, text, msg, sizeof(msg));
+}
+
+static bool has_range(const struct option_row *row)
+{
+	return row->max &&
+	       (row->type == OPTION_NUMBER || row->type == OPTION_OCTAL ||
+		row->type == OPTION_SIZE || row->type == OPTION_DURATION);
+}
+
+static void ranges_are_real(void **state)
+{
+	const struct program *p = *state;
+
+	for (unsigned int i = 0; i < p->table->cnt; i++) {
+		const struct option_row *row = &p->table->rows[i];
+		uint64_t step = row->step ? row->step : 1;
+
+		if (!has_range(row))
+			continue;
+		if (!accepts(p, row, row->min) || !accepts(p, row, row->max) ||
+		    accepts(p, row, row->max + step) ||
+		    (row->min && accepts(p, row, row->min - step)))
+			fail_msg("%s: its range is another", row->name);
+	}
+}
+
+static void choices_are_real(void **state)
+{
+	static union any_options o;
+	const struct program *p = *state;
+	char msg[5000];
+
+	for (unsigned int i = 0; i < p->table->cnt; i++) {
+		const struct option_row *row = &p->table->rows[i];
+
+		if (!row->choices)
+			continue;
+		assert_true(p->begin(&o));
+		for (int j = 0; row->choices[j]; j++)
+			assert_true(option_set(row, p->table->style, &o,
+					       row->choices[j], msg,
+					       sizeof(msg)));
+		assert_false(option_set(row, p->table->style, &o, "other", msg,
+					sizeof(msg)));
+		end(p, &o);
+	}
+}
+
+/* Giving what is stated as the default changes nothing. */
+static void defaults_are_real(void **state)
+{
+	static union any_options none;
+	static union any_options given;
+	const struct program *p = *state;
+	char text[OPTION_TEXT_SIZE];
+	char msg[5000];
+
+	assert_true(p->begin(&none));
+	for (unsigned int i = 0; i < p->table->cnt; i++) {
+		const struct option_row *row = &p->table->rows[i];
+
+		option_default_text(row, text);
+		if (!*text || row->dflt_text)
+			continue;
+		assert_true(p->begin(&given));
+		if (!option_set(row, p->table->style, &given, text, msg,
+				sizeof(msg)) ||
+		    memcmp((char *)&none + row->offset,
+			   (char *)&given + row->offset, row->size) != 0)
+			fail_msg("%s: the default is not %s", row->name, text);
+		end(p, &given);
+	}
+	end(p, &none);
+}
+
+/* Defaults that words state: each is checked here, and none is forgotten. */
+static const struct {
+	const char *name;
+	const char *text;
+} texts[] = {
+	{ "threads", "the number of processors, at most 4, and at most one "
+		     "thread for each 8M of *--buffers*" },
+	{ "poll-us", "200; with one processor 0" },
+	{ "buffers", "32M, or 8M for each thread if that is more" },
+	{ "channels", "2 over RDMA; 1 over TCP or with one processor" },
+	{ "subtype", "rdma-block" },
+	{ "uid", "the user that mounts" },
+	{ "gid", "the group that mounts" },
+	{ "direct", "on for block devices, off for files" },
+	{ "ro", "*rw*" },
+};
+
+static void defaults_in_words_are_checked(void **state)
+{
+	const struct program *p = *state;
+
+	for (unsigned int i = 0; i < p->table->cnt; i++) {
+		const struct option_row *row = &p->table->rows[i];
+		size_t j = 0;
+
+		/* Of texts and lists the default is nothing, in other words. */
+		if (!row->dflt_text || !row->size)
+			continue;
+		while (j < ARRAY_SIZE(texts) &&
+		       (strcmp(texts[j].name, row->name) != 0 ||
+			strcmp(texts[j].text, row->dflt_text) != 0))
+			j++;
+		if (j == ARRAY_SIZE(texts) && row->type != OPTION_USER &&
+		    strcmp(row->name, "lun") != 0 &&
+		    strcmp(row->name, "fsname") != 0)
+			fail_msg("%s: check its default here", row->name);
+	}
+}
+
+static void defaults_in_words_are_real(void **state)
+{
+	unsigned int cpus = reactor_processors();
+	static union any_options o;
+
+	assert_true(begin_target(&o));
+	assert_int_equal(o.target.threads, cpus < 4 ? cpus : 4);
+	assert_int_equal(o.target.buffers, 32 << 20);
+	assert_int_equal(OPTIONS_BUFFERS_THREAD, 8 << 20);
+	assert_int_equal(o.target.poll_us, cpus > 1 ? 200 : 0);
+	target_options_free(&o.target);
+	assert_true(begin_fuse(&o));
+	assert_int_equal(o.fuse.poll_us, cpus > 1 ? 200 : 0);
+	assert_int_equal(o.fuse.channels, 0); /* the library chooses */
+	assert_string_equal(o.fuse.subtype, "rdma-block");
+	assert_string_equal(o.fuse.fsname, "");
+	assert_int_equal(o.fuse.uid, getuid());
+	assert_int_equal(o.fuse.gid, getgid());
+	assert_false(o.fuse.read_only);
+	assert_true(begin_volume(&o));
+	assert_int_equal(o.volume.direct, -1);
+	assert_false(o.volume.has_lun);
+}
+
+/* No name or letter twice, and each row has its place and its text. */
+static void rows_are_complete(void **state)
+{
+	const struct program *p = *state;
+
+	for (unsigned int i = 0; i < p->table->cnt; i++) {
+		const struct option_row *row = &p->table->rows[i];
+		bool prints =
+			row->type == OPTION_HELP || row->type == OPTION_VERSION;
+
+		if (!row->set && !row->size && !prints)
+			fail_msg("%s is stored nowhere", row->name);
+		if (i == 0 && !row->help)
+			fail_msg("%s has no help", row->name);
+		if ((row->type == OPTION_FLAG || prints) != !row->value)
+			fail_msg("%s: has it a value?", row->name);
+		for (unsigned int j = 0; j < i; j++)
+			if (!strcmp(p->table->rows[j].name, row->name) ||
+			    (row->letter &&
+			     p->table->rows[j].letter == row->letter))
+				fail_msg("%s is there twice", row->name);
+	}
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, programs, rows_are_complete);
+	T_ADD_ROWS(&t, programs, ranges_are_real);
+	T_ADD_ROWS(&t, programs, choices_are_real);
+	T_ADD_ROWS(&t, programs, defaults_are_real);
+	T_ADD_ROWS(&t, programs, defaults_in_words_are_checked);
+	T_ADD(&t, defaults_in_words_are_real);
+	return t_run(&t);
+}
