@@ -8,7 +8,7 @@
  * SUPPORTED OPERATION CODES tells exactly what is true. The one field that is
  * ignored is GROUP NUMBER, as the standard asks of a unit without groups.
  *
- * A new command is a row in the table, a value of enum scsi_op and a handler.
+ * A new command is a row in the table, a line of SCSI_OPS and a handler.
  *
  * Thread: any, for every function here.
  */
@@ -26,49 +26,58 @@ struct scsi_disk_info;
 /* SRP_CMD's CDB field; every CDB here fits and is zero padded. */
 #define SCSI_CDB_LEN 16
 
-/* What to do; the sizes of CDB that ask for the same thing share a value. */
+/*
+ * The operations, each with its handler, scsi_HANDLER in target/scsi/. The sizes
+ * of CDB that ask for the same thing share an operation; the table says which
+ * commands are meant.
+ */
+#define SCSI_OPS(X)                               \
+	X(TEST_UNIT_READY, test_unit_ready)       \
+	X(REQUEST_SENSE, request_sense)           \
+	X(INQUIRY, inquiry)                       \
+	X(REPORT_LUNS, report_luns)               \
+	X(REPORT_OPCODES, report_opcodes)         \
+	X(MODE_SENSE_6, mode_sense)               \
+	X(MODE_SENSE_10, mode_sense)              \
+	X(MODE_SELECT_6, mode_select)             \
+	X(MODE_SELECT_10, mode_select)            \
+	X(LOG_SENSE, log_sense)                   \
+	X(REPORT_TMF, report_tmf)                 \
+	X(REPORT_PORT_GROUPS, report_port_groups) \
+	X(SET_PORT_GROUPS, set_port_groups)       \
+	X(PERSISTENT_IN, persistent_in)           \
+	X(PERSISTENT_OUT, persistent_out)         \
+	X(RESERVE, reserve)                       \
+	X(RELEASE, release)                       \
+	X(START_STOP, start_stop)                 \
+	X(PREVENT_REMOVAL, prevent_removal)       \
+	X(READ_CAPACITY_10, read_capacity_10)     \
+	X(READ_CAPACITY_16, read_capacity_16)     \
+	X(GET_LBA_STATUS, get_lba_status)         \
+	X(READ, read)                             \
+	X(WRITE, write)                           \
+	X(VERIFY, verify)                         \
+	X(WRITE_VERIFY, write_verify)             \
+	X(PREFETCH, prefetch)                     \
+	X(READ_DEFECTS, read_defects)             \
+	X(SYNC_CACHE, sync_cache)                 \
+	X(WRITE_SAME, write_same)                 \
+	X(UNMAP, unmap)                           \
+	X(COMPARE_WRITE, compare_write)           \
+	X(ORWRITE, orwrite)                       \
+	X(WRITE_ATOMIC, write_atomic)             \
+	X(FORMAT_UNIT, format_unit)               \
+	X(SANITIZE_OVERWRITE, sanitize_overwrite) \
+	X(SANITIZE_ERASE, sanitize_erase)         \
+	X(SANITIZE_EXIT, sanitize_exit)           \
+	X(EXTENDED_COPY, extended_copy)           \
+	X(COPY_STATUS, copy_status)               \
+	X(COPY_PARAMETERS, copy_parameters)
+
 enum scsi_op {
-	SCSI_OP_TEST_UNIT_READY,
-	SCSI_OP_REQUEST_SENSE,
-	SCSI_OP_INQUIRY,
-	SCSI_OP_REPORT_LUNS,
-	SCSI_OP_REPORT_OPCODES, /* REPORT SUPPORTED OPERATION CODES */
-	SCSI_OP_MODE_SENSE_6,
-	SCSI_OP_MODE_SENSE_10,
-	SCSI_OP_MODE_SELECT_6,
-	SCSI_OP_MODE_SELECT_10,
-	SCSI_OP_LOG_SENSE,
-	SCSI_OP_REPORT_TMF,	    /* REPORT SUPPORTED TASK MANAGEMENT ... */
-	SCSI_OP_REPORT_PORT_GROUPS, /* REPORT TARGET PORT GROUPS */
-	SCSI_OP_SET_PORT_GROUPS,    /* SET TARGET PORT GROUPS */
-	SCSI_OP_PERSISTENT_IN,	    /* PERSISTENT RESERVE IN, all of it */
-	SCSI_OP_PERSISTENT_OUT,	    /* PERSISTENT RESERVE OUT, all of it */
-	SCSI_OP_RESERVE,	    /* RESERVE (6), (10) */
-	SCSI_OP_RELEASE,	    /* RELEASE (6), (10) */
-	SCSI_OP_START_STOP,
-	SCSI_OP_PREVENT_REMOVAL, /* PREVENT ALLOW MEDIUM REMOVAL */
-	SCSI_OP_READ_CAPACITY_10,
-	SCSI_OP_READ_CAPACITY_16,
-	SCSI_OP_GET_LBA_STATUS,
-	SCSI_OP_READ,	      /* READ (6), (10), (12), (16) */
-	SCSI_OP_WRITE,	      /* WRITE (6), (10), (12), (16) */
-	SCSI_OP_VERIFY,	      /* VERIFY (10), (12), (16) */
-	SCSI_OP_WRITE_VERIFY, /* WRITE AND VERIFY (10), (12), (16) */
-	SCSI_OP_PREFETCH,     /* PRE-FETCH (10), (16) */
-	SCSI_OP_READ_DEFECTS, /* READ DEFECT DATA (10), (12) */
-	SCSI_OP_SYNC_CACHE,   /* SYNCHRONIZE CACHE (10), (16) */
-	SCSI_OP_WRITE_SAME,   /* WRITE SAME (10), (16) */
-	SCSI_OP_UNMAP,
-	SCSI_OP_COMPARE_WRITE, /* COMPARE AND WRITE */
-	SCSI_OP_ORWRITE,       /* ORWRITE (16) */
-	SCSI_OP_WRITE_ATOMIC,  /* WRITE ATOMIC (16) */
-	SCSI_OP_FORMAT_UNIT,
-	SCSI_OP_SANITIZE_OVERWRITE,
-	SCSI_OP_SANITIZE_ERASE,	 /* BLOCK ERASE */
-	SCSI_OP_SANITIZE_EXIT,	 /* EXIT FAILURE MODE */
-	SCSI_OP_EXTENDED_COPY,	 /* EXTENDED COPY (LID1) */
-	SCSI_OP_COPY_STATUS,	 /* RECEIVE COPY RESULTS, COPY STATUS (LID1) */
-	SCSI_OP_COPY_PARAMETERS, /* the same, OPERATING PARAMETERS */
+#define SCSI_OP_VALUE(op, handler) SCSI_OP_##op,
+	SCSI_OPS(SCSI_OP_VALUE)
+#undef SCSI_OP_VALUE
 	SCSI_OP_CNT,
 };
 

@@ -163,60 +163,9 @@ static inline bool scsi_volume_not_ready(const struct volume *vol,
 
 /* ---- handlers ---- */
 
-/* info.c */
-extern const struct scsi_handler scsi_request_sense;
-extern const struct scsi_handler scsi_inquiry;
-extern const struct scsi_handler scsi_report_luns;
-extern const struct scsi_handler scsi_report_opcodes;
-extern const struct scsi_handler scsi_report_tmf;
-extern const struct scsi_handler scsi_report_port_groups;
-extern const struct scsi_handler scsi_set_port_groups;
-extern const struct scsi_handler scsi_read_capacity_10;
-extern const struct scsi_handler scsi_read_capacity_16;
-extern const struct scsi_handler scsi_read_defects;
-
-/* mode_log.c */
-extern const struct scsi_handler scsi_mode_sense;
-extern const struct scsi_handler scsi_mode_select;
-extern const struct scsi_handler scsi_log_sense;
-
-/* reserve.c */
-extern const struct scsi_handler scsi_persistent_in;
-extern const struct scsi_handler scsi_persistent_out;
-extern const struct scsi_handler scsi_reserve;
-extern const struct scsi_handler scsi_release;
-
-/* read_write.c */
-extern const struct scsi_handler scsi_read;
-extern const struct scsi_handler scsi_write;
-extern const struct scsi_handler scsi_sync_cache;
-extern const struct scsi_handler scsi_start_stop;
-extern const struct scsi_handler scsi_prevent_removal;
-
-/* verify.c */
-extern const struct scsi_handler scsi_verify;
-extern const struct scsi_handler scsi_write_verify;
-extern const struct scsi_handler scsi_prefetch;
-
-/* atomic.c */
-extern const struct scsi_handler scsi_compare_write;
-extern const struct scsi_handler scsi_orwrite;
-extern const struct scsi_handler scsi_write_atomic;
-
-/* format.c */
-extern const struct scsi_handler scsi_format_unit;
-extern const struct scsi_handler scsi_sanitize_overwrite;
-extern const struct scsi_handler scsi_sanitize_erase;
-extern const struct scsi_handler scsi_sanitize_exit;
-
-/* copy.c */
-extern const struct scsi_handler scsi_extended_copy;
-extern const struct scsi_handler scsi_copy_status;
-extern const struct scsi_handler scsi_copy_parameters;
-
-/* thin.c */
-extern const struct scsi_handler scsi_unmap;
-extern const struct scsi_handler scsi_write_same;
-extern const struct scsi_handler scsi_get_lba_status;
+#define SCSI_OP_HANDLER(op, handler) \
+	extern const struct scsi_handler scsi_##handler;
+SCSI_OPS(SCSI_OP_HANDLER)
+#undef SCSI_OP_HANDLER
 
 #endif

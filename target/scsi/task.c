@@ -9,50 +9,12 @@
 #include "base/log.h"
 
 /* Says GOOD: whether the unit is ready has been looked at before. */
-static const struct scsi_handler nothing_to_do;
+const struct scsi_handler scsi_test_unit_ready;
 
 static const struct scsi_handler *const handlers[SCSI_OP_CNT] = {
-	[SCSI_OP_TEST_UNIT_READY] = &nothing_to_do,
-	[SCSI_OP_REQUEST_SENSE] = &scsi_request_sense,
-	[SCSI_OP_INQUIRY] = &scsi_inquiry,
-	[SCSI_OP_REPORT_LUNS] = &scsi_report_luns,
-	[SCSI_OP_REPORT_OPCODES] = &scsi_report_opcodes,
-	[SCSI_OP_MODE_SENSE_6] = &scsi_mode_sense,
-	[SCSI_OP_MODE_SENSE_10] = &scsi_mode_sense,
-	[SCSI_OP_MODE_SELECT_6] = &scsi_mode_select,
-	[SCSI_OP_MODE_SELECT_10] = &scsi_mode_select,
-	[SCSI_OP_LOG_SENSE] = &scsi_log_sense,
-	[SCSI_OP_REPORT_TMF] = &scsi_report_tmf,
-	[SCSI_OP_REPORT_PORT_GROUPS] = &scsi_report_port_groups,
-	[SCSI_OP_SET_PORT_GROUPS] = &scsi_set_port_groups,
-	[SCSI_OP_PERSISTENT_IN] = &scsi_persistent_in,
-	[SCSI_OP_PERSISTENT_OUT] = &scsi_persistent_out,
-	[SCSI_OP_RESERVE] = &scsi_reserve,
-	[SCSI_OP_RELEASE] = &scsi_release,
-	[SCSI_OP_START_STOP] = &scsi_start_stop,
-	[SCSI_OP_PREVENT_REMOVAL] = &scsi_prevent_removal,
-	[SCSI_OP_READ_CAPACITY_10] = &scsi_read_capacity_10,
-	[SCSI_OP_READ_CAPACITY_16] = &scsi_read_capacity_16,
-	[SCSI_OP_GET_LBA_STATUS] = &scsi_get_lba_status,
-	[SCSI_OP_READ] = &scsi_read,
-	[SCSI_OP_WRITE] = &scsi_write,
-	[SCSI_OP_VERIFY] = &scsi_verify,
-	[SCSI_OP_WRITE_VERIFY] = &scsi_write_verify,
-	[SCSI_OP_PREFETCH] = &scsi_prefetch,
-	[SCSI_OP_READ_DEFECTS] = &scsi_read_defects,
-	[SCSI_OP_SYNC_CACHE] = &scsi_sync_cache,
-	[SCSI_OP_WRITE_SAME] = &scsi_write_same,
-	[SCSI_OP_COMPARE_WRITE] = &scsi_compare_write,
-	[SCSI_OP_ORWRITE] = &scsi_orwrite,
-	[SCSI_OP_WRITE_ATOMIC] = &scsi_write_atomic,
-	[SCSI_OP_FORMAT_UNIT] = &scsi_format_unit,
-	[SCSI_OP_SANITIZE_OVERWRITE] = &scsi_sanitize_overwrite,
-	[SCSI_OP_SANITIZE_ERASE] = &scsi_sanitize_erase,
-	[SCSI_OP_SANITIZE_EXIT] = &scsi_sanitize_exit,
-	[SCSI_OP_EXTENDED_COPY] = &scsi_extended_copy,
-	[SCSI_OP_COPY_STATUS] = &scsi_copy_status,
-	[SCSI_OP_COPY_PARAMETERS] = &scsi_copy_parameters,
-	[SCSI_OP_UNMAP] = &scsi_unmap,
+#define SCSI_OP_HANDLER(op, handler) [SCSI_OP_##op] = &scsi_##handler,
+	SCSI_OPS(SCSI_OP_HANDLER)
+#undef SCSI_OP_HANDLER
 };
 
 /* ---- the end ---- */
