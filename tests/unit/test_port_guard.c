@@ -328,7 +328,7 @@ static void logins_are_limited(void **state)
 			rig_chan_free(old[i]);
 	}
 	assert_int_equal(rig->port.half_open_cnt, 0);
-	assert_true(list_empty(&rig->port.hosts));
+	assert_true(list_empty(&rig->port.quotas));
 	rig_destroy(rig);
 }
 
