@@ -36,6 +36,51 @@ lists() {
 	[ $status = 0 ] && grep -q '^disk 268435456$' "$T/stdout"
 }
 
+# The version of the header, of the library and of its .pc file.
+versions_agree() {
+	header=$(sed -n 's/^#define SRPI_VERSION[[:space:]]*"\(.*\)"$/\1/p' \
+		"$src/initiator/srp_initiator.h")
+	numbers=$(sed -n 's/^#define SRPI_VERSION_[MP][A-Z]* \([0-9]*\)$/\1/p' \
+		"$src/initiator/srp_initiator.h" | paste -sd.)
+	file=$(pkg-config --modversion srpi)
+	echo "header $header, numbers $numbers, srpi.pc $file"
+	[ -n "$header" ] && [ "$header" = "$numbers" ] && [ "$header" = "$file" ]
+}
+
+installs() {
+	DESTDIR="$T/root" meson install -C "$BUILD" --no-rebuild --quiet &&
+		pc=$(find "$T/root" -name srpi.pc) && [ -n "$pc" ] &&
+		libdir=$(dirname "$(find "$T/root" -name libsrpi.so)")
+}
+
+# builds DIR MAKE-ARG...
+builds() {
+	dir=$1
+	shift
+	mkdir -p "$dir" && cp "$src"/initiator/examples/* "$dir" &&
+		make -s -C "$dir" CFLAGS="-O2 -Wall -Wextra -Werror" "$@"
+}
+
+# 3 MiB of data behind 1 MiB of nothing
+prints_extents() { # DIR
+	LD_LIBRARY_PATH=$libdir "$1/srpi-volumes" "$URI" >"$T/extents"
+	status=$?
+	cat "$T/extents"
+	[ $status = 0 ] && grep -q '^disk: 268435456 bytes' "$T/extents" &&
+		grep -q '^  hole 1048576 bytes at 0$' "$T/extents" &&
+		grep -q '^  data 3145728 bytes at 1048576$' "$T/extents"
+}
+
+copies() { # DIR
+	LD_LIBRARY_PATH=$libdir "$1/srpi-copy" "$URI/disk" "$T/copy.img" &&
+		cmp "$T/disk.img" "$T/copy.img"
+}
+
+refuses_an_unknown_volume() { # DIR
+	! LD_LIBRARY_PATH=$libdir "$1/srpi-copy" "$URI/nosuch" "$T/copy.img" \
+		2>"$T/stderr" && grep -q '^name one volume of ' "$T/stderr"
+}
+
 cat >"$T/list.c" <<'END'
 #include <srp_initiator.h>
 #include <stdio.h>
@@ -82,7 +127,30 @@ t_check 'a program links with it' cc -I"$src/initiator" -o "$T/list" \
 	"$T/list.c" -L"$BUILD/initiator" -lsrpi
 if [ -z "${URI-}" ]; then
 	truncate -s 256M "$T/disk.img"
+	dd if=/dev/urandom of="$T/disk.img" bs=1M seek=1 count=3 conv=notrunc \
+		2>/dev/null
 	t_target --backing "$T/disk.img,name=disk"
 fi
 t_check 'and lists volumes' lists
+
+for program in meson make pkg-config c++; do
+	command -v $program >/dev/null || {
+		t_skip 'the examples build and run' "no $program here"
+		t_done
+	}
+done
+t_check 'installs' installs
+PKG_CONFIG_PATH=$(dirname "$pc")
+PKG_CONFIG_SYSROOT_DIR=$T/root
+export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR
+t_check 'header, library and srpi.pc are of one version' versions_agree
+t_check 'the examples build in C' builds "$T/c"
+t_check 'the examples build in C++' builds "$T/cxx" CC=c++ LANG_FLAGS='-x c++'
+if [ -e "$T/disk.img" ]; then
+	t_check 'prints data and holes' prints_extents "$T/c"
+	t_check 'copies a volume' copies "$T/c"
+	t_check 'the same, built in C++' copies "$T/cxx"
+	t_check 'refuses a volume that is not there' \
+		refuses_an_unknown_volume "$T/c"
+fi
 t_done
