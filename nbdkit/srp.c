@@ -112,8 +112,12 @@ static void srpkit_state_changed(struct srpi_session *s, enum srpi_state state,
 
 static int srpkit_connect(struct srpi_error *e)
 {
-	struct srpi_ctx_options ctx_options = { .pollable = true };
+	struct srpi_ctx_options ctx_options = {
+		.struct_size = sizeof(ctx_options),
+		.pollable = true,
+	};
 	struct srpi_options options = {
+		.struct_size = sizeof(options),
 		.state_changed = srpkit_state_changed,
 	};
 	int err = srpi_ctx_create(&ctx_options, &srpkit.ctx, e);
@@ -132,7 +136,7 @@ static int srpkit_connect(struct srpi_error *e)
 static int srpkit_look_at_volumes(struct srpi_error *e)
 {
 	unsigned int cnt = srpi_volume_cnt(srpkit.session);
-	struct srpi_session_info info;
+	struct srpi_session_info info = { .struct_size = sizeof(info) };
 
 	srpkit.volumes = calloc(cnt + 1, sizeof(*srpkit.volumes));
 	if (!srpkit.volumes) {
@@ -538,7 +542,6 @@ static int srpkit_extents(void *handle, uint32_t count, uint64_t offset,
 			  uint32_t flags, struct nbdkit_extents *extents)
 {
 	const struct srpkit_handle *h = handle;
-	struct srpkit_buffer *b = srpkit_buffer_get();
 	uint64_t at = offset - offset % h->info.block_size;
 	uint64_t end = offset + count;
 	int res = 0;
@@ -548,8 +551,7 @@ static int srpkit_extents(void *handle, uint32_t count, uint64_t offset,
 	while (at < end && !res) {
 		struct srpkit_io w = { .io.op = SRPI_EXTENT,
 				       .io.offset = at,
-				       .io.len = end - at,
-				       .io.buf = b->addr };
+				       .io.len = end - at };
 
 		res = srpkit_run(&w, handle);
 		if (!res)
@@ -563,7 +565,6 @@ static int srpkit_extents(void *handle, uint32_t count, uint64_t offset,
 		if (flags & NBDKIT_FLAG_REQ_ONE)
 			break;
 	}
-	srpkit_buffer_put(b);
 	return res;
 }
 
