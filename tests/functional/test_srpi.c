@@ -495,6 +495,26 @@ static void extent_at(struct client *c, uint64_t offset, uint64_t len,
 	assert_int_equal(io.extent_len, want_len);
 }
 
+/* A program that was built with a newer header, and one that sets no size. */
+static void options_of_other_versions(void **state)
+{
+	struct {
+		struct srpi_ctx_options known;
+		uint64_t newer;
+	} o = { .known.struct_size = sizeof(o) };
+	struct srpi_ctx *ctx;
+	struct srpi_error e;
+
+	assert_int_equal(srpi_ctx_create(&o.known, &ctx, &e), 0);
+	srpi_ctx_destroy(ctx);
+	o.newer = 1;
+	assert_int_equal(srpi_ctx_create(&o.known, &ctx, &e), -EINVAL);
+	assert_non_null(strstr(e.text, srpi_version()));
+	o.known.struct_size = 0;
+	assert_int_equal(srpi_ctx_create(&o.known, &ctx, &e), -EINVAL);
+	assert_string_equal(e.text, "struct_size is not set");
+}
+
 static void extents_tell_data_from_holes(void **state)
 {
 	struct client c;
@@ -1244,6 +1264,7 @@ int main(int argc, char **argv)
 	T_ADD_ROWS(&t, space_rows, space_of_the_file_is_freed);
 	T_ADD(&t, flush_works_on_every_volume);
 	T_ADD(&t, extents_tell_data_from_holes);
+	T_ADD(&t, options_of_other_versions);
 	T_ADD_ROWS(&t, refused_rows, refused);
 	T_ADD(&t, memory_is_needed_for_data);
 	T_ADD_ROWS(&t, random_rows, random_io_finds_what_it_wrote);
