@@ -129,10 +129,10 @@ void srpi_port_of_identity(const char *identity, char ret_port[SRPI_PORT_SIZE]);
 
 /*
  * The life of a session, in the words of the kernel's SRP transport. A session
- * that has been RUNNING comes back by itself when its connection breaks: it
- * logs in again, finds the same volumes, and sends again what had no answer. It
- * is BLOCKED as well, for a moment, when the target says that its volumes may be
- * others, until it has looked.
+ * that has been RUNNING logs in again when its connection breaks. It checks that
+ * the volumes are the same, and repeats the commands that had no answer. When
+ * the target reports that its volumes may have changed, the session is BLOCKED
+ * for a moment, until it has checked them.
  *
  *   CONNECTING ──▶ RUNNING ◀──────────────┬─────────────┐
  *                     │ connection lost    │ back        │ back
@@ -150,7 +150,7 @@ enum srpi_state {
 	SRPI_RUNNING,	 /* logged in, volumes known */
 	SRPI_BLOCKED, /* no connection, or not sure what is there; I/O waits */
 	SRPI_FAIL_FAST, /* none for long; I/O fails at once with -EIO */
-	SRPI_LOST,	/* given up, for good; likewise */
+	SRPI_LOST,	/* given up for good; I/O fails at once with -EIO */
 	SRPI_CLOSED,	/* srpi_close(), or connecting failed */
 };
 
@@ -177,9 +177,9 @@ struct srpi_options {
 	bool no_immediate_data; /* never send data inside a command */
 	/*
 	 * Our port identifier is made of this text, unless the URI names one;
-	 * NULL: a random one. A login ends the session that an older login of
-	 * the same identifier made: so who dies and comes back finds nothing
-	 * of his in the way, and two who live must not share one.
+	 * NULL: a random one. A login ends an older session of the same
+	 * identifier. A restarted program replaces its stale session in this
+	 * way; two running programs must not share an identifier.
 	 */
 	const char *identity;
 	/*
@@ -187,13 +187,13 @@ struct srpi_options {
 	 * (0 = 15000) and until the session is given up (0 = 600000), and the
 	 * longest pause between two attempts to log in again (0 = 1000; the
 	 * first pause is 100, each further one a quarter longer). Or
-	 * SRPI_OFF. They must fit to each other: srpi_timeouts_fault().
+	 * SRPI_OFF. srpi_timeouts_fault() says which combinations are wrong.
 	 */
 	int fast_io_fail_ms;
 	int dev_loss_ms;
 	int reconnect_delay_ms;
-	/* A command without an answer for so long ends the connection, which
-	 * is then lost. 0 = 30000, or SRPI_OFF. */
+	/* When a command has had no answer for so long, the session ends the
+	 * connection and logs in again. 0 = 30000, or SRPI_OFF. */
 	int io_timeout_ms;
 	/*
 	 * The session has changed its state after it was RUNNING (that it is
