@@ -43,10 +43,10 @@ struct channel *channel_create(const struct channel_params *p)
 	ch->login_rsp = *p->login_rsp;
 	ch->ti_iu_len = p->login_rsp->ti_iu_len;
 	ch->conn = p->conn;
-	ch->wants_aer = p->wants_aer;
-	list_init(&ch->nexus_node);
+	ch->aer.wanted = p->wants_aer;
+	list_init(&ch->at_port.nexus_node);
 	list_init(&ch->worker_node);
-	list_init(&ch->busy);
+	list_init(&ch->requests.busy);
 	reactor_timer_init(&ch->timer, on_timer);
 	srp_ledger_init(&ch->ledger, p->login_rsp->req_lim);
 	return ch;
@@ -56,66 +56,66 @@ struct channel *channel_create(const struct channel_params *p)
 
 void channel_send_start(struct channel *ch)
 {
-	ch->start_msg.run = run_start;
-	reactor_send(ch->worker->reactor, &ch->start_msg);
+	ch->msgs.start.run = run_start;
+	reactor_send(ch->worker->reactor, &ch->msgs.start);
 }
 
 void channel_send_drain(struct channel *ch, const char *why)
 {
-	if (ch->drain_sent || ch->close_sent)
+	if (ch->at_port.drain_sent || ch->at_port.close_sent)
 		return;
-	ch->drain_sent = true;
+	ch->at_port.drain_sent = true;
 	ch->close_why = why;
-	ch->drain_msg.run = run_drain;
-	reactor_send(ch->worker->reactor, &ch->drain_msg);
+	ch->msgs.drain.run = run_drain;
+	reactor_send(ch->worker->reactor, &ch->msgs.drain);
 }
 
 void channel_send_close(struct channel *ch, const char *why)
 {
-	if (ch->close_sent)
+	if (ch->at_port.close_sent)
 		return;
-	ch->close_sent = true;
-	if (!ch->drain_sent)
+	ch->at_port.close_sent = true;
+	if (!ch->at_port.drain_sent)
 		ch->close_why = why;
-	ch->close_msg.run = run_close;
-	reactor_send(ch->worker->reactor, &ch->close_msg);
+	ch->msgs.close.run = run_close;
+	reactor_send(ch->worker->reactor, &ch->msgs.close);
 }
 
 void channel_send_aer(struct channel *ch, unsigned int lun)
 {
-	if (!ch->wants_aer || ch->close_sent)
+	if (!ch->aer.wanted || ch->at_port.close_sent)
 		return;
-	atomic_fetch_or(&ch->aer_luns[lun / 64], 1ull << lun % 64);
-	if (atomic_exchange(&ch->aer_sent, true))
+	atomic_fetch_or(&ch->aer.luns[lun / 64], 1ull << lun % 64);
+	if (atomic_exchange(&ch->aer.sent, true))
 		return; /* the message is on its way */
-	ch->aer_msg.run = run_aer;
-	reactor_send(ch->worker->reactor, &ch->aer_msg);
+	ch->aer.msg.run = run_aer;
+	reactor_send(ch->worker->reactor, &ch->aer.msg);
 }
 
 void channel_send_free(struct channel *ch)
 {
-	ch->free_msg.run = run_free;
-	reactor_send(ch->worker->reactor, &ch->free_msg);
+	ch->msgs.free.run = run_free;
+	reactor_send(ch->worker->reactor, &ch->msgs.free);
 }
 
 static void run_drain(struct reactor_msg *msg)
 {
-	struct channel *ch = container_of(msg, struct channel, drain_msg);
+	struct channel *ch = container_of(msg, struct channel, msgs.drain);
 
-	ch->says_logout = true;
+	ch->sends_logout = true;
 	channel_drain(ch, ch->close_why);
 }
 
 static void run_close(struct reactor_msg *msg)
 {
-	struct channel *ch = container_of(msg, struct channel, close_msg);
+	struct channel *ch = container_of(msg, struct channel, msgs.close);
 
 	channel_close(ch, ch->close_why);
 }
 
 static void run_free(struct reactor_msg *msg)
 {
-	struct channel *ch = container_of(msg, struct channel, free_msg);
+	struct channel *ch = container_of(msg, struct channel, msgs.free);
 
 	assert(ch->state == CHANNEL_GONE);
 	free(ch);
@@ -162,7 +162,7 @@ static void note_end(struct channel *ch, const char *why)
 static bool chan_may_log(struct channel *ch, enum log_level level)
 {
 	return log_level >= level &&
-	       login_log_pass(&ch->port->channel_log, &ch->quota->addr);
+	       login_log_pass(&ch->port->channel_log, &ch->at_port.quota->addr);
 }
 
 static void log_login(struct channel *ch)
@@ -198,7 +198,8 @@ static void log_logout(struct channel *ch)
 		log_notice("logout of %s from %s on %s: channel %u, %llu "
 			   "requests answered: %s",
 			   ch->nexus->name, channel_peer(ch), channel_local(ch),
-			   ch->number, (unsigned long long)ch->requests_cnt,
+			   ch->number,
+			   (unsigned long long)ch->requests.answered,
 			   ch->end_why);
 	else
 		log_warn("channel %u for %s from %s on %s never came up: %s",
@@ -208,7 +209,7 @@ static void log_logout(struct channel *ch)
 
 /* ---- the end ---- */
 
-/* There are enough requests for the credits, whatever other channels do. */
+/* A channel always has a request for each credit, whatever others take. */
 static int reserve_requests(struct channel *ch, struct error *e)
 {
 	struct request_pool *pool = &ch->worker->requests;
@@ -216,8 +217,8 @@ static int reserve_requests(struct channel *ch, struct error *e)
 
 	if (err)
 		return err;
-	ch->own = request_pool_get(pool);
-	ch->own->ch = ch;
+	ch->unasked.req = request_pool_get(pool);
+	ch->unasked.req->ch = ch;
 	return 0;
 }
 
@@ -225,17 +226,18 @@ static void give_requests_back(struct channel *ch)
 {
 	struct request_pool *pool = &ch->worker->requests;
 
-	if (!ch->own)
+	if (!ch->unasked.req)
 		return;
-	request_pool_put(pool, ch->own);
+	request_pool_put(pool, ch->unasked.req);
 	request_pool_release(pool);
-	ch->own = NULL;
+	ch->unasked.req = NULL;
 }
 
-/* A turn after nothing was left: released IUs are back with the transport. */
+/* One turn after the last request has ended, the transport has the released IUs
+ * back. */
 static void chan_run_gone(struct reactor_msg *msg)
 {
-	struct channel *ch = container_of(msg, struct channel, gone_msg);
+	struct channel *ch = container_of(msg, struct channel, msgs.gone);
 
 	log_logout(ch);
 	if (ch->xp)
@@ -246,28 +248,28 @@ static void chan_run_gone(struct reactor_msg *msg)
 	port_channel_gone(ch);
 }
 
-/* The last of all: no chain, no IU, no request. */
-static void be_gone(struct channel *ch)
+/* No chain, no IU and no request is left. */
+static void chan_become_gone(struct channel *ch)
 {
 	ch->state = CHANNEL_GONE;
 	reactor_timer_stop(&ch->timer);
-	ch->gone_msg.run = chan_run_gone;
-	reactor_send(ch->worker->reactor, &ch->gone_msg);
+	ch->msgs.gone.run = chan_run_gone;
+	reactor_send(ch->worker->reactor, &ch->msgs.gone);
 }
 
 static void drop_waiting_ius(struct channel *ch)
 {
-	for (unsigned int i = 0; i < ch->waiting_cnt; i++)
-		xp_iu_release(
-			ch->waiting[(ch->waiting_first + i) % CHANNEL_REQ_LIM]);
-	ch->waiting_cnt = 0;
+	for (unsigned int i = 0; i < ch->waiting.cnt; i++)
+		xp_iu_release(ch->waiting.ius[(ch->waiting.first + i) %
+					      CHANNEL_REQ_LIM]);
+	ch->waiting.cnt = 0;
 }
 
 static struct request *first_unstarted(struct channel *ch)
 {
 	struct list *it;
 
-	list_for_each(it, &ch->busy) {
+	list_for_each(it, &ch->requests.busy) {
 		struct request *req = container_of(it, struct request, node);
 
 		if (request_only_waits(req))
@@ -282,20 +284,20 @@ static void drop_unstarted(struct channel *ch)
 	struct request *req;
 	struct list *it;
 
-	list_for_each(it, &ch->busy)
+	list_for_each(it, &ch->requests.busy)
 		request_stop_waiting(container_of(it, struct request, node));
 	while ((req = first_unstarted(ch)))
 		request_drop(req);
 	drop_waiting_ius(ch);
 }
 
-/* Nobody waits any more for what goes on by itself. */
-static void leave_jobs(struct channel *ch)
+/* Stops to wait for FORMAT UNIT and SANITIZE, which go on without a channel. */
+static void abandon_jobs(struct channel *ch)
 {
 	struct list *it;
 	struct list *tmp;
 
-	list_for_each_safe(it, tmp, &ch->busy) {
+	list_for_each_safe(it, tmp, &ch->requests.busy) {
 		struct request *req = container_of(it, struct request, node);
 
 		if (req->state == REQUEST_EXECUTING)
@@ -308,11 +310,11 @@ static void begin_closing(struct channel *ch)
 	reactor_timer_stop(&ch->timer);
 	ch->state = CHANNEL_CLOSING;
 	drop_unstarted(ch);
-	leave_jobs(ch);
+	abandon_jobs(ch);
 }
 
-/* The transport's: xp_close() was called, or the peer or the fabric ended it.
- * Chains will be done with -ECANCELED from now on. */
+/* xp_close() was called, or the peer or the fabric has ended the connection.
+ * Chains end with -ECANCELED from now on. */
 static void on_closing(struct xp_chan *xp)
 {
 	begin_closing(xp_chan_user(xp));
@@ -324,8 +326,8 @@ static void on_closed(struct xp_chan *xp, const struct error *why)
 
 	note_end(ch, why->text);
 	ch->state = CHANNEL_CLOSED;
-	if (list_empty(&ch->busy))
-		be_gone(ch);
+	if (list_empty(&ch->requests.busy))
+		chan_become_gone(ch);
 }
 
 void channel_close(struct channel *ch, const char *why)
@@ -348,50 +350,52 @@ void channel_close(struct channel *ch, const char *why)
 	}
 }
 
-/* ---- what the target says of its own accord ---- */
+/* ---- IUs that the target sends unasked ---- */
 
-/* Sends what is in the response of ch->own; one at a time. */
-static void post_own(struct channel *ch, int len,
-		     void (*done)(struct xp_chain *chain, int status))
+/* Sends @len bytes of the response memory of ch->unasked.req. */
+static void chan_post_unasked(struct channel *ch, int len,
+			      void (*done)(struct xp_chain *chain, int status))
 {
-	assert(len > 0 && !ch->cred_posted);
-	ch->cred_posted = true;
-	ch->cred_posted_us = watchdog_posted(ch);
-	ch->cred_chain = (struct xp_chain){
-		.send = { { .addr = ch->own->rsp,
+	assert(len > 0 && !ch->unasked.posted);
+	ch->unasked.posted = true;
+	ch->unasked.posted_us = watchdog_posted(ch);
+	ch->unasked.chain = (struct xp_chain){
+		.send = { { .addr = ch->unasked.req->rsp,
 			    .len = (uint32_t)len,
-			    .mr = request_rsp_mr(ch->own) } },
+			    .mr = request_rsp_mr(ch->unasked.req) } },
 		.send_cnt = 1,
 		.done = done,
 	};
-	xp_post(ch->xp, &ch->cred_chain);
+	xp_post(ch->xp, &ch->unasked.chain);
 }
 
 static void logout_done(struct xp_chain *chain, int status)
 {
-	struct channel *ch = container_of(chain, struct channel, cred_chain);
+	struct channel *ch = container_of(chain, struct channel, unasked.chain);
 
-	ch->cred_posted = false;
+	ch->unasked.posted = false;
 	channel_close(ch, ch->end_why);
 }
 
-/* With everything answered: SRP_T_LOGOUT when the target stops, then the end.
- * Not to an initiator that has never sent anything: it may have no receive. */
+/* When all requests are answered, sends SRP_T_LOGOUT if the target stops, then
+ * closes. An initiator that has never sent a command gets no SRP_T_LOGOUT: it
+ * may have posted no receive. */
 static void close_if_drained(struct channel *ch)
 {
-	struct srp_t_logout logout = { .tag = ch->cred_tag };
+	struct srp_t_logout logout = { .tag = ch->unasked.tag };
 
-	if (ch->state != CHANNEL_DRAINING || !list_empty(&ch->busy) ||
-	    ch->cred_posted)
+	if (ch->state != CHANNEL_DRAINING || !list_empty(&ch->requests.busy) ||
+	    ch->unasked.posted)
 		return;
-	if (!ch->says_logout || !ch->had_command) {
+	if (!ch->sends_logout || !ch->had_command) {
 		channel_close(ch, ch->end_why);
 		return;
 	}
-	ch->says_logout = false;
-	post_own(ch,
-		 srp_t_logout_encode(ch->own->rsp, CHANNEL_RSP_SIZE, &logout),
-		 logout_done);
+	ch->sends_logout = false;
+	chan_post_unasked(ch,
+			  srp_t_logout_encode(ch->unasked.req->rsp,
+					      CHANNEL_RSP_SIZE, &logout),
+			  logout_done);
 }
 
 void channel_drain(struct channel *ch, const char *why)
@@ -446,7 +450,7 @@ static int accept_connection(struct channel *ch, struct error *e)
 
 static void run_start(struct reactor_msg *msg)
 {
-	struct channel *ch = container_of(msg, struct channel, start_msg);
+	struct channel *ch = container_of(msg, struct channel, msgs.start);
 	struct error e = { 0 };
 
 	list_add_tail(&ch->worker->channels, &ch->worker_node);
@@ -457,7 +461,7 @@ static void run_start(struct reactor_msg *msg)
 		return;
 	note_end(ch, e.text);
 	ch->state = CHANNEL_CLOSED;
-	be_gone(ch);
+	chan_become_gone(ch);
 }
 
 static void on_established(struct xp_chan *xp, const void *pdata, size_t len)
@@ -473,54 +477,56 @@ static void on_established(struct xp_chan *xp, const void *pdata, size_t len)
 
 /* ---- credits ---- */
 
-static void speak(struct channel *ch);
+static void chan_send_unasked(struct channel *ch);
 
-static void own_done(struct xp_chain *chain, int status)
+static void chan_unasked_done(struct xp_chain *chain, int status)
 {
-	struct channel *ch = container_of(chain, struct channel, cred_chain);
+	struct channel *ch = container_of(chain, struct channel, unasked.chain);
 
-	ch->cred_posted = false;
-	speak(ch);
+	ch->unasked.posted = false;
+	chan_send_unasked(ch);
 	close_if_drained(ch);
 }
 
-/* May the target ask something now? */
-static bool may_ask(const struct channel *ch)
+/* Only one IU at a time, and only after the response to the last one. */
+static bool chan_may_send_unasked(const struct channel *ch)
 {
-	return ch->state == CHANNEL_OPEN && !ch->cred_posted &&
-	       !ch->cred_unanswered;
+	return ch->state == CHANNEL_OPEN && !ch->unasked.posted &&
+	       !ch->unasked.unanswered;
 }
 
 /*
- * Returns credits that no response will carry: those of commands that ended
- * without an answer while nothing else is under way on the channel. Without
- * this the initiator might wait for them for ever.
+ * Returns the credits of commands that ended without an answer, if no other
+ * request of the channel can return them. Without this, the initiator might
+ * wait for them forever.
  */
 static void return_credits(struct channel *ch)
 {
-	struct srp_cred_req cred = { .tag = ch->cred_tag };
+	struct srp_cred_req cred = { .tag = ch->unasked.tag };
 
-	if (!may_ask(ch) || ch->ledger.busy > 0)
+	if (!chan_may_send_unasked(ch) || ch->ledger.busy > 0)
 		return;
 	cred.req_lim_delta = srp_ledger_settle(&ch->ledger);
-	ch->cred_tag++;
-	ch->cred_unanswered = SRP_CRED_RSP;
-	post_own(ch, srp_cred_req_encode(ch->own->rsp, CHANNEL_RSP_SIZE, &cred),
-		 own_done);
+	ch->unasked.tag++;
+	ch->unasked.unanswered = SRP_CRED_RSP;
+	chan_post_unasked(ch,
+			  srp_cred_req_encode(ch->unasked.req->rsp,
+					      CHANNEL_RSP_SIZE, &cred),
+			  chan_unasked_done);
 }
 
 /* ---- asynchronous events ---- */
 
-/* A LUN that is to be told of, and no more from then on; -1: none. */
+/* Takes a LUN to report out of the set; -1: none. */
 static int take_aer_lun(struct channel *ch)
 {
 	for (unsigned int i = 0; i < LUNS_MAX / 64; i++) {
-		uint64_t luns = atomic_load(&ch->aer_luns[i]);
+		uint64_t luns = atomic_load(&ch->aer.luns[i]);
 		int bit = luns ? __builtin_ctzll(luns) : 0;
 
 		if (!luns)
 			continue;
-		atomic_fetch_and(&ch->aer_luns[i], ~(1ull << bit));
+		atomic_fetch_and(&ch->aer.luns[i], ~(1ull << bit));
 		return (int)i * 64 + bit;
 	}
 	return -1;
@@ -531,10 +537,10 @@ static void send_aer(struct channel *ch)
 	struct scsi_sense sense =
 		scsi_sense(SCSI_KEY_UNIT_ATTENTION, SCSI_ASC_CAPACITY_CHANGED);
 	uint8_t bytes[SCSI_SENSE_MAX_LEN];
-	struct srp_aer_req aer = { .tag = ch->cred_tag, .sense = bytes };
+	struct srp_aer_req aer = { .tag = ch->unasked.tag, .sense = bytes };
 	int lun;
 
-	if (!may_ask(ch) || !ch->had_command)
+	if (!chan_may_send_unasked(ch) || !ch->had_command)
 		return;
 	lun = take_aer_lun(ch);
 	if (lun < 0)
@@ -544,40 +550,43 @@ static void send_aer(struct channel *ch)
 		&sense, volume_sense_format(ch->nexus->scsi.vol[lun]), bytes,
 		sizeof(bytes));
 	aer.req_lim_delta = srp_ledger_settle(&ch->ledger);
-	ch->cred_tag++;
-	ch->cred_unanswered = SRP_AER_RSP;
-	post_own(ch, srp_aer_req_encode(ch->own->rsp, CHANNEL_RSP_SIZE, &aer),
-		 own_done);
+	ch->unasked.tag++;
+	ch->unasked.unanswered = SRP_AER_RSP;
+	chan_post_unasked(ch,
+			  srp_aer_req_encode(ch->unasked.req->rsp,
+					     CHANNEL_RSP_SIZE, &aer),
+			  chan_unasked_done);
 }
 
 static void run_aer(struct reactor_msg *msg)
 {
-	struct channel *ch = container_of(msg, struct channel, aer_msg);
+	struct channel *ch = container_of(msg, struct channel, aer.msg);
 
 	/* From here on another message can be sent. */
-	atomic_store(&ch->aer_sent, false);
+	atomic_store(&ch->aer.sent, false);
 	send_aer(ch);
 }
 
-static void speak(struct channel *ch)
+static void chan_send_unasked(struct channel *ch)
 {
 	if (ch->ledger.owed > 0)
 		return_credits(ch);
-	if (ch->wants_aer)
+	if (ch->aer.wanted)
 		send_aer(ch);
 }
 
 /* SRP_CRED_RSP, SRP_AER_RSP */
-static void answer_arrived(struct channel *ch, uint8_t opcode)
+static void response_arrived(struct channel *ch, uint8_t opcode)
 {
-	if (ch->cred_unanswered != opcode) {
-		channel_complain(ch, "%s that nobody asked for; closing",
+	if (ch->unasked.unanswered != opcode) {
+		channel_complain(ch,
+				 "%s without a request of the target; closing",
 				 srp_opcode_name(opcode));
 		channel_close(ch, "spurious response from the initiator");
 		return;
 	}
-	ch->cred_unanswered = 0;
-	speak(ch);
+	ch->unasked.unanswered = 0;
+	chan_send_unasked(ch);
 }
 
 /* ---- requests ---- */
@@ -588,8 +597,8 @@ static void chan_start_request(struct channel *ch, struct xp_iu *iu)
 	const uint8_t *opcode = iu->data;
 
 	req->ch = ch;
-	ch->busy_cnt++;
-	list_add_tail(&ch->busy, &req->node);
+	ch->requests.cnt++;
+	list_add_tail(&ch->requests.busy, &req->node);
 	ch->had_command = true;
 	req->seq = ch->worker->next_seq++;
 	if (*opcode == SRP_CMD)
@@ -600,31 +609,32 @@ static void chan_start_request(struct channel *ch, struct xp_iu *iu)
 
 static void chan_start_waiting(struct channel *ch)
 {
-	while (ch->state == CHANNEL_OPEN && ch->waiting_cnt > 0 &&
-	       ch->busy_cnt < CHANNEL_REQUESTS) {
-		struct xp_iu *iu = ch->waiting[ch->waiting_first];
+	while (ch->state == CHANNEL_OPEN && ch->waiting.cnt > 0 &&
+	       ch->requests.cnt < CHANNEL_REQUESTS) {
+		struct xp_iu *iu = ch->waiting.ius[ch->waiting.first];
 
-		ch->waiting_first = (ch->waiting_first + 1) % CHANNEL_REQ_LIM;
-		ch->waiting_cnt--;
+		ch->waiting.first = (ch->waiting.first + 1) % CHANNEL_REQ_LIM;
+		ch->waiting.cnt--;
 		chan_start_request(ch, iu);
 	}
 }
 
-/* Whoever sends one request after the other sends the next one soon. Of many that
- * are sent at a time some come alone as well. */
-#define LONE_MIN 4
+/* An initiator that sends one request at a time sends the next one soon. If it
+ * sends many at a time, a few arrive while no other is under way, too. */
+#define SINGLE_MIN 4
 
-static void expect_next(struct channel *ch)
+static void chan_expect_next(struct channel *ch)
 {
 	struct worker *w = ch->worker;
 
-	if (ch->lone_cnt < LONE_MIN || ch->busy_cnt > 0 || w->expects)
+	if (ch->requests.single < SINGLE_MIN || ch->requests.cnt > 0 ||
+	    w->expects)
 		return;
 	w->expects = true;
 	reactor_await(w->reactor, 1);
 }
 
-static void it_came(struct worker *w)
+static void chan_stop_expecting(struct worker *w)
 {
 	if (!w->expects)
 		return;
@@ -635,25 +645,26 @@ static void it_came(struct worker *w)
 void channel_request_ended(struct channel *ch, struct request *req)
 {
 	list_del(&req->node);
-	ch->busy_cnt--;
+	ch->requests.cnt--;
 	request_pool_put(&ch->worker->requests, req);
-	if (ch->blocked_cnt > 0)
+	if (ch->requests.blocked > 0)
 		request_start_blocked(ch);
-	if (ch->waiting_cnt > 0)
+	if (ch->waiting.cnt > 0)
 		chan_start_waiting(ch);
-	expect_next(ch);
-	speak(ch);
+	chan_expect_next(ch);
+	chan_send_unasked(ch);
 	if (ch->state == CHANNEL_DRAINING)
 		close_if_drained(ch);
-	if (ch->state == CHANNEL_CLOSED && list_empty(&ch->busy))
-		be_gone(ch);
+	if (ch->state == CHANNEL_CLOSED && list_empty(&ch->requests.busy))
+		chan_become_gone(ch);
 }
 
 /* SRP_CMD or SRP_TSK_MGMT: costs a credit, needs a free request. */
 static void request_arrived(struct channel *ch, struct xp_iu *iu)
 {
-	it_came(ch->worker);
-	ch->lone_cnt = ch->busy_cnt == 0 ? ch->lone_cnt + 1 : 0;
+	chan_stop_expecting(ch->worker);
+	ch->requests.single =
+		ch->requests.cnt == 0 ? ch->requests.single + 1 : 0;
 	if (!srp_ledger_take(&ch->ledger)) {
 		xp_iu_release(iu);
 		channel_complain(ch,
@@ -663,11 +674,11 @@ static void request_arrived(struct channel *ch, struct xp_iu *iu)
 		channel_close(ch, "the initiator exceeded its request limit");
 		return;
 	}
-	if (ch->waiting_cnt > 0 || ch->busy_cnt == CHANNEL_REQUESTS) {
-		/* The credits bound how many may wait. */
-		assert(ch->waiting_cnt < CHANNEL_REQ_LIM);
-		ch->waiting[(ch->waiting_first + ch->waiting_cnt++) %
-			    CHANNEL_REQ_LIM] = iu;
+	if (ch->waiting.cnt > 0 || ch->requests.cnt == CHANNEL_REQUESTS) {
+		/* The credits limit how many wait. */
+		assert(ch->waiting.cnt < CHANNEL_REQ_LIM);
+		ch->waiting.ius[(ch->waiting.first + ch->waiting.cnt++) %
+				CHANNEL_REQ_LIM] = iu;
 		return;
 	}
 	chan_start_request(ch, iu);
@@ -705,7 +716,7 @@ static void on_received(struct xp_chan *xp, struct xp_iu *iu)
 		return;
 	case SRP_CRED_RSP:
 	case SRP_AER_RSP:
-		answer_arrived(ch, head.opcode);
+		response_arrived(ch, head.opcode);
 		break;
 	case SRP_I_LOGOUT:
 		channel_close(ch, "the initiator logged out");

@@ -28,6 +28,7 @@
 #include "target/port/nexus.h"
 #include "target/port/worker.h"
 
+struct login_quota;
 struct port;
 struct request;
 
@@ -83,77 +84,102 @@ enum channel_state {
 	CHANNEL_GONE,	   /* nothing is left; the port has been told */
 };
 
-struct channel {
-	/* constant from birth on */
-	struct port *port;
-	struct nexus *nexus; /* outlives CHANNEL_GONE's message */
-	struct worker *worker;
-	unsigned int number; /* in messages: "channel 3" */
-	enum xp_kind kind;
-	struct srp_cmd_rules rules;
-	struct srp_login_rsp login_rsp;
+/*
+ * Messages between the port and the channel's worker, each sent once at most.
+ * Worker 0 receives the last two.
+ */
+struct channel_msgs {
+	struct reactor_msg start;
+	struct reactor_msg drain;
+	struct reactor_msg close;
+	struct reactor_msg free;
+	struct reactor_msg opened;
+	struct reactor_msg gone;
+};
 
-	/* the port's */
+/* The port's view of a channel. Thread: worker 0. */
+struct channel_port_side {
 	struct list nexus_node; /* nexus->channels */
 	struct login_quota *quota;
 	bool half_open;
 	bool drain_sent;
 	bool close_sent;
-	const char *close_why; /* for the worker's log; static; set before
-				* the message that carries it is sent */
-	/* The connection request until xp_accept() has consumed it. The port's
+};
+
+/* LUNs to report by SRP_AER_REQ. Any thread adds them. */
+struct channel_aer {
+	struct reactor_msg msg;		      /* sent again and again */
+	_Atomic bool sent;		      /* it is on its way */
+	_Atomic uint64_t luns[LUNS_MAX / 64]; /* bits */
+	bool wanted; /* by the initiator, at login; constant */
+};
+
+/* Requests under way, and what is known about them. */
+struct channel_requests {
+	struct list busy;	/* in order of arrival */
+	unsigned int cnt;	/* of busy; at most CHANNEL_REQUESTS */
+	unsigned int special;	/* ORDERED and HEAD OF QUEUE in busy */
+	unsigned int blocked;	/* in busy; their turn has not come */
+	unsigned int lingering; /* in busy; answered, but the disk has them */
+	unsigned int single; /* last arrivals in a row with no other in busy */
+	uint64_t answered;   /* since the login, for the log */
+};
+
+/* IUs that wait for a request: a ring. */
+struct channel_waiting {
+	struct xp_iu *ius[CHANNEL_REQ_LIM];
+	unsigned int first;
+	unsigned int cnt;
+};
+
+/* IUs that the target sends without having been asked: SRP_CRED_REQ,
+ * SRP_AER_REQ, SRP_T_LOGOUT. One at a time. */
+struct channel_unasked {
+	/* Only the memory of its response is used. NULL: nothing is reserved
+	 * in the pool. */
+	struct request *req;
+	struct xp_chain chain;
+	bool posted;	    /* chain is under way ... */
+	uint64_t posted_us; /* ... since then */
+	uint8_t unanswered; /* opcode of the response that is due, or 0 */
+	uint64_t tag;
+};
+
+struct channel {
+	/* constant from creation on */
+	struct port *port;
+	struct nexus *nexus; /* outlives the message that the channel is gone */
+	struct worker *worker;
+	unsigned int number; /* in messages: "channel 3" */
+	enum xp_kind kind;
+	struct srp_cmd_rules rules;
+	struct srp_login_rsp login_rsp;
+	uint32_t ti_iu_len; /* bytes; CHANNEL_TI_IU_LEN */
+
+	struct channel_port_side at_port;
+	struct channel_msgs msgs;
+	struct channel_aer aer;
+	/* For the worker's log; static text. Set before the message that
+	 * carries it is sent. */
+	const char *close_why;
+	/* The connection request, until xp_accept() has consumed it. The port's
 	 * in CHANNEL_NEW and after port_channel_gone(), else the worker's. */
 	struct xp_conn_request *conn;
 
-	/* from port to worker, each sent once at most; and back */
-	struct reactor_msg start_msg;
-	struct reactor_msg drain_msg;
-	struct reactor_msg close_msg;
-	struct reactor_msg free_msg;
-	/* the same, but again and again */
-	struct reactor_msg aer_msg;
-	_Atomic bool aer_sent;
-	_Atomic uint64_t aer_luns[LUNS_MAX / 64]; /* to be told of, bits */
-	struct reactor_msg opened_msg;
-	struct reactor_msg gone_msg;
-
-	/* the worker's */
+	/* the worker's, down to the end */
 	enum channel_state state;
 	struct list worker_node;    /* worker->channels */
 	struct xp_chan *xp;	    /* NULL: never accepted */
 	struct reactor_timer timer; /* half open, or draining */
 	struct srp_ledger ledger;
-	uint32_t ti_iu_len;	 /* bytes; CHANNEL_TI_IU_LEN */
-	bool logged_in;		 /* the login was logged, so the logout is */
-	char end_why[256];	 /* why the channel ends, the first reason */
-	uint64_t requests_cnt;	 /* answered, for the log */
-	uint64_t progress_us[2]; /* enum watched: when one was done last */
-
-	/* Requests of the worker's pool: those under way in order of arrival,
-	 * at most CHANNEL_REQUESTS; IUs that wait for one. */
-	struct list busy;
-	unsigned int busy_cnt;
-	unsigned int lone_cnt;	  /* that came when none was there, in a row */
-	unsigned int special_cnt; /* ORDERED and HEAD OF QUEUE in busy */
-	unsigned int blocked_cnt; /* whose turn has not come */
-	unsigned int lingering_cnt; /* answered, but the disk has them */
-	struct xp_iu *waiting[CHANNEL_REQ_LIM];
-	unsigned int waiting_first;
-	unsigned int waiting_cnt;
-
-	/* Of this one, only the memory of its response is used: for what the
-	 * target asks or says, SRP_CRED_REQ, SRP_AER_REQ, SRP_T_LOGOUT. NULL:
-	 * nothing is reserved in the pool. */
-	struct request *own;
-	struct xp_chain cred_chain;
-	bool cred_posted;	 /* cred_chain is under way ... */
-	uint64_t cred_posted_us; /* ... since then */
-	/* SRP_CRED_RSP or SRP_AER_RSP has not come yet: one at a time; 0 */
-	uint8_t cred_unanswered;
-	uint64_t cred_tag;
-	bool had_command; /* the initiator can receive */
-	bool wants_aer;	  /* it said so at login; constant */
-	bool says_logout; /* SRP_T_LOGOUT before the channel closes */
+	bool logged_in;	   /* the login was logged, and the logout will be */
+	bool had_command;  /* the initiator can receive */
+	bool sends_logout; /* SRP_T_LOGOUT before the channel closes */
+	char end_why[256]; /* why the channel ends; the first reason */
+	uint64_t progress_us[2]; /* enum watched: when one was last done */
+	struct channel_requests requests;
+	struct channel_waiting waiting;
+	struct channel_unasked unasked;
 };
 
 struct channel_params {

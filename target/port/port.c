@@ -224,11 +224,11 @@ static void admit(struct port *port, struct login *login)
 		refuse_waiting(login, SRP_REJ_NO_RESOURCES, "out of memory");
 		return;
 	}
-	ch->quota = login->quota;
-	ch->half_open = true;
+	ch->at_port.quota = login->quota;
+	ch->at_port.half_open = true;
 	nexus->login_cnt--;
 	login_free(login);
-	list_add_tail(&nexus->channels, &ch->nexus_node);
+	list_add_tail(&nexus->channels, &ch->at_port.nexus_node);
 	nexus->channel_cnt++;
 	nexus->was_used = true;
 	channel_send_start(ch);
@@ -257,14 +257,15 @@ static void close_channels(struct nexus *nexus, const char *why)
 	struct list *it;
 
 	list_for_each(it, &nexus->channels)
-		channel_send_close(container_of(it, struct channel, nexus_node),
-				   why);
+		channel_send_close(
+			container_of(it, struct channel, at_port.nexus_node),
+			why);
 }
 
 /* Runs on worker 0. Nothing is left of the channel but its memory. */
 static void port_run_gone(struct reactor_msg *msg)
 {
-	struct channel *ch = container_of(msg, struct channel, gone_msg);
+	struct channel *ch = container_of(msg, struct channel, msgs.gone);
 	struct nexus *nexus = ch->nexus;
 	struct port *port = ch->port;
 
@@ -273,9 +274,9 @@ static void port_run_gone(struct reactor_msg *msg)
 		reject(ch->conn, ch->login_rsp.tag, SRP_REJ_NO_RESOURCES);
 		ch->conn = NULL;
 	}
-	list_del(&ch->nexus_node);
+	list_del(&ch->at_port.nexus_node);
 	nexus->channel_cnt--;
-	logged_off(port, ch->quota, ch->half_open);
+	logged_off(port, ch->at_port.quota, ch->at_port.half_open);
 	channel_send_free(ch);
 	port_serve(port, nexus);
 	if (port->stopping && port->login_cnt == 0 && !port->stopped_called) {
@@ -286,23 +287,23 @@ static void port_run_gone(struct reactor_msg *msg)
 
 static void run_opened(struct reactor_msg *msg)
 {
-	struct channel *ch = container_of(msg, struct channel, opened_msg);
+	struct channel *ch = container_of(msg, struct channel, msgs.opened);
 
-	ch->half_open = false;
+	ch->at_port.half_open = false;
 	ch->port->half_open_cnt--;
-	login_quota_opened(ch->quota);
+	login_quota_opened(ch->at_port.quota);
 }
 
 void port_channel_opened(struct channel *ch)
 {
-	ch->opened_msg.run = run_opened;
-	reactor_send(port_reactor(ch->port), &ch->opened_msg);
+	ch->msgs.opened.run = run_opened;
+	reactor_send(port_reactor(ch->port), &ch->msgs.opened);
 }
 
 void port_channel_gone(struct channel *ch)
 {
-	ch->gone_msg.run = port_run_gone;
-	reactor_send(port_reactor(ch->port), &ch->gone_msg);
+	ch->msgs.gone.run = port_run_gone;
+	reactor_send(port_reactor(ch->port), &ch->msgs.gone);
 }
 
 /* ---- login ---- */
@@ -567,8 +568,9 @@ static void stop_nexus(struct port *port, struct nexus *nexus)
 	refuse_all_waiting(nexus, SRP_REJ_NO_RESOURCES,
 			   "the target is stopping");
 	list_for_each(it, &nexus->channels)
-		channel_send_drain(container_of(it, struct channel, nexus_node),
-				   "the target is stopping");
+		channel_send_drain(
+			container_of(it, struct channel, at_port.nexus_node),
+			"the target is stopping");
 	maybe_free_nexus(port, nexus);
 }
 
@@ -611,9 +613,9 @@ static void send_aers(struct nexus *nexus, const struct volume *vol)
 		if (nexus->view.vol[lun] != vol)
 			continue;
 		list_for_each(it, &nexus->channels)
-			channel_send_aer(
-				container_of(it, struct channel, nexus_node),
-				lun);
+			channel_send_aer(container_of(it, struct channel,
+						      at_port.nexus_node),
+					 lun);
 	}
 }
 

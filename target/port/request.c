@@ -558,7 +558,7 @@ static bool request_give_to_disk(struct request *req)
 /* Answered before (IMMED). The fabric may still have the response. */
 static void request_end_lingering(struct request *req)
 {
-	req->ch->lingering_cnt--;
+	req->ch->requests.lingering--;
 	req->lingers = false;
 	if (req->state == REQUEST_LINGERING)
 		request_advance(req);
@@ -593,10 +593,10 @@ static bool request_answer_now(struct scsi_task *task)
 	struct request *req = container_of(task, struct request, task);
 	struct channel *ch = req->ch;
 
-	if (ch->lingering_cnt == CHANNEL_LINGERING || !channel_can_answer(ch) ||
-	    req->fate != FATE_ANSWER)
+	if (ch->requests.lingering == CHANNEL_LINGERING ||
+	    !channel_can_answer(ch) || req->fate != FATE_ANSWER)
 		return false;
-	ch->lingering_cnt++;
+	ch->requests.lingering++;
 	req->lingers = true;
 	request_respond(req);
 	return true;
@@ -660,7 +660,7 @@ static void request_send_rsp(struct request *req, struct srp_rsp *rsp)
 
 	request_release_iu(req);
 	request_set_state(req, REQUEST_RESPONDING);
-	ch->requests_cnt++;
+	ch->requests.answered++;
 	request_worker(req)->counters.commands++;
 	req->chain.send[0] = (struct xp_sge){ .addr = req->rsp,
 					      .len = (uint32_t)len,

@@ -176,7 +176,7 @@ static void for_each_request(struct task_mgmt_part *part,
 		struct channel *ch =
 			container_of(c, struct channel, worker_node);
 
-		list_for_each_safe(it, tmp, &ch->busy) {
+		list_for_each_safe(it, tmp, &ch->requests.busy) {
 			struct request *req =
 				container_of(it, struct request, node);
 

@@ -19,9 +19,9 @@ static bool task_set_must_wait(const struct request *req)
 	struct list *it;
 
 	/* With SIMPLE alone there is nothing to look for. */
-	if (!req->ch->special_cnt || req->attr == SRP_TASK_HEAD_OF_QUEUE)
+	if (!req->ch->requests.special || req->attr == SRP_TASK_HEAD_OF_QUEUE)
 		return false;
-	list_for_each(it, &req->ch->busy) {
+	list_for_each(it, &req->ch->requests.busy) {
 		const struct request *other =
 			container_of(it, struct request, node);
 
@@ -37,25 +37,25 @@ bool task_set_enter(struct request *req, uint8_t attr)
 {
 	req->attr = attr;
 	if (attr != SRP_TASK_SIMPLE)
-		req->ch->special_cnt++;
+		req->ch->requests.special++;
 	if (!task_set_must_wait(req))
 		return true;
 	req->blocked = true;
-	req->ch->blocked_cnt++;
+	req->ch->requests.blocked++;
 	return false;
 }
 
 void task_set_unblock(struct request *req)
 {
 	if (req->blocked)
-		req->ch->blocked_cnt--;
+		req->ch->requests.blocked--;
 	req->blocked = false;
 }
 
 void task_set_leave(struct request *req)
 {
 	if (req->attr != SRP_TASK_SIMPLE)
-		req->ch->special_cnt--;
+		req->ch->requests.special--;
 	req->attr = SRP_TASK_SIMPLE;
 }
 
@@ -63,9 +63,9 @@ struct request *task_set_next(struct channel *ch)
 {
 	struct list *it;
 
-	if (!ch->blocked_cnt)
+	if (!ch->requests.blocked)
 		return NULL;
-	list_for_each(it, &ch->busy) {
+	list_for_each(it, &ch->requests.busy) {
 		struct request *req = container_of(it, struct request, node);
 
 		if (req->blocked && !task_set_must_wait(req)) {

@@ -31,14 +31,14 @@ static uint64_t waited_us(const struct channel *ch, enum watched what,
 /* Returns false when nothing is under way. */
 static bool find_oldest(const struct channel *ch, struct oldest *ret)
 {
-	bool any = ch->cred_posted;
+	bool any = ch->unasked.posted;
 	struct list *it;
 
 	*ret = (struct oldest){ 0 };
-	if (ch->cred_posted)
+	if (ch->unasked.posted)
 		ret->waited_us =
-			waited_us(ch, WATCHED_SEND, ch->cred_posted_us);
-	list_for_each(it, &ch->busy) {
+			waited_us(ch, WATCHED_SEND, ch->unasked.posted_us);
+	list_for_each(it, &ch->requests.busy) {
 		const struct request *req =
 			container_of(it, struct request, node);
 		uint64_t us;

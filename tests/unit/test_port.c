@@ -875,7 +875,7 @@ static const char *workers_of(const struct rig *rig, unsigned int who)
 	assert_true(nexus->channel_cnt < sizeof(digits));
 	list_for_each(it, &nexus->channels)
 		digits[cnt++] = (char)('0' + container_of(it, struct channel,
-							  nexus_node)
+							  at_port.nexus_node)
 						     ->worker->index);
 	digits[cnt] = '\0';
 	return digits;

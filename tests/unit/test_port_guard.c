@@ -30,7 +30,8 @@ static struct xp_chan *target_end(struct rig *rig, unsigned int who)
 	struct nexus *nexus = nexus_find(&rig->port.nexuses, &id, &rig->id);
 
 	assert_non_null(nexus);
-	return list_first(&nexus->channels, struct channel, nexus_node)->xp;
+	return list_first(&nexus->channels, struct channel, at_port.nexus_node)
+		->xp;
 }
 
 static uint64_t rw(struct rig_chan *ch, struct rig_cmd cmd, size_t offset,
