@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A channel is one RDMA connection of an I_T nexus, with its credits and its
- * requests. It takes IUs from the transport, hands SRP_CMD to request.c and
- * SRP_TSK_MGMT to task_mgmt.c, and ends when the peer, the port, or an IU that
- * cannot be understood says so. docs/channel-life.md tells its whole life.
+ * requests. It takes IUs from the transport, and hands SRP_CMD to request.c and
+ * SRP_TSK_MGMT to task_mgmt.c. The peer, the port or an invalid IU ends it.
+ * docs/channel-life.md describes its whole life.
  *
  * A channel lives on its worker; only the members marked so belong to the port
  * (worker 0). The two talk by messages:
@@ -17,8 +17,8 @@
  *             port_channel_gone()  <------  nothing is left: the last word
  *   channel_send_free()    ------>  frees the memory
  *
- * As messages of one sender keep their order, the free is the last one that
- * the worker sees.
+ * Messages of one sender keep their order, so the message to free the channel
+ * is the last one that the worker gets.
  */
 #ifndef TARGET_PORT_CHANNEL_H
 #define TARGET_PORT_CHANNEL_H
@@ -51,7 +51,7 @@ struct request;
 
 /*
  * Receives to keep posted: one per credit, one for the answer to SRP_CRED_REQ,
- * and one so that a peer which oversteps is found out before it runs into a
+ * and one to detect a peer that exceeds its request limit before it meets a
  * missing receive.
  */
 #define CHANNEL_RECVS (CHANNEL_REQ_LIM + 2)
@@ -197,14 +197,15 @@ struct channel_params {
  * all down to channel_send_free(). */
 struct channel *channel_create(const struct channel_params *p);
 
-/* Has the worker accept the connection; port_channel_gone() ends it all. */
+/* Asks the worker to accept the connection. port_channel_gone() follows at the
+ * end, also after a failure. */
 void channel_send_start(struct channel *ch);
 void channel_send_drain(struct channel *ch, const char *why);
 void channel_send_close(struct channel *ch, const char *why);
 /*
- * Tells of a unit attention on @lun by SRP_AER_REQ, when the initiator asked
- * for that at its login (AESOLNT): ib_srp does not, and complains about each
- * in the kernel's log. One at a time, and none before the first command, when
+ * Reports a unit attention on @lun by SRP_AER_REQ, if the initiator asked for
+ * it at its login (AESOLNT). ib_srp does not ask, and would log an error. The
+ * target sends one at a time, and none before the first command: until then
  * ib_srp has no receives. The unit attention itself waits for a command.
  */
 void channel_send_aer(struct channel *ch, unsigned int lun);
@@ -213,7 +214,7 @@ void channel_send_free(struct channel *ch);
 
 /* ---- Thread: the channel's worker ---- */
 
-/* Logs, rate limited, what the peer did wrong, with both addresses. */
+/* Logs what the peer did wrong, with both addresses; rate-limited. */
 void channel_complain(struct channel *ch, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

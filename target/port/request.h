@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One SRP_CMD from the arrival of its IU until its response has left; also the
- * slot in which an SRP_TSK_MGMT waits. Nothing is allocated: when a buffer is
- * not there the request waits. docs/channel-life.md has the pictures.
+ * One SRP_CMD, from the arrival of its IU until its response has left. Also the
+ * slot of an SRP_TSK_MGMT. Nothing is allocated: if no buffer is free, the
+ * request waits. docs/channel-life.md has the pictures.
  *
  * Thread: the worker of the channel.
  */
@@ -36,7 +36,7 @@ enum request_state {
 	REQUEST_LINGERING,   /* IMMED: answered, the disk still has it */
 };
 
-/* What is to become of the request when the fabric or the disk lets go. */
+/* What happens to the request when the fabric or the disk is done with it. */
 enum request_fate {
 	FATE_ANSWER,  /* go on, answer */
 	FATE_ABORTED, /* ended by another nexus: answer TASK ABORTED */
@@ -101,26 +101,26 @@ void request_start(struct request *req, struct xp_iu *iu);
 void request_start_tmf(struct request *req, uint64_t tag);
 
 /*
- * Ends a command as @fate says as soon as that is possible: at once when it
- * only waits; otherwise when the fabric or the disk lets go. No harm to one
- * that is being answered. task_mgmt.c hears of the end.
+ * Ends a command with @fate: at once if it only waits, otherwise when the fabric
+ * or the disk is done with it. Does nothing to a command that is being answered.
+ * task_mgmt_request_moved() is called at the end.
  */
 void request_abort(struct request *req, enum request_fate fate);
 
-/* Keeps a command from getting on, so that ending other requests does not set
- * this one going: it stops waiting for a buffer, and asks the disk for nothing
- * more. Follow with request_abort() or request_drop(). */
+/* Stops a command: it no longer waits for a buffer, and asks the disk for
+ * nothing more. So the end of other requests does not start this one. Follow
+ * with request_abort() or request_drop(). */
 void request_stop_waiting(struct request *req);
 
-/* A command of @ch has ended: those whose turn has come by it start. */
+/* A command of @ch has ended: starts the commands that waited for it. */
 void request_start_blocked(struct channel *ch);
 
-/* Ends a request that neither the fabric nor the disk has (any more), without
- * an answer; its credit is owed. */
+/* Ends a request without an answer; its credit is owed. Neither the fabric nor
+ * the disk has the request. */
 void request_drop(struct request *req);
 
-/* Posts the answer to SRP_TSK_MGMT in state MANAGING, or drops it when the
- * channel cannot carry it any more. */
+/* Answers an SRP_TSK_MGMT in state MANAGING, or drops it if the channel can no
+ * longer send an answer. */
 void request_answer_tmf(struct request *req, enum srp_rsp_code code);
 
 #endif

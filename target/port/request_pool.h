@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The requests of a worker's channels, with the registered memory of their
- * responses. A channel reserves at login what it may have at most, so there is
- * always one for it; but all take from the same slabs, and of these from those
- * in use first. So memory is touched for the commands that are under way at the
- * same time on all channels, not for those that there might be on each, and an
- * idle channel has next to nothing.
+ * responses. A channel reserves its maximum at login, so it never lacks a
+ * request. All channels take requests from the same slabs, first from slabs that
+ * are in use. So the memory that is touched depends on how many commands are
+ * under way on all channels together, and an idle channel costs almost nothing.
  *
  * Thread: the worker.
  */
@@ -42,8 +41,8 @@ struct request_slab {
 void request_pool_init(struct request_pool *pool, struct worker *w);
 
 /*
- * For a new channel: CHANNEL_REQUESTS, and one for what the target says
- * unasked. 0, or -errno with one clause in @e. Undone by
+ * Reserves for a new channel: CHANNEL_REQUESTS, and one for IUs that the target
+ * sends unasked. 0, or -errno with one clause in @e. Undone by
  * request_pool_release(), when the channel has given all back.
  */
 int request_pool_reserve(struct request_pool *pool, struct error *e);

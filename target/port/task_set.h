@@ -20,13 +20,14 @@
  * Return: it may start; otherwise it is blocked. */
 bool task_set_enter(struct request *req, uint8_t attr);
 
-/* It waits for its turn no longer, if it did: it starts, or is ended. */
+/* It no longer waits for its turn: it starts, or is ended. Does nothing if it
+ * did not wait. */
 void task_set_unblock(struct request *req);
 
-/* Nobody waits for it any more. Also for what has never entered. */
+/* No other command waits for it from now on. @req may never have entered. */
 void task_set_leave(struct request *req);
 
-/* One whose turn has come, unblocked, to be started; NULL: none. */
+/* Unblocks a command whose turn has come, for the caller to start. NULL: none. */
 struct request *task_set_next(struct channel *ch);
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sees to it that an initiator which has stopped without closing its connection
- * does not keep buffers for ever. A channel on which RDMA READs wait while none
- * is answered, or RDMA WRITEs and responses while none is taken, is closed
- * after the worker's rdma_timeout_ms, and a quarter of that at most. What the
- * disk takes does not count, and an initiator that is slow but gets on is left
- * alone.
+ * Closes channels whose initiator has stopped without closing the connection:
+ * it would keep its buffers forever. The watchdog closes a channel if RDMA READs
+ * wait and none completes, or RDMA WRITEs and responses wait and none completes,
+ * for the worker's rdma_timeout_ms (plus a quarter of it at most). The time that
+ * the disk takes does not count. A slow initiator that makes progress stays.
  *
  * One timer per worker, which runs only while something is under way.
  * Thread: the worker.
@@ -27,10 +26,10 @@ void watchdog_init(struct worker *w);
 /* @w has nothing under way any more. */
 void watchdog_stop(struct worker *w);
 
-/* Something is about to be posted on @ch; returns the time, for whoever asks
- * later how long it has been. Microseconds. */
+/* Call before each post on @ch. Return: the time, in microseconds, to store as
+ * the time of the post. */
 uint64_t watchdog_posted(struct channel *ch);
-/* Something was done well. */
+/* A chain of @ch has completed without an error. */
 void watchdog_done(struct channel *ch, enum watched what);
 
 #endif
