@@ -1,0 +1,74 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# The store srp: a target serves a volume of another one, which is killed under load
+# and comes back.
+. "$(dirname "$0")/lib.sh"
+
+RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/srp
+LD_LIBRARY_PATH=$BUILD/initiator
+export RDMA_BLOCK_PLUGIN_PATH LD_LIBRARY_PATH
+
+truncate -s 64M "$T/disk" "$T/checked" "$T/ro"
+t_target --backing "$T/disk,name=disk" --backing "$T/checked,name=checked" \
+	--backing "$T/ro,name=ro,ro"
+BELOW=$T_TARGET
+BELOW_URI=$URI
+keeps() { rdma-target --check-plugin "srp:$1"; }
+t_check 'a volume keeps the contract' keeps "$BELOW_URI/checked"
+t_check 'a read-only one, too' keeps "$BELOW_URI/ro"
+t_refused 'a volume that is not there' "nosuch" \
+	rdma-target --backing "srp:$BELOW_URI/nosuch"
+t_refused 'which of several?' 'several volumes' \
+	rdma-target --backing "srp:$BELOW_URI"
+t_refused 'a target that is not there' 'refused' \
+	rdma-target --backing srp:srp+tcp://127.0.0.1:1/x
+
+[ -z "${SANITIZED-}" ] || t_done
+t_needs_fuse
+command -v fio >/dev/null || t_skip_all 'no fio here'
+mkdir "$T/mnt"
+kill "$BELOW"
+wait "$BELOW"
+t_target --backing "$T/disk,name=disk"
+BELOW=$T_TARGET
+BELOW_URI=$URI
+t_target --threads 2 --backing "srp:$BELOW_URI/disk,name=again"
+t_mount "$URI" "$T/mnt" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+verify() {
+	(cd "$T" && fio --name=v --filename="$T/mnt/again" --direct=1 --size=32M \
+		--rw=randwrite --bsrange=4k-1m --ioengine=libaio --iodepth=16 \
+		--verify=crc32c --do_verify=1 --verify_fatal=1 \
+		--output-format=terse "$@")
+}
+t_check 'fio verifies' verify
+is_up() { grep -q 'rdma-fuse srp' "$T/below.log"; }
+restart() {
+	kill -9 "$BELOW"
+	wait "$BELOW" 2>/dev/null
+	: >"$T/below.log"
+	rdma-target --listen "$BELOW_URI" --backing "$T/disk,name=disk" \
+		>"$T/below.log" 2>&1 &
+	BELOW=$!
+	t_pids="$t_pids $BELOW"
+	t_wait_for 20 is_up
+}
+survives() {
+	verify --time_based --runtime=5 >"$T/fio.log" 2>&1 &
+	fio=$!
+	for n in 1 2 3; do
+		sleep 1
+		restart || return 1
+	done
+	wait $fio
+	status=$?
+	tail -3 "$T/fio.log"
+	[ $status = 0 ] && grep -q 'the session is running' "$T/target.log"
+}
+t_check 'fio verifies while the target below is killed' survives
+same() { cmp "$T/disk" "$T/mnt/again"; }
+t_check 'the data is that of the volume below' same
+fusermount3 -u "$T/mnt"
+kill "$T_TARGET"
+wait "$T_TARGET"
+t_check 'ends with 0' [ $? = 0 ]
+t_done
