@@ -27,7 +27,7 @@ const char *srpi_version(void)
 
 int srpi_fork_init(void)
 {
-	return xp_verbs_fork_init();
+	return xp_fork_init();
 }
 
 int ini_struct_take(void *dst, size_t size, const void *src,

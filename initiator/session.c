@@ -102,7 +102,7 @@ static void choose_transport(struct srpi_session *s)
 {
 	if (s->uri.transport == SRP_URI_TCP) {
 		s->kind = XP_TCP;
-	} else if (s->uri.transport == SRP_URI_RDMA || xp_verbs_present()) {
+	} else if (s->uri.transport == SRP_URI_RDMA || xp_present(XP_VERBS)) {
 		s->kind = XP_VERBS;
 	} else {
 		s->kind = XP_TCP;

@@ -25,8 +25,7 @@ static void print_mount(const struct listen_point *p)
 {
 	char text[LISTEN_TEXT_SIZE];
 
-	printf("  rdma-fuse %s://%s MOUNTPOINT\n",
-	       p->kind == XP_VERBS ? "srp+rdma" : "srp+tcp",
+	printf("  rdma-fuse %s://%s MOUNTPOINT\n", xp_kind_scheme(p->kind),
 	       listen_point_text(p, text));
 }
 

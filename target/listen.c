@@ -267,7 +267,7 @@ static int listen_default(struct listener *l)
 	struct listen_point any = has_ipv6() ? any_ipv6() : ipv4(INADDR_ANY);
 	int err;
 
-	if (xp_verbs_present())
+	if (xp_present(XP_VERBS))
 		return listen_any_rdma(l);
 	log_notice("no RDMA device on this machine: serving over TCP, on "
 		   "127.0.0.1 only (--listen srp+tcp://ADDR for more)");

@@ -117,6 +117,20 @@ struct xp_ops {
 			  uint32_t *ret_key);
 };
 
+/* One transport, for registry.c. */
+struct xp_provider {
+	/* As xp_create(). */
+	int (*create)(const struct xp_config *cfg, struct xp **ret_xp,
+		      struct error *e);
+	/* As xp_present(); NULL: always. */
+	bool (*present)(void);
+	/* As xp_fork_init(); NULL: nothing to do. */
+	int (*fork_init)(void);
+};
+
+extern const struct xp_provider xp_verbs_provider;
+extern const struct xp_provider xp_tcp_provider;
+
 /* Embedded first in a provider's own. */
 struct xp {
 	const struct xp_ops *ops;

@@ -19,16 +19,6 @@
 /* Work requests handed to the fabric with one call. */
 #define XP_BATCH 64
 
-const char *xp_kind_name(enum xp_kind kind)
-{
-	static const char *const names[] = {
-		[XP_VERBS] = "RDMA (verbs)",
-		[XP_TCP] = "TCP",
-	};
-
-	return names[kind];
-}
-
 void xp_core_listen_failed(struct error *e, int err)
 {
 	const char *text = strerror(-err);

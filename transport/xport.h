@@ -62,6 +62,8 @@ enum xp_kind {
 
 /* "RDMA (verbs)", "TCP" */
 const char *xp_kind_name(enum xp_kind kind);
+/* Of a URI: "srp+rdma", "srp+tcp". */
+const char *xp_kind_scheme(enum xp_kind kind);
 
 /* Private data that a login needs at most (a LOGIN_RSP; the verbs' REP may be
  * zero padded to 196 bytes). */
@@ -112,11 +114,6 @@ struct xp_config {
  * then: the kernel refuses RDMA's connection manager (EACCES) to a child after
  * fork(), and to whoever has changed user, group or capabilities since.
  */
-int xp_verbs_create(const struct xp_config *cfg, struct xp **ret_xp,
-		    struct error *e);
-int xp_tcp_create(const struct xp_config *cfg, struct xp **ret_xp,
-		  struct error *e);
-/* The one of @kind. */
 int xp_create(enum xp_kind kind, const struct xp_config *cfg,
 	      struct xp **ret_xp, struct error *e);
 
@@ -125,11 +122,12 @@ void xp_destroy(struct xp *xp);
 
 enum xp_kind xp_kind(const struct xp *xp);
 
-/* Call before anything else that opens verbs, in a process that will fork. */
-int xp_verbs_fork_init(void);
+/* Call before any other function here, in a process that will fork. Return: 0 or
+ * -errno. */
+int xp_fork_init(void);
 
-/* True when the machine has an RDMA device. */
-bool xp_verbs_present(void);
+/* True when the machine has what the transport needs, such as an RDMA device. */
+bool xp_present(enum xp_kind kind);
 
 /* ---- memory ---- */
 

@@ -87,7 +87,7 @@ void t_peer_init(struct t_peer *p)
 	memset(p, 0, sizeof(*p));
 	assert_int_equal(reactor_create(&ropt, &p->reactor), 0);
 	cfg.reactor = p->reactor;
-	assert_int_equal(xp_tcp_create(&cfg, &p->xp, &e), 0);
+	assert_int_equal(xp_create(XP_TCP, &cfg, &p->xp, &e), 0);
 	p->mem = aligned(T_PEER_MEM_LEN);
 	p->ius = aligned(T_PEER_IU_LEN * ARRAY_SIZE(p->sends));
 	assert_int_equal(xp_mr_register(p->xp, p->mem, T_PEER_MEM_LEN,

@@ -211,7 +211,7 @@ static void evil_start(const struct manners *manners)
 	evil.manners = manners;
 	assert_int_equal(srpi_ctx_create(NULL, &evil.ctx, &se), 0);
 	cfg.reactor = evil.ctx->reactor;
-	assert_int_equal(xp_tcp_create(&cfg, &evil.xp, &e), 0);
+	assert_int_equal(xp_create(XP_TCP, &cfg, &evil.xp, &e), 0);
 	assert_int_equal(xp_mr_register(evil.xp, evil.sends, sizeof(evil.sends),
 					XP_LOCAL, &evil.mr, &e),
 			 0);

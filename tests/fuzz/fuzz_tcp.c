@@ -169,7 +169,7 @@ static void open_once(void)
 	FUZZ_CLAIM(mem && !reactor_create(&opt, &reactor));
 	memset(mem, 0x5a, MEM_LEN);
 	cfg.reactor = reactor;
-	FUZZ_CLAIM(!xp_tcp_create(&cfg, &xp, &e));
+	FUZZ_CLAIM(!xp_create(XP_TCP, &cfg, &xp, &e));
 	FUZZ_CLAIM(!xp_mr_register(xp, mem, MEM_LEN, XP_LOCAL, &local_mr, &e));
 	FUZZ_CLAIM(!xp_mr_register(xp, mem + GIVEN_AT, GIVEN_LEN, XP_REMOTE,
 				   &given_mr, &e));

@@ -34,7 +34,7 @@ struct t_fabric;
 struct t_fabric *t_fabric_create(void);
 void t_fabric_destroy(struct t_fabric *hub);
 
-/* As xp_verbs_create(); cfg->reactor is needed for its pollers and timers. */
+/* As xp_create(); cfg->reactor is needed for its pollers and timers. */
 int t_xp_create(struct t_fabric *hub, const struct xp_config *cfg,
 		struct xp **ret_xp);
 

@@ -119,10 +119,10 @@ static void xp_open(struct t_world *w, struct reactor *r, struct xp **ret_xp)
 		err = t_xp_create(w->hub, &cfg, ret_xp);
 		break;
 	case T_TCP:
-		err = xp_tcp_create(&cfg, ret_xp, &e);
+		err = xp_create(XP_TCP, &cfg, ret_xp, &e);
 		break;
 	case T_VERBS:
-		err = xp_verbs_create(&cfg, ret_xp, &e);
+		err = xp_create(XP_VERBS, &cfg, ret_xp, &e);
 		break;
 	}
 	if (err)

@@ -537,7 +537,7 @@ static struct play *play_new(const struct play_options *o)
 	p->generation = o->generation;
 	assert_int_equal(srpi_ctx_create(NULL, &p->ctx, &e), 0);
 	cfg.reactor = p->ctx->reactor;
-	assert_int_equal(xp_tcp_create(&cfg, &p->xp, &xe), 0);
+	assert_int_equal(xp_create(XP_TCP, &cfg, &p->xp, &xe), 0);
 	assert_int_equal(xp_mr_register(p->xp, p->sends, sizeof(p->sends),
 					XP_LOCAL, &p->mr, &xe),
 			 0);

@@ -212,10 +212,10 @@ static void world_up_on(struct world *w, enum answer answer, const char *ip)
 	end_init(&w->i, "hello");
 	assert_int_equal(reactor_create(&opt, &w->r), 0);
 	cfg.reactor = w->r;
-	ok(xp_verbs_create(&cfg, &w->target, &e), &e);
+	ok(xp_create(XP_VERBS, &cfg, &w->target, &e), &e);
 	cfg.recv_len = 512;
 	cfg.recv_aligned_at = 0;
-	ok(xp_verbs_create(&cfg, &w->initiator, &e), &e);
+	ok(xp_create(XP_VERBS, &cfg, &w->initiator, &e), &e);
 	ok(xp_listen(w->target, address(ip, port), sizeof(struct sockaddr_in),
 		     on_requested, w, &w->listener, &e),
 	   &e);
@@ -1165,7 +1165,7 @@ static void *other_main(void *arg)
 
 	assert_int_equal(reactor_create(&opt, &o->r), 0);
 	cfg.reactor = o->r;
-	ok(xp_verbs_create(&cfg, &o->xp, &e), &e);
+	ok(xp_create(XP_VERBS, &cfg, &o->xp, &e), &e);
 	atomic_store(&o->ready, true);
 	while (!atomic_load(&o->closed))
 		reactor_run_once(o->r, 10);
@@ -1303,11 +1303,11 @@ int main(int argc, char **argv)
 {
 	static struct t_table t;
 
-	if (!xp_verbs_present()) {
+	if (!xp_present(XP_VERBS)) {
 		printf("1..0 # SKIP no RDMA device\n");
 		return 77;
 	}
-	xp_verbs_fork_init();
+	xp_fork_init();
 	if (argc == 2 && strcmp(argv[0], "target") == 0) {
 		port = (unsigned int)atoi(argv[1]);
 		return be_target();

@@ -211,8 +211,8 @@ static const struct xp_ops ops = {
 	.mr_remote = tcp_mr_remote,
 };
 
-int xp_tcp_create(const struct xp_config *cfg, struct xp **ret_xp,
-		  struct error *e)
+static int tcp_create(const struct xp_config *cfg, struct xp **ret_xp,
+		      struct error *e)
 {
 	struct tcp_xp *xp = calloc(1, sizeof(*xp));
 
@@ -230,3 +230,7 @@ int xp_tcp_create(const struct xp_config *cfg, struct xp **ret_xp,
 	*ret_xp = &xp->base;
 	return 0;
 }
+
+const struct xp_provider xp_tcp_provider = {
+	.create = tcp_create,
+};

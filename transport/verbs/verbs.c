@@ -256,8 +256,8 @@ static const struct xp_ops verbs_ops = {
 	.mr_remote = verbs_mr_remote,
 };
 
-int xp_verbs_create(const struct xp_config *cfg, struct xp **ret_xp,
-		    struct error *e)
+static int vb_create(const struct xp_config *cfg, struct xp **ret_xp,
+		     struct error *e)
 {
 	struct vb_xp *vx;
 	int err = 0;
@@ -285,12 +285,12 @@ int xp_verbs_create(const struct xp_config *cfg, struct xp **ret_xp,
 	return 0;
 }
 
-int xp_verbs_fork_init(void)
+static int vb_fork_init(void)
 {
 	return -ibv_fork_init();
 }
 
-bool xp_verbs_present(void)
+static bool vb_present(void)
 {
 	int cnt = 0;
 	struct ibv_device **list = ibv_get_device_list(&cnt);
@@ -299,3 +299,9 @@ bool xp_verbs_present(void)
 		ibv_free_device_list(list);
 	return list && cnt > 0;
 }
+
+const struct xp_provider xp_verbs_provider = {
+	.create = vb_create,
+	.present = vb_present,
+	.fork_init = vb_fork_init,
+};
