@@ -241,7 +241,7 @@ status=$?
 [ "$status" = 1 ] && grep -q 'access rules (rdma-target: --allow' "$work/info" && grep -q \
 	"login of 0x.* from 127.0.0.1:.* on 127.0.0.1:$port refused: .*no volume is allowed" \
 	"$work/closed.log"
-result "a stranger is refused, and the log says why" $? \
+result "an initiator without a volume is refused, and the log says why" $? \
 	"$(cat "$work/info" "$work/closed.log")"
 kill "$pid"
 wait "$pid"
