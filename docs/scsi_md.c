@@ -15,22 +15,26 @@
 static const char head_text[] =
 	"# SCSI commands\n"
 	"\n"
-	"Made by `docs/scsi_md.c` from the tables that `rdma-target` itself goes by;\n"
-	"a unit test compares. To change it, change `protocol/scsi_cdb_table.c` and run\n"
-	"`ninja -C BUILD docs/scsi-md && BUILD/docs/scsi-md > docs/scsi.md`.\n"
+	"`docs/scsi_md.c` makes this page from the tables that `rdma-target` itself uses, and a\n"
+	"unit test compares the two. To change the page, change `protocol/scsi_cdb_table.c` and\n"
+	"run `ninja -C BUILD docs/scsi-md && BUILD/docs/scsi-md > docs/scsi.md`.\n"
 	"\n"
-	"A command that is not listed is refused with ILLEGAL REQUEST, INVALID COMMAND\n"
-	"OPERATION CODE (05h/20h/00h), a service action that is not listed with INVALID\n"
-	"FIELD IN CDB (05h/24h/00h). A bit of the CDB that is not set in the usage map is\n"
-	"refused with INVALID FIELD IN CDB and a pointer at it, so protection information\n"
-	"(RDPROTECT, WRPROTECT, VRPROTECT) and NACA are. GROUP NUMBER is ignored: there\n"
-	"are no groups (GROUP_SUP 0). The map is what REPORT SUPPORTED OPERATION CODES\n"
-	"tells; it begins with the operation code.\n"
+	"`rdma-target` refuses a command that is not in the list with ILLEGAL REQUEST, INVALID\n"
+	"COMMAND OPERATION CODE (05h/20h/00h), and a service action that is not in the list with\n"
+	"INVALID FIELD IN CDB (05h/24h/00h).\n"
 	"\n"
-	"Clauses are those of SBC-3 (T10/BSR INCITS 514) and SPC-4 (T10/BSR INCITS 513,\n"
-	"revision 36e: the numbers moved between revisions).\n"
+	"The usage map begins with the operation code. It has a bit for each bit of the CDB that\n"
+	"may be set. Any other bit is refused with INVALID FIELD IN CDB, and the sense data points\n"
+	"at it. This includes protection information (RDPROTECT, WRPROTECT, VRPROTECT) and NACA.\n"
+	"GROUP NUMBER is ignored, because there are no groups (GROUP_SUP 0). REPORT SUPPORTED\n"
+	"OPERATION CODES returns the same maps.\n"
 	"\n"
-	"What a nexus may do under a reservation of another:\n"
+	"The clauses are those of SBC-3 (T10/BSR INCITS 514) and SPC-4 (T10/BSR INCITS 513,\n"
+	"revision 36e: other revisions have other numbers).\n"
+	"\n"
+	"The column *Under a reservation* says which commands a nexus may send while another nexus\n"
+	"has reserved the volume. With the types \"registrants only\" and \"all registrants\", a\n"
+	"registered nexus may send every command.\n"
 	"\n"
 	"| | under write exclusive | under exclusive access | under RESERVE (6), (10) |\n"
 	"|---|---|---|---|\n"
@@ -38,17 +42,17 @@ static const char head_text[] =
 	"| reads | yes | conflict | conflict |\n"
 	"| asks | yes | yes | conflict |\n"
 	"| always | yes | yes | yes |\n"
-	"| by field | as *always* when it starts the unit or allows removal, else as *changes* | | |\n"
+	"| by field | *always* if it starts the unit or allows removal, else *changes* | | |\n"
 	"\n"
-	"*Readers* are initiators that may only read a unit (`:ro` of a rule). *No*: what\n"
-	"would write is refused with WRITE PROTECTED (07h/27h/00h), all else with ACCESS\n"
-	"DENIED, NO ACCESS RIGHTS (05h/20h/02h). *By field*: yes when it starts the unit\n"
-	"or allows removal. Of the task management functions they have ABORT TASK, ABORT\n"
-	"TASK SET and CLEAR TASK SET, which end commands of their own; LOGICAL UNIT RESET\n"
-	"is not supported for them.\n"
+	"The column *Readers* says what initiators may send that may only read a volume (`:ro` of\n"
+	"a rule). *No*: the target refuses commands that write with WRITE PROTECTED\n"
+	"(07h/27h/00h), all others with ACCESS DENIED, NO ACCESS RIGHTS (05h/20h/02h). *By field*:\n"
+	"yes if the command starts the unit or allows removal. A reader may end its own commands\n"
+	"with ABORT TASK, ABORT TASK SET and CLEAR TASK SET. LOGICAL UNIT RESET is not supported\n"
+	"for readers.\n"
 	"\n"
-	"Registrants are spared by the types for registrants. \"Attention\": answered while\n"
-	"a unit attention is pending, which stays pending (REQUEST SENSE tells it).\n"
+	"\"Attention\" means: the command is answered while a unit attention is pending. The unit\n"
+	"attention stays pending, except that REQUEST SENSE reports and clears it.\n"
 	"\n";
 
 static const char *const access_names[] = {
@@ -70,11 +74,11 @@ static const struct {
 	{ SCSI_CDB_PASSES_UA, "Attention." },
 	{ SCSI_CDB_ABSENT_LUN, "Answered for a LUN without a unit." },
 	{ SCSI_CDB_WRITES, "Refused when write protected." },
-	{ SCSI_CDB_UNMAPS, "Where the store is thinly provisioned." },
-	{ SCSI_CDB_ATOMIC, "Where the store writes blocks whole." },
+	{ SCSI_CDB_UNMAPS, "If the store is thinly provisioned." },
+	{ SCSI_CDB_ATOMIC, "If the store writes blocks whole." },
 	{ SCSI_CDB_JOB,
-	  "With `--state-dir` not for devices that have neither an "
-	  "identifier of their own nor serial=." },
+	  "Refused with `--state-dir` for devices that have neither an "
+	  "identifier nor serial=." },
 };
 
 static void put_opcode(FILE *f, const struct scsi_cdb_info *row)
@@ -154,8 +158,8 @@ static void put_mode_pages(FILE *f)
 	struct scsi_sense sense;
 	size_t len = 0;
 
-	fprintf(f, "\nMode pages, with the bits that MODE SELECT can change "
-		   "at most (WCE: where\nthe store has a cache; D_SENSE; "
+	fprintf(f, "\nMode pages, with the bits that MODE SELECT can "
+		   "change (WCE only if the store has\na cache; D_SENSE; "
 		   "SWP):\n\n| Page | Changeable |\n|---|---|\n");
 	scsi_mode_sense_encode(&unit, &cmd, b, sizeof(b), &len, &sense);
 	for (size_t at = 4; at < len; at += 2u + b[at + 1]) {
@@ -177,7 +181,7 @@ static void put_log_pages(FILE *f)
 	scsi_log_sense_encode(&unit, 0, &cmd, b, sizeof(b), &len, &sense);
 	for (size_t i = 4; i < len; i++)
 		fprintf(f, " %02Xh", b[i]);
-	fprintf(f, " (0Ch where the store is thinly provisioned).\n");
+	fprintf(f, " (0Ch if the store is thinly provisioned).\n");
 }
 
 static void put_all(FILE *f)

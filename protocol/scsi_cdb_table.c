@@ -292,7 +292,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "TEST UNIT READY",
 		.clause = "SPC-4 6.47",
-		.note = "GOOD, or why the unit is not ready.",
+		.note = "GOOD, or the reason why the unit is not ready.",
 		.opcode = 0x00,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -304,8 +304,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "REQUEST SENSE",
 		.clause = "SPC-4 6.39",
-		.note = "Fixed and descriptor format (DESC). Tells and "
-			"clears the unit attention that is first in order.",
+		.note = "Fixed and descriptor format (DESC). Reports and "
+			"clears the first pending unit attention.",
 		.opcode = 0x03,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -321,11 +321,12 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "FORMAT UNIT",
 		.clause = "SBC-3 5.3",
-		.note = "Every block becomes zero. Parameter lists of a "
-			"disk without defects are taken; IMMED. Meanwhile "
-			"others are told NOT READY, with the progress. It "
-			"goes on when the command is aborted, and has failed "
-			"when the target ends (known with `--state-dir`).",
+		.note = "Writes zeroes to every block. Accepts parameter "
+			"lists of a disk without defects, and IMMED. "
+			"Meanwhile other commands get NOT READY with the "
+			"progress. Formatting continues when the command is "
+			"aborted. If the target ends, the format has failed "
+			"(reported after a restart with `--state-dir`).",
 		.opcode = 0x04,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -341,9 +342,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "READ (6)",
 		.clause = "SBC-2",
-		.note = "A length of zero reads nothing; READ (6): 256 "
-			"blocks. FUA: what a volatile cache holds of the "
-			"blocks is made stable first.",
+		.note = "A length of zero reads nothing; in READ (6) it "
+			"means 256 blocks. FUA: the target first makes the "
+			"blocks stable.",
 		.opcode = 0x08,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -359,7 +360,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "WRITE (6)",
 		.clause = "SBC-2",
-		.note = "FUA, and each write while WCE is off: stable "
+		.note = "With FUA, and while WCE is off, the data is stable "
 			"before GOOD.",
 		.opcode = 0x0a,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
@@ -392,11 +393,11 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "MODE SELECT (6)",
 		.clause = "SPC-4 6.11",
-		.note = "Checked as a whole before any of it counts. SP "
-			"needs `--state-dir`. Unit attention 2Ah/01h for "
-			"the other nexuses. The cache is made stable before "
-			"WCE goes off and before SWP goes on; when that fails "
-			"nothing changes.",
+		.note = "The target checks all of the list before it "
+			"changes anything. SP needs `--state-dir`. The "
+			"other nexuses get unit attention 2Ah/01h. The "
+			"target flushes the cache before it clears WCE or "
+			"sets SWP; if that fails, nothing changes.",
 		.opcode = 0x15,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -411,9 +412,10 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "RESERVE (6)",
 		.clause = "SPC-2",
-		.note = "The whole unit; third parties and extents are "
-			"refused. With registrations the rules of CRH hold "
-			"(SPC-4 5.12.3).",
+		.note = "Reserves the whole unit; third-party and extent "
+			"reservations are refused. If there are "
+			"registrations, the rules of CRH apply (SPC-4 "
+			"5.12.3).",
 		.opcode = 0x16,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -428,8 +430,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "RELEASE (6)",
 		.clause = "SPC-2",
-		.note = "As RESERVE; of what another holds it does "
-			"nothing.",
+		.note = "As RESERVE. Has no effect on the reservation of "
+			"another nexus.",
 		.opcode = 0x17,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -443,8 +445,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "MODE SENSE (6)",
 		.clause = "SPC-4 6.13",
-		.note = "The mode pages below, or all; subpages: 00h and "
-			"FFh. Saved values need `--state-dir`.",
+		.note = "The mode pages below, or all of them; subpages 00h "
+			"and FFh. Saved values need `--state-dir`.",
 		.opcode = 0x1a,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -459,10 +461,12 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "START STOP UNIT",
 		.clause = "SBC-3 5.25",
-		.note = "Power conditions are refused. Stopping makes what "
-			"the cache holds stable; IMMED: what fails is a "
-			"deferred error. LOEJ: of removable volumes; "
-			"refused with 05h/53h/02h while removal is prevented.",
+		.note = "Power conditions are refused. Stopping flushes the "
+			"cache; with IMMED, a failure is a deferred error. "
+			"LOEJ ejects or loads removable volumes; refused "
+			"with 05h/53h/02h while removal is prevented. "
+			"Without LOEJ, a stopped volume can still be read "
+			"and written; it needs no START.",
 		.opcode = 0x1b,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -479,9 +483,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PREVENT ALLOW MEDIUM REMOVAL",
 		.clause = "SBC-3 5.10",
-		.note = "Per nexus, until it allows removal, is lost, is "
-			"preempted by PREEMPT AND ABORT, or the unit is "
-			"reset.",
+		.note = "Lasts until the nexus allows removal, is lost, or "
+			"is preempted by PREEMPT AND ABORT, or until the "
+			"unit is reset.",
 		.opcode = 0x1e,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -509,9 +513,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "READ (10)",
 		.clause = "SBC-3 5.11",
-		.note = "A length of zero reads nothing; READ (6): 256 "
-			"blocks. FUA: what a volatile cache holds of the "
-			"blocks is made stable first.",
+		.note = "A length of zero reads nothing; in READ (6) it "
+			"means 256 blocks. FUA: the target first makes the "
+			"blocks stable.",
 		.opcode = 0x28,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -529,7 +533,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "WRITE (10)",
 		.clause = "SBC-3 5.33",
-		.note = "FUA, and each write while WCE is off: stable "
+		.note = "With FUA, and while WCE is off, the data is stable "
 			"before GOOD.",
 		.opcode = 0x2a,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
@@ -584,9 +588,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PRE-FETCH (10)",
 		.clause = "SBC-3 5.8",
-		.note = "CONDITION MET when all blocks are in a cache, "
-			"GOOD when there is none or they are too many for "
-			"it. IMMED: what fails is a deferred error.",
+		.note = "CONDITION MET if all blocks are in a cache; GOOD "
+			"if there is no cache, or if it is too small for "
+			"them. With IMMED, a failure is a deferred error.",
 		.opcode = 0x34,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -604,8 +608,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "SYNCHRONIZE CACHE (10)",
 		.clause = "SBC-3 5.26",
-		.note = "All of the cache, whatever the range. IMMED: what "
-			"fails is a deferred error.",
+		.note = "Flushes the whole cache, whatever the range. With "
+			"IMMED, a failure is a deferred error.",
 		.opcode = 0x35,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -623,7 +627,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "READ DEFECT DATA (10)",
 		.clause = "SBC-3 5.17",
-		.note = "Empty lists: there are no defects.",
+		.note = "The lists are empty: there are no defects.",
 		.opcode = 0x37,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -637,8 +641,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "WRITE SAME (10)",
 		.clause = "SBC-3 5.43",
-		.note = "No more blocks than VPD page B0h says. ANCHOR is "
-			"refused. Zero blocks: up to the end.",
+		.note = "At most as many blocks as VPD page B0h says. Zero "
+			"blocks means up to the last block. ANCHOR is "
+			"refused.",
 		.opcode = 0x41,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -657,9 +662,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "UNMAP",
 		.clause = "SBC-3 5.28",
-		.note = "ANCHOR is refused; as many blocks and descriptors "
-			"as VPD page B0h says. All of the list is checked "
-			"first.",
+		.note = "At most as many blocks and descriptors as VPD page "
+			"B0h says. The target checks the whole list first. "
+			"ANCHOR is refused.",
 		.opcode = 0x42,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -674,10 +679,11 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "SANITIZE, OVERWRITE",
 		.clause = "SBC-3 5.24",
-		.note = "Counts and patterns, INVERT; IMMED, AUSE. "
-			"Meanwhile others are told NOT READY, with the "
-			"progress. It goes on when the command is aborted, "
-			"and with `--state-dir` after a restart.",
+		.note = "Accepts a count, a pattern, INVERT, IMMED and "
+			"AUSE. Meanwhile other commands get NOT READY with "
+			"the progress. The job continues when the command "
+			"is aborted and, with `--state-dir`, after a "
+			"restart.",
 		.opcode = 0x48,
 		.service_action = 0x01,
 		.cdb_len = 10,
@@ -744,11 +750,11 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "MODE SELECT (10)",
 		.clause = "SPC-4 6.12",
-		.note = "Checked as a whole before any of it counts. SP "
-			"needs `--state-dir`. Unit attention 2Ah/01h for "
-			"the other nexuses. The cache is made stable before "
-			"WCE goes off and before SWP goes on; when that fails "
-			"nothing changes.",
+		.note = "The target checks all of the list before it "
+			"changes anything. SP needs `--state-dir`. The "
+			"other nexuses get unit attention 2Ah/01h. The "
+			"target flushes the cache before it clears WCE or "
+			"sets SWP; if that fails, nothing changes.",
 		.opcode = 0x55,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -764,9 +770,10 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "RESERVE (10)",
 		.clause = "SPC-2",
-		.note = "The whole unit; third parties and extents are "
-			"refused. With registrations the rules of CRH hold "
-			"(SPC-4 5.12.3).",
+		.note = "Reserves the whole unit; third-party and extent "
+			"reservations are refused. If there are "
+			"registrations, the rules of CRH apply (SPC-4 "
+			"5.12.3).",
 		.opcode = 0x56,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -779,8 +786,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "RELEASE (10)",
 		.clause = "SPC-2",
-		.note = "As RESERVE; of what another holds it does "
-			"nothing.",
+		.note = "As RESERVE. Has no effect on the reservation of "
+			"another nexus.",
 		.opcode = 0x57,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -793,8 +800,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "MODE SENSE (10)",
 		.clause = "SPC-4 6.14",
-		.note = "The mode pages below, or all; subpages: 00h and "
-			"FFh. Saved values need `--state-dir`.",
+		.note = "The mode pages below, or all of them; subpages 00h "
+			"and FFh. Saved values need `--state-dir`.",
 		.opcode = 0x5a,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -850,7 +857,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PERSISTENT RESERVE IN, READ FULL STATUS",
 		.clause = "SPC-4 6.15",
-		.note = "With the TransportID of each initiator port.",
+		.note = "Reports the TransportID of each initiator port.",
 		.opcode = 0x5e,
 		.service_action = 0x03,
 		.cdb_len = 10,
@@ -938,8 +945,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PERSISTENT RESERVE OUT, PREEMPT AND ABORT",
 		.clause = "SPC-4 6.16",
-		.note = "As PREEMPT; answered when no command of the "
-			"preempted is left. They no longer prevent removal.",
+		.note = "As PREEMPT. Answered when the preempted nexuses "
+			"have no commands left. These nexuses no longer "
+			"prevent removal.",
 		.opcode = 0x5f,
 		.service_action = 0x05,
 		.cdb_len = 10,
@@ -969,7 +977,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PERSISTENT RESERVE OUT, REGISTER AND MOVE",
 		.clause = "SPC-4 6.16",
-		.note = "To an SRP TransportID; relative target port 1. "
+		.note = "The new holder is named by an SRP TransportID; relative target port 1. "
 			"APTPL needs `--state-dir`.",
 		.opcode = 0x5f,
 		.service_action = 0x07,
@@ -985,8 +993,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "EXTENDED COPY (LID1)",
 		.clause = "SPC-4 6.5",
-		.note = "From blocks to blocks, from LUNs that the nexus may "
-			"read to LUNs that it may write.",
+		.note = "Copies blocks to blocks, from LUNs that the nexus "
+			"may read to LUNs that it may write.",
 		.opcode = 0x83,
 		.service_action = 0x00,
 		.cdb_len = 16,
@@ -1030,9 +1038,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "READ (16)",
 		.clause = "SBC-3 5.13",
-		.note = "A length of zero reads nothing; READ (6): 256 "
-			"blocks. FUA: what a volatile cache holds of the "
-			"blocks is made stable first.",
+		.note = "A length of zero reads nothing; in READ (6) it "
+			"means 256 blocks. FUA: the target first makes the "
+			"blocks stable.",
 		.opcode = 0x88,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
@@ -1050,9 +1058,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "COMPARE AND WRITE",
 		.clause = "SBC-3 5.2",
-		.note = "Atomic against every other command; at most as "
-			"many blocks as VPD page B0h says. A miscompare "
-			"tells the offset.",
+		.note = "Atomic for every other command. At most as many "
+			"blocks as VPD page B0h says. The sense data of a "
+			"miscompare has the offset.",
 		.opcode = 0x89,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
@@ -1071,7 +1079,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "WRITE (16)",
 		.clause = "SBC-3 5.35",
-		.note = "FUA, and each write while WCE is off: stable "
+		.note = "With FUA, and while WCE is off, the data is stable "
 			"before GOOD.",
 		.opcode = 0x8a,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
@@ -1144,9 +1152,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PRE-FETCH (16)",
 		.clause = "SBC-3 5.9",
-		.note = "CONDITION MET when all blocks are in a cache, "
-			"GOOD when there is none or they are too many for "
-			"it. IMMED: what fails is a deferred error.",
+		.note = "CONDITION MET if all blocks are in a cache; GOOD "
+			"if there is no cache, or if it is too small for "
+			"them. With IMMED, a failure is a deferred error.",
 		.opcode = 0x90,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
@@ -1164,8 +1172,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "SYNCHRONIZE CACHE (16)",
 		.clause = "SBC-3 5.27",
-		.note = "All of the cache, whatever the range. IMMED: what "
-			"fails is a deferred error.",
+		.note = "Flushes the whole cache, whatever the range. With "
+			"IMMED, a failure is a deferred error.",
 		.opcode = 0x91,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
@@ -1183,8 +1191,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "WRITE SAME (16)",
 		.clause = "SBC-3 5.44",
-		.note = "No more blocks than VPD page B0h says. ANCHOR is "
-			"refused. Zero blocks: up to the end.",
+		.note = "At most as many blocks as VPD page B0h says. Zero "
+			"blocks means up to the last block. ANCHOR is "
+			"refused.",
 		.opcode = 0x93,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
@@ -1203,7 +1212,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "WRITE ATOMIC (16)",
 		.clause = "SBC-4",
-		.note = "Of no more blocks than VPD page B0h says.",
+		.note = "At most as many blocks as VPD page B0h says.",
 		.opcode = 0x9c,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 16,
@@ -1239,8 +1248,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "GET LBA STATUS",
 		.clause = "SBC-3 5.4",
-		.note = "REPORT TYPE 0. What the store does not tell "
-			"counts as mapped.",
+		.note = "REPORT TYPE 0. Blocks whose state the store does "
+			"not report count as mapped.",
 		.opcode = 0x9e,
 		.service_action = 0x12,
 		.cdb_len = 16,
@@ -1329,9 +1338,10 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "SET TARGET PORT GROUPS",
 		.clause = "SPC-4 6.45",
-		.note = "There is one group, and active and optimized is its "
-			"one state: taken when it asks for just that. All of "
-			"the list is checked.",
+		.note = "There is one group, and its only state is active "
+			"and optimized. The target accepts a list that asks "
+			"for this state, and refuses others. It checks the "
+			"whole list.",
 		.opcode = 0xa4,
 		.service_action = 0x0a,
 		.cdb_len = 12,
@@ -1347,9 +1357,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "READ (12)",
 		.clause = "SBC-3 5.12",
-		.note = "A length of zero reads nothing; READ (6): 256 "
-			"blocks. FUA: what a volatile cache holds of the "
-			"blocks is made stable first.",
+		.note = "A length of zero reads nothing; in READ (6) it "
+			"means 256 blocks. FUA: the target first makes the "
+			"blocks stable.",
 		.opcode = 0xa8,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 12,
@@ -1367,7 +1377,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "WRITE (12)",
 		.clause = "SBC-3 5.34",
-		.note = "FUA, and each write while WCE is off: stable "
+		.note = "With FUA, and while WCE is off, the data is stable "
 			"before GOOD.",
 		.opcode = 0xaa,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
@@ -1422,7 +1432,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "READ DEFECT DATA (12)",
 		.clause = "SBC-3 5.18",
-		.note = "Empty lists: there are no defects.",
+		.note = "The lists are empty: there are no defects.",
 		.opcode = 0xb7,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 12,
