@@ -156,6 +156,19 @@ struct rbp_info {
 	char identity[128];
 };
 
+/*
+ * Several targets may serve the same data, one at a time. Each is a group of
+ * ports (ALUA); they have the numbers 1 ... cnt. A target that is not active ends
+ * every I/O with -ESHUTDOWN. Before a target becomes active, the plugin has seen
+ * to it that no write of another one can reach the data any more.
+ */
+struct rbp_paths {
+	uint32_t size;
+	uint32_t cnt;	 /* up to 8; 0: this target alone serves the data */
+	uint32_t own;	 /* this target. cnt and own never change */
+	uint32_t active; /* the one that serves; 0: none, or not known */
+};
+
 enum rbp_type {
 	RBP_STRING = 1,
 	RBP_NUMBER = 2, /* decimal, up to 2^64 - 1 */
@@ -232,6 +245,12 @@ struct rbp_plugin {
 	 * once for all of them: what belongs together can be passed on
 	 * together. May be NULL. */
 	void (*kick)(void *v, void *queue_data);
+	/* [any] Who serves the data, as far as is known without asking others; a
+	 * store's. NULL: this target alone. rdma-target has set ret->size. */
+	void (*paths)(void *v, struct rbp_paths *ret);
+	/* [worker] Where paths() has a cnt: makes this target the active one
+	 * (io->offset is 1), or lets go (0). host->done(io, 0): it is so. */
+	void (*set_path)(void *v, struct rbp_io *io);
 };
 
 enum rbp_log_level {
@@ -292,6 +311,8 @@ struct rbp_host {
 	void (*timer_set)(struct rbp_timer *timer, uint64_t delay_ms);
 	void (*timer_stop)(struct rbp_timer *timer);
 	void (*timer_del)(struct rbp_timer *timer);
+	/* [any] paths() would tell something else: initiators are told. */
+	void (*path_changed)(struct rbp_vol *vol);
 };
 
 /*

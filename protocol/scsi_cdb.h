@@ -108,6 +108,10 @@ enum scsi_cdb_flag {
 	SCSI_CDB_NO_MEDIUM = 1 << 10,
 	/* goes over the whole unit, maybe for long; see scsi_disk_info.no_jobs */
 	SCSI_CDB_JOB = 1 << 11,
+	/* answered by a target port in the standby state (SPC-4 5.15.2.7.4).
+	 * READ CAPACITY is, too, as by Linux's target: a disk that is found
+	 * through a standby port has its size then. */
+	SCSI_CDB_STANDBY = 1 << 12,
 };
 
 /*

@@ -46,19 +46,43 @@ size_t scsi_report_tmf_encode(bool lun_reset, bool repd, void *buf, size_t cap)
 	return pages_put_once(b, repd ? sizeof(b) : 4, buf, cap);
 }
 
+#define GROUP_STATE_MASK    0x0f
+#define GROUP_STATE_ACTIVE  0x0 /* and optimized */
+#define GROUP_STATE_STANDBY 0x2
+#define GROUP_REPORT_LEN    12
+
+/* A target port group descriptor with one port. */
+static void put_group(uint8_t *d, uint8_t state, uint8_t supported,
+		      uint16_t group, uint16_t port)
+{
+	d[0] = state;
+	d[1] = supported;
+	wire_put16(d + 2, group);
+	d[7] = 1; /* TARGET PORT COUNT */
+	wire_put16(d + 10, port);
+}
+
 size_t scsi_report_port_groups_encode(const struct scsi_disk_info *info,
 				      bool ext_header, void *buf, size_t cap)
 {
-	uint8_t b[20] = { 0 };
+	uint8_t b[8 + SCSI_PORT_GROUPS_MAX * GROUP_REPORT_LEN] = { 0 };
+	uint16_t active = info->groups.active;
 	size_t len = ext_header ? 8 : 4;
 
 	if (ext_header)
 		b[4] = 0x10; /* FORMAT TYPE; no transition takes time */
-	b[len + 1] = 0x01;   /* AO_SUP; the state is 0, active/optimized */
-	wire_put16(b + len + 2, SCSI_TARGET_PORT_GROUP);
-	b[len + 7] = 1; /* TARGET PORT COUNT */
-	wire_put16(b + len + 10, info->target_port);
-	len += 12;
+	if (!info->groups.cnt) {
+		put_group(b + len, GROUP_STATE_ACTIVE, 0x01 /* AO_SUP */,
+			  SCSI_TARGET_PORT_GROUP, info->target_port);
+		len += GROUP_REPORT_LEN;
+	}
+	for (uint16_t i = 1; i <= info->groups.cnt; i++) {
+		put_group(b + len,
+			  i == active ? GROUP_STATE_ACTIVE
+				      : GROUP_STATE_STANDBY,
+			  0x05 /* AO_SUP, S_SUP */, i, i);
+		len += GROUP_REPORT_LEN;
+	}
 	wire_put32(b, (uint32_t)(len - 4));
 	return pages_put_once(b, len, buf, cap);
 }
@@ -200,36 +224,38 @@ static int pages_refuse_data(size_t at, uint8_t bit,
 
 #define GROUPS_HEADER_LEN 4
 #define GROUP_DESC_LEN	  4
-#define GROUP_STATE	  0x0f /* 0: active and optimized */
 
-/* The descriptor at @at of @b. With another state the last field may be that of
- * a port, so the state is looked at first. */
-static int check_group(const uint8_t *b, size_t at,
-		       struct scsi_sense *ret_sense)
+/* The state that the descriptor at @at of @b asks for, if its group can have
+ * it. With another state the last field may be that of a port, so the state is
+ * looked at first. */
+static int check_group(const struct scsi_port_groups *groups, const uint8_t *b,
+		       size_t at, struct scsi_sense *ret_sense)
 {
 	const uint8_t *d = b + at;
+	uint16_t group = wire_get16(d + 2);
 
-	if (d[0] & ~GROUP_STATE)
+	if (d[0] & ~GROUP_STATE_MASK)
 		return pages_refuse_data(at, scsi_sense_top_bit(d[0]),
 					 ret_sense);
-	if (d[0])
+	if (d[0] != GROUP_STATE_ACTIVE &&
+	    (d[0] != GROUP_STATE_STANDBY || !groups->cnt))
 		return pages_refuse_data(at, 3, ret_sense);
 	if (d[1])
 		return pages_refuse_data(at + 1, scsi_sense_top_bit(d[1]),
 					 ret_sense);
-	if (wire_get16(d + 2) != SCSI_TARGET_PORT_GROUP)
+	if (groups->cnt ? !group || group > groups->cnt
+			: group != SCSI_TARGET_PORT_GROUP)
 		return pages_refuse_data(at + 2, 7, ret_sense);
+	/* Whoever is to take over must be asked itself: it fences the others. */
+	if (groups->cnt && group != groups->own && d[0] == GROUP_STATE_ACTIVE &&
+	    group != groups->active)
+		return pages_refuse_data(at, 3, ret_sense);
 	return 0;
 }
 
-int scsi_set_port_groups_check(const void *buf, size_t len,
+static int check_groups_header(const uint8_t *b, size_t len,
 			       struct scsi_sense *ret_sense)
 {
-	const uint8_t *b = buf;
-	int err = 0;
-
-	if (!len) /* PARAMETER LIST LENGTH 0 changes nothing (SPC-4) */
-		return 0;
 	/* Of this list alone SPC-4 says that the length is wrong, not that the
 	 * list is cut short. */
 	if (len < GROUPS_HEADER_LEN || len % GROUP_DESC_LEN)
@@ -239,9 +265,32 @@ int scsi_set_port_groups_check(const void *buf, size_t len,
 			return pages_refuse_data(i, scsi_sense_top_bit(b[i]),
 						 ret_sense);
 	}
+	return 0;
+}
+
+int scsi_set_port_groups_decode(const struct scsi_disk_info *info,
+				const void *buf, size_t len,
+				enum scsi_group_wish *ret_wish,
+				struct scsi_sense *ret_sense)
+{
+	enum scsi_group_wish wish = SCSI_GROUP_STAYS;
+	const uint8_t *b = buf;
+	int err;
+
+	*ret_wish = wish;
+	if (!len) /* PARAMETER LIST LENGTH 0 changes nothing (SPC-4) */
+		return 0;
+	err = check_groups_header(b, len, ret_sense);
 	for (size_t at = GROUPS_HEADER_LEN; at < len && !err;
-	     at += GROUP_DESC_LEN)
-		err = check_group(b, at, ret_sense);
+	     at += GROUP_DESC_LEN) {
+		err = check_group(&info->groups, b, at, ret_sense);
+		if (!err && info->groups.cnt &&
+		    wire_get16(b + at + 2) == info->groups.own)
+			wish = b[at] == GROUP_STATE_ACTIVE ? SCSI_GROUP_ACTIVE
+							   : SCSI_GROUP_STANDBY;
+	}
+	if (!err)
+		*ret_wish = wish;
 	return err;
 }
 

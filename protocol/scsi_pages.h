@@ -46,26 +46,39 @@ int scsi_report_luns_decode(const void *buf, size_t len, uint64_t *ret_luns,
  */
 size_t scsi_report_tmf_encode(bool lun_reset, bool repd, void *buf, size_t cap);
 
-/* REPORT TARGET PORT GROUPS (SPC-4): one, active and optimized, with one port.
- * @ext_header: the extended header format. */
+/* REPORT TARGET PORT GROUPS (SPC-4): info->groups. @ext_header: the extended
+ * header format. */
 size_t scsi_report_port_groups_encode(const struct scsi_disk_info *info,
 				      bool ext_header, void *buf, size_t cap);
 
 /* The longest list of SET TARGET PORT GROUPS that is taken, bytes. */
 #define SCSI_SET_PORT_GROUPS_MAX 256
 
+/* What SET TARGET PORT GROUPS asks of this target's group. */
+enum scsi_group_wish {
+	SCSI_GROUP_STAYS,
+	SCSI_GROUP_ACTIVE,
+	SCSI_GROUP_STANDBY,
+};
+
 /**
- * scsi_set_port_groups_check() - SET TARGET PORT GROUPS' parameter list (SPC-4)
+ * scsi_set_port_groups_decode() - SET TARGET PORT GROUPS' parameter list (SPC-4)
+ * @info: its groups. A unit with one group has one state, active and optimized;
+ *   a list that is good then changes nothing
  * @buf, @len: the data-out, as long as PARAMETER LIST LENGTH said
+ * @ret_wish: also set when this fails
  *
- * What it asks for is so already, or cannot be: there is one group, and it has
- * one state. So a list that is good changes nothing.
+ * The group of another target can become active only by a command to that
+ * target. That it becomes standby needs no command: it does when this one takes
+ * over.
  *
  * Return: 0, or -EINVAL with 05/24/00 (the last descriptor is not whole) or
- *   05/26/00 (another state, another group, a reserved field).
+ *   05/26/00 (a state or a group that cannot be, a reserved field).
  */
-int scsi_set_port_groups_check(const void *buf, size_t len,
-			       struct scsi_sense *ret_sense);
+int scsi_set_port_groups_decode(const struct scsi_disk_info *info,
+				const void *buf, size_t len,
+				enum scsi_group_wish *ret_wish,
+				struct scsi_sense *ret_sense);
 
 /* READ CAPACITY (10): 8 bytes, (16): 32 bytes (SBC-3 5.15, 5.16). */
 #define SCSI_READ_CAPACITY_10_LEN 8

@@ -236,6 +236,8 @@ static const struct {
 	  SCSI_ASC_MANUAL_INTERVENTION_REQUIRED },
 	{ ESTALE, -1, SCSI_KEY_NOT_READY,
 	  SCSI_ASC_MANUAL_INTERVENTION_REQUIRED },
+	/* Another target has taken the unit over. */
+	{ ESHUTDOWN, -1, SCSI_KEY_NOT_READY, SCSI_ASC_TARGET_PORT_STANDBY },
 	{ ENOMEDIUM, -1, SCSI_KEY_NOT_READY, SCSI_ASC_MEDIUM_NOT_PRESENT },
 	{ EOPNOTSUPP, -1, SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_INVALID_OPCODE },
 	{ ENOSYS, -1, SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_INVALID_OPCODE },
@@ -417,6 +419,8 @@ static const struct {
 	{ SCSI_ASC_INSUFFICIENT_RESOURCES, "insufficient resources" },
 	{ SCSI_ASC_INSUFFICIENT_REGISTRATIONS,
 	  "insufficient registration resources" },
+	{ SCSI_ASC_SET_PORT_GROUPS_FAILED,
+	  "set target port groups command failed" },
 };
 
 const char *scsi_asc_text(uint16_t code)

@@ -213,12 +213,15 @@ static size_t put_relative_port(const struct scsi_disk_info *info, uint8_t *d)
 	return DESIGNATOR_HEADER_LEN + 4;
 }
 
-static size_t put_port_group(uint8_t *d)
+static size_t put_port_group(const struct scsi_disk_info *info, uint8_t *d)
 {
+	uint16_t own =
+		info->groups.cnt ? info->groups.own : SCSI_TARGET_PORT_GROUP;
+
 	d[0] = PROTOCOL_ID_SRP << 4 | CODE_SET_BINARY;
 	d[1] = 0x80 | ASSOCIATION_PORT << 4 | DESIGNATOR_PORT_GROUP;
 	d[3] = 4;
-	wire_put16(d + 6, SCSI_TARGET_PORT_GROUP);
+	wire_put16(d + 6, own);
 	return DESIGNATOR_HEADER_LEN + 4;
 }
 
@@ -229,7 +232,7 @@ static size_t put_identification(const struct scsi_disk_info *info, uint8_t *b)
 	len += put_naa(info, b + len);
 	len += put_t10_vendor(info, b + len);
 	len += put_relative_port(info, b + len);
-	len += put_port_group(b + len);
+	len += put_port_group(info, b + len);
 	return len;
 }
 

@@ -34,8 +34,23 @@
 /* See struct scsi_store. */
 #define SCSI_GENERATION_LEN 16
 
-/* The one target port group, which all ports are in. */
+/* The target port group of a unit that one target serves. */
 #define SCSI_TARGET_PORT_GROUP 1
+
+/* Targets that may serve one unit. */
+#define SCSI_PORT_GROUPS_MAX 8
+
+/*
+ * The target port groups of a unit: 1 ... cnt, each with one port of the same
+ * number. All targets that serve the unit say the same of them.
+ */
+struct scsi_port_groups {
+	uint16_t cnt; /* 0: one group, which is active */
+	uint16_t own; /* that of this target's port, constant */
+	/* The one that is active and optimized; 0: none. The others are in
+	 * standby. */
+	_Atomic uint16_t active;
+};
 
 /*
  * Page C0h, which is ours: byte 4-11 SCSI_OUR_VENDOR, byte 12 bit 0
@@ -68,6 +83,7 @@ struct scsi_disk_info {
 	const char *serial; /* unit serial number, printable ASCII */
 	uint8_t naa[SCSI_NAA_LEN]; /* NAA 6h designator; see scsi_naa_make() */
 	uint16_t target_port;	   /* relative target port identifier, 1.. */
+	struct scsi_port_groups groups;
 	struct scsi_store store;
 
 	_Atomic uint64_t blocks; /* capacity, at least 1; never shrinks */

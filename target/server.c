@@ -525,10 +525,28 @@ static void measure_volume(struct server *s, struct volume *vol)
 	port_capacity_changed(&s->port, vol);
 }
 
+static void look_at_paths(struct server *s, struct volume *vol)
+{
+	const struct scsi_port_groups *groups = &vol->info.groups;
+
+	volume_look_at_paths(vol);
+	if (!groups->cnt || vol->told_active == groups->active)
+		return;
+	vol->told_active = groups->active;
+	log_notice("LUN %u (%s): %s (target port group %u of %u; %u is active)",
+		   vol->lun, vol->name,
+		   volume_is_standby(vol) ? "in standby" : "active",
+		   groups->own, groups->cnt, groups->active);
+	scsi_attention_others(&s->luns, vol, /* except= */ NULL,
+			      SCSI_UA_PATH_CHANGED);
+}
+
 static void measure_volumes(struct server *s)
 {
-	for (unsigned int i = 0; i < s->luns.cnt; i++)
+	for (unsigned int i = 0; i < s->luns.cnt; i++) {
 		measure_volume(s, s->luns.vol[i]);
+		look_at_paths(s, s->luns.vol[i]);
+	}
 }
 
 static void run_resized(struct reactor_msg *msg)
@@ -626,6 +644,8 @@ static void watch_sizes(struct server *s)
 {
 	s->resized.run = run_resized;
 	backend_plugin_on_resize(server_volume_resized, s);
+	/* What a plugin has said before nobody has heard. */
+	server_volume_resized(s);
 }
 
 static void server_watch_signals(struct server *s)

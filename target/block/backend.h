@@ -119,6 +119,13 @@ struct backend_info {
 	bool memory_pinned;
 };
 
+/* Targets that may serve the same data, 1 ... cnt; one at a time does. */
+struct backend_paths {
+	unsigned int cnt;    /* 0: this process alone serves it */
+	unsigned int own;    /* this process. Both are constant */
+	unsigned int active; /* 0: none, or not known */
+};
+
 struct plugin_spec;
 
 struct backend_options {
@@ -168,6 +175,12 @@ struct backend_ops {
 	/* Bytes that the store has now, whatever info.size says; NULL: it is
 	 * what it is. 0 or -errno. Thread: any. */
 	int (*measure)(struct backend *be, uint64_t *ret_size);
+	/* Who serves the data; NULL: this process alone. Requests end with
+	 * -ESHUTDOWN when it is another. Thread: any. */
+	void (*paths)(struct backend *be, struct backend_paths *ret);
+	/* With paths() that has a cnt: serves the data from now on (req->offset
+	 * is 1), or no more (0). op, len and buf are 0. Thread: worker. */
+	void (*set_path)(struct backend *be, struct block_request *req);
 };
 
 /* Embedded first in a backend's own. */

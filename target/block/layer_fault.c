@@ -509,6 +509,22 @@ static int fault_measure(struct backend *be, uint64_t *ret_size)
 	return below->ops->measure ? below->ops->measure(below, ret_size) : 0;
 }
 
+static void fault_paths(struct backend *be, struct backend_paths *ret)
+{
+	struct backend *below = layer_fault_to_layer(be)->below;
+
+	*ret = (struct backend_paths){ 0 };
+	if (below->ops->paths)
+		below->ops->paths(below, ret);
+}
+
+static void fault_set_path(struct backend *be, struct block_request *req)
+{
+	struct backend *below = layer_fault_to_layer(be)->below;
+
+	below->ops->set_path(below, req);
+}
+
 static const struct backend_ops fault_ops = {
 	.name = "fault",
 	.sync = fault_sync,
@@ -518,6 +534,8 @@ static const struct backend_ops fault_ops = {
 	.submit = fault_submit,
 	.used = fault_used,
 	.measure = fault_measure,
+	.paths = fault_paths,
+	.set_path = fault_set_path,
 };
 
 /* A write that is cut in two is not done whole or not at all. */

@@ -21,6 +21,9 @@
 #define THREADS_DEFAULT 4u
 #define THREADS_MAX	64u
 
+/* Targets that serve the same data. */
+#define PATHS_MAX 8u
+
 /* Larger volumes than this have offsets that are negative for off_t. */
 #define BYTES_MAX (1ull << 62)
 
@@ -173,7 +176,8 @@ static void plugin_host_finish(struct plugin_io *p, int res)
 	if (!res && req->op == BLOCK_EXTENT)
 		res = take_extent(p, req);
 	req->progress = p->io.progress < req->len ? p->io.progress : req->len;
-	if (res && req->op == BLOCK_FLUSH)
+	/* What another target has fenced off is not lost: it never ended. */
+	if (res && res != -ESHUTDOWN && req->op == BLOCK_FLUSH)
 		atomic_store(&q->be->flush_error, res);
 	atomic_store_explicit(&p->state, IO_FREE, memory_order_relaxed);
 	p->next = q->free;
@@ -404,6 +408,12 @@ static struct rbp_timer *host_timer_add(struct rbp_queue *q,
 	return plugin_timer_add(&q->events, fire, user);
 }
 
+/* The same look at all volumes finds it. */
+static void host_path_changed(struct rbp_vol *vol)
+{
+	host_resized(vol);
+}
+
 static const struct rbp_host host = {
 	.size = sizeof(host),
 	.version = RDMA_BLOCK_VERSION,
@@ -419,6 +429,7 @@ static const struct rbp_host host = {
 	.timer_set = plugin_timer_set,
 	.timer_stop = plugin_timer_stop,
 	.timer_del = plugin_timer_del,
+	.path_changed = host_path_changed,
 };
 
 const struct rbp_host *backend_plugin_host(void)
@@ -427,6 +438,15 @@ const struct rbp_host *backend_plugin_host(void)
 }
 
 /* ---- submit ---- */
+
+/* The worker's, which is not known before. */
+static void note_thread(struct rbp_queue *q)
+{
+	if (q->has_thread)
+		return;
+	q->thread = pthread_self();
+	q->has_thread = true;
+}
 
 static void plugin_submit(struct backend *base, struct block_request *req)
 {
@@ -440,10 +460,7 @@ static void plugin_submit(struct backend *base, struct block_request *req)
 		req->done(req, err);
 		return;
 	}
-	if (!q->has_thread) {
-		q->thread = pthread_self();
-		q->has_thread = true;
-	}
+	note_thread(q);
 	if (q->free) {
 		start_io(q, req);
 		return;
@@ -611,6 +628,17 @@ static bool lacks_function(const struct backend_plugin *be)
 	       ((caps & RBP_CAN_EXTENT) && !b->extent);
 }
 
+static bool has_wrong_paths(const struct backend_plugin *be)
+{
+	struct rbp_paths paths = { .size = sizeof(paths) };
+
+	if (!be->plugin->paths)
+		return false;
+	be->plugin->paths(be->v, &paths);
+	return paths.cnt && (paths.cnt > PATHS_MAX || !paths.own ||
+			     paths.own > paths.cnt || !be->plugin->set_path);
+}
+
 /* A plugin that contradicts itself is not served. NULL: it does not. */
 static const char *plugin_host_what_is_wrong(const struct backend_plugin *be,
 					     uint32_t block_size)
@@ -634,6 +662,9 @@ static const char *plugin_host_what_is_wrong(const struct backend_plugin *be,
 		return "it has a write cache and no flush";
 	if ((info->caps & RBP_CAN_UNMAP) && !info->unmap_granularity)
 		return "it can unmap, but has no unmap_granularity";
+	if (has_wrong_paths(be))
+		return "it serves with more than 8 targets, or is none of "
+		       "them, or cannot change that";
 	if (info->threads > THREADS_MAX)
 		return "it wants more than 64 threads";
 	if (lacks_function(be))
@@ -876,6 +907,47 @@ static int plugin_sync(struct backend *base)
 	return below && below->ops->sync ? below->ops->sync(below) : 0;
 }
 
+/* ---- who serves the data ---- */
+
+static void plugin_paths(struct backend *base, struct backend_paths *ret)
+{
+	struct backend_plugin *be = to_plugin(base);
+	struct rbp_paths paths = { .size = sizeof(paths) };
+
+	*ret = (struct backend_paths){ 0 };
+	if (be->below) {
+		if (be->below->ops->paths)
+			be->below->ops->paths(be->below, ret);
+		return;
+	}
+	if (be->plugin->paths)
+		be->plugin->paths(be->v, &paths);
+	ret->cnt = paths.cnt;
+	ret->own = paths.own;
+	ret->active = paths.active <= paths.cnt ? paths.active : 0;
+}
+
+static void plugin_set_path(struct backend *base, struct block_request *req)
+{
+	struct backend_plugin *be = to_plugin(base);
+	struct rbp_queue *q = be->queues[req->worker->index];
+	struct plugin_io *p = q->free;
+
+	if (be->below) {
+		be->below->ops->set_path(be->below, req);
+		return;
+	}
+	if (!p) {
+		req->done(req, -EAGAIN);
+		return;
+	}
+	note_thread(q);
+	q->free = p->next;
+	fill_io(p, req);
+	atomic_store_explicit(&p->state, IO_SUBMITTED, memory_order_relaxed);
+	be->plugin->set_path(be->v, &p->io);
+}
+
 const struct backend_ops backend_plugin = {
 	.name = "plugin",
 	.location = BACKEND_AT_PLUGIN,
@@ -886,5 +958,7 @@ const struct backend_ops backend_plugin = {
 	.submit = plugin_submit,
 	.used = plugin_used,
 	.measure = plugin_measure,
+	.paths = plugin_paths,
+	.set_path = plugin_set_path,
 	.sync = plugin_sync,
 };

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "protocol/scsi_pages.h"
 #include "protocol/srp_iu.h"
 #include "target/scsi/disk.h"
@@ -122,13 +123,46 @@ const struct scsi_handler scsi_report_port_groups = {
 	.answer = report_port_groups,
 };
 
+static bool path_is_set(struct scsi_task *task, int res)
+{
+	struct scsi_sense sense = scsi_sense(SCSI_KEY_HARDWARE_ERROR,
+					     SCSI_ASC_SET_PORT_GROUPS_FAILED);
+
+	/* Before the next command comes. */
+	volume_look_at_paths(task->vol);
+	if (!res)
+		return scsi_task_good(task);
+	log_error("LUN %u (%s): %s: %s", task->vol->lun, task->vol->name,
+		  task->cmd.info->name, strerror(-res));
+	return scsi_task_fail(task, &sense);
+}
+
+static void set_path_done(struct block_request *req, int res)
+{
+	struct scsi_task *task = container_of(req, struct scsi_task, blk);
+
+	path_is_set(task, res);
+}
+
 static bool set_port_groups(struct scsi_task *task)
 {
+	const struct backend_ops *ops = task->vol->backend->ops;
+	enum scsi_group_wish wish;
 	struct scsi_sense sense;
 
-	if (scsi_set_port_groups_check(task->buf, task->fetch_len, &sense))
+	if (scsi_set_port_groups_decode(&task->vol->info, task->buf,
+					task->fetch_len, &wish, &sense))
 		return scsi_task_fail(task, &sense);
-	return scsi_task_good(task);
+	if (wish == SCSI_GROUP_STAYS)
+		return scsi_task_good(task);
+	task->blk = (struct block_request){
+		.offset = wish == SCSI_GROUP_ACTIVE,
+		.buf_index = -1,
+		.worker = task->worker,
+		.done = set_path_done,
+	};
+	ops->set_path(task->vol->backend, &task->blk);
+	return false;
 }
 
 const struct scsi_handler scsi_set_port_groups = {

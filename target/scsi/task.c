@@ -372,6 +372,11 @@ static bool check_unit(struct scsi_task *task, const struct scsi_cdb_info *row,
 	    (scsi_nexus_take_deferred(task->nexus, task->lun, ret_sense) ||
 	     scsi_nexus_take_attention(task->nexus, task->lun, ret_sense)))
 		return false;
+	if (!(flags & SCSI_CDB_STANDBY) && volume_is_standby(task->vol)) {
+		*ret_sense = scsi_sense(SCSI_KEY_NOT_READY,
+					SCSI_ASC_TARGET_PORT_STANDBY);
+		return false;
+	}
 	if (!(flags & SCSI_CDB_NO_MEDIUM) &&
 	    scsi_volume_no_medium(task->vol, ret_sense))
 		return false;

@@ -44,6 +44,7 @@ enum scsi_ua {
 	SCSI_UA_CAPACITY_CHANGED = 1u << 7,  /* 2Ah/09h */
 	SCSI_UA_MODE_CHANGED = 1u << 8,	     /* 2Ah/01h */
 	SCSI_UA_LUNS_CHANGED = 1u << 9,	     /* 3Fh/0Eh */
+	SCSI_UA_PATH_CHANGED = 1u << 10,     /* 2Ah/06h */
 };
 
 #define SCSI_NEXUS_COPIES 16

@@ -207,17 +207,41 @@ static void set_limits(struct volume *vol)
 		to_blocks(store->unmap_granularity, vol);
 }
 
+static void describe_paths(struct volume *vol)
+{
+	struct scsi_port_groups *groups = &vol->info.groups;
+	struct backend_paths paths = { 0 };
+
+	if (vol->backend->ops->paths)
+		vol->backend->ops->paths(vol->backend, &paths);
+	groups->cnt = (uint16_t)paths.cnt;
+	groups->own = (uint16_t)paths.own;
+	groups->active = (uint16_t)paths.active;
+	vol->told_active = UINT16_MAX;
+}
+
+void volume_look_at_paths(struct volume *vol)
+{
+	struct scsi_port_groups *groups = &vol->info.groups;
+	struct backend_paths paths = { 0 };
+
+	if (vol->backend->ops->paths)
+		vol->backend->ops->paths(vol->backend, &paths);
+	atomic_store(&groups->active, (uint16_t)paths.active);
+}
+
 static void volume_describe(struct volume *vol)
 {
 	const struct backend_info *store = &vol->backend->info;
 
+	describe_paths(vol);
 	vol->kind = store->kind;
 	vol->blocks = store->size / vol->block_size;
 	vol->read_only = store->read_only;
 	vol->write_cache = store->volatile_cache;
 	vol->info.name = vol->name;
 	vol->info.serial = vol->serial;
-	vol->info.target_port = 1;
+	vol->info.target_port = vol->info.groups.cnt ? vol->info.groups.own : 1;
 	vol->info.blocks = vol->blocks;
 	vol->info.block_size = vol->block_size;
 	vol->info.read_only = vol->read_only;

@@ -92,6 +92,9 @@ struct volume {
 	struct block_locks locks;   /* who may touch which blocks */
 	struct volume_job job;	    /* FORMAT UNIT, SANITIZE */
 	struct unit_state state;    /* what commands change */
+	/* Of the groups, as nexuses know it; UINT16_MAX: nothing was told yet.
+	 * Worker 0's. */
+	uint16_t told_active;
 	struct flush_record record; /* unflushed writes; none: no file */
 	/* For each worker, what the port keeps of the memory of the volume; only
 	 * the port looks into it. */
@@ -178,6 +181,17 @@ void volume_detach(struct volume *vol, struct block_worker *w);
  * grown, 0, or -errno. Thread: worker 0.
  */
 int volume_measure(struct volume *vol);
+
+/* Takes over which target serves the volume. Thread: any. */
+void volume_look_at_paths(struct volume *vol);
+
+/* Another target serves the volume, or none. */
+static inline bool volume_is_standby(const struct volume *vol)
+{
+	const struct scsi_port_groups *groups = &vol->info.groups;
+
+	return groups->cnt && groups->active != groups->own;
+}
 
 /* All volumes. */
 struct lun_map {

@@ -183,11 +183,22 @@ static void pr_out(struct fuzz_input *in, uint8_t action)
 
 /* ---- SET TARGET PORT GROUPS ---- */
 
+/* With one group, and as group 1 of 2, of which 2 is active. */
 static void set_port_groups(const struct fuzz_input *in)
 {
+	struct scsi_disk_info one = { 0 };
+	struct scsi_disk_info two = { .groups = { .cnt = 2, .own = 1 } };
+	enum scsi_group_wish wish;
 	struct scsi_sense sense;
-	int err = scsi_set_port_groups_check(in->p, in->left, &sense);
+	int err;
 
+	two.groups.active = 2;
+	err = scsi_set_port_groups_decode(&two, in->p, in->left, &wish, &sense);
+	if (err)
+		check_refusal(err, &sense, in->left);
+	FUZZ_CLAIM(!err || wish == SCSI_GROUP_STAYS);
+	err = scsi_set_port_groups_decode(&one, in->p, in->left, &wish, &sense);
+	FUZZ_CLAIM(wish == SCSI_GROUP_STAYS);
 	if (err) {
 		check_refusal(err, &sense, in->left);
 		return;

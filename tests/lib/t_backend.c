@@ -123,9 +123,23 @@ static void store_close(struct backend *be)
 	t_backend.store = NULL;
 }
 
+static void store_paths(struct backend *be, struct backend_paths *ret)
+{
+	*ret = t_backend.paths;
+}
+
+static void store_set_path(struct backend *be, struct block_request *req)
+{
+	if (!t_backend.path_error)
+		t_backend.paths.active = req->offset ? t_backend.paths.own : 0;
+	req->done(req, t_backend.path_error);
+}
+
 const struct backend_ops t_backend_ops = {
 	.name = "test",
 	.open = store_open,
 	.close = store_close,
 	.submit = store_submit,
+	.paths = store_paths,
+	.set_path = store_set_path,
 };

@@ -18,6 +18,9 @@ struct t_backend {
 	uint64_t fail_progress; /* bytes that went well before */
 	/* BLOCK_EXTENT: mapped and unmapped by turns, so many bytes each */
 	uint64_t extent_unit;
+	/* Who serves it; set_path changes that, or ends with path_error. */
+	struct backend_paths paths;
+	int path_error;
 
 	/* "read 0+512, write 512+1024 fua, flush" */
 	char log[2048];

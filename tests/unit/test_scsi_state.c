@@ -1370,6 +1370,145 @@ static void full_state_fits_and_one_more_is_refused(void **state)
 	free(buf);
 }
 
+/* ---- several targets for one volume ---- */
+
+#define REPORT_GROUPS "a3 0a 00*4 00 00 02 00"
+#define IN_STANDBY    "02/04/0b"
+
+/* The volume of target 2 of 3, where @active serves. */
+static void start_group(unsigned int active)
+{
+	struct volume *vol;
+
+	t_disk_start(T_THIN);
+	vol = t_disk.luns.vol[0];
+	t_backend.paths =
+		(struct backend_paths){ .cnt = 3, .own = 2, .active = active };
+	vol->info.target_port = 2;
+	vol->info.groups.cnt = 3;
+	vol->info.groups.own = 2;
+	volume_look_at_paths(vol);
+}
+
+static void standby_answers_what_it_may(void **state)
+{
+	static const struct step steps[STEPS] = {
+		{ 1, "00", NULL, IN_STANDBY },
+		{ 1, "28 00 00*6 01", NULL, IN_STANDBY },
+		{ 1, "2a 00 00*6 01", "aa*512", IN_STANDBY },
+		{ 1, "35", NULL, IN_STANDBY },
+		{ 1, "16", NULL, IN_STANDBY },
+		{ 1, "1b 00 00 00 01", NULL, IN_STANDBY },
+		{ 1, "42 00*6 00 18", "00 16 00 10 00*20", IN_STANDBY },
+		{ 1, "12 00 00 00 24" },
+		{ 1, "03 00 00 00 12" },
+		{ 1, "a0 00*8 fc" },
+		{ 1, "25" },
+		{ 1, "9e 10 00*11 20" },
+		{ 1, "1a 00 08 00 24" },
+		{ 1, "5e 00*7 fc" },
+		{ 1, REPORT_GROUPS, NULL, NULL,
+		  "00 00 00 24"
+		  "00 05 00 01 00 00 00 01 00 00 00 01"
+		  "02 05 00 02 00 00 00 01 00 00 00 02"
+		  "02 05 00 03 00 00 00 01 00 00 00 03" },
+	};
+
+	start_group(1);
+	run_steps(steps);
+	assert_string_equal(t_backend.log, "");
+	t_disk_stop();
+}
+
+/* The port and its group have the number of the target. */
+static void identification_names_the_group(void **state)
+{
+	static const struct step step = { 1, "12 01 83 00 fc" };
+	struct t_command c;
+	bool has_port = false;
+	bool has_group = false;
+
+	start_group(2);
+	run_step(&step);
+	t_command_run(&c, step.cdb, 0, NULL, 0, 252);
+	for (uint32_t i = 4; i + 8 <= c.task.data_in_cnt;
+	     i += 4u + c.task.buf[i + 3]) {
+		const uint8_t *d = c.task.buf + i;
+
+		has_port |= (d[1] & 0x0f) == 4 && d[7] == 2;
+		has_group |= (d[1] & 0x0f) == 5 && d[7] == 2;
+	}
+	assert_true(has_port);
+	assert_true(has_group);
+	t_command_free(&c);
+	t_disk_stop();
+}
+
+static void set_groups_takes_over_and_lets_go(void **state)
+{
+	static const struct step take[STEPS] = {
+		{ 1, "a4 0a 00*4 00 00 00 08", "00*4 00 00 00 02" },
+		{ 1, "00" },
+		{ 1, "28 00 00*6 01" },
+		{ 1, REPORT_GROUPS, NULL, NULL,
+		  "00 00 00 24"
+		  "02 05 00 01 00 00 00 01 00 00 00 01"
+		  "00 05 00 02 00 00 00 01 00 00 00 02" },
+		/* all of them, as sg_stpg sends it */
+		{ 1, "a4 0a 00*4 00 00 00 0c", "00*4 02 00 00 01 00 00 00 02" },
+		{ 1, "00" },
+		{ 1, "a4 0a 00*4 00 00 00 08", "00*4 02 00 00 02" },
+		{ 1, "00", NULL, IN_STANDBY },
+		{ 1, REPORT_GROUPS, NULL, NULL,
+		  "00 00 00 24"
+		  "02 05 00 01 00 00 00 01 00 00 00 01"
+		  "02 05 00 02 00 00 00 01 00 00 00 02" },
+	};
+
+	start_group(1);
+	run_steps(take);
+	t_disk_stop();
+}
+
+static void set_groups_is_refused(void **state)
+{
+	static const struct step steps[STEPS] = {
+		{ 1, "a4 0a 00*4 00 00 00 08", "00*4 00 00 00 03",
+		  "05/26/00 data 4.3" },
+		{ 1, "a4 0a 00*4 00 00 00 08", "00*4 01 00 00 02",
+		  "05/26/00 data 4.3" },
+		{ 1, "a4 0a 00*4 00 00 00 08", "00*4 00 00 00 04",
+		  "05/26/00 data 6.7" },
+		{ 1, "a4 0a 00*4 00 00 00 08", "00*4 00 00 00 00",
+		  "05/26/00 data 6.7" },
+		{ 1, "00", NULL, IN_STANDBY },
+	};
+	static const struct step fails[STEPS] = {
+		{ 1, "a4 0a 00*4 00 00 00 08", "00*4 00 00 00 02", "04/67/0a" },
+		{ 1, "00", NULL, IN_STANDBY },
+	};
+
+	start_group(1);
+	run_steps(steps);
+	t_backend.path_error = -ETIMEDOUT;
+	run_steps(fails);
+	t_disk_stop();
+}
+
+/* I/O that another target has fenced off was never done here. */
+static void fenced_io_is_not_ready(void **state)
+{
+	static const struct step steps[STEPS] = {
+		{ 1, "2a 00 00*6 01", "aa*512", IN_STANDBY },
+	};
+
+	start_group(2);
+	t_backend.fail_at = 1;
+	t_backend.fail_with = -ESHUTDOWN;
+	run_steps(steps);
+	t_disk_stop();
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -1396,5 +1535,10 @@ int main(void)
 	T_ADD_ROWS(&t, whose_rows, state_is_for_its_store_only);
 	T_ADD(&t, nothing_is_kept_for_what_cannot_be_trusted);
 	T_ADD(&t, full_state_fits_and_one_more_is_refused);
+	T_ADD(&t, standby_answers_what_it_may);
+	T_ADD(&t, identification_names_the_group);
+	T_ADD(&t, set_groups_takes_over_and_lets_go);
+	T_ADD(&t, set_groups_is_refused);
+	T_ADD(&t, fenced_io_is_not_ready);
 	return t_run(&t);
 }
