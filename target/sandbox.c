@@ -127,7 +127,17 @@ static const char *const allowed[] = {
 
 /* For plugins that say so: connections that they begin. */
 static const char *const allowed_network[] = {
-	"socket", "socketpair", "connect", "listen", "sendmmsg", "recvmmsg",
+	"socket",
+	"socketpair",
+	"connect",
+	"listen",
+	"sendmmsg",
+	"recvmmsg",
+	/* librbd and librados have event loops and timers of their own */
+	"epoll_create",
+	"timerfd_create",
+	"timerfd_settime",
+	"timerfd_gettime",
 };
 
 /* Names by number, for the handler, which may not allocate. */
