@@ -8,6 +8,7 @@
  * thread of the volume (jobs.h).
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include <rdma_block_plugin.h>
 
 #include "extent.h"
+#include "gateway.h"
 #include "image.h"
 #include "jobs.h"
 
@@ -23,10 +25,19 @@
 /* librbd's own default for discards. Smaller ones free nothing in the OSD. */
 #define RBDP_UNMAP_GRANULARITY (64u << 10)
 
+/* rbp_paths.cnt */
+#define RBDP_GATEWAYS_MAX 8u
+
 struct rbdp_vol {
 	struct rbp_vol *vol;
 	struct rbdp_config cfg;
+	/* A gateway opens it anew, which the lock keeps apart from the thread of
+	 * jobs. I/O is kept apart by rbdp_gateway_enter(). */
 	struct rbdp_image img;
+	pthread_mutex_t img_lock;
+	bool is_gateway; /* else gw is not used */
+	bool begins_active;
+	struct rbdp_gateway gw;
 	struct rbdp_jobs jobs;
 	/* Whole blocks. Asking librbd for it may block. */
 	_Atomic uint64_t bytes;
@@ -36,6 +47,16 @@ struct rbdp_vol {
 static const struct rbp_host *rbdp_host;
 
 /* ---- I/O ---- */
+
+/* The end of every I/O that has begun. */
+static void rbdp_io_end(struct rbp_io *io, int res)
+{
+	struct rbdp_vol *s = io->queue_data;
+
+	if (s->is_gateway)
+		res = rbdp_gateway_leave(&s->gw, res);
+	rbdp_host->done(io, res);
+}
 
 /* Initiators try again what has timed out, several times: that would make the
  * wait as many times as long. */
@@ -59,7 +80,7 @@ static void rbdp_io_done(rbd_completion_t completion, void *arg)
 	/* Somebody has made the image smaller. */
 	if (io->op == RBP_READ && res >= 0 && (uint64_t)res != io->len)
 		res = -EIO;
-	rbdp_host->done(io, res < 0 ? (int)res : 0);
+	rbdp_io_end(io, res < 0 ? (int)res : 0);
 }
 
 /* 0, or a negative errno: then @completion is not called. */
@@ -96,6 +117,10 @@ static void rbdp_submit(void *v, struct rbp_io *io)
 	rbd_completion_t completion;
 	int err;
 
+	if (s->is_gateway && !rbdp_gateway_enter(&s->gw)) {
+		rbdp_host->done(io, -ESHUTDOWN);
+		return;
+	}
 	if (io->op == RBP_EXTENT) {
 		rbdp_jobs_extent(&s->jobs, io);
 		return;
@@ -107,7 +132,7 @@ static void rbdp_submit(void *v, struct rbp_io *io)
 			rbd_aio_release(completion);
 	}
 	if (err < 0)
-		rbdp_host->done(io, err);
+		rbdp_io_end(io, err);
 }
 
 /* queue_add(): each I/O leads to its volume. */
@@ -124,7 +149,7 @@ static void rbdp_do_extent(void *user, struct rbp_io *io)
 	struct rbdp_vol *s = user;
 	int err = rbdp_extent_find(s->img.image, io, RBDP_BLOCK_SIZE);
 
-	rbdp_host->done(io, err == -ETIMEDOUT ? rbdp_io_timed_out(s) : err);
+	rbdp_io_end(io, err == -ETIMEDOUT ? rbdp_io_timed_out(s) : err);
 }
 
 static int rbdp_ask_bytes(struct rbdp_vol *s, uint64_t *ret)
@@ -139,8 +164,14 @@ static void rbdp_look_at_size(void *user)
 {
 	struct rbdp_vol *s = user;
 	uint64_t bytes = 0;
-	int err = rbdp_ask_bytes(s, &bytes);
+	int err;
 
+	pthread_mutex_lock(&s->img_lock);
+	err = s->img.image ? rbdp_ask_bytes(s, &bytes) : -ENODEV;
+	pthread_mutex_unlock(&s->img_lock);
+	/* Fenced; the image is about to be opened again. */
+	if (err == -ESHUTDOWN || err == -ENODEV)
+		return;
 	if (err) {
 		rbdp_host->log(s->vol, RBP_WARNING,
 			       "the image has changed, but its size cannot be "
@@ -168,16 +199,134 @@ static int rbdp_measure(void *v, uint64_t *ret_bytes)
 	return 0;
 }
 
+/* ---- gateways ---- */
+
+static void rbdp_paths(void *v, struct rbp_paths *ret)
+{
+	struct rbdp_vol *s = v;
+
+	if (s->is_gateway)
+		rbdp_gateway_paths(&s->gw, ret);
+}
+
+static void rbdp_set_path(void *v, struct rbp_io *io)
+{
+	struct rbdp_vol *s = v;
+
+	rbdp_gateway_set(&s->gw, io);
+}
+
+/* For the thread of the gateway: no I/O is in flight. */
+static int rbdp_reopen(void *user, const struct rbdp_msg *msg)
+{
+	struct rbdp_vol *s = user;
+	int err;
+
+	if (s->img.image)
+		rbdp_image_retire(&s->img);
+	pthread_mutex_lock(&s->img_lock);
+	rbdp_image_close(&s->img);
+	err = rbdp_image_open(&s->cfg, &s->img, msg);
+	if (!err) {
+		err = rbdp_image_watch(&s->img, rbdp_updated, s);
+		if (err)
+			rbdp_refuse(msg, err, "cannot watch the image: %s",
+				    strerror(-err));
+	}
+	if (err)
+		rbdp_image_close(&s->img);
+	pthread_mutex_unlock(&s->img_lock);
+	if (!err)
+		rbdp_jobs_resized(&s->jobs);
+	return err;
+}
+
 /* ---- life ---- */
 
 static void rbdp_close(void *v)
 {
 	struct rbdp_vol *s = v;
 
-	rbdp_image_retire(&s->img);
+	if (s->is_gateway)
+		rbdp_gateway_stop(&s->gw);
+	if (s->img.image)
+		rbdp_image_retire(&s->img);
 	rbdp_jobs_stop(&s->jobs);
 	rbdp_image_close(&s->img);
 	free(s);
+}
+
+/* "a" is 1, "b" is 0; others are refused. */
+static int rbdp_choose(const struct rbp_arg *arg, const char *a, const char *b,
+		       bool *ret, const struct rbdp_msg *msg)
+{
+	*ret = !strcmp(arg->text, a);
+	if (*ret || !strcmp(arg->text, b))
+		return 0;
+	return rbdp_refuse(msg, -EINVAL, "%s=%s: it is %s or %s", arg->name,
+			   arg->text, a, b);
+}
+
+static int rbdp_take_gateway_arg(struct rbdp_vol *s, const struct rbp_arg *arg,
+				 const struct rbdp_msg *msg)
+{
+	struct rbdp_gateway *gw = &s->gw;
+
+	if (!strcmp(arg->name, "gateway"))
+		gw->own = arg->number <= RBDP_GATEWAYS_MAX
+				  ? (unsigned int)arg->number
+				  : UINT_MAX;
+	else if (!strcmp(arg->name, "gateways"))
+		gw->cnt = arg->number <= RBDP_GATEWAYS_MAX
+				  ? (unsigned int)arg->number
+				  : UINT_MAX;
+	else if (!strcmp(arg->name, "role"))
+		return rbdp_choose(arg, "active", "standby", &s->begins_active,
+				   msg);
+	else if (!strcmp(arg->name, "failover"))
+		return rbdp_choose(arg, "auto", "manual", &gw->takes_over, msg);
+	else if (!strcmp(arg->name, "failover-after"))
+		gw->after_ms = (arg->number < 3600 ? arg->number : 3600) * 1000;
+	return 0;
+}
+
+static int rbdp_check_gateway(struct rbdp_vol *s, const struct rbdp_msg *msg)
+{
+	struct rbdp_gateway *gw = &s->gw;
+
+	s->is_gateway = gw->own || gw->cnt;
+	if (!s->is_gateway && (s->begins_active || gw->takes_over))
+		return rbdp_refuse(msg, -EINVAL,
+				   "role= and failover= need gateway=N and "
+				   "gateways=M");
+	if (s->is_gateway && (gw->cnt < 1 || gw->cnt > RBDP_GATEWAYS_MAX ||
+			      gw->own < 1 || gw->own > gw->cnt))
+		return rbdp_refuse(msg, -EINVAL,
+				   "gateway=N,gateways=M: M is 1 to %u, and N "
+				   "1 to M",
+				   RBDP_GATEWAYS_MAX);
+	if (s->is_gateway && s->cfg.read_only)
+		return rbdp_refuse(
+			msg, -EINVAL,
+			"gateway= is for volumes that are written; "
+			"any number of targets can serve a snapshot");
+	gw->host = rbdp_host;
+	gw->vol = s->vol;
+	gw->img = &s->img;
+	gw->reopen = rbdp_reopen;
+	gw->user = s;
+	return 0;
+}
+
+static int rbdp_take_gateway_args(struct rbdp_vol *s,
+				  const struct rbp_arg *args,
+				  const struct rbdp_msg *msg)
+{
+	int err = 0;
+
+	for (; args->name && !err; args++)
+		err = rbdp_take_gateway_arg(s, args, msg);
+	return err ? err : rbdp_check_gateway(s, msg);
 }
 
 static int rbdp_take_args(struct rbdp_config *cfg, const struct rbp_arg *args,
@@ -249,15 +398,19 @@ static int rbdp_start(struct rbdp_vol *s, const struct rbdp_msg *msg)
 		return rbdp_refuse(msg, err, "cannot start a thread: %s",
 				   strerror(-err));
 	/* A snapshot keeps its size. */
-	if (*s->cfg.snap)
-		return 0;
-	err = rbdp_image_watch(&s->img, rbdp_updated, s);
-	if (err) {
-		rbdp_jobs_stop(&s->jobs);
-		return rbdp_refuse(msg, err, "cannot watch the image: %s",
-				   strerror(-err));
+	if (!*s->cfg.snap) {
+		err = rbdp_image_watch(&s->img, rbdp_updated, s);
+		if (err)
+			rbdp_refuse(msg, err, "cannot watch the image: %s",
+				    strerror(-err));
 	}
-	return 0;
+	if (!err && s->is_gateway)
+		err = rbdp_gateway_start(&s->gw, s->begins_active, msg);
+	if (err) {
+		rbdp_image_retire(&s->img);
+		rbdp_jobs_stop(&s->jobs);
+	}
+	return err;
 }
 
 static int rbdp_open(struct rbp_vol *vol, const char *location,
@@ -271,14 +424,16 @@ static int rbdp_open(struct rbp_vol *vol, const char *location,
 	if (err)
 		return err;
 	s->vol = vol;
+	pthread_mutex_init(&s->img_lock, NULL);
 	err = rbdp_location_parse(location, &s->cfg, &msg);
 	if (!err)
 		err = rbdp_take_args(&s->cfg, args, &msg);
-	if (!err) {
-		s->cfg.read_only =
-			(info->open_flags & RBP_OPEN_READ_ONLY) || *s->cfg.snap;
+	s->cfg.read_only =
+		(info->open_flags & RBP_OPEN_READ_ONLY) || *s->cfg.snap;
+	if (!err)
+		err = rbdp_take_gateway_args(s, args, &msg);
+	if (!err)
 		err = rbdp_image_open(&s->cfg, &s->img, &msg);
-	}
 	if (!err)
 		err = rbdp_describe(s, info, &msg);
 	if (!err)
@@ -307,6 +462,18 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
 		  "wait for ever" },
 		{ "zero-copy", RBP_BOOL, "off",
 		  "send writes from rdma-target's buffers; needs timeout=0" },
+		{ "gateway", RBP_NUMBER, NULL,
+		  "number of this target among those that serve the image" },
+		{ "gateways", RBP_NUMBER, NULL, "how many these are, 1 to 8" },
+		{ "role", RBP_STRING, NULL,
+		  "active: take the image over at the start; standby "
+		  "(default): do not" },
+		{ "failover", RBP_STRING, NULL,
+		  "auto: take over when no other target is active; manual "
+		  "(default): only by SET TARGET PORT GROUPS" },
+		{ "failover-after", RBP_NUMBER, "5",
+		  "with failover=auto, seconds without word of an active "
+		  "target" },
 		{ NULL, RBP_STRING, NULL, NULL },
 	};
 	static const struct rbp_plugin plugin = {
@@ -323,6 +490,8 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
 		.queue_add = rbdp_queue_add,
 		.submit = rbdp_submit,
 		.measure = rbdp_measure,
+		.paths = rbdp_paths,
+		.set_path = rbdp_set_path,
 	};
 
 	rbdp_host = host;

@@ -2,35 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The store rbd on a real cluster: what is written, extents, sizes, snapshots, and
 # what happens when daemons of the cluster die.
-. "$(dirname "$0")/lib.sh"
-
-src=$(cd "$(dirname "$0")/../.." && pwd)
-RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/rbd
-export RDMA_BLOCK_PLUGIN_PATH
-
-[ -e "$RDMA_BLOCK_PLUGIN_PATH/rdma-block-plugin-rbd.so" ] ||
-	t_skip_all 'built without librbd'
-"$src/scripts/ceph" install 2>"$T/install" || t_skip_all "$(cat "$T/install")"
+. "$(dirname "$0")/rbd_lib.sh"
 command -v fio >/dev/null || t_skip_all 'no fio here'
-t_needs_fuse
+r_needs_ceph
 
-C=$T/ceph
-rbd_cleanup() {
-	[ ! -e "$C/ceph.conf" ] || "$src/scripts/ceph" down "$C"
-	t_cleanup
-}
-trap rbd_cleanup EXIT
-unset CEPH_ARGS CEPH_KEYRING
-CEPH_CONF=$C/ceph.conf
-export CEPH_CONF
 M=$T/mnt
 mkdir "$M"
-
-# A message of rdma-target about a SPEC.
-refused() { # NAME PATTERN SPEC
-	t_refused "$1" "$2" timeout 60 rdma-target --listen srp+tcp://127.0.0.1:1 \
-		--backing "$3"
-}
 
 keeps() { # SPEC
 	rdma-target --check-plugin "$1" >"$T/checked"
@@ -108,7 +85,6 @@ snapshot_is_fixed() {
 
 # ---- what is wrong with a SPEC ----
 
-"$src/scripts/ceph" up "$C" 2>"$T/up" || t_bail "$(cat "$T/up")"
 rbd create -s 64M img
 rbd create -s 64M checked
 rbd create -s 64M spare

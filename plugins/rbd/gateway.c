@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "gateway.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Between two beats. */
+#define RBDP_BEAT_MS 1000u
+/* A gateway that is dead or frozen holds up no beat for longer. */
+#define RBDP_NOTIFY_MS 1000u
+/* Until the OSD forgets a watch of a gateway that is dead. Seconds. */
+#define RBDP_WATCH_S 10u
+/* Somebody else may take the lock between the break and the acquisition. */
+#define RBDP_LOCK_TRIES 5
+
+static uint64_t rbdp_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void rbdp_poke(struct rbdp_gateway *gw)
+{
+	pthread_mutex_lock(&gw->lock);
+	gw->is_poked = true;
+	pthread_cond_signal(&gw->work);
+	pthread_mutex_unlock(&gw->lock);
+}
+
+/* The one place where the state changes. */
+static void rbdp_set_state(struct rbdp_gateway *gw, enum rbdp_state state,
+			   unsigned int active)
+{
+	atomic_store(&gw->active, active);
+	atomic_store(&gw->state, state);
+	/* The active one is heard of anew. */
+	atomic_store(&gw->heard_ms, rbdp_now_ms());
+	gw->host->path_changed(gw->vol);
+}
+
+/* ---- beats ---- */
+
+static void rbdp_heard(void *arg, uint64_t notify_id, uint64_t handle,
+		       uint64_t notifier_id, void *data, size_t len)
+{
+	struct rbdp_gateway *gw = arg;
+	const char *text = data;
+	unsigned int group = len == 1 ? (unsigned int)(*text - '0') : 0;
+
+	rados_notify_ack(gw->img->pool, gw->object, notify_id, handle, NULL, 0);
+	if (!group || group > gw->cnt || group == gw->own)
+		return;
+	atomic_store(&gw->heard_ms, rbdp_now_ms());
+	if (atomic_load(&gw->state) == RBDP_ACTIVE)
+		rbdp_poke(gw); /* am I still? */
+	else if (atomic_exchange(&gw->active, group) != group)
+		gw->host->path_changed(gw->vol);
+}
+
+static void rbdp_watch_failed(void *arg, uint64_t cookie, int err)
+{
+	struct rbdp_gateway *gw = arg;
+
+	atomic_store(&gw->watch_is_broken, true);
+	rbdp_poke(gw);
+}
+
+static void rbdp_unwatch(struct rbdp_gateway *gw)
+{
+	if (!gw->has_watch)
+		return;
+	gw->has_watch = false;
+	rados_unwatch2(gw->img->pool, gw->watch);
+	rados_watch_flush(gw->img->cluster);
+}
+
+/* 0, or a negative errno: it is tried again in the next turn. */
+static int rbdp_watch(struct rbdp_gateway *gw)
+{
+	int err = rados_write_full(gw->img->pool, gw->object, "", 0);
+
+	atomic_store(&gw->watch_is_broken, false);
+	if (!err)
+		err = rados_watch3(gw->img->pool, gw->object, &gw->watch,
+				   rbdp_heard, rbdp_watch_failed, RBDP_WATCH_S,
+				   gw);
+	gw->has_watch = !err;
+	return err;
+}
+
+static void rbdp_mend_watch(struct rbdp_gateway *gw)
+{
+	if (atomic_load(&gw->watch_is_broken))
+		rbdp_unwatch(gw);
+	if (!gw->has_watch)
+		rbdp_watch(gw);
+}
+
+/* That some do not hear it in time does not matter. */
+static void rbdp_beat(struct rbdp_gateway *gw)
+{
+	char text = (char)('0' + gw->own);
+	char *reply = NULL;
+	size_t reply_len = 0;
+
+	rados_notify2(gw->img->pool, gw->object, &text, 1, RBDP_NOTIFY_MS,
+		      &reply, &reply_len);
+	rados_buffer_free(reply);
+}
+
+/* ---- the lock ---- */
+
+/* Fences whoever has the lock. */
+static int rbdp_break_lock(struct rbdp_gateway *gw)
+{
+	rbd_lock_mode_t mode;
+	char *owners[4];
+	size_t cnt = sizeof(owners) / sizeof(owners[0]);
+	int err = rbd_lock_get_owners(gw->img->image, &mode, owners, &cnt);
+
+	if (err == -ENOENT)
+		return 0;
+	if (err)
+		return err;
+	for (size_t i = 0; i < cnt && !err; i++) {
+		gw->host->log(gw->vol, RBP_NOTICE, "fences %s off", owners[i]);
+		err = rbd_lock_break(gw->img->image, RBD_LOCK_MODE_EXCLUSIVE,
+				     owners[i]);
+		if (err == -ENOENT)
+			err = 0; /* it has let go by itself */
+	}
+	rbd_lock_get_owners_cleanup(owners, cnt);
+	return err;
+}
+
+static int rbdp_take_lock(struct rbdp_gateway *gw)
+{
+	int err = -EBUSY;
+
+	for (int i = 0; i < RBDP_LOCK_TRIES && err && err != -EPERM; i++) {
+		err = rbdp_break_lock(gw);
+		if (!err)
+			err = rbd_lock_acquire(gw->img->image,
+					       RBD_LOCK_MODE_EXCLUSIVE);
+	}
+	return err;
+}
+
+/* STANDBY to ACTIVE. */
+static int rbdp_take_over(struct rbdp_gateway *gw)
+{
+	int err = rbdp_take_lock(gw);
+
+	if (err) {
+		gw->host->log(gw->vol, RBP_ERROR,
+			      "cannot take the image's lock: %s%s",
+			      strerror(-err),
+			      err == -EPERM ? "; the user needs 'profile rbd' "
+					      "for the monitors"
+					    : "");
+		atomic_store(&gw->heard_ms, rbdp_now_ms());
+		return err;
+	}
+	rbdp_set_state(gw, RBDP_ACTIVE, gw->own);
+	return 0;
+}
+
+/* Waits until librbd has ended all I/O; each has a time limit. */
+static void rbdp_await_io(struct rbdp_gateway *gw)
+{
+	pthread_mutex_lock(&gw->lock);
+	while (atomic_load(&gw->inflight))
+		pthread_cond_wait(&gw->work, &gw->lock);
+	pthread_mutex_unlock(&gw->lock);
+}
+
+/* ACTIVE to STANDBY. */
+static int rbdp_let_go(struct rbdp_gateway *gw)
+{
+	int err;
+
+	rbdp_set_state(gw, RBDP_STANDBY, 0);
+	rbdp_await_io(gw);
+	err = rbd_lock_release(gw->img->image);
+	if (err)
+		gw->host->log(gw->vol, RBP_WARNING,
+			      "cannot give the image's lock back (%s); whoever "
+			      "takes over breaks it",
+			      strerror(-err));
+	return 0;
+}
+
+/* ---- turns of the thread ---- */
+
+/* Asks the OSD, which knows whether this client is on the blocklist. */
+static bool rbdp_has_lost(struct rbdp_gateway *gw)
+{
+	int is_owner = 0;
+	int err = rbd_is_exclusive_lock_owner(gw->img->image, &is_owner);
+
+	/* When the OSD does not answer, nobody can have taken over. */
+	return err == -ESHUTDOWN || (!err && !is_owner);
+}
+
+static void rbdp_turn_active(struct rbdp_gateway *gw)
+{
+	if (!rbdp_has_lost(gw)) {
+		rbdp_beat(gw);
+		return;
+	}
+	gw->host->log(gw->vol, RBP_WARNING,
+		      "another target has taken the image over; goes on as "
+		      "standby");
+	rbdp_set_state(gw, RBDP_FENCED, 0);
+}
+
+/* A cluster that is away makes everybody silent. */
+static bool rbdp_cluster_answers(struct rbdp_gateway *gw)
+{
+	uint64_t began = rbdp_now_ms();
+	uint64_t size;
+	time_t mtime;
+	int err = rados_stat(gw->img->pool, gw->object, &size, &mtime);
+
+	return !err && rbdp_now_ms() - began < RBDP_BEAT_MS;
+}
+
+/* The one with the lower number is first. */
+static void rbdp_turn_standby(struct rbdp_gateway *gw)
+{
+	uint64_t silent_ms = rbdp_now_ms() - atomic_load(&gw->heard_ms);
+
+	if (!gw->takes_over ||
+	    silent_ms < gw->after_ms + gw->own * RBDP_BEAT_MS)
+		return;
+	if (!rbdp_cluster_answers(gw)) {
+		atomic_store(&gw->heard_ms, rbdp_now_ms());
+		return;
+	}
+	gw->host->log(gw->vol, RBP_NOTICE,
+		      "no other target has been active for %llu s; takes over",
+		      (unsigned long long)silent_ms / 1000);
+	rbdp_take_over(gw);
+}
+
+static void rbdp_turn_fenced(struct rbdp_gateway *gw)
+{
+	char text[256] = "";
+	const struct rbdp_msg msg = { text, sizeof(text) };
+
+	if (atomic_load(&gw->inflight))
+		return;
+	rbdp_unwatch(gw);
+	if (gw->reopen(gw->user, &msg)) {
+		if (!gw->reopen_failed)
+			gw->host->log(gw->vol, RBP_ERROR,
+				      "cannot open the image again (%s); tries "
+				      "on",
+				      text);
+		gw->reopen_failed = true;
+		return;
+	}
+	gw->reopen_failed = false;
+	rbdp_watch(gw);
+	rbdp_set_state(gw, RBDP_STANDBY, atomic_load(&gw->active));
+}
+
+static void rbdp_turn(struct rbdp_gateway *gw)
+{
+	if (gw->state != RBDP_FENCED)
+		rbdp_mend_watch(gw);
+	switch (gw->state) {
+	case RBDP_STANDBY:
+		rbdp_turn_standby(gw);
+		break;
+	case RBDP_ACTIVE:
+		rbdp_turn_active(gw);
+		break;
+	case RBDP_FENCED:
+		rbdp_turn_fenced(gw);
+		break;
+	}
+}
+
+static int rbdp_do_set(struct rbdp_gateway *gw, bool active)
+{
+	switch (gw->state) {
+	case RBDP_STANDBY:
+		return active ? rbdp_take_over(gw) : 0;
+	case RBDP_ACTIVE:
+		return active ? 0 : rbdp_let_go(gw);
+	case RBDP_FENCED:
+		return active ? -EAGAIN : 0;
+	}
+	return -EINVAL;
+}
+
+/* ---- the thread ---- */
+
+static struct rbp_io **rbdp_gateway_next_of(struct rbp_io *io)
+{
+	return io->scratch;
+}
+
+/* Until there is something to do, at most a second; with the lock held. */
+static void rbdp_gateway_wait(struct rbdp_gateway *gw)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += RBDP_BEAT_MS / 1000;
+	if (!gw->first && !gw->is_poked && !gw->stopping)
+		pthread_cond_timedwait(&gw->work, &gw->lock, &until);
+	gw->is_poked = false;
+}
+
+static struct rbp_io *rbdp_gateway_take(struct rbdp_gateway *gw)
+{
+	struct rbp_io *io = gw->first;
+
+	if (!io)
+		return NULL;
+	gw->first = *rbdp_gateway_next_of(io);
+	if (!gw->first)
+		gw->end = &gw->first;
+	return io;
+}
+
+static void *rbdp_gateway_main(void *arg)
+{
+	struct rbdp_gateway *gw = arg;
+
+	pthread_setname_np(pthread_self(), "rbd-gateway");
+	pthread_mutex_lock(&gw->lock);
+	while (!gw->stopping) {
+		struct rbp_io *io;
+
+		rbdp_gateway_wait(gw);
+		io = rbdp_gateway_take(gw);
+		pthread_mutex_unlock(&gw->lock);
+		if (io)
+			gw->host->done(io, rbdp_do_set(gw, io->offset));
+		rbdp_turn(gw);
+		pthread_mutex_lock(&gw->lock);
+	}
+	pthread_mutex_unlock(&gw->lock);
+	return NULL;
+}
+
+/* ---- what others call ---- */
+
+bool rbdp_gateway_enter(struct rbdp_gateway *gw)
+{
+	/* In this order: whoever changes the state looks at inflight after it. */
+	atomic_fetch_add(&gw->inflight, 1);
+	if (atomic_load(&gw->state) == RBDP_ACTIVE)
+		return true;
+	rbdp_gateway_leave(gw, 0);
+	return false;
+}
+
+int rbdp_gateway_leave(struct rbdp_gateway *gw, int res)
+{
+	bool is_last = atomic_fetch_sub(&gw->inflight, 1) == 1;
+
+	/* EROFS: the lock is gone, and nobody has fenced us off. */
+	if (res == -EROFS)
+		res = -ESHUTDOWN;
+	if (res == -ESHUTDOWN ||
+	    (is_last && atomic_load(&gw->state) != RBDP_ACTIVE))
+		rbdp_poke(gw);
+	return res;
+}
+
+void rbdp_gateway_paths(struct rbdp_gateway *gw, struct rbp_paths *ret)
+{
+	ret->cnt = gw->cnt;
+	ret->own = gw->own;
+	ret->active = atomic_load(&gw->active);
+}
+
+void rbdp_gateway_set(struct rbdp_gateway *gw, struct rbp_io *io)
+{
+	*rbdp_gateway_next_of(io) = NULL;
+	pthread_mutex_lock(&gw->lock);
+	*gw->end = io;
+	gw->end = rbdp_gateway_next_of(io);
+	pthread_cond_signal(&gw->work);
+	pthread_mutex_unlock(&gw->lock);
+}
+
+/* ---- life ---- */
+
+static void rbdp_gateway_init(struct rbdp_gateway *gw)
+{
+	pthread_condattr_t attr;
+
+	gw->end = &gw->first;
+	pthread_mutex_init(&gw->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&gw->work, &attr);
+	pthread_condattr_destroy(&attr);
+	gw->heard_ms = rbdp_now_ms();
+}
+
+static int rbdp_check_features(struct rbdp_gateway *gw,
+			       const struct rbdp_msg *msg)
+{
+	uint64_t features = 0;
+	char id[64];
+	int err = rbd_get_features(gw->img->image, &features);
+
+	if (!err)
+		err = rbd_get_id(gw->img->image, id, sizeof(id));
+	if (err)
+		return rbdp_refuse(msg, err, "cannot describe the image: %s",
+				   strerror(-err));
+	snprintf(gw->object, sizeof(gw->object), "rdma_block.gateways.%s", id);
+	if (!(features & RBD_FEATURE_EXCLUSIVE_LOCK))
+		return rbdp_refuse(msg, -EINVAL,
+				   "the image lacks the feature "
+				   "exclusive-lock, which gateway=%u needs; "
+				   "try: rbd feature enable",
+				   gw->own);
+	return 0;
+}
+
+int rbdp_gateway_start(struct rbdp_gateway *gw, bool active,
+		       const struct rbdp_msg *msg)
+{
+	int err = rbdp_check_features(gw, msg);
+
+	if (err)
+		return err;
+	rbdp_gateway_init(gw);
+	err = rbdp_watch(gw);
+	if (err)
+		return rbdp_refuse(msg, err, "cannot watch the object %s: %s",
+				   gw->object, strerror(-err));
+	if (active) {
+		err = rbdp_take_over(gw);
+		if (err)
+			rbdp_refuse(msg, err, "cannot take the image over: %s",
+				    strerror(-err));
+	}
+	if (!err) {
+		err = -pthread_create(&gw->thread, NULL, rbdp_gateway_main, gw);
+		if (err)
+			rbdp_refuse(msg, err, "cannot start a thread: %s",
+				    strerror(-err));
+	}
+	if (err)
+		rbdp_unwatch(gw);
+	return err;
+}
+
+void rbdp_gateway_stop(struct rbdp_gateway *gw)
+{
+	pthread_mutex_lock(&gw->lock);
+	gw->stopping = true;
+	pthread_cond_signal(&gw->work);
+	pthread_mutex_unlock(&gw->lock);
+	pthread_join(gw->thread, NULL);
+	rbdp_unwatch(gw);
+	if (gw->state == RBDP_ACTIVE)
+		rbd_lock_release(gw->img->image);
+}

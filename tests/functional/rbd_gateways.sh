@@ -1,0 +1,125 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Two targets that serve one RBD image, one at a time: which one is active, what
+# the other one answers, and that a target which was frozen writes nothing more.
+. "$(dirname "$0")/rbd_lib.sh"
+r_needs_ceph
+
+# gateway NUMBER ARG: starts a target, and sets A or B, and URI_A or URI_B
+gateway() {
+	for try in 1 2 3 4 5; do
+		port=$((20000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))
+		: >"$T/log.$1"
+		rdma-target --listen "srp+tcp://127.0.0.1:$port" \
+			--backing "rbd:rbd/img,gateways=2,gateway=$1,$2" \
+			>"$T/log.$1" 2>&1 &
+		pid=$!
+		t_pids="$t_pids $pid"
+		t_wait_for 30 serves "$1" $pid && return
+		grep -q 'in use' "$T/log.$1" || break
+	done
+	t_bail "$(cat "$T/log.$1")"
+}
+serves() {
+	grep -q 'rdma-fuse srp' "$T/log.$1" || t_is_gone "$2"
+	! t_is_gone "$2" && grep -q 'rdma-fuse srp' "$T/log.$1"
+}
+# How often the log of gateway NUMBER says so.
+said() { [ "$(grep -c "$2" "$T/log.$1")" -ge "$3" ]; }
+
+mount_gateway() { # URI DIR
+	t_mount "$1" "$2" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+}
+put() { # FILE BLOCK-FILE
+	timeout 60 dd if="$2" of="$1" bs=64k count=1 oflag=direct conv=notrunc
+}
+holds() { # FILE BLOCK-FILE
+	timeout 60 dd if="$1" bs=64k count=1 iflag=direct 2>/dev/null |
+		cmp - "$2"
+}
+get() { # FILE
+	timeout 60 dd if="$1" of=/dev/null bs=64k count=1 iflag=direct
+}
+is_refused() { # CMD...
+	! "$@" 2>"$T/dd" && grep -q 'Input/output error' "$T/dd"
+}
+serial_at() {
+	rdma-info "$1" | awk '$2 == "img" { print $NF }'
+}
+
+for n in 1 2 3 4; do
+	head -c 65536 /dev/urandom >"$T/block.$n"
+done
+# Users as they ought to be: with the rights of 'profile rbd', no more.
+ceph auth get-or-create client.gate mon 'profile rbd' \
+	osd 'profile rbd pool=rbd' -o "$T/gate" >/dev/null
+USER_OF="id=gate,keyring=$T/gate"
+rbd create -s 64M img
+rbd create -s 16M --image-feature layering plain
+
+refused 'an image without the lock' 'lacks the feature exclusive-lock' \
+	rbd:rbd/plain,gateway=1,gateways=2
+refused 'a gateway too many' 'gateway=N,gateways=M: M is 1 to 8' \
+	rbd:rbd/img,gateway=3,gateways=2
+refused 'a role that there is not' 'role=boss: it is active or standby' \
+	rbd:rbd/img,gateway=1,gateways=2,role=boss
+refused 'a role without a gateway' 'need gateway=N and gateways=M' \
+	rbd:rbd/img,role=active
+
+mkdir "$T/a" "$T/b"
+gateway 1 "$USER_OF,role=active"
+A=$pid URI_A=srp+tcp://127.0.0.1:$port
+gateway 2 "$USER_OF,failover=auto,failover-after=3"
+B=$pid URI_B=srp+tcp://127.0.0.1:$port
+t_check 'the second one hears of the first' \
+	t_wait_for 10 said 2 'in standby (target port group 2 of 2; 1 is' 1
+t_check 'both show the same disk' \
+	[ -n "$(serial_at "$URI_A")" -a \
+	"$(serial_at "$URI_A")" = "$(serial_at "$URI_B")" ]
+mount_gateway "$URI_A" "$T/a"
+mount_gateway "$URI_B" "$T/b"
+t_check 'the active one writes' put "$T/a/img" "$T/block.1"
+t_check 'the one in standby does not' \
+	is_refused put "$T/b/img" "$T/block.2"
+t_check 'nor does it read' is_refused get "$T/b/img"
+
+# The write is fetched by the target while it is frozen, or after: whatever it had
+# begun with, it must not end well once the other one serves.
+freeze_and_fail_over() {
+	kill -STOP "$A"
+	put "$T/a/img" "$T/block.3" 2>"$T/late" &
+	late=$!
+	t_wait_for 30 said 2 '(img): active' 1 && put "$T/b/img" "$T/block.4"
+}
+t_check 'the other one takes over from one that is frozen' freeze_and_fail_over
+kill -CONT "$A"
+wait "$late"
+t_check 'the late write fails' [ $? != 0 ]
+t_check 'the fenced one knows' t_wait_for 10 said 1 'has taken the image over' 1
+t_check 'what the new one wrote is there' holds "$T/b/img" "$T/block.4"
+t_check 'the fenced one is in standby, and hears of the new one' \
+	t_wait_for 10 said 1 'in standby (target port group 1 of 2; 2 is' 1
+t_check 'it refuses writes' is_refused put "$T/a/img" "$T/block.3"
+fusermount3 -u "$T/a"
+
+# The fenced one has a new client of RADOS: it can take over again.
+kill "$A"
+wait "$A"
+t_check 'the fenced one ends with 0' [ $? = 0 ]
+gateway 1 "$USER_OF,role=active"
+A=$pid URI_A=srp+tcp://127.0.0.1:$port
+mount_gateway "$URI_A" "$T/a"
+t_check 'role=active takes over at once' holds "$T/a/img" "$T/block.4"
+t_check 'the other one is in standby again' \
+	t_wait_for 10 said 2 'in standby (target port group 2 of 2; 1 is' 2
+t_check 'it refuses reads again' is_refused get "$T/b/img"
+kill -9 "$A"
+t_check 'it takes over from one that is dead' \
+	t_wait_for 30 said 2 '(img): active' 2
+t_check 'and reads what that wrote' holds "$T/b/img" "$T/block.4"
+fusermount3 -uz "$T/a"
+fusermount3 -u "$T/b"
+kill "$B"
+wait "$B"
+t_check 'ends with 0' [ $? = 0 ]
+t_done

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Tests with a Ceph cluster. Source this in place of lib.sh, which it includes.
+#
+#   r_needs_ceph [ARG...]   starts a cluster in $C (scripts/ceph up), and ends
+#                           it with the test; skips all where Ceph is not to be had
+#   refused NAME PATTERN SPEC
+#                           one test: rdma-target refuses SPEC with one line that
+#                           matches PATTERN
+. "$(dirname "$0")/lib.sh"
+
+src=$(cd "$(dirname "$0")/../.." && pwd)
+C=$T.ceph
+RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/rbd
+CEPH_CONF=$C/ceph.conf
+export RDMA_BLOCK_PLUGIN_PATH CEPH_CONF
+unset CEPH_ARGS CEPH_KEYRING
+
+# In this order: a target takes its time to end when the cluster is gone.
+r_cleanup() {
+	t_cleanup
+	[ ! -e "$C/ceph.conf" ] || "$src/scripts/ceph" down "$C"
+}
+
+r_needs_ceph() {
+	[ -e "$RDMA_BLOCK_PLUGIN_PATH/rdma-block-plugin-rbd.so" ] ||
+		t_skip_all 'built without librbd'
+	"$src/scripts/ceph" install 2>"$T/install" ||
+		t_skip_all "$(cat "$T/install")"
+	t_needs_fuse
+	trap r_cleanup EXIT
+	"$src/scripts/ceph" up "$C" "$@" 2>"$T/up" || t_bail "$(cat "$T/up")"
+}
+
+refused() {
+	t_refused "$1" "$2" timeout 60 rdma-target \
+		--listen srp+tcp://127.0.0.1:1 --backing "$3"
+}
