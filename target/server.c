@@ -32,7 +32,6 @@ struct last_flush {
 	struct server *server;
 	struct volume *vol;
 	struct block_request req;
-	uint64_t nr; /* of the flush, flush_record.h */
 	bool failed; /* and the log has said so */
 	struct reactor_msg job_ended;
 };
@@ -435,7 +434,6 @@ static void server_flush_done(struct block_request *req, int res)
 {
 	struct last_flush *f = container_of(req, struct last_flush, req);
 
-	flush_record_end(&f->vol->record, f->nr, res);
 	if (res)
 		note_failure(f, res);
 	else if (f->server->port_is_gone)
@@ -454,9 +452,9 @@ static void flush_volume(struct server *s, struct last_flush *f)
 	f->req.worker = &s->workers[0].block;
 	f->req.buf_index = -1;
 	f->req.done = server_flush_done;
-	f->nr = flush_record_begin(&f->vol->record);
+	f->req.record = &f->vol->record;
 	s->flushes_left++;
-	backend_submit(f->vol->backend, &f->req);
+	block_submit(f->vol->backend, &f->req);
 }
 
 /* A job that nobody waits for any more may still have been under way. */

@@ -25,9 +25,11 @@ static bool is_declared(const struct backend_info *info,
 	return false;
 }
 
-static bool has_good_range(const struct backend_info *info,
-			   const struct block_request *req)
+bool backend_has_range(const struct backend *be,
+		       const struct block_request *req)
 {
+	const struct backend_info *info = &be->info;
+
 	if (req->op == BLOCK_FLUSH)
 		return !req->offset && !req->len;
 	return req->len && req->len <= info->size &&
@@ -38,7 +40,7 @@ bool backend_accepts(const struct backend *be, const struct block_request *req)
 {
 	bool has_data = req->op == BLOCK_READ || req->op == BLOCK_WRITE;
 
-	return is_declared(&be->info, req) && has_good_range(&be->info, req) &&
+	return is_declared(&be->info, req) && backend_has_range(be, req) &&
 	       req->done && req->worker && (req->buf || !has_data);
 }
 

@@ -25,6 +25,7 @@
 #include "base/reactor.h"
 
 struct backend;
+struct flush_record;
 struct block_worker;
 
 enum block_op {
@@ -46,6 +47,8 @@ struct block_request {
 	void *buf;	 /* READ, WRITE: len bytes; kept by caller until done */
 	int buf_index;	 /* io_uring fixed buffer that buf lies in, or -1 */
 	struct block_worker *worker;
+	/* Of block_submit(): where flushes and their failures are noted. */
+	struct flush_record *record;
 	/* @res: 0 or a negative errno. A short transfer is an error. */
 	void (*done)(struct block_request *req, int res);
 
@@ -56,6 +59,10 @@ struct block_request {
 
 	/* READ, WRITE: bytes done so far, also when the rest has failed */
 	uint64_t progress;
+
+	/* the block layer's, while it has the request */
+	void (*noted_done)(struct block_request *req, int res);
+	uint64_t flush_nr;
 
 	/* the backend's, while it has the request */
 	struct reactor_op io;
@@ -110,8 +117,8 @@ struct backend_info {
 	/* The blocks, and writes that are done, outlive this process, also when
 	 * it is killed. */
 	bool is_lasting;
-	/* Not NULL: all blocks lie here, to be read and written in place;
-	 * READ and WRITE are then never submitted. */
+	/* Not NULL: all blocks lie here, to be read and written in place. The
+	 * block layer does, and submits no READ and WRITE then. */
 	void *memory;
 	/* Set by the volume, before there is I/O: an RDMA device has pinned
 	 * the pages of memory. They may then not be given back to the kernel,
@@ -211,6 +218,10 @@ extern const struct backend_ops backend_file;
 extern const struct backend_ops backend_ram;
 /* Reads zeroes, forgets writes; up to 8 EiB less a block. */
 extern const struct backend_ops backend_null;
+
+/* Does the range of @req lie in @be, and is it one that its operation takes? */
+bool backend_has_range(const struct backend *be,
+		       const struct block_request *req);
 
 /* Is @req what this contract lets a caller ask of @be? */
 bool backend_accepts(const struct backend *be, const struct block_request *req);

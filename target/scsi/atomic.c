@@ -18,8 +18,7 @@
 static void prepare_compare_write(struct scsi_task *task)
 {
 	task->range_len = scsi_task_len(task);
-	if (!scsi_task_memory(task))
-		task->buf_len += (uint32_t)task->range_len;
+	task->buf_len += (uint32_t)task->range_len;
 }
 
 static uint64_t first_difference(const uint8_t *a, const uint8_t *b)
@@ -44,25 +43,10 @@ static bool have_medium(struct scsi_task *task, int res)
 	return scsi_task_write(task, task->buf + len, len);
 }
 
-static bool compare_write_memory(struct scsi_task *task, uint8_t *memory)
-{
-	uint64_t len = task->range_len;
-
-	if (memcmp(task->buf, memory, len))
-		return scsi_task_miscompare(
-			task, first_difference(task->buf, memory));
-	memcpy(memory, task->buf + len, len);
-	return scsi_task_written(task);
-}
-
 static bool execute_compare_write(struct scsi_task *task)
 {
-	uint8_t *memory = scsi_task_memory(task);
-
 	if (!task->range_len)
 		return scsi_task_good(task);
-	if (memory)
-		return compare_write_memory(task, memory);
 	scsi_task_blk(task, BLOCK_READ, 0, task->range_len, have_medium);
 	task->blk.buf = task->buf + 2 * task->range_len;
 	return true;
@@ -78,9 +62,7 @@ const struct scsi_handler scsi_compare_write = {
 
 static void prepare_orwrite(struct scsi_task *task)
 {
-	if (!scsi_task_memory(task))
-		task->buf_len +=
-			(uint32_t)scsi_min(task->fetch_len, SCSI_PIECE);
+	task->buf_len += (uint32_t)scsi_min(task->fetch_len, SCSI_PIECE);
 }
 
 static void or_into(uint8_t *to, const uint8_t *from, uint64_t len)
@@ -115,14 +97,8 @@ static bool read_next(struct scsi_task *task)
 
 static bool execute_orwrite(struct scsi_task *task)
 {
-	uint8_t *memory = scsi_task_memory(task);
-
 	if (!task->fetch_len)
 		return scsi_task_good(task);
-	if (memory) {
-		or_into(memory, task->buf, task->fetch_len);
-		return scsi_task_written(task);
-	}
 	task->at = 0;
 	return read_next(task);
 }
@@ -137,14 +113,9 @@ const struct scsi_handler scsi_orwrite = {
 
 static bool execute_write_atomic(struct scsi_task *task)
 {
-	uint8_t *memory = scsi_task_memory(task);
-
 	if (!task->fetch_len)
 		return scsi_task_good(task);
-	if (!memory)
-		return scsi_task_write(task, task->buf, task->fetch_len);
-	memcpy(memory, task->buf, task->fetch_len);
-	return scsi_task_written(task);
+	return scsi_task_write(task, task->buf, task->fetch_len);
 }
 
 const struct scsi_handler scsi_write_atomic = {

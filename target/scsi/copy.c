@@ -480,6 +480,22 @@ static bool flush_side(struct scsi_task *task)
 	return true;
 }
 
+static void turn_comes(struct reactor_msg *msg)
+{
+	struct scsi_task *task = container_of(msg, struct scsi_task, msg);
+
+	scsi_task_run(task, copy_on(task));
+}
+
+/* A store that answers at once lets nobody in between: others have their turn
+ * first, among them whoever wants the copy to end. */
+static bool let_others(struct scsi_task *task)
+{
+	task->msg.run = turn_comes;
+	reactor_send(task->worker->reactor, &task->msg);
+	return false;
+}
+
 static bool copy_blk_done(struct scsi_task *task, int res)
 {
 	if (res) {
@@ -491,7 +507,7 @@ static bool copy_blk_done(struct scsi_task *task, int res)
 	if (left_in_cache(task) && !task->stopped)
 		return flush_side(task);
 	side_done(task);
-	return copy_on(task);
+	return scsi_task_was_instant(task) ? let_others(task) : copy_on(task);
 }
 
 static bool copy_submit(struct scsi_task *task)
@@ -506,17 +522,6 @@ static bool copy_submit(struct scsi_task *task)
 	task->blk.offset = side_at(c);
 	task->blk.buf = task->buf + PIECE_AT;
 	return true;
-}
-
-static void move_memory(struct scsi_task *task, uint8_t *memory)
-{
-	const struct copy *c = copy_of(task);
-	uint8_t *piece = task->buf + PIECE_AT;
-
-	if (c->writing)
-		memcpy(memory + side_at(c), piece, c->piece);
-	else
-		memcpy(piece, memory + side_at(c), c->piece);
 }
 
 static void copy_blocks_held(struct block_hold *hold)
@@ -563,27 +568,10 @@ static bool check_side(const struct scsi_task *task, enum scsi_asc *ret_code)
 	       !scsi_volume_not_ready(vol, &sense);
 }
 
-static void turn_comes(struct reactor_msg *msg)
-{
-	struct scsi_task *task = container_of(msg, struct scsi_task, msg);
-
-	scsi_task_run(task, copy_on(task));
-}
-
-/* Nothing is to be waited for where both sides are memory: others have their
- * turn first, among them whoever wants the copy to end. */
-static bool let_others(struct scsi_task *task)
-{
-	task->msg.run = turn_comes;
-	reactor_send(task->worker->reactor, &task->msg);
-	return false;
-}
-
 static bool copy_on(struct scsi_task *task)
 {
 	struct copy *c = copy_of(task);
 	enum scsi_asc code = SCSI_ASC_THIRD_PARTY_FAILURE;
-	uint8_t *memory;
 
 	if (task->stopped) {
 		record(task, COPY_FAILED);
@@ -599,12 +587,7 @@ static bool copy_on(struct scsi_task *task)
 		return false;
 	if (!check_side(task, &code))
 		return abort_copy(task, code);
-	memory = side(c)->backend->info.memory;
-	if (!memory)
-		return copy_submit(task);
-	move_memory(task, memory);
-	side_done(task);
-	return let_others(task);
+	return copy_submit(task);
 }
 
 /* ---- fences ---- */

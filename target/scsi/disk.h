@@ -69,6 +69,10 @@ bool scsi_task_fail_blk(struct scsi_task *task, int err);
 void scsi_task_blk(struct scsi_task *task, enum block_op op, uint64_t offset,
 		   uint64_t len, bool (*next)(struct scsi_task *task, int res));
 
+/* Of a step that follows a block request: was that answered before its submission
+ * returned? Then no other command has had its turn. */
+bool scsi_task_was_instant(const struct scsi_task *task);
+
 /* Goes on with a task that has waited for something else than a block request:
  * @more is what the step that follows has returned. */
 void scsi_task_run(struct scsi_task *task, bool more);
@@ -92,17 +96,12 @@ void scsi_task_note_written(struct scsi_task *task, struct volume *vol);
 /* Writes @len bytes from @from to the command's LBA, as FUA says; the last
  * step. Returns true. */
 bool scsi_task_write(struct scsi_task *task, uint8_t *from, uint64_t len);
-/* The same where the bytes are in the volume's memory already. */
-bool scsi_task_written(struct scsi_task *task);
 
 /* MISCOMPARE; @offset of the first byte that differs (SBC-3 5.2). */
 bool scsi_task_miscompare(struct scsi_task *task, uint64_t offset);
 
 /* The last step of what ends with a block request: GOOD, or what failed. */
 bool scsi_task_end(struct scsi_task *task, int res);
-
-/* The command's blocks in the memory of the volume, or NULL. */
-uint8_t *scsi_task_memory(const struct scsi_task *task);
 
 /* Bytes of the command's blocks. */
 static inline uint64_t scsi_task_len(const struct scsi_task *task)

@@ -7,6 +7,17 @@ static uint64_t round_up(uint64_t n, uint32_t unit)
 	return (n + unit - 1) / unit * unit;
 }
 
+/* RDMA moves the command's blocks in place where the store is memory. */
+static void use_memory(struct scsi_task *task)
+{
+	uint8_t *at = block_in_place(task->vol->backend,
+				     task->cmd.lba * task->vol->block_size);
+
+	task->buf_is_volume = at && task->buf_len;
+	if (task->buf_is_volume)
+		task->buf = at;
+}
+
 /* ---- READ ---- */
 
 /* Whole blocks are read, even when the last does not fit the buffer. */
@@ -18,9 +29,7 @@ static void prepare_read(struct scsi_task *task)
 	fits = scsi_min(task->wanted_in, task->data_in_len);
 	task->range_len = round_up(fits, task->vol->block_size);
 	task->buf_len = (uint32_t)task->range_len;
-	task->buf_is_volume = task->buf_len && scsi_task_memory(task);
-	if (task->buf_is_volume)
-		task->buf = scsi_task_memory(task);
+	use_memory(task);
 }
 
 static bool rw_have_read(struct scsi_task *task, int res)
@@ -60,9 +69,7 @@ const struct scsi_handler scsi_read = {
 
 static void prepare_write(struct scsi_task *task)
 {
-	task->buf_is_volume = task->fetch_len && scsi_task_memory(task);
-	if (task->buf_is_volume)
-		task->buf = scsi_task_memory(task);
+	use_memory(task);
 }
 
 static bool have_written(struct scsi_task *task, int res)
@@ -88,16 +95,11 @@ bool scsi_task_write(struct scsi_task *task, uint8_t *from, uint64_t len)
 	return true;
 }
 
-bool scsi_task_written(struct scsi_task *task)
-{
-	return have_written(task, 0);
-}
-
 /* Into memory the data has been fetched already. */
 static bool execute_write(struct scsi_task *task)
 {
 	if (!task->fetch_len || task->buf_is_volume)
-		return scsi_task_written(task);
+		return have_written(task, 0);
 	return scsi_task_write(task, task->buf, task->fetch_len);
 }
 

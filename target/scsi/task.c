@@ -257,17 +257,6 @@ enum blk_state {
 	BLK_ANSWERED,	/* answered before submit returned */
 };
 
-/* Counts what flushes and synchronous writes have come to. */
-static void note_result(struct scsi_task *task, int res)
-{
-	struct flush_record *r = &task->blk_vol->record;
-
-	if (task->blk.op == BLOCK_FLUSH)
-		flush_record_end(r, task->flush_nr, res);
-	else if (res && task->blk.fua)
-		flush_record_doubt(r);
-}
-
 void scsi_task_run(struct scsi_task *task, bool more)
 {
 	while (more) {
@@ -276,10 +265,8 @@ void scsi_task_run(struct scsi_task *task, bool more)
 			return;
 		}
 		task->blk_state = BLK_SUBMITTING;
-		if (task->blk.op == BLOCK_FLUSH)
-			task->flush_nr =
-				flush_record_begin(&task->blk_vol->record);
-		backend_submit(task->blk_vol->backend, &task->blk);
+		task->blk.record = &task->blk_vol->record;
+		block_submit(task->blk_vol->backend, &task->blk);
 		if (task->blk_state == BLK_SUBMITTING) {
 			task->blk_state = BLK_WAITING;
 			return;
@@ -288,11 +275,15 @@ void scsi_task_run(struct scsi_task *task, bool more)
 	}
 }
 
+bool scsi_task_was_instant(const struct scsi_task *task)
+{
+	return task->blk_state == BLK_ANSWERED;
+}
+
 static void task_blk_done(struct block_request *req, int res)
 {
 	struct scsi_task *task = container_of(req, struct scsi_task, blk);
 
-	note_result(task, res);
 	if (task->blk_state == BLK_SUBMITTING) {
 		task->blk_state = BLK_ANSWERED;
 		task->blk_res = res;
@@ -333,15 +324,6 @@ bool scsi_task_end(struct scsi_task *task, int res)
 	if (res)
 		return scsi_task_fail_blk(task, res);
 	return scsi_task_good(task);
-}
-
-uint8_t *scsi_task_memory(const struct scsi_task *task)
-{
-	uint8_t *memory = task->vol->backend->info.memory;
-
-	if (!memory)
-		return NULL;
-	return memory + task->cmd.lba * task->vol->block_size;
 }
 
 /* ---- prepare ---- */

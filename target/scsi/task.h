@@ -171,11 +171,10 @@ struct scsi_task {
 	void (*aborted)(struct scsi_task *task);
 
 	/* private to the disk */
-	bool answered;	   /* answer() has returned true */
-	bool stopped;	   /* scsi_task_stop() */
-	bool on_job;	   /* waits for its job to begin or end */
-	bool tells;	   /* that writes may be lost; scsi_task_delivered() */
-	uint64_t flush_nr; /* of the last flush; flush_record.h */
+	bool answered; /* answer() has returned true */
+	bool stopped;  /* scsi_task_stop() */
+	bool on_job;   /* waits for its job to begin or end */
+	bool tells;    /* that writes may be lost; scsi_task_delivered() */
 	/* EXTENDED COPY; see scsi_task_fence() */
 	bool copies;		     /* its list is known */
 	bool halted;		     /* not a piece more */

@@ -86,7 +86,7 @@ static void prepare_write_same(struct scsi_task *task)
 	const struct backend_info *store = &task->vol->backend->info;
 
 	task->range_len = task->cmd.blocks * task->vol->block_size;
-	if (store->memory || (task->cmd.ndob && store->zero))
+	if (task->cmd.ndob && store->zero)
 		return;
 	task->buf_len = (uint32_t)scsi_min(task->range_len, SCSI_PIECE);
 }
@@ -147,12 +147,7 @@ static void repeat(uint8_t *to, uint64_t len, const uint8_t *block,
 static bool write_pattern(struct scsi_task *task)
 {
 	uint32_t block_size = task->vol->block_size;
-	uint8_t *memory = scsi_task_memory(task);
 
-	if (memory) {
-		repeat(memory, task->range_len, task->buf, block_size);
-		return scsi_task_good(task);
-	}
 	if (task->cmd.ndob)
 		memset(task->buf, 0, task->buf_len);
 	else

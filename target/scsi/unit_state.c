@@ -457,7 +457,6 @@ static void modes_flushed(struct block_request *req, int res)
 	struct unit_state *st = container_of(req, struct unit_state, flush);
 	struct volume *vol = container_of(st, struct volume, state);
 
-	flush_record_end(&vol->record, st->flush_nr, res);
 	st->flush_err = res;
 	if (!res) {
 		change(vol, st->save_modes, commit_modes, st->turn->next);
@@ -479,10 +478,10 @@ static void flush_modes(struct volume *vol)
 		.op = BLOCK_FLUSH,
 		.buf_index = -1,
 		.worker = st->turn->worker,
+		.record = &vol->record,
 		.done = modes_flushed,
 	};
-	st->flush_nr = flush_record_begin(&vol->record);
-	backend_submit(vol->backend, &st->flush);
+	block_submit(vol->backend, &st->flush);
 }
 
 bool unit_state_modes_flush(const struct volume *vol,

@@ -65,7 +65,6 @@ struct unit_state {
 	bool save_modes;
 	void (*changing)(struct unit_turn *turn);
 	struct block_request flush;
-	uint64_t flush_nr;
 	int flush_err; /* the modes stay as they were because of it; or 0 */
 	void (*commit)(struct volume *vol);
 	struct state_save save;

@@ -51,8 +51,7 @@ static bool miscompare(struct scsi_task *task, const uint8_t *medium,
 static void verify_make_room(struct scsi_task *task, uint64_t len)
 {
 	task->range_len = len;
-	if (!scsi_task_memory(task))
-		task->buf_len += (uint32_t)scsi_min(len, SCSI_PIECE);
+	task->buf_len += (uint32_t)scsi_min(len, SCSI_PIECE);
 }
 
 static bool verify_next_piece(struct scsi_task *task);
@@ -88,19 +87,10 @@ static bool verify_next_piece(struct scsi_task *task)
 	return true;
 }
 
-static bool verify_memory(struct scsi_task *task, const uint8_t *medium)
-{
-	if (task->range_len && !is_equal(task, medium, task->range_len))
-		return miscompare(task, medium, task->range_len);
-	return scsi_task_good(task);
-}
-
 static bool verify(struct scsi_task *task)
 {
-	const uint8_t *medium = scsi_task_memory(task);
-
 	task->at = 0;
-	return medium ? verify_memory(task, medium) : verify_next_piece(task);
+	return verify_next_piece(task);
 }
 
 /* ---- VERIFY ---- */
@@ -138,14 +128,8 @@ static bool written(struct scsi_task *task, int res)
 
 static bool execute_write_verify(struct scsi_task *task)
 {
-	uint8_t *memory = scsi_task_memory(task);
-
 	if (!task->fetch_len)
 		return scsi_task_good(task);
-	if (memory) {
-		memcpy(memory, task->buf, task->fetch_len);
-		return verify(task);
-	}
 	scsi_task_blk(task, BLOCK_WRITE, 0, task->fetch_len, written);
 	return true;
 }

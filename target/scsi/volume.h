@@ -11,7 +11,7 @@
 
 #include "protocol/scsi_vpd.h"
 #include "target/scsi/access.h"
-#include "target/block/backend.h"
+#include "target/block/block.h"
 #include "target/block/block_lock.h"
 #include "target/block/fault_rule.h"
 #include "target/block/flush_record.h"

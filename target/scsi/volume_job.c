@@ -196,8 +196,6 @@ static void piece_done(struct block_request *req, int res)
 {
 	struct volume_job *job = container_of(req, struct volume_job, blk);
 
-	if (req->op == BLOCK_FLUSH)
-		flush_record_end(&job->vol->record, job->flush_nr, res);
 	if (res) {
 		job_end(job, res);
 		return;
@@ -223,25 +221,15 @@ static void job_submit(struct volume_job *job, enum block_op op, uint64_t len)
 		.buf_index = -1,
 		.may_unmap = op == BLOCK_ZERO,
 		.worker = job->worker,
+		.record = &job->vol->record,
 		.done = piece_done,
 	};
-	if (op == BLOCK_FLUSH)
-		job->flush_nr = flush_record_begin(&job->vol->record);
-	backend_submit(job->vol->backend, &job->blk);
+	block_submit(job->vol->backend, &job->blk);
 }
 
 static void write_piece(struct volume_job *job, uint64_t left)
 {
-	uint8_t *memory = job->vol->backend->info.memory;
-	uint64_t len = left < PIECE ? left : PIECE;
-
-	if (!memory) {
-		job_submit(job, BLOCK_WRITE, len);
-		return;
-	}
-	memcpy(memory + job->at, job->buf, len);
-	job->at += len;
-	go_on(job);
+	job_submit(job, BLOCK_WRITE, left < PIECE ? left : PIECE);
 }
 
 /* Is the next thing to look whether there is something to scrub? */

@@ -66,7 +66,6 @@ struct volume_job {
 	struct block_hold hold;
 	struct reactor_msg msg;
 	struct block_request blk;
-	uint64_t flush_nr; /* flush_record.h */
 	struct volume_job_plan plan;
 	uint8_t *buf;	  /* a piece of what is written */
 	uint8_t *pattern; /* one block */

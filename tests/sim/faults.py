@@ -27,6 +27,10 @@ FAULTS = [
     # -- what was not is told of, also by the next process
     ('forgets a failed flush with the process', 'target/block/flush_record.c',
      '\t\tatomic_store(&r->file->failed, 1);', '\t\t;'),
+    ('notes flushes and no result of theirs', 'target/block/block.c',
+     '\tif (req->op == BLOCK_FLUSH)\n\t\tflush_record_end(req->record, req->flush_nr, res);\n'
+     '\telse if (res)',
+     '\tif (res && req->op != BLOCK_FLUSH)'),
     ('does not synchronize the store after a kill', 'target/block/flush_record.c',
      '\tif (be->ops->sync)', '\tif (false)'),
     ('tells one initiator of lost writes and no other',
