@@ -137,6 +137,7 @@ static void client_open(struct client *c, const char *uri,
 	memset(c, 0, sizeof(*c));
 	if (options)
 		opt = *options;
+	opt.struct_size = sizeof(opt);
 	opt.timeout_ms = 60000;
 	/* What is lost stays so: coming back has tests of its own. */
 	opt.fast_io_fail_ms = 1;
