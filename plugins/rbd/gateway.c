@@ -274,7 +274,7 @@ static void rbdp_turn(struct rbdp_gateway *gw)
 {
 	if (gw->state != RBDP_FENCED)
 		rbdp_mend_watch(gw);
-	switch (gw->state) {
+	switch (atomic_load(&gw->state)) {
 	case RBDP_STANDBY:
 		rbdp_turn_standby(gw);
 		break;
@@ -289,7 +289,7 @@ static void rbdp_turn(struct rbdp_gateway *gw)
 
 static int rbdp_do_set(struct rbdp_gateway *gw, bool active)
 {
-	switch (gw->state) {
+	switch (atomic_load(&gw->state)) {
 	case RBDP_STANDBY:
 		return active ? rbdp_take_over(gw) : 0;
 	case RBDP_ACTIVE:
