@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/option.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
@@ -145,10 +146,12 @@ static bool option_store(const struct option_row *row, void *options,
 
 	if (row->set)
 		return row->set(options, row, value, msg, msg_len);
-	switch (row->type) {
-	case OPTION_FLAG:
+	if (row->type == OPTION_FLAG) {
 		*(bool *)at = true;
 		return true;
+	}
+	assert(value); /* option_set() sees to it */
+	switch (row->type) {
 	case OPTION_NUMBER:
 	case OPTION_OCTAL:
 		return option_set_number(row, options, value, msg, msg_len);
@@ -166,9 +169,10 @@ static bool option_store(const struct option_row *row, void *options,
 	case OPTION_USER:
 		memcpy(at, &value, sizeof(value));
 		return true;
+	case OPTION_FLAG:
 	case OPTION_HELP:
 	case OPTION_VERSION:
-		break; /* option_parse() has them */
+		break; /* option_parse() has the last two */
 	}
 	return true;
 }

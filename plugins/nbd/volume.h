@@ -98,7 +98,7 @@ struct nbdvol {
 	atomic_uint down_cnt; /* connections that are lost */
 
 	pthread_mutex_t lock; /* never held during a call that blocks */
-	TAILQ_HEAD(, nbdqueue) queues;
+	TAILQ_HEAD(nbdqueue_list, nbdqueue) queues;
 	struct nbdconn *conns;
 	/* link.c */
 	pthread_t thread;

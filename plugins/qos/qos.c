@@ -51,7 +51,7 @@ struct qos_io {
 struct qos_queue {
 	struct qos_group *group;
 	struct rbp_timer *timer;
-	STAILQ_HEAD(, qos_io) waiting;
+	STAILQ_HEAD(qos_waiting, qos_io) waiting;
 };
 
 static const struct rbp_host *qos_host;

@@ -419,10 +419,10 @@ static int rbdp_open(struct rbp_vol *vol, const char *location,
 {
 	const struct rbdp_msg msg = { msg_text, msg_len };
 	struct rbdp_vol *s = calloc(1, sizeof(*s));
-	int err = s ? 0 : -ENOMEM;
+	int err;
 
-	if (err)
-		return err;
+	if (!s)
+		return -ENOMEM;
 	s->vol = vol;
 	pthread_mutex_init(&s->img_lock, NULL);
 	err = rbdp_location_parse(location, &s->cfg, &msg);

@@ -361,6 +361,7 @@ static int fill_new(struct flush_record *r, int fd, bool was_damaged)
 		err = flush_record_map(r, fd);
 	if (err)
 		return err;
+	assert(r->file);
 	memcpy(r->file->magic, MAGIC, sizeof(MAGIC));
 	atomic_store(&r->file->begun, 1);
 	if (was_damaged) {
