@@ -97,8 +97,9 @@ struct scsi_disk_info {
 	/* For MODE SENSE and SELECT. @mode_saved is read and written under the
 	 * target's lock; the others are constant. */
 	bool mode_save; /* there is a place that survives a restart */
-	/* What is unfinished is to survive a restart and cannot: the unit has
-	 * no FORMAT UNIT and SANITIZE. Constant. */
+	/* What is unfinished is to survive a restart, and that another target
+	 * serves the unit, and cannot: the unit has no FORMAT UNIT and SANITIZE.
+	 * Constant. */
 	bool no_jobs;
 	struct scsi_modes mode_changeable;
 	struct scsi_modes mode_default;

@@ -218,6 +218,8 @@ static void describe_paths(struct volume *vol)
 	groups->own = (uint16_t)paths.own;
 	groups->active = (uint16_t)paths.active;
 	vol->told_active = UINT16_MAX;
+	/* The others would neither know of a job nor end it. */
+	vol->info.no_jobs = paths.cnt > 1;
 }
 
 void volume_look_at_paths(struct volume *vol)

@@ -459,6 +459,12 @@ void volume_job_resume(struct volume *vol, struct block_worker *w)
 
 	if (was->state != VOLUME_SANITIZING || vol->read_only)
 		return;
+	if (vol->info.no_jobs) {
+		log_error("LUN %u (%s): SANITIZE does not go on, as other "
+			  "targets may have served the volume since it began",
+			  vol->lun, vol->name);
+		return;
+	}
 	err = volume_job_start(vol, w, VOLUME_SANITIZE_FAILED, &plan,
 			       /* immed= */ false, NULL, NULL);
 	if (err)

@@ -91,6 +91,8 @@ void t_disk_start_in(enum t_store store, const char *state_dir)
 	t_backend.info.min_block = 1;
 	t_backend.info.optimal_block = 4096;
 	t_backend.extent_unit = 4096;
+	t_backend.paths = t_disk.paths;
+	t_disk.paths = (struct backend_paths){ 0 };
 	assert_int_equal(
 		volume_open(&spec, 0, &t_disk.luns.vol[0], msg, sizeof(msg)),
 		0);

@@ -35,6 +35,8 @@ struct t_disk {
 	struct scsi_nexus *from; /* who sends commands, @nexus at first */
 	struct block_worker worker;
 	char aborted[128]; /* "2 3 ": whose commands PREEMPT AND ABORT ended */
+	/* Who serves the store of the next t_disk_start(). */
+	struct backend_paths paths;
 };
 
 extern struct t_disk t_disk;

@@ -1378,16 +1378,9 @@ static void full_state_fits_and_one_more_is_refused(void **state)
 /* The volume of target 2 of 3, where @active serves. */
 static void start_group(unsigned int active)
 {
-	struct volume *vol;
-
-	t_disk_start(T_THIN);
-	vol = t_disk.luns.vol[0];
-	t_backend.paths =
+	t_disk.paths =
 		(struct backend_paths){ .cnt = 3, .own = 2, .active = active };
-	vol->info.target_port = 2;
-	vol->info.groups.cnt = 3;
-	vol->info.groups.own = 2;
-	volume_look_at_paths(vol);
+	t_disk_start(T_THIN);
 }
 
 static void standby_answers_what_it_may(void **state)
@@ -1509,6 +1502,42 @@ static void fenced_io_is_not_ready(void **state)
 	t_disk_stop();
 }
 
+/* A target that another one takes over from would leave it unfinished. */
+static void jobs_are_for_one_target(void **state)
+{
+	static const struct step steps[STEPS] = {
+		{ 1, "04", NULL, "05/20/00" },
+		{ 1, "48 02", NULL, "05/20/00" },
+		{ 1, "28 00 00*6 01" },
+	};
+
+	start_group(2);
+	run_steps(steps);
+	t_disk_stop();
+}
+
+/* Another target may have served the volume since the job began. */
+static void sanitize_does_not_go_on_among_targets(void **state)
+{
+	static const struct step begin[STEPS] = {
+		{ 1, "48 82" },
+		TUR(1, "02/04/1b at 0"),
+	};
+
+	make_dir(NULL);
+	t_disk_start_in(T_THIN, dir);
+	run_steps(begin);
+	stop_jobs();
+	t_disk.paths =
+		(struct backend_paths){ .cnt = 2, .own = 1, .active = 1 };
+	restart();
+	assert_false(scsi_volume_is_busy(t_disk.luns.vol[0]));
+	let_job_end();
+	assert_string_equal(t_backend.log, "");
+	t_disk_stop();
+	remove_dir();
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -1540,5 +1569,7 @@ int main(void)
 	T_ADD(&t, set_groups_takes_over_and_lets_go);
 	T_ADD(&t, set_groups_is_refused);
 	T_ADD(&t, fenced_io_is_not_ready);
+	T_ADD(&t, jobs_are_for_one_target);
+	T_ADD(&t, sanitize_does_not_go_on_among_targets);
 	return t_run(&t);
 }
