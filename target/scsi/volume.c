@@ -222,14 +222,27 @@ static void describe_paths(struct volume *vol)
 	vol->info.no_jobs = paths.cnt > 1;
 }
 
-void volume_look_at_paths(struct volume *vol)
+static uint16_t active_path(const struct volume *vol)
 {
-	struct scsi_port_groups *groups = &vol->info.groups;
 	struct backend_paths paths = { 0 };
 
 	if (vol->backend->ops->paths)
 		vol->backend->ops->paths(vol->backend, &paths);
-	atomic_store(&groups->active, (uint16_t)paths.active);
+	return (uint16_t)paths.active;
+}
+
+/* Of several threads that look, the last one to store has seen the last change:
+ * each looks again when it has stored. */
+void volume_look_at_paths(struct volume *vol)
+{
+	uint16_t active = active_path(vol);
+	uint16_t stored;
+
+	do {
+		stored = active;
+		atomic_store(&vol->info.groups.active, stored);
+		active = active_path(vol);
+	} while (active != stored);
 }
 
 static void volume_describe(struct volume *vol)

@@ -125,7 +125,12 @@ static void store_close(struct backend *be)
 
 static void store_paths(struct backend *be, struct backend_paths *ret)
 {
+	void (*paths_read)(void) = t_backend.paths_read;
+
 	*ret = t_backend.paths;
+	t_backend.paths_read = NULL;
+	if (paths_read)
+		paths_read();
 }
 
 static void store_set_path(struct backend *be, struct block_request *req)

@@ -21,6 +21,8 @@ struct t_backend {
 	/* Who serves it; set_path changes that, or ends with path_error. */
 	struct backend_paths paths;
 	int path_error;
+	/* Called once, when paths have been read; NULL: not. */
+	void (*paths_read)(void);
 
 	/* "read 0+512, write 512+1024 fua, flush" */
 	char log[2048];

@@ -1488,6 +1488,26 @@ static void set_groups_is_refused(void **state)
 	t_disk_stop();
 }
 
+/* What another thread does that is faster. */
+static void take_over_and_look(void)
+{
+	t_backend.paths.active = 2;
+	volume_look_at_paths(t_disk.luns.vol[0]);
+}
+
+static void late_look_at_paths_does_not_stay(void **state)
+{
+	static const struct step steps[STEPS] = {
+		{ 1, "28 00 00*6 01" },
+	};
+
+	start_group(1);
+	t_backend.paths_read = take_over_and_look;
+	volume_look_at_paths(t_disk.luns.vol[0]);
+	run_steps(steps);
+	t_disk_stop();
+}
+
 /* I/O that another target has fenced off was never done here. */
 static void fenced_io_is_not_ready(void **state)
 {
@@ -1568,6 +1588,7 @@ int main(void)
 	T_ADD(&t, identification_names_the_group);
 	T_ADD(&t, set_groups_takes_over_and_lets_go);
 	T_ADD(&t, set_groups_is_refused);
+	T_ADD(&t, late_look_at_paths_does_not_stay);
 	T_ADD(&t, fenced_io_is_not_ready);
 	T_ADD(&t, jobs_are_for_one_target);
 	T_ADD(&t, sanitize_does_not_go_on_among_targets);
