@@ -381,7 +381,10 @@ void rbdp_gateway_paths(struct rbdp_gateway *gw, struct rbp_paths *ret)
 {
 	ret->cnt = gw->cnt;
 	ret->own = gw->own;
-	ret->active = atomic_load(&gw->active);
+	/* A late beat may name another one after this one has taken over. */
+	ret->active = atomic_load(&gw->state) == RBDP_ACTIVE
+			      ? gw->own
+			      : atomic_load(&gw->active);
 }
 
 void rbdp_gateway_set(struct rbdp_gateway *gw, struct rbp_io *io)
