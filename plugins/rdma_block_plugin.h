@@ -160,7 +160,9 @@ struct rbp_info {
  * Several targets may serve the same data, one at a time. Each is a group of
  * ports (ALUA); they have the numbers 1 ... cnt. A target that is not active ends
  * every I/O with -ESHUTDOWN. Before a target becomes active, the plugin has seen
- * to it that no write of another one can reach the data any more.
+ * to it that no write of another one can reach the data any more. Writes that
+ * the other one has ended are not lost by that: they are there, and the next
+ * flush covers them.
  */
 struct rbp_paths {
 	uint32_t size;

@@ -216,6 +216,18 @@ static void rbdp_set_path(void *v, struct rbp_io *io)
 	rbdp_gateway_set(&s->gw, io);
 }
 
+/* What librbd's cache has is lost when another target fences this one off, and
+ * no flush through that other one can tell. */
+static int rbdp_refuse_cache(struct rbdp_vol *s, const struct rbdp_msg *msg)
+{
+	if (s->gw.cnt < 2 || !rbdp_image_has_cache(&s->img))
+		return 0;
+	return rbdp_refuse(msg, -EINVAL,
+			   "the image has rbd_cache on, which would lose "
+			   "writes when another target takes over; try: rbd "
+			   "config image set ... rbd_cache false");
+}
+
 /* For the thread of the gateway: no I/O is in flight. */
 static int rbdp_reopen(void *user, const struct rbdp_msg *msg)
 {
@@ -227,6 +239,8 @@ static int rbdp_reopen(void *user, const struct rbdp_msg *msg)
 	pthread_mutex_lock(&s->img_lock);
 	rbdp_image_close(&s->img);
 	err = rbdp_image_open(&s->cfg, &s->img, msg);
+	if (!err)
+		err = rbdp_refuse_cache(s, msg);
 	if (!err) {
 		err = rbdp_image_watch(&s->img, rbdp_updated, s);
 		if (err)
@@ -436,6 +450,8 @@ static int rbdp_open(struct rbp_vol *vol, const char *location,
 		err = rbdp_image_open(&s->cfg, &s->img, &msg);
 	if (!err)
 		err = rbdp_describe(s, info, &msg);
+	if (!err)
+		err = rbdp_refuse_cache(s, &msg);
 	if (!err)
 		err = rbdp_start(s, &msg);
 	if (err) {

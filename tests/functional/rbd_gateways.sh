@@ -56,9 +56,13 @@ ceph auth get-or-create client.gate mon 'profile rbd' \
 USER_OF="id=gate,keyring=$T/gate"
 rbd create -s 64M img
 rbd create -s 16M --image-feature layering plain
+rbd create -s 16M cached
+rbd config image set rbd/cached rbd_cache true
 
 refused 'an image without the lock' 'lacks the feature exclusive-lock' \
 	rbd:rbd/plain,gateway=1,gateways=2
+refused 'an image with a cache' 'the image has rbd_cache on' \
+	rbd:rbd/cached,gateway=1,gateways=2
 refused 'a gateway too many' 'gateway=N,gateways=M: M is 1 to 8' \
 	rbd:rbd/img,gateway=3,gateways=2
 refused 'a role that there is not' 'role=boss: it is active or standby' \
