@@ -101,6 +101,9 @@ struct scsi_disk_info {
 	 * serves the unit, and cannot: the unit has no FORMAT UNIT and SANITIZE.
 	 * Constant. */
 	bool no_jobs;
+	/* Other targets serve the unit, and would not know of reservations: it
+	 * has none. Constant. */
+	bool no_reservations;
 	struct scsi_modes mode_changeable;
 	struct scsi_modes mode_default;
 	struct scsi_modes mode_saved;

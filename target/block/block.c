@@ -32,7 +32,7 @@ static void block_copy(struct backend *be, struct block_request *req)
 {
 	uint8_t *at = block_in_place(be, req->offset);
 
-	assert(backend_has_range(be, req));
+	assert(at && backend_has_range(be, req));
 	if (req->op == BLOCK_READ)
 		memcpy(req->buf, at, req->len);
 	else

@@ -220,6 +220,7 @@ static void describe_paths(struct volume *vol)
 	vol->told_active = UINT16_MAX;
 	/* The others would neither know of a job nor end it. */
 	vol->info.no_jobs = paths.cnt > 1;
+	vol->info.no_reservations = paths.cnt > 1;
 }
 
 static uint16_t active_path(const struct volume *vol)

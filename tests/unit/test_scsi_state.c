@@ -1399,7 +1399,7 @@ static void standby_answers_what_it_may(void **state)
 		{ 1, "25" },
 		{ 1, "9e 10 00*11 20" },
 		{ 1, "1a 00 08 00 24" },
-		{ 1, "5e 00*7 fc" },
+		{ 1, "5e 00*7 fc", NULL, "05/20/00" },
 		{ 1, REPORT_GROUPS, NULL, NULL,
 		  "00 00 00 24"
 		  "00 05 00 01 00 00 00 01 00 00 00 01"
@@ -1536,6 +1536,21 @@ static void jobs_are_for_one_target(void **state)
 	t_disk_stop();
 }
 
+/* A host that is shut out here could write through the other target. */
+static void reservations_are_for_one_target(void **state)
+{
+	static const struct step steps[STEPS] = {
+		{ 1, "5e 00 00*5 08 00", NULL, "05/20/00" },
+		{ 1, "16", NULL, "05/20/00" },
+		{ 1, "17", NULL, "05/20/00" },
+		{ 1, "28 00 00*6 01" },
+	};
+
+	start_group(2);
+	run_steps(steps);
+	t_disk_stop();
+}
+
 /* Another target may have served the volume since the job began. */
 static void sanitize_does_not_go_on_among_targets(void **state)
 {
@@ -1591,6 +1606,7 @@ int main(void)
 	T_ADD(&t, late_look_at_paths_does_not_stay);
 	T_ADD(&t, fenced_io_is_not_ready);
 	T_ADD(&t, jobs_are_for_one_target);
+	T_ADD(&t, reservations_are_for_one_target);
 	T_ADD(&t, sanitize_does_not_go_on_among_targets);
 	return t_run(&t);
 }
