@@ -32,7 +32,9 @@
  *
  * Durability. RBP_FLUSH covers every write, unmap and zero that was ended
  * before the flush was submitted, on any queue. When a flush fails, rdma-target
- * fails every later one of that volume until the volume is opened again.
+ * fails every later one of that volume until the volume is opened again. Not so
+ * after -ENOTCONN: the flush was not done because the store cannot be reached, and
+ * nothing is lost by that. A later flush that succeeds covers the same writes.
  */
 #ifndef RDMA_BLOCK_PLUGIN_H
 #define RDMA_BLOCK_PLUGIN_H

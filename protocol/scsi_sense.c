@@ -208,6 +208,10 @@ static const struct {
 	{ EIO, SCSI_MEDIUM_READ, SCSI_KEY_MEDIUM_ERROR,
 	  SCSI_ASC_UNRECOVERED_READ_ERROR },
 	{ EIO, SCSI_MEDIUM_WRITE, SCSI_KEY_MEDIUM_ERROR, SCSI_ASC_WRITE_ERROR },
+	/* A flush that did not reach its store: not to be tried again at once,
+	 * after the wait that there was. */
+	{ ENOTCONN, SCSI_MEDIUM_WRITE, SCSI_KEY_MEDIUM_ERROR,
+	  SCSI_ASC_WRITE_ERROR },
 	/* Linux and VMware know 07/27/07 as "the pool is full". */
 	{ ENOSPC, -1, SCSI_KEY_DATA_PROTECT, SCSI_ASC_SPACE_ALLOCATION_FAILED },
 	{ EDQUOT, -1, SCSI_KEY_DATA_PROTECT, SCSI_ASC_SPACE_ALLOCATION_FAILED },

@@ -2,6 +2,7 @@
 #include "target/block/block.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "target/block/block_worker.h"
@@ -10,10 +11,10 @@
 
 static void block_noted_done(struct block_request *req, int res)
 {
-	if (req->op == BLOCK_FLUSH)
-		flush_record_end(req->record, req->flush_nr, res);
-	else if (res)
+	if (res && (req->op != BLOCK_FLUSH || res == -ENOTCONN))
 		flush_record_doubt(req->record);
+	else if (req->op == BLOCK_FLUSH)
+		flush_record_end(req->record, req->flush_nr, res);
 	req->done = req->noted_done;
 	req->done(req, res);
 }

@@ -123,7 +123,7 @@ uint64_t flush_record_begin(struct flush_record *r);
 /* What has come of it; @res: 0 or negative errno. */
 void flush_record_end(struct flush_record *r, uint64_t nr, int res);
 /* A synchronous write has failed: the error that it saw may be that of other
- * writes. The next flush tells. */
+ * writes. Or a flush was not done. The next flush tells. */
 void flush_record_doubt(struct flush_record *r);
 
 /* @port (FLUSH_PORT_LEN bytes) has written to a cache; called before the write is answered. */

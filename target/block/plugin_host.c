@@ -165,6 +165,13 @@ static int take_extent(const struct plugin_io *p, struct block_request *req)
 	return 0;
 }
 
+/* After a flush that ended with @res. What another target has fenced off is not
+ * lost: it never ended. Nor is what could not be asked for. */
+static bool plugin_host_may_have_lost(int res)
+{
+	return res && res != -ESHUTDOWN && res != -ENOTCONN;
+}
+
 /* Takes the results into the request, which is answered last. On the worker. */
 static void plugin_host_finish(struct plugin_io *p, int res)
 {
@@ -176,8 +183,7 @@ static void plugin_host_finish(struct plugin_io *p, int res)
 	if (!res && req->op == BLOCK_EXTENT)
 		res = take_extent(p, req);
 	req->progress = p->io.progress < req->len ? p->io.progress : req->len;
-	/* What another target has fenced off is not lost: it never ended. */
-	if (res && res != -ESHUTDOWN && req->op == BLOCK_FLUSH)
+	if (req->op == BLOCK_FLUSH && plugin_host_may_have_lost(res))
 		atomic_store(&q->be->flush_error, res);
 	atomic_store_explicit(&p->state, IO_FREE, memory_order_relaxed);
 	p->next = q->free;

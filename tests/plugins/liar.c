@@ -81,7 +81,11 @@ static void store_submit(void *v, struct rbp_io *io)
 		return;
 	}
 	if (io->op == RBP_FLUSH) {
-		host->done(io, is_lie("flush") && !flushes++ ? -EIO : 0);
+		int res = is_lie("flush")  ? -EIO
+			  : is_lie("away") ? -ENOTCONN
+					   : 0;
+
+		host->done(io, flushes++ ? 0 : res);
 		return;
 	}
 	if (is_lie("progress")) {

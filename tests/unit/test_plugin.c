@@ -509,6 +509,24 @@ static void failed_flush_stays_failed(void **state)
 	rig_close(&r);
 }
 
+/* What a flush could not reach is not lost by that. */
+static void flush_that_was_not_done_is_done_later(void **state)
+{
+	static const char *const specs[] = {
+		"liar:away",
+		"liar:away,layer=example-zeroes",
+	};
+
+	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
+		struct rig r = { 0 };
+
+		rig_open(&r, specs[i]);
+		assert_int_equal(run(&r, BLOCK_FLUSH, 0, 0, NULL), -ENOTCONN);
+		assert_int_equal(run(&r, BLOCK_FLUSH, 0, 0, NULL), 0);
+		rig_close(&r);
+	}
+}
+
 /* An I/O in two hands mixes up data: the process ends before. */
 static void io_that_is_ended_twice_ends_the_process(void **state)
 {
@@ -693,6 +711,7 @@ int main(void)
 	T_ADD_ROWS(&t, extents, extent_is_refused);
 	T_ADD(&t, progress_ends_with_the_request);
 	T_ADD(&t, failed_flush_stays_failed);
+	T_ADD(&t, flush_that_was_not_done_is_done_later);
 	T_ADD(&t, io_that_is_ended_twice_ends_the_process);
 	T_ADD(&t, layer_changes_what_passes);
 	T_ADD(&t, layers_stand_on_each_other);
