@@ -50,13 +50,20 @@ static void conn_end(struct nbdio *n, int res)
 	nbd_host->done(io, res);
 }
 
-static void conn_end_all(struct nbdio_list *list, int res)
+/* The server is away for too long. What it may have lost is known when it is back:
+ * see conn_is_dishonest(). */
+static void conn_end_unreached(struct nbdio *n)
+{
+	conn_end(n, n->io->op == RBP_FLUSH ? -ENOTCONN : -EIO);
+}
+
+static void conn_end_all(struct nbdio_list *list)
 {
 	struct nbdio *n;
 
 	while ((n = TAILQ_FIRST(list))) {
 		TAILQ_REMOVE(list, n, node);
-		conn_end(n, res);
+		conn_end_unreached(n);
 	}
 }
 
@@ -264,7 +271,7 @@ static void conn_give_up(void *user)
 		      "the server has been away for %llu seconds: I/O fails "
 		      "until it is back",
 		      (unsigned long long)(c->vol->wait_ms / 1000));
-	conn_end_all(&c->waiting, -EIO);
+	conn_end_all(&c->waiting);
 }
 
 static void conn_remember_loss(struct nbdvol *vol)
@@ -304,8 +311,39 @@ static void conn_count_up(struct nbdconn *c)
 			      "connected to the server again");
 }
 
+/* The server may die of an I/O, each time anew: that one does not wait for longer
+ * than others. */
+static void conn_take_overdue(struct nbdconn *c, struct nbdio_list *to)
+{
+	uint64_t now = nbdlink_now_ms();
+	struct nbdio *next;
+
+	for (struct nbdio *n = TAILQ_FIRST(&c->sent); n; n = next) {
+		next = TAILQ_NEXT(n, node);
+		if (!n->lost_ms)
+			n->lost_ms = now;
+		if (now - n->lost_ms < c->vol->wait_ms)
+			continue;
+		TAILQ_REMOVE(&c->sent, n, node);
+		TAILQ_INSERT_TAIL(to, n, node);
+	}
+}
+
+static void conn_fail_overdue(struct nbdconn *c, struct nbdio_list *list)
+{
+	if (TAILQ_EMPTY(list))
+		return;
+	nbd_host->log(c->vol->vol, RBP_ERROR,
+		      "the server has been lost again and again for %llu "
+		      "seconds: failing the I/O that it had each time",
+		      (unsigned long long)(c->vol->wait_ms / 1000));
+	conn_end_all(list);
+}
+
 static void conn_lose(struct nbdconn *c)
 {
+	struct nbdio_list overdue = TAILQ_HEAD_INITIALIZER(overdue);
+
 	conn_count_down(c);
 	nbd_host->watch_del(c->watch);
 	c->watch = NULL;
@@ -314,10 +352,12 @@ static void conn_lose(struct nbdconn *c)
 	nbd_close(c->h);
 	c->h = NULL;
 	conn_remember_loss(c->vol);
+	conn_take_overdue(c, &overdue);
 	/* Oldest first: what had been sent, then what waits. */
 	conn_append(&c->sent, &c->waiting);
 	conn_append(&c->waiting, &c->sent);
 	conn_begin_wait(c);
+	conn_fail_overdue(c, &overdue);
 }
 
 static uint32_t conn_events(struct nbd_handle *h)
@@ -431,7 +471,7 @@ void nbdconn_submit(struct nbdconn *c, struct nbdio *n)
 		conn_send(c, n);
 		conn_settle(c);
 	} else if (c->gave_up) {
-		conn_end(n, -EIO);
+		conn_end_unreached(n);
 	} else {
 		TAILQ_INSERT_TAIL(&c->waiting, n, node);
 	}

@@ -16,10 +16,12 @@
 /* Between two attempts: it grows from the first to the last. */
 #define PAUSE_FIRST_MS 50
 #define PAUSE_LAST_MS  2000
+/* A connection that is lost sooner is not made again without a pause. */
+#define STEADY_MS 1000
 /* How often a wait looks whether it is to stop. */
 #define LOOK_MS 100
 
-static uint64_t link_now_ms(void)
+uint64_t nbdlink_now_ms(void)
 {
 	struct timespec ts;
 
@@ -84,14 +86,14 @@ static struct nbd_handle *link_make(void)
 static bool link_negotiate(struct nbdvol *vol, struct nbd_handle *h, char *msg,
 			   size_t msg_len)
 {
-	uint64_t until = link_now_ms() + ATTEMPT_MS;
+	uint64_t until = nbdlink_now_ms() + ATTEMPT_MS;
 
 	if (nbd_aio_connect_uri(h, vol->uri)) {
 		link_explain(msg, msg_len);
 		return false;
 	}
 	while (nbd_aio_is_connecting(h) == 1) {
-		if (link_now_ms() > until || link_is_stopping(vol)) {
+		if (nbdlink_now_ms() > until || link_is_stopping(vol)) {
 			snprintf(msg, msg_len,
 				 "cannot connect: the server does not answer "
 				 "within %d seconds",
@@ -209,6 +211,7 @@ static struct nbdconn *link_wanted(struct nbdvol *vol)
 
 static void link_give(struct nbdconn *c, struct nbd_handle *h)
 {
+	c->linked_ms = nbdlink_now_ms();
 	pthread_mutex_lock(&c->vol->lock);
 	c->wants_link = false;
 	c->fresh = h;
@@ -240,10 +243,21 @@ static bool link_try(struct nbdvol *vol, struct nbdconn *c, char *said,
 	return false;
 }
 
-static void link_pause(struct nbdvol *vol, unsigned int ms)
+/* I/O does not wait for several pauses in vain. */
+static uint64_t link_pause_max(const struct nbdvol *vol)
 {
+	return vol->wait_ms / 4 < PAUSE_LAST_MS ? vol->wait_ms / 4
+						: PAUSE_LAST_MS;
+}
+
+/* The next pause is longer. */
+static void link_pause(struct nbdvol *vol, unsigned int *pause_ms)
+{
+	unsigned int ms = *pause_ms;
 	struct timespec until;
 
+	if (*pause_ms < link_pause_max(vol))
+		*pause_ms *= 2;
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += (long)(ms % 1000) * 1000000;
 	until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
@@ -254,12 +268,20 @@ static void link_pause(struct nbdvol *vol, unsigned int ms)
 	pthread_mutex_unlock(&vol->lock);
 }
 
+/* A server that dies of a request, or that accepts and hangs up, is not asked as
+ * fast as it can be. */
+static bool link_was_short(const struct nbdconn *c)
+{
+	return c->linked_ms && nbdlink_now_ms() - c->linked_ms < STEADY_MS;
+}
+
 static void *link_main(void *arg)
 {
 	struct nbdvol *vol = arg;
 	unsigned int pause_ms = PAUSE_FIRST_MS;
 	char said[256] = "";
 	struct nbdconn *c;
+	bool was_short;
 
 	for (;;) {
 		pthread_mutex_lock(&vol->lock);
@@ -268,13 +290,13 @@ static void *link_main(void *arg)
 		pthread_mutex_unlock(&vol->lock);
 		if (link_is_stopping(vol))
 			return NULL;
-		if (link_try(vol, c, said, sizeof(said))) {
+		was_short = link_was_short(c);
+		if (was_short)
+			link_pause(vol, &pause_ms);
+		if (!link_try(vol, c, said, sizeof(said)))
+			link_pause(vol, &pause_ms);
+		else if (!was_short)
 			pause_ms = PAUSE_FIRST_MS;
-			continue;
-		}
-		link_pause(vol, pause_ms);
-		if (pause_ms < PAUSE_LAST_MS)
-			pause_ms *= 2;
 	}
 }
 

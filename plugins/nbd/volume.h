@@ -38,6 +38,9 @@ struct nbdio {
 	uint64_t piece; /* bytes of the piece that the server has */
 	uint64_t seen;	/* FLUSH: nbdvol.written when it was asked for */
 	int err;	/* of the piece: a positive errno */
+	/* When the server was lost while it had the I/O, the first time; 0: never.
+	 * nbdlink_now_ms() */
+	uint64_t lost_ms;
 };
 
 TAILQ_HEAD(nbdio_list, nbdio);
@@ -75,6 +78,7 @@ struct nbdconn {
 	struct nbdio_list inbox;
 	struct nbd_handle *fresh; /* from link.c */
 	bool wants_link;
+	uint64_t linked_ms; /* link.c's: when it was made last; 0: never */
 };
 
 struct nbdvol {
@@ -132,6 +136,8 @@ struct nbd_handle *nbdlink_connect(struct nbdvol *vol, char *msg,
 
 /* What the server offers, as RBP_CAN_ bits. */
 uint32_t nbdlink_caps(struct nbd_handle *h);
+
+uint64_t nbdlink_now_ms(void);
 
 /* Lock and thread of a volume. nbdlink_close() ends the thread. */
 void nbdlink_open(struct nbdvol *vol);

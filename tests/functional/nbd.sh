@@ -261,10 +261,19 @@ t_check 'ends' end_target
 
 # ---- a server that stays away
 
-t_target --backing "$(uri),name=k,wait=1"
+t_target --backing "$(uri),name=k,wait=1,trust-server=on"
 t_mount --io-timeout 300 "$URI" "$M" 2>"$T/mount.log" ||
 	t_bail "$(cat "$T/mount.log")"
-crash
+# write_then_flush [PID]: which is killed between the two
+write_then_flush() { python3 -c '
+import mmap, os, signal, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_DIRECT)
+os.pwrite(fd, mmap.mmap(-1, 4096), 0)
+for pid in sys.argv[2:]:
+    os.kill(int(pid), signal.SIGKILL)
+os.fsync(fd)' "$M/k" "$@"; }
+t_check 'a flush fails when the server is away' fails write_then_flush $SERVER
+wait "$SERVER" 2>/dev/null
 reads() { dd if="$M/k" of=/dev/null bs=4k count=1 iflag=direct; }
 t_check 'I/O fails when the server stays away' fails reads
 t_check 'the log says so' grep -q 'away for 1 seconds: I/O fails' \
@@ -276,6 +285,36 @@ t_check 'another export is not taken for it' t_wait_for 10 grep -q \
 crash
 serve file "$T/file.img"
 t_check 'the right one is' t_wait_for 30 reads
+t_check 'flushes are done again' write_then_flush
 t_check 'ends' end_target
 stop
+
+# ---- a server that dies of a request, each time
+
+# A shell is the parent of what it runs for nbdkit: it kills nbdkit.
+again() {
+	while :; do
+		rm -f "$S"
+		nbdkit -f -U "$S" eval get_size='echo 64M' pread='
+			[ $4 -lt 1048576 ] || kill -9 $PPID
+			head -c $3 /dev/zero' 2>/dev/null
+		echo >>"$T/deaths"
+	done
+}
+rm -f "$S"
+again &
+again=$!
+t_pids="$t_pids $again"
+t_wait_for 10 test -S "$S"
+t_target --backing "$(uri),name=k,wait=2"
+t_mount --io-timeout 300 "$URI" "$M" 2>"$T/mount.log" ||
+	t_bail "$(cat "$T/mount.log")"
+kills() { dd if="$M/k" of=/dev/null bs=4k count=1 skip=256 iflag=direct; }
+t_check 'a request that kills the server is failed' fails kills
+t_check 'after several attempts, with pauses' \
+	test "$(wc -l <"$T/deaths")" -lt 50
+t_check 'others are not' reads
+t_check 'ends' end_target
+kill $again
+pkill -P $again
 t_done
