@@ -35,6 +35,7 @@ struct rbdp_vol {
 	 * jobs. I/O is kept apart by rbdp_gateway_enter(). */
 	struct rbdp_image img;
 	pthread_mutex_t img_lock;
+	bool has_cache;	 /* of librbd */
 	bool is_gateway; /* else gw is not used */
 	bool begins_active;
 	struct rbdp_gateway gw;
@@ -60,12 +61,15 @@ static void rbdp_io_end(struct rbp_io *io, int res)
 
 /* Initiators try again what has timed out, several times: that would make the
  * wait as many times as long. */
-static int rbdp_io_timed_out(const struct rbdp_vol *s)
+static int rbdp_io_timed_out(const struct rbdp_vol *s, enum rbp_op op)
 {
 	rbdp_host->log(s->vol, RBP_ERROR,
 		       "the cluster has not answered for %u s: failing the "
 		       "I/O; is an OSD down, or the cluster full? (ceph -s)",
 		       s->cfg.timeout_s);
+	/* Without a cache, writes that have ended are stable. */
+	if (op == RBP_FLUSH && !s->has_cache)
+		return -ENOTCONN;
 	return -EIO;
 }
 
@@ -76,7 +80,7 @@ static void rbdp_io_done(rbd_completion_t completion, void *arg)
 
 	rbd_aio_release(completion);
 	if (res == -ETIMEDOUT)
-		res = rbdp_io_timed_out(io->queue_data);
+		res = rbdp_io_timed_out(io->queue_data, io->op);
 	/* Somebody has made the image smaller. */
 	if (io->op == RBP_READ && res >= 0 && (uint64_t)res != io->len)
 		res = -EIO;
@@ -149,7 +153,7 @@ static void rbdp_do_extent(void *user, struct rbp_io *io)
 	struct rbdp_vol *s = user;
 	int err = rbdp_extent_find(s->img.image, io, RBDP_BLOCK_SIZE);
 
-	rbdp_io_end(io, err == -ETIMEDOUT ? rbdp_io_timed_out(s) : err);
+	rbdp_io_end(io, err == -ETIMEDOUT ? rbdp_io_timed_out(s, io->op) : err);
 }
 
 static int rbdp_ask_bytes(struct rbdp_vol *s, uint64_t *ret)
@@ -394,8 +398,8 @@ static int rbdp_describe(struct rbdp_vol *s, struct rbp_info *info,
 	if (!s->cfg.read_only)
 		info->caps |= RBP_CAN_WRITE | RBP_CAN_UNMAP | RBP_CAN_ZERO |
 			      RBP_UNMAP_ZEROES;
-	info->caps |=
-		rbdp_image_has_cache(&s->img) ? RBP_WRITE_CACHE : RBP_CAN_FUA;
+	s->has_cache = rbdp_image_has_cache(&s->img);
+	info->caps |= s->has_cache ? RBP_WRITE_CACHE : RBP_CAN_FUA;
 	return 0;
 }
 
