@@ -186,8 +186,10 @@ static void store_file_flush_done(struct reactor_op *op, int res,
 		submit_fsync(fw);
 		return;
 	}
+	/* To plugins -ENOTCONN means that nothing is lost; a file system that
+	 * a dead program serves cannot tell. */
 	if (res < 0)
-		keep_flush_error(fw->file, res);
+		keep_flush_error(fw->file, res == -ENOTCONN ? -EIO : res);
 	fw->flush_running = NULL;
 	fw->flushing = false;
 	flush_start(fw);
