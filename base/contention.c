@@ -1,43 +1,65 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/contention.h"
 
-#include <time.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-static uint64_t contention_clock_us(clockid_t clock)
+void contention_init(struct contention *c)
 {
-	struct timespec ts = { 0 };
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+	*c = (struct contention){
+		.fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC),
+		.processors = (int)sysconf(_SC_NPROCESSORS_ONLN),
+	};
 }
 
-void contention_measure(struct contention *c, uint64_t now_us)
+void contention_close(struct contention *c)
 {
-	/* In this order: a preemption between the two belongs to the next. */
-	uint64_t wall = contention_clock_us(CLOCK_MONOTONIC);
-	uint64_t cpu = contention_clock_us(CLOCK_THREAD_CPUTIME_ID);
-
-	if (c->wall_us)
-		contention_add(c, now_us, wall - c->wall_us, cpu - c->cpu_us);
-	c->wall_us = wall;
-	c->cpu_us = cpu;
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
 }
 
-void contention_add(struct contention *c, uint64_t now_us, uint64_t wall_us,
-		    uint64_t cpu_us)
+/* Of three averages, "READY/ALL" and a PID; 0, which cannot be while we ask, when
+ * they are not there. */
+static int ready_of(const char *text)
 {
-	uint64_t missing = wall_us > cpu_us ? wall_us - cpu_us : 0;
-	uint64_t slack = cpu_us / CONTENTION_SLACK;
+	for (unsigned int i = 0; i < 3; i++) {
+		text = strchr(text, ' ');
+		if (!text)
+			return 0;
+		text++;
+	}
+	return (int)strtol(text, NULL, 10);
+}
 
-	if (c->is)
+void contention_look(struct contention *c)
+{
+	char text[80];
+	ssize_t len;
+	int ready;
+
+	if (c->fd < 0 || ++c->times % CONTENTION_SAMPLE != 0)
 		return;
-	if (missing > CONTENTION_LIMIT_US / 2)
-		missing = CONTENTION_LIMIT_US / 2;
-	c->missing_us += missing;
-	c->missing_us -= slack < c->missing_us ? slack : c->missing_us;
-	if (c->missing_us < CONTENTION_LIMIT_US)
+	len = pread(c->fd, text, sizeof(text) - 1, 0);
+	if (len <= 0)
 		return;
-	c->missing_us = 0;
-	c->is = true;
-	c->until_us = now_us + CONTENTION_HOLD_MS * 1000;
+	text[len] = '\0';
+	ready = ready_of(text);
+	if (ready > 0)
+		contention_add(c, ready);
+}
+
+void contention_add(struct contention *c, int ready)
+{
+	c->excess += 10 * (ready - c->processors) -
+		     (c->is ? CONTENTION_SLACK_IS : CONTENTION_SLACK);
+	if (c->excess >= CONTENTION_LIMIT) {
+		c->excess = CONTENTION_LIMIT;
+		c->is = true;
+	} else if (c->excess <= -CONTENTION_LIMIT) {
+		c->excess = -CONTENTION_LIMIT;
+		c->is = false;
+	}
 }

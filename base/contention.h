@@ -1,84 +1,52 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether other threads want the CPU that this thread polls on. A thread that polls
- * while they wait takes CPU time from them, and perhaps from the very peer whose
- * answer it waits for. It should sleep instead.
+ * Whether more want to run than there are processors. Then who polls keeps a
+ * processor from whom it waits for, or makes others, who have no part in it, keep
+ * one; better it slept.
  *
- * The measure: a span of time in which the thread never slept, less the CPU time
- * that it got in the span (CLOCK_THREAD_CPUTIME_ID). What is missing went to others:
- * the kernel preempted the thread, or the cgroup's cpu.max was used up. This counts
- * only CPUs that the thread may use, and needs no file, which a sandbox may hide.
- * The kernel has the same number in /proc/self/schedstat (run delay), but
- * that file is per thread, needs CONFIG_SCHED_INFO, and also counts wake-ups.
- * The load of the machine (/proc/loadavg) and its pressure (/proc/pressure/cpu)
- * count threads that run on other CPUs.
+ * The kernel tells how many threads run or are ready to (/proc/loadavg). One number
+ * says little: whoever is roused at this moment counts, too. So of one in
+ * CONTENTION_SAMPLE of the times that the reactor has nothing to do the excess over
+ * the processors is summed up, between two limits, less a little each time.
+ * At the upper limit processors are contended for, until it is at the lower. It
+ * does not matter whether the thread or its peer poll: on two processors, at
+ * depth 1 over TCP, some 2.0 are ready to run when both do and 1.0 to 1.8 when
+ * neither does, and beside one busy program 2.1 to 3.3 and 2.8 to 3.5.
  *
- * A thread that sleeps cannot tell, because a waking thread gets a CPU soon, busy or
- * not. So the answer holds for CONTENTION_HOLD_MS, and then the thread may poll
- * again. On a busy CPU it finds out within about 15 ms of polling.
+ * Without that file nothing is ever contended for. Processors are those of the machine,
+ * as are the threads: who may use but some of them is not told apart.
  *
- * A system call that blocks also counts as missing CPU time. That does no harm: the
- * thread sleeps sooner for a while.
- *
- * Thread: the one that polls.
+ * Thread: any one.
  */
 #ifndef BASE_CONTENTION_H
 #define BASE_CONTENTION_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
-/* The CPU clock is a system call: one in so many looks reads it. Odd, because what
- * happens between two looks often alternates between two kinds. */
+/* Odd, for what happens between two times is often of two kinds in turns. */
 #define CONTENTION_SAMPLE 13
-
-/* One part in so many may be missing: interrupts, kernel threads. */
-#define CONTENTION_SLACK 10
-
-/* Others want the CPU when so much time is missing, beyond the slack. It is more
- * than the kernel lets one other thread run at a time (3 to 4 ms), and one span
- * counts for at most half of it, so that one event is not enough. */
-#define CONTENTION_LIMIT_US 5000
-
-#define CONTENTION_HOLD_MS 1000
+/* In tenths of a thread: the excess that does not count when processors were not
+ * contended for, and when they were. Then we do not poll, and more are roused, who are
+ * ready for a moment each. */
+#define CONTENTION_SLACK    2
+#define CONTENTION_SLACK_IS 6
+#define CONTENTION_LIMIT    60 /* of the sum */
 
 struct contention {
+	int fd; /* /proc/loadavg; -1: there is none */
+	unsigned int times;
+	int processors;
+	int excess; /* tenths of a thread, from -LIMIT to LIMIT */
 	bool is;
-	unsigned int looks;
-	uint64_t wall_us; /* when the present span began; 0: there is none */
-	uint64_t cpu_us;  /* CPU time of the thread then */
-	uint64_t missing_us;
-	uint64_t until_us; /* while is */
 };
 
-/* Ends the present span, if there is one, and begins the next. @now_us: a clock
- * that is exact to some milliseconds, the same one for all functions. */
-void contention_measure(struct contention *c, uint64_t now_us);
+void contention_init(struct contention *c);
+void contention_close(struct contention *c);
 
-/* One span of @wall_us, with @cpu_us of CPU time: what contention_measure() does
- * with it. */
-void contention_add(struct contention *c, uint64_t now_us, uint64_t wall_us,
-		    uint64_t cpu_us);
+/* There is nothing to do: perhaps the time to look how many are ready to run. */
+void contention_look(struct contention *c);
 
-/* The thread is about to poll. */
-static inline void contention_look(struct contention *c, uint64_t now_us)
-{
-	if (++c->looks % CONTENTION_SAMPLE == 0)
-		contention_measure(c, now_us);
-}
-
-/* The thread is about to sleep: ends the span. Only while c->wall_us is not 0. */
-static inline void contention_sleep(struct contention *c, uint64_t now_us)
-{
-	contention_measure(c, now_us);
-	c->wall_us = 0;
-}
-
-/* Ends the contention after CONTENTION_HOLD_MS. Only while c->is. */
-static inline void contention_expire(struct contention *c, uint64_t now_us)
-{
-	if (now_us >= c->until_us)
-		c->is = false;
-}
+/* That many are: what contention_look() does with it. */
+void contention_add(struct contention *c, int ready);
 
 #endif

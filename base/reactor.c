@@ -53,7 +53,7 @@ static bool pollers_quiet(struct reactor *r)
 }
 
 /* Sleeps until there is something to do, or @until_us. */
-static int reactor_sleep(struct reactor *r, uint64_t until_us)
+static int doze(struct reactor *r, uint64_t until_us)
 {
 	uint64_t due_us;
 
@@ -63,8 +63,6 @@ static int reactor_sleep(struct reactor *r, uint64_t until_us)
 	}
 	due_us = reactor_first_timer_us(r);
 	r->slept = true;
-	if (r->contention.wall_us)
-		contention_sleep(&r->contention, reactor_now_us(r));
 	return reactor_enter_and_wait(r, due_us < until_us ? due_us : until_us);
 }
 
@@ -81,7 +79,7 @@ static int reactor_run_turn(struct reactor *r)
 		cpu_relax();
 		return reactor_enter_if_needed(r);
 	}
-	return reactor_sleep(r, NO_DEADLINE);
+	return doze(r, NO_DEADLINE);
 }
 
 /* The ring belongs to the thread that does this first. */
@@ -105,9 +103,6 @@ static int reactor_begin(struct reactor *r)
 
 static void reactor_end(struct reactor *r)
 {
-	/* The caller may sleep before the next turn. */
-	if (r->contention.wall_us)
-		contention_sleep(&r->contention, reactor_now_us(r));
 	r->in_turn = false;
 	r->now_us = 0;
 }
@@ -171,7 +166,7 @@ static int turns_until(struct reactor *r, uint64_t until_us)
 			cpu_relax();
 			err = reactor_enter_if_needed(r);
 		} else {
-			err = reactor_sleep(r, until_us);
+			err = doze(r, until_us);
 		}
 		if (err)
 			return err;
@@ -256,6 +251,7 @@ int reactor_create(const struct reactor_options *opt,
 		err = reactor_ring_restrict(r, opt);
 	if (err)
 		goto err_exit;
+	contention_init(&r->contention);
 	reactor_wake_arm(r);
 	*ret_reactor = r;
 	return 0;
@@ -279,6 +275,7 @@ void reactor_destroy(struct reactor *r)
 	reactor_let_go(r);
 	io_uring_queue_exit(&r->ring);
 	reactor_levels_free(&r->levels);
+	contention_close(&r->contention);
 	close(r->wake_fd);
 	free(r->buffers.taken);
 	free(r->files.taken);

@@ -110,8 +110,8 @@ unsigned int reactor_poll_us_default(void);
 
 /*
  * @cnt more (or less) answers of others are waited for, which arrive through the
- * ring. The reactor polls the ring before it sleeps while it awaits one answer, the
- * last one came within poll_us, and no other thread wants its CPU (contention.h).
+ * ring. While it is one, the last came within poll_us, and processors are not
+ * contended for (contention.h), the ring is polled for it before sleeping.
  */
 void reactor_await(struct reactor *r, int cnt);
 

@@ -67,12 +67,10 @@ bool reactor_keep_polling(struct reactor *r)
 {
 	if (r->busy) {
 		r->busy = false;
-		if (r->contention.is)
-			contention_expire(&r->contention, reactor_now_us(r));
+		if (r->poll_us && !r->polled)
+			contention_look(&r->contention);
 		judge_sleep(r);
 		r->polling = reactor_worth_polling(r);
-		if (r->polling && !r->polled)
-			contention_look(&r->contention, reactor_now_us(r));
 		r->idle_turns = 0;
 	}
 	if (r->polling && ++r->idle_turns % POLL_TURNS == 0 &&

@@ -1,79 +1,95 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The rule, by rows of spans; then a reactor beside threads that never sleep.
+ * The rule by rows of what was seen; then a reactor beside threads that never
+ * rest.
  */
 #include "base/contention.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "tests/lib/t_table.h"
 #include "base/reactor.h"
 
 /* ---- the rule ---- */
 
-#define START_US 1000000000
-
 struct rule_row {
 	const char *name;
 	struct {
-		unsigned int cnt; /* spans like this */
-		uint64_t wall_us;
-		uint64_t cpu_us;
+		unsigned int cnt;
+		int ready; /* so many times */
 	} seen[3];
-	bool is;
+	bool is; /* with four processors */
 };
 
 static const struct rule_row rule_rows[] = {
-	{ "nothing seen", { { 0, 0, 0 } }, false },
-	{ "all the time is CPU time", { { 100000, 1000, 1000 } }, false },
-	{ "a little is missing, for ever", { { 100000, 1000, 950 } }, false },
-	{ "half is missing, for a moment", { { 8, 1000, 500 } }, false },
-	{ "half is missing", { { 20, 1000, 500 } }, true },
-	{ "a third is missing", { { 30, 900, 600 } }, true },
-	{ "all is missing, once", { { 1, 1000000, 10 } }, false },
-	{ "all is missing, twice at once", { { 2, 1000000, 0 } }, true },
-	{ "one preemption, a rest, and one more",
-	  { { 1, 4000, 1000 }, { 50, 1000, 1000 }, { 1, 4000, 1000 } },
+	{ "nothing seen", { { 0, 0 } }, false },
+	{ "as many as processors, for ever", { { 100000, 4 } }, false },
+	{ "one more, once", { { 1, 5 } }, false },
+	{ "one more, for ever", { { 100, 5 } }, true },
+	{ "many more, at once", { { 1, 11 } }, true },
+	{ "one more now and then, after a rest",
+	  { { 100, 4 }, { 14, 5 }, { 1, 4 } },
 	  false },
-	{ "one preemption after the other",
-	  { { 1, 4000, 1000 }, { 1, 3000, 3000 }, { 2, 4000, 1000 } },
+	{ "one more all the time, after a rest",
+	  { { 100, 4 }, { 100, 5 } },
 	  true },
-	{ "missing after a long rest",
-	  { { 100000, 1000, 1000 }, { 20, 1000, 500 } },
+	{ "one more all the time, after a long rest",
+	  { { 100000, 1 }, { 100, 5 } },
 	  true },
-	{ "more CPU time than time, by rounding", { { 100000, 9, 10 } }, false },
+	{ "not any more", { { 100, 5 }, { 100, 4 } }, false },
+	{ "not any more, for a moment", { { 100, 5 }, { 5, 4 } }, true },
+	{ "not any more, after a long time",
+	  { { 100000, 9 }, { 100, 4 } },
+	  false },
+	{ "and again", { { 100, 5 }, { 100, 4 }, { 100, 5 } }, true },
 };
 
 static void by_the_rule(void **state)
 {
 	const struct rule_row *row = *state;
-	struct contention c = { 0 };
+	struct contention c;
 
+	contention_init(&c);
+	c.processors = 4;
 	for (size_t i = 0; i < ARRAY_SIZE(row->seen); i++) {
 		for (unsigned int k = 0; k < row->seen[i].cnt; k++)
-			contention_add(&c, START_US, row->seen[i].wall_us,
-				       row->seen[i].cpu_us);
+			contention_add(&c, row->seen[i].ready);
 	}
 	assert_int_equal(c.is, row->is);
+	contention_close(&c);
 }
 
-static void it_is_over_after_a_while(void **state)
+/* Whether processors are contended for at last, when @more of ten times one more is
+ * ready than there are. */
+static bool is_after(struct contention *c, unsigned int more)
 {
-	const uint64_t hold_us = CONTENTION_HOLD_MS * 1000;
-	struct contention c = { 0 };
+	for (unsigned int i = 0; i < 10000; i++)
+		contention_add(c, i % 10 < more ? 5 : 4);
+	return c->is;
+}
 
-	for (unsigned int i = 0; i < 20; i++)
-		contention_add(&c, START_US, 1000, 500);
-	assert_true(c.is);
-	contention_expire(&c, START_US + hold_us - 1);
-	assert_true(c.is);
-	contention_expire(&c, START_US + hold_us);
-	assert_false(c.is);
-	/* What was missing before does not count again. */
-	contention_add(&c, START_US + hold_us, 4000, 1000);
-	assert_false(c.is);
+static void once_it_is_more_are_ready_for_a_moment(void **state)
+{
+	struct contention c;
+
+	(void)state;
+	contention_init(&c);
+	c.processors = 4;
+	assert_false(is_after(&c, 1));
+	assert_true(is_after(&c, 7));
+	assert_false(is_after(&c, 1));
+	assert_true(is_after(&c, 10));
+	assert_true(is_after(&c, 8));
+	assert_false(is_after(&c, 1));
+	/* Not enough to remain, but enough to begin, over and over. */
+	c.is = true;
+	for (unsigned int i = 0; c.is; i++)
+		contention_add(&c, i % 10 < 4 ? 5 : 4);
+	for (unsigned int i = 0; !c.is; i++)
+		contention_add(&c, i % 10 < 4 ? 5 : 4);
+	contention_close(&c);
 }
 
 /* ---- beside threads that never rest ---- */
@@ -82,7 +98,7 @@ static void it_is_over_after_a_while(void **state)
 
 struct rivals {
 	pthread_t threads[RIVALS_MAX];
-	unsigned int cnt;
+	long cnt;
 	atomic_bool stop;
 };
 
@@ -95,24 +111,11 @@ static void *never_rest(void *arg)
 	return NULL;
 }
 
-/* Keeps this thread, and those that it creates, on the first CPU of those that
- * it may use. */
-static void stay_on_one_cpu(cpu_set_t *ret_before)
+/* One for each processor. */
+static void start_rivals(struct rivals *v)
 {
-	cpu_set_t one;
-	int cpu = 0;
+	long cnt = sysconf(_SC_NPROCESSORS_ONLN);
 
-	assert_int_equal(sched_getaffinity(0, sizeof(*ret_before), ret_before),
-			 0);
-	while (!CPU_ISSET(cpu, ret_before))
-		cpu++;
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-}
-
-static void start_rivals(struct rivals *v, unsigned int cnt)
-{
 	atomic_init(&v->stop, false);
 	for (v->cnt = 0; v->cnt < cnt && v->cnt < RIVALS_MAX; v->cnt++)
 		assert_int_equal(pthread_create(&v->threads[v->cnt], NULL,
@@ -153,55 +156,32 @@ static bool sleeps_between(struct reactor *r)
 	return after.sleeps > before.sleeps;
 }
 
-static struct reactor *polling_reactor(void)
-{
-	struct reactor_options opt = { .poll_us = 60000000 };
-	struct reactor *r;
-
-	assert_int_equal(reactor_create(&opt, &r), 0);
-	/* From then on the reactor knows how soon an answer comes. */
-	sleeps_between(r);
-	assert_false(sleeps_between(r));
-	return r;
-}
-
 static void a_reactor_beside_them_does_not_poll(void **state)
 {
-	struct reactor *r = polling_reactor();
+	struct reactor_options opt = { .poll_us = 60000000 };
 	static struct rivals v;
+	struct reactor *r;
 
-	start_rivals(&v, reactor_processors());
+	(void)state;
+	assert_int_equal(reactor_create(&opt, &r), 0);
+	/* How soon what is waited for comes is known from then on. */
+	sleeps_between(r);
+	assert_false(sleeps_between(r));
+	start_rivals(&v);
 	while (!sleeps_between(r))
 		;
 	stop_rivals(&v);
-	reactor_skip(r, CONTENTION_HOLD_MS);
-	while (sleeps_between(r))
-		;
 	reactor_destroy(r);
 }
 
-/* Other CPUs may be idle: what counts is the one that the reactor may use. */
-static void one_beside_it_on_its_only_cpu_is_enough(void **state)
-{
-	struct reactor *r = polling_reactor();
-	static struct rivals v;
-	cpu_set_t before;
-
-	stay_on_one_cpu(&before);
-	start_rivals(&v, 1);
-	while (!sleeps_between(r))
-		;
-	stop_rivals(&v);
-	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
-	reactor_destroy(r);
-}
-
-static bool has_io_uring(void)
+/* Where io_uring is forbidden, or it is not told how many are ready to run, there
+ * is nothing to find. */
+static bool can_be_found(void)
 {
 	struct reactor_options opt = { .ring_entries = 4 };
 	struct reactor *r;
 
-	if (reactor_create(&opt, &r))
+	if (access("/proc/loadavg", R_OK) || reactor_create(&opt, &r))
 		return false;
 	reactor_destroy(r);
 	return true;
@@ -212,10 +192,8 @@ int main(void)
 	static struct t_table t;
 
 	T_ADD_ROWS(&t, rule_rows, by_the_rule);
-	T_ADD(&t, it_is_over_after_a_while);
-	if (has_io_uring()) {
+	T_ADD(&t, once_it_is_more_are_ready_for_a_moment);
+	if (can_be_found())
 		T_ADD(&t, a_reactor_beside_them_does_not_poll);
-		T_ADD(&t, one_beside_it_on_its_only_cpu_is_enough);
-	}
 	return t_run(&t);
 }
