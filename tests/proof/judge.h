@@ -22,7 +22,7 @@
 #ifndef TESTS_PROOF_JUDGE_H
 #define TESTS_PROOF_JUDGE_H
 
-#include "tests/proof/history.h"
+#include "tests/lib/history.h"
 #include "tests/proof/journal.h"
 
 struct judge {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/proof/history.h"
+#include "tests/lib/history.h"
 #include "tests/proof/stamp.h"
 
 /* xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift

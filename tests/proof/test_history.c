@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/lib/t_table.h"
-#include "tests/proof/history.h"
+#include "tests/lib/history.h"
 #include "tests/proof/stamp.h"
 #include "base/list.h"
 

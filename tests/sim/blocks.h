@@ -4,7 +4,7 @@
  * a stamp of its own; each write and each read of a stamp is told with the
  * times between which it must have happened, and blocks_check() says whether
  * some order explains them all (the zones of Gibbons and Korach, as in
- * tests/proof/history.h; here also for COMPARE AND WRITE, whose two values
+ * tests/lib/history.h; here also for COMPARE AND WRITE, whose two values
  * must stand next to each other).
  *
  * Times are numbers of events, each one used once: blocks_now().

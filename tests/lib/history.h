@@ -33,8 +33,8 @@
  *
  * Thread: any. Allocates, and aborts when there is no memory.
  */
-#ifndef TESTS_PROOF_HISTORY_H
-#define TESTS_PROOF_HISTORY_H
+#ifndef TESTS_LIB_HISTORY_H
+#define TESTS_LIB_HISTORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tests/proof/history.h"
+#include "tests/lib/history.h"
 
 #include <stdlib.h>
 #include <string.h>
