@@ -719,7 +719,7 @@ static void client_serve(struct client *c)
 int client_run(const struct fuse_options *o, struct mount *m,
 	       int (*ready)(void *arg), void *arg)
 {
-	struct client c = { .o = o, .mount = m, .identity.fd = -1 };
+	struct client c = { .o = o, .mount = m };
 
 	if (bring_up(&c)) {
 		log_error("%s", c.e.text);

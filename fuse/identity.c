@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -35,15 +38,19 @@
 
 /* ---- owning ---- */
 
-/* The same identifier with two targets is none of our business. */
-static socklen_t lock_name(const struct srpi_uri *uri, const char *port,
+/* Longer addresses are cut; two that are then equal count as one target. */
+#define ADDRESS_SIZE 128
+
+/* @address: of the target, as a number; "": the identifier is locked for every
+ * target. */
+static socklen_t lock_name(const char *port, const char *address,
 			   struct sockaddr_un *ret)
 {
-	char text[sizeof(uri->host) + SRPI_PORT_SIZE + 16];
+	char text[SRPI_PORT_SIZE + ADDRESS_SIZE];
 	char digest[SRPI_PORT_SIZE];
 	int len;
 
-	snprintf(text, sizeof(text), "%s %s:%u", port, uri->host, uri->port);
+	snprintf(text, sizeof(text), "%s %s", port, address);
 	srpi_port_of_identity(text, digest); /* short enough for a name */
 	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	len = snprintf(ret->sun_path + 1, sizeof(ret->sun_path) - 1,
@@ -113,38 +120,39 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* False: another process has it. Where there are no such sockets nothing is
- * owned. */
-static bool try_own(struct identity *id, const struct sockaddr_un *sun,
-		    socklen_t len)
+/* False: another process has the lock. Where the kernel has no such sockets,
+ * there is no lock. */
+static bool try_lock(struct identity *id, const struct sockaddr_un *sun,
+		     socklen_t len)
 {
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	bool taken;
 
-	id->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (id->fd < 0)
+	if (fd < 0)
 		return true;
-	if (bind(id->fd, (const struct sockaddr *)sun, len) == 0) {
-		/* Those who ask for our name are never accepted. */
-		if (listen(id->fd, 64) < 0)
+	if (bind(fd, (const struct sockaddr *)sun, len) == 0) {
+		/* Connections of processes that wait are never accepted. */
+		if (listen(fd, 64) < 0)
 			log_debug("listen: %s", strerror(errno));
+		id->locks[id->lock_cnt++] = fd;
 		return true;
 	}
 	taken = errno == EADDRINUSE;
-	identity_release(id);
+	close(fd);
 	return !taken;
 }
 
-/* False: another process has it, and for @wait_ms it did not end; @owner says
- * which. */
-static bool own(struct identity *id, const struct srpi_uri *uri,
-		const char *port, int wait_ms, char owner[PROCESS_SIZE])
+/* Waits for the lock until @end, of now_ms(). False: another process still has
+ * it; @owner says which. */
+static bool lock_identity(struct identity *id, const char *port,
+			  const char *address, int64_t end,
+			  char owner[PROCESS_SIZE])
 {
 	struct sockaddr_un sun;
-	socklen_t len = lock_name(uri, port, &sun);
-	int64_t end = now_ms() + wait_ms;
+	socklen_t len = lock_name(port, address, &sun);
 
 	snprintf(owner, PROCESS_SIZE, "another process");
-	while (!try_own(id, &sun, len)) {
+	while (!try_lock(id, &sun, len)) {
 		int64_t left = end - now_ms();
 
 		if (!await_owner(&sun, len, left > 0 ? (int)left : 0, owner) ||
@@ -156,19 +164,76 @@ static bool own(struct identity *id, const struct srpi_uri *uri,
 
 /* ---- choosing ---- */
 
+struct target_addresses {
+	char text[IDENTITY_LOCKS][ADDRESS_SIZE];
+	unsigned int cnt;
+};
+
+static void add_address(struct target_addresses *t, const struct addrinfo *ai)
+{
+	char host[ADDRESS_SIZE - sizeof(" 65535")] = "", port[8] = "";
+
+	if (t->cnt == IDENTITY_LOCKS ||
+	    getnameinfo(ai->ai_addr, ai->ai_addrlen, host, sizeof(host), port,
+			sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
+		return;
+	snprintf(t->text[t->cnt++], ADDRESS_SIZE, "%s %s", host, port);
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* All addresses of the target, in an order that does not depend on the name. */
+static void find_addresses(const struct srpi_uri *uri,
+			   struct target_addresses *ret)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	struct addrinfo *list;
+	char port[8];
+
+	ret->cnt = 0;
+	snprintf(port, sizeof(port), "%u", uri->port);
+	/* After a failure, srpi_connect() reports it. */
+	if (getaddrinfo(uri->host, port, &hints, &list))
+		return;
+	for (const struct addrinfo *ai = list; ai; ai = ai->ai_next)
+		add_address(ret, ai);
+	freeaddrinfo(list);
+	qsort(ret->text, ret->cnt, ADDRESS_SIZE, compare_addresses);
+}
+
+static int refuse_named(const struct srpi_uri *uri, const char *owner,
+			struct error *e)
+{
+	return error_set(
+		e, -EADDRINUSE,
+		"initiator=%s is in use: %s has it at %s:%u, and each of "
+		"the two would end the other's session; name another one, "
+		"or none",
+		uri->initiator + 2 /* "0x" */, owner, uri->host, uri->port);
+}
+
+/* Locks the identifier for each address of the target: another mount may have
+ * written the same address as a name, or as another name. With another target
+ * the same identifier may be used. */
 static int claim_named(struct identity *id, const struct srpi_uri *uri,
 		       struct error *e)
 {
+	int64_t end = now_ms() + NAMED_WAIT_MS;
+	struct target_addresses t;
 	char owner[PROCESS_SIZE];
 
-	if (own(id, uri, uri->initiator, NAMED_WAIT_MS, owner))
-		return 0;
-	error_set(e, -EADDRINUSE,
-		  "initiator=%s is in use: %s has it at %s:%u, and each of "
-		  "the two would end the other's session; name another one, "
-		  "or none",
-		  uri->initiator + 2 /* "0x" */, owner, uri->host, uri->port);
-	return -EADDRINUSE;
+	find_addresses(uri, &t);
+	for (unsigned int i = 0; i < t.cnt; i++) {
+		/* We have that lock already. */
+		if (i > 0 && !strcmp(t.text[i], t.text[i - 1]))
+			continue;
+		if (!lock_identity(id, uri->initiator, t.text[i], end, owner))
+			return refuse_named(uri, owner, e);
+	}
+	return 0;
 }
 
 /* The @n-th of those of this mount. */
@@ -187,21 +252,21 @@ static void identity_set_text(struct identity *id, const char *machine,
 		id->text[0] = '\0';
 }
 
-static void claim_own(struct identity *id, const struct srpi_uri *uri,
-		      const char *machine, const char *mountpoint,
-		      const char *text)
+static void claim_own(struct identity *id, const char *machine,
+		      const char *mountpoint, const char *uri)
 {
+	int64_t end = now_ms() + OWN_WAIT_MS;
 	char owner[PROCESS_SIZE], first[PROCESS_SIZE] = "";
 	char port[SRPI_PORT_SIZE];
 	unsigned int n = 0;
 
 	for (;; n++) {
-		identity_set_text(id, machine, mountpoint, text, n);
+		identity_set_text(id, machine, mountpoint, uri, n);
 		srpi_port_of_identity(id->text, port);
 		if (n == NUMBER_MAX)
 			id->text[0] = '\0';
-		if (!*id->text ||
-		    own(id, uri, port, n == 0 ? OWN_WAIT_MS : 0, owner))
+		if (!*id->text || lock_identity(id, port, /* address= */ "",
+						n == 0 ? end : 0, owner))
 			break;
 		if (n == 0)
 			memcpy(first, owner, sizeof(first));
@@ -219,7 +284,7 @@ int identity_claim(struct identity *id, const char *mountpoint, const char *uri,
 	struct srpi_uri u = { .struct_size = sizeof(u) };
 	char machine[65];
 
-	*id = (struct identity){ .fd = -1 };
+	*id = (struct identity){ 0 };
 	/* If it is none, srpi_connect() says so. */
 	if (srpi_uri_parse(uri, &u, NULL))
 		return 0;
@@ -228,13 +293,12 @@ int identity_claim(struct identity *id, const char *mountpoint, const char *uri,
 	identity_read_line("/etc/machine-id", machine, sizeof(machine));
 	id->no_machine_id = !*machine;
 	if (!id->no_machine_id)
-		claim_own(id, &u, machine, mountpoint, uri);
+		claim_own(id, machine, mountpoint, uri);
 	return 0;
 }
 
 void identity_release(struct identity *id)
 {
-	if (id->fd >= 0)
-		close(id->fd);
-	id->fd = -1;
+	while (id->lock_cnt > 0)
+		close(id->locks[--id->lock_cnt]);
 }

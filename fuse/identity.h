@@ -21,12 +21,16 @@
 /* Room for machine, host, mount point, URI and a number. */
 #define IDENTITY_SIZE (PATH_MAX + 1024)
 
+/* At most one for each address of the target. */
+#define IDENTITY_LOCKS 16
+
 struct identity {
 	/* For srpi_options.identity. "": the URI names the identifier, or the
 	 * machine has no ID: then it is a random one. */
 	char text[IDENTITY_SIZE];
 	bool no_machine_id;
-	int fd; /* that owns it, -1: none */
+	int locks[IDENTITY_LOCKS]; /* sockets; closing them unlocks */
+	unsigned int lock_cnt;
 };
 
 /**

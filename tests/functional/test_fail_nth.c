@@ -620,6 +620,8 @@ static const struct {
 	{ "fuse/main.c", "pipe2", "in the background only" },
 	{ "fuse/uring.c", "calloc", "with FUSE over io_uring only" },
 	{ "fuse/slots.c", "mmap", "with FUSE over io_uring only" },
+	{ "fuse/identity.c", "getaddrinfo",
+	  "when the URI names the identifier" },
 	{ "fuse/identity.c", "socket", "when another has the identifier" },
 	{ "fuse/identity.c", "signalfd", "when another has the identifier" },
 	{ "fuse/tree.c", "malloc", "when a program skips bytes" },
