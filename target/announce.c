@@ -17,7 +17,7 @@ static void announce_print_volume(const struct volume *vol)
 	printf("  LUN %-3u %-16s %10s  %u-byte blocks  %s%s%s\n", vol->lun,
 	       vol->name, size_format(vol->blocks * vol->block_size, size),
 	       vol->block_size, vol->kind, vol->read_only ? ", read-only" : "",
-	       vol->write_cache ? ", write cache" : "");
+	       vol->dev.write_cache ? ", write cache" : "");
 }
 
 /* Over TCP either way will do; ours is the one that is always there. */

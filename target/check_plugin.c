@@ -94,7 +94,7 @@ static void submit_batch(struct reactor_msg *msg)
 
 	for (unsigned int i = 0; i < b->cnt; i++) {
 		b->ios[i].req.worker = &b->worker->block;
-		backend_submit(b->check->vol->backend, &b->ios[i].req);
+		backend_submit(b->check->vol->dev.backend, &b->ios[i].req);
 	}
 }
 
@@ -333,7 +333,7 @@ static void check_fua(struct check *c, struct check_io *io)
 {
 	if (!can_write(c))
 		return;
-	if (!c->vol->backend->info.fua) {
+	if (!c->vol->dev.backend->info.fua) {
 		skip_step(c, "not declared; rdma-target flushes instead");
 		return;
 	}
@@ -378,7 +378,7 @@ static void check_zero(struct check *c, struct check_io *io)
 {
 	if (!can_write(c))
 		return;
-	if (!c->vol->backend->info.zero) {
+	if (!c->vol->dev.backend->info.zero) {
 		skip_step(c, "not declared; rdma-target writes zeroes");
 		return;
 	}
@@ -388,7 +388,7 @@ static void check_zero(struct check *c, struct check_io *io)
 
 static void check_unmap(struct check *c, struct check_io *io)
 {
-	const struct backend_info *info = &c->vol->backend->info;
+	const struct backend_info *info = &c->vol->dev.backend->info;
 
 	if (!can_write(c))
 		return;
@@ -407,7 +407,7 @@ static void check_extents(struct check *c, struct check_io *io)
 		check_size_of(c) < RANGE_LEN ? check_size_of(c) : RANGE_LEN;
 	uint64_t at = 0;
 
-	if (!c->vol->backend->info.extents) {
+	if (!c->vol->dev.backend->info.extents) {
 		skip_step(c, "not declared; all blocks count as allocated");
 		return;
 	}

@@ -424,7 +424,7 @@ static void note_failure(struct last_flush *f, int err)
 	log_error("volume '%s' could not be flushed: %s; writes since its last "
 		  "flush may be lost%s",
 		  f->vol->name, strerror(-err),
-		  f->vol->record.file
+		  f->vol->dev.record.file
 			  ? ", and rdma-target tells their initiators so, now "
 			    "or when it is started again"
 			  : "");
@@ -437,13 +437,13 @@ static void server_flush_done(struct block_request *req, int res)
 	if (res)
 		note_failure(f, res);
 	else if (f->server->port_is_gone)
-		flush_record_flushed(&f->vol->record);
+		flush_record_flushed(&f->vol->dev.record);
 	flush_settled(f->server);
 }
 
 static bool server_needs_flush(const struct volume *vol)
 {
-	return vol->write_cache && !vol->read_only;
+	return vol->dev.write_cache && !vol->read_only;
 }
 
 static void flush_volume(struct server *s, struct last_flush *f)
@@ -452,9 +452,9 @@ static void flush_volume(struct server *s, struct last_flush *f)
 	f->req.worker = &s->workers[0].block;
 	f->req.buf_index = -1;
 	f->req.done = server_flush_done;
-	f->req.record = &f->vol->record;
+	f->req.record = &f->vol->dev.record;
 	s->flushes_left++;
-	block_submit(f->vol->backend, &f->req);
+	block_submit(f->vol->dev.backend, &f->req);
 }
 
 /* A job that nobody waits for any more may still have been under way. */
@@ -465,7 +465,7 @@ static void job_ended(struct reactor_msg *msg)
 	if (server_needs_flush(f->vol))
 		flush_volume(f->server, f);
 	else
-		flush_record_flushed(&f->vol->record);
+		flush_record_flushed(&f->vol->dev.record);
 	flush_settled(f->server);
 }
 
@@ -572,7 +572,7 @@ static void release_stuck(struct server *s)
 		return;
 	log_notice("user signal: releasing the requests that are stuck");
 	for (unsigned int i = 0; i < s->luns.cnt; i++)
-		backend_fault_release(s->luns.vol[i]->backend);
+		backend_fault_release(s->luns.vol[i]->dev.backend);
 }
 
 /* A thread that is told to stop takes no more messages. */

@@ -15,7 +15,19 @@
 #define TARGET_BLOCK_BLOCK_H
 
 #include "target/block/backend.h"
+#include "target/block/block_lock.h"
 #include "target/block/flush_record.h"
+
+/* The blocks of one volume. Embed it; target/scsi/volume.c fills it in. */
+struct block_device {
+	struct backend *backend;
+	bool write_cache; /* done writes may sit in a cache. Constant */
+	/* Writes are made stable before they are answered: while WCE is said
+	 * to be off, and before that while it is going off. */
+	_Atomic bool write_through;
+	struct block_locks locks;   /* who may touch which blocks */
+	struct flush_record record; /* unflushed writes; none: no file */
+};
 
 /*
  * As backend_submit(): done() is called once, maybe before this returns. READ and

@@ -425,7 +425,7 @@ static bool request_unpack_table(struct request *req)
 static bool request_can_use_iu(const struct request *req)
 {
 	const struct scsi_task *t = &req->task;
-	uintptr_t align = t->vol ? t->vol->backend->info.min_block : 0;
+	uintptr_t align = t->vol ? t->vol->dev.backend->info.min_block : 0;
 
 	return req->data_is_out && req->data.format == SRP_DATA_IMMEDIATE &&
 	       t->buf_len == t->fetch_len && align > 0 &&

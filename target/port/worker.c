@@ -186,7 +186,7 @@ int worker_register_volume(struct worker *w, struct volume *vol,
 {
 	struct port_memory **m = &vol->port_memory[w->index];
 
-	if (!vol->backend->info.memory)
+	if (!vol->dev.backend->info.memory)
 		return 0;
 	if (!*m)
 		*m = calloc(1, sizeof(**m));
@@ -194,7 +194,7 @@ int worker_register_volume(struct worker *w, struct volume *vol,
 		error_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
 	}
-	return register_volume_memory(w, &vol->backend->info, *m, e);
+	return register_volume_memory(w, &vol->dev.backend->info, *m, e);
 }
 
 int worker_add_volume(struct worker *w, struct volume *vol, struct error *e)

@@ -294,7 +294,7 @@ static bool must_be_stable(const struct scsi_nexus *nexus,
 		return true;
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
 		if (nexus->vol[i] == vol && atomic_load(&nexus->ua[i]))
-			return vol->write_cache;
+			return vol->dev.write_cache;
 	}
 	return false;
 }
@@ -518,7 +518,7 @@ static bool copy_submit(struct scsi_task *task)
 	scsi_task_blk(task, c->writing ? BLOCK_WRITE : BLOCK_READ, 0, c->piece,
 		      copy_blk_done);
 	task->blk_vol = side(c);
-	task->blk.fua = writes_stably(c) && vol->backend->info.fua;
+	task->blk.fua = writes_stably(c) && vol->dev.backend->info.fua;
 	task->blk.offset = side_at(c);
 	task->blk.buf = task->buf + PIECE_AT;
 	return true;
@@ -546,7 +546,7 @@ static bool take_blocks(struct scsi_task *task)
 		       (c->piece + vol->block_size - 1) / vol->block_size,
 		.held = copy_blocks_held,
 	};
-	return block_hold_take(&side(c)->locks, task->worker, &task->hold);
+	return block_hold_take(&side(c)->dev.locks, task->worker, &task->hold);
 }
 
 /* May the present piece be read or written now? */

@@ -183,7 +183,7 @@ const struct scsi_handler scsi_sanitize_overwrite = {
 static bool execute_erase(struct scsi_task *task)
 {
 	struct volume_job_plan plan = {
-		.scrub = !task->vol->backend->info.memory,
+		.scrub = !task->vol->dev.backend->info.memory,
 		.erase = true,
 	};
 

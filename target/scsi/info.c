@@ -146,7 +146,7 @@ static void set_path_done(struct block_request *req, int res)
 
 static bool set_port_groups(struct scsi_task *task)
 {
-	const struct backend_ops *ops = task->vol->backend->ops;
+	const struct backend_ops *ops = task->vol->dev.backend->ops;
 	enum scsi_group_wish wish;
 	struct scsi_sense sense;
 
@@ -161,7 +161,7 @@ static bool set_port_groups(struct scsi_task *task)
 		.worker = task->worker,
 		.done = set_path_done,
 	};
-	ops->set_path(task->vol->backend, &task->blk);
+	ops->set_path(task->vol->dev.backend, &task->blk);
 	return false;
 }
 

@@ -93,7 +93,7 @@ const struct scsi_handler scsi_mode_select = { .execute = execute_mode_select };
 /* In use by the store, bytes; what it does not know counts as all. */
 static uint64_t used(const struct volume *vol)
 {
-	struct backend *be = vol->backend;
+	struct backend *be = vol->dev.backend;
 
 	return be->ops->used ? be->ops->used(be)
 			     : vol->blocks * vol->block_size;

@@ -48,7 +48,7 @@ static void leave_records(struct scsi_nexus *nexus)
 {
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
 		if (nexus->vol[i])
-			flush_record_leave(&nexus->vol[i]->record,
+			flush_record_leave(&nexus->vol[i]->dev.record,
 					   &nexus->writers[i]);
 	}
 }

@@ -10,7 +10,7 @@ static uint64_t round_up(uint64_t n, uint32_t unit)
 /* RDMA moves the command's blocks in place where the store is memory. */
 static void use_memory(struct scsi_task *task)
 {
-	uint8_t *at = block_in_place(task->vol->backend,
+	uint8_t *at = block_in_place(task->vol->dev.backend,
 				     task->cmd.lba * task->vol->block_size);
 
 	task->buf_is_volume = at && task->buf_len;
@@ -54,7 +54,7 @@ static bool execute_read(struct scsi_task *task)
 	if (!task->range_len || task->buf_is_volume)
 		return rw_have_read(task, 0);
 	/* FUA: from the medium; so what is in the cache must be there. */
-	if (task->cmd.fua && task->vol->write_cache)
+	if (task->cmd.fua && task->vol->dev.write_cache)
 		return scsi_task_flush(task, rw_start_read);
 	return rw_start_read(task, 0);
 }
@@ -78,7 +78,8 @@ static bool have_written(struct scsi_task *task, int res)
 
 	if (res)
 		return scsi_task_fail_blk(task, res);
-	if (task->cmd.fua && vol->write_cache && !vol->backend->info.fua)
+	if (task->cmd.fua && vol->dev.write_cache &&
+	    !vol->dev.backend->info.fua)
 		return scsi_task_flush(task, scsi_task_end);
 	return scsi_task_good(task);
 }
@@ -91,7 +92,7 @@ bool scsi_task_write(struct scsi_task *task, uint8_t *from, uint64_t len)
 	task->blk.buf = from;
 	task->blk.fua =
 		(task->cmd.fua || task->stable || volume_writes_through(vol)) &&
-		vol->write_cache && vol->backend->info.fua;
+		vol->dev.write_cache && vol->dev.backend->info.fua;
 	return true;
 }
 

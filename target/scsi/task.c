@@ -72,14 +72,15 @@ void scsi_task_note_written(struct scsi_task *task, struct volume *vol)
 {
 	const struct scsi_nexus *nexus = task->nexus;
 
-	if (!vol->write_cache || task->blk.op == BLOCK_FLUSH || task->blk.fua)
+	if (!vol->dev.write_cache || task->blk.op == BLOCK_FLUSH ||
+	    task->blk.fua)
 		return;
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
 		unsigned int lun = (unsigned int)(task->lun + i) % LUNS_MAX;
 
 		if (nexus->vol[lun] != vol)
 			continue;
-		flush_record_wrote(&vol->record, &task->nexus->writers[lun],
+		flush_record_wrote(&vol->dev.record, &task->nexus->writers[lun],
 				   nexus->initiator.b);
 		return;
 	}
@@ -227,7 +228,7 @@ bool scsi_task_pay(struct scsi_task *task)
 	struct scsi_sense sense =
 		scsi_sense(SCSI_KEY_HARDWARE_ERROR, SCSI_ASC_WRITE_ERROR);
 
-	if (!flush_record_owes(&task->vol->record,
+	if (!flush_record_owes(&task->vol->dev.record,
 			       &task->nexus->writers[task->lun],
 			       task->nexus->initiator.b))
 		return false;
@@ -242,7 +243,7 @@ bool scsi_task_pay(struct scsi_task *task)
 void scsi_task_delivered(struct scsi_task *task)
 {
 	if (task->tells)
-		flush_record_told(&task->vol->record,
+		flush_record_told(&task->vol->dev.record,
 				  &task->nexus->writers[task->lun],
 				  task->nexus->initiator.b);
 }
@@ -265,8 +266,8 @@ void scsi_task_run(struct scsi_task *task, bool more)
 			return;
 		}
 		task->blk_state = BLK_SUBMITTING;
-		task->blk.record = &task->blk_vol->record;
-		block_submit(task->blk_vol->backend, &task->blk);
+		task->blk.record = &task->blk_vol->dev.record;
+		block_submit(task->blk_vol->dev.backend, &task->blk);
 		if (task->blk_state == BLK_SUBMITTING) {
 			task->blk_state = BLK_WAITING;
 			return;
@@ -514,7 +515,7 @@ void scsi_task_hold(struct scsi_task *task,
 	task->hold.end = all ? UINT64_MAX : task->cmd.lba + task->cmd.blocks;
 	task->hold.exclusive = way == SCSI_HOLD_EXCLUSIVE;
 	task->hold.held = hold_held;
-	if (block_hold_take(&task->vol->locks, task->worker, &task->hold))
+	if (block_hold_take(&task->vol->dev.locks, task->worker, &task->hold))
 		hold_held(&task->hold);
 }
 

@@ -83,7 +83,7 @@ const struct scsi_handler scsi_unmap = {
 /* A pattern is repeated in the buffer and written in pieces of that. */
 static void prepare_write_same(struct scsi_task *task)
 {
-	const struct backend_info *store = &task->vol->backend->info;
+	const struct backend_info *store = &task->vol->dev.backend->info;
 
 	task->range_len = task->cmd.blocks * task->vol->block_size;
 	if (task->cmd.ndob && store->zero)
@@ -162,7 +162,7 @@ static bool execute_write_same(struct scsi_task *task)
 	bool zeroes =
 		task->cmd.ndob || thin_is_zero(task->buf, vol->block_size);
 
-	if (!zeroes || !vol->backend->info.zero)
+	if (!zeroes || !vol->dev.backend->info.zero)
 		return write_pattern(task);
 	task->at = 0;
 	return zero_next(task, 0);
@@ -262,7 +262,7 @@ static bool execute_get_lba_status(struct scsi_task *task)
 {
 	task->at = 0;
 	task->range_len = 0;
-	if (task->vol->backend->info.extents)
+	if (task->vol->dev.backend->info.extents)
 		return find_range(task);
 	add_range(task, blocks_left(task), /* mapped= */ true);
 	return send_ranges(task);

@@ -102,9 +102,9 @@ static void set_version(struct unit_state *st)
 static void set_current(struct volume *vol, const struct scsi_modes *modes)
 {
 	if (!modes->wce)
-		vol->write_through = true;
+		vol->dev.write_through = true;
 	vol->info.write_cache = modes->wce;
-	vol->write_through = !modes->wce;
+	vol->dev.write_through = !modes->wce;
 	vol->info.d_sense = modes->d_sense;
 	vol->info.swp = modes->swp;
 }
@@ -181,9 +181,9 @@ static int keep_nothing(struct volume *vol, const char *dir, char *msg,
 static struct state_store store_of(const struct volume *vol)
 {
 	return (struct state_store){
-		.size = vol->backend->info.size,
+		.size = vol->dev.backend->info.size,
 		.block_size = vol->block_size,
-		.mark = vol->backend->info.id.mark,
+		.mark = vol->dev.backend->info.id.mark,
 	};
 }
 
@@ -365,7 +365,7 @@ static void saved(struct state_save *save, int err)
 	if (err) {
 		log_error("LUN %u (%s): state file %s: %s", vol->lun, vol->name,
 			  st->path, strerror(-err));
-		vol->write_through = !vol->info.write_cache;
+		vol->dev.write_through = !vol->info.write_cache;
 	} else {
 		st->commit(vol);
 	}
@@ -462,7 +462,7 @@ static void modes_flushed(struct block_request *req, int res)
 		change(vol, st->save_modes, commit_modes, st->turn->next);
 		return;
 	}
-	vol->write_through = !vol->info.write_cache;
+	vol->dev.write_through = !vol->info.write_cache;
 	st->turn->next(st->turn, res);
 }
 
@@ -473,15 +473,15 @@ static void flush_modes(struct volume *vol)
 	struct unit_state *st = &vol->state;
 
 	if (!st->to_be.modes.wce)
-		vol->write_through = true;
+		vol->dev.write_through = true;
 	st->flush = (struct block_request){
 		.op = BLOCK_FLUSH,
 		.buf_index = -1,
 		.worker = st->turn->worker,
-		.record = &vol->record,
+		.record = &vol->dev.record,
 		.done = modes_flushed,
 	};
-	block_submit(vol->backend, &st->flush);
+	block_submit(vol->dev.backend, &st->flush);
 }
 
 bool unit_state_modes_flush(const struct volume *vol,
@@ -489,7 +489,7 @@ bool unit_state_modes_flush(const struct volume *vol,
 {
 	struct scsi_modes was = scsi_modes_current(&vol->info);
 
-	if (!vol->write_cache || vol->read_only)
+	if (!vol->dev.write_cache || vol->read_only)
 		return false;
 	return (was.wce && !modes->wce) || (!was.swp && modes->swp);
 }

@@ -121,7 +121,7 @@ static bool written(struct scsi_task *task, int res)
 {
 	if (res)
 		return scsi_task_fail_blk(task, res);
-	if (task->vol->write_cache)
+	if (task->vol->dev.write_cache)
 		return scsi_task_flush(task, stable);
 	return verify(task);
 }
@@ -147,7 +147,7 @@ const struct scsi_handler scsi_write_verify = {
 
 static bool has_cache(const struct scsi_task *task)
 {
-	const struct backend_info *store = &task->vol->backend->info;
+	const struct backend_info *store = &task->vol->dev.backend->info;
 
 	return store->read_cache && !store->memory;
 }
@@ -166,7 +166,7 @@ static void prepare_prefetch(struct scsi_task *task)
  */
 static bool execute_prefetch(struct scsi_task *task)
 {
-	if (task->vol->backend->info.memory)
+	if (task->vol->dev.backend->info.memory)
 		return scsi_task_met(task);
 	if (!has_cache(task) || scsi_task_len(task) > PREFETCH_MAX)
 		return scsi_task_good(task);

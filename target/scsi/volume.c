@@ -132,9 +132,9 @@ static int choose_identity(const struct volume_spec *spec, struct volume *vol)
 	const struct store_id *id;
 	int err = 0;
 
-	assert(vol->backend);
-	id = &vol->backend->info.id;
-	vol->identity = trust(spec, &vol->backend->info);
+	assert(vol->dev.backend);
+	id = &vol->dev.backend->info.id;
+	vol->identity = trust(spec, &vol->dev.backend->info);
 	if (*spec->serial) {
 		snprintf(vol->serial, sizeof(vol->serial), "%s", spec->serial);
 		snprintf(text, sizeof(text), "serial:%s", spec->serial);
@@ -183,7 +183,7 @@ static uint32_t blocks_within(uint32_t len, uint32_t block_size, uint32_t max)
 
 static void set_limits(struct volume *vol)
 {
-	const struct backend_info *store = &vol->backend->info;
+	const struct backend_info *store = &vol->dev.backend->info;
 	struct scsi_disk_info *info = &vol->info;
 	bool is_memory = store->memory;
 
@@ -212,8 +212,8 @@ static void describe_paths(struct volume *vol)
 	struct scsi_port_groups *groups = &vol->info.groups;
 	struct backend_paths paths = { 0 };
 
-	if (vol->backend->ops->paths)
-		vol->backend->ops->paths(vol->backend, &paths);
+	if (vol->dev.backend->ops->paths)
+		vol->dev.backend->ops->paths(vol->dev.backend, &paths);
 	groups->cnt = (uint16_t)paths.cnt;
 	groups->own = (uint16_t)paths.own;
 	groups->active = (uint16_t)paths.active;
@@ -227,8 +227,8 @@ static uint16_t active_path(const struct volume *vol)
 {
 	struct backend_paths paths = { 0 };
 
-	if (vol->backend->ops->paths)
-		vol->backend->ops->paths(vol->backend, &paths);
+	if (vol->dev.backend->ops->paths)
+		vol->dev.backend->ops->paths(vol->dev.backend, &paths);
 	return (uint16_t)paths.active;
 }
 
@@ -248,24 +248,24 @@ void volume_look_at_paths(struct volume *vol)
 
 static void volume_describe(struct volume *vol)
 {
-	const struct backend_info *store = &vol->backend->info;
+	const struct backend_info *store = &vol->dev.backend->info;
 
 	describe_paths(vol);
 	vol->kind = store->kind;
 	vol->blocks = store->size / vol->block_size;
 	vol->read_only = store->read_only;
-	vol->write_cache = store->volatile_cache;
+	vol->dev.write_cache = store->volatile_cache;
 	vol->info.name = vol->name;
 	vol->info.serial = vol->serial;
 	vol->info.target_port = vol->info.groups.cnt ? vol->info.groups.own : 1;
 	vol->info.blocks = vol->blocks;
 	vol->info.block_size = vol->block_size;
 	vol->info.read_only = vol->read_only;
-	vol->info.write_cache = vol->write_cache;
-	vol->info.mode_default.wce = vol->write_cache;
+	vol->info.write_cache = vol->dev.write_cache;
+	vol->info.mode_default.wce = vol->dev.write_cache;
 	vol->info.mode_saved = vol->info.mode_default;
 	vol->info.mode_changeable = (struct scsi_modes){
-		.wce = vol->write_cache,
+		.wce = vol->dev.write_cache,
 		.d_sense = true,
 		.swp = true,
 	};
@@ -295,16 +295,16 @@ static int open_backend(const struct volume_spec *spec, struct volume *vol,
 		.submit_all = spec->submit_all || spec->fault_cnt > 0 ||
 			      spec->forgets || spec->layer_cnt > 0,
 	};
-	int err = spec->ops->open(&opt, &vol->backend, msg, msg_len);
+	int err = spec->ops->open(&opt, &vol->dev.backend, msg, msg_len);
 
 	if (err)
 		return err;
-	if (vol->backend->info.min_block > spec->block_size) {
+	if (vol->dev.backend->info.min_block > spec->block_size) {
 		snprintf(
 			msg, msg_len,
 			"%s: takes I/O in units of %u bytes; add block-size=%u",
-			spec->path, vol->backend->info.min_block,
-			vol->backend->info.min_block);
+			spec->path, vol->dev.backend->info.min_block,
+			vol->dev.backend->info.min_block);
 		return -EINVAL;
 	}
 	return 0;
@@ -313,12 +313,13 @@ static int open_backend(const struct volume_spec *spec, struct volume *vol,
 static int add_volatile(const struct volume_spec *spec, struct volume *vol)
 {
 #if FAULT_INJECTION
-	struct backend *store = vol->backend;
+	struct backend *store = vol->dev.backend;
 
 	if (!spec->forgets)
 		return 0;
-	vol->backend = NULL;
-	return backend_volatile_open(store, spec->block_size, &vol->backend);
+	vol->dev.backend = NULL;
+	return backend_volatile_open(store, spec->block_size,
+				     &vol->dev.backend);
 #else
 	return 0;
 #endif
@@ -326,13 +327,14 @@ static int add_volatile(const struct volume_spec *spec, struct volume *vol)
 
 static int add_faults(const struct volume_spec *spec, struct volume *vol)
 {
-	struct backend *store = vol->backend;
+	struct backend *store = vol->dev.backend;
 
 	if (!spec->fault_cnt)
 		return 0;
-	vol->backend = NULL;
+	vol->dev.backend = NULL;
 	return backend_fault_open(store, spec->faults, spec->fault_cnt,
-				  spec->block_size, vol->name, &vol->backend);
+				  spec->block_size, vol->name,
+				  &vol->dev.backend);
 }
 
 static int add_plugins(const struct volume_spec *spec, struct volume *vol,
@@ -345,11 +347,11 @@ static int add_plugins(const struct volume_spec *spec, struct volume *vol,
 	int err = 0;
 
 	for (unsigned int i = 0; i < spec->layer_cnt && !err; i++) {
-		struct backend *below = vol->backend;
+		struct backend *below = vol->dev.backend;
 
-		vol->backend = NULL;
+		vol->dev.backend = NULL;
 		err = backend_plugin_add_layer(below, &spec->layers[i], &opt,
-					       &vol->backend, msg, msg_len);
+					       &vol->dev.backend, msg, msg_len);
 	}
 	return err;
 }
@@ -375,7 +377,7 @@ static int first_generation(const struct volume_spec *spec, struct volume *vol)
 	char boot[STORE_BOOT_SIZE];
 
 	store_boot(boot);
-	return store_generation(&vol->backend->info, spec->forgets, boot,
+	return store_generation(&vol->dev.backend->info, spec->forgets, boot,
 				/* loss= */ NULL, &vol->info.store);
 }
 
@@ -387,10 +389,10 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 
 	if (!vol)
 		return volume_fail(msg, msg_len, -ENOMEM, "out of memory");
-	block_locks_init(&vol->locks);
+	block_locks_init(&vol->dev.locks);
 	volume_job_init(vol);
 	unit_state_init(&vol->state);
-	flush_record_init(&vol->record);
+	flush_record_init(&vol->dev.record);
 	vol->lun = lun;
 	vol->allow = spec->allow;
 	vol->block_size = spec->block_size;
@@ -429,16 +431,16 @@ void volume_close(struct volume *vol)
 {
 	if (!vol)
 		return;
-	if (vol->backend)
-		vol->backend->ops->close(vol->backend);
+	if (vol->dev.backend)
+		vol->dev.backend->ops->close(vol->dev.backend);
 	unit_state_fini(&vol->state);
-	flush_record_fini(&vol->record);
+	flush_record_fini(&vol->dev.record);
 	free(vol);
 }
 
 int volume_measure(struct volume *vol)
 {
-	struct backend *be = vol->backend;
+	struct backend *be = vol->dev.backend;
 	uint64_t size = be->info.size;
 	int err = be->ops->measure ? be->ops->measure(be, &size) : 0;
 
@@ -459,22 +461,22 @@ int volume_measure(struct volume *vol)
 int volume_attach(struct volume *vol, struct block_worker *w, char *msg,
 		  size_t msg_len)
 {
-	const struct backend_ops *ops = vol->backend->ops;
-	int err = ops->attach ? ops->attach(vol->backend, w) : 0;
+	const struct backend_ops *ops = vol->dev.backend->ops;
+	int err = ops->attach ? ops->attach(vol->dev.backend, w) : 0;
 
 	if (err) {
 		snprintf(msg, msg_len, "%s: %s", vol->path, strerror(-err));
 		return err;
 	}
-	block_locks_attach(&vol->locks, w);
+	block_locks_attach(&vol->dev.locks, w);
 	return 0;
 }
 
 void volume_detach(struct volume *vol, struct block_worker *w)
 {
-	const struct backend_ops *ops = vol->backend->ops;
+	const struct backend_ops *ops = vol->dev.backend->ops;
 
-	block_locks_detach(&vol->locks, w);
+	block_locks_detach(&vol->dev.locks, w);
 	if (ops->detach)
-		ops->detach(vol->backend, w);
+		ops->detach(vol->dev.backend, w);
 }

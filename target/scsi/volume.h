@@ -12,9 +12,7 @@
 #include "protocol/scsi_vpd.h"
 #include "target/scsi/access.h"
 #include "target/block/block.h"
-#include "target/block/block_lock.h"
 #include "target/block/fault_rule.h"
-#include "target/block/flush_record.h"
 #include "target/block/plugin_load.h"
 #include "target/scsi/volume_job.h"
 #include "target/scsi/unit_state.h"
@@ -78,24 +76,18 @@ struct volume {
 	char serial[SCSI_SERIAL_MAX + 1];
 	const char *kind; /* "file", "ram", "null", "block device" */
 	char path[4096];
-	struct backend *backend;
-	uint32_t block_size; /* bytes */
+	struct block_device dev; /* the blocks */
+	uint32_t block_size;	 /* bytes */
 	enum volume_identity identity;
 	_Atomic uint64_t blocks; /* never shrinks */
 	/* Of the store, constant; what MODE SELECT makes of it is in info. */
 	bool read_only;
-	bool write_cache; /* done writes may sit in a cache */
-	/* Writes are made stable before they are answered: while WCE is said
-	 * to be off, and before that while it is going off. */
-	_Atomic bool write_through;
 	struct scsi_disk_info info; /* identity and limits, for INQUIRY & co. */
-	struct block_locks locks;   /* who may touch which blocks */
 	struct volume_job job;	    /* FORMAT UNIT, SANITIZE */
 	struct unit_state state;    /* what commands change */
 	/* Of the groups, as nexuses know it; UINT16_MAX: nothing was told yet.
 	 * Worker 0's. */
 	uint16_t told_active;
-	struct flush_record record; /* unflushed writes; none: no file */
 	/* For each worker, what the port keeps of the memory of the volume; only
 	 * the port looks into it. */
 	struct port_memory *port_memory[BLOCK_WORKERS_MAX];
@@ -104,7 +96,7 @@ struct volume {
 /* Must a write that is answered now be stable? */
 static inline bool volume_writes_through(const struct volume *vol)
 {
-	return vol->write_cache && vol->write_through;
+	return vol->dev.write_cache && vol->dev.write_through;
 }
 
 /* How sense data about it looks (D_SENSE); NULL: about no volume. */

@@ -221,10 +221,10 @@ static void job_submit(struct volume_job *job, enum block_op op, uint64_t len)
 		.buf_index = -1,
 		.may_unmap = op == BLOCK_ZERO,
 		.worker = job->worker,
-		.record = &job->vol->record,
+		.record = &job->vol->dev.record,
 		.done = piece_done,
 	};
-	block_submit(job->vol->backend, &job->blk);
+	block_submit(job->vol->dev.backend, &job->blk);
 }
 
 static void write_piece(struct volume_job *job, uint64_t left)
@@ -237,7 +237,7 @@ static bool must_look(const struct volume_job *job)
 {
 	const struct block_request *last = &job->blk;
 
-	if (!job->vol->backend->info.extents)
+	if (!job->vol->dev.backend->info.extents)
 		return false;
 	return !(last->op == BLOCK_EXTENT && last->extent_mapped &&
 		 last->offset == job->at && last->extent_len);
@@ -249,14 +249,14 @@ static void scrub_piece(struct volume_job *job, uint64_t left)
 		job_submit(job, BLOCK_EXTENT, left);
 		return;
 	}
-	if (job->vol->backend->info.extents && job->blk.extent_len < left)
+	if (job->vol->dev.backend->info.extents && job->blk.extent_len < left)
 		left = job->blk.extent_len;
 	write_piece(job, left);
 }
 
 static void erase_piece(struct volume_job *job, uint64_t left)
 {
-	const struct backend_info *store = &job->vol->backend->info;
+	const struct backend_info *store = &job->vol->dev.backend->info;
 	uint64_t max = store->memory ? PIECE : ERASE_PIECE;
 
 	if (store->zero)
@@ -267,7 +267,7 @@ static void erase_piece(struct volume_job *job, uint64_t left)
 
 static void job_flush(struct volume_job *job)
 {
-	if (job->vol->write_cache)
+	if (job->vol->dev.write_cache)
 		job_submit(job, BLOCK_FLUSH, 0);
 	else
 		job_end(job, 0);
@@ -363,7 +363,7 @@ static void begin_written(struct unit_turn *turn, int err)
 	job->hold = (struct block_hold){ .end = UINT64_MAX,
 					 .exclusive = true,
 					 .held = drained };
-	block_hold_take(&job->vol->locks, job->worker, &job->hold);
+	block_hold_take(&job->vol->dev.locks, job->worker, &job->hold);
 }
 
 static void write_begin(struct unit_turn *turn, int err)

@@ -68,7 +68,7 @@ static char *record_path(const struct volume *vol, const char *dir)
 	char *path;
 
 	if (!vol->state.path)
-		return path_by_number(&vol->backend->info.life, dir);
+		return path_by_number(&vol->dev.backend->info.life, dir);
 	return asprintf(&path, "%s.flushes", vol->state.path) < 0 ? NULL : path;
 }
 
@@ -80,7 +80,7 @@ static int open_record_at(struct volume *vol, bool forgets, const char *path,
 	char label[sizeof(vol->name) + 32];
 	const struct flush_record_options opt = {
 		.path = path,
-		.store = vol->backend,
+		.store = vol->dev.backend,
 		.volume = vol->info.naa,
 		.label = label,
 		.boot = boot,
@@ -89,7 +89,7 @@ static int open_record_at(struct volume *vol, bool forgets, const char *path,
 	};
 
 	snprintf(label, sizeof(label), "LUN %u (%s)", vol->lun, vol->name);
-	return flush_record_open(&vol->record, &opt);
+	return flush_record_open(&vol->dev.record, &opt);
 }
 
 int volume_record_open_in(struct volume *vol, bool forgets, const char *dir,
@@ -103,8 +103,8 @@ int volume_record_open_in(struct volume *vol, bool forgets, const char *dir,
 			 path ? path : dir, strerror(-err));
 		return err;
 	}
-	return store_generation(&vol->backend->info, forgets, boot,
-				flush_record_loss(&vol->record),
+	return store_generation(&vol->dev.backend->info, forgets, boot,
+				flush_record_loss(&vol->dev.record),
 				&vol->info.store);
 }
 
@@ -114,7 +114,7 @@ int volume_record_open(struct volume *vol, bool forgets, const char *state_dir,
 	char boot[STORE_BOOT_SIZE];
 	char dir[4096];
 
-	if (!backend_life_is_known(&vol->backend->info.life))
+	if (!backend_life_is_known(&vol->dev.backend->info.life))
 		return 0;
 	store_boot(boot);
 	if (state_dir || find_dir(dir, sizeof(dir)))
@@ -126,6 +126,6 @@ int volume_record_open(struct volume *vol, bool forgets, const char *state_dir,
 		   "that were not flushed",
 		   vol->lun, vol->name);
 	snprintf(msg, msg_len, "no random numbers to be had");
-	return store_generation(&vol->backend->info, forgets, /* boot= */ "",
-				NULL, &vol->info.store);
+	return store_generation(&vol->dev.backend->info, forgets,
+				/* boot= */ "", NULL, &vol->info.store);
 }

@@ -15,7 +15,7 @@ FAULTS = [
      '(task->cmd.fua || task->stable || volume_writes_through(vol)) &&',
      '(task->stable || volume_writes_through(vol)) &&'),
     ('ignores FUA where a flush is due', 'target/scsi/read_write.c',
-     'if (task->cmd.fua && vol->write_cache && !vol->backend->info.fua)',
+     'if (task->cmd.fua && vol->dev.write_cache && !vol->dev.backend->info.fua)',
      'if (false)'),
     ('swallows the error of a write', 'target/scsi/read_write.c',
      '\tconst struct volume *vol = task->vol;\n\n\tif (res)',

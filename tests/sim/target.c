@@ -80,7 +80,7 @@ void target_machine_boots(void)
 void target_killed(const struct target *t)
 {
 	for (unsigned int i = 0; i < t->luns.cnt; i++) {
-		const struct flush_record *r = &t->luns.vol[i]->record;
+		const struct flush_record *r = &t->luns.vol[i]->dev.record;
 		FILE *f = r->file ? fopen(r->path, "r") : NULL;
 
 		if (!f)
@@ -139,7 +139,7 @@ static void start_volume(struct target *t, unsigned int lun)
 	must(volume_open(spec, lun, &t->luns.vol[lun], msg, sizeof(msg)));
 	free(spec);
 	snprintf(now, sizeof(now), "boot %u", boot);
-	if (backend_life_is_known(&t->luns.vol[lun]->backend->info.life))
+	if (backend_life_is_known(&t->luns.vol[lun]->dev.backend->info.life))
 		must(volume_record_open_in(t->luns.vol[lun],
 					   /* forgets= */ false, machine_dir,
 					   now, msg, sizeof(msg)));

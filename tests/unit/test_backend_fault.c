@@ -587,12 +587,12 @@ static void ram_below_is_read_and_written_by_requests(void **state)
 				      &spec, msg, sizeof(msg)));
 	assert_int_equal(spec.fault_cnt, 2);
 	assert_int_equal(volume_open(&spec, 0, &vol, msg, sizeof(msg)), 0);
-	assert_null(vol->backend->info.memory);
+	assert_null(vol->dev.backend->info.memory);
 	assert_string_equal(vol->kind, "ram, 2 faults");
 	assert_int_equal(reactor_create(&ropt, &bench.worker.reactor), 0);
 	assert_int_equal(volume_attach(vol, &bench.worker, msg, sizeof(msg)),
 			 0);
-	bench.be = vol->backend;
+	bench.be = vol->dev.backend;
 	bench.buf = aligned_alloc(4096, BUF);
 	memset(bench.buf, 0xbb, BUF);
 

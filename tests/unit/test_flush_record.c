@@ -55,8 +55,8 @@ static void open_record(struct volume *vol, const char *boot)
 /* As kill -9 does it. */
 static void restart_record(struct volume *vol, const char *boot)
 {
-	flush_record_fini(&vol->record);
-	flush_record_init(&vol->record);
+	flush_record_fini(&vol->dev.record);
+	flush_record_init(&vol->dev.record);
 	open_record(vol, boot);
 }
 
@@ -64,13 +64,14 @@ static void write_of(struct volume *vol, const struct srp_port_id *port)
 {
 	flush_writer_ref ref = NULL;
 
-	flush_record_wrote(&vol->record, &ref, port->b);
-	flush_record_leave(&vol->record, &ref);
+	flush_record_wrote(&vol->dev.record, &ref, port->b);
+	flush_record_leave(&vol->dev.record, &ref);
 }
 
 static void fail_flush(struct volume *vol)
 {
-	flush_record_end(&vol->record, flush_record_begin(&vol->record), -EIO);
+	flush_record_end(&vol->dev.record, flush_record_begin(&vol->dev.record),
+			 -EIO);
 }
 
 /* ---- what counts as told ---- */
@@ -89,7 +90,7 @@ static void begin(struct pair *p)
 	make_dir();
 	p->rig = rig_create(NULL);
 	vol = p->rig->luns.vol[RIG_DISK];
-	vol->backend->info.life.rdev = 7;
+	vol->dev.backend->info.life.rdev = 7;
 	open_record(vol, "boot");
 	req = rig_login_req(p->rig, 2, SRP_MULTICHAN_SINGLE);
 	write_of(vol, &req.initiator);
@@ -243,7 +244,7 @@ static struct volume *open_disk(unsigned int which, uint64_t rdev,
 	be->info.life.rdev = rdev;
 	be->info.size = 1u << 20;
 	vol->block_size = 512;
-	vol->backend = be;
+	vol->dev.backend = be;
 	vol->lun = which;
 	vol->identity = VOLUME_LASTING;
 	vol->info.naa[0] = 0x60;
@@ -254,25 +255,25 @@ static struct volume *open_disk(unsigned int which, uint64_t rdev,
 	snprintf(vol->name, sizeof(vol->name), "disk%u", which);
 	unit_state_init(&vol->state);
 	assert_int_equal(unit_state_load(vol, dir, msg, sizeof(msg)), 0);
-	flush_record_init(&vol->record);
+	flush_record_init(&vol->dev.record);
 	open_record(vol, boot);
 	return vol;
 }
 
 static void close_disk(struct volume *vol)
 {
-	flush_record_fini(&vol->record);
+	flush_record_fini(&vol->dev.record);
 	unit_state_fini(&vol->state);
-	free(vol->backend);
+	free(vol->dev.backend);
 	free(vol);
 }
 
 static bool owes(struct volume *vol, const struct srp_port_id *port)
 {
 	flush_writer_ref ref = NULL;
-	bool is = flush_record_owes(&vol->record, &ref, port->b);
+	bool is = flush_record_owes(&vol->dev.record, &ref, port->b);
 
-	flush_record_leave(&vol->record, &ref);
+	flush_record_leave(&vol->dev.record, &ref);
 	return is;
 }
 
@@ -336,9 +337,9 @@ static void tell(struct volume *vol, const struct srp_port_id *port)
 {
 	flush_writer_ref ref = NULL;
 
-	assert_true(flush_record_owes(&vol->record, &ref, port->b));
-	flush_record_told(&vol->record, &ref, port->b);
-	flush_record_leave(&vol->record, &ref);
+	assert_true(flush_record_owes(&vol->dev.record, &ref, port->b));
+	flush_record_told(&vol->dev.record, &ref, port->b);
+	flush_record_leave(&vol->dev.record, &ref);
 }
 
 /* Then anybody may have lost something; but whoever was told has heard it. */
@@ -352,7 +353,7 @@ static void damaged_record_tells_each_once(void **state)
 	disk = open_disk(0, 1, "boot");
 	tell(disk, &port_a);
 	for (unsigned int i = 0; i < 2; i++) {
-		flush_record_flushed(&disk->record);
+		flush_record_flushed(&disk->dev.record);
 		close_disk(disk);
 		disk = open_disk(0, 1, "boot");
 		assert_false(owes(disk, &port_a));

@@ -201,7 +201,7 @@ static void submit(struct rig *r, struct io *io, enum block_op op,
 			.done = io_done,
 		},
 	};
-	backend_submit(r->vol->backend, &io->req);
+	backend_submit(r->vol->dev.backend, &io->req);
 }
 
 static int await(struct rig *r, const struct io *io)

@@ -88,8 +88,9 @@ static uint64_t send_copy(struct rig_chan *ch, unsigned int lun,
 
 static const uint8_t *content(const struct rig *rig, unsigned int lun)
 {
-	return lun == RIG_DISK ? rig_disk()
-			       : rig->luns.vol[RIG_RAM]->backend->info.memory;
+	return lun == RIG_DISK
+		       ? rig_disk()
+		       : rig->luns.vol[RIG_RAM]->dev.backend->info.memory;
 }
 
 static void fill_source(const struct rig *rig, unsigned int lun)

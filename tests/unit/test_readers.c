@@ -113,9 +113,10 @@ static bool same_view(const struct view *a, const struct view *b)
 
 static void fill_blocks(struct scene *s)
 {
-	uint8_t *to = s->lun == RIG_RAM
-			      ? s->rig->luns.vol[RIG_RAM]->backend->info.memory
-			      : rig_disk();
+	uint8_t *to =
+		s->lun == RIG_RAM
+			? s->rig->luns.vol[RIG_RAM]->dev.backend->info.memory
+			: rig_disk();
 
 	for (unsigned int i = 0; i < SEEN; i++)
 		memset(to + (size_t)i * RIG_BLOCK, (int)i + 1, RIG_BLOCK);

@@ -244,7 +244,7 @@ static void run_copy(const struct copy_row *row, bool later)
 	assert_string_equal(t_outcome(&c.task),
 			    row->outcome ? row->outcome : "good");
 	assert_string_equal(t_backend.log, row->ops ? row->ops : "");
-	ram = t_disk.luns.vol[RAM_LUN]->backend->info.memory;
+	ram = t_disk.luns.vol[RAM_LUN]->dev.backend->info.memory;
 	check(ram + 8 * T_BLOCK, row->ram, "00*1024");
 	check(t_backend.store, row->after, "01*512 02*512 03*512");
 	t_command_free(&c);
@@ -486,7 +486,7 @@ static void copy_of_memory_gives_others_a_turn(void **state)
 	scsi_task_cancel(&c.task);
 	while (!c.done)
 		assert_true(t_disk_turn());
-	check((uint8_t *)t_disk.luns.vol[RAM_LUN]->backend->info.memory +
+	check((uint8_t *)t_disk.luns.vol[RAM_LUN]->dev.backend->info.memory +
 		      8 * T_BLOCK,
 	      NULL, "00*1024");
 	t_command_free(&c);

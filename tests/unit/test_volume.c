@@ -457,7 +457,7 @@ static void cache_and_provisioning_are_told(void **state)
 
 	make_scratch();
 	vol = open_volume(row->spec, 0);
-	assert_int_equal(vol->write_cache, row->write_cache);
+	assert_int_equal(vol->dev.write_cache, row->write_cache);
 	assert_int_equal(vol->info.write_cache, row->write_cache);
 	assert_int_equal(vol->info.unmap, row->unmap);
 	assert_int_equal(vol->info.lbprz, row->unmap);
