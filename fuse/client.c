@@ -209,7 +209,7 @@ static void client_volume_resized(struct srpi_session *s, unsigned int volume,
 	log_notice("volume %s has %s now", v->name, size_format(v->size, size));
 	for (unsigned int i = 0; c->tree && i < c->tree->cnt; i++) {
 		if (c->tree->files[i].volume == volume)
-			usage_changed(&c->tree->files[i].usage);
+			allocation_changed(&c->tree->files[i].allocation);
 	}
 }
 
@@ -462,7 +462,8 @@ static int make_device(struct client *c)
 	for (unsigned int i = 0; i < c->tree->cnt; i++) {
 		struct tree_file *f = &c->tree->files[i];
 
-		usage_init(&f->usage, c->session, c->reactor, f->volume);
+		allocation_init(&f->allocation, c->session, c->reactor,
+				f->volume);
 	}
 	return 0;
 }
@@ -554,7 +555,7 @@ static void drain_late(struct reactor_timer *t)
 static bool all_quiet(const struct client *c)
 {
 	for (unsigned int i = 0; c->tree && i < c->tree->cnt; i++) {
-		if (usage_busy(&c->tree->files[i].usage))
+		if (allocation_busy(&c->tree->files[i].allocation))
 			return false;
 	}
 	return dev_idle(c->dev) && c->flushing == 0;

@@ -421,7 +421,7 @@ static void data_start_request(struct slot *slot)
 	const struct fuse_in_header *in = (const void *)slot->headers;
 	const void *args = in + 1;
 
-	if (dev_shares(slot->dev)->closed) {
+	if (dev_fair_queue(slot->dev)->closed) {
 		dev_reply(slot, -EIO);
 		return;
 	}
@@ -455,6 +455,6 @@ bool data_request(struct slot *slot, const struct fuse_in_header *in)
 	if (!slot->file || in->len < sizeof(*in) + len)
 		dev_reply(slot, -EINVAL);
 	else
-		share_run(slot, data_start_request);
+		fair_queue_run(slot, data_start_request);
 	return true;
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "fuse/reader.h"
-#include "fuse/share.h"
+#include "fuse/fair_queue.h"
 #include "fuse/slots.h"
 #include "base/log.h"
 
@@ -44,7 +44,7 @@ struct dev {
 	int file; /* the reactor's number for it, -1: none */
 
 	struct slots slots;
-	struct shares shares;
+	struct fair_queue fair_queue;
 	struct reactor_timer stall_timer;
 	bool watching;	     /* it runs */
 	uint64_t freed;	     /* slots, ever */
@@ -107,10 +107,10 @@ static void give_back(struct slot *slot)
 		dev->freed++;
 		dev->stalled = false;
 	}
-	share_leave(slot);
+	fair_queue_leave(slot);
 	if (!slot->entry.uring)
 		dev_put(slot);
-	shares_resume(dev);
+	fair_queue_resume(dev);
 }
 
 struct slot *dev_claim(struct dev *dev)
@@ -482,11 +482,11 @@ struct slot *dev_take(struct dev *dev)
 	return NULL;
 }
 
-/* ---- for share.c ---- */
+/* ---- for fair_queue.c ---- */
 
-struct shares *dev_shares(struct dev *dev)
+struct fair_queue *dev_fair_queue(struct dev *dev)
 {
-	return &dev->shares;
+	return &dev->fair_queue;
 }
 
 /* Bytes of a request that lie at data. */
@@ -539,7 +539,7 @@ struct slot *dev_to_spare(struct slot *slot)
 void dev_fail(struct dev *dev)
 {
 	if (dev)
-		shares_close(dev);
+		fair_queue_close(dev);
 }
 
 /* ---- for the reader ---- */
@@ -633,7 +633,7 @@ int dev_create(const struct dev_options *options, struct dev **ret_dev,
 	dev->file = -1;
 	dev->stopped = true;
 	reactor_timer_init(&dev->stall_timer, stall_due);
-	shares_init(&dev->shares, options->depth, options->volumes);
+	fair_queue_init(&dev->fair_queue, options->depth, options->volumes);
 	if (options->queues)
 		want_queues(&dev->options);
 	wanted = dev->options.slots;

@@ -20,7 +20,7 @@
  * is copied (slots.h). When all slots are in use requests wait in the kernel; but
  * when none of them has ended for a while requests are read into spares, slots
  * without registered memory, as there may be some that need no target. What does
- * waits there, see share.h.
+ * waits there, see fair_queue.h.
  *
  * What a program writes lies there until the target has acknowledged it, and
  * may be sent again from there after a reconnect. The target could change it,
@@ -78,9 +78,9 @@ struct slot {
 	struct iovec parts[2];
 	struct reactor_op op;
 
-	/* share.c's */
+	/* fair_queue.c's */
 	struct list wait_node;
-	struct share *share; /* runs, NULL: not */
+	struct volume_queue *running_in; /* runs, NULL: not */
 	void (*start)(struct slot *slot);
 
 	/* data.c's, space.c's, or of who claimed the slot */
@@ -188,9 +188,9 @@ void dev_reply_position(struct slot *slot, uint64_t pos);
  * get an I/O error. */
 void dev_fail(struct dev *dev);
 
-/* ---- for share.c ---- */
+/* ---- for fair_queue.c ---- */
 
-struct shares *dev_shares(struct dev *dev);
+struct fair_queue *dev_fair_queue(struct dev *dev);
 /* The request of @slot in a slot with registered memory: @slot, or another
  * one, then @slot is free. NULL: there is none. */
 struct slot *dev_to_registered(struct slot *slot);

@@ -52,7 +52,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 
 /* A request that waits for how much of a file is allocated. */
 struct attr_wait {
-	struct usage_waiter waiter;
+	struct allocation_waiter waiter;
 	fuse_req_t req;
 	struct tree_file *file;
 	bool is_lookup;
@@ -73,7 +73,7 @@ static void reply_stat(fuse_req_t req, const struct stat *st, bool is_lookup)
 		fuse_reply_attr(req, st, ATTR_TIMEOUT);
 }
 
-static void attr_known(struct usage_waiter *waiter, uint64_t allocated)
+static void attr_known(struct allocation_waiter *waiter, uint64_t allocated)
 {
 	struct attr_wait *w = container_of(waiter, struct attr_wait, waiter);
 	struct stat st;
@@ -95,7 +95,7 @@ static void reply_file(fuse_req_t req, struct tree_file *f, bool is_lookup)
 	w->req = req;
 	w->file = f;
 	w->is_lookup = is_lookup;
-	usage_get(&f->usage, &w->waiter);
+	allocation_get(&f->allocation, &w->waiter);
 }
 
 static void reply_attr(fuse_req_t req, fuse_ino_t ino)
@@ -204,7 +204,7 @@ static void tail_zeroed(struct slot *slot)
 static void start_tail(struct slot *slot)
 {
 	slot->err = -EIO;
-	if (dev_shares(slot->dev)->closed)
+	if (dev_fair_queue(slot->dev)->closed)
 		tail_zeroed(slot);
 	else
 		data_fill_holes(slot, tail_zeroed);
@@ -229,7 +229,7 @@ static bool begin_tail(fuse_req_t req, struct tree_file *f, uint64_t size,
 	slot->file = f;
 	slot->fh = open->handle;
 	slot->arg = req;
-	share_run(slot, start_tail);
+	fair_queue_run(slot, start_tail);
 	return true;
 }
 
@@ -446,7 +446,7 @@ static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 
 /* Goes from file to file and adds up. */
 struct statfs_wait {
-	struct usage_waiter waiter;
+	struct allocation_waiter waiter;
 	fuse_req_t req;
 	unsigned int next;
 	uint64_t size;
@@ -479,10 +479,10 @@ static void statfs_next(struct statfs_wait *w)
 	if (w->next == t->cnt)
 		reply_statfs(w);
 	else
-		usage_get(&t->files[w->next].usage, &w->waiter);
+		allocation_get(&t->files[w->next].allocation, &w->waiter);
 }
 
-static void statfs_known(struct usage_waiter *waiter, uint64_t allocated)
+static void statfs_known(struct allocation_waiter *waiter, uint64_t allocated)
 {
 	struct statfs_wait *w =
 		container_of(waiter, struct statfs_wait, waiter);

@@ -33,7 +33,7 @@ static void init_file(struct tree_file *f, const struct tree_options *o,
 	clock_gettime(CLOCK_REALTIME, &f->mtime);
 	list_init(&f->opens);
 	range_locks_init(&f->locks);
-	share_init(&f->share);
+	volume_queue_init(&f->queue);
 	tree_set_name(f);
 }
 
@@ -346,5 +346,5 @@ void tree_file_touch(struct tree_file *f)
 	/* Coarse: it is for people, and read from memory. */
 	clock_gettime(CLOCK_REALTIME_COARSE, &f->mtime);
 	f->unflushed = true;
-	usage_changed(&f->usage);
+	allocation_changed(&f->allocation);
 }

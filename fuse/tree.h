@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 
 #include "fuse/range_lock.h"
-#include "fuse/share.h"
-#include "fuse/usage.h"
+#include "fuse/fair_queue.h"
+#include "fuse/allocation.h"
 #include "initiator/srp_initiator.h"
 
 struct tree_file;
@@ -63,8 +63,8 @@ struct tree_file {
 	struct list opens;	 /* struct tree_open */
 	unsigned int truncating; /* of them, opened with O_TRUNC */
 	struct range_locks locks;
-	struct share share;
-	struct usage usage;
+	struct volume_queue queue;
+	struct allocation allocation;
 	/* Flushes that failed. Each open file is told of it once, by its next
 	 * fsync, as after a failed write-back of the page cache. */
 	uint64_t errors;
@@ -130,7 +130,7 @@ struct tree_hole *tree_open_hole(const struct tree_open *open);
 /* What is left of the hole of @zeroer has been zeroed, or (@err) not. */
 void tree_hole_zeroed(struct tree_open *open, const void *zeroer, int err);
 
-/* @allocated: bytes, as from usage_get(). */
+/* @allocated: bytes, as from allocation_get(). */
 void tree_file_stat(const struct tree *t, const struct tree_file *f,
 		    uint64_t allocated, struct stat *ret);
 void tree_dir_stat(const struct tree *t, struct stat *ret);

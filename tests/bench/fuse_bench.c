@@ -128,7 +128,8 @@ static int run(struct mount *m, struct srpi_session *s, struct dev_options *d,
 
 	if (err)
 		return err;
-	usage_init(&((struct tree *)d->user)->files[0].usage, s, s->reactor, 0);
+	allocation_init(&((struct tree *)d->user)->files[0].allocation, s,
+			s->reactor, 0);
 	err = mount_begin(m, &o, false, dev, e);
 	if (!err)
 		err = dev_start(dev, m->se);

@@ -12,8 +12,8 @@
  *
  * Thread: the context's reactor.
  */
-#ifndef FUSE_USAGE_H
-#define FUSE_USAGE_H
+#ifndef FUSE_ALLOCATION_H
+#define FUSE_ALLOCATION_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@
 #include "base/list.h"
 #include "base/reactor.h"
 
-struct usage {
+struct allocation {
 	struct srpi_session *session;
 	struct reactor *reactor;
 	const struct srpi_volume_info *info;
@@ -35,31 +35,31 @@ struct usage {
 	uint64_t pos;
 	uint64_t found;
 	uint64_t begun_us;
-	struct reactor_timer patience;
-	bool late; /* the answer is */
+	struct reactor_timer answer_timer;
+	bool answer_late; /* the answer is */
 };
 
-struct usage_waiter {
+struct allocation_waiter {
 	struct list node;
-	/* Once; from within usage_get() or later. @allocated: bytes. */
-	void (*done)(struct usage_waiter *w, uint64_t allocated);
+	/* Once; from within allocation_get() or later. @allocated: bytes. */
+	void (*done)(struct allocation_waiter *w, uint64_t allocated);
 };
 
-void usage_init(struct usage *u, struct srpi_session *s, struct reactor *r,
-		unsigned int volume);
+void allocation_init(struct allocation *a, struct srpi_session *s,
+		     struct reactor *r, unsigned int volume);
 
-void usage_get(struct usage *u, struct usage_waiter *w);
+void allocation_get(struct allocation *a, struct allocation_waiter *w);
 
-static inline void usage_changed(struct usage *u)
+static inline void allocation_changed(struct allocation *a)
 {
-	u->known = false;
-	u->changed = true;
+	a->known = false;
+	a->changed = true;
 }
 
 /* An answer of the target is awaited. */
-static inline bool usage_busy(const struct usage *u)
+static inline bool allocation_busy(const struct allocation *a)
 {
-	return u->asking;
+	return a->asking;
 }
 
 #endif

@@ -14,8 +14,8 @@
  *
  * Thread: the context's reactor.
  */
-#ifndef FUSE_SHARE_H
-#define FUSE_SHARE_H
+#ifndef FUSE_FAIR_QUEUE_H
+#define FUSE_FAIR_QUEUE_H
 
 #include <stdbool.h>
 
@@ -25,41 +25,43 @@ struct dev;
 struct slot;
 
 /* Of one volume. */
-struct share {
-	struct list node;    /* of shares.waiting */
+struct volume_queue {
+	struct list node;    /* of fair_queue.waiting */
 	struct list waiting; /* slots, by age */
 	unsigned int running;
 };
 
 /* Of a device. */
-struct shares {
+struct fair_queue {
 	unsigned int depth; /* requests that may run */
 	bool alone;	    /* there is one volume */
 	unsigned int running;
-	struct list waiting; /* struct share with slots that wait, in turn */
+	struct list
+		waiting; /* struct volume_queue with slots that wait, in turn */
 	bool resuming;
 	bool closed;
 };
 
 /* @depth: commands that the session may have in flight */
-void shares_init(struct shares *s, unsigned int depth, unsigned int volumes);
-void share_init(struct share *f);
+void fair_queue_init(struct fair_queue *q, unsigned int depth,
+		     unsigned int volumes);
+void volume_queue_init(struct volume_queue *v);
 
 /*
  * Calls @start when the request in @slot, of slot->file, may run: now or later,
  * maybe with another slot, which has registered memory and the request's
- * headers, payload, file, fh and arg. After shares_close() it is called at once,
- * with any slot, and must not use the session: see shares.closed.
+ * headers, payload, file, fh and arg. After fair_queue_close() it is called at once,
+ * with any slot, and must not use the session: see fair_queue.closed.
  */
-void share_run(struct slot *slot, void (*start)(struct slot *slot));
+void fair_queue_run(struct slot *slot, void (*start)(struct slot *slot));
 
 /* The request in @slot has ended. */
-void share_leave(struct slot *slot);
+void fair_queue_leave(struct slot *slot);
 
 /* Starts what may run now: a slot is free, or a request has ended. */
-void shares_resume(struct dev *dev);
+void fair_queue_resume(struct dev *dev);
 
 /* The session goes: starts all that waits. */
-void shares_close(struct dev *dev);
+void fair_queue_close(struct dev *dev);
 
 #endif
