@@ -13,6 +13,7 @@ struct zone {
 	const struct history_op *write; /* NULL: the value was there before */
 	const struct history_op *read;	/* one of its reads, or NULL */
 	bool again;			/* the write may take place again */
+	bool joined;			/* a value that replaced it is part */
 	uint64_t f;			/* earliest end */
 	uint64_t s;			/* latest start */
 	const struct history_op *f_op;	/* that ends then; NULL: beginning */
@@ -157,19 +158,35 @@ static const struct history_op *find_write(const struct history *h,
 	return NULL;
 }
 
+/* The earliest time at which the write @w was over: it had been answered, or
+ * somebody had read its value. */
+static uint64_t write_over(const struct history *h, const struct history_op *w)
+{
+	uint64_t end = w->end;
+
+	for (size_t i = 0; i < h->cnt && !may_happen_again(h, w); i++) {
+		const struct history_op *op = &h->ops[i];
+
+		if (!op->is_write && op->value == w->value && op->end < end)
+			end = op->end;
+	}
+	return end;
+}
+
 /* The earliest confirmed write that began when that of @value was over, and
  * itself was over before @t. */
 static const struct history_op *confirmed_after(const struct history *h,
 						uint64_t value, uint64_t t)
 {
 	const struct history_op *w = find_write(h, value);
+	uint64_t w_over = w ? write_over(h, w) : 0;
 	const struct history_op *found = NULL;
 
 	for (size_t i = 0; i < h->cnt; i++) {
 		const struct history_op *op = &h->ops[i];
 
 		if (!op->is_write || !op->confirmed || op->end >= t ||
-		    (w && op->start <= w->end))
+		    (w && op->start <= w_over))
 			continue;
 		if (!found || op->end < found->end)
 			found = op;
@@ -179,7 +196,7 @@ static const struct history_op *confirmed_after(const struct history *h,
 
 /*
  * @read saw a value that was not written in this epoch. @old: the zone of the
- * survivor, with value and read unset when none was seen so far.
+ * survivor, with read unset when none was seen so far.
  */
 static struct history_fault survivor(const struct history *h,
 				     const struct epoch *e, struct zone *old,
@@ -227,7 +244,7 @@ static struct history_fault add_reads(const struct history *h,
 				      const struct epoch *e, struct zones *z)
 {
 	/* Whatever was there is over when the epoch begins. */
-	struct zone old = { .f = e->begin };
+	struct zone old = { .value = h->initial, .f = e->begin };
 
 	for (size_t i = 0; i < h->cnt; i++) {
 		const struct history_op *op = &h->ops[i];
@@ -256,23 +273,25 @@ static struct history_fault add_reads(const struct history *h,
 		if (fault.verdict != HISTORY_GOOD)
 			return fault;
 	}
-	if (old.read)
-		z->v[z->cnt++] = old;
+	z->v[z->cnt++] = old;
 	return good();
 }
 
 /* ---- contradictions ---- */
 
 /* A write without success that nobody has seen need not have happened. */
+static bool zone_is_seen(const struct zone *z, const struct epoch *e)
+{
+	return z->read || z->joined || (z->write && was_acked_in(z->write, e));
+}
+
 static void drop_unseen(const struct epoch *e, struct zones *z)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < z->cnt; i++) {
-		const struct zone *zone = &z->v[i];
-
-		if (zone->read || !zone->write || was_acked_in(zone->write, e))
-			z->v[n++] = *zone;
+		if (zone_is_seen(&z->v[i], e))
+			z->v[n++] = z->v[i];
 	}
 	z->cnt = n;
 }
@@ -299,6 +318,87 @@ static struct history_fault contradiction(const struct zone *a,
 		.second = { other->s_op, late->s_op },
 	};
 }
+
+/* ---- COMPARE AND WRITE ---- */
+
+/* The zone of the value that @of replaced; NULL: that was not there. What a
+ * power cut left may be anything until it is read. */
+static struct zone *find_replaced(const struct epoch *e, const struct zones *z,
+				  const struct zone *of)
+{
+	uint64_t value = of->write->instead;
+	struct zone *found = find(z, value);
+	struct zone *old = &z->v[z->cnt - 1];
+
+	if (found)
+		return found;
+	return old->value == value || (e->begin && !old->read) ? old : NULL;
+}
+
+static void zone_join(struct zone *to, const struct zone *z)
+{
+	to->joined = true;
+	if (z->f < to->f) {
+		to->f = z->f;
+		to->f_op = z->f_op;
+	}
+	if (z->s > to->s) {
+		to->s = z->s;
+		to->s_op = z->s_op;
+	}
+}
+
+/* What nothing can come between counts as one value. The last value first, as
+ * one that was replaced may have replaced another one. */
+static struct history_fault join_replaced(const struct epoch *e,
+					  struct zones *z)
+{
+	for (size_t i = z->write_cnt; i-- > 0;) {
+		struct zone *zone = &z->v[i];
+		struct zone *old;
+
+		if (!zone->write->instead || !zone_is_seen(zone, e))
+			continue;
+		old = find_replaced(e, z, zone);
+		if (!old)
+			return (struct history_fault){
+				.verdict = HISTORY_NOT_FOUND,
+				.value = zone->value,
+				.other = zone->write->instead,
+				.first = { zone->write },
+			};
+		if (zone->f < old->s)
+			return contradiction(old, zone);
+		zone_join(old, zone);
+		*zone = (struct zone){ .value = zone->value };
+	}
+	return good();
+}
+
+/* Two that succeeded cannot have found the same value. */
+static struct history_fault check_replaced_once(const struct epoch *e,
+						const struct zones *z)
+{
+	for (size_t i = 0; i < z->write_cnt; i++) {
+		const struct history_op *a = z->v[i].write;
+
+		for (size_t k = 0; a->instead && k < i; k++) {
+			const struct history_op *b = z->v[k].write;
+
+			if (a->instead == b->instead && was_acked_in(a, e) &&
+			    was_acked_in(b, e))
+				return (struct history_fault){
+					.verdict = HISTORY_REPLACED_TWICE,
+					.value = a->value,
+					.other = b->value,
+					.first = { a, b },
+				};
+		}
+	}
+	return good();
+}
+
+/* ---- the whole ---- */
 
 /*
  * Zones that go forward (f < s) must not overlap: the value was there all that
@@ -327,6 +427,10 @@ static struct history_fault check_epoch(const struct history *h,
 	struct zones z = zones_of_writes(h, e);
 	struct history_fault fault = add_reads(h, e, &z);
 
+	if (fault.verdict == HISTORY_GOOD)
+		fault = check_replaced_once(e, &z);
+	if (fault.verdict == HISTORY_GOOD)
+		fault = join_replaced(e, &z);
 	if (fault.verdict == HISTORY_GOOD) {
 		drop_unseen(e, &z);
 		fault = judge(&z);
@@ -385,6 +489,30 @@ struct history_fault history_check(const struct history *h)
 		e.begin = e.cut_end;
 	}
 	return good();
+}
+
+const char *history_verdict_text(enum history_verdict verdict)
+{
+	switch (verdict) {
+	case HISTORY_GOOD:
+		return "is right";
+	case HISTORY_TORN:
+		return "was torn, though nobody was writing to it";
+	case HISTORY_UNWRITTEN:
+		return "held what nobody had written there by then, or what "
+		       "had been overwritten before";
+	case HISTORY_CONTRADICTION:
+		return "lost an acknowledged write, or got an old one back";
+	case HISTORY_LOST:
+		return "lost a write that was acknowledged and flushed";
+	case HISTORY_TWO_SURVIVORS:
+		return "changed though nobody wrote to it";
+	case HISTORY_NOT_FOUND:
+		return "was compared with what was no longer there";
+	case HISTORY_REPLACED_TWICE:
+		return "was replaced twice by COMPARE AND WRITE";
+	}
+	return "?";
 }
 
 bool history_allows(const struct history *h, const struct history_op *op,

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Could it have happened? The history of one block - writes, each of another
- * value, and reads, with the times between which each must have taken place -
- * is right when its operations can be put in an order that keeps to these times
- * and in which every read gives the value of the last write before it.
+ * Checks histories for linearizability. The history of one block consists of
+ * writes, each of another value, and of reads. Each has the times between which
+ * it took place. A history is right if its operations can be put in an order
+ * that keeps to these times and in which every read gives the value of the last
+ * write before it. The proof programs and the simulation use it.
  *
  * A write that failed, or was never answered, may have taken place or not, at
  * any time from its start to its end (the caller knows when it can no longer
- * arrive, see judge.h); UINT64_MAX: at any time at all.
+ * arrive, see tests/proof/judge.h); UINT64_MAX: at any time at all.
  *
  * As values are written once, a history can be judged by pairs of values
  * (Gibbons and Korach, "Testing shared memories", 1997): with f the earliest
  * end and s the latest start of the operations on a value, values a and b
  * contradict each other if f(a) < s(b) and f(b) < s(a).
+ *
+ * COMPARE AND WRITE finds one value and puts another one in its place. No other
+ * value can come between the two, and no second one can take the place.
  *
  * A write that is under way when a connection is lost is sent again, and may so
  * take place twice, or more often: other initiators can have written, and been
@@ -31,6 +35,8 @@
  * the page cache copies, and nobody promises more. It gives HISTORY_MIXED, and
  * nothing else may be mixed.
  *
+ * Times are nanoseconds, or numbers of events: only their order counts.
+ *
  * Thread: any. Allocates, and aborts when there is no memory.
  */
 #ifndef TESTS_LIB_HISTORY_H
@@ -43,9 +49,12 @@
 #define HISTORY_MIXED UINT64_MAX /* the value of a read of parts of several */
 
 struct history_op {
-	uint64_t start; /* ns */
-	uint64_t end;	/* ns; UINT64_MAX: open */
+	uint64_t start;
+	uint64_t end;	/* UINT64_MAX: open */
 	uint64_t value; /* written, or seen */
+	/* Of COMPARE AND WRITE: the value that it found, less than @value. 0:
+	 * another command, or it found 0, which is not checked. */
+	uint64_t instead;
 	bool is_write;
 	bool acked;	 /* writes: answered with success; reads always are */
 	bool confirmed;	 /* acked, and flushed later */
@@ -54,8 +63,8 @@ struct history_op {
 
 /* The machine lost its volatile memory at some time between the two. */
 struct history_cut {
-	uint64_t begin; /* ns */
-	uint64_t end;	/* ns */
+	uint64_t begin;
+	uint64_t end;
 };
 
 struct history {
@@ -80,6 +89,10 @@ enum history_verdict {
 	HISTORY_LOST,
 	/* After a power cut two old values were read, one after the other. */
 	HISTORY_TWO_SURVIVORS,
+	/* COMPARE AND WRITE found a value that was not there any more. */
+	HISTORY_NOT_FOUND,
+	/* Two of them were answered with success and had found the same. */
+	HISTORY_REPLACED_TWICE,
 };
 
 /* Operations that show it; those that do not apply are NULL. */
@@ -90,12 +103,16 @@ struct history_fault {
 	const struct history_op *seen; /* a read of value */
 	/* CONTRADICTION: first[0], of one value, was over before second[0], of
 	 * the other, began, and first[1], of the other, before second[1]. LOST:
-	 * the confirmed write is first[0]. */
+	 * the confirmed write is first[0]. NOT_FOUND, REPLACED_TWICE: the
+	 * commands are first[]. */
 	const struct history_op *first[2];
 	const struct history_op *second[2];
 };
 
 struct history_fault history_check(const struct history *h);
+
+/* "lost a write that was acknowledged and flushed": what a block did. */
+const char *history_verdict_text(enum history_verdict verdict);
 
 /* Could a read at @op, in place of the one that was, have given @value? */
 bool history_allows(const struct history *h, const struct history_op *op,

@@ -273,26 +273,6 @@ static void print_op(const struct judge *judge, const struct history_op *op)
 	       outcome(op, why, sizeof(why)));
 }
 
-static const char *verdict_text(enum history_verdict v)
-{
-	switch (v) {
-	case HISTORY_GOOD:
-		return "is right";
-	case HISTORY_TORN:
-		return "was torn, though nobody was writing to it";
-	case HISTORY_UNWRITTEN:
-		return "held what nobody had written there by then, or what "
-		       "had been overwritten before";
-	case HISTORY_CONTRADICTION:
-		return "lost an acknowledged write, or got an old one back";
-	case HISTORY_LOST:
-		return "lost a write that was acknowledged and flushed";
-	case HISTORY_TWO_SURVIVORS:
-		return "changed though nobody wrote to it";
-	}
-	return "?";
-}
-
 static int op_by_start(const void *a, const void *b)
 {
 	const struct history_op *x = a;
@@ -336,7 +316,8 @@ static void print_fault(const struct judge *judge, const struct history *h,
 	char other[64];
 
 	printf("VIOLATION: block %u (bytes %" PRIu64 " to %" PRIu64 ") %s\n",
-	       block, at, at + j->block_size - 1, verdict_text(f->verdict));
+	       block, at, at + j->block_size - 1,
+	       history_verdict_text(f->verdict));
 	printf("It shows by: %s", value_text(f->value, value, sizeof(value)));
 	if (f->first[0] || f->verdict == HISTORY_LOST)
 		printf(", against %s",

@@ -19,6 +19,12 @@
 		.start = s, .end = e, .value = v, .is_write = true, \
 		.acked = true, .confirmed = true                    \
 	}
+/* COMPARE AND WRITE, which has found @old. */
+#define SWAPPED(s, e, v, old)                                       \
+	{                                                           \
+		.start = s, .end = e, .value = v, .is_write = true, \
+		.acked = true, .instead = old                       \
+	}
 /* Failed or never answered: it arrives before @e, or not at all. */
 #define FAILED(s, e, v)                                            \
 	{                                                          \
@@ -184,6 +190,53 @@ static const struct row {
 	  { READ(33, 34, 5) },
 	  { { 20, 30 } },
 	  HISTORY_LOST },
+	{ "power cut: older than a flushed one, as a read shows",
+	  { WRITE(10, 19, 1), READ(11, 12, 1), FLUSHED(13, 14, 2),
+	    READ(33, 34, 1) },
+	  { { 20, 30 } },
+	  HISTORY_LOST },
+	{ "power cut: the same of a write that may be sent again",
+	  { WRITE(10, 19, 1), READ(11, 12, 1), FLUSHED(13, 14, 2),
+	    READ(33, 34, 1) },
+	  { { 20, 30 } },
+	  HISTORY_GOOD,
+	  9 },
+	{ "a value is replaced",
+	  { WRITE(10, 12, 1), SWAPPED(13, 20, 2, 1), READ(14, 15, 1),
+	    READ(16, 17, 2), WRITE(21, 22, 3), READ(23, 24, 3) },
+	  { { 0 } },
+	  HISTORY_GOOD },
+	{ "another value comes between the two",
+	  { WRITE(10, 30, 1), READ(11, 12, 1), WRITE(13, 14, 2),
+	    SWAPPED(15, 16, 3, 1), READ(31, 32, 3) },
+	  { { 0 } },
+	  HISTORY_CONTRADICTION },
+	{ "a chain of values is replaced",
+	  { WRITE(10, 11, 1), SWAPPED(12, 13, 2, 1), SWAPPED(14, 15, 4, 2),
+	    READ(16, 17, 4) },
+	  { { 0 } },
+	  HISTORY_GOOD },
+	{ "a chain of values is replaced, another comes between",
+	  { WRITE(10, 11, 1), SWAPPED(12, 40, 2, 1), SWAPPED(13, 40, 4, 2),
+	    READ(14, 15, 4), WRITE(16, 17, 5), READ(18, 19, 1) },
+	  { { 0 } },
+	  HISTORY_CONTRADICTION },
+	{ "the replaced value is read again",
+	  { WRITE(10, 12, 1), SWAPPED(13, 14, 2, 1), READ(15, 16, 1) },
+	  { { 0 } },
+	  HISTORY_CONTRADICTION },
+	{ "a value that was never there is replaced",
+	  { WRITE(10, 12, 1), SWAPPED(13, 14, 3, 2) },
+	  { { 0 } },
+	  HISTORY_NOT_FOUND },
+	{ "a value is replaced twice",
+	  { WRITE(10, 12, 1), SWAPPED(13, 14, 2, 1), SWAPPED(13, 15, 3, 1) },
+	  { { 0 } },
+	  HISTORY_REPLACED_TWICE },
+	{ "power cut: what it left is replaced",
+	  { WRITE(10, 12, 1), SWAPPED(33, 34, 2, 1), READ(35, 36, 2) },
+	  { { 20, 30 } },
+	  HISTORY_GOOD },
 	{ "power cut: lost before it",
 	  { WRITE(10, 12, 1), READ(13, 14, 0) },
 	  { { 20, 30 } },
