@@ -140,7 +140,7 @@ def engine_instructions(build, work, n=2000):
 
 def _by_file(text):
     """Self cost by source file of callgrind_annotate's function list. What is
-    inlined from a header into a function of the tests is theirs."""
+    inlined from a header counts for the file that it is inlined into."""
     rows = []
     for line in text.splitlines():
         # A path may have a space in it.
@@ -149,13 +149,13 @@ def _by_file(text):
             # The way there is that of whoever compiled: ccache shares files.
             name = re.sub(r'^(.*/)?\.\./', '', found[2])
             rows.append((int(found[1].replace(',', '')), name, found[3]))
-    theirs = {function: name for _, name, function in rows
-              if TESTS.search(name) and name.endswith('.c')}
+    home = {function: name for _, name, function in rows
+            if name.endswith('.c')}
     cost = {}
     for number, name, function in rows:
         key = name if name != '???' else f'libc:{function}'
         if name.endswith('.h'):
-            key = theirs.get(function, key)
+            key = home.get(function, key)
         cost[key] = cost.get(key, 0) + number
     return cost
 
