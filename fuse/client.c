@@ -45,19 +45,19 @@ struct client {
 	struct dev *dev;
 
 	struct reactor_watch signals;
-	bool watching;
-	unsigned int stop; /* signals that ask for the end */
-	pid_t unmounter;   /* 0: none */
+	bool watching_signals;
+	unsigned int stop_signals; /* signals that ask for the end */
+	pid_t unmounter;	   /* 0: none */
 	int unmount_status;
 
 	struct identity identity;
 	bool login_over;
-	enum srpi_state state; /* that was told last */
+	enum srpi_state logged_state; /* that was told last */
 	struct error e;
-	bool ended; /* the kernel has unmounted */
+	bool unmounted; /* the kernel has unmounted */
 	int device_err;
-	bool closing; /* the session */
-	bool closed;
+	bool session_closing; /* the session */
+	bool session_closed;
 	struct reactor_timer drain_timer;
 	unsigned int flushing;
 	int status; /* to exit with */
@@ -65,7 +65,7 @@ struct client {
 
 /* ---- signals ---- */
 
-static void reap(struct client *c)
+static void client_reap_unmounter(struct client *c)
 {
 	int status;
 
@@ -76,22 +76,22 @@ static void reap(struct client *c)
 	}
 }
 
-static void signal_ready(struct reactor_watch *w, uint32_t events)
+static void client_signal_ready(struct reactor_watch *w, uint32_t events)
 {
 	struct client *c = container_of(w, struct client, signals);
 	struct signalfd_siginfo info;
 
 	while (read(w->fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
-			reap(c);
+			client_reap_unmounter(c);
 		else
-			c->stop++;
+			c->stop_signals++;
 	}
 }
 
-static void signals_stopped(struct reactor_watch *w)
+static void client_signals_stopped(struct reactor_watch *w)
 {
-	container_of(w, struct client, signals)->watching = false;
+	container_of(w, struct client, signals)->watching_signals = false;
 }
 
 void client_signals(sigset_t *ret)
@@ -114,9 +114,9 @@ static int client_watch_signals(struct client *c)
 				 strerror(errno));
 	}
 	c->signals.events = POLLIN;
-	c->signals.ready = signal_ready;
-	c->signals.stopped = signals_stopped;
-	c->watching = true;
+	c->signals.ready = client_signal_ready;
+	c->signals.stopped = client_signals_stopped;
+	c->watching_signals = true;
 	reactor_watch_start(c->reactor, &c->signals);
 	return 0;
 }
@@ -124,7 +124,7 @@ static int client_watch_signals(struct client *c)
 /* ---- the loop ---- */
 
 /* One turn; -1: the loop is broken and so is everything. */
-static int turn(struct client *c)
+static int client_turn(struct client *c)
 {
 	int err = reactor_run_once(c->reactor, -1);
 
@@ -136,8 +136,8 @@ static int turn(struct client *c)
 
 /* ---- logging in ---- */
 
-static void logged_in(struct srpi_session *s, const struct srpi_error *e,
-		      void *arg)
+static void client_logged_in(struct srpi_session *s, const struct srpi_error *e,
+			     void *arg)
 {
 	struct client *c = arg;
 
@@ -148,7 +148,7 @@ static void logged_in(struct srpi_session *s, const struct srpi_error *e,
 }
 
 /* "15 s", or "for ever" */
-static const char *wait_text(int ms, char *buf, size_t len)
+static const char *client_wait_text(int ms, char *buf, size_t len)
 {
 	if (ms < 0)
 		snprintf(buf, len, "for ever");
@@ -157,17 +157,20 @@ static const char *wait_text(int ms, char *buf, size_t len)
 	return buf;
 }
 
-static void say_waiting(const struct client *c, const struct srpi_error *why)
+static void client_log_waiting(const struct client *c,
+			       const struct srpi_error *why)
 {
 	char time[32];
 
 	log_warn("%s; reads and writes wait %s for it to come back", why->text,
-		 wait_text(c->o->fast_io_fail_ms >= 0 ? c->o->fast_io_fail_ms
-						      : c->o->dev_loss_ms,
-			   time, sizeof(time)));
+		 client_wait_text(c->o->fast_io_fail_ms >= 0
+					  ? c->o->fast_io_fail_ms
+					  : c->o->dev_loss_ms,
+				  time, sizeof(time)));
 }
 
-static void say_failing(const struct client *c, const struct srpi_error *why)
+static void client_log_failing(const struct client *c,
+			       const struct srpi_error *why)
 {
 	log_error("%s; reads and writes fail with an I/O error until it comes "
 		  "back",
@@ -175,24 +178,25 @@ static void say_failing(const struct client *c, const struct srpi_error *why)
 }
 
 /* A state, or the same one with a new reason. */
-static void state_changed(struct srpi_session *s, enum srpi_state state,
-			  const struct srpi_error *why, void *arg)
+static void client_state_changed(struct srpi_session *s,
+				 enum srpi_state logged_state,
+				 const struct srpi_error *why, void *arg)
 {
 	struct client *c = arg;
-	bool news = state != c->state;
+	bool news = logged_state != c->logged_state;
 
-	c->state = state;
-	if (state == SRPI_BLOCKED && news)
-		say_waiting(c, why);
-	else if (state == SRPI_FAIL_FAST && news)
-		say_failing(c, why);
-	else if (state == SRPI_LOST)
+	c->logged_state = logged_state;
+	if (logged_state == SRPI_BLOCKED && news)
+		client_log_waiting(c, why);
+	else if (logged_state == SRPI_FAIL_FAST && news)
+		client_log_failing(c, why);
+	else if (logged_state == SRPI_LOST)
 		log_error("%s; this is final: reads and writes fail with an "
 			  "I/O error, unmount and mount again",
 			  why->text);
-	else if (state == SRPI_RUNNING && why->err)
+	else if (logged_state == SRPI_RUNNING && why->err)
 		log_error("%s; reads and writes go on", why->text);
-	else if (state == SRPI_RUNNING)
+	else if (logged_state == SRPI_RUNNING)
 		log_notice("%s; reads and writes go on", why->text);
 	else
 		log_warn("%s; trying on", why->text);
@@ -213,7 +217,7 @@ static void client_volume_resized(struct srpi_session *s, unsigned int volume,
 	}
 }
 
-static int login(struct client *c)
+static int client_login(struct client *c)
 {
 	const struct srpi_options so = {
 		.struct_size = sizeof(so),
@@ -224,12 +228,12 @@ static int login(struct client *c)
 		.dev_loss_ms = c->o->dev_loss_ms,
 		.reconnect_delay_ms = c->o->reconnect_delay_ms,
 		.io_timeout_ms = c->o->io_timeout_ms,
-		.state_changed = state_changed,
+		.state_changed = client_state_changed,
 		.volume_resized = client_volume_resized,
 		.state_arg = c,
 	};
 	struct srpi_error e;
-	int err = srpi_connect(c->ctx, c->o->uri, &so, logged_in, c,
+	int err = srpi_connect(c->ctx, c->o->uri, &so, client_logged_in, c,
 			       &c->session, &e);
 
 	if (err)
@@ -237,7 +241,7 @@ static int login(struct client *c)
 	if (c->identity.no_machine_id)
 		log_info("no /etc/machine-id: unless the URI says initiator=, "
 			 "the target takes each mount for another machine's");
-	while (!c->login_over && !c->stop) {
+	while (!c->login_over && !c->stop_signals) {
 		err = reactor_run_once(c->reactor, -1);
 		if (err < 0) {
 			return error_set(&c->e, err,
@@ -254,8 +258,8 @@ static int login(struct client *c)
 }
 
 /* Less than was asked for is a warning; less than there may be is not. */
-static void tell_fewer(const struct client *c,
-		       const struct srpi_session_info *si)
+static void client_log_fewer_channels(const struct client *c,
+				      const struct srpi_session_info *si)
 {
 	if (!*si->fewer)
 		return;
@@ -268,14 +272,14 @@ static void tell_fewer(const struct client *c,
 			   si->local, si->fewer);
 }
 
-static void tell_login(const struct client *c)
+static void client_log_login(const struct client *c)
 {
 	struct srpi_session_info si = { .struct_size = sizeof(si) };
 
 	srpi_session_info(c->session, &si);
 	log_notice("logged in to %s over %s%s%s", si.peer, si.transport,
 		   *si.why ? ": " : "", si.why);
-	tell_fewer(c, &si);
+	client_log_fewer_channels(c, &si);
 	log_info("from %s, device %s, %u channel%s, %u commands in flight, "
 		 "initiator %s%s",
 		 si.local, si.device, si.channels, si.channels == 1 ? "" : "s",
@@ -286,8 +290,8 @@ static void tell_login(const struct client *c)
 /* ---- the volumes ---- */
 
 /* "disk, scratch (LUN 0 ...)": those that there are, for an error. */
-static const char *volume_names(const struct srpi_session *s, char *buf,
-				size_t size)
+static const char *client_volume_names(const struct srpi_session *s, char *buf,
+				       size_t size)
 {
 	size_t len = 0;
 
@@ -299,7 +303,7 @@ static const char *volume_names(const struct srpi_session *s, char *buf,
 	return buf;
 }
 
-static int choose_volume(struct client *c, int *ret_volume)
+static int client_choose_volume(struct client *c, int *ret_volume)
 {
 	struct srpi_session_info si = { .struct_size = sizeof(si) };
 	unsigned int cnt = srpi_volume_cnt(c->session);
@@ -312,10 +316,11 @@ static int choose_volume(struct client *c, int *ret_volume)
 			*ret_volume = (int)found;
 			return 0;
 		}
-		error_set(&c->e, -ENOENT,
-			  "target %s has no volume '%s'; it has: %s", si.peer,
-			  si.volume,
-			  volume_names(c->session, names, sizeof(names)));
+		error_set(
+			&c->e, -ENOENT,
+			"target %s has no volume '%s'; it has: %s", si.peer,
+			si.volume,
+			client_volume_names(c->session, names, sizeof(names)));
 		return -ENOENT;
 	}
 	if (cnt == 0) {
@@ -334,11 +339,11 @@ static int choose_volume(struct client *c, int *ret_volume)
 		  "address, as in %s/%s, of: %s",
 		  c->mount->path, cnt, c->o->uri,
 		  srpi_volume_info(c->session, 0)->name,
-		  volume_names(c->session, names, sizeof(names)));
+		  client_volume_names(c->session, names, sizeof(names)));
 	return -EINVAL;
 }
 
-static int check_volumes(struct client *c)
+static int client_check_volumes(struct client *c)
 {
 	for (unsigned int i = 0; i < c->tree->cnt; i++) {
 		const struct srpi_volume_info *v = c->tree->files[i].info;
@@ -355,7 +360,7 @@ static int check_volumes(struct client *c)
 	return 0;
 }
 
-static int make_tree(struct client *c)
+static int client_make_tree(struct client *c)
 {
 	struct tree_options to = {
 		.session = c->session,
@@ -365,7 +370,7 @@ static int make_tree(struct client *c)
 		.gid = c->o->gid,
 		.umask = c->o->umask,
 	};
-	int err = choose_volume(c, &to.volume);
+	int err = client_choose_volume(c, &to.volume);
 
 	if (err)
 		return err;
@@ -373,10 +378,10 @@ static int make_tree(struct client *c)
 	if (err) {
 		return error_set(&c->e, err, "out of memory");
 	}
-	return check_volumes(c);
+	return client_check_volumes(c);
 }
 
-static void tell_volumes(const struct client *c)
+static void client_log_volumes(const struct client *c)
 {
 	for (unsigned int i = 0; i < c->tree->cnt; i++) {
 		const struct tree_file *f = &c->tree->files[i];
@@ -393,9 +398,9 @@ static void tell_volumes(const struct client *c)
 
 /* ---- the device ---- */
 
-static void device_ended(struct dev *dev, int err);
+static void client_device_ended(struct dev *dev, int err);
 
-static uint32_t edge_len(const struct client *c)
+static uint32_t client_edge_len(const struct client *c)
 {
 	uint32_t edge = 4096;
 
@@ -407,7 +412,7 @@ static uint32_t edge_len(const struct client *c)
 }
 
 /* Bytes that may be registered, 0 for any: an RDMA device locks them. */
-static uint64_t pin_budget(const struct client *c)
+static uint64_t client_pin_budget(const struct client *c)
 {
 	struct srpi_session_info si = { .struct_size = sizeof(si) };
 	uint64_t left = memlock_left();
@@ -420,7 +425,7 @@ static uint64_t pin_budget(const struct client *c)
 	return left > PIN_RESERVE ? left - PIN_RESERVE : 1;
 }
 
-static unsigned int wanted_slots(const struct client *c)
+static unsigned int client_slot_cnt(const struct client *c)
 {
 	struct srpi_session_info si = { .struct_size = sizeof(si) };
 	unsigned int n;
@@ -430,7 +435,7 @@ static unsigned int wanted_slots(const struct client *c)
 	return n < 16 ? 16 : n > 1024 ? 1024 : n;
 }
 
-static unsigned int depth(const struct client *c)
+static unsigned int client_queue_depth(const struct client *c)
 {
 	struct srpi_session_info si = { .struct_size = sizeof(si) };
 
@@ -438,20 +443,20 @@ static unsigned int depth(const struct client *c)
 	return si.queue_depth;
 }
 
-static int make_device(struct client *c)
+static int client_make_device(struct client *c)
 {
 	const struct dev_options d = {
 		.reactor = c->reactor,
 		.session = c->session,
-		.slots = wanted_slots(c),
+		.slots = client_slot_cnt(c),
 		.queues = c->queues,
 		.volumes = c->tree->cnt,
-		.depth = depth(c),
+		.depth = client_queue_depth(c),
 		.max_write = c->o->max_write,
-		.edge = edge_len(c),
-		.pin_budget = pin_budget(c),
+		.edge = client_edge_len(c),
+		.pin_budget = client_pin_budget(c),
 		.request = data_request,
-		.ended = device_ended,
+		.ended = client_device_ended,
 		.user = c->tree,
 		.owner = c,
 	};
@@ -468,58 +473,59 @@ static int make_device(struct client *c)
 	return 0;
 }
 
-static void device_ended(struct dev *dev, int err)
+static void client_device_ended(struct dev *dev, int err)
 {
 	struct client *c = dev_owner(dev);
 
-	c->ended = true;
+	c->unmounted = true;
 	c->device_err = err;
 }
 
 /* ---- the mount ---- */
 
-static int mount_and_answer(struct client *c)
+static int client_mount(struct client *c)
 {
 	int err = mount_begin(c->mount, c->o, c->o->read_only, c->dev, &c->e);
 
 	if (err)
 		return err;
 	err = dev_start(c->dev, c->mount->se);
-	while (!err && !dev_answers(c->dev) && !c->ended && !c->stop)
-		err = turn(c);
+	while (!err && !dev_answers(c->dev) && !c->unmounted &&
+	       !c->stop_signals)
+		err = client_turn(c);
 	if (!err && dev_answers(c->dev))
 		return 0;
 	return error_set(&c->e, -EIO, "%s: the mount %s", c->mount->path,
-			 c->stop    ? "was interrupted"
-			 : c->ended ? "ended before it began"
-				    : "does not answer");
+			 c->stop_signals ? "was interrupted"
+			 : c->unmounted	 ? "ended before it began"
+					 : "does not answer");
 }
 
 /* Waits for the child that unmounts, serving meanwhile. True: unmounted. */
-static bool unmount(struct client *c, bool lazy)
+static bool client_unmount(struct client *c, bool lazy)
 {
 	c->unmounter = mount_unmount(c->mount, lazy);
 	if (c->unmounter < 0) {
 		c->unmounter = 0;
 		return false;
 	}
-	reap(c);
+	client_reap_unmounter(c);
 	while (c->unmounter > 0) {
-		if (turn(c))
+		if (client_turn(c))
 			return false;
 	}
 	return c->unmount_status == 0;
 }
 
-static void end_mount(struct client *c)
+static void client_end_mount(struct client *c)
 {
-	if (c->ended || !c->mount->mounted)
+	if (c->unmounted || !c->mount->mounted)
 		return;
-	if (unmount(c, /* lazy= */ false))
+	if (client_unmount(c, /* lazy= */ false))
 		return;
-	if (c->ended)
+	if (c->unmounted)
 		return;
-	if (unmount(c, /* lazy= */ true))
+	if (client_unmount(c, /* lazy= */ true))
 		log_warn("%s is in use: detached it; programs that still have "
 			 "files open there get errors from now on",
 			 c->mount->path);
@@ -530,29 +536,29 @@ static void end_mount(struct client *c)
 
 /* ---- the end ---- */
 
-static void session_closed(void *arg)
+static void client_session_closed(void *arg)
 {
-	((struct client *)arg)->closed = true;
+	((struct client *)arg)->session_closed = true;
 }
 
-static void close_session(struct client *c)
+static void client_close_session(struct client *c)
 {
 	if (!c->session)
 		return;
-	c->closing = true;
+	c->session_closing = true;
 	dev_fail(c->dev);
-	srpi_close(c->session, session_closed, c);
+	srpi_close(c->session, client_session_closed, c);
 	c->session = NULL;
 }
 
-static void drain_late(struct reactor_timer *t)
+static void client_drain_late(struct reactor_timer *t)
 {
 	struct client *c = container_of(t, struct client, drain_timer);
 
-	c->stop += 2;
+	c->stop_signals += 2;
 }
 
-static bool all_quiet(const struct client *c)
+static bool client_is_idle(const struct client *c)
 {
 	for (unsigned int i = 0; c->tree && i < c->tree->cnt; i++) {
 		if (allocation_busy(&c->tree->files[i].allocation))
@@ -562,7 +568,8 @@ static bool all_quiet(const struct client *c)
 }
 
 /* The session, and f->info with it, may be gone by now. */
-static void not_flushed(struct client *c, const struct tree_file *f, int err)
+static void client_log_unflushed(struct client *c, const struct tree_file *f,
+				 int err)
 {
 	log_error("the last flush of volume %s failed: %s; what was written "
 		  "last may be lost",
@@ -576,7 +583,8 @@ static void client_flushed(struct srpi_io *io, int res)
 
 	c->flushing--;
 	if (res)
-		not_flushed(c, container_of(io, struct tree_file, flush), res);
+		client_log_unflushed(
+			c, container_of(io, struct tree_file, flush), res);
 }
 
 /* Sends a flush for each volume that was written to, if there is somebody left
@@ -589,7 +597,7 @@ static void client_flush_all(struct client *c)
 		if (!f->unflushed)
 			continue;
 		if (!c->session) {
-			not_flushed(c, f, -ECANCELED);
+			client_log_unflushed(c, f, -ECANCELED);
 			continue;
 		}
 		f->flush = (struct srpi_io){ .op = SRPI_FLUSH,
@@ -603,49 +611,49 @@ static void client_flush_all(struct client *c)
 
 /* Until all is answered; a second signal or the timer cuts it short: what the
  * target still has then fails. */
-static void wait_quiet(struct client *c)
+static void client_wait_idle(struct client *c)
 {
-	unsigned int patience = c->stop + 1;
+	unsigned int stop_limit = c->stop_signals + 1;
 
 	reactor_timer_set(c->reactor, &c->drain_timer, DRAIN_MS);
-	while (!all_quiet(c)) {
-		if (turn(c))
+	while (!client_is_idle(c)) {
+		if (client_turn(c))
 			return;
-		if (c->stop >= patience)
-			close_session(c);
+		if (c->stop_signals >= stop_limit)
+			client_close_session(c);
 	}
 	reactor_timer_stop(&c->drain_timer);
 }
 
-static void drain(struct client *c)
+static void client_drain(struct client *c)
 {
 	dev_stop(c->dev);
-	wait_quiet(c);
+	client_wait_idle(c);
 	client_flush_all(c);
-	wait_quiet(c);
+	client_wait_idle(c);
 }
 
-static void unwatch_signals(struct client *c)
+static void client_unwatch_signals(struct client *c)
 {
-	if (!c->watching)
+	if (!c->watching_signals)
 		return;
 	reactor_watch_stop(&c->signals);
-	while (c->watching && turn(c) == 0)
+	while (c->watching_signals && client_turn(c) == 0)
 		;
 	close(c->signals.fd);
 }
 
 /* Undoes what was done, of a client that may be half built. */
-static void take_down(struct client *c)
+static void client_end(struct client *c)
 {
 	if (c->mount->mounted) {
-		end_mount(c);
-		drain(c);
+		client_end_mount(c);
+		client_drain(c);
 	}
-	close_session(c);
-	while (c->closing && !c->closed && turn(c) == 0)
+	client_close_session(c);
+	while (c->session_closing && !c->session_closed && client_turn(c) == 0)
 		;
-	unwatch_signals(c);
+	client_unwatch_signals(c);
 	dev_close(c->dev);
 	mount_free(c->mount);
 	tree_free(c->tree);
@@ -677,7 +685,7 @@ static int client_make_loop(struct client *c)
 	return err ? error_set(&c->e, err, "%s", e.text) : 0;
 }
 
-static int bring_up(struct client *c)
+static int client_begin(struct client *c)
 {
 	int err;
 
@@ -685,27 +693,27 @@ static int bring_up(struct client *c)
 	err = client_make_loop(c);
 	if (err)
 		return err;
-	reactor_timer_init(&c->drain_timer, drain_late);
+	reactor_timer_init(&c->drain_timer, client_drain_late);
 	err = client_watch_signals(c);
 	if (!err)
 		err = identity_claim(&c->identity, c->mount->path, c->o->uri,
 				     &c->e);
 	if (!err)
-		err = login(c);
+		err = client_login(c);
 	if (err)
 		return err;
-	err = make_tree(c);
+	err = client_make_tree(c);
 	if (!err)
-		err = make_device(c);
+		err = client_make_device(c);
 	if (!err)
-		err = mount_and_answer(c);
+		err = client_mount(c);
 	return err;
 }
 
 static void client_serve(struct client *c)
 {
-	while (!c->ended && !c->stop) {
-		if (turn(c)) {
+	while (!c->unmounted && !c->stop_signals) {
+		if (client_turn(c)) {
 			c->status = EXIT_FAILURE;
 			return;
 		}
@@ -722,18 +730,18 @@ int client_run(const struct fuse_options *o, struct mount *m,
 {
 	struct client c = { .o = o, .mount = m };
 
-	if (bring_up(&c)) {
+	if (client_begin(&c)) {
 		log_error("%s", c.e.text);
 		c.status = EXIT_FAILURE;
 	} else {
-		tell_login(&c);
-		tell_volumes(&c);
+		client_log_login(&c);
+		client_log_volumes(&c);
 		if (ready(arg))
 			c.status = EXIT_FAILURE;
 		else
 			client_serve(&c);
 	}
-	take_down(&c);
+	client_end(&c);
 	if (c.status == EXIT_SUCCESS)
 		log_notice("%s: unmounted", m->path);
 	return c.status;

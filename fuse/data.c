@@ -24,7 +24,7 @@ int data_errno(int err)
 	}
 }
 
-static const char *const op_names[] = {
+static const char *const data_op_names[] = {
 	[SRPI_READ] = "read",
 	[SRPI_WRITE] = "write",
 	[SRPI_FLUSH] = "flush",
@@ -35,7 +35,8 @@ static const char *const op_names[] = {
 
 /* Programs see an errno; what the target said is for who looks after it. What
  * a lost connection fails has a line of its own. */
-static void log_failure(struct slot *slot, const struct srpi_io *io, int err)
+static void data_log_failure(struct slot *slot, const struct srpi_io *io,
+			     int err)
 {
 	static struct log_limit limit; /* one thread serves a mount */
 	char where[64] = "", answer[SRPI_ANSWER_SIZE];
@@ -52,7 +53,7 @@ static void log_failure(struct slot *slot, const struct srpi_io *io, int err)
 			 (unsigned long long)io->len,
 			 (unsigned long long)io->offset);
 	log_error("volume %s: %s%s failed: %s; %s answered %s: %s",
-		  slot->file->info->name, op_names[io->op], where,
+		  slot->file->info->name, data_op_names[io->op], where,
 		  strerror(-err), si.peer, si.local, answer);
 }
 
@@ -61,14 +62,14 @@ static void data_part_done(struct srpi_io *io, int res)
 	struct slot *slot = io->arg;
 
 	if (res)
-		log_failure(slot, io, res);
+		data_log_failure(slot, io, res);
 	if (res && !slot->err)
 		slot->err = res;
 	if (--slot->pending == 0)
 		slot->then(slot);
 }
 
-static void send_part(struct slot *slot, struct srpi_io *io)
+static void data_send_part(struct slot *slot, struct srpi_io *io)
 {
 	io->volume = slot->file->volume;
 	io->mem = dev_mem(slot->dev);
@@ -82,12 +83,12 @@ void data_submit(struct slot *slot, void (*then)(struct slot *slot))
 {
 	slot->err = 0;
 	slot->then = then;
-	send_part(slot, &slot->io);
+	data_send_part(slot, &slot->io);
 }
 
 /* ---- ranges that share blocks with others ---- */
 
-static bool is_one_block(const struct slot *slot)
+static bool data_is_one_block(const struct slot *slot)
 {
 	return data_round_up(slot, slot->offset + slot->len) -
 		       data_round_down(slot, slot->offset) ==
@@ -96,11 +97,12 @@ static bool is_one_block(const struct slot *slot)
 
 uint8_t *data_tail_block(const struct slot *slot)
 {
-	return data_cuts_head(slot) && is_one_block(slot) ? slot_head(slot)
-							  : slot_tail(slot);
+	return data_begin_is_unaligned(slot) && data_is_one_block(slot)
+		       ? slot_head(slot)
+		       : slot_tail(slot);
 }
 
-static void granted(struct range_lock *lock)
+static void data_lock_granted(struct range_lock *lock)
 {
 	struct slot *slot = container_of(lock, struct slot, lock);
 
@@ -113,14 +115,14 @@ void data_lock(struct slot *slot, bool exclusive,
 	slot->lock.begin = data_round_down(slot, slot->offset);
 	slot->lock.end = data_round_up(slot, slot->offset + slot->len);
 	slot->lock.exclusive = exclusive;
-	slot->lock.granted = granted;
+	slot->lock.granted = data_lock_granted;
 	slot->then = then;
 	if (range_lock_take(&slot->file->locks, &slot->lock))
 		then(slot);
 }
 
-static void set_edge(struct slot *slot, struct srpi_io *io, enum srpi_op op,
-		     uint64_t pos, uint8_t *buf)
+static void data_set_edge(struct slot *slot, struct srpi_io *io,
+			  enum srpi_op op, uint64_t pos, uint8_t *buf)
 {
 	io->op = op;
 	io->offset = data_round_down(slot, pos);
@@ -133,19 +135,21 @@ void data_edges(struct slot *slot, enum srpi_op op,
 		void (*then)(struct slot *slot))
 {
 	uint64_t end = slot->offset + slot->len;
-	bool head = data_cuts_head(slot);
-	bool tail = data_cuts_tail(slot) && !(head && is_one_block(slot));
+	bool head = data_begin_is_unaligned(slot);
+	bool tail = data_end_is_unaligned(slot) &&
+		    !(head && data_is_one_block(slot));
 
 	assert(head || tail);
 	slot->err = 0;
 	slot->then = then;
 	if (head) {
-		set_edge(slot, &slot->io, op, slot->offset, slot_head(slot));
-		send_part(slot, &slot->io);
+		data_set_edge(slot, &slot->io, op, slot->offset,
+			      slot_head(slot));
+		data_send_part(slot, &slot->io);
 	}
 	if (tail) {
-		set_edge(slot, &slot->edge, op, end, slot_tail(slot));
-		send_part(slot, &slot->edge);
+		data_set_edge(slot, &slot->edge, op, end, slot_tail(slot));
+		data_send_part(slot, &slot->edge);
 	}
 }
 
@@ -158,9 +162,9 @@ void data_unlock(struct slot *slot)
 
 /* ---- holes ---- */
 
-static void fill_next(struct slot *slot);
+static void data_fill_next_hole(struct slot *slot);
 
-static void hole_zeroed(struct slot *slot)
+static void data_hole_zeroed(struct slot *slot)
 {
 	struct tree_open *open =
 		tree_open_of(dev_user(slot->dev), slot->file, slot->fh);
@@ -171,15 +175,15 @@ static void hole_zeroed(struct slot *slot)
 	if (slot->err)
 		slot->filled(slot);
 	else
-		fill_next(slot);
+		data_fill_next_hole(slot);
 }
 
-static void hole_locked(struct slot *slot)
+static void data_hole_locked(struct slot *slot)
 {
-	space_zero(slot, hole_zeroed);
+	space_zero(slot, data_hole_zeroed);
 }
 
-static void fill_next(struct slot *slot)
+static void data_fill_next_hole(struct slot *slot)
 {
 	const struct tree_open *open =
 		tree_open_of(dev_user(slot->dev), slot->file, slot->fh);
@@ -190,18 +194,18 @@ static void fill_next(struct slot *slot)
 		slot->filled(slot);
 		return;
 	}
-	hole->zeroer = slot;
+	hole->zeroing = slot;
 	slot->offset = hole->begin;
 	slot->len = hole->end - hole->begin;
 	slot->discard = true;
-	data_lock(slot, /* exclusive= */ true, hole_locked);
+	data_lock(slot, /* exclusive= */ true, data_hole_locked);
 }
 
 void data_fill_holes(struct slot *slot, void (*filled)(struct slot *slot))
 {
 	slot->err = 0;
 	slot->filled = filled;
-	fill_next(slot);
+	data_fill_next_hole(slot);
 }
 
 /* ---- READ ---- */
@@ -255,7 +259,7 @@ static void data_write_done(struct slot *slot)
 }
 
 /* From the slot: the payload, and what was put before and behind it. */
-static void write_blocks(struct slot *slot)
+static void data_write_blocks(struct slot *slot)
 {
 	uint64_t begin = data_round_down(slot, slot->offset);
 
@@ -267,7 +271,7 @@ static void write_blocks(struct slot *slot)
 	data_submit(slot, data_write_done);
 }
 
-static void add_edges(struct slot *slot)
+static void data_merge_edges(struct slot *slot)
 {
 	uint64_t end = slot->offset + slot->len;
 	size_t before = slot->offset - data_round_down(slot, slot->offset);
@@ -281,23 +285,23 @@ static void add_edges(struct slot *slot)
 	memcpy(slot->data - before, slot_head(slot), before);
 	memcpy(slot->data + slot->len, data_tail_block(slot) + (block - after),
 	       after);
-	write_blocks(slot);
+	data_write_blocks(slot);
 }
 
-static bool is_cut(const struct slot *slot)
+static bool data_is_unaligned(const struct slot *slot)
 {
-	return data_cuts_head(slot) || data_cuts_tail(slot);
+	return data_begin_is_unaligned(slot) || data_end_is_unaligned(slot);
 }
 
-static void write_locked(struct slot *slot)
+static void data_write_locked(struct slot *slot)
 {
-	if (is_cut(slot))
-		data_edges(slot, SRPI_READ, add_edges);
+	if (data_is_unaligned(slot))
+		data_edges(slot, SRPI_READ, data_merge_edges);
 	else
-		write_blocks(slot);
+		data_write_blocks(slot);
 }
 
-static void write_filled(struct slot *slot)
+static void data_write_filled(struct slot *slot)
 {
 	if (slot->err) {
 		dev_reply(slot, data_errno(slot->err));
@@ -305,12 +309,12 @@ static void write_filled(struct slot *slot)
 	}
 	slot->offset = slot->write_offset;
 	slot->len = slot->write_len;
-	data_lock(slot, is_cut(slot), write_locked);
+	data_lock(slot, data_is_unaligned(slot), data_write_locked);
 }
 
 /* 0, 1 when there is nothing to write, or why it cannot be. */
-static int check_write(struct slot *slot, const struct fuse_in_header *h,
-		       const struct fuse_write_in *in)
+static int data_check_write(struct slot *slot, const struct fuse_in_header *h,
+			    const struct fuse_write_in *in)
 {
 	uint64_t size = slot->file->info->size;
 
@@ -326,12 +330,12 @@ static int check_write(struct slot *slot, const struct fuse_in_header *h,
 	return 0;
 }
 
-static void start_write(struct slot *slot, const struct fuse_in_header *h,
-			const struct fuse_write_in *in)
+static void data_start_write(struct slot *slot, const struct fuse_in_header *h,
+			     const struct fuse_write_in *in)
 {
 	struct tree_open *open =
 		tree_open_of(dev_user(slot->dev), slot->file, in->fh);
-	int err = check_write(slot, h, in);
+	int err = data_check_write(slot, h, in);
 
 	if (err >= 0 && !open)
 		err = -EBADF;
@@ -355,12 +359,12 @@ static void start_write(struct slot *slot, const struct fuse_in_header *h,
 	if (err)
 		dev_reply(slot, err);
 	else
-		data_fill_holes(slot, write_filled);
+		data_fill_holes(slot, data_write_filled);
 }
 
 /* ---- FSYNC ---- */
 
-static void fsync_done(struct slot *slot)
+static void data_fsync_done(struct slot *slot)
 {
 	struct tree_file *f = slot->file;
 	/* It may have been closed meanwhile, by a handle that was tampered with. */
@@ -377,14 +381,14 @@ static void fsync_done(struct slot *slot)
 	dev_reply(slot, data_errno(slot->err));
 }
 
-static void start_fsync(struct slot *slot, const struct fuse_fsync_in *in)
+static void data_start_fsync(struct slot *slot, const struct fuse_fsync_in *in)
 {
 	slot->fh = in->fh;
 	slot->file->unflushed = false;
 	slot->io.op = SRPI_FLUSH;
 	slot->io.offset = 0;
 	slot->io.len = 0;
-	data_submit(slot, fsync_done);
+	data_submit(slot, data_fsync_done);
 }
 
 /* ---- the door ---- */
@@ -397,7 +401,7 @@ _Static_assert(sizeof(struct fuse_in_header) +
 		       DEV_HEADERS_LEN,
 	       "FALLOCATE");
 
-static size_t args_len(uint32_t opcode)
+static size_t data_args_len(uint32_t opcode)
 {
 	switch (opcode) {
 	case FUSE_READ:
@@ -430,10 +434,10 @@ static void data_start_request(struct slot *slot)
 		data_start_read(slot, args);
 		break;
 	case FUSE_WRITE:
-		start_write(slot, in, args);
+		data_start_write(slot, in, args);
 		break;
 	case FUSE_FSYNC:
-		start_fsync(slot, args);
+		data_start_fsync(slot, args);
 		break;
 	case FUSE_FALLOCATE:
 		space_fallocate(slot, args);
@@ -447,7 +451,7 @@ static void data_start_request(struct slot *slot)
 bool data_request(struct slot *slot, const struct fuse_in_header *in)
 {
 	struct tree *tree = dev_user(slot->dev);
-	size_t len = args_len(in->opcode);
+	size_t len = data_args_len(in->opcode);
 
 	if (len == 0)
 		return false;

@@ -29,12 +29,12 @@ static inline uint64_t data_round_up(const struct slot *slot, uint64_t pos)
 
 /* True when the range shares a block with bytes that are not in it: at its
  * begin, at its end. */
-static inline bool data_cuts_head(const struct slot *slot)
+static inline bool data_begin_is_unaligned(const struct slot *slot)
 {
 	return data_round_down(slot, slot->offset) != slot->offset;
 }
 
-static inline bool data_cuts_tail(const struct slot *slot)
+static inline bool data_end_is_unaligned(const struct slot *slot)
 {
 	uint64_t end = slot->offset + slot->len;
 

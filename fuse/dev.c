@@ -46,27 +46,27 @@ struct dev {
 	struct slots slots;
 	struct fair_queue fair_queue;
 	struct reactor_timer stall_timer;
-	bool watching;	     /* it runs */
-	uint64_t freed;	     /* slots, ever */
-	uint64_t freed_then; /* when the timer was set */
+	bool stall_watched;    /* it runs */
+	uint64_t freed;	       /* slots, ever */
+	uint64_t freed_before; /* when the timer was set */
 	bool stalled;
-	uint8_t *request;     /* a whole one, for libfuse */
-	struct slot *current; /* libfuse has its request; NULL: claimed */
-	unsigned int busy;    /* slots that data.c has */
+	uint8_t *request;	   /* a whole one, for libfuse */
+	struct slot *libfuse_slot; /* libfuse has its request; NULL: claimed */
+	unsigned int busy;	   /* slots that data.c has */
 
 	struct uring *uring; /* NULL: all requests are read */
 	bool uring_agreed;   /* in INIT */
 	bool offered_entries;
-	struct slot *asked; /* entries whose request libfuse has */
+	struct slot *libfuse_entries; /* entries whose request libfuse has */
 
 	struct reader reader;
 	bool ring_writes; /* answers leave with the turn's io_uring_enter */
 	bool stopped;
 	bool ended;
-	bool severed;	  /* the kernel has unmounted */
+	bool unmounted;	  /* the kernel has unmounted */
 	bool closed;	  /* dev_close() */
 	uint64_t offered; /* flags of the kernel's INIT */
-	bool init_seen;
+	bool init_done;
 	struct log_limit limit;
 };
 
@@ -98,7 +98,7 @@ void dev_put(struct slot *slot)
 }
 
 /* An entry's slot is the kernel's as soon as the request is answered. */
-static void give_back(struct slot *slot)
+static void dev_finish_request(struct slot *slot)
 {
 	struct dev *dev = slot->dev;
 
@@ -115,16 +115,16 @@ static void give_back(struct slot *slot)
 
 struct slot *dev_claim(struct dev *dev)
 {
-	struct slot *slot = dev->current;
+	struct slot *slot = dev->libfuse_slot;
 
 	assert(slot);
-	dev->current = NULL;
+	dev->libfuse_slot = NULL;
 	return slot;
 }
 
 void dev_release(struct slot *slot)
 {
-	give_back(slot);
+	dev_finish_request(slot);
 }
 
 /* ENOENT: nobody waits for it any more. ENODEV: unmounted. */
@@ -135,7 +135,7 @@ static bool dev_is_refusal(int err)
 
 /* The kernel has not taken an answer: who waits for it is to get an error, and
  * not to wait for ever. */
-static void answer_refused(struct dev *dev, uint64_t unique, int err)
+static void dev_answer_refused(struct dev *dev, uint64_t unique, int err)
 {
 	const struct fuse_out_header out = {
 		.len = sizeof(out),
@@ -152,18 +152,18 @@ static void answer_refused(struct dev *dev, uint64_t unique, int err)
 		log_debug("and refuses that: %s", strerror(errno));
 }
 
-static void sent(struct slot *slot, int res)
+static void dev_reply_sent(struct slot *slot, int res)
 {
 	if (dev_is_refusal(res))
-		answer_refused(slot->dev, slot->unique, res);
-	give_back(slot);
+		dev_answer_refused(slot->dev, slot->unique, res);
+	dev_finish_request(slot);
 }
 
-static void write_now(struct slot *slot)
+static void dev_write_now(struct slot *slot)
 {
 	ssize_t n = writev(slot->dev->fd, slot->parts, 2);
 
-	sent(slot, n < 0 ? -errno : 0);
+	dev_reply_sent(slot, n < 0 ? -errno : 0);
 }
 
 static void dev_write_done(struct reactor_op *op, int res, unsigned int flags)
@@ -173,16 +173,16 @@ static void dev_write_done(struct reactor_op *op, int res, unsigned int flags)
 	/* The kernel cannot do it without a thread of its own (before 6.9). */
 	if (res == -EAGAIN || res == -EOPNOTSUPP) {
 		slot->dev->ring_writes = false;
-		write_now(slot);
+		dev_write_now(slot);
 		return;
 	}
 	reader_use_ring(&slot->dev->reader);
-	sent(slot, res);
+	dev_reply_sent(slot, res);
 }
 
 /* The one function that answers a request for data: @len bytes at @p, which is
  * slot->data or slot->answer, or an error. */
-static void send_reply(struct slot *slot, void *p, size_t len, int err)
+static void dev_send_reply(struct slot *slot, void *p, size_t len, int err)
 {
 	struct dev *dev = slot->dev;
 	struct io_uring_sqe *sqe;
@@ -190,7 +190,7 @@ static void send_reply(struct slot *slot, void *p, size_t len, int err)
 	if (slot->entry.uring) {
 		slots_show_kernel(&dev->slots, slot, p, len);
 		uring_answer(slot, len, err);
-		give_back(slot);
+		dev_finish_request(slot);
 		return;
 	}
 	slot->out = (struct fuse_out_header){
@@ -201,7 +201,7 @@ static void send_reply(struct slot *slot, void *p, size_t len, int err)
 	slot->parts[0] = (struct iovec){ &slot->out, sizeof(slot->out) };
 	slot->parts[1] = (struct iovec){ p, len };
 	if (!dev->ring_writes) {
-		write_now(slot);
+		dev_write_now(slot);
 		return;
 	}
 	slot->op.done = dev_write_done;
@@ -213,31 +213,31 @@ static void send_reply(struct slot *slot, void *p, size_t len, int err)
 
 void dev_reply(struct slot *slot, int err)
 {
-	send_reply(slot, slot->data, 0, err);
+	dev_send_reply(slot, slot->data, 0, err);
 }
 
 void dev_reply_data(struct slot *slot, uint32_t len)
 {
-	send_reply(slot, slot->data, len, 0);
+	dev_send_reply(slot, slot->data, len, 0);
 }
 
 void dev_reply_written(struct slot *slot, uint32_t len)
 {
 	slot->answer.write = (struct fuse_write_out){ .size = len };
-	send_reply(slot, &slot->answer, sizeof(slot->answer.write), 0);
+	dev_send_reply(slot, &slot->answer, sizeof(slot->answer.write), 0);
 }
 
 void dev_reply_position(struct slot *slot, uint64_t pos)
 {
 	slot->answer.lseek = (struct fuse_lseek_out){ .offset = pos };
-	send_reply(slot, &slot->answer, sizeof(slot->answer.lseek), 0);
+	dev_send_reply(slot, &slot->answer, sizeof(slot->answer.lseek), 0);
 }
 
 /* ---- what libfuse sends ---- */
 
 /* In its answer to INIT libfuse cannot ask for what came after its time: files
  * with direct I/O that may be mapped, and io_uring. */
-static void amend_init(struct dev *dev, const struct iovec *iov, int count)
+static void dev_amend_init(struct dev *dev, const struct iovec *iov, int count)
 {
 	struct fuse_init_out *out = count > 1 ? iov[1].iov_base : NULL;
 	uint64_t wanted = DIRECT_IO_ALLOW_MMAP;
@@ -253,9 +253,9 @@ static void amend_init(struct dev *dev, const struct iovec *iov, int count)
 }
 
 /* The entry whose request has that number, off the list. */
-static struct slot *take_asked(struct dev *dev, uint64_t unique)
+static struct slot *dev_take_libfuse_entry(struct dev *dev, uint64_t unique)
 {
-	struct slot **p = &dev->asked;
+	struct slot **p = &dev->libfuse_entries;
 	struct slot *slot;
 
 	while (*p && (*p)->unique != unique)
@@ -267,8 +267,8 @@ static struct slot *take_asked(struct dev *dev, uint64_t unique)
 }
 
 /* Sends an answer of libfuse in an entry. */
-static ssize_t answer_entry(struct slot *slot, const struct iovec *iov,
-			    int count)
+static ssize_t dev_answer_entry(struct slot *slot, const struct iovec *iov,
+				int count)
 {
 	const struct fuse_out_header *header = iov[0].iov_base;
 	size_t len = 0;
@@ -286,8 +286,8 @@ static ssize_t answer_entry(struct slot *slot, const struct iovec *iov,
 }
 
 /* libfuse's answers pass through here. */
-static ssize_t from_libfuse(int fd, struct iovec *iov, int count,
-			    void *userdata)
+static ssize_t dev_send_for_libfuse(int fd, struct iovec *iov, int count,
+				    void *userdata)
 {
 	const struct fuse_out_header *header = iov[0].iov_base;
 	struct dev *dev = userdata;
@@ -295,38 +295,38 @@ static ssize_t from_libfuse(int fd, struct iovec *iov, int count,
 	ssize_t n;
 	int err;
 
-	if (!dev->init_seen) {
-		dev->init_seen = true;
-		amend_init(dev, iov, count);
+	if (!dev->init_done) {
+		dev->init_done = true;
+		dev_amend_init(dev, iov, count);
 	}
-	slot = take_asked(dev, header->unique);
+	slot = dev_take_libfuse_entry(dev, header->unique);
 	if (slot)
-		return answer_entry(slot, iov, count);
+		return dev_answer_entry(slot, iov, count);
 	n = writev(fd, iov, count);
 	err = n < 0 ? -errno : 0;
 	/* Without a number it is no answer. */
 	if (dev_is_refusal(err) && header->unique)
-		answer_refused(dev, header->unique, err);
+		dev_answer_refused(dev, header->unique, err);
 	errno = -err;
 	return n;
 }
 
 /* Not used: requests are read here. */
-static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
+static ssize_t dev_no_read(int fd, void *buf, size_t len, void *userdata)
 {
 	errno = ENOTSUP;
 	return -1;
 }
 
-static const struct fuse_custom_io custom_io = {
-	.writev = from_libfuse,
-	.read = no_read,
+static const struct fuse_custom_io dev_custom_io = {
+	.writev = dev_send_for_libfuse,
+	.read = dev_no_read,
 };
 
 /* ---- requests ---- */
 
 /* Gives the queues their slots, once. */
-static void offer_entries(struct dev *dev)
+static void dev_offer_entries(struct dev *dev)
 {
 	unsigned int cnt = uring_entry_cnt(dev->uring);
 
@@ -345,7 +345,8 @@ static void offer_entries(struct dev *dev)
  * cannot be called back quickly, and everything is answered soon. ENOSYS stops
  * the kernel from sending more.
  */
-static void refuse_interrupt(struct dev *dev, const struct fuse_in_header *in)
+static void dev_refuse_interrupt(struct dev *dev,
+				 const struct fuse_in_header *in)
 {
 	const struct fuse_out_header out = {
 		.len = sizeof(out),
@@ -358,7 +359,7 @@ static void refuse_interrupt(struct dev *dev, const struct fuse_in_header *in)
 			  strerror(errno));
 }
 
-static void note_init(struct dev *dev, const struct fuse_in_header *in)
+static void dev_note_init(struct dev *dev, const struct fuse_in_header *in)
 {
 	const struct fuse_init_in *init = (const void *)(in + 1);
 
@@ -368,25 +369,25 @@ static void note_init(struct dev *dev, const struct fuse_in_header *in)
 }
 
 /* Has libfuse handle the @len bytes at dev->request, of @slot. */
-static void ask_libfuse(struct dev *dev, struct slot *slot, size_t len)
+static void dev_pass_to_libfuse(struct dev *dev, struct slot *slot, size_t len)
 {
 	struct fuse_buf buf = { .size = len, .mem = dev->request };
 
-	dev->current = slot;
+	dev->libfuse_slot = slot;
 	fuse_session_process_buf(dev->se, &buf);
-	if (dev->current)
-		give_back(slot);
-	dev->current = NULL;
+	if (dev->libfuse_slot)
+		dev_finish_request(slot);
+	dev->libfuse_slot = NULL;
 }
 
 /* Handles the request of @len bytes that was read into @slot. */
-static void handle(struct dev *dev, struct slot *slot, size_t len)
+static void dev_handle_request(struct dev *dev, struct slot *slot, size_t len)
 {
 	const struct fuse_in_header *in = (const void *)slot->headers;
 
 	if (in->opcode == FUSE_INTERRUPT) {
-		refuse_interrupt(dev, in);
-		give_back(slot);
+		dev_refuse_interrupt(dev, in);
+		dev_finish_request(slot);
 		return;
 	}
 	slot->unique = in->unique;
@@ -397,15 +398,15 @@ static void handle(struct dev *dev, struct slot *slot, size_t len)
 		memcpy(dev->request + DEV_HEADERS_LEN, slot->data,
 		       len - DEV_HEADERS_LEN);
 	if (in->opcode == FUSE_INIT)
-		note_init(dev, (const void *)dev->request);
-	ask_libfuse(dev, slot, len);
+		dev_note_init(dev, (const void *)dev->request);
+	dev_pass_to_libfuse(dev, slot, len);
 	if (dev->uring_agreed)
-		offer_entries(dev);
+		dev_offer_entries(dev);
 }
 
 /* An entry has a request. One that comes after dev_stop() stays unanswered,
  * until the kernel ends all. */
-static void entry_request(struct slot *slot)
+static void dev_entry_request(struct slot *slot)
 {
 	const struct fuse_in_header *in = (const void *)slot->headers;
 	struct dev *dev = slot->dev;
@@ -423,13 +424,13 @@ static void entry_request(struct slot *slot)
 		return;
 	head = uring_head(slot, dev->request, REQUEST_HEAD_MAX, &payload);
 	memcpy(dev->request + head, slot->payload, payload);
-	slot->next_free = dev->asked;
-	dev->asked = slot;
-	ask_libfuse(dev, slot, head + payload);
+	slot->next_free = dev->libfuse_entries;
+	dev->libfuse_entries = slot;
+	dev_pass_to_libfuse(dev, slot, head + payload);
 }
 
 /* All of them are when one is, so that requests are read. */
-static void entry_refused(struct slot *slot, int err)
+static void dev_entry_refused(struct slot *slot, int err)
 {
 	struct dev *dev = slot->dev;
 
@@ -458,12 +459,12 @@ unsigned int dev_busy(const struct dev *dev)
 	return dev->busy;
 }
 
-static void stall_due(struct reactor_timer *t)
+static void dev_stall_due(struct reactor_timer *t)
 {
 	struct dev *dev = container_of(t, struct dev, stall_timer);
 
-	dev->watching = false;
-	dev->stalled = dev->freed == dev->freed_then;
+	dev->stall_watched = false;
+	dev->stalled = dev->freed == dev->freed_before;
 }
 
 struct slot *dev_take(struct dev *dev)
@@ -474,9 +475,9 @@ struct slot *dev_take(struct dev *dev)
 		return slot;
 	if (dev->stalled)
 		return slots_take_spare(&dev->slots);
-	if (!dev->watching) {
-		dev->watching = true;
-		dev->freed_then = dev->freed;
+	if (!dev->stall_watched) {
+		dev->stall_watched = true;
+		dev->freed_before = dev->freed;
 		reactor_timer_set(dev->reactor, &dev->stall_timer, STALL_MS);
 	}
 	return NULL;
@@ -490,7 +491,7 @@ struct fair_queue *dev_fair_queue(struct dev *dev)
 }
 
 /* Bytes of a request that lie at data. */
-static size_t payload_len(const struct slot *slot)
+static size_t dev_payload_len(const struct slot *slot)
 {
 	const struct fuse_in_header *in = (const void *)slot->headers;
 	size_t len = in->len > DEV_HEADERS_LEN ? in->len - DEV_HEADERS_LEN : 0;
@@ -502,10 +503,10 @@ static size_t payload_len(const struct slot *slot)
 		       : slot->dev->options.max_write;
 }
 
-static void move_request(struct slot *to, struct slot *from)
+static void dev_move_request(struct slot *to, struct slot *from)
 {
 	memcpy(to->headers, from->headers, sizeof(to->headers));
-	memcpy(to->data, from->data, payload_len(from));
+	memcpy(to->data, from->data, dev_payload_len(from));
 	to->unique = from->unique;
 	to->file = from->file;
 	to->fh = from->fh;
@@ -519,7 +520,7 @@ struct slot *dev_to_registered(struct slot *slot)
 	struct slot *to = slot->spare ? slots_take(&slot->dev->slots) : slot;
 
 	if (to && to != slot)
-		move_request(to, slot);
+		dev_move_request(to, slot);
 	return to;
 }
 
@@ -531,8 +532,8 @@ struct slot *dev_to_spare(struct slot *slot)
 		to = slots_take_spare(&slot->dev->slots);
 	if (!to)
 		return slot;
-	slots_use_spare(&slot->dev->slots, to, payload_len(slot));
-	move_request(to, slot);
+	slots_use_spare(&slot->dev->slots, to, dev_payload_len(slot));
+	dev_move_request(to, slot);
 	return to;
 }
 
@@ -555,7 +556,7 @@ void dev_request(struct slot *slot, size_t len)
 	if (slot->spare)
 		slots_use_spare(&slot->dev->slots, slot, len);
 	slot->dev->busy++;
-	handle(slot->dev, slot, len);
+	dev_handle_request(slot->dev, slot, len);
 }
 
 void dev_failed(struct dev *dev, int err)
@@ -564,13 +565,13 @@ void dev_failed(struct dev *dev, int err)
 	if (dev->ended)
 		return;
 	dev->ended = true;
-	dev->severed = err == -ENODEV;
-	dev->options.ended(dev, dev->severed ? 0 : err);
+	dev->unmounted = err == -ENODEV;
+	dev->options.ended(dev, dev->unmounted ? 0 : err);
 }
 
 /* ---- the life of a device ---- */
 
-static int make_request(struct dev *dev, struct error *e)
+static int dev_make_request_buffer(struct dev *dev, struct error *e)
 {
 	dev->request = malloc(REQUEST_HEAD_MAX + dev->options.max_write);
 	if (dev->request)
@@ -580,7 +581,7 @@ static int make_request(struct dev *dev, struct error *e)
 
 /* As many slots as wanted for each queue: a program has only that of its
  * processor. */
-static void want_queues(struct dev_options *o)
+static void dev_want_queues(struct dev_options *o)
 {
 	unsigned int cnt = (SLOTS_MAX - SLOTS_READ) / o->queues;
 
@@ -588,15 +589,15 @@ static void want_queues(struct dev_options *o)
 }
 
 /* With what slots there are. */
-static int make_uring(struct dev *dev, struct error *e)
+static int dev_make_uring(struct dev *dev, struct error *e)
 {
 	struct dev_options *o = &dev->options;
 	const struct uring_options uo = {
 		.reactor = dev->reactor,
 		.queues = o->queues,
 		.entries = (o->slots - SLOTS_READ) / o->queues,
-		.request = entry_request,
-		.refused = entry_refused,
+		.request = dev_entry_request,
+		.refused = dev_entry_refused,
 	};
 	int err;
 
@@ -632,16 +633,16 @@ int dev_create(const struct dev_options *options, struct dev **ret_dev,
 	dev->fd = -1;
 	dev->file = -1;
 	dev->stopped = true;
-	reactor_timer_init(&dev->stall_timer, stall_due);
+	reactor_timer_init(&dev->stall_timer, dev_stall_due);
 	fair_queue_init(&dev->fair_queue, options->depth, options->volumes);
 	if (options->queues)
-		want_queues(&dev->options);
+		dev_want_queues(&dev->options);
 	wanted = dev->options.slots;
 	err = slots_open(&dev->slots, &dev->options, dev, e);
 	if (!err)
-		err = make_request(dev, e);
+		err = dev_make_request_buffer(dev, e);
 	if (!err && options->queues)
-		err = make_uring(dev, e);
+		err = dev_make_uring(dev, e);
 	if (err) {
 		dev_free(dev);
 		return err;
@@ -663,7 +664,7 @@ int dev_start(struct dev *dev, struct fuse_session *se)
 	dev->fd = fuse_session_fd(se);
 	if (fcntl(dev->fd, F_SETFL, O_NONBLOCK) < 0)
 		return -errno;
-	err = fuse_session_custom_io(se, &custom_io, dev->fd);
+	err = fuse_session_custom_io(se, &dev_custom_io, dev->fd);
 	if (err)
 		return err;
 	dev->stopped = false;
@@ -709,7 +710,7 @@ void dev_free(struct dev *dev)
 bool dev_idle(const struct dev *dev)
 {
 	/* The kernel ends those that wait when it has unmounted. */
-	if (dev->severed && uring_waiting(dev->uring) > 0)
+	if (dev->unmounted && uring_waiting(dev->uring) > 0)
 		return false;
 	return dev->busy == 0 && reader_idle(&dev->reader);
 }
@@ -736,7 +737,7 @@ struct srpi_mem *dev_mem(const struct dev *dev)
 
 bool dev_answers(const struct dev *dev)
 {
-	return dev->init_seen;
+	return dev->init_done;
 }
 
 bool dev_uses_uring(const struct dev *dev)

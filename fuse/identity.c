@@ -43,8 +43,8 @@
 
 /* @address: of the target, as a number; "": the identifier is locked for every
  * target. */
-static socklen_t lock_name(const char *port, const char *address,
-			   struct sockaddr_un *ret)
+static socklen_t identity_lock_name(const char *port, const char *address,
+				    struct sockaddr_un *ret)
 {
 	char text[SRPI_PORT_SIZE + ADDRESS_SIZE];
 	char digest[SRPI_PORT_SIZE];
@@ -70,7 +70,7 @@ static void identity_read_line(const char *path, char *buf, size_t len)
 
 /* "process 123 (rdma-fuse)", as far as it can be seen from here. @fd: connected
  * to it. */
-static void name_owner(int fd, char buf[PROCESS_SIZE])
+static void identity_name_owner(int fd, char buf[PROCESS_SIZE])
 {
 	struct ucred cred = { 0 };
 	socklen_t cred_len = sizeof(cred);
@@ -88,8 +88,8 @@ static void name_owner(int fd, char buf[PROCESS_SIZE])
 
 /* Returns when the owner may have gone, or @ms are over; @owner says who it is,
  * if that can be seen. False: there is a signal, which stays pending. */
-static bool await_owner(const struct sockaddr_un *sun, socklen_t len, int ms,
-			char owner[PROCESS_SIZE])
+static bool identity_await_owner(const struct sockaddr_un *sun, socklen_t len,
+				 int ms, char owner[PROCESS_SIZE])
 {
 	sigset_t set;
 	_cleanup_close_ int fd =
@@ -103,7 +103,7 @@ static bool await_owner(const struct sockaddr_un *sun, socklen_t len, int ms,
 	p[0] = (struct pollfd){ .fd = fd };
 	p[1] = (struct pollfd){ .fd = signals, .events = POLLIN };
 	if (fd >= 0 && connect(fd, (const struct sockaddr *)sun, len) == 0) {
-		name_owner(fd, owner);
+		identity_name_owner(fd, owner);
 	} else {
 		p[0].fd = -1;
 		ms = ms < ASK_MS ? ms : ASK_MS;
@@ -112,7 +112,7 @@ static bool await_owner(const struct sockaddr_un *sun, socklen_t len, int ms,
 	return !(p[1].revents & POLLIN);
 }
 
-static int64_t now_ms(void)
+static int64_t identity_now_ms(void)
 {
 	struct timespec ts;
 
@@ -122,8 +122,8 @@ static int64_t now_ms(void)
 
 /* False: another process has the lock. Where the kernel has no such sockets,
  * there is no lock. */
-static bool try_lock(struct identity *id, const struct sockaddr_un *sun,
-		     socklen_t len)
+static bool identity_try_lock(struct identity *id,
+			      const struct sockaddr_un *sun, socklen_t len)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	bool taken;
@@ -142,20 +142,21 @@ static bool try_lock(struct identity *id, const struct sockaddr_un *sun,
 	return !taken;
 }
 
-/* Waits for the lock until @end, of now_ms(). False: another process still has
+/* Waits for the lock until @end, of identity_now_ms(). False: another process still has
  * it; @owner says which. */
-static bool lock_identity(struct identity *id, const char *port,
+static bool identity_lock(struct identity *id, const char *port,
 			  const char *address, int64_t end,
 			  char owner[PROCESS_SIZE])
 {
 	struct sockaddr_un sun;
-	socklen_t len = lock_name(port, address, &sun);
+	socklen_t len = identity_lock_name(port, address, &sun);
 
 	snprintf(owner, PROCESS_SIZE, "another process");
-	while (!try_lock(id, &sun, len)) {
-		int64_t left = end - now_ms();
+	while (!identity_try_lock(id, &sun, len)) {
+		int64_t left = end - identity_now_ms();
 
-		if (!await_owner(&sun, len, left > 0 ? (int)left : 0, owner) ||
+		if (!identity_await_owner(&sun, len, left > 0 ? (int)left : 0,
+					  owner) ||
 		    left <= 0)
 			return false;
 	}
@@ -169,7 +170,8 @@ struct target_addresses {
 	unsigned int cnt;
 };
 
-static void add_address(struct target_addresses *t, const struct addrinfo *ai)
+static void identity_add_address(struct target_addresses *t,
+				 const struct addrinfo *ai)
 {
 	char host[ADDRESS_SIZE - sizeof(" 65535")] = "", port[8] = "";
 
@@ -180,14 +182,14 @@ static void add_address(struct target_addresses *t, const struct addrinfo *ai)
 	snprintf(t->text[t->cnt++], ADDRESS_SIZE, "%s %s", host, port);
 }
 
-static int compare_addresses(const void *a, const void *b)
+static int identity_compare_addresses(const void *a, const void *b)
 {
 	return strcmp(a, b);
 }
 
 /* All addresses of the target, in an order that does not depend on the name. */
-static void find_addresses(const struct srpi_uri *uri,
-			   struct target_addresses *ret)
+static void identity_find_addresses(const struct srpi_uri *uri,
+				    struct target_addresses *ret)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
 	struct addrinfo *list;
@@ -199,13 +201,13 @@ static void find_addresses(const struct srpi_uri *uri,
 	if (getaddrinfo(uri->host, port, &hints, &list))
 		return;
 	for (const struct addrinfo *ai = list; ai; ai = ai->ai_next)
-		add_address(ret, ai);
+		identity_add_address(ret, ai);
 	freeaddrinfo(list);
-	qsort(ret->text, ret->cnt, ADDRESS_SIZE, compare_addresses);
+	qsort(ret->text, ret->cnt, ADDRESS_SIZE, identity_compare_addresses);
 }
 
-static int refuse_named(const struct srpi_uri *uri, const char *owner,
-			struct error *e)
+static int identity_refuse_named(const struct srpi_uri *uri, const char *owner,
+				 struct error *e)
 {
 	return error_set(
 		e, -EADDRINUSE,
@@ -218,20 +220,20 @@ static int refuse_named(const struct srpi_uri *uri, const char *owner,
 /* Locks the identifier for each address of the target: another mount may have
  * written the same address as a name, or as another name. With another target
  * the same identifier may be used. */
-static int claim_named(struct identity *id, const struct srpi_uri *uri,
-		       struct error *e)
+static int identity_claim_named(struct identity *id, const struct srpi_uri *uri,
+				struct error *e)
 {
-	int64_t end = now_ms() + NAMED_WAIT_MS;
+	int64_t end = identity_now_ms() + NAMED_WAIT_MS;
 	struct target_addresses t;
 	char owner[PROCESS_SIZE];
 
-	find_addresses(uri, &t);
+	identity_find_addresses(uri, &t);
 	for (unsigned int i = 0; i < t.cnt; i++) {
 		/* We have that lock already. */
 		if (i > 0 && !strcmp(t.text[i], t.text[i - 1]))
 			continue;
-		if (!lock_identity(id, uri->initiator, t.text[i], end, owner))
-			return refuse_named(uri, owner, e);
+		if (!identity_lock(id, uri->initiator, t.text[i], end, owner))
+			return identity_refuse_named(uri, owner, e);
 	}
 	return 0;
 }
@@ -252,10 +254,10 @@ static void identity_set_text(struct identity *id, const char *machine,
 		id->text[0] = '\0';
 }
 
-static void claim_own(struct identity *id, const char *machine,
-		      const char *mountpoint, const char *uri)
+static void identity_claim_own(struct identity *id, const char *machine,
+			       const char *mountpoint, const char *uri)
 {
-	int64_t end = now_ms() + OWN_WAIT_MS;
+	int64_t end = identity_now_ms() + OWN_WAIT_MS;
 	char owner[PROCESS_SIZE], first[PROCESS_SIZE] = "";
 	char port[SRPI_PORT_SIZE];
 	unsigned int n = 0;
@@ -265,7 +267,7 @@ static void claim_own(struct identity *id, const char *machine,
 		srpi_port_of_identity(id->text, port);
 		if (n == NUMBER_MAX)
 			id->text[0] = '\0';
-		if (!*id->text || lock_identity(id, port, /* address= */ "",
+		if (!*id->text || identity_lock(id, port, /* address= */ "",
 						n == 0 ? end : 0, owner))
 			break;
 		if (n == 0)
@@ -289,11 +291,11 @@ int identity_claim(struct identity *id, const char *mountpoint, const char *uri,
 	if (srpi_uri_parse(uri, &u, NULL))
 		return 0;
 	if (*u.initiator)
-		return claim_named(id, &u, e);
+		return identity_claim_named(id, &u, e);
 	identity_read_line("/etc/machine-id", machine, sizeof(machine));
 	id->no_machine_id = !*machine;
 	if (!id->no_machine_id)
-		claim_own(id, machine, mountpoint, uri);
+		identity_claim_own(id, machine, mountpoint, uri);
 	return 0;
 }
 

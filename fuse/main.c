@@ -31,13 +31,13 @@
 
 struct process {
 	const struct fuse_options *o;
-	int verdict; /* write end of the pipe to who waits, -1: nobody does */
+	int ready_fd; /* write end of the pipe to who waits, -1: nobody does */
 	struct pidfile pidfile;
 };
 
 /* ---- the daemon ---- */
 
-static void leave_terminal(void)
+static void process_leave_terminal(void)
 {
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -53,7 +53,7 @@ static void leave_terminal(void)
 }
 
 /* The mount answers: say so to who waits. */
-static int mounted(void *arg)
+static int process_mount_ready(void *arg)
 {
 	struct process *p = arg;
 	struct error e;
@@ -62,24 +62,24 @@ static int mounted(void *arg)
 		log_error("%s", e.text);
 		return e.err;
 	}
-	if (p->verdict < 0)
+	if (p->ready_fd < 0)
 		return 0;
-	if (write(p->verdict, "r", 1) != 1)
+	if (write(p->ready_fd, "r", 1) != 1)
 		return -EPIPE; /* nobody waits any more: we are not wanted */
-	close(p->verdict);
-	leave_terminal();
+	close(p->ready_fd);
+	process_leave_terminal();
 	return 0;
 }
 
 /* Under memory pressure the kernel may wait for our writes: it must not make
  * us wait for them as well. Not permitted to all. */
-static void set_io_flusher(void)
+static void process_set_io_flusher(void)
 {
 	if (prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) < 0)
 		log_debug("not marked as an I/O flusher: %s", strerror(errno));
 }
 
-static bool fuse_check_limits(void)
+static bool process_check_limits(void)
 {
 	struct rlimit lim;
 
@@ -91,7 +91,7 @@ static bool fuse_check_limits(void)
 	return false;
 }
 
-static void block_signals(void)
+static void process_block_signals(void)
 {
 	sigset_t set;
 
@@ -100,7 +100,7 @@ static void block_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-static int run(struct process *p, struct mount *m)
+static int process_run(struct process *p, struct mount *m)
 {
 	struct error e;
 	int err, status;
@@ -114,16 +114,16 @@ static int run(struct process *p, struct mount *m)
 	if (err)
 		log_debug("a fork may disturb an RDMA device: %s",
 			  strerror(-err));
-	set_io_flusher();
-	block_signals();
-	status = client_run(p->o, m, mounted, p);
+	process_set_io_flusher();
+	process_block_signals();
+	status = client_run(p->o, m, process_mount_ready, p);
 	pidfile_remove(&p->pidfile);
 	return status;
 }
 
 /* ---- who waits for the daemon ---- */
 
-static int daemon_died(pid_t pid)
+static int process_report_daemon_death(pid_t pid)
 {
 	int status;
 
@@ -135,17 +135,18 @@ static int daemon_died(pid_t pid)
 }
 
 /* The last proof: the mount answers another process than its server. */
-static int wait_for_daemon(pid_t pid, int verdict, const struct mount *m)
+static int process_wait_for_daemon(pid_t pid, int ready_fd,
+				   const struct mount *m)
 {
 	struct stat st;
 	char c;
 	ssize_t n;
 
 	do
-		n = read(verdict, &c, 1);
+		n = read(ready_fd, &c, 1);
 	while (n < 0 && errno == EINTR);
 	if (n != 1)
-		return daemon_died(pid);
+		return process_report_daemon_death(pid);
 	if (stat(m->path, &st) == 0)
 		return EXIT_SUCCESS;
 	log_error("%s was mounted, but does not answer: %s", m->path,
@@ -154,7 +155,7 @@ static int wait_for_daemon(pid_t pid, int verdict, const struct mount *m)
 	return EXIT_FAILURE;
 }
 
-static int run_daemon(struct process *p, struct mount *m)
+static int process_run_daemon(struct process *p, struct mount *m)
 {
 	int fds[2];
 	pid_t pid;
@@ -165,15 +166,15 @@ static int run_daemon(struct process *p, struct mount *m)
 	}
 	if (pid > 0) {
 		close(fds[1]);
-		return wait_for_daemon(pid, fds[0], m);
+		return process_wait_for_daemon(pid, fds[0], m);
 	}
 	close(fds[0]);
-	p->verdict = fds[1];
+	p->ready_fd = fds[1];
 	setsid();
-	return run(p, m);
+	return process_run(p, m);
 }
 
-static enum log_level level_of(int verbosity)
+static enum log_level process_log_level(int verbosity)
 {
 	int level = LOG_NOTICE + verbosity;
 
@@ -186,7 +187,7 @@ int main(int argc, char **argv)
 {
 	struct error e;
 	struct fuse_options o;
-	struct process p = { .o = &o, .verdict = -1 };
+	struct process p = { .o = &o, .ready_fd = -1 };
 	struct mount m;
 
 	std_files_hold();
@@ -199,12 +200,12 @@ int main(int argc, char **argv)
 	case OPTION_BAD:
 		return EXIT_FAILURE;
 	}
-	log_init("rdma-fuse", level_of(o.verbosity));
+	log_init("rdma-fuse", process_log_level(o.verbosity));
 	if (mount_check(o.mountpoint, &m, &e)) {
 		log_error("%s", e.text);
 		return EXIT_FAILURE;
 	}
-	if (!fuse_check_limits())
+	if (!process_check_limits())
 		return EXIT_FAILURE;
-	return o.foreground ? run(&p, &m) : run_daemon(&p, &m);
+	return o.foreground ? process_run(&p, &m) : process_run_daemon(&p, &m);
 }

@@ -25,7 +25,7 @@
 
 /* ---- before ---- */
 
-static int check_device(struct error *e)
+static int mount_check_device(struct error *e)
 {
 	_cleanup_close_ int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	int err = -errno;
@@ -52,7 +52,7 @@ static int check_device(struct error *e)
  * not. Of a dead mount stat() is answered from the kernel's cache for a while, and
  * statfs() fails: -ENOTCONN or -ECONNABORTED.
  */
-static int is_fuse_root(const char *path, const struct stat *st)
+static int mount_is_fuse_root(const char *path, const struct stat *st)
 {
 	struct statfs fs;
 
@@ -61,7 +61,7 @@ static int is_fuse_root(const char *path, const struct stat *st)
 	return fs.f_type == FUSE_MAGIC && st->st_ino == FUSE_ROOT_ID;
 }
 
-static int bad_path(const char *path, int err, struct error *e)
+static int mount_refuse_path(const char *path, int err, struct error *e)
 {
 	if (!*path) {
 		return error_set(e, err,
@@ -87,7 +87,8 @@ static int bad_path(const char *path, int err, struct error *e)
 	return err;
 }
 
-static int check_path(const char *path, struct mount *ret, struct error *e)
+static int mount_check_path(const char *path, struct mount *ret,
+			    struct error *e)
 {
 	struct stat st;
 	int fuse;
@@ -100,16 +101,16 @@ static int check_path(const char *path, struct mount *ret, struct error *e)
 			path);
 	}
 	if (stat(path, &st) < 0)
-		return bad_path(path, -errno, e);
+		return mount_refuse_path(path, -errno, e);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) {
 		return error_set(e, -ENOTDIR,
 				 "mount point %s is neither a directory nor a "
 				 "regular file",
 				 path);
 	}
-	fuse = is_fuse_root(path, &st);
+	fuse = mount_is_fuse_root(path, &st);
 	if (fuse < 0)
-		return bad_path(path, fuse, e);
+		return mount_refuse_path(path, fuse, e);
 	if (fuse) {
 		error_set(e, -EBUSY,
 			  "mount point %s is in use: a FUSE file system "
@@ -119,7 +120,7 @@ static int check_path(const char *path, struct mount *ret, struct error *e)
 		return -EBUSY;
 	}
 	if (!realpath(path, ret->path))
-		return bad_path(path, -errno, e);
+		return mount_refuse_path(path, -errno, e);
 	ret->is_file = S_ISREG(st.st_mode);
 	return 0;
 }
@@ -129,15 +130,15 @@ int mount_check(const char *path, struct mount *ret, struct error *e)
 	int err;
 
 	*ret = (struct mount){ 0 };
-	err = check_path(path, ret, e);
-	return err ? err : check_device(e);
+	err = mount_check_path(path, ret, e);
+	return err ? err : mount_check_device(e);
 }
 
 /* ---- mounting ---- */
 
 /* An option whose value may hold commas. */
-static bool add_text(char *buf, size_t size, const char *name,
-		     const char *value)
+static bool mount_add_text(char *buf, size_t size, const char *name,
+			   const char *value)
 {
 	size_t len = strlen(buf);
 
@@ -153,8 +154,9 @@ static bool add_text(char *buf, size_t size, const char *name,
 	return true;
 }
 
-static bool make_options(const struct mount *m, const struct fuse_options *o,
-			 bool ro, uint32_t max_read, char *buf, size_t size)
+static bool mount_make_options(const struct mount *m,
+			       const struct fuse_options *o, bool ro,
+			       uint32_t max_read, char *buf, size_t size)
 {
 	/* Other users may come in: have the kernel check who may do what. */
 	bool check = o->default_permissions || o->allow_other;
@@ -163,34 +165,36 @@ static bool make_options(const struct mount *m, const struct fuse_options *o,
 			 max_read, o->allow_other ? ",allow_other" : "",
 			 check ? ",default_permissions" : "", o->vfs);
 
-	return len < (int)size && add_text(buf, size, "subtype", o->subtype) &&
-	       add_text(buf, size, "fsname", *o->fsname ? o->fsname : o->uri);
+	return len < (int)size &&
+	       mount_add_text(buf, size, "subtype", o->subtype) &&
+	       mount_add_text(buf, size, "fsname",
+			      *o->fsname ? o->fsname : o->uri);
 }
 
 /* What libfuse, or fusermount3 on its standard error, last said. */
-static char said[256];
+static char last_message[256];
 
 __attribute__((format(printf, 2, 0))) static void
-libfuse_says(enum fuse_log_level level, const char *fmt, va_list ap)
+mount_keep_message(enum fuse_log_level level, const char *fmt, va_list ap)
 {
-	vsnprintf(said, sizeof(said), fmt, ap);
+	vsnprintf(last_message, sizeof(last_message), fmt, ap);
 }
 
 /* The first line of what was written to @fd, for said. */
-static void read_said(int fd)
+static void mount_read_messages(int fd)
 {
-	ssize_t n = pread(fd, said, sizeof(said) - 1, 0);
+	ssize_t n = pread(fd, last_message, sizeof(last_message) - 1, 0);
 
 	if (n > 0)
-		said[n] = '\0';
+		last_message[n] = '\0';
 }
 
-static const char *reason(void)
+static const char *mount_reason(void)
 {
 	static const char *const names[] = { "fusermount3: ", "fuse: " };
-	const char *text = said;
+	const char *text = last_message;
 
-	said[strcspn(said, "\n")] = '\0';
+	last_message[strcspn(last_message, "\n")] = '\0';
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		if (!strncmp(text, names[i], strlen(names[i])))
 			text += strlen(names[i]);
@@ -198,7 +202,7 @@ static const char *reason(void)
 	return *text ? text : "no reason was given";
 }
 
-static const char *hint(const char *why)
+static const char *mount_hint(const char *why)
 {
 	if (strstr(why, "user_allow_other"))
 		return "; add that line, or leave -o allow_other out";
@@ -211,7 +215,7 @@ static const char *hint(const char *why)
 }
 
 /* fuse_session_mount(), with what fusermount3 says caught. */
-static int quiet_mount(struct mount *m)
+static int mount_catching_messages(struct mount *m)
 {
 	_cleanup_close_ int caught = memfd_create("stderr", MFD_CLOEXEC);
 	_cleanup_close_ int saved = fcntl(2, F_DUPFD_CLOEXEC, 3);
@@ -222,13 +226,13 @@ static int quiet_mount(struct mount *m)
 	err = fuse_session_mount(m->se, m->path);
 	if (caught >= 0 && saved >= 0) {
 		dup2(saved, 2);
-		read_said(caught);
+		mount_read_messages(caught);
 	}
 	return err;
 }
 
 /* True when the kernel has let go of the mount. */
-static bool is_severed(int fd)
+static bool mount_is_gone(int fd)
 {
 	struct pollfd p = { .fd = fd };
 
@@ -240,7 +244,7 @@ void mount_free(struct mount *m)
 	if (!m->se)
 		return;
 	/* It only frees then; otherwise it would unmount what is there. */
-	if (is_severed(fuse_session_fd(m->se)))
+	if (mount_is_gone(fuse_session_fd(m->se)))
 		fuse_session_unmount(m->se);
 	fuse_session_destroy(m->se);
 	m->se = NULL;
@@ -255,27 +259,28 @@ int mount_begin(struct mount *m, const struct fuse_options *o, bool ro,
 	struct fuse_args args = FUSE_ARGS_INIT(2, argv);
 	const char *why;
 
-	if (!make_options(m, o, ro, dev_max_read(dev), text, sizeof(text))) {
+	if (!mount_make_options(m, o, ro, dev_max_read(dev), text,
+				sizeof(text))) {
 		return error_set(e, -E2BIG, "the mount options are too long");
 	}
-	said[0] = '\0';
-	fuse_set_log_func(libfuse_says);
+	last_message[0] = '\0';
+	fuse_set_log_func(mount_keep_message);
 	m->se = fuse_session_new(&args, &ops_lowlevel, sizeof(ops_lowlevel),
 				 dev);
 	fuse_opt_free_args(&args);
-	m->mounted = m->se && quiet_mount(m) == 0;
+	m->mounted = m->se && mount_catching_messages(m) == 0;
 	if (m->mounted)
 		return 0;
-	why = reason();
+	why = mount_reason();
 	mount_free(m);
 	return error_set(e, -EIO, "cannot mount %s: %s%s", m->path, why,
-			 hint(why));
+			 mount_hint(why));
 }
 
 /* ---- unmounting ---- */
 
 /* In the child; only async-signal-safe functions. */
-static int unmount_now(const char *path, bool lazy)
+static int mount_unmount_in_child(const char *path, bool lazy)
 {
 	int fd;
 
@@ -302,5 +307,5 @@ pid_t mount_unmount(const struct mount *m, bool lazy)
 		return pid;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	_exit(unmount_now(m->path, lazy));
+	_exit(mount_unmount_in_child(m->path, lazy));
 }

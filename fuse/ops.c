@@ -22,14 +22,14 @@
 /* statvfs(3): the unit of sizes. No volume has smaller blocks. */
 #define STATFS_UNIT 512
 
-static struct dev *dev_of(fuse_req_t req)
+static struct dev *ops_dev(fuse_req_t req)
 {
 	return fuse_req_userdata(req);
 }
 
-static struct tree *tree_of(fuse_req_t req)
+static struct tree *ops_tree(fuse_req_t req)
 {
-	return dev_user(dev_of(req));
+	return dev_user(ops_dev(req));
 }
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
@@ -58,7 +58,8 @@ struct attr_wait {
 	bool is_lookup;
 };
 
-static void reply_stat(fuse_req_t req, const struct stat *st, bool is_lookup)
+static void ops_reply_stat(fuse_req_t req, const struct stat *st,
+			   bool is_lookup)
 {
 	const struct fuse_entry_param entry = {
 		.ino = st->st_ino,
@@ -73,17 +74,17 @@ static void reply_stat(fuse_req_t req, const struct stat *st, bool is_lookup)
 		fuse_reply_attr(req, st, ATTR_TIMEOUT);
 }
 
-static void attr_known(struct allocation_waiter *waiter, uint64_t allocated)
+static void ops_attr_known(struct allocation_waiter *waiter, uint64_t allocated)
 {
 	struct attr_wait *w = container_of(waiter, struct attr_wait, waiter);
 	struct stat st;
 
-	tree_file_stat(tree_of(w->req), w->file, allocated, &st);
-	reply_stat(w->req, &st, w->is_lookup);
+	tree_file_stat(ops_tree(w->req), w->file, allocated, &st);
+	ops_reply_stat(w->req, &st, w->is_lookup);
 	free(w);
 }
 
-static void reply_file(fuse_req_t req, struct tree_file *f, bool is_lookup)
+static void ops_reply_file(fuse_req_t req, struct tree_file *f, bool is_lookup)
 {
 	struct attr_wait *w = malloc(sizeof(*w));
 
@@ -91,24 +92,24 @@ static void reply_file(fuse_req_t req, struct tree_file *f, bool is_lookup)
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	w->waiter.done = attr_known;
+	w->waiter.done = ops_attr_known;
 	w->req = req;
 	w->file = f;
 	w->is_lookup = is_lookup;
 	allocation_get(&f->allocation, &w->waiter);
 }
 
-static void reply_attr(fuse_req_t req, fuse_ino_t ino)
+static void ops_reply_attr(fuse_req_t req, fuse_ino_t ino)
 {
-	struct tree *t = tree_of(req);
+	struct tree *t = ops_tree(req);
 	struct tree_file *f = tree_file_of(t, ino);
 	struct stat st;
 
 	if (f) {
-		reply_file(req, f, false);
+		ops_reply_file(req, f, false);
 	} else if (tree_is_dir(t, ino)) {
 		tree_dir_stat(t, &st);
-		reply_stat(req, &st, false);
+		ops_reply_stat(req, &st, false);
 	} else {
 		fuse_reply_err(req, ENOENT);
 	}
@@ -116,13 +117,13 @@ static void reply_attr(fuse_req_t req, fuse_ino_t ino)
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct tree *t = tree_of(req);
+	struct tree *t = ops_tree(req);
 	struct tree_file *f = NULL;
 
 	if (tree_is_dir(t, parent))
 		f = tree_find(t, name);
 	if (f)
-		reply_file(req, f, true);
+		ops_reply_file(req, f, true);
 	else
 		fuse_reply_err(req, ENOENT);
 }
@@ -130,7 +131,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 static void op_getattr(fuse_req_t req, fuse_ino_t ino,
 		       struct fuse_file_info *fi)
 {
-	reply_attr(req, ino);
+	ops_reply_attr(req, ino);
 }
 
 /* ---- changing attributes ---- */
@@ -150,7 +151,8 @@ static int ops_check_owner(const struct stat *now, const struct stat *attr,
 }
 
 /* The open file of thread @pid that may be in the middle of open(O_TRUNC). */
-static struct tree_open *opening(const struct tree_file *f, uint32_t pid)
+static struct tree_open *ops_find_opening(const struct tree_file *f,
+					  uint32_t pid)
 {
 	const struct list *it;
 
@@ -175,7 +177,7 @@ static int ops_set_size(fuse_req_t req, struct tree_file *f, uint64_t size,
 	if (f->read_only)
 		return -EROFS;
 	if (!open && size == 0) {
-		open = opening(f, (uint32_t)fuse_req_ctx(req)->pid);
+		open = ops_find_opening(f, (uint32_t)fuse_req_ctx(req)->pid);
 		if (open) {
 			tree_open_truncate(open);
 			return 0;
@@ -190,30 +192,30 @@ static int ops_set_size(fuse_req_t req, struct tree_file *f, uint64_t size,
 	return -EINVAL;
 }
 
-static void tail_zeroed(struct slot *slot)
+static void ops_tail_zeroed(struct slot *slot)
 {
 	fuse_req_t req = slot->arg;
 
 	if (slot->err)
 		fuse_reply_err(req, -data_errno(slot->err));
 	else
-		reply_attr(req, slot->file->ino);
+		ops_reply_attr(req, slot->file->ino);
 	dev_release(slot);
 }
 
-static void start_tail(struct slot *slot)
+static void ops_start_zero_tail(struct slot *slot)
 {
 	slot->err = -EIO;
 	if (dev_fair_queue(slot->dev)->closed)
-		tail_zeroed(slot);
+		ops_tail_zeroed(slot);
 	else
-		data_fill_holes(slot, tail_zeroed);
+		data_fill_holes(slot, ops_tail_zeroed);
 }
 
 /* Who emptied the file and now sets its size expects zeroes from where he
  * stopped writing. Returns false when there is nothing to zero. */
-static bool begin_tail(fuse_req_t req, struct tree_file *f, uint64_t size,
-		       struct tree_open *open)
+static bool ops_zero_tail(fuse_req_t req, struct tree_file *f, uint64_t size,
+			  struct tree_open *open)
 {
 	struct slot *slot;
 
@@ -225,15 +227,16 @@ static bool begin_tail(fuse_req_t req, struct tree_file *f, uint64_t size,
 	}
 	if (!tree_open_hole(open))
 		return false;
-	slot = dev_claim(dev_of(req));
+	slot = dev_claim(ops_dev(req));
 	slot->file = f;
 	slot->fh = open->handle;
 	slot->arg = req;
-	fair_queue_run(slot, start_tail);
+	fair_queue_run(slot, ops_start_zero_tail);
 	return true;
 }
 
-static void set_mtime(struct tree_file *f, const struct stat *attr, int to_set)
+static void ops_set_mtime(struct tree_file *f, const struct stat *attr,
+			  int to_set)
 {
 	if (to_set & FUSE_SET_ATTR_MTIME_NOW)
 		clock_gettime(CLOCK_REALTIME, &f->mtime);
@@ -241,11 +244,11 @@ static void set_mtime(struct tree_file *f, const struct stat *attr, int to_set)
 		f->mtime = attr->st_mtim;
 }
 
-static int check_setattr(fuse_req_t req, struct tree_file *f,
-			 const struct stat *attr, int to_set,
-			 struct tree_open *open)
+static int ops_check_setattr(fuse_req_t req, struct tree_file *f,
+			     const struct stat *attr, int to_set,
+			     struct tree_open *open)
 {
-	struct tree *t = tree_of(req);
+	struct tree *t = ops_tree(req);
 	struct stat now;
 	int err;
 
@@ -263,28 +266,28 @@ static int check_setattr(fuse_req_t req, struct tree_file *f,
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr,
 		       int to_set, struct fuse_file_info *fi)
 {
-	struct tree_file *f = tree_file_of(tree_of(req), ino);
+	struct tree_file *f = tree_file_of(ops_tree(req), ino);
 	struct tree_open *open =
-		f && fi ? tree_open_of(tree_of(req), f, fi->fh) : NULL;
-	int err = check_setattr(req, f, attr, to_set, open);
+		f && fi ? tree_open_of(ops_tree(req), f, fi->fh) : NULL;
+	int err = ops_check_setattr(req, f, attr, to_set, open);
 
 	if (err) {
 		fuse_reply_err(req, -err);
 		return;
 	}
 	if (f)
-		set_mtime(f, attr, to_set);
+		ops_set_mtime(f, attr, to_set);
 	if (f && (to_set & FUSE_SET_ATTR_SIZE) &&
-	    begin_tail(req, f, (uint64_t)attr->st_size, open))
+	    ops_zero_tail(req, f, (uint64_t)attr->st_size, open))
 		return;
-	reply_attr(req, ino);
+	ops_reply_attr(req, ino);
 }
 
 /* Asked when the kernel does not check permissions itself: whoever reaches the
  * mount then is its owner, or root. */
 static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
 {
-	const struct tree_file *f = tree_file_of(tree_of(req), ino);
+	const struct tree_file *f = tree_file_of(ops_tree(req), ino);
 
 	if (f && (mask & X_OK))
 		fuse_reply_err(req, EACCES);
@@ -300,7 +303,7 @@ static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct tree_file *f = tree_file_of(tree_of(req), ino);
+	struct tree_file *f = tree_file_of(ops_tree(req), ino);
 	bool writable = (fi->flags & O_ACCMODE) != O_RDONLY;
 	struct tree_open *open;
 	/* libfuse 3.14.0 has no name for parallel writes. */
@@ -312,7 +315,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		fuse_reply_err(req, f ? EROFS : EISDIR);
 		return;
 	}
-	open = tree_open(tree_of(req), f);
+	open = tree_open(ops_tree(req), f);
 	if (!open) {
 		fuse_reply_err(req, ENOMEM);
 		return;
@@ -323,13 +326,13 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	out.fh = open->handle;
 	/* Not taken, as the caller was killed: no RELEASE will follow. */
 	if (fuse_reply_buf(req, (const char *)&out, sizeof(out)))
-		tree_close(tree_of(req), open);
+		tree_close(ops_tree(req), open);
 }
 
 static void op_release(fuse_req_t req, fuse_ino_t ino,
 		       struct fuse_file_info *fi)
 {
-	struct tree *t = tree_of(req);
+	struct tree *t = ops_tree(req);
 	struct tree_file *f = tree_file_of(t, ino);
 	struct tree_open *open = f ? tree_open_of(t, f, fi->fh) : NULL;
 
@@ -341,8 +344,8 @@ static void op_release(fuse_req_t req, fuse_ino_t ino,
 /* ---- extended attributes ---- */
 
 /* @len bytes, or with room for none their number. */
-static void reply_xattr(fuse_req_t req, const char *buf, size_t len,
-			size_t size)
+static void ops_reply_xattr(fuse_req_t req, const char *buf, size_t len,
+			    size_t size)
 {
 	if (size == 0)
 		fuse_reply_xattr(req, len);
@@ -355,22 +358,22 @@ static void reply_xattr(fuse_req_t req, const char *buf, size_t len,
 static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
 			size_t size)
 {
-	const struct tree_file *f = tree_file_of(tree_of(req), ino);
+	const struct tree_file *f = tree_file_of(ops_tree(req), ino);
 	char buf[XATTR_MAX];
-	int len = f ? xattr_get(dev_of(req), f, name, buf) : -ENODATA;
+	int len = f ? xattr_get(ops_dev(req), f, name, buf) : -ENODATA;
 
 	if (len < 0)
 		fuse_reply_err(req, -len);
 	else
-		reply_xattr(req, buf, (size_t)len, size);
+		ops_reply_xattr(req, buf, (size_t)len, size);
 }
 
 static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
 	char buf[XATTR_MAX];
-	bool is_file = tree_file_of(tree_of(req), ino);
+	bool is_file = tree_file_of(ops_tree(req), ino);
 
-	reply_xattr(req, buf, is_file ? xattr_list(buf) : 0, size);
+	ops_reply_xattr(req, buf, is_file ? xattr_list(buf) : 0, size);
 }
 
 static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
@@ -393,8 +396,8 @@ struct dir_buf {
 };
 
 /* False: it is full. */
-static bool add_entry(fuse_req_t req, struct dir_buf *buf, const char *name,
-		      uint64_t ino, mode_t mode, off_t next)
+static bool ops_add_entry(fuse_req_t req, struct dir_buf *buf, const char *name,
+			  uint64_t ino, mode_t mode, off_t next)
 {
 	const struct stat st = { .st_ino = ino, .st_mode = mode };
 	size_t len = fuse_add_direntry(req, buf->mem + buf->len,
@@ -406,21 +409,22 @@ static bool add_entry(fuse_req_t req, struct dir_buf *buf, const char *name,
 	return true;
 }
 
-static bool add_nth(fuse_req_t req, struct dir_buf *buf, unsigned int n)
+static bool ops_add_nth_entry(fuse_req_t req, struct dir_buf *buf,
+			      unsigned int n)
 {
-	const struct tree *t = tree_of(req);
+	const struct tree *t = ops_tree(req);
 
 	if (n < 2)
-		return add_entry(req, buf, n == 0 ? "." : "..", FUSE_ROOT_ID,
-				 S_IFDIR, n + 1);
-	return add_entry(req, buf, t->files[n - 2].name, t->files[n - 2].ino,
-			 S_IFREG, n + 1);
+		return ops_add_entry(req, buf, n == 0 ? "." : "..",
+				     FUSE_ROOT_ID, S_IFDIR, n + 1);
+	return ops_add_entry(req, buf, t->files[n - 2].name,
+			     t->files[n - 2].ino, S_IFREG, n + 1);
 }
 
 static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		       struct fuse_file_info *fi)
 {
-	const struct tree *t = tree_of(req);
+	const struct tree *t = ops_tree(req);
 	struct dir_buf buf = {
 		.size = size < DEV_ANSWER_MAX ? size : DEV_ANSWER_MAX,
 	};
@@ -435,7 +439,7 @@ static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		return;
 	}
 	for (off_t n = off; n >= 0 && n < 2 + (off_t)t->cnt; n++) {
-		if (!add_nth(req, &buf, (unsigned int)n))
+		if (!ops_add_nth_entry(req, &buf, (unsigned int)n))
 			break;
 	}
 	fuse_reply_buf(req, buf.mem, buf.len);
@@ -453,9 +457,9 @@ struct statfs_wait {
 	uint64_t allocated;
 };
 
-static void reply_statfs(struct statfs_wait *w)
+static void ops_reply_statfs(struct statfs_wait *w)
 {
-	const struct tree *t = tree_of(w->req);
+	const struct tree *t = ops_tree(w->req);
 	uint64_t hollow = w->size - w->allocated;
 	const struct statvfs st = {
 		.f_bsize = 4096,
@@ -472,26 +476,27 @@ static void reply_statfs(struct statfs_wait *w)
 	free(w);
 }
 
-static void statfs_next(struct statfs_wait *w)
+static void ops_statfs_next(struct statfs_wait *w)
 {
-	struct tree *t = tree_of(w->req);
+	struct tree *t = ops_tree(w->req);
 
 	if (w->next == t->cnt)
-		reply_statfs(w);
+		ops_reply_statfs(w);
 	else
 		allocation_get(&t->files[w->next].allocation, &w->waiter);
 }
 
-static void statfs_known(struct allocation_waiter *waiter, uint64_t allocated)
+static void ops_statfs_known(struct allocation_waiter *waiter,
+			     uint64_t allocated)
 {
 	struct statfs_wait *w =
 		container_of(waiter, struct statfs_wait, waiter);
-	const struct tree *t = tree_of(w->req);
+	const struct tree *t = ops_tree(w->req);
 
 	w->size += t->files[w->next].info->size;
 	w->allocated += allocated;
 	w->next++;
-	statfs_next(w);
+	ops_statfs_next(w);
 }
 
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
@@ -502,9 +507,9 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	w->waiter.done = statfs_known;
+	w->waiter.done = ops_statfs_known;
 	w->req = req;
-	statfs_next(w);
+	ops_statfs_next(w);
 }
 
 /* ---- what cannot be: volumes are made and removed at the target ---- */

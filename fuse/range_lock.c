@@ -9,7 +9,8 @@ void range_locks_init(struct range_locks *locks)
 	locks->exclusive = 0;
 }
 
-static bool conflicts(const struct range_lock *a, const struct range_lock *b)
+static bool range_locks_conflict(const struct range_lock *a,
+				 const struct range_lock *b)
 {
 	return (a->exclusive || b->exclusive) && a->begin < b->end &&
 	       b->begin < a->end;
@@ -27,7 +28,7 @@ static bool range_lock_must_wait(const struct range_locks *locks,
 
 		if (other == lock)
 			return false;
-		if (conflicts(other, lock))
+		if (range_locks_conflict(other, lock))
 			return true;
 	}
 	return false;

@@ -14,7 +14,7 @@
 #define LARGE_MIN (192u << 10)
 
 /* What reading into @slot brought: its length, or a negative errno. */
-static void read_result(struct reader *rd, struct slot *slot, int res)
+static void reader_read_ended(struct reader *rd, struct slot *slot, int res)
 {
 	if (res > 0) {
 		rd->large = (size_t)res >= LARGE_MIN;
@@ -31,7 +31,7 @@ static void read_result(struct reader *rd, struct slot *slot, int res)
 /* ---- at once ---- */
 
 /* False: there was none. */
-static bool read_one(struct reader *rd)
+static bool reader_read_one(struct reader *rd)
 {
 	struct slot *slot = dev_take(rd->dev);
 	ssize_t n;
@@ -42,16 +42,16 @@ static bool read_one(struct reader *rd)
 	do
 		n = readv(dev_fd(rd->dev), slot->parts, 2);
 	while (n < 0 && (errno == EINTR || errno == ENOENT));
-	read_result(rd, slot, n < 0 ? -errno : (int)n);
+	reader_read_ended(rd, slot, n < 0 ? -errno : (int)n);
 	return n > 0;
 }
 
 /* With one in flight, it is most likely the only one of its program. */
-static void read_rest(struct reader *rd)
+static void reader_read_rest(struct reader *rd)
 {
 	for (int n = 1; n < READ_BUDGET; n++) {
 		if (rd->stopped || rd->large || dev_busy(rd->dev) < 2 ||
-		    !read_one(rd))
+		    !reader_read_one(rd))
 			return;
 	}
 }
@@ -64,11 +64,11 @@ static void reader_read_done(struct reactor_op *op, int res, unsigned int flags)
 	struct reader *rd = dev_reader(slot->dev);
 
 	rd->waiting = NULL;
-	read_result(rd, slot, res);
-	read_rest(rd);
+	reader_read_ended(rd, slot, res);
+	reader_read_rest(rd);
 }
 
-static void wait_for_request(struct reader *rd, struct slot *slot)
+static void reader_wait_for_request(struct reader *rd, struct slot *slot)
 {
 	struct io_uring_sqe *sqe = reactor_sqe(rd->reactor);
 
@@ -83,21 +83,21 @@ static void wait_for_request(struct reader *rd, struct slot *slot)
 	rd->waiting = &slot->op;
 }
 
-static void poll_done(struct reactor_op *op, int res, unsigned int flags)
+static void reader_poll_done(struct reactor_op *op, int res, unsigned int flags)
 {
 	struct reader *rd = container_of(op, struct reader, poll);
 
 	rd->waiting = NULL;
-	if (!rd->stopped && read_one(rd))
-		read_rest(rd);
+	if (!rd->stopped && reader_read_one(rd))
+		reader_read_rest(rd);
 }
 
-static void wait_for_device(struct reader *rd)
+static void reader_wait_for_device(struct reader *rd)
 {
 	struct io_uring_sqe *sqe = reactor_sqe(rd->reactor);
 
 	io_uring_prep_poll_add(sqe, dev_fd(rd->dev), POLLIN);
-	rd->poll.done = poll_done;
+	rd->poll.done = reader_poll_done;
 	reactor_prep_done(sqe, &rd->poll);
 	rd->waiting = &rd->poll;
 }
@@ -113,11 +113,11 @@ static bool reader_read_more(struct reactor_poller *p)
 	if (!slot)
 		return false;
 	if (rd->by_ring) {
-		wait_for_request(rd, slot);
+		reader_wait_for_request(rd, slot);
 		return false;
 	}
 	dev_put(slot);
-	wait_for_device(rd);
+	reader_wait_for_device(rd);
 	return false;
 }
 

@@ -25,7 +25,7 @@ static size_t slot_len(const struct dev_options *o)
 }
 
 /* Makes slots and max_write fit into the budget. */
-static int fit(struct dev_options *o, struct error *e)
+static int slots_fit(struct dev_options *o, struct error *e)
 {
 	if (o->pin_budget == 0)
 		return 0;
@@ -56,8 +56,8 @@ static int slots_register(struct slots *s, const struct dev_options *o,
 	return err ? error_set(e, err, "%s", se.text) : 0;
 }
 
-static int map_and_register(struct slots *s, const struct dev_options *o,
-			    struct error *e)
+static int slots_map_and_register(struct slots *s, const struct dev_options *o,
+				  struct error *e)
 {
 	void *p;
 
@@ -76,7 +76,7 @@ static int map_and_register(struct slots *s, const struct dev_options *o,
 	return slots_register(s, o, e);
 }
 
-static void unmap(struct slots *s)
+static void slots_unmap(struct slots *s)
 {
 	slots_deregister(s);
 	if (s->memory)
@@ -85,14 +85,15 @@ static void unmap(struct slots *s)
 }
 
 /* The device may allow less than the limits say: try with less. */
-static int get_memory(struct slots *s, struct dev_options *o, struct error *e)
+static int slots_get_memory(struct slots *s, struct dev_options *o,
+			    struct error *e)
 {
-	int err = fit(o, e);
+	int err = slots_fit(o, e);
 
 	if (err)
 		return err;
-	while ((err = map_and_register(s, o, e))) {
-		unmap(s);
+	while ((err = slots_map_and_register(s, o, e))) {
+		slots_unmap(s);
 		if (err != -ENOMEM || o->slots / 2 < SLOTS_MIN)
 			return err;
 		o->slots /= 2;
@@ -101,7 +102,7 @@ static int get_memory(struct slots *s, struct dev_options *o, struct error *e)
 }
 
 /* Without them requests wait in the kernel. */
-static void make_spares(struct slots *s, const struct dev_options *o)
+static void slots_make_spares(struct slots *s, const struct dev_options *o)
 {
 	void *p = mmap(NULL, (size_t)SPARES_MAX * o->max_write,
 		       PROT_READ | PROT_WRITE,
@@ -118,7 +119,7 @@ static void make_spares(struct slots *s, const struct dev_options *o)
 int slots_open(struct slots *s, struct dev_options *o, struct dev *dev,
 	       struct error *e)
 {
-	int err = get_memory(s, o, e);
+	int err = slots_get_memory(s, o, e);
 
 	if (err)
 		return err;
@@ -132,7 +133,7 @@ int slots_open(struct slots *s, struct dev_options *o, struct dev *dev,
 			s->memory + i * slot_len(o) + 2 * (size_t)o->edge;
 		slots_put(s, &s->all[i]);
 	}
-	make_spares(s, o);
+	slots_make_spares(s, o);
 	return 0;
 }
 
@@ -169,7 +170,7 @@ int slots_make_payloads(struct slots *s, const struct dev_options *o)
 	return err;
 }
 
-static size_t in_first_page(const struct slots *s, size_t len)
+static size_t slots_in_first_page(const struct slots *s, size_t len)
 {
 	return len < s->page ? len : s->page;
 }
@@ -177,12 +178,12 @@ static size_t in_first_page(const struct slots *s, size_t len)
 void slots_show_kernel(const struct slots *s, struct slot *slot, const void *p,
 		       size_t len)
 {
-	memcpy(slot->payload, p, in_first_page(s, len));
+	memcpy(slot->payload, p, slots_in_first_page(s, len));
 }
 
 void slots_take_payload(const struct slots *s, struct slot *slot, size_t len)
 {
-	memcpy(slot->data, slot->payload, in_first_page(s, len));
+	memcpy(slot->data, slot->payload, slots_in_first_page(s, len));
 }
 
 void slots_deregister(struct slots *s)
@@ -199,7 +200,7 @@ void slots_close(struct slots *s)
 		munmap(s->spare_memory, SPARES_MAX * s->spare_len);
 	if (s->payloads)
 		munmap(s->payloads, s->payloads_len);
-	unmap(s);
+	slots_unmap(s);
 }
 
 struct slot *slots_take(struct slots *s)
@@ -236,7 +237,7 @@ void slots_use_spare(struct slots *s, struct slot *spare, size_t len)
 	s->spare_bytes += len;
 }
 
-static void put_spare(struct slots *s, struct slot *spare)
+static void slots_put_spare(struct slots *s, struct slot *spare)
 {
 	if (spare->spare_len > SPARE_KEEP)
 		madvise(spare->data, s->spare_len, MADV_DONTNEED);
@@ -249,7 +250,7 @@ static void put_spare(struct slots *s, struct slot *spare)
 void slots_put(struct slots *s, struct slot *slot)
 {
 	if (slot->spare) {
-		put_spare(s, slot);
+		slots_put_spare(s, slot);
 		return;
 	}
 	slot->next_free = s->free;

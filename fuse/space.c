@@ -15,7 +15,7 @@
  * by UNMAP: the latter is a hint, and a target that does not take it leaves
  * the old data (SBC-3, UNMAP command).
  */
-static void zero_blocks(struct slot *slot)
+static void space_zero_blocks(struct slot *slot)
 {
 	uint64_t begin = data_round_up(slot, slot->offset);
 	uint64_t end = data_round_down(slot, slot->offset + slot->len);
@@ -34,7 +34,7 @@ static void zero_blocks(struct slot *slot)
 }
 
 /* Zeroes the range's part of the blocks at its cut ends. */
-static void zero_edges(struct slot *slot)
+static void space_zero_edges(struct slot *slot)
 {
 	uint64_t end = slot->offset + slot->len;
 	uint64_t block = slot->file->info->block_size;
@@ -52,28 +52,28 @@ static void zero_edges(struct slot *slot)
 			memset(slot_head(slot) + head, 0, block - head);
 		memset(slot_tail(slot), 0, tail);
 	}
-	data_edges(slot, SRPI_WRITE, zero_blocks);
+	data_edges(slot, SRPI_WRITE, space_zero_blocks);
 }
 
 void space_zero(struct slot *slot, void (*zeroed)(struct slot *slot))
 {
 	slot->zeroed = zeroed;
 	slot->err = 0;
-	if (data_cuts_head(slot) || data_cuts_tail(slot))
-		data_edges(slot, SRPI_READ, zero_edges);
+	if (data_begin_is_unaligned(slot) || data_end_is_unaligned(slot))
+		data_edges(slot, SRPI_READ, space_zero_edges);
 	else
-		zero_blocks(slot);
+		space_zero_blocks(slot);
 }
 
-static void fallocated(struct slot *slot)
+static void space_fallocate_done(struct slot *slot)
 {
 	data_unlock(slot);
 	dev_reply(slot, data_errno(slot->err));
 }
 
-static void fallocate_locked(struct slot *slot)
+static void space_fallocate_locked(struct slot *slot)
 {
-	space_zero(slot, fallocated);
+	space_zero(slot, space_fallocate_done);
 }
 
 /* 0, or why not. A hole may reach beyond the end, as in any file. */
@@ -114,14 +114,14 @@ void space_fallocate(struct slot *slot, const struct fuse_fallocate_in *in)
 		dev_reply(slot, err);
 		return;
 	}
-	data_lock(slot, /* exclusive= */ true, fallocate_locked);
+	data_lock(slot, /* exclusive= */ true, space_fallocate_locked);
 }
 
 /* ---- LSEEK ---- */
 
-static void seek_ask(struct slot *slot, uint64_t pos);
+static void space_seek(struct slot *slot, uint64_t pos);
 
-static void seek_told(struct slot *slot)
+static void space_seek_done(struct slot *slot)
 {
 	bool want_data = slot->whence == SEEK_DATA;
 	uint64_t pos = slot->io.offset;
@@ -138,20 +138,20 @@ static void seek_told(struct slot *slot)
 	}
 	pos += slot->io.extent_len;
 	if (pos < size)
-		seek_ask(slot, pos);
+		space_seek(slot, pos);
 	else if (want_data)
 		dev_reply(slot, -ENXIO);
 	else
 		dev_reply_position(slot, size);
 }
 
-static void seek_ask(struct slot *slot, uint64_t pos)
+static void space_seek(struct slot *slot, uint64_t pos)
 {
 	slot->io.op = SRPI_EXTENT;
 	slot->io.offset = pos;
 	slot->io.len = slot->file->info->size - pos;
 	slot->io.buf = NULL;
-	data_submit(slot, seek_told);
+	data_submit(slot, space_seek_done);
 }
 
 void space_lseek(struct slot *slot, const struct fuse_lseek_in *in)
@@ -175,5 +175,5 @@ void space_lseek(struct slot *slot, const struct fuse_lseek_in *in)
 						 : info->size);
 		return;
 	}
-	seek_ask(slot, data_round_down(slot, slot->offset));
+	space_seek(slot, data_round_down(slot, slot->offset));
 }

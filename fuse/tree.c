@@ -23,8 +23,8 @@ static void tree_set_name(struct tree_file *f)
 		snprintf(f->name, sizeof(f->name), "lun%u", f->info->lun);
 }
 
-static void init_file(struct tree_file *f, const struct tree_options *o,
-		      unsigned int volume, uint64_t ino)
+static void tree_init_file(struct tree_file *f, const struct tree_options *o,
+			   unsigned int volume, uint64_t ino)
 {
 	f->volume = volume;
 	f->info = srpi_volume_info(o->session, volume);
@@ -57,8 +57,9 @@ int tree_create(const struct tree_options *o, struct tree **ret_tree)
 	t->umask = o->umask;
 	clock_gettime(CLOCK_REALTIME, &t->made);
 	for (unsigned int i = 0; i < cnt; i++)
-		init_file(&t->files[i], o, first + i,
-			  o->is_file ? FUSE_ROOT_ID : FUSE_ROOT_ID + 1 + i);
+		tree_init_file(&t->files[i], o, first + i,
+			       o->is_file ? FUSE_ROOT_ID
+					  : FUSE_ROOT_ID + 1 + i);
 	*ret_tree = t;
 	return 0;
 }
@@ -85,7 +86,7 @@ struct tree_file *tree_file_of(const struct tree *t, uint64_t ino)
 
 /* Handles are a place in t->opens and one more. */
 
-static unsigned int free_place(const struct tree *t)
+static unsigned int tree_free_place(const struct tree *t)
 {
 	unsigned int place = 0;
 
@@ -94,7 +95,7 @@ static unsigned int free_place(const struct tree *t)
 	return place;
 }
 
-static int more_places(struct tree *t)
+static int tree_more_places(struct tree *t)
 {
 	unsigned int max = t->open_max ? 2 * t->open_max : 16;
 	struct tree_open **opens = realloc(t->opens, max * sizeof(*opens));
@@ -109,10 +110,10 @@ static int more_places(struct tree *t)
 
 struct tree_open *tree_open(struct tree *t, struct tree_file *f)
 {
-	unsigned int place = free_place(t);
+	unsigned int place = tree_free_place(t);
 	struct tree_open *open;
 
-	if (place == t->open_max && more_places(t))
+	if (place == t->open_max && tree_more_places(t))
 		return NULL;
 	open = calloc(1, sizeof(*open));
 	if (!open)
@@ -169,7 +170,7 @@ static void free_hole(struct tree_hole *hole)
 }
 
 static int add_hole(struct tree_open *open, uint64_t begin, uint64_t end,
-		    const void *zeroer)
+		    const void *zeroing)
 {
 	struct tree_hole *hole;
 
@@ -180,7 +181,7 @@ static int add_hole(struct tree_open *open, uint64_t begin, uint64_t end,
 		return -ENOMEM;
 	*hole = (struct tree_hole){ .begin = begin,
 				    .end = end,
-				    .zeroer = zeroer };
+				    .zeroing = zeroing };
 	list_add_tail(&open->holes, &hole->node);
 	return 0;
 }
@@ -192,7 +193,7 @@ static int cut_hole(struct tree_open *open, struct tree_hole *hole,
 	if (hole->begin >= end || begin >= hole->end)
 		return 0;
 	if (hole->begin < begin) {
-		if (add_hole(open, end, hole->end, hole->zeroer))
+		if (add_hole(open, end, hole->end, hole->zeroing))
 			return -ENOMEM;
 		hole->end = begin;
 		return 0;
@@ -259,13 +260,13 @@ struct tree_hole *tree_open_hole(const struct tree_open *open)
 		struct tree_hole *hole = container_of(
 			(struct list *)(uintptr_t)it, struct tree_hole, node);
 
-		if (!hole->zeroer && hole->end <= open->written_to)
+		if (!hole->zeroing && hole->end <= open->written_to)
 			return hole;
 	}
 	return NULL;
 }
 
-void tree_hole_zeroed(struct tree_open *open, const void *zeroer, int err)
+void tree_hole_zeroed(struct tree_open *open, const void *zeroing, int err)
 {
 	struct list *it;
 	struct list *tmp;
@@ -274,9 +275,9 @@ void tree_hole_zeroed(struct tree_open *open, const void *zeroer, int err)
 		struct tree_hole *hole =
 			container_of(it, struct tree_hole, node);
 
-		if (hole->zeroer != zeroer)
+		if (hole->zeroing != zeroing)
 			continue;
-		hole->zeroer = NULL;
+		hole->zeroing = NULL;
 		if (!err)
 			free_hole(hole);
 	}
@@ -296,7 +297,7 @@ struct tree_file *tree_find(const struct tree *t, const char *name)
 	return NULL;
 }
 
-static uint32_t best_block(const struct srpi_volume_info *info)
+static uint32_t tree_best_block(const struct srpi_volume_info *info)
 {
 	if (info->optimal_transfer > 4096)
 		return info->optimal_transfer;
@@ -314,7 +315,7 @@ void tree_file_stat(const struct tree *t, const struct tree_file *f,
 		.st_uid = t->uid,
 		.st_gid = t->gid,
 		.st_size = (off_t)f->info->size,
-		.st_blksize = best_block(f->info),
+		.st_blksize = tree_best_block(f->info),
 		.st_blocks =
 			(blkcnt_t)((allocated + STAT_BLOCK - 1) / STAT_BLOCK),
 		.st_atim = f->mtime,

@@ -28,7 +28,7 @@ struct tree_hole {
 	uint64_t begin; /* bytes */
 	uint64_t end;	/* exclusive */
 	/* Who is zeroing it, or what it was a part of then; NULL: nobody. */
-	const void *zeroer;
+	const void *zeroing;
 };
 
 /* A file that somebody has opened. */
@@ -128,7 +128,7 @@ int tree_open_written(struct tree_open *open, uint64_t begin, uint64_t end);
 /* The oldest hole that is to be zeroed and is not yet; NULL: none. */
 struct tree_hole *tree_open_hole(const struct tree_open *open);
 /* What is left of the hole of @zeroer has been zeroed, or (@err) not. */
-void tree_hole_zeroed(struct tree_open *open, const void *zeroer, int err);
+void tree_hole_zeroed(struct tree_open *open, const void *zeroing, int err);
 
 /* @allocated: bytes, as from allocation_get(). */
 void tree_file_stat(const struct tree *t, const struct tree_file *f,

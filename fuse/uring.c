@@ -71,13 +71,13 @@ unsigned int uring_queues(void)
 
 /* ---- commands ---- */
 
-static struct slot *slot_of(struct uring_entry *e)
+static struct slot *uring_slot(struct uring_entry *e)
 {
 	return container_of(e, struct slot, entry);
 }
 
 /* The kernel lets go of its entries when the mount ends. */
-static bool is_end(int err)
+static bool uring_is_end(int err)
 {
 	return err == -ENOTCONN || err == -ECONNABORTED || err == -ECANCELED;
 }
@@ -87,16 +87,16 @@ static void uring_failed(struct uring_entry *e, int err)
 	struct uring *u = e->uring;
 	unsigned int dropped;
 
-	if (!e->seen && !is_end(err)) {
+	if (!e->accepted && !uring_is_end(err)) {
 		e->uring = NULL;
-		u->options.refused(slot_of(e), err);
+		u->options.refused(uring_slot(e), err);
 		return;
 	}
-	if (!is_end(err) && log_limit_pass(&u->limit, 10, &dropped))
+	if (!uring_is_end(err) && log_limit_pass(&u->limit, 10, &dropped))
 		log_error("the kernel refuses an answer: %s", strerror(-err));
 }
 
-static void done(struct reactor_op *op, int res, unsigned int flags)
+static void uring_entry_done(struct reactor_op *op, int res, unsigned int flags)
 {
 	struct uring_entry *e = container_of(op, struct uring_entry, op);
 
@@ -107,12 +107,12 @@ static void done(struct reactor_op *op, int res, unsigned int flags)
 		uring_failed(e, res);
 		return;
 	}
-	e->seen = true;
-	e->uring->options.request(slot_of(e));
+	e->accepted = true;
+	e->uring->options.request(uring_slot(e));
 }
 
-static struct io_uring_sqe *prep(struct uring_entry *e, uint32_t command,
-				 uint64_t commit_id)
+static struct io_uring_sqe *uring_prep(struct uring_entry *e, uint32_t command,
+				       uint64_t commit_id)
 {
 	const struct uring_cmd cmd = {
 		.commit_id = commit_id,
@@ -123,8 +123,8 @@ static struct io_uring_sqe *prep(struct uring_entry *e, uint32_t command,
 
 	memset(sqe, 0, sizeof(*sqe));
 	sqe->opcode = IORING_OP_URING_CMD;
-	sqe->fd = dev_fd(slot_of(e)->dev);
-	dev_prep_file(slot_of(e)->dev, sqe);
+	sqe->fd = dev_fd(uring_slot(e)->dev);
+	dev_prep_file(uring_slot(e)->dev, sqe);
 	sqe->cmd_op = command;
 	memcpy((uint8_t *)sqe + offsetof(struct io_uring_sqe, cmd), &cmd,
 	       sizeof(cmd));
@@ -143,10 +143,10 @@ void uring_add(struct uring *u, struct slot *slot, size_t len)
 	e->headers = &u->headers[u->added];
 	/* In turn, so that a queue that is short of entries is so by one. */
 	e->queue = (uint16_t)(u->added++ % u->options.queues);
-	e->op.done = done;
+	e->op.done = uring_entry_done;
 	e->parts[0] = (struct iovec){ e->headers, sizeof(*e->headers) };
 	e->parts[1] = (struct iovec){ slot->payload, len };
-	sqe = prep(e, URING_REGISTER, 0);
+	sqe = uring_prep(e, URING_REGISTER, 0);
 	sqe->addr = (uintptr_t)e->parts;
 	sqe->len = 2;
 }
@@ -182,7 +182,7 @@ void uring_answer(struct slot *slot, size_t len, int err)
 
 	memcpy(h->in_out, &out, sizeof(out));
 	h->payload_len = (uint32_t)len;
-	prep(&slot->entry, URING_COMMIT_AND_FETCH, h->commit_id);
+	uring_prep(&slot->entry, URING_COMMIT_AND_FETCH, h->commit_id);
 }
 
 /* ---- life ---- */

@@ -34,7 +34,7 @@ struct uring_entry {
 	struct uring *uring; /* NULL: the slot is no entry's */
 	struct uring_headers *headers;
 	uint16_t queue;
-	bool seen; /* the kernel has taken it */
+	bool accepted; /* the kernel has taken it */
 	struct iovec parts[2];
 	struct reactor_op op;
 };
