@@ -12,6 +12,7 @@
 #ifndef PROTOCOL_WIRE_H
 #define PROTOCOL_WIRE_H
 
+#include <endian.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -34,9 +35,10 @@ struct wire_be64 {
 
 static inline uint16_t wire_get16(const void *p)
 {
-	const uint8_t *b = p;
+	uint16_t v;
 
-	return (uint16_t)(b[0] << 8 | b[1]);
+	memcpy(&v, p, sizeof(v));
+	return be16toh(v);
 }
 
 static inline uint32_t wire_get24(const void *p)
@@ -48,25 +50,24 @@ static inline uint32_t wire_get24(const void *p)
 
 static inline uint32_t wire_get32(const void *p)
 {
-	const uint8_t *b = p;
+	uint32_t v;
 
-	return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 |
-	       (uint32_t)b[2] << 8 | b[3];
+	memcpy(&v, p, sizeof(v));
+	return be32toh(v);
 }
 
 static inline uint64_t wire_get64(const void *p)
 {
-	const uint8_t *b = p;
+	uint64_t v;
 
-	return (uint64_t)wire_get32(b) << 32 | wire_get32(b + 4);
+	memcpy(&v, p, sizeof(v));
+	return be64toh(v);
 }
 
 static inline void wire_put16(void *p, uint16_t v)
 {
-	uint8_t *b = p;
-
-	b[0] = (uint8_t)(v >> 8);
-	b[1] = (uint8_t)v;
+	v = htobe16(v);
+	memcpy(p, &v, sizeof(v));
 }
 
 static inline void wire_put24(void *p, uint32_t v)
@@ -80,20 +81,14 @@ static inline void wire_put24(void *p, uint32_t v)
 
 static inline void wire_put32(void *p, uint32_t v)
 {
-	uint8_t *b = p;
-
-	b[0] = (uint8_t)(v >> 24);
-	b[1] = (uint8_t)(v >> 16);
-	b[2] = (uint8_t)(v >> 8);
-	b[3] = (uint8_t)v;
+	v = htobe32(v);
+	memcpy(p, &v, sizeof(v));
 }
 
 static inline void wire_put64(void *p, uint64_t v)
 {
-	uint8_t *b = p;
-
-	wire_put32(b, (uint32_t)(v >> 32));
-	wire_put32(b + 4, (uint32_t)v);
+	v = htobe64(v);
+	memcpy(p, &v, sizeof(v));
 }
 
 static inline uint16_t be16_get(struct wire_be16 f)
