@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fuse/open_file.h"
 #include "base/log.h"
 
 /* ---- common to all ---- */

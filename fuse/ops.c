@@ -11,6 +11,7 @@
 
 #include "fuse/data.h"
 #include "fuse/dev.h"
+#include "fuse/open_file.h"
 #include "fuse/tree.h"
 #include "fuse/xattr.h"
 

@@ -624,7 +624,7 @@ static const struct {
 	  "when the URI names the identifier" },
 	{ "fuse/identity.c", "socket", "when another has the identifier" },
 	{ "fuse/identity.c", "signalfd", "when another has the identifier" },
-	{ "fuse/tree.c", "malloc", "when a program skips bytes" },
+	{ "fuse/open_file.c", "malloc", "when a program skips bytes" },
 };
 
 static const char *why_not(const struct fault_point *p)
