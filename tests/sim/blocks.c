@@ -3,7 +3,8 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <string.h>
+
+#include "tests/lib/history.h"
 
 #define READS_MAX  512
 #define WRITES_MAX 256
@@ -23,19 +24,10 @@ struct block {
 	unsigned int read_cnt;
 };
 
-/* All operations on one stamp, or on several that must stay together. */
-struct zone {
-	uint32_t stamp;
-	bool seen;
-	uint64_t f; /* earliest end */
-	uint64_t s; /* latest start */
-};
-
 struct stamp stamps[STAMPS_MAX];
 static uint32_t stamp_cnt;
 static uint64_t now;
 static struct block blocks[BLOCKS_LUNS][BLOCKS_CNT];
-static char text[256];
 
 void blocks_reset(void)
 {
@@ -142,196 +134,87 @@ void blocks_flushed(unsigned int lun, uint64_t start)
 	}
 }
 
-/* ---- zones ---- */
+/* ---- judgement ---- */
 
-static struct zone *find(struct zone *zones, unsigned int cnt, uint32_t stamp)
+static struct history_op op_of_write(uint32_t stamp, uint64_t end)
 {
-	for (unsigned int i = 0; i < cnt; i++) {
-		if (zones[i].stamp == stamp)
-			return &zones[i];
-	}
-	return NULL;
+	const struct stamp *st = &stamps[stamp];
+
+	return (struct history_op){
+		.start = st->start,
+		.end = st->end < end ? st->end : end,
+		.value = stamp,
+		.instead = st->instead,
+		.is_write = true,
+		.acked = st->acked,
+		.confirmed = st->durable,
+	};
 }
 
-static unsigned int make_zones(const struct block *b, struct zone *zones)
+/* What has happened to @b; no write happens after @end. */
+static struct history make_history(const struct block *b, uint64_t end)
 {
-	unsigned int cnt = 1;
+	/* And what a power cut has left. */
+	static struct history_op ops[WRITES_MAX + READS_MAX + 1];
+	struct history h = { .ops = ops, .initial = b->initial };
 
-	zones[0] = (struct zone){ .stamp = b->initial, .seen = true };
-	for (unsigned int i = 0; i < b->write_cnt; i++) {
-		const struct stamp *st = &stamps[b->writes[i]];
-
-		zones[cnt++] = (struct zone){ .stamp = b->writes[i],
-					      .seen = st->acked,
-					      .f = st->end,
-					      .s = st->start };
-	}
-	return cnt;
-}
-
-static const char *add_reads(const struct block *b, struct zone *zones,
-			     unsigned int cnt)
-{
+	for (unsigned int i = 0; i < b->write_cnt; i++)
+		ops[h.cnt++] = op_of_write(b->writes[i], end);
 	for (unsigned int i = 0; i < b->read_cnt; i++) {
 		const struct read *r = &b->reads[i];
-		struct zone *z = find(zones, cnt, r->stamp);
 
-		if (!z)
-			return "has a stamp that was never written to it, or "
-			       "that a power cut took";
-		if (z != zones && stamps[z->stamp].start > r->end)
-			return "had a stamp before that was written";
-		z->seen = true;
-		if (r->end < z->f)
-			z->f = r->end;
-		if (r->start > z->s)
-			z->s = r->start;
+		ops[h.cnt++] = (struct history_op){ .start = r->start,
+						    .end = r->end,
+						    .value = r->stamp,
+						    .acked = true };
 	}
-	return NULL;
+	return h;
 }
 
-static bool contradict(const struct zone *a, const struct zone *b)
+/* NULL or what is wrong. */
+static const char *judge_history(unsigned int lun, unsigned int lba,
+				 const struct history *h)
 {
-	return a->f < b->s && b->f < a->s;
-}
+	static char text[256];
+	struct history_fault f = history_check(h);
 
-static const char *say(const struct zone *a, const struct zone *b)
-{
+	if (f.verdict == HISTORY_GOOD)
+		return NULL;
 	snprintf(text, sizeof(text),
-		 "stamps %u (done by %lld, there at %lld) and %u (done by "
-		 "%lld, there at %lld) contradict each other",
-		 a->stamp, (long long)a->f, (long long)a->s, b->stamp,
-		 (long long)b->f, (long long)b->s);
+		 "LUN %u block %u %s: stamp %llu, against stamp %llu", lun, lba,
+		 history_verdict_text(f.verdict), (unsigned long long)f.value,
+		 (unsigned long long)f.other);
 	return text;
-}
-
-/* COMPARE AND WRITE puts its stamp directly behind the one that it found. */
-static const char *join(struct zone *zones, unsigned int cnt)
-{
-	for (unsigned int i = cnt; i-- > 1;) {
-		struct zone *z = &zones[i];
-		uint32_t instead = stamps[z->stamp].instead;
-		struct zone *old;
-
-		if (!z->seen || !instead)
-			continue;
-		old = find(zones, cnt, instead);
-		if (!old)
-			return "compared with what was no longer there";
-		if (z->f < old->s)
-			return say(old, z);
-		old->seen = true;
-		if (z->f < old->f)
-			old->f = z->f;
-		if (z->s > old->s)
-			old->s = z->s;
-		z->seen = false;
-	}
-	return NULL;
-}
-
-static const char *compared_twice(const struct block *b)
-{
-	for (unsigned int i = 0; i < b->write_cnt; i++) {
-		const struct stamp *a = &stamps[b->writes[i]];
-
-		for (unsigned int k = 0; a->acked && a->instead && k < i; k++) {
-			const struct stamp *o = &stamps[b->writes[k]];
-
-			if (o->acked && o->instead == a->instead)
-				return "was replaced twice by COMPARE AND "
-				       "WRITE";
-		}
-	}
-	return NULL;
-}
-
-static const char *check(const struct block *b)
-{
-	struct zone zones[WRITES_MAX + 1];
-	unsigned int cnt = make_zones(b, zones);
-	const char *bad = add_reads(b, zones, cnt);
-	unsigned int n = 0;
-
-	if (!bad)
-		bad = compared_twice(b);
-	if (!bad)
-		bad = join(zones, cnt);
-	if (bad)
-		return bad;
-	for (unsigned int i = 0; i < cnt; i++) {
-		if (zones[i].seen)
-			zones[n++] = zones[i];
-	}
-	for (unsigned int i = 0; i < n; i++) {
-		for (unsigned int k = 0; k < i; k++) {
-			if (contradict(&zones[i], &zones[k]))
-				return say(&zones[k], &zones[i]);
-		}
-	}
-	return NULL;
-}
-
-static const char *place(unsigned int lun, unsigned int lba, const char *bad)
-{
-	static char where[320];
-
-	snprintf(where, sizeof(where), "LUN %u block %u: %s", lun, lba, bad);
-	return where;
 }
 
 const char *blocks_check(unsigned int lun)
 {
-	for (unsigned int lba = 0; lba < BLOCKS_CNT; lba++) {
-		const char *bad = check(&blocks[lun][lba]);
+	const char *bad = NULL;
 
-		if (bad)
-			return place(lun, lba, bad);
+	for (unsigned int lba = 0; lba < BLOCKS_CNT && !bad; lba++) {
+		struct history h = make_history(&blocks[lun][lba], NEVER);
+
+		bad = judge_history(lun, lba, &h);
 	}
-	return NULL;
-}
-
-/* ---- power cuts ---- */
-
-/* The earliest that @stamp was over. */
-static uint64_t over(const struct block *b, uint32_t stamp)
-{
-	uint64_t end = stamp == b->initial ? 0 : stamps[stamp].end;
-
-	for (unsigned int i = 0; i < b->read_cnt; i++) {
-		if (b->reads[i].stamp == stamp && b->reads[i].end < end)
-			end = b->reads[i].end;
-	}
-	return end;
-}
-
-static const char *lost(const struct block *b, uint32_t survivor)
-{
-	uint64_t end = over(b, survivor);
-	bool known = survivor == b->initial;
-
-	for (unsigned int i = 0; i < b->write_cnt; i++) {
-		const struct stamp *st = &stamps[b->writes[i]];
-
-		known |= b->writes[i] == survivor;
-		if (!st->durable || st->start <= end)
-			continue;
-		snprintf(text, sizeof(text),
-			 "stamp %u survived a power cut, but %u was on stable "
-			 "storage",
-			 survivor, b->writes[i]);
-		return text;
-	}
-	return known ? NULL : "a stamp survived that had not been written";
+	return bad;
 }
 
 const char *blocks_cut(unsigned int lun, unsigned int lba, uint32_t survivor)
 {
 	struct block *b = &blocks[lun][lba];
-	const char *bad = lost(b, survivor);
+	uint64_t t = blocks_now();
+	const struct history_cut cut = { t, t + 1 };
+	struct history h = make_history(b, t);
+	const char *bad;
 
+	h.cuts = &cut;
+	h.cut_cnt = 1;
+	h.ops[h.cnt++] = (struct history_op){
+		.start = t + 2, .end = t + 2, .value = survivor, .acked = true
+	};
+	bad = judge_history(lun, lba, &h);
 	b->initial = survivor;
 	b->write_cnt = 0;
 	b->read_cnt = 0;
-	return bad ? place(lun, lba, bad) : NULL;
+	return bad;
 }

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the blocks of all volumes may hold. Every block that is written carries
- * a stamp of its own; each write and each read of a stamp is told with the
- * times between which it must have happened, and blocks_check() says whether
- * some order explains them all (the zones of Gibbons and Korach, as in
- * tests/lib/history.h; here also for COMPARE AND WRITE, whose two values
- * must stand next to each other).
+ * a stamp of its own. Each write and each read of a stamp is noted with the
+ * times between which it must have happened; blocks_check() says whether some
+ * order explains them all (tests/lib/history.h).
  *
  * Times are numbers of events, each one used once: blocks_now().
  */
