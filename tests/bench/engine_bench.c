@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/test_port_rig.h"
+#include "tests/lib/t_rig.h"
 
 #define DEPTH 32u
 #define READ  4096u

@@ -3,7 +3,7 @@
  * Who may see which volume: the rules, then every way in which an initiator can
  * name a volume that it must not see.
  */
-#include "tests/unit/test_port_rig.h"
+#include "tests/lib/t_rig.h"
 
 #include <arpa/inet.h>
 #include <string.h>

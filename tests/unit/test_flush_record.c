@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Whom a restart leaves a failed flush to be told (flush_record.h), and what
- * counts as telling: the answers of a port, see test_port_rig.h.
+ * counts as telling: the answers of a port, see tests/lib/t_rig.h.
  */
-#include "tests/unit/test_port_rig.h"
+#include "tests/lib/t_rig.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The port side of the target, from the login to the last completion, over the
- * fabric in memory. See test_port_rig.h.
+ * fabric in memory. See tests/lib/t_rig.h.
  */
-#include "tests/unit/test_port_rig.h"
+#include "tests/lib/t_rig.h"
 
 #include <stdlib.h>
 #include <string.h>

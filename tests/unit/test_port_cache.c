@@ -4,7 +4,7 @@
  * SELECT, and by LOGICAL UNIT RESET where other values are saved than current.
  * Nobody takes a write for stable that is not.
  */
-#include "tests/unit/test_port_rig.h"
+#include "tests/lib/t_rig.h"
 
 #include <string.h>
 

@@ -3,9 +3,9 @@
  * What is still to come of long commands when somebody ends them: they stop
  * between two pieces; and copies, which touch volumes besides that of the LUN
  * that they were sent to, stop for a fence on any of these. See
- * test_port_rig.h.
+ * tests/lib/t_rig.h.
  */
-#include "tests/unit/test_port_rig.h"
+#include "tests/lib/t_rig.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The target against initiators that stop, vanish, or want too much: over the
- * fabric in memory, with a clock that the tests move on. See test_port_rig.h.
+ * fabric in memory, with a clock that the tests move on. See tests/lib/t_rig.h.
  */
-#include "tests/unit/test_port_rig.h"
+#include "tests/lib/t_rig.h"
 
 #include <stdlib.h>
 #include <string.h>

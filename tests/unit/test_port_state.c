@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * State of a unit that several initiators share, through the whole port: what
- * ends with whom, and what waits for what. See test_port_rig.h.
+ * ends with whom, and what waits for what. See tests/lib/t_rig.h.
  */
-#include "tests/unit/test_port_rig.h"
+#include "tests/lib/t_rig.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What happens to commands that do not come to their end, in every state that
- * they can be in: task management, and peers that leave. See test_port_rig.h.
+ * they can be in: task management, and peers that leave. See tests/lib/t_rig.h.
  */
-#include "tests/unit/test_port_rig.h"
+#include "tests/lib/t_rig.h"
 
 #include <stdlib.h>
 #include <string.h>

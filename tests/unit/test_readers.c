@@ -5,7 +5,7 @@
  * what another initiator sees. The same from an initiator that may write shows
  * that each attempt would have an effect.
  */
-#include "tests/unit/test_port_rig.h"
+#include "tests/lib/t_rig.h"
 
 #include <string.h>
 

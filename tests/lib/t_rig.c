@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tests/unit/test_port_rig.h"
+#include "tests/lib/t_rig.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

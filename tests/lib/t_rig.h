@@ -7,8 +7,8 @@
  * Nothing runs but in rig_settle(), which runs every reactor until nothing
  * happens any more, so tests never wait for time.
  */
-#ifndef TESTS_UNIT_TEST_PORT_RIG_H
-#define TESTS_UNIT_TEST_PORT_RIG_H
+#ifndef TESTS_LIB_T_RIG_H
+#define TESTS_LIB_T_RIG_H
 
 #include <setjmp.h>
 #include <stdarg.h>
