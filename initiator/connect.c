@@ -11,6 +11,7 @@ static void over(struct srpi_session *s, int err)
 {
 	void (*done)(struct srpi_session *, const struct srpi_error *, void *) =
 		s->connected;
+	struct srpi_error e;
 
 	s->connected = NULL;
 	if (err) {
@@ -21,8 +22,9 @@ static void over(struct srpi_session *s, int err)
 		memset(&s->error, 0, sizeof(s->error));
 		ini_session_enter(s, SRPI_RUNNING, NULL);
 	}
+	ini_error_give(&e, &s->error);
 	if (done)
-		done(s, &s->error, s->connected_arg);
+		done(s, &e, s->connected_arg);
 }
 
 /* Errors that say "not by this way": another transport may have one. */

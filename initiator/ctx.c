@@ -3,21 +3,18 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void ini_error_set(struct srpi_error *e, int err, const char *fmt, ...)
+int ini_error_give(struct srpi_error *to, const struct error *from)
 {
-	va_list ap;
-
-	if (!e)
-		return;
-	e->err = err;
-	va_start(ap, fmt);
-	vsnprintf(e->text, sizeof(e->text), fmt, ap);
-	va_end(ap);
+	if (to) {
+		to->err = from->err;
+		snprintf(to->text, sizeof(to->text), "%.*s",
+			 (int)sizeof(to->text) - 1, from->text);
+	}
+	return from->err;
 }
 
 const char *srpi_version(void)
@@ -30,8 +27,7 @@ int srpi_fork_init(void)
 	return xp_fork_init();
 }
 
-int ini_struct_take(void *dst, size_t size, const void *src,
-		    struct srpi_error *e)
+int ini_struct_take(void *dst, size_t size, const void *src, struct error *e)
 {
 	size_t src_size = size;
 
@@ -40,16 +36,14 @@ int ini_struct_take(void *dst, size_t size, const void *src,
 		return 0;
 	memcpy(&src_size, src, sizeof(src_size));
 	if (src_size < sizeof(src_size)) {
-		ini_error_set(e, -EINVAL, "struct_size is not set");
-		return -EINVAL;
+		return error_set(e, -EINVAL, "struct_size is not set");
 	}
 	for (size_t i = size; i < src_size; i++) {
 		if (!((const uint8_t *)src)[i])
 			continue;
-		ini_error_set(e, -EINVAL,
-			      "an option is unknown to libsrpi " SRPI_VERSION
-			      "; install a newer one");
-		return -EINVAL;
+		return error_set(e, -EINVAL,
+				 "an option is unknown to libsrpi " SRPI_VERSION
+				 "; install a newer one");
 	}
 	memcpy(dst, src, src_size < size ? src_size : size);
 	return 0;
@@ -67,7 +61,7 @@ void ini_struct_give(void *dst, const void *src, size_t size)
 }
 
 static int make_reactor(struct srpi_ctx *ctx, const struct srpi_ctx_options *o,
-			struct srpi_error *e)
+			struct error *e)
 {
 	const struct reactor_options ropt = {
 		.poll_us = o->poll_us,
@@ -78,13 +72,13 @@ static int make_reactor(struct srpi_ctx *ctx, const struct srpi_ctx_options *o,
 	int err = reactor_create(&ropt, &ctx->reactor);
 
 	if (err)
-		ini_error_set(e, err, "cannot set up io_uring: %s%s",
-			      strerror(-err), reactor_create_hint(err));
+		error_set(e, err, "cannot set up io_uring: %s%s",
+			  strerror(-err), reactor_create_hint(err));
 	return err;
 }
 
-int srpi_ctx_create(const struct srpi_ctx_options *options,
-		    struct srpi_ctx **ret_ctx, struct srpi_error *e)
+static int make_ctx(const struct srpi_ctx_options *options,
+		    struct srpi_ctx **ret_ctx, struct error *e)
 {
 	struct srpi_ctx_options o;
 	int err = ini_struct_take(&o, sizeof(o), options, e);
@@ -92,10 +86,8 @@ int srpi_ctx_create(const struct srpi_ctx_options *options,
 
 	if (err)
 		return err;
-	if (!ctx) {
-		ini_error_set(e, -ENOMEM, "out of memory");
-		return -ENOMEM;
-	}
+	if (!ctx)
+		return error_set(e, -ENOMEM, "out of memory");
 	ctx->reactor = o.reactor;
 	ctx->borrowed = o.reactor;
 	if (!ctx->borrowed)
@@ -106,6 +98,15 @@ int srpi_ctx_create(const struct srpi_ctx_options *options,
 	}
 	*ret_ctx = ctx;
 	return 0;
+}
+
+int srpi_ctx_create(const struct srpi_ctx_options *options,
+		    struct srpi_ctx **ret_ctx, struct srpi_error *e)
+{
+	struct error why;
+	int err = make_ctx(options, ret_ctx, &why);
+
+	return err ? ini_error_give(e, &why) : 0;
 }
 
 static void free_first_xp(struct srpi_ctx *ctx)

@@ -8,6 +8,7 @@
 #define INITIATOR_CTX_H
 
 #include "initiator/srp_initiator.h"
+#include "base/error.h"
 #include "base/reactor.h"
 #include "transport/xport.h"
 
@@ -40,8 +41,7 @@ struct srpi_ctx {
  * NULL. Return: 0, or -EINVAL with @e: struct_size is not set, or the caller
  * asks for what this version does not know.
  */
-int ini_struct_take(void *dst, size_t size, const void *src,
-		    struct srpi_error *e);
+int ini_struct_take(void *dst, size_t size, const void *src, struct error *e);
 /* The other way: @dst begins with the struct_size that its owner has set. */
 void ini_struct_give(void *dst, const void *src, size_t size);
 
@@ -53,7 +53,10 @@ int ini_xp_take(struct srpi_ctx *ctx, enum xp_kind kind, struct ini_xp **ret_xp,
  * fine. */
 void ini_xp_put(struct ini_xp *xp);
 
-void ini_error_set(struct srpi_error *e, int err, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+/*
+ * At the edge of the library: hands @from to the program in @to, which may be
+ * NULL. The rest of the library uses struct error alone. Return: from->err.
+ */
+int ini_error_give(struct srpi_error *to, const struct error *from);
 
 #endif

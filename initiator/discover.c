@@ -501,14 +501,13 @@ static void luns_reported(struct ini_cmd *cmd, int err)
 }
 
 int ini_discover(struct srpi_session *s,
-		 void (*done)(struct srpi_session *s, int err),
-		 struct srpi_error *e)
+		 void (*done)(struct srpi_session *s, int err), struct error *e)
 {
 	struct ini_discovery *d = calloc(1, sizeof(*d));
 	int err;
 
 	if (!d) {
-		ini_error_set(e, -ENOMEM, "out of memory");
+		error_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
 	}
 	s->discovery = d;
@@ -516,7 +515,7 @@ int ini_discover(struct srpi_session *s,
 	d->done = done;
 	d->buf = aligned_alloc(4096, BUF_LEN);
 	if (!d->buf) {
-		ini_error_set(e, -ENOMEM, "out of memory");
+		error_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
 	}
 	/* Nothing but what the target sent is ever read from here. */

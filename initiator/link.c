@@ -200,7 +200,7 @@ static int link_make_zeroes(struct srpi_session *s)
 		return 0;
 	s->zeroes = aligned_alloc(4096, INI_ZEROES_LEN);
 	if (!s->zeroes) {
-		ini_error_set(&s->error, -ENOMEM, "out of memory");
+		error_set(&s->error, -ENOMEM, "out of memory");
 		return -ENOMEM;
 	}
 	memset(s->zeroes, 0, INI_ZEROES_LEN);

@@ -203,7 +203,7 @@ void ini_reconnect_failed(struct srpi_session *s, uint32_t reason)
 
 void ini_reconnect_up(struct srpi_session *s)
 {
-	struct srpi_error back = { 0 };
+	struct error back = { 0 };
 
 	ini_reconnect_stop(s);
 	s->up_us = now_us(s);

@@ -9,13 +9,16 @@
 
 /* The one door between states. */
 void ini_session_enter(struct srpi_session *s, enum srpi_state state,
-		       const struct srpi_error *why)
+		       const struct error *why)
 {
 	bool first = s->state == SRPI_CONNECTING;
+	struct srpi_error e;
 
 	s->state = state;
-	if (!first && state != SRPI_CLOSED && s->options.state_changed)
-		s->options.state_changed(s, state, why, s->options.state_arg);
+	if (first || state == SRPI_CLOSED || !s->options.state_changed)
+		return;
+	ini_error_give(&e, why);
+	s->options.state_changed(s, state, &e, s->options.state_arg);
 }
 
 /* ---- the end ---- */
@@ -81,18 +84,17 @@ static int look_up(struct srpi_session *s, int flags)
  * than on loopback: good for names, which have addresses of both. A number
  * says itself which family it is of.
  */
-static int resolve(struct srpi_session *s, struct srpi_error *e)
+static int resolve(struct srpi_session *s, struct error *e)
 {
 	int err = look_up(s, AI_NUMERICHOST);
 
 	if (err == EAI_NONAME)
 		err = look_up(s, AI_ADDRCONFIG);
 	if (err) {
-		ini_error_set(e, -EHOSTUNREACH,
-			      "cannot log in to '%s': the host name: %s; check "
-			      "its spelling",
-			      s->uri.host, gai_strerror(err));
-		return -EHOSTUNREACH;
+		return error_set(e, -EHOSTUNREACH,
+				 "cannot log in to '%s': the host name: %s; "
+				 "check its spelling",
+				 s->uri.host, gai_strerror(err));
 	}
 	s->addr = s->addrs;
 	return 0;
@@ -135,14 +137,13 @@ static void ini_session_start(struct reactor_msg *msg)
 		ini_connect_start(s);
 }
 
-static int parse_uri(const char *text, struct srp_uri *ret,
-		     struct srpi_error *e)
+static int parse_uri(const char *text, struct srp_uri *ret, struct error *e)
 {
 	char msg[SRP_URI_MSG_SIZE];
 	int err = srp_uri_parse(text, ret, msg, sizeof(msg));
 
 	if (err)
-		ini_error_set(e, err, "bad address '%s': %s", text, msg);
+		error_set(e, err, "bad address '%s': %s", text, msg);
 	return err;
 }
 
@@ -150,11 +151,11 @@ int srpi_uri_parse(const char *text, struct srpi_uri *ret_uri,
 		   struct srpi_error *e)
 {
 	struct srpi_uri uri = { 0 };
+	struct error why;
 	struct srp_uri u;
-	int err = parse_uri(text, &u, e);
 
-	if (err)
-		return err;
+	if (parse_uri(text, &u, &why))
+		return ini_error_give(e, &why);
 	memcpy(uri.host, u.host, sizeof(uri.host));
 	uri.port = u.port;
 	memcpy(uri.volume, u.volume, sizeof(uri.volume));
@@ -175,7 +176,7 @@ void srpi_port_of_identity(const char *identity, char ret_port[SRPI_PORT_SIZE])
 /* What the caller gave; an error leaves nothing to free. */
 static int ini_session_check(struct srpi_session *s, const char *uri,
 			     const struct srpi_options *options,
-			     struct srpi_error *e)
+			     struct error *e)
 {
 	const char *fault;
 	int err = ini_struct_take(&s->options, sizeof(s->options), options, e);
@@ -185,10 +186,8 @@ static int ini_session_check(struct srpi_session *s, const char *uri,
 	if (err)
 		return err;
 	fault = srpi_timeouts_fault(&s->options);
-	if (fault) {
-		ini_error_set(e, -EINVAL, "%s", fault);
-		return -EINVAL;
-	}
+	if (fault)
+		return error_set(e, -EINVAL, "%s", fault);
 	return resolve(s, e);
 }
 
@@ -200,16 +199,15 @@ int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 		 struct srpi_error *e)
 {
 	struct srpi_session *s = calloc(1, sizeof(*s));
-	int err;
+	struct error why;
 
 	if (!s) {
-		ini_error_set(e, -ENOMEM, "out of memory");
-		return -ENOMEM;
+		error_set(&why, -ENOMEM, "out of memory");
+		return ini_error_give(e, &why);
 	}
-	err = ini_session_check(s, uri, options, e);
-	if (err) {
+	if (ini_session_check(s, uri, options, &why)) {
 		free(s);
-		return err;
+		return ini_error_give(e, &why);
 	}
 	s->ctx = ctx;
 	s->connected = done;
@@ -266,19 +264,15 @@ void srpi_session_stats(const struct srpi_session *s,
 /* ---- memory ---- */
 
 int ini_mem_register(struct srpi_session *s, void *addr, size_t len,
-		     struct srpi_mem **ret_mem, struct srpi_error *e)
+		     struct srpi_mem **ret_mem, struct error *e)
 {
 	struct srpi_mem *mem = calloc(1, sizeof(*mem));
-	struct error xe = { 0 };
 	int err;
 
-	if (!mem) {
-		ini_error_set(e, -ENOMEM, "out of memory");
-		return -ENOMEM;
-	}
-	err = xp_mr_register(s->xp, addr, len, XP_REMOTE, &mem->mr, &xe);
+	if (!mem)
+		return error_set(e, -ENOMEM, "out of memory");
+	err = xp_mr_register(s->xp, addr, len, XP_REMOTE, &mem->mr, e);
 	if (err) {
-		ini_error_set(e, err, "%s", xe.text);
 		free(mem);
 		return err;
 	}
@@ -291,14 +285,19 @@ int ini_mem_register(struct srpi_session *s, void *addr, size_t len,
 int srpi_mem_register(struct srpi_session *s, void *addr, size_t len,
 		      struct srpi_mem **ret_mem, struct srpi_error *e)
 {
-	/* Which transport it will be is not known before. */
-	if (s->state == SRPI_CONNECTING || s->state == SRPI_CLOSED) {
-		ini_error_set(e, -ENOTCONN,
-			      "memory can only be registered with a session "
-			      "that is connected");
-		return -ENOTCONN;
-	}
-	return ini_mem_register(s, addr, len, ret_mem, e);
+	struct error why;
+	int err;
+
+	/* The transport is not chosen before. */
+	if (s->state == SRPI_CONNECTING || s->state == SRPI_CLOSED)
+		err = error_set(&why, -ENOTCONN,
+				"memory can only be registered with a session "
+				"that is connected");
+	else
+		err = ini_mem_register(s, addr, len, ret_mem, &why);
+	if (err)
+		ini_error_give(e, &why);
+	return err;
 }
 
 void srpi_mem_free(struct srpi_mem *mem)

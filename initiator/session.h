@@ -184,7 +184,7 @@ struct srpi_session {
 	void (*closed)(void *arg);
 	void *closed_arg;
 	bool closing;
-	struct srpi_error error; /* the last thing that went wrong */
+	struct error error; /* the last thing that went wrong */
 	/* of the connection that is or was last */
 	char local[64];
 	char peer[64];
@@ -209,13 +209,13 @@ unsigned int ini_options_channels(const struct srpi_options *o,
 /* ---- session.c ---- */
 
 void ini_session_enter(struct srpi_session *s, enum srpi_state state,
-		       const struct srpi_error *why);
+		       const struct error *why);
 /* After srpi_close(): frees the session when nothing is under way any more. */
 void ini_session_maybe_gone(struct srpi_session *s);
 
 /* srpi_mem_register(), also while connecting. */
 int ini_mem_register(struct srpi_session *s, void *addr, size_t len,
-		     struct srpi_mem **ret_mem, struct srpi_error *e);
+		     struct srpi_mem **ret_mem, struct error *e);
 
 /* ---- queue.c ---- */
 
@@ -361,8 +361,7 @@ void ini_say_timeout(const struct ini_cmd *cmd, uint64_t age_ms, char *buf,
 		     size_t len);
 void ini_say_still_down(struct srpi_session *s, uint64_t down_ms,
 			const char *what);
-void ini_say_back(struct srpi_session *s, uint64_t down_ms,
-		  struct srpi_error *ret);
+void ini_say_back(struct srpi_session *s, uint64_t down_ms, struct error *ret);
 /* @what has become of volume @v. */
 void ini_say_changed(struct srpi_session *s, const struct ini_volume *v,
 		     const char *what);
@@ -379,7 +378,7 @@ void ini_say_no_volumes(struct srpi_session *s, int err, const char *what,
  */
 int ini_discover(struct srpi_session *s,
 		 void (*done)(struct srpi_session *s, int err),
-		 struct srpi_error *e);
+		 struct error *e);
 /* The volumes that were found become the caller's. */
 void ini_discovery_take(struct srpi_session *s, struct ini_volume **ret_volumes,
 			unsigned int *ret_cnt);

@@ -146,9 +146,9 @@ static void say_failed(struct srpi_session *s, const char *peer,
 	if (why->err == -ETIMEDOUT && s->up_us)
 		hint = "the network is down, or the target hangs, or its disk "
 		       "is still busy with earlier commands";
-	ini_error_set(&s->error, why->err ? why->err : -ECONNABORTED,
-		      "cannot log in to %s%s: %s%s%s", peer, way,
-		      f->what ? f->what : why->text, *hint ? "; " : "", hint);
+	error_set(&s->error, why->err ? why->err : -ECONNABORTED,
+		  "cannot log in to %s%s: %s%s%s", peer, way,
+		  f->what ? f->what : why->text, *hint ? "; " : "", hint);
 }
 
 static void say_rejected(struct srpi_session *s, const char *peer,
@@ -156,11 +156,11 @@ static void say_rejected(struct srpi_session *s, const char *peer,
 {
 	const char *hint = srp_rej_reason_hint(rej->reason);
 
-	ini_error_set(&s->error, -ECONNREFUSED,
-		      "cannot log in to %s%s: the target says: %s (reason "
-		      "0x%08x)%s%s",
-		      peer, way, srp_rej_reason_name(rej->reason), rej->reason,
-		      *hint ? "; " : "", hint);
+	error_set(&s->error, -ECONNREFUSED,
+		  "cannot log in to %s%s: the target says: %s (reason "
+		  "0x%08x)%s%s",
+		  peer, way, srp_rej_reason_name(rej->reason), rej->reason,
+		  *hint ? "; " : "", hint);
 }
 
 bool ini_say_no_login(struct srpi_session *s, const struct ini_channel *ch,
@@ -203,8 +203,8 @@ void ini_say_lost(struct srpi_session *s, const struct ini_channel *ch)
 
 	peer_text(s, peer, sizeof(peer));
 	way_text(s, ch, way, sizeof(way));
-	ini_error_set(&s->error, -EIO, "lost the connection to %s%s: %s", peer,
-		      way, ch->why.text);
+	error_set(&s->error, -EIO, "lost the connection to %s%s: %s", peer, way,
+		  ch->why.text);
 }
 
 void ini_say_timeout(const struct ini_cmd *cmd, uint64_t age_ms, char *buf,
@@ -227,26 +227,25 @@ void ini_say_still_down(struct srpi_session *s, uint64_t down_ms,
 
 	peer_text(s, peer, sizeof(peer));
 	memcpy(why, s->error.text, sizeof(why));
-	ini_error_set(&s->error, -EIO, "no connection to %s for %.1f s%s: %s",
-		      peer, (double)down_ms / 1000, what, why);
+	error_set(&s->error, -EIO, "no connection to %s for %.1f s%s: %s", peer,
+		  (double)down_ms / 1000, what, why);
 }
 
-void ini_say_back(struct srpi_session *s, uint64_t down_ms,
-		  struct srpi_error *ret)
+void ini_say_back(struct srpi_session *s, uint64_t down_ms, struct error *ret)
 {
 	char peer[PEER_TEXT_SIZE];
 	char way[WAY_TEXT_SIZE];
 
 	peer_text(s, peer, sizeof(peer));
 	way_text(s, s->channels[0], way, sizeof(way));
-	ini_error_set(ret, s->lost_writes ? -EIO : 0, "%s %s%s %s %.1f s%s",
-		      s->looking ? "the volumes of" : "connected to", peer, way,
-		      s->looking ? "are the same, seen in" : "again after",
-		      (double)down_ms / 1000,
-		      s->lost_writes ? "; the target may have lost writes that "
-				       "were not flushed, so the next flush "
-				       "fails"
-				     : "");
+	error_set(ret, s->lost_writes ? -EIO : 0, "%s %s%s %s %.1f s%s",
+		  s->looking ? "the volumes of" : "connected to", peer, way,
+		  s->looking ? "are the same, seen in" : "again after",
+		  (double)down_ms / 1000,
+		  s->lost_writes ? "; the target may have lost writes that "
+				   "were not flushed, so the next flush "
+				   "fails"
+				 : "");
 }
 
 void ini_say_changed(struct srpi_session *s, const struct ini_volume *v,
@@ -255,8 +254,8 @@ void ini_say_changed(struct srpi_session *s, const struct ini_volume *v,
 	char peer[PEER_TEXT_SIZE];
 
 	peer_text(s, peer, sizeof(peer));
-	ini_error_set(&s->error, -ESTALE, "volume '%s' (LUN %u) of %s: %s",
-		      v->info.name, v->info.lun, peer, what);
+	error_set(&s->error, -ESTALE, "volume '%s' (LUN %u) of %s: %s",
+		  v->info.name, v->info.lun, peer, what);
 }
 
 void ini_say_unanswered(struct srpi_session *s, const struct ini_volume *v,
@@ -289,9 +288,9 @@ void ini_say_look(struct srpi_session *s, uint64_t lun_field,
 	char text[SCSI_SENSE_TEXT_LEN];
 
 	lun_text(s, lun_field, lun, sizeof(lun));
-	ini_error_set(&s->error, -EAGAIN, "%s has changed: %s", lun,
-		      sense ? scsi_sense_text(sense, text)
-			    : "its blocks have another size");
+	error_set(&s->error, -EAGAIN, "%s has changed: %s", lun,
+		  sense ? scsi_sense_text(sense, text)
+			: "its blocks have another size");
 }
 
 void ini_say_restless(struct srpi_session *s)
@@ -299,10 +298,10 @@ void ini_say_restless(struct srpi_session *s)
 	char peer[PEER_TEXT_SIZE];
 
 	peer_text(s, peer, sizeof(peer));
-	ini_error_set(&s->error, -EAGAIN,
-		      "cannot learn the volumes of %s: it says again and again "
-		      "that they have changed",
-		      peer);
+	error_set(&s->error, -EAGAIN,
+		  "cannot learn the volumes of %s: it says again and again "
+		  "that they have changed",
+		  peer);
 }
 
 void ini_say_deferred(struct srpi_session *s, const struct ini_volume *v,
@@ -312,10 +311,10 @@ void ini_say_deferred(struct srpi_session *s, const struct ini_volume *v,
 	char text[SCSI_SENSE_TEXT_LEN];
 
 	lun_text(s, v->lun_field, lun, sizeof(lun));
-	ini_error_set(&s->error, -EIO,
-		      "%s has failed a write that it had acknowledged: %s; the "
-		      "next flush fails",
-		      lun, scsi_sense_text(sense, text));
+	error_set(&s->error, -EIO,
+		  "%s has failed a write that it had acknowledged: %s; the "
+		  "next flush fails",
+		  lun, scsi_sense_text(sense, text));
 }
 
 void ini_say_no_answer(struct srpi_session *s)
@@ -329,10 +328,10 @@ void ini_say_no_answer(struct srpi_session *s)
 	peer_text(s, peer, sizeof(peer));
 	way_text(s, ch, way, sizeof(way));
 	question = ini_discovery_asks(s, &lun);
-	ini_error_set(&s->error, -ETIMEDOUT,
-		      "%s%s does not answer %s of LUN %u within %u ms; is it "
-		      "overloaded or stopped?",
-		      peer, way, question, lun, s->options.timeout_ms);
+	error_set(&s->error, -ETIMEDOUT,
+		  "%s%s does not answer %s of LUN %u within %u ms; is it "
+		  "overloaded or stopped?",
+		  peer, way, question, lun, s->options.timeout_ms);
 }
 
 void ini_say_no_volumes(struct srpi_session *s, int err, const char *what,
@@ -344,8 +343,8 @@ void ini_say_no_volumes(struct srpi_session *s, int err, const char *what,
 	peer_text(s, peer, sizeof(peer));
 	if (sense)
 		scsi_sense_text(sense, text);
-	ini_error_set(&s->error, err,
-		      "cannot learn the volumes of %s: %s of LUN %u: %s%s%s%s",
-		      peer, what, lun, strerror(-err), *text ? " (" : "", text,
-		      *text ? ")" : "");
+	error_set(&s->error, err,
+		  "cannot learn the volumes of %s: %s of LUN %u: %s%s%s%s",
+		  peer, what, lun, strerror(-err), *text ? " (" : "", text,
+		  *text ? ")" : "");
 }

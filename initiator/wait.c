@@ -25,14 +25,17 @@ int srpi_connect_wait(struct srpi_ctx *ctx, const char *uri,
 {
 	struct srpi_session *s;
 	struct wait w = { 0 };
+	struct error broken;
 	int err = srpi_connect(ctx, uri, options, wait_connected, &w, &s, e);
 
 	if (err)
 		return err;
 	while (!w.over && err >= 0)
 		err = srpi_ctx_run(ctx, -1);
-	if (err < 0)
-		ini_error_set(&w.e, err, "the event loop failed");
+	if (err < 0) {
+		error_set(&broken, err, "the event loop failed");
+		ini_error_give(&w.e, &broken);
+	}
 	if (w.e.err) {
 		if (e)
 			*e = w.e;
