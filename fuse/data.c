@@ -167,11 +167,11 @@ static void data_fill_next_hole(struct slot *slot);
 
 static void data_hole_zeroed(struct slot *slot)
 {
-	struct tree_open *open =
-		tree_open_of(dev_user(slot->dev), slot->file, slot->fh);
+	struct open_file *open =
+		open_file_find(dev_user(slot->dev), slot->file, slot->fh);
 
 	if (open)
-		tree_hole_zeroed(open, slot, slot->err);
+		open_file_hole_zeroed(open, slot, slot->err);
 	data_unlock(slot);
 	if (slot->err)
 		slot->filled(slot);
@@ -186,10 +186,10 @@ static void data_hole_locked(struct slot *slot)
 
 static void data_fill_next_hole(struct slot *slot)
 {
-	const struct tree_open *open =
-		tree_open_of(dev_user(slot->dev), slot->file, slot->fh);
+	const struct open_file *open =
+		open_file_find(dev_user(slot->dev), slot->file, slot->fh);
 
-	struct tree_hole *hole = open ? tree_open_hole(open) : NULL;
+	struct open_hole *hole = open ? open_file_next_hole(open) : NULL;
 
 	if (!hole) {
 		slot->filled(slot);
@@ -334,8 +334,8 @@ static int data_check_write(struct slot *slot, const struct fuse_in_header *h,
 static void data_start_write(struct slot *slot, const struct fuse_in_header *h,
 			     const struct fuse_write_in *in)
 {
-	struct tree_open *open =
-		tree_open_of(dev_user(slot->dev), slot->file, in->fh);
+	struct open_file *open =
+		open_file_find(dev_user(slot->dev), slot->file, in->fh);
 	int err = data_check_write(slot, h, in);
 
 	if (err >= 0 && !open)
@@ -356,7 +356,7 @@ static void data_start_write(struct slot *slot, const struct fuse_in_header *h,
 		slot->write_len = slot->file->info->size - in->offset;
 	/* The kernel passes O_DSYNC also for RWF_DSYNC. */
 	slot->fua = in->flags & O_DSYNC;
-	err = tree_open_written(open, in->offset, in->offset + slot->write_len);
+	err = open_file_written(open, in->offset, in->offset + slot->write_len);
 	if (err)
 		dev_reply(slot, err);
 	else
@@ -369,7 +369,8 @@ static void data_fsync_done(struct slot *slot)
 {
 	struct tree_file *f = slot->file;
 	/* It may have been closed meanwhile, by a handle that was tampered with. */
-	struct tree_open *open = tree_open_of(dev_user(slot->dev), f, slot->fh);
+	struct open_file *open =
+		open_file_find(dev_user(slot->dev), f, slot->fh);
 
 	if (slot->err) {
 		f->unflushed = true;

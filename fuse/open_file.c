@@ -9,7 +9,7 @@
 
 /* Handles are a place in t->opens and one more. */
 
-static unsigned int tree_free_place(const struct tree *t)
+static unsigned int open_file_free_place(const struct tree *t)
 {
 	unsigned int place = 0;
 
@@ -18,10 +18,10 @@ static unsigned int tree_free_place(const struct tree *t)
 	return place;
 }
 
-static int tree_more_places(struct tree *t)
+static int open_file_more_places(struct tree *t)
 {
 	unsigned int max = t->open_max ? 2 * t->open_max : 16;
-	struct tree_open **opens = realloc(t->opens, max * sizeof(*opens));
+	struct open_file **opens = realloc(t->opens, max * sizeof(*opens));
 
 	if (!opens)
 		return -ENOMEM;
@@ -31,12 +31,12 @@ static int tree_more_places(struct tree *t)
 	return 0;
 }
 
-struct tree_open *tree_open(struct tree *t, struct tree_file *f)
+struct open_file *open_file_new(struct tree *t, struct tree_file *f)
 {
-	unsigned int place = tree_free_place(t);
-	struct tree_open *open;
+	unsigned int place = open_file_free_place(t);
+	struct open_file *open;
 
-	if (place == t->open_max && tree_more_places(t))
+	if (place == t->open_max && open_file_more_places(t))
 		return NULL;
 	open = calloc(1, sizeof(*open));
 	if (!open)
@@ -49,60 +49,60 @@ struct tree_open *tree_open(struct tree *t, struct tree_file *f)
 	return open;
 }
 
-struct tree_open *tree_open_of(const struct tree *t, const struct tree_file *f,
-			       uint64_t handle)
+struct open_file *open_file_find(const struct tree *t,
+				 const struct tree_file *f, uint64_t handle)
 {
-	struct tree_open *open =
+	struct open_file *open =
 		handle - 1 < t->open_max ? t->opens[handle - 1] : NULL;
 
 	return open && open->file == f ? open : NULL;
 }
 
-static void close_holes(struct tree_open *open)
+static void open_file_free_holes(struct open_file *open)
 {
 	struct list *it;
 
 	while ((it = list_pop(&open->holes))) {
-		struct tree_hole *hole =
-			container_of(it, struct tree_hole, node);
+		struct open_hole *hole =
+			container_of(it, struct open_hole, node);
 
 		free(hole);
 	}
 }
 
-void tree_close(struct tree *t, struct tree_open *open)
+void open_file_close(struct tree *t, struct open_file *open)
 {
-	close_holes(open);
+	open_file_free_holes(open);
 	open->file->truncating -= open->truncated;
 	t->opens[open->handle - 1] = NULL;
 	list_del(&open->node);
 	free(open);
 }
 
-void tree_open_truncate(struct tree_open *open)
+void open_file_truncate(struct open_file *open)
 {
 	open->truncated = true;
 	open->written_to = 0;
 	open->file->truncating++;
 }
 
-static void free_hole(struct tree_hole *hole)
+static void open_hole_free(struct open_hole *hole)
 {
 	list_del(&hole->node);
 	free(hole);
 }
 
-static int add_hole(struct tree_open *open, uint64_t begin, uint64_t end,
-		    const void *zeroing)
+static int open_hole_add(struct open_file *open, uint64_t begin, uint64_t end,
+			 const void *zeroing)
 {
-	struct tree_hole *hole;
+	struct open_hole *hole;
 
 	if (begin >= end)
 		return 0;
 	hole = malloc(sizeof(*hole));
 	if (!hole)
 		return -ENOMEM;
-	*hole = (struct tree_hole){ .begin = begin,
+	*hole = (struct open_hole){ .begin = begin,
 				    .end = end,
 				    .zeroing = zeroing };
 	list_add_tail(&open->holes, &hole->node);
@@ -110,53 +110,54 @@ static int add_hole(struct tree_open *open, uint64_t begin, uint64_t end,
 }
 
 /* Takes a range out of @hole; without a byte it only parts it in two. */
-static int cut_hole(struct tree_open *open, struct tree_hole *hole,
-		    uint64_t begin, uint64_t end)
+static int open_hole_cut(struct open_file *open, struct open_hole *hole,
+			 uint64_t begin, uint64_t end)
 {
 	if (hole->begin >= end || begin >= hole->end)
 		return 0;
 	if (hole->begin < begin) {
-		if (add_hole(open, end, hole->end, hole->zeroing))
+		if (open_hole_add(open, end, hole->end, hole->zeroing))
 			return -ENOMEM;
 		hole->end = begin;
 		return 0;
 	}
 	hole->begin = end < hole->end ? end : hole->end;
 	if (hole->begin == hole->end)
-		free_hole(hole);
+		open_hole_free(hole);
 	return 0;
 }
 
-static int cut_holes(struct tree_open *open, uint64_t begin, uint64_t end)
+static int open_file_cut_holes(struct open_file *open, uint64_t begin,
+			       uint64_t end)
 {
 	struct list *it;
 	struct list *tmp;
 	int err = 0;
 
 	list_for_each_safe(it, tmp, &open->holes) {
-		struct tree_hole *hole =
-			container_of(it, struct tree_hole, node);
+		struct open_hole *hole =
+			container_of(it, struct open_hole, node);
 
 		if (!err)
-			err = cut_hole(open, hole, begin, end);
+			err = open_hole_cut(open, hole, begin, end);
 	}
 	return err;
 }
 
-static int tree_note_written(struct tree_open *open, uint64_t begin,
-			     uint64_t end)
+static int open_file_note_written(struct open_file *open, uint64_t begin,
+				  uint64_t end)
 {
-	int err = cut_holes(open, begin, end);
+	int err = open_file_cut_holes(open, begin, end);
 
 	if (err || end <= open->known_to)
 		return err;
-	err = add_hole(open, open->known_to, begin, /* zeroer= */ NULL);
+	err = open_hole_add(open, open->known_to, begin, /* zeroer= */ NULL);
 	if (!err)
 		open->known_to = end;
 	return err;
 }
 
-int tree_open_written(struct tree_open *open, uint64_t begin, uint64_t end)
+int open_file_written(struct open_file *open, uint64_t begin, uint64_t end)
 {
 	const struct list *it;
 	int err = 0;
@@ -164,24 +165,24 @@ int tree_open_written(struct tree_open *open, uint64_t begin, uint64_t end)
 	if (open->file->truncating == 0)
 		return 0;
 	list_for_each(it, &open->file->opens) {
-		struct tree_open *o = container_of((struct list *)(uintptr_t)it,
-						   struct tree_open, node);
+		struct open_file *o = container_of((struct list *)(uintptr_t)it,
+						   struct open_file, node);
 
 		if (o->truncated && !err)
-			err = tree_note_written(o, begin, end);
+			err = open_file_note_written(o, begin, end);
 	}
 	if (!err && end > open->written_to)
 		open->written_to = end;
 	return err;
 }
 
-struct tree_hole *tree_open_hole(const struct tree_open *open)
+struct open_hole *open_file_next_hole(const struct open_file *open)
 {
 	const struct list *it;
 
 	list_for_each(it, &open->holes) {
-		struct tree_hole *hole = container_of(
-			(struct list *)(uintptr_t)it, struct tree_hole, node);
+		struct open_hole *hole = container_of(
+			(struct list *)(uintptr_t)it, struct open_hole, node);
 
 		if (!hole->zeroing && hole->end <= open->written_to)
 			return hole;
@@ -189,19 +190,19 @@ struct tree_hole *tree_open_hole(const struct tree_open *open)
 	return NULL;
 }
 
-void tree_hole_zeroed(struct tree_open *open, const void *zeroing, int err)
+void open_file_hole_zeroed(struct open_file *open, const void *zeroing, int err)
 {
 	struct list *it;
 	struct list *tmp;
 
 	list_for_each_safe(it, tmp, &open->holes) {
-		struct tree_hole *hole =
-			container_of(it, struct tree_hole, node);
+		struct open_hole *hole =
+			container_of(it, struct open_hole, node);
 
 		if (hole->zeroing != zeroing)
 			continue;
 		hole->zeroing = NULL;
 		if (!err)
-			free_hole(hole);
+			open_hole_free(hole);
 	}
 }

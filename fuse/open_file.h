@@ -18,7 +18,7 @@ struct tree_file;
 /* A range that nobody has written since somebody emptied the file. Once he has
  * skipped it, it stays until it has been zeroed: a program may repeat what
  * failed. */
-struct tree_hole {
+struct open_hole {
 	struct list node;
 	uint64_t begin; /* bytes */
 	uint64_t end;	/* exclusive */
@@ -27,7 +27,7 @@ struct tree_hole {
 };
 
 /* A file that somebody has opened. */
-struct tree_open {
+struct open_file {
 	struct list node;
 	struct tree_file *file;
 	uint64_t handle; /* what the kernel calls it */
@@ -44,33 +44,34 @@ struct tree_open {
 	bool truncated;
 	uint64_t written_to;
 	uint64_t known_to;    /* the same of everybody's writes since then */
-	struct list holes;    /* struct tree_hole, up to known_to */
+	struct list holes;    /* struct open_hole, up to known_to */
 	uint64_t errors_seen; /* see tree_file.errors */
 };
 
 /* NULL: out of memory. */
-struct tree_open *tree_open(struct tree *t, struct tree_file *f);
+struct open_file *open_file_new(struct tree *t, struct tree_file *f);
 /*
  * What @handle is of @f, NULL: nothing. It may be: a handle travels through
  * memory that is open to the target (see dev.h), so it is a number that is
  * looked up, and not an address.
  */
-struct tree_open *tree_open_of(const struct tree *t, const struct tree_file *f,
-			       uint64_t handle);
-void tree_close(struct tree *t, struct tree_open *open);
+struct open_file *open_file_find(const struct tree *t,
+				 const struct tree_file *f, uint64_t handle);
+void open_file_close(struct tree *t, struct open_file *open);
 
 /* He has emptied the file. */
-void tree_open_truncate(struct tree_open *open);
+void open_file_truncate(struct open_file *open);
 /*
  * The range is about to be written by @open: no hole of any open file has it any
  * more, also not one that is being zeroed; what @open has skipped is to be
  * zeroed now. Without a byte: @open has set the size to that. -ENOMEM: the range
  * must not be written.
  */
-int tree_open_written(struct tree_open *open, uint64_t begin, uint64_t end);
+int open_file_written(struct open_file *open, uint64_t begin, uint64_t end);
 /* The oldest hole that is to be zeroed and is not yet; NULL: none. */
-struct tree_hole *tree_open_hole(const struct tree_open *open);
-/* What is left of the hole of @zeroer has been zeroed, or (@err) not. */
-void tree_hole_zeroed(struct tree_open *open, const void *zeroing, int err);
+struct open_hole *open_file_next_hole(const struct open_file *open);
+/* What is left of the hole of @zeroing has been zeroed, or (@err) not. */
+void open_file_hole_zeroed(struct open_file *open, const void *zeroing,
+			   int err);
 
 #endif

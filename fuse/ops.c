@@ -152,14 +152,14 @@ static int ops_check_owner(const struct stat *now, const struct stat *attr,
 }
 
 /* The open file of thread @pid that may be in the middle of open(O_TRUNC). */
-static struct tree_open *ops_find_opening(const struct tree_file *f,
+static struct open_file *ops_find_opening(const struct tree_file *f,
 					  uint32_t pid)
 {
 	const struct list *it;
 
 	list_for_each(it, &f->opens) {
-		struct tree_open *o = container_of((struct list *)(uintptr_t)it,
-						   struct tree_open, node);
+		struct open_file *o = container_of((struct list *)(uintptr_t)it,
+						   struct open_file, node);
 
 		if (o->pid == pid && o->writable && !o->truncated)
 			return o;
@@ -173,14 +173,14 @@ static struct tree_open *ops_find_opening(const struct tree_file *f,
  * path by a thread that has the file open for writing looks the same.
  */
 static int ops_set_size(fuse_req_t req, struct tree_file *f, uint64_t size,
-			struct tree_open *open)
+			struct open_file *open)
 {
 	if (f->read_only)
 		return -EROFS;
 	if (!open && size == 0) {
 		open = ops_find_opening(f, (uint32_t)fuse_req_ctx(req)->pid);
 		if (open) {
-			tree_open_truncate(open);
+			open_file_truncate(open);
 			return 0;
 		}
 	}
@@ -216,17 +216,17 @@ static void ops_start_zero_tail(struct slot *slot)
 /* Who emptied the file and now sets its size expects zeroes from where he
  * stopped writing. Returns false when there is nothing to zero. */
 static bool ops_zero_tail(fuse_req_t req, struct tree_file *f, uint64_t size,
-			  struct tree_open *open)
+			  struct open_file *open)
 {
 	struct slot *slot;
 
 	if (!open || !open->truncated)
 		return false;
-	if (tree_open_written(open, size, size)) {
+	if (open_file_written(open, size, size)) {
 		fuse_reply_err(req, ENOMEM);
 		return true;
 	}
-	if (!tree_open_hole(open))
+	if (!open_file_next_hole(open))
 		return false;
 	slot = dev_claim(ops_dev(req));
 	slot->file = f;
@@ -247,7 +247,7 @@ static void ops_set_mtime(struct tree_file *f, const struct stat *attr,
 
 static int ops_check_setattr(fuse_req_t req, struct tree_file *f,
 			     const struct stat *attr, int to_set,
-			     struct tree_open *open)
+			     struct open_file *open)
 {
 	struct tree *t = ops_tree(req);
 	struct stat now;
@@ -268,8 +268,8 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr,
 		       int to_set, struct fuse_file_info *fi)
 {
 	struct tree_file *f = tree_file_of(ops_tree(req), ino);
-	struct tree_open *open =
-		f && fi ? tree_open_of(ops_tree(req), f, fi->fh) : NULL;
+	struct open_file *open =
+		f && fi ? open_file_find(ops_tree(req), f, fi->fh) : NULL;
 	int err = ops_check_setattr(req, f, attr, to_set, open);
 
 	if (err) {
@@ -306,7 +306,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct tree_file *f = tree_file_of(ops_tree(req), ino);
 	bool writable = (fi->flags & O_ACCMODE) != O_RDONLY;
-	struct tree_open *open;
+	struct open_file *open;
 	/* libfuse 3.14.0 has no name for parallel writes. */
 	struct fuse_open_out out = {
 		.open_flags = FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES,
@@ -316,7 +316,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		fuse_reply_err(req, f ? EROFS : EISDIR);
 		return;
 	}
-	open = tree_open(ops_tree(req), f);
+	open = open_file_new(ops_tree(req), f);
 	if (!open) {
 		fuse_reply_err(req, ENOMEM);
 		return;
@@ -327,7 +327,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	out.fh = open->handle;
 	/* Not taken, as the caller was killed: no RELEASE will follow. */
 	if (fuse_reply_buf(req, (const char *)&out, sizeof(out)))
-		tree_close(ops_tree(req), open);
+		open_file_close(ops_tree(req), open);
 }
 
 static void op_release(fuse_req_t req, fuse_ino_t ino,
@@ -335,10 +335,10 @@ static void op_release(fuse_req_t req, fuse_ino_t ino,
 {
 	struct tree *t = ops_tree(req);
 	struct tree_file *f = tree_file_of(t, ino);
-	struct tree_open *open = f ? tree_open_of(t, f, fi->fh) : NULL;
+	struct open_file *open = f ? open_file_find(t, f, fi->fh) : NULL;
 
 	if (open)
-		tree_close(t, open);
+		open_file_close(t, open);
 	fuse_reply_err(req, 0);
 }
 

@@ -18,7 +18,7 @@
 #include "fuse/allocation.h"
 #include "initiator/srp_initiator.h"
 
-struct tree_open;
+struct open_file;
 
 struct tree_file {
 	unsigned int volume; /* of the session */
@@ -27,7 +27,7 @@ struct tree_file {
 	uint64_t ino;
 	bool read_only;
 	struct timespec mtime;	 /* of the last write that we saw */
-	struct list opens;	 /* struct tree_open */
+	struct list opens;	 /* struct open_file */
 	unsigned int truncating; /* of them, opened with O_TRUNC */
 	struct range_locks locks;
 	struct volume_queue queue;
@@ -43,7 +43,7 @@ struct tree_file {
 struct tree {
 	struct tree_file *files;
 	unsigned int cnt;
-	struct tree_open **opens; /* by handle; NULL: a free one */
+	struct open_file **opens; /* by handle; NULL: a free one */
 	unsigned int open_max;
 	bool is_file; /* the root is files[0] */
 	uid_t uid;
