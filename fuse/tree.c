@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "fuse/open_file.h"
+
 /* st_blocks counts these, whatever st_blksize says: stat(2). */
 #define STAT_BLOCK 512
 
@@ -68,8 +70,10 @@ void tree_free(struct tree *t)
 {
 	if (!t)
 		return;
-	for (unsigned int i = 0; i < t->open_max; i++)
-		free(t->opens[i]);
+	for (unsigned int i = 0; i < t->open_max; i++) {
+		if (t->opens[i])
+			open_file_close(t, t->opens[i]);
+	}
 	free(t->opens);
 	free(t->files);
 	free(t);
