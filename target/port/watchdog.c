@@ -16,16 +16,23 @@ static bool is_read(const struct request *req)
 	return req->state == REQUEST_READING || req->state == REQUEST_FETCHING;
 }
 
-/* Since it was posted or since the last that was done, whichever is later. */
+static unsigned int watchdog_period_ms(const struct worker *w)
+{
+	return (w->rdma_timeout_ms + 3) / 4;
+}
+
+/* At least so long since it was posted, and since the last that was done: both
+ * are known only to have been after a look, and before the next. */
 static uint64_t waited_us(const struct channel *ch, enum watched what,
 			  uint64_t posted_us)
 {
-	uint64_t since = ch->progress_us[what];
 	uint64_t now = reactor_now_us(ch->worker->reactor);
+	uint64_t since = ch->progress_us[what];
 
 	if (since < posted_us)
 		since = posted_us;
-	return now - since;
+	since += watchdog_period_ms(ch->worker) * 1000ull;
+	return now > since ? now - since : 0;
 }
 
 /* Returns false when nothing is under way. */
@@ -101,9 +108,9 @@ static bool watchdog_look_at(struct channel *ch)
 
 static void watchdog_start(struct worker *w)
 {
-	reactor_timer_set(w->reactor, &w->watchdog,
-			  (w->rdma_timeout_ms + 3) / 4);
+	reactor_timer_set(w->reactor, &w->watchdog, watchdog_period_ms(w));
 	w->watching = true;
+	w->looked_us = reactor_now_us(w->reactor);
 }
 
 static void watchdog_look(struct reactor_timer *t)
@@ -135,10 +142,10 @@ uint64_t watchdog_posted(struct channel *ch)
 {
 	if (!ch->worker->watching)
 		watchdog_start(ch->worker);
-	return reactor_now_us(ch->worker->reactor);
+	return ch->worker->looked_us;
 }
 
 void watchdog_done(struct channel *ch, enum watched what)
 {
-	ch->progress_us[what] = reactor_now_us(ch->worker->reactor);
+	ch->progress_us[what] = ch->worker->looked_us;
 }

@@ -26,8 +26,9 @@ void watchdog_init(struct worker *w);
 /* @w has nothing under way any more. */
 void watchdog_stop(struct worker *w);
 
-/* Call before each post on @ch. Return: the time, in microseconds, to store as
- * the time of the post. */
+/* Call before each post on @ch. Return: what to store as the time of the post, in
+ * microseconds. It is that of the last look of the watchdog: the data path does
+ * not ask for the time. */
 uint64_t watchdog_posted(struct channel *ch);
 /* A chain of @ch has completed without an error. */
 void watchdog_done(struct channel *ch, enum watched what);

@@ -59,7 +59,8 @@ struct worker {
 	/* watchdog.h */
 	unsigned int rdma_timeout_ms;
 	struct reactor_timer watchdog;
-	bool watching; /* the timer is set */
+	bool watching;	    /* the timer is set */
+	uint64_t looked_us; /* when it was set the last time */
 
 	/* worker_start() */
 	bool started;

@@ -82,8 +82,8 @@ static void initiator_that_stops_is_disconnected(void **state)
 	for (int i = 0; i < 32; i++)
 		rw(ch, cmd, 0, row->blocks * BLK);
 	/* Not a moment too early, and others do not notice. */
-	for (int i = 0; i < 3; i++) {
-		pass(rig, 9900);
+	for (int i = 0; i < 4; i++) {
+		pass(rig, WATCHDOG_RDMA_TIMEOUT_MS / 4);
 		assert_false(ch->closed);
 		tag = rw(other, r, 4u << 20, 8 * BLK);
 		rig_expect_status(other, tag, SCSI_STATUS_GOOD);
