@@ -64,10 +64,10 @@ static void data_part_done(struct srpi_io *io, int res)
 
 	if (res)
 		data_log_failure(slot, io, res);
-	if (res && !slot->err)
-		slot->err = res;
-	if (--slot->pending == 0)
-		slot->then(slot);
+	if (res && !slot->commands.err)
+		slot->commands.err = res;
+	if (--slot->commands.pending == 0)
+		slot->commands.then(slot);
 }
 
 static void data_send_part(struct slot *slot, struct srpi_io *io)
@@ -76,23 +76,23 @@ static void data_send_part(struct slot *slot, struct srpi_io *io)
 	io->mem = dev_mem(slot->dev);
 	io->done = data_part_done;
 	io->arg = slot;
-	slot->pending++;
+	slot->commands.pending++;
 	srpi_submit(dev_session(slot->dev), io);
 }
 
 void data_submit(struct slot *slot, void (*then)(struct slot *slot))
 {
-	slot->err = 0;
-	slot->then = then;
-	data_send_part(slot, &slot->io);
+	slot->commands.err = 0;
+	slot->commands.then = then;
+	data_send_part(slot, &slot->commands.io);
 }
 
 /* ---- ranges that share blocks with others ---- */
 
 static bool data_is_one_block(const struct slot *slot)
 {
-	return data_round_up(slot, slot->offset + slot->len) -
-		       data_round_down(slot, slot->offset) ==
+	return data_round_up(slot, slot->range.offset + slot->range.len) -
+		       data_round_down(slot, slot->range.offset) ==
 	       slot->file->info->block_size;
 }
 
@@ -107,17 +107,18 @@ static void data_lock_granted(struct range_lock *lock)
 {
 	struct slot *slot = container_of(lock, struct slot, lock);
 
-	slot->then(slot);
+	slot->commands.then(slot);
 }
 
 void data_lock(struct slot *slot, bool exclusive,
 	       void (*then)(struct slot *slot))
 {
-	slot->lock.begin = data_round_down(slot, slot->offset);
-	slot->lock.end = data_round_up(slot, slot->offset + slot->len);
+	slot->lock.begin = data_round_down(slot, slot->range.offset);
+	slot->lock.end =
+		data_round_up(slot, slot->range.offset + slot->range.len);
 	slot->lock.exclusive = exclusive;
 	slot->lock.granted = data_lock_granted;
-	slot->then = then;
+	slot->commands.then = then;
 	if (range_lock_take(&slot->file->locks, &slot->lock))
 		then(slot);
 }
@@ -135,22 +136,23 @@ static void data_set_edge(struct slot *slot, struct srpi_io *io,
 void data_edges(struct slot *slot, enum srpi_op op,
 		void (*then)(struct slot *slot))
 {
-	uint64_t end = slot->offset + slot->len;
+	uint64_t end = slot->range.offset + slot->range.len;
 	bool head = data_begin_is_unaligned(slot);
 	bool tail = data_end_is_unaligned(slot) &&
 		    !(head && data_is_one_block(slot));
 
 	assert(head || tail);
-	slot->err = 0;
-	slot->then = then;
+	slot->commands.err = 0;
+	slot->commands.then = then;
 	if (head) {
-		data_set_edge(slot, &slot->io, op, slot->offset,
+		data_set_edge(slot, &slot->commands.io, op, slot->range.offset,
 			      slot_head(slot));
-		data_send_part(slot, &slot->io);
+		data_send_part(slot, &slot->commands.io);
 	}
 	if (tail) {
-		data_set_edge(slot, &slot->edge, op, end, slot_tail(slot));
-		data_send_part(slot, &slot->edge);
+		data_set_edge(slot, &slot->commands.edge, op, end,
+			      slot_tail(slot));
+		data_send_part(slot, &slot->commands.edge);
 	}
 }
 
@@ -171,10 +173,10 @@ static void data_hole_zeroed(struct slot *slot)
 		open_file_find(dev_user(slot->dev), slot->file, slot->fh);
 
 	if (open)
-		open_file_hole_zeroed(open, slot, slot->err);
+		open_file_hole_zeroed(open, slot, slot->commands.err);
 	data_unlock(slot);
-	if (slot->err)
-		slot->filled(slot);
+	if (slot->commands.err)
+		slot->work.filled(slot);
 	else
 		data_fill_next_hole(slot);
 }
@@ -192,20 +194,20 @@ static void data_fill_next_hole(struct slot *slot)
 	struct open_hole *hole = open ? open_file_next_hole(open) : NULL;
 
 	if (!hole) {
-		slot->filled(slot);
+		slot->work.filled(slot);
 		return;
 	}
 	hole->zeroing = slot;
-	slot->offset = hole->begin;
-	slot->len = hole->end - hole->begin;
-	slot->discard = true;
+	slot->range.offset = hole->begin;
+	slot->range.len = hole->end - hole->begin;
+	slot->work.discard = true;
 	data_lock(slot, /* exclusive= */ true, data_hole_locked);
 }
 
 void data_fill_holes(struct slot *slot, void (*filled)(struct slot *slot))
 {
-	slot->err = 0;
-	slot->filled = filled;
+	slot->commands.err = 0;
+	slot->work.filled = filled;
 	data_fill_next_hole(slot);
 }
 
@@ -213,10 +215,10 @@ void data_fill_holes(struct slot *slot, void (*filled)(struct slot *slot))
 
 static void data_read_done(struct slot *slot)
 {
-	if (slot->err)
-		dev_reply(slot, data_errno(slot->err));
+	if (slot->commands.err)
+		dev_reply(slot, data_errno(slot->commands.err));
 	else
-		dev_reply_data(slot, (uint32_t)slot->len);
+		dev_reply_data(slot, (uint32_t)slot->range.len);
 }
 
 /* The blocks that hold the range are read so that its first byte comes to lie
@@ -226,25 +228,27 @@ static void data_start_read(struct slot *slot, const struct fuse_read_in *in)
 	uint64_t size = slot->file->info->size;
 	uint64_t begin;
 
-	slot->offset = in->offset;
-	slot->len = in->size;
-	if (slot->len > dev_max_write(slot->dev)) {
+	slot->range.offset = in->offset;
+	slot->range.len = in->size;
+	if (slot->range.len > dev_max_write(slot->dev)) {
 		dev_reply(slot, -EINVAL);
 		return;
 	}
-	if (slot->offset >= size)
-		slot->len = 0;
-	else if (slot->len > size - slot->offset)
-		slot->len = size - slot->offset;
-	if (slot->len == 0) {
+	if (slot->range.offset >= size)
+		slot->range.len = 0;
+	else if (slot->range.len > size - slot->range.offset)
+		slot->range.len = size - slot->range.offset;
+	if (slot->range.len == 0) {
 		dev_reply_data(slot, 0);
 		return;
 	}
-	begin = data_round_down(slot, slot->offset);
-	slot->io.op = SRPI_READ;
-	slot->io.offset = begin;
-	slot->io.len = data_round_up(slot, slot->offset + slot->len) - begin;
-	slot->io.buf = slot->data - (slot->offset - begin);
+	begin = data_round_down(slot, slot->range.offset);
+	slot->commands.io.op = SRPI_READ;
+	slot->commands.io.offset = begin;
+	slot->commands.io.len =
+		data_round_up(slot, slot->range.offset + slot->range.len) -
+		begin;
+	slot->commands.io.buf = slot->data - (slot->range.offset - begin);
 	data_submit(slot, data_read_done);
 }
 
@@ -253,39 +257,42 @@ static void data_start_read(struct slot *slot, const struct fuse_read_in *in)
 static void data_write_done(struct slot *slot)
 {
 	data_unlock(slot);
-	if (slot->err)
-		dev_reply(slot, data_errno(slot->err));
+	if (slot->commands.err)
+		dev_reply(slot, data_errno(slot->commands.err));
 	else
-		dev_reply_written(slot, (uint32_t)slot->len);
+		dev_reply_written(slot, (uint32_t)slot->range.len);
 }
 
 /* From the slot: the payload, and what was put before and behind it. */
 static void data_write_blocks(struct slot *slot)
 {
-	uint64_t begin = data_round_down(slot, slot->offset);
+	uint64_t begin = data_round_down(slot, slot->range.offset);
 
-	slot->io.op = SRPI_WRITE;
-	slot->io.offset = begin;
-	slot->io.len = data_round_up(slot, slot->offset + slot->len) - begin;
-	slot->io.buf = slot->data - (slot->offset - begin);
-	slot->io.fua = slot->fua;
+	slot->commands.io.op = SRPI_WRITE;
+	slot->commands.io.offset = begin;
+	slot->commands.io.len =
+		data_round_up(slot, slot->range.offset + slot->range.len) -
+		begin;
+	slot->commands.io.buf = slot->data - (slot->range.offset - begin);
+	slot->commands.io.fua = slot->work.fua;
 	data_submit(slot, data_write_done);
 }
 
 static void data_merge_edges(struct slot *slot)
 {
-	uint64_t end = slot->offset + slot->len;
-	size_t before = slot->offset - data_round_down(slot, slot->offset);
+	uint64_t end = slot->range.offset + slot->range.len;
+	size_t before =
+		slot->range.offset - data_round_down(slot, slot->range.offset);
 	size_t after = data_round_up(slot, end) - end;
 	size_t block = slot->file->info->block_size;
 
-	if (slot->err) {
+	if (slot->commands.err) {
 		data_write_done(slot);
 		return;
 	}
 	memcpy(slot->data - before, slot_head(slot), before);
-	memcpy(slot->data + slot->len, data_tail_block(slot) + (block - after),
-	       after);
+	memcpy(slot->data + slot->range.len,
+	       data_tail_block(slot) + (block - after), after);
 	data_write_blocks(slot);
 }
 
@@ -304,12 +311,12 @@ static void data_write_locked(struct slot *slot)
 
 static void data_write_filled(struct slot *slot)
 {
-	if (slot->err) {
-		dev_reply(slot, data_errno(slot->err));
+	if (slot->commands.err) {
+		dev_reply(slot, data_errno(slot->commands.err));
 		return;
 	}
-	slot->offset = slot->write_offset;
-	slot->len = slot->write_len;
+	slot->range.offset = slot->work.write.offset;
+	slot->range.len = slot->work.write.len;
 	data_lock(slot, data_is_unaligned(slot), data_write_locked);
 }
 
@@ -349,14 +356,15 @@ static void data_start_write(struct slot *slot, const struct fuse_in_header *h,
 		return;
 	}
 	slot->fh = in->fh;
-	slot->write_offset = in->offset;
-	slot->write_len = in->size;
+	slot->work.write.offset = in->offset;
+	slot->work.write.len = in->size;
 	/* As a disk does: what fits. */
-	if (slot->write_len > slot->file->info->size - in->offset)
-		slot->write_len = slot->file->info->size - in->offset;
+	if (slot->work.write.len > slot->file->info->size - in->offset)
+		slot->work.write.len = slot->file->info->size - in->offset;
 	/* The kernel passes O_DSYNC also for RWF_DSYNC. */
-	slot->fua = in->flags & O_DSYNC;
-	err = open_file_written(open, in->offset, in->offset + slot->write_len);
+	slot->work.fua = in->flags & O_DSYNC;
+	err = open_file_written(open, in->offset,
+				in->offset + slot->work.write.len);
 	if (err)
 		dev_reply(slot, err);
 	else
@@ -372,24 +380,24 @@ static void data_fsync_done(struct slot *slot)
 	struct open_file *open =
 		open_file_find(dev_user(slot->dev), f, slot->fh);
 
-	if (slot->err) {
+	if (slot->commands.err) {
 		f->unflushed = true;
 		f->errors++;
 	} else if (!open || open->errors_seen != f->errors) {
-		slot->err = -EIO;
+		slot->commands.err = -EIO;
 	}
 	if (open)
 		open->errors_seen = f->errors;
-	dev_reply(slot, data_errno(slot->err));
+	dev_reply(slot, data_errno(slot->commands.err));
 }
 
 static void data_start_fsync(struct slot *slot, const struct fuse_fsync_in *in)
 {
 	slot->fh = in->fh;
 	slot->file->unflushed = false;
-	slot->io.op = SRPI_FLUSH;
-	slot->io.offset = 0;
-	slot->io.len = 0;
+	slot->commands.io.op = SRPI_FLUSH;
+	slot->commands.io.offset = 0;
+	slot->commands.io.len = 0;
 	data_submit(slot, data_fsync_done);
 }
 
@@ -424,7 +432,7 @@ static size_t data_args_len(uint32_t opcode)
 /* Its length has been checked. */
 static void data_start_request(struct slot *slot)
 {
-	const struct fuse_in_header *in = (const void *)slot->headers;
+	const struct fuse_in_header *in = (const void *)slot->request.headers;
 	const void *args = in + 1;
 
 	if (dev_fair_queue(slot->dev)->closed) {

@@ -31,12 +31,12 @@ static inline uint64_t data_round_up(const struct slot *slot, uint64_t pos)
  * begin, at its end. */
 static inline bool data_begin_is_unaligned(const struct slot *slot)
 {
-	return data_round_down(slot, slot->offset) != slot->offset;
+	return data_round_down(slot, slot->range.offset) != slot->range.offset;
 }
 
 static inline bool data_end_is_unaligned(const struct slot *slot)
 {
-	uint64_t end = slot->offset + slot->len;
+	uint64_t end = slot->range.offset + slot->range.len;
 
 	return data_round_down(slot, end) != end;
 }
@@ -65,7 +65,7 @@ void data_unlock(struct slot *slot);
 
 /*
  * Zeroes what the writer behind slot->fh has skipped, then calls @filled; see
- * slot->err there. Uses slot->offset and len; nothing is locked before or
+ * slot->err there. Uses slot->range.offset and len; nothing is locked before or
  * after.
  */
 void data_fill_holes(struct slot *slot, void (*filled)(struct slot *slot));
@@ -74,7 +74,7 @@ void data_fill_holes(struct slot *slot, void (*filled)(struct slot *slot));
 int data_errno(int err);
 
 /*
- * Zeroes slot->offset and len, which must be locked exclusively, then calls
+ * Zeroes slot->range.offset and len, which must be locked exclusively, then calls
  * @zeroed; see slot->err there. The payload in the slot stays as it is.
  */
 void space_zero(struct slot *slot, void (*zeroed)(struct slot *slot));

@@ -155,20 +155,20 @@ static void dev_answer_refused(struct dev *dev, uint64_t unique, int err)
 static void dev_reply_sent(struct slot *slot, int res)
 {
 	if (dev_is_refusal(res))
-		dev_answer_refused(slot->dev, slot->unique, res);
+		dev_answer_refused(slot->dev, slot->request.unique, res);
 	dev_finish_request(slot);
 }
 
 static void dev_write_now(struct slot *slot)
 {
-	ssize_t n = writev(slot->dev->fd, slot->parts, 2);
+	ssize_t n = writev(slot->dev->fd, slot->transfer.parts, 2);
 
 	dev_reply_sent(slot, n < 0 ? -errno : 0);
 }
 
 static void dev_write_done(struct reactor_op *op, int res, unsigned int flags)
 {
-	struct slot *slot = container_of(op, struct slot, op);
+	struct slot *slot = container_of(op, struct slot, transfer.op);
 
 	/* The kernel cannot do it without a thread of its own (before 6.9). */
 	if (res == -EAGAIN || res == -EOPNOTSUPP) {
@@ -193,22 +193,24 @@ static void dev_send_reply(struct slot *slot, void *p, size_t len, int err)
 		dev_finish_request(slot);
 		return;
 	}
-	slot->out = (struct fuse_out_header){
-		.len = (uint32_t)(sizeof(slot->out) + len),
+	slot->answer.header = (struct fuse_out_header){
+		.len = (uint32_t)(sizeof(slot->answer.header) + len),
 		.error = err,
-		.unique = slot->unique,
+		.unique = slot->request.unique,
 	};
-	slot->parts[0] = (struct iovec){ &slot->out, sizeof(slot->out) };
-	slot->parts[1] = (struct iovec){ p, len };
+	slot->transfer.parts[0] = (struct iovec){ &slot->answer.header,
+						  sizeof(slot->answer.header) };
+	slot->transfer.parts[1] = (struct iovec){ p, len };
 	if (!dev->ring_writes) {
 		dev_write_now(slot);
 		return;
 	}
-	slot->op.done = dev_write_done;
+	slot->transfer.op.done = dev_write_done;
 	sqe = reactor_sqe(dev->reactor);
-	io_uring_prep_writev(sqe, dev->fd, slot->parts, len ? 2 : 1, 0);
+	io_uring_prep_writev(sqe, dev->fd, slot->transfer.parts, len ? 2 : 1,
+			     0);
 	dev_prep_file(dev, sqe);
-	reactor_prep_done(sqe, &slot->op);
+	reactor_prep_done(sqe, &slot->transfer.op);
 }
 
 void dev_reply(struct slot *slot, int err)
@@ -224,13 +226,15 @@ void dev_reply_data(struct slot *slot, uint32_t len)
 void dev_reply_written(struct slot *slot, uint32_t len)
 {
 	slot->answer.write = (struct fuse_write_out){ .size = len };
-	dev_send_reply(slot, &slot->answer, sizeof(slot->answer.write), 0);
+	dev_send_reply(slot, &slot->answer.write, sizeof(slot->answer.write),
+		       0);
 }
 
 void dev_reply_position(struct slot *slot, uint64_t pos)
 {
 	slot->answer.lseek = (struct fuse_lseek_out){ .offset = pos };
-	dev_send_reply(slot, &slot->answer, sizeof(slot->answer.lseek), 0);
+	dev_send_reply(slot, &slot->answer.lseek, sizeof(slot->answer.lseek),
+		       0);
 }
 
 /* ---- what libfuse sends ---- */
@@ -258,7 +262,7 @@ static struct slot *dev_take_libfuse_entry(struct dev *dev, uint64_t unique)
 	struct slot **p = &dev->libfuse_entries;
 	struct slot *slot;
 
-	while (*p && (*p)->unique != unique)
+	while (*p && (*p)->request.unique != unique)
 		p = &(*p)->next_free;
 	slot = *p;
 	if (slot)
@@ -383,17 +387,17 @@ static void dev_pass_to_libfuse(struct dev *dev, struct slot *slot, size_t len)
 /* Handles the request of @len bytes that was read into @slot. */
 static void dev_handle_request(struct dev *dev, struct slot *slot, size_t len)
 {
-	const struct fuse_in_header *in = (const void *)slot->headers;
+	const struct fuse_in_header *in = (const void *)slot->request.headers;
 
 	if (in->opcode == FUSE_INTERRUPT) {
 		dev_refuse_interrupt(dev, in);
 		dev_finish_request(slot);
 		return;
 	}
-	slot->unique = in->unique;
+	slot->request.unique = in->unique;
 	if (dev->options.request(slot, in))
 		return;
-	memcpy(dev->request, slot->headers, DEV_HEADERS_LEN);
+	memcpy(dev->request, slot->request.headers, DEV_HEADERS_LEN);
 	if (len > DEV_HEADERS_LEN)
 		memcpy(dev->request + DEV_HEADERS_LEN, slot->data,
 		       len - DEV_HEADERS_LEN);
@@ -408,7 +412,7 @@ static void dev_handle_request(struct dev *dev, struct slot *slot, size_t len)
  * until the kernel ends all. */
 static void dev_entry_request(struct slot *slot)
 {
-	const struct fuse_in_header *in = (const void *)slot->headers;
+	const struct fuse_in_header *in = (const void *)slot->request.headers;
 	struct dev *dev = slot->dev;
 	size_t payload;
 	size_t head;
@@ -416,8 +420,9 @@ static void dev_entry_request(struct slot *slot)
 	if (dev->stopped)
 		return;
 	dev->busy++;
-	uring_head(slot, slot->headers, sizeof(slot->headers), &payload);
-	slot->unique = in->unique;
+	uring_head(slot, slot->request.headers, sizeof(slot->request.headers),
+		   &payload);
+	slot->request.unique = in->unique;
 	if (in->opcode == FUSE_WRITE)
 		slots_take_payload(&dev->slots, slot, payload);
 	if (dev->options.request(slot, in))
@@ -493,7 +498,7 @@ struct fair_queue *dev_fair_queue(struct dev *dev)
 /* Bytes of a request that lie at data. */
 static size_t dev_payload_len(const struct slot *slot)
 {
-	const struct fuse_in_header *in = (const void *)slot->headers;
+	const struct fuse_in_header *in = (const void *)slot->request.headers;
 	size_t len = in->len > DEV_HEADERS_LEN ? in->len - DEV_HEADERS_LEN : 0;
 
 	if (in->opcode != FUSE_WRITE)
@@ -505,13 +510,14 @@ static size_t dev_payload_len(const struct slot *slot)
 
 static void dev_move_request(struct slot *to, struct slot *from)
 {
-	memcpy(to->headers, from->headers, sizeof(to->headers));
+	memcpy(to->request.headers, from->request.headers,
+	       sizeof(to->request.headers));
 	memcpy(to->data, from->data, dev_payload_len(from));
-	to->unique = from->unique;
+	to->request.unique = from->request.unique;
 	to->file = from->file;
 	to->fh = from->fh;
-	to->arg = from->arg;
-	to->start = from->start;
+	to->work.arg = from->work.arg;
+	to->queue.start = from->queue.start;
 	dev_put(from);
 }
 
@@ -547,7 +553,8 @@ void dev_fail(struct dev *dev)
 
 void dev_slot_parts(struct slot *slot, struct iovec parts[2])
 {
-	parts[0] = (struct iovec){ slot->headers, sizeof(slot->headers) };
+	parts[0] = (struct iovec){ slot->request.headers,
+				   sizeof(slot->request.headers) };
 	parts[1] = (struct iovec){ slot->data, slot->dev->options.max_write };
 }
 

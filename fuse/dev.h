@@ -45,7 +45,9 @@
 
 struct dev;
 struct fuse_session;
+struct slot;
 struct tree_file;
+struct volume_queue;
 
 /* A WRITE's headers; its payload follows. Those of other requests for data are
  * no longer, and all that there is of them. */
@@ -55,53 +57,80 @@ struct tree_file;
 /* Bytes that libfuse may answer with; it gets to know no longer buffer. */
 #define DEV_ANSWER_MAX 4096u
 
+struct byte_range {
+	uint64_t offset; /* bytes */
+	uint64_t len;
+};
+
+/* The request as the kernel sent it. */
+struct slot_request {
+	_Alignas(8) uint8_t headers[DEV_HEADERS_LEN];
+	uint64_t unique; /* its number */
+};
+
+/* What the kernel gets: a header, then data at slot->data or one of these. */
+struct slot_answer {
+	struct fuse_out_header header;
+	union {
+		struct fuse_write_out write;
+		struct fuse_lseek_out lseek;
+	};
+};
+
+/* A read from or a write to /dev/fuse. */
+struct slot_transfer {
+	struct iovec parts[2]; /* a header, then data */
+	struct reactor_op op;
+};
+
+/* fair_queue.c's */
+struct slot_queue {
+	struct list node;
+	struct volume_queue *running_in; /* NULL: the request does not run */
+	void (*start)(struct slot *slot);
+};
+
+/* Commands for the target. */
+struct slot_commands {
+	struct srpi_io io;
+	struct srpi_io edge; /* the second, for both ends of a range */
+	unsigned int pending;
+	int err;			 /* the first error of them */
+	void (*then)(struct slot *slot); /* when none is pending */
+};
+
+/* What data.c, space.c, or the operation that claimed the slot, keeps. */
+struct slot_work {
+	void *arg;
+	struct byte_range write; /* as the kernel asked */
+	bool fua;
+	bool discard;
+	int whence;
+	void (*filled)(struct slot *slot); /* all holes are zeroed */
+	void (*zeroed)(struct slot *slot); /* the range is */
+};
+
 struct slot {
 	struct slot *next_free;
 	struct dev *dev;
-	bool spare; /* data is not registered, and there is nothing else */
+	bool spare;	  /* data is not registered, and there is no payload */
 	size_t spare_len; /* of the request in it */
 	uint8_t *data;	  /* page aligned, max_write bytes */
 	/* Likewise, for the kernel's entry; see slots.h. NULL: none. */
 	uint8_t *payload;
 	struct uring_entry entry;
 
-	/* the request */
-	_Alignas(8) uint8_t headers[DEV_HEADERS_LEN];
-	uint64_t unique;
-	/* its answer */
-	struct fuse_out_header out;
-	union {
-		struct fuse_write_out write;
-		struct fuse_lseek_out lseek;
-	} answer;
-	/* on its way: headers or out, and what lies at data or answer */
-	struct iovec parts[2];
-	struct reactor_op op;
+	struct slot_request request;
+	struct slot_answer answer;
+	struct slot_transfer transfer;
+	struct slot_queue queue;
 
-	/* fair_queue.c's */
-	struct list wait_node;
-	struct volume_queue *running_in; /* runs, NULL: not */
-	void (*start)(struct slot *slot);
-
-	/* data.c's, space.c's, or of who claimed the slot */
-	void *arg;
 	struct tree_file *file;
-	uint64_t offset; /* bytes, as asked */
-	uint64_t len;
 	uint64_t fh; /* of the open file, as the kernel has it */
-	bool fua;
-	bool discard;
-	int whence;
-	void (*filled)(struct slot *slot); /* when there is none left */
-	uint64_t write_offset;		   /* as asked */
-	uint64_t write_len;
-	struct range_lock lock;
-	struct srpi_io io;		 /* the operation */
-	struct srpi_io edge;		 /* the second of two */
-	unsigned int pending;		 /* of the two, in flight */
-	int err;			 /* the first error of them */
-	void (*then)(struct slot *slot); /* when none is pending */
-	void (*zeroed)(struct slot *slot);
+	struct byte_range range;
+	struct range_lock lock; /* on the blocks of the range */
+	struct slot_commands commands;
+	struct slot_work work;
 };
 
 struct dev_options {

@@ -36,10 +36,10 @@ static bool fair_queue_start(struct fair_queue *q, struct volume_queue *v,
 
 	if (!to)
 		return false;
-	to->running_in = v;
+	to->queue.running_in = v;
 	v->running++;
 	q->running++;
-	to->start(to);
+	to->queue.start(to);
 	return true;
 }
 
@@ -48,23 +48,23 @@ void fair_queue_run(struct slot *slot, void (*start)(struct slot *slot))
 	struct fair_queue *q = dev_fair_queue(slot->dev);
 	struct volume_queue *v = &slot->file->queue;
 
-	slot->start = start;
+	slot->queue.start = start;
 	if (list_empty(&v->waiting) && fair_queue_may_run(q, v) &&
 	    fair_queue_start(q, v, slot))
 		return;
 	slot = dev_to_spare(slot);
-	list_add_tail(&v->waiting, &slot->wait_node);
+	list_add_tail(&v->waiting, &slot->queue.node);
 	if (list_empty(&v->node))
 		list_add_tail(&q->waiting, &v->node);
 }
 
 void fair_queue_leave(struct slot *slot)
 {
-	struct volume_queue *v = slot->running_in;
+	struct volume_queue *v = slot->queue.running_in;
 
 	if (!v)
 		return;
-	slot->running_in = NULL;
+	slot->queue.running_in = NULL;
 	v->running--;
 	dev_fair_queue(slot->dev)->running--;
 }
@@ -74,14 +74,14 @@ static bool fair_queue_start_oldest(struct fair_queue *q,
 				    struct volume_queue *v)
 {
 	struct slot *slot =
-		container_of(list_pop(&v->waiting), struct slot, wait_node);
+		container_of(list_pop(&v->waiting), struct slot, queue.node);
 
 	list_del(&v->node);
 	if (!list_empty(&v->waiting))
 		list_add_tail(&q->waiting, &v->node);
 	if (fair_queue_start(q, v, slot))
 		return true;
-	list_add_head(&v->waiting, &slot->wait_node);
+	list_add_head(&v->waiting, &slot->queue.node);
 	if (list_empty(&v->node))
 		list_add_tail(&q->waiting, &v->node);
 	return false;

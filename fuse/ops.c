@@ -195,10 +195,10 @@ static int ops_set_size(fuse_req_t req, struct tree_file *f, uint64_t size,
 
 static void ops_tail_zeroed(struct slot *slot)
 {
-	fuse_req_t req = slot->arg;
+	fuse_req_t req = slot->work.arg;
 
-	if (slot->err)
-		fuse_reply_err(req, -data_errno(slot->err));
+	if (slot->commands.err)
+		fuse_reply_err(req, -data_errno(slot->commands.err));
 	else
 		ops_reply_attr(req, slot->file->ino);
 	dev_release(slot);
@@ -206,7 +206,7 @@ static void ops_tail_zeroed(struct slot *slot)
 
 static void ops_start_zero_tail(struct slot *slot)
 {
-	slot->err = -EIO;
+	slot->commands.err = -EIO;
 	if (dev_fair_queue(slot->dev)->closed)
 		ops_tail_zeroed(slot);
 	else
@@ -231,7 +231,7 @@ static bool ops_zero_tail(fuse_req_t req, struct tree_file *f, uint64_t size,
 	slot = dev_claim(ops_dev(req));
 	slot->file = f;
 	slot->fh = open->handle;
-	slot->arg = req;
+	slot->work.arg = req;
 	fair_queue_run(slot, ops_start_zero_tail);
 	return true;
 }

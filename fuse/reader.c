@@ -38,9 +38,9 @@ static bool reader_read_one(struct reader *rd)
 
 	if (!slot)
 		return false;
-	dev_slot_parts(slot, slot->parts);
+	dev_slot_parts(slot, slot->transfer.parts);
 	do
-		n = readv(dev_fd(rd->dev), slot->parts, 2);
+		n = readv(dev_fd(rd->dev), slot->transfer.parts, 2);
 	while (n < 0 && (errno == EINTR || errno == ENOENT));
 	reader_read_ended(rd, slot, n < 0 ? -errno : (int)n);
 	return n > 0;
@@ -60,7 +60,7 @@ static void reader_read_rest(struct reader *rd)
 
 static void reader_read_done(struct reactor_op *op, int res, unsigned int flags)
 {
-	struct slot *slot = container_of(op, struct slot, op);
+	struct slot *slot = container_of(op, struct slot, transfer.op);
 	struct reader *rd = dev_reader(slot->dev);
 
 	rd->waiting = NULL;
@@ -72,15 +72,15 @@ static void reader_wait_for_request(struct reader *rd, struct slot *slot)
 {
 	struct io_uring_sqe *sqe = reactor_sqe(rd->reactor);
 
-	dev_slot_parts(slot, slot->parts);
-	io_uring_prep_readv(sqe, dev_fd(rd->dev), slot->parts, 2, 0);
+	dev_slot_parts(slot, slot->transfer.parts);
+	io_uring_prep_readv(sqe, dev_fd(rd->dev), slot->transfer.parts, 2, 0);
 	if (rd->large)
 		sqe->flags |= IOSQE_ASYNC;
 	else
 		dev_prep_file(rd->dev, sqe);
-	slot->op.done = reader_read_done;
-	reactor_prep_done(sqe, &slot->op);
-	rd->waiting = &slot->op;
+	slot->transfer.op.done = reader_read_done;
+	reactor_prep_done(sqe, &slot->transfer.op);
+	rd->waiting = &slot->transfer.op;
 }
 
 static void reader_poll_done(struct reactor_op *op, int res, unsigned int flags)

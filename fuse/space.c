@@ -17,36 +17,38 @@
  */
 static void space_zero_blocks(struct slot *slot)
 {
-	uint64_t begin = data_round_up(slot, slot->offset);
-	uint64_t end = data_round_down(slot, slot->offset + slot->len);
+	uint64_t begin = data_round_up(slot, slot->range.offset);
+	uint64_t end =
+		data_round_down(slot, slot->range.offset + slot->range.len);
 
-	if (slot->err || begin >= end) {
-		slot->zeroed(slot);
+	if (slot->commands.err || begin >= end) {
+		slot->work.zeroed(slot);
 		return;
 	}
-	slot->io.op = SRPI_WRITE_ZEROES;
-	slot->io.offset = begin;
-	slot->io.len = end - begin;
-	slot->io.buf = NULL;
-	slot->io.fua = false;
-	slot->io.discard = slot->discard;
-	data_submit(slot, slot->zeroed);
+	slot->commands.io.op = SRPI_WRITE_ZEROES;
+	slot->commands.io.offset = begin;
+	slot->commands.io.len = end - begin;
+	slot->commands.io.buf = NULL;
+	slot->commands.io.fua = false;
+	slot->commands.io.discard = slot->work.discard;
+	data_submit(slot, slot->work.zeroed);
 }
 
 /* Zeroes the range's part of the blocks at its cut ends. */
 static void space_zero_edges(struct slot *slot)
 {
-	uint64_t end = slot->offset + slot->len;
+	uint64_t end = slot->range.offset + slot->range.len;
 	uint64_t block = slot->file->info->block_size;
-	size_t head = slot->offset - data_round_down(slot, slot->offset);
+	size_t head =
+		slot->range.offset - data_round_down(slot, slot->range.offset);
 	size_t tail = end - data_round_down(slot, end);
 
-	if (slot->err) {
-		slot->zeroed(slot);
+	if (slot->commands.err) {
+		slot->work.zeroed(slot);
 		return;
 	}
 	if (head && data_tail_block(slot) == slot_head(slot)) {
-		memset(slot_head(slot) + head, 0, slot->len);
+		memset(slot_head(slot) + head, 0, slot->range.len);
 	} else {
 		if (head)
 			memset(slot_head(slot) + head, 0, block - head);
@@ -57,8 +59,8 @@ static void space_zero_edges(struct slot *slot)
 
 void space_zero(struct slot *slot, void (*zeroed)(struct slot *slot))
 {
-	slot->zeroed = zeroed;
-	slot->err = 0;
+	slot->work.zeroed = zeroed;
+	slot->commands.err = 0;
 	if (data_begin_is_unaligned(slot) || data_end_is_unaligned(slot))
 		data_edges(slot, SRPI_READ, space_zero_edges);
 	else
@@ -68,7 +70,7 @@ void space_zero(struct slot *slot, void (*zeroed)(struct slot *slot))
 static void space_fallocate_done(struct slot *slot)
 {
 	data_unlock(slot);
-	dev_reply(slot, data_errno(slot->err));
+	dev_reply(slot, data_errno(slot->commands.err));
 }
 
 static void space_fallocate_locked(struct slot *slot)
@@ -87,13 +89,14 @@ static int space_check_range(struct slot *slot, uint32_t mode)
 		     FALLOC_FL_ZERO_RANGE))
 		return -EOPNOTSUPP;
 	if (mode & FALLOC_FL_PUNCH_HOLE) {
-		if (slot->offset > size)
-			slot->offset = size;
-		if (slot->len > size - slot->offset)
-			slot->len = size - slot->offset;
+		if (slot->range.offset > size)
+			slot->range.offset = size;
+		if (slot->range.len > size - slot->range.offset)
+			slot->range.len = size - slot->range.offset;
 		return 0;
 	}
-	if (slot->offset > size || slot->len > size - slot->offset)
+	if (slot->range.offset > size ||
+	    slot->range.len > size - slot->range.offset)
 		return -EFBIG;
 	return 0;
 }
@@ -103,13 +106,13 @@ void space_fallocate(struct slot *slot, const struct fuse_fallocate_in *in)
 	uint32_t mode = in->mode;
 	int err;
 
-	slot->offset = in->offset;
-	slot->len = in->length;
-	slot->discard = mode & FALLOC_FL_PUNCH_HOLE;
-	slot->err = 0;
+	slot->range.offset = in->offset;
+	slot->range.len = in->length;
+	slot->work.discard = mode & FALLOC_FL_PUNCH_HOLE;
+	slot->commands.err = 0;
 	err = space_check_range(slot, mode);
 	/* The space is the target's to reserve: there is nothing to do. */
-	if (err || slot->len == 0 ||
+	if (err || slot->range.len == 0 ||
 	    !(mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))) {
 		dev_reply(slot, err);
 		return;
@@ -123,20 +126,23 @@ static void space_seek(struct slot *slot, uint64_t pos);
 
 static void space_seek_done(struct slot *slot)
 {
-	bool want_data = slot->whence == SEEK_DATA;
-	uint64_t pos = slot->io.offset;
+	bool want_data = slot->work.whence == SEEK_DATA;
+	uint64_t pos = slot->commands.io.offset;
 	uint64_t size = slot->file->info->size;
 
-	if (slot->err || slot->io.extent_len == 0) {
-		dev_reply(slot, slot->err ? data_errno(slot->err) : -EIO);
+	if (slot->commands.err || slot->commands.io.extent_len == 0) {
+		dev_reply(slot, slot->commands.err
+					? data_errno(slot->commands.err)
+					: -EIO);
 		return;
 	}
-	if (slot->io.extent_mapped == want_data) {
-		dev_reply_position(slot,
-				   pos > slot->offset ? pos : slot->offset);
+	if (slot->commands.io.extent_mapped == want_data) {
+		dev_reply_position(slot, pos > slot->range.offset
+						 ? pos
+						 : slot->range.offset);
 		return;
 	}
-	pos += slot->io.extent_len;
+	pos += slot->commands.io.extent_len;
 	if (pos < size)
 		space_seek(slot, pos);
 	else if (want_data)
@@ -147,10 +153,10 @@ static void space_seek_done(struct slot *slot)
 
 static void space_seek(struct slot *slot, uint64_t pos)
 {
-	slot->io.op = SRPI_EXTENT;
-	slot->io.offset = pos;
-	slot->io.len = slot->file->info->size - pos;
-	slot->io.buf = NULL;
+	slot->commands.io.op = SRPI_EXTENT;
+	slot->commands.io.offset = pos;
+	slot->commands.io.len = slot->file->info->size - pos;
+	slot->commands.io.buf = NULL;
 	data_submit(slot, space_seek_done);
 }
 
@@ -158,22 +164,22 @@ void space_lseek(struct slot *slot, const struct fuse_lseek_in *in)
 {
 	const struct srpi_volume_info *info = slot->file->info;
 
-	slot->offset = in->offset;
-	slot->whence = (int)in->whence;
-	if (slot->whence != SEEK_DATA && slot->whence != SEEK_HOLE) {
+	slot->range.offset = in->offset;
+	slot->work.whence = (int)in->whence;
+	if (slot->work.whence != SEEK_DATA && slot->work.whence != SEEK_HOLE) {
 		dev_reply(slot, -EINVAL);
 		return;
 	}
-	if (slot->offset >= info->size) {
+	if (slot->range.offset >= info->size) {
 		dev_reply(slot, -ENXIO);
 		return;
 	}
 	/* A hole must read as zeroes. */
 	if (!info->unmap || !info->unmap_zeroes) {
-		dev_reply_position(slot, slot->whence == SEEK_DATA
-						 ? slot->offset
+		dev_reply_position(slot, slot->work.whence == SEEK_DATA
+						 ? slot->range.offset
 						 : info->size);
 		return;
 	}
-	space_seek(slot, data_round_down(slot, slot->offset));
+	space_seek(slot, data_round_down(slot, slot->range.offset));
 }

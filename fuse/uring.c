@@ -177,7 +177,7 @@ void uring_answer(struct slot *slot, size_t len, int err)
 	const struct fuse_out_header out = {
 		.len = (uint32_t)(sizeof(out) + len),
 		.error = err,
-		.unique = slot->unique,
+		.unique = slot->request.unique,
 	};
 
 	memcpy(h->in_out, &out, sizeof(out));

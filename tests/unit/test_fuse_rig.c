@@ -37,7 +37,7 @@ static bool request(struct slot *slot, const struct fuse_in_header *in)
 	const uint8_t *p = (const uint8_t *)in;
 
 	assert_true(p < slot_head(slot) || p >= end);
-	p = (const uint8_t *)&slot->out;
+	p = (const uint8_t *)&slot->answer.header;
 	assert_true(p < slot_head(slot) || p >= end);
 	return data_request(slot, in);
 }
