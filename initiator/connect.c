@@ -41,10 +41,10 @@ static bool next_way(struct srpi_session *s, const struct error *why)
 		s->addr = s->addr->ai_next;
 		return true;
 	}
-	if (s->uri.transport != SRP_URI_AUTO || s->kind != XP_VERBS ||
+	if (s->uri.transport != SRP_URI_AUTO || s->kind + 1 == XP_KINDS ||
 	    !is_unroutable(why->err))
 		return false;
-	s->kind = XP_TCP;
+	s->kind++;
 	s->addr = s->addrs;
 	snprintf(s->why, sizeof(s->why), "no RDMA device reaches %s",
 		 s->uri.host);

@@ -11,9 +11,6 @@
 #define DEFAULT_DEPTH	   64u
 #define DEPTH_MAX	   4096u
 #define DEFAULT_TIMEOUT_MS 5000u
-/* Over RDMA, where a second one lets another thread of the target and another
- * engine of the device move large data. Over TCP it was slower. */
-#define VERBS_CHANNELS 2u
 
 #define DEFAULT_FAST_IO_FAIL_MS	   15000
 #define DEFAULT_DEV_LOSS_MS	   600000
@@ -70,8 +67,8 @@ unsigned int ini_options_channels(const struct srpi_options *o,
 {
 	if (o->channels)
 		return o->channels;
-	return kind == XP_VERBS && reactor_processors() > 1 ? VERBS_CHANNELS
-							    : 1;
+	return reactor_processors() > 1 ? xp_kind_traits(kind)->fast_channels
+					: 1;
 }
 
 void ini_options_set_defaults(struct srpi_options *o)

@@ -102,12 +102,15 @@ static int resolve(struct srpi_session *s, struct error *e)
 
 static void choose_transport(struct srpi_session *s)
 {
-	if (s->uri.transport == SRP_URI_TCP) {
-		s->kind = XP_TCP;
-	} else if (s->uri.transport == SRP_URI_RDMA || xp_present(XP_VERBS)) {
-		s->kind = XP_VERBS;
-	} else {
-		s->kind = XP_TCP;
+	static const enum xp_kind first[] = {
+		[SRP_URI_AUTO] = XP_VERBS,
+		[SRP_URI_RDMA] = XP_VERBS,
+		[SRP_URI_TCP] = XP_TCP,
+	};
+
+	s->kind = first[s->uri.transport];
+	if (s->uri.transport == SRP_URI_AUTO && !xp_present(s->kind)) {
+		s->kind++;
 		snprintf(s->why, sizeof(s->why),
 			 "this machine has no RDMA device");
 	}
@@ -245,7 +248,7 @@ void srpi_session_info(const struct srpi_session *s,
 		.fewer = s->fewer,
 		.queue_depth = s->in_flight,
 		.immediate_data = s->immediate_data,
-		.pins_memory = s->kind == XP_VERBS,
+		.pins_memory = xp_kind_traits(s->kind)->needs_device,
 	};
 
 	srp_port_id_format(&s->initiator, info.initiator);

@@ -90,7 +90,7 @@ static void way_text(const struct srpi_session *s, const struct ini_channel *ch,
 	char local[ADDR_TEXT_SIZE];
 
 	local_text(s, ch, local);
-	snprintf(buf, len, " over %s%s%s", s->kind == XP_VERBS ? "RDMA" : "TCP",
+	snprintf(buf, len, " over %s%s%s", xp_kind_traits(s->kind)->fabric,
 		 *local ? " from " : "", local);
 }
 
@@ -139,7 +139,8 @@ static void say_failed(struct srpi_session *s, const char *peer,
 		       const char *way, const struct error *why)
 {
 	const struct fault *f = find_fault(why->err);
-	const char *hint = s->kind == XP_VERBS ? f->try_rdma : f->try_tcp;
+	const char *hint = xp_kind_traits(s->kind)->needs_device ? f->try_rdma
+								 : f->try_tcp;
 
 	/* A target waits with its answer until nothing of the old connection
 	 * can reach the disk. */
