@@ -15,9 +15,12 @@ import tempfile
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--source', required=True, help='top of the sources')
-    parser.add_argument('--build', required=True, help='top of the build')
-    parser.add_argument('--sim', required=True, help='the simulation')
-    parser.add_argument('--cc', required=True, nargs='+')
+    parser.add_argument('--texts', action='store_true',
+                        help='only look whether the sources have each text '
+                        'once; needs nothing of --build, --sim and --cc')
+    parser.add_argument('--build', help='top of the build')
+    parser.add_argument('--sim', help='the simulation')
+    parser.add_argument('--cc', nargs='+')
     parser.add_argument('--histories', type=int, default=20000,
                         help='by which each fault must be found')
     parser.add_argument('--faults', default='faults',
@@ -29,9 +32,22 @@ def parse():
 def planted(source, file, old, new):
     with open(os.path.join(source, file), encoding='utf-8') as f:
         text = f.read()
-    if text.count(old) != 1:
-        raise ValueError(f'{file} has {text.count(old)} times: {old!r}')
-    return text.replace(old, new)
+    # However the source is wrapped.
+    found = list(re.finditer(r'\s+'.join(map(re.escape, old.split())), text))
+    if len(found) != 1:
+        raise ValueError(f'{file} has {len(found)} times: {old!r}')
+    return text[:found[0].start()] + new + text[found[0].end():]
+
+
+def texts_are_there(source, faults):
+    good = True
+    for name, file, old, new in faults:
+        try:
+            planted(source, file, old, new)
+        except (ValueError, OSError) as err:
+            print(f'{name}: {err}')
+            good = False
+    return good
 
 
 def objects_of(build, sim):
@@ -75,9 +91,11 @@ def histories_until_found(exe, limit):
 
 def main():
     args = parse()
-    link = objects_of(args.build, args.sim)
     faults = [f for f in importlib.import_module(args.faults).FAULTS
               if args.only in f[0]]
+    if args.texts:
+        return not texts_are_there(args.source, faults)
+    link = objects_of(args.build, args.sim)
     failed = 0
 
     print(f'1..{len(faults)}')
