@@ -43,7 +43,7 @@ static struct ini_volume *blockdev_volume_of(struct srpi_io *sio)
 	return &io_of(sio)->session->volumes[sio->volume];
 }
 
-static void next(struct srpi_io *sio);
+static void blockdev_step(struct srpi_io *sio);
 
 static uint64_t min64(uint64_t a, uint64_t b)
 {
@@ -162,7 +162,7 @@ static uint64_t blockdev_make_zeroes(struct srpi_io *sio, uint64_t left)
 _Static_assert(LBA_STATUS_LEN <= INI_PARAM_MAX, "ini_cmd.param is too small");
 
 /* The next command of an operation that moves along its range. */
-static uint64_t make(struct srpi_io *sio, uint64_t left)
+static uint64_t make_step(struct srpi_io *sio, uint64_t left)
 {
 	io_of(sio)->step_fua = false;
 	if (sio->op == SRPI_DISCARD)
@@ -186,7 +186,7 @@ static bool without_write_same(struct srpi_io *sio, int err)
 	return true;
 }
 
-static bool is_short(const struct ini_cmd *cmd)
+static bool data_is_short(const struct ini_cmd *cmd)
 {
 	return cmd->dir != INI_NO_DATA && cmd->data_len != cmd->len;
 }
@@ -222,7 +222,7 @@ static void submit_cmd(struct io *io, void (*done)(struct ini_cmd *, int))
 	ini_session_submit(io->session, &io->cmd);
 }
 
-static bool writes(enum srpi_op op)
+static bool is_write(enum srpi_op op)
 {
 	return op == SRPI_WRITE || op == SRPI_DISCARD ||
 	       op == SRPI_WRITE_ZEROES;
@@ -237,7 +237,7 @@ static void blockdev_note_written(struct srpi_io *sio)
 {
 	struct ini_volume *vol = blockdev_volume_of(sio);
 
-	if (!writes(sio->op) || (io_of(sio)->step_fua && vol->info.fua))
+	if (!is_write(sio->op) || (io_of(sio)->step_fua && vol->info.fua))
 		return;
 	ini_volume_written(vol);
 	io_of(sio)->flush |= sio->fua && sio->op != SRPI_DISCARD;
@@ -249,10 +249,10 @@ static void blockdev_step_done(struct ini_cmd *cmd, int err)
 	struct srpi_io *sio = sio_of(io);
 
 	if (err && without_write_same(sio, err)) {
-		next(sio);
+		blockdev_step(sio);
 		return;
 	}
-	if (!err && is_short(cmd))
+	if (!err && data_is_short(cmd))
 		err = -EIO;
 	if (err) {
 		blockdev_io_done(sio, err);
@@ -260,16 +260,16 @@ static void blockdev_step_done(struct ini_cmd *cmd, int err)
 	}
 	blockdev_note_written(sio);
 	io->pos += io->step_len;
-	next(sio);
+	blockdev_step(sio);
 }
 
-static void next(struct srpi_io *sio)
+static void blockdev_step(struct srpi_io *sio)
 {
 	struct io *io = io_of(sio);
 	uint64_t left = sio->len - io->pos;
 
 	if (left > 0) {
-		io->step_len = make(sio, left);
+		io->step_len = make_step(sio, left);
 		submit_cmd(io, blockdev_step_done);
 		return;
 	}
@@ -314,7 +314,7 @@ static void extent_done(struct ini_cmd *cmd, int err)
 	blockdev_io_done(sio, err);
 }
 
-static void extent(struct srpi_io *sio)
+static void ask_extent(struct srpi_io *sio)
 {
 	struct io *io = io_of(sio);
 
@@ -356,7 +356,7 @@ static int blockdev_check(const struct srpi_session *s,
 		return -EINVAL;
 	if (sio->offset > info->size || sio->len > info->size - sio->offset)
 		return -EINVAL;
-	if (writes(sio->op) && info->read_only)
+	if (is_write(sio->op) && info->read_only)
 		return -EROFS;
 	if (sio->op == SRPI_DISCARD && !info->unmap)
 		return -EOPNOTSUPP;
@@ -364,7 +364,8 @@ static int blockdev_check(const struct srpi_session *s,
 }
 
 /* Nothing to ask the target for. */
-static bool is_void(const struct srpi_session *s, const struct srpi_io *sio)
+static bool needs_no_command(const struct srpi_session *s,
+			     const struct srpi_io *sio)
 {
 	const struct ini_volume *vol = &s->volumes[sio->volume];
 
@@ -387,7 +388,7 @@ void srpi_submit(struct srpi_session *s, struct srpi_io *sio)
 	memset(io, 0, sizeof(*io));
 	io->session = s;
 	io->cmd.done = blockdev_refused;
-	if (err || is_void(s, sio)) {
+	if (err || needs_no_command(s, sio)) {
 		ini_session_refuse(s, &io->cmd, err);
 		return;
 	}
@@ -399,7 +400,7 @@ void srpi_submit(struct srpi_session *s, struct srpi_io *sio)
 		return;
 	}
 	if (sio->op == SRPI_EXTENT) {
-		extent(sio);
+		ask_extent(sio);
 		return;
 	}
 	if (sio->op == SRPI_FLUSH) {
@@ -407,7 +408,7 @@ void srpi_submit(struct srpi_session *s, struct srpi_io *sio)
 		submit_cmd(io, blockdev_flushed);
 		return;
 	}
-	next(sio);
+	blockdev_step(sio);
 }
 
 /* ---- for a person ---- */

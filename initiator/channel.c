@@ -18,7 +18,7 @@
  * target. */
 #define EXTRA_RECVS (1 + INI_REPLIES)
 
-static struct ini_channel *of(struct xp_chan *xp)
+static struct ini_channel *channel_of(struct xp_chan *xp)
 {
 	return xp_chan_user(xp);
 }
@@ -213,7 +213,8 @@ static void ini_channel_send_done(struct xp_chain *chain, int status)
 /* ---- receiving ---- */
 
 /* Bytes of the buffer that the target did not fill or fetch. */
-static uint32_t residual(const struct ini_cmd *cmd, const struct srp_rsp *rsp)
+static uint32_t bytes_missing(const struct ini_cmd *cmd,
+			      const struct srp_rsp *rsp)
 {
 	uint32_t resid = 0;
 
@@ -230,7 +231,7 @@ static uint32_t residual(const struct ini_cmd *cmd, const struct srp_rsp *rsp)
 static int ini_channel_judge(struct ini_cmd *cmd, const struct srp_rsp *rsp)
 {
 	cmd->status = rsp->status;
-	cmd->data_len = cmd->len - residual(cmd, rsp);
+	cmd->data_len = cmd->len - bytes_missing(cmd, rsp);
 	cmd->has_sense =
 		rsp->sense &&
 		scsi_sense_decode(rsp->sense, rsp->sense_len, &cmd->sense) == 0;
@@ -284,7 +285,8 @@ static struct ini_reply *free_reply(struct ini_channel *ch)
 }
 
 /* The target asked something. */
-static void reply(struct ini_channel *ch, enum srp_opcode opcode, uint64_t tag)
+static void reply_to_target(struct ini_channel *ch, enum srp_opcode opcode,
+			    uint64_t tag)
 {
 	struct ini_reply *r = free_reply(ch);
 	int len;
@@ -320,7 +322,7 @@ static void cred_req_received(struct ini_channel *ch, const void *iu,
 		protocol_error(ch, "malformed SRP_CRED_REQ");
 		return;
 	}
-	reply(ch, SRP_CRED_RSP, req.tag);
+	reply_to_target(ch, SRP_CRED_RSP, req.tag);
 	credit_added(ch, req.req_lim_delta);
 }
 
@@ -333,7 +335,7 @@ static void aer_req_received(struct ini_channel *ch, const void *iu, size_t len)
 		protocol_error(ch, "malformed SRP_AER_REQ");
 		return;
 	}
-	reply(ch, SRP_AER_RSP, req.tag);
+	reply_to_target(ch, SRP_AER_RSP, req.tag);
 	credit_added(ch, req.req_lim_delta);
 	if (req.sense &&
 	    scsi_sense_decode(req.sense, req.sense_len, &sense) == 0)
@@ -356,7 +358,7 @@ static void t_logout_received(struct ini_channel *ch, const void *iu,
 
 static void ini_channel_received(struct xp_chan *xp, struct xp_iu *iu)
 {
-	struct ini_channel *ch = of(xp);
+	struct ini_channel *ch = channel_of(xp);
 	struct srp_head head;
 
 	if (srp_head_decode(iu->data, iu->len, &head))
@@ -376,9 +378,10 @@ static void ini_channel_received(struct xp_chan *xp, struct xp_iu *iu)
 
 /* ---- the life of a channel ---- */
 
-static void established(struct xp_chan *xp, const void *pdata, size_t len)
+static void channel_established(struct xp_chan *xp, const void *pdata,
+				size_t len)
 {
-	struct ini_channel *ch = of(xp);
+	struct ini_channel *ch = channel_of(xp);
 	const char *fault;
 
 	if (ch->state != INI_CHANNEL_LOGIN)
@@ -399,9 +402,9 @@ static void established(struct xp_chan *xp, const void *pdata, size_t len)
 }
 
 /* What has begun to close stays so; the reason may come from the fabric. */
-static void closing(struct xp_chan *xp)
+static void channel_closing(struct xp_chan *xp)
 {
-	struct ini_channel *ch = of(xp);
+	struct ini_channel *ch = channel_of(xp);
 
 	if (ch->state < INI_CHANNEL_CLOSING)
 		ch->state = INI_CHANNEL_CLOSING;
@@ -409,7 +412,7 @@ static void closing(struct xp_chan *xp)
 
 static void ini_channel_closed(struct xp_chan *xp, const struct error *why)
 {
-	struct ini_channel *ch = of(xp);
+	struct ini_channel *ch = channel_of(xp);
 
 	/* Until all is told: who is told may end the session, which frees
 	 * channels that are CLOSED. */
@@ -430,9 +433,9 @@ static void ini_channel_closed(struct xp_chan *xp, const struct error *why)
 }
 
 static const struct xp_handler handler = {
-	.established = established,
+	.established = channel_established,
 	.received = ini_channel_received,
-	.closing = closing,
+	.closing = channel_closing,
 	.closed = ini_channel_closed,
 };
 
@@ -468,8 +471,9 @@ void ini_channel_free(struct ini_channel *ch)
 }
 
 /* Slots and their IUs; the last IUs are the replies'. */
-static int make_slots(struct ini_channel *ch, struct xp *xp, unsigned int depth,
-		      uint32_t generation, struct error *e)
+static int channel_make_slots(struct ini_channel *ch, struct xp *xp,
+			      unsigned int depth, uint32_t generation,
+			      struct error *e)
 {
 	size_t params_len = ((size_t)depth * INI_PARAM_MAX + 4095) & ~4095ul;
 	int err;
@@ -536,7 +540,7 @@ int ini_channel_open(struct xp *xp, const struct sockaddr *addr,
 	ch->user = user;
 	ch->login = *login;
 	srp_login_req_encode(pdata, sizeof(pdata), login);
-	err = make_slots(ch, xp, depth, generation, e);
+	err = channel_make_slots(ch, xp, depth, generation, e);
 	if (!err)
 		err = xp_connect(xp, addr, addr_len, &params, &ch->xp, e);
 	if (err) {

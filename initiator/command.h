@@ -77,7 +77,7 @@ struct ini_cmd {
 	uint64_t sent_us; /* when it was last sent */
 	uint64_t sent_no; /* of all that the session has sent */
 	unsigned int tries[INI_RETRIES];
-	bool asks; /* discovery's: never held, never sent again */
+	bool is_question; /* discovery's: never held, never sent again */
 	int err;
 };
 

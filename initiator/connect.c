@@ -7,7 +7,7 @@
 
 #include "initiator/session.h"
 
-static void over(struct srpi_session *s, int err)
+static void connect_finish(struct srpi_session *s, int err)
 {
 	void (*done)(struct srpi_session *, const struct srpi_error *, void *) =
 		s->connected;
@@ -79,11 +79,11 @@ static void connect_next(struct srpi_session *s)
 			return;
 		e.err = err;
 	} while (next_way(s, &e));
-	ini_say_no_login(s, NULL, &e);
-	over(s, s->error.err);
+	ini_error_no_login(s, NULL, &e);
+	connect_finish(s, s->error.err);
 }
 
-void ini_connect_start(struct srpi_session *s)
+void ini_connect_begin(struct srpi_session *s)
 {
 	connect_next(s);
 }
@@ -91,24 +91,24 @@ void ini_connect_start(struct srpi_session *s)
 void ini_connect_up(struct srpi_session *s)
 {
 	s->up_us = reactor_now_us(s->ctx->reactor);
-	s->proven = true;
-	over(s, 0);
+	s->has_served = true;
+	connect_finish(s, 0);
 }
 
 /* A target that says no is the one that was meant: no other way is tried. */
 void ini_connect_refused(struct srpi_session *s, struct ini_channel *ch)
 {
-	bool rejected = ini_say_no_login(s, ch, &ch->why);
+	bool rejected = ini_error_no_login(s, ch, &ch->why);
 	struct error why = ch->why;
 
 	ini_channel_free(ch);
 	if (!rejected && next_way(s, &why))
 		connect_next(s);
 	else
-		over(s, s->error.err);
+		connect_finish(s, s->error.err);
 }
 
 void ini_connect_failed(struct srpi_session *s)
 {
-	over(s, s->error.err);
+	connect_finish(s, s->error.err);
 }

@@ -279,8 +279,8 @@ static void discover_finish(struct ini_discovery *d, int err)
 		d->cmd.has_sense ? &d->cmd.sense : NULL;
 
 	if (err && err != -ECANCELED)
-		ini_say_no_volumes(d->session, err, d->question,
-				   d->vol.info.lun, sense);
+		ini_error_no_volumes(d->session, err, d->question,
+				     d->vol.info.lun, sense);
 	d->done(d->session, err);
 }
 
@@ -388,7 +388,7 @@ static size_t take_answer(struct ini_discovery *d)
 	return d->cmd.data_len;
 }
 
-static enum ini_heard heard(const struct ini_cmd *cmd, int err)
+static enum ini_answer judge_answer(const struct ini_cmd *cmd, int err)
 {
 	if (!err)
 		return INI_ANSWERED;
@@ -411,7 +411,7 @@ static void discover_answered(struct ini_cmd *cmd, int err)
 	}
 	if (!err)
 		err = step->learn(d, take_answer(d));
-	d->vol.heard[d->step] = heard(cmd, err);
+	d->vol.answers[d->step] = judge_answer(cmd, err);
 	/* A LUN of the list that nobody is behind is not an error. */
 	if (err == -ENODEV && d->step == 0)
 		err = 0;
@@ -461,8 +461,8 @@ static void discover_ask(struct ini_discovery *d)
 		}
 		/* Without the list it is not known whether it has the page. */
 		if (step->page >= 0)
-			d->vol.heard[d->step] =
-				d->vol.heard[INI_Q_PAGES] == INI_FAILED
+			d->vol.answers[d->step] =
+				d->vol.answers[INI_Q_PAGES] == INI_FAILED
 					? INI_FAILED
 					: INI_NOT_ASKED;
 		if (!discover_advance(d, &lun_err))

@@ -92,7 +92,7 @@ void ini_link_end(struct srpi_session *s)
 /* ---- coming up ---- */
 
 /* s->error says why; the link is not up yet. */
-static void link_failed(struct srpi_session *s)
+static void link_attempt_failed(struct srpi_session *s)
 {
 	uint32_t reason = (uint32_t)-s->error.err;
 
@@ -123,7 +123,7 @@ static void note_connection(struct srpi_session *s)
 
 static void ask_volumes(struct srpi_session *s);
 
-static void up(struct srpi_session *s)
+static void link_came_up(struct srpi_session *s)
 {
 	if (s->look_again) {
 		ask_volumes(s);
@@ -148,12 +148,12 @@ static void next_channel(struct srpi_session *s)
 		if (open_channel(s, SRP_MULTICHAN_MULTI, s->options.timeout_ms,
 				 &e) == 0)
 			return;
-		ini_say_fewer(s, NULL, &e);
+		ini_note_fewer_channels(s, NULL, &e);
 	}
-	up(s);
+	link_came_up(s);
 }
 
-static void discovered(struct srpi_session *s, int err)
+static void link_discovered(struct srpi_session *s, int err)
 {
 	bool over = s->link != INI_LINK_ASKING || s->closing;
 
@@ -174,7 +174,7 @@ static void discovered(struct srpi_session *s, int err)
 	if (over || err == -ECANCELED)
 		return;
 	if (err)
-		link_failed(s);
+		link_attempt_failed(s);
 	else
 		next_channel(s);
 }
@@ -184,8 +184,8 @@ static void answer_overdue(struct reactor_timer *t)
 	struct srpi_session *s =
 		container_of(t, struct srpi_session, answer_timer);
 
-	ini_say_no_answer(s);
-	link_failed(s);
+	ini_error_no_answer(s);
+	link_attempt_failed(s);
 }
 
 void ini_session_await_answer(struct srpi_session *s)
@@ -215,20 +215,20 @@ static void ask_volumes(struct srpi_session *s)
 	s->link = INI_LINK_ASKING;
 	s->look_again = false;
 	if (s->passes++ == PASSES_MAX) {
-		ini_say_restless(s);
-		link_failed(s);
+		ini_error_keeps_changing(s);
+		link_attempt_failed(s);
 		return;
 	}
 	err = link_make_zeroes(s);
 	if (!err)
-		err = ini_discover(s, discovered, &s->error);
+		err = ini_discover(s, link_discovered, &s->error);
 	if (err) {
 		ini_discovery_free(s);
-		link_failed(s);
+		link_attempt_failed(s);
 	}
 }
 
-static void running(struct ini_channel *ch)
+static void link_logged_in(struct ini_channel *ch)
 {
 	struct srpi_session *s = ch->user;
 
@@ -255,7 +255,7 @@ void ini_link_look_again(struct srpi_session *s, uint64_t lun_field,
 	case INI_LINK_UP:
 		break;
 	}
-	ini_say_look(s, lun_field, sense);
+	ini_error_volume_changes(s, lun_field, sense);
 	ini_reconnect_look(s);
 	if (s->closing)
 		return;
@@ -264,8 +264,9 @@ void ini_link_look_again(struct srpi_session *s, uint64_t lun_field,
 
 int ini_link_begin(struct srpi_session *s, struct error *e)
 {
-	unsigned int timeout_ms = is_first_time(s) ? s->options.timeout_ms
-						   : ini_reconnect_patience(s);
+	unsigned int timeout_ms = is_first_time(s)
+					  ? s->options.timeout_ms
+					  : ini_reconnect_login_timeout(s);
 	int err = open_channel(s, SRP_MULTICHAN_SINGLE, timeout_ms, e);
 
 	if (!err)
@@ -275,18 +276,18 @@ int ini_link_begin(struct srpi_session *s, struct error *e)
 
 /* ---- what channels tell ---- */
 
-static void ready(struct ini_channel *ch)
+static void link_ready(struct ini_channel *ch)
 {
-	ini_queue_go(ch->user);
+	ini_queue_send(ch->user);
 }
 
 /* A further channel could not log in: we go on with those that we have. */
 static void further_failed(struct srpi_session *s, struct ini_channel *ch)
 {
 	s->channel_cnt--;
-	ini_say_fewer(s, ch, &ch->why);
+	ini_note_fewer_channels(s, ch, &ch->why);
 	ini_channel_free(ch);
-	up(s);
+	link_came_up(s);
 }
 
 /* The first channel did not get in. */
@@ -303,7 +304,7 @@ static void link_refused(struct srpi_session *s, struct ini_channel *ch)
 	}
 	if (ini_channel_rejected(ch, &rej))
 		reason = rej.reason;
-	ini_say_no_login(s, ch, &ch->why);
+	ini_error_no_login(s, ch, &ch->why);
 	ini_reconnect_failed(s, reason);
 }
 
@@ -330,20 +331,20 @@ static void channel_closed(struct ini_channel *ch)
 		ini_reconnect_lost(s, ch);
 		return;
 	}
-	ini_say_lost(s, ch);
-	link_failed(s);
+	ini_error_connection_lost(s, ch);
+	link_attempt_failed(s);
 }
 
-static void attention(struct ini_channel *ch, uint64_t lun,
-		      const struct scsi_sense *sense)
+static void link_attention(struct ini_channel *ch, uint64_t lun,
+			   const struct scsi_sense *sense)
 {
 	ini_volume_attention(ch->user, lun, sense, /* asked= */ false);
 }
 
 static const struct ini_channel_events events = {
-	.attention = attention,
-	.running = running,
-	.ready = ready,
+	.attention = link_attention,
+	.running = link_logged_in,
+	.ready = link_ready,
 	.answered = ini_queue_answered,
 	.lost = ini_queue_lost,
 	.closed = channel_closed,

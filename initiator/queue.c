@@ -37,7 +37,7 @@ static const unsigned int tries_max[INI_RETRIES] = {
 /* ---- no answer ---- */
 
 /* A look at the commands in flight, from time to time, while there are any. */
-static void watch(struct srpi_session *s)
+static void queue_watch(struct srpi_session *s)
 {
 	int limit = s->options.io_timeout_ms;
 	int every = limit / 4;
@@ -69,11 +69,11 @@ static void watch_due(struct reactor_timer *t)
 		    ch->state != INI_CHANNEL_RUNNING)
 			continue;
 		s->stats.timeouts++;
-		ini_say_timeout(cmd, age_ms, text, sizeof(text));
+		ini_timeout_text(cmd, age_ms, text, sizeof(text));
 		ini_channel_fail(ch, -ETIMEDOUT, text);
 	}
 	if (any)
-		watch(s);
+		queue_watch(s);
 }
 
 /* ---- sending ---- */
@@ -102,7 +102,7 @@ static struct list *sendable(struct srpi_session *s)
 	return s->state == SRPI_RUNNING ? &s->waiting : &s->asked;
 }
 
-void ini_queue_go(struct srpi_session *s)
+void ini_queue_send(struct srpi_session *s)
 {
 	struct list *from = sendable(s);
 	struct ini_channel *ch;
@@ -116,7 +116,7 @@ void ini_queue_go(struct srpi_session *s)
 		s->stats.commands++;
 		ini_channel_send(ch, cmd);
 		reactor_await(s->ctx->reactor, 1);
-		watch(s);
+		queue_watch(s);
 	}
 }
 
@@ -131,27 +131,28 @@ static void wait_in_order(struct srpi_session *s, struct ini_cmd *cmd)
 	list_add_head(after, &cmd->node);
 }
 
-static void queue(struct srpi_session *s, struct ini_cmd *cmd)
+static void queue_add(struct srpi_session *s, struct ini_cmd *cmd)
 {
-	if (cmd->asks)
+	if (cmd->is_question)
 		list_add_tail(&s->asked, &cmd->node);
 	else
 		wait_in_order(s, cmd);
 }
 
-static bool takes(const struct srpi_session *s, const struct ini_cmd *cmd)
+static bool queue_takes(const struct srpi_session *s, const struct ini_cmd *cmd)
 {
 	if (s->closing)
 		return false;
-	if (cmd->asks)
+	if (cmd->is_question)
 		return s->link == INI_LINK_ASKING;
 	return s->state == SRPI_RUNNING || s->state == SRPI_BLOCKED;
 }
 
 /* To what is not taken. */
-static int refusal(const struct srpi_session *s, const struct ini_cmd *cmd)
+static int queue_refusal(const struct srpi_session *s,
+			 const struct ini_cmd *cmd)
 {
-	return s->closing || cmd->asks ? -ECANCELED : -EIO;
+	return s->closing || cmd->is_question ? -ECANCELED : -EIO;
 }
 
 static void ini_queue_submit(struct srpi_session *s, struct ini_cmd *cmd)
@@ -161,24 +162,24 @@ static void ini_queue_submit(struct srpi_session *s, struct ini_cmd *cmd)
 	cmd->status = 0;
 	cmd->has_sense = false;
 	cmd->data_len = 0;
-	if (!takes(s, cmd)) {
-		ini_session_refuse(s, cmd, refusal(s, cmd));
+	if (!queue_takes(s, cmd)) {
+		ini_session_refuse(s, cmd, queue_refusal(s, cmd));
 		return;
 	}
 	s->cmds++;
-	queue(s, cmd);
-	ini_queue_go(s);
+	queue_add(s, cmd);
+	ini_queue_send(s);
 }
 
 void ini_session_submit(struct srpi_session *s, struct ini_cmd *cmd)
 {
-	cmd->asks = false;
+	cmd->is_question = false;
 	ini_queue_submit(s, cmd);
 }
 
 void ini_session_ask(struct srpi_session *s, struct ini_cmd *cmd)
 {
-	cmd->asks = true;
+	cmd->is_question = true;
 	ini_queue_submit(s, cmd);
 }
 
@@ -202,7 +203,7 @@ static void run_undone(struct reactor_msg *msg)
 
 		cmd_done(s, cmd, cmd->err);
 	}
-	ini_session_maybe_gone(s);
+	ini_session_free_if_idle(s);
 }
 
 static void queue_undone(struct srpi_session *s, struct ini_cmd *cmd, int err)
@@ -228,7 +229,7 @@ static void requeue_retries(struct srpi_session *s)
 
 	reactor_timer_stop(&s->retry_timer);
 	while ((it = list_pop(&s->retry)))
-		queue(s, container_of(it, struct ini_cmd, node));
+		queue_add(s, container_of(it, struct ini_cmd, node));
 }
 
 static void retry_due(struct reactor_timer *t)
@@ -237,7 +238,7 @@ static void retry_due(struct reactor_timer *t)
 		container_of(t, struct srpi_session, retry_timer);
 
 	requeue_retries(s);
-	ini_queue_go(s);
+	ini_queue_send(s);
 }
 
 /* @err: -EAGAIN or -EBUSY. */
@@ -259,11 +260,11 @@ static bool ini_queue_try_again(struct srpi_session *s, struct ini_cmd *cmd,
 {
 	enum ini_retry why = retry_reason(cmd, err);
 
-	if (++cmd->tries[why] >= tries_max[why] || !takes(s, cmd))
+	if (++cmd->tries[why] >= tries_max[why] || !queue_takes(s, cmd))
 		return false;
 	if (why != INI_RETRY_BUSY) {
-		queue(s, cmd);
-		ini_queue_go(s);
+		queue_add(s, cmd);
+		ini_queue_send(s);
 		return true;
 	}
 	if (list_empty(&s->retry))
@@ -285,7 +286,7 @@ static bool is_fenced(const struct srpi_session *s, const struct ini_cmd *cmd)
 	return false;
 }
 
-void ini_queue_let_fenced_go(struct srpi_session *s)
+void ini_queue_release_fenced(struct srpi_session *s)
 {
 	struct list *it;
 	struct list *tmp;
@@ -300,12 +301,12 @@ void ini_queue_let_fenced_go(struct srpi_session *s)
 	}
 }
 
-static void fence(struct srpi_session *s, struct ini_cmd *cmd)
+static void queue_fence(struct srpi_session *s, struct ini_cmd *cmd)
 {
-	if (takes(s, cmd))
+	if (queue_takes(s, cmd))
 		list_add_tail(&s->fenced, &cmd->node);
 	else
-		cmd_done(s, cmd, refusal(s, cmd));
+		cmd_done(s, cmd, queue_refusal(s, cmd));
 }
 
 void ini_queue_answered(struct ini_channel *ch, struct ini_cmd *cmd, int err)
@@ -314,15 +315,16 @@ void ini_queue_answered(struct ini_channel *ch, struct ini_cmd *cmd, int err)
 	bool again = err == -EAGAIN || err == -EBUSY;
 
 	reactor_await(s->ctx->reactor, -1);
-	s->proven |= !cmd->asks && !again;
+	s->has_served |= !cmd->is_question && !again;
 	if (cmd->has_sense)
-		ini_volume_attention(s, cmd->lun, &cmd->sense, cmd->asks);
+		ini_volume_attention(s, cmd->lun, &cmd->sense,
+				     cmd->is_question);
 	if (!err && cmd->fence && is_fenced(s, cmd))
-		fence(s, cmd);
+		queue_fence(s, cmd);
 	else if (!again || !ini_queue_try_again(s, cmd, err))
 		cmd_done(s, cmd, again ? -EIO : err);
 	if (!list_empty(&s->fenced))
-		ini_queue_let_fenced_go(s);
+		ini_queue_release_fenced(s);
 }
 
 void ini_queue_lost(struct ini_channel *ch, struct ini_cmd *cmd)
@@ -330,8 +332,8 @@ void ini_queue_lost(struct ini_channel *ch, struct ini_cmd *cmd)
 	struct srpi_session *s = ch->user;
 
 	reactor_await(s->ctx->reactor, -1);
-	if (cmd->asks || !takes(s, cmd)) {
-		cmd_done(s, cmd, refusal(s, cmd));
+	if (cmd->is_question || !queue_takes(s, cmd)) {
+		cmd_done(s, cmd, queue_refusal(s, cmd));
 		return;
 	}
 	s->stats.replayed++;
@@ -363,7 +365,7 @@ void ini_queue_refuse(struct srpi_session *s, int err)
 	refuse_list(s, &s->waiting, err);
 	refuse_list(s, &s->fenced, err);
 	/* A question that waited for a busy unit is still to be answered. */
-	ini_queue_go(s);
+	ini_queue_send(s);
 }
 
 void ini_queue_init(struct srpi_session *s)

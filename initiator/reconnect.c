@@ -27,8 +27,8 @@
 
 #include "initiator/session.h"
 
-#define FIRST_PAUSE_MS	  100u
-#define FIRST_PATIENCE_MS 1000u
+#define FIRST_PAUSE_MS	       100u
+#define FIRST_LOGIN_TIMEOUT_MS 1000u
 
 static uint64_t now_us(const struct srpi_session *s)
 {
@@ -40,7 +40,7 @@ static uint64_t down_ms(const struct srpi_session *s)
 	return (now_us(s) - s->down_us) / 1000;
 }
 
-static bool is_down(const struct srpi_session *s)
+static bool is_reconnecting(const struct srpi_session *s)
 {
 	return s->state == SRPI_BLOCKED || s->state == SRPI_FAIL_FAST;
 }
@@ -59,7 +59,7 @@ static void fail_due(struct reactor_timer *t)
 	struct srpi_session *s =
 		container_of(t, struct srpi_session, fail_timer);
 
-	ini_say_still_down(s, down_ms(s), "");
+	ini_error_still_down(s, down_ms(s), "");
 	ini_session_enter(s, SRPI_FAIL_FAST, &s->error);
 	ini_queue_refuse(s, -EIO);
 }
@@ -77,7 +77,7 @@ static void loss_due(struct reactor_timer *t)
 	struct srpi_session *s =
 		container_of(t, struct srpi_session, loss_timer);
 
-	ini_say_still_down(s, down_ms(s), ", given up");
+	ini_error_still_down(s, down_ms(s), ", given up");
 	reconnect_give_up(s);
 }
 
@@ -95,16 +95,16 @@ static void set_deadline(struct srpi_session *s, struct reactor_timer *t,
 }
 
 /* s->error says why. */
-static void block(struct srpi_session *s)
+static void session_block(struct srpi_session *s)
 {
 	uint64_t now = now_us(s);
 
-	if (s->proven)
+	if (s->has_served)
 		s->down_us = now;
 	if (now - s->up_us >= (uint64_t)s->options.reconnect_delay_ms * 1000)
 		s->pause_ms = FIRST_PAUSE_MS;
-	s->patience_ms = FIRST_PATIENCE_MS;
-	s->proven = false;
+	s->login_timeout_ms = FIRST_LOGIN_TIMEOUT_MS;
+	s->has_served = false;
 	s->reason = 0;
 	s->lost_writes = false;
 	ini_volume_forget_attentions(s);
@@ -117,8 +117,8 @@ static void block(struct srpi_session *s)
 
 void ini_reconnect_lost(struct srpi_session *s, const struct ini_channel *ch)
 {
-	ini_say_lost(s, ch);
-	block(s);
+	ini_error_connection_lost(s, ch);
+	session_block(s);
 	if (!s->closing)
 		ini_link_end(s);
 }
@@ -126,7 +126,7 @@ void ini_reconnect_lost(struct srpi_session *s, const struct ini_channel *ch)
 void ini_reconnect_look(struct srpi_session *s)
 {
 	s->looking = true;
-	block(s);
+	session_block(s);
 }
 
 /* ---- attempts ---- */
@@ -146,10 +146,10 @@ void ini_reconnect_down(struct srpi_session *s)
 	unsigned int half;
 
 	if (s->closing) {
-		ini_session_maybe_gone(s);
+		ini_session_free_if_idle(s);
 		return;
 	}
-	if (!is_down(s) || s->options.reconnect_delay_ms < 0)
+	if (!is_reconnecting(s) || s->options.reconnect_delay_ms < 0)
 		return;
 	if (s->pause_ms > max)
 		s->pause_ms = max;
@@ -159,7 +159,7 @@ void ini_reconnect_down(struct srpi_session *s)
 	s->pause_ms += s->pause_ms / 4;
 }
 
-static void attempt(struct reactor_timer *t)
+static void reconnect_attempt(struct reactor_timer *t)
 {
 	struct srpi_session *s =
 		container_of(t, struct srpi_session, pause_timer);
@@ -177,14 +177,15 @@ static void attempt(struct reactor_timer *t)
 	if (!err)
 		return;
 	e.err = err;
-	ini_say_no_login(s, NULL, &e);
+	ini_error_no_login(s, NULL, &e);
 	ini_reconnect_failed(s, (uint32_t)-err);
 }
 
-unsigned int ini_reconnect_patience(const struct srpi_session *s)
+unsigned int ini_reconnect_login_timeout(const struct srpi_session *s)
 {
-	return s->patience_ms < s->options.timeout_ms ? s->patience_ms
-						      : s->options.timeout_ms;
+	return s->login_timeout_ms < s->options.timeout_ms
+		       ? s->login_timeout_ms
+		       : s->options.timeout_ms;
 }
 
 void ini_reconnect_failed(struct srpi_session *s, uint32_t reason)
@@ -193,8 +194,8 @@ void ini_reconnect_failed(struct srpi_session *s, uint32_t reason)
 
 	s->looking = false;
 	/* It may be a target that takes its time. */
-	if (reason == ETIMEDOUT && s->patience_ms < s->options.timeout_ms)
-		s->patience_ms += s->patience_ms / 4;
+	if (reason == ETIMEDOUT && s->login_timeout_ms < s->options.timeout_ms)
+		s->login_timeout_ms += s->login_timeout_ms / 4;
 	s->reason = reason;
 	if (news)
 		ini_session_enter(s, s->state, &s->error);
@@ -208,12 +209,12 @@ void ini_reconnect_up(struct srpi_session *s)
 	ini_reconnect_stop(s);
 	s->up_us = now_us(s);
 	s->stats.reconnects += !s->looking;
-	s->proven = list_empty(&s->waiting);
-	ini_say_back(s, down_ms(s), &back);
+	s->has_served = list_empty(&s->waiting);
+	ini_back_text(s, down_ms(s), &back);
 	s->looking = false;
 	ini_session_enter(s, SRPI_RUNNING, &back);
-	ini_queue_let_fenced_go(s);
-	ini_queue_go(s);
+	ini_queue_release_fenced(s);
+	ini_queue_send(s);
 }
 
 /* ---- is it the same? ---- */
@@ -238,7 +239,7 @@ static bool is_gone(const struct ini_volume *was, const struct ini_volume *now)
 }
 
 /* A question whose answer is missing: @now may be @was or not. */
-static bool is_unanswered(enum ini_heard was, enum ini_heard now)
+static bool is_unanswered(enum ini_answer was, enum ini_answer now)
 {
 	return (now == INI_FAILED && was != INI_FAILED) ||
 	       (now == INI_REFUSED && was == INI_ANSWERED);
@@ -248,7 +249,7 @@ static const char *find_unanswered(const struct ini_volume *was,
 				   const struct ini_volume *now)
 {
 	for (unsigned int q = 0; q < INI_QUESTIONS; q++) {
-		if (is_unanswered(was->heard[q], now->heard[q]))
+		if (is_unanswered(was->answers[q], now->answers[q]))
 			return ini_discovery_question(q);
 	}
 	return NULL;
@@ -266,12 +267,12 @@ static void reconnect_compare(const struct ini_volume *was,
 	const struct srpi_volume_info *b = &now->info;
 
 	buf[0] = '\0';
-	if (was->heard[INI_Q_IDS] != INI_FAILED && strcmp(a->naa, b->naa))
+	if (was->answers[INI_Q_IDS] != INI_FAILED && strcmp(a->naa, b->naa))
 		snprintf(buf, len,
 			 "another volume is there now, %s instead of %s",
 			 *b->naa ? b->naa : "one without identifier",
 			 *a->naa ? a->naa : "one without identifier");
-	else if (!*a->naa && was->heard[INI_Q_SERIAL] != INI_FAILED &&
+	else if (!*a->naa && was->answers[INI_Q_SERIAL] != INI_FAILED &&
 		 strcmp(a->serial, b->serial))
 		snprintf(buf, len,
 			 "another volume is there now, serial number '%s' "
@@ -302,19 +303,19 @@ static bool check_volume(struct srpi_session *s, struct ini_volume *was,
 	}
 	if (!now) {
 		/* It may be one that is still being set up. */
-		ini_say_changed(s, was, "the target does not show it");
+		ini_error_other_volume(s, was, "the target does not show it");
 		s->error.err = -ENODEV;
 		ini_reconnect_failed(s, ENODEV);
 		return false;
 	}
 	if (question) {
-		ini_say_unanswered(s, was, question);
+		ini_error_unanswered(s, was, question);
 		ini_reconnect_failed(s, EAGAIN);
 		return false;
 	}
 	reconnect_compare(was, now, what, sizeof(what));
 	if (*what) {
-		ini_say_changed(s, was, what);
+		ini_error_other_volume(s, was, what);
 		reconnect_give_up(s);
 		return false;
 	}
@@ -348,7 +349,7 @@ void ini_reconnect_init(struct srpi_session *s)
 {
 	reactor_timer_init(&s->fail_timer, fail_due);
 	reactor_timer_init(&s->loss_timer, loss_due);
-	reactor_timer_init(&s->pause_timer, attempt);
+	reactor_timer_init(&s->pause_timer, reconnect_attempt);
 	s->pause_ms = FIRST_PAUSE_MS;
 	memcpy(&s->jitter, &s->initiator, sizeof(s->jitter));
 	s->jitter |= 1; /* never 0 */

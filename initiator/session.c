@@ -38,7 +38,7 @@ static void session_free(struct srpi_session *s)
 	free(s);
 }
 
-void ini_session_maybe_gone(struct srpi_session *s)
+void ini_session_free_if_idle(struct srpi_session *s)
 {
 	void (*done)(void *arg) = s->closed;
 	void *arg = s->closed_arg;
@@ -69,7 +69,7 @@ void srpi_close(struct srpi_session *s, void (*closed)(void *arg), void *arg)
 
 /* ---- the begin ---- */
 
-static int look_up(struct srpi_session *s, int flags)
+static int host_look_up(struct srpi_session *s, int flags)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
 					.ai_flags = flags };
@@ -84,12 +84,12 @@ static int look_up(struct srpi_session *s, int flags)
  * than on loopback: good for names, which have addresses of both. A number
  * says itself which family it is of.
  */
-static int resolve(struct srpi_session *s, struct error *e)
+static int host_resolve(struct srpi_session *s, struct error *e)
 {
-	int err = look_up(s, AI_NUMERICHOST);
+	int err = host_look_up(s, AI_NUMERICHOST);
 
 	if (err == EAI_NONAME)
-		err = look_up(s, AI_ADDRCONFIG);
+		err = host_look_up(s, AI_ADDRCONFIG);
 	if (err) {
 		return error_set(e, -EHOSTUNREACH,
 				 "cannot log in to '%s': the host name: %s; "
@@ -135,9 +135,9 @@ static void ini_session_start(struct reactor_msg *msg)
 
 	s->started = true;
 	if (s->closing)
-		ini_session_maybe_gone(s);
+		ini_session_free_if_idle(s);
 	else
-		ini_connect_start(s);
+		ini_connect_begin(s);
 }
 
 static int parse_uri(const char *text, struct srp_uri *ret, struct error *e)
@@ -191,7 +191,7 @@ static int ini_session_check(struct srpi_session *s, const char *uri,
 	fault = srpi_timeouts_fault(&s->options);
 	if (fault)
 		return error_set(e, -EINVAL, "%s", fault);
-	return resolve(s, e);
+	return host_resolve(s, e);
 }
 
 int srpi_connect(struct srpi_ctx *ctx, const char *uri,

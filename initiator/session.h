@@ -28,21 +28,21 @@
 #define INI_CHANNELS_MAX 16
 
 /*
- * What the channels are doing, and what leads on from there. Whatever a target
- * does, a channel that ends leads to DOWN (channel_closed(); of the first login,
- * connect.c and reconnect.c tell); and where a target might do nothing, there is
- * a timer. None of them is stopped but by what leaves the state: fast_io_fail
- * (fail_timer) ends what I/O waits for, not what the link does.
+ * What the channels do, and what ends each state. A channel that ends always leads
+ * to DOWN (channel_closed(); for the first login connect.c and reconnect.c do this).
+ * Where a target might never answer, a timer runs. Only the end of a state stops its
+ * timer. When I/O begins to fail (fail_timer), the link goes on as before.
  *
- *   state    leaves by                      without an answer, by
- *   DOWN     all channels have closed       the transport: it closes what it was
- *            (settle()), then the pause     told to close; then pause_timer, or
- *            is over (attempt())            loss_timer where reconnecting is off
- *   LOGIN    logged in; refused             the transport's timeout of a connect
+ *   state    ends by                        when the target does not answer, by
+ *   DOWN     all channels have closed       the transport, which closes what it was
+ *            (link_settle()), then the      told to close; then pause_timer, or
+ *            pause is over                  loss_timer if reconnecting is off
+ *            (reconnect_attempt())
+ *   LOGIN    logged in; refused             the connect timeout of the transport
  *   ASKING   discovered; it failed          answer_timer, set by each question
- *   MORE     logged in, or refused, the     the transport's timeout of a connect
- *            last of them
- *   UP       look_again()                   watch_timer (io_timeout_ms), while
+ *   MORE     logged in, or refused, the     the connect timeout of the transport
+ *            last channel
+ *   UP       ini_link_look_again()          watch_timer (io_timeout_ms), while
  *                                           commands are in flight
  */
 enum ini_link {
@@ -54,7 +54,7 @@ enum ini_link {
 };
 
 /* What became of a question of discovery. */
-enum ini_heard {
+enum ini_answer {
 	INI_NOT_ASKED, /* the unit says that it has no answer */
 	INI_ANSWERED,
 	INI_REFUSED, /* ILLEGAL REQUEST: it does not know the question */
@@ -88,7 +88,7 @@ struct ini_volume {
 	bool no_lba_status;
 	bool has_store; /* the target tells: */
 	struct scsi_store store;
-	uint8_t heard[INI_QUESTIONS]; /* enum ini_heard */
+	uint8_t answers[INI_QUESTIONS]; /* enum ini_answer */
 
 	/* ---- what survives the connection, see volumes.c ---- */
 
@@ -159,13 +159,13 @@ struct srpi_session {
 	struct reactor_timer loss_timer;  /* dev_loss_ms */
 	struct reactor_timer pause_timer; /* before the next attempt */
 	unsigned int pause_ms;		  /* the next one, before jitter */
-	unsigned int patience_ms;	  /* with the next login */
+	unsigned int login_timeout_ms;	  /* with the next login */
 	uint32_t jitter;		  /* state of the random numbers */
 	uint64_t down_us;		  /* when the connection was lost */
 	uint64_t up_us;			  /* when it last came up */
 	/* It has done what was asked of it since. While not, another loss is
 	 * the same outage: who keeps breaking must not hold I/O for ever. */
-	bool proven;
+	bool has_served;
 	uint32_t reason;  /* for the last failed attempt: to tell it once */
 	bool lost_writes; /* with the last connection, maybe */
 	struct srpi_session_stats stats;
@@ -211,7 +211,7 @@ unsigned int ini_options_channels(const struct srpi_options *o,
 void ini_session_enter(struct srpi_session *s, enum srpi_state state,
 		       const struct error *why);
 /* After srpi_close(): frees the session when nothing is under way any more. */
-void ini_session_maybe_gone(struct srpi_session *s);
+void ini_session_free_if_idle(struct srpi_session *s);
 
 /* srpi_mem_register(), also while connecting. */
 int ini_mem_register(struct srpi_session *s, void *addr, size_t len,
@@ -232,14 +232,14 @@ void ini_session_ask(struct srpi_session *s, struct ini_cmd *cmd);
 void ini_session_refuse(struct srpi_session *s, struct ini_cmd *cmd, int err);
 
 /* Sends what may be sent. */
-void ini_queue_go(struct srpi_session *s);
+void ini_queue_send(struct srpi_session *s);
 /* What waits fails with @err. What discovery asks does not: it has a life, and a
  * timer, of its own, and ends with the link. */
 void ini_queue_refuse(struct srpi_session *s, int err);
 /* All channels are gone: discovery's command fails with -ECANCELED. */
 void ini_queue_down(struct srpi_session *s);
 /* Something that fenced commands wait for has happened, maybe. */
-void ini_queue_let_fenced_go(struct srpi_session *s);
+void ini_queue_release_fenced(struct srpi_session *s);
 /* As channel events. */
 void ini_queue_answered(struct ini_channel *ch, struct ini_cmd *cmd, int err);
 void ini_queue_lost(struct ini_channel *ch, struct ini_cmd *cmd);
@@ -308,7 +308,7 @@ void ini_properties_free(struct ini_properties *p);
 
 /* ---- connect.c ---- */
 
-void ini_connect_start(struct srpi_session *s);
+void ini_connect_begin(struct srpi_session *s);
 void ini_connect_up(struct srpi_session *s);
 /* @ch did not log in; it is freed. */
 void ini_connect_refused(struct srpi_session *s, struct ini_channel *ch);
@@ -327,7 +327,7 @@ void ini_reconnect_up(struct srpi_session *s);
 /* Discovery looks again on the channels that there are; s->error says why. */
 void ini_reconnect_look(struct srpi_session *s);
 /* How long the login of an attempt may take, in milliseconds. */
-unsigned int ini_reconnect_patience(const struct srpi_session *s);
+unsigned int ini_reconnect_login_timeout(const struct srpi_session *s);
 /* An attempt has failed; s->error says why, @reason tells it from others. */
 void ini_reconnect_failed(struct srpi_session *s, uint32_t reason);
 /* Discovery has found what there is now. False: it is not what there was, and
@@ -337,37 +337,39 @@ bool ini_reconnect_check(struct srpi_session *s);
 /* ---- what went wrong, for a person (session_text.c); sets s->error ---- */
 
 /* @ch: may be NULL. Returns true when the target has rejected the login. */
-bool ini_say_no_login(struct srpi_session *s, const struct ini_channel *ch,
-		      const struct error *why);
+bool ini_error_no_login(struct srpi_session *s, const struct ini_channel *ch,
+			const struct error *why);
 /* Into s->fewer: why @ch, a further channel, is not there.
  * @ch may be NULL. */
-void ini_say_fewer(struct srpi_session *s, const struct ini_channel *ch,
-		   const struct error *why);
-void ini_say_lost(struct srpi_session *s, const struct ini_channel *ch);
-void ini_say_no_answer(struct srpi_session *s);
+void ini_note_fewer_channels(struct srpi_session *s,
+			     const struct ini_channel *ch,
+			     const struct error *why);
+void ini_error_connection_lost(struct srpi_session *s,
+			       const struct ini_channel *ch);
+void ini_error_no_answer(struct srpi_session *s);
 /* Why discovery looks again; @sense may be NULL. */
-void ini_say_look(struct srpi_session *s, uint64_t lun_field,
-		  const struct scsi_sense *sense);
+void ini_error_volume_changes(struct srpi_session *s, uint64_t lun_field,
+			      const struct scsi_sense *sense);
 /* It never stops to say that something has changed. */
-void ini_say_restless(struct srpi_session *s);
+void ini_error_keeps_changing(struct srpi_session *s);
 /* An earlier command of @v has failed. */
-void ini_say_deferred(struct srpi_session *s, const struct ini_volume *v,
-		      const struct scsi_sense *sense);
+void ini_error_deferred(struct srpi_session *s, const struct ini_volume *v,
+			const struct scsi_sense *sense);
 /* @what was answered before, and now is not. */
-void ini_say_unanswered(struct srpi_session *s, const struct ini_volume *v,
-			const char *what);
+void ini_error_unanswered(struct srpi_session *s, const struct ini_volume *v,
+			  const char *what);
 /* Why @ch is ended: @cmd had no answer for @age_ms. */
-void ini_say_timeout(const struct ini_cmd *cmd, uint64_t age_ms, char *buf,
-		     size_t len);
-void ini_say_still_down(struct srpi_session *s, uint64_t down_ms,
-			const char *what);
-void ini_say_back(struct srpi_session *s, uint64_t down_ms, struct error *ret);
+void ini_timeout_text(const struct ini_cmd *cmd, uint64_t age_ms, char *buf,
+		      size_t len);
+void ini_error_still_down(struct srpi_session *s, uint64_t down_ms,
+			  const char *what);
+void ini_back_text(struct srpi_session *s, uint64_t down_ms, struct error *ret);
 /* @what has become of volume @v. */
-void ini_say_changed(struct srpi_session *s, const struct ini_volume *v,
-		     const char *what);
+void ini_error_other_volume(struct srpi_session *s, const struct ini_volume *v,
+			    const char *what);
 /* @what was asked of LUN @lun and answered with @err and maybe @sense. */
-void ini_say_no_volumes(struct srpi_session *s, int err, const char *what,
-			uint32_t lun, const struct scsi_sense *sense);
+void ini_error_no_volumes(struct srpi_session *s, int err, const char *what,
+			  uint32_t lun, const struct scsi_sense *sense);
 
 /* ---- discovery (discover.c) ---- */
 

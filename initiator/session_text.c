@@ -135,8 +135,8 @@ static const struct fault *find_fault(int err)
 	return &unknown;
 }
 
-static void say_failed(struct srpi_session *s, const char *peer,
-		       const char *way, const struct error *why)
+static void error_login_failed(struct srpi_session *s, const char *peer,
+			       const char *way, const struct error *why)
 {
 	const struct fault *f = find_fault(why->err);
 	const char *hint = xp_kind_traits(s->kind)->needs_device ? f->try_rdma
@@ -152,8 +152,9 @@ static void say_failed(struct srpi_session *s, const char *peer,
 		  f->what ? f->what : why->text, *hint ? "; " : "", hint);
 }
 
-static void say_rejected(struct srpi_session *s, const char *peer,
-			 const char *way, const struct srp_login_rej *rej)
+static void error_login_rejected(struct srpi_session *s, const char *peer,
+				 const char *way,
+				 const struct srp_login_rej *rej)
 {
 	const char *hint = srp_rej_reason_hint(rej->reason);
 
@@ -164,8 +165,8 @@ static void say_rejected(struct srpi_session *s, const char *peer,
 		  *hint ? "; " : "", hint);
 }
 
-bool ini_say_no_login(struct srpi_session *s, const struct ini_channel *ch,
-		      const struct error *why)
+bool ini_error_no_login(struct srpi_session *s, const struct ini_channel *ch,
+			const struct error *why)
 {
 	struct srp_login_rej rej;
 	char peer[PEER_TEXT_SIZE];
@@ -174,15 +175,16 @@ bool ini_say_no_login(struct srpi_session *s, const struct ini_channel *ch,
 	peer_text(s, peer, sizeof(peer));
 	way_text(s, ch, way, sizeof(way));
 	if (ch && ini_channel_rejected(ch, &rej)) {
-		say_rejected(s, peer, way, &rej);
+		error_login_rejected(s, peer, way, &rej);
 		return true;
 	}
-	say_failed(s, peer, way, why);
+	error_login_failed(s, peer, way, why);
 	return false;
 }
 
-void ini_say_fewer(struct srpi_session *s, const struct ini_channel *ch,
-		   const struct error *why)
+void ini_note_fewer_channels(struct srpi_session *s,
+			     const struct ini_channel *ch,
+			     const struct error *why)
 {
 	struct srp_login_rej rej;
 
@@ -197,7 +199,8 @@ void ini_say_fewer(struct srpi_session *s, const struct ini_channel *ch,
 
 /* ---- later ---- */
 
-void ini_say_lost(struct srpi_session *s, const struct ini_channel *ch)
+void ini_error_connection_lost(struct srpi_session *s,
+			       const struct ini_channel *ch)
 {
 	char peer[PEER_TEXT_SIZE];
 	char way[WAY_TEXT_SIZE];
@@ -208,8 +211,8 @@ void ini_say_lost(struct srpi_session *s, const struct ini_channel *ch)
 		  ch->why.text);
 }
 
-void ini_say_timeout(const struct ini_cmd *cmd, uint64_t age_ms, char *buf,
-		     size_t len)
+void ini_timeout_text(const struct ini_cmd *cmd, uint64_t age_ms, char *buf,
+		      size_t len)
 {
 	const struct scsi_cdb_info *info =
 		scsi_cdb_find(cmd->cdb[0], cmd->cdb[1] & 0x1f);
@@ -220,8 +223,8 @@ void ini_say_timeout(const struct ini_cmd *cmd, uint64_t age_ms, char *buf,
 		 info ? info->name : "a command", lun, (double)age_ms / 1000);
 }
 
-void ini_say_still_down(struct srpi_session *s, uint64_t down_ms,
-			const char *what)
+void ini_error_still_down(struct srpi_session *s, uint64_t down_ms,
+			  const char *what)
 {
 	char peer[PEER_TEXT_SIZE];
 	char why[sizeof(s->error.text)];
@@ -232,7 +235,7 @@ void ini_say_still_down(struct srpi_session *s, uint64_t down_ms,
 		  (double)down_ms / 1000, what, why);
 }
 
-void ini_say_back(struct srpi_session *s, uint64_t down_ms, struct error *ret)
+void ini_back_text(struct srpi_session *s, uint64_t down_ms, struct error *ret)
 {
 	char peer[PEER_TEXT_SIZE];
 	char way[WAY_TEXT_SIZE];
@@ -249,8 +252,8 @@ void ini_say_back(struct srpi_session *s, uint64_t down_ms, struct error *ret)
 				 : "");
 }
 
-void ini_say_changed(struct srpi_session *s, const struct ini_volume *v,
-		     const char *what)
+void ini_error_other_volume(struct srpi_session *s, const struct ini_volume *v,
+			    const char *what)
 {
 	char peer[PEER_TEXT_SIZE];
 
@@ -259,14 +262,14 @@ void ini_say_changed(struct srpi_session *s, const struct ini_volume *v,
 		  v->info.name, v->info.lun, peer, what);
 }
 
-void ini_say_unanswered(struct srpi_session *s, const struct ini_volume *v,
-			const char *what)
+void ini_error_unanswered(struct srpi_session *s, const struct ini_volume *v,
+			  const char *what)
 {
 	char text[80];
 
 	snprintf(text, sizeof(text), "%s was answered before and fails now",
 		 what);
-	ini_say_changed(s, v, text);
+	ini_error_other_volume(s, v, text);
 	s->error.err = -EIO;
 }
 
@@ -282,8 +285,8 @@ static void lun_text(const struct srpi_session *s, uint64_t lun_field,
 	snprintf(buf, len, "LUN %u of %s", lun, peer);
 }
 
-void ini_say_look(struct srpi_session *s, uint64_t lun_field,
-		  const struct scsi_sense *sense)
+void ini_error_volume_changes(struct srpi_session *s, uint64_t lun_field,
+			      const struct scsi_sense *sense)
 {
 	char lun[PEER_TEXT_SIZE + 20];
 	char text[SCSI_SENSE_TEXT_LEN];
@@ -294,7 +297,7 @@ void ini_say_look(struct srpi_session *s, uint64_t lun_field,
 			: "its blocks have another size");
 }
 
-void ini_say_restless(struct srpi_session *s)
+void ini_error_keeps_changing(struct srpi_session *s)
 {
 	char peer[PEER_TEXT_SIZE];
 
@@ -305,8 +308,8 @@ void ini_say_restless(struct srpi_session *s)
 		  peer);
 }
 
-void ini_say_deferred(struct srpi_session *s, const struct ini_volume *v,
-		      const struct scsi_sense *sense)
+void ini_error_deferred(struct srpi_session *s, const struct ini_volume *v,
+			const struct scsi_sense *sense)
 {
 	char lun[PEER_TEXT_SIZE + 20];
 	char text[SCSI_SENSE_TEXT_LEN];
@@ -318,7 +321,7 @@ void ini_say_deferred(struct srpi_session *s, const struct ini_volume *v,
 		  lun, scsi_sense_text(sense, text));
 }
 
-void ini_say_no_answer(struct srpi_session *s)
+void ini_error_no_answer(struct srpi_session *s)
 {
 	const struct ini_channel *ch = s->channels[0];
 	const char *question;
@@ -335,8 +338,8 @@ void ini_say_no_answer(struct srpi_session *s)
 		  peer, way, question, lun, s->options.timeout_ms);
 }
 
-void ini_say_no_volumes(struct srpi_session *s, int err, const char *what,
-			uint32_t lun, const struct scsi_sense *sense)
+void ini_error_no_volumes(struct srpi_session *s, int err, const char *what,
+			  uint32_t lun, const struct scsi_sense *sense)
 {
 	char text[SCSI_SENSE_TEXT_LEN] = "";
 	char peer[PEER_TEXT_SIZE];

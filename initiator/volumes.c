@@ -127,7 +127,7 @@ static void note_deferred(struct srpi_session *s, struct ini_volume *v,
 	s->lost_writes |= s->state != SRPI_RUNNING;
 	if (known || s->state != SRPI_RUNNING)
 		return;
-	ini_say_deferred(s, v, sense);
+	ini_error_deferred(s, v, sense);
 	ini_session_enter(s, SRPI_RUNNING, &s->error);
 }
 

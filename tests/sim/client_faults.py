@@ -7,9 +7,9 @@ FAULTS = [
      '\trequeue_retries(s);\n\trefuse_list(s, &s->asked, -ECANCELED);\n'
      '\trefuse_list(s, &s->waiting, err);'),
     ('counts all reasons to try again together', 'initiator/queue.c',
-     '\tif (++cmd->tries[why] >= tries_max[why] || !takes(s, cmd))',
+     '\tif (++cmd->tries[why] >= tries_max[why] || !queue_takes(s, cmd))',
      '\tif (++cmd->tries[0] >= (why == INI_RETRY_BUSY ? 3000 : 8) || '
-     '!takes(s, cmd))'),
+     '!queue_takes(s, cmd))'),
     ('takes a deferred error for the command\'s own', 'protocol/scsi_sense.c',
      '\tif (sense->deferred)\n', '\tif (false)\n'),
     ('forgets what a deferred error says', 'initiator/volumes.c',
@@ -29,7 +29,7 @@ FAULTS = [
      '\tconst char *question = now ? find_unanswered(was, now) : NULL;',
      '\tconst char *question = find_unanswered(was, was);'),
     ('goes on when the unit may be another', 'initiator/link.c',
-     '\tini_say_look(s, lun_field, sense);', '\treturn;'),
+     '\tini_error_volume_changes(s, lun_field, sense);', '\treturn;'),
     ('forgets what an attempt before was told', 'initiator/volumes.c',
      '\t\tv->saw_reset |= s->passes > 0 && !v->saw_nexus_loss;',
      '\t\tv->saw_reset = false;'),
