@@ -90,8 +90,8 @@ void ini_connect_begin(struct srpi_session *s)
 
 void ini_connect_up(struct srpi_session *s)
 {
-	s->up_us = reactor_now_us(s->ctx->reactor);
-	s->has_served = true;
+	s->reconnect.up_us = reactor_now_us(s->ctx->reactor);
+	s->reconnect.has_served = true;
 	connect_finish(s, 0);
 }
 

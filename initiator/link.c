@@ -107,17 +107,20 @@ static void note_connection(struct srpi_session *s)
 {
 	const struct ini_channel *ch = s->channels[0];
 
-	snprintf(s->device, sizeof(s->device), "%s", xp_chan_device(ch->xp));
-	snprintf(s->local, sizeof(s->local), "%s", xp_chan_local(ch->xp));
-	snprintf(s->peer, sizeof(s->peer), "%s", xp_chan_peer(ch->xp));
-	s->immediate_data = ch->granted.imm_data;
-	s->up_cnt = s->channel_cnt;
-	s->in_flight = 0;
+	snprintf(s->conn.device, sizeof(s->conn.device), "%s",
+		 xp_chan_device(ch->xp));
+	snprintf(s->conn.local, sizeof(s->conn.local), "%s",
+		 xp_chan_local(ch->xp));
+	snprintf(s->conn.peer, sizeof(s->conn.peer), "%s",
+		 xp_chan_peer(ch->xp));
+	s->conn.immediate_data = ch->granted.imm_data;
+	s->conn.up_cnt = s->channel_cnt;
+	s->conn.in_flight = 0;
 	for (unsigned int i = 0; i < s->channel_cnt; i++) {
 		unsigned int credits = s->channels[i]->granted.req_lim - 1;
 		unsigned int slots = s->channels[i]->slot_cnt;
 
-		s->in_flight += credits < slots ? credits : slots;
+		s->conn.in_flight += credits < slots ? credits : slots;
 	}
 }
 
@@ -143,7 +146,7 @@ static void next_channel(struct srpi_session *s)
 	struct error e = { 0 };
 
 	s->link = INI_LINK_MORE;
-	s->fewer[0] = '\0';
+	s->conn.fewer[0] = '\0';
 	if (s->channel_cnt < ini_options_channels(&s->options, s->kind)) {
 		if (open_channel(s, SRP_MULTICHAN_MULTI, s->options.timeout_ms,
 				 &e) == 0)

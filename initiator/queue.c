@@ -42,23 +42,23 @@ static void queue_watch(struct srpi_session *s)
 	int limit = s->options.io_timeout_ms;
 	int every = limit / 4;
 
-	if (s->watching || limit < 0)
+	if (s->queue.watching || limit < 0)
 		return;
-	s->watching = true;
+	s->queue.watching = true;
 	every = every > WATCH_MAX_MS ? WATCH_MAX_MS : every;
-	reactor_timer_set(s->ctx->reactor, &s->watch_timer,
+	reactor_timer_set(s->ctx->reactor, &s->queue.watch_timer,
 			  (uint64_t)(every > 0 ? every : 1));
 }
 
 static void watch_due(struct reactor_timer *t)
 {
 	struct srpi_session *s =
-		container_of(t, struct srpi_session, watch_timer);
+		container_of(t, struct srpi_session, queue.watch_timer);
 	uint64_t now = reactor_now_us(s->ctx->reactor);
 	bool any = false;
 	char text[160];
 
-	s->watching = false;
+	s->queue.watching = false;
 	for (unsigned int i = 0; i < s->channel_cnt; i++) {
 		struct ini_channel *ch = s->channels[i];
 		const struct ini_cmd *cmd = ini_channel_oldest(ch);
@@ -99,7 +99,7 @@ static struct ini_channel *pick_channel(struct srpi_session *s)
 /* What may be sent now and comes first. */
 static struct list *sendable(struct srpi_session *s)
 {
-	return s->state == SRPI_RUNNING ? &s->waiting : &s->asked;
+	return s->state == SRPI_RUNNING ? &s->queue.waiting : &s->queue.asked;
 }
 
 void ini_queue_send(struct srpi_session *s)
@@ -112,7 +112,7 @@ void ini_queue_send(struct srpi_session *s)
 			container_of(list_pop(from), struct ini_cmd, node);
 
 		cmd->sent_us = reactor_now_us(s->ctx->reactor);
-		cmd->sent_no = s->next_sent++;
+		cmd->sent_no = s->queue.next_sent++;
 		s->stats.commands++;
 		ini_channel_send(ch, cmd);
 		reactor_await(s->ctx->reactor, 1);
@@ -123,9 +123,9 @@ void ini_queue_send(struct srpi_session *s)
 /* Puts @cmd where its turn is. Nearly always that is the end. */
 static void wait_in_order(struct srpi_session *s, struct ini_cmd *cmd)
 {
-	struct list *after = s->waiting.prev;
+	struct list *after = s->queue.waiting.prev;
 
-	while (after != &s->waiting &&
+	while (after != &s->queue.waiting &&
 	       container_of(after, struct ini_cmd, node)->seq > cmd->seq)
 		after = after->prev;
 	list_add_head(after, &cmd->node);
@@ -134,7 +134,7 @@ static void wait_in_order(struct srpi_session *s, struct ini_cmd *cmd)
 static void queue_add(struct srpi_session *s, struct ini_cmd *cmd)
 {
 	if (cmd->is_question)
-		list_add_tail(&s->asked, &cmd->node);
+		list_add_tail(&s->queue.asked, &cmd->node);
 	else
 		wait_in_order(s, cmd);
 }
@@ -157,7 +157,7 @@ static int queue_refusal(const struct srpi_session *s,
 
 static void ini_queue_submit(struct srpi_session *s, struct ini_cmd *cmd)
 {
-	cmd->seq = s->next_seq++;
+	cmd->seq = s->queue.next_seq++;
 	memset(cmd->tries, 0, sizeof(cmd->tries));
 	cmd->status = 0;
 	cmd->has_sense = false;
@@ -166,7 +166,7 @@ static void ini_queue_submit(struct srpi_session *s, struct ini_cmd *cmd)
 		ini_session_refuse(s, cmd, queue_refusal(s, cmd));
 		return;
 	}
-	s->cmds++;
+	s->queue.cmds++;
 	queue_add(s, cmd);
 	ini_queue_send(s);
 }
@@ -187,18 +187,18 @@ void ini_session_ask(struct srpi_session *s, struct ini_cmd *cmd)
 
 static void cmd_done(struct srpi_session *s, struct ini_cmd *cmd, int err)
 {
-	s->cmds--;
+	s->queue.cmds--;
 	cmd->done(cmd, err);
 }
 
 static void run_undone(struct reactor_msg *msg)
 {
 	struct srpi_session *s =
-		container_of(msg, struct srpi_session, undone_msg);
+		container_of(msg, struct srpi_session, queue.undone_msg);
 	struct list *it;
 
-	s->undone_sent = false;
-	while ((it = list_pop(&s->undone))) {
+	s->queue.undone_sent = false;
+	while ((it = list_pop(&s->queue.undone))) {
 		struct ini_cmd *cmd = container_of(it, struct ini_cmd, node);
 
 		cmd_done(s, cmd, cmd->err);
@@ -209,16 +209,16 @@ static void run_undone(struct reactor_msg *msg)
 static void queue_undone(struct srpi_session *s, struct ini_cmd *cmd, int err)
 {
 	cmd->err = err;
-	list_add_tail(&s->undone, &cmd->node);
-	if (!s->undone_sent) {
-		s->undone_sent = true;
-		reactor_send(s->ctx->reactor, &s->undone_msg);
+	list_add_tail(&s->queue.undone, &cmd->node);
+	if (!s->queue.undone_sent) {
+		s->queue.undone_sent = true;
+		reactor_send(s->ctx->reactor, &s->queue.undone_msg);
 	}
 }
 
 void ini_session_refuse(struct srpi_session *s, struct ini_cmd *cmd, int err)
 {
-	s->cmds++;
+	s->queue.cmds++;
 	queue_undone(s, cmd, err);
 }
 
@@ -227,15 +227,15 @@ static void requeue_retries(struct srpi_session *s)
 {
 	struct list *it;
 
-	reactor_timer_stop(&s->retry_timer);
-	while ((it = list_pop(&s->retry)))
+	reactor_timer_stop(&s->queue.retry_timer);
+	while ((it = list_pop(&s->queue.retry)))
 		queue_add(s, container_of(it, struct ini_cmd, node));
 }
 
 static void retry_due(struct reactor_timer *t)
 {
 	struct srpi_session *s =
-		container_of(t, struct srpi_session, retry_timer);
+		container_of(t, struct srpi_session, queue.retry_timer);
 
 	requeue_retries(s);
 	ini_queue_send(s);
@@ -267,10 +267,10 @@ static bool ini_queue_try_again(struct srpi_session *s, struct ini_cmd *cmd,
 		ini_queue_send(s);
 		return true;
 	}
-	if (list_empty(&s->retry))
-		reactor_timer_set(s->ctx->reactor, &s->retry_timer,
+	if (list_empty(&s->queue.retry))
+		reactor_timer_set(s->ctx->reactor, &s->queue.retry_timer,
 				  BUSY_DELAY_MS);
-	list_add_tail(&s->retry, &cmd->node);
+	list_add_tail(&s->queue.retry, &cmd->node);
 	return true;
 }
 
@@ -291,7 +291,7 @@ void ini_queue_release_fenced(struct srpi_session *s)
 	struct list *it;
 	struct list *tmp;
 
-	list_for_each_safe(it, tmp, &s->fenced) {
+	list_for_each_safe(it, tmp, &s->queue.fenced) {
 		struct ini_cmd *cmd = container_of(it, struct ini_cmd, node);
 
 		if (is_fenced(s, cmd))
@@ -304,7 +304,7 @@ void ini_queue_release_fenced(struct srpi_session *s)
 static void queue_fence(struct srpi_session *s, struct ini_cmd *cmd)
 {
 	if (queue_takes(s, cmd))
-		list_add_tail(&s->fenced, &cmd->node);
+		list_add_tail(&s->queue.fenced, &cmd->node);
 	else
 		cmd_done(s, cmd, queue_refusal(s, cmd));
 }
@@ -315,7 +315,7 @@ void ini_queue_answered(struct ini_channel *ch, struct ini_cmd *cmd, int err)
 	bool again = err == -EAGAIN || err == -EBUSY;
 
 	reactor_await(s->ctx->reactor, -1);
-	s->has_served |= !cmd->is_question && !again;
+	s->reconnect.has_served |= !cmd->is_question && !again;
 	if (cmd->has_sense)
 		ini_volume_attention(s, cmd->lun, &cmd->sense,
 				     cmd->is_question);
@@ -323,7 +323,7 @@ void ini_queue_answered(struct ini_channel *ch, struct ini_cmd *cmd, int err)
 		queue_fence(s, cmd);
 	else if (!again || !ini_queue_try_again(s, cmd, err))
 		cmd_done(s, cmd, again ? -EIO : err);
-	if (!list_empty(&s->fenced))
+	if (!list_empty(&s->queue.fenced))
 		ini_queue_release_fenced(s);
 }
 
@@ -353,29 +353,29 @@ void ini_queue_down(struct srpi_session *s)
 	struct list *it;
 
 	requeue_retries(s);
-	refuse_list(s, &s->asked, -ECANCELED);
+	refuse_list(s, &s->queue.asked, -ECANCELED);
 	/* What was sent before them is sent again, so they are as well. */
-	while ((it = list_pop(&s->fenced)))
+	while ((it = list_pop(&s->queue.fenced)))
 		wait_in_order(s, container_of(it, struct ini_cmd, node));
 }
 
 void ini_queue_refuse(struct srpi_session *s, int err)
 {
 	requeue_retries(s);
-	refuse_list(s, &s->waiting, err);
-	refuse_list(s, &s->fenced, err);
+	refuse_list(s, &s->queue.waiting, err);
+	refuse_list(s, &s->queue.fenced, err);
 	/* A question that waited for a busy unit is still to be answered. */
 	ini_queue_send(s);
 }
 
 void ini_queue_init(struct srpi_session *s)
 {
-	s->undone_msg.run = run_undone;
-	list_init(&s->asked);
-	list_init(&s->waiting);
-	list_init(&s->undone);
-	list_init(&s->retry);
-	list_init(&s->fenced);
-	reactor_timer_init(&s->retry_timer, retry_due);
-	reactor_timer_init(&s->watch_timer, watch_due);
+	s->queue.undone_msg.run = run_undone;
+	list_init(&s->queue.asked);
+	list_init(&s->queue.waiting);
+	list_init(&s->queue.undone);
+	list_init(&s->queue.retry);
+	list_init(&s->queue.fenced);
+	reactor_timer_init(&s->queue.retry_timer, retry_due);
+	reactor_timer_init(&s->queue.watch_timer, watch_due);
 }

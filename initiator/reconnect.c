@@ -37,7 +37,7 @@ static uint64_t now_us(const struct srpi_session *s)
 
 static uint64_t down_ms(const struct srpi_session *s)
 {
-	return (now_us(s) - s->down_us) / 1000;
+	return (now_us(s) - s->reconnect.down_us) / 1000;
 }
 
 static bool is_reconnecting(const struct srpi_session *s)
@@ -47,9 +47,9 @@ static bool is_reconnecting(const struct srpi_session *s)
 
 void ini_reconnect_stop(struct srpi_session *s)
 {
-	reactor_timer_stop(&s->fail_timer);
-	reactor_timer_stop(&s->loss_timer);
-	reactor_timer_stop(&s->pause_timer);
+	reactor_timer_stop(&s->reconnect.fail_timer);
+	reactor_timer_stop(&s->reconnect.loss_timer);
+	reactor_timer_stop(&s->reconnect.pause_timer);
 }
 
 /* ---- giving up ---- */
@@ -57,7 +57,7 @@ void ini_reconnect_stop(struct srpi_session *s)
 static void fail_due(struct reactor_timer *t)
 {
 	struct srpi_session *s =
-		container_of(t, struct srpi_session, fail_timer);
+		container_of(t, struct srpi_session, reconnect.fail_timer);
 
 	ini_error_still_down(s, down_ms(s), "");
 	ini_session_enter(s, SRPI_FAIL_FAST, &s->error);
@@ -75,7 +75,7 @@ static void reconnect_give_up(struct srpi_session *s)
 static void loss_due(struct reactor_timer *t)
 {
 	struct srpi_session *s =
-		container_of(t, struct srpi_session, loss_timer);
+		container_of(t, struct srpi_session, reconnect.loss_timer);
 
 	ini_error_still_down(s, down_ms(s), ", given up");
 	reconnect_give_up(s);
@@ -99,20 +99,21 @@ static void session_block(struct srpi_session *s)
 {
 	uint64_t now = now_us(s);
 
-	if (s->has_served)
-		s->down_us = now;
-	if (now - s->up_us >= (uint64_t)s->options.reconnect_delay_ms * 1000)
-		s->pause_ms = FIRST_PAUSE_MS;
-	s->login_timeout_ms = FIRST_LOGIN_TIMEOUT_MS;
-	s->has_served = false;
-	s->reason = 0;
-	s->lost_writes = false;
+	if (s->reconnect.has_served)
+		s->reconnect.down_us = now;
+	if (now - s->reconnect.up_us >=
+	    (uint64_t)s->options.reconnect_delay_ms * 1000)
+		s->reconnect.pause_ms = FIRST_PAUSE_MS;
+	s->reconnect.login_timeout_ms = FIRST_LOGIN_TIMEOUT_MS;
+	s->reconnect.has_served = false;
+	s->reconnect.reason = 0;
+	s->reconnect.lost_writes = false;
 	ini_volume_forget_attentions(s);
 	ini_session_enter(s, SRPI_BLOCKED, &s->error);
 	if (s->closing) /* by who was told */
 		return;
-	set_deadline(s, &s->fail_timer, s->options.fast_io_fail_ms);
-	set_deadline(s, &s->loss_timer, s->options.dev_loss_ms);
+	set_deadline(s, &s->reconnect.fail_timer, s->options.fast_io_fail_ms);
+	set_deadline(s, &s->reconnect.loss_timer, s->options.dev_loss_ms);
 }
 
 void ini_reconnect_lost(struct srpi_session *s, const struct ini_channel *ch)
@@ -134,10 +135,10 @@ void ini_reconnect_look(struct srpi_session *s)
 /* xorshift32 */
 static uint32_t next_random(struct srpi_session *s)
 {
-	s->jitter ^= s->jitter << 13;
-	s->jitter ^= s->jitter >> 17;
-	s->jitter ^= s->jitter << 5;
-	return s->jitter;
+	s->reconnect.jitter ^= s->reconnect.jitter << 13;
+	s->reconnect.jitter ^= s->reconnect.jitter >> 17;
+	s->reconnect.jitter ^= s->reconnect.jitter << 5;
+	return s->reconnect.jitter;
 }
 
 void ini_reconnect_down(struct srpi_session *s)
@@ -151,18 +152,19 @@ void ini_reconnect_down(struct srpi_session *s)
 	}
 	if (!is_reconnecting(s) || s->options.reconnect_delay_ms < 0)
 		return;
-	if (s->pause_ms > max)
-		s->pause_ms = max;
-	half = s->pause_ms / 2;
-	reactor_timer_set(s->ctx->reactor, &s->pause_timer,
-			  s->pause_ms - half + next_random(s) % (half + 1));
-	s->pause_ms += s->pause_ms / 4;
+	if (s->reconnect.pause_ms > max)
+		s->reconnect.pause_ms = max;
+	half = s->reconnect.pause_ms / 2;
+	reactor_timer_set(s->ctx->reactor, &s->reconnect.pause_timer,
+			  s->reconnect.pause_ms - half +
+				  next_random(s) % (half + 1));
+	s->reconnect.pause_ms += s->reconnect.pause_ms / 4;
 }
 
 static void reconnect_attempt(struct reactor_timer *t)
 {
 	struct srpi_session *s =
-		container_of(t, struct srpi_session, pause_timer);
+		container_of(t, struct srpi_session, reconnect.pause_timer);
 	struct error e = { 0 };
 	int err;
 
@@ -183,20 +185,22 @@ static void reconnect_attempt(struct reactor_timer *t)
 
 unsigned int ini_reconnect_login_timeout(const struct srpi_session *s)
 {
-	return s->login_timeout_ms < s->options.timeout_ms
-		       ? s->login_timeout_ms
+	return s->reconnect.login_timeout_ms < s->options.timeout_ms
+		       ? s->reconnect.login_timeout_ms
 		       : s->options.timeout_ms;
 }
 
 void ini_reconnect_failed(struct srpi_session *s, uint32_t reason)
 {
-	bool news = reason != s->reason;
+	bool news = reason != s->reconnect.reason;
 
 	s->looking = false;
 	/* It may be a target that takes its time. */
-	if (reason == ETIMEDOUT && s->login_timeout_ms < s->options.timeout_ms)
-		s->login_timeout_ms += s->login_timeout_ms / 4;
-	s->reason = reason;
+	if (reason == ETIMEDOUT &&
+	    s->reconnect.login_timeout_ms < s->options.timeout_ms)
+		s->reconnect.login_timeout_ms +=
+			s->reconnect.login_timeout_ms / 4;
+	s->reconnect.reason = reason;
 	if (news)
 		ini_session_enter(s, s->state, &s->error);
 	ini_link_end(s);
@@ -207,9 +211,9 @@ void ini_reconnect_up(struct srpi_session *s)
 	struct error back = { 0 };
 
 	ini_reconnect_stop(s);
-	s->up_us = now_us(s);
+	s->reconnect.up_us = now_us(s);
 	s->stats.reconnects += !s->looking;
-	s->has_served = list_empty(&s->waiting);
+	s->reconnect.has_served = list_empty(&s->queue.waiting);
 	ini_back_text(s, down_ms(s), &back);
 	s->looking = false;
 	ini_session_enter(s, SRPI_RUNNING, &back);
@@ -298,7 +302,7 @@ static bool check_volume(struct srpi_session *s, struct ini_volume *was,
 
 	/* It was taken away, now or before: the others go on. */
 	if (!now && (s->looking || was->is_gone)) {
-		s->lost_writes |= ini_volume_gone(was);
+		s->reconnect.lost_writes |= ini_volume_gone(was);
 		return true;
 	}
 	if (!now) {
@@ -320,7 +324,7 @@ static bool check_volume(struct srpi_session *s, struct ini_volume *was,
 		return false;
 	}
 	size = was->info.size;
-	s->lost_writes |= ini_volume_back(was, now);
+	s->reconnect.lost_writes |= ini_volume_back(was, now);
 	if (size != now->info.size) {
 		was->info.size = size;
 		ini_volume_resize(s, was, now->info.size);
@@ -347,10 +351,11 @@ bool ini_reconnect_check(struct srpi_session *s)
 
 void ini_reconnect_init(struct srpi_session *s)
 {
-	reactor_timer_init(&s->fail_timer, fail_due);
-	reactor_timer_init(&s->loss_timer, loss_due);
-	reactor_timer_init(&s->pause_timer, reconnect_attempt);
-	s->pause_ms = FIRST_PAUSE_MS;
-	memcpy(&s->jitter, &s->initiator, sizeof(s->jitter));
-	s->jitter |= 1; /* never 0 */
+	reactor_timer_init(&s->reconnect.fail_timer, fail_due);
+	reactor_timer_init(&s->reconnect.loss_timer, loss_due);
+	reactor_timer_init(&s->reconnect.pause_timer, reconnect_attempt);
+	s->reconnect.pause_ms = FIRST_PAUSE_MS;
+	memcpy(&s->reconnect.jitter, &s->initiator,
+	       sizeof(s->reconnect.jitter));
+	s->reconnect.jitter |= 1; /* never 0 */
 }

@@ -25,7 +25,7 @@ void ini_session_enter(struct srpi_session *s, enum srpi_state state,
 
 static void session_free(struct srpi_session *s)
 {
-	reactor_timer_stop(&s->watch_timer);
+	reactor_timer_stop(&s->queue.watch_timer);
 	ini_discovery_free(s);
 	ini_properties_free(s->properties);
 	srpi_mem_free(s->zeroes_mem);
@@ -43,8 +43,8 @@ void ini_session_free_if_idle(struct srpi_session *s)
 	void (*done)(void *arg) = s->closed;
 	void *arg = s->closed_arg;
 
-	if (!s->closing || !s->started || s->undone_sent || s->cmds > 0 ||
-	    s->channel_cnt > 0)
+	if (!s->closing || !s->started || s->queue.undone_sent ||
+	    s->queue.cmds > 0 || s->channel_cnt > 0)
 		return;
 	session_free(s);
 	if (done)
@@ -59,9 +59,9 @@ void srpi_close(struct srpi_session *s, void (*closed)(void *arg), void *arg)
 	ini_session_enter(s, SRPI_CLOSED, NULL);
 	ini_reconnect_stop(s);
 	/* The last step must not run from within: by way of a message. */
-	if (!s->undone_sent) {
-		s->undone_sent = true;
-		reactor_send(s->ctx->reactor, &s->undone_msg);
+	if (!s->queue.undone_sent) {
+		s->queue.undone_sent = true;
+		reactor_send(s->ctx->reactor, &s->queue.undone_msg);
 	}
 	ini_queue_refuse(s, -ECANCELED);
 	ini_link_end(s);
@@ -240,14 +240,14 @@ void srpi_session_info(const struct srpi_session *s,
 	struct srpi_session_info info = {
 		.transport = xp_kind_name(s->kind),
 		.why = s->why,
-		.device = s->device,
-		.local = s->local,
-		.peer = s->peer,
+		.device = s->conn.device,
+		.local = s->conn.local,
+		.peer = s->conn.peer,
 		.volume = s->uri.volume,
-		.channels = s->up_cnt,
-		.fewer = s->fewer,
-		.queue_depth = s->in_flight,
-		.immediate_data = s->immediate_data,
+		.channels = s->conn.up_cnt,
+		.fewer = s->conn.fewer,
+		.queue_depth = s->conn.in_flight,
+		.immediate_data = s->conn.immediate_data,
 		.pins_memory = xp_kind_traits(s->kind)->needs_device,
 	};
 

@@ -115,6 +115,52 @@ struct srpi_mem {
 	struct xp_mr *mr;
 };
 
+/* The commands of a session, and where each of them waits (queue.c). */
+struct ini_queue {
+	struct list waiting; /* for a slot, by seq */
+	struct list asked;   /* the same, discovery's only command */
+	struct list retry;   /* for a busy unit, until retry_timer */
+	struct list fenced;  /* for commands sent before, ini_cmd.fence */
+	struct list undone; /* refused at once: done() follows, by undone_msg */
+	uint64_t next_seq;  /* of commands */
+	uint64_t next_sent; /* of ini_cmd.sent_no */
+	unsigned int cmds;  /* submitted, not done */
+	struct reactor_timer retry_timer;
+	struct reactor_timer watch_timer; /* while commands are in flight */
+	bool watching;
+	struct reactor_msg undone_msg;
+	bool undone_sent;
+};
+
+/* The present outage, or the last one (reconnect.c). */
+struct ini_reconnect {
+	struct reactor_timer fail_timer;  /* fast_io_fail_ms */
+	struct reactor_timer loss_timer;  /* dev_loss_ms */
+	struct reactor_timer pause_timer; /* before the next attempt */
+	unsigned int pause_ms;		  /* the next one, before jitter */
+	unsigned int login_timeout_ms;	  /* of the next login */
+	uint32_t jitter;		  /* state of the random numbers */
+	uint64_t down_us;		  /* when the connection was lost */
+	uint64_t up_us;			  /* when it last came up */
+	/* A command was answered since. Until then another loss belongs to the
+	 * same outage: a target that breaks each connection must not hold I/O
+	 * for ever. */
+	bool has_served;
+	uint32_t reason;  /* of the last failed attempt: told once */
+	bool lost_writes; /* with the last connection, maybe */
+};
+
+/* The connection that is, or was last: for a person. */
+struct ini_connection {
+	char local[64];
+	char peer[64];
+	char device[64];
+	bool immediate_data;
+	char fewer[192];	/* why fewer channels; "": as many as wanted */
+	unsigned int up_cnt;	/* channels */
+	unsigned int in_flight; /* commands at most */
+};
+
 struct srpi_session {
 	struct srpi_ctx *ctx;
 	enum srpi_state state;
@@ -136,38 +182,11 @@ struct srpi_session {
 	struct ini_channel *channels[INI_CHANNELS_MAX];
 	unsigned int channel_cnt; /* entries of channels[], closed ones too */
 	uint32_t opened;	  /* channels, ever */
-
-	uint64_t next_seq;   /* of commands */
-	struct list asked;   /* discovery's command without a slot */
-	struct list waiting; /* others without a slot, by seq */
-	struct list undone;  /* commands that were refused at once */
-	struct list retry;   /* commands for a busy unit */
-	struct list fenced;  /* commands that wait for others, ini_cmd.fence */
-	uint64_t next_sent;  /* of ini_cmd.sent_no */
-	struct reactor_timer retry_timer;
 	struct reactor_timer answer_timer; /* discovery's, for one answer */
-	struct reactor_msg undone_msg;
-	bool undone_sent;
-	struct reactor_msg start_msg; /* runs the first connect */
-	bool started;
-	unsigned int cmds;		  /* submitted, not done */
-	struct reactor_timer watch_timer; /* while commands are in flight */
-	bool watching;
 
-	/* reconnect.c's */
-	struct reactor_timer fail_timer;  /* fast_io_fail_ms */
-	struct reactor_timer loss_timer;  /* dev_loss_ms */
-	struct reactor_timer pause_timer; /* before the next attempt */
-	unsigned int pause_ms;		  /* the next one, before jitter */
-	unsigned int login_timeout_ms;	  /* with the next login */
-	uint32_t jitter;		  /* state of the random numbers */
-	uint64_t down_us;		  /* when the connection was lost */
-	uint64_t up_us;			  /* when it last came up */
-	/* It has done what was asked of it since. While not, another loss is
-	 * the same outage: who keeps breaking must not hold I/O for ever. */
-	bool has_served;
-	uint32_t reason;  /* for the last failed attempt: to tell it once */
-	bool lost_writes; /* with the last connection, maybe */
+	struct ini_queue queue;
+	struct ini_reconnect reconnect;
+	struct ini_connection conn;
 	struct srpi_session_stats stats;
 
 	struct ini_volume *volumes;
@@ -178,21 +197,15 @@ struct srpi_session {
 	uint8_t *zeroes; /* the source of WRITE SAME and zero writes */
 	struct srpi_mem *zeroes_mem;
 
+	struct error error;	      /* the last thing that went wrong */
+	struct reactor_msg start_msg; /* runs the first connect */
+	bool started;
 	void (*connected)(struct srpi_session *s, const struct srpi_error *e,
 			  void *arg);
 	void *connected_arg;
 	void (*closed)(void *arg);
 	void *closed_arg;
 	bool closing;
-	struct error error; /* the last thing that went wrong */
-	/* of the connection that is or was last */
-	char local[64];
-	char peer[64];
-	char device[64];
-	bool immediate_data;
-	char fewer[192];	/* why fewer channels; "": as many as wanted */
-	unsigned int up_cnt;	/* channels */
-	unsigned int in_flight; /* commands at most */
 };
 
 #define INI_ZEROES_LEN 65536u

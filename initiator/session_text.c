@@ -144,7 +144,7 @@ static void error_login_failed(struct srpi_session *s, const char *peer,
 
 	/* A target waits with its answer until nothing of the old connection
 	 * can reach the disk. */
-	if (why->err == -ETIMEDOUT && s->up_us)
+	if (why->err == -ETIMEDOUT && s->reconnect.up_us)
 		hint = "the network is down, or the target hangs, or its disk "
 		       "is still busy with earlier commands";
 	error_set(&s->error, why->err ? why->err : -ECONNABORTED,
@@ -189,12 +189,12 @@ void ini_note_fewer_channels(struct srpi_session *s,
 	struct srp_login_rej rej;
 
 	if (ch && ini_channel_rejected(ch, &rej))
-		snprintf(s->fewer, sizeof(s->fewer),
+		snprintf(s->conn.fewer, sizeof(s->conn.fewer),
 			 "the target says: %s (reason 0x%08x)",
 			 srp_rej_reason_name(rej.reason), rej.reason);
 	else
-		snprintf(s->fewer, sizeof(s->fewer), "%.*s",
-			 (int)sizeof(s->fewer) - 1, why->text);
+		snprintf(s->conn.fewer, sizeof(s->conn.fewer), "%.*s",
+			 (int)sizeof(s->conn.fewer) - 1, why->text);
 }
 
 /* ---- later ---- */
@@ -242,14 +242,16 @@ void ini_back_text(struct srpi_session *s, uint64_t down_ms, struct error *ret)
 
 	peer_text(s, peer, sizeof(peer));
 	way_text(s, s->channels[0], way, sizeof(way));
-	error_set(ret, s->lost_writes ? -EIO : 0, "%s %s%s %s %.1f s%s",
+	error_set(ret, s->reconnect.lost_writes ? -EIO : 0,
+		  "%s %s%s %s %.1f s%s",
 		  s->looking ? "the volumes of" : "connected to", peer, way,
 		  s->looking ? "are the same, seen in" : "again after",
 		  (double)down_ms / 1000,
-		  s->lost_writes ? "; the target may have lost writes that "
-				   "were not flushed, so the next flush "
-				   "fails"
-				 : "");
+		  s->reconnect.lost_writes
+			  ? "; the target may have lost writes that "
+			    "were not flushed, so the next flush "
+			    "fails"
+			  : "");
 }
 
 void ini_error_other_volume(struct srpi_session *s, const struct ini_volume *v,

@@ -124,7 +124,7 @@ static void note_deferred(struct srpi_session *s, struct ini_volume *v,
 	    sense->key == SCSI_KEY_COMPLETED)
 		return;
 	v->losses++;
-	s->lost_writes |= s->state != SRPI_RUNNING;
+	s->reconnect.lost_writes |= s->state != SRPI_RUNNING;
 	if (known || s->state != SRPI_RUNNING)
 		return;
 	ini_error_deferred(s, v, sense);

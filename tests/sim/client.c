@@ -148,14 +148,15 @@ static void check_way_out(void)
 		return;
 	switch (s->link) {
 	case INI_LINK_DOWN:
-		has_timer = !list_empty(&s->pause_timer.node);
+		has_timer = !list_empty(&s->reconnect.pause_timer.node);
 		break;
 	case INI_LINK_ASKING:
 		has_timer = !list_empty(&s->answer_timer.node);
 		break;
 	case INI_LINK_UP:
-		has_timer = s->cmds == 0 || !list_empty(&s->watch_timer.node) ||
-			    !list_empty(&s->retry_timer.node);
+		has_timer = s->queue.cmds == 0 ||
+			    !list_empty(&s->queue.watch_timer.node) ||
+			    !list_empty(&s->queue.retry_timer.node);
 		break;
 	case INI_LINK_LOGIN:
 	case INI_LINK_MORE:

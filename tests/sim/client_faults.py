@@ -3,9 +3,9 @@
 
 FAULTS = [
     ('ends what discovery asks when I/O begins to fail', 'initiator/queue.c',
-     '\trequeue_retries(s);\n\trefuse_list(s, &s->waiting, err);',
-     '\trequeue_retries(s);\n\trefuse_list(s, &s->asked, -ECANCELED);\n'
-     '\trefuse_list(s, &s->waiting, err);'),
+     '\trequeue_retries(s);\n\trefuse_list(s, &s->queue.waiting, err);',
+     '\trequeue_retries(s);\n\trefuse_list(s, &s->queue.asked, -ECANCELED);\n'
+     '\trefuse_list(s, &s->queue.waiting, err);'),
     ('counts all reasons to try again together', 'initiator/queue.c',
      '\tif (++cmd->tries[why] >= tries_max[why] || !queue_takes(s, cmd))',
      '\tif (++cmd->tries[0] >= (why == INI_RETRY_BUSY ? 3000 : 8) || '
