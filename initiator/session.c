@@ -146,8 +146,12 @@ static int parse_uri(const char *text, struct srp_uri *ret, struct error *e)
 	int err = srp_uri_parse(text, ret, msg, sizeof(msg));
 
 	if (err)
-		error_set(e, err, "bad address '%s': %s", text, msg);
-	return err;
+		return error_set(e, err, "bad address '%s': %s", text, msg);
+	if (ret->more_cnt)
+		return error_set(e, -EINVAL,
+				 "bad address '%s': more than one address",
+				 text);
+	return 0;
 }
 
 int srpi_uri_parse(const char *text, struct srpi_uri *ret_uri,

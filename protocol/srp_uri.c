@@ -22,6 +22,7 @@ struct span {
 
 struct parser {
 	struct srp_uri uri;
+	struct srp_uri_address address; /* the one that is being parsed */
 	bool has_ext;
 	bool has_guid;
 	uint64_t ext;
@@ -100,11 +101,11 @@ static int copy_host(struct parser *ps, struct span s)
 {
 	if (!s.len)
 		return fail(ps, "no host is named");
-	if (s.len >= sizeof(ps->uri.host))
+	if (s.len >= sizeof(ps->address.host))
 		return fail(ps, "host '%.*s...' is longer than %zu characters",
-			    SPAN_ARG(s), sizeof(ps->uri.host) - 1);
-	memcpy(ps->uri.host, s.p, s.len);
-	ps->uri.host[s.len] = '\0';
+			    SPAN_ARG(s), sizeof(ps->address.host) - 1);
+	memcpy(ps->address.host, s.p, s.len);
+	ps->address.host[s.len] = '\0';
 	return 0;
 }
 
@@ -123,7 +124,7 @@ static int parse_name(struct parser *ps, struct span s)
 		numeric &= is_digit(s.p[i]) || s.p[i] == '.';
 	}
 	/* Else the resolver would take "10.1" and "010.0.0.1" in its way. */
-	if (numeric && inet_pton(AF_INET, ps->uri.host, &addr) != 1)
+	if (numeric && inet_pton(AF_INET, ps->address.host, &addr) != 1)
 		return fail(ps, "'%.*s' is not an IPv4 address", SPAN_ARG(s));
 	return 0;
 }
@@ -145,7 +146,7 @@ static int uri_parse_ipv6(struct parser *ps, struct span s)
 
 	if (copy_host(ps, addr))
 		return -EINVAL;
-	if (inet_pton(AF_INET6, ps->uri.host, &in6) != 1)
+	if (inet_pton(AF_INET6, ps->address.host, &in6) != 1)
 		return fail(ps, "'%.*s' is not an IPv6 address", SPAN_ARG(s));
 	if (!scope.len)
 		return 0;
@@ -157,12 +158,12 @@ static int uri_parse_ipv6(struct parser *ps, struct span s)
 		scope.len -= 2;
 	}
 	if (!scope_ok(scope) ||
-	    scope.len >= sizeof(ps->uri.host) - addr.len - 1)
+	    scope.len >= sizeof(ps->address.host) - addr.len - 1)
 		return fail(ps, "'%.*s' is not an interface in '%.*s'",
 			    SPAN_ARG(scope), SPAN_ARG(s));
-	ps->uri.host[addr.len] = '%';
-	memcpy(ps->uri.host + addr.len + 1, scope.p, scope.len);
-	ps->uri.host[addr.len + 1 + scope.len] = '\0';
+	ps->address.host[addr.len] = '%';
+	memcpy(ps->address.host + addr.len + 1, scope.p, scope.len);
+	ps->address.host[addr.len + 1 + scope.len] = '\0';
 	return 0;
 }
 
@@ -171,7 +172,7 @@ static int parse_port(struct parser *ps, struct span s)
 {
 	uint32_t port = 0;
 
-	ps->uri.port = SRP_URI_PORT;
+	ps->address.port = SRP_URI_PORT;
 	if (!s.len)
 		return 0;
 	if (s.p[0] != ':')
@@ -190,15 +191,46 @@ static int parse_port(struct parser *ps, struct span s)
 	if (!port || port > UINT16_MAX)
 		return fail(ps, "port '%.*s' is not between 1 and 65535",
 			    SPAN_ARG(s));
-	ps->uri.port = (uint16_t)port;
+	ps->address.port = (uint16_t)port;
 	return 0;
 }
 
-static int parse_authority(struct parser *ps, struct span s)
+static bool same_address(const struct srp_uri_address *a, const char *host,
+			 uint16_t port)
 {
+	return a->port == port && !strcasecmp(a->host, host);
+}
+
+/* Takes over what was parsed; @s is its text. */
+static int add_address(struct parser *ps, struct span s)
+{
+	struct srp_uri *uri = &ps->uri;
+	bool known = same_address(&ps->address, uri->host, uri->port);
+
+	for (unsigned int i = 0; i < uri->more_cnt; i++)
+		known |= same_address(&ps->address, uri->more[i].host,
+				      uri->more[i].port);
+	if (known)
+		return fail(ps, "address '%.*s' is given twice", SPAN_ARG(s));
+	if (!uri->host[0]) {
+		memcpy(uri->host, ps->address.host, sizeof(uri->host));
+		uri->port = ps->address.port;
+		return 0;
+	}
+	if (uri->more_cnt == SRP_URI_ADDRESSES_MAX - 1)
+		return fail(ps, "more than %d addresses",
+			    SRP_URI_ADDRESSES_MAX);
+	uri->more[uri->more_cnt++] = ps->address;
+	return 0;
+}
+
+static int parse_address(struct parser *ps, struct span s)
+{
+	const struct span text = s;
 	struct span host;
 	int err;
 
+	memset(&ps->address, 0, sizeof(ps->address));
 	if (s.len && s.p[0] == '[') {
 		s.p++;
 		s.len--;
@@ -210,15 +242,28 @@ static int parse_authority(struct parser *ps, struct span s)
 		s.len--;
 		err = uri_parse_ipv6(ps, host);
 	} else {
-		struct span whole = s;
-
 		host = uri_cut(&s, ":");
 		if (s.len && memchr(s.p + 1, ':', s.len - 1))
 			return fail(ps, "IPv6 address '%.*s' needs brackets",
-				    SPAN_ARG(whole));
+				    SPAN_ARG(text));
 		err = parse_name(ps, host);
 	}
-	return err ? err : parse_port(ps, s);
+	if (!err)
+		err = parse_port(ps, s);
+	return err ? err : add_address(ps, text);
+}
+
+/* Addresses with commas between them. */
+static int parse_authority(struct parser *ps, struct span s)
+{
+	for (;;) {
+		if (parse_address(ps, uri_cut(&s, ",")))
+			return -EINVAL;
+		if (!s.len)
+			return 0;
+		s.p++;
+		s.len--;
+	}
 }
 
 /* One character, percent-decoded, off @s; -1 when the encoding is broken. */
@@ -471,6 +516,11 @@ int srp_uri_format(const struct srp_uri *uri, char *buf, size_t size)
 	uri_put_text(&o, prefixes[uri->transport]);
 	put_host(&o, uri->host);
 	put(&o, ":%u", uri->port);
+	for (unsigned int i = 0; i < uri->more_cnt; i++) {
+		put_char(&o, ',');
+		put_host(&o, uri->more[i].host);
+		put(&o, ":%u", uri->more[i].port);
+	}
 	put_volume(&o, uri->volume);
 	put_options(&o, uri);
 	put_char(&o, '\0');

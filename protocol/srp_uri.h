@@ -2,12 +2,13 @@
 /*
  * Where a target is:
  *
- *   srp://HOST[:PORT][/VOLUME][?KEY=VALUE[&KEY=VALUE]...]
+ *   srp://HOST[:PORT][,HOST[:PORT]]...[/VOLUME][?KEY=VALUE[&KEY=VALUE]...]
  *
  * Scheme srp lets the program choose the transport, srp+rdma and srp+tcp force
  * it; without any scheme it is srp. HOST is a name, an IPv4 address, or an IPv6
  * address in brackets, with %SCOPE (or %25SCOPE, RFC 6874) when
- * link-local. VOLUME is percent-decoded. Keys: id_ext, ioc_guid (the target
+ * link-local. Several addresses lead to the same volumes: of one target, or of
+ * several that serve one store in turn. VOLUME is percent-decoded. Keys: id_ext, ioc_guid (the target
  * port identifier, hexadecimal; one alone stands for both) and initiator (32
  * hexadecimal digits).
  *
@@ -24,8 +25,11 @@
 
 #define SRP_URI_PORT	  5555 /* SRP has no assigned number; blktests' own */
 #define SRP_URI_HOST_SIZE 256
-#define SRP_URI_TEXT_SIZE 1280 /* holds every formatted srp_uri */
+#define SRP_URI_TEXT_SIZE 3328 /* holds every formatted srp_uri */
 #define SRP_URI_MSG_SIZE  320  /* holds every message */
+
+/* What a URI may name. */
+#define SRP_URI_ADDRESSES_MAX 8
 
 enum srp_uri_transport {
 	SRP_URI_AUTO, /* srp:// */
@@ -33,10 +37,18 @@ enum srp_uri_transport {
 	SRP_URI_TCP,  /* srp+tcp:// */
 };
 
-struct srp_uri {
-	enum srp_uri_transport transport;
+struct srp_uri_address {
 	char host[SRP_URI_HOST_SIZE]; /* IPv6 without brackets, with %scope */
 	uint16_t port;
+};
+
+struct srp_uri {
+	enum srp_uri_transport transport;
+	/* The first address; host is IPv6 without brackets, with %scope. */
+	char host[SRP_URI_HOST_SIZE];
+	uint16_t port;
+	struct srp_uri_address more[SRP_URI_ADDRESSES_MAX - 1];
+	unsigned int more_cnt;
 	char volume[256]; /* empty: none named */
 	bool has_target;
 	struct srp_port_id target; /* all zero unless has_target */

@@ -69,7 +69,8 @@ static bool target_option_listen(void *options, const struct option_row *row,
 					    "more than 16 addresses");
 	if (srp_uri_parse(value, uri, msg, msg_len) < 0)
 		return false;
-	if (uri->volume[0] || uri->has_target || uri->has_initiator)
+	if (uri->volume[0] || uri->has_target || uri->has_initiator ||
+	    uri->more_cnt)
 		return target_option_refuse(
 			msg, msg_len,
 			"only an address and a port are possible here");

@@ -15,6 +15,10 @@ static void check_same(const struct srp_uri *a, const struct srp_uri *b)
 {
 	FUZZ_CLAIM(a->transport == b->transport && a->port == b->port);
 	FUZZ_CLAIM(!strcmp(a->host, b->host) && !strcmp(a->volume, b->volume));
+	FUZZ_CLAIM(a->more_cnt == b->more_cnt);
+	for (unsigned int i = 0; i < a->more_cnt; i++)
+		FUZZ_CLAIM(!strcmp(a->more[i].host, b->more[i].host) &&
+			   a->more[i].port == b->more[i].port);
 	FUZZ_CLAIM(a->has_target == b->has_target &&
 		   a->has_initiator == b->has_initiator);
 	FUZZ_CLAIM(srp_port_id_equal(&a->target, &b->target));
@@ -36,6 +40,7 @@ static void uri(const char *text)
 		return;
 	}
 	FUZZ_CLAIM(is_terminated(uri.host, sizeof(uri.host)) && *uri.host);
+	FUZZ_CLAIM(uri.more_cnt < SRP_URI_ADDRESSES_MAX);
 	FUZZ_CLAIM(is_terminated(uri.volume, sizeof(uri.volume)));
 	len = srp_uri_format(&uri, again_text, sizeof(again_text));
 	FUZZ_CLAIM(len > 0 && strlen(again_text) == (size_t)len);

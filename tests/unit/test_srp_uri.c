@@ -208,6 +208,17 @@ static const struct bad_row {
 	  "initiator '" X64 "' is not 32 hexadecimal digits" },
 	{ "option list ends in &", "srp://h?id_ext=1&",
 	  "'&' is not followed by an option" },
+	{ "address empty", "srp://a,,b/v", "no host is named" },
+	{ "comma at the end", "srp://a,/v", "no host is named" },
+	{ "comma at the begin", "srp://,a/v", "no host is named" },
+	{ "address given twice", "srp://a,b:1,A:5555/v",
+	  "address 'A:5555' is given twice" },
+	{ "second address given twice", "srp://a,[::1]:2,[::1]:2",
+	  "address '[::1]:2' is given twice" },
+	{ "second port a word", "a,b:x", "port 'x' is not a number" },
+	{ "second IPv6 without brackets", "a,::1",
+	  "IPv6 address '::1' needs brackets" },
+	{ "nine addresses", "a,b,c,d,e,f,g,h,i", "more than 8 addresses" },
 	{ "two &", "srp://h?id_ext=1&&ioc_guid=2", "option '' has no value" },
 };
 
@@ -285,6 +296,48 @@ static void options(void **state)
 	assert_memory_equal(&again, &uri, sizeof(uri));
 }
 
+static const struct list_row {
+	const char *name;
+	const char *text;
+	const char *others; /* but the first, "HOST PORT" each */
+	const char *canonical;
+} list_rows[] = {
+	{ "two addresses", "srp://a,b/v", "b 5555", "srp://a:5555,b:5555/v" },
+	{ "each with its port", "srp+tcp://10.0.0.1:1,10.0.0.2:2", "10.0.0.2 2",
+	  "srp+tcp://10.0.0.1:1,10.0.0.2:2" },
+	{ "one host, two ports", "a:1,a:2", "a 2", "srp://a:1,a:2" },
+	{ "IPv6 in brackets", "[::1],[fe80::1%25d0]:7,a/v?ioc_guid=1",
+	  "fe80::1%d0 7 a 5555",
+	  "srp://[::1]:5555,[fe80::1%d0]:7,a:5555/v?id_ext="
+	  "0000000000000001&ioc_guid=0000000000000001" },
+	{ "a comma in the volume", "a/b,c", "", "srp://a:5555/b%2Cc" },
+	{ "as many as there may be", "a,b,c,d,e,f,g,h",
+	  "b 5555 c 5555 d 5555 e 5555 f 5555 g 5555 h 5555",
+	  "srp://a:5555,b:5555,c:5555,d:5555,e:5555,f:5555,g:5555,h:5555" },
+};
+
+static void list(void **state)
+{
+	const struct list_row *r = *state;
+	char msg[SRP_URI_MSG_SIZE] = "";
+	char text[SRP_URI_TEXT_SIZE];
+	char others[256] = "";
+	struct srp_uri uri, again;
+	char *copy = text_copy(r->text);
+
+	assert_int_equal(srp_uri_parse(copy, &uri, msg, sizeof(msg)), 0);
+	free(copy);
+	for (unsigned int i = 0; i < uri.more_cnt; i++)
+		sprintf(others + strlen(others), "%s%s %u", i ? " " : "",
+			uri.more[i].host, uri.more[i].port);
+	assert_string_equal(others, r->others);
+	assert_int_equal(srp_uri_format(&uri, text, sizeof(text)),
+			 strlen(r->canonical));
+	assert_string_equal(text, r->canonical);
+	assert_int_equal(srp_uri_parse(text, &again, msg, sizeof(msg)), 0);
+	assert_memory_equal(&again, &uri, sizeof(uri));
+}
+
 static void format_refuses_too_little_room(void **state)
 {
 	char msg[SRP_URI_MSG_SIZE];
@@ -320,7 +373,13 @@ static void the_longest_uri_has_room(void **state)
 	snprintf(uri.host, sizeof(uri.host), "::1%%25");
 	memset(uri.host + 6, 'x', sizeof(uri.host) - 7);
 	memset(uri.volume, '\xff', sizeof(uri.volume) - 1);
-	assert_true(srp_uri_format(&uri, text, sizeof(text)) > 1000);
+	for (; uri.more_cnt < SRP_URI_ADDRESSES_MAX - 1; uri.more_cnt++) {
+		struct srp_uri_address *a = &uri.more[uri.more_cnt];
+
+		memcpy(a->host, uri.host, sizeof(a->host));
+		a->port = (uint16_t)(10000 + uri.more_cnt);
+	}
+	assert_true(srp_uri_format(&uri, text, sizeof(text)) > 2800);
 	assert_int_equal(srp_uri_parse(text, &again, msg, sizeof(msg)), 0);
 	assert_memory_equal(&again, &uri, sizeof(uri));
 }
@@ -332,6 +391,7 @@ int main(void)
 	T_ADD_ROWS(&t, good_rows, good);
 	T_ADD_ROWS(&t, bad_rows, bad);
 	T_ADD_ROWS(&t, option_rows, options);
+	T_ADD_ROWS(&t, list_rows, list);
 	T_ADD(&t, format_refuses_too_little_room);
 	T_ADD(&t, the_longest_uri_has_room);
 	return t_run(&t);
