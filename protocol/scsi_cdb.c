@@ -419,6 +419,16 @@ size_t scsi_cdb_report_luns(uint32_t alloc_len, uint8_t ret_cdb[SCSI_CDB_LEN])
 	return 12;
 }
 
+size_t scsi_cdb_report_port_groups(uint32_t alloc_len,
+				   uint8_t ret_cdb[SCSI_CDB_LEN])
+{
+	uint8_t *cdb = start_cdb(0xa3, ret_cdb);
+
+	cdb[1] = 0x0a;
+	wire_put32(cdb + 6, alloc_len);
+	return 12;
+}
+
 size_t scsi_cdb_read_capacity_10(uint8_t ret_cdb[SCSI_CDB_LEN])
 {
 	start_cdb(0x25, ret_cdb);

@@ -357,6 +357,8 @@ size_t scsi_cdb_inquiry(uint16_t alloc_len, uint8_t ret_cdb[SCSI_CDB_LEN]);
 size_t scsi_cdb_inquiry_vpd(uint8_t page_code, uint16_t alloc_len,
 			    uint8_t ret_cdb[SCSI_CDB_LEN]);
 size_t scsi_cdb_report_luns(uint32_t alloc_len, uint8_t ret_cdb[SCSI_CDB_LEN]);
+size_t scsi_cdb_report_port_groups(uint32_t alloc_len,
+				   uint8_t ret_cdb[SCSI_CDB_LEN]);
 size_t scsi_cdb_read_capacity_10(uint8_t ret_cdb[SCSI_CDB_LEN]);
 size_t scsi_cdb_read_capacity_16(uint32_t alloc_len,
 				 uint8_t ret_cdb[SCSI_CDB_LEN]);

@@ -47,8 +47,8 @@ size_t scsi_report_tmf_encode(bool lun_reset, bool repd, void *buf, size_t cap)
 }
 
 #define GROUP_STATE_MASK    0x0f
-#define GROUP_STATE_ACTIVE  0x0 /* and optimized */
-#define GROUP_STATE_STANDBY 0x2
+#define GROUP_STATE_ACTIVE  SCSI_ALUA_OPTIMIZED
+#define GROUP_STATE_STANDBY SCSI_ALUA_STANDBY
 #define GROUP_REPORT_LEN    12
 
 /* A target port group descriptor with one port. */
@@ -85,6 +85,49 @@ size_t scsi_report_port_groups_encode(const struct scsi_disk_info *info,
 	}
 	wire_put32(b, (uint32_t)(len - 4));
 	return pages_put_once(b, len, buf, cap);
+}
+
+bool scsi_alua_is_active(uint8_t state)
+{
+	return state == SCSI_ALUA_OPTIMIZED ||
+	       state == SCSI_ALUA_NON_OPTIMIZED ||
+	       state == SCSI_ALUA_LBA_DEPENDENT;
+}
+
+/* Of a target port group descriptor, without its ports. */
+#define GROUP_HEAD_LEN 8
+
+int scsi_report_port_groups_decode(const void *buf, size_t len,
+				   struct scsi_port_group *ret, size_t max,
+				   size_t *ret_total)
+{
+	struct wire_cursor list = { .p = buf, .left = len };
+	const uint8_t *head = wire_take(&list, 4);
+	size_t total = 0;
+	bool cut;
+
+	if (!head)
+		return -EBADMSG;
+	cut = wire_get32(head) > list.left;
+	if (!cut)
+		list.left = wire_get32(head);
+	while (list.left) {
+		const uint8_t *d = wire_take(&list, GROUP_HEAD_LEN);
+
+		if (!d || !wire_take(&list, 4 * (size_t)d[7])) {
+			if (cut)
+				break;
+			return -EBADMSG;
+		}
+		if (total < max)
+			ret[total] = (struct scsi_port_group){
+				.id = wire_get16(d + 2),
+				.state = d[0] & GROUP_STATE_MASK,
+			};
+		total++;
+	}
+	*ret_total = total;
+	return 0;
 }
 
 int scsi_report_luns_decode(const void *buf, size_t len, uint64_t *ret_luns,

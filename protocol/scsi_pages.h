@@ -51,6 +51,35 @@ size_t scsi_report_tmf_encode(bool lun_reset, bool repd, void *buf, size_t cap);
 size_t scsi_report_port_groups_encode(const struct scsi_disk_info *info,
 				      bool ext_header, void *buf, size_t cap);
 
+/* ASYMMETRIC ACCESS STATE of a target port group (SPC-4). */
+enum scsi_alua {
+	SCSI_ALUA_OPTIMIZED = 0x0,
+	SCSI_ALUA_NON_OPTIMIZED = 0x1,
+	SCSI_ALUA_STANDBY = 0x2,
+	SCSI_ALUA_UNAVAILABLE = 0x3,
+	SCSI_ALUA_LBA_DEPENDENT = 0x4,
+	SCSI_ALUA_OFFLINE = 0xe,
+	SCSI_ALUA_TRANSITIONING = 0xf,
+};
+
+/* Do reads and writes work through a port of that state? */
+bool scsi_alua_is_active(uint8_t state);
+
+struct scsi_port_group {
+	uint16_t id;
+	uint8_t state; /* enum scsi_alua, or a reserved value */
+};
+
+/*
+ * The answer to REPORT TARGET PORT GROUPS, in the format without extended header.
+ * @ret: at most @max groups. @ret_total: groups that the list has, as far as it
+ * arrived. Return: 0, or -EBADMSG: shorter than its header, or a descriptor is
+ * not whole though the list ends behind it.
+ */
+int scsi_report_port_groups_decode(const void *buf, size_t len,
+				   struct scsi_port_group *ret, size_t max,
+				   size_t *ret_total);
+
 /* The longest list of SET TARGET PORT GROUPS that is taken, bytes. */
 #define SCSI_SET_PORT_GROUPS_MAX 256
 

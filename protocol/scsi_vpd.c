@@ -15,9 +15,11 @@
 /* DESIGNATOR TYPE, ASSOCIATION and CODE SET (SPC-4, designation descriptor). */
 enum designator_type {
 	DESIGNATOR_T10_VENDOR = 1,
+	DESIGNATOR_EUI_64 = 2,
 	DESIGNATOR_NAA = 3,
 	DESIGNATOR_RELATIVE_PORT = 4,
 	DESIGNATOR_PORT_GROUP = 5,
+	DESIGNATOR_NAME_STRING = 8,
 };
 
 #define ASSOCIATION_UNIT 0
@@ -435,6 +437,7 @@ int scsi_inquiry_decode(const void *buf, size_t len,
 	inq.removable = b[1] & 0x80;
 	inq.version = b[2];
 	inq.cmdque = b[7] & 0x02;
+	inq.alua = b[5] & 0x30;
 	get_text(b + 8, 8, inq.vendor);
 	get_text(b + 16, 16, inq.product);
 	get_text(b + 32, 4, inq.revision);
@@ -530,6 +533,32 @@ static void take_naa(const uint8_t *p, size_t len, struct scsi_vpd_ids *ids)
 	ids->naa_len = (uint8_t)len;
 }
 
+static void take_of_unit(uint8_t type, const uint8_t *p, size_t len,
+			 struct scsi_vpd_ids *ids)
+{
+	if (type == DESIGNATOR_T10_VENDOR)
+		take_t10_vendor(p, len, ids);
+	else if (type == DESIGNATOR_NAA)
+		take_naa(p, len, ids);
+}
+
+static void take_of_port(uint8_t type, const uint8_t *p, size_t len,
+			 struct scsi_vpd_ids *ids)
+{
+	bool is_name = type == DESIGNATOR_EUI_64 || type == DESIGNATOR_NAA ||
+		       type == DESIGNATOR_NAME_STRING;
+
+	if (type == DESIGNATOR_PORT_GROUP && len == 4) {
+		ids->port_group = wire_get16(p + 2);
+		ids->has_port_group = true;
+	}
+	if (!is_name || ids->port_len || len == 0 || len >= sizeof(ids->port))
+		return;
+	ids->port[0] = type;
+	memcpy(ids->port + 1, p, len);
+	ids->port_len = (uint8_t)(1 + len);
+}
+
 int scsi_vpd_decode_ids(const void *buf, size_t len,
 			struct scsi_vpd_ids *ret_ids)
 {
@@ -549,12 +578,10 @@ int scsi_vpd_decode_ids(const void *buf, size_t len,
 			break;
 		if (!p)
 			return -EBADMSG;
-		if ((d[1] >> 4 & 3) != ASSOCIATION_UNIT)
-			continue;
-		if ((d[1] & 0xf) == DESIGNATOR_T10_VENDOR)
-			take_t10_vendor(p, d[3], &ids);
-		else if ((d[1] & 0xf) == DESIGNATOR_NAA)
-			take_naa(p, d[3], &ids);
+		if ((d[1] >> 4 & 3) == ASSOCIATION_UNIT)
+			take_of_unit(d[1] & 0xf, p, d[3], &ids);
+		else if ((d[1] >> 4 & 3) == ASSOCIATION_PORT)
+			take_of_port(d[1] & 0xf, p, d[3], &ids);
 	}
 	*ret_ids = ids;
 	return 0;

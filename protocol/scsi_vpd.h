@@ -182,6 +182,7 @@ struct scsi_inquiry {
 	uint8_t version;     /* 6: SPC-4 */
 	bool removable;
 	bool cmdque;
+	bool alua; /* TPGS: REPORT TARGET PORT GROUPS is there */
 	/* trailing spaces cut, bytes that are not printable ASCII become '?' */
 	char vendor[8 + 1];
 	char product[16 + 1];
@@ -205,6 +206,8 @@ int scsi_vpd_decode_serial(const void *buf, size_t len,
 			   char ret_serial[SCSI_SERIAL_MAX + 1]);
 
 /* What page 83h says of the logical unit; absent things have length 0. */
+#define SCSI_PORT_NAME_MAX 255
+
 struct scsi_vpd_ids {
 	uint8_t naa[SCSI_NAA_LEN];
 	uint8_t naa_len; /* 8 or 16; the longest NAA designator */
@@ -215,6 +218,12 @@ struct scsi_vpd_ids {
 	 */
 	char name[SCSI_VOLUME_NAME_MAX + 1];
 	char t10_vendor[8 + 1];
+	/* The first designator that names the target port, as it came (EUI-64,
+	 * NAA or SCSI name string), behind a byte with its type. */
+	uint8_t port[SCSI_PORT_NAME_MAX];
+	uint8_t port_len; /* 0: none, or longer */
+	uint16_t port_group;
+	bool has_port_group;
 };
 
 /*

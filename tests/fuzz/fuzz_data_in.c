@@ -50,6 +50,8 @@ static void vpd_ids(const struct fuzz_input *in)
 	FUZZ_CLAIM(ids.naa_len == 0 || ids.naa_len == 8 || ids.naa_len == 16);
 	check_text(ids.name, sizeof(ids.name), true);
 	check_text(ids.t10_vendor, sizeof(ids.t10_vendor), false);
+	FUZZ_CLAIM(ids.port_len != 1 && (!ids.port_len || ids.port[0]));
+	FUZZ_CLAIM(ids.has_port_group || !ids.port_group);
 }
 
 static void vpd_limits(const struct fuzz_input *in)
@@ -133,6 +135,19 @@ static void capacity(const struct fuzz_input *in)
 	capacity_again(&cap);
 }
 
+static void port_groups(const struct fuzz_input *in)
+{
+	struct scsi_port_group groups[4];
+	size_t total;
+
+	FUZZ_FILL(groups);
+	if (scsi_report_port_groups_decode(in->p, in->left, groups, 4, &total))
+		return;
+	FUZZ_CLAIM(total <= in->left / 8);
+	for (size_t i = 0; i < total && i < 4; i++)
+		FUZZ_CLAIM(groups[i].state <= 0xf);
+}
+
 static void report_luns(struct fuzz_input *in)
 {
 	uint64_t luns[16], again[16];
@@ -141,6 +156,7 @@ static void report_luns(struct fuzz_input *in)
 	uint8_t b[8 + sizeof(luns)];
 	uint32_t total;
 
+	port_groups(in);
 	FUZZ_FILL(luns);
 	if (scsi_report_luns_decode(in->p, in->left, luns, max, &cnt, &total)) {
 		FUZZ_UNTOUCHED(luns);

@@ -488,6 +488,79 @@ static void luns_in(void **state)
 		assert_int_equal(luns[cnt - 1], r->last);
 }
 
+/* REPORT TARGET PORT GROUPS */
+
+static const struct groups_row {
+	const char *name;
+	const char *bytes;
+	int err;
+	size_t total;
+	const char *got; /* "GROUP STATE", in hexadecimal */
+} groups_rows[] = {
+	{ "one, active", "00 00 00 0c 00 01 00 01 00*3 01 00*2 00 01", 0, 1,
+	  "1 0" },
+	{ "two gateways, the second active",
+	  "00 00 00 18 02 05 00 01 00*3 01 00*2 00 01"
+	  " 00 05 00 02 00*3 01 00*2 00 02",
+	  0, 2, "1 2 2 0" },
+	{ "PREF is no state", "00 00 00 08 83 05 00 07 00*4", 0, 1, "7 3" },
+	{ "two ports in a group, then another group",
+	  "00 00 00 18 01 05 00 01 00*3 02 00*8 0f 05 00 02 00*4", 0, 2,
+	  "1 1 2 f" },
+	{ "more than there is room",
+	  "00 00 00 18 00 00 00 01 00*4 00 00 00 02 00*4 00 00 00 03 00*4", 0,
+	  3, "1 0 2 0" },
+	{ "no groups", "00 00 00 00", 0, 0, "" },
+	{ "what did not arrive whole",
+	  "00 00 00 18 02 05 00 01 00*3 01 00*2 00 01 00 05", 0, 1, "1 2" },
+	{ "behind the list", "00 00 00 08 00 00 00 01 00*4 ff*8", 0, 1, "1 0" },
+	{ "ports past the list", "00 00 00 08 00 00 00 01 00*3 01", -EBADMSG, 0,
+	  "" },
+	{ "half a group", "00 00 00 04 00 00 00 01", -EBADMSG, 0, "" },
+	{ "three bytes", "00 00 00", -EBADMSG, 0, "" },
+};
+
+static void groups_in(void **state)
+{
+	const struct groups_row *r = *state;
+	struct t_bytes b = t_bytes(r->bytes);
+	struct scsi_port_group groups[2];
+	char got[64] = "";
+	size_t total = 0;
+
+	assert_int_equal(
+		scsi_report_port_groups_decode(b.p, b.len, groups, 2, &total),
+		r->err);
+	free(b.p);
+	assert_int_equal(total, r->total);
+	for (size_t i = 0; i < total && i < 2; i++)
+		sprintf(got + strlen(got), "%s%x %x", i ? " " : "",
+			groups[i].id, groups[i].state);
+	assert_string_equal(got, r->got);
+}
+
+static void ours_is_read_back(void **state)
+{
+	struct scsi_disk_info info = plain_disk();
+	struct scsi_port_group groups[2];
+	uint8_t b[64];
+	size_t total;
+
+	info.groups.cnt = 2;
+	info.groups.own = 1;
+	info.groups.active = 2;
+	assert_int_equal(scsi_report_port_groups_decode(
+				 b,
+				 scsi_report_port_groups_encode(&info, false, b,
+								sizeof(b)),
+				 groups, 2, &total),
+			 0);
+	assert_int_equal(total, 2);
+	assert_false(scsi_alua_is_active(groups[0].state));
+	assert_int_equal(groups[1].id, 2);
+	assert_true(scsi_alua_is_active(groups[1].state));
+}
+
 /* UNMAP */
 
 static void unmap_list_is_built(void **state)
@@ -917,6 +990,7 @@ static void parse_all(const uint8_t *p, size_t len)
 {
 	struct scsi_disk_info info = plain_disk();
 	struct scsi_lba_range ranges[2];
+	struct scsi_port_group groups[2];
 	struct scsi_extent extents[4];
 	struct scsi_capacity cap;
 	struct scsi_sense sense;
@@ -928,6 +1002,7 @@ static void parse_all(const uint8_t *p, size_t len)
 
 	if (!scsi_report_luns_decode(p, len, luns, 3, &cnt, &total))
 		assert_true(cnt <= 3 && cnt <= total);
+	scsi_report_port_groups_decode(p, len, groups, 2, &cnt);
 	scsi_read_capacity_10_decode(p, len, &cap);
 	if (!scsi_read_capacity_16_decode(p, len, &cap))
 		assert_true(cap.blocks <= INT64_MAX / cap.block_size);
@@ -982,6 +1057,8 @@ int main(void)
 	T_ADD_ROWS(&t, unmap_rows, unmap_in);
 	T_ADD(&t, ranges_are_told);
 	T_ADD_ROWS(&t, ranges_rows, ranges_in);
+	T_ADD_ROWS(&t, groups_rows, groups_in);
+	T_ADD(&t, ours_is_read_back);
 	T_ADD(&t, ranges_fit_their_allocation);
 	T_ADD_ROWS(&t, opcode_rows, one_opcode);
 	T_ADD(&t, all_opcodes_are_the_table);

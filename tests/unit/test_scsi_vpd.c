@@ -398,6 +398,8 @@ struct ids_row {
 	uint8_t naa_len;
 	const char *volume;
 	const char *vendor;
+	uint8_t port_len;
+	uint16_t port_group;
 };
 
 static const struct ids_row ids_rows[] = {
@@ -406,6 +408,20 @@ static const struct ids_row ids_rows[] = {
 	  " 02 01 00 1b 'LIO-ORG ' 'disk1:a5b6c7d8e9f0' 00"
 	  " 41 94 00 04 00 00 00 01",
 	  0, 16, "disk1", "LIO-ORG" },
+	{ "group and name of the port",
+	  "00 83 00 1c 41 15 00 04 00 00 00 07"
+	  " 43 98 00 0c 'fe80::1,t,01' 01 05 00 00",
+	  0, 0, "", "", 13, 7 },
+	{ "the first name of the port counts",
+	  "00 83 00 1c 41 92 00 08 11*8 41 93 00 08 50*8", 0, 0, "", "", 9 },
+	{ "name of the device is not the port's",
+	  "00 83 00 0c 43 a8 00 08 'a,device'", 0, 0, "", "" },
+	{ "group of odd length", "00 83 00 06 41 15 00 02 00 07", 0, 0, "",
+	  "" },
+	{ "name of a port as long as it may be",
+	  "00 83 01 02 43 98 00 fe 61*254", 0, 0, "", "", 255 },
+	{ "name of a port that is too long", "00 83 01 03 43 98 00 ff 61*255",
+	  0, 0, "", "" },
 	{ "no designators", "00 83 00 00", 0, 0, "", "" },
 	{ "NAA of 8 bytes", "00 83 00 0c 01 03 00 08 50 00*7", 0, 8, "", "" },
 	{ "the longer NAA counts, in either order",
@@ -415,7 +431,7 @@ static const struct ids_row ids_rows[] = {
 	{ "NAA of odd length", "00 83 00 07 01 03 00 03 50 00 00", 0, 0, "",
 	  "" },
 	{ "NAA of a port is not the unit's", "00 83 00 14 01 13 00 10 60 00*15",
-	  0, 0, "", "" },
+	  0, 0, "", "", 17 },
 	{ "no colon", "00 83 00 10 02 01 00 0c 'ATA     ' 'disk'", 0, 0, "disk",
 	  "ATA" },
 	{ "nothing before the colon",
@@ -451,6 +467,9 @@ static void ids(void **state)
 		return;
 	assert_int_equal(got.naa_len, r->naa_len);
 	assert_string_equal(got.t10_vendor, r->vendor);
+	assert_int_equal(got.port_len, r->port_len);
+	assert_int_equal(got.port_group, r->port_group);
+	assert_int_equal(got.has_port_group, r->port_group != 0);
 	if (r->volume)
 		assert_string_equal(got.name, r->volume);
 	else
