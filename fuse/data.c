@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fuse/open_file.h"
+#include "fuse/slots.h"
 #include "base/log.h"
 
 /* ---- common to all ---- */

@@ -24,10 +24,6 @@
 
 #define READ_MAX (512u << 10)
 
-/* When all slots are in use and none has come free for so long, requests are
- * read into spares. */
-#define STALL_MS 100
-
 /* linux/fuse.h, flag of FUSE_INIT: FUSE_DIRECT_IO_ALLOW_MMAP (protocol 7.39) */
 #define DIRECT_IO_ALLOW_MMAP (1ull << 36)
 
@@ -45,11 +41,6 @@ struct dev {
 
 	struct slots slots;
 	struct fair_queue fair_queue;
-	struct reactor_timer stall_timer;
-	bool stall_watched;    /* it runs */
-	uint64_t freed;	       /* slots, ever */
-	uint64_t freed_before; /* when the timer was set */
-	bool stalled;
 	uint8_t *request;	   /* a whole one, for libfuse */
 	struct slot *libfuse_slot; /* libfuse has its request; NULL: claimed */
 	unsigned int busy;	   /* slots that data.c has */
@@ -70,17 +61,6 @@ struct dev {
 	struct log_limit limit;
 };
 
-uint8_t *slot_head(const struct slot *slot)
-{
-	return slot->data - 2 * (size_t)slot->dev->options.edge;
-}
-
-uint8_t *slot_tail(const struct slot *slot)
-{
-	return slot->data + slot->dev->options.max_write +
-	       slot->dev->options.edge;
-}
-
 /* A registered file spares the kernel a reference for each operation. */
 void dev_prep_file(const struct dev *dev, struct io_uring_sqe *sqe)
 {
@@ -92,24 +72,16 @@ void dev_prep_file(const struct dev *dev, struct io_uring_sqe *sqe)
 
 /* ---- answers ---- */
 
-void dev_put(struct slot *slot)
-{
-	slots_put(&slot->dev->slots, slot);
-}
-
 /* An entry's slot is the kernel's as soon as the request is answered. */
 static void dev_finish_request(struct slot *slot)
 {
 	struct dev *dev = slot->dev;
 
 	dev->busy--;
-	if (!slot->spare) {
-		dev->freed++;
-		dev->stalled = false;
-	}
+	slots_request_ended(&dev->slots, slot);
 	fair_queue_leave(slot);
 	if (!slot->entry.uring)
-		dev_put(slot);
+		slots_put(&dev->slots, slot);
 	fair_queue_resume(dev);
 }
 
@@ -340,7 +312,8 @@ static void dev_offer_entries(struct dev *dev)
 	log_info("requests come over io_uring: %u queues of %u",
 		 dev->options.queues, cnt / dev->options.queues);
 	for (unsigned int i = 0; i < cnt; i++) {
-		uring_add(dev->uring, dev_take(dev), dev->options.max_write);
+		uring_add(dev->uring, slots_take_for_request(&dev->slots),
+			  dev->options.max_write);
 	}
 }
 
@@ -444,7 +417,7 @@ static void dev_entry_refused(struct slot *slot, int err)
 			 "refuses to send them over io_uring: %s",
 			 strerror(-err));
 	dev->uring_agreed = false;
-	dev_put(slot);
+	slots_put(&dev->slots, slot);
 }
 
 /* ---- for the reader ---- */
@@ -464,83 +437,14 @@ unsigned int dev_busy(const struct dev *dev)
 	return dev->busy;
 }
 
-static void dev_stall_due(struct reactor_timer *t)
+struct slots *dev_slots(struct dev *dev)
 {
-	struct dev *dev = container_of(t, struct dev, stall_timer);
-
-	dev->stall_watched = false;
-	dev->stalled = dev->freed == dev->freed_before;
+	return &dev->slots;
 }
-
-struct slot *dev_take(struct dev *dev)
-{
-	struct slot *slot = slots_take(&dev->slots);
-
-	if (slot)
-		return slot;
-	if (dev->stalled)
-		return slots_take_spare(&dev->slots);
-	if (!dev->stall_watched) {
-		dev->stall_watched = true;
-		dev->freed_before = dev->freed;
-		reactor_timer_set(dev->reactor, &dev->stall_timer, STALL_MS);
-	}
-	return NULL;
-}
-
-/* ---- for fair_queue.c ---- */
 
 struct fair_queue *dev_fair_queue(struct dev *dev)
 {
 	return &dev->fair_queue;
-}
-
-/* Bytes of a request that lie at data. */
-static size_t dev_payload_len(const struct slot *slot)
-{
-	const struct fuse_in_header *in = (const void *)slot->request.headers;
-	size_t len = in->len > DEV_HEADERS_LEN ? in->len - DEV_HEADERS_LEN : 0;
-
-	if (in->opcode != FUSE_WRITE)
-		return 0;
-	return len < slot->dev->options.max_write
-		       ? len
-		       : slot->dev->options.max_write;
-}
-
-static void dev_move_request(struct slot *to, struct slot *from)
-{
-	memcpy(to->request.headers, from->request.headers,
-	       sizeof(to->request.headers));
-	memcpy(to->data, from->data, dev_payload_len(from));
-	to->request.unique = from->request.unique;
-	to->file = from->file;
-	to->fh = from->fh;
-	to->work.arg = from->work.arg;
-	to->queue.start = from->queue.start;
-	dev_put(from);
-}
-
-struct slot *dev_to_registered(struct slot *slot)
-{
-	struct slot *to = slot->spare ? slots_take(&slot->dev->slots) : slot;
-
-	if (to && to != slot)
-		dev_move_request(to, slot);
-	return to;
-}
-
-struct slot *dev_to_spare(struct slot *slot)
-{
-	struct slot *to = NULL;
-
-	if (!slot->spare && !slot->entry.uring)
-		to = slots_take_spare(&slot->dev->slots);
-	if (!to)
-		return slot;
-	slots_use_spare(&slot->dev->slots, to, dev_payload_len(slot));
-	dev_move_request(to, slot);
-	return to;
 }
 
 void dev_fail(struct dev *dev)
@@ -640,7 +544,6 @@ int dev_create(const struct dev_options *options, struct dev **ret_dev,
 	dev->fd = -1;
 	dev->file = -1;
 	dev->stopped = true;
-	reactor_timer_init(&dev->stall_timer, dev_stall_due);
 	fair_queue_init(&dev->fair_queue, options->depth, options->volumes);
 	if (options->queues)
 		dev_want_queues(&dev->options);
@@ -687,7 +590,7 @@ void dev_stop(struct dev *dev)
 	if (dev->stopped)
 		return;
 	dev->stopped = true;
-	reactor_timer_stop(&dev->stall_timer);
+	slots_stop(&dev->slots);
 	reader_stop(&dev->reader);
 }
 
@@ -761,11 +664,6 @@ uint32_t dev_max_read(const struct dev *dev)
 {
 	return dev->options.max_write < READ_MAX ? dev->options.max_write
 						 : READ_MAX;
-}
-
-unsigned int dev_slots(const struct dev *dev)
-{
-	return dev->options.slots;
 }
 
 unsigned int dev_background(const struct dev *dev)

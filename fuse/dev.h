@@ -36,102 +36,17 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#include "fuse/range_lock.h"
-#include "fuse/uring.h"
+#include "fuse/slot.h"
 #include "base/error.h"
-#include "base/list.h"
 #include "base/reactor.h"
 #include "initiator/srp_initiator.h"
 
 struct dev;
 struct fuse_session;
-struct slot;
-struct tree_file;
-struct volume_queue;
-
-/* A WRITE's headers; its payload follows. Those of other requests for data are
- * no longer, and all that there is of them. */
-#define DEV_HEADERS_LEN \
-	(sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in))
+struct slots;
 
 /* Bytes that libfuse may answer with; it gets to know no longer buffer. */
 #define DEV_ANSWER_MAX 4096u
-
-struct byte_range {
-	uint64_t offset; /* bytes */
-	uint64_t len;
-};
-
-/* The request as the kernel sent it. */
-struct slot_request {
-	_Alignas(8) uint8_t headers[DEV_HEADERS_LEN];
-	uint64_t unique; /* its number */
-};
-
-/* What the kernel gets: a header, then data at slot->data or one of these. */
-struct slot_answer {
-	struct fuse_out_header header;
-	union {
-		struct fuse_write_out write;
-		struct fuse_lseek_out lseek;
-	};
-};
-
-/* A read from or a write to /dev/fuse. */
-struct slot_transfer {
-	struct iovec parts[2]; /* a header, then data */
-	struct reactor_op op;
-};
-
-/* fair_queue.c's */
-struct slot_queue {
-	struct list node;
-	struct volume_queue *running_in; /* NULL: the request does not run */
-	void (*start)(struct slot *slot);
-};
-
-/* Commands for the target. */
-struct slot_commands {
-	struct srpi_io io;
-	struct srpi_io edge; /* the second, for both ends of a range */
-	unsigned int pending;
-	int err;			 /* the first error of them */
-	void (*then)(struct slot *slot); /* when none is pending */
-};
-
-/* What data.c, space.c, or the operation that claimed the slot, keeps. */
-struct slot_work {
-	void *arg;
-	struct byte_range write; /* as the kernel asked */
-	bool fua;
-	bool discard;
-	int whence;
-	void (*filled)(struct slot *slot); /* all holes are zeroed */
-	void (*zeroed)(struct slot *slot); /* the range is */
-};
-
-struct slot {
-	struct slot *next_free;
-	struct dev *dev;
-	bool spare;	  /* data is not registered, and there is no payload */
-	size_t spare_len; /* of the request in it */
-	uint8_t *data;	  /* page aligned, max_write bytes */
-	/* Likewise, for the kernel's entry; see slots.h. NULL: none. */
-	uint8_t *payload;
-	struct uring_entry entry;
-
-	struct slot_request request;
-	struct slot_answer answer;
-	struct slot_transfer transfer;
-	struct slot_queue queue;
-
-	struct tree_file *file;
-	uint64_t fh; /* of the open file, as the kernel has it */
-	struct byte_range range;
-	struct range_lock lock; /* on the blocks of the range */
-	struct slot_commands commands;
-	struct slot_work work;
-};
 
 struct dev_options {
 	struct reactor *reactor; /* the context's */
@@ -189,14 +104,9 @@ uint32_t dev_max_write(const struct dev *dev);
 /* A longer read comes as several: while the kernel copies one to the program,
  * the next is on its way, by another channel if there are some. */
 uint32_t dev_max_read(const struct dev *dev);
-unsigned int dev_slots(const struct dev *dev);
 /* Asynchronous requests that the kernel may hand out: not all entries of one of
  * its queues, as it has no other place for requests that need no target. */
 unsigned int dev_background(const struct dev *dev);
-
-/* Room for one block each, registered. */
-uint8_t *slot_head(const struct slot *slot);
-uint8_t *slot_tail(const struct slot *slot);
 
 /* Within a libfuse operation: the slot of its request, for further work; give
  * it back with dev_release() once the operation is answered. */
@@ -217,16 +127,6 @@ void dev_reply_position(struct slot *slot, uint64_t pos);
  * get an I/O error. */
 void dev_fail(struct dev *dev);
 
-/* ---- for fair_queue.c ---- */
-
-struct fair_queue *dev_fair_queue(struct dev *dev);
-/* The request of @slot in a slot with registered memory: @slot, or another
- * one, then @slot is free. NULL: there is none. */
-struct slot *dev_to_registered(struct slot *slot);
-/* The request of @slot in a spare, so that @slot is free; or @slot, when it has
- * to stay there. */
-struct slot *dev_to_spare(struct slot *slot);
-
 /* ---- between dev.c, reader.c and uring.c ---- */
 
 struct reader *dev_reader(struct dev *dev);
@@ -235,9 +135,8 @@ int dev_fd(const struct dev *dev);
 void dev_prep_file(const struct dev *dev, struct io_uring_sqe *sqe);
 /* Requests for data in flight. */
 unsigned int dev_busy(const struct dev *dev);
-/* A free slot for a request, or NULL; and back. It may be a spare. */
-struct slot *dev_take(struct dev *dev);
-void dev_put(struct slot *slot);
+struct slots *dev_slots(struct dev *dev);
+struct fair_queue *dev_fair_queue(struct dev *dev);
 /* Where a request is to be read to. */
 void dev_slot_parts(struct slot *slot, struct iovec parts[2]);
 /* A request of @len bytes was read into @slot. */

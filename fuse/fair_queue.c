@@ -2,6 +2,7 @@
 #include "fuse/fair_queue.h"
 
 #include "fuse/dev.h"
+#include "fuse/slots.h"
 #include "fuse/tree.h"
 
 void fair_queue_init(struct fair_queue *q, unsigned int depth,
@@ -32,7 +33,10 @@ static bool fair_queue_may_run(const struct fair_queue *q,
 static bool fair_queue_start(struct fair_queue *q, struct volume_queue *v,
 			     struct slot *slot)
 {
-	struct slot *to = q->closed ? slot : dev_to_registered(slot);
+	struct slot *to = slot;
+
+	if (!q->closed)
+		to = slots_to_registered(dev_slots(slot->dev), slot);
 
 	if (!to)
 		return false;
@@ -52,7 +56,7 @@ void fair_queue_run(struct slot *slot, void (*start)(struct slot *slot))
 	if (list_empty(&v->waiting) && fair_queue_may_run(q, v) &&
 	    fair_queue_start(q, v, slot))
 		return;
-	slot = dev_to_spare(slot);
+	slot = slots_to_spare(dev_slots(slot->dev), slot);
 	list_add_tail(&v->waiting, &slot->queue.node);
 	if (list_empty(&v->node))
 		list_add_tail(&q->waiting, &v->node);

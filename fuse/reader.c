@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 
 #include "fuse/dev.h"
+#include "fuse/slots.h"
 
 /* Requests read in one turn, so that completions get theirs. */
 #define READ_BUDGET 64
@@ -21,7 +22,7 @@ static void reader_read_ended(struct reader *rd, struct slot *slot, int res)
 		dev_request(slot, (size_t)res);
 		return;
 	}
-	dev_put(slot);
+	slots_put(dev_slots(rd->dev), slot);
 	/* ENOENT: the request was taken back while it was read. */
 	if (res && res != -EAGAIN && res != -EINTR && res != -ENOENT &&
 	    res != -ECANCELED)
@@ -33,7 +34,7 @@ static void reader_read_ended(struct reader *rd, struct slot *slot, int res)
 /* False: there was none. */
 static bool reader_read_one(struct reader *rd)
 {
-	struct slot *slot = dev_take(rd->dev);
+	struct slot *slot = slots_take_for_request(dev_slots(rd->dev));
 	ssize_t n;
 
 	if (!slot)
@@ -108,7 +109,8 @@ static void reader_wait_for_device(struct reader *rd)
 static bool reader_read_more(struct reactor_poller *p)
 {
 	struct reader *rd = container_of(p, struct reader, turn_end);
-	struct slot *slot = rd->waiting ? NULL : dev_take(rd->dev);
+	struct slot *slot =
+		rd->waiting ? NULL : slots_take_for_request(dev_slots(rd->dev));
 
 	if (!slot)
 		return false;
@@ -116,7 +118,7 @@ static bool reader_read_more(struct reactor_poller *p)
 		reader_wait_for_request(rd, slot);
 		return false;
 	}
-	dev_put(slot);
+	slots_put(dev_slots(rd->dev), slot);
 	reader_wait_for_device(rd);
 	return false;
 }

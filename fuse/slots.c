@@ -7,6 +7,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* When all slots are in use and none has come free for so long, requests are
+ * read into spares. */
+#define STALL_MS 100
+
 /* Fewer slots than this are not worth a mount. */
 #define SLOTS_MIN 4u
 /* Rather a smaller max_write than fewer slots than this. */
@@ -17,6 +21,20 @@
 #define SPARES_MAX	1024u
 #define SPARE_BYTES_MAX (256ull << 20)
 #define SPARE_KEEP	(64u << 10)
+
+static void slots_stall_due(struct reactor_timer *t);
+
+uint8_t *slot_head(const struct slot *slot)
+{
+	return slot->data - 2 * (size_t)dev_slots(slot->dev)->edge;
+}
+
+uint8_t *slot_tail(const struct slot *slot)
+{
+	const struct slots *s = dev_slots(slot->dev);
+
+	return slot->data + s->max_write + s->edge;
+}
 
 /* With the edges, and a block at the head and one at the tail. */
 static size_t slot_len(const struct dev_options *o)
@@ -123,6 +141,10 @@ int slots_open(struct slots *s, struct dev_options *o, struct dev *dev,
 
 	if (err)
 		return err;
+	s->reactor = o->reactor;
+	s->edge = o->edge;
+	s->max_write = o->max_write;
+	reactor_timer_init(&s->stall_timer, slots_stall_due);
 	s->all = calloc(o->slots, sizeof(*s->all));
 	if (!s->all) {
 		return error_set(e, -ENOMEM, "out of memory");
@@ -255,4 +277,90 @@ void slots_put(struct slots *s, struct slot *slot)
 	}
 	slot->next_free = s->free;
 	s->free = slot;
+}
+
+/* ---- for requests ---- */
+
+static void slots_stall_due(struct reactor_timer *t)
+{
+	struct slots *s = container_of(t, struct slots, stall_timer);
+
+	s->stall_watched = false;
+	s->stalled = s->freed == s->freed_before;
+}
+
+struct slot *slots_take_for_request(struct slots *s)
+{
+	struct slot *slot = slots_take(s);
+
+	if (slot)
+		return slot;
+	if (s->stalled)
+		return slots_take_spare(s);
+	if (!s->stall_watched) {
+		s->stall_watched = true;
+		s->freed_before = s->freed;
+		reactor_timer_set(s->reactor, &s->stall_timer, STALL_MS);
+	}
+	return NULL;
+}
+
+void slots_request_ended(struct slots *s, const struct slot *slot)
+{
+	if (slot->spare)
+		return;
+	s->freed++;
+	s->stalled = false;
+}
+
+void slots_stop(struct slots *s)
+{
+	reactor_timer_stop(&s->stall_timer);
+}
+
+/* Bytes of a request that lie at data. */
+static size_t slots_payload_len(const struct slots *s, const struct slot *slot)
+{
+	const struct fuse_in_header *in = (const void *)slot->request.headers;
+	size_t len = in->len > DEV_HEADERS_LEN ? in->len - DEV_HEADERS_LEN : 0;
+
+	if (in->opcode != FUSE_WRITE)
+		return 0;
+	return len < s->max_write ? len : s->max_write;
+}
+
+static void slots_move_request(struct slots *s, struct slot *to,
+			       struct slot *from)
+{
+	memcpy(to->request.headers, from->request.headers,
+	       sizeof(to->request.headers));
+	memcpy(to->data, from->data, slots_payload_len(s, from));
+	to->request.unique = from->request.unique;
+	to->file = from->file;
+	to->fh = from->fh;
+	to->work.arg = from->work.arg;
+	to->queue.start = from->queue.start;
+	slots_put(s, from);
+}
+
+struct slot *slots_to_registered(struct slots *s, struct slot *slot)
+{
+	struct slot *to = slot->spare ? slots_take(s) : slot;
+
+	if (to && to != slot)
+		slots_move_request(s, to, slot);
+	return to;
+}
+
+struct slot *slots_to_spare(struct slots *s, struct slot *slot)
+{
+	struct slot *to = NULL;
+
+	if (!slot->spare && !slot->entry.uring)
+		to = slots_take_spare(s);
+	if (!to)
+		return slot;
+	slots_use_spare(s, to, slots_payload_len(s, slot));
+	slots_move_request(s, to, slot);
+	return to;
 }

@@ -38,7 +38,21 @@ struct slots {
 	uint64_t spare_bytes; /* of the requests in them */
 	struct slot *all;
 	struct slot *free;
+
+	uint32_t edge;	    /* bytes */
+	uint32_t max_write; /* bytes */
+
+	struct reactor *reactor;
+	struct reactor_timer stall_timer;
+	bool stall_watched;    /* it runs */
+	uint64_t freed;	       /* slots, ever */
+	uint64_t freed_before; /* when the timer was set */
+	bool stalled;
 };
+
+/* Room for one block each, registered. */
+uint8_t *slot_head(const struct slot *slot);
+uint8_t *slot_tail(const struct slot *slot);
 
 /**
  * slots_open() - get and register memory, and make slots of it
@@ -75,5 +89,19 @@ struct slot *slots_take_spare(struct slots *s);
 /* A request of @len bytes is in it. */
 void slots_use_spare(struct slots *s, struct slot *spare, size_t len);
 void slots_put(struct slots *s, struct slot *slot);
+
+/* A free slot for a request, or NULL; it may be a spare. */
+struct slot *slots_take_for_request(struct slots *s);
+/* The request in @slot has ended. */
+void slots_request_ended(struct slots *s, const struct slot *slot);
+/* No request comes any more. */
+void slots_stop(struct slots *s);
+
+/* The request of @slot in a slot with registered memory: @slot, or another
+ * one, then @slot is free. NULL: there is none. */
+struct slot *slots_to_registered(struct slots *s, struct slot *slot);
+/* The request of @slot in a spare, so that @slot is free; or @slot, when it has
+ * to stay there. */
+struct slot *slots_to_spare(struct slots *s, struct slot *slot);
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "fuse/data.h"
+#include "fuse/slots.h"
 
 /* ---- FALLOCATE ---- */
 

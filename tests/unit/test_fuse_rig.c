@@ -19,6 +19,7 @@
 
 #include "fuse/data.h"
 #include "fuse/ops.h"
+#include "fuse/slots.h"
 
 #define EDGE 4096
 

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A request of the kernel, in flight, with its memory: see dev.h. */
+#ifndef FUSE_SLOT_H
+#define FUSE_SLOT_H
+
+#include <linux/fuse.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "fuse/range_lock.h"
+#include "fuse/uring.h"
+#include "base/list.h"
+#include "base/reactor.h"
+#include "initiator/srp_initiator.h"
+
+struct dev;
+struct slot;
+struct tree_file;
+struct volume_queue;
+
+/* A WRITE's headers; its payload follows. Those of other requests for data are
+ * no longer, and all that there is of them. */
+#define DEV_HEADERS_LEN \
+	(sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in))
+
+struct byte_range {
+	uint64_t offset; /* bytes */
+	uint64_t len;
+};
+
+/* The request as the kernel sent it. */
+struct slot_request {
+	_Alignas(8) uint8_t headers[DEV_HEADERS_LEN];
+	uint64_t unique; /* its number */
+};
+
+/* What the kernel gets: a header, then data at slot->data or one of these. */
+struct slot_answer {
+	struct fuse_out_header header;
+	union {
+		struct fuse_write_out write;
+		struct fuse_lseek_out lseek;
+	};
+};
+
+/* A read from or a write to /dev/fuse. */
+struct slot_transfer {
+	struct iovec parts[2]; /* a header, then data */
+	struct reactor_op op;
+};
+
+/* fair_queue.c's */
+struct slot_queue {
+	struct list node;
+	struct volume_queue *running_in; /* NULL: the request does not run */
+	void (*start)(struct slot *slot);
+};
+
+/* Commands for the target. */
+struct slot_commands {
+	struct srpi_io io;
+	struct srpi_io edge; /* the second, for both ends of a range */
+	unsigned int pending;
+	int err;			 /* the first error of them */
+	void (*then)(struct slot *slot); /* when none is pending */
+};
+
+/* What data.c, space.c, or the operation that claimed the slot, keeps. */
+struct slot_work {
+	void *arg;
+	struct byte_range write; /* as the kernel asked */
+	bool fua;
+	bool discard;
+	int whence;
+	void (*filled)(struct slot *slot); /* all holes are zeroed */
+	void (*zeroed)(struct slot *slot); /* the range is */
+};
+
+struct slot {
+	struct slot *next_free;
+	struct dev *dev;
+	bool spare;	  /* data is not registered, and there is no payload */
+	size_t spare_len; /* of the request in it */
+	uint8_t *data;	  /* page aligned, max_write bytes */
+	/* Likewise, for the kernel's entry; see slots.h. NULL: none. */
+	uint8_t *payload;
+	struct uring_entry entry;
+
+	struct slot_request request;
+	struct slot_answer answer;
+	struct slot_transfer transfer;
+	struct slot_queue queue;
+
+	struct tree_file *file;
+	uint64_t fh; /* of the open file, as the kernel has it */
+	struct byte_range range;
+	struct range_lock lock; /* on the blocks of the range */
+	struct slot_commands commands;
+	struct slot_work work;
+};
+
+#endif
