@@ -490,10 +490,10 @@ static int client_mount(struct client *c)
 	if (err)
 		return err;
 	err = dev_start(c->dev, c->mount->se);
-	while (!err && !dev_answers(c->dev) && !c->unmounted &&
+	while (!err && !dev_is_ready(c->dev) && !c->unmounted &&
 	       !c->stop_signals)
 		err = client_turn(c);
-	if (!err && dev_answers(c->dev))
+	if (!err && dev_is_ready(c->dev))
 		return 0;
 	return error_set(&c->e, -EIO, "%s: the mount %s", c->mount->path,
 			 c->stop_signals ? "was interrupted"

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fuse/answer.h"
 #include "fuse/open_file.h"
 #include "fuse/slots.h"
 #include "base/log.h"
@@ -217,9 +218,9 @@ void data_fill_holes(struct slot *slot, void (*filled)(struct slot *slot))
 static void data_read_done(struct slot *slot)
 {
 	if (slot->commands.err)
-		dev_reply(slot, data_errno(slot->commands.err));
+		answer_error(slot, data_errno(slot->commands.err));
 	else
-		dev_reply_data(slot, (uint32_t)slot->range.len);
+		answer_data(slot, (uint32_t)slot->range.len);
 }
 
 /* The blocks that hold the range are read so that its first byte comes to lie
@@ -232,7 +233,7 @@ static void data_start_read(struct slot *slot, const struct fuse_read_in *in)
 	slot->range.offset = in->offset;
 	slot->range.len = in->size;
 	if (slot->range.len > dev_max_write(slot->dev)) {
-		dev_reply(slot, -EINVAL);
+		answer_error(slot, -EINVAL);
 		return;
 	}
 	if (slot->range.offset >= size)
@@ -240,7 +241,7 @@ static void data_start_read(struct slot *slot, const struct fuse_read_in *in)
 	else if (slot->range.len > size - slot->range.offset)
 		slot->range.len = size - slot->range.offset;
 	if (slot->range.len == 0) {
-		dev_reply_data(slot, 0);
+		answer_data(slot, 0);
 		return;
 	}
 	begin = data_round_down(slot, slot->range.offset);
@@ -259,9 +260,9 @@ static void data_write_done(struct slot *slot)
 {
 	data_unlock(slot);
 	if (slot->commands.err)
-		dev_reply(slot, data_errno(slot->commands.err));
+		answer_error(slot, data_errno(slot->commands.err));
 	else
-		dev_reply_written(slot, (uint32_t)slot->range.len);
+		answer_written(slot, (uint32_t)slot->range.len);
 }
 
 /* From the slot: the payload, and what was put before and behind it. */
@@ -313,7 +314,7 @@ static void data_write_locked(struct slot *slot)
 static void data_write_filled(struct slot *slot)
 {
 	if (slot->commands.err) {
-		dev_reply(slot, data_errno(slot->commands.err));
+		answer_error(slot, data_errno(slot->commands.err));
 		return;
 	}
 	slot->range.offset = slot->work.write.offset;
@@ -349,11 +350,11 @@ static void data_start_write(struct slot *slot, const struct fuse_in_header *h,
 	if (err >= 0 && !open)
 		err = -EBADF;
 	if (err < 0) {
-		dev_reply(slot, err);
+		answer_error(slot, err);
 		return;
 	}
 	if (err) {
-		dev_reply_written(slot, 0);
+		answer_written(slot, 0);
 		return;
 	}
 	slot->fh = in->fh;
@@ -367,7 +368,7 @@ static void data_start_write(struct slot *slot, const struct fuse_in_header *h,
 	err = open_file_written(open, in->offset,
 				in->offset + slot->work.write.len);
 	if (err)
-		dev_reply(slot, err);
+		answer_error(slot, err);
 	else
 		data_fill_holes(slot, data_write_filled);
 }
@@ -389,7 +390,7 @@ static void data_fsync_done(struct slot *slot)
 	}
 	if (open)
 		open->errors_seen = f->errors;
-	dev_reply(slot, data_errno(slot->commands.err));
+	answer_error(slot, data_errno(slot->commands.err));
 }
 
 static void data_start_fsync(struct slot *slot, const struct fuse_fsync_in *in)
@@ -437,7 +438,7 @@ static void data_start_request(struct slot *slot)
 	const void *args = in + 1;
 
 	if (dev_fair_queue(slot->dev)->closed) {
-		dev_reply(slot, -EIO);
+		answer_error(slot, -EIO);
 		return;
 	}
 	switch (in->opcode) {
@@ -468,7 +469,7 @@ bool data_request(struct slot *slot, const struct fuse_in_header *in)
 		return false;
 	slot->file = tree_file_of(tree, in->nodeid);
 	if (!slot->file || in->len < sizeof(*in) + len)
-		dev_reply(slot, -EINVAL);
+		answer_error(slot, -EINVAL);
 	else
 		fair_queue_run(slot, data_start_request);
 	return true;

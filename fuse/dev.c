@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fuse/answer.h"
 #include "fuse/reader.h"
 #include "fuse/fair_queue.h"
 #include "fuse/slots.h"
@@ -51,14 +52,13 @@ struct dev {
 	struct slot *libfuse_entries; /* entries whose request libfuse has */
 
 	struct reader reader;
-	bool ring_writes; /* answers leave with the turn's io_uring_enter */
+	struct answers answers;
 	bool stopped;
 	bool ended;
 	bool unmounted;	  /* the kernel has unmounted */
 	bool closed;	  /* dev_close() */
 	uint64_t offered; /* flags of the kernel's INIT */
 	bool init_done;
-	struct log_limit limit;
 };
 
 /* A registered file spares the kernel a reference for each operation. */
@@ -97,116 +97,6 @@ struct slot *dev_claim(struct dev *dev)
 void dev_release(struct slot *slot)
 {
 	dev_finish_request(slot);
-}
-
-/* ENOENT: nobody waits for it any more. ENODEV: unmounted. */
-static bool dev_is_refusal(int err)
-{
-	return err < 0 && err != -ENOENT && err != -ENODEV;
-}
-
-/* The kernel has not taken an answer: who waits for it is to get an error, and
- * not to wait for ever. */
-static void dev_answer_refused(struct dev *dev, uint64_t unique, int err)
-{
-	const struct fuse_out_header out = {
-		.len = sizeof(out),
-		.error = -EIO,
-		.unique = unique,
-	};
-	unsigned int dropped;
-
-	if (log_limit_pass(&dev->limit, 10, &dropped))
-		log_error("the kernel refuses an answer: %s; it gets an I/O "
-			  "error instead",
-			  strerror(-err));
-	if (write(dev->fd, &out, sizeof(out)) < 0)
-		log_debug("and refuses that: %s", strerror(errno));
-}
-
-static void dev_reply_sent(struct slot *slot, int res)
-{
-	if (dev_is_refusal(res))
-		dev_answer_refused(slot->dev, slot->request.unique, res);
-	dev_finish_request(slot);
-}
-
-static void dev_write_now(struct slot *slot)
-{
-	ssize_t n = writev(slot->dev->fd, slot->transfer.parts, 2);
-
-	dev_reply_sent(slot, n < 0 ? -errno : 0);
-}
-
-static void dev_write_done(struct reactor_op *op, int res, unsigned int flags)
-{
-	struct slot *slot = container_of(op, struct slot, transfer.op);
-
-	/* The kernel cannot do it without a thread of its own (before 6.9). */
-	if (res == -EAGAIN || res == -EOPNOTSUPP) {
-		slot->dev->ring_writes = false;
-		dev_write_now(slot);
-		return;
-	}
-	reader_use_ring(&slot->dev->reader);
-	dev_reply_sent(slot, res);
-}
-
-/* The one function that answers a request for data: @len bytes at @p, which is
- * slot->data or slot->answer, or an error. */
-static void dev_send_reply(struct slot *slot, void *p, size_t len, int err)
-{
-	struct dev *dev = slot->dev;
-	struct io_uring_sqe *sqe;
-
-	if (slot->entry.uring) {
-		slots_show_kernel(&dev->slots, slot, p, len);
-		uring_answer(slot, len, err);
-		dev_finish_request(slot);
-		return;
-	}
-	slot->answer.header = (struct fuse_out_header){
-		.len = (uint32_t)(sizeof(slot->answer.header) + len),
-		.error = err,
-		.unique = slot->request.unique,
-	};
-	slot->transfer.parts[0] = (struct iovec){ &slot->answer.header,
-						  sizeof(slot->answer.header) };
-	slot->transfer.parts[1] = (struct iovec){ p, len };
-	if (!dev->ring_writes) {
-		dev_write_now(slot);
-		return;
-	}
-	slot->transfer.op.done = dev_write_done;
-	sqe = reactor_sqe(dev->reactor);
-	io_uring_prep_writev(sqe, dev->fd, slot->transfer.parts, len ? 2 : 1,
-			     0);
-	dev_prep_file(dev, sqe);
-	reactor_prep_done(sqe, &slot->transfer.op);
-}
-
-void dev_reply(struct slot *slot, int err)
-{
-	dev_send_reply(slot, slot->data, 0, err);
-}
-
-void dev_reply_data(struct slot *slot, uint32_t len)
-{
-	dev_send_reply(slot, slot->data, len, 0);
-}
-
-void dev_reply_written(struct slot *slot, uint32_t len)
-{
-	slot->answer.write = (struct fuse_write_out){ .size = len };
-	dev_send_reply(slot, &slot->answer.write, sizeof(slot->answer.write),
-		       0);
-}
-
-void dev_reply_position(struct slot *slot, uint64_t pos)
-{
-	slot->answer.lseek = (struct fuse_lseek_out){ .offset = pos };
-	dev_send_reply(slot, &slot->answer.lseek, sizeof(slot->answer.lseek),
-		       0);
 }
 
 /* ---- what libfuse sends ---- */
@@ -281,8 +171,8 @@ static ssize_t dev_send_for_libfuse(int fd, struct iovec *iov, int count,
 	n = writev(fd, iov, count);
 	err = n < 0 ? -errno : 0;
 	/* Without a number it is no answer. */
-	if (dev_is_refusal(err) && header->unique)
-		dev_answer_refused(dev, header->unique, err);
+	if (answer_is_refused(err) && header->unique)
+		answer_with_error(dev, header->unique, err);
 	errno = -err;
 	return n;
 }
@@ -437,6 +327,16 @@ unsigned int dev_busy(const struct dev *dev)
 	return dev->busy;
 }
 
+struct answers *dev_answers(struct dev *dev)
+{
+	return &dev->answers;
+}
+
+struct reactor *dev_reactor(const struct dev *dev)
+{
+	return dev->reactor;
+}
+
 struct slots *dev_slots(struct dev *dev)
 {
 	return &dev->slots;
@@ -578,7 +478,7 @@ int dev_start(struct dev *dev, struct fuse_session *se)
 	if (err)
 		return err;
 	dev->stopped = false;
-	dev->ring_writes = true;
+	dev->answers.by_ring = true;
 	if (reactor_file_add(dev->reactor, dev->fd, &dev->file))
 		dev->file = -1;
 	reader_start(&dev->reader, dev, dev->reactor);
@@ -645,7 +545,7 @@ struct srpi_mem *dev_mem(const struct dev *dev)
 	return dev->slots.mem;
 }
 
-bool dev_answers(const struct dev *dev)
+bool dev_is_ready(const struct dev *dev)
 {
 	return dev->init_done;
 }

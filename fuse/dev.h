@@ -41,6 +41,7 @@
 #include "base/reactor.h"
 #include "initiator/srp_initiator.h"
 
+struct answers;
 struct dev;
 struct fuse_session;
 struct slots;
@@ -75,7 +76,7 @@ int dev_create(const struct dev_options *options, struct dev **ret_dev,
 int dev_start(struct dev *dev, struct fuse_session *se);
 
 /* The kernel's first request (INIT) has been answered: the mount works. */
-bool dev_answers(const struct dev *dev);
+bool dev_is_ready(const struct dev *dev);
 
 /* Requests come over io_uring. */
 bool dev_uses_uring(const struct dev *dev);
@@ -113,16 +114,6 @@ unsigned int dev_background(const struct dev *dev);
 struct slot *dev_claim(struct dev *dev);
 void dev_release(struct slot *slot);
 
-/* Answers with an error (negative errno) or, with 0, with no data. The slot
- * is the device's again, as after the next three. */
-void dev_reply(struct slot *slot, int err);
-/* Answers a READ with the @len bytes that lie at slot->data. */
-void dev_reply_data(struct slot *slot, uint32_t len);
-/* Answers a WRITE: @len bytes were taken. */
-void dev_reply_written(struct slot *slot, uint32_t len);
-/* Answers an LSEEK. */
-void dev_reply_position(struct slot *slot, uint64_t pos);
-
 /* The session is about to be closed: requests that wait, and those that come,
  * get an I/O error. */
 void dev_fail(struct dev *dev);
@@ -136,6 +127,8 @@ void dev_prep_file(const struct dev *dev, struct io_uring_sqe *sqe);
 /* Requests for data in flight. */
 unsigned int dev_busy(const struct dev *dev);
 struct slots *dev_slots(struct dev *dev);
+struct answers *dev_answers(struct dev *dev);
+struct reactor *dev_reactor(const struct dev *dev);
 struct fair_queue *dev_fair_queue(struct dev *dev);
 /* Where a request is to be read to. */
 void dev_slot_parts(struct slot *slot, struct iovec parts[2]);

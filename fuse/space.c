@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fuse/answer.h"
 #include "fuse/data.h"
 #include "fuse/slots.h"
 
@@ -71,7 +72,7 @@ void space_zero(struct slot *slot, void (*zeroed)(struct slot *slot))
 static void space_fallocate_done(struct slot *slot)
 {
 	data_unlock(slot);
-	dev_reply(slot, data_errno(slot->commands.err));
+	answer_error(slot, data_errno(slot->commands.err));
 }
 
 static void space_fallocate_locked(struct slot *slot)
@@ -115,7 +116,7 @@ void space_fallocate(struct slot *slot, const struct fuse_fallocate_in *in)
 	/* The space is the target's to reserve: there is nothing to do. */
 	if (err || slot->range.len == 0 ||
 	    !(mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))) {
-		dev_reply(slot, err);
+		answer_error(slot, err);
 		return;
 	}
 	data_lock(slot, /* exclusive= */ true, space_fallocate_locked);
@@ -132,24 +133,24 @@ static void space_seek_done(struct slot *slot)
 	uint64_t size = slot->file->info->size;
 
 	if (slot->commands.err || slot->commands.io.extent_len == 0) {
-		dev_reply(slot, slot->commands.err
-					? data_errno(slot->commands.err)
-					: -EIO);
+		answer_error(slot, slot->commands.err
+					   ? data_errno(slot->commands.err)
+					   : -EIO);
 		return;
 	}
 	if (slot->commands.io.extent_mapped == want_data) {
-		dev_reply_position(slot, pos > slot->range.offset
-						 ? pos
-						 : slot->range.offset);
+		answer_position(slot, pos > slot->range.offset
+					      ? pos
+					      : slot->range.offset);
 		return;
 	}
 	pos += slot->commands.io.extent_len;
 	if (pos < size)
 		space_seek(slot, pos);
 	else if (want_data)
-		dev_reply(slot, -ENXIO);
+		answer_error(slot, -ENXIO);
 	else
-		dev_reply_position(slot, size);
+		answer_position(slot, size);
 }
 
 static void space_seek(struct slot *slot, uint64_t pos)
@@ -168,18 +169,18 @@ void space_lseek(struct slot *slot, const struct fuse_lseek_in *in)
 	slot->range.offset = in->offset;
 	slot->work.whence = (int)in->whence;
 	if (slot->work.whence != SEEK_DATA && slot->work.whence != SEEK_HOLE) {
-		dev_reply(slot, -EINVAL);
+		answer_error(slot, -EINVAL);
 		return;
 	}
 	if (slot->range.offset >= info->size) {
-		dev_reply(slot, -ENXIO);
+		answer_error(slot, -ENXIO);
 		return;
 	}
 	/* A hole must read as zeroes. */
 	if (!info->unmap || !info->unmap_zeroes) {
-		dev_reply_position(slot, slot->work.whence == SEEK_DATA
-						 ? slot->range.offset
-						 : info->size);
+		answer_position(slot, slot->work.whence == SEEK_DATA
+					      ? slot->range.offset
+					      : info->size);
 		return;
 	}
 	space_seek(slot, data_round_down(slot, slot->range.offset));

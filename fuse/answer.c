@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fuse/answer.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fuse/dev.h"
+#include "fuse/reader.h"
+#include "fuse/slots.h"
+
+/* ENOENT: nobody waits for it any more. ENODEV: unmounted. */
+bool answer_is_refused(int err)
+{
+	return err < 0 && err != -ENOENT && err != -ENODEV;
+}
+
+/* The kernel has not taken an answer: who waits for it is to get an error, and
+ * not to wait for ever. */
+void answer_with_error(struct dev *dev, uint64_t unique, int err)
+{
+	const struct fuse_out_header out = {
+		.len = sizeof(out),
+		.error = -EIO,
+		.unique = unique,
+	};
+	unsigned int dropped;
+
+	if (log_limit_pass(&dev_answers(dev)->limit, 10, &dropped))
+		log_error("the kernel refuses an answer: %s; it gets an I/O "
+			  "error instead",
+			  strerror(-err));
+	if (write(dev_fd(dev), &out, sizeof(out)) < 0)
+		log_debug("and refuses that: %s", strerror(errno));
+}
+
+static void answer_sent(struct slot *slot, int res)
+{
+	if (answer_is_refused(res))
+		answer_with_error(slot->dev, slot->request.unique, res);
+	dev_release(slot);
+}
+
+static void answer_write_now(struct slot *slot)
+{
+	ssize_t n = writev(dev_fd(slot->dev), slot->transfer.parts, 2);
+
+	answer_sent(slot, n < 0 ? -errno : 0);
+}
+
+static void answer_write_done(struct reactor_op *op, int res,
+			      unsigned int flags)
+{
+	struct slot *slot = container_of(op, struct slot, transfer.op);
+
+	/* The kernel cannot do it without a thread of its own (before 6.9). */
+	if (res == -EAGAIN || res == -EOPNOTSUPP) {
+		dev_answers(slot->dev)->by_ring = false;
+		answer_write_now(slot);
+		return;
+	}
+	reader_use_ring(dev_reader(slot->dev));
+	answer_sent(slot, res);
+}
+
+/* The one function that answers a request for data: @len bytes at @p, which is
+ * slot->data or slot->answer, or an error. */
+static void answer_send(struct slot *slot, void *p, size_t len, int err)
+{
+	struct dev *dev = slot->dev;
+	struct io_uring_sqe *sqe;
+
+	if (slot->entry.uring) {
+		slots_show_kernel(dev_slots(dev), slot, p, len);
+		uring_answer(slot, len, err);
+		dev_release(slot);
+		return;
+	}
+	slot->answer.header = (struct fuse_out_header){
+		.len = (uint32_t)(sizeof(slot->answer.header) + len),
+		.error = err,
+		.unique = slot->request.unique,
+	};
+	slot->transfer.parts[0] = (struct iovec){ &slot->answer.header,
+						  sizeof(slot->answer.header) };
+	slot->transfer.parts[1] = (struct iovec){ p, len };
+	if (!dev_answers(dev)->by_ring) {
+		answer_write_now(slot);
+		return;
+	}
+	slot->transfer.op.done = answer_write_done;
+	sqe = reactor_sqe(dev_reactor(dev));
+	io_uring_prep_writev(sqe, dev_fd(dev), slot->transfer.parts,
+			     len ? 2 : 1, 0);
+	dev_prep_file(dev, sqe);
+	reactor_prep_done(sqe, &slot->transfer.op);
+}
+
+void answer_error(struct slot *slot, int err)
+{
+	answer_send(slot, slot->data, 0, err);
+}
+
+void answer_data(struct slot *slot, uint32_t len)
+{
+	answer_send(slot, slot->data, len, 0);
+}
+
+void answer_written(struct slot *slot, uint32_t len)
+{
+	slot->answer.write = (struct fuse_write_out){ .size = len };
+	answer_send(slot, &slot->answer.write, sizeof(slot->answer.write), 0);
+}
+
+void answer_position(struct slot *slot, uint64_t pos)
+{
+	slot->answer.lseek = (struct fuse_lseek_out){ .offset = pos };
+	answer_send(slot, &slot->answer.lseek, sizeof(slot->answer.lseek), 0);
+}
