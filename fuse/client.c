@@ -14,6 +14,7 @@
 #include "fuse/data.h"
 #include "fuse/dev.h"
 #include "fuse/identity.h"
+#include "fuse/mount_session.h"
 #include "fuse/tree.h"
 #include "base/size.h"
 #include "base/log.h"
@@ -39,8 +40,8 @@ struct client {
 	struct mount *mount;
 	unsigned int queues; /* of FUSE over io_uring; 0: not offered */
 	struct reactor *reactor;
-	struct srpi_ctx *ctx;	      /* runs on it */
-	struct srpi_session *session; /* NULL: none, or closed */
+	struct srpi_ctx *ctx; /* runs on it */
+	struct mount_session session;
 	struct tree *tree;
 	struct dev *dev;
 
@@ -51,13 +52,9 @@ struct client {
 	int unmount_status;
 
 	struct identity identity;
-	bool login_over;
-	enum srpi_state logged_state; /* that was told last */
 	struct error e;
 	bool unmounted; /* the kernel has unmounted */
 	int device_err;
-	bool session_closing; /* the session */
-	bool session_closed;
 	struct reactor_timer drain_timer;
 	unsigned int flushing;
 	int status; /* to exit with */
@@ -136,112 +133,14 @@ static int client_turn(struct client *c)
 
 /* ---- logging in ---- */
 
-static void client_logged_in(struct srpi_session *s, const struct srpi_error *e,
-			     void *arg)
-{
-	struct client *c = arg;
-
-	c->login_over = true;
-	c->e = (struct error){ 0 };
-	if (e->err)
-		error_set(&c->e, e->err, "%s", e->text);
-}
-
-/* "15 s", or "for ever" */
-static const char *client_wait_text(int ms, char *buf, size_t len)
-{
-	if (ms < 0)
-		snprintf(buf, len, "for ever");
-	else
-		snprintf(buf, len, "up to %g s", (double)ms / 1000);
-	return buf;
-}
-
-static void client_log_waiting(const struct client *c,
-			       const struct srpi_error *why)
-{
-	char time[32];
-
-	log_warn("%s; reads and writes wait %s for it to come back", why->text,
-		 client_wait_text(c->o->fast_io_fail_ms >= 0
-					  ? c->o->fast_io_fail_ms
-					  : c->o->dev_loss_ms,
-				  time, sizeof(time)));
-}
-
-static void client_log_failing(const struct client *c,
-			       const struct srpi_error *why)
-{
-	log_error("%s; reads and writes fail with an I/O error until it comes "
-		  "back",
-		  why->text);
-}
-
-/* A state, or the same one with a new reason. */
-static void client_state_changed(struct srpi_session *s,
-				 enum srpi_state logged_state,
-				 const struct srpi_error *why, void *arg)
-{
-	struct client *c = arg;
-	bool news = logged_state != c->logged_state;
-
-	c->logged_state = logged_state;
-	if (logged_state == SRPI_BLOCKED && news)
-		client_log_waiting(c, why);
-	else if (logged_state == SRPI_FAIL_FAST && news)
-		client_log_failing(c, why);
-	else if (logged_state == SRPI_LOST)
-		log_error("%s; this is final: reads and writes fail with an "
-			  "I/O error, unmount and mount again",
-			  why->text);
-	else if (logged_state == SRPI_RUNNING && why->err)
-		log_error("%s; reads and writes go on", why->text);
-	else if (logged_state == SRPI_RUNNING)
-		log_notice("%s; reads and writes go on", why->text);
-	else
-		log_warn("%s; trying on", why->text);
-}
-
-/* The kernel asks for the size again a second after it did last. */
-static void client_volume_resized(struct srpi_session *s, unsigned int volume,
-				  void *arg)
-{
-	const struct client *c = arg;
-	const struct srpi_volume_info *v = srpi_volume_info(s, volume);
-	char size[SIZE_TEXT_SIZE];
-
-	log_notice("volume %s has %s now", v->name, size_format(v->size, size));
-	for (unsigned int i = 0; c->tree && i < c->tree->cnt; i++) {
-		if (c->tree->files[i].volume == volume)
-			allocation_changed(&c->tree->files[i].allocation);
-	}
-}
-
 static int client_login(struct client *c)
 {
-	const struct srpi_options so = {
-		.struct_size = sizeof(so),
-		.identity = *c->identity.text ? c->identity.text : NULL,
-		.channels = c->o->channels,
-		.queue_depth = c->o->queue_depth,
-		.fast_io_fail_ms = c->o->fast_io_fail_ms,
-		.dev_loss_ms = c->o->dev_loss_ms,
-		.reconnect_delay_ms = c->o->reconnect_delay_ms,
-		.io_timeout_ms = c->o->io_timeout_ms,
-		.state_changed = client_state_changed,
-		.volume_resized = client_volume_resized,
-		.state_arg = c,
-	};
-	struct srpi_error e;
-	int err = srpi_connect(c->ctx, c->o->uri, &so, client_logged_in, c,
-			       &c->session, &e);
+	int err = mount_session_open(&c->session, c->o, c->ctx, &c->identity,
+				     &c->e);
 
 	if (err)
-		return error_set(&c->e, err, "%s", e.text);
-	if (c->identity.no_machine_id)
-		log_info("no /etc/machine-id: unless the URI says initiator=, "
-			 "the target takes each mount for another machine's");
-	while (!c->login_over && !c->stop_signals) {
+		return err;
+	while (!c->session.login_done && !c->stop_signals) {
 		err = reactor_run_once(c->reactor, -1);
 		if (err < 0) {
 			return error_set(&c->e, err,
@@ -249,42 +148,13 @@ static int client_login(struct client *c)
 					 strerror(-err));
 		}
 	}
-	if (!c->login_over) {
+	if (!c->session.login_done) {
 		return error_set(&c->e, -EINTR,
 				 "interrupted while logging in to %s",
 				 c->o->uri);
 	}
+	c->e = c->session.login_error;
 	return c->e.err;
-}
-
-/* Less than was asked for is a warning; less than there may be is not. */
-static void client_log_fewer_channels(const struct client *c,
-				      const struct srpi_session_info *si)
-{
-	if (!*si->fewer)
-		return;
-	if (c->o->channels)
-		log_warn("only %u of %u channels to %s from %s: %s",
-			 si->channels, c->o->channels, si->peer, si->local,
-			 si->fewer);
-	else
-		log_notice("only one channel to %s from %s: %s", si->peer,
-			   si->local, si->fewer);
-}
-
-static void client_log_login(const struct client *c)
-{
-	struct srpi_session_info si = { .struct_size = sizeof(si) };
-
-	srpi_session_info(c->session, &si);
-	log_notice("logged in to %s over %s%s%s", si.peer, si.transport,
-		   *si.why ? ": " : "", si.why);
-	client_log_fewer_channels(c, &si);
-	log_info("from %s, device %s, %u channel%s, %u commands in flight, "
-		 "initiator %s%s",
-		 si.local, si.device, si.channels, si.channels == 1 ? "" : "s",
-		 si.queue_depth, si.initiator,
-		 si.immediate_data ? ", immediate data" : "");
 }
 
 /* ---- the volumes ---- */
@@ -306,21 +176,21 @@ static const char *client_volume_names(const struct srpi_session *s, char *buf,
 static int client_choose_volume(struct client *c, int *ret_volume)
 {
 	struct srpi_session_info si = { .struct_size = sizeof(si) };
-	unsigned int cnt = srpi_volume_cnt(c->session);
+	unsigned int cnt = srpi_volume_cnt(c->session.srpi);
 	unsigned int found;
 	char names[256];
 
-	srpi_session_info(c->session, &si);
+	srpi_session_info(c->session.srpi, &si);
 	if (*si.volume) {
-		if (srpi_volume_find(c->session, si.volume, &found) == 0) {
+		if (srpi_volume_find(c->session.srpi, si.volume, &found) == 0) {
 			*ret_volume = (int)found;
 			return 0;
 		}
-		error_set(
-			&c->e, -ENOENT,
-			"target %s has no volume '%s'; it has: %s", si.peer,
-			si.volume,
-			client_volume_names(c->session, names, sizeof(names)));
+		error_set(&c->e, -ENOENT,
+			  "target %s has no volume '%s'; it has: %s", si.peer,
+			  si.volume,
+			  client_volume_names(c->session.srpi, names,
+					      sizeof(names)));
 		return -ENOENT;
 	}
 	if (cnt == 0) {
@@ -338,8 +208,8 @@ static int client_choose_volume(struct client *c, int *ret_volume)
 		  "volume, and the target has %u; name one behind the "
 		  "address, as in %s/%s, of: %s",
 		  c->mount->path, cnt, c->o->uri,
-		  srpi_volume_info(c->session, 0)->name,
-		  client_volume_names(c->session, names, sizeof(names)));
+		  srpi_volume_info(c->session.srpi, 0)->name,
+		  client_volume_names(c->session.srpi, names, sizeof(names)));
 	return -EINVAL;
 }
 
@@ -363,7 +233,7 @@ static int client_check_volumes(struct client *c)
 static int client_make_tree(struct client *c)
 {
 	struct tree_options to = {
-		.session = c->session,
+		.session = c->session.srpi,
 		.is_file = c->mount->is_file,
 		.read_only = c->o->read_only,
 		.uid = c->o->uid,
@@ -378,6 +248,7 @@ static int client_make_tree(struct client *c)
 	if (err) {
 		return error_set(&c->e, err, "out of memory");
 	}
+	c->session.tree = c->tree;
 	return client_check_volumes(c);
 }
 
@@ -417,7 +288,7 @@ static uint64_t client_pin_budget(const struct client *c)
 	struct srpi_session_info si = { .struct_size = sizeof(si) };
 	uint64_t left = memlock_left();
 
-	srpi_session_info(c->session, &si);
+	srpi_session_info(c->session.srpi, &si);
 	if (!si.pins_memory)
 		return 0;
 	if (left >= PIN_MAX + PIN_RESERVE)
@@ -430,7 +301,7 @@ static unsigned int client_slot_cnt(const struct client *c)
 	struct srpi_session_info si = { .struct_size = sizeof(si) };
 	unsigned int n;
 
-	srpi_session_info(c->session, &si);
+	srpi_session_info(c->session.srpi, &si);
 	n = si.channels * c->o->queue_depth;
 	return n < 16 ? 16 : n > 1024 ? 1024 : n;
 }
@@ -439,7 +310,7 @@ static unsigned int client_queue_depth(const struct client *c)
 {
 	struct srpi_session_info si = { .struct_size = sizeof(si) };
 
-	srpi_session_info(c->session, &si);
+	srpi_session_info(c->session.srpi, &si);
 	return si.queue_depth;
 }
 
@@ -447,7 +318,7 @@ static int client_make_device(struct client *c)
 {
 	const struct dev_options d = {
 		.reactor = c->reactor,
-		.session = c->session,
+		.session = c->session.srpi,
 		.slots = client_slot_cnt(c),
 		.queues = c->queues,
 		.volumes = c->tree->cnt,
@@ -467,7 +338,7 @@ static int client_make_device(struct client *c)
 	for (unsigned int i = 0; i < c->tree->cnt; i++) {
 		struct tree_file *f = &c->tree->files[i];
 
-		allocation_init(&f->allocation, c->session, c->reactor,
+		allocation_init(&f->allocation, c->session.srpi, c->reactor,
 				f->volume);
 	}
 	return 0;
@@ -536,19 +407,12 @@ static void client_end_mount(struct client *c)
 
 /* ---- the end ---- */
 
-static void client_session_closed(void *arg)
-{
-	((struct client *)arg)->session_closed = true;
-}
-
 static void client_close_session(struct client *c)
 {
-	if (!c->session)
+	if (!c->session.srpi)
 		return;
-	c->session_closing = true;
 	dev_fail(c->dev);
-	srpi_close(c->session, client_session_closed, c);
-	c->session = NULL;
+	mount_session_close(&c->session);
 }
 
 static void client_drain_late(struct reactor_timer *t)
@@ -596,7 +460,7 @@ static void client_flush_all(struct client *c)
 
 		if (!f->unflushed)
 			continue;
-		if (!c->session) {
+		if (!c->session.srpi) {
 			client_log_unflushed(c, f, -ECANCELED);
 			continue;
 		}
@@ -605,7 +469,7 @@ static void client_flush_all(struct client *c)
 					     .done = client_flushed,
 					     .arg = c };
 		c->flushing++;
-		srpi_submit(c->session, &f->flush);
+		srpi_submit(c->session.srpi, &f->flush);
 	}
 }
 
@@ -651,7 +515,7 @@ static void client_end(struct client *c)
 		client_drain(c);
 	}
 	client_close_session(c);
-	while (c->session_closing && !c->session_closed && client_turn(c) == 0)
+	while (c->session.closing && client_turn(c) == 0)
 		;
 	client_unwatch_signals(c);
 	dev_close(c->dev);
@@ -734,7 +598,7 @@ int client_run(const struct fuse_options *o, struct mount *m,
 		log_error("%s", c.e.text);
 		c.status = EXIT_FAILURE;
 	} else {
-		client_log_login(&c);
+		mount_session_log(&c.session);
 		client_log_volumes(&c);
 		if (ready(arg))
 			c.status = EXIT_FAILURE;

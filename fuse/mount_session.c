@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fuse/mount_session.h"
+
+#include <stdio.h>
+
+#include "fuse/tree.h"
+#include "base/log.h"
+#include "base/size.h"
+
+static void mount_session_logged_in(struct srpi_session *s,
+				    const struct srpi_error *e, void *arg)
+{
+	struct mount_session *ms = arg;
+
+	ms->login_done = true;
+	if (e->err)
+		error_set(&ms->login_error, e->err, "%s", e->text);
+}
+
+/* "15 s", or "for ever" */
+static const char *mount_session_wait_text(int ms, char *buf, size_t len)
+{
+	if (ms < 0)
+		snprintf(buf, len, "for ever");
+	else
+		snprintf(buf, len, "up to %g s", (double)ms / 1000);
+	return buf;
+}
+
+static void mount_session_log_waiting(const struct mount_session *ms,
+				      const struct srpi_error *why)
+{
+	char time[32];
+
+	log_warn("%s; reads and writes wait %s for it to come back", why->text,
+		 mount_session_wait_text(ms->o->fast_io_fail_ms >= 0
+						 ? ms->o->fast_io_fail_ms
+						 : ms->o->dev_loss_ms,
+					 time, sizeof(time)));
+}
+
+static void mount_session_log_failing(const struct mount_session *ms,
+				      const struct srpi_error *why)
+{
+	log_error("%s; reads and writes fail with an I/O error until it comes "
+		  "back",
+		  why->text);
+}
+
+/* A state, or the same one with a new reason. */
+static void mount_session_state_changed(struct srpi_session *s,
+					enum srpi_state state,
+					const struct srpi_error *why, void *arg)
+{
+	struct mount_session *ms = arg;
+	bool news = state != ms->state;
+
+	ms->state = state;
+	if (state == SRPI_BLOCKED && news)
+		mount_session_log_waiting(ms, why);
+	else if (state == SRPI_FAIL_FAST && news)
+		mount_session_log_failing(ms, why);
+	else if (state == SRPI_LOST)
+		log_error("%s; this is final: reads and writes fail with an "
+			  "I/O error, unmount and mount again",
+			  why->text);
+	else if (state == SRPI_RUNNING && why->err)
+		log_error("%s; reads and writes go on", why->text);
+	else if (state == SRPI_RUNNING)
+		log_notice("%s; reads and writes go on", why->text);
+	else
+		log_warn("%s; trying on", why->text);
+}
+
+/* The kernel asks for the size again a second after it did last. */
+static void mount_session_resized(struct srpi_session *s, unsigned int volume,
+				  void *arg)
+{
+	const struct mount_session *ms = arg;
+	const struct srpi_volume_info *v = srpi_volume_info(s, volume);
+	char size[SIZE_TEXT_SIZE];
+
+	log_notice("volume %s has %s now", v->name, size_format(v->size, size));
+	for (unsigned int i = 0; ms->tree && i < ms->tree->cnt; i++) {
+		if (ms->tree->files[i].volume == volume)
+			allocation_changed(&ms->tree->files[i].allocation);
+	}
+}
+
+int mount_session_open(struct mount_session *ms, const struct fuse_options *o,
+		       struct srpi_ctx *ctx, const struct identity *identity,
+		       struct error *ret_error)
+{
+	const struct srpi_options so = {
+		.struct_size = sizeof(so),
+		.identity = *identity->text ? identity->text : NULL,
+		.channels = o->channels,
+		.queue_depth = o->queue_depth,
+		.fast_io_fail_ms = o->fast_io_fail_ms,
+		.dev_loss_ms = o->dev_loss_ms,
+		.reconnect_delay_ms = o->reconnect_delay_ms,
+		.io_timeout_ms = o->io_timeout_ms,
+		.state_changed = mount_session_state_changed,
+		.volume_resized = mount_session_resized,
+		.state_arg = ms,
+	};
+	struct srpi_error e;
+	int err;
+
+	*ms = (struct mount_session){ .o = o };
+	err = srpi_connect(ctx, o->uri, &so, mount_session_logged_in, ms,
+			   &ms->srpi, &e);
+	if (err)
+		return error_set(ret_error, err, "%s", e.text);
+	if (identity->no_machine_id)
+		log_info("no /etc/machine-id: unless the URI says initiator=, "
+			 "the target takes each mount for another machine's");
+	return 0;
+}
+
+/* Less than was asked for is a warning; less than there may be is not. */
+static void mount_session_log_fewer_channels(const struct mount_session *ms,
+					     const struct srpi_session_info *si)
+{
+	if (!*si->fewer)
+		return;
+	if (ms->o->channels)
+		log_warn("only %u of %u channels to %s from %s: %s",
+			 si->channels, ms->o->channels, si->peer, si->local,
+			 si->fewer);
+	else
+		log_notice("only one channel to %s from %s: %s", si->peer,
+			   si->local, si->fewer);
+}
+
+void mount_session_log(const struct mount_session *ms)
+{
+	struct srpi_session_info si = { .struct_size = sizeof(si) };
+
+	srpi_session_info(ms->srpi, &si);
+	log_notice("logged in to %s over %s%s%s", si.peer, si.transport,
+		   *si.why ? ": " : "", si.why);
+	mount_session_log_fewer_channels(ms, &si);
+	log_info("from %s, device %s, %u channel%s, %u commands in flight, "
+		 "initiator %s%s",
+		 si.local, si.device, si.channels, si.channels == 1 ? "" : "s",
+		 si.queue_depth, si.initiator,
+		 si.immediate_data ? ", immediate data" : "");
+}
+
+static void mount_session_closed(void *arg)
+{
+	((struct mount_session *)arg)->closing = false;
+}
+
+void mount_session_close(struct mount_session *ms)
+{
+	ms->closing = true;
+	srpi_close(ms->srpi, mount_session_closed, ms);
+	ms->srpi = NULL;
+}

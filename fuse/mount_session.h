@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The session of a mount: login, the log of its states, and the end.
+ *
+ * Thread: the context's reactor.
+ */
+#ifndef FUSE_MOUNT_SESSION_H
+#define FUSE_MOUNT_SESSION_H
+
+#include "fuse/identity.h"
+#include "fuse/options.h"
+#include "initiator/srp_initiator.h"
+
+struct tree;
+
+struct mount_session {
+	const struct fuse_options *o;
+	struct srpi_session *srpi; /* NULL: none, or closed */
+	struct tree *tree;	   /* NULL: not yet made */
+	enum srpi_state state;	   /* as last logged */
+	bool login_done;
+	struct error login_error; /* once login_done; err 0: logged in */
+	bool closing;
+};
+
+/**
+ * mount_session_open() - begin to log in
+ * @ms:       zeroed by this; must stay until the session is closed
+ * @identity: from identity_claim()
+ *
+ * Run the reactor until login_done.
+ *
+ * Return: 0, or a negative errno with @ret_error set: there is no session.
+ */
+int mount_session_open(struct mount_session *ms, const struct fuse_options *o,
+		       struct srpi_ctx *ctx, const struct identity *identity,
+		       struct error *ret_error);
+
+/* Logs to whom and how the session is connected. */
+void mount_session_log(const struct mount_session *ms);
+
+/* Logs out; run the reactor until closing is false. */
+void mount_session_close(struct mount_session *ms);
+
+#endif
