@@ -123,14 +123,13 @@ int srp_desc_table_check(const void *raw, uint32_t cnt, uint32_t total_len)
 static int direct_decode(struct wire_cursor *c, struct srp_data *ret)
 {
 	const struct srp_wire_desc *wire = wire_take(c, sizeof(*wire));
-	struct srp_desc d;
 
 	if (!wire)
 		return -EBADMSG;
-	d = desc_get(wire);
-	if (!desc_in_space(&d))
+	ret->desc = desc_get(wire);
+	if (!desc_in_space(&ret->desc))
 		return -EBADMSG;
-	ret->len = d.len;
+	ret->len = ret->desc.len;
 	ret->descs = wire;
 	ret->inline_cnt = 1;
 	ret->desc_cnt = 1;
@@ -161,11 +160,11 @@ static int indirect_decode(struct wire_cursor *c, uint8_t inline_cnt,
 
 	if (!wire)
 		return -EBADMSG;
-	ret->table = desc_get(&wire->table);
+	ret->desc = desc_get(&wire->table);
 	ret->len = be32_get(wire->len);
-	ret->desc_cnt = ret->table.len / SRP_DESC_SIZE;
+	ret->desc_cnt = ret->desc.len / SRP_DESC_SIZE;
 	ret->inline_cnt = inline_cnt;
-	if (ret->table.len % SRP_DESC_SIZE || !desc_in_space(&ret->table) ||
+	if (ret->desc.len % SRP_DESC_SIZE || !desc_in_space(&ret->desc) ||
 	    ret->inline_cnt > ret->desc_cnt)
 		return -EBADMSG;
 	ret->partial = ret->inline_cnt < ret->desc_cnt;

@@ -274,16 +274,17 @@ int srp_desc_table_check(const void *raw, uint32_t cnt, uint32_t total_len);
 struct srp_data {
 	enum srp_data_format format;
 	/*
-	 * The list in SRP_CMD is only its beginning: fetch @table (and bound
+	 * The list in SRP_CMD is only its beginning: fetch @desc (and bound
 	 * @desc_cnt by what there is room for), then srp_desc_table_check().
 	 */
 	bool partial;
-	uint32_t len;	       /* bytes of data, all descriptors together */
-	const void *descs;     /* inline descriptors, wire form, unaligned */
-	uint32_t inline_cnt;   /* number of them; direct: 1 */
-	uint32_t desc_cnt;     /* of the complete list; up to 2^28 - 1 */
-	struct srp_desc table; /* indirect: the list in initiator memory */
-	const void *imm;       /* immediate: @len bytes inside the IU */
+	uint32_t len;	     /* bytes of data, all descriptors together */
+	const void *descs;   /* inline descriptors, wire form, unaligned */
+	uint32_t inline_cnt; /* number of them; direct: 1 */
+	uint32_t desc_cnt;   /* of the complete list; up to 2^28 - 1 */
+	/* direct: the one descriptor; indirect: the list in initiator memory */
+	struct srp_desc desc;
+	const void *imm; /* immediate: @len bytes inside the IU */
 };
 
 struct srp_cmd_view {

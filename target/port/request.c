@@ -362,7 +362,7 @@ static void request_read_table(struct request *req)
 	request_set_state(req, REQUEST_READING);
 	req->chain = (struct xp_chain){
 		.dir = XP_RDMA_READ,
-		.remote = &req->data.table,
+		.remote = &req->data.desc,
 		.remote_cnt = 1,
 		.len = req->data.desc_cnt * SRP_DESC_SIZE,
 		.local = req->table,
@@ -379,6 +379,10 @@ static bool request_unpack_iu(struct request *req)
 
 	if (!request_needs_descs(req))
 		return true;
+	if (data->format == SRP_DATA_DIRECT) {
+		req->descs = &req->data.desc;
+		return true;
+	}
 	if (data->partial) {
 		request_read_table(req);
 		return false;

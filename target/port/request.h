@@ -61,7 +61,7 @@ struct request {
 	/* SRP_CMD: the initiator's buffer, in one direction or none */
 	struct srp_data data;
 	bool data_is_out;
-	const struct srp_desc *descs; /* in own_descs or table */
+	const struct srp_desc *descs; /* in data, own_descs or table */
 	struct srp_desc own_descs[REQUEST_DESCS];
 	void *table;		 /* block of worker->tables, or NULL */
 	void *block;		 /* block of worker->arena, or NULL */

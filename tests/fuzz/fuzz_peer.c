@@ -58,7 +58,7 @@ static void note_data(struct fuzz_sent *s, const struct srp_data *d,
 		s->in_cnt = cnt;
 	}
 	if (d->partial) {
-		s->table = d->table;
+		s->table = d->desc;
 		s->table_is_out = is_out;
 	}
 }

@@ -46,8 +46,8 @@ static bool args_of(const struct srp_data *d, uint16_t imm_offset,
 	a->format = d->format;
 	a->desc_cnt = d->inline_cnt;
 	a->descs = descs;
-	a->table_addr = d->table.addr;
-	a->table_key = d->table.key;
+	a->table_addr = d->desc.addr;
+	a->table_key = d->desc.key;
 	if (d->format == SRP_DATA_IMMEDIATE) {
 		a->imm_len = d->len;
 		a->imm_offset = imm_offset;
@@ -63,9 +63,8 @@ static void check_same_data(const struct srp_data *a, const struct srp_data *b)
 	FUZZ_CLAIM(a->format == b->format && a->len == b->len);
 	FUZZ_CLAIM(a->partial == b->partial && a->desc_cnt == b->desc_cnt);
 	FUZZ_CLAIM(a->inline_cnt == b->inline_cnt);
-	FUZZ_CLAIM(a->table.addr == b->table.addr &&
-		   a->table.key == b->table.key &&
-		   a->table.len == b->table.len);
+	FUZZ_CLAIM(a->desc.addr == b->desc.addr && a->desc.key == b->desc.key &&
+		   a->desc.len == b->desc.len);
 	if (a->inline_cnt)
 		FUZZ_CLAIM(!memcmp(a->descs, b->descs,
 				   a->inline_cnt * SRP_DESC_SIZE));

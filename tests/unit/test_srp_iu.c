@@ -486,15 +486,16 @@ static void cmd_fields_arrive(void **state)
 	assert_int_equal(v.task_attr, SRP_TASK_ORDERED);
 	assert_int_equal(v.cdb_len, 20);
 	assert_memory_equal(v.cdb + 16, "\xaa\xbb\xcc\xdd", 4);
-	assert_int_equal(v.out.table.addr, 0x2000);
-	assert_int_equal(v.out.table.key, 7);
-	assert_int_equal(v.out.table.len, 16);
+	assert_int_equal(v.out.desc.addr, 0x2000);
+	assert_int_equal(v.out.desc.key, 7);
+	assert_int_equal(v.out.desc.len, 16);
 	assert_ptr_equal(v.out.descs, iu + 48 + 4 + 20);
 	assert_ptr_equal(v.in.descs, iu + 48 + 4 + 20 + 16);
 	srp_desc_unpack(v.in.descs, v.in.inline_cnt, &d);
 	assert_int_equal(d.addr, 0xff24d0ad7f95f000);
 	assert_int_equal(d.key, 0x302);
 	assert_int_equal(d.len, 4096);
+	assert_memory_equal(&v.in.desc, &d, sizeof(d));
 	free(iu);
 }
 
