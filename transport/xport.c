@@ -78,15 +78,17 @@ static void mark_dirty(struct xp_chan *ch)
 
 static bool chain_has_data_left(const struct xp_chain *c)
 {
-	return c->dir != XP_NO_DATA && c->moved < c->len;
+	return c->moved < c->len;
 }
 
 /* The next RDMA operation: as much of one descriptor as is wanted. */
 static void chain_next_rdma(struct xp_chain *c, struct xp_wr *wr)
 {
-	const struct srp_desc *d = &c->remote[c->next_desc];
+	const struct srp_desc *d = &c->remote[c->next_desc++];
 	uint32_t len = c->len - c->moved;
 
+	while (d->len == 0)
+		d = &c->remote[c->next_desc++];
 	if (len > d->len)
 		len = d->len;
 	wr->op = c->dir == XP_RDMA_WRITE ? XP_WR_WRITE : XP_WR_READ;
@@ -97,7 +99,7 @@ static void chain_next_rdma(struct xp_chain *c, struct xp_wr *wr)
 	wr->remote_addr = d->addr;
 	wr->remote_key = d->key;
 	c->moved += len;
-	c->next_desc++;
+	c->all_posted = !chain_has_data_left(c) && c->send_cnt == 0;
 }
 
 static void chain_next_send(struct xp_chain *c, struct xp_wr *wr)
@@ -106,11 +108,6 @@ static void chain_next_send(struct xp_chain *c, struct xp_wr *wr)
 	memcpy(wr->sge, c->send, sizeof(wr->sge));
 	wr->sge_cnt = c->send_cnt;
 	c->all_posted = true;
-}
-
-static bool is_probe(const struct xp_chain *c)
-{
-	return c->send_cnt == 0 && c->len == 0;
 }
 
 static void chain_next_probe(struct xp_chain *c, struct xp_wr *wr)
@@ -125,18 +122,12 @@ static void chain_next_probe(struct xp_chain *c, struct xp_wr *wr)
 /* Fills in the next work request of @c; sets all_posted with the last. */
 static void chain_next_wr(struct xp_chain *c, struct xp_wr *wr)
 {
-	if (is_probe(c)) {
-		chain_next_probe(c, wr);
-		return;
-	}
-	while (chain_has_data_left(c) && c->remote[c->next_desc].len == 0)
-		c->next_desc++;
-	if (!chain_has_data_left(c)) {
+	if (chain_has_data_left(c))
+		chain_next_rdma(c, wr);
+	else if (c->send_cnt > 0)
 		chain_next_send(c, wr);
-		return;
-	}
-	chain_next_rdma(c, wr);
-	c->all_posted = !chain_has_data_left(c) && c->send_cnt == 0;
+	else
+		chain_next_probe(c, wr);
 }
 
 static struct xp_group *group_get(struct xp_chan *ch, struct xp_chain *c)
@@ -223,7 +214,8 @@ static void xp_post_chain(struct xp_chan *ch, struct xp_chain *c)
 
 void xp_post(struct xp_chan *ch, struct xp_chain *c)
 {
-	assert(c->send_cnt > 0 || (c->dir != XP_NO_DATA && c->len > 0));
+	assert(c->send_cnt > 0 || c->len > 0);
+	assert(c->dir != XP_NO_DATA || c->len == 0);
 	xp_post_chain(ch, c);
 }
 

@@ -259,7 +259,8 @@ struct xp_chain {
 	enum xp_dir dir;
 	const struct srp_desc *remote;
 	unsigned int remote_cnt;
-	uint32_t len; /* bytes; at most the sum of the descriptors */
+	uint32_t len; /* bytes; at most the sum of the descriptors; 0 without
+		       * a direction */
 	void *local;
 	struct xp_mr *local_mr;
 	/* the SEND: send_cnt pieces, 0 = none */
@@ -272,8 +273,7 @@ struct xp_chain {
 	/* private to xport.c */
 	struct list node;
 	unsigned int next_desc;
-	uint32_t next_off; /* bytes done within next_desc */
-	uint32_t moved;	   /* bytes handed to the fabric */
+	uint32_t moved; /* bytes handed to the fabric */
 	unsigned int groups;
 	bool all_posted;
 	int status;

@@ -135,11 +135,11 @@ FAULTS = [
 
     # -- data
     ('sends the response before the data', 'transport/xport.c',
-     '\tif (!chain_has_data_left(c)) {\n\t\tchain_next_send(c, wr);',
+     '\tif (chain_has_data_left(c))\n\t\tchain_next_rdma(c, wr);',
      '\tif (c->dir == XP_RDMA_WRITE && c->send_cnt && c->len && !c->moved) {\n'
      '\t\tchain_next_send(c, wr);\n\t\tc->send_cnt = 0;\n'
      '\t\tc->all_posted = false;\n\t\treturn;\n\t}\n'
-     '\tif (!chain_has_data_left(c)) {\n\t\tchain_next_send(c, wr);'),
+     '\tif (chain_has_data_left(c))\n\t\tchain_next_rdma(c, wr);'),
     ('goes to the wrong LUN', 'target/port/request.c',
      '? -1 : (int)lun;', '? -1 : (int)(lun ^ (cmd->out.len == 1536));'),
     ('is off by one block', 'target/scsi/task.c',
