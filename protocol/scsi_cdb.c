@@ -29,11 +29,12 @@ static const struct scsi_cdb_info *first_row(uint8_t opcode)
 	return from;
 }
 
-const struct scsi_cdb_info *scsi_cdb_find(uint8_t opcode,
-					  unsigned int service_action)
+/* Of the rows of @opcode, which begin at @info. */
+static const struct scsi_cdb_info *pick_row(const struct scsi_cdb_info *info,
+					    uint8_t opcode,
+					    unsigned int service_action)
 {
 	const struct scsi_cdb_info *end = scsi_cdb_table + scsi_cdb_table_cnt;
-	const struct scsi_cdb_info *info = first_row(opcode);
 
 	for (; info < end && info->opcode == opcode; info++) {
 		if (info->service_action == SCSI_SERVICE_ACTION_NONE ||
@@ -41,6 +42,18 @@ const struct scsi_cdb_info *scsi_cdb_find(uint8_t opcode,
 			return info;
 	}
 	return NULL;
+}
+
+const struct scsi_cdb_info *scsi_cdb_find(uint8_t opcode,
+					  unsigned int service_action)
+{
+	return pick_row(first_row(opcode), opcode, service_action);
+}
+
+void scsi_cdb_index_init(struct scsi_cdb_index *ret_index)
+{
+	for (unsigned int opcode = 0; opcode < 256; opcode++)
+		ret_index->first[opcode] = first_row((uint8_t)opcode);
 }
 
 bool scsi_cdb_has_service_actions(uint8_t opcode)
@@ -118,13 +131,19 @@ static int check_usage(const struct scsi_cdb_info *info, const uint8_t *cdb,
 	return 0;
 }
 
-const struct scsi_cdb_info *scsi_cdb_row(const void *cdb, size_t len)
+static unsigned int cdb_service_action(const uint8_t *cdb, size_t len)
+{
+	return len > 1 ? cdb[1] & SERVICE_ACTION_MASK : 0;
+}
+
+const struct scsi_cdb_info *scsi_cdb_row(const struct scsi_cdb_index *index,
+					 const void *cdb, size_t len)
 {
 	const uint8_t *b = cdb;
 
 	if (!len)
 		return NULL;
-	return scsi_cdb_find(b[0], len > 1 ? b[1] & SERVICE_ACTION_MASK : 0);
+	return pick_row(index->first[b[0]], b[0], cdb_service_action(b, len));
 }
 
 /* There is no row for it. */
@@ -173,8 +192,12 @@ int scsi_cdb_decode_row(const struct scsi_cdb_info *info, const void *cdb,
 int scsi_cdb_decode(const void *cdb, size_t len, struct scsi_cmd *ret_cmd,
 		    struct scsi_sense *ret_sense)
 {
-	return scsi_cdb_decode_row(scsi_cdb_row(cdb, len), cdb, len, ret_cmd,
-				   ret_sense);
+	const struct scsi_cdb_info *info = NULL;
+	const uint8_t *b = cdb;
+
+	if (len)
+		info = scsi_cdb_find(b[0], cdb_service_action(b, len));
+	return scsi_cdb_decode_row(info, cdb, len, ret_cmd, ret_sense);
 }
 
 /* START STOP UNIT that starts, PREVENT ALLOW MEDIUM REMOVAL that allows. */

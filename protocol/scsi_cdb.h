@@ -284,8 +284,16 @@ enum scsi_page_control {
 const struct scsi_cdb_info *scsi_cdb_find(uint8_t opcode,
 					  unsigned int service_action);
 
+/* Where the rows of each opcode begin, so that no command is searched for. */
+struct scsi_cdb_index {
+	const struct scsi_cdb_info *first[256];
+};
+
+void scsi_cdb_index_init(struct scsi_cdb_index *ret_index);
+
 /* The row for the @len bytes of @cdb, which are not trusted; NULL: none. */
-const struct scsi_cdb_info *scsi_cdb_row(const void *cdb, size_t len);
+const struct scsi_cdb_info *scsi_cdb_row(const struct scsi_cdb_index *index,
+					 const void *cdb, size_t len);
 
 /* What @cmd is to those who have reserved the unit; never BY_FIELD. */
 enum scsi_access scsi_cmd_access(const struct scsi_cmd *cmd);
@@ -317,7 +325,7 @@ bool scsi_cdb_exists(const struct scsi_cdb_info *row,
 int scsi_cdb_decode(const void *cdb, size_t len, struct scsi_cmd *ret_cmd,
 		    struct scsi_sense *ret_sense);
 
-/* The same for who has asked for scsi_cdb_row(@cdb, @len) already: @info. */
+/* The same for a caller that has the row already: @info, of scsi_cdb_row(). */
 int scsi_cdb_decode_row(const struct scsi_cdb_info *info, const void *cdb,
 			size_t len, struct scsi_cmd *ret_cmd,
 			struct scsi_sense *ret_sense);

@@ -426,8 +426,8 @@ static void prepare_answer(struct scsi_task *task)
 
 enum scsi_task_verdict scsi_task_prepare(struct scsi_task *task)
 {
-	const struct scsi_cdb_info *row =
-		scsi_cdb_row(task->cdb, task->cdb_len);
+	const struct scsi_cdb_info *row = scsi_cdb_row(
+		&task->nexus->luns->cdbs, task->cdb, task->cdb_len);
 	const struct scsi_handler *handler;
 	struct scsi_sense sense;
 	uint64_t out_len;

@@ -278,6 +278,7 @@ static void volume_describe(struct volume *vol)
 void lun_map_init(struct lun_map *map)
 {
 	memset(map, 0, sizeof(*map));
+	scsi_cdb_index_init(&map->cdbs);
 	pthread_mutex_init(&map->nexuses_lock, NULL);
 	list_init(&map->nexuses);
 }

@@ -9,6 +9,7 @@
 #ifndef TARGET_SCSI_VOLUME_H
 #define TARGET_SCSI_VOLUME_H
 
+#include "protocol/scsi_cdb.h"
 #include "protocol/scsi_vpd.h"
 #include "target/scsi/access.h"
 #include "target/block/block.h"
@@ -189,6 +190,7 @@ static inline bool volume_is_standby(const struct volume *vol)
 struct lun_map {
 	struct volume *vol[LUNS_MAX]; /* in the order of --backing */
 	unsigned int cnt;
+	struct scsi_cdb_index cdbs; /* constant */
 	/* Who sees them, so that any worker can leave a unit attention for
 	 * any nexus. No other lock is taken under this one. */
 	pthread_mutex_t nexuses_lock;
