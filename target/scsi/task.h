@@ -148,14 +148,18 @@ struct scsi_task {
 	/* To be stable when it is answered, whatever becomes of WCE: so it was
 	 * when the command came, and its initiator has not heard otherwise. */
 	bool stable;
-	uint32_t fetch_len; /* data-out bytes to have in buf at execute */
-	uint32_t buf_len;   /* bytes of buffer wanted, >= fetch_len; 0: none */
-	bool buf_is_volume; /* buf points into the volume's own memory: no
-			      * buffer is needed, data moves in place */
 
 	/* set by the port before execute, unless buf_is_volume */
 	uint8_t *buf;
 	int buf_index; /* io_uring fixed buffer of buf, or -1 */
+
+	/* From here to cmd: what scsi_task_clear() zeroes. */
+
+	/* set by prepare */
+	uint32_t fetch_len; /* data-out bytes to have in buf at execute */
+	uint32_t buf_len;   /* bytes of buffer wanted, >= fetch_len; 0: none */
+	bool buf_is_volume; /* buf points into the volume's own memory: no
+			      * buffer is needed, data moves in place */
 
 	/* result, set by prepare (SCSI_TASK_OVER) or before done() */
 	uint8_t status;	      /* SCSI status */
@@ -167,9 +171,6 @@ struct scsi_task {
 	uint64_t wanted_in;
 	uint32_t sense_len; /* of sense, below */
 
-	/* set by the disk before it calls abort() */
-	void (*aborted)(struct scsi_task *task);
-
 	/* private to the disk */
 	bool answered; /* answer() has returned true */
 	bool stopped;  /* scsi_task_stop() */
@@ -179,19 +180,19 @@ struct scsi_task {
 	bool copies;		     /* its list is known */
 	bool halted;		     /* not a piece more */
 	const struct volume *fenced; /* met before the list was known */
-	void (*held)(struct scsi_task *task);
-	struct volume *blk_vol;			       /* that blk is for */
-	bool (*next)(struct scsi_task *task, int res); /* disk.h */
 	uint8_t blk_state;
-	int blk_res;
 	uint64_t at;	    /* bytes or pieces that are done */
 	uint64_t range_len; /* bytes that the command is about */
 
-	/*
-	 * From here on scsi_task_clear() leaves what there was. Each is written
-	 * as a whole before it is read, but for what that function names.
-	 */
+	/* From here on each is written before it is read, but for what
+	 * scsi_task_clear() names. */
 	struct scsi_cmd cmd; /* set by prepare */
+	/* set by the disk before it calls abort() */
+	void (*aborted)(struct scsi_task *task);
+	void (*held)(struct scsi_task *task);
+	bool (*next)(struct scsi_task *task, int res); /* disk.h */
+	struct volume *blk_vol;			       /* that blk is for */
+	int blk_res;
 	struct block_request blk;
 	struct block_hold hold;
 	struct unit_turn turn;
@@ -199,11 +200,14 @@ struct scsi_task {
 	uint8_t sense[SCSI_SENSE_MAX];
 };
 
-/* A task as if it were zeroed, at a third of the price: most of it is not looked
- * at by most commands. */
+/* A task without a command. Only the members that are read before they are
+ * written are zeroed: most of a task is not looked at by most commands. */
 static inline void scsi_task_clear(struct scsi_task *task)
 {
-	memset(task, 0, offsetof(struct scsi_task, cmd));
+	const size_t begin = offsetof(struct scsi_task, fetch_len);
+	const size_t end = offsetof(struct scsi_task, cmd);
+
+	memset((char *)task + begin, 0, end - begin);
 	task->cmd.info = NULL;
 	task->blk.op = BLOCK_READ;
 	task->blk.fua = false;
