@@ -156,6 +156,12 @@ struct rbp_info {
 	 * machine, and another one for other data. Empty: the plugin cannot
 	 * tell; then the volume's identity follows LOCATION. */
 	char identity[128];
+	/* Set by rdma-target: the volume's block, bytes. offset and len of every
+	 * I/O are multiples of it, too. */
+	uint32_t volume_block;
+	/* Set by rdma-target for a layer: by this text the data below is recognised
+	 * when it is served again; empty: nothing tells. */
+	char below_mark[320];
 };
 
 /*

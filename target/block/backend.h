@@ -136,7 +136,8 @@ struct backend_paths {
 struct plugin_spec;
 
 struct backend_options {
-	/* or what stands after "ram:", "null:", or a plugin's name */
+	/* or what stands after "ram:", "null:", or a plugin's name; of a layer
+	 * the volume's name */
 	const char *path;
 	const struct plugin_spec *plugin; /* that is the store, or NULL */
 	bool read_only;

@@ -618,6 +618,8 @@ static void describe_below(const struct backend *below, struct rbp_info *info)
 	info->optimal_io = below->info.optimal_block;
 	info->unmap_granularity = below->info.unmap_granularity;
 	info->atomic_write = below->info.atomic_len;
+	snprintf(info->below_mark, sizeof(info->below_mark), "%s",
+		 below->info.id.mark.lasting);
 }
 
 static bool lacks_function(const struct backend_plugin *be)
@@ -760,6 +762,7 @@ static int call_open(struct backend_plugin *be,
 	int err;
 
 	be->info.size = sizeof(be->info);
+	be->info.volume_block = opt->block_size;
 	be->info.open_flags = opt->read_only ? RBP_OPEN_READ_ONLY : 0;
 	err = be->plugin->open(&be->vol, be->location, be->args, &be->v,
 			       &be->info, clause, sizeof(clause));
@@ -815,8 +818,12 @@ static int plugin_host_open_plugin(const struct plugin_spec *spec,
 	be->base.ops = &backend_plugin;
 	be->below = below;
 	pthread_mutex_init(&be->vol.lock, NULL);
-	snprintf(be->vol.name, sizeof(be->vol.name), "%s%s%.*s", spec->name,
-		 location ? ":" : "", 200, location ? location : "");
+	if (location)
+		snprintf(be->vol.name, sizeof(be->vol.name), "%s:%.*s",
+			 spec->name, 200, location);
+	else
+		snprintf(be->vol.name, sizeof(be->vol.name), "%.200s: %s",
+			 opt->path, spec->name);
 	if (location)
 		be->location = strdup(location);
 	if (location && !be->location)

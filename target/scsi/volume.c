@@ -342,6 +342,7 @@ static int add_plugins(const struct volume_spec *spec, struct volume *vol,
 		       char *msg, size_t msg_len)
 {
 	struct backend_options opt = {
+		.path = vol->name,
 		.read_only = spec->read_only,
 		.block_size = spec->block_size,
 	};
