@@ -69,7 +69,8 @@ struct option_row {
 		    const char *value, char *msg, size_t msg_len);
 	bool whole_msg; /* @msg of set() names the option and the value, too */
 	bool again; /* each one given counts; else the last one, or one only */
-	bool also_mount; /* of OPTION_LONG: -o knows it, too */
+	bool also_mount;   /* of OPTION_LONG: -o knows it, too */
+	bool cmdline_only; /* of OPTION_LONG: no key of a configuration */
 };
 
 #define OPTION_AT(type, member)                  \
@@ -127,6 +128,12 @@ const struct option_row *option_find(const struct option_table *t,
  */
 bool option_set(const struct option_row *row, enum option_style style,
 		void *options, const char *value, char *msg, size_t msg_len);
+
+/*
+ * The number or size that @row has in @options, as text that option_set() takes, in
+ * @buf of OPTION_TEXT_SIZE bytes. False: the row has another type, or no place.
+ */
+bool option_get(const struct option_row *row, const void *options, char *buf);
 
 /* The row whose name is nearest to @name, if it may be what was meant. */
 const struct option_row *option_nearest(const struct option_table *t,

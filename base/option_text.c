@@ -45,6 +45,26 @@ static void option_print_value(const struct option_row *row, uint64_t v,
 	}
 }
 
+bool option_get(const struct option_row *row, const void *options, char *buf)
+{
+	const char *at = (const char *)options + row->offset;
+	uint64_t value = 0;
+	uint32_t narrow;
+
+	if (!row->size ||
+	    (row->type != OPTION_NUMBER && row->type != OPTION_OCTAL &&
+	     row->type != OPTION_SIZE))
+		return false;
+	if (row->size == sizeof(value)) {
+		memcpy(&value, at, sizeof(value));
+	} else {
+		memcpy(&narrow, at, sizeof(narrow));
+		value = narrow;
+	}
+	option_print_value(row, value, buf, OPTION_TEXT_SIZE);
+	return true;
+}
+
 /* "on or off", "a, b or c" */
 static void option_print_choices(const struct option_row *row, char *buf,
 				 size_t len)
