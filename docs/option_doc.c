@@ -6,6 +6,7 @@
  *   option-doc man <PAGE.scd    each line "@options TABLE@" becomes its options
  *   option-doc bash PROGRAM     a completion file
  *   option-doc zsh PROGRAM
+ *   option-doc schema           what a configuration file of rdma-target may say
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -333,18 +334,140 @@ static void zsh(const char *program, const struct option_table *t)
 	puts(" \\\n\t'*:file:_files'");
 }
 
+/* ---- the schema (JSON Schema, draft 7) ---- */
+
+static void schema_text(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		if (strchr("\"\\", *text))
+			putchar('\\');
+		putchar(*text == '\n' ? ' ' : *text);
+	}
+	putchar('"');
+}
+
+#define SCHEMA_SIZE \
+	"{\"type\": \"string\", \"pattern\": \"^[0-9]+[kKmMgGtTpPeE]?$\"}"
+
+static void schema_choices(const struct option_row *row)
+{
+	const char *quote = row->type == OPTION_SIZE ? "" : "\"";
+
+	fputs("{\"enum\": [", stdout);
+	for (int i = 0; row->choices[i]; i++)
+		printf("%s%s%s%s", i ? ", " : "", quote, row->choices[i],
+		       quote);
+	fputs("]}", stdout);
+}
+
+static void schema_number(const struct option_row *row)
+{
+	printf("{\"type\": \"integer\", \"minimum\": %llu",
+	       (unsigned long long)row->min);
+	if (row->max)
+		printf(", \"maximum\": %llu", (unsigned long long)row->max);
+	putchar('}');
+}
+
+static void schema_value(const struct option_row *row)
+{
+	if (row->keys) {
+		fputs("{\"$ref\": \"#/definitions/volume\"}", stdout);
+	} else if (!strcmp(row->name, "layer")) {
+		fputs("{\"$ref\": \"#/definitions/layer\"}", stdout);
+	} else if (row->type == OPTION_FLAG) {
+		fputs("{\"type\": \"boolean\"}", stdout);
+	} else if (row->type == OPTION_NUMBER || row->type == OPTION_SIZE) {
+		fputs("{\"anyOf\": [", stdout);
+		if (row->choices)
+			schema_choices(row);
+		else
+			schema_number(row);
+		printf(", %s]}",
+		       row->type == OPTION_SIZE
+			       ? SCHEMA_SIZE
+			       : "{\"type\": \"string\", \"pattern\": "
+				 "\"^[0-9]+$\"}");
+	} else if (row->choices) {
+		schema_choices(row);
+	} else {
+		fputs("{\"type\": \"string\"}", stdout);
+	}
+}
+
+static void schema_row(const struct option_row *row)
+{
+	char text[2048];
+
+	printf(",\n    \"%s\": {\n      \"description\": ", row->name);
+	schema_text(option_strip(option_summary_text(row, text, sizeof(text))));
+	fputs(",\n      \"anyOf\": [", stdout);
+	schema_value(row);
+	if (row->again) {
+		fputs(", {\"type\": \"array\", \"items\": ", stdout);
+		schema_value(row);
+		putchar('}');
+	}
+	fputs("]\n    }", stdout);
+}
+
+/* The rows of @t, behind a property that is none of them. */
+static void schema_rows(const struct option_table *t)
+{
+	for (unsigned int i = 0; i < t->cnt; i++) {
+		const struct option_row *row = &t->rows[i];
+
+		if (!row->cmdline_only && row->type != OPTION_HELP &&
+		    row->type != OPTION_VERSION)
+			schema_row(row);
+	}
+}
+
+static int schema(void)
+{
+	puts("{\n  \"$schema\": \"http://json-schema.org/draft-07/schema#\",\n"
+	     "  \"title\": \"Configuration of rdma-target\",\n"
+	     "  \"type\": \"object\",\n"
+	     "  \"additionalProperties\": false,\n"
+	     "  \"properties\": {\n"
+	     "    \"$schema\": {\"type\": \"string\"}");
+	schema_rows(&target_option_table);
+	puts("\n  },\n  \"definitions\": {\n"
+	     "  \"parameters\": {\"type\": \"object\", "
+	     "\"additionalProperties\": {\"anyOf\": [{\"type\": \"string\"}, "
+	     "{\"type\": \"integer\"}, {\"const\": true}]}},\n"
+	     "  \"layer\": {\"anyOf\": [{\"type\": \"string\"}, "
+	     "{\"type\": \"object\", \"required\": [\"plugin\"], "
+	     "\"additionalProperties\": false, \"properties\": {"
+	     "\"plugin\": {\"type\": \"string\"}, "
+	     "\"parameters\": {\"$ref\": \"#/definitions/parameters\"}}}]},\n"
+	     "  \"volume\": {\"anyOf\": [{\"type\": \"string\"}, "
+	     "{\"type\": \"object\", \"required\": [\"store\"], "
+	     "\"additionalProperties\": false, \"properties\": {\n"
+	     "    \"store\": {\"description\": \"PATH, ram:SIZE, null:SIZE or "
+	     "PLUGIN:LOCATION\", \"type\": \"string\"},\n"
+	     "    \"parameters\": {\"$ref\": \"#/definitions/parameters\"}");
+	schema_rows(&volume_option_table);
+	puts("\n  }}]}\n  }\n}");
+	return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
 	const struct option_table *t = argc == 3 ? find_table(argv[2]) : NULL;
 
 	if (argc == 2 && !strcmp(argv[1], "man"))
 		return man();
+	if (argc == 2 && !strcmp(argv[1], "schema"))
+		return schema();
 	if (t && !strcmp(argv[1], "bash"))
 		bash(argv[2], t);
 	else if (t && !strcmp(argv[1], "zsh"))
 		zsh(argv[2], t);
 	else
-		fputs("usage: option-doc man | bash PROGRAM | zsh PROGRAM\n",
+		fputs("usage: option-doc man | schema | bash PROGRAM | "
+		      "zsh PROGRAM\n",
 		      stderr);
 	return t ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/check_plugin.h"
-#include "target/options.h"
+#include "target/configure.h"
 #include "target/server.h"
 #include "base/log.h"
 #include "base/std_files.h"
 
 int main(int argc, char **argv)
 {
-	struct target_options opt;
+	struct configuration c;
 	int code = 1;
 
 	std_files_hold();
 	log_init("rdma-target", LOG_NOTICE);
-	switch (target_options_parse(argc, argv, &opt)) {
+	switch (configuration_read(argc, argv, &c)) {
 	case OPTION_RUN:
-		log_init("rdma-target", opt.log_level);
-		code = opt.check_plugin ? check_plugin(&opt.backings[0])
-					: server_run(&opt);
+		log_init("rdma-target", c.opt.log_level);
+		code = c.opt.check_plugin ? check_plugin(&c.opt.backings[0])
+					  : server_run(&c.opt);
 		break;
 	case OPTION_DONE:
 		code = std_files_flush() ? 0 : 1;
@@ -24,6 +24,6 @@ int main(int argc, char **argv)
 	case OPTION_BAD:
 		break;
 	}
-	target_options_free(&opt);
+	configuration_free(&c);
 	return code;
 }

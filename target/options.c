@@ -24,23 +24,40 @@ static bool target_option_refuse(char *msg, size_t msg_len, const char *why)
 	return false;
 }
 
+/* Makes room for one more backing. */
+static bool target_options_grow(struct target_options *opt)
+{
+	struct volume_spec *backings = reallocarray(
+		opt->backings, opt->backing_cnt + 1, sizeof(*backings));
+	char **texts;
+
+	if (!backings)
+		return false;
+	opt->backings = backings;
+	texts = reallocarray(opt->backing_texts, opt->backing_cnt + 1,
+			     sizeof(*texts));
+	if (!texts)
+		return false;
+	opt->backing_texts = texts;
+	return true;
+}
+
 static bool target_option_backing(void *options, const struct option_row *row,
 				  const char *value, char *msg, size_t msg_len)
 {
 	struct target_options *opt = options;
-	struct volume_spec *backings;
+	unsigned int cnt = opt->backing_cnt;
 
-	if (opt->backing_cnt == LUNS_MAX)
+	if (cnt == LUNS_MAX)
 		return target_option_refuse(msg, msg_len,
 					    "more than 256 volumes");
-	backings = reallocarray(opt->backings, opt->backing_cnt + 1,
-				sizeof(*backings));
-	if (!backings)
+	if (!target_options_grow(opt))
 		return target_option_refuse(msg, msg_len, "out of memory");
-	opt->backings = backings;
-	if (!volume_spec_parse(value, &backings[opt->backing_cnt], msg,
-			       msg_len))
+	if (!volume_spec_parse(value, &opt->backings[cnt], msg, msg_len))
 		return false;
+	opt->backing_texts[cnt] = strdup(value);
+	if (!opt->backing_texts[cnt])
+		return target_option_refuse(msg, msg_len, "out of memory");
 	opt->backing_cnt++;
 	return true;
 }
@@ -74,7 +91,7 @@ static bool target_option_listen(void *options, const struct option_row *row,
 		return target_option_refuse(
 			msg, msg_len,
 			"only an address and a port are possible here");
-	opt->listen_cnt++;
+	opt->listen_texts[opt->listen_cnt++] = value;
 	return true;
 }
 
@@ -83,7 +100,10 @@ static bool target_option_allow(void *options, const struct option_row *row,
 {
 	struct target_options *opt = options;
 
-	return access_rules_add(&opt->allow, value, msg, msg_len);
+	if (!access_rules_add(&opt->allow, value, msg, msg_len))
+		return false;
+	opt->allow_texts[opt->allow.cnt - 1] = value;
+	return true;
 }
 
 static bool target_option_state_dir(void *options, const struct option_row *row,
@@ -128,6 +148,26 @@ static bool target_option_quiet(void *options, const struct option_row *row,
 /* ---- the table ---- */
 
 static const struct option_row target_rows[] = {
+#if HAVE_JSON
+	{ .name = "config",
+	  .letter = 'c',
+	  .type = OPTION_PATH,
+	  .value = "FILE",
+	  .cmdline_only = true,
+	  .group = "Configuration",
+	  .help = "Read options from _FILE_, in JSON. Options of the command "
+		  "line add to its lists and replace its single values.",
+	  .more = "See *CONFIGURATION*.",
+	  OPTION_AT(target_options, config) },
+	{ .name = "check",
+	  .type = OPTION_PATH,
+	  .value = "FILE",
+	  .cmdline_only = true,
+	  .help = "Check the configuration in _FILE_, and exit. Serve nothing.",
+	  .more = "Exits with 0 if the file is correct. Otherwise one line names the file, the line and\n"
+		  "the key, and what is allowed. Stores are not opened.",
+	  OPTION_AT(target_options, check) },
+#endif
 	{ .name = "backing",
 	  .letter = 'b',
 	  .type = OPTION_PATH,
@@ -314,7 +354,8 @@ static const struct option_row target_rows[] = {
 		  "without *serial=* is another disk after each start, and has no file.\n"
 		  "Without this option, *rdma-target* refuses APTPL and SP, and forgets an\n"
 		  "unfinished job.",
-	  .set = target_option_state_dir },
+	  .set = target_option_state_dir,
+	  OPTION_AT(target_options, state_dir) },
 	{ .name = "pidfile",
 	  .letter = 'P',
 	  .type = OPTION_PATH,
@@ -338,6 +379,7 @@ static const struct option_row target_rows[] = {
 	  .more = "The operations of the rings (io_uring) are not restricted either; see *RIGHTS*.",
 	  OPTION_AT(target_options, no_sandbox) },
 	{ .name = "verbose",
+	  .cmdline_only = true,
 	  .letter = 'v',
 	  .type = OPTION_FLAG,
 	  .help = "Log more: negotiated values. Given twice, log every "
@@ -345,6 +387,7 @@ static const struct option_row target_rows[] = {
 	  .set = target_option_verbose,
 	  .again = true },
 	{ .name = "quiet",
+	  .cmdline_only = true,
 	  .letter = 'q',
 	  .type = OPTION_FLAG,
 	  .help = "Log less: only warnings and errors. Given twice, log "
@@ -352,6 +395,7 @@ static const struct option_row target_rows[] = {
 	  .set = target_option_quiet,
 	  .again = true },
 	{ .name = "check-plugin",
+	  .cmdline_only = true,
 	  .type = OPTION_PATH,
 	  .value = "SPEC",
 	  .help = "Serve nothing; check that the store and the layers "
@@ -437,7 +481,7 @@ static bool target_options_check(const struct target_options *opt)
 {
 	char size[SIZE_TEXT_SIZE];
 
-	if (opt->backing_cnt == 0) {
+	if (opt->backing_cnt == 0 && !opt->control) {
 		log_error(
 			"nothing to serve: give at least one --backing (a file, "
 			"a block device, or ram:SIZE); try --help");
@@ -457,34 +501,58 @@ static bool target_options_check(const struct target_options *opt)
 	return true;
 }
 
+void target_options_init(struct target_options *opt)
+{
+	*opt = (struct target_options){
+		.poll_us = reactor_poll_us_default(),
+		.log_level = LOG_NOTICE,
+	};
+	option_defaults(&target_option_table, opt);
+}
+
+enum option_verdict target_options_add(int argc, char **argv,
+				       struct target_options *opt)
+{
+	int first;
+	enum option_verdict verdict =
+		option_parse(&target_option_table, argc, argv, opt, &first);
+
+	if (verdict != OPTION_RUN)
+		return verdict;
+	if (first == argc)
+		return OPTION_RUN;
+	log_error("unexpected '%s': volumes are given with --backing",
+		  argv[first]);
+	return OPTION_BAD;
+}
+
+bool target_options_finish(struct target_options *opt)
+{
+	target_options_fill_in(opt);
+	return target_options_check(opt);
+}
+
 enum option_verdict target_options_parse(int argc, char **argv,
 					 struct target_options *ret_opt)
 {
 	enum option_verdict verdict;
-	int first;
 
-	*ret_opt = (struct target_options){
-		.poll_us = reactor_poll_us_default(),
-		.log_level = LOG_NOTICE,
-	};
-	option_defaults(&target_option_table, ret_opt);
-	verdict =
-		option_parse(&target_option_table, argc, argv, ret_opt, &first);
+	target_options_init(ret_opt);
+	verdict = target_options_add(argc, argv, ret_opt);
 	if (verdict != OPTION_RUN)
 		return verdict;
-	if (first < argc) {
-		log_error("unexpected '%s': volumes are given with --backing",
-			  argv[first]);
-		return OPTION_BAD;
-	}
-	target_options_fill_in(ret_opt);
-	return target_options_check(ret_opt) ? OPTION_RUN : OPTION_BAD;
+	return target_options_finish(ret_opt) ? OPTION_RUN : OPTION_BAD;
 }
 
 void target_options_free(struct target_options *opt)
 {
+	for (unsigned int i = 0; i < opt->backing_cnt; i++)
+		free(opt->backing_texts[i]);
+	free(opt->backing_texts);
 	free(opt->backings);
+	opt->backing_texts = NULL;
 	opt->backings = NULL;
+	opt->backing_cnt = 0;
 }
 
 size_t options_arena_len(const struct target_options *opt)

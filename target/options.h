@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The command line of rdma-target. Thread: setup. */
+/* The options of rdma-target: those of the command line, and those of the
+ * configuration file. Thread: setup. */
 #ifndef TARGET_OPTIONS_H
 #define TARGET_OPTIONS_H
 
@@ -28,28 +29,45 @@
 
 struct target_options {
 	struct srp_uri listens[OPTIONS_LISTENS_MAX];
-	unsigned int listen_cnt; /* 0: the default */
+	const char *listen_texts[OPTIONS_LISTENS_MAX]; /* as given; borrowed */
+	unsigned int listen_cnt;		       /* 0: the default */
 	struct volume_spec *backings;
+	char **backing_texts; /* as given */
 	unsigned int backing_cnt;
 	unsigned int threads;
 	bool threads_given; /* else they depend on processors and buffers */
 	unsigned int poll_us;
 	struct access_rules allow;
+	const char *allow_texts[ACCESS_RULES_MAX]; /* as given; borrowed */
 	struct port_limits limits;
 	unsigned int rdma_timeout_s;
 	unsigned int keepalive_s;
 	uint64_t buffers; /* bytes, of all threads together */
-	const char *user; /* NULL: no other; borrowed from argv */
+	const char *user; /* NULL: no other; borrowed, as all of these */
 	bool no_sandbox;
 	bool check_plugin;     /* check backings[0] and serve nothing */
-	const char *pidfile;   /* NULL: none; borrowed from argv */
-	const char *state_dir; /* NULL: none; borrowed from argv */
+	const char *pidfile;   /* NULL: none */
+	const char *state_dir; /* NULL: none */
 	enum log_level log_level;
+	const char *config;  /* the configuration file; NULL: none */
+	const char *check;   /* check this configuration, serve nothing */
+	const char *control; /* path of the control socket; NULL: none */
+	bool auto_save;	     /* save the configuration after each change */
 };
 
 extern const struct option_table target_option_table;
 
-/* Free with target_options_free(), whatever the verdict. */
+/* What there is before any option is given. Free with target_options_free(). */
+void target_options_init(struct target_options *opt);
+/* Adds the options of a command line; single values replace those there are. */
+enum option_verdict target_options_add(int argc, char **argv,
+				       struct target_options *opt);
+/* Fills in the defaults that depend on others, and checks what does. False: one
+ * line was logged. */
+bool target_options_finish(struct target_options *opt);
+
+/* All three, without a configuration file. Free with target_options_free(),
+ * whatever the verdict. */
 enum option_verdict target_options_parse(int argc, char **argv,
 					 struct target_options *ret_opt);
 void target_options_free(struct target_options *opt);

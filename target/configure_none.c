@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Without jansson there is no configuration file. */
+#include "target/configure.h"
+
+enum option_verdict configuration_read(int argc, char **argv,
+				       struct configuration *ret)
+{
+	return target_options_parse(argc, argv, &ret->opt);
+}
+
+void configuration_free(struct configuration *c)
+{
+	target_options_free(&c->opt);
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/control/config.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/size.h"
+#include "target/control/config_volume.h"
+
+/* Longest value that is no volume. */
+#define CONFIG_VALUE_MAX 4096
+
+bool config_refuse(struct config_fault *fault, const char *place,
+		   const char *fmt, ...)
+{
+	va_list ap;
+
+	snprintf(fault->place, sizeof(fault->place), "%s", place);
+	va_start(ap, fmt);
+	vsnprintf(fault->text, sizeof(fault->text), fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+static bool config_no_memory(struct config_fault *fault)
+{
+	return config_refuse(fault, "", "out of memory");
+}
+
+/* ---- keys ---- */
+
+static bool config_is_key(const struct option_row *row)
+{
+	return row && !row->cmdline_only && row->type != OPTION_HELP &&
+	       row->type != OPTION_VERSION;
+}
+
+static void config_list_keys(const struct option_table *t, char *buf,
+			     size_t len)
+{
+	size_t used = 0;
+
+	*buf = '\0';
+	for (unsigned int i = 0; i < t->cnt && used < len; i++) {
+		if (config_is_key(&t->rows[i]))
+			used += (size_t)snprintf(buf + used, len - used, "%s%s",
+						 used ? ", " : "",
+						 t->rows[i].name);
+	}
+}
+
+bool config_refuse_key(struct config_fault *fault, const char *place,
+		       const struct option_table *t, const char *key)
+{
+	const struct option_row *near = option_nearest(t, key, strlen(key));
+	const struct option_row *same =
+		option_find(t, t->style, key, strlen(key));
+	char keys[OPTION_TEXT_SIZE];
+
+	if (same)
+		return config_refuse(fault, place,
+				     "'%s' is for the command line only", key);
+	if (config_is_key(near))
+		return config_refuse(fault, place,
+				     "no key '%.64s'; did you mean '%s'?", key,
+				     near->name);
+	config_list_keys(t, keys, sizeof(keys));
+	return config_refuse(fault, place, "no key '%.64s'; there are %s", key,
+			     keys);
+}
+
+/* ---- values ---- */
+
+static const char *config_type_text(const struct option_row *row)
+{
+	switch (row->type) {
+	case OPTION_FLAG:
+		return "true or false";
+	case OPTION_NUMBER:
+		return "a number";
+	case OPTION_SIZE:
+		return "a number of bytes, or a size such as \"64M\"";
+	default:
+		return "a text";
+	}
+}
+
+/* @value as a person would give it to the option; false: of another type. */
+static bool config_value_text(const struct option_row *row, const json_t *value,
+			      char *buf, size_t len)
+{
+	bool is_number = row->type == OPTION_NUMBER || row->type == OPTION_SIZE;
+
+	if (json_is_string(value) &&
+	    json_string_length(value) == strlen(json_string_value(value)) &&
+	    json_string_length(value) < len) {
+		snprintf(buf, len, "%s", json_string_value(value));
+		return true;
+	}
+	if (!is_number || !json_is_integer(value))
+		return false;
+	snprintf(buf, len, "%lld", (long long)json_integer_value(value));
+	return true;
+}
+
+static json_t *config_canonical(const struct option_row *row,
+				const void *options, const char *text)
+{
+	char own[OPTION_TEXT_SIZE];
+	uint64_t size;
+
+	if (!option_get(row, options, own))
+		return json_string(text);
+	/* 4096 rather than "4k" */
+	if (row->choices && size_parse(text, &size) == 0)
+		return json_integer((json_int_t)size);
+	if (row->type == OPTION_NUMBER)
+		return json_integer((json_int_t)strtoull(own, NULL, 10));
+	return json_string(own);
+}
+
+json_t *config_check_value(const struct option_row *row, const json_t *value,
+			   void *options, const char *place,
+			   struct config_fault *fault)
+{
+	char text[CONFIG_VALUE_MAX];
+	char msg[sizeof(fault->text)];
+
+	if (row->type == OPTION_FLAG && json_is_boolean(value))
+		return json_is_true(value) ? json_true() : json_null();
+	if (row->type == OPTION_FLAG ||
+	    !config_value_text(row, value, text, sizeof(text))) {
+		config_refuse(fault, place, "'%s' is not %s", row->name,
+			      config_type_text(row));
+		return NULL;
+	}
+	if (!option_set(row, OPTION_SPEC, options, text, msg, sizeof(msg))) {
+		config_refuse(fault, place, "%s", msg);
+		return NULL;
+	}
+	return config_canonical(row, options, text);
+}
+
+/* ---- the whole ---- */
+
+/* A backing is a volume, all else has a value. */
+static json_t *config_check_one(const struct option_row *row,
+				const json_t *value, struct target_options *opt,
+				const char *place, struct config_fault *fault)
+{
+	_cleanup_free_ char *spec = NULL;
+	char msg[sizeof(fault->text)];
+	json_t *vol;
+
+	if (row->keys != &volume_option_table)
+		return config_check_value(row, value, opt, place, fault);
+	vol = config_check_volume(value, place, fault);
+	if (!vol)
+		return NULL;
+	spec = config_volume_spec(vol);
+	if (spec && option_set(row, OPTION_SPEC, opt, spec, msg, sizeof(msg)))
+		return vol;
+	config_refuse(fault, place, "%s", spec ? msg : "out of memory");
+	json_decref(vol);
+	return NULL;
+}
+
+static json_t *config_check_list(const struct option_row *row,
+				 const json_t *value,
+				 struct target_options *opt,
+				 struct config_fault *fault)
+{
+	size_t cnt = json_is_array(value) ? json_array_size(value) : 1;
+	json_t *list = json_array();
+
+	for (size_t i = 0; list && i < cnt; i++) {
+		const json_t *from =
+			json_is_array(value) ? json_array_get(value, i) : value;
+		char place[CONFIG_PLACE_SIZE];
+		json_t *one;
+
+		snprintf(place, sizeof(place), "%s[%zu]", row->name, i);
+		one = config_check_one(row, from, opt, place, fault);
+		if (one && json_array_append_new(list, one) == 0)
+			continue;
+		if (one)
+			config_no_memory(fault);
+		json_decref(list);
+		return NULL;
+	}
+	if (!list)
+		config_no_memory(fault);
+	return list;
+}
+
+static bool config_is_default(const struct option_row *row, const json_t *value)
+{
+	char text[OPTION_TEXT_SIZE];
+	const char *dflt = option_default_text(row, text);
+
+	if (json_is_null(value) ||
+	    (json_is_array(value) && json_array_size(value) == 0))
+		return true;
+	if (row->dflt_text || !*dflt)
+		return false;
+	if (json_is_integer(value))
+		return json_integer_value(value) == (json_int_t)row->dflt;
+	return json_is_string(value) && !strcmp(json_string_value(value), dflt);
+}
+
+static bool config_check_row(const struct option_row *row, const json_t *value,
+			     struct target_options *opt, json_t *to,
+			     struct config_fault *fault)
+{
+	json_t *is = row->again ? config_check_list(row, value, opt, fault)
+				: config_check_one(row, value, opt, row->name,
+						   fault);
+
+	if (!is)
+		return false;
+	if (config_is_default(row, is)) {
+		json_decref(is);
+		return true;
+	}
+	return json_object_set_new(to, row->name, is) == 0 ||
+	       config_no_memory(fault);
+}
+
+static bool config_check_keys(const json_t *from, struct config_fault *fault)
+{
+	const struct option_table *t = &target_option_table;
+	const char *key;
+	json_t *value;
+
+	if (!json_is_object(from))
+		return config_refuse(fault, "",
+				     "a configuration is an object: {...}");
+	json_object_foreach((json_t *)(uintptr_t)from, key, value) {
+		/* For editors: what the file follows. */
+		if (!strcmp(key, "$schema"))
+			continue;
+		if (!config_is_key(
+			    option_find(t, OPTION_LONG, key, strlen(key))))
+			return config_refuse_key(fault, key, t, key);
+	}
+	return true;
+}
+
+json_t *config_check(const json_t *from, struct config_fault *fault)
+{
+	const struct option_table *t = &target_option_table;
+	struct target_options *opt = calloc(1, sizeof(*opt));
+	json_t *to = json_object();
+	bool good = opt && to ? config_check_keys(from, fault)
+			      : config_no_memory(fault);
+
+	if (opt)
+		target_options_init(opt);
+	for (unsigned int i = 0; good && i < t->cnt; i++) {
+		const json_t *value = json_object_get(from, t->rows[i].name);
+
+		if (value)
+			good = config_check_row(&t->rows[i], value, opt, to,
+						fault);
+	}
+	if (opt)
+		target_options_free(opt);
+	free(opt);
+	if (good)
+		return to;
+	json_decref(to);
+	return NULL;
+}
+
+/* ---- to and from options ---- */
+
+static bool config_store_one(const struct option_row *row, const json_t *value,
+			     struct target_options *opt,
+			     struct config_fault *fault)
+{
+	char text[32];
+	char msg[sizeof(fault->text)];
+	const char *given = text;
+
+	if (row->keys == &volume_option_table) {
+		_cleanup_free_ char *spec = config_volume_spec(value);
+
+		if (!spec)
+			return config_no_memory(fault);
+		return option_set(row, OPTION_LONG, opt, spec, msg,
+				  sizeof(msg)) ||
+		       config_refuse(fault, row->name, "%s", msg);
+	}
+	if (json_is_string(value))
+		given = json_string_value(value);
+	else
+		snprintf(text, sizeof(text), "%lld",
+			 (long long)json_integer_value(value));
+	return option_set(row, OPTION_LONG, opt,
+			  json_is_true(value) ? NULL : given, msg,
+			  sizeof(msg)) ||
+	       config_refuse(fault, row->name, "%s", msg);
+}
+
+bool config_store(const json_t *config, struct target_options *opt,
+		  struct config_fault *fault)
+{
+	const struct option_table *t = &target_option_table;
+
+	for (unsigned int i = 0; i < t->cnt; i++) {
+		const struct option_row *row = &t->rows[i];
+		const json_t *value = json_object_get(config, row->name);
+		size_t cnt = !value		    ? 0
+			     : json_is_array(value) ? json_array_size(value)
+						    : 1;
+
+		for (size_t k = 0; k < cnt; k++) {
+			if (!config_store_one(row,
+					      json_is_array(value)
+						      ? json_array_get(value, k)
+						      : value,
+					      opt, fault))
+				return false;
+		}
+	}
+	return true;
+}
+
+static json_t *config_texts(const char *const *texts, unsigned int cnt)
+{
+	json_t *list = json_array();
+
+	for (unsigned int i = 0; list && i < cnt; i++)
+		json_array_append_new(list, json_string(texts[i]));
+	return list;
+}
+
+static json_t *config_volumes(const struct target_options *opt)
+{
+	json_t *list = json_array();
+
+	for (unsigned int i = 0; list && i < opt->backing_cnt; i++)
+		json_array_append_new(
+			list, config_volume_from_spec(opt->backing_texts[i]));
+	return list;
+}
+
+/* What a single value has become; NULL: as it was at first. */
+static json_t *config_scalar(const struct option_row *row, const void *opt,
+			     const void *at_first)
+{
+	const char *at = (const char *)opt + row->offset;
+	char text[OPTION_TEXT_SIZE];
+	const char *given;
+
+	if (!row->size ||
+	    !memcmp(at, (const char *)at_first + row->offset, row->size))
+		return NULL;
+	if (row->type == OPTION_FLAG)
+		return json_true();
+	if (option_get(row, opt, text))
+		return config_canonical(row, opt, text);
+	memcpy(&given, at, sizeof(given));
+	return json_string(given);
+}
+
+json_t *config_of_options(const struct target_options *opt)
+{
+	const struct option_table *t = &target_option_table;
+	struct target_options *at_first = calloc(1, sizeof(*at_first));
+	json_t *to = at_first ? json_object() : NULL;
+
+	if (at_first)
+		target_options_init(at_first);
+	for (unsigned int i = 0; to && i < t->cnt; i++) {
+		const struct option_row *row = &t->rows[i];
+		json_t *value = config_is_key(row)
+					? config_scalar(row, opt, at_first)
+					: NULL;
+
+		if (value)
+			json_object_set_new(to, row->name, value);
+	}
+	free(at_first);
+	if (to && opt->listen_cnt)
+		json_object_set_new(
+			to, "listen",
+			config_texts(opt->listen_texts, opt->listen_cnt));
+	if (to && opt->allow.cnt)
+		json_object_set_new(
+			to, "allow",
+			config_texts(opt->allow_texts, opt->allow.cnt));
+	if (to && opt->backing_cnt)
+		json_object_set_new(to, "backing", config_volumes(opt));
+	return to;
+}

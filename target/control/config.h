@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The configuration of rdma-target as a JSON object, the same in a file, on the
+ * control socket and in memory. Its keys are the names of the options:
+ *
+ *	{ "listen": ["srp+tcp://10.0.0.1"], "allow": ["10.0.0.0/24"],
+ *	  "max-logins": 100,
+ *	  "backing": [ { "store": "/srv/a.img", "name": "a", "ro": true },
+ *		       "ram:64M,name=b" ] }
+ *
+ * An option that may be given several times has an array, or one value. A volume
+ * is a SPEC, as behind --backing, or an object: "store" is what a SPEC begins
+ * with (without backslashes), "parameters" are those of a store that is a
+ * plugin, each other key is an option of volumes. A layer is the name of a
+ * plugin, or {"plugin": NAME, "parameters": {...}}.
+ *
+ * The canonical form has volumes as objects, arrays where several are possible,
+ * and sizes as the target prints them. It leaves out what is the default. So two
+ * configurations are the same when their canonical forms are json_equal().
+ *
+ * Thread: any. Nothing here opens, changes or logs anything.
+ */
+#ifndef TARGET_CONTROL_CONFIG_H
+#define TARGET_CONTROL_CONFIG_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "target/options.h"
+
+#define CONFIG_PLACE_SIZE 192
+
+/* Why a configuration is refused. */
+struct config_fault {
+	char place[CONFIG_PLACE_SIZE]; /* "backing[1].block-size"; "": all of it */
+	char text[ERROR_TEXT_SIZE];    /* names key and value */
+};
+
+/* The canonical form of @from, to be freed by json_decref(). NULL: refused. */
+json_t *config_check(const json_t *from, struct config_fault *fault);
+
+/* The same for one volume, which is at @place. */
+json_t *config_check_volume(const json_t *from, const char *place,
+			    struct config_fault *fault);
+
+/*
+ * Stores what @config, which is canonical, says in @opt: values replace those
+ * that are there, lists grow. @opt borrows texts of @config. False: refused.
+ */
+bool config_store(const json_t *config, struct target_options *opt,
+		  struct config_fault *fault);
+
+/* What differs in @opt from the defaults, in canonical form. NULL: no memory. */
+json_t *config_of_options(const struct target_options *opt);
+
+/* The SPEC of a canonical volume, to be freed. NULL: no memory. */
+char *config_volume_spec(const json_t *vol);
+
+/* Fills in @fault; returns false. */
+bool config_refuse(struct config_fault *fault, const char *place,
+		   const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* A key that is not in @t: the nearest name, or all names. Returns false. */
+bool config_refuse_key(struct config_fault *fault, const char *place,
+		       const struct option_table *t, const char *key);
+
+/* A canonical form of @value for @row, as an element of a list or alone; NULL:
+ * refused. A flag that is false has the canonical form json_null(). @options is
+ * where the value is tried. */
+json_t *config_check_value(const struct option_row *row, const json_t *value,
+			   void *options, const char *place,
+			   struct config_fault *fault);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * JSON texts: limits, comments, and the lines of what is refused. Thread: any.
+ */
+#ifndef TARGET_CONTROL_CONFIG_TEXT_H
+#define TARGET_CONTROL_CONFIG_TEXT_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "target/control/config.h"
+
+/* A longer text is refused. Bytes. */
+#define CONFIG_TEXT_MAX (1u << 20)
+/* Objects and arrays within each other; the canonical form has 5. */
+#define CONFIG_DEPTH_MAX 16
+
+/* False: brackets are nested deeper than CONFIG_DEPTH_MAX, which the parser would
+ * pay for with stack. Any bytes may be in @text. */
+bool config_text_is_flat(const char *text, size_t len);
+
+/*
+ * Parses @text, after lines that begin with // or # have been blanked in it. NULL:
+ * it is no JSON; then *ret_line and @e say why.
+ */
+json_t *config_text_parse(char *text, size_t len, unsigned int *ret_line,
+			  struct error *e);
+
+/* The line of @place (config.h) in @text, which is JSON. */
+unsigned int config_text_line(const char *text, const char *place);
+
+/*
+ * Reads the configuration in file @path and checks it. NULL: refused; @e says
+ * "PATH:LINE: ..." then. Blocks.
+ */
+json_t *config_read(const char *path, struct error *e);
+
+/* The same without the check: what stands in the file, and its text, to be freed.
+ */
+json_t *config_read_json(const char *path, char **ret_text, struct error *e);
+
+#endif

@@ -1,0 +1,99 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The configuration file of rdma-target, and the schema that describes it.
+. "$(dirname "$0")/lib.sh"
+rdma-target --help | grep -q -- --config || t_skip_all 'built without jansson'
+SCHEMA=$BUILD/docs/rdma-target.schema.json
+
+# file TEXT: a configuration file; sed's @ stands for the scratch directory
+file() { printf '%s\n' "$1" | sed "s|@|$T|g" >"$T/c.json"; }
+
+# schema_says: is the file as the schema wants it? Its comments are left out.
+schema_says() {
+	sed 's/^[[:space:]]*\(#\|\/\/\).*//' "$T/c.json" >"$T/plain.json"
+	python3 -W ignore - "$SCHEMA" "$T/plain.json" <<-'END'
+		import json, sys, jsonschema
+		jsonschema.Draft7Validator(json.load(open(sys.argv[1]))).validate(
+		    json.load(open(sys.argv[2])))
+	END
+}
+schema_says_no() { ! schema_says; }
+has_jsonschema() { python3 -c 'import jsonschema' 2>/dev/null; }
+
+# good NAME TEXT: a file that the target and the schema take
+good() {
+	file "$2"
+	t_check "$1: is taken" rdma-target --check "$T/c.json"
+	if has_jsonschema; then
+		t_check "$1: the schema says so" schema_says
+	fi
+}
+
+# bad NAME PATTERN TEXT: one that both refuse
+bad() {
+	file "$3"
+	t_refused "$1: is refused" "c.json:$2" rdma-target --check "$T/c.json"
+	if has_jsonschema; then
+		t_check "$1: the schema says so" schema_says_no
+	fi
+}
+
+# The example of the manual page.
+example() {
+	sed -n '/^# CONFIGURATION/,/^# IDENTITY/p' \
+		"$(dirname "$0")/../../docs/rdma-target.8.scd" |
+		sed -n '/^```/,/^```/p' | grep -v '^```'
+}
+
+good 'an empty object' '{}'
+good 'the example of the manual page' "$(example)"
+good 'all kinds of values' '{ "threads": "2", "buffers": 67108864,
+	"no-sandbox": true, "allow": "all", "backing": [
+	{ "store": "nbd:x", "block-size": "4k", "removable": false,
+	  "parameters": { "a": 1 }, "layer": [ "log",
+	    { "plugin": "qos", "parameters": { "iops": "5" } } ] } ] }'
+bad 'a key that is nearly one' "2: max-login: no key.*'max-logins'" '{
+	"max-login": 3 }'
+bad 'a key of volumes that is none' '3: backing\[0\].nmae: no key' '{
+	"backing": [ { "store": "a",
+		"nmae": "a" } ] }'
+bad 'a volume without a store' "2: backing\[0\]: a volume needs 'store'" '{
+	"backing": [ { "name": "a" } ] }'
+bad 'a number that is too large' '1: threads: .*from 1 to' '{ "threads": 999 }'
+bad 'a flag that is a text' '1: no-sandbox: .*true or false' \
+	'{ "no-sandbox": "yes" }'
+bad 'an option of the command line' '1: config: .*command line' \
+	'{ "config": "x" }'
+
+file '{ "a": 1,
+ "a": 2 }'
+t_refused 'a key twice is refused' 'c.json:2: not JSON: duplicate' \
+	rdma-target --check "$T/c.json"
+t_refused 'a directory is refused' 'not a regular file' rdma-target --check "$T"
+t_refused 'no file is refused' 'No such file' rdma-target --config "$T/none"
+
+file '{}'
+t_refused 'an empty file serves nothing' 'nothing to serve' \
+	rdma-target --config "$T/c.json"
+
+# ---- a target of a file
+
+has_volumes() { # NAME...
+	rdma-info "$URI" | tee "$T/info" >&2
+	for name; do
+		grep -qw "$name" "$T/info" || return 1
+	done
+}
+
+file '{ "max-logins": 7, "threads": 1,
+  # one that is in the file
+  "backing": [ { "store": "ram:1M", "name": "filed", "lun": 5 } ] }'
+t_target --config "$T/c.json" --backing ram:2M,name=added
+t_check 'the command line adds to the volumes of the file' \
+	has_volumes filed added
+kill "$T_TARGET"
+wait "$T_TARGET"
+t_refused 'a value of the command line replaces that of the file' \
+	'buffers 4 MiB.*too small' \
+	rdma-target --config "$T/c.json" --threads 2 --buffers 4M
+t_done
