@@ -453,6 +453,7 @@ void t_post_send(struct t_end *end, struct t_chain *chain,
 		 const struct t_mem *m, size_t off, uint32_t len)
 {
 	chain->c.dir = XP_NO_DATA;
+	chain->c.len = 0;
 	chain->c.send[0] = (struct xp_sge){ m->p + off, len, m->mr };
 	chain->c.send_cnt = 1;
 	t_post(end, chain);
