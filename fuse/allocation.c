@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fuse/allocation.h"
 
-/* How long to ask for the map of one volume. */
+/* How long to query the map of one volume. */
 #define QUERY_US 100000
-/* How long somebody waits for an answer. */
+/* How long a request waits for the result. */
 #define ANSWER_MS 200
 
 static void allocation_query(struct allocation *a);
@@ -40,7 +40,7 @@ static void allocation_answer_late(struct reactor_timer *t)
 	allocation_answer_waiters(a, a->allocated);
 }
 
-/* What of the volume is allocated when @found of the first @pos bytes are. */
+/* Extrapolates to the volume: @found of the first @pos bytes are allocated. */
 static uint64_t allocation_estimate(uint64_t found, uint64_t pos, uint64_t size)
 {
 	if (pos == 0)
@@ -58,7 +58,7 @@ static void allocation_extent_done(struct srpi_io *io, int res)
 		allocation_finish(a, size);
 		return;
 	}
-	/* A target that was stuck says little with its first answer. */
+	/* Count from the first answer: the target may have been stuck before. */
 	if (a->pos == 0)
 		a->begun_us = reactor_now_us(a->reactor);
 	a->pos += io->extent_len;
@@ -106,7 +106,7 @@ void allocation_get(struct allocation *a, struct allocation_waiter *w)
 		a->known = true;
 		a->allocated = a->info->size;
 	}
-	/* Who only looks at the file must not wait for a lost connection. */
+	/* stat(2) must not wait for a lost connection. */
 	if (a->known || a->answer_late ||
 	    srpi_session_state(a->session) != SRPI_RUNNING) {
 		w->done(w, a->allocated);

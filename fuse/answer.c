@@ -9,14 +9,13 @@
 #include "fuse/reader.h"
 #include "fuse/slots.h"
 
-/* ENOENT: nobody waits for it any more. ENODEV: unmounted. */
+/* ENOENT: the program does not wait any more. ENODEV: unmounted. */
 bool answer_is_refused(int err)
 {
 	return err < 0 && err != -ENOENT && err != -ENODEV;
 }
 
-/* The kernel has not taken an answer: who waits for it is to get an error, and
- * not to wait for ever. */
+/* Without an answer, the program would wait without limit. */
 void answer_with_error(struct dev *dev, uint64_t unique, int err)
 {
 	const struct fuse_out_header out = {
@@ -27,11 +26,12 @@ void answer_with_error(struct dev *dev, uint64_t unique, int err)
 	unsigned int dropped;
 
 	if (log_limit_pass(&dev_answers(dev)->limit, 10, &dropped))
-		log_error("the kernel refuses an answer: %s; it gets an I/O "
-			  "error instead",
+		log_error("the kernel refused an answer: %s; the program gets "
+			  "an I/O error",
 			  strerror(-err));
 	if (write(dev_fd(dev), &out, sizeof(out)) < 0)
-		log_debug("and refuses that: %s", strerror(errno));
+		log_debug("the kernel refused the I/O error, too: %s",
+			  strerror(errno));
 }
 
 static void answer_sent(struct slot *slot, int res)
@@ -53,7 +53,7 @@ static void answer_write_done(struct reactor_op *op, int res,
 {
 	struct slot *slot = container_of(op, struct slot, transfer.op);
 
-	/* The kernel cannot do it without a thread of its own (before 6.9). */
+	/* Before Linux 6.9, the kernel needs a thread of its own for this. */
 	if (res == -EAGAIN || res == -EOPNOTSUPP) {
 		dev_answers(slot->dev)->by_ring = false;
 		answer_write_now(slot);
@@ -63,19 +63,9 @@ static void answer_write_done(struct reactor_op *op, int res,
 	answer_sent(slot, res);
 }
 
-/* The one function that answers a request for data: @len bytes at @p, which is
- * slot->data or slot->answer, or an error. */
-static void answer_send(struct slot *slot, void *p, size_t len, int err)
+/* Prepares a write to /dev/fuse: the header, and @len bytes at @p. */
+static void answer_make_parts(struct slot *slot, void *p, size_t len, int err)
 {
-	struct dev *dev = slot->dev;
-	struct io_uring_sqe *sqe;
-
-	if (slot->entry.uring) {
-		slots_show_kernel(dev_slots(dev), slot, p, len);
-		uring_answer(slot, len, err);
-		dev_release(slot);
-		return;
-	}
 	slot->answer.header = (struct fuse_out_header){
 		.len = (uint32_t)(sizeof(slot->answer.header) + len),
 		.error = err,
@@ -84,16 +74,37 @@ static void answer_send(struct slot *slot, void *p, size_t len, int err)
 	slot->transfer.parts[0] = (struct iovec){ &slot->answer.header,
 						  sizeof(slot->answer.header) };
 	slot->transfer.parts[1] = (struct iovec){ p, len };
-	if (!dev_answers(dev)->by_ring) {
-		answer_write_now(slot);
+}
+
+static void answer_write_by_ring(struct slot *slot)
+{
+	struct dev *dev = slot->dev;
+	struct io_uring_sqe *sqe = reactor_sqe(dev_reactor(dev));
+
+	io_uring_prep_writev(sqe, dev_fd(dev), slot->transfer.parts,
+			     slot->transfer.parts[1].iov_len ? 2 : 1, 0);
+	dev_prep_file(dev, sqe);
+	slot->transfer.op.done = answer_write_done;
+	reactor_prep_done(sqe, &slot->transfer.op);
+}
+
+/* All answers to requests for data: an error, or the @len bytes at @p, which is
+ * slot->data or in slot->answer. */
+static void answer_send(struct slot *slot, void *p, size_t len, int err)
+{
+	struct dev *dev = slot->dev;
+
+	if (slot->entry.uring) {
+		slots_show_kernel(dev_slots(dev), slot, p, len);
+		uring_answer(slot, len, err);
+		dev_release(slot);
 		return;
 	}
-	slot->transfer.op.done = answer_write_done;
-	sqe = reactor_sqe(dev_reactor(dev));
-	io_uring_prep_writev(sqe, dev_fd(dev), slot->transfer.parts,
-			     len ? 2 : 1, 0);
-	dev_prep_file(dev, sqe);
-	reactor_prep_done(sqe, &slot->transfer.op);
+	answer_make_parts(slot, p, len, err);
+	if (dev_answers(dev)->by_ring)
+		answer_write_by_ring(slot);
+	else
+		answer_write_now(slot);
 }
 
 void answer_error(struct slot *slot, int err)

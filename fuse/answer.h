@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Answers to requests for data.
+ * Answers to requests for data. Each function ends the request: the slot belongs
+ * to the device again.
  *
  * Thread: the context's reactor.
  */
@@ -12,12 +13,11 @@
 
 /* Part of a device; private. */
 struct answers {
-	bool by_ring; /* they leave with the turn's io_uring_enter */
+	bool by_ring; /* io_uring_enter() at the end of the turn sends them */
 	struct log_limit limit;
 };
 
-/* Answers with an error (negative errno) or, with 0, with no data. The slot
- * is the device's again, as after the next three. */
+/* Answers with an error (negative errno), or, with 0, without data. */
 void answer_error(struct slot *slot, int err);
 /* Answers a READ with the @len bytes that lie at slot->data. */
 void answer_data(struct slot *slot, uint32_t len);
@@ -28,7 +28,9 @@ void answer_position(struct slot *slot, uint64_t pos);
 
 /* ---- between answer.c and dev.c ---- */
 
+/* The kernel did not take an answer: writing it returned @err. */
 bool answer_is_refused(int err);
+/* Answers request @unique with EIO, because the kernel refused its answer. */
 void answer_with_error(struct dev *dev, uint64_t unique, int err);
 
 #endif

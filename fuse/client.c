@@ -22,13 +22,13 @@
 #include "base/reactor.h"
 #include "initiator/srp_initiator.h"
 
-/* How long requests in flight may take after a signal, before the session is
- * closed under them. */
+/* How long requests in flight may take after a signal. Then the session is closed,
+ * and they fail. */
 #define DRAIN_MS 10000
 
-/* Of the memory that may be locked. */
+/* Locked memory for slots, at most; and what stays for other memory. */
 #define PIN_MAX	    (64ull << 20)
-#define PIN_RESERVE (256ull << 10) /* for what goes along with the slots */
+#define PIN_RESERVE (256ull << 10)
 
 #define BLOCK_SIZE_MAX 65536u
 
@@ -38,7 +38,7 @@
 struct client {
 	const struct fuse_options *o;
 	struct mount *mount;
-	unsigned int queues; /* of FUSE over io_uring; 0: not offered */
+	unsigned int queues; /* of FUSE over io_uring; 0: it is not offered */
 	struct reactor *reactor;
 	struct srpi_ctx *ctx; /* runs on it */
 	struct mount_session session;
@@ -120,7 +120,7 @@ static int client_watch_signals(struct client *c)
 
 /* ---- the loop ---- */
 
-/* One turn; -1: the loop is broken and so is everything. */
+/* Runs one turn. -1: the event loop failed, and the process must end. */
 static int client_turn(struct client *c)
 {
 	int err = reactor_run_once(c->reactor, -1);
@@ -159,7 +159,7 @@ static int client_login(struct client *c)
 
 /* ---- the volumes ---- */
 
-/* "disk, scratch (LUN 0 ...)": those that there are, for an error. */
+/* "disk, scratch": the names of all volumes. */
 static const char *client_volume_names(const struct srpi_session *s, char *buf,
 				       size_t size)
 {
@@ -195,8 +195,8 @@ static int client_choose_volume(struct client *c, int *ret_volume)
 	}
 	if (cnt == 0) {
 		error_set(&c->e, -ENOENT,
-			  "target %s shows us no volumes; has this "
-			  "initiator (%s) the right to see any?",
+			  "target %s shows no volumes to initiator %s; its "
+			  "access rules may exclude this initiator",
 			  si.peer, si.initiator);
 		return -ENOENT;
 	}
@@ -204,9 +204,8 @@ static int client_choose_volume(struct client *c, int *ret_volume)
 	if (!c->mount->is_file || cnt == 1)
 		return 0;
 	error_set(&c->e, -EINVAL,
-		  "mount point %s is a regular file, which can become one "
-		  "volume, and the target has %u; name one behind the "
-		  "address, as in %s/%s, of: %s",
+		  "mount point %s is a regular file, which can show only one "
+		  "volume, but the target has %u; select one, as in %s/%s: %s",
 		  c->mount->path, cnt, c->o->uri,
 		  srpi_volume_info(c->session.srpi, 0)->name,
 		  client_volume_names(c->session.srpi, names, sizeof(names)));
@@ -282,7 +281,7 @@ static uint32_t client_edge_len(const struct client *c)
 	return edge;
 }
 
-/* Bytes that may be registered, 0 for any: an RDMA device locks them. */
+/* Bytes that may be registered: an RDMA device locks them. 0: no limit. */
 static uint64_t client_pin_budget(const struct client *c)
 {
 	struct srpi_session_info si = { .struct_size = sizeof(si) };
@@ -372,7 +371,7 @@ static int client_mount(struct client *c)
 					 : "does not answer");
 }
 
-/* Waits for the child that unmounts, serving meanwhile. True: unmounted. */
+/* Serves requests until the child has unmounted. False: it failed. */
 static bool client_unmount(struct client *c, bool lazy)
 {
 	c->unmounter = mount_unmount(c->mount, lazy);
@@ -397,11 +396,11 @@ static void client_end_mount(struct client *c)
 	if (c->unmounted)
 		return;
 	if (client_unmount(c, /* lazy= */ true))
-		log_warn("%s is in use: detached it; programs that still have "
-			 "files open there get errors from now on",
+		log_warn("%s is in use: detached it; programs that have files "
+			 "open there get errors from now on",
 			 c->mount->path);
 	else
-		log_error("cannot unmount %s; do it by hand: fusermount3 -u %s",
+		log_error("cannot unmount %s; unmount it: fusermount3 -u %s",
 			  c->mount->path, c->mount->path);
 }
 
@@ -431,12 +430,12 @@ static bool client_is_idle(const struct client *c)
 	return dev_idle(c->dev) && c->flushing == 0;
 }
 
-/* The session, and f->info with it, may be gone by now. */
+/* The session may be closed: f->info is not valid. */
 static void client_log_unflushed(struct client *c, const struct tree_file *f,
 				 int err)
 {
-	log_error("the last flush of volume %s failed: %s; what was written "
-		  "last may be lost",
+	log_error("the last flush of volume %s failed: %s; data written since "
+		  "the last fsync may be lost",
 		  f->name, strerror(-err));
 	c->status = EXIT_FAILURE;
 }
@@ -451,8 +450,8 @@ static void client_flushed(struct srpi_io *io, int res)
 			c, container_of(io, struct tree_file, flush), res);
 }
 
-/* Sends a flush for each volume that was written to, if there is somebody left
- * to send it to. */
+/* Flushes each volume that was written. Without a session, logs that the data may
+ * be lost. */
 static void client_flush_all(struct client *c)
 {
 	for (unsigned int i = 0; i < c->tree->cnt; i++) {
@@ -473,8 +472,8 @@ static void client_flush_all(struct client *c)
 	}
 }
 
-/* Until all is answered; a second signal or the timer cuts it short: what the
- * target still has then fails. */
+/* Waits until all requests are answered. At a further signal, or when the timer
+ * expires, closes the session, and requests in flight fail. */
 static void client_wait_idle(struct client *c)
 {
 	unsigned int stop_limit = c->stop_signals + 1;
@@ -507,7 +506,7 @@ static void client_unwatch_signals(struct client *c)
 	close(c->signals.fd);
 }
 
-/* Undoes what was done, of a client that may be half built. */
+/* Ends a client that may be built only in part. */
 static void client_end(struct client *c)
 {
 	if (c->mount->mounted) {
@@ -523,7 +522,7 @@ static void client_end(struct client *c)
 	tree_free(c->tree);
 	srpi_ctx_destroy(c->ctx);
 	reactor_destroy(c->reactor);
-	/* Entries that the kernel has come back as long as there is a ring. */
+	/* Only now: while there is a ring, the kernel may complete entries. */
 	dev_free(c->dev);
 	identity_release(&c->identity);
 }

@@ -10,9 +10,10 @@
 #include "fuse/answer.h"
 #include "fuse/open_file.h"
 #include "fuse/slots.h"
+#include "fuse/space.h"
 #include "base/log.h"
 
-/* ---- common to all ---- */
+/* ---- commands for the target ---- */
 
 int data_errno(int err)
 {
@@ -36,8 +37,8 @@ static const char *const data_op_names[] = {
 	[SRPI_EXTENT] = "look for holes",
 };
 
-/* Programs see an errno; what the target said is for who looks after it. What
- * a lost connection fails has a line of its own. */
+/* Programs get an errno. The log has the answer of the target, for the
+ * administrator. A lost connection has a line of its own. */
 static void data_log_failure(struct slot *slot, const struct srpi_io *io,
 			     int err)
 {
@@ -49,7 +50,7 @@ static void data_log_failure(struct slot *slot, const struct srpi_io *io,
 	if (!srpi_io_answer(io, answer) || !log_limit_pass(&limit, 5, &dropped))
 		return;
 	if (dropped)
-		log_error("%u more errors of volumes were not shown", dropped);
+		log_error("%u more errors of volumes were not logged", dropped);
 	srpi_session_info(dev_session(slot->dev), &si);
 	if (io->op != SRPI_FLUSH)
 		snprintf(where, sizeof(where), " of %llu bytes at %llu",
@@ -89,7 +90,7 @@ void data_submit(struct slot *slot, void (*then)(struct slot *slot))
 	data_send_part(slot, &slot->commands.io);
 }
 
-/* ---- ranges that share blocks with others ---- */
+/* ---- ranges that are not aligned to blocks ---- */
 
 static bool data_is_one_block(const struct slot *slot)
 {
@@ -160,7 +161,7 @@ void data_edges(struct slot *slot, enum srpi_op op,
 
 void data_unlock(struct slot *slot)
 {
-	/* Also after an error: part of it may be done. */
+	/* Also after an error: part of the data may be written. */
 	tree_file_touch(slot->file);
 	range_unlock(&slot->file->locks, &slot->lock);
 }
@@ -223,15 +224,24 @@ static void data_read_done(struct slot *slot)
 		answer_data(slot, (uint32_t)slot->range.len);
 }
 
-/* The blocks that hold the range are read so that its first byte comes to lie
- * at slot->data; the answer's header overwrites those before it. */
+/* Prepares the command for the blocks that contain the range. The first byte of
+ * the range lies at slot->data. */
+static void data_prepare(struct slot *slot, enum srpi_op op)
+{
+	uint64_t end = slot->range.offset + slot->range.len;
+	uint64_t begin = data_round_down(slot, slot->range.offset);
+
+	slot->commands.io.op = op;
+	slot->commands.io.offset = begin;
+	slot->commands.io.len = data_round_up(slot, end) - begin;
+	slot->commands.io.buf = slot->data - (slot->range.offset - begin);
+}
+
 static void data_start_read(struct slot *slot, const struct fuse_read_in *in)
 {
 	uint64_t size = slot->file->info->size;
-	uint64_t begin;
 
-	slot->range.offset = in->offset;
-	slot->range.len = in->size;
+	slot->range = (struct byte_range){ in->offset, in->size };
 	if (slot->range.len > dev_max_write(slot->dev)) {
 		answer_error(slot, -EINVAL);
 		return;
@@ -244,13 +254,7 @@ static void data_start_read(struct slot *slot, const struct fuse_read_in *in)
 		answer_data(slot, 0);
 		return;
 	}
-	begin = data_round_down(slot, slot->range.offset);
-	slot->commands.io.op = SRPI_READ;
-	slot->commands.io.offset = begin;
-	slot->commands.io.len =
-		data_round_up(slot, slot->range.offset + slot->range.len) -
-		begin;
-	slot->commands.io.buf = slot->data - (slot->range.offset - begin);
+	data_prepare(slot, SRPI_READ);
 	data_submit(slot, data_read_done);
 }
 
@@ -265,21 +269,15 @@ static void data_write_done(struct slot *slot)
 		answer_written(slot, (uint32_t)slot->range.len);
 }
 
-/* From the slot: the payload, and what was put before and behind it. */
+/* Writes the payload, and the bytes that data_merge_edges() put around it. */
 static void data_write_blocks(struct slot *slot)
 {
-	uint64_t begin = data_round_down(slot, slot->range.offset);
-
-	slot->commands.io.op = SRPI_WRITE;
-	slot->commands.io.offset = begin;
-	slot->commands.io.len =
-		data_round_up(slot, slot->range.offset + slot->range.len) -
-		begin;
-	slot->commands.io.buf = slot->data - (slot->range.offset - begin);
+	data_prepare(slot, SRPI_WRITE);
 	slot->commands.io.fua = slot->work.fua;
 	data_submit(slot, data_write_done);
 }
 
+/* Completes the first and the last block with their old bytes. */
 static void data_merge_edges(struct slot *slot)
 {
 	uint64_t end = slot->range.offset + slot->range.len;
@@ -317,12 +315,11 @@ static void data_write_filled(struct slot *slot)
 		answer_error(slot, data_errno(slot->commands.err));
 		return;
 	}
-	slot->range.offset = slot->work.write.offset;
-	slot->range.len = slot->work.write.len;
+	slot->range = slot->work.write;
 	data_lock(slot, data_is_unaligned(slot), data_write_locked);
 }
 
-/* 0, 1 when there is nothing to write, or why it cannot be. */
+/* Returns 0, 1 if there is nothing to write, or a negative errno. */
 static int data_check_write(struct slot *slot, const struct fuse_in_header *h,
 			    const struct fuse_write_in *in)
 {
@@ -358,12 +355,11 @@ static void data_start_write(struct slot *slot, const struct fuse_in_header *h,
 		return;
 	}
 	slot->fh = in->fh;
-	slot->work.write.offset = in->offset;
-	slot->work.write.len = in->size;
-	/* As a disk does: what fits. */
+	slot->work.write = (struct byte_range){ in->offset, in->size };
+	/* A write across the end is cut short, as on a block device. */
 	if (slot->work.write.len > slot->file->info->size - in->offset)
 		slot->work.write.len = slot->file->info->size - in->offset;
-	/* The kernel passes O_DSYNC also for RWF_DSYNC. */
+	/* The kernel sets O_DSYNC also for RWF_DSYNC. */
 	slot->work.fua = in->flags & O_DSYNC;
 	err = open_file_written(open, in->offset,
 				in->offset + slot->work.write.len);
@@ -378,7 +374,7 @@ static void data_start_write(struct slot *slot, const struct fuse_in_header *h,
 static void data_fsync_done(struct slot *slot)
 {
 	struct tree_file *f = slot->file;
-	/* It may have been closed meanwhile, by a handle that was tampered with. */
+	/* NULL: the kernel has closed it meanwhile, with a wrong handle. */
 	struct open_file *open =
 		open_file_find(dev_user(slot->dev), f, slot->fh);
 
@@ -403,7 +399,7 @@ static void data_start_fsync(struct slot *slot, const struct fuse_fsync_in *in)
 	data_submit(slot, data_fsync_done);
 }
 
-/* ---- the door ---- */
+/* ---- arrival ---- */
 
 _Static_assert(sizeof(struct fuse_in_header) + sizeof(struct fuse_read_in) <=
 		       DEV_HEADERS_LEN,
@@ -431,7 +427,7 @@ static size_t data_args_len(uint32_t opcode)
 	}
 }
 
-/* Its length has been checked. */
+/* data_request() has checked the length of the request. */
 static void data_start_request(struct slot *slot)
 {
 	const struct fuse_in_header *in = (const void *)slot->request.headers;

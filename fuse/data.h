@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests for a file's data: READ, WRITE and FSYNC here, FALLOCATE and LSEEK
- * in space.c. They live in a slot, and allocate and copy nothing; but bytes
- * that share a block with others are read, changed and written back.
+ * Requests for the data of a file: READ, WRITE and FSYNC here, FALLOCATE and
+ * LSEEK in space.c. A request lives in a slot; it allocates and copies nothing.
+ * If a range does not begin and end at block boundaries, the blocks at its ends
+ * are read, changed and written back.
+ *
+ * The steps of a READ: data_request(), fair_queue_run(), data_start_request(),
+ * data_start_read(), data_submit(); later data_part_done(), data_read_done(),
+ * answer_data().
  *
  * Thread: the context's reactor.
  */
@@ -12,10 +17,10 @@
 #include "fuse/dev.h"
 #include "fuse/tree.h"
 
-/* The device's user is the tree. False: not a request for data. */
+/* For dev_options.request; the user of the device is the tree. */
 bool data_request(struct slot *slot, const struct fuse_in_header *in);
 
-/* ---- between data.c and space.c ---- */
+/* ---- for space.c and ops.c ---- */
 
 static inline uint64_t data_round_down(const struct slot *slot, uint64_t pos)
 {
@@ -27,8 +32,7 @@ static inline uint64_t data_round_up(const struct slot *slot, uint64_t pos)
 	return data_round_down(slot, pos + slot->file->info->block_size - 1);
 }
 
-/* True when the range shares a block with bytes that are not in it: at its
- * begin, at its end. */
+/* The first, or the last, block of the range has bytes outside the range. */
 static inline bool data_begin_is_unaligned(const struct slot *slot)
 {
 	return data_round_down(slot, slot->range.offset) != slot->range.offset;
@@ -42,9 +46,8 @@ static inline bool data_end_is_unaligned(const struct slot *slot)
 }
 
 /*
- * Where the block of each end lies, once data_edges() is through: the
- * range's first block in slot_head(), its last in slot_tail(), or in
- * slot_head() as well when the first is the last.
+ * Where the last block of the range lies after data_edges(): at slot_tail(), or
+ * at slot_head() if it is also the first block, which is always there.
  */
 uint8_t *data_tail_block(const struct slot *slot);
 
@@ -52,34 +55,26 @@ uint8_t *data_tail_block(const struct slot *slot);
 void data_lock(struct slot *slot, bool exclusive,
 	       void (*then)(struct slot *slot));
 
-/* Reads (or writes back) the blocks at the cut ends, then calls @then; see
- * slot->err there. */
+/* Reads, or writes back, the blocks at the unaligned ends of the range. Then calls
+ * @then; the result is in slot->commands.err. */
 void data_edges(struct slot *slot, enum srpi_op op,
 		void (*then)(struct slot *slot));
 
-/* Sends slot->io, whose op, offset, len and buf are set; then @then. */
+/* Sends slot->commands.io, whose op, offset, len and buf are set. Then calls
+ * @then; the result is in slot->commands.err. */
 void data_submit(struct slot *slot, void (*then)(struct slot *slot));
 
-/* Unlocks, and notes that the file's data have changed. */
+/* Unlocks the range, and notes that the data of the file have changed. */
 void data_unlock(struct slot *slot);
 
 /*
- * Zeroes what the writer behind slot->fh has skipped, then calls @filled; see
- * slot->err there. Uses slot->range.offset and len; nothing is locked before or
- * after.
+ * Zeroes the ranges that the writer of slot->fh has skipped. Then calls @filled;
+ * the result is in slot->commands.err. Overwrites slot->range. The caller holds
+ * no lock.
  */
 void data_fill_holes(struct slot *slot, void (*filled)(struct slot *slot));
 
-/* The errno for a program that uses the file. */
+/* Converts an error of libsrpi to an errno for programs. */
 int data_errno(int err);
-
-/*
- * Zeroes slot->range.offset and len, which must be locked exclusively, then calls
- * @zeroed; see slot->err there. The payload in the slot stays as it is.
- */
-void space_zero(struct slot *slot, void (*zeroed)(struct slot *slot));
-
-void space_fallocate(struct slot *slot, const struct fuse_fallocate_in *in);
-void space_lseek(struct slot *slot, const struct fuse_lseek_in *in);
 
 #endif

@@ -17,11 +17,11 @@
 #include "fuse/slots.h"
 #include "base/log.h"
 
-/* With fewer entries in each queue reading is better; and for what comes by
- * reading although there are queues. */
+/* With fewer entries in each queue, reading from /dev/fuse is faster. */
 #define ENTRIES_GOOD 8u
-#define SLOTS_READ   4u
-#define SLOTS_MAX    1024u
+/* For requests that are read although there are queues. */
+#define SLOTS_READ 4u
+#define SLOTS_MAX  1024u
 
 #define READ_MAX (512u << 10)
 
@@ -54,10 +54,10 @@ struct dev {
 	struct reader reader;
 	struct answers answers;
 	bool stopped;
-	bool ended;
-	bool unmounted;	  /* the kernel has unmounted */
-	bool closed;	  /* dev_close() */
-	uint64_t offered; /* flags of the kernel's INIT */
+	bool ended;	     /* options.ended() was called */
+	bool unmounted;	     /* the kernel has unmounted */
+	bool closed;	     /* dev_close() was called */
+	uint64_t init_flags; /* that the kernel's INIT offers */
 	bool init_done;
 };
 
@@ -70,10 +70,19 @@ void dev_prep_file(const struct dev *dev, struct io_uring_sqe *sqe)
 	sqe->flags |= IOSQE_FIXED_FILE;
 }
 
-/* ---- answers ---- */
+/* ---- slots of requests ---- */
 
-/* An entry's slot is the kernel's as soon as the request is answered. */
-static void dev_finish_request(struct slot *slot)
+struct slot *dev_claim(struct dev *dev)
+{
+	struct slot *slot = dev->libfuse_slot;
+
+	assert(slot);
+	dev->libfuse_slot = NULL;
+	return slot;
+}
+
+/* The slot of an entry belongs to the kernel when the request is answered. */
+void dev_release(struct slot *slot)
 {
 	struct dev *dev = slot->dev;
 
@@ -85,24 +94,10 @@ static void dev_finish_request(struct slot *slot)
 	fair_queue_resume(dev);
 }
 
-struct slot *dev_claim(struct dev *dev)
-{
-	struct slot *slot = dev->libfuse_slot;
-
-	assert(slot);
-	dev->libfuse_slot = NULL;
-	return slot;
-}
-
-void dev_release(struct slot *slot)
-{
-	dev_finish_request(slot);
-}
-
 /* ---- what libfuse sends ---- */
 
-/* In its answer to INIT libfuse cannot ask for what came after its time: files
- * with direct I/O that may be mapped, and io_uring. */
+/* Adds flags to the answer of INIT that libfuse 3.14 does not know: mmap() of
+ * files with direct I/O, and io_uring. */
 static void dev_amend_init(struct dev *dev, const struct iovec *iov, int count)
 {
 	struct fuse_init_out *out = count > 1 ? iov[1].iov_base : NULL;
@@ -113,12 +108,12 @@ static void dev_amend_init(struct dev *dev, const struct iovec *iov, int count)
 		return;
 	if (dev->uring)
 		wanted |= URING_INIT_FLAG;
-	wanted &= dev->offered;
+	wanted &= dev->init_flags;
 	out->flags2 |= (uint32_t)(wanted >> 32);
 	dev->uring_agreed = wanted & URING_INIT_FLAG;
 }
 
-/* The entry whose request has that number, off the list. */
+/* Removes the entry whose request has that number from the list. */
 static struct slot *dev_take_libfuse_entry(struct dev *dev, uint64_t unique)
 {
 	struct slot **p = &dev->libfuse_entries;
@@ -132,7 +127,7 @@ static struct slot *dev_take_libfuse_entry(struct dev *dev, uint64_t unique)
 	return slot;
 }
 
-/* Sends an answer of libfuse in an entry. */
+/* Sends an answer of libfuse by an entry. */
 static ssize_t dev_answer_entry(struct slot *slot, const struct iovec *iov,
 				int count)
 {
@@ -151,7 +146,7 @@ static ssize_t dev_answer_entry(struct slot *slot, const struct iovec *iov,
 	return header->len;
 }
 
-/* libfuse's answers pass through here. */
+/* libfuse calls this to write an answer. */
 static ssize_t dev_send_for_libfuse(int fd, struct iovec *iov, int count,
 				    void *userdata)
 {
@@ -170,14 +165,14 @@ static ssize_t dev_send_for_libfuse(int fd, struct iovec *iov, int count,
 		return dev_answer_entry(slot, iov, count);
 	n = writev(fd, iov, count);
 	err = n < 0 ? -errno : 0;
-	/* Without a number it is no answer. */
+	/* A message without a number is not an answer. */
 	if (answer_is_refused(err) && header->unique)
 		answer_with_error(dev, header->unique, err);
 	errno = -err;
 	return n;
 }
 
-/* Not used: requests are read here. */
+/* Never called: fuse/reader.c reads the requests. */
 static ssize_t dev_no_read(int fd, void *buf, size_t len, void *userdata)
 {
 	errno = ENOTSUP;
@@ -191,7 +186,7 @@ static const struct fuse_custom_io dev_custom_io = {
 
 /* ---- requests ---- */
 
-/* Gives the queues their slots, once. */
+/* Gives the slots to the queues, once. */
 static void dev_offer_entries(struct dev *dev)
 {
 	unsigned int cnt = uring_entry_cnt(dev->uring);
@@ -207,11 +202,8 @@ static void dev_offer_entries(struct dev *dev)
 	}
 }
 
-/*
- * An interrupt is a wish that we do not grant: a command that the target has
- * cannot be called back quickly, and everything is answered soon. ENOSYS stops
- * the kernel from sending more.
- */
+/* Interrupts are not supported: aborting a command takes about as long as its
+ * answer. After ENOSYS, the kernel sends no more of them. */
 static void dev_refuse_interrupt(struct dev *dev,
 				 const struct fuse_in_header *in)
 {
@@ -232,10 +224,10 @@ static void dev_note_init(struct dev *dev, const struct fuse_in_header *in)
 
 	if (in->len >= sizeof(*in) + sizeof(*init) &&
 	    (init->flags & FUSE_INIT_EXT))
-		dev->offered = init->flags | (uint64_t)init->flags2 << 32;
+		dev->init_flags = init->flags | (uint64_t)init->flags2 << 32;
 }
 
-/* Has libfuse handle the @len bytes at dev->request, of @slot. */
+/* Passes the request of @slot to libfuse: @len bytes at dev->request. */
 static void dev_pass_to_libfuse(struct dev *dev, struct slot *slot, size_t len)
 {
 	struct fuse_buf buf = { .size = len, .mem = dev->request };
@@ -243,7 +235,7 @@ static void dev_pass_to_libfuse(struct dev *dev, struct slot *slot, size_t len)
 	dev->libfuse_slot = slot;
 	fuse_session_process_buf(dev->se, &buf);
 	if (dev->libfuse_slot)
-		dev_finish_request(slot);
+		dev_release(slot);
 	dev->libfuse_slot = NULL;
 }
 
@@ -254,7 +246,7 @@ static void dev_handle_request(struct dev *dev, struct slot *slot, size_t len)
 
 	if (in->opcode == FUSE_INTERRUPT) {
 		dev_refuse_interrupt(dev, in);
-		dev_finish_request(slot);
+		dev_release(slot);
 		return;
 	}
 	slot->request.unique = in->unique;
@@ -271,8 +263,8 @@ static void dev_handle_request(struct dev *dev, struct slot *slot, size_t len)
 		dev_offer_entries(dev);
 }
 
-/* An entry has a request. One that comes after dev_stop() stays unanswered,
- * until the kernel ends all. */
+/* An entry has a request. A request that comes after dev_stop() has no answer;
+ * the kernel ends it with the mount. */
 static void dev_entry_request(struct slot *slot)
 {
 	const struct fuse_in_header *in = (const void *)slot->request.headers;
@@ -297,14 +289,14 @@ static void dev_entry_request(struct slot *slot)
 	dev_pass_to_libfuse(dev, slot, head + payload);
 }
 
-/* All of them are when one is, so that requests are read. */
+/* If the kernel refuses one entry, it refuses all: fall back to reading. */
 static void dev_entry_refused(struct slot *slot, int err)
 {
 	struct dev *dev = slot->dev;
 
 	if (dev->uring_agreed)
-		log_warn("requests are read from /dev/fuse, as the kernel "
-			 "refuses to send them over io_uring: %s",
+		log_warn("reading requests from /dev/fuse: the kernel does "
+			 "not send them over io_uring: %s",
 			 strerror(-err));
 	dev->uring_agreed = false;
 	slots_put(&dev->slots, slot);
@@ -390,8 +382,8 @@ static int dev_make_request_buffer(struct dev *dev, struct error *e)
 	return error_set(e, -ENOMEM, "out of memory");
 }
 
-/* As many slots as wanted for each queue: a program has only that of its
- * processor. */
+/* Each queue gets the wanted number of slots: the requests of a program go to
+ * the queue of its processor only. */
 static void dev_want_queues(struct dev_options *o)
 {
 	unsigned int cnt = (SLOTS_MAX - SLOTS_READ) / o->queues;
@@ -399,7 +391,8 @@ static void dev_want_queues(struct dev_options *o)
 	o->slots = o->queues * (o->slots < cnt ? o->slots : cnt) + SLOTS_READ;
 }
 
-/* With what slots there are. */
+/* Divides the slots among the queues. If that is not possible, dev->uring stays
+ * NULL, and requests are read. */
 static int dev_make_uring(struct dev *dev, struct error *e)
 {
 	struct dev_options *o = &dev->options;
@@ -413,14 +406,14 @@ static int dev_make_uring(struct dev *dev, struct error *e)
 	int err;
 
 	if (uo.entries < ENTRIES_GOOD) {
-		log_info("requests are read from /dev/fuse, as memory for %u "
-			 "is too little for %u queues",
+		log_info("reading requests from /dev/fuse: memory for %u "
+			 "requests is too little for %u queues",
 			 o->slots, o->queues);
 		return 0;
 	}
 	err = slots_make_payloads(&dev->slots, o);
 	if (err) {
-		log_info("requests are read from /dev/fuse, as the memory for "
+		log_info("reading requests from /dev/fuse: the memory for "
 			 "io_uring cannot be mapped: %s",
 			 strerror(-err));
 		return 0;
@@ -459,8 +452,8 @@ int dev_create(const struct dev_options *options, struct dev **ret_dev,
 	}
 	if (dev->options.slots < wanted ||
 	    dev->options.max_write < options->max_write)
-		log_info("%u requests of at most %u KiB in flight, limited by "
-			 "the memory to be locked for the RDMA device",
+		log_info("at most %u requests of %u KiB in flight: more "
+			 "memory may not be locked for the RDMA device",
 			 dev->options.slots, dev->options.max_write >> 10);
 	*ret_dev = dev;
 	return 0;
@@ -519,7 +512,7 @@ void dev_free(struct dev *dev)
 
 bool dev_idle(const struct dev *dev)
 {
-	/* The kernel ends those that wait when it has unmounted. */
+	/* After the unmount, the kernel ends the commands that wait. */
 	if (dev->unmounted && uring_waiting(dev->uring) > 0)
 		return false;
 	return dev->busy == 0 && reader_idle(&dev->reader);

@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The way to the kernel: has requests put straight into registered slots, hands
- * those for data to data.c and all others to libfuse, and sends the answers.
- * Requests come over io_uring where the kernel offers that (uring.h); else, and
- * those few that never do, they are read from /dev/fuse.
+ * The FUSE device. It gets requests of the kernel into registered slots, passes
+ * requests for data to data.c and all others to libfuse, and sends the answers.
+ * If the kernel offers it, requests come over io_uring (uring.h). Otherwise,
+ * the device reads them from /dev/fuse. A few kinds are always read.
  *
- * A slot is one request in flight. Its memory is laid out so that the payload
- * of a WRITE begins on a page and can grow by part of a block at either end:
+ * A slot is one request in flight. The payload of a WRITE begins on a page. It
+ * can grow by part of a block at both ends:
  *
  *     head      before   data              after     tail
  *     |<-edge->|<-edge->|<-- max_write -->|<-edge->|<-edge->|
  *
- * An edge is a page, or the largest block when that is more. All of that is
- * open to the target for as long as the session lives, and what it writes there
- * unasked must harm nobody: headers, which hold lengths and our own pointers,
- * never lie in it, but beside it, and what is for libfuse is copied. Of answers
- * only what is read lies there: the kernel must find all others as we made
- * them. Data is neither copied nor allocated; over io_uring the first page of it
- * is copied (slots.h). When all slots are in use requests wait in the kernel; but
- * when none of them has ended for a while requests are read into spares, slots
- * without registered memory, as there may be some that need no target. What does
- * waits there, see fair_queue.h.
+ * An edge is a page, or the largest block if that is longer.
  *
- * What a program writes lies there until the target has acknowledged it, and
- * may be sent again from there after a reconnect. The target could change it,
- * but it could as well store something else.
+ * The target can write to all of this memory at any time until the session
+ * ends. For this reason, headers, which hold lengths and pointers, lie in the
+ * slot itself. Requests for libfuse are copied before libfuse sees them. Of the
+ * answers, only the data of a READ lies in this memory. Data that a program
+ * writes stays there until the target acknowledges it. After a reconnect,
+ * libsrpi may send it again from there. The target could change this data, but
+ * a target could also store other data than it received.
+ *
+ * Data is neither copied nor allocated. Only over io_uring, its first page is
+ * copied (slots.h).
+ *
+ * When all slots are in use, requests wait in the kernel. When no slot has come
+ * free for a while, the device reads requests into spares: slots without
+ * registered memory. Some requests need no target, and are answered at once. The
+ * others wait in the fair queue (fair_queue.h).
  *
  * Thread: the context's reactor.
  */
@@ -46,29 +49,29 @@ struct dev;
 struct fuse_session;
 struct slots;
 
-/* Bytes that libfuse may answer with; it gets to know no longer buffer. */
+/* The most bytes that libfuse answers with: it never gets a longer buffer. */
 #define DEV_ANSWER_MAX 4096u
 
 struct dev_options {
 	struct reactor *reactor; /* the context's */
 	struct srpi_session *session;
-	unsigned int slots;   /* wanted: requests in flight */
+	unsigned int slots;   /* requests in flight, wanted */
 	unsigned int queues;  /* from uring_queues() */
 	unsigned int volumes; /* that share the slots */
 	unsigned int depth;   /* commands that the session has in flight */
-	uint32_t max_write;   /* wanted: bytes, a multiple of the page size */
+	uint32_t max_write;   /* bytes, a multiple of the page size, wanted */
 	uint32_t edge;	      /* bytes, likewise */
 	uint64_t pin_budget;  /* bytes that may be registered; 0: any */
-	/* A request for data; false: it is one for libfuse. */
+	/* Handles a request for data. False: the request is for libfuse. */
 	bool (*request)(struct slot *slot, const struct fuse_in_header *in);
 	/* The kernel has unmounted, or the device failed (negative errno). */
 	void (*ended)(struct dev *dev, int err);
-	void *user;  /* who handles requests */
-	void *owner; /* who is told of the end */
+	void *user;  /* for request() */
+	void *owner; /* for ended() */
 };
 
-/* Allocates and registers the slots: fewer, or with a smaller max_write, when
- * the budget asks for it. -ENOMEM when it is not enough for any. */
+/* Allocates and registers the slots. If the budget is low, there are fewer
+ * slots, or max_write is smaller. -ENOMEM: it is too low for a mount. */
 int dev_create(const struct dev_options *options, struct dev **ret_dev,
 	       struct error *e);
 
@@ -88,13 +91,13 @@ void dev_stop(struct dev *dev);
  * closed. */
 bool dev_idle(const struct dev *dev);
 
-/* Lets go of the session and of the reactor, which may run on; nothing is
- * answered any more. NULL is fine. */
+/* Releases the session and the reactor, which may continue to run. The device
+ * answers nothing after that. NULL is fine. */
 void dev_close(struct dev *dev);
 
-/* After dev_close(), which it does if need be. The reactor must not run after
- * that, unless the kernel has unmounted: what waits for requests over io_uring
- * ends with one of both only. NULL is fine. */
+/* Calls dev_close() if necessary. Afterwards the reactor must not run, unless
+ * the kernel has unmounted: only the end of the mount or of the reactor ends the
+ * commands that wait for requests over io_uring. NULL is fine. */
 void dev_free(struct dev *dev);
 
 void *dev_user(const struct dev *dev);
@@ -102,27 +105,27 @@ void *dev_owner(const struct dev *dev);
 struct srpi_session *dev_session(const struct dev *dev);
 struct srpi_mem *dev_mem(const struct dev *dev);
 uint32_t dev_max_write(const struct dev *dev);
-/* A longer read comes as several: while the kernel copies one to the program,
- * the next is on its way, by another channel if there are some. */
+/* The kernel splits longer reads: while it copies one part to the program, the
+ * next part is on its way, possibly on another channel. */
 uint32_t dev_max_read(const struct dev *dev);
-/* Asynchronous requests that the kernel may hand out: not all entries of one of
- * its queues, as it has no other place for requests that need no target. */
+/* Asynchronous requests that the kernel may have in flight. Over io_uring, this
+ * leaves some entries of each queue free for requests that need no target. */
 unsigned int dev_background(const struct dev *dev);
 
-/* Within a libfuse operation: the slot of its request, for further work; give
- * it back with dev_release() once the operation is answered. */
+/* Within a libfuse operation: keeps the slot of the request for further work.
+ * Call dev_release() when the operation is answered. */
 struct slot *dev_claim(struct dev *dev);
 void dev_release(struct slot *slot);
 
-/* The session is about to be closed: requests that wait, and those that come,
- * get an I/O error. */
+/* The session is about to be closed: requests that wait, and new ones, get an
+ * I/O error. */
 void dev_fail(struct dev *dev);
 
 /* ---- between dev.c, reader.c and uring.c ---- */
 
 struct reader *dev_reader(struct dev *dev);
 int dev_fd(const struct dev *dev);
-/* Has @sqe, prepared for dev_fd(), use the registered file if there is one. */
+/* Makes @sqe, prepared for dev_fd(), use the registered file if there is one. */
 void dev_prep_file(const struct dev *dev, struct io_uring_sqe *sqe);
 /* Requests for data in flight. */
 unsigned int dev_busy(const struct dev *dev);
@@ -130,7 +133,7 @@ struct slots *dev_slots(struct dev *dev);
 struct answers *dev_answers(struct dev *dev);
 struct reactor *dev_reactor(const struct dev *dev);
 struct fair_queue *dev_fair_queue(struct dev *dev);
-/* Where a request is to be read to. */
+/* Where to read a request to. */
 void dev_slot_parts(struct slot *slot, struct iovec parts[2]);
 /* A request of @len bytes was read into @slot. */
 void dev_request(struct slot *slot, size_t len);

@@ -73,7 +73,7 @@ void fair_queue_leave(struct slot *slot)
 	dev_fair_queue(slot->dev)->running--;
 }
 
-/* The oldest request of @f. False: it must wait for a slot. */
+/* Starts the oldest request of @v. False: it must wait for a slot. */
 static bool fair_queue_start_oldest(struct fair_queue *q,
 				    struct volume_queue *v)
 {
@@ -111,7 +111,7 @@ void fair_queue_resume(struct dev *dev)
 	struct fair_queue *q = dev_fair_queue(dev);
 	struct volume_queue *v;
 
-	/* What is started may end at once. */
+	/* A request that starts may end at once, and call this again. */
 	if (q->resuming)
 		return;
 	q->resuming = true;

@@ -22,21 +22,21 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-/* Of those of one mount point; after that they are random. */
+/* Identifiers of one mount point; further ones are random. */
 #define NUMBER_MAX 16u
 
 #define PROCESS_SIZE 64
 
 /* How long to wait for the owner of an identifier: umount(8) returns before the
- * process has flushed and logged out. Where there are others, it is not worth
- * more. */
+ * process has flushed and logged out. A mount that can take another identifier
+ * waits for a shorter time. */
 #define NAMED_WAIT_MS 10000
 #define OWN_WAIT_MS   2000
 
-/* To ask again whether it is free, when the owner cannot be watched. */
+/* How often to try the lock when the end of the owner cannot be seen. */
 #define ASK_MS 20
 
-/* ---- owning ---- */
+/* ---- locks ---- */
 
 /* Longer addresses are cut; two that are then equal count as one target. */
 #define ADDRESS_SIZE 128
@@ -68,8 +68,8 @@ static void identity_read_line(const char *path, char *buf, size_t len)
 	buf[strcspn(buf, "\n")] = '\0';
 }
 
-/* "process 123 (rdma-fuse)", as far as it can be seen from here. @fd: connected
- * to it. */
+/* "process 123 (rdma-fuse)", or "another process" if this process cannot see it.
+ * @fd is connected to it. */
 static void identity_name_owner(int fd, char buf[PROCESS_SIZE])
 {
 	struct ucred cred = { 0 };
@@ -86,8 +86,8 @@ static void identity_name_owner(int fd, char buf[PROCESS_SIZE])
 		 *name ? name : "?");
 }
 
-/* Returns when the owner may have gone, or @ms are over; @owner says who it is,
- * if that can be seen. False: there is a signal, which stays pending. */
+/* Returns when the owner may have ended, or after @ms. @owner names it. False:
+ * there is a signal, which stays pending. */
 static bool identity_await_owner(const struct sockaddr_un *sun, socklen_t len,
 				 int ms, char owner[PROCESS_SIZE])
 {
@@ -99,7 +99,7 @@ static bool identity_await_owner(const struct sockaddr_un *sun, socklen_t len,
 
 	client_signals(&set);
 	signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	/* The owner's end hangs up on those whom it has not accepted. */
+	/* When the owner ends, the kernel closes connections not yet accepted. */
 	p[0] = (struct pollfd){ .fd = fd };
 	p[1] = (struct pollfd){ .fd = signals, .events = POLLIN };
 	if (fd >= 0 && connect(fd, (const struct sockaddr *)sun, len) == 0) {
@@ -142,8 +142,8 @@ static bool identity_try_lock(struct identity *id,
 	return !taken;
 }
 
-/* Waits for the lock until @end, of identity_now_ms(). False: another process still has
- * it; @owner says which. */
+/* Waits for the lock until @end (identity_now_ms()). False: another process still
+ * has it; @owner names the process. */
 static bool identity_lock(struct identity *id, const char *port,
 			  const char *address, int64_t end,
 			  char owner[PROCESS_SIZE])
@@ -163,7 +163,7 @@ static bool identity_lock(struct identity *id, const char *port,
 	return true;
 }
 
-/* ---- choosing ---- */
+/* ---- identifiers that the URI names ---- */
 
 struct target_addresses {
 	char text[IDENTITY_LOCKS][ADDRESS_SIZE];
@@ -238,7 +238,9 @@ static int identity_claim_named(struct identity *id, const struct srpi_uri *uri,
 	return 0;
 }
 
-/* The @n-th of those of this mount. */
+/* ---- identifiers of rdma-fuse ---- */
+
+/* The text of the @n-th identifier of this mount. */
 static void identity_set_text(struct identity *id, const char *machine,
 			      const char *mountpoint, const char *uri,
 			      unsigned int n)
@@ -275,8 +277,8 @@ static void identity_claim_own(struct identity *id, const char *machine,
 	}
 	if (n > 0)
 		log_warn("%s still has the port identifier of this mount, as "
-			 "after a lazy unmount; this mount takes another one, "
-			 "which is another initiator to the target",
+			 "after a lazy unmount; the target sees this mount as "
+			 "another initiator",
 			 first);
 }
 
@@ -287,7 +289,7 @@ int identity_claim(struct identity *id, const char *mountpoint, const char *uri,
 	char machine[65];
 
 	*id = (struct identity){ 0 };
-	/* If it is none, srpi_connect() says so. */
+	/* If the URI is wrong, srpi_connect() reports it. */
 	if (srpi_uri_parse(uri, &u, NULL))
 		return 0;
 	if (*u.initiator)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who a mount is to its target: its port identifier, which only one process of
- * this machine may have at a time, as each login of it ends the other's session.
+ * The initiator port identifier of a mount. A login ends other sessions of the
+ * same identifier, so only one process at a time may use it with a target.
  *
- * A process owns an identifier by an abstract socket with its name, which is
- * gone with the process, however that ends. Those names are of a network
- * namespace: containers share an identifier only if they share machine ID, host
- * name, mount point and URI, and then most likely the network as well.
+ * An abstract socket is the lock of an identifier. The kernel removes it when the
+ * process ends in any way. These sockets belong to a network namespace.
+ * Containers have the same identifier only if they share machine ID, host name,
+ * mount point and URI; most likely they then share the network, too.
  *
  * Thread: setup.
  */
@@ -26,7 +26,7 @@
 
 struct identity {
 	/* For srpi_options.identity. "": the URI names the identifier, or the
-	 * machine has no ID: then it is a random one. */
+	 * machine has no ID, and the identifier is random. */
 	char text[IDENTITY_SIZE];
 	bool no_machine_id;
 	int locks[IDENTITY_LOCKS]; /* sockets; closing them unlocks */
@@ -34,17 +34,21 @@ struct identity {
 };
 
 /**
- * identity_claim() - choose and own an identifier
- * @id: identity_release() undoes it, also after a failure
+ * identity_claim() - choose an identifier and lock it
+ * @id: call identity_release() also after a failure
  *
- * The same machine that mounts the same thing in the same place again has the
- * same one; the host's name is part of it since containers of one image may
- * share a machine ID. A process that has it may be about to end, as after an
- * unmount, and is waited for, for seconds, or until there is a signal of
- * client_signals(), which must be blocked. When it does not end, as after a lazy
- * unmount, it is another one, and a warning says so.
+ * A machine that mounts the same URI at the same mount point again has the same
+ * identifier. The host name is a part of it, because containers of one image may
+ * share a machine ID.
  *
- * Return: 0, or -EADDRINUSE with @e set: @uri names one that another process has.
+ * If another process has the identifier, it may be about to end, as after an
+ * unmount. The function waits for it for some seconds, or until there is a signal
+ * of client_signals(), which must be blocked. If the process does not end, as
+ * after a lazy unmount, the mount gets another identifier, and a warning says
+ * this.
+ *
+ * Return: 0, or -EADDRINUSE with @e set: @uri names an identifier that another
+ *   process uses with the same target.
  */
 int identity_claim(struct identity *id, const char *mountpoint, const char *uri,
 		   struct error *e);

@@ -2,9 +2,9 @@
 /*
  * rdma-fuse: SRP volumes as files.
  *
- * The process becomes a daemon first, since neither a fabric nor a ring
- * survives a fork, but the one that was started stays and watches: it exits
- * with 0 when the mount answers it, with 1 when the daemon has failed.
+ * The program forks before it does anything else, because neither an RDMA device
+ * nor a ring survives a fork. The child is the daemon. The parent waits until the
+ * mount works and exits with 0, or exits with 1 when the daemon fails.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,12 +26,12 @@
 #include "base/std_files.h"
 #include "initiator/srp_initiator.h"
 
-/* Device, ring, signals, fabric and a few per channel. */
+/* /dev/fuse, the ring, signals, the RDMA device, and some for each channel. */
 #define FILES_MIN 64
 
 struct process {
 	const struct fuse_options *o;
-	int ready_fd; /* write end of the pipe to who waits, -1: nobody does */
+	int ready_fd; /* write end of the pipe to the parent; -1: no parent */
 	struct pidfile pidfile;
 };
 
@@ -52,7 +52,7 @@ static void process_leave_terminal(void)
 		close(fd);
 }
 
-/* The mount answers: say so to who waits. */
+/* The mount works: tells the parent. */
 static int process_mount_ready(void *arg)
 {
 	struct process *p = arg;
@@ -65,14 +65,14 @@ static int process_mount_ready(void *arg)
 	if (p->ready_fd < 0)
 		return 0;
 	if (write(p->ready_fd, "r", 1) != 1)
-		return -EPIPE; /* nobody waits any more: we are not wanted */
+		return -EPIPE; /* the parent was killed: end, too */
 	close(p->ready_fd);
 	process_leave_terminal();
 	return 0;
 }
 
-/* Under memory pressure the kernel may wait for our writes: it must not make
- * us wait for them as well. Not permitted to all. */
+/* Under memory pressure, the kernel may wait for writes to the mount. Then this
+ * process must not wait for the same writes. Only root may set this. */
 static void process_set_io_flusher(void)
 {
 	if (prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) < 0)
@@ -85,9 +85,9 @@ static bool process_check_limits(void)
 
 	if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur >= FILES_MIN)
 		return true;
-	log_error("at most %llu files may be open, %u are needed; raise the "
-		  "limit: ulimit -n %u",
-		  (unsigned long long)lim.rlim_cur, FILES_MIN, FILES_MIN);
+	log_error("rdma-fuse needs %u open files, and the limit is %llu; "
+		  "raise it: ulimit -n %u",
+		  FILES_MIN, (unsigned long long)lim.rlim_cur, FILES_MIN);
 	return false;
 }
 
@@ -105,7 +105,7 @@ static int process_run(struct process *p, struct mount *m)
 	struct error e;
 	int err, status;
 
-	/* Here, since a lock names the process that took it. */
+	/* Not before the fork: a lock belongs to the process that takes it. */
 	if (pidfile_open(&p->pidfile, p->o->pidfile, &e)) {
 		log_error("%s", e.text);
 		return EXIT_FAILURE;
@@ -121,7 +121,7 @@ static int process_run(struct process *p, struct mount *m)
 	return status;
 }
 
-/* ---- who waits for the daemon ---- */
+/* ---- the parent ---- */
 
 static int process_report_daemon_death(pid_t pid)
 {
@@ -130,11 +130,11 @@ static int process_report_daemon_death(pid_t pid)
 	if (waitpid(pid, &status, 0) == pid && WIFSIGNALED(status))
 		log_error("the daemon was killed by signal %d (%s)",
 			  WTERMSIG(status), strsignal(WTERMSIG(status)));
-	/* Else it has said what was wrong. */
+	/* In other cases, the daemon has logged the reason. */
 	return EXIT_FAILURE;
 }
 
-/* The last proof: the mount answers another process than its server. */
+/* Waits until the daemon reports the mount, and checks that it answers. */
 static int process_wait_for_daemon(pid_t pid, int ready_fd,
 				   const struct mount *m)
 {
@@ -149,7 +149,7 @@ static int process_wait_for_daemon(pid_t pid, int ready_fd,
 		return process_report_daemon_death(pid);
 	if (stat(m->path, &st) == 0)
 		return EXIT_SUCCESS;
-	log_error("%s was mounted, but does not answer: %s", m->path,
+	log_error("%s is mounted, but does not answer: %s", m->path,
 		  strerror(errno));
 	kill(pid, SIGTERM);
 	return EXIT_FAILURE;

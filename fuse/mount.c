@@ -23,7 +23,7 @@
 /* statfs(2) */
 #define FUSE_MAGIC 0x65735546
 
-/* ---- before ---- */
+/* ---- checks ---- */
 
 static int mount_check_device(struct error *e)
 {
@@ -48,9 +48,9 @@ static int mount_check_device(struct error *e)
 }
 
 /*
- * 1 when @path is the root of a FUSE mount: the inode's number is 1. 0 when it is
- * not. Of a dead mount stat() is answered from the kernel's cache for a while, and
- * statfs() fails: -ENOTCONN or -ECONNABORTED.
+ * Returns 1 if @path is the root of a FUSE mount (its inode number is 1), else 0.
+ * For a dead mount, the kernel may answer stat() from its cache for a while. But
+ * statfs() fails, and this returns -ENOTCONN or -ECONNABORTED.
  */
 static int mount_is_fuse_root(const char *path, const struct stat *st)
 {
@@ -158,7 +158,7 @@ static bool mount_make_options(const struct mount *m,
 			       const struct fuse_options *o, bool ro,
 			       uint32_t max_read, char *buf, size_t size)
 {
-	/* Other users may come in: have the kernel check who may do what. */
+	/* If other users may access the files, the kernel checks permissions. */
 	bool check = o->default_permissions || o->allow_other;
 	int len =
 		snprintf(buf, size, "-o%s,max_read=%u%s%s%s", ro ? "ro" : "rw",
@@ -171,7 +171,7 @@ static bool mount_make_options(const struct mount *m,
 			      *o->fsname ? o->fsname : o->uri);
 }
 
-/* What libfuse, or fusermount3 on its standard error, last said. */
+/* The last message of libfuse, or of fusermount3 on its standard error. */
 static char last_message[256];
 
 __attribute__((format(printf, 2, 0))) static void
@@ -180,7 +180,7 @@ mount_keep_message(enum fuse_log_level level, const char *fmt, va_list ap)
 	vsnprintf(last_message, sizeof(last_message), fmt, ap);
 }
 
-/* The first line of what was written to @fd, for said. */
+/* Puts what was written to @fd into last_message. */
 static void mount_read_messages(int fd)
 {
 	ssize_t n = pread(fd, last_message, sizeof(last_message) - 1, 0);
@@ -214,7 +214,7 @@ static const char *mount_hint(const char *why)
 	return "";
 }
 
-/* fuse_session_mount(), with what fusermount3 says caught. */
+/* fuse_session_mount(); the standard error of fusermount3 goes to last_message. */
 static int mount_catching_messages(struct mount *m)
 {
 	_cleanup_close_ int caught = memfd_create("stderr", MFD_CLOEXEC);
@@ -231,7 +231,7 @@ static int mount_catching_messages(struct mount *m)
 	return err;
 }
 
-/* True when the kernel has let go of the mount. */
+/* True if the kernel has ended the mount. */
 static bool mount_is_gone(int fd)
 {
 	struct pollfd p = { .fd = fd };
@@ -243,7 +243,7 @@ void mount_free(struct mount *m)
 {
 	if (!m->se)
 		return;
-	/* It only frees then; otherwise it would unmount what is there. */
+	/* Then it only frees. In other cases, it would unmount what is there. */
 	if (mount_is_gone(fuse_session_fd(m->se)))
 		fuse_session_unmount(m->se);
 	fuse_session_destroy(m->se);
@@ -279,7 +279,7 @@ int mount_begin(struct mount *m, const struct fuse_options *o, bool ro,
 
 /* ---- unmounting ---- */
 
-/* In the child; only async-signal-safe functions. */
+/* Runs in the child: only async-signal-safe functions. */
 static int mount_unmount_in_child(const char *path, bool lazy)
 {
 	int fd;

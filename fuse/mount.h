@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The mount point: is it fit, mount there, unmount again.
+ * The mount point: check it, mount there, unmount.
  *
  * Thread: the context's reactor; setup for the first two.
  */
@@ -24,22 +24,22 @@ struct mount {
 	bool mounted;
 };
 
-/* Looks at the mount point and at /dev/fuse before anything is begun. */
+/* Checks the mount point and /dev/fuse. */
 int mount_check(const char *path, struct mount *ret, struct error *e);
 
-/* Mounts; requests may arrive from then on. @ro: of the kernel. After an error
- * there is nothing to unmount or free. */
+/* Mounts. Requests may arrive from then on. @ro: the kernel refuses writes. After an
+ * error, there is nothing to unmount or free. */
 int mount_begin(struct mount *m, const struct fuse_options *o, bool ro,
 		struct dev *dev, struct error *e);
 
 /*
- * Unmounts in a child process, as the kernel may ask us for something
- * meanwhile. Busy is an error unless @lazy. Returns its ID, or -1; it exits
- * with 0 when that is done.
+ * Unmounts in a child process: the kernel may need answers of this process
+ * meanwhile. A mount in use is an error unless @lazy. Returns the ID of the child,
+ * or -1. The child exits with 0 after a success.
  */
 pid_t mount_unmount(const struct mount *m, bool lazy);
 
-/* Closes the way to the kernel. NULL session is fine. */
+/* Closes the FUSE session, if there is one. */
 void mount_free(struct mount *m);
 
 #endif

@@ -17,11 +17,11 @@ static void mount_session_logged_in(struct srpi_session *s,
 		error_set(&ms->login_error, e->err, "%s", e->text);
 }
 
-/* "15 s", or "for ever" */
+/* "up to 15 s", or "without limit" */
 static const char *mount_session_wait_text(int ms, char *buf, size_t len)
 {
 	if (ms < 0)
-		snprintf(buf, len, "for ever");
+		snprintf(buf, len, "without limit");
 	else
 		snprintf(buf, len, "up to %g s", (double)ms / 1000);
 	return buf;
@@ -32,7 +32,7 @@ static void mount_session_log_waiting(const struct mount_session *ms,
 {
 	char time[32];
 
-	log_warn("%s; reads and writes wait %s for it to come back", why->text,
+	log_warn("%s; reads and writes wait %s for the connection", why->text,
 		 mount_session_wait_text(ms->o->fast_io_fail_ms >= 0
 						 ? ms->o->fast_io_fail_ms
 						 : ms->o->dev_loss_ms,
@@ -42,37 +42,37 @@ static void mount_session_log_waiting(const struct mount_session *ms,
 static void mount_session_log_failing(const struct mount_session *ms,
 				      const struct srpi_error *why)
 {
-	log_error("%s; reads and writes fail with an I/O error until it comes "
-		  "back",
+	log_error("%s; reads and writes fail with an I/O error until the "
+		  "connection is back",
 		  why->text);
 }
 
-/* A state, or the same one with a new reason. */
+/* Logs a new state, or a new reason of the same state. */
 static void mount_session_state_changed(struct srpi_session *s,
 					enum srpi_state state,
 					const struct srpi_error *why, void *arg)
 {
 	struct mount_session *ms = arg;
-	bool news = state != ms->state;
+	bool is_new = state != ms->state;
 
 	ms->state = state;
-	if (state == SRPI_BLOCKED && news)
+	if (state == SRPI_BLOCKED && is_new)
 		mount_session_log_waiting(ms, why);
-	else if (state == SRPI_FAIL_FAST && news)
+	else if (state == SRPI_FAIL_FAST && is_new)
 		mount_session_log_failing(ms, why);
 	else if (state == SRPI_LOST)
 		log_error("%s; this is final: reads and writes fail with an "
 			  "I/O error, unmount and mount again",
 			  why->text);
 	else if (state == SRPI_RUNNING && why->err)
-		log_error("%s; reads and writes go on", why->text);
+		log_error("%s; reads and writes continue", why->text);
 	else if (state == SRPI_RUNNING)
-		log_notice("%s; reads and writes go on", why->text);
+		log_notice("%s; reads and writes continue", why->text);
 	else
-		log_warn("%s; trying on", why->text);
+		log_warn("%s; still trying", why->text);
 }
 
-/* The kernel asks for the size again a second after it did last. */
+/* The kernel sees the new size within ATTR_TIMEOUT (ops.c). */
 static void mount_session_resized(struct srpi_session *s, unsigned int volume,
 				  void *arg)
 {
@@ -80,7 +80,7 @@ static void mount_session_resized(struct srpi_session *s, unsigned int volume,
 	const struct srpi_volume_info *v = srpi_volume_info(s, volume);
 	char size[SIZE_TEXT_SIZE];
 
-	log_notice("volume %s has %s now", v->name, size_format(v->size, size));
+	log_notice("volume %s now has %s", v->name, size_format(v->size, size));
 	for (unsigned int i = 0; ms->tree && i < ms->tree->cnt; i++) {
 		if (ms->tree->files[i].volume == volume)
 			allocation_changed(&ms->tree->files[i].allocation);
@@ -113,12 +113,12 @@ int mount_session_open(struct mount_session *ms, const struct fuse_options *o,
 	if (err)
 		return error_set(ret_error, err, "%s", e.text);
 	if (identity->no_machine_id)
-		log_info("no /etc/machine-id: unless the URI says initiator=, "
-			 "the target takes each mount for another machine's");
+		log_info("no /etc/machine-id: to the target, each mount is "
+			 "another initiator, unless the URI has initiator=");
 	return 0;
 }
 
-/* Less than was asked for is a warning; less than there may be is not. */
+/* Fewer channels than the user asked for is a warning. */
 static void mount_session_log_fewer_channels(const struct mount_session *ms,
 					     const struct srpi_session_info *si)
 {

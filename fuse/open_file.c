@@ -7,7 +7,7 @@
 
 #include "fuse/tree.h"
 
-/* Handles are a place in t->opens and one more. */
+/* A handle is an index of t->opens, plus one. */
 
 static unsigned int open_file_free_place(const struct tree *t)
 {
@@ -109,7 +109,7 @@ static int open_hole_add(struct open_file *open, uint64_t begin, uint64_t end,
 	return 0;
 }
 
-/* Takes a range out of @hole; without a byte it only parts it in two. */
+/* Removes a range from @hole. An empty range only splits it. */
 static int open_hole_cut(struct open_file *open, struct open_hole *hole,
 			 uint64_t begin, uint64_t end)
 {

@@ -15,12 +15,12 @@
 #include "fuse/tree.h"
 #include "fuse/xattr.h"
 
-/* Seconds. Names never change; sizes hardly ever, and a write makes the kernel
- * forget the rest. */
+/* Seconds. Names never change, and sizes rarely. After a write, the kernel asks
+ * for the other attributes again. */
 #define ENTRY_TIMEOUT 3600.0
 #define ATTR_TIMEOUT  1.0
 
-/* statvfs(3): the unit of sizes. No volume has smaller blocks. */
+/* The unit of sizes of statvfs(3). No volume has smaller blocks. */
 #define STATFS_UNIT 512
 
 static struct dev *ops_dev(fuse_req_t req)
@@ -39,11 +39,11 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 
 	conn->max_write = dev_max_write(dev);
 	conn->max_read = dev_max_read(dev);
-	/* All asynchronous I/O is "background". */
+	/* For the kernel, all asynchronous I/O is background I/O. */
 	conn->max_background = dev_background(dev);
 	conn->congestion_threshold = conn->max_background;
-	/* Without it O_TRUNC comes as a SETATTR, which may leave the size as
-	 * it is; with it the kernel would take the file for empty. */
+	/* Without ATOMIC_O_TRUNC, O_TRUNC comes as a SETATTR, which need not
+	 * change the size. With it, the kernel would assume an empty file. */
 	conn->want &= ~(unsigned int)(FUSE_CAP_ATOMIC_O_TRUNC |
 				      FUSE_CAP_AUTO_INVAL_DATA |
 				      FUSE_CAP_WRITEBACK_CACHE);
@@ -51,7 +51,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 
 /* ---- attributes ---- */
 
-/* A request that waits for how much of a file is allocated. */
+/* A request that waits for the allocated bytes of a file. */
 struct attr_wait {
 	struct allocation_waiter waiter;
 	fuse_req_t req;
@@ -137,7 +137,7 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino,
 
 /* ---- changing attributes ---- */
 
-/* Mode and owner are fixed, but may be "changed" to what they are. */
+/* Mode and owner cannot change, but may be set to their present values. */
 static int ops_check_owner(const struct stat *now, const struct stat *attr,
 			   int to_set)
 {
@@ -151,7 +151,7 @@ static int ops_check_owner(const struct stat *now, const struct stat *attr,
 	return 0;
 }
 
-/* The open file of thread @pid that may be in the middle of open(O_TRUNC). */
+/* An open file of thread @pid for which open(O_TRUNC) may not have ended. */
 static struct open_file *ops_find_opening(const struct tree_file *f,
 					  uint32_t pid)
 {
@@ -168,9 +168,9 @@ static struct open_file *ops_find_opening(const struct tree_file *f,
 }
 
 /*
- * What a SETATTR of the size is. open(O_TRUNC) arrives as OPEN, then as a
- * SETATTR of size 0 without a handle from the same thread; truncate(2) of the
- * path by a thread that has the file open for writing looks the same.
+ * Checks a SETATTR of the size. open(O_TRUNC) arrives as an OPEN, followed by a
+ * SETATTR of size 0 without a handle from the same thread. truncate(2) by a thread
+ * that has the file open for writing looks the same.
  */
 static int ops_set_size(fuse_req_t req, struct tree_file *f, uint64_t size,
 			struct open_file *open)
@@ -186,7 +186,7 @@ static int ops_set_size(fuse_req_t req, struct tree_file *f, uint64_t size,
 	}
 	if (size == f->info->size)
 		return 0;
-	/* cp, when the source ends with a hole */
+	/* cp does this if the source ends with a hole. */
 	if (open && open->truncated && size < f->info->size &&
 	    size >= open->written_to)
 		return 0;
@@ -213,8 +213,8 @@ static void ops_start_zero_tail(struct slot *slot)
 		data_fill_holes(slot, ops_tail_zeroed);
 }
 
-/* Who emptied the file and now sets its size expects zeroes from where he
- * stopped writing. Returns false when there is nothing to zero. */
+/* After O_TRUNC, a program that sets the size expects zeroes behind its last write.
+ * Returns false if there is nothing to zero. */
 static bool ops_zero_tail(fuse_req_t req, struct tree_file *f, uint64_t size,
 			  struct open_file *open)
 {
@@ -284,8 +284,8 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr,
 	ops_reply_attr(req, ino);
 }
 
-/* Asked when the kernel does not check permissions itself: whoever reaches the
- * mount then is its owner, or root. */
+/* The kernel asks this if it does not check permissions itself. Then only root and
+ * the user who mounted can reach the mount. */
 static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
 {
 	const struct tree_file *f = tree_file_of(ops_tree(req), ino);
@@ -307,7 +307,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct tree_file *f = tree_file_of(ops_tree(req), ino);
 	bool writable = (fi->flags & O_ACCMODE) != O_RDONLY;
 	struct open_file *open;
-	/* libfuse 3.14.0 has no name for parallel writes. */
+	/* libfuse 3.14.0 cannot set FOPEN_PARALLEL_DIRECT_WRITES. */
 	struct fuse_open_out out = {
 		.open_flags = FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES,
 	};
@@ -325,7 +325,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	open->writable = writable;
 	open->errors_seen = f->errors;
 	out.fh = open->handle;
-	/* Not taken, as the caller was killed: no RELEASE will follow. */
+	/* The caller was killed, and the kernel will send no RELEASE. */
 	if (fuse_reply_buf(req, (const char *)&out, sizeof(out)))
 		open_file_close(ops_tree(req), open);
 }
@@ -344,7 +344,7 @@ static void op_release(fuse_req_t req, fuse_ino_t ino,
 
 /* ---- extended attributes ---- */
 
-/* @len bytes, or with room for none their number. */
+/* Answers with the @len bytes, or with @len if the program asks for the length. */
 static void ops_reply_xattr(fuse_req_t req, const char *buf, size_t len,
 			    size_t size)
 {
@@ -449,7 +449,7 @@ static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 
 /* ---- statfs ---- */
 
-/* Goes from file to file and adds up. */
+/* A STATFS that adds up the files, one after the other. */
 struct statfs_wait {
 	struct allocation_waiter waiter;
 	fuse_req_t req;
@@ -461,14 +461,13 @@ struct statfs_wait {
 static void ops_reply_statfs(struct statfs_wait *w)
 {
 	const struct tree *t = ops_tree(w->req);
-	uint64_t hollow = w->size - w->allocated;
+	uint64_t unallocated = w->size - w->allocated;
 	const struct statvfs st = {
 		.f_bsize = 4096,
 		.f_frsize = STATFS_UNIT,
 		.f_blocks = w->size / STATFS_UNIT,
-		/* what may still be written into holes */
-		.f_bfree = hollow / STATFS_UNIT,
-		.f_bavail = hollow / STATFS_UNIT,
+		.f_bfree = unallocated / STATFS_UNIT,
+		.f_bavail = unallocated / STATFS_UNIT,
 		.f_files = t->cnt,
 		.f_namemax = 255,
 	};
@@ -513,7 +512,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 	ops_statfs_next(w);
 }
 
-/* ---- what cannot be: volumes are made and removed at the target ---- */
+/* ---- not supported: only the target creates and removes volumes ---- */
 
 static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name,
 		      mode_t mode, struct fuse_file_info *fi)
@@ -557,8 +556,8 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
 	fuse_reply_err(req, EPERM);
 }
 
-/* READ, WRITE, FSYNC, FALLOCATE and LSEEK are data.c's. What is missing is
- * answered with ENOSYS, which the kernel remembers. */
+/* data.c handles READ, WRITE, FSYNC, FALLOCATE and LSEEK. libfuse answers all other
+ * requests with ENOSYS, and the kernel does not send them again. */
 const struct fuse_lowlevel_ops ops_lowlevel = {
 	.init = op_init,
 	.lookup = op_lookup,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The requests that libfuse decodes: names, attributes, open and close. The
- * session's user data is the device, whose user is the tree.
+ * The requests that libfuse decodes: names, attributes, open and close. The user
+ * data of the FUSE session is the device; the user of the device is the tree.
  *
  * Thread: the context's reactor.
  */

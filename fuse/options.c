@@ -14,9 +14,9 @@
 #include "base/option.h"
 #include "base/reactor.h"
 
-/* ---- options that need more than to be stored ---- */
+/* ---- options that need a function ---- */
 
-/* What the kernel itself understands is handed on as it is. */
+/* Mount options of the kernel. */
 static bool fuse_option_vfs(void *options, const struct option_row *row,
 			    const char *value, char *msg, size_t msg_len)
 {
@@ -379,7 +379,7 @@ static bool fuse_option_mount(void *options, const struct option_row *row,
 	return true;
 }
 
-/* ---- the line ---- */
+/* ---- the command line ---- */
 
 static bool fuse_set_arguments(struct fuse_options *o, int cnt, char **args)
 {

@@ -21,7 +21,7 @@ struct fuse_options {
 	bool read_only;
 	int verbosity; /* levels above notice, may be negative */
 
-	unsigned int channels;	  /* 0: as srpi_options has it */
+	unsigned int channels;	  /* 0: the default of srpi_options */
 	unsigned int queue_depth; /* per channel */
 	unsigned int poll_us;
 	/* As in struct srpi_options: milliseconds, or SRPI_OFF. */
@@ -39,13 +39,13 @@ struct fuse_options {
 	uint32_t max_write; /* bytes, a multiple of the page size */
 	char fsname[256];   /* "": the URI */
 	char subtype[64];
-	char vfs[256]; /* ",nosuid,noatime": for mount(2), as given */
+	char vfs[256]; /* ",nosuid,noatime": options of the kernel */
 };
 
 extern const struct option_table fuse_option_table;
 extern const struct option_table fuse_mount_table; /* -o */
 
-/* OPTION_RUN: there is something to mount. */
+/* OPTION_RUN: mount. Other values: end; errors are logged. */
 enum option_verdict fuse_options_parse(int argc, char **argv,
 				       struct fuse_options *ret);
 

@@ -16,7 +16,7 @@ static bool range_locks_conflict(const struct range_lock *a,
 	       b->begin < a->end;
 }
 
-/* Must @lock wait for one that asked before it? */
+/* True if an earlier lock of the list conflicts with @lock. */
 static bool range_lock_must_wait(const struct range_locks *locks,
 				 const struct range_lock *lock)
 {
@@ -65,7 +65,7 @@ void range_unlock(struct range_locks *locks, struct range_lock *lock)
 			continue;
 		other->held = true;
 		other->granted(other);
-		/* granted() may have changed the list: begin anew. */
+		/* granted() may have changed the list: start again. */
 		tmp = locks->all.next;
 	}
 }

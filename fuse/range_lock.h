@@ -2,14 +2,14 @@
 /*
  * Orders writes that share blocks with a read-modify-write.
  *
- * A write that does not begin and end on block boundaries reads the blocks at
- * its edges, changes them and writes them back; another write to these blocks
- * in between would be undone. So such a write takes its blocks exclusively,
- * and every write takes them at least shared. Requests for overlapping blocks
- * are granted in the order of asking. As long as no exclusive lock is held or
- * wanted, a shared one costs a list insertion and nothing is compared.
+ * A write that does not begin and end at block boundaries reads the blocks at its
+ * ends, changes them and writes them back. This would undo another write to these
+ * blocks in between. For this reason, such a write locks its blocks exclusively,
+ * and every other write locks them shared. Locks on overlapping blocks are granted
+ * in the order of the calls. While no exclusive lock is held or wanted, a shared
+ * lock costs a list insertion and no comparison.
  *
- * Thread: the reactor's.
+ * Thread: the context's reactor.
  */
 #ifndef FUSE_RANGE_LOCK_H
 #define FUSE_RANGE_LOCK_H
@@ -21,8 +21,8 @@
 
 /* The locks of one volume. */
 struct range_locks {
-	struct list all;	/* struct range_lock, in order of asking */
-	unsigned int exclusive; /* of them: held or wanted exclusively */
+	struct list all; /* struct range_lock, in the order of the calls */
+	unsigned int exclusive; /* exclusive locks that are held or wanted */
 };
 
 /* One lock; embed it. */
@@ -32,13 +32,15 @@ struct range_lock {
 	uint64_t end;	/* exclusive */
 	bool exclusive;
 	bool held;
-	/* Called from range_unlock() of another, when take() returned false. */
+	/* If range_lock_take() returned false: range_unlock() of another lock
+	 * calls this when the lock is held. */
 	void (*granted)(struct range_lock *lock);
 };
 
 void range_locks_init(struct range_locks *locks);
 
-/* Set begin, end, exclusive and granted first. True: held at once. */
+/* Set begin, end, exclusive and granted first. True: the lock is held. False:
+ * granted() follows. */
 bool range_lock_take(struct range_locks *locks, struct range_lock *lock);
 
 void range_unlock(struct range_locks *locks, struct range_lock *lock);

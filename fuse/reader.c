@@ -8,13 +8,12 @@
 #include "fuse/dev.h"
 #include "fuse/slots.h"
 
-/* Requests read in one turn, so that completions get theirs. */
+/* Requests read in one turn; then the reactor handles completions. */
 #define READ_BUDGET 64
-/* Longer ones are copied by a thread of the kernel's, so that others leave
- * meanwhile. */
+/* A thread of the kernel copies longer requests, while this one sends. */
 #define LARGE_MIN (192u << 10)
 
-/* What reading into @slot brought: its length, or a negative errno. */
+/* @res: the length of the request in @slot, or a negative errno. */
 static void reader_read_ended(struct reader *rd, struct slot *slot, int res)
 {
 	if (res > 0) {
@@ -23,7 +22,7 @@ static void reader_read_ended(struct reader *rd, struct slot *slot, int res)
 		return;
 	}
 	slots_put(dev_slots(rd->dev), slot);
-	/* ENOENT: the request was taken back while it was read. */
+	/* ENOENT: the kernel cancelled the request while it was read. */
 	if (res && res != -EAGAIN && res != -EINTR && res != -ENOENT &&
 	    res != -ECANCELED)
 		dev_failed(rd->dev, res);
@@ -31,7 +30,7 @@ static void reader_read_ended(struct reader *rd, struct slot *slot, int res)
 
 /* ---- at once ---- */
 
-/* False: there was none. */
+/* False: there was no request. */
 static bool reader_read_one(struct reader *rd)
 {
 	struct slot *slot = slots_take_for_request(dev_slots(rd->dev));
@@ -47,7 +46,7 @@ static bool reader_read_one(struct reader *rd)
 	return n > 0;
 }
 
-/* With one in flight, it is most likely the only one of its program. */
+/* If only one request is in flight, its program most likely has no other one. */
 static void reader_read_rest(struct reader *rd)
 {
 	for (int n = 1; n < READ_BUDGET; n++) {
@@ -105,7 +104,7 @@ static void reader_wait_for_device(struct reader *rd)
 
 /* ---- both ---- */
 
-/* At the end of a turn: what has been read by then leaves first. */
+/* Called at the end of a turn, after the commands of the turn are queued. */
 static bool reader_read_more(struct reactor_poller *p)
 {
 	struct reader *rd = container_of(p, struct reader, turn_end);

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads requests from /dev/fuse. Where the kernel can (Linux 6.9) a read waits
- * on the reactor's ring, so that a program which has one request at a time costs
- * no system call for each. When it has brought one and more are in flight, the
- * next ones are read right away: readv() takes less time than a read on the
- * ring, and what comes meanwhile is answered together.
+ * Reads requests from /dev/fuse.
  *
- * The ring gets the read at the end of a turn, behind the sends of the commands
- * that the turn has made: so the target has them while the kernel copies the
- * next request, or arms its wait for one.
+ * From Linux 6.9 on, a read waits on the ring of the reactor. A program with one
+ * request at a time then needs no extra system call for each request. If other
+ * requests are in flight when the read completes, readv() reads the next ones at
+ * once: it takes less time than a read on the ring, and their answers leave
+ * together.
  *
- * After a large one the next is copied by a thread of the kernel's (IOSQE_ASYNC),
- * while this one sends. It has the plain file: to get at a registered one it
- * would have to wait for the lock that this one holds while it sends.
+ * The read is submitted at the end of a turn, after the commands of the turn. The
+ * target then works on them while the kernel copies the next request, or
+ * prepares to wait for one.
  *
- * Elsewhere a poll waits on the ring, and the first one is read by readv() as
- * well.
+ * After a large request, a thread of the kernel copies the next one
+ * (IOSQE_ASYNC), while this thread sends. That read uses the plain file
+ * descriptor: for a registered file, the kernel's thread needs a lock that this
+ * thread holds while it sends.
+ *
+ * Before Linux 6.9, a poll waits on the ring, and readv() reads all requests.
  *
  * Thread: the context's reactor.
  */
@@ -36,19 +38,19 @@ struct reader {
 	struct reactor_op poll;
 	struct reactor_op *waiting; /* a read or the poll, NULL: none */
 	bool by_ring;
-	bool large; /* the last request was */
+	bool large; /* the last request was large */
 	bool stopped;
 };
 
 void reader_start(struct reader *rd, struct dev *dev, struct reactor *reactor);
 
-/* The kernel can read on the ring without a thread of its own. */
+/* The kernel can read on the ring without a thread of its own (Linux 6.9). */
 void reader_use_ring(struct reader *rd);
 
-/* A read that waits may still bring a request. */
+/* A read that waits may still return a request. */
 void reader_stop(struct reader *rd);
 
-/* After reader_stop(): nothing will come any more. */
+/* After reader_stop(): no request comes any more. */
 bool reader_idle(const struct reader *rd);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A request of the kernel, in flight, with its memory: see dev.h. */
+/* A request of the kernel in flight, and its memory; dev.h has the layout. */
 #ifndef FUSE_SLOT_H
 #define FUSE_SLOT_H
 
@@ -19,8 +19,8 @@ struct slot;
 struct tree_file;
 struct volume_queue;
 
-/* A WRITE's headers; its payload follows. Those of other requests for data are
- * no longer, and all that there is of them. */
+/* The headers of a WRITE; the payload follows. The headers of other requests for
+ * data are not longer, and these requests have no payload. */
 #define DEV_HEADERS_LEN \
 	(sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in))
 
@@ -29,7 +29,7 @@ struct byte_range {
 	uint64_t len;
 };
 
-/* The request as the kernel sent it. */
+/* What the kernel sent. */
 struct slot_request {
 	_Alignas(8) uint8_t headers[DEV_HEADERS_LEN];
 	uint64_t unique; /* its number */
@@ -60,13 +60,13 @@ struct slot_queue {
 /* Commands for the target. */
 struct slot_commands {
 	struct srpi_io io;
-	struct srpi_io edge; /* the second, for both ends of a range */
+	struct srpi_io edge; /* the second one, if both ends need one */
 	unsigned int pending;
 	int err;			 /* the first error of them */
 	void (*then)(struct slot *slot); /* when none is pending */
 };
 
-/* What data.c, space.c, or the operation that claimed the slot, keeps. */
+/* State of data.c, space.c, or the operation that claimed the slot. */
 struct slot_work {
 	void *arg;
 	struct byte_range write; /* as the kernel asked */
@@ -80,10 +80,10 @@ struct slot_work {
 struct slot {
 	struct slot *next_free;
 	struct dev *dev;
-	bool spare;	  /* data is not registered, and there is no payload */
-	size_t spare_len; /* of the request in it */
+	bool spare;	  /* data is not registered, payload is NULL */
+	size_t spare_len; /* bytes of the request in a spare */
 	uint8_t *data;	  /* page aligned, max_write bytes */
-	/* Likewise, for the kernel's entry; see slots.h. NULL: none. */
+	/* The same size, for the entry of the kernel; see slots.h. NULL: none. */
 	uint8_t *payload;
 	struct uring_entry entry;
 

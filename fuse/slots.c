@@ -7,17 +7,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* When all slots are in use and none has come free for so long, requests are
+/* When all slots are in use, and none has come free for this long, requests are
  * read into spares. */
 #define STALL_MS 100
 
-/* Fewer slots than this are not worth a mount. */
+/* With fewer slots there is no mount. */
 #define SLOTS_MIN 4u
-/* Rather a smaller max_write than fewer slots than this. */
+/* Reduce max_write before there are fewer slots than this. */
 #define SLOTS_GOOD    32u
 #define MAX_WRITE_MIN (128u << 10)
 
-/* Spares take memory as they are used. */
+/* The kernel allocates the memory of a spare at its first use. */
 #define SPARES_MAX	1024u
 #define SPARE_BYTES_MAX (256ull << 20)
 #define SPARE_KEEP	(64u << 10)
@@ -36,13 +36,13 @@ uint8_t *slot_tail(const struct slot *slot)
 	return slot->data + s->max_write + s->edge;
 }
 
-/* With the edges, and a block at the head and one at the tail. */
+/* Data, two edges, and room for one block at the head and one at the tail. */
 static size_t slot_len(const struct dev_options *o)
 {
 	return 4 * (size_t)o->edge + o->max_write;
 }
 
-/* Makes slots and max_write fit into the budget. */
+/* Reduces slots and max_write to the budget. */
 static int slots_fit(struct dev_options *o, struct error *e)
 {
 	if (o->pin_budget == 0)
@@ -56,11 +56,11 @@ static int slots_fit(struct dev_options *o, struct error *e)
 	if (o->slots >= SLOTS_MIN)
 		return 0;
 	error_set(e, -ENOMEM,
-		  "only %llu KiB more of memory may be locked for the RDMA "
-		  "device, at least %zu KiB are needed; raise the limit: "
+		  "the RDMA device needs %zu KiB of locked memory, and only "
+		  "%llu KiB more may be locked; raise the limit: "
 		  "ulimit -l 65536, or LimitMEMLOCK= of the service",
-		  (unsigned long long)o->pin_budget >> 10,
-		  SLOTS_MIN * slot_len(o) >> 10);
+		  SLOTS_MIN * slot_len(o) >> 10,
+		  (unsigned long long)o->pin_budget >> 10);
 	return -ENOMEM;
 }
 
@@ -80,7 +80,7 @@ static int slots_map_and_register(struct slots *s, const struct dev_options *o,
 	void *p;
 
 	s->memory_len = o->slots * slot_len(o);
-	/* Only shared memory can be mapped once more. */
+	/* Only shared memory can be mapped a second time. */
 	p = mmap(NULL, s->memory_len, PROT_READ | PROT_WRITE,
 		 (o->queues ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS |
 			 MAP_NORESERVE,
@@ -102,7 +102,7 @@ static void slots_unmap(struct slots *s)
 	s->memory = NULL;
 }
 
-/* The device may allow less than the limits say: try with less. */
+/* The device may allow less than the limits: try again with less. */
 static int slots_get_memory(struct slots *s, struct dev_options *o,
 			    struct error *e)
 {
@@ -119,7 +119,7 @@ static int slots_get_memory(struct slots *s, struct dev_options *o,
 	return 0;
 }
 
-/* Without them requests wait in the kernel. */
+/* Without spares, requests wait in the kernel. */
 static void slots_make_spares(struct slots *s, const struct dev_options *o)
 {
 	void *p = mmap(NULL, (size_t)SPARES_MAX * o->max_write,
@@ -159,7 +159,7 @@ int slots_open(struct slots *s, struct dev_options *o, struct dev *dev,
 	return 0;
 }
 
-/* All pages of a payload but the first are those of the slot. */
+/* Maps all pages of the slot but the first into its payload. */
 static int slots_map_pages(const struct slots *s, const struct slot *slot,
 			   size_t len)
 {
@@ -318,7 +318,7 @@ void slots_stop(struct slots *s)
 	reactor_timer_stop(&s->stall_timer);
 }
 
-/* Bytes of a request that lie at data. */
+/* The bytes of a request that lie at slot->data. */
 static size_t slots_payload_len(const struct slots *s, const struct slot *slot)
 {
 	const struct fuse_in_header *in = (const void *)slot->request.headers;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Holes: fallocate(2) makes them, lseek(2) finds them. */
-#include <assert.h>
+#include "fuse/space.h"
+
 #include <errno.h>
 #include <linux/falloc.h>
 #include <string.h>
@@ -13,9 +13,9 @@
 /* ---- FALLOCATE ---- */
 
 /*
- * The whole blocks of the range. A hole is made by WRITE SAME with UNMAP, not
- * by UNMAP: the latter is a hint, and a target that does not take it leaves
- * the old data (SBC-3, UNMAP command).
+ * Zeroes the whole blocks of the range. WRITE SAME with the UNMAP bit makes a
+ * hole. The UNMAP command does not suffice: a target may ignore it, and then the
+ * old data stays (SBC-3, UNMAP command).
  */
 static void space_zero_blocks(struct slot *slot)
 {
@@ -36,7 +36,7 @@ static void space_zero_blocks(struct slot *slot)
 	data_submit(slot, slot->work.zeroed);
 }
 
-/* Zeroes the range's part of the blocks at its cut ends. */
+/* Zeroes the part of the range that lies in the blocks at its unaligned ends. */
 static void space_zero_edges(struct slot *slot)
 {
 	uint64_t end = slot->range.offset + slot->range.len;
@@ -80,7 +80,7 @@ static void space_fallocate_locked(struct slot *slot)
 	space_zero(slot, space_fallocate_done);
 }
 
-/* 0, or why not. A hole may reach beyond the end, as in any file. */
+/* Returns 0 or a negative errno. A hole may end beyond the end of the file. */
 static int space_check_range(struct slot *slot, uint32_t mode)
 {
 	uint64_t size = slot->file->info->size;
@@ -113,7 +113,7 @@ void space_fallocate(struct slot *slot, const struct fuse_fallocate_in *in)
 	slot->work.discard = mode & FALLOC_FL_PUNCH_HOLE;
 	slot->commands.err = 0;
 	err = space_check_range(slot, mode);
-	/* The space is the target's to reserve: there is nothing to do. */
+	/* Plain allocation does nothing: only the target can reserve space. */
 	if (err || slot->range.len == 0 ||
 	    !(mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))) {
 		answer_error(slot, err);
@@ -176,7 +176,7 @@ void space_lseek(struct slot *slot, const struct fuse_lseek_in *in)
 		answer_error(slot, -ENXIO);
 		return;
 	}
-	/* A hole must read as zeroes. */
+	/* If a hole may read as other than zeroes, there are none to report. */
 	if (!info->unmap || !info->unmap_zeroes) {
 		answer_position(slot, slot->work.whence == SEEK_DATA
 					      ? slot->range.offset

@@ -13,7 +13,7 @@
 /* st_blocks counts these, whatever st_blksize says: stat(2). */
 #define STAT_BLOCK 512
 
-/* A name that can stand in a directory; else the LUN number makes one. */
+/* The name of the volume; if it cannot be a file name, one with the LUN. */
 static void tree_set_name(struct tree_file *f)
 {
 	const char *name = f->info->name;
@@ -133,7 +133,7 @@ void tree_dir_stat(const struct tree *t, struct stat *ret)
 
 	*ret = (struct stat){
 		.st_ino = FUSE_ROOT_ID,
-		/* Who may read it may look into it. Nothing can be made. */
+		/* Users who may read it may search it. None may write it. */
 		.st_mode = S_IFDIR | readable | (readable >> 2),
 		.st_nlink = 2,
 		.st_uid = t->uid,
@@ -147,7 +147,7 @@ void tree_dir_stat(const struct tree *t, struct stat *ret)
 
 void tree_file_touch(struct tree_file *f)
 {
-	/* Coarse: it is for people, and read from memory. */
+	/* The coarse clock suffices, and reading it needs no hardware. */
 	clock_gettime(CLOCK_REALTIME_COARSE, &f->mtime);
 	f->unflushed = true;
 	allocation_changed(&f->allocation);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is in the mount: a directory with a file per volume, or, over a regular
- * file, one volume in its place. Inode 1 is the root; the files of a directory
- * follow.
+ * What the mount shows: a directory with a file for each volume; or, if the mount
+ * point is a regular file, one volume in its place. Inode 1 is the root. The files
+ * of the directory have the next numbers.
  *
  * Thread: the context's reactor.
  */
@@ -26,24 +26,23 @@ struct tree_file {
 	char name[80];
 	uint64_t ino;
 	bool read_only;
-	struct timespec mtime;	 /* of the last write that we saw */
+	struct timespec mtime;	 /* of the last write through this mount */
 	struct list opens;	 /* struct open_file */
-	unsigned int truncating; /* of them, opened with O_TRUNC */
+	unsigned int truncating; /* those of them that have O_TRUNC */
 	struct range_locks locks;
 	struct volume_queue queue;
 	struct allocation allocation;
-	/* Flushes that failed. Each open file is told of it once, by its next
-	 * fsync, as after a failed write-back of the page cache. */
+	/* Flushes that failed. The next fsync of each open file reports it once,
+	 * as after a failed write-back of the page cache. */
 	uint64_t errors;
-	/* Written since the last flush was sent. */
-	bool unflushed;
-	struct srpi_io flush; /* the last one */
+	bool unflushed;	      /* written since the last flush was sent */
+	struct srpi_io flush; /* at the end of the mount */
 };
 
 struct tree {
 	struct tree_file *files;
 	unsigned int cnt;
-	struct open_file **opens; /* by handle; NULL: a free one */
+	struct open_file **opens; /* by handle; NULL: a free handle */
 	unsigned int open_max;
 	bool is_file; /* the root is files[0] */
 	uid_t uid;
@@ -77,7 +76,7 @@ void tree_file_stat(const struct tree *t, const struct tree_file *f,
 		    uint64_t allocated, struct stat *ret);
 void tree_dir_stat(const struct tree *t, struct stat *ret);
 
-/* The file's data have changed, just now. */
+/* The data of the file have just changed. */
 void tree_file_touch(struct tree_file *f);
 
 #endif

@@ -63,7 +63,8 @@ unsigned int uring_queues(void)
 
 	if (!uring_read_line(ENABLED, line, sizeof(line)) || line[0] != 'Y')
 		return 0;
-	/* One for each that may ever be there: with fewer it waits for ever. */
+	/* The kernel needs one for each processor that may be added later, too:
+	 * with fewer, requests wait without limit. */
 	return uring_read_line(POSSIBLE, line, sizeof(line))
 		       ? uring_list_cnt(line)
 		       : 0;
@@ -76,7 +77,7 @@ static struct slot *uring_slot(struct uring_entry *e)
 	return container_of(e, struct slot, entry);
 }
 
-/* The kernel lets go of its entries when the mount ends. */
+/* The kernel ends all entries with these errors when the mount ends. */
 static bool uring_is_end(int err)
 {
 	return err == -ENOTCONN || err == -ECONNABORTED || err == -ECANCELED;
@@ -93,7 +94,7 @@ static void uring_failed(struct uring_entry *e, int err)
 		return;
 	}
 	if (!uring_is_end(err) && log_limit_pass(&u->limit, 10, &dropped))
-		log_error("the kernel refuses an answer: %s", strerror(-err));
+		log_error("the kernel refused an answer: %s", strerror(-err));
 }
 
 static void uring_entry_done(struct reactor_op *op, int res, unsigned int flags)
@@ -141,7 +142,7 @@ void uring_add(struct uring *u, struct slot *slot, size_t len)
 	assert(u->added < uring_entry_cnt(u));
 	e->uring = u;
 	e->headers = &u->headers[u->added];
-	/* In turn, so that a queue that is short of entries is so by one. */
+	/* In turn: the queues then differ by at most one entry. */
 	e->queue = (uint16_t)(u->added++ % u->options.queues);
 	e->op.done = uring_entry_done;
 	e->parts[0] = (struct iovec){ e->headers, sizeof(*e->headers) };

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * FUSE over io_uring: the kernel hands out requests and takes answers through
- * commands on the reactor's own ring, so neither costs a system call of its
- * own. It has a queue for each processor, where a program's requests go that
- * runs there; a queue has entries, and an entry carries one request at a time.
- * What an entry's command completes with is a request; the next command answers
- * it and waits for another.
+ * FUSE over io_uring: requests and answers pass through commands on the ring of
+ * the reactor, and need no system calls of their own. The kernel has one queue
+ * for each processor, for the requests of programs on that processor. A queue has
+ * entries, and an entry carries one request at a time. The completion of an
+ * entry's command is a request. The next command of the entry sends the answer
+ * and waits for the next request.
  *
- * An entry's payload lies in a slot, most of it, its headers here: they hold
- * lengths and pointers, and slots are open to the target.
+ * The payload of an entry lies mostly in a slot (slots.h). Its headers lie here:
+ * they hold lengths and pointers, and the target can write to slots.
  *
- * FUSE_INIT, FUSE_FORGET and FUSE_INTERRUPT do not come this way, but by read().
+ * The kernel never sends FUSE_INIT, FUSE_FORGET and FUSE_INTERRUPT this way.
  *
  * Thread: the context's reactor, which must have wide entries.
  */
@@ -31,10 +31,10 @@ struct uring;
 
 /* Part of a slot; private. */
 struct uring_entry {
-	struct uring *uring; /* NULL: the slot is no entry's */
+	struct uring *uring; /* NULL: the slot is not an entry */
 	struct uring_headers *headers;
 	uint16_t queue;
-	bool accepted; /* the kernel has taken it */
+	bool accepted; /* the kernel has sent a request by it */
 	struct iovec parts[2];
 	struct reactor_op op;
 };
@@ -45,38 +45,38 @@ struct uring_options {
 	unsigned int entries; /* in each */
 	/* An entry has a request. */
 	void (*request)(struct slot *slot);
-	/* The kernel will not have that entry; the slot is free again. */
+	/* The kernel refused the entry. The slot is not an entry any more. */
 	void (*refused)(struct slot *slot, int err);
 };
 
-/* How many queues the kernel of this machine wants, 0: it does not offer them,
- * or not now (/sys/module/fuse/parameters/enable_uring). Thread: setup. */
+/* How many queues the kernel needs. 0: it does not offer FUSE over io_uring, or
+ * /sys/module/fuse/parameters/enable_uring disables it. Thread: setup. */
 unsigned int uring_queues(void);
 
-/* How many are in the kernel's list "0-3,8,10-11\n"; 0: it is not a whole one.
- * Thread: any. */
+/* How many numbers are in a list of the kernel, such as "0-3,8,10-11\n". 0: the
+ * list is not complete. Thread: any. */
 unsigned int uring_list_cnt(const char *text);
 
 /* -ENOMEM. */
 int uring_create(const struct uring_options *options, struct uring **ret);
 
-/* From now on what becomes of entries is nobody's concern. NULL is fine. */
+/* Completions of entries are ignored from now on. NULL is fine. */
 void uring_close(struct uring *u);
 
-/* The kernel must have no entry any more, or the reactor must not run again.
+/* The kernel must have no entry any more, or the reactor must never run again.
  * NULL is fine. */
 void uring_free(struct uring *u);
 
 unsigned int uring_entry_cnt(const struct uring *u);
 
-/* Offers @slot as the next entry; its payload has room for @len bytes. */
+/* Gives @slot to the kernel as an entry; its payload has room for @len bytes. */
 void uring_add(struct uring *u, struct slot *slot, size_t len);
 
-/* Entries that the kernel has; NULL has none. */
+/* Entries that the kernel has; 0 for NULL. */
 unsigned int uring_waiting(const struct uring *u);
 
-/* The request's header and arguments, without gaps; at most @max bytes. Returns
- * how many there are; *ret_payload bytes lie at slot->payload. */
+/* Copies the header and arguments of the request, without gaps, at most @max
+ * bytes. Returns their number. *ret_payload bytes lie at slot->payload. */
 size_t uring_head(const struct slot *slot, void *buf, size_t max,
 		  size_t *ret_payload);
 

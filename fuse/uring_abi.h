@@ -9,27 +9,27 @@
 
 #include <stdint.h>
 
-/* Flag of FUSE_INIT: the kernel offers it, the server will use it. Once it is
- * agreed on, all requests but FUSE_INIT wait until every queue has an entry, or
- * an entry was refused. */
+/* Flag of FUSE_INIT: the kernel offers FUSE over io_uring, and the server answers
+ * that it will use it. After that, all requests but FUSE_INIT wait until every
+ * queue has an entry, or until the kernel refuses an entry. */
 #define URING_INIT_FLAG (1ull << 41)
 
-/* What an entry is told with IORING_OP_URING_CMD on /dev/fuse. */
+/* Commands of IORING_OP_URING_CMD on /dev/fuse. */
 enum {
-	/* Here is a new entry: sqe->addr and len are those of two iovecs, for
-	 * struct uring_headers and for the payload, which must hold the largest
-	 * request. Completes with the entry's first request. */
+	/* Adds an entry. sqe->addr and len give two iovecs: for struct
+	 * uring_headers, and for the payload, which must hold the largest
+	 * request. Completes with the first request of the entry. */
 	URING_REGISTER = 1,
-	/* Here is the answer, in the entry. Completes with the next request. */
+	/* Sends the answer in the entry. Completes with the next request. */
 	URING_COMMIT_AND_FETCH = 2,
 };
 
-/* What each entry shares with the kernel, beside its payload. */
+/* The memory that an entry shares with the kernel, besides its payload. */
 struct uring_headers {
 	uint8_t in_out[128]; /* fuse_in_header, then fuse_out_header */
 	uint8_t args[128];   /* the request's own: fuse_read_in, ... */
 	uint64_t flags;
-	uint64_t commit_id; /* to be repeated with the answer */
+	uint64_t commit_id; /* the answer must repeat it */
 	uint32_t payload_len;
 	uint32_t padding;
 	uint64_t reserved;

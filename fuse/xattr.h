@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Extended attributes of the files: how the mount is doing, for getfattr.
- * They are answered from memory, whatever the state.
+ * Extended attributes of the files: the state and the counters of the mount, for
+ * getfattr. They need no answer of the target, and work in every state.
  *
  * Thread: the context's reactor.
  */
@@ -14,14 +14,14 @@
 
 struct dev;
 
-/* Room for any value, and for the list of names. */
+/* Holds every value, and the list of names. */
 #define XATTR_MAX 1024
 
-/* Return: the length of the value, without a NUL; -ENODATA: no such name. */
+/* Returns the length of the value, which has no NUL. -ENODATA: no such name. */
 int xattr_get(const struct dev *dev, const struct tree_file *f,
 	      const char *name, char buf[XATTR_MAX]);
 
-/* The names, each with its NUL; returns the length. */
+/* Lists the names, each with a NUL. Returns the length. */
 size_t xattr_list(char buf[XATTR_MAX]);
 
 #endif

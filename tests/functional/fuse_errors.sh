@@ -104,7 +104,7 @@ else
 	t_skip 'no /dev/fuse' 'needs root'
 fi
 few_files() { prlimit --nofile=20 rdma-fuse "$URI" "$M"; }
-t_refused 'too few files' 'at most 20 files.*ulimit -n' few_files
+t_refused 'too few files' 'needs 64 open files, and the limit is 20.*ulimit -n' few_files
 if [ "$(id -u)" = 0 ] && t_users_may_mount; then
 	mkdir "$T/theirs"
 	# The build may lie where a user cannot look.

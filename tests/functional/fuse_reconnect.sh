@@ -85,11 +85,11 @@ for channels in 1 3; do
 	while [ $n -lt $((${ROUNDS:-6} / 2)) ]; do
 		n=$((n + 1))
 		t_check "killed under load, $channels channels, round $n" load KILL
-		t_check 'and back' said $n 'again after .*go on'
+		t_check 'and back' said $n 'again after .*continue'
 		fallocate -p -o 0 -l 256M "$T/disk.img"
 	done
 	t_check "terminated under load, $channels channels" load TERM
-	t_check 'and back' said $((n + 1)) 'again after .*go on'
+	t_check 'and back' said $((n + 1)) 'again after .*continue'
 	fallocate -p -o 0 -l 256M "$T/disk.img"
 	t_check 'unmounts' ends
 done
@@ -122,7 +122,7 @@ t_check 'and why' is last_error '.*connection refused.*'
 t_check 'the size can be seen all the while' \
 	[ "$(stat -c %s "$M/disk")" = $((256 << 20)) ]
 again --backing "$T/disk.img,name=disk"
-t_check 'it is back' said 1 'again after .*go on'
+t_check 'it is back' said 1 'again after .*continue'
 t_check 'so says the state' is state running
 t_check 'and how often' is reconnects 1
 t_check 'a read works again' \
@@ -133,7 +133,7 @@ t_check 'a read works again' \
 truncate -s 320M "$T/disk.img"
 kill -HUP "$T_TARGET"
 t_check 'a volume that grows is noticed, without any I/O' \
-	said 1 'volume disk has 320 MiB now'
+	said 1 'volume disk now has 320 MiB'
 has_size() { [ "$(stat -c %s "$M/disk")" = $(($1 << 20)) ]; }
 t_check 'and so does the file' t_wait_for 10 has_size 320
 t_check 'its end can be written' dd if=/dev/zero of="$M/disk" bs=1M seek=319 \
@@ -142,9 +142,9 @@ stop KILL
 truncate -s 384M "$T/disk.img"
 again --backing "$T/disk.img,name=disk"
 t_check 'also while the target is away' \
-	said 1 'volume disk has 384 MiB now'
+	said 1 'volume disk now has 384 MiB'
 t_check 'the file has the new size' t_wait_for 10 has_size 384
-t_check 'and is back' said 2 'again after .*go on'
+t_check 'and is back' said 2 'again after .*continue'
 
 stop KILL
 t_check 'unmounts without a target' fusermount3 -u "$M"
@@ -210,7 +210,7 @@ reader=$!
 t_check 'a target that stopped is noticed' \
 	said 1 'READ .* of LUN 0 had no answer for .* wait up to 15 s'
 kill -CONT "$T_TARGET"
-t_check 'it is back' said 1 'again after .*go on'
+t_check 'it is back' said 1 'again after .*continue'
 t_check 'the read worked' wait $reader
 t_check 'and was sent twice' is replayed 1
 t_check 'after its time was up' is timeouts 1
