@@ -595,7 +595,10 @@ static int crclayer_judge_block(struct crclayer *l, uint64_t block,
 	if (c->flags & CRCSUM_NONE) {
 		if (!l->learns)
 			return 0;
-		*c = (struct crcsum){ .sum = sum, .flags = CRCSUM_ANY };
+		/* What was deallocated may be back after a power cut. */
+		*c = (struct crcsum){ .sum = sum, .before = sum };
+		if (l->sums.forgot > l->sums.settled)
+			c->flags = CRCSUM_ANY;
 		return crclayer_take_sum(l, c, sum);
 	}
 	return crcsums_in_doubt(&l->sums, c) ? crclayer_take_sum(l, c, sum) : 0;

@@ -201,6 +201,7 @@ static int crcsums_write_none(struct crcsums *s, uint64_t first, uint64_t cnt)
 
 int crcsums_forget(struct crcsums *s, uint64_t first, uint64_t cnt)
 {
+	s->forgot = s->epoch;
 	if (!fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		       (off_t)crcsums_at(first), (off_t)(cnt * CRCSUMS_RECORD)))
 		return 0;
@@ -430,6 +431,7 @@ static int crcsums_begin_life(struct crcsums *s, bool is_new, bool clean)
 		err = crcsums_doubt_all(s);
 	s->epoch = s->life;
 	s->used = s->settled;
+	s->forgot = clean ? 0 : s->epoch;
 	return err ? err : crcsums_reserve(s);
 }
 

@@ -48,6 +48,8 @@ struct crcsums {
 	uint64_t epoch;	   /* the present one */
 	uint64_t reserved; /* epochs below this one are this life's */
 	uint64_t used;	   /* the latest epoch that is in a record */
+	uint64_t forgot;   /* the latest in which a record may have been lost by
+			    * crcsums_forget() */
 };
 
 struct crcsums_wanted {
