@@ -5,8 +5,11 @@ by N, is what one needs, without start and end.
 """
 
 import glob
+import json
 import os
+import platform
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +18,8 @@ import time
 import jobs as fio
 import sides
 from jobs import Job
-from programs import Failed, output, say, stop, undisturbed, wait_until
+from programs import (Failed, Skipped, first_line, output, say, stop,
+                      undisturbed, wait_until)
 
 TRACED = [Job('randread', '4k', 1), Job('randread', '4k', 32),
           Job('randwrite', '4k', 1), Job('randwrite', '4k', 32),
@@ -167,6 +171,54 @@ TARGET_FILES = re.compile(r'(^|/)(base|protocol|target|transport)/[^:]+\.[ch]$')
 def target_share(per_file):
     return sum(v for f, v in per_file.items()
                if TARGET_FILES.search(f) and not TESTS.search(f))
+
+
+# ---- a regression of them ----
+
+FIGURE = os.path.join(os.path.dirname(__file__), 'instructions.json')
+# More of them than this is a regression.
+LIMIT = 1.02
+# Another compiler, or other options of it, make other instructions.
+OPTIONS = ['buildtype', 'optimization', 'b_lto', 'b_ndebug', 'b_pgo',
+           'b_coverage', 'b_sanitize', 'c_args', 'fault_injection', 'fuzz']
+
+
+def _made_by(build):
+    options = json.loads(output('meson', 'introspect', '--buildoptions',
+                                build))
+    with open(f'{build}/compile_commands.json', encoding='utf-8') as f:
+        words = json.load(f)[0]['command'].split()
+    compiler = next(w for w in words if w != 'ccache')
+    return dict({o['name']: o['value'] for o in options
+                 if o['name'] in OPTIONS},
+                compiler=first_line(compiler, '--version'),
+                machine=platform.machine())
+
+
+def check(args, work):
+    """Compares with the figure in FIGURE. Raises Failed if it is higher,
+    Skipped if the build cannot be compared. With args.update: writes it."""
+    if not shutil.which('valgrind'):
+        raise Skipped('needs valgrind (apt-get install valgrind)')
+    made_by = _made_by(args.build)
+    with open(FIGURE, encoding='utf-8') as f:
+        before = json.load(f)
+    if made_by != before['made_by'] and not args.update:
+        raise Skipped('the figure is of another compiler, machine or build: '
+                      f'{before["made_by"]}')
+    now = target_share(engine_instructions(args.build, work))
+    was = before['target_read_4k']
+    say(f'{now:.0f} instructions in the target for a READ of 4 KiB; the '
+        f'figure is {was}')
+    if args.update:
+        with open(FIGURE, 'w', encoding='utf-8') as f:
+            json.dump({'target_read_4k': round(now), 'made_by': made_by}, f,
+                      indent=2)
+            f.write('\n')
+    elif now > was * LIMIT:
+        raise Failed(f'more than {LIMIT:.0%} of the figure. If that cannot be '
+                     'avoided, say why in the commit and take the new figure: '
+                     'scripts/bench --counts --check --update')
 
 
 # ---- logins and idling ----

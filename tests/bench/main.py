@@ -15,7 +15,7 @@ import counts
 import guest
 import host
 import page
-from programs import Failed, first_line, output, say, undisturbed
+from programs import Failed, Skipped, first_line, output, say, undisturbed
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
 PACKAGES = ['fio', 'nbdkit', 'libnbd-bin', 'qemu-system-common',
@@ -44,6 +44,12 @@ def arguments():
                    '(25 minutes; quick: 12)')
     p.add_argument('--counts', action='store_true',
                    help='system calls, instructions, memory (2 minutes)')
+    p.add_argument('--check', action='store_true',
+                   help='with --counts: only compare the instructions with '
+                   'tests/bench/instructions.json; fails if there are more by '
+                   '2 % (10 seconds)')
+    p.add_argument('--update', action='store_true',
+                   help='with --check: write that file')
     p.add_argument('--quick', action='store_true',
                    help='fewer jobs, fewer and shorter rounds')
     p.add_argument('--rounds', type=int, help='of each job (5; quick: 3)')
@@ -63,6 +69,8 @@ def arguments():
     args = p.parse_args()
     for name, number in usual(args):
         setattr(args, name, getattr(args, name) or number)
+    if args.check and (args.host or args.vm or not args.counts):
+        p.error('--check is for --counts alone')
     if not (args.host or args.vm or args.counts):
         args.host = args.vm = args.counts = True
     args.build = os.path.realpath(args.build)
@@ -153,10 +161,15 @@ def main():
     try:
         if args.in_guest:
             guest.inside(args, work)
+        elif args.check:
+            counts.check(args, work)
         else:
             prepare(args)
             measure(args, work)
         return 0
+    except Skipped as e:
+        say(f'skipped: {e}')
+        return 77
     except Failed as e:
         say(str(e))
         show_logs(work)

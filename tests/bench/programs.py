@@ -14,6 +14,10 @@ class Failed(Exception):
     """A line for a person."""
 
 
+class Skipped(Exception):
+    """The reason."""
+
+
 def say(text):
     print('bench: ' + text, file=sys.stderr, flush=True)
 
