@@ -102,13 +102,7 @@ static int host_resolve(struct srpi_session *s, struct error *e)
 
 static void choose_transport(struct srpi_session *s)
 {
-	static const enum xp_kind first[] = {
-		[SRP_URI_AUTO] = XP_VERBS,
-		[SRP_URI_RDMA] = XP_VERBS,
-		[SRP_URI_TCP] = XP_TCP,
-	};
-
-	s->kind = first[s->uri.transport];
+	s->kind = xp_kind_of_uri(s->uri.transport);
 	if (s->uri.transport == SRP_URI_AUTO && !xp_present(s->kind)) {
 		s->kind++;
 		snprintf(s->why, sizeof(s->why),

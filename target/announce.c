@@ -39,7 +39,7 @@ static void print_add_target(const struct listen_point *p,
 	       listen_point_text(p, text));
 }
 
-static void for_each_reach(const struct listen_points *points, bool rdma_only,
+static void for_each_reach(const struct listen_points *points, bool for_ib_srp,
 			   const struct srp_port_id *id)
 {
 	struct listen_point reach[REACH_MAX];
@@ -48,11 +48,11 @@ static void for_each_reach(const struct listen_points *points, bool rdma_only,
 	for (unsigned int i = 0; i < points->cnt; i++) {
 		const struct listen_point *p = &points->point[i];
 
-		if (rdma_only && p->kind != XP_VERBS)
+		if (for_ib_srp && !xp_kind_traits(p->kind)->ib_srp)
 			continue;
 		cnt = listen_point_reach(p, reach, REACH_MAX);
 		for (unsigned int k = 0; k < cnt; k++) {
-			if (rdma_only)
+			if (for_ib_srp)
 				print_add_target(&reach[k], id);
 			else
 				print_mount(&reach[k]);
@@ -60,10 +60,10 @@ static void for_each_reach(const struct listen_points *points, bool rdma_only,
 	}
 }
 
-static bool has_rdma(const struct listen_points *points)
+static bool serves_ib_srp(const struct listen_points *points)
 {
 	for (unsigned int i = 0; i < points->cnt; i++)
-		if (points->point[i].kind == XP_VERBS)
+		if (xp_kind_traits(points->point[i].kind)->ib_srp)
 			return true;
 	return false;
 }
@@ -89,7 +89,7 @@ void announce(const struct lun_map *luns, const struct listen_points *points,
 			announce_print_volume(luns->vol[i]);
 	printf("To mount, on this or another machine:\n");
 	for_each_reach(points, false, id);
-	if (has_rdma(points)) {
+	if (serves_ib_srp(points)) {
 		printf("To log in with the Linux kernel (modprobe ib_srp), write "
 		       "to\n/sys/class/infiniband_srp/srp-DEVICE-PORT/"
 		       "add_target:\n");

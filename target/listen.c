@@ -60,17 +60,19 @@ static int listen_use_kind(struct listener *l, enum xp_kind kind)
 	return why->err;
 }
 
-static const char *advice(enum xp_kind kind, int err)
+static void listen_failed(struct listener *l, enum xp_kind kind, int err,
+			  const char *at, const char *why)
 {
-	if (err == -EADDRINUSE && kind == XP_VERBS)
-		return "; choose another port, or stop the program that has it "
-		       "(see rdma resource show cm_id)";
 	if (err == -EADDRINUSE)
-		return "; choose another port, or stop the program that has it "
-		       "(see ss -tlp)";
-	if (err == -EADDRNOTAVAIL)
-		return "; see ip addr";
-	return "";
+		error_set(l->e, err,
+			  "cannot listen on %s over %s: %s; choose another "
+			  "port, or stop the program that has it (see %s)",
+			  at, xp_kind_name(kind), why,
+			  xp_kind_traits(kind)->show_listeners);
+	else
+		error_set(l->e, err, "cannot listen on %s over %s: %s%s", at,
+			  xp_kind_name(kind), why,
+			  err == -EADDRNOTAVAIL ? "; see ip addr" : "");
 }
 
 static bool is_loopback(const struct listen_point *p)
@@ -126,8 +128,7 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 
 	listen_point_text(at, text);
 	if (err) {
-		error_set(l->e, err, "cannot listen on %s over %s: %s", text,
-			  xp_kind_name(kind), l->unusable[kind].text);
+		listen_failed(l, kind, err, text, l->unusable[kind].text);
 		return err;
 	}
 	if (points->cnt == PORT_LISTENERS_MAX) {
@@ -136,60 +137,57 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 	}
 	err = listen_soon(l, kind, at, &why);
 	if (err) {
-		error_set(l->e, err, "cannot listen on %s over %s: %s%s", text,
-			  xp_kind_name(kind), why.text, advice(kind, err));
+		listen_failed(l, kind, err, text, why.text);
 		return err;
 	}
 	points->point[points->cnt] = *at;
 	points->point[points->cnt++].kind = kind;
-	if (kind != XP_VERBS)
+	if (!xp_kind_traits(kind)->needs_device)
 		warn_of_tcp(l, at);
 	return 0;
 }
 
-/* RDMA is added when a device comes; a failure leaves things as they are. */
-static void listen_rdma_later(struct listener *l, const struct listen_point *at)
+/* @kind is added when a device comes; a failure leaves things as they are. */
+static void listen_later(struct listener *l, enum xp_kind kind,
+			 const struct listen_point *at)
 {
 	struct error e;
 
-	if (l->use_kind(l->user, XP_VERBS, /* await= */ true, &e) == 0)
-		port_listen_later(l->port, XP_VERBS,
+	if (l->use_kind(l->user, kind, /* await= */ true, &e) == 0)
+		port_listen_later(l->port, kind,
 				  (const struct sockaddr *)&at->addr,
 				  at->addr_len, &e);
 }
 
-/* RDMA where a device has the address, else TCP; a notice says why. */
-static int listen_auto(struct listener *l, const struct listen_point *at)
+/* The first transport that can listen there; a notice says why not another. */
+static int listen_auto(struct listener *l, const struct listen_point *at,
+		       enum xp_kind kind)
 {
 	char text[LISTEN_TEXT_SIZE];
 	struct error why;
-	int err = listen_at(l, XP_VERBS, at);
+	int err = listen_at(l, kind, at);
 
-	if (err == 0 || err == -EADDRINUSE || err == -ENOMEM)
+	if (err == 0 || err == -EADDRINUSE || err == -ENOMEM ||
+	    kind + 1 == XP_KINDS)
 		return err;
 	why = *l->e;
-	err = listen_at(l, XP_TCP, at);
+	err = listen_auto(l, at, kind + 1);
 	if (err)
 		return err;
-	log_notice("%s; using TCP for %s", why.text,
+	log_notice("%s; using %s for %s", why.text, xp_kind_name(kind + 1),
 		   listen_point_text(at, text));
 	if (why.err == -ENODEV)
-		listen_rdma_later(l, at);
+		listen_later(l, kind, at);
 	return 0;
 }
 
 static int listen_one(struct listener *l, enum srp_uri_transport transport,
 		      const struct listen_point *at)
 {
-	switch (transport) {
-	case SRP_URI_AUTO:
-		return listen_auto(l, at);
-	case SRP_URI_RDMA:
-		return listen_at(l, XP_VERBS, at);
-	case SRP_URI_TCP:
-		return listen_at(l, XP_TCP, at);
-	}
-	return -EINVAL;
+	enum xp_kind kind = xp_kind_of_uri(transport);
+
+	return transport == SRP_URI_AUTO ? listen_auto(l, at, kind)
+					 : listen_at(l, kind, at);
 }
 
 static int listen_uri(struct listener *l, const struct srp_uri *uri)
@@ -241,15 +239,15 @@ static struct listen_point ipv4(uint32_t addr)
 }
 
 /* IPv6's wildcard takes IPv4 as well; some machines have no IPv6. */
-static int listen_any_rdma(struct listener *l)
+static int listen_any(struct listener *l, enum xp_kind kind)
 {
 	struct listen_point at = any_ipv6();
-	int err = listen_at(l, XP_VERBS, &at);
+	int err = listen_at(l, kind, &at);
 
-	if (err == 0 || err == -EADDRINUSE || l->unusable[XP_VERBS].err)
+	if (err == 0 || err == -EADDRINUSE || l->unusable[kind].err)
 		return err;
 	at = ipv4(INADDR_ANY);
-	return listen_at(l, XP_VERBS, &at);
+	return listen_at(l, kind, &at);
 }
 
 static bool has_ipv6(void)
@@ -261,19 +259,23 @@ static bool has_ipv6(void)
 	return fd >= 0;
 }
 
+/* Every address if there is a device; else this machine's own, until a device
+ * comes. */
 static int listen_default(struct listener *l)
 {
+	enum xp_kind kind = xp_kind_of_uri(SRP_URI_AUTO);
 	struct listen_point at = ipv4(INADDR_LOOPBACK);
 	struct listen_point any = has_ipv6() ? any_ipv6() : ipv4(INADDR_ANY);
 	int err;
 
-	if (xp_present(XP_VERBS))
-		return listen_any_rdma(l);
-	log_notice("no RDMA device on this machine: serving over TCP, on "
-		   "127.0.0.1 only (--listen srp+tcp://ADDR for more)");
-	err = listen_at(l, XP_TCP, &at);
+	if (xp_present(kind))
+		return listen_any(l, kind);
+	log_notice("no RDMA device on this machine: serving over %s, on "
+		   "127.0.0.1 only (--listen %s://ADDR for more)",
+		   xp_kind_name(kind + 1), xp_kind_scheme(kind + 1));
+	err = listen_at(l, kind + 1, &at);
 	if (!err)
-		listen_rdma_later(l, &any);
+		listen_later(l, kind, &any);
 	return err;
 }
 
@@ -353,7 +355,8 @@ static bool reaches(const struct listen_point *p, const struct ifaddrs *ifa)
 	} else if (ifa->ifa_addr->sa_family != AF_INET) {
 		return false;
 	}
-	return p->kind != XP_VERBS || is_rdma_interface(ifa->ifa_name);
+	return !xp_kind_traits(p->kind)->needs_device ||
+	       is_rdma_interface(ifa->ifa_name);
 }
 
 static struct listen_point with_port_of(const struct listen_point *p,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Names and traits of the transports: see registry.c. */
-#include "transport/xport.h"
+#include "transport/kind.h"
 
 /*
  * With a second channel over RDMA, another thread of the target and another
@@ -13,10 +13,18 @@ static const struct {
 } kinds[XP_KINDS] = {
 	[XP_VERBS] = { "RDMA (verbs)",
 		       "srp+rdma",
-		       { .fabric = "RDMA",
+		       { .uri = SRP_URI_RDMA,
+			 .fabric = "RDMA",
 			 .needs_device = true,
-			 .fast_channels = 2 } },
-	[XP_TCP] = { "TCP", "srp+tcp", { .fabric = "TCP", .fast_channels = 1 } },
+			 .ib_srp = true,
+			 .fast_channels = 2,
+			 .show_listeners = "rdma resource show cm_id" } },
+	[XP_TCP] = { "TCP",
+		     "srp+tcp",
+		     { .uri = SRP_URI_TCP,
+		       .fabric = "TCP",
+		       .fast_channels = 1,
+		       .show_listeners = "ss -tlp" } },
 };
 
 const char *xp_kind_name(enum xp_kind kind)
@@ -32,4 +40,12 @@ const char *xp_kind_scheme(enum xp_kind kind)
 const struct xp_traits *xp_kind_traits(enum xp_kind kind)
 {
 	return &kinds[kind].traits;
+}
+
+enum xp_kind xp_kind_of_uri(enum srp_uri_transport uri)
+{
+	for (unsigned int k = 0; k < XP_KINDS; k++)
+		if (kinds[k].traits.uri == uri)
+			return (enum xp_kind)k;
+	return (enum xp_kind)0;
 }

@@ -46,6 +46,7 @@
 #include "base/error.h"
 #include "base/list.h"
 #include "base/reactor.h"
+#include "transport/kind.h"
 
 struct srp_desc;
 struct xp;
@@ -53,30 +54,6 @@ struct xp_chan;
 struct xp_conn_request;
 struct xp_listener;
 struct xp_mr;
-
-/* In the order of preference, where a program may choose. */
-enum xp_kind {
-	XP_VERBS, /* an RDMA device */
-	XP_TCP,	  /* sockets */
-	XP_KINDS,
-};
-
-/* "RDMA (verbs)", "TCP" */
-const char *xp_kind_name(enum xp_kind kind);
-/* Of a URI: "srp+rdma", "srp+tcp". */
-const char *xp_kind_scheme(enum xp_kind kind);
-
-/* In what transports differ for the program that uses them. */
-struct xp_traits {
-	const char *fabric; /* "RDMA", "TCP" */
-	/* It runs on RDMA devices: without one nothing is reached. Registered
-	 * memory counts for RLIMIT_MEMLOCK. */
-	bool needs_device;
-	/* Channels that move large data faster than one does. */
-	unsigned int fast_channels;
-};
-
-const struct xp_traits *xp_kind_traits(enum xp_kind kind);
 
 /* Private data that a login needs at most (a LOGIN_RSP; the verbs' REP may be
  * zero padded to 196 bytes). */

@@ -168,8 +168,9 @@ static bool chan_may_log(struct channel *ch, enum log_level level)
 static void log_login(struct channel *ch)
 {
 	const struct srp_login_rsp *rsp = &ch->login_rsp;
-	/* TCP has none. */
-	const char *device = ch->kind == XP_VERBS ? xp_chan_device(ch->xp) : "";
+	const char *device = xp_kind_traits(ch->kind)->needs_device
+				     ? xp_chan_device(ch->xp)
+				     : "";
 
 	if (!chan_may_log(ch, LOG_NOTICE))
 		return;

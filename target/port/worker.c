@@ -175,7 +175,7 @@ static int register_volume_memory(struct worker *w, struct backend_info *store,
 				     XP_LOCAL, &m->mr[kind], e);
 		if (err)
 			return err;
-		if (kind == XP_VERBS)
+		if (xp_kind_traits(kind)->needs_device)
 			store->memory_pinned = true;
 	}
 	return 0;
