@@ -548,8 +548,10 @@ static void send_aer(struct channel *ch)
 		return;
 	srp_lun_encode((uint32_t)lun, &aer.lun);
 	aer.sense_len = (uint32_t)scsi_sense_encode(
-		&sense, volume_sense_format(ch->nexus->scsi.vol[lun]), bytes,
-		sizeof(bytes));
+		&sense,
+		volume_sense_format(
+			scsi_nexus_slot(&ch->nexus->scsi, (unsigned int)lun)),
+		bytes, sizeof(bytes));
 	aer.req_lim_delta = srp_ledger_settle(&ch->ledger);
 	ch->unasked.tag++;
 	ch->unasked.unanswered = SRP_AER_RSP;

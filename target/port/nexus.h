@@ -2,7 +2,8 @@
 /*
  * An I_T nexus: one initiator port and this target port. It exists while it
  * has a channel or a login that waits to become one. All of it belongs to
- * worker 0, save the unit attentions, which are atomic.
+ * worker 0, save the unit attentions and the volumes of its view, which are
+ * atomic.
  */
 #ifndef TARGET_PORT_NEXUS_H
 #define TARGET_PORT_NEXUS_H
@@ -24,7 +25,11 @@ struct nexus {
 	struct scsi_nexus scsi;
 	struct srp_port_id initiator;
 	struct srp_port_id target;
-	struct lun_view view;		  /* constant */
+	/* From where it has logged in last: what it may see depends on it. */
+	struct in6_addr addr;
+	/* Volumes come and go (port_change.h), by stores that are atomic; the
+	 * rest is constant. */
+	struct lun_view view;
 	char name[SRP_PORT_ID_TEXT_SIZE]; /* of the initiator; constant */
 	struct list channels;		  /* struct channel, nexus_node */
 	unsigned int channel_cnt;

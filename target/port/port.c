@@ -376,6 +376,9 @@ static void log_in(struct port *port, struct xp_conn_request *conn,
 	struct login *login =
 		nexus ? login_create(port, nexus, conn, req, answer) : NULL;
 
+	if (nexus)
+		nexus->addr = access_addr(&conn->peer_addr);
+
 	if (!login) {
 		port_refuse(port, conn, req, SRP_REJ_NO_RESOURCES,
 			    "out of memory");
@@ -561,16 +564,15 @@ static void stop_listening(struct port *port)
 		xp_unlisten(port->listeners[--port->listener_cnt]);
 }
 
-static void stop_nexus(struct port *port, struct nexus *nexus)
+void port_end_nexus(struct port *port, struct nexus *nexus, const char *why)
 {
 	struct list *it;
 
-	refuse_all_waiting(nexus, SRP_REJ_NO_RESOURCES,
-			   "the target is stopping");
+	refuse_all_waiting(nexus, SRP_REJ_NO_RESOURCES, why);
 	list_for_each(it, &nexus->channels)
 		channel_send_drain(
 			container_of(it, struct channel, at_port.nexus_node),
-			"the target is stopping");
+			why);
 	maybe_free_nexus(port, nexus);
 }
 
@@ -593,7 +595,8 @@ void port_stop(struct port *port)
 	port->stopping = true;
 	stop_listening(port);
 	list_for_each_safe(it, tmp, &port->nexuses)
-		stop_nexus(port, container_of(it, struct nexus, node));
+		port_end_nexus(port, container_of(it, struct nexus, node),
+			       "the target is stopping");
 	port->stopped_msg.run = run_stopped;
 	reactor_send(port_reactor(port), &port->stopped_msg);
 }

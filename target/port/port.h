@@ -108,6 +108,10 @@ int port_listen_later(struct port *port, enum xp_kind kind,
  * calls port->stopped(), never from within. Once. */
 void port_stop(struct port *port);
 
+/* Refuses the logins of @nexus that wait, and has its channels answer what is in
+ * flight and close. @why is static text. Frees @nexus if nothing of it is left. */
+void port_end_nexus(struct port *port, struct nexus *nexus, const char *why);
+
 /* Stops listening; no channels may be left. */
 void port_fini(struct port *port);
 

@@ -8,15 +8,23 @@
 
 #include "target/port/port.h"
 
-/* For struct task_mgmt alone: not a function that an initiator can send. */
+/* For struct task_mgmt alone: not functions that an initiator can send. */
 #define PREEMPT 0
+#define EVICT	0xff
+
+/* How often to look whether the functions that are about a volume have ended. */
+#define EVICTION_STEP_MS 10
 
 struct task_mgmt {
 	/* Who asks: SRP_TSK_MGMT in state MANAGING, or for PREEMPT a command
-	 * in state EXECUTING. */
+	 * in state EXECUTING; for EVICT nobody, NULL. */
 	struct request *req;
+	struct port *port;
+	struct reactor *home; /* of who asks */
+	/* What @lun is to who asks; NULL: nothing, and only of ABORT TASK. */
+	struct volume *vol;
+	struct task_mgmt_eviction *eviction; /* EVICT */
 	uint8_t function;
-	int lun;
 	uint64_t task_tag;
 	struct srp_port_id *ports; /* PREEMPT: whose commands, port_cnt */
 	unsigned int port_cnt;
@@ -32,12 +40,12 @@ static struct volume *tmf_volume_of(const struct channel *ch, int lun)
 {
 	if (lun < 0 || lun >= LUNS_MAX)
 		return NULL;
-	return ch->nexus->scsi.vol[lun];
+	return scsi_nexus_slot(&ch->nexus->scsi, (unsigned int)lun);
 }
 
 static const struct volume *fenced_volume(const struct task_mgmt *tm)
 {
-	return tmf_volume_of(tm->req->ch, tm->lun);
+	return tm->vol;
 }
 
 /* A task of the logical unit? Initiators may call it by different numbers. */
@@ -73,6 +81,8 @@ static bool is_preempted(const struct task_mgmt *tm, const struct request *req)
  */
 static bool is_later(const struct task_mgmt *tm, const struct request *req)
 {
+	if (tm->function == EVICT)
+		return false;
 	return tm->function != PREEMPT && req->ch == tm->req->ch &&
 	       req->seq > tm->req->seq;
 }
@@ -127,14 +137,16 @@ static bool covers(const struct task_mgmt_part *part, const struct request *req)
  * nexus ends must be gone altogether, as the initiator frees its buffers. What
  * another nexus ends need only be out of the disk's reach: that initiator may
  * be dead, and its fabric slow to say so; and so must what is stopped, whose
- * initiator waits for the answer.
+ * initiator waits for the answer. Of a volume that is to go nothing may be left,
+ * as the fabric may read or write its memory.
  */
 static bool settled(const struct task_mgmt_part *part,
 		    const struct request *req, enum request_state state)
 {
 	if (state == REQUEST_FREE)
 		return true;
-	return (state == REQUEST_RESPONDING || state == REQUEST_LINGERING) &&
+	return part->tm->function != EVICT &&
+	       (state == REQUEST_RESPONDING || state == REQUEST_LINGERING) &&
 	       (nexus_of(req) != nexus_of(part->tm->req) || stops(part, req));
 }
 
@@ -145,7 +157,7 @@ static void part_let_go(struct task_mgmt_part *part)
 		return;
 	list_del(&part->node);
 	part->msg.run = part_returned;
-	reactor_send(part->tm->req->ch->worker->reactor, &part->msg);
+	reactor_send(part->tm->home, &part->msg);
 }
 
 void task_mgmt_request_moved(struct request *req, enum request_state from,
@@ -199,8 +211,10 @@ static void count_in(struct task_mgmt_part *part, struct request *req)
 
 static void end_one(struct task_mgmt_part *part, struct request *req)
 {
+	const struct request *asks = part->tm->req;
+
 	if (ends(part, req))
-		request_abort(req, nexus_of(req) == nexus_of(part->tm->req)
+		request_abort(req, asks && nexus_of(req) == nexus_of(asks)
 					   ? FATE_SILENT
 					   : FATE_ABORTED);
 	else
@@ -220,12 +234,19 @@ static void part_run(struct reactor_msg *msg)
 	list_add_tail(&w->managing, &part->node);
 	for_each_request(part, end_one);
 	if (w->index == 0 && tm->function == SRP_TSK_LUN_RESET)
-		scsi_unit_reset(tm->req->ch->port->luns,
-				tmf_volume_of(tm->req->ch, tm->lun));
+		scsi_unit_reset(tm->port->luns, tm->vol);
 	part_let_go(part);
 }
 
 /* ---- the whole ---- */
+
+static void tmf_free(struct task_mgmt *tm)
+{
+	if (tm->vol)
+		atomic_fetch_sub(&tm->vol->managed, 1);
+	free(tm->ports);
+	free(tm);
+}
 
 static void reset_finished(struct scsi_reset *reset, int err)
 {
@@ -236,7 +257,7 @@ static void reset_finished(struct scsi_reset *reset, int err)
 		log_error("LUN %u (%s): LOGICAL UNIT RESET: the write cache "
 			  "stays on, as it cannot be flushed: %s",
 			  reset->vol->lun, reset->vol->name, strerror(-err));
-	free(tm);
+	tmf_free(tm);
 	request_answer_tmf(req, err ? SRP_RSP_TMF_FAILED : SRP_RSP_COMPLETE);
 }
 
@@ -245,10 +266,31 @@ static void finish_reset(struct task_mgmt *tm)
 {
 	const struct channel *ch = tm->req->ch;
 
-	tm->reset.luns = ch->port->luns;
-	tm->reset.vol = tmf_volume_of(ch, tm->lun);
+	tm->reset.luns = tm->port->luns;
+	tm->reset.vol = tm->vol;
 	tm->reset.done = reset_finished;
 	scsi_reset_finish(&tm->reset, &ch->worker->block);
+}
+
+/* A function that found the volume before it was to go has not ended. */
+static void eviction_look(struct reactor_timer *timer)
+{
+	struct task_mgmt_eviction *ev =
+		container_of(timer, struct task_mgmt_eviction, timer);
+
+	if (atomic_load(&ev->vol->managed) == 0)
+		ev->done(ev);
+	else
+		reactor_timer_set(ev->port->workers[0].reactor, timer,
+				  EVICTION_STEP_MS);
+}
+
+static void tmf_evicted(struct task_mgmt *tm)
+{
+	struct task_mgmt_eviction *ev = tm->eviction;
+
+	tmf_free(tm);
+	eviction_look(&ev->timer);
 }
 
 static void part_returned(struct reactor_msg *msg)
@@ -266,8 +308,11 @@ static void part_returned(struct reactor_msg *msg)
 		finish_reset(tm);
 		return;
 	}
-	free(tm->ports);
-	free(tm);
+	if (tm->function == EVICT) {
+		tmf_evicted(tm);
+		return;
+	}
+	tmf_free(tm);
 	if (preempts)
 		req->task.aborted(&req->task);
 	else
@@ -276,15 +321,15 @@ static void part_returned(struct reactor_msg *msg)
 
 static void send_parts(struct task_mgmt *tm)
 {
-	struct channel *ch = tm->req->ch;
+	const struct port *port = tm->port;
 
 	for (unsigned int i = 0; i < tm->parts_left; i++) {
 		struct task_mgmt_part *part = &tm->parts[i];
 
 		part->tm = tm;
 		part->worker = tm->function == SRP_TSK_ABORT_TASK
-				       ? ch->worker
-				       : &ch->port->workers[i];
+				       ? tm->req->ch->worker
+				       : &port->workers[i];
 		part->msg.run = part_run;
 		list_init(&part->node);
 		reactor_send(part->worker->reactor, &part->msg);
@@ -301,8 +346,12 @@ static struct task_mgmt *tmf_create(struct request *req, uint8_t function,
 	if (!tm)
 		return NULL;
 	tm->req = req;
+	tm->port = req->ch->port;
+	tm->home = req->ch->worker->reactor;
 	tm->function = function;
-	tm->lun = lun;
+	tm->vol = tmf_volume_of(req->ch, lun);
+	if (tm->vol)
+		atomic_fetch_add(&tm->vol->managed, 1);
 	tm->parts_left = parts;
 	return tm;
 }
@@ -317,11 +366,36 @@ int task_mgmt_preempt(struct request *req, const struct srp_port_id *ports,
 	if (tm)
 		tm->ports = malloc(cnt * sizeof(*ports));
 	if (!tm || !tm->ports) {
-		free(tm);
+		if (tm)
+			tmf_free(tm);
 		return -ENOMEM;
 	}
 	memcpy(tm->ports, ports, cnt * sizeof(*ports));
 	tm->port_cnt = cnt;
+	send_parts(tm);
+	return 0;
+}
+
+int task_mgmt_evict(struct port *port, struct volume *vol,
+		    struct task_mgmt_eviction *ev)
+{
+	struct task_mgmt *tm = calloc(
+		1, sizeof(*tm) + port->worker_cnt * sizeof(tm->parts[0]));
+
+	if (!tm)
+		return -ENOMEM;
+	ev->port = port;
+	ev->vol = vol;
+	reactor_timer_init(&ev->timer, eviction_look);
+	*tm = (struct task_mgmt){
+		.port = port,
+		.home = port->workers[0].reactor,
+		.vol = vol,
+		.eviction = ev,
+		.function = EVICT,
+		.parts_left = port->worker_cnt,
+	};
+	atomic_fetch_add(&vol->managed, 1);
 	send_parts(tm);
 	return 0;
 }
@@ -354,7 +428,7 @@ static int volume_lun(const struct channel *ch, uint64_t field)
 	uint32_t lun;
 
 	if (srp_lun_decode(field, &lun) < 0 || lun >= LUNS_MAX ||
-	    !tmf_volume_of(ch, (int)lun))
+	    !scsi_nexus_volume(&ch->nexus->scsi, lun))
 		return -1;
 	return (int)lun;
 }

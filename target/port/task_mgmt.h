@@ -62,6 +62,26 @@ void task_mgmt_start(struct request *req, struct xp_iu *iu);
 int task_mgmt_preempt(struct request *req, const struct srp_port_id *ports,
 		      unsigned int cnt);
 
+/*
+ * Ends all commands on a volume that is to go (volume.h), as LOGICAL UNIT RESET
+ * does, and awaits more: neither the disk nor the fabric has any of them at the
+ * end, and no task management function is about the volume. Embed it.
+ */
+struct task_mgmt_eviction {
+	/* Called once on worker 0, never from within task_mgmt_evict(). */
+	void (*done)(struct task_mgmt_eviction *ev);
+
+	/* private */
+	struct port *port;
+	struct volume *vol;
+	struct reactor_timer timer;
+};
+
+/* vol->leaving is set. Return: 0, or -ENOMEM; done() is then not called. Thread:
+ * worker 0. */
+int task_mgmt_evict(struct port *port, struct volume *vol,
+		    struct task_mgmt_eviction *ev);
+
 /* request_set_state() says that @req passes from @from to @to. */
 void task_mgmt_request_moved(struct request *req, enum request_state from,
 			     enum request_state to);

@@ -198,7 +198,7 @@ static struct volume *find_naa(const struct scsi_nexus *nexus,
 			       const uint8_t *naa)
 {
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
-		struct volume *vol = nexus->vol[i];
+		struct volume *vol = scsi_nexus_volume(nexus, i);
 
 		if (vol && !memcmp(vol->info.naa, naa, SCSI_NAA_LEN))
 			return vol;
@@ -293,7 +293,8 @@ static bool must_be_stable(const struct scsi_nexus *nexus,
 	if (volume_writes_through(vol))
 		return true;
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
-		if (nexus->vol[i] == vol && atomic_load(&nexus->ua[i]))
+		if (scsi_nexus_slot(nexus, i) == vol &&
+		    atomic_load(&nexus->ua[i]))
 			return vol->dev.write_cache;
 	}
 	return false;

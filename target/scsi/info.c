@@ -72,7 +72,7 @@ static int report_luns(struct scsi_task *task, void *buf, size_t cap,
 		return -EINVAL;
 	}
 	for (uint32_t i = 0; i < LUNS_MAX && lists_ours(select); i++) {
-		if (task->nexus->vol[i])
+		if (scsi_nexus_volume(task->nexus, i))
 			srp_lun_encode(i, &luns[cnt++]);
 	}
 	/* SPC-4 6.33: whoever has the list need not be told of it any more. */

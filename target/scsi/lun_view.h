@@ -2,8 +2,9 @@
 /*
  * The volumes as one initiator sees them: which, under which numbers, and which
  * of them it may only read. Whatever names a volume for an initiator goes
- * through here, so what is not in its view does not exist for it. Constant from
- * the birth of its nexus on. Thread: worker 0.
+ * through here, so what is not in its view does not exist for it. A volume that
+ * comes or goes changes it; a change of rules takes another login. Thread: worker
+ * 0.
  */
 #ifndef TARGET_SCSI_LUN_VIEW_H
 #define TARGET_SCSI_LUN_VIEW_H

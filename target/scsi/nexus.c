@@ -47,8 +47,10 @@ void scsi_nexus_init(struct scsi_nexus *nexus, struct lun_map *luns,
 static void leave_records(struct scsi_nexus *nexus)
 {
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
-		if (nexus->vol[i])
-			flush_record_leave(&nexus->vol[i]->dev.record,
+		struct volume *vol = scsi_nexus_slot(nexus, i);
+
+		if (vol)
+			flush_record_leave(&vol->dev.record,
 					   &nexus->writers[i]);
 	}
 }
@@ -56,9 +58,10 @@ static void leave_records(struct scsi_nexus *nexus)
 static void end_reservations(struct scsi_nexus *nexus)
 {
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
-		if (nexus->vol[i])
-			unit_state_nexus_lost(&nexus->vol[i]->state,
-					      &nexus->initiator,
+		struct volume *vol = scsi_nexus_slot(nexus, i);
+
+		if (vol)
+			unit_state_nexus_lost(&vol->state, &nexus->initiator,
 					      &nexus->prevents[i]);
 	}
 }
@@ -70,6 +73,25 @@ void scsi_nexus_fini(struct scsi_nexus *nexus)
 	pthread_mutex_unlock(&nexus->luns->nexuses_lock);
 	end_reservations(nexus);
 	leave_records(nexus);
+}
+
+void scsi_nexus_gain(struct scsi_nexus *nexus, unsigned int lun)
+{
+	nexus->prevents[lun] = 0;
+	atomic_store(&nexus->writers[lun], NULL);
+	atomic_store(&nexus->reserved[lun], 0);
+	atomic_store(&nexus->deferred[lun], 0);
+	/* Of the volume that had this number before nothing is true any more. */
+	atomic_store(&nexus->ua[lun], SCSI_UA_POWER_ON);
+}
+
+void scsi_nexus_lose(struct scsi_nexus *nexus, unsigned int lun)
+{
+	struct volume *vol = scsi_nexus_slot(nexus, lun);
+
+	flush_record_leave(&vol->dev.record, &nexus->writers[lun]);
+	unit_state_nexus_lost(&vol->state, &nexus->initiator,
+			      &nexus->prevents[lun]);
 }
 
 void scsi_nexus_lost(struct scsi_nexus *nexus)
@@ -90,8 +112,8 @@ void scsi_nexus_attention(struct scsi_nexus *nexus, int lun, uint32_t bit)
 static void nexus_tell(struct scsi_nexus *nexus, const struct volume *vol,
 		       uint32_t bits)
 {
-	for (int i = 0; i < LUNS_MAX; i++) {
-		if (nexus->vol[i] == vol)
+	for (unsigned int i = 0; i < LUNS_MAX; i++) {
+		if (scsi_nexus_slot(nexus, i) == vol)
 			atomic_fetch_or(&nexus->ua[i], bits);
 	}
 }
@@ -133,8 +155,8 @@ void scsi_attention_port(struct lun_map *luns, const struct volume *vol,
 /* The lock of the unit is held. */
 static void allow_removal(struct scsi_nexus *nexus, struct volume *vol)
 {
-	for (int i = 0; i < LUNS_MAX; i++) {
-		if (nexus->vol[i] == vol)
+	for (unsigned int i = 0; i < LUNS_MAX; i++) {
+		if (scsi_nexus_slot(nexus, i) == vol)
 			unit_state_prevent_locked(&vol->state,
 						  &nexus->prevents[i],
 						  /* prevent= */ false);
@@ -209,7 +231,7 @@ bool scsi_nexus_is_shut_out(struct scsi_nexus *nexus, struct volume *vol,
 			    enum scsi_access access)
 {
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
-		if (nexus->vol[i] == vol)
+		if (scsi_nexus_slot(nexus, i) == vol)
 			return unit_state_conflicts(
 				&vol->state, &nexus->initiator,
 				&nexus->reserved[i], access);
@@ -221,7 +243,7 @@ bool scsi_nexus_may_write(const struct scsi_nexus *nexus,
 			  const struct volume *vol)
 {
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
-		if (nexus->vol[i] == vol)
+		if (scsi_nexus_slot(nexus, i) == vol)
 			return !vol->read_only &&
 			       !scsi_nexus_is_reader(nexus, (int)i);
 	}

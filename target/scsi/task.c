@@ -23,7 +23,7 @@ static struct volume *find_volume(const struct scsi_task *task)
 {
 	if (task->lun < 0 || task->lun >= LUNS_MAX)
 		return NULL;
-	return task->nexus->vol[task->lun];
+	return scsi_nexus_volume(task->nexus, (unsigned int)task->lun);
 }
 
 void scsi_task_refuse(struct scsi_task *task, const struct scsi_sense *sense)
@@ -78,7 +78,7 @@ void scsi_task_note_written(struct scsi_task *task, struct volume *vol)
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
 		unsigned int lun = (unsigned int)(task->lun + i) % LUNS_MAX;
 
-		if (nexus->vol[lun] != vol)
+		if (scsi_nexus_slot(nexus, lun) != vol)
 			continue;
 		flush_record_wrote(&vol->dev.record, &task->nexus->writers[lun],
 				   nexus->initiator.b);

@@ -75,12 +75,37 @@ static inline bool scsi_nexus_is_reader(const struct scsi_nexus *nexus, int lun)
 	return nexus->read_only && nexus->read_only[lun];
 }
 
+/*
+ * The volume that @nexus has as @lun; NULL: none. Worker 0 puts volumes there and
+ * takes them away while others look; what is found stays until each worker has had
+ * a message after that.
+ */
+static inline struct volume *scsi_nexus_slot(const struct scsi_nexus *nexus,
+					     unsigned int lun)
+{
+	return __atomic_load_n(&nexus->vol[lun], __ATOMIC_ACQUIRE);
+}
+
+/* The same for a new command: NULL also for a volume that is to go. */
+static inline struct volume *scsi_nexus_volume(const struct scsi_nexus *nexus,
+					       unsigned int lun)
+{
+	struct volume *vol = scsi_nexus_slot(nexus, lun);
+
+	return vol && !vol->leaving ? vol : NULL;
+}
+
 /* A new nexus finds POWER_ON pending on every LUN: whatever its initiator knew
  * of the unit may no longer be so. @luns is borrowed. Undone by
  * scsi_nexus_fini(). Thread: any, as all here. */
 void scsi_nexus_init(struct scsi_nexus *nexus, struct lun_map *luns,
 		     const struct srp_port_id *initiator);
 void scsi_nexus_fini(struct scsi_nexus *nexus);
+/* Before @nexus gets a volume as @lun, which had none: worker 0 stores it then. */
+void scsi_nexus_gain(struct scsi_nexus *nexus, unsigned int lun);
+/* Before worker 0 takes away what @nexus has as @lun; no command of anybody is left
+ * there, and none comes. */
+void scsi_nexus_lose(struct scsi_nexus *nexus, unsigned int lun);
 /* Adds a unit attention for @lun (or every LUN: -1). */
 void scsi_nexus_attention(struct scsi_nexus *nexus, int lun, uint32_t bit);
 /* The same for every nexus but @except (or NULL) where it sees @vol ... */

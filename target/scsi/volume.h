@@ -75,6 +75,11 @@ struct volume {
 	struct access_rules allow;
 	char name[64];
 	char serial[SCSI_SERIAL_MAX + 1];
+	/* Set once: the volume is to go. Commands that have found it go on, new
+	 * ones do not find it; see scsi_nexus_volume(). */
+	_Atomic bool leaving;
+	/* Task management functions that are about it; the port's. */
+	_Atomic unsigned int managed;
 	const char *kind; /* "file", "ram", "null", "block device" */
 	char path[4096];
 	struct block_device dev; /* the blocks */

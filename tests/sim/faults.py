@@ -70,7 +70,7 @@ FAULTS = [
     ('aborts the task with the next tag', 'target/port/task_mgmt.c',
      'req->tag == tm->task_tag;', 'req->tag == tm->task_tag + 1;'),
     ('ends only the commands of one worker', 'target/port/task_mgmt.c',
-     ': &ch->port->workers[i];', ': &ch->port->workers[0];'),
+     ': &port->workers[i];', ': &port->workers[0];'),
     ('answers commands that were aborted', 'target/port/request.c',
      'if (!channel_can_answer(req->ch) || req->fate == FATE_SILENT) {',
      'if (!channel_can_answer(req->ch)) {'),

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/port/port_change.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+static void change_make_view(const struct port *port, const struct nexus *nexus,
+			     struct lun_view *view)
+{
+	const struct volume *hidden;
+
+	lun_view_make(view, port->luns, &port->allow, &nexus->initiator,
+		      &nexus->addr, &hidden);
+}
+
+/* ---- volumes that come ---- */
+
+static void change_show(struct nexus *nexus, const struct lun_view *view,
+			unsigned int lun)
+{
+	scsi_nexus_attention(&nexus->scsi, /* lun= */ -1, SCSI_UA_LUNS_CHANGED);
+	scsi_nexus_gain(&nexus->scsi, lun);
+	nexus->view.read_only[lun] = view->read_only[lun];
+	nexus->view.cnt++;
+	/* Last: who finds the volume finds the rest. */
+	__atomic_store_n(&nexus->view.vol[lun], view->vol[lun],
+			 __ATOMIC_RELEASE);
+}
+
+/* All that @nexus would see if it came now, where it has no volume. */
+static void change_show_new(struct port *port, struct nexus *nexus)
+{
+	struct lun_view view;
+
+	change_make_view(port, nexus, &view);
+	for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {
+		if (view.vol[lun] && !nexus->view.vol[lun])
+			change_show(nexus, &view, lun);
+	}
+}
+
+void port_volume_added(struct port *port, struct volume *vol)
+{
+	struct lun_map *luns = port->luns;
+	struct list *it;
+
+	assert(luns->cnt < LUNS_MAX);
+	luns->vol[luns->cnt++] = vol;
+	list_for_each(it, &port->nexuses)
+		change_show_new(port, container_of(it, struct nexus, node));
+}
+
+/* ---- volumes that go ---- */
+
+static bool change_sees(const struct nexus *nexus, const struct volume *vol)
+{
+	for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {
+		if (nexus->view.vol[lun] == vol)
+			return true;
+	}
+	return false;
+}
+
+const char *port_volume_user(const struct port *port, const struct volume *vol)
+{
+	struct list *it;
+
+	list_for_each(it, &port->nexuses) {
+		const struct nexus *nexus =
+			container_of(it, struct nexus, node);
+
+		if (change_sees(nexus, vol))
+			return nexus->name;
+	}
+	return NULL;
+}
+
+void port_volume_leaves(struct port *port, struct volume *vol)
+{
+	struct lun_map *luns = port->luns;
+	unsigned int at = 0;
+
+	while (luns->vol[at] != vol)
+		at++;
+	luns->cnt--;
+	for (; at < luns->cnt; at++)
+		luns->vol[at] = luns->vol[at + 1];
+	luns->vol[at] = NULL;
+	vol->leaving = true;
+}
+
+static void change_hide(struct nexus *nexus, unsigned int lun)
+{
+	scsi_nexus_lose(&nexus->scsi, lun);
+	__atomic_store_n(&nexus->view.vol[lun], NULL, __ATOMIC_RELEASE);
+	nexus->view.read_only[lun] = false;
+	nexus->view.cnt--;
+	scsi_nexus_attention(&nexus->scsi, /* lun= */ -1, SCSI_UA_LUNS_CHANGED);
+}
+
+void port_volume_gone(struct port *port, struct volume *vol)
+{
+	struct list *it;
+
+	list_for_each(it, &port->nexuses) {
+		struct nexus *nexus = container_of(it, struct nexus, node);
+
+		for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {
+			if (nexus->view.vol[lun] == vol)
+				change_hide(nexus, lun);
+		}
+		/* Another volume may have had the same number. */
+		change_show_new(port, nexus);
+	}
+}
+
+/* ---- sessions ---- */
+
+unsigned int port_rules_changed(struct port *port)
+{
+	struct list *it;
+	struct list *tmp;
+	unsigned int cnt = 0;
+
+	list_for_each_safe(it, tmp, &port->nexuses) {
+		struct nexus *nexus = container_of(it, struct nexus, node);
+		struct lun_view view;
+
+		change_make_view(port, nexus, &view);
+		if (lun_view_equal(&nexus->view, &view))
+			continue;
+		cnt++;
+		port_end_nexus(port, nexus, "its access rules have changed");
+	}
+	return cnt;
+}
+
+unsigned int port_sessions(const struct port *port, struct port_session *ret,
+			   unsigned int max)
+{
+	struct list *it;
+	unsigned int cnt = 0;
+
+	list_for_each(it, &port->nexuses) {
+		const struct nexus *nexus =
+			container_of(it, struct nexus, node);
+
+		if (cnt++ >= max)
+			continue;
+		ret[cnt - 1].addr = nexus->addr;
+		ret[cnt - 1].channels = nexus->channel_cnt;
+		ret[cnt - 1].volumes = nexus->view.cnt;
+		snprintf(ret[cnt - 1].initiator, sizeof(ret->initiator), "%s",
+			 nexus->name);
+	}
+	return cnt;
+}
+
+bool port_kick(struct port *port, const struct srp_port_id *initiator)
+{
+	struct nexus *nexus =
+		nexus_find(&port->nexuses, initiator, &port->policy.target);
+
+	if (!nexus)
+		return false;
+	port_end_nexus(port, nexus, "the administrator has ended the session");
+	return true;
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Volumes that come and go, and rules that change, while initiators are there. */
+#include "tests/lib/t_rig.h"
+
+#include <string.h>
+
+#include "target/port/port_change.h"
+#include "target/port/task_mgmt.h"
+#include "tests/lib/t_table.h"
+
+struct leaving {
+	struct rig *rig;
+	struct volume *vol;
+	struct task_mgmt_eviction eviction;
+	bool evicted;
+};
+
+static void on_evicted(struct task_mgmt_eviction *ev)
+{
+	container_of(ev, struct leaving, eviction)->evicted = true;
+}
+
+static struct rig *two_workers(void)
+{
+	struct rig_options opt = { .workers = 2 };
+
+	return rig_create(&opt);
+}
+
+static struct leaving begin_to_leave(struct rig *rig, unsigned int lun)
+{
+	return (struct leaving){
+		.rig = rig,
+		.vol = rig->luns.vol[lun],
+		.eviction.done = on_evicted,
+	};
+}
+
+static void leave(struct leaving *l)
+{
+	port_volume_leaves(&l->rig->port, l->vol);
+	assert_int_equal(task_mgmt_evict(&l->rig->port, l->vol, &l->eviction),
+			 0);
+	rig_settle(l->rig);
+}
+
+static void detach(struct leaving *l)
+{
+	assert_true(l->evicted);
+	port_volume_gone(&l->rig->port, l->vol);
+	for (unsigned int i = 0; i < l->rig->worker_cnt; i++)
+		worker_remove_volume(&l->rig->workers[i], l->vol);
+}
+
+/* The same volume comes again, as another one does. */
+static void come_back(struct leaving *l)
+{
+	struct error e;
+
+	for (unsigned int i = 0; i < l->rig->worker_cnt; i++)
+		assert_int_equal(
+			worker_add_volume(&l->rig->workers[i], l->vol, &e), 0);
+	l->vol->leaving = false;
+	port_volume_added(&l->rig->port, l->vol);
+}
+
+static void expect_sense(const struct rig_chan *ch, uint64_t tag,
+			 enum scsi_asc code)
+{
+	const struct srp_rsp *rsp = rig_rsp(ch, tag);
+	const uint8_t *sense;
+
+	assert_non_null(rsp);
+	assert_int_equal(rsp->status, SCSI_STATUS_CHECK_CONDITION);
+	sense = rsp->sense;
+	assert_int_equal((unsigned int)sense[12] << 8 | sense[13], code);
+}
+
+static uint64_t test_unit(struct rig_chan *ch, unsigned int lun)
+{
+	struct rig_cmd cmd = { .lun = lun };
+
+	return rig_cmd(ch, &cmd);
+}
+
+/* LUNs in the answer to REPORT LUNS. */
+static unsigned int reported_luns(struct rig_chan *ch)
+{
+	struct srp_desc desc = rig_desc(ch, 0, 512);
+	struct rig_cmd cmd = {
+		.cdb = { 0xa0, [8] = 2 },
+		.in = { .format = SRP_DATA_DIRECT,
+			.descs = &desc,
+			.desc_cnt = 1 },
+	};
+
+	rig_expect_status(ch, rig_cmd(ch, &cmd), SCSI_STATUS_GOOD);
+	return ch->rig->mem[3] / 8;
+}
+
+/* ---- */
+
+static void idle_volume_goes_and_comes(void **state)
+{
+	struct rig *rig = two_workers();
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct leaving l = begin_to_leave(rig, RIG_RAM);
+	uint16_t asc = 0;
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	rig_clear_ua(ch, RIG_RAM, NULL);
+	assert_non_null(port_volume_user(&rig->port, l.vol));
+	leave(&l);
+	expect_sense(ch, test_unit(ch, RIG_RAM), SCSI_ASC_LUN_NOT_SUPPORTED);
+	assert_int_equal(reported_luns(ch), 1);
+	detach(&l);
+	assert_null(port_volume_user(&rig->port, l.vol));
+	assert_int_equal(rig_clear_ua(ch, RIG_DISK, &asc), 1);
+	assert_int_equal(asc, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	expect_sense(ch, test_unit(ch, RIG_RAM), SCSI_ASC_LUN_NOT_SUPPORTED);
+
+	come_back(&l);
+	assert_int_equal(rig_clear_ua(ch, RIG_DISK, &asc), 1);
+	assert_int_equal(asc, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	assert_int_equal(rig_clear_ua(ch, RIG_RAM, &asc), 1);
+	assert_int_equal(asc, SCSI_ASC_POWER_ON);
+	assert_int_equal(reported_luns(ch), 2);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+/* What the disk has is awaited; what waits for it ends. */
+static void commands_end_before_a_volume_goes(void **state)
+{
+	struct rig *rig = two_workers();
+	struct rig_chan *one = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *two = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct leaving l = begin_to_leave(rig, RIG_DISK);
+	uint64_t first;
+	uint64_t second;
+
+	rig_clear_ua(one, RIG_DISK, NULL);
+	rig_clear_ua(two, RIG_DISK, NULL);
+	rig_hold(true);
+	first = rig_send_write(one, 1, 'a');
+	second = rig_send_write(two, 2, 'b');
+	assert_int_equal(rig_held(), 2);
+	leave(&l);
+	assert_false(l.evicted);
+	assert_null(rig_rsp(one, first));
+	expect_sense(one, test_unit(one, RIG_DISK), SCSI_ASC_LUN_NOT_SUPPORTED);
+	rig_release(rig);
+	assert_true(l.evicted);
+	rig_expect_status(one, first, SCSI_STATUS_TASK_ABORTED);
+	rig_expect_status(two, second, SCSI_STATUS_TASK_ABORTED);
+	rig_hold(false);
+	detach(&l);
+	come_back(&l);
+	rig_expect_alive(one);
+	rig_expect_alive(two);
+	rig_chan_free(one);
+	rig_chan_free(two);
+	rig_destroy(rig);
+}
+
+static void commands_on_other_volumes_go_on(void **state)
+{
+	struct rig *rig = two_workers();
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct leaving l = begin_to_leave(rig, RIG_RAM);
+	uint64_t tag;
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	rig_hold(true);
+	tag = rig_send_write(ch, 1, 'a');
+	leave(&l);
+	assert_true(l.evicted);
+	rig_release(rig);
+	rig_hold(false);
+	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
+	detach(&l);
+	come_back(&l);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+/* A reset that has begun before ends first, and finds its volume. */
+static void reset_ends_before_a_volume_goes(void **state)
+{
+	struct rig *rig = two_workers();
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct leaving l = begin_to_leave(rig, RIG_DISK);
+	uint64_t reset;
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	rig_hold(true);
+	rig_send_write(ch, 1, 'a');
+	reset = rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_DISK, 0);
+	leave(&l);
+	assert_false(l.evicted);
+	rig_expect_code(ch, rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_DISK, 0),
+			SRP_RSP_FIELDS_INVALID);
+	rig_release(rig);
+	rig_hold(false);
+	rig_expect_code(ch, reset, SRP_RSP_COMPLETE);
+	for (unsigned int i = 0; !l.evicted && i < 10; i++) {
+		reactor_skip(rig->workers[0].reactor, 1000);
+		rig_settle(rig);
+	}
+	detach(&l);
+	come_back(&l);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+/* An initiator that is gone holds nothing of a volume that goes. */
+static void dead_nexus_does_not_keep_a_volume(void **state)
+{
+	struct rig *rig = two_workers();
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct leaving l = begin_to_leave(rig, RIG_DISK);
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	rig_hold(true);
+	rig_send_write(ch, 1, 'a');
+	leave(&l);
+	rig_chan_free(ch);
+	rig_settle(rig);
+	assert_false(l.evicted);
+	rig_release(rig);
+	rig_hold(false);
+	detach(&l);
+	come_back(&l);
+	rig_destroy(rig);
+}
+
+/* Of two volumes with one number the second appears when the first goes. */
+static void hidden_volume_takes_the_place(void **state)
+{
+	struct rig *rig = two_workers();
+	struct rig_chan *ch;
+	struct leaving l = begin_to_leave(rig, RIG_DISK);
+	struct volume *other = rig->luns.vol[RIG_RAM];
+
+	other->lun = RIG_DISK;
+	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	assert_null(port_volume_user(&rig->port, other));
+	leave(&l);
+	detach(&l);
+	assert_non_null(port_volume_user(&rig->port, other));
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	/* A second channel sees the same. */
+	rig_chan_free(rig_login(rig, 1, SRP_MULTICHAN_MULTI));
+	l.vol->lun = RIG_RAM;
+	come_back(&l);
+	rig_chan_free(rig_login(rig, 1, SRP_MULTICHAN_MULTI));
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void new_rules_end_who_would_see_less(void **state)
+{
+	struct rig *rig = two_workers();
+	struct rig_chan *one;
+	struct rig_chan *two;
+	char msg[128];
+
+	t_fabric_come_from(rig->hub, "10.0.0.1");
+	one = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	t_fabric_come_from(rig->hub, "10.0.0.2");
+	two = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	assert_int_equal(port_rules_changed(&rig->port), 0);
+	assert_true(access_rules_add(&rig->port.allow, "10.0.0.1", msg,
+				     sizeof(msg)));
+	assert_int_equal(port_rules_changed(&rig->port), 1);
+	rig_settle(rig);
+	rig_expect_alive(one);
+	assert_true(two->closed);
+	rig_chan_free(one);
+	rig_chan_free(two);
+	rig_destroy(rig);
+}
+
+static void session_is_listed_and_ended(void **state)
+{
+	struct rig *rig = two_workers();
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct srp_login_req other =
+		rig_login_req(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct srp_login_req own = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct port_session sessions[1];
+
+	assert_int_equal(port_sessions(&rig->port, sessions, 1), 1);
+	assert_int_equal(sessions[0].channels, 1);
+	assert_int_equal(sessions[0].volumes, RIG_LUNS);
+	assert_false(port_kick(&rig->port, &other.initiator));
+	assert_true(port_kick(&rig->port, &own.initiator));
+	rig_settle(rig);
+	assert_true(ch->closed);
+	assert_int_equal(port_sessions(&rig->port, sessions, 1), 0);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD(&t, idle_volume_goes_and_comes);
+	T_ADD(&t, commands_end_before_a_volume_goes);
+	T_ADD(&t, commands_on_other_volumes_go_on);
+	T_ADD(&t, reset_ends_before_a_volume_goes);
+	T_ADD(&t, dead_nexus_does_not_keep_a_volume);
+	T_ADD(&t, hidden_volume_takes_the_place);
+	T_ADD(&t, new_rules_end_who_would_see_less);
+	T_ADD(&t, session_is_listed_and_ended);
+	return t_run(&t);
+}
