@@ -385,12 +385,12 @@ static void note_failure(struct last_flush *f, int err)
 			  : "");
 }
 
-static void server_flush_done(struct block_request *req, int res)
+static void server_flush_done(struct block_cmd *cmd)
 {
-	struct last_flush *f = container_of(req, struct last_flush, req);
+	struct last_flush *f = container_of(cmd, struct last_flush, cmd);
 
-	if (res)
-		note_failure(f, res);
+	if (cmd->res)
+		note_failure(f, cmd->res);
 	else if (f->server->port_is_gone)
 		flush_record_flushed(&f->vol->dev.record);
 	flush_settled(f->server);
@@ -403,13 +403,16 @@ static bool server_needs_flush(const struct volume *vol)
 
 static void flush_volume(struct server *s, struct last_flush *f)
 {
-	f->req.op = BLOCK_FLUSH;
-	f->req.worker = &s->workers[0].block;
-	f->req.buf_index = -1;
-	f->req.done = server_flush_done;
-	f->req.record = &f->vol->dev.record;
+	f->cmd = (struct block_cmd){
+		.dev = &f->vol->dev,
+		.worker = &s->workers[0].block,
+		.kind = BLOCK_CMD_FLUSH,
+		.buf_index = -1,
+		.done = server_flush_done,
+	};
 	s->flushes_left++;
-	block_submit(f->vol->dev.backend, &f->req);
+	if (block_start(&f->cmd))
+		server_flush_done(&f->cmd);
 }
 
 /* A job that nobody waits for any more may still have been under way. */

@@ -17,7 +17,7 @@
 struct last_flush {
 	struct server *server;
 	struct volume *vol;
-	struct block_request req;
+	struct block_cmd cmd;
 	bool failed; /* and the log has said so */
 	struct reactor_msg job_ended;
 };

@@ -25,7 +25,6 @@
 #include "base/reactor.h"
 
 struct backend;
-struct flush_record;
 struct block_worker;
 
 enum block_op {
@@ -47,8 +46,6 @@ struct block_request {
 	void *buf;	 /* READ, WRITE: len bytes; kept by caller until done */
 	int buf_index;	 /* io_uring fixed buffer that buf lies in, or -1 */
 	struct block_worker *worker;
-	/* Of block_submit(): where flushes and their failures are noted. */
-	struct flush_record *record;
 	/* @res: 0 or a negative errno. A short transfer is an error. */
 	void (*done)(struct block_request *req, int res);
 
@@ -59,10 +56,6 @@ struct block_request {
 
 	/* READ, WRITE: bytes done so far, also when the rest has failed */
 	uint64_t progress;
-
-	/* the block layer's, while it has the request */
-	void (*noted_done)(struct block_request *req, int res);
-	uint64_t flush_nr;
 
 	/* the backend's, while it has the request */
 	struct reactor_op io;

@@ -7,53 +7,511 @@
 
 #include "target/block/block_worker.h"
 
+/* Memory is changed on the reactor's own time. Bytes of one command. */
+#define UNMAP_MAX	 (512u << 20)
+#define UNMAP_MAX_MEMORY (64u << 20)
+
+/* A command goes through some of these, in the order of its plan. In each it asks
+ * the store for one piece after the other. */
+enum block_phase {
+	PHASE_SETTLE, /* of a READ with FUA: the cache goes to the medium */
+	PHASE_READ,   /* into buf */
+	PHASE_LOOK,   /* pieces of the medium, for comparing or merging */
+	PHASE_WRITE,  /* from buf */
+	PHASE_FILL,
+	PHASE_UNMAP,
+	PHASE_EXTENT,
+	PHASE_SECURE, /* a flush, if what was changed must be stable */
+	PHASE_FLUSH,  /* a flush */
+	PHASE_END,
+};
+
+#define PLAN_MAX 4
+
+static const uint8_t plans[][PLAN_MAX] = {
+	[BLOCK_CMD_READ] = { PHASE_SETTLE, PHASE_READ, PHASE_END },
+	[BLOCK_CMD_WRITE] = { PHASE_WRITE, PHASE_SECURE, PHASE_END },
+	[BLOCK_CMD_OR] = { PHASE_LOOK, PHASE_WRITE, PHASE_SECURE, PHASE_END },
+	[BLOCK_CMD_FILL] = { PHASE_FILL, PHASE_SECURE, PHASE_END },
+	[BLOCK_CMD_UNMAP] = { PHASE_UNMAP, PHASE_SECURE, PHASE_END },
+	[BLOCK_CMD_COMPARE] = { PHASE_LOOK, PHASE_END },
+	[BLOCK_CMD_COMPARE_WRITE] = { PHASE_LOOK, PHASE_WRITE, PHASE_SECURE,
+				      PHASE_END },
+	[BLOCK_CMD_WRITE_COMPARE] = { PHASE_WRITE, PHASE_SECURE, PHASE_LOOK,
+				      PHASE_END },
+	[BLOCK_CMD_FLUSH] = { PHASE_FLUSH, PHASE_END },
+	[BLOCK_CMD_EXTENT] = { PHASE_EXTENT, PHASE_END },
+};
+
+/* Never written to, so that it costs address space and no memory. */
+static uint8_t block_zeroes[BLOCK_ZERO_PIECE] __attribute__((aligned(4096)));
+
+static uint64_t block_min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t block_left(const struct block_cmd *cmd)
+{
+	return cmd->len - cmd->at;
+}
+
 /* ---- the record of flushes ---- */
 
-static void block_noted_done(struct block_request *req, int res)
+/* Of a request that has ended. A flush that was not done is none. */
+static void block_note_answer(struct block_cmd *cmd, int res)
 {
+	const struct block_request *req = &cmd->req;
+	struct flush_record *record = &cmd->dev->record;
+
+	if (req->op != BLOCK_FLUSH && !req->fua)
+		return;
 	if (res && (req->op != BLOCK_FLUSH || res == -ENOTCONN))
-		flush_record_doubt(req->record);
+		flush_record_doubt(record);
 	else if (req->op == BLOCK_FLUSH)
-		flush_record_end(req->record, req->flush_nr, res);
-	req->done = req->noted_done;
-	req->done(req, res);
+		flush_record_end(record, cmd->flush_nr, res);
 }
 
-static void block_note(struct block_request *req)
+/* Of a command that ends: what it has written may sit in a cache. */
+static void block_note_written(struct block_cmd *cmd)
 {
-	if (req->op == BLOCK_FLUSH)
-		req->flush_nr = flush_record_begin(req->record);
-	req->noted_done = req->done;
-	req->done = block_noted_done;
+	if (cmd->unstable && cmd->writer && (!cmd->res || cmd->was_stopped))
+		flush_record_wrote(&cmd->dev->record, cmd->writer, cmd->port);
 }
 
-/* ---- memory ---- */
+/* ---- requests ---- */
 
-static void block_copy(struct backend *be, struct block_request *req)
+static void block_answered(struct block_request *req, int res);
+
+/* The next request; true, as there is one. */
+static bool block_ask(struct block_cmd *cmd, enum block_op op, uint64_t len,
+		      uint8_t *buf)
 {
-	uint8_t *at = block_in_place(be, req->offset);
+	struct block_request *req = &cmd->req;
 
-	assert(at && backend_has_range(be, req));
+	req->op = op;
+	req->fua = false;
+	req->may_unmap = false;
+	req->offset = cmd->offset + cmd->at;
+	req->len = len;
+	req->buf = buf;
+	req->buf_index = cmd->buf_index;
+	req->worker = cmd->worker;
+	req->done = block_answered;
+	return true;
+}
+
+static bool block_ask_flush(struct block_cmd *cmd)
+{
+	block_ask(cmd, BLOCK_FLUSH, 0, NULL);
+	cmd->req.offset = 0;
+	return true;
+}
+
+/* Between the memory of the store and that of the command, which may be one. */
+static void block_copy(struct block_request *req, uint8_t *place)
+{
+	if (req->buf == place)
+		return;
 	if (req->op == BLOCK_READ)
-		memcpy(req->buf, at, req->len);
+		memcpy(req->buf, place, req->len);
 	else
-		memcpy(at, req->buf, req->len);
+		memcpy(place, req->buf, req->len);
 	req->worker->copied += req->len;
-	req->progress = req->len;
-	req->done(req, 0);
 }
 
-static bool block_is_transfer(const struct block_request *req)
+static void block_submit(struct block_cmd *cmd)
 {
-	return req->op == BLOCK_READ || req->op == BLOCK_WRITE;
-}
+	struct backend *be = cmd->dev->backend;
+	struct block_request *req = &cmd->req;
 
-void block_submit(struct backend *be, struct block_request *req)
-{
-	if (req->op == BLOCK_FLUSH || req->fua)
-		block_note(req);
-	if (be->info.memory && block_is_transfer(req))
-		block_copy(be, req);
-	else
+	if (req->op == BLOCK_FLUSH)
+		cmd->flush_nr = flush_record_begin(&cmd->dev->record);
+	if (be->info.memory &&
+	    (req->op == BLOCK_READ || req->op == BLOCK_WRITE)) {
+		assert(backend_has_range(be, req));
+		block_copy(req, block_in_place(cmd->dev, req->offset));
+		block_answered(req, 0);
+	} else {
 		backend_submit(be, req);
+	}
+}
+
+/* ---- reading and writing ---- */
+
+static bool block_read(struct block_cmd *cmd)
+{
+	return block_left(cmd) &&
+	       block_ask(cmd, BLOCK_READ, cmd->len, cmd->buf);
+}
+
+/* Is what is written now to be stable when it is answered? */
+static bool block_must_be_stable(const struct block_cmd *cmd)
+{
+	return cmd->dev->write_cache && (cmd->fua || cmd->dev->write_through);
+}
+
+/* One piece, so that it is whole or not where the store promises that. */
+static bool block_write(struct block_cmd *cmd)
+{
+	const struct backend_info *store = &cmd->dev->backend->info;
+
+	if (!block_left(cmd))
+		return false;
+	block_ask(cmd, BLOCK_WRITE, cmd->len, cmd->buf);
+	cmd->req.fua =
+		block_must_be_stable(cmd) && store->fua && !store->memory;
+	return true;
+}
+
+/* ---- comparing and merging ---- */
+
+/* How many bytes of @medium are as wanted, up to @len; whole units mostly, as
+ * only the one that differs is looked at in detail. */
+static uint64_t block_equal_len(const struct block_cmd *cmd,
+				const uint8_t *medium, uint64_t len)
+{
+	uint64_t unit = cmd->unit_len ? cmd->unit_len : cmd->len;
+	uint64_t same = 0;
+
+	while (same < len) {
+		uint64_t in_unit = (cmd->at + same) % unit;
+		uint64_t n = block_min(unit - in_unit, len - same);
+		const uint8_t *wanted = cmd->wanted + in_unit;
+
+		if (memcmp(medium + same, wanted, n)) {
+			while (medium[same] == *wanted && same + 1 < len) {
+				same++;
+				wanted++;
+			}
+			return same;
+		}
+		same += n;
+	}
+	return len;
+}
+
+static void block_merge(uint8_t *to, const uint8_t *from, uint64_t len)
+{
+	for (uint64_t i = 0; i < len; i++)
+		to[i] |= from[i];
+}
+
+/* What is on the medium, from @at on. */
+static void block_look_at(struct block_cmd *cmd, const uint8_t *medium,
+			  uint64_t len)
+{
+	uint64_t same = len;
+
+	if (cmd->kind == BLOCK_CMD_OR)
+		block_merge(cmd->buf + cmd->at, medium, len);
+	else if (cmd->wanted)
+		same = block_equal_len(cmd, medium, len);
+	cmd->differs = same < len;
+	cmd->at += same;
+}
+
+static bool block_look(struct block_cmd *cmd)
+{
+	uint8_t *place = block_in_place(cmd->dev, cmd->offset + cmd->at);
+	uint64_t left = block_left(cmd);
+
+	return left && !cmd->differs &&
+	       block_ask(cmd, BLOCK_READ, block_min(left, BLOCK_PIECE),
+			 place ? place : cmd->room);
+}
+
+/* ---- extents ---- */
+
+/* Of what is left. What a store does not tell counts as mapped. */
+static bool block_find_extent(struct block_cmd *cmd)
+{
+	uint64_t left = block_left(cmd);
+
+	if (!left)
+		return false;
+	if (cmd->dev->backend->info.extents)
+		return block_ask(cmd, BLOCK_EXTENT, left, NULL);
+	cmd->extent_len = left;
+	cmd->extent_mapped = true;
+	return false;
+}
+
+static void block_extent_found(struct block_cmd *cmd)
+{
+	cmd->extent_len = cmd->req.extent_len;
+	cmd->extent_mapped = cmd->req.extent_mapped;
+	if (*cmd->phase == PHASE_EXTENT) {
+		cmd->at = cmd->len;
+	} else if (!cmd->extent_mapped) {
+		cmd->at += cmd->extent_len;
+		cmd->extent_len = 0;
+	}
+}
+
+/* ---- filling and unmapping ---- */
+
+static uint64_t block_aligned_piece(const struct block_cmd *cmd, uint64_t piece)
+{
+	uint64_t offset = cmd->offset + cmd->at;
+
+	return block_min(block_left(cmd), piece - offset % piece);
+}
+
+static bool block_unmap(struct block_cmd *cmd)
+{
+	if (!block_left(cmd)) {
+		if (!cmd->more || !cmd->more(cmd))
+			return false;
+		cmd->at = 0;
+	}
+	return block_ask(cmd, BLOCK_UNMAP,
+			 block_aligned_piece(cmd, BLOCK_UNMAP_PIECE), NULL);
+}
+
+static uint64_t block_zero_piece(const struct block_cmd *cmd)
+{
+	const struct backend_info *store = &cmd->dev->backend->info;
+
+	if (store->memory)
+		return BLOCK_ZERO_PIECE;
+	if (cmd->piece_len)
+		return cmd->piece_len;
+	return cmd->may_unmap && store->unmap_granularity ? BLOCK_UNMAP_PIECE
+							  : BLOCK_ZERO_PIECE;
+}
+
+static bool block_zero(struct block_cmd *cmd)
+{
+	block_ask(cmd, BLOCK_ZERO,
+		  block_aligned_piece(cmd, block_zero_piece(cmd)), NULL);
+	cmd->req.may_unmap = cmd->may_unmap;
+	return true;
+}
+
+static bool block_is_zero(const struct block_cmd *cmd)
+{
+	const uint8_t *p = cmd->buf;
+
+	return !p || (!p[0] && !memcmp(p, p + 1, cmd->unit_len - 1));
+}
+
+/* The room becomes full of the pattern, once. */
+static void block_repeat(struct block_cmd *cmd, uint64_t len)
+{
+	for (uint64_t at = 0; at < len; at += cmd->unit_len) {
+		if (cmd->room + at != cmd->buf)
+			memcpy(cmd->room + at, cmd->buf, cmd->unit_len);
+	}
+}
+
+/* At most so much, as what lies behind is not mapped. */
+static uint64_t block_fill_left(const struct block_cmd *cmd)
+{
+	uint64_t left = block_left(cmd);
+
+	return cmd->mapped ? block_min(left, cmd->extent_len) : left;
+}
+
+static bool block_write_zeroes(struct block_cmd *cmd)
+{
+	uint64_t len = block_min(block_fill_left(cmd), BLOCK_ZERO_PIECE);
+
+	block_ask(cmd, BLOCK_WRITE, len, block_zeroes);
+	cmd->req.buf_index = -1;
+	return true;
+}
+
+static bool block_write_pattern(struct block_cmd *cmd)
+{
+	uint64_t len = block_min(block_fill_left(cmd), cmd->room_len);
+
+	if (!cmd->at)
+		block_repeat(cmd, block_min(cmd->len, cmd->room_len));
+	return block_ask(cmd, BLOCK_WRITE, len, cmd->room);
+}
+
+static bool block_fill(struct block_cmd *cmd)
+{
+	if (!block_left(cmd))
+		return false;
+	if (cmd->mapped && !cmd->extent_len && block_find_extent(cmd))
+		return true;
+	if (!block_is_zero(cmd))
+		return block_write_pattern(cmd);
+	if (cmd->overwrite || !cmd->dev->backend->info.zero)
+		return block_write_zeroes(cmd);
+	return block_zero(cmd);
+}
+
+/* ---- the driver ---- */
+
+/* Makes the next request of the present phase; false: it needs none any more. */
+static bool block_phase_asks(struct block_cmd *cmd)
+{
+	switch (*cmd->phase) {
+	case PHASE_SETTLE:
+		return cmd->fua && cmd->dev->write_cache &&
+		       block_ask_flush(cmd);
+	case PHASE_READ:
+		return block_read(cmd);
+	case PHASE_LOOK:
+		return block_look(cmd);
+	case PHASE_WRITE:
+		return block_write(cmd);
+	case PHASE_FILL:
+		return block_fill(cmd);
+	case PHASE_UNMAP:
+		return block_unmap(cmd);
+	case PHASE_EXTENT:
+		return block_find_extent(cmd);
+	case PHASE_SECURE:
+		return cmd->unstable && block_must_be_stable(cmd) &&
+		       block_ask_flush(cmd);
+	case PHASE_FLUSH:
+		return block_ask_flush(cmd);
+	case PHASE_END:
+		return false;
+	}
+	return false;
+}
+
+/* Goes through the phases until there is a request to make; false: the command
+ * has ended. */
+static bool block_next(struct block_cmd *cmd)
+{
+	while (!cmd->res && !cmd->differs && *cmd->phase != PHASE_END) {
+		if (block_phase_asks(cmd))
+			return true;
+		cmd->phase++;
+		cmd->at = 0;
+	}
+	return false;
+}
+
+/* What has come of the request. */
+static void block_take(struct block_cmd *cmd, int res)
+{
+	const struct block_request *req = &cmd->req;
+
+	block_note_answer(cmd, res);
+	if (res) {
+		cmd->res = res;
+		return;
+	}
+	switch (req->op) {
+	case BLOCK_FLUSH:
+		cmd->unstable = false;
+		cmd->phase++;
+		cmd->at = 0;
+		return;
+	case BLOCK_EXTENT:
+		block_extent_found(cmd);
+		return;
+	case BLOCK_READ:
+		if (*cmd->phase == PHASE_LOOK)
+			block_look_at(cmd, req->buf, req->len);
+		else
+			cmd->at = req->len;
+		return;
+	case BLOCK_WRITE:
+	case BLOCK_UNMAP:
+	case BLOCK_ZERO:
+		cmd->unstable |= cmd->dev->write_cache && !req->fua;
+		cmd->extent_len = 0;
+		cmd->at += req->len;
+		return;
+	}
+}
+
+static bool block_is_stopped(struct block_cmd *cmd)
+{
+	cmd->was_stopped = cmd->stop && *cmd->stop;
+	if (cmd->was_stopped)
+		cmd->res = -ECANCELED;
+	return cmd->was_stopped;
+}
+
+/* After a piece; a flush is none. */
+static bool block_pauses(struct block_cmd *cmd)
+{
+	if (!cmd->pause || cmd->req.op == BLOCK_FLUSH)
+		return false;
+	cmd->pause(cmd);
+	return true;
+}
+
+/* Asks for one thing after the other. Stores may answer at once, even each of a
+ * long row of requests, and the stack must not grow by it. True: the command has
+ * ended. */
+static bool block_drive(struct block_cmd *cmd)
+{
+	while (block_next(cmd)) {
+		if (block_is_stopped(cmd))
+			break;
+		cmd->state = BLOCK_CMD_ASKING;
+		block_submit(cmd);
+		if (cmd->state == BLOCK_CMD_ASKING) {
+			cmd->state = BLOCK_CMD_WAITING;
+			return false;
+		}
+		block_take(cmd, cmd->answer);
+		if (block_pauses(cmd))
+			return false;
+	}
+	block_note_written(cmd);
+	return true;
+}
+
+static void block_answered(struct block_request *req, int res)
+{
+	struct block_cmd *cmd = container_of(req, struct block_cmd, req);
+
+	if (cmd->state == BLOCK_CMD_ASKING) {
+		cmd->state = BLOCK_CMD_ANSWERED;
+		cmd->answer = res;
+		return;
+	}
+	block_take(cmd, res);
+	if (!block_pauses(cmd))
+		block_resume(cmd);
+}
+
+void block_resume(struct block_cmd *cmd)
+{
+	if (block_drive(cmd))
+		cmd->done(cmd);
+}
+
+bool block_start(struct block_cmd *cmd)
+{
+	cmd->phase = plans[cmd->kind];
+	cmd->at = 0;
+	cmd->extent_len = 0;
+	cmd->res = 0;
+	cmd->was_stopped = false;
+	cmd->differs = false;
+	cmd->unstable = false;
+	return block_drive(cmd);
+}
+
+/* ---- what a device is like ---- */
+
+enum block_caching block_caching(const struct block_device *dev)
+{
+	const struct backend_info *store = &dev->backend->info;
+
+	if (store->memory)
+		return BLOCK_CACHES_ALL;
+	return store->read_cache ? BLOCK_CACHES_READS : BLOCK_CACHES_NOTHING;
+}
+
+bool block_leaves_traces(const struct block_device *dev)
+{
+	return !dev->backend->info.memory;
+}
+
+uint64_t block_unmap_max(const struct block_device *dev)
+{
+	return dev->backend->info.memory ? UNMAP_MAX_MEMORY : UNMAP_MAX;
 }

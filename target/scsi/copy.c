@@ -50,7 +50,7 @@ struct segment {
 };
 
 /*
- *   buf: the list | struct copy | a piece (SCSI_PIECE)
+ *   buf: the list | struct copy | a piece (BLOCK_PIECE)
  */
 struct copy {
 	struct segment segments[SCSI_COPY_SEGMENTS];
@@ -290,7 +290,7 @@ static bool check_segment(struct scsi_nexus *nexus, const struct segment *s,
 static bool must_be_stable(const struct scsi_nexus *nexus,
 			   const struct volume *vol)
 {
-	if (volume_writes_through(vol))
+	if (block_writes_through(&vol->dev))
 		return true;
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
 		if (scsi_nexus_slot(nexus, i) == vol &&
@@ -420,7 +420,7 @@ static bool copy_next_piece(struct copy *c)
 
 		if (c->writing)
 			return true;
-		c->piece = scsi_min(left, SCSI_PIECE);
+		c->piece = scsi_min(left, BLOCK_PIECE);
 		if (left)
 			return true;
 		c->next++;
@@ -456,31 +456,6 @@ static void side_done(struct scsi_task *task)
 	c->writing = !c->writing;
 }
 
-static bool copy_blk_done(struct scsi_task *task, int res);
-
-static bool writes_stably(const struct copy *c)
-{
-	const struct segment *s = &c->segments[c->next];
-
-	return c->writing && (s->stable || volume_writes_through(s->to));
-}
-
-/* A piece was written as any, and writes are to be stable by now. */
-static bool left_in_cache(const struct scsi_task *task)
-{
-	return task->blk.op == BLOCK_WRITE && !task->blk.fua &&
-	       writes_stably(copy_of(task));
-}
-
-static bool flush_side(struct scsi_task *task)
-{
-	struct volume *vol = task->blk_vol;
-
-	scsi_task_blk(task, BLOCK_FLUSH, 0, 0, copy_blk_done);
-	task->blk_vol = vol;
-	return true;
-}
-
 static void turn_comes(struct reactor_msg *msg)
 {
 	struct scsi_task *task = container_of(msg, struct scsi_task, msg);
@@ -497,30 +472,28 @@ static bool let_others(struct scsi_task *task)
 	return false;
 }
 
-static bool copy_blk_done(struct scsi_task *task, int res)
+static bool copy_blk_done(struct scsi_task *task)
 {
-	if (res) {
-		scsi_task_log_blk(task, res);
+	const struct block_cmd *blk = &task->blk;
+
+	if (blk->was_stopped)
+		return copy_on(task);
+	if (blk->res) {
+		scsi_task_log_blk(task);
 		return abort_copy(task, SCSI_ASC_THIRD_PARTY_FAILURE);
 	}
-	if (copy_of(task)->writing)
-		scsi_task_note_written(task, task->blk_vol);
-	if (left_in_cache(task) && !task->stopped)
-		return flush_side(task);
 	side_done(task);
-	return scsi_task_was_instant(task) ? let_others(task) : copy_on(task);
+	return task->was_instant ? let_others(task) : copy_on(task);
 }
 
 static bool copy_submit(struct scsi_task *task)
 {
 	const struct copy *c = copy_of(task);
-	const struct volume *vol = side(c);
 
-	scsi_task_blk(task, c->writing ? BLOCK_WRITE : BLOCK_READ, 0, c->piece,
+	scsi_task_blk(task, c->writing ? BLOCK_CMD_WRITE : BLOCK_CMD_READ,
 		      copy_blk_done);
-	task->blk_vol = side(c);
-	task->blk.fua = writes_stably(c) && vol->dev.backend->info.fua;
-	task->blk.offset = side_at(c);
+	scsi_task_blk_at(task, side(c), side_at(c), c->piece);
+	task->blk.fua = c->writing && c->segments[c->next].stable;
 	task->blk.buf = task->buf + PIECE_AT;
 	return true;
 }
@@ -621,7 +594,7 @@ static void prepare_copy(struct scsi_task *task)
 {
 	if (task->fetch_len > LIST_MAX)
 		task->fetch_len = 0;
-	task->buf_len = task->fetch_len ? PIECE_AT + SCSI_PIECE : 0;
+	task->buf_len = task->fetch_len ? PIECE_AT + BLOCK_PIECE : 0;
 }
 
 static bool execute_copy(struct scsi_task *task)

@@ -7,9 +7,10 @@
  * has been judged before a handler is called.
  *
  * A handler either answers from a table (answer), or does something (prepare,
- * execute). What takes block requests is a chain of steps: a step fills in
- * task->blk and returns true to have it submitted, with the next step in
- * task->next; or it ends the task and returns false.
+ * execute). What uses blocks is a chain of steps: a step fills in task->blk, says
+ * what is to be done with which blocks, and returns true to have it done; or it
+ * ends the task and returns false. The next step comes when all went well: an
+ * error of the store, or a difference that was found, ends the task before.
  */
 #ifndef TARGET_SCSI_DISK_H
 #define TARGET_SCSI_DISK_H
@@ -18,9 +19,6 @@
 
 /* Answers from tables are shorter. */
 #define SCSI_ANSWER_MAX 8192u
-
-/* Pieces in which blocks are compared or a pattern is written, bytes. */
-#define SCSI_PIECE (SCSI_TASK_BUF_MAX - VOLUME_MAX_TRANSFER)
 
 /* How a command has its blocks while it is executed; see block_lock.h. */
 enum scsi_hold {
@@ -60,48 +58,34 @@ bool scsi_task_end_stopped(struct scsi_task *task);
 bool scsi_task_turned_too_late(struct scsi_task *task);
 /* RESERVATION CONFLICT. */
 bool scsi_task_conflict(struct scsi_task *task);
-/* @err: of the block request under way, negative errno. */
-bool scsi_task_fail_blk(struct scsi_task *task, int err);
+/* task->blk has failed. */
+bool scsi_task_fail_blk(struct scsi_task *task);
 
-/* ---- block requests ---- */
+/* ---- block commands ---- */
 
-/* Makes task->blk a request for a range relative to the command's LBA. */
-void scsi_task_blk(struct scsi_task *task, enum block_op op, uint64_t offset,
-		   uint64_t len, bool (*next)(struct scsi_task *task, int res));
+/*
+ * Makes task->blk one for the blocks and the data of the command, stable where that
+ * was asked for. What else it needs is set after this.
+ */
+void scsi_task_blk(struct scsi_task *task, enum block_kind kind,
+		   bool (*next)(struct scsi_task *task));
 
-/* Of a step that follows a block request: was that answered before its submission
- * returned? Then no other command has had its turn. */
-bool scsi_task_was_instant(const struct scsi_task *task);
+/* It is for @len bytes from @offset of @vol on instead, not of the command's LBA. */
+void scsi_task_blk_at(struct scsi_task *task, struct volume *vol,
+		      uint64_t offset, uint64_t len);
 
-/* Goes on with a task that has waited for something else than a block request:
+/* Goes on with a task that has waited for something else than a block command:
  * @more is what the step that follows has returned. */
 void scsi_task_run(struct scsi_task *task, bool more);
 
-/* Logs the failure of the block request; scsi_task_fail_blk() does. */
-void scsi_task_log_blk(const struct scsi_task *task, int err);
-
-/* Makes task->blk a flush; returns true, as a step that asks for it does. */
-bool scsi_task_flush(struct scsi_task *task,
-		     bool (*next)(struct scsi_task *task, int res));
+/* Logs the failure of task->blk; scsi_task_fail_blk() does. */
+void scsi_task_log_blk(const struct scsi_task *task);
 
 /*
  * For a command whose initiator asks for a flush. Fails it when the initiator is
  * owed a failed one (flush_record.h); true: it has failed.
  */
 bool scsi_task_pay(struct scsi_task *task);
-
-/* @task has written to @vol, whose cache may have it; before it is answered. */
-void scsi_task_note_written(struct scsi_task *task, struct volume *vol);
-
-/* Writes @len bytes from @from to the command's LBA, as FUA says; the last
- * step. Returns true. */
-bool scsi_task_write(struct scsi_task *task, uint8_t *from, uint64_t len);
-
-/* MISCOMPARE; @offset of the first byte that differs (SBC-3 5.2). */
-bool scsi_task_miscompare(struct scsi_task *task, uint64_t offset);
-
-/* The last step of what ends with a block request: GOOD, or what failed. */
-bool scsi_task_end(struct scsi_task *task, int res);
 
 /* Bytes of the command's blocks. */
 static inline uint64_t scsi_task_len(const struct scsi_task *task)

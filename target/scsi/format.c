@@ -179,11 +179,11 @@ const struct scsi_handler scsi_sanitize_overwrite = {
 };
 
 /* What a file system gives back keeps its old contents on the disks below, so
- * it is overwritten first; the kernel clears memory by itself. */
+ * it is overwritten first. */
 static bool execute_erase(struct scsi_task *task)
 {
 	struct volume_job_plan plan = {
-		.scrub = !task->vol->dev.backend->info.memory,
+		.scrub = block_leaves_traces(&task->vol->dev),
 		.erase = true,
 	};
 

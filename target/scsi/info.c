@@ -139,7 +139,7 @@ static bool path_is_set(struct scsi_task *task, int res)
 
 static void set_path_done(struct block_request *req, int res)
 {
-	struct scsi_task *task = container_of(req, struct scsi_task, blk);
+	struct scsi_task *task = container_of(req, struct scsi_task, blk.req);
 
 	path_is_set(task, res);
 }
@@ -155,13 +155,13 @@ static bool set_port_groups(struct scsi_task *task)
 		return scsi_task_fail(task, &sense);
 	if (wish == SCSI_GROUP_STAYS)
 		return scsi_task_good(task);
-	task->blk = (struct block_request){
+	task->blk.req = (struct block_request){
 		.offset = wish == SCSI_GROUP_ACTIVE,
 		.buf_index = -1,
 		.worker = task->worker,
 		.done = set_path_done,
 	};
-	ops->set_path(task->vol->dev.backend, &task->blk);
+	ops->set_path(task->vol->dev.backend, &task->blk.req);
 	return false;
 }
 

@@ -46,10 +46,10 @@ static void select_changed(struct unit_turn *turn, int err)
 	struct scsi_task *task = mode_log_task_of(turn);
 	int flush_err = task->vol->state.flush_err;
 
+	task->blk = task->vol->state.flush;
 	unit_turn_end(task->vol);
 	if (flush_err) {
-		scsi_task_blk(task, BLOCK_FLUSH, 0, 0, scsi_task_end);
-		scsi_task_fail_blk(task, flush_err);
+		scsi_task_fail_blk(task);
 	} else if (err) {
 		scsi_task_fail_state(task);
 	} else {

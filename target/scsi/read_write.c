@@ -10,7 +10,7 @@ static uint64_t round_up(uint64_t n, uint32_t unit)
 /* RDMA moves the command's blocks in place where the store is memory. */
 static void use_memory(struct scsi_task *task)
 {
-	uint8_t *at = block_in_place(task->vol->dev.backend,
+	uint8_t *at = block_in_place(&task->vol->dev,
 				     task->cmd.lba * task->vol->block_size);
 
 	task->buf_is_volume = at && task->buf_len;
@@ -27,36 +27,25 @@ static void prepare_read(struct scsi_task *task)
 
 	task->wanted_in = scsi_task_len(task);
 	fits = scsi_min(task->wanted_in, task->data_in_len);
-	task->range_len = round_up(fits, task->vol->block_size);
-	task->buf_len = (uint32_t)task->range_len;
+	task->buf_len = (uint32_t)round_up(fits, task->vol->block_size);
 	use_memory(task);
 }
 
-static bool rw_have_read(struct scsi_task *task, int res)
+static bool rw_have_read(struct scsi_task *task)
 {
-	if (res)
-		return scsi_task_fail_blk(task, res);
 	task->data_in_cnt =
 		(uint32_t)scsi_min(task->wanted_in, task->data_in_len);
 	return scsi_task_good(task);
 }
 
-static bool rw_start_read(struct scsi_task *task, int res)
-{
-	if (res)
-		return scsi_task_fail_blk(task, res);
-	scsi_task_blk(task, BLOCK_READ, 0, task->range_len, rw_have_read);
-	return true;
-}
-
+/* From memory the fabric takes the data. */
 static bool execute_read(struct scsi_task *task)
 {
-	if (!task->range_len || task->buf_is_volume)
-		return rw_have_read(task, 0);
-	/* FUA: from the medium; so what is in the cache must be there. */
-	if (task->cmd.fua && task->vol->dev.write_cache)
-		return scsi_task_flush(task, rw_start_read);
-	return rw_start_read(task, 0);
+	if (task->buf_is_volume)
+		return rw_have_read(task);
+	scsi_task_blk(task, BLOCK_CMD_READ, rw_have_read);
+	task->blk.len = task->buf_len;
+	return true;
 }
 
 const struct scsi_handler scsi_read = {
@@ -72,36 +61,11 @@ static void prepare_write(struct scsi_task *task)
 	use_memory(task);
 }
 
-static bool have_written(struct scsi_task *task, int res)
-{
-	const struct volume *vol = task->vol;
-
-	if (res)
-		return scsi_task_fail_blk(task, res);
-	if (task->cmd.fua && vol->dev.write_cache &&
-	    !vol->dev.backend->info.fua)
-		return scsi_task_flush(task, scsi_task_end);
-	return scsi_task_good(task);
-}
-
-bool scsi_task_write(struct scsi_task *task, uint8_t *from, uint64_t len)
-{
-	const struct volume *vol = task->vol;
-
-	scsi_task_blk(task, BLOCK_WRITE, 0, len, have_written);
-	task->blk.buf = from;
-	task->blk.fua =
-		(task->cmd.fua || task->stable || volume_writes_through(vol)) &&
-		vol->dev.write_cache && vol->dev.backend->info.fua;
-	return true;
-}
-
-/* Into memory the data has been fetched already. */
+/* Into memory the fabric has brought the data: it is not copied again. */
 static bool execute_write(struct scsi_task *task)
 {
-	if (!task->fetch_len || task->buf_is_volume)
-		return have_written(task, 0);
-	return scsi_task_write(task, task->buf, task->fetch_len);
+	scsi_task_blk(task, BLOCK_CMD_WRITE, scsi_task_good);
+	return true;
 }
 
 const struct scsi_handler scsi_write = {
@@ -117,7 +81,8 @@ static bool secure(struct scsi_task *task)
 {
 	if (task->cmd.immed)
 		scsi_task_answer(task, SCSI_STATUS_GOOD);
-	return scsi_task_flush(task, scsi_task_end);
+	scsi_task_blk(task, BLOCK_CMD_FLUSH, scsi_task_good);
+	return true;
 }
 
 static bool execute_sync_cache(struct scsi_task *task)
@@ -141,13 +106,11 @@ static bool load(struct scsi_task *task)
 	return scsi_task_good(task);
 }
 
-static bool eject(struct scsi_task *task, int res)
+static bool eject(struct scsi_task *task)
 {
 	struct scsi_sense sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
 					     SCSI_ASC_REMOVAL_PREVENTED);
 
-	if (res)
-		return scsi_task_fail_blk(task, res);
 	if (unit_state_eject(&task->vol->state, true) < 0)
 		return scsi_task_fail(task, &sense);
 	return scsi_task_good(task);
@@ -165,11 +128,13 @@ static bool execute_start_stop(struct scsi_task *task)
 		return load(task);
 	if (flushes && scsi_task_pay(task))
 		return false;
-	if (flushes && cmd->loej)
-		return scsi_task_flush(task, eject);
+	if (flushes && cmd->loej) {
+		scsi_task_blk(task, BLOCK_CMD_FLUSH, eject);
+		return true;
+	}
 	if (flushes)
 		return secure(task);
-	return cmd->loej ? eject(task, 0) : scsi_task_good(task);
+	return cmd->loej ? eject(task) : scsi_task_good(task);
 }
 
 const struct scsi_handler scsi_start_stop = { .execute = execute_start_stop };

@@ -45,45 +45,10 @@ static bool task_end(struct scsi_task *task)
 	return false;
 }
 
-/* With WCE off a write is stable when it is answered; those that were not
- * written as such are now made so. */
-static bool task_needs_flush(const struct scsi_task *task)
-{
-	const struct block_request *blk = &task->blk;
-
-	if (!(task->cmd.info->flags & SCSI_CDB_WRITES) ||
-	    !(task->stable || volume_writes_through(task->vol)))
-		return false;
-	return blk->op != BLOCK_FLUSH && !blk->fua;
-}
-
 bool scsi_task_good(struct scsi_task *task)
 {
-	if (task_needs_flush(task))
-		return scsi_task_flush(task, scsi_task_end);
-	if (task->cmd.info->flags & SCSI_CDB_WRITES)
-		scsi_task_note_written(task, task->vol);
 	task->status = SCSI_STATUS_GOOD;
 	return task_end(task);
-}
-
-/* What was written as synchronous, or flushed, is not in the cache. */
-void scsi_task_note_written(struct scsi_task *task, struct volume *vol)
-{
-	const struct scsi_nexus *nexus = task->nexus;
-
-	if (!vol->dev.write_cache || task->blk.op == BLOCK_FLUSH ||
-	    task->blk.fua)
-		return;
-	for (unsigned int i = 0; i < LUNS_MAX; i++) {
-		unsigned int lun = (unsigned int)(task->lun + i) % LUNS_MAX;
-
-		if (scsi_nexus_slot(nexus, lun) != vol)
-			continue;
-		flush_record_wrote(&vol->dev.record, &task->nexus->writers[lun],
-				   nexus->initiator.b);
-		return;
-	}
 }
 
 bool scsi_task_met(struct scsi_task *task)
@@ -172,23 +137,25 @@ void scsi_task_answer(struct scsi_task *task, enum scsi_status status)
 	task->answered = task->answer(task);
 }
 
-bool scsi_task_miscompare(struct scsi_task *task, uint64_t offset)
+static bool task_miscompare(struct scsi_task *task)
 {
 	struct scsi_sense sense = scsi_sense(SCSI_KEY_MISCOMPARE,
 					     SCSI_ASC_MISCOMPARE_DURING_VERIFY);
 
+	/* the first byte that differs (SBC-3 5.2) */
 	sense.info_valid = true;
-	sense.info = offset;
+	sense.info = task->blk.at;
 	return scsi_task_fail(task, &sense);
 }
 
 /* The initiator hears of it as sense data; whoever looks after the store must
  * hear of it as well, though not a thousand times. */
-void scsi_task_log_blk(const struct scsi_task *task, int err)
+void scsi_task_log_blk(const struct scsi_task *task)
 {
 	static _Thread_local struct log_limit limit;
-	const struct block_request *blk = &task->blk;
-	const struct volume *vol = task->blk_vol;
+	const struct block_request *req = &task->blk.req;
+	const struct volume *vol =
+		container_of(task->blk.dev, struct volume, dev);
 	char where[64] = "flush";
 	unsigned int dropped;
 
@@ -196,27 +163,27 @@ void scsi_task_log_blk(const struct scsi_task *task, int err)
 		return;
 	if (dropped)
 		log_error("%u more errors of volumes were not shown", dropped);
-	if (blk->op != BLOCK_FLUSH)
+	if (req->op != BLOCK_FLUSH)
 		snprintf(where, sizeof(where), "%llu bytes at block %llu",
-			 (unsigned long long)blk->len,
-			 (unsigned long long)(blk->offset / vol->block_size));
+			 (unsigned long long)req->len,
+			 (unsigned long long)(req->offset / vol->block_size));
 	log_error("LUN %u (%s): %s: %s: %s", vol->lun, vol->name,
-		  task->cmd.info->name, where, strerror(-err));
+		  task->cmd.info->name, where, strerror(-task->blk.res));
 }
 
-bool scsi_task_fail_blk(struct scsi_task *task, int err)
+bool scsi_task_fail_blk(struct scsi_task *task)
 {
-	const struct block_request *blk = &task->blk;
-	bool is_read = blk->op == BLOCK_READ || blk->op == BLOCK_EXTENT;
+	const struct block_request *req = &task->blk.req;
+	bool is_read = req->op == BLOCK_READ || req->op == BLOCK_EXTENT;
 	struct scsi_sense sense = scsi_sense_from_errno(
-		err, is_read ? SCSI_MEDIUM_READ : SCSI_MEDIUM_WRITE);
+		task->blk.res, is_read ? SCSI_MEDIUM_READ : SCSI_MEDIUM_WRITE);
 
-	scsi_task_log_blk(task, err);
+	scsi_task_log_blk(task);
 	/* Up to here it went well; a flush failed at no place in particular. */
-	if (sense.key == SCSI_KEY_MEDIUM_ERROR && blk->op != BLOCK_FLUSH) {
+	if (sense.key == SCSI_KEY_MEDIUM_ERROR && req->op != BLOCK_FLUSH) {
 		sense.info_valid = true;
 		sense.info =
-			(blk->offset + blk->progress) / task->vol->block_size;
+			(req->offset + req->progress) / task->vol->block_size;
 	}
 	return scsi_task_fail(task, &sense);
 }
@@ -248,83 +215,88 @@ void scsi_task_delivered(struct scsi_task *task)
 				  task->nexus->initiator.b);
 }
 
-/* ---- block requests ---- */
+/* ---- block commands ---- */
 
-/* Where task->blk is. Backends may answer at once, even each of a long row of
- * requests, and the stack must not grow by it. */
-enum blk_state {
-	BLK_SUBMITTING, /* submit has not returned */
-	BLK_WAITING,	/* it has; the answer starts the next step */
-	BLK_ANSWERED,	/* answered before submit returned */
-};
+/* A copy ends in its own way. */
+static bool task_next(struct scsi_task *task)
+{
+	const struct block_cmd *blk = &task->blk;
 
+	if (task->copies)
+		return task->next(task);
+	if (blk->was_stopped)
+		return task_end(task);
+	if (blk->res)
+		return scsi_task_fail_blk(task);
+	if (blk->differs)
+		return task_miscompare(task);
+	return task->next(task);
+}
+
+/* Block commands may end at once, even each of a long row, and the stack must not
+ * grow by it. */
 void scsi_task_run(struct scsi_task *task, bool more)
 {
 	while (more) {
-		if (task->stopped) {
-			task_end(task);
+		task->was_instant = block_start(&task->blk);
+		if (!task->was_instant)
 			return;
-		}
-		task->blk_state = BLK_SUBMITTING;
-		task->blk.record = &task->blk_vol->dev.record;
-		block_submit(task->blk_vol->dev.backend, &task->blk);
-		if (task->blk_state == BLK_SUBMITTING) {
-			task->blk_state = BLK_WAITING;
-			return;
-		}
-		more = task->next(task, task->blk_res);
+		more = task_next(task);
 	}
 }
 
-bool scsi_task_was_instant(const struct scsi_task *task)
+static void task_blk_done(struct block_cmd *cmd)
 {
-	return task->blk_state == BLK_ANSWERED;
+	struct scsi_task *task = container_of(cmd, struct scsi_task, blk);
+
+	scsi_task_run(task, task_next(task));
 }
 
-static void task_blk_done(struct block_request *req, int res)
+void scsi_task_blk(struct scsi_task *task, enum block_kind kind,
+		   bool (*next)(struct scsi_task *task))
 {
-	struct scsi_task *task = container_of(req, struct scsi_task, blk);
-
-	if (task->blk_state == BLK_SUBMITTING) {
-		task->blk_state = BLK_ANSWERED;
-		task->blk_res = res;
-		return;
-	}
-	scsi_task_run(task, task->next(task, res));
-}
-
-void scsi_task_blk(struct scsi_task *task, enum block_op op, uint64_t offset,
-		   uint64_t len, bool (*next)(struct scsi_task *task, int res))
-{
-	bool whole = op == BLOCK_FLUSH;
+	struct block_cmd *blk = &task->blk;
 
 	task->next = next;
-	task->blk_vol = task->vol;
-	task->blk = (struct block_request){
-		.op = op,
-		.offset =
-			whole ? 0
-			      : task->cmd.lba * task->vol->block_size + offset,
-		.len = whole ? 0 : len,
-		.buf = task->buf,
-		.buf_index = task->buf_index,
-		.worker = task->worker,
-		.done = task_blk_done,
-	};
+	memset(blk, 0, offsetof(struct block_cmd, res));
+	blk->dev = &task->vol->dev;
+	blk->worker = task->worker;
+	blk->kind = kind;
+	blk->fua = task->cmd.fua || (task->stable && kind != BLOCK_CMD_READ);
+	blk->buf_index = task->buf_index;
+	blk->offset = task->cmd.lba * task->vol->block_size;
+	blk->len = scsi_task_len(task);
+	blk->buf = task->buf;
+	blk->room = task->buf + task->fetch_len;
+	blk->room_len = task->buf_len - task->fetch_len;
+	blk->stop = &task->stopped;
+	blk->writer = &task->nexus->writers[task->lun];
+	blk->port = task->nexus->initiator.b;
+	blk->done = task_blk_done;
 }
 
-bool scsi_task_flush(struct scsi_task *task,
-		     bool (*next)(struct scsi_task *task, int res))
+/* What is noted of @nexus as a writer of @vol; NULL: it does not see @vol. */
+static flush_writer_ref *task_writer(struct scsi_nexus *nexus,
+				     const struct volume *vol)
 {
-	scsi_task_blk(task, BLOCK_FLUSH, 0, 0, next);
-	return true;
+	for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {
+		if (scsi_nexus_slot(nexus, lun) == vol)
+			return &nexus->writers[lun];
+	}
+	return NULL;
 }
 
-bool scsi_task_end(struct scsi_task *task, int res)
+void scsi_task_blk_at(struct scsi_task *task, struct volume *vol,
+		      uint64_t offset, uint64_t len)
 {
-	if (res)
-		return scsi_task_fail_blk(task, res);
-	return scsi_task_good(task);
+	struct block_cmd *blk = &task->blk;
+
+	blk->offset = offset;
+	blk->len = len;
+	if (vol == task->vol)
+		return;
+	blk->dev = &vol->dev;
+	blk->writer = task_writer(task->nexus, vol);
 }
 
 /* ---- prepare ---- */
@@ -435,7 +407,7 @@ enum scsi_task_verdict scsi_task_prepare(struct scsi_task *task)
 	task->vol = find_volume(task);
 	/* Before the look for unit attentions: who finds none of a change of
 	 * WCE has what was so before it. */
-	task->stable = task->vol && volume_writes_through(task->vol);
+	task->stable = task->vol && block_writes_through(&task->vol->dev);
 	if (!check_unit(task, row, &sense) || !check_cdb(task, row, &sense) ||
 	    !check_rights(task, &sense))
 		return task_refuse(task, &sense);

@@ -205,9 +205,8 @@ struct scsi_task {
 	bool copies;		     /* its list is known */
 	bool halted;		     /* not a piece more */
 	const struct volume *fenced; /* met before the list was known */
-	uint8_t blk_state;
-	uint64_t at;	    /* bytes or pieces that are done */
-	uint64_t range_len; /* bytes that the command is about */
+	uint64_t at;		     /* ranges that are done */
+	uint64_t range_len; /* bytes or blocks that the command is about */
 
 	/* From here on each is written before it is read, but for what
 	 * scsi_task_clear() names. */
@@ -215,10 +214,9 @@ struct scsi_task {
 	/* set by the disk before it calls abort() */
 	void (*aborted)(struct scsi_task *task);
 	void (*held)(struct scsi_task *task);
-	bool (*next)(struct scsi_task *task, int res); /* disk.h */
-	struct volume *blk_vol;			       /* that blk is for */
-	int blk_res;
-	struct block_request blk;
+	bool (*next)(struct scsi_task *task); /* disk.h */
+	bool was_instant; /* blk ended before block_start() returned */
+	struct block_cmd blk;
 	struct block_hold hold;
 	struct unit_turn turn;
 	struct reactor_msg msg; /* to the task itself */
@@ -234,8 +232,6 @@ static inline void scsi_task_clear(struct scsi_task *task)
 
 	memset((char *)task + begin, 0, end - begin);
 	task->cmd.info = NULL;
-	task->blk.op = BLOCK_READ;
-	task->blk.fua = false;
 	task->hold.state = BLOCK_HOLD_NONE;
 }
 
@@ -294,7 +290,7 @@ void scsi_task_refuse(struct scsi_task *task, const struct scsi_sense *sense);
 
 /* A longer buffer (buf_len) is never asked for: the largest transfer and, to
  * compare with it, a piece of the medium. Bytes. */
-#define SCSI_TASK_BUF_MAX (VOLUME_MAX_TRANSFER + (256u << 10))
+#define SCSI_TASK_BUF_MAX (VOLUME_MAX_TRANSFER + BLOCK_PIECE)
 
 enum scsi_task_verdict scsi_task_prepare(struct scsi_task *task);
 void scsi_task_execute(struct scsi_task *task);

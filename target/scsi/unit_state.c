@@ -452,18 +452,18 @@ static void commit_modes(struct volume *vol)
 	pthread_mutex_unlock(&st->lock);
 }
 
-static void modes_flushed(struct block_request *req, int res)
+static void modes_flushed(struct block_cmd *cmd)
 {
-	struct unit_state *st = container_of(req, struct unit_state, flush);
+	struct unit_state *st = container_of(cmd, struct unit_state, flush);
 	struct volume *vol = container_of(st, struct volume, state);
 
-	st->flush_err = res;
-	if (!res) {
+	st->flush_err = cmd->res;
+	if (!cmd->res) {
 		change(vol, st->save_modes, commit_modes, st->turn->next);
 		return;
 	}
 	vol->dev.write_through = !vol->info.write_cache;
-	st->turn->next(st->turn, res);
+	st->turn->next(st->turn, cmd->res);
 }
 
 /* What is written from here on is stable when it is answered, so that nothing
@@ -474,14 +474,15 @@ static void flush_modes(struct volume *vol)
 
 	if (!st->to_be.modes.wce)
 		vol->dev.write_through = true;
-	st->flush = (struct block_request){
-		.op = BLOCK_FLUSH,
-		.buf_index = -1,
+	st->flush = (struct block_cmd){
+		.dev = &vol->dev,
 		.worker = st->turn->worker,
-		.record = &vol->dev.record,
+		.kind = BLOCK_CMD_FLUSH,
+		.buf_index = -1,
 		.done = modes_flushed,
 	};
-	block_submit(vol->dev.backend, &st->flush);
+	if (block_start(&st->flush))
+		modes_flushed(&st->flush);
 }
 
 bool unit_state_modes_flush(const struct volume *vol,

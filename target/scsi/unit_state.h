@@ -25,9 +25,8 @@
 #include "protocol/scsi_cdb.h"
 #include "protocol/scsi_pr.h"
 #include "protocol/scsi_vpd.h"
-#include "target/block/backend.h"
+#include "target/block/block.h"
 #include "target/scsi/state_save.h"
-#include "target/block/block_worker.h"
 
 struct volume;
 
@@ -64,7 +63,7 @@ struct unit_state {
 	struct scsi_modes modes_were;
 	bool save_modes;
 	void (*changing)(struct unit_turn *turn);
-	struct block_request flush;
+	struct block_cmd flush;
 	int flush_err; /* the modes stay as they were because of it; or 0 */
 	void (*commit)(struct volume *vol);
 	struct state_save save;

@@ -16,10 +16,8 @@
 #include "target/scsi/store_generation.h"
 #include "base/cleanup.h"
 
-/* Per command, bytes; volume.h has the other limits, and their reasons. Memory
- * is changed on the reactor's own time. */
+/* Per command, bytes; volume.h has the other limits, and their reasons. */
 #define OPTIMAL_TRANSFER      (1u << 20)
-#define MEMORY_MAX_RANGE      (64u << 20)
 #define VOLUME_MAX_UNMAP_DESC 64
 
 /* A working directory and a path in it. */
@@ -185,7 +183,6 @@ static void set_limits(struct volume *vol)
 {
 	const struct backend_info *store = &vol->dev.backend->info;
 	struct scsi_disk_info *info = &vol->info;
-	bool is_memory = store->memory;
 
 	info->physical_exp =
 		physical_exp(store->optimal_block, vol->block_size);
@@ -200,8 +197,7 @@ static void set_limits(struct volume *vol)
 	if (!info->unmap)
 		return;
 	info->lbprz = store->unmap_zeroes;
-	info->max_unmap_blocks =
-		to_blocks(is_memory ? MEMORY_MAX_RANGE : VOLUME_MAX_UNMAP, vol);
+	info->max_unmap_blocks = to_blocks(block_unmap_max(&vol->dev), vol);
 	info->max_unmap_descs = VOLUME_MAX_UNMAP_DESC;
 	info->unmap_granularity_blocks =
 		to_blocks(store->unmap_granularity, vol);

@@ -99,12 +99,6 @@ struct volume {
 	struct port_memory *port_memory[BLOCK_WORKERS_MAX];
 };
 
-/* Must a write that is answered now be stable? */
-static inline bool volume_writes_through(const struct volume *vol)
-{
-	return vol->dev.write_cache && vol->dev.write_through;
-}
-
 /* How sense data about it looks (D_SENSE); NULL: about no volume. */
 static inline enum scsi_sense_format
 volume_sense_format(const struct volume *vol)
@@ -114,8 +108,8 @@ volume_sense_format(const struct volume *vol)
 }
 
 /*
- * How much one command may be about, and in what pieces long ones ask the store
- * for it, in bytes. Commands above the limits are refused as SBC says and VPD
+ * How much one command may be about, in bytes, and in what pieces the block layer
+ * (block.h, which has the limit of UNMAP, too) asks the store for long ones. Commands above the limits are refused as SBC says and VPD
  * pages B0h and 8Fh announce.
  *
  * The measure is a store of 20 MB/s without a cheap way to zero blocks: there
@@ -128,11 +122,11 @@ volume_sense_format(const struct volume *vol)
  *   WRITE SAME                32 MiB          1.7 s; 64 of them 107 s
  *     pieces of zeroes        1 MiB           64 of them 3.4 s
  *     pieces with UNMAP       4 MiB           as those of UNMAP
- *     pieces of a pattern     SCSI_PIECE      0.25 MiB
+ *     pieces of a pattern     0.25 MiB
  *   UNMAP                     512 MiB         27 s, if it were written
  *     pieces                  4 MiB           0.2 s
  *   EXTENDED COPY             32 x 4 MiB      13 s, as it reads and writes
- *     pieces                  SCSI_PIECE      0.25 MiB
+ *     pieces                  0.25 MiB
  *   PRE-FETCH                 16 MiB          0.8 s
  *
  * FORMAT UNIT and SANITIZE take as long as they take: IMMED reports them as in
@@ -142,9 +136,6 @@ volume_sense_format(const struct volume *vol)
  */
 #define VOLUME_MAX_TRANSFER   (4u << 20)
 #define VOLUME_MAX_WRITE_SAME (32u << 20)
-#define VOLUME_MAX_UNMAP      (512u << 20)
-#define VOLUME_ZERO_PIECE     (1u << 20)
-#define VOLUME_UNMAP_PIECE    (4u << 20)
 
 /*
  * Identity. serial=S gives the serial number; the NAA identifier follows from

@@ -9,9 +9,9 @@
 #include "target/scsi/volume.h"
 #include "base/log.h"
 
-/* What is written, or made zero in memory, in one go; and what a store may be
- * asked to deallocate, which takes 0.8 s where it writes zeroes at 20 MB/s: when
- * the target stops, the job ends after the piece. Bytes. */
+/* What is written of a pattern in one go; and what a store may be asked to
+ * deallocate, which takes 0.8 s where it writes zeroes at 20 MB/s: when the target
+ * stops, the job ends after the piece. Bytes. */
 #define PIECE	    (1u << 20)
 #define ERASE_PIECE (16u << 20)
 
@@ -20,7 +20,7 @@ enum pass {
 	PASS_OVERWRITE,
 	PASS_SCRUB,
 	PASS_ERASE,
-	PASS_FLUSH,
+	PASS_NONE,
 };
 
 void volume_job_init(struct volume *vol)
@@ -129,7 +129,7 @@ static void job_end(struct volume_job *job, int err)
 		unit_turn_take(job->vol, job->worker, &job->turn, write_end);
 }
 
-/* ---- a piece ---- */
+/* ---- the passes ---- */
 
 static enum pass pass_of(const struct volume_job *job)
 {
@@ -142,7 +142,7 @@ static enum pass pass_of(const struct volume_job *job)
 		return PASS_SCRUB;
 	if (job->plan.erase && n-- == 0)
 		return PASS_ERASE;
-	return PASS_FLUSH;
+	return PASS_NONE;
 }
 
 static unsigned int pass_cnt(const struct volume_job *job)
@@ -159,155 +159,95 @@ static uint64_t job_size_of(const struct volume_job *job)
 static void tell_progress(struct volume_job *job)
 {
 	uint64_t unit = job_size_of(job) / 65536 + 1;
-	uint64_t n = (job->pass * 65536 + job->at / unit) / pass_cnt(job);
+	uint64_t n = (job->pass * 65536 + job->blk.at / unit) / pass_cnt(job);
 
 	atomic_store(&job->progress, n < 65535 ? (uint32_t)n : 65535);
 }
 
-/* The buffer for pass job->pass. */
-static void job_fill(struct volume_job *job)
+/* One block of an overwriting pass, at the begin of the buffer. */
+static uint8_t *job_pattern(struct volume_job *job)
 {
 	const struct volume_job_plan *plan = &job->plan;
-	uint32_t block_size = job->vol->block_size;
 	uint8_t flip = 0;
 
-	if (pass_of(job) != PASS_OVERWRITE) {
-		memset(job->buf, 0, PIECE);
-		return;
-	}
 	if (plan->invert && (plan->overwrite_cnt - 1 - job->pass) % 2)
 		flip = 0xff;
-	for (uint32_t i = 0; i < block_size; i++)
+	for (uint32_t i = 0; i < job->vol->block_size; i++)
 		job->buf[i] = job->pattern[i] ^ flip;
-	for (uint32_t len = block_size; len < PIECE; len += block_size)
-		memcpy(job->buf + len, job->buf, block_size);
+	return job->buf;
 }
 
-static void step(struct reactor_msg *msg);
+static void job_pass(struct volume_job *job);
 
-/* Others have their turn first. */
-static void go_on(struct volume_job *job)
+static void pass_done(struct block_cmd *cmd)
 {
-	job->msg.run = step;
-	reactor_send(job->worker->reactor, &job->msg);
-}
+	struct volume_job *job = container_of(cmd, struct volume_job, blk);
 
-static void piece_done(struct block_request *req, int res)
-{
-	struct volume_job *job = container_of(req, struct volume_job, blk);
-
-	if (res) {
-		job_end(job, res);
-		return;
-	}
-	if (req->op == BLOCK_FLUSH)
-		job_end(job, 0);
-	else if (req->op == BLOCK_EXTENT && req->extent_mapped)
-		/* this extent is to be written, by the next step */
-		go_on(job);
-	else {
-		job->at += req->op == BLOCK_EXTENT ? req->extent_len : req->len;
-		go_on(job);
-	}
-}
-
-static void job_submit(struct volume_job *job, enum block_op op, uint64_t len)
-{
-	job->blk = (struct block_request){
-		.op = op,
-		.offset = op == BLOCK_FLUSH ? 0 : job->at,
-		.len = len,
-		.buf = job->buf,
-		.buf_index = -1,
-		.may_unmap = op == BLOCK_ZERO,
-		.worker = job->worker,
-		.record = &job->vol->dev.record,
-		.done = piece_done,
-	};
-	block_submit(job->vol->dev.backend, &job->blk);
-}
-
-static void write_piece(struct volume_job *job, uint64_t left)
-{
-	job_submit(job, BLOCK_WRITE, left < PIECE ? left : PIECE);
-}
-
-/* Is the next thing to look whether there is something to scrub? */
-static bool must_look(const struct volume_job *job)
-{
-	const struct block_request *last = &job->blk;
-
-	if (!job->vol->dev.backend->info.extents)
-		return false;
-	return !(last->op == BLOCK_EXTENT && last->extent_mapped &&
-		 last->offset == job->at && last->extent_len);
-}
-
-static void scrub_piece(struct volume_job *job, uint64_t left)
-{
-	if (must_look(job)) {
-		job_submit(job, BLOCK_EXTENT, left);
-		return;
-	}
-	if (job->vol->dev.backend->info.extents && job->blk.extent_len < left)
-		left = job->blk.extent_len;
-	write_piece(job, left);
-}
-
-static void erase_piece(struct volume_job *job, uint64_t left)
-{
-	const struct backend_info *store = &job->vol->dev.backend->info;
-	uint64_t max = store->memory ? PIECE : ERASE_PIECE;
-
-	if (store->zero)
-		job_submit(job, BLOCK_ZERO, left < max ? left : max);
-	else
-		write_piece(job, left);
-}
-
-static void job_flush(struct volume_job *job)
-{
-	if (job->vol->dev.write_cache)
-		job_submit(job, BLOCK_FLUSH, 0);
-	else
-		job_end(job, 0);
-}
-
-static void next_pass(struct volume_job *job)
-{
 	job->pass++;
-	job->at = 0;
-	job->blk = (struct block_request){ .op = BLOCK_FLUSH };
-	job_fill(job);
+	if (cmd->res || pass_of(job) == PASS_NONE)
+		job_end(job, cmd->res);
+	else
+		job_pass(job);
 }
 
-static void step(struct reactor_msg *msg)
+static void job_go_on(struct reactor_msg *msg)
 {
 	struct volume_job *job = container_of(msg, struct volume_job, msg);
-	uint64_t left;
 
 	if (atomic_load(&job->stopping)) {
 		job_end(job, -ECANCELED);
 		return;
 	}
-	if (job->at == job_size_of(job))
-		next_pass(job);
 	tell_progress(job);
-	left = job_size_of(job) - job->at;
-	switch (pass_of(job)) {
-	case PASS_OVERWRITE:
-		write_piece(job, left);
-		break;
-	case PASS_SCRUB:
-		scrub_piece(job, left);
-		break;
-	case PASS_ERASE:
-		erase_piece(job, left);
-		break;
-	case PASS_FLUSH:
-		job_flush(job);
-		break;
-	}
+	block_resume(&job->blk);
+}
+
+/* Others have their turn first. */
+static void job_pause(struct block_cmd *cmd)
+{
+	struct volume_job *job = container_of(cmd, struct volume_job, blk);
+
+	job->msg.run = job_go_on;
+	reactor_send(job->worker->reactor, &job->msg);
+}
+
+/* Each pass is on the medium before the next begins: a cache would drop zeroes
+ * that were written over blocks which are deallocated then. */
+static void job_pass(struct volume_job *job)
+{
+	enum pass pass = pass_of(job);
+
+	job->blk = (struct block_cmd){
+		.dev = &job->vol->dev,
+		.worker = job->worker,
+		.kind = BLOCK_CMD_FILL,
+		.fua = true,
+		.may_unmap = pass == PASS_ERASE,
+		.overwrite = pass == PASS_SCRUB,
+		.mapped = pass == PASS_SCRUB,
+		.buf_index = -1,
+		.len = job_size_of(job),
+		.buf = pass == PASS_OVERWRITE ? job_pattern(job) : NULL,
+		.unit_len = job->vol->block_size,
+		.room = job->buf,
+		.room_len = PIECE,
+		.piece_len = ERASE_PIECE,
+		.pause = job_pause,
+		.done = pass_done,
+	};
+	tell_progress(job);
+	if (block_start(&job->blk))
+		pass_done(&job->blk);
+}
+
+static void job_start(struct reactor_msg *msg)
+{
+	struct volume_job *job = container_of(msg, struct volume_job, msg);
+
+	if (atomic_load(&job->stopping))
+		job_end(job, -ECANCELED);
+	else
+		job_pass(job);
 }
 
 /* ---- the beginning ---- */
@@ -319,7 +259,8 @@ static void drained(struct block_hold *hold)
 	struct volume_job *job = container_of(hold, struct volume_job, hold);
 
 	block_hold_drop(hold);
-	go_on(job);
+	job->msg.run = job_start;
+	reactor_send(job->worker->reactor, &job->msg);
 }
 
 static int make_buffers(struct volume_job *job)
@@ -414,10 +355,7 @@ int volume_job_start(struct volume *vol, struct block_worker *w,
 	job->done = done;
 	job->user = user;
 	job->pass = 0;
-	job->at = 0;
-	job->blk = (struct block_request){ .op = BLOCK_FLUSH };
 	atomic_store(&job->progress, 0);
-	job_fill(job);
 	unit_turn_take(vol, w, &job->turn, write_begin);
 	return 0;
 }

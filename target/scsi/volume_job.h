@@ -20,8 +20,7 @@
 
 #include <stdatomic.h>
 
-#include "target/block/backend.h"
-#include "target/block/block_lock.h"
+#include "target/block/block.h"
 #include "target/scsi/unit_state.h"
 
 struct volume;
@@ -65,12 +64,11 @@ struct volume_job {
 	struct unit_turn turn;
 	struct block_hold hold;
 	struct reactor_msg msg;
-	struct block_request blk;
+	struct block_cmd blk; /* the present pass */
 	struct volume_job_plan plan;
 	uint8_t *buf;	  /* a piece of what is written */
 	uint8_t *pattern; /* one block */
 	unsigned int pass;
-	uint64_t at; /* bytes of this pass that are done */
 };
 
 /* Thread: setup. */

@@ -1,119 +1,95 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The block layer on a store that records what reaches it, with and without
- * memory, and that answers at once or later.
- */
+/* The block layer on a store that has it all or nothing: what the store is asked
+ * for, what comes back, and what the next process is told of. */
 #include "target/block/block.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "target/block/block_worker.h"
+#include "tests/lib/t_backend.h"
 #include "tests/lib/t_table.h"
 
-#define SIZE 8192u
-#define LEN  512u
+#define UNIT 512u
+#define MIB  (1u << 20)
+#define SIZE (8u * MIB)
 
-/* ---- the store ---- */
-
-static struct {
-	struct backend be;
-	unsigned int submits;
-	bool later;		     /* answered by answer() */
-	int res;		     /* of what is answered at once */
-	struct block_request *first; /* that waits */
-} store;
-
-static uint8_t memory[SIZE];
-
-static void store_submit(struct backend *be, struct block_request *req)
-{
-	store.submits++;
-	if (store.later)
-		store.first = req;
-	else
-		req->done(req, store.res);
-}
-
-static const struct backend_ops store_ops = {
-	.name = "test",
-	.submit = store_submit,
+/* What a store can do. */
+enum {
+	FUA = 1 << 0,
+	ZERO = 1 << 1,
+	UNMAP = 1 << 2,
+	EXTENTS = 1 << 3,
+	CACHE = 1 << 4,
+	MEMORY = 1 << 5,
+	THROUGH = 1 << 6, /* of the device: WCE is off */
 };
 
-static void answer(int res)
-{
-	struct block_request *req = store.first;
-
-	store.first = NULL;
-	req->done(req, res);
-}
-
-/* ---- requests ---- */
-
+static struct block_device dev;
 static struct block_worker worker;
+static uint8_t data[SIZE];
+static uint8_t room[MIB];
+static bool stopped;
 static unsigned int ends;
-static int last_res;
+static unsigned int pauses;
 
-static void ended(struct block_request *req, int res)
-{
-	ends++;
-	last_res = res;
-}
-
-static struct flush_record record;
-
-static struct block_request request(enum block_op op, uint64_t offset,
-				    void *buf)
-{
-	return (struct block_request){
-		.op = op,
-		.offset = offset,
-		.len = op == BLOCK_FLUSH ? 0 : LEN,
-		.buf = buf,
-		.buf_index = -1,
-		.worker = &worker,
-		.record = &record,
-		.done = ended,
-	};
-}
-
-/* ---- a record of flushes ---- */
-
-static char path[64];
 static const uint8_t volume_id[FLUSH_VOLUME_LEN] = { 1 };
 static const uint8_t writer[FLUSH_PORT_LEN] = { 2 };
+static flush_writer_ref writer_ref;
+
+/* ---- the device ---- */
+
+static char path[64];
 
 static void open_record(void)
 {
 	const struct flush_record_options opt = {
 		.path = path,
-		.store = &store.be,
+		.store = dev.backend,
 		.volume = volume_id,
 		.label = "test",
 		.boot = "boot",
 		.writable = true,
 	};
 
-	flush_record_init(&record);
-	assert_int_equal(flush_record_open(&record, &opt), 0);
+	flush_record_init(&dev.record);
+	assert_int_equal(flush_record_open(&dev.record, &opt), 0);
 }
 
-static void begin(bool has_memory)
+/* Block n is full of the byte n + 1. */
+static void begin(unsigned int can)
 {
+	const struct backend_options opt = { .block_size = UNIT };
 	char dir[] = "/tmp/block-XXXXXX";
+	char msg[64];
 
-	memset(&store, 0, sizeof(store));
-	memset(memory, 0, sizeof(memory));
+	memset(&t_backend, 0, sizeof(t_backend));
+	t_backend.info = (struct backend_info){
+		.size = SIZE,
+		.min_block = 1,
+		.unmap_granularity = can & UNMAP ? 4096 : 0,
+		.volatile_cache = can & CACHE,
+		.fua = can & FUA,
+		.zero = can & ZERO,
+		.extents = can & EXTENTS,
+		.memory = can & MEMORY ? data : NULL,
+	};
+	t_backend.extent_unit = 2 * MIB;
+	memset(&dev, 0, sizeof(dev));
 	memset(&worker, 0, sizeof(worker));
-	store.be.ops = &store_ops;
-	store.be.info.size = SIZE;
-	store.be.info.fua = true;
-	store.be.info.zero = true;
-	store.be.info.memory = has_memory ? memory : NULL;
+	assert_int_equal(
+		t_backend_ops.open(&opt, &dev.backend, msg, sizeof(msg)), 0);
+	for (uint64_t i = 0; i < SIZE; i++)
+		t_backend.store[i] = (uint8_t)(i / UNIT + 1);
+	dev.write_cache = can & CACHE;
+	dev.write_through = can & THROUGH;
+	memset(data, 0xaa, sizeof(data));
+	stopped = false;
 	ends = 0;
-	last_res = 1;
+	pauses = 0;
+	writer_ref = NULL;
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/record", dir);
 	open_record();
@@ -121,126 +97,460 @@ static void begin(bool has_memory)
 
 static void end(void)
 {
-	flush_record_fini(&record);
+	flush_record_leave(&dev.record, &writer_ref);
+	flush_record_fini(&dev.record);
+	dev.backend->ops->close(dev.backend);
 	unlink(path);
 	*strrchr(path, '/') = '\0';
 	assert_int_equal(rmdir(path), 0);
 }
 
-/* Is the writer owed a failed flush by the process after this one? */
+/* After kill -9: is the writer owed a failed flush? */
 static bool owes_after_kill(void)
 {
-	flush_writer_ref ref = NULL;
 	bool is;
 
-	flush_record_fini(&record);
+	flush_record_leave(&dev.record, &writer_ref);
+	flush_record_fini(&dev.record);
 	open_record();
-	is = flush_record_owes(&record, &ref, writer);
-	flush_record_leave(&record, &ref);
+	is = flush_record_owes(&dev.record, &writer_ref, writer);
 	return is;
 }
 
 static void note_write(void)
 {
-	flush_writer_ref ref = NULL;
-
-	flush_record_wrote(&record, &ref, writer);
-	flush_record_leave(&record, &ref);
+	flush_record_wrote(&dev.record, &writer_ref, writer);
 }
 
-/* ---- memory ---- */
+/* ---- commands ---- */
 
-static void memory_is_read_and_written_without_the_store(void **state)
+static void cmd_done(struct block_cmd *cmd)
 {
-	uint8_t wanted[LEN], out[LEN], in[LEN] = { 0 };
-	struct block_request req;
+	ends++;
+}
 
-	begin(/* has_memory= */ true);
-	memset(wanted, 0x5a, sizeof(wanted));
-	memcpy(out, wanted, sizeof(out));
-	req = request(BLOCK_WRITE, SIZE - LEN, out);
-	block_submit(&store.be, &req);
+static void cmd_pause(struct block_cmd *cmd)
+{
+	pauses++;
+}
+
+static struct block_cmd command(enum block_kind kind, uint64_t offset,
+				uint64_t len)
+{
+	return (struct block_cmd){
+		.dev = &dev,
+		.worker = &worker,
+		.kind = kind,
+		.buf_index = -1,
+		.offset = offset,
+		.len = len,
+		.buf = data,
+		.room = room,
+		.room_len = block_room(len),
+		.stop = &stopped,
+		.writer = &writer_ref,
+		.port = writer,
+		.done = cmd_done,
+	};
+}
+
+static void run(struct block_cmd *cmd)
+{
+	bool at_once = block_start(cmd);
+
+	if (at_once) {
+		assert_int_equal(ends, 0);
+		return;
+	}
+	while (!ends && (t_backend_answer() || cmd->pause))
+		if (cmd->pause)
+			block_resume(cmd);
 	assert_int_equal(ends, 1);
-	assert_int_equal(last_res, 0);
-	assert_int_equal(req.progress, LEN);
-	assert_memory_equal(memory + SIZE - LEN, wanted, LEN);
-	assert_int_equal(memory[SIZE - LEN - 1], 0);
-	req = request(BLOCK_READ, SIZE - LEN, in);
-	block_submit(&store.be, &req);
-	assert_int_equal(ends, 2);
-	assert_memory_equal(in, wanted, LEN);
-	assert_int_equal(worker.copied, 2 * LEN);
-	assert_int_equal(store.submits, 0);
+	ends = 0;
+}
+
+/* ---- what the store is asked for ---- */
+
+static const struct cmd_row {
+	const char *name;
+	unsigned int can;
+	enum block_kind kind;
+	uint64_t offset;
+	uint64_t len;
+	bool fua;
+	bool may_unmap;
+	bool overwrite;
+	bool mapped;
+	bool zeroes;
+	const char *ops;
+} cmd_rows[] = {
+	{ "READ", CACHE, BLOCK_CMD_READ, 512, 1024, .ops = "read 512+1024" },
+	{ "READ, FUA", CACHE | FUA, BLOCK_CMD_READ, 512, 512, .fua = true,
+	  .ops = "flush, read 512+512" },
+	{ "READ, FUA, no cache", FUA, BLOCK_CMD_READ, 512, 512, .fua = true,
+	  .ops = "read 512+512" },
+	{ "READ, write-through", CACHE | THROUGH, BLOCK_CMD_READ, 0, 512,
+	  .ops = "read 0+512" },
+	{ "READ of nothing", CACHE, BLOCK_CMD_READ, 512, 0, .ops = "" },
+	{ "WRITE", CACHE | FUA, BLOCK_CMD_WRITE, 0, 512, .ops = "write 0+512" },
+	{ "WRITE, FUA", CACHE | FUA, BLOCK_CMD_WRITE, 0, 512, .fua = true,
+	  .ops = "write 0+512 fua" },
+	{ "WRITE, FUA, that is a flush", CACHE, BLOCK_CMD_WRITE, 0, 512,
+	  .fua = true, .ops = "write 0+512, flush" },
+	{ "WRITE, FUA, no cache", FUA, BLOCK_CMD_WRITE, 0, 512, .fua = true,
+	  .ops = "write 0+512" },
+	{ "WRITE, write-through", CACHE | FUA | THROUGH, BLOCK_CMD_WRITE, 0,
+	  512, .ops = "write 0+512 fua" },
+	{ "WRITE, write-through by a flush", CACHE | THROUGH, BLOCK_CMD_WRITE,
+	  0, 512, .ops = "write 0+512, flush" },
+	{ "WRITE of nothing, FUA", CACHE, BLOCK_CMD_WRITE, 0, 0, .fua = true,
+	  .ops = "" },
+	{ "WRITE, FUA, to memory with a cache", CACHE | FUA | MEMORY,
+	  BLOCK_CMD_WRITE, 0, 512, .fua = true, .ops = "flush" },
+	{ "OR", CACHE, BLOCK_CMD_OR, 0, BLOCK_PIECE + 512,
+	  .ops = "read 0+262144, read 262144+512, write 0+262656" },
+	{ "WRITE and COMPARE", CACHE | FUA, BLOCK_CMD_WRITE_COMPARE, 0, 512,
+	  .fua = true, .ops = "write 0+512 fua, read 0+512" },
+	{ "WRITE and COMPARE, FUA is a flush", CACHE, BLOCK_CMD_WRITE_COMPARE,
+	  0, 512, .fua = true, .ops = "write 0+512, flush, read 0+512" },
+	{ "COMPARE with nothing, in pieces", 0, BLOCK_CMD_COMPARE, 0,
+	  BLOCK_PIECE + 512, .ops = "read 0+262144, read 262144+512" },
+	{ "COMPARE of memory", MEMORY, BLOCK_CMD_COMPARE, 0, MIB, .ops = "" },
+	{ "FILL with zeroes", CACHE | ZERO, BLOCK_CMD_FILL, 512, MIB,
+	  .zeroes = true, .ops = "zero 512+1048064, zero 1048576+512" },
+	{ "FILL with zeroes, may unmap", CACHE | ZERO | UNMAP, BLOCK_CMD_FILL,
+	  512, 4 * MIB, .zeroes = true, .may_unmap = true,
+	  .ops = "zero 512+4193792 may-unmap, zero 4194304+512 may-unmap" },
+	{ "FILL with zeroes, FUA", CACHE | ZERO | FUA, BLOCK_CMD_FILL, 0, 512,
+	  .zeroes = true, .fua = true, .ops = "zero 0+512, flush" },
+	{ "FILL with zeroes that must be written", 0, BLOCK_CMD_FILL, 0,
+	  MIB + 512, .zeroes = true,
+	  .ops = "write 0+1048576, write 1048576+512" },
+	{ "FILL with zeroes that are to be written", ZERO | UNMAP,
+	  BLOCK_CMD_FILL, 0, 512, .zeroes = true, .overwrite = true,
+	  .ops = "write 0+512" },
+	{ "FILL with a pattern, FUA", CACHE | ZERO | FUA, BLOCK_CMD_FILL, 512,
+	  BLOCK_PIECE + 512, .fua = true,
+	  .ops = "write 512+262144, write 262656+512, flush" },
+	{ "FILL of what is mapped", EXTENTS, BLOCK_CMD_FILL, MIB, 4 * MIB,
+	  .zeroes = true, .mapped = true,
+	  .ops = "extent 1048576+4194304, write 1048576+1048576, "
+		 "extent 2097152+3145728, extent 4194304+1048576, "
+		 "write 4194304+1048576" },
+	{ "FILL of what is mapped, which is not known", 0, BLOCK_CMD_FILL, 0,
+	  2 * MIB, .zeroes = true, .mapped = true,
+	  .ops = "write 0+1048576, write 1048576+1048576" },
+	{ "UNMAP", UNMAP, BLOCK_CMD_UNMAP, 512, 4 * MIB,
+	  .ops = "unmap 512+4193792, unmap 4194304+512" },
+	{ "UNMAP, write-through", CACHE | UNMAP | THROUGH, BLOCK_CMD_UNMAP, 512,
+	  512, .ops = "unmap 512+512, flush" },
+	{ "EXTENT", EXTENTS, BLOCK_CMD_EXTENT, MIB, 4 * MIB,
+	  .ops = "extent 1048576+4194304" },
+	{ "EXTENT that the store cannot tell", 0, BLOCK_CMD_EXTENT, MIB, MIB,
+	  .ops = "" },
+	{ "FLUSH", CACHE, BLOCK_CMD_FLUSH, 0, 0, .ops = "flush" },
+	{ "FLUSH without a cache", 0, BLOCK_CMD_FLUSH, 0, 0, .ops = "flush" },
+};
+
+static struct block_cmd row_command(const struct cmd_row *row)
+{
+	struct block_cmd cmd = command(row->kind, row->offset, row->len);
+
+	cmd.fua = row->fua;
+	cmd.may_unmap = row->may_unmap;
+	cmd.overwrite = row->overwrite;
+	cmd.mapped = row->mapped;
+	if (row->zeroes)
+		cmd.buf = NULL;
+	if (row->kind == BLOCK_CMD_FILL)
+		cmd.unit_len = UNIT;
+	return cmd;
+}
+
+/* At once, later, and with a pause after each piece. */
+static void store_is_asked_for_what_it_has(void **state)
+{
+	const struct cmd_row *row = *state;
+
+	for (unsigned int turn = 0; turn < 3; turn++) {
+		struct block_cmd cmd;
+
+		begin(row->can);
+		cmd = row_command(row);
+		t_backend.later = turn == 1;
+		cmd.pause = turn == 2 ? cmd_pause : NULL;
+		run(&cmd);
+		assert_int_equal(cmd.res, 0);
+		assert_false(cmd.differs);
+		assert_string_equal(t_backend.log, row->ops);
+		end();
+	}
+}
+
+/* The same as many times as it asks, each time another request fails. */
+static void error_of_each_request_ends_the_command(void **state)
+{
+	const struct cmd_row *row = *state;
+	unsigned int cnt = 1;
+
+	for (unsigned int nth = 1; nth <= cnt; nth++) {
+		struct block_cmd cmd;
+
+		begin(row->can);
+		cmd = row_command(row);
+		run(&cmd);
+		cnt = t_backend.cnt;
+		end();
+		if (!cnt)
+			return;
+		begin(row->can);
+		cmd = row_command(row);
+		t_backend.fail_at = nth;
+		t_backend.fail_with = -EREMOTEIO;
+		run(&cmd);
+		assert_int_equal(cmd.res, -EREMOTEIO);
+		assert_int_equal(t_backend.cnt, nth);
+		end();
+	}
+}
+
+/* Stopped before the nth request: the store is asked for nothing more. */
+static void stopped_command_asks_for_nothing_more(void **state)
+{
+	const struct cmd_row *row = *state;
+	struct block_cmd cmd;
+	unsigned int cnt;
+
+	begin(row->can);
+	cmd = row_command(row);
+	run(&cmd);
+	cnt = t_backend.cnt;
 	end();
+	for (unsigned int nth = 0; nth < cnt; nth++) {
+		begin(row->can);
+		t_backend.later = true;
+		cmd = row_command(row);
+		stopped = nth == 0;
+		if (!block_start(&cmd))
+			for (unsigned int i = 1; !ends; i++) {
+				stopped = i == nth;
+				assert_true(t_backend_answer());
+			}
+		assert_int_equal(t_backend.cnt, nth);
+		assert_true(cmd.was_stopped);
+		assert_int_equal(cmd.res, -ECANCELED);
+		end();
+	}
 }
 
-static void memory_is_zeroed_by_the_store(void **state)
-{
-	struct block_request req;
+/* ---- the data ---- */
 
-	begin(/* has_memory= */ true);
-	req = request(BLOCK_ZERO, 0, NULL);
-	block_submit(&store.be, &req);
-	assert_int_equal(store.submits, 1);
-	assert_int_equal(ends, 1);
+static void reads_and_writes_what_it_is_told(void **state)
+{
+	static const unsigned int stores[] = { 0, MEMORY };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(stores); i++) {
+		struct block_cmd cmd;
+
+		begin(stores[i]);
+		cmd = command(BLOCK_CMD_WRITE, UNIT, UNIT);
+		run(&cmd);
+		assert_int_equal(t_backend.store[UNIT - 1], 1);
+		assert_memory_equal(t_backend.store + UNIT, data, UNIT);
+		assert_int_equal(t_backend.store[2 * UNIT], 3);
+		cmd = command(BLOCK_CMD_READ, 2 * UNIT, UNIT);
+		run(&cmd);
+		assert_memory_equal(t_backend.store + 2 * UNIT, data, UNIT);
+		assert_int_equal(worker.copied, stores[i] ? 2 * UNIT : 0);
+		end();
+	}
+}
+
+/* RDMA has moved the data: it is not copied, and WRITE is still noted. */
+static void data_that_is_in_place_is_not_copied(void **state)
+{
+	struct block_cmd cmd;
+
+	begin(MEMORY | CACHE);
+	cmd = command(BLOCK_CMD_WRITE, UNIT, UNIT);
+	cmd.buf = block_in_place(&dev, UNIT);
+	assert_ptr_equal(cmd.buf, t_backend.store + UNIT);
+	run(&cmd);
+	cmd = command(BLOCK_CMD_READ, UNIT, UNIT);
+	cmd.buf = block_in_place(&dev, UNIT);
+	run(&cmd);
+	assert_int_equal(worker.copied, 0);
+	assert_int_equal(t_backend.store[UNIT], 2);
+	flush_record_end(&dev.record, flush_record_begin(&dev.record), -EIO);
+	assert_true(owes_after_kill());
 	end();
 }
 
 static void place_of_blocks_is_told_of_memory_alone(void **state)
 {
-	begin(/* has_memory= */ true);
-	assert_ptr_equal(block_in_place(&store.be, LEN), memory + LEN);
-	store.be.info.memory = NULL;
-	assert_null(block_in_place(&store.be, LEN));
+	begin(0);
+	assert_null(block_in_place(&dev, UNIT));
 	end();
 }
 
-/* ---- requests to the store ---- */
-
-static const struct pass_row {
+static const struct compare_row {
 	const char *name;
-	enum block_op op;
-	bool fua;
-	bool later;
-	int res;
-} pass_rows[] = {
-	{ "READ", BLOCK_READ, false, false, 0 },
-	{ "READ, late", BLOCK_READ, false, true, 0 },
-	{ "READ that fails", BLOCK_READ, false, true, -EIO },
-	{ "WRITE", BLOCK_WRITE, false, false, 0 },
-	{ "WRITE that fails, late", BLOCK_WRITE, false, true, -ENOSPC },
-	{ "WRITE, stable", BLOCK_WRITE, true, false, 0 },
-	{ "WRITE, stable, that fails", BLOCK_WRITE, true, false, -EIO },
-	{ "WRITE, stable, that fails, late", BLOCK_WRITE, true, true, -EIO },
-	{ "FLUSH", BLOCK_FLUSH, false, false, 0 },
-	{ "FLUSH, late", BLOCK_FLUSH, false, true, 0 },
-	{ "FLUSH that fails, late", BLOCK_FLUSH, false, true, -EIO },
+	unsigned int can;
+	uint32_t unit_len;
+	uint64_t wrong; /* byte of what is wanted */
+	uint64_t at;	/* first byte that differs; UINT64_MAX: none */
+} compare_rows[] = {
+	{ "equal", 0, 0, UINT64_MAX, UINT64_MAX },
+	{ "equal, in memory", MEMORY, 0, UINT64_MAX, UINT64_MAX },
+	{ "first byte", 0, 0, 0, 0 },
+	{ "a byte in the middle", 0, 0, 700, 700 },
+	{ "last byte", 0, 0, 2 * BLOCK_PIECE - 1, 2 * BLOCK_PIECE - 1 },
+	{ "first byte of the second piece", 0, 0, BLOCK_PIECE, BLOCK_PIECE },
+	{ "last byte, in memory", MEMORY, 0, 2 * BLOCK_PIECE - 1,
+	  2 * BLOCK_PIECE - 1 },
+	{ "one block for all", 0, UNIT, UINT64_MAX, UNIT },
+	{ "one block for all, last byte", 0, UNIT, UNIT - 1, UNIT - 1 },
 };
 
-static void request_is_answered_once_as_the_store_does(void **state)
+static void comparing_finds_the_first_byte_that_differs(void **state)
 {
-	const struct pass_row *row = *state;
-	uint8_t buf[LEN] = { 0 };
-	struct block_request req;
+	const struct compare_row *row = *state;
+	struct block_cmd cmd;
 
-	begin(/* has_memory= */ false);
-	/* the second time with the same request, as a task does it */
-	for (unsigned int i = 0; i < 2; i++) {
-		if (!i)
-			req = request(row->op, 0, buf);
-		req.fua = row->fua;
-		store.later = row->later;
-		store.res = row->res;
-		block_submit(&store.be, &req);
-		if (row->later) {
-			assert_int_equal(ends, i);
-			answer(row->res);
-		}
-		assert_int_equal(ends, i + 1);
-		assert_int_equal(last_res, row->res);
-		assert_int_equal(store.submits, i + 1);
-		assert_ptr_equal(req.done, ended);
+	begin(row->can);
+	memcpy(data, t_backend.store, SIZE);
+	if (row->wrong != UINT64_MAX)
+		data[row->wrong] ^= 1;
+	cmd = command(BLOCK_CMD_COMPARE, 0, 2 * BLOCK_PIECE);
+	cmd.wanted = data;
+	cmd.unit_len = row->unit_len;
+	run(&cmd);
+	assert_int_equal(cmd.res, 0);
+	assert_int_equal(cmd.differs, row->at != UINT64_MAX);
+	if (cmd.differs)
+		assert_int_equal(cmd.at, row->at);
+	assert_int_equal(worker.copied, 0);
+	end();
+}
+
+static void compare_and_write_writes_only_over_what_is_wanted(void **state)
+{
+	struct block_cmd cmd;
+
+	begin(CACHE);
+	for (unsigned int equal = 0; equal < 2; equal++) {
+		memset(data, equal ? 1 : 7, UNIT);
+		cmd = command(BLOCK_CMD_COMPARE_WRITE, 0, UNIT);
+		cmd.wanted = data;
+		cmd.buf = data + UNIT;
+		run(&cmd);
+		assert_int_equal(cmd.differs, !equal);
+		assert_int_equal(t_backend.store[0], equal ? 0xaa : 1);
 	}
+	assert_string_equal(t_backend.log, "read 0+512, read 0+512, "
+					   "write 0+512");
+	end();
+}
+
+static void merging_keeps_the_bits_that_were_set(void **state)
+{
+	struct block_cmd cmd;
+
+	begin(0);
+	cmd = command(BLOCK_CMD_OR, UNIT, 2 * UNIT);
+	run(&cmd);
+	assert_int_equal(t_backend.store[UNIT - 1], 1);
+	assert_int_equal(t_backend.store[UNIT], 0xaa | 2);
+	assert_int_equal(t_backend.store[3 * UNIT - 1], 0xaa | 3);
+	assert_int_equal(t_backend.store[3 * UNIT], 4);
+	end();
+}
+
+/* Of zeroes, too, which the store of the first turn cannot make. */
+static void filling_repeats_the_pattern(void **state)
+{
+	static const unsigned int stores[] = { 0, ZERO, MEMORY, MEMORY | ZERO };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(stores); i++) {
+		struct block_cmd cmd;
+
+		begin(stores[i]);
+		memset(data, 0, UNIT);
+		data[3] = 9;
+		cmd = command(BLOCK_CMD_FILL, UNIT, BLOCK_PIECE + UNIT);
+		cmd.unit_len = UNIT;
+		run(&cmd);
+		for (uint64_t at = UNIT; at < BLOCK_PIECE + 2 * UNIT;
+		     at += UNIT)
+			assert_memory_equal(t_backend.store + at, data, UNIT);
+		assert_int_equal(t_backend.store[UNIT - 1], 1);
+		assert_int_equal(t_backend.store[BLOCK_PIECE + 2 * UNIT],
+				 (uint8_t)(BLOCK_PIECE / UNIT + 3));
+		data[3] = 0;
+		run(&cmd);
+		assert_memory_equal(t_backend.store + BLOCK_PIECE, data, UNIT);
+		end();
+	}
+}
+
+static bool more_ranges(struct block_cmd *cmd)
+{
+	if (cmd->offset >= 3 * UNIT)
+		return false;
+	cmd->offset += UNIT;
+	cmd->len = UNIT;
+	return true;
+}
+
+static void unmapping_takes_all_ranges_and_one_flush(void **state)
+{
+	struct block_cmd cmd;
+
+	begin(CACHE | UNMAP | THROUGH);
+	cmd = command(BLOCK_CMD_UNMAP, 0, 0);
+	cmd.more = more_ranges;
+	run(&cmd);
+	assert_string_equal(t_backend.log, "unmap 512+512, unmap 1024+512, "
+					   "unmap 1536+512, flush");
+	end();
+}
+
+static void extents_are_as_the_store_says_or_mapped(void **state)
+{
+	struct block_cmd cmd;
+
+	begin(EXTENTS);
+	cmd = command(BLOCK_CMD_EXTENT, 2 * MIB + UNIT, 4 * MIB);
+	run(&cmd);
+	assert_false(cmd.extent_mapped);
+	assert_int_equal(cmd.extent_len, 2 * MIB - UNIT);
+	end();
+	begin(0);
+	cmd = command(BLOCK_CMD_EXTENT, 2 * MIB, 4 * MIB);
+	run(&cmd);
+	assert_true(cmd.extent_mapped);
+	assert_int_equal(cmd.extent_len, 4 * MIB);
+	end();
+}
+
+static void each_piece_has_its_pause(void **state)
+{
+	struct block_cmd cmd;
+
+	begin(CACHE);
+	cmd = command(BLOCK_CMD_FILL, 0, 3 * MIB);
+	cmd.buf = NULL;
+	cmd.pause = cmd_pause;
+	assert_false(block_start(&cmd));
+	for (unsigned int i = 1; i <= 3; i++) {
+		assert_int_equal(pauses, i);
+		assert_int_equal(t_backend.cnt, i);
+		assert_int_equal(cmd.at, i * MIB);
+		assert_int_equal(ends, 0);
+		block_resume(&cmd);
+	}
+	assert_int_equal(ends, 1);
+	assert_int_equal(pauses, 3);
 	end();
 }
 
@@ -248,32 +558,75 @@ static void request_is_answered_once_as_the_store_does(void **state)
 
 static const struct note_row {
 	const char *name;
-	enum block_op op;
+	unsigned int can;
+	enum block_kind kind;
 	bool fua;
-	int res;
+	unsigned int fail_at;
+	int fail_with;
 	bool owes; /* the next process the writer a failed flush */
 } note_rows[] = {
-	{ "FLUSH", BLOCK_FLUSH, false, 0, false },
-	{ "FLUSH that fails", BLOCK_FLUSH, false, -EIO, true },
-	{ "WRITE, stable", BLOCK_WRITE, true, 0, false },
-	{ "WRITE, stable, that fails", BLOCK_WRITE, true, -EIO, true },
-	{ "WRITE that fails", BLOCK_WRITE, false, -EIO, false },
-	{ "READ that fails", BLOCK_READ, false, -EIO, false },
+	{ "FLUSH", CACHE, BLOCK_CMD_FLUSH, false, 0, 0, false },
+	{ "FLUSH that fails", CACHE, BLOCK_CMD_FLUSH, false, 1, -EIO, true },
+	{ "FLUSH that is not done", CACHE, BLOCK_CMD_FLUSH, false, 1, -ENOTCONN,
+	  true },
+	{ "WRITE, FUA", CACHE | FUA, BLOCK_CMD_WRITE, true, 0, 0, false },
+	{ "WRITE, FUA, that fails", CACHE | FUA, BLOCK_CMD_WRITE, true, 1, -EIO,
+	  true },
+	{ "WRITE, FUA, flush fails", CACHE, BLOCK_CMD_WRITE, true, 2, -EIO,
+	  true },
+	{ "WRITE that fails", CACHE, BLOCK_CMD_WRITE, false, 1, -EIO, false },
+	{ "READ that fails", CACHE, BLOCK_CMD_READ, false, 1, -EIO, false },
 };
 
-/* After an unflushed write and this request comes kill -9. */
+/* After an unflushed write and this command comes kill -9. */
 static void record_has_what_the_next_process_is_to_know(void **state)
 {
 	const struct note_row *row = *state;
-	uint8_t buf[LEN] = { 0 };
-	struct block_request req;
+	struct block_cmd cmd;
 
-	begin(/* has_memory= */ false);
+	begin(row->can);
 	note_write();
-	store.res = row->res;
-	req = request(row->op, 0, buf);
-	req.fua = row->fua;
-	block_submit(&store.be, &req);
+	t_backend.fail_at = row->fail_at;
+	t_backend.fail_with = row->fail_with;
+	cmd = command(row->kind, 0, UNIT);
+	cmd.fua = row->fua;
+	run(&cmd);
+	assert_int_equal(owes_after_kill(), row->owes);
+	end();
+}
+
+static const struct wrote_row {
+	const char *name;
+	unsigned int can;
+	enum block_kind kind;
+	bool fua;
+	bool owes;
+} wrote_rows[] = {
+	{ "WRITE", CACHE, BLOCK_CMD_WRITE, false, true },
+	{ "WRITE, no cache", 0, BLOCK_CMD_WRITE, false, false },
+	{ "WRITE, FUA", CACHE | FUA, BLOCK_CMD_WRITE, true, false },
+	{ "WRITE, FUA by a flush", CACHE, BLOCK_CMD_WRITE, true, false },
+	{ "WRITE, write-through", CACHE | THROUGH, BLOCK_CMD_WRITE, false,
+	  false },
+	{ "FILL", CACHE | ZERO, BLOCK_CMD_FILL, false, true },
+	{ "UNMAP", CACHE | UNMAP, BLOCK_CMD_UNMAP, false, true },
+	{ "OR", CACHE, BLOCK_CMD_OR, false, true },
+	{ "READ", CACHE, BLOCK_CMD_READ, false, false },
+	{ "COMPARE", CACHE, BLOCK_CMD_COMPARE, false, false },
+};
+
+/* A flush of somebody fails after this command. */
+static void writer_of_the_cache_is_noted_and_nobody_else(void **state)
+{
+	const struct wrote_row *row = *state;
+	struct block_cmd cmd;
+
+	begin(row->can);
+	cmd = command(row->kind, 0, UNIT);
+	cmd.fua = row->fua;
+	cmd.unit_len = row->kind == BLOCK_CMD_FILL ? UNIT : 0;
+	run(&cmd);
+	flush_record_end(&dev.record, flush_record_begin(&dev.record), -EIO);
 	assert_int_equal(owes_after_kill(), row->owes);
 	end();
 }
@@ -281,19 +634,38 @@ static void record_has_what_the_next_process_is_to_know(void **state)
 /* A flush covers what was written before it began, and nothing else. */
 static void flush_does_not_cover_writes_that_come_while_it_runs(void **state)
 {
-	struct block_request first, second;
+	struct block_cmd first, second;
 
-	begin(/* has_memory= */ false);
-	store.later = true;
-	first = request(BLOCK_FLUSH, 0, NULL);
-	block_submit(&store.be, &first);
+	begin(CACHE);
+	t_backend.later = true;
+	first = command(BLOCK_CMD_FLUSH, 0, 0);
+	assert_false(block_start(&first));
 	note_write();
-	answer(0);
-	store.later = false;
-	store.res = -EIO;
-	second = request(BLOCK_FLUSH, 0, NULL);
-	block_submit(&store.be, &second);
+	assert_true(t_backend_answer());
+	t_backend.later = false;
+	t_backend.fail_at = 2;
+	t_backend.fail_with = -EIO;
+	second = command(BLOCK_CMD_FLUSH, 0, 0);
+	assert_true(block_start(&second));
 	assert_true(owes_after_kill());
+	end();
+}
+
+/* WCE goes off while the store has a write that was to be none such. */
+static void write_through_that_comes_meanwhile_is_heeded(void **state)
+{
+	struct block_cmd cmd;
+
+	begin(CACHE | FUA);
+	t_backend.later = true;
+	cmd = command(BLOCK_CMD_WRITE, 0, UNIT);
+	assert_false(block_start(&cmd));
+	dev.write_through = true;
+	assert_true(t_backend_answer());
+	assert_int_equal(ends, 0);
+	assert_true(t_backend_answer());
+	assert_int_equal(ends, 1);
+	assert_string_equal(t_backend.log, "write 0+512, flush");
 	end();
 }
 
@@ -301,11 +673,24 @@ int main(void)
 {
 	static struct t_table t;
 
-	T_ADD(&t, memory_is_read_and_written_without_the_store);
-	T_ADD(&t, memory_is_zeroed_by_the_store);
+	T_ADD_ROWS(&t, cmd_rows, store_is_asked_for_what_it_has);
+	T_ADD_ROWS(&t, cmd_rows, error_of_each_request_ends_the_command);
+	T_ADD_ROWS(&t, cmd_rows, stopped_command_asks_for_nothing_more);
+	T_ADD(&t, reads_and_writes_what_it_is_told);
+	T_ADD(&t, data_that_is_in_place_is_not_copied);
 	T_ADD(&t, place_of_blocks_is_told_of_memory_alone);
-	T_ADD_ROWS(&t, pass_rows, request_is_answered_once_as_the_store_does);
+	T_ADD_ROWS(&t, compare_rows,
+		   comparing_finds_the_first_byte_that_differs);
+	T_ADD(&t, compare_and_write_writes_only_over_what_is_wanted);
+	T_ADD(&t, merging_keeps_the_bits_that_were_set);
+	T_ADD(&t, filling_repeats_the_pattern);
+	T_ADD(&t, unmapping_takes_all_ranges_and_one_flush);
+	T_ADD(&t, extents_are_as_the_store_says_or_mapped);
+	T_ADD(&t, each_piece_has_its_pause);
 	T_ADD_ROWS(&t, note_rows, record_has_what_the_next_process_is_to_know);
+	T_ADD_ROWS(&t, wrote_rows,
+		   writer_of_the_cache_is_noted_and_nobody_else);
 	T_ADD(&t, flush_does_not_cover_writes_that_come_while_it_runs);
+	T_ADD(&t, write_through_that_comes_meanwhile_is_heeded);
 	return t_run(&t);
 }

@@ -34,7 +34,7 @@ static const struct t_disk_row rows[] = {
 
 	/* WRITE AND VERIFY */
 	{ "WRITE AND VERIFY (10)", .cdb = "2e 00 00 00 00 01 00 00 02",
-	  .out = "aa*512 bb*512", .ops = "write 512+1024, flush, read 512+1024",
+	  .out = "aa*512 bb*512", .ops = "write 512+1024 fua, read 512+1024",
 	  .wanted_out = 1024, .lba = 0,
 	  .after = "01*512 aa*512 bb*512 04*512" },
 	{ "WRITE AND VERIFY (12), compare, no cache", .store = T_STABLE,
@@ -45,14 +45,18 @@ static const struct t_disk_row rows[] = {
 	  .cdb = "8e 12 00*7 01 00 00 00 01", .out = "aa*512",
 	  .wanted_out = 512, .lba = 0, .after = "01*512 aa*512 03*512" },
 	{ "WRITE AND VERIFY of nothing", .cdb = "2e 02" },
-	{ "WRITE AND VERIFY, flush fails", .cdb = "2e 02 00*6 01",
-	  .out = "aa*512", .ops = "write 0+512, flush", .fail_at = 2,
-	  .fail_with = -EIO, .wanted_out = 512, .outcome = "03/0c/00", .lba = 0,
-	  .after = "aa*512" },
+	{ "WRITE AND VERIFY, FUA that the store cannot do", .store = T_PLAIN,
+	  .cdb = "2e 02 00*6 01", .out = "aa*512",
+	  .ops = "write 0+512, flush, read 0+512", .wanted_out = 512, .lba = 0,
+	  .after = "aa*512 02*512" },
+	{ "WRITE AND VERIFY, flush fails", .store = T_PLAIN,
+	  .cdb = "2e 02 00*6 01", .out = "aa*512", .ops = "write 0+512, flush",
+	  .fail_at = 2, .fail_with = -EIO, .wanted_out = 512,
+	  .outcome = "03/0c/00", .lba = 0, .after = "aa*512" },
 	{ "WRITE AND VERIFY, cannot be read back", .cdb = "2e 02 00*6 01",
-	  .out = "aa*512", .ops = "write 0+512, flush, read 0+512",
-	  .fail_at = 3, .fail_with = -EIO, .wanted_out = 512,
-	  .outcome = "03/11/00 info 0", .lba = 0, .after = "aa*512" },
+	  .out = "aa*512", .ops = "write 0+512 fua, read 0+512", .fail_at = 2,
+	  .fail_with = -EIO, .wanted_out = 512, .outcome = "03/11/00 info 0",
+	  .lba = 0, .after = "aa*512" },
 	{ "WRITE AND VERIFY, write-protected", .store = T_READ_ONLY,
 	  .cdb = "2e 02 00*6 01", .out = "aa*512", .outcome = "07/27/00" },
 	{ "WRITE AND VERIFY past the end", .cdb = "2e 00 00 00 3f ff 00 00 02",
@@ -375,7 +379,8 @@ static void sanitize_keeps_others_out_until_it_ends(void **state)
 	t_backend.later = true;
 	expect("48 81 00*5 00 05", "02 00 00 01 f0", "good");
 	expect("00", "", "02/04/1b at 0");
-	for (int i = 0; i < 17; i++) /* eight writes, each told and done */
+	/* eight writes, each told and done, and a flush */
+	for (int i = 0; i < 18; i++)
 		t_disk_turn();
 	expect("28 00 00*6 01", "", "02/04/1b at 32768");
 	expect("2a 00 00*6 01", "aa*512", "02/04/1b at 32768");
@@ -435,7 +440,7 @@ static void block_erase_writes_over_what_is_in_use(void **state)
 			    "extent 2097152+6291456, extent 4194304+4194304, "
 			    "write 4194304+1048576, extent 5242880+3145728, "
 			    "write 5242880+1048576, extent 6291456+2097152, "
-			    "zero 0+8388608 may-unmap, flush");
+			    "flush, zero 0+8388608 may-unmap, flush");
 	t_disk_stop();
 }
 
