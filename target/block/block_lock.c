@@ -242,3 +242,20 @@ void block_hold_drop(struct block_hold *hold)
 	block_lock_tell(hold->worker, hold->locks->keeper,
 			&hold->locks->drop_msg, dropped);
 }
+
+static void drain_held(struct block_hold *hold)
+{
+	block_hold_drop(hold);
+	hold->drained(hold);
+}
+
+void block_locks_drain(struct block_locks *locks, struct block_worker *w,
+		       struct block_hold *hold,
+		       void (*drained)(struct block_hold *hold))
+{
+	*hold = (struct block_hold){ .end = UINT64_MAX,
+				     .exclusive = true,
+				     .held = drain_held,
+				     .drained = drained };
+	block_hold_take(locks, w, hold);
+}

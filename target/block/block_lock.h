@@ -58,6 +58,7 @@ struct block_hold {
 	void (*held)(struct block_hold *hold);
 
 	/* private */
+	void (*drained)(struct block_hold *hold);
 	enum block_hold_state state;
 	struct block_locks *locks;
 	struct block_worker *worker;
@@ -103,6 +104,15 @@ void block_locks_detach(struct block_locks *locks, struct block_worker *w);
  * until it is dropped. */
 bool block_hold_take(struct block_locks *locks, struct block_worker *w,
 		     struct block_hold *hold);
+
+/*
+ * Takes the whole of the blocks exclusively and gives it up at once: drained() is
+ * called when every command that had its blocks before has left them, maybe from
+ * within. Thread: @w. @hold stays put until then.
+ */
+void block_locks_drain(struct block_locks *locks, struct block_worker *w,
+		       struct block_hold *hold,
+		       void (*drained)(struct block_hold *hold));
 
 /* Thread: the hold's worker. Gives up a hold, or the waiting for a shared one
  * (never that for an exclusive one). May call held() of others. No harm when

@@ -509,18 +509,12 @@ static void copy_blocks_held(struct block_hold *hold)
 static bool take_blocks(struct scsi_task *task)
 {
 	const struct copy *c = copy_of(task);
-	const struct volume *vol = side(c);
-	uint64_t begin = side_at(c) / vol->block_size;
+	struct volume *vol = side(c);
 
-	if (task->hold.state == BLOCK_HOLD_HELD)
-		return true;
-	task->hold = (struct block_hold){
-		.begin = begin,
-		.end = begin +
-		       (c->piece + vol->block_size - 1) / vol->block_size,
-		.held = copy_blocks_held,
-	};
-	return block_hold_take(&side(c)->dev.locks, task->worker, &task->hold);
+	return scsi_task_take_blocks(task, vol, side_at(c) / vol->block_size,
+				     (c->piece + vol->block_size - 1) /
+					     vol->block_size,
+				     /* exclusive= */ false, copy_blocks_held);
 }
 
 /* May the present piece be read or written now? */

@@ -74,6 +74,17 @@ void scsi_task_blk(struct scsi_task *task, enum block_kind kind,
 void scsi_task_blk_at(struct scsi_task *task, struct volume *vol,
 		      uint64_t offset, uint64_t len);
 
+/*
+ * Here alone tasks get their blocks, those of one volume at a time, so that no two
+ * wait for each other in a circle. Shares @cnt blocks from @lba of @vol with other
+ * tasks, or takes them exclusively. True: at once; false: @held is called when
+ * @task has them, for an exclusive hold maybe from within. Harmless when it has
+ * blocks already. scsi_task_release() gives them up.
+ */
+bool scsi_task_take_blocks(struct scsi_task *task, struct volume *vol,
+			   uint64_t lba, uint64_t cnt, bool exclusive,
+			   void (*held)(struct block_hold *hold));
+
 /* Goes on with a task that has waited for something else than a block command:
  * @more is what the step that follows has returned. */
 void scsi_task_run(struct scsi_task *task, bool more);

@@ -458,6 +458,21 @@ static bool task_answer(struct scsi_task *task,
 
 /* ---- the blocks ---- */
 
+bool scsi_task_take_blocks(struct scsi_task *task, struct volume *vol,
+			   uint64_t lba, uint64_t cnt, bool exclusive,
+			   void (*held)(struct block_hold *hold))
+{
+	struct block_hold *hold = &task->hold;
+
+	if (hold->state == BLOCK_HOLD_HELD)
+		return true;
+	hold->begin = lba;
+	hold->end = lba + cnt;
+	hold->exclusive = exclusive;
+	hold->held = held;
+	return block_hold_take(&vol->dev.locks, task->worker, hold);
+}
+
 static void hold_held(struct block_hold *hold)
 {
 	struct scsi_task *task = container_of(hold, struct scsi_task, hold);
@@ -479,15 +494,11 @@ void scsi_task_hold(struct scsi_task *task,
 	bool all = way == SCSI_HOLD_ALL;
 
 	task->held = held;
-	if (way == SCSI_HOLD_NONE) {
+	if (way == SCSI_HOLD_NONE)
 		held(task);
-		return;
-	}
-	task->hold.begin = all ? 0 : task->cmd.lba;
-	task->hold.end = all ? UINT64_MAX : task->cmd.lba + task->cmd.blocks;
-	task->hold.exclusive = way == SCSI_HOLD_EXCLUSIVE;
-	task->hold.held = hold_held;
-	if (block_hold_take(&task->vol->dev.locks, task->worker, &task->hold))
+	else if (scsi_task_take_blocks(task, task->vol, all ? 0 : task->cmd.lba,
+				       all ? UINT64_MAX : task->cmd.blocks,
+				       way == SCSI_HOLD_EXCLUSIVE, hold_held))
 		hold_held(&task->hold);
 }
 

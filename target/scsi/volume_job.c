@@ -258,7 +258,6 @@ static void drained(struct block_hold *hold)
 {
 	struct volume_job *job = container_of(hold, struct volume_job, hold);
 
-	block_hold_drop(hold);
 	job->msg.run = job_start;
 	reactor_send(job->worker->reactor, &job->msg);
 }
@@ -301,10 +300,8 @@ static void begin_written(struct unit_turn *turn, int err)
 	}
 	if (job->immed)
 		tell_begun(job);
-	job->hold = (struct block_hold){ .end = UINT64_MAX,
-					 .exclusive = true,
-					 .held = drained };
-	block_hold_take(&job->vol->dev.locks, job->worker, &job->hold);
+	block_locks_drain(&job->vol->dev.locks, job->worker, &job->hold,
+			  drained);
 }
 
 static void write_begin(struct unit_turn *turn, int err)
