@@ -113,7 +113,7 @@ struct backend_info {
 	/* Not NULL: all blocks lie here, to be read and written in place. The
 	 * block layer does, and submits no READ and WRITE then. */
 	void *memory;
-	/* Set by the volume, before there is I/O: an RDMA device has pinned
+	/* block_pin_memory(): an RDMA device has pinned
 	 * the pages of memory. They may then not be given back to the kernel,
 	 * which would put others in their place behind the device's back. */
 	bool memory_pinned;

@@ -169,4 +169,11 @@ static inline uint8_t *block_in_place(const struct block_device *dev,
 	return memory ? memory + offset : NULL;
 }
 
+/* For RDMA in place, too: a device has pinned the pages of the memory. They are not
+ * given back to the kernel from now on. Thread: setup, before there is I/O. */
+static inline void block_pin_memory(struct block_device *dev)
+{
+	dev->backend->info.memory_pinned = true;
+}
+
 #endif

@@ -163,7 +163,7 @@ struct port_memory {
 	struct xp_mr *mr[XP_KINDS];
 };
 
-static int register_volume_memory(struct worker *w, struct backend_info *store,
+static int register_volume_memory(struct worker *w, struct volume *vol,
 				  struct port_memory *m, struct error *e)
 {
 	for (int kind = 0; kind < XP_KINDS; kind++) {
@@ -171,12 +171,13 @@ static int register_volume_memory(struct worker *w, struct backend_info *store,
 
 		if (!w->xp[kind] || m->mr[kind])
 			continue;
-		err = xp_mr_register(w->xp[kind], store->memory, store->size,
-				     XP_LOCAL, &m->mr[kind], e);
+		err = xp_mr_register(w->xp[kind], block_in_place(&vol->dev, 0),
+				     vol->blocks * vol->block_size, XP_LOCAL,
+				     &m->mr[kind], e);
 		if (err)
 			return err;
 		if (xp_kind_traits(kind)->needs_device)
-			store->memory_pinned = true;
+			block_pin_memory(&vol->dev);
 	}
 	return 0;
 }
@@ -186,7 +187,7 @@ int worker_register_volume(struct worker *w, struct volume *vol,
 {
 	struct port_memory **m = &vol->port_memory[w->index];
 
-	if (!vol->dev.backend->info.memory)
+	if (!block_in_place(&vol->dev, 0))
 		return 0;
 	if (!*m)
 		*m = calloc(1, sizeof(**m));
@@ -194,7 +195,7 @@ int worker_register_volume(struct worker *w, struct volume *vol,
 		error_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
 	}
-	return register_volume_memory(w, &vol->dev.backend->info, *m, e);
+	return register_volume_memory(w, vol, *m, e);
 }
 
 int worker_add_volume(struct worker *w, struct volume *vol, struct error *e)

@@ -36,7 +36,6 @@ int store_generation(const struct backend_info *info, bool forgets,
 	char text[256 + 2 * FLUSH_LOSS_LEN];
 	int n;
 
-	ret_store->is_memory = info->memory != NULL;
 	if (!backend_life_is_known(life) || forgets || !*boot)
 		return new_generation(ret_store->generation);
 	n = snprintf(

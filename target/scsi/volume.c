@@ -266,6 +266,7 @@ static void volume_describe(struct volume *vol)
 		.swp = true,
 	};
 	vol->info.rotational = store->rotational;
+	vol->info.store.is_memory = block_in_place(&vol->dev, 0);
 	set_limits(vol);
 }
 
