@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "initiator/session.h"
@@ -27,6 +28,13 @@ static void connect_finish(struct srpi_session *s, int err)
 		done(s, &e, s->connected_arg);
 }
 
+static void connect_give_up(struct srpi_session *s)
+{
+	if (ini_paths_several(s))
+		ini_error_no_path(s);
+	connect_finish(s, s->error.err);
+}
+
 /* Errors that say "not by this way": another transport may have one. */
 static bool is_unroutable(int err)
 {
@@ -37,15 +45,19 @@ static bool is_unroutable(int err)
 /* From the first address over RDMA to the last over TCP. */
 static bool next_way(struct srpi_session *s, const struct error *why)
 {
-	if (s->addr->ai_next) {
-		s->addr = s->addr->ai_next;
+	struct ini_path *p = ini_path_now(s);
+
+	if (p->addr->ai_next) {
+		p->addr = p->addr->ai_next;
 		return true;
 	}
+	if (ini_path_first_next(s))
+		return true;
 	if (s->uri.transport != SRP_URI_AUTO || s->kind + 1 == XP_KINDS ||
 	    !is_unroutable(why->err))
 		return false;
 	s->kind++;
-	s->addr = s->addrs;
+	ini_path_first_again(s);
 	snprintf(s->why, sizeof(s->why), "no RDMA device reaches %s",
 		 s->uri.host);
 	return true;
@@ -65,8 +77,8 @@ static int take_transport(struct srpi_session *s, struct error *e)
 	return err;
 }
 
-/* Tries s->addr over s->kind; a way that fails at once leads to the next. */
-static void connect_next(struct srpi_session *s)
+/* A way that fails at once leads to the next. */
+void ini_connect_begin(struct srpi_session *s)
 {
 	struct error e = { 0 };
 	int err;
@@ -78,37 +90,63 @@ static void connect_next(struct srpi_session *s)
 		if (!err)
 			return;
 		e.err = err;
+		ini_error_no_login(s, NULL, &e);
+		ini_path_enter(s, SRPI_PATH_DOWN, &s->error);
 	} while (next_way(s, &e));
-	ini_error_no_login(s, NULL, &e);
-	connect_finish(s, s->error.err);
-}
-
-void ini_connect_begin(struct srpi_session *s)
-{
-	connect_next(s);
+	connect_give_up(s);
 }
 
 void ini_connect_up(struct srpi_session *s)
 {
+	ini_path_up(s);
 	s->reconnect.up_us = reactor_now_us(s->ctx->reactor);
 	s->reconnect.has_served = true;
 	connect_finish(s, 0);
 }
 
-/* A target that says no is the one that was meant: no other way is tried. */
+/* A target that says no is the one that was meant: it is tried in no other way. */
 void ini_connect_refused(struct srpi_session *s, struct ini_channel *ch)
 {
 	bool rejected = ini_error_no_login(s, ch, &ch->why);
 	struct error why = ch->why;
 
 	ini_channel_free(ch);
-	if (!rejected && next_way(s, &why))
-		connect_next(s);
+	ini_path_enter(s, SRPI_PATH_DOWN, &s->error);
+	if (rejected ? ini_path_first_next(s) : next_way(s, &why))
+		ini_connect_begin(s);
 	else
-		connect_finish(s, s->error.err);
+		connect_give_up(s);
 }
 
+/* The channels must be closed before the next address is tried:
+ * ini_reconnect_down() sees to that. */
 void ini_connect_failed(struct srpi_session *s)
 {
-	connect_finish(s, s->error.err);
+	enum srpi_path_state state =
+		s->error.err == -ESHUTDOWN ? SRPI_PATH_STANDBY : SRPI_PATH_DOWN;
+
+	ini_path_enter(s, state, &s->error);
+	if (ini_path_first_next(s))
+		ini_link_end(s);
+	else
+		connect_give_up(s);
+}
+
+bool ini_connect_check(struct srpi_session *s)
+{
+	const struct ini_volume *v = NULL;
+
+	for (unsigned int i = 0; !v && i < s->volume_cnt; i++) {
+		if (s->volumes[i].access.is_standby &&
+		    ini_path_wants(s, &s->volumes[i]))
+			v = &s->volumes[i];
+	}
+	if (!v)
+		return true;
+	ini_error_standby(s, v);
+	free(s->volumes);
+	s->volumes = NULL;
+	s->volume_cnt = 0;
+	ini_connect_failed(s);
+	return false;
 }

@@ -19,6 +19,9 @@
 
 #define BUF_LEN	 16384u
 #define LUNS_MAX 1024u
+/* Target port groups that are looked at; there may be more. */
+#define GROUPS_MAX 32u
+#define GROUPS_LEN 1024u
 
 struct ini_discovery {
 	struct srpi_session *session;
@@ -28,11 +31,15 @@ struct ini_discovery {
 	uint8_t answer[BUF_LEN]; /* ... so answers are read from a copy */
 	uint64_t luns[LUNS_MAX]; /* as the target wrote them */
 	size_t lun_cnt;
-	size_t lun;		    /* index of the one that is asked */
-	unsigned int step;	    /* of steps[], enum ini_question */
-	const char *question;	    /* asked last: the name of a command */
-	bool pages[256];	    /* VPD pages that the unit has */
-	struct ini_volume vol;	    /* what is known of it */
+	size_t lun;	       /* index of the one that is asked */
+	unsigned int step;     /* of steps[], enum ini_question */
+	const char *question;  /* asked last: the name of a command */
+	bool pages[256];       /* VPD pages that the unit has */
+	struct ini_volume vol; /* what is known of it */
+	bool has_alua;	       /* it can tell its target port groups */
+	struct scsi_port_group groups[GROUPS_MAX];
+	bool has_own_group;
+	uint16_t own_group;	    /* of the port that we ask */
 	bool has_volume;	    /* false: not a disk */
 	struct ini_volume *volumes; /* that were found */
 	unsigned int volume_cnt;
@@ -71,9 +78,34 @@ static int learn_inquiry(struct ini_discovery *d, size_t len)
 	if (scsi_inquiry_decode(d->answer, len, &inq))
 		return -EBADMSG;
 	d->has_volume = inq.qualifier == 0 && inq.device_type == 0;
+	d->has_alua = inq.alua;
 	snprintf(info->vendor, sizeof(info->vendor), "%s", inq.vendor);
 	snprintf(info->product, sizeof(info->product), "%s", inq.product);
 	snprintf(info->revision, sizeof(info->revision), "%s", inq.revision);
+	return 0;
+}
+
+/* Where there is no other address to go to, nobody needs to know. */
+static uint32_t ask_groups(struct ini_discovery *d)
+{
+	if (!d->has_alua || !ini_paths_several(d->session))
+		return 0;
+	scsi_cdb_report_port_groups(GROUPS_LEN, d->cmd.cdb);
+	return GROUPS_LEN;
+}
+
+static int learn_groups(struct ini_discovery *d, size_t len)
+{
+	struct ini_access *access = &d->vol.access;
+	size_t total;
+
+	if (scsi_report_port_groups_decode(d->answer, len, d->groups,
+					   GROUPS_MAX, &total))
+		return -EBADMSG;
+	access->group_cnt =
+		total < GROUPS_MAX ? (unsigned int)total : GROUPS_MAX;
+	for (unsigned int i = 0; i < access->group_cnt; i++)
+		access->active_cnt += scsi_alua_is_active(d->groups[i].state);
 	return 0;
 }
 
@@ -115,6 +147,10 @@ static int learn_ids(struct ini_discovery *d, size_t len)
 		return -EBADMSG;
 	snprintf(info->name, sizeof(info->name), "%.*s",
 		 (int)sizeof(info->name) - 1, ids.name);
+	d->has_own_group = ids.has_port_group;
+	d->own_group = ids.port_group;
+	d->vol.access.port_len = ids.port_len;
+	memcpy(d->vol.access.port, ids.port, ids.port_len);
 	if (ids.naa_len == 0)
 		return 0;
 	n = snprintf(info->naa, sizeof(info->naa), "naa.");
@@ -243,6 +279,8 @@ static int learn_mode(struct ini_discovery *d, size_t len)
  */
 static const struct step steps[] = {
 	[INI_Q_INQUIRY] = { "INQUIRY", NEEDED, -1, ask_inquiry, learn_inquiry },
+	[INI_Q_GROUPS] = { "REPORT TARGET PORT GROUPS", OPTIONAL, -1,
+			   ask_groups, learn_groups },
 	[INI_Q_CAPACITY_16] = { "READ CAPACITY (16)", OPTIONAL, -1,
 				ask_capacity_16, learn_capacity_16 },
 	[INI_Q_CAPACITY_10] = { "READ CAPACITY (10)", NEEDED, -1,
@@ -332,6 +370,21 @@ static void settle_limits(struct ini_volume *vol)
 		vol->max_write_same_blocks = 0xffff;
 }
 
+/* By the state of the group of our port; without it, by those of all. */
+static void settle_access(struct ini_discovery *d)
+{
+	struct ini_access *access = &d->vol.access;
+
+	for (unsigned int i = 0; i < access->group_cnt; i++) {
+		if (!d->has_own_group || d->groups[i].id != d->own_group)
+			continue;
+		access->own_is_active = scsi_alua_is_active(d->groups[i].state);
+		access->is_standby |= !access->own_is_active;
+	}
+	if (access->group_cnt && !access->active_cnt)
+		access->is_standby = true;
+}
+
 static int add_volume(struct ini_discovery *d)
 {
 	struct ini_volume *all =
@@ -341,6 +394,7 @@ static int add_volume(struct ini_discovery *d)
 		return -ENOMEM;
 	d->volumes = all;
 	settle_limits(&d->vol);
+	settle_access(d);
 	discover_choose_name(d, &d->vol.info);
 	all[d->volume_cnt++] = d->vol;
 	return 0;
@@ -357,6 +411,8 @@ static void begin_lun(struct ini_discovery *d)
 	memset(&d->vol, 0, sizeof(d->vol));
 	memset(d->pages, 0, sizeof(d->pages));
 	d->has_volume = false;
+	d->has_alua = false;
+	d->has_own_group = false;
 	d->step = 0;
 	d->vol.lun_field = field;
 	/* Until it says otherwise: a flush must never be skipped by mistake. */
@@ -415,6 +471,11 @@ static void discover_answered(struct ini_cmd *cmd, int err)
 	/* A LUN of the list that nobody is behind is not an error. */
 	if (err == -ENODEV && d->step == 0)
 		err = 0;
+	if (err && ini_paths_several(d->session) && cmd->has_sense &&
+	    ini_path_sense_is_standby(&cmd->sense)) {
+		d->vol.access.is_standby = true;
+		err = -ESHUTDOWN;
+	}
 	if (err && step->need == NEEDED) {
 		discover_finish(d, err);
 		return;

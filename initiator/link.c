@@ -46,10 +46,11 @@ static int open_channel(struct srpi_session *s, enum srp_multichan multichan,
 		.initiator = s->initiator,
 		.target = s->uri.target,
 	};
+	const struct addrinfo *addr = ini_path_now(s)->addr;
 	int err;
 
-	err = ini_channel_open(s->xp, s->addr->ai_addr, s->addr->ai_addrlen,
-			       &login, s->options.queue_depth,
+	err = ini_channel_open(s->xp, addr->ai_addr, addr->ai_addrlen, &login,
+			       s->options.queue_depth,
 			       s->opened++ * GENERATIONS, timeout_ms, &events,
 			       s, &s->channels[s->channel_cnt], e);
 	if (!err)
@@ -170,6 +171,7 @@ static void link_discovered(struct srpi_session *s, int err)
 	if (!over && !err && is_first_time(s)) {
 		free(s->volumes);
 		ini_discovery_take(s, &s->volumes, &s->volume_cnt);
+		over = !ini_connect_check(s);
 	} else if (!over && !err) {
 		over = !ini_reconnect_check(s) || s->closing;
 	}
@@ -239,6 +241,7 @@ static void link_logged_in(struct ini_channel *ch)
 		next_channel(s);
 		return;
 	}
+	ini_path_now(s)->logged_in = true;
 	ask_volumes(s);
 }
 

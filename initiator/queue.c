@@ -309,12 +309,26 @@ static void queue_fence(struct srpi_session *s, struct ini_cmd *cmd)
 		cmd_done(s, cmd, queue_refusal(s, cmd));
 }
 
+/* It was not executed, because the target port is in standby: another address may
+ * lead to one that is active. */
+static bool queue_waits_for_path(const struct srpi_session *s,
+				 const struct ini_cmd *cmd)
+{
+	return ini_paths_several(s) && cmd->has_sense && !cmd->is_question &&
+	       ini_path_sense_is_standby(&cmd->sense) && queue_takes(s, cmd);
+}
+
 void ini_queue_answered(struct ini_channel *ch, struct ini_cmd *cmd, int err)
 {
 	struct srpi_session *s = ch->user;
 	bool again = err == -EAGAIN || err == -EBUSY;
 
 	reactor_await(s->ctx->reactor, -1);
+	if (err && queue_waits_for_path(s, cmd)) {
+		wait_in_order(s, cmd);
+		ini_reconnect_standby(s, cmd->lun, &cmd->sense);
+		return;
+	}
 	s->reconnect.has_served |= !cmd->is_question && !again;
 	if (cmd->has_sense)
 		ini_volume_attention(s, cmd->lun, &cmd->sense,

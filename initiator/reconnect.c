@@ -98,15 +98,16 @@ static void set_deadline(struct srpi_session *s, struct reactor_timer *t,
 static void session_block(struct srpi_session *s)
 {
 	uint64_t now = now_us(s);
+	bool stood = now - s->reconnect.up_us >=
+		     (uint64_t)s->options.reconnect_delay_ms * 1000;
 
 	if (s->reconnect.has_served)
 		s->reconnect.down_us = now;
-	if (now - s->reconnect.up_us >=
-	    (uint64_t)s->options.reconnect_delay_ms * 1000)
+	if (stood)
 		s->reconnect.pause_ms = FIRST_PAUSE_MS;
+	ini_paths_outage(s, stood);
 	s->reconnect.login_timeout_ms = FIRST_LOGIN_TIMEOUT_MS;
 	s->reconnect.has_served = false;
-	s->reconnect.reason = 0;
 	s->reconnect.lost_writes = false;
 	ini_volume_forget_attentions(s);
 	ini_session_enter(s, SRPI_BLOCKED, &s->error);
@@ -119,6 +120,19 @@ static void session_block(struct srpi_session *s)
 void ini_reconnect_lost(struct srpi_session *s, const struct ini_channel *ch)
 {
 	ini_error_connection_lost(s, ch);
+	ini_path_failed(s, &s->error);
+	session_block(s);
+	if (!s->closing)
+		ini_link_end(s);
+}
+
+void ini_reconnect_standby(struct srpi_session *s, uint64_t lun_field,
+			   const struct scsi_sense *sense)
+{
+	if (s->link != INI_LINK_UP)
+		return; /* it is being looked at, or left */
+	ini_error_standby_sense(s, lun_field, sense);
+	ini_path_failed(s, &s->error);
 	session_block(s);
 	if (!s->closing)
 		ini_link_end(s);
@@ -150,6 +164,13 @@ void ini_reconnect_down(struct srpi_session *s)
 		ini_session_free_if_idle(s);
 		return;
 	}
+	if (s->state == SRPI_CONNECTING ||
+	    (is_reconnecting(s) && s->options.reconnect_delay_ms >= 0 &&
+	     ini_paths_quick(s))) {
+		reactor_timer_set(s->ctx->reactor, &s->reconnect.pause_timer,
+				  0);
+		return;
+	}
 	if (!is_reconnecting(s) || s->options.reconnect_delay_ms < 0)
 		return;
 	if (s->reconnect.pause_ms > max)
@@ -173,7 +194,12 @@ static void reconnect_attempt(struct reactor_timer *t)
 		reactor_timer_set(s->ctx->reactor, t, 1);
 		return;
 	}
+	if (s->state == SRPI_CONNECTING) {
+		ini_connect_begin(s);
+		return;
+	}
 	s->stats.attempts++;
+	ini_path_next(s);
 	ini_volume_new_nexus(s);
 	err = ini_link_begin(s, &e);
 	if (!err)
@@ -190,20 +216,27 @@ unsigned int ini_reconnect_login_timeout(const struct srpi_session *s)
 		       : s->options.timeout_ms;
 }
 
-void ini_reconnect_failed(struct srpi_session *s, uint32_t reason)
+/* s->error says why; the state of the address is set. */
+static void leave_path(struct srpi_session *s, uint32_t reason)
 {
-	bool news = reason != s->reconnect.reason;
+	bool news = reason != ini_path_now(s)->reason;
 
 	s->looking = false;
+	ini_path_now(s)->reason = reason;
+	if (news)
+		ini_session_enter(s, s->state, &s->error);
+	ini_link_end(s);
+}
+
+void ini_reconnect_failed(struct srpi_session *s, uint32_t reason)
+{
 	/* It may be a target that takes its time. */
 	if (reason == ETIMEDOUT &&
 	    s->reconnect.login_timeout_ms < s->options.timeout_ms)
 		s->reconnect.login_timeout_ms +=
 			s->reconnect.login_timeout_ms / 4;
-	s->reconnect.reason = reason;
-	if (news)
-		ini_session_enter(s, s->state, &s->error);
-	ini_link_end(s);
+	ini_path_failed(s, &s->error);
+	leave_path(s, reason);
 }
 
 void ini_reconnect_up(struct srpi_session *s)
@@ -216,6 +249,7 @@ void ini_reconnect_up(struct srpi_session *s)
 	s->reconnect.has_served = list_empty(&s->queue.waiting);
 	ini_back_text(s, down_ms(s), &back);
 	s->looking = false;
+	ini_path_up(s);
 	ini_session_enter(s, SRPI_RUNNING, &back);
 	ini_queue_release_fenced(s);
 	ini_queue_send(s);
@@ -259,13 +293,10 @@ static const char *find_unanswered(const struct ini_volume *was,
 	return NULL;
 }
 
-/*
- * What makes @now another volume than @was; "": nothing. Only what was answered
- * both times can tell: what @was could not be asked for is believed now.
- */
-static void reconnect_compare(const struct ini_volume *was,
-			      const struct ini_volume *now, char *buf,
-			      size_t len)
+/* The identifiers differ. Only what was answered both times can tell: what @was
+ * could not be asked for is believed now. */
+static bool compare_ids(const struct ini_volume *was,
+			const struct ini_volume *now, char *buf, size_t len)
 {
 	const struct srpi_volume_info *a = &was->info;
 	const struct srpi_volume_info *b = &now->info;
@@ -282,7 +313,20 @@ static void reconnect_compare(const struct ini_volume *was,
 			 "another volume is there now, serial number '%s' "
 			 "instead of '%s'",
 			 b->serial, a->serial);
-	else if (is_gone(was, now))
+	return *buf;
+}
+
+/* What makes @now another volume than @was. */
+static bool reconnect_compare(const struct ini_volume *was,
+			      const struct ini_volume *now, char *buf,
+			      size_t len)
+{
+	const struct srpi_volume_info *a = &was->info;
+	const struct srpi_volume_info *b = &now->info;
+
+	if (compare_ids(was, now, buf, len))
+		return true;
+	if (is_gone(was, now))
 		snprintf(buf, len, "it was in memory, which is gone");
 	else if (a->block_size != b->block_size)
 		snprintf(buf, len, "its blocks have %u bytes now instead of %u",
@@ -291,62 +335,122 @@ static void reconnect_compare(const struct ini_volume *was,
 		snprintf(buf, len, "it has shrunk from %llu to %llu bytes",
 			 (unsigned long long)a->size,
 			 (unsigned long long)b->size);
+	return *buf;
 }
 
-static bool check_volume(struct srpi_session *s, struct ini_volume *was,
-			 const struct ini_volume *now)
+/* What discovery has found of a volume by the present address. */
+enum check {
+	CHECK_SAME,
+	CHECK_GONE,    /* taken away, now or before: the others go on */
+	CHECK_MISSING, /* it may be one that is still being set up */
+	CHECK_UNKNOWN, /* a question had no answer */
+	CHECK_OTHER,   /* it is another volume */
+	CHECK_STANDBY, /* the same, as far as can be seen */
+	CHECK_UNSAFE,  /* the same, but of another target */
+};
+
+/* For a CHECK that is not good, s->error says why. */
+static enum check check_volume(struct srpi_session *s, struct ini_volume *was,
+			       const struct ini_volume *now)
 {
 	const char *question = now ? find_unanswered(was, now) : NULL;
+	bool standby = now && now->access.is_standby && ini_path_wants(s, was);
 	char what[256];
-	uint64_t size;
 
-	/* It was taken away, now or before: the others go on. */
-	if (!now && (s->looking || was->is_gone)) {
-		s->reconnect.lost_writes |= ini_volume_gone(was);
-		return true;
-	}
+	if (!now && (s->looking || was->is_gone))
+		return CHECK_GONE;
 	if (!now) {
-		/* It may be one that is still being set up. */
 		ini_error_other_volume(s, was, "the target does not show it");
 		s->error.err = -ENODEV;
-		ini_reconnect_failed(s, ENODEV);
-		return false;
+		return CHECK_MISSING;
 	}
-	if (question) {
+	if (question && !standby) {
 		ini_error_unanswered(s, was, question);
-		ini_reconnect_failed(s, EAGAIN);
-		return false;
+		return CHECK_UNKNOWN;
 	}
-	reconnect_compare(was, now, what, sizeof(what));
-	if (*what) {
+	if (!question &&
+	    (standby ? compare_ids(was, now, what, sizeof(what))
+		     : reconnect_compare(was, now, what, sizeof(what)))) {
 		ini_error_other_volume(s, was, what);
-		reconnect_give_up(s);
-		return false;
+		return CHECK_OTHER;
 	}
-	size = was->info.size;
+	if (standby) {
+		ini_error_standby(s, was);
+		return CHECK_STANDBY;
+	}
+	if (s->paths.now != s->paths.home && !ini_path_is_fenced(was, now)) {
+		ini_error_unsafe(s, was);
+		return CHECK_UNSAFE;
+	}
+	return CHECK_SAME;
+}
+
+static void take_volume(struct srpi_session *s, struct ini_volume *was,
+			const struct ini_volume *now)
+{
+	uint64_t size = was->info.size;
+
+	if (!now) {
+		s->reconnect.lost_writes |= ini_volume_gone(was);
+		return;
+	}
 	s->reconnect.lost_writes |= ini_volume_back(was, now);
 	if (size != now->info.size) {
 		was->info.size = size;
 		ini_volume_resize(s, was, now->info.size);
 	}
-	return true;
 }
 
+/* The present address cannot be used; s->error says why. */
+static void check_failed(struct srpi_session *s, enum check check)
+{
+	switch (check) {
+	case CHECK_SAME:
+	case CHECK_GONE:
+		break;
+	case CHECK_MISSING:
+		ini_reconnect_failed(s, ENODEV);
+		break;
+	case CHECK_UNKNOWN:
+		ini_reconnect_failed(s, EAGAIN);
+		break;
+	case CHECK_STANDBY:
+		ini_reconnect_failed(s, ESHUTDOWN);
+		break;
+	case CHECK_UNSAFE:
+		ini_path_enter(s, SRPI_PATH_UNSAFE, &s->error);
+		leave_path(s, EXDEV);
+		break;
+	case CHECK_OTHER:
+		ini_path_enter(s, SRPI_PATH_OTHER, &s->error);
+		if (ini_paths_all_other(s))
+			reconnect_give_up(s);
+		else
+			leave_path(s, ESTALE);
+		break;
+	}
+}
+
+/* All volumes are compared before what is known of any of them changes: another
+ * address may be tried next. */
 bool ini_reconnect_check(struct srpi_session *s)
 {
+	enum check check = CHECK_SAME;
 	struct ini_volume *found;
 	unsigned int cnt;
-	bool same = true;
 
 	ini_discovery_take(s, &found, &cnt);
-	for (unsigned int i = 0; same && i < s->volume_cnt; i++) {
-		struct ini_volume *was = &s->volumes[i];
-
-		same = check_volume(s, was,
-				    find_lun(found, cnt, was->lun_field));
-	}
+	for (unsigned int i = 0; check <= CHECK_GONE && i < s->volume_cnt; i++)
+		check = check_volume(
+			s, &s->volumes[i],
+			find_lun(found, cnt, s->volumes[i].lun_field));
+	for (unsigned int i = 0; check <= CHECK_GONE && i < s->volume_cnt; i++)
+		take_volume(s, &s->volumes[i],
+			    find_lun(found, cnt, s->volumes[i].lun_field));
+	if (check > CHECK_GONE)
+		check_failed(s, check);
 	free(found);
-	return same;
+	return check <= CHECK_GONE;
 }
 
 void ini_reconnect_init(struct srpi_session *s)

@@ -32,8 +32,7 @@ static void session_free(struct srpi_session *s)
 	ini_xp_put(s->own);
 	free(s->zeroes);
 	free(s->volumes);
-	if (s->addrs)
-		freeaddrinfo(s->addrs);
+	ini_paths_free(s);
 	s->ctx->sessions--;
 	free(s);
 }
@@ -68,37 +67,6 @@ void srpi_close(struct srpi_session *s, void (*closed)(void *arg), void *arg)
 }
 
 /* ---- the begin ---- */
-
-static int host_look_up(struct srpi_session *s, int flags)
-{
-	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
-					.ai_flags = flags };
-	char port[8];
-
-	snprintf(port, sizeof(port), "%u", s->uri.port);
-	return getaddrinfo(s->uri.host, port, &hints, &s->addrs);
-}
-
-/*
- * AI_ADDRCONFIG leaves out families in which this host has no address, other
- * than on loopback: good for names, which have addresses of both. A number
- * says itself which family it is of.
- */
-static int host_resolve(struct srpi_session *s, struct error *e)
-{
-	int err = host_look_up(s, AI_NUMERICHOST);
-
-	if (err == EAI_NONAME)
-		err = host_look_up(s, AI_ADDRCONFIG);
-	if (err) {
-		return error_set(e, -EHOSTUNREACH,
-				 "cannot log in to '%s': the host name: %s; "
-				 "check its spelling",
-				 s->uri.host, gai_strerror(err));
-	}
-	s->addr = s->addrs;
-	return 0;
-}
 
 static void choose_transport(struct srpi_session *s)
 {
@@ -141,10 +109,6 @@ static int parse_uri(const char *text, struct srp_uri *ret, struct error *e)
 
 	if (err)
 		return error_set(e, err, "bad address '%s': %s", text, msg);
-	if (ret->more_cnt)
-		return error_set(e, -EINVAL,
-				 "bad address '%s': more than one address",
-				 text);
 	return 0;
 }
 
@@ -162,6 +126,7 @@ int srpi_uri_parse(const char *text, struct srpi_uri *ret_uri,
 	memcpy(uri.volume, u.volume, sizeof(uri.volume));
 	if (u.has_initiator)
 		srp_port_id_format(&u.initiator, uri.initiator);
+	uri.addresses = 1 + u.more_cnt;
 	ini_struct_give(ret_uri, &uri, sizeof(uri));
 	return 0;
 }
@@ -174,7 +139,7 @@ void srpi_port_of_identity(const char *identity, char ret_port[SRPI_PORT_SIZE])
 	srp_port_id_format(&port, ret_port);
 }
 
-/* What the caller gave; an error leaves nothing to free. */
+/* What the caller gave. After an error, the addresses are to be freed. */
 static int ini_session_check(struct srpi_session *s, const char *uri,
 			     const struct srpi_options *options,
 			     struct error *e)
@@ -189,7 +154,7 @@ static int ini_session_check(struct srpi_session *s, const char *uri,
 	fault = srpi_timeouts_fault(&s->options);
 	if (fault)
 		return error_set(e, -EINVAL, "%s", fault);
-	return host_resolve(s, e);
+	return ini_paths_resolve(s, e);
 }
 
 int srpi_connect(struct srpi_ctx *ctx, const char *uri,
@@ -207,6 +172,7 @@ int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 		return ini_error_give(e, &why);
 	}
 	if (ini_session_check(s, uri, options, &why)) {
+		ini_paths_free(s);
 		free(s);
 		return ini_error_give(e, &why);
 	}

@@ -8,6 +8,7 @@
  *   queue.c      commands: waiting, sent, held, sent again
  *   link.c       the channels: log in, ask for the volumes, log in the others
  *   discover.c   what volumes there are
+ *   path.c       the addresses: which one is next, what is said of each
  *   connect.c    the first time: which address, which transport
  *   volumes.c    what is known of each volume, and what it may have lost
  *   properties.c the size, and mode pages, that have changed
@@ -17,10 +18,9 @@
 #ifndef INITIATOR_SESSION_H
 #define INITIATOR_SESSION_H
 
-#include <netdb.h>
-
 #include "initiator/channel.h"
 #include "initiator/ctx.h"
+#include "initiator/path.h"
 #include "protocol/scsi_mode.h"
 #include "protocol/scsi_vpd.h"
 #include "protocol/srp_uri.h"
@@ -63,6 +63,7 @@ enum ini_answer {
 
 enum ini_question {
 	INI_Q_INQUIRY,
+	INI_Q_GROUPS,
 	INI_Q_CAPACITY_16,
 	INI_Q_CAPACITY_10,
 	INI_Q_PAGES,
@@ -74,6 +75,16 @@ enum ini_question {
 	INI_Q_STORE,
 	INI_Q_MODES,
 	INI_QUESTIONS,
+};
+
+/* What a volume says of the target port by which it is seen. */
+struct ini_access {
+	bool is_standby; /* neither read nor written by this port */
+	bool own_is_active;
+	unsigned int group_cnt; /* target port groups; 0: not told */
+	unsigned int active_cnt;
+	uint8_t port_len; /* the name of the port; 0: none */
+	uint8_t port[SCSI_PORT_NAME_MAX];
 };
 
 struct ini_volume {
@@ -88,6 +99,7 @@ struct ini_volume {
 	bool no_lba_status;
 	bool has_store; /* the target tells: */
 	struct scsi_store store;
+	struct ini_access access;
 	uint8_t answers[INI_QUESTIONS]; /* enum ini_answer */
 
 	/* ---- what survives the connection, see volumes.c ---- */
@@ -146,7 +158,6 @@ struct ini_reconnect {
 	 * same outage: a target that breaks each connection must not hold I/O
 	 * for ever. */
 	bool has_served;
-	uint32_t reason;  /* of the last failed attempt: told once */
 	bool lost_writes; /* with the last connection, maybe */
 };
 
@@ -168,8 +179,7 @@ struct srpi_session {
 	struct srpi_options options;
 	struct srp_port_id initiator;
 
-	struct addrinfo *addrs; /* of the host */
-	struct addrinfo *addr;	/* that is being tried, then used */
+	struct ini_paths paths;
 	enum xp_kind kind;
 	char why[320];	    /* why this transport */
 	struct ini_xp *own; /* transport, NULL: none yet */
@@ -260,7 +270,7 @@ void ini_queue_lost(struct ini_channel *ch, struct ini_cmd *cmd);
 /* ---- link.c ---- */
 
 void ini_link_init(struct srpi_session *s);
-/* Begins to log in to s->addr over s->xp. After an error nothing follows; else
+/* Begins to log in to the present address over s->xp. After an error nothing follows; else
  * ini_connect_* or ini_reconnect_* are told what becomes of it. */
 int ini_link_begin(struct srpi_session *s, struct error *e);
 /* Closes all channels; ini_reconnect_down() follows, maybe from within. */
@@ -321,12 +331,16 @@ void ini_properties_free(struct ini_properties *p);
 
 /* ---- connect.c ---- */
 
+/* Tries the present address, and those behind it. */
 void ini_connect_begin(struct srpi_session *s);
 void ini_connect_up(struct srpi_session *s);
 /* @ch did not log in; it is freed. */
 void ini_connect_refused(struct srpi_session *s, struct ini_channel *ch);
 /* It logged in, then s->error happened. */
 void ini_connect_failed(struct srpi_session *s);
+/* Discovery has found s->volumes. False: they are in standby at this address, and the
+ * attempt has failed. */
+bool ini_connect_check(struct srpi_session *s);
 
 /* ---- reconnect.c ---- */
 
@@ -337,6 +351,10 @@ void ini_reconnect_lost(struct srpi_session *s, const struct ini_channel *ch);
 /* All channels are closed and gone. */
 void ini_reconnect_down(struct srpi_session *s);
 void ini_reconnect_up(struct srpi_session *s);
+/* A command of LUN @lun_field was answered with @sense: the present address is in
+ * standby. The session goes to another one. */
+void ini_reconnect_standby(struct srpi_session *s, uint64_t lun_field,
+			   const struct scsi_sense *sense);
 /* Discovery looks again on the channels that there are; s->error says why. */
 void ini_reconnect_look(struct srpi_session *s);
 /* How long the login of an attempt may take, in milliseconds. */
@@ -377,6 +395,15 @@ void ini_timeout_text(const struct ini_cmd *cmd, uint64_t age_ms, char *buf,
 void ini_error_still_down(struct srpi_session *s, uint64_t down_ms,
 			  const char *what);
 void ini_back_text(struct srpi_session *s, uint64_t down_ms, struct error *ret);
+/* Volume @v is in standby at the present address; err is -ESHUTDOWN. */
+void ini_error_standby(struct srpi_session *s, const struct ini_volume *v);
+/* The same, as @sense of a command tells it. */
+void ini_error_standby_sense(struct srpi_session *s, uint64_t lun_field,
+			     const struct scsi_sense *sense);
+/* The present address belongs to another target than the one before. */
+void ini_error_unsafe(struct srpi_session *s, const struct ini_volume *v);
+/* No address could be used by the first login. */
+void ini_error_no_path(struct srpi_session *s);
 /* @what has become of volume @v. */
 void ini_error_other_volume(struct srpi_session *s, const struct ini_volume *v,
 			    const char *what);

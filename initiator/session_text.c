@@ -36,17 +36,18 @@ static void addr_text(const struct sockaddr *addr, socklen_t len, char *buf)
 /* The target: its address, with the name that was asked for. */
 static void peer_text(const struct srpi_session *s, char *buf, size_t len)
 {
+	const struct ini_path *path = &s->paths.all[s->paths.now];
 	char addr[ADDR_TEXT_SIZE];
 	const char *host = addr;
-	size_t host_len = strlen(s->uri.host);
+	size_t host_len = strlen(path->host);
 
-	addr_text(s->addr->ai_addr, s->addr->ai_addrlen, addr);
+	addr_text(path->addr->ai_addr, path->addr->ai_addrlen, addr);
 	if (*host == '[')
 		host++;
-	if (strncmp(host, s->uri.host, host_len) == 0)
+	if (strncmp(host, path->host, host_len) == 0)
 		snprintf(buf, len, "%s", addr);
 	else
-		snprintf(buf, len, "%s (%s)", s->uri.host, addr);
+		snprintf(buf, len, "%s (%s)", path->host, addr);
 }
 
 /*
@@ -56,6 +57,7 @@ static void peer_text(const struct srpi_session *s, char *buf, size_t len)
 static void local_text(const struct srpi_session *s,
 		       const struct ini_channel *ch, char *buf)
 {
+	const struct addrinfo *peer = s->paths.all[s->paths.now].addr;
 	const char *known = ch && ch->xp ? xp_chan_local(ch->xp) : "";
 	struct sockaddr_storage addr = { 0 };
 	socklen_t len = sizeof(addr);
@@ -68,10 +70,10 @@ static void local_text(const struct srpi_session *s,
 		snprintf(buf, ADDR_TEXT_SIZE, "%s", known);
 		return;
 	}
-	fd = socket(s->addr->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = socket(peer->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	if (connect(fd, s->addr->ai_addr, s->addr->ai_addrlen) == 0 &&
+	if (connect(fd, peer->ai_addr, peer->ai_addrlen) == 0 &&
 	    getsockname(fd, (struct sockaddr *)&addr, &len) == 0) {
 		addr_text((struct sockaddr *)&addr, len, text);
 		/* The datagram's port is nobody's. */
@@ -231,27 +233,63 @@ void ini_error_still_down(struct srpi_session *s, uint64_t down_ms,
 
 	peer_text(s, peer, sizeof(peer));
 	memcpy(why, s->error.text, sizeof(why));
-	error_set(&s->error, -EIO, "no connection to %s for %.1f s%s: %s", peer,
-		  (double)down_ms / 1000, what, why);
+	if (ini_paths_several(s))
+		error_set(&s->error, -EIO,
+			  "none of the %u addresses could be used for %.1f "
+			  "s%s: %s",
+			  s->paths.cnt, (double)down_ms / 1000, what, why);
+	else
+		error_set(&s->error, -EIO,
+			  "no connection to %s for %.1f s%s: %s", peer,
+			  (double)down_ms / 1000, what, why);
 }
 
 void ini_back_text(struct srpi_session *s, uint64_t down_ms, struct error *ret)
 {
+	const struct ini_path *home = &s->paths.all[s->paths.home];
+	bool moved = s->paths.now != s->paths.home;
 	char peer[PEER_TEXT_SIZE];
 	char way[WAY_TEXT_SIZE];
 
 	peer_text(s, peer, sizeof(peer));
 	way_text(s, s->channels[0], way, sizeof(way));
 	error_set(ret, s->reconnect.lost_writes ? -EIO : 0,
-		  "%s %s%s %s %.1f s%s",
+		  "%s %s%s %s %.1f s%s%s%s",
 		  s->looking ? "the volumes of" : "connected to", peer, way,
 		  s->looking ? "are the same, seen in" : "again after",
-		  (double)down_ms / 1000,
+		  (double)down_ms / 1000, moved ? ", in place of " : "",
+		  moved ? home->text : "",
 		  s->reconnect.lost_writes
-			  ? "; the target may have lost writes that "
-			    "were not flushed, so the next flush "
-			    "fails"
+			  ? "; the target may have lost writes that were not "
+			    "flushed, so the next flush fails"
 			  : "");
+}
+
+void ini_error_standby(struct srpi_session *s, const struct ini_volume *v)
+{
+	ini_error_other_volume(s, v, "the target port is in standby");
+	s->error.err = -ESHUTDOWN;
+}
+
+void ini_error_unsafe(struct srpi_session *s, const struct ini_volume *v)
+{
+	ini_error_other_volume(
+		s, v,
+		"another target shows it, and may not know what the one before "
+		"still writes; not used");
+	s->error.err = -EXDEV;
+}
+
+/* All of them, each with its reason. */
+void ini_error_no_path(struct srpi_session *s)
+{
+	int err = s->error.err;
+
+	error_set(&s->error, err, "none of the %u addresses can be used",
+		  s->paths.cnt);
+	for (unsigned int i = 0; i < s->paths.cnt; i++)
+		error_add(&s->error, "%s (%u) %s", i ? "," : ":", i + 1,
+			  s->paths.all[i].why);
 }
 
 void ini_error_other_volume(struct srpi_session *s, const struct ini_volume *v,
@@ -297,6 +335,17 @@ void ini_error_volume_changes(struct srpi_session *s, uint64_t lun_field,
 	error_set(&s->error, -EAGAIN, "%s has changed: %s", lun,
 		  sense ? scsi_sense_text(sense, text)
 			: "its blocks have another size");
+}
+
+void ini_error_standby_sense(struct srpi_session *s, uint64_t lun_field,
+			     const struct scsi_sense *sense)
+{
+	char lun[PEER_TEXT_SIZE + 20];
+	char text[SCSI_SENSE_TEXT_LEN];
+
+	lun_text(s, lun_field, lun, sizeof(lun));
+	error_set(&s->error, -ESHUTDOWN, "%s: %s", lun,
+		  scsi_sense_text(sense, text));
 }
 
 void ini_error_keeps_changing(struct srpi_session *s)

@@ -110,10 +110,12 @@ int srpi_fork_init(void);
 /* What a URI says. */
 struct srpi_uri {
 	size_t struct_size;
-	char host[256]; /* a name or an address, IPv6 without brackets */
+	/* Of the first address: a name or an address, IPv6 without brackets. */
+	char host[256];
 	uint16_t port;
 	char volume[256];		/* "": none */
 	char initiator[SRPI_PORT_SIZE]; /* our port identifier; "": none */
+	unsigned int addresses;		/* how many the URI names */
 };
 
 /* Takes apart what srpi_connect() accepts. Resolves nothing. Return: 0, or
@@ -216,10 +218,10 @@ const char *srpi_timeouts_fault(const struct srpi_options *options);
 
 /*
  * srpi_connect() - log in to the target of @uri and find its volumes
- * @uri:  srp://HOST[:PORT][/VOLUME][?id_ext=..&ioc_guid=..&initiator=..];
- *	  srp+rdma:// and srp+tcp:// force the
- *	  transport. VOLUME is for the caller (srpi_volume_find()); all volumes
- *	  are found.
+ * @uri:  srp://HOST[:PORT][,HOST[:PORT]]...[/VOLUME][?id_ext=..&ioc_guid=..
+ *	  &initiator=..]; srp+rdma:// and srp+tcp:// force the transport. VOLUME
+ *	  is for the caller (srpi_volume_find()); all volumes are found. Several
+ *	  addresses: see "paths" below.
  * @done: called once, unless srpi_connect() fails: e->err is 0 when the
  *	  session is RUNNING; otherwise it is CLOSED and must be freed with
  *	  srpi_close() all the same.
@@ -278,6 +280,48 @@ struct srpi_session_stats {
 
 void srpi_session_stats(const struct srpi_session *s,
 			struct srpi_session_stats *ret_stats);
+
+/* ---- paths ---- */
+
+/*
+ * A URI can name up to eight addresses: of one target, or of several targets that
+ * serve one store in turn. They must show the same volumes with the same LUNs. The
+ * session uses one address at a time, and all over the same transport. When the
+ * address fails, or the target says that its port is in standby, the session tries
+ * the others. The states and times of a session hold for all its addresses together.
+ *
+ * The session goes on with another address only when its volumes are the same ones
+ * and nothing that was sent to the first address can change them any more. This is
+ * so for two addresses of one target, and for targets that tell by target port
+ * groups (ALUA) that only one of them is active. VOLUME of the URI chooses the volume
+ * whose standby counts; without VOLUME, all volumes must be active.
+ */
+enum srpi_path_state {
+	SRPI_PATH_UNTRIED,
+	SRPI_PATH_IN_USE,  /* now, or until the connection was lost */
+	SRPI_PATH_DOWN,	   /* the connection was lost, or the login failed */
+	SRPI_PATH_STANDBY, /* reads and writes need another address now */
+	/* The volumes are the same, but of another target, and nothing tells
+	 * what the first one still does with them. Not used, but asked again. */
+	SRPI_PATH_UNSAFE,
+	SRPI_PATH_OTHER, /* other volumes; never tried again */
+};
+
+/* "in use", "standby", ... */
+const char *srpi_path_state_name(enum srpi_path_state state);
+
+struct srpi_path_info {
+	size_t struct_size;
+	const char *address; /* "10.0.0.1:5555", as the URI has it */
+	enum srpi_path_state state;
+	const char *why; /* it is not in use; "": not known */
+};
+
+unsigned int srpi_path_cnt(const struct srpi_session *s);
+/* @path: 0 ... cnt - 1, in the order of the URI. The texts are valid until the
+ * next call of srpi_ctx_run() or srpi_close(). */
+void srpi_path_info(const struct srpi_session *s, unsigned int path,
+		    struct srpi_path_info *ret_info);
 
 /* ---- volumes ---- */
 

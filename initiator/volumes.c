@@ -81,6 +81,7 @@ enum news {
 	NEWS_CAPACITY = 1 << 2, /* to be asked for again: the size */
 	NEWS_MODES = 1 << 3,	/* the mode pages */
 	NEWS_UNIT = 1 << 4,	/* everything: it may be another unit */
+	NEWS_PATH = 1 << 5,	/* another target port may be active */
 };
 
 /* What is not here changes nothing that discovery has asked for. The first row
@@ -100,6 +101,7 @@ static const struct {
 	{ 0xffff, SCSI_ASC_PARAMETERS_CHANGED, NEWS_UNIT },
 	{ 0xffff, SCSI_ASC_MODE_PARAMETERS_CHANGED, NEWS_MODES },
 	{ 0xffff, SCSI_ASC_CAPACITY_CHANGED, NEWS_CAPACITY },
+	{ 0xffff, SCSI_ASC_ACCESS_STATE_CHANGED, NEWS_PATH },
 	/* Operating conditions, INQUIRY data, identifier, LUNs, ... */
 	{ 0xff00, SCSI_ASC_OPERATING_CONDITIONS_CHANGED, NEWS_UNIT },
 };
@@ -150,6 +152,8 @@ void ini_volume_attention(struct srpi_session *s, uint64_t lun_field,
 	if (sense->deferred || sense->key != SCSI_KEY_UNIT_ATTENTION)
 		return;
 	news = news_of(sense);
+	if (news & NEWS_PATH && ini_paths_several(s))
+		news |= NEWS_UNIT;
 	if (v && news & NEWS_MODES)
 		doubt_modes(v);
 	changes = news & (NEWS_UNIT | NEWS_CAPACITY | NEWS_MODES);

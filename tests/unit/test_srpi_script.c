@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "initiator/ctx.h"
+#include "initiator/session.h"
 #include "protocol/scsi_pages.h"
 #include "protocol/scsi_vpd.h"
 #include "protocol/srp_iu.h"
@@ -45,6 +45,15 @@ struct play_options {
 	unsigned int timeout_ms;
 	unsigned int channels; /* that we ask for */
 	bool only_one;	       /* channel is let in */
+	/* Target port groups: how many, that of this target, the active one. */
+	uint16_t groups;
+	uint16_t own;
+	uint16_t active;
+	uint8_t naa;
+	/* The second address of the URI, in front of another target. */
+	const struct play_options *other;
+	const char *volume; /* of the URI; NULL: none */
+	bool fails;	    /* the first login does; session is NULL then */
 };
 
 struct play_send {
@@ -97,7 +106,9 @@ struct play {
 	char came_by[32];  /* which channel, as a digit; a string */
 	unsigned int lba_cnt;
 	unsigned int syncs;	/* SYNCHRONIZE CACHE seen */
+	unsigned int refused;	/* in standby */
 	unsigned int cred_rsps; /* SRP_CRED_RSP seen */
+	struct play *other;	/* target alone; NULL: none */
 	struct srpi_session *session;
 	struct srpi_error told; /* with the last change of state */
 	/* What the session is closed from within; see close_from(). */
@@ -217,6 +228,8 @@ static void answer_vpd(struct play *p, const struct srp_cmd_view *cmd)
 	size_t len;
 
 	info.store.generation[0] = p->generation;
+	info.groups.cnt = p->o.groups;
+	info.groups.own = p->o.own;
 	if (p->o.has_ids) {
 		list[4 + list[3]++] = SCSI_VPD_UNIT_SERIAL_NUMBER;
 		list[4 + list[3]++] = SCSI_VPD_DEVICE_IDENTIFICATION;
@@ -244,6 +257,7 @@ static void answer_inquiry(struct play *p, const struct srp_cmd_view *cmd)
 		return;
 	}
 	memcpy(b + 8, "ACME    OLD DISK        1.0 ", 28);
+	b[5] = p->o.groups ? 0x30 : 0;
 	answer(p, cmd, b, sizeof(b));
 }
 
@@ -262,6 +276,22 @@ static void answer_mode(struct play *p, const struct srp_cmd_view *cmd)
 	if (p->o.mode == MODE_NO_PAGE)
 		b[0] = 3;
 	answer(p, cmd, b, b[0] + 1u);
+}
+
+static bool is_standby(const struct play *p)
+{
+	return p->o.groups && p->o.active != p->o.own;
+}
+
+static void answer_groups(struct play *p, const struct srp_cmd_view *cmd)
+{
+	struct scsi_disk_info info = { .groups.cnt = p->o.groups,
+				       .groups.own = p->o.own,
+				       .groups.active = p->o.active };
+	uint8_t b[64];
+
+	answer(p, cmd, b,
+	       scsi_report_port_groups_encode(&info, false, b, sizeof(b)));
 }
 
 static bool meets(struct meet *m, const uint8_t *cdb)
@@ -300,7 +330,17 @@ static void answer_cmd(struct play *p, const struct srp_cmd_view *cmd)
 			     SCSI_ASC_LUN_NOT_SUPPORTED);
 		return;
 	}
+	if (is_standby(p) && (cmd->cdb[0] == 0x2a || cmd->cdb[0] == 0x28 ||
+			      cmd->cdb[0] == 0x35)) {
+		p->refused++;
+		answer_sense(p, cmd, SCSI_KEY_NOT_READY,
+			     SCSI_ASC_TARGET_PORT_STANDBY);
+		return;
+	}
 	switch (cmd->cdb[0]) {
+	case 0xa3:
+		answer_groups(p, cmd);
+		return;
 	case 0xa0:
 		answer(p, cmd, b,
 		       scsi_report_luns_encode(&lun, p->is_gone ? 0 : 1, b,
@@ -506,10 +546,47 @@ static void resized(struct srpi_session *s, unsigned int volume, void *arg)
 	close_from(arg, RESIZED);
 }
 
+/* Starts a target; returns its port. */
+static uint16_t play_listen(struct play *p, const struct play_options *o)
+{
+	struct sockaddr_in addr = free_addr();
+	struct error e;
+
+	p->o = *o;
+	p->naa = o->naa;
+	p->blocks = BLOCKS;
+	p->block_size = BLK;
+	p->generation = o->generation;
+	assert_int_equal(xp_mr_register(p->xp, p->sends, sizeof(p->sends),
+					XP_LOCAL, &p->mr, &e),
+			 0);
+	assert_int_equal(xp_listen(p->xp, (struct sockaddr *)&addr,
+				   sizeof(addr), requested, p, &p->listener,
+				   &e),
+			 0);
+	return ntohs(addr.sin_port);
+}
+
+static void play_uri(struct play *p, char *uri, size_t len)
+{
+	int n = snprintf(uri, len, "srp+tcp://127.0.0.1:%u",
+			 play_listen(p, &p->o));
+
+	if (p->o.other) {
+		p->other = calloc(1, sizeof(*p->other));
+		assert_non_null(p->other);
+		p->other->ctx = p->ctx;
+		p->other->xp = p->xp;
+		n += snprintf(uri + n, len - (size_t)n, ",127.0.0.1:%u",
+			      play_listen(p->other, p->o.other));
+	}
+	if (p->o.volume)
+		snprintf(uri + n, len - (size_t)n, "/%s", p->o.volume);
+}
+
 /* Starts the target and logs in to it. */
 static struct play *play_new(const struct play_options *o)
 {
-	struct sockaddr_in addr = free_addr();
 	struct play *p = calloc(1, sizeof(*p));
 	struct xp_config cfg = { .recv_len = 1024 };
 	struct srpi_error e = { 0 };
@@ -528,38 +605,38 @@ static struct play *play_new(const struct play_options *o)
 		.state_arg = p,
 	};
 	struct error xe;
-	char uri[64];
+	char uri[128];
 
 	assert_non_null(p);
 	p->o = *o;
-	p->blocks = BLOCKS;
-	p->block_size = BLK;
-	p->generation = o->generation;
 	assert_int_equal(srpi_ctx_create(NULL, &p->ctx, &e), 0);
 	cfg.reactor = p->ctx->reactor;
 	assert_int_equal(xp_create(XP_TCP, &cfg, &p->xp, &xe), 0);
-	assert_int_equal(xp_mr_register(p->xp, p->sends, sizeof(p->sends),
-					XP_LOCAL, &p->mr, &xe),
-			 0);
-	assert_int_equal(xp_listen(p->xp, (struct sockaddr *)&addr,
-				   sizeof(addr), requested, p, &p->listener,
-				   &xe),
-			 0);
-	snprintf(uri, sizeof(uri), "srp+tcp://127.0.0.1:%u",
-		 ntohs(addr.sin_port));
-	if (srpi_connect_wait(p->ctx, uri, &so, &p->session, &e))
+	play_uri(p, uri, sizeof(uri));
+	if (srpi_connect_wait(p->ctx, uri, &so, &p->session, &e) && !o->fails)
 		fail_msg("%s", e.text);
+	p->told = e;
 	return p;
+}
+
+static void play_stop(struct play *p)
+{
+	while (p->open)
+		turn(p);
+	xp_unlisten(p->listener);
+	xp_mr_free(p->mr);
 }
 
 static void play_free(struct play *p)
 {
-	if (!p->closing)
+	if (!p->closing && p->session)
 		srpi_close_wait(p->ctx, p->session);
-	while (p->open || (p->closing && !p->closed))
+	while (p->closing && !p->closed)
 		turn(p);
-	xp_unlisten(p->listener);
-	xp_mr_free(p->mr);
+	play_stop(p);
+	if (p->other)
+		play_stop(p->other);
+	free(p->other);
 	xp_destroy(p->xp);
 	srpi_ctx_destroy(p->ctx);
 	free(p);
@@ -768,6 +845,370 @@ static void unanswered_writes_are_sent_again(void **state)
 	play_free(p);
 }
 
+/* ---- several addresses ---- */
+
+static void one_done(struct srpi_io *io, int res)
+{
+	*(int *)io->arg = res;
+}
+
+static enum srpi_path_state path_state(const struct play *p, unsigned int path)
+{
+	struct srpi_path_info info = { .struct_size = sizeof(info) };
+
+	srpi_path_info(p->session, path, &info);
+	return info.state;
+}
+
+/* Two targets; the first, as a rule, is used. */
+static struct play *play_two(const struct play_options *b)
+{
+	return play_new(&(struct play_options){
+		.mode = MODE_CACHE,
+		.has_ids = true,
+		.has_store = true,
+		.comes_back = true,
+		.generation = 1,
+		.groups = b->groups ? 2 : 0,
+		.own = 1,
+		.active = 1,
+		.other = b,
+	});
+}
+
+static const struct path_row {
+	const char *name;
+	struct play_options b;	    /* the second address */
+	uint16_t active;	    /* group, as B has it when A is lost */
+	enum srpi_path_state state; /* of the second one afterwards */
+	int flush;		    /* the next one */
+} path_rows[] = {
+	{ "another address of the same target",
+	  { .has_ids = true, .has_store = true, .generation = 1 },
+	  0,
+	  SRPI_PATH_IN_USE,
+	  0 },
+	{ "another target, of which nothing is known",
+	  { .has_ids = true, .has_store = true, .generation = 2 },
+	  0,
+	  SRPI_PATH_UNSAFE,
+	  0 },
+	{ "another volume",
+	  { .has_ids = true, .has_store = true, .generation = 1, .naa = 7 },
+	  0,
+	  SRPI_PATH_OTHER,
+	  0 },
+	{ "a gateway that is active now",
+	  { .has_ids = true,
+	    .has_store = true,
+	    .generation = 2,
+	    .groups = 2,
+	    .own = 2 },
+	  2,
+	  SRPI_PATH_IN_USE,
+	  -EIO },
+	{ "a gateway in standby",
+	  { .has_ids = true,
+	    .has_store = true,
+	    .generation = 2,
+	    .groups = 2,
+	    .own = 2 },
+	  1,
+	  SRPI_PATH_STANDBY,
+	  0 },
+	{ "a gateway in standby with another volume",
+	  { .has_ids = true,
+	    .has_store = true,
+	    .generation = 2,
+	    .naa = 7,
+	    .groups = 2,
+	    .own = 2 },
+	  1,
+	  SRPI_PATH_OTHER,
+	  0 },
+	{ "an active target that knows no other gateway",
+	  { .has_ids = true,
+	    .has_store = true,
+	    .generation = 2,
+	    .groups = 1,
+	    .own = 1 },
+	  1,
+	  SRPI_PATH_UNSAFE,
+	  0 },
+};
+
+/* The connection to the first address goes, which still listens, with a write that
+ * was acknowledged and one that was not. */
+static void address_after_a_loss(void **state)
+{
+	const struct path_row *row = *state;
+	struct play_options b = row->b;
+	struct play *p;
+	struct play *used;
+	static uint8_t block[BLK];
+	struct srpi_error e;
+	int res = 1;
+	struct srpi_io io = { .op = SRPI_WRITE,
+			      .offset = 5 * BLK,
+			      .len = BLK,
+			      .buf = block,
+			      .done = one_done,
+			      .arg = &res };
+
+	b.mode = MODE_CACHE;
+	b.active = row->active;
+	p = play_two(&b);
+	assert_int_equal(srpi_mem_register(p->session, block, BLK, &io.mem, &e),
+			 0);
+	assert_int_equal(path_state(p, 0), SRPI_PATH_IN_USE);
+	assert_int_equal(path_state(p, 1), SRPI_PATH_UNTRIED);
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	p->deaf = true;
+	srpi_submit(p->session, &io);
+	while (p->writes < 2)
+		turn(p);
+	if (row->state == SRPI_PATH_IN_USE) {
+		xp_unlisten(p->listener);
+		p->listener = NULL;
+	}
+	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
+	while (res == 1)
+		turn(p);
+	assert_int_equal(res, 0);
+	used = row->state == SRPI_PATH_IN_USE ? p->other : p;
+	assert_int_equal(used->lbas[0], 5);
+	assert_int_equal(p->other->writes, used == p->other);
+	assert_int_equal(path_state(p, 1), row->state);
+	assert_int_equal(path_state(p, 0),
+			 used == p ? SRPI_PATH_IN_USE : SRPI_PATH_DOWN);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), row->flush);
+	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
+	srpi_mem_free(io.mem);
+	play_free(p);
+}
+
+/* The gateway that is in standby is left alone. */
+static void standby_is_passed_over(void **state)
+{
+	const struct play_options b = { .mode = MODE_CACHE,
+					.has_ids = true,
+					.has_store = true,
+					.groups = 2,
+					.own = 2,
+					.active = 2 };
+	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
+							  .has_ids = true,
+							  .has_store = true,
+							  .comes_back = true,
+							  .groups = 2,
+							  .own = 1,
+							  .active = 2,
+							  .other = &b });
+
+	assert_int_equal(path_state(p, 0), SRPI_PATH_STANDBY);
+	assert_int_equal(path_state(p, 1), SRPI_PATH_IN_USE);
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	assert_int_equal(p->refused, 0);
+	assert_int_equal(p->other->writes, 1);
+	play_free(p);
+}
+
+static void without_an_active_address_no_login(void **state)
+{
+	const struct play_options b = { .mode = MODE_CACHE,
+					.has_ids = true,
+					.has_store = true,
+					.groups = 2,
+					.own = 2 };
+	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
+							  .has_ids = true,
+							  .has_store = true,
+							  .groups = 2,
+							  .own = 1,
+							  .fails = true,
+							  .other = &b });
+
+	assert_int_equal(p->told.err, -ESHUTDOWN);
+	assert_non_null(strstr(p->told.text,
+			       "none of the 2 addresses can be used: (1) "
+			       "volume 'disk' (LUN 0) of 127.0.0.1"));
+	assert_non_null(strstr(p->told.text, ", (2) volume"));
+	assert_null(p->session);
+	play_free(p);
+}
+
+/* What counts is the volume that the URI names. */
+static void standby_of_another_volume_does_not_count(void **state)
+{
+	const struct play_options b = { .mode = MODE_CACHE };
+	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
+							  .has_ids = true,
+							  .groups = 2,
+							  .own = 1,
+							  .volume = "tape",
+							  .other = &b });
+
+	assert_int_equal(path_state(p, 0), SRPI_PATH_IN_USE);
+	play_free(p);
+}
+
+static const struct turn_row {
+	const char *name;
+	bool attention; /* tells; else the answer to the write does */
+	bool moved;	/* the other one is active */
+} turn_rows[] = {
+	{ "a write is refused", false, true },
+	{ "an attention tells", true, true },
+	{ "an attention tells, and nothing has changed", true, false },
+};
+
+/* The active gateway becomes standby while the connection stands. */
+static void address_that_turns_standby_is_left(void **state)
+{
+	const struct turn_row *row = *state;
+	const struct play_options b = { .mode = MODE_NO_CACHE,
+					.has_ids = true,
+					.has_store = true,
+					.generation = 2,
+					.groups = 2,
+					.own = 2,
+					.active = 1 };
+	struct play *p = play_two(&b);
+
+	if (row->attention)
+		p->attention = SCSI_ASC_ACCESS_STATE_CHANGED;
+	if (row->moved)
+		p->o.active = p->other->o.active = 2;
+	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	assert_int_equal(p->writes, !row->moved);
+	assert_int_equal(p->other->writes, row->moved);
+	assert_int_equal(p->refused, row->moved && !row->attention);
+	assert_int_equal(path_state(p, 0),
+			 row->moved ? SRPI_PATH_STANDBY : SRPI_PATH_IN_USE);
+	play_free(p);
+}
+
+/* I/O waits while no gateway is active, and goes on by the one that is first. */
+static void io_waits_for_an_active_address(void **state)
+{
+	const struct play_options b = { .mode = MODE_NO_CACHE,
+					.has_ids = true,
+					.has_store = true,
+					.groups = 2,
+					.own = 2,
+					.active = 1 };
+	struct play *p = play_two(&b);
+	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
+	static uint8_t block[BLK];
+	struct srpi_error e;
+	int res = 1;
+	struct srpi_io io = { .op = SRPI_WRITE,
+			      .len = BLK,
+			      .buf = block,
+			      .done = one_done,
+			      .arg = &res };
+
+	assert_int_equal(srpi_mem_register(p->session, block, BLK, &io.mem, &e),
+			 0);
+	p->o.active = p->other->o.active = 0;
+	srpi_submit(p->session, &io);
+	while (stats.attempts < 5) {
+		turn(p);
+		p->send_cnt = p->other->send_cnt = 0;
+		srpi_session_stats(p->session, &stats);
+	}
+	assert_int_equal(res, 1);
+	assert_int_equal(srpi_session_state(p->session), SRPI_BLOCKED);
+	p->o.active = p->other->o.active = 2;
+	while (res == 1)
+		turn(p);
+	assert_int_equal(res, 0);
+	assert_int_equal(p->other->writes, 1);
+	assert_int_equal(stats.replayed, 0);
+	srpi_mem_free(io.mem);
+	play_free(p);
+}
+
+static void session_without_the_volume_is_lost(void **state)
+{
+	const struct play_options b = {
+		.mode = MODE_CACHE, .has_ids = true, .has_store = true, .naa = 7
+	};
+	struct play *p = play_two(&b);
+
+	p->naa = 8;
+	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(srpi_session_state(p->session), SRPI_LOST);
+	assert_int_equal(path_state(p, 0), SRPI_PATH_OTHER);
+	assert_int_equal(path_state(p, 1), SRPI_PATH_OTHER);
+	play_free(p);
+}
+
+static const struct fenced_row {
+	const char *name;
+	struct ini_volume was;
+	struct ini_volume now;
+	bool fenced;
+} fenced_rows[] = {
+	{ "the same generation",
+	  { .has_store = true, .store.generation = { 1 } },
+	  { .has_store = true, .store.generation = { 1 } },
+	  true },
+	{ "another generation",
+	  { .has_store = true, .store.generation = { 1 } },
+	  { .has_store = true, .store.generation = { 2 } },
+	  false },
+	{ "nothing is told",
+	  { .has_store = false },
+	  { .has_store = false },
+	  false },
+	{ "one tells no generation",
+	  { .has_store = true },
+	  { .has_store = false },
+	  false },
+	{ "the same port",
+	  { .access = { .port_len = 2, .port = { 8, 'x' } } },
+	  { .access = { .port_len = 2, .port = { 8, 'x' } } },
+	  true },
+	{ "another port",
+	  { .access = { .port_len = 2, .port = { 8, 'x' } } },
+	  { .access = { .port_len = 2, .port = { 8, 'y' } } },
+	  false },
+	{ "a port with a longer name",
+	  { .access = { .port_len = 2, .port = { 8, 'x' } } },
+	  { .access = { .port_len = 3, .port = { 8, 'x', 'x' } } },
+	  false },
+	{ "the only active group",
+	  { .access = { .group_cnt = 2 } },
+	  { .access = { .group_cnt = 2,
+			.own_is_active = true,
+			.active_cnt = 1 } },
+	  true },
+	{ "one of two active groups",
+	  { .access = { .group_cnt = 2 } },
+	  { .access = { .group_cnt = 2,
+			.own_is_active = true,
+			.active_cnt = 2 } },
+	  false },
+	{ "another group is active",
+	  { .access = { .group_cnt = 2 } },
+	  { .access = { .group_cnt = 2, .active_cnt = 1 } },
+	  false },
+	{ "the target before was no gateway",
+	  { .access = { .group_cnt = 1 } },
+	  { .access = { .group_cnt = 2,
+			.own_is_active = true,
+			.active_cnt = 1 } },
+	  false },
+};
+
+static void another_address_is_fenced(void **state)
+{
+	const struct fenced_row *row = *state;
+
+	assert_int_equal(ini_path_is_fenced(&row->was, &row->now), row->fenced);
+}
+
 /* ---- what other initiators and the target change meanwhile ---- */
 
 static struct meet meet_attention(uint8_t opcode, enum scsi_asc code)
@@ -857,11 +1298,6 @@ static void known_loss_is_told_without_a_cache(void **state)
 	assert_int_equal(do_io(p, SRPI_FLUSH, false), -EIO);
 	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
 	play_free(p);
-}
-
-static void one_done(struct srpi_io *io, int res)
-{
-	*(int *)io->arg = res;
 }
 
 /* Its CDB was made without FUA, and stays so when it is sent again. */
@@ -1697,6 +2133,14 @@ int main(void)
 
 	T_ADD_ROWS(&t, flush_rows, flush);
 	T_ADD_ROWS(&t, loss_rows, flush_after_loss);
+	T_ADD_ROWS(&t, path_rows, address_after_a_loss);
+	T_ADD_ROWS(&t, turn_rows, address_that_turns_standby_is_left);
+	T_ADD_ROWS(&t, fenced_rows, another_address_is_fenced);
+	T_ADD(&t, standby_is_passed_over);
+	T_ADD(&t, without_an_active_address_no_login);
+	T_ADD(&t, standby_of_another_volume_does_not_count);
+	T_ADD(&t, io_waits_for_an_active_address);
+	T_ADD(&t, session_without_the_volume_is_lost);
 	T_ADD(&t, loss_is_told_once);
 	T_ADD(&t, stable_write_whose_write_was_lost_fails);
 	T_ADD(&t, unanswered_writes_are_sent_again);

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The addresses of a session. A URI names one or several: of one target, or of
+ * targets that serve one store in turn. The session has a connection to one of them
+ * at a time, the present one. srp_initiator.h tells the states of an address;
+ * ini_path_enter() is the one function that changes them.
+ *
+ * The first login tries the addresses in the order of the URI. Later, an attempt
+ * always goes to the address behind the present one, and after the last to the first
+ * again. One pause stands before each round; within a round the next address is tried
+ * at once. A connection that is lost after it has stood for a while needs no pause
+ * before the other addresses. The times of an outage (reconnect.c) run over all
+ * addresses.
+ *
+ * What a new connection must show before I/O goes on (reconnect.c):
+ *
+ *   - the volumes are those that there were. Else the address is OTHER, and the
+ *     session never tries it again. When all are, the session is LOST.
+ *   - the target reads and writes the volumes. Else the address is in STANDBY.
+ *     It is asked again in each round, and nothing is done to wake it up.
+ *   - no write that went to another address can arrive any more, see
+ *     ini_path_is_fenced(). Else the address is UNSAFE. It is asked again in each
+ *     round.
+ *
+ * Thread: the context's.
+ */
+#ifndef INITIATOR_PATH_H
+#define INITIATOR_PATH_H
+
+#include <netdb.h>
+
+#include "initiator/srp_initiator.h"
+#include "base/error.h"
+#include "protocol/scsi_sense.h"
+#include "protocol/srp_uri.h"
+
+struct ini_volume;
+
+/* "[IPv6%scope]:65535" */
+#define INI_PATH_TEXT_SIZE (SRP_URI_HOST_SIZE + 10)
+
+struct ini_path {
+	enum srpi_path_state state;
+	char host[SRP_URI_HOST_SIZE];
+	char text[INI_PATH_TEXT_SIZE]; /* "10.0.0.1:5555" */
+	struct addrinfo *addrs;	       /* of the host */
+	struct addrinfo *addr;	       /* that is being tried, then used */
+	bool logged_in;		       /* once, by addr */
+	uint32_t reason; /* of the last failed attempt: told once an outage */
+	char why[ERROR_TEXT_SIZE];
+};
+
+struct ini_paths {
+	struct ini_path all[SRP_URI_ADDRESSES_MAX];
+	unsigned int cnt;
+	unsigned int now;   /* index of the present one */
+	unsigned int home;  /* of that which was RUNNING last */
+	unsigned int quick; /* attempts to come without a pause before them */
+};
+
+/* Resolves the hosts of s->uri, which may block. Thread: setup. Return: 0, or
+ * -EHOSTUNREACH with @e; ini_paths_free() in any case. */
+int ini_paths_resolve(struct srpi_session *s, struct error *e);
+void ini_paths_free(struct srpi_session *s);
+
+struct ini_path *ini_path_now(struct srpi_session *s);
+/* Has the URI several addresses? */
+bool ini_paths_several(const struct srpi_session *s);
+
+/* The one function that changes the state of an address, here of the present one.
+ * @why: for a person, or NULL. */
+void ini_path_enter(struct srpi_session *s, enum srpi_path_state state,
+		    const struct error *why);
+/* The present address has failed: standby when @why is ESHUTDOWN, else down. */
+void ini_path_failed(struct srpi_session *s, const struct error *why);
+/* It is RUNNING. */
+void ini_path_up(struct srpi_session *s);
+
+/* To the next address that the first login has not tried. False: there is none. */
+bool ini_path_first_next(struct srpi_session *s);
+/* To the first address again, by another transport. */
+void ini_path_first_again(struct srpi_session *s);
+/* To the next address of a round, for an attempt to reconnect. */
+void ini_path_next(struct srpi_session *s);
+/* Is every address OTHER? */
+bool ini_paths_all_other(const struct srpi_session *s);
+/* An outage begins. @stood: the connection has stood for a while. */
+void ini_paths_outage(struct srpi_session *s, bool stood);
+/* Comes the next attempt without a pause? Else a new round begins. */
+bool ini_paths_quick(struct srpi_session *s);
+
+/* Do the states of @v count for this session? Those of the volume that the URI
+ * names, or of all. */
+bool ini_path_wants(const struct srpi_session *s, const struct ini_volume *v);
+/* Does @sense say that reads and writes need another target port? */
+bool ini_path_sense_is_standby(const struct scsi_sense *sense);
+
+/*
+ * Volume @was was used by one address, and is now seen as @now by another one. True
+ * when no command of ours that went to the first can change the volume any more, or
+ * the login that has just succeeded has ended them all:
+ *
+ *   - The generation is the same (VPD page C0h). It is made by one target for one
+ *     opening of one store, or is that of a file which one process of one machine
+ *     has locked. So it is the same target, which has the same nexus for all its
+ *     addresses, and its fence at the login holds (docs/reliability.md).
+ *   - The target port has the same name (VPD page 83h): the same nexus, too.
+ *   - Several targets serve the volume (two target port groups or more, before and
+ *     now), and only the group of this address is active. Targets that do so fence
+ *     the one that was active before they become active themselves.
+ *
+ * Otherwise it is another target, and nobody knows what the first one still does.
+ */
+bool ini_path_is_fenced(const struct ini_volume *was,
+			const struct ini_volume *now);
+
+#endif
