@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "fuse/addresses.h"
 #include "fuse/tree.h"
 #include "base/log.h"
 #include "base/size.h"
@@ -47,6 +48,16 @@ static void mount_session_log_failing(const struct mount_session *ms,
 		  why->text);
 }
 
+static void mount_session_log_addresses(const struct srpi_session *s)
+{
+	char text[1024];
+
+	if (srpi_path_cnt(s) < 2)
+		return;
+	addresses_text(s, text, sizeof(text));
+	log_notice("addresses: %s", text);
+}
+
 /* Logs a new state, or a new reason of the same state. */
 static void mount_session_state_changed(struct srpi_session *s,
 					enum srpi_state state,
@@ -70,6 +81,8 @@ static void mount_session_state_changed(struct srpi_session *s,
 		log_notice("%s; reads and writes continue", why->text);
 	else
 		log_warn("%s; still trying", why->text);
+	if (state == SRPI_RUNNING && is_new)
+		mount_session_log_addresses(s);
 }
 
 /* The kernel sees the new size within ATTR_TIMEOUT (ops.c). */
@@ -140,6 +153,7 @@ void mount_session_log(const struct mount_session *ms)
 	srpi_session_info(ms->srpi, &si);
 	log_notice("logged in to %s over %s%s%s", si.peer, si.transport,
 		   *si.why ? ": " : "", si.why);
+	mount_session_log_addresses(ms->srpi);
 	mount_session_log_fewer_channels(ms, &si);
 	log_info("from %s, device %s, %u channel%s, %u commands in flight, "
 		 "initiator %s%s",

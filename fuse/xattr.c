@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fuse/addresses.h"
 #include "fuse/dev.h"
 
 #define PREFIX "user.rdma-block."
@@ -45,6 +46,11 @@ static int xattr_transport(const struct xattr_source *f, char *buf)
 static int xattr_target(const struct xattr_source *f, char *buf)
 {
 	return xattr_put_text(buf, f->info.peer);
+}
+
+static int xattr_addresses(const struct xattr_source *f, char *buf)
+{
+	return (int)addresses_text(dev_session(f->dev), buf, XATTR_MAX);
 }
 
 static int xattr_initiator(const struct xattr_source *f, char *buf)
@@ -116,6 +122,7 @@ static const struct {
 	{ PREFIX "last_error", xattr_last_error },
 	{ PREFIX "transport", xattr_transport },
 	{ PREFIX "target", xattr_target },
+	{ PREFIX "addresses", xattr_addresses },
 	{ PREFIX "initiator", xattr_initiator },
 	{ PREFIX "volume", xattr_volume },
 	{ PREFIX "identifier", xattr_identifier },

@@ -41,12 +41,28 @@ static void info_print_volume(const struct srpi_volume_info *v)
 	       flags_of(v, flags, sizeof(flags)), v->serial);
 }
 
+/* Of a URI that has several. */
+static void print_addresses(const struct srpi_session *s)
+{
+	if (srpi_path_cnt(s) < 2)
+		return;
+	for (unsigned int i = 0; i < srpi_path_cnt(s); i++) {
+		struct srpi_path_info p = { .struct_size = sizeof(p) };
+
+		srpi_path_info(s, i, &p);
+		printf("address %s: %s%s%s\n", p.address,
+		       srpi_path_state_name(p.state), *p.why ? ": " : "",
+		       p.why);
+	}
+}
+
 static void print_text(const struct srpi_session *s, const struct range *r)
 {
 	struct srpi_session_info si = { .struct_size = sizeof(si) };
 
 	srpi_session_info(s, &si);
 	printf("target %s over %s from %s\n", si.peer, si.transport, si.local);
+	print_addresses(s);
 	if (*si.why)
 		printf("RDMA is not used: %s\n", si.why);
 	if (r->first == r->end) {
@@ -77,6 +93,22 @@ static json_t *volume_json(const struct srpi_volume_info *v)
 			 v->rotational);
 }
 
+static json_t *addresses_json(const struct srpi_session *s)
+{
+	json_t *all = json_array();
+
+	for (unsigned int i = 0; i < srpi_path_cnt(s); i++) {
+		struct srpi_path_info p = { .struct_size = sizeof(p) };
+
+		srpi_path_info(s, i, &p);
+		json_array_append_new(
+			all, json_pack("{s:s, s:s, s:s}", "address", p.address,
+				       "state", srpi_path_state_name(p.state),
+				       "why", p.why));
+	}
+	return all;
+}
+
 static void print_json(const struct srpi_session *s, const struct range *r)
 {
 	struct srpi_session_info si = { .struct_size = sizeof(si) };
@@ -87,12 +119,12 @@ static void print_json(const struct srpi_session *s, const struct range *r)
 	for (unsigned int i = r->first; i < r->end; i++)
 		json_array_append_new(volumes,
 				      volume_json(srpi_volume_info(s, i)));
-	root = json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:i, s:o}", "target",
-			 si.peer, "transport", si.transport, "device",
-			 si.device, "local", si.local, "initiator",
-			 si.initiator, "immediate_data", si.immediate_data,
-			 "queue_depth", (int)si.queue_depth, "volumes",
-			 volumes);
+	root = json_pack("{s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:i, s:o}",
+			 "target", si.peer, "addresses", addresses_json(s),
+			 "transport", si.transport, "device", si.device,
+			 "local", si.local, "initiator", si.initiator,
+			 "immediate_data", si.immediate_data, "queue_depth",
+			 (int)si.queue_depth, "volumes", volumes);
 	json_dumpf(root, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(root);

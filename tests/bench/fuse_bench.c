@@ -68,6 +68,27 @@ void srpi_session_info(const struct srpi_session *s,
 	*ret_info = (struct srpi_session_info){ .transport = "none" };
 }
 
+unsigned int srpi_path_cnt(const struct srpi_session *s)
+{
+	return 1;
+}
+
+void srpi_path_info(const struct srpi_session *s, unsigned int path,
+		    struct srpi_path_info *ret_info)
+{
+	*ret_info = (struct srpi_path_info){
+		.struct_size = sizeof(*ret_info),
+		.address = "nowhere:1",
+		.state = SRPI_PATH_IN_USE,
+		.why = "",
+	};
+}
+
+const char *srpi_path_state_name(enum srpi_path_state state)
+{
+	return "in use";
+}
+
 void srpi_session_stats(const struct srpi_session *s,
 			struct srpi_session_stats *ret_stats)
 {
