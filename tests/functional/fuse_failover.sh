@@ -115,6 +115,53 @@ t_check 'no write was lost' \
 	eval '! grep -e "may have lost" -e "flush.*failed" "$L"'
 t_check 'unmounts' ends
 
+# ---- no stale write
+
+# The first write hangs in the disk when its address is cut. It is sent again by the
+# other one, and a newer one after it. The target must not let the first one land
+# last: it answers the login by the other address when that write is done.
+put() { # BYTE
+	head -c 4096 /dev/zero | tr '\000' "$1" |
+		timeout 120 dd of="$M/disk" bs=4k count=1 conv=notrunc \
+			oflag=direct iflag=fullblock
+}
+holds() { # BYTE
+	timeout 60 dd if="$M/disk" bs=4k count=1 iflag=direct 2>/dev/null |
+		tr -d "$1" >"$T/.rest" && [ ! -s "$T/.rest" ]
+}
+old_and_new() {
+	put 1 &
+	old=$!
+	t_wait_for 30 sent_more 0 && cut A && wait $old && put 2
+}
+sent_more() { # CNT: commands since the mount
+	attr commands '.*' >/dev/null
+	[ "$(cat "$T/.attr")" -gt $((sent + $1)) ]
+}
+T_PLAIN="$T_PORT $T_TARGET" PLAIN_A=$PORT_A PLAIN_B=$PORT_B
+truncate -s 16M "$T/slow.img"
+cut A
+cut B
+t_target --backing "$T/slow.img,name=disk,fault=write:delay=3000:lba=0-7:count=1"
+TO=$T_PORT
+relay A
+relay B
+mount_two "srp+tcp://127.0.0.1:$PORT_A,127.0.0.1:$PORT_B/disk"
+attr commands '.*' >/dev/null
+sent=$(cat "$T/.attr")
+t_check 'a write that hangs is repeated by the other address' old_and_new
+t_check 'the other address is in use' addresses down 'in use'
+t_check 'the newer write stays' holds 2
+t_check 'unmounts' ends
+kill "$T_TARGET" && wait "$T_TARGET"
+t_check 'also on the disk' eval '[ "$(head -c 4096 "$T/slow.img" | tr -d 2 |
+	wc -c)" = 0 ]'
+cut B
+set -- $T_PLAIN
+T_PORT=$1 T_TARGET=$2 TO=$1
+relay A "$PLAIN_A"
+relay B "$PLAIN_B"
+
 # ---- both are away
 
 mount_two "$TWO" --fast-io-fail-tmo 0.5 --dev-loss-tmo 600

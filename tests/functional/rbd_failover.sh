@@ -1,0 +1,120 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# A mount with the addresses of two targets that serve one RBD image: fio's verified
+# writes while the active one is killed, with fencing by hand and without.
+. "$(dirname "$0")/rbd_lib.sh"
+r_needs_ceph
+command -v fio >/dev/null || t_skip_all 'no fio here'
+command -v python3 >/dev/null || t_skip_all 'no python3 here'
+
+M=$T/mnt
+L=$T/client.log
+mkdir "$M"
+
+# gateway NUMBER ARG [PORT]: starts a target; sets GATE_NUMBER and PORT_NUMBER
+gateway() {
+	for try in 1 2 3 4 5; do
+		port=${3:-$((20000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))}
+		: >"$T/log.$1"
+		rdma-target --listen "srp+tcp://127.0.0.1:$port" \
+			--backing "rbd:rbd/img,gateways=2,gateway=$1,$2" \
+			>"$T/log.$1" 2>&1 &
+		pid=$!
+		eval "GATE_$1=$pid PORT_$1=$port"
+		t_pids="$t_pids $pid"
+		t_wait_for 30 serves "$1" $pid && return
+		grep -q 'in use' "$T/log.$1" || break
+	done
+	t_bail "$(cat "$T/log.$1")"
+}
+serves() {
+	grep -q 'rdma-fuse srp' "$T/log.$1" || t_is_gone "$2"
+	! t_is_gone "$2" && grep -q 'rdma-fuse srp' "$T/log.$1"
+}
+# How often the log of gateway NUMBER says so.
+said() { [ "$(grep -c "$2" "$T/log.$1")" -ge "$3" ]; }
+client_said() { # CNT PATTERN
+	t_wait_for 30 client_said_now "$@" || { cat "$L"; return 1; }
+}
+client_said_now() { [ "$(grep -Ec "$2" "$L")" -ge "$1" ]; }
+addresses() { # STATE STATE
+	python3 -c 'import os, sys
+print(os.getxattr(sys.argv[1], "user.rdma-block.addresses").decode())' \
+		"$M/img" >"$T/.attr" && cat "$T/.attr" &&
+		grep -qx "127.0.0.1:$PORT_1 $1, 127.0.0.1:$PORT_2 $2" "$T/.attr"
+}
+commands() {
+	python3 -c 'import os, sys
+print(os.getxattr(sys.argv[1], "user.rdma-block.commands").decode())' "$M/img"
+}
+more_commands() { [ "$(commands)" -gt $(($1 + 200)) ]; }
+gone_or_zombie() {
+	t_is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status"
+}
+
+# load CMD...: fio is in the middle of its writes when CMD runs, and sees nothing
+load() {
+	before=$(commands)
+	(cd "$T" && exec fio --name=verify --filename="$M/img" --direct=1 \
+		--size=8M --verify=crc32c --do_verify=1 --verify_fatal=1 \
+		--rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 \
+		--fsync=64 --output-format=terse >"$T/fio.out" 2>&1) &
+	fio=$!
+	t_wait_for 60 more_commands "$before"
+	"$@"
+	wait $fio || { cat "$T/fio.out" "$L"; return 1; }
+}
+kill_gateway() { # NUMBER
+	eval "pid=\$GATE_$1"
+	kill -9 "$pid" && { wait "$pid"; :; }
+}
+
+ceph auth get-or-create client.gate mon 'profile rbd' \
+	osd 'profile rbd pool=rbd' -o "$T/gate" >/dev/null
+USER_OF="id=gate,keyring=$T/gate"
+rbd create -s 64M img
+
+# The second address is the active one at first.
+gateway 2 "$USER_OF,role=active"
+gateway 1 "$USER_OF,failover=auto,failover-after=1"
+t_check 'the first one is in standby' \
+	t_wait_for 10 said 1 'in standby (target port group 1 of 2; 2 is' 1
+t_mounts="$t_mounts $M"
+rdma-fuse -f "srp+tcp://127.0.0.1:$PORT_1,127.0.0.1:$PORT_2/img" "$M" 2>"$L" &
+client=$!
+t_pids="$t_pids $client"
+t_wait_for 10 test -e "$M/img" || t_bail "$(cat "$L")"
+t_check 'the active address is used' addresses standby 'in use'
+
+t_check 'the active target is killed under load' load kill_gateway 2
+t_check 'the other one takes over' client_said 1 \
+	"connected to 127.0.0.1:$PORT_1 .*in place of 127.0.0.1:$PORT_2"
+t_check 'so say the attributes' addresses 'in use' down
+
+by_hand() {
+	kill_gateway 1
+	gateway 2 "$USER_OF,role=active" "$PORT_2"
+}
+t_check 'one is killed, and the other one started as active' load by_hand
+t_check 'that takes over' client_said 1 \
+	"connected to 127.0.0.1:$PORT_2 .*in place of 127.0.0.1:$PORT_1"
+
+# The old one lives, and is fenced: it says so by NOT READY.
+gateway 1 "$USER_OF" "$PORT_1"
+t_check 'the one that is back is in standby' \
+	t_wait_for 10 said 1 'in standby (target port group 1 of 2; 2 is' 1
+moved() {
+	kill "$GATE_1"
+	wait "$GATE_1"
+	gateway 1 "$USER_OF,role=active" "$PORT_1"
+}
+t_check 'one takes over from the other, which lives' load moved
+t_check 'the mount follows' client_said 2 \
+	"connected to 127.0.0.1:$PORT_1 .*in place of 127.0.0.1:$PORT_2"
+t_check 'the other one is in standby' addresses 'in use' standby
+t_check 'no write was lost' \
+	eval '! grep -e "may have lost" -e "flush.*failed" "$L"'
+sed -n 's/.*again after \([0-9.]*\) s.*/# failed over in \1 s/p' "$L"
+kill "$client"
+t_check 'unmounts' t_wait_for 30 gone_or_zombie "$client"
+t_done
