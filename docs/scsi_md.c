@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes docs/scsi.md from the tables that the code itself goes by: the
- * commands, VPD pages, mode pages and log pages. With a file name it compares
- * instead, and says where the file differs.
+ * Writes docs/scsi.md from the tables of the code: the commands, VPD pages, mode
+ * pages and log pages. With a file name, compares the file with that text, and
+ * reports the first line that differs.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,7 +122,7 @@ static void put_commands(FILE *f)
 		put_command(f, &scsi_cdb_table[i]);
 }
 
-/* A unit that has everything. */
+/* A unit with all features. */
 static const struct scsi_disk_info unit = {
 	.name = "unit",
 	.serial = "1",
@@ -193,7 +193,7 @@ static void put_all(FILE *f)
 	put_log_pages(f);
 }
 
-/* Returns the number of the first line that differs, 0: none. */
+/* Returns the number of the first line that differs; 0: all are equal. */
 static unsigned int compare(FILE *is, FILE *want)
 {
 	unsigned int line = 1;
@@ -225,7 +225,7 @@ static int check(const char *path)
 	fclose(want);
 	if (line)
 		fprintf(stderr,
-			"%s: line %u is not what the tables say; make it anew "
+			"%s: line %u differs from the tables; write it again "
 			"with docs/scsi-md\n",
 			path, line);
 	return line ? 1 : 0;
