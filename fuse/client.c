@@ -15,8 +15,8 @@
 #include "fuse/dev.h"
 #include "fuse/identity.h"
 #include "fuse/mount_session.h"
+#include "fuse/mount_volumes.h"
 #include "fuse/tree.h"
-#include "base/size.h"
 #include "base/log.h"
 #include "base/memlock.h"
 #include "base/reactor.h"
@@ -29,8 +29,6 @@
 /* Locked memory for slots, at most; and what stays for other memory. */
 #define PIN_MAX	    (64ull << 20)
 #define PIN_RESERVE (256ull << 10)
-
-#define BLOCK_SIZE_MAX 65536u
 
 /* Registered with the ring: /dev/fuse, and the sockets of channels over TCP. */
 #define FILES_MAX 32
@@ -155,115 +153,6 @@ static int client_login(struct client *c)
 	}
 	c->e = c->session.login_error;
 	return c->e.err;
-}
-
-/* ---- the volumes ---- */
-
-/* "disk, scratch": the names of all volumes. */
-static const char *client_volume_names(const struct srpi_session *s, char *buf,
-				       size_t size)
-{
-	size_t len = 0;
-
-	buf[0] = '\0';
-	for (unsigned int i = 0; i < srpi_volume_cnt(s) && len < size; i++)
-		len += (size_t)snprintf(buf + len, size - len, "%s%s",
-					i ? ", " : "",
-					srpi_volume_info(s, i)->name);
-	return buf;
-}
-
-static int client_choose_volume(struct client *c, int *ret_volume)
-{
-	struct srpi_session_info si = { .struct_size = sizeof(si) };
-	unsigned int cnt = srpi_volume_cnt(c->session.srpi);
-	unsigned int found;
-	char names[256];
-
-	srpi_session_info(c->session.srpi, &si);
-	if (*si.volume) {
-		if (srpi_volume_find(c->session.srpi, si.volume, &found) == 0) {
-			*ret_volume = (int)found;
-			return 0;
-		}
-		error_set(&c->e, -ENOENT,
-			  "target %s has no volume '%s'; it has: %s", si.peer,
-			  si.volume,
-			  client_volume_names(c->session.srpi, names,
-					      sizeof(names)));
-		return -ENOENT;
-	}
-	if (cnt == 0) {
-		error_set(&c->e, -ENOENT,
-			  "target %s shows no volumes to initiator %s; its "
-			  "access rules may exclude this initiator",
-			  si.peer, si.initiator);
-		return -ENOENT;
-	}
-	*ret_volume = cnt == 1 ? 0 : -1;
-	if (!c->mount->is_file || cnt == 1)
-		return 0;
-	error_set(&c->e, -EINVAL,
-		  "mount point %s is a regular file, which can show only one "
-		  "volume, but the target has %u; select one, as in %s/%s: %s",
-		  c->mount->path, cnt, c->o->uri,
-		  srpi_volume_info(c->session.srpi, 0)->name,
-		  client_volume_names(c->session.srpi, names, sizeof(names)));
-	return -EINVAL;
-}
-
-static int client_check_volumes(struct client *c)
-{
-	for (unsigned int i = 0; i < c->tree->cnt; i++) {
-		const struct srpi_volume_info *v = c->tree->files[i].info;
-
-		if (v->block_size >= 512 && v->block_size <= BLOCK_SIZE_MAX &&
-		    (v->block_size & (v->block_size - 1)) == 0)
-			continue;
-		error_set(&c->e, -ENOTSUP,
-			  "volume '%s' has blocks of %u bytes; only powers "
-			  "of two from 512 to %u can be mounted",
-			  v->name, v->block_size, BLOCK_SIZE_MAX);
-		return -ENOTSUP;
-	}
-	return 0;
-}
-
-static int client_make_tree(struct client *c)
-{
-	struct tree_options to = {
-		.session = c->session.srpi,
-		.is_file = c->mount->is_file,
-		.read_only = c->o->read_only,
-		.uid = c->o->uid,
-		.gid = c->o->gid,
-		.umask = c->o->umask,
-	};
-	int err = client_choose_volume(c, &to.volume);
-
-	if (err)
-		return err;
-	err = tree_create(&to, &c->tree);
-	if (err) {
-		return error_set(&c->e, err, "out of memory");
-	}
-	c->session.tree = c->tree;
-	return client_check_volumes(c);
-}
-
-static void client_log_volumes(const struct client *c)
-{
-	for (unsigned int i = 0; i < c->tree->cnt; i++) {
-		const struct tree_file *f = &c->tree->files[i];
-		char size[SIZE_TEXT_SIZE];
-
-		log_notice("%s%s%s: volume %s, %s, blocks of %u bytes%s",
-			   c->mount->path, c->tree->is_file ? "" : "/",
-			   c->tree->is_file ? "" : f->name, f->info->name,
-			   size_format(f->info->size, size),
-			   f->info->block_size,
-			   f->read_only ? ", read-only" : "");
-	}
 }
 
 /* ---- the device ---- */
@@ -565,7 +454,9 @@ static int client_begin(struct client *c)
 		err = client_login(c);
 	if (err)
 		return err;
-	err = client_make_tree(c);
+	err = mount_volumes_make(c->o, c->mount, c->session.srpi, &c->tree,
+				 &c->e);
+	c->session.tree = c->tree;
 	if (!err)
 		err = client_make_device(c);
 	if (!err)
@@ -598,7 +489,7 @@ int client_run(const struct fuse_options *o, struct mount *m,
 		c.status = EXIT_FAILURE;
 	} else {
 		mount_session_log(&c.session);
-		client_log_volumes(&c);
+		mount_volumes_log(c.mount, c.tree);
 		if (ready(arg))
 			c.status = EXIT_FAILURE;
 		else

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fuse/mount_volumes.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/size.h"
+
+#define BLOCK_SIZE_MAX 65536u
+
+/* "disk, scratch": the names of all volumes. */
+static const char *mount_volumes_names(const struct srpi_session *s, char *buf,
+				       size_t size)
+{
+	size_t len = 0;
+
+	buf[0] = '\0';
+	for (unsigned int i = 0; i < srpi_volume_cnt(s) && len < size; i++)
+		len += (size_t)snprintf(buf + len, size - len, "%s%s",
+					i ? ", " : "",
+					srpi_volume_info(s, i)->name);
+	return buf;
+}
+
+static int mount_volumes_choose(const struct fuse_options *o,
+				const struct mount *m,
+				const struct srpi_session *s, int *ret_volume,
+				struct error *e)
+{
+	struct srpi_session_info si = { .struct_size = sizeof(si) };
+	unsigned int cnt = srpi_volume_cnt(s);
+	unsigned int found;
+	char names[256];
+
+	srpi_session_info(s, &si);
+	if (*si.volume) {
+		if (srpi_volume_find(s, si.volume, &found) == 0) {
+			*ret_volume = (int)found;
+			return 0;
+		}
+		return error_set(e, -ENOENT,
+				 "target %s has no volume '%s'; it has: %s",
+				 si.peer, si.volume,
+				 mount_volumes_names(s, names, sizeof(names)));
+	}
+	if (cnt == 0) {
+		return error_set(
+			e, -ENOENT,
+			"target %s shows no volumes to initiator %s; its "
+			"access rules may exclude this initiator",
+			si.peer, si.initiator);
+	}
+	*ret_volume = cnt == 1 ? 0 : -1;
+	if (!m->is_file || cnt == 1)
+		return 0;
+	return error_set(
+		e, -EINVAL,
+		"mount point %s is a regular file, which can show only one "
+		"volume, but the target has %u; select one, as in %s/%s: %s",
+		m->path, cnt, o->uri, srpi_volume_info(s, 0)->name,
+		mount_volumes_names(s, names, sizeof(names)));
+}
+
+static int mount_volumes_check(const struct tree *t, struct error *e)
+{
+	for (unsigned int i = 0; i < t->cnt; i++) {
+		const struct srpi_volume_info *v = t->files[i].info;
+
+		if (v->block_size >= 512 && v->block_size <= BLOCK_SIZE_MAX &&
+		    (v->block_size & (v->block_size - 1)) == 0)
+			continue;
+		return error_set(
+			e, -ENOTSUP,
+			"volume '%s' has blocks of %u bytes; only powers "
+			"of two from 512 to %u can be mounted",
+			v->name, v->block_size, BLOCK_SIZE_MAX);
+	}
+	return 0;
+}
+
+int mount_volumes_make(const struct fuse_options *o, const struct mount *m,
+		       struct srpi_session *s, struct tree **ret_tree,
+		       struct error *e)
+{
+	struct tree_options to = {
+		.session = s,
+		.is_file = m->is_file,
+		.read_only = o->read_only,
+		.uid = o->uid,
+		.gid = o->gid,
+		.umask = o->umask,
+	};
+	struct tree *t;
+	int err = mount_volumes_choose(o, m, s, &to.volume, e);
+
+	if (err)
+		return err;
+	err = tree_create(&to, &t);
+	if (err)
+		return error_set(e, err, "out of memory");
+	err = mount_volumes_check(t, e);
+	if (err)
+		tree_free(t);
+	else
+		*ret_tree = t;
+	return err;
+}
+
+void mount_volumes_log(const struct mount *m, const struct tree *t)
+{
+	for (unsigned int i = 0; i < t->cnt; i++) {
+		const struct tree_file *f = &t->files[i];
+		char size[SIZE_TEXT_SIZE];
+
+		log_notice(
+			"%s%s%s: volume %s, %s, blocks of %u bytes%s", m->path,
+			t->is_file ? "" : "/", t->is_file ? "" : f->name,
+			f->info->name, size_format(f->info->size, size),
+			f->info->block_size, f->read_only ? ", read-only" : "");
+	}
+}
