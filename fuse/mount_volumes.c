@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/size.h"
@@ -21,6 +22,24 @@ static const char *mount_volumes_names(const struct srpi_session *s, char *buf,
 					i ? ", " : "",
 					srpi_volume_info(s, i)->name);
 	return buf;
+}
+
+static int mount_volumes_refuse_file(const struct fuse_options *o,
+				     const struct mount *m,
+				     const struct srpi_session *s,
+				     struct error *e)
+{
+	int len = (int)strcspn(o->uri, "?");
+	char names[256];
+
+	return error_set(
+		e, -EINVAL,
+		"mount point %s is a regular file, which can show only one "
+		"volume, but the target has %u; select one, as in %.*s/%s%s: "
+		"%s",
+		m->path, srpi_volume_cnt(s), len, o->uri,
+		srpi_volume_info(s, 0)->name, o->uri + len,
+		mount_volumes_names(s, names, sizeof(names)));
 }
 
 static int mount_volumes_choose(const struct fuse_options *o,
@@ -54,12 +73,7 @@ static int mount_volumes_choose(const struct fuse_options *o,
 	*ret_volume = cnt == 1 ? 0 : -1;
 	if (!m->is_file || cnt == 1)
 		return 0;
-	return error_set(
-		e, -EINVAL,
-		"mount point %s is a regular file, which can show only one "
-		"volume, but the target has %u; select one, as in %s/%s: %s",
-		m->path, cnt, o->uri, srpi_volume_info(s, 0)->name,
-		mount_volumes_names(s, names, sizeof(names)));
+	return mount_volumes_refuse_file(o, m, s, e);
 }
 
 static int mount_volumes_check(const struct tree *t, struct error *e)

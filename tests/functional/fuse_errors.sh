@@ -47,6 +47,10 @@ t_refused 'the mount point first' 'looks like an address: the URI comes first' f
 t_refused 'a mount point without a name' 'is empty' f "$URI" ''
 t_refused 'a mount point that is a device' '/dev/null is neither' f "$URI" /dev/null
 t_refused 'a file for two volumes' 'regular file.*disk, scratch' f "$URI" "$T/file"
+HEX=0123456789abcdef0123456789abcdef
+t_refused 'and the example keeps the keys of the URI' \
+	"as in [^ ]*/disk\?initiator=$HEX: disk, scratch" \
+	f "$URI?initiator=$HEX" "$T/file"
 t_mount "$URI" "$M" 2>/dev/null
 t_refused 'a mount point that is in use' "$M is in use" rdma-fuse "$URI" "$M"
 fusermount3 -u "$M"
