@@ -402,11 +402,11 @@ static void data_start_fsync(struct slot *slot, const struct fuse_fsync_in *in)
 /* ---- arrival ---- */
 
 _Static_assert(sizeof(struct fuse_in_header) + sizeof(struct fuse_read_in) <=
-		       DEV_HEADERS_LEN,
+		       SLOT_HEADERS_LEN,
 	       "READ");
 _Static_assert(sizeof(struct fuse_in_header) +
 			       sizeof(struct fuse_fallocate_in) <=
-		       DEV_HEADERS_LEN,
+		       SLOT_HEADERS_LEN,
 	       "FALLOCATE");
 
 static size_t data_args_len(uint32_t opcode)

@@ -252,10 +252,10 @@ static void dev_handle_request(struct dev *dev, struct slot *slot, size_t len)
 	slot->request.unique = in->unique;
 	if (dev->options.request(slot, in))
 		return;
-	memcpy(dev->request, slot->request.headers, DEV_HEADERS_LEN);
-	if (len > DEV_HEADERS_LEN)
-		memcpy(dev->request + DEV_HEADERS_LEN, slot->data,
-		       len - DEV_HEADERS_LEN);
+	memcpy(dev->request, slot->request.headers, SLOT_HEADERS_LEN);
+	if (len > SLOT_HEADERS_LEN)
+		memcpy(dev->request + SLOT_HEADERS_LEN, slot->data,
+		       len - SLOT_HEADERS_LEN);
 	if (in->opcode == FUSE_INIT)
 		dev_note_init(dev, (const void *)dev->request);
 	dev_pass_to_libfuse(dev, slot, len);

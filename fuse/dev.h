@@ -5,25 +5,6 @@
  * If the kernel offers it, requests come over io_uring (uring.h). Otherwise,
  * the device reads them from /dev/fuse. A few kinds are always read.
  *
- * A slot is one request in flight. The payload of a WRITE begins on a page. It
- * can grow by part of a block at both ends:
- *
- *     head      before   data              after     tail
- *     |<-edge->|<-edge->|<-- max_write -->|<-edge->|<-edge->|
- *
- * An edge is a page, or the largest block if that is longer.
- *
- * The target can write to all of this memory at any time until the session
- * ends. For this reason, headers, which hold lengths and pointers, lie in the
- * slot itself. Requests for libfuse are copied before libfuse sees them. Of the
- * answers, only the data of a READ lies in this memory. Data that a program
- * writes stays there until the target acknowledges it. After a reconnect,
- * libsrpi may send it again from there. The target could change this data, but
- * a target could also store other data than it received.
- *
- * Data is neither copied nor allocated. Only over io_uring, its first page is
- * copied (slots.h).
- *
  * When all slots are in use, requests wait in the kernel. When no slot has come
  * free for a while, the device reads requests into spares: slots without
  * registered memory. Some requests need no target, and are answered at once. The

@@ -37,7 +37,6 @@ static bool fair_queue_start(struct fair_queue *q, struct volume_queue *v,
 
 	if (!q->closed)
 		to = slots_to_registered(dev_slots(slot->dev), slot);
-
 	if (!to)
 		return false;
 	to->queue.running_in = v;

@@ -151,7 +151,7 @@ static int open_file_note_written(struct open_file *open, uint64_t begin,
 
 	if (err || end <= open->known_to)
 		return err;
-	err = open_hole_add(open, open->known_to, begin, /* zeroer= */ NULL);
+	err = open_hole_add(open, open->known_to, begin, /* zeroing= */ NULL);
 	if (!err)
 		open->known_to = end;
 	return err;

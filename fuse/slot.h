@@ -1,5 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A request of the kernel in flight, and its memory; dev.h has the layout. */
+/*
+ * A slot is one request in flight. The payload of a WRITE begins on a page. It
+ * can grow by part of a block at both ends:
+ *
+ *     head      before   data              after     tail
+ *     |<-edge->|<-edge->|<-- max_write -->|<-edge->|<-edge->|
+ *
+ * An edge is a page, or the largest block if that is longer.
+ *
+ * The target can write to all of this memory at any time until the session
+ * ends. For this reason, headers, which hold lengths and pointers, lie in the
+ * slot itself. Requests for libfuse are copied before libfuse sees them. Of the
+ * answers, only the data of a READ lies in this memory. Data that a program
+ * writes stays there until the target acknowledges it. After a reconnect,
+ * libsrpi may send it again from there. The target could change this data, but
+ * a target could also store other data than it received.
+ *
+ * No data is copied, except its first page over io_uring (slots.h).
+ *
+ * Thread: the context's reactor.
+ */
 #ifndef FUSE_SLOT_H
 #define FUSE_SLOT_H
 
@@ -21,7 +41,7 @@ struct volume_queue;
 
 /* The headers of a WRITE; the payload follows. The headers of other requests for
  * data are not longer, and these requests have no payload. */
-#define DEV_HEADERS_LEN \
+#define SLOT_HEADERS_LEN \
 	(sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in))
 
 struct byte_range {
@@ -31,7 +51,7 @@ struct byte_range {
 
 /* What the kernel sent. */
 struct slot_request {
-	_Alignas(8) uint8_t headers[DEV_HEADERS_LEN];
+	_Alignas(8) uint8_t headers[SLOT_HEADERS_LEN];
 	uint64_t unique; /* its number */
 };
 
@@ -50,7 +70,7 @@ struct slot_transfer {
 	struct reactor_op op;
 };
 
-/* fair_queue.c's */
+/* The place in the fair queue. */
 struct slot_queue {
 	struct list node;
 	struct volume_queue *running_in; /* NULL: the request does not run */
@@ -80,7 +100,7 @@ struct slot_work {
 struct slot {
 	struct slot *next_free;
 	struct dev *dev;
-	bool spare;	  /* data is not registered, payload is NULL */
+	bool spare;	  /* data is not registered, and payload is NULL */
 	size_t spare_len; /* bytes of the request in a spare */
 	uint8_t *data;	  /* page aligned, max_write bytes */
 	/* The same size, for the entry of the kernel; see slots.h. NULL: none. */

@@ -322,7 +322,8 @@ void slots_stop(struct slots *s)
 static size_t slots_payload_len(const struct slots *s, const struct slot *slot)
 {
 	const struct fuse_in_header *in = (const void *)slot->request.headers;
-	size_t len = in->len > DEV_HEADERS_LEN ? in->len - DEV_HEADERS_LEN : 0;
+	size_t len =
+		in->len > SLOT_HEADERS_LEN ? in->len - SLOT_HEADERS_LEN : 0;
 
 	if (in->opcode != FUSE_WRITE)
 		return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The slots of a device: which are free, and their memory, registered in one
- * piece. dev.h has the layout of a slot.
+ * piece. slot.h has the layout of a slot.
  *
  * Over io_uring, the kernel reads each answer from the payload of an entry, and
  * puts the data of a WRITE there. The target must be able to write the data of a
