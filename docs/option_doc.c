@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Makes the manual pages' sections about options, and the completion of bash
- * and zsh, from the tables of the programs (base/option.h).
+ * Writes the option sections of the manual pages, the completions of bash and zsh,
+ * and the schema of configuration files, from the tables of the programs
+ * (base/option.h).
  *
  *   option-doc man <PAGE.scd    each line "@options TABLE@" becomes its options
  *   option-doc bash PROGRAM     a completion file
