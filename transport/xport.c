@@ -199,7 +199,8 @@ static void pump(struct xp_chan *ch)
 static void xp_post_chain(struct xp_chan *ch, struct xp_chain *c)
 {
 	c->next_desc = 0;
-	c->moved = 0;
+	/* Without a direction no byte is left to move, whatever len says. */
+	c->moved = c->dir == XP_NO_DATA ? c->len : 0;
 	c->groups = 0;
 	c->all_posted = false;
 	c->status = 0;
@@ -214,8 +215,7 @@ static void xp_post_chain(struct xp_chan *ch, struct xp_chain *c)
 
 void xp_post(struct xp_chan *ch, struct xp_chain *c)
 {
-	assert(c->send_cnt > 0 || c->len > 0);
-	assert(c->dir != XP_NO_DATA || c->len == 0);
+	assert(c->send_cnt > 0 || (c->dir != XP_NO_DATA && c->len > 0));
 	xp_post_chain(ch, c);
 }
 

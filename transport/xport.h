@@ -236,8 +236,7 @@ struct xp_chain {
 	enum xp_dir dir;
 	const struct srp_desc *remote;
 	unsigned int remote_cnt;
-	uint32_t len; /* bytes; at most the sum of the descriptors; 0 without
-		       * a direction */
+	uint32_t len; /* bytes; at most the sum of the descriptors */
 	void *local;
 	struct xp_mr *local_mr;
 	/* the SEND: send_cnt pieces, 0 = none */
