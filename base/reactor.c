@@ -53,7 +53,7 @@ static bool pollers_quiet(struct reactor *r)
 }
 
 /* Sleeps until there is something to do, or @until_us. */
-static int doze(struct reactor *r, uint64_t until_us)
+static int reactor_sleep(struct reactor *r, uint64_t until_us)
 {
 	uint64_t due_us;
 
@@ -63,6 +63,7 @@ static int doze(struct reactor *r, uint64_t until_us)
 	}
 	due_us = reactor_first_timer_us(r);
 	r->slept = true;
+	contention_sleep(&r->contention);
 	return reactor_enter_and_wait(r, due_us < until_us ? due_us : until_us);
 }
 
@@ -79,7 +80,7 @@ static int reactor_run_turn(struct reactor *r)
 		cpu_relax();
 		return reactor_enter_if_needed(r);
 	}
-	return doze(r, NO_DEADLINE);
+	return reactor_sleep(r, NO_DEADLINE);
 }
 
 /* The ring belongs to the thread that does this first. */
@@ -103,6 +104,8 @@ static int reactor_begin(struct reactor *r)
 
 static void reactor_end(struct reactor *r)
 {
+	/* The caller may sleep before the next turn. */
+	contention_sleep(&r->contention);
 	r->in_turn = false;
 	r->now_us = 0;
 }
@@ -166,7 +169,7 @@ static int turns_until(struct reactor *r, uint64_t until_us)
 			cpu_relax();
 			err = reactor_enter_if_needed(r);
 		} else {
-			err = doze(r, until_us);
+			err = reactor_sleep(r, until_us);
 		}
 		if (err)
 			return err;

@@ -6,6 +6,7 @@
 #include "base/contention.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -92,6 +93,104 @@ static void once_it_is_more_are_ready_for_a_moment(void **state)
 	contention_close(&c);
 }
 
+/* ---- the rule for some CPUs ---- */
+
+#define START_US 1000000000
+
+struct span_row {
+	const char *name;
+	struct {
+		unsigned int cnt; /* spans like this */
+		uint64_t wall_us;
+		uint64_t cpu_us;
+	} seen[3];
+	bool is;
+};
+
+static const struct span_row span_rows[] = {
+	{ "no span", { { 0, 0, 0 } }, false },
+	{ "all the time is CPU time", { { 100000, 1000, 1000 } }, false },
+	{ "a little is lacking, for ever", { { 100000, 1000, 950 } }, false },
+	{ "half is lacking, for a moment", { { 8, 1000, 500 } }, false },
+	{ "half is lacking", { { 20, 1000, 500 } }, true },
+	{ "a third is lacking", { { 30, 900, 600 } }, true },
+	{ "all is lacking, once", { { 1, 1000000, 10 } }, false },
+	{ "all is lacking, twice at once", { { 2, 1000000, 0 } }, true },
+	{ "one preemption, a rest, and one more",
+	  { { 1, 4000, 1000 }, { 50, 1000, 1000 }, { 1, 4000, 1000 } },
+	  false },
+	{ "one preemption after the other",
+	  { { 1, 4000, 1000 }, { 1, 3000, 3000 }, { 2, 4000, 1000 } },
+	  true },
+	{ "more CPU time than time, by rounding", { { 100000, 9, 10 } }, false },
+};
+
+static void by_the_spans(void **state)
+{
+	const struct span_row *row = *state;
+	struct contention c = { .on_some = true };
+
+	for (size_t i = 0; i < ARRAY_SIZE(row->seen); i++) {
+		for (unsigned int k = 0; k < row->seen[i].cnt; k++)
+			contention_add_span(&c, START_US, row->seen[i].wall_us,
+					    row->seen[i].cpu_us);
+	}
+	assert_int_equal(c.is, row->is);
+}
+
+static void contention_on_some_holds_for_a_while(void **state)
+{
+	const uint64_t hold_us = CONTENTION_HOLD_MS * 1000;
+	struct contention c = { .on_some = true };
+
+	for (unsigned int i = 0; i < 20; i++)
+		contention_add_span(&c, START_US, 1000, 500);
+	assert_true(c.is);
+	contention_expire(&c, START_US + hold_us - 1);
+	assert_true(c.is);
+	contention_expire(&c, START_US + hold_us);
+	assert_false(c.is);
+	/* What was lacking before does not count again. */
+	contention_add_span(&c, START_US + hold_us, 4000, 1000);
+	assert_false(c.is);
+}
+
+/* Keeps this thread, and those that it creates, on the first CPU of those that
+ * it may use. */
+static void stay_on_one_cpu(cpu_set_t *ret_before)
+{
+	cpu_set_t one;
+	int cpu = 0;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(*ret_before), ret_before),
+			 0);
+	while (!CPU_ISSET(cpu, ret_before))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+static bool is_on_some(void)
+{
+	struct contention c;
+
+	contention_init(&c);
+	contention_close(&c);
+	return c.on_some;
+}
+
+static void the_cpus_of_the_process_choose_the_rule(void **state)
+{
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t before;
+
+	stay_on_one_cpu(&before);
+	assert_int_equal(is_on_some(), online > 1);
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+	assert_int_equal(is_on_some(), CPU_COUNT(&before) < online);
+}
+
 /* ---- beside threads that never rest ---- */
 
 #define RIVALS_MAX 256
@@ -111,11 +210,8 @@ static void *never_rest(void *arg)
 	return NULL;
 }
 
-/* One for each processor. */
-static void start_rivals(struct rivals *v)
+static void start_rivals(struct rivals *v, long cnt)
 {
-	long cnt = sysconf(_SC_NPROCESSORS_ONLN);
-
 	atomic_init(&v->stop, false);
 	for (v->cnt = 0; v->cnt < cnt && v->cnt < RIVALS_MAX; v->cnt++)
 		assert_int_equal(pthread_create(&v->threads[v->cnt], NULL,
@@ -156,21 +252,45 @@ static bool sleeps_between(struct reactor *r)
 	return after.sleeps > before.sleeps;
 }
 
-static void a_reactor_beside_them_does_not_poll(void **state)
+static struct reactor *polling_reactor(void)
 {
 	struct reactor_options opt = { .poll_us = 60000000 };
-	static struct rivals v;
 	struct reactor *r;
 
-	(void)state;
 	assert_int_equal(reactor_create(&opt, &r), 0);
 	/* How soon what is waited for comes is known from then on. */
 	sleeps_between(r);
 	assert_false(sleeps_between(r));
-	start_rivals(&v);
+	return r;
+}
+
+/* One for each CPU. */
+static void a_reactor_beside_them_does_not_poll(void **state)
+{
+	struct reactor *r = polling_reactor();
+	static struct rivals v;
+
+	start_rivals(&v, sysconf(_SC_NPROCESSORS_ONLN));
 	while (!sleeps_between(r))
 		;
 	stop_rivals(&v);
+	reactor_destroy(r);
+}
+
+/* Other CPUs may be idle: only the one counts that the reactor may use. */
+static void one_on_its_only_cpu_is_enough(void **state)
+{
+	static struct rivals v;
+	struct reactor *r;
+	cpu_set_t before;
+
+	stay_on_one_cpu(&before);
+	r = polling_reactor();
+	start_rivals(&v, 1);
+	while (!sleeps_between(r))
+		;
+	stop_rivals(&v);
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
 	reactor_destroy(r);
 }
 
@@ -193,7 +313,12 @@ int main(void)
 
 	T_ADD_ROWS(&t, rule_rows, by_the_rule);
 	T_ADD(&t, once_it_is_more_are_ready_for_a_moment);
-	if (can_be_found())
+	T_ADD_ROWS(&t, span_rows, by_the_spans);
+	T_ADD(&t, contention_on_some_holds_for_a_while);
+	T_ADD(&t, the_cpus_of_the_process_choose_the_rule);
+	if (can_be_found()) {
 		T_ADD(&t, a_reactor_beside_them_does_not_poll);
+		T_ADD(&t, one_on_its_only_cpu_is_enough);
+	}
 	return t_run(&t);
 }
