@@ -441,7 +441,7 @@ files=$(ls "/proc/$pid/fd" | sort -n | tail -n 1)
 limit=$(prlimit --pid "$pid" --nofile --output SOFT --noheadings)
 prlimit --pid "$pid" --nofile="$((files + 1)):"
 exec {caller}<>"/dev/tcp/127.0.0.1/$port"
-wait_until grep -q "127.0.0.1:$port can be accepted: Too many open files" \
+wait_until grep -q "connections on 127.0.0.1:$port: Too many open files" \
 	"$work/crowded.log"
 result "out of files: says so" $? "$(cat "$work/crowded.log")"
 prlimit --pid "$pid" --nofile="${limit// /}:"

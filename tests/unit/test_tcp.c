@@ -70,9 +70,9 @@ static void raw_close(struct raw *r)
 	t_world_close(r->w);
 }
 
-/* ---- strangers ---- */
+/* ---- pending connections ---- */
 
-static void a_stranger_goes_with_the_listener(void **state)
+static void pending_connection_ends_with_the_listener(void **state)
 {
 	struct t_world *w = t_world_open(NULL);
 	struct t_end *client;
@@ -91,7 +91,7 @@ static void a_stranger_goes_with_the_listener(void **state)
 	t_world_close(w);
 }
 
-static void strangers_get_fifteen_seconds(void **state)
+static void pending_connections_get_fifteen_seconds(void **state)
 {
 	struct t_world *w = t_world_open(NULL);
 	struct t_end *client;
@@ -116,7 +116,7 @@ static void strangers_get_fifteen_seconds(void **state)
 	t_world_close(w);
 }
 
-static void the_oldest_stranger_makes_room(void **state)
+static void oldest_pending_connection_makes_room(void **state)
 {
 	struct t_world *w = t_world_open(NULL);
 	int fds[257];
@@ -476,9 +476,9 @@ int main(void)
 	static struct t_table t;
 
 	setenv("T_PROVIDER", "tcp", 1);
-	T_ADD(&t, a_stranger_goes_with_the_listener);
-	T_ADD(&t, strangers_get_fifteen_seconds);
-	T_ADD(&t, the_oldest_stranger_makes_room);
+	T_ADD(&t, pending_connection_ends_with_the_listener);
+	T_ADD(&t, pending_connections_get_fifteen_seconds);
+	T_ADD(&t, oldest_pending_connection_makes_room);
 	T_ADD_ROWS(&t, rule_cases, who_breaks_a_rule_is_told_to_go);
 	T_ADD(&t, an_answer_of_the_wrong_length_is_none);
 	T_ADD(&t, bytes_may_come_one_by_one);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Listeners of the tcp provider. A connection that was accepted is a stranger
- * until it has said what it wants: strangers are few, get a time to do so, and
- * no answer when it is nonsense. What they asked for is a request, which stands
- * on its own: it has the socket.
+ * Listeners of the tcp provider. An accepted connection is pending until its first
+ * message, TCP_CM_CONNECT, has arrived. The number of pending connections and the
+ * time that each gets are limited. A wrong message gets no answer. A right one
+ * becomes a request (struct tcp_request), which then owns the socket.
  *
- * The memory of a listener and of its strangers goes when the ring has given it
- * back, which is after xp_unlisten(), and maybe after the instance has gone.
+ * The listener and its pending connections are freed when the ring has completed
+ * their operations. That is after xp_unlisten(), and maybe after xp_destroy().
  */
 #include <assert.h>
 #include <errno.h>
@@ -17,11 +17,12 @@
 #include "base/log.h"
 #include "transport/tcp/internal.h"
 
-/* A login that waits to be let in takes less. */
-#define STRANGER_MS 15000
-/* With more of them, the oldest makes room. */
-#define STRANGERS_MAX 256
-/* After a failure to accept: too many files are open, or so. */
+/* A connection may be pending so long. A login that waits to be admitted takes
+ * less. */
+#define PENDING_MS 15000
+/* If there are more, the oldest is closed. */
+#define PENDING_MAX 256
+/* Time to the next try after accept() failed, for example with EMFILE. */
 #define RETRY_MS 100
 
 struct tcp_listener {
@@ -33,16 +34,16 @@ struct tcp_listener {
 	struct reactor_op op; /* accepts */
 	bool busy;
 	bool closed;
-	bool failing; /* and that was told */
+	bool failing; /* accept() fails; that was logged */
 	struct reactor_timer retry;
-	struct list strangers; /* oldest first */
-	unsigned int stranger_cnt;
-	struct reactor_timer patience; /* with the oldest */
+	struct list pending; /* struct tcp_pending, oldest first */
+	unsigned int pending_cnt;
+	struct reactor_timer pending_timer; /* for the oldest */
 };
 
-struct tcp_stranger {
+struct tcp_pending {
 	struct list node;
-	struct tcp_listener *listener; /* NULL: it is being turned away */
+	struct tcp_listener *listener; /* NULL: dropped */
 	struct reactor_op op;
 	uint64_t since_us;
 	int fd;
@@ -52,7 +53,7 @@ struct tcp_stranger {
 
 /* ---- requests ---- */
 
-static void name_ends(struct tcp_request *req)
+static void tcp_request_set_addresses(struct tcp_request *req)
 {
 	struct sockaddr_storage local;
 	socklen_t len = sizeof(local);
@@ -67,8 +68,8 @@ static void name_ends(struct tcp_request *req)
 			  req->base.peer, sizeof(req->base.peer));
 }
 
-static void request(struct tcp_listener *l, int fd, const struct tcp_cm *cm,
-		    const uint8_t *pdata)
+static void tcp_request_make(struct tcp_listener *l, int fd,
+			     const struct tcp_cm *cm, const uint8_t *pdata)
 {
 	struct tcp_request *req = calloc(1, sizeof(*req));
 
@@ -83,11 +84,11 @@ static void request(struct tcp_listener *l, int fd, const struct tcp_cm *cm,
 	req->base.pdata = req->pdata;
 	req->base.pdata_len = cm->data_len;
 	req->base.user = l->user;
-	name_ends(req);
+	tcp_request_set_addresses(req);
 	l->requested(&req->base);
 }
 
-/* Nothing was sent yet: the socket has room. */
+/* The socket has room, because nothing was sent before. */
 void tcp_reject(struct xp_conn_request *base, const void *pdata, size_t len)
 {
 	struct tcp_request *req = container_of(base, struct tcp_request, base);
@@ -101,60 +102,61 @@ void tcp_reject(struct xp_conn_request *base, const void *pdata, size_t len)
 	free(req);
 }
 
-/* ---- strangers ---- */
+/* ---- pending connections ---- */
 
-static void tcp_listen_read_more(struct tcp_stranger *s, struct reactor *r);
+static void pending_receive(struct tcp_pending *s, struct reactor *r);
 
-static void set_patience(struct tcp_listener *l)
+static void pending_set_timer(struct tcp_listener *l)
 {
 	uint64_t now = reactor_now_us(l->reactor);
 	uint64_t end;
 
-	reactor_timer_stop(&l->patience);
-	if (list_empty(&l->strangers))
+	reactor_timer_stop(&l->pending_timer);
+	if (list_empty(&l->pending))
 		return;
-	end = list_first(&l->strangers, struct tcp_stranger, node)->since_us +
-	      STRANGER_MS * 1000;
-	reactor_timer_set(l->reactor, &l->patience,
+	end = list_first(&l->pending, struct tcp_pending, node)->since_us +
+	      PENDING_MS * 1000;
+	reactor_timer_set(l->reactor, &l->pending_timer,
 			  end > now ? (end - now + 999) / 1000 : 0);
 }
 
-static void stranger_leaves(struct tcp_stranger *s)
+static void pending_remove(struct tcp_pending *s)
 {
 	struct tcp_listener *l = s->listener;
 
 	list_del(&s->node);
 	s->listener = NULL;
-	l->stranger_cnt--;
+	l->pending_cnt--;
 }
 
-static void turn_away(struct tcp_stranger *s)
+static void pending_drop(struct tcp_pending *s)
 {
 	assert(s->listener);
 	reactor_cancel(s->listener->reactor, &s->op);
 	shutdown(s->fd, SHUT_RDWR);
-	stranger_leaves(s);
+	pending_remove(s);
 }
 
-static void out_of_patience(struct reactor_timer *t)
+static void pending_timed_out(struct reactor_timer *t)
 {
-	struct tcp_listener *l = container_of(t, struct tcp_listener, patience);
+	struct tcp_listener *l =
+		container_of(t, struct tcp_listener, pending_timer);
 	uint64_t now = reactor_now_us(l->reactor);
 
-	while (!list_empty(&l->strangers)) {
-		struct tcp_stranger *s =
-			list_first(&l->strangers, struct tcp_stranger, node);
+	while (!list_empty(&l->pending)) {
+		struct tcp_pending *s =
+			list_first(&l->pending, struct tcp_pending, node);
 
-		if (now < s->since_us + STRANGER_MS * 1000)
+		if (now < s->since_us + PENDING_MS * 1000)
 			break;
-		turn_away(s);
+		pending_drop(s);
 	}
-	set_patience(l);
+	pending_set_timer(l);
 }
 
-/* What it said so far. Return: 1: all of it; 0: there is more to come; or a
- * negative errno: it is no request of ours. */
-static int understand(const struct tcp_stranger *s, struct tcp_cm *cm)
+/* Return: 1: the message is complete; 0: more of it is to come; -errno: it is not
+ * a valid TCP_CM_CONNECT. */
+static int pending_decode(const struct tcp_pending *s, struct tcp_cm *cm)
 {
 	int err;
 
@@ -168,10 +170,10 @@ static int understand(const struct tcp_stranger *s, struct tcp_cm *cm)
 	return s->len == TCP_CM_LEN + cm->data_len;
 }
 
-static void stranger_spoke(struct reactor_op *op, int res,
-			   unsigned int cqe_flags)
+static void pending_received(struct reactor_op *op, int res,
+			     unsigned int cqe_flags)
 {
-	struct tcp_stranger *s = container_of(op, struct tcp_stranger, op);
+	struct tcp_pending *s = container_of(op, struct tcp_pending, op);
 	struct tcp_listener *l = s->listener;
 	struct tcp_cm cm;
 	int ret = -ECONNRESET;
@@ -179,48 +181,48 @@ static void stranger_spoke(struct reactor_op *op, int res,
 	res = tcp_result(res);
 	if (l && res > 0) {
 		s->len += (size_t)res;
-		ret = understand(s, &cm);
+		ret = pending_decode(s, &cm);
 	}
 	if (l && ret == 0) {
-		tcp_listen_read_more(s, l->reactor);
+		pending_receive(s, l->reactor);
 		return;
 	}
 	if (l)
-		stranger_leaves(s);
+		pending_remove(s);
 	if (l && ret > 0)
-		request(l, s->fd, &cm, s->buf + TCP_CM_LEN);
+		tcp_request_make(l, s->fd, &cm, s->buf + TCP_CM_LEN);
 	else
 		close(s->fd);
 	free(s);
 }
 
-static void tcp_listen_read_more(struct tcp_stranger *s, struct reactor *r)
+static void pending_receive(struct tcp_pending *s, struct reactor *r)
 {
 	struct io_uring_sqe *sqe = reactor_sqe(r);
 
 	io_uring_prep_recv(sqe, s->fd, s->buf + s->len, sizeof(s->buf) - s->len,
 			   0);
-	s->op.done = stranger_spoke;
+	s->op.done = pending_received;
 	reactor_prep_done(sqe, &s->op);
 }
 
-static void stranger_comes(struct tcp_listener *l, int fd)
+static void pending_add(struct tcp_listener *l, int fd)
 {
-	struct tcp_stranger *s = calloc(1, sizeof(*s));
+	struct tcp_pending *s = calloc(1, sizeof(*s));
 
 	if (!s) {
 		close(fd);
 		return;
 	}
-	if (l->stranger_cnt == STRANGERS_MAX)
-		turn_away(list_first(&l->strangers, struct tcp_stranger, node));
+	if (l->pending_cnt == PENDING_MAX)
+		pending_drop(list_first(&l->pending, struct tcp_pending, node));
 	s->listener = l;
 	s->fd = fd;
 	s->since_us = reactor_now_us(l->reactor);
-	list_add_tail(&l->strangers, &s->node);
-	if (l->stranger_cnt++ == 0)
-		set_patience(l);
-	tcp_listen_read_more(s, l->reactor);
+	list_add_tail(&l->pending, &s->node);
+	if (l->pending_cnt++ == 0)
+		pending_set_timer(l);
+	pending_receive(s, l->reactor);
 }
 
 /* ---- listening ---- */
@@ -231,9 +233,9 @@ static void listener_free(struct tcp_listener *l)
 	free(l);
 }
 
-static void accept_next(struct tcp_listener *l);
+static void listener_accept(struct tcp_listener *l);
 
-static void tell_failure(const struct tcp_listener *l, int err)
+static void listener_log_failure(const struct tcp_listener *l, int err)
 {
 	struct sockaddr_storage sa = { 0 };
 	socklen_t len = sizeof(sa);
@@ -241,12 +243,12 @@ static void tell_failure(const struct tcp_listener *l, int err)
 
 	getsockname(l->fd, (struct sockaddr *)&sa, &len);
 	xp_core_addr_text((struct sockaddr *)&sa, local, sizeof(local));
-	log_warn("no connection to %s can be accepted: %s%s; trying on", local,
-		 strerror(-err),
-		 err == -EMFILE ? " (the limit is told by ulimit -n)" : "");
+	log_warn("cannot accept connections on %s: %s%s; trying again", local,
+		 strerror(-err), err == -EMFILE ? " (see ulimit -n)" : "");
 }
 
-static void came(struct reactor_op *op, int res, unsigned int cqe_flags)
+static void listener_accepted(struct reactor_op *op, int res,
+			      unsigned int cqe_flags)
 {
 	struct tcp_listener *l = container_of(op, struct tcp_listener, op);
 
@@ -260,29 +262,29 @@ static void came(struct reactor_op *op, int res, unsigned int cqe_flags)
 	if (res >= 0 || res == -ECONNABORTED || res == -EINTR) {
 		l->failing = false;
 		if (res >= 0)
-			stranger_comes(l, res);
-		accept_next(l);
+			pending_add(l, res);
+		listener_accept(l);
 		return;
 	}
 	if (!l->failing)
-		tell_failure(l, res);
+		listener_log_failure(l, res);
 	l->failing = true;
 	reactor_timer_set(l->reactor, &l->retry, RETRY_MS);
 }
 
-static void accept_next(struct tcp_listener *l)
+static void listener_accept(struct tcp_listener *l)
 {
 	struct io_uring_sqe *sqe = reactor_sqe(l->reactor);
 
 	io_uring_prep_accept(sqe, l->fd, NULL, NULL, SOCK_CLOEXEC);
-	l->op.done = came;
+	l->op.done = listener_accepted;
 	reactor_prep_done(sqe, &l->op);
 	l->busy = true;
 }
 
-static void retry(struct reactor_timer *t)
+static void listener_retry(struct reactor_timer *t)
 {
-	accept_next(container_of(t, struct tcp_listener, retry));
+	listener_accept(container_of(t, struct tcp_listener, retry));
 }
 
 static int tcp_listen_open_socket(struct tcp_listener *l,
@@ -295,7 +297,7 @@ static int tcp_listen_open_socket(struct tcp_listener *l,
 	if (l->fd < 0)
 		return -errno;
 	setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	/* What it accepts inherits these. */
+	/* Accepted sockets inherit these. */
 	tcp_no_delay(l->fd);
 	tcp_keep_alive(l->fd, l->base.xp->cfg.keepalive_ms);
 	if (bind(l->fd, addr, addr_len) || listen(l->fd, SOMAXCONN)) {
@@ -326,15 +328,15 @@ int tcp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	l->reactor = xp->cfg.reactor;
 	l->requested = requested;
 	l->user = user;
-	list_init(&l->strangers);
-	reactor_timer_init(&l->retry, retry);
-	reactor_timer_init(&l->patience, out_of_patience);
-	accept_next(l);
+	list_init(&l->pending);
+	reactor_timer_init(&l->retry, listener_retry);
+	reactor_timer_init(&l->pending_timer, pending_timed_out);
+	listener_accept(l);
 	*ret_listener = &l->base;
 	return 0;
 }
 
-/* Nobody is let in from here on: neither who has come just now. */
+/* A connection that has just been accepted is closed, too. */
 void tcp_unlisten(struct xp_listener *base)
 {
 	struct tcp_listener *l = container_of(base, struct tcp_listener, base);
@@ -343,9 +345,9 @@ void tcp_unlisten(struct xp_listener *base)
 
 	l->closed = true;
 	reactor_timer_stop(&l->retry);
-	reactor_timer_stop(&l->patience);
-	list_for_each_safe(it, tmp, &l->strangers)
-		turn_away(container_of(it, struct tcp_stranger, node));
+	reactor_timer_stop(&l->pending_timer);
+	list_for_each_safe(it, tmp, &l->pending)
+		pending_drop(container_of(it, struct tcp_pending, node));
 	shutdown(l->fd, SHUT_RDWR);
 	if (l->busy)
 		reactor_cancel(l->reactor, &l->op);
