@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/poison.h"
+#include "base/sanitizer.h"
 
 #define UNIT	  ARENA_MIN_BLOCK
 #define ALIGNMENT ((size_t)2 << 20)

@@ -18,7 +18,7 @@
 #include "base/size.h"
 #include "target/block/backend.h"
 #include "target/block/block_worker.h"
-#include "base/poison.h"
+#include "base/sanitizer.h"
 
 #define RAM_PAGE 4096u
 

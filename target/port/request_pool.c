@@ -9,7 +9,7 @@
 
 #include "target/port/request.h"
 #include "target/port/worker.h"
-#include "base/poison.h"
+#include "base/sanitizer.h"
 
 #define SLAB_CNT (CHANNEL_REQUESTS + 1)
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/poison.h"
+#include "base/sanitizer.h"
 #include "transport/provider.h"
 
 #define CONNECT_TIMEOUT_MS 5000

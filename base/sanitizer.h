@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What sanitizers are told of memory. Thread: any.
+ * What the sanitizers need to know about memory. Thread: any.
  *
- * ASAN_POISON_MEMORY_REGION: memory that is ours but nobody's at the moment.
- * Whoever touches it is caught by AddressSanitizer.
+ * ASAN_POISON_MEMORY_REGION: memory of ours that is not in use. AddressSanitizer
+ * reports each access to it.
  *
- * TSAN_RACES_ARE_MEANT: memory of which others say in which order it is
- * touched, in ways that ThreadSanitizer does not see.
+ * TSAN_RACES_ARE_MEANT: memory whose accesses are ordered in a way that
+ * ThreadSanitizer does not see, such as by the kernel.
  */
-#ifndef BASE_POISON_H
-#define BASE_POISON_H
+#ifndef BASE_SANITIZER_H
+#define BASE_SANITIZER_H
 
 #include <stddef.h>
 
@@ -35,7 +35,7 @@
 #endif
 #endif
 #ifdef HAVE_TSAN
-/* Of the sanitizer's run-time library, in none of its headers. */
+/* The sanitizer's run-time library has it, but none of its headers. */
 void AnnotateBenignRaceSized(const char *file, int line,
 			     const volatile void *addr, size_t len,
 			     const char *why);
