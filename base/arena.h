@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The arena: one block of memory per reactor for the data of requests in
- * flight, registered once with the transports and as an io_uring fixed buffer,
- * so that nothing is registered, allocated or copied per I/O. A buddy
- * allocator cuts it into powers of two; every block is aligned to its size (at
- * most 2 MiB, the alignment of the arena itself), so direct I/O always works.
+ * The arena: one region of memory per reactor for the data of requests in
+ * flight. It is registered once, with the transports and as an io_uring fixed
+ * buffer, so that no I/O registers, allocates or copies memory. A buddy
+ * allocator cuts it into powers of two. Each block is aligned to its size (at
+ * most 2 MiB, the alignment of the arena), so direct I/O always works.
  *
- * When no block is free the request waits: arena_get_wait() queues it. Each
- * user (an I_T nexus) has a queue of its own, first come, first served, and
- * the users take turns. Whose turn it is and who may have a block is not
- * overtaken, however large the block, so nobody starves.
+ * If no block is free, arena_get_wait() queues the request. Each user (an I_T
+ * nexus) has a queue of its own, first come, first served. The users take
+ * turns. If the next user may have a block and none of that size is free, all
+ * others wait, so that no user starves.
  *
- * A user may have a block when it has none, or when it then holds no more than
- * what is left for all others. So one alone gets half of the arena, two a third
- * each, and however many hold on to what they have, there is always something
- * for the next.
+ * A user may have a block if it has none, or if it then holds no more than what
+ * is left for all others. So one user alone gets half of the arena, and two get
+ * a third each. However many users keep their blocks, there is always one for
+ * the next.
  *
  * Thread: the reactor that owns the arena.
  */
@@ -31,20 +31,21 @@
 
 struct arena;
 
-/* Who shares the arena with others. Private; set up by arena_user_init(). */
+/* One of the users that share the arena. Private; set up by
+ * arena_user_init(). */
 struct arena_user {
 	struct list node;    /* arena.users, while waiters has any */
 	struct list waiters; /* struct arena_waiter, node */
-	size_t used;	     /* bytes in blocks that are out */
+	size_t used;	     /* bytes in its blocks */
 };
 
 /* One waiting request; embed it, zeroed. */
 struct arena_waiter {
-	struct arena_user *user; /* NULL: nobody's; without a limit */
+	struct arena_user *user; /* NULL: no user, and no limit */
 	struct list node;	 /* private, as the next */
 	size_t len;
-	/* The block is the waiter's now. Called from arena_put(); may call
-	 * anything of the arena but arena_destroy(). */
+	/* The block is the waiter's now. Called from arena_put(). May call
+	 * every function of the arena but arena_destroy(). */
 	void (*granted)(struct arena_waiter *w, void *block);
 };
 
@@ -57,40 +58,41 @@ struct arena_waiter {
  */
 int arena_create(size_t len, struct arena **ret_arena);
 
-/* Every block must have been given back. NULL is fine. */
+/* All blocks must have been put. NULL is fine. */
 void arena_destroy(struct arena *a);
 
-/* The whole of it, for registration. */
+/* All of the memory, for registration. */
 void *arena_base(const struct arena *a);
 size_t arena_len(const struct arena *a);
 
-/* The io_uring fixed-buffer index of the arena, -1 when it is not registered;
- * set by whoever registered it. */
+/* The index of the arena as an io_uring fixed buffer, -1: not registered. Set
+ * by the code that registers it. */
 int arena_uring_index(const struct arena *a);
 void arena_set_uring_index(struct arena *a, int index);
 
 /*
- * A block of at least @len bytes (1 ... arena_len()), or NULL when none is
- * free or somebody waits for one already; nobody's. Contents are whatever was there before. The
- * block given back last is the first to be had again for its size, being warm.
- * Under AddressSanitizer, touching a block that is not out is reported.
+ * A block of at least @len bytes (1 to arena_len()) that counts for no user.
+ * NULL: none is free, or a user waits for one. The contents are undefined. The
+ * block that was put last is the first one of its size to be handed out again,
+ * because caches have it. AddressSanitizer reports access to a block that is
+ * not handed out.
  */
 void *arena_get(struct arena *a, size_t len);
 
 void arena_user_init(struct arena_user *u);
 
-/* As arena_get(), for w->user, which lives until every block of its is back;
- * when it returns NULL, w->granted() is called later. */
+/* As arena_get(), for w->user, which must live until all its blocks have been
+ * put. If it returns NULL, w->granted() is called later. */
 void *arena_get_wait(struct arena *a, size_t len, struct arena_waiter *w);
 
-/* Stops waiting; granted() will not be called. No harm when not waiting. Those
- * that stood behind are looked at with the next arena_put(). */
+/* Stops waiting: granted() is not called. Harmless if @w does not wait. The
+ * requests behind it are looked at by the next arena_put(). */
 void arena_cancel_wait(struct arena *a, struct arena_waiter *w);
 
-/* Gives a block back and serves who waits. NULL is fine. */
+/* Gives a block back, and grants blocks to requests that wait. NULL is fine. */
 void arena_put(struct arena *a, void *block);
 
-/* Bytes in blocks that are out. */
+/* Bytes in blocks that are handed out. */
 size_t arena_used(const struct arena *a);
 
 #endif

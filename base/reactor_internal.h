@@ -37,16 +37,16 @@ struct reactor {
 	bool pollable;
 	bool polls_first;
 	bool in_turn;
-	bool busy;    /* the last turn did something */
-	bool polling; /* instead of sleeping */
-	bool patient; /* ... for PATIENCE times as long */
-	bool slept;   /* since the last turn that did something */
+	bool busy;	 /* the last turn did something */
+	bool polling;	 /* instead of sleeping */
+	bool polls_long; /* for POLL_LONG_FACTOR times as long */
+	bool slept;	 /* since the last turn that did something */
 	unsigned int poll_us;
 	unsigned int idle_turns; /* polling */
 	uint64_t idle_since_us;	 /* 0: not yet known */
 	unsigned int awaited;	 /* answers: reactor_await() */
-	uint64_t await_us;	 /* when the first of them began to be */
-	bool comes_soon;	 /* the last time they came within poll_us */
+	uint64_t await_us;	 /* since when one is awaited */
+	bool comes_soon;	 /* the last ones came within poll_us */
 	struct contention contention;
 	uint64_t now_us; /* 0: to be read */
 	uint64_t tick_us;
@@ -55,32 +55,32 @@ struct reactor {
 	struct slots files;
 
 	struct list pollers;
-	unsigned int polled;	  /* how many of them have poll() */
-	bool more;		  /* flush() of one made work */
-	struct list *next_poller; /* of the walk under way */
-	struct list timers;	  /* due first, first */
+	unsigned int polled;	  /* number of pollers with poll() */
+	bool more;		  /* a flush() made work */
+	struct list *next_poller; /* of the present walk over them */
+	struct list timers;	  /* in the order in which they are due */
 	struct list levels;	  /* reactor_level.h */
 
-	/* Wakes who polls reactor_fd() for the timers. */
+	/* Makes reactor_fd() readable for the timers. */
 	struct reactor_op alarm;
 	struct __kernel_timespec alarm_at;
-	uint64_t alarm_us; /* when it rings; 0: not in flight */
+	uint64_t alarm_us; /* when it completes; 0: not in flight */
 
 	struct reactor_op wake; /* multishot poll of wake_fd */
 	int wake_fd;
 	struct reactor_stats stats;
 
-	/* Any thread, from here on; on a cache line that is not the above's. */
+	/* For any thread from here on; on another cache line than the above. */
 	_Alignas(64) _Atomic(struct reactor_msg *) msgs; /* newest first */
-	atomic_bool asleep; /* whoever clears it must write to wake_fd */
+	atomic_bool asleep; /* a thread that clears it must write to wake_fd */
 	atomic_bool stop;
-	_Atomic(const char *) owner; /* thread_mark of who runs it, or NULL */
+	_Atomic(const char *) owner; /* thread_mark of its thread, or NULL */
 };
 
 /* ---- reactor_setup.c ---- */
 
 int reactor_ring_init(struct reactor *r, const struct reactor_options *opt);
-/* The ring is still disabled; once enabled it takes @opt->ops alone. */
+/* The ring is still disabled; once enabled it takes only @opt->ops. */
 int reactor_ring_restrict(struct reactor *r, const struct reactor_options *opt);
 
 /* ---- reactor_table.c ---- */
@@ -93,7 +93,7 @@ int reactor_tables_init(struct reactor *r, const struct reactor_options *opt);
 int reactor_enter_if_needed(struct reactor *r);
 /* Submits, and sleeps until there is a completion or it is @until_us. */
 int reactor_enter_and_wait(struct reactor *r, uint64_t until_us);
-/* Returns how many completions were work, not housekeeping of the reactor. */
+/* Returns the number of completions, without those of the reactor itself. */
 unsigned int reactor_run_completions(struct reactor *r);
 
 /* ---- reactor_poller.c ---- */
@@ -101,14 +101,14 @@ unsigned int reactor_run_completions(struct reactor *r);
 unsigned int reactor_poll_all(struct reactor *r);
 /* Stops at the first poller that cannot be armed, and returns false. */
 bool reactor_arm_all(struct reactor *r);
-/* Returns how many of them made work. */
+/* Returns how many pollers made work. */
 unsigned int reactor_flush_all(struct reactor *r);
 
 /* ---- reactor_timer.c ---- */
 
 uint64_t reactor_tick_us(void);
 unsigned int reactor_run_timers(struct reactor *r);
-/* Has the ring's descriptor become readable when the first timer is due. */
+/* Makes the ring's descriptor readable when the first timer is due. */
 void reactor_set_alarm(struct reactor *r);
 void reactor_alarm_done(struct reactor_op *op, int res, unsigned int cqe_flags);
 
@@ -122,15 +122,15 @@ static inline uint64_t reactor_clock_us(const struct reactor *r,
 	       r->skipped_us;
 }
 
-/* Where the kernel has no clock that a program can read, as in many virtual
- * machines, this is a system call and an access to a slow device. */
+/* If the kernel has no clock that a program can read, as in many virtual
+ * machines, this costs a system call and an access to a slow device. */
 static inline uint64_t reactor_exact_us(const struct reactor *r)
 {
 	return reactor_clock_us(r, CLOCK_MONOTONIC);
 }
 
-/* The time of the last tick: good enough for all that is counted in
- * milliseconds, and a read from memory everywhere. */
+/* The time of the last tick: exact enough for milliseconds, and everywhere only
+ * a read from memory. */
 static inline uint64_t reactor_coarse_us(const struct reactor *r)
 {
 	return reactor_clock_us(r, CLOCK_MONOTONIC_COARSE);
@@ -160,31 +160,33 @@ static inline bool reactor_has_due_timer(struct reactor *r)
 void reactor_wake_arm(struct reactor *r);
 void reactor_wake_done(struct reactor_op *op, int res, unsigned int cqe_flags);
 unsigned int reactor_run_messages(struct reactor *r);
-/* Only the exchange in reactor_run_messages() must be ordered after the pushes. */
+/* Only the exchange in reactor_run_messages() must be ordered after the
+ * pushes. */
 static inline bool reactor_has_message(const struct reactor *r)
 {
 	return atomic_load_explicit(&r->msgs, memory_order_relaxed);
 }
 
-/* From now on senders wake us; false when there is something already. */
+/* From now on senders wake the reactor. False: there is a message already. */
 bool reactor_fall_asleep(struct reactor *r);
 
 static inline void reactor_stay_awake(struct reactor *r)
 {
-	/* Orders nothing: a sender that still saw us asleep writes in vain. */
+	/* Needs no order: a sender that still saw the reactor asleep causes one
+	 * needless wake-up. */
 	if (atomic_load_explicit(&r->asleep, memory_order_relaxed))
 		atomic_store_explicit(&r->asleep, false, memory_order_relaxed);
 }
 
 /* ---- reactor_policy.c ---- */
 
-/* Nothing is to be done: true to run another turn, false to sleep. */
+/* There is nothing to do. True: run another turn; false: sleep. */
 bool reactor_keep_polling(struct reactor *r);
 
 /*
- * The ring is polled for a single answer, if the last came soon and processors are not
- * contended for. More than one are better slept for: some come at a time, and
- * whoever makes them, or waits for them, has the processor.
+ * The ring is polled for a single answer, if the last one came soon and there
+ * is no contention. To wait for several, sleeping is better: some arrive
+ * together, and the threads that make them or wait for them get the CPU.
  */
 static inline bool ring_worth_polling(const struct reactor *r)
 {

@@ -18,20 +18,21 @@ void reactor_await(struct reactor *r, int cnt)
 		r->comes_soon = reactor_exact_us(r) - r->await_us <= r->poll_us;
 }
 
-/* Idle turns from one look at the clock to the next: see reactor_exact_us(). What is
- * waited for often comes before the first. */
+/* Idle turns between two readings of the clock (see reactor_exact_us()). An
+ * answer often comes before the first. */
 #define POLL_TURNS 16
 
 /*
- * Where a wake-up takes longer than an answer, who polls for too short a time is
- * late for the next, too, and so is its peer. So when what it slept for came
- * within PATIENCE times as long, it polls for that long, until once in vain.
+ * Where a wake-up takes longer than an answer, a thread that polls for too
+ * short a time is late, and makes its peer late, too. If a longer poll would
+ * have avoided the last sleep, the reactor polls so many times as long, until
+ * that fails once.
  */
-#define PATIENCE 5
+#define POLL_LONG_FACTOR 5
 
-static uint64_t patience_us(const struct reactor *r)
+static uint64_t poll_long_us(const struct reactor *r)
 {
-	return (uint64_t)r->poll_us * PATIENCE;
+	return (uint64_t)r->poll_us * POLL_LONG_FACTOR;
 }
 
 static bool poll_time_is_over(struct reactor *r)
@@ -41,28 +42,28 @@ static bool poll_time_is_over(struct reactor *r)
 	if (!r->idle_since_us)
 		r->idle_since_us = now;
 	return now - r->idle_since_us >=
-	       (r->patient ? patience_us(r) : r->poll_us);
+	       (r->polls_long ? poll_long_us(r) : r->poll_us);
 }
 
 static void stop_polling(struct reactor *r)
 {
 	r->polling = false;
-	r->patient = false;
+	r->polls_long = false;
 	r->comes_soon = false;
 }
 
-/* After a sleep that followed on polling, which is when it is known since when
- * there was nothing to do. */
+/* Chooses how long to poll from now on. Only after a sleep that followed
+ * polling is it known since when there was nothing to do. */
 static void judge_sleep(struct reactor *r)
 {
 	if (r->slept && r->polled && r->idle_since_us)
-		r->patient = reactor_exact_us(r) - r->idle_since_us <=
-			     patience_us(r);
+		r->polls_long = reactor_exact_us(r) - r->idle_since_us <=
+				poll_long_us(r);
 	r->slept = false;
 	r->idle_since_us = 0;
 }
 
-/* The time to poll on begins with the first turns that have nothing to do. */
+/* The time for polling begins with the first idle turns. */
 bool reactor_keep_polling(struct reactor *r)
 {
 	if (r->busy) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Listeners of the tcp provider. An accepted connection is pending until its first
- * message, TCP_CM_CONNECT, has arrived. The number of pending connections and the
- * time that each gets are limited. A wrong message gets no answer. A right one
- * becomes a request (struct tcp_request), which then owns the socket.
+ * Listeners of the tcp provider. An accepted connection is pending until its
+ * first message, TCP_CM_CONNECT, has arrived. The number of pending connections
+ * and the time that each gets are limited. A wrong message gets no answer. A
+ * right one becomes a request (struct tcp_request), which then owns the socket.
  *
- * The listener and its pending connections are freed when the ring has completed
- * their operations. That is after xp_unlisten(), and maybe after xp_destroy().
+ * The listener and its pending connections are freed when the ring has
+ * completed their operations. That is after xp_unlisten(), and maybe after
+ * xp_destroy().
  */
 #include <assert.h>
 #include <errno.h>
@@ -154,8 +155,8 @@ static void pending_timed_out(struct reactor_timer *t)
 	pending_set_timer(l);
 }
 
-/* Return: 1: the message is complete; 0: more of it is to come; -errno: it is not
- * a valid TCP_CM_CONNECT. */
+/* Return: 1: the message is complete; 0: more of it is to come; -errno: it is
+ * not a valid TCP_CM_CONNECT. */
 static int pending_decode(const struct tcp_pending *s, struct tcp_cm *cm)
 {
 	int err;
