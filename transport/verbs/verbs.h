@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The verbs provider, inside: libibverbs for queues and memory, librdmacm for
- * connections. Only the verbs*.c files include this, and only they include the
- * headers of those libraries.
+ * What the files of the verbs provider share. It uses libibverbs for queues and
+ * memory, and librdmacm for connections. Only these files include this header
+ * and those of the two libraries.
  *
- *   verbs.c         instances, memory regions, polling
+ *   verbs.c   instances, memory regions, polling
  *   dev.c     devices: context, protection domain, events; queue pools
  *   plug.c    devices that come and go
  *   recv.c    receive queues and their buffers
  *   chan.c    queue pairs: posting, completions, the end of a channel
  *   cm.c      connecting, listening, accepting
- *   reason.c  what statuses and reject reasons mean
+ *   reason.c  texts for statuses and reject reasons
  *
- * Every instance opens the devices itself instead of borrowing librdmacm's
- * contexts. Those are one per process: their asynchronous events would reach
- * whichever reactor looks first, and it would have to find the channel of
- * another. So librdmacm never sees our queue pairs (id->qp is NULL); it gets
- * their numbers, and cm.c moves them through their states.
+ * Each instance opens the devices itself and does not use the contexts of
+ * librdmacm. librdmacm has one context per device and process. Its asynchronous
+ * events would reach the reactor that reads first, which would have to find the
+ * channel of another reactor. So librdmacm never sees our queue pairs (id->qp
+ * is NULL): it gets their numbers, and cm.c moves them through their states.
  *
- * Thread: the reactor of the instance. Only connection requests are handed to
- * another (vb_accept()).
+ * Thread: the reactor of the instance. Only connection requests move to another
+ * reactor (vb_accept()).
  */
 #ifndef TRANSPORT_VERBS_VERBS_H
 #define TRANSPORT_VERBS_VERBS_H
@@ -36,14 +36,14 @@
 #define VB_QPN_BUCKETS	   256u
 #define VB_INLINE_MAX	   256u
 #define VB_READ_DEPTH	   4u	 /* ib_srp answers 4 READs at a time */
-#define VB_ACCEPT_MS	   10000 /* from our accept to the peer's last word */
-#define VB_DRAIN_MS	   5000	 /* a device flushes in far less */
-#define VB_LAST_WQE_MS	   100	 /* for a device not known to send the event */
-#define VB_LAST_WQE_MAX_MS 2000	 /* for one that is */
-#define VB_SPARE_RECVS	   64u	 /* of a pool, for those that are lost */
+#define VB_ACCEPT_MS	   10000 /* from our accept to the peer's RTU */
+#define VB_DRAIN_MS	   5000	 /* devices flush in far less time */
+#define VB_LAST_WQE_MS	   100	 /* if it is not known to send the event */
+#define VB_LAST_WQE_MAX_MS 2000	 /* if it is known to send it */
+#define VB_SPARE_RECVS	   64u	 /* of a pool, in place of lost ones */
 #define VB_LEAVE_MS	   500	 /* as VB_DRAIN_MS, when the device leaves */
 
-/* Devices of one machine; more are not served. */
+/* Devices of one machine. Further ones are not used. */
 #define VB_DEVS_MAX 64u
 
 struct vb_chan;
@@ -54,8 +54,8 @@ struct vb_xp;
 
 /* ---- instances (verbs.c) ---- */
 
-/* A watch that outlives its owner: the reactor needs the memory a little
- * longer. */
+/* A watch that outlives its owner, because the reactor needs the memory until
+ * the watch has stopped. */
 struct vb_watch {
 	struct reactor_watch base;
 	void *owner;
@@ -66,14 +66,14 @@ struct vb_xp {
 	bool created;
 	struct rdma_event_channel *cm; /* NULL: no device has come yet */
 	struct vb_watch *cm_watch;
-	int uevent_fd; /* the kernel tells of devices here; -1: it cannot */
+	int uevent_fd; /* the kernel announces devices here; -1: it cannot */
 	struct vb_watch *uevent_watch;
-	char unusable[IBV_SYSFS_NAME_MAX]; /* the last one that was told */
+	char unusable[IBV_SYSFS_NAME_MAX]; /* the last one that was reported */
 	struct vb_dev *devs[VB_DEVS_MAX];  /* NULL: a free slot */
 	unsigned int leaving;		   /* devices that are not SERVING */
 	struct list mrs;		   /* vb_mr.node */
 	struct list listeners;
-	struct reactor_timer listen_timer; /* for those that wait */
+	struct reactor_timer listen_timer; /* for listeners that wait */
 	unsigned int listen_pause_ms;
 	struct list closing; /* channels from disconnect() to drained */
 	struct list lingering;
@@ -92,11 +92,11 @@ static inline struct vb_dev *vb_dev_next(const struct vb_xp *vx,
 	return NULL;
 }
 
-/* The one at hand may be freed. */
+/* The body may free @dev. */
 #define vb_for_each_dev(dev, vx, slot) \
 	for (unsigned int slot = 0; ((dev) = vb_dev_next((vx), &(slot)));)
 
-/* Starts to watch @fd for input, having made it non-blocking. */
+/* Makes @fd non-blocking and watches it for input. */
 int vb_watch_new(struct vb_xp *vx, int fd, void *owner,
 		 void (*ready)(struct reactor_watch *w, uint32_t events),
 		 struct vb_watch **ret_watch);
@@ -107,16 +107,16 @@ struct vb_mr {
 	struct xp_mr base;
 	struct list node; /* vx->mrs */
 	enum xp_access access;
-	bool everywhere;		 /* also on devices that come later */
-	struct ibv_mr *mrs[VB_DEVS_MAX]; /* by device; NULL: not there */
+	bool everywhere;		 /* also with devices that come later */
+	struct ibv_mr *mrs[VB_DEVS_MAX]; /* by device; NULL: not registered */
 };
 
-/* Registers with @only, or with every device when that is NULL. */
+/* Registers with @only; NULL: with every device. */
 int vb_mr_new(struct vb_xp *vx, struct vb_dev *only, void *addr, size_t len,
 	      enum xp_access access, struct xp_mr **ret_mr, struct error *e);
 void vb_mr_free(struct xp_mr *base);
-/* Registers with @dev, which has just come, what is registered everywhere. On
- * failure nothing is. */
+/* Registers everything that is registered everywhere with @dev, which has just
+ * come. On failure nothing is registered with it. */
 int vb_mr_join(struct vb_dev *dev, struct error *e);
 /* Deregisters everything from @dev. No queue pair of it may be left. */
 void vb_mr_leave(struct vb_dev *dev);
@@ -124,9 +124,10 @@ void vb_mr_leave(struct vb_dev *dev);
 /* ---- devices (dev.c) ---- */
 
 /*
- * Whether the device reports IBV_EVENT_QP_LAST_WQE_REACHED, after which a
- * queue pair takes nothing more from a shared receive queue. Not all do
- * (soft-RoCE before Linux 6.3 does not), so it is found out.
+ * Does the device report IBV_EVENT_QP_LAST_WQE_REACHED? After that event a
+ * queue pair takes nothing more from a shared receive queue. Some devices do
+ * not report it (soft-RoCE before Linux 6.3), so the instance learns it from
+ * what happens.
  */
 enum vb_last_wqe {
 	VB_LAST_WQE_UNKNOWN,
@@ -139,13 +140,13 @@ enum vb_last_wqe {
  *
  *   SERVING
  *      vb_plug_look() no longer finds it: the kernel removes it, and waits
- *      until nobody has it open
- *   LEAVING  its channels have failed and are on their way out; nothing new is
- *            made on it
+ *      until no process has it open
+ *   LEAVING  its channels have failed and are closing; nothing new is made on
+ *   it
  *      its last queue pair is destroyed
  *   GONE     the context is closed, with all queues, memory regions and
  *            protection domains. The struct stays until the users have freed
- *            the channels and released the IUs that they had
+ *            their channels and released their IUs
  */
 enum vb_dev_state {
 	VB_DEV_SERVING,
@@ -158,12 +159,12 @@ struct vb_dev {
 	enum vb_dev_state state;
 	unsigned int index; /* in vx->devs and vb_mr.mrs */
 	char name[IBV_SYSFS_NAME_MAX];
-	unsigned int chans; /* that point here */
+	unsigned int chans; /* channels that point to it */
 	unsigned int qps;
 	struct ibv_context *ctx; /* NULL: GONE */
-	/* librdmacm has a context of its own, which it does not close in time;
-	 * see vb_cm_pin(). */
-	struct ibv_context **cm_list; /* of one; NULL: it could not be had */
+	/* The context of librdmacm, which does not close it in time; see
+	 * vb_cm_pin(). */
+	struct ibv_context **cm_list; /* of one; NULL: not available */
 	struct ibv_device_attr attr;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *comp;
@@ -180,14 +181,14 @@ struct vb_dev {
 int vb_dev_open(struct vb_xp *vx, struct ibv_device *ibdev, struct error *e);
 /* Begins the end of a device that the kernel removes: fails its channels. */
 void vb_dev_leave(struct vb_dev *dev);
-/* Goes on with that, as far as it can be gone on with. */
+/* Continues the end of all devices that leave, as far as possible now. */
 void vb_dev_reap(struct vb_xp *vx);
 /* Closes and frees it. No channel may be left. */
 void vb_dev_free(struct vb_dev *dev);
 /* @dev or NULL becomes the device of @ch. */
 void vb_dev_bind(struct vb_chan *ch, struct vb_dev *dev);
-/* Ours of the same hardware as librdmacm's @ctx, which may have come just now;
- * NULL: none that is SERVING. */
+/* Our device for the hardware of librdmacm's @ctx, which may have come just
+ * now; NULL: none that is SERVING. */
 struct vb_dev *vb_dev_find(struct vb_xp *vx, struct ibv_context *ctx);
 const char *vb_dev_name(const struct vb_dev *dev);
 struct vb_chan *vb_dev_chan(struct vb_dev *dev, uint32_t qpn);
@@ -195,13 +196,14 @@ void vb_dev_add_chan(struct vb_dev *dev, struct vb_chan *ch);
 
 /* ---- devices that come and go (plug.c) ---- */
 
-/* Begins to listen to what the kernel tells of devices. Where it cannot,
- * devices are looked for when the connection manager has reason to. */
+/* Begins to listen for the kernel's announcements of devices. If that is not
+ * possible, the instance looks for devices when the connection manager reports
+ * a change. */
 void vb_plug_open(struct vb_xp *vx);
 void vb_plug_close(struct vb_xp *vx);
-/* Looks which devices there are: opens those that have come, and begins the end
- * of those that have gone. Returns how many are SERVING; with none, @e (NULL:
- * nobody asks) says why. */
+/* Looks which devices exist: opens new ones, and begins the end of removed
+ * ones. Returns how many are SERVING. If none is, the reason is in @e (may be
+ * NULL). */
 unsigned int vb_plug_look(struct vb_xp *vx, struct error *e);
 
 /* ---- receive queues (recv.c) ---- */
@@ -223,53 +225,54 @@ struct vb_slab {
 	void *mem;
 	size_t mem_len;
 	unsigned int cnt;
-	unsigned int idle; /* of them in rq->idle */
+	unsigned int idle; /* IUs of it in rq->idle */
 	struct vb_iu ius[];
 };
 
 /*
- * A receive queue and its buffers: the own one of a channel that connects, or
- * one that the accepted channels of a pool share. Buffers go round: posted,
- * received and held by the user, released, posted again. As many go round as
- * the channels want; those left over when a channel ends are kept back as they
- * come home.
+ * A receive queue and its buffers. A channel that connects has its own; the
+ * accepted channels of a pool share one. A buffer is posted, received and held
+ * by the user, released, and posted again. As many buffers circulate as the
+ * channels want. When a channel ends, the next buffers that come back are kept
+ * in idle.
  */
 struct vb_recvq {
 	struct vb_dev *dev;
-	struct ibv_qp *qp;   /* one of these two is not NULL, unless */
-	struct ibv_srq *srq; /* nothing can be posted (any more) */
-	struct vb_chan *ch;  /* whose own it is; NULL: shared */
+	struct ibv_qp *qp;   /* one of qp and srq is set; both are NULL */
+	struct ibv_srq *srq; /* if nothing can be posted (any more) */
+	struct vb_chan *ch;  /* its only channel; NULL: shared */
 	struct list slabs;
-	struct list idle;    /* buffers kept back */
+	struct list idle;    /* buffers that do not circulate */
 	struct list missing; /* see vb_recvq_doubt() */
 	uint64_t next_number;
 	uint64_t doubt_number;
-	unsigned int doubts;	   /* queue pairs, before doubt_number */
-	unsigned int doubts_later; /* and after it */
-	unsigned int spare;	   /* room in the queue beyond what is wanted */
+	unsigned int doubts;	   /* queue pairs ended before doubt_number */
+	unsigned int doubts_later; /* queue pairs ended after it */
+	unsigned int spare;	   /* room in the queue beyond wanted */
 	struct list in_device;	   /* posted, in this order */
 	unsigned int wanted;
 	unsigned int going_round;
-	unsigned int posted; /* of these, in the device's hands */
+	unsigned int posted; /* of going_round: posted to the device */
 };
 
 void vb_recvq_init(struct vb_recvq *rq, struct vb_dev *dev);
 /* Nothing may be posted to it or held by users. */
 void vb_recvq_fini(struct vb_recvq *rq);
-/* The device's queue is destroyed: what was posted to it has come back. */
+/* The device's queue is destroyed: all posted buffers have come back. */
 void vb_recvq_close(struct vb_recvq *rq);
 /*
- * A queue pair that shares @rq is destroyed, and may have taken a buffer along:
- * soft-RoCE from Linux 6.3 on drops the one that it was filling. So there is one
- * buffer more for each of these, until it is known whether one is missing: a
- * device takes buffers in the order in which they were posted. When one comes
- * back that was posted after the end of that queue pair, those posted before that
- * are with other queue pairs, or lost. They no longer count, and others are
- * posted in their place; a buffer that comes back after all counts again. One
- * that was lost is used again when no queue pair is left (vb_pool_put()).
+ * A queue pair that shares @rq is destroyed. A buffer may be lost with it:
+ * soft-RoCE from Linux 6.3 on drops the one that it was filling. So one more
+ * buffer is posted for each such queue pair, until it is known whether one is
+ * missing. A device takes buffers in the order in which they were posted. When
+ * a buffer comes back that was posted after the end of the queue pair, the
+ * older ones that have not come back are with other queue pairs, or lost. They
+ * no longer count, and others are posted in their place. If one of them comes
+ * back later, it counts again. Lost buffers are used again when no queue pair
+ * is left (vb_pool_put()).
  */
 void vb_recvq_doubt(struct vb_recvq *rq);
-/* How many more of these there can be. */
+/* How many more such queue pairs there can be. */
 unsigned int vb_recvq_doubts_left(const struct vb_recvq *rq);
 /* @iu has come back from the device. */
 void vb_recvq_came_back(struct vb_iu *iu);
@@ -278,16 +281,16 @@ int vb_recvq_grow(struct vb_recvq *rq, unsigned int cnt, struct error *e);
 void vb_recvq_shrink(struct vb_recvq *rq, unsigned int cnt);
 /* ops->post_recv */
 void vb_post_recv(struct xp *xp, struct list *ius);
-/* @iu is back from the device; to be posted at the end of the turn. */
+/* @iu has come back from the device. It is posted at the end of the turn. */
 void vb_iu_put(struct vb_iu *iu);
 
 /* ---- queue pools (dev.c) ---- */
 
 /*
- * A completion queue and, made when the first channel is accepted, a shared
- * receive queue. They have a size for life; each channel takes its share of
- * it, so that neither can overrun, whatever peers send. When all pools of a
- * device are full a larger one is made.
+ * A completion queue and, from the first accepted channel on, a shared receive
+ * queue. Their sizes never change. Each channel takes its share of them, so
+ * that neither can overrun, whatever peers send. If all pools of a device are
+ * full, a larger one is made.
  */
 struct vb_pool {
 	struct list node;
@@ -296,41 +299,41 @@ struct vb_pool {
 	struct vb_recvq shared; /* .srq is NULL: none (yet) */
 	unsigned int recv_max;
 	unsigned int spare;	/* receives beyond that; see vb_recvq_doubt() */
-	unsigned int send_room; /* not yet promised to channels */
+	unsigned int send_room; /* not yet taken by channels */
 	unsigned int recv_room;
 	bool no_srq;  /* the device has none */
-	bool emptied; /* by the last look into the completion queue */
+	bool emptied; /* the last poll left nothing in cq */
 	bool armed;
 	unsigned int unacked; /* completion events */
 };
 
-/* Finds or makes a pool with room, and takes it. */
+/* Finds or makes a pool with room, and takes the room. */
 int vb_pool_get(struct vb_dev *dev, unsigned int sends, unsigned int recvs,
 		struct vb_pool **ret_pool, struct error *e);
 void vb_pool_put(struct vb_pool *p, unsigned int sends, unsigned int recvs);
-/* Reaps completions, bounded; returns how many. */
+/* Reaps a limited number of completions; returns how many. */
 unsigned int vb_pool_poll(struct vb_pool *p);
-/* Makes the shared receive queue unless it is there or cannot be. */
+/* Makes the shared receive queue, unless it exists or the device has none. */
 void vb_pool_share(struct vb_pool *p);
 
 /* ---- channels (chan.c) ---- */
 
 /*
- * wr_id: a pointer whose lowest bits say to what. Of a completion with an error
- * only wr_id, status, qp_num and vendor_err are valid, so nothing may be read
- * from its opcode.
+ * The kind of pointer in a wr_id, in its lowest bits. In a completion with an
+ * error only wr_id, status, qp_num and vendor_err are valid, so its opcode may
+ * not be used.
  */
 enum vb_wr {
 	VB_WR_GROUP,  /* struct xp_group: its signalled work request */
-	VB_WR_MEMBER, /* struct xp_group: another; completes with errors only */
+	VB_WR_MEMBER, /* struct xp_group: another; completes on error only */
 	VB_WR_RECV,   /* struct vb_iu */
 	VB_WR_MARKER, /* struct vb_chan: the last of its send queue */
 	VB_WR_MASK = 3,
 };
 
 /*
- * Life of a channel as the fabric sees it. The core's states (provider.h) stand
- * beside it. Each arrow names the event that leads there.
+ * Life of a channel as the fabric sees it, beside the states of the core
+ * (provider.h).
  *
  *   CONNECTING   RESOLVING   address, then route, are being looked up
  *     (core)     REQUESTED   queue pair is INIT, receives posted, REQ sent
@@ -339,22 +342,22 @@ enum vb_wr {
  *   OPEN         UP          REP or RTU has come
  *   CLOSING      FLUSHING    ops->disconnect(): DREQ sent, queue pair moved to
  *                            ERR, a last SEND posted (the marker). The device
- *                            flushes both queues in order, so when the marker
- *                            and every posted receive have completed it is done
- *                            with all memory.
+ *                            flushes both queues in order. When the marker and
+ *                            every posted receive have completed, it no longer
+ *                            touches any memory.
  *                LAST_WQE    with a shared receive queue: the queue pair may
- *                            still have taken a buffer from it, until the
- *                            device says LAST_WQE_REACHED (or never does)
- *                FLUSHED     the completion queue is to be polled empty; with
- *                            the queue pair some libraries would destroy what
- *                            it left there, and with it shared buffers
- *                DESTROYED   the queue pair is. The completion queue is polled
- *                            empty again, for what one left there that had to
- *                            be forced
+ *                            have taken a buffer from it, until the device
+ *                            reports LAST_WQE_REACHED (or never does)
+ *                FLUSHED     the completion queue must be polled empty: with
+ *                            the queue pair, some libraries destroy its
+ *                            completions there, and shared buffers with them
+ *                DESTROYED   the queue pair is destroyed. The completion queue
+ *                            is polled empty again, because a queue pair that
+ *                            was forced may have left completions
  *   CLOSED       GONE        xp_core_drained() was called
  *
- * A device that does not flush within VB_DRAIN_MS is forced: its queue pair is
- * destroyed all the same, after which it cannot touch memory.
+ * If a device does not flush within VB_DRAIN_MS, the queue pair is forced: it
+ * is destroyed, and then cannot touch memory.
  */
 enum vb_state {
 	VB_RESOLVING,
@@ -398,13 +401,13 @@ struct vb_chan {
 	unsigned int recv_cnt;
 	unsigned int sends; /* share of the pool */
 	unsigned int inline_max;
-	uint8_t read_depth;   /* READs that we may have outstanding */
-	uint8_t answer_depth; /* READs of the peer's that we answer */
+	uint8_t read_depth;   /* READs that this side may have outstanding */
+	uint8_t answer_depth; /* READs of the peer that this side answers */
 	uint8_t retry_cnt;
 	unsigned int timeout_ms;
 	int doomed; /* fails in the next turn; negative errno */
 	struct reactor_timer timer;
-	struct list early; /* IUs that came before we were UP */
+	struct list early; /* IUs that arrived before the channel was UP */
 	unsigned int early_cnt;
 	struct list closing_node; /* in vx->closing */
 	struct list qpn_node;
@@ -427,22 +430,22 @@ int vb_chan_new(struct vb_xp *vx, const struct xp_chan_params *params,
 /* Makes the queue pair on ch->dev (INIT) and posts the receives. -ENOTCONN: the
  * peer has gone. */
 int vb_chan_open(struct vb_chan *ch, struct error *e);
-/* Moves the queue pair on, with what the connection manager has negotiated.
- * -ENOTCONN when that no longer knows of the connection. */
+/* Moves the queue pair to @state, with the values that the connection manager
+ * has negotiated. -ENOTCONN: that no longer knows the connection. */
 int vb_chan_move(struct vb_chan *ch, enum ibv_qp_state state);
-/* Frees one that no peer knows of yet. Its cm_id is the caller's. */
+/* Frees a channel that no peer knows yet. Its cm_id is the caller's. */
 void vb_chan_abandon(struct vb_chan *ch);
-/* It will fail with @err in the next turn. */
+/* Makes the channel fail with @err in the next turn. */
 void vb_chan_doom(struct vb_chan *ch, int err);
-/* Both sides agreed: hands over what came early. */
+/* Both sides agreed: hands over the IUs that arrived early. */
 void vb_chan_up(struct vb_chan *ch, const void *pdata, size_t len);
-/* One completion. */
+/* Handles one completion. */
 void vb_chan_completed(struct vb_pool *pool, struct ibv_wc *wc);
 void vb_chan_last_wqe(struct vb_chan *ch);
-/* A channel that is closing waits less long, if its device leaves. */
+/* Its device leaves: a channel that is closing waits less. */
 void vb_chan_hurry(struct vb_chan *ch);
-/* Ends what can end, now that the completion queues are empty; returns how
- * many channels did. */
+/* The completion queues are empty: ends the channels that can end. Returns how
+ * many did. */
 unsigned int vb_chan_reap(struct vb_xp *vx);
 
 int vb_post_send(struct xp_chan *base, const struct xp_wr *wr, unsigned int n);
@@ -454,20 +457,21 @@ void vb_chan_free(struct xp_chan *base);
 int vb_cm_open(struct vb_xp *vx, struct error *e);
 void vb_cm_close(struct vb_xp *vx);
 /*
- * librdmacm opens each device once per process when the first cm_id is bound to
- * it. It closes that context only when it looks at the list of devices for
- * another reason, and never while that is empty; the kernel waits for it. So an
- * instance keeps it from being freed behind its back (pin) and, when the device
- * leaves, takes the kernel's files from it (cut).
+ * librdmacm opens each device once per process, when the first cm_id is bound
+ * to it. It closes that context only when it looks at the list of devices for
+ * another reason, and never while the list is empty. The kernel waits for that
+ * before it removes the device. So an instance keeps the context from being
+ * freed (pin) and, when the device leaves, closes the kernel's files in it
+ * (cut).
  */
 void vb_cm_pin(struct vb_dev *dev);
 void vb_cm_cut(struct vb_dev *dev);
 void vb_cm_unpin(struct vb_dev *dev);
-/* Has those listeners that wait for a device try again, now and later. */
+/* Listeners that wait for a device try again, now and later. */
 void vb_listen_again(struct vb_xp *vx);
-/* Ends a connection's cm_id, in a while when the peer must still hear of it. */
+/* Ends the cm_id of a connection; later, if the peer must still be told. */
 void vb_cm_release(struct vb_chan *ch);
-/* The first IU came before the RTU: counts as such. */
+/* The first IU arrived before the RTU, and counts as an RTU. */
 void vb_cm_came_early(struct vb_chan *ch);
 
 int vb_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
@@ -486,16 +490,17 @@ int vb_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	       const struct xp_chan_params *params, struct xp_chan **ret_ch,
 	       struct error *e);
 
-/* ---- words (reason.c) ---- */
+/* ---- texts (reason.c) ---- */
 
-/* -ECANCELED for flushed, else what chains end with; 0 for success. */
+/* The status of a chain: 0 for success, -ECANCELED for flushed, else another
+ * -errno. */
 int vb_wc_errno(enum ibv_wc_status status);
 const char *vb_wc_text(enum ibv_wc_status status);
-/* A reject: @status of the event (an IB CM reason, or a negative errno on
+/* A reject. @status: of the event (an IB CM reason, or a negative errno on
  * iWARP). Returns a negative errno. */
 int vb_reject_errno(int status);
 const char *vb_reject_text(int status);
-/* Another event that ends connecting; @status is a negative errno mostly. */
+/* Another event that ends connecting; @status is mostly a negative errno. */
 const char *vb_cm_text(enum rdma_cm_event_type type, int status);
 /* Text for a failed registration of @len bytes. */
 void vb_mr_error(struct error *e, int err, size_t len, const char *device);
