@@ -261,6 +261,14 @@ struct rbp_plugin {
 	/* [worker] Where paths() has a cnt: makes this target the active one
 	 * (io->offset is 1), or lets go (0). host->done(io, 0): it is so. */
 	void (*set_path)(void *v, struct rbp_io *io);
+	/*
+	 * [any] Changes parameters while the volume is served: those of @args,
+	 * which live for the call; one call of a volume at a time. It must not
+	 * block. 0; or a negative errno, one clause in @msg, and nothing has
+	 * changed. NULL: no parameter can be changed.
+	 */
+	int (*set_params)(void *v, const struct rbp_arg *args, char *msg,
+			  size_t msg_len);
 };
 
 enum rbp_log_level {

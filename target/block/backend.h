@@ -187,6 +187,7 @@ struct backend_ops {
 /* Embedded first in a backend's own. */
 struct backend {
 	const struct backend_ops *ops;
+	struct backend *below; /* what a layer stands on; NULL: a store */
 	struct backend_info info;
 };
 

@@ -562,6 +562,7 @@ int backend_fault_open(struct backend *below, const struct fault_rule *rules,
 		 below->info.kind, cnt, cnt == 1 ? "" : "s");
 	layer->base.info.kind = layer->kind;
 	layer->below = below;
+	layer->base.below = below;
 	layer->name = name;
 	layer->block_size = block_size;
 	layer->rule_cnt = cnt;

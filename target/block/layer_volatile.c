@@ -352,6 +352,7 @@ int backend_volatile_open(struct backend *below, uint32_t block_size,
 	layer->base.info = below->info;
 	declare(&layer->base.info, block_size);
 	layer->below = below;
+	layer->base.below = below;
 	layer->size = below->info.size;
 	layer->block_size = block_size;
 	pthread_mutex_init(&layer->lock, NULL);

@@ -12,6 +12,7 @@
 #include "config.h"
 #include "target/block/plugin_events.h"
 #include "target/block/plugin_threads.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "target/block/block_worker.h"
 
@@ -85,6 +86,7 @@ struct backend_plugin {
 	bool is_open;
 	struct backend *below;		/* NULL: a store */
 	struct plugin_threads *helpers; /* NULL: it has submit() */
+	pthread_mutex_t set_lock;	/* held during set_params() */
 	/* As every backend's: the first failure of a flush stays. */
 	_Atomic int flush_error;
 	struct rbp_queue *queues[BLOCK_WORKERS_MAX];
@@ -747,6 +749,7 @@ static void plugin_close(struct backend *base)
 	if (be->below)
 		be->below->ops->close(be->below);
 	pthread_mutex_destroy(&be->vol.lock);
+	pthread_mutex_destroy(&be->set_lock);
 	free(be->location);
 	free(be->args);
 	free(be);
@@ -817,7 +820,9 @@ static int plugin_host_open_plugin(const struct plugin_spec *spec,
 	}
 	be->base.ops = &backend_plugin;
 	be->below = below;
+	be->base.below = below;
 	pthread_mutex_init(&be->vol.lock, NULL);
+	pthread_mutex_init(&be->set_lock, NULL);
 	if (location)
 		snprintf(be->vol.name, sizeof(be->vol.name), "%s:%.*s",
 			 spec->name, 200, location);
@@ -870,6 +875,64 @@ int backend_plugin_add_layer(struct backend *below,
 {
 	return plugin_host_open_plugin(spec, NULL, below, opt, ret, msg,
 				       msg_len);
+}
+
+/* ---- parameters that change ---- */
+
+/* The uppermost; NULL: there is none. */
+static struct backend_plugin *plugin_host_find(struct backend *be,
+					       const char *name)
+{
+	for (; be; be = be->below) {
+		if (be->ops == &backend_plugin &&
+		    !strcmp(to_plugin(be)->plugin->name, name))
+			return to_plugin(be);
+	}
+	return NULL;
+}
+
+static int plugin_host_set_params(struct backend_plugin *be,
+				  const struct rbp_arg *args, char *msg,
+				  size_t msg_len)
+{
+	char clause[256] = "";
+	int err = be->plugin->set_params(be->v, args, clause, sizeof(clause));
+
+	if (!err)
+		return 0;
+	err = err < 0 ? err : -EIO;
+	clause[sizeof(clause) - 1] = '\0';
+	snprintf(msg, msg_len, "%s: %s", be->vol.name,
+		 *clause ? clause : strerror(-err));
+	return err;
+}
+
+int backend_set_params(struct backend *base, const struct plugin_spec *spec,
+		       char *msg, size_t msg_len)
+{
+	struct backend_plugin *be = plugin_host_find(base, spec->name);
+	_cleanup_free_ struct rbp_arg *args = NULL;
+	int err;
+
+	if (!be) {
+		snprintf(msg, msg_len, "the volume has no plugin '%s'",
+			 spec->name);
+		return -ENOENT;
+	}
+	if (!be->plugin->set_params) {
+		snprintf(msg, msg_len,
+			 "no parameter of plugin %s can be changed while the "
+			 "volume is served",
+			 spec->name);
+		return -ENOTSUP;
+	}
+	err = plugin_args_given(be->plugin, spec, &args, msg, msg_len);
+	if (err)
+		return err;
+	pthread_mutex_lock(&be->set_lock);
+	err = plugin_host_set_params(be, args, msg, msg_len);
+	pthread_mutex_unlock(&be->set_lock);
+	return err;
 }
 
 /* ---- size ---- */

@@ -25,6 +25,16 @@ int backend_plugin_add_layer(struct backend *below,
 			     struct backend **ret, char *msg, size_t msg_len);
 
 /*
+ * Changes parameters of a volume that is served: those that @spec gives, of the
+ * plugin that it names; of several layers of that name, of the uppermost. All or
+ * none change. Return: 0; -ENOENT: the volume has no such plugin; -ENOTSUP: the
+ * plugin cannot; -EINVAL, or what the plugin says; with one clause in @msg.
+ * Thread: any; @be stays open. Does not block.
+ */
+int backend_set_params(struct backend *be, const struct plugin_spec *spec,
+		       char *msg, size_t msg_len);
+
+/*
  * @changed is called when a plugin says that a volume has another size; NULL:
  * no more, and no call is under way. Thread: setup; @changed is called on any.
  */

@@ -403,28 +403,36 @@ static int set_arg(const struct rbp_plugin *plugin, const char *text,
 	return 0;
 }
 
-/* Defaults where nothing is given; then without gaps. */
-static void complete_args(const struct rbp_plugin *plugin, unsigned int cnt,
-			  struct rbp_arg *args)
+/* Defaults where nothing is given. */
+static void add_defaults(const struct rbp_plugin *plugin, struct rbp_arg *args)
+{
+	for (unsigned int i = 0; plugin->params && plugin->params[i].name;
+	     i++) {
+		const struct rbp_param *p = &plugin->params[i];
+
+		if (args[i].name || !p->dflt)
+			continue;
+		args[i].name = p->name;
+		args[i].text = p->dflt;
+		parse_text(p->type, &args[i]);
+	}
+}
+
+/* Without gaps. */
+static void close_gaps(unsigned int cnt, struct rbp_arg *args)
 {
 	unsigned int kept = 0;
 
 	for (unsigned int i = 0; i < cnt; i++) {
-		const struct rbp_param *p = &plugin->params[i];
-
-		if (!args[i].name && p->dflt) {
-			args[i].name = p->name;
-			args[i].text = p->dflt;
-			parse_text(p->type, &args[i]);
-		}
 		if (args[i].name)
 			args[kept++] = args[i];
 	}
 	args[kept] = (struct rbp_arg){ 0 };
 }
 
-int plugin_args(const struct rbp_plugin *plugin, const struct plugin_spec *spec,
-		struct rbp_arg **ret, char *msg, size_t msg_len)
+static int read_args(const struct rbp_plugin *plugin,
+		     const struct plugin_spec *spec, bool with_defaults,
+		     struct rbp_arg **ret, char *msg, size_t msg_len)
 {
 	_cleanup_free_ struct rbp_arg *args = NULL;
 	unsigned int cnt = 0;
@@ -445,8 +453,25 @@ int plugin_args(const struct rbp_plugin *plugin, const struct plugin_spec *spec,
 		if (err)
 			return err;
 	}
-	complete_args(plugin, cnt, args);
+	if (with_defaults)
+		add_defaults(plugin, args);
+	close_gaps(cnt, args);
 	*ret = args;
 	args = NULL;
 	return 0;
+}
+
+int plugin_args(const struct rbp_plugin *plugin, const struct plugin_spec *spec,
+		struct rbp_arg **ret, char *msg, size_t msg_len)
+{
+	return read_args(plugin, spec, /* with_defaults= */ true, ret, msg,
+			 msg_len);
+}
+
+int plugin_args_given(const struct rbp_plugin *plugin,
+		      const struct plugin_spec *spec, struct rbp_arg **ret,
+		      char *msg, size_t msg_len)
+{
+	return read_args(plugin, spec, /* with_defaults= */ false, ret, msg,
+			 msg_len);
 }

@@ -41,6 +41,11 @@ int plugin_load(const char *name, const struct rbp_plugin **ret, char *msg,
 int plugin_args(const struct rbp_plugin *plugin, const struct plugin_spec *spec,
 		struct rbp_arg **ret, char *msg, size_t msg_len);
 
+/* The same, without the defaults. */
+int plugin_args_given(const struct rbp_plugin *plugin,
+		      const struct plugin_spec *spec, struct rbp_arg **ret,
+		      char *msg, size_t msg_len);
+
 /* RBP_NEEDS_ bits of all plugins that are loaded. */
 uint32_t plugin_needs(void);
 
