@@ -9,16 +9,23 @@
  * the requests behind it then wait until the debt is paid. For this reason large
  * requests pass at all, and no more than the rate in the long run.
  *
- * Requests of a worker pass in the order of their arrival, so that none is left
- * waiting by smaller ones. FLUSH and EXTENT are not limited: they move no data.
+ * Requests that wait stand in flows: the small and the large ones of each queue are
+ * a flow each. All flows of a group take turns, and each gets as many bytes as the
+ * others (deficit round robin). So small requests do not wait for all large ones,
+ * and no volume of a group waits for all of another one. FLUSH and EXTENT are not
+ * limited: they move no data.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/queue.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rdma_block_plugin.h>
 
@@ -28,9 +35,32 @@
 /* Wider than any rate allows: a debt of at most an hour is remembered. */
 #define DEBT_MAX_NS (3600 * NS_PER_S)
 
+/* Requests up to so many bytes count as small. */
+#define QOS_SMALL_MAX (32u << 10)
+/* What a flow gets in its turn, bytes. A request counts at least QOS_COST_MIN. */
+#define QOS_QUANTUM  (64u << 10)
+#define QOS_COST_MIN 4096u
+
 struct qos_bucket {
-	uint64_t rate;	       /* tokens a second; 0: no limit */
+	_Atomic uint64_t rate; /* tokens a second; 0: no limit */
 	_Atomic uint64_t full; /* when it is full again, CLOCK_MONOTONIC, ns */
+};
+
+struct qos_queue;
+
+struct qos_io {
+	STAILQ_ENTRY(qos_io) node;
+	struct rbp_io *io;
+};
+
+STAILQ_HEAD(qos_ios, qos_io);
+
+/* Requests that wait; under the lock of the group. */
+struct qos_flow {
+	TAILQ_ENTRY(qos_flow) node; /* of qos_group.flows, if it has requests */
+	struct qos_queue *queue;
+	struct qos_ios waiting; /* oldest first */
+	uint64_t deficit;	/* bytes that it may pass in its turn */
 };
 
 /* What limits one volume, or those that name the same group. */
@@ -38,20 +68,27 @@ struct qos_group {
 	struct qos_group *next;
 	unsigned int users;
 	char name[64]; /* empty: of one volume */
-	uint64_t burst_ns;
+	_Atomic uint64_t burst_ns;
 	struct qos_bucket requests;
 	struct qos_bucket bytes;
+	atomic_uint waiting_cnt;
+	pthread_mutex_t lock; /* never held during a call */
+	/* Under the lock. The worker of the first one passes its requests. */
+	TAILQ_HEAD(qos_flows, qos_flow) flows;
 };
 
-struct qos_io {
-	STAILQ_ENTRY(qos_io) node;
-	struct rbp_io *io;
+enum qos_lane {
+	QOS_SMALL,
+	QOS_LARGE,
+	QOS_LANES,
 };
 
 struct qos_queue {
 	struct qos_group *group;
 	struct rbp_timer *timer;
-	STAILQ_HEAD(qos_waiting, qos_io) waiting;
+	int wake_fd; /* eventfd: it may be this queue's turn */
+	struct rbp_watch *wake;
+	struct qos_flow flows[QOS_LANES];
 };
 
 static const struct rbp_host *qos_host;
@@ -73,7 +110,7 @@ static uint64_t qos_bucket_wait(const struct qos_bucket *b, uint64_t burst_ns,
 {
 	uint64_t full = atomic_load(&b->full);
 
-	if (!b->rate || full <= now + burst_ns)
+	if (!atomic_load(&b->rate) || full <= now + burst_ns)
 		return 0;
 	return full - now - burst_ns;
 }
@@ -81,12 +118,13 @@ static uint64_t qos_bucket_wait(const struct qos_bucket *b, uint64_t burst_ns,
 static void qos_bucket_take(struct qos_bucket *b, uint64_t tokens, uint64_t now)
 {
 	uint64_t full = atomic_load(&b->full);
+	uint64_t rate = atomic_load(&b->rate);
 	uint64_t next;
 	double ns;
 
-	if (!b->rate)
+	if (!rate)
 		return;
-	ns = (double)tokens * (double)NS_PER_S / (double)b->rate;
+	ns = (double)tokens * (double)NS_PER_S / (double)rate;
 	if (ns > (double)DEBT_MAX_NS)
 		ns = (double)DEBT_MAX_NS;
 	do
@@ -94,7 +132,27 @@ static void qos_bucket_take(struct qos_bucket *b, uint64_t tokens, uint64_t now)
 	while (!atomic_compare_exchange_weak(&b->full, &full, next));
 }
 
-/* ---- I/O ---- */
+/* The tokens that are owed stay: at another rate they take another time. */
+static void qos_bucket_set_rate(struct qos_bucket *b, uint64_t rate,
+				uint64_t now)
+{
+	uint64_t old = atomic_exchange(&b->rate, rate);
+	uint64_t full = atomic_load(&b->full);
+	double ns;
+
+	if (old == rate)
+		return;
+	do {
+		ns = full > now && rate
+			     ? (double)(full - now) * (double)old / (double)rate
+			     : 0;
+		if (ns > (double)DEBT_MAX_NS)
+			ns = (double)DEBT_MAX_NS;
+	} while (!atomic_compare_exchange_weak(&b->full, &full,
+					       now + (uint64_t)ns));
+}
+
+/* ---- one request ---- */
 
 static int qos_is_limited(const struct rbp_io *io)
 {
@@ -110,8 +168,9 @@ static uint64_t qos_bytes_of(const struct rbp_io *io)
 static uint64_t qos_admit(struct qos_group *g, const struct rbp_io *io)
 {
 	uint64_t now = qos_now_ns();
-	uint64_t wait = qos_bucket_wait(&g->requests, g->burst_ns, now);
-	uint64_t other = qos_bucket_wait(&g->bytes, g->burst_ns, now);
+	uint64_t burst_ns = atomic_load(&g->burst_ns);
+	uint64_t wait = qos_bucket_wait(&g->requests, burst_ns, now);
+	uint64_t other = qos_bucket_wait(&g->bytes, burst_ns, now);
 
 	if (wait || other)
 		return wait > other ? wait : other;
@@ -138,73 +197,178 @@ static void qos_pass(struct rbp_io *io)
 	qos_host->below(child);
 }
 
+/* ---- requests that wait ---- */
+
+static uint64_t qos_cost(const struct qos_io *n)
+{
+	uint64_t bytes = qos_bytes_of(n->io);
+
+	return bytes > QOS_COST_MIN ? bytes : QOS_COST_MIN;
+}
+
+/* The flow whose turn it is goes to the front. Under the lock. NULL: none waits. */
+static struct qos_flow *qos_turn(struct qos_group *g)
+{
+	struct qos_flow *f;
+
+	while ((f = TAILQ_FIRST(&g->flows)) &&
+	       f->deficit < qos_cost(STAILQ_FIRST(&f->waiting))) {
+		f->deficit += QOS_QUANTUM;
+		TAILQ_REMOVE(&g->flows, f, node);
+		TAILQ_INSERT_TAIL(&g->flows, f, node);
+	}
+	return f;
+}
+
+/* The oldest one, which has paid. Under the lock. */
+static void qos_take(struct qos_group *g, struct qos_flow *f,
+		     struct qos_ios *passed)
+{
+	struct qos_io *n = STAILQ_FIRST(&f->waiting);
+
+	f->deficit -= qos_cost(n);
+	STAILQ_REMOVE_HEAD(&f->waiting, node);
+	STAILQ_INSERT_TAIL(passed, n, node);
+	atomic_fetch_sub(&g->waiting_cnt, 1);
+	if (STAILQ_EMPTY(&f->waiting)) {
+		TAILQ_REMOVE(&g->flows, f, node);
+		f->deficit = 0;
+	}
+}
+
 static void qos_set_timer(struct qos_queue *q, uint64_t wait_ns)
 {
 	qos_host->timer_set(q->timer, (wait_ns + NS_PER_MS - 1) / NS_PER_MS);
 }
 
-static void qos_fire(void *user)
+/* Takes what may pass as long as it is the turn of @q. The time to wait, ns; 0: it
+ * is the turn of another one, or nobody waits. */
+static uint64_t qos_take_all(struct qos_queue *q, struct qos_ios *passed)
 {
-	struct qos_queue *q = user;
+	struct qos_group *g = q->group;
+	struct qos_flow *f;
+	uint64_t wait = 0;
+
+	pthread_mutex_lock(&g->lock);
+	while ((f = qos_turn(g)) && f->queue == q && !wait) {
+		wait = qos_admit(g, STAILQ_FIRST(&f->waiting)->io);
+		if (!wait)
+			qos_take(g, f, passed);
+	}
+	if (f && f->queue != q)
+		eventfd_write(f->queue->wake_fd, 1);
+	pthread_mutex_unlock(&g->lock);
+	return wait;
+}
+
+/* It may be the turn of @q. [worker] */
+static void qos_run(struct qos_queue *q)
+{
+	struct qos_ios passed = STAILQ_HEAD_INITIALIZER(passed);
+	uint64_t wait = qos_take_all(q, &passed);
 	struct qos_io *n;
 
-	while ((n = STAILQ_FIRST(&q->waiting))) {
-		uint64_t wait = qos_admit(q->group, n->io);
-
-		if (wait) {
-			qos_set_timer(q, wait);
-			return;
-		}
-		STAILQ_REMOVE_HEAD(&q->waiting, node);
+	if (wait)
+		qos_set_timer(q, wait);
+	while ((n = STAILQ_FIRST(&passed))) {
+		STAILQ_REMOVE_HEAD(&passed, node);
 		qos_pass(n->io);
 	}
+}
+
+static void qos_fire(void *user)
+{
+	qos_run(user);
+}
+
+static void qos_woken(void *user, uint32_t events)
+{
+	struct qos_queue *q = user;
+	eventfd_t count;
+
+	eventfd_read(q->wake_fd, &count);
+	qos_run(q);
+}
+
+static void qos_wait(struct qos_queue *q, struct qos_io *n)
+{
+	struct qos_group *g = q->group;
+	struct qos_flow *f = &q->flows[qos_bytes_of(n->io) > QOS_SMALL_MAX];
+	bool is_first;
+
+	pthread_mutex_lock(&g->lock);
+	is_first = TAILQ_EMPTY(&g->flows);
+	if (STAILQ_EMPTY(&f->waiting))
+		TAILQ_INSERT_TAIL(&g->flows, f, node);
+	STAILQ_INSERT_TAIL(&f->waiting, n, node);
+	atomic_fetch_add(&g->waiting_cnt, 1);
+	pthread_mutex_unlock(&g->lock);
+	/* Else somebody sees to it already whose turn it is. */
+	if (is_first)
+		qos_run(q);
 }
 
 static void qos_submit(void *v, struct rbp_io *io)
 {
 	struct qos_queue *q = io->queue_data;
 	struct qos_io *n = io->scratch;
-	uint64_t wait = 0;
 
-	if (!qos_is_limited(io)) {
+	if (!qos_is_limited(io) || (!atomic_load(&q->group->waiting_cnt) &&
+				    !qos_admit(q->group, io))) {
 		qos_pass(io);
 		return;
 	}
-	if (STAILQ_EMPTY(&q->waiting)) {
-		wait = qos_admit(q->group, io);
-		if (!wait) {
-			qos_pass(io);
-			return;
-		}
-		qos_set_timer(q, wait);
-	}
 	n->io = io;
-	STAILQ_INSERT_TAIL(&q->waiting, n, node);
+	qos_wait(q, n);
 }
 
-static int qos_queue_add(void *v, struct rbp_queue *queue, void **ret)
-{
-	struct qos_queue *q = calloc(1, sizeof(*q));
-
-	if (!q)
-		return -ENOMEM;
-	q->group = v;
-	STAILQ_INIT(&q->waiting);
-	q->timer = qos_host->timer_add(queue, qos_fire, q);
-	if (!q->timer) {
-		free(q);
-		return -ENOMEM;
-	}
-	*ret = q;
-	return 0;
-}
+/* ---- queues ---- */
 
 static void qos_queue_del(void *queue_data)
 {
 	struct qos_queue *q = queue_data;
 
-	qos_host->timer_del(q->timer);
+	if (q->timer)
+		qos_host->timer_del(q->timer);
+	if (q->wake)
+		qos_host->watch_del(q->wake);
+	if (q->wake_fd >= 0)
+		close(q->wake_fd);
 	free(q);
+}
+
+static int qos_queue_open(struct qos_queue *q, struct rbp_queue *queue)
+{
+	q->timer = qos_host->timer_add(queue, qos_fire, q);
+	if (!q->timer)
+		return -ENOMEM;
+	q->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (q->wake_fd < 0)
+		return -errno;
+	q->wake = qos_host->watch_add(queue, q->wake_fd, RBP_READABLE,
+				      qos_woken, q);
+	return q->wake ? 0 : -ENOMEM;
+}
+
+static int qos_queue_add(void *v, struct rbp_queue *queue, void **ret)
+{
+	struct qos_queue *q = calloc(1, sizeof(*q));
+	int err;
+
+	if (!q)
+		return -ENOMEM;
+	q->group = v;
+	q->wake_fd = -1;
+	for (unsigned int i = 0; i < QOS_LANES; i++) {
+		q->flows[i].queue = q;
+		STAILQ_INIT(&q->flows[i].waiting);
+	}
+	err = qos_queue_open(q, queue);
+	if (err)
+		qos_queue_del(q);
+	else
+		*ret = q;
+	return err;
 }
 
 /* ---- open ---- */
@@ -262,6 +426,8 @@ static int qos_make(const struct qos_group *wanted, struct qos_group **ret)
 
 	if (!g)
 		return -ENOMEM;
+	pthread_mutex_init(&g->lock, NULL);
+	TAILQ_INIT(&g->flows);
 	snprintf(g->name, sizeof(g->name), "%s", wanted->name);
 	g->requests.rate = wanted->requests.rate;
 	g->bytes.rate = wanted->bytes.rate;
@@ -312,7 +478,41 @@ static void qos_close(void *v)
 		at = &(*at)->next;
 	if (*at)
 		*at = g->next;
+	pthread_mutex_destroy(&g->lock);
 	free(g);
+}
+
+/* ---- while the volume is served ---- */
+
+static int qos_set_params(void *v, const struct rbp_arg *args, char *msg,
+			  size_t msg_len)
+{
+	struct qos_group *g = v;
+	struct qos_group wanted = {
+		.requests.rate = atomic_load(&g->requests.rate),
+		.bytes.rate = atomic_load(&g->bytes.rate),
+		.burst_ns = atomic_load(&g->burst_ns),
+	};
+	struct qos_flow *f;
+	uint64_t now = qos_now_ns();
+
+	if (*qos_group_name(args)) {
+		snprintf(msg, msg_len,
+			 "the group cannot be changed while the volume is "
+			 "served");
+		return -EINVAL;
+	}
+	qos_take_args(&wanted, args);
+	pthread_mutex_lock(&g->lock);
+	qos_bucket_set_rate(&g->requests, wanted.requests.rate, now);
+	qos_bucket_set_rate(&g->bytes, wanted.bytes.rate, now);
+	atomic_store(&g->burst_ns, wanted.burst_ns);
+	/* What waits may pass at another time now. */
+	f = TAILQ_FIRST(&g->flows);
+	if (f)
+		eventfd_write(f->queue->wake_fd, 1);
+	pthread_mutex_unlock(&g->lock);
+	return 0;
 }
 
 const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
@@ -339,6 +539,7 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
 		.queue_add = qos_queue_add,
 		.queue_del = qos_queue_del,
 		.submit = qos_submit,
+		.set_params = qos_set_params,
 	};
 
 	if (host->size <

@@ -691,6 +691,149 @@ static void qos_needs_a_limit(void **state)
 	assert_non_null(strstr(msg, "needs a limit: iops= or bps="));
 }
 
+/* ---- parameters that change ---- */
+
+static int set_params(struct rig *r, const char *name, const char *arg,
+		      char *msg, size_t msg_len)
+{
+	struct plugin_spec spec = { 0 };
+
+	snprintf(spec.name, sizeof(spec.name), "%s", name);
+	assert_true(plugin_spec_add(&spec, arg));
+	return backend_set_params(r->vol->dev.backend, &spec, msg, msg_len);
+}
+
+static void set_or_fail(struct rig *r, const char *arg)
+{
+	char msg[512] = "";
+
+	if (set_params(r, "qos", arg, msg, sizeof(msg)))
+		fail_msg("%s", msg);
+}
+
+static const struct set_row {
+	const char *name;
+	const char *plugin;
+	const char *arg;
+	int want;
+	const char *msg;
+} set_rows[] = {
+	{ "of a plugin that is not there", "log", "iops=1", -ENOENT,
+	  "the volume has no plugin 'log'" },
+	{ "of a plugin that changes none", "example-zeroes", "min=1k", -ENOTSUP,
+	  "no parameter of plugin example-zeroes can be changed" },
+	{ "that the plugin does not have", "qos", "speed=1", -EINVAL,
+	  "no parameter 'speed'" },
+	{ "to what it cannot be", "qos", "iops=many", -EINVAL,
+	  "is a decimal number" },
+	{ "that must stay", "qos", "group=h", -EINVAL,
+	  "the group cannot be changed" },
+};
+
+static void set_is_refused(void **state)
+{
+	const struct set_row *row = *state;
+	char msg[512] = "";
+	struct rig r = { 0 };
+
+	rig_open(&r, with_qos("iops=10,group=g,layer=example-zeroes"));
+	assert_int_equal(
+		set_params(&r, row->plugin, row->arg, msg, sizeof(msg)),
+		row->want);
+	if (!strstr(msg, row->msg))
+		fail_msg("'%s' is not in '%s'", row->msg, msg);
+	rig_close(&r);
+}
+
+/* The second one would wait for minutes. */
+static void qos_that_is_lifted_lets_go(void **state)
+{
+	struct rig r = { 0 };
+	uint8_t buf[4096];
+	struct io first;
+	struct io second;
+
+	rig_open(&r, with_qos("bps=8,burst=0"));
+	submit(&r, &first, BLOCK_READ, 0, sizeof(buf), buf);
+	submit(&r, &second, BLOCK_READ, 0, sizeof(buf), buf);
+	assert_int_equal(first.cnt, 1);
+	assert_int_equal(second.cnt, 0);
+	set_or_fail(&r, "bps=0");
+	assert_int_equal(await(&r, &second), 0);
+	rig_close(&r);
+}
+
+/* 128 KiB are owed: at another rate they take another time, but stay. */
+static void qos_carries_a_debt_over(void **state)
+{
+	static uint8_t buf[1u << 17];
+	struct rig r = { 0 };
+	struct io large;
+	struct io small;
+	uint64_t begin;
+
+	rig_open(&r, with_qos("bps=64k,burst=0"));
+	begin = clock_ms();
+	submit(&r, &large, BLOCK_WRITE, 0, sizeof(buf), buf);
+	submit(&r, &small, BLOCK_WRITE, 0, 512, buf);
+	assert_int_equal(large.cnt, 1);
+	assert_int_equal(small.cnt, 0);
+	set_or_fail(&r, "bps=256k");
+	assert_int_equal(await(&r, &small), 0);
+	assert_true(clock_ms() - begin >= 500 - 2);
+	rig_close(&r);
+}
+
+static void qos_group_changes_as_one(void **state)
+{
+	struct rig r = { 0 };
+	struct rig other = { 0 };
+	uint8_t buf[4096];
+	struct io first;
+	struct io second;
+
+	rig_open(&r, with_qos("bps=8,burst=0,group=g"));
+	other.worker = r.worker;
+	rig_open(&other, with_qos("bps=8,burst=0,group=g"));
+	submit(&r, &first, BLOCK_READ, 0, sizeof(buf), buf);
+	submit(&other, &second, BLOCK_READ, 0, sizeof(buf), buf);
+	assert_int_equal(second.cnt, 0);
+	set_or_fail(&r, "bps=0");
+	assert_int_equal(await(&other, &second), 0);
+	volume_detach(other.vol, &r.worker);
+	volume_close(other.vol);
+	rig_close(&r);
+}
+
+/* A small request does not wait for all large ones that came before it, and large
+ * ones do not wait until there are no small ones. */
+static void qos_starves_nobody(void **state)
+{
+	static uint8_t buf[1u << 17];
+	static struct io large[8];
+	static struct io small[64];
+	struct rig r = { 0 };
+	unsigned int passed = 0;
+
+	rig_open(&r, with_qos("bps=4M,burst=0"));
+	for (unsigned int i = 0; i < ARRAY_SIZE(large); i++)
+		submit(&r, &large[i], BLOCK_READ, 0, sizeof(buf), buf);
+	for (unsigned int i = 0; i < ARRAY_SIZE(small); i++)
+		submit(&r, &small[i], BLOCK_READ, 0, 4096, buf);
+	await(&r, &small[15]);
+	for (unsigned int i = 0; i < ARRAY_SIZE(large); i++)
+		passed += large[i].cnt;
+	assert_in_range(passed, 1, 3);
+	await(&r, &large[2]);
+	assert_int_equal(small[63].cnt, 0);
+	set_or_fail(&r, "bps=0");
+	for (unsigned int i = 0; i < ARRAY_SIZE(large); i++)
+		await(&r, &large[i]);
+	for (unsigned int i = 0; i < ARRAY_SIZE(small); i++)
+		await(&r, &small[i]);
+	rig_close(&r);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -718,6 +861,11 @@ int main(void)
 	T_ADD(&t, qos_limits_requests);
 	T_ADD(&t, qos_remembers_a_debt);
 	T_ADD(&t, qos_group_has_one_limit);
+	T_ADD_ROWS(&t, set_rows, set_is_refused);
+	T_ADD(&t, qos_that_is_lifted_lets_go);
+	T_ADD(&t, qos_carries_a_debt_over);
+	T_ADD(&t, qos_group_changes_as_one);
+	T_ADD(&t, qos_starves_nobody);
 	T_ADD(&t, qos_needs_a_limit);
 	return t_run(&t);
 }
