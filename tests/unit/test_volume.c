@@ -242,7 +242,7 @@ static struct identity identity_of_path(const char *path)
 
 	strcpy(was, scratch);
 	assert_true(strlen(path) < sizeof(scratch));
-	strcpy(scratch, path);
+	memmove(scratch, path, strlen(path) + 1);
 	id = identity_of("%s", 0);
 	strcpy(scratch, was);
 	return id;
