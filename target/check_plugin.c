@@ -467,11 +467,10 @@ static bool open_all(struct check *c)
 {
 	struct worker_options opt = { .arena_len = VOLUME_MAX_TRANSFER };
 	struct error e = { 0 };
-	char msg[512] = "";
-	int err = volume_open(c->spec, 0, &c->vol, msg, sizeof(msg));
+	int err = volume_open(c->spec, 0, &c->vol, &e);
 
 	if (err) {
-		fail_step(c, "%s", msg);
+		fail_step(c, "%s", e.text);
 		return false;
 	}
 	for (unsigned int i = 0; i < THREADS && !err; i++) {

@@ -234,16 +234,14 @@ static int open_volumes(struct server *s, struct error *e)
 {
 	struct lun_map *luns = &s->luns;
 	unsigned int numbers[LUNS_MAX] = { 0 };
-	char msg[sizeof(e->text)];
 	int err;
 
 	number_volumes(s->opt, numbers);
 	for (unsigned int i = 0; i < s->opt->backing_cnt; i++) {
 		err = volume_open(&s->opt->backings[i], numbers[i],
-				  &luns->vol[i], msg, sizeof(msg));
+				  &luns->vol[i], e);
 		if (err) {
 			luns->vol[i] = NULL;
-			error_set(e, err, "%s", msg);
 			return err;
 		}
 		luns->cnt++;
@@ -256,31 +254,22 @@ static int open_volumes(struct server *s, struct error *e)
 
 static int load_states(struct server *s, struct error *e)
 {
-	char msg[sizeof(e->text)];
 	int err = 0;
 
 	for (unsigned int i = 0; i < s->luns.cnt && !err && s->opt->state_dir;
-	     i++) {
-		err = unit_state_load(s->luns.vol[i], s->opt->state_dir, msg,
-				      sizeof(msg));
-		if (err)
-			error_set(e, err, "%s", msg);
-	}
+	     i++)
+		err = unit_state_load(s->luns.vol[i], s->opt->state_dir, e);
 	return err;
 }
 
 static int open_records(struct server *s, struct error *e)
 {
-	char msg[sizeof(e->text)];
 	int err = 0;
 
-	for (unsigned int i = 0; i < s->luns.cnt && !err; i++) {
+	for (unsigned int i = 0; i < s->luns.cnt && !err; i++)
 		err = volume_record_open(s->luns.vol[i],
 					 s->opt->backings[i].forgets,
-					 s->opt->state_dir, msg, sizeof(msg));
-		if (err)
-			error_set(e, err, "%s", msg);
-	}
+					 s->opt->state_dir, e);
 	return err;
 }
 

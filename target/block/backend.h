@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "target/block/store_id.h"
 #include "base/reactor.h"
 
@@ -152,11 +153,11 @@ struct backend_ops {
 	const char *name; /* "file", "ram", "null" */
 	enum backend_location location;
 	/*
-	 * Thread: setup. 0 or -errno; then @msg gets one clause that names the
+	 * Thread: setup. 0 or -errno; then @e gets one clause that names the
 	 * path and what to try.
 	 */
 	int (*open)(const struct backend_options *opt, struct backend **ret,
-		    char *msg, size_t msg_len);
+		    struct error *e);
 	/* Makes stable what other processes have written; blocks. It takes
 	 * errors of theirs that nobody has seen; those that attach() opens see
 	 * none of them. Thread: setup, before attach. 0 or -errno; NULL:

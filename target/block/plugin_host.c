@@ -757,8 +757,7 @@ static void plugin_close(struct backend *base)
 
 /* The plugin's own part. Its clause gets the volume's name before it. */
 static int call_open(struct backend_plugin *be,
-		     const struct backend_options *opt, char *msg,
-		     size_t msg_len)
+		     const struct backend_options *opt, struct error *e)
 {
 	char clause[256] = "";
 	const char *wrong;
@@ -772,25 +771,22 @@ static int call_open(struct backend_plugin *be,
 	clause[sizeof(clause) - 1] = '\0';
 	if (err) {
 		err = err < 0 ? err : -EIO;
-		snprintf(msg, msg_len, "%s: %s", be->vol.name,
-			 *clause ? clause : strerror(-err));
-		return err;
+		return error_set(e, err, "%s: %s", be->vol.name,
+				 *clause ? clause : strerror(-err));
 	}
 	be->is_open = true;
 	wrong = plugin_host_what_is_wrong(be, opt->block_size);
 	if (!wrong)
 		return 0;
-	snprintf(msg, msg_len, "%s: %s", be->vol.name, wrong);
-	return -EINVAL;
+	return error_set(e, -EINVAL, "%s: %s", be->vol.name, wrong);
 }
 
-static int out_of_memory(char *msg, size_t msg_len)
+static int out_of_memory(struct error *e)
 {
-	snprintf(msg, msg_len, "out of memory");
-	return -ENOMEM;
+	return error_set(e, -ENOMEM, "out of memory");
 }
 
-static int start_helpers(struct backend_plugin *be, char *msg, size_t msg_len)
+static int start_helpers(struct backend_plugin *be, struct error *e)
 {
 	unsigned int threads =
 		be->info.threads ? be->info.threads : THREADS_DEFAULT;
@@ -799,7 +795,7 @@ static int start_helpers(struct backend_plugin *be, char *msg, size_t msg_len)
 		return 0;
 	if (plugin_threads_create(be->plugin->blocking, be->v, threads,
 				  host_done, &be->helpers))
-		return out_of_memory(msg, msg_len);
+		return out_of_memory(e);
 	return 0;
 }
 
@@ -807,8 +803,7 @@ static int start_helpers(struct backend_plugin *be, char *msg, size_t msg_len)
 static int plugin_host_open_plugin(const struct plugin_spec *spec,
 				   const char *location, struct backend *below,
 				   const struct backend_options *opt,
-				   struct backend **ret, char *msg,
-				   size_t msg_len)
+				   struct backend **ret, struct error *e)
 {
 	struct backend_plugin *be = calloc(1, sizeof(*be));
 	int err = 0;
@@ -816,7 +811,7 @@ static int plugin_host_open_plugin(const struct plugin_spec *spec,
 	if (!be) {
 		if (below)
 			below->ops->close(below);
-		return out_of_memory(msg, msg_len);
+		return out_of_memory(e);
 	}
 	be->base.ops = &backend_plugin;
 	be->below = below;
@@ -832,26 +827,25 @@ static int plugin_host_open_plugin(const struct plugin_spec *spec,
 	if (location)
 		be->location = strdup(location);
 	if (location && !be->location)
-		err = out_of_memory(msg, msg_len);
+		err = out_of_memory(e);
 	if (!err)
-		err = plugin_load(spec->name, &be->plugin, msg, msg_len);
-	if (!err && !be->plugin->is_layer != !below) {
-		snprintf(msg, msg_len,
-			 below ? "plugin %s is a store, not a layer: name it "
-				 "in front, %s:LOCATION"
-			       : "plugin %s is a layer: put it on a store "
-				 "with ,layer=%s",
-			 spec->name, spec->name);
-		err = -EINVAL;
-	}
+		err = plugin_load(spec->name, &be->plugin, e);
+	if (!err && !be->plugin->is_layer != !below)
+		err = error_set(
+			e, -EINVAL,
+			below ? "plugin %s is a store, not a layer: name it "
+				"in front, %s:LOCATION"
+			      : "plugin %s is a layer: put it on a store "
+				"with ,layer=%s",
+			spec->name, spec->name);
 	if (!err)
-		err = plugin_args(be->plugin, spec, &be->args, msg, msg_len);
+		err = plugin_args(be->plugin, spec, &be->args, e);
 	if (!err && below)
 		describe_below(below, &be->info);
 	if (!err)
-		err = call_open(be, opt, msg, msg_len);
+		err = call_open(be, opt, e);
 	if (!err)
-		err = start_helpers(be, msg, msg_len);
+		err = start_helpers(be, e);
 	if (err) {
 		plugin_close(&be->base);
 		return err;
@@ -862,19 +856,18 @@ static int plugin_host_open_plugin(const struct plugin_spec *spec,
 }
 
 static int plugin_open(const struct backend_options *opt, struct backend **ret,
-		       char *msg, size_t msg_len)
+		       struct error *e)
 {
 	return plugin_host_open_plugin(opt->plugin, opt->path, NULL, opt, ret,
-				       msg, msg_len);
+				       e);
 }
 
 int backend_plugin_add_layer(struct backend *below,
 			     const struct plugin_spec *spec,
 			     const struct backend_options *opt,
-			     struct backend **ret, char *msg, size_t msg_len)
+			     struct backend **ret, struct error *e)
 {
-	return plugin_host_open_plugin(spec, NULL, below, opt, ret, msg,
-				       msg_len);
+	return plugin_host_open_plugin(spec, NULL, below, opt, ret, e);
 }
 
 /* ---- parameters that change ---- */
@@ -892,8 +885,7 @@ static struct backend_plugin *plugin_host_find(struct backend *be,
 }
 
 static int plugin_host_set_params(struct backend_plugin *be,
-				  const struct rbp_arg *args, char *msg,
-				  size_t msg_len)
+				  const struct rbp_arg *args, struct error *e)
 {
 	char clause[256] = "";
 	int err = be->plugin->set_params(be->v, args, clause, sizeof(clause));
@@ -902,35 +894,31 @@ static int plugin_host_set_params(struct backend_plugin *be,
 		return 0;
 	err = err < 0 ? err : -EIO;
 	clause[sizeof(clause) - 1] = '\0';
-	snprintf(msg, msg_len, "%s: %s", be->vol.name,
-		 *clause ? clause : strerror(-err));
-	return err;
+	return error_set(e, err, "%s: %s", be->vol.name,
+			 *clause ? clause : strerror(-err));
 }
 
 int backend_set_params(struct backend *base, const struct plugin_spec *spec,
-		       char *msg, size_t msg_len)
+		       struct error *e)
 {
 	struct backend_plugin *be = plugin_host_find(base, spec->name);
 	_cleanup_free_ struct rbp_arg *args = NULL;
 	int err;
 
-	if (!be) {
-		snprintf(msg, msg_len, "the volume has no plugin '%s'",
-			 spec->name);
-		return -ENOENT;
-	}
-	if (!be->plugin->set_params) {
-		snprintf(msg, msg_len,
-			 "no parameter of plugin %s can be changed while the "
-			 "volume is served",
-			 spec->name);
-		return -ENOTSUP;
-	}
-	err = plugin_args_given(be->plugin, spec, &args, msg, msg_len);
+	if (!be)
+		return error_set(e, -ENOENT, "the volume has no plugin '%s'",
+				 spec->name);
+	if (!be->plugin->set_params)
+		return error_set(
+			e, -ENOTSUP,
+			"no parameter of plugin %s can be changed while the "
+			"volume is served",
+			spec->name);
+	err = plugin_args_given(be->plugin, spec, &args, e);
 	if (err)
 		return err;
 	pthread_mutex_lock(&be->set_lock);
-	err = plugin_host_set_params(be, args, msg, msg_len);
+	err = plugin_host_set_params(be, args, e);
 	pthread_mutex_unlock(&be->set_lock);
 	return err;
 }

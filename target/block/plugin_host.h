@@ -16,23 +16,23 @@ const struct rbp_host *backend_plugin_host(void);
 /*
  * Opens the store that opt->plugin names at opt->path, or puts the layer @spec
  * on @below, which it owns then, also when this fails. Thread: setup. 0, or a
- * negative errno with one clause in @msg.
+ * negative errno with one clause in @e.
  */
 extern const struct backend_ops backend_plugin;
 int backend_plugin_add_layer(struct backend *below,
 			     const struct plugin_spec *spec,
 			     const struct backend_options *opt,
-			     struct backend **ret, char *msg, size_t msg_len);
+			     struct backend **ret, struct error *e);
 
 /*
  * Changes parameters of a volume that is served: those that @spec gives, of the
  * plugin that it names; of several layers of that name, of the uppermost. All or
  * none change. Return: 0; -ENOENT: the volume has no such plugin; -ENOTSUP: the
- * plugin cannot; -EINVAL, or what the plugin says; with one clause in @msg.
+ * plugin cannot; -EINVAL, or what the plugin says; with one clause in @e.
  * Thread: any; @be stays open. Does not block.
  */
 int backend_set_params(struct backend *be, const struct plugin_spec *spec,
-		       char *msg, size_t msg_len);
+		       struct error *e);
 
 /*
  * @changed is called when a plugin says that a volume has another size; NULL:

@@ -36,21 +36,6 @@ struct loaded {
 
 static struct loaded *all_loaded;
 
-static int plugin_load_refuse(char *msg, size_t msg_len, int err,
-			      const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-
-static int plugin_load_refuse(char *msg, size_t msg_len, int err,
-			      const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(msg, msg_len, fmt, ap);
-	va_end(ap);
-	return err;
-}
-
 /* ---- the file ---- */
 
 /* A descriptor of DIR/rdma-block-plugin-NAME.so; -1: it is not there. */
@@ -81,47 +66,44 @@ static int open_by_name(const char *name)
 	return fd;
 }
 
-static int plugin_load_open_plugin(const char *name, int *ret_fd, char *msg,
-				   size_t msg_len)
+static int plugin_load_open_plugin(const char *name, int *ret_fd,
+				   struct error *e)
 {
 	if (strchr(name, '/')) {
 		*ret_fd = open(name, O_RDONLY | O_CLOEXEC);
 		if (*ret_fd < 0)
-			return plugin_load_refuse(msg, msg_len, -errno,
-						  "plugin %s: %s", name,
-						  strerror(errno));
+			return error_set(e, -errno, "plugin %s: %s", name,
+					 strerror(errno));
 		return 0;
 	}
 	*ret_fd = open_by_name(name);
 	if (*ret_fd < 0)
-		return plugin_load_refuse(
-			msg, msg_len, -ENOENT,
-			"there is no plugin '%s': "
-			"rdma-block-plugin-%s.so is neither in "
-			"$RDMA_BLOCK_PLUGIN_PATH nor in " PLUGIN_DIR
-			"; write ./%s:... if you mean a file",
-			name, name, name);
+		return error_set(e, -ENOENT,
+				 "there is no plugin '%s': "
+				 "rdma-block-plugin-%s.so is neither in "
+				 "$RDMA_BLOCK_PLUGIN_PATH nor in " PLUGIN_DIR
+				 "; write ./%s:... if you mean a file",
+				 name, name, name);
 	return 0;
 }
 
 /* A plugin runs with our rights: its file must be as safe as our own. */
 static int plugin_load_check_owner(const char *name, const struct stat *st,
-				   char *msg, size_t msg_len)
+				   struct error *e)
 {
 	if (!S_ISREG(st->st_mode))
-		return plugin_load_refuse(msg, msg_len, -EINVAL,
-					  "plugin %s: not a regular file",
-					  name);
+		return error_set(e, -EINVAL, "plugin %s: not a regular file",
+				 name);
 	if (st->st_uid != 0 && st->st_uid != geteuid())
-		return plugin_load_refuse(
-			msg, msg_len, -EPERM,
+		return error_set(
+			e, -EPERM,
 			"plugin %s: its file belongs to user %u; only "
 			"files of root or of the user of rdma-target are "
 			"loaded",
 			name, st->st_uid);
 	if (st->st_mode & (S_IWGRP | S_IWOTH))
-		return plugin_load_refuse(
-			msg, msg_len, -EPERM,
+		return error_set(
+			e, -EPERM,
 			"plugin %s: other users may write to its file; "
 			"try: chmod go-w",
 			name);
@@ -140,23 +122,21 @@ static void *find_entry(void *so, unsigned int abi)
 	return dlsym(so, symbol);
 }
 
-static int explain_no_entry(const char *name, void *so, char *msg,
-			    size_t msg_len)
+static int explain_no_entry(const char *name, void *so, struct error *e)
 {
 	for (unsigned int abi = 0; abi <= ABI_NEWEST; abi++) {
 		if (find_entry(so, abi))
-			return plugin_load_refuse(
-				msg, msg_len, -ENOEXEC,
+			return error_set(
+				e, -ENOEXEC,
 				"plugin %s: made for plugin ABI %u, this "
 				"rdma-target has ABI %u; build it with "
 				"the header of this version",
 				name, abi, RBP_ABI);
 	}
-	return plugin_load_refuse(
-		msg, msg_len, -ENOEXEC,
-		"plugin %s: no plugin of rdma-target: it has no "
-		"symbol " SYMBOL_PREFIX "%u",
-		name, RBP_ABI);
+	return error_set(e, -ENOEXEC,
+			 "plugin %s: no plugin of rdma-target: it has no "
+			 "symbol " SYMBOL_PREFIX "%u",
+			 name, RBP_ABI);
 }
 
 /* What every use of a plugin relies on. NULL: fine. */
@@ -183,7 +163,7 @@ static void take_struct(void *to, size_t len, const void *from, size_t size)
 }
 
 static int plugin_load_enter(const char *name, void *so, struct loaded *l,
-			     char *msg, size_t msg_len)
+			     struct error *e)
 {
 	void *symbol = find_entry(so, RBP_ABI);
 	const struct rbp_plugin *theirs;
@@ -191,14 +171,13 @@ static int plugin_load_enter(const char *name, void *so, struct loaded *l,
 	entry_fn *entry;
 
 	if (!symbol)
-		return explain_no_entry(name, so, msg, msg_len);
+		return explain_no_entry(name, so, e);
 	/* As dlsym(3) says: C has no cast between them. */
 	memcpy(&entry, &symbol, sizeof(entry));
 	theirs = entry(backend_plugin_host());
 	if (!theirs)
-		return plugin_load_refuse(msg, msg_len, -ENOEXEC,
-					  "plugin %s: refuses to be used",
-					  name);
+		return error_set(e, -ENOEXEC, "plugin %s: refuses to be used",
+				 name);
 	take_struct(&l->plugin, sizeof(l->plugin), theirs, theirs->size);
 	if (l->plugin.blocking) {
 		take_struct(&l->blocking, sizeof(l->blocking), theirs->blocking,
@@ -207,8 +186,7 @@ static int plugin_load_enter(const char *name, void *so, struct loaded *l,
 	}
 	wrong = plugin_load_what_is_wrong(&l->plugin);
 	if (wrong)
-		return plugin_load_refuse(msg, msg_len, -ENOEXEC,
-					  "plugin %s: %s", name, wrong);
+		return error_set(e, -ENOEXEC, "plugin %s: %s", name, wrong);
 	return 0;
 }
 
@@ -223,8 +201,8 @@ static const struct rbp_plugin *find_loaded(const struct stat *st)
 	return NULL;
 }
 
-static int load_file(const char *name, int fd, struct loaded *l, char *msg,
-		     size_t msg_len)
+static int load_file(const char *name, int fd, struct loaded *l,
+		     struct error *e)
 {
 	char path[64];
 	void *so;
@@ -234,39 +212,37 @@ static int load_file(const char *name, int fd, struct loaded *l, char *msg,
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!so)
-		return plugin_load_refuse(msg, msg_len, -ENOEXEC,
-					  "plugin %s: cannot be loaded: %s",
-					  name, dlerror());
-	err = plugin_load_enter(name, so, l, msg, msg_len);
+		return error_set(e, -ENOEXEC, "plugin %s: cannot be loaded: %s",
+				 name, dlerror());
+	err = plugin_load_enter(name, so, l, e);
 	if (err)
 		dlclose(so);
 	return err;
 }
 
-int plugin_load(const char *name, const struct rbp_plugin **ret, char *msg,
-		size_t msg_len)
+int plugin_load(const char *name, const struct rbp_plugin **ret,
+		struct error *e)
 {
 	_cleanup_close_ int fd = -1;
 	struct loaded *l;
 	struct stat st;
-	int err = plugin_load_open_plugin(name, &fd, msg, msg_len);
+	int err = plugin_load_open_plugin(name, &fd, e);
 
 	if (err)
 		return err;
 	if (fstat(fd, &st))
-		return plugin_load_refuse(msg, msg_len, -errno, "plugin %s: %s",
-					  name, strerror(errno));
+		return error_set(e, -errno, "plugin %s: %s", name,
+				 strerror(errno));
 	*ret = find_loaded(&st);
 	if (*ret)
 		return 0;
-	err = plugin_load_check_owner(name, &st, msg, msg_len);
+	err = plugin_load_check_owner(name, &st, e);
 	if (err)
 		return err;
 	l = calloc(1, sizeof(*l));
 	if (!l)
-		return plugin_load_refuse(msg, msg_len, -ENOMEM,
-					  "out of memory");
-	err = load_file(name, fd, l, msg, msg_len);
+		return error_set(e, -ENOMEM, "out of memory");
+	err = load_file(name, fd, l, e);
 	if (err) {
 		free(l);
 		return err;
@@ -363,13 +339,13 @@ static const char *type_text(enum rbp_type type)
 }
 
 static int refuse_unknown(const struct rbp_plugin *plugin, const char *text,
-			  char *msg, size_t msg_len)
+			  struct error *e)
 {
 	char known[256];
 
 	list_params(plugin, known, sizeof(known));
-	return plugin_load_refuse(
-		msg, msg_len, -EINVAL,
+	return error_set(
+		e, -EINVAL,
 		"no parameter '%.*s' of a volume or of plugin %s, which "
 		"has %s",
 		(int)strcspn(text, "="), text, plugin->name,
@@ -378,28 +354,26 @@ static int refuse_unknown(const struct rbp_plugin *plugin, const char *text,
 
 /* One "KEY=VALUE" into its place, which is the parameter's in the table. */
 static int set_arg(const struct rbp_plugin *plugin, const char *text,
-		   struct rbp_arg *args, char *msg, size_t msg_len)
+		   struct rbp_arg *args, struct error *e)
 {
 	size_t len = strcspn(text, "=");
 	const struct rbp_param *p = find_param(plugin, text, len);
 	struct rbp_arg *arg;
 
 	if (!p)
-		return refuse_unknown(plugin, text, msg, msg_len);
+		return refuse_unknown(plugin, text, e);
 	if (!text[len])
-		return plugin_load_refuse(msg, msg_len, -EINVAL,
-					  "'%s' needs a value: %s=...", text,
-					  text);
+		return error_set(e, -EINVAL, "'%s' needs a value: %s=...", text,
+				 text);
 	arg = &args[p - plugin->params];
 	if (arg->name)
-		return plugin_load_refuse(msg, msg_len, -EINVAL,
-					  "'%s' is given twice", p->name);
+		return error_set(e, -EINVAL, "'%s' is given twice", p->name);
 	arg->name = p->name;
 	arg->text = text + len + 1;
 	if (!parse_text(p->type, arg))
-		return plugin_load_refuse(
-			msg, msg_len, -EINVAL, "'%s': %s of plugin %s is %s",
-			text, p->name, plugin->name, type_text(p->type));
+		return error_set(e, -EINVAL, "'%s': %s of plugin %s is %s",
+				 text, p->name, plugin->name,
+				 type_text(p->type));
 	return 0;
 }
 
@@ -432,7 +406,7 @@ static void close_gaps(unsigned int cnt, struct rbp_arg *args)
 
 static int read_args(const struct rbp_plugin *plugin,
 		     const struct plugin_spec *spec, bool with_defaults,
-		     struct rbp_arg **ret, char *msg, size_t msg_len)
+		     struct rbp_arg **ret, struct error *e)
 {
 	_cleanup_free_ struct rbp_arg *args = NULL;
 	unsigned int cnt = 0;
@@ -443,12 +417,11 @@ static int read_args(const struct rbp_plugin *plugin,
 	/* The texts behind the list, so that one free() takes both. */
 	args = calloc(1, (cnt + 1) * sizeof(*args) + spec->args_len + 1);
 	if (!args)
-		return plugin_load_refuse(msg, msg_len, -ENOMEM,
-					  "out of memory");
+		return error_set(e, -ENOMEM, "out of memory");
 	texts = (char *)&args[cnt + 1];
 	memcpy(texts, spec->args, spec->args_len);
 	for (size_t at = 0; at < spec->args_len; at += strlen(texts + at) + 1) {
-		int err = set_arg(plugin, texts + at, args, msg, msg_len);
+		int err = set_arg(plugin, texts + at, args, e);
 
 		if (err)
 			return err;
@@ -462,16 +435,14 @@ static int read_args(const struct rbp_plugin *plugin,
 }
 
 int plugin_args(const struct rbp_plugin *plugin, const struct plugin_spec *spec,
-		struct rbp_arg **ret, char *msg, size_t msg_len)
+		struct rbp_arg **ret, struct error *e)
 {
-	return read_args(plugin, spec, /* with_defaults= */ true, ret, msg,
-			 msg_len);
+	return read_args(plugin, spec, /* with_defaults= */ true, ret, e);
 }
 
 int plugin_args_given(const struct rbp_plugin *plugin,
 		      const struct plugin_spec *spec, struct rbp_arg **ret,
-		      char *msg, size_t msg_len)
+		      struct error *e)
 {
-	return read_args(plugin, spec, /* with_defaults= */ false, ret, msg,
-			 msg_len);
+	return read_args(plugin, spec, /* with_defaults= */ false, ret, e);
 }

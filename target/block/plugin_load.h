@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 
+#include "base/error.h"
 #include "plugins/rdma_block_plugin.h"
 
 /* What a SPEC says of a store or a layer that is a plugin. */
@@ -29,22 +30,22 @@ bool plugin_spec_add(struct plugin_spec *spec, const char *arg);
  * rdma-block-plugin-NAME.so in the directories of $RDMA_BLOCK_PLUGIN_PATH,
  * then in LIBDIR/rdma-block. The file must belong to root or to the user of the
  * process, and no other user may be able to write to it. Return: 0, or a negative
- * errno with one clause in @msg; *ret is valid until the process ends.
+ * errno with one clause in @e; *ret is valid until the process ends.
  */
-int plugin_load(const char *name, const struct rbp_plugin **ret, char *msg,
-		size_t msg_len);
+int plugin_load(const char *name, const struct rbp_plugin **ret,
+		struct error *e);
 
 /*
  * Checks the parameters of @spec against those that @plugin knows, and adds the
- * defaults. Return: 0, or -EINVAL with one clause in @msg. Free *ret with free().
+ * defaults. Return: 0, or -EINVAL with one clause in @e. Free *ret with free().
  */
 int plugin_args(const struct rbp_plugin *plugin, const struct plugin_spec *spec,
-		struct rbp_arg **ret, char *msg, size_t msg_len);
+		struct rbp_arg **ret, struct error *e);
 
 /* The same, without the defaults. */
 int plugin_args_given(const struct rbp_plugin *plugin,
 		      const struct plugin_spec *spec, struct rbp_arg **ret,
-		      char *msg, size_t msg_len);
+		      struct error *e);
 
 /* RBP_NEEDS_ bits of all plugins that are loaded. */
 uint32_t plugin_needs(void);

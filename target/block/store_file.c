@@ -405,10 +405,10 @@ static void file_submit(struct backend *be, struct block_request *req)
 }
 
 static int store_file_file_open(const struct backend_options *opt,
-				struct backend **ret, char *msg, size_t msg_len)
+				struct backend **ret, struct error *e)
 {
 	struct file_backend *file;
-	int err = file_backend_open(opt, &file, msg, msg_len);
+	int err = file_backend_open(opt, &file, e);
 
 	if (err)
 		return err;

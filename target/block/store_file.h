@@ -47,6 +47,6 @@ struct file_backend {
 
 /* As backend_ops.open, but for ops. */
 int file_backend_open(const struct backend_options *opt,
-		      struct file_backend **ret, char *msg, size_t msg_len);
+		      struct file_backend **ret, struct error *e);
 
 #endif

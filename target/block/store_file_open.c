@@ -26,8 +26,7 @@
 struct open_call {
 	const struct backend_options *opt;
 	struct stat st;
-	char *msg;
-	size_t msg_len;
+	struct error *e;
 };
 
 static int store_file_fail(const struct open_call *c, int err, const char *fmt,
@@ -36,15 +35,13 @@ static int store_file_fail(const struct open_call *c, int err, const char *fmt,
 static int store_file_fail(const struct open_call *c, int err, const char *fmt,
 			   ...)
 {
+	char text[ERROR_TEXT_SIZE];
 	va_list ap;
-	int n = snprintf(c->msg, c->msg_len, "%s: ", c->opt->path);
 
-	if (n < 0 || (size_t)n >= c->msg_len)
-		return err;
 	va_start(ap, fmt);
-	vsnprintf(c->msg + n, c->msg_len - (size_t)n, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	return err;
+	return error_set(c->e, err, "%s: %s", c->opt->path, text);
 }
 
 static int check_kind(struct open_call *c)
@@ -325,7 +322,7 @@ static int choose_direct(const struct open_call *c, struct file_backend *file)
 	}
 	if (c->opt->direct > 0)
 		return err;
-	log_info("%s (used through the page cache)", c->msg);
+	log_info("%s (used through the page cache)", c->e->text);
 	return 0;
 }
 
@@ -518,9 +515,9 @@ static int open_and_describe(struct open_call *c, struct file_backend *file)
 }
 
 int file_backend_open(const struct backend_options *opt,
-		      struct file_backend **ret, char *msg, size_t msg_len)
+		      struct file_backend **ret, struct error *e)
 {
-	struct open_call c = { .opt = opt, .msg = msg, .msg_len = msg_len };
+	struct open_call c = { .opt = opt, .e = e };
 	struct file_backend *file = calloc(1, sizeof(*file));
 	int err;
 

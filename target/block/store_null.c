@@ -13,31 +13,27 @@
 #define NULL_MAX_SIZE (1ull << 63)
 
 static int null_open(const struct backend_options *opt, struct backend **ret,
-		     char *msg, size_t msg_len)
+		     struct error *e)
 {
 	struct backend *be;
 	uint64_t size;
 
-	if (size_parse(opt->path, &size)) {
-		snprintf(msg, msg_len,
-			 "'%s' is not a size; write null:64G, for example",
-			 opt->path);
-		return -EINVAL;
-	}
+	if (size_parse(opt->path, &size))
+		return error_set(
+			e, -EINVAL,
+			"'%s' is not a size; write null:64G, for example",
+			opt->path);
 	size -= size % opt->block_size;
-	if (!size || size > NULL_MAX_SIZE) {
-		snprintf(msg, msg_len,
-			 "null:%s is out of range; one block to 8E is fine",
-			 opt->path);
-		return -ERANGE;
-	}
+	if (!size || size > NULL_MAX_SIZE)
+		return error_set(
+			e, -ERANGE,
+			"null:%s is out of range; one block to 8E is fine",
+			opt->path);
 	if (size == NULL_MAX_SIZE)
 		size -= opt->block_size;
 	be = calloc(1, sizeof(*be));
-	if (!be) {
-		snprintf(msg, msg_len, "out of memory");
-		return -ENOMEM;
-	}
+	if (!be)
+		return error_set(e, -ENOMEM, "out of memory");
 	be->ops = &backend_null;
 	be->info = (struct backend_info){
 		.kind = "null",

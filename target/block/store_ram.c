@@ -33,11 +33,10 @@ static struct ram_backend *to_ram(struct backend *be)
 	return container_of(be, struct ram_backend, base);
 }
 
-static int store_ram_fail(char *msg, size_t msg_len, int err, const char *size,
+static int store_ram_fail(struct error *e, int err, const char *size,
 			  const char *why)
 {
-	snprintf(msg, msg_len, "ram:%s: %s", size, why);
-	return err;
+	return error_set(e, err, "ram:%s: %s", size, why);
 }
 
 static void *map_memory(uint64_t size)
@@ -58,28 +57,27 @@ static void *map_memory(uint64_t size)
 }
 
 static int ram_open(const struct backend_options *opt, struct backend **ret,
-		    char *msg, size_t msg_len)
+		    struct error *e)
 {
 	struct ram_backend *ram;
 	uint64_t size;
 
 	if (size_parse(opt->path, &size))
 		return store_ram_fail(
-			msg, msg_len, -EINVAL, opt->path,
+			e, -EINVAL, opt->path,
 			"not a size; write ram:256M, for example");
 	size -= size % opt->block_size;
 	if (!size)
-		return store_ram_fail(msg, msg_len, -EINVAL, opt->path,
+		return store_ram_fail(e, -EINVAL, opt->path,
 				      "smaller than one block");
 	ram = calloc(1, sizeof(*ram));
 	if (!ram)
-		return store_ram_fail(msg, msg_len, -ENOMEM, opt->path,
-				      "out of memory");
+		return store_ram_fail(e, -ENOMEM, opt->path, "out of memory");
 	ram->bytes = map_memory(size);
 	if (!ram->bytes) {
 		free(ram);
 		return store_ram_fail(
-			msg, msg_len, -ENOMEM, opt->path,
+			e, -ENOMEM, opt->path,
 			"more than this process may map; make it smaller");
 	}
 	ram->size = size;

@@ -200,13 +200,10 @@ int worker_register_volume(struct worker *w, struct volume *vol,
 
 int worker_add_volume(struct worker *w, struct volume *vol, struct error *e)
 {
-	char msg[sizeof(e->text)];
-	int err = volume_attach(vol, &w->block, msg, sizeof(msg));
+	int err = volume_attach(vol, &w->block, e);
 
-	if (err) {
-		error_set(e, err, "%s", msg);
+	if (err)
 		return err;
-	}
 	err = worker_register_volume(w, vol, e);
 	if (err)
 		worker_remove_volume(w, vol);

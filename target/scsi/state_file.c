@@ -23,14 +23,12 @@ struct parser {
 	struct state_file state;
 	unsigned int line_no;
 	bool has_reservation;
-	char *msg;
-	size_t msg_len;
+	struct error *e;
 };
 
 static int bad(struct parser *p, const char *what)
 {
-	snprintf(p->msg, p->msg_len, "line %u: %s", p->line_no, what);
-	return -EBADMSG;
+	return error_set(p->e, -EBADMSG, "line %u: %s", p->line_no, what);
 }
 
 static int state_file_hex_digit(char c)
@@ -282,9 +280,9 @@ static bool take_line(const char **text, size_t *len, char line[LINE_MAX_LEN])
 }
 
 int state_file_parse(const char *text, size_t len, struct state_file *ret,
-		     char *msg, size_t msg_len)
+		     struct error *e)
 {
-	struct parser p = { .line_no = 1, .msg = msg, .msg_len = msg_len };
+	struct parser p = { .line_no = 1, .e = e };
 	char line[LINE_MAX_LEN];
 	int err;
 
@@ -452,12 +450,10 @@ static ssize_t read_all(int fd, char *buf, size_t cap)
 	return (ssize_t)len;
 }
 
-int state_file_load(const char *path, struct state_file *ret, char *msg,
-		    size_t msg_len)
+int state_file_load(const char *path, struct state_file *ret, struct error *e)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	_cleanup_free_ char *text = malloc(STATE_FILE_MAX + 1);
-	char why[128];
 	ssize_t len;
 	int err = 0;
 
@@ -468,20 +464,16 @@ int state_file_load(const char *path, struct state_file *ret, char *msg,
 		len = -errno;
 	else
 		len = text ? read_all(fd, text, STATE_FILE_MAX + 1) : -ENOMEM;
-	if (len < 0 || !text) {
-		err = (int)len;
-		snprintf(why, sizeof(why), "%s", strerror(-err));
-	} else if (len > STATE_FILE_MAX) {
-		err = -EBADMSG;
-		snprintf(why, sizeof(why), "too long");
-	} else {
-		err = state_file_parse(text, (size_t)len, ret, why,
-				       sizeof(why));
+	if (len < 0 || !text)
+		err = error_set(e, (int)len, "%s", strerror((int)-len));
+	else if (len > STATE_FILE_MAX)
+		err = error_set(e, -EBADMSG, "too long");
+	else
+		err = state_file_parse(text, (size_t)len, ret, e);
+	if (err) {
+		error_prefix(e, "state file %s: ", path);
+		error_add(e, "; remove it to start without the reservations "
+			     "and mode values it held");
 	}
-	if (err)
-		snprintf(msg, msg_len,
-			 "state file %s: %s; remove it to start without "
-			 "the reservations and mode values it held",
-			 path, why);
 	return err;
 }

@@ -26,6 +26,7 @@
 #ifndef TARGET_SCSI_STATE_FILE_H
 #define TARGET_SCSI_STATE_FILE_H
 
+#include "base/error.h"
 #include "protocol/scsi_pr.h"
 #include "protocol/scsi_vpd.h"
 #include "target/block/store_id.h"
@@ -76,10 +77,10 @@ struct state_file {
 /*
  * state_file_parse() - read the text of a state file; nothing in it is trusted
  *
- * Return: 0, or -EBADMSG with "line N: what is wrong" in @msg.
+ * Return: 0, or -EBADMSG with "line N: what is wrong" in @e.
  */
 int state_file_parse(const char *text, size_t len, struct state_file *ret,
-		     char *msg, size_t msg_len);
+		     struct error *e);
 
 /* Does it hold nothing that would be missed? */
 bool state_file_is_empty(const struct state_file *state);
@@ -89,8 +90,7 @@ bool state_file_is_empty(const struct state_file *state);
 size_t state_file_format(const struct state_file *state, char *buf, size_t cap);
 
 /* All zero when there is no such file. Return: 0, or -errno with one clause in
- * @msg that names the file. */
-int state_file_load(const char *path, struct state_file *ret, char *msg,
-		    size_t msg_len);
+ * @e that names the file. */
+int state_file_load(const char *path, struct state_file *ret, struct error *e);
 
 #endif

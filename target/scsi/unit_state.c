@@ -136,23 +136,23 @@ static char *unit_make_path(const struct volume *vol, const char *dir)
 }
 
 /* One target at a time; the lock goes with the process. */
-static int lock_path(struct unit_state *st, char *msg, size_t msg_len)
+static int lock_path(struct unit_state *st, struct error *e)
 {
 	_cleanup_free_ char *name = NULL;
 	int err = 0;
 
 	if (asprintf(&name, "%s.lock", st->path) < 0) {
 		name = NULL;
-		return -ENOMEM;
+		return error_set(e, -ENOMEM, "out of memory");
 	}
 	st->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (st->lock_fd < 0 || flock(st->lock_fd, LOCK_EX | LOCK_NB))
 		err = -errno;
 	if (err)
-		snprintf(msg, msg_len, "state file %s: %s", name,
-			 err == -EWOULDBLOCK ? "in use by another volume of "
-					       "this name, or another target"
-					     : strerror(-err));
+		error_set(e, err, "state file %s: %s", name,
+			  err == -EWOULDBLOCK ? "in use by another volume of "
+						"this name, or another target"
+					      : strerror(-err));
 	return err;
 }
 
@@ -160,22 +160,21 @@ static int lock_path(struct unit_state *st, char *msg, size_t msg_len)
  * Its path may be another device's by now, so what there is under its name is
  * not taken for its own; and it leaves nothing behind for the next one.
  */
-static int keep_nothing(struct volume *vol, const char *dir, char *msg,
-			size_t msg_len)
+static int keep_nothing(struct volume *vol, const char *dir, struct error *e)
 {
 	_cleanup_free_ char *path = unit_make_path(vol, dir);
 
 	vol->info.no_jobs = true;
 	if (!path)
-		return -ENOMEM;
+		return error_set(e, -ENOMEM, "out of memory");
 	if (access(path, F_OK))
 		return 0;
-	snprintf(msg, msg_len,
-		 "%s: state file %s may be of another device that had this "
-		 "path: the device has no identifier of its own; remove that "
-		 "file, and give ,serial= to keep state again",
-		 vol->path, path);
-	return -ESTALE;
+	return error_set(
+		e, -ESTALE,
+		"%s: state file %s may be of another device that had this "
+		"path: the device has no identifier of its own; remove that "
+		"file, and give ,serial= to keep state again",
+		vol->path, path);
 }
 
 static struct state_store store_of(const struct volume *vol)
@@ -229,48 +228,44 @@ static bool is_of_store(const struct volume *vol, const struct state_file *file,
 }
 
 static int check_store(const struct volume *vol, const struct state_file *file,
-		       char *msg, size_t msg_len)
+		       struct error *e)
 {
 	char why[2 * STORE_TEXT_MAX + 128];
 
 	if (is_of_store(vol, file, why, sizeof(why)))
 		return 0;
-	snprintf(msg, msg_len,
-		 "%s: state file %s is not of this store, or may not be: %s; "
-		 "put the right one there, or remove that file to start "
-		 "without what it holds",
-		 vol->path, vol->state.path, why);
-	return -ESTALE;
+	return error_set(
+		e, -ESTALE,
+		"%s: state file %s is not of this store, or may not be: %s; "
+		"put the right one there, or remove that file to start "
+		"without what it holds",
+		vol->path, vol->state.path, why);
 }
 
-int unit_state_load(struct volume *vol, const char *dir, char *msg,
-		    size_t msg_len)
+int unit_state_load(struct volume *vol, const char *dir, struct error *e)
 {
 	struct unit_state *st = &vol->state;
 	struct state_file file;
 	int err;
 
-	snprintf(msg, msg_len, "out of memory");
 	if (vol->identity == VOLUME_NEW)
 		return 0;
 	if (vol->identity == VOLUME_BY_PATH)
-		return keep_nothing(vol, dir, msg, msg_len);
+		return keep_nothing(vol, dir, e);
 	st->path = unit_make_path(vol, dir);
 	if (!st->path)
-		return -ENOMEM;
-	err = lock_path(st, msg, msg_len);
+		return error_set(e, -ENOMEM, "out of memory");
+	err = lock_path(st, e);
 	if (!err)
-		err = state_file_load(st->path, &file, msg, msg_len);
+		err = state_file_load(st->path, &file, e);
 	if (!err)
-		err = check_store(vol, &file, msg, msg_len);
+		err = check_store(vol, &file, e);
 	if (err)
 		return err;
 	err = state_save_init(&st->save, st->path);
-	if (err) {
-		snprintf(msg, msg_len, "state directory %s: %s", dir,
-			 strerror(-err));
-		return err;
-	}
+	if (err)
+		return error_set(e, err, "state directory %s: %s", dir,
+				 strerror(-err));
 	st->job = file.job;
 	volume_job_restore(vol, &st->job);
 	vol->info.mode_save = true;

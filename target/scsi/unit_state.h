@@ -81,10 +81,9 @@ void unit_state_fini(struct unit_state *st);
  * A volume that is another one after each start keeps nothing, and so does one
  * whose identity is not to be trusted: jobs are then refused as well. -ESTALE:
  * what lies there is of another store, or that is not sure. Thread: setup. 0, or
- * -errno with one clause in @msg.
+ * -errno with one clause in @e.
  */
-int unit_state_load(struct volume *vol, const char *dir, char *msg,
-		    size_t msg_len);
+int unit_state_load(struct volume *vol, const char *dir, struct error *e);
 
 /* Can anything survive? */
 static inline bool unit_state_survives(const struct unit_state *st)

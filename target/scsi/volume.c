@@ -25,12 +25,6 @@
 
 #define LARGEST_PHYSICAL_BLOCK (64u << 10)
 
-static int volume_fail(char *msg, size_t msg_len, int err, const char *text)
-{
-	snprintf(msg, msg_len, "%s", text);
-	return err;
-}
-
 /* ---- name and identity ---- */
 
 static void name_from_path(const char *path, char *name, size_t len)
@@ -281,7 +275,7 @@ void lun_map_init(struct lun_map *map)
 }
 
 static int open_backend(const struct volume_spec *spec, struct volume *vol,
-			char *msg, size_t msg_len)
+			struct error *e)
 {
 	struct backend_options opt = {
 		.path = spec->path,
@@ -293,18 +287,16 @@ static int open_backend(const struct volume_spec *spec, struct volume *vol,
 		.submit_all = spec->submit_all || spec->fault_cnt > 0 ||
 			      spec->forgets || spec->layer_cnt > 0,
 	};
-	int err = spec->ops->open(&opt, &vol->dev.backend, msg, msg_len);
+	int err = spec->ops->open(&opt, &vol->dev.backend, e);
 
 	if (err)
 		return err;
-	if (vol->dev.backend->info.min_block > spec->block_size) {
-		snprintf(
-			msg, msg_len,
+	if (vol->dev.backend->info.min_block > spec->block_size)
+		return error_set(
+			e, -EINVAL,
 			"%s: takes I/O in units of %u bytes; add block-size=%u",
 			spec->path, vol->dev.backend->info.min_block,
 			vol->dev.backend->info.min_block);
-		return -EINVAL;
-	}
 	return 0;
 }
 
@@ -336,7 +328,7 @@ static int add_faults(const struct volume_spec *spec, struct volume *vol)
 }
 
 static int add_plugins(const struct volume_spec *spec, struct volume *vol,
-		       char *msg, size_t msg_len)
+		       struct error *e)
 {
 	struct backend_options opt = {
 		.path = vol->name,
@@ -350,7 +342,7 @@ static int add_plugins(const struct volume_spec *spec, struct volume *vol,
 
 		vol->dev.backend = NULL;
 		err = backend_plugin_add_layer(below, &spec->layers[i], &opt,
-					       &vol->dev.backend, msg, msg_len);
+					       &vol->dev.backend, e);
 	}
 	return err;
 }
@@ -358,16 +350,16 @@ static int add_plugins(const struct volume_spec *spec, struct volume *vol,
 /* What the spec asks for on top of the store; faults see every request first,
  * so that a flush which is a lie leaves the writes where they are. */
 static int add_layers(const struct volume_spec *spec, struct volume *vol,
-		      char *msg, size_t msg_len)
+		      struct error *e)
 {
-	int err = add_plugins(spec, vol, msg, msg_len);
+	int err = add_plugins(spec, vol, e);
 
 	if (err)
 		return err;
 	err = add_volatile(spec, vol);
 	if (!err)
 		err = add_faults(spec, vol);
-	return err ? volume_fail(msg, msg_len, err, "out of memory") : 0;
+	return err ? error_set(e, err, "out of memory") : 0;
 }
 
 /* As long as there is no record: as if nothing had been lost in this boot. */
@@ -381,13 +373,13 @@ static int first_generation(const struct volume_spec *spec, struct volume *vol)
 }
 
 int volume_open(const struct volume_spec *spec, unsigned int lun,
-		struct volume **ret_vol, char *msg, size_t msg_len)
+		struct volume **ret_vol, struct error *e)
 {
 	struct volume *vol = calloc(1, sizeof(*vol));
 	int err;
 
 	if (!vol)
-		return volume_fail(msg, msg_len, -ENOMEM, "out of memory");
+		return error_set(e, -ENOMEM, "out of memory");
 	block_locks_init(&vol->dev.locks);
 	volume_job_init(vol);
 	unit_state_init(&vol->state);
@@ -397,28 +389,27 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 	vol->block_size = spec->block_size;
 	snprintf(vol->path, sizeof(vol->path), "%s", spec->path);
 	volume_choose_name(spec, vol);
-	err = open_backend(spec, vol, msg, msg_len);
+	err = open_backend(spec, vol, e);
 	if (err) {
 		volume_close(vol);
 		return err;
 	}
-	err = add_layers(spec, vol, msg, msg_len);
+	err = add_layers(spec, vol, e);
 	if (err) {
 		volume_close(vol);
 		return err;
 	}
 	err = choose_identity(spec, vol);
 	if (err) {
-		snprintf(msg, msg_len, "%s: has no identity: %s", spec->path,
-			 strerror(-err));
+		error_set(e, err, "%s: has no identity: %s", spec->path,
+			  strerror(-err));
 		volume_close(vol);
 		return err;
 	}
 	err = first_generation(spec, vol);
 	if (err) {
 		volume_close(vol);
-		return volume_fail(msg, msg_len, err,
-				   "no random numbers to be had");
+		return error_set(e, err, "no random numbers to be had");
 	}
 	vol->info.removable = spec->removable;
 	volume_describe(vol);
@@ -457,16 +448,13 @@ int volume_measure(struct volume *vol)
 	return 1;
 }
 
-int volume_attach(struct volume *vol, struct block_worker *w, char *msg,
-		  size_t msg_len)
+int volume_attach(struct volume *vol, struct block_worker *w, struct error *e)
 {
 	const struct backend_ops *ops = vol->dev.backend->ops;
 	int err = ops->attach ? ops->attach(vol->dev.backend, w) : 0;
 
-	if (err) {
-		snprintf(msg, msg_len, "%s: %s", vol->path, strerror(-err));
-		return err;
-	}
+	if (err)
+		return error_set(e, err, "%s: %s", vol->path, strerror(-err));
 	block_locks_attach(&vol->dev.locks, w);
 	return 0;
 }

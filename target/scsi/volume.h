@@ -53,7 +53,7 @@ struct volume_spec {
 extern const struct option_table volume_option_table; /* base/option.h */
 
 /*
- * Reads a --backing argument; false with one clause in @msg when it is bad.
+ * Reads a --backing argument; false with one clause in @e when it is bad.
  * A comma in PATH has a backslash before it; a file named "ram:x" is written
  * "./ram:x". PLUGIN is a name, or the path of a file that ends with ".so". A KEY
  * that is no option of volumes is a parameter of the plugin that stands before
@@ -147,21 +147,20 @@ volume_sense_format(const struct volume *vol)
  * identity is another one too.
  *
  * Thread: setup. Opens the backend and derives the identity. -errno with one
- * clause in @msg that names the path and what to try. Free with
+ * clause in @e that names the path and what to try. Free with
  * volume_close().
  */
 int volume_open(const struct volume_spec *spec, unsigned int lun,
-		struct volume **ret_vol, char *msg, size_t msg_len);
+		struct volume **ret_vol, struct error *e);
 void volume_close(struct volume *vol);
 
 /*
  * Thread: setup, for every worker: opens and registers with it what the backend
- * needs there. 0, or -errno with one clause in @msg and nothing left behind. Each
+ * needs there. 0, or -errno with one clause in @e and nothing left behind. Each
  * is undone by volume_detach() (thread: setup or the worker) before the reactor
  * goes.
  */
-int volume_attach(struct volume *vol, struct block_worker *w, char *msg,
-		  size_t msg_len);
+int volume_attach(struct volume *vol, struct block_worker *w, struct error *e);
 void volume_detach(struct volume *vol, struct block_worker *w);
 
 /*

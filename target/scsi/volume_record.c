@@ -92,24 +92,30 @@ static int open_record_at(struct volume *vol, bool forgets, const char *path,
 	return flush_record_open(&vol->dev.record, &opt);
 }
 
+static int renew_generation(struct volume *vol, bool forgets, const char *boot,
+			    const uint8_t *loss, struct error *e)
+{
+	int err = store_generation(&vol->dev.backend->info, forgets, boot, loss,
+				   &vol->info.store);
+
+	return err ? error_set(e, err, "no random numbers to be had") : 0;
+}
+
 int volume_record_open_in(struct volume *vol, bool forgets, const char *dir,
-			  const char *boot, char *msg, size_t msg_len)
+			  const char *boot, struct error *e)
 {
 	_cleanup_free_ char *path = record_path(vol, dir);
 	int err = path ? open_record_at(vol, forgets, path, boot) : -ENOMEM;
 
-	if (err) {
-		snprintf(msg, msg_len, "record of flushes %s: %s",
-			 path ? path : dir, strerror(-err));
-		return err;
-	}
-	return store_generation(&vol->dev.backend->info, forgets, boot,
-				flush_record_loss(&vol->dev.record),
-				&vol->info.store);
+	if (err)
+		return error_set(e, err, "record of flushes %s: %s",
+				 path ? path : dir, strerror(-err));
+	return renew_generation(vol, forgets, boot,
+				flush_record_loss(&vol->dev.record), e);
 }
 
 int volume_record_open(struct volume *vol, bool forgets, const char *state_dir,
-		       char *msg, size_t msg_len)
+		       struct error *e)
 {
 	char boot[STORE_BOOT_SIZE];
 	char dir[4096];
@@ -118,14 +124,11 @@ int volume_record_open(struct volume *vol, bool forgets, const char *state_dir,
 		return 0;
 	store_boot(boot);
 	if (state_dir || find_dir(dir, sizeof(dir)))
-		return volume_record_open_in(vol, forgets,
-					     state_dir ? state_dir : dir, boot,
-					     msg, msg_len);
+		return volume_record_open_in(
+			vol, forgets, state_dir ? state_dir : dir, boot, e);
 	log_notice("LUN %u (%s): there is no place for a record of its flushes "
 		   "(--state-dir), so each start counts as a loss of writes "
 		   "that were not flushed",
 		   vol->lun, vol->name);
-	snprintf(msg, msg_len, "no random numbers to be had");
-	return store_generation(&vol->dev.backend->info, forgets,
-				/* boot= */ "", NULL, &vol->info.store);
+	return renew_generation(vol, forgets, /* boot= */ "", NULL, e);
 }

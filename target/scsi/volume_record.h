@@ -14,7 +14,8 @@
 #define TARGET_SCSI_VOLUME_RECORD_H
 
 #include <stdbool.h>
-#include <stddef.h>
+
+#include "base/error.h"
 
 struct volume;
 
@@ -22,13 +23,13 @@ struct volume;
  * Opens the record of @vol, and sets vol->info.store. @forgets: as flush_record.h
  * has it. @state_dir: or NULL. A volume in memory has no record. Blocks. Thread:
  * setup, before there is I/O and before the backend is attached. 0, or -errno
- * with one clause in @msg.
+ * with one clause in @e.
  */
 int volume_record_open(struct volume *vol, bool forgets, const char *state_dir,
-		       char *msg, size_t msg_len);
+		       struct error *e);
 
 /* The same in a directory that the caller has chosen, for boot @boot. */
 int volume_record_open_in(struct volume *vol, bool forgets, const char *dir,
-			  const char *boot, char *msg, size_t msg_len);
+			  const char *boot, struct error *e);
 
 #endif

@@ -54,11 +54,11 @@ static void check_lasting(const struct state_file *state)
 {
 	static char text[STATE_FILE_MAX];
 	static struct state_file again;
-	char msg[128];
+	struct error e = { 0 };
 	size_t len = state_file_format(state, text, sizeof(text));
 
 	FUZZ_CLAIM(len < sizeof(text) - 1);
-	FUZZ_CLAIM(!state_file_parse(text, len, &again, msg, sizeof(msg)));
+	FUZZ_CLAIM(!state_file_parse(text, len, &again, &e));
 	FUZZ_CLAIM(
 		again.store.size == state->store.size &&
 		again.store.block_size == state->store.block_size &&
@@ -171,15 +171,15 @@ static void parse_many(struct fuzz_input *in, struct state_file *state)
 {
 	static char text[STATE_FILE_MAX];
 	unsigned int cnt = fuzz_u8(in);
-	char msg[128];
+	struct error e = { 0 };
 	int len = snprintf(text, sizeof(text), "rdma-target state 1\n");
 
 	for (unsigned int i = 0; i < cnt; i++)
 		len += snprintf(text + len, sizeof(text) - (size_t)len,
 				"registration %016x %032x\n", 1 + i % 4, i);
 	len += snprintf(text + len, sizeof(text) - (size_t)len, "end\n");
-	FUZZ_CLAIM(!state_file_parse(text, (size_t)len, state, msg,
-				     sizeof(msg)) == (cnt <= SCSI_PR_MAX));
+	FUZZ_CLAIM(!state_file_parse(text, (size_t)len, state, &e) ==
+		   (cnt <= SCSI_PR_MAX));
 }
 
 /* A file, up to a NUL. */
@@ -187,14 +187,13 @@ static void parse(struct fuzz_input *in, struct state_file *state)
 {
 	const uint8_t *nul = memchr(in->p, 0, in->left);
 	size_t len = nul ? (size_t)(nul - in->p) : in->left;
-	char msg[128];
+	struct error e = { 0 };
 
-	memset(msg, 'x', sizeof(msg));
+	memset(e.text, 'x', sizeof(e.text));
 	FUZZ_FILL(*state);
-	if (state_file_parse((const char *)in->p, len, state, msg,
-			     sizeof(msg))) {
+	if (state_file_parse((const char *)in->p, len, state, &e)) {
 		FUZZ_UNTOUCHED(*state);
-		FUZZ_CLAIM(memchr(msg, '\0', sizeof(msg)) && *msg);
+		FUZZ_CLAIM(memchr(e.text, '\0', sizeof(e.text)) && *e.text);
 		memset(state, 0, sizeof(*state));
 	}
 	*in = fuzz_input(in->p + len, in->left - len);

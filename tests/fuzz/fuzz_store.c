@@ -137,7 +137,7 @@ static int store_measure(struct backend *be, uint64_t *ret_size)
 
 /* Half of it at first: it can grow. */
 static int store_open(const struct backend_options *opt, struct backend **ret,
-		      char *msg, size_t msg_len)
+		      struct error *e)
 {
 	if (store.is_dirty)
 		memset(store.bytes, 0, sizeof(store.bytes));

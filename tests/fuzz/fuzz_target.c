@@ -84,7 +84,6 @@ static void open_volume(unsigned int lun, const struct backend_ops *ops,
 {
 	static struct volume_spec spec;
 	struct error e;
-	char msg[512];
 
 	spec = (struct volume_spec){
 		.ops = ops,
@@ -96,8 +95,7 @@ static void open_volume(unsigned int lun, const struct backend_ops *ops,
 	snprintf(spec.path, sizeof(spec.path), "%s", path);
 	snprintf(spec.name, sizeof(spec.name), "vol%u", lun);
 	snprintf(spec.serial, sizeof(spec.serial), "fuzz%u", lun);
-	FUZZ_CLAIM(
-		!volume_open(&spec, lun, &t->luns.vol[lun], msg, sizeof(msg)));
+	FUZZ_CLAIM(!volume_open(&spec, lun, &t->luns.vol[lun], &e));
 	t->luns.cnt++;
 	for (unsigned int i = 0; i < FUZZ_WORKERS; i++)
 		FUZZ_CLAIM(!worker_add_volume(&t->workers[i], t->luns.vol[lun],

@@ -100,7 +100,7 @@ static void store_submit(struct backend *be, struct block_request *req)
 }
 
 static int store_open(const struct backend_options *opt, struct backend **ret,
-		      char *msg, size_t msg_len)
+		      struct error *e)
 {
 	bool in_place = t_backend.info.memory;
 

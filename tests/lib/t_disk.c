@@ -79,7 +79,7 @@ void t_disk_start_in(enum t_store store, const char *state_dir)
 				    .path = "test",
 				    .serial = "0123" };
 	struct reactor_options ropt = { .ring_entries = 8 };
-	char msg[512];
+	struct error e = { 0 };
 
 	assert_int_equal(reactor_create(&ropt, &t_disk.worker.reactor), 0);
 	lun_map_init(&t_disk.luns);
@@ -93,16 +93,12 @@ void t_disk_start_in(enum t_store store, const char *state_dir)
 	t_backend.extent_unit = 4096;
 	t_backend.paths = t_disk.paths;
 	t_disk.paths = (struct backend_paths){ 0 };
-	assert_int_equal(
-		volume_open(&spec, 0, &t_disk.luns.vol[0], msg, sizeof(msg)),
-		0);
-	assert_int_equal(volume_attach(t_disk.luns.vol[0], &t_disk.worker, msg,
-				       sizeof(msg)),
+	assert_int_equal(volume_open(&spec, 0, &t_disk.luns.vol[0], &e), 0);
+	assert_int_equal(volume_attach(t_disk.luns.vol[0], &t_disk.worker, &e),
 			 0);
 	if (state_dir)
-		assert_int_equal(unit_state_load(t_disk.luns.vol[0], state_dir,
-						 msg, sizeof(msg)),
-				 0);
+		assert_int_equal(
+			unit_state_load(t_disk.luns.vol[0], state_dir, &e), 0);
 	volume_job_resume(t_disk.luns.vol[0], &t_disk.worker);
 	t_disk.luns.vol[T_OTHER_LUN] = t_disk.luns.vol[0];
 	t_disk.luns.cnt = 2;
@@ -187,11 +183,10 @@ static void go_on(struct scsi_task *task)
 struct volume *t_disk_add(const struct volume_spec *spec, unsigned int lun)
 {
 	struct volume **vol = &t_disk.luns.vol[lun];
-	char msg[256];
+	struct error e = { 0 };
 
-	assert_int_equal(volume_open(spec, lun, vol, msg, sizeof(msg)), 0);
-	assert_int_equal(volume_attach(*vol, &t_disk.worker, msg, sizeof(msg)),
-			 0);
+	assert_int_equal(volume_open(spec, lun, vol, &e), 0);
+	assert_int_equal(volume_attach(*vol, &t_disk.worker, &e), 0);
 	return *vol;
 }
 

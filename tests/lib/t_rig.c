@@ -49,7 +49,7 @@ static void disk_close(struct backend *be)
 }
 
 static int disk_open(const struct backend_options *opt, struct backend **ret,
-		     char *msg, size_t msg_len);
+		     struct error *e);
 
 static uint64_t measured;
 static bool is_thin;
@@ -74,7 +74,7 @@ static const struct backend_ops disk_ops = {
 };
 
 static int disk_open(const struct backend_options *opt, struct backend **ret,
-		     char *msg, size_t msg_len)
+		     struct error *e)
 {
 	memset(&disk, 0, sizeof(disk));
 	measured = RIG_SIZE;
@@ -175,9 +175,7 @@ static void open_volume(struct rig *rig, unsigned int lun,
 		assert_true(
 			access_rules_add(&spec.allow, allow, msg, sizeof(msg)));
 	snprintf(spec.name, sizeof(spec.name), "vol%u", lun);
-	assert_int_equal(
-		volume_open(&spec, lun, &rig->luns.vol[lun], msg, sizeof(msg)),
-		0);
+	assert_int_equal(volume_open(&spec, lun, &rig->luns.vol[lun], &e), 0);
 	rig->luns.cnt++;
 	for (unsigned int i = 0; i < rig->worker_cnt; i++)
 		assert_int_equal(worker_add_volume(&rig->workers[i],

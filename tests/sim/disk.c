@@ -420,7 +420,7 @@ static int disk_sync(struct backend *be)
 }
 
 static int disk_open(const struct backend_options *opt, struct backend **ret,
-		     char *msg, size_t msg_len)
+		     struct error *e)
 {
 	struct disk *d = &disks[atoi(opt->path)];
 

@@ -128,7 +128,6 @@ static void start_volume(struct target *t, unsigned int lun)
 	struct volume_spec *spec = calloc(1, sizeof(*spec));
 	struct error e;
 	char now[32];
-	char msg[256];
 
 	spec->ops = &disk_ops;
 	spec->block_size = BLOCK_BYTES;
@@ -136,13 +135,13 @@ static void start_volume(struct target *t, unsigned int lun)
 	snprintf(spec->path, sizeof(spec->path), "%u", lun);
 	snprintf(spec->name, sizeof(spec->name), "vol%u", lun);
 	snprintf(spec->serial, sizeof(spec->serial), "sim%u", lun);
-	must(volume_open(spec, lun, &t->luns.vol[lun], msg, sizeof(msg)));
+	must(volume_open(spec, lun, &t->luns.vol[lun], &e));
 	free(spec);
 	snprintf(now, sizeof(now), "boot %u", boot);
 	if (backend_life_is_known(&t->luns.vol[lun]->dev.backend->info.life))
 		must(volume_record_open_in(t->luns.vol[lun],
 					   /* forgets= */ false, machine_dir,
-					   now, msg, sizeof(msg)));
+					   now, &e));
 	t->luns.cnt++;
 	for (unsigned int i = 0; i < t->worker_cnt; i++)
 		must(worker_add_volume(&t->workers[i], t->luns.vol[lun], &e));

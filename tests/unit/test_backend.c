@@ -88,11 +88,11 @@ static void start_worker(void)
 static void open_with(const struct backend_ops *ops,
 		      const struct backend_options *opt)
 {
-	char msg[256] = "";
-	int err = ops->open(opt, &bench.be, msg, sizeof(msg));
+	struct error e = { 0 };
+	int err = ops->open(opt, &bench.be, &e);
 
 	if (err)
-		print_message("# %s\n", msg);
+		print_message("# %s\n", e.text);
 	assert_int_equal(err, 0);
 	start_worker();
 	if (ops->attach)
@@ -239,15 +239,14 @@ static void open_is_refused(void **state)
 	const struct refusal *row = *state;
 	struct backend_options opt = { .block_size = row->block_size,
 				       .direct = -1 };
-	char msg[256] = "";
+	struct error e = { 0 };
 
 	if (!row->path)
 		make_file(row->size);
 	opt.path = row->path ? row->path : bench.path;
-	assert_int_equal(backend_file.open(&opt, &bench.be, msg, sizeof(msg)),
-			 row->err);
-	assert_non_null(strstr(msg, row->text));
-	assert_non_null(strstr(msg, opt.path));
+	assert_int_equal(backend_file.open(&opt, &bench.be, &e), row->err);
+	assert_non_null(strstr(e.text, row->text));
+	assert_non_null(strstr(e.text, opt.path));
 	finish();
 }
 
@@ -271,17 +270,17 @@ static void memory_open_is_refused(void **state)
 {
 	const struct memory_refusal *row = *state;
 	struct backend_options opt = { .path = row->size, .block_size = 512 };
-	char msg[256] = "";
+	struct error e = { 0 };
 	struct backend *be;
 
-	assert_int_equal(row->ops->open(&opt, &be, msg, sizeof(msg)), row->err);
-	assert_non_null(strstr(msg, row->size));
+	assert_int_equal(row->ops->open(&opt, &be, &e), row->err);
+	assert_non_null(strstr(e.text, row->size));
 }
 
 static void unwritable_file_is_refused_with_a_hint(void **state)
 {
 	struct backend_options opt;
-	char msg[256] = "";
+	struct error e = { 0 };
 
 	uid_t me = geteuid();
 
@@ -290,10 +289,9 @@ static void unwritable_file_is_refused_with_a_hint(void **state)
 	assert_int_equal(chmod(bench.path, 0444), 0);
 	if (!me)
 		assert_int_equal(seteuid(65534), 0);
-	assert_int_equal(backend_file.open(&opt, &bench.be, msg, sizeof(msg)),
-			 -EACCES);
+	assert_int_equal(backend_file.open(&opt, &bench.be, &e), -EACCES);
 	assert_int_equal(seteuid(me), 0);
-	assert_non_null(strstr(msg, ",ro"));
+	assert_non_null(strstr(e.text, ",ro"));
 	finish();
 }
 
@@ -312,16 +310,14 @@ static void file_given_twice_is_refused(void **state)
 {
 	struct backend_options opt;
 	struct backend *second;
-	char msg[256] = "";
+	struct error e = { 0 };
 
 	open_file();
 	opt = file_options();
-	assert_int_equal(backend_file.open(&opt, &second, msg, sizeof(msg)),
-			 -EBUSY);
-	assert_non_null(strstr(msg, "is given twice"));
+	assert_int_equal(backend_file.open(&opt, &second, &e), -EBUSY);
+	assert_non_null(strstr(e.text, "is given twice"));
 	opt.read_only = true;
-	assert_int_equal(backend_file.open(&opt, &second, msg, sizeof(msg)),
-			 -EBUSY);
+	assert_int_equal(backend_file.open(&opt, &second, &e), -EBUSY);
 	finish();
 }
 
@@ -329,13 +325,13 @@ static void readers_share_a_file(void **state)
 {
 	struct backend_options opt;
 	struct backend *second;
-	char msg[256] = "";
+	struct error e = { 0 };
 
 	make_file(MIB);
 	opt = file_options();
 	opt.read_only = true;
 	open_with(&backend_file, &opt);
-	assert_int_equal(backend_file.open(&opt, &second, msg, sizeof(msg)), 0);
+	assert_int_equal(backend_file.open(&opt, &second, &e), 0);
 	backend_file.close(second);
 	assert_true(bench.be->info.read_only);
 	assert_false(bench.be->info.volatile_cache);
@@ -372,16 +368,15 @@ static void lock_ends_with_the_process(void **state)
 	struct backend_options opt;
 	struct backend *second;
 	char wanted[64];
-	char msg[256];
+	struct error e = { 0 };
 	pid_t pid;
 
 	make_file(MIB);
 	opt = file_options();
 	pid = fork_holder(&opt);
 	snprintf(wanted, sizeof(wanted), "in use by process %d", (int)pid);
-	assert_int_equal(backend_file.open(&opt, &second, msg, sizeof(msg)),
-			 -EBUSY);
-	assert_non_null(strstr(msg, wanted));
+	assert_int_equal(backend_file.open(&opt, &second, &e), -EBUSY);
+	assert_non_null(strstr(e.text, wanted));
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	open_with(&backend_file, &opt);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -955,16 +950,15 @@ static void device_is_taken_once(void **state)
 {
 	struct backend_options opt;
 	struct device d;
-	char msg[256] = "";
+	struct error e = { 0 };
 	int user;
 
 	make_device(&d, 512);
 	user = open(d.path, O_RDWR | O_EXCL); /* as another volume */
 	assert_true(user >= 0);
 	opt = file_options();
-	assert_int_equal(backend_file.open(&opt, &bench.be, msg, sizeof(msg)),
-			 -EBUSY);
-	assert_non_null(strstr(msg, "is given twice"));
+	assert_int_equal(backend_file.open(&opt, &bench.be, &e), -EBUSY);
+	assert_non_null(strstr(e.text, "is given twice"));
 	close(user);
 	free_device(&d);
 }
@@ -973,14 +967,13 @@ static void large_sectors_go_through_the_page_cache(void **state)
 {
 	struct backend_options opt;
 	struct device d;
-	char msg[256] = "";
+	struct error e = { 0 };
 
 	make_device(&d, 4096);
 	opt = file_options();
 	opt.direct = 1;
-	assert_int_equal(backend_file.open(&opt, &bench.be, msg, sizeof(msg)),
-			 -EINVAL);
-	assert_non_null(strstr(msg, "block-size=4096"));
+	assert_int_equal(backend_file.open(&opt, &bench.be, &e), -EINVAL);
+	assert_non_null(strstr(e.text, "block-size=4096"));
 	opt.direct = -1;
 	open_with(&backend_file, &opt);
 	assert_int_equal(bench.be->info.min_block, 1);

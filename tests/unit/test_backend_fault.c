@@ -239,6 +239,7 @@ static void start_with(const char *const *texts, unsigned int cnt)
 	struct fault_rule all[FAULT_RULES_MAX];
 	struct backend *store;
 	char msg[256];
+	struct error e = { 0 };
 
 	memset(&t_backend, 0, sizeof(t_backend));
 	t_backend.info = (struct backend_info){
@@ -251,8 +252,7 @@ static void start_with(const char *const *texts, unsigned int cnt)
 		.atomic_len = 4096,
 	};
 	t_backend.extent_unit = BLOCK;
-	assert_int_equal(t_backend_ops.open(&bopt, &store, msg, sizeof(msg)),
-			 0);
+	assert_int_equal(t_backend_ops.open(&bopt, &store, &e), 0);
 	fill_store();
 	for (unsigned int i = 0; i < cnt; i++)
 		assert_true(
@@ -581,17 +581,17 @@ static void ram_below_is_read_and_written_by_requests(void **state)
 	struct volume *vol;
 	struct reactor_options ropt = { 0 };
 	char msg[256];
+	struct error e = { 0 };
 
 	assert_true(volume_spec_parse("ram:1M,fault=write:error:lba=9,"
 				      "fault=read:short:after=1",
 				      &spec, msg, sizeof(msg)));
 	assert_int_equal(spec.fault_cnt, 2);
-	assert_int_equal(volume_open(&spec, 0, &vol, msg, sizeof(msg)), 0);
+	assert_int_equal(volume_open(&spec, 0, &vol, &e), 0);
 	assert_null(vol->dev.backend->info.memory);
 	assert_string_equal(vol->kind, "ram, 2 faults");
 	assert_int_equal(reactor_create(&ropt, &bench.worker.reactor), 0);
-	assert_int_equal(volume_attach(vol, &bench.worker, msg, sizeof(msg)),
-			 0);
+	assert_int_equal(volume_attach(vol, &bench.worker, &e), 0);
 	bench.be = vol->dev.backend;
 	bench.buf = aligned_alloc(4096, BUF);
 	memset(bench.buf, 0xbb, BUF);
@@ -650,11 +650,11 @@ static void start_volatile(const char *text)
 	struct backend *store;
 	struct backend *cache;
 	char msg[256];
+	struct error e = { 0 };
 
 	start(text);
 	finish_layers();
-	assert_int_equal(t_backend_ops.open(&bopt, &store, msg, sizeof(msg)),
-			 0);
+	assert_int_equal(t_backend_ops.open(&bopt, &store, &e), 0);
 	fill_store();
 	assert_int_equal(backend_volatile_open(store, BLOCK, &cache), 0);
 	assert_true(fault_rule_parse(text, &rule, msg, sizeof(msg)));

@@ -63,7 +63,7 @@ static void begin(unsigned int can)
 {
 	const struct backend_options opt = { .block_size = UNIT };
 	char dir[] = "/tmp/block-XXXXXX";
-	char msg[64];
+	struct error e = { 0 };
 
 	memset(&t_backend, 0, sizeof(t_backend));
 	t_backend.info = (struct backend_info){
@@ -79,8 +79,7 @@ static void begin(unsigned int can)
 	t_backend.extent_unit = 2 * MIB;
 	memset(&dev, 0, sizeof(dev));
 	memset(&worker, 0, sizeof(worker));
-	assert_int_equal(
-		t_backend_ops.open(&opt, &dev.backend, msg, sizeof(msg)), 0);
+	assert_int_equal(t_backend_ops.open(&opt, &dev.backend, &e), 0);
 	for (uint64_t i = 0; i < SIZE; i++)
 		t_backend.store[i] = (uint8_t)(i / UNIT + 1);
 	dev.write_cache = can & CACHE;

@@ -45,11 +45,11 @@ static void remove_dir(void)
 
 static void open_record(struct volume *vol, const char *boot)
 {
-	char msg[256];
+	struct error e = { 0 };
 
-	assert_int_equal(volume_record_open_in(vol, /* forgets= */ false, dir,
-					       boot, msg, sizeof(msg)),
-			 0);
+	assert_int_equal(
+		volume_record_open_in(vol, /* forgets= */ false, dir, boot, &e),
+		0);
 }
 
 /* As kill -9 does it. */
@@ -237,7 +237,7 @@ static struct volume *open_disk(unsigned int which, uint64_t rdev,
 	static struct backend_ops no_ops;
 	struct volume *vol = calloc(1, sizeof(*vol));
 	struct backend *be = calloc(1, sizeof(*be));
-	char msg[256];
+	struct error e = { 0 };
 
 	assert_true(vol && be);
 	be->ops = &no_ops;
@@ -254,7 +254,7 @@ static struct volume *open_disk(unsigned int which, uint64_t rdev,
 	       sizeof(be->info.id.own));
 	snprintf(vol->name, sizeof(vol->name), "disk%u", which);
 	unit_state_init(&vol->state);
-	assert_int_equal(unit_state_load(vol, dir, msg, sizeof(msg)), 0);
+	assert_int_equal(unit_state_load(vol, dir, &e), 0);
 	flush_record_init(&vol->dev.record);
 	open_record(vol, boot);
 	return vol;

@@ -65,12 +65,15 @@ static const struct refuse_row refused[] = {
 static int open_volume(const char *text, struct volume **ret, char *msg,
 		       size_t msg_len)
 {
+	struct error e = { 0 };
 	struct volume_spec *spec = malloc(sizeof(*spec));
 	int err = -EINVAL;
 
 	assert_non_null(spec);
-	if (volume_spec_parse(text, spec, msg, msg_len))
-		err = volume_open(spec, 0, ret, msg, msg_len);
+	if (volume_spec_parse(text, spec, msg, msg_len)) {
+		err = volume_open(spec, 0, ret, &e);
+		snprintf(msg, msg_len, "%.*s", (int)msg_len - 1, e.text);
+	}
 	free(spec);
 	return err;
 }
@@ -158,6 +161,7 @@ struct rig {
 static void rig_open(struct rig *r, const char *spec)
 {
 	char msg[512] = "";
+	struct error e = { 0 };
 	int err;
 
 	if (!r->worker.reactor) {
@@ -168,8 +172,7 @@ static void rig_open(struct rig *r, const char *spec)
 	err = open_volume(spec, &r->vol, msg, sizeof(msg));
 	if (err)
 		fail_msg("%s", msg);
-	assert_int_equal(volume_attach(r->vol, &r->worker, msg, sizeof(msg)),
-			 0);
+	assert_int_equal(volume_attach(r->vol, &r->worker, &e), 0);
 }
 
 static void rig_close(struct rig *r)
@@ -433,7 +436,7 @@ static void what_a_queue_leaves_is_deleted(void **state)
 {
 	unsigned int *told;
 	unsigned int *fired;
-	char msg[256];
+	struct error e = { 0 };
 	struct rig r = { 0 };
 	uint8_t buf[512];
 
@@ -449,7 +452,7 @@ static void what_a_queue_leaves_is_deleted(void **state)
 		;
 	assert_int_equal(*told, 0);
 	assert_int_equal(*fired, 0);
-	assert_int_equal(volume_attach(r.vol, &r.worker, msg, sizeof(msg)), 0);
+	assert_int_equal(volume_attach(r.vol, &r.worker, &e), 0);
 	assert_int_equal(run(&r, BLOCK_READ, 0, 512, buf), 0);
 	assert_int_equal(*told, 1);
 	rig_close(&r);
@@ -697,10 +700,14 @@ static int set_params(struct rig *r, const char *name, const char *arg,
 		      char *msg, size_t msg_len)
 {
 	struct plugin_spec spec = { 0 };
+	struct error e = { 0 };
+	int err;
 
 	snprintf(spec.name, sizeof(spec.name), "%s", name);
 	assert_true(plugin_spec_add(&spec, arg));
-	return backend_set_params(r->vol->dev.backend, &spec, msg, msg_len);
+	err = backend_set_params(r->vol->dev.backend, &spec, &e);
+	snprintf(msg, msg_len, "%.*s", (int)msg_len - 1, e.text);
+	return err;
 }
 
 static void set_or_fail(struct rig *r, const char *arg)

@@ -860,14 +860,13 @@ static void state_in_use_is_not_taken(void **state)
 				    .path = "64k",
 				    .serial = "0123" };
 	struct volume *vol;
-	char msg[256];
+	struct error e = { 0 };
 
 	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
-	assert_int_equal(volume_open(&spec, 1, &vol, msg, sizeof(msg)), 0);
-	assert_int_equal(unit_state_load(vol, dir, msg, sizeof(msg)),
-			 -EWOULDBLOCK);
-	assert_non_null(strstr(msg, "in use"));
+	assert_int_equal(volume_open(&spec, 1, &vol, &e), 0);
+	assert_int_equal(unit_state_load(vol, dir, &e), -EWOULDBLOCK);
+	assert_non_null(strstr(e.text, "in use"));
 	volume_close(vol);
 	t_disk_stop();
 	remove_dir();
@@ -1192,12 +1191,12 @@ static void state_file(void **state)
 	char *exact = malloc(len ? len : 1);
 	char buf[STATE_FILE_MAX];
 	struct state_file file;
-	char msg[128] = "";
+	struct error e = { 0 };
 	int err;
 
 	memcpy(exact, row->text, len);
-	err = state_file_parse(exact, len, &file, msg, sizeof(msg));
-	assert_string_equal(msg, row->msg ? row->msg : "");
+	err = state_file_parse(exact, len, &file, &e);
+	assert_string_equal(e.text, row->msg ? row->msg : "");
 	assert_int_equal(err, row->msg ? -EBADMSG : 0);
 	if (!err) {
 		assert_int_equal(state_file_format(&file, buf, sizeof(buf)),
@@ -1258,7 +1257,7 @@ static void state_is_for_its_store_only(void **state)
 {
 	const struct whose_row *row = *state;
 	struct volume *vol;
-	char msg[768] = "";
+	struct error e = { 0 };
 	char path[160];
 	FILE *f;
 	int err;
@@ -1273,11 +1272,11 @@ static void state_is_for_its_store_only(void **state)
 	assert_non_null(f);
 	fputs(row->text, f);
 	fclose(f);
-	err = unit_state_load(vol, dir, msg, sizeof(msg));
+	err = unit_state_load(vol, dir, &e);
 	assert_int_equal(err, row->complaint ? -ESTALE : 0);
-	if (err && (!strstr(msg, row->complaint) || !strstr(msg, path) ||
-		    !strstr(msg, "remove that file")))
-		fail_msg("the message is: %s", msg);
+	if (err && (!strstr(e.text, row->complaint) || !strstr(e.text, path) ||
+		    !strstr(e.text, "remove that file")))
+		fail_msg("the message is: %s", e.text);
 	assert_int_equal(volume_state(vol), !err && strstr(row->text, FORMAT)
 						    ? VOLUME_FORMAT_FAILED
 						    : VOLUME_READY);
@@ -1302,7 +1301,7 @@ static void nothing_is_kept_for_what_cannot_be_trusted(void **state)
 		TUR(1, "good"),
 	};
 	struct volume *vol;
-	char msg[768];
+	struct error e = { 0 };
 	char *path;
 	FILE *f;
 
@@ -1314,16 +1313,16 @@ static void nothing_is_kept_for_what_cannot_be_trusted(void **state)
 	unit_state_init(&vol->state);
 	vol->info.mode_save = false;
 	vol->identity = VOLUME_BY_PATH;
-	assert_int_equal(unit_state_load(vol, dir, msg, sizeof(msg)), 0);
+	assert_int_equal(unit_state_load(vol, dir, &e), 0);
 	run_steps(steps);
 	/* nor is what lies there taken for its own */
 	f = fopen(path, "w");
 	assert_non_null(f);
 	fputs(HEAD_2 STORE FORMAT "end\n", f);
 	fclose(f);
-	assert_int_equal(unit_state_load(vol, dir, msg, sizeof(msg)), -ESTALE);
-	assert_non_null(strstr(msg, path));
-	assert_non_null(strstr(msg, "serial="));
+	assert_int_equal(unit_state_load(vol, dir, &e), -ESTALE);
+	assert_non_null(strstr(e.text, path));
+	assert_non_null(strstr(e.text, "serial="));
 	assert_int_equal(volume_state(vol), VOLUME_READY);
 	free(path);
 	t_disk_stop();
@@ -1335,7 +1334,7 @@ static void full_state_fits_and_one_more_is_refused(void **state)
 	struct state_file file = { .has_modes = true };
 	char *buf = malloc(STATE_FILE_MAX);
 	struct state_file again;
-	char msg[128];
+	struct error e = { 0 };
 	size_t len;
 
 	file.store.size = INT64_MAX;
@@ -1357,16 +1356,14 @@ static void full_state_fits_and_one_more_is_refused(void **state)
 				       .pattern_len = STATE_PATTERN_MAX };
 	len = state_file_format(&file, buf, STATE_FILE_MAX);
 	assert_true(len < STATE_FILE_MAX - 1);
-	assert_int_equal(state_file_parse(buf, len, &again, msg, sizeof(msg)),
-			 0);
+	assert_int_equal(state_file_parse(buf, len, &again, &e), 0);
 	assert_memory_equal(&again.store, &file.store, sizeof(file.store));
 	assert_int_equal(again.pr.cnt, SCSI_PR_MAX);
 	assert_int_equal(again.pr.holder, SCSI_PR_MAX - 1);
 	assert_int_equal(again.job.pattern_len, STATE_PATTERN_MAX);
 	strcpy(strstr(buf, "reservation"), REG_A "end\n");
-	assert_int_equal(
-		state_file_parse(buf, strlen(buf), &again, msg, sizeof(msg)),
-		-EBADMSG);
+	assert_int_equal(state_file_parse(buf, strlen(buf), &again, &e),
+			 -EBADMSG);
 	free(buf);
 }
 

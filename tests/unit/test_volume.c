@@ -168,13 +168,14 @@ static struct volume *open_volume(const char *fmt, unsigned int lun)
 	struct volume *vol;
 	char text[256];
 	char msg[256] = "";
+	struct error e = { 0 };
 
 	if (strchr(fmt, '%'))
 		snprintf(text, sizeof(text), "%s%s", scratch, fmt + 2);
 	else
 		snprintf(text, sizeof(text), "%s", fmt);
 	assert_true(volume_spec_parse(text, &spec, msg, sizeof(msg)));
-	assert_int_equal(volume_open(&spec, lun, &vol, msg, sizeof(msg)), 0);
+	assert_int_equal(volume_open(&spec, lun, &vol, &e), 0);
 	return vol;
 }
 
@@ -491,26 +492,25 @@ static void missing_file_is_named(void **state)
 	struct volume_spec spec;
 	struct volume *vol;
 	char msg[256];
+	struct error e = { 0 };
 
 	assert_true(volume_spec_parse("./no.img", &spec, msg, sizeof(msg)));
-	assert_int_equal(volume_open(&spec, 0, &vol, msg, sizeof(msg)),
-			 -ENOENT);
-	assert_non_null(strstr(msg, "./no.img: does not exist"));
+	assert_int_equal(volume_open(&spec, 0, &vol, &e), -ENOENT);
+	assert_non_null(strstr(e.text, "./no.img: does not exist"));
 }
 
 static void attach_and_detach_leave_nothing(void **state)
 {
 	struct reactor_options opt = { .max_files = 1 };
 	struct block_worker worker = { .index = 2 };
-	char msg[256];
+	struct error e = { 0 };
 	struct volume *vol;
 
 	make_scratch();
 	assert_int_equal(reactor_create(&opt, &worker.reactor), 0);
 	vol = open_volume("%s", 0);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(volume_attach(vol, &worker, msg, sizeof(msg)),
-				 0);
+		assert_int_equal(volume_attach(vol, &worker, &e), 0);
 		volume_detach(vol, &worker);
 	}
 	reactor_destroy(worker.reactor);

@@ -88,14 +88,14 @@ static void open_volume(const char *dir)
 				    .path = "test",
 				    .serial = "0123" };
 	char path[128];
-	char msg[256];
+	struct error e = { 0 };
 
 	memset(&t_backend, 0, sizeof(t_backend));
 	t_backend.info.size = 64 * BLOCK;
 	t_backend.info.min_block = 1;
 	t_backend.info.optimal_block = 4096;
-	assert_int_equal(volume_open(&spec, 0, &vol, msg, sizeof(msg)), 0);
-	assert_int_equal(unit_state_load(vol, dir, msg, sizeof(msg)), 0);
+	assert_int_equal(volume_open(&spec, 0, &vol, &e), 0);
+	assert_int_equal(unit_state_load(vol, dir, &e), 0);
 	/* A directory where the temporary file is to be. */
 	snprintf(path, sizeof(path), "%s.new", vol->state.path);
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -105,12 +105,12 @@ static void open_worker(unsigned int index)
 {
 	struct reactor_options opt = { .ring_entries = 8 };
 	struct actor *a = &actors[index];
-	char msg[256];
+	struct error e = { 0 };
 
 	*a = (struct actor){ .rounds = ROUNDS, .msg.run = begin_job };
 	a->worker.index = index;
 	assert_int_equal(reactor_create(&opt, &a->worker.reactor), 0);
-	assert_int_equal(volume_attach(vol, &a->worker, msg, sizeof(msg)), 0);
+	assert_int_equal(volume_attach(vol, &a->worker, &e), 0);
 }
 
 static void remove_all(const char *dir)
