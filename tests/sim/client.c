@@ -345,6 +345,11 @@ static void act(void)
 
 /* ---- one history ---- */
 
+/* The second address belongs to the same target. */
+#define INITIATOR     "?initiator=00000000000000000000000000000001"
+#define ONE_ADDRESS   "srp+rdma://10.0.0.1" INITIATOR
+#define TWO_ADDRESSES "srp+rdma://10.0.0.1,10.0.0.2" INITIATOR
+
 static void begin(void)
 {
 	static const int fails[] = { SRPI_OFF, 300, 2000 };
@@ -375,9 +380,7 @@ static void begin(void)
 	w.own.kind = XP_VERBS;
 	w.ctx.xps = &w.own;
 	must(t_xp_create(w.hub, &cfg, &w.own.xp));
-	must(srpi_connect(&w.ctx,
-			  "srp+rdma://10.0.0.1?initiator="
-			  "00000000000000000000000000000001",
+	must(srpi_connect(&w.ctx, sim_chance(60) ? ONE_ADDRESS : TWO_ADDRESSES,
 			  &so, on_connected, NULL, &w.s, &e));
 	settle();
 	if (!w.connected)

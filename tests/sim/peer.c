@@ -19,6 +19,10 @@
 #define REQ_LIM	 12
 #define NEWS_MAX 16u
 
+#define ADDRESSES 2
+
+static const char *const addresses[ADDRESSES] = { "10.0.0.1", "10.0.0.2" };
+
 struct peer_chan {
 	struct xp_chan *xp;
 	bool open;
@@ -43,7 +47,7 @@ static struct peer {
 	struct peer_options o;
 	struct reactor *reactor;
 	struct xp *xp;
-	struct xp_listener *listener;
+	struct xp_listener *listeners[ADDRESSES];
 	struct xp_mr *mr;
 	uint8_t *mem;
 	struct peer_chan chans[256];
@@ -741,9 +745,11 @@ void peer_reset(struct t_fabric *hub, const struct peer_options *o)
 	must(reactor_create(&ropt, &peer.reactor));
 	cfg.reactor = peer.reactor;
 	must(t_xp_create(hub, &cfg, &peer.xp));
-	inet_pton(AF_INET, "10.0.0.1", &sin.sin_addr);
-	must(xp_listen(peer.xp, (struct sockaddr *)&sin, sizeof(sin), requested,
-		       NULL, &peer.listener, &e));
+	for (int i = 0; i < ADDRESSES; i++) {
+		inet_pton(AF_INET, addresses[i], &sin.sin_addr);
+		must(xp_listen(peer.xp, (struct sockaddr *)&sin, sizeof(sin),
+			       requested, NULL, &peer.listeners[i], &e));
+	}
 	peer.mem = aligned_alloc(4096, SLOTS * SLOT_LEN);
 	memset(peer.mem, 0, SLOTS * SLOT_LEN);
 	must(xp_mr_register(peer.xp, peer.mem, SLOTS * SLOT_LEN, XP_LOCAL,
@@ -754,7 +760,8 @@ void peer_end(void)
 {
 	for (unsigned int i = 0; i < peer.chan_cnt; i++)
 		xp_chan_free(peer.chans[i].xp);
-	xp_unlisten(peer.listener);
+	for (int i = 0; i < ADDRESSES; i++)
+		xp_unlisten(peer.listeners[i]);
 	xp_mr_free(peer.mr);
 	xp_destroy(peer.xp);
 	reactor_destroy(peer.reactor);
