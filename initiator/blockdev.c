@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * srpi_submit(): an operation in bytes becomes one SCSI command after the
+ * srpi_submit() makes SCSI commands of an operation in bytes, one after the
  * other, each as large as the volume takes.
  */
 #include <assert.h>
@@ -19,8 +19,8 @@ struct io {
 	uint64_t pos;	   /* bytes done */
 	uint64_t step_len; /* bytes of the command in flight */
 	bool step_fua;	   /* its CDB asks for FUA */
-	bool flush; /* must be stable, and something was written without */
-	/* Of the volume, when the operation began, or its flush. */
+	bool flush; /* FUA was asked for, and a command was sent without it */
+	/* Counts of the volume when the operation, or its flush, began. */
 	uint64_t written;
 	uint64_t losses;
 };
@@ -161,7 +161,7 @@ static uint64_t blockdev_make_zeroes(struct srpi_io *sio, uint64_t left)
 #define LBA_STATUS_LEN (SCSI_LBA_STATUS_HEADER_LEN + SCSI_LBA_STATUS_DESC_LEN)
 _Static_assert(LBA_STATUS_LEN <= INI_PARAM_MAX, "ini_cmd.param is too small");
 
-/* The next command of an operation that moves along its range. */
+/* Makes the next command of an operation on a range. */
 static uint64_t make_step(struct srpi_io *sio, uint64_t left)
 {
 	io_of(sio)->step_fua = false;
@@ -174,7 +174,7 @@ static uint64_t make_step(struct srpi_io *sio, uint64_t left)
 
 /* ---- the life of an operation ---- */
 
-/* WRITE SAME was refused: write zeroes plainly from here on. */
+/* The target refused WRITE SAME. From now on, write zeroes with WRITE. */
 static bool without_write_same(struct srpi_io *sio, int err)
 {
 	struct ini_volume *vol = blockdev_volume_of(sio);
@@ -196,8 +196,8 @@ static void blockdev_flushed(struct ini_cmd *cmd, int err)
 	struct srpi_io *sio = sio_of(container_of(cmd, struct io, cmd));
 	struct ini_volume *vol = blockdev_volume_of(sio);
 
-	/* There is no cache, or it has told of none, and it knows of no way to
-	 * flush one. */
+	/* The unit has no cache, or reports none, and knows no SYNCHRONIZE
+	 * CACHE. */
 	if (err == -EOPNOTSUPP &&
 	    (vol->cache_unknown || !vol->info.write_cache)) {
 		vol->info.write_cache = false;
@@ -205,11 +205,12 @@ static void blockdev_flushed(struct ini_cmd *cmd, int err)
 	}
 	if (!err && sio->op == SRPI_FLUSH)
 		err = ini_volume_flushed(vol, io_of(sio)->written);
-	/* It tells of the losses that were known when it began, too. */
+	/* This failure also reports the losses that were known when it
+	 * began. */
 	else if (err && sio->op == SRPI_FLUSH &&
 		 vol->losses_told < io_of(sio)->losses)
 		vol->losses_told = io_of(sio)->losses;
-	/* What was to be flushed may have gone before. */
+	/* The data to flush may have been lost before. */
 	else if (!err && io_of(sio)->losses != vol->losses)
 		err = -EIO;
 	blockdev_io_done(sio, err);
@@ -229,9 +230,9 @@ static bool is_write(enum srpi_op op)
 }
 
 /*
- * A command was acknowledged: what it wrote may be in a cache. What its CDB said
- * counts, not what one would say now; and not even that when the volume has
- * unlearned FUA meanwhile.
+ * A command was acknowledged, and its data may be in a cache. The FUA bit of
+ * its CDB counts, not the present state of the volume. If the volume does not
+ * know FUA any more, the bit does not count either.
  */
 static void blockdev_note_written(struct srpi_io *sio)
 {
@@ -333,7 +334,7 @@ static bool needs_memory(enum srpi_op op)
 	return op == SRPI_READ || op == SRPI_WRITE;
 }
 
-/* 0, or why the operation cannot be. */
+/* 0, or the errno that refuses the operation. */
 static int blockdev_check(const struct srpi_session *s,
 			  const struct srpi_io *sio)
 {
@@ -363,7 +364,7 @@ static int blockdev_check(const struct srpi_session *s,
 	return 0;
 }
 
-/* Nothing to ask the target for. */
+/* Is the operation done without any command? */
 static bool needs_no_command(const struct srpi_session *s,
 			     const struct srpi_io *sio)
 {

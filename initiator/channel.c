@@ -10,12 +10,12 @@
 #include "initiator/ctx.h"
 #include "protocol/srp_iu.h"
 
-/* Bytes of an IU that we build ourselves: a command with immediate data from
+/* Bytes for an IU that this side builds: a command with immediate data from
  * ini_cmd.param needs SRP_IMM_OFFSET + INI_PARAM_MAX. */
 #define IU_STRIDE 128
 
-/* Receive buffers beyond one per command: task management and requests of the
- * target. */
+/* Receive buffers in addition to one for each command: for task management
+ * and requests of the target. */
 #define EXTRA_RECVS (1 + INI_REPLIES)
 
 static struct ini_channel *channel_of(struct xp_chan *xp)
@@ -31,7 +31,7 @@ void ini_channel_fail(struct ini_channel *ch, int err, const char *text)
 	ini_channel_close(ch);
 }
 
-/* Ends a channel for what the target did. */
+/* Ends a channel because the target broke the protocol. */
 static void protocol_error(struct ini_channel *ch, const char *what)
 {
 	char text[160];
@@ -58,13 +58,14 @@ static bool fits_immediate(const struct ini_channel *ch, uint32_t len)
 	       len <= max - SRP_IMM_OFFSET;
 }
 
-/* The slot's piece of the memory for parameter lists, which is registered. */
+/* The slot's part of the registered memory for parameter lists. */
 static uint8_t *slot_param(const struct ini_slot *slot)
 {
 	return slot->channel->params + slot->index * INI_PARAM_MAX;
 }
 
-/* Says where the data is; returns the pieces of the SEND behind the IU. */
+/* Describes the data buffer; returns how many pieces the SEND has behind the
+ * IU. */
 static unsigned int describe_data(struct ini_slot *slot,
 				  struct srp_cmd_args *args,
 				  struct srp_desc *desc)
@@ -191,7 +192,8 @@ static void slot_settle(struct ini_slot *slot)
 
 	if (slot->sending || !slot->answered)
 		return;
-	/* The target may write to the slot's memory at any time: check a copy. */
+	/* The target may write to the memory of the slot at any time: use a
+	 * copy. */
 	if (cmd->dir == INI_PARAM_IN)
 		memcpy(cmd->param, slot_param(slot), cmd->len);
 	slot_free(slot);
@@ -204,15 +206,15 @@ static void ini_channel_send_done(struct xp_chain *chain, int status)
 {
 	struct ini_slot *slot = container_of(chain, struct ini_slot, chain);
 
-	/* A failed SEND ends the channel, which then settles the slot; an
-	 * answer that came before counts all the same. */
+	/* A failed SEND ends the channel, which then settles the slot. A
+	 * response that came before counts. */
 	slot->sending = false;
 	slot_settle(slot);
 }
 
 /* ---- receiving ---- */
 
-/* Bytes of the buffer that the target did not fill or fetch. */
+/* Bytes of the buffer that the target did not transfer. */
 static uint32_t bytes_missing(const struct ini_cmd *cmd,
 			      const struct srp_rsp *rsp)
 {
@@ -227,7 +229,7 @@ static uint32_t bytes_missing(const struct ini_cmd *cmd,
 	return resid < cmd->len ? resid : cmd->len;
 }
 
-/* What an answer means to the caller; fills in the command's results. */
+/* Fills in the results of the command, and returns its errno. */
 static int ini_channel_judge(struct ini_cmd *cmd, const struct srp_rsp *rsp)
 {
 	cmd->status = rsp->status;
@@ -284,7 +286,7 @@ static struct ini_reply *free_reply(struct ini_channel *ch)
 	return NULL;
 }
 
-/* The target asked something. */
+/* Answers a request of the target. */
 static void reply_to_target(struct ini_channel *ch, enum srp_opcode opcode,
 			    uint64_t tag)
 {
@@ -401,7 +403,7 @@ static void channel_established(struct xp_chan *xp, const void *pdata,
 	ch->events->running(ch);
 }
 
-/* What has begun to close stays so; the reason may come from the fabric. */
+/* A channel that is closing stays so. The fabric may know the reason. */
 static void channel_closing(struct xp_chan *xp)
 {
 	struct ini_channel *ch = channel_of(xp);
@@ -414,8 +416,8 @@ static void ini_channel_closed(struct xp_chan *xp, const struct error *why)
 {
 	struct ini_channel *ch = channel_of(xp);
 
-	/* Until all is told: who is told may end the session, which frees
-	 * channels that are CLOSED. */
+	/* Until all callbacks have returned: one of them may end the
+	 * session, which frees channels that are CLOSED. */
 	ch->state = INI_CHANNEL_CLOSING;
 	if (ch->why.err == 0)
 		ch->why = *why;
@@ -470,7 +472,7 @@ void ini_channel_free(struct ini_channel *ch)
 	free(ch);
 }
 
-/* Slots and their IUs; the last IUs are the replies'. */
+/* Makes the slots and the IUs; the last IUs are for replies. */
 static int channel_make_slots(struct ini_channel *ch, struct xp *xp,
 			      unsigned int depth, uint32_t generation,
 			      struct error *e)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One SCSI command from the initiator's side: what block I/O and discovery
- * hand to the session, which sends it on one of its channels.
+ * One SCSI command of the initiator: block I/O and discovery pass it to the
+ * session, which sends it on one of its channels.
  */
 #ifndef INITIATOR_COMMAND_H
 #define INITIATOR_COMMAND_H
@@ -11,8 +11,8 @@
 #include "base/list.h"
 #include "transport/xport.h"
 
-/* The longest parameter list inside a command structure: UNMAP with one
- * descriptor, or the answer to GET LBA STATUS with one. */
+/* The longest parameter list in a command structure: UNMAP with one
+ * descriptor, or the response to GET LBA STATUS with one. */
 #define INI_PARAM_MAX 32
 
 enum ini_dir {
@@ -51,17 +51,17 @@ struct ini_cmd {
 	struct xp_mr *mr; /* that buf lies in */
 	uint8_t param[INI_PARAM_MAX];
 	/*
-	 * When it succeeds, done() waits until the commands of this LUN that
-	 * were sent before it are answered, and the session is RUNNING. For a
-	 * flush: what they are answered may say that something is lost, and
-	 * answers of several channels come in any order.
+	 * When the command succeeds, done() waits until all commands that were
+	 * sent to this LUN before it have responses, and the session is
+	 * RUNNING. A flush needs this: those responses may report a loss, and
+	 * responses of several channels come in any order.
 	 */
 	bool fence;
 	/*
-	 * Called once. @err: 0 for status GOOD with all of the data;
-	 * otherwise what scsi_sense_to_errno() made of the sense data, -EIO,
-	 * or -ECANCELED after srpi_close(). Unit attentions, deferred errors
-	 * and busy units have been retried before.
+	 * Called once. @err: 0 for status GOOD and all of the data. Otherwise
+	 * the result of scsi_sense_to_errno(), -EIO, or -ECANCELED after
+	 * srpi_close(). The session retries commands after unit attentions,
+	 * deferred errors and busy status before.
 	 */
 	void (*done)(struct ini_cmd *cmd, int err);
 

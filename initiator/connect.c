@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The first login of a session: by which address and transport. */
+/* The first login of a session chooses the address and the transport. */
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static void connect_finish(struct srpi_session *s, int err)
 		ini_session_enter(s, SRPI_CLOSED, &s->error);
 		ini_link_end(s);
 	} else {
-		/* Of ways that were tried before this one. */
+		/* Errors of addresses and transports that were tried before. */
 		memset(&s->error, 0, sizeof(s->error));
 		ini_session_enter(s, SRPI_RUNNING, NULL);
 	}
@@ -35,14 +35,14 @@ static void connect_give_up(struct srpi_session *s)
 	connect_finish(s, s->error.err);
 }
 
-/* Errors that say "not by this way": another transport may have one. */
+/* No route by this transport: another one may have a route. */
 static bool is_unroutable(int err)
 {
 	return err == -ENODEV || err == -EHOSTUNREACH || err == -ENETUNREACH ||
 	       err == -EADDRNOTAVAIL;
 }
 
-/* From the first address over RDMA to the last over TCP. */
+/* From the first address over RDMA to the last one over TCP. */
 static bool next_way(struct srpi_session *s, const struct error *why)
 {
 	struct ini_path *p = ini_path_now(s);
@@ -77,7 +77,7 @@ static int take_transport(struct srpi_session *s, struct error *e)
 	return err;
 }
 
-/* A way that fails at once leads to the next. */
+/* An address that fails at once leads to the next one. */
 void ini_connect_begin(struct srpi_session *s)
 {
 	struct error e = { 0 };
@@ -104,7 +104,8 @@ void ini_connect_up(struct srpi_session *s)
 	connect_finish(s, 0);
 }
 
-/* A target that says no is the one that was meant: it is tried in no other way. */
+/* A target that rejects the login has been reached: no other route to it is
+ * tried. */
 void ini_connect_refused(struct srpi_session *s, struct ini_channel *ch)
 {
 	bool rejected = ini_error_no_login(s, ch, &ch->why);
@@ -118,8 +119,7 @@ void ini_connect_refused(struct srpi_session *s, struct ini_channel *ch)
 		connect_give_up(s);
 }
 
-/* The channels must be closed before the next address is tried:
- * ini_reconnect_down() sees to that. */
+/* ini_reconnect_down() tries the next address when all channels are closed. */
 void ini_connect_failed(struct srpi_session *s)
 {
 	enum srpi_path_state state =

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * initiator/ is libsrpi. Public is srp_initiator.h alone; these headers are
- * between its files (prefix ini_) and for rdma-fuse, which adds its own
- * sources to the context's reactor.
+ * initiator/ is libsrpi. Only srp_initiator.h is public. The other headers,
+ * with the prefix ini_, are for the files of this room.
  */
 #ifndef INITIATOR_CTX_H
 #define INITIATOR_CTX_H
@@ -16,41 +15,42 @@
 #define INI_RECV_LEN 512
 
 /*
- * A transport with memory registered by one session and no other: keys hold for
- * all connections of an instance, and a target must not reach what another one
- * is told of. Over RDMA that is a protection domain, and a completion queue,
- * for each session of a context.
+ * A transport for one session at a time. Its keys hold for all connections of
+ * the instance, and a target must not reach memory that another session has
+ * registered. Over RDMA, each session so has its own protection domain and
+ * completion queue.
  */
 struct ini_xp {
 	struct ini_xp *next; /* of the context */
 	enum xp_kind kind;
 	struct xp *xp;
-	unsigned int users; /* a session and its memory; 0: the next one's */
+	/* a session and its memory; 0: free for another session */
+	unsigned int users;
 };
 
 struct srpi_ctx {
 	struct reactor *reactor;
-	bool borrowed; /* the reactor: the program's */
+	bool borrowed; /* the reactor belongs to the program */
 	struct ini_xp *xps;
 	unsigned int sessions;
 };
 
 /*
- * Takes over a structure that begins with struct_size and may be of another
- * version of the library: what the caller's version lacks becomes 0. @src may be
- * NULL. Return: 0, or -EINVAL with @e: struct_size is not set, or the caller
- * asks for what this version does not know.
+ * Copies a structure that begins with struct_size and may be of another version
+ * of the library. Members that the caller's version lacks become 0. @src may be
+ * NULL. Return: 0, or -EINVAL with @e: struct_size is not set, or a member is
+ * set that this version does not know.
  */
 int ini_struct_take(void *dst, size_t size, const void *src, struct error *e);
-/* The other way: @dst begins with the struct_size that its owner has set. */
+/* Copies @src to the structure @dst of the program, as far as its
+ * struct_size goes. */
 void ini_struct_give(void *dst, const void *src, size_t size);
 
-/* A transport that nobody uses, for a session: opened if there is none. It is
- * used by the caller then, until ini_xp_put(). */
+/* Takes a transport without users, or opens one, for a session. Give it back
+ * with ini_xp_put(). */
 int ini_xp_take(struct srpi_ctx *ctx, enum xp_kind kind, struct ini_xp **ret_xp,
 		struct error *e);
-/* One user less: it must have no channel any more when there is none. NULL is
- * fine. */
+/* Removes one user. The last one must have freed all channels. NULL is fine. */
 void ini_xp_put(struct ini_xp *xp);
 
 /*

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Discovery: REPORT LUNS, then for each logical unit a row of questions
- * (steps[]), one command at a time. A unit that is no disk is passed over; a
- * question that an older target does not know is passed over too, unless we
- * cannot do without its answer (INQUIRY, READ CAPACITY).
+ * Discovery sends REPORT LUNS, then the questions of steps[] to each logical
+ * unit, one command at a time. It skips units that are not disks, and questions
+ * that an older target does not know. Only INQUIRY and READ CAPACITY must be
+ * answered.
  */
 #include "initiator/session.h"
 
@@ -85,7 +85,7 @@ static int learn_inquiry(struct ini_discovery *d, size_t len)
 	return 0;
 }
 
-/* Where there is no other address to go to, nobody needs to know. */
+/* Only a session with several addresses needs the groups. */
 static uint32_t ask_groups(struct ini_discovery *d)
 {
 	if (!d->has_alua || !ini_paths_several(d->session))
@@ -160,7 +160,7 @@ static int learn_ids(struct ini_discovery *d, size_t len)
 	return 0;
 }
 
-/* Limits are kept in blocks until the block size is known. */
+/* Limits stay in blocks until the block size is known. */
 static int learn_limits(struct ini_discovery *d, size_t len)
 {
 	struct scsi_block_limits lim;
@@ -238,7 +238,7 @@ static int learn_capacity_16(struct ini_discovery *d, size_t len)
 	return 0;
 }
 
-/* Asked only when (16) gave nothing. */
+/* Asked only when READ CAPACITY (16) gave no size. */
 static uint32_t ask_capacity_10(struct ini_discovery *d)
 {
 	if (d->vol.info.size > 0)
@@ -274,8 +274,8 @@ static int learn_mode(struct ini_discovery *d, size_t len)
 }
 
 /*
- * READ CAPACITY comes before the pages: it is the first to meet a unit attention,
- * and what is asked after it is what there is after it.
+ * READ CAPACITY comes before the pages: it receives a pending unit attention,
+ * so the pages show the state after that.
  */
 static const struct step steps[] = {
 	[INI_Q_INQUIRY] = { "INQUIRY", NEEDED, -1, ask_inquiry, learn_inquiry },
@@ -310,7 +310,7 @@ const char *ini_discovery_question(enum ini_question q)
 
 /* ---- what becomes of the answers ---- */
 
-/* The end: the last question was answered with @err, or all is well. */
+/* Ends discovery. @err: of the last question, or 0. */
 static void discover_finish(struct ini_discovery *d, int err)
 {
 	const struct scsi_sense *sense =
@@ -331,7 +331,7 @@ static bool name_is_taken(const struct ini_discovery *d, const char *name)
 	return false;
 }
 
-/* A file name that is the volume's own in this session, fit to be printed. */
+/* Chooses a printable file name that is unique in this session. */
 static void discover_choose_name(const struct ini_discovery *d,
 				 struct srpi_volume_info *info)
 {
@@ -351,7 +351,8 @@ static void discover_choose_name(const struct ini_discovery *d,
 			 n ? "%s-lun%u-%u" : "%s-lun%u", base, info->lun, n);
 }
 
-/* From blocks to bytes, with what to assume when the target is silent. */
+/* Converts the limits to bytes, and sets those that the target does not
+ * report. */
 static void settle_limits(struct ini_volume *vol)
 {
 	struct srpi_volume_info *info = &vol->info;
@@ -365,12 +366,13 @@ static void settle_limits(struct ini_volume *vol)
 	info->unmap_granularity *= info->block_size;
 	if (vol->max_unmap_blocks == 0 && !vol->unmap_by_write_same)
 		info->unmap = false;
-	/* SBC-3: 0 is "no limit told"; stay with what every target takes. */
+	/* SBC-3: 0 is "not reported". Every target takes this number. */
 	if (vol->max_write_same_blocks == 0)
 		vol->max_write_same_blocks = 0xffff;
 }
 
-/* By the state of the group of our port; without it, by those of all. */
+/* The state of the group of our port counts. If that group is unknown, those
+ * of all groups count. */
 static void settle_access(struct ini_discovery *d)
 {
 	struct ini_access *access = &d->vol.access;
@@ -415,7 +417,8 @@ static void begin_lun(struct ini_discovery *d)
 	d->has_own_group = false;
 	d->step = 0;
 	d->vol.lun_field = field;
-	/* Until it says otherwise: a flush must never be skipped by mistake. */
+	/* Assume a cache until the unit reports none: no flush may be
+	 * skipped by mistake. */
 	d->vol.info.write_cache = true;
 	d->vol.cache_unknown = true;
 	if (srp_lun_decode(field, &d->vol.info.lun))
@@ -437,7 +440,8 @@ static bool discover_advance(struct ini_discovery *d, int *ret_err)
 	return true;
 }
 
-/* A length that was checked must not change before it is used. */
+/* The target can change the buffer: copy the answer before a length in it is
+ * checked. */
 static size_t take_answer(struct ini_discovery *d)
 {
 	memcpy(d->answer, d->buf, d->cmd.data_len);
@@ -468,7 +472,7 @@ static void discover_answered(struct ini_cmd *cmd, int err)
 	if (!err)
 		err = step->learn(d, take_answer(d));
 	d->vol.answers[d->step] = judge_answer(cmd, err);
-	/* A LUN of the list that nobody is behind is not an error. */
+	/* A LUN of the list without a unit is not an error. */
 	if (err == -ENODEV && d->step == 0)
 		err = 0;
 	if (err && ini_paths_several(d->session) && cmd->has_sense &&
@@ -520,7 +524,8 @@ static void discover_ask(struct ini_discovery *d)
 			send_cmd(d, step->name, len, discover_answered);
 			return;
 		}
-		/* Without the list it is not known whether it has the page. */
+		/* Without the list nobody knows whether the unit has the
+		 * page. */
 		if (step->page >= 0)
 			d->vol.answers[d->step] =
 				d->vol.answers[INI_Q_PAGES] == INI_FAILED
@@ -541,8 +546,8 @@ static int compare_luns(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* LIO reports them in any order; volumes, and the names that they get, are to
- * be the same every time. */
+/* LIO reports LUNs in any order. The order of the volumes, and so their
+ * names, must stay the same. */
 static void luns_reported(struct ini_cmd *cmd, int err)
 {
 	struct ini_discovery *d = container_of(cmd, struct ini_discovery, cmd);
@@ -579,7 +584,7 @@ int ini_discover(struct srpi_session *s,
 		error_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
 	}
-	/* Nothing but what the target sent is ever read from here. */
+	/* A short answer must not show old memory. */
 	memset(d->buf, 0, BUF_LEN);
 	err = ini_mem_register(s, d->buf, BUF_LEN, &d->mem, e);
 	if (err)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The channels of a session. They come up in a row: the first logs in, which
- * ends what is left of an older session of ours; discovery asks on it; then the
- * others log in. They go down together: a nexus that has lost one of its
- * channels does not know what the target still does for it, only a new login
- * with SINGLE ends that.
+ * The channels of a session. The first channel logs in, which ends any older
+ * session of this initiator port. Discovery asks its questions on it. Then the
+ * other channels log in. All channels are closed together: when one is lost,
+ * nobody knows what the target still does for the nexus. Only a new login with
+ * SINGLE ends that.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,13 +14,14 @@
 #include "initiator/session.h"
 #include "protocol/srp_iu.h"
 
-/* As ib_srp: 8 KiB of data behind the header. */
+/* Like ib_srp: 8 KiB of immediate data behind the header. */
 #define MAX_IT_IU_LEN (SRP_IMM_OFFSET + 8192)
 
-/* Tags of a channel begin here times its number, see ini_channel_open(). */
+/* The first generation of a channel is its number times this; see
+ * ini_channel_open(). */
 #define GENERATIONS (1u << 20)
 
-/* How often discovery begins anew because something has changed meanwhile. */
+/* How often discovery starts again because of changes while it runs. */
 #define PASSES_MAX 8
 
 static bool is_first_time(const struct srpi_session *s)
@@ -69,7 +70,7 @@ static bool all_closed(const struct srpi_session *s)
 	return true;
 }
 
-/* Only now no RDMA can touch the memory of commands any more. */
+/* From here on no RDMA can touch the memory of commands. */
 static void link_settle(struct srpi_session *s)
 {
 	if (!all_closed(s))
@@ -103,7 +104,7 @@ static void link_attempt_failed(struct srpi_session *s)
 		ini_reconnect_failed(s, reason);
 }
 
-/* What a person may ask for also when the channels are gone. */
+/* Keeps what srpi_session_info() reports when the channels are closed. */
 static void note_connection(struct srpi_session *s)
 {
 	const struct ini_channel *ch = s->channels[0];
@@ -141,7 +142,8 @@ static void link_came_up(struct srpi_session *s)
 		ini_reconnect_up(s);
 }
 
-/* All volumes are known: the other channels, as many as the target admits. */
+/* All volumes are known. Opens the other channels, as many as the target
+ * admits. */
 static void next_channel(struct srpi_session *s)
 {
 	struct error e = { 0 };
@@ -167,7 +169,8 @@ static void link_discovered(struct srpi_session *s, int err)
 		ask_volumes(s);
 		return;
 	}
-	/* Else the end of the channel has come or follows, and says why. */
+	/* Otherwise the channel has ended or is ending, which tells the
+	 * reason. */
 	if (!over && !err && is_first_time(s)) {
 		free(s->volumes);
 		ini_discovery_take(s, &s->volumes, &s->volume_cnt);
@@ -251,7 +254,7 @@ void ini_link_look_again(struct srpi_session *s, uint64_t lun_field,
 	switch (s->link) {
 	case INI_LINK_DOWN:
 	case INI_LINK_LOGIN:
-		return; /* it will be looked at */
+		return; /* discovery is still to come */
 	case INI_LINK_ASKING:
 		s->look_again |= !asked || !ini_discovery_settles(s, sense);
 		return;
@@ -287,7 +290,8 @@ static void link_ready(struct ini_channel *ch)
 	ini_queue_send(ch->user);
 }
 
-/* A further channel could not log in: we go on with those that we have. */
+/* A further channel could not log in. The session works with those that it
+ * has. */
 static void further_failed(struct srpi_session *s, struct ini_channel *ch)
 {
 	s->channel_cnt--;
@@ -296,7 +300,7 @@ static void further_failed(struct srpi_session *s, struct ini_channel *ch)
 	link_came_up(s);
 }
 
-/* The first channel did not get in. */
+/* The first channel could not log in. */
 static void link_refused(struct srpi_session *s, struct ini_channel *ch)
 {
 	struct srp_login_rej rej;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The options of a session: what is assumed, and what fits together. */
+/* The options of a session: defaults and valid combinations. */
 #include "initiator/session.h"
 
 /*
- * As many as ib_srp has in flight. ib_srpt grants 128, but posts the receive of
- * a command with immediate data again only after its answer has been
- * acknowledged, though the answer gives the credit back: with all credits in
- * use it runs out of receives at times.
+ * Like ib_srp. ib_srpt grants 128 credits. But after a command with immediate
+ * data, it posts the receive again only when its response has been
+ * acknowledged, and the response has returned the credit before. With all
+ * credits in use, it lacks receives at times.
  */
 #define DEFAULT_DEPTH	   64u
 #define DEPTH_MAX	   4096u
@@ -16,8 +16,8 @@
 #define DEFAULT_DEV_LOSS_MS	   600000
 #define DEFAULT_RECONNECT_DELAY_MS 1000
 #define DEFAULT_IO_TIMEOUT_MS	   30000
-/* I/O that nothing but the return of the target ends waits no longer than
- * this, unless that is asked for: as the kernel has it. */
+/* The limit for I/O that only the return of the target ends, as in the
+ * kernel. SRPI_OFF removes it. */
 #define BLOCK_MAX_MS 600000
 
 const char *srpi_state_name(enum srpi_state state)

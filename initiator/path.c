@@ -22,8 +22,8 @@ static int path_look_up(struct ini_path *p, uint16_t number, int flags)
 
 /*
  * AI_ADDRCONFIG leaves out families in which this host has no address, other
- * than on loopback. That is good for names, which have addresses of both. A number
- * says itself which family it belongs to.
+ * than on loopback. That is good for names, which have addresses of both. A
+ * number says itself which family it belongs to.
  */
 static int path_resolve(struct ini_paths *paths, const char *host,
 			uint16_t port, struct error *e)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The addresses of a session. A URI names one or several: of one target, or of
- * targets that serve one store in turn. The session has a connection to one of them
- * at a time, the present one. srp_initiator.h tells the states of an address;
- * ini_path_enter() is the one function that changes them.
+ * targets that serve one store in turn. The session has a connection to one of
+ * them at a time, the present one. srp_initiator.h tells the states of an
+ * address; ini_path_enter() is the one function that changes them.
  *
- * The first login tries the addresses in the order of the URI. Later, an attempt
- * always goes to the address behind the present one, and after the last to the first
- * again. One pause stands before each round; within a round the next address is tried
- * at once. A connection that is lost after it has stood for a while needs no pause
- * before the other addresses. The times of an outage (reconnect.c) run over all
- * addresses.
+ * The first login tries the addresses in the order of the URI. Later, an
+ * attempt always goes to the address behind the present one, and after the last
+ * to the first again. One pause stands before each round; within a round the
+ * next address is tried at once. A connection that is lost after it has stood
+ * for a while needs no pause before the other addresses. The times of an outage
+ * (reconnect.c) run over all addresses.
  *
  * What a new connection must show before I/O goes on (reconnect.c):
  *
@@ -19,8 +19,8 @@
  *   - the target reads and writes the volumes. Else the address is in STANDBY.
  *     It is asked again in each round, and nothing is done to wake it up.
  *   - no write that went to another address can arrive any more, see
- *     ini_path_is_fenced(). Else the address is UNSAFE. It is asked again in each
- *     round.
+ *     ini_path_is_fenced(). Else the address is UNSAFE. It is asked again in
+ *     each round.
  *
  * Thread: the context's.
  */
@@ -67,7 +67,7 @@ struct ini_path *ini_path_now(struct srpi_session *s);
 /* Has the URI several addresses? */
 bool ini_paths_several(const struct srpi_session *s);
 
-/* The one function that changes the state of an address, here of the present one.
+/* The one function that changes the state of an address: of the present one.
  * @why: for a person, or NULL. */
 void ini_path_enter(struct srpi_session *s, enum srpi_path_state state,
 		    const struct error *why);
@@ -76,7 +76,7 @@ void ini_path_failed(struct srpi_session *s, const struct error *why);
 /* It is RUNNING. */
 void ini_path_up(struct srpi_session *s);
 
-/* To the next address that the first login has not tried. False: there is none. */
+/* To the next address that the first login has not tried. False: none is left. */
 bool ini_path_first_next(struct srpi_session *s);
 /* To the first address again, by another transport. */
 void ini_path_first_again(struct srpi_session *s);
@@ -96,20 +96,22 @@ bool ini_path_wants(const struct srpi_session *s, const struct ini_volume *v);
 bool ini_path_sense_is_standby(const struct scsi_sense *sense);
 
 /*
- * Volume @was was used by one address, and is now seen as @now by another one. True
- * when no command of ours that went to the first can change the volume any more, or
- * the login that has just succeeded has ended them all:
+ * Volume @was was used by one address, and is now seen as @now by another one.
+ * True when no command of ours that went to the first can change the volume any
+ * more, or the login that has just succeeded has ended them all:
  *
- *   - The generation is the same (VPD page C0h). It is made by one target for one
- *     opening of one store, or is that of a file which one process of one machine
- *     has locked. So it is the same target, which has the same nexus for all its
- *     addresses, and its fence at the login holds (docs/reliability.md).
+ *   - The generation is the same (VPD page C0h). It is made by one target for
+ *     one opening of one store, or is that of a file which one process of one
+ *     machine has locked. So it is the same target, which has the same nexus
+ *     for all its addresses, and its fence at the login holds
+ *     (docs/reliability.md).
  *   - The target port has the same name (VPD page 83h): the same nexus, too.
- *   - Several targets serve the volume (two target port groups or more, before and
- *     now), and only the group of this address is active. Targets that do so fence
- *     the one that was active before they become active themselves.
+ *   - Several targets serve the volume (two target port groups or more, before
+ *     and now), and only the group of this address is active. Targets that do
+ *     so fence the one that was active before they become active themselves.
  *
- * Otherwise it is another target, and nobody knows what the first one still does.
+ * Otherwise it is another target, and nobody knows what the first one still
+ * does.
  */
 bool ini_path_is_fenced(const struct ini_volume *was,
 			const struct ini_volume *now);

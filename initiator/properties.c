@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What can change of a volume while it stays the same one: its size (2Ah/09h)
- * and its mode pages (2Ah/01h, and after a reset). It is asked for again when
- * the target says so, in a unit attention or unasked in SRP_AER_REQ; I/O goes on
- * meanwhile. What is asked last counts: an answer that an attention has overtaken
- * is asked for anew.
+ * Properties that can change while a volume stays the same: its size (2Ah/09h)
+ * and its mode pages (2Ah/01h, and after a reset). The target reports a change
+ * by a unit attention, or by SRP_AER_REQ. libsrpi then asks for the property
+ * again, and I/O goes on meanwhile. If an attention arrives during a question,
+ * the answer is dropped and the question repeated.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void learn_capacity(struct ini_properties *p, const uint8_t *answer)
 	if (v->capacity_changed ||
 	    scsi_read_capacity_16_decode(answer, p->cmd.data_len, &cap))
 		return;
-	/* Offsets are of other blocks now: is it the same volume? */
+	/* With another block size, this may be another volume. */
 	if (cap.block_size != v->info.block_size)
 		ini_link_look_again(s, v->lun_field, NULL, /* asked= */ false);
 	else
@@ -56,10 +56,10 @@ static void properties_answered(struct ini_cmd *cmd, int err)
 {
 	struct ini_properties *p =
 		container_of(cmd, struct ini_properties, cmd);
-	uint8_t answer[MODE_LEN]; /* buf is the target's */
+	uint8_t answer[MODE_LEN]; /* the target may change buf at any time */
 
 	memcpy(answer, p->buf, sizeof(answer));
-	/* While it is being looked at again, that is what counts. */
+	/* While discovery runs, its answers count. */
 	if (!err && p->session->link == INI_LINK_UP) {
 		if (cmd->len == MODE_LEN)
 			learn_modes(p, answer);
@@ -130,8 +130,8 @@ void ini_properties_changed(struct srpi_session *s, struct ini_volume *v,
 	v->modes_changed |= modes;
 	if (!s->properties)
 		s->properties = properties_create(s);
-	/* Without memory the size stays what it was, and the modes are taken
-	 * for the worse: nothing breaks. */
+	/* Without memory the size stays the same, and the modes are those
+	 * that lose nothing. */
 	if (s->properties)
 		ask_next(s->properties);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The commands of a session. One that has no slot waits; one whose channel was
- * lost waits as well, to be sent again when the session is RUNNING: all of ours
- * have the same effect when done twice, and the target has ended the old nexus
- * before it lets us in, so that nothing of the first time comes later. They
- * are sent in the order in which they were submitted.
+ * The commands of a session, sent in the order in which they were submitted. A
+ * command without a slot waits. A command whose channel was lost waits, too,
+ * and is sent again when the session is RUNNING. All commands have the same
+ * effect when they are executed twice. The target ends the old nexus before it
+ * accepts the new login, so no command of the old nexus is executed later.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,9 +12,9 @@
 #include "initiator/session.h"
 
 /*
- * How often a command is sent again, for each reason by itself. A unit has more
- * than a dozen attentions, and tells them one by one; and there may be a new one
- * of each before the command gets through.
+ * How often a command is sent again, counted for each reason separately. A unit
+ * has more than a dozen unit attentions and reports one at a time. New ones may
+ * arise before the command gets through.
  */
 static const unsigned int tries_max[INI_RETRIES] = {
 	[INI_RETRY_ATTENTION] = 64,
@@ -27,16 +27,16 @@ static const unsigned int tries_max[INI_RETRIES] = {
 #define WATCH_MAX_MS 1000
 
 /*
- * A channel with fewer bytes in flight takes one more command, so small I/O
- * stays on the first one: there what leaves, and what is answered, goes in
- * batches, and one thread of the target is awake for it. As much as 64 commands
- * of 4 KiB, all that a channel has credits for.
+ * A channel with fewer bytes in flight than this takes the next command. So
+ * small I/O stays on the first channel, where SENDs and responses go in batches
+ * and keep one thread of the target awake. 64 commands of 4 KiB, all that a
+ * channel has credits for.
  */
 #define SPREAD_BYTES (256u << 10)
 
 /* ---- no answer ---- */
 
-/* A look at the commands in flight, from time to time, while there are any. */
+/* Checks the age of the commands in flight from time to time. */
 static void queue_watch(struct srpi_session *s)
 {
 	int limit = s->options.io_timeout_ms;
@@ -78,7 +78,7 @@ static void watch_due(struct reactor_timer *t)
 
 /* ---- sending ---- */
 
-/* The first that has little to do; else the one that has least. */
+/* The first channel with little to do, or else the one with the least. */
 static struct ini_channel *pick_channel(struct srpi_session *s)
 {
 	struct ini_channel *best = NULL;
@@ -96,7 +96,7 @@ static struct ini_channel *pick_channel(struct srpi_session *s)
 	return best;
 }
 
-/* What may be sent now and comes first. */
+/* The list whose commands may be sent now. */
 static struct list *sendable(struct srpi_session *s)
 {
 	return s->state == SRPI_RUNNING ? &s->queue.waiting : &s->queue.asked;
@@ -120,7 +120,7 @@ void ini_queue_send(struct srpi_session *s)
 	}
 }
 
-/* Puts @cmd where its turn is. Nearly always that is the end. */
+/* Inserts @cmd by its number. Nearly always that is the end. */
 static void wait_in_order(struct srpi_session *s, struct ini_cmd *cmd)
 {
 	struct list *after = s->queue.waiting.prev;
@@ -148,7 +148,7 @@ static bool queue_takes(const struct srpi_session *s, const struct ini_cmd *cmd)
 	return s->state == SRPI_RUNNING || s->state == SRPI_BLOCKED;
 }
 
-/* To what is not taken. */
+/* The result of a command that is not taken. */
 static int queue_refusal(const struct srpi_session *s,
 			 const struct ini_cmd *cmd)
 {
@@ -222,7 +222,7 @@ void ini_session_refuse(struct srpi_session *s, struct ini_cmd *cmd, int err)
 	queue_undone(s, cmd, err);
 }
 
-/* All that is on the retry list is where it belongs then. */
+/* Moves all commands of the retry list back to their queues. */
 static void requeue_retries(struct srpi_session *s)
 {
 	struct list *it;
@@ -248,13 +248,13 @@ static enum ini_retry retry_reason(const struct ini_cmd *cmd, int err)
 		return INI_RETRY_BUSY;
 	if (cmd->sense.deferred || cmd->sense.key == SCSI_KEY_UNIT_ATTENTION)
 		return INI_RETRY_ATTENTION;
-	/* A unit that is becoming ready, or being formatted, wants time. */
+	/* A unit that is becoming ready, or is being formatted, needs time. */
 	if (cmd->sense.key == SCSI_KEY_NOT_READY)
 		return INI_RETRY_BUSY;
 	return INI_RETRY_ABORTED;
 }
 
-/* Sends @cmd again, now or later; false: it has had its chances. */
+/* Sends @cmd again, now or later. False: it was sent too often. */
 static bool ini_queue_try_again(struct srpi_session *s, struct ini_cmd *cmd,
 				int err)
 {
@@ -309,8 +309,8 @@ static void queue_fence(struct srpi_session *s, struct ini_cmd *cmd)
 		cmd_done(s, cmd, queue_refusal(s, cmd));
 }
 
-/* It was not executed, because the target port is in standby: another address may
- * lead to one that is active. */
+/* Did the target not execute @cmd because its port is in standby? Then
+ * another address may lead to an active port. */
 static bool queue_waits_for_path(const struct srpi_session *s,
 				 const struct ini_cmd *cmd)
 {
@@ -368,7 +368,7 @@ void ini_queue_down(struct srpi_session *s)
 
 	requeue_retries(s);
 	refuse_list(s, &s->queue.asked, -ECANCELED);
-	/* What was sent before them is sent again, so they are as well. */
+	/* The commands that they wait for are sent again, so these are, too. */
 	while ((it = list_pop(&s->queue.fenced)))
 		wait_in_order(s, container_of(it, struct ini_cmd, node));
 }
@@ -378,7 +378,7 @@ void ini_queue_refuse(struct srpi_session *s, int err)
 	requeue_retries(s);
 	refuse_list(s, &s->queue.waiting, err);
 	refuse_list(s, &s->queue.fenced, err);
-	/* A question that waited for a busy unit is still to be answered. */
+	/* A question that waited for a busy unit still needs an answer. */
 	ini_queue_send(s);
 }
 

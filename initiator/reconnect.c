@@ -2,23 +2,25 @@
 /*
  * What happens when the connection of a RUNNING session is lost:
  *
- *   lost    all channels are closed; once they are, no RDMA can touch our
- *           memory any more and commands without an answer are held
- *   pause   100 ms at first, a quarter longer each time, up to
- *           reconnect_delay, so that a target that is back soon is noticed
- *           soon; half of it is left to chance, so that many clients of one
- *           target do not come back in the same moment
- *   attempt log in, look whether the volumes are the same, log in the others. A
- *           request that was swallowed is repeated late, by TCP and by the
- *           CM of RDMA: so the first is given up after a second, those that
- *           follow later and later, up to timeout
- *   up      held commands are sent again
+ *   lost    All channels are closed. From then on no RDMA can touch our memory,
+ *           and commands without a response are held.
+ *   pause   100 ms at first, then a quarter longer each time, up to
+ *           reconnect_delay. So a target that is back soon is noticed soon.
+ *           Half of the pause is random, so that many clients of one target do
+ *           not come back at the same moment.
+ *   attempt Log in, check that the volumes are the same, open the other
+ *           channels. TCP and the CM of RDMA repeat a lost request late, so the
+ *           first login has a second, and each further one has more, up to
+ *           timeout.
+ *   up      Held commands are sent again.
  *
- * Two timers run from the loss on, whatever the attempts do.
+ * Two timers run from the loss on, independently of the attempts. path.h tells
+ * which address an attempt tries, and when there is no pause.
  *
- * The same with a connection that stands, when a target says that its volumes
- * may be others: I/O is held, discovery looks, and if the volumes are the same
- * I/O goes on. If it fails, the connection is ended and made again.
+ * When a target reports that its volumes may have changed, the same happens
+ * over the present connection: I/O is held, discovery checks the volumes, and
+ * I/O goes on if they are the same. If discovery fails, the session ends the
+ * connection and logs in again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -130,7 +132,7 @@ void ini_reconnect_standby(struct srpi_session *s, uint64_t lun_field,
 			   const struct scsi_sense *sense)
 {
 	if (s->link != INI_LINK_UP)
-		return; /* it is being looked at, or left */
+		return; /* discovery or a new attempt is in progress */
 	ini_error_standby_sense(s, lun_field, sense);
 	ini_path_failed(s, &s->error);
 	session_block(s);
@@ -189,7 +191,7 @@ static void reconnect_attempt(struct reactor_timer *t)
 	struct error e = { 0 };
 	int err;
 
-	/* The last word of the attempt before is still on its way. */
+	/* Discovery of the attempt before has not ended yet. */
 	if (s->discovery) {
 		reactor_timer_set(s->ctx->reactor, t, 1);
 		return;
@@ -230,7 +232,7 @@ static void leave_path(struct srpi_session *s, uint32_t reason)
 
 void ini_reconnect_failed(struct srpi_session *s, uint32_t reason)
 {
-	/* It may be a target that takes its time. */
+	/* The target may be slow. */
 	if (reason == ETIMEDOUT &&
 	    s->reconnect.login_timeout_ms < s->options.timeout_ms)
 		s->reconnect.login_timeout_ms +=
@@ -267,7 +269,7 @@ static const struct ini_volume *find_lun(const struct ini_volume *all,
 	return NULL;
 }
 
-/* Its memory went with the process that had it. */
+/* The data was in the memory of a process that has ended. */
 static bool is_gone(const struct ini_volume *was, const struct ini_volume *now)
 {
 	return was->has_store && was->store.is_memory &&
@@ -276,7 +278,7 @@ static bool is_gone(const struct ini_volume *was, const struct ini_volume *now)
 		       SCSI_GENERATION_LEN));
 }
 
-/* A question whose answer is missing: @now may be @was or not. */
+/* Without the answer to this question, @now may be @was or not. */
 static bool is_unanswered(enum ini_answer was, enum ini_answer now)
 {
 	return (now == INI_FAILED && was != INI_FAILED) ||
@@ -293,8 +295,8 @@ static const char *find_unanswered(const struct ini_volume *was,
 	return NULL;
 }
 
-/* The identifiers differ. Only what was answered both times can tell: what @was
- * could not be asked for is believed now. */
+/* Do the identifiers differ? Only questions that were answered both times
+ * count. An answer that @was lacked is believed now. */
 static bool compare_ids(const struct ini_volume *was,
 			const struct ini_volume *now, char *buf, size_t len)
 {
@@ -341,15 +343,15 @@ static bool reconnect_compare(const struct ini_volume *was,
 /* What discovery has found of a volume by the present address. */
 enum check {
 	CHECK_SAME,
-	CHECK_GONE,    /* taken away, now or before: the others go on */
-	CHECK_MISSING, /* it may be one that is still being set up */
+	CHECK_GONE,    /* removed, now or before: the others go on */
+	CHECK_MISSING, /* not shown; it may appear later */
 	CHECK_UNKNOWN, /* a question had no answer */
 	CHECK_OTHER,   /* it is another volume */
 	CHECK_STANDBY, /* the same, as far as can be seen */
 	CHECK_UNSAFE,  /* the same, but of another target */
 };
 
-/* For a CHECK that is not good, s->error says why. */
+/* Unless the result is CHECK_SAME or CHECK_GONE, s->error says why. */
 static enum check check_volume(struct srpi_session *s, struct ini_volume *was,
 			       const struct ini_volume *now)
 {
@@ -431,8 +433,8 @@ static void check_failed(struct srpi_session *s, enum check check)
 	}
 }
 
-/* All volumes are compared before what is known of any of them changes: another
- * address may be tried next. */
+/* Compares all volumes before it changes what is known of any of them:
+ * another address may be tried next. */
 bool ini_reconnect_check(struct srpi_session *s)
 {
 	enum check check = CHECK_SAME;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* The one door between states. */
+/* The one function that changes the state. */
 void ini_session_enter(struct srpi_session *s, enum srpi_state state,
 		       const struct error *why)
 {
@@ -57,7 +57,8 @@ void srpi_close(struct srpi_session *s, void (*closed)(void *arg), void *arg)
 	s->closing = true;
 	ini_session_enter(s, SRPI_CLOSED, NULL);
 	ini_reconnect_stop(s);
-	/* The last step must not run from within: by way of a message. */
+	/* closed() must not be called from within: a message does the last
+	 * step. */
 	if (!s->queue.undone_sent) {
 		s->queue.undone_sent = true;
 		reactor_send(s->ctx->reactor, &s->queue.undone_msg);
@@ -78,7 +79,8 @@ static void choose_transport(struct srpi_session *s)
 	}
 }
 
-/* A login of the same port identifier ends an older session: be unique. */
+/* A login with the same port identifier ends an older session, so the
+ * default is unique. */
 static void choose_initiator(struct srpi_session *s)
 {
 	if (s->uri.has_initiator)
@@ -139,7 +141,8 @@ void srpi_port_of_identity(const char *identity, char ret_port[SRPI_PORT_SIZE])
 	srp_port_id_format(&port, ret_port);
 }
 
-/* What the caller gave. After an error, the addresses are to be freed. */
+/* Checks the arguments of the caller. After an error, the addresses must be
+ * freed. */
 static int ini_session_check(struct srpi_session *s, const char *uri,
 			     const struct srpi_options *options,
 			     struct error *e)

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The session: one I_T nexus with its channels, the commands that wait for
- * one, and the volumes that were found. srp_initiator.h tells its states;
- * ini_session_enter() in session.c is the one door. Thread: the context's.
+ * The session: one I_T nexus with its channels, its commands, and the volumes
+ * that discovery has found. srp_initiator.h tells its states;
+ * ini_session_enter() in session.c is the one function that changes them.
+ * Thread: the context's.
  *
- *   session.c    the begin, the door, the end
- *   queue.c      commands: waiting, sent, held, sent again
- *   link.c       the channels: log in, ask for the volumes, log in the others
- *   discover.c   what volumes there are
- *   path.c       the addresses: which one is next, what is said of each
- *   connect.c    the first time: which address, which transport
- *   volumes.c    what is known of each volume, and what it may have lost
- *   properties.c the size, and mode pages, that have changed
- *   reconnect.c  every other time: what waits how long, is it the same volume
- *   session_text.c  what went wrong, for a person
+ *   session.c       begin, states, end
+ *   path.c          the addresses: their states, and which one is next
+ *   connect.c       the first login: address and transport
+ *   link.c          the channels: logins, discovery, end
+ *   discover.c      the questions about volumes
+ *   queue.c         the commands: waiting, sent, held, sent again
+ *   volumes.c       what is known of each volume, and what it may have lost
+ *   properties.c    sizes and mode pages that change
+ *   reconnect.c     each further login: times, and whether the volumes are the
+ *                   same
+ *   session_text.c  errors, for a person
  */
 #ifndef INITIATOR_SESSION_H
 #define INITIATOR_SESSION_H
@@ -28,22 +30,22 @@
 #define INI_CHANNELS_MAX 16
 
 /*
- * What the channels do, and what ends each state. A channel that ends always leads
- * to DOWN (channel_closed(); for the first login connect.c and reconnect.c do this).
- * Where a target might never answer, a timer runs. Only the end of a state stops its
- * timer. When I/O begins to fail (fail_timer), the link goes on as before.
+ * What the channels do, and what ends each state. A channel that ends always
+ * leads to DOWN (channel_closed(); for the first login connect.c and
+ * reconnect.c do this). Where a target might never answer, a timer runs. Only
+ * the end of a state stops its timer. When I/O begins to fail (fail_timer), the
+ * link goes on as before.
  *
  *   state    ends by                        when the target does not answer, by
- *   DOWN     all channels have closed       the transport, which closes what it was
- *            (link_settle()), then the      told to close; then pause_timer, or
- *            pause is over                  loss_timer if reconnecting is off
- *            (reconnect_attempt())
- *   LOGIN    logged in; refused             the connect timeout of the transport
- *   ASKING   discovered; it failed          answer_timer, set by each question
- *   MORE     logged in, or refused, the     the connect timeout of the transport
- *            last channel
- *   UP       ini_link_look_again()          watch_timer (io_timeout_ms), while
- *                                           commands are in flight
+ *   DOWN     all channels have closed       the transport, which closes what it
+ *   was (link_settle()), then the      told to close; then pause_timer, or
+ *   pause is over                  loss_timer if reconnecting is off
+ *   (reconnect_attempt()) LOGIN    logged in; refused             the connect
+ *   timeout of the transport ASKING   discovered; it failed
+ *   answer_timer, set by each question MORE     logged in, or refused, the
+ *   the connect timeout of the transport last channel UP
+ *   ini_link_look_again()          watch_timer (io_timeout_ms), while commands
+ *   are in flight
  */
 enum ini_link {
 	INI_LINK_DOWN,	 /* none, or they end */
@@ -55,10 +57,10 @@ enum ini_link {
 
 /* What became of a question of discovery. */
 enum ini_answer {
-	INI_NOT_ASKED, /* the unit says that it has no answer */
+	INI_NOT_ASKED, /* the unit does not offer this question */
 	INI_ANSWERED,
-	INI_REFUSED, /* ILLEGAL REQUEST: it does not know the question */
-	INI_FAILED,  /* another error, or nonsense: nothing is known */
+	INI_REFUSED, /* ILLEGAL REQUEST: the unit does not know the question */
+	INI_FAILED,  /* another error or a malformed answer: nothing is known */
 };
 
 enum ini_question {
@@ -77,7 +79,7 @@ enum ini_question {
 	INI_QUESTIONS,
 };
 
-/* What a volume says of the target port by which it is seen. */
+/* What a volume reports about the target port that shows it. */
 struct ini_access {
 	bool is_standby; /* neither read nor written by this port */
 	bool own_is_active;
@@ -95,7 +97,7 @@ struct ini_volume {
 	bool unmap_by_write_same; /* LBPWS without LBPU */
 	bool write_same_unmap;	  /* LBPWS and LBPRZ */
 	bool no_write_same;	  /* the target refused it */
-	bool cache_unknown;	  /* not told; write_cache says the worse */
+	bool cache_unknown;	  /* not reported; write_cache is true */
 	bool no_lba_status;
 	bool has_store; /* the target tells: */
 	struct scsi_store store;
@@ -104,16 +106,17 @@ struct ini_volume {
 
 	/* ---- what survives the connection, see volumes.c ---- */
 
-	/* Writes that were acknowledged without FUA, how many of these were
-	 * there when the last good flush was submitted, and when the last one
-	 * was that may have been in a cache. */
+	/* Counts of writes that were acknowledged without FUA: all; those
+	 * before the last good flush was submitted; those up to the last one
+	 * that may have been in a cache. */
 	uint64_t written;
 	uint64_t flushed;
 	uint64_t cached;
 	uint64_t losses;      /* how often such writes may have been lost */
 	uint64_t losses_told; /* by a flush that failed for it */
-	/* What is known since the volume was last RUNNING: with the present
-	 * nexus nothing was lost but the one before; more was, at any time. */
+	/* Seen since the volume was last RUNNING: the present nexus reported
+	 * the loss of the former nexus and nothing else; or a reset, at any
+	 * time. */
 	bool saw_nexus_loss;
 	bool saw_reset;
 	bool is_gone; /* the target has taken it away */
@@ -123,7 +126,7 @@ struct ini_volume {
 };
 
 struct srpi_mem {
-	struct ini_xp *own; /* the session's, which may go before */
+	struct ini_xp *own; /* the session's; the session may end first */
 	struct xp_mr *mr;
 };
 
@@ -186,9 +189,9 @@ struct srpi_session {
 	struct xp *xp;	    /* of it */
 
 	enum ini_link link;
-	bool look_again;     /* when the link is up */
-	bool looking;	     /* the nexus stands meanwhile */
-	unsigned int passes; /* of discovery, since the login or the attention */
+	bool look_again;     /* as soon as the link is up */
+	bool looking;	     /* while the connection stays up */
+	unsigned int passes; /* of discovery, since login or attention */
 	struct ini_channel *channels[INI_CHANNELS_MAX];
 	unsigned int channel_cnt; /* entries of channels[], closed ones too */
 	uint32_t opened;	  /* channels, ever */
@@ -233,7 +236,7 @@ unsigned int ini_options_channels(const struct srpi_options *o,
 
 void ini_session_enter(struct srpi_session *s, enum srpi_state state,
 		       const struct error *why);
-/* After srpi_close(): frees the session when nothing is under way any more. */
+/* After srpi_close(): frees the session if nothing is in progress any more. */
 void ini_session_free_if_idle(struct srpi_session *s);
 
 /* srpi_mem_register(), also while connecting. */
@@ -244,24 +247,24 @@ int ini_mem_register(struct srpi_session *s, void *addr, size_t len,
 
 void ini_queue_init(struct srpi_session *s);
 
-/* Sends @cmd on a channel as soon as one has room; cmd->done() follows, never
- * from within. While the connection is lost it waits. */
+/* Sends @cmd as soon as a channel has room. While the connection is lost,
+ * @cmd waits. cmd->done() follows, never from within this call. */
 void ini_session_submit(struct srpi_session *s, struct ini_cmd *cmd);
 
 /* The same for discovery: -ECANCELED when the connection is lost. */
 void ini_session_ask(struct srpi_session *s, struct ini_cmd *cmd);
 
-/* Completes @cmd with @err, not from within. */
+/* Completes @cmd with @err, after this call has returned. */
 void ini_session_refuse(struct srpi_session *s, struct ini_cmd *cmd, int err);
 
-/* Sends what may be sent. */
+/* Sends the commands that wait, as far as channels have room. */
 void ini_queue_send(struct srpi_session *s);
-/* What waits fails with @err. What discovery asks does not: it has a life, and a
- * timer, of its own, and ends with the link. */
+/* Commands that wait fail with @err. The question of discovery stays: it has
+ * its own timer, and ends with the link. */
 void ini_queue_refuse(struct srpi_session *s, int err);
 /* All channels are gone: discovery's command fails with -ECANCELED. */
 void ini_queue_down(struct srpi_session *s);
-/* Something that fenced commands wait for has happened, maybe. */
+/* Checks whether fenced commands must still wait. */
 void ini_queue_release_fenced(struct srpi_session *s);
 /* As channel events. */
 void ini_queue_answered(struct ini_channel *ch, struct ini_cmd *cmd, int err);
@@ -270,32 +273,33 @@ void ini_queue_lost(struct ini_channel *ch, struct ini_cmd *cmd);
 /* ---- link.c ---- */
 
 void ini_link_init(struct srpi_session *s);
-/* Begins to log in to the present address over s->xp. After an error nothing follows; else
- * ini_connect_* or ini_reconnect_* are told what becomes of it. */
+/* Begins to log in to the present address over s->xp. After an error nothing
+ * follows. Otherwise ini_connect_*() or ini_reconnect_*() get the result. */
 int ini_link_begin(struct srpi_session *s, struct error *e);
-/* Closes all channels; ini_reconnect_down() follows, maybe from within. */
+/* Closes all channels. ini_reconnect_down() follows, maybe from within this
+ * call. */
 void ini_link_end(struct srpi_session *s);
-/* The link fails if this is not called again within the time it may take:
- * discovery has asked something. */
+/* Discovery has asked a question. The link fails unless an answer or another
+ * question comes in time. */
 void ini_session_await_answer(struct srpi_session *s);
 
 /*
- * LUN @lun_field may be something else now, @sense says (NULL: a property does).
- * Nothing more is sent to any LUN until discovery has looked. @asked: it was
- * discovery's own command that met it.
+ * LUN @lun_field may be another unit now, as @sense says; @sense is NULL when a
+ * property has changed. No command goes to any LUN until discovery has looked.
+ * @asked: @sense answers a question of discovery.
  */
 void ini_link_look_again(struct srpi_session *s, uint64_t lun_field,
 			 const struct scsi_sense *sense, bool asked);
 
 /* ---- volumes.c ---- */
 
-/* LUN @lun_field has said something about itself or about an earlier command;
- * @asked: to a question of discovery. */
+/* LUN @lun_field has sent @sense about itself or an earlier command. @asked:
+ * as the answer to a question of discovery. */
 void ini_volume_attention(struct srpi_session *s, uint64_t lun_field,
 			  const struct scsi_sense *sense, bool asked);
-/* Nothing has been lost yet, nor the nexus. */
+/* An outage begins: no loss has been reported yet. */
 void ini_volume_forget_attentions(struct srpi_session *s);
-/* A new nexus begins: it must tell what was lost with the old one. */
+/* A new nexus begins, which must report what was lost with the former one. */
 void ini_volume_new_nexus(struct srpi_session *s);
 
 void ini_volume_set_modes(struct ini_volume *v, const struct scsi_mode *mode);
@@ -303,19 +307,20 @@ void ini_volume_set_modes(struct ini_volume *v, const struct scsi_mode *mode);
 /* A write without FUA was acknowledged. */
 void ini_volume_written(struct ini_volume *v);
 
-/* Is there anything that no flush has covered? */
+/* Are there writes that no flush has covered? */
 static inline bool ini_volume_is_dirty(const struct ini_volume *v)
 {
 	return v->written > v->flushed;
 }
 
-/* A flush that was submitted when @written writes were there has succeeded.
- * 0, or -EIO once for each loss that no flush has told. */
+/* A flush has succeeded that was submitted after @written writes. Return: 0,
+ * or -EIO once for each loss that no flush has reported. */
 int ini_volume_flushed(struct ini_volume *v, uint64_t written);
 
-/* The target shows @v no more, and others are there. True: writes may be lost. */
+/* The target shows other volumes, but not @v any more. True: writes may be
+ * lost. */
 bool ini_volume_gone(struct ini_volume *v);
-/* Volume @was has come back as @now. True: writes may be lost. */
+/* Volume @was was found again as @now. True: writes may be lost. */
 bool ini_volume_back(struct ini_volume *was, const struct ini_volume *now);
 
 void ini_volume_resize(struct srpi_session *s, struct ini_volume *v,
@@ -323,7 +328,8 @@ void ini_volume_resize(struct srpi_session *s, struct ini_volume *v,
 
 /* ---- properties.c ---- */
 
-/* Asks for the size or the modes of @v, and lets the caller know of a size. */
+/* Asks for the size or the modes of @v, and reports a new size to the
+ * program. */
 void ini_properties_changed(struct srpi_session *s, struct ini_volume *v,
 			    bool capacity, bool modes);
 /* NULL is fine. */
@@ -338,8 +344,8 @@ void ini_connect_up(struct srpi_session *s);
 void ini_connect_refused(struct srpi_session *s, struct ini_channel *ch);
 /* It logged in, then s->error happened. */
 void ini_connect_failed(struct srpi_session *s);
-/* Discovery has found s->volumes. False: they are in standby at this address, and the
- * attempt has failed. */
+/* Discovery has found s->volumes. False: they are in standby at this address,
+ * and the attempt has failed. */
 bool ini_connect_check(struct srpi_session *s);
 
 /* ---- reconnect.c ---- */
@@ -351,18 +357,20 @@ void ini_reconnect_lost(struct srpi_session *s, const struct ini_channel *ch);
 /* All channels are closed and gone. */
 void ini_reconnect_down(struct srpi_session *s);
 void ini_reconnect_up(struct srpi_session *s);
-/* A command of LUN @lun_field was answered with @sense: the present address is in
- * standby. The session goes to another one. */
+/* A command of LUN @lun_field was answered with @sense: the present address is
+ * in standby. The session goes to another one. */
 void ini_reconnect_standby(struct srpi_session *s, uint64_t lun_field,
 			   const struct scsi_sense *sense);
-/* Discovery looks again on the channels that there are; s->error says why. */
+/* Discovery checks the volumes again over the present connection; s->error
+ * says why. */
 void ini_reconnect_look(struct srpi_session *s);
-/* How long the login of an attempt may take, in milliseconds. */
+/* How long the login of an attempt may take, milliseconds. */
 unsigned int ini_reconnect_login_timeout(const struct srpi_session *s);
-/* An attempt has failed; s->error says why, @reason tells it from others. */
+/* An attempt has failed; s->error says why. @reason: an attempt with the
+ * same reason as the one before is not reported. */
 void ini_reconnect_failed(struct srpi_session *s, uint32_t reason);
-/* Discovery has found what there is now. False: it is not what there was, and
- * the attempt has failed or the session is LOST. */
+/* Discovery has found the present volumes. False: they are not the volumes
+ * of the session, and the attempt has failed or the session is LOST. */
 bool ini_reconnect_check(struct srpi_session *s);
 
 /* ---- what went wrong, for a person (session_text.c); sets s->error ---- */
@@ -370,8 +378,8 @@ bool ini_reconnect_check(struct srpi_session *s);
 /* @ch: may be NULL. Returns true when the target has rejected the login. */
 bool ini_error_no_login(struct srpi_session *s, const struct ini_channel *ch,
 			const struct error *why);
-/* Into s->fewer: why @ch, a further channel, is not there.
- * @ch may be NULL. */
+/* Why the further channel @ch, which may be NULL, is missing: into
+ * s->conn.fewer. */
 void ini_note_fewer_channels(struct srpi_session *s,
 			     const struct ini_channel *ch,
 			     const struct error *why);
@@ -381,15 +389,15 @@ void ini_error_no_answer(struct srpi_session *s);
 /* Why discovery looks again; @sense may be NULL. */
 void ini_error_volume_changes(struct srpi_session *s, uint64_t lun_field,
 			      const struct scsi_sense *sense);
-/* It never stops to say that something has changed. */
+/* The target reports changes again and again. */
 void ini_error_keeps_changing(struct srpi_session *s);
-/* An earlier command of @v has failed. */
+/* A command of @v failed after it had been acknowledged. */
 void ini_error_deferred(struct srpi_session *s, const struct ini_volume *v,
 			const struct scsi_sense *sense);
-/* @what was answered before, and now is not. */
+/* The target answered @what before, and does not answer it now. */
 void ini_error_unanswered(struct srpi_session *s, const struct ini_volume *v,
 			  const char *what);
-/* Why @ch is ended: @cmd had no answer for @age_ms. */
+/* Why a channel is ended: @cmd had no answer for @age_ms. */
 void ini_timeout_text(const struct ini_cmd *cmd, uint64_t age_ms, char *buf,
 		      size_t len);
 void ini_error_still_down(struct srpi_session *s, uint64_t down_ms,
@@ -404,35 +412,35 @@ void ini_error_standby_sense(struct srpi_session *s, uint64_t lun_field,
 void ini_error_unsafe(struct srpi_session *s, const struct ini_volume *v);
 /* No address could be used by the first login. */
 void ini_error_no_path(struct srpi_session *s);
-/* @what has become of volume @v. */
+/* Volume @v is another one, for the reason @what. */
 void ini_error_other_volume(struct srpi_session *s, const struct ini_volume *v,
 			    const char *what);
-/* @what was asked of LUN @lun and answered with @err and maybe @sense. */
+/* The question @what to LUN @lun failed with @err, maybe with @sense. */
 void ini_error_no_volumes(struct srpi_session *s, int err, const char *what,
 			  uint32_t lun, const struct scsi_sense *sense);
 
 /* ---- discovery (discover.c) ---- */
 
 /*
- * Asks the target for its LUNs and what they are; fills in volumes[]. @done is
- * called once: with 0; with -ECANCELED when the channel has gone; or with
- * another errno when s->error names the command and the LUN.
+ * Asks the target for its LUNs and their properties, and fills in volumes[].
+ * Calls @done once: with 0; with -ECANCELED when the channel has closed; or
+ * with another errno, when s->error names the command and the LUN.
  */
 int ini_discover(struct srpi_session *s,
 		 void (*done)(struct srpi_session *s, int err),
 		 struct error *e);
-/* The volumes that were found become the caller's. */
+/* Passes the volumes that were found to the caller. */
 void ini_discovery_take(struct srpi_session *s, struct ini_volume **ret_volumes,
 			unsigned int *ret_cnt);
-/* Frees what discovery holds; NULL in the session is fine. */
+/* Frees the state of discovery; none is fine. */
 void ini_discovery_free(struct srpi_session *s);
 /* The name of a question. */
 const char *ini_discovery_question(enum ini_question q);
-/* What @sense tells of came before what discovery asks of the unit from here on,
- * if @sense answers its last question. */
+/* Does @sense, the answer to the last question, report a change that all
+ * questions from here on see? */
 bool ini_discovery_settles(const struct srpi_session *s,
 			   const struct scsi_sense *sense);
-/* What it asked last, and of which LUN. */
+/* The last question, and its LUN. */
 const char *ini_discovery_asks(const struct srpi_session *s, uint32_t *ret_lun);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What went wrong with a session, in one line for a person: what, with whom,
- * from where, why, and what to try.
+ * Describes errors of a session in one line for a person: the action, both
+ * addresses, the reason and what to try.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static void addr_text(const struct sockaddr *addr, socklen_t len, char *buf)
 			 host, port);
 }
 
-/* The target: its address, with the name that was asked for. */
+/* The address of the target, with the name that the user gave. */
 static void peer_text(const struct srpi_session *s, char *buf, size_t len)
 {
 	const struct ini_path *path = &s->paths.all[s->paths.now];
@@ -51,8 +51,8 @@ static void peer_text(const struct srpi_session *s, char *buf, size_t len)
 }
 
 /*
- * Our address: the channel's, or else the one that the kernel would have us
- * use, which asking it by way of an unsent datagram tells.
+ * Our address: that of the channel. Without one, the address that the kernel
+ * chooses for a datagram to the target, which is not sent.
  */
 static void local_text(const struct srpi_session *s,
 		       const struct ini_channel *ch, char *buf)
@@ -76,7 +76,7 @@ static void local_text(const struct srpi_session *s,
 	if (connect(fd, peer->ai_addr, peer->ai_addrlen) == 0 &&
 	    getsockname(fd, (struct sockaddr *)&addr, &len) == 0) {
 		addr_text((struct sockaddr *)&addr, len, text);
-		/* The datagram's port is nobody's. */
+		/* The port of the datagram means nothing. */
 		port = strrchr(text, ':');
 		if (port)
 			*port = '\0';
@@ -100,7 +100,7 @@ static void way_text(const struct srpi_session *s, const struct ini_channel *ch,
 
 static const struct fault {
 	int err;
-	const char *what; /* NULL: what the transport says */
+	const char *what; /* NULL: the text of the transport */
 	const char *try_tcp;
 	const char *try_rdma;
 } faults[] = {
@@ -144,8 +144,8 @@ static void error_login_failed(struct srpi_session *s, const char *peer,
 	const char *hint = xp_kind_traits(s->kind)->needs_device ? f->try_rdma
 								 : f->try_tcp;
 
-	/* A target waits with its answer until nothing of the old connection
-	 * can reach the disk. */
+	/* A target answers a login only when no command of the old
+	 * connection can reach the disk. */
 	if (why->err == -ETIMEDOUT && s->reconnect.up_us)
 		hint = "the network is down, or the target hangs, or its disk "
 		       "is still busy with earlier commands";
@@ -280,7 +280,7 @@ void ini_error_unsafe(struct srpi_session *s, const struct ini_volume *v)
 	s->error.err = -EXDEV;
 }
 
-/* All of them, each with its reason. */
+/* Lists all addresses, each with its reason. */
 void ini_error_no_path(struct srpi_session *s)
 {
 	int err = s->error.err;

@@ -284,24 +284,25 @@ void srpi_session_stats(const struct srpi_session *s,
 /* ---- paths ---- */
 
 /*
- * A URI can name up to eight addresses: of one target, or of several targets that
- * serve one store in turn. They must show the same volumes with the same LUNs. The
- * session uses one address at a time, and all over the same transport. When the
- * address fails, or the target says that its port is in standby, the session tries
- * the others. The states and times of a session hold for all its addresses together.
+ * A URI can name up to eight addresses: of one target, or of several targets
+ * that serve one store in turn. They must show the same volumes with the same
+ * LUNs. The session uses one address at a time, and the same transport for all.
+ * When the address fails, or the target reports that its port is in standby,
+ * the session tries the others. The states and times of a session hold for all
+ * its addresses together.
  *
- * The session goes on with another address only when its volumes are the same ones
- * and nothing that was sent to the first address can change them any more. This is
- * so for two addresses of one target, and for targets that tell by target port
- * groups (ALUA) that only one of them is active. VOLUME of the URI chooses the volume
- * whose standby counts; without VOLUME, all volumes must be active.
+ * The session continues with another address only when its volumes are the same
+ * ones and nothing that was sent to the first address can change them any more.
+ * This is so for two addresses of one target, and for targets that report by
+ * target port groups (ALUA) that only one of them is active. The volume that
+ * the URI names must be active; without VOLUME, all volumes must be.
  */
 enum srpi_path_state {
 	SRPI_PATH_UNTRIED,
 	SRPI_PATH_IN_USE,  /* now, or until the connection was lost */
 	SRPI_PATH_DOWN,	   /* the connection was lost, or the login failed */
 	SRPI_PATH_STANDBY, /* reads and writes need another address now */
-	/* The volumes are the same, but of another target, and nothing tells
+	/* The volumes are the same, but of another target, and nobody knows
 	 * what the first one still does with them. Not used, but asked again. */
 	SRPI_PATH_UNSAFE,
 	SRPI_PATH_OTHER, /* other volumes; never tried again */

@@ -43,26 +43,26 @@ int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
 /* ---- what was written and is not stable yet ---- */
 
 /*
- * A target may lose what it has acknowledged until a flush says that it is
- * stable. As long as the connection stands it tells by failing the flush, by a
- * deferred error, or by the unit attention that says that it was switched on
- * again. When the connection was lost we have to find out: our own target tells
- * the generation of its store, which changes whenever acknowledged writes may
- * be gone. Of others we believe only the unit attention that says that nothing
- * but the nexus was lost (29h/07h).
+ * A target may lose acknowledged writes until a flush has made them stable.
+ * While the connection stands, the target reports a loss: it fails the flush,
+ * sends a deferred error, or sends the unit attention for "power on". After a
+ * lost connection, we must find out. Our own target reports the generation of
+ * its store, which changes whenever acknowledged writes may be lost. From other
+ * targets we accept only the unit attention that reports the loss of the nexus
+ * and nothing else (29h/07h).
  *
- * The next flush then fails, once, also when there is no cache any more. It is
- * for the caller to let each of its own callers know.
+ * The next flush then fails once, even when the volume has no cache any more.
+ * The program passes this failure on to each of its own users.
  *
- * A write without FUA is flushed by SYNCHRONIZE CACHE whatever the caching page
- * said last: another initiator may have switched the cache on while the write
- * was under way, and no command has been told yet. Whether such a write may
- * have been *lost* follows the page: it counts as one that sat in a cache when
- * the cache was on at its acknowledgement, or an attention came before it was
- * flushed, or the cache is on when the volume comes back. What this does not
- * see: the cache was switched on for a moment while the write was under way, and
- * the target crashed before it answered anything more. To count that, every
- * volume without a cache would have to fail a flush after every crash.
+ * A write without FUA is flushed by SYNCHRONIZE CACHE, whatever the caching
+ * page said last: another initiator may have turned the cache on during the
+ * write, and no command has reported that yet. Whether such a write may have
+ * been *lost* depends on the page. The write counts as cached if the cache was
+ * on at its acknowledgement, if an attention came before the flush, or if the
+ * cache is on when the volume comes back. One case stays unseen: the cache was
+ * on for a moment during the write, and the target crashed before its next
+ * response. To cover it, every volume without a cache would have to fail a
+ * flush after every crash.
  */
 
 static struct ini_volume *volumes_find(struct srpi_session *s,
@@ -84,7 +84,7 @@ enum news {
 	NEWS_PATH = 1 << 5,	/* another target port may be active */
 };
 
-/* What is not here changes nothing that discovery has asked for. The first row
+/* Other codes change nothing that discovery has asked for. The first row
  * that matches counts. */
 static const struct {
 	uint16_t mask; /* of the code, before it is compared */
@@ -92,10 +92,10 @@ static const struct {
 	unsigned int news;
 } attentions[] = {
 	{ 0xffff, SCSI_ASC_NEXUS_LOSS, NEWS_NEXUS },
-	/* Modes are what was saved again; caches keep what they have. */
+	/* The modes are the saved ones again; caches keep their contents. */
 	{ 0xffff, SCSI_ASC_BUS_RESET, NEWS_RESET | NEWS_MODES },
 	{ 0xffff, SCSI_ASC_DEVICE_RESET, NEWS_RESET | NEWS_MODES },
-	/* Power on, an internal reset, or not told. */
+	/* Power on, an internal reset, or an unknown kind of reset. */
 	{ 0xff00, SCSI_ASC_POWER_ON_OR_RESET, NEWS_RESET | NEWS_UNIT },
 	{ 0xff00, SCSI_ASC_MEDIUM_MAY_HAVE_CHANGED, NEWS_UNIT },
 	{ 0xffff, SCSI_ASC_PARAMETERS_CHANGED, NEWS_UNIT },
@@ -115,7 +115,7 @@ static unsigned int news_of(const struct scsi_sense *sense)
 	return 0;
 }
 
-/* An earlier command has failed after it was acknowledged. */
+/* A command failed after it had been acknowledged. */
 static void note_deferred(struct srpi_session *s, struct ini_volume *v,
 			  const struct scsi_sense *sense)
 {
@@ -133,7 +133,7 @@ static void note_deferred(struct srpi_session *s, struct ini_volume *v,
 	ini_session_enter(s, SRPI_RUNNING, &s->error);
 }
 
-/* From now on until they are known again: what costs more and loses nothing. */
+/* Until the modes are known again, assume those that lose nothing. */
 static void doubt_modes(struct ini_volume *v)
 {
 	v->info.write_cache = true;
@@ -198,8 +198,8 @@ void ini_volume_forget_attentions(struct srpi_session *s)
 	s->passes = 0;
 }
 
-/* An attempt before this one may have been told of a reset, and failed then; or
- * it began a nexus, and nobody has heard what that had to tell. */
+/* An earlier attempt may have seen a reset and failed then. Or it began a
+ * nexus, and failed before that nexus reported its losses. */
 void ini_volume_new_nexus(struct srpi_session *s)
 {
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
@@ -240,7 +240,8 @@ static bool may_have_lost(const struct ini_volume *was,
 
 bool ini_volume_gone(struct ini_volume *v)
 {
-	/* A generation tells, when it is back; nothing else will. */
+	/* Without a generation, nothing shows the loss when the volume is
+	 * back. */
 	bool lost = !v->has_store && v->cached > v->flushed;
 
 	v->is_gone = true;
@@ -250,8 +251,8 @@ bool ini_volume_gone(struct ini_volume *v)
 	return lost;
 }
 
-/* The same volume may be described anew; its name stays, and what we know of
- * our own writes. */
+/* The properties of the volume are the new ones. Its name and the counts of
+ * writes stay. */
 bool ini_volume_back(struct ini_volume *was, const struct ini_volume *now)
 {
 	struct ini_volume new = *now;
@@ -261,7 +262,8 @@ bool ini_volume_back(struct ini_volume *was, const struct ini_volume *now)
 		was->cached = was->written;
 	lost = was->cached > was->flushed && may_have_lost(was, now);
 	memcpy(new.info.name, was->info.name, sizeof(new.info.name));
-	/* What is being asked may have been answered before this was. */
+	/* A question in progress may have been answered before discovery
+	 * asked. */
 	new.capacity_changed = was->capacity_changed;
 	new.modes_changed = was->modes_changed;
 	new.written = was->written;

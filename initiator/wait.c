@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The waiting forms: begin, then run the context until it is over. */
+/* The waiting forms start an operation, then run the context until it has
+ * ended. */
 #include <errno.h>
 
 #include "initiator/ctx.h"
