@@ -58,11 +58,14 @@ load() {
 	(cd "$T" && exec fio --name=verify --filename="$M/img" --direct=1 \
 		--size=8M --verify=crc32c --do_verify=1 --verify_fatal=1 \
 		--rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 \
-		--fsync=64 --output-format=terse >"$T/fio.out" 2>&1) &
+		--fsync=64 --rate_iops=,300 --output-format=terse \
+		>"$T/fio.out" 2>&1) &
 	fio=$!
 	t_wait_for 60 more_commands "$before"
 	"$@"
 	wait $fio || { cat "$T/fio.out" "$L"; return 1; }
+	# A mount that is idle notices nothing.
+	timeout 60 dd if="$M/img" of=/dev/null bs=4k count=1 iflag=direct
 }
 kill_gateway() { # NUMBER
 	eval "pid=\$GATE_$1"
@@ -80,7 +83,8 @@ gateway 1 "$USER_OF,failover=auto,failover-after=1"
 t_check 'the first one is in standby' \
 	t_wait_for 10 said 1 'in standby (target port group 1 of 2; 2 is' 1
 t_mounts="$t_mounts $M"
-rdma-fuse -f "srp+tcp://127.0.0.1:$PORT_1,127.0.0.1:$PORT_2/img" "$M" 2>"$L" &
+rdma-fuse -f --io-timeout 2 --fast-io-fail-tmo 300 \
+	"srp+tcp://127.0.0.1:$PORT_1,127.0.0.1:$PORT_2/img" "$M" 2>"$L" &
 client=$!
 t_pids="$t_pids $client"
 t_wait_for 10 test -e "$M/img" || t_bail "$(cat "$L")"
@@ -112,6 +116,23 @@ t_check 'one takes over from the other, which lives' load moved
 t_check 'the mount follows' client_said 2 \
 	"connected to 127.0.0.1:$PORT_1 .*in place of 127.0.0.1:$PORT_2"
 t_check 'the other one is in standby' addresses 'in use' standby
+
+# The active one freezes. When it wakes up, it has commands of the mount that the other
+# one has carried out in the meantime, and newer ones after them.
+kill "$GATE_2" && wait "$GATE_2"
+gateway 2 "$USER_OF,failover=auto,failover-after=1" "$PORT_2"
+t_check 'the other one is there again' \
+	t_wait_for 10 said 2 'in standby (target port group 2 of 2; 1 is' 1
+froze() {
+	kill -STOP "$GATE_1"
+	client_said 2 \
+		"connected to 127.0.0.1:$PORT_2 .*in place of 127.0.0.1:$PORT_1" &&
+		kill -CONT "$GATE_1"
+}
+t_check 'the active one freezes under load, and wakes up' load froze
+t_check 'it knows that it was fenced' \
+	t_wait_for 30 said 1 'has taken the image over' 1
+t_check 'the mount stays with the other one' addresses down 'in use'
 t_check 'no write was lost' \
 	eval '! grep -e "may have lost" -e "flush.*failed" "$L"'
 sed -n 's/.*again after \([0-9.]*\) s.*/# failed over in \1 s/p' "$L"
