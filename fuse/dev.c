@@ -33,8 +33,16 @@
 	(sizeof(struct fuse_in_header) + \
 	 sizeof(((struct uring_headers *)NULL)->args))
 
+enum dev_state {
+	DEV_NEW,     /* dev_create(): there is no mount yet */
+	DEV_SERVING, /* dev_start(): requests come */
+	DEV_STOPPED, /* dev_stop(), or reading failed: only answers leave */
+	DEV_CLOSED,  /* dev_close(): the session may end */
+};
+
 struct dev {
 	struct dev_options options;
+	enum dev_state state; /* see dev_set_state() */
 	struct reactor *reactor;
 	struct fuse_session *se;
 	int fd;
@@ -53,13 +61,18 @@ struct dev {
 
 	struct reader reader;
 	struct answers answers;
-	bool stopped;
 	bool ended;	     /* options.ended() was called */
 	bool unmounted;	     /* the kernel has unmounted */
-	bool closed;	     /* dev_close() was called */
 	uint64_t init_flags; /* that the kernel's INIT offers */
 	bool init_done;
 };
+
+/* A device never returns to an earlier state. */
+static void dev_set_state(struct dev *dev, enum dev_state state)
+{
+	assert(state > dev->state);
+	dev->state = state;
+}
 
 /* A registered file spares the kernel a reference for each operation. */
 void dev_prep_file(const struct dev *dev, struct io_uring_sqe *sqe)
@@ -272,7 +285,7 @@ static void dev_entry_request(struct slot *slot)
 	size_t payload;
 	size_t head;
 
-	if (dev->stopped)
+	if (dev->state != DEV_SERVING)
 		return;
 	dev->busy++;
 	uring_head(slot, slot->request.headers, sizeof(slot->request.headers),
@@ -436,7 +449,6 @@ int dev_create(const struct dev_options *options, struct dev **ret_dev,
 	dev->reactor = options->reactor;
 	dev->fd = -1;
 	dev->file = -1;
-	dev->stopped = true;
 	fair_queue_init(&dev->fair_queue, options->depth, options->volumes);
 	if (options->queues)
 		dev_want_queues(&dev->options);
@@ -470,7 +482,7 @@ int dev_start(struct dev *dev, struct fuse_session *se)
 	err = fuse_session_custom_io(se, &dev_custom_io, dev->fd);
 	if (err)
 		return err;
-	dev->stopped = false;
+	dev_set_state(dev, DEV_SERVING);
 	dev->answers.by_ring = true;
 	if (reactor_file_add(dev->reactor, dev->fd, &dev->file))
 		dev->file = -1;
@@ -480,19 +492,19 @@ int dev_start(struct dev *dev, struct fuse_session *se)
 
 void dev_stop(struct dev *dev)
 {
-	if (dev->stopped)
+	if (dev->state != DEV_SERVING)
 		return;
-	dev->stopped = true;
+	dev_set_state(dev, DEV_STOPPED);
 	slots_stop(&dev->slots);
 	reader_stop(&dev->reader);
 }
 
 void dev_close(struct dev *dev)
 {
-	if (!dev || dev->closed)
+	if (!dev || dev->state == DEV_CLOSED)
 		return;
-	assert(dev->stopped && dev_idle(dev));
-	dev->closed = true;
+	assert(dev->state != DEV_SERVING && dev_idle(dev));
+	dev_set_state(dev, DEV_CLOSED);
 	if (dev->file >= 0)
 		reactor_file_remove(dev->reactor, dev->file);
 	uring_close(dev->uring);
