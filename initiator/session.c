@@ -133,6 +133,19 @@ int srpi_uri_parse(const char *text, struct srpi_uri *ret_uri,
 	return 0;
 }
 
+int srpi_uri_address(const char *text, unsigned int n, char ret_host[256],
+		     uint16_t *ret_port)
+{
+	struct srp_uri u;
+	char msg[SRP_URI_MSG_SIZE];
+
+	if (srp_uri_parse(text, &u, msg, sizeof(msg)) || n > u.more_cnt)
+		return -ENOENT;
+	memcpy(ret_host, n ? u.more[n - 1].host : u.host, sizeof(u.host));
+	*ret_port = n ? u.more[n - 1].port : u.port;
+	return 0;
+}
+
 void srpi_port_of_identity(const char *identity, char ret_port[SRPI_PORT_SIZE])
 {
 	struct srp_port_id port;

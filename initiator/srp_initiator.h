@@ -123,6 +123,11 @@ struct srpi_uri {
 int srpi_uri_parse(const char *text, struct srpi_uri *ret_uri,
 		   struct srpi_error *e);
 
+/* Address @n of the URI, 0 for the first; IPv6 without brackets. -ENOENT: the URI
+ * has fewer, or is wrong. Thread: any. */
+int srpi_uri_address(const char *text, unsigned int n, char ret_host[256],
+		     uint16_t *ret_port);
+
 /* The port identifier that srpi_connect() makes of srpi_options.identity: a
  * digest of the text. Thread: any. */
 void srpi_port_of_identity(const char *identity, char ret_port[SRPI_PORT_SIZE]);
