@@ -173,13 +173,14 @@ struct target_addresses {
 static void identity_add_address(struct target_addresses *t,
 				 const struct addrinfo *ai)
 {
-	char host[ADDRESS_SIZE - sizeof(" 65535")] = "", port[8] = "";
+	char host[ADDRESS_SIZE - sizeof("[]:65535")] = "", port[8] = "";
 
 	if (t->cnt == IDENTITY_LOCKS ||
 	    getnameinfo(ai->ai_addr, ai->ai_addrlen, host, sizeof(host), port,
 			sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
 		return;
-	snprintf(t->text[t->cnt++], ADDRESS_SIZE, "%s %s", host, port);
+	snprintf(t->text[t->cnt++], ADDRESS_SIZE,
+		 strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
 }
 
 static int identity_compare_addresses(const void *a, const void *b)
@@ -187,41 +188,50 @@ static int identity_compare_addresses(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* All addresses of the target, in an order that does not depend on the name. */
-static void identity_find_addresses(const struct srpi_uri *uri,
-				    struct target_addresses *ret)
+static void identity_resolve(struct target_addresses *t, const char *host,
+			     uint16_t port)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
 	struct addrinfo *list;
-	char port[8];
+	char service[8];
 
-	ret->cnt = 0;
-	snprintf(port, sizeof(port), "%u", uri->port);
+	snprintf(service, sizeof(service), "%u", port);
 	/* After a failure, srpi_connect() reports it. */
-	if (getaddrinfo(uri->host, port, &hints, &list))
+	if (getaddrinfo(host, service, &hints, &list))
 		return;
 	for (const struct addrinfo *ai = list; ai; ai = ai->ai_next)
-		identity_add_address(ret, ai);
+		identity_add_address(t, ai);
 	freeaddrinfo(list);
+}
+
+/* All addresses of @uri, in an order that does not depend on how it is written. */
+static void identity_find_addresses(const char *uri,
+				    struct target_addresses *ret)
+{
+	char host[256];
+	uint16_t port;
+
+	ret->cnt = 0;
+	for (unsigned int n = 0; !srpi_uri_address(uri, n, host, &port); n++)
+		identity_resolve(ret, host, port);
 	qsort(ret->text, ret->cnt, ADDRESS_SIZE, identity_compare_addresses);
 }
 
-static int identity_refuse_named(const struct srpi_uri *uri, const char *owner,
-				 struct error *e)
+static int identity_refuse_named(const char *initiator, const char *owner,
+				 const char *address, struct error *e)
 {
-	return error_set(
-		e, -EADDRINUSE,
-		"initiator=%s is in use: %s has it at %s:%u, and each of "
-		"the two would end the other's session; name another one, "
-		"or none",
-		uri->initiator + 2 /* "0x" */, owner, uri->host, uri->port);
+	return error_set(e, -EADDRINUSE,
+			 "initiator=%s is in use: %s has it at %s, and each of "
+			 "the two would end the other's session; name another "
+			 "one, or none",
+			 initiator + 2 /* "0x" */, owner, address);
 }
 
-/* Locks the identifier for each address of the target: another mount may have
- * written the same address as a name, or as another name. With another target
- * the same identifier may be used. */
-static int identity_claim_named(struct identity *id, const struct srpi_uri *uri,
-				struct error *e)
+/* Locks the identifier for each address of the URI: another mount may have written
+ * the same address as a name, or beside other addresses. With another target the
+ * same identifier may be used. */
+static int identity_claim_named(struct identity *id, const char *uri,
+				const char *initiator, struct error *e)
 {
 	int64_t end = identity_now_ms() + NAMED_WAIT_MS;
 	struct target_addresses t;
@@ -232,8 +242,9 @@ static int identity_claim_named(struct identity *id, const struct srpi_uri *uri,
 		/* We have that lock already. */
 		if (i > 0 && !strcmp(t.text[i], t.text[i - 1]))
 			continue;
-		if (!identity_lock(id, uri->initiator, t.text[i], end, owner))
-			return identity_refuse_named(uri, owner, e);
+		if (!identity_lock(id, initiator, t.text[i], end, owner))
+			return identity_refuse_named(initiator, owner,
+						     t.text[i], e);
 	}
 	return 0;
 }
@@ -293,7 +304,7 @@ int identity_claim(struct identity *id, const char *mountpoint, const char *uri,
 	if (srpi_uri_parse(uri, &u, NULL))
 		return 0;
 	if (*u.initiator)
-		return identity_claim_named(id, &u, e);
+		return identity_claim_named(id, uri, u.initiator, e);
 	identity_read_line("/etc/machine-id", machine, sizeof(machine));
 	id->no_machine_id = !*machine;
 	if (!id->no_machine_id)

@@ -21,7 +21,7 @@
 /* Room for machine, host, mount point, URI and a number. */
 #define IDENTITY_SIZE (PATH_MAX + 1024)
 
-/* At most one for each address of the target. */
+/* At most one for each address of the URI. */
 #define IDENTITY_LOCKS 16
 
 struct identity {

@@ -285,6 +285,14 @@ else
 		"initiator=$HEX is in use: process $client \(rdma-fuse\)" \
 		rdma-fuse "$NAMED?initiator=$HEX" "$T/other"
 fi
+SECOND=$(echo "$URI" | sed 's/127\.0\.0\.1/127.0.0.9,&/')
+if [ "$SECOND" = "$URI" ]; then
+	t_skip 'also when it is the second address' 'not on loopback'
+else
+	t_refused 'also when it is the second address' \
+		"initiator=$HEX is in use: process $client .* at 127.0.0.1:" \
+		rdma-fuse "$SECOND?initiator=$HEX" "$T/other"
+fi
 # umount(8) returns before the process has flushed and logged out.
 dd if=/dev/zero of="$M/disk" bs=4k count=1 conv=notrunc status=none
 kill -STOP "$T_TARGET"
