@@ -19,12 +19,12 @@
 
 static const struct xp_handler channel_handler;
 
-static void run_start(struct reactor_msg *msg);
-static void run_drain(struct reactor_msg *msg);
-static void run_close(struct reactor_msg *msg);
-static void run_free(struct reactor_msg *msg);
-static void run_aer(struct reactor_msg *msg);
-static void on_timer(struct reactor_timer *t);
+static void channel_run_start(struct reactor_msg *msg);
+static void channel_run_drain(struct reactor_msg *msg);
+static void channel_run_close(struct reactor_msg *msg);
+static void channel_run_free(struct reactor_msg *msg);
+static void channel_run_aer(struct reactor_msg *msg);
+static void channel_timed_out(struct reactor_timer *t);
 
 /* ---- memory ---- */
 
@@ -47,7 +47,7 @@ struct channel *channel_create(const struct channel_params *p)
 	list_init(&ch->at_port.nexus_node);
 	list_init(&ch->worker_node);
 	list_init(&ch->requests.busy);
-	reactor_timer_init(&ch->timer, on_timer);
+	reactor_timer_init(&ch->timer, channel_timed_out);
 	srp_ledger_init(&ch->ledger, p->login_rsp->req_lim);
 	return ch;
 }
@@ -56,7 +56,7 @@ struct channel *channel_create(const struct channel_params *p)
 
 void channel_send_start(struct channel *ch)
 {
-	ch->msgs.start.run = run_start;
+	ch->msgs.start.run = channel_run_start;
 	reactor_send(ch->worker->reactor, &ch->msgs.start);
 }
 
@@ -66,7 +66,7 @@ void channel_send_drain(struct channel *ch, const char *why)
 		return;
 	ch->at_port.drain_sent = true;
 	ch->close_why = why;
-	ch->msgs.drain.run = run_drain;
+	ch->msgs.drain.run = channel_run_drain;
 	reactor_send(ch->worker->reactor, &ch->msgs.drain);
 }
 
@@ -77,7 +77,7 @@ void channel_send_close(struct channel *ch, const char *why)
 	ch->at_port.close_sent = true;
 	if (!ch->at_port.drain_sent)
 		ch->close_why = why;
-	ch->msgs.close.run = run_close;
+	ch->msgs.close.run = channel_run_close;
 	reactor_send(ch->worker->reactor, &ch->msgs.close);
 }
 
@@ -88,17 +88,17 @@ void channel_send_aer(struct channel *ch, unsigned int lun)
 	atomic_fetch_or(&ch->aer.luns[lun / 64], 1ull << lun % 64);
 	if (atomic_exchange(&ch->aer.sent, true))
 		return; /* the message is on its way */
-	ch->aer.msg.run = run_aer;
+	ch->aer.msg.run = channel_run_aer;
 	reactor_send(ch->worker->reactor, &ch->aer.msg);
 }
 
 void channel_send_free(struct channel *ch)
 {
-	ch->msgs.free.run = run_free;
+	ch->msgs.free.run = channel_run_free;
 	reactor_send(ch->worker->reactor, &ch->msgs.free);
 }
 
-static void run_drain(struct reactor_msg *msg)
+static void channel_run_drain(struct reactor_msg *msg)
 {
 	struct channel *ch = container_of(msg, struct channel, msgs.drain);
 
@@ -106,14 +106,14 @@ static void run_drain(struct reactor_msg *msg)
 	channel_drain(ch, ch->close_why);
 }
 
-static void run_close(struct reactor_msg *msg)
+static void channel_run_close(struct reactor_msg *msg)
 {
 	struct channel *ch = container_of(msg, struct channel, msgs.close);
 
 	channel_close(ch, ch->close_why);
 }
 
-static void run_free(struct reactor_msg *msg)
+static void channel_run_free(struct reactor_msg *msg)
 {
 	struct channel *ch = container_of(msg, struct channel, msgs.free);
 
@@ -152,27 +152,27 @@ void channel_complain(struct channel *ch, const char *fmt, ...)
 		 ch->nexus->name, channel_peer(ch), channel_local(ch), text);
 }
 
-static void note_end(struct channel *ch, const char *why)
+static void channel_note_end(struct channel *ch, const char *why)
 {
 	if (!ch->end_why[0])
 		snprintf(ch->end_why, sizeof(ch->end_why), "%.*s",
 			 (int)sizeof(ch->end_why) - 1, why);
 }
 
-static bool chan_may_log(struct channel *ch, enum log_level level)
+static bool channel_may_log(struct channel *ch, enum log_level level)
 {
 	return log_level >= level &&
 	       login_log_pass(&ch->port->channel_log, &ch->at_port.quota->addr);
 }
 
-static void log_login(struct channel *ch)
+static void channel_log_login(struct channel *ch)
 {
 	const struct srp_login_rsp *rsp = &ch->login_rsp;
 	const char *device = xp_kind_traits(ch->kind)->needs_device
 				     ? xp_chan_device(ch->xp)
 				     : "";
 
-	if (!chan_may_log(ch, LOG_NOTICE))
+	if (!channel_may_log(ch, LOG_NOTICE))
 		return;
 	log_notice("login of %s from %s on %s%s%s over %s: channel %u%s",
 		   ch->nexus->name, channel_peer(ch), channel_local(ch),
@@ -191,9 +191,9 @@ static void log_login(struct channel *ch)
 			 ch->rules.imm_offset);
 }
 
-static void log_logout(struct channel *ch)
+static void channel_log_logout(struct channel *ch)
 {
-	if (!chan_may_log(ch, ch->logged_in ? LOG_NOTICE : LOG_WARNING))
+	if (!channel_may_log(ch, ch->logged_in ? LOG_NOTICE : LOG_WARNING))
 		return;
 	if (ch->logged_in)
 		log_notice("logout of %s from %s on %s: channel %u, %llu "
@@ -211,7 +211,7 @@ static void log_logout(struct channel *ch)
 /* ---- the end ---- */
 
 /* A channel always has a request for each credit, whatever others take. */
-static int reserve_requests(struct channel *ch, struct error *e)
+static int channel_reserve_requests(struct channel *ch, struct error *e)
 {
 	struct request_pool *pool = &ch->worker->requests;
 	int err = request_pool_reserve(pool, e);
@@ -223,7 +223,7 @@ static int reserve_requests(struct channel *ch, struct error *e)
 	return 0;
 }
 
-static void give_requests_back(struct channel *ch)
+static void channel_release_requests(struct channel *ch)
 {
 	struct request_pool *pool = &ch->worker->requests;
 
@@ -236,29 +236,29 @@ static void give_requests_back(struct channel *ch)
 
 /* One turn after the last request has ended, the transport has the released IUs
  * back. */
-static void chan_run_gone(struct reactor_msg *msg)
+static void channel_run_gone(struct reactor_msg *msg)
 {
 	struct channel *ch = container_of(msg, struct channel, msgs.gone);
 
-	log_logout(ch);
+	channel_log_logout(ch);
 	if (ch->xp)
 		xp_chan_free(ch->xp);
 	ch->xp = NULL;
-	give_requests_back(ch);
+	channel_release_requests(ch);
 	list_del(&ch->worker_node);
 	port_channel_gone(ch);
 }
 
 /* No chain, no IU and no request is left. */
-static void chan_become_gone(struct channel *ch)
+static void channel_become_gone(struct channel *ch)
 {
 	ch->state = CHANNEL_GONE;
 	reactor_timer_stop(&ch->timer);
-	ch->msgs.gone.run = chan_run_gone;
+	ch->msgs.gone.run = channel_run_gone;
 	reactor_send(ch->worker->reactor, &ch->msgs.gone);
 }
 
-static void drop_waiting_ius(struct channel *ch)
+static void channel_drop_waiting(struct channel *ch)
 {
 	for (unsigned int i = 0; i < ch->waiting.cnt; i++)
 		xp_iu_release(ch->waiting.ius[(ch->waiting.first + i) %
@@ -266,7 +266,7 @@ static void drop_waiting_ius(struct channel *ch)
 	ch->waiting.cnt = 0;
 }
 
-static struct request *first_unstarted(struct channel *ch)
+static struct request *channel_first_unstarted(struct channel *ch)
 {
 	struct list *it;
 
@@ -280,20 +280,20 @@ static struct request *first_unstarted(struct channel *ch)
 }
 
 /* Drops what neither the fabric nor the disk has. */
-static void drop_unstarted(struct channel *ch)
+static void channel_drop_unstarted(struct channel *ch)
 {
 	struct request *req;
 	struct list *it;
 
 	list_for_each(it, &ch->requests.busy)
 		request_stop_waiting(container_of(it, struct request, node));
-	while ((req = first_unstarted(ch)))
+	while ((req = channel_first_unstarted(ch)))
 		request_drop(req);
-	drop_waiting_ius(ch);
+	channel_drop_waiting(ch);
 }
 
 /* Stops to wait for FORMAT UNIT and SANITIZE, which go on without a channel. */
-static void abandon_jobs(struct channel *ch)
+static void channel_abandon_jobs(struct channel *ch)
 {
 	struct list *it;
 	struct list *tmp;
@@ -306,29 +306,29 @@ static void abandon_jobs(struct channel *ch)
 	}
 }
 
-static void begin_closing(struct channel *ch)
+static void channel_begin_closing(struct channel *ch)
 {
 	reactor_timer_stop(&ch->timer);
 	ch->state = CHANNEL_CLOSING;
-	drop_unstarted(ch);
-	abandon_jobs(ch);
+	channel_drop_unstarted(ch);
+	channel_abandon_jobs(ch);
 }
 
 /* xp_close() was called, or the peer or the fabric has ended the connection.
  * Chains end with -ECANCELED from now on. */
-static void on_closing(struct xp_chan *xp)
+static void channel_on_closing(struct xp_chan *xp)
 {
-	begin_closing(xp_chan_user(xp));
+	channel_begin_closing(xp_chan_user(xp));
 }
 
-static void on_closed(struct xp_chan *xp, const struct error *why)
+static void channel_on_closed(struct xp_chan *xp, const struct error *why)
 {
 	struct channel *ch = xp_chan_user(xp);
 
-	note_end(ch, why->text);
+	channel_note_end(ch, why->text);
 	ch->state = CHANNEL_CLOSED;
 	if (list_empty(&ch->requests.busy))
-		chan_become_gone(ch);
+		channel_become_gone(ch);
 }
 
 void channel_close(struct channel *ch, const char *why)
@@ -341,7 +341,7 @@ void channel_close(struct channel *ch, const char *why)
 	case CHANNEL_ACCEPTING:
 	case CHANNEL_OPEN:
 	case CHANNEL_DRAINING:
-		note_end(ch, why);
+		channel_note_end(ch, why);
 		xp_close(ch->xp);
 		return;
 	case CHANNEL_CLOSING:
@@ -354,8 +354,9 @@ void channel_close(struct channel *ch, const char *why)
 /* ---- IUs that the target sends unasked ---- */
 
 /* Sends @len bytes of the response memory of ch->unasked.req. */
-static void chan_post_unasked(struct channel *ch, int len,
-			      void (*done)(struct xp_chain *chain, int status))
+static void channel_post_unasked(struct channel *ch, int len,
+				 void (*done)(struct xp_chain *chain,
+					      int status))
 {
 	assert(len > 0 && !ch->unasked.posted);
 	ch->unasked.posted = true;
@@ -370,7 +371,7 @@ static void chan_post_unasked(struct channel *ch, int len,
 	xp_post(ch->xp, &ch->unasked.chain);
 }
 
-static void logout_done(struct xp_chain *chain, int status)
+static void channel_logout_done(struct xp_chain *chain, int status)
 {
 	struct channel *ch = container_of(chain, struct channel, unasked.chain);
 
@@ -381,7 +382,7 @@ static void logout_done(struct xp_chain *chain, int status)
 /* When all requests are answered, sends SRP_T_LOGOUT if the target stops, then
  * closes. An initiator that has never sent a command gets no SRP_T_LOGOUT: it
  * may have posted no receive. */
-static void close_if_drained(struct channel *ch)
+static void channel_close_if_drained(struct channel *ch)
 {
 	struct srp_t_logout logout = { .tag = ch->unasked.tag };
 
@@ -393,10 +394,10 @@ static void close_if_drained(struct channel *ch)
 		return;
 	}
 	ch->sends_logout = false;
-	chan_post_unasked(ch,
-			  srp_t_logout_encode(ch->unasked.req->rsp,
-					      CHANNEL_RSP_SIZE, &logout),
-			  logout_done);
+	channel_post_unasked(ch,
+			     srp_t_logout_encode(ch->unasked.req->rsp,
+						 CHANNEL_RSP_SIZE, &logout),
+			     channel_logout_done);
 }
 
 void channel_drain(struct channel *ch, const char *why)
@@ -407,14 +408,14 @@ void channel_drain(struct channel *ch, const char *why)
 	}
 	if (ch->state != CHANNEL_OPEN)
 		return;
-	note_end(ch, why);
+	channel_note_end(ch, why);
 	ch->state = CHANNEL_DRAINING;
-	drop_waiting_ius(ch);
+	channel_drop_waiting(ch);
 	reactor_timer_set(ch->worker->reactor, &ch->timer, CHANNEL_DRAIN_MS);
-	close_if_drained(ch);
+	channel_close_if_drained(ch);
 }
 
-static void on_timer(struct reactor_timer *t)
+static void channel_timed_out(struct reactor_timer *t)
 {
 	struct channel *ch = container_of(t, struct channel, timer);
 
@@ -428,7 +429,7 @@ static void on_timer(struct reactor_timer *t)
 
 /* ---- the beginning ---- */
 
-static int accept_connection(struct channel *ch, struct error *e)
+static int channel_accept(struct channel *ch, struct error *e)
 {
 	struct xp *xp = ch->worker->xp[ch->kind];
 	uint8_t pdata[SRP_LOGIN_RSP_SIZE];
@@ -440,7 +441,7 @@ static int accept_connection(struct channel *ch, struct error *e)
 		.pdata_len = sizeof(pdata),
 	};
 	struct xp_conn_request *conn = ch->conn;
-	int err = reserve_requests(ch, e);
+	int err = channel_reserve_requests(ch, e);
 
 	if (err)
 		return err;
@@ -449,7 +450,7 @@ static int accept_connection(struct channel *ch, struct error *e)
 	return xp_accept(xp, conn, &params, &ch->xp, e);
 }
 
-static void run_start(struct reactor_msg *msg)
+static void channel_run_start(struct reactor_msg *msg)
 {
 	struct channel *ch = container_of(msg, struct channel, msgs.start);
 	struct error e = { 0 };
@@ -458,14 +459,15 @@ static void run_start(struct reactor_msg *msg)
 	ch->state = CHANNEL_ACCEPTING;
 	reactor_timer_set(ch->worker->reactor, &ch->timer,
 			  CHANNEL_HALF_OPEN_MS);
-	if (accept_connection(ch, &e) == 0)
+	if (channel_accept(ch, &e) == 0)
 		return;
-	note_end(ch, e.text);
+	channel_note_end(ch, e.text);
 	ch->state = CHANNEL_CLOSED;
-	chan_become_gone(ch);
+	channel_become_gone(ch);
 }
 
-static void on_established(struct xp_chan *xp, const void *pdata, size_t len)
+static void channel_on_established(struct xp_chan *xp, const void *pdata,
+				   size_t len)
 {
 	struct channel *ch = xp_chan_user(xp);
 
@@ -473,24 +475,24 @@ static void on_established(struct xp_chan *xp, const void *pdata, size_t len)
 	ch->state = CHANNEL_OPEN;
 	ch->logged_in = true;
 	port_channel_opened(ch);
-	log_login(ch);
+	channel_log_login(ch);
 }
 
 /* ---- credits ---- */
 
-static void chan_send_unasked(struct channel *ch);
+static void channel_send_unasked(struct channel *ch);
 
-static void chan_unasked_done(struct xp_chain *chain, int status)
+static void channel_unasked_done(struct xp_chain *chain, int status)
 {
 	struct channel *ch = container_of(chain, struct channel, unasked.chain);
 
 	ch->unasked.posted = false;
-	chan_send_unasked(ch);
-	close_if_drained(ch);
+	channel_send_unasked(ch);
+	channel_close_if_drained(ch);
 }
 
 /* Only one IU at a time, and only after the response to the last one. */
-static bool chan_may_send_unasked(const struct channel *ch)
+static bool channel_may_send_unasked(const struct channel *ch)
 {
 	return ch->state == CHANNEL_OPEN && !ch->unasked.posted &&
 	       !ch->unasked.unanswered;
@@ -501,25 +503,25 @@ static bool chan_may_send_unasked(const struct channel *ch)
  * request of the channel can return them. Without this, the initiator might
  * wait for them forever.
  */
-static void return_credits(struct channel *ch)
+static void channel_return_credits(struct channel *ch)
 {
 	struct srp_cred_req cred = { .tag = ch->unasked.tag };
 
-	if (!chan_may_send_unasked(ch) || ch->ledger.busy > 0)
+	if (!channel_may_send_unasked(ch) || ch->ledger.busy > 0)
 		return;
 	cred.req_lim_delta = srp_ledger_settle(&ch->ledger);
 	ch->unasked.tag++;
 	ch->unasked.unanswered = SRP_CRED_RSP;
-	chan_post_unasked(ch,
-			  srp_cred_req_encode(ch->unasked.req->rsp,
-					      CHANNEL_RSP_SIZE, &cred),
-			  chan_unasked_done);
+	channel_post_unasked(ch,
+			     srp_cred_req_encode(ch->unasked.req->rsp,
+						 CHANNEL_RSP_SIZE, &cred),
+			     channel_unasked_done);
 }
 
 /* ---- asynchronous events ---- */
 
 /* Takes a LUN to report out of the set; -1: none. */
-static int take_aer_lun(struct channel *ch)
+static int channel_take_aer_lun(struct channel *ch)
 {
 	for (unsigned int i = 0; i < LUNS_MAX / 64; i++) {
 		uint64_t luns = atomic_load(&ch->aer.luns[i]);
@@ -533,7 +535,7 @@ static int take_aer_lun(struct channel *ch)
 	return -1;
 }
 
-static void send_aer(struct channel *ch)
+static void channel_report_lun(struct channel *ch)
 {
 	struct scsi_sense sense =
 		scsi_sense(SCSI_KEY_UNIT_ATTENTION, SCSI_ASC_CAPACITY_CHANGED);
@@ -541,9 +543,9 @@ static void send_aer(struct channel *ch)
 	struct srp_aer_req aer = { .tag = ch->unasked.tag, .sense = bytes };
 	int lun;
 
-	if (!chan_may_send_unasked(ch) || !ch->had_command)
+	if (!channel_may_send_unasked(ch) || !ch->had_command)
 		return;
-	lun = take_aer_lun(ch);
+	lun = channel_take_aer_lun(ch);
 	if (lun < 0)
 		return;
 	srp_lun_encode((uint32_t)lun, &aer.lun);
@@ -555,31 +557,31 @@ static void send_aer(struct channel *ch)
 	aer.req_lim_delta = srp_ledger_settle(&ch->ledger);
 	ch->unasked.tag++;
 	ch->unasked.unanswered = SRP_AER_RSP;
-	chan_post_unasked(ch,
-			  srp_aer_req_encode(ch->unasked.req->rsp,
-					     CHANNEL_RSP_SIZE, &aer),
-			  chan_unasked_done);
+	channel_post_unasked(ch,
+			     srp_aer_req_encode(ch->unasked.req->rsp,
+						CHANNEL_RSP_SIZE, &aer),
+			     channel_unasked_done);
 }
 
-static void run_aer(struct reactor_msg *msg)
+static void channel_run_aer(struct reactor_msg *msg)
 {
 	struct channel *ch = container_of(msg, struct channel, aer.msg);
 
 	/* From here on another message can be sent. */
 	atomic_store(&ch->aer.sent, false);
-	send_aer(ch);
+	channel_report_lun(ch);
 }
 
-static void chan_send_unasked(struct channel *ch)
+static void channel_send_unasked(struct channel *ch)
 {
 	if (ch->ledger.owed > 0)
-		return_credits(ch);
+		channel_return_credits(ch);
 	if (ch->aer.wanted)
-		send_aer(ch);
+		channel_report_lun(ch);
 }
 
 /* SRP_CRED_RSP, SRP_AER_RSP */
-static void response_arrived(struct channel *ch, uint8_t opcode)
+static void channel_response_arrived(struct channel *ch, uint8_t opcode)
 {
 	if (ch->unasked.unanswered != opcode) {
 		channel_complain(ch,
@@ -589,12 +591,12 @@ static void response_arrived(struct channel *ch, uint8_t opcode)
 		return;
 	}
 	ch->unasked.unanswered = 0;
-	chan_send_unasked(ch);
+	channel_send_unasked(ch);
 }
 
 /* ---- requests ---- */
 
-static void chan_start_request(struct channel *ch, struct xp_iu *iu)
+static void channel_start_request(struct channel *ch, struct xp_iu *iu)
 {
 	struct request *req = request_pool_get(&ch->worker->requests);
 	const uint8_t *opcode = iu->data;
@@ -610,7 +612,7 @@ static void chan_start_request(struct channel *ch, struct xp_iu *iu)
 		task_mgmt_start(req, iu);
 }
 
-static void chan_start_waiting(struct channel *ch)
+static void channel_start_waiting(struct channel *ch)
 {
 	while (ch->state == CHANNEL_OPEN && ch->waiting.cnt > 0 &&
 	       ch->requests.cnt < CHANNEL_REQUESTS) {
@@ -618,7 +620,7 @@ static void chan_start_waiting(struct channel *ch)
 
 		ch->waiting.first = (ch->waiting.first + 1) % CHANNEL_REQ_LIM;
 		ch->waiting.cnt--;
-		chan_start_request(ch, iu);
+		channel_start_request(ch, iu);
 	}
 }
 
@@ -626,7 +628,7 @@ static void chan_start_waiting(struct channel *ch)
  * sends many at a time, a few arrive while no other is under way, too. */
 #define SINGLE_MIN 4
 
-static void chan_expect_next(struct channel *ch)
+static void channel_expect_next(struct channel *ch)
 {
 	struct worker *w = ch->worker;
 
@@ -637,7 +639,7 @@ static void chan_expect_next(struct channel *ch)
 	reactor_await(w->reactor, 1);
 }
 
-static void chan_stop_expecting(struct worker *w)
+static void channel_stop_expecting(struct worker *w)
 {
 	if (!w->expects)
 		return;
@@ -653,19 +655,19 @@ void channel_request_ended(struct channel *ch, struct request *req)
 	if (ch->requests.blocked > 0)
 		request_start_blocked(ch);
 	if (ch->waiting.cnt > 0)
-		chan_start_waiting(ch);
-	chan_expect_next(ch);
-	chan_send_unasked(ch);
+		channel_start_waiting(ch);
+	channel_expect_next(ch);
+	channel_send_unasked(ch);
 	if (ch->state == CHANNEL_DRAINING)
-		close_if_drained(ch);
+		channel_close_if_drained(ch);
 	if (ch->state == CHANNEL_CLOSED && list_empty(&ch->requests.busy))
-		chan_become_gone(ch);
+		channel_become_gone(ch);
 }
 
 /* SRP_CMD or SRP_TSK_MGMT: costs a credit, needs a free request. */
-static void request_arrived(struct channel *ch, struct xp_iu *iu)
+static void channel_request_arrived(struct channel *ch, struct xp_iu *iu)
 {
-	chan_stop_expecting(ch->worker);
+	channel_stop_expecting(ch->worker);
 	ch->requests.single =
 		ch->requests.cnt == 0 ? ch->requests.single + 1 : 0;
 	if (!srp_ledger_take(&ch->ledger)) {
@@ -684,10 +686,10 @@ static void request_arrived(struct channel *ch, struct xp_iu *iu)
 				CHANNEL_REQ_LIM] = iu;
 		return;
 	}
-	chan_start_request(ch, iu);
+	channel_start_request(ch, iu);
 }
 
-static void bad_opcode(struct channel *ch, uint8_t opcode)
+static void channel_bad_opcode(struct channel *ch, uint8_t opcode)
 {
 	channel_complain(ch,
 			 "IU with opcode 0x%02x (%s) is not for a target; "
@@ -696,7 +698,7 @@ static void bad_opcode(struct channel *ch, uint8_t opcode)
 	channel_close(ch, "invalid IU type received");
 }
 
-static void on_received(struct xp_chan *xp, struct xp_iu *iu)
+static void channel_on_received(struct xp_chan *xp, struct xp_iu *iu)
 {
 	struct channel *ch = xp_chan_user(xp);
 	struct srp_head head;
@@ -715,25 +717,25 @@ static void on_received(struct xp_chan *xp, struct xp_iu *iu)
 	switch (head.opcode) {
 	case SRP_CMD:
 	case SRP_TSK_MGMT:
-		request_arrived(ch, iu);
+		channel_request_arrived(ch, iu);
 		return;
 	case SRP_CRED_RSP:
 	case SRP_AER_RSP:
-		response_arrived(ch, head.opcode);
+		channel_response_arrived(ch, head.opcode);
 		break;
 	case SRP_I_LOGOUT:
 		channel_close(ch, "the initiator logged out");
 		break;
 	default:
-		bad_opcode(ch, head.opcode);
+		channel_bad_opcode(ch, head.opcode);
 		break;
 	}
 	xp_iu_release(iu);
 }
 
 static const struct xp_handler channel_handler = {
-	.established = on_established,
-	.received = on_received,
-	.closing = on_closing,
-	.closed = on_closed,
+	.established = channel_on_established,
+	.received = channel_on_received,
+	.closing = channel_on_closing,
+	.closed = channel_on_closed,
 };

@@ -56,8 +56,10 @@ void port_init(struct port *port, const struct srp_port_id *id)
 
 /* ---- refusals ---- */
 
-static void log_refusal(struct port *port, const struct xp_conn_request *conn,
-			const struct srp_port_id *initiator, const char *why)
+static void port_log_refusal(struct port *port,
+			     const struct xp_conn_request *conn,
+			     const struct srp_port_id *initiator,
+			     const char *why)
 {
 	char name[SRP_PORT_ID_TEXT_SIZE];
 	unsigned int dropped;
@@ -71,7 +73,8 @@ static void log_refusal(struct port *port, const struct xp_conn_request *conn,
 		 conn->peer, conn->local, why);
 }
 
-static void reject(struct xp_conn_request *conn, uint64_t tag, uint32_t reason)
+static void port_reject(struct xp_conn_request *conn, uint64_t tag,
+			uint32_t reason)
 {
 	struct srp_login_rej rej = {
 		.tag = tag,
@@ -93,22 +96,22 @@ static void port_refuse(struct port *port, struct xp_conn_request *conn,
 
 	snprintf(text, sizeof(text), "%s%s%s", srp_rej_reason_name(reason),
 		 why ? ": " : "", why ? why : "");
-	log_refusal(port, conn, &req->initiator, text);
-	reject(conn, req->tag, reason);
+	port_log_refusal(port, conn, &req->initiator, text);
+	port_reject(conn, req->tag, reason);
 }
 
 /* ---- logins that wait ---- */
 
 /* NULL: it was never here, or long ago. */
-static struct port_memory *find_memory(struct port *port,
-				       const struct nexus *nexus)
+static struct port_past_nexus *port_find_past(struct port *port,
+					      const struct nexus *nexus)
 {
 	unsigned int cnt = port->remembered_cnt < PORT_REMEMBERED
 				   ? port->remembered_cnt
 				   : PORT_REMEMBERED;
 
 	for (unsigned int i = 0; i < cnt; i++) {
-		struct port_memory *m = &port->remembered[i];
+		struct port_past_nexus *m = &port->remembered[i];
 
 		if (srp_port_id_equal(&m->initiator, &nexus->initiator) &&
 		    srp_port_id_equal(&m->target, &nexus->target))
@@ -117,23 +120,23 @@ static struct port_memory *find_memory(struct port *port,
 	return NULL;
 }
 
-static void remember(struct port *port, const struct nexus *nexus)
+static void port_remember(struct port *port, const struct nexus *nexus)
 {
-	struct port_memory *m = find_memory(port, nexus);
+	struct port_past_nexus *m = port_find_past(port, nexus);
 
 	if (!m)
 		m = &port->remembered[port->remembered_cnt++ % PORT_REMEMBERED];
-	*m = (struct port_memory){ .initiator = nexus->initiator,
-				   .target = nexus->target,
-				   .view = lun_view_digest(&nexus->view) };
+	*m = (struct port_past_nexus){ .initiator = nexus->initiator,
+				       .target = nexus->target,
+				       .view = lun_view_digest(&nexus->view) };
 }
 
-static void maybe_free_nexus(struct port *port, struct nexus *nexus)
+static void port_free_if_unused(struct port *port, struct nexus *nexus)
 {
 	if (!list_empty(&nexus->channels) || !list_empty(&nexus->logins))
 		return;
 	if (nexus->was_used)
-		remember(port, nexus);
+		port_remember(port, nexus);
 	nexus_free(nexus);
 }
 
@@ -145,8 +148,8 @@ static void login_free(struct login *login)
 }
 
 /* A login, or the channel that it has become, counts no more. */
-static void logged_off(struct port *port, struct login_quota *quota,
-		       bool half_open)
+static void port_login_ended(struct port *port, struct login_quota *quota,
+			     bool half_open)
 {
 	port->login_cnt--;
 	if (half_open)
@@ -154,8 +157,7 @@ static void logged_off(struct port *port, struct login_quota *quota,
 	login_quota_put(quota, half_open);
 }
 
-static void refuse_waiting(struct login *login, uint32_t reason,
-			   const char *why)
+static void login_refuse(struct login *login, uint32_t reason, const char *why)
 {
 	struct srp_login_req req = {
 		.tag = login->answer.rsp.tag,
@@ -163,31 +165,30 @@ static void refuse_waiting(struct login *login, uint32_t reason,
 	};
 
 	port_refuse(login->port, login->conn, &req, reason, why);
-	logged_off(login->port, login->quota, /* half_open= */ true);
+	port_login_ended(login->port, login->quota, /* half_open= */ true);
 	login->nexus->login_cnt--;
 	login_free(login);
 }
 
-static void refuse_all_waiting(struct nexus *nexus, uint32_t reason,
-			       const char *why)
+static void login_refuse_all(struct nexus *nexus, uint32_t reason,
+			     const char *why)
 {
 	struct list *it;
 	struct list *tmp;
 
 	list_for_each_safe(it, tmp, &nexus->logins)
-		refuse_waiting(container_of(it, struct login, node), reason,
-			       why);
+		login_refuse(container_of(it, struct login, node), reason, why);
 }
 
-static void fence_expired(struct reactor_timer *t)
+static void login_fence_expired(struct reactor_timer *t)
 {
 	struct login *login = container_of(t, struct login, timer);
 	struct nexus *nexus = login->nexus;
 	struct port *port = login->port;
 
-	refuse_waiting(login, SRP_REJ_NO_RESOURCES,
-		       "commands of the channels that it replaces have not "
-		       "ended in time");
+	login_refuse(login, SRP_REJ_NO_RESOURCES,
+		     "commands of the channels that it replaces have not "
+		     "ended in time");
 	/* They end all the same. */
 	scsi_nexus_lost(&nexus->scsi);
 	port_serve(port, nexus);
@@ -197,21 +198,21 @@ static void fence_expired(struct reactor_timer *t)
 
 /* Each channel of a nexus on a worker of its own, if there are so many. The first
  * ones, which most commands may come by, are given to all in turn. */
-static struct worker *next_worker(const struct port *port,
-				  const struct nexus *nexus)
+static struct worker *port_next_worker(const struct port *port,
+				       const struct nexus *nexus)
 {
 	unsigned int index = nexus->first_worker + nexus->channel_cnt;
 
 	return &port->workers[index % port->worker_cnt];
 }
 
-static void admit(struct port *port, struct login *login)
+static void port_admit(struct port *port, struct login *login)
 {
 	struct nexus *nexus = login->nexus;
 	struct channel_params params = {
 		.port = port,
 		.nexus = nexus,
-		.worker = next_worker(port, nexus),
+		.worker = port_next_worker(port, nexus),
 		.number = port->next_number++,
 		.login_rsp = &login->answer.rsp,
 		.rules = &login->answer.rules,
@@ -221,7 +222,7 @@ static void admit(struct port *port, struct login *login)
 	struct channel *ch = channel_create(&params);
 
 	if (!ch) {
-		refuse_waiting(login, SRP_REJ_NO_RESOURCES, "out of memory");
+		login_refuse(login, SRP_REJ_NO_RESOURCES, "out of memory");
 		return;
 	}
 	ch->at_port.quota = login->quota;
@@ -247,12 +248,12 @@ static void port_serve(struct port *port, struct nexus *nexus)
 		 * the unit attention with it, or reserve anew. */
 		if (login->answer.rsp.multichan == SRP_MULTICHAN_TERMINATED)
 			scsi_nexus_lost(&nexus->scsi);
-		admit(port, login);
+		port_admit(port, login);
 	}
-	maybe_free_nexus(port, nexus);
+	port_free_if_unused(port, nexus);
 }
 
-static void close_channels(struct nexus *nexus, const char *why)
+static void port_close_channels(struct nexus *nexus, const char *why)
 {
 	struct list *it;
 
@@ -271,12 +272,12 @@ static void port_run_gone(struct reactor_msg *msg)
 
 	if (ch->conn) {
 		/* It could not even be accepted. */
-		reject(ch->conn, ch->login_rsp.tag, SRP_REJ_NO_RESOURCES);
+		port_reject(ch->conn, ch->login_rsp.tag, SRP_REJ_NO_RESOURCES);
 		ch->conn = NULL;
 	}
 	list_del(&ch->at_port.nexus_node);
 	nexus->channel_cnt--;
-	logged_off(port, ch->at_port.quota, ch->at_port.half_open);
+	port_login_ended(port, ch->at_port.quota, ch->at_port.half_open);
 	channel_send_free(ch);
 	port_serve(port, nexus);
 	if (port->stopping && port->login_cnt == 0 && !port->stopped_called) {
@@ -285,7 +286,7 @@ static void port_run_gone(struct reactor_msg *msg)
 	}
 }
 
-static void run_opened(struct reactor_msg *msg)
+static void port_run_opened(struct reactor_msg *msg)
 {
 	struct channel *ch = container_of(msg, struct channel, msgs.opened);
 
@@ -296,7 +297,7 @@ static void run_opened(struct reactor_msg *msg)
 
 void port_channel_opened(struct channel *ch)
 {
-	ch->msgs.opened.run = run_opened;
+	ch->msgs.opened.run = port_run_opened;
 	reactor_send(port_reactor(ch->port), &ch->msgs.opened);
 }
 
@@ -308,13 +309,13 @@ void port_channel_gone(struct channel *ch)
 
 /* ---- login ---- */
 
-static struct nexus *find_or_create(struct port *port,
-				    const struct srp_login_req *req,
-				    const struct lun_view *view)
+static struct nexus *port_find_or_create_nexus(struct port *port,
+					       const struct srp_login_req *req,
+					       const struct lun_view *view)
 {
 	struct nexus *nexus =
 		nexus_find(&port->nexuses, &req->initiator, &req->target);
-	const struct port_memory *was;
+	const struct port_past_nexus *was;
 
 	if (nexus)
 		return nexus;
@@ -322,7 +323,7 @@ static struct nexus *find_or_create(struct port *port,
 			     port->worker_cnt);
 	if (!nexus)
 		return NULL;
-	was = find_memory(port, nexus);
+	was = port_find_past(port, nexus);
 	if (was)
 		nexus_come_back(nexus, was->view != lun_view_digest(view));
 	nexus->first_worker = port->next_worker++ % port->worker_cnt;
@@ -331,14 +332,15 @@ static struct nexus *find_or_create(struct port *port,
 }
 
 /* A SINGLE login ends what the nexus has, waiting logins included. */
-static void replace(struct nexus *nexus, struct login *login)
+static void port_replace_nexus(struct nexus *nexus, struct login *login)
 {
-	refuse_all_waiting(nexus, SRP_REJ_UNSPECIFIED,
-			   "replaced by a newer login");
+	login_refuse_all(nexus, SRP_REJ_UNSPECIFIED,
+			 "replaced by a newer login");
 	if (list_empty(&nexus->channels))
 		return;
 	login->answer.rsp.multichan = SRP_MULTICHAN_TERMINATED;
-	close_channels(nexus, "replaced by a new login of the same initiator");
+	port_close_channels(nexus,
+			    "replaced by a new login of the same initiator");
 }
 
 static struct login *login_create(struct port *port, struct nexus *nexus,
@@ -362,17 +364,17 @@ static struct login *login_create(struct port *port, struct nexus *nexus,
 	login->single = req->multichan == SRP_MULTICHAN_SINGLE;
 	login->wants_aer = req->aer;
 	list_init(&login->node);
-	reactor_timer_init(&login->timer, fence_expired);
+	reactor_timer_init(&login->timer, login_fence_expired);
 	return login;
 }
 
 /* The login rules have found @req good; what follows is a matter of room. */
-static void log_in(struct port *port, struct xp_conn_request *conn,
-		   const struct srp_login_req *req,
-		   const struct srp_login_answer *answer,
-		   const struct lun_view *view)
+static void port_log_in(struct port *port, struct xp_conn_request *conn,
+			const struct srp_login_req *req,
+			const struct srp_login_answer *answer,
+			const struct lun_view *view)
 {
-	struct nexus *nexus = find_or_create(port, req, view);
+	struct nexus *nexus = port_find_or_create_nexus(port, req, view);
 	struct login *login =
 		nexus ? login_create(port, nexus, conn, req, answer) : NULL;
 
@@ -383,13 +385,13 @@ static void log_in(struct port *port, struct xp_conn_request *conn,
 		port_refuse(port, conn, req, SRP_REJ_NO_RESOURCES,
 			    "out of memory");
 		if (nexus)
-			maybe_free_nexus(port, nexus);
+			port_free_if_unused(port, nexus);
 		return;
 	}
 	port->login_cnt++;
 	port->half_open_cnt++;
 	if (login->single)
-		replace(nexus, login);
+		port_replace_nexus(nexus, login);
 	list_add_tail(&nexus->logins, &login->node);
 	nexus->login_cnt++;
 	reactor_timer_set(port_reactor(port), &login->timer, port->fence_ms);
@@ -397,8 +399,8 @@ static void log_in(struct port *port, struct xp_conn_request *conn,
 }
 
 /* Which limit is reached; NULL: none. */
-static const char *full(const struct port *port,
-			const struct login_quota *quota)
+static const char *port_what_is_full(const struct port *port,
+				     const struct login_quota *quota)
 {
 	const struct port_limits *max = &port->limits;
 
@@ -422,10 +424,10 @@ static const char *full(const struct port *port,
  * that replaces its nexus is as welcome as what it ends was: an initiator that
  * comes back is not kept out by what it has lost.
  */
-static uint32_t lack_of_room(struct port *port,
-			     const struct xp_conn_request *conn,
-			     const struct srp_login_req *req,
-			     const char **ret_why)
+static uint32_t port_lacks_room(struct port *port,
+				const struct xp_conn_request *conn,
+				const struct srp_login_req *req,
+				const char **ret_why)
 {
 	struct in6_addr addr = access_addr(&conn->peer_addr);
 	const struct nexus *nexus =
@@ -436,7 +438,8 @@ static uint32_t lack_of_room(struct port *port,
 	if (port->stopping)
 		*ret_why = "the target is stopping";
 	else if (!nexus || !single)
-		*ret_why = full(port, login_quota_find(&port->quotas, &addr));
+		*ret_why = port_what_is_full(
+			port, login_quota_find(&port->quotas, &addr));
 	if (*ret_why)
 		return SRP_REJ_NO_RESOURCES;
 	if (!single && nexus &&
@@ -450,8 +453,10 @@ static uint32_t lack_of_room(struct port *port,
 
 /* ---- access ---- */
 
-static void make_view(struct port *port, const struct xp_conn_request *conn,
-		      const struct srp_login_req *req, struct lun_view *view)
+static void port_make_view(struct port *port,
+			   const struct xp_conn_request *conn,
+			   const struct srp_login_req *req,
+			   struct lun_view *view)
 {
 	struct in6_addr addr = access_addr(&conn->peer_addr);
 	const struct volume *hidden;
@@ -473,9 +478,9 @@ static void make_view(struct port *port, const struct xp_conn_request *conn,
  * decided once, so whoever comes as the same initiator port from elsewhere
  * must see the same, and can otherwise neither join nor end it.
  */
-static const char *lack_of_access(struct port *port,
-				  const struct srp_login_req *req,
-				  const struct lun_view *view)
+static const char *port_lacks_access(struct port *port,
+				     const struct srp_login_req *req,
+				     const struct lun_view *view)
 {
 	const struct nexus *nexus =
 		nexus_find(&port->nexuses, &req->initiator, &req->target);
@@ -488,7 +493,7 @@ static const char *lack_of_access(struct port *port,
 	return NULL;
 }
 
-static void on_requested(struct xp_conn_request *conn)
+static void port_requested(struct xp_conn_request *conn)
 {
 	struct port *port = conn->user;
 	struct srp_login_answer answer;
@@ -498,9 +503,9 @@ static void on_requested(struct xp_conn_request *conn)
 	uint32_t reason;
 
 	if (srp_login_req_decode(conn->pdata, conn->pdata_len, &req) < 0) {
-		log_refusal(port, conn, NULL,
-			    "not an SRP login (no SRP_LOGIN_REQ in the "
-			    "connection request)");
+		port_log_refusal(port, conn, NULL,
+				 "not an SRP login (no SRP_LOGIN_REQ in the "
+				 "connection request)");
 		xp_reject(conn, NULL, 0);
 		return;
 	}
@@ -513,17 +518,17 @@ static void on_requested(struct xp_conn_request *conn)
 	/* Named or not, it is the same port, and so the same nexus: a login
 	 * that names it differently must end the older one's commands, too. */
 	req.target = port->policy.target;
-	make_view(port, conn, &req, &view);
-	why = lack_of_access(port, &req, &view);
+	port_make_view(port, conn, &req, &view);
+	why = port_lacks_access(port, &req, &view);
 	if (why) {
 		port_refuse(port, conn, &req, SRP_REJ_CHANNEL_LIMIT, why);
 		return;
 	}
-	reason = lack_of_room(port, conn, &req, &why);
+	reason = port_lacks_room(port, conn, &req, &why);
 	if (reason)
 		port_refuse(port, conn, &req, reason, why);
 	else
-		log_in(port, conn, &req, &answer, &view);
+		port_log_in(port, conn, &req, &answer, &view);
 }
 
 /* ---- start and stop ---- */
@@ -536,7 +541,7 @@ int port_listen(struct port *port, enum xp_kind kind,
 	int err;
 
 	assert(port->listener_cnt < ARRAY_SIZE(port->listeners));
-	err = xp_listen(xp, addr, addr_len, on_requested, port,
+	err = xp_listen(xp, addr, addr_len, port_requested, port,
 			&port->listeners[port->listener_cnt], e);
 	if (err == 0)
 		port->listener_cnt++;
@@ -551,14 +556,14 @@ int port_listen_later(struct port *port, enum xp_kind kind,
 	int err;
 
 	assert(port->listener_cnt < ARRAY_SIZE(port->listeners));
-	err = xp_listen_later(xp, addr, addr_len, on_requested, port,
+	err = xp_listen_later(xp, addr, addr_len, port_requested, port,
 			      &port->listeners[port->listener_cnt], e);
 	if (err == 0)
 		port->listener_cnt++;
 	return err;
 }
 
-static void stop_listening(struct port *port)
+static void port_stop_listening(struct port *port)
 {
 	while (port->listener_cnt > 0)
 		xp_unlisten(port->listeners[--port->listener_cnt]);
@@ -568,15 +573,15 @@ void port_end_nexus(struct port *port, struct nexus *nexus, const char *why)
 {
 	struct list *it;
 
-	refuse_all_waiting(nexus, SRP_REJ_NO_RESOURCES, why);
+	login_refuse_all(nexus, SRP_REJ_NO_RESOURCES, why);
 	list_for_each(it, &nexus->channels)
 		channel_send_drain(
 			container_of(it, struct channel, at_port.nexus_node),
 			why);
-	maybe_free_nexus(port, nexus);
+	port_free_if_unused(port, nexus);
 }
 
-static void run_stopped(struct reactor_msg *msg)
+static void port_run_stopped(struct reactor_msg *msg)
 {
 	struct port *port = container_of(msg, struct port, stopped_msg);
 
@@ -593,22 +598,22 @@ void port_stop(struct port *port)
 
 	assert(!port->stopping);
 	port->stopping = true;
-	stop_listening(port);
+	port_stop_listening(port);
 	list_for_each_safe(it, tmp, &port->nexuses)
 		port_end_nexus(port, container_of(it, struct nexus, node),
 			       "the target is stopping");
-	port->stopped_msg.run = run_stopped;
+	port->stopped_msg.run = port_run_stopped;
 	reactor_send(port_reactor(port), &port->stopped_msg);
 }
 
 void port_fini(struct port *port)
 {
-	stop_listening(port);
+	port_stop_listening(port);
 	assert(port->login_cnt == 0 && list_empty(&port->nexuses));
 	login_log_fini(&port->channel_log);
 }
 
-static void send_aers(struct nexus *nexus, const struct volume *vol)
+static void port_send_aers(struct nexus *nexus, const struct volume *vol)
 {
 	struct list *it;
 
@@ -629,5 +634,5 @@ void port_capacity_changed(struct port *port, const struct volume *vol)
 	scsi_attention_others(port->luns, vol, /* except= */ NULL,
 			      SCSI_UA_CAPACITY_CHANGED);
 	list_for_each(n, &port->nexuses)
-		send_aers(container_of(n, struct nexus, node), vol);
+		port_send_aers(container_of(n, struct nexus, node), vol);
 }

@@ -71,7 +71,7 @@ struct port {
 	/* the port's */
 	struct srp_login_policy policy;
 	struct list nexuses;
-	struct port_memory {
+	struct port_past_nexus {
 		struct srp_port_id initiator;
 		struct srp_port_id target;
 		uint64_t view;	       /* lun_view_digest() */

@@ -395,8 +395,8 @@ static bool request_unpack_iu(struct request *req)
 }
 
 /* @raw and @descs may be the same memory. */
-static void unpack_in_place(const uint8_t *raw, uint32_t cnt,
-			    struct srp_desc *descs)
+static void request_unpack_in_place(const uint8_t *raw, uint32_t cnt,
+				    struct srp_desc *descs)
 {
 	struct srp_desc desc;
 
@@ -417,7 +417,7 @@ static bool request_unpack_table(struct request *req)
 				       "not add up");
 		return false;
 	}
-	unpack_in_place(req->table, data->desc_cnt, req->table);
+	request_unpack_in_place(req->table, data->desc_cnt, req->table);
 	req->descs = req->table;
 	return true;
 }
@@ -761,14 +761,14 @@ static void request_refuse_iu(struct request *req, const char *what)
 	channel_drain(ch, "the initiator sent an invalid SRP_CMD");
 }
 
-static const char *decode_fault(int err)
+static const char *request_decode_fault(int err)
 {
 	return err == -ENOTSUP ? "a data format that was not offered at login"
 			       : "its lengths contradict each other";
 }
 
 /* Of an SRP_CMD that srp_cmd_decode() refused; -1: it names none. */
-static int undecoded_lun(const struct xp_iu *iu)
+static int request_undecoded_lun(const struct xp_iu *iu)
 {
 	uint64_t field;
 	uint32_t lun;
@@ -788,9 +788,9 @@ static void request_refuse_undecoded(struct request *req, int err)
 	req->tag = head.tag;
 	req->task = (struct scsi_task){
 		.nexus = &req->ch->nexus->scsi,
-		.lun = undecoded_lun(req->iu),
+		.lun = request_undecoded_lun(req->iu),
 	};
-	request_refuse_iu(req, decode_fault(err));
+	request_refuse_iu(req, request_decode_fault(err));
 }
 
 /* ---- the end ---- */

@@ -43,7 +43,7 @@ static uint8_t *pool_map_pages(void)
 	return mem;
 }
 
-static void pool_slab_free(struct request_slab *slab)
+static void slab_free(struct request_slab *slab)
 {
 	assert(slab->out == 0);
 	for (unsigned int k = 0; k < XP_KINDS; k++)
@@ -56,8 +56,8 @@ static void pool_slab_free(struct request_slab *slab)
 	free(slab);
 }
 
-static int register_responses(struct request_slab *slab, struct worker *w,
-			      struct error *e)
+static int slab_register_responses(struct request_slab *slab, struct worker *w,
+				   struct error *e)
 {
 	for (unsigned int k = 0; k < XP_KINDS; k++) {
 		int err = 0;
@@ -80,10 +80,10 @@ static int slab_fill(struct request_slab *slab, struct worker *w,
 		return -ENOMEM;
 	}
 	slab->requests = (struct request *)(void *)(slab->rsp_mem + RSP_LEN);
-	return register_responses(slab, w, e);
+	return slab_register_responses(slab, w, e);
 }
 
-static int add_slab(struct request_pool *pool, struct error *e)
+static int pool_add_slab(struct request_pool *pool, struct error *e)
 {
 	struct request_slab *slab = calloc(1, sizeof(*slab));
 	int err;
@@ -96,7 +96,7 @@ static int add_slab(struct request_pool *pool, struct error *e)
 	list_init(&slab->free);
 	err = slab_fill(slab, pool->worker, e);
 	if (err)
-		pool_slab_free(slab);
+		slab_free(slab);
 	else
 		list_add_tail(&pool->room, &slab->node);
 	return err;
@@ -107,12 +107,12 @@ static int add_slab(struct request_pool *pool, struct error *e)
 int request_pool_reserve(struct request_pool *pool, struct error *e)
 {
 	if (pool->surplus == 0)
-		return add_slab(pool, e);
+		return pool_add_slab(pool, e);
 	pool->surplus--;
 	return 0;
 }
 
-static struct request_slab *find_unused(struct request_pool *pool)
+static struct request_slab *pool_find_unused(struct request_pool *pool)
 {
 	struct list *it;
 
@@ -128,17 +128,17 @@ static struct request_slab *find_unused(struct request_pool *pool)
 
 void request_pool_release(struct request_pool *pool)
 {
-	struct request_slab *slab = find_unused(pool);
+	struct request_slab *slab = pool_find_unused(pool);
 
 	if (slab)
-		pool_slab_free(slab);
+		slab_free(slab);
 	else
 		pool->surplus++;
 }
 
 /* ---- requests ---- */
 
-static struct request *take_fresh(struct request_slab *slab)
+static struct request *slab_take_fresh(struct request_slab *slab)
 {
 	unsigned int i = slab->fresh++;
 
@@ -148,7 +148,7 @@ static struct request *take_fresh(struct request_slab *slab)
 }
 
 /* Of a request that nobody has only the node may be touched. */
-static void lock_away(struct request *req)
+static void pool_poison(struct request *req)
 {
 	uint8_t *behind = (uint8_t *)(&req->node + 1);
 
@@ -157,7 +157,7 @@ static void lock_away(struct request *req)
 				  (size_t)((uint8_t *)(req + 1) - behind));
 }
 
-static struct request *unlock(struct list *node)
+static struct request *pool_unpoison(struct list *node)
 {
 	struct request *req = container_of(node, struct request, node);
 
@@ -177,7 +177,7 @@ struct request *request_pool_get(struct request_pool *pool)
 		list_add_tail(&pool->full, &slab->node);
 	}
 	node = list_pop(&slab->free);
-	return node ? unlock(node) : take_fresh(slab);
+	return node ? pool_unpoison(node) : slab_take_fresh(slab);
 }
 
 void request_pool_put(struct request_pool *pool, struct request *req)
@@ -185,13 +185,13 @@ void request_pool_put(struct request_pool *pool, struct request *req)
 	struct request_slab *slab = req->slab;
 
 	list_add_head(&slab->free, &req->node);
-	lock_away(req);
+	pool_poison(req);
 	if (slab->out-- == SLAB_CNT) {
 		list_del(&slab->node);
 		list_add_head(&pool->room, &slab->node);
 	}
 	if (slab->out == 0 && pool->surplus > 0) {
 		pool->surplus--;
-		pool_slab_free(slab);
+		slab_free(slab);
 	}
 }

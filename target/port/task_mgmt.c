@@ -43,32 +43,34 @@ static struct volume *tmf_volume_of(const struct channel *ch, int lun)
 	return scsi_nexus_slot(&ch->nexus->scsi, (unsigned int)lun);
 }
 
-static const struct volume *fenced_volume(const struct task_mgmt *tm)
+static const struct volume *tmf_fenced_volume(const struct task_mgmt *tm)
 {
 	return tm->vol;
 }
 
 /* A task of the logical unit? Initiators may call it by different numbers. */
-static bool is_for(const struct task_mgmt *tm, const struct request *req)
+static bool tmf_is_for(const struct task_mgmt *tm, const struct request *req)
 {
-	return tmf_volume_of(req->ch, req->task.lun) == fenced_volume(tm);
+	return tmf_volume_of(req->ch, req->task.lun) == tmf_fenced_volume(tm);
 }
 
-static const struct nexus *nexus_of(const struct request *req)
+static const struct nexus *tmf_nexus_of(const struct request *req)
 {
 	return req->ch->nexus;
 }
 
 /* ---- one worker's part ---- */
 
-static bool is_preempted(const struct task_mgmt *tm, const struct request *req)
+static bool tmf_is_preempted(const struct task_mgmt *tm,
+			     const struct request *req)
 {
 	const struct scsi_cdb_info *info = req->task.cmd.info;
 
 	if (info && info->op == SCSI_OP_PERSISTENT_OUT)
 		return false;
 	for (unsigned int i = 0; i < tm->port_cnt; i++) {
-		if (srp_port_id_equal(&nexus_of(req)->initiator, &tm->ports[i]))
+		if (srp_port_id_equal(&tmf_nexus_of(req)->initiator,
+				      &tm->ports[i]))
 			return true;
 	}
 	return false;
@@ -79,7 +81,7 @@ static bool is_preempted(const struct task_mgmt *tm, const struct request *req)
  * it may arrive before this worker gets to it: nobody would ever answer it.
  * Between other channels there is no such order.
  */
-static bool is_later(const struct task_mgmt *tm, const struct request *req)
+static bool part_is_later(const struct task_mgmt *tm, const struct request *req)
 {
 	if (tm->function == EVICT)
 		return false;
@@ -88,48 +90,52 @@ static bool is_later(const struct task_mgmt *tm, const struct request *req)
 }
 
 /* Is the function about commands of its initiator, and of that time? */
-static bool concerns(const struct task_mgmt_part *part,
-		     const struct request *req)
+static bool tmf_concerns(const struct task_mgmt_part *part,
+			 const struct request *req)
 {
 	const struct task_mgmt *tm = part->tm;
 
-	if (req->seq >= part->before_seq || req->is_tmf || is_later(tm, req))
+	if (req->seq >= part->before_seq || req->is_tmf ||
+	    part_is_later(tm, req))
 		return false;
 	switch (tm->function) {
 	case SRP_TSK_ABORT_TASK:
 		return req->ch == tm->req->ch && req->tag == tm->task_tag;
 	case SRP_TSK_ABORT_TASK_SET:
 	case SRP_TSK_CLEAR_TASK_SET:
-		return nexus_of(req) == nexus_of(tm->req);
+		return tmf_nexus_of(req) == tmf_nexus_of(tm->req);
 	case PREEMPT:
-		return is_preempted(tm, req);
+		return tmf_is_preempted(tm, req);
 	default:
 		return true;
 	}
 }
 
 /* A task of the task set that the function ends. */
-static bool ends(const struct task_mgmt_part *part, const struct request *req)
+static bool part_ends(const struct task_mgmt_part *part,
+		      const struct request *req)
 {
-	return concerns(part, req) &&
+	return tmf_concerns(part, req) &&
 	       (part->tm->function == SRP_TSK_ABORT_TASK ||
-		is_for(part->tm, req));
+		tmf_is_for(part->tm, req));
 }
 
 /* A copy that was sent to another LUN and touches the one that the function is
  * about. Of a request that begins to touch it only later this is never true: it
  * has been fenced. */
-static bool stops(const struct task_mgmt_part *part, const struct request *req)
+static bool part_stops(const struct task_mgmt_part *part,
+		       const struct request *req)
 {
-	return concerns(part, req) &&
+	return tmf_concerns(part, req) &&
 	       part->tm->function != SRP_TSK_ABORT_TASK &&
-	       !is_for(part->tm, req) &&
-	       scsi_task_touches(&req->task, fenced_volume(part->tm));
+	       !tmf_is_for(part->tm, req) &&
+	       scsi_task_touches(&req->task, tmf_fenced_volume(part->tm));
 }
 
-static bool covers(const struct task_mgmt_part *part, const struct request *req)
+static bool part_covers(const struct task_mgmt_part *part,
+			const struct request *req)
 {
-	return ends(part, req) || stops(part, req);
+	return part_ends(part, req) || part_stops(part, req);
 }
 
 /*
@@ -140,14 +146,15 @@ static bool covers(const struct task_mgmt_part *part, const struct request *req)
  * initiator waits for the answer. Of a volume that is to go nothing may be left,
  * as the fabric may read or write its memory.
  */
-static bool settled(const struct task_mgmt_part *part,
-		    const struct request *req, enum request_state state)
+static bool part_is_settled(const struct task_mgmt_part *part,
+			    const struct request *req, enum request_state state)
 {
 	if (state == REQUEST_FREE)
 		return true;
 	return part->tm->function != EVICT &&
 	       (state == REQUEST_RESPONDING || state == REQUEST_LINGERING) &&
-	       (nexus_of(req) != nexus_of(part->tm->req) || stops(part, req));
+	       (tmf_nexus_of(req) != tmf_nexus_of(part->tm->req) ||
+		part_stops(part, req));
 }
 
 static void part_let_go(struct task_mgmt_part *part)
@@ -170,15 +177,16 @@ void task_mgmt_request_moved(struct request *req, enum request_state from,
 		struct task_mgmt_part *part =
 			container_of(it, struct task_mgmt_part, node);
 
-		if (from != REQUEST_FREE && covers(part, req) &&
-		    !settled(part, req, from) && settled(part, req, to))
+		if (from != REQUEST_FREE && part_covers(part, req) &&
+		    !part_is_settled(part, req, from) &&
+		    part_is_settled(part, req, to))
 			part_let_go(part);
 	}
 }
 
-static void for_each_request(struct task_mgmt_part *part,
-			     void (*fn)(struct task_mgmt_part *part,
-					struct request *req))
+static void part_for_each_request(struct task_mgmt_part *part,
+				  void (*fn)(struct task_mgmt_part *part,
+					     struct request *req))
 {
 	struct list *c;
 	struct list *it;
@@ -192,31 +200,32 @@ static void for_each_request(struct task_mgmt_part *part,
 			struct request *req =
 				container_of(it, struct request, node);
 
-			if (concerns(part, req))
+			if (tmf_concerns(part, req))
 				fn(part, req);
 		}
 	}
 }
 
 /* First none of them may get on any more: ending one must not start another. */
-static void count_in(struct task_mgmt_part *part, struct request *req)
+static void part_count_in(struct task_mgmt_part *part, struct request *req)
 {
-	if (ends(part, req))
+	if (part_ends(part, req))
 		request_stop_waiting(req);
 	else
-		scsi_task_fence(&req->task, fenced_volume(part->tm));
-	if (covers(part, req) && !settled(part, req, req->state))
+		scsi_task_fence(&req->task, tmf_fenced_volume(part->tm));
+	if (part_covers(part, req) && !part_is_settled(part, req, req->state))
 		part->left++;
 }
 
-static void end_one(struct task_mgmt_part *part, struct request *req)
+static void part_end_one(struct task_mgmt_part *part, struct request *req)
 {
 	const struct request *asks = part->tm->req;
 
-	if (ends(part, req))
-		request_abort(req, asks && nexus_of(req) == nexus_of(asks)
-					   ? FATE_SILENT
-					   : FATE_ABORTED);
+	if (part_ends(part, req))
+		request_abort(req,
+			      asks && tmf_nexus_of(req) == tmf_nexus_of(asks)
+				      ? FATE_SILENT
+				      : FATE_ABORTED);
 	else
 		scsi_task_end_fenced(&req->task);
 }
@@ -230,9 +239,9 @@ static void part_run(struct reactor_msg *msg)
 
 	part->before_seq = w->next_seq;
 	part->left = 1; /* this function's own */
-	for_each_request(part, count_in);
+	part_for_each_request(part, part_count_in);
 	list_add_tail(&w->managing, &part->node);
-	for_each_request(part, end_one);
+	part_for_each_request(part, part_end_one);
 	if (w->index == 0 && tm->function == SRP_TSK_LUN_RESET)
 		scsi_unit_reset(tm->port->luns, tm->vol);
 	part_let_go(part);
@@ -248,7 +257,7 @@ static void tmf_free(struct task_mgmt *tm)
 	free(tm);
 }
 
-static void reset_finished(struct scsi_reset *reset, int err)
+static void tmf_reset_finished(struct scsi_reset *reset, int err)
 {
 	struct task_mgmt *tm = container_of(reset, struct task_mgmt, reset);
 	struct request *req = tm->req;
@@ -262,13 +271,13 @@ static void reset_finished(struct scsi_reset *reset, int err)
 }
 
 /* Nothing writes by the old values any more but what came since. */
-static void finish_reset(struct task_mgmt *tm)
+static void tmf_finish_reset(struct task_mgmt *tm)
 {
 	const struct channel *ch = tm->req->ch;
 
 	tm->reset.luns = tm->port->luns;
 	tm->reset.vol = tm->vol;
-	tm->reset.done = reset_finished;
+	tm->reset.done = tmf_reset_finished;
 	scsi_reset_finish(&tm->reset, &ch->worker->block);
 }
 
@@ -305,7 +314,7 @@ static void part_returned(struct reactor_msg *msg)
 	if (--tm->parts_left > 0)
 		return;
 	if (tm->function == SRP_TSK_LUN_RESET) {
-		finish_reset(tm);
+		tmf_finish_reset(tm);
 		return;
 	}
 	if (tm->function == EVICT) {
@@ -319,7 +328,7 @@ static void part_returned(struct reactor_msg *msg)
 		request_answer_tmf(req, SRP_RSP_COMPLETE);
 }
 
-static void send_parts(struct task_mgmt *tm)
+static void tmf_send_parts(struct task_mgmt *tm)
 {
 	const struct port *port = tm->port;
 
@@ -372,7 +381,7 @@ int task_mgmt_preempt(struct request *req, const struct srp_port_id *ports,
 	}
 	memcpy(tm->ports, ports, cnt * sizeof(*ports));
 	tm->port_cnt = cnt;
-	send_parts(tm);
+	tmf_send_parts(tm);
 	return 0;
 }
 
@@ -396,11 +405,12 @@ int task_mgmt_evict(struct port *port, struct volume *vol,
 		.parts_left = port->worker_cnt,
 	};
 	atomic_fetch_add(&vol->managed, 1);
-	send_parts(tm);
+	tmf_send_parts(tm);
 	return 0;
 }
 
-static void manage(struct request *req, const struct srp_tsk_mgmt *t, int lun)
+static void tmf_manage(struct request *req, const struct srp_tsk_mgmt *t,
+		       int lun)
 {
 	struct port *port = req->ch->port;
 	unsigned int parts =
@@ -412,18 +422,18 @@ static void manage(struct request *req, const struct srp_tsk_mgmt *t, int lun)
 		return;
 	}
 	tm->task_tag = t->task_tag;
-	send_parts(tm);
+	tmf_send_parts(tm);
 }
 
 /* A reset would end what others have under way, and change what they see. The
  * other functions end commands of the nexus alone. */
-static bool may_reset(const struct channel *ch, int lun)
+static bool tmf_may_reset(const struct channel *ch, int lun)
 {
 	return !scsi_nexus_is_reader(&ch->nexus->scsi, lun);
 }
 
 /* -1: @field names no volume of @ch. */
-static int volume_lun(const struct channel *ch, uint64_t field)
+static int tmf_volume_lun(const struct channel *ch, uint64_t field)
 {
 	uint32_t lun;
 
@@ -436,14 +446,14 @@ static int volume_lun(const struct channel *ch, uint64_t field)
 static void tmf_judge(struct request *req, const struct srp_tsk_mgmt *t)
 {
 	struct channel *ch = req->ch;
-	int lun = volume_lun(ch, t->lun);
+	int lun = tmf_volume_lun(ch, t->lun);
 
 	log_info("channel %u, %s: %s, LUN field %016llx, task %016llx",
 		 ch->number, ch->nexus->name, srp_tsk_mgmt_name(t->function),
 		 (unsigned long long)t->lun, (unsigned long long)t->task_tag);
 	switch (t->function) {
 	case SRP_TSK_ABORT_TASK:
-		manage(req, t, lun);
+		tmf_manage(req, t, lun);
 		return;
 	case SRP_TSK_ABORT_TASK_SET:
 	case SRP_TSK_CLEAR_TASK_SET:
@@ -451,10 +461,10 @@ static void tmf_judge(struct request *req, const struct srp_tsk_mgmt *t)
 		if (lun < 0)
 			request_answer_tmf(req, SRP_RSP_FIELDS_INVALID);
 		else if (t->function == SRP_TSK_LUN_RESET &&
-			 !may_reset(ch, lun))
+			 !tmf_may_reset(ch, lun))
 			request_answer_tmf(req, SRP_RSP_TMF_NOT_SUPPORTED);
 		else
-			manage(req, t, lun);
+			tmf_manage(req, t, lun);
 		return;
 	default:
 		/* CLEAR ACA too: there is no ACA here (NACA is refused). */

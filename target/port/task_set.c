@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/port/task_set.h"
 
-static bool waits_for(const struct request *req, const struct request *other,
-		      bool is_older)
+static bool task_set_waits_for(const struct request *req,
+			       const struct request *other, bool is_older)
 {
 	if (other == req || other->is_tmf || other->lingers ||
 	    other->task.lun != req->task.lun)
@@ -25,7 +25,7 @@ static bool task_set_must_wait(const struct request *req)
 		const struct request *other =
 			container_of(it, struct request, node);
 
-		if (waits_for(req, other, is_older))
+		if (task_set_waits_for(req, other, is_older))
 			return true;
 		if (other == req)
 			is_older = false;

@@ -11,7 +11,7 @@ struct oldest {
 	uint64_t waited_us;
 };
 
-static bool is_read(const struct request *req)
+static bool watchdog_is_read(const struct request *req)
 {
 	return req->state == REQUEST_READING || req->state == REQUEST_FETCHING;
 }
@@ -23,8 +23,8 @@ static unsigned int watchdog_period_ms(const struct worker *w)
 
 /* At least so long since it was posted, and since the last that was done: both
  * are known only to have been after a look, and before the next. */
-static uint64_t waited_us(const struct channel *ch, enum watched what,
-			  uint64_t posted_us)
+static uint64_t watchdog_waited_us(const struct channel *ch, enum watched what,
+				   uint64_t posted_us)
 {
 	uint64_t now = reactor_now_us(ch->worker->reactor);
 	uint64_t since = ch->progress_us[what];
@@ -36,32 +36,33 @@ static uint64_t waited_us(const struct channel *ch, enum watched what,
 }
 
 /* Returns false when nothing is under way. */
-static bool find_oldest(const struct channel *ch, struct oldest *ret)
+static bool watchdog_find_oldest(const struct channel *ch, struct oldest *ret)
 {
 	bool any = ch->unasked.posted;
 	struct list *it;
 
 	*ret = (struct oldest){ 0 };
 	if (ch->unasked.posted)
-		ret->waited_us =
-			waited_us(ch, WATCHED_SEND, ch->unasked.posted_us);
+		ret->waited_us = watchdog_waited_us(ch, WATCHED_SEND,
+						    ch->unasked.posted_us);
 	list_for_each(it, &ch->requests.busy) {
 		const struct request *req =
 			container_of(it, struct request, node);
 		uint64_t us;
 
-		if (!is_read(req) && req->state != REQUEST_RESPONDING)
+		if (!watchdog_is_read(req) && req->state != REQUEST_RESPONDING)
 			continue;
 		any = true;
-		us = waited_us(ch, is_read(req) ? WATCHED_READ : WATCHED_SEND,
-			       req->posted_us);
+		us = watchdog_waited_us(
+			ch, watchdog_is_read(req) ? WATCHED_READ : WATCHED_SEND,
+			req->posted_us);
 		if (us > ret->waited_us)
 			*ret = (struct oldest){ .req = req, .waited_us = us };
 	}
 	return any;
 }
 
-static const char *what_waits(const struct request *req)
+static const char *watchdog_what_waits(const struct request *req)
 {
 	if (!req)
 		return "an SRP request of the target's";
@@ -87,7 +88,7 @@ static void watchdog_give_up(struct channel *ch, const struct oldest *oldest)
 	snprintf(why, sizeof(why),
 		 "the initiator has stopped: %s%s has been waiting for it for "
 		 "%u s",
-		 what_waits(oldest->req), tag, s);
+		 watchdog_what_waits(oldest->req), tag, s);
 	channel_complain(ch, "%s; closing", why);
 	channel_close(ch, why);
 }
@@ -97,7 +98,7 @@ static bool watchdog_look_at(struct channel *ch)
 {
 	struct oldest oldest;
 
-	if (!channel_can_answer(ch) || !find_oldest(ch, &oldest))
+	if (!channel_can_answer(ch) || !watchdog_find_oldest(ch, &oldest))
 		return false;
 	if (oldest.waited_us >= ch->worker->rdma_timeout_ms * 1000ull) {
 		watchdog_give_up(ch, &oldest);

@@ -34,8 +34,8 @@ static const uint8_t ring_ops[] = {
 	IORING_OP_SENDMSG,
 };
 
-static int open_parts(struct worker *w, const struct worker_options *opt,
-		      struct error *e)
+static int worker_open_parts(struct worker *w, const struct worker_options *opt,
+			     struct error *e)
 {
 	struct reactor_options ropt = {
 		.ring_entries = 512,
@@ -78,7 +78,7 @@ int worker_open(struct worker *w, const struct worker_options *opt,
 	w->rdma_timeout_ms = opt->rdma_timeout_ms ? opt->rdma_timeout_ms
 						  : WATCHDOG_RDMA_TIMEOUT_MS;
 	watchdog_init(w);
-	err = open_parts(w, opt, e);
+	err = worker_open_parts(w, opt, e);
 	if (err)
 		worker_close(w);
 	return err;
@@ -110,7 +110,7 @@ int worker_fix_buffers(struct worker *w)
 	return 0;
 }
 
-static void close_xps(struct worker *w)
+static void worker_close_xps(struct worker *w)
 {
 	for (int k = 0; k < XP_KINDS; k++) {
 		xp_mr_free(w->arena_mr[k]);
@@ -124,18 +124,18 @@ static void close_xps(struct worker *w)
 
 /* What was told to stop just now (watches of the transports) says in the next
  * turns that it has. */
-static void let_end(struct reactor *r)
+static void worker_let_end(struct reactor *r)
 {
 	while (reactor_run_once(r, /* timeout_ms= */ 0) > 0)
 		;
 }
 
 /* What only the thread that has run the reactor may do. */
-static void close_on_thread(struct worker *w)
+static void worker_close_on_thread(struct worker *w)
 {
 	watchdog_stop(w);
-	close_xps(w);
-	let_end(w->reactor);
+	worker_close_xps(w);
+	worker_let_end(w->reactor);
 	if (arena_uring_index(w->arena) >= 0) {
 		reactor_buffer_remove(w->reactor, arena_uring_index(w->arena));
 		arena_set_uring_index(w->arena, -1);
@@ -146,7 +146,7 @@ static void close_on_thread(struct worker *w)
 void worker_close(struct worker *w)
 {
 	if (w->arena && !w->ended)
-		close_on_thread(w);
+		worker_close_on_thread(w);
 	reactor_destroy(w->reactor);
 	arena_destroy(w->arena);
 	arena_destroy(w->tables);
@@ -163,7 +163,7 @@ struct port_memory {
 	struct xp_mr *mr[XP_KINDS];
 };
 
-static int register_volume_memory(struct worker *w, struct volume *vol,
+static int worker_register_memory(struct worker *w, struct volume *vol,
 				  struct port_memory *m, struct error *e)
 {
 	for (int kind = 0; kind < XP_KINDS; kind++) {
@@ -195,7 +195,7 @@ int worker_register_volume(struct worker *w, struct volume *vol,
 		error_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
 	}
-	return register_volume_memory(w, vol, *m, e);
+	return worker_register_memory(w, vol, *m, e);
 }
 
 int worker_add_volume(struct worker *w, struct volume *vol, struct error *e)
@@ -229,7 +229,7 @@ struct xp_mr *worker_volume_mr(const struct worker *w, const struct volume *vol,
 
 /* ---- its thread ---- */
 
-static void *thread_main(void *arg)
+static void *worker_main(void *arg)
 {
 	struct worker *w = arg;
 	char name[16];
@@ -246,7 +246,7 @@ static void *thread_main(void *arg)
 		_exit(EXIT_FAILURE);
 	}
 	w->thread_end(w, w->user);
-	close_on_thread(w);
+	worker_close_on_thread(w);
 	w->ended = true;
 	return NULL;
 }
@@ -258,7 +258,7 @@ int worker_start(struct worker *w,
 
 	w->thread_end = thread_end;
 	w->user = user;
-	err = pthread_create(&w->thread, NULL, thread_main, w);
+	err = pthread_create(&w->thread, NULL, worker_main, w);
 	w->started = err == 0;
 	return -err;
 }

@@ -61,10 +61,10 @@ FAULTS = [
      'if (!channel_can_answer(req->ch) || req->fate == FATE_SILENT) {',
      'if (req->fate == FATE_SILENT) {'),
     ('keeps what waits on a channel that closes', 'target/port/channel.c',
-     '\tdrop_unstarted(ch);\n\tabandon_jobs(ch);', '\tabandon_jobs(ch);'),
+     '\tchannel_drop_unstarted(ch);\n\tchannel_abandon_jobs(ch);', '\tchannel_abandon_jobs(ch);'),
     ('lets a MULTI login end the others', 'target/port/port.c',
-     '\tif (login->single)\n\t\treplace(nexus, login);',
-     '\treplace(nexus, login);'),
+     '\tif (login->single)\n\t\tport_replace_nexus(nexus, login);',
+     '\tport_replace_nexus(nexus, login);'),
 
     # -- task management
     ('answers ABORT TASK while the disk has the command',
@@ -88,7 +88,7 @@ FAULTS = [
 
     # -- copies between volumes
     ('copies: a fence does not wait for one', 'target/port/task_mgmt.c',
-     'scsi_task_touches(&req->task, fenced_volume(part->tm));', 'false;'),
+     'scsi_task_touches(&req->task, tmf_fenced_volume(part->tm));', 'false;'),
     ('copies: a fence does not find them', 'target/scsi/copy.c',
      'if (c->segments[i].from == vol || c->segments[i].to == vol)',
      'if (false)'),
@@ -130,7 +130,7 @@ FAULTS = [
      '\tint32_t delta = (int32_t)l->owed;',
      '\tint32_t delta = (int32_t)l->owed + (l->busy == 3);'),
     ('never returns credits by SRP_CRED_REQ', 'target/port/channel.c',
-     'if (!chan_may_send_unasked(ch) || ch->ledger.busy > 0)',
+     'if (!channel_may_send_unasked(ch) || ch->ledger.busy > 0)',
      'if (true)'),
     ('returns a credit before its receive is posted', 'target/port/request.c',
      '\trequest_release_iu(req);\n\trequest_set_state(req, REQUEST_RESPONDING);',
