@@ -65,21 +65,21 @@ struct arena {
 	struct arena_user **owners; /* per unit; for those that are OUT */
 };
 
-static unsigned int order_of(size_t len)
+static unsigned int arena_order_of(size_t len)
 {
 	size_t units = (len + UNIT - 1) / UNIT;
 
 	return units <= 1 ? 0 : 64 - (unsigned int)__builtin_clzll(units - 1);
 }
 
-static size_t order_len(unsigned int order)
+static size_t arena_order_len(unsigned int order)
 {
 	return (size_t)UNIT << order;
 }
 
 /* ---- the lists of free blocks ---- */
 
-static void list_push(struct arena *a, uint32_t idx, unsigned int order)
+static void arena_list_push(struct arena *a, uint32_t idx, unsigned int order)
 {
 	uint32_t next = a->heads[order];
 
@@ -91,7 +91,7 @@ static void list_push(struct arena *a, uint32_t idx, unsigned int order)
 	a->state[idx] = (uint8_t)(FREE | order);
 }
 
-static void list_take(struct arena *a, uint32_t idx, unsigned int order)
+static void arena_list_take(struct arena *a, uint32_t idx, unsigned int order)
 {
 	struct links l = a->links[idx];
 
@@ -107,7 +107,7 @@ static void list_take(struct arena *a, uint32_t idx, unsigned int order)
 }
 
 /* Frees a block, as part of the largest one that it makes whole. */
-static void merge(struct arena *a, uint32_t idx, unsigned int order)
+static void arena_merge(struct arena *a, uint32_t idx, unsigned int order)
 {
 	uint32_t buddy;
 
@@ -116,15 +116,15 @@ static void merge(struct arena *a, uint32_t idx, unsigned int order)
 		buddy = idx ^ (1u << order);
 		if (a->state[buddy] != (FREE | order))
 			break;
-		list_take(a, buddy, order);
+		arena_list_take(a, buddy, order);
 		idx &= buddy;
 	}
-	list_push(a, idx, order);
+	arena_list_push(a, idx, order);
 }
 
 /* A block from the lists, or NONE. The smallest that will do is split; its
  * lowest part is taken. */
-static uint32_t split(struct arena *a, unsigned int order)
+static uint32_t arena_split(struct arena *a, unsigned int order)
 {
 	uint32_t fitting = a->nonempty & ~((1u << order) - 1);
 	unsigned int have;
@@ -134,20 +134,20 @@ static uint32_t split(struct arena *a, unsigned int order)
 		return NONE;
 	have = (unsigned int)__builtin_ctz(fitting);
 	idx = a->heads[have];
-	list_take(a, idx, have);
+	arena_list_take(a, idx, have);
 	while (have > order) {
 		have--;
-		list_push(a, idx + (1u << have), have);
+		arena_list_push(a, idx + (1u << have), have);
 	}
 	return idx;
 }
 
 /* The oldest first, so that the warmest ends up first on its list. */
-static void merge_hot(struct arena *a)
+static void arena_merge_hot(struct arena *a)
 {
 	for (unsigned int order = 0; order <= a->top; order++) {
 		for (unsigned int i = 0; i < a->hot[order].cnt; i++)
-			merge(a, a->hot[order].idx[i], order);
+			arena_merge(a, a->hot[order].idx[i], order);
 		a->hot[order].cnt = 0;
 	}
 }
@@ -156,7 +156,7 @@ static void merge_hot(struct arena *a)
 
 static void *arena_take(struct arena *a, struct arena_user *u, size_t len)
 {
-	unsigned int order = order_of(len);
+	unsigned int order = arena_order_of(len);
 	struct hot *hot;
 	uint32_t idx;
 	char *block;
@@ -166,24 +166,24 @@ static void *arena_take(struct arena *a, struct arena_user *u, size_t len)
 	if (hot->cnt) {
 		idx = hot->idx[--hot->cnt];
 	} else {
-		idx = split(a, order);
+		idx = arena_split(a, order);
 		if (idx == NONE) {
-			merge_hot(a);
-			idx = split(a, order);
+			arena_merge_hot(a);
+			idx = arena_split(a, order);
 		}
 		if (idx == NONE)
 			return NULL;
 	}
 	a->state[idx] = (uint8_t)(OUT | order);
 	a->owners[idx] = u;
-	a->used += order_len(order);
-	u->used += order_len(order);
+	a->used += arena_order_len(order);
+	u->used += arena_order_len(order);
 	block = a->base + (size_t)idx * UNIT;
-	ASAN_UNPOISON_MEMORY_REGION(block, order_len(order));
+	ASAN_UNPOISON_MEMORY_REGION(block, arena_order_len(order));
 	return block;
 }
 
-static void give(struct arena *a, char *block)
+static void arena_give_block(struct arena *a, char *block)
 {
 	size_t at = (size_t)(block - a->base);
 	uint32_t idx = (uint32_t)(at / UNIT);
@@ -193,12 +193,12 @@ static void give(struct arena *a, char *block)
 	assert(at < a->len && at % UNIT == 0);
 	assert(a->state[idx] >= OUT); /* else: given back twice, or a part */
 	order = a->state[idx] & ORDER;
-	a->used -= order_len(order);
-	a->owners[idx]->used -= order_len(order);
-	ASAN_POISON_MEMORY_REGION(block, order_len(order));
+	a->used -= arena_order_len(order);
+	a->owners[idx]->used -= arena_order_len(order);
+	ASAN_POISON_MEMORY_REGION(block, arena_order_len(order));
 	hot = &a->hot[order];
 	if (hot->cnt == HOT_CNT) {
-		merge(a, idx, order);
+		arena_merge(a, idx, order);
 		return;
 	}
 	hot->idx[hot->cnt++] = idx;
@@ -215,10 +215,10 @@ void arena_user_init(struct arena_user *u)
 }
 
 /* Not a matter of room, but of what is due to whom: see arena.h. */
-static bool may_have(const struct arena *a, const struct arena_user *u,
-		     size_t len)
+static bool arena_user_may_have(const struct arena *a,
+				const struct arena_user *u, size_t len)
 {
-	size_t want = order_len(order_of(len));
+	size_t want = arena_order_len(arena_order_of(len));
 
 	if (u == &a->nobody || u->used == 0)
 		return true;
@@ -227,7 +227,7 @@ static bool may_have(const struct arena *a, const struct arena_user *u,
 }
 
 /* Whose turn it is; NULL: nobody waits but for what is not due to them. */
-static struct arena_waiter *next_waiter(const struct arena *a)
+static struct arena_waiter *arena_next_waiter(const struct arena *a)
 {
 	struct list *it;
 
@@ -237,13 +237,14 @@ static struct arena_waiter *next_waiter(const struct arena *a)
 		struct arena_waiter *w =
 			list_first(&u->waiters, struct arena_waiter, node);
 
-		if (may_have(a, u, w->len))
+		if (arena_user_may_have(a, u, w->len))
 			return w;
 	}
 	return NULL;
 }
 
-static void waits(struct arena *a, struct arena_user *u, struct arena_waiter *w)
+static void arena_add_waiter(struct arena *a, struct arena_user *u,
+			     struct arena_waiter *w)
 {
 	list_add_tail(&u->waiters, &w->node);
 	if (list_empty(&u->node))
@@ -251,8 +252,8 @@ static void waits(struct arena *a, struct arena_user *u, struct arena_waiter *w)
 }
 
 /* The user goes to the end of the row, if it still waits. */
-static void waits_no_more(struct arena *a, struct arena_user *u,
-			  struct arena_waiter *w)
+static void arena_remove_waiter(struct arena *a, struct arena_user *u,
+				struct arena_waiter *w)
 {
 	list_del(&w->node);
 	list_del(&u->node);
@@ -270,11 +271,11 @@ static void arena_serve_waiters(struct arena *a)
 	if (a->serving)
 		return;
 	a->serving = true;
-	while ((w = next_waiter(a))) {
+	while ((w = arena_next_waiter(a))) {
 		block = arena_take(a, w->user, w->len);
 		if (!block)
 			break;
-		waits_no_more(a, w->user, w);
+		arena_remove_waiter(a, w->user, w);
 		w->granted(w, block);
 	}
 	a->serving = false;
@@ -288,13 +289,13 @@ void *arena_get(struct arena *a, size_t len)
 }
 
 /* Behind the others of its user, and behind whose turn it is. */
-static bool may_have_now(const struct arena *a, const struct arena_user *u,
-			 size_t len)
+static bool arena_user_may_have_now(const struct arena *a,
+				    const struct arena_user *u, size_t len)
 {
-	if (!may_have(a, u, len))
+	if (!arena_user_may_have(a, u, len))
 		return false;
 	return list_empty(&a->users) ||
-	       (list_empty(&u->waiters) && !next_waiter(a));
+	       (list_empty(&u->waiters) && !arena_next_waiter(a));
 }
 
 void *arena_get_wait(struct arena *a, size_t len, struct arena_waiter *w)
@@ -303,12 +304,12 @@ void *arena_get_wait(struct arena *a, size_t len, struct arena_waiter *w)
 
 	if (!w->user)
 		w->user = &a->nobody;
-	if (may_have_now(a, w->user, len))
+	if (arena_user_may_have_now(a, w->user, len))
 		block = arena_take(a, w->user, len);
 	if (block)
 		return block;
 	w->len = len;
-	waits(a, w->user, w);
+	arena_add_waiter(a, w->user, w);
 	return NULL;
 }
 
@@ -326,7 +327,7 @@ void arena_put(struct arena *a, void *block)
 {
 	if (!block)
 		return;
-	give(a, block);
+	arena_give_block(a, block);
 	arena_serve_waiters(a);
 }
 
@@ -391,23 +392,23 @@ static char *arena_map(size_t len)
 	return p;
 }
 
-static bool len_is_good(size_t len)
+static bool arena_len_is_good(size_t len)
 {
 	return len >= MIN_LEN && (len & (len - 1)) == 0 &&
-	       order_of(len) < ORDERS;
+	       arena_order_of(len) < ORDERS;
 }
 
 int arena_create(size_t len, struct arena **ret_arena)
 {
 	struct arena *a;
 
-	if (!len_is_good(len))
+	if (!arena_len_is_good(len))
 		return -EINVAL;
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return -ENOMEM;
 	a->len = len;
-	a->top = order_of(len);
+	a->top = arena_order_of(len);
 	a->uring_index = -1;
 	list_init(&a->users);
 	arena_user_init(&a->nobody);
@@ -421,7 +422,7 @@ int arena_create(size_t len, struct arena **ret_arena)
 		arena_destroy(a);
 		return -ENOMEM;
 	}
-	list_push(a, 0, a->top);
+	arena_list_push(a, 0, a->top);
 	ASAN_POISON_MEMORY_REGION(a->base, len);
 	*ret_arena = a;
 	return 0;

@@ -32,7 +32,7 @@ void contention_close(struct contention *c)
 
 /* Of three averages, "READY/ALL" and a PID; 0, which cannot be while we ask, when
  * they are not there. */
-static int ready_of(const char *text)
+static int contention_parse_ready(const char *text)
 {
 	for (unsigned int i = 0; i < 3; i++) {
 		text = strchr(text, ' ');
@@ -55,7 +55,7 @@ static void contention_read_load(struct contention *c)
 	if (len <= 0)
 		return;
 	text[len] = '\0';
-	ready = ready_of(text);
+	ready = contention_parse_ready(text);
 	if (ready > 0)
 		contention_add(c, ready);
 }

@@ -23,7 +23,8 @@
 
 /* A line of /proc/locks, see proc(5):
  * "1: FLOCK  ADVISORY  WRITE 708 08:01:1048576 0 EOF" */
-static bool is_lock_on(const char *line, const struct stat *st, pid_t *ret_pid)
+static bool file_lock_is_on(const char *line, const struct stat *st,
+			    pid_t *ret_pid)
 {
 	char where[64];
 	const char *at;
@@ -40,13 +41,14 @@ static bool is_lock_on(const char *line, const struct stat *st, pid_t *ret_pid)
 	return true;
 }
 
-static pid_t find_holder(const struct stat *st)
+static pid_t file_lock_find_holder(const struct stat *st)
 {
 	char line[256];
 	pid_t pid = 0;
 	FILE *f = fopen("/proc/locks", "re");
 
-	while (f && fgets(line, sizeof(line), f) && !is_lock_on(line, st, &pid))
+	while (f && fgets(line, sizeof(line), f) &&
+	       !file_lock_is_on(line, st, &pid))
 		;
 	if (f)
 		fclose(f);
@@ -54,7 +56,7 @@ static pid_t find_holder(const struct stat *st)
 }
 
 /* The signals that wait for a thread or for all (proc(5), status). */
-static bool has_kill_pending(const char *line)
+static bool file_lock_kill_pending(const char *line)
 {
 	if (strncmp(line, "SigPnd:", 7) != 0 &&
 	    strncmp(line, "ShdPnd:", 7) != 0)
@@ -62,7 +64,7 @@ static bool has_kill_pending(const char *line)
 	return strtoull(line + 7, NULL, 16) & 1ull << (SIGKILL - 1);
 }
 
-static bool has_ended(const char *line)
+static bool file_lock_holder_ended(const char *line)
 {
 	char state;
 
@@ -71,7 +73,7 @@ static bool has_ended(const char *line)
 }
 
 /* Killed, or gone but for threads whose I/O the kernel waits for. */
-static bool is_ending(pid_t pid)
+static bool file_lock_is_ending(pid_t pid)
 {
 	char path[64];
 	char line[256];
@@ -83,17 +85,19 @@ static bool is_ending(pid_t pid)
 	if (!f)
 		return true;
 	while (!ending && fgets(line, sizeof(line), f))
-		ending = has_ended(line) || has_kill_pending(line);
+		ending = file_lock_holder_ended(line) ||
+			 file_lock_kill_pending(line);
 	fclose(f);
 	return ending;
 }
 
 enum file_holder file_lock_holder(const struct stat *st, pid_t *ret_pid)
 {
-	*ret_pid = find_holder(st);
+	*ret_pid = file_lock_find_holder(st);
 	if (*ret_pid == 0)
 		return FILE_HOLDER_NONE;
-	return is_ending(*ret_pid) ? FILE_HOLDER_ENDING : FILE_HOLDER_ALIVE;
+	return file_lock_is_ending(*ret_pid) ? FILE_HOLDER_ENDING
+					     : FILE_HOLDER_ALIVE;
 }
 
 const char *file_lock_name(pid_t pid, char buf[FILE_LOCK_NAME_MAX])
@@ -122,14 +126,14 @@ const char *file_lock_name(pid_t pid, char buf[FILE_LOCK_NAME_MAX])
 }
 
 /* One device may have several names. */
-static bool is_same(const struct stat *a, const struct stat *b)
+static bool file_lock_is_same(const struct stat *a, const struct stat *b)
 {
 	if (S_ISBLK(a->st_mode) && S_ISBLK(b->st_mode))
 		return a->st_rdev == b->st_rdev;
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-static bool has_open(const char *pid, const struct stat *st)
+static bool file_lock_has_open(const char *pid, const struct stat *st)
 {
 	char path[64];
 	struct dirent *entry;
@@ -142,7 +146,7 @@ static bool has_open(const char *pid, const struct stat *st)
 	while (dir && !found && (entry = readdir(dir)))
 		found = entry->d_name[0] != '.' &&
 			!fstatat(dirfd(dir), entry->d_name, &is, 0) &&
-			is_same(&is, st);
+			file_lock_is_same(&is, st);
 	if (dir)
 		closedir(dir);
 	return found;
@@ -150,7 +154,7 @@ static bool has_open(const char *pid, const struct stat *st)
 
 bool file_lock_is_ours(const struct stat *st)
 {
-	return has_open("self", st);
+	return file_lock_has_open("self", st);
 }
 
 pid_t file_lock_opener(const struct stat *st)
@@ -162,7 +166,8 @@ pid_t file_lock_opener(const struct stat *st)
 	while (dir && !pid && (entry = readdir(dir))) {
 		pid_t is = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (is > 0 && is != getpid() && has_open(entry->d_name, st))
+		if (is > 0 && is != getpid() &&
+		    file_lock_has_open(entry->d_name, st))
 			pid = is;
 	}
 	if (dir)

@@ -12,7 +12,7 @@
 #define CAP_IPC_LOCK 14
 
 /* The number behind @name in proc(5)'s status of this process, 0 if none. */
-static uint64_t status_number(const char *name, int base)
+static uint64_t memlock_status_number(const char *name, int base)
 {
 	char line[128];
 	uint64_t n = 0;
@@ -41,7 +41,7 @@ uint64_t memlock_limit(void)
 
 uint64_t memlock_used(void)
 {
-	return status_number("VmPin:", 10) << 10;
+	return memlock_status_number("VmPin:", 10) << 10;
 }
 
 uint64_t memlock_left(void)
@@ -50,7 +50,7 @@ uint64_t memlock_left(void)
 	uint64_t used = memlock_used();
 
 	if (limit == MEMLOCK_ANY ||
-	    (status_number("CapEff:", 16) & 1u << CAP_IPC_LOCK))
+	    (memlock_status_number("CapEff:", 16) & 1u << CAP_IPC_LOCK))
 		return MEMLOCK_ANY;
 	return limit > used ? limit - used : 0;
 }

@@ -20,7 +20,7 @@ static int pidfile_fail(const char *path, int err, struct error *e)
 }
 
 /* What cannot be locked (a pipe, some network file systems) does without. */
-static int lock(const struct pidfile *p, struct error *e)
+static int pidfile_lock(const struct pidfile *p, struct error *e)
 {
 	char who[FILE_LOCK_NAME_MAX];
 	pid_t pid = 0;
@@ -47,7 +47,7 @@ int pidfile_open(struct pidfile *p, const char *path, struct error *e)
 		return pidfile_fail(path, -errno, e);
 	if (!realpath(path, p->path)) /* a pipe has none */
 		snprintf(p->path, sizeof(p->path), "%s", path);
-	err = lock(p, e);
+	err = pidfile_lock(p, e);
 	if (err) {
 		close(p->fd);
 		p->fd = -1;

@@ -12,7 +12,7 @@
 /* Its address tells threads apart. */
 static _Thread_local char thread_mark;
 
-static inline void cpu_relax(void)
+static inline void reactor_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
 	__builtin_ia32_pause();
@@ -21,7 +21,7 @@ static inline void cpu_relax(void)
 #endif
 }
 
-static unsigned int work(struct reactor *r)
+static unsigned int reactor_work(struct reactor *r)
 {
 	unsigned int done;
 
@@ -40,7 +40,7 @@ static unsigned int work(struct reactor *r)
 
 /* Arms the pollers and looks once more; what came between the last look and the
  * arming would wake nobody. Returns true when there is nothing to do. */
-static bool pollers_quiet(struct reactor *r)
+static bool reactor_pollers_quiet(struct reactor *r)
 {
 	unsigned int done;
 
@@ -57,7 +57,7 @@ static int reactor_sleep(struct reactor *r, uint64_t until_us)
 {
 	uint64_t due_us;
 
-	if (!pollers_quiet(r) || !reactor_fall_asleep(r)) {
+	if (!reactor_pollers_quiet(r) || !reactor_fall_asleep(r)) {
 		r->busy = true;
 		return reactor_enter_if_needed(r);
 	}
@@ -71,13 +71,13 @@ static int reactor_sleep(struct reactor *r, uint64_t until_us)
  * system call both submits and waits. */
 static int reactor_run_turn(struct reactor *r)
 {
-	if (work(r)) {
+	if (reactor_work(r)) {
 		r->busy = true;
 		if (r->polled || reactor_worth_polling(r) || r->more)
 			return reactor_enter_if_needed(r);
 	}
 	if (reactor_keep_polling(r)) {
-		cpu_relax();
+		reactor_relax();
 		return reactor_enter_if_needed(r);
 	}
 	return reactor_sleep(r, NO_DEADLINE);
@@ -134,13 +134,13 @@ int reactor_run(struct reactor *r)
 
 /* One turn without waiting; when it does nothing, all is left so that
  * something to do makes the ring's descriptor readable. */
-static int turn_once(struct reactor *r)
+static int reactor_turn_once(struct reactor *r)
 {
-	int ret = work(r) != 0;
+	int ret = reactor_work(r) != 0;
 	int err;
 
 	if (!ret) {
-		ret = !pollers_quiet(r);
+		ret = !reactor_pollers_quiet(r);
 		reactor_set_alarm(r);
 	}
 	err = reactor_enter_if_needed(r);
@@ -153,12 +153,12 @@ static int turn_once(struct reactor *r)
 	return ret;
 }
 
-static int turns_until(struct reactor *r, uint64_t until_us)
+static int reactor_turns_until(struct reactor *r, uint64_t until_us)
 {
 	int err;
 
 	for (;;) {
-		if (work(r)) {
+		if (reactor_work(r)) {
 			r->busy = true;
 			err = reactor_enter_if_needed(r);
 			return err ? err : 1;
@@ -166,7 +166,7 @@ static int turns_until(struct reactor *r, uint64_t until_us)
 		if (atomic_load(&r->stop) || reactor_now_us(r) >= until_us)
 			return reactor_enter_if_needed(r);
 		if (reactor_keep_polling(r)) {
-			cpu_relax();
+			reactor_relax();
 			err = reactor_enter_if_needed(r);
 		} else {
 			err = reactor_sleep(r, until_us);
@@ -185,12 +185,12 @@ int reactor_run_once(struct reactor *r, int timeout_ms)
 	if (ret)
 		return ret;
 	if (timeout_ms == 0) {
-		ret = turn_once(r);
+		ret = reactor_turn_once(r);
 	} else {
 		if (timeout_ms > 0)
 			until_us = reactor_coarse_us(r) +
 				   (uint64_t)timeout_ms * 1000;
-		ret = turns_until(r, until_us);
+		ret = reactor_turns_until(r, until_us);
 	}
 	atomic_store(&r->stop, false);
 	reactor_end(r);

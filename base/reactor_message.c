@@ -12,7 +12,7 @@
  * are sequentially consistent, so at least one of them sees the other. Of many
  * senders one clears asleep and pays for the system call.
  */
-static void wake_up(struct reactor *r)
+static void reactor_wake_up(struct reactor *r)
 {
 	uint64_t one = 1;
 
@@ -31,17 +31,17 @@ void reactor_send(struct reactor *to, struct reactor_msg *msg)
 	do {
 		msg->next = head;
 	} while (!atomic_compare_exchange_weak(&to->msgs, &head, msg));
-	wake_up(to);
+	reactor_wake_up(to);
 }
 
 void reactor_stop(struct reactor *r)
 {
 	atomic_store(&r->stop, true);
-	wake_up(r);
+	reactor_wake_up(r);
 }
 
 /* The list was built by pushing at its head: turn it, for the order. */
-static struct reactor_msg *oldest_first(struct reactor_msg *msg)
+static struct reactor_msg *reactor_oldest_first(struct reactor_msg *msg)
 {
 	struct reactor_msg *first = NULL;
 	struct reactor_msg *next;
@@ -60,7 +60,7 @@ unsigned int reactor_run_messages(struct reactor *r)
 	struct reactor_msg *msg;
 	unsigned int done = 0;
 
-	msg = oldest_first(atomic_exchange(&r->msgs, NULL));
+	msg = reactor_oldest_first(atomic_exchange(&r->msgs, NULL));
 	for (; msg; msg = next) {
 		next = msg->next;
 		msg->run(msg);
@@ -92,7 +92,7 @@ void reactor_wake_done(struct reactor_op *op, int res, unsigned int cqe_flags)
 /* From now on senders wake us; false when there is something already. */
 bool reactor_fall_asleep(struct reactor *r)
 {
-	atomic_store(&r->asleep, true); /* see wake_up() */
+	atomic_store(&r->asleep, true); /* see reactor_wake_up() */
 	if (!atomic_load(&r->msgs) && !atomic_load(&r->stop))
 		return true;
 	atomic_store(&r->asleep, false);

@@ -30,22 +30,22 @@ void reactor_await(struct reactor *r, int cnt)
  */
 #define POLL_LONG_FACTOR 5
 
-static uint64_t poll_long_us(const struct reactor *r)
+static uint64_t reactor_poll_long_us(const struct reactor *r)
 {
 	return (uint64_t)r->poll_us * POLL_LONG_FACTOR;
 }
 
-static bool poll_time_is_over(struct reactor *r)
+static bool reactor_poll_time_is_over(struct reactor *r)
 {
 	uint64_t now = reactor_exact_us(r);
 
 	if (!r->idle_since_us)
 		r->idle_since_us = now;
 	return now - r->idle_since_us >=
-	       (r->polls_long ? poll_long_us(r) : r->poll_us);
+	       (r->polls_long ? reactor_poll_long_us(r) : r->poll_us);
 }
 
-static void stop_polling(struct reactor *r)
+static void reactor_stop_polling(struct reactor *r)
 {
 	r->polling = false;
 	r->polls_long = false;
@@ -54,11 +54,11 @@ static void stop_polling(struct reactor *r)
 
 /* Chooses how long to poll from now on. Only after a sleep that followed
  * polling is it known since when there was nothing to do. */
-static void judge_sleep(struct reactor *r)
+static void reactor_judge_sleep(struct reactor *r)
 {
 	if (r->slept && r->polled && r->idle_since_us)
 		r->polls_long = reactor_exact_us(r) - r->idle_since_us <=
-				poll_long_us(r);
+				reactor_poll_long_us(r);
 	r->slept = false;
 	r->idle_since_us = 0;
 }
@@ -70,13 +70,13 @@ bool reactor_keep_polling(struct reactor *r)
 		r->busy = false;
 		if (r->poll_us && !r->polled)
 			contention_look(&r->contention);
-		judge_sleep(r);
+		reactor_judge_sleep(r);
 		r->polling = reactor_worth_polling(r);
 		r->idle_turns = 0;
 	}
 	if (r->polling && ++r->idle_turns % POLL_TURNS == 0 &&
-	    poll_time_is_over(r))
-		stop_polling(r);
+	    reactor_poll_time_is_over(r))
+		reactor_stop_polling(r);
 	return r->polling;
 }
 

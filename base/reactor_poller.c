@@ -22,7 +22,7 @@ void reactor_poller_remove(struct reactor *r, struct reactor_poller *p)
  * A walk over the pollers during which handlers may remove any of them:
  * reactor_poller_remove() moves r->next_poller on. There is one walk at a time.
  */
-static struct reactor_poller *walk_next(struct reactor *r)
+static struct reactor_poller *reactor_walk_next(struct reactor *r)
 {
 	struct list *node = r->next_poller;
 
@@ -32,10 +32,10 @@ static struct reactor_poller *walk_next(struct reactor *r)
 	return container_of(node, struct reactor_poller, node);
 }
 
-static struct reactor_poller *walk_first(struct reactor *r)
+static struct reactor_poller *reactor_walk_first(struct reactor *r)
 {
 	r->next_poller = r->pollers.next;
-	return walk_next(r);
+	return reactor_walk_next(r);
 }
 
 unsigned int reactor_poll_all(struct reactor *r)
@@ -43,7 +43,7 @@ unsigned int reactor_poll_all(struct reactor *r)
 	struct reactor_poller *p;
 	unsigned int done = 0;
 
-	for (p = walk_first(r); p; p = walk_next(r)) {
+	for (p = reactor_walk_first(r); p; p = reactor_walk_next(r)) {
 		if (p->poll)
 			done += p->poll(p);
 	}
@@ -55,7 +55,7 @@ bool reactor_arm_all(struct reactor *r)
 	struct reactor_poller *p;
 	bool armed = true;
 
-	for (p = walk_first(r); p && armed; p = walk_next(r)) {
+	for (p = reactor_walk_first(r); p && armed; p = reactor_walk_next(r)) {
 		if (p->arm)
 			armed = p->arm(p);
 	}
@@ -68,7 +68,7 @@ unsigned int reactor_flush_all(struct reactor *r)
 	struct reactor_poller *p;
 	unsigned int more = 0;
 
-	for (p = walk_first(r); p; p = walk_next(r)) {
+	for (p = reactor_walk_first(r); p; p = reactor_walk_next(r)) {
 		if (p->flush)
 			more += p->flush(p);
 	}

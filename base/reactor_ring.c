@@ -106,7 +106,7 @@ void reactor_cancel(struct reactor *r, struct reactor_op *op)
 }
 
 /* True when it was work: not our own housekeeping. */
-static bool run_done(struct reactor *r, const struct io_uring_cqe *cqe)
+static bool reactor_run_done(struct reactor *r, const struct io_uring_cqe *cqe)
 {
 	struct reactor_op *op = io_uring_cqe_get_data(cqe);
 
@@ -142,7 +142,7 @@ unsigned int reactor_run_completions(struct reactor *r)
 		io_uring_cq_advance(&r->ring, n);
 		ready -= n;
 		for (unsigned int i = 0; i < n; i++)
-			done += run_done(r, &batch[i]);
+			done += reactor_run_done(r, &batch[i]);
 	}
 	r->stats.completions += done;
 	return done;

@@ -8,7 +8,7 @@
 /* io_uring: io_buffer_validate(), the length of one fixed buffer. */
 #define MAX_FIXED_BUFFER ((size_t)1 << 30)
 
-static int slots_init(struct slots *s, unsigned int cnt)
+static int reactor_slots_init(struct slots *s, unsigned int cnt)
 {
 	if (!cnt)
 		return 0;
@@ -30,13 +30,14 @@ static int reactor_slots_take(struct slots *s)
 	return -ENOSPC;
 }
 
-static void slots_give(struct slots *s, int index)
+static void reactor_slot_give(struct slots *s, int index)
 {
 	assert(index >= 0 && (unsigned int)index < s->cnt && s->taken[index]);
 	s->taken[index] = false;
 }
 
-static int buffer_update(struct reactor *r, int index, void *addr, size_t len)
+static int reactor_buffer_update(struct reactor *r, int index, void *addr,
+				 size_t len)
 {
 	struct iovec iov = { .iov_base = addr, .iov_len = len };
 	__u64 tag = 0;
@@ -62,9 +63,9 @@ int reactor_buffer_add(struct reactor *r, void *addr, size_t len,
 	index = reactor_slots_take(&r->buffers);
 	if (index < 0)
 		return index;
-	err = buffer_update(r, index, addr, len);
+	err = reactor_buffer_update(r, index, addr, len);
 	if (err) {
-		slots_give(&r->buffers, index);
+		reactor_slot_give(&r->buffers, index);
 		return err;
 	}
 	*ret_index = index;
@@ -73,8 +74,8 @@ int reactor_buffer_add(struct reactor *r, void *addr, size_t len,
 
 void reactor_buffer_remove(struct reactor *r, int index)
 {
-	slots_give(&r->buffers, index);
-	buffer_update(r, index, NULL, 0);
+	reactor_slot_give(&r->buffers, index);
+	reactor_buffer_update(r, index, NULL, 0);
 }
 
 int reactor_file_add(struct reactor *r, int fd, int *ret_index)
@@ -90,7 +91,7 @@ int reactor_file_add(struct reactor *r, int fd, int *ret_index)
 	ret = io_uring_register_files_update(&r->ring, (unsigned int)index, &fd,
 					     1);
 	if (ret != 1) {
-		slots_give(&r->files, index);
+		reactor_slot_give(&r->files, index);
 		return ret < 0 ? ret : -EBADF;
 	}
 	*ret_index = index;
@@ -101,7 +102,7 @@ void reactor_file_remove(struct reactor *r, int index)
 {
 	int none = -1;
 
-	slots_give(&r->files, index);
+	reactor_slot_give(&r->files, index);
 	io_uring_register_files_update(&r->ring, (unsigned int)index, &none, 1);
 }
 
@@ -113,10 +114,10 @@ int reactor_tables_init(struct reactor *r, const struct reactor_options *opt)
 
 	if (opt->max_buffers &&
 	    !io_uring_register_buffers_sparse(&r->ring, opt->max_buffers))
-		err = slots_init(&r->buffers, opt->max_buffers);
+		err = reactor_slots_init(&r->buffers, opt->max_buffers);
 	if (!err && opt->max_files &&
 	    !io_uring_register_files_sparse(&r->ring, opt->max_files))
-		err = slots_init(&r->files, opt->max_files);
+		err = reactor_slots_init(&r->files, opt->max_files);
 	return err;
 }
 

@@ -3,7 +3,7 @@
 
 #include <poll.h>
 
-static void watch_arm(struct reactor_watch *w)
+static void reactor_watch_arm(struct reactor_watch *w)
 {
 	struct io_uring_sqe *sqe = reactor_sqe(w->reactor);
 
@@ -12,7 +12,8 @@ static void watch_arm(struct reactor_watch *w)
 	w->armed = true;
 }
 
-static void watch_done(struct reactor_op *op, int res, unsigned int cqe_flags)
+static void reactor_watch_done(struct reactor_op *op, int res,
+			       unsigned int cqe_flags)
 {
 	struct reactor_watch *w = container_of(op, struct reactor_watch, op);
 
@@ -30,16 +31,16 @@ static void watch_done(struct reactor_op *op, int res, unsigned int cqe_flags)
 	/* The kernel ends a multishot poll when the completion queue is full.
 	 * A new one looks at the file first, so no edge is lost. */
 	if (!w->armed)
-		watch_arm(w);
+		reactor_watch_arm(w);
 	w->ready(w, (uint32_t)res);
 }
 
 void reactor_watch_start(struct reactor *r, struct reactor_watch *w)
 {
-	w->op.done = watch_done;
+	w->op.done = reactor_watch_done;
 	w->reactor = r;
 	w->stopping = false;
-	watch_arm(w);
+	reactor_watch_arm(w);
 }
 
 void reactor_watch_stop(struct reactor_watch *w)
