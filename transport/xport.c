@@ -70,7 +70,7 @@ void xp_core_recv_layout(const struct xp_config *cfg, size_t *ret_stride,
 
 /* ---- posting ---- */
 
-static void mark_dirty(struct xp_chan *ch)
+static void chan_mark_dirty(struct xp_chan *ch)
 {
 	if (list_empty(&ch->dirty_node))
 		list_add_tail(&ch->xp->dirty, &ch->dirty_node);
@@ -150,7 +150,7 @@ static struct xp_group *group_get(struct xp_chan *ch, struct xp_chain *c)
  * there are free send-queue entries. A group ends with its chain, with the
  * batch, or (without selective signalling) at once.
  */
-static unsigned int build_batch(struct xp_chan *ch, struct xp_wr *wrs)
+static unsigned int chan_build_batch(struct xp_chan *ch, struct xp_wr *wrs)
 {
 	bool selective = ch->xp->ops->selective;
 	struct xp_group *g = NULL;
@@ -179,13 +179,14 @@ static unsigned int build_batch(struct xp_chan *ch, struct xp_wr *wrs)
 	return n;
 }
 
-static void pump(struct xp_chan *ch)
+static void chan_post_queued(struct xp_chan *ch)
 {
 	struct xp_wr wrs[XP_BATCH];
 	unsigned int n;
 	int taken;
 
-	while (ch->state == XP_CHAN_OPEN && (n = build_batch(ch, wrs)) > 0) {
+	while (ch->state == XP_CHAN_OPEN &&
+	       (n = chan_build_batch(ch, wrs)) > 0) {
 		ch->xp->stats.posts++;
 		ch->xp->stats.wrs += n;
 		taken = ch->xp->ops->post_send(ch, wrs, n);
@@ -210,7 +211,7 @@ static void xp_post_chain(struct xp_chan *ch, struct xp_chain *c)
 		return;
 	}
 	list_add_tail(&ch->queued, &c->node);
-	mark_dirty(ch);
+	chan_mark_dirty(ch);
 }
 
 void xp_post(struct xp_chan *ch, struct xp_chain *c)
@@ -226,7 +227,7 @@ static void chain_done(struct xp_chain *c, int status)
 }
 
 /* Completes the chains that were posted on closing channels. */
-static bool finish_undone(struct xp *xp)
+static bool xp_finish_undone(struct xp *xp)
 {
 	struct list todo;
 	struct list *it;
@@ -254,20 +255,20 @@ static bool xp_flush(struct reactor_poller *p)
 		xp->ops->post_recv(xp, &xp->released);
 	}
 	while ((it = list_pop(&xp->dirty)))
-		pump(container_of(it, struct xp_chan, dirty_node));
+		chan_post_queued(container_of(it, struct xp_chan, dirty_node));
 	if (xp->ops->flush)
 		more = xp->ops->flush(xp);
-	return finish_undone(xp) || more;
+	return xp_finish_undone(xp) || more;
 }
 
-static unsigned int poll(struct reactor_poller *p)
+static unsigned int xp_poll(struct reactor_poller *p)
 {
 	struct xp *xp = container_of(p, struct xp, poller);
 
 	return xp->ops->poll(xp);
 }
 
-static bool arm(struct reactor_poller *p)
+static bool xp_arm(struct reactor_poller *p)
 {
 	struct xp *xp = container_of(p, struct xp, poller);
 
@@ -277,13 +278,13 @@ static bool arm(struct reactor_poller *p)
 
 /* ---- silent peers ---- */
 
-static void probe_done(struct xp_chain *c, int status)
+static void chan_probe_done(struct xp_chain *c, int status)
 {
 	container_of(c, struct xp_chan, probe)->probing = false;
 }
 
 /* What is under way is acknowledged, or fails, by itself. */
-static void probe_if_silent(struct xp_chan *ch)
+static void chan_probe_if_silent(struct xp_chan *ch)
 {
 	bool silent = !ch->heard && !ch->probing && list_empty(&ch->posted) &&
 		      list_empty(&ch->queued);
@@ -292,39 +293,40 @@ static void probe_if_silent(struct xp_chan *ch)
 	if (!silent)
 		return;
 	ch->probing = true;
-	ch->probe =
-		(struct xp_chain){ .dir = XP_RDMA_WRITE, .done = probe_done };
+	ch->probe = (struct xp_chain){ .dir = XP_RDMA_WRITE,
+				       .done = chan_probe_done };
 	xp_post_chain(ch, &ch->probe);
 }
 
-static void set_probe_timer(struct xp *xp)
+static void xp_set_probe_timer(struct xp *xp)
 {
 	reactor_timer_set(xp->cfg.reactor, &xp->probe_timer,
 			  xp->cfg.keepalive_ms);
 }
 
 /* One timer for all channels, and none when there are none. */
-static void probe_all(struct reactor_timer *t)
+static void xp_probe_all(struct reactor_timer *t)
 {
 	struct xp *xp = container_of(t, struct xp, probe_timer);
 	struct list *it;
 
 	list_for_each(it, &xp->probed)
-		probe_if_silent(container_of(it, struct xp_chan, probed_node));
-	set_probe_timer(xp);
+		chan_probe_if_silent(
+			container_of(it, struct xp_chan, probed_node));
+	xp_set_probe_timer(xp);
 }
 
-static void start_probing(struct xp_chan *ch)
+static void chan_start_probing(struct xp_chan *ch)
 {
 	if (!ch->probes)
 		return;
 	if (list_empty(&ch->xp->probed))
-		set_probe_timer(ch->xp);
+		xp_set_probe_timer(ch->xp);
 	list_add_tail(&ch->xp->probed, &ch->probed_node);
 	ch->heard = true;
 }
 
-static void stop_probing(struct xp_chan *ch)
+static void chan_stop_probing(struct xp_chan *ch)
 {
 	list_del(&ch->probed_node);
 	if (list_empty(&ch->xp->probed))
@@ -354,7 +356,7 @@ void xp_core_group_done(struct xp_group *g, int status)
 	assert(c->groups > 0);
 	c->groups--;
 	if (!list_empty(&ch->queued))
-		mark_dirty(ch);
+		chan_mark_dirty(ch);
 	/* A chain cut in two by a failure stays until the channel is drained:
 	 * the fabric may still hold the part that was posted. */
 	if (c->all_posted && c->groups == 0)
@@ -412,16 +414,16 @@ void xp_core_established(struct xp_chan *ch, const void *pdata, size_t len)
 	if (ch->state != XP_CHAN_CONNECTING)
 		return;
 	ch->state = XP_CHAN_OPEN;
-	start_probing(ch);
+	chan_start_probing(ch);
 	ch->handler->established(ch, pdata, len);
 }
 
 /* The one door out of CONNECTING and OPEN. */
-static void begin_close(struct xp_chan *ch)
+static void chan_begin_close(struct xp_chan *ch)
 {
 	assert(ch->state < XP_CHAN_CLOSING);
 	ch->state = XP_CHAN_CLOSING;
-	stop_probing(ch);
+	chan_stop_probing(ch);
 	if (ch->handler->closing)
 		ch->handler->closing(ch);
 	ch->xp->ops->disconnect(ch);
@@ -432,7 +434,7 @@ void xp_close(struct xp_chan *ch)
 	if (ch->state >= XP_CHAN_CLOSING)
 		return;
 	error_set(&ch->why, 0, "closed by this side");
-	begin_close(ch);
+	chan_begin_close(ch);
 }
 
 void xp_core_keep_reject(struct xp_chan *ch, const void *data, size_t len)
@@ -454,10 +456,10 @@ void xp_core_fail(struct xp_chan *ch, int err, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(ch->why.text, sizeof(ch->why.text), fmt, ap);
 	va_end(ap);
-	begin_close(ch);
+	chan_begin_close(ch);
 }
 
-static void flush_chains(struct list *chains)
+static void chains_flush(struct list *chains)
 {
 	struct list todo;
 	struct list *it;
@@ -474,11 +476,11 @@ static void flush_chains(struct list *chains)
 void xp_core_drained(struct xp_chan *ch)
 {
 	assert(ch->state == XP_CHAN_CLOSING);
-	flush_chains(&ch->posted);
-	flush_chains(&ch->queued);
+	chains_flush(&ch->posted);
+	chains_flush(&ch->queued);
 	/* Some were posted when the channel was already closing, maybe just
 	 * now by the done() of another. */
-	while (finish_undone(ch->xp))
+	while (xp_finish_undone(ch->xp))
 		;
 	list_del(&ch->dirty_node);
 	ch->state = XP_CHAN_CLOSED;
@@ -506,9 +508,9 @@ void xp_core_init(struct xp *xp, const struct xp_ops *ops,
 		xp->cfg.keepalive_ms = XP_KEEPALIVE_MS;
 	list_init(&xp->undone);
 	list_init(&xp->probed);
-	reactor_timer_init(&xp->probe_timer, probe_all);
-	xp->poller.poll = ops->poll ? poll : NULL;
-	xp->poller.arm = ops->poll ? arm : NULL;
+	reactor_timer_init(&xp->probe_timer, xp_probe_all);
+	xp->poller.poll = ops->poll ? xp_poll : NULL;
+	xp->poller.arm = ops->poll ? xp_arm : NULL;
 	xp->poller.flush = xp_flush;
 	reactor_poller_add(cfg->reactor, &xp->poller);
 }

@@ -34,7 +34,7 @@ static void *tcp_chan_cut(void *block, size_t *off, size_t len, size_t align)
 }
 
 /* Returns the length of the block. */
-static size_t lay_out(struct tcp_chan *ch)
+static size_t tcp_chan_lay_out(struct tcp_chan *ch)
 {
 	const struct xp_config *cfg = &ch->base.xp->cfg;
 	size_t tx_cnt = cfg->send_depth + TCP_ANSWERS_MAX;
@@ -55,16 +55,16 @@ static size_t lay_out(struct tcp_chan *ch)
 	return off;
 }
 
-static int block_alloc(struct tcp_chan *ch)
+static int tcp_chan_alloc_block(struct tcp_chan *ch)
 {
-	ch->block_len = lay_out(ch);
+	ch->block_len = tcp_chan_lay_out(ch);
 	ch->block = mmap(NULL, ch->block_len, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (ch->block == MAP_FAILED) {
 		ch->block = NULL;
 		return -ENOMEM;
 	}
-	lay_out(ch);
+	tcp_chan_lay_out(ch);
 	ch->recv_mr.xp = ch->base.xp;
 	ch->recv_mr.addr = ch->block;
 	ch->recv_mr.len = ch->block_len;
@@ -72,7 +72,7 @@ static int block_alloc(struct tcp_chan *ch)
 }
 
 /* Also of half of one. */
-static void chan_free(struct tcp_chan *ch)
+static void tcp_chan_destroy(struct tcp_chan *ch)
 {
 	struct tcp_xp *xp = tcp_xp(ch->base.xp);
 
@@ -93,12 +93,12 @@ static void chan_free(struct tcp_chan *ch)
 
 void tcp_chan_free(struct xp_chan *base)
 {
-	chan_free(tcp_chan(base));
+	tcp_chan_destroy(tcp_chan(base));
 }
 
-static void timed_out(struct reactor_timer *t);
+static void tcp_chan_timed_out(struct reactor_timer *t);
 
-static void chan_init(struct tcp_chan *ch, unsigned int recv_cnt)
+static void tcp_chan_init(struct tcp_chan *ch, unsigned int recv_cnt)
 {
 	ch->fd = -1;
 	ch->rx.window = TCP_STAGE_LEN;
@@ -112,12 +112,12 @@ static void chan_init(struct tcp_chan *ch, unsigned int recv_cnt)
 	list_init(&ch->reads);
 	list_init(&ch->free_tx);
 	list_init(&ch->free_ius);
-	reactor_timer_init(&ch->timer, timed_out);
+	reactor_timer_init(&ch->timer, tcp_chan_timed_out);
 	snprintf(ch->base.device, sizeof(ch->base.device), "tcp");
 }
 
-static struct tcp_chan *chan_new(struct xp *base,
-				 const struct xp_chan_params *params)
+static struct tcp_chan *tcp_chan_new(struct xp *base,
+				     const struct xp_chan_params *params)
 {
 	struct tcp_chan *ch = calloc(1, sizeof(*ch));
 	struct tcp_xp *xp = tcp_xp(base);
@@ -125,11 +125,11 @@ static struct tcp_chan *chan_new(struct xp *base,
 	if (!ch)
 		return NULL;
 	assert(params->pdata_len <= TCP_CM_DATA_MAX);
-	chan_init(ch, params->recv_cnt);
+	tcp_chan_init(ch, params->recv_cnt);
 	ch->base.xp = base;
 	if (xp_core_chan_init(&ch->base, base, params, base->cfg.send_depth) ||
-	    block_alloc(ch)) {
-		chan_free(ch);
+	    tcp_chan_alloc_block(ch)) {
+		tcp_chan_destroy(ch);
 		return NULL;
 	}
 	if (list_empty(&xp->chans))
@@ -141,7 +141,7 @@ static struct tcp_chan *chan_new(struct xp *base,
 
 /* ---- the end ---- */
 
-static void drained_if_idle(struct tcp_chan *ch)
+static void tcp_chan_drained_if_idle(struct tcp_chan *ch)
 {
 	if (!ch->rx_busy && !ch->tx_busy && list_empty(&ch->end_node))
 		list_add_tail(&tcp_xp(ch->base.xp)->drained, &ch->end_node);
@@ -158,14 +158,14 @@ void tcp_disconnect(struct xp_chan *base)
 		reactor_cancel(tcp_reactor(ch), &ch->rx_op);
 	if (ch->tx_busy)
 		reactor_cancel(tcp_reactor(ch), &ch->tx_op);
-	drained_if_idle(ch);
+	tcp_chan_drained_if_idle(ch);
 }
 
 bool tcp_is_ending(struct tcp_chan *ch)
 {
 	if (ch->base.state < XP_CHAN_CLOSING)
 		return false;
-	drained_if_idle(ch);
+	tcp_chan_drained_if_idle(ch);
 	return true;
 }
 
@@ -210,7 +210,7 @@ void tcp_broke(struct tcp_chan *ch, int err)
 
 /* ---- the beginning ---- */
 
-static void timed_out(struct reactor_timer *t)
+static void tcp_chan_timed_out(struct reactor_timer *t)
 {
 	struct tcp_chan *ch = container_of(t, struct tcp_chan, timer);
 
@@ -218,7 +218,7 @@ static void timed_out(struct reactor_timer *t)
 		     ch->base.peer, ch->timeout_ms);
 }
 
-static void connect_failed(struct tcp_chan *ch, int err)
+static void tcp_chan_connect_failed(struct tcp_chan *ch, int err)
 {
 	struct xp_chan *base = &ch->base;
 
@@ -250,7 +250,7 @@ static void connect_failed(struct tcp_chan *ch, int err)
 	}
 }
 
-static void name_local(struct tcp_chan *ch)
+static void tcp_chan_name_local(struct tcp_chan *ch)
 {
 	struct sockaddr_storage addr;
 	socklen_t len = sizeof(addr);
@@ -261,8 +261,9 @@ static void name_local(struct tcp_chan *ch)
 }
 
 /* The message of connection management that lies in the stage. */
-static void send_cm(struct tcp_chan *ch,
-		    void (*done)(struct reactor_op *, int, unsigned int))
+static void tcp_chan_send_cm(struct tcp_chan *ch,
+			     void (*done)(struct reactor_op *, int,
+					  unsigned int))
 {
 	struct io_uring_sqe *sqe = reactor_sqe(tcp_reactor(ch));
 
@@ -275,7 +276,7 @@ static void send_cm(struct tcp_chan *ch,
 
 /* The result of an operation on a channel that is to be: false when there is
  * nothing more to do. */
-static bool goes_on(struct tcp_chan *ch, bool *busy, int *res)
+static bool tcp_chan_goes_on(struct tcp_chan *ch, bool *busy, int *res)
 {
 	*busy = false;
 	ch->base.xp->stats.cqes++;
@@ -283,11 +284,11 @@ static bool goes_on(struct tcp_chan *ch, bool *busy, int *res)
 		return false;
 	*res = tcp_result(*res);
 	if (*res < 0)
-		connect_failed(ch, *res);
+		tcp_chan_connect_failed(ch, *res);
 	return *res >= 0;
 }
 
-static void read_answer(struct tcp_chan *ch);
+static void tcp_chan_read_answer(struct tcp_chan *ch);
 
 static void tcp_chan_answered(struct tcp_chan *ch, const struct tcp_cm *cm)
 {
@@ -295,62 +296,64 @@ static void tcp_chan_answered(struct tcp_chan *ch, const struct tcp_cm *cm)
 
 	if (cm->type == TCP_CM_REJECT) {
 		xp_core_keep_reject(&ch->base, pdata, cm->data_len);
-		connect_failed(ch, -ECONNREFUSED);
+		tcp_chan_connect_failed(ch, -ECONNREFUSED);
 		return;
 	}
 	ch->order = cm->order;
 	ch->rx.off = TCP_CM_LEN + cm->data_len;
 	reactor_timer_stop(&ch->timer);
-	name_local(ch);
+	tcp_chan_name_local(ch);
 	xp_core_established(&ch->base, pdata, cm->data_len);
 	tcp_rx_run(ch);
 }
 
-static void answer_read(struct reactor_op *op, int res, unsigned int cqe_flags)
+static void tcp_chan_answer_read(struct reactor_op *op, int res,
+				 unsigned int cqe_flags)
 {
 	struct tcp_chan *ch = container_of(op, struct tcp_chan, rx_op);
 	struct tcp_cm cm;
 	int err;
 
-	if (!goes_on(ch, &ch->rx_busy, &res))
+	if (!tcp_chan_goes_on(ch, &ch->rx_busy, &res))
 		return;
 	ch->rx.len += (size_t)res;
 	if (res == 0) {
-		connect_failed(ch, -ECONNRESET);
+		tcp_chan_connect_failed(ch, -ECONNRESET);
 		return;
 	}
 	if (ch->rx.len < TCP_CM_LEN) {
-		read_answer(ch);
+		tcp_chan_read_answer(ch);
 		return;
 	}
 	err = tcp_cm_decode(ch->rx.stage, &cm);
 	if (!err && cm.type == TCP_CM_CONNECT)
 		err = -EBADMSG;
 	if (err)
-		connect_failed(ch, err);
+		tcp_chan_connect_failed(ch, err);
 	else if (ch->rx.len < TCP_CM_LEN + cm.data_len)
-		read_answer(ch);
+		tcp_chan_read_answer(ch);
 	else
 		tcp_chan_answered(ch, &cm);
 }
 
-static void read_answer(struct tcp_chan *ch)
+static void tcp_chan_read_answer(struct tcp_chan *ch)
 {
 	struct io_uring_sqe *sqe = reactor_sqe(tcp_reactor(ch));
 
 	io_uring_prep_recv(sqe, ch->fd, ch->rx.stage + ch->rx.len,
 			   TCP_STAGE_LEN - ch->rx.len, 0);
-	ch->rx_op.done = answer_read;
+	ch->rx_op.done = tcp_chan_answer_read;
 	reactor_prep_done(sqe, &ch->rx_op);
 	ch->rx_busy = true;
 }
 
-static void asked(struct reactor_op *op, int res, unsigned int cqe_flags)
+static void tcp_chan_request_sent(struct reactor_op *op, int res,
+				  unsigned int cqe_flags)
 {
 	struct tcp_chan *ch = container_of(op, struct tcp_chan, tx_op);
 
-	if (goes_on(ch, &ch->tx_busy, &res))
-		read_answer(ch);
+	if (tcp_chan_goes_on(ch, &ch->tx_busy, &res))
+		tcp_chan_read_answer(ch);
 }
 
 static void tcp_chan_connected(struct reactor_op *op, int res,
@@ -358,8 +361,8 @@ static void tcp_chan_connected(struct reactor_op *op, int res,
 {
 	struct tcp_chan *ch = container_of(op, struct tcp_chan, tx_op);
 
-	if (goes_on(ch, &ch->tx_busy, &res))
-		send_cm(ch, asked);
+	if (tcp_chan_goes_on(ch, &ch->tx_busy, &res))
+		tcp_chan_send_cm(ch, tcp_chan_request_sent);
 }
 
 static int tcp_chan_open_socket(struct tcp_chan *ch, int family)
@@ -372,7 +375,7 @@ static int tcp_chan_open_socket(struct tcp_chan *ch, int family)
 	return 0;
 }
 
-static void start_connect(struct tcp_chan *ch, socklen_t addr_len)
+static void tcp_chan_start_connect(struct tcp_chan *ch, socklen_t addr_len)
 {
 	struct io_uring_sqe *sqe = reactor_sqe(tcp_reactor(ch));
 
@@ -387,7 +390,7 @@ int tcp_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 		const struct xp_chan_params *params, struct xp_chan **ret_ch,
 		struct error *e)
 {
-	struct tcp_chan *ch = chan_new(xp, params);
+	struct tcp_chan *ch = tcp_chan_new(xp, params);
 	int err;
 
 	if (!ch) {
@@ -399,13 +402,13 @@ int tcp_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	if (err) {
 		error_set(e, err, "connecting to %s failed: %s", ch->base.peer,
 			  strerror(-err));
-		chan_free(ch);
+		tcp_chan_destroy(ch);
 		return err;
 	}
 	memcpy(&ch->addr, addr, addr_len);
 	ch->cm_len = tcp_cm_encode(ch->rx.stage, TCP_CM_CONNECT, params->pdata,
 				   params->pdata_len);
-	start_connect(ch, addr_len);
+	tcp_chan_start_connect(ch, addr_len);
 	ch->timeout_ms =
 		params->timeout_ms ? params->timeout_ms : CONNECT_TIMEOUT_MS;
 	reactor_timer_set(xp->cfg.reactor, &ch->timer, ch->timeout_ms);
@@ -413,11 +416,12 @@ int tcp_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	return 0;
 }
 
-static void accepted(struct reactor_op *op, int res, unsigned int cqe_flags)
+static void tcp_chan_answer_sent(struct reactor_op *op, int res,
+				 unsigned int cqe_flags)
 {
 	struct tcp_chan *ch = container_of(op, struct tcp_chan, tx_op);
 
-	if (!goes_on(ch, &ch->tx_busy, &res))
+	if (!tcp_chan_goes_on(ch, &ch->tx_busy, &res))
 		return;
 	xp_core_established(&ch->base, NULL, 0);
 	tcp_rx_run(ch);
@@ -428,7 +432,7 @@ int tcp_accept(struct xp *xp, struct xp_conn_request *base,
 	       struct error *e)
 {
 	struct tcp_request *req = container_of(base, struct tcp_request, base);
-	struct tcp_chan *ch = chan_new(xp, params);
+	struct tcp_chan *ch = tcp_chan_new(xp, params);
 
 	if (!ch) {
 		error_set(e, -ENOMEM, "accepting %s failed: out of memory",
@@ -440,10 +444,10 @@ int tcp_accept(struct xp *xp, struct xp_conn_request *base,
 	ch->fd = req->fd;
 	ch->order = req->order;
 	free(req);
-	name_local(ch);
+	tcp_chan_name_local(ch);
 	ch->cm_len = tcp_cm_encode(ch->rx.stage, TCP_CM_ACCEPT, params->pdata,
 				   params->pdata_len);
-	send_cm(ch, accepted);
+	tcp_chan_send_cm(ch, tcp_chan_answer_sent);
 	*ret_ch = &ch->base;
 	return 0;
 }

@@ -22,7 +22,7 @@
 
 /* ---- receive buffers ---- */
 
-static struct xp_iu *iu_get(struct tcp_chan *ch)
+static struct xp_iu *rx_get_iu(struct tcp_chan *ch)
 {
 	struct list *it = list_pop(&ch->free_ius);
 	struct xp_iu *iu;
@@ -58,13 +58,13 @@ void tcp_post_recv(struct xp *xp, struct list *ius)
 
 /* ---- messages ---- */
 
-static void sink(struct tcp_rx *rx, void *p, uint64_t len)
+static void rx_sink(struct tcp_rx *rx, void *p, uint64_t len)
 {
 	rx->sink[rx->sink_cnt].iov_base = p;
 	rx->sink[rx->sink_cnt++].iov_len = len;
 }
 
-static int begin_msg(struct tcp_chan *ch, const struct tcp_hdr *hdr)
+static int rx_begin_msg(struct tcp_chan *ch, const struct tcp_hdr *hdr)
 {
 	size_t max = ch->base.xp->cfg.recv_len;
 	struct tcp_rx *rx = &ch->rx;
@@ -75,15 +75,15 @@ static int begin_msg(struct tcp_chan *ch, const struct tcp_hdr *hdr)
 			     max);
 		return -EMSGSIZE;
 	}
-	rx->iu = iu_get(ch);
+	rx->iu = rx_get_iu(ch);
 	if (!rx->iu)
 		return -EAGAIN;
 	rx->iu->len = (uint32_t)hdr->data_len;
-	sink(rx, rx->iu->data, hdr->data_len);
+	rx_sink(rx, rx->iu->data, hdr->data_len);
 	return 0;
 }
 
-static int begin_read_rsp(struct tcp_chan *ch, const struct tcp_hdr *hdr)
+static int rx_begin_read_rsp(struct tcp_chan *ch, const struct tcp_hdr *hdr)
 {
 	struct tcp_tx *read = tcp_oldest_read(ch);
 
@@ -92,12 +92,12 @@ static int begin_read_rsp(struct tcp_chan *ch, const struct tcp_hdr *hdr)
 			     "the peer sent data that nobody asked for");
 		return -EPROTO;
 	}
-	sink(&ch->rx, read->iov[0].iov_base, hdr->data_len);
+	rx_sink(&ch->rx, read->iov[0].iov_base, hdr->data_len);
 	return 0;
 }
 
 /* The memory that the peer names, as long as it may use it. */
-static int find_regions(struct tcp_chan *ch, const struct tcp_hdr *hdr)
+static int rx_find_regions(struct tcp_chan *ch, const struct tcp_hdr *hdr)
 {
 	struct tcp_xp *xp = tcp_xp(ch->base.xp);
 	void *p;
@@ -111,14 +111,14 @@ static int find_regions(struct tcp_chan *ch, const struct tcp_hdr *hdr)
 				     hdr->op == TCP_WRITE ? "write" : "read");
 			return -EACCES;
 		}
-		sink(&ch->rx, p, hdr->region[i].len);
+		rx_sink(&ch->rx, p, hdr->region[i].len);
 	}
 	return 0;
 }
 
-static int begin_read_req(struct tcp_chan *ch, const struct tcp_hdr *hdr)
+static int rx_begin_read_req(struct tcp_chan *ch, const struct tcp_hdr *hdr)
 {
-	int err = find_regions(ch, hdr);
+	int err = rx_find_regions(ch, hdr);
 
 	if (!err && !tcp_answer_read(ch, ch->rx.sink, ch->rx.sink_cnt))
 		err = -EAGAIN;
@@ -134,13 +134,13 @@ static int rx_begin(struct tcp_chan *ch, const struct tcp_hdr *hdr)
 	ch->rx.sink_at = 0;
 	switch (hdr->op) {
 	case TCP_MSG:
-		return begin_msg(ch, hdr);
+		return rx_begin_msg(ch, hdr);
 	case TCP_READ_REQ:
-		return begin_read_req(ch, hdr);
+		return rx_begin_read_req(ch, hdr);
 	case TCP_READ_RSP:
-		return begin_read_rsp(ch, hdr);
+		return rx_begin_read_rsp(ch, hdr);
 	case TCP_WRITE:
-		return find_regions(ch, hdr);
+		return rx_find_regions(ch, hdr);
 	}
 	return -EPROTO;
 }
@@ -236,7 +236,7 @@ static bool rx_message(struct tcp_chan *ch)
 static void rx_done(struct reactor_op *op, int res, unsigned int cqe_flags);
 
 /* What was not looked at, which is less than a header, goes to the front. */
-static void stage_room(struct tcp_rx *rx)
+static void rx_stage_room(struct tcp_rx *rx)
 {
 	if (rx->off == 0)
 		return;
@@ -252,7 +252,7 @@ static void rx_read(struct tcp_chan *ch)
 	unsigned int cnt = rx->body ? rx->sink_cnt : 0;
 	struct io_uring_sqe *sqe;
 
-	stage_room(rx);
+	rx_stage_room(rx);
 	if (!rx->body)
 		rx->sink_at = 0;
 	rx->asked = rx->body ? rx->left : 0;
@@ -324,7 +324,7 @@ static void rx_done(struct reactor_op *op, int res, unsigned int cqe_flags)
 
 /* ---- messages that do not end ---- */
 
-static bool is_half(const struct tcp_chan *ch)
+static bool rx_is_half(const struct tcp_chan *ch)
 {
 	return !ch->rx.blocked && (ch->rx.body || ch->rx.off < ch->rx.len);
 }
@@ -333,7 +333,7 @@ static void tcp_recv_look_at(struct tcp_chan *ch)
 {
 	uint64_t seen;
 
-	if (ch->base.state != XP_CHAN_OPEN || !is_half(ch)) {
+	if (ch->base.state != XP_CHAN_OPEN || !rx_is_half(ch)) {
 		ch->rx.stale = 0;
 		return;
 	}

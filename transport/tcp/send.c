@@ -69,7 +69,7 @@ static size_t tx_len(const struct tcp_tx *tx)
 	return len;
 }
 
-static void set_iov(struct tcp_tx *tx, const struct xp_wr *wr)
+static void tx_set_iov(struct tcp_tx *tx, const struct xp_wr *wr)
 {
 	for (unsigned int i = 0; i < wr->sge_cnt; i++) {
 		tx->iov[i].iov_base = (void *)(uintptr_t)wr->sge[i].addr;
@@ -78,7 +78,7 @@ static void set_iov(struct tcp_tx *tx, const struct xp_wr *wr)
 	tx->iov_cnt = wr->sge_cnt;
 }
 
-static void take_inline(struct tcp_tx *tx)
+static void tx_take_inline(struct tcp_tx *tx)
 {
 	for (unsigned int i = 0; i < tx->iov_cnt; i++) {
 		memcpy(tx->head + tx->head_len, tx->iov[i].iov_base,
@@ -88,7 +88,7 @@ static void take_inline(struct tcp_tx *tx)
 	tx->iov_cnt = 0;
 }
 
-static void queue_send(struct tcp_chan *ch, const struct xp_wr *wr)
+static void tx_queue_send(struct tcp_chan *ch, const struct xp_wr *wr)
 {
 	struct tcp_hdr hdr = { .op = TCP_MSG };
 	struct tcp_tx *tx = tx_get(ch);
@@ -96,13 +96,13 @@ static void queue_send(struct tcp_chan *ch, const struct xp_wr *wr)
 	for (unsigned int i = 0; i < wr->sge_cnt; i++)
 		hdr.data_len += wr->sge[i].len;
 	tx->group = wr->group;
-	set_iov(tx, wr);
+	tx_set_iov(tx, wr);
 	tx_queue(ch, tx, &hdr);
 	if (hdr.data_len <= TCP_INLINE_MAX)
-		take_inline(tx);
+		tx_take_inline(tx);
 }
 
-static void queue_rdma(struct tcp_chan *ch, const struct xp_wr *wr)
+static void tx_queue_rdma(struct tcp_chan *ch, const struct xp_wr *wr)
 {
 	bool read = wr->op == XP_WR_READ;
 	struct tcp_hdr hdr = {
@@ -116,7 +116,7 @@ static void queue_rdma(struct tcp_chan *ch, const struct xp_wr *wr)
 	struct tcp_tx *tx = tx_get(ch);
 
 	tx->group = wr->group;
-	set_iov(tx, wr);
+	tx_set_iov(tx, wr);
 	tx_queue(ch, tx, &hdr);
 	if (read)
 		list_add_tail(&ch->reads, &tx->read_node);
@@ -128,9 +128,9 @@ int tcp_post_send(struct xp_chan *base, const struct xp_wr *wr, unsigned int n)
 
 	for (unsigned int i = 0; i < n; i++) {
 		if (wr[i].op == XP_WR_SEND)
-			queue_send(ch, &wr[i]);
+			tx_queue_send(ch, &wr[i]);
 		else
-			queue_rdma(ch, &wr[i]);
+			tx_queue_rdma(ch, &wr[i]);
 	}
 	return (int)n;
 }
@@ -199,7 +199,7 @@ static void tx_sent(struct tcp_chan *ch, struct tcp_tx *tx)
 }
 
 /* The socket has taken @n bytes. */
-static void taken(struct tcp_chan *ch, size_t n)
+static void tx_taken(struct tcp_chan *ch, size_t n)
 {
 	struct tcp_tx *tx;
 
@@ -222,7 +222,7 @@ static void tcp_send_done(struct reactor_op *op, int res,
 	ch->base.xp->stats.cqes++;
 	res = tcp_result(res);
 	if (res > 0)
-		taken(ch, (size_t)res);
+		tx_taken(ch, (size_t)res);
 	if (tcp_is_ending(ch))
 		return;
 	if (res < 0 && res != -EINTR && res != -EAGAIN) {
@@ -238,7 +238,8 @@ static void tcp_send_done(struct reactor_op *op, int res,
 }
 
 /* Adds what of @base is beyond *skip bytes. */
-static void add_piece(struct tcp_chan *ch, void *base, size_t len, size_t *skip)
+static void tx_add_piece(struct tcp_chan *ch, void *base, size_t len,
+			 size_t *skip)
 {
 	size_t off = *skip < len ? *skip : len;
 
@@ -250,15 +251,15 @@ static void add_piece(struct tcp_chan *ch, void *base, size_t len, size_t *skip)
 	ch->tx_len += len - off;
 }
 
-static void add_message(struct tcp_chan *ch, struct tcp_tx *tx, size_t *skip)
+static void tx_add_message(struct tcp_chan *ch, struct tcp_tx *tx, size_t *skip)
 {
-	add_piece(ch, tx->head, tx->head_len, skip);
+	tx_add_piece(ch, tx->head, tx->head_len, skip);
 	for (unsigned int i = 0; tx->op != TCP_READ_REQ && i < tx->iov_cnt; i++)
-		add_piece(ch, tx->iov[i].iov_base, tx->iov[i].iov_len, skip);
+		tx_add_piece(ch, tx->iov[i].iov_base, tx->iov[i].iov_len, skip);
 	tx->posted = true;
 }
 
-static void gather(struct tcp_chan *ch)
+static void tx_gather(struct tcp_chan *ch)
 {
 	size_t skip = ch->tx_off;
 	struct list *it;
@@ -270,16 +271,17 @@ static void gather(struct tcp_chan *ch)
 		if (ch->msg.msg_iovlen + TCP_REGIONS_MAX + 1 > TCP_IOV_MAX ||
 		    ch->tx_len >= GATHER_MAX)
 			break;
-		add_message(ch, container_of(it, struct tcp_tx, node), &skip);
+		tx_add_message(ch, container_of(it, struct tcp_tx, node),
+			       &skip);
 	}
 }
 
-static void send_queued(struct tcp_chan *ch)
+static void tx_send_queued(struct tcp_chan *ch)
 {
 	const int flags = MSG_NOSIGNAL | MSG_WAITALL;
 	struct io_uring_sqe *sqe;
 
-	gather(ch);
+	tx_gather(ch);
 	sqe = reactor_sqe(tcp_reactor(ch));
 	if (ch->msg.msg_iovlen == 1)
 		io_uring_prep_send(sqe, ch->fd, ch->iov[0].iov_base,
@@ -303,6 +305,6 @@ void tcp_send_ready(struct tcp_xp *xp)
 			tcp_broke(ch, -EKEYREVOKED);
 		else if (!ch->tx_busy && ch->base.state == XP_CHAN_OPEN &&
 			 !list_empty(&ch->txq))
-			send_queued(ch);
+			tx_send_queued(ch);
 	}
 }

@@ -35,16 +35,16 @@
 
 /* ---- memory ---- */
 
-static struct list *bucket(struct tcp_xp *xp, uint32_t key)
+static struct list *tcp_mr_bucket(struct tcp_xp *xp, uint32_t key)
 {
 	return &xp->mrs[key % ARRAY_SIZE(xp->mrs)];
 }
 
-static struct tcp_mr *mr_by_key(struct tcp_xp *xp, uint32_t key)
+static struct tcp_mr *tcp_mr_by_key(struct tcp_xp *xp, uint32_t key)
 {
 	struct list *it;
 
-	list_for_each(it, bucket(xp, key)) {
+	list_for_each(it, tcp_mr_bucket(xp, key)) {
 		struct tcp_mr *mr = container_of(it, struct tcp_mr, node);
 
 		if (mr->key == key)
@@ -59,20 +59,20 @@ void *tcp_mr_find(struct tcp_xp *xp, const struct tcp_region *r)
 
 	if (r->key > UINT32_MAX)
 		return NULL;
-	mr = mr_by_key(xp, (uint32_t)r->key);
+	mr = tcp_mr_by_key(xp, (uint32_t)r->key);
 	if (!mr || r->addr > mr->base.len || r->len > mr->base.len - r->addr)
 		return NULL;
 	return (char *)mr->base.addr + r->addr;
 }
 
 /* One must not guess what another was given. */
-static int choose_key(struct tcp_xp *xp, struct tcp_mr *mr)
+static int tcp_mr_choose_key(struct tcp_xp *xp, struct tcp_mr *mr)
 {
 	do {
 		if (getrandom(&mr->key, sizeof(mr->key), 0) != sizeof(mr->key))
 			return -EIO;
-	} while (mr_by_key(xp, mr->key));
-	list_add_tail(bucket(xp, mr->key), &mr->node);
+	} while (tcp_mr_by_key(xp, mr->key));
+	list_add_tail(tcp_mr_bucket(xp, mr->key), &mr->node);
 	return 0;
 }
 
@@ -86,7 +86,7 @@ static int tcp_mr_register(struct xp *xp, void *addr, size_t len,
 	if (mr)
 		list_init(&mr->node);
 	if (mr && access == XP_REMOTE)
-		err = choose_key(tcp_xp(xp), mr);
+		err = tcp_mr_choose_key(tcp_xp(xp), mr);
 	if (err) {
 		error_set(e, err, "registering %zu bytes failed: %s", len,
 			  strerror(-err));
@@ -100,7 +100,7 @@ static int tcp_mr_register(struct xp *xp, void *addr, size_t len,
 	return 0;
 }
 
-static bool overlaps(const struct xp_mr *mr, const struct iovec *iov)
+static bool tcp_mr_overlaps(const struct xp_mr *mr, const struct iovec *iov)
 {
 	uintptr_t at = (uintptr_t)iov->iov_base;
 	uintptr_t start = (uintptr_t)mr->addr;
@@ -109,21 +109,21 @@ static bool overlaps(const struct xp_mr *mr, const struct iovec *iov)
 }
 
 /* Is a request of the peer's under way in it? */
-static bool is_used(const struct tcp_chan *ch, const struct xp_mr *mr)
+static bool tcp_key_is_used(const struct tcp_chan *ch, const struct xp_mr *mr)
 {
 	const struct tcp_rx *rx = &ch->rx;
 	struct list *it;
 
 	for (unsigned int i = rx->sink_at;
 	     rx->body && rx->op == TCP_WRITE && i < rx->sink_cnt; i++) {
-		if (overlaps(mr, &rx->sink[i]))
+		if (tcp_mr_overlaps(mr, &rx->sink[i]))
 			return true;
 	}
 	list_for_each(it, &ch->txq) {
 		struct tcp_tx *tx = container_of(it, struct tcp_tx, node);
 
 		for (unsigned int i = 0; !tx->group && i < tx->iov_cnt; i++) {
-			if (overlaps(mr, &tx->iov[i]))
+			if (tcp_mr_overlaps(mr, &tx->iov[i]))
 				return true;
 		}
 	}
@@ -131,7 +131,7 @@ static bool is_used(const struct tcp_chan *ch, const struct xp_mr *mr)
 }
 
 /* An operation that waits for its socket is cancelled by the submission. */
-static void chan_revoke(struct tcp_xp *xp, struct tcp_chan *ch)
+static void tcp_chan_revoke(struct tcp_xp *xp, struct tcp_chan *ch)
 {
 	ch->revoked = true;
 	if (ch->rx_busy)
@@ -154,8 +154,8 @@ static void mr_free(struct xp_mr *base)
 	for (it = xp->chans.next; remote && it != &xp->chans; it = it->next) {
 		struct tcp_chan *ch = container_of(it, struct tcp_chan, node);
 
-		if (is_used(ch, base))
-			chan_revoke(xp, ch);
+		if (tcp_key_is_used(ch, base))
+			tcp_chan_revoke(xp, ch);
 	}
 	free(mr);
 }

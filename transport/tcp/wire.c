@@ -15,14 +15,14 @@
 #define HOST_ORDER TCP_BIG
 #endif
 
-static uint64_t get64(const uint8_t *p, enum tcp_order order)
+static uint64_t tcp_get64(const uint8_t *p, enum tcp_order order)
 {
 	uint64_t v = wire_get64(p);
 
 	return order == TCP_BIG ? v : __builtin_bswap64(v);
 }
 
-static void put64(uint8_t *p, enum tcp_order order, uint64_t v)
+static void tcp_put64(uint8_t *p, enum tcp_order order, uint64_t v)
 {
 	wire_put64(p, order == TCP_BIG ? v : __builtin_bswap64(v));
 }
@@ -38,13 +38,13 @@ size_t tcp_cm_encode(void *buf, enum tcp_cm_type type, const void *data,
 	p[0] = VERSION;
 	p[1] = (uint8_t)type;
 	wire_put16(p + 2, (uint16_t)len);
-	put64(p + 24, HOST_ORDER, 1);
+	tcp_put64(p + 24, HOST_ORDER, 1);
 	if (len)
 		memcpy(p + TCP_CM_LEN, data, len);
 	return TCP_CM_LEN + len;
 }
 
-static bool is_cm_type(uint8_t type)
+static bool tcp_is_cm_type(uint8_t type)
 {
 	return type == TCP_CM_CONNECT || type == TCP_CM_ACCEPT ||
 	       type == TCP_CM_REJECT;
@@ -54,14 +54,14 @@ int tcp_cm_decode(const void *buf, struct tcp_cm *ret_cm)
 {
 	const uint8_t *p = buf;
 	uint16_t len = wire_get16(p + 2);
-	bool same = get64(p + 24, HOST_ORDER) == 1;
+	bool same = tcp_get64(p + 24, HOST_ORDER) == 1;
 
 	if (p[0] != VERSION)
 		return -ENOPROTOOPT;
-	if (!is_cm_type(p[1]) || len > TCP_CM_DATA_MAX)
+	if (!tcp_is_cm_type(p[1]) || len > TCP_CM_DATA_MAX)
 		return -EBADMSG;
 	if (!same && p[1] != TCP_CM_REJECT &&
-	    get64(p + 24, HOST_ORDER) != (uint64_t)1 << 56)
+	    tcp_get64(p + 24, HOST_ORDER) != (uint64_t)1 << 56)
 		return -EBADMSG;
 	ret_cm->type = p[1];
 	ret_cm->order = same ? HOST_ORDER : TCP_BIG;
@@ -83,35 +83,35 @@ size_t tcp_hdr_encode(void *buf, enum tcp_order order, uint8_t id,
 	p[5] = (uint8_t)hdr->region_cnt;
 	p[6] = (uint8_t)len;
 	p[7] = id;
-	put64(p + 8, order, len + hdr->data_len);
+	tcp_put64(p + 8, order, len + hdr->data_len);
 	p += TCP_HDR_LEN;
 	for (unsigned int i = 0; i < hdr->region_cnt; i++) {
-		put64(p, order, hdr->region[i].addr);
-		put64(p + 8, order, hdr->region[i].len);
-		put64(p + 16, order, hdr->region[i].key);
+		tcp_put64(p, order, hdr->region[i].addr);
+		tcp_put64(p + 8, order, hdr->region[i].len);
+		tcp_put64(p + 16, order, hdr->region[i].key);
 		p += TCP_REGION_LEN;
 	}
 	return len;
 }
 
-static bool has_regions(uint8_t op)
+static bool tcp_has_regions(uint8_t op)
 {
 	return op == TCP_READ_REQ || op == TCP_WRITE;
 }
 
 /* NULL: the first 16 bytes make sense. */
-static const char *base_fault(const uint8_t *p, uint64_t size)
+static const char *tcp_base_fault(const uint8_t *p, uint64_t size)
 {
 	/* The answer to a READ repeats the number of the question. */
-	unsigned int cnt = has_regions(p[1]) ? p[5] : 0;
+	unsigned int cnt = tcp_has_regions(p[1]) ? p[5] : 0;
 
 	if (p[0] != VERSION)
 		return "a message of another version, or none at all";
-	if (p[1] != TCP_MSG && p[1] != TCP_READ_RSP && !has_regions(p[1]))
+	if (p[1] != TCP_MSG && p[1] != TCP_READ_RSP && !tcp_has_regions(p[1]))
 		return "an unknown operation";
 	if (p[2] || p[3] || p[4])
 		return "flags that were not agreed on";
-	if (has_regions(p[1]) && (cnt == 0 || cnt > TCP_REGIONS_MAX))
+	if (tcp_has_regions(p[1]) && (cnt == 0 || cnt > TCP_REGIONS_MAX))
 		return "a wrong number of memory regions";
 	if (p[6] != TCP_HDR_LEN + cnt * TCP_REGION_LEN)
 		return "a header of the wrong length";
@@ -121,7 +121,7 @@ static const char *base_fault(const uint8_t *p, uint64_t size)
 }
 
 /* NULL: the data is what the regions are for. */
-static const char *region_fault(const struct tcp_hdr *hdr)
+static const char *tcp_region_fault(const struct tcp_hdr *hdr)
 {
 	uint64_t sum = 0;
 
@@ -145,22 +145,22 @@ int tcp_hdr_decode(const void *buf, size_t len, enum tcp_order order,
 
 	if (len < TCP_HDR_LEN)
 		return 0;
-	size = get64(p + 8, order);
-	*ret_why = base_fault(p, size);
+	size = tcp_get64(p + 8, order);
+	*ret_why = tcp_base_fault(p, size);
 	if (*ret_why)
 		return -EBADMSG;
 	if (len < p[6])
 		return 0;
 	ret_hdr->op = p[1];
-	ret_hdr->region_cnt = has_regions(p[1]) ? p[5] : 0;
+	ret_hdr->region_cnt = tcp_has_regions(p[1]) ? p[5] : 0;
 	ret_hdr->data_len = size - p[6];
 	for (unsigned int i = 0; i < ret_hdr->region_cnt; i++) {
 		const uint8_t *r = p + TCP_HDR_LEN + i * TCP_REGION_LEN;
 
-		ret_hdr->region[i].addr = get64(r, order);
-		ret_hdr->region[i].len = get64(r + 8, order);
-		ret_hdr->region[i].key = get64(r + 16, order);
+		ret_hdr->region[i].addr = tcp_get64(r, order);
+		ret_hdr->region[i].len = tcp_get64(r + 8, order);
+		ret_hdr->region[i].key = tcp_get64(r + 16, order);
 	}
-	*ret_why = region_fault(ret_hdr);
+	*ret_why = tcp_region_fault(ret_hdr);
 	return *ret_why ? -EBADMSG : p[6];
 }

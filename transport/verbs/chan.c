@@ -16,7 +16,7 @@
 
 /* ---- making one ---- */
 
-static void chan_timer(struct reactor_timer *t);
+static void vb_chan_timer(struct reactor_timer *t);
 
 int vb_chan_new(struct vb_xp *vx, const struct xp_chan_params *params,
 		enum vb_state state, struct vb_chan **ret_ch, struct error *e)
@@ -42,7 +42,7 @@ int vb_chan_new(struct vb_xp *vx, const struct xp_chan_params *params,
 	ch->retry_cnt = 7;
 	if (params->retry_cnt && params->retry_cnt < 7)
 		ch->retry_cnt = (uint8_t)params->retry_cnt;
-	reactor_timer_init(&ch->timer, chan_timer);
+	reactor_timer_init(&ch->timer, vb_chan_timer);
 	list_init(&ch->early);
 	list_init(&ch->closing_node);
 	list_init(&ch->qpn_node);
@@ -52,7 +52,7 @@ int vb_chan_new(struct vb_xp *vx, const struct xp_chan_params *params,
 }
 
 /* Inline data costs room in the send queue; some devices refuse it. */
-static int create_qp(struct vb_chan *ch, struct ibv_srq *srq)
+static int vb_qp_create(struct vb_chan *ch, struct ibv_srq *srq)
 {
 	unsigned int inline_max = VB_INLINE_MAX;
 	struct ibv_qp_init_attr attr;
@@ -109,7 +109,7 @@ int vb_chan_move(struct vb_chan *ch, enum ibv_qp_state state)
 	return -ibv_modify_qp(ch->qp, &attr, mask);
 }
 
-static int open_recvs(struct vb_chan *ch, struct error *e)
+static int vb_chan_open_recvs(struct vb_chan *ch, struct error *e)
 {
 	if (ch->shared)
 		return vb_recvq_grow(&ch->pool->shared, ch->recv_cnt, e);
@@ -119,8 +119,8 @@ static int open_recvs(struct vb_chan *ch, struct error *e)
 	return vb_recvq_grow(&ch->own, ch->recv_cnt, e);
 }
 
-static void destroy_qp(struct vb_chan *ch);
-static void leave_pool(struct vb_chan *ch);
+static void vb_qp_destroy(struct vb_chan *ch);
+static void vb_chan_leave_pool(struct vb_chan *ch);
 
 int vb_chan_open(struct vb_chan *ch, struct error *e)
 {
@@ -142,7 +142,7 @@ int vb_chan_open(struct vb_chan *ch, struct error *e)
 		vb_pool_share(ch->pool);
 		srq = ch->pool->shared.srq;
 	}
-	err = create_qp(ch, srq);
+	err = vb_qp_create(ch, srq);
 	if (!err)
 		err = vb_chan_move(ch, IBV_QPS_INIT);
 	if (err) {
@@ -151,7 +151,7 @@ int vb_chan_open(struct vb_chan *ch, struct error *e)
 		goto err_leave;
 	}
 	ch->shared = srq;
-	err = open_recvs(ch, e);
+	err = vb_chan_open_recvs(ch, e);
 	if (err) {
 		ch->shared = false; /* it has no share */
 		goto err_leave;
@@ -160,13 +160,13 @@ int vb_chan_open(struct vb_chan *ch, struct error *e)
 	return 0;
 
 err_leave:
-	destroy_qp(ch);
-	leave_pool(ch);
+	vb_qp_destroy(ch);
+	vb_chan_leave_pool(ch);
 	return err;
 }
 
 /* From here on the device touches nothing of the channel. */
-static void destroy_qp(struct vb_chan *ch)
+static void vb_qp_destroy(struct vb_chan *ch)
 {
 	list_del(&ch->qpn_node);
 	if (ch->qp) {
@@ -180,7 +180,7 @@ static void destroy_qp(struct vb_chan *ch)
 	ch->own.posted = 0;
 }
 
-static void leave_pool(struct vb_chan *ch)
+static void vb_chan_leave_pool(struct vb_chan *ch)
 {
 	struct list *it;
 
@@ -197,7 +197,7 @@ static void leave_pool(struct vb_chan *ch)
 /* ---- freeing ---- */
 
 /* Takes those that were released but not yet posted from under the core. */
-static void forget_released(struct vb_chan *ch)
+static void vb_chan_forget_released(struct vb_chan *ch)
 {
 	struct list *it;
 	struct list *tmp;
@@ -209,9 +209,9 @@ static void forget_released(struct vb_chan *ch)
 	}
 }
 
-static void chan_destroy(struct vb_chan *ch)
+static void vb_chan_destroy(struct vb_chan *ch)
 {
-	forget_released(ch);
+	vb_chan_forget_released(ch);
 	vb_recvq_fini(&ch->own);
 	vb_dev_bind(ch, NULL);
 	xp_core_chan_fini(&ch->base);
@@ -221,9 +221,9 @@ static void chan_destroy(struct vb_chan *ch)
 
 void vb_chan_abandon(struct vb_chan *ch)
 {
-	destroy_qp(ch);
-	leave_pool(ch);
-	chan_destroy(ch);
+	vb_qp_destroy(ch);
+	vb_chan_leave_pool(ch);
+	vb_chan_destroy(ch);
 }
 
 void vb_chan_free(struct xp_chan *base)
@@ -232,14 +232,14 @@ void vb_chan_free(struct xp_chan *base)
 
 	assert(ch->state == VB_GONE);
 	vb_cm_release(ch);
-	chan_destroy(ch);
+	vb_chan_destroy(ch);
 }
 
 /* ---- posting ---- */
 
 /* Returns false when a piece is not registered and must be. */
-static bool fill_sges(const struct vb_chan *ch, const struct xp_wr *wr,
-		      struct ibv_sge *sges, bool *ret_inline)
+static bool vb_fill_sges(const struct vb_chan *ch, const struct xp_wr *wr,
+			 struct ibv_sge *sges, bool *ret_inline)
 {
 	bool registered = true;
 	uint32_t total = 0;
@@ -277,12 +277,12 @@ static enum ibv_wr_opcode opcode(enum xp_wr_op op)
 }
 
 /* Returns 0, or -EINVAL for memory that is not registered with the device. */
-static int fill_wr(const struct vb_chan *ch, const struct xp_wr *wr,
-		   struct ibv_send_wr *out, struct ibv_sge *sges)
+static int vb_fill_wr(const struct vb_chan *ch, const struct xp_wr *wr,
+		      struct ibv_send_wr *out, struct ibv_sge *sges)
 {
 	bool inlined;
 
-	if (!fill_sges(ch, wr, sges, &inlined))
+	if (!vb_fill_sges(ch, wr, sges, &inlined))
 		return -EINVAL;
 	*out = (struct ibv_send_wr){
 		.wr_id = (uintptr_t)wr->group |
@@ -316,7 +316,7 @@ int vb_post_send(struct xp_chan *base, const struct xp_wr *wr, unsigned int n)
 
 	assert(n > 0 && n <= SEND_BATCH);
 	for (i = 0; i < n; i++) {
-		err = fill_wr(ch, &wr[i], &wrs[i], sges[i]);
+		err = vb_fill_wr(ch, &wr[i], &wrs[i], sges[i]);
 		if (err)
 			break;
 		if (i > 0)
@@ -334,7 +334,7 @@ int vb_post_send(struct xp_chan *base, const struct xp_wr *wr, unsigned int n)
 
 /* ---- completions ---- */
 
-static void completion_failed(struct vb_chan *ch, const struct ibv_wc *wc,
+static void vb_chan_wr_failed(struct vb_chan *ch, const struct ibv_wc *wc,
 			      const char *what)
 {
 	char code[32] = "";
@@ -352,7 +352,7 @@ static void completion_failed(struct vb_chan *ch, const struct ibv_wc *wc,
 		     what, vb_wc_text(wc->status), code);
 }
 
-static void send_completed(const struct ibv_wc *wc)
+static void vb_chan_send_completed(const struct ibv_wc *wc)
 {
 	struct xp_group *g =
 		(void *)(uintptr_t)(wc->wr_id & ~(uint64_t)VB_WR_MASK);
@@ -360,7 +360,7 @@ static void send_completed(const struct ibv_wc *wc)
 
 	/* Before the user hears of it, who then may close for a lesser reason. */
 	if (err)
-		completion_failed(vb_chan(g->ch), wc, "a work request");
+		vb_chan_wr_failed(vb_chan(g->ch), wc, "a work request");
 	if ((wc->wr_id & VB_WR_MASK) == VB_WR_GROUP)
 		xp_core_group_done(g, err);
 	else if (err)
@@ -369,7 +369,7 @@ static void send_completed(const struct ibv_wc *wc)
 
 /* True when the device has nothing of the channel any more but what may lie in
  * the completion queue; see enum vb_state. */
-static void flush_went_on(struct vb_chan *ch)
+static void vb_chan_flush_goes_on(struct vb_chan *ch)
 {
 	struct reactor *r = ch->base.xp->cfg.reactor;
 	enum vb_last_wqe known;
@@ -399,10 +399,10 @@ void vb_chan_last_wqe(struct vb_chan *ch)
 	ch->state = VB_FLUSHED;
 }
 
-static void marker_completed(struct vb_chan *ch)
+static void vb_chan_marker_completed(struct vb_chan *ch)
 {
 	ch->marker_done = true;
-	flush_went_on(ch);
+	vb_chan_flush_goes_on(ch);
 }
 
 /* Whose receive this is. On a shared queue only the number tells; a channel
@@ -432,7 +432,8 @@ static void verbs_chan_received(struct vb_chan *ch, struct vb_iu *iu)
 	}
 }
 
-static void recv_completed(struct vb_pool *pool, const struct ibv_wc *wc)
+static void vb_chan_recv_completed(struct vb_pool *pool,
+				   const struct ibv_wc *wc)
 {
 	struct vb_iu *iu =
 		(void *)(uintptr_t)(wc->wr_id & ~(uint64_t)VB_WR_MASK);
@@ -446,10 +447,10 @@ static void recv_completed(struct vb_pool *pool, const struct ibv_wc *wc)
 	} else {
 		vb_iu_put(iu);
 		if (ch)
-			completion_failed(ch, wc, "a receive");
+			vb_chan_wr_failed(ch, wc, "a receive");
 	}
 	if (ch)
-		flush_went_on(ch);
+		vb_chan_flush_goes_on(ch);
 }
 
 void vb_chan_completed(struct vb_pool *pool, struct ibv_wc *wc)
@@ -457,13 +458,13 @@ void vb_chan_completed(struct vb_pool *pool, struct ibv_wc *wc)
 	switch ((enum vb_wr)(wc->wr_id & VB_WR_MASK)) {
 	case VB_WR_GROUP:
 	case VB_WR_MEMBER:
-		send_completed(wc);
+		vb_chan_send_completed(wc);
 		break;
 	case VB_WR_RECV:
-		recv_completed(pool, wc);
+		vb_chan_recv_completed(pool, wc);
 		break;
 	case VB_WR_MARKER:
-		marker_completed(
+		vb_chan_marker_completed(
 			(void *)(uintptr_t)(wc->wr_id & ~(uint64_t)VB_WR_MASK));
 		break;
 	}
@@ -486,7 +487,7 @@ void vb_chan_up(struct vb_chan *ch, const void *pdata, size_t len)
 
 /* ---- the end ---- */
 
-static int post_marker(struct vb_chan *ch)
+static int vb_chan_post_marker(struct vb_chan *ch)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = (uintptr_t)ch | VB_WR_MARKER,
@@ -506,7 +507,7 @@ static int verbs_chan_flush(struct vb_chan *ch)
 
 	ch->own.qp = NULL; /* post nothing more */
 	err = -ibv_modify_qp(ch->qp, &attr, IBV_QP_STATE);
-	return err ? err : post_marker(ch);
+	return err ? err : vb_chan_post_marker(ch);
 }
 
 void vb_disconnect(struct xp_chan *base)
@@ -544,11 +545,11 @@ void vb_chan_hurry(struct vb_chan *ch)
 		reactor_timer_set(r, &ch->timer, 0);
 }
 
-static void gone(struct vb_chan *ch)
+static void vb_chan_gone(struct vb_chan *ch)
 {
 	list_del(&ch->closing_node);
 	reactor_timer_stop(&ch->timer);
-	leave_pool(ch);
+	vb_chan_leave_pool(ch);
 	ch->state = VB_GONE;
 	xp_core_drained(&ch->base);
 }
@@ -568,10 +569,10 @@ unsigned int vb_chan_reap(struct vb_xp *vx)
 		if (ch->pool && !ch->pool->emptied)
 			continue;
 		if (ch->state == VB_DESTROYED || !ch->pool) {
-			gone(ch);
+			vb_chan_gone(ch);
 			done++;
 		} else if (ch->state == VB_FLUSHED) {
-			destroy_qp(ch);
+			vb_qp_destroy(ch);
 			ch->state = VB_DESTROYED;
 			done++; /* come again */
 		}
@@ -585,7 +586,7 @@ void vb_chan_doom(struct vb_chan *ch, int err)
 	reactor_timer_set(ch->base.xp->cfg.reactor, &ch->timer, 0);
 }
 
-static void connecting_ended(struct vb_chan *ch)
+static void vb_chan_connecting_ended(struct vb_chan *ch)
 {
 	if (ch->doomed)
 		xp_core_fail(&ch->base, ch->doomed,
@@ -601,7 +602,7 @@ static void connecting_ended(struct vb_chan *ch)
 			     ch->timeout_ms);
 }
 
-static void chan_timer(struct reactor_timer *t)
+static void vb_chan_timer(struct reactor_timer *t)
 {
 	struct vb_chan *ch = container_of(t, struct vb_chan, timer);
 
@@ -609,7 +610,7 @@ static void chan_timer(struct reactor_timer *t)
 	case VB_RESOLVING:
 	case VB_REQUESTED:
 	case VB_ACCEPTED:
-		connecting_ended(ch);
+		vb_chan_connecting_ended(ch);
 		break;
 	case VB_LAST_WQE:
 		if (ch->dev->last_wqe == VB_LAST_WQE_UNKNOWN)

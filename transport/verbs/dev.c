@@ -53,7 +53,7 @@ void vb_dev_add_chan(struct vb_dev *dev, struct vb_chan *ch)
 }
 
 /* Their handlers must not free a channel: closed() comes later. */
-static void fail_all(struct vb_dev *dev, int err, const char *text)
+static void vb_dev_fail_all(struct vb_dev *dev, int err, const char *text)
 {
 	for (unsigned int i = 0; i < VB_QPN_BUCKETS; i++) {
 		struct list *it;
@@ -94,18 +94,19 @@ static void verbs_dev_chan_event(struct vb_chan *ch, enum ibv_event_type type)
 	}
 }
 
-static void device_event(struct vb_dev *dev, enum ibv_event_type type)
+static void vb_dev_event(struct vb_dev *dev, enum ibv_event_type type)
 {
 	switch (type) {
 	case IBV_EVENT_DEVICE_FATAL: /* also when it is unplugged */
 		vb_plug_look(dev->vx, NULL);
-		fail_all(dev, -EIO, "failed");
+		vb_dev_fail_all(dev, -EIO, "failed");
 		break;
 	case IBV_EVENT_CQ_ERR:
-		fail_all(dev, -EIO, "failed: error of a completion queue");
+		vb_dev_fail_all(dev, -EIO,
+				"failed: error of a completion queue");
 		break;
 	case IBV_EVENT_SRQ_ERR:
-		fail_all(dev, -EIO, "failed: error of a receive queue");
+		vb_dev_fail_all(dev, -EIO, "failed: error of a receive queue");
 		break;
 	default: /* ports and addresses come and go; connections may live */
 		break;
@@ -142,7 +143,7 @@ static void async_ready(struct reactor_watch *w, uint32_t events)
 		if (ch)
 			verbs_dev_chan_event(ch, ev.event_type);
 		else
-			device_event(dev, ev.event_type);
+			vb_dev_event(dev, ev.event_type);
 	}
 }
 
@@ -195,7 +196,7 @@ static int verbs_dev_check_limits(const struct vb_dev *dev, struct error *e)
 	return -EOPNOTSUPP;
 }
 
-static int open_events(struct vb_dev *dev)
+static int vb_dev_open_events(struct vb_dev *dev)
 {
 	int err;
 
@@ -211,7 +212,7 @@ static int open_events(struct vb_dev *dev)
 }
 
 /* Its queues end; its buffers may still be with the users. */
-static void pool_close(struct vb_pool *p)
+static void vb_pool_close(struct vb_pool *p)
 {
 	p->dev->armed -= p->armed;
 	p->armed = false;
@@ -224,7 +225,7 @@ static void pool_close(struct vb_pool *p)
 	p->emptied = true;
 }
 
-static void pool_free(struct vb_pool *p)
+static void vb_pool_free(struct vb_pool *p)
 {
 	list_del(&p->node);
 	vb_recvq_fini(&p->shared);
@@ -232,14 +233,14 @@ static void pool_free(struct vb_pool *p)
 }
 
 /* All that is the kernel's. No queue pair may be left. */
-static void close_context(struct vb_dev *dev)
+static void vb_dev_close_context(struct vb_dev *dev)
 {
 	struct list *it;
 
 	if (!dev->ctx)
 		return;
 	list_for_each(it, &dev->pools)
-		pool_close(container_of(it, struct vb_pool, node));
+		vb_pool_close(container_of(it, struct vb_pool, node));
 	vb_mr_leave(dev);
 	vb_watch_free(dev->async_watch);
 	vb_watch_free(dev->comp_watch);
@@ -253,9 +254,9 @@ static void close_context(struct vb_dev *dev)
 
 void vb_dev_free(struct vb_dev *dev)
 {
-	close_context(dev);
+	vb_dev_close_context(dev);
 	while (!list_empty(&dev->pools))
-		pool_free(list_first(&dev->pools, struct vb_pool, node));
+		vb_pool_free(list_first(&dev->pools, struct vb_pool, node));
 	vb_cm_unpin(dev);
 	if (dev->state != VB_DEV_SERVING)
 		dev->vx->leaving--;
@@ -263,7 +264,7 @@ void vb_dev_free(struct vb_dev *dev)
 	free(dev);
 }
 
-static struct vb_dev *dev_new(struct vb_xp *vx, struct ibv_device *ibdev)
+static struct vb_dev *vb_dev_new(struct vb_xp *vx, struct ibv_device *ibdev)
 {
 	struct vb_dev *dev;
 	unsigned int slot = 0;
@@ -288,7 +289,7 @@ static struct vb_dev *dev_new(struct vb_xp *vx, struct ibv_device *ibdev)
 }
 
 /* The context is open. */
-static int set_up(struct vb_dev *dev, struct error *e)
+static int vb_dev_set_up(struct vb_dev *dev, struct error *e)
 {
 	int err = -ibv_query_device(dev->ctx, &dev->attr);
 
@@ -297,7 +298,7 @@ static int set_up(struct vb_dev *dev, struct error *e)
 		if (err)
 			return err;
 		dev->pd = ibv_alloc_pd(dev->ctx);
-		err = dev->pd ? open_events(dev) : -errno;
+		err = dev->pd ? vb_dev_open_events(dev) : -errno;
 	}
 	if (!err)
 		return vb_mr_join(dev, e);
@@ -308,7 +309,7 @@ static int set_up(struct vb_dev *dev, struct error *e)
 
 int vb_dev_open(struct vb_xp *vx, struct ibv_device *ibdev, struct error *e)
 {
-	struct vb_dev *dev = dev_new(vx, ibdev);
+	struct vb_dev *dev = vb_dev_new(vx, ibdev);
 	int err;
 
 	if (!dev) {
@@ -319,7 +320,7 @@ int vb_dev_open(struct vb_xp *vx, struct ibv_device *ibdev, struct error *e)
 	}
 	dev->ctx = ibv_open_device(ibdev);
 	if (dev->ctx) {
-		err = set_up(dev, e);
+		err = vb_dev_set_up(dev, e);
 	} else {
 		err = errno ? -errno : -EIO;
 		error_set(e, err, "cannot open RDMA device %s: %s",
@@ -341,13 +342,13 @@ void vb_dev_leave(struct vb_dev *dev)
 
 	dev->state = VB_DEV_LEAVING;
 	vx->leaving++;
-	fail_all(dev, -ENODEV, "was removed");
+	vb_dev_fail_all(dev, -ENODEV, "was removed");
 	list_for_each(it, &vx->closing)
 		vb_chan_hurry(container_of(it, struct vb_chan, closing_node));
 }
 
 /* What the users have of it must have come back before the struct goes. */
-static bool is_let_go(const struct vb_dev *dev)
+static bool vb_dev_is_let_go(const struct vb_dev *dev)
 {
 	struct list *it;
 
@@ -364,11 +365,11 @@ void vb_dev_reap(struct vb_xp *vx)
 
 	vb_for_each_dev(dev, vx, slot) {
 		if (dev->state == VB_DEV_LEAVING && dev->qps == 0) {
-			close_context(dev);
+			vb_dev_close_context(dev);
 			vb_cm_cut(dev);
 			dev->state = VB_DEV_GONE;
 		}
-		if (dev->state == VB_DEV_GONE && is_let_go(dev))
+		if (dev->state == VB_DEV_GONE && vb_dev_is_let_go(dev))
 			vb_dev_free(dev);
 	}
 }
@@ -410,8 +411,8 @@ struct vb_dev *vb_dev_find(struct vb_xp *vx, struct ibv_context *ctx)
 
 /* ---- pools ---- */
 
-static bool pool_fits(const struct vb_dev *dev, unsigned int sends,
-		      unsigned int recvs)
+static bool vb_pool_fits(const struct vb_dev *dev, unsigned int sends,
+			 unsigned int recvs)
 {
 	if ((uint64_t)sends + recvs > (unsigned int)dev->attr.max_cqe)
 		return false;
@@ -419,7 +420,7 @@ static bool pool_fits(const struct vb_dev *dev, unsigned int sends,
 	       recvs <= (unsigned int)dev->attr.max_srq_wr;
 }
 
-static unsigned int pool_cnt(const struct vb_dev *dev)
+static unsigned int vb_pool_cnt(const struct vb_dev *dev)
 {
 	unsigned int n = 0;
 	struct list *it;
@@ -442,10 +443,11 @@ static struct ibv_cq *pool_cq(struct vb_pool *p, unsigned int entries)
 			     (int)(vector % (unsigned int)vectors));
 }
 
-static int pool_new(struct vb_dev *dev, unsigned int sends, unsigned int recvs,
-		    struct vb_pool **ret_pool, struct error *e)
+static int vb_pool_new(struct vb_dev *dev, unsigned int sends,
+		       unsigned int recvs, struct vb_pool **ret_pool,
+		       struct error *e)
 {
-	unsigned int doubled = pool_cnt(dev);
+	unsigned int doubled = vb_pool_cnt(dev);
 	struct vb_pool *p = calloc(1, sizeof(*p));
 	unsigned int chans;
 	int err = -ENOMEM;
@@ -455,12 +457,12 @@ static int pool_new(struct vb_dev *dev, unsigned int sends, unsigned int recvs,
 	if (doubled > POOL_DOUBLING)
 		doubled = POOL_DOUBLING;
 	chans = POOL_CHANS << doubled;
-	while (chans > 1 && !pool_fits(dev, chans * sends, chans * recvs))
+	while (chans > 1 && !vb_pool_fits(dev, chans * sends, chans * recvs))
 		chans /= 2;
 	p->dev = dev;
 	p->send_room = chans * sends;
 	p->recv_max = p->recv_room = chans * recvs;
-	if (pool_fits(dev, p->send_room, p->recv_max + VB_SPARE_RECVS))
+	if (vb_pool_fits(dev, p->send_room, p->recv_max + VB_SPARE_RECVS))
 		p->spare = VB_SPARE_RECVS;
 	vb_recvq_init(&p->shared, dev);
 	p->shared.spare = p->spare;
@@ -485,7 +487,7 @@ err:
 
 /* Another channel, should it fail, could take a buffer along that has no
  * replacement. */
-static bool can_share(const struct vb_pool *p)
+static bool vb_dev_can_share(const struct vb_pool *p)
 {
 	return p->spare == 0 || vb_recvq_doubts_left(&p->shared) > 0;
 }
@@ -500,16 +502,16 @@ int vb_pool_get(struct vb_dev *dev, unsigned int sends, unsigned int recvs,
 	list_for_each(it, &dev->pools) {
 		p = container_of(it, struct vb_pool, node);
 		if (p->send_room >= sends && p->recv_room >= recvs &&
-		    can_share(p))
+		    vb_dev_can_share(p))
 			break;
 		p = NULL;
 	}
 	if (!p) {
-		err = pool_new(dev, sends, recvs, &p, e);
+		err = vb_pool_new(dev, sends, recvs, &p, e);
 		if (err)
 			return err;
 	}
-	/* pool_new() that fails does not return 0: errno is set then. */
+	/* vb_pool_new() that fails does not return 0: errno is set then. */
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 	p->send_room -= sends;
 	p->recv_room -= recvs;
@@ -518,7 +520,7 @@ int vb_pool_get(struct vb_dev *dev, unsigned int sends, unsigned int recvs,
 }
 
 /* No queue pair uses it: a new one has all the buffers, also those lost. */
-static void pool_renew(struct vb_pool *p)
+static void vb_pool_renew(struct vb_pool *p)
 {
 	if (vb_recvq_doubts_left(&p->shared) == p->spare &&
 	    list_empty(&p->shared.missing))
@@ -532,7 +534,7 @@ void vb_pool_put(struct vb_pool *p, unsigned int sends, unsigned int recvs)
 	p->send_room += sends;
 	p->recv_room += recvs;
 	if (p->recv_room == p->recv_max && p->shared.srq)
-		pool_renew(p);
+		vb_pool_renew(p);
 }
 
 void vb_pool_share(struct vb_pool *p)
@@ -560,8 +562,9 @@ unsigned int vb_pool_poll(struct vb_pool *p)
 	for (int round = 0; round < POLL_ROUNDS && !p->emptied; round++) {
 		n = ibv_poll_cq(p->cq, POLL_BATCH, wcs);
 		if (n < 0) {
-			fail_all(p->dev, -EIO,
-				 "failed: a completion queue cannot be polled");
+			vb_dev_fail_all(
+				p->dev, -EIO,
+				"failed: a completion queue cannot be polled");
 			n = 0;
 		}
 		for (int i = 0; i < n; i++)

@@ -35,8 +35,8 @@ static void verbs_plug_tell(const struct vb_xp *vx,
 
 /* ---- looking ---- */
 
-static bool is_listed(struct ibv_device *const *list, int cnt,
-		      const struct ibv_device *d)
+static bool vb_plug_is_listed(struct ibv_device *const *list, int cnt,
+			      const struct ibv_device *d)
 {
 	for (int i = 0; i < cnt; i++) {
 		if (list[i] == d)
@@ -45,20 +45,21 @@ static bool is_listed(struct ibv_device *const *list, int cnt,
 	return false;
 }
 
-static void find_gone(struct vb_xp *vx, struct ibv_device *const *list, int cnt)
+static void vb_plug_find_gone(struct vb_xp *vx, struct ibv_device *const *list,
+			      int cnt)
 {
 	struct vb_dev *dev;
 
 	vb_for_each_dev(dev, vx, slot) {
 		if (dev->state != VB_DEV_SERVING ||
-		    is_listed(list, cnt, dev->ctx->device))
+		    vb_plug_is_listed(list, cnt, dev->ctx->device))
 			continue;
 		vb_dev_leave(dev);
 		verbs_plug_tell(vx, XP_DEVICE_GONE, dev->name, "");
 	}
 }
 
-static bool is_open(const struct vb_xp *vx, const struct ibv_device *d)
+static bool vb_plug_is_open(const struct vb_xp *vx, const struct ibv_device *d)
 {
 	struct vb_dev *dev;
 
@@ -70,7 +71,8 @@ static bool is_open(const struct vb_xp *vx, const struct ibv_device *d)
 }
 
 /* Once, however often it is looked for. */
-static void tell_unusable(struct vb_xp *vx, const char *name, const char *why)
+static void vb_plug_report_unusable(struct vb_xp *vx, const char *name,
+				    const char *why)
 {
 	if (strcmp(vx->unusable, name) == 0)
 		return;
@@ -79,18 +81,18 @@ static void tell_unusable(struct vb_xp *vx, const char *name, const char *why)
 }
 
 /* Returns whether there are new ones. */
-static bool find_come(struct vb_xp *vx, struct ibv_device *const *list, int cnt,
-		      struct error *e)
+static bool vb_plug_find_come(struct vb_xp *vx, struct ibv_device *const *list,
+			      int cnt, struct error *e)
 {
 	bool some = false;
 
 	for (int i = 0; i < cnt; i++) {
 		const char *name = ibv_get_device_name(list[i]);
 
-		if (is_open(vx, list[i]))
+		if (vb_plug_is_open(vx, list[i]))
 			continue;
 		if (vb_dev_open(vx, list[i], e)) {
-			tell_unusable(vx, name, e->text);
+			vb_plug_report_unusable(vx, name, e->text);
 			continue;
 		}
 		some = true;
@@ -124,8 +126,8 @@ unsigned int vb_plug_look(struct vb_xp *vx, struct error *e)
 	list = ibv_get_device_list(&cnt);
 	if (!list)
 		return serving(vx);
-	find_gone(vx, list, cnt);
-	some = find_come(vx, list, cnt, e);
+	vb_plug_find_gone(vx, list, cnt);
+	some = vb_plug_find_come(vx, list, cnt, e);
 	ibv_free_device_list(list);
 	if (serving(vx) == 0 || (!vx->cm && vb_cm_open(vx, e)))
 		return 0;
@@ -137,7 +139,7 @@ unsigned int vb_plug_look(struct vb_xp *vx, struct error *e)
 /* ---- uevents ---- */
 
 /* Whether one of them was about a device that can be opened. */
-static bool read_uevents(int fd)
+static bool vb_plug_read_uevents(int fd)
 {
 	char buf[UEVENT_MAX];
 	bool some = false;
@@ -156,7 +158,7 @@ static void uevent_ready(struct reactor_watch *w, uint32_t events)
 {
 	struct vb_xp *vx = container_of(w, struct vb_watch, base)->owner;
 
-	if (read_uevents(vx->uevent_fd))
+	if (vb_plug_read_uevents(vx->uevent_fd))
 		vb_plug_look(vx, NULL);
 }
 

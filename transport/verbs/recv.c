@@ -31,7 +31,7 @@ static void verbs_recv_slab_free(struct vb_slab *s)
 }
 
 /* Pages of their own: a fork() must not copy what the device writes to. */
-static int slab_map(struct vb_slab *s, size_t len, struct error *e)
+static int vb_slab_map(struct vb_slab *s, size_t len, struct error *e)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
@@ -45,7 +45,7 @@ static int slab_map(struct vb_slab *s, size_t len, struct error *e)
 	return -ENOMEM;
 }
 
-static void slab_cut(struct vb_slab *s, size_t stride, size_t first)
+static void vb_slab_cut(struct vb_slab *s, size_t stride, size_t first)
 {
 	for (unsigned int i = 0; i < s->cnt; i++) {
 		struct vb_iu *iu = &s->ius[i];
@@ -57,8 +57,8 @@ static void slab_cut(struct vb_slab *s, size_t stride, size_t first)
 }
 
 /* Adds @cnt new buffers to @ius. */
-static int slab_new(struct vb_recvq *rq, unsigned int cnt, struct list *ius,
-		    struct error *e)
+static int vb_slab_new(struct vb_recvq *rq, unsigned int cnt, struct list *ius,
+		       struct error *e)
 {
 	struct vb_xp *vx = rq->dev->vx;
 	struct vb_slab *s;
@@ -74,13 +74,13 @@ static int slab_new(struct vb_recvq *rq, unsigned int cnt, struct list *ius,
 	}
 	s->cnt = cnt;
 	s->rq = rq;
-	err = slab_map(s, first + cnt * stride, e);
+	err = vb_slab_map(s, first + cnt * stride, e);
 	if (err)
 		goto err_free;
 	err = vb_mr_new(vx, rq->dev, s->mem, s->mem_len, XP_LOCAL, &s->mr, e);
 	if (err)
 		goto err_unmap;
-	slab_cut(s, stride, first);
+	vb_slab_cut(s, stride, first);
 	list_add_tail(&rq->slabs, &s->node);
 	for (unsigned int i = 0; i < cnt; i++)
 		list_add_tail(ius, &s->ius[i].base.node);
@@ -105,7 +105,7 @@ void vb_recvq_fini(struct vb_recvq *rq)
 }
 
 /* Takes a buffer out of the round; a slab of which all are, goes. */
-static void keep_back(struct vb_iu *iu)
+static void vb_iu_keep_back(struct vb_iu *iu)
 {
 	struct vb_slab *s = iu->slab;
 
@@ -121,8 +121,8 @@ static void keep_back(struct vb_iu *iu)
 }
 
 /* Moves up to @cnt of the buffers kept back to @ius; returns how many. */
-static unsigned int bring_back(struct vb_recvq *rq, unsigned int cnt,
-			       struct list *ius)
+static unsigned int vb_recvq_bring_back(struct vb_recvq *rq, unsigned int cnt,
+					struct list *ius)
 {
 	unsigned int n = 0;
 	struct list *it;
@@ -138,12 +138,12 @@ static unsigned int bring_back(struct vb_recvq *rq, unsigned int cnt,
 	return n;
 }
 
-static void keep_back_all(struct list *ius)
+static void vb_recvq_keep_back_all(struct list *ius)
 {
 	struct list *it;
 
 	while ((it = list_pop(ius)))
-		keep_back(container_of(it, struct vb_iu, base.node));
+		vb_iu_keep_back(container_of(it, struct vb_iu, base.node));
 }
 
 static void found(struct vb_iu *iu)
@@ -164,14 +164,16 @@ void vb_recvq_close(struct vb_recvq *rq)
 	list_for_each(it, &rq->missing)
 		found(container_of(it, struct vb_iu, base.node));
 	list_splice_tail(&rq->in_device, &rq->missing);
-	keep_back_all(&rq->in_device);
+	vb_recvq_keep_back_all(&rq->in_device);
 }
 
 /* ---- posting ---- */
 
 /* Links the first of @ius into one list of work requests; returns how many. */
-static unsigned int fill_batch(struct vb_recvq *rq, const struct list *ius,
-			       struct ibv_recv_wr *wrs, struct ibv_sge *sges)
+static unsigned int vb_recvq_fill_batch(struct vb_recvq *rq,
+					const struct list *ius,
+					struct ibv_recv_wr *wrs,
+					struct ibv_sge *sges)
 {
 	struct vb_xp *vx = rq->dev->vx;
 	unsigned int n = 0;
@@ -200,7 +202,7 @@ static unsigned int fill_batch(struct vb_recvq *rq, const struct list *ius,
 	return n;
 }
 
-static void give_to_device(struct vb_recvq *rq, struct list *node)
+static void vb_recvq_give_to_device(struct vb_recvq *rq, struct list *node)
 {
 	container_of(node, struct vb_iu, base.node)->number = rq->next_number++;
 	list_add_tail(&rq->in_device, node);
@@ -216,7 +218,7 @@ static int verbs_recv_post(struct vb_recvq *rq, struct list *ius)
 	int err = 0;
 
 	while (!err && !list_empty(ius)) {
-		n = fill_batch(rq, ius, wrs, sges);
+		n = vb_recvq_fill_batch(rq, ius, wrs, sges);
 		bad = NULL;
 		err = rq->srq ? ibv_post_srq_recv(rq->srq, wrs, &bad)
 			      : ibv_post_recv(rq->qp, wrs, &bad);
@@ -224,7 +226,7 @@ static int verbs_recv_post(struct vb_recvq *rq, struct list *ius)
 			n = bad ? (unsigned int)(bad - wrs) : 0;
 		rq->posted += n;
 		while (n--)
-			give_to_device(rq, list_pop(ius));
+			vb_recvq_give_to_device(rq, list_pop(ius));
 	}
 	return -err;
 }
@@ -236,7 +238,8 @@ static unsigned int want(const struct vb_recvq *rq)
 }
 
 /* Posts so many that as many as are wanted, and @cnt, go round. */
-static int fill_up(struct vb_recvq *rq, unsigned int cnt, struct error *e)
+static int vb_recvq_fill_up(struct vb_recvq *rq, unsigned int cnt,
+			    struct error *e)
 {
 	struct list ius = LIST_INIT(ius);
 	unsigned int lacking = 0;
@@ -245,10 +248,10 @@ static int fill_up(struct vb_recvq *rq, unsigned int cnt, struct error *e)
 	/* What is left over from former channels serves first. */
 	if (want(rq) + cnt > rq->going_round) {
 		lacking = want(rq) + cnt - rq->going_round;
-		lacking -= bring_back(rq, lacking, &ius);
+		lacking -= vb_recvq_bring_back(rq, lacking, &ius);
 	}
 	if (lacking)
-		err = slab_new(rq, lacking, &ius, e);
+		err = vb_slab_new(rq, lacking, &ius, e);
 	if (!err && !list_empty(&ius)) {
 		err = verbs_recv_post(rq, &ius);
 		if (err)
@@ -256,13 +259,13 @@ static int fill_up(struct vb_recvq *rq, unsigned int cnt, struct error *e)
 				  vb_dev_name(rq->dev), strerror(-err));
 	}
 	if (err)
-		keep_back_all(&ius);
+		vb_recvq_keep_back_all(&ius);
 	return err;
 }
 
 int vb_recvq_grow(struct vb_recvq *rq, unsigned int cnt, struct error *e)
 {
-	int err = fill_up(rq, cnt, e);
+	int err = vb_recvq_fill_up(rq, cnt, e);
 
 	if (!err)
 		rq->wanted += cnt;
@@ -296,7 +299,7 @@ void vb_recvq_doubt(struct vb_recvq *rq)
 	}
 }
 
-static void settle_doubts(struct vb_recvq *rq)
+static void vb_recvq_settle_doubts(struct vb_recvq *rq)
 {
 	struct error e;
 
@@ -316,7 +319,7 @@ static void settle_doubts(struct vb_recvq *rq)
 	rq->doubts_later = 0;
 	rq->doubt_number = rq->next_number;
 	/* If it cannot be done now, the next channel makes up for it. */
-	fill_up(rq, 0, &e);
+	vb_recvq_fill_up(rq, 0, &e);
 }
 
 void vb_recvq_came_back(struct vb_iu *iu)
@@ -329,11 +332,11 @@ void vb_recvq_came_back(struct vb_iu *iu)
 	else if (rq->posted > 0) /* else the queue pair had to be forced */
 		rq->posted--;
 	if (rq->doubts && iu->number >= rq->doubt_number)
-		settle_doubts(rq);
+		vb_recvq_settle_doubts(rq);
 }
 
 /* Posts @ius, all of @rq; empties the list. */
-static void post_again(struct vb_recvq *rq, struct list *ius)
+static void vb_recvq_post_again(struct vb_recvq *rq, struct list *ius)
 {
 	int err;
 
@@ -344,13 +347,13 @@ static void post_again(struct vb_recvq *rq, struct list *ius)
 		return;
 	/* A shared queue carries on with fewer: the next channel that it grows
 	 * for makes up for them. */
-	keep_back_all(ius);
+	vb_recvq_keep_back_all(ius);
 	if (rq->ch)
 		xp_core_fail(&rq->ch->base, err, "cannot post a receive: %s",
 			     strerror(-err));
 }
 
-static bool can_post(const struct vb_recvq *rq)
+static bool vb_recvq_can_post(const struct vb_recvq *rq)
 {
 	return (rq->qp || rq->srq) && rq->going_round <= want(rq);
 }
@@ -365,16 +368,16 @@ void vb_post_recv(struct xp *xp, struct list *ius)
 		struct vb_iu *iu = container_of(it, struct vb_iu, base.node);
 		struct vb_recvq *rq = iu->slab->rq;
 
-		if (!can_post(rq)) {
-			keep_back(iu);
+		if (!vb_recvq_can_post(rq)) {
+			vb_iu_keep_back(iu);
 			continue;
 		}
 		if (rq != run_rq)
-			post_again(run_rq, &run);
+			vb_recvq_post_again(run_rq, &run);
 		run_rq = rq;
 		list_add_tail(&run, it);
 	}
-	post_again(run_rq, &run);
+	vb_recvq_post_again(run_rq, &run);
 }
 
 void vb_iu_put(struct vb_iu *iu)
