@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A buddy allocator. All it knows lies apart from the blocks: what is free may
- * still be in the caches of a device, and what is not is written by peers.
+ * A buddy allocator. Its own data lies apart from the blocks: a device may
+ * still have free blocks in its caches, and peers write to the others.
  *
  * A block is named by the index of its first unit (ARENA_MIN_BLOCK bytes), its
- * size by its order (1 << order units). Blocks just given back are kept whole
- * on a short stack per order, so that I/O of one size takes the block that is
- * warmest in the caches and neither splits nor merges. The stacks are emptied
- * into the buddy lists before a request is told that there is no room.
+ * size by its order (1 << order units). A block that is given back is kept
+ * whole on a short stack for its order. So I/O of one size takes the block that
+ * was used last, and neither splits nor merges. Before a request has to wait,
+ * the stacks are emptied into the buddy lists.
  */
 #include "base/arena.h"
 
@@ -52,17 +52,17 @@ struct arena {
 	char *base;
 	size_t len;
 	size_t used;
-	unsigned int top; /* the order of the whole */
+	unsigned int top; /* the order of the whole arena */
 	int uring_index;
-	bool serving;		  /* granted() of some waiter runs */
-	struct list users;	  /* arena_user.node: they wait */
-	struct arena_user nobody; /* for those without one */
+	bool serving;		  /* arena_serve_waiters() runs */
+	struct list users;	  /* arena_user.node, of users that wait */
+	struct arena_user nobody; /* for requests without a user */
 	uint32_t nonempty;	  /* bit per order: heads[order] != NONE */
 	uint32_t heads[ORDERS];
 	struct hot hot[ORDERS];
 	uint8_t *state;		    /* per unit */
-	struct links *links;	    /* per unit; for those that are FREE */
-	struct arena_user **owners; /* per unit; for those that are OUT */
+	struct links *links;	    /* per unit; of FREE blocks */
+	struct arena_user **owners; /* per unit; of OUT blocks */
 };
 
 static unsigned int arena_order_of(size_t len)
@@ -106,7 +106,7 @@ static void arena_list_take(struct arena *a, uint32_t idx, unsigned int order)
 	a->state[idx] = INSIDE;
 }
 
-/* Frees a block, as part of the largest one that it makes whole. */
+/* Frees a block, merged with its free buddies. */
 static void arena_merge(struct arena *a, uint32_t idx, unsigned int order)
 {
 	uint32_t buddy;
@@ -122,8 +122,8 @@ static void arena_merge(struct arena *a, uint32_t idx, unsigned int order)
 	arena_list_push(a, idx, order);
 }
 
-/* A block from the lists, or NONE. The smallest that will do is split; its
- * lowest part is taken. */
+/* A block from the lists, or NONE. Splits the smallest one that is large
+ * enough, and takes its lowest part. */
 static uint32_t arena_split(struct arena *a, unsigned int order)
 {
 	uint32_t fitting = a->nonempty & ~((1u << order) - 1);
@@ -142,7 +142,8 @@ static uint32_t arena_split(struct arena *a, unsigned int order)
 	return idx;
 }
 
-/* The oldest first, so that the warmest ends up first on its list. */
+/* The oldest first, so that the block that was used last is the first of its
+ * list. */
 static void arena_merge_hot(struct arena *a)
 {
 	for (unsigned int order = 0; order <= a->top; order++) {
@@ -191,7 +192,8 @@ static void arena_give_block(struct arena *a, char *block)
 	struct hot *hot;
 
 	assert(at < a->len && at % UNIT == 0);
-	assert(a->state[idx] >= OUT); /* else: given back twice, or a part */
+	/* Else: put twice, or not a whole block. */
+	assert(a->state[idx] >= OUT);
 	order = a->state[idx] & ORDER;
 	a->used -= arena_order_len(order);
 	a->owners[idx]->used -= arena_order_len(order);
@@ -205,7 +207,7 @@ static void arena_give_block(struct arena *a, char *block)
 	a->state[idx] = (uint8_t)(HOT | order);
 }
 
-/* ---- who waits ---- */
+/* ---- users that wait ---- */
 
 void arena_user_init(struct arena_user *u)
 {
@@ -214,7 +216,7 @@ void arena_user_init(struct arena_user *u)
 	u->used = 0;
 }
 
-/* Not a matter of room, but of what is due to whom: see arena.h. */
+/* By the share of the user, not by what is free: see arena.h. */
 static bool arena_user_may_have(const struct arena *a,
 				const struct arena_user *u, size_t len)
 {
@@ -226,7 +228,8 @@ static bool arena_user_may_have(const struct arena *a,
 	       u->used + want <= a->len - a->used - want;
 }
 
-/* Whose turn it is; NULL: nobody waits but for what is not due to them. */
+/* The first request of the next user that may have a block. NULL: no user that
+ * waits may have one. */
 static struct arena_waiter *arena_next_waiter(const struct arena *a)
 {
 	struct list *it;
@@ -251,7 +254,7 @@ static void arena_add_waiter(struct arena *a, struct arena_user *u,
 		list_add_tail(&a->users, &u->node);
 }
 
-/* The user goes to the end of the row, if it still waits. */
+/* The user goes to the end of the list, if it still waits. */
 static void arena_remove_waiter(struct arena *a, struct arena_user *u,
 				struct arena_waiter *w)
 {
@@ -261,8 +264,8 @@ static void arena_remove_waiter(struct arena *a, struct arena_user *u,
 		list_add_tail(&a->users, &u->node);
 }
 
-/* A block given back from within granted() is handed on by the loop that is
- * running already: the stack stays flat, however many wait. */
+/* If granted() gives a block back, the loop that runs already hands it on. So
+ * the stack does not grow with the number of requests that wait. */
 static void arena_serve_waiters(struct arena *a)
 {
 	struct arena_waiter *w;
@@ -288,7 +291,7 @@ void *arena_get(struct arena *a, size_t len)
 	return arena_take(a, &a->nobody, len);
 }
 
-/* Behind the others of its user, and behind whose turn it is. */
+/* No request of its user waits, and no user whose turn it is. */
 static bool arena_user_may_have_now(const struct arena *a,
 				    const struct arena_user *u, size_t len)
 {
@@ -315,7 +318,7 @@ void *arena_get_wait(struct arena *a, size_t len, struct arena_waiter *w)
 
 void arena_cancel_wait(struct arena *a, struct arena_waiter *w)
 {
-	/* Never used, or not waiting any more. */
+	/* It has never waited, or no longer waits. */
 	if (!w->node.next || list_empty(&w->node))
 		return;
 	list_del(&w->node);

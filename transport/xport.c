@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The core of the transport: what is the same for every fabric. See
- * provider.h for who calls whom.
+ * The core of the transport: the part that is the same for every fabric.
+ * provider.h describes the calls between core and providers.
  */
 #include "transport/provider.h"
 
@@ -81,7 +81,7 @@ static bool chain_has_data_left(const struct xp_chain *c)
 	return c->moved < c->len;
 }
 
-/* The next RDMA operation: as much of one descriptor as is wanted. */
+/* The next RDMA operation: one descriptor, or its wanted part. */
 static void chain_next_rdma(struct xp_chain *c, struct xp_wr *wr)
 {
 	const struct srp_desc *d = &c->remote[c->next_desc++];
@@ -283,7 +283,8 @@ static void chan_probe_done(struct xp_chain *c, int status)
 	container_of(c, struct xp_chan, probe)->probing = false;
 }
 
-/* What is under way is acknowledged, or fails, by itself. */
+/* While something is under way no probe is needed: it is acknowledged, or
+ * fails. */
 static void chan_probe_if_silent(struct xp_chan *ch)
 {
 	bool silent = !ch->heard && !ch->probing && list_empty(&ch->posted) &&
@@ -304,7 +305,7 @@ static void xp_set_probe_timer(struct xp *xp)
 			  xp->cfg.keepalive_ms);
 }
 
-/* One timer for all channels, and none when there are none. */
+/* One timer serves all channels. It runs only while there are some. */
 static void xp_probe_all(struct reactor_timer *t)
 {
 	struct xp *xp = container_of(t, struct xp, probe_timer);
@@ -397,7 +398,7 @@ int xp_core_chan_init(struct xp_chan *ch, struct xp *xp,
 	list_init(&ch->dirty_node);
 	list_init(&ch->probed_node);
 	ch->slots = slots;
-	/* As many groups as send-queue entries, and each has one at least. */
+	/* At most one group for each send-queue entry. */
 	ch->groups = calloc(slots, sizeof(*ch->groups));
 	return ch->groups ? 0 : -ENOMEM;
 }
@@ -418,7 +419,7 @@ void xp_core_established(struct xp_chan *ch, const void *pdata, size_t len)
 	ch->handler->established(ch, pdata, len);
 }
 
-/* The one door out of CONNECTING and OPEN. */
+/* Every way out of CONNECTING and OPEN leads here. */
 static void chan_begin_close(struct xp_chan *ch)
 {
 	assert(ch->state < XP_CHAN_CLOSING);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Channels of the tcp provider: how they begin and how they end.
+ * Channels of the tcp provider: their beginning and their end.
  *
- * Who connects sends a message with private data, and gets one back; nothing
- * else is sent before. Both have room in the stage, which is not used for
- * anything else yet.
+ * The side that connects sends a message with private data, and gets one back.
+ * Nothing else is sent before. Both messages are kept in the stage, which is
+ * not needed for anything else yet.
  *
- * The sockets block: the ring then waits for those that would, instead of
- * telling us to try again.
+ * The sockets are blocking: the ring then waits until an operation can go on,
+ * and does not end it with EAGAIN.
  */
 #include <assert.h>
 #include <errno.h>
@@ -23,8 +23,8 @@
 
 /* ---- memory ---- */
 
-/* Hands out the next @len bytes of a block of which there is only the size
- * (@block NULL) or the memory. */
+/* Returns the next @len bytes of @block. With @block NULL only counts them, to
+ * find the size of the block. */
 static void *tcp_chan_cut(void *block, size_t *off, size_t len, size_t align)
 {
 	size_t at = (*off + align - 1) / align * align;
@@ -71,12 +71,12 @@ static int tcp_chan_alloc_block(struct tcp_chan *ch)
 	return 0;
 }
 
-/* Also of half of one. */
+/* Also for a channel that is only partly made. */
 static void tcp_chan_destroy(struct tcp_chan *ch)
 {
 	struct tcp_xp *xp = tcp_xp(ch->base.xp);
 
-	/* Some may have been released in this turn and wait to be taken. */
+	/* Some may have been released in this turn and are in xp->released. */
 	for (unsigned int i = 0; i < ch->used_ius; i++)
 		list_del(&ch->ius[i].node);
 	list_del(&ch->node);
@@ -102,8 +102,8 @@ static void tcp_chan_init(struct tcp_chan *ch, unsigned int recv_cnt)
 {
 	ch->fd = -1;
 	ch->rx.window = TCP_STAGE_LEN;
-	/* One to spare: a peer that keeps to what it was granted then never
-	 * finds none. */
+	/* One more than granted: for a peer that keeps to its credits there is
+	 * always one. */
 	ch->iu_cnt = recv_cnt + 1;
 	list_init(&ch->node);
 	list_init(&ch->end_node);
@@ -260,7 +260,7 @@ static void tcp_chan_name_local(struct tcp_chan *ch)
 				  sizeof(ch->base.local));
 }
 
-/* The message of connection management that lies in the stage. */
+/* Sends the message of connection management that lies in the stage. */
 static void tcp_chan_send_cm(struct tcp_chan *ch,
 			     void (*done)(struct reactor_op *, int,
 					  unsigned int))
@@ -274,7 +274,7 @@ static void tcp_chan_send_cm(struct tcp_chan *ch,
 	ch->tx_busy = true;
 }
 
-/* The result of an operation on a channel that is to be: false when there is
+/* The result of an operation of a channel that connects. False: there is
  * nothing more to do. */
 static bool tcp_chan_goes_on(struct tcp_chan *ch, bool *busy, int *res)
 {

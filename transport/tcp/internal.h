@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tcp provider, inside. Only the tcp*.c files (and its own tests) include
- * this. See tcp.c for how it works.
+ * What the files of the tcp provider share. Only these files and their tests
+ * include this header. tcp.c describes how the provider works.
  *
- *   tcp_wire.[ch]   what the bytes mean
- *   tcp.c           instances, and the memory that peers may use
- *   chan.c      channels: how they begin and end
- *   listen.c    listeners, and those who have not yet said what they want
- *   send.c      what leaves
- *   recv.c      what arrives
+ *   wire.[ch]   the meaning of the bytes
+ *   tcp.c       instances, and the memory that peers may use
+ *   chan.c      channels: their beginning and their end
+ *   listen.c    listeners, and pending connections
+ *   send.c      the sending part of a channel
+ *   recv.c      the receiving part
  *   socket.c    options of sockets
  *
- * Thread: the reactor of the instance. Only connection requests are handed to
- * another (tcp_accept(), tcp_reject()).
+ * Thread: the reactor of the instance. Only connection requests move to another
+ * reactor (tcp_accept(), tcp_reject()).
  */
 #ifndef TRANSPORT_TCP_INTERNAL_H
 #define TRANSPORT_TCP_INTERNAL_H
@@ -25,11 +25,12 @@
 #include "transport/tcp/socket.h"
 #include "transport/tcp/wire.h"
 
-/* SENDs up to this size are copied next to their header: one piece less. */
+/* SENDs up to this size are copied behind their header, which saves a piece. */
 #define TCP_INLINE_MAX 128u
-/* READs of the peer's that wait for the socket; more are not read from it. */
+/* READs of the peer that wait for the socket. With so many, nothing is read
+ * from it. */
 #define TCP_ANSWERS_MAX 64u
-/* Bytes read ahead, in the hope of many messages at once. */
+/* Bytes to read ahead, to get many messages at once. */
 #define TCP_STAGE_LEN 16384u
 /* Pieces of memory in one call: the kernel's UIO_MAXIOV. */
 #define TCP_IOV_MAX 1024u
@@ -52,16 +53,16 @@ struct tcp_mr {
 	uint32_t key;
 };
 
-/* A message to send, and, of a READ, what waits for the answer. */
+/* A message to send. A READ keeps it until the answer has come. */
 struct tcp_tx {
 	struct list node;	/* chan.txq; or free */
 	struct list read_node;	/* chan.reads */
-	struct xp_group *group; /* NULL: it answers a READ of the peer's */
+	struct xp_group *group; /* NULL: it answers a READ of the peer */
 	enum tcp_op op;
 	bool posted;   /* the kernel has it, or had it */
 	bool sent;     /* the socket has taken all of it */
-	bool answered; /* READ: the data is there */
-	/* Data behind the header; of a READ: where it goes. */
+	bool answered; /* READ: the data has arrived */
+	/* Data behind the header; READ: its destination. */
 	unsigned int iov_cnt;
 	struct iovec iov[TCP_REGIONS_MAX];
 	/* The header, and the data of a small SEND. */
@@ -69,16 +70,16 @@ struct tcp_tx {
 	uint8_t head[TCP_HDR_LEN + TCP_INLINE_MAX];
 };
 
-/* What arrives: bytes read ahead, and the message that has begun. */
+/* The receiving part: bytes read ahead, and the message that has begun. */
 struct tcp_rx {
 	uint8_t *stage;
-	size_t off;    /* of the first byte that was not looked at */
-	size_t len;    /* end of what was read */
-	size_t window; /* how much to read ahead */
-	size_t asked;  /* bytes, by the operation in flight */
-	bool emptied;  /* the socket gave less than was asked for */
+	size_t off;    /* of the first byte that was not handled */
+	size_t len;    /* end of the bytes in the stage */
+	size_t window; /* bytes to read ahead */
+	size_t asked;  /* bytes that the operation in flight asks for */
+	bool emptied;  /* the socket gave fewer bytes than that */
 	bool blocked;  /* no IU is free, or too many READs are waiting */
-	bool body;     /* a header was there; left bytes of data are not */
+	bool body;     /* after a header; left bytes of data are missing */
 	enum tcp_op op;
 	uint64_t left;
 	struct iovec sink[TCP_REGIONS_MAX + 1]; /* + 1: the stage */
@@ -100,7 +101,7 @@ struct tcp_chan {
 	struct reactor_op tx_op;
 	bool rx_busy;
 	bool tx_busy;
-	bool revoked;	      /* memory in use was taken back */
+	bool revoked;	      /* memory in use was unregistered */
 	struct list end_node; /* xp.drained */
 
 	/* Connecting and accepting. */
@@ -112,11 +113,11 @@ struct tcp_chan {
 	/* Sending. */
 	struct list ready_node; /* xp.ready */
 	struct list txq;
-	size_t tx_off;	   /* bytes of the first that have left */
+	size_t tx_off;	   /* bytes of the first that were sent */
 	size_t tx_len;	   /* bytes in flight */
 	struct list reads; /* READs without an answer, oldest first */
 	struct list free_tx;
-	unsigned int used_tx; /* those beyond were never touched */
+	unsigned int used_tx; /* txs behind these were never touched */
 	unsigned int answers;
 	uint8_t next_id;
 	struct msghdr msg;
@@ -128,8 +129,8 @@ struct tcp_chan {
 	struct xp_mr recv_mr;
 
 	/*
-	 * One mapping for all that is large: memory that is never used is
-	 * never there.
+	 * One mapping for all large arrays: pages that are never touched cost
+	 * nothing.
 	 */
 	void *block;
 	size_t block_len;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What arrives at a channel of the tcp provider. Bytes are read ahead into the
- * stage, as many messages as there are; what is not there yet of the data of
- * the last one is read to where it belongs, and only what follows it into the
- * stage again. Nothing of what a peer sends is believed: see rx_begin().
+ * The receiving part of a channel of the tcp provider. It reads ahead into the
+ * stage, as many messages as have arrived. Data of the last message that has
+ * not arrived yet is read directly to its destination, and the bytes behind it
+ * into the stage again. rx_begin() checks every field that a peer sends.
  */
 #include <assert.h>
 #include <errno.h>
@@ -11,13 +11,15 @@
 
 #include "transport/tcp/internal.h"
 
-/* So much data is waited for in the kernel, and not read by the piece. */
+/* Data of at least this length is read by one operation that waits for all of
+ * it. */
 #define WHOLE_MIN (64u << 10)
-/* Data of this length is not to be found in the stage, and copied: after it no
- * more is read ahead than headers and a small IU take. */
+/* Data of at least this length should not arrive in the stage, from where it is
+ * copied. So after it, no more is read ahead than headers and a small IU
+ * need. */
 #define LARGE_MIN  (8u << 10)
 #define WINDOW_MIN 256u
-/* Looks without a byte after which a message will not end. */
+/* If so many looks find no new byte of a message, the peer has stopped. */
 #define STALE_MAX 3
 
 /* ---- receive buffers ---- */
@@ -96,7 +98,7 @@ static int rx_begin_read_rsp(struct tcp_chan *ch, const struct tcp_hdr *hdr)
 	return 0;
 }
 
-/* The memory that the peer names, as long as it may use it. */
+/* Finds the memory that the peer names, if it may use it. */
 static int rx_find_regions(struct tcp_chan *ch, const struct tcp_hdr *hdr)
 {
 	struct tcp_xp *xp = tcp_xp(ch->base.xp);
@@ -125,7 +127,7 @@ static int rx_begin_read_req(struct tcp_chan *ch, const struct tcp_hdr *hdr)
 	return err;
 }
 
-/* Return: 0; -EAGAIN: not now; otherwise the channel has failed. */
+/* Return: 0; -EAGAIN: it must wait; else the channel has failed. */
 static int rx_begin(struct tcp_chan *ch, const struct tcp_hdr *hdr)
 {
 	ch->rx.op = hdr->op;
@@ -160,7 +162,7 @@ static void rx_end(struct tcp_chan *ch)
 
 /* ---- bytes ---- */
 
-/* @n bytes are where they belong. */
+/* @n more bytes have reached their destination. */
 static void rx_advance(struct tcp_rx *rx, size_t n)
 {
 	struct iovec *iov = &rx->sink[rx->sink_at];
@@ -218,8 +220,8 @@ static bool rx_header(struct tcp_chan *ch)
 	return true;
 }
 
-/* One message, or what there is of it. False: more bytes are needed, or it
- * must wait. */
+/* Handles one message, or the part of it that has arrived. False: more bytes
+ * are needed, or it must wait. */
 static bool rx_message(struct tcp_chan *ch)
 {
 	if (!ch->rx.body && !rx_header(ch))
@@ -235,7 +237,7 @@ static bool rx_message(struct tcp_chan *ch)
 
 static void rx_done(struct reactor_op *op, int res, unsigned int cqe_flags);
 
-/* What was not looked at, which is less than a header, goes to the front. */
+/* Moves the unread bytes, which are less than a header, to the front. */
 static void rx_stage_room(struct tcp_rx *rx)
 {
 	if (rx->off == 0)
@@ -297,7 +299,7 @@ static void rx_got(struct tcp_chan *ch, size_t n)
 		rx_advance(rx, direct);
 	}
 	rx->len += n - direct;
-	/* As much as it held, and nothing large: there may be much more. */
+	/* The window was filled, and no large data follows: read far ahead. */
 	if (!rx->body && n == rx->asked)
 		rx->window = TCP_STAGE_LEN;
 }

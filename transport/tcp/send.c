@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What leaves a channel of the tcp provider: messages wait in line, and all
- * that wait at the end of a turn leave with one operation of the ring. One is
- * in flight per channel, as two could mix their bytes.
+ * The sending part of a channel of the tcp provider. Messages are queued, and
+ * at the end of a turn all queued messages leave with one operation of the
+ * ring. A channel has one such operation in flight, because two could mix their
+ * bytes.
  */
 #include <assert.h>
 #include <errno.h>
@@ -10,8 +11,8 @@
 
 #include "transport/tcp/internal.h"
 
-/* More than this waits for the next operation, so that chains are done, and
- * their memory is used again, while others still leave. */
+/* Bytes of one operation. What is more waits for the next, so that chains are
+ * done, and their memory is used again, while others are still being sent. */
 #define GATHER_MAX (1u << 20)
 
 /* ---- messages ---- */
@@ -21,8 +22,8 @@ static unsigned int tx_cnt(const struct tcp_chan *ch)
 	return ch->base.xp->cfg.send_depth + TCP_ANSWERS_MAX;
 }
 
-/* The one used last first: it is in the cache. Never NULL, as the core keeps
- * to the send depth, and answers are counted. */
+/* The one that was used last, because caches have it. Never NULL: the core
+ * keeps to the send depth, and the number of answers is limited. */
 static struct tcp_tx *tx_get(struct tcp_chan *ch)
 {
 	struct list *it = list_pop(&ch->free_tx);
@@ -174,8 +175,9 @@ static void tcp_send_finish(struct tcp_chan *ch, struct tcp_tx *tx)
 	xp_core_group_done(group, 0);
 }
 
-/* The answer may overtake the news that the question has left, with other
- * messages that have not yet. */
+/* The answer may arrive before the completion that says that the request was
+ * sent, because that operation has other messages that have not been sent
+ * yet. */
 void tcp_read_answered(struct tcp_chan *ch, struct tcp_tx *tx)
 {
 	list_del(&tx->read_node);
@@ -237,7 +239,7 @@ static void tcp_send_done(struct reactor_op *op, int res,
 	}
 }
 
-/* Adds what of @base is beyond *skip bytes. */
+/* Adds the bytes of @base behind the first *skip. */
 static void tx_add_piece(struct tcp_chan *ch, void *base, size_t len,
 			 size_t *skip)
 {

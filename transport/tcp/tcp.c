@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The tcp provider: SEND, RDMA WRITE and RDMA READ over sockets, for machines
- * without an RDMA device. It speaks what libfabric's tcp provider speaks
- * (wire.h), so that either end may be the other one.
+ * without an RDMA device. Its protocol is that of libfabric's tcp provider
+ * (wire.h), so that either end may be libfabric.
  *
  * How it works
- *  - All I/O is the ring's: at most one operation that sends and one that
- *    receives are in flight per channel. There is nothing to poll and nothing
- *    to arm; the reactor sleeps in the call that submits.
- *  - What is posted in a turn leaves with one gathering send at its end
- *    (send.c). A chain without a READ is done when the socket has taken its
- *    bytes: what the peer sees is in the order of the stream. A READ is done
- *    when its data is there. So completions are not in posting order, and every
+ *  - The ring does all I/O. A channel has at most one operation in flight that
+ *    sends, and one that receives. There is nothing to poll or to arm: the
+ *    reactor sleeps in the call that submits.
+ *  - Messages that are posted in a turn leave with one gathering send at its
+ *    end (send.c). A chain without a READ is done when the socket has taken its
+ *    bytes: the peer sees them in the order of the stream. A READ is done when
+ *    its data has arrived. So completions are not in posting order, and every
  *    work request is signalled.
- *  - What arrives is read ahead, many messages at once; the data of large ones
- *    goes straight to where it belongs (recv.c).
- *  - A peer that sends more IUs than it may is not read from until one is
- *    released: TCP makes it wait.
- *  - The peer's READs and WRITEs are done by us, on its behalf, in memory that
- *    was registered for that, and nowhere else: keys are random, and addresses
- *    count from the start of a region. They hold for every peer of the
- *    instance. Memory that is unregistered while a peer's request is under way
- *    in it ends that channel, and is not touched any more.
- *  - A channel is drained when its operations have come back; its socket is
- *    shut down, and they are cancelled, to that end.
+ *  - Many messages are read at once. The data of large ones is read directly to
+ *    its destination (recv.c).
+ *  - If a peer sends more IUs than it may, nothing is read from it until an IU
+ *    is released: TCP makes it wait.
+ *  - This side executes the READs and WRITEs of the peer, only in memory that
+ *    was registered for that. Keys are random, and addresses count from the
+ *    start of a region. A key holds for every peer of the instance. If memory
+ *    is unregistered while a request of a peer is under way in it, that channel
+ *    ends and no longer touches the memory.
+ *  - To drain a channel, its socket is shut down and its operations are
+ *    cancelled. The channel is drained when they have completed.
  */
 #include <assert.h>
 #include <errno.h>
@@ -65,7 +65,7 @@ void *tcp_mr_find(struct tcp_xp *xp, const struct tcp_region *r)
 	return (char *)mr->base.addr + r->addr;
 }
 
-/* One must not guess what another was given. */
+/* Random, because a peer must not guess the key of another one. */
 static int tcp_mr_choose_key(struct tcp_xp *xp, struct tcp_mr *mr)
 {
 	do {
@@ -108,7 +108,7 @@ static bool tcp_mr_overlaps(const struct xp_mr *mr, const struct iovec *iov)
 	return at < start + mr->len && start < at + iov->iov_len;
 }
 
-/* Is a request of the peer's under way in it? */
+/* Is a request of the peer under way in the memory? */
 static bool tcp_key_is_used(const struct tcp_chan *ch, const struct xp_mr *mr)
 {
 	const struct tcp_rx *rx = &ch->rx;

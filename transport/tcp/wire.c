@@ -99,10 +99,10 @@ static bool tcp_has_regions(uint8_t op)
 	return op == TCP_READ_REQ || op == TCP_WRITE;
 }
 
-/* NULL: the first 16 bytes make sense. */
+/* What is wrong with the first 16 bytes; NULL: nothing. */
 static const char *tcp_base_fault(const uint8_t *p, uint64_t size)
 {
-	/* The answer to a READ repeats the number of the question. */
+	/* The answer to a READ repeats the number of the request. */
 	unsigned int cnt = tcp_has_regions(p[1]) ? p[5] : 0;
 
 	if (p[0] != VERSION)
@@ -120,7 +120,7 @@ static const char *tcp_base_fault(const uint8_t *p, uint64_t size)
 	return NULL;
 }
 
-/* NULL: the data is what the regions are for. */
+/* What is wrong with the regions for the data; NULL: nothing. */
 static const char *tcp_region_fault(const struct tcp_hdr *hdr)
 {
 	uint64_t sum = 0;
