@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a provider (verbs.c, tcp.c, the tests' fake) gives to and gets from the
- * core of the transport (xport.c). The core keeps the promises of xport.h that
- * do not depend on the fabric: queueing, batching, exactly-once completion,
- * the one door through which a channel closes. Not for users of transports.
+ * The interface between the core of the transport (xport.c) and a provider
+ * (verbs/, tcp/, the fake of the tests). The core keeps the promises of xport.h
+ * that do not depend on the fabric: queueing, batching, exactly-once
+ * completion, one way to close a channel. Not for users of transports.
  *
  * Life of a channel as the core sees it:
  *
  *   CONNECTING --xp_core_established()--> OPEN
  *   CONNECTING, OPEN --xp_close() or xp_core_fail()--> CLOSING
- *        the core calls ops->disconnect(); the provider stops the flow, sees
- *        to it that the fabric is done with all posted memory, and says so by
- *        calling
+ *        the core calls ops->disconnect(). The provider stops posting, and
+ *        calls xp_core_drained() when the fabric no longer touches posted
+ *        memory
  *   CLOSING --xp_core_drained()--> CLOSED
- *        the core completes what is left as flushed and calls closed().
+ *        the core ends the remaining chains as flushed and calls closed()
  */
 #ifndef TRANSPORT_PROVIDER_H
 #define TRANSPORT_PROVIDER_H
@@ -24,7 +24,7 @@ enum xp_chan_state {
 	XP_CHAN_CONNECTING, /* xp_connect() or xp_accept() was called */
 	XP_CHAN_OPEN,	    /* both sides agreed */
 	XP_CHAN_CLOSING,    /* xp_close(), a disconnect or a failure */
-	XP_CHAN_CLOSED,	    /* the fabric has let go; closed() was called */
+	XP_CHAN_CLOSED, /* the fabric is done with it; closed() was called */
 };
 
 enum xp_wr_op {
@@ -34,8 +34,9 @@ enum xp_wr_op {
 };
 
 /*
- * The work requests from one signalled one to the next. Its last completion
- * returns the send-queue entries of all of them. Lives in the channel.
+ * Work requests of which only the last one is signalled. Its completion returns
+ * the send-queue entries of all of them. Groups lie in the memory of the
+ * channel.
  */
 struct xp_group {
 	struct xp_chan *ch;
@@ -44,7 +45,7 @@ struct xp_group {
 	struct xp_group *next_free;
 };
 
-/* One work request, handed to ops->post_send() and not kept. */
+/* One work request, for the time of ops->post_send(). */
 struct xp_wr {
 	enum xp_wr_op op;
 	bool signalled; /* ends its group */
@@ -61,13 +62,13 @@ struct xp_ops {
 	 * request of a batch need be signalled. False: all are. */
 	bool selective;
 
-	/* Reaps completions, bounded; returns how many. NULL, as arm: they
-	 * come by the reactor's ring. */
+	/* Reaps a limited number of completions; returns how many. NULL, as
+	 * arm: completions come by the reactor's ring. */
 	unsigned int (*poll)(struct xp *xp);
 	/* As reactor_poller.arm. */
 	bool (*arm)(struct xp *xp);
-	/* The end of a turn: all is posted. NULL: nothing is to be done;
-	 * otherwise as reactor_poller.flush. */
+	/* Called at the end of a turn, after everything is posted; as
+	 * reactor_poller.flush. NULL: there is nothing to do. */
 	bool (*flush)(struct xp *xp);
 	void (*destroy)(struct xp *xp);
 
@@ -93,14 +94,14 @@ struct xp_ops {
 		       struct xp_chan **ret_ch, struct error *e);
 
 	/*
-	 * Posts @n work requests with one call where the fabric can. Returns
-	 * how many were taken, or a negative errno; when fewer than @n, the
-	 * core fails the channel.
+	 * Posts @n work requests, with one call if the fabric can. Returns how
+	 * many were taken, or a negative errno. If that is not @n, the core
+	 * fails the channel.
 	 */
 	int (*post_send)(struct xp_chan *ch, const struct xp_wr *wr,
 			 unsigned int n);
-	/* Posts the released IUs in @ius again and empties the list (or keeps
-	 * back what a closed channel no longer needs). */
+	/* Posts the released IUs in @ius again, but for those that a closed
+	 * channel no longer needs, and empties the list. */
 	void (*post_recv)(struct xp *xp, struct list *ius);
 	/* Begins the disconnect; leads to xp_core_drained(), never from
 	 * within. Called once per channel. */
@@ -151,19 +152,19 @@ struct xp_chan {
 	void *user;
 	enum xp_chan_state state;
 	struct list queued; /* chains not (wholly) posted */
-	struct list posted; /* chains in the fabric's hands */
+	struct list posted; /* chains that the fabric has */
 	struct list dirty_node;
 	unsigned int slots; /* free send-queue entries */
 	struct xp_group *groups;
 	struct xp_group *free_groups;
-	unsigned int used_groups; /* those beyond were never touched */
+	unsigned int used_groups; /* those behind were never touched */
 	unsigned int ius_held;	  /* received and not yet released */
-	/* Set by a provider that does not notice by itself that a silent peer
-	 * is gone: a zero-length RDMA WRITE needs the peer's acknowledgement,
-	 * and neither a key nor memory. */
+	/* Set by a provider that does not detect a dead peer by itself: the
+	 * core then sends a zero-length RDMA WRITE, which the peer must
+	 * acknowledge, and which needs neither a key nor memory. */
 	bool probes;
 	struct list probed_node; /* OPEN and probes */
-	bool heard;		 /* the peer, since the last look */
+	bool heard;		 /* a sign of the peer since the last look */
 	bool probing;		 /* probe is under way */
 	struct xp_chain probe;
 	struct error why;
@@ -200,7 +201,7 @@ int xp_core_chan_init(struct xp_chan *ch, struct xp *xp,
 void xp_core_chan_fini(struct xp_chan *ch);
 
 void xp_core_established(struct xp_chan *ch, const void *pdata, size_t len);
-/* @iu is the core's and then the user's until ops->post_recv() gets it. */
+/* @iu belongs to the core, then to the user, until ops->post_recv() gets it. */
 void xp_core_received(struct xp_chan *ch, struct xp_iu *iu);
 /* The signalled work request of a group has completed; 0 or -errno. */
 void xp_core_group_done(struct xp_group *group, int status);
@@ -209,14 +210,14 @@ void xp_core_wr_failed(struct xp_group *group, int status);
 /* The peer rejected the connection with this private data, at most XP_PDATA_MAX
  * bytes. xp_core_fail() follows. */
 void xp_core_keep_reject(struct xp_chan *ch, const void *data, size_t len);
-/* The peer left, the connection broke, or connecting failed. The first call
- * counts; leads to ops->disconnect(). */
+/* The peer left, the connection broke, or connecting failed. Leads to
+ * ops->disconnect(). Only the first call counts. */
 void xp_core_fail(struct xp_chan *ch, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The fabric holds nothing of the channel any more. */
+/* The fabric no longer has anything of the channel. */
 void xp_core_drained(struct xp_chan *ch);
 
-/* Why an address cannot be listened on, an errno of the system's. */
+/* Sets @e to why listening failed with @err, a negative errno. */
 void xp_core_listen_failed(struct error *e, int err);
 
 /* "10.0.0.1:5555" or "[fe80::1]:5555" */

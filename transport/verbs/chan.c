@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As many work requests as the core hands over at a time, or more. */
+/* At least as many work requests as the core posts at a time. */
 #define SEND_BATCH 64
 
 /* InfiniBand Architecture, volume 1, "RNR NAK Timer": 0.64 ms. What librdmacm
@@ -92,7 +92,7 @@ int vb_chan_move(struct vb_chan *ch, enum ibv_qp_state state)
 	if (rdma_init_qp_attr(ch->cm.id, &attr, &mask))
 		return -ENOTCONN;
 	if (mask & IBV_QP_ACCESS_FLAGS) {
-		/* An acceptor moves the data itself: its peer has no business
+		/* An acceptor moves the data itself: its peer has no reason
 		 * in its memory, and a queue pair that says so is a second
 		 * lock beside the memory regions. */
 		attr.qp_access_flags &=
@@ -165,7 +165,7 @@ err_leave:
 	return err;
 }
 
-/* From here on the device touches nothing of the channel. */
+/* From now on the device does not touch memory of the channel. */
 static void vb_qp_destroy(struct vb_chan *ch)
 {
 	list_del(&ch->qpn_node);
@@ -196,7 +196,8 @@ static void vb_chan_leave_pool(struct vb_chan *ch)
 
 /* ---- freeing ---- */
 
-/* Takes those that were released but not yet posted from under the core. */
+/* Takes the IUs that were released but not yet posted out of the core's
+ * list. */
 static void vb_chan_forget_released(struct vb_chan *ch)
 {
 	struct list *it;
@@ -237,7 +238,7 @@ void vb_chan_free(struct xp_chan *base)
 
 /* ---- posting ---- */
 
-/* Returns false when a piece is not registered and must be. */
+/* False: a piece that must be registered is not. */
 static bool vb_fill_sges(const struct vb_chan *ch, const struct xp_wr *wr,
 			 struct ibv_sge *sges, bool *ret_inline)
 {
@@ -295,7 +296,7 @@ static int vb_fill_wr(const struct vb_chan *ch, const struct xp_wr *wr,
 		out->send_flags |= IBV_SEND_SIGNALED;
 	if (inlined)
 		out->send_flags |= IBV_SEND_INLINE;
-	/* A SEND overtakes a READ on the wire; in a chain it must not. */
+	/* A SEND may overtake a READ on the wire. In a chain it must not. */
 	if (wr->op == XP_WR_SEND && wr->group->chain->dir == XP_RDMA_READ)
 		out->send_flags |= IBV_SEND_FENCE;
 	if (wr->op != XP_WR_SEND) {
@@ -339,7 +340,7 @@ static void vb_chan_wr_failed(struct vb_chan *ch, const struct ibv_wc *wc,
 {
 	char code[32] = "";
 
-	/* A flush only tells that something else went wrong before. */
+	/* A flush only means that something else failed before. */
 	if (wc->status == IBV_WC_WR_FLUSH_ERR) {
 		xp_core_fail(&ch->base, -ECONNABORTED, "%s",
 			     vb_wc_text(wc->status));
@@ -358,7 +359,8 @@ static void vb_chan_send_completed(const struct ibv_wc *wc)
 		(void *)(uintptr_t)(wc->wr_id & ~(uint64_t)VB_WR_MASK);
 	int err = vb_wc_errno(wc->status);
 
-	/* Before the user hears of it, who then may close for a lesser reason. */
+	/* Before the user is told, who might close the channel for another
+	 * reason. */
 	if (err)
 		vb_chan_wr_failed(vb_chan(g->ch), wc, "a work request");
 	if ((wc->wr_id & VB_WR_MASK) == VB_WR_GROUP)
@@ -367,8 +369,8 @@ static void vb_chan_send_completed(const struct ibv_wc *wc)
 		xp_core_wr_failed(g, err);
 }
 
-/* True when the device has nothing of the channel any more but what may lie in
- * the completion queue; see enum vb_state. */
+/* True: the device has nothing of the channel any more, except completions that
+ * may lie in the completion queue; see enum vb_state. */
 static void vb_chan_flush_goes_on(struct vb_chan *ch)
 {
 	struct reactor *r = ch->base.xp->cfg.reactor;
@@ -405,8 +407,8 @@ static void vb_chan_marker_completed(struct vb_chan *ch)
 	vb_chan_flush_goes_on(ch);
 }
 
-/* Whose receive this is. On a shared queue only the number tells; a channel
- * that is gone has none. */
+/* The channel of a receive. On a shared queue, it follows from the number of
+ * the queue pair; that of a channel that is gone is unknown. */
 static struct vb_chan *receiver(const struct vb_pool *pool,
 				const struct vb_recvq *rq,
 				const struct ibv_wc *wc)
@@ -499,7 +501,7 @@ static int vb_chan_post_marker(struct vb_chan *ch)
 	return -ibv_post_send(ch->qp, &wr, &bad);
 }
 
-/* Stops the flow, and has the device flush what is posted. */
+/* Stops posting, and makes the device flush what is posted. */
 static int verbs_chan_flush(struct vb_chan *ch)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -517,7 +519,7 @@ void vb_disconnect(struct xp_chan *base)
 	struct reactor *r = base->xp->cfg.reactor;
 	enum vb_state was = ch->state;
 
-	/* Fails when the peer was quicker; that is all right. */
+	/* Fails if the peer has disconnected first, which does no harm. */
 	if (was == VB_UP || was == VB_ACCEPTED)
 		ch->dreq_sent = rdma_disconnect(ch->cm.id) == 0;
 	list_add_tail(&vx->closing, &ch->closing_node);
@@ -532,7 +534,7 @@ void vb_disconnect(struct xp_chan *base)
 							   : VB_LEAVE_MS);
 }
 
-/* A device that was unplugged flushes nothing, and the kernel waits for us. */
+/* A removed device flushes nothing, and the kernel waits until it is closed. */
 void vb_chan_hurry(struct vb_chan *ch)
 {
 	struct reactor *r = ch->base.xp->cfg.reactor;
@@ -574,7 +576,7 @@ unsigned int vb_chan_reap(struct vb_xp *vx)
 		} else if (ch->state == VB_FLUSHED) {
 			vb_qp_destroy(ch);
 			ch->state = VB_DESTROYED;
-			done++; /* come again */
+			done++; /* run another turn */
 		}
 	}
 	return done;

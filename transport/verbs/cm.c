@@ -12,8 +12,8 @@
 
 #define BACKLOG 128
 
-/* Private data in the messages of InfiniBand's connection manager, less what
- * librdmacm needs of it. */
+/* Private data in the messages of InfiniBand's connection manager, without the
+ * bytes that librdmacm uses. */
 #define REQ_PDATA_MAX 56
 #define REP_PDATA_MAX 196
 #define REJ_PDATA_MAX 148
@@ -22,11 +22,11 @@
  * iWARP there are negative errnos instead.) */
 #define REJECTED_BY_CONSUMER 28
 
-/* A DREQ that is not answered is sent again after 4.3 s (the connection
- * manager's response timeout): twice, then we give up. */
+/* A DREQ that is not answered is repeated after 4.3 s (the connection manager's
+ * response timeout), at most twice. */
 #define LINGER_MS 10000
 
-/* A listener whose address is on no device looks again: the address, or the
+/* A listener whose address is on no device tries again: the address, or the
  * connection manager, may come a little later than the device. */
 #define LISTEN_PAUSE_MS	    1000
 #define LISTEN_PAUSE_MAX_MS 64000
@@ -49,16 +49,17 @@ struct vb_request {
 	uint8_t pdata[XP_PDATA_MAX];
 };
 
-/* A cm_id whose channel has been freed while the peer had not yet answered the
- * DREQ. Destroyed at once, nobody would send that again when it is lost. */
+/* A cm_id whose channel was freed before the peer had answered the DREQ. It is
+ * kept for a while, because only the owner of the cm_id repeats a DREQ that is
+ * lost. */
 struct vb_linger {
 	struct vb_cm cm;
 	struct list node; /* vx->lingering */
 	struct reactor_timer timer;
 };
 
-/* An event, copied so that it can be acknowledged before it is handled: a
- * cm_id with an event that was not cannot be destroyed. */
+/* A copy of an event. The event itself is acknowledged before it is handled,
+ * because a cm_id with an unacknowledged event cannot be destroyed. */
 struct vb_event {
 	enum rdma_cm_event_type type;
 	int status;
@@ -104,8 +105,8 @@ void vb_cm_release(struct vb_chan *ch)
 
 /* ---- librdmacm's contexts ---- */
 
-/* Of all devices that the library lists, the reference to ours is kept: as a list
- * of its own, which rdma_free_devices() takes as it takes theirs. */
+/* Of all devices that the library lists, the reference to ours is kept: as a
+ * list of its own, which rdma_free_devices() takes as it takes theirs. */
 void vb_cm_pin(struct vb_dev *dev)
 {
 	struct ibv_context **all = rdma_get_devices(NULL);
@@ -126,8 +127,8 @@ void vb_cm_pin(struct vb_dev *dev)
 }
 
 /*
- * Several instances may do this: as long as one has it pinned the descriptors are
- * librdmacm's, which closes them when it frees the context.
+ * Several instances may do this: as long as one has it pinned the descriptors
+ * are librdmacm's, which closes them when it frees the context.
  */
 void vb_cm_cut(struct vb_dev *dev)
 {
@@ -179,7 +180,8 @@ static void resolved_route(struct vb_chan *ch)
 	struct rdma_conn_param param = {
 		.private_data = ch->pdata,
 		.private_data_len = (uint8_t)ch->pdata_len,
-		/* READs of the target's that we answer; we issue none. */
+		/* READs of the target that this side answers. It issues
+		 * none. */
 		.responder_resources =
 			at_most(VB_READ_DEPTH, ch->dev->attr.max_qp_rd_atom),
 		.initiator_depth = 0,
@@ -203,7 +205,7 @@ static void resolved_route(struct vb_chan *ch)
 			     strerror(errno));
 }
 
-/* The REP: the last word is ours. */
+/* The REP has come: this side sends the RTU. */
 static void responded(struct vb_chan *ch, const struct vb_event *ev)
 {
 	int err;
@@ -225,7 +227,7 @@ static void responded(struct vb_chan *ch, const struct vb_event *ev)
 
 static void rejected(struct vb_chan *ch, const struct vb_event *ev)
 {
-	/* Where nobody listens the connection manager itself rejects, with
+	/* If no program listens, the connection manager itself rejects, with
 	 * private data that is always as long as can be and says nothing. */
 	if (ev->status == REJECTED_BY_CONSUMER || ev->status < 0)
 		xp_core_keep_reject(&ch->base, ev->pdata, ev->pdata_len);
@@ -234,8 +236,8 @@ static void rejected(struct vb_chan *ch, const struct vb_event *ev)
 		     ev->status);
 }
 
-/* What the peer sent before it left lies in the completion queue; we look there
- * less often than the connection manager interrupts us. */
+/* What the peer sent before it left lies in the completion queue, which is read
+ * less often than the events of the connection manager. */
 static void disconnected(struct vb_chan *ch)
 {
 	if (ch->pool) {
@@ -291,8 +293,8 @@ static void verbs_cm_chan_event(struct vb_chan *ch, const struct vb_event *ev)
 }
 
 /*
- * The kernel is told, which treats it as the RTU: the event ESTABLISHED then
- * comes as usual. Should the real RTU be quicker this fails, and no matter.
+ * Tells the kernel, which treats this as the RTU: the event ESTABLISHED follows
+ * as usual. If the real RTU has come before, this fails, which does no harm.
  */
 void vb_cm_came_early(struct vb_chan *ch)
 {
@@ -349,7 +351,7 @@ static void requested(struct vb_listener *l, struct rdma_cm_id *id,
 	l->requested(&req->base);
 }
 
-/* The cm_id is given up; the peer hears of it, if it still listens. */
+/* Gives up the cm_id. The peer is told, if it is still there. */
 static void verbs_cm_request_drop(struct vb_request *req, const void *pdata,
 				  size_t len)
 {
@@ -517,8 +519,9 @@ static bool has_address(const struct sockaddr *addr)
 	return found;
 }
 
-/* Where the port is taken and either listens on all addresses, RDMA CM has the
- * same error as for an address that there is not (cma_check_port()). */
+/* If the port is in use and one of the two listens on all addresses, RDMA CM
+ * gives the same error as for an address that does not exist
+ * (cma_check_port()). */
 static int listen_error(int err, const struct sockaddr *addr)
 {
 	return err == -EADDRNOTAVAIL && has_address(addr) ? -EADDRINUSE : err;
@@ -714,8 +717,8 @@ static int accept_device(struct vb_chan *ch, struct error *e)
 	return 0;
 }
 
-/* How many READs we may have outstanding: what the peer answers. With none,
- * READs would hang for ever without an error. */
+/* How many READs this side may have outstanding: as many as the peer answers.
+ * With none, READs would hang for ever without an error. */
 static uint8_t accept_depth(const struct vb_request *req,
 			    const struct vb_dev *dev)
 {
@@ -744,7 +747,7 @@ static int accept_on(struct vb_chan *ch, struct vb_request *req,
 	if (err && err != -ENOTCONN)
 		return err;
 	reactor_timer_set(r, &ch->timer, VB_ACCEPT_MS);
-	/* All that is ours has been made, so a refusal means that the peer is
+	/* Everything of this side is made, so a refusal means that the peer is
 	 * gone. */
 	if (err || accept_answer(ch, params))
 		vb_chan_doom(ch, -ECONNABORTED);

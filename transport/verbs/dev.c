@@ -13,12 +13,12 @@
 #define POLL_BATCH  32
 #define POLL_ROUNDS 4
 
-/* Channels (like the one that asks) that the first pool is made for; each
- * further pool holds twice as many as the one before. */
+/* Channels of the same size that the first pool has room for. Each further pool
+ * has room for twice as many as the one before. */
 #define POOL_CHANS    4u
 #define POOL_DOUBLING 8u
 
-/* Acknowledging an event takes a lock: many at a time. */
+/* Acknowledging an event takes a lock, so many are acknowledged at a time. */
 #define ACK_BATCH 64u
 
 const char *vb_dev_name(const struct vb_dev *dev)
@@ -52,7 +52,7 @@ void vb_dev_add_chan(struct vb_dev *dev, struct vb_chan *ch)
 	list_add_tail(qpn_bucket(dev, ch->qp->qp_num), &ch->qpn_node);
 }
 
-/* Their handlers must not free a channel: closed() comes later. */
+/* The handlers must not free a channel: closed() comes later. */
 static void vb_dev_fail_all(struct vb_dev *dev, int err, const char *text)
 {
 	for (unsigned int i = 0; i < VB_QPN_BUCKETS; i++) {
@@ -153,7 +153,8 @@ static void comp_ready(struct reactor_watch *w, uint32_t events)
 	struct ibv_cq *cq;
 	void *context;
 
-	/* Each that is armed sends one; to look for more is a system call. */
+	/* Each armed queue sends one event. Looking for more costs a system
+	 * call. */
 	while (dev->armed && !ibv_get_cq_event(dev->comp, &cq, &context)) {
 		struct vb_pool *p = context;
 
@@ -232,7 +233,7 @@ static void vb_pool_free(struct vb_pool *p)
 	free(p);
 }
 
-/* All that is the kernel's. No queue pair may be left. */
+/* Frees everything that the kernel has. No queue pair may be left. */
 static void vb_dev_close_context(struct vb_dev *dev)
 {
 	struct list *it;
@@ -347,7 +348,7 @@ void vb_dev_leave(struct vb_dev *dev)
 		vb_chan_hurry(container_of(it, struct vb_chan, closing_node));
 }
 
-/* What the users have of it must have come back before the struct goes. */
+/* Have the users freed and released everything of the device? */
 static bool vb_dev_is_let_go(const struct vb_dev *dev)
 {
 	struct list *it;
@@ -404,7 +405,7 @@ struct vb_dev *vb_dev_find(struct vb_xp *vx, struct ibv_context *ctx)
 	dev = verbs_dev_find(vx, ctx->device);
 	if (dev)
 		return dev;
-	/* The connection manager may be quicker than the news of a device. */
+	/* The connection manager may be quicker than the uevent. */
 	vb_plug_look(vx, NULL);
 	return verbs_dev_find(vx, ctx->device);
 }
@@ -485,7 +486,7 @@ err:
 	return err;
 }
 
-/* Another channel, should it fail, could take a buffer along that has no
+/* False: if another channel failed, a buffer could be lost that has no
  * replacement. */
 static bool vb_dev_can_share(const struct vb_pool *p)
 {

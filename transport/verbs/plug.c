@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Devices that come and go. When a device is removed, the kernel waits until no
- * process has it open any more (unless its driver can take it away from them), so
- * that the context must be closed at once. News of it comes by three ways, in no
- * certain order: uevents of the kernel, DEVICE_REMOVAL of the connection manager,
- * DEVICE_FATAL of the device. Each only has us look at the list of devices, which
- * decides: the kernel takes a device from that list before it tells anybody.
+ * process has it open any more (unless its driver can take it away from them),
+ * so that the context must be closed at once. News of it comes by three ways,
+ * in no certain order: uevents of the kernel, DEVICE_REMOVAL of the connection
+ * manager, DEVICE_FATAL of the device. Each of them only starts a look at the
+ * list of devices, which decides: the kernel removes a device from the list
+ * before it announces that.
  */
 #include "transport/verbs/verbs.h"
 
@@ -16,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Of the kernel; the other one is udev's. */
+/* The kernel's multicast group; the other one is udev's. */
 #define UEVENT_GROUP 1u
 #define UEVENT_MAX   4096
 
@@ -28,7 +29,7 @@ static void verbs_plug_tell(const struct vb_xp *vx,
 {
 	const struct xp_config *cfg = &vx->base.cfg;
 
-	/* Those that are there from the start are no news. */
+	/* Devices that exist from the start are not announced. */
 	if (cfg->device && vx->created)
 		cfg->device(cfg->device_user, change, name, why);
 }
@@ -70,7 +71,7 @@ static bool vb_plug_is_open(const struct vb_xp *vx, const struct ibv_device *d)
 	return false;
 }
 
-/* Once, however often it is looked for. */
+/* Reports a device once, however often the list is read. */
 static void vb_plug_report_unusable(struct vb_xp *vx, const char *name,
 				    const char *why)
 {
@@ -80,7 +81,7 @@ static void vb_plug_report_unusable(struct vb_xp *vx, const char *name,
 	verbs_plug_tell(vx, XP_DEVICE_UNUSABLE, name, why);
 }
 
-/* Returns whether there are new ones. */
+/* True: there are new devices. */
 static bool vb_plug_find_come(struct vb_xp *vx, struct ibv_device *const *list,
 			      int cnt, struct error *e)
 {
@@ -138,7 +139,7 @@ unsigned int vb_plug_look(struct vb_xp *vx, struct error *e)
 
 /* ---- uevents ---- */
 
-/* Whether one of them was about a device that can be opened. */
+/* True: one of them was about a device that can be opened. */
 static bool vb_plug_read_uevents(int fd)
 {
 	char buf[UEVENT_MAX];
@@ -149,7 +150,7 @@ static bool vb_plug_read_uevents(int fd)
 		if (n > 0 &&
 		    !memmem(buf, (size_t)n, subsystem, strlen(subsystem)))
 			continue;
-		some = true; /* or one of those that were lost */
+		some = true; /* maybe one of the lost uevents was */
 	}
 	return some;
 }

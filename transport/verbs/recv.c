@@ -104,7 +104,8 @@ void vb_recvq_fini(struct vb_recvq *rq)
 	list_init(&rq->missing);
 }
 
-/* Takes a buffer out of the round; a slab of which all are, goes. */
+/* Takes a buffer out of circulation. Frees its slab if that has no other
+ * left. */
 static void vb_iu_keep_back(struct vb_iu *iu)
 {
 	struct vb_slab *s = iu->slab;
@@ -120,7 +121,7 @@ static void vb_iu_keep_back(struct vb_iu *iu)
 	verbs_recv_slab_free(s);
 }
 
-/* Moves up to @cnt of the buffers kept back to @ius; returns how many. */
+/* Moves up to @cnt buffers from rq->idle to @ius; returns how many. */
 static unsigned int vb_recvq_bring_back(struct vb_recvq *rq, unsigned int cnt,
 					struct list *ius)
 {
@@ -231,13 +232,13 @@ static int verbs_recv_post(struct vb_recvq *rq, struct list *ius)
 	return -err;
 }
 
-/* How many buffers are to go round. */
+/* How many buffers should circulate. */
 static unsigned int want(const struct vb_recvq *rq)
 {
 	return rq->wanted + rq->doubts + rq->doubts_later;
 }
 
-/* Posts so many that as many as are wanted, and @cnt, go round. */
+/* Posts buffers until as many circulate as are wanted, and @cnt more. */
 static int vb_recvq_fill_up(struct vb_recvq *rq, unsigned int cnt,
 			    struct error *e)
 {
@@ -245,7 +246,7 @@ static int vb_recvq_fill_up(struct vb_recvq *rq, unsigned int cnt,
 	unsigned int lacking = 0;
 	int err = 0;
 
-	/* What is left over from former channels serves first. */
+	/* Buffers of former channels are used first. */
 	if (want(rq) + cnt > rq->going_round) {
 		lacking = want(rq) + cnt - rq->going_round;
 		lacking -= vb_recvq_bring_back(rq, lacking, &ius);
@@ -318,7 +319,7 @@ static void vb_recvq_settle_doubts(struct vb_recvq *rq)
 	rq->doubts = rq->doubts_later;
 	rq->doubts_later = 0;
 	rq->doubt_number = rq->next_number;
-	/* If it cannot be done now, the next channel makes up for it. */
+	/* If this fails, the next channel makes up for it. */
 	vb_recvq_fill_up(rq, 0, &e);
 }
 
@@ -345,7 +346,7 @@ static void vb_recvq_post_again(struct vb_recvq *rq, struct list *ius)
 	err = verbs_recv_post(rq, ius);
 	if (!err)
 		return;
-	/* A shared queue carries on with fewer: the next channel that it grows
+	/* A shared queue works with fewer: the next channel that it grows
 	 * for makes up for them. */
 	vb_recvq_keep_back_all(ius);
 	if (rq->ch)

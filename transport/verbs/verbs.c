@@ -46,8 +46,8 @@ void vb_watch_free(struct vb_watch *w)
 /* ---- memory ---- */
 
 /*
- * The one place where memory is registered. Local memory is closed to peers,
- * whatever they send: a target has no other.
+ * The only place where memory is registered. No peer can access XP_LOCAL
+ * memory, whatever it sends. A target has no other memory.
  */
 static struct ibv_mr *register_memory(struct vb_dev *dev, void *addr,
 				      size_t len, enum xp_access access)
@@ -59,7 +59,7 @@ static struct ibv_mr *register_memory(struct vb_dev *dev, void *addr,
 	return ibv_reg_mr(dev->pd, addr, len, flags);
 }
 
-/* Registers with @dev. On failure it is not. */
+/* Registers with @dev. On failure nothing is registered. */
 static int mr_add(struct vb_mr *mr, struct vb_dev *dev, struct error *e)
 {
 	int err;
@@ -209,7 +209,7 @@ static bool arm_xp(struct xp *xp)
 		list_for_each(it, &dev->pools)
 			arm_pool(container_of(it, struct vb_pool, node));
 	}
-	/* What came between the last look and the request sends no event. */
+	/* A completion between the last poll and the request sends no event. */
 	return verbs_poll_all(vx) == 0;
 }
 
@@ -272,7 +272,7 @@ static int vb_create(const struct xp_config *cfg, struct xp **ret_xp,
 	list_init(&vx->mrs);
 	list_init(&vx->listeners);
 	xp_core_init(&vx->base, &verbs_ops, cfg);
-	/* In this order, so that none comes unseen. */
+	/* In this order, so that no device is missed. */
 	vb_plug_open(vx);
 	if (vb_plug_look(vx, e) == 0 && !cfg->await_devices)
 		err = e->err;
