@@ -11,7 +11,7 @@
 /* Lines about refused logins in ten seconds. */
 #define REFUSALS_BURST 20
 
-/* A login that was found good and waits to become a channel. */
+/* A login that the rules allow and that waits to become a channel. */
 struct login {
 	struct list node; /* nexus->logins */
 	struct port *port;
@@ -102,7 +102,7 @@ static void port_refuse(struct port *port, struct xp_conn_request *conn,
 
 /* ---- logins that wait ---- */
 
-/* NULL: it was never here, or long ago. */
+/* NULL: it has never logged in, or long ago. */
 static struct port_past_nexus *port_find_past(struct port *port,
 					      const struct nexus *nexus)
 {
@@ -147,7 +147,7 @@ static void login_free(struct login *login)
 	free(login);
 }
 
-/* A login, or the channel that it has become, counts no more. */
+/* A login, or the channel that it has become, no longer counts. */
 static void port_login_ended(struct port *port, struct login_quota *quota,
 			     bool half_open)
 {
@@ -189,15 +189,16 @@ static void login_fence_expired(struct reactor_timer *t)
 	login_refuse(login, SRP_REJ_NO_RESOURCES,
 		     "commands of the channels that it replaces have not "
 		     "ended in time");
-	/* They end all the same. */
+	/* The older channels end anyway. */
 	scsi_nexus_lost(&nexus->scsi);
 	port_serve(port, nexus);
 }
 
 /* ---- channels ---- */
 
-/* Each channel of a nexus on a worker of its own, if there are so many. The first
- * ones, which most commands may come by, are given to all in turn. */
+/* Each channel of a nexus gets a worker of its own, if there are enough. The
+ * first channels, which may carry most commands, are spread over all workers in
+ * turn. */
 static struct worker *port_next_worker(const struct port *port,
 				       const struct nexus *nexus)
 {
@@ -235,7 +236,7 @@ static void port_admit(struct port *port, struct login *login)
 	channel_send_start(ch);
 }
 
-/* Lets in, in order of arrival, the logins that need not wait any longer. */
+/* Admits, in order of arrival, the logins that no longer need to wait. */
 static void port_serve(struct port *port, struct nexus *nexus)
 {
 	while (!list_empty(&nexus->logins)) {
@@ -368,7 +369,7 @@ static struct login *login_create(struct port *port, struct nexus *nexus,
 	return login;
 }
 
-/* The login rules have found @req good; what follows is a matter of room. */
+/* The login rules allow @req. From here on it can only lack room. */
 static void port_log_in(struct port *port, struct xp_conn_request *conn,
 			const struct srp_login_req *req,
 			const struct srp_login_answer *answer,
@@ -420,9 +421,10 @@ static const char *port_what_is_full(const struct port *port,
 }
 
 /*
- * A reason to refuse beyond the login rules, or 0; *ret_why in words. A login
- * that replaces its nexus is as welcome as what it ends was: an initiator that
- * comes back is not kept out by what it has lost.
+ * A reason to refuse beyond the login rules, or 0; *ret_why is its text. A
+ * login that replaces its nexus is not counted against the limits for what it
+ * ends: an initiator that comes back is not refused because of the channels
+ * that it has lost.
  */
 static uint32_t port_lacks_room(struct port *port,
 				const struct xp_conn_request *conn,
@@ -474,9 +476,9 @@ static void port_make_view(struct port *port,
 }
 
 /*
- * Why @view keeps the initiator out; NULL: it does not. What a nexus sees is
- * decided once, so whoever comes as the same initiator port from elsewhere
- * must see the same, and can otherwise neither join nor end it.
+ * Why the initiator is refused for what it sees; NULL: it is not. What a nexus
+ * sees is decided once. So a login as the same initiator port from another
+ * address must see the same; else it can neither join nor end the nexus.
  */
 static const char *port_lacks_access(struct port *port,
 				     const struct srp_login_req *req,
@@ -515,7 +517,7 @@ static void port_requested(struct xp_conn_request *conn)
 			    srp_rej_reason_hint(answer.reason));
 		return;
 	}
-	/* Named or not, it is the same port, and so the same nexus: a login
+	/* With or without its name, it is the same port and nexus: a login
 	 * that names it differently must end the older one's commands, too. */
 	req.target = port->policy.target;
 	port_make_view(port, conn, &req, &view);

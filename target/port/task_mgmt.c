@@ -12,16 +12,17 @@
 #define PREEMPT 0
 #define EVICT	0xff
 
-/* How often to look whether the functions that are about a volume have ended. */
+/* Time between two looks whether the functions about a volume have ended. */
 #define EVICTION_STEP_MS 10
 
 struct task_mgmt {
-	/* Who asks: SRP_TSK_MGMT in state MANAGING, or for PREEMPT a command
-	 * in state EXECUTING; for EVICT nobody, NULL. */
+	/* The request that asks for it: SRP_TSK_MGMT in state MANAGING, or for
+	 * PREEMPT a command in state EXECUTING. NULL for EVICT. */
 	struct request *req;
 	struct port *port;
-	struct reactor *home; /* of who asks */
-	/* What @lun is to who asks; NULL: nothing, and only of ABORT TASK. */
+	struct reactor *home; /* of that request */
+	/* The volume that the asking nexus has as LUN; NULL: none, only for
+	 * ABORT TASK. */
 	struct volume *vol;
 	struct task_mgmt_eviction *eviction; /* EVICT */
 	uint8_t function;
@@ -35,7 +36,7 @@ struct task_mgmt {
 
 static void part_returned(struct reactor_msg *msg);
 
-/* Which volume the initiator calls @lun; NULL: none. */
+/* The volume that the initiator knows as @lun; NULL: none. */
 static struct volume *tmf_volume_of(const struct channel *ch, int lun)
 {
 	if (lun < 0 || lun >= LUNS_MAX)
@@ -77,9 +78,9 @@ static bool tmf_is_preempted(const struct task_mgmt *tm,
 }
 
 /*
- * What the channel that asks brought after the function is not meant, although
- * it may arrive before this worker gets to it: nobody would ever answer it.
- * Between other channels there is no such order.
+ * Commands that the asking channel received after the function are not covered,
+ * although they may have arrived before this worker runs its part: no answer
+ * would ever come. Commands of other channels have no order with the function.
  */
 static bool part_is_later(const struct task_mgmt *tm, const struct request *req)
 {
@@ -89,7 +90,7 @@ static bool part_is_later(const struct task_mgmt *tm, const struct request *req)
 	       req->seq > tm->req->seq;
 }
 
-/* Is the function about commands of its initiator, and of that time? */
+/* Is the function about commands of its initiator that arrived then? */
 static bool tmf_concerns(const struct task_mgmt_part *part,
 			 const struct request *req)
 {
@@ -120,9 +121,9 @@ static bool part_ends(const struct task_mgmt_part *part,
 		tmf_is_for(part->tm, req));
 }
 
-/* A copy that was sent to another LUN and touches the one that the function is
- * about. Of a request that begins to touch it only later this is never true: it
- * has been fenced. */
+/* A copy that was sent to another LUN and touches the one of the function. A
+ * request that might begin to touch it later has been fenced, so it does
+ * not. */
 static bool part_stops(const struct task_mgmt_part *part,
 		       const struct request *req)
 {
@@ -139,12 +140,13 @@ static bool part_covers(const struct task_mgmt_part *part,
 }
 
 /*
- * True when a covered request in @state is no longer waited for. What its own
- * nexus ends must be gone altogether, as the initiator frees its buffers. What
- * another nexus ends need only be out of the disk's reach: that initiator may
- * be dead, and its fabric slow to say so; and so must what is stopped, whose
- * initiator waits for the answer. Of a volume that is to go nothing may be left,
- * as the fabric may read or write its memory.
+ * True: the function no longer waits for a covered request in @state. If its
+ * own nexus ends a request, the request must be gone, because the initiator
+ * frees its buffers. If another nexus ends it, the disk must no longer have it;
+ * its initiator may be dead, and its fabric slow to report that. The same holds
+ * for a request that is stopped, whose initiator waits for the answer. If a
+ * volume is to go, all its requests must be gone, because the fabric may read
+ * or write its memory.
  */
 static bool part_is_settled(const struct task_mgmt_part *part,
 			    const struct request *req, enum request_state state)
@@ -206,7 +208,8 @@ static void part_for_each_request(struct task_mgmt_part *part,
 	}
 }
 
-/* First none of them may get on any more: ending one must not start another. */
+/* First stops all of them from going on: the end of one must not start
+ * another. */
 static void part_count_in(struct task_mgmt_part *part, struct request *req)
 {
 	if (part_ends(part, req))
@@ -270,7 +273,8 @@ static void tmf_reset_finished(struct scsi_reset *reset, int err)
 	request_answer_tmf(req, err ? SRP_RSP_TMF_FAILED : SRP_RSP_COMPLETE);
 }
 
-/* Nothing writes by the old values any more but what came since. */
+/* The commands that wrote by the old mode values have ended, but for later
+ * ones. */
 static void tmf_finish_reset(struct task_mgmt *tm)
 {
 	const struct channel *ch = tm->req->ch;
@@ -281,7 +285,8 @@ static void tmf_finish_reset(struct task_mgmt *tm)
 	scsi_reset_finish(&tm->reset, &ch->worker->block);
 }
 
-/* A function that found the volume before it was to go has not ended. */
+/* Waits until the functions that found the volume before it was to go have
+ * ended. */
 static void eviction_look(struct reactor_timer *timer)
 {
 	struct task_mgmt_eviction *ev =
@@ -425,8 +430,8 @@ static void tmf_manage(struct request *req, const struct srp_tsk_mgmt *t,
 	tmf_send_parts(tm);
 }
 
-/* A reset would end what others have under way, and change what they see. The
- * other functions end commands of the nexus alone. */
+/* A reset ends commands of other nexuses, and changes what they see. The other
+ * functions end only commands of the nexus itself. */
 static bool tmf_may_reset(const struct channel *ch, int lun)
 {
 	return !scsi_nexus_is_reader(&ch->nexus->scsi, lun);
