@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/configure.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "target/control/config_text.h"
+
+/* What the target has saved before is there, too. */
+static void configuration_advise(const char *path, struct error *e)
+{
+	char before[PATH_MAX];
+
+	snprintf(before, sizeof(before), "%s.1", path);
+	if (access(before, R_OK) == 0)
+		error_add(e, "; the version before: cp %s %s", before, path);
+}
 
 /* Stores what stands in @path in c->opt. */
 static bool configuration_take_file(struct configuration *c, const char *path)
@@ -13,6 +25,7 @@ static bool configuration_take_file(struct configuration *c, const char *path)
 
 	c->file = config_read(path, &e);
 	if (!c->file) {
+		configuration_advise(path, &e);
 		log_error("%s", e.text);
 		return false;
 	}
@@ -43,6 +56,7 @@ static enum option_verdict configuration_check(struct configuration *c)
 	target_options_init(&c->opt);
 	/* A target without volumes is checked, too. */
 	c->opt.control = "";
+	c->opt.config = path;
 	if (!configuration_take_file(c, path) ||
 	    !target_options_finish(&c->opt))
 		return OPTION_BAD;
@@ -58,19 +72,22 @@ enum option_verdict configuration_read(int argc, char **argv,
 	enum option_verdict verdict;
 
 	ret->file = NULL;
+	ret->all = NULL;
 	target_options_init(&ret->opt);
 	verdict = target_options_add(argc, argv, &ret->opt);
 	if (verdict == OPTION_RUN && ret->opt.check)
 		return configuration_check(ret);
 	if (verdict == OPTION_RUN && ret->opt.config)
 		verdict = configuration_add_file(argc, argv, ret);
-	if (verdict == OPTION_RUN && !target_options_finish(&ret->opt))
-		verdict = OPTION_BAD;
-	return verdict;
+	if (verdict != OPTION_RUN)
+		return verdict;
+	ret->all = config_of_options(&ret->opt);
+	return target_options_finish(&ret->opt) ? OPTION_RUN : OPTION_BAD;
 }
 
 void configuration_free(struct configuration *c)
 {
 	target_options_free(&c->opt);
 	json_decref(c->file);
+	json_decref(c->all);
 }

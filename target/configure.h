@@ -10,6 +10,8 @@ struct configuration {
 	/* What the file says (control/config.h); @opt borrows from it. NULL:
 	 * there is no file. */
 	struct json_t *file;
+	/* What file and command line say together, without defaults. */
+	struct json_t *all;
 };
 
 /*

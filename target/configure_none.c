@@ -5,6 +5,8 @@
 enum option_verdict configuration_read(int argc, char **argv,
 				       struct configuration *ret)
 {
+	ret->file = NULL;
+	ret->all = NULL;
 	return target_options_parse(argc, argv, &ret->opt);
 }
 

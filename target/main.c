@@ -16,7 +16,7 @@ int main(int argc, char **argv)
 	case OPTION_RUN:
 		log_init("rdma-target", c.opt.log_level);
 		code = c.opt.check_plugin ? check_plugin(&c.opt.backings[0])
-					  : server_run(&c.opt);
+					  : server_run(&c);
 		break;
 	case OPTION_DONE:
 		code = std_files_flush() ? 0 : 1;

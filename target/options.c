@@ -167,6 +167,19 @@ static const struct option_row target_rows[] = {
 	  .more = "Exits with 0 if the file is correct. Otherwise one line names the file, the line and\n"
 		  "the key, and what is allowed. Stores are not opened.",
 	  OPTION_AT(target_options, check) },
+	{ .name = "control",
+	  .type = OPTION_PATH,
+	  .value = "PATH",
+	  .help = "Listen on this socket for *rdma-ctl*(1).",
+	  .more = "The mode of the socket is 0660. Root and the user of *rdma-target* may change the\n"
+		  "target; the group of the socket may look at it. With this option, *rdma-target* also\n"
+		  "starts without a volume. *rdma-ctl* uses _/run/rdma-target/control_ by default.",
+	  OPTION_AT(target_options, control) },
+	{ .name = "auto-save",
+	  .type = OPTION_FLAG,
+	  .help = "Write the configuration to the file of *--config* after each "
+		  "change by *rdma-ctl*(1).",
+	  OPTION_AT(target_options, auto_save) },
 #endif
 	{ .name = "backing",
 	  .letter = 'b',
@@ -485,6 +498,10 @@ static bool target_options_check(const struct target_options *opt)
 		log_error(
 			"nothing to serve: give at least one --backing (a file, "
 			"a block device, or ram:SIZE); try --help");
+		return false;
+	}
+	if (opt->auto_save && !opt->config) {
+		log_error("--auto-save: there is no --config to save to");
 		return false;
 	}
 	if (opt->check_plugin && opt->backing_cnt > 1) {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/loop.h>
 #include <linux/sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -97,6 +98,8 @@ static const char *const allowed[] = {
 	"readlink",
 	"readlinkat",
 	"getdents64",
+	"mkdir",
+	"getcwd",
 	"unlink",
 	"unlinkat",
 	"rename",
@@ -196,6 +199,10 @@ static const struct condition {
 	{ "ioctl", 1, INT, BLKGETSIZE64 },
 	{ "ioctl", 1, INT, BLKSSZGET },
 	{ "ioctl", 1, INT, BLKPBSZGET },
+#ifdef BLKGETDISKSEQ
+	{ "ioctl", 1, INT, BLKGETDISKSEQ },
+#endif
+	{ "ioctl", 1, INT, LOOP_GET_STATUS64 },
 	{ "ioctl", 1, INT, TCGETS },
 #ifdef TCGETS2
 	{ "ioctl", 1, INT, TCGETS2 },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/server.h"
+#include "target/server_manage.h"
 #include "target/server_state.h"
 
 #include <errno.h>
@@ -148,10 +149,8 @@ static void fix_buffers(struct server *s)
 
 /* ---- volumes ---- */
 
-static int check_names(const struct server *s, struct error *e)
+static int check_names(const struct lun_map *luns, struct error *e)
 {
-	const struct lun_map *luns = &s->luns;
-
 	for (unsigned int i = 0; i < luns->cnt; i++) {
 		for (unsigned int k = 0; k < i; k++) {
 			if (strcmp(luns->vol[i]->name, luns->vol[k]->name))
@@ -168,10 +167,8 @@ static int check_names(const struct server *s, struct error *e)
 
 /* One store under two names, such as two paths to one disk; or a serial number
  * given twice. To initiators they would be one disk. */
-static int check_identities(const struct server *s, struct error *e)
+static int check_identities(const struct lun_map *luns, struct error *e)
 {
-	const struct lun_map *luns = &s->luns;
-
 	for (unsigned int i = 0; i < luns->cnt; i++) {
 		for (unsigned int k = 0; k < i; k++) {
 			if (memcmp(luns->vol[i]->info.naa,
@@ -210,10 +207,8 @@ static void number_volumes(const struct target_options *opt,
 }
 
 /* Volumes that rules give to different initiators may have the same number. */
-static int check_numbers(const struct server *s, struct error *e)
+static int check_numbers(const struct lun_map *luns, struct error *e)
 {
-	const struct lun_map *luns = &s->luns;
-
 	for (unsigned int i = 0; i < luns->cnt; i++) {
 		for (unsigned int k = 0; k < i; k++) {
 			if (luns->vol[i]->lun != luns->vol[k]->lun ||
@@ -228,6 +223,15 @@ static int check_numbers(const struct server *s, struct error *e)
 		}
 	}
 	return 0;
+}
+
+int server_check_volumes(const struct lun_map *luns, struct error *e)
+{
+	int err = check_names(luns, e);
+
+	if (!err)
+		err = check_identities(luns, e);
+	return err ? err : check_numbers(luns, e);
 }
 
 static int open_volumes(struct server *s, struct error *e)
@@ -246,20 +250,29 @@ static int open_volumes(struct server *s, struct error *e)
 		}
 		luns->cnt++;
 	}
-	err = check_names(s, e);
-	if (!err)
-		err = check_identities(s, e);
-	return err ? err : check_numbers(s, e);
+	return server_check_volumes(luns, e);
+}
+
+int server_load_state(const struct server *s, struct volume *vol,
+		      struct error *e)
+{
+	return s->opt->state_dir ? unit_state_load(vol, s->opt->state_dir, e)
+				 : 0;
 }
 
 static int load_states(struct server *s, struct error *e)
 {
 	int err = 0;
 
-	for (unsigned int i = 0; i < s->luns.cnt && !err && s->opt->state_dir;
-	     i++)
-		err = unit_state_load(s->luns.vol[i], s->opt->state_dir, e);
+	for (unsigned int i = 0; i < s->luns.cnt && !err; i++)
+		err = server_load_state(s, s->luns.vol[i], e);
 	return err;
+}
+
+int server_open_record(const struct server *s, struct volume *vol, bool forgets,
+		       struct error *e)
+{
+	return volume_record_open(vol, forgets, s->opt->state_dir, e);
 }
 
 static int open_records(struct server *s, struct error *e)
@@ -267,9 +280,8 @@ static int open_records(struct server *s, struct error *e)
 	int err = 0;
 
 	for (unsigned int i = 0; i < s->luns.cnt && !err; i++)
-		err = volume_record_open(s->luns.vol[i],
-					 s->opt->backings[i].forgets,
-					 s->opt->state_dir, e);
+		err = server_open_record(s, s->luns.vol[i],
+					 s->opt->backings[i].forgets, e);
 	return err;
 }
 
@@ -303,13 +315,17 @@ static void tell_of_identity(const struct server *s, const struct volume *vol)
 			: "");
 }
 
+void server_start_volume(struct server *s, struct volume *vol)
+{
+	tell_of_identity(s, vol);
+	volume_job_resume(vol, &s->workers[0].block);
+}
+
 /* Nothing can go wrong any more, and no initiator has been let in. */
 static int resume_jobs(struct server *s, struct error *e)
 {
-	for (unsigned int i = 0; i < s->luns.cnt; i++) {
-		tell_of_identity(s, s->luns.vol[i]);
-		volume_job_resume(s->luns.vol[i], &s->workers[0].block);
-	}
+	for (unsigned int i = 0; i < s->luns.cnt; i++)
+		server_start_volume(s, s->luns.vol[i]);
 	return 0;
 }
 
@@ -385,7 +401,7 @@ static void server_flush_done(struct block_cmd *cmd)
 	flush_settled(f->server);
 }
 
-static bool server_needs_flush(const struct volume *vol)
+bool server_needs_flush(const struct volume *vol)
 {
 	return vol->dev.write_cache && !vol->read_only;
 }
@@ -452,7 +468,7 @@ static void port_stopped(struct port *port)
 	flush_settled(s);
 }
 
-static void measure_volume(struct server *s, struct volume *vol)
+int server_measure_volume(struct server *s, struct volume *vol)
 {
 	int res = volume_measure(vol);
 
@@ -464,10 +480,11 @@ static void measure_volume(struct server *s, struct volume *vol)
 		log_error("LUN %u (%s): cannot tell its size: %s", vol->lun,
 			  vol->name, strerror(-res));
 	if (res <= 0)
-		return;
+		return res;
 	log_notice("LUN %u (%s) has grown to %llu blocks of %u bytes", vol->lun,
 		   vol->name, (unsigned long long)vol->blocks, vol->block_size);
 	port_capacity_changed(&s->port, vol);
+	return res;
 }
 
 static void look_at_paths(struct server *s, struct volume *vol)
@@ -489,7 +506,7 @@ static void look_at_paths(struct server *s, struct volume *vol)
 static void measure_volumes(struct server *s)
 {
 	for (unsigned int i = 0; i < s->luns.cnt; i++) {
-		measure_volume(s, s->luns.vol[i]);
+		server_measure_volume(s, s->luns.vol[i]);
 		look_at_paths(s, s->luns.vol[i]);
 	}
 }
@@ -529,38 +546,68 @@ static void show_counters(struct server *s)
 		metrics_log(s->workers, s->worker_cnt);
 }
 
+/* Initiators are still there. */
+static void server_begin_stop(struct server *s)
+{
+	s->stopping = true;
+	service_notify(s->notify_fd, SERVICE_STOPPING);
+	log_notice("%s: answering what is in flight, then stopping",
+		   strsignal(s->stop_signal));
+	for (unsigned int i = 0; i < s->luns.cnt; i++)
+		volume_job_stop(s->luns.vol[i]);
+	flush_before_the_end(s);
+}
+
+int server_begin_change(struct server *s)
+{
+	if (s->stop_signal)
+		return -ESHUTDOWN;
+	s->changing = true;
+	return 0;
+}
+
+void server_end_change(struct server *s)
+{
+	s->changing = false;
+	if (s->stop_signal)
+		server_begin_stop(s);
+}
+
+/* A volume that comes or goes is let come, or go, first. */
+static void server_stop_signal(struct server *s, int sig)
+{
+	if (s->stop_signal) {
+		log_error("second signal: exiting at once");
+		pidfile_remove(&s->pidfile);
+		_exit(1);
+	}
+	s->stop_signal = sig;
+	if (!s->changing)
+		server_begin_stop(s);
+}
+
+static void server_hangup(struct server *s)
+{
+	log_notice("hang-up signal: looking for volumes that have grown");
+	measure_volumes(s);
+	if (s->reload)
+		s->reload(s->manage);
+}
+
 static void on_signal(struct reactor_watch *w, uint32_t events)
 {
 	struct server *s = container_of(w, struct server, signals);
 	struct signalfd_siginfo info;
 
 	while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGHUP) {
-			log_notice("hang-up signal: looking for volumes that "
-				   "have grown");
-			measure_volumes(s);
-			continue;
-		}
-		if (info.ssi_signo == SIGUSR1) {
+		if (info.ssi_signo == SIGHUP)
+			server_hangup(s);
+		else if (info.ssi_signo == SIGUSR1)
 			release_stuck(s);
-			continue;
-		}
-		if (info.ssi_signo == SIGUSR2) {
+		else if (info.ssi_signo == SIGUSR2)
 			show_counters(s);
-			continue;
-		}
-		if (s->stopping) {
-			log_error("second signal: exiting at once");
-			pidfile_remove(&s->pidfile);
-			_exit(1);
-		}
-		s->stopping = true;
-		service_notify(s->notify_fd, SERVICE_STOPPING);
-		log_notice("%s: answering what is in flight, then stopping",
-			   strsignal((int)info.ssi_signo));
-		for (unsigned int i = 0; i < s->luns.cnt; i++)
-			volume_job_stop(s->luns.vol[i]);
-		flush_before_the_end(s);
+		else
+			server_stop_signal(s, (int)info.ssi_signo);
 	}
 }
 
@@ -654,9 +701,8 @@ static int give_up_rights(struct server *s, struct error *e)
 
 static int enter_sandbox(struct server *s, struct error *e)
 {
-	bool network = plugin_needs() & RBP_NEEDS_NETWORK;
-
-	return s->opt->no_sandbox ? 0 : sandbox_enter(network, e);
+	s->network = plugin_needs() & RBP_NEEDS_NETWORK;
+	return s->opt->no_sandbox ? 0 : sandbox_enter(s->network, e);
 }
 
 /* ---- start ---- */
@@ -709,6 +755,7 @@ static int get_ready(struct server *s, struct error *e)
 		open_volumes,
 		load_states,
 		open_pidfile,
+		server_manage_open,
 		open_service_notify,
 		raise_limits,
 		open_workers,
@@ -722,6 +769,7 @@ static int get_ready(struct server *s, struct error *e)
 		start_threads,
 		write_pidfile,
 		resume_jobs,
+		server_manage_start,
 	};
 	int err = 0;
 
@@ -737,6 +785,7 @@ static int get_ready(struct server *s, struct error *e)
 /* Undoes everything, whatever there is of it. */
 static void tear_down(struct server *s)
 {
+	server_manage_close(s);
 	/* Threads of plugins may still run. */
 	backend_plugin_on_resize(NULL, NULL);
 	for (unsigned int i = 1; i < s->worker_cnt; i++)
@@ -772,7 +821,7 @@ static void server_serve(struct server *s)
 	log_notice("stopped");
 }
 
-int server_run(const struct target_options *opt)
+int server_run(const struct configuration *c)
 {
 	struct server *s = calloc(1, sizeof(*s));
 	struct error e = { 0 };
@@ -782,7 +831,9 @@ int server_run(const struct target_options *opt)
 		log_error("out of memory");
 		return 1;
 	}
-	s->opt = opt;
+	s->opt = &c->opt;
+	s->configuration = c;
+	server_calls_init(s);
 	lun_map_init(&s->luns);
 	s->signal_fd = -1;
 	s->pidfile.fd = -1;

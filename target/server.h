@@ -6,13 +6,13 @@
 #ifndef TARGET_SERVER_H
 #define TARGET_SERVER_H
 
-#include "target/options.h"
+#include "target/configure.h"
 
 /*
  * Serves until SIGTERM or SIGINT. Returns the exit code: 0 after a clean end;
  * 1 when it could not start (one line was logged, nothing is left behind), or
  * when volumes could not be flushed at the end. Thread: main.
  */
-int server_run(const struct target_options *opt);
+int server_run(const struct configuration *c);
 
 #endif

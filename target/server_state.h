@@ -6,10 +6,12 @@
 #ifndef TARGET_SERVER_STATE_H
 #define TARGET_SERVER_STATE_H
 
+#include <pthread.h>
 #include <signal.h>
 
 #include "base/pidfile.h"
 #include "target/listen.h"
+#include "target/configure.h"
 #include "target/options.h"
 #include "target/port/port.h"
 
@@ -28,6 +30,23 @@ struct stop_msg {
 	struct reactor *reactor;
 };
 
+struct server;
+struct control;
+struct manage;
+
+/* How other threads have something done by worker 0; see server_call(). */
+struct server_calls {
+	pthread_mutex_t callers; /* one of them at a time; taken first */
+	pthread_mutex_t lock;	 /* guards the next two */
+	pthread_cond_t changed;
+	bool open; /* worker 0 runs */
+	bool done;
+	struct reactor_msg msg;
+	struct server *server;
+	void (*run)(struct server *s, void *arg);
+	void *arg;
+};
+
 struct server {
 	const struct target_options *opt;
 	struct worker workers[WORKERS_MAX];
@@ -42,9 +61,18 @@ struct server {
 	sigset_t old_mask;
 	int signal_fd;
 	struct reactor_watch signals;
+	int stop_signal; /* has come; 0: none */
 	bool stopping;
+	bool changing; /* a volume comes or goes; the end waits for it */
+	struct manage *manage;	 /* NULL: it changes nothing while it runs */
+	struct control *control; /* NULL: no socket */
+	const struct configuration *configuration;
+	/* SIGHUP; NULL: there is no configuration file. */
+	void (*reload)(struct manage *m);
+	struct server_calls calls;
 	bool ended; /* the workers are told to stop */
 	struct pidfile pidfile;
+	bool network;  /* the sandbox lets plugins make connections */
 	int notify_fd; /* -1: none */
 	int exit_code;
 
@@ -58,5 +86,43 @@ struct server {
 	bool port_is_gone; /* no initiator is there any more */
 	struct stop_msg stops[WORKERS_MAX];
 };
+
+void server_calls_init(struct server *s);
+/* Worker 0 runs from now on; no more, which ends all calls. Thread: main. */
+void server_calls_open(struct server *s);
+void server_calls_close(struct server *s);
+
+/*
+ * Has worker 0 call run(@s, @arg), and waits until it has. Return: 0, or -ESHUTDOWN:
+ * worker 0 has ended and does not call it. Thread: any but a worker's.
+ */
+int server_call(struct server *s, void (*run)(struct server *s, void *arg),
+		void *arg);
+
+/* The same on worker @w. Only between server_begin_change() and
+ * server_end_change(): it runs then. */
+void server_call_worker(struct worker *w,
+			void (*run)(struct worker *w, void *arg), void *arg);
+
+/* A change of volumes begins and ends: the target does not end meanwhile.
+ * -ESHUTDOWN: it is ending. Thread: worker 0, as those below unless they say
+ * otherwise. */
+int server_begin_change(struct server *s);
+void server_end_change(struct server *s);
+
+/* Names, identities and numbers of @luns are different. -EEXIST: two are not; @e
+ * says what to do. Thread: any. */
+int server_check_volumes(const struct lun_map *luns, struct error *e);
+/* What is kept of @vol, which no worker has yet. Block. Thread: any. */
+int server_load_state(const struct server *s, struct volume *vol,
+		      struct error *e);
+int server_open_record(const struct server *s, struct volume *vol, bool forgets,
+		       struct error *e);
+/* Every worker has @vol: what went on before this start goes on. */
+void server_start_volume(struct server *s, struct volume *vol);
+/* Tells initiators when @vol has grown. Return: 1: it has, 0, or -errno: it was
+ * logged. */
+int server_measure_volume(struct server *s, struct volume *vol);
+bool server_needs_flush(const struct volume *vol);
 
 #endif

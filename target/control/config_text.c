@@ -212,6 +212,13 @@ static char *text_read(const char *path, size_t *ret_len, struct error *e)
 	return text;
 }
 
+char *config_read_text(const char *path, struct error *e)
+{
+	size_t len;
+
+	return text_read(path, &len, e);
+}
+
 json_t *config_read_json(const char *path, char **ret_text, struct error *e)
 {
 	unsigned int line;

@@ -40,4 +40,7 @@ json_t *config_read(const char *path, struct error *e);
  */
 json_t *config_read_json(const char *path, char **ret_text, struct error *e);
 
+/* The text of a file, to be freed. NULL: it cannot be read, or is too long. */
+char *config_read_text(const char *path, struct error *e);
+
 #endif

@@ -28,7 +28,7 @@
 
 #include "initiator/srp_initiator.h"
 #include "protocol/scsi_cdb.h"
-#include "target/options.h"
+#include "target/configure.h"
 #include "target/server.h"
 #include "tests/functional/t_peer.h"
 #include "tests/functional/t_target.h"
@@ -269,7 +269,7 @@ static int run_target(void)
 		"2",	       "--state-dir",  state,	    "-P",  pidfile,
 		NULL
 	};
-	struct target_options opt;
+	struct configuration c;
 	int status = 1;
 
 	snprintf(state, sizeof(state), "%s/state", t_scratch());
@@ -282,10 +282,10 @@ static int run_target(void)
 	snprintf(plugged, sizeof(plugged),
 		 "example-file:%s/plugged,layer=example-zeroes", t_scratch());
 	log_init("rdma-target", LOG_NOTICE);
-	if (target_options_parse(ARRAY_SIZE(argv) - 1, args_of(argv), &opt) ==
+	if (configuration_read(ARRAY_SIZE(argv) - 1, args_of(argv), &c) ==
 	    OPTION_RUN)
-		status = server_run(&opt);
-	target_options_free(&opt);
+		status = server_run(&c);
+	configuration_free(&c);
 	return status;
 }
 
@@ -617,6 +617,8 @@ static const struct {
 	  "when another has the device" },
 	{ "initiator/properties.c", "", "when something has changed" },
 	{ "target/service_notify.c", "", "with a service manager only" },
+	{ "target/control/", "", "with a configuration or its socket only" },
+	{ "target/manage", "", "with a configuration or its socket only" },
 	{ "fuse/main.c", "pipe2", "in the background only" },
 	{ "fuse/uring.c", "calloc", "with FUSE over io_uring only" },
 	{ "fuse/slots.c", "mmap", "with FUSE over io_uring only" },

@@ -136,7 +136,7 @@ static const struct refusal_case {
 	{ "a key that is nearly one", "{\n\"max-login\": 1}", 2, "max-login",
 	  "did you mean 'max-logins'" },
 	{ "a key that is none", "{\n\n\"zzzzzz\": 1}", 3, "zzzzzz",
-	  "there are backing" },
+	  "there are control" },
 	{ "a key of the command line", "{\"verbose\": 1}", 1, "verbose",
 	  "command line" },
 	{ "a number out of range", "{\"threads\":\n0}", 1, "threads",

@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/control/control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "target/control/config_text.h"
+#include "target/control/varlink.h"
+
+#define CONTROL_STACK	(1u << 20)
+#define CONTROL_BACKLOG 16
+#define CONTROL_BUF_MIN 4096
+/* After a failure to accept. */
+#define CONTROL_RETRY_US 100000
+
+#define CONTROL_SERVICE "org.varlink.service"
+
+/* One client. */
+struct control_conn {
+	struct control *control;
+	int fd; /* -1: the place is free; guarded by control->lock */
+	bool may_change;
+	char *buf; /* the connection's thread's, as the next two */
+	size_t size;
+	size_t len; /* received */
+};
+
+struct control {
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	int fd;
+	int stop_fd; /* eventfd: the accepting thread is to end */
+	pthread_t thread;
+	bool started;
+	const struct control_interface *interface;
+	void *user;
+
+	pthread_mutex_t lock; /* guards conns[].fd and the rest */
+	pthread_cond_t conn_ended;
+	bool stopping;
+	unsigned int conn_cnt;
+	unsigned int group_cnt; /* of these, those that may change nothing */
+	struct control_conn conns[CONTROL_CONNS_MAX];
+};
+
+/* ---- the socket ---- */
+
+static int control_fail(struct error *e, const char *path, int err)
+{
+	return error_set(e, err, "--control '%s': %s", path, strerror(-err));
+}
+
+static int control_make_dir(const char *path)
+{
+	char copy[PATH_MAX];
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	return mkdir(dirname(copy), 0755) && errno != EEXIST ? -errno : 0;
+}
+
+/* A socket that nobody listens on was left behind. */
+static int control_clear_path(const struct sockaddr_un *addr)
+{
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (lstat(addr->sun_path, &st))
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -EEXIST;
+	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0)
+		return -EADDRINUSE;
+	return unlink(addr->sun_path) ? -errno : 0;
+}
+
+static int control_give_to(const char *path, const char *owner)
+{
+	const struct passwd *pw = owner ? getpwnam(owner) : NULL;
+
+	if (owner && !pw)
+		pw = getpwuid((uid_t)strtoul(owner, NULL, 10));
+	if (pw && chown(path, pw->pw_uid, pw->pw_gid))
+		return -errno;
+	return chmod(path, 0660) ? -errno : 0;
+}
+
+static int control_bind(struct control *c, const char *path, const char *owner)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	mode_t mask;
+	int err;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(addr.sun_path, path);
+	err = control_make_dir(path);
+	if (!err)
+		err = control_clear_path(&addr);
+	if (err)
+		return err;
+	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (c->fd < 0)
+		return -errno;
+	/* Not for a moment is it open to others. */
+	mask = umask(0177);
+	err = bind(c->fd, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
+	umask(mask);
+	if (err)
+		return err;
+	strcpy(c->path, path);
+	err = control_give_to(path, owner);
+	return !err && listen(c->fd, CONTROL_BACKLOG) ? -errno : err;
+}
+
+int control_create(const char *path, const char *owner, struct control **ret,
+		   struct error *e)
+{
+	struct control *c = calloc(1, sizeof(*c));
+	int err;
+
+	if (!c)
+		return control_fail(e, path, -ENOMEM);
+	c->fd = -1;
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->conn_ended, NULL);
+	for (unsigned int i = 0; i < CONTROL_CONNS_MAX; i++)
+		c->conns[i] = (struct control_conn){ .control = c, .fd = -1 };
+	c->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = c->stop_fd < 0 ? -errno : control_bind(c, path, owner);
+	if (!err) {
+		*ret = c;
+		return 0;
+	}
+	control_fail(e, path, err);
+	if (err == -EADDRINUSE)
+		error_add(e, "; another target listens there: give one of them "
+			     "another path");
+	control_destroy(c);
+	return err;
+}
+
+/* ---- sending ---- */
+
+/* With the NUL; false: the client is gone, or does not read. Frees @text. */
+static bool control_send(struct control_conn *conn, char *text)
+{
+	size_t len = text ? strlen(text) + 1 : 0;
+	const char *p = text;
+
+	while (len > 0) {
+		ssize_t n = send(conn->fd, p, len, MSG_NOSIGNAL);
+
+		if (n <= 0)
+			break;
+		p += n;
+		len -= (size_t)n;
+	}
+	free(text);
+	return text && len == 0;
+}
+
+/* ---- methods that every service has ---- */
+
+static void control_error(struct control_result *ret, const char *error,
+			  const char *key, const char *value)
+{
+	ret->error = error;
+	ret->parameters = json_pack("{ss}", key, value);
+}
+
+static void control_put_method(FILE *out, const struct control_method *m)
+{
+	fprintf(out, "\n# %s\nmethod %s(%s) -> (%s)\n", m->help, m->name, m->in,
+		m->out);
+}
+
+char *control_describe(const struct control_interface *i)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	if (!out)
+		return NULL;
+	fprintf(out, "# %s\ninterface %s\n", i->help, i->name);
+	for (unsigned int k = 0; k < i->cnt; k++)
+		control_put_method(out, &i->methods[k]);
+	fprintf(out, "\n%s", i->errors);
+	fclose(out);
+	return text;
+}
+
+static const char control_service_description[] =
+	"# What every varlink service has\n"
+	"interface " CONTROL_SERVICE "\n"
+	"\n"
+	"# Tell who serves, and what\n"
+	"method GetInfo() -> (vendor: string, product: string, version: "
+	"string, url: string, interfaces: []string)\n"
+	"\n"
+	"# Describe an interface\n"
+	"method GetInterfaceDescription(interface: string) -> (description: "
+	"string)\n"
+	"\n"
+	"error InterfaceNotFound (interface: string)\n"
+	"error MethodNotFound (method: string)\n"
+	"error MethodNotImplemented (method: string)\n"
+	"error InvalidParameter (parameter: string)\n"
+	"error PermissionDenied ()\n"
+	"error ExpectedMore ()\n";
+
+static void control_get_description(const struct control_interface *i,
+				    const json_t *in,
+				    struct control_result *ret)
+{
+	const char *name = json_string_value(json_object_get(in, "interface"));
+	char *text;
+
+	if (!name) {
+		control_error(ret, VARLINK_BAD_PARAMETER, "parameter",
+			      "interface");
+	} else if (!strcmp(name, CONTROL_SERVICE)) {
+		ret->parameters = json_pack("{ss}", "description",
+					    control_service_description);
+	} else if (!strcmp(name, i->name)) {
+		text = control_describe(i);
+		ret->parameters =
+			json_pack("{ss}", "description", text ? text : "");
+		free(text);
+	} else {
+		control_error(ret, VARLINK_NO_INTERFACE, "interface", name);
+	}
+}
+
+static void control_run_service(const struct control_interface *i,
+				const struct varlink_call *call,
+				struct control_result *ret)
+{
+	if (!strcmp(call->method, "GetInfo"))
+		ret->parameters = json_pack(
+			"{ssssssss s[ss]}", "vendor", "rdma-block", "product",
+			i->product, "version", i->version, "url", "",
+			"interfaces", CONTROL_SERVICE, i->name);
+	else if (!strcmp(call->method, "GetInterfaceDescription"))
+		control_get_description(i, call->parameters, ret);
+	else
+		control_error(ret, VARLINK_NO_METHOD, "method", call->method);
+}
+
+/* ---- calls ---- */
+
+static const struct control_method *
+control_find(const struct control_interface *i, const char *name)
+{
+	for (unsigned int k = 0; k < i->cnt; k++) {
+		if (!strcmp(i->methods[k].name, name))
+			return &i->methods[k];
+	}
+	return NULL;
+}
+
+/* Is @key among "name: string, force: ?bool"? */
+static bool control_has_parameter(const char *in, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (const char *p = in; p && *p; p = strchr(p, ',')) {
+		p += strspn(p, ", ");
+		if (!strncmp(p, key, len) && p[len] == ':')
+			return true;
+	}
+	return false;
+}
+
+static bool control_check_in(const struct control_method *m, const json_t *in,
+			     struct control_result *ret)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)(uintptr_t)in, key, value) {
+		if (control_has_parameter(m->in, key))
+			continue;
+		control_error(ret, VARLINK_BAD_PARAMETER, "parameter", key);
+		return false;
+	}
+	return true;
+}
+
+static void control_run(struct control_conn *conn,
+			const struct varlink_call *call,
+			struct control_result *ret)
+{
+	struct control *c = conn->control;
+	const struct control_method *m;
+
+	if (!strcmp(call->interface, CONTROL_SERVICE)) {
+		control_run_service(c->interface, call, ret);
+		return;
+	}
+	if (strcmp(call->interface, c->interface->name) != 0) {
+		control_error(ret, VARLINK_NO_INTERFACE, "interface",
+			      call->interface);
+		return;
+	}
+	m = control_find(c->interface, call->method);
+	if (!m)
+		control_error(ret, VARLINK_NO_METHOD, "method", call->method);
+	else if (m->changes && !conn->may_change)
+		ret->error = VARLINK_NOT_ALLOWED;
+	else if (control_check_in(m, call->parameters, ret))
+		m->run(c->user, call->parameters, ret);
+}
+
+/* One message of @len bytes at the beginning of the buffer. False: the connection
+ * is to end. */
+static bool control_take_message(struct control_conn *conn, size_t len)
+{
+	struct control_result result = { .parameters = NULL };
+	struct varlink_call call;
+	const char *why;
+
+	if (!varlink_decode(conn->buf, len, &call, &why)) {
+		log_info("control socket: a client sent no call: %s", why);
+		return false;
+	}
+	control_run(conn, &call, &result);
+	json_decref(call.parameters);
+	if (call.oneway) {
+		json_decref(result.parameters);
+		return true;
+	}
+	return control_send(
+		conn, result.error ? varlink_encode_error(result.error,
+							  result.parameters)
+				   : varlink_encode_reply(result.parameters));
+}
+
+/* ---- receiving ---- */
+
+static uint64_t control_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static bool control_make_room(struct control_conn *conn)
+{
+	size_t size = conn->size ? 2 * conn->size : CONTROL_BUF_MIN;
+	char *buf;
+
+	if (conn->len < conn->size)
+		return true;
+	if (conn->size > CONFIG_TEXT_MAX)
+		return false;
+	buf = realloc(conn->buf, size);
+	if (!buf)
+		return false;
+	conn->buf = buf;
+	conn->size = size;
+	return true;
+}
+
+/* More bytes, until @due_ms. */
+static bool control_receive(struct control_conn *conn, uint64_t due_ms)
+{
+	struct pollfd p = { .fd = conn->fd, .events = POLLIN };
+	uint64_t now = control_now_ms();
+	ssize_t n;
+
+	if (now >= due_ms || !control_make_room(conn) ||
+	    poll(&p, 1, (int)(due_ms - now)) <= 0)
+		return false;
+	n = recv(conn->fd, conn->buf + conn->len, conn->size - conn->len, 0);
+	if (n <= 0)
+		return false;
+	conn->len += (size_t)n;
+	return true;
+}
+
+/* Takes the messages that are whole. */
+static bool control_take_messages(struct control_conn *conn)
+{
+	char *end;
+
+	while (conn->len > 0 && (end = memchr(conn->buf, '\0', conn->len))) {
+		size_t len = (size_t)(end - conn->buf);
+
+		if (!control_take_message(conn, len))
+			return false;
+		conn->len -= len + 1;
+		memmove(conn->buf, end + 1, conn->len);
+	}
+	return true;
+}
+
+static void control_serve(struct control_conn *conn)
+{
+	uint64_t due_ms = control_now_ms() + CONTROL_IDLE_MS;
+
+	for (;;) {
+		bool began = conn->len > 0;
+
+		if (!control_receive(conn, due_ms) ||
+		    !control_take_messages(conn))
+			return;
+		if (conn->len == 0)
+			due_ms = control_now_ms() + CONTROL_IDLE_MS;
+		else if (!began)
+			due_ms = control_now_ms() + CONTROL_MESSAGE_MS;
+	}
+}
+
+static void *control_conn_main(void *arg)
+{
+	struct control_conn *conn = arg;
+	struct control *c = conn->control;
+
+	control_serve(conn);
+	free(conn->buf);
+	pthread_mutex_lock(&c->lock);
+	close(conn->fd);
+	conn->fd = -1;
+	c->conn_cnt--;
+	c->group_cnt -= !conn->may_change;
+	pthread_cond_broadcast(&c->conn_ended);
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+/* ---- connections ---- */
+
+/* Root, and the user that the target runs as. */
+static bool control_may_change(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+		return false;
+	return peer.uid == 0 || peer.uid == geteuid();
+}
+
+/* NULL: there is no place. The lock is held. */
+static struct control_conn *control_take_place(struct control *c, int fd,
+					       bool may_change)
+{
+	if (c->stopping ||
+	    (!may_change && c->group_cnt >= CONTROL_CONNS_MAX / 2))
+		return NULL;
+	for (unsigned int i = 0; i < CONTROL_CONNS_MAX; i++) {
+		struct control_conn *conn = &c->conns[i];
+
+		if (conn->fd >= 0)
+			continue;
+		*conn = (struct control_conn){ .control = c,
+					       .fd = fd,
+					       .may_change = may_change };
+		c->conn_cnt++;
+		c->group_cnt += !may_change;
+		return conn;
+	}
+	return NULL;
+}
+
+static int control_start_thread(void *(*run)(void *arg), void *arg,
+				pthread_t *ret)
+{
+	pthread_attr_t attr;
+	int err;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, CONTROL_STACK);
+	if (!ret)
+		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	err = pthread_create(ret ? ret : &(pthread_t){ 0 }, &attr, run, arg);
+	pthread_attr_destroy(&attr);
+	return -err;
+}
+
+static void control_accept(struct control *c)
+{
+	int fd = accept4(c->fd, NULL, NULL, SOCK_CLOEXEC);
+	struct timeval limit = { .tv_sec = CONTROL_MESSAGE_MS / 1000 };
+	struct control_conn *conn;
+
+	if (fd < 0) {
+		/* Out of descriptors: the client stays in the queue. */
+		if (errno != EAGAIN)
+			usleep(CONTROL_RETRY_US);
+		return;
+	}
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	pthread_mutex_lock(&c->lock);
+	conn = control_take_place(c, fd, control_may_change(fd));
+	if (conn && control_start_thread(control_conn_main, conn, NULL) == 0) {
+		pthread_mutex_unlock(&c->lock);
+		return;
+	}
+	if (conn) {
+		conn->fd = -1;
+		c->conn_cnt--;
+		c->group_cnt -= !conn->may_change;
+	}
+	pthread_mutex_unlock(&c->lock);
+	close(fd);
+}
+
+static void *control_main(void *arg)
+{
+	struct control *c = arg;
+	struct pollfd fds[] = {
+		{ .fd = c->fd, .events = POLLIN },
+		{ .fd = c->stop_fd, .events = POLLIN },
+	};
+
+	while (poll(fds, ARRAY_SIZE(fds), -1) >= 0 || errno == EINTR) {
+		if (fds[1].revents)
+			break;
+		if (fds[0].revents)
+			control_accept(c);
+	}
+	return NULL;
+}
+
+int control_start(struct control *c, const struct control_interface *i,
+		  void *user, struct error *e)
+{
+	int err;
+
+	c->interface = i;
+	c->user = user;
+	err = control_start_thread(control_main, c, &c->thread);
+	if (err)
+		return control_fail(e, c->path, err);
+	c->started = true;
+	return 0;
+}
+
+static void control_end_conns(struct control *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->stopping = true;
+	for (unsigned int i = 0; i < CONTROL_CONNS_MAX; i++) {
+		if (c->conns[i].fd >= 0)
+			shutdown(c->conns[i].fd, SHUT_RDWR);
+	}
+	while (c->conn_cnt > 0)
+		pthread_cond_wait(&c->conn_ended, &c->lock);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void control_destroy(struct control *c)
+{
+	if (!c)
+		return;
+	if (c->started) {
+		eventfd_write(c->stop_fd, 1);
+		pthread_join(c->thread, NULL);
+		control_end_conns(c);
+	}
+	if (c->fd >= 0)
+		close(c->fd);
+	if (c->stop_fd >= 0)
+		close(c->stop_fd);
+	/* A user that may not remove it leaves a socket that nobody listens on. */
+	if (*c->path)
+		unlink(c->path);
+	free(c);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The control socket: a UNIX socket on which programs call methods, as varlink does
+ * (varlink.h). Each connection has a thread of its own, so that no client, however
+ * slow or hostile, keeps a worker or another client from anything.
+ *
+ * Root and the user of the target may call every method. The group of the socket may
+ * call those that change nothing; others cannot connect (mode 0660).
+ *
+ * Limits: CONTROL_CONNS_MAX connections, of which the group may have half; messages
+ * of CONFIG_TEXT_MAX bytes; CONTROL_MESSAGE_MS for one; CONTROL_IDLE_MS without one.
+ */
+#ifndef TARGET_CONTROL_CONTROL_H
+#define TARGET_CONTROL_CONTROL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+
+#define CONTROL_CONNS_MAX  32
+#define CONTROL_MESSAGE_MS 10000
+#define CONTROL_IDLE_MS	   600000
+
+/* What a method has to say. */
+struct control_result {
+	json_t *parameters; /* of the reply, or of the error; taken over */
+	const char *error;  /* static; NULL: it is a reply */
+};
+
+struct control_method {
+	const char *name;
+	const char *in;	 /* types, as varlink writes them: "name: string" */
+	const char *out; /* "", or the same */
+	const char *help;
+	bool changes; /* for root and the user of the target alone */
+	/* Thread: one of a connection. @in is an object with no other keys than
+	 * those of @in above. */
+	void (*run)(void *user, const json_t *in, struct control_result *ret);
+};
+
+struct control_interface {
+	const char *name;    /* "org.example.thing" */
+	const char *product; /* what org.varlink.service.GetInfo says */
+	const char *version;
+	const char *help;
+	const char *errors; /* "error Name (...)" lines */
+	const struct control_method *methods;
+	unsigned int cnt;
+};
+
+struct control;
+
+/*
+ * Makes the socket at @path, after what a killed target has left there. The
+ * directory is made if it is not there. @owner: whose the socket is to be, by name
+ * or number; NULL: who we are. -EADDRINUSE: another target listens there. Thread:
+ * setup, as the next.
+ */
+int control_create(const char *path, const char *owner, struct control **ret,
+		   struct error *e);
+
+/* Calls the methods of @i, with @user, from now on. */
+int control_start(struct control *c, const struct control_interface *i,
+		  void *user, struct error *e);
+
+/* Ends all connections, awaits the methods that run, and removes the socket. NULL is
+ * fine. Thread: setup. */
+void control_destroy(struct control *c);
+
+/* The interface in varlink's own language, to be freed; NULL: no memory. */
+char *control_describe(const struct control_interface *i);
+
+#endif

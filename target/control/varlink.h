@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The messages of varlink (varlink.org/Method-Call): JSON objects, each with a NUL
+ * behind it. Thread: any. Nothing here does I/O or logs.
+ */
+#ifndef TARGET_CONTROL_VARLINK_H
+#define TARGET_CONTROL_VARLINK_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define VARLINK_NAME_MAX 128
+
+/* Errors that varlink defines. */
+#define VARLINK_NO_INTERFACE  "org.varlink.service.InterfaceNotFound"
+#define VARLINK_NO_METHOD     "org.varlink.service.MethodNotFound"
+#define VARLINK_BAD_PARAMETER "org.varlink.service.InvalidParameter"
+#define VARLINK_NOT_ALLOWED   "org.varlink.service.PermissionDenied"
+
+/* A call, as it was received. */
+struct varlink_call {
+	char interface[VARLINK_NAME_MAX]; /* "org.varlink.service" */
+	char method[VARLINK_NAME_MAX];	  /* "GetInfo" */
+	json_t *parameters;		  /* an object; to be freed */
+	bool oneway;			  /* no reply is wanted */
+};
+
+/*
+ * Decodes the @len bytes at @text, without their NUL, which it may change. False:
+ * they are no call, and the connection is to end; *ret_why is static text. On
+ * success free call->parameters.
+ */
+bool varlink_decode(char *text, size_t len, struct varlink_call *ret_call,
+		    const char **ret_why);
+
+/* A reply, and a failure; @parameters are taken over, NULL: none. The text is to be
+ * freed and is sent with its NUL. NULL: no memory. */
+char *varlink_encode_reply(json_t *parameters);
+char *varlink_encode_error(const char *error, json_t *parameters);
+
+#endif

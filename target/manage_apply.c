@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/manage_apply.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "target/control/config.h"
+#include "target/port/port_change.h"
+
+/* A configuration on its way. */
+struct apply {
+	struct manage *m;
+	const struct manage_apply *how;
+	json_t *want;	 /* a copy; each volume that is served has its name */
+	json_t *changes; /* as in manage_apply.h */
+	struct manage_fault *f;
+};
+
+/* ---- the difference ---- */
+
+/* Takes over @from and @to, which may be NULL. */
+static void apply_note(struct apply *a, const char *action, const char *object,
+		       const char *field, json_t *from, json_t *to)
+{
+	json_t *change =
+		json_pack("{ssss}", "action", action, "object", object);
+
+	if (*field)
+		json_object_set_new(change, "field", json_string(field));
+	if (from)
+		json_object_set_new(change, "from", from);
+	if (to)
+		json_object_set_new(change, "to", to);
+	json_array_append_new(a->changes, change);
+}
+
+static void apply_label(const json_t *vol, char *buf, size_t len)
+{
+	const char *name = json_string_value(json_object_get(vol, "name"));
+
+	snprintf(buf, len, "volume '%.100s'",
+		 name ? name
+		      : json_string_value(json_object_get(vol, "store")));
+}
+
+/* The volume that is served and that @vol means: of its name, or of its store. */
+static json_t *apply_match(const struct apply *a, const json_t *vol)
+{
+	const char *name = json_string_value(json_object_get(vol, "name"));
+	json_t *have = json_object_get(a->m->config, "backing");
+	json_t *other;
+	size_t i;
+
+	if (name)
+		return manage_find(a->m, name);
+	json_array_foreach(have, i, other) {
+		if (json_equal(json_object_get(other, "store"),
+			       json_object_get(vol, "store")))
+			return other;
+	}
+	return NULL;
+}
+
+/* What the administrator has left to the target is as it is. */
+static void apply_fill_in(json_t *vol, const json_t *have)
+{
+	static const char *const keys[] = { "name", "lun" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (!json_object_get(vol, keys[i]))
+			json_object_set(vol, keys[i],
+					json_object_get(have, keys[i]));
+	}
+}
+
+/* The first key but "allow" that differs; NULL: none. */
+static const char *apply_differing_key(const json_t *one, const json_t *two)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)(uintptr_t)one, key, value) {
+		if (strcmp(key, "allow") != 0 &&
+		    !json_equal(value, json_object_get(two, key)))
+			return key;
+	}
+	return NULL;
+}
+
+/* Both may have none. */
+static bool apply_same_rules(const json_t *one, const json_t *two)
+{
+	const json_t *a = json_object_get(one, "allow");
+	const json_t *b = json_object_get(two, "allow");
+
+	return (!a && !b) || json_equal(a, b);
+}
+
+static bool apply_compare_volume(struct apply *a, json_t *vol,
+				 const json_t *have)
+{
+	const char *key;
+	char object[128];
+
+	apply_fill_in(vol, have);
+	apply_label(vol, object, sizeof(object));
+	key = apply_differing_key(vol, have);
+	if (!key)
+		key = apply_differing_key(have, vol);
+	if (key)
+		return manage_refuse(a->f, object, key,
+				     "it cannot change while the volume is "
+				     "served; remove the volume, then add it "
+				     "again");
+	if (apply_same_rules(vol, have))
+		return true;
+	apply_note(a, "change", object, "allow",
+		   json_copy(json_object_get(have, "allow")),
+		   json_copy(json_object_get(vol, "allow")));
+	return true;
+}
+
+static bool apply_compare_volumes(struct apply *a)
+{
+	json_t *vols = json_object_get(a->want, "backing");
+	char object[128];
+	json_t *vol;
+	size_t i;
+
+	json_array_foreach(vols, i, vol) {
+		const json_t *have = apply_match(a, vol);
+
+		apply_label(vol, object, sizeof(object));
+		if (!have)
+			apply_note(a, "add", object, "", NULL, NULL);
+		else if (!apply_compare_volume(a, vol, have))
+			return false;
+	}
+	return true;
+}
+
+static bool apply_is_wanted(const struct apply *a, const json_t *have)
+{
+	json_t *vols = json_object_get(a->want, "backing");
+	json_t *vol;
+	size_t i;
+
+	json_array_foreach(vols, i, vol) {
+		if (json_equal(json_object_get(vol, "name"),
+			       json_object_get(have, "name")))
+			return true;
+	}
+	return false;
+}
+
+struct apply_user {
+	const struct volume *vol;
+	char user[SRP_PORT_ID_TEXT_SIZE];
+};
+
+static void apply_run_user(struct server *s, void *arg)
+{
+	struct apply_user *u = arg;
+	const char *user = port_volume_user(&s->port, u->vol);
+
+	snprintf(u->user, sizeof(u->user), "%s", user ? user : "");
+}
+
+static bool apply_may_remove(struct apply *a, const char *name,
+			     const char *object)
+{
+	struct apply_user u = { .vol = manage_served(a->m, name) };
+
+	if (!u.vol || a->how->force)
+		return true;
+	if (server_call(a->m->server, apply_run_user, &u))
+		return manage_refuse(a->f, "target", "", "it is stopping");
+	if (!*u.user)
+		return true;
+	return manage_refuse(a->f, object, "",
+			     "initiator %s is logged in and sees it; --force "
+			     "ends its commands",
+			     u.user);
+}
+
+static bool apply_compare_pruned(struct apply *a)
+{
+	json_t *have = json_object_get(a->m->config, "backing");
+	char object[128];
+	json_t *vol;
+	size_t i;
+
+	json_array_foreach(have, i, vol) {
+		if (apply_is_wanted(a, vol))
+			continue;
+		apply_label(vol, object, sizeof(object));
+		if (!apply_may_remove(
+			    a, json_string_value(json_object_get(vol, "name")),
+			    object))
+			return false;
+		apply_note(a, "remove", object, "", NULL, NULL);
+	}
+	return true;
+}
+
+/* Limits and rules change at once, all else when the target starts again. */
+static bool apply_is_live(const char *key)
+{
+	return !strncmp(key, "max-", strlen("max-")) || !strcmp(key, "allow");
+}
+
+/* Addresses that the configuration does not have stay, unless it prunes. */
+static void apply_keep_listeners(struct apply *a)
+{
+	json_t *have = json_object_get(a->m->config, "listen");
+	json_t *want = json_object_get(a->want, "listen");
+	json_t *all;
+	json_t *one;
+	size_t i;
+
+	if (!want || a->how->prune)
+		return;
+	all = json_copy(have);
+	json_array_foreach(want, i, one) {
+		bool known = false;
+		json_t *other;
+		size_t k;
+
+		json_array_foreach(have, k, other)
+			known = known || json_equal(one, other);
+		if (!known && all)
+			json_array_append(all, one);
+	}
+	if (all)
+		json_object_set_new(a->want, "listen", all);
+}
+
+static void apply_compare_settings(struct apply *a)
+{
+	const struct option_table *t = &target_option_table;
+
+	apply_keep_listeners(a);
+	for (unsigned int i = 0; i < t->cnt; i++) {
+		const char *key = t->rows[i].name;
+		json_t *have = json_object_get(a->m->config, key);
+		json_t *want = json_object_get(a->want, key);
+
+		if (!strcmp(key, "backing") || (!have && !want) ||
+		    (!want && !a->how->prune) || json_equal(have, want))
+			continue;
+		apply_note(a, apply_is_live(key) ? "change" : "restart",
+			   "target", key, json_copy(have), json_copy(want));
+	}
+}
+
+/* ---- doing it ---- */
+
+/* Takes away what was added, from the end on. */
+static void apply_undo(struct apply *a, json_t *added)
+{
+	for (size_t i = json_array_size(added); i > 0; i--) {
+		struct manage_fault ignored;
+		const char *name =
+			json_string_value(json_array_get(added, i - 1));
+
+		manage_remove_volume(a->m, name, /* force= */ true, &ignored);
+	}
+}
+
+static bool apply_add_volumes(struct apply *a)
+{
+	json_t *vols = json_object_get(a->want, "backing");
+	json_t *added = json_array();
+	bool good = true;
+	json_t *vol;
+	size_t i;
+
+	json_array_foreach(vols, i, vol) {
+		json_t *is;
+
+		if (apply_match(a, vol))
+			continue;
+		good = manage_add_volume(a->m, vol, &is, a->f);
+		if (!good)
+			break;
+		json_array_append(added, json_object_get(is, "name"));
+		/* So that it is not pruned. */
+		apply_fill_in(vol, is);
+	}
+	if (!good)
+		apply_undo(a, added);
+	json_decref(added);
+	return good;
+}
+
+static bool apply_change_volumes(struct apply *a)
+{
+	json_t *vols = json_object_get(a->want, "backing");
+	unsigned int ended;
+	json_t *vol;
+	size_t i;
+
+	json_array_foreach(vols, i, vol) {
+		const char *name =
+			json_string_value(json_object_get(vol, "name"));
+		const json_t *rules = json_object_get(vol, "allow");
+
+		if (!apply_same_rules(vol, manage_find(a->m, name)) &&
+		    !manage_set_volume_allow(a->m, name, rules, &ended, a->f))
+			return false;
+	}
+	return true;
+}
+
+/* The value is there, but for rules, which manage_set_allow() notes. */
+static void apply_set(struct apply *a, const char *key)
+{
+	json_t *want = json_object_get(a->want, key);
+
+	if (want)
+		json_object_set(a->m->config, key, want);
+	else
+		json_object_del(a->m->config, key);
+	a->m->generation++;
+}
+
+static bool apply_change_settings(struct apply *a)
+{
+	bool limits = false;
+	unsigned int ended;
+	json_t *change;
+	size_t i;
+
+	json_array_foreach(a->changes, i, change) {
+		const char *key =
+			json_string_value(json_object_get(change, "field"));
+
+		if (strcmp(json_string_value(json_object_get(change, "object")),
+			   "target") != 0)
+			continue;
+		if (!strcmp(key, "allow")) {
+			if (!manage_set_allow(a->m,
+					      json_object_get(a->want, key),
+					      &ended, a->f))
+				return false;
+			continue;
+		}
+		apply_set(a, key);
+		limits = limits || apply_is_live(key);
+	}
+	return !limits || manage_set_limits(a->m, a->m->config, a->f);
+}
+
+static bool apply_remove_volumes(struct apply *a)
+{
+	json_t *have = json_object_get(a->m->config, "backing");
+	json_t *names = json_array();
+	bool good = true;
+	json_t *vol;
+	size_t i;
+
+	json_array_foreach(have, i, vol) {
+		if (!apply_is_wanted(a, vol))
+			json_array_append(names, json_object_get(vol, "name"));
+	}
+	/* Who uses them has been asked before anything was done. */
+	for (i = 0; good && i < json_array_size(names); i++)
+		good = manage_remove_volume(
+			a->m, json_string_value(json_array_get(names, i)),
+			/* force= */ true, a->f);
+	json_decref(names);
+	return good;
+}
+
+static bool apply_do(struct apply *a)
+{
+	if (!apply_add_volumes(a))
+		return false;
+	return apply_change_settings(a) && apply_change_volumes(a) &&
+	       (!a->how->prune || apply_remove_volumes(a));
+}
+
+bool manage_apply(struct manage *m, const json_t *want,
+		  const struct manage_apply *how, json_t **ret_changes,
+		  struct manage_fault *f)
+{
+	struct apply a = {
+		.m = m,
+		.how = how,
+		.want = json_deep_copy(want),
+		.changes = json_array(),
+		.f = f,
+	};
+	bool good = a.want && a.changes;
+
+	if (!good)
+		manage_refuse(f, "target", "", "out of memory");
+	good = good && apply_compare_volumes(&a) &&
+	       (!how->prune || apply_compare_pruned(&a));
+	if (good)
+		apply_compare_settings(&a);
+	if (good && !how->dry_run && json_array_size(a.changes))
+		good = apply_do(&a);
+	json_decref(a.want);
+	if (good)
+		*ret_changes = a.changes;
+	else
+		json_decref(a.changes);
+	return good;
+}

@@ -1,0 +1,662 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/manage_methods.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "base/size.h"
+#include "target/control/config_text.h"
+#include "target/control/varlink.h"
+#include "target/listen.h"
+#include "target/manage_apply.h"
+#include "target/manage_save.h"
+#include "target/port/port_change.h"
+
+#define METHODS_INTERFACE "org.rdmablock.target"
+#define METHODS_REFUSED	  METHODS_INTERFACE ".Refused"
+
+/* More sessions are counted, and not listed. */
+#define METHODS_SESSIONS_MAX 4096
+
+/* ---- failures ---- */
+
+static void method_refused(struct control_result *ret,
+			   const struct manage_fault *f)
+{
+	ret->error = METHODS_REFUSED;
+	ret->parameters = json_pack("{ssssss}", "object", f->object, "field",
+				    f->field, "reason", f->reason);
+}
+
+static void method_bad(struct control_result *ret, const char *parameter)
+{
+	ret->error = VARLINK_BAD_PARAMETER;
+	ret->parameters = json_pack("{ss}", "parameter", parameter);
+}
+
+/* The text @key of @in; NULL, and a failure: there is none. */
+static const char *method_text(const json_t *in, const char *key,
+			       struct control_result *ret)
+{
+	const char *text = json_string_value(json_object_get(in, key));
+
+	if (!text)
+		method_bad(ret, key);
+	return text;
+}
+
+/* A flag that may be left out. */
+static bool method_flag(const json_t *in, const char *key, bool *ret_flag,
+			struct control_result *ret)
+{
+	const json_t *value = json_object_get(in, key);
+
+	*ret_flag = json_is_true(value);
+	if (!value || json_is_boolean(value) || json_is_null(value))
+		return true;
+	method_bad(ret, key);
+	return false;
+}
+
+static void method_fault_of_config(const struct config_fault *from,
+				   struct manage_fault *f)
+{
+	manage_refuse(f, "configuration", from->place, "%s", from->text);
+}
+
+/* ---- after a change ---- */
+
+/* The end of each method that changes something. */
+static void method_changed(struct manage *m, json_t *parameters,
+			   struct control_result *ret)
+{
+	struct manage_fault f;
+
+	if (m->server->opt->auto_save && !manage_save(m, false, &f))
+		log_error("the configuration is not saved: %s: %s", f.object,
+			  f.reason);
+	json_object_set_new(parameters, "generation",
+			    json_integer((json_int_t)m->generation));
+	ret->parameters = parameters;
+}
+
+/* ---- looking ---- */
+
+static const char *method_volume_state(const struct volume *vol)
+{
+	if (vol->state.ejected)
+		return "ejected";
+	switch (volume_state(vol)) {
+	case VOLUME_READY:
+		return volume_is_standby(vol) ? "standby" : "ready";
+	case VOLUME_FORMATTING:
+		return "formatting";
+	case VOLUME_FORMAT_FAILED:
+		return "format failed";
+	case VOLUME_SANITIZING:
+		return "sanitizing";
+	case VOLUME_SANITIZE_FAILED:
+		return "sanitize failed";
+	}
+	return "";
+}
+
+static json_t *method_volume(const struct volume *vol)
+{
+	return json_pack(
+		"{s:s, s:i, s:s, s:s, s:s, s:I, s:i, s:b, s:b, s:s, s:i}",
+		"name", vol->name, "lun", (int)vol->lun, "kind", vol->kind,
+		"store", vol->path, "serial", vol->serial, "size",
+		(json_int_t)(vol->blocks * vol->block_size), "block_size",
+		(int)vol->block_size, "read_only", vol->read_only,
+		"write_cache", vol->dev.write_cache, "state",
+		method_volume_state(vol), "progress_percent",
+		(int)((uint64_t)vol->job.progress * 100 / 65536));
+}
+
+static void method_list_volumes(void *user, const json_t *in,
+				struct control_result *ret)
+{
+	struct manage *m = user;
+	json_t *list = json_array();
+
+	manage_lock(m);
+	for (unsigned int i = 0; i < m->server->luns.cnt; i++)
+		json_array_append_new(list,
+				      method_volume(m->server->luns.vol[i]));
+	manage_unlock(m);
+	ret->parameters = json_pack("{so}", "volumes", list);
+}
+
+struct method_sessions {
+	struct port_session *list;
+	unsigned int max;
+	unsigned int cnt;
+};
+
+static void method_run_sessions(struct server *s, void *arg)
+{
+	struct method_sessions *sessions = arg;
+
+	sessions->cnt = port_sessions(&s->port, sessions->list, sessions->max);
+}
+
+static json_t *method_session(const struct port_session *session)
+{
+	char addr[INET6_ADDRSTRLEN];
+	const uint8_t *bytes = session->addr.s6_addr;
+
+	if (IN6_IS_ADDR_V4MAPPED(&session->addr))
+		inet_ntop(AF_INET, bytes + 12, addr, sizeof(addr));
+	else
+		inet_ntop(AF_INET6, bytes, addr, sizeof(addr));
+	return json_pack("{sssssisi}", "initiator", session->initiator,
+			 "address", addr, "channels", (int)session->channels,
+			 "volumes", (int)session->volumes);
+}
+
+static void method_list_sessions(void *user, const json_t *in,
+				 struct control_result *ret)
+{
+	struct manage *m = user;
+	struct method_sessions sessions = { .max = METHODS_SESSIONS_MAX };
+	json_t *list = json_array();
+
+	sessions.list = calloc(sessions.max, sizeof(*sessions.list));
+	if (sessions.list)
+		server_call(m->server, method_run_sessions, &sessions);
+	for (unsigned int i = 0; i < sessions.cnt && i < sessions.max; i++)
+		json_array_append_new(list, method_session(&sessions.list[i]));
+	free(sessions.list);
+	ret->parameters = json_pack("{soso}", "sessions", list, "total",
+				    json_integer(sessions.cnt));
+}
+
+static json_t *method_listeners(const struct listen_points *points)
+{
+	json_t *list = json_array();
+	char text[LISTEN_TEXT_SIZE];
+
+	for (unsigned int i = 0; i < points->cnt; i++)
+		json_array_append_new(
+			list,
+			json_sprintf(
+				"%s://%s",
+				xp_kind_scheme(points->point[i].kind),
+				listen_point_text(&points->point[i], text)));
+	return list;
+}
+
+static const char *const method_levels[] = { "error", "warning", "notice",
+					     "info",  "debug",	 NULL };
+
+static void method_get_status(void *user, const json_t *in,
+			      struct control_result *ret)
+{
+	struct manage *m = user;
+	const struct server *s = m->server;
+	struct method_sessions sessions = { .max = 0 };
+
+	server_call(m->server, method_run_sessions, &sessions);
+	manage_lock(m);
+	ret->parameters = json_pack(
+		"{s:s, s:i, s:i, s:i, s:i, s:I, s:s, s:s, s:b, s:o}", "version",
+		RDMA_BLOCK_VERSION, "pid", (int)getpid(), "threads",
+		(int)s->worker_cnt, "volumes", (int)s->luns.cnt, "sessions",
+		(int)sessions.cnt, "generation", (json_int_t)m->generation,
+		"config", s->opt->config ? s->opt->config : "", "log_level",
+		method_levels[log_level], "auto_save", s->opt->auto_save,
+		"listeners", method_listeners(&s->points));
+	manage_unlock(m);
+}
+
+static void method_get_config(void *user, const json_t *in,
+			      struct control_result *ret)
+{
+	struct manage *m = user;
+
+	manage_lock(m);
+	ret->parameters = json_pack("{soso}", "config",
+				    json_deep_copy(m->config), "generation",
+				    json_integer((json_int_t)m->generation));
+	manage_unlock(m);
+}
+
+/* ---- volumes ---- */
+
+static void method_add_volume(void *user, const json_t *in,
+			      struct control_result *ret)
+{
+	struct manage *m = user;
+	struct config_fault fault;
+	struct manage_fault f;
+	json_t *is;
+	json_t *vol = config_check_volume(json_object_get(in, "volume"),
+					  "volume", &fault);
+
+	if (!vol) {
+		method_fault_of_config(&fault, &f);
+		method_refused(ret, &f);
+		return;
+	}
+	manage_lock(m);
+	if (manage_add_volume(m, vol, &is, &f))
+		method_changed(m,
+			       json_pack("{sOsO}", "name",
+					 json_object_get(is, "name"), "lun",
+					 json_object_get(is, "lun")),
+			       ret);
+	else
+		method_refused(ret, &f);
+	manage_unlock(m);
+	json_decref(vol);
+}
+
+static void method_remove_volume(void *user, const json_t *in,
+				 struct control_result *ret)
+{
+	struct manage *m = user;
+	const char *name = method_text(in, "name", ret);
+	struct manage_fault f;
+	bool force;
+
+	if (!name || !method_flag(in, "force", &force, ret))
+		return;
+	manage_lock(m);
+	if (manage_remove_volume(m, name, force, &f))
+		method_changed(m, json_object(), ret);
+	else
+		method_refused(ret, &f);
+	manage_unlock(m);
+}
+
+static bool method_size(const json_t *in, uint64_t *ret_bytes,
+			struct control_result *ret)
+{
+	const json_t *value = json_object_get(in, "size");
+	const char *text = json_string_value(value);
+
+	*ret_bytes = 0;
+	if (json_is_integer(value) && json_integer_value(value) > 0) {
+		*ret_bytes = (uint64_t)json_integer_value(value);
+		return true;
+	}
+	if (!value || json_is_null(value) ||
+	    (text && size_parse(text, ret_bytes) == 0 && *ret_bytes))
+		return true;
+	method_bad(ret, "size");
+	return false;
+}
+
+static void method_resize_volume(void *user, const json_t *in,
+				 struct control_result *ret)
+{
+	struct manage *m = user;
+	const char *name = method_text(in, "name", ret);
+	struct manage_fault f;
+	uint64_t bytes;
+
+	if (!name || !method_size(in, &bytes, ret))
+		return;
+	manage_lock(m);
+	if (manage_resize_volume(m, name, bytes, &bytes, &f))
+		ret->parameters = json_pack("{sI}", "size", (json_int_t)bytes);
+	else
+		method_refused(ret, &f);
+	manage_unlock(m);
+}
+
+static void method_eject(struct manage *m, const json_t *in, bool eject,
+			 struct control_result *ret)
+{
+	const char *name = method_text(in, "name", ret);
+	struct manage_fault f;
+
+	if (!name)
+		return;
+	manage_lock(m);
+	if (!manage_eject_volume(m, name, eject, &f))
+		method_refused(ret, &f);
+	manage_unlock(m);
+}
+
+static void method_eject_volume(void *user, const json_t *in,
+				struct control_result *ret)
+{
+	method_eject(user, in, true, ret);
+}
+
+static void method_load_volume(void *user, const json_t *in,
+			       struct control_result *ret)
+{
+	method_eject(user, in, false, ret);
+}
+
+/* ---- rules and sessions ---- */
+
+static void method_set_allow(void *user, const json_t *in,
+			     struct control_result *ret)
+{
+	struct manage *m = user;
+	const json_t *rules = json_object_get(in, "rules");
+	const char *vol = json_string_value(json_object_get(in, "volume"));
+	unsigned int ended = 0;
+	struct manage_fault f;
+	const json_t *rule;
+	size_t i;
+
+	if (!json_is_array(rules)) {
+		method_bad(ret, "rules");
+		return;
+	}
+	json_array_foreach((json_t *)(uintptr_t)rules, i, rule) {
+		if (json_is_string(rule))
+			continue;
+		method_bad(ret, "rules");
+		return;
+	}
+	manage_lock(m);
+	if (vol ? manage_set_volume_allow(m, vol, rules, &ended, &f)
+		: manage_set_allow(m, rules, &ended, &f))
+		method_changed(m, json_pack("{si}", "ended", (int)ended), ret);
+	else
+		method_refused(ret, &f);
+	manage_unlock(m);
+}
+
+static void method_kick_session(void *user, const json_t *in,
+				struct control_result *ret)
+{
+	struct manage *m = user;
+	const char *initiator = method_text(in, "initiator", ret);
+	struct manage_fault f;
+
+	if (!initiator)
+		return;
+	manage_lock(m);
+	if (!manage_kick(m, initiator, &f))
+		method_refused(ret, &f);
+	manage_unlock(m);
+}
+
+static void method_set_log_level(void *user, const json_t *in,
+				 struct control_result *ret)
+{
+	const char *level = method_text(in, "level", ret);
+
+	for (int i = 0; level && method_levels[i]; i++) {
+		if (strcmp(level, method_levels[i]) != 0)
+			continue;
+		log_level = (enum log_level)i;
+		return;
+	}
+	if (level)
+		method_bad(ret, "level");
+}
+
+/* ---- the whole ---- */
+
+static bool method_is_of_generation(const struct manage *m, const json_t *in,
+				    struct manage_fault *f)
+{
+	const json_t *value = json_object_get(in, "generation");
+
+	if (!json_is_integer(value) ||
+	    (uint64_t)json_integer_value(value) == m->generation)
+		return true;
+	return manage_refuse(f, "configuration", "generation",
+			     "it is %llu now, not %lld: somebody has changed "
+			     "the target meanwhile",
+			     (unsigned long long)m->generation,
+			     (long long)json_integer_value(value));
+}
+
+static void method_do_apply(struct manage *m, const json_t *in, bool dry_run,
+			    struct control_result *ret)
+{
+	struct manage_apply how = { .dry_run = dry_run };
+	struct config_fault fault;
+	struct manage_fault f;
+	json_t *changes;
+	json_t *want;
+
+	if (!method_flag(in, "prune", &how.prune, ret) ||
+	    !method_flag(in, "force", &how.force, ret))
+		return;
+	want = config_check(json_object_get(in, "config"), &fault);
+	if (!want) {
+		method_fault_of_config(&fault, &f);
+		method_refused(ret, &f);
+		return;
+	}
+	manage_lock(m);
+	if (!method_is_of_generation(m, in, &f) ||
+	    !manage_apply(m, want, &how, &changes, &f))
+		method_refused(ret, &f);
+	else if (dry_run || !json_array_size(changes))
+		ret->parameters =
+			json_pack("{sosI}", "changes", changes, "generation",
+				  (json_int_t)m->generation);
+	else
+		method_changed(m, json_pack("{so}", "changes", changes), ret);
+	manage_unlock(m);
+	json_decref(want);
+}
+
+static void method_apply(void *user, const json_t *in,
+			 struct control_result *ret)
+{
+	method_do_apply(user, in, /* dry_run= */ false, ret);
+}
+
+static void method_diff(void *user, const json_t *in,
+			struct control_result *ret)
+{
+	method_do_apply(user, in, /* dry_run= */ true, ret);
+}
+
+static void method_save(void *user, const json_t *in,
+			struct control_result *ret)
+{
+	struct manage *m = user;
+	struct manage_fault f;
+	bool force;
+
+	if (!method_flag(in, "force", &force, ret))
+		return;
+	manage_lock(m);
+	if (manage_save(m, force, &f))
+		ret->parameters =
+			json_pack("{ss}", "file", m->server->opt->config);
+	else
+		method_refused(ret, &f);
+	manage_unlock(m);
+}
+
+/* ---- SIGHUP ---- */
+
+static void reload_log_change(const json_t *change)
+{
+	const char *field = json_string_value(json_object_get(change, "field"));
+
+	log_notice("configuration: %s %s%s%s",
+		   json_string_value(json_object_get(change, "action")),
+		   json_string_value(json_object_get(change, "object")),
+		   field ? ": " : "", field ? field : "");
+}
+
+static void reload_apply(struct manage *m, const json_t *want)
+{
+	static const struct manage_apply how;
+	struct manage_fault f;
+	json_t *changes;
+	json_t *change;
+	size_t i;
+
+	manage_lock(m);
+	if (!manage_apply(m, want, &how, &changes, &f)) {
+		manage_unlock(m);
+		log_error("the configuration is not applied: %s: %s%s%s",
+			  f.object, f.field, *f.field ? ": " : "", f.reason);
+		return;
+	}
+	manage_unlock(m);
+	json_array_foreach(changes, i, change)
+		reload_log_change(change);
+	json_decref(changes);
+}
+
+static void *reload_main(void *arg)
+{
+	struct manage *m = arg;
+	struct error e;
+	json_t *want = config_read(m->server->opt->config, &e);
+
+	if (want)
+		reload_apply(m, want);
+	else
+		log_error("the configuration is not applied: %s", e.text);
+	json_decref(want);
+	atomic_store(&m->reloading, false);
+	return NULL;
+}
+
+void manage_reload(struct manage *m)
+{
+	if (atomic_exchange(&m->reloading, true)) {
+		log_warn("the configuration is being applied already");
+		return;
+	}
+	if (m->has_reloader)
+		pthread_join(m->reloader, NULL);
+	m->has_reloader =
+		pthread_create(&m->reloader, NULL, reload_main, m) == 0;
+	if (m->has_reloader)
+		return;
+	atomic_store(&m->reloading, false);
+	log_error("the configuration is not applied: no thread can be "
+		  "started");
+}
+
+void manage_await_reload(struct manage *m)
+{
+	if (m->has_reloader)
+		pthread_join(m->reloader, NULL);
+	m->has_reloader = false;
+}
+
+/* ---- the table ---- */
+
+#define METHODS_CHANGES                                                      \
+	"changes: [](action: string, object: string, field: ?string, from: " \
+	"?object, to: ?object), generation: int"
+
+static const struct control_method manage_methods[] = {
+	{ .name = "GetStatus",
+	  .in = "",
+	  .out = "version: string, pid: int, threads: int, volumes: int, "
+		 "sessions: int, generation: int, config: string, log_level: "
+		 "string, auto_save: bool, listeners: []string",
+	  .help = "Tell what the target is and does",
+	  .run = method_get_status },
+	{ .name = "ListVolumes",
+	  .in = "",
+	  .out = "volumes: [](name: string, lun: int, kind: string, store: "
+		 "string, serial: string, size: int, block_size: int, "
+		 "read_only: bool, write_cache: bool, state: string, "
+		 "progress_percent: int)",
+	  .help = "List the volumes that are served; sizes are in bytes",
+	  .run = method_list_volumes },
+	{ .name = "ListSessions",
+	  .in = "",
+	  .out = "sessions: [](initiator: string, address: string, channels: "
+		 "int, volumes: int), total: int",
+	  .help = "List the initiators that are logged in",
+	  .run = method_list_sessions },
+	{ .name = "GetConfig",
+	  .in = "",
+	  .out = "config: object, generation: int",
+	  .help = "Get the configuration; generation grows with each change",
+	  .run = method_get_config },
+	{ .name = "AddVolume",
+	  .in = "volume: object",
+	  .out = "name: string, lun: int, generation: int",
+	  .help = "Serve another volume, as in a configuration file",
+	  .changes = true,
+	  .run = method_add_volume },
+	{ .name = "RemoveVolume",
+	  .in = "name: string, force: ?bool",
+	  .out = "generation: int",
+	  .help = "Serve a volume no more; force: although initiators see it",
+	  .changes = true,
+	  .run = method_remove_volume },
+	{ .name = "ResizeVolume",
+	  .in = "name: string, size: ?string",
+	  .out = "size: int",
+	  .help = "Make a file longer, or look whether a store has grown",
+	  .changes = true,
+	  .run = method_resize_volume },
+	{ .name = "EjectVolume",
+	  .in = "name: string",
+	  .out = "",
+	  .help = "Take the medium out of a removable volume",
+	  .changes = true,
+	  .run = method_eject_volume },
+	{ .name = "LoadVolume",
+	  .in = "name: string",
+	  .out = "",
+	  .help = "Put the medium back in",
+	  .changes = true,
+	  .run = method_load_volume },
+	{ .name = "SetAllow",
+	  .in = "rules: []string, volume: ?string",
+	  .out = "ended: int, generation: int",
+	  .help = "Replace the access rules of the target, or of a volume; "
+		  "ended: sessions that must log in again",
+	  .changes = true,
+	  .run = method_set_allow },
+	{ .name = "KickSession",
+	  .in = "initiator: string",
+	  .out = "",
+	  .help = "End the session of an initiator, which may log in again",
+	  .changes = true,
+	  .run = method_kick_session },
+	{ .name = "Apply",
+	  .in = "config: object, prune: ?bool, force: ?bool, generation: ?int",
+	  .out = METHODS_CHANGES,
+	  .help = "Make the target what a configuration says",
+	  .changes = true,
+	  .run = method_apply },
+	{ .name = "Diff",
+	  .in = "config: object, prune: ?bool, force: ?bool, generation: ?int",
+	  .out = METHODS_CHANGES,
+	  .help = "Tell what Apply would change",
+	  .run = method_diff },
+	{ .name = "Save",
+	  .in = "force: ?bool",
+	  .out = "file: string",
+	  .help = "Write the configuration to the file of --config",
+	  .changes = true,
+	  .run = method_save },
+	{ .name = "SetLogLevel",
+	  .in = "level: string",
+	  .out = "",
+	  .help = "Log up to error, warning, notice, info or debug",
+	  .changes = true,
+	  .run = method_set_log_level },
+};
+
+const struct control_interface manage_interface = {
+	.name = METHODS_INTERFACE,
+	.product = "rdma-target",
+	.version = RDMA_BLOCK_VERSION,
+	.help = "rdma-target while it runs",
+	.errors = "# Nothing has changed, because of this\n"
+		  "error Refused (object: string, field: string, reason: "
+		  "string)\n",
+	.methods = manage_methods,
+	.cnt = ARRAY_SIZE(manage_methods),
+};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the control socket of rdma-target can be asked for. struct control_interface
+ * calls these with the struct manage as their user.
+ */
+#ifndef TARGET_MANAGE_METHODS_H
+#define TARGET_MANAGE_METHODS_H
+
+#include "target/control/control.h"
+#include "target/manage.h"
+
+extern const struct control_interface manage_interface;
+
+/*
+ * Applies the configuration file again, on a thread of its own. What changes is
+ * logged, and why not. Thread: main, as the next.
+ */
+void manage_reload(struct manage *m);
+/* Waits for the end of that thread. */
+void manage_await_reload(struct manage *m);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/manage_save.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "target/control/config_text.h"
+
+#define SAVE_VERSIONS 3
+#define SAVE_PATH_MAX (PATH_MAX + 16)
+
+/* ---- what is written ---- */
+
+static const char *save_name(const json_t *one)
+{
+	return json_is_object(one)
+		       ? json_string_value(json_object_get(one, "name"))
+		       : json_string_value(one);
+}
+
+/* The command line has added @one to the list @key. */
+static bool save_is_added(const struct manage *m, const char *key,
+			  const json_t *one)
+{
+	json_t *list = json_object_get(m->at_start, key);
+	size_t of_file = json_array_size(json_object_get(m->file, key));
+
+	for (size_t i = of_file; i < json_array_size(list); i++) {
+		if (!strcmp(save_name(json_array_get(list, i)), save_name(one)))
+			return true;
+	}
+	return false;
+}
+
+static json_t *save_list(const struct manage *m, const char *key, json_t *list)
+{
+	json_t *to = json_array();
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(list, i, one) {
+		if (!save_is_added(m, key, one))
+			json_array_append(to, one);
+	}
+	return to;
+}
+
+json_t *manage_saved_form(const struct manage *m)
+{
+	const struct option_table *t = &target_option_table;
+	json_t *to = json_object();
+
+	for (unsigned int i = 0; i < t->cnt; i++) {
+		const char *key = t->rows[i].name;
+		json_t *is = json_object_get(m->config, key);
+		json_t *was = json_object_get(m->at_start, key);
+
+		if (t->rows[i].again)
+			is = save_list(m, key, is);
+		else
+			is = json_copy(json_equal(is, was)
+					       ? json_object_get(m->file, key)
+					       : is);
+		if (is && (!json_is_array(is) || json_array_size(is)))
+			json_object_set(to, key, is);
+		json_decref(is);
+	}
+	return to;
+}
+
+/* ---- files ---- */
+
+static int save_write(const char *path, mode_t mode, const char *text,
+		      size_t len)
+{
+	_cleanup_close_ int fd =
+		open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+
+	if (fd < 0)
+		return -errno;
+	while (len > 0) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0)
+			return -errno;
+		text += n;
+		len -= (size_t)n;
+	}
+	return fsync(fd) ? -errno : 0;
+}
+
+static int save_sync_dir(const char *path)
+{
+	char copy[SAVE_PATH_MAX];
+	int fd;
+	int err;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = fsync(fd) ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+/* FILE.2 becomes FILE.3, FILE.1 becomes FILE.2, and a copy of FILE FILE.1: there is
+ * always a whole FILE. */
+static int save_keep_versions(const char *path, mode_t mode, const char *text)
+{
+	char from[SAVE_PATH_MAX];
+	char to[SAVE_PATH_MAX];
+	int err;
+
+	for (int i = SAVE_VERSIONS; i > 1; i--) {
+		snprintf(from, sizeof(from), "%s.%d", path, i - 1);
+		snprintf(to, sizeof(to), "%s.%d", path, i);
+		if (rename(from, to) && errno != ENOENT)
+			return -errno;
+	}
+	snprintf(from, sizeof(from), "%s.new", path);
+	snprintf(to, sizeof(to), "%s.1", path);
+	err = save_write(from, mode, text, strlen(text));
+	return !err && rename(from, to) ? -errno : err;
+}
+
+static int save_replace(const char *path, mode_t mode, const char *text)
+{
+	char new[SAVE_PATH_MAX];
+	int err;
+
+	snprintf(new, sizeof(new), "%s.new", path);
+	err = save_write(new, mode, text, strlen(text));
+	if (!err && rename(new, path))
+		err = -errno;
+	return err ? err : save_sync_dir(path);
+}
+
+/* The text that the file has now, to be freed; NULL: it has none that is whole. */
+static char *save_old_text(const char *path, bool *ret_has_volumes)
+{
+	char *blanked = NULL;
+	struct error e;
+	json_t *json = config_read_json(path, &blanked, &e);
+	char *text;
+
+	*ret_has_volumes =
+		json && json_array_size(json_object_get(json, "backing")) > 0;
+	free(blanked);
+	text = json ? config_read_text(path, &e) : NULL;
+	json_decref(json);
+	return text;
+}
+
+static bool save_refuse(const struct manage *m, struct manage_fault *f, int err)
+{
+	return manage_refuse(f, "configuration", "", "%s: %s",
+			     m->server->opt->config, strerror(-err));
+}
+
+static bool save_text(struct manage *m, const char *text, bool is_empty,
+		      bool force, struct manage_fault *f)
+{
+	const char *path = m->server->opt->config;
+	bool had_volumes;
+	_cleanup_free_ char *old = save_old_text(path, &had_volumes);
+	struct stat st;
+	mode_t mode = stat(path, &st) ? 0600 : st.st_mode & 0777;
+	int err = 0;
+
+	if (is_empty && had_volumes && !force)
+		return manage_refuse(f, "configuration", "backing",
+				     "there are no volumes now, and %s has "
+				     "some; --force replaces it",
+				     path);
+	if (old && !strcmp(old, text))
+		return true;
+	if (old)
+		err = save_keep_versions(path, mode, old);
+	if (!err)
+		err = save_replace(path, mode, text);
+	return !err || save_refuse(m, f, err);
+}
+
+bool manage_save(struct manage *m, bool force, struct manage_fault *f)
+{
+	json_t *form = NULL;
+	char *text = NULL;
+	bool good = false;
+
+	if (!m->file)
+		return manage_refuse(f, "configuration", "",
+				     "the target was started without --config");
+	form = manage_saved_form(m);
+	text = form ? json_dumps(form, JSON_INDENT(2)) : NULL;
+	if (text)
+		text = realloc(text, strlen(text) + 2);
+	if (text) {
+		strcat(text, "\n");
+		good = save_text(m, text, !json_object_get(form, "backing"),
+				 force, f);
+	} else {
+		manage_refuse(f, "configuration", "", "out of memory");
+	}
+	json_decref(form);
+	free(text);
+	return good;
+}

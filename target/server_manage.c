@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/server_manage.h"
+
+#include "target/control/config.h"
+#include "target/control/control.h"
+#include "target/manage.h"
+#include "target/manage_methods.h"
+
+int server_manage_open(struct server *s, struct error *e)
+{
+	int err;
+
+	if (!s->opt->config && !s->opt->control)
+		return 0;
+	err = manage_create(s, json_deep_copy(s->configuration->all),
+			    s->configuration->file, &s->manage);
+	if (err)
+		return error_set(e, err, "out of memory");
+	if (!s->opt->control)
+		return 0;
+	return control_create(s->opt->control, s->opt->user, &s->control, e);
+}
+
+int server_manage_start(struct server *s, struct error *e)
+{
+	if (!s->manage)
+		return 0;
+	manage_started(s->manage);
+	/* Worker 0 runs soon. */
+	server_calls_open(s);
+	if (s->opt->config)
+		s->reload = manage_reload;
+	return s->control ? control_start(s->control, &manage_interface,
+					  s->manage, e)
+			  : 0;
+}
+
+void server_manage_stop(struct server *s)
+{
+	server_calls_close(s);
+	control_destroy(s->control);
+	s->control = NULL;
+	if (s->manage)
+		manage_await_reload(s->manage);
+}
+
+void server_manage_close(struct server *s)
+{
+	server_manage_stop(s);
+	manage_destroy(s->manage);
+	s->manage = NULL;
+}
