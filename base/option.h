@@ -9,6 +9,8 @@
  *   OPTION_LONG   --name VALUE, -l VALUE: a command line
  *   OPTION_MOUNT  -o name=VALUE,name,...
  *   OPTION_SPEC   SPEC,name=VALUE,name,...
+ *   OPTION_VERB   PROGRAM name VALUE: words behind the options; for texts alone
+ 
  *
  * Thread: setup.
  */
@@ -81,6 +83,7 @@ enum option_style {
 	OPTION_LONG,
 	OPTION_MOUNT,
 	OPTION_SPEC,
+	OPTION_VERB,
 };
 
 struct option_table {
@@ -145,7 +148,7 @@ const struct option_row *option_nearest(const struct option_table *t,
 char *option_range_text(const struct option_row *row, char *buf);
 /* "200", "15"; or empty */
 char *option_default_text(const struct option_row *row, char *buf);
-/* "-t, --threads N", "fsname=NAME", ",lun=N" */
+/* "-t, --threads N", "fsname=NAME", ",lun=N", "volume remove NAME" */
 char *option_usage_text(const struct option_row *row, enum option_style style,
 			char *buf);
 /* The first paragraph of the manual page: help, range and default. */

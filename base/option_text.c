@@ -143,6 +143,10 @@ char *option_usage_text(const struct option_row *row, enum option_style style,
 	case OPTION_SPEC:
 		snprintf(buf, OPTION_TEXT_SIZE, ",%s%s%s", name, equals, value);
 		break;
+	case OPTION_VERB:
+		snprintf(buf, OPTION_TEXT_SIZE, "%s%s%s", name,
+			 *value ? " " : "", value);
+		break;
 	}
 	return buf;
 }

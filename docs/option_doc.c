@@ -16,6 +16,8 @@
 
 #include "base/list.h"
 #include "base/option.h"
+#include "config.h"
+#include "ctl/ctl_options.h"
 #include "fuse/options.h"
 #include "initiator/info_options.h"
 #include "target/options.h"
@@ -29,6 +31,10 @@ static const struct doc_table {
 	{ "rdma-fuse", &fuse_option_table },
 	{ "mount", &fuse_mount_table },
 	{ "rdma-info", &info_option_table },
+#if HAVE_JSON
+	{ "rdma-ctl", &ctl_option_table },
+	{ "verbs", &ctl_verb_table },
+#endif
 };
 
 static const struct option_table *find_table(const char *name)
@@ -97,6 +103,24 @@ static void man_long(const struct option_row *row)
 	man_key("-o ", row);
 }
 
+/* "*volume remove* _NAME_": what is in capitals is a value. */
+static void man_verb(const struct option_row *row)
+{
+	printf("*%s*", row->name);
+	for (const char *v = row->value; v && *v;) {
+		size_t len = strspn(v, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+		if (v == row->value)
+			putchar(' ');
+		if (len) {
+			printf("_%.*s_", (int)len, v);
+			v += len;
+		} else {
+			putchar(*v++);
+		}
+	}
+}
+
 static void man_heading(const struct option_table *t,
 			const struct option_row *row)
 {
@@ -109,6 +133,9 @@ static void man_heading(const struct option_table *t,
 		break;
 	case OPTION_SPEC:
 		man_key(",", row);
+		break;
+	case OPTION_VERB:
+		man_verb(row);
 		break;
 	}
 }
@@ -240,8 +267,61 @@ static void bash_value(const struct option_table *t,
 	puts("\t\treturn\n\t\t;;");
 }
 
+/* The words that may follow @before, or, NULL, that verbs begin with. */
+static void print_verbs(const struct option_table *verbs, const char *before)
+{
+	for (unsigned int i = 0; i < verbs->cnt; i++) {
+		const char *name = verbs->rows[i].name;
+		const char *space = strchr(name, ' ');
+		size_t len = space ? (size_t)(space - name) : strlen(name);
+
+		if (before && space && !strncmp(name, before, len) &&
+		    !before[len])
+			printf("%s ", space + 1);
+		/* Once for all that begin so. */
+		if (!before &&
+		    (i == 0 || strncmp(verbs->rows[i - 1].name, name, len) ||
+		     !space))
+			printf("%.*s ", (int)len, name);
+	}
+}
+
+static const struct option_table *verbs_of(const struct option_table *t)
+{
+	for (unsigned int i = 0; t->parts && t->parts[i]; i++)
+		if (t->parts[i]->style == OPTION_VERB)
+			return t->parts[i];
+	return NULL;
+}
+
+/* A verb of two words has its second completed behind the first. */
+static void bash_verbs(const struct option_table *verbs)
+{
+	for (unsigned int i = 0; i < verbs->cnt; i++) {
+		char first[64];
+		size_t len = strcspn(verbs->rows[i].name, " ");
+
+		snprintf(first, sizeof(first), "%.*s", (int)len,
+			 verbs->rows[i].name);
+		if (!verbs->rows[i].name[len] ||
+		    (i > 0 && !strncmp(verbs->rows[i - 1].name, first, len) &&
+		     verbs->rows[i - 1].name[len] == ' '))
+			continue;
+		printf("\t%s)\n\t\tmapfile -t COMPREPLY < <(compgen -W \"",
+		       first);
+		print_verbs(verbs, first);
+		puts("\" -- \"$cur\")\n\t\treturn\n\t\t;;");
+	}
+	printf("\tesac\n\tif [[ $COMP_CWORD -eq 1 && $cur != -* ]]; then\n"
+	       "\t\tmapfile -t COMPREPLY < <(compgen -W \"");
+	print_verbs(verbs, NULL);
+	puts("\" -- \"$cur\")\n\t\treturn\n\tfi\n\tcase $prev in");
+}
+
 static void bash(const char *program, const struct option_table *t)
 {
+	const struct option_table *verbs = verbs_of(t);
+
 	printf("# bash completion of %s, made from its table of options\n"
 	       "_%s() {\n"
 	       "\tlocal cur=${COMP_WORDS[COMP_CWORD]} "
@@ -254,6 +334,8 @@ static void bash(const char *program, const struct option_table *t)
 	for (unsigned int i = 0; i < t->cnt; i++)
 		if (t->rows[i].value)
 			bash_value(t, &t->rows[i]);
+	if (verbs)
+		bash_verbs(verbs);
 	fputs("\tesac\n\tif [[ $cur == -* ]]; then\n"
 	      "\t\tmapfile -t COMPREPLY < <(compgen -W \"",
 	      stdout);
@@ -331,6 +413,11 @@ static void zsh(const char *program, const struct option_table *t)
 		if (row->value)
 			zsh_value(t, row);
 		putchar('\'');
+	}
+	if (verbs_of(t)) {
+		fputs(" \\\n\t'1:verb:(", stdout);
+		print_verbs(verbs_of(t), NULL);
+		fputs(")'", stdout);
 	}
 	puts(" \\\n\t'*:file:_files'");
 }

@@ -28,6 +28,7 @@ program_of() {
 	rdma-target) echo "$BUILD/target/$1" ;;
 	rdma-fuse) echo "$BUILD/fuse/$1" ;;
 	rdma-info) echo "$BUILD/initiator/$1" ;;
+	rdma-ctl) echo "$BUILD/ctl/$1" ;;
 	esac
 }
 
@@ -66,7 +67,9 @@ bash_completes() {
 		"$BUILD/docs/$program" "$program" "$@" | sort
 }
 
-for program in rdma-target rdma-fuse rdma-info; do
+programs=(rdma-target rdma-fuse rdma-info)
+[ ! -e "$BUILD/ctl/rdma-ctl" ] || programs+=(rdma-ctl)
+for program in "${programs[@]}"; do
 	names=$(help_names $program)
 	same "$program: bash completes the options of --help" "$names" \
 		"$(bash_completes $program --)"

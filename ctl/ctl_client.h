@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Calls methods of a running rdma-target (varlink). Thread: main. */
+#ifndef CTL_CTL_CLIENT_H
+#define CTL_CTL_CLIENT_H
+
+#include <jansson.h>
+
+#include "base/error.h"
+
+/* How rdma-ctl ends. */
+enum ctl_exit {
+	CTL_DONE = 0,
+	CTL_REFUSED = 1,     /* by the target; nothing has changed */
+	CTL_USAGE = 2,	     /* by rdma-ctl */
+	CTL_UNREACHABLE = 3, /* or the connection has ended */
+	CTL_DIFFERENT = 4,   /* diff: there are differences */
+};
+
+/*
+ * Calls @method of the target at the socket @path with @in, which is taken over.
+ * *ret_out, to be freed, are the parameters of the answer. Otherwise @e has one line.
+ */
+enum ctl_exit ctl_call(const char *path, const char *method, json_t *in,
+		       json_t **ret_out, struct error *e);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "ctl/ctl_options.h"
+
+#include "base/list.h"
+#include "config.h"
+
+static const struct option_row ctl_rows[] = {
+	{ .name = "control",
+	  .type = OPTION_PATH,
+	  .value = "PATH",
+	  .dflt_text = CTL_CONTROL_DEFAULT,
+	  .help = "Talk to the target that listens on this socket.",
+	  OPTION_AT(ctl_options, control) },
+	{ .name = "json",
+	  .letter = 'j',
+	  .type = OPTION_FLAG,
+	  .help = "Print the target's answer in JSON.",
+	  OPTION_AT(ctl_options, json) },
+	{ .name = "dry-run",
+	  .letter = 'n',
+	  .type = OPTION_FLAG,
+	  .help = "Print what *apply* would change, and change nothing.",
+	  OPTION_AT(ctl_options, dry_run) },
+	{ .name = "prune",
+	  .type = OPTION_FLAG,
+	  .help = "Have *apply* and *diff* also remove what the file does not "
+		  "have.",
+	  OPTION_AT(ctl_options, prune) },
+	{ .name = "force",
+	  .letter = 'f',
+	  .type = OPTION_FLAG,
+	  .help = "Remove volumes that initiators see, after ending their "
+		  "commands. With *save*: replace a file with volumes by one "
+		  "without.",
+	  OPTION_AT(ctl_options, force) },
+	{ .name = "version",
+	  .type = OPTION_VERSION,
+	  .help = "Print the version and exit." },
+	{ .name = "help",
+	  .letter = 'h',
+	  .type = OPTION_HELP,
+	  .help = "Print a summary and exit." },
+};
+
+static const struct option_row ctl_verb_rows[] = {
+	{ .name = "status", .help = "Tell what the target is and does." },
+	{ .name = "show",
+	  .help = "Print the configuration of the running target, in JSON." },
+	{ .name = "volume list", .help = "List the volumes." },
+	{ .name = "volume add",
+	  .value = "SPEC",
+	  .help = "Serve another volume; _SPEC_ is that of *--backing* of "
+		  "*rdma-target*(8)." },
+	{ .name = "volume remove",
+	  .value = "NAME",
+	  .help = "Serve a volume no more." },
+	{ .name = "volume resize",
+	  .value = "NAME [SIZE]",
+	  .help = "Make the file of a volume longer. Without _SIZE_, look "
+		  "whether the store has grown." },
+	{ .name = "volume allow",
+	  .value = "NAME [RULE]...",
+	  .help = "Replace the access rules of a volume." },
+	{ .name = "volume eject",
+	  .value = "NAME",
+	  .help = "Take the medium out of a removable volume." },
+	{ .name = "volume load",
+	  .value = "NAME",
+	  .help = "Put the medium back in." },
+	{ .name = "session list",
+	  .help = "List the initiators that are logged in." },
+	{ .name = "session kick",
+	  .value = "INITIATOR",
+	  .help = "End the session of an initiator, which may log in again." },
+	{ .name = "allow",
+	  .value = "[RULE]...",
+	  .help = "Replace the access rules of the target. Sessions that would "
+		  "see other volumes end, and may log in again." },
+	{ .name = "diff",
+	  .value = "FILE",
+	  .help = "Print what *apply* of _FILE_ would change." },
+	{ .name = "apply",
+	  .value = "FILE",
+	  .help = "Make the target what the configuration in _FILE_ says." },
+	{ .name = "save",
+	  .help = "Write the configuration to the file that the target was "
+		  "started with (*--config*)." },
+	{ .name = "check",
+	  .value = "FILE",
+	  .help = "Check the configuration in _FILE_. Needs no target." },
+	{ .name = "loglevel",
+	  .value = "LEVEL",
+	  .help = "Log up to *error*, *warning*, *notice*, *info* or "
+		  "*debug*." },
+};
+
+const struct option_table ctl_verb_table = {
+	.style = OPTION_VERB,
+	.rows = ctl_verb_rows,
+	.cnt = ARRAY_SIZE(ctl_verb_rows),
+	.head = "Verbs:\n",
+};
+
+static const struct option_table *const ctl_parts[] = { &ctl_verb_table, NULL };
+
+const struct option_table ctl_option_table = {
+	.style = OPTION_LONG,
+	.program = "rdma-ctl",
+	.version = RDMA_BLOCK_VERSION,
+	.rows = ctl_rows,
+	.cnt = ARRAY_SIZE(ctl_rows),
+	.parts = ctl_parts,
+	.head = "Usage: rdma-ctl [OPTION]... VERB [ARGUMENT]...\n"
+		"Looks at a running rdma-target, and changes it.\n\n",
+	.tail = "\n"
+		"Exit status: 0 done, 1 refused by the target, 2 wrong usage, 3 the target "
+		"cannot\nbe reached, 4 (diff) there are differences.\n",
+};

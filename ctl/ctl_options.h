@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The command line of rdma-ctl: options, then a verb with its arguments. Thread:
+ * main. */
+#ifndef CTL_CTL_OPTIONS_H
+#define CTL_CTL_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "base/option.h"
+
+#define CTL_CONTROL_DEFAULT "/run/rdma-target/control"
+
+struct ctl_options {
+	const char *control; /* path; borrowed from argv */
+	bool json;
+	bool dry_run;
+	bool prune;
+	bool force;
+};
+
+extern const struct option_table ctl_option_table;
+extern const struct option_table ctl_verb_table; /* for texts */
+
+#endif

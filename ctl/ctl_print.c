@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "ctl/ctl_print.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/size.h"
+
+static const char *ctl_field(const json_t *of, const char *key)
+{
+	const char *text = json_string_value(json_object_get(of, key));
+
+	return text ? text : "";
+}
+
+static long long ctl_number(const json_t *of, const char *key)
+{
+	return json_integer_value(json_object_get(of, key));
+}
+
+void ctl_print_status(const json_t *out)
+{
+	const char *file = ctl_field(out, "config");
+	json_t *listeners = json_object_get(out, "listeners");
+	json_t *one;
+	size_t i;
+
+	printf("rdma-target %s, process %lld, %lld threads\n",
+	       ctl_field(out, "version"), ctl_number(out, "pid"),
+	       ctl_number(out, "threads"));
+	json_array_foreach(listeners, i, one)
+		printf("%s %s\n", i ? "             " : "listens on   ",
+		       json_string_value(one));
+	printf("volumes       %lld\n", ctl_number(out, "volumes"));
+	printf("sessions      %lld\n", ctl_number(out, "sessions"));
+	printf("configuration %s, generation %lld%s\n",
+	       *file ? file : "of the command line",
+	       ctl_number(out, "generation"),
+	       json_is_true(json_object_get(out, "auto_save"))
+		       ? ", saved after each change"
+		       : "");
+	printf("log level     %s\n", ctl_field(out, "log_level"));
+}
+
+static void print_volume(const json_t *vol)
+{
+	char size[SIZE_TEXT_SIZE];
+
+	printf("%-4lld %-24s %10s %5lld  %-12s %s%s", ctl_number(vol, "lun"),
+	       ctl_field(vol, "name"),
+	       size_format((uint64_t)ctl_number(vol, "size"), size),
+	       ctl_number(vol, "block_size"), ctl_field(vol, "kind"),
+	       ctl_field(vol, "state"),
+	       json_is_true(json_object_get(vol, "read_only")) ? ", read-only"
+							       : "");
+	if (ctl_number(vol, "progress_percent"))
+		printf(", %lld %%", ctl_number(vol, "progress_percent"));
+	putchar('\n');
+}
+
+void ctl_print_volumes(const json_t *out)
+{
+	json_t *vol;
+	size_t i;
+
+	printf("%-4s %-24s %10s %5s  %-12s %s\n", "LUN", "NAME", "SIZE",
+	       "BLOCK", "KIND", "STATE");
+	json_array_foreach(json_object_get(out, "volumes"), i, vol)
+		print_volume(vol);
+}
+
+void ctl_print_sessions(const json_t *out)
+{
+	json_t *list = json_object_get(out, "sessions");
+	long long hidden =
+		ctl_number(out, "total") - (long long)json_array_size(list);
+	json_t *one;
+	size_t i;
+
+	printf("%-34s %-24s %8s %7s\n", "INITIATOR", "ADDRESS", "CHANNELS",
+	       "VOLUMES");
+	json_array_foreach(list, i, one)
+		printf("%-34s %-24s %8lld %7lld\n", ctl_field(one, "initiator"),
+		       ctl_field(one, "address"), ctl_number(one, "channels"),
+		       ctl_number(one, "volumes"));
+	if (hidden > 0)
+		printf("and %lld more\n", hidden);
+}
+
+static void ctl_dump(const json_t *json, size_t flags)
+{
+	json_dumpf(json, stdout, flags | JSON_ENCODE_ANY);
+}
+
+void ctl_print_config(const json_t *out)
+{
+	ctl_dump(json_object_get(out, "config"), JSON_INDENT(2));
+	putchar('\n');
+}
+
+static void print_change(const json_t *change)
+{
+	const json_t *from = json_object_get(change, "from");
+	const json_t *to = json_object_get(change, "to");
+	const char *action = ctl_field(change, "action");
+
+	printf("%-7s %s", action, ctl_field(change, "object"));
+	if (json_object_get(change, "field")) {
+		printf(": %s: ", ctl_field(change, "field"));
+		if (from)
+			ctl_dump(from, JSON_COMPACT);
+		else
+			fputs("default", stdout);
+		fputs(" -> ", stdout);
+		if (to)
+			ctl_dump(to, JSON_COMPACT);
+		else
+			fputs("default", stdout);
+	}
+	if (action[0] == 'r' && action[2] == 's')
+		fputs(" (when the target starts again)", stdout);
+	putchar('\n');
+}
+
+void ctl_print_changes(const json_t *out)
+{
+	json_t *change;
+	size_t i;
+
+	json_array_foreach(json_object_get(out, "changes"), i, change)
+		print_change(change);
+}
+
+void ctl_print_size(const json_t *out)
+{
+	printf("%lld bytes\n", ctl_number(out, "size"));
+}
+
+void ctl_print_added(const json_t *out)
+{
+	printf("%s is LUN %lld\n", ctl_field(out, "name"),
+	       ctl_number(out, "lun"));
+}
+
+void ctl_print_ended(const json_t *out)
+{
+	if (ctl_number(out, "ended"))
+		printf("%lld sessions end, as their volumes change\n",
+		       ctl_number(out, "ended"));
+}
+
+void ctl_print_saved(const json_t *out)
+{
+	printf("saved to %s\n", ctl_field(out, "file"));
+}
+
+void ctl_print_json(const json_t *out)
+{
+	ctl_dump(out, JSON_INDENT(2));
+	putchar('\n');
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Answers of the target for people, on stdout. Thread: main. */
+#ifndef CTL_CTL_PRINT_H
+#define CTL_CTL_PRINT_H
+
+#include <jansson.h>
+
+void ctl_print_status(const json_t *out);
+void ctl_print_volumes(const json_t *out);
+void ctl_print_sessions(const json_t *out);
+/* "config" of the answer, as a file may have it. */
+void ctl_print_config(const json_t *out);
+void ctl_print_changes(const json_t *out);
+void ctl_print_size(const json_t *out);
+void ctl_print_added(const json_t *out);
+void ctl_print_ended(const json_t *out);
+void ctl_print_saved(const json_t *out);
+/* The whole answer. */
+void ctl_print_json(const json_t *out);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rdma-ctl: looks at a running rdma-target, and changes it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/list.h"
+#include "base/log.h"
+#include "base/std_files.h"
+#include "ctl/ctl_client.h"
+#include "ctl/ctl_options.h"
+#include "ctl/ctl_print.h"
+#include "target/control/config_text.h"
+
+/* What a verb was given. */
+struct ctl_args {
+	const struct ctl_options *opt;
+	char **arg;
+	int cnt;
+};
+
+struct ctl_verb {
+	const char *name; /* one or two words, as in ctl_verb_table */
+	int min;	  /* arguments */
+	int max;	  /* -1: any number */
+	const char *method;
+	/* The parameters of the call; NULL: one line was logged. */
+	json_t *(*make)(const struct ctl_args *a);
+	void (*print)(const json_t *out); /* NULL: nothing */
+};
+
+/* ---- parameters ---- */
+
+static json_t *make_nothing(const struct ctl_args *a)
+{
+	return json_object();
+}
+
+static json_t *make_name(const struct ctl_args *a)
+{
+	return json_pack("{ss}", "name", a->arg[0]);
+}
+
+static json_t *make_volume(const struct ctl_args *a)
+{
+	return json_pack("{ss}", "volume", a->arg[0]);
+}
+
+static json_t *make_remove(const struct ctl_args *a)
+{
+	return json_pack("{sssb}", "name", a->arg[0], "force", a->opt->force);
+}
+
+static json_t *make_resize(const struct ctl_args *a)
+{
+	json_t *in = make_name(a);
+
+	if (in && a->cnt > 1)
+		json_object_set_new(in, "size", json_string(a->arg[1]));
+	return in;
+}
+
+static json_t *make_rules(char **arg, int cnt)
+{
+	json_t *rules = json_array();
+
+	for (int i = 0; rules && i < cnt; i++)
+		json_array_append_new(rules, json_string(arg[i]));
+	return rules;
+}
+
+static json_t *make_allow(const struct ctl_args *a)
+{
+	return json_pack("{so}", "rules", make_rules(a->arg, a->cnt));
+}
+
+static json_t *make_volume_allow(const struct ctl_args *a)
+{
+	return json_pack("{ssso}", "volume", a->arg[0], "rules",
+			 make_rules(a->arg + 1, a->cnt - 1));
+}
+
+static json_t *make_initiator(const struct ctl_args *a)
+{
+	return json_pack("{ss}", "initiator", a->arg[0]);
+}
+
+static json_t *make_level(const struct ctl_args *a)
+{
+	return json_pack("{ss}", "level", a->arg[0]);
+}
+
+static json_t *make_save(const struct ctl_args *a)
+{
+	return json_pack("{sb}", "force", a->opt->force);
+}
+
+static json_t *make_config(const struct ctl_args *a)
+{
+	struct error e;
+	json_t *config = config_read(a->arg[0], &e);
+
+	if (!config) {
+		log_error("%s", e.text);
+		return NULL;
+	}
+	return json_pack("{so sb sb}", "config", config, "prune", a->opt->prune,
+			 "force", a->opt->force);
+}
+
+/* ---- verbs ---- */
+
+static const struct ctl_verb ctl_verbs[] = {
+	{ "status", 0, 0, "GetStatus", make_nothing, ctl_print_status },
+	{ "show", 0, 0, "GetConfig", make_nothing, ctl_print_config },
+	{ "volume list", 0, 0, "ListVolumes", make_nothing, ctl_print_volumes },
+	{ "volume add", 1, 1, "AddVolume", make_volume, ctl_print_added },
+	{ "volume remove", 1, 1, "RemoveVolume", make_remove, NULL },
+	{ "volume resize", 1, 2, "ResizeVolume", make_resize, ctl_print_size },
+	{ "volume allow", 1, -1, "SetAllow", make_volume_allow,
+	  ctl_print_ended },
+	{ "volume eject", 1, 1, "EjectVolume", make_name, NULL },
+	{ "volume load", 1, 1, "LoadVolume", make_name, NULL },
+	{ "session list", 0, 0, "ListSessions", make_nothing,
+	  ctl_print_sessions },
+	{ "session kick", 1, 1, "KickSession", make_initiator, NULL },
+	{ "allow", 0, -1, "SetAllow", make_allow, ctl_print_ended },
+	{ "diff", 1, 1, "Diff", make_config, ctl_print_changes },
+	{ "apply", 1, 1, "Apply", make_config, ctl_print_changes },
+	{ "save", 0, 0, "Save", make_save, ctl_print_saved },
+	/* Asks no target. */
+	{ "check", 1, 1, NULL, NULL, NULL },
+	{ "loglevel", 1, 1, "SetLogLevel", make_level, NULL },
+};
+
+/* The words of @name that @arg begins with; 0: not all of them. */
+static int ctl_match(const char *name, char **arg, int cnt)
+{
+	const char *space = strchr(name, ' ');
+	size_t len = space ? (size_t)(space - name) : strlen(name);
+
+	if (cnt < 1 || strlen(arg[0]) != len || strncmp(name, arg[0], len) != 0)
+		return 0;
+	if (!space)
+		return 1;
+	return cnt > 1 && !strcmp(space + 1, arg[1]) ? 2 : 0;
+}
+
+static const struct ctl_verb *ctl_find_verb(char **arg, int cnt, int *ret_words)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(ctl_verbs); i++) {
+		*ret_words = ctl_match(ctl_verbs[i].name, arg, cnt);
+		if (*ret_words)
+			return &ctl_verbs[i];
+	}
+	return NULL;
+}
+
+static enum ctl_exit ctl_check(const struct ctl_args *a)
+{
+	struct error e;
+	json_t *config = config_read(a->arg[0], &e);
+
+	if (!config) {
+		log_error("%s", e.text);
+		return CTL_REFUSED;
+	}
+	printf("%s: correct\n", a->arg[0]);
+	json_decref(config);
+	return CTL_DONE;
+}
+
+static enum ctl_exit ctl_run(const struct ctl_verb *verb,
+			     const struct ctl_args *a)
+{
+	/* "Apply", as "Diff" does it. */
+	bool only_tells = verb->make == make_config && a->opt->dry_run;
+	enum ctl_exit code;
+	struct error e;
+	json_t *out;
+	json_t *in;
+
+	if (!verb->method)
+		return ctl_check(a);
+	in = verb->make(a);
+	if (!in)
+		return CTL_REFUSED;
+	code = ctl_call(a->opt->control, only_tells ? "Diff" : verb->method, in,
+			&out, &e);
+	if (code != CTL_DONE) {
+		log_error("%s", e.text);
+		return code;
+	}
+	if (a->opt->json)
+		ctl_print_json(out);
+	else if (verb->print)
+		verb->print(out);
+	if (verb->print == ctl_print_changes && !strcmp(verb->name, "diff") &&
+	    json_array_size(json_object_get(out, "changes")))
+		code = CTL_DIFFERENT;
+	json_decref(out);
+	return code;
+}
+
+static enum ctl_exit ctl_take_verb(const struct ctl_options *opt, char **arg,
+				   int cnt)
+{
+	struct ctl_args a = { .opt = opt };
+	const struct ctl_verb *verb;
+	int words;
+
+	if (cnt == 0) {
+		log_error("what is to be done? Try --help");
+		return CTL_USAGE;
+	}
+	verb = ctl_find_verb(arg, cnt, &words);
+	if (!verb) {
+		log_error("no verb '%s%s%s'; try --help", arg[0],
+			  cnt > 1 ? " " : "", cnt > 1 ? arg[1] : "");
+		return CTL_USAGE;
+	}
+	a.arg = arg + words;
+	a.cnt = cnt - words;
+	if (a.cnt < verb->min || (verb->max >= 0 && a.cnt > verb->max)) {
+		log_error("%s: too %s arguments; try --help", verb->name,
+			  a.cnt < verb->min ? "few" : "many");
+		return CTL_USAGE;
+	}
+	return ctl_run(verb, &a);
+}
+
+int main(int argc, char **argv)
+{
+	struct ctl_options opt = { .control = CTL_CONTROL_DEFAULT };
+	enum ctl_exit code = CTL_USAGE;
+	int first;
+
+	std_files_hold();
+	log_init("rdma-ctl", LOG_NOTICE);
+	switch (option_parse(&ctl_option_table, argc, argv, &opt, &first)) {
+	case OPTION_RUN:
+		code = ctl_take_verb(&opt, argv + first, argc - first);
+		break;
+	case OPTION_DONE:
+		code = CTL_DONE;
+		break;
+	case OPTION_BAD:
+		break;
+	}
+	return std_files_flush() || code ? (int)code : CTL_REFUSED;
+}

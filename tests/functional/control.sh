@@ -1,0 +1,337 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# rdma-ctl and the control socket of a running target: volumes come and go while
+# others are used, configurations, refusals, and clients that mean ill.
+. "$(dirname "$0")/lib.sh"
+command -v rdma-ctl >/dev/null || t_skip_all 'built without jansson'
+S=$T/control
+
+ctl() { rdma-ctl --control "$S" "$@"; }
+volume_list() { ctl volume list >"$T/list" && cat "$T/list"; }
+# shows NAME...: the list has exactly these volumes
+shows() {
+	volume_list
+	[ "$(awk 'NR > 1 { print $2 }' "$T/list" | sort | xargs)" = \
+		"$(printf '%s\n' "$@" | sort | xargs)" ]
+}
+# exits STATUS CMD...
+exits() {
+	local want=$1 got
+	shift
+	"$@"
+	got=$?
+	[ $got = "$want" ] || {
+		echo "exit status $got, wanted $want"
+		return 1
+	}
+}
+sees() { rdma-info "$URI" | tee "$T/info" && grep -qw "$1" "$T/info"; }
+sees_not() { ! sees "$1"; }
+
+# raw PYTHON: lines that have a connected socket s and a function call(method, {})
+raw() {
+	timeout 60 python3 - "$S" <<-END
+		import json, socket, sys, time
+		def connect():
+		    s = socket.socket(socket.AF_UNIX)
+		    s.connect(sys.argv[1])
+		    return s
+		def receive(s):
+		    b = b''
+		    while not b.endswith(b'\0'):
+		        d = s.recv(65536)
+		        if not d:
+		            return None
+		        b += d
+		    return json.loads(b[:-1])
+		def call(method, parameters={}, s=None):
+		    s = s or connect()
+		    s.sendall(json.dumps({"method": method,
+		        "parameters": parameters}).encode() + b'\0')
+		    return receive(s)
+		I = "org.rdmablock.target."
+		$1
+	END
+}
+
+truncate -s 8M "$T/file"
+truncate -s 4M "$T/late"
+cat >"$T/c.json" <<-END
+	# a comment
+	{ "max-logins": 500,
+	  "backing": [ { "store": "ram:64M", "name": "stays" },
+	    { "store": "$T/file", "name": "grows" } ] }
+END
+t_target --config "$T/c.json" --control "$S" --threads 2
+
+# ---- looking
+
+t_check 'status tells of the target' grep -q 'rdma-target .*process' <(ctl status)
+t_check 'the volumes are listed' shows stays grows
+ctl show >"$T/shown.json"
+t_check 'show prints what check takes' rdma-ctl check "$T/shown.json"
+t_check 'that is no difference' exits 0 ctl diff "$T/shown.json"
+t_check 'nor is the file' exits 0 ctl diff "$T/c.json"
+
+# ---- refusals, and how they are told apart
+
+t_refused 'an unknown volume is named' "volume 'none': there is no volume" \
+	ctl volume remove none
+t_refused 'a store that is not there is named' "volume '$T/none': .*not exist" \
+	ctl volume add "$T/none"
+t_refused 'a name that is taken is refused' "two volumes have the name 'stays'" \
+	ctl volume add ram:1M,name=stays
+t_refused 'a LUN that is taken is refused' 'both LUN 0' \
+	ctl volume add ram:1M,name=other,lun=0
+t_refused 'a store that is taken is refused' 'is given twice' \
+	ctl volume add "$T/file,name=again"
+t_refused 'a bad SPEC is refused' "volume: .*not a size" ctl volume add ram:x
+t_refused 'a smaller size is refused' 'become smaller' ctl volume resize grows 1M
+t_refused 'memory does not grow' 'by its own means' ctl volume resize stays 1G
+t_refused 'a volume without removable is not ejected' 'cannot be removed' \
+	ctl volume eject stays
+t_refused 'an initiator that is not there is refused' 'not logged in' \
+	ctl session kick 0x00000000000000000000000000000001
+t_check 'nothing has changed by all that' shows stays grows
+t_check 'a verb that there is not is wrong usage' exits 2 ctl volume destroy x
+t_check 'a missing argument is wrong usage' exits 2 ctl volume remove
+t_check 'no target is told apart' exits 3 rdma-ctl --control "$T/no" status
+
+# ---- volumes, with nobody logged in
+
+t_check 'a volume is added' exits 0 ctl volume add "$T/late,name=late,ro"
+t_check 'initiators see it' sees late
+t_check 'it is removed' exits 0 ctl volume remove late
+t_check 'initiators see it no more' sees_not late
+t_check 'its file can be used again' rdma-ctl --control "$S" volume add \
+	"$T/late,name=late"
+t_check 'it grows' exits 0 ctl volume resize late 6M
+is_6M() { [ "$(stat -c %s "$T/late")" = 6291456 ] && sees 6291456; }
+sees_6M() { rdma-info "$URI" | grep -w late | grep -Eq '6(\.0)? MiB'; }
+t_check 'the file is larger, and the volume' sees_6M
+truncate -s 7M "$T/late"
+t_check 'a store that has grown is looked at' exits 0 ctl volume resize late
+t_check 'and removed again' exits 0 ctl volume remove late
+
+# ---- rules
+
+t_check 'rules are replaced' exits 0 ctl allow 10.9.9.9
+t_check 'who is not allowed gets in no more' sees_not stays
+t_check 'rules are removed' exits 0 ctl allow
+t_check 'everybody gets in' sees stays
+t_check 'a volume has its own' exits 0 ctl volume allow grows 10.9.9.9
+t_check 'it is hidden' sees_not grows
+t_check 'they are removed' exits 0 ctl volume allow grows
+t_check 'it is seen' sees grows
+
+# ---- files
+
+cat >"$T/d.json" <<-END
+	{ "max-logins": 400, "backing": [ "ram:1M,name=x", "ram:1M,name=y",
+	  "$T/file,name=grows" ] }
+END
+cp "$T/d.json" "$T/bad.json"
+sed -i 's|"ram:1M,name=y"|"/none/such"|' "$T/bad.json"
+t_check 'diff tells that there are differences' exits 4 ctl diff "$T/d.json"
+t_check 'a dry run changes nothing' exits 0 ctl apply --dry-run "$T/d.json"
+t_check 'it did not' shows stays grows
+t_refused 'a file of which one volume cannot be opened is refused' '/none/such' \
+	ctl apply "$T/bad.json"
+t_check 'none of its volumes is there' shows stays grows
+t_check 'a file is applied' exits 0 ctl apply "$T/d.json"
+t_check 'its volumes are there, and the others' shows stays grows x y
+t_check 'applying it again changes nothing' exits 0 ctl diff "$T/d.json"
+t_check 'with --prune the others go' exits 0 ctl apply --prune "$T/d.json"
+t_check 'they are gone' shows grows x y
+sed 's/"ram:1M,name=x"/"ram:2M,name=x"/' "$T/d.json" >"$T/e.json"
+t_refused 'another store under the same name is refused' \
+	"volume 'x': store: it cannot change" ctl apply "$T/e.json"
+old_generation_is_refused() {
+	raw 'r = call(I + "Apply", {"config": {}, "generation": 1})
+assert r["error"] == I + "Refused", r
+assert r["parameters"]["field"] == "generation", r'
+}
+t_check 'who has not seen the last change is refused' old_generation_is_refused
+
+cp "$T/c.json" "$T/before.json"
+t_check 'the configuration is saved' exits 0 ctl save
+t_check 'the version before is kept' cmp "$T/c.json.1" "$T/before.json"
+t_check 'what was saved is no difference' exits 0 ctl diff --prune "$T/c.json"
+saved_has_no_socket() { ! grep -q control "$T/c.json"; }
+t_check 'the command line is not saved' saved_has_no_socket
+for i in 1 2 3 4; do
+	ctl volume add "ram:1M,name=n$i" >/dev/null
+	ctl save >/dev/null
+done
+t_check 'four versions are there, and no more' \
+	[ "$(echo "$T"/c.json*)" = "$T/c.json $T/c.json.1 $T/c.json.2 $T/c.json.3" ]
+
+# ---- SIGHUP
+
+cat >"$T/c.json" <<-END
+	{ "backing": [ "ram:1M,name=reloaded" ] }
+END
+kill -HUP "$T_TARGET"
+t_check 'a hang-up signal applies the file' t_wait_for 10 sees reloaded
+echo '{ "backing": ' >"$T/c.json"
+kill -HUP "$T_TARGET"
+t_check 'a file that is cut off is not applied' t_wait_for 10 \
+	grep -q 'not applied: .*c.json:[0-9]*: not JSON' "$T/target.log"
+t_refused 'nor is a target started with it' 'the version before: cp ' \
+	rdma-target --config "$T/c.json"
+t_check 'the target goes on' shows grows x y n1 n2 n3 n4 reloaded
+
+# ---- clients that mean ill
+
+deep_nesting() {
+	raw 's = connect()
+s.sendall(b"{\"method\":" + b"[" * 500000 + b"\0")
+assert receive(s) is None'
+}
+garbage() {
+	raw 'import os
+for i in range(50):
+    s = connect()
+    try:
+        s.sendall(os.urandom(5000) + b"\0")
+        s.recv(100)
+    except OSError:
+        pass'
+}
+too_long() {
+	raw 's = connect()
+try:
+    for i in range(40):
+        s.sendall(b" " * 100000)
+    assert not s.recv(1)
+except OSError:
+    pass'
+}
+many_calls_at_once() {
+	raw 's = connect()
+m = json.dumps({"method": I + "GetStatus"}).encode() + b"\0"
+s.sendall(m * 50)
+b = b""
+while b.count(b"\0") < 50:
+    b += s.recv(65536)'
+}
+thousand_connections() {
+	raw 'all = []
+for i in range(1000):
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(5)
+    try:
+        s.connect(sys.argv[1])
+        s.sendall(b"{")
+    except OSError:
+        pass
+    all.append(s)
+for s in all:
+    s.close()'
+}
+t_check 'deep nesting ends the connection' deep_nesting
+t_check 'so does garbage' garbage
+t_check 'so does a message without an end' too_long
+t_check 'calls may follow each other at once' many_calls_at_once
+t_check 'a thousand connections' thousand_connections
+t_check 'are no harm' t_wait_for 10 ctl status
+introspection() {
+	raw 'r = call("org.varlink.service.GetInfo")["parameters"]
+assert "org.rdmablock.target" in r["interfaces"], r
+d = call("org.varlink.service.GetInterfaceDescription",
+    {"interface": "org.rdmablock.target"})["parameters"]["description"]
+assert "method AddVolume(volume: object)" in d, d
+r = call("org.example.Foo")
+assert r["error"] == "org.varlink.service.InterfaceNotFound", r
+r = call(I + "Foo")
+assert r["error"] == "org.varlink.service.MethodNotFound", r
+r = call(I + "AddVolume", {"vol": 1})
+assert r["error"] == "org.varlink.service.InvalidParameter", r'
+}
+t_check 'programs can ask what there is' introspection
+
+# The group may look, others may not even connect.
+as_nobody() { setpriv --reuid 65534 --clear-groups --regid "$1" "${@:2}"; }
+if [ "$(id -u)" = 0 ] && as_nobody 65534 true 2>/dev/null; then
+	t_check 'others cannot connect' exits 3 as_nobody 65534 \
+		"$BUILD/ctl/rdma-ctl" --control "$S" status
+	chgrp 65533 "$S"
+	t_check 'the group may look' exits 0 as_nobody 65533 \
+		"$BUILD/ctl/rdma-ctl" --control "$S" status
+	t_refused 'and change nothing' 'only root and the user' as_nobody 65533 \
+		"$BUILD/ctl/rdma-ctl" --control "$S" volume remove x
+else
+	t_skip 'other users' 'needs root and setpriv'
+fi
+
+# ---- while an initiator does I/O
+
+if [ -e /dev/fuse ] && command -v fusermount3 fio >/dev/null; then
+	mkdir "$T/mnt"
+	ctl volume add ram:64M,name=busy >/dev/null
+	t_check 'the target is mounted' t_mount "$URI" "$T/mnt"
+	t_refused 'a volume that is seen is not removed' 'is logged in' \
+		ctl volume remove x
+	t_check 'the session is listed' grep -q 0x <(ctl session list)
+	fio --name=v --filename="$T/mnt/busy" --size=16M --bs=64k --rw=randwrite \
+		--verify=crc32c --do_verify=1 --loops=2 --iodepth=8 \
+		--ioengine=libaio --verify_state_save=0 >"$T/fio" 2>&1 &
+	fio=$!
+	rounds=0
+	while ! t_is_gone $fio; do
+		ctl volume add ram:1M,name=comes >/dev/null &&
+			ctl volume remove --force comes >/dev/null || break
+		rounds=$((rounds + 1))
+	done
+	wait $fio
+	t_result $? "fio verifies while a volume comes and goes $rounds times"
+	[ $rounds -gt 0 ]
+	t_result $? 'it came and went'
+	cp "$T/fio" "$T/.out"
+
+	# A volume that is written to goes away.
+	dd if=/dev/zero of="$T/mnt/n1" bs=64k count=16 conv=notrunc \
+		oflag=direct 2>/dev/null
+	t_check 'a volume is removed by force' exits 0 ctl volume remove --force n1
+	t_check 'the others go on' dd if="$T/mnt/busy" of=/dev/null bs=1M count=8
+	fusermount3 -u "$T/mnt"
+else
+	t_skip 'volumes come and go below a mount' 'needs FUSE and fio'
+fi
+kill "$T_TARGET"
+wait "$T_TARGET"
+t_result $? 'the target ends well'
+t_check 'its socket is gone' [ ! -e "$S" ]
+
+# ---- kill -9 in the middle
+
+two_states() { # the file says before or after, and nothing else
+	rdma-ctl check "$T/k.json" || return 1
+	grep -c '"name": "k' "$T/k.json" | grep -Eqx '1|4'
+}
+echo '{ "backing": [ "ram:1M,name=k0" ] }' >"$T/k.json"
+echo '{ "backing": [ "ram:1M,name=k0", "ram:1M,name=k1", "ram:1M,name=k2",
+	"ram:1M,name=k3" ] }' >"$T/after.json"
+bad=0
+for i in 1 2 3 4 5 6; do
+	cat >"$T/k.json" <<-END
+		{
+		  "backing": [
+		    {
+		      "store": "ram:1M",
+		      "name": "k0"
+		    } ] }
+	END
+	t_target --config "$T/k.json" --auto-save --control "$S"
+	ctl apply "$T/after.json" >/dev/null 2>&1 &
+	ctl=$!
+	# Somewhere within, at another place each time.
+	for ((n = 0; n < i * 40; n++)); do :; done
+	kill -9 "$T_TARGET"
+	wait $ctl "$T_TARGET" 2>/dev/null
+	two_states >"$T/.out" 2>&1 || bad=$((bad + 1))
+done
+t_result $bad 'a target that is killed leaves the state before or after'
+t_target --config "$T/k.json" --control "$S"
+t_check 'a socket that was left behind is no harm' ctl status
+t_done
