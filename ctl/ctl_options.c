@@ -58,6 +58,11 @@ static const struct option_row ctl_verb_rows[] = {
 	  .value = "NAME [SIZE]",
 	  .help = "Make the file of a volume longer. Without _SIZE_, look "
 		  "whether the store has grown." },
+	{ .name = "volume set",
+	  .value = "NAME PLUGIN KEY=VALUE...",
+	  .help = "Change parameters of a plugin of a volume, such as the "
+		  "limits of the layer qos. The plugin must be able to do that "
+		  "while it serves." },
 	{ .name = "volume allow",
 	  .value = "NAME [RULE]...",
 	  .help = "Replace the access rules of a volume." },

@@ -60,6 +60,25 @@ static json_t *make_resize(const struct ctl_args *a)
 	return in;
 }
 
+static json_t *make_parameters(const struct ctl_args *a)
+{
+	json_t *parameters = json_object();
+
+	for (int i = 2; i < a->cnt; i++) {
+		char *value = strchr(a->arg[i], '=');
+
+		if (!value) {
+			log_error("'%s' is not KEY=VALUE", a->arg[i]);
+			json_decref(parameters);
+			return NULL;
+		}
+		*value++ = '\0';
+		json_object_set_new(parameters, a->arg[i], json_string(value));
+	}
+	return json_pack("{ssssso}", "name", a->arg[0], "plugin", a->arg[1],
+			 "parameters", parameters);
+}
+
 static json_t *make_rules(char **arg, int cnt)
 {
 	json_t *rules = json_array();
@@ -117,6 +136,7 @@ static const struct ctl_verb ctl_verbs[] = {
 	{ "volume add", 1, 1, "AddVolume", make_volume, ctl_print_added },
 	{ "volume remove", 1, 1, "RemoveVolume", make_remove, NULL },
 	{ "volume resize", 1, 2, "ResizeVolume", make_resize, ctl_print_size },
+	{ "volume set", 3, -1, "SetParameters", make_parameters, NULL },
 	{ "volume allow", 1, -1, "SetAllow", make_volume_allow,
 	  ctl_print_ended },
 	{ "volume eject", 1, 1, "EjectVolume", make_name, NULL },

@@ -73,6 +73,12 @@ bool manage_remove_volume(struct manage *m, const char *name, bool force,
  * *ret_bytes is what initiators see. */
 bool manage_resize_volume(struct manage *m, const char *name, uint64_t bytes,
 			  uint64_t *ret_bytes, struct manage_fault *f);
+/* Changes parameters of a plugin of a volume, if it can while it serves.
+ * @parameters: canonical, of the plugin @plugin: the store, or the uppermost layer of
+ * that name. All or none of them change. */
+bool manage_set_parameters(struct manage *m, const char *name,
+			   const char *plugin, const json_t *parameters,
+			   struct manage_fault *f);
 /* Takes the medium of a removable volume out, or back in. */
 bool manage_eject_volume(struct manage *m, const char *name, bool eject,
 			 struct manage_fault *f);

@@ -9,6 +9,7 @@
 #include "config.h"
 #include "base/size.h"
 #include "target/control/config_text.h"
+#include "target/control/config_volume.h"
 #include "target/control/varlink.h"
 #include "target/listen.h"
 #include "target/manage_apply.h"
@@ -271,6 +272,34 @@ static void method_remove_volume(void *user, const json_t *in,
 	else
 		method_refused(ret, &f);
 	manage_unlock(m);
+}
+
+static void method_set_parameters(void *user, const json_t *in,
+				  struct control_result *ret)
+{
+	struct manage *m = user;
+	const char *name = method_text(in, "name", ret);
+	const char *plugin = name ? method_text(in, "plugin", ret) : NULL;
+	struct config_fault fault;
+	struct manage_fault f;
+	json_t *parameters;
+
+	if (!plugin)
+		return;
+	parameters = config_check_plugin(json_object_get(in, "parameters"),
+					 "volume", &fault);
+	if (!parameters) {
+		method_fault_of_config(&fault, &f);
+		method_refused(ret, &f);
+		return;
+	}
+	manage_lock(m);
+	if (manage_set_parameters(m, name, plugin, parameters, &f))
+		method_changed(m, json_object(), ret);
+	else
+		method_refused(ret, &f);
+	manage_unlock(m);
+	json_decref(parameters);
 }
 
 static bool method_size(const json_t *in, uint64_t *ret_bytes,
@@ -599,6 +628,13 @@ static const struct control_method manage_methods[] = {
 	  .help = "Make a file longer, or look whether a store has grown",
 	  .changes = true,
 	  .run = method_resize_volume },
+	{ .name = "SetParameters",
+	  .in = "name: string, plugin: string, parameters: [string]string",
+	  .out = "generation: int",
+	  .help = "Change parameters of a plugin of a volume, if it can while "
+		  "it serves",
+	  .changes = true,
+	  .run = method_set_parameters },
 	{ .name = "EjectVolume",
 	  .in = "name: string",
 	  .out = "",

@@ -291,6 +291,14 @@ static json_t *config_copy_parameters(const json_t *from)
 	return to;
 }
 
+json_t *config_check_plugin(const json_t *parameters, const char *place,
+			    struct config_fault *fault)
+{
+	return config_check_parameters(parameters, place, fault)
+		       ? config_copy_parameters(parameters)
+		       : NULL;
+}
+
 static json_t *config_check_layer(const json_t *from, const char *place,
 				  struct config_fault *fault)
 {

@@ -5,6 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 command -v rdma-ctl >/dev/null || t_skip_all 'built without jansson'
 S=$T/control
+export RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/qos
 
 ctl() { rdma-ctl --control "$S" "$@"; }
 volume_list() { ctl volume list >"$T/list" && cat "$T/list"; }
@@ -112,6 +113,19 @@ t_check 'the file is larger, and the volume' sees_6M
 truncate -s 7M "$T/late"
 t_check 'a store that has grown is looked at' exits 0 ctl volume resize late
 t_check 'and removed again' exits 0 ctl volume remove late
+
+# ---- parameters of plugins
+
+t_check 'a volume with a limit is added' exits 0 \
+	ctl volume add ram:1M,name=slow,layer=qos,iops=100
+t_check 'the limit is changed' exits 0 ctl volume set slow qos iops=700
+t_check 'show tells' grep -q '"iops": "700"' <(ctl show)
+t_refused 'a parameter that there is not is refused' "volume 'slow': qos: .*iopz" \
+	ctl volume set slow qos iopz=1
+t_refused 'a plugin that there is not is refused' 'no such plugin' \
+	ctl volume set slow log iops=1
+t_check 'the limit is what it was' grep -q '"iops": "700"' <(ctl show)
+t_check 'the volume is removed' exits 0 ctl volume remove slow
 
 # ---- rules
 
