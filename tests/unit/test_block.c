@@ -80,8 +80,8 @@ static void begin(unsigned int can)
 	memset(&dev, 0, sizeof(dev));
 	memset(&worker, 0, sizeof(worker));
 	assert_int_equal(t_backend_ops.open(&opt, &dev.backend, &e), 0);
-	for (uint64_t i = 0; i < SIZE; i++)
-		t_backend.store[i] = (uint8_t)(i / UNIT + 1);
+	for (unsigned int i = 0; i < SIZE / UNIT; i++)
+		memset(t_backend.store + (size_t)i * UNIT, (int)(i + 1), UNIT);
 	dev.write_cache = can & CACHE;
 	dev.write_through = can & THROUGH;
 	memset(data, 0xaa, sizeof(data));
