@@ -53,8 +53,9 @@ static bool next_way(struct srpi_session *s, const struct error *why)
 	}
 	if (ini_path_first_next(s))
 		return true;
+	/* Memory is registered with the transport that has reached a target. */
 	if (s->uri.transport != SRP_URI_AUTO || s->kind + 1 == XP_KINDS ||
-	    !is_unroutable(why->err))
+	    !is_unroutable(why->err) || ini_paths_reached(s))
 		return false;
 	s->kind++;
 	ini_path_first_again(s);
@@ -83,6 +84,7 @@ void ini_connect_begin(struct srpi_session *s)
 	struct error e = { 0 };
 	int err;
 
+	s->passes = 0;
 	do {
 		err = take_transport(s, &e);
 		if (!err)

@@ -113,6 +113,15 @@ bool ini_path_first_next(struct srpi_session *s)
 	return true;
 }
 
+bool ini_paths_reached(const struct srpi_session *s)
+{
+	for (unsigned int i = 0; i < s->paths.cnt; i++) {
+		if (s->paths.all[i].logged_in)
+			return true;
+	}
+	return false;
+}
+
 void ini_path_first_again(struct srpi_session *s)
 {
 	s->paths.now = 0;
@@ -139,9 +148,19 @@ void ini_path_next(struct srpi_session *s)
 	while (ini_path_now(s)->state == SRPI_PATH_OTHER);
 }
 
+/* Attempts of a round behind its first one. */
+static unsigned int quick_of_round(const struct srpi_session *s)
+{
+	unsigned int usable = 0;
+
+	for (unsigned int i = 0; i < s->paths.cnt; i++)
+		usable += s->paths.all[i].state != SRPI_PATH_OTHER;
+	return usable ? usable - 1 : 0;
+}
+
 void ini_paths_outage(struct srpi_session *s, bool stood)
 {
-	s->paths.quick = stood ? s->paths.cnt - 1 : 0;
+	s->paths.quick = stood ? quick_of_round(s) : 0;
 	for (unsigned int i = 0; i < s->paths.cnt; i++)
 		s->paths.all[i].reason = 0;
 }
@@ -149,7 +168,7 @@ void ini_paths_outage(struct srpi_session *s, bool stood)
 bool ini_paths_quick(struct srpi_session *s)
 {
 	if (s->paths.quick == 0) {
-		s->paths.quick = s->paths.cnt - 1;
+		s->paths.quick = quick_of_round(s);
 		return false;
 	}
 	s->paths.quick--;

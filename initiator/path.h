@@ -78,6 +78,8 @@ void ini_path_up(struct srpi_session *s);
 
 /* To the next address that the first login has not tried. False: none is left. */
 bool ini_path_first_next(struct srpi_session *s);
+/* Has the target of any address accepted a login? */
+bool ini_paths_reached(const struct srpi_session *s);
 /* To the first address again, by another transport. */
 void ini_path_first_again(struct srpi_session *s);
 /* To the next address of a round, for an attempt to reconnect. */
