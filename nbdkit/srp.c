@@ -46,10 +46,19 @@ struct srpkit_io {
 	pthread_cond_t done;
 };
 
-/* An export that a client has open. */
+/*
+ * An export that a client has open. A flush covers what all clients have written,
+ * but only one of them asks for it: the others must hear of its failure too. So
+ * each volume counts failed flushes, and a client that has written something
+ * compares the count.
+ */
 struct srpkit_handle {
 	unsigned int volume;
 	struct srpi_volume_info info;
+	/* under the lock */
+	unsigned int writing; /* changes that are under way */
+	bool is_dirty; /* it has changed something since its last flush */
+	uint64_t failures_seen; /* of the volume, when that began */
 };
 
 static struct {
@@ -62,7 +71,8 @@ static struct {
 	/* What others may look at: as it was when the session began. */
 	struct srpi_volume_info *volumes;
 	unsigned int volume_cnt;
-	char default_volume[80]; /* empty: the client must choose */
+	uint64_t *flush_failures; /* of each volume, ever; under the lock */
+	char default_volume[80];  /* empty: the client must choose */
 	pthread_t thread;
 	bool has_thread;
 	int wake_fd;
@@ -139,7 +149,8 @@ static int srpkit_look_at_volumes(struct srpi_error *e)
 	struct srpi_session_info info = { .struct_size = sizeof(info) };
 
 	srpkit.volumes = calloc(cnt + 1, sizeof(*srpkit.volumes));
-	if (!srpkit.volumes) {
+	srpkit.flush_failures = calloc(cnt + 1, sizeof(uint64_t));
+	if (!srpkit.volumes || !srpkit.flush_failures) {
 		snprintf(e->text, sizeof(e->text), "out of memory");
 		return -ENOMEM;
 	}
@@ -274,6 +285,54 @@ static int srpkit_run(struct srpkit_io *w, const struct srpkit_handle *h)
 	return -1;
 }
 
+/* ---- what is not stable ---- */
+
+static void srpkit_change_begins(struct srpkit_handle *h)
+{
+	pthread_mutex_lock(&srpkit.lock);
+	if (!h->is_dirty)
+		h->failures_seen = srpkit.flush_failures[h->volume];
+	h->is_dirty = true;
+	h->writing++;
+	pthread_mutex_unlock(&srpkit.lock);
+}
+
+static void srpkit_change_ended(struct srpkit_handle *h)
+{
+	pthread_mutex_lock(&srpkit.lock);
+	h->writing--;
+	pthread_mutex_unlock(&srpkit.lock);
+}
+
+/* The failures that @h knows of. What is under way now is not covered. */
+static uint64_t srpkit_flush_begins(struct srpkit_handle *h)
+{
+	uint64_t seen;
+
+	pthread_mutex_lock(&srpkit.lock);
+	if (!h->is_dirty)
+		h->failures_seen = srpkit.flush_failures[h->volume];
+	seen = h->failures_seen;
+	h->is_dirty = h->writing > 0;
+	pthread_mutex_unlock(&srpkit.lock);
+	return seen;
+}
+
+/* @res: as of srpkit_run(). False: a flush has failed of which @h did not know. */
+static bool srpkit_flush_ended(struct srpkit_handle *h, int res, uint64_t seen)
+{
+	uint64_t *failures = &srpkit.flush_failures[h->volume];
+	bool is_good;
+
+	pthread_mutex_lock(&srpkit.lock);
+	if (res)
+		++*failures;
+	is_good = res || *failures == seen;
+	h->failures_seen = *failures;
+	pthread_mutex_unlock(&srpkit.lock);
+	return is_good;
+}
+
 /* ---- life ---- */
 
 static int srpkit_config(const char *key, const char *value)
@@ -343,6 +402,7 @@ static void srpkit_unload(void)
 		pthread_join(srpkit.thread, NULL);
 	}
 	free(srpkit.volumes);
+	free(srpkit.flush_failures);
 	free(srpkit.uri);
 }
 
@@ -483,6 +543,16 @@ static int srpkit_pread(void *handle, void *buf, uint32_t count,
 	return res;
 }
 
+static int srpkit_change(struct srpkit_io *w, struct srpkit_handle *h)
+{
+	int res;
+
+	srpkit_change_begins(h);
+	res = srpkit_run(w, h);
+	srpkit_change_ended(h);
+	return res;
+}
+
 static int srpkit_pwrite(void *handle, const void *buf, uint32_t count,
 			 uint64_t offset, uint32_t flags)
 {
@@ -499,7 +569,7 @@ static int srpkit_pwrite(void *handle, const void *buf, uint32_t count,
 		w.io.len = len;
 		w.io.buf = b->addr;
 		w.io.fua = flags & NBDKIT_FLAG_FUA;
-		res = srpkit_run(&w, handle);
+		res = srpkit_change(&w, handle);
 	}
 	srpkit_buffer_put(b);
 	return res;
@@ -507,9 +577,18 @@ static int srpkit_pwrite(void *handle, const void *buf, uint32_t count,
 
 static int srpkit_flush(void *handle, uint32_t flags)
 {
+	struct srpkit_handle *h = handle;
 	struct srpkit_io w = { .io.op = SRPI_FLUSH };
+	uint64_t seen = srpkit_flush_begins(h);
+	int res = srpkit_run(&w, h);
 
-	return srpkit_run(&w, handle);
+	if (srpkit_flush_ended(h, res, seen))
+		return res;
+	nbdkit_error("volume %s: a flush that another client asked for has "
+		     "failed since this client wrote",
+		     h->info.name);
+	nbdkit_set_error(EIO);
+	return -1;
 }
 
 static int srpkit_trim(void *handle, uint32_t count, uint64_t offset,
@@ -518,7 +597,7 @@ static int srpkit_trim(void *handle, uint32_t count, uint64_t offset,
 	struct srpkit_io w = { .io.op = SRPI_DISCARD,
 			       .io.offset = offset,
 			       .io.len = count };
-	int res = srpkit_run(&w, handle);
+	int res = srpkit_change(&w, handle);
 
 	/* SCSI knows no FUA of UNMAP. */
 	if (!res && (flags & NBDKIT_FLAG_FUA))
@@ -535,7 +614,7 @@ static int srpkit_zero(void *handle, uint32_t count, uint64_t offset,
 			       .io.fua = flags & NBDKIT_FLAG_FUA,
 			       .io.discard = flags & NBDKIT_FLAG_MAY_TRIM };
 
-	return srpkit_run(&w, handle);
+	return srpkit_change(&w, handle);
 }
 
 static int srpkit_extents(void *handle, uint32_t count, uint64_t offset,

@@ -125,6 +125,23 @@ t_check 'goes on after the target was killed' restart
 kill "$SERVER"
 wait "$SERVER"
 
+# A flush that fails once.
+if [ -x "$BUILD/tests/functional/nbd_clients" ]; then
+	RDMA_BLOCK_PLUGIN_PATH=$BUILD/tests/plugins
+	export RDMA_BLOCK_PLUGIN_PATH
+	kill "$T_TARGET"
+	wait "$T_TARGET"
+	t_target --backing liar:away,name=l
+	serve "$URI/l"
+	t_check 'each client hears of a flush that has failed' \
+		"$BUILD/tests/functional/nbd_clients" "$U"
+	kill "$SERVER"
+	wait "$SERVER"
+else
+	t_skip 'each client hears of a flush that has failed' \
+		'built without libnbd'
+fi
+
 t_refused 'a target that is not there' 'Connection refused|refused' \
 	sh -c "nbdkit -f -U $T/other $plugin srp+tcp://127.0.0.1:1/x 2>&1 |
 		tail -1 >&2; exit 1"

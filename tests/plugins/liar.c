@@ -50,6 +50,8 @@ static int store_open(struct rbp_vol *vol, const char *location,
 		info->block_size = 65536;
 	if (is_lie("cache"))
 		info->caps = RBP_CAN_WRITE | RBP_WRITE_CACHE;
+	if (is_lie("away"))
+		info->caps |= RBP_WRITE_CACHE;
 	if (is_lie("unmap"))
 		info->caps |= RBP_CAN_UNMAP;
 	if (is_lie("identity"))
