@@ -130,6 +130,41 @@ static int conn_extents(void *user, const char *context, uint64_t offset,
 	return 0;
 }
 
+/* ---- a server that is silent ---- */
+
+/* The server has something to answer. */
+static void conn_begin_silence(struct nbdconn *c)
+{
+	if (TAILQ_EMPTY(&c->sent))
+		c->heard_ms = nbdlink_now_ms();
+	if (c->silence_is_set || !c->vol->timeout_ms)
+		return;
+	c->silence_is_set = true;
+	nbd_host->timer_set(c->silence, c->vol->timeout_ms);
+}
+
+/* A connection that is shut down is lost: what follows is as for any other one. */
+static void conn_silent(void *user)
+{
+	struct nbdconn *c = user;
+	uint64_t silent_ms = nbdlink_now_ms() - c->heard_ms;
+
+	c->silence_is_set = false;
+	if (!c->h || TAILQ_EMPTY(&c->sent))
+		return;
+	if (silent_ms < c->vol->timeout_ms) {
+		c->silence_is_set = true;
+		nbd_host->timer_set(c->silence, c->vol->timeout_ms - silent_ms);
+		return;
+	}
+	nbd_host->log(
+		c->vol->vol, RBP_WARNING,
+		"the server has not answered for %llu seconds: connecting "
+		"anew",
+		(unsigned long long)(c->vol->timeout_ms / 1000));
+	shutdown(nbd_aio_get_fd(c->h), SHUT_RDWR);
+}
+
 /* ---- questions ---- */
 
 static int64_t conn_ask(struct nbdconn *c, struct nbdio *n)
@@ -209,6 +244,7 @@ static void conn_send(struct nbdconn *c, struct nbdio *n)
 		conn_end(n, -EIO);
 		return;
 	}
+	conn_begin_silence(c);
 	n->piece = conn_piece(c->vol, n);
 	n->err = 0;
 	TAILQ_INSERT_TAIL(&c->sent, n, node);
@@ -423,6 +459,7 @@ static void conn_read(struct nbdconn *c)
 {
 	unsigned int rounds = 0;
 
+	c->heard_ms = nbdlink_now_ms();
 	do {
 		if (nbd_aio_notify_read(c->h))
 			return;
@@ -514,22 +551,23 @@ void nbdconn_woken(struct nbdconn *c)
 
 int nbdconn_adopt(struct nbdconn *c, struct nbdqueue *q)
 {
-	struct rbp_timer *timer =
-		nbd_host->timer_add(q->queue, conn_give_up, c);
-	struct rbp_watch *watch = NULL;
+	bool has_all;
 
-	if (c->h && timer)
-		watch = nbd_host->watch_add(q->queue, nbd_aio_get_fd(c->h),
+	c->timer = nbd_host->timer_add(q->queue, conn_give_up, c);
+	c->silence = nbd_host->timer_add(q->queue, conn_silent, c);
+	if (c->h)
+		c->watch =
+			nbd_host->watch_add(q->queue, nbd_aio_get_fd(c->h),
 					    conn_events(c->h), conn_ready, c);
-	if (!timer || (c->h && !watch)) {
-		if (timer)
-			nbd_host->timer_del(timer);
+	has_all = c->timer && c->silence && (c->watch || !c->h);
+	if (!has_all) {
+		nbdconn_release(c);
 		return -ENOMEM;
 	}
-	c->timer = timer;
-	c->watch = watch;
 	if (!c->h)
-		nbd_host->timer_set(timer, c->vol->wait_ms);
+		nbd_host->timer_set(c->timer, c->vol->wait_ms);
+	if (!TAILQ_EMPTY(&c->sent))
+		conn_begin_silence(c);
 	return 0;
 }
 
@@ -537,9 +575,14 @@ void nbdconn_release(struct nbdconn *c)
 {
 	if (c->watch)
 		nbd_host->watch_del(c->watch);
-	nbd_host->timer_del(c->timer);
+	if (c->timer)
+		nbd_host->timer_del(c->timer);
+	if (c->silence)
+		nbd_host->timer_del(c->silence);
 	c->watch = NULL;
 	c->timer = NULL;
+	c->silence = NULL;
+	c->silence_is_set = false;
 }
 
 void nbdconn_free(struct nbdconn *c)

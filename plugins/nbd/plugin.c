@@ -15,6 +15,8 @@ const struct rbp_host *nbd_host;
 #define PIECE_DEFAULT	  (32u << 20)
 #define PREFERRED_DEFAULT 4096u
 
+#define MEMORY_RETRY_MS 100u
+
 /* ---- open ---- */
 
 /* "//host/export" is what is left of nbd://host/export. */
@@ -34,6 +36,8 @@ static void nbdvol_take_args(struct nbdvol *vol, const struct rbp_arg *args,
 	for (; args->name; args++) {
 		if (!strcmp(args->name, "wait"))
 			vol->wait_ms = args->number * 1000;
+		else if (!strcmp(args->name, "timeout"))
+			vol->timeout_ms = args->number * 1000;
 		else if (!strcmp(args->name, "trust-server"))
 			vol->trusts_server = args->number;
 		else if (!strcmp(args->name, "multi-conn"))
@@ -197,17 +201,28 @@ static int nbdqueue_move_in(struct nbdqueue *q)
 }
 
 /* [worker] */
+static void nbdqueue_look(void *user)
+{
+	struct nbdqueue *q = user;
+
+	/* The connection that all share has moved here. */
+	if (!q->vol->multi_conn && nbdqueue_move_in(q)) {
+		nbd_host->log(q->vol->vol, RBP_WARNING,
+			      "out of memory; trying again");
+		nbd_host->timer_set(q->retry, MEMORY_RETRY_MS);
+	}
+	if (q->conn)
+		nbdconn_woken(q->conn);
+}
+
+/* [worker] */
 static void nbdqueue_woken(void *user, uint32_t events)
 {
 	struct nbdqueue *q = user;
 	eventfd_t count;
 
 	eventfd_read(q->wake_fd, &count);
-	/* The connection that all share has moved here. */
-	if (!q->vol->multi_conn && nbdqueue_move_in(q))
-		nbd_host->log(q->vol->vol, RBP_ERROR, "out of memory");
-	if (q->conn)
-		nbdconn_woken(q->conn);
+	nbdqueue_look(q);
 }
 
 /* With multi-conn each queue has a connection of its own. One that cannot be made
@@ -237,6 +252,8 @@ static void nbdqueue_free(struct nbdqueue *q)
 {
 	if (q->wake)
 		nbd_host->watch_del(q->wake);
+	if (q->retry)
+		nbd_host->timer_del(q->retry);
 	if (q->wake_fd >= 0)
 		close(q->wake_fd);
 	free(q);
@@ -253,7 +270,8 @@ static int nbdqueue_open(struct nbdqueue *q)
 		return -errno;
 	q->wake = nbd_host->watch_add(q->queue, q->wake_fd, RBP_READABLE,
 				      nbdqueue_woken, q);
-	return q->wake ? nbdqueue_move_in(q) : -ENOMEM;
+	q->retry = nbd_host->timer_add(q->queue, nbdqueue_look, q);
+	return q->wake && q->retry ? nbdqueue_move_in(q) : -ENOMEM;
 }
 
 static int nbdvol_queue_add(void *v, struct rbp_queue *queue, void **ret)
@@ -339,6 +357,9 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
 	static const struct rbp_param params[] = {
 		{ "wait", RBP_NUMBER, "30",
 		  "seconds that I/O waits for a server that is away" },
+		{ "timeout", RBP_NUMBER, "60",
+		  "seconds that a server may be silent while it has I/O; 0: "
+		  "no limit" },
 		{ "multi-conn", RBP_BOOL, "on",
 		  "a connection for each thread, where the server offers it" },
 		{ "trust-server", RBP_BOOL, "off",

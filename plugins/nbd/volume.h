@@ -53,6 +53,7 @@ struct nbdqueue {
 	struct nbdconn *conn;
 	int wake_fd; /* eventfd: look at the connection */
 	struct rbp_watch *wake;
+	struct rbp_timer *retry; /* of what memory was short for */
 };
 
 /*
@@ -65,6 +66,9 @@ struct nbdconn {
 	struct nbd_handle *h; /* NULL: not connected */
 	struct rbp_watch *watch;
 	struct rbp_timer *timer;
+	struct rbp_timer *silence; /* how long has the server been silent? */
+	bool silence_is_set;
+	uint64_t heard_ms;	    /* nbdlink_now_ms() of its last answer */
 	struct nbdio_list waiting;  /* for a connection */
 	struct nbdio_list sent;	    /* the server has them */
 	struct nbdio_list answered; /* by the server; they end next */
@@ -85,6 +89,7 @@ struct nbdvol {
 	struct rbp_vol *vol;
 	char *uri;
 	uint64_t wait_ms;
+	uint64_t timeout_ms; /* 0: a server may be silent for ever */
 	bool trusts_server;
 	bool read_only; /* asked for */
 	/* What the server has said first; what it offers later may not be less. */

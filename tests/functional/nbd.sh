@@ -317,4 +317,23 @@ t_check 'others are not' reads
 t_check 'ends' end_target
 kill $again
 pkill -P $again
+
+# A server that accepts connections, and answers nothing.
+mkdir -p "$T/mnt"
+serve --filter=delay memory 64M rdelay=3600
+t_target --backing "$(uri),name=silent,timeout=1,wait=2"
+t_mount "$URI" "$T/mnt" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+t_check 'I/O of a silent server fails' fails dd if="$T/mnt/silent" of="$T/x" \
+	bs=4k count=1 iflag=direct
+t_check 'the log says so' grep -q 'has not answered for 1 seconds' \
+	"$T/target.log"
+crash
+serve memory 64M
+t_check 'one that answers is used again' t_wait_for 30 dd \
+	if="$T/mnt/silent" of="$T/x" bs=4k count=1 iflag=direct
+fusermount3 -u "$T/mnt"
+kill "$T_TARGET"
+wait "$T_TARGET"
+t_check 'ends' [ $? = 0 ]
+stop
 t_done
