@@ -71,4 +71,22 @@ fusermount3 -u "$T/mnt"
 kill "$T_TARGET"
 wait "$T_TARGET"
 t_check 'ends with 0' [ $? = 0 ]
+
+# An outage that is longer than wait=: what could not be flushed is flushed later.
+t_target --backing "srp:$BELOW_URI/disk,name=again,wait=1"
+t_mount "$URI" "$T/mnt" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+writes() { dd if="$T/checked" of="$T/mnt/again" bs=64k count=1 conv=notrunc; }
+flushes() { sync "$T/mnt/again"; }
+fails() { ! "$@"; }
+t_check 'a write is done' writes
+kill -9 "$BELOW"
+wait "$BELOW" 2>/dev/null
+t_check 'a flush fails while the target below is away' fails flushes
+t_check 'which was asked for' grep -q 'SYNCHRONIZE CACHE' "$T/target.log"
+t_check 'the target below comes back' restart
+t_check 'and a flush is done again' t_wait_for 10 flushes
+fusermount3 -u "$T/mnt"
+kill "$T_TARGET"
+wait "$T_TARGET"
+t_check 'ends with 0' [ $? = 0 ]
 t_done
