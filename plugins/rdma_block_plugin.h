@@ -134,6 +134,12 @@ struct rbp_io {
 	/* A layer's: of an I/O that host->child() has returned. */
 	void (*ended)(struct rbp_io *child, int res);
 	struct rbp_io *parent;
+
+	/* rbp_paths.epoch, as it was when the command began that this is a part
+	 * of; 0: not known. The plugin ends the I/O with -ESHUTDOWN if it is
+	 * another one now: another target may have written since the command
+	 * has read. Only where rbp_paths has an epoch. */
+	uint64_t epoch;
 };
 
 /* What a volume is; open() fills it in. rdma-target has set size and open_flags,
@@ -177,6 +183,9 @@ struct rbp_paths {
 	uint32_t cnt;	 /* up to 8; 0: this target alone serves the data */
 	uint32_t own;	 /* this target. cnt and own never change */
 	uint32_t active; /* the one that serves; 0: none, or not known */
+	/* Grows whenever this target begins or ceases to serve the data; from 1
+	 * on. 0: not told. */
+	uint64_t epoch;
 };
 
 enum rbp_type {

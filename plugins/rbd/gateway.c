@@ -37,6 +37,8 @@ static void rbdp_set_state(struct rbdp_gateway *gw, enum rbdp_state state,
 			   unsigned int active)
 {
 	atomic_store(&gw->active, active);
+	/* In this order: what enters in the new state is of the new epoch. */
+	atomic_fetch_add(&gw->epoch, 1);
 	atomic_store(&gw->state, state);
 	/* The active one is heard of anew. */
 	atomic_store(&gw->heard_ms, rbdp_now_ms());
@@ -354,11 +356,18 @@ static void *rbdp_gateway_main(void *arg)
 
 /* ---- what others call ---- */
 
-bool rbdp_gateway_enter(struct rbdp_gateway *gw)
+/* Another target may have served since its command began. */
+static bool rbdp_is_outdated(struct rbdp_gateway *gw, const struct rbp_io *io)
+{
+	return atomic_load(&gw->host_has_epochs) && io->epoch &&
+	       io->epoch != atomic_load(&gw->epoch);
+}
+
+bool rbdp_gateway_enter(struct rbdp_gateway *gw, const struct rbp_io *io)
 {
 	/* In this order: whoever changes the state looks at inflight after it. */
 	atomic_fetch_add(&gw->inflight, 1);
-	if (atomic_load(&gw->state) == RBDP_ACTIVE)
+	if (atomic_load(&gw->state) == RBDP_ACTIVE && !rbdp_is_outdated(gw, io))
 		return true;
 	rbdp_gateway_leave(gw, 0);
 	return false;
@@ -381,6 +390,11 @@ void rbdp_gateway_paths(struct rbdp_gateway *gw, struct rbp_paths *ret)
 {
 	ret->cnt = gw->cnt;
 	ret->own = gw->own;
+	if (ret->size >=
+	    offsetof(struct rbp_paths, epoch) + sizeof(ret->epoch)) {
+		ret->epoch = atomic_load(&gw->epoch);
+		atomic_store(&gw->host_has_epochs, true);
+	}
 	/* A late beat may name another one after this one has taken over. */
 	ret->active = atomic_load(&gw->state) == RBDP_ACTIVE
 			      ? gw->own
@@ -410,6 +424,7 @@ static void rbdp_gateway_init(struct rbdp_gateway *gw)
 	pthread_cond_init(&gw->work, &attr);
 	pthread_condattr_destroy(&attr);
 	gw->heard_ms = rbdp_now_ms();
+	gw->epoch = 1;
 }
 
 static int rbdp_check_features(struct rbdp_gateway *gw,

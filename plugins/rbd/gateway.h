@@ -53,7 +53,10 @@ struct rbdp_gateway {
 	uint64_t after_ms;
 
 	_Atomic enum rbdp_state state; /* changed by its thread alone */
-	_Atomic unsigned int active;   /* number; 0: none, or not known */
+	/* Grows with each change of the state; from 1 on. */
+	_Atomic uint64_t epoch;
+	atomic_bool host_has_epochs;
+	_Atomic unsigned int active; /* number; 0: none, or not known */
 	_Atomic unsigned int inflight;
 	_Atomic uint64_t heard_ms; /* when the active one was heard of */
 
@@ -83,7 +86,7 @@ void rbdp_gateway_stop(struct rbdp_gateway *gw);
 
 /* An I/O begins; false: it must not, and -ESHUTDOWN is its result. Until
  * rbdp_gateway_leave(), the image stays open. Thread: any, as all below. */
-bool rbdp_gateway_enter(struct rbdp_gateway *gw);
+bool rbdp_gateway_enter(struct rbdp_gateway *gw, const struct rbp_io *io);
 /* It has ended. Return: the result to tell. */
 int rbdp_gateway_leave(struct rbdp_gateway *gw, int res);
 

@@ -121,7 +121,7 @@ static void rbdp_submit(void *v, struct rbp_io *io)
 	rbd_completion_t completion;
 	int err;
 
-	if (s->is_gateway && !rbdp_gateway_enter(&s->gw)) {
+	if (s->is_gateway && !rbdp_gateway_enter(&s->gw, io)) {
 		rbdp_host->done(io, -ESHUTDOWN);
 		return;
 	}

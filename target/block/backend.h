@@ -47,6 +47,9 @@ struct block_request {
 	void *buf;	 /* READ, WRITE: len bytes; kept by caller until done */
 	int buf_index;	 /* io_uring fixed buffer that buf lies in, or -1 */
 	struct block_worker *worker;
+	/* backend_epoch() when what this belongs to began. The store refuses
+	 * another one with -ESHUTDOWN; 0: it takes all. */
+	uint64_t epoch;
 	/* @res: 0 or a negative errno. A short transfer is an error. */
 	void (*done)(struct block_request *req, int res);
 
@@ -180,6 +183,9 @@ struct backend_ops {
 	/* Who serves the data; NULL: this process alone. Requests end with
 	 * -ESHUTDOWN when it is another. Thread: any. */
 	void (*paths)(struct backend *be, struct backend_paths *ret);
+	/* Grows whenever this process begins or ceases to serve the data; NULL
+	 * or 0: it is the only one. Thread: any. */
+	uint64_t (*epoch)(struct backend *be);
 	/* With paths() that has a cnt: serves the data from now on (req->offset
 	 * is 1), or no more (0). op, len and buf are 0. Thread: worker. */
 	void (*set_path)(struct backend *be, struct block_request *req);
@@ -221,6 +227,11 @@ bool backend_has_range(const struct backend *be,
 
 /* Is @req what this contract lets a caller ask of @be? */
 bool backend_accepts(const struct backend *be, const struct block_request *req);
+
+static inline uint64_t backend_epoch(struct backend *be)
+{
+	return be->ops->epoch ? be->ops->epoch(be) : 0;
+}
 
 /* Passes @req to the backend after asserting what this contract demands. */
 void backend_submit(struct backend *be, struct block_request *req);

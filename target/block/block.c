@@ -492,6 +492,8 @@ bool block_start(struct block_cmd *cmd)
 	cmd->was_stopped = false;
 	cmd->differs = false;
 	cmd->unstable = false;
+	/* What it reads and what it writes are of one time of service. */
+	cmd->req.epoch = backend_epoch(cmd->dev->backend);
 	return block_drive(cmd);
 }
 

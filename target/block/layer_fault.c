@@ -107,6 +107,7 @@ static void do_part(struct faulty *f, uint64_t start, uint64_t len,
 		.buf = buf ? buf + start : NULL,
 		.buf_index = f->copy ? -1 : outer->buf_index,
 		.worker = outer->worker,
+		.epoch = outer->epoch,
 		.done = done,
 	};
 	ask_store(f->fw->layer, &f->inner);
@@ -518,6 +519,11 @@ static void fault_paths(struct backend *be, struct backend_paths *ret)
 		below->ops->paths(below, ret);
 }
 
+static uint64_t fault_epoch(struct backend *be)
+{
+	return backend_epoch(layer_fault_to_layer(be)->below);
+}
+
 static void fault_set_path(struct backend *be, struct block_request *req)
 {
 	struct backend *below = layer_fault_to_layer(be)->below;
@@ -535,6 +541,7 @@ static const struct backend_ops fault_ops = {
 	.used = fault_used,
 	.measure = fault_measure,
 	.paths = fault_paths,
+	.epoch = fault_epoch,
 	.set_path = fault_set_path,
 };
 

@@ -125,6 +125,7 @@ static void fill_io(struct plugin_io *p, struct block_request *req)
 	p->io.extent_mapped = 0;
 	p->io.progress = 0;
 	p->io.queue_data = q->data;
+	p->io.epoch = req->epoch;
 }
 
 static void start_io(struct rbp_queue *q, struct block_request *req)
@@ -386,6 +387,7 @@ static void host_below(struct rbp_io *child)
 		.buf = child->buf,
 		.buf_index = child->buf == p->io.buf ? p->req->buf_index : -1,
 		.worker = q->worker,
+		.epoch = child->epoch,
 		.done = below_done,
 	};
 	if (!backend_accepts(below, &p->below)) {
@@ -991,6 +993,18 @@ static void plugin_paths(struct backend *base, struct backend_paths *ret)
 	ret->active = paths.active <= paths.cnt ? paths.active : 0;
 }
 
+static uint64_t plugin_epoch(struct backend *base)
+{
+	struct backend_plugin *be = to_plugin(base);
+	struct rbp_paths paths = { .size = sizeof(paths) };
+
+	if (be->below)
+		return backend_epoch(be->below);
+	if (be->plugin->paths)
+		be->plugin->paths(be->v, &paths);
+	return paths.epoch;
+}
+
 static void plugin_set_path(struct backend *base, struct block_request *req)
 {
 	struct backend_plugin *be = to_plugin(base);
@@ -1023,6 +1037,7 @@ const struct backend_ops backend_plugin = {
 	.used = plugin_used,
 	.measure = plugin_measure,
 	.paths = plugin_paths,
+	.epoch = plugin_epoch,
 	.set_path = plugin_set_path,
 	.sync = plugin_sync,
 };

@@ -2,6 +2,7 @@
 /*
  * A store for tests: memory, whose I/O a thread of its own ends. LOCATION is the
  * size in bytes. With hold=on, nothing ends until the test calls async_release().
+ * With epochs=on, another target may have served meanwhile: async_switch().
  */
 #include <errno.h>
 #include <pthread.h>
@@ -17,6 +18,8 @@ struct store {
 	uint8_t *memory;
 	uint64_t bytes;
 	int hold;
+	int has_epochs;
+	uint64_t epoch; /* the test's thread alone */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
@@ -34,6 +37,12 @@ static struct store *last;
 unsigned int async_waiting(void);
 void async_release(void);
 void async_grow(uint64_t bytes);
+void async_switch(void);
+
+void async_switch(void)
+{
+	last->epoch += 2;
+}
 
 unsigned int async_waiting(void)
 {
@@ -112,6 +121,7 @@ static int store_open(struct rbp_vol *vol, const char *location,
 	if (!s)
 		return -ENOMEM;
 	s->vol = vol;
+	s->epoch = 1;
 	s->bytes = strtoull(location, NULL, 10);
 	s->memory = calloc(2, s->bytes);
 	if (!s->memory) {
@@ -121,6 +131,8 @@ static int store_open(struct rbp_vol *vol, const char *location,
 	for (; args->name; args++) {
 		if (!strcmp(args->name, "hold"))
 			s->hold = (int)args->number;
+		else if (!strcmp(args->name, "epochs"))
+			s->has_epochs = (int)args->number;
 	}
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->work, NULL);
@@ -153,6 +165,10 @@ static void store_submit(void *v, struct rbp_io *io)
 {
 	struct store *s = v;
 
+	if (s->has_epochs && io->epoch && io->epoch != s->epoch) {
+		host->done(io, -ESHUTDOWN);
+		return;
+	}
 	pthread_mutex_lock(&s->lock);
 	s->ring[s->tail++ % DEPTH] = io;
 	pthread_cond_signal(&s->work);
@@ -165,10 +181,28 @@ static int store_measure(void *v, uint64_t *ret_bytes)
 	return 0;
 }
 
+static void store_paths(void *v, struct rbp_paths *ret)
+{
+	const struct store *s = v;
+
+	if (!s->has_epochs)
+		return;
+	ret->cnt = 2;
+	ret->own = 1;
+	ret->active = 1;
+	ret->epoch = s->epoch;
+}
+
+static void store_set_path(void *v, struct rbp_io *io)
+{
+	host->done(io, 0);
+}
+
 const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *h)
 {
 	static const struct rbp_param params[] = {
 		{ "hold", RBP_BOOL, "off", "end nothing until released" },
+		{ "epochs", RBP_BOOL, "off", "one of two targets" },
 		{ NULL, RBP_STRING, NULL, NULL },
 	};
 	static const struct rbp_plugin plugin = {
@@ -181,6 +215,8 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *h)
 		.close = store_close,
 		.submit = store_submit,
 		.measure = store_measure,
+		.paths = store_paths,
+		.set_path = store_set_path,
 	};
 
 	host = h;

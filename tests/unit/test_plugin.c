@@ -458,6 +458,57 @@ static void what_a_queue_leaves_is_deleted(void **state)
 	rig_close(&r);
 }
 
+/* ---- several targets ---- */
+
+static unsigned int cmds_done;
+
+static void count_cmd(struct block_cmd *cmd)
+{
+	cmds_done++;
+}
+
+/* Another target may have written between the read and the write of a command. */
+static void command_is_not_cut_by_a_switch(void **state)
+{
+	static const char *const specs[] = {
+		"async:1048576,hold=on,epochs=on",
+		"async:1048576,hold=on,epochs=on,layer=example-zeroes",
+		"async:1048576,hold=on,epochs=on,fault=read:delay=1",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(specs); i++) {
+		uint8_t zeroes[512] = { 0 };
+		uint8_t room[512];
+		uint8_t buf[512];
+		struct rig r = { 0 };
+		struct block_cmd cmd = {
+			.worker = &r.worker,
+			.kind = BLOCK_CMD_COMPARE_WRITE,
+			.buf_index = -1,
+			.len = sizeof(buf),
+			.buf = buf,
+			.wanted = zeroes,
+			.room = room,
+			.room_len = sizeof(room),
+			.done = count_cmd,
+		};
+
+		rig_open(&r, specs[i]);
+		memset(buf, 0x77, sizeof(buf));
+		cmd.dev = &r.vol->dev;
+		cmds_done = 0;
+		assert_false(block_start(&cmd));
+		((void (*)(void))plugin_symbol("async", "async_switch"))();
+		((void (*)(void))plugin_symbol("async", "async_release"))();
+		while (!cmds_done)
+			reactor_run_once(r.worker.reactor, -1);
+		assert_int_equal(cmd.res, -ESHUTDOWN);
+		assert_int_equal(run(&r, BLOCK_READ, 0, 512, buf), 0);
+		assert_int_equal(buf[0], 0);
+		rig_close(&r);
+	}
+}
+
 /* ---- lies ---- */
 
 static void number_of_bytes_is_an_error(void **state)
@@ -857,6 +908,7 @@ int main(void)
 	T_ADD(&t, timer_of_a_plugin_fires);
 	T_ADD(&t, kick_may_end_io);
 	T_ADD(&t, what_a_queue_leaves_is_deleted);
+	T_ADD(&t, command_is_not_cut_by_a_switch);
 	T_ADD(&t, number_of_bytes_is_an_error);
 	T_ADD_ROWS(&t, extents, extent_is_refused);
 	T_ADD(&t, progress_ends_with_the_request);
