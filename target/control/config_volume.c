@@ -155,9 +155,14 @@ static json_t *config_get_or_make(json_t *in, const char *name,
 static void config_take_parameter(json_t *owner, const char *key,
 				  const char *value)
 {
-	json_object_set_new(
-		config_get_or_make(owner, CONFIG_PARAMETERS, json_object), key,
-		value ? json_string(value) : json_true());
+	json_t *in = config_get_or_make(owner, CONFIG_PARAMETERS, json_object);
+
+	/* Given twice: config_check_parameters() refuses it. */
+	if (json_object_get(in, key))
+		json_object_set_new(in, key, json_null());
+	else
+		json_object_set_new(in, key,
+				    value ? json_string(value) : json_true());
 }
 
 static json_t *config_take_piece(json_t *vol, json_t *owner, char *piece)
@@ -262,6 +267,11 @@ static bool config_check_parameters(const json_t *parameters, const char *place,
 				"'%s' is an option of volumes, and "
 				"no parameter of a plugin",
 				key);
+		if (json_is_null(value))
+			return config_refuse(fault, at,
+					     "parameter '%.64s' is given "
+					     "twice, or null",
+					     key);
 		if (!*key || strchr(key, '=') ||
 		    (!json_is_string(value) && !json_is_integer(value) &&
 		     !json_is_true(value)))
@@ -432,13 +442,19 @@ json_t *config_check_volume(const json_t *from, const char *place,
 			    struct config_fault *fault)
 {
 	const char *spec = json_string_value(from);
+	json_t *vol;
+	json_t *to;
 
 	if (json_is_object(from))
 		return config_check_object(from, place, fault);
-	if (spec && json_string_length(from) == strlen(spec))
-		return config_try_spec(spec, place, fault)
-			       ? config_volume_from_spec(spec)
-			       : NULL;
+	if (spec && json_string_length(from) == strlen(spec)) {
+		if (!config_try_spec(spec, place, fault))
+			return NULL;
+		vol = config_volume_from_spec(spec);
+		to = config_check_object(vol, place, fault);
+		json_decref(vol);
+		return to;
+	}
 	config_refuse(fault, place,
 		      "a volume is a SPEC, or an object: {\"store\": ...}");
 	return NULL;
