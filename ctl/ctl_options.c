@@ -81,6 +81,9 @@ static const struct option_row ctl_verb_rows[] = {
 	  .value = "[RULE]...",
 	  .help = "Replace the access rules of the target. Sessions that would "
 		  "see other volumes end, and may log in again." },
+	{ .name = "metrics",
+	  .help = "Print all counters of the target, in the text format of "
+		  "Prometheus." },
 	{ .name = "diff",
 	  .value = "FILE",
 	  .help = "Print what *apply* of _FILE_ would change." },

@@ -145,6 +145,7 @@ static const struct ctl_verb ctl_verbs[] = {
 	  ctl_print_sessions },
 	{ "session kick", 1, 1, "KickSession", make_initiator, NULL },
 	{ "allow", 0, -1, "SetAllow", make_allow, ctl_print_ended },
+	{ "metrics", 0, 0, "GetMetrics", make_nothing, ctl_print_metrics },
 	{ "diff", 1, 1, "Diff", make_config, ctl_print_changes },
 	{ "apply", 1, 1, "Apply", make_config, ctl_print_changes },
 	{ "save", 0, 0, "Save", make_save, ctl_print_saved },

@@ -13,6 +13,7 @@
 #include "target/control/varlink.h"
 #include "target/listen.h"
 #include "target/manage_apply.h"
+#include "target/manage_metrics.h"
 #include "target/manage_save.h"
 #include "target/port/port_change.h"
 
@@ -605,6 +606,12 @@ static const struct control_method manage_methods[] = {
 		 "int, volumes: int), total: int",
 	  .help = "List the initiators that are logged in",
 	  .run = method_list_sessions },
+	{ .name = "GetMetrics",
+	  .in = "",
+	  .out = "metrics: [](name: string, unit: string, help: string, "
+		 "worker: int, transport: ?string, value: int)",
+	  .help = "Get all counters, of each worker and transport",
+	  .run = manage_get_metrics },
 	{ .name = "GetConfig",
 	  .in = "",
 	  .out = "config: object, generation: int",

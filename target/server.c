@@ -562,14 +562,14 @@ int server_begin_change(struct server *s)
 {
 	if (s->stop_signal)
 		return -ESHUTDOWN;
-	s->changing = true;
+	s->changing++;
 	return 0;
 }
 
 void server_end_change(struct server *s)
 {
-	s->changing = false;
-	if (s->stop_signal)
+	s->changing--;
+	if (s->stop_signal && !s->changing)
 		server_begin_stop(s);
 }
 

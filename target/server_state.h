@@ -63,7 +63,7 @@ struct server {
 	struct reactor_watch signals;
 	int stop_signal; /* has come; 0: none */
 	bool stopping;
-	bool changing; /* a volume comes or goes; the end waits for it */
+	unsigned int changing;	 /* changes under way; the end waits for them */
 	struct manage *manage;	 /* NULL: it changes nothing while it runs */
 	struct control *control; /* NULL: no socket */
 	const struct configuration *configuration;
@@ -104,8 +104,8 @@ int server_call(struct server *s, void (*run)(struct server *s, void *arg),
 void server_call_worker(struct worker *w,
 			void (*run)(struct worker *w, void *arg), void *arg);
 
-/* A change of volumes begins and ends: the target does not end meanwhile.
- * -ESHUTDOWN: it is ending. Thread: worker 0, as those below unless they say
+/* A change of volumes begins and ends: the target does not end meanwhile. There may
+ * be several. -ESHUTDOWN: it is ending. Thread: worker 0, as those below unless they say
  * otherwise. */
 int server_begin_change(struct server *s);
 void server_end_change(struct server *s);

@@ -74,6 +74,31 @@ t_check 'show prints what check takes' rdma-ctl check "$T/shown.json"
 t_check 'that is no difference' exits 0 ctl diff "$T/shown.json"
 t_check 'nor is the file' exits 0 ctl diff "$T/c.json"
 
+# Each sample has its type before it, and a whole number behind it.
+exposition() {
+	ctl metrics | tee "$T/metrics" | awk '
+		/^# TYPE [a-z_]+ counter$/ { typed[$3] = 1; next }
+		/^# HELP [a-z_]+ [A-Z].*\.$/ { next }
+		/^[a-z_]+\{worker="[0-9]+"(,transport="[A-Za-z]+")?\} [0-9]+$/ {
+			name = $1; sub(/\{.*/, "", name)
+			if (!typed[name] || seen[$1]++) bad = 1
+			samples++; next
+		}
+		{ print; bad = 1 }
+		END { exit bad || samples < 10 }'
+}
+commands() {
+	ctl metrics | awk '/^rdma_target_commands_total/ { sum += $2 }
+		END { print sum }'
+}
+more_commands() {
+	local before
+	before=$(commands)
+	rdma-info "$URI" >/dev/null && [ "$(commands)" -gt "$before" ]
+}
+t_check 'metrics are as Prometheus wants them' exposition
+t_check 'they count' more_commands
+
 # ---- refusals, and how they are told apart
 
 t_refused 'an unknown volume is named' "volume 'none': there is no volume" \
