@@ -350,23 +350,36 @@ static void tmf_send_parts(struct task_mgmt *tm)
 	}
 }
 
-/* A part for each worker; NULL: no memory. */
-static struct task_mgmt *tmf_create(struct request *req, uint8_t function,
-				    int lun, unsigned int parts)
+/* About @vol, which may be NULL, with @parts parts; NULL: no memory. */
+static struct task_mgmt *tmf_alloc(struct port *port, struct volume *vol,
+				   uint8_t function, unsigned int parts)
 {
 	struct task_mgmt *tm =
 		calloc(1, sizeof(*tm) + parts * sizeof(tm->parts[0]));
 
 	if (!tm)
 		return NULL;
-	tm->req = req;
-	tm->port = req->ch->port;
-	tm->home = req->ch->worker->reactor;
+	tm->port = port;
+	tm->home = port->workers[0].reactor;
 	tm->function = function;
-	tm->vol = tmf_volume_of(req->ch, lun);
-	if (tm->vol)
-		atomic_fetch_add(&tm->vol->managed, 1);
+	tm->vol = vol;
+	if (vol)
+		atomic_fetch_add(&vol->managed, 1);
 	tm->parts_left = parts;
+	return tm;
+}
+
+/* A part for each worker; NULL: no memory. */
+static struct task_mgmt *tmf_create(struct request *req, uint8_t function,
+				    int lun, unsigned int parts)
+{
+	struct task_mgmt *tm = tmf_alloc(
+		req->ch->port, tmf_volume_of(req->ch, lun), function, parts);
+
+	if (!tm)
+		return NULL;
+	tm->req = req;
+	tm->home = req->ch->worker->reactor;
 	return tm;
 }
 
@@ -393,23 +406,14 @@ int task_mgmt_preempt(struct request *req, const struct srp_port_id *ports,
 int task_mgmt_evict(struct port *port, struct volume *vol,
 		    struct task_mgmt_eviction *ev)
 {
-	struct task_mgmt *tm = calloc(
-		1, sizeof(*tm) + port->worker_cnt * sizeof(tm->parts[0]));
+	struct task_mgmt *tm = tmf_alloc(port, vol, EVICT, port->worker_cnt);
 
 	if (!tm)
 		return -ENOMEM;
+	tm->eviction = ev;
 	ev->port = port;
 	ev->vol = vol;
 	reactor_timer_init(&ev->timer, eviction_look);
-	*tm = (struct task_mgmt){
-		.port = port,
-		.home = port->workers[0].reactor,
-		.vol = vol,
-		.eviction = ev,
-		.function = EVICT,
-		.parts_left = port->worker_cnt,
-	};
-	atomic_fetch_add(&vol->managed, 1);
 	tmf_send_parts(tm);
 	return 0;
 }
