@@ -339,6 +339,7 @@ static int blockdev_check(const struct srpi_session *s,
 			  const struct srpi_io *sio)
 {
 	const struct srpi_volume_info *info;
+	const struct ini_volume *vol;
 
 	if (s->closing || s->state == SRPI_CLOSED)
 		return -ECANCELED;
@@ -348,9 +349,13 @@ static int blockdev_check(const struct srpi_session *s,
 		return -EIO;
 	if (sio->volume >= s->volume_cnt)
 		return -EINVAL;
+	vol = &s->volumes[sio->volume];
+	/* Its number may be that of another volume now. */
+	if (vol->is_gone && !vol->is_used)
+		return -ENODEV;
 	if (sio->op == SRPI_FLUSH)
 		return 0;
-	info = &s->volumes[sio->volume].info;
+	info = &vol->info;
 	if (needs_memory(sio->op) && !sio->mem)
 		return -EINVAL;
 	if (sio->offset % info->block_size || sio->len % info->block_size)
@@ -393,6 +398,7 @@ void srpi_submit(struct srpi_session *s, struct srpi_io *sio)
 		ini_session_refuse(s, &io->cmd, err);
 		return;
 	}
+	s->volumes[sio->volume].is_used = true;
 	io->written = blockdev_volume_of(sio)->written;
 	io->losses = blockdev_volume_of(sio)->losses;
 	if (sio->op == SRPI_EXTENT && blockdev_volume_of(sio)->no_lba_status) {

@@ -351,6 +351,25 @@ enum check {
 	CHECK_UNSAFE,  /* the same, but of another target */
 };
 
+/* A program that has named a volume does not lose it with another one that it has
+ * never used. */
+static bool reconnect_ignores(const struct srpi_session *s,
+			      const struct ini_volume *was)
+{
+	return !was->is_used && !ini_path_wants(s, was);
+}
+
+static bool is_unused_and_gone(const struct srpi_session *s,
+			       const struct ini_volume *was,
+			       const struct ini_volume *now)
+{
+	char what[256];
+
+	return reconnect_ignores(s, was) &&
+	       (!now || find_unanswered(was, now) ||
+		reconnect_compare(was, now, what, sizeof(what)));
+}
+
 /* Unless the result is CHECK_SAME or CHECK_GONE, s->error says why. */
 static enum check check_volume(struct srpi_session *s, struct ini_volume *was,
 			       const struct ini_volume *now)
@@ -360,6 +379,8 @@ static enum check check_volume(struct srpi_session *s, struct ini_volume *was,
 	char what[256];
 
 	if (!now && (s->looking || was->is_gone))
+		return CHECK_GONE;
+	if (is_unused_and_gone(s, was, now))
 		return CHECK_GONE;
 	if (!now) {
 		ini_error_other_volume(s, was, "the target does not show it");
@@ -392,7 +413,7 @@ static void take_volume(struct srpi_session *s, struct ini_volume *was,
 {
 	uint64_t size = was->info.size;
 
-	if (!now) {
+	if (!now || is_unused_and_gone(s, was, now)) {
 		s->reconnect.lost_writes |= ini_volume_gone(was);
 		return;
 	}

@@ -119,7 +119,8 @@ struct ini_volume {
 	 * time. */
 	bool saw_nexus_loss;
 	bool saw_reset;
-	bool is_gone; /* the target has taken it away */
+	bool is_used; /* the program has submitted I/O for it */
+	bool is_gone; /* the target does not show it, or another volume there */
 	/* To be asked for. */
 	bool capacity_changed;
 	bool modes_changed;

@@ -17,7 +17,7 @@ t_target --backing "$T/disk.img,name=disk"
 mount_with() { # OPTION...
 	: >"$L"
 	t_mounts="$t_mounts $M"
-	rdma-fuse -f "$@" "$URI" "$M" 2>>"$L" &
+	rdma-fuse -f "$@" "$URI${VOLUME:-}" "$M" 2>>"$L" &
 	client=$!
 	t_pids="$t_pids $client"
 	t_wait_for 10 test -e "$M/disk" || t_bail "$(cat "$L")"
@@ -180,6 +180,23 @@ again --backing ram:64M,name=disk
 t_check 'memory that was lost is another volume' \
 	said 1 'another volume is there now.*this is final'
 t_check 'it never reads as zeroes' read_fails
+t_check 'unmounts' ends
+stop KILL
+
+# ---- another volume beside the one that is mounted
+
+again --backing "$T/disk.img,name=disk" --backing ram:64M,name=beside
+VOLUME=/disk
+mount_with
+VOLUME=
+stop KILL
+again --backing "$T/disk.img,name=disk"
+t_check 'one that is not mounted may go' dd if="$M/disk" of=/dev/null bs=4k \
+	count=1 iflag=direct status=none
+stop KILL
+again --backing "$T/disk.img,name=disk" --backing "$T/other.img,name=third"
+t_check 'or become another one' dd if="$M/disk" of=/dev/null bs=4k \
+	count=1 iflag=direct status=none
 t_check 'unmounts' ends
 stop KILL
 
