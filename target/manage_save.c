@@ -190,6 +190,18 @@ static bool save_text(struct manage *m, const char *text, bool is_empty,
 	return !err || save_refuse(m, f, err);
 }
 
+/* As a file; to be freed. NULL: no memory. */
+static char *manage_text_of(const json_t *form)
+{
+	char *json = json_dumps(form, JSON_INDENT(2));
+	char *text = NULL;
+
+	if (json && asprintf(&text, "%s\n", json) < 0)
+		text = NULL;
+	free(json);
+	return text;
+}
+
 bool manage_save(struct manage *m, bool force, struct manage_fault *f)
 {
 	json_t *form = NULL;
@@ -200,11 +212,8 @@ bool manage_save(struct manage *m, bool force, struct manage_fault *f)
 		return manage_refuse(f, "configuration", "",
 				     "the target was started without --config");
 	form = manage_saved_form(m);
-	text = form ? json_dumps(form, JSON_INDENT(2)) : NULL;
-	if (text)
-		text = realloc(text, strlen(text) + 2);
+	text = form ? manage_text_of(form) : NULL;
 	if (text) {
-		strcat(text, "\n");
 		good = save_text(m, text, !json_object_get(form, "backing"),
 				 force, f);
 	} else {
