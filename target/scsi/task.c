@@ -267,8 +267,10 @@ void scsi_task_blk(struct scsi_task *task, enum block_kind kind,
 	blk->offset = task->cmd.lba * task->vol->block_size;
 	blk->len = scsi_task_len(task);
 	blk->buf = task->buf;
-	blk->room = task->buf + task->fetch_len;
-	blk->room_len = task->buf_len - task->fetch_len;
+	if (task->buf) {
+		blk->room = task->buf + task->fetch_len;
+		blk->room_len = task->buf_len - task->fetch_len;
+	}
 	blk->stop = &task->stopped;
 	blk->writer = &task->nexus->writers[task->lun];
 	blk->port = task->nexus->initiator.b;
