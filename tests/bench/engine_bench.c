@@ -51,7 +51,7 @@ static void encode(struct rig_chan *ch, struct command *cmd, unsigned int slot)
 #endif
 static APART bool target_turn(struct rig *rig)
 {
-	return reactor_run_once(rig->workers[0].reactor, 0) > 0;
+	return reactor_run_once(rig->target.workers[0].reactor, 0) > 0;
 }
 
 static void settle(struct rig *rig)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/lib/t_rig.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,82 +129,22 @@ uint8_t *rig_disk(void)
 
 /* ---- the target ---- */
 
-static struct sockaddr_in target_addr(void)
+static void open_volume(struct rig *rig, const struct backend_ops *ops,
+			const char *path, const struct rig_options *opt)
 {
-	struct sockaddr_in sin = { .sin_family = AF_INET,
-				   .sin_port = htons(5555) };
-
-	inet_pton(AF_INET, "10.0.0.1", &sin.sin_addr);
-	return sin;
-}
-
-static void open_worker(struct rig *rig, size_t arena_len)
-{
-	struct worker *w = &rig->workers[rig->worker_cnt];
-	struct worker_options opt = {
-		.index = rig->worker_cnt++,
-		.arena_len = arena_len ? arena_len : 4u << 20,
-	};
-	struct xp_config cfg = { .recv_len = CHANNEL_IT_IU_LEN,
-				 .recv_aligned_at = SRP_IMM_OFFSET };
-	struct error e;
-	struct xp *xp;
-
-	assert_int_equal(worker_open(w, &opt, &e), 0);
-	cfg.reactor = w->reactor;
-	assert_int_equal(t_xp_create(rig->hub, &cfg, &xp), 0);
-	assert_int_equal(worker_add_xp(w, xp, &e), 0);
-}
-
-static void open_volume(struct rig *rig, unsigned int lun,
-			const struct backend_ops *ops, const char *path,
-			const struct rig_options *opt)
-{
-	const char *allow = opt->allow_lun[lun];
+	const char *allow = opt->allow_lun[rig->target.luns.cnt];
 	struct volume_spec spec = { .ops = ops,
 				    .block_size = RIG_BLOCK,
 				    .removable = opt->removable,
 				    .direct = -1 };
-	struct error e;
 	char msg[256];
 
 	strcpy(spec.path, path);
 	if (allow)
 		assert_true(
 			access_rules_add(&spec.allow, allow, msg, sizeof(msg)));
-	snprintf(spec.name, sizeof(spec.name), "vol%u", lun);
-	assert_int_equal(volume_open(&spec, lun, &rig->luns.vol[lun], &e), 0);
-	rig->luns.cnt++;
-	for (unsigned int i = 0; i < rig->worker_cnt; i++)
-		assert_int_equal(worker_add_volume(&rig->workers[i],
-						   rig->luns.vol[lun], &e),
-				 0);
-}
-
-static void stopped(struct port *port)
-{
-	((struct rig *)port->user)->stopped = true;
-}
-
-static void open_port(struct rig *rig)
-{
-	struct sockaddr_in addr = target_addr();
-	struct error e;
-
-	rig->port.workers = rig->workers;
-	rig->port.worker_cnt = rig->worker_cnt;
-	rig->port.luns = &rig->luns;
-	rig->port.stopped = stopped;
-	rig->port.user = rig;
-	rig->id = srp_port_id_make(0x1122334455667788, 0x99aabbccddeeff00);
-	port_init(&rig->port, &rig->id);
-	assert_int_equal(
-		port_listen(&rig->port,
-			    xp_kind(rig->workers[0].xp[XP_VERBS]
-					    ? rig->workers[0].xp[XP_VERBS]
-					    : rig->workers[0].xp[XP_TCP]),
-			    (struct sockaddr *)&addr, sizeof(addr), &e),
-		0);
+	t_port_attach_volume(&rig->target,
+			     t_port_open_volume(&rig->target, &spec));
 }
 
 static void open_peer(struct rig *rig)
@@ -232,21 +170,21 @@ struct rig *rig_create(const struct rig_options *opt)
 	char msg[256];
 
 	assert_non_null(rig);
-	lun_map_init(&rig->luns);
 	if (!opt)
 		opt = &defaults;
 	is_thin = opt->thin;
 	log_level = LOG_ERROR;
 	rig->hub = t_fabric_create();
-	while (rig->worker_cnt < (opt->workers ? opt->workers : 1))
-		open_worker(rig, opt->arena_len);
-	open_volume(rig, RIG_DISK, &disk_ops, "disk", opt);
-	open_volume(rig, RIG_RAM, &backend_ram, "8M", opt);
+	for (unsigned int i = 0; i < (opt->workers ? opt->workers : 1); i++)
+		t_port_add_worker(&rig->target, rig->hub,
+				  opt->arena_len ? opt->arena_len : 4u << 20);
+	open_volume(rig, &disk_ops, "disk", opt);
+	open_volume(rig, &backend_ram, "8M", opt);
 	if (opt->allow)
-		assert_true(access_rules_add(&rig->port.allow, opt->allow, msg,
-					     sizeof(msg)));
-	rig->port.limits = opt->limits;
-	open_port(rig);
+		assert_true(access_rules_add(&rig->target.port.allow,
+					     opt->allow, msg, sizeof(msg)));
+	rig->target.port.limits = opt->limits;
+	t_port_start(&rig->target, rig->target.worker_cnt);
 	open_peer(rig);
 	return rig;
 }
@@ -255,9 +193,7 @@ static bool turn(struct rig *rig)
 {
 	bool busy = reactor_run_once(rig->peer_reactor, 0) > 0;
 
-	for (unsigned int i = 0; i < rig->worker_cnt; i++)
-		busy |= reactor_run_once(rig->workers[i].reactor, 0) > 0;
-	return busy;
+	return t_port_turn(&rig->target) || busy;
 }
 
 void rig_settle(struct rig *rig)
@@ -269,42 +205,26 @@ void rig_settle(struct rig *rig)
 		idle = turn(rig) ? 0 : idle + 1;
 }
 
-size_t rig_used(const struct rig *rig)
-{
-	size_t used = 0;
-
-	for (unsigned int i = 0; i < rig->worker_cnt; i++)
-		used += arena_used(rig->workers[i].arena) +
-			arena_used(rig->workers[i].tables);
-	return used;
-}
-
 void rig_destroy(struct rig *rig)
 {
 	t_fabric_hold_completions(rig->hub, false);
 	t_fabric_let_go(rig->hub, UINT32_MAX);
 	rig_hold(false);
 	rig_release(rig);
-	if (!rig->port.stopping)
-		port_stop(&rig->port);
+	if (!rig->target.port.stopping)
+		port_stop(&rig->target.port);
 	rig_settle(rig);
-	assert_true(rig->stopped);
-	assert_int_equal(rig->port.login_cnt, 0);
-	assert_int_equal(rig_used(rig), 0);
+	assert_true(rig->target.stopped);
+	if (t_port_leftover(&rig->target))
+		fail_msg("%s is left", t_port_leftover(&rig->target));
 	assert_int_equal(t_fabric_rnr(rig->hub), 0);
-	port_fini(&rig->port);
+	t_port_end(&rig->target);
 	xp_mr_free(rig->mem_mr);
 	xp_destroy(rig->peer_xp);
 	reactor_destroy(rig->peer_reactor);
 	free(rig->mem);
-	for (unsigned int i = 0; i < rig->worker_cnt; i++) {
-		for (unsigned int k = 0; k < rig->luns.cnt; k++)
-			worker_remove_volume(&rig->workers[i],
-					     rig->luns.vol[k]);
-		worker_close(&rig->workers[i]);
-	}
-	for (unsigned int k = 0; k < rig->luns.cnt; k++)
-		volume_close(rig->luns.vol[k]);
+	t_port_close_volumes(&rig->target);
+	t_port_close_workers(&rig->target);
 	t_fabric_destroy(rig->hub);
 	free(rig);
 }
@@ -359,14 +279,14 @@ struct srp_login_req rig_login_req(const struct rig *rig, unsigned int who,
 		.imm_data = true,
 		.imm_offset = SRP_IMM_OFFSET,
 		.initiator = srp_port_id_make(0, who),
-		.target = rig->id,
+		.target = t_port_name(),
 	};
 }
 
 struct rig_chan *rig_connect_begin(struct rig *rig,
 				   const struct srp_login_req *req)
 {
-	struct sockaddr_in addr = target_addr();
+	struct sockaddr_in addr = t_port_addr();
 	struct rig_chan *ch = calloc(1, sizeof(*ch));
 	uint8_t pdata[SRP_LOGIN_REQ_SIZE];
 	struct xp_chan_params params = {

@@ -19,15 +19,13 @@
 
 #include "protocol/srp_iu.h"
 #include "protocol/srp_login.h"
-#include "target/port/port.h"
 #include "target/port/request.h"
-#include "tests/lib/t_fabric.h"
+#include "tests/lib/t_port.h"
 
-#define RIG_WORKERS 2
-#define RIG_BLOCK   512
-#define RIG_SIZE    (8u << 20)	/* of each volume, bytes */
-#define RIG_MEM	    (12u << 20) /* of an initiator, bytes */
-#define RIG_IUS	    256
+#define RIG_BLOCK 512
+#define RIG_SIZE  (8u << 20)  /* of each volume, bytes */
+#define RIG_MEM	  (12u << 20) /* of an initiator, bytes */
+#define RIG_IUS	  256
 
 /* LUNs */
 enum {
@@ -59,12 +57,7 @@ struct rig_chan {
 
 struct rig {
 	struct t_fabric *hub;
-	struct worker workers[RIG_WORKERS];
-	unsigned int worker_cnt;
-	struct lun_map luns;
-	struct port port;
-	struct srp_port_id id;
-	bool stopped;
+	struct t_port target;
 
 	struct reactor *peer_reactor;
 	struct xp *peer_xp;
@@ -189,8 +182,5 @@ void rig_fail_flushes(bool fail);
 uint8_t *rig_disk(void);
 /* What it measures from now on, bytes. */
 void rig_set_size(uint64_t size);
-
-/* Bytes of data buffers and descriptor lists that are out. */
-size_t rig_used(const struct rig *rig);
 
 #endif

@@ -149,7 +149,7 @@ static void who_may_see_nothing_is_refused(void **state)
 
 	assert_true(gets_in(rig, 1, "10.0.0.7"));
 	assert_false(gets_in(rig, 1, "10.0.1.7"));
-	assert_int_equal(rig->port.login_cnt, 0);
+	assert_int_equal(rig->target.port.login_cnt, 0);
 	rig_destroy(rig);
 }
 
@@ -382,8 +382,8 @@ static void extended_copy_finds_no_hidden_volume(void **state)
 {
 	struct rig_chan *ch[2];
 	struct rig *rig = two_views(&ch[0], &ch[1]);
-	const struct volume *disk = rig->luns.vol[RIG_DISK];
-	const struct volume *ram = rig->luns.vol[RIG_RAM];
+	const struct volume *disk = rig->target.luns.vol[RIG_DISK];
+	const struct volume *ram = rig->target.luns.vol[RIG_RAM];
 
 	rig_expect_status(ch[0], extended_copy(ch[0], disk, disk),
 			  SCSI_STATUS_GOOD);
@@ -438,8 +438,8 @@ static void reset_reaches_a_volume_by_any_number(void **state)
 	uint64_t tmf;
 	char msg[256];
 
-	assert_true(access_rules_add(&rig->luns.vol[RIG_DISK]->allow, "all",
-				     msg, sizeof(msg)));
+	assert_true(access_rules_add(&rig->target.luns.vol[RIG_DISK]->allow,
+				     "all", msg, sizeof(msg)));
 	t_fabric_come_from(rig->hub, "10.0.0.1");
 	one = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	t_fabric_come_from(rig->hub, "10.0.0.2");
@@ -470,15 +470,15 @@ static void read_only_is_per_initiator(void **state)
 	const uint8_t sense6[6] = { 0x1a, [2] = 0x3f, [4] = 64 };
 	struct rig_options opt = { .allow_lun = { "10.0.0.1:ro", "10.0.0.1" } };
 	struct rig *rig = rig_create(&opt);
-	const struct volume *disk = rig->luns.vol[RIG_DISK];
-	const struct volume *ram = rig->luns.vol[RIG_RAM];
+	const struct volume *disk = rig->target.luns.vol[RIG_DISK];
+	const struct volume *ram = rig->target.luns.vol[RIG_RAM];
 	struct rig_cmd w = rig_write(RIG_DISK, 7, 1);
 	struct srp_desc desc;
 	struct rig_chan *one;
 	struct rig_chan *two;
 	char msg[256];
 
-	assert_true(access_rules_add(&rig->luns.vol[RIG_DISK]->allow,
+	assert_true(access_rules_add(&rig->target.luns.vol[RIG_DISK]->allow,
 				     "10.0.0.2", msg, sizeof(msg)));
 	t_fabric_come_from(rig->hub, "10.0.0.1");
 	one = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);

@@ -89,7 +89,7 @@ static void begin(struct pair *p)
 
 	make_dir();
 	p->rig = rig_create(NULL);
-	vol = p->rig->luns.vol[RIG_DISK];
+	vol = p->rig->target.luns.vol[RIG_DISK];
 	vol->dev.backend->info.life.rdev = 7;
 	open_record(vol, "boot");
 	req = rig_login_req(p->rig, 2, SRP_MULTICHAN_SINGLE);

@@ -158,7 +158,7 @@ static void what_is_written_is_read_back(void **state)
 	assert_int_equal(rig_rsp(ch, tag)->resid_flags, 0);
 	assert_memory_equal(rig->mem, rig->mem + back, len);
 	assert_int_equal(rig->mem[back + len], 0);
-	assert_int_equal(rig_used(rig), 0);
+	assert_int_equal(t_port_used(&rig->target), 0);
 	rig_chan_free(ch);
 	rig_destroy(rig);
 }
@@ -205,7 +205,7 @@ static void immediate_data_moves_when_the_disk_wants_more_room(void **state)
 	same.imm = rig->mem;
 	rig_hold(true);
 	tag = rig_cmd(ch, &same);
-	assert_true(rig_used(rig) > 0);
+	assert_true(t_port_used(&rig->target) > 0);
 	rig_hold(false);
 	rig_release(rig);
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
@@ -387,7 +387,7 @@ static void bad_iu_hurts_nobody_else(void **state)
 		assert_true(ch->closed);
 		break;
 	}
-	assert_int_equal(rig_used(rig), 0);
+	assert_int_equal(t_port_used(&rig->target), 0);
 	rig_expect_alive(other);
 	rig_chan_free(ch);
 	rig_chan_free(other);
@@ -406,7 +406,7 @@ static void bad_iu_is_refused_as_d_sense_says(void **state)
 	size_t len = all_hex(row->hex, iu, sizeof(iu));
 
 	rig_expect_alive(ch);
-	rig->luns.vol[RIG_DISK]->info.d_sense = true;
+	rig->target.luns.vol[RIG_DISK]->info.d_sense = true;
 	rig_send(ch, iu, len);
 	rsp = rig_rsp(ch, 0x7777777777777777);
 	if (row->end == ANSWERED || row->end == REFUSED) {
@@ -541,7 +541,7 @@ static void wrong_key_ends_only_that_channel(void **state)
 					.desc_cnt = 1 };
 	rig_cmd(ch, &w);
 	assert_true(ch->closed);
-	assert_int_equal(rig_used(rig), 0);
+	assert_int_equal(t_port_used(&rig->target), 0);
 	rig_expect_alive(other);
 	rig_chan_free(ch);
 	rig_chan_free(other);
@@ -590,7 +590,7 @@ static void more_requests_than_credits_end_the_channel(void **state)
 	rig_hold(false);
 	rig_expect_alive(other);
 	rig_release(rig);
-	assert_int_equal(rig_used(rig), 0);
+	assert_int_equal(t_port_used(&rig->target), 0);
 	rig_chan_free(ch);
 	rig_chan_free(other);
 	rig_destroy(rig);
@@ -685,7 +685,7 @@ static void greedy_initiator_leaves_room_for_others(void **state)
 	t_fabric_hold_completions(rig->hub, true);
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
 		tags[i] = rig_send_rw(greedy, &w, RIG_DIRECT, 0, 512 * BLK);
-	assert_int_equal(rig_used(rig), 1u << 20);
+	assert_int_equal(t_port_used(&rig->target), 1u << 20);
 	for (size_t i = 0; i < 5; i++) {
 		tag = rig_send_rw(modest, &r, RIG_DIRECT, 1u << 20, 8 * BLK);
 		rig_expect_status(modest, tag, SCSI_STATUS_GOOD);
@@ -810,10 +810,10 @@ static void fence_is_bounded(void **state)
 	rig_expect_alive(old);
 	rig_hold(true);
 	rig_send_write(old, 9, 0x01);
-	rig->port.fence_ms = 1;
+	rig->target.port.fence_ms = 1;
 	new = rig_connect(rig, &req);
 	while (!new->closed)
-		reactor_run_once(rig->workers[0].reactor, 10),
+		reactor_run_once(rig->target.workers[0].reactor, 10),
 			reactor_run_once(rig->peer_reactor, 0);
 	assert_true(new->rejected);
 	assert_int_equal(new->rej.reason, SRP_REJ_NO_RESOURCES);
@@ -864,7 +864,7 @@ static const char *workers_of(const struct rig *rig, unsigned int who)
 {
 	const struct srp_login_req req =
 		rig_login_req(rig, who, SRP_MULTICHAN_MULTI);
-	struct list *nexuses = (struct list *)&rig->port.nexuses;
+	struct list *nexuses = (struct list *)&rig->target.port.nexuses;
 	const struct nexus *nexus =
 		nexus_find(nexuses, &req.initiator, &req.target);
 	static char digits[8];
@@ -920,11 +920,11 @@ static void stop_answers_what_is_in_flight(void **state)
 	rig_expect_alive(ch);
 	rig_hold(true);
 	tag = rig_send_write(ch, 9, 0x42);
-	port_stop(&rig->port);
+	port_stop(&rig->target.port);
 	rig_settle(rig);
 	assert_true(idle->closed);
 	assert_false(ch->closed);
-	assert_false(rig->stopped);
+	assert_false(rig->target.stopped);
 	late = rig_cmd(ch, &tur);
 	assert_null(rig_rsp(ch, late));
 	rig_hold(false);
@@ -932,7 +932,7 @@ static void stop_answers_what_is_in_flight(void **state)
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
 	assert_null(rig_rsp(ch, late));
 	assert_true(ch->closed);
-	assert_true(rig->stopped);
+	assert_true(rig->target.stopped);
 	rig_chan_free(ch);
 	rig_chan_free(idle);
 	rig_destroy(rig);
@@ -949,13 +949,13 @@ static void login_that_waits_is_refused_at_stop(void **state)
 	rig_hold(true);
 	rig_send_write(old, 9, 0x01);
 	new = rig_connect(rig, &req);
-	port_stop(&rig->port);
+	port_stop(&rig->target.port);
 	rig_settle(rig);
 	assert_true(new->closed);
-	assert_false(rig->stopped);
+	assert_false(rig->target.stopped);
 	rig_hold(false);
 	rig_release(rig);
-	assert_true(rig->stopped);
+	assert_true(rig->target.stopped);
 	rig_chan_free(old);
 	rig_chan_free(new);
 	rig_destroy(rig);
@@ -991,8 +991,8 @@ static void nothing_is_lost_wherever_the_fabric_breaks(void **state)
 		broke = ch->closed;
 		t_fabric_break_at(rig->hub, 0);
 		if (broke) {
-			assert_int_equal(rig_used(rig), 0);
-			assert_int_equal(rig->port.login_cnt, 0);
+			assert_int_equal(t_port_used(&rig->target), 0);
+			assert_int_equal(rig->target.port.login_cnt, 0);
 		}
 		rig_chan_free(ch);
 		rig_destroy(rig);

@@ -30,7 +30,7 @@ static struct pair pair_begin(void)
 
 	p.one = rig_login(p.rig, 1, SRP_MULTICHAN_SINGLE);
 	p.two = rig_login(p.rig, 2, SRP_MULTICHAN_SINGLE);
-	p.vol = p.rig->luns.vol[RIG_DISK];
+	p.vol = p.rig->target.luns.vol[RIG_DISK];
 	rig_clear_ua(p.one, RIG_DISK, NULL);
 	rig_clear_ua(p.two, RIG_DISK, NULL);
 	return p;
@@ -242,7 +242,7 @@ static uint64_t send_copy(struct rig_chan *ch)
 	wire_put32(b + 8, SEGMENT_LEN);
 	for (unsigned int i = 0; i < 2; i++) {
 		const struct volume *vol =
-			ch->rig->luns.vol[i ? RIG_DISK : RIG_RAM];
+			ch->rig->target.luns.vol[i ? RIG_DISK : RIG_RAM];
 		uint8_t *d = b + 16 + i * TARGET_LEN;
 
 		d[0] = 0xe4;

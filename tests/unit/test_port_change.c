@@ -31,25 +31,25 @@ static struct leaving begin_to_leave(struct rig *rig, unsigned int lun)
 {
 	return (struct leaving){
 		.rig = rig,
-		.vol = rig->luns.vol[lun],
+		.vol = rig->target.luns.vol[lun],
 		.eviction.done = on_evicted,
 	};
 }
 
 static void leave(struct leaving *l)
 {
-	port_volume_leaves(&l->rig->port, l->vol);
-	assert_int_equal(task_mgmt_evict(&l->rig->port, l->vol, &l->eviction),
-			 0);
+	port_volume_leaves(&l->rig->target.port, l->vol);
+	assert_int_equal(
+		task_mgmt_evict(&l->rig->target.port, l->vol, &l->eviction), 0);
 	rig_settle(l->rig);
 }
 
 static void detach(struct leaving *l)
 {
 	assert_true(l->evicted);
-	port_volume_gone(&l->rig->port, l->vol);
-	for (unsigned int i = 0; i < l->rig->worker_cnt; i++)
-		worker_remove_volume(&l->rig->workers[i], l->vol);
+	port_volume_gone(&l->rig->target.port, l->vol);
+	for (unsigned int i = 0; i < l->rig->target.worker_cnt; i++)
+		worker_remove_volume(&l->rig->target.workers[i], l->vol);
 }
 
 /* The same volume comes again, as another one does. */
@@ -57,11 +57,12 @@ static void come_back(struct leaving *l)
 {
 	struct error e;
 
-	for (unsigned int i = 0; i < l->rig->worker_cnt; i++)
-		assert_int_equal(
-			worker_add_volume(&l->rig->workers[i], l->vol, &e), 0);
+	for (unsigned int i = 0; i < l->rig->target.worker_cnt; i++)
+		assert_int_equal(worker_add_volume(&l->rig->target.workers[i],
+						   l->vol, &e),
+				 0);
 	l->vol->leaving = false;
-	port_volume_added(&l->rig->port, l->vol);
+	port_volume_added(&l->rig->target.port, l->vol);
 }
 
 static void expect_sense(const struct rig_chan *ch, uint64_t tag,
@@ -109,12 +110,12 @@ static void idle_volume_goes_and_comes(void **state)
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
 	rig_clear_ua(ch, RIG_RAM, NULL);
-	assert_non_null(port_volume_user(&rig->port, l.vol));
+	assert_non_null(port_volume_user(&rig->target.port, l.vol));
 	leave(&l);
 	expect_sense(ch, test_unit(ch, RIG_RAM), SCSI_ASC_LUN_NOT_SUPPORTED);
 	assert_int_equal(reported_luns(ch), 1);
 	detach(&l);
-	assert_null(port_volume_user(&rig->port, l.vol));
+	assert_null(port_volume_user(&rig->target.port, l.vol));
 	assert_int_equal(rig_clear_ua(ch, RIG_DISK, &asc), 1);
 	assert_int_equal(asc, SCSI_ASC_REPORTED_LUNS_CHANGED);
 	expect_sense(ch, test_unit(ch, RIG_RAM), SCSI_ASC_LUN_NOT_SUPPORTED);
@@ -204,7 +205,7 @@ static void reset_ends_before_a_volume_goes(void **state)
 	rig_hold(false);
 	rig_expect_code(ch, reset, SRP_RSP_COMPLETE);
 	for (unsigned int i = 0; !l.evicted && i < 10; i++) {
-		reactor_skip(rig->workers[0].reactor, 1000);
+		reactor_skip(rig->target.workers[0].reactor, 1000);
 		rig_settle(rig);
 	}
 	detach(&l);
@@ -240,14 +241,14 @@ static void hidden_volume_takes_the_place(void **state)
 	struct rig *rig = two_workers();
 	struct rig_chan *ch;
 	struct leaving l = begin_to_leave(rig, RIG_DISK);
-	struct volume *other = rig->luns.vol[RIG_RAM];
+	struct volume *other = rig->target.luns.vol[RIG_RAM];
 
 	other->lun = RIG_DISK;
 	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	assert_null(port_volume_user(&rig->port, other));
+	assert_null(port_volume_user(&rig->target.port, other));
 	leave(&l);
 	detach(&l);
-	assert_non_null(port_volume_user(&rig->port, other));
+	assert_non_null(port_volume_user(&rig->target.port, other));
 	rig_clear_ua(ch, RIG_DISK, NULL);
 	/* A second channel sees the same. */
 	rig_chan_free(rig_login(rig, 1, SRP_MULTICHAN_MULTI));
@@ -269,10 +270,10 @@ static void new_rules_end_who_would_see_less(void **state)
 	one = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	t_fabric_come_from(rig->hub, "10.0.0.2");
 	two = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
-	assert_int_equal(port_rules_changed(&rig->port), 0);
-	assert_true(access_rules_add(&rig->port.allow, "10.0.0.1", msg,
+	assert_int_equal(port_rules_changed(&rig->target.port), 0);
+	assert_true(access_rules_add(&rig->target.port.allow, "10.0.0.1", msg,
 				     sizeof(msg)));
-	assert_int_equal(port_rules_changed(&rig->port), 1);
+	assert_int_equal(port_rules_changed(&rig->target.port), 1);
 	rig_settle(rig);
 	rig_expect_alive(one);
 	assert_true(two->closed);
@@ -290,14 +291,14 @@ static void session_is_listed_and_ended(void **state)
 	struct srp_login_req own = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct port_session sessions[1];
 
-	assert_int_equal(port_sessions(&rig->port, sessions, 1), 1);
+	assert_int_equal(port_sessions(&rig->target.port, sessions, 1), 1);
 	assert_int_equal(sessions[0].channels, 1);
 	assert_int_equal(sessions[0].volumes, RIG_LUNS);
-	assert_false(port_kick(&rig->port, &other.initiator));
-	assert_true(port_kick(&rig->port, &own.initiator));
+	assert_false(port_kick(&rig->target.port, &other.initiator));
+	assert_true(port_kick(&rig->target.port, &own.initiator));
 	rig_settle(rig);
 	assert_true(ch->closed);
-	assert_int_equal(port_sessions(&rig->port, sessions, 1), 0);
+	assert_int_equal(port_sessions(&rig->target.port, sessions, 1), 0);
 	rig_chan_free(ch);
 	rig_destroy(rig);
 }

@@ -63,8 +63,8 @@ static void make_list(const struct rig *rig, unsigned int from, unsigned int to,
 	memset(b, 0, LIST_LEN);
 	wire_put16(b + 2, 2 * TARGET_LEN);
 	wire_put32(b + 8, PIECES * SEGMENT_LEN);
-	put_target(b + 16, rig->luns.vol[from]);
-	put_target(b + 16 + TARGET_LEN, rig->luns.vol[to]);
+	put_target(b + 16, rig->target.luns.vol[from]);
+	put_target(b + 16 + TARGET_LEN, rig->target.luns.vol[to]);
 	for (unsigned int i = 0; i < PIECES; i++)
 		put_segment(b + 16 + 2 * TARGET_LEN + i * SEGMENT_LEN, i);
 }
@@ -90,7 +90,7 @@ static const uint8_t *content(const struct rig *rig, unsigned int lun)
 {
 	return lun == RIG_DISK
 		       ? rig_disk()
-		       : rig->luns.vol[RIG_RAM]->dev.backend->info.memory;
+		       : rig->target.luns.vol[RIG_RAM]->dev.backend->info.memory;
 }
 
 static void fill_source(const struct rig *rig, unsigned int lun)
@@ -169,7 +169,7 @@ static void begin(struct initiators *in)
 
 static void end(struct initiators *in)
 {
-	assert_int_equal(rig_used(in->rig), 0);
+	assert_int_equal(t_port_used(&in->rig->target), 0);
 	for (unsigned int i = 0; i < WHOS; i++) {
 		if (!in->of[i]->closed)
 			rig_expect_alive(in->of[i]);

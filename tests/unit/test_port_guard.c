@@ -18,8 +18,8 @@
 /* Lets @ms pass on the target's workers, then all happen that is due. */
 static void pass(struct rig *rig, uint64_t ms)
 {
-	for (unsigned int i = 0; i < rig->worker_cnt; i++)
-		reactor_skip(rig->workers[i].reactor, ms);
+	for (unsigned int i = 0; i < rig->target.worker_cnt; i++)
+		reactor_skip(rig->target.workers[i].reactor, ms);
 	rig_settle(rig);
 }
 
@@ -27,7 +27,8 @@ static void pass(struct rig *rig, uint64_t ms)
 static struct xp_chan *target_end(struct rig *rig, unsigned int who)
 {
 	struct srp_port_id id = srp_port_id_make(0, who);
-	struct nexus *nexus = nexus_find(&rig->port.nexuses, &id, &rig->id);
+	struct srp_port_id name = t_port_name();
+	struct nexus *nexus = nexus_find(&rig->target.port.nexuses, &id, &name);
 
 	assert_non_null(nexus);
 	return list_first(&nexus->channels, struct channel, at_port.nexus_node)
@@ -90,8 +91,8 @@ static void initiator_that_stops_is_disconnected(void **state)
 	}
 	pass(rig, WATCHDOG_RDMA_TIMEOUT_MS / 4);
 	assert_true(ch->closed);
-	assert_int_equal(rig_used(rig), 0);
-	assert_int_equal(rig->port.login_cnt, 1);
+	assert_int_equal(t_port_used(&rig->target), 0);
+	assert_int_equal(rig->target.port.login_cnt, 1);
 	rig_expect_alive(other);
 	assert_false(other->closed);
 	/* What the stopped one held of the volume is free again. */
@@ -154,17 +155,17 @@ static void stuck_disk_does_not_keep_a_target_from_ending(void **state)
 	rig_expect_alive(ch);
 	rig_hold(true);
 	rw(ch, rig_write(RIG_DISK, 0, 8), 0, 8 * BLK);
-	port_stop(&rig->port);
+	port_stop(&rig->target.port);
 	rig_settle(rig);
 	pass(rig, CHANNEL_DRAIN_MS - 100);
 	assert_false(ch->closed);
 	pass(rig, 200);
 	assert_true(ch->closed);
 	/* The write may still reach the medium: the port waits for it. */
-	assert_false(rig->stopped);
+	assert_false(rig->target.stopped);
 	rig_hold(false);
 	rig_release(rig);
-	assert_true(rig->stopped);
+	assert_true(rig->target.stopped);
 	rig_chan_free(ch);
 	rig_destroy(rig);
 }
@@ -175,9 +176,9 @@ static void idle_worker_is_not_woken(void **state)
 	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 
 	rig_expect_alive(ch);
-	assert_true(rig->workers[0].watching);
+	assert_true(rig->target.workers[0].watching);
 	pass(rig, WATCHDOG_RDMA_TIMEOUT_MS / 4);
-	assert_false(rig->workers[0].watching);
+	assert_false(rig->target.workers[0].watching);
 	rig_chan_free(ch);
 	rig_destroy(rig);
 }
@@ -194,7 +195,7 @@ static void initiator_that_is_gone_is_noticed(void **state)
 	t_fabric_cut(target_end(rig, 1));
 	pass(rig, 2 * XP_KEEPALIVE_MS);
 	pass(rig, XP_KEEPALIVE_MS);
-	assert_int_equal(rig->port.login_cnt, 1);
+	assert_int_equal(rig->target.port.login_cnt, 1);
 	assert_false(other->closed);
 	rig_chan_free(ch);
 	rig_chan_free(other);
@@ -328,8 +329,8 @@ static void logins_are_limited(void **state)
 		if (old[i])
 			rig_chan_free(old[i]);
 	}
-	assert_int_equal(rig->port.half_open_cnt, 0);
-	assert_true(list_empty(&rig->port.quotas));
+	assert_int_equal(rig->target.port.half_open_cnt, 0);
+	assert_true(list_empty(&rig->target.port.quotas));
 	rig_destroy(rig);
 }
 
@@ -370,7 +371,7 @@ static void flood_of_logins_harms_nobody(void **state)
 	}
 	for (unsigned int i = 0; i < ARRAY_SIZE(flood); i++)
 		rig_chan_free(flood[i]);
-	assert_int_equal(rig->port.login_cnt, 1);
+	assert_int_equal(rig->target.port.login_cnt, 1);
 	rig_chan_free(ch);
 	rig_destroy(rig);
 }

@@ -536,8 +536,9 @@ static void answer_aer(struct rig_chan *ch, uint64_t tag)
 static void grow(struct rig *rig, uint64_t size)
 {
 	rig_set_size(size);
-	assert_int_equal(volume_measure(rig->luns.vol[RIG_DISK]), 1);
-	port_capacity_changed(&rig->port, rig->luns.vol[RIG_DISK]);
+	assert_int_equal(volume_measure(rig->target.luns.vol[RIG_DISK]), 1);
+	port_capacity_changed(&rig->target.port,
+			      rig->target.luns.vol[RIG_DISK]);
 	rig_settle(rig);
 }
 
@@ -557,7 +558,7 @@ static void growth_is_told_by_a_unit_attention(void **state)
 	assert_int_equal(asc, SCSI_ASC_CAPACITY_CHANGED);
 	rig_expect_status(ch, rig_cmd(ch, &read), SCSI_STATUS_GOOD);
 	rig_expect_status(ch, rig_cmd(ch, &tur), SCSI_STATUS_GOOD);
-	assert_int_equal(rig->luns.vol[RIG_DISK]->blocks, blocks + 1);
+	assert_int_equal(rig->target.luns.vol[RIG_DISK]->blocks, blocks + 1);
 	/* ib_srp does not ask for it. */
 	assert_null(find_iu(ch, SRP_AER_REQ, 0));
 	rig_chan_free(ch);
@@ -567,7 +568,7 @@ static void growth_is_told_by_a_unit_attention(void **state)
 static void what_has_not_grown_stays(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct volume *vol = rig->luns.vol[RIG_DISK];
+	struct volume *vol = rig->target.luns.vol[RIG_DISK];
 
 	assert_int_equal(volume_measure(vol), 0);
 	rig_set_size(RIG_SIZE + BLK - 1);
@@ -575,7 +576,7 @@ static void what_has_not_grown_stays(void **state)
 	rig_set_size(RIG_SIZE - 1);
 	assert_true(volume_measure(vol) < 0);
 	assert_int_equal(vol->blocks, RIG_SIZE / BLK);
-	assert_int_equal(volume_measure(rig->luns.vol[RIG_RAM]), 0);
+	assert_int_equal(volume_measure(rig->target.luns.vol[RIG_RAM]), 0);
 	rig_destroy(rig);
 }
 
@@ -600,7 +601,7 @@ static void growth_is_told_by_an_aer_to_who_asks(void **state)
 	const uint8_t *sense;
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
-	rig->luns.vol[RIG_DISK]->info.d_sense = row->d_sense;
+	rig->target.luns.vol[RIG_DISK]->info.d_sense = row->d_sense;
 	grow(rig, RIG_SIZE + BLK);
 	iu = find_iu(ch, SRP_AER_REQ, 0);
 	assert_non_null(iu);
@@ -676,7 +677,7 @@ static void stop_is_told_by_a_logout(void **state)
 	rig_clear_ua(ch, RIG_DISK, NULL);
 	rig_hold(true);
 	last = write_block(ch, 0);
-	port_stop(&rig->port);
+	port_stop(&rig->target.port);
 	rig_settle(rig);
 	assert_null(find_iu(ch, SRP_T_LOGOUT, 0));
 	rig_release(rig);
@@ -697,7 +698,7 @@ static void idle_login_gets_no_logout(void **state)
 	struct rig *rig = rig_create(NULL);
 	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 
-	port_stop(&rig->port);
+	port_stop(&rig->target.port);
 	rig_settle(rig);
 	assert_int_equal(ch->iu_cnt, 0);
 	assert_true(ch->closed);
@@ -828,7 +829,7 @@ static struct formatting formatting(void)
 
 static void let_format_end(struct formatting *f)
 {
-	const struct volume *vol = f->rig->luns.vol[RIG_DISK];
+	const struct volume *vol = f->rig->target.luns.vol[RIG_DISK];
 
 	assert_int_equal(volume_state(vol), VOLUME_FORMATTING);
 	rig_hold(false);
@@ -891,13 +892,13 @@ static void job_aborted_before_its_turn_does_not_begin(void **state)
 	const struct early_row *row = *state;
 	struct rig *rig = rig_create(NULL);
 	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct volume *vol = rig->luns.vol[RIG_DISK];
+	struct volume *vol = rig->target.luns.vol[RIG_DISK];
 	struct unit_turn turn;
 	uint64_t tag;
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
 	rig_hold(true);
-	unit_turn_take(vol, &rig->workers[0].block, &turn, have_turn);
+	unit_turn_take(vol, &rig->target.workers[0].block, &turn, have_turn);
 	tag = rig_cmd(ch, &row->cmd);
 	assert_null(rig_rsp(ch, tag));
 	assert_int_not_equal(volume_state(vol), VOLUME_READY);
@@ -926,7 +927,7 @@ static void refusals_of_the_port_go_by_d_sense(void **state)
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
 	for (int d_sense = 0; d_sense < 2; d_sense++) {
-		rig->luns.vol[RIG_DISK]->info.d_sense = d_sense;
+		rig->target.luns.vol[RIG_DISK]->info.d_sense = d_sense;
 		rsp = rig_rsp(ch, rig_cmd(ch, &cmd));
 		assert_non_null(rsp);
 		assert_int_equal(rsp->status, SCSI_STATUS_CHECK_CONDITION);

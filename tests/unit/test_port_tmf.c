@@ -119,7 +119,7 @@ static bool is_ended(const struct tmf_case *row)
 /* Takes all data buffers, so that the next command waits. */
 static void *take_buffers(struct rig *rig)
 {
-	struct arena *a = rig->workers[0].arena;
+	struct arena *a = rig->target.workers[0].arena;
 
 	return arena_get(a, arena_len(a));
 }
@@ -155,7 +155,7 @@ static uint64_t bring(struct rig *rig, struct rig_chan *ch, enum where where,
 
 static void let_go(struct rig *rig, enum where where, void *block)
 {
-	arena_put(rig->workers[0].arena, block);
+	arena_put(rig->target.workers[0].arena, block);
 	t_fabric_hold_completions(rig->hub, false);
 	t_fabric_let_go(rig->hub, UINT32_MAX);
 	rig_hold(false);
@@ -254,7 +254,7 @@ static void tmf_in_every_state(void **state)
 	check_medium(row);
 	/* Every request that was sent has given its credit back. */
 	assert_int_equal(sum_of_deltas(ch), ch->next_tag - 0x1000);
-	assert_int_equal(rig_used(rig), 0);
+	assert_int_equal(t_port_used(&rig->target), 0);
 	rig_expect_alive(ch);
 	rig_chan_free(ch);
 	rig_chan_free(second);
@@ -476,10 +476,10 @@ static void channel_may_close_while_its_tmf_waits(void **state)
 	tag = rig_send_write(ch, 3, 0x77);
 	rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag);
 	rig_chan_free(ch);
-	assert_int_equal(rig->port.login_cnt, 1);
+	assert_int_equal(rig->target.port.login_cnt, 1);
 	rig_hold(false);
 	rig_release(rig);
-	assert_int_equal(rig->port.login_cnt, 0);
+	assert_int_equal(rig->target.port.login_cnt, 0);
 	rig_destroy(rig);
 }
 
@@ -497,8 +497,8 @@ static void peer_may_leave_at_any_moment(void **state)
 		t_fabric_break(ch->xp);
 		rig_settle(rig);
 		let_go(rig, (enum where)where, block);
-		assert_int_equal(rig_used(rig), 0);
-		assert_int_equal(rig->port.login_cnt, 0);
+		assert_int_equal(t_port_used(&rig->target), 0);
+		assert_int_equal(rig->target.port.login_cnt, 0);
 		rig_chan_free(ch);
 		rig_destroy(rig);
 	}

@@ -96,7 +96,7 @@ static void look(struct scene *s, struct view *v)
 	static const uint32_t in_lens[] = {
 		0, SEEN * RIG_BLOCK, 96, 96, 96, 255
 	};
-	const struct volume *vol = s->rig->luns.vol[s->lun];
+	const struct volume *vol = s->rig->target.luns.vol[s->lun];
 
 	v->len = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(cdbs); i++)
@@ -113,10 +113,9 @@ static bool same_view(const struct view *a, const struct view *b)
 
 static void fill_blocks(struct scene *s)
 {
-	uint8_t *to =
-		s->lun == RIG_RAM
-			? s->rig->luns.vol[RIG_RAM]->dev.backend->info.memory
-			: rig_disk();
+	uint8_t *to = s->lun == RIG_RAM ? s->rig->target.luns.vol[RIG_RAM]
+						  ->dev.backend->info.memory
+					: rig_disk();
 
 	for (unsigned int i = 0; i < SEEN; i++)
 		memset(to + (size_t)i * RIG_BLOCK, (int)i + 1, RIG_BLOCK);
@@ -147,10 +146,10 @@ static struct scene scene_begin(unsigned int lun, bool reader)
 	struct scene s = { .rig = rig_create(&opt), .lun = lun };
 	char msg[256];
 
-	assert_true(access_rules_add(&s.rig->port.allow, "10.0.0.1:ro", msg,
+	assert_true(access_rules_add(&s.rig->target.port.allow, "10.0.0.1:ro",
+				     msg, sizeof(msg)));
+	assert_true(access_rules_add(&s.rig->target.port.allow, "all", msg,
 				     sizeof(msg)));
-	assert_true(
-		access_rules_add(&s.rig->port.allow, "all", msg, sizeof(msg)));
 	fill_blocks(&s);
 	t_fabric_come_from(s.rig->hub, reader ? "10.0.0.1" : "10.0.0.3");
 	s.actor = rig_login(s.rig, 1, SRP_MULTICHAN_SINGLE);
@@ -243,7 +242,8 @@ static void make_copy(struct scene *s, uint8_t *p, struct attempt *a)
 	p[16 + 4] = 1;
 	p[16 + 5] = 3;
 	p[16 + 7] = SCSI_NAA_LEN;
-	memcpy(p + 16 + 8, s->rig->luns.vol[s->lun]->info.naa, SCSI_NAA_LEN);
+	memcpy(p + 16 + 8, s->rig->target.luns.vol[s->lun]->info.naa,
+	       SCSI_NAA_LEN);
 	p[16 + 30] = RIG_BLOCK >> 8;
 	p[48] = 2;
 	p[48 + 3] = 0x18;
@@ -325,7 +325,7 @@ static struct outcome try_command(const struct scsi_cdb_info *row,
 {
 	struct scene s = scene_begin(lun, reader);
 	struct outcome o = { .exists = scsi_cdb_exists(
-				     row, &s.rig->luns.vol[lun]->info) };
+				     row, &s.rig->target.luns.vol[lun]->info) };
 	static struct view before;
 	static struct view after;
 	const struct srp_rsp *rsp;
@@ -559,8 +559,8 @@ static void volume_that_is_read_only_can_be_reserved(void **state)
 	const struct srp_rsp *rsp;
 	struct scsi_sense sense;
 
-	s.rig->luns.vol[RIG_DISK]->read_only = true;
-	s.rig->luns.vol[RIG_DISK]->info.read_only = true;
+	s.rig->target.luns.vol[RIG_DISK]->read_only = true;
+	s.rig->target.luns.vol[RIG_DISK]->info.read_only = true;
 	rsp = rig_rsp(s.actor, send_cdb(s.actor, RIG_DISK, write, ACTOR_AT,
 					RIG_BLOCK, 0));
 	assert_int_equal(scsi_sense_decode(rsp->sense, rsp->sense_len, &sense),
