@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "initiator/session.h"
+#include "tests/lib/t_must.h"
 #include "tests/sim/clock.h"
 #include "tests/sim/peer.h"
 #include "tests/sim/sim.h"
@@ -71,12 +72,6 @@ static struct {
 } total;
 
 static uint64_t seed;
-
-static void must(int err)
-{
-	if (err)
-		abort();
-}
 
 /* ---- the judge ---- */
 
@@ -375,13 +370,14 @@ static void begin(void)
 	w.hub = t_fabric_create();
 	t_fabric_manual(w.hub, true);
 	peer_reset(w.hub, &po);
-	must(reactor_create(&ropt, &w.ctx.reactor));
+	T_MUST(!reactor_create(&ropt, &w.ctx.reactor));
 	cfg.reactor = w.ctx.reactor;
 	w.own.kind = XP_VERBS;
 	w.ctx.xps = &w.own;
-	must(t_xp_create(w.hub, &cfg, &w.own.xp));
-	must(srpi_connect(&w.ctx, sim_chance(60) ? ONE_ADDRESS : TWO_ADDRESSES,
-			  &so, on_connected, NULL, &w.s, &e));
+	T_MUST(!t_xp_create(w.hub, &cfg, &w.own.xp));
+	T_MUST(!srpi_connect(&w.ctx,
+			     sim_chance(60) ? ONE_ADDRESS : TWO_ADDRESSES, &so,
+			     on_connected, NULL, &w.s, &e));
 	settle();
 	if (!w.connected)
 		sim_wrong("no connection");
@@ -389,7 +385,7 @@ static void begin(void)
 		return;
 	w.buf = aligned_alloc(4096, OPS * PEER_BLOCK);
 	memset(w.buf, 0, OPS * PEER_BLOCK);
-	must(srpi_mem_register(w.s, w.buf, OPS * PEER_BLOCK, &w.mem, &e));
+	T_MUST(!srpi_mem_register(w.s, w.buf, OPS * PEER_BLOCK, &w.mem, &e));
 }
 
 static bool is_back(void)

@@ -38,9 +38,9 @@ void hosts_reset(struct t_fabric *hub, const bool *cache, const bool *mem,
 	}
 	memcpy(world.has_cache, cache, sizeof(world.has_cache));
 	memcpy(world.is_memory, mem, sizeof(world.is_memory));
-	must(reactor_create(&ropt, &world.reactor));
+	T_MUST(!reactor_create(&ropt, &world.reactor));
 	cfg.reactor = world.reactor;
-	must(t_xp_create(hub, &cfg, &world.xp));
+	T_MUST(!t_xp_create(hub, &cfg, &world.xp));
 }
 
 void hosts_end(void)

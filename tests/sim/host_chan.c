@@ -159,8 +159,9 @@ void chan_login(struct host *h, bool single)
 		.imm_data = true,
 		.imm_offset = SRP_IMM_OFFSET,
 		.initiator = srp_port_id_make(0xabc, h->number + 1),
-		.target = target_id,
+		.target = t_port_name(),
 	};
+	struct sockaddr_in addr = t_port_addr();
 	uint8_t pdata[SRP_LOGIN_REQ_SIZE];
 	struct chan *ch = free_chan();
 	struct xp_chan_params params = {
@@ -191,8 +192,8 @@ void chan_login(struct host *h, bool single)
 		h->ua[lun].reset_since = 0;
 	}
 	srp_login_req_encode(pdata, sizeof(pdata), &req);
-	must(xp_connect(world.xp, (const struct sockaddr *)&target_addr,
-			sizeof(target_addr), &params, &ch->xp, &e));
+	T_MUST(!xp_connect(world.xp, (struct sockaddr *)&addr, sizeof(addr),
+			   &params, &ch->xp, &e));
 }
 
 void chan_break(struct chan *ch)

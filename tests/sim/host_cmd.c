@@ -172,8 +172,8 @@ static unsigned int make_descs(struct cmd *c, uint32_t len,
 
 		if (piece > len - at || cnt == DESCS_MAX - 1)
 			piece = len - at;
-		must(xp_mr_register(world.xp, cmd_mem(c) + at, piece, XP_REMOTE,
-				    &c->mrs[c->mr_cnt], &e));
+		T_MUST(!xp_mr_register(world.xp, cmd_mem(c) + at, piece,
+				       XP_REMOTE, &c->mrs[c->mr_cnt], &e));
 		xp_mr_remote(c->mrs[c->mr_cnt++], c->ch->xp, cmd_mem(c) + at,
 			     &d->addr, &d->key);
 		d->len = piece;
@@ -190,8 +190,8 @@ static void make_table(struct cmd *c, const struct srp_desc *descs,
 	struct error e;
 
 	srp_desc_pack(descs, args->desc_cnt, table);
-	must(xp_mr_register(world.xp, table, args->desc_cnt * SRP_DESC_SIZE,
-			    XP_REMOTE, &c->mrs[c->mr_cnt], &e));
+	T_MUST(!xp_mr_register(world.xp, table, args->desc_cnt * SRP_DESC_SIZE,
+			       XP_REMOTE, &c->mrs[c->mr_cnt], &e));
 	xp_mr_remote(c->mrs[c->mr_cnt++], c->ch->xp, table, &args->table_addr,
 		     &args->table_key);
 }

@@ -15,6 +15,7 @@
 
 #include "protocol/srp_iu.h"
 #include "target/port/channel.h"
+#include "tests/lib/t_must.h"
 #include "tests/sim/host.h"
 
 #define CMDS_MAX      256
@@ -183,12 +184,6 @@ struct host_world {
 };
 
 extern struct host_world world;
-
-static inline void must(int err)
-{
-	if (err)
-		abort();
-}
 
 /* ---- host.c ---- */
 

@@ -10,6 +10,7 @@
 #include "protocol/scsi_pages.h"
 #include "protocol/srp_iu.h"
 #include "protocol/srp_login.h"
+#include "tests/lib/t_must.h"
 #include "tests/sim/clock.h"
 #include "tests/sim/sim.h"
 
@@ -85,12 +86,6 @@ static struct peer {
 	bool deaf;
 	bool healed;
 } peer;
-
-static void must(int err)
-{
-	if (err)
-		abort();
-}
 
 /* ---- the disk ---- */
 
@@ -404,11 +399,11 @@ static void received(struct xp_chan *xp, struct xp_iu *iu)
 	struct srp_head head;
 	struct slot *s;
 
-	must(srp_head_decode(iu->data, iu->len, &head));
+	T_MUST(!srp_head_decode(iu->data, iu->len, &head));
 	if (head.opcode == SRP_CMD) {
-		must(srp_cmd_decode(iu->data, iu->len, &rules, &v));
+		T_MUST(!srp_cmd_decode(iu->data, iu->len, &rules, &v));
 		s = take_slot(ch);
-		must(scsi_cdb_decode(v.cdb, v.cdb_len, &s->cmd, &sense));
+		T_MUST(!scsi_cdb_decode(v.cdb, v.cdb_len, &s->cmd, &sense));
 		s->rsp = (struct srp_rsp){ .tag = v.tag, .req_lim_delta = 1 };
 		s->in_len = v.in.len;
 		if (v.in.len)
@@ -486,7 +481,7 @@ static void requested(struct xp_conn_request *req)
 	struct srp_login_req login;
 	struct error e;
 
-	must(srp_login_req_decode(req->pdata, req->pdata_len, &login));
+	T_MUST(!srp_login_req_decode(req->pdata, req->pdata_len, &login));
 	if (peer.rejects || peer.chan_cnt == ARRAY_SIZE(peer.chans)) {
 		peer.rejects -= peer.rejects > 0;
 		srp_login_rej_encode(pdata, sizeof(pdata), &rej);
@@ -499,7 +494,7 @@ static void requested(struct xp_conn_request *req)
 	srp_login_rsp_encode(pdata, sizeof(pdata), &rsp);
 	*ch = (struct peer_chan){ 0 };
 	peer.chan_cnt++;
-	must(xp_accept(peer.xp, req, &params, &ch->xp, &e));
+	T_MUST(!xp_accept(peer.xp, req, &params, &ch->xp, &e));
 }
 
 /* ---- what happens ---- */
@@ -742,18 +737,18 @@ void peer_reset(struct t_fabric *hub, const struct peer_options *o)
 	peer.fua = o->fua;
 	peer.blocks = PEER_BLOCKS;
 	peer.generation = 1;
-	must(reactor_create(&ropt, &peer.reactor));
+	T_MUST(!reactor_create(&ropt, &peer.reactor));
 	cfg.reactor = peer.reactor;
-	must(t_xp_create(hub, &cfg, &peer.xp));
+	T_MUST(!t_xp_create(hub, &cfg, &peer.xp));
 	for (int i = 0; i < ADDRESSES; i++) {
 		inet_pton(AF_INET, addresses[i], &sin.sin_addr);
-		must(xp_listen(peer.xp, (struct sockaddr *)&sin, sizeof(sin),
-			       requested, NULL, &peer.listeners[i], &e));
+		T_MUST(!xp_listen(peer.xp, (struct sockaddr *)&sin, sizeof(sin),
+				  requested, NULL, &peer.listeners[i], &e));
 	}
 	peer.mem = aligned_alloc(4096, SLOTS * SLOT_LEN);
 	memset(peer.mem, 0, SLOTS * SLOT_LEN);
-	must(xp_mr_register(peer.xp, peer.mem, SLOTS * SLOT_LEN, XP_LOCAL,
-			    &peer.mr, &e));
+	T_MUST(!xp_mr_register(peer.xp, peer.mem, SLOTS * SLOT_LEN, XP_LOCAL,
+			       &peer.mr, &e));
 }
 
 void peer_end(void)

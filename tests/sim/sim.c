@@ -32,7 +32,7 @@ static unsigned int acts_limit = UINT32_MAX;
 
 static struct {
 	struct t_fabric *hub;
-	struct target target;
+	struct t_port target;
 	bool memory[BLOCKS_LUNS];
 	unsigned int events;
 	bool jumps;   /* time may pass before everything has happened */
@@ -141,7 +141,7 @@ static void judge_losses(bool power_cut)
 
 static void start_target(void)
 {
-	target_start(&world.target, world.hub, 1 + sim_random(TARGET_WORKERS),
+	target_start(&world.target, world.hub, 1 + sim_random(T_PORT_WORKERS),
 		     world.copies);
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "target/scsi/volume_record.h"
+#include "tests/lib/t_must.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/sim.h"
 
@@ -16,10 +17,6 @@
  * which takes half a MiB, two of these have room. */
 #define ARENA_LEN	 (64u << 10)
 #define ARENA_LEN_COPIES (1u << 20)
-
-const struct srp_port_id target_id = { .b = { 't', 'a', 'r', 'g', 'e', 't' } };
-const struct sockaddr_in target_addr = { .sin_family = AF_INET,
-					 .sin_port = 0xb315 };
 
 static char machine_dir[32];
 static unsigned int boot;
@@ -30,12 +27,6 @@ static struct {
 	uint8_t bytes[64 << 10];
 	size_t len;
 } left[BLOCKS_LUNS];
-
-static void must(int err)
-{
-	if (err)
-		abort();
-}
 
 /* ---- the machine ---- */
 
@@ -77,7 +68,7 @@ void target_machine_boots(void)
 	boot++;
 }
 
-void target_killed(const struct target *t)
+void target_killed(const struct t_port *t)
 {
 	for (unsigned int i = 0; i < t->luns.cnt; i++) {
 		const struct flush_record *r = &t->luns.vol[i]->dev.record;
@@ -106,26 +97,10 @@ void target_put_back(void)
 
 /* ---- start ---- */
 
-static void start_worker(struct target *t, struct t_fabric *hub,
-			 size_t arena_len)
-{
-	struct worker *w = &t->workers[t->worker_cnt];
-	struct worker_options opt = { .index = t->worker_cnt++,
-				      .arena_len = arena_len };
-	struct xp_config cfg = { .recv_len = CHANNEL_IT_IU_LEN,
-				 .recv_aligned_at = SRP_IMM_OFFSET };
-	struct error e;
-	struct xp *xp;
-
-	must(worker_open(w, &opt, &e));
-	cfg.reactor = w->reactor;
-	must(t_xp_create(hub, &cfg, &xp));
-	must(worker_add_xp(w, xp, &e));
-}
-
-static void start_volume(struct target *t, unsigned int lun)
+static void start_volume(struct t_port *t, unsigned int lun)
 {
 	struct volume_spec *spec = calloc(1, sizeof(*spec));
+	struct volume *vol;
 	struct error e;
 	char now[32];
 
@@ -133,86 +108,46 @@ static void start_volume(struct target *t, unsigned int lun)
 	spec->block_size = BLOCK_BYTES;
 	spec->direct = -1;
 	snprintf(spec->path, sizeof(spec->path), "%u", lun);
-	snprintf(spec->name, sizeof(spec->name), "vol%u", lun);
 	snprintf(spec->serial, sizeof(spec->serial), "sim%u", lun);
-	must(volume_open(spec, lun, &t->luns.vol[lun], &e));
+	vol = t_port_open_volume(t, spec);
 	free(spec);
 	snprintf(now, sizeof(now), "boot %u", boot);
-	if (backend_life_is_known(&t->luns.vol[lun]->dev.backend->info.life))
-		must(volume_record_open_in(t->luns.vol[lun],
-					   /* forgets= */ false, machine_dir,
-					   now, &e));
-	t->luns.cnt++;
-	for (unsigned int i = 0; i < t->worker_cnt; i++)
-		must(worker_add_volume(&t->workers[i], t->luns.vol[lun], &e));
+	if (backend_life_is_known(&vol->dev.backend->info.life))
+		T_MUST(!volume_record_open_in(vol, /* forgets= */ false,
+					      machine_dir, now, &e));
+	t_port_attach_volume(t, vol);
 }
 
-static void stopped(struct port *port)
-{
-	((struct target *)port->user)->stopped = true;
-}
-
-void target_start(struct target *t, struct t_fabric *hub,
+void target_start(struct t_port *t, struct t_fabric *hub,
 		  unsigned int worker_cnt, bool copies)
 {
-	struct error e;
-
-	memset(t, 0, sizeof(*t));
-	lun_map_init(&t->luns);
 	while (t->worker_cnt < worker_cnt)
-		start_worker(t, hub, copies ? ARENA_LEN_COPIES : ARENA_LEN);
+		t_port_add_worker(t, hub,
+				  copies ? ARENA_LEN_COPIES : ARENA_LEN);
 	for (unsigned int lun = 0; lun < BLOCKS_LUNS; lun++)
 		start_volume(t, lun);
-	t->port.workers = t->workers;
-	t->port.worker_cnt = t->worker_cnt;
-	t->port.luns = &t->luns;
-	t->port.stopped = stopped;
-	t->port.user = t;
-	port_init(&t->port, &target_id);
-	must(port_listen(&t->port, XP_VERBS,
-			 (const struct sockaddr *)&target_addr,
-			 sizeof(target_addr), &e));
+	t_port_start(t, worker_cnt);
 }
 
-void target_unplug(struct target *t)
+void target_unplug(struct t_port *t)
 {
 	for (unsigned int i = 0; i < t->worker_cnt; i++)
 		t_fabric_unplug(t->workers[i].xp[XP_VERBS]);
 }
 
-void target_plug(struct target *t)
+void target_plug(struct t_port *t)
 {
 	for (unsigned int i = 0; i < t->worker_cnt; i++)
 		t_fabric_plug(t->workers[i].xp[XP_VERBS]);
 }
 
-static void check_all_is_back(const struct target *t)
+void target_end(struct t_port *t)
 {
-	for (unsigned int i = 0; i < t->worker_cnt; i++) {
-		const struct worker *w = &t->workers[i];
-		size_t used = arena_used(w->arena) + arena_used(w->tables);
-
-		if (used)
-			sim_wrong("worker %u kept %zu bytes of its arenas", i,
-				  used);
-		if (!list_empty(&w->managing))
-			sim_wrong("a task management function is left");
-	}
-	if (t->port.login_cnt || !list_empty(&t->port.nexuses))
-		sim_wrong("a login or a nexus is left");
-}
-
-void target_end(struct target *t)
-{
-	check_all_is_back(t);
+	if (t_port_leftover(t))
+		sim_wrong("%s is left", t_port_leftover(t));
 	if (sim_is_wrong())
 		return;
-	port_fini(&t->port);
-	for (unsigned int i = 0; i < t->worker_cnt; i++) {
-		for (unsigned int k = 0; k < t->luns.cnt; k++)
-			worker_remove_volume(&t->workers[i], t->luns.vol[k]);
-		worker_close(&t->workers[i]);
-	}
-	for (unsigned int k = 0; k < t->luns.cnt; k++)
-		volume_close(t->luns.vol[k]);
+	t_port_end(t);
+	t_port_close_volumes(t);
+	t_port_close_workers(t);
 }
