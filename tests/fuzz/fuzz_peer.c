@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/fuzz/fuzz_peer.h"
 
-#include <netinet/in.h>
-
 #include "tests/fuzz/fuzz_store.h"
 #include "transport/provider.h"
 
@@ -367,14 +365,14 @@ struct srp_login_req fuzz_peer_login(unsigned int who, bool multi)
 		.imm_data = true,
 		.imm_offset = SRP_IMM_OFFSET,
 		.initiator = srp_port_id_make(0, who),
-		.target = fuzz_target.id,
+		.target = t_port_name(),
 	};
 }
 
 void fuzz_peer_connect(struct fuzz_chan *ch, unsigned int who,
 		       const void *pdata, size_t len)
 {
-	struct sockaddr_in addr = fuzz_target_addr();
+	struct sockaddr_in addr = t_port_addr();
 	struct xp_chan_params params = {
 		.handler = &handler,
 		.user = ch,

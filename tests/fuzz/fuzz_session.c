@@ -273,7 +273,7 @@ static void put_copy_target(uint8_t *d, unsigned int lun)
 	d[4] = 1;
 	d[5] = 3;
 	d[7] = SCSI_NAA_LEN;
-	memcpy(d + 8, t->luns.vol[lun]->info.naa, SCSI_NAA_LEN);
+	memcpy(d + 8, t->target.luns.vol[lun]->info.naa, SCSI_NAA_LEN);
 	wire_put24(d + 29, BLK);
 }
 
@@ -576,7 +576,7 @@ static void exempt_all(void)
 /* The target's end of some connection hears nothing any more. */
 static void stop_somebody(uint8_t n)
 {
-	struct worker *w = &t->workers[n % t->port.worker_cnt];
+	struct worker *w = &t->target.workers[n % t->target.port.worker_cnt];
 	struct list *it;
 
 	list_for_each(it, &w->channels) {
@@ -672,11 +672,11 @@ static void disk(struct fuzz_input *in)
 
 static void grow(struct fuzz_input *in)
 {
-	struct volume *vol = t->luns.vol[FUZZ_LUN_STORE];
+	struct volume *vol = t->target.luns.vol[FUZZ_LUN_STORE];
 
 	fuzz_store_measures(FUZZ_STORE_SIZE / 2 + fuzz_u8(in) * BLK);
 	if (volume_measure(vol) > 0)
-		port_capacity_changed(&t->port, vol);
+		port_capacity_changed(&t->target.port, vol);
 }
 
 static void write_memory(struct fuzz_input *in)

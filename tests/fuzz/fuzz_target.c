@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/fuzz/fuzz_target.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/mman.h>
 
 #include "tests/fuzz/fuzz_peer.h"
@@ -17,24 +15,6 @@ struct fuzz_target fuzz_target;
 static struct fuzz_target *const t = &fuzz_target;
 
 /* ---- what is made once ---- */
-
-static void open_worker(unsigned int index)
-{
-	struct worker *w = &t->workers[index];
-	struct worker_options opt = {
-		.index = index,
-		.arena_len = FUZZ_ARENA_LEN,
-	};
-	struct xp_config cfg = { .recv_len = CHANNEL_IT_IU_LEN,
-				 .recv_aligned_at = SRP_IMM_OFFSET };
-	struct error e;
-	struct xp *xp;
-
-	FUZZ_CLAIM(!worker_open(w, &opt, &e));
-	cfg.reactor = w->reactor;
-	FUZZ_CLAIM(!t_xp_create(t->hub, &cfg, &xp));
-	FUZZ_CLAIM(!worker_add_xp(w, xp, &e));
-}
 
 static uint8_t *open_memory(size_t len, struct xp_mr **ret_mr)
 {
@@ -54,8 +34,8 @@ static void open_once(void)
 	struct xp_config cfg = { .recv_len = CHANNEL_TI_IU_LEN };
 
 	t->hub = t_fabric_create();
-	for (unsigned int i = 0; i < FUZZ_WORKERS; i++)
-		open_worker(i);
+	for (unsigned int i = 0; i < T_PORT_WORKERS; i++)
+		t_port_add_worker(&t->target, t->hub, FUZZ_ARENA_LEN);
 	FUZZ_CLAIM(!reactor_create(&ropt, &t->peer_reactor));
 	cfg.reactor = t->peer_reactor;
 	FUZZ_CLAIM(!t_xp_create(t->hub, &cfg, &t->peer_xp));
@@ -83,7 +63,6 @@ static void open_volume(unsigned int lun, const struct backend_ops *ops,
 			const char *path, enum fuzz_other other)
 {
 	static struct volume_spec spec;
-	struct error e;
 
 	spec = (struct volume_spec){
 		.ops = ops,
@@ -93,13 +72,8 @@ static void open_volume(unsigned int lun, const struct backend_ops *ops,
 		.read_only = other == FUZZ_OTHER_READ_ONLY,
 	};
 	snprintf(spec.path, sizeof(spec.path), "%s", path);
-	snprintf(spec.name, sizeof(spec.name), "vol%u", lun);
 	snprintf(spec.serial, sizeof(spec.serial), "fuzz%u", lun);
-	FUZZ_CLAIM(!volume_open(&spec, lun, &t->luns.vol[lun], &e));
-	t->luns.cnt++;
-	for (unsigned int i = 0; i < FUZZ_WORKERS; i++)
-		FUZZ_CLAIM(!worker_add_volume(&t->workers[i], t->luns.vol[lun],
-					      &e));
+	t_port_attach_volume(&t->target, t_port_open_volume(&t->target, &spec));
 }
 
 static void open_volumes(enum fuzz_other other)
@@ -118,54 +92,15 @@ static void open_volumes(enum fuzz_other other)
 	open_volume(FUZZ_LUN_BYSTANDER, &backend_ram, "64k", 0);
 }
 
-static void close_volumes(void)
-{
-	for (unsigned int lun = 0; lun < FUZZ_LUNS; lun++) {
-		struct volume *vol = t->luns.vol[lun];
-
-		for (unsigned int i = 0; i < FUZZ_WORKERS; i++)
-			worker_remove_volume(&t->workers[i], vol);
-		volume_close(vol);
-	}
-}
-
 /* ---- an input ---- */
-
-struct sockaddr_in fuzz_target_addr(void)
-{
-	struct sockaddr_in sin = { .sin_family = AF_INET,
-				   .sin_port = htons(5555) };
-
-	inet_pton(AF_INET, "10.0.0.1", &sin.sin_addr);
-	return sin;
-}
-
-static void stopped(struct port *port)
-{
-	FUZZ_CLAIM(!t->stopped);
-	t->stopped = true;
-}
 
 void fuzz_target_begin(unsigned int workers, enum fuzz_other other)
 {
-	struct sockaddr_in addr = fuzz_target_addr();
-	struct error e;
-
 	if (!t->hub)
 		open_once();
-	lun_map_init(&t->luns);
 	open_volumes(other);
-	memset(&t->port, 0, sizeof(t->port));
-	t->stopped = false;
 	t->rnr = t_fabric_rnr(t->hub);
-	t->port.workers = t->workers;
-	t->port.worker_cnt = workers;
-	t->port.luns = &t->luns;
-	t->port.stopped = stopped;
-	t->id = srp_port_id_make(0x1122334455667788, 0x99aabbccddeeff00);
-	port_init(&t->port, &t->id);
-	FUZZ_CLAIM(!port_listen(&t->port, XP_VERBS, (struct sockaddr *)&addr,
-				sizeof(addr), &e));
+	t_port_start(&t->target, workers);
 	t_fabric_come_from(t->hub, "10.0.0.2");
 }
 
@@ -173,9 +108,7 @@ bool fuzz_turn(void)
 {
 	bool busy = reactor_run_once(t->peer_reactor, 0) > 0;
 
-	for (unsigned int i = 0; i < FUZZ_WORKERS; i++)
-		busy |= reactor_run_once(t->workers[i].reactor, 0) > 0;
-	return busy;
+	return t_port_turn(&t->target) || busy;
 }
 
 void fuzz_settle(void)
@@ -193,38 +126,31 @@ void fuzz_skip(unsigned int ms)
 
 void fuzz_target_stop(void)
 {
-	if (!t->port.stopping)
-		port_stop(&t->port);
+	if (!t->target.port.stopping)
+		port_stop(&t->target.port);
 	fuzz_settle();
 	/* Those who do not answer have some time for it. */
-	for (unsigned int i = 0; i < 4 && !t->stopped; i++) {
+	for (unsigned int i = 0; i < 4 && !t->target.stopped; i++) {
 		fuzz_skip(PORT_FENCE_MS + CHANNEL_DRAIN_MS);
 		fuzz_settle();
 	}
-	FUZZ_CLAIM(t->stopped);
-	FUZZ_CLAIM(t->port.login_cnt == 0);
-	for (unsigned int i = 0; i < FUZZ_WORKERS; i++) {
-		FUZZ_CLAIM(arena_used(t->workers[i].arena) == 0);
-		FUZZ_CLAIM(arena_used(t->workers[i].tables) == 0);
-		FUZZ_CLAIM(list_empty(&t->workers[i].channels));
-		FUZZ_CLAIM(list_empty(&t->workers[i].managing));
-	}
-	FUZZ_CLAIM(list_empty(&t->luns.nexuses));
+	FUZZ_CLAIM(t->target.stopped);
+	FUZZ_CLAIM(!t_port_leftover(&t->target));
 }
 
 void fuzz_target_end(void)
 {
 	for (unsigned int lun = 0; lun < FUZZ_LUNS; lun++)
-		volume_job_stop(t->luns.vol[lun]);
+		volume_job_stop(t->target.luns.vol[lun]);
 	fuzz_settle();
 	for (unsigned int lun = 0; lun < FUZZ_LUNS; lun++) {
-		int state = volume_state(t->luns.vol[lun]);
+		int state = volume_state(t->target.luns.vol[lun]);
 
 		FUZZ_CLAIM(state != VOLUME_FORMATTING &&
 			   state != VOLUME_SANITIZING);
 	}
 	if (!fuzz_peer_overruns)
 		FUZZ_CLAIM(t_fabric_rnr(t->hub) == t->rnr);
-	port_fini(&t->port);
-	close_volumes();
+	t_port_end(&t->target);
+	t_port_close_volumes(&t->target);
 }

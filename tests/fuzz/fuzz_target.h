@@ -9,12 +9,10 @@
 #ifndef TESTS_FUZZ_FUZZ_TARGET_H
 #define TESTS_FUZZ_FUZZ_TARGET_H
 
-#include "target/port/port.h"
 #include "target/port/request.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/lib/t_fabric.h"
+#include "tests/lib/t_port.h"
 
-#define FUZZ_WORKERS   2
 #define FUZZ_ARENA_LEN (1u << 20)
 #define FUZZ_MEM_LEN   (1u << 20) /* of the initiators, bytes */
 
@@ -37,11 +35,7 @@ enum fuzz_other {
 
 struct fuzz_target {
 	struct t_fabric *hub;
-	struct worker workers[FUZZ_WORKERS];
-	struct lun_map luns;
-	struct port port;
-	struct srp_port_id id;
-	bool stopped;
+	struct t_port target;
 	uint64_t rnr; /* before this input */
 
 	struct reactor *peer_reactor;
@@ -62,8 +56,6 @@ void fuzz_target_begin(unsigned int workers, enum fuzz_other other);
 void fuzz_target_stop(void);
 /* After the peers have freed their channels. */
 void fuzz_target_end(void);
-
-struct sockaddr_in fuzz_target_addr(void);
 
 /* One turn of every reactor; true when it did something. */
 bool fuzz_turn(void);
