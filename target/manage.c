@@ -87,6 +87,7 @@ void manage_started(struct manage *m)
 				    json_string(luns->vol[i]->name));
 		json_object_set_new(vol, "lun",
 				    json_integer(luns->vol[i]->lun));
+		m->lun_was_used[luns->vol[i]->lun] = true;
 	}
 	m->at_start = json_deep_copy(m->config);
 }
@@ -501,16 +502,22 @@ static bool manage_lun_is_free(const struct manage *m, unsigned int lun)
 	return true;
 }
 
-static bool manage_choose_lun(struct manage_volume *v)
+static bool manage_find_lun(struct manage_volume *v, bool may_reuse)
 {
-	v->lun = v->spec->lun;
-	if (v->spec->has_lun)
-		return true;
 	for (v->lun = 0; v->lun < LUNS_MAX; v->lun++) {
-		if (manage_lun_is_free(v->m, v->lun))
+		if (manage_lun_is_free(v->m, v->lun) &&
+		    (may_reuse || !v->m->lun_was_used[v->lun]))
 			return true;
 	}
 	return false;
+}
+
+/* An initiator may still take a number for the volume that had it. */
+static bool manage_choose_lun(struct manage_volume *v)
+{
+	v->lun = v->spec->lun;
+	return v->spec->has_lun || manage_find_lun(v, /* may_reuse= */ false) ||
+	       manage_find_lun(v, /* may_reuse= */ true);
 }
 
 static bool manage_note_volume(struct manage *m, const json_t *vol,
@@ -555,6 +562,7 @@ bool manage_add_volume(struct manage *m, const json_t *vol, json_t **ret_vol,
 	sem_destroy(&v.done);
 	if (err)
 		return manage_refuse_volume(f, name, "", v.e.text);
+	m->lun_was_used[v.lun] = true;
 	log_notice("volume '%s' is served as LUN %u now", v.vol->name,
 		   v.vol->lun);
 	return manage_note_volume(m, vol, v.vol, ret_vol);

@@ -34,6 +34,7 @@ struct manage {
 	pthread_mutex_t lock; /* guards the rest; held during a change */
 	json_t *config;	      /* canonical; every volume has name and lun */
 	uint64_t generation;  /* of config; grows with each change */
+	bool lun_was_used[LUNS_MAX]; /* since the start */
 	/* For manage_save(). */
 	const json_t *file; /* what the file said at the start; NULL: no file */
 	json_t *at_start;   /* what config was then */

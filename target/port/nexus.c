@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct nexus *nexus_create(const struct srp_port_id *initiator,
 			   const struct srp_port_id *target,
@@ -40,6 +41,22 @@ void nexus_come_back(struct nexus *nexus, bool other_luns)
 	for (int i = 0; i < LUNS_MAX; i++)
 		atomic_fetch_and(&nexus->scsi.ua[i], ~SCSI_UA_POWER_ON);
 	scsi_nexus_attention(&nexus->scsi, /* lun= */ -1, news);
+}
+
+void nexus_keep_meaning(const struct nexus *nexus, struct lun_view *view)
+{
+	static const uint8_t none[SCSI_NAA_LEN];
+
+	for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {
+		const uint8_t *left = nexus->left[lun];
+
+		if (!view->vol[lun] || !memcmp(left, none, sizeof(none)) ||
+		    !memcmp(left, view->vol[lun]->info.naa, sizeof(none)))
+			continue;
+		view->vol[lun] = NULL;
+		view->read_only[lun] = false;
+		view->cnt--;
+	}
 }
 
 void nexus_free(struct nexus *nexus)

@@ -30,6 +30,9 @@ struct nexus {
 	/* Volumes come and go (port_change.h), by stores that are atomic; the
 	 * rest is constant. */
 	struct lun_view view;
+	/* The identity (NAA) of the volume that has left each LUN; all zero: none
+	 * has. See nexus_keep_meaning(). */
+	uint8_t left[LUNS_MAX][SCSI_NAA_LEN];
 	char name[SRP_PORT_ID_TEXT_SIZE]; /* of the initiator; constant */
 	struct list channels;		  /* struct channel, nexus_node */
 	unsigned int channel_cnt;
@@ -50,6 +53,14 @@ struct nexus *nexus_create(const struct srp_port_id *initiator,
  * has not been powered on since. @other_luns: from where it comes now it sees
  * other volumes, or by other numbers. */
 void nexus_come_back(struct nexus *nexus, bool other_luns);
+
+/*
+ * Takes from @view, which is to be that of @nexus, the volumes at LUNs that were
+ * another volume. Linux sends commands again that were aborted or met a unit
+ * attention, and asks nobody whether the LUN is the same disk: what was written to
+ * one volume would change another. A volume that comes back is shown again.
+ */
+void nexus_keep_meaning(const struct nexus *nexus, struct lun_view *view);
 
 /* Frees a nexus without channels and logins and takes it off its list. */
 void nexus_free(struct nexus *nexus);

@@ -478,17 +478,20 @@ static void port_make_view(struct port *port,
 /*
  * Why the initiator is refused for what it sees; NULL: it is not. What a nexus
  * sees is decided once. So a login as the same initiator port from another
- * address must see the same; else it can neither join nor end the nexus.
+ * address must see the same; else it can neither join nor end the nexus. Volumes
+ * at LUNs that were another volume to the nexus are taken from @view.
  */
 static const char *port_lacks_access(struct port *port,
 				     const struct srp_login_req *req,
-				     const struct lun_view *view)
+				     struct lun_view *view)
 {
 	const struct nexus *nexus =
 		nexus_find(&port->nexuses, &req->initiator, &req->target);
 
 	if (view->cnt == 0)
 		return "no volume is allowed for it (--allow, ,allow=)";
+	if (nexus)
+		nexus_keep_meaning(nexus, view);
 	if (nexus && !lun_view_equal(&nexus->view, view))
 		return "that initiator port is logged in from an address "
 		       "which may see other volumes";

@@ -3,14 +3,23 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
-static void change_make_view(const struct port *port, const struct nexus *nexus,
-			     struct lun_view *view)
+static void change_make_view_anew(const struct port *port,
+				  const struct nexus *nexus,
+				  struct lun_view *view)
 {
 	const struct volume *hidden;
 
 	lun_view_make(view, port->luns, &port->allow, &nexus->initiator,
 		      &nexus->addr, &hidden);
+}
+
+static void change_make_view(const struct port *port, const struct nexus *nexus,
+			     struct lun_view *view)
+{
+	change_make_view_anew(port, nexus, view);
+	nexus_keep_meaning(nexus, view);
 }
 
 /* ---- volumes that come ---- */
@@ -39,15 +48,40 @@ static void change_show_new(struct port *port, struct nexus *nexus)
 	}
 }
 
+/* A new nexus would see @vol, and this one does not. */
+static bool change_keeps_from(const struct port *port,
+			      const struct nexus *nexus,
+			      const struct volume *vol)
+{
+	struct lun_view view;
+
+	change_make_view_anew(port, nexus, &view);
+	for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {
+		if (view.vol[lun] == vol)
+			return nexus->view.vol[lun] != vol;
+	}
+	return false;
+}
+
 void port_volume_added(struct port *port, struct volume *vol)
 {
 	struct lun_map *luns = port->luns;
+	unsigned int kept = 0;
 	struct list *it;
 
 	assert(luns->cnt < LUNS_MAX);
 	luns->vol[luns->cnt++] = vol;
-	list_for_each(it, &port->nexuses)
-		change_show_new(port, container_of(it, struct nexus, node));
+	list_for_each(it, &port->nexuses) {
+		struct nexus *nexus = container_of(it, struct nexus, node);
+
+		change_show_new(port, nexus);
+		kept += change_keeps_from(port, nexus, vol);
+	}
+	if (kept)
+		log_warn("volume '%s': %u initiators that are logged in know "
+			 "its LUN as another volume; they see it when they "
+			 "have logged out and in again",
+			 vol->name, kept);
 }
 
 /* ---- volumes that go ---- */
@@ -92,6 +126,7 @@ void port_volume_leaves(struct port *port, struct volume *vol)
 static void change_hide(struct nexus *nexus, unsigned int lun)
 {
 	scsi_nexus_lose(&nexus->scsi, lun);
+	memcpy(nexus->left[lun], nexus->view.vol[lun]->info.naa, SCSI_NAA_LEN);
 	__atomic_store_n(&nexus->view.vol[lun], NULL, __ATOMIC_RELEASE);
 	nexus->view.read_only[lun] = false;
 	nexus->view.cnt--;
@@ -109,8 +144,6 @@ void port_volume_gone(struct port *port, struct volume *vol)
 			if (nexus->view.vol[lun] == vol)
 				change_hide(nexus, lun);
 		}
-		/* Another volume may have had the same number. */
-		change_show_new(port, nexus);
 	}
 }
 

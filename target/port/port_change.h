@@ -16,7 +16,8 @@
 #include "target/port/port.h"
 
 /* Every worker has @vol: puts it behind the others of port->luns, and shows it to
- * the nexuses that may see it. They get REPORTED LUNS DATA HAS CHANGED. */
+ * the nexuses that may see it, but for those to which its LUN was another volume
+ * (nexus_keep_meaning()). They get REPORTED LUNS DATA HAS CHANGED. */
 void port_volume_added(struct port *port, struct volume *vol);
 
 /* The name of an initiator that is logged in and sees @vol; NULL: none. */

@@ -127,8 +127,14 @@ t_check 'no target is told apart' exits 3 rdma-ctl --control "$T/no" status
 
 t_check 'a volume is added' exits 0 ctl volume add "$T/late,name=late,ro"
 t_check 'initiators see it' sees late
+lun_of() { volume_list >/dev/null && awk -v n="$1" '$2 == n { print $1 }' "$T/list"; }
+late_lun=$(lun_of late)
 t_check 'it is removed' exits 0 ctl volume remove late
 t_check 'initiators see it no more' sees_not late
+ctl volume add ram:1M,name=other >/dev/null
+t_check 'another volume does not get its LUN' \
+	[ "$(lun_of other)" -gt "$late_lun" ]
+ctl volume remove other >/dev/null
 t_check 'its file can be used again' rdma-ctl --control "$S" volume add \
 	"$T/late,name=late"
 t_check 'it grows' exits 0 ctl volume resize late 6M

@@ -235,26 +235,54 @@ static void dead_nexus_does_not_keep_a_volume(void **state)
 	rig_destroy(rig);
 }
 
-/* Of two volumes with one number the second appears when the first goes. */
-static void hidden_volume_takes_the_place(void **state)
+/* Linux sends the commands again that ended with the first volume: to the second
+ * they must not go. */
+static void other_volume_does_not_take_the_place(void **state)
 {
 	struct rig *rig = two_workers();
 	struct rig_chan *ch;
 	struct leaving l = begin_to_leave(rig, RIG_DISK);
 	struct volume *other = rig->target.luns.vol[RIG_RAM];
 
+	/* Of two volumes with one number initiators see the first. */
 	other->lun = RIG_DISK;
 	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	assert_null(port_volume_user(&rig->target.port, other));
 	leave(&l);
 	detach(&l);
-	assert_non_null(port_volume_user(&rig->target.port, other));
-	rig_clear_ua(ch, RIG_DISK, NULL);
-	/* A second channel sees the same. */
+	assert_null(port_volume_user(&rig->target.port, other));
+	expect_sense(ch, test_unit(ch, RIG_DISK), SCSI_ASC_LUN_NOT_SUPPORTED);
+	assert_int_equal(reported_luns(ch), 0);
+	/* A change of rules that does not concern it does not end it, */
+	assert_int_equal(port_rules_changed(&rig->target.port), 0);
+	/* another channel sees the same, and so does a reconnect, */
 	rig_chan_free(rig_login(rig, 1, SRP_MULTICHAN_MULTI));
+	rig_chan_free(rig_login(rig, 1, SRP_MULTICHAN_SINGLE));
+	assert_null(port_volume_user(&rig->target.port, other));
+	rig_chan_free(ch);
+	rig_settle(rig);
+	/* but not who comes when all its connections have ended. */
+	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	assert_non_null(port_volume_user(&rig->target.port, other));
 	l.vol->lun = RIG_RAM;
 	come_back(&l);
-	rig_chan_free(rig_login(rig, 1, SRP_MULTICHAN_MULTI));
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void same_volume_takes_its_place_again(void **state)
+{
+	struct rig *rig = two_workers();
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct leaving l = begin_to_leave(rig, RIG_DISK);
+
+	leave(&l);
+	detach(&l);
+	come_back(&l);
+	assert_non_null(port_volume_user(&rig->target.port, l.vol));
+	leave(&l);
+	detach(&l);
+	come_back(&l);
+	assert_non_null(port_volume_user(&rig->target.port, l.vol));
 	rig_chan_free(ch);
 	rig_destroy(rig);
 }
@@ -312,7 +340,8 @@ int main(void)
 	T_ADD(&t, commands_on_other_volumes_go_on);
 	T_ADD(&t, reset_ends_before_a_volume_goes);
 	T_ADD(&t, dead_nexus_does_not_keep_a_volume);
-	T_ADD(&t, hidden_volume_takes_the_place);
+	T_ADD(&t, other_volume_does_not_take_the_place);
+	T_ADD(&t, same_volume_takes_its_place_again);
 	T_ADD(&t, new_rules_end_who_would_see_less);
 	T_ADD(&t, session_is_listed_and_ended);
 	return t_run(&t);
