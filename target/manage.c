@@ -405,6 +405,25 @@ static void manage_flush(struct manage_volume *v)
 			  vol->name, strerror(-v->res));
 }
 
+/* While it is served; in standby it has nothing to flush. Return: 0, or -errno:
+ * v->e says why. */
+static int manage_flush_served(struct manage_volume *v)
+{
+	int err;
+
+	if (!server_needs_flush(v->vol) || volume_is_standby(v->vol))
+		return 0;
+	err = manage_begin(v);
+	if (err)
+		return err;
+	server_call(v->s, manage_run_flush, v);
+	manage_wait(v);
+	manage_end(v);
+	return v->res ? error_set(&v->e, v->res, "it cannot be flushed: %s",
+				  strerror(-v->res))
+		      : 0;
+}
+
 static void manage_run_hide(struct server *s, void *arg)
 {
 	port_volume_gone(&s->port, ((struct manage_volume *)arg)->vol);
@@ -596,7 +615,12 @@ bool manage_remove_volume(struct manage *m, const char *name, bool force,
 	v.force = force;
 	if (!v.vol)
 		return manage_refuse_unknown(f, name);
-	err = manage_take(&v);
+	err = force ? 0 : manage_flush_served(&v);
+	if (err == 0)
+		err = manage_take(&v);
+	else if (err != -ESHUTDOWN)
+		error_add(&v.e, "; writes since its last flush may be lost; "
+				"--force removes it all the same");
 	sem_destroy(&v.done);
 	if (err)
 		return manage_refuse_volume(f, name, "", v.e.text);
@@ -779,16 +803,8 @@ bool manage_eject_volume(struct manage *m, const char *name, bool eject,
 			"its medium cannot be removed (option removable)");
 	manage_volume_init(&v, m);
 	v.vol = vol;
-	if (eject && server_needs_flush(vol)) {
-		if (manage_begin(&v))
-			return manage_refuse_end(f);
-		server_call(m->server, manage_run_flush, &v);
-		manage_wait(&v);
-		manage_end(&v);
-		if (v.res)
-			return manage_refuse_volume(f, name, "",
-						    strerror(-v.res));
-	}
+	if (eject && manage_flush_served(&v))
+		return manage_refuse_volume(f, name, "", v.e.text);
 	res = unit_state_eject(&vol->state, eject);
 	if (res < 0)
 		return manage_refuse_volume(

@@ -66,8 +66,9 @@ struct volume *manage_served(const struct manage *m, const char *name);
  * LUN. False: refused. */
 bool manage_add_volume(struct manage *m, const json_t *vol, json_t **ret_vol,
 		       struct manage_fault *f);
-/* Removes it. It is refused while an initiator sees the volume; with @force it
- * ends all commands first. */
+/* Removes it. It is refused while an initiator sees the volume, and when it cannot
+ * be flushed; with @force it ends all commands first, and a flush that fails is
+ * logged. */
 bool manage_remove_volume(struct manage *m, const char *name, bool force,
 			  struct manage_fault *f);
 /* Makes the file of a volume @bytes long, or, 0, looks whether its store has grown.

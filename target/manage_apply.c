@@ -351,6 +351,15 @@ static bool apply_change_settings(struct apply *a)
 	return !limits || manage_set_limits(a->m, a->m->config, a->f);
 }
 
+/* A volume stays, and what was done before cannot be undone. */
+static void apply_tell_of_rest(struct manage_fault *f)
+{
+	size_t len = strlen(f->reason);
+
+	snprintf(f->reason + len, sizeof(f->reason) - len,
+		 "; volumes were added and settings changed before");
+}
+
 static bool apply_remove_volumes(struct apply *a)
 {
 	json_t *have = json_object_get(a->m->config, "backing");
@@ -363,11 +372,14 @@ static bool apply_remove_volumes(struct apply *a)
 		if (!apply_is_wanted(a, vol))
 			json_array_append(names, json_object_get(vol, "name"));
 	}
-	/* Who uses them has been asked before anything was done. */
+	/* Who uses them has been asked before anything was done; others may have
+	 * come since. */
 	for (i = 0; good && i < json_array_size(names); i++)
 		good = manage_remove_volume(
 			a->m, json_string_value(json_array_get(names, i)),
-			/* force= */ true, a->f);
+			a->how->force, a->f);
+	if (!good)
+		apply_tell_of_rest(a->f);
 	json_decref(names);
 	return good;
 }

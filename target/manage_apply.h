@@ -21,7 +21,7 @@ struct manage_apply {
  * @want is canonical. *ret_changes, to be freed, is an array of objects: "action"
  * (add, change, remove, or restart: at the next start), "object", and for the middle
  * two "field", "from" and "to"; empty: nothing differs. False: refused, and nothing
- * has changed.
+ * has changed, unless @f says so of a volume that cannot be removed any more.
  */
 bool manage_apply(struct manage *m, const json_t *want,
 		  const struct manage_apply *how, json_t **ret_changes,

@@ -145,6 +145,22 @@ truncate -s 7M "$T/late"
 t_check 'a store that has grown is looked at' exits 0 ctl volume resize late
 t_check 'and removed again' exits 0 ctl volume remove late
 
+# ---- a volume that cannot be flushed
+
+add_bad() { ctl volume add "$T/late,name=bad,fault=flush:error" >/dev/null; }
+add_bad
+t_refused 'a volume that cannot be flushed is not removed' \
+	"volume 'bad': it cannot be flushed: .*--force" ctl volume remove bad
+t_refused 'nor by --prune' "volume 'bad': it cannot be flushed: .*--force" \
+	ctl apply --prune "$T/c.json"
+t_check 'it is still there' shows stays grows bad
+t_check 'with --force it is' exits 0 ctl volume remove --force bad
+t_check 'the log tells' grep -q "'bad' is removed, but could not be flushed" \
+	"$T/target.log"
+add_bad
+t_check 'so it is by --prune' exits 0 ctl apply --prune --force "$T/c.json"
+t_check 'it is gone' shows stays grows
+
 # ---- parameters of plugins
 
 t_check 'a volume with a limit is added' exits 0 \
