@@ -420,3 +420,47 @@ bool manage_apply(struct manage *m, const json_t *want,
 		json_decref(a.changes);
 	return good;
 }
+
+/* ---- numbers ---- */
+
+static void apply_warn_of_number(const struct apply *a, const json_t *vol,
+				 unsigned int lun)
+{
+	const json_t *have = apply_match(a, vol);
+	json_int_t is = json_integer_value(json_object_get(have, "lun"));
+	char object[128];
+
+	if (!have || is == (json_int_t)lun)
+		return;
+	apply_label(have, object, sizeof(object));
+	log_warn("%s is LUN %lld, but LUN %u when the target starts again, as "
+		 "the configuration gives it no number: initiators would then "
+		 "take one volume for another; give it lun=%lld",
+		 object, (long long)is, lun, (long long)is);
+}
+
+/* As at the start: those without a number get the lowest that are left, in their
+ * order. */
+void manage_warn_of_numbers(struct manage *m, const json_t *want)
+{
+	const struct apply a = { .m = m };
+	json_t *vols = json_object_get(want, "backing");
+	bool taken[LUNS_MAX + 1] = { false };
+	unsigned int next = 0;
+	json_t *vol;
+	size_t i;
+
+	json_array_foreach(vols, i, vol) {
+		const json_t *lun = json_object_get(vol, "lun");
+
+		if (lun)
+			taken[json_integer_value(lun)] = true;
+	}
+	json_array_foreach(vols, i, vol) {
+		if (json_object_get(vol, "lun"))
+			continue;
+		while (taken[next])
+			next++;
+		apply_warn_of_number(&a, vol, next++);
+	}
+}

@@ -533,6 +533,7 @@ static void reload_apply(struct manage *m, const json_t *want)
 			  f.object, f.field, *f.field ? ": " : "", f.reason);
 		return;
 	}
+	manage_warn_of_numbers(m, want);
 	manage_unlock(m);
 	json_array_foreach(changes, i, change)
 		reload_log_change(change);
