@@ -44,6 +44,12 @@ static void server_run_call(struct reactor_msg *msg)
 	pthread_mutex_unlock(&calls->lock);
 }
 
+/* Of a call that was given up: worker 0 may still take the message, and what it is
+ * about is gone. */
+static void server_run_nothing(struct server *s, void *arg)
+{
+}
+
 int server_call(struct server *s, void (*run)(struct server *s, void *arg),
 		void *arg)
 {
@@ -61,6 +67,8 @@ int server_call(struct server *s, void (*run)(struct server *s, void *arg),
 	while (calls->open && !calls->done)
 		pthread_cond_wait(&calls->changed, &calls->lock);
 	done = calls->done;
+	if (!done)
+		calls->run = server_run_nothing;
 	pthread_mutex_unlock(&calls->lock);
 	pthread_mutex_unlock(&calls->callers);
 	return done ? 0 : -ESHUTDOWN;
