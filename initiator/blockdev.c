@@ -195,6 +195,7 @@ static void blockdev_flushed(struct ini_cmd *cmd, int err)
 {
 	struct srpi_io *sio = sio_of(container_of(cmd, struct io, cmd));
 	struct ini_volume *vol = blockdev_volume_of(sio);
+	uint64_t told = vol->losses_told;
 
 	/* The unit has no cache, or reports none, and knows no SYNCHRONIZE
 	 * CACHE. */
@@ -213,6 +214,9 @@ static void blockdev_flushed(struct ini_cmd *cmd, int err)
 	/* The data to flush may have been lost before. */
 	else if (!err && io_of(sio)->losses != vol->losses)
 		err = -EIO;
+	/* It reports a loss, whatever became of the command. */
+	if (vol->losses_told != told)
+		cmd->refused = false;
 	blockdev_io_done(sio, err);
 }
 
@@ -416,6 +420,13 @@ void srpi_submit(struct srpi_session *s, struct srpi_io *sio)
 		return;
 	}
 	blockdev_step(sio);
+}
+
+bool srpi_io_refused(const struct srpi_io *sio)
+{
+	const struct io *io = (const struct io *)(const void *)sio->priv;
+
+	return io->cmd.refused;
 }
 
 /* ---- for a person ---- */

@@ -70,6 +70,7 @@ struct ini_cmd {
 	uint8_t status;	   /* SCSI status; 0 also when there was none */
 	bool has_sense;
 	struct scsi_sense sense;
+	bool refused; /* the session was not running: no answer counts */
 
 	/* private to the session */
 	struct list node;

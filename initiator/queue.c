@@ -161,6 +161,7 @@ static void ini_queue_submit(struct srpi_session *s, struct ini_cmd *cmd)
 	memset(cmd->tries, 0, sizeof(cmd->tries));
 	cmd->status = 0;
 	cmd->has_sense = false;
+	cmd->refused = false;
 	cmd->data_len = 0;
 	if (!queue_takes(s, cmd)) {
 		ini_session_refuse(s, cmd, queue_refusal(s, cmd));
@@ -191,6 +192,12 @@ static void cmd_done(struct srpi_session *s, struct ini_cmd *cmd, int err)
 	cmd->done(cmd, err);
 }
 
+static void cmd_refuse(struct srpi_session *s, struct ini_cmd *cmd)
+{
+	cmd->refused = true;
+	cmd_done(s, cmd, queue_refusal(s, cmd));
+}
+
 static void run_undone(struct reactor_msg *msg)
 {
 	struct srpi_session *s =
@@ -209,6 +216,7 @@ static void run_undone(struct reactor_msg *msg)
 static void queue_undone(struct srpi_session *s, struct ini_cmd *cmd, int err)
 {
 	cmd->err = err;
+	cmd->refused = err != 0;
 	list_add_tail(&s->queue.undone, &cmd->node);
 	if (!s->queue.undone_sent) {
 		s->queue.undone_sent = true;
@@ -306,7 +314,7 @@ static void queue_fence(struct srpi_session *s, struct ini_cmd *cmd)
 	if (queue_takes(s, cmd))
 		list_add_tail(&s->queue.fenced, &cmd->node);
 	else
-		cmd_done(s, cmd, queue_refusal(s, cmd));
+		cmd_refuse(s, cmd);
 }
 
 /* Did the target not execute @cmd because its port is in standby? Then
@@ -347,7 +355,7 @@ void ini_queue_lost(struct ini_channel *ch, struct ini_cmd *cmd)
 
 	reactor_await(s->ctx->reactor, -1);
 	if (cmd->is_question || !queue_takes(s, cmd)) {
-		cmd_done(s, cmd, queue_refusal(s, cmd));
+		cmd_refuse(s, cmd);
 		return;
 	}
 	s->stats.replayed++;

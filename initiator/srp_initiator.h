@@ -434,6 +434,13 @@ void srpi_submit(struct srpi_session *s, struct srpi_io *io);
  */
 bool srpi_io_answer(const struct srpi_io *io, char buf[SRPI_ANSWER_SIZE]);
 
+/*
+ * Has an operation failed only because the session was not RUNNING? A flush that
+ * was refused reports no loss: when the session is RUNNING again, the next flush
+ * fails if writes may be lost. From done() on, until @io is submitted again.
+ */
+bool srpi_io_refused(const struct srpi_io *io);
+
 /* ---- the same, waiting: these run the context, so no callback may call
  * them ---- */
 

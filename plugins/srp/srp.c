@@ -50,7 +50,6 @@ struct srpst_vol {
 	struct srpi_session *session;
 	struct srpi_mem *mem;
 	unsigned int volume;
-	bool is_away; /* the session is not running */
 	uint8_t *memory;
 	uint8_t *free[SRPST_BUFFER_CNT];
 	unsigned int free_cnt;
@@ -173,7 +172,7 @@ static void srpst_done(struct srpi_io *srp, int res)
 			srpst_submit_piece(n);
 			return;
 		}
-	} else if (res && io->op == RBP_FLUSH && n->vol->is_away) {
+	} else if (res && io->op == RBP_FLUSH && srpi_io_refused(srp)) {
 		/* Nothing is lost by that. When the target is back, libsrpi
 		 * fails the next flush if it has lost writes. */
 		res = -ENOTCONN;
@@ -188,7 +187,6 @@ static void srpst_state_changed(struct srpi_session *s, enum srpi_state state,
 {
 	struct srpst_vol *vol = arg;
 
-	vol->is_away = state != SRPI_RUNNING;
 	srpst_host->log(
 		vol->vol, state == SRPI_RUNNING ? RBP_NOTICE : RBP_WARNING,
 		"the session is %s: %s", srpi_state_name(state), why->text);

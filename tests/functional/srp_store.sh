@@ -42,11 +42,11 @@ verify() {
 }
 t_check 'fio verifies' verify
 is_up() { grep -q 'rdma-fuse srp' "$T/below.log"; }
-restart() {
+restart() { # [,KEY=VALUE]...
 	kill -9 "$BELOW"
 	wait "$BELOW" 2>/dev/null
 	: >"$T/below.log"
-	rdma-target --listen "$BELOW_URI" --backing "$T/disk,name=disk" \
+	rdma-target --listen "$BELOW_URI" --backing "$T/disk,name=disk${1-}" \
 		>"$T/below.log" 2>&1 &
 	BELOW=$!
 	t_pids="$t_pids $BELOW"
@@ -89,4 +89,31 @@ fusermount3 -u "$T/mnt"
 kill "$T_TARGET"
 wait "$T_TARGET"
 t_check 'ends with 0' [ $? = 0 ]
+
+# The target below loses a write. The first flush behind the loss is not answered;
+# it tells its own initiator, and the others must be told, too.
+mkdir "$T/other"
+t_target --backing "srp:$BELOW_URI/disk,name=again,wait=1"
+t_mount "$URI" "$T/mnt" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+t_mount "$URI" "$T/other" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+writes_other() {
+	dd if="$T/checked" of="$T/other/again" bs=64k seek=1 count=1 conv=notrunc
+}
+flushes_other() { sync "$T/other/again"; }
+is_lost() { grep -q 'may have lost writes' "$T/target.log"; }
+cp "$T/disk" "$T/earlier"
+t_check 'both initiators write' writes
+t_check 'the other one, too' writes_other
+mv "$T/earlier" "$T/disk"
+t_check 'the target below loses that' restart ,fault=flush:stuck
+t_check 'which is noticed' t_wait_for 10 is_lost
+flushes &
+sync=$!
+is_stuck() { grep -q 'is stuck' "$T/below.log"; }
+t_check 'a flush has no answer' t_wait_for 10 is_stuck
+kill -9 "$BELOW"
+wait $sync
+t_check 'it fails' [ $? != 0 ]
+t_check 'the target below comes back once more' restart
+t_check 'the flush of the other initiator fails, too' fails flushes_other
 t_done
