@@ -656,7 +656,8 @@ static int crclayer_take_block(struct crclayer *l, const struct crclayer_io *n)
 
 	if (res)
 		return res;
-	res = crclayer_judge_block(l, block, &c, n->block);
+	/* A block that a power cut has torn may not be readable. */
+	res = n->res ? n->res : crclayer_judge_block(l, block, &c, n->block);
 	/* It is to be written anew: what is wrong with it ends by that. */
 	if (res < 0)
 		c.flags = CRCSUM_ANY | CRCSUM_DOUBT;
@@ -666,7 +667,7 @@ static int crclayer_take_block(struct crclayer *l, const struct crclayer_io *n)
 /* The block of a write that was in doubt. */
 static void crclayer_resolved(struct crclayer *l, struct crclayer_io *n)
 {
-	int err = n->res;
+	int err = n->res == -EIO ? 0 : n->res;
 
 	if (!err) {
 		err = crclayer_take_block(l, n);

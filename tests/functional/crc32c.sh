@@ -186,8 +186,9 @@ command -v nbdkit >/dev/null && [ -e "$BUILD/plugins/nbd/rdma-block-plugin-nbd.s
 N=$T/nbd
 serve_nbd() {
 	rm -f "$N" "$N.pid"
-	nbdkit -f -U "$N" -P "$N.pid" --filter=cache file "$T/disk" \
-		cache=writeback >"$T/nbdkit.log" 2>&1 &
+	nbdkit -f -U "$N" -P "$N.pid" --filter=error --filter=cache \
+		file "$T/disk" cache=writeback error-pread-rate=100% \
+		error-file="$T/unreadable" >"$T/nbdkit.log" 2>&1 &
 	SERVER=$!
 	t_pids="$t_pids $SERVER"
 	t_wait_for 10 test -s "$N.pid" || t_bail "$(cat "$T/nbdkit.log")"
@@ -227,4 +228,24 @@ for fsync in 7 50 200; do
 	t_check "no false mismatch after a cache is lost, fsync=$fsync" \
 		power_cut $fsync
 done
+
+# What a power cut has torn cannot be read, and is good when it is written again.
+write_block() {
+	dd if="$T/data" of="$T/mnt/d" bs=4k seek=40 count=1 oflag=direct \
+		conv=notrunc
+}
+serve_nbd
+start "$DISK"
+t_check 'a block is written, and not flushed' write_block
+end_with KILL
+kill -9 "$SERVER"
+wait "$SERVER"
+serve_nbd
+start "$DISK"
+: >"$T/unreadable"
+t_check 'it cannot be read after the cut' fails reads 40 1
+t_check 'it can be written' write_block
+rm "$T/unreadable"
+t_check 'and is read then' reads 40 1
+end_with TERM
 t_done
