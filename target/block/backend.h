@@ -101,7 +101,10 @@ struct backend_info {
 	bool unmap_zeroes;	    /* unmapped blocks read as zeroes */
 	bool read_only;
 	bool volatile_cache; /* done writes may be lost without a flush */
-	bool fua;	     /* honours fua by itself */
+	/* A layer may flush before it writes: a write that fails may have met
+	 * an error of other writes. */
+	bool may_flush_to_write;
+	bool fua; /* honours fua by itself */
 	/* A BLOCK_WRITE of at most so many bytes is done whole or not at all,
 	 * whenever the process or the machine dies; 0: no such promise. Of
 	 * memory: it dies with the process. */

@@ -58,13 +58,20 @@ static uint64_t block_left(const struct block_cmd *cmd)
 
 /* ---- the record of flushes ---- */
 
+static bool block_may_have_flushed(const struct block_cmd *cmd)
+{
+	return cmd->req.op != BLOCK_READ && cmd->req.op != BLOCK_EXTENT &&
+	       cmd->dev->backend->info.may_flush_to_write;
+}
+
 /* Of a request that has ended. A flush that was not done is none. */
 static void block_note_answer(struct block_cmd *cmd, int res)
 {
 	const struct block_request *req = &cmd->req;
 	struct flush_record *record = &cmd->dev->record;
 
-	if (req->op != BLOCK_FLUSH && !req->fua)
+	if (req->op != BLOCK_FLUSH && !req->fua &&
+	    !(res && block_may_have_flushed(cmd)))
 		return;
 	if (res && (req->op != BLOCK_FLUSH || res == -ENOTCONN))
 		flush_record_doubt(record);

@@ -122,8 +122,9 @@ const uint8_t *flush_record_loss(const struct flush_record *r);
 uint64_t flush_record_begin(struct flush_record *r);
 /* What has come of it; @res: 0 or negative errno. */
 void flush_record_end(struct flush_record *r, uint64_t nr, int res);
-/* A synchronous write has failed: the error that it saw may be that of other
- * writes. Or a flush was not done. The next flush tells. */
+/* A synchronous write has failed, or one for which a layer may have flushed: the
+ * error that it saw may be that of other writes. Or a flush was not done. The next
+ * flush tells. */
 void flush_record_doubt(struct flush_record *r);
 
 /* @port (FLUSH_PORT_LEN bytes) has written to a cache; called before the write is answered. */

@@ -732,6 +732,7 @@ static void plugin_host_describe(struct backend_plugin *be,
 					: 0;
 	to->unmap_zeroes = caps & RBP_UNMAP_ZEROES;
 	to->volatile_cache = caps & RBP_WRITE_CACHE && !to->read_only;
+	to->may_flush_to_write = be->below != NULL;
 	to->fua = caps & RBP_CAN_FUA;
 	to->atomic_len = from->atomic_write;
 	to->read_cache = caps & RBP_READ_CACHE;

@@ -180,6 +180,30 @@ start "$DISK"
 t_check 'a zeroed block that is not zero any more is found' fails reads 256 1
 end_with TERM
 
+# The layer flushes the store before some writes. If that flush fails, the write
+# does, and the error is known to nobody else when the target is killed then.
+again() {
+	rdma-target --listen "$LISTEN" --backing "$DISK" \
+		>"$T/target.log" 2>&1 &
+	T_TARGET=$!
+	t_pids="$t_pids $T_TARGET"
+	t_wait_for 10 t_target_is_up
+}
+write_at() { # BLOCK
+	dd if="$T/data" of="$T/mnt/d" bs=4k seek="$1" count=1 oflag=direct \
+		conv=notrunc
+}
+start "$DISK,fault=write:error:lba=80-87"
+LISTEN=$URI
+t_check 'a block is written' write_at 1
+t_check 'the write of another one fails' fails write_at 10
+kill -9 "$T_TARGET"
+wait "$T_TARGET" 2>/dev/null
+t_check 'after a kill the target serves again' again
+t_check 'and the flush fails' fails sync "$T/mnt/d"
+t_check 'the log says why' says 'a write failed before this start'
+end_with TERM
+
 # A store that loses what it has not flushed, as a disk by a power cut.
 command -v nbdkit >/dev/null && [ -e "$BUILD/plugins/nbd/rdma-block-plugin-nbd.so" ] ||
 	t_done
