@@ -223,15 +223,32 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb,
 	return code;
 }
 
+/* An option that is set, and that @verb does not take; NULL: none. */
+static const char *ctl_find_extra(const struct ctl_verb *verb,
+				  const struct ctl_options *opt)
+{
+	bool takes_config = verb->make == make_config;
+
+	if (opt->dry_run && !takes_config)
+		return "--dry-run";
+	if (opt->prune && !takes_config)
+		return "--prune";
+	if (opt->force && !takes_config && verb->make != make_remove &&
+	    verb->make != make_save)
+		return "--force";
+	return NULL;
+}
+
 static enum ctl_exit ctl_take_verb(const struct ctl_options *opt, char **arg,
 				   int cnt)
 {
 	struct ctl_args a = { .opt = opt };
 	const struct ctl_verb *verb;
+	const char *extra;
 	int words;
 
 	if (cnt == 0) {
-		log_error("what is to be done? Try --help");
+		log_error("no verb is given; try --help");
 		return CTL_USAGE;
 	}
 	verb = ctl_find_verb(arg, cnt, &words);
@@ -245,6 +262,14 @@ static enum ctl_exit ctl_take_verb(const struct ctl_options *opt, char **arg,
 	if (a.cnt < verb->min || (verb->max >= 0 && a.cnt > verb->max)) {
 		log_error("%s: too %s arguments; try --help", verb->name,
 			  a.cnt < verb->min ? "few" : "many");
+		return CTL_USAGE;
+	}
+	/* A removal with --dry-run must not remove. */
+	extra = ctl_find_extra(verb, opt);
+	if (extra) {
+		log_error(
+			"%s does not take %s; nothing has changed; try --help",
+			verb->name, extra);
 		return CTL_USAGE;
 	}
 	return ctl_run(verb, &a);

@@ -121,6 +121,11 @@ t_refused 'an initiator that is not there is refused' 'not logged in' \
 t_check 'nothing has changed by all that' shows stays grows
 t_check 'a verb that there is not is wrong usage' exits 2 ctl volume destroy x
 t_check 'a missing argument is wrong usage' exits 2 ctl volume remove
+t_check 'a dry run is not taken for a removal' exits 2 \
+	ctl --dry-run volume remove grows
+t_check 'nor --prune for save' exits 2 ctl --prune save
+t_check 'nor --force for a list' exits 2 ctl --force volume list
+t_check 'nothing has changed by these either' shows stays grows
 t_check 'no target is told apart' exits 3 rdma-ctl --control "$T/no" status
 
 # ---- volumes, with nobody logged in
