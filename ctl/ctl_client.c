@@ -17,6 +17,29 @@
 /* An answer may be long, and its sender is trusted as far as this. Bytes. */
 #define CTL_ANSWER_MAX (64u << 20)
 
+static void ctl_explain_connect(const char *path, int err, struct error *e)
+{
+	const char *reason = strerror(-err);
+
+	if (err == -EACCES)
+		error_set(e, err,
+			  "%s: %s; be root, the user of the target, or in the "
+			  "group of the socket",
+			  path, reason);
+	else if (err == -ENAMETOOLONG)
+		error_set(e, err,
+			  "%s: %s; a socket's path has at most %zu "
+			  "characters",
+			  path, reason,
+			  sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+	else
+		error_set(
+			e, err,
+			"%s: %s; start rdma-target with --control %s, or name "
+			"its socket with --control",
+			path, reason, path);
+}
+
 static int ctl_connect(const char *path, struct error *e)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -28,10 +51,7 @@ static int ctl_connect(const char *path, struct error *e)
 	else if (fd >= 0 &&
 		 connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
 		return fd;
-	error_set(e, -errno,
-		  "%s: %s; start rdma-target with --control %s, or name its "
-		  "socket with --control",
-		  path, strerror(errno), path);
+	ctl_explain_connect(path, -errno, e);
 	if (fd >= 0)
 		close(fd);
 	return -1;

@@ -303,7 +303,20 @@ static void method_set_parameters(void *user, const json_t *in,
 	json_decref(parameters);
 }
 
-static bool method_size(const json_t *in, uint64_t *ret_bytes,
+static void method_bad_size(const char *name, const char *text,
+			    struct control_result *ret)
+{
+	struct manage_fault f;
+	char object[sizeof(f.object)];
+
+	snprintf(object, sizeof(object), "volume '%.100s'", name);
+	manage_refuse(&f, object, "size",
+		      "'%s' is not a size; write 512M or 2G, for example",
+		      text);
+	method_refused(ret, &f);
+}
+
+static bool method_size(const char *name, const json_t *in, uint64_t *ret_bytes,
 			struct control_result *ret)
 {
 	const json_t *value = json_object_get(in, "size");
@@ -317,7 +330,10 @@ static bool method_size(const json_t *in, uint64_t *ret_bytes,
 	if (!value || json_is_null(value) ||
 	    (text && size_parse(text, ret_bytes) == 0 && *ret_bytes))
 		return true;
-	method_bad(ret, "size");
+	if (text)
+		method_bad_size(name, text, ret);
+	else
+		method_bad(ret, "size");
 	return false;
 }
 
@@ -329,7 +345,7 @@ static void method_resize_volume(void *user, const json_t *in,
 	struct manage_fault f;
 	uint64_t bytes;
 
-	if (!name || !method_size(in, &bytes, ret))
+	if (!name || !method_size(name, in, &bytes, ret))
 		return;
 	manage_lock(m);
 	if (manage_resize_volume(m, name, bytes, &bytes, &f))
@@ -416,6 +432,7 @@ static void method_set_log_level(void *user, const json_t *in,
 				 struct control_result *ret)
 {
 	const char *level = method_text(in, "level", ret);
+	struct manage_fault f;
 
 	for (int i = 0; level && method_levels[i]; i++) {
 		if (strcmp(level, method_levels[i]) != 0)
@@ -423,8 +440,12 @@ static void method_set_log_level(void *user, const json_t *in,
 		log_level = (enum log_level)i;
 		return;
 	}
-	if (level)
-		method_bad(ret, "level");
+	if (!level)
+		return;
+	manage_refuse(&f, "target", "level",
+		      "'%s' is not error, warning, notice, info or debug",
+		      level);
+	method_refused(ret, &f);
 }
 
 /* ---- the whole ---- */

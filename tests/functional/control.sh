@@ -113,6 +113,10 @@ t_refused 'a store that is taken is refused' 'is given twice' \
 	ctl volume add "$T/file,name=again"
 t_refused 'a bad SPEC is refused' "volume: .*not a size" ctl volume add ram:x
 t_refused 'a smaller size is refused' 'become smaller' ctl volume resize grows 1M
+t_refused 'a size that is none is refused' "size: 'abc' is not a size" \
+	ctl volume resize grows abc
+t_refused 'a log level that is none is refused' "'loud' is not error, warning" \
+	ctl loglevel loud
 t_refused 'memory does not grow' 'by its own means' ctl volume resize stays 1G
 t_refused 'a volume without removable is not ejected' 'cannot be removed' \
 	ctl volume eject stays
@@ -323,6 +327,11 @@ as_nobody() { setpriv --reuid 65534 --clear-groups --regid "$1" "${@:2}"; }
 if [ "$(id -u)" = 0 ] && as_nobody 65534 true 2>/dev/null; then
 	t_check 'others cannot connect' exits 3 as_nobody 65534 \
 		"$BUILD/ctl/rdma-ctl" --control "$S" status
+	told_who_may() {
+		as_nobody 65534 "$BUILD/ctl/rdma-ctl" --control "$S" status 2>&1 |
+			grep 'be root, the user of the target'
+	}
+	t_check 'and are told who can' told_who_may
 	chgrp 65533 "$S"
 	t_check 'the group may look' exits 0 as_nobody 65533 \
 		"$BUILD/ctl/rdma-ctl" --control "$S" status
