@@ -148,7 +148,8 @@ static bool target_option_quiet(void *options, const struct option_row *row,
 /* ---- the table ---- */
 
 static const struct option_row target_rows[] = {
-#if HAVE_JSON
+	/* In every build: "--check" must not be short for "--check-plugin", which
+	 * overwrites blocks. */
 	{ .name = "config",
 	  .letter = 'c',
 	  .type = OPTION_PATH,
@@ -180,7 +181,6 @@ static const struct option_row target_rows[] = {
 	  .help = "Write the configuration to the file of *--config* after each "
 		  "change by *rdma-ctl*(1).",
 	  OPTION_AT(target_options, auto_save) },
-#endif
 	{ .name = "backing",
 	  .letter = 'b',
 	  .type = OPTION_PATH,
@@ -494,6 +494,12 @@ static bool target_options_check(const struct target_options *opt)
 {
 	char size[SIZE_TEXT_SIZE];
 
+	if (!HAVE_JSON &&
+	    (opt->config || opt->check || opt->control || opt->auto_save)) {
+		log_error("--config, --check, --control and --auto-save: built "
+			  "without jansson");
+		return false;
+	}
 	if (opt->backing_cnt == 0 && !opt->control) {
 		log_error(
 			"nothing to serve: give at least one --backing (a file, "

@@ -2,7 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The configuration file of rdma-target, and the schema that describes it.
 . "$(dirname "$0")/lib.sh"
-rdma-target --help | grep -q -- --config || t_skip_all 'built without jansson'
+if [ ! -e "$BUILD/ctl/rdma-ctl" ]; then
+	# --check must not be short for --check-plugin, which writes.
+	head -c 1M /dev/urandom >"$T/checked"
+	cp "$T/checked" "$T/before"
+	t_refused 'without jansson, a configuration is refused' \
+		'built without jansson' rdma-target --check "$T/checked"
+	t_check 'and not written' cmp "$T/checked" "$T/before"
+	t_done
+fi
 SCHEMA=$BUILD/docs/rdma-target.schema.json
 
 # file TEXT: a configuration file; sed's @ stands for the scratch directory
