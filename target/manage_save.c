@@ -162,8 +162,13 @@ static char *save_old_text(const char *path, bool *ret_has_volumes)
 
 static bool save_refuse(const struct manage *m, struct manage_fault *f, int err)
 {
-	return manage_refuse(f, "configuration", "", "%s: %s",
-			     m->server->opt->config, strerror(-err));
+	bool may_not = err == -EROFS || err == -EACCES || err == -EPERM;
+
+	return manage_refuse(f, "configuration", "", "%s: %s%s",
+			     m->server->opt->config, strerror(-err),
+			     may_not ? "; the target must be able to write its "
+				       "directory (systemd: ReadWritePaths=)"
+				     : "");
 }
 
 static bool save_text(struct manage *m, const char *text, bool is_empty,
