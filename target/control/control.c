@@ -153,6 +153,8 @@ int control_create(const char *path, const char *owner, struct control **ret,
 	if (err == -EADDRINUSE)
 		error_add(e, "; another target listens there: give one of them "
 			     "another path");
+	else if (err == -EEXIST)
+		error_add(e, ", and is not a socket: give another path");
 	control_destroy(c);
 	return err;
 }

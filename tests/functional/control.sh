@@ -132,6 +132,10 @@ t_check 'nor --force for a list' exits 2 ctl --force volume list
 t_check 'nothing has changed by these either' shows stays grows
 t_check 'no target is told apart' exits 3 rdma-ctl --control "$T/no" status
 
+t_refused 'a file is not replaced by a socket' 'is not a socket' \
+	rdma-target --backing ram:1M --listen srp+tcp://127.0.0.1:1 \
+	--control "$T/file"
+
 # ---- volumes, with nobody logged in
 
 t_check 'a volume is added' exits 0 ctl volume add "$T/late,name=late,ro"
