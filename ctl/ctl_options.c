@@ -76,11 +76,13 @@ static const struct option_row ctl_verb_rows[] = {
 	  .help = "List the initiators that are logged in." },
 	{ .name = "session kick",
 	  .value = "INITIATOR",
-	  .help = "End the session of an initiator, which may log in again." },
+	  .help = "End the session of an initiator, which may log in again, "
+		  "and wait until none of its commands is left." },
 	{ .name = "allow",
 	  .value = "[RULE]...",
 	  .help = "Replace the access rules of the target. Sessions that would "
-		  "see other volumes end, and may log in again." },
+		  "see other volumes end, and may log in again. None of "
+		  "their commands is left then." },
 	{ .name = "metrics",
 	  .help = "Print all counters of the target, in the text format of "
 		  "Prometheus." },

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "target/block/plugin_host.h"
@@ -817,6 +818,23 @@ bool manage_eject_volume(struct manage *m, const char *name, bool eject,
 }
 
 /* ---- rules, limits, sessions ---- */
+
+/* Between two looks whether sessions have ended. */
+#define MANAGE_LOOK_US 10000
+
+static void manage_run_ending(struct server *s, void *arg)
+{
+	*(unsigned int *)arg = port_ending(&s->port);
+}
+
+void manage_await_sessions(struct manage *m)
+{
+	unsigned int ending = 0;
+
+	while (server_call(m->server, manage_run_ending, &ending) == 0 &&
+	       ending)
+		usleep(MANAGE_LOOK_US);
+}
 
 struct manage_rules {
 	struct volume *vol; /* NULL: the target's */

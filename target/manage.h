@@ -84,7 +84,7 @@ bool manage_set_parameters(struct manage *m, const char *name,
 /* Takes the medium of a removable volume out, or back in. */
 bool manage_eject_volume(struct manage *m, const char *name, bool eject,
 			 struct manage_fault *f);
-/* @rules: canonical, NULL: none. *ret_ended: sessions that have ended by it. */
+/* @rules: canonical, NULL: none. *ret_ended: sessions that end by it. */
 bool manage_set_allow(struct manage *m, const json_t *rules,
 		      unsigned int *ret_ended, struct manage_fault *f);
 bool manage_set_volume_allow(struct manage *m, const char *name,
@@ -96,6 +96,15 @@ bool manage_set_limits(struct manage *m, const json_t *config,
 /* Ends the session of an initiator port, "0x..." */
 bool manage_kick(struct manage *m, const char *initiator,
 		 struct manage_fault *f);
+
+/* ---- without the lock ---- */
+
+/*
+ * Waits until no command of sessions that were told to end is left. Whoever has
+ * shut an initiator out may let another one write at once: nothing of the first may
+ * come after that.
+ */
+void manage_await_sessions(struct manage *m);
 
 /* Returns false. */
 bool manage_refuse(struct manage_fault *f, const char *object,

@@ -411,6 +411,7 @@ static void method_set_allow(void *user, const json_t *in,
 	else
 		method_refused(ret, &f);
 	manage_unlock(m);
+	manage_await_sessions(m);
 }
 
 static void method_kick_session(void *user, const json_t *in,
@@ -426,6 +427,7 @@ static void method_kick_session(void *user, const json_t *in,
 	if (!manage_kick(m, initiator, &f))
 		method_refused(ret, &f);
 	manage_unlock(m);
+	manage_await_sessions(m);
 }
 
 static void method_set_log_level(void *user, const json_t *in,
@@ -494,6 +496,8 @@ static void method_do_apply(struct manage *m, const json_t *in, bool dry_run,
 	else
 		method_changed(m, json_pack("{so}", "changes", changes), ret);
 	manage_unlock(m);
+	if (!dry_run)
+		manage_await_sessions(m);
 	json_decref(want);
 }
 

@@ -189,6 +189,25 @@ unsigned int port_sessions(const struct port *port, struct port_session *ret,
 	return cnt;
 }
 
+unsigned int port_ending(const struct port *port)
+{
+	unsigned int cnt = 0;
+	struct list *n;
+	struct list *c;
+
+	list_for_each(n, &port->nexuses) {
+		const struct nexus *nexus = container_of(n, struct nexus, node);
+
+		list_for_each(c, &nexus->channels) {
+			const struct channel *ch = container_of(
+				c, struct channel, at_port.nexus_node);
+
+			cnt += ch->at_port.drain_sent || ch->at_port.close_sent;
+		}
+	}
+	return cnt;
+}
+
 bool port_kick(struct port *port, const struct srp_port_id *initiator)
 {
 	struct nexus *nexus =

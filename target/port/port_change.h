@@ -48,6 +48,10 @@ struct port_session {
 unsigned int port_sessions(const struct port *port, struct port_session *ret,
 			   unsigned int max);
 
+/* Channels that have been told to end, as port_rules_changed() and port_kick() do,
+ * and whose commands may still touch a volume. */
+unsigned int port_ending(const struct port *port);
+
 /* Ends the nexus of @initiator; false: there is none. */
 bool port_kick(struct port *port, const struct srp_port_id *initiator);
 

@@ -331,6 +331,29 @@ static void session_is_listed_and_ended(void **state)
 	rig_destroy(rig);
 }
 
+/* Whoever asks is told when nothing of the session comes any more. */
+static void session_ends_with_its_commands(void **state)
+{
+	struct rig *rig = two_workers();
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct srp_login_req own = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	assert_int_equal(port_ending(&rig->target.port), 0);
+	rig_hold(true);
+	rig_send_write(ch, 1, 'a');
+	assert_true(port_kick(&rig->target.port, &own.initiator));
+	rig_settle(rig);
+	assert_int_equal(rig_held(), 1);
+	assert_int_equal(port_ending(&rig->target.port), 1);
+	rig_release(rig);
+	rig_hold(false);
+	rig_settle(rig);
+	assert_int_equal(port_ending(&rig->target.port), 0);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -344,5 +367,6 @@ int main(void)
 	T_ADD(&t, same_volume_takes_its_place_again);
 	T_ADD(&t, new_rules_end_who_would_see_less);
 	T_ADD(&t, session_is_listed_and_ended);
+	T_ADD(&t, session_ends_with_its_commands);
 	return t_run(&t);
 }
