@@ -337,13 +337,15 @@ static void manage_run_evict(struct server *s, void *arg)
 				   user);
 		return;
 	}
-	port_volume_leaves(&s->port, v->vol);
+	v->vol->leaving = true;
 	v->eviction.done = manage_evicted;
 	v->res = task_mgmt_evict(&s->port, v->vol, &v->eviction);
-	if (v->res == 0)
+	if (v->res == 0) {
+		port_volume_leaves(&s->port, v->vol);
 		return;
+	}
+	/* It keeps its place: of volumes with one number the first is seen. */
 	v->vol->leaving = false;
-	port_volume_added(&s->port, v->vol);
 	error_set(&v->e, v->res, "out of memory");
 }
 
