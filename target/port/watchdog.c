@@ -114,15 +114,38 @@ static void watchdog_start(struct worker *w)
 	w->looked_us = reactor_now_us(w->reactor);
 }
 
+/* A look that is late says that this process was stopped. What has completed
+ * meanwhile may not be known yet, and looked_us is far from the time of a post. */
+static bool watchdog_is_late(const struct worker *w)
+{
+	return reactor_now_us(w->reactor) - w->looked_us >
+	       2 * watchdog_period_ms(w) * 1000ull;
+}
+
+/* The time of @ch counts from now on. */
+static void watchdog_begin_again(struct channel *ch)
+{
+	uint64_t now = reactor_now_us(ch->worker->reactor);
+
+	ch->progress_us[WATCHED_READ] = now;
+	ch->progress_us[WATCHED_SEND] = now;
+}
+
 static void watchdog_look(struct reactor_timer *t)
 {
 	struct worker *w = container_of(t, struct worker, watchdog);
+	bool late = watchdog_is_late(w);
 	bool any = false;
 	struct list *it;
 
-	list_for_each(it, &w->channels)
-		any |= watchdog_look_at(
-			container_of(it, struct channel, worker_node));
+	list_for_each(it, &w->channels) {
+		struct channel *ch =
+			container_of(it, struct channel, worker_node);
+
+		if (late)
+			watchdog_begin_again(ch);
+		any |= watchdog_look_at(ch);
+	}
 	w->watching = false;
 	if (any)
 		watchdog_start(w);

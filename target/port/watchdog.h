@@ -4,7 +4,8 @@
  * it would keep its buffers forever. The watchdog closes a channel if RDMA READs
  * wait and none completes, or RDMA WRITEs and responses wait and none completes,
  * for the worker's rdma_timeout_ms (plus a quarter of it at most). The time that
- * the disk takes does not count. A slow initiator that makes progress stays.
+ * the disk takes does not count. A slow initiator that makes progress stays. If
+ * the target itself was stopped, the time counts from then on.
  *
  * One timer per worker, which runs only while something is under way.
  * Thread: the worker.

@@ -128,6 +128,27 @@ static void slow_initiator_is_left_alone(void **state)
 	rig_destroy(rig);
 }
 
+/* As by SIGSTOP, or with its virtual machine. What has arrived meanwhile is not
+ * looked at yet. */
+static void stopped_target_blames_no_initiator(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	uint64_t tag;
+
+	rig_expect_alive(ch);
+	t_fabric_hold_completions(rig->hub, true);
+	tag = rw(ch, rig_write(RIG_DISK, 0, 8), 0, 8 * BLK);
+	t_fabric_hold_completions(rig->hub, false);
+	pass(rig, 2 * WATCHDOG_RDMA_TIMEOUT_MS);
+	assert_false(ch->closed);
+	assert_int_equal(t_fabric_let_go(rig->hub, 2), 2);
+	rig_settle(rig);
+	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
 static void slow_disk_is_not_held_against_the_initiator(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -461,6 +482,7 @@ int main(void)
 
 	T_ADD_ROWS(&t, stop_cases, initiator_that_stops_is_disconnected);
 	T_ADD(&t, slow_initiator_is_left_alone);
+	T_ADD(&t, stopped_target_blames_no_initiator);
 	T_ADD(&t, slow_disk_is_not_held_against_the_initiator);
 	T_ADD(&t, stuck_disk_does_not_keep_a_target_from_ending);
 	T_ADD(&t, idle_worker_is_not_woken);
