@@ -80,7 +80,7 @@ static const char *config_type_text(const struct option_row *row)
 	case OPTION_FLAG:
 		return "true or false";
 	case OPTION_NUMBER:
-		return "a number";
+		return "a whole number";
 	case OPTION_SIZE:
 		return "a number of bytes, or a size such as \"64M\"";
 	default:
