@@ -824,17 +824,26 @@ bool manage_eject_volume(struct manage *m, const char *name, bool eject,
 /* Between two looks whether sessions have ended. */
 #define MANAGE_LOOK_US 10000
 
+struct manage_ending {
+	unsigned int before; /* 0: not yet known */
+	unsigned int cnt;
+};
+
 static void manage_run_ending(struct server *s, void *arg)
 {
-	*(unsigned int *)arg = port_ending(&s->port);
+	struct manage_ending *ending = arg;
+
+	if (!ending->before)
+		ending->before = s->port.next_number;
+	ending->cnt = port_ending(&s->port, ending->before);
 }
 
 void manage_await_sessions(struct manage *m)
 {
-	unsigned int ending = 0;
+	struct manage_ending ending = { .before = 0 };
 
 	while (server_call(m->server, manage_run_ending, &ending) == 0 &&
-	       ending)
+	       ending.cnt)
 		usleep(MANAGE_LOOK_US);
 }
 

@@ -189,7 +189,7 @@ unsigned int port_sessions(const struct port *port, struct port_session *ret,
 	return cnt;
 }
 
-unsigned int port_ending(const struct port *port)
+unsigned int port_ending(const struct port *port, unsigned int before)
 {
 	unsigned int cnt = 0;
 	struct list *n;
@@ -202,7 +202,8 @@ unsigned int port_ending(const struct port *port)
 			const struct channel *ch = container_of(
 				c, struct channel, at_port.nexus_node);
 
-			cnt += ch->at_port.drain_sent || ch->at_port.close_sent;
+			cnt += ch->number < before && (ch->at_port.drain_sent ||
+						       ch->at_port.close_sent);
 		}
 	}
 	return cnt;

@@ -49,8 +49,9 @@ unsigned int port_sessions(const struct port *port, struct port_session *ret,
 			   unsigned int max);
 
 /* Channels that have been told to end, as port_rules_changed() and port_kick() do,
- * and whose commands may still touch a volume. */
-unsigned int port_ending(const struct port *port);
+ * and whose commands may still touch a volume; of those that were there when
+ * port->next_number was @before, as there may always be some that end. */
+unsigned int port_ending(const struct port *port, unsigned int before);
 
 /* Ends the nexus of @initiator; false: there is none. */
 bool port_kick(struct port *port, const struct srp_port_id *initiator);
