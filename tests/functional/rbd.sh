@@ -90,7 +90,8 @@ rbd create -s 64M checked
 rbd create -s 64M spare
 rbd namespace create rbd/ns
 rbd create -s 16M rbd/ns/inside
-ceph auth get-or-create client.weak mon 'allow r' -o "$T/weak" >/dev/null
+ceph auth get-or-create client.weak mon 'allow r' \
+	osd 'allow r pool=other' -o "$T/weak" >/dev/null
 printf '[client.admin]\n\tkey = %s\n' "$(ceph-authtool -p -n client.weak \
 	"$T/weak")" >"$T/wrong"
 sed 's/^mon host.*/mon host = 127.0.0.1:1/' "$C/ceph.conf" >"$T/nobody.conf"
