@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The first login of a session chooses the address and the transport. */
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -138,6 +139,7 @@ bool ini_connect_check(struct srpi_session *s)
 {
 	const struct ini_volume *v = NULL;
 
+	assert(s->volumes || s->volume_cnt == 0);
 	for (unsigned int i = 0; !v && i < s->volume_cnt; i++) {
 		if (s->volumes[i].access.is_standby &&
 		    ini_path_wants(s, &s->volumes[i]))

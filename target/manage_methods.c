@@ -112,7 +112,7 @@ static json_t *method_volume(const struct volume *vol)
 		"{s:s, s:i, s:s, s:s, s:s, s:I, s:i, s:b, s:b, s:s, s:i}",
 		"name", vol->name, "lun", (int)vol->lun, "kind", vol->kind,
 		"store", vol->path, "serial", vol->serial, "size",
-		(json_int_t)(vol->blocks * vol->block_size), "block_size",
+		(json_int_t)vol->blocks * vol->block_size, "block_size",
 		(int)vol->block_size, "read_only", vol->read_only,
 		"write_cache", vol->dev.write_cache, "state",
 		method_volume_state(vol), "progress_percent",

@@ -905,7 +905,7 @@ int backend_set_params(struct backend *base, const struct plugin_spec *spec,
 		       struct error *e)
 {
 	struct backend_plugin *be = plugin_host_find(base, spec->name);
-	_cleanup_free_ struct rbp_arg *args = NULL;
+	struct rbp_arg *args;
 	int err;
 
 	if (!be)
@@ -923,6 +923,7 @@ int backend_set_params(struct backend *base, const struct plugin_spec *spec,
 	pthread_mutex_lock(&be->set_lock);
 	err = plugin_host_set_params(be, args, e);
 	pthread_mutex_unlock(&be->set_lock);
+	free(args);
 	return err;
 }
 

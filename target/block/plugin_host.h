@@ -29,9 +29,9 @@ int backend_plugin_add_layer(struct backend *below,
  * plugin that it names; of several layers of that name, of the uppermost. All or
  * none change. Return: 0; -ENOENT: the volume has no such plugin; -ENOTSUP: the
  * plugin cannot; -EINVAL, or what the plugin says; with one clause in @e.
- * Thread: any; @be stays open. Does not block.
+ * Thread: any; @base stays open. Does not block.
  */
-int backend_set_params(struct backend *be, const struct plugin_spec *spec,
+int backend_set_params(struct backend *base, const struct plugin_spec *spec,
 		       struct error *e);
 
 /*

@@ -133,7 +133,7 @@ static json_t *config_piece_value(const struct option_row *row,
 	is = option_set(row, OPTION_SPEC, spec, value, msg, sizeof(msg)) &&
 			     option_get(row, spec, text)
 		     ? json_integer(row->choices ? (json_int_t)spec->block_size
-						 : atoll(text))
+						 : strtoll(text, NULL, 10))
 		     : json_string(value);
 	free(spec);
 	return is;
