@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The first login of a session chooses the address and the transport. */
-#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -137,15 +136,12 @@ void ini_connect_failed(struct srpi_session *s)
 
 bool ini_connect_check(struct srpi_session *s)
 {
-	const struct ini_volume *v = NULL;
+	const struct ini_volume *v = s->volumes;
+	const struct ini_volume *end = v ? v + s->volume_cnt : v;
 
-	assert(s->volumes || s->volume_cnt == 0);
-	for (unsigned int i = 0; !v && i < s->volume_cnt; i++) {
-		if (s->volumes[i].access.is_standby &&
-		    ini_path_wants(s, &s->volumes[i]))
-			v = &s->volumes[i];
-	}
-	if (!v)
+	while (v < end && !(v->access.is_standby && ini_path_wants(s, v)))
+		v++;
+	if (v == end)
 		return true;
 	ini_error_standby(s, v);
 	free(s->volumes);
