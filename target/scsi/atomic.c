@@ -17,7 +17,8 @@ static bool execute_compare_write(struct scsi_task *task)
 {
 	scsi_task_blk(task, BLOCK_CMD_COMPARE_WRITE, scsi_task_good);
 	task->blk.wanted = task->buf;
-	task->blk.buf = task->buf + task->blk.len;
+	if (task->buf) /* none with 0 blocks */
+		task->blk.buf = task->buf + task->blk.len;
 	return true;
 }
 
