@@ -392,7 +392,7 @@ static int crcsums_open_file(struct crcsums *s,
 			     char *msg, size_t msg_len)
 {
 	int flags = wanted->read_only ? O_RDONLY : O_RDWR;
-	struct stat st;
+	struct stat st = { 0 };
 	int err = 0;
 
 	if (wanted->make && !wanted->read_only)
