@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Changes of a target that runs: volumes come, grow and go, rules and limits
- * change. Each change is made as a whole or not at all, one after the other.
- *
- * The life of a volume (enum manage_volume_state) is driven by the thread that asks
- * for the change. It opens and closes the store, which may block; all else is done
- * by the workers, by message: each lets the volume in and out by itself, and worker
- * 0 shows it to initiators, or hides it.
+ * change. Each change is made as a whole or not at all, one after the other. Each
+ * kind of change has a file of its own: manage_volume.h, manage_access.h and so on.
  *
  * The configuration (control/config.h) follows each change. It gives every volume
  * its name and its LUN, so that a volume keeps both when the target starts again.
@@ -62,53 +58,21 @@ json_t *manage_find(const struct manage *m, const char *name);
 /* The same among those that are served; constant while the lock is held. */
 struct volume *manage_served(const struct manage *m, const char *name);
 
-/* Adds the volume @vol, which is canonical. *ret_vol, borrowed, has its name and
- * LUN. False: refused. */
-bool manage_add_volume(struct manage *m, const json_t *vol, json_t **ret_vol,
-		       struct manage_fault *f);
-/* Removes it. It is refused while an initiator sees the volume, and when it cannot
- * be flushed; with @force it ends all commands first, and a flush that fails is
- * logged. */
-bool manage_remove_volume(struct manage *m, const char *name, bool force,
-			  struct manage_fault *f);
-/* Makes the file of a volume @bytes long, or, 0, looks whether its store has grown.
- * *ret_bytes is what initiators see. */
-bool manage_resize_volume(struct manage *m, const char *name, uint64_t bytes,
-			  uint64_t *ret_bytes, struct manage_fault *f);
-/* Changes parameters of a plugin of a volume, if it can while it serves.
- * @parameters: canonical, of the plugin @plugin: the store, or the uppermost layer of
- * that name. All or none of them change. */
-bool manage_set_parameters(struct manage *m, const char *name,
-			   const char *plugin, const json_t *parameters,
-			   struct manage_fault *f);
-/* Takes the medium of a removable volume out, or back in. */
-bool manage_eject_volume(struct manage *m, const char *name, bool eject,
-			 struct manage_fault *f);
-/* @rules: canonical, NULL: none. *ret_ended: sessions that end by it. */
-bool manage_set_allow(struct manage *m, const json_t *rules,
-		      unsigned int *ret_ended, struct manage_fault *f);
-bool manage_set_volume_allow(struct manage *m, const char *name,
-			     const json_t *rules, unsigned int *ret_ended,
-			     struct manage_fault *f);
-/* Takes the limits of @config. */
-bool manage_set_limits(struct manage *m, const json_t *config,
-		       struct manage_fault *f);
-/* Ends the session of an initiator port, "0x..." */
-bool manage_kick(struct manage *m, const char *initiator,
-		 struct manage_fault *f);
+/* The configuration has changed. */
+void manage_changed(struct manage *m);
 
-/* ---- without the lock ---- */
+/* ---- with or without the lock ---- */
 
-/*
- * Waits until no command of sessions that were told to end is left. Whoever has
- * shut an initiator out may let another one write at once: nothing of the first may
- * come after that.
- */
-void manage_await_sessions(struct manage *m);
+/* Is that the name of the volume @vol of a configuration? */
+bool manage_is_named(const json_t *vol, const char *name);
 
-/* Returns false. */
+/* Each returns false. */
 bool manage_refuse(struct manage_fault *f, const char *object,
 		   const char *field, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+bool manage_refuse_volume(struct manage_fault *f, const char *name,
+			  const char *field, const char *reason);
+bool manage_refuse_unknown(struct manage_fault *f, const char *name);
+bool manage_refuse_end(struct manage_fault *f);
 
 #endif

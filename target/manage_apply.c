@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "target/control/config.h"
+#include "target/manage_access.h"
+#include "target/manage_volume.h"
 #include "target/port/port_change.h"
 
 /* A configuration on its way. */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The medium of removable volumes.
+ *
+ * Thread: any but a worker's; with the lock of the struct manage.
+ */
+#ifndef TARGET_MANAGE_MEDIUM_H
+#define TARGET_MANAGE_MEDIUM_H
+
+#include "target/manage.h"
+
+/* Takes the medium of a removable volume out, or back in. */
+bool manage_eject_volume(struct manage *m, const char *name, bool eject,
+			 struct manage_fault *f);
+
+#endif

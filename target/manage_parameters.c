@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/manage_parameters.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "target/block/plugin_host.h"
+
+/* What in @vol has the parameters of @plugin; NULL: nothing. */
+static json_t *manage_find_plugin(json_t *vol, const char *plugin)
+{
+	const char *store = json_string_value(json_object_get(vol, "store"));
+	json_t *layers = json_object_get(vol, "layer");
+	size_t len = strlen(plugin);
+
+	for (size_t i = json_array_size(layers); i > 0; i--) {
+		json_t *layer = json_array_get(layers, i - 1);
+		const char *name =
+			json_string_value(json_object_get(layer, "plugin"));
+
+		if (!strcmp(name, plugin))
+			return layer;
+	}
+	return !strncmp(store, plugin, len) && store[len] == ':' ? vol : NULL;
+}
+
+static bool manage_fill_spec(struct plugin_spec *spec, const char *plugin,
+			     const json_t *parameters)
+{
+	char arg[sizeof(spec->args)];
+	const char *key;
+	json_t *value;
+
+	if (strlen(plugin) >= sizeof(spec->name))
+		return false;
+	strcpy(spec->name, plugin);
+	json_object_foreach((json_t *)(uintptr_t)parameters, key, value) {
+		const char *text = json_string_value(value);
+		int len = snprintf(arg, sizeof(arg), "%s%s%s", key,
+				   text ? "=" : "", text ? text : "");
+
+		if (len >= (int)sizeof(arg) || !plugin_spec_add(spec, arg))
+			return false;
+	}
+	return true;
+}
+
+static void manage_note_parameters(struct manage *m, json_t *owner,
+				   const json_t *parameters)
+{
+	json_t *is = json_object_get(owner, "parameters");
+
+	if (!is)
+		json_object_set(owner, "parameters",
+				(json_t *)(uintptr_t)parameters);
+	else
+		json_object_update(is, (json_t *)(uintptr_t)parameters);
+	manage_changed(m);
+}
+
+bool manage_set_parameters(struct manage *m, const char *name,
+			   const char *plugin, const json_t *parameters,
+			   struct manage_fault *f)
+{
+	struct volume *vol = manage_served(m, name);
+	struct plugin_spec spec = { .args_len = 0 };
+	struct error e;
+	json_t *owner;
+
+	if (!vol)
+		return manage_refuse_unknown(f, name);
+	owner = manage_find_plugin(manage_find(m, name), plugin);
+	if (!owner)
+		return manage_refuse_volume(f, name, plugin,
+					    "the volume has no such plugin");
+	if (!manage_fill_spec(&spec, plugin, parameters))
+		return manage_refuse_volume(f, name, plugin,
+					    "the parameters are too long");
+	if (backend_set_params(vol->dev.backend, &spec, &e))
+		return manage_refuse_volume(f, name, plugin, e.text);
+	manage_note_parameters(m, owner, parameters);
+	return true;
+}

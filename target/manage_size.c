@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/manage_size.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "target/control/config.h"
+
+static int manage_grow_file(const struct volume *vol, uint64_t bytes,
+			    struct error *e)
+{
+	_cleanup_close_ int fd = open(vol->path, O_WRONLY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		return error_set(e, -errno, "%s: %s", vol->path,
+				 strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return error_set(e, -EINVAL,
+				 "%s is no regular file; make it larger by its "
+				 "own means, then leave out the size",
+				 vol->path);
+	if ((uint64_t)st.st_size > bytes)
+		return error_set(e, -EINVAL,
+				 "it would become smaller than its %lld bytes",
+				 (long long)st.st_size);
+	if (ftruncate(fd, (off_t)bytes))
+		return error_set(e, -errno, "%s: %s", vol->path,
+				 strerror(errno));
+	return 0;
+}
+
+static bool manage_is_at_path(const struct manage *m, const char *name)
+{
+	_cleanup_free_ char *text = config_volume_spec(manage_find(m, name));
+	_cleanup_free_ struct volume_spec *spec = malloc(sizeof(*spec));
+	char msg[OPTION_TEXT_SIZE];
+
+	return text && spec &&
+	       volume_spec_parse(text, spec, msg, sizeof(msg)) &&
+	       spec->ops->location == BACKEND_AT_PATH;
+}
+
+struct manage_measure {
+	struct volume *vol;
+	int res; /* of server_measure_volume() */
+};
+
+static void manage_run_measure(struct server *s, void *arg)
+{
+	struct manage_measure *measure = arg;
+
+	measure->res = server_measure_volume(s, measure->vol);
+}
+
+bool manage_resize_volume(struct manage *m, const char *name, uint64_t bytes,
+			  uint64_t *ret_bytes, struct manage_fault *f)
+{
+	struct manage_measure v = { .vol = manage_served(m, name) };
+	struct error e;
+
+	if (!v.vol)
+		return manage_refuse_unknown(f, name);
+	if (bytes && !manage_is_at_path(m, name))
+		return manage_refuse_volume(
+			f, name, "size",
+			"only the target's own files can be made larger; make "
+			"the store larger by its own means, then leave out the "
+			"size");
+	if (bytes % v.vol->block_size)
+		return manage_refuse_volume(f, name, "size",
+					    "not a multiple of the block size");
+	if (bytes && manage_grow_file(v.vol, bytes, &e))
+		return manage_refuse_volume(f, name, "size", e.text);
+	if (server_call(m->server, manage_run_measure, &v))
+		return manage_refuse_end(f);
+	if (v.res < 0)
+		return manage_refuse_volume(
+			f, name, "size",
+			v.res == -ESTALE ? "its store has become smaller"
+					 : strerror(-v.res));
+	*ret_bytes = v.vol->blocks * v.vol->block_size;
+	if (bytes && *ret_bytes != bytes)
+		return manage_refuse_volume(
+			f, name, "size",
+			"the file at its path is not the one that is served");
+	return true;
+}

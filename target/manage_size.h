@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The sizes of volumes that are served.
+ *
+ * Thread: any but a worker's; with the lock of the struct manage.
+ */
+#ifndef TARGET_MANAGE_SIZE_H
+#define TARGET_MANAGE_SIZE_H
+
+#include "target/manage.h"
+
+/* Makes the file of a volume @bytes long, or, 0, looks whether its store has grown.
+ * *ret_bytes is what initiators see. */
+bool manage_resize_volume(struct manage *m, const char *name, uint64_t bytes,
+			  uint64_t *ret_bytes, struct manage_fault *f);
+
+#endif

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/manage_volume.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "target/block/plugin_host.h"
+#include "target/control/config.h"
+#include "target/port/port_change.h"
+#include "target/port/task_mgmt.h"
+
+/* ---- the life of a volume ---- */
+
+/* manage_volume_step() makes every change. */
+enum manage_volume_state {
+	MANAGE_CLOSED,	 /* there is no store */
+	MANAGE_OPEN,	 /* this thread has the store, and nobody else */
+	MANAGE_ATTACHED, /* every worker has it; no initiator sees it */
+	MANAGE_SERVED,	 /* initiators see it */
+	MANAGE_EVICTED,	 /* it is to go, and no command on it is left */
+	MANAGE_FLUSHED,	 /* what was written is stable, or that has failed */
+};
+
+/* One change of a volume. */
+struct manage_volume {
+	struct manage *m;
+	struct server *s;
+	struct volume_spec *spec;
+	unsigned int lun;
+	struct volume *vol;
+	enum manage_volume_state state;
+	bool force;
+	unsigned int attached; /* workers that have it */
+	struct error e;	       /* why it goes no further */
+	sem_t done;	       /* what worker 0 does has ended */
+	struct task_mgmt_eviction eviction;
+	struct reactor_msg job_ended;
+	struct block_cmd flush;
+	int res;
+};
+
+static void manage_run_begin(struct server *s, void *arg)
+{
+	struct manage_volume *v = arg;
+
+	v->res = server_begin_change(s);
+}
+
+static void manage_run_end(struct server *s, void *arg)
+{
+	server_end_change(s);
+}
+
+static int manage_begin(struct manage_volume *v)
+{
+	int err = server_call(v->s, manage_run_begin, v);
+
+	if (!err)
+		err = v->res;
+	return err ? error_set(&v->e, err, "the target is stopping") : 0;
+}
+
+static void manage_end(struct manage_volume *v)
+{
+	server_call(v->s, manage_run_end, v);
+}
+
+/* Waits for what worker 0 ends by sem_post(). */
+static void manage_wait(struct manage_volume *v)
+{
+	while (sem_wait(&v->done))
+		;
+}
+
+/* A store that makes connections would be ended by the sandbox. */
+static int manage_check_needs(struct manage_volume *v,
+			      const struct plugin_spec *plugin)
+{
+	const struct rbp_plugin *loaded;
+	int err;
+
+	if (!*plugin->name || v->s->opt->no_sandbox)
+		return 0;
+	err = plugin_load(plugin->name, &loaded, &v->e);
+	if (err)
+		return err;
+	if (!(loaded->needs & RBP_NEEDS_NETWORK) || v->s->network)
+		return 0;
+	return error_set(&v->e, -EPERM,
+			 "plugin %s makes connections, which the sandbox of "
+			 "this target forbids; start the target with the "
+			 "volume in its configuration, or with --no-sandbox",
+			 plugin->name);
+}
+
+static int manage_check_plugins(struct manage_volume *v)
+{
+	int err = manage_check_needs(v, &v->spec->plugin);
+
+	for (unsigned int i = 0; i < v->spec->layer_cnt && !err; i++)
+		err = manage_check_needs(v, &v->spec->layers[i]);
+	return err;
+}
+
+static int manage_check_others(struct manage_volume *v)
+{
+	struct lun_map *luns = malloc(sizeof(*luns));
+	int err;
+
+	if (!luns)
+		return error_set(&v->e, -ENOMEM, "out of memory");
+	memcpy(luns->vol, v->s->luns.vol, sizeof(luns->vol));
+	luns->cnt = v->s->luns.cnt;
+	luns->vol[luns->cnt++] = v->vol;
+	err = server_check_volumes(luns, &v->e);
+	free(luns);
+	return err;
+}
+
+static int manage_open(struct manage_volume *v)
+{
+	int err = manage_check_plugins(v);
+
+	if (err)
+		return err;
+	err = volume_open(v->spec, v->lun, &v->vol, &v->e);
+	if (err) {
+		v->vol = NULL;
+		return err;
+	}
+	err = manage_check_others(v);
+	if (!err)
+		err = server_load_state(v->s, v->vol, &v->e);
+	if (!err)
+		err = server_open_record(v->s, v->vol, v->spec->forgets, &v->e);
+	if (err)
+		volume_close(v->vol);
+	return err;
+}
+
+static void manage_run_attach(struct worker *w, void *arg)
+{
+	struct manage_volume *v = arg;
+
+	v->res = worker_add_volume(w, v->vol, &v->e);
+}
+
+static void manage_run_detach(struct worker *w, void *arg)
+{
+	worker_remove_volume(w, ((struct manage_volume *)arg)->vol);
+}
+
+static void manage_detach(struct manage_volume *v)
+{
+	while (v->attached > 0)
+		server_call_worker(&v->s->workers[--v->attached],
+				   manage_run_detach, v);
+}
+
+static int manage_attach(struct manage_volume *v)
+{
+	v->res = 0;
+	while (v->attached < v->s->worker_cnt && v->res == 0) {
+		server_call_worker(&v->s->workers[v->attached],
+				   manage_run_attach, v);
+		if (v->res == 0)
+			v->attached++;
+	}
+	return v->res;
+}
+
+/* All workers have the volumes of the map. */
+static void manage_count_attached(struct server *s)
+{
+	for (unsigned int i = 0; i < s->worker_cnt; i++)
+		s->attached[i] = s->luns.cnt;
+}
+
+static void manage_run_serve(struct server *s, void *arg)
+{
+	struct manage_volume *v = arg;
+
+	port_volume_added(&s->port, v->vol);
+	manage_count_attached(s);
+	server_start_volume(s, v->vol);
+}
+
+static void manage_evicted(struct task_mgmt_eviction *ev)
+{
+	sem_post(&container_of(ev, struct manage_volume, eviction)->done);
+}
+
+static void manage_run_evict(struct server *s, void *arg)
+{
+	struct manage_volume *v = arg;
+	const char *user = port_volume_user(&s->port, v->vol);
+
+	if (user && !v->force) {
+		v->res = error_set(&v->e, -EBUSY,
+				   "initiator %s is logged in and sees it; "
+				   "--force ends its commands",
+				   user);
+		return;
+	}
+	v->vol->leaving = true;
+	v->eviction.done = manage_evicted;
+	v->res = task_mgmt_evict(&s->port, v->vol, &v->eviction);
+	if (v->res == 0) {
+		port_volume_leaves(&s->port, v->vol);
+		return;
+	}
+	/* It keeps its place: of volumes with one number the first is seen. */
+	v->vol->leaving = false;
+	error_set(&v->e, v->res, "out of memory");
+}
+
+static int manage_evict(struct manage_volume *v)
+{
+	server_call(v->s, manage_run_evict, v);
+	if (v->res == 0)
+		manage_wait(v);
+	return v->res;
+}
+
+static void manage_job_ended(struct reactor_msg *msg)
+{
+	sem_post(&container_of(msg, struct manage_volume, job_ended)->done);
+}
+
+static void manage_flush_done(struct block_cmd *cmd)
+{
+	struct manage_volume *v =
+		container_of(cmd, struct manage_volume, flush);
+
+	v->res = cmd->res;
+	sem_post(&v->done);
+}
+
+static void manage_run_flush(struct server *s, void *arg)
+{
+	struct manage_volume *v = arg;
+
+	v->flush = (struct block_cmd){
+		.dev = &v->vol->dev,
+		.worker = &s->workers[0].block,
+		.kind = BLOCK_CMD_FLUSH,
+		.buf_index = -1,
+		.done = manage_flush_done,
+	};
+	if (block_start(&v->flush))
+		manage_flush_done(&v->flush);
+}
+
+/* A job may have been under way. A flush that fails keeps no volume. */
+static void manage_flush(struct manage_volume *v)
+{
+	struct volume *vol = v->vol;
+
+	volume_job_stop(vol);
+	v->job_ended.run = manage_job_ended;
+	volume_job_await(vol, &v->s->workers[0].block, &v->job_ended);
+	manage_wait(v);
+	v->res = 0;
+	if (server_needs_flush(vol)) {
+		server_call(v->s, manage_run_flush, v);
+		manage_wait(v);
+	}
+	if (v->res == 0)
+		flush_record_flushed(&vol->dev.record);
+	else
+		log_error("volume '%s' is removed, but could not be flushed: "
+			  "%s; writes since its last flush may be lost",
+			  vol->name, strerror(-v->res));
+}
+
+static void manage_run_hide(struct server *s, void *arg)
+{
+	port_volume_gone(&s->port, ((struct manage_volume *)arg)->vol);
+	manage_count_attached(s);
+}
+
+/* One step on the way to @to. Return: 0, or -errno: v->e says why not. */
+static int manage_volume_step(struct manage_volume *v)
+{
+	int err = 0;
+
+	switch (v->state) {
+	case MANAGE_CLOSED:
+		err = manage_open(v);
+		break;
+	case MANAGE_OPEN:
+		err = manage_attach(v);
+		break;
+	case MANAGE_ATTACHED:
+		server_call(v->s, manage_run_serve, v);
+		break;
+	case MANAGE_SERVED:
+		err = manage_evict(v);
+		break;
+	case MANAGE_EVICTED:
+		manage_flush(v);
+		break;
+	case MANAGE_FLUSHED:
+		server_call(v->s, manage_run_hide, v);
+		manage_detach(v);
+		v->state = MANAGE_CLOSED;
+		return 0;
+	}
+	if (!err)
+		v->state++;
+	return err;
+}
+
+static void manage_volume_init(struct manage_volume *v, struct manage *m)
+{
+	*v = (struct manage_volume){ .m = m, .s = m->server };
+	sem_init(&v->done, /* pshared= */ 0, 0);
+}
+
+/* From the store to initiators. */
+static int manage_bring(struct manage_volume *v)
+{
+	int err = manage_volume_step(v);
+
+	if (err)
+		return err;
+	err = manage_begin(v);
+	if (!err) {
+		err = manage_volume_step(v);
+		if (err)
+			manage_detach(v);
+		else
+			manage_volume_step(v);
+		manage_end(v);
+	}
+	if (err)
+		volume_close(v->vol);
+	return err;
+}
+
+/* And back. */
+static int manage_take(struct manage_volume *v)
+{
+	int err;
+
+	v->state = MANAGE_SERVED;
+	v->attached = v->s->worker_cnt;
+	err = manage_begin(v);
+	if (err)
+		return err;
+	err = manage_volume_step(v);
+	while (!err && v->state != MANAGE_CLOSED)
+		manage_volume_step(v);
+	manage_end(v);
+	if (!err)
+		volume_close(v->vol);
+	return err;
+}
+
+/* ---- volumes ---- */
+
+static bool manage_lun_is_free(const struct manage *m, unsigned int lun)
+{
+	const struct lun_map *luns = &m->server->luns;
+
+	for (unsigned int i = 0; i < luns->cnt; i++) {
+		if (luns->vol[i]->lun == lun)
+			return false;
+	}
+	return true;
+}
+
+static bool manage_find_lun(struct manage_volume *v, bool may_reuse)
+{
+	for (v->lun = 0; v->lun < LUNS_MAX; v->lun++) {
+		if (manage_lun_is_free(v->m, v->lun) &&
+		    (may_reuse || !v->m->lun_was_used[v->lun]))
+			return true;
+	}
+	return false;
+}
+
+/* An initiator may still take a number for the volume that had it. */
+static bool manage_choose_lun(struct manage_volume *v)
+{
+	v->lun = v->spec->lun;
+	return v->spec->has_lun || manage_find_lun(v, /* may_reuse= */ false) ||
+	       manage_find_lun(v, /* may_reuse= */ true);
+}
+
+static bool manage_note_volume(struct manage *m, const json_t *vol,
+			       const struct volume *is, json_t **ret_vol)
+{
+	json_t *vols = json_object_get(m->config, "backing");
+	json_t *copy = json_deep_copy(vol);
+
+	if (!vols) {
+		vols = json_array();
+		json_object_set_new(m->config, "backing", vols);
+	}
+	json_object_set_new(copy, "name", json_string(is->name));
+	json_object_set_new(copy, "lun", json_integer(is->lun));
+	json_array_append_new(vols, copy);
+	*ret_vol = copy;
+	manage_changed(m);
+	return true;
+}
+
+bool manage_add_volume(struct manage *m, const json_t *vol, json_t **ret_vol,
+		       struct manage_fault *f)
+{
+	const char *name = json_string_value(json_object_get(vol, "name"));
+	_cleanup_free_ char *text = config_volume_spec(vol);
+	_cleanup_free_ struct volume_spec *spec = malloc(sizeof(*spec));
+	struct manage_volume v;
+	char msg[sizeof(f->reason)];
+	int err;
+
+	name = name ? name : json_string_value(json_object_get(vol, "store"));
+	if (!text || !spec)
+		return manage_refuse_volume(f, name, "", "out of memory");
+	if (!volume_spec_parse(text, spec, msg, sizeof(msg)))
+		return manage_refuse_volume(f, name, "", msg);
+	manage_volume_init(&v, m);
+	v.spec = spec;
+	if (m->server->luns.cnt == LUNS_MAX || !manage_choose_lun(&v))
+		return manage_refuse_volume(f, name, "lun",
+					    "all 256 LUNs are taken");
+	err = manage_bring(&v);
+	sem_destroy(&v.done);
+	if (err)
+		return manage_refuse_volume(f, name, "", v.e.text);
+	m->lun_was_used[v.lun] = true;
+	log_notice("volume '%s' is served as LUN %u now", v.vol->name,
+		   v.vol->lun);
+	return manage_note_volume(m, vol, v.vol, ret_vol);
+}
+
+static void manage_forget_volume(struct manage *m, const char *name)
+{
+	json_t *vols = json_object_get(m->config, "backing");
+	json_t *vol;
+	size_t i;
+
+	json_array_foreach(vols, i, vol) {
+		if (!manage_is_named(vol, name))
+			continue;
+		json_array_remove(vols, i);
+		break;
+	}
+	if (json_array_size(vols) == 0)
+		json_object_del(m->config, "backing");
+	manage_changed(m);
+}
+
+int manage_flush_volume(struct manage *m, struct volume *vol, struct error *e)
+{
+	struct manage_volume v;
+	int err;
+
+	if (!server_needs_flush(vol) || volume_is_standby(vol))
+		return 0;
+	manage_volume_init(&v, m);
+	v.vol = vol;
+	err = manage_begin(&v);
+	if (err) {
+		*e = v.e;
+	} else {
+		server_call(v.s, manage_run_flush, &v);
+		manage_wait(&v);
+		manage_end(&v);
+		err = v.res;
+		if (err)
+			error_set(e, err, "it cannot be flushed: %s",
+				  strerror(-err));
+	}
+	sem_destroy(&v.done);
+	return err;
+}
+
+bool manage_remove_volume(struct manage *m, const char *name, bool force,
+			  struct manage_fault *f)
+{
+	struct manage_volume v;
+	int err;
+
+	manage_volume_init(&v, m);
+	v.vol = manage_served(m, name);
+	v.force = force;
+	if (!v.vol)
+		return manage_refuse_unknown(f, name);
+	err = force ? 0 : manage_flush_volume(m, v.vol, &v.e);
+	if (err == 0)
+		err = manage_take(&v);
+	else if (err != -ESHUTDOWN)
+		error_add(&v.e, "; writes since its last flush may be lost; "
+				"--force removes it all the same");
+	sem_destroy(&v.done);
+	if (err)
+		return manage_refuse_volume(f, name, "", v.e.text);
+	log_notice("volume '%s' is not served any more", name);
+	manage_forget_volume(m, name);
+	return true;
+}
