@@ -166,7 +166,8 @@ static const struct option_row target_rows[] = {
 	  .cmdline_only = true,
 	  .help = "Check the configuration in _FILE_, and exit. Serve nothing.",
 	  .more = "Exits with 0 if the file is correct. Otherwise one line names the file, the line and\n"
-		  "the key, and what is allowed. Stores are not opened.",
+		  "the key, and what is allowed. Plugins are loaded; stores are not opened. A file\n"
+		  "without volumes is correct with *--control*.",
 	  OPTION_AT(target_options, check) },
 	{ .name = "control",
 	  .type = OPTION_PATH,

@@ -833,6 +833,8 @@ static int plugin_host_open_plugin(const struct plugin_spec *spec,
 		err = out_of_memory(e);
 	if (!err)
 		err = plugin_load(spec->name, &be->plugin, e);
+	if (err && location)
+		plugin_load_advise(spec->name, e);
 	if (!err && !be->plugin->is_layer != !below)
 		err = error_set(
 			e, -EINVAL,

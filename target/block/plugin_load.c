@@ -81,9 +81,8 @@ static int plugin_load_open_plugin(const char *name, int *ret_fd,
 		return error_set(e, -ENOENT,
 				 "there is no plugin '%s': "
 				 "rdma-block-plugin-%s.so is neither in "
-				 "$RDMA_BLOCK_PLUGIN_PATH nor in " PLUGIN_DIR
-				 "; write ./%s:... if you mean a file",
-				 name, name, name);
+				 "$RDMA_BLOCK_PLUGIN_PATH nor in " PLUGIN_DIR,
+				 name, name);
 	return 0;
 }
 
@@ -255,6 +254,12 @@ int plugin_load(const char *name, const struct rbp_plugin **ret,
 	all_loaded = l;
 	*ret = &l->plugin;
 	return 0;
+}
+
+void plugin_load_advise(const char *name, struct error *e)
+{
+	if (e->err == -ENOENT && !strchr(name, '/'))
+		error_add(e, "; write ./%s:... if you mean a file", name);
 }
 
 uint32_t plugin_needs(void)

@@ -35,6 +35,9 @@ bool plugin_spec_add(struct plugin_spec *spec, const char *arg);
 int plugin_load(const char *name, const struct rbp_plugin **ret,
 		struct error *e);
 
+/* plugin_load() has failed, of a store: "NAME:..." may be meant as a path. */
+void plugin_load_advise(const char *name, struct error *e);
+
 /*
  * Checks the parameters of @spec against those that @plugin knows, and adds the
  * defaults. Return: 0, or -EINVAL with one clause in @e. Free *ret with free().

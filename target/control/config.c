@@ -168,6 +168,60 @@ static json_t *config_check_one(const struct option_row *row,
 	return NULL;
 }
 
+/* A volume of its own rules may have the number of another one. */
+static bool config_same_lun(const json_t *one, const json_t *two)
+{
+	return json_object_get(one, "lun") && !json_object_get(one, "allow") &&
+	       !json_object_get(two, "allow") &&
+	       json_equal(json_object_get(one, "lun"),
+			  json_object_get(two, "lun"));
+}
+
+static bool config_same_name(const json_t *one, const json_t *two)
+{
+	return json_object_get(one, "name") &&
+	       json_equal(json_object_get(one, "name"),
+			  json_object_get(two, "name"));
+}
+
+/* Is volume @k another one than volume @i before it? */
+static bool config_check_pair(json_t *list, size_t i, size_t k,
+			      struct config_fault *fault)
+{
+	const json_t *one = json_array_get(list, i);
+	const json_t *two = json_array_get(list, k);
+	char place[CONFIG_PLACE_SIZE];
+
+	if (config_same_name(one, two)) {
+		snprintf(place, sizeof(place), "backing[%zu].name", k);
+		return config_refuse(
+			fault, place, "backing[%zu] has the name '%s', too", i,
+			json_string_value(json_object_get(one, "name")));
+	}
+	if (config_same_lun(one, two)) {
+		snprintf(place, sizeof(place), "backing[%zu].lun", k);
+		return config_refuse(
+			fault, place,
+			"backing[%zu] is LUN %lld, too; only volumes with "
+			"rules of their own (allow) may share a LUN",
+			i,
+			(long long)json_integer_value(
+				json_object_get(one, "lun")));
+	}
+	return true;
+}
+
+static bool config_check_volumes(json_t *list, struct config_fault *fault)
+{
+	for (size_t k = 1; k < json_array_size(list); k++) {
+		for (size_t i = 0; i < k; i++) {
+			if (!config_check_pair(list, i, k, fault))
+				return false;
+		}
+	}
+	return true;
+}
+
 static json_t *config_check_list(const struct option_row *row,
 				 const json_t *value,
 				 struct target_options *opt,
@@ -193,6 +247,11 @@ static json_t *config_check_list(const struct option_row *row,
 	}
 	if (!list)
 		config_no_memory(fault);
+	if (row->keys == &volume_option_table &&
+	    !config_check_volumes(list, fault)) {
+		json_decref(list);
+		return NULL;
+	}
 	return list;
 }
 

@@ -12,6 +12,8 @@ if [ ! -e "$BUILD/ctl/rdma-ctl" ]; then
 	t_done
 fi
 SCHEMA=$BUILD/docs/rdma-target.schema.json
+P=$BUILD/plugins
+export RDMA_BLOCK_PLUGIN_PATH=$P/srp:$P/qos:$P/log LD_LIBRARY_PATH=$BUILD/initiator
 
 # file TEXT: a configuration file; sed's @ stands for the scratch directory
 file() { printf '%s\n' "$1" | sed "s|@|$T|g" >"$T/c.json"; }
@@ -53,12 +55,11 @@ example() {
 		sed -n '/^```/,/^```/p' | grep -v '^```'
 }
 
-good 'an empty object' '{}'
 good 'the example of the manual page' "$(example)"
 good 'all kinds of values' '{ "threads": "2", "buffers": 67108864,
 	"no-sandbox": true, "allow": "all", "backing": [
-	{ "store": "nbd:x", "block-size": "4k", "removable": false,
-	  "parameters": { "a": 1 }, "layer": [ "log",
+	{ "store": "srp:x", "block-size": "4k", "removable": false,
+	  "parameters": { "wait": 1 }, "layer": [ "log",
 	    { "plugin": "qos", "parameters": { "iops": "5" } } ] } ] }'
 bad 'a key that is nearly one' "2: max-login: no key.*'max-logins'" '{
 	"max-login": 3 }'
@@ -70,6 +71,29 @@ bad 'a volume without a store' "2: backing\[0\]: a volume needs 'store'" '{
 bad 'a number that is too large' '1: threads: .*from 1 to' '{ "threads": 999 }'
 bad 'a flag that is a text' '1: no-sandbox: .*true or false' \
 	'{ "no-sandbox": "yes" }'
+# What a schema cannot say.
+refused() { # NAME PATTERN TEXT
+	file "$3"
+	t_refused "$1" "c.json:$2" rdma-target --check "$T/c.json"
+}
+refused 'a name that is given twice is refused' \
+	"3: backing\[1\].name: backing\[0\] has the name 'a'" '{
+	"backing": [ "ram:1M,name=a",
+		"ram:2M,name=a" ] }'
+refused 'so is a LUN' '3: backing\[1\].lun: backing\[0\] is LUN 3' '{ "backing": [
+	{ "store": "a", "lun": 3 }, { "store": "b",
+	"lun": 3 } ] }'
+refused 'so is a store plugin that is not there' \
+	"2: backing\[0\]: there is no plugin 'nosuch': .*mean a file" '{ "backing":
+	[ "nosuch:x" ] }'
+refused 'so is a layer that is not there' \
+	"1: backing\[0\]: there is no plugin 'nosuch': [^;]*$" \
+	'{ "backing": [ "ram:1M,layer=nosuch" ] }'
+refused 'so is a parameter that the plugin does not have' \
+	"1: backing\[0\]: no parameter 'iopz'" \
+	'{ "backing": [ "ram:1M,layer=qos,iopz=3" ] }'
+refused 'so is a store as a layer' '1: backing\[0\]: plugin srp is a store' \
+	'{ "backing": [ "ram:1M,layer=srp" ] }'
 bad 'an option of the command line' '1: config: .*command line' \
 	'{ "config": "x" }'
 
@@ -83,6 +107,10 @@ t_refused 'no file is refused' 'No such file' rdma-target --config "$T/none"
 file '{}'
 t_refused 'an empty file serves nothing' 'nothing to serve' \
 	rdma-target --config "$T/c.json"
+t_refused 'which --check says, too' 'c.json: there is nothing to serve' \
+	rdma-target --check "$T/c.json"
+t_check 'with --control it is right' rdma-target --control "$T/control" \
+	--check "$T/c.json"
 
 # ---- a target of a file
 

@@ -55,6 +55,12 @@ static const struct form_case {
 	  "{\"backing\":[{\"store\":\"a,b\",\"name\":\"c\"}]}" },
 	{ "the same path in an object", "{\"backing\":[{\"store\":\"a,b\"}]}",
 	  "{\"backing\":[{\"store\":\"a,b\"}]}" },
+	{ "a LUN for two initiators",
+	  "{\"backing\":[\"ram:1M,lun=1,allow=10.0.0.1\",\"ram:1M,lun=1,"
+	  "allow=10.0.0.2\"]}",
+	  "{\"backing\":[{\"store\":\"ram:1M\",\"lun\":1,\"allow\":["
+	  "\"10.0.0.1\"]},{\"store\":\"ram:1M\",\"lun\":1,\"allow\":["
+	  "\"10.0.0.2\"]}]}" },
 	{ "parameters of a store and of layers",
 	  "{\"backing\":[\"nbd:x,a=1,layer=qos,iops=5,layer=log,name=n\"]}",
 	  "{\"backing\":[{\"store\":\"nbd:x\",\"parameters\":{\"a\":\"1\"},"
@@ -189,6 +195,14 @@ static const struct refusal_case {
 	  "{\"backing\":[{\"store\":\"b\",\"layer\":[{\"plugin\":\"a\","
 	  "\"x\":1}]}]}",
 	  1, "backing[0].layer[0]", "name of a plugin" },
+	{ "a name twice",
+	  "{\"backing\":[\"ram:1M,name=a\",\"ram:1M,name=b\",\n{\"store\":"
+	  "\"ram:2M\",\n\"name\":\"a\"}]}",
+	  3, "backing[2].name", "backing[0] has the name 'a'" },
+	{ "a LUN twice",
+	  "{\"backing\":[{\"store\":\"a\",\"lun\":3},\n{\"store\":\"b\","
+	  "\"lun\":3}]}",
+	  2, "backing[1].lun", "backing[0] is LUN 3" },
 	{ "a file of another file", "{\"config\":\"x\"}", 1, "config",
 	  "command line" },
 };
