@@ -66,6 +66,35 @@ int manage_create(struct server *s, json_t *config, const json_t *file,
 	return 0;
 }
 
+/* A list of the command line stands behind that of the file. */
+static json_t *manage_added_to(json_t *list, size_t of_file)
+{
+	json_t *added = json_array();
+
+	for (size_t i = of_file; i < json_array_size(list); i++)
+		json_array_append(added, json_array_get(list, i));
+	return added;
+}
+
+static json_t *manage_find_added(const struct manage *m)
+{
+	json_t *added = json_object();
+	const char *key;
+	json_t *is;
+
+	json_object_foreach(m->at_start, key, is) {
+		const json_t *in_file = json_object_get(m->file, key);
+
+		if (json_is_array(is))
+			json_object_set_new(
+				added, key,
+				manage_added_to(is, json_array_size(in_file)));
+		else if (!json_equal(is, in_file))
+			json_object_set(added, key, is);
+	}
+	return added;
+}
+
 void manage_started(struct manage *m)
 {
 	const struct lun_map *luns = &m->server->luns;
@@ -81,6 +110,7 @@ void manage_started(struct manage *m)
 		m->lun_was_used[luns->vol[i]->lun] = true;
 	}
 	m->at_start = json_deep_copy(m->config);
+	m->added = manage_find_added(m);
 }
 
 void manage_destroy(struct manage *m)
@@ -89,6 +119,7 @@ void manage_destroy(struct manage *m)
 		return;
 	json_decref(m->config);
 	json_decref(m->at_start);
+	json_decref(m->added);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 }
@@ -108,6 +139,20 @@ bool manage_is_named(const json_t *vol, const char *name)
 	const char *own = json_string_value(json_object_get(vol, "name"));
 
 	return own && !strcmp(own, name);
+}
+
+bool manage_is_added(const struct manage *m, const char *key, const json_t *one)
+{
+	const char *name = json_string_value(json_object_get(one, "name"));
+	json_t *other;
+	size_t i;
+
+	json_array_foreach(json_object_get(m->added, key), i, other) {
+		if (name ? manage_is_named(other, name)
+			 : json_equal(other, one))
+			return true;
+	}
+	return false;
 }
 
 json_t *manage_find(const struct manage *m, const char *name)

@@ -31,9 +31,11 @@ struct manage {
 	json_t *config;	      /* canonical; every volume has name and lun */
 	uint64_t generation;  /* of config; grows with each change */
 	bool lun_was_used[LUNS_MAX]; /* since the start */
-	/* For manage_save(). */
 	const json_t *file; /* what the file said at the start; NULL: no file */
 	json_t *at_start;   /* what config was then */
+	/* What the command line has added: values that the file does not have,
+	 * and elements of lists. It adds them again at the next start. */
+	json_t *added;
 	_Atomic bool reloading; /* manage_reload() */
 	pthread_t reloader;	/* the main thread's, as the next */
 	bool has_reloader;
@@ -60,6 +62,10 @@ struct volume *manage_served(const struct manage *m, const char *name);
 
 /* The configuration has changed. */
 void manage_changed(struct manage *m);
+
+/* Has the command line added @one to the list @key? Volumes are told by name. */
+bool manage_is_added(const struct manage *m, const char *key,
+		     const json_t *one);
 
 /* ---- with or without the lock ---- */
 

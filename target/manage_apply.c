@@ -45,7 +45,22 @@ static void apply_label(const json_t *vol, char *buf, size_t len)
 		      : json_string_value(json_object_get(vol, "store")));
 }
 
-/* The volume that is served and that @vol means: of its name, or of its store. */
+static bool apply_is_wanted(const struct apply *a, const json_t *have)
+{
+	json_t *vols = json_object_get(a->want, "backing");
+	json_t *vol;
+	size_t i;
+
+	json_array_foreach(vols, i, vol) {
+		if (json_equal(json_object_get(vol, "name"),
+			       json_object_get(have, "name")))
+			return true;
+	}
+	return false;
+}
+
+/* The volume that is served and that @vol means: of its name, or else of its store,
+ * if no other volume of the configuration means it. */
 static json_t *apply_match(const struct apply *a, const json_t *vol)
 {
 	const char *name = json_string_value(json_object_get(vol, "name"));
@@ -57,7 +72,8 @@ static json_t *apply_match(const struct apply *a, const json_t *vol)
 		return manage_find(a->m, name);
 	json_array_foreach(have, i, other) {
 		if (json_equal(json_object_get(other, "store"),
-			       json_object_get(vol, "store")))
+			       json_object_get(vol, "store")) &&
+		    !apply_is_wanted(a, other))
 			return other;
 	}
 	return NULL;
@@ -141,18 +157,12 @@ static bool apply_compare_volumes(struct apply *a)
 	return true;
 }
 
-static bool apply_is_wanted(const struct apply *a, const json_t *have)
+/* What the configuration does not have goes, but not what the command line has
+ * added to that of a file. */
+static bool apply_is_pruned(const struct apply *a, const json_t *have)
 {
-	json_t *vols = json_object_get(a->want, "backing");
-	json_t *vol;
-	size_t i;
-
-	json_array_foreach(vols, i, vol) {
-		if (json_equal(json_object_get(vol, "name"),
-			       json_object_get(have, "name")))
-			return true;
-	}
-	return false;
+	return !apply_is_wanted(a, have) &&
+	       !(a->m->file && manage_is_added(a->m, "backing", have));
 }
 
 struct apply_user {
@@ -193,7 +203,7 @@ static bool apply_compare_pruned(struct apply *a)
 	size_t i;
 
 	json_array_foreach(have, i, vol) {
-		if (apply_is_wanted(a, vol))
+		if (!apply_is_pruned(a, vol))
 			continue;
 		apply_label(vol, object, sizeof(object));
 		if (!apply_may_remove(
@@ -211,30 +221,98 @@ static bool apply_is_live(const char *key)
 	return !strncmp(key, "max-", strlen("max-")) || !strcmp(key, "allow");
 }
 
+static bool apply_list_has(const json_t *list, const json_t *one)
+{
+	const json_t *other;
+	size_t i;
+
+	json_array_foreach((json_t *)(uintptr_t)list, i, other) {
+		if (json_equal(other, one))
+			return true;
+	}
+	return false;
+}
+
+static void apply_list_add(json_t *list, const json_t *one)
+{
+	if (!apply_list_has(list, one))
+		json_array_append(list, (json_t *)(uintptr_t)one);
+}
+
+/* The order of addresses says nothing. */
+static bool apply_same_set(const json_t *one, const json_t *two)
+{
+	const json_t *element;
+	size_t i;
+
+	if (json_array_size(one) != json_array_size(two))
+		return false;
+	json_array_foreach((json_t *)(uintptr_t)one, i, element) {
+		if (!apply_list_has(two, element))
+			return false;
+	}
+	return true;
+}
+
+/* Behind what the configuration has comes what the command line has added. */
+static void apply_keep_added(struct apply *a, const char *key, json_t *all)
+{
+	const json_t *have = json_object_get(a->m->config, key);
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(a->m->added, key), i, one) {
+		if (apply_list_has(have, one))
+			apply_list_add(all, one);
+	}
+}
+
 /* Addresses that the configuration does not have stay, unless it prunes. */
 static void apply_keep_listeners(struct apply *a)
 {
 	json_t *have = json_object_get(a->m->config, "listen");
 	json_t *want = json_object_get(a->want, "listen");
-	json_t *all;
+	json_t *all = json_array();
 	json_t *one;
 	size_t i;
 
-	if (!want || a->how->prune)
-		return;
-	all = json_copy(have);
-	json_array_foreach(want, i, one) {
-		bool known = false;
-		json_t *other;
-		size_t k;
-
-		json_array_foreach(have, k, other)
-			known = known || json_equal(one, other);
-		if (!known && all)
-			json_array_append(all, one);
+	json_array_foreach(want, i, one)
+		apply_list_add(all, one);
+	apply_keep_added(a, "listen", all);
+	if (!a->how->prune) {
+		json_array_foreach(have, i, one)
+			apply_list_add(all, one);
 	}
-	if (all)
-		json_object_set_new(a->want, "listen", all);
+	if (have && apply_same_set(all, have))
+		json_object_set(a->want, "listen", have);
+	else if (json_array_size(all))
+		json_object_set(a->want, "listen", all);
+	json_decref(all);
+}
+
+static void apply_keep_rules(struct apply *a)
+{
+	json_t *want = json_object_get(a->want, "allow");
+	json_t *all;
+
+	if (!a->m->file || (!want && !a->how->prune))
+		return;
+	all = want ? json_copy(want) : json_array();
+	apply_keep_added(a, "allow", all);
+	if (json_array_size(all))
+		json_object_set(a->want, "allow", all);
+	json_decref(all);
+}
+
+/* A value that only the command line gives is not for a configuration to take. */
+static bool apply_differs(const struct apply *a, const char *key)
+{
+	const json_t *have = json_object_get(a->m->config, key);
+	const json_t *want = json_object_get(a->want, key);
+
+	if (want || !a->how->prune)
+		return want && !json_equal(have, want);
+	return have && !json_equal(have, json_object_get(a->m->added, key));
 }
 
 static void apply_compare_settings(struct apply *a)
@@ -242,16 +320,16 @@ static void apply_compare_settings(struct apply *a)
 	const struct option_table *t = &target_option_table;
 
 	apply_keep_listeners(a);
+	apply_keep_rules(a);
 	for (unsigned int i = 0; i < t->cnt; i++) {
 		const char *key = t->rows[i].name;
-		json_t *have = json_object_get(a->m->config, key);
-		json_t *want = json_object_get(a->want, key);
 
-		if (!strcmp(key, "backing") || (!have && !want) ||
-		    (!want && !a->how->prune) || json_equal(have, want))
+		if (!strcmp(key, "backing") || !apply_differs(a, key))
 			continue;
 		apply_note(a, apply_is_live(key) ? "change" : "restart",
-			   "target", key, json_copy(have), json_copy(want));
+			   "target", key,
+			   json_copy(json_object_get(a->m->config, key)),
+			   json_copy(json_object_get(a->want, key)));
 	}
 }
 
@@ -371,7 +449,7 @@ static bool apply_remove_volumes(struct apply *a)
 	size_t i;
 
 	json_array_foreach(have, i, vol) {
-		if (!apply_is_wanted(a, vol))
+		if (apply_is_pruned(a, vol))
 			json_array_append(names, json_object_get(vol, "name"));
 	}
 	/* Who uses them has been asked before anything was done; others may have
@@ -441,17 +519,33 @@ static void apply_warn_of_number(const struct apply *a, const json_t *vol,
 		 object, (long long)is, lun, (long long)is);
 }
 
+/* So that each volume is matched once. */
+static void apply_name_volumes(struct apply *a)
+{
+	json_t *vol;
+	size_t i;
+
+	json_array_foreach(json_object_get(a->want, "backing"), i, vol) {
+		const json_t *have = apply_match(a, vol);
+
+		if (have)
+			json_object_set(vol, "name",
+					json_object_get(have, "name"));
+	}
+}
+
 /* As at the start: those without a number get the lowest that are left, in their
  * order. */
 void manage_warn_of_numbers(struct manage *m, const json_t *want)
 {
-	const struct apply a = { .m = m };
-	json_t *vols = json_object_get(want, "backing");
+	struct apply a = { .m = m, .want = json_deep_copy(want) };
+	json_t *vols = json_object_get(a.want, "backing");
 	bool taken[LUNS_MAX + 1] = { false };
 	unsigned int next = 0;
 	json_t *vol;
 	size_t i;
 
+	apply_name_volumes(&a);
 	json_array_foreach(vols, i, vol) {
 		const json_t *lun = json_object_get(vol, "lun");
 
@@ -465,4 +559,5 @@ void manage_warn_of_numbers(struct manage *m, const json_t *want)
 			next++;
 		apply_warn_of_number(&a, vol, next++);
 	}
+	json_decref(a.want);
 }

@@ -19,27 +19,6 @@
 
 /* ---- what is written ---- */
 
-static const char *save_name(const json_t *one)
-{
-	return json_is_object(one)
-		       ? json_string_value(json_object_get(one, "name"))
-		       : json_string_value(one);
-}
-
-/* The command line has added @one to the list @key. */
-static bool save_is_added(const struct manage *m, const char *key,
-			  const json_t *one)
-{
-	json_t *list = json_object_get(m->at_start, key);
-	size_t of_file = json_array_size(json_object_get(m->file, key));
-
-	for (size_t i = of_file; i < json_array_size(list); i++) {
-		if (!strcmp(save_name(json_array_get(list, i)), save_name(one)))
-			return true;
-	}
-	return false;
-}
-
 static json_t *save_list(const struct manage *m, const char *key, json_t *list)
 {
 	json_t *to = json_array();
@@ -47,7 +26,7 @@ static json_t *save_list(const struct manage *m, const char *key, json_t *list)
 	size_t i;
 
 	json_array_foreach(list, i, one) {
-		if (!save_is_added(m, key, one))
+		if (!manage_is_added(m, key, one))
 			json_array_append(to, one);
 	}
 	return to;
@@ -195,6 +174,29 @@ static bool save_text(struct manage *m, const char *text, bool is_empty,
 	return !err || save_refuse(m, f, err);
 }
 
+/* A volume of the command line is left out, as it comes again by itself. With
+ * another store under its name, the target would have two of them. */
+static bool save_has_no_conflict(const struct manage *m, struct manage_fault *f)
+{
+	json_t *added;
+	size_t i;
+
+	json_array_foreach(json_object_get(m->added, "backing"), i, added) {
+		const char *name =
+			json_string_value(json_object_get(added, "name"));
+		const json_t *is = name ? manage_find(m, name) : NULL;
+
+		if (is && !json_equal(json_object_get(is, "store"),
+				      json_object_get(added, "store")))
+			return manage_refuse_volume(
+				f, name, "store",
+				"the command line of the target gives another "
+				"store to this name; the target would not "
+				"start with both");
+	}
+	return true;
+}
+
 /* As a file; to be freed. NULL: no memory. */
 static char *manage_text_of(const json_t *form)
 {
@@ -216,6 +218,8 @@ bool manage_save(struct manage *m, bool force, struct manage_fault *f)
 	if (!m->file)
 		return manage_refuse(f, "configuration", "",
 				     "the target was started without --config");
+	if (!save_has_no_conflict(m, f))
+		return false;
 	form = manage_saved_form(m);
 	text = form ? manage_text_of(form) : NULL;
 	if (text) {

@@ -384,6 +384,33 @@ wait "$T_TARGET"
 t_result $? 'the target ends well'
 t_check 'its socket is gone' [ ! -e "$S" ]
 
+# ---- file and command line together
+
+echo '{ "backing": [ "ram:1M", "ram:1M", "ram:2M,name=f" ] }' >"$T/f.json"
+t_target --config "$T/f.json" --backing ram:1M,name=given --control "$S" \
+	--threads 2 --max-logins 300
+t_check 'what the command line has added is no difference' exits 0 \
+	ctl diff --prune "$T/f.json"
+t_check 'it is not pruned' exits 0 ctl apply --prune "$T/f.json"
+t_check 'two volumes alike are two' shows ram0 ram1 f given
+echo '{ "backing": [ "ram:1M", "ram:1M", "ram:1M", "ram:2M,name=f" ] }' >"$T/g.json"
+t_check 'a third one is added' exits 0 ctl apply "$T/g.json"
+t_check 'and applying it again changes nothing' exits 0 ctl diff --prune "$T/g.json"
+t_check 'with --prune one of them goes' exits 0 ctl apply --prune "$T/f.json"
+t_check 'and no other' [ "$(volume_list | grep -c ' ram[0-9] ')" = 2 ]
+t_check 'all that is saved' exits 0 ctl save
+saved_no_given() { ! grep -q given "$T/f.json"; }
+t_check 'without what the command line adds' saved_no_given
+t_check 'is no difference' exits 0 ctl diff --prune "$T/f.json"
+ctl volume remove given >/dev/null
+ctl volume add ram:3M,name=given >/dev/null
+cp "$T/f.json" "$T/f.before"
+t_refused 'another store under a name of the command line is not saved' \
+	"volume 'given': store: the command line" ctl save
+t_check 'nothing is written then' cmp "$T/f.json" "$T/f.before"
+kill "$T_TARGET"
+wait "$T_TARGET"
+
 # ---- kill -9 in the middle
 
 two_states() { # the file says before or after, and nothing else
