@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <pwd.h>
@@ -44,6 +43,8 @@ struct control_conn {
 
 struct control {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	bool made_dir; /* of the path */
+	bool bound;
 	int fd;
 	int stop_fd; /* eventfd: the accepting thread is to end */
 	pthread_t thread;
@@ -66,12 +67,20 @@ static int control_fail(struct error *e, const char *path, int err)
 	return error_set(e, err, "--control '%s': %s", path, strerror(-err));
 }
 
-static int control_make_dir(const char *path)
+static int control_make_dir(struct control *c)
 {
-	char copy[PATH_MAX];
+	char copy[sizeof(c->path)];
 
-	snprintf(copy, sizeof(copy), "%s", path);
-	return mkdir(dirname(copy), 0755) && errno != EEXIST ? -errno : 0;
+	memcpy(copy, c->path, sizeof(copy));
+	c->made_dir = mkdir(dirname(copy), 0755) == 0;
+	return c->made_dir || errno == EEXIST ? 0 : -errno;
+}
+
+/* Other files may lie there by now. The sandbox knows no rmdir(). */
+static void control_remove_dir(struct control *c)
+{
+	if (c->made_dir)
+		unlinkat(AT_FDCWD, dirname(c->path), AT_REMOVEDIR);
 }
 
 /* A socket that nobody listens on was left behind. */
@@ -111,7 +120,8 @@ static int control_bind(struct control *c, const char *path, const char *owner)
 	if (strlen(path) >= sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(addr.sun_path, path);
-	err = control_make_dir(path);
+	strcpy(c->path, path);
+	err = control_make_dir(c);
 	if (!err)
 		err = control_clear_path(&addr);
 	if (err)
@@ -125,7 +135,7 @@ static int control_bind(struct control *c, const char *path, const char *owner)
 	umask(mask);
 	if (err)
 		return err;
-	strcpy(c->path, path);
+	c->bound = true;
 	err = control_give_to(path, owner);
 	return !err && listen(c->fd, CONTROL_BACKLOG) ? -errno : err;
 }
@@ -586,7 +596,8 @@ void control_destroy(struct control *c)
 	if (c->stop_fd >= 0)
 		close(c->stop_fd);
 	/* A user that may not remove it leaves a socket that nobody listens on. */
-	if (*c->path)
+	if (c->bound)
 		unlink(c->path);
+	control_remove_dir(c);
 	free(c);
 }
