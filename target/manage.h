@@ -36,7 +36,7 @@ struct manage {
 	/* What the command line has added: values that the file does not have,
 	 * and elements of lists. It adds them again at the next start. */
 	json_t *added;
-	_Atomic bool reloading; /* manage_reload() */
+	_Atomic bool reloading; /* manage_begin_reload() */
 	pthread_t reloader;	/* the main thread's, as the next */
 	bool has_reloader;
 };

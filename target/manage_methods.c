@@ -17,6 +17,7 @@
 #include "target/manage_medium.h"
 #include "target/manage_metrics.h"
 #include "target/manage_parameters.h"
+#include "target/manage_reload.h"
 #include "target/manage_save.h"
 #include "target/manage_session.h"
 #include "target/manage_size.h"
@@ -75,6 +76,36 @@ static void method_fault_of_config(const struct config_fault *from,
 	manage_refuse(f, "configuration", from->place, "%s", from->text);
 }
 
+/* What a person calls the volume @vol, which may be wrong in any way. */
+static void method_label_volume(const json_t *vol, char *buf, size_t len)
+{
+	const char *text = json_string_value(vol);
+
+	if (!text)
+		text = json_string_value(json_object_get(vol, "name"));
+	if (!text)
+		text = json_string_value(json_object_get(vol, "store"));
+	if (text)
+		snprintf(buf, len, "volume '%.*s'",
+			 (int)(strlen(text) < 100 ? strcspn(text, ",") : 100),
+			 text);
+	else
+		snprintf(buf, len, "volume");
+}
+
+/* config_check_volume() has refused @vol, at the place "volume". */
+static void method_fault_of_volume(const json_t *vol,
+				   const struct config_fault *from,
+				   struct manage_fault *f)
+{
+	const char *field = from->place + strlen("volume");
+	char object[sizeof(f->object)];
+
+	method_label_volume(vol, object, sizeof(object));
+	manage_refuse(f, object, *field == '.' ? field + 1 : field, "%s",
+		      from->text);
+}
+
 /* ---- after a change ---- */
 
 /* The end of each method that changes something. */
@@ -83,9 +114,14 @@ static void method_changed(struct manage *m, json_t *parameters,
 {
 	struct manage_fault f;
 
-	if (m->server->opt->auto_save && !manage_save(m, false, &f))
+	if (m->server->opt->auto_save && !manage_save(m, false, &f)) {
 		log_error("the configuration is not saved: %s: %s", f.object,
 			  f.reason);
+		json_object_set_new(
+			parameters, "warning",
+			json_sprintf("this is done, but not saved: %s: %s",
+				     f.object, f.reason));
+	}
 	json_object_set_new(parameters, "generation",
 			    json_integer((json_int_t)m->generation));
 	ret->parameters = parameters;
@@ -125,16 +161,31 @@ static json_t *method_volume(const struct volume *vol)
 		(int)((uint64_t)vol->job.progress * 100 / 65536));
 }
 
+static int method_compare_luns(const void *one, const void *two)
+{
+	const struct volume *const *a = one;
+	const struct volume *const *b = two;
+
+	if ((*a)->lun != (*b)->lun)
+		return (*a)->lun < (*b)->lun ? -1 : 1;
+	return strcmp((*a)->name, (*b)->name);
+}
+
 static void method_list_volumes(void *user, const json_t *in,
 				struct control_result *ret)
 {
 	struct manage *m = user;
+	const struct lun_map *luns = &m->server->luns;
+	const struct volume *vols[LUNS_MAX];
 	json_t *list = json_array();
+	unsigned int cnt;
 
 	manage_lock(m);
-	for (unsigned int i = 0; i < m->server->luns.cnt; i++)
-		json_array_append_new(list,
-				      method_volume(m->server->luns.vol[i]));
+	cnt = luns->cnt;
+	memcpy(vols, luns->vol, cnt * sizeof(*vols));
+	qsort(vols, cnt, sizeof(*vols), method_compare_luns);
+	for (unsigned int i = 0; i < cnt; i++)
+		json_array_append_new(list, method_volume(vols[i]));
 	manage_unlock(m);
 	ret->parameters = json_pack("{so}", "volumes", list);
 }
@@ -242,11 +293,11 @@ static void method_add_volume(void *user, const json_t *in,
 	struct config_fault fault;
 	struct manage_fault f;
 	json_t *is;
-	json_t *vol = config_check_volume(json_object_get(in, "volume"),
-					  "volume", &fault);
+	const json_t *given = json_object_get(in, "volume");
+	json_t *vol = config_check_volume(given, "volume", &fault);
 
 	if (!vol) {
-		method_fault_of_config(&fault, &f);
+		method_fault_of_volume(given, &fault, &f);
 		method_refused(ret, &f);
 		return;
 	}
@@ -296,7 +347,7 @@ static void method_set_parameters(void *user, const json_t *in,
 	parameters = config_check_plugin(json_object_get(in, "parameters"),
 					 "volume", &fault);
 	if (!parameters) {
-		method_fault_of_config(&fault, &f);
+		method_fault_of_volume(json_object_get(in, "name"), &fault, &f);
 		method_refused(ret, &f);
 		return;
 	}
@@ -519,6 +570,21 @@ static void method_diff(void *user, const json_t *in,
 	method_do_apply(user, in, /* dry_run= */ true, ret);
 }
 
+static void method_reload(void *user, const json_t *in,
+			  struct control_result *ret)
+{
+	struct manage *m = user;
+	struct manage_fault f;
+	json_t *changes;
+
+	if (!manage_reload(m, &changes, &f)) {
+		method_refused(ret, &f);
+		return;
+	}
+	ret->parameters = json_pack("{sosI}", "changes", changes, "generation",
+				    (json_int_t)m->generation);
+}
+
 static void method_save(void *user, const json_t *in,
 			struct control_result *ret)
 {
@@ -537,84 +603,12 @@ static void method_save(void *user, const json_t *in,
 	manage_unlock(m);
 }
 
-/* ---- SIGHUP ---- */
-
-static void reload_log_change(const json_t *change)
-{
-	const char *field = json_string_value(json_object_get(change, "field"));
-
-	log_notice("configuration: %s %s%s%s",
-		   json_string_value(json_object_get(change, "action")),
-		   json_string_value(json_object_get(change, "object")),
-		   field ? ": " : "", field ? field : "");
-}
-
-static void reload_apply(struct manage *m, const json_t *want)
-{
-	static const struct manage_apply how;
-	struct manage_fault f;
-	json_t *changes;
-	json_t *change;
-	size_t i;
-
-	manage_lock(m);
-	if (!manage_apply(m, want, &how, &changes, &f)) {
-		manage_unlock(m);
-		log_error("the configuration is not applied: %s: %s%s%s",
-			  f.object, f.field, *f.field ? ": " : "", f.reason);
-		return;
-	}
-	manage_warn_of_numbers(m, want);
-	manage_unlock(m);
-	json_array_foreach(changes, i, change)
-		reload_log_change(change);
-	json_decref(changes);
-}
-
-static void *reload_main(void *arg)
-{
-	struct manage *m = arg;
-	struct error e;
-	json_t *want = config_read(m->server->opt->config, &e);
-
-	if (want)
-		reload_apply(m, want);
-	else
-		log_error("the configuration is not applied: %s", e.text);
-	json_decref(want);
-	atomic_store(&m->reloading, false);
-	return NULL;
-}
-
-void manage_reload(struct manage *m)
-{
-	if (atomic_exchange(&m->reloading, true)) {
-		log_warn("the configuration is being applied already");
-		return;
-	}
-	if (m->has_reloader)
-		pthread_join(m->reloader, NULL);
-	m->has_reloader =
-		pthread_create(&m->reloader, NULL, reload_main, m) == 0;
-	if (m->has_reloader)
-		return;
-	atomic_store(&m->reloading, false);
-	log_error("the configuration is not applied: no thread can be "
-		  "started");
-}
-
-void manage_await_reload(struct manage *m)
-{
-	if (m->has_reloader)
-		pthread_join(m->reloader, NULL);
-	m->has_reloader = false;
-}
-
 /* ---- the table ---- */
 
+#define METHODS_GENERATION "generation: int, warning: ?string"
 #define METHODS_CHANGES                                                      \
 	"changes: [](action: string, object: string, field: ?string, from: " \
-	"?object, to: ?object), generation: int"
+	"?object, to: ?object), " METHODS_GENERATION
 
 static const struct control_method manage_methods[] = {
 	{ .name = "GetStatus",
@@ -651,13 +645,13 @@ static const struct control_method manage_methods[] = {
 	  .run = method_get_config },
 	{ .name = "AddVolume",
 	  .in = "volume: object",
-	  .out = "name: string, lun: int, generation: int",
+	  .out = "name: string, lun: int, " METHODS_GENERATION,
 	  .help = "Serve another volume, as in a configuration file",
 	  .changes = true,
 	  .run = method_add_volume },
 	{ .name = "RemoveVolume",
 	  .in = "name: string, force: ?bool",
-	  .out = "generation: int",
+	  .out = METHODS_GENERATION,
 	  .help = "Serve a volume no more; force: although initiators see it",
 	  .changes = true,
 	  .run = method_remove_volume },
@@ -669,7 +663,7 @@ static const struct control_method manage_methods[] = {
 	  .run = method_resize_volume },
 	{ .name = "SetParameters",
 	  .in = "name: string, plugin: string, parameters: [string]string",
-	  .out = "generation: int",
+	  .out = METHODS_GENERATION,
 	  .help = "Change parameters of a plugin of a volume, if it can while "
 		  "it serves",
 	  .changes = true,
@@ -688,7 +682,7 @@ static const struct control_method manage_methods[] = {
 	  .run = method_load_volume },
 	{ .name = "SetAllow",
 	  .in = "rules: []string, volume: ?string",
-	  .out = "ended: int, generation: int",
+	  .out = "ended: int, " METHODS_GENERATION,
 	  .help = "Replace the access rules of the target, or of a volume; "
 		  "ended: sessions that must log in again",
 	  .changes = true,
@@ -710,6 +704,13 @@ static const struct control_method manage_methods[] = {
 	  .out = METHODS_CHANGES,
 	  .help = "Tell what Apply would change",
 	  .run = method_diff },
+	{ .name = "Reload",
+	  .in = "",
+	  .out = METHODS_CHANGES,
+	  .help = "Apply the file of --config again, and look for volumes that "
+		  "have grown",
+	  .changes = true,
+	  .run = method_reload },
 	{ .name = "Save",
 	  .in = "force: ?bool",
 	  .out = "file: string",

@@ -11,12 +11,4 @@
 
 extern const struct control_interface manage_interface;
 
-/*
- * Applies the configuration file again, on a thread of its own. What changes is
- * logged, and why not. Thread: main, as the next.
- */
-void manage_reload(struct manage *m);
-/* Waits for the end of that thread. */
-void manage_await_reload(struct manage *m);
-
 #endif

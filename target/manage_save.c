@@ -123,18 +123,19 @@ static int save_replace(const char *path, mode_t mode, const char *text)
 	return err ? err : save_sync_dir(path);
 }
 
-/* The text that the file has now, to be freed; NULL: it has none that is whole. */
-static char *save_old_text(const char *path, bool *ret_has_volumes)
+/* The text that the file has now, to be freed; NULL: it has none that is whole, and
+ * @e says why. */
+static char *save_old_text(const char *path, bool *ret_has_volumes,
+			   struct error *e)
 {
 	char *blanked = NULL;
-	struct error e;
-	json_t *json = config_read_json(path, &blanked, &e);
+	json_t *json = config_read_json(path, &blanked, e);
 	char *text;
 
 	*ret_has_volumes =
 		json && json_array_size(json_object_get(json, "backing")) > 0;
 	free(blanked);
-	text = json ? config_read_text(path, &e) : NULL;
+	text = json ? config_read_text(path, e) : NULL;
 	json_decref(json);
 	return text;
 }
@@ -155,11 +156,18 @@ static bool save_text(struct manage *m, const char *text, bool is_empty,
 {
 	const char *path = m->server->opt->config;
 	bool had_volumes;
-	_cleanup_free_ char *old = save_old_text(path, &had_volumes);
+	struct error e;
+	_cleanup_free_ char *old = save_old_text(path, &had_volumes, &e);
 	struct stat st;
 	mode_t mode = stat(path, &st) ? 0600 : st.st_mode & 0777;
 	int err = 0;
 
+	/* Somebody edits it. */
+	if (!old && e.err != -ENOENT && !force)
+		return manage_refuse(f, "configuration", "",
+				     "%s; what is there would be lost: correct "
+				     "it, or replace it with --force",
+				     e.text);
 	if (is_empty && had_volumes && !force)
 		return manage_refuse(f, "configuration", "backing",
 				     "there are no volumes now, and %s has "

@@ -503,7 +503,7 @@ static void look_at_paths(struct server *s, struct volume *vol)
 			      SCSI_UA_PATH_CHANGED);
 }
 
-static void measure_volumes(struct server *s)
+void server_measure_volumes(struct server *s)
 {
 	for (unsigned int i = 0; i < s->luns.cnt; i++) {
 		server_measure_volume(s, s->luns.vol[i]);
@@ -518,7 +518,7 @@ static void run_resized(struct reactor_msg *msg)
 	/* Before the look: what changes from now on is another message. */
 	atomic_store(&s->resizing, false);
 	if (!s->ended)
-		measure_volumes(s);
+		server_measure_volumes(s);
 }
 
 /* Thread: any. */
@@ -589,9 +589,10 @@ static void server_stop_signal(struct server *s, int sig)
 static void server_hangup(struct server *s)
 {
 	log_notice("hang-up signal: looking for volumes that have grown");
-	measure_volumes(s);
 	if (s->reload)
 		s->reload(s->manage);
+	else
+		server_measure_volumes(s);
 }
 
 static void on_signal(struct reactor_watch *w, uint32_t events)

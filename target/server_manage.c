@@ -5,6 +5,7 @@
 #include "target/control/control.h"
 #include "target/manage.h"
 #include "target/manage_methods.h"
+#include "target/manage_reload.h"
 
 int server_manage_open(struct server *s, struct error *e)
 {
@@ -29,7 +30,7 @@ int server_manage_start(struct server *s, struct error *e)
 	/* Worker 0 runs soon. */
 	server_calls_open(s);
 	if (s->opt->config)
-		s->reload = manage_reload;
+		s->reload = manage_begin_reload;
 	return s->control ? control_start(s->control, &manage_interface,
 					  s->manage, e)
 			  : 0;

@@ -123,6 +123,8 @@ void server_start_volume(struct server *s, struct volume *vol);
 /* Tells initiators when @vol has grown. Return: 1: it has, 0, or -errno: it was
  * logged. */
 int server_measure_volume(struct server *s, struct volume *vol);
+/* That of all volumes; and whether their paths are others. */
+void server_measure_volumes(struct server *s);
 bool server_needs_flush(const struct volume *vol);
 
 #endif
