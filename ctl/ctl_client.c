@@ -2,6 +2,7 @@
 #include "ctl/ctl_client.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +10,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include "base/cleanup.h"
 
 #define CTL_INTERFACE "org.rdmablock.target"
 
@@ -32,6 +31,11 @@ static void ctl_explain_connect(const char *path, int err, struct error *e)
 			  "characters",
 			  path, reason,
 			  sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+	else if (err == -EAGAIN)
+		error_set(e, err,
+			  "%s: the target accepts no connection; is its "
+			  "process stopped?",
+			  path);
 	else
 		error_set(
 			e, err,
@@ -40,11 +44,32 @@ static void ctl_explain_connect(const char *path, int err, struct error *e)
 			path, reason, path);
 }
 
-static int ctl_connect(const char *path, struct error *e)
+/* A connection to a target. */
+struct ctl_link {
+	const struct ctl_options *opt;
+	int fd; /* -1: none */
+	char *buf;
+	size_t size;
+	size_t len; /* received */
+};
+
+/* A target that is stopped accepts nothing: its queue may be full. */
+static void ctl_limit_connect(int fd, int ms)
 {
+	struct timeval limit = { .tv_sec = ms / 1000,
+				 .tv_usec = ms % 1000 * 1000 };
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+}
+
+static int ctl_connect(const struct ctl_options *opt, struct error *e)
+{
+	const char *path = opt->control;
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+	if (fd >= 0)
+		ctl_limit_connect(fd, opt->timeout_ms);
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
 	if (strlen(path) >= sizeof(addr.sun_path))
 		errno = ENAMETOOLONG;
@@ -55,6 +80,20 @@ static int ctl_connect(const char *path, struct error *e)
 	if (fd >= 0)
 		close(fd);
 	return -1;
+}
+
+static int ctl_link_open(struct ctl_link *l, const struct ctl_options *opt,
+			 struct error *e)
+{
+	*l = (struct ctl_link){ .opt = opt, .fd = ctl_connect(opt, e) };
+	return l->fd < 0 ? e->err : 0;
+}
+
+static void ctl_link_close(struct ctl_link *l)
+{
+	if (l->fd >= 0)
+		close(l->fd);
+	free(l->buf);
 }
 
 static bool ctl_send(int fd, const char *text)
@@ -72,52 +111,117 @@ static bool ctl_send(int fd, const char *text)
 	return true;
 }
 
-/* Up to the NUL; to be freed. NULL: the connection has ended. */
-static char *ctl_receive(int fd)
+static bool ctl_is_readable(const struct ctl_link *l)
 {
-	size_t size = 65536;
-	size_t len = 0;
-	char *buf = malloc(size);
+	struct pollfd p = { .fd = l->fd, .events = POLLIN };
 
-	while (buf && size <= CTL_ANSWER_MAX) {
-		ssize_t n = recv(fd, buf + len, size - len, 0);
-		char *more;
-
-		if (n <= 0)
-			break;
-		len += (size_t)n;
-		if (!buf[len - 1])
-			return buf;
-		if (len < size)
-			continue;
-		size *= 2;
-		more = realloc(buf, size);
-		if (!more)
-			break;
-		buf = more;
-	}
-	free(buf);
-	return NULL;
+	return poll(&p, 1, l->opt->timeout_ms) != 0;
 }
 
-static json_t *ctl_exchange(int fd, const char *method, json_t *in)
+/* Does the target answer anything at all? One that has no place for another
+ * connection closes it. */
+static bool ctl_is_alive(const struct ctl_options *opt)
+{
+	static const char question[] =
+		"{\"method\":\"org.varlink.service.GetInfo\"}";
+	struct error ignored;
+	struct ctl_link l;
+	bool alive = false;
+
+	if (ctl_link_open(&l, opt, &ignored) == 0)
+		alive = ctl_send(l.fd, question) && ctl_is_readable(&l);
+	ctl_link_close(&l);
+	return alive;
+}
+
+static bool ctl_make_room(struct ctl_link *l)
+{
+	size_t size = l->size ? 2 * l->size : 65536;
+	char *buf;
+
+	if (l->len < l->size)
+		return true;
+	buf = size <= CTL_ANSWER_MAX ? realloc(l->buf, size) : NULL;
+	if (!buf)
+		return false;
+	l->buf = buf;
+	l->size = size;
+	return true;
+}
+
+static int ctl_explain_silence(const struct ctl_link *l, struct error *e)
+{
+	return error_set(e, -ETIMEDOUT,
+			 "%s: the target does not answer; is its process "
+			 "stopped? What was asked for may be done when it goes "
+			 "on",
+			 l->opt->control);
+}
+
+static int ctl_explain_end(const struct ctl_link *l, struct error *e)
+{
+	return error_set(e, -ECONNRESET,
+			 "%s: the target has closed the connection; what was "
+			 "asked for may have been done or not",
+			 l->opt->control);
+}
+
+/* More bytes. */
+static int ctl_receive(struct ctl_link *l, struct error *e)
+{
+	ssize_t n;
+
+	while (!ctl_is_readable(l)) {
+		if (!ctl_is_alive(l->opt))
+			return ctl_explain_silence(l, e);
+	}
+	if (!ctl_make_room(l))
+		return ctl_explain_end(l, e);
+	n = recv(l->fd, l->buf + l->len, l->size - l->len, 0);
+	if (n <= 0)
+		return ctl_explain_end(l, e);
+	l->len += (size_t)n;
+	return 0;
+}
+
+/* The next message, to be freed. NULL: @e says why. */
+static json_t *ctl_next(struct ctl_link *l, struct error *e)
+{
+	json_t *message;
+	char *end;
+
+	while (!l->len || !(end = memchr(l->buf, '\0', l->len))) {
+		if (ctl_receive(l, e))
+			return NULL;
+	}
+	message = json_loads(l->buf, 0, NULL);
+	l->len -= (size_t)(end + 1 - l->buf);
+	memmove(l->buf, end + 1, l->len);
+	if (!message)
+		ctl_explain_end(l, e);
+	return message;
+}
+
+/* Takes over @in. */
+static int ctl_ask(struct ctl_link *l, const char *method, json_t *in,
+		   bool more, struct error *e)
 {
 	char name[128];
 	json_t *call;
 	char *text;
-	char *answer = NULL;
-	json_t *message;
+	int err = 0;
 
 	snprintf(name, sizeof(name), "%s.%s", CTL_INTERFACE, method);
 	call = json_pack("{s:s, s:o}", "method", name, "parameters", in);
+	if (more)
+		json_object_set_new(call, "more", json_true());
 	text = call ? json_dumps(call, JSON_COMPACT) : NULL;
-	if (text && ctl_send(fd, text))
-		answer = ctl_receive(fd);
-	message = answer ? json_loads(answer, 0, NULL) : NULL;
+	if (!text || !ctl_send(l->fd, text))
+		err = text && errno == EAGAIN ? ctl_explain_silence(l, e)
+					      : ctl_explain_end(l, e);
 	json_decref(call);
 	free(text);
-	free(answer);
-	return message;
+	return err;
 }
 
 static const char *ctl_text(const json_t *of, const char *key)
@@ -146,32 +250,35 @@ static void ctl_explain(const char *error, const json_t *out, struct error *e)
 			  error);
 }
 
-enum ctl_exit ctl_call(const char *path, const char *method, json_t *in,
-		       json_t **ret_out, struct error *e)
+/* Hands the parameters of one answer to *ret_out. */
+static enum ctl_exit ctl_take(json_t *message, json_t **ret_out,
+			      struct error *e)
 {
-	_cleanup_close_ int fd = ctl_connect(path, e);
-	json_t *message;
-	json_t *out;
-	const char *error;
+	json_t *out = json_object_get(message, "parameters");
+	const char *error =
+		json_string_value(json_object_get(message, "error"));
 
-	if (fd < 0) {
-		json_decref(in);
-		return CTL_UNREACHABLE;
-	}
-	message = ctl_exchange(fd, method, in);
-	if (!message) {
-		error_set(e, -ECONNRESET,
-			  "%s: the target has closed the connection; what was "
-			  "asked for may have been done or not",
-			  path);
-		return CTL_UNREACHABLE;
-	}
-	out = json_object_get(message, "parameters");
-	error = json_string_value(json_object_get(message, "error"));
 	if (error)
 		ctl_explain(error, out, e);
 	else
 		*ret_out = out ? json_incref(out) : json_object();
-	json_decref(message);
 	return error ? CTL_REFUSED : CTL_DONE;
+}
+
+enum ctl_exit ctl_call(const struct ctl_options *opt, const char *method,
+		       json_t *in, json_t **ret_out, struct error *e)
+{
+	enum ctl_exit code = CTL_UNREACHABLE;
+	json_t *message = NULL;
+	struct ctl_link l;
+
+	if (ctl_link_open(&l, opt, e))
+		json_decref(in);
+	else if (ctl_ask(&l, method, in, /* more= */ false, e) == 0)
+		message = ctl_next(&l, e);
+	if (message)
+		code = ctl_take(message, ret_out, e);
+	json_decref(message);
+	ctl_link_close(&l);
+	return code;
 }

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
+#include "ctl/ctl_options.h"
 
 /* How rdma-ctl ends. */
 enum ctl_exit {
@@ -17,10 +18,11 @@ enum ctl_exit {
 };
 
 /*
- * Calls @method of the target at the socket @path with @in, which is taken over.
+ * Calls @method of the target at the socket of @opt with @in, which is taken over.
  * *ret_out, to be freed, are the parameters of the answer. Otherwise @e has one line.
+ * Gives up when the target does not answer a question by another connection either.
  */
-enum ctl_exit ctl_call(const char *path, const char *method, json_t *in,
-		       json_t **ret_out, struct error *e);
+enum ctl_exit ctl_call(const struct ctl_options *opt, const char *method,
+		       json_t *in, json_t **ret_out, struct error *e);
 
 #endif

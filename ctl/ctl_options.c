@@ -11,6 +11,16 @@ static const struct option_row ctl_rows[] = {
 	  .dflt_text = CTL_CONTROL_DEFAULT,
 	  .help = "Talk to the target that listens on this socket.",
 	  OPTION_AT(ctl_options, control) },
+	{ .name = "timeout",
+	  .type = OPTION_DURATION,
+	  .value = "SECONDS",
+	  .min = 1,
+	  .max = 86400000,
+	  .dflt = 30000,
+	  .help = "Give up when the target does not answer for this long.",
+	  .more = "While the target works on a request, *rdma-ctl* asks it by another connection\n"
+		  "whether it is still there. A process that is stopped (SIGSTOP) does not answer.",
+	  OPTION_AT(ctl_options, timeout_ms) },
 	{ .name = "json",
 	  .letter = 'j',
 	  .type = OPTION_FLAG,
@@ -92,6 +102,10 @@ static const struct option_row ctl_verb_rows[] = {
 	{ .name = "apply",
 	  .value = "FILE",
 	  .help = "Make the target what the configuration in _FILE_ says." },
+	{ .name = "reload",
+	  .help = "Apply the file that the target was started with "
+		  "(*--config*) again, without *--prune*, and look for volumes "
+		  "that have grown." },
 	{ .name = "save",
 	  .help = "Write the configuration to the file that the target was "
 		  "started with (*--config*)." },

@@ -12,6 +12,7 @@
 
 struct ctl_options {
 	const char *control; /* path; borrowed from argv */
+	int timeout_ms;
 	bool json;
 	bool dry_run;
 	bool prune;

@@ -17,6 +17,7 @@ struct ctl_args {
 	const struct ctl_options *opt;
 	char **arg;
 	int cnt;
+	enum ctl_exit code; /* how to end when they are wrong */
 };
 
 struct ctl_verb {
@@ -25,33 +26,33 @@ struct ctl_verb {
 	int max;	  /* -1: any number */
 	const char *method;
 	/* The parameters of the call; NULL: one line was logged. */
-	json_t *(*make)(const struct ctl_args *a);
+	json_t *(*make)(struct ctl_args *a);
 	void (*print)(const json_t *out); /* NULL: nothing */
 };
 
 /* ---- parameters ---- */
 
-static json_t *make_nothing(const struct ctl_args *a)
+static json_t *make_nothing(struct ctl_args *a)
 {
 	return json_object();
 }
 
-static json_t *make_name(const struct ctl_args *a)
+static json_t *make_name(struct ctl_args *a)
 {
 	return json_pack("{ss}", "name", a->arg[0]);
 }
 
-static json_t *make_volume(const struct ctl_args *a)
+static json_t *make_volume(struct ctl_args *a)
 {
 	return json_pack("{ss}", "volume", a->arg[0]);
 }
 
-static json_t *make_remove(const struct ctl_args *a)
+static json_t *make_remove(struct ctl_args *a)
 {
 	return json_pack("{sssb}", "name", a->arg[0], "force", a->opt->force);
 }
 
-static json_t *make_resize(const struct ctl_args *a)
+static json_t *make_resize(struct ctl_args *a)
 {
 	json_t *in = make_name(a);
 
@@ -60,7 +61,7 @@ static json_t *make_resize(const struct ctl_args *a)
 	return in;
 }
 
-static json_t *make_parameters(const struct ctl_args *a)
+static json_t *make_parameters(struct ctl_args *a)
 {
 	json_t *parameters = json_object();
 
@@ -69,6 +70,7 @@ static json_t *make_parameters(const struct ctl_args *a)
 
 		if (!value) {
 			log_error("'%s' is not KEY=VALUE", a->arg[i]);
+			a->code = CTL_USAGE;
 			json_decref(parameters);
 			return NULL;
 		}
@@ -88,33 +90,33 @@ static json_t *make_rules(char **arg, int cnt)
 	return rules;
 }
 
-static json_t *make_allow(const struct ctl_args *a)
+static json_t *make_allow(struct ctl_args *a)
 {
 	return json_pack("{so}", "rules", make_rules(a->arg, a->cnt));
 }
 
-static json_t *make_volume_allow(const struct ctl_args *a)
+static json_t *make_volume_allow(struct ctl_args *a)
 {
 	return json_pack("{ssso}", "volume", a->arg[0], "rules",
 			 make_rules(a->arg + 1, a->cnt - 1));
 }
 
-static json_t *make_initiator(const struct ctl_args *a)
+static json_t *make_initiator(struct ctl_args *a)
 {
 	return json_pack("{ss}", "initiator", a->arg[0]);
 }
 
-static json_t *make_level(const struct ctl_args *a)
+static json_t *make_level(struct ctl_args *a)
 {
 	return json_pack("{ss}", "level", a->arg[0]);
 }
 
-static json_t *make_save(const struct ctl_args *a)
+static json_t *make_save(struct ctl_args *a)
 {
 	return json_pack("{sb}", "force", a->opt->force);
 }
 
-static json_t *make_config(const struct ctl_args *a)
+static json_t *make_config(struct ctl_args *a)
 {
 	struct error e;
 	json_t *config = config_read(a->arg[0], &e);
@@ -148,6 +150,7 @@ static const struct ctl_verb ctl_verbs[] = {
 	{ "metrics", 0, 0, "GetMetrics", make_nothing, ctl_print_metrics },
 	{ "diff", 1, 1, "Diff", make_config, ctl_print_changes },
 	{ "apply", 1, 1, "Apply", make_config, ctl_print_changes },
+	{ "reload", 0, 0, "Reload", make_nothing, ctl_print_changes },
 	{ "save", 0, 0, "Save", make_save, ctl_print_saved },
 	/* Asks no target. */
 	{ "check", 1, 1, NULL, NULL, NULL },
@@ -186,13 +189,24 @@ static enum ctl_exit ctl_check(const struct ctl_args *a)
 		log_error("%s", e.text);
 		return CTL_REFUSED;
 	}
-	printf("%s: correct\n", a->arg[0]);
+	if (a->opt->json)
+		ctl_print_json(config);
+	else
+		printf("%s: correct\n", a->arg[0]);
 	json_decref(config);
 	return CTL_DONE;
 }
 
-static enum ctl_exit ctl_run(const struct ctl_verb *verb,
-			     const struct ctl_args *a)
+/* It is done, but something about it is not as it should be. */
+static void ctl_tell_warning(const json_t *out)
+{
+	const char *text = json_string_value(json_object_get(out, "warning"));
+
+	if (text)
+		log_warn("%s", text);
+}
+
+static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 {
 	/* "Apply", as "Diff" does it. */
 	bool only_tells = verb->make == make_config && a->opt->dry_run;
@@ -205,13 +219,14 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb,
 		return ctl_check(a);
 	in = verb->make(a);
 	if (!in)
-		return CTL_REFUSED;
-	code = ctl_call(a->opt->control, only_tells ? "Diff" : verb->method, in,
-			&out, &e);
+		return a->code;
+	code = ctl_call(a->opt, only_tells ? "Diff" : verb->method, in, &out,
+			&e);
 	if (code != CTL_DONE) {
 		log_error("%s", e.text);
 		return code;
 	}
+	ctl_tell_warning(out);
 	if (a->opt->json)
 		ctl_print_json(out);
 	else if (verb->print)
@@ -242,7 +257,7 @@ static const char *ctl_find_extra(const struct ctl_verb *verb,
 static enum ctl_exit ctl_take_verb(const struct ctl_options *opt, char **arg,
 				   int cnt)
 {
-	struct ctl_args a = { .opt = opt };
+	struct ctl_args a = { .opt = opt, .code = CTL_REFUSED };
 	const struct ctl_verb *verb;
 	const char *extra;
 	int words;
@@ -283,6 +298,7 @@ int main(int argc, char **argv)
 
 	std_files_hold();
 	log_init("rdma-ctl", LOG_NOTICE);
+	option_defaults(&ctl_option_table, &opt);
 	switch (option_parse(&ctl_option_table, argc, argv, &opt, &first)) {
 	case OPTION_RUN:
 		code = ctl_take_verb(&opt, argv + first, argc - first);

@@ -71,6 +71,8 @@ t_check 'status tells of the target' grep -q 'rdma-target .*process' <(ctl statu
 t_check 'the volumes are listed' shows stays grows
 ctl show >"$T/shown.json"
 t_check 'show prints what check takes' rdma-ctl check "$T/shown.json"
+check_in_json() { rdma-ctl --json check "$T/shown.json" | python3 -m json.tool; }
+t_check 'with --json it answers in JSON' check_in_json
 t_check 'that is no difference' exits 0 ctl diff "$T/shown.json"
 t_check 'nor is the file' exits 0 ctl diff "$T/c.json"
 
@@ -111,7 +113,7 @@ t_refused 'a LUN that is taken is refused' 'both LUN 0' \
 	ctl volume add ram:1M,name=other,lun=0
 t_refused 'a store that is taken is refused' 'is given twice' \
 	ctl volume add "$T/file,name=again"
-t_refused 'a bad SPEC is refused' "volume: .*not a size" ctl volume add ram:x
+t_refused 'a bad SPEC is refused' "volume 'ram:x': .*not a size" ctl volume add ram:x
 t_refused 'a smaller size is refused' 'become smaller' ctl volume resize grows 1M
 t_refused 'a size that is none is refused' "size: 'abc' is not a size" \
 	ctl volume resize grows abc
@@ -125,6 +127,7 @@ t_refused 'an initiator that is not there is refused' 'not logged in' \
 t_check 'nothing has changed by all that' shows stays grows
 t_check 'a verb that there is not is wrong usage' exits 2 ctl volume destroy x
 t_check 'a missing argument is wrong usage' exits 2 ctl volume remove
+t_check 'so is a parameter without a value' exits 2 ctl volume set stays qos iops
 t_check 'a dry run is not taken for a removal' exits 2 \
 	ctl --dry-run volume remove grows
 t_check 'nor --prune for save' exits 2 ctl --prune save
@@ -132,6 +135,27 @@ t_check 'nor --force for a list' exits 2 ctl --force volume list
 t_check 'nothing has changed by these either' shows stays grows
 t_check 'no target is told apart' exits 3 rdma-ctl --control "$T/no" status
 
+# A process that is stopped answers nothing.
+is_stopped() { grep -q '^State:.T' "/proc/$T_TARGET/status"; }
+told_of_silence() {
+	exits 3 ctl --timeout 0.5 status 2>"$T/silence"
+	cat "$T/silence"
+	[ "$(wc -l <"$T/silence")" = 1 ] && grep -q 'does not answer' "$T/silence"
+}
+kill -STOP "$T_TARGET"
+t_wait_for 10 is_stopped
+t_check 'a target that is stopped is told apart' told_of_silence
+kill -CONT "$T_TARGET"
+t_check 'it answers when it goes on' ctl status
+
+fails_in_new_dir() {
+	! rdma-target --backing "$T/none" --control "$T/made/control" 2>/dev/null &&
+		[ ! -e "$T/made" ] &&
+		! rdma-target --backing ram:1M --listen srp+tcp://127.0.0.1:1 \
+			--user nosuchuser --control "$T/made/control" 2>/dev/null &&
+		[ ! -e "$T/made" ]
+}
+t_check 'a start that fails leaves no directory' fails_in_new_dir
 t_refused 'a file is not replaced by a socket' 'is not a socket' \
 	rdma-target --backing ram:1M --listen srp+tcp://127.0.0.1:1 \
 	--control "$T/file"
@@ -145,6 +169,8 @@ late_lun=$(lun_of late)
 t_check 'it is removed' exits 0 ctl volume remove late
 t_check 'initiators see it no more' sees_not late
 ctl volume add ram:1M,name=other >/dev/null
+t_check 'the list is in the order of LUNs' sort -nc <(volume_list | awk '{ print $1 }' |
+	tail -n +2)
 t_check 'another volume does not get its LUN' \
 	[ "$(lun_of other)" -gt "$late_lun" ]
 ctl volume remove other >/dev/null
@@ -253,9 +279,15 @@ echo '{ "backing": ' >"$T/c.json"
 kill -HUP "$T_TARGET"
 t_check 'a file that is cut off is not applied' t_wait_for 10 \
 	grep -q 'not applied: .*c.json:[0-9]*: not JSON' "$T/target.log"
+t_refused 'reload tells of it' 'configuration: .*c.json:[0-9]*: not JSON' ctl reload
+t_refused 'save does not replace it' 'c.json:.* what is there would be lost' ctl save
 t_refused 'nor is a target started with it' 'the version before: cp ' \
 	rdma-target --config "$T/c.json"
 t_check 'the target goes on' shows grows x y n1 n2 n3 n4 reloaded
+t_check 'with --force it is replaced' exits 0 ctl save --force
+echo '{ "backing": [ "ram:1M,name=again" ] }' >"$T/c.json"
+t_check 'reload applies the file' exits 0 ctl reload
+t_check 'it has' shows grows x y n1 n2 n3 n4 reloaded again
 
 # ---- clients that mean ill
 
@@ -408,6 +440,21 @@ cp "$T/f.json" "$T/f.before"
 t_refused 'another store under a name of the command line is not saved' \
 	"volume 'given': store: the command line" ctl save
 t_check 'nothing is written then' cmp "$T/f.json" "$T/f.before"
+kill "$T_TARGET"
+wait "$T_TARGET"
+
+# ---- what cannot be saved
+
+mkdir "$T/conf"
+echo '{ "backing": [ "ram:1M,name=k0" ] }' >"$T/conf/k.json"
+t_target --config "$T/conf/k.json" --auto-save --control "$S"
+echo '{ "backing": ' >"$T/conf/k.json"
+tells_not_saved() {
+	exits 0 ctl volume add ram:1M,name=k1 2>&1 | tee "$T/told" &&
+		grep -q 'warning: this is done, but not saved' "$T/told"
+}
+t_check 'a change that is not saved is told' tells_not_saved
+t_check 'it is done' shows k0 k1
 kill "$T_TARGET"
 wait "$T_TARGET"
 
