@@ -169,6 +169,7 @@ int crcsums_write(struct crcsums *s, uint64_t first, unsigned int cnt,
 				       first + i, sums);
 			if (sums->epoch > s->used)
 				s->used = sums->epoch;
+			s->has_doubt |= sums->flags & CRCSUM_DOUBT;
 		}
 		err = crcsums_transfer(s->fd, true, buf,
 				       (size_t)n * CRCSUMS_RECORD,
@@ -210,7 +211,10 @@ int crcsums_forget(struct crcsums *s, uint64_t first, uint64_t cnt)
 
 int crcsums_sync(struct crcsums *s)
 {
-	return fdatasync(s->fd) ? -errno : 0;
+	if (fdatasync(s->fd))
+		return -errno;
+	s->has_doubt = false;
+	return 0;
 }
 
 /* ---- the header ---- */
@@ -377,7 +381,11 @@ int crcsums_settle(struct crcsums *s, uint64_t epoch)
 {
 	int err = 0;
 
-	if (epoch > s->settled) {
+	/* A power cut must not leave the header without a doubt that it would
+	 * take for settled. */
+	if (epoch > s->settled && s->has_doubt)
+		err = crcsums_sync(s);
+	if (!err && epoch > s->settled) {
 		s->settled = epoch;
 		err = crcsums_write_header(s, /* clean= */ false);
 	}

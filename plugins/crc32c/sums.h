@@ -50,6 +50,8 @@ struct crcsums {
 	uint64_t used;	   /* the latest epoch that is in a record */
 	uint64_t forgot;   /* the latest in which a record may have been lost by
 			    * crcsums_forget() */
+	bool has_doubt;	   /* a record in doubt has been written since the last
+			    * crcsums_sync() */
 };
 
 struct crcsums_wanted {
