@@ -502,13 +502,15 @@ int crcsums_open(struct crcsums *s, const struct crcsums_wanted *wanted,
 
 void crcsums_close(struct crcsums *s, bool is_settled)
 {
+	uint64_t last = s->used > s->forgot ? s->used : s->forgot;
+
 	if (s->fd < 0)
 		return;
-	if (is_settled && s->used > s->settled)
-		s->settled = s->used;
+	if (is_settled && last > s->settled)
+		s->settled = last;
 	/* The header is stable after the records. */
 	if (!s->read_only && !crcsums_sync(s) &&
-	    !crcsums_write_header(s, s->used <= s->settled))
+	    !crcsums_write_header(s, last <= s->settled))
 		crcsums_sync(s);
 	close(s->fd);
 	s->fd = -1;

@@ -662,10 +662,33 @@ static void a_failed_write_is_in_doubt_after_a_flush_of_others(void **state)
 	crash_end();
 }
 
+/* The target ends well, without a flush after an UNMAP, which the store loses later. */
+static void an_unmap_may_be_lost_after_a_clean_end(void **state)
+{
+	crash_begin(&cut_row, 1);
+	crash_arm(-1);
+	assert_int_equal(crash_do(RBP_WRITE, 3, 1), 0);
+	assert_int_equal(crash_do(RBP_FLUSH, 0, 0), 0);
+	world.luck_of_store = CRASH_NOTHING;
+	world.luck_of_file = CRASH_ALL;
+	assert_int_equal(crash_do(RBP_UNMAP, 3, 1), 0);
+	crash_next_life();
+
+	assert_int_equal(crash_do(RBP_READ, 3, 1), 0);
+	crash_now();
+	crash_next_life();
+
+	assert_int_not_equal(world.left.now[3], 0);
+	assert_int_equal(crash_do(RBP_READ, 3, 1), 0);
+	crash_close();
+	crash_end();
+}
+
 int main(void)
 {
 	static struct t_table t;
 
 	T_ADD(&t, a_failed_write_is_in_doubt_after_a_flush_of_others);
+	T_ADD(&t, an_unmap_may_be_lost_after_a_clean_end);
 	return t_run(&t);
 }
