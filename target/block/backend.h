@@ -155,12 +155,16 @@ enum backend_location {
 	BACKEND_AT_PLUGIN, /* whatever the plugin takes it for */
 };
 
+/*
+ * What a layer leaves NULL, the backend below it does: the functions at the end of
+ * this file see to that. close, attach and detach are about the layer alone.
+ */
 struct backend_ops {
 	const char *name; /* "file", "ram", "null" */
 	enum backend_location location;
 	/*
 	 * Thread: setup. 0 or -errno; then @e gets one clause that names the
-	 * path and what to try.
+	 * path and what to try. Of a layer NULL: it is put on a backend otherwise.
 	 */
 	int (*open)(const struct backend_options *opt, struct backend **ret,
 		    struct error *e);
@@ -177,11 +181,11 @@ struct backend_ops {
 	 * attach; may be NULL. */
 	void (*detach)(struct backend *be, struct block_worker *w);
 	void (*submit)(struct backend *be, struct block_request *req);
-	/* Bytes now in use by the store, for thin provisioning; may be NULL.
+	/* Bytes now in use by the store, for thin provisioning; NULL: all.
 	 * Thread: any. */
 	uint64_t (*used)(struct backend *be);
 	/* Bytes that the store has now, whatever info.size says; NULL: it is
-	 * what it is. 0 or -errno. Thread: any. */
+	 * what it is, or as large as what is below. 0 or -errno. Thread: any. */
 	int (*measure)(struct backend *be, uint64_t *ret_size);
 	/* Who serves the data; NULL: this process alone. Requests end with
 	 * -ESHUTDOWN when it is another. Thread: any. */
@@ -231,12 +235,26 @@ bool backend_has_range(const struct backend *be,
 /* Is @req what this contract lets a caller ask of @be? */
 bool backend_accepts(const struct backend *be, const struct block_request *req);
 
-static inline uint64_t backend_epoch(struct backend *be)
-{
-	return be->ops->epoch ? be->ops->epoch(be) : 0;
-}
-
 /* Passes @req to the backend after asserting what this contract demands. */
 void backend_submit(struct backend *be, struct block_request *req);
+
+/*
+ * These ask the uppermost of @be and what it stands on that has the function. They
+ * are the one place that knows what a function means that nobody has: see
+ * backend_ops, also for the threads.
+ */
+int backend_sync(struct backend *be);
+uint64_t backend_used(struct backend *be);
+void backend_paths(struct backend *be, struct backend_paths *ret);
+uint64_t backend_epoch(struct backend *be);
+void backend_set_path(struct backend *be, struct block_request *req);
+/* What is below @be learns here of what it has grown by. */
+int backend_measure(struct backend *be, uint64_t *ret_size);
+
+/* @be and all that it stands on: the lowest first, and the uppermost first at the
+ * end. Nothing is left when backend_attach() fails. */
+int backend_attach(struct backend *be, struct block_worker *w);
+void backend_detach(struct backend *be, struct block_worker *w);
+void backend_close(struct backend *be);
 
 #endif

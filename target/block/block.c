@@ -23,6 +23,7 @@ enum block_phase {
 	PHASE_EXTENT,
 	PHASE_SECURE, /* a flush, if what was changed must be stable */
 	PHASE_FLUSH,  /* a flush */
+	PHASE_PATH,   /* who serves the data */
 	PHASE_END,
 };
 
@@ -40,6 +41,8 @@ static const uint8_t plans[][PLAN_MAX] = {
 	[BLOCK_CMD_WRITE_COMPARE] = { PHASE_WRITE, PHASE_SECURE, PHASE_LOOK,
 				      PHASE_END },
 	[BLOCK_CMD_FLUSH] = { PHASE_FLUSH, PHASE_END },
+	[BLOCK_CMD_SERVE] = { PHASE_PATH, PHASE_END },
+	[BLOCK_CMD_CEASE] = { PHASE_PATH, PHASE_END },
 	[BLOCK_CMD_EXTENT] = { PHASE_EXTENT, PHASE_END },
 };
 
@@ -115,6 +118,15 @@ static bool block_ask_flush(struct block_cmd *cmd)
 	return true;
 }
 
+/* It belongs to no time of service: it begins or ends one. */
+static bool block_ask_path(struct block_cmd *cmd)
+{
+	block_ask(cmd, BLOCK_READ, 0, NULL);
+	cmd->req.offset = cmd->kind == BLOCK_CMD_SERVE;
+	cmd->req.epoch = 0;
+	return true;
+}
+
 /* Between the memory of the store and that of the command, which may be one. */
 static void block_copy(struct block_request *req, uint8_t *place)
 {
@@ -134,8 +146,10 @@ static void block_submit(struct block_cmd *cmd)
 
 	if (req->op == BLOCK_FLUSH)
 		cmd->flush_nr = flush_record_begin(&cmd->dev->record);
-	if (be->info.memory &&
-	    (req->op == BLOCK_READ || req->op == BLOCK_WRITE)) {
+	if (*cmd->phase == PHASE_PATH)
+		backend_set_path(be, req);
+	else if (be->info.memory &&
+		 (req->op == BLOCK_READ || req->op == BLOCK_WRITE)) {
 		assert(backend_has_range(be, req));
 		block_copy(req, (uint8_t *)be->info.memory + req->offset);
 		block_answered(req, 0);
@@ -377,6 +391,8 @@ static bool block_phase_asks(struct block_cmd *cmd)
 		       block_ask_flush(cmd);
 	case PHASE_FLUSH:
 		return block_ask_flush(cmd);
+	case PHASE_PATH:
+		return block_ask_path(cmd);
 	case PHASE_END:
 		return false;
 	}
@@ -401,6 +417,11 @@ static void block_take(struct block_cmd *cmd, int res)
 {
 	const struct block_request *req = &cmd->req;
 
+	if (*cmd->phase == PHASE_PATH) {
+		cmd->res = res;
+		cmd->phase++;
+		return;
+	}
 	block_note_answer(cmd, res);
 	if (res) {
 		cmd->res = res;

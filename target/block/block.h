@@ -56,7 +56,9 @@ enum block_kind {
 	BLOCK_CMD_COMPARE_WRITE, /* the same; if equal, writes buf */
 	BLOCK_CMD_WRITE_COMPARE, /* writes buf; when it is stable, compares */
 	BLOCK_CMD_FLUSH,	 /* everything; there is no range */
-	BLOCK_CMD_EXTENT,	 /* mapped or not, and how far? */
+	BLOCK_CMD_SERVE,	 /* this target serves the data from now on */
+	BLOCK_CMD_CEASE,  /* it no longer does; both: see block_paths() */
+	BLOCK_CMD_EXTENT, /* mapped or not, and how far? */
 };
 
 /* Where a command is; private. */
@@ -151,6 +153,19 @@ enum block_caching block_caching(const struct block_device *dev);
 
 /* Do blocks that were given back keep their contents somewhere below? */
 bool block_leaves_traces(const struct block_device *dev);
+
+/* Bytes that the store has in use; all, where it cannot tell. */
+static inline uint64_t block_used(const struct block_device *dev)
+{
+	return backend_used(dev->backend);
+}
+
+/* Who serves the data. */
+static inline void block_paths(const struct block_device *dev,
+			       struct backend_paths *ret)
+{
+	backend_paths(dev->backend, ret);
+}
 
 /* How much one command may unmap, so that it ends in time. Bytes. */
 uint64_t block_unmap_max(const struct block_device *dev);

@@ -265,8 +265,7 @@ static bool has_lost(const struct flush_record_options *opt,
 	if (!atomic_load(&f->unclean) && !atomic_load(&f->failed))
 		return false;
 	log_info("%s: it was not closed; making it stable", opt->label);
-	if (be->ops->sync)
-		err = be->ops->sync(be);
+	err = backend_sync(be);
 	if (err)
 		snprintf(why, len, "it cannot be flushed: %s", strerror(-err));
 	else if (atomic_load(&f->failed))

@@ -27,7 +27,6 @@ struct fault_worker {
 
 struct fault_layer {
 	struct backend base;
-	struct backend *below;
 	const char *name; /* of the volume */
 	char kind[32];
 	uint32_t block_size;
@@ -64,14 +63,9 @@ static struct faulty *to_faulty(struct block_request *inner)
 
 /* ---- below ---- */
 
-/* The store learns here of what volume_measure() has let it grow by. */
 static void ask_store(struct fault_layer *layer, struct block_request *req)
 {
-	struct backend *below = layer->below;
-
-	if (below->info.size < layer->base.info.size)
-		below->info.size = layer->base.info.size;
-	backend_submit(below, req);
+	backend_submit(layer->base.below, req);
 }
 
 static void layer_fault_end(struct faulty *f)
@@ -426,27 +420,13 @@ static void run_release(struct reactor_msg *msg)
 
 /* ---- the table ---- */
 
-static int fault_sync(struct backend *be)
-{
-	struct backend *below = layer_fault_to_layer(be)->below;
-
-	return below->ops->sync ? below->ops->sync(below) : 0;
-}
-
 static int fault_attach(struct backend *be, struct block_worker *w)
 {
 	struct fault_layer *layer = layer_fault_to_layer(be);
-	struct backend *below = layer->below;
 	struct fault_worker *fw = calloc(1, sizeof(*fw));
-	int err;
 
 	if (!fw)
 		return -ENOMEM;
-	err = below->ops->attach ? below->ops->attach(below, w) : 0;
-	if (err) {
-		free(fw);
-		return err;
-	}
 	fw->layer = layer;
 	fw->worker = w;
 	fw->release.run = run_release;
@@ -481,68 +461,21 @@ static void fault_detach(struct backend *be, struct block_worker *w)
 	if (!fw)
 		return;
 	end_replays(fw);
-	if (layer->below->ops->detach)
-		layer->below->ops->detach(layer->below, w);
 	free(fw);
 	layer->workers[w->index] = NULL;
 }
 
 static void fault_close(struct backend *be)
 {
-	struct fault_layer *layer = layer_fault_to_layer(be);
-
-	layer->below->ops->close(layer->below);
-	free(layer);
-}
-
-static uint64_t fault_used(struct backend *be)
-{
-	struct backend *below = layer_fault_to_layer(be)->below;
-
-	return below->ops->used ? below->ops->used(below) : be->info.size;
-}
-
-static int fault_measure(struct backend *be, uint64_t *ret_size)
-{
-	struct backend *below = layer_fault_to_layer(be)->below;
-
-	*ret_size = be->info.size;
-	return below->ops->measure ? below->ops->measure(below, ret_size) : 0;
-}
-
-static void fault_paths(struct backend *be, struct backend_paths *ret)
-{
-	struct backend *below = layer_fault_to_layer(be)->below;
-
-	*ret = (struct backend_paths){ 0 };
-	if (below->ops->paths)
-		below->ops->paths(below, ret);
-}
-
-static uint64_t fault_epoch(struct backend *be)
-{
-	return backend_epoch(layer_fault_to_layer(be)->below);
-}
-
-static void fault_set_path(struct backend *be, struct block_request *req)
-{
-	struct backend *below = layer_fault_to_layer(be)->below;
-
-	below->ops->set_path(below, req);
+	free(layer_fault_to_layer(be));
 }
 
 static const struct backend_ops fault_ops = {
 	.name = "fault",
-	.sync = fault_sync,
 	.close = fault_close,
 	.attach = fault_attach,
 	.detach = fault_detach,
 	.submit = fault_submit,
-	.used = fault_used,
-	.measure = fault_measure,
-	.paths = fault_paths,
-	.epoch = fault_epoch,
-	.set_path = fault_set_path,
 };
 
 /* A write that is cut in two is not done whole or not at all. */
@@ -560,7 +493,7 @@ int backend_fault_open(struct backend *below, const struct fault_rule *rules,
 	struct fault_layer *layer = calloc(1, sizeof(*layer));
 
 	if (!layer) {
-		below->ops->close(below);
+		backend_close(below);
 		return -ENOMEM;
 	}
 	layer->base.ops = &fault_ops;
@@ -568,7 +501,6 @@ int backend_fault_open(struct backend *below, const struct fault_rule *rules,
 	snprintf(layer->kind, sizeof(layer->kind), "%s, %u fault%s",
 		 below->info.kind, cnt, cnt == 1 ? "" : "s");
 	layer->base.info.kind = layer->kind;
-	layer->below = below;
 	layer->base.below = below;
 	layer->name = name;
 	layer->block_size = block_size;

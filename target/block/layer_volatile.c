@@ -25,7 +25,6 @@ enum block_state {
  */
 struct volatile_layer {
 	struct backend base;
-	struct backend *below;
 	uint64_t size;
 	uint32_t block_size;
 	pthread_mutex_t lock;
@@ -103,7 +102,7 @@ static void read_blocks(struct volatile_layer *layer, struct block_request *req)
 		.worker = req->worker,
 		.done = volatile_read_done,
 	};
-	backend_submit(layer->below, &r->inner);
+	backend_submit(layer->base.below, &r->inner);
 }
 
 static void change_blocks(struct volatile_layer *layer,
@@ -224,7 +223,7 @@ static void flush_next(struct volatile_layer *layer)
 		.worker = layer->runner,
 		.done = len ? piece_written : volatile_flushed,
 	};
-	backend_submit(layer->below, &layer->io);
+	backend_submit(layer->base.below, &layer->io);
 }
 
 static void volatile_flush(struct volatile_layer *layer,
@@ -273,33 +272,17 @@ static void volatile_submit(struct backend *be, struct block_request *req)
 	}
 }
 
-static int volatile_sync(struct backend *be)
+/* As large as the cache, which does not grow. */
+static int volatile_measure(struct backend *be, uint64_t *ret_size)
 {
-	struct backend *below = volatile_to_layer(be)->below;
-
-	return below->ops->sync ? below->ops->sync(below) : 0;
-}
-
-static int volatile_attach(struct backend *be, struct block_worker *w)
-{
-	struct backend *below = volatile_to_layer(be)->below;
-
-	return below->ops->attach ? below->ops->attach(below, w) : 0;
-}
-
-static void volatile_detach(struct backend *be, struct block_worker *w)
-{
-	struct backend *below = volatile_to_layer(be)->below;
-
-	if (below->ops->detach)
-		below->ops->detach(below, w);
+	*ret_size = be->info.size;
+	return 0;
 }
 
 static void volatile_close(struct backend *be)
 {
 	struct volatile_layer *layer = volatile_to_layer(be);
 
-	layer->below->ops->close(layer->below);
 	if (layer->cache)
 		munmap(layer->cache, layer->size);
 	pthread_mutex_destroy(&layer->lock);
@@ -310,11 +293,9 @@ static void volatile_close(struct backend *be)
 
 static const struct backend_ops volatile_ops = {
 	.name = "volatile",
-	.sync = volatile_sync,
 	.close = volatile_close,
-	.attach = volatile_attach,
-	.detach = volatile_detach,
 	.submit = volatile_submit,
+	.measure = volatile_measure,
 };
 
 static uint8_t *map_cache(uint64_t size)
@@ -345,13 +326,12 @@ int backend_volatile_open(struct backend *below, uint32_t block_size,
 	struct volatile_layer *layer = calloc(1, sizeof(*layer));
 
 	if (!layer) {
-		below->ops->close(below);
+		backend_close(below);
 		return -ENOMEM;
 	}
 	layer->base.ops = &volatile_ops;
 	layer->base.info = below->info;
 	declare(&layer->base.info, block_size);
-	layer->below = below;
 	layer->base.below = below;
 	layer->size = below->info.size;
 	layer->block_size = block_size;
@@ -362,7 +342,7 @@ int backend_volatile_open(struct backend *below, uint32_t block_size,
 	layer->states = calloc(layer->size / block_size, 1);
 	layer->piece = aligned_alloc(4096, PIECE_LEN);
 	if (!layer->cache || !layer->states || !layer->piece) {
-		volatile_close(&layer->base);
+		backend_close(&layer->base);
 		return -ENOMEM;
 	}
 	*ret = &layer->base;

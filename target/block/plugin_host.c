@@ -84,13 +84,14 @@ struct backend_plugin {
 	struct rbp_arg *args;
 	void *v; /* the plugin's volume */
 	bool is_open;
-	struct backend *below;		/* NULL: a store */
 	struct plugin_threads *helpers; /* NULL: it has submit() */
 	pthread_mutex_t set_lock;	/* held during set_params() */
 	/* As every backend's: the first failure of a flush stays. */
 	_Atomic int flush_error;
 	struct rbp_queue *queues[BLOCK_WORKERS_MAX];
 };
+
+static const struct backend_ops plugin_layer_ops;
 
 static struct backend_plugin *to_plugin(const struct backend *be)
 {
@@ -376,7 +377,7 @@ static void host_below(struct rbp_io *child)
 {
 	struct plugin_io *p = container_of(child, struct plugin_io, child);
 	struct rbp_queue *q = p->io.queue;
-	struct backend *below = q->be->below;
+	struct backend *below = q->be->base.below;
 
 	p->below = (struct block_request){
 		.op = to_block_op(child->op),
@@ -556,22 +557,13 @@ static int queue_make(struct backend_plugin *be, struct block_worker *w,
 static int plugin_attach(struct backend *base, struct block_worker *w)
 {
 	struct backend_plugin *be = to_plugin(base);
-	struct backend *below = be->below;
-	int err =
-		below && below->ops->attach ? below->ops->attach(below, w) : 0;
 
-	if (err)
-		return err;
-	err = queue_make(be, w, &be->queues[w->index]);
-	if (err && below && below->ops->detach)
-		below->ops->detach(below, w);
-	return err;
+	return queue_make(be, w, &be->queues[w->index]);
 }
 
 static void plugin_detach(struct backend *base, struct block_worker *w)
 {
 	struct backend_plugin *be = to_plugin(base);
-	struct backend *below = be->below;
 	struct rbp_queue *q = be->queues[w->index];
 
 	if (!q)
@@ -580,8 +572,6 @@ static void plugin_detach(struct backend *base, struct block_worker *w)
 		be->plugin->queue_del(q->data);
 	queue_end(q);
 	be->queues[w->index] = NULL;
-	if (below && below->ops->detach)
-		below->ops->detach(below, w);
 }
 
 /* ---- open ---- */
@@ -705,11 +695,11 @@ static void identify(struct backend_plugin *be)
 	struct backend_info *to = &be->base.info;
 
 	to->is_lasting = be->info.caps & RBP_LASTING;
-	if (be->below && to->is_lasting) {
-		to->id = be->below->info.id;
-		to->life = be->below->info.life;
+	if (be->base.below && to->is_lasting) {
+		to->id = be->base.below->info.id;
+		to->life = be->base.below->info.life;
 	}
-	if (!be->below)
+	if (!be->base.below)
 		to->id.is_device = true;
 	if (*be->info.identity)
 		name_store(&be->info, &to->id);
@@ -732,7 +722,7 @@ static void plugin_host_describe(struct backend_plugin *be,
 					: 0;
 	to->unmap_zeroes = caps & RBP_UNMAP_ZEROES;
 	to->volatile_cache = caps & RBP_WRITE_CACHE && !to->read_only;
-	to->may_flush_to_write = be->below != NULL;
+	to->may_flush_to_write = be->base.below != NULL;
 	to->fua = caps & RBP_CAN_FUA;
 	to->atomic_len = from->atomic_write;
 	to->read_cache = caps & RBP_READ_CACHE;
@@ -749,8 +739,6 @@ static void plugin_close(struct backend *base)
 	plugin_threads_free(be->helpers);
 	if (be->is_open)
 		be->plugin->close(be->v);
-	if (be->below)
-		be->below->ops->close(be->below);
 	pthread_mutex_destroy(&be->vol.lock);
 	pthread_mutex_destroy(&be->set_lock);
 	free(be->location);
@@ -812,12 +800,10 @@ static int plugin_host_open_plugin(const struct plugin_spec *spec,
 	int err = 0;
 
 	if (!be) {
-		if (below)
-			below->ops->close(below);
+		backend_close(below);
 		return out_of_memory(e);
 	}
-	be->base.ops = &backend_plugin;
-	be->below = below;
+	be->base.ops = below ? &plugin_layer_ops : &backend_plugin;
 	be->base.below = below;
 	pthread_mutex_init(&be->vol.lock, NULL);
 	pthread_mutex_init(&be->set_lock, NULL);
@@ -852,7 +838,7 @@ static int plugin_host_open_plugin(const struct plugin_spec *spec,
 	if (!err)
 		err = start_helpers(be, e);
 	if (err) {
-		plugin_close(&be->base);
+		backend_close(&be->base);
 		return err;
 	}
 	plugin_host_describe(be, opt);
@@ -882,7 +868,8 @@ static struct backend_plugin *plugin_host_find(struct backend *be,
 					       const char *name)
 {
 	for (; be; be = be->below) {
-		if (be->ops == &backend_plugin &&
+		if ((be->ops == &backend_plugin ||
+		     be->ops == &plugin_layer_ops) &&
 		    !strcmp(to_plugin(be)->plugin->name, name))
 			return to_plugin(be);
 	}
@@ -931,50 +918,14 @@ int backend_set_params(struct backend *base, const struct plugin_spec *spec,
 
 /* ---- size ---- */
 
-static uint64_t plugin_used(struct backend *base)
-{
-	struct backend *below = to_plugin(base)->below;
-
-	if (below && below->ops->used)
-		return below->ops->used(below);
-	return base->info.size;
-}
-
-/* The backend below learns here of what it has grown by. */
-static int measure_below(struct backend *below, uint64_t *ret_size)
-{
-	uint64_t size = below->info.size;
-	int err = below->ops->measure ? below->ops->measure(below, &size) : 0;
-
-	if (err)
-		return err;
-	if (size > below->info.size)
-		below->info.size = size;
-	*ret_size = size;
-	return 0;
-}
-
 static int plugin_measure(struct backend *base, uint64_t *ret_size)
 {
 	struct backend_plugin *be = to_plugin(base);
-	bool is_same = be->below && be->below->info.size == base->info.size;
-	uint64_t size = base->info.size;
-	int err = be->below ? measure_below(be->below, &size) : 0;
+	int err = 0;
 
-	if (err)
-		return err;
-	*ret_size = is_same ? size : base->info.size;
 	if (be->plugin->measure)
 		err = be->plugin->measure(be->v, ret_size);
 	return err < 0 ? err : 0;
-}
-
-/* Of a store nothing is known that would have to be synchronized. */
-static int plugin_sync(struct backend *base)
-{
-	struct backend *below = to_plugin(base)->below;
-
-	return below && below->ops->sync ? below->ops->sync(below) : 0;
 }
 
 /* ---- who serves the data ---- */
@@ -984,12 +935,6 @@ static void plugin_paths(struct backend *base, struct backend_paths *ret)
 	struct backend_plugin *be = to_plugin(base);
 	struct rbp_paths paths = { .size = sizeof(paths) };
 
-	*ret = (struct backend_paths){ 0 };
-	if (be->below) {
-		if (be->below->ops->paths)
-			be->below->ops->paths(be->below, ret);
-		return;
-	}
 	if (be->plugin->paths)
 		be->plugin->paths(be->v, &paths);
 	ret->cnt = paths.cnt;
@@ -1002,8 +947,6 @@ static uint64_t plugin_epoch(struct backend *base)
 	struct backend_plugin *be = to_plugin(base);
 	struct rbp_paths paths = { .size = sizeof(paths) };
 
-	if (be->below)
-		return backend_epoch(be->below);
 	if (be->plugin->paths)
 		be->plugin->paths(be->v, &paths);
 	return paths.epoch;
@@ -1015,10 +958,6 @@ static void plugin_set_path(struct backend *base, struct block_request *req)
 	struct rbp_queue *q = be->queues[req->worker->index];
 	struct plugin_io *p = q->free;
 
-	if (be->below) {
-		be->below->ops->set_path(be->below, req);
-		return;
-	}
 	if (!p) {
 		req->done(req, -EAGAIN);
 		return;
@@ -1038,10 +977,17 @@ const struct backend_ops backend_plugin = {
 	.attach = plugin_attach,
 	.detach = plugin_detach,
 	.submit = plugin_submit,
-	.used = plugin_used,
 	.measure = plugin_measure,
 	.paths = plugin_paths,
 	.epoch = plugin_epoch,
 	.set_path = plugin_set_path,
-	.sync = plugin_sync,
+};
+
+static const struct backend_ops plugin_layer_ops = {
+	.name = "plugin",
+	.close = plugin_close,
+	.attach = plugin_attach,
+	.detach = plugin_detach,
+	.submit = plugin_submit,
+	.measure = plugin_measure,
 };

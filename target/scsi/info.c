@@ -123,30 +123,29 @@ const struct scsi_handler scsi_report_port_groups = {
 	.answer = report_port_groups,
 };
 
-static bool path_is_set(struct scsi_task *task, int res)
+static bool path_is_set(struct scsi_task *task)
 {
 	struct scsi_sense sense = scsi_sense(SCSI_KEY_HARDWARE_ERROR,
 					     SCSI_ASC_SET_PORT_GROUPS_FAILED);
 
+	if (task->blk.was_stopped)
+		return scsi_task_end_stopped(task);
 	/* Before the next command comes. */
 	volume_look_at_paths(task->vol);
-	if (!res)
+	if (!task->blk.res)
 		return scsi_task_good(task);
 	log_error("LUN %u (%s): %s: %s", task->vol->lun, task->vol->name,
-		  task->cmd.info->name, strerror(-res));
+		  task->cmd.info->name, strerror(-task->blk.res));
 	return scsi_task_fail(task, &sense);
 }
 
-static void set_path_done(struct block_request *req, int res)
+static void set_path_done(struct block_cmd *cmd)
 {
-	struct scsi_task *task = container_of(req, struct scsi_task, blk.req);
-
-	path_is_set(task, res);
+	path_is_set(container_of(cmd, struct scsi_task, blk));
 }
 
 static bool set_port_groups(struct scsi_task *task)
 {
-	const struct backend_ops *ops = task->vol->dev.backend->ops;
 	enum scsi_group_wish wish;
 	struct scsi_sense sense;
 
@@ -155,14 +154,13 @@ static bool set_port_groups(struct scsi_task *task)
 		return scsi_task_fail(task, &sense);
 	if (wish == SCSI_GROUP_STAYS)
 		return scsi_task_good(task);
-	task->blk.req = (struct block_request){
-		.offset = wish == SCSI_GROUP_ACTIVE,
-		.buf_index = -1,
-		.worker = task->worker,
-		.done = set_path_done,
-	};
-	ops->set_path(task->vol->dev.backend, &task->blk.req);
-	return false;
+	scsi_task_blk(task,
+		      wish == SCSI_GROUP_ACTIVE ? BLOCK_CMD_SERVE
+						: BLOCK_CMD_CEASE,
+		      path_is_set);
+	/* It fails in its own way. */
+	task->blk.done = set_path_done;
+	return block_start(&task->blk) && path_is_set(task);
 }
 
 const struct scsi_handler scsi_set_port_groups = {

@@ -90,20 +90,12 @@ const struct scsi_handler scsi_mode_select = { .execute = execute_mode_select };
 
 /* ---- LOG SENSE ---- */
 
-/* In use by the store, bytes; what it does not know counts as all. */
-static uint64_t used(const struct volume *vol)
-{
-	struct backend *be = vol->dev.backend;
-
-	return be->ops->used ? be->ops->used(be)
-			     : vol->blocks * vol->block_size;
-}
-
 static int log_sense(struct scsi_task *task, void *buf, size_t cap,
 		     size_t *ret_len, struct scsi_sense *ret_sense)
 {
-	return scsi_log_sense_encode(&task->vol->info, used(task->vol),
-				     &task->cmd, buf, cap, ret_len, ret_sense);
+	return scsi_log_sense_encode(&task->vol->info,
+				     block_used(&task->vol->dev), &task->cmd,
+				     buf, cap, ret_len, ret_sense);
 }
 
 const struct scsi_handler scsi_log_sense = { .answer = log_sense };

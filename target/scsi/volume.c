@@ -200,10 +200,9 @@ static void set_limits(struct volume *vol)
 static void describe_paths(struct volume *vol)
 {
 	struct scsi_port_groups *groups = &vol->info.groups;
-	struct backend_paths paths = { 0 };
+	struct backend_paths paths;
 
-	if (vol->dev.backend->ops->paths)
-		vol->dev.backend->ops->paths(vol->dev.backend, &paths);
+	block_paths(&vol->dev, &paths);
 	groups->cnt = (uint16_t)paths.cnt;
 	groups->own = (uint16_t)paths.own;
 	groups->active = (uint16_t)paths.active;
@@ -215,10 +214,9 @@ static void describe_paths(struct volume *vol)
 
 static uint16_t active_path(const struct volume *vol)
 {
-	struct backend_paths paths = { 0 };
+	struct backend_paths paths;
 
-	if (vol->dev.backend->ops->paths)
-		vol->dev.backend->ops->paths(vol->dev.backend, &paths);
+	block_paths(&vol->dev, &paths);
 	return (uint16_t)paths.active;
 }
 
@@ -421,8 +419,7 @@ void volume_close(struct volume *vol)
 {
 	if (!vol)
 		return;
-	if (vol->dev.backend)
-		vol->dev.backend->ops->close(vol->dev.backend);
+	backend_close(vol->dev.backend);
 	unit_state_fini(&vol->state);
 	flush_record_fini(&vol->dev.record);
 	free(vol);
@@ -431,8 +428,8 @@ void volume_close(struct volume *vol)
 int volume_measure(struct volume *vol)
 {
 	struct backend *be = vol->dev.backend;
-	uint64_t size = be->info.size;
-	int err = be->ops->measure ? be->ops->measure(be, &size) : 0;
+	uint64_t size;
+	int err = backend_measure(be, &size);
 
 	if (err)
 		return err;
@@ -450,8 +447,7 @@ int volume_measure(struct volume *vol)
 
 int volume_attach(struct volume *vol, struct block_worker *w, struct error *e)
 {
-	const struct backend_ops *ops = vol->dev.backend->ops;
-	int err = ops->attach ? ops->attach(vol->dev.backend, w) : 0;
+	int err = backend_attach(vol->dev.backend, w);
 
 	if (err)
 		return error_set(e, err, "%s: %s", vol->path, strerror(-err));
@@ -461,9 +457,6 @@ int volume_attach(struct volume *vol, struct block_worker *w, struct error *e)
 
 void volume_detach(struct volume *vol, struct block_worker *w)
 {
-	const struct backend_ops *ops = vol->dev.backend->ops;
-
 	block_locks_detach(&vol->dev.locks, w);
-	if (ops->detach)
-		ops->detach(vol->dev.backend, w);
+	backend_detach(vol->dev.backend, w);
 }

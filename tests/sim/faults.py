@@ -35,7 +35,7 @@ FAULTS = [
      'if (cmd->unstable && cmd->writer && (!cmd->res || cmd->was_stopped))',
      'if (false)'),
     ('does not synchronize the store after a kill', 'target/block/flush_record.c',
-     '\tif (be->ops->sync)', '\tif (false)'),
+     '\terr = backend_sync(be);', '\terr = 0;'),
     ('tells one initiator of lost writes and no other',
      'target/block/flush_record.c', '\t\t\tatomic_store(&w->owed, 1);',
      '\t\t{\n\t\t\tatomic_store(&w->owed, 1);\n\t\t\treturn;\n\t\t}'),

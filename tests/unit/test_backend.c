@@ -95,8 +95,7 @@ static void open_with(const struct backend_ops *ops,
 		print_message("# %s\n", e.text);
 	assert_int_equal(err, 0);
 	start_worker();
-	if (ops->attach)
-		assert_int_equal(ops->attach(bench.be, &bench.worker), 0);
+	assert_int_equal(backend_attach(bench.be, &bench.worker), 0);
 }
 
 static void open_file(void)
@@ -109,15 +108,15 @@ static void open_file(void)
 
 static void finish(void)
 {
-	if (bench.be && bench.be->ops->detach)
-		bench.be->ops->detach(bench.be, &bench.worker);
+	if (bench.be)
+		backend_detach(bench.be, &bench.worker);
 	if (bench.worker.reactor) {
 		reactor_buffer_remove(bench.worker.reactor, bench.buf_index);
 		reactor_destroy(bench.worker.reactor);
 		munmap(bench.buf, BUF_LEN);
 	}
 	if (bench.be)
-		bench.be->ops->close(bench.be);
+		backend_close(bench.be);
 	if (bench.path[0])
 		unlink(bench.path);
 	bench = (struct bench){ 0 };
@@ -670,7 +669,7 @@ static void unmap_punches_a_hole(void **state)
 	before = blocks_used();
 	assert_int_equal(run_range(BLOCK_UNMAP, 64 * KIB, 512 * KIB, false), 0);
 	assert_int_equal(blocks_used(), before - 512 * KIB / 512);
-	assert_int_equal(bench.be->ops->used(bench.be), blocks_used() * 512);
+	assert_int_equal(backend_used(bench.be), blocks_used() * 512);
 	assert_true(file_is_filled(0, 'u', 64 * KIB));
 	assert_true(file_is_filled(64 * KIB, 0, 512 * KIB));
 	assert_true(file_is_filled(576 * KIB, 'u', 4096));

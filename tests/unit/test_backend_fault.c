@@ -261,7 +261,7 @@ static void start_with(const char *const *texts, unsigned int cnt)
 		backend_fault_open(store, all, cnt, BLOCK, "vol", &bench.be),
 		0);
 	assert_int_equal(reactor_create(&ropt, &bench.worker.reactor), 0);
-	assert_int_equal(bench.be->ops->attach(bench.be, &bench.worker), 0);
+	assert_int_equal(backend_attach(bench.be, &bench.worker), 0);
 	bench.buf = aligned_alloc(4096, BUF);
 	memset(bench.buf, 0xbb, BUF);
 }
@@ -273,8 +273,8 @@ static void start(const char *text)
 
 static void finish_layers(void)
 {
-	bench.be->ops->detach(bench.be, &bench.worker);
-	bench.be->ops->close(bench.be);
+	backend_detach(bench.be, &bench.worker);
+	backend_close(bench.be);
 }
 
 static void finish(void)
@@ -661,7 +661,7 @@ static void start_volatile(const char *text)
 	assert_int_equal(
 		backend_fault_open(cache, &rule, 1, BLOCK, "vol", &bench.be),
 		0);
-	assert_int_equal(bench.be->ops->attach(bench.be, &bench.worker), 0);
+	assert_int_equal(backend_attach(bench.be, &bench.worker), 0);
 }
 
 static void what_is_not_flushed_is_not_in_the_store(void **state)

@@ -98,7 +98,7 @@ static void end(void)
 {
 	flush_record_leave(&dev.record, &writer_ref);
 	flush_record_fini(&dev.record);
-	dev.backend->ops->close(dev.backend);
+	backend_close(dev.backend);
 	unlink(path);
 	*strrchr(path, '/') = '\0';
 	assert_int_equal(rmdir(path), 0);
