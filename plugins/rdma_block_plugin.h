@@ -96,6 +96,9 @@ enum {
 	RBP_UNMAP_ZEROES = 1 << 10,
 	RBP_ROTATIONAL = 1 << 11,
 	RBP_READ_CACHE = 1 << 12, /* reading a block again is faster */
+	/* Of RBP_LASTING, only what a FLUSH has covered outlives rdma-target: the
+	 * cache is in its memory. Needs RBP_WRITE_CACHE. */
+	RBP_LOSES_UNFLUSHED = 1 << 13,
 };
 
 /* rbp_info.open_flags */

@@ -135,7 +135,7 @@ static int manage_open(struct manage_volume *v)
 	if (!err)
 		err = server_load_state(v->s, v->vol, &v->e);
 	if (!err)
-		err = server_open_record(v->s, v->vol, v->spec->forgets, &v->e);
+		err = server_open_record(v->s, v->vol, &v->e);
 	if (err)
 		volume_close(v->vol);
 	return err;

@@ -269,10 +269,10 @@ static int load_states(struct server *s, struct error *e)
 	return err;
 }
 
-int server_open_record(const struct server *s, struct volume *vol, bool forgets,
+int server_open_record(const struct server *s, struct volume *vol,
 		       struct error *e)
 {
-	return volume_record_open(vol, forgets, s->opt->state_dir, e);
+	return volume_record_open(vol, s->opt->state_dir, e);
 }
 
 static int open_records(struct server *s, struct error *e)
@@ -280,8 +280,7 @@ static int open_records(struct server *s, struct error *e)
 	int err = 0;
 
 	for (unsigned int i = 0; i < s->luns.cnt && !err; i++)
-		err = server_open_record(s, s->luns.vol[i],
-					 s->opt->backings[i].forgets, e);
+		err = server_open_record(s, s->luns.vol[i], e);
 	return err;
 }
 

@@ -116,7 +116,7 @@ int server_check_volumes(const struct lun_map *luns, struct error *e);
 /* What is kept of @vol, which no worker has yet. Block. Thread: any. */
 int server_load_state(const struct server *s, struct volume *vol,
 		      struct error *e);
-int server_open_record(const struct server *s, struct volume *vol, bool forgets,
+int server_open_record(const struct server *s, struct volume *vol,
 		       struct error *e);
 /* Every worker has @vol: what went on before this start goes on. */
 void server_start_volume(struct server *s, struct volume *vol);

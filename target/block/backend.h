@@ -101,6 +101,7 @@ struct backend_info {
 	bool unmap_zeroes;	    /* unmapped blocks read as zeroes */
 	bool read_only;
 	bool volatile_cache; /* done writes may be lost without a flush */
+	bool forgets;	     /* ... also when only this process ends */
 	/* A layer may flush before it writes: a write that fails may have met
 	 * an error of other writes. */
 	bool may_flush_to_write;

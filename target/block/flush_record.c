@@ -272,7 +272,7 @@ static bool has_lost(const struct flush_record_options *opt,
 		snprintf(why, len, "a flush failed before this start");
 	else if (is_uncovered(f, atomic_load(&f->doubt)))
 		snprintf(why, len, "a write failed before this start");
-	else if (opt->forgets)
+	else if (be->info.forgets)
 		snprintf(why, len, "its cache is gone with the process");
 	return *why;
 }

@@ -103,8 +103,6 @@ struct flush_record_options {
 	const char *label;     /* what the log calls the volume */
 	const char *boot; /* the same until the machine boots; "": unknown */
 	bool writable;	  /* the store is open for writing */
-	/* The store loses what was not flushed when the process ends. */
-	bool forgets;
 };
 
 /*

@@ -592,6 +592,8 @@ static uint32_t caps_of(const struct backend_info *info)
 		caps |= RBP_CAN_EXTENT;
 	if (info->volatile_cache)
 		caps |= RBP_WRITE_CACHE;
+	if (info->forgets)
+		caps |= RBP_LOSES_UNFLUSHED;
 	if (info->is_lasting)
 		caps |= RBP_LASTING;
 	if (info->unmap_zeroes)
@@ -662,6 +664,9 @@ static const char *plugin_host_what_is_wrong(const struct backend_plugin *be,
 		       "measure()";
 	if ((info->caps & RBP_WRITE_CACHE) && !(info->caps & RBP_CAN_FLUSH))
 		return "it has a write cache and no flush";
+	if ((info->caps & RBP_LOSES_UNFLUSHED) &&
+	    !(info->caps & RBP_WRITE_CACHE))
+		return "it loses what was not flushed, and has no write cache";
 	if ((info->caps & RBP_CAN_UNMAP) && !info->unmap_granularity)
 		return "it can unmap, but has no unmap_granularity";
 	if (has_wrong_paths(be))
@@ -722,6 +727,7 @@ static void plugin_host_describe(struct backend_plugin *be,
 					: 0;
 	to->unmap_zeroes = caps & RBP_UNMAP_ZEROES;
 	to->volatile_cache = caps & RBP_WRITE_CACHE && !to->read_only;
+	to->forgets = caps & RBP_LOSES_UNFLUSHED;
 	to->may_flush_to_write = be->base.below != NULL;
 	to->fua = caps & RBP_CAN_FUA;
 	to->atomic_len = from->atomic_write;

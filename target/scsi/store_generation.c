@@ -27,16 +27,15 @@ void store_boot(char buf[STORE_BOOT_SIZE])
 	buf[n > 0 ? n : 0] = '\0';
 }
 
-int store_generation(const struct backend_info *info, bool forgets,
-		     const char *boot, const uint8_t *loss,
-		     struct scsi_store *ret_store)
+int store_generation(const struct backend_info *info, const char *boot,
+		     const uint8_t *loss, struct scsi_store *ret_store)
 {
 	const struct backend_life *life = &info->life;
 	static const uint8_t none[FLUSH_LOSS_LEN];
 	char text[256 + 2 * FLUSH_LOSS_LEN];
 	int n;
 
-	if (!backend_life_is_known(life) || forgets || !*boot)
+	if (!backend_life_is_known(life) || info->forgets || !*boot)
 		return new_generation(ret_store->generation);
 	n = snprintf(
 		text, sizeof(text), "%s:%llx:%llx:%llx:%llx:%llx.%x:", boot,

@@ -13,15 +13,14 @@ void store_boot(char buf[STORE_BOOT_SIZE]);
 
 /*
  * What the caches of this machine hold is gone when it boots; what a volume in
- * memory holds is gone with the process, and so is what one that @forgets has
- * not flushed. So the generation of a file or device is made of the boot, of
+ * memory holds is gone with the process, and so is what one with a cache in
+ * the process (backend_info.forgets) has not flushed. So the generation of a file or device is made of the boot, of
  * which file or device it is, and of the last loss in this boot (@loss of
  * flush_record_loss(), or NULL);
  * that of anything else is new each time. @boot: of store_boot(). Return: 0 or
  * -EIO (no random numbers).
  */
-int store_generation(const struct backend_info *info, bool forgets,
-		     const char *boot, const uint8_t *loss,
-		     struct scsi_store *ret_store);
+int store_generation(const struct backend_info *info, const char *boot,
+		     const uint8_t *loss, struct scsi_store *ret_store);
 
 #endif

@@ -9,10 +9,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "config.h"
 #include "target/block/layer_fault.h"
 #include "target/block/plugin_host.h"
-#include "target/block/layer_volatile.h"
 #include "target/scsi/store_generation.h"
 #include "base/cleanup.h"
 
@@ -283,7 +281,7 @@ static int open_backend(const struct volume_spec *spec, struct volume *vol,
 		.write_through = spec->write_through,
 		.block_size = spec->block_size,
 		.submit_all = spec->submit_all || spec->fault_cnt > 0 ||
-			      spec->forgets || spec->layer_cnt > 0,
+			      spec->layer_cnt > 0,
 	};
 	int err = spec->ops->open(&opt, &vol->dev.backend, e);
 
@@ -296,21 +294,6 @@ static int open_backend(const struct volume_spec *spec, struct volume *vol,
 			spec->path, vol->dev.backend->info.min_block,
 			vol->dev.backend->info.min_block);
 	return 0;
-}
-
-static int add_volatile(const struct volume_spec *spec, struct volume *vol)
-{
-#if FAULT_INJECTION
-	struct backend *store = vol->dev.backend;
-
-	if (!spec->forgets)
-		return 0;
-	vol->dev.backend = NULL;
-	return backend_volatile_open(store, spec->block_size,
-				     &vol->dev.backend);
-#else
-	return 0;
-#endif
 }
 
 static int add_faults(const struct volume_spec *spec, struct volume *vol)
@@ -354,9 +337,7 @@ static int add_layers(const struct volume_spec *spec, struct volume *vol,
 
 	if (err)
 		return err;
-	err = add_volatile(spec, vol);
-	if (!err)
-		err = add_faults(spec, vol);
+	err = add_faults(spec, vol);
 	return err ? error_set(e, err, "out of memory") : 0;
 }
 
@@ -366,7 +347,7 @@ static int first_generation(const struct volume_spec *spec, struct volume *vol)
 	char boot[STORE_BOOT_SIZE];
 
 	store_boot(boot);
-	return store_generation(&vol->dev.backend->info, spec->forgets, boot,
+	return store_generation(&vol->dev.backend->info, boot,
 				/* loss= */ NULL, &vol->info.store);
 }
 

@@ -40,7 +40,6 @@ struct volume_spec {
 	unsigned int lun;
 	struct access_rules allow;
 	bool removable; /* START STOP UNIT can take the medium out */
-	bool forgets; /* ",volatile", in test builds: target/block/layer_volatile.h */
 	unsigned int fault_cnt;
 	struct fault_rule faults[FAULT_RULES_MAX];
 	bool submit_all; /* no memory in place: the backend sees every request */

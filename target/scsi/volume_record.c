@@ -74,7 +74,7 @@ static char *record_path(const struct volume *vol, const char *dir)
 
 /* ---- opening ---- */
 
-static int open_record_at(struct volume *vol, bool forgets, const char *path,
+static int open_record_at(struct volume *vol, const char *path,
 			  const char *boot)
 {
 	char label[sizeof(vol->name) + 32];
@@ -85,36 +85,35 @@ static int open_record_at(struct volume *vol, bool forgets, const char *path,
 		.label = label,
 		.boot = boot,
 		.writable = !vol->read_only,
-		.forgets = forgets,
 	};
 
 	snprintf(label, sizeof(label), "LUN %u (%s)", vol->lun, vol->name);
 	return flush_record_open(&vol->dev.record, &opt);
 }
 
-static int renew_generation(struct volume *vol, bool forgets, const char *boot,
+static int renew_generation(struct volume *vol, const char *boot,
 			    const uint8_t *loss, struct error *e)
 {
-	int err = store_generation(&vol->dev.backend->info, forgets, boot, loss,
+	int err = store_generation(&vol->dev.backend->info, boot, loss,
 				   &vol->info.store);
 
 	return err ? error_set(e, err, "no random numbers to be had") : 0;
 }
 
-int volume_record_open_in(struct volume *vol, bool forgets, const char *dir,
-			  const char *boot, struct error *e)
+int volume_record_open_in(struct volume *vol, const char *dir, const char *boot,
+			  struct error *e)
 {
 	_cleanup_free_ char *path = record_path(vol, dir);
-	int err = path ? open_record_at(vol, forgets, path, boot) : -ENOMEM;
+	int err = path ? open_record_at(vol, path, boot) : -ENOMEM;
 
 	if (err)
 		return error_set(e, err, "record of flushes %s: %s",
 				 path ? path : dir, strerror(-err));
-	return renew_generation(vol, forgets, boot,
-				flush_record_loss(&vol->dev.record), e);
+	return renew_generation(vol, boot, flush_record_loss(&vol->dev.record),
+				e);
 }
 
-int volume_record_open(struct volume *vol, bool forgets, const char *state_dir,
+int volume_record_open(struct volume *vol, const char *state_dir,
 		       struct error *e)
 {
 	char boot[STORE_BOOT_SIZE];
@@ -124,11 +123,11 @@ int volume_record_open(struct volume *vol, bool forgets, const char *state_dir,
 		return 0;
 	store_boot(boot);
 	if (state_dir || find_dir(dir, sizeof(dir)))
-		return volume_record_open_in(
-			vol, forgets, state_dir ? state_dir : dir, boot, e);
+		return volume_record_open_in(vol, state_dir ? state_dir : dir,
+					     boot, e);
 	log_notice("LUN %u (%s): there is no place for a record of its flushes "
 		   "(--state-dir), so each start counts as a loss of writes "
 		   "that were not flushed",
 		   vol->lun, vol->name);
-	return renew_generation(vol, forgets, /* boot= */ "", NULL, e);
+	return renew_generation(vol, /* boot= */ "", NULL, e);
 }

@@ -20,16 +20,15 @@
 struct volume;
 
 /*
- * Opens the record of @vol, and sets vol->info.store. @forgets: as flush_record.h
- * has it. @state_dir: or NULL. A volume in memory has no record. Blocks. Thread:
- * setup, before there is I/O and before the backend is attached. 0, or -errno
- * with one clause in @e.
+ * Opens the record of @vol, and sets vol->info.store. @state_dir: or NULL. A volume
+ * in memory has no record. Blocks. Thread: setup, before there is I/O and before
+ * the backend is attached. 0, or -errno with one clause in @e.
  */
-int volume_record_open(struct volume *vol, bool forgets, const char *state_dir,
+int volume_record_open(struct volume *vol, const char *state_dir,
 		       struct error *e);
 
 /* The same in a directory that the caller has chosen, for boot @boot. */
-int volume_record_open_in(struct volume *vol, bool forgets, const char *dir,
-			  const char *boot, struct error *e);
+int volume_record_open_in(struct volume *vol, const char *dir, const char *boot,
+			  struct error *e);
 
 #endif

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config.h"
 #include "base/option.h"
 #include "base/size.h"
 #include "target/block/plugin_host.h"
@@ -149,20 +148,6 @@ static bool volume_option_allow(void *options, const struct option_row *row,
 	return access_rules_add(&spec->allow, value, msg, msg_len);
 }
 
-#if FAULT_INJECTION
-static bool volume_option_volatile(void *options, const struct option_row *row,
-				   const char *value, char *msg, size_t msg_len)
-{
-	struct volume_spec *spec = options;
-
-	if (spec->ops->location != BACKEND_AT_PATH)
-		return spec_refuse(msg, msg_len,
-				   "it is for files and devices only");
-	spec->forgets = true;
-	return true;
-}
-#endif
-
 static bool volume_option_fault(void *options, const struct option_row *row,
 				const char *value, char *msg, size_t msg_len)
 {
@@ -274,12 +259,6 @@ static const struct option_row volume_rows[] = {
 	  .more = "See *FAULTS*.",
 	  .set = volume_option_fault,
 	  .again = true },
-#if FAULT_INJECTION
-	{ .name = "volatile",
-	  .type = OPTION_FLAG,
-	  .set = volume_option_volatile,
-	  .help = "Forget unflushed writes when the target is killed." },
-#endif
 };
 
 const struct option_table volume_option_table = {

@@ -275,7 +275,7 @@ static int run_target(void)
 	snprintf(state, sizeof(state), "%s/state", t_scratch());
 	snprintf(pidfile, sizeof(pidfile), "%s/target.pid", t_scratch());
 	snprintf(disk, sizeof(disk), "%s", disk_path);
-	snprintf(lossy, sizeof(lossy), "%s/lossy,volatile", t_scratch());
+	snprintf(lossy, sizeof(lossy), "%s/lossy,layer=volatile", t_scratch());
 	snprintf(other, sizeof(other),
 		 "%s/other,fault=write:corrupt,fault=read:delay=0",
 		 t_scratch());

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config.h"
 #include "protocol/scsi_cdb.h"
 #include "protocol/scsi_sense.h"
 #include "protocol/scsi_vpd.h"
@@ -457,24 +456,22 @@ static void kill_without_a_loss_is_not_told(void **state)
 	finish();
 }
 
-#if FAULT_INJECTION
 /* What its cache had is gone with the process: that of those with unflushed
  * writes. Any flush covers all writes answered before. */
 static void cache_lost_with_the_process_is_told(void **state)
 {
 	make_file();
-	begin_with(",volatile");
+	begin_with(",layer=volatile");
 	write_by(&a, 0);
 	flush_works(&c);
 	write_by(&b, 64);
 	kill_it();
-	again(",volatile");
+	again(",layer=volatile");
 	flush_works(&a);
 	flush_tells_once(&b);
 	flush_works(&c);
 	finish();
 }
-#endif
 
 /* Nor is it paid by what the initiator does before it flushes. */
 static void only_a_flush_pays_the_debt(void **state)
@@ -610,9 +607,7 @@ int main(void)
 	T_ADD(&t, write_back_after_a_kill_is_told);
 	T_ADD(&t, failed_synchronous_write_before_a_kill_is_told);
 	T_ADD(&t, kill_without_a_loss_is_not_told);
-#if FAULT_INJECTION
 	T_ADD(&t, cache_lost_with_the_process_is_told);
-#endif
 	T_ADD(&t, only_a_flush_pays_the_debt);
 	T_ADD(&t, flush_at_the_end_fails_for_those_who_are_there);
 	T_ADD(&t, other_flushes_tell_too);

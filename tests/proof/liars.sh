@@ -3,11 +3,12 @@
 # Who judges the judge? Targets that are built to lie must be found out, and the
 # honest one with as bad a cache must not.
 . "$(dirname "$0")/lib.sh"
+export RDMA_BLOCK_PLUGIN_PATH="$BUILD/tests/plugins"
 
 disk() { # SPEC-OPTION...
 	rm -f "$T/disk.img" "$T/load.out"
 	truncate -s 16M "$T/disk.img"
-	p_target --backing "$T/disk.img,name=disk,volatile$1"
+	p_target --backing "$T/disk.img,name=disk,layer=volatile$1"
 }
 
 # Kills the target and starts it again, up to COUNT times.

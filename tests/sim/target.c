@@ -113,8 +113,7 @@ static void start_volume(struct t_port *t, unsigned int lun)
 	free(spec);
 	snprintf(now, sizeof(now), "boot %u", boot);
 	if (backend_life_is_known(&vol->dev.backend->info.life))
-		T_MUST(!volume_record_open_in(vol, /* forgets= */ false,
-					      machine_dir, now, &e));
+		T_MUST(!volume_record_open_in(vol, machine_dir, now, &e));
 	t_port_attach_volume(t, vol);
 }
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "config.h"
-#include "target/block/layer_volatile.h"
+#include "target/block/plugin_host.h"
 #include "target/scsi/volume.h"
 
 #define BLOCK	     512u
@@ -642,10 +642,12 @@ static void a_stale_write_that_is_not_due_is_forgotten(void **state)
 	assert_string_equal(t_backend.log, "write 2048+512");
 }
 
-/* Both layers, as ",volatile,fault=..." has them. */
+/* Both layers, as ",layer=volatile,fault=..." has them. */
 static void start_volatile(const char *text)
 {
-	static const struct backend_options bopt = { .block_size = BLOCK };
+	static const struct backend_options bopt = { .path = "vol",
+						     .block_size = BLOCK };
+	static const struct plugin_spec layer = { .name = "volatile" };
 	struct fault_rule rule;
 	struct backend *store;
 	struct backend *cache;
@@ -656,7 +658,8 @@ static void start_volatile(const char *text)
 	finish_layers();
 	assert_int_equal(t_backend_ops.open(&bopt, &store, &e), 0);
 	fill_store();
-	assert_int_equal(backend_volatile_open(store, BLOCK, &cache), 0);
+	assert_int_equal(
+		backend_plugin_add_layer(store, &layer, &bopt, &cache, &e), 0);
 	assert_true(fault_rule_parse(text, &rule, msg, sizeof(msg)));
 	assert_int_equal(
 		backend_fault_open(cache, &rule, 1, BLOCK, "vol", &bench.be),

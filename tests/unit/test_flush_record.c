@@ -47,9 +47,7 @@ static void open_record(struct volume *vol, const char *boot)
 {
 	struct error e = { 0 };
 
-	assert_int_equal(
-		volume_record_open_in(vol, /* forgets= */ false, dir, boot, &e),
-		0);
+	assert_int_equal(volume_record_open_in(vol, dir, boot, &e), 0);
 }
 
 /* As kill -9 does it. */

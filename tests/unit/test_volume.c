@@ -341,13 +341,12 @@ static struct scsi_store generation_in(const char *boot, uint8_t loss,
 				       const struct backend_life *life,
 				       bool forgets)
 {
-	struct backend_info info = { .life = *life };
+	struct backend_info info = { .life = *life, .forgets = forgets };
 	uint8_t drawn[FLUSH_LOSS_LEN] = { loss };
 	struct scsi_store store;
 
-	assert_int_equal(store_generation(&info, forgets, boot,
-					  loss ? drawn : NULL, &store),
-			 0);
+	assert_int_equal(
+		store_generation(&info, boot, loss ? drawn : NULL, &store), 0);
 	return store;
 }
 
