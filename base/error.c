@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,19 @@ int error_set(struct error *e, int err, const char *fmt, ...)
 	vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
 	return err;
+}
+
+bool error_refuse(struct error *e, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!e)
+		return false;
+	e->err = -EINVAL;
+	va_start(ap, fmt);
+	vsnprintf(e->text, sizeof(e->text), fmt, ap);
+	va_end(ap);
+	return false;
 }
 
 int error_prefix(struct error *e, const char *fmt, ...)

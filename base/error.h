@@ -10,6 +10,8 @@
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
 
+#include <stdbool.h>
+
 /* Bytes of the line with its NUL; a longer line is cut. */
 #define ERROR_TEXT_SIZE 768
 
@@ -27,6 +29,10 @@ struct error {
  */
 int error_set(struct error *e, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* error_set() with -EINVAL, for readers of options. Return: false. */
+bool error_refuse(struct error *e, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* Puts text before, or behind, the line of @e, which may be NULL. What does not
  * fit is cut from the end of the line. Return: e->err; 0 when @e is NULL. */

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,18 +17,10 @@
 #define OPTION_ROWS_MAX	 64
 #define OPTION_NAME_MAX	 32
 
-static bool option_refuse(char *msg, size_t msg_len, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static bool option_refuse(char *msg, size_t msg_len, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(msg, msg_len, fmt, ap);
-	va_end(ap);
-	return false;
-}
+/* As much of a value as a refusal shows. Two of these and a reason fit into a
+ * struct error: a value may have options of its own. */
+#define OPTION_SHOWN_MAX  200
+#define OPTION_LABEL_SIZE (OPTION_SHOWN_MAX + OPTION_NAME_MAX + 16)
 
 /* ---- storing values ---- */
 
@@ -51,7 +42,7 @@ static bool option_in_range(const struct option_row *row, uint64_t v)
 }
 
 static bool option_set_number(const struct option_row *row, void *options,
-			      const char *value, char *msg, size_t msg_len)
+			      const char *value, struct error *e)
 {
 	bool octal = row->type == OPTION_OCTAL;
 	char range[OPTION_TEXT_SIZE];
@@ -62,35 +53,35 @@ static bool option_set_number(const struct option_row *row, void *options,
 	v = strtoul(value, &end, octal ? 8 : 10);
 	if (!isdigit((unsigned char)*value) || *end || errno ||
 	    !option_in_range(row, v))
-		return option_refuse(
-			msg, msg_len, "not %s number%s%s%s%s",
-			octal ? "an octal" : "a", row->unit ? " of " : "",
-			row->unit ? row->unit : "", row->max ? " from " : "",
+		return error_refuse(
+			e, "not %s number%s%s%s%s", octal ? "an octal" : "a",
+			row->unit ? " of " : "", row->unit ? row->unit : "",
+			row->max ? " from " : "",
 			option_range_text(row, range));
 	option_store_uint(row, options, v);
 	return true;
 }
 
 static bool option_set_size(const struct option_row *row, void *options,
-			    const char *value, char *msg, size_t msg_len)
+			    const char *value, struct error *e)
 {
 	char range[OPTION_TEXT_SIZE];
 	uint64_t v = 0;
 	int err = size_parse(value, &v);
 
 	if (!row->max && err)
-		return option_refuse(msg, msg_len, "%s",
-				     err == -ERANGE ? "too large"
-						    : "not a size such as 32M");
+		return error_refuse(e, "%s",
+				    err == -ERANGE ? "too large"
+						   : "not a size such as 32M");
 	if (err || !option_in_range(row, v) || (row->step && v % row->step))
-		return option_refuse(msg, msg_len, "not a size from %s",
-				     option_range_text(row, range));
+		return error_refuse(e, "not a size from %s",
+				    option_range_text(row, range));
 	option_store_uint(row, options, v);
 	return true;
 }
 
 static bool option_set_duration(const struct option_row *row, void *options,
-				const char *value, char *msg, size_t msg_len)
+				const char *value, struct error *e)
 {
 	char range[OPTION_TEXT_SIZE];
 	char *end;
@@ -102,9 +93,8 @@ static bool option_set_duration(const struct option_row *row, void *options,
 	/* Also no NaN. */
 	else if (!isdigit((unsigned char)*value) || *end ||
 		 !(v >= (double)row->min && v <= (double)row->max))
-		return option_refuse(msg, msg_len,
-				     "not a number of seconds from %s",
-				     option_range_text(row, range));
+		return error_refuse(e, "not a number of seconds from %s",
+				    option_range_text(row, range));
 	else
 		ms = (int)(v + 0.5);
 	memcpy((char *)options + row->offset, &ms, sizeof(ms));
@@ -112,7 +102,7 @@ static bool option_set_duration(const struct option_row *row, void *options,
 }
 
 static bool option_set_choice(const struct option_row *row, void *options,
-			      const char *value, char *msg, size_t msg_len)
+			      const char *value, struct error *e)
 {
 	char range[OPTION_TEXT_SIZE];
 
@@ -122,30 +112,28 @@ static bool option_set_choice(const struct option_row *row, void *options,
 		memcpy((char *)options + row->offset, &i, sizeof(i));
 		return true;
 	}
-	return option_refuse(msg, msg_len, "not %s",
-			     option_range_text(row, range));
+	return error_refuse(e, "not %s", option_range_text(row, range));
 }
 
 static bool option_set_name(const struct option_row *row, void *options,
-			    const char *value, char *msg, size_t msg_len)
+			    const char *value, struct error *e)
 {
 	if (!*value)
-		return option_refuse(msg, msg_len, "empty");
+		return error_refuse(e, "empty");
 	if (strlen(value) >= row->size)
-		return option_refuse(msg, msg_len,
-				     "too long: %zu characters at most",
-				     row->size - 1);
+		return error_refuse(e, "too long: %zu characters at most",
+				    row->size - 1);
 	strcpy((char *)options + row->offset, value);
 	return true;
 }
 
 static bool option_store(const struct option_row *row, void *options,
-			 const char *value, char *msg, size_t msg_len)
+			 const char *value, struct error *e)
 {
 	char *at = (char *)options + row->offset;
 
 	if (row->set)
-		return row->set(options, row, value, msg, msg_len);
+		return row->set(options, row, value, e);
 	if (row->type == OPTION_FLAG) {
 		*(bool *)at = true;
 		return true;
@@ -154,15 +142,15 @@ static bool option_store(const struct option_row *row, void *options,
 	switch (row->type) {
 	case OPTION_NUMBER:
 	case OPTION_OCTAL:
-		return option_set_number(row, options, value, msg, msg_len);
+		return option_set_number(row, options, value, e);
 	case OPTION_SIZE:
-		return option_set_size(row, options, value, msg, msg_len);
+		return option_set_size(row, options, value, e);
 	case OPTION_DURATION:
-		return option_set_duration(row, options, value, msg, msg_len);
+		return option_set_duration(row, options, value, e);
 	case OPTION_CHOICE:
-		return option_set_choice(row, options, value, msg, msg_len);
+		return option_set_choice(row, options, value, e);
 	case OPTION_NAME:
-		return option_set_name(row, options, value, msg, msg_len);
+		return option_set_name(row, options, value, e);
 	case OPTION_TEXT:
 	case OPTION_PATH:
 	case OPTION_DIR:
@@ -190,13 +178,18 @@ void option_defaults(const struct option_table *t, void *options)
 	}
 }
 
-/* How @row is written with @value, for a refusal. */
+/* How @row is written with @value, for a refusal: into OPTION_LABEL_SIZE bytes. */
 static void option_label(const struct option_row *row, enum option_style style,
-			 const char *value, char *buf, size_t len)
+			 const char *value, char *buf)
 {
+	const size_t len = OPTION_LABEL_SIZE;
 	const char *equals = value ? "=" : "";
-	const char *text = value ? value : "";
+	char text[OPTION_SHOWN_MAX + sizeof("...")] = "";
 	char name[OPTION_NAME_MAX + 1];
+
+	if (value)
+		snprintf(text, sizeof(text), "%.*s%s", OPTION_SHOWN_MAX, value,
+			 strlen(value) > OPTION_SHOWN_MAX ? "..." : "");
 
 	snprintf(name, sizeof(name), "%s", row->name);
 	for (char *p = name; style == OPTION_MOUNT && *p; p++)
@@ -204,7 +197,7 @@ static void option_label(const struct option_row *row, enum option_style style,
 	if (style == OPTION_LONG && !value)
 		snprintf(buf, len, "--%s", name);
 	else if (style == OPTION_LONG)
-		snprintf(buf, len, "--%s '%s'", name, value);
+		snprintf(buf, len, "--%s '%s'", name, text);
 	else if (style == OPTION_MOUNT)
 		snprintf(buf, len, "-o %s%s%s", name, equals, text);
 	else
@@ -212,25 +205,23 @@ static void option_label(const struct option_row *row, enum option_style style,
 }
 
 bool option_set(const struct option_row *row, enum option_style style,
-		void *options, const char *value, char *msg, size_t msg_len)
+		void *options, const char *value, struct error *e)
 {
-	char why[OPTION_TEXT_SIZE] = "";
-	char label[4096 + 64];
+	char label[OPTION_LABEL_SIZE];
 
 	if (!row->value != !value) {
-		option_label(row, style, NULL, label, sizeof(label));
-		return value ? option_refuse(msg, msg_len, "%s takes no value",
-					     label)
-			     : option_refuse(msg, msg_len,
-					     "%s needs a value: %s=%s", label,
-					     row->name, row->value);
+		option_label(row, style, NULL, label);
+		return value ? error_refuse(e, "%s takes no value", label)
+			     : error_refuse(e, "%s needs a value: %s=%s", label,
+					    row->name, row->value);
 	}
-	if (option_store(row, options, value, why, sizeof(why)))
+	if (option_store(row, options, value, e))
 		return true;
 	if (row->whole_msg)
-		return option_refuse(msg, msg_len, "%s", why);
-	option_label(row, style, value, label, sizeof(label));
-	return option_refuse(msg, msg_len, "%s: %s", label, why);
+		return false;
+	option_label(row, style, value, label);
+	error_prefix(e, "%s: ", label);
+	return false;
 }
 
 /* ---- finding rows ---- */
@@ -398,7 +389,7 @@ static enum option_verdict option_take(const struct option_table *t,
 				       const struct option_row *row,
 				       void *options)
 {
-	char msg[4096 + OPTION_TEXT_SIZE];
+	struct error e;
 
 	switch (row->type) {
 	case OPTION_HELP:
@@ -411,9 +402,9 @@ static enum option_verdict option_take(const struct option_table *t,
 		break;
 	}
 	if (option_set(row, OPTION_LONG, options, row->value ? optarg : NULL,
-		       msg, sizeof(msg)))
+		       &e))
 		return OPTION_RUN;
-	log_error("%s", msg);
+	log_error("%s", e.text);
 	return OPTION_BAD;
 }
 

@@ -22,6 +22,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/error.h"
+
 enum option_type {
 	OPTION_FLAG,	 /* bool, true when given; it takes no value */
 	OPTION_NUMBER,	 /* decimal; an unsigned integer of 4 or 8 bytes */
@@ -66,10 +68,10 @@ struct option_row {
 	const char *more; /* further paragraphs of the manual page, in scdoc */
 	size_t offset, size; /* of the member; OPTION_AT() */
 	/* Instead of offset: stores @value (NULL: none). False: one clause in
-	 * @msg, without the option and the value. */
+	 * @e, without the option and the value. */
 	bool (*set)(void *options, const struct option_row *row,
-		    const char *value, char *msg, size_t msg_len);
-	bool whole_msg; /* @msg of set() names the option and the value, too */
+		    const char *value, struct error *e);
+	bool whole_msg; /* @e of set() names the option and the value, too */
 	bool again; /* each one given counts; else the last one, or one only */
 	bool also_mount;   /* of OPTION_LONG: -o knows it, too */
 	bool cmdline_only; /* of OPTION_LONG: no key of a configuration */
@@ -126,11 +128,12 @@ const struct option_row *option_find(const struct option_table *t,
 				     size_t name_len);
 
 /*
- * Stores @value (NULL: none was given). False: one line in @msg, which names the
- * option and the value in @style: "'lun=300': not a number from 0 to 255".
+ * Stores @value (NULL: none was given). False: one line in @e, which names the
+ * option and the beginning of the value in @style: "'lun=300': not a number from
+ * 0 to 255".
  */
 bool option_set(const struct option_row *row, enum option_style style,
-		void *options, const char *value, char *msg, size_t msg_len);
+		void *options, const char *value, struct error *e);
 
 /*
  * The number or size that @row has in @options, as text that option_set() takes, in

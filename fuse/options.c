@@ -18,7 +18,7 @@
 
 /* Mount options of the kernel. */
 static bool fuse_option_vfs(void *options, const struct option_row *row,
-			    const char *value, char *msg, size_t msg_len)
+			    const char *value, struct error *e)
 {
 	struct fuse_options *o = options;
 	size_t len = strlen(o->vfs);
@@ -27,12 +27,11 @@ static bool fuse_option_vfs(void *options, const struct option_row *row,
 	    (int)(sizeof(o->vfs) - len))
 		return true;
 	o->vfs[len] = '\0';
-	snprintf(msg, msg_len, "too many mount options");
-	return false;
+	return error_refuse(e, "too many mount options");
 }
 
 static bool fuse_option_rw(void *options, const struct option_row *row,
-			   const char *value, char *msg, size_t msg_len)
+			   const char *value, struct error *e)
 {
 	struct fuse_options *o = options;
 
@@ -41,7 +40,7 @@ static bool fuse_option_rw(void *options, const struct option_row *row,
 }
 
 static bool fuse_option_verbose(void *options, const struct option_row *row,
-				const char *value, char *msg, size_t msg_len)
+				const char *value, struct error *e)
 {
 	struct fuse_options *o = options;
 
@@ -50,7 +49,7 @@ static bool fuse_option_verbose(void *options, const struct option_row *row,
 }
 
 static bool fuse_option_quiet(void *options, const struct option_row *row,
-			      const char *value, char *msg, size_t msg_len)
+			      const char *value, struct error *e)
 {
 	struct fuse_options *o = options;
 
@@ -148,7 +147,7 @@ const struct option_table fuse_mount_table = {
 };
 
 static bool fuse_option_mount(void *options, const struct option_row *row,
-			      const char *value, char *msg, size_t msg_len);
+			      const char *value, struct error *e);
 
 static const struct option_row fuse_rows[] = {
 	{ .name = "foreground",
@@ -334,22 +333,21 @@ static const struct option_row *fuse_find_mount_row(const char *name,
 	return row && row->also_mount ? row : NULL;
 }
 
-static bool fuse_refuse_mount_option(const char *word, size_t len, char *msg,
-				     size_t msg_len)
+static bool fuse_refuse_mount_option(const char *word, size_t len,
+				     struct error *e)
 {
 	const struct option_row *nearest =
 		option_nearest(&fuse_mount_table, word, len);
 
-	snprintf(msg, msg_len, "-o %.*s is not a mount option; %s%s%s",
-		 (int)len, word, nearest ? "did you mean " : "",
-		 nearest ? nearest->name : "--help lists them",
-		 nearest ? "?" : "");
-	return false;
+	return error_refuse(e, "-o %.*s is not a mount option; %s%s%s",
+			    (int)len, word, nearest ? "did you mean " : "",
+			    nearest ? nearest->name : "--help lists them",
+			    nearest ? "?" : "");
 }
 
 /* NAME or NAME=VALUE, in a list with commas. */
 static bool fuse_option_mount(void *options, const struct option_row *row,
-			      const char *value, char *msg, size_t msg_len)
+			      const char *value, struct error *e)
 {
 	char word[512];
 
@@ -358,22 +356,18 @@ static bool fuse_option_mount(void *options, const struct option_row *row,
 		size_t name_len;
 
 		if (snprintf(word, sizeof(word), "%.*s", (int)word_len, at) >=
-		    (int)sizeof(word)) {
-			snprintf(msg, msg_len,
-				 "-o: one of the options is too long");
-			return false;
-		}
+		    (int)sizeof(word))
+			return error_refuse(
+				e, "-o: one of the options is too long");
 		at += word_len + (at[word_len] == ',');
 		name_len = strcspn(word, "=");
 		if (word_len == 0)
 			continue;
 		row = fuse_find_mount_row(word, name_len);
 		if (!row)
-			return fuse_refuse_mount_option(word, name_len, msg,
-							msg_len);
+			return fuse_refuse_mount_option(word, name_len, e);
 		if (!option_set(row, OPTION_MOUNT, options,
-				word[name_len] ? word + name_len + 1 : NULL,
-				msg, msg_len))
+				word[name_len] ? word + name_len + 1 : NULL, e))
 			return false;
 	}
 	return true;

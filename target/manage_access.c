@@ -28,15 +28,14 @@ static bool manage_take_rules(struct manage *m, const char *object,
 			      const json_t *rules, struct manage_rules *r,
 			      struct manage_fault *f)
 {
-	char msg[sizeof(f->reason)];
+	struct error e;
 	json_t *rule;
 	size_t i;
 
 	json_array_foreach((json_t *)(uintptr_t)rules, i, rule) {
-		if (!access_rules_add(&r->rules, json_string_value(rule), msg,
-				      sizeof(msg)))
+		if (!access_rules_add(&r->rules, json_string_value(rule), &e))
 			return manage_refuse(f, object, "allow", "'%s': %s",
-					     json_string_value(rule), msg);
+					     json_string_value(rule), e.text);
 	}
 	return server_call(m->server, manage_run_rules, r) == 0 ||
 	       manage_refuse_end(f);

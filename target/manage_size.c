@@ -39,10 +39,8 @@ static bool manage_is_at_path(const struct manage *m, const char *name)
 {
 	_cleanup_free_ char *text = config_volume_spec(manage_find(m, name));
 	_cleanup_free_ struct volume_spec *spec = malloc(sizeof(*spec));
-	char msg[OPTION_TEXT_SIZE];
 
-	return text && spec &&
-	       volume_spec_parse(text, spec, msg, sizeof(msg)) &&
+	return text && spec && volume_spec_parse(text, spec, NULL) &&
 	       spec->ops->location == BACKEND_AT_PATH;
 }
 

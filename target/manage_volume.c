@@ -416,14 +416,14 @@ bool manage_add_volume(struct manage *m, const json_t *vol, json_t **ret_vol,
 	_cleanup_free_ char *text = config_volume_spec(vol);
 	_cleanup_free_ struct volume_spec *spec = malloc(sizeof(*spec));
 	struct manage_volume v;
-	char msg[sizeof(f->reason)];
+	struct error e;
 	int err;
 
 	name = name ? name : json_string_value(json_object_get(vol, "store"));
 	if (!text || !spec)
 		return manage_refuse_volume(f, name, "", "out of memory");
-	if (!volume_spec_parse(text, spec, msg, sizeof(msg)))
-		return manage_refuse_volume(f, name, "", msg);
+	if (!volume_spec_parse(text, spec, &e))
+		return manage_refuse_volume(f, name, "", e.text);
 	manage_volume_init(&v, m);
 	v.spec = spec;
 	if (m->server->luns.cnt == LUNS_MAX || !manage_choose_lun(&v))

@@ -18,12 +18,6 @@
 
 /* ---- options that need more than to be stored ---- */
 
-static bool target_option_refuse(char *msg, size_t msg_len, const char *why)
-{
-	snprintf(msg, msg_len, "%s", why);
-	return false;
-}
-
 /* Makes room for one more backing. */
 static bool target_options_grow(struct target_options *opt)
 {
@@ -43,90 +37,86 @@ static bool target_options_grow(struct target_options *opt)
 }
 
 static bool target_option_backing(void *options, const struct option_row *row,
-				  const char *value, char *msg, size_t msg_len)
+				  const char *value, struct error *e)
 {
 	struct target_options *opt = options;
 	unsigned int cnt = opt->backing_cnt;
 
 	if (cnt == LUNS_MAX)
-		return target_option_refuse(msg, msg_len,
-					    "more than 256 volumes");
+		return error_refuse(e, "more than 256 volumes");
 	if (!target_options_grow(opt))
-		return target_option_refuse(msg, msg_len, "out of memory");
-	if (!volume_spec_parse(value, &opt->backings[cnt], msg, msg_len))
+		return error_refuse(e, "out of memory");
+	if (!volume_spec_parse(value, &opt->backings[cnt], e))
 		return false;
 	opt->backing_texts[cnt] = strdup(value);
 	if (!opt->backing_texts[cnt])
-		return target_option_refuse(msg, msg_len, "out of memory");
+		return error_refuse(e, "out of memory");
 	opt->backing_cnt++;
 	return true;
 }
 
 static bool target_option_check_plugin(void *options,
 				       const struct option_row *row,
-				       const char *value, char *msg,
-				       size_t msg_len)
+				       const char *value, struct error *e)
 {
 	struct target_options *opt = options;
 
 	if (opt->check_plugin)
-		return target_option_refuse(msg, msg_len, "one at a time");
+		return error_refuse(e, "one at a time");
 	opt->check_plugin = true;
-	return target_option_backing(options, row, value, msg, msg_len);
+	return target_option_backing(options, row, value, e);
 }
 
 static bool target_option_listen(void *options, const struct option_row *row,
-				 const char *value, char *msg, size_t msg_len)
+				 const char *value, struct error *e)
 {
 	struct target_options *opt = options;
 	struct srp_uri *uri = &opt->listens[opt->listen_cnt];
+	char msg[SRP_URI_MSG_SIZE];
 
 	if (opt->listen_cnt == OPTIONS_LISTENS_MAX)
-		return target_option_refuse(msg, msg_len,
-					    "more than 16 addresses");
-	if (srp_uri_parse(value, uri, msg, msg_len) < 0)
-		return false;
+		return error_refuse(e, "more than 16 addresses");
+	if (srp_uri_parse(value, uri, msg, sizeof(msg)))
+		return error_refuse(e, "%s", msg);
 	if (uri->volume[0] || uri->has_target || uri->has_initiator ||
 	    uri->more_cnt)
-		return target_option_refuse(
-			msg, msg_len,
-			"only an address and a port are possible here");
+		return error_refuse(
+			e, "only an address and a port are possible here");
 	opt->listen_texts[opt->listen_cnt++] = value;
 	return true;
 }
 
 static bool target_option_allow(void *options, const struct option_row *row,
-				const char *value, char *msg, size_t msg_len)
+				const char *value, struct error *e)
 {
 	struct target_options *opt = options;
 
-	if (!access_rules_add(&opt->allow, value, msg, msg_len))
+	if (!access_rules_add(&opt->allow, value, e))
 		return false;
 	opt->allow_texts[opt->allow.cnt - 1] = value;
 	return true;
 }
 
 static bool target_option_state_dir(void *options, const struct option_row *row,
-				    const char *value, char *msg,
-				    size_t msg_len)
+				    const char *value, struct error *e)
 {
 	struct target_options *opt = options;
 	struct stat st;
 
 	if (stat(value, &st))
-		return target_option_refuse(
-			msg, msg_len,
-			errno == ENOENT ? "does not exist; make it first, "
-					  "for the user who serves"
-					: strerror(errno));
+		return error_refuse(e, "%s",
+				    errno == ENOENT
+					    ? "does not exist; make it first, "
+					      "for the user who serves"
+					    : strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return target_option_refuse(msg, msg_len, "not a directory");
+		return error_refuse(e, "not a directory");
 	opt->state_dir = value;
 	return true;
 }
 
 static bool target_option_verbose(void *options, const struct option_row *row,
-				  const char *value, char *msg, size_t msg_len)
+				  const char *value, struct error *e)
 {
 	struct target_options *opt = options;
 
@@ -136,7 +126,7 @@ static bool target_option_verbose(void *options, const struct option_row *row,
 }
 
 static bool target_option_quiet(void *options, const struct option_row *row,
-				const char *value, char *msg, size_t msg_len)
+				const char *value, struct error *e)
 {
 	struct target_options *opt = options;
 

@@ -21,17 +21,13 @@
 
 struct parse {
 	struct fault_rule *rule;
-	const char *text; /* the whole rule */
-	char *msg;
-	size_t msg_len;
+	struct error *e;
 };
 
 static bool fault_rule_refuse(const struct parse *p, const char *piece,
 			      const char *why)
 {
-	snprintf(p->msg, p->msg_len, "'fault=%s': '%s' %s", p->text, piece,
-		 why);
-	return false;
+	return error_refuse(p->e, "'%s' %s", piece, why);
 }
 
 static bool to_number(const char *text, uint64_t *ret)
@@ -238,11 +234,11 @@ static bool set_condition(const struct parse *p, char *piece)
 		"chance=P%, seed=N and count=N");
 }
 
-bool fault_rule_parse(const char *text, struct fault_rule *ret_rule, char *msg,
-		      size_t msg_len)
+bool fault_rule_parse(const char *text, struct fault_rule *ret_rule,
+		      struct error *e)
 {
 	struct fault_rule rule = { .last_lba = UINT64_MAX, .every = 1 };
-	struct parse p = { &rule, text, msg, msg_len };
+	struct parse p = { &rule, e };
 	char copy[RULE_TEXT_MAX];
 	char *rest = copy;
 

@@ -44,10 +44,10 @@ struct fault_rule {
 
 /*
  * Reads OP:KIND[=VALUE][:CONDITION]..., as the manual page has it. False with
- * one clause in @msg when it is bad. Thread: any.
+ * one clause in @e when it is bad. Thread: any.
  */
-bool fault_rule_parse(const char *text, struct fault_rule *ret_rule, char *msg,
-		      size_t msg_len);
+bool fault_rule_parse(const char *text, struct fault_rule *ret_rule,
+		      struct error *e);
 
 /* What a rule has seen, of all workers. Zeroed at first. Thread: any. */
 struct fault_tally {

@@ -127,7 +127,7 @@ json_t *config_check_value(const struct option_row *row, const json_t *value,
 			   struct config_fault *fault)
 {
 	char text[CONFIG_VALUE_MAX];
-	char msg[sizeof(fault->text)];
+	struct error e;
 
 	if (row->type == OPTION_FLAG && json_is_boolean(value))
 		return json_is_true(value) ? json_true() : json_null();
@@ -137,8 +137,8 @@ json_t *config_check_value(const struct option_row *row, const json_t *value,
 			      config_type_text(row));
 		return NULL;
 	}
-	if (!option_set(row, OPTION_SPEC, options, text, msg, sizeof(msg))) {
-		config_refuse(fault, place, "%s", msg);
+	if (!option_set(row, OPTION_SPEC, options, text, &e)) {
+		config_refuse(fault, place, "%s", e.text);
 		return NULL;
 	}
 	return config_canonical(row, options, text);
@@ -152,7 +152,7 @@ static json_t *config_check_one(const struct option_row *row,
 				const char *place, struct config_fault *fault)
 {
 	_cleanup_free_ char *spec = NULL;
-	char msg[sizeof(fault->text)];
+	struct error e;
 	json_t *vol;
 
 	if (row->keys != &volume_option_table)
@@ -161,9 +161,9 @@ static json_t *config_check_one(const struct option_row *row,
 	if (!vol)
 		return NULL;
 	spec = config_volume_spec(vol);
-	if (spec && option_set(row, OPTION_SPEC, opt, spec, msg, sizeof(msg)))
+	if (spec && option_set(row, OPTION_SPEC, opt, spec, &e))
 		return vol;
-	config_refuse(fault, place, "%s", spec ? msg : "out of memory");
+	config_refuse(fault, place, "%s", spec ? e.text : "out of memory");
 	json_decref(vol);
 	return NULL;
 }
@@ -341,7 +341,7 @@ static bool config_store_one(const struct option_row *row, const json_t *value,
 			     struct config_fault *fault)
 {
 	char text[32];
-	char msg[sizeof(fault->text)];
+	struct error e;
 	const char *given = text;
 
 	if (row->keys == &volume_option_table) {
@@ -349,9 +349,8 @@ static bool config_store_one(const struct option_row *row, const json_t *value,
 
 		if (!spec)
 			return config_no_memory(fault);
-		return option_set(row, OPTION_LONG, opt, spec, msg,
-				  sizeof(msg)) ||
-		       config_refuse(fault, row->name, "%s", msg);
+		return option_set(row, OPTION_LONG, opt, spec, &e) ||
+		       config_refuse(fault, row->name, "%s", e.text);
 	}
 	if (json_is_string(value))
 		given = json_string_value(value);
@@ -359,9 +358,8 @@ static bool config_store_one(const struct option_row *row, const json_t *value,
 		snprintf(text, sizeof(text), "%lld",
 			 (long long)json_integer_value(value));
 	return option_set(row, OPTION_LONG, opt,
-			  json_is_true(value) ? NULL : given, msg,
-			  sizeof(msg)) ||
-	       config_refuse(fault, row->name, "%s", msg);
+			  json_is_true(value) ? NULL : given, &e) ||
+	       config_refuse(fault, row->name, "%s", e.text);
 }
 
 bool config_store(const json_t *config, struct target_options *opt,

@@ -117,7 +117,6 @@ static json_t *config_piece_value(const struct option_row *row,
 				  const char *value)
 {
 	static struct volume_spec none;
-	char msg[OPTION_TEXT_SIZE];
 	struct volume_spec *spec;
 	char text[OPTION_TEXT_SIZE];
 	json_t *is;
@@ -130,7 +129,7 @@ static json_t *config_piece_value(const struct option_row *row,
 	if (!spec)
 		return NULL;
 	*spec = none;
-	is = option_set(row, OPTION_SPEC, spec, value, msg, sizeof(msg)) &&
+	is = option_set(row, OPTION_SPEC, spec, value, NULL) &&
 			     option_get(row, spec, text)
 		     ? json_integer(row->choices ? (json_int_t)spec->block_size
 						 : strtoll(text, NULL, 10))
@@ -227,12 +226,12 @@ static bool config_try_spec(const char *spec, const char *place,
 			    struct config_fault *fault)
 {
 	struct volume_spec *parsed = malloc(sizeof(*parsed));
-	char msg[sizeof(fault->text)];
-	bool good = parsed && volume_spec_parse(spec, parsed, msg, sizeof(msg));
+	struct error e;
+	bool good = parsed && volume_spec_parse(spec, parsed, &e);
 
 	if (!good)
 		config_refuse(fault, place, "%s",
-			      parsed ? msg : "out of memory");
+			      parsed ? e.text : "out of memory");
 	free(parsed);
 	return good;
 }

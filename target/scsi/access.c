@@ -129,25 +129,22 @@ static bool parse_rule(char *text, struct access_rule *rule)
 	return true;
 }
 
-bool access_rules_add(struct access_rules *rules, const char *text, char *msg,
-		      size_t msg_len)
+bool access_rules_add(struct access_rules *rules, const char *text,
+		      struct error *e)
 {
 	char copy[128];
 
-	if (rules->cnt == ACCESS_RULES_MAX) {
-		snprintf(msg, msg_len, "more than %d rules", ACCESS_RULES_MAX);
-		return false;
-	}
+	if (rules->cnt == ACCESS_RULES_MAX)
+		return error_refuse(e, "more than %d rules", ACCESS_RULES_MAX);
 	snprintf(copy, sizeof(copy), "%s", text);
 	if (strlen(text) >= sizeof(copy) ||
-	    !parse_rule(copy, &rules->rule[rules->cnt])) {
-		snprintf(msg, msg_len,
-			 "a rule is an address (10.0.0.1, [fe80::1]), a "
-			 "network (10.0.0.0/24), 0x and the 32 digits of an "
-			 "initiator port, or all; then :ro and :lun=N if need "
-			 "be");
-		return false;
-	}
+	    !parse_rule(copy, &rules->rule[rules->cnt]))
+		return error_refuse(
+			e,
+			"a rule is an address (10.0.0.1, [fe80::1]), a "
+			"network (10.0.0.0/24), 0x and the 32 digits of an "
+			"initiator port, or all; then :ro and :lun=N if need "
+			"be");
 	rules->cnt++;
 	return true;
 }

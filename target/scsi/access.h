@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/error.h"
 #include "protocol/srp_login.h"
 
 #define ACCESS_RULES_MAX 16
@@ -37,9 +38,9 @@ struct access_rules {
 	unsigned int cnt;
 };
 
-/* Adds the rule @text; false with one clause in @msg when it is bad. */
-bool access_rules_add(struct access_rules *rules, const char *text, char *msg,
-		      size_t msg_len);
+/* Adds the rule @text; false with one clause in @e when it is bad. */
+bool access_rules_add(struct access_rules *rules, const char *text,
+		      struct error *e);
 
 /* The first that fits who comes as @port from @addr; NULL: none. */
 const struct access_rule *access_rules_find(const struct access_rules *rules,

@@ -59,7 +59,7 @@ extern const struct option_table volume_option_table; /* base/option.h */
  * it; whether the plugin knows it is found out when the volume is opened.
  */
 bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
-		       char *msg, size_t msg_len);
+		       struct error *e);
 
 /* How far the name, serial number and identifier of a volume are to be trusted. */
 enum volume_identity {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,22 +14,8 @@
 struct parse {
 	struct volume_spec *spec;
 	uint32_t seen; /* a bit for each of volume_rows[] */
-	char *msg;
-	size_t msg_len;
+	struct error *e;
 };
-
-static bool spec_refuse(char *msg, size_t msg_len, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static bool spec_refuse(char *msg, size_t msg_len, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(msg, msg_len, fmt, ap);
-	va_end(ap);
-	return false;
-}
 
 /*
  * Copies up to the next comma, which a backslash takes its meaning from, and
@@ -66,21 +51,21 @@ static bool is_good_name(const char *name)
 }
 
 static bool volume_option_name(void *options, const struct option_row *row,
-			       const char *value, char *msg, size_t msg_len)
+			       const char *value, struct error *e)
 {
 	struct volume_spec *spec = options;
 
 	if (!is_good_name(value) || strlen(value) >= sizeof(spec->name))
-		return spec_refuse(msg, msg_len,
-				   "a name has 1 to %zu visible ASCII "
-				   "characters other than '/'",
-				   sizeof(spec->name) - 1);
+		return error_refuse(e,
+				    "a name has 1 to %zu visible ASCII "
+				    "characters other than '/'",
+				    sizeof(spec->name) - 1);
 	snprintf(spec->name, sizeof(spec->name), "%s", value);
 	return true;
 }
 
 static bool volume_option_serial(void *options, const struct option_row *row,
-				 const char *value, char *msg, size_t msg_len)
+				 const char *value, struct error *e)
 {
 	struct volume_spec *spec = options;
 	bool good = *value && strlen(value) < sizeof(spec->serial);
@@ -89,88 +74,84 @@ static bool volume_option_serial(void *options, const struct option_row *row,
 		good = good && (isalnum((unsigned char)*c) || *c == '-' ||
 				*c == '_' || *c == '.');
 	if (!good)
-		return spec_refuse(msg, msg_len,
-				   "a serial number has 1 to %zu letters, "
-				   "digits, '-', '_' or '.'",
-				   sizeof(spec->serial) - 1);
+		return error_refuse(e,
+				    "a serial number has 1 to %zu letters, "
+				    "digits, '-', '_' or '.'",
+				    sizeof(spec->serial) - 1);
 	snprintf(spec->serial, sizeof(spec->serial), "%s", value);
 	return true;
 }
 
 static bool volume_option_block_size(void *options,
 				     const struct option_row *row,
-				     const char *value, char *msg,
-				     size_t msg_len)
+				     const char *value, struct error *e)
 {
 	struct volume_spec *spec = options;
 	uint64_t size;
 
 	if (size_parse(value, &size) || (size != 512 && size != 4096))
-		return spec_refuse(msg, msg_len, "it is 512 or 4096");
+		return error_refuse(e, "it is 512 or 4096");
 	spec->block_size = (uint32_t)size;
 	return true;
 }
 
 static bool volume_option_direct(void *options, const struct option_row *row,
-				 const char *value, char *msg, size_t msg_len)
+				 const char *value, struct error *e)
 {
 	struct volume_spec *spec = options;
 
 	if (spec->ops->location != BACKEND_AT_PATH)
-		return spec_refuse(msg, msg_len,
-				   "it is for files and devices only");
+		return error_refuse(e, "it is for files and devices only");
 	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
-		return spec_refuse(msg, msg_len, "it is on or off");
+		return error_refuse(e, "it is on or off");
 	spec->direct = !strcmp(value, "on");
 	return true;
 }
 
 static bool volume_option_lun(void *options, const struct option_row *row,
-			      const char *value, char *msg, size_t msg_len)
+			      const char *value, struct error *e)
 {
 	struct volume_spec *spec = options;
 	char *end;
 	unsigned long lun = strtoul(value, &end, 10);
 
 	if (*value < '0' || *value > '9' || *end || lun >= LUNS_MAX)
-		return spec_refuse(msg, msg_len, "it is a number from 0 to %u",
-				   LUNS_MAX - 1);
+		return error_refuse(e, "it is a number from 0 to %u",
+				    LUNS_MAX - 1);
 	spec->has_lun = true;
 	spec->lun = (unsigned int)lun;
 	return true;
 }
 
 static bool volume_option_allow(void *options, const struct option_row *row,
-				const char *value, char *msg, size_t msg_len)
+				const char *value, struct error *e)
 {
 	struct volume_spec *spec = options;
 
-	return access_rules_add(&spec->allow, value, msg, msg_len);
+	return access_rules_add(&spec->allow, value, e);
 }
 
 static bool volume_option_fault(void *options, const struct option_row *row,
-				const char *value, char *msg, size_t msg_len)
+				const char *value, struct error *e)
 {
 	struct volume_spec *spec = options;
 
 	if (spec->fault_cnt == FAULT_RULES_MAX)
-		return spec_refuse(msg, msg_len, "more than %u faults",
-				   FAULT_RULES_MAX);
-	return fault_rule_parse(value, &spec->faults[spec->fault_cnt++], msg,
-				msg_len);
+		return error_refuse(e, "more than %u faults", FAULT_RULES_MAX);
+	return fault_rule_parse(value, &spec->faults[spec->fault_cnt++], e);
 }
 
 static bool volume_option_layer(void *options, const struct option_row *row,
-				const char *value, char *msg, size_t msg_len)
+				const char *value, struct error *e)
 {
 	struct volume_spec *spec = options;
 	struct plugin_spec *layer = &spec->layers[spec->layer_cnt];
 
 	if (spec->layer_cnt == VOLUME_LAYERS_MAX)
-		return spec_refuse(msg, msg_len, "more than %u layers",
-				   VOLUME_LAYERS_MAX);
+		return error_refuse(e, "more than %u layers",
+				    VOLUME_LAYERS_MAX);
 	if (!*value || strlen(value) >= sizeof(layer->name))
-		return spec_refuse(msg, msg_len, "name a plugin");
+		return error_refuse(e, "name a plugin");
 	snprintf(layer->name, sizeof(layer->name), "%s", value);
 	spec->layer_cnt++;
 	return true;
@@ -287,20 +268,19 @@ static bool spec_set_param(struct parse *p, const char *piece)
 
 	if (plugin)
 		return plugin_spec_add(plugin, piece) ||
-		       spec_refuse(p->msg, p->msg_len,
-				   "the parameters of plugin %s are too long",
-				   plugin->name);
+		       error_refuse(p->e,
+				    "the parameters of plugin %s are too long",
+				    plugin->name);
 	nearest = option_nearest(&volume_option_table, piece, len);
 	if (nearest)
-		return spec_refuse(p->msg, p->msg_len,
-				   "no option '%.*s'; did you mean %s%s?",
-				   (int)len, piece, nearest->name,
-				   nearest->value ? "=" : "");
+		return error_refuse(
+			p->e, "no option '%.*s'; did you mean %s%s?", (int)len,
+			piece, nearest->name, nearest->value ? "=" : "");
 	option_names_text(&volume_option_table, names, sizeof(names));
-	return spec_refuse(p->msg, p->msg_len,
-			   "no option '%.*s'; there are %s (a comma in a path "
-			   "is \\,)",
-			   (int)len, piece, names);
+	return error_refuse(p->e,
+			    "no option '%.*s'; there are %s (a comma in a path "
+			    "is \\,)",
+			    (int)len, piece, names);
 }
 
 static bool spec_set_option(struct parse *p, const char *piece)
@@ -313,12 +293,10 @@ static bool spec_set_option(struct parse *p, const char *piece)
 	if (!row)
 		return spec_set_param(p, piece);
 	if (p->seen & 1u << i && !row->again)
-		return spec_refuse(p->msg, p->msg_len, "'%s' is given twice",
-				   row->name);
+		return error_refuse(p->e, "'%s' is given twice", row->name);
 	p->seen |= 1u << i;
 	return option_set(row, OPTION_SPEC, p->spec,
-			  piece[len] ? piece + len + 1 : NULL, p->msg,
-			  p->msg_len);
+			  piece[len] ? piece + len + 1 : NULL, p->e);
 }
 
 /* What stands behind @prefix, or NULL. */
@@ -338,10 +316,10 @@ static bool spec_set_size(struct parse *p, const struct backend_ops *ops,
 
 	p->spec->ops = ops;
 	if (size_parse(text, &size))
-		return spec_refuse(p->msg, p->msg_len,
-				   "'%s' is not a size; write 512M or 2G, for "
-				   "example",
-				   text);
+		return error_refuse(p->e,
+				    "'%s' is not a size; write 512M or 2G, for "
+				    "example",
+				    text);
 	snprintf(p->spec->path, sizeof(p->spec->path), "%s", text);
 	return true;
 }
@@ -364,8 +342,7 @@ static bool set_plugin(struct parse *p, const char *piece, size_t len)
 	struct plugin_spec *plugin = &p->spec->plugin;
 
 	if (len >= sizeof(plugin->name))
-		return spec_refuse(p->msg, p->msg_len,
-				   "the name of the plugin is too long");
+		return error_refuse(p->e, "the name of the plugin is too long");
 	snprintf(plugin->name, sizeof(plugin->name), "%.*s", (int)len, piece);
 	snprintf(p->spec->path, sizeof(p->spec->path), "%s", piece + len + 1);
 	p->spec->ops = &backend_plugin;
@@ -383,28 +360,27 @@ static bool set_store(struct parse *p, const char *piece)
 	if (len)
 		return set_plugin(p, piece, len);
 	if (!*piece)
-		return spec_refuse(p->msg, p->msg_len, "no path given");
+		return error_refuse(p->e, "no path given");
 	p->spec->ops = &backend_file;
 	snprintf(p->spec->path, sizeof(p->spec->path), "%s", piece);
 	return true;
 }
 
 bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
-		       char *msg, size_t msg_len)
+		       struct error *e)
 {
 	struct volume_spec spec = { .direct = -1 };
-	struct parse p = { .spec = &spec, .msg = msg, .msg_len = msg_len };
+	struct parse p = { .spec = &spec, .e = e };
 	char piece[sizeof(spec.path)];
 
 	option_defaults(&volume_option_table, &spec);
 	if (!spec_next_piece(&text, piece, sizeof(piece)))
-		return spec_refuse(msg, msg_len, "the path is too long");
+		return error_refuse(e, "the path is too long");
 	if (!set_store(&p, piece))
 		return false;
 	while (text) {
 		if (!spec_next_piece(&text, piece, sizeof(piece)))
-			return spec_refuse(msg, msg_len,
-					   "an option is too long");
+			return error_refuse(e, "an option is too long");
 		if (!spec_set_option(&p, piece))
 			return false;
 	}

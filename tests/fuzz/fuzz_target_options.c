@@ -22,15 +22,15 @@ static void backing(const struct fuzz_input *in)
 {
 	static struct volume_spec spec;
 	char *text = fuzz_text(in);
-	char msg[512];
+	struct error e;
 
 	FUZZ_FILL(spec);
-	memset(msg, 'x', sizeof(msg));
-	if (volume_spec_parse(text, &spec, msg, sizeof(msg))) {
+	memset(&e, 'x', sizeof(e));
+	if (volume_spec_parse(text, &spec, &e)) {
 		check_spec(&spec);
 	} else {
 		FUZZ_UNTOUCHED(spec);
-		FUZZ_CLAIM(is_text(msg, sizeof(msg)) && *msg);
+		FUZZ_CLAIM(is_text(e.text, sizeof(e.text)) && *e.text);
 	}
 	free(text);
 }

@@ -137,12 +137,11 @@ static void open_volume(struct rig *rig, const struct backend_ops *ops,
 				    .block_size = RIG_BLOCK,
 				    .removable = opt->removable,
 				    .direct = -1 };
-	char msg[256];
+	struct error e;
 
 	strcpy(spec.path, path);
 	if (allow)
-		assert_true(
-			access_rules_add(&spec.allow, allow, msg, sizeof(msg)));
+		assert_true(access_rules_add(&spec.allow, allow, &e));
 	t_port_attach_volume(&rig->target,
 			     t_port_open_volume(&rig->target, &spec));
 }
@@ -167,7 +166,7 @@ struct rig *rig_create(const struct rig_options *opt)
 {
 	static const struct rig_options defaults;
 	struct rig *rig = calloc(1, sizeof(*rig));
-	char msg[256];
+	struct error e;
 
 	assert_non_null(rig);
 	if (!opt)
@@ -182,7 +181,7 @@ struct rig *rig_create(const struct rig_options *opt)
 	open_volume(rig, &backend_ram, "8M", opt);
 	if (opt->allow)
 		assert_true(access_rules_add(&rig->target.port.allow,
-					     opt->allow, msg, sizeof(msg)));
+					     opt->allow, &e));
 	rig->target.port.limits = opt->limits;
 	t_port_start(&rig->target, rig->target.worker_cnt);
 	open_peer(rig);

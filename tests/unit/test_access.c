@@ -68,9 +68,9 @@ static void rule_fits(void **state)
 	struct in6_addr addr = addr_of(row->addr);
 	struct access_rules rules = { .cnt = 0 };
 	const struct access_rule *rule;
-	char msg[256];
+	struct error e;
 
-	assert_true(access_rules_add(&rules, row->rule, msg, sizeof(msg)));
+	assert_true(access_rules_add(&rules, row->rule, &e));
 	rule = access_rules_find(&rules, &port, &addr);
 	assert_int_equal(rule != NULL, row->fits);
 	if (!rule)
@@ -105,21 +105,21 @@ static void bad_rule_is_refused(void **state)
 {
 	const struct bad_rule *row = *state;
 	struct access_rules rules = { .cnt = 0 };
-	char msg[256] = "";
+	struct error e = { 0 };
 
-	assert_false(access_rules_add(&rules, row->rule, msg, sizeof(msg)));
-	assert_true(msg[0]);
+	assert_false(access_rules_add(&rules, row->rule, &e));
+	assert_true(e.text[0]);
 	assert_int_equal(rules.cnt, 0);
 }
 
 static void rules_are_limited(void **state)
 {
 	struct access_rules rules = { .cnt = 0 };
-	char msg[256];
+	struct error e;
 
 	for (unsigned int i = 0; i < ACCESS_RULES_MAX; i++)
-		assert_true(access_rules_add(&rules, "all", msg, sizeof(msg)));
-	assert_false(access_rules_add(&rules, "all", msg, sizeof(msg)));
+		assert_true(access_rules_add(&rules, "all", &e));
+	assert_false(access_rules_add(&rules, "all", &e));
 }
 
 /* ---- what they do ---- */
@@ -436,10 +436,10 @@ static void reset_reaches_a_volume_by_any_number(void **state)
 	struct srp_desc desc;
 	uint64_t tag;
 	uint64_t tmf;
-	char msg[256];
+	struct error e;
 
 	assert_true(access_rules_add(&rig->target.luns.vol[RIG_DISK]->allow,
-				     "all", msg, sizeof(msg)));
+				     "all", &e));
 	t_fabric_come_from(rig->hub, "10.0.0.1");
 	one = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	t_fabric_come_from(rig->hub, "10.0.0.2");
@@ -476,10 +476,10 @@ static void read_only_is_per_initiator(void **state)
 	struct srp_desc desc;
 	struct rig_chan *one;
 	struct rig_chan *two;
-	char msg[256];
+	struct error e;
 
 	assert_true(access_rules_add(&rig->target.luns.vol[RIG_DISK]->allow,
-				     "10.0.0.2", msg, sizeof(msg)));
+				     "10.0.0.2", &e));
 	t_fabric_come_from(rig->hub, "10.0.0.1");
 	one = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	t_fabric_come_from(rig->hub, "10.0.0.2");

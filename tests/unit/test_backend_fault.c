@@ -58,9 +58,9 @@ static void rule_is_read(void **state)
 {
 	const struct rule_row *row = *state;
 	struct fault_rule rule;
-	char msg[256] = "";
+	struct error e;
 
-	assert_true(fault_rule_parse(row->name, &rule, msg, sizeof(msg)));
+	assert_true(fault_rule_parse(row->name, &rule, &e));
 	assert_int_equal(rule.kind, row->want.kind);
 	assert_int_equal(rule.ops, row->want.ops);
 	assert_int_equal(rule.err, row->want.err);
@@ -113,11 +113,11 @@ static void bad_rule_is_refused(void **state)
 {
 	const struct bad_rule_row *row = *state;
 	struct fault_rule rule;
-	char msg[256] = "";
+	struct error e = { 0 };
 
-	assert_false(fault_rule_parse(row->name, &rule, msg, sizeof(msg)));
-	if (!strstr(msg, row->complaint))
-		fail_msg("the message is: %s", msg);
+	assert_false(fault_rule_parse(row->name, &rule, &e));
+	if (!strstr(e.text, row->complaint))
+		fail_msg("the message is: %s", e.text);
 }
 
 /* ---- who is hit ---- */
@@ -150,10 +150,10 @@ static void the_right_requests_are_hit(void **state)
 	struct fault_tally tally = { 0 };
 	struct fault_rule rule;
 	char got[REQUESTS_MAX] = "";
-	char msg[256];
+	struct error e;
 	uint64_t pick;
 
-	assert_true(fault_rule_parse(row->name, &rule, msg, sizeof(msg)));
+	assert_true(fault_rule_parse(row->name, &rule, &e));
 	for (const char *c = row->requests; *c; c++) {
 		static const char letters[] = "rwfuz";
 		struct block_request req = { .len = BLOCK };
@@ -174,11 +174,11 @@ static unsigned int hits_of(const char *text, uint64_t *map)
 	struct fault_tally tally = { 0 };
 	struct fault_rule rule;
 	unsigned int cnt = 0;
-	char msg[256];
+	struct error e;
 	uint64_t pick;
 
 	*map = 0;
-	assert_true(fault_rule_parse(text, &rule, msg, sizeof(msg)));
+	assert_true(fault_rule_parse(text, &rule, &e));
 	for (unsigned int i = 0; i < 4096; i++) {
 		if (!fault_rule_hits(&rule, &tally, &req, BLOCK, &pick))
 			continue;
@@ -238,7 +238,6 @@ static void start_with(const char *const *texts, unsigned int cnt)
 	struct reactor_options ropt = { 0 };
 	struct fault_rule all[FAULT_RULES_MAX];
 	struct backend *store;
-	char msg[256];
 	struct error e = { 0 };
 
 	memset(&t_backend, 0, sizeof(t_backend));
@@ -255,8 +254,7 @@ static void start_with(const char *const *texts, unsigned int cnt)
 	assert_int_equal(t_backend_ops.open(&bopt, &store, &e), 0);
 	fill_store();
 	for (unsigned int i = 0; i < cnt; i++)
-		assert_true(
-			fault_rule_parse(texts[i], &all[i], msg, sizeof(msg)));
+		assert_true(fault_rule_parse(texts[i], &all[i], &e));
 	assert_int_equal(
 		backend_fault_open(store, all, cnt, BLOCK, "vol", &bench.be),
 		0);
@@ -580,12 +578,11 @@ static void ram_below_is_read_and_written_by_requests(void **state)
 	struct volume_spec spec;
 	struct volume *vol;
 	struct reactor_options ropt = { 0 };
-	char msg[256];
 	struct error e = { 0 };
 
 	assert_true(volume_spec_parse("ram:1M,fault=write:error:lba=9,"
 				      "fault=read:short:after=1",
-				      &spec, msg, sizeof(msg)));
+				      &spec, &e));
 	assert_int_equal(spec.fault_cnt, 2);
 	assert_int_equal(volume_open(&spec, 0, &vol, &e), 0);
 	assert_null(vol->dev.backend->info.memory);
@@ -651,7 +648,6 @@ static void start_volatile(const char *text)
 	struct fault_rule rule;
 	struct backend *store;
 	struct backend *cache;
-	char msg[256];
 	struct error e = { 0 };
 
 	start(text);
@@ -660,7 +656,7 @@ static void start_volatile(const char *text)
 	fill_store();
 	assert_int_equal(
 		backend_plugin_add_layer(store, &layer, &bopt, &cache, &e), 0);
-	assert_true(fault_rule_parse(text, &rule, msg, sizeof(msg)));
+	assert_true(fault_rule_parse(text, &rule, &e));
 	assert_int_equal(
 		backend_fault_open(cache, &rule, 1, BLOCK, "vol", &bench.be),
 		0);

@@ -16,6 +16,15 @@ static void set_gives_number_and_text(void **state)
 	assert_string_equal(e.text, "no file 7");
 }
 
+static void refuse_gives_false_and_text(void **state)
+{
+	struct error e = { 0 };
+
+	assert_false(error_refuse(&e, "not %d", 7));
+	assert_int_equal(e.err, -EINVAL);
+	assert_string_equal(e.text, "not 7");
+}
+
 static void prefix_stands_before_the_text(void **state)
 {
 	struct error e = { 0 };
@@ -51,6 +60,7 @@ static void long_text_is_cut_at_its_end(void **state)
 static void nobody_need_want_the_text(void **state)
 {
 	assert_int_equal(error_set(NULL, -EPERM, "no"), -EPERM);
+	assert_false(error_refuse(NULL, "no"));
 	assert_int_equal(error_prefix(NULL, "no"), 0);
 	assert_int_equal(error_add(NULL, "no"), 0);
 }
@@ -61,6 +71,7 @@ int main(void)
 
 	memset(letters, 'x', sizeof(letters) - 1);
 	T_ADD(&t, set_gives_number_and_text);
+	T_ADD(&t, refuse_gives_false_and_text);
 	T_ADD(&t, prefix_stands_before_the_text);
 	T_ADD(&t, added_text_stands_behind);
 	T_ADD(&t, long_text_is_cut_at_its_end);

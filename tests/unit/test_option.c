@@ -18,14 +18,12 @@ struct sample {
 };
 
 static bool add_to_list(void *options, const struct option_row *row,
-			const char *value, char *msg, size_t msg_len)
+			const char *value, struct error *e)
 {
 	struct sample *s = options;
 
-	if (!strcmp(value, "bad")) {
-		snprintf(msg, msg_len, "bad is bad");
-		return false;
-	}
+	if (!strcmp(value, "bad"))
+		return error_refuse(e, "bad is bad");
 	s->list_cnt++;
 	return true;
 }
@@ -95,6 +93,11 @@ static const struct option_table table = { .style = OPTION_LONG,
 					   .cnt = ARRAY_SIZE(rows),
 					   .program = "sample",
 					   .version = "1" };
+
+#define X10  "xxxxxxxxxx"
+#define X50  X10 X10 X10 X10 X10
+#define X200 X50 X50 X50 X50
+#define X250 X200 X50
 
 #define WORDS_MAX 8
 
@@ -199,6 +202,9 @@ static const struct set_row set_rows[] = {
 	  "'name' needs a value: name=NAME" },
 	{ "a value for a flag", OPTION_SPEC, "flag", "1",
 	  "'flag' takes no value" },
+	{ "a value that is too long to be shown", OPTION_SPEC, "poll-us", X250,
+	  "'poll-us=" X200 "...': not a number of microseconds from 0 to "
+	  "1000" },
 	{ "a setter's own reason", OPTION_LONG, "list", "bad",
 	  "--list 'bad': bad is bad" },
 };
@@ -209,13 +215,11 @@ static void set(void **state)
 	const struct option_row *row =
 		option_find(&table, r->style, r->option, strlen(r->option));
 	struct sample s = { 0 };
-	char msg[1024] = "";
+	struct error e = { 0 };
 
 	assert_non_null(row);
-	assert_int_equal(
-		option_set(row, r->style, &s, r->value, msg, sizeof(msg)),
-		!r->msg);
-	assert_string_equal(msg, r->msg ? r->msg : "");
+	assert_int_equal(option_set(row, r->style, &s, r->value, &e), !r->msg);
+	assert_string_equal(e.text, r->msg ? r->msg : "");
 }
 
 struct nearest_row {

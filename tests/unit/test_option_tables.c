@@ -45,9 +45,9 @@ static bool begin_info(union any_options *o)
 
 static bool begin_volume(union any_options *o)
 {
-	char msg[256];
+	struct error e;
 
-	return volume_spec_parse("disk", &o->volume, msg, sizeof(msg));
+	return volume_spec_parse("disk", &o->volume, &e);
 }
 
 static const struct program {
@@ -74,7 +74,7 @@ static bool accepts(const struct program *p, const struct option_row *row,
 {
 	static union any_options o;
 	char text[64];
-	char msg[5000];
+	struct error e;
 
 	if (row->type == OPTION_DURATION)
 		snprintf(text, sizeof(text), "%.3f", (double)value / 1000);
@@ -82,7 +82,7 @@ static bool accepts(const struct program *p, const struct option_row *row,
 		snprintf(text, sizeof(text), "%lo", (unsigned long)value);
 	else
 		snprintf(text, sizeof(text), "%lu", (unsigned long)value);
-	return option_set(row, p->table->style, &o, text, msg, sizeof(msg));
+	return option_set(row, p->table->style, &o, text, &e);
 }
 
 static bool has_range(const struct option_row *row)
@@ -113,7 +113,7 @@ static void choices_are_real(void **state)
 {
 	static union any_options o;
 	const struct program *p = *state;
-	char msg[5000];
+	struct error e;
 
 	for (unsigned int i = 0; i < p->table->cnt; i++) {
 		const struct option_row *row = &p->table->rows[i];
@@ -123,10 +123,8 @@ static void choices_are_real(void **state)
 		assert_true(p->begin(&o));
 		for (int j = 0; row->choices[j]; j++)
 			assert_true(option_set(row, p->table->style, &o,
-					       row->choices[j], msg,
-					       sizeof(msg)));
-		assert_false(option_set(row, p->table->style, &o, "other", msg,
-					sizeof(msg)));
+					       row->choices[j], &e));
+		assert_false(option_set(row, p->table->style, &o, "other", &e));
 		end(p, &o);
 	}
 }
@@ -138,7 +136,7 @@ static void defaults_are_real(void **state)
 	static union any_options given;
 	const struct program *p = *state;
 	char text[OPTION_TEXT_SIZE];
-	char msg[5000];
+	struct error e;
 
 	assert_true(p->begin(&none));
 	for (unsigned int i = 0; i < p->table->cnt; i++) {
@@ -148,8 +146,7 @@ static void defaults_are_real(void **state)
 		if (!*text || row->dflt_text)
 			continue;
 		assert_true(p->begin(&given));
-		if (!option_set(row, p->table->style, &given, text, msg,
-				sizeof(msg)) ||
+		if (!option_set(row, p->table->style, &given, text, &e) ||
 		    memcmp((char *)&none + row->offset,
 			   (char *)&given + row->offset, row->size) != 0)
 			fail_msg("%s: the default is not %s", row->name, text);

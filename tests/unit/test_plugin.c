@@ -62,18 +62,14 @@ static const struct refuse_row refused[] = {
 };
 
 /* -errno, and the message of volume_open(), or of the parser. */
-static int open_volume(const char *text, struct volume **ret, char *msg,
-		       size_t msg_len)
+static int open_volume(const char *text, struct volume **ret, struct error *e)
 {
-	struct error e = { 0 };
 	struct volume_spec *spec = malloc(sizeof(*spec));
 	int err = -EINVAL;
 
 	assert_non_null(spec);
-	if (volume_spec_parse(text, spec, msg, msg_len)) {
-		err = volume_open(spec, 0, ret, &e);
-		snprintf(msg, msg_len, "%.*s", (int)msg_len - 1, e.text);
-	}
+	if (volume_spec_parse(text, spec, e))
+		err = volume_open(spec, 0, ret, e);
 	free(spec);
 	return err;
 }
@@ -82,12 +78,12 @@ static void is_refused(void **state)
 {
 	const struct refuse_row *row = *state;
 	struct volume *vol = NULL;
-	char msg[512] = "";
+	struct error e = { 0 };
 
-	assert_int_not_equal(open_volume(row->spec, &vol, msg, sizeof(msg)), 0);
-	if (!strstr(msg, row->want))
-		fail_msg("'%s' is not in '%s'", row->want, msg);
-	assert_null(strchr(msg, '\n'));
+	assert_int_not_equal(open_volume(row->spec, &vol, &e), 0);
+	if (!strstr(e.text, row->want))
+		fail_msg("'%s' is not in '%s'", row->want, e.text);
+	assert_null(strchr(e.text, '\n'));
 }
 
 /* ---- the file ---- */
@@ -106,24 +102,23 @@ static void others_may_not_write_to_it(void **state)
 	char path[] = "./t_plugin.so";
 	char spec[64];
 	struct volume *vol = NULL;
-	char msg[512] = "";
+	struct error e = { 0 };
 
 	snprintf(from, sizeof(from), "%s/rdma-block-plugin-liar.so",
 		 getenv("RDMA_BLOCK_PLUGIN_PATH"));
 	copy_file(from, path);
 	snprintf(spec, sizeof(spec), "%s:x", path);
 	assert_int_equal(chmod(path, 0766), 0);
-	assert_int_equal(open_volume(spec, &vol, msg, sizeof(msg)), -EPERM);
-	assert_non_null(strstr(msg, "other users may write"));
+	assert_int_equal(open_volume(spec, &vol, &e), -EPERM);
+	assert_non_null(strstr(e.text, "other users may write"));
 	assert_int_equal(chmod(path, 0755), 0);
 	if (geteuid() == 0) {
 		assert_int_equal(chown(path, 65534, 65534), 0);
-		assert_int_equal(open_volume(spec, &vol, msg, sizeof(msg)),
-				 -EPERM);
-		assert_non_null(strstr(msg, "belongs to user 65534"));
+		assert_int_equal(open_volume(spec, &vol, &e), -EPERM);
+		assert_non_null(strstr(e.text, "belongs to user 65534"));
 		assert_int_equal(chown(path, 0, 0), 0);
 	}
-	assert_int_equal(open_volume(spec, &vol, msg, sizeof(msg)), 0);
+	assert_int_equal(open_volume(spec, &vol, &e), 0);
 	volume_close(vol);
 	unlink(path);
 }
@@ -133,15 +128,13 @@ static void what_is_no_plugin_is_refused(void **state)
 	char path[] = "./t_no_plugin.so";
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
 	struct volume *vol = NULL;
-	char msg[512] = "";
+	struct error e = { 0 };
 
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, "text", 4), 4);
 	close(fd);
-	assert_int_equal(
-		open_volume("./t_no_plugin.so:x", &vol, msg, sizeof(msg)),
-		-ENOEXEC);
-	assert_non_null(strstr(msg, "cannot be loaded"));
+	assert_int_equal(open_volume("./t_no_plugin.so:x", &vol, &e), -ENOEXEC);
+	assert_non_null(strstr(e.text, "cannot be loaded"));
 	unlink(path);
 }
 
@@ -160,7 +153,6 @@ struct rig {
 
 static void rig_open(struct rig *r, const char *spec)
 {
-	char msg[512] = "";
 	struct error e = { 0 };
 	int err;
 
@@ -169,9 +161,9 @@ static void rig_open(struct rig *r, const char *spec)
 
 		assert_int_equal(reactor_create(&opt, &r->worker.reactor), 0);
 	}
-	err = open_volume(spec, &r->vol, msg, sizeof(msg));
+	err = open_volume(spec, &r->vol, &e);
 	if (err)
-		fail_msg("%s", msg);
+		fail_msg("%s", e.text);
 	assert_int_equal(volume_attach(r->vol, &r->worker, &e), 0);
 }
 
@@ -710,7 +702,7 @@ static void qos_group_has_one_limit(void **state)
 	struct rig r = { 0 };
 	struct rig other = { 0 };
 	struct volume *third = NULL;
-	char msg[512] = "";
+	struct error e = { 0 };
 	struct io first;
 	struct io second;
 	uint8_t buf[512];
@@ -719,10 +711,10 @@ static void qos_group_has_one_limit(void **state)
 	rig_open(&r, with_qos("iops=10,burst=0,group=g"));
 	other.worker = r.worker;
 	rig_open(&other, with_qos("iops=10,burst=0,group=g"));
-	assert_int_equal(open_volume(with_qos("iops=11,burst=0,group=g"),
-				     &third, msg, sizeof(msg)),
-			 -EINVAL);
-	assert_non_null(strstr(msg, "group 'g' has other limits"));
+	assert_int_equal(
+		open_volume(with_qos("iops=11,burst=0,group=g"), &third, &e),
+		-EINVAL);
+	assert_non_null(strstr(e.text, "group 'g' has other limits"));
 	begin = clock_ms();
 	submit(&r, &first, BLOCK_READ, 0, 512, buf);
 	assert_int_equal(first.cnt, 1);
@@ -737,36 +729,30 @@ static void qos_group_has_one_limit(void **state)
 static void qos_needs_a_limit(void **state)
 {
 	struct volume *vol = NULL;
-	char msg[512] = "";
+	struct error e = { 0 };
 
-	assert_int_equal(
-		open_volume(with_qos("burst=5"), &vol, msg, sizeof(msg)),
-		-EINVAL);
-	assert_non_null(strstr(msg, "needs a limit: iops= or bps="));
+	assert_int_equal(open_volume(with_qos("burst=5"), &vol, &e), -EINVAL);
+	assert_non_null(strstr(e.text, "needs a limit: iops= or bps="));
 }
 
 /* ---- parameters that change ---- */
 
 static int set_params(struct rig *r, const char *name, const char *arg,
-		      char *msg, size_t msg_len)
+		      struct error *e)
 {
 	struct plugin_spec spec = { 0 };
-	struct error e = { 0 };
-	int err;
 
 	snprintf(spec.name, sizeof(spec.name), "%s", name);
 	assert_true(plugin_spec_add(&spec, arg));
-	err = backend_set_params(r->vol->dev.backend, &spec, &e);
-	snprintf(msg, msg_len, "%.*s", (int)msg_len - 1, e.text);
-	return err;
+	return backend_set_params(r->vol->dev.backend, &spec, e);
 }
 
 static void set_or_fail(struct rig *r, const char *arg)
 {
-	char msg[512] = "";
+	struct error e = { 0 };
 
-	if (set_params(r, "qos", arg, msg, sizeof(msg)))
-		fail_msg("%s", msg);
+	if (set_params(r, "qos", arg, &e))
+		fail_msg("%s", e.text);
 }
 
 static const struct set_row {
@@ -791,15 +777,13 @@ static const struct set_row {
 static void set_is_refused(void **state)
 {
 	const struct set_row *row = *state;
-	char msg[512] = "";
+	struct error e = { 0 };
 	struct rig r = { 0 };
 
 	rig_open(&r, with_qos("iops=10,group=g,layer=example-zeroes"));
-	assert_int_equal(
-		set_params(&r, row->plugin, row->arg, msg, sizeof(msg)),
-		row->want);
-	if (!strstr(msg, row->msg))
-		fail_msg("'%s' is not in '%s'", row->msg, msg);
+	assert_int_equal(set_params(&r, row->plugin, row->arg, &e), row->want);
+	if (!strstr(e.text, row->msg))
+		fail_msg("'%s' is not in '%s'", row->msg, e.text);
 	rig_close(&r);
 }
 

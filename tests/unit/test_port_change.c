@@ -292,15 +292,14 @@ static void new_rules_end_who_would_see_less(void **state)
 	struct rig *rig = two_workers();
 	struct rig_chan *one;
 	struct rig_chan *two;
-	char msg[128];
+	struct error e;
 
 	t_fabric_come_from(rig->hub, "10.0.0.1");
 	one = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	t_fabric_come_from(rig->hub, "10.0.0.2");
 	two = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
 	assert_int_equal(port_rules_changed(&rig->target.port), 0);
-	assert_true(access_rules_add(&rig->target.port.allow, "10.0.0.1", msg,
-				     sizeof(msg)));
+	assert_true(access_rules_add(&rig->target.port.allow, "10.0.0.1", &e));
 	assert_int_equal(port_rules_changed(&rig->target.port), 1);
 	rig_settle(rig);
 	rig_expect_alive(one);

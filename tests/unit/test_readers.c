@@ -144,12 +144,11 @@ static struct scene scene_begin(unsigned int lun, bool reader)
 {
 	struct rig_options opt = { .removable = true };
 	struct scene s = { .rig = rig_create(&opt), .lun = lun };
-	char msg[256];
+	struct error e;
 
-	assert_true(access_rules_add(&s.rig->target.port.allow, "10.0.0.1:ro",
-				     msg, sizeof(msg)));
-	assert_true(access_rules_add(&s.rig->target.port.allow, "all", msg,
-				     sizeof(msg)));
+	assert_true(
+		access_rules_add(&s.rig->target.port.allow, "10.0.0.1:ro", &e));
+	assert_true(access_rules_add(&s.rig->target.port.allow, "all", &e));
 	fill_blocks(&s);
 	t_fabric_come_from(s.rig->hub, reader ? "10.0.0.1" : "10.0.0.3");
 	s.actor = rig_login(s.rig, 1, SRP_MULTICHAN_SINGLE);

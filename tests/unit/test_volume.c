@@ -73,9 +73,9 @@ static void spec_is_read(void **state)
 {
 	const struct spec_row *row = *state;
 	struct volume_spec spec;
-	char msg[256] = "";
+	struct error e;
 
-	assert_true(volume_spec_parse(row->text, &spec, msg, sizeof(msg)));
+	assert_true(volume_spec_parse(row->text, &spec, &e));
 	assert_ptr_equal(spec.ops, row->want.ops);
 	assert_string_equal(spec.path, row->want.path);
 	assert_string_equal(spec.name, row->want.name);
@@ -129,21 +129,21 @@ static void bad_spec_is_refused(void **state)
 {
 	const struct bad_spec_row *row = *state;
 	struct volume_spec spec;
-	char msg[256] = "";
+	struct error e = { 0 };
 
-	assert_false(volume_spec_parse(row->text, &spec, msg, sizeof(msg)));
-	if (!strstr(msg, row->complaint))
-		fail_msg("the message is: %s", msg);
+	assert_false(volume_spec_parse(row->text, &spec, &e));
+	if (!strstr(e.text, row->complaint))
+		fail_msg("the message is: %s", e.text);
 }
 
 static void too_long_a_path_is_refused(void **state)
 {
 	static char text[8192];
 	struct volume_spec spec;
-	char msg[64];
+	struct error e;
 
 	memset(text, 'p', sizeof(text) - 1);
-	assert_false(volume_spec_parse(text, &spec, msg, sizeof(msg)));
+	assert_false(volume_spec_parse(text, &spec, &e));
 }
 
 /* ---- volumes ---- */
@@ -167,14 +167,13 @@ static struct volume *open_volume(const char *fmt, unsigned int lun)
 	struct volume_spec spec;
 	struct volume *vol;
 	char text[256];
-	char msg[256] = "";
 	struct error e = { 0 };
 
 	if (strchr(fmt, '%'))
 		snprintf(text, sizeof(text), "%s%s", scratch, fmt + 2);
 	else
 		snprintf(text, sizeof(text), "%s", fmt);
-	assert_true(volume_spec_parse(text, &spec, msg, sizeof(msg)));
+	assert_true(volume_spec_parse(text, &spec, &e));
 	assert_int_equal(volume_open(&spec, lun, &vol, &e), 0);
 	return vol;
 }
@@ -490,10 +489,9 @@ static void missing_file_is_named(void **state)
 {
 	struct volume_spec spec;
 	struct volume *vol;
-	char msg[256];
 	struct error e = { 0 };
 
-	assert_true(volume_spec_parse("./no.img", &spec, msg, sizeof(msg)));
+	assert_true(volume_spec_parse("./no.img", &spec, &e));
 	assert_int_equal(volume_open(&spec, 0, &vol, &e), -ENOENT);
 	assert_non_null(strstr(e.text, "./no.img: does not exist"));
 }
