@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/option_rows.h"
 #include "base/size.h"
 
 /* Above every letter: getopt_long() returns this and the number of the row. */
@@ -222,6 +223,28 @@ bool option_set(const struct option_row *row, enum option_style style,
 	option_label(row, style, value, label);
 	error_prefix(e, "%s: ", label);
 	return false;
+}
+
+static bool option_log_move(void *options, const struct option_row *row, int by)
+{
+	enum log_level *level = (void *)((char *)options + row->offset);
+	int to = (int)*level + by;
+
+	if (to >= LOG_ERROR && to <= LOG_DEBUG)
+		*level = (enum log_level)to;
+	return true;
+}
+
+bool option_log_more(void *options, const struct option_row *row,
+		     const char *value, struct error *e)
+{
+	return option_log_move(options, row, 1);
+}
+
+bool option_log_less(void *options, const struct option_row *row,
+		     const char *value, struct error *e)
+{
+	return option_log_move(options, row, -1);
 }
 
 /* ---- finding rows ---- */

@@ -2,6 +2,7 @@
 #include "ctl/ctl_options.h"
 
 #include "base/list.h"
+#include "base/option_rows.h"
 #include "config.h"
 
 static const struct option_row ctl_rows[] = {
@@ -21,11 +22,8 @@ static const struct option_row ctl_rows[] = {
 	  .more = "While the target works on a request, *rdma-ctl* asks it by another connection\n"
 		  "whether it is still there. A process that is stopped (SIGSTOP) does not answer.",
 	  OPTION_AT(ctl_options, timeout_ms) },
-	{ .name = "json",
-	  .letter = 'j',
-	  .type = OPTION_FLAG,
-	  .help = "Print the target's answer in JSON.",
-	  OPTION_AT(ctl_options, json) },
+	OPTION_ROW_JSON(ctl_options,
+			.help = "Print the target's answer in JSON."),
 	{ .name = "dry-run",
 	  .letter = 'n',
 	  .type = OPTION_FLAG,
@@ -43,13 +41,7 @@ static const struct option_row ctl_rows[] = {
 		  "commands. With *save*: replace a file with volumes by one "
 		  "without.",
 	  OPTION_AT(ctl_options, force) },
-	{ .name = "version",
-	  .type = OPTION_VERSION,
-	  .help = "Print the version and exit." },
-	{ .name = "help",
-	  .letter = 'h',
-	  .type = OPTION_HELP,
-	  .help = "Print a summary and exit." },
+	OPTION_ROWS_ABOUT,
 };
 
 static const struct option_row ctl_verb_rows[] = {

@@ -174,15 +174,6 @@ static int process_run_daemon(struct process *p, struct mount *m)
 	return process_run(p, m);
 }
 
-static enum log_level process_log_level(int verbosity)
-{
-	int level = LOG_NOTICE + verbosity;
-
-	return level < LOG_ERROR   ? LOG_ERROR
-	       : level > LOG_DEBUG ? LOG_DEBUG
-				   : (enum log_level)level;
-}
-
 int main(int argc, char **argv)
 {
 	struct error e;
@@ -200,7 +191,7 @@ int main(int argc, char **argv)
 	case OPTION_BAD:
 		return EXIT_FAILURE;
 	}
-	log_init("rdma-fuse", process_log_level(o.verbosity));
+	log_init("rdma-fuse", o.log_level);
 	if (mount_check(o.mountpoint, &m, &e)) {
 		log_error("%s", e.text);
 		return EXIT_FAILURE;

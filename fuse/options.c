@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/option.h"
+#include "base/option_rows.h"
 #include "base/reactor.h"
 
 /* ---- options that need a function ---- */
@@ -36,24 +37,6 @@ static bool fuse_option_rw(void *options, const struct option_row *row,
 	struct fuse_options *o = options;
 
 	o->read_only = false;
-	return true;
-}
-
-static bool fuse_option_verbose(void *options, const struct option_row *row,
-				const char *value, struct error *e)
-{
-	struct fuse_options *o = options;
-
-	o->verbosity++;
-	return true;
-}
-
-static bool fuse_option_quiet(void *options, const struct option_row *row,
-			      const char *value, struct error *e)
-{
-	struct fuse_options *o = options;
-
-	o->verbosity--;
 	return true;
 }
 
@@ -256,36 +239,13 @@ static const struct option_row fuse_rows[] = {
 	  .more = "*WHEN THE CONNECTION IS LOST* describes these four times.",
 	  .also_mount = true,
 	  OPTION_AT(fuse_options, io_timeout_ms) },
-	{ .name = "pidfile",
-	  .letter = 'P',
-	  .type = OPTION_PATH,
-	  .value = "FILE",
-	  .group = "The process",
-	  .help = "Write the process ID to _FILE_ when mounted.",
-	  .more = "*rdma-fuse* removes the file at the end. It keeps the file locked: a second program\n"
-		  "that uses the same file does not start.",
-	  OPTION_AT(fuse_options, pidfile) },
-	{ .name = "verbose",
-	  .letter = 'v',
-	  .type = OPTION_FLAG,
-	  .help = "Log more: negotiated values. Given twice, log "
-		  "details.",
-	  .set = fuse_option_verbose,
-	  .again = true },
-	{ .name = "quiet",
-	  .letter = 'q',
-	  .type = OPTION_FLAG,
-	  .help = "Log less: only warnings and errors. Given twice, log "
-		  "only errors.",
-	  .set = fuse_option_quiet,
-	  .again = true },
-	{ .name = "version",
-	  .type = OPTION_VERSION,
-	  .help = "Print the version and exit." },
-	{ .name = "help",
-	  .letter = 'h',
-	  .type = OPTION_HELP,
-	  .help = "Print a summary and exit." },
+	OPTION_ROW_PIDFILE(
+		fuse_options, .group = "The process",
+		.help = "Write the process ID to _FILE_ when mounted.",
+		.more = "*rdma-fuse* removes the file at the end. It keeps the file locked: a second program\n"
+			"that uses the same file does not start."),
+	OPTION_ROWS_LOG(fuse_options, "details"),
+	OPTION_ROWS_ABOUT,
 };
 
 static const struct option_table *const fuse_parts[] = {
@@ -420,6 +380,7 @@ enum option_verdict fuse_options_parse(int argc, char **argv,
 		.uid = getuid(),
 		.gid = getgid(),
 		.subtype = "rdma-block",
+		.log_level = LOG_NOTICE,
 	};
 	option_defaults(&fuse_option_table, ret);
 	option_defaults(&fuse_mount_table, ret);

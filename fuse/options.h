@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/log.h"
 #include "base/option.h"
 
 #define OPTIONS_MAX_WRITE_MIN (128u << 10)
@@ -19,7 +20,7 @@ struct fuse_options {
 	const char *pidfile; /* NULL: none */
 	bool foreground;
 	bool read_only;
-	int verbosity; /* levels above notice, may be negative */
+	enum log_level log_level;
 
 	unsigned int channels;	  /* 0: the default of srpi_options */
 	unsigned int queue_depth; /* per channel */

@@ -4,14 +4,13 @@
 #include "config.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/option_rows.h"
 
 static const struct option_row info_rows[] = {
-	{ .name = "json",
-	  .letter = 'j',
-	  .type = OPTION_FLAG,
-	  .help = "Print one JSON object, with the connection and an "
-		  "array of volumes. Sizes are in bytes.",
-	  OPTION_AT(info_options, json) },
+	OPTION_ROW_JSON(
+		info_options,
+		.help = "Print one JSON object, with the connection and an "
+			"array of volumes. Sizes are in bytes."),
 	{ .name = "timeout",
 	  .letter = 't',
 	  .type = OPTION_DURATION,
@@ -21,13 +20,7 @@ static const struct option_row info_rows[] = {
 	  .dflt = 5000,
 	  .help = "Give up connecting after this time.",
 	  OPTION_AT(info_options, timeout_ms) },
-	{ .name = "version",
-	  .type = OPTION_VERSION,
-	  .help = "Print the version and exit." },
-	{ .name = "help",
-	  .letter = 'h',
-	  .type = OPTION_HELP,
-	  .help = "Print a summary and exit." },
+	OPTION_ROWS_ABOUT,
 };
 
 const struct option_table info_option_table = {

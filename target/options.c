@@ -9,6 +9,7 @@
 #include "config.h"
 #include "base/list.h"
 #include "base/option.h"
+#include "base/option_rows.h"
 #include "base/reactor.h"
 #include "base/size.h"
 #include "target/port/watchdog.h"
@@ -112,26 +113,6 @@ static bool target_option_state_dir(void *options, const struct option_row *row,
 	if (!S_ISDIR(st.st_mode))
 		return error_refuse(e, "not a directory");
 	opt->state_dir = value;
-	return true;
-}
-
-static bool target_option_verbose(void *options, const struct option_row *row,
-				  const char *value, struct error *e)
-{
-	struct target_options *opt = options;
-
-	if (opt->log_level < LOG_DEBUG)
-		opt->log_level++;
-	return true;
-}
-
-static bool target_option_quiet(void *options, const struct option_row *row,
-				const char *value, struct error *e)
-{
-	struct target_options *opt = options;
-
-	if (opt->log_level > LOG_ERROR)
-		opt->log_level--;
 	return true;
 }
 
@@ -360,14 +341,11 @@ static const struct option_row target_rows[] = {
 		  "unfinished job.",
 	  .set = target_option_state_dir,
 	  OPTION_AT(target_options, state_dir) },
-	{ .name = "pidfile",
-	  .letter = 'P',
-	  .type = OPTION_PATH,
-	  .value = "FILE",
-	  .help = "Write the process ID to _FILE_ when ready.",
-	  .more = "*rdma-target* removes the file at the end, or empties it if *--user* may not remove it.\n"
-		  "It keeps the file locked: a second program that uses the same file does not start.",
-	  OPTION_AT(target_options, pidfile) },
+	OPTION_ROW_PIDFILE(
+		target_options,
+		.help = "Write the process ID to _FILE_ when ready.",
+		.more = "*rdma-target* removes the file at the end, or empties it if *--user* may not remove it.\n"
+			"It keeps the file locked: a second program that uses the same file does not start."),
 	{ .name = "user",
 	  .letter = 'u',
 	  .type = OPTION_USER,
@@ -382,22 +360,7 @@ static const struct option_row target_rows[] = {
 	  .help = "Do not install the system call filter.",
 	  .more = "The operations of the rings (io_uring) are not restricted either; see *RIGHTS*.",
 	  OPTION_AT(target_options, no_sandbox) },
-	{ .name = "verbose",
-	  .cmdline_only = true,
-	  .letter = 'v',
-	  .type = OPTION_FLAG,
-	  .help = "Log more: negotiated values. Given twice, log every "
-		  "request.",
-	  .set = target_option_verbose,
-	  .again = true },
-	{ .name = "quiet",
-	  .cmdline_only = true,
-	  .letter = 'q',
-	  .type = OPTION_FLAG,
-	  .help = "Log less: only warnings and errors. Given twice, log "
-		  "only errors.",
-	  .set = target_option_quiet,
-	  .again = true },
+	OPTION_ROWS_LOG(target_options, "every request"),
 	{ .name = "check-plugin",
 	  .cmdline_only = true,
 	  .type = OPTION_PATH,
@@ -408,13 +371,7 @@ static const struct option_row target_rows[] = {
 		  "the volume.",
 	  .more = "Prints a line for each promise, and exits with 1 when one is broken.",
 	  .set = target_option_check_plugin },
-	{ .name = "version",
-	  .type = OPTION_VERSION,
-	  .help = "Print the version and exit." },
-	{ .name = "help",
-	  .letter = 'h',
-	  .type = OPTION_HELP,
-	  .help = "Print a summary and exit." },
+	OPTION_ROWS_ABOUT,
 };
 
 static const struct option_table *const target_parts[] = {

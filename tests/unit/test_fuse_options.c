@@ -41,7 +41,7 @@ static void defaults(void **state)
 	assert_null(o.pidfile);
 	assert_false(o.foreground || o.read_only || o.allow_other ||
 		     o.default_permissions);
-	assert_int_equal(o.verbosity, 0);
+	assert_int_equal(o.log_level, LOG_NOTICE);
 }
 
 static void everything(void **state)
@@ -69,7 +69,7 @@ static void everything(void **state)
 	assert_int_equal(o.queue_depth, 32);
 	assert_int_equal(o.poll_us, 50);
 	assert_string_equal(o.pidfile, "/run/pid");
-	assert_int_equal(o.verbosity, 1);
+	assert_int_equal(o.log_level, LOG_INFO);
 }
 
 struct bad_row {

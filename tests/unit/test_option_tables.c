@@ -5,6 +5,7 @@
 
 #include "base/list.h"
 #include "base/reactor.h"
+#include "ctl/ctl_options.h"
 #include "fuse/options.h"
 #include "initiator/info_options.h"
 #include "target/options.h"
@@ -15,6 +16,7 @@ union any_options {
 	struct target_options target;
 	struct fuse_options fuse;
 	struct info_options info;
+	struct ctl_options ctl;
 	struct volume_spec volume;
 };
 
@@ -43,6 +45,13 @@ static bool begin_info(union any_options *o)
 	return info_options_parse(2, argv, &o->info) == OPTION_RUN;
 }
 
+/* Its only default is a text, which main() stores. */
+static bool begin_ctl(union any_options *o)
+{
+	o->ctl = (struct ctl_options){ 0 };
+	return true;
+}
+
 static bool begin_volume(union any_options *o)
 {
 	struct error e;
@@ -61,6 +70,7 @@ static const struct program {
 	{ "rdma-fuse", &fuse_option_table, begin_fuse },
 	{ "rdma-fuse -o", &fuse_mount_table, begin_fuse },
 	{ "rdma-info", &info_option_table, begin_info },
+	{ "rdma-ctl", &ctl_option_table, begin_ctl },
 };
 
 static void end(const struct program *p, union any_options *o)
@@ -160,6 +170,7 @@ static const struct {
 	const char *name;
 	const char *text;
 } texts[] = {
+	{ "control", CTL_CONTROL_DEFAULT },
 	{ "threads", "the number of processors, at most 4, and at most one "
 		     "thread for each 8M of *--buffers*" },
 	{ "poll-us", "200; with one processor 0" },
