@@ -32,7 +32,7 @@
 #include "initiator/srp_initiator.h"
 #include "base/error.h"
 #include "protocol/scsi_sense.h"
-#include "protocol/srp_uri.h"
+#include "transport/uri.h"
 
 struct ini_volume;
 

@@ -25,7 +25,7 @@
 #include "initiator/path.h"
 #include "protocol/scsi_mode.h"
 #include "protocol/scsi_vpd.h"
-#include "protocol/srp_uri.h"
+#include "transport/uri.h"
 
 #define INI_CHANNELS_MAX 16
 

@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "protocol/srp_uri.h"
-#include "target/port/port.h"
 #include "base/log.h"
 #include "base/option.h"
+#include "target/port/port.h"
+#include "transport/uri.h"
 
 #define OPTIONS_LISTENS_MAX 16
 

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "protocol/srp_uri.h"
+#include "transport/uri.h"
 
 /* In the order of preference, where a program may choose. */
 enum xp_kind {

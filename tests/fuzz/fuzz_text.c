@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "base/size.h"
-#include "protocol/srp_uri.h"
+#include "transport/uri.h"
 #include "tests/fuzz/fuzz.h"
 
 static bool is_terminated(const char *text, size_t size)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "protocol/srp_uri.h"
+#include "transport/uri.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

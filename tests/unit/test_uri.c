@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 
-#include "protocol/srp_uri.h"
+#include "transport/uri.h"
 #include "tests/lib/t_hex.h"
 #include "tests/lib/t_table.h"
 

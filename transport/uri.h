@@ -14,8 +14,8 @@
  *
  * Thread: any. Resolves nothing.
  */
-#ifndef PROTOCOL_SRP_URI_H
-#define PROTOCOL_SRP_URI_H
+#ifndef TRANSPORT_URI_H
+#define TRANSPORT_URI_H
 
 #include <stdbool.h>
 #include <stddef.h>
