@@ -37,11 +37,11 @@
 struct ini_volume;
 
 /* "[IPv6%scope]:65535" */
-#define INI_PATH_TEXT_SIZE (SRP_URI_HOST_SIZE + 10)
+#define INI_PATH_TEXT_SIZE (XP_URI_HOST_SIZE + 10)
 
 struct ini_path {
 	enum srpi_path_state state;
-	char host[SRP_URI_HOST_SIZE];
+	char host[XP_URI_HOST_SIZE];
 	char text[INI_PATH_TEXT_SIZE]; /* "10.0.0.1:5555" */
 	struct addrinfo *addrs;	       /* of the host */
 	struct addrinfo *addr;	       /* that is being tried, then used */
@@ -51,7 +51,7 @@ struct ini_path {
 };
 
 struct ini_paths {
-	struct ini_path all[SRP_URI_ADDRESSES_MAX];
+	struct ini_path all[XP_URI_ADDRESSES_MAX];
 	unsigned int cnt;
 	unsigned int now;   /* index of the present one */
 	unsigned int home;  /* of that which was RUNNING last */

@@ -72,7 +72,7 @@ void srpi_close(struct srpi_session *s, void (*closed)(void *arg), void *arg)
 static void choose_transport(struct srpi_session *s)
 {
 	s->kind = xp_kind_of_uri(s->uri.transport);
-	if (s->uri.transport == SRP_URI_AUTO && !xp_present(s->kind)) {
+	if (s->uri.transport == XP_URI_AUTO && !xp_present(s->kind)) {
 		s->kind++;
 		snprintf(s->why, sizeof(s->why),
 			 "this machine has no RDMA device");
@@ -104,10 +104,10 @@ static void ini_session_start(struct reactor_msg *msg)
 		ini_connect_begin(s);
 }
 
-static int parse_uri(const char *text, struct srp_uri *ret, struct error *e)
+static int parse_uri(const char *text, struct xp_uri *ret, struct error *e)
 {
-	char msg[SRP_URI_MSG_SIZE];
-	int err = srp_uri_parse(text, ret, msg, sizeof(msg));
+	char msg[XP_URI_MSG_SIZE];
+	int err = xp_uri_parse(text, ret, msg, sizeof(msg));
 
 	if (err)
 		return error_set(e, err, "bad address '%s': %s", text, msg);
@@ -119,7 +119,7 @@ int srpi_uri_parse(const char *text, struct srpi_uri *ret_uri,
 {
 	struct srpi_uri uri = { 0 };
 	struct error why;
-	struct srp_uri u;
+	struct xp_uri u;
 
 	if (parse_uri(text, &u, &why))
 		return ini_error_give(e, &why);
@@ -136,10 +136,10 @@ int srpi_uri_parse(const char *text, struct srpi_uri *ret_uri,
 int srpi_uri_address(const char *text, unsigned int n, char ret_host[256],
 		     uint16_t *ret_port)
 {
-	struct srp_uri u;
-	char msg[SRP_URI_MSG_SIZE];
+	struct xp_uri u;
+	char msg[XP_URI_MSG_SIZE];
 
-	if (srp_uri_parse(text, &u, msg, sizeof(msg)) || n > u.more_cnt)
+	if (xp_uri_parse(text, &u, msg, sizeof(msg)) || n > u.more_cnt)
 		return -ENOENT;
 	memcpy(ret_host, n ? u.more[n - 1].host : u.host, sizeof(u.host));
 	*ret_port = n ? u.more[n - 1].port : u.port;

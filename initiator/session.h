@@ -179,7 +179,7 @@ struct ini_connection {
 struct srpi_session {
 	struct srpi_ctx *ctx;
 	enum srpi_state state;
-	struct srp_uri uri;
+	struct xp_uri uri;
 	struct srpi_options options;
 	struct srp_port_id initiator;
 

@@ -15,7 +15,7 @@
 /* A numeric host with its scope. */
 #define HOST_SIZE      80
 #define ADDR_TEXT_SIZE (HOST_SIZE + 16)
-#define PEER_TEXT_SIZE (SRP_URI_HOST_SIZE + ADDR_TEXT_SIZE + 3)
+#define PEER_TEXT_SIZE (XP_URI_HOST_SIZE + ADDR_TEXT_SIZE + 3)
 #define WAY_TEXT_SIZE  (ADDR_TEXT_SIZE + 24)
 
 /* "10.0.0.1:5555", "[fe80::1%eth0]:5555" */

@@ -181,16 +181,16 @@ static int listen_auto(struct listener *l, const struct listen_point *at,
 	return 0;
 }
 
-static int listen_one(struct listener *l, enum srp_uri_transport transport,
+static int listen_one(struct listener *l, enum xp_uri_transport transport,
 		      const struct listen_point *at)
 {
 	enum xp_kind kind = xp_kind_of_uri(transport);
 
-	return transport == SRP_URI_AUTO ? listen_auto(l, at, kind)
-					 : listen_at(l, kind, at);
+	return transport == XP_URI_AUTO ? listen_auto(l, at, kind)
+					: listen_at(l, kind, at);
 }
 
-static int listen_uri(struct listener *l, const struct srp_uri *uri)
+static int listen_uri(struct listener *l, const struct xp_uri *uri)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
 				  .ai_flags = AI_PASSIVE };
@@ -223,7 +223,7 @@ static struct listen_point any_ipv6(void)
 	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&at.addr;
 
 	sin6->sin6_family = AF_INET6;
-	sin6->sin6_port = htons(SRP_URI_PORT);
+	sin6->sin6_port = htons(XP_URI_PORT);
 	return at;
 }
 
@@ -233,7 +233,7 @@ static struct listen_point ipv4(uint32_t addr)
 	struct sockaddr_in *sin = (struct sockaddr_in *)&at.addr;
 
 	sin->sin_family = AF_INET;
-	sin->sin_port = htons(SRP_URI_PORT);
+	sin->sin_port = htons(XP_URI_PORT);
 	sin->sin_addr.s_addr = htonl(addr);
 	return at;
 }
@@ -263,7 +263,7 @@ static bool has_ipv6(void)
  * comes. */
 static int listen_default(struct listener *l)
 {
-	enum xp_kind kind = xp_kind_of_uri(SRP_URI_AUTO);
+	enum xp_kind kind = xp_kind_of_uri(XP_URI_AUTO);
 	struct listen_point at = ipv4(INADDR_LOOPBACK);
 	struct listen_point any = has_ipv6() ? any_ipv6() : ipv4(INADDR_ANY);
 	int err;

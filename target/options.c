@@ -72,12 +72,12 @@ static bool target_option_listen(void *options, const struct option_row *row,
 				 const char *value, struct error *e)
 {
 	struct target_options *opt = options;
-	struct srp_uri *uri = &opt->listens[opt->listen_cnt];
-	char msg[SRP_URI_MSG_SIZE];
+	struct xp_uri *uri = &opt->listens[opt->listen_cnt];
+	char msg[XP_URI_MSG_SIZE];
 
 	if (opt->listen_cnt == OPTIONS_LISTENS_MAX)
 		return error_refuse(e, "more than 16 addresses");
-	if (srp_uri_parse(value, uri, msg, sizeof(msg)))
+	if (xp_uri_parse(value, uri, msg, sizeof(msg)))
 		return error_refuse(e, "%s", msg);
 	if (uri->volume[0] || uri->has_target || uri->has_initiator ||
 	    uri->more_cnt)

@@ -28,7 +28,7 @@
 	(OPTIONS_BUFFERS_DEFAULT / OPTIONS_BUFFERS_THREAD)
 
 struct target_options {
-	struct srp_uri listens[OPTIONS_LISTENS_MAX];
+	struct xp_uri listens[OPTIONS_LISTENS_MAX];
 	const char *listen_texts[OPTIONS_LISTENS_MAX]; /* as given; borrowed */
 	unsigned int listen_cnt;		       /* 0: the default */
 	struct volume_spec *backings;

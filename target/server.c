@@ -725,7 +725,7 @@ static int start_threads(struct server *s, struct error *e)
 
 static uint16_t first_port(const struct target_options *opt)
 {
-	return opt->listen_cnt ? opt->listens[0].port : SRP_URI_PORT;
+	return opt->listen_cnt ? opt->listens[0].port : XP_URI_PORT;
 }
 
 static void init_port(struct server *s)

@@ -13,7 +13,7 @@ static const struct {
 } kinds[XP_KINDS] = {
 	[XP_VERBS] = { "RDMA (verbs)",
 		       "srp+rdma",
-		       { .uri = SRP_URI_RDMA,
+		       { .uri = XP_URI_RDMA,
 			 .fabric = "RDMA",
 			 .needs_device = true,
 			 .ib_srp = true,
@@ -21,7 +21,7 @@ static const struct {
 			 .show_listeners = "rdma resource show cm_id" } },
 	[XP_TCP] = { "TCP",
 		     "srp+tcp",
-		     { .uri = SRP_URI_TCP,
+		     { .uri = XP_URI_TCP,
 		       .fabric = "TCP",
 		       .fast_channels = 1,
 		       .show_listeners = "ss -tlp" } },
@@ -42,7 +42,7 @@ const struct xp_traits *xp_kind_traits(enum xp_kind kind)
 	return &kinds[kind].traits;
 }
 
-enum xp_kind xp_kind_of_uri(enum srp_uri_transport uri)
+enum xp_kind xp_kind_of_uri(enum xp_uri_transport uri)
 {
 	for (unsigned int k = 0; k < XP_KINDS; k++)
 		if (kinds[k].traits.uri == uri)

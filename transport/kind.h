@@ -23,8 +23,8 @@ const char *xp_kind_name(enum xp_kind kind);
 const char *xp_kind_scheme(enum xp_kind kind);
 
 struct xp_traits {
-	enum srp_uri_transport uri; /* what forces it; not SRP_URI_AUTO */
-	const char *fabric;	    /* "RDMA", "TCP" */
+	enum xp_uri_transport uri; /* what forces it; not XP_URI_AUTO */
+	const char *fabric;	   /* "RDMA", "TCP" */
 	/* It runs on RDMA devices: without one nothing is reached. Registered
 	 * memory counts for RLIMIT_MEMLOCK. */
 	bool needs_device;
@@ -38,7 +38,7 @@ struct xp_traits {
 
 const struct xp_traits *xp_kind_traits(enum xp_kind kind);
 
-/* The transport that a URI asks for; SRP_URI_AUTO: the first one. */
-enum xp_kind xp_kind_of_uri(enum srp_uri_transport uri);
+/* The transport that a URI asks for; XP_URI_AUTO: the first one. */
+enum xp_kind xp_kind_of_uri(enum xp_uri_transport uri);
 
 #endif

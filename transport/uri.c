@@ -11,7 +11,7 @@
 #include "protocol/hex.h"
 
 /* A piece of the text. */
-struct span {
+struct uri_span {
 	const char *p;
 	size_t len;
 };
@@ -20,9 +20,9 @@ struct span {
 #define SPAN_SHOWN  64
 #define SPAN_ARG(s) ((s).len < SPAN_SHOWN ? (int)(s).len : SPAN_SHOWN), (s).p
 
-struct parser {
-	struct srp_uri uri;
-	struct srp_uri_address address; /* the one that is being parsed */
+struct uri_parser {
+	struct xp_uri uri;
+	struct xp_uri_address address; /* the one that is being parsed */
 	bool has_ext;
 	bool has_guid;
 	uint64_t ext;
@@ -31,8 +31,8 @@ struct parser {
 	size_t msg_size;
 };
 
-__attribute__((format(printf, 2, 3))) static int fail(struct parser *ps,
-						      const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static int
+uri_refuse(struct uri_parser *ps, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -43,9 +43,9 @@ __attribute__((format(printf, 2, 3))) static int fail(struct parser *ps,
 }
 
 /* Cuts @s at the first of @stops; the rest begins with that character. */
-static struct span uri_cut(struct span *s, const char *stops)
+static struct uri_span uri_cut(struct uri_span *s, const char *stops)
 {
-	struct span head = *s;
+	struct uri_span head = *s;
 	size_t n = 0;
 
 	while (n < s->len && !strchr(stops, s->p[n]))
@@ -56,98 +56,102 @@ static struct span uri_cut(struct span *s, const char *stops)
 	return head;
 }
 
-static bool span_is(struct span s, const char *text)
+static bool uri_span_is(struct uri_span s, const char *text)
 {
 	return s.len == strlen(text) && !strncasecmp(s.p, text, s.len);
 }
 
-static bool is_digit(char c)
+static bool uri_is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
 /* RFC 3986, unreserved; without the locale of isalnum(). */
-static bool is_unreserved(char c)
+static bool uri_is_unreserved(char c)
 {
-	return is_digit(c) || (c >= 'a' && c <= 'z') ||
+	return uri_is_digit(c) || (c >= 'a' && c <= 'z') ||
 	       (c >= 'A' && c <= 'Z') || c == '-' || c == '.' || c == '_' ||
 	       c == '~';
 }
 
 /* Takes "SCHEME://" off @text, when it begins with one. */
-static int parse_scheme(struct parser *ps, const char **text)
+static int uri_parse_scheme(struct uri_parser *ps, const char **text)
 {
 	static const char *const schemes[] = {
-		[SRP_URI_AUTO] = "srp",
-		[SRP_URI_RDMA] = "srp+rdma",
-		[SRP_URI_TCP] = "srp+tcp",
+		[XP_URI_AUTO] = "srp",
+		[XP_URI_RDMA] = "srp+rdma",
+		[XP_URI_TCP] = "srp+tcp",
 	};
-	struct span s = { *text, strcspn(*text, ":/?[") };
+	struct uri_span s = { *text, strcspn(*text, ":/?[") };
 
 	if (strncmp(s.p + s.len, "://", 3) != 0)
 		return 0;
-	for (int i = SRP_URI_AUTO; i <= SRP_URI_TCP; i++) {
-		if (span_is(s, schemes[i])) {
-			ps->uri.transport = (enum srp_uri_transport)i;
+	for (int i = XP_URI_AUTO; i <= XP_URI_TCP; i++) {
+		if (uri_span_is(s, schemes[i])) {
+			ps->uri.transport = (enum xp_uri_transport)i;
 			*text += s.len + 3;
 			return 0;
 		}
 	}
-	return fail(ps, "scheme '%.*s' is not srp, srp+rdma or srp+tcp",
-		    SPAN_ARG(s));
+	return uri_refuse(ps, "scheme '%.*s' is not srp, srp+rdma or srp+tcp",
+			  SPAN_ARG(s));
 }
 
-static int copy_host(struct parser *ps, struct span s)
+static int uri_copy_host(struct uri_parser *ps, struct uri_span s)
 {
 	if (!s.len)
-		return fail(ps, "no host is named");
+		return uri_refuse(ps, "no host is named");
 	if (s.len >= sizeof(ps->address.host))
-		return fail(ps, "host '%.*s...' is longer than %zu characters",
-			    SPAN_ARG(s), sizeof(ps->address.host) - 1);
+		return uri_refuse(
+			ps, "host '%.*s...' is longer than %zu characters",
+			SPAN_ARG(s), sizeof(ps->address.host) - 1);
 	memcpy(ps->address.host, s.p, s.len);
 	ps->address.host[s.len] = '\0';
 	return 0;
 }
 
 /* A name, or an IPv4 address. */
-static int parse_name(struct parser *ps, struct span s)
+static int uri_parse_name(struct uri_parser *ps, struct uri_span s)
 {
 	struct in_addr addr;
 	bool numeric = true;
 
-	if (copy_host(ps, s))
+	if (uri_copy_host(ps, s))
 		return -EINVAL;
 	for (size_t i = 0; i < s.len; i++) {
-		if (!is_unreserved(s.p[i]) || s.p[i] == '~')
-			return fail(ps, "host '%.*s' is not a name or address",
-				    SPAN_ARG(s));
-		numeric &= is_digit(s.p[i]) || s.p[i] == '.';
+		if (!uri_is_unreserved(s.p[i]) || s.p[i] == '~')
+			return uri_refuse(
+				ps, "host '%.*s' is not a name or address",
+				SPAN_ARG(s));
+		numeric &= uri_is_digit(s.p[i]) || s.p[i] == '.';
 	}
 	/* Else the resolver would take "10.1" and "010.0.0.1" in its way. */
 	if (numeric && inet_pton(AF_INET, ps->address.host, &addr) != 1)
-		return fail(ps, "'%.*s' is not an IPv4 address", SPAN_ARG(s));
+		return uri_refuse(ps, "'%.*s' is not an IPv4 address",
+				  SPAN_ARG(s));
 	return 0;
 }
 
-static bool scope_ok(struct span s)
+static bool uri_is_scope(struct uri_span s)
 {
 	for (size_t i = 0; i < s.len; i++)
-		if (!is_unreserved(s.p[i]))
+		if (!uri_is_unreserved(s.p[i]))
 			return false;
 	return s.len > 0;
 }
 
 /* ADDRESS[%SCOPE], what stood in brackets. */
-static int uri_parse_ipv6(struct parser *ps, struct span s)
+static int uri_parse_ipv6(struct uri_parser *ps, struct uri_span s)
 {
-	struct span scope = s;
-	struct span addr = uri_cut(&scope, "%");
+	struct uri_span scope = s;
+	struct uri_span addr = uri_cut(&scope, "%");
 	struct in6_addr in6;
 
-	if (copy_host(ps, addr))
+	if (uri_copy_host(ps, addr))
 		return -EINVAL;
 	if (inet_pton(AF_INET6, ps->address.host, &in6) != 1)
-		return fail(ps, "'%.*s' is not an IPv6 address", SPAN_ARG(s));
+		return uri_refuse(ps, "'%.*s' is not an IPv6 address",
+				  SPAN_ARG(s));
 	if (!scope.len)
 		return 0;
 	scope.p++;
@@ -157,10 +161,10 @@ static int uri_parse_ipv6(struct parser *ps, struct span s)
 		scope.p += 2;
 		scope.len -= 2;
 	}
-	if (!scope_ok(scope) ||
+	if (!uri_is_scope(scope) ||
 	    scope.len >= sizeof(ps->address.host) - addr.len - 1)
-		return fail(ps, "'%.*s' is not an interface in '%.*s'",
-			    SPAN_ARG(scope), SPAN_ARG(s));
+		return uri_refuse(ps, "'%.*s' is not an interface in '%.*s'",
+				  SPAN_ARG(scope), SPAN_ARG(s));
 	ps->address.host[addr.len] = '%';
 	memcpy(ps->address.host + addr.len + 1, scope.p, scope.len);
 	ps->address.host[addr.len + 1 + scope.len] = '\0';
@@ -168,66 +172,67 @@ static int uri_parse_ipv6(struct parser *ps, struct span s)
 }
 
 /* ":PORT" or nothing. */
-static int parse_port(struct parser *ps, struct span s)
+static int uri_parse_port(struct uri_parser *ps, struct uri_span s)
 {
 	uint32_t port = 0;
 
-	ps->address.port = SRP_URI_PORT;
+	ps->address.port = XP_URI_PORT;
 	if (!s.len)
 		return 0;
 	if (s.p[0] != ':')
-		return fail(ps, "'%.*s' after the address is not a port",
-			    SPAN_ARG(s));
+		return uri_refuse(ps, "'%.*s' after the address is not a port",
+				  SPAN_ARG(s));
 	s.p++;
 	s.len--;
 	if (!s.len)
-		return fail(ps, "no port behind ':'");
+		return uri_refuse(ps, "no port behind ':'");
 	for (size_t i = 0; i < s.len && port <= UINT16_MAX; i++) {
-		if (!is_digit(s.p[i]))
-			return fail(ps, "port '%.*s' is not a number",
-				    SPAN_ARG(s));
+		if (!uri_is_digit(s.p[i]))
+			return uri_refuse(ps, "port '%.*s' is not a number",
+					  SPAN_ARG(s));
 		port = 10 * port + (uint32_t)(s.p[i] - '0');
 	}
 	if (!port || port > UINT16_MAX)
-		return fail(ps, "port '%.*s' is not between 1 and 65535",
-			    SPAN_ARG(s));
+		return uri_refuse(ps, "port '%.*s' is not between 1 and 65535",
+				  SPAN_ARG(s));
 	ps->address.port = (uint16_t)port;
 	return 0;
 }
 
-static bool same_address(const struct srp_uri_address *a, const char *host,
-			 uint16_t port)
+static bool uri_same_address(const struct xp_uri_address *a, const char *host,
+			     uint16_t port)
 {
 	return a->port == port && !strcasecmp(a->host, host);
 }
 
 /* Takes over what was parsed; @s is its text. */
-static int add_address(struct parser *ps, struct span s)
+static int uri_add_address(struct uri_parser *ps, struct uri_span s)
 {
-	struct srp_uri *uri = &ps->uri;
-	bool known = same_address(&ps->address, uri->host, uri->port);
+	struct xp_uri *uri = &ps->uri;
+	bool known = uri_same_address(&ps->address, uri->host, uri->port);
 
 	for (unsigned int i = 0; i < uri->more_cnt; i++)
-		known |= same_address(&ps->address, uri->more[i].host,
-				      uri->more[i].port);
+		known |= uri_same_address(&ps->address, uri->more[i].host,
+					  uri->more[i].port);
 	if (known)
-		return fail(ps, "address '%.*s' is given twice", SPAN_ARG(s));
+		return uri_refuse(ps, "address '%.*s' is given twice",
+				  SPAN_ARG(s));
 	if (!uri->host[0]) {
 		memcpy(uri->host, ps->address.host, sizeof(uri->host));
 		uri->port = ps->address.port;
 		return 0;
 	}
-	if (uri->more_cnt == SRP_URI_ADDRESSES_MAX - 1)
-		return fail(ps, "more than %d addresses",
-			    SRP_URI_ADDRESSES_MAX);
+	if (uri->more_cnt == XP_URI_ADDRESSES_MAX - 1)
+		return uri_refuse(ps, "more than %d addresses",
+				  XP_URI_ADDRESSES_MAX);
 	uri->more[uri->more_cnt++] = ps->address;
 	return 0;
 }
 
-static int parse_address(struct parser *ps, struct span s)
+static int uri_parse_address(struct uri_parser *ps, struct uri_span s)
 {
-	const struct span text = s;
-	struct span host;
+	const struct uri_span text = s;
+	struct uri_span host;
 	int err;
 
 	memset(&ps->address, 0, sizeof(ps->address));
@@ -236,28 +241,30 @@ static int parse_address(struct parser *ps, struct span s)
 		s.len--;
 		host = uri_cut(&s, "]");
 		if (!s.len)
-			return fail(ps, "'[%.*s' lacks its closing bracket",
-				    SPAN_ARG(host));
+			return uri_refuse(ps,
+					  "'[%.*s' lacks its closing bracket",
+					  SPAN_ARG(host));
 		s.p++;
 		s.len--;
 		err = uri_parse_ipv6(ps, host);
 	} else {
 		host = uri_cut(&s, ":");
 		if (s.len && memchr(s.p + 1, ':', s.len - 1))
-			return fail(ps, "IPv6 address '%.*s' needs brackets",
-				    SPAN_ARG(text));
-		err = parse_name(ps, host);
+			return uri_refuse(ps,
+					  "IPv6 address '%.*s' needs brackets",
+					  SPAN_ARG(text));
+		err = uri_parse_name(ps, host);
 	}
 	if (!err)
-		err = parse_port(ps, s);
-	return err ? err : add_address(ps, text);
+		err = uri_parse_port(ps, s);
+	return err ? err : uri_add_address(ps, text);
 }
 
 /* Addresses with commas between them. */
-static int parse_authority(struct parser *ps, struct span s)
+static int uri_parse_authority(struct uri_parser *ps, struct uri_span s)
 {
 	for (;;) {
-		if (parse_address(ps, uri_cut(&s, ",")))
+		if (uri_parse_address(ps, uri_cut(&s, ",")))
 			return -EINVAL;
 		if (!s.len)
 			return 0;
@@ -267,7 +274,7 @@ static int parse_authority(struct parser *ps, struct span s)
 }
 
 /* One character, percent-decoded, off @s; -1 when the encoding is broken. */
-static int take_char(struct span *s)
+static int uri_take_char(struct uri_span *s)
 {
 	int c = (unsigned char)s->p[0];
 	size_t n = 1;
@@ -287,38 +294,41 @@ static int take_char(struct span *s)
 }
 
 /* The volume's name becomes a file name: no slash, no NUL. */
-static int parse_volume(struct parser *ps, struct span s)
+static int uri_parse_volume(struct uri_parser *ps, struct uri_span s)
 {
-	const struct span whole = s;
+	const struct uri_span whole = s;
 	size_t n = 0;
 
 	while (s.len) {
-		int c = take_char(&s);
+		int c = uri_take_char(&s);
 
 		if (c < 0)
-			return fail(ps, "volume '%.*s' has a broken %% code",
-				    SPAN_ARG(whole));
+			return uri_refuse(ps,
+					  "volume '%.*s' has a broken %% code",
+					  SPAN_ARG(whole));
 		if (!c || c == '/')
-			return fail(ps, "volume '%.*s' has a %s in its name",
-				    SPAN_ARG(whole), c ? "slash" : "zero byte");
+			return uri_refuse(
+				ps, "volume '%.*s' has a %s in its name",
+				SPAN_ARG(whole), c ? "slash" : "zero byte");
 		if (n + 1 == sizeof(ps->uri.volume))
-			return fail(ps,
-				    "volume '%.*s...' is longer than %zu bytes",
-				    SPAN_ARG(whole), n);
+			return uri_refuse(
+				ps, "volume '%.*s...' is longer than %zu bytes",
+				SPAN_ARG(whole), n);
 		ps->uri.volume[n++] = (char)c;
 	}
 	ps->uri.volume[n] = '\0';
 	return 0;
 }
 
-static int parse_hex64(struct parser *ps, struct span key, struct span value,
-		       bool *has, uint64_t *ret)
+static int uri_parse_hex64(struct uri_parser *ps, struct uri_span key,
+			   struct uri_span value, bool *has, uint64_t *ret)
 {
-	struct span s = value;
+	struct uri_span s = value;
 	uint64_t v = 0;
 
 	if (*has)
-		return fail(ps, "option '%.*s' is given twice", SPAN_ARG(key));
+		return uri_refuse(ps, "option '%.*s' is given twice",
+				  SPAN_ARG(key));
 	if (s.len > 2 && !strncasecmp(s.p, "0x", 2)) {
 		s.p += 2;
 		s.len -= 2;
@@ -327,8 +337,9 @@ static int parse_hex64(struct parser *ps, struct span key, struct span value,
 		if (hex_digit(s.p[i]) < 0)
 			s.len = 0;
 	if (s.len < 1 || s.len > 16)
-		return fail(ps, "%.*s '%.*s' is not 1 to 16 hexadecimal digits",
-			    SPAN_ARG(key), SPAN_ARG(value));
+		return uri_refuse(
+			ps, "%.*s '%.*s' is not 1 to 16 hexadecimal digits",
+			SPAN_ARG(key), SPAN_ARG(value));
 	for (size_t i = 0; i < s.len; i++)
 		v = v << 4 | (uint64_t)hex_digit(s.p[i]);
 	*has = true;
@@ -336,42 +347,46 @@ static int parse_hex64(struct parser *ps, struct span key, struct span value,
 	return 0;
 }
 
-static int parse_initiator(struct parser *ps, struct span value)
+static int uri_parse_initiator(struct uri_parser *ps, struct uri_span value)
 {
 	char text[SRP_PORT_ID_TEXT_SIZE] = "";
 
 	if (ps->uri.has_initiator)
-		return fail(ps, "option 'initiator' is given twice");
+		return uri_refuse(ps, "option 'initiator' is given twice");
 	if (value.len < sizeof(text))
 		memcpy(text, value.p, value.len);
 	if (srp_port_id_parse(text, &ps->uri.initiator))
-		return fail(ps, "initiator '%.*s' is not 32 hexadecimal digits",
-			    SPAN_ARG(value));
+		return uri_refuse(
+			ps, "initiator '%.*s' is not 32 hexadecimal digits",
+			SPAN_ARG(value));
 	ps->uri.has_initiator = true;
 	return 0;
 }
 
-static int uri_parse_option(struct parser *ps, struct span s)
+static int uri_parse_option(struct uri_parser *ps, struct uri_span s)
 {
-	struct span value = s;
-	struct span key = uri_cut(&value, "=");
+	struct uri_span value = s;
+	struct uri_span key = uri_cut(&value, "=");
 
 	if (!value.len)
-		return fail(ps, "option '%.*s' has no value", SPAN_ARG(key));
+		return uri_refuse(ps, "option '%.*s' has no value",
+				  SPAN_ARG(key));
 	value.p++;
 	value.len--;
-	if (span_is(key, "id_ext"))
-		return parse_hex64(ps, key, value, &ps->has_ext, &ps->ext);
-	if (span_is(key, "ioc_guid"))
-		return parse_hex64(ps, key, value, &ps->has_guid, &ps->guid);
-	if (span_is(key, "initiator"))
-		return parse_initiator(ps, value);
-	return fail(ps, "option '%.*s' is not id_ext, ioc_guid or initiator",
-		    SPAN_ARG(key));
+	if (uri_span_is(key, "id_ext"))
+		return uri_parse_hex64(ps, key, value, &ps->has_ext, &ps->ext);
+	if (uri_span_is(key, "ioc_guid"))
+		return uri_parse_hex64(ps, key, value, &ps->has_guid,
+				       &ps->guid);
+	if (uri_span_is(key, "initiator"))
+		return uri_parse_initiator(ps, value);
+	return uri_refuse(ps,
+			  "option '%.*s' is not id_ext, ioc_guid or initiator",
+			  SPAN_ARG(key));
 }
 
 /* @s: what follows the question mark */
-static int parse_query(struct parser *ps, struct span s)
+static int uri_parse_query(struct uri_parser *ps, struct uri_span s)
 {
 	while (s.len) {
 		int err = uri_parse_option(ps, uri_cut(&s, "&"));
@@ -379,7 +394,8 @@ static int parse_query(struct parser *ps, struct span s)
 		if (err)
 			return err;
 		if (s.len == 1)
-			return fail(ps, "'&' is not followed by an option");
+			return uri_refuse(ps,
+					  "'&' is not followed by an option");
 		if (s.len) {
 			s.p++;
 			s.len--;
@@ -395,61 +411,61 @@ static int parse_query(struct parser *ps, struct span s)
 }
 
 /* All that follows the scheme. */
-static int parse_rest(struct parser *ps, const char *text)
+static int uri_parse_rest(struct uri_parser *ps, const char *text)
 {
-	struct span s = { text, strlen(text) };
-	struct span part;
+	struct uri_span s = { text, strlen(text) };
+	struct uri_span part;
 
 	part = uri_cut(&s, "/?");
-	if (parse_authority(ps, part))
+	if (uri_parse_authority(ps, part))
 		return -EINVAL;
 	part = uri_cut(&s, "?");
 	if (part.len) {
 		part.p++;
 		part.len--;
 	}
-	if (parse_volume(ps, part))
+	if (uri_parse_volume(ps, part))
 		return -EINVAL;
 	if (!s.len)
 		return 0;
 	s.p++;
 	s.len--;
-	return parse_query(ps, s);
+	return uri_parse_query(ps, s);
 }
 
-int srp_uri_parse(const char *text, struct srp_uri *ret, char *msg,
-		  size_t msg_size)
+int xp_uri_parse(const char *text, struct xp_uri *ret, char *msg,
+		 size_t msg_size)
 {
-	struct parser ps = { .msg = msg, .msg_size = msg_size };
+	struct uri_parser ps = { .msg = msg, .msg_size = msg_size };
 
-	if (parse_scheme(&ps, &text) || parse_rest(&ps, text))
+	if (uri_parse_scheme(&ps, &text) || uri_parse_rest(&ps, text))
 		return -EINVAL;
 	*ret = ps.uri;
 	return 0;
 }
 
 /* Text that grows to the end of a buffer and no further. */
-struct out {
+struct uri_out {
 	char *buf;
 	size_t size;
 	size_t len; /* what it would have been, too */
 };
 
-static void put_char(struct out *o, char c)
+static void uri_put_char(struct uri_out *o, char c)
 {
 	if (o->len < o->size)
 		o->buf[o->len] = c;
 	o->len++;
 }
 
-static void uri_put_text(struct out *o, const char *text)
+static void uri_put_text(struct uri_out *o, const char *text)
 {
 	while (*text)
-		put_char(o, *text++);
+		uri_put_char(o, *text++);
 }
 
-__attribute__((format(printf, 2, 3))) static void put(struct out *o,
-						      const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void
+uri_print(struct uri_out *o, const char *fmt, ...)
 {
 	char text[64];
 	va_list ap;
@@ -460,69 +476,69 @@ __attribute__((format(printf, 2, 3))) static void put(struct out *o,
 	uri_put_text(o, text);
 }
 
-static void put_host(struct out *o, const char *host)
+static void uri_put_host(struct uri_out *o, const char *host)
 {
 	if (!strchr(host, ':')) {
 		uri_put_text(o, host);
 		return;
 	}
-	put_char(o, '[');
+	uri_put_char(o, '[');
 	for (; *host; host++) {
-		put_char(o, *host);
+		uri_put_char(o, *host);
 		/* A scope that begins with 25 would be taken for %25. */
 		if (*host == '%' && !strncmp(host + 1, "25", 2))
 			uri_put_text(o, "25");
 	}
-	put_char(o, ']');
+	uri_put_char(o, ']');
 }
 
-static void put_volume(struct out *o, const char *name)
+static void uri_put_volume(struct uri_out *o, const char *name)
 {
 	if (!*name)
 		return;
-	put_char(o, '/');
+	uri_put_char(o, '/');
 	for (; *name; name++) {
-		if (is_unreserved(*name))
-			put_char(o, *name);
+		if (uri_is_unreserved(*name))
+			uri_put_char(o, *name);
 		else
-			put(o, "%%%02X", (unsigned char)*name);
+			uri_print(o, "%%%02X", (unsigned char)*name);
 	}
 }
 
-static void put_options(struct out *o, const struct srp_uri *uri)
+static void uri_put_options(struct uri_out *o, const struct xp_uri *uri)
 {
 	char text[SRP_PORT_ID_TEXT_SIZE];
 
 	if (uri->has_target)
-		put(o, "?id_ext=%016llx&ioc_guid=%016llx",
-		    (unsigned long long)srp_port_id_ext(&uri->target),
-		    (unsigned long long)srp_port_id_guid(&uri->target));
+		uri_print(o, "?id_ext=%016llx&ioc_guid=%016llx",
+			  (unsigned long long)srp_port_id_ext(&uri->target),
+			  (unsigned long long)srp_port_id_guid(&uri->target));
 	if (uri->has_initiator) {
-		put_char(o, uri->has_target ? '&' : '?');
-		put(o, "initiator=%s",
-		    srp_port_id_format(&uri->initiator, text));
+		uri_put_char(o, uri->has_target ? '&' : '?');
+		uri_print(o, "initiator=%s",
+			  srp_port_id_format(&uri->initiator, text));
 	}
 }
 
-int srp_uri_format(const struct srp_uri *uri, char *buf, size_t size)
+int xp_uri_format(const struct xp_uri *uri, char *buf, size_t size)
 {
 	static const char *const prefixes[] = {
-		[SRP_URI_AUTO] = "srp://",
-		[SRP_URI_RDMA] = "srp+rdma://",
-		[SRP_URI_TCP] = "srp+tcp://",
+		[XP_URI_AUTO] = "srp://",
+		[XP_URI_RDMA] = "srp+rdma://",
+		[XP_URI_TCP] = "srp+tcp://",
 	};
-	struct out o = { .buf = buf, .size = size };
+	struct uri_out o = { .buf = buf, .size = size };
 
 	uri_put_text(&o, prefixes[uri->transport]);
-	put_host(&o, uri->host);
-	put(&o, ":%u", uri->port);
+	uri_put_host(&o, uri->host);
+	uri_print(&o, ":%u", uri->port);
 	for (unsigned int i = 0; i < uri->more_cnt; i++) {
-		put_char(&o, ',');
-		put_host(&o, uri->more[i].host);
-		put(&o, ":%u", uri->more[i].port);
+		uri_put_char(&o, ',');
+		uri_put_host(&o, uri->more[i].host);
+		uri_print(&o, ":%u", uri->more[i].port);
 	}
-	put_volume(&o, uri->volume);
-	put_options(&o, uri);
-	put_char(&o, '\0');
+	uri_put_volume(&o, uri->volume);
+	uri_put_options(&o, uri);
+	uri_put_char(&o, '\0');
 	return o.len <= size ? (int)(o.len - 1) : -ENOSPC;
 }

@@ -23,31 +23,31 @@
 
 #include "protocol/srp_login.h"
 
-#define SRP_URI_PORT	  5555 /* SRP has no assigned number; blktests' own */
-#define SRP_URI_HOST_SIZE 256
-#define SRP_URI_TEXT_SIZE 3328 /* holds every formatted srp_uri */
-#define SRP_URI_MSG_SIZE  320  /* holds every message */
+#define XP_URI_PORT	 5555 /* SRP has no assigned number; blktests' own */
+#define XP_URI_HOST_SIZE 256
+#define XP_URI_TEXT_SIZE 3328 /* holds every formatted xp_uri */
+#define XP_URI_MSG_SIZE	 320  /* holds every message */
 
 /* What a URI may name. */
-#define SRP_URI_ADDRESSES_MAX 8
+#define XP_URI_ADDRESSES_MAX 8
 
-enum srp_uri_transport {
-	SRP_URI_AUTO, /* srp:// */
-	SRP_URI_RDMA, /* srp+rdma:// */
-	SRP_URI_TCP,  /* srp+tcp:// */
+enum xp_uri_transport {
+	XP_URI_AUTO, /* srp:// */
+	XP_URI_RDMA, /* srp+rdma:// */
+	XP_URI_TCP,  /* srp+tcp:// */
 };
 
-struct srp_uri_address {
-	char host[SRP_URI_HOST_SIZE]; /* IPv6 without brackets, with %scope */
+struct xp_uri_address {
+	char host[XP_URI_HOST_SIZE]; /* IPv6 without brackets, with %scope */
 	uint16_t port;
 };
 
-struct srp_uri {
-	enum srp_uri_transport transport;
+struct xp_uri {
+	enum xp_uri_transport transport;
 	/* The first address; host is IPv6 without brackets, with %scope. */
-	char host[SRP_URI_HOST_SIZE];
+	char host[XP_URI_HOST_SIZE];
 	uint16_t port;
-	struct srp_uri_address more[SRP_URI_ADDRESSES_MAX - 1];
+	struct xp_uri_address more[XP_URI_ADDRESSES_MAX - 1];
 	unsigned int more_cnt;
 	char volume[256]; /* empty: none named */
 	bool has_target;
@@ -57,20 +57,20 @@ struct srp_uri {
 };
 
 /**
- * srp_uri_parse() - take a URI apart
+ * xp_uri_parse() - take a URI apart
  * @ret: written only on success
  * @msg: on failure a sentence without full stop that names what is wrong
  *
  * Return: 0, or -EINVAL.
  */
-int srp_uri_parse(const char *text, struct srp_uri *ret, char *msg,
-		  size_t msg_size);
+int xp_uri_parse(const char *text, struct xp_uri *ret, char *msg,
+		 size_t msg_size);
 
 /**
- * srp_uri_format() - the URI that parses to @uri, with port, without defaults
+ * xp_uri_format() - the URI that parses to @uri, with port, without defaults
  *
  * Return: the length of the text, or -ENOSPC.
  */
-int srp_uri_format(const struct srp_uri *uri, char *buf, size_t size);
+int xp_uri_format(const struct xp_uri *uri, char *buf, size_t size);
 
 #endif

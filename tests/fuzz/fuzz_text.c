@@ -11,7 +11,7 @@ static bool is_terminated(const char *text, size_t size)
 	return memchr(text, '\0', size);
 }
 
-static void check_same(const struct srp_uri *a, const struct srp_uri *b)
+static void check_same(const struct xp_uri *a, const struct xp_uri *b)
 {
 	FUZZ_CLAIM(a->transport == b->transport && a->port == b->port);
 	FUZZ_CLAIM(!strcmp(a->host, b->host) && !strcmp(a->volume, b->volume));
@@ -27,26 +27,26 @@ static void check_same(const struct srp_uri *a, const struct srp_uri *b)
 
 static void uri(const char *text)
 {
-	char again_text[SRP_URI_TEXT_SIZE];
-	char msg[SRP_URI_MSG_SIZE];
-	struct srp_uri uri, again;
+	char again_text[XP_URI_TEXT_SIZE];
+	char msg[XP_URI_MSG_SIZE];
+	struct xp_uri uri, again;
 	int len;
 
 	FUZZ_FILL(uri);
 	memset(msg, 'x', sizeof(msg));
-	if (srp_uri_parse(text, &uri, msg, sizeof(msg))) {
+	if (xp_uri_parse(text, &uri, msg, sizeof(msg))) {
 		FUZZ_UNTOUCHED(uri);
 		FUZZ_CLAIM(is_terminated(msg, sizeof(msg)) && *msg);
 		return;
 	}
 	FUZZ_CLAIM(is_terminated(uri.host, sizeof(uri.host)) && *uri.host);
-	FUZZ_CLAIM(uri.more_cnt < SRP_URI_ADDRESSES_MAX);
+	FUZZ_CLAIM(uri.more_cnt < XP_URI_ADDRESSES_MAX);
 	FUZZ_CLAIM(is_terminated(uri.volume, sizeof(uri.volume)));
-	len = srp_uri_format(&uri, again_text, sizeof(again_text));
+	len = xp_uri_format(&uri, again_text, sizeof(again_text));
 	FUZZ_CLAIM(len > 0 && strlen(again_text) == (size_t)len);
-	FUZZ_CLAIM(srp_uri_format(&uri, again_text, (size_t)len) == -ENOSPC);
-	srp_uri_format(&uri, again_text, sizeof(again_text));
-	FUZZ_CLAIM(!srp_uri_parse(again_text, &again, msg, sizeof(msg)));
+	FUZZ_CLAIM(xp_uri_format(&uri, again_text, (size_t)len) == -ENOSPC);
+	xp_uri_format(&uri, again_text, sizeof(again_text));
+	FUZZ_CLAIM(!xp_uri_parse(again_text, &again, msg, sizeof(msg)));
 	check_same(&uri, &again);
 }
 

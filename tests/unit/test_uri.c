@@ -14,61 +14,61 @@
 static const struct good_row {
 	const char *name;
 	const char *text;
-	enum srp_uri_transport transport;
+	enum xp_uri_transport transport;
 	const char *host;
 	uint16_t port;
 	const char *volume;
 	const char *canonical; /* NULL: as text */
 } good_rows[] = {
-	{ "IPv4", "srp://10.0.0.1:5555", SRP_URI_AUTO, "10.0.0.1", 5555, "" },
-	{ "default port", "srp://10.0.0.1", SRP_URI_AUTO, "10.0.0.1", 5555, "",
+	{ "IPv4", "srp://10.0.0.1:5555", XP_URI_AUTO, "10.0.0.1", 5555, "" },
+	{ "default port", "srp://10.0.0.1", XP_URI_AUTO, "10.0.0.1", 5555, "",
 	  "srp://10.0.0.1:5555" },
-	{ "plain address", "10.0.0.1", SRP_URI_AUTO, "10.0.0.1", 5555, "",
+	{ "plain address", "10.0.0.1", XP_URI_AUTO, "10.0.0.1", 5555, "",
 	  "srp://10.0.0.1:5555" },
-	{ "plain address and port", "127.0.0.1:6000", SRP_URI_AUTO, "127.0.0.1",
+	{ "plain address and port", "127.0.0.1:6000", XP_URI_AUTO, "127.0.0.1",
 	  6000, "", "srp://127.0.0.1:6000" },
-	{ "plain name and volume", "host/disk", SRP_URI_AUTO, "host", 5555,
+	{ "plain name and volume", "host/disk", XP_URI_AUTO, "host", 5555,
 	  "disk", "srp://host:5555/disk" },
-	{ "plain IPv6", "[::1]:6000", SRP_URI_AUTO, "::1", 6000, "",
+	{ "plain IPv6", "[::1]:6000", XP_URI_AUTO, "::1", 6000, "",
 	  "srp://[::1]:6000" },
-	{ "verbs only", "srp+rdma://host:1", SRP_URI_RDMA, "host", 1, "" },
-	{ "TCP only", "srp+tcp://host:65535/v", SRP_URI_TCP, "host", 65535,
+	{ "verbs only", "srp+rdma://host:1", XP_URI_RDMA, "host", 1, "" },
+	{ "TCP only", "srp+tcp://host:65535/v", XP_URI_TCP, "host", 65535,
 	  "v" },
-	{ "scheme in capitals", "SRP+TCP://host:1", SRP_URI_TCP, "host", 1, "",
+	{ "scheme in capitals", "SRP+TCP://host:1", XP_URI_TCP, "host", 1, "",
 	  "srp+tcp://host:1" },
 	{ "name with dots and dashes", "srp://a-b.example_1.org:5555",
-	  SRP_URI_AUTO, "a-b.example_1.org", 5555, "" },
-	{ "IPv6", "srp://[2001:db8::1]:5555", SRP_URI_AUTO, "2001:db8::1", 5555,
+	  XP_URI_AUTO, "a-b.example_1.org", 5555, "" },
+	{ "IPv6", "srp://[2001:db8::1]:5555", XP_URI_AUTO, "2001:db8::1", 5555,
 	  "" },
-	{ "IPv6, default port", "srp://[2001:db8::1]/v", SRP_URI_AUTO,
+	{ "IPv6, default port", "srp://[2001:db8::1]/v", XP_URI_AUTO,
 	  "2001:db8::1", 5555, "v", "srp://[2001:db8::1]:5555/v" },
-	{ "IPv6 with an IPv4 end", "srp://[::ffff:10.0.0.1]:1", SRP_URI_AUTO,
+	{ "IPv6 with an IPv4 end", "srp://[::ffff:10.0.0.1]:1", XP_URI_AUTO,
 	  "::ffff:10.0.0.1", 1, "" },
-	{ "link-local, bare scope", "srp://[fe80::1%d0]:5555", SRP_URI_AUTO,
+	{ "link-local, bare scope", "srp://[fe80::1%d0]:5555", XP_URI_AUTO,
 	  "fe80::1%d0", 5555, "" },
-	{ "link-local, encoded scope", "srp://[fe80::1%25d0]:5555",
-	  SRP_URI_AUTO, "fe80::1%d0", 5555, "", "srp://[fe80::1%d0]:5555" },
-	{ "link-local, interface 25", "srp://[fe80::1%25]:5555", SRP_URI_AUTO,
+	{ "link-local, encoded scope", "srp://[fe80::1%25d0]:5555", XP_URI_AUTO,
+	  "fe80::1%d0", 5555, "", "srp://[fe80::1%d0]:5555" },
+	{ "link-local, interface 25", "srp://[fe80::1%25]:5555", XP_URI_AUTO,
 	  "fe80::1%25", 5555, "", "srp://[fe80::1%2525]:5555" },
 	{ "link-local, scope begins with 25", "srp://[fe80::1%2525g]:5555",
-	  SRP_URI_AUTO, "fe80::1%25g", 5555, "" },
-	{ "empty volume", "srp://h:1/", SRP_URI_AUTO, "h", 1, "", "srp://h:1" },
-	{ "LUN number", "srp://h:1/0", SRP_URI_AUTO, "h", 1, "0" },
-	{ "volume percent-decoded", "srp://h:1/a%20b%3F%25", SRP_URI_AUTO, "h",
+	  XP_URI_AUTO, "fe80::1%25g", 5555, "" },
+	{ "empty volume", "srp://h:1/", XP_URI_AUTO, "h", 1, "", "srp://h:1" },
+	{ "LUN number", "srp://h:1/0", XP_URI_AUTO, "h", 1, "0" },
+	{ "volume percent-decoded", "srp://h:1/a%20b%3F%25", XP_URI_AUTO, "h",
 	  1, "a b?%" },
-	{ "small hexadecimal digits", "srp://h:1/%c3%a9", SRP_URI_AUTO, "h", 1,
+	{ "small hexadecimal digits", "srp://h:1/%c3%a9", XP_URI_AUTO, "h", 1,
 	  "\xc3\xa9", "srp://h:1/%C3%A9" },
-	{ "volume with raw UTF-8", "srp://h:1/\xc3\xa9", SRP_URI_AUTO, "h", 1,
+	{ "volume with raw UTF-8", "srp://h:1/\xc3\xa9", XP_URI_AUTO, "h", 1,
 	  "\xc3\xa9", "srp://h:1/%C3%A9" },
-	{ "volume with a colon", "srp://h:1/a:b", SRP_URI_AUTO, "h", 1, "a:b",
+	{ "volume with a colon", "srp://h:1/a:b", XP_URI_AUTO, "h", 1, "a:b",
 	  "srp://h:1/a%3Ab" },
-	{ "longest volume", "srp://h:1/" X255, SRP_URI_AUTO, "h", 1, X255 },
-	{ "longest host", "srp://" X255 ":1", SRP_URI_AUTO, X255, 1, "" },
-	{ "leading zeros in the port", "srp://h:0000000080", SRP_URI_AUTO, "h",
+	{ "longest volume", "srp://h:1/" X255, XP_URI_AUTO, "h", 1, X255 },
+	{ "longest host", "srp://" X255 ":1", XP_URI_AUTO, X255, 1, "" },
+	{ "leading zeros in the port", "srp://h:0000000080", XP_URI_AUTO, "h",
 	  80, "", "srp://h:80" },
-	{ "query without options", "srp://h:1?", SRP_URI_AUTO, "h", 1, "",
+	{ "query without options", "srp://h:1?", XP_URI_AUTO, "h", 1, "",
 	  "srp://h:1" },
-	{ "colon in the volume ends no scheme", "h:1/a:%3f", SRP_URI_AUTO, "h",
+	{ "colon in the volume ends no scheme", "h:1/a:%3f", XP_URI_AUTO, "h",
 	  1, "a:?", "srp://h:1/a%3A%3F" },
 };
 
@@ -81,13 +81,13 @@ static char *text_copy(const char *text)
 static void good(void **state)
 {
 	const struct good_row *r = *state;
-	char msg[SRP_URI_MSG_SIZE] = "";
-	char text[SRP_URI_TEXT_SIZE];
-	struct srp_uri uri, again;
+	char msg[XP_URI_MSG_SIZE] = "";
+	char text[XP_URI_TEXT_SIZE];
+	struct xp_uri uri, again;
 	char *copy = text_copy(r->text);
 	int len;
 
-	assert_int_equal(srp_uri_parse(copy, &uri, msg, sizeof(msg)), 0);
+	assert_int_equal(xp_uri_parse(copy, &uri, msg, sizeof(msg)), 0);
 	free(copy);
 	assert_string_equal(msg, "");
 	assert_int_equal(uri.transport, r->transport);
@@ -97,10 +97,10 @@ static void good(void **state)
 	assert_false(uri.has_target);
 	assert_false(uri.has_initiator);
 	assert_true(srp_port_id_is_zero(&uri.target));
-	len = srp_uri_format(&uri, text, sizeof(text));
+	len = xp_uri_format(&uri, text, sizeof(text));
 	assert_int_equal(len, strlen(text));
 	assert_string_equal(text, r->canonical ? r->canonical : r->text);
-	assert_int_equal(srp_uri_parse(text, &again, msg, sizeof(msg)), 0);
+	assert_int_equal(xp_uri_parse(text, &again, msg, sizeof(msg)), 0);
 	assert_memory_equal(&again, &uri, sizeof(uri));
 }
 
@@ -225,17 +225,17 @@ static const struct bad_row {
 static void bad(void **state)
 {
 	const struct bad_row *r = *state;
-	char msg[SRP_URI_MSG_SIZE] = "";
-	struct srp_uri uri = { .port = 77 };
+	char msg[XP_URI_MSG_SIZE] = "";
+	struct xp_uri uri = { .port = 77 };
 	char *copy = text_copy(r->text);
 
-	assert_int_equal(srp_uri_parse(copy, &uri, msg, sizeof(msg)), -EINVAL);
+	assert_int_equal(xp_uri_parse(copy, &uri, msg, sizeof(msg)), -EINVAL);
 	free(copy);
 	assert_string_equal(msg, r->msg);
 	assert_int_equal(uri.port, 77);
 	/* A small buffer for the message is not overrun. */
 	memset(msg, 'm', sizeof(msg));
-	assert_int_equal(srp_uri_parse(r->text, &uri, msg, 8), -EINVAL);
+	assert_int_equal(xp_uri_parse(r->text, &uri, msg, 8), -EINVAL);
 	assert_int_equal(msg[7], '\0');
 	assert_int_equal(msg[8], 'm');
 }
@@ -274,13 +274,13 @@ static const struct option_row {
 static void options(void **state)
 {
 	const struct option_row *r = *state;
-	char msg[SRP_URI_MSG_SIZE] = "";
-	char text[SRP_URI_TEXT_SIZE];
+	char msg[XP_URI_MSG_SIZE] = "";
+	char text[XP_URI_TEXT_SIZE];
 	char id[SRP_PORT_ID_TEXT_SIZE];
-	struct srp_uri uri, again;
+	struct xp_uri uri, again;
 	char *copy = text_copy(r->text);
 
-	assert_int_equal(srp_uri_parse(copy, &uri, msg, sizeof(msg)), 0);
+	assert_int_equal(xp_uri_parse(copy, &uri, msg, sizeof(msg)), 0);
 	free(copy);
 	assert_int_equal(uri.has_target, r->has_target);
 	assert_int_equal(srp_port_id_ext(&uri.target), r->id_ext);
@@ -289,10 +289,10 @@ static void options(void **state)
 	if (r->initiator)
 		assert_string_equal(srp_port_id_format(&uri.initiator, id),
 				    r->initiator);
-	assert_int_equal(srp_uri_format(&uri, text, sizeof(text)),
+	assert_int_equal(xp_uri_format(&uri, text, sizeof(text)),
 			 strlen(r->canonical));
 	assert_string_equal(text, r->canonical);
-	assert_int_equal(srp_uri_parse(text, &again, msg, sizeof(msg)), 0);
+	assert_int_equal(xp_uri_parse(text, &again, msg, sizeof(msg)), 0);
 	assert_memory_equal(&again, &uri, sizeof(uri));
 }
 
@@ -319,40 +319,40 @@ static const struct list_row {
 static void list(void **state)
 {
 	const struct list_row *r = *state;
-	char msg[SRP_URI_MSG_SIZE] = "";
-	char text[SRP_URI_TEXT_SIZE];
+	char msg[XP_URI_MSG_SIZE] = "";
+	char text[XP_URI_TEXT_SIZE];
 	char others[256] = "";
-	struct srp_uri uri, again;
+	struct xp_uri uri, again;
 	char *copy = text_copy(r->text);
 
-	assert_int_equal(srp_uri_parse(copy, &uri, msg, sizeof(msg)), 0);
+	assert_int_equal(xp_uri_parse(copy, &uri, msg, sizeof(msg)), 0);
 	free(copy);
 	for (unsigned int i = 0; i < uri.more_cnt; i++)
 		sprintf(others + strlen(others), "%s%s %u", i ? " " : "",
 			uri.more[i].host, uri.more[i].port);
 	assert_string_equal(others, r->others);
-	assert_int_equal(srp_uri_format(&uri, text, sizeof(text)),
+	assert_int_equal(xp_uri_format(&uri, text, sizeof(text)),
 			 strlen(r->canonical));
 	assert_string_equal(text, r->canonical);
-	assert_int_equal(srp_uri_parse(text, &again, msg, sizeof(msg)), 0);
+	assert_int_equal(xp_uri_parse(text, &again, msg, sizeof(msg)), 0);
 	assert_memory_equal(&again, &uri, sizeof(uri));
 }
 
 static void format_refuses_too_little_room(void **state)
 {
-	char msg[SRP_URI_MSG_SIZE];
-	struct srp_uri uri;
+	char msg[XP_URI_MSG_SIZE];
+	struct xp_uri uri;
 	int len;
 
-	assert_int_equal(srp_uri_parse("h/v?id_ext=1", &uri, msg, sizeof(msg)),
+	assert_int_equal(xp_uri_parse("h/v?id_ext=1", &uri, msg, sizeof(msg)),
 			 0);
-	len = srp_uri_format(&uri, NULL, 0);
+	len = xp_uri_format(&uri, NULL, 0);
 	assert_int_equal(len, -ENOSPC);
 	len = (int)strlen("srp://h:5555/v?id_ext=" Z16 "&ioc_guid=" Z16);
 	for (int size = 1; size <= len + 1; size++) {
 		char *buf = malloc((size_t)size);
 
-		assert_int_equal(srp_uri_format(&uri, buf, (size_t)size),
+		assert_int_equal(xp_uri_format(&uri, buf, (size_t)size),
 				 size <= len ? -ENOSPC : len);
 		free(buf);
 	}
@@ -360,27 +360,27 @@ static void format_refuses_too_little_room(void **state)
 
 static void the_longest_uri_has_room(void **state)
 {
-	struct srp_uri uri = {
-		.transport = SRP_URI_RDMA,
+	struct xp_uri uri = {
+		.transport = XP_URI_RDMA,
 		.port = 65535,
 		.has_target = true,
 		.has_initiator = true,
 	};
-	char text[SRP_URI_TEXT_SIZE];
-	char msg[SRP_URI_MSG_SIZE];
-	struct srp_uri again;
+	char text[XP_URI_TEXT_SIZE];
+	char msg[XP_URI_MSG_SIZE];
+	struct xp_uri again;
 
 	snprintf(uri.host, sizeof(uri.host), "::1%%25");
 	memset(uri.host + 6, 'x', sizeof(uri.host) - 7);
 	memset(uri.volume, '\xff', sizeof(uri.volume) - 1);
-	for (; uri.more_cnt < SRP_URI_ADDRESSES_MAX - 1; uri.more_cnt++) {
-		struct srp_uri_address *a = &uri.more[uri.more_cnt];
+	for (; uri.more_cnt < XP_URI_ADDRESSES_MAX - 1; uri.more_cnt++) {
+		struct xp_uri_address *a = &uri.more[uri.more_cnt];
 
 		memcpy(a->host, uri.host, sizeof(a->host));
 		a->port = (uint16_t)(10000 + uri.more_cnt);
 	}
-	assert_true(srp_uri_format(&uri, text, sizeof(text)) > 2800);
-	assert_int_equal(srp_uri_parse(text, &again, msg, sizeof(msg)), 0);
+	assert_true(xp_uri_format(&uri, text, sizeof(text)) > 2800);
+	assert_int_equal(xp_uri_parse(text, &again, msg, sizeof(msg)), 0);
 	assert_memory_equal(&again, &uri, sizeof(uri));
 }
 
