@@ -54,7 +54,7 @@ static bool next_way(struct srpi_session *s, const struct error *why)
 	if (ini_path_first_next(s))
 		return true;
 	/* Memory is registered with the transport that has reached a target. */
-	if (s->uri.transport != XP_URI_AUTO || s->kind + 1 == XP_KINDS ||
+	if (s->uri.forced || s->kind + 1 == XP_KINDS ||
 	    !is_unroutable(why->err) || ini_paths_reached(s))
 		return false;
 	s->kind++;

@@ -71,8 +71,8 @@ void srpi_close(struct srpi_session *s, void (*closed)(void *arg), void *arg)
 
 static void choose_transport(struct srpi_session *s)
 {
-	s->kind = xp_kind_of_uri(s->uri.transport);
-	if (s->uri.transport == XP_URI_AUTO && !xp_present(s->kind)) {
+	s->kind = s->uri.kind;
+	if (!s->uri.forced && !xp_present(s->kind)) {
 		s->kind++;
 		snprintf(s->why, sizeof(s->why),
 			 "this machine has no RDMA device");
@@ -106,12 +106,13 @@ static void ini_session_start(struct reactor_msg *msg)
 
 static int parse_uri(const char *text, struct xp_uri *ret, struct error *e)
 {
-	char msg[XP_URI_MSG_SIZE];
-	int err = xp_uri_parse(text, ret, msg, sizeof(msg));
+	int err = xp_uri_parse(text, ret, e);
 
+	/* The reason, which stands behind it, must not be cut. */
 	if (err)
-		return error_set(e, err, "bad address '%s': %s", text, msg);
-	return 0;
+		error_prefix(e, "bad address '%.256s%s': ", text,
+			     strlen(text) > 256 ? "..." : "");
+	return err;
 }
 
 int srpi_uri_parse(const char *text, struct srpi_uri *ret_uri,
@@ -137,9 +138,8 @@ int srpi_uri_address(const char *text, unsigned int n, char ret_host[256],
 		     uint16_t *ret_port)
 {
 	struct xp_uri u;
-	char msg[XP_URI_MSG_SIZE];
 
-	if (xp_uri_parse(text, &u, msg, sizeof(msg)) || n > u.more_cnt)
+	if (xp_uri_parse(text, &u, NULL) || n > u.more_cnt)
 		return -ENOENT;
 	memcpy(ret_host, n ? u.more[n - 1].host : u.host, sizeof(u.host));
 	*ret_port = n ? u.more[n - 1].port : u.port;

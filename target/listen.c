@@ -181,15 +181,6 @@ static int listen_auto(struct listener *l, const struct listen_point *at,
 	return 0;
 }
 
-static int listen_one(struct listener *l, enum xp_uri_transport transport,
-		      const struct listen_point *at)
-{
-	enum xp_kind kind = xp_kind_of_uri(transport);
-
-	return transport == XP_URI_AUTO ? listen_auto(l, at, kind)
-					: listen_at(l, kind, at);
-}
-
 static int listen_uri(struct listener *l, const struct xp_uri *uri)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
@@ -211,7 +202,8 @@ static int listen_uri(struct listener *l, const struct xp_uri *uri)
 		struct listen_point at = { .addr_len = ai->ai_addrlen };
 
 		memcpy(&at.addr, ai->ai_addr, ai->ai_addrlen);
-		err = listen_one(l, uri->transport, &at);
+		err = uri->forced ? listen_at(l, uri->kind, &at)
+				  : listen_auto(l, &at, uri->kind);
 	}
 	freeaddrinfo(list);
 	return err;
@@ -263,7 +255,7 @@ static bool has_ipv6(void)
  * comes. */
 static int listen_default(struct listener *l)
 {
-	enum xp_kind kind = xp_kind_of_uri(XP_URI_AUTO);
+	enum xp_kind kind = XP_KIND_FIRST;
 	struct listen_point at = ipv4(INADDR_LOOPBACK);
 	struct listen_point any = has_ipv6() ? any_ipv6() : ipv4(INADDR_ANY);
 	int err;

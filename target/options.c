@@ -73,12 +73,11 @@ static bool target_option_listen(void *options, const struct option_row *row,
 {
 	struct target_options *opt = options;
 	struct xp_uri *uri = &opt->listens[opt->listen_cnt];
-	char msg[XP_URI_MSG_SIZE];
 
 	if (opt->listen_cnt == OPTIONS_LISTENS_MAX)
 		return error_refuse(e, "more than 16 addresses");
-	if (xp_uri_parse(value, uri, msg, sizeof(msg)))
-		return error_refuse(e, "%s", msg);
+	if (xp_uri_parse(value, uri, e))
+		return false;
 	if (uri->volume[0] || uri->has_target || uri->has_initiator ||
 	    uri->more_cnt)
 		return error_refuse(

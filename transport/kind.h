@@ -1,44 +1,52 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The transports that there are, and in what they differ for the programs that
- * use them. No other file asks which transport it has. Thread: any.
+ * The transports that there are, and how they differ for the programs that use
+ * them. No file outside of this folder asks which transport it has. Thread: any.
  */
 #ifndef TRANSPORT_KIND_H
 #define TRANSPORT_KIND_H
 
 #include <stdbool.h>
 
-#include "transport/uri.h"
+/*
+ * A row for each transport: its value of enum xp_kind, and the prefix of its
+ * struct xp_traits (PREFIX_traits) and its struct xp_provider (PREFIX_provider).
+ * A program that may choose tries them in this order.
+ */
+#define XP_TRANSPORTS(ROW)                           \
+	ROW(XP_VERBS, xp_verbs) /* an RDMA device */ \
+	ROW(XP_TCP, xp_tcp)	/* sockets */
 
-/* In the order of preference, where a program may choose. */
+#define XP_KIND_VALUE(kind, prefix) kind,
 enum xp_kind {
-	XP_VERBS, /* an RDMA device */
-	XP_TCP,	  /* sockets */
-	XP_KINDS,
+	XP_TRANSPORTS(XP_KIND_VALUE) XP_KINDS,
+	XP_KIND_FIRST = 0,
 };
-
-/* "RDMA (verbs)", "TCP" */
-const char *xp_kind_name(enum xp_kind kind);
-/* Of a URI: "srp+rdma", "srp+tcp". */
-const char *xp_kind_scheme(enum xp_kind kind);
+#undef XP_KIND_VALUE
 
 struct xp_traits {
-	enum xp_uri_transport uri; /* what forces it; not XP_URI_AUTO */
-	const char *fabric;	   /* "RDMA", "TCP" */
-	/* It runs on RDMA devices: without one nothing is reached. Registered
+	const char *name;   /* "RDMA (verbs)", "TCP" */
+	const char *scheme; /* of a URI that demands it: "srp+rdma", "srp+tcp" */
+	const char *fabric; /* "RDMA", "TCP" */
+	/* It runs on RDMA devices: without a device, it reaches nothing. Registered
 	 * memory counts for RLIMIT_MEMLOCK. */
 	bool needs_device;
 	/* The kernel's initiator, ib_srp, can log in over it. */
 	bool ib_srp;
-	/* Channels that move large data faster than one does. */
+	/* With this many channels, large data moves faster than with one. */
 	unsigned int fast_channels;
 	/* A command that shows which program listens on an address. */
 	const char *show_listeners;
 };
 
-const struct xp_traits *xp_kind_traits(enum xp_kind kind);
+#define XP_DECLARE_TRAITS(kind, prefix) \
+	extern const struct xp_traits prefix##_traits;
+XP_TRANSPORTS(XP_DECLARE_TRAITS)
+#undef XP_DECLARE_TRAITS
 
-/* The transport that a URI asks for; XP_URI_AUTO: the first one. */
-enum xp_kind xp_kind_of_uri(enum xp_uri_transport uri);
+const struct xp_traits *xp_kind_traits(enum xp_kind kind);
+/* Of the traits: the name, the scheme. */
+const char *xp_kind_name(enum xp_kind kind);
+const char *xp_kind_scheme(enum xp_kind kind);
 
 #endif

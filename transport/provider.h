@@ -129,8 +129,10 @@ struct xp_provider {
 	int (*fork_init)(void);
 };
 
-extern const struct xp_provider xp_verbs_provider;
-extern const struct xp_provider xp_tcp_provider;
+#define XP_DECLARE_PROVIDER(kind, prefix) \
+	extern const struct xp_provider prefix##_provider;
+XP_TRANSPORTS(XP_DECLARE_PROVIDER)
+#undef XP_DECLARE_PROVIDER
 
 /* Embedded first in a provider's own. */
 struct xp {

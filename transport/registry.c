@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The providers. A new one is a room beside verbs/ and tcp/, a value of enum
- * xp_kind, a row here and one in kind.c. The names are there, so that a program
- * which brings a provider of its own, such as a test, links no other.
+ * The providers, from the rows of kind.h. Traits are not here, so that a test with
+ * a provider of its own links no other provider.
  */
 #include "transport/provider.h"
 
+#define XP_PROVIDER(kind, prefix) [kind] = &prefix##_provider,
 static const struct xp_provider *const providers[XP_KINDS] = {
-	[XP_VERBS] = &xp_verbs_provider,
-	[XP_TCP] = &xp_tcp_provider,
+	XP_TRANSPORTS(XP_PROVIDER) /* each row of kind.h */
 };
 
 int xp_create(enum xp_kind kind, const struct xp_config *cfg,

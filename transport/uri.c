@@ -27,20 +27,8 @@ struct uri_parser {
 	bool has_guid;
 	uint64_t ext;
 	uint64_t guid;
-	char *msg;
-	size_t msg_size;
+	struct error *e;
 };
-
-__attribute__((format(printf, 2, 3))) static int
-uri_refuse(struct uri_parser *ps, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(ps->msg, ps->msg_size, fmt, ap);
-	va_end(ap);
-	return -EINVAL;
-}
 
 /* Cuts @s at the first of @stops; the rest begins with that character. */
 static struct uri_span uri_cut(struct uri_span *s, const char *stops)
@@ -74,37 +62,48 @@ static bool uri_is_unreserved(char c)
 	       c == '~';
 }
 
+/* "srp, srp+rdma or srp+tcp", at most @len bytes with the NUL */
+static const char *uri_schemes(char *buf, size_t len)
+{
+	size_t used = (size_t)snprintf(buf, len, "srp");
+
+	for (unsigned int k = 0; k < XP_KINDS && used < len; k++)
+		used += (size_t)snprintf(buf + used, len - used, "%s%s",
+					 k + 1 < XP_KINDS ? ", " : " or ",
+					 xp_kind_scheme(k));
+	return buf;
+}
+
 /* Takes "SCHEME://" off @text, when it begins with one. */
 static int uri_parse_scheme(struct uri_parser *ps, const char **text)
 {
-	static const char *const schemes[] = {
-		[XP_URI_AUTO] = "srp",
-		[XP_URI_RDMA] = "srp+rdma",
-		[XP_URI_TCP] = "srp+tcp",
-	};
 	struct uri_span s = { *text, strcspn(*text, ":/?[") };
+	bool known = uri_span_is(s, "srp");
+	char schemes[64];
 
 	if (strncmp(s.p + s.len, "://", 3) != 0)
 		return 0;
-	for (int i = XP_URI_AUTO; i <= XP_URI_TCP; i++) {
-		if (uri_span_is(s, schemes[i])) {
-			ps->uri.transport = (enum xp_uri_transport)i;
-			*text += s.len + 3;
-			return 0;
-		}
+	for (unsigned int k = 0; k < XP_KINDS && !known; k++) {
+		known = uri_span_is(s, xp_kind_scheme(k));
+		ps->uri.forced = known;
+		ps->uri.kind = known ? (enum xp_kind)k : XP_KIND_FIRST;
 	}
-	return uri_refuse(ps, "scheme '%.*s' is not srp, srp+rdma or srp+tcp",
-			  SPAN_ARG(s));
+	if (!known)
+		return error_set(ps->e, -EINVAL, "scheme '%.*s' is not %s",
+				 SPAN_ARG(s),
+				 uri_schemes(schemes, sizeof(schemes)));
+	*text += s.len + 3;
+	return 0;
 }
 
 static int uri_copy_host(struct uri_parser *ps, struct uri_span s)
 {
 	if (!s.len)
-		return uri_refuse(ps, "no host is named");
+		return error_set(ps->e, -EINVAL, "no host is named");
 	if (s.len >= sizeof(ps->address.host))
-		return uri_refuse(
-			ps, "host '%.*s...' is longer than %zu characters",
-			SPAN_ARG(s), sizeof(ps->address.host) - 1);
+		return error_set(ps->e, -EINVAL,
+				 "host '%.*s...' is longer than %zu characters",
+				 SPAN_ARG(s), sizeof(ps->address.host) - 1);
 	memcpy(ps->address.host, s.p, s.len);
 	ps->address.host[s.len] = '\0';
 	return 0;
@@ -120,15 +119,15 @@ static int uri_parse_name(struct uri_parser *ps, struct uri_span s)
 		return -EINVAL;
 	for (size_t i = 0; i < s.len; i++) {
 		if (!uri_is_unreserved(s.p[i]) || s.p[i] == '~')
-			return uri_refuse(
-				ps, "host '%.*s' is not a name or address",
-				SPAN_ARG(s));
+			return error_set(ps->e, -EINVAL,
+					 "host '%.*s' is not a name or address",
+					 SPAN_ARG(s));
 		numeric &= uri_is_digit(s.p[i]) || s.p[i] == '.';
 	}
 	/* Else the resolver would take "10.1" and "010.0.0.1" in its way. */
 	if (numeric && inet_pton(AF_INET, ps->address.host, &addr) != 1)
-		return uri_refuse(ps, "'%.*s' is not an IPv4 address",
-				  SPAN_ARG(s));
+		return error_set(ps->e, -EINVAL,
+				 "'%.*s' is not an IPv4 address", SPAN_ARG(s));
 	return 0;
 }
 
@@ -150,8 +149,8 @@ static int uri_parse_ipv6(struct uri_parser *ps, struct uri_span s)
 	if (uri_copy_host(ps, addr))
 		return -EINVAL;
 	if (inet_pton(AF_INET6, ps->address.host, &in6) != 1)
-		return uri_refuse(ps, "'%.*s' is not an IPv6 address",
-				  SPAN_ARG(s));
+		return error_set(ps->e, -EINVAL,
+				 "'%.*s' is not an IPv6 address", SPAN_ARG(s));
 	if (!scope.len)
 		return 0;
 	scope.p++;
@@ -163,8 +162,9 @@ static int uri_parse_ipv6(struct uri_parser *ps, struct uri_span s)
 	}
 	if (!uri_is_scope(scope) ||
 	    scope.len >= sizeof(ps->address.host) - addr.len - 1)
-		return uri_refuse(ps, "'%.*s' is not an interface in '%.*s'",
-				  SPAN_ARG(scope), SPAN_ARG(s));
+		return error_set(ps->e, -EINVAL,
+				 "'%.*s' is not an interface in '%.*s'",
+				 SPAN_ARG(scope), SPAN_ARG(s));
 	ps->address.host[addr.len] = '%';
 	memcpy(ps->address.host + addr.len + 1, scope.p, scope.len);
 	ps->address.host[addr.len + 1 + scope.len] = '\0';
@@ -180,21 +180,24 @@ static int uri_parse_port(struct uri_parser *ps, struct uri_span s)
 	if (!s.len)
 		return 0;
 	if (s.p[0] != ':')
-		return uri_refuse(ps, "'%.*s' after the address is not a port",
-				  SPAN_ARG(s));
+		return error_set(ps->e, -EINVAL,
+				 "'%.*s' after the address is not a port",
+				 SPAN_ARG(s));
 	s.p++;
 	s.len--;
 	if (!s.len)
-		return uri_refuse(ps, "no port behind ':'");
+		return error_set(ps->e, -EINVAL, "no port behind ':'");
 	for (size_t i = 0; i < s.len && port <= UINT16_MAX; i++) {
 		if (!uri_is_digit(s.p[i]))
-			return uri_refuse(ps, "port '%.*s' is not a number",
-					  SPAN_ARG(s));
+			return error_set(ps->e, -EINVAL,
+					 "port '%.*s' is not a number",
+					 SPAN_ARG(s));
 		port = 10 * port + (uint32_t)(s.p[i] - '0');
 	}
 	if (!port || port > UINT16_MAX)
-		return uri_refuse(ps, "port '%.*s' is not between 1 and 65535",
-				  SPAN_ARG(s));
+		return error_set(ps->e, -EINVAL,
+				 "port '%.*s' is not between 1 and 65535",
+				 SPAN_ARG(s));
 	ps->address.port = (uint16_t)port;
 	return 0;
 }
@@ -215,16 +218,16 @@ static int uri_add_address(struct uri_parser *ps, struct uri_span s)
 		known |= uri_same_address(&ps->address, uri->more[i].host,
 					  uri->more[i].port);
 	if (known)
-		return uri_refuse(ps, "address '%.*s' is given twice",
-				  SPAN_ARG(s));
+		return error_set(ps->e, -EINVAL,
+				 "address '%.*s' is given twice", SPAN_ARG(s));
 	if (!uri->host[0]) {
 		memcpy(uri->host, ps->address.host, sizeof(uri->host));
 		uri->port = ps->address.port;
 		return 0;
 	}
 	if (uri->more_cnt == XP_URI_ADDRESSES_MAX - 1)
-		return uri_refuse(ps, "more than %d addresses",
-				  XP_URI_ADDRESSES_MAX);
+		return error_set(ps->e, -EINVAL, "more than %d addresses",
+				 XP_URI_ADDRESSES_MAX);
 	uri->more[uri->more_cnt++] = ps->address;
 	return 0;
 }
@@ -241,18 +244,18 @@ static int uri_parse_address(struct uri_parser *ps, struct uri_span s)
 		s.len--;
 		host = uri_cut(&s, "]");
 		if (!s.len)
-			return uri_refuse(ps,
-					  "'[%.*s' lacks its closing bracket",
-					  SPAN_ARG(host));
+			return error_set(ps->e, -EINVAL,
+					 "'[%.*s' lacks its closing bracket",
+					 SPAN_ARG(host));
 		s.p++;
 		s.len--;
 		err = uri_parse_ipv6(ps, host);
 	} else {
 		host = uri_cut(&s, ":");
 		if (s.len && memchr(s.p + 1, ':', s.len - 1))
-			return uri_refuse(ps,
-					  "IPv6 address '%.*s' needs brackets",
-					  SPAN_ARG(text));
+			return error_set(ps->e, -EINVAL,
+					 "IPv6 address '%.*s' needs brackets",
+					 SPAN_ARG(text));
 		err = uri_parse_name(ps, host);
 	}
 	if (!err)
@@ -303,16 +306,18 @@ static int uri_parse_volume(struct uri_parser *ps, struct uri_span s)
 		int c = uri_take_char(&s);
 
 		if (c < 0)
-			return uri_refuse(ps,
-					  "volume '%.*s' has a broken %% code",
-					  SPAN_ARG(whole));
+			return error_set(ps->e, -EINVAL,
+					 "volume '%.*s' has a broken %% code",
+					 SPAN_ARG(whole));
 		if (!c || c == '/')
-			return uri_refuse(
-				ps, "volume '%.*s' has a %s in its name",
-				SPAN_ARG(whole), c ? "slash" : "zero byte");
+			return error_set(ps->e, -EINVAL,
+					 "volume '%.*s' has a %s in its name",
+					 SPAN_ARG(whole),
+					 c ? "slash" : "zero byte");
 		if (n + 1 == sizeof(ps->uri.volume))
-			return uri_refuse(
-				ps, "volume '%.*s...' is longer than %zu bytes",
+			return error_set(
+				ps->e, -EINVAL,
+				"volume '%.*s...' is longer than %zu bytes",
 				SPAN_ARG(whole), n);
 		ps->uri.volume[n++] = (char)c;
 	}
@@ -327,8 +332,8 @@ static int uri_parse_hex64(struct uri_parser *ps, struct uri_span key,
 	uint64_t v = 0;
 
 	if (*has)
-		return uri_refuse(ps, "option '%.*s' is given twice",
-				  SPAN_ARG(key));
+		return error_set(ps->e, -EINVAL, "option '%.*s' is given twice",
+				 SPAN_ARG(key));
 	if (s.len > 2 && !strncasecmp(s.p, "0x", 2)) {
 		s.p += 2;
 		s.len -= 2;
@@ -337,8 +342,9 @@ static int uri_parse_hex64(struct uri_parser *ps, struct uri_span key,
 		if (hex_digit(s.p[i]) < 0)
 			s.len = 0;
 	if (s.len < 1 || s.len > 16)
-		return uri_refuse(
-			ps, "%.*s '%.*s' is not 1 to 16 hexadecimal digits",
+		return error_set(
+			ps->e, -EINVAL,
+			"%.*s '%.*s' is not 1 to 16 hexadecimal digits",
 			SPAN_ARG(key), SPAN_ARG(value));
 	for (size_t i = 0; i < s.len; i++)
 		v = v << 4 | (uint64_t)hex_digit(s.p[i]);
@@ -352,12 +358,14 @@ static int uri_parse_initiator(struct uri_parser *ps, struct uri_span value)
 	char text[SRP_PORT_ID_TEXT_SIZE] = "";
 
 	if (ps->uri.has_initiator)
-		return uri_refuse(ps, "option 'initiator' is given twice");
+		return error_set(ps->e, -EINVAL,
+				 "option 'initiator' is given twice");
 	if (value.len < sizeof(text))
 		memcpy(text, value.p, value.len);
 	if (srp_port_id_parse(text, &ps->uri.initiator))
-		return uri_refuse(
-			ps, "initiator '%.*s' is not 32 hexadecimal digits",
+		return error_set(
+			ps->e, -EINVAL,
+			"initiator '%.*s' is not 32 hexadecimal digits",
 			SPAN_ARG(value));
 	ps->uri.has_initiator = true;
 	return 0;
@@ -369,8 +377,8 @@ static int uri_parse_option(struct uri_parser *ps, struct uri_span s)
 	struct uri_span key = uri_cut(&value, "=");
 
 	if (!value.len)
-		return uri_refuse(ps, "option '%.*s' has no value",
-				  SPAN_ARG(key));
+		return error_set(ps->e, -EINVAL, "option '%.*s' has no value",
+				 SPAN_ARG(key));
 	value.p++;
 	value.len--;
 	if (uri_span_is(key, "id_ext"))
@@ -380,9 +388,9 @@ static int uri_parse_option(struct uri_parser *ps, struct uri_span s)
 				       &ps->guid);
 	if (uri_span_is(key, "initiator"))
 		return uri_parse_initiator(ps, value);
-	return uri_refuse(ps,
-			  "option '%.*s' is not id_ext, ioc_guid or initiator",
-			  SPAN_ARG(key));
+	return error_set(ps->e, -EINVAL,
+			 "option '%.*s' is not id_ext, ioc_guid or initiator",
+			 SPAN_ARG(key));
 }
 
 /* @s: what follows the question mark */
@@ -394,8 +402,8 @@ static int uri_parse_query(struct uri_parser *ps, struct uri_span s)
 		if (err)
 			return err;
 		if (s.len == 1)
-			return uri_refuse(ps,
-					  "'&' is not followed by an option");
+			return error_set(ps->e, -EINVAL,
+					 "'&' is not followed by an option");
 		if (s.len) {
 			s.p++;
 			s.len--;
@@ -433,10 +441,9 @@ static int uri_parse_rest(struct uri_parser *ps, const char *text)
 	return uri_parse_query(ps, s);
 }
 
-int xp_uri_parse(const char *text, struct xp_uri *ret, char *msg,
-		 size_t msg_size)
+int xp_uri_parse(const char *text, struct xp_uri *ret, struct error *e)
 {
-	struct uri_parser ps = { .msg = msg, .msg_size = msg_size };
+	struct uri_parser ps = { .uri.kind = XP_KIND_FIRST, .e = e };
 
 	if (uri_parse_scheme(&ps, &text) || uri_parse_rest(&ps, text))
 		return -EINVAL;
@@ -522,14 +529,10 @@ static void uri_put_options(struct uri_out *o, const struct xp_uri *uri)
 
 int xp_uri_format(const struct xp_uri *uri, char *buf, size_t size)
 {
-	static const char *const prefixes[] = {
-		[XP_URI_AUTO] = "srp://",
-		[XP_URI_RDMA] = "srp+rdma://",
-		[XP_URI_TCP] = "srp+tcp://",
-	};
 	struct uri_out o = { .buf = buf, .size = size };
 
-	uri_put_text(&o, prefixes[uri->transport]);
+	uri_put_text(&o, uri->forced ? xp_kind_scheme(uri->kind) : "srp");
+	uri_put_text(&o, "://");
 	uri_put_host(&o, uri->host);
 	uri_print(&o, ":%u", uri->port);
 	for (unsigned int i = 0; i < uri->more_cnt; i++) {

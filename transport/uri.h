@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a target is:
+ * The address of a target:
  *
  *   srp://HOST[:PORT][,HOST[:PORT]]...[/VOLUME][?KEY=VALUE[&KEY=VALUE]...]
  *
- * Scheme srp lets the program choose the transport, srp+rdma and srp+tcp force
- * it; without any scheme it is srp. HOST is a name, an IPv4 address, or an IPv6
- * address in brackets, with %SCOPE (or %25SCOPE, RFC 6874) when
- * link-local. Several addresses lead to the same volumes: of one target, or of
- * several that serve one store in turn. VOLUME is percent-decoded. Keys: id_ext, ioc_guid (the target
- * port identifier, hexadecimal; one alone stands for both) and initiator (32
- * hexadecimal digits).
+ * With the scheme srp, or without a scheme, the program chooses the transport; the
+ * scheme of a transport (srp+rdma, srp+tcp) demands that one. HOST is a name, an
+ * IPv4 address, or an IPv6 address in brackets. A link-local address has %SCOPE, or
+ * %25SCOPE (RFC 6874). Several addresses lead to the same volumes, of one target
+ * or of several targets that serve one store in turn. VOLUME is percent-decoded.
+ * Keys: id_ext and ioc_guid (hexadecimal) are the target port identifier; if only
+ * one is given, it is the value of both. initiator has 32 hexadecimal digits.
  *
- * Thread: any. Resolves nothing.
+ * Thread: any. Nothing here resolves names.
  */
 #ifndef TRANSPORT_URI_H
 #define TRANSPORT_URI_H
@@ -21,21 +21,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "protocol/srp_login.h"
+#include "transport/kind.h"
 
 #define XP_URI_PORT	 5555 /* SRP has no assigned number; blktests' own */
 #define XP_URI_HOST_SIZE 256
 #define XP_URI_TEXT_SIZE 3328 /* holds every formatted xp_uri */
-#define XP_URI_MSG_SIZE	 320  /* holds every message */
 
 /* What a URI may name. */
 #define XP_URI_ADDRESSES_MAX 8
-
-enum xp_uri_transport {
-	XP_URI_AUTO, /* srp:// */
-	XP_URI_RDMA, /* srp+rdma:// */
-	XP_URI_TCP,  /* srp+tcp:// */
-};
 
 struct xp_uri_address {
 	char host[XP_URI_HOST_SIZE]; /* IPv6 without brackets, with %scope */
@@ -43,13 +38,14 @@ struct xp_uri_address {
 };
 
 struct xp_uri {
-	enum xp_uri_transport transport;
+	enum xp_kind kind; /* XP_KIND_FIRST unless forced */
 	/* The first address; host is IPv6 without brackets, with %scope. */
 	char host[XP_URI_HOST_SIZE];
 	uint16_t port;
 	struct xp_uri_address more[XP_URI_ADDRESSES_MAX - 1];
 	unsigned int more_cnt;
 	char volume[256]; /* empty: none named */
+	bool forced;	  /* the scheme names the transport, as in srp+tcp:// */
 	bool has_target;
 	struct srp_port_id target; /* all zero unless has_target */
 	bool has_initiator;
@@ -59,12 +55,11 @@ struct xp_uri {
 /**
  * xp_uri_parse() - take a URI apart
  * @ret: written only on success
- * @msg: on failure a sentence without full stop that names what is wrong
+ * @e: on failure: what is wrong, as one clause; may be NULL
  *
  * Return: 0, or -EINVAL.
  */
-int xp_uri_parse(const char *text, struct xp_uri *ret, char *msg,
-		 size_t msg_size);
+int xp_uri_parse(const char *text, struct xp_uri *ret, struct error *e);
 
 /**
  * xp_uri_format() - the URI that parses to @uri, with port, without defaults

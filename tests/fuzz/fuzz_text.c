@@ -13,7 +13,8 @@ static bool is_terminated(const char *text, size_t size)
 
 static void check_same(const struct xp_uri *a, const struct xp_uri *b)
 {
-	FUZZ_CLAIM(a->transport == b->transport && a->port == b->port);
+	FUZZ_CLAIM(a->forced == b->forced && a->kind == b->kind &&
+		   a->port == b->port);
 	FUZZ_CLAIM(!strcmp(a->host, b->host) && !strcmp(a->volume, b->volume));
 	FUZZ_CLAIM(a->more_cnt == b->more_cnt);
 	for (unsigned int i = 0; i < a->more_cnt; i++)
@@ -28,15 +29,15 @@ static void check_same(const struct xp_uri *a, const struct xp_uri *b)
 static void uri(const char *text)
 {
 	char again_text[XP_URI_TEXT_SIZE];
-	char msg[XP_URI_MSG_SIZE];
+	struct error e;
 	struct xp_uri uri, again;
 	int len;
 
 	FUZZ_FILL(uri);
-	memset(msg, 'x', sizeof(msg));
-	if (xp_uri_parse(text, &uri, msg, sizeof(msg))) {
+	memset(&e, 'x', sizeof(e));
+	if (xp_uri_parse(text, &uri, &e)) {
 		FUZZ_UNTOUCHED(uri);
-		FUZZ_CLAIM(is_terminated(msg, sizeof(msg)) && *msg);
+		FUZZ_CLAIM(is_terminated(e.text, sizeof(e.text)) && *e.text);
 		return;
 	}
 	FUZZ_CLAIM(is_terminated(uri.host, sizeof(uri.host)) && *uri.host);
@@ -46,7 +47,7 @@ static void uri(const char *text)
 	FUZZ_CLAIM(len > 0 && strlen(again_text) == (size_t)len);
 	FUZZ_CLAIM(xp_uri_format(&uri, again_text, (size_t)len) == -ENOSPC);
 	xp_uri_format(&uri, again_text, sizeof(again_text));
-	FUZZ_CLAIM(!xp_uri_parse(again_text, &again, msg, sizeof(msg)));
+	FUZZ_CLAIM(!xp_uri_parse(again_text, &again, &e));
 	check_same(&uri, &again);
 }
 

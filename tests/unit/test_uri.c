@@ -11,65 +11,68 @@
 #define X252 X64 X64 X64 X8 X8 X8 X8 X8 X8 X8 "xxxx"
 #define Z16  "0000000000000000"
 
+/* What a row says of the transport. */
+#define ANY	   false, XP_KIND_FIRST
+#define ONLY(kind) true, kind
+
 static const struct good_row {
 	const char *name;
 	const char *text;
-	enum xp_uri_transport transport;
+	bool forced;
+	enum xp_kind kind;
 	const char *host;
 	uint16_t port;
 	const char *volume;
 	const char *canonical; /* NULL: as text */
 } good_rows[] = {
-	{ "IPv4", "srp://10.0.0.1:5555", XP_URI_AUTO, "10.0.0.1", 5555, "" },
-	{ "default port", "srp://10.0.0.1", XP_URI_AUTO, "10.0.0.1", 5555, "",
+	{ "IPv4", "srp://10.0.0.1:5555", ANY, "10.0.0.1", 5555, "" },
+	{ "default port", "srp://10.0.0.1", ANY, "10.0.0.1", 5555, "",
 	  "srp://10.0.0.1:5555" },
-	{ "plain address", "10.0.0.1", XP_URI_AUTO, "10.0.0.1", 5555, "",
+	{ "plain address", "10.0.0.1", ANY, "10.0.0.1", 5555, "",
 	  "srp://10.0.0.1:5555" },
-	{ "plain address and port", "127.0.0.1:6000", XP_URI_AUTO, "127.0.0.1",
-	  6000, "", "srp://127.0.0.1:6000" },
-	{ "plain name and volume", "host/disk", XP_URI_AUTO, "host", 5555,
-	  "disk", "srp://host:5555/disk" },
-	{ "plain IPv6", "[::1]:6000", XP_URI_AUTO, "::1", 6000, "",
+	{ "plain address and port", "127.0.0.1:6000", ANY, "127.0.0.1", 6000,
+	  "", "srp://127.0.0.1:6000" },
+	{ "plain name and volume", "host/disk", ANY, "host", 5555, "disk",
+	  "srp://host:5555/disk" },
+	{ "plain IPv6", "[::1]:6000", ANY, "::1", 6000, "",
 	  "srp://[::1]:6000" },
-	{ "verbs only", "srp+rdma://host:1", XP_URI_RDMA, "host", 1, "" },
-	{ "TCP only", "srp+tcp://host:65535/v", XP_URI_TCP, "host", 65535,
+	{ "verbs only", "srp+rdma://host:1", ONLY(XP_VERBS), "host", 1, "" },
+	{ "TCP only", "srp+tcp://host:65535/v", ONLY(XP_TCP), "host", 65535,
 	  "v" },
-	{ "scheme in capitals", "SRP+TCP://host:1", XP_URI_TCP, "host", 1, "",
+	{ "scheme in capitals", "SRP+TCP://host:1", ONLY(XP_TCP), "host", 1, "",
 	  "srp+tcp://host:1" },
-	{ "name with dots and dashes", "srp://a-b.example_1.org:5555",
-	  XP_URI_AUTO, "a-b.example_1.org", 5555, "" },
-	{ "IPv6", "srp://[2001:db8::1]:5555", XP_URI_AUTO, "2001:db8::1", 5555,
-	  "" },
-	{ "IPv6, default port", "srp://[2001:db8::1]/v", XP_URI_AUTO,
-	  "2001:db8::1", 5555, "v", "srp://[2001:db8::1]:5555/v" },
-	{ "IPv6 with an IPv4 end", "srp://[::ffff:10.0.0.1]:1", XP_URI_AUTO,
+	{ "name with dots and dashes", "srp://a-b.example_1.org:5555", ANY,
+	  "a-b.example_1.org", 5555, "" },
+	{ "IPv6", "srp://[2001:db8::1]:5555", ANY, "2001:db8::1", 5555, "" },
+	{ "IPv6, default port", "srp://[2001:db8::1]/v", ANY, "2001:db8::1",
+	  5555, "v", "srp://[2001:db8::1]:5555/v" },
+	{ "IPv6 with an IPv4 end", "srp://[::ffff:10.0.0.1]:1", ANY,
 	  "::ffff:10.0.0.1", 1, "" },
-	{ "link-local, bare scope", "srp://[fe80::1%d0]:5555", XP_URI_AUTO,
+	{ "link-local, bare scope", "srp://[fe80::1%d0]:5555", ANY,
 	  "fe80::1%d0", 5555, "" },
-	{ "link-local, encoded scope", "srp://[fe80::1%25d0]:5555", XP_URI_AUTO,
+	{ "link-local, encoded scope", "srp://[fe80::1%25d0]:5555", ANY,
 	  "fe80::1%d0", 5555, "", "srp://[fe80::1%d0]:5555" },
-	{ "link-local, interface 25", "srp://[fe80::1%25]:5555", XP_URI_AUTO,
+	{ "link-local, interface 25", "srp://[fe80::1%25]:5555", ANY,
 	  "fe80::1%25", 5555, "", "srp://[fe80::1%2525]:5555" },
-	{ "link-local, scope begins with 25", "srp://[fe80::1%2525g]:5555",
-	  XP_URI_AUTO, "fe80::1%25g", 5555, "" },
-	{ "empty volume", "srp://h:1/", XP_URI_AUTO, "h", 1, "", "srp://h:1" },
-	{ "LUN number", "srp://h:1/0", XP_URI_AUTO, "h", 1, "0" },
-	{ "volume percent-decoded", "srp://h:1/a%20b%3F%25", XP_URI_AUTO, "h",
-	  1, "a b?%" },
-	{ "small hexadecimal digits", "srp://h:1/%c3%a9", XP_URI_AUTO, "h", 1,
+	{ "link-local, scope begins with 25", "srp://[fe80::1%2525g]:5555", ANY,
+	  "fe80::1%25g", 5555, "" },
+	{ "empty volume", "srp://h:1/", ANY, "h", 1, "", "srp://h:1" },
+	{ "LUN number", "srp://h:1/0", ANY, "h", 1, "0" },
+	{ "volume percent-decoded", "srp://h:1/a%20b%3F%25", ANY, "h", 1,
+	  "a b?%" },
+	{ "small hexadecimal digits", "srp://h:1/%c3%a9", ANY, "h", 1,
 	  "\xc3\xa9", "srp://h:1/%C3%A9" },
-	{ "volume with raw UTF-8", "srp://h:1/\xc3\xa9", XP_URI_AUTO, "h", 1,
+	{ "volume with raw UTF-8", "srp://h:1/\xc3\xa9", ANY, "h", 1,
 	  "\xc3\xa9", "srp://h:1/%C3%A9" },
-	{ "volume with a colon", "srp://h:1/a:b", XP_URI_AUTO, "h", 1, "a:b",
+	{ "volume with a colon", "srp://h:1/a:b", ANY, "h", 1, "a:b",
 	  "srp://h:1/a%3Ab" },
-	{ "longest volume", "srp://h:1/" X255, XP_URI_AUTO, "h", 1, X255 },
-	{ "longest host", "srp://" X255 ":1", XP_URI_AUTO, X255, 1, "" },
-	{ "leading zeros in the port", "srp://h:0000000080", XP_URI_AUTO, "h",
-	  80, "", "srp://h:80" },
-	{ "query without options", "srp://h:1?", XP_URI_AUTO, "h", 1, "",
-	  "srp://h:1" },
-	{ "colon in the volume ends no scheme", "h:1/a:%3f", XP_URI_AUTO, "h",
-	  1, "a:?", "srp://h:1/a%3A%3F" },
+	{ "longest volume", "srp://h:1/" X255, ANY, "h", 1, X255 },
+	{ "longest host", "srp://" X255 ":1", ANY, X255, 1, "" },
+	{ "leading zeros in the port", "srp://h:0000000080", ANY, "h", 80, "",
+	  "srp://h:80" },
+	{ "query without options", "srp://h:1?", ANY, "h", 1, "", "srp://h:1" },
+	{ "colon in the volume ends no scheme", "h:1/a:%3f", ANY, "h", 1, "a:?",
+	  "srp://h:1/a%3A%3F" },
 };
 
 /* @text on the heap, exactly as long as it is; the caller frees it. */
@@ -81,16 +84,17 @@ static char *text_copy(const char *text)
 static void good(void **state)
 {
 	const struct good_row *r = *state;
-	char msg[XP_URI_MSG_SIZE] = "";
+	struct error e = { 0 };
 	char text[XP_URI_TEXT_SIZE];
 	struct xp_uri uri, again;
 	char *copy = text_copy(r->text);
 	int len;
 
-	assert_int_equal(xp_uri_parse(copy, &uri, msg, sizeof(msg)), 0);
+	assert_int_equal(xp_uri_parse(copy, &uri, &e), 0);
 	free(copy);
-	assert_string_equal(msg, "");
-	assert_int_equal(uri.transport, r->transport);
+	assert_string_equal(e.text, "");
+	assert_int_equal(uri.forced, r->forced);
+	assert_int_equal(uri.kind, r->kind);
 	assert_string_equal(uri.host, r->host);
 	assert_int_equal(uri.port, r->port);
 	assert_string_equal(uri.volume, r->volume);
@@ -100,7 +104,7 @@ static void good(void **state)
 	len = xp_uri_format(&uri, text, sizeof(text));
 	assert_int_equal(len, strlen(text));
 	assert_string_equal(text, r->canonical ? r->canonical : r->text);
-	assert_int_equal(xp_uri_parse(text, &again, msg, sizeof(msg)), 0);
+	assert_int_equal(xp_uri_parse(text, &again, &e), 0);
 	assert_memory_equal(&again, &uri, sizeof(uri));
 }
 
@@ -225,19 +229,15 @@ static const struct bad_row {
 static void bad(void **state)
 {
 	const struct bad_row *r = *state;
-	char msg[XP_URI_MSG_SIZE] = "";
+	struct error e = { 0 };
 	struct xp_uri uri = { .port = 77 };
 	char *copy = text_copy(r->text);
 
-	assert_int_equal(xp_uri_parse(copy, &uri, msg, sizeof(msg)), -EINVAL);
+	assert_int_equal(xp_uri_parse(copy, &uri, &e), -EINVAL);
 	free(copy);
-	assert_string_equal(msg, r->msg);
+	assert_string_equal(e.text, r->msg);
 	assert_int_equal(uri.port, 77);
-	/* A small buffer for the message is not overrun. */
-	memset(msg, 'm', sizeof(msg));
-	assert_int_equal(xp_uri_parse(r->text, &uri, msg, 8), -EINVAL);
-	assert_int_equal(msg[7], '\0');
-	assert_int_equal(msg[8], 'm');
+	assert_int_equal(xp_uri_parse(r->text, &uri, NULL), -EINVAL);
 }
 
 static const struct option_row {
@@ -274,13 +274,13 @@ static const struct option_row {
 static void options(void **state)
 {
 	const struct option_row *r = *state;
-	char msg[XP_URI_MSG_SIZE] = "";
+	struct error e;
 	char text[XP_URI_TEXT_SIZE];
 	char id[SRP_PORT_ID_TEXT_SIZE];
 	struct xp_uri uri, again;
 	char *copy = text_copy(r->text);
 
-	assert_int_equal(xp_uri_parse(copy, &uri, msg, sizeof(msg)), 0);
+	assert_int_equal(xp_uri_parse(copy, &uri, &e), 0);
 	free(copy);
 	assert_int_equal(uri.has_target, r->has_target);
 	assert_int_equal(srp_port_id_ext(&uri.target), r->id_ext);
@@ -292,7 +292,7 @@ static void options(void **state)
 	assert_int_equal(xp_uri_format(&uri, text, sizeof(text)),
 			 strlen(r->canonical));
 	assert_string_equal(text, r->canonical);
-	assert_int_equal(xp_uri_parse(text, &again, msg, sizeof(msg)), 0);
+	assert_int_equal(xp_uri_parse(text, &again, &e), 0);
 	assert_memory_equal(&again, &uri, sizeof(uri));
 }
 
@@ -319,13 +319,13 @@ static const struct list_row {
 static void list(void **state)
 {
 	const struct list_row *r = *state;
-	char msg[XP_URI_MSG_SIZE] = "";
+	struct error e;
 	char text[XP_URI_TEXT_SIZE];
 	char others[256] = "";
 	struct xp_uri uri, again;
 	char *copy = text_copy(r->text);
 
-	assert_int_equal(xp_uri_parse(copy, &uri, msg, sizeof(msg)), 0);
+	assert_int_equal(xp_uri_parse(copy, &uri, &e), 0);
 	free(copy);
 	for (unsigned int i = 0; i < uri.more_cnt; i++)
 		sprintf(others + strlen(others), "%s%s %u", i ? " " : "",
@@ -334,18 +334,17 @@ static void list(void **state)
 	assert_int_equal(xp_uri_format(&uri, text, sizeof(text)),
 			 strlen(r->canonical));
 	assert_string_equal(text, r->canonical);
-	assert_int_equal(xp_uri_parse(text, &again, msg, sizeof(msg)), 0);
+	assert_int_equal(xp_uri_parse(text, &again, &e), 0);
 	assert_memory_equal(&again, &uri, sizeof(uri));
 }
 
 static void format_refuses_too_little_room(void **state)
 {
-	char msg[XP_URI_MSG_SIZE];
+	struct error e;
 	struct xp_uri uri;
 	int len;
 
-	assert_int_equal(xp_uri_parse("h/v?id_ext=1", &uri, msg, sizeof(msg)),
-			 0);
+	assert_int_equal(xp_uri_parse("h/v?id_ext=1", &uri, &e), 0);
 	len = xp_uri_format(&uri, NULL, 0);
 	assert_int_equal(len, -ENOSPC);
 	len = (int)strlen("srp://h:5555/v?id_ext=" Z16 "&ioc_guid=" Z16);
@@ -361,13 +360,14 @@ static void format_refuses_too_little_room(void **state)
 static void the_longest_uri_has_room(void **state)
 {
 	struct xp_uri uri = {
-		.transport = XP_URI_RDMA,
+		.forced = true,
+		.kind = XP_VERBS,
 		.port = 65535,
 		.has_target = true,
 		.has_initiator = true,
 	};
 	char text[XP_URI_TEXT_SIZE];
-	char msg[XP_URI_MSG_SIZE];
+	struct error e;
 	struct xp_uri again;
 
 	snprintf(uri.host, sizeof(uri.host), "::1%%25");
@@ -380,7 +380,7 @@ static void the_longest_uri_has_room(void **state)
 		a->port = (uint16_t)(10000 + uri.more_cnt);
 	}
 	assert_true(xp_uri_format(&uri, text, sizeof(text)) > 2800);
-	assert_int_equal(xp_uri_parse(text, &again, msg, sizeof(msg)), 0);
+	assert_int_equal(xp_uri_parse(text, &again, &e), 0);
 	assert_memory_equal(&again, &uri, sizeof(uri));
 }
 
