@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Hexadecimal digits, whatever the locale. Thread: any. */
+/* Hexadecimal digits, independent of the locale. Thread: any. */
 #ifndef PROTOCOL_HEX_H
 #define PROTOCOL_HEX_H
 

@@ -8,10 +8,10 @@
 #include "protocol/scsi_vpd.h"
 #include "protocol/wire.h"
 
-/* The one data-in without an allocation length. */
+/* The only data-in without an allocation length. */
 #define READ_CAPACITY_10_LEN 8
 
-/* The first row of @opcode, or, without one, of whatever follows. */
+/* The first row of @opcode. If there is none, the row that would follow it. */
 static const struct scsi_cdb_info *first_row(uint8_t opcode)
 {
 	const struct scsi_cdb_info *from = scsi_cdb_table;
@@ -29,7 +29,7 @@ static const struct scsi_cdb_info *first_row(uint8_t opcode)
 	return from;
 }
 
-/* Of the rows of @opcode, which begin at @info. */
+/* Searches the rows of @opcode, which begin at @info. */
 static const struct scsi_cdb_info *pick_row(const struct scsi_cdb_info *info,
 					    uint8_t opcode,
 					    unsigned int service_action)
@@ -84,7 +84,8 @@ static uint64_t get_field(const uint8_t *cdb, struct scsi_cdb_field field)
 	return v;
 }
 
-/* Which bit to point at when @refused are the wrong ones of byte @i. */
+/* The bit that the field pointer names when the bits @refused of byte @i are
+ * wrong. */
 static uint8_t bit_pointer(const struct scsi_cdb_info *info, uint8_t i,
 			   uint8_t refused)
 {
@@ -99,8 +100,8 @@ static uint8_t bit_pointer(const struct scsi_cdb_info *info, uint8_t i,
 	return bit;
 }
 
-/* Is a bit set that is not in the usage map? That has the service action of
- * the row, too, and nothing that is ignored. */
+/* True if a bit is set that the usage map lacks. The map has the service action
+ * of the row, and no ignored field. */
 static bool has_unused_bits(const struct scsi_cdb_info *info,
 			    const uint8_t *cdb)
 {
@@ -146,7 +147,7 @@ const struct scsi_cdb_info *scsi_cdb_row(const struct scsi_cdb_index *index,
 	return pick_row(index->first[b[0]], b[0], cdb_service_action(b, len));
 }
 
-/* There is no row for it. */
+/* The table has no row for this CDB. */
 static int unknown(const uint8_t *cdb, size_t len, struct scsi_sense *ret_sense)
 {
 	if (len && scsi_cdb_has_service_actions(cdb[0])) {
@@ -200,7 +201,8 @@ int scsi_cdb_decode(const void *cdb, size_t len, struct scsi_cmd *ret_cmd,
 	return scsi_cdb_decode_row(info, cdb, len, ret_cmd, ret_sense);
 }
 
-/* START STOP UNIT that starts, PREVENT ALLOW MEDIUM REMOVAL that allows. */
+/* True for a START STOP UNIT that starts the unit, and for a PREVENT ALLOW
+ * MEDIUM REMOVAL that allows removal. */
 static bool is_harmless(const struct scsi_cmd *cmd)
 {
 	if (cmd->op == SCSI_OP_START_STOP)
@@ -276,7 +278,7 @@ static int check_protection(const struct scsi_cmd *cmd,
 	return -EROFS;
 }
 
-/* Fields that need something which this unit may not have. */
+/* Checks fields that need something that this unit may not have. */
 static int check_fields(const struct scsi_cmd *cmd,
 			const struct scsi_disk_info *info,
 			struct scsi_sense *ret_sense)
@@ -294,7 +296,7 @@ static int check_fields(const struct scsi_cmd *cmd,
 	return 0;
 }
 
-/* The first block that is not there goes into INFORMATION. */
+/* INFORMATION gets the first block that does not exist. */
 static int cdb_check_range(const struct scsi_cmd *cmd,
 			   const struct scsi_disk_info *info,
 			   struct scsi_sense *ret_sense)
@@ -316,7 +318,7 @@ static int cdb_check_limits(const struct scsi_cmd *cmd,
 {
 	uint64_t max = 0;
 
-	/* Each of these is below what may be transferred at all. */
+	/* Each of these limits is below the largest transfer. */
 	if (cmd->op == SCSI_OP_COMPARE_WRITE)
 		max = info->max_caw_blocks;
 	else if (cmd->op == SCSI_OP_WRITE_ATOMIC)
@@ -365,7 +367,7 @@ int scsi_cmd_check(struct scsi_cmd *cmd, const struct scsi_disk_info *info,
 	return err;
 }
 
-/* Blocks of data-out to compare with. */
+/* The number of blocks in data-out that VERIFY compares. */
 static uint64_t verify_blocks(const struct scsi_cmd *cmd)
 {
 	if (cmd->bytchk == SCSI_BYTCHK_ONE_BLOCK)
@@ -494,7 +496,7 @@ size_t scsi_cdb_report_opcode(uint8_t opcode, uint16_t service_action,
 			      uint32_t alloc_len, uint8_t ret_cdb[SCSI_CDB_LEN])
 {
 	start_cdb(0xa3, ret_cdb)[1] = 0x0c;
-	/* Option 3 suits operation codes with and without service actions. */
+	/* Option 3 is for operation codes with and without service actions. */
 	ret_cdb[2] = 3;
 	ret_cdb[3] = opcode;
 	wire_put16(ret_cdb + 4, service_action);
@@ -502,7 +504,7 @@ size_t scsi_cdb_report_opcode(uint8_t opcode, uint16_t service_action,
 	return 12;
 }
 
-/* The ten-byte form of a block command where it can say it. */
+/* Writes the ten-byte form of a block command if LBA and count fit into it. */
 static size_t put_blocks(uint8_t opcode_10, uint8_t opcode_16, uint64_t lba,
 			 uint32_t blocks, uint8_t *cdb)
 {

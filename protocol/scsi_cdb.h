@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Command descriptor blocks: one table of the commands that a logical unit
- * understands; CDB to typed command; and the CDBs that our initiator sends.
+ * Command descriptor blocks: the table of commands that a logical unit
+ * supports, the decoder from a CDB to a typed command, and the CDBs that our
+ * initiator sends.
  *
- * A CDB is refused unless the table names it and every bit set in it is one
- * that the row's usage map declares. A field is honoured or refused, and REPORT
- * SUPPORTED OPERATION CODES tells exactly what is true. The one field that is
- * ignored is GROUP NUMBER, as the standard asks of a unit without groups.
+ * The decoder refuses a CDB that the table does not have, and a CDB with a bit
+ * that the usage map of its row does not declare. So each field is either
+ * honoured or refused, and REPORT SUPPORTED OPERATION CODES is exact. Only
+ * GROUP NUMBER is ignored, as the standard requires of a unit without groups.
  *
  * A new command is a row in the table, a line of SCSI_OPS and a handler.
  *
@@ -23,13 +24,13 @@
 
 struct scsi_disk_info;
 
-/* SRP_CMD's CDB field; every CDB here fits and is zero padded. */
+/* The CDB field of SRP_CMD. Every CDB here fits into it, padded with zeroes. */
 #define SCSI_CDB_LEN 16
 
 /*
- * The operations, each with its handler, scsi_HANDLER in target/scsi/. The sizes
- * of CDB that ask for the same thing share an operation; the table says which
- * commands are meant.
+ * The operations, each with its handler, scsi_HANDLER in target/scsi/. CDBs of
+ * different sizes that ask for the same thing share an operation; the table
+ * says which commands these are.
  */
 #define SCSI_OPS(X)                               \
 	X(TEST_UNIT_READY, test_unit_ready)       \
@@ -83,64 +84,71 @@ enum scsi_op {
 
 /* Properties of a row. */
 enum scsi_cdb_flag {
-	/* answered while a unit attention is pending, without clearing it
+	/* is answered while a unit attention is pending, and does not clear it
 	 * (SAM-5, unit attention condition) */
 	SCSI_CDB_PASSES_UA = 1 << 0,
-	/* answered for a LUN without a logical unit (SAM-5, incorrect LUN) */
+	/* is answered for a LUN without a logical unit (SAM-5, incorrect
+	 * LUN) */
 	SCSI_CDB_ABSENT_LUN = 1 << 1,
 	/* changes what is stored: refused on a write-protected unit */
 	SCSI_CDB_WRITES = 1 << 2,
-	/* has an LBA, and mostly a block count, to check against the capacity */
+	/* has an LBA, and mostly a block count, to check against the
+	 * capacity */
 	SCSI_CDB_BLOCKS = 1 << 3,
-	/* exists only where the logical unit is thinly provisioned */
+	/* exists only if the logical unit is thinly provisioned */
 	SCSI_CDB_UNMAPS = 1 << 4,
 	/* a block count of zero means up to the last block */
 	SCSI_CDB_ZERO_TO_END = 1 << 5,
-	/* its blocks are not data to transfer: no MAXIMUM TRANSFER LENGTH */
+	/* its blocks are not transferred: MAXIMUM TRANSFER LENGTH does not
+	 * apply */
 	SCSI_CDB_NO_TRANSFER = 1 << 6,
-	/* exists only where several blocks are written whole or not at all */
+	/* exists only if the unit writes several blocks as a whole or not at
+	 * all */
 	SCSI_CDB_ATOMIC = 1 << 7,
-	/* answered while FORMAT UNIT or SANITIZE runs, or after it failed */
+	/* is answered while FORMAT UNIT or SANITIZE runs, and after it
+	 * failed */
 	SCSI_CDB_PASSES_JOB = 1 << 8,
-	/* answered after FORMAT UNIT or SANITIZE failed */
+	/* is answered after FORMAT UNIT or SANITIZE failed */
 	SCSI_CDB_PASSES_FAILED = 1 << 9,
-	/* answered though the medium has been removed */
+	/* is answered while the medium is removed */
 	SCSI_CDB_NO_MEDIUM = 1 << 10,
-	/* goes over the whole unit, maybe for long; see scsi_disk_info.no_jobs */
+	/* works on the whole unit, maybe for a long time; see
+	 * scsi_disk_info.no_jobs */
 	SCSI_CDB_JOB = 1 << 11,
-	/* answered by a target port in the standby state (SPC-4 5.15.2.7.4).
-	 * READ CAPACITY is, too, as by Linux's target: a disk that is found
-	 * through a standby port has its size then. */
+	/* is answered by a target port in the standby state (SPC-4 5.15.2.7.4).
+	 * As in Linux's target, this includes READ CAPACITY: an initiator that
+	 * finds the disk through a standby port then knows its size. */
 	SCSI_CDB_STANDBY = 1 << 12,
 };
 
 /*
- * What a command is to those who have reserved the unit (SPC-4 table 65, SBC-3
- * table 13, SPC-2 table 10). Who is shut out depends on the reservation.
+ * How a command conflicts with the reservation of another nexus (SPC-4 table
+ * 65, SBC-3 table 13, SPC-2 table 10). The reservation decides which nexuses
+ * are refused.
  */
 enum scsi_access {
 	SCSI_ACCESS_CHANGES, /* conflicts with every reservation */
-	SCSI_ACCESS_READS,   /* conflicts but for write exclusive */
+	SCSI_ACCESS_READS,   /* conflicts, except with write exclusive */
 	SCSI_ACCESS_ASKS,    /* conflicts with RESERVE (6) and (10) only */
 	SCSI_ACCESS_ALWAYS,  /* conflicts with none */
-	/* ALWAYS when it starts the unit, or allows to remove the medium; else
+	/* ALWAYS if it starts the unit or allows removal of the medium; else
 	 * CHANGES */
 	SCSI_ACCESS_BY_FIELD,
 };
 
 /*
- * May an initiator send it that may only read the unit? What changes something
- * that others see (blocks, mode values, reservations, the medium) is not for
- * readers. A row that does not say so is refused.
+ * May an initiator with read-only rights send the command? Not if the command
+ * changes what others see: blocks, mode values, reservations, the medium. A row
+ * without a value refuses it.
  */
 enum scsi_readers {
 	SCSI_READERS_REFUSED,
 	SCSI_READERS_ALLOWED,
-	/* allowed when it starts the unit, or allows to remove the medium */
+	/* allowed if it starts the unit, or allows removal of the medium */
 	SCSI_READERS_BY_FIELD,
 };
 
-/* A big-endian field of the CDB; len 0: the CDB has none. */
+/* A big-endian field of the CDB. len 0: the CDB does not have it. */
 struct scsi_cdb_field {
 	uint8_t byte;
 	uint8_t len;
@@ -161,8 +169,8 @@ struct scsi_cdb_info {
 	const char *name; /* "READ (10)" */
 	/* "SBC-3 5.11", "SPC-4 6.6" (of revision 36e: they moved) */
 	const char *clause;
-	/* For docs/scsi.md: what is particular, and what is refused beyond the
-	 * bits that are not in @usage. NULL: nothing. */
+	/* For docs/scsi.md: what is special, and what the target refuses
+	 * besides bits that are not in @usage. NULL: nothing. */
 	const char *note;
 	uint8_t opcode;
 	int8_t service_action; /* bits 4..0 of byte 1, or NONE */
@@ -171,20 +179,21 @@ struct scsi_cdb_info {
 	uint8_t access;	 /* enum scsi_access */
 	uint8_t readers; /* enum scsi_readers */
 	uint16_t flags;	 /* enum scsi_cdb_flag */
-	/* Bits that are looked at; byte 0 the opcode, and the service action
-	 * where there is one (SPC-4, CDB USAGE DATA). */
+	/* The bits that the target looks at. Byte 0 is the opcode; the service
+	 * action is included if there is one (SPC-4, CDB USAGE DATA). */
 	uint8_t usage[SCSI_CDB_LEN];
-	/* Fields of several bits of which some or all are not in @usage: the
-	 * bit pointer names the top one (SPC-4 4.5.2.4.2). */
+	/* Fields of several bits that are not completely in @usage. The bit
+	 * pointer names the top bit (SPC-4 4.5.2.4.2). */
 	struct scsi_cdb_bits narrow[2];
-	/* Bits that may be set and say nothing to this unit. Not in @usage. */
+	/* Bits that may be set and have no meaning for this unit. Not in
+	 * @usage. */
 	struct scsi_cdb_bits ignored;
 	struct scsi_cdb_field lba;
 	struct scsi_cdb_field blocks;
 	struct scsi_cdb_field alloc_len;
 	struct scsi_cdb_field param_len;
-	/* Fills in what is particular to this CDB and judges it. Private to
-	 * scsi_cdb_decode(); NULL when there is nothing particular. */
+	/* Fills in and checks the fields that are special to this CDB. Private
+	 * to scsi_cdb_decode(). NULL: there are none. */
 	int (*fields)(const uint8_t *cdb, struct scsi_cmd *cmd,
 		      struct scsi_sense *ret_sense);
 };
@@ -198,18 +207,19 @@ struct scsi_cmd {
 	enum scsi_op op;
 	const struct scsi_cdb_info *info; /* its row, never NULL */
 	uint64_t lba;
-	uint64_t blocks;    /* READ (6)'s and WRITE (6)'s 0 is 256 here */
-	uint32_t alloc_len; /* at most so many bytes of data-in */
-	uint32_t param_len; /* exactly so many bytes of data-out */
+	uint64_t blocks;    /* a 0 of READ (6) and WRITE (6) is 256 here */
+	uint32_t alloc_len; /* at most this many bytes of data-in */
+	uint32_t param_len; /* exactly this many bytes of data-out */
 
 	bool fua;	 /* READ, WRITE: the medium, not a volatile cache */
 	bool dpo;	 /* a hint */
 	uint8_t list_id; /* RECEIVE COPY RESULTS */
-	bool immed;	 /* the status may come before the command is done */
+	bool immed;	 /* the status may be sent before the command is done */
 	bool ause;	 /* SANITIZE */
 	bool fmtdata;	 /* FORMAT UNIT: there is a parameter list */
 	bool longlist;	 /* FORMAT UNIT: its header is a long one */
-	bool unmap;	 /* WRITE SAME: deallocate if that reads as zeroes */
+	bool unmap;	 /* WRITE SAME: deallocate if the blocks then read as
+			  * zeroes */
 	bool anchor;	 /* UNMAP, WRITE SAME */
 	bool ndob;	 /* WRITE SAME (16): no data-out, the block is zeroes */
 	bool pmi;	 /* READ CAPACITY */
@@ -223,10 +233,12 @@ struct scsi_cmd {
 	bool evpd;	 /* INQUIRY: page_code is a VPD page */
 	bool desc;	 /* REQUEST SENSE: descriptor format */
 	bool dbd;	 /* MODE SENSE: no block descriptor */
-	bool llbaa;	 /* MODE SENSE (10): a long block descriptor is fine */
+	bool llbaa;	 /* MODE SENSE (10): a long block descriptor is
+			  * allowed */
 	bool rctd;	 /* REPORT SUPPORTED OPERATION CODES: with timeouts */
 	uint8_t bytchk;	 /* VERIFY, WRITE AND VERIFY: enum scsi_bytchk */
-	uint8_t defects; /* READ DEFECT DATA: CDB_DEFECTS as they came */
+	uint8_t defects; /* READ DEFECT DATA: the bits CDB_DEFECTS as
+			  * received */
 	uint8_t scope;	 /* PERSISTENT RESERVE OUT */
 	uint8_t type;	 /* the same: enum scsi_pr_type or unknown */
 	uint8_t page_code;	   /* INQUIRY, MODE SENSE, LOG SENSE */
@@ -245,26 +257,28 @@ enum scsi_select_report {
 	SCSI_LUNS_USUAL = 0x00,	     /* all but well-known ones */
 	SCSI_LUNS_WELL_KNOWN = 0x01, /* there are none */
 	SCSI_LUNS_ALL = 0x02,
-	SCSI_LUNS_ADMINISTRATIVE = 0x10, /* there are none; sent to LUN 0 */
-	SCSI_LUNS_TOP = 0x11, /* and those of no conglomerate; to LUN 0 */
-	SCSI_LUNS_SUBSIDIARY = 0x12, /* of the addressed one: there are none */
+	SCSI_LUNS_ADMINISTRATIVE = 0x10, /* there are none; only for LUN 0 */
+	SCSI_LUNS_TOP = 0x11, /* and units outside of conglomerates; only for
+			       * LUN 0 */
+	SCSI_LUNS_SUBSIDIARY = 0x12, /* of the addressed unit: there are none */
 };
 
 /* BYTCHK (SBC-3, VERIFY); 2 is refused. */
 enum scsi_bytchk {
 	SCSI_BYTCHK_NONE = 0,	   /* only read the medium */
 	SCSI_BYTCHK_ALL = 1,	   /* data-out has every block */
-	SCSI_BYTCHK_ONE_BLOCK = 3, /* each block with the one of data-out */
+	SCSI_BYTCHK_ONE_BLOCK = 3, /* each block with the one block of
+				    * data-out */
 };
 
-/* What one EXTENDED COPY may bring, as RECEIVE COPY RESULTS and VPD page 8Fh
- * tell: descriptors, and bytes (target/scsi/volume.h has the reasons). */
+/* Limits of one EXTENDED COPY, as RECEIVE COPY RESULTS and VPD page 8Fh report
+ * them: descriptors and bytes (target/scsi/volume.h has the reasons). */
 #define SCSI_COPY_TARGETS  16
 #define SCSI_COPY_SEGMENTS 32
 #define SCSI_COPY_DESCRIPTORS_LEN \
 	(SCSI_COPY_TARGETS * 32 + SCSI_COPY_SEGMENTS * 28)
 #define SCSI_COPY_SEGMENT_MAX (4u << 20)
-/* Copies at the same time: as many as there are commands. */
+/* Concurrent copies: as many as there are commands. */
 #define SCSI_COPY_CONCURRENT 255
 
 /* MODE SENSE's PC field (SPC-4). */
@@ -284,27 +298,28 @@ enum scsi_page_control {
 const struct scsi_cdb_info *scsi_cdb_find(uint8_t opcode,
 					  unsigned int service_action);
 
-/* Where the rows of each opcode begin, so that no command is searched for. */
+/* The first row of each opcode, so that decoding a command does not search. */
 struct scsi_cdb_index {
 	const struct scsi_cdb_info *first[256];
 };
 
 void scsi_cdb_index_init(struct scsi_cdb_index *ret_index);
 
-/* The row for the @len bytes of @cdb, which are not trusted; NULL: none. */
+/* The row for the @len bytes of @cdb, which are not trusted. NULL: there is
+ * none. */
 const struct scsi_cdb_info *scsi_cdb_row(const struct scsi_cdb_index *index,
 					 const void *cdb, size_t len);
 
-/* What @cmd is to those who have reserved the unit; never BY_FIELD. */
+/* How @cmd conflicts with a reservation. Never BY_FIELD. */
 enum scsi_access scsi_cmd_access(const struct scsi_cmd *cmd);
 
-/* May @cmd be sent by who may only read the unit? */
+/* May an initiator with read-only rights send @cmd? */
 bool scsi_cmd_is_for_readers(const struct scsi_cmd *cmd);
 
-/* Does @opcode have service actions? False also when it is not known. */
+/* Does @opcode have service actions? False for an unknown opcode. */
 bool scsi_cdb_has_service_actions(uint8_t opcode);
 
-/* Does the logical unit have the command of a row? */
+/* Does the logical unit have the command of @row? */
 bool scsi_cdb_exists(const struct scsi_cdb_info *row,
 		     const struct scsi_disk_info *info);
 
@@ -325,7 +340,8 @@ bool scsi_cdb_exists(const struct scsi_cdb_info *row,
 int scsi_cdb_decode(const void *cdb, size_t len, struct scsi_cmd *ret_cmd,
 		    struct scsi_sense *ret_sense);
 
-/* The same for a caller that has the row already: @info, of scsi_cdb_row(). */
+/* As scsi_cdb_decode(), for a caller that has the row: @info, from
+ * scsi_cdb_row(). */
 int scsi_cdb_decode_row(const struct scsi_cdb_info *info, const void *cdb,
 			size_t len, struct scsi_cmd *ret_cmd,
 			struct scsi_sense *ret_sense);
@@ -349,15 +365,16 @@ int scsi_cmd_check(struct scsi_cmd *cmd, const struct scsi_disk_info *info,
 		   struct scsi_sense *ret_sense);
 
 /*
- * Bytes that the command transfers: exactly so many of data-out; of data-in
- * exactly so many for READ, at most so many (the allocation length) else.
+ * The bytes that the command transfers. Data-out: exactly this many. Data-in:
+ * exactly this many for READ, at most this many (the allocation length) for
+ * others.
  */
 uint64_t scsi_cmd_data_out_len(const struct scsi_cmd *cmd, uint32_t block_size);
 uint64_t scsi_cmd_data_in_len(const struct scsi_cmd *cmd, uint32_t block_size);
 
 /*
- * The initiator's CDBs. Each fills all SCSI_CDB_LEN bytes of @ret_cdb and
- * returns the CDB's length.
+ * CDBs for the initiator. Each function fills all SCSI_CDB_LEN bytes of
+ * @ret_cdb and returns the length of the CDB.
  */
 size_t scsi_cdb_test_unit_ready(uint8_t ret_cdb[SCSI_CDB_LEN]);
 size_t scsi_cdb_request_sense(uint8_t alloc_len, uint8_t ret_cdb[SCSI_CDB_LEN]);
@@ -370,7 +387,7 @@ size_t scsi_cdb_report_port_groups(uint32_t alloc_len,
 size_t scsi_cdb_read_capacity_10(uint8_t ret_cdb[SCSI_CDB_LEN]);
 size_t scsi_cdb_read_capacity_16(uint32_t alloc_len,
 				 uint8_t ret_cdb[SCSI_CDB_LEN]);
-/* Current values, without block descriptor. */
+/* Requests current values, without block descriptor. */
 size_t scsi_cdb_mode_sense_6(uint8_t page_code, uint8_t alloc_len,
 			     uint8_t ret_cdb[SCSI_CDB_LEN]);
 size_t scsi_cdb_mode_sense_10(uint8_t page_code, uint16_t alloc_len,
@@ -380,20 +397,23 @@ size_t scsi_cdb_report_opcode(uint8_t opcode, uint16_t service_action,
 			      uint32_t alloc_len,
 			      uint8_t ret_cdb[SCSI_CDB_LEN]);
 
-/* Ten bytes where LBA and count fit, else sixteen. */
+/* Ten bytes if LBA and count fit, else sixteen. */
 size_t scsi_cdb_read(uint64_t lba, uint32_t blocks, bool fua,
 		     uint8_t ret_cdb[SCSI_CDB_LEN]);
 size_t scsi_cdb_write(uint64_t lba, uint32_t blocks, bool fua,
 		      uint8_t ret_cdb[SCSI_CDB_LEN]);
-/* @blocks 0: from @lba to the end. Never IMMED: GOOD means stable. */
+/* @blocks 0: from @lba to the end. IMMED is never set: GOOD means that the data
+ * is stable. */
 size_t scsi_cdb_sync_cache(uint64_t lba, uint32_t blocks,
 			   uint8_t ret_cdb[SCSI_CDB_LEN]);
 /* @param_len: from scsi_unmap_encode(). */
 size_t scsi_cdb_unmap(uint16_t param_len, uint8_t ret_cdb[SCSI_CDB_LEN]);
 
 enum scsi_write_same_flag {
-	SCSI_WRITE_SAME_UNMAP = 1 << 0, /* deallocate where that reads zero */
-	SCSI_WRITE_SAME_NDOB = 1 << 1,	/* no data-out: zeroes */
+	SCSI_WRITE_SAME_UNMAP = 1 << 0, /* deallocate blocks if they then
+					 * read as zeroes */
+	SCSI_WRITE_SAME_NDOB = 1 << 1,	/* no data-out: the block is all
+					 * zeroes */
 };
 
 size_t scsi_cdb_write_same_16(uint64_t lba, uint32_t blocks, unsigned int flags,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Bits of CDBs: for the table, the decoder and the initiator's CDBs alike. */
+/* Bits of CDBs, for the table, the decoder and the initiator's CDBs. */
 #ifndef PROTOCOL_SCSI_CDB_BITS_H
 #define PROTOCOL_SCSI_CDB_BITS_H
 

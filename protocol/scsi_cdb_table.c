@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The commands: what is particular to each CDB, then the table. */
+/* The commands: the fields that are special to each CDB, then the table. */
 #include "protocol/scsi_cdb.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ static int fields_mode_select(const uint8_t *cdb, struct scsi_cmd *cmd,
 	cmd->save = cdb[1] & CDB_SP;
 	if (cdb[1] & CDB_PF || !cmd->param_len)
 		return 0;
-	/* Without PF the pages would be of a vendor's own form. */
+	/* Without PF, the pages have a vendor-specific format. */
 	*ret_sense = scsi_sense_cdb_field(1, 4);
 	return -EINVAL;
 }
@@ -83,7 +83,7 @@ static int fields_log_sense(const uint8_t *cdb, struct scsi_cmd *cmd,
 	return 0;
 }
 
-/* More would not be understood anyway, and needs a buffer. */
+/* A longer list cannot be valid, and would need a buffer. */
 static int fields_persistent_out(const uint8_t *cdb, struct scsi_cmd *cmd,
 				 struct scsi_sense *ret_sense)
 {
@@ -103,7 +103,7 @@ static int fields_report_port_groups(const uint8_t *cdb, struct scsi_cmd *cmd,
 	return 0;
 }
 
-/* More would name the one group over and over, and needs a buffer. */
+/* A longer list can only repeat the same groups, and would need a buffer. */
 static int fields_set_port_groups(const uint8_t *cdb, struct scsi_cmd *cmd,
 				  struct scsi_sense *ret_sense)
 {
@@ -137,7 +137,7 @@ static int fields_prevent(const uint8_t *cdb, struct scsi_cmd *cmd,
 	return 0;
 }
 
-/* An LBA without PMI was refused until SBC-3 made both obsolete. */
+/* An LBA without PMI was an error until SBC-3 made both obsolete. */
 static int fields_read_capacity(const uint8_t *cdb, struct scsi_cmd *cmd,
 				struct scsi_sense *ret_sense)
 {
@@ -177,7 +177,7 @@ static int fields_verify(const uint8_t *cdb, struct scsi_cmd *cmd,
 	return 0;
 }
 
-/* Every list is empty in each of the formats that there are. */
+/* The lists are empty in each of the existing formats. */
 static int fields_defects(const uint8_t *cdb, struct scsi_cmd *cmd,
 			  struct scsi_sense *ret_sense)
 {
@@ -207,7 +207,7 @@ static int fields_write_same(const uint8_t *cdb, struct scsi_cmd *cmd,
 	return 0;
 }
 
-/* CMPLST and the format of a defect list say nothing where there is none. */
+/* Without a defect list, CMPLST and the format of the list mean nothing. */
 static int fields_format_unit(const uint8_t *cdb, struct scsi_cmd *cmd,
 			      struct scsi_sense *ret_sense)
 {
@@ -248,17 +248,17 @@ static int fields_copy_results(const uint8_t *cdb, struct scsi_cmd *cmd,
 	return 0;
 }
 
-/* Where the fields of the usual block commands are. */
+/* The places of the fields in the usual block commands. */
 #define LBA_10	  .lba = { 2, 4 }
 #define LBA_16	  .lba = { 2, 8 }
 #define BLOCKS_10 .blocks = { 7, 2 }
 #define BLOCKS_12 .blocks = { 6, 4 }
 #define BLOCKS_16 .blocks = { 10, 4 }
 
-/* RDPROTECT, WRPROTECT or VRPROTECT: refused. */
+/* RDPROTECT, WRPROTECT or VRPROTECT: the target refuses them. */
 #define NARROW_PROTECT .narrow = { { 1, 0xe0 } }
 
-/* The same, and BYTCHK of WRITE AND VERIFY: one bit of the two. */
+/* The same, and BYTCHK of WRITE AND VERIFY, of which one bit is allowed. */
 #define CDB_BYTCHK_ALL 0x02
 #define NARROW_BYTCHK  .narrow = { { 1, 0xe0 }, { 1, CDB_BYTCHK } }
 
@@ -268,8 +268,8 @@ static int fields_copy_results(const uint8_t *cdb, struct scsi_cmd *cmd,
 #define GROUP_12 .ignored = { 10, 0x1f }
 #define GROUP_16 .ignored = { 14, 0x1f }
 
-/* Usage maps from byte 1 on; the last byte is CONTROL, whose NACA bit nobody
- * here supports (INQUIRY says NORMACA 0). */
+/* Usage maps from byte 1 on. The last byte is CONTROL; its NACA bit is not
+ * supported (INQUIRY says NORMACA 0). */
 #define USAGE_6(op, b1)                     \
 	{                                   \
 		op, b1, 0xff, 0xff, 0xff, 0 \

@@ -10,18 +10,18 @@
 #define PAGE_HEADER_LEN 4
 #define ALL_SUBPAGES	0xff
 
-#define DS  0x80 /* nothing here is saved */
+#define DS  0x80 /* no parameter is saved */
 #define SPF 0x40
 
 /* FORMAT AND LINKING: a list in binary. */
 #define BINARY_LIST 0x03
 
-/* A page under way. */
+/* A page that is being written. */
 struct log {
 	const struct scsi_disk_info *info;
 	uint64_t used;
-	uint16_t from; /* parameter pointer */
-	uint16_t last; /* highest parameter code seen, once there is one */
+	uint16_t from; /* the parameter pointer */
+	uint16_t last; /* the highest parameter code so far */
 	uint8_t b[PAGE_MAX_LEN];
 	size_t len;
 };
@@ -41,7 +41,7 @@ static void put_param(struct log *log, uint16_t code, const uint8_t *value,
 	log->len += 4u + len;
 }
 
-/* SPC-4 7.3.8: no exception, temperature not known. */
+/* SPC-4 7.3.8: no exception; the temperature is not known. */
 static void log_page_put_exceptions(struct log *log)
 {
 	static const uint8_t value[] = { 0, 0, 0xff, 0 };
@@ -61,8 +61,8 @@ static void put_count(struct log *log, uint16_t code, uint64_t bytes)
 	put_param(log, code, value, sizeof(value));
 }
 
-/* SBC-3 6.4.5: used LBA mapping resources. How much the store has left is not
- * this unit's to tell: others may take it. */
+/* SBC-3 6.4.5: used LBA mapping resources. This unit cannot say how much the
+ * store has left: others may use it, too. */
 static void log_page_put_provisioning(struct log *log)
 {
 	put_count(log, 2, log->used);
@@ -91,7 +91,7 @@ static bool exists(const struct page *page, const struct scsi_disk_info *info)
 	return !page->exists || page->exists(info);
 }
 
-/* With subpages each entry is two bytes; 00h/FFh is one of them. */
+/* With subpages, each entry has two bytes, and 00h/FFh is an entry. */
 static void put_supported(struct log *log, bool subpages)
 {
 	for (size_t i = 0; i < PAGE_CNT; i++) {
@@ -134,8 +134,9 @@ static int log_page_check(const struct page *page, const struct scsi_cmd *cmd,
 		return log_page_refuse(2, 5, ret_sense);
 	if (cmd->subpage_code && !(lists && cmd->subpage_code == ALL_SUBPAGES))
 		return log_page_refuse(3, 7, ret_sense);
-	/* PC means nothing to a list of pages (SPC-4 7.3.1), nor to parameters
-	 * that are binary lists (6.8), which all here are. */
+	/* For lists of pages, PC has no meaning (SPC-4 7.3.1). The same holds
+	 * for parameters that are binary lists (6.8), as all parameters
+	 * here. */
 	return lists && cmd->parameter ? log_page_refuse(5, 7, ret_sense) : 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Log pages (SPC-4 7.3, SBC-3 6.4): which there are, informational exceptions
- * (none), and how much of a thinly provisioned store is used. A temperature is
- * not known, so there is no page for it.
+ * Log pages (SPC-4 7.3, SBC-3 6.4): the list of pages, informational exceptions
+ * (none), and the used part of a thinly provisioned store. There is no page for
+ * a temperature, which is not known.
  *
  * Thread: any.
  */

@@ -19,13 +19,15 @@
 
 /* ---- the pages ---- */
 
-/* Values that nobody can change. Each fills @b, all zero, from byte 2 on. */
+/* Values that no initiator can change. Each function fills @b, which is all
+ * zero, from byte 2 on. */
 
 static void put_control(uint8_t *b)
 {
-	b[2] = 0x22; /* TST 001b: a task set per nexus; GLTSD: nothing saved */
+	b[2] = 0x22; /* TST 001b: one task set for each nexus; GLTSD: nothing
+		      * is saved */
 	b[3] = 0x10; /* QUEUE ALGORITHM MODIFIER: unrestricted; QERR 00b */
-	b[5] = 0x40; /* TAS: what another nexus aborts is answered */
+	b[5] = 0x40; /* TAS: a command that another nexus aborts is answered */
 }
 
 static void mode_put_exceptions(uint8_t *b)
@@ -33,7 +35,7 @@ static void mode_put_exceptions(uint8_t *b)
 	b[2] = 0x08; /* DEXCPT: none are reported */
 }
 
-/* Ascending, as "all pages" returns them. */
+/* In ascending order, as "all pages" returns them. */
 static const struct page {
 	uint8_t code;
 	uint8_t len; /* with the two bytes of header */
@@ -47,7 +49,7 @@ static const struct page {
 
 #define PAGE_CNT (sizeof(pages) / sizeof(pages[0]))
 
-/* Where the values of struct scsi_modes are. */
+/* The places of the values of struct scsi_modes in the pages. */
 static const struct {
 	uint8_t page;
 	uint8_t byte;
@@ -89,7 +91,7 @@ static const struct page *mode_find_page(uint8_t code)
 	return NULL;
 }
 
-/* The bits of a page that @modes are. */
+/* Sets the bits of a page that @modes has. */
 static void put_settings(const struct page *page, struct scsi_modes modes,
 			 uint8_t *b)
 {
@@ -157,7 +159,7 @@ static int mode_refuse(struct scsi_sense sense, struct scsi_sense *ret_sense)
 	return -EINVAL;
 }
 
-/* SPC-4 6.13.1: and for the block descriptor, but for no page. */
+/* SPC-4 6.13.1: also for the block descriptor, but for no page. */
 static bool asks_for_header(const struct scsi_cmd *cmd)
 {
 	return !cmd->page_code && !cmd->subpage_code &&
@@ -213,7 +215,7 @@ int scsi_mode_sense_encode(const struct scsi_disk_info *info,
 			   size_t *ret_len, struct scsi_sense *ret_sense)
 {
 	uint8_t b[SCSI_MODE_MAX_LEN] = { 0 };
-	/* WP; DPOFUA: the table takes both bits in READ and WRITE. */
+	/* WP. DPOFUA: READ and WRITE have both bits, as the table says. */
 	uint8_t device_specific = info->read_only || info->swp ? 0x90 : 0x10;
 	size_t len, desc_len;
 	int err;
@@ -242,7 +244,7 @@ int scsi_mode_sense_encode(const struct scsi_disk_info *info,
 
 /* ---- MODE SELECT ---- */
 
-/* A parameter list on its way through the checks. */
+/* A parameter list that is being checked. */
 struct select {
 	const struct scsi_disk_info *info;
 	const uint8_t *list;
@@ -278,7 +280,7 @@ static int check_byte(const struct select *s, const uint8_t *p, uint8_t may)
 	return wrong ? mode_refuse_data(s, p, scsi_sense_top_bit(wrong)) : 0;
 }
 
-/* Capacity and block size are as they are: neither can be changed here. */
+/* Capacity and block size must be the current ones: they cannot be changed. */
 static int check_block_desc(const struct select *s, const uint8_t *d,
 			    size_t len)
 {
@@ -297,7 +299,7 @@ static int check_block_desc(const struct select *s, const uint8_t *d,
 	return 0;
 }
 
-/* One block descriptor or none. */
+/* Takes one block descriptor, or none. */
 static int take_block_desc(struct select *s, const uint8_t *len_field,
 			   size_t len, bool is_long)
 {
@@ -312,7 +314,7 @@ static int take_block_desc(struct select *s, const uint8_t *len_field,
 	return d ? check_block_desc(s, d, len) : mode_refuse_length(s);
 }
 
-/* MODE DATA LENGTH is reserved here; WP and DPOFUA are ignored (SBC-3). */
+/* MODE DATA LENGTH is reserved here. WP and DPOFUA are ignored (SBC-3). */
 static int take_header_6(struct select *s)
 {
 	const uint8_t *h = wire_take(&s->rest, MODE_HEADER_6_LEN);
@@ -352,7 +354,7 @@ static void take_settings(struct select *s, const struct page *page,
 	}
 }
 
-/* Byte for byte as it is, but for what can be changed. */
+/* The page must have the current bytes, except for bits that can be changed. */
 static int check_page(const struct select *s, const struct page *page,
 		      const uint8_t *b)
 {
@@ -410,7 +412,7 @@ int scsi_mode_select_decode(const struct scsi_disk_info *info,
 
 	if (cmd->save && !info->mode_save)
 		return mode_refuse(scsi_sense_cdb_field(1, 0), ret_sense);
-	if (len) /* PARAMETER LIST LENGTH 0 is no error (SPC-4) */
+	if (len) /* PARAMETER LIST LENGTH 0 is not an error (SPC-4) */
 		err = cmd->op == SCSI_OP_MODE_SELECT_6 ? take_header_6(&s)
 						       : take_header_10(&s);
 	while (!err && s.rest.left)
@@ -422,7 +424,7 @@ int scsi_mode_select_decode(const struct scsi_disk_info *info,
 
 /* ---- the initiator's side ---- */
 
-/* Looks through mode pages for the caching page. */
+/* Searches mode pages for the caching page. */
 static void find_caching(struct wire_cursor rest, struct scsi_mode *mode)
 {
 	const uint8_t *head, *sub, *body;

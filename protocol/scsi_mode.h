@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Mode pages: the answer to MODE SENSE, MODE SELECT's parameter list, and what
- * an initiator reads in mode data. What can be changed is struct scsi_modes
- * and nothing else; the masks of changeable values say exactly that.
+ * Mode pages: the answer to MODE SENSE, the parameter list of MODE SELECT, and
+ * what an initiator reads from mode data. Initiators can change struct
+ * scsi_modes and nothing else; the masks of changeable values say the same.
  *
  * Thread: any, for every function here.
  */
@@ -16,7 +16,7 @@
 #include "protocol/scsi_cdb.h"
 #include "protocol/scsi_vpd.h"
 
-/* No mode data built here is longer. */
+/* The longest mode data that is built here, bytes. */
 #define SCSI_MODE_MAX_LEN 128
 
 enum scsi_mode_page {
@@ -61,19 +61,20 @@ struct scsi_modes scsi_modes_current(const struct scsi_disk_info *info);
 
 bool scsi_modes_equal(const struct scsi_modes *a, const struct scsi_modes *b);
 
-/* What an initiator wants from mode data. */
+/* What an initiator reads from mode data. */
 struct scsi_mode {
 	bool write_protected; /* WP */
 	bool dpofua;	      /* DPO and FUA are supported */
-	bool has_caching;     /* the caching page was there; else false below */
+	bool has_caching;     /* the caching page was there; else the two
+			       * below are false */
 	bool wce;	      /* write cache enabled */
 	bool rcd;	      /* read cache disabled */
 };
 
 /*
- * Mode data of either command, with or without block descriptors, with any
- * pages; what did not arrive or has a length that does not fit is not there.
- * Return: 0, or -EBADMSG when not even the header came.
+ * Reads mode data of either command, with or without block descriptors, with
+ * any pages. Data that did not arrive, or that has a length that does not fit,
+ * counts as absent. Return: 0, or -EBADMSG if the header did not arrive.
  */
 int scsi_mode_sense_6_decode(const void *buf, size_t len,
 			     struct scsi_mode *ret_mode);

@@ -38,7 +38,7 @@ size_t scsi_report_luns_encode(const uint64_t *luns, size_t cnt, void *buf,
 
 size_t scsi_report_tmf_encode(bool lun_reset, bool repd, void *buf, size_t cap)
 {
-	/* ATS, ATSS, CTSS, LURS; no times are given. */
+	/* ATS, ATSS, CTSS, LURS; no times are reported. */
 	uint8_t b[16] = { 0xd0, 0, 0, repd ? 12 : 0 };
 
 	if (lun_reset)
@@ -70,7 +70,7 @@ size_t scsi_report_port_groups_encode(const struct scsi_disk_info *info,
 	size_t len = ext_header ? 8 : 4;
 
 	if (ext_header)
-		b[4] = 0x10; /* FORMAT TYPE; no transition takes time */
+		b[4] = 0x10; /* FORMAT TYPE; a transition takes no time */
 	if (!info->groups.cnt) {
 		put_group(b + len, GROUP_STATE_ACTIVE, 0x01 /* AO_SUP */,
 			  SCSI_TARGET_PORT_GROUP, info->target_port);
@@ -94,7 +94,7 @@ bool scsi_alua_is_active(uint8_t state)
 	       state == SCSI_ALUA_LBA_DEPENDENT;
 }
 
-/* Of a target port group descriptor, without its ports. */
+/* The length of a target port group descriptor without its ports. */
 #define GROUP_HEAD_LEN 8
 
 int scsi_report_port_groups_decode(const void *buf, size_t len,
@@ -214,11 +214,11 @@ int scsi_read_capacity_16_decode(const void *buf, size_t len,
 	uint8_t b[SCSI_READ_CAPACITY_16_LEN] = { 0 };
 	int err;
 
-	/* SBC-2 and older answer 12 bytes. */
+	/* SBC-2 and older return 12 bytes. */
 	if (len < 12)
 		return -EBADMSG;
 	memcpy(b, buf, pages_min_size(len, sizeof(b)));
-	/* FFFF FFFF FFFF FFFFh wraps to 0 and is refused as that. */
+	/* FFFF FFFF FFFF FFFFh wraps to 0, which is refused. */
 	cap.blocks = wire_get64(b) + 1;
 	cap.block_size = wire_get32(b + 8);
 	cap.protection = b[12] & 0x01;
@@ -268,9 +268,9 @@ static int pages_refuse_data(size_t at, uint8_t bit,
 #define GROUPS_HEADER_LEN 4
 #define GROUP_DESC_LEN	  4
 
-/* The state that the descriptor at @at of @b asks for, if its group can have
- * it. With another state the last field may be that of a port, so the state is
- * looked at first. */
+/* Checks the state that the descriptor at @at of @b requests. The state is
+ * checked before the last field: with another state, that field may be a port
+ * and not a group. */
 static int check_group(const struct scsi_port_groups *groups, const uint8_t *b,
 		       size_t at, struct scsi_sense *ret_sense)
 {
@@ -289,7 +289,8 @@ static int check_group(const struct scsi_port_groups *groups, const uint8_t *b,
 	if (groups->cnt ? !group || group > groups->cnt
 			: group != SCSI_TARGET_PORT_GROUP)
 		return pages_refuse_data(at + 2, 7, ret_sense);
-	/* Whoever is to take over must be asked itself: it fences the others. */
+	/* A target becomes active only by a command to itself: it fences the
+	 * others. */
 	if (groups->cnt && group != groups->own && d[0] == GROUP_STATE_ACTIVE &&
 	    group != groups->active)
 		return pages_refuse_data(at, 3, ret_sense);
@@ -299,7 +300,7 @@ static int check_group(const struct scsi_port_groups *groups, const uint8_t *b,
 static int check_groups_header(const uint8_t *b, size_t len,
 			       struct scsi_sense *ret_sense)
 {
-	/* Of this list alone SPC-4 says that the length is wrong, not that the
+	/* For this list only, SPC-4 says that the length is wrong, not that the
 	 * list is cut short. */
 	if (len < GROUPS_HEADER_LEN || len % GROUP_DESC_LEN)
 		return pages_refuse(scsi_sense_cdb_field(6, 7), ret_sense);
@@ -354,8 +355,8 @@ static int unmap_desc_cnt(const uint8_t *b, size_t len, size_t *ret_cnt,
 	desc_len = wire_get16(b + 2);
 	if (data_len < desc_len + SCSI_UNMAP_HEADER_LEN - 2)
 		return pages_refuse(scsi_sense_data_field(0, 7), ret_sense);
-	/* A last one that is not whole is ignored, and so is what the parameter
-	 * list length cuts off (SBC-3 5.28.2). */
+	/* An incomplete last descriptor is ignored, and so are bytes beyond the
+	 * parameter list length (SBC-3 5.28.2). */
 	*ret_cnt = pages_min_size(desc_len, len - SCSI_UNMAP_HEADER_LEN) /
 		   SCSI_UNMAP_DESC_LEN;
 	return 0;
@@ -392,7 +393,7 @@ static int check_unmap_list(const uint8_t *list, size_t cnt,
 	uint64_t total = 0;
 	int err;
 
-	/* FFFF FFFFh is "no limit" (SBC-3, Block Limits VPD page). */
+	/* FFFF FFFFh means "no limit" (SBC-3, Block Limits VPD page). */
 	if (!limit || limit == UINT32_MAX)
 		limit = UINT64_MAX;
 	for (size_t i = 0; i < cnt; i++) {
@@ -401,7 +402,7 @@ static int check_unmap_list(const uint8_t *list, size_t cnt,
 		err = check_extent(&extent, info->blocks, ret_sense);
 		if (err)
 			return err;
-		/* At most 4095 times 32 bits: cannot overflow. */
+		/* At most 4095 times 32 bits: this cannot overflow. */
 		total += extent.blocks;
 		if (total > limit)
 			return pages_refuse(
@@ -422,7 +423,7 @@ int scsi_unmap_decode(const void *buf, size_t len,
 	size_t cnt, n = 0;
 	int err;
 
-	if (!len) { /* PARAMETER LIST LENGTH 0 is no error (SBC-3 5.28.1) */
+	if (!len) { /* PARAMETER LIST LENGTH 0 is not an error (SBC-3 5.28.1) */
 		*ret_cnt = 0;
 		return 0;
 	}
@@ -461,7 +462,7 @@ size_t scsi_lba_status_encode(const struct scsi_lba_range *ranges, size_t cnt,
 	struct wire_out out = wire_out(buf, cap);
 	uint8_t b[SCSI_LBA_STATUS_DESC_LEN] = { 0 };
 
-	/* PARAMETER DATA LENGTH counts what follows it. */
+	/* PARAMETER DATA LENGTH counts the bytes after itself. */
 	wire_put32(b, (uint32_t)(cnt * SCSI_LBA_STATUS_DESC_LEN + 4));
 	wire_give(&out, b, SCSI_LBA_STATUS_HEADER_LEN);
 	for (size_t i = 0; i < cnt; i++) {
@@ -473,7 +474,7 @@ size_t scsi_lba_status_encode(const struct scsi_lba_range *ranges, size_t cnt,
 	return out.len;
 }
 
-/* Does @range start where it must, and end without wrapping? */
+/* Does @range start at @lba, and end without wrapping? */
 static bool range_follows(const struct scsi_lba_range *range, uint64_t lba,
 			  bool first)
 {
@@ -523,7 +524,7 @@ int scsi_lba_status_decode(const void *buf, size_t len, uint64_t lba,
 enum reporting_option {
 	REPORT_ALL = 0,
 	REPORT_OPCODE = 1,	   /* one without service actions */
-	REPORT_SERVICE_ACTION = 2, /* one with */
+	REPORT_SERVICE_ACTION = 2, /* one with a service action */
 	REPORT_EITHER = 3,
 };
 
@@ -594,7 +595,7 @@ static void put_one_command(const struct scsi_disk_info *info,
 		wire_give(out, timeouts_desc, TIMEOUTS_LEN);
 }
 
-/* Does the reporting option suit the operation code that is asked about? */
+/* Does the reporting option fit the requested operation code? */
 static bool option_suits(const struct scsi_cmd *cmd)
 {
 	bool has = scsi_cdb_has_service_actions(cmd->requested_opcode);
@@ -624,7 +625,8 @@ int scsi_report_opcodes_encode(const struct scsi_disk_info *info,
 		return pages_refuse(scsi_sense_cdb_field(2, 2), ret_sense);
 	row = scsi_cdb_find(cmd->requested_opcode,
 			    cmd->requested_service_action);
-	/* Option 3: no service actions is service action 0 (SPC-4). */
+	/* Option 3: a command without service actions has service action 0
+	 * (SPC-4). */
 	if (row && row->service_action == SCSI_SERVICE_ACTION_NONE &&
 	    cmd->reporting_options == REPORT_EITHER &&
 	    cmd->requested_service_action)
@@ -642,7 +644,7 @@ int scsi_report_opcode_decode(const void *buf, size_t len, bool *ret_supported)
 	if (len < 2)
 		return -EBADMSG;
 	support = b[1] & 7;
-	/* 5 is "supported in a vendor specific manner". */
+	/* 5 means "supported in a vendor specific manner" */
 	*ret_supported = support == SUPPORT_STANDARD;
 	return 0;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parameter data other than INQUIRY's: capacity, LUN list, provisioning status,
- * supported operation codes, target port groups, UNMAP's parameter list. Mode
- * pages: scsi_mode.h.
+ * Parameter data other than that of INQUIRY: capacity, LUN list, provisioning
+ * status, supported operation codes, target port groups, the parameter list of
+ * UNMAP. Mode pages are in scsi_mode.h.
  *
- * Builders and parsers keep the promises of scsi_vpd.h: as much as fits,
- * full length returned; nothing that a peer wrote is trusted.
+ * Builders and parsers keep the promises of scsi_vpd.h: builders write what
+ * fits and return the full length; parsers trust nothing that a peer wrote.
  *
  * Thread: any, for every function here.
  */
@@ -21,7 +21,7 @@
 
 /*
  * REPORT LUNS (SPC-4). A LUN is its 8-byte field read big-endian, as
- * srp_lun_encode() makes it; Linux sends back verbatim what it was told.
+ * srp_lun_encode() makes it. Linux sends back the same bytes.
  */
 size_t scsi_report_luns_encode(const uint64_t *luns, size_t cnt, void *buf,
 			       size_t cap);
@@ -40,8 +40,8 @@ int scsi_report_luns_decode(const void *buf, size_t len, uint64_t *ret_luns,
 			    size_t max, size_t *ret_cnt, uint32_t *ret_total);
 
 /*
- * REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS (SPC-4): abort task, abort task
- * set, clear task set, and with @lun_reset logical unit reset. @repd: the long
+ * REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS (SPC-4): ABORT TASK, ABORT TASK
+ * SET, CLEAR TASK SET, and with @lun_reset LOGICAL UNIT RESET. @repd: the long
  * form.
  */
 size_t scsi_report_tmf_encode(bool lun_reset, bool repd, void *buf, size_t cap);
@@ -62,7 +62,7 @@ enum scsi_alua {
 	SCSI_ALUA_TRANSITIONING = 0xf,
 };
 
-/* Do reads and writes work through a port of that state? */
+/* True if reads and writes work through a port in @state. */
 bool scsi_alua_is_active(uint8_t state);
 
 struct scsi_port_group {
@@ -71,19 +71,20 @@ struct scsi_port_group {
 };
 
 /*
- * The answer to REPORT TARGET PORT GROUPS, in the format without extended header.
- * @ret: at most @max groups. @ret_total: groups that the list has, as far as it
- * arrived. Return: 0, or -EBADMSG: shorter than its header, or a descriptor is
- * not whole though the list ends behind it.
+ * Reads the answer to REPORT TARGET PORT GROUPS, in the format without extended
+ * header. @ret: at most @max groups. @ret_total: the groups of the list that
+ * arrived. Return: 0, or -EBADMSG: the answer is shorter than its header, or
+ * the list ends inside a descriptor.
  */
 int scsi_report_port_groups_decode(const void *buf, size_t len,
 				   struct scsi_port_group *ret, size_t max,
 				   size_t *ret_total);
 
-/* The longest list of SET TARGET PORT GROUPS that is taken, bytes. */
+/* The longest parameter list of SET TARGET PORT GROUPS that is accepted,
+ * bytes. */
 #define SCSI_SET_PORT_GROUPS_MAX 256
 
-/* What SET TARGET PORT GROUPS asks of this target's group. */
+/* What SET TARGET PORT GROUPS requests for this target's group. */
 enum scsi_group_wish {
 	SCSI_GROUP_STAYS,
 	SCSI_GROUP_ACTIVE,
@@ -143,7 +144,7 @@ struct scsi_extent {
 	uint32_t blocks;
 };
 
-/* UNMAP's parameter list: header, and each of its descriptors. */
+/* The parameter list of UNMAP: a header, and each of its descriptors. */
 #define SCSI_UNMAP_HEADER_LEN 8
 #define SCSI_UNMAP_DESC_LEN   16
 #define SCSI_UNMAP_MAX_EXTENTS \
@@ -189,7 +190,8 @@ struct scsi_lba_range {
 #define SCSI_LBA_STATUS_HEADER_LEN 8
 #define SCSI_LBA_STATUS_DESC_LEN   16
 
-/* How many ranges the answer to @alloc_len can hold; at least 1. */
+/* The number of ranges that fit into an answer of @alloc_len bytes; at least
+ * 1. */
 size_t scsi_lba_status_capacity(uint32_t alloc_len);
 
 size_t scsi_lba_status_encode(const struct scsi_lba_range *ranges, size_t cnt,
@@ -223,8 +225,8 @@ int scsi_report_opcodes_encode(const struct scsi_disk_info *info,
 			       struct scsi_sense *ret_sense);
 
 /*
- * One command's answer: is it supported? Return: 0 with @ret_supported, or
- * -EBADMSG when cut short.
+ * Reads the answer for one command: is it supported? Return: 0 with
+ * @ret_supported, or -EBADMSG if it is cut short.
  */
 int scsi_report_opcode_decode(const void *buf, size_t len, bool *ret_supported);
 

@@ -8,8 +8,8 @@
 
 #define PROTOCOL_ID_SRP 4
 
-/* Where things are in the parameter list (SPC-4, tables of PERSISTENT RESERVE
- * OUT and of REGISTER AND MOVE). */
+/* Places in the parameter list (SPC-4, tables of PERSISTENT RESERVE OUT and of
+ * REGISTER AND MOVE). */
 #define AT_ACTION_KEY	 8
 #define AT_FLAGS	 20
 #define AT_PORTS_LEN	 24
@@ -59,7 +59,7 @@ void scsi_pr_transport_id_encode(const struct srp_port_id *port, uint8_t *buf)
 	memcpy(buf + 8, port->b, sizeof(port->b));
 }
 
-/* The @i-th of those that came with @req, each of which has been checked. */
+/* The port number @i of those in @req. All of them have been checked. */
 static struct srp_port_id request_port(const struct scsi_pr_request *req,
 				       uint16_t i)
 {
@@ -70,7 +70,7 @@ static struct srp_port_id request_port(const struct scsi_pr_request *req,
 	return port;
 }
 
-/* @at: of the first byte in the parameter list. */
+/* @at: place of its first byte in the parameter list. */
 static int check_transport_id(const uint8_t *id, uint16_t at,
 			      struct scsi_sense *ret_sense)
 {
@@ -100,7 +100,7 @@ static int decode_spec_i_pt(const uint8_t *b, size_t len,
 	ports_len = wire_get32(b + AT_PORTS_LEN);
 	if (ports_len != len - AT_PORTS)
 		return pr_refuse_length(ret_sense);
-	/* Another protocol's would be of another length. */
+	/* TransportIDs of another protocol have another length. */
 	if (ports_len % SCSI_PR_TRANSPORT_ID_LEN)
 		return pr_refuse_data(AT_PORTS_LEN, 7, ret_sense);
 	req->ports = b + AT_PORTS;
@@ -251,7 +251,7 @@ const char *scsi_pr_type_name(uint8_t type)
 
 /* ---- changes ---- */
 
-/* One service action at work, on a copy of the state. */
+/* A service action that is being executed, on a copy of the state. */
 struct work {
 	struct scsi_pr pr;
 	const struct srp_port_id *from;
@@ -274,7 +274,8 @@ static void pr_tell(struct work *w, const struct srp_port_id *port,
 			return;
 		}
 	}
-	/* Only who was registered at the beginning is told anything. */
+	/* Only ports that were registered at the beginning are told
+	 * anything. */
 	e->to[e->cnt++] = (struct scsi_pr_effect){ *port, news };
 }
 
@@ -299,7 +300,8 @@ static int pr_add(struct work *w, const struct srp_port_id *port, uint64_t key,
 	return 0;
 }
 
-/* Those who stay registered hear when a reservation that spared them ends. */
+/* Ports that stay registered are told when a reservation ends that excluded no
+ * registrant. */
 static void release(struct work *w)
 {
 	if (scsi_pr_type_spares_registrants(w->pr.type))
@@ -308,7 +310,7 @@ static void release(struct work *w)
 	w->pr.holder = 0;
 }
 
-/* The last one moves into the gap. */
+/* The last registration moves into the gap. */
 static void delete_registration(struct work *w, int i)
 {
 	struct scsi_pr *pr = &w->pr;
@@ -321,8 +323,8 @@ static void delete_registration(struct work *w, int i)
 	w->me = pr_find(pr, w->from);
 }
 
-/* A registration ends, and with its holder's a reservation (SPC-4 5.12.11.2,
- * unregistering). */
+/* Ends a registration. If its owner holds the reservation, that ends, too
+ * (SPC-4 5.12.11.2, unregistering). */
 static void remove_registration(struct work *w, int i)
 {
 	struct scsi_pr *pr = &w->pr;
@@ -353,8 +355,8 @@ static int check_type(const struct work *w)
 
 /* ---- service actions; 0, -EBUSY or -EINVAL ---- */
 
-/* For nobody who has a key of his own (SPC-4, register behaviors); @was: the
- * registrations of before. */
+/* Registers other ports. None of them may have a key already (SPC-4, register
+ * behaviors). @was: the number of registrations before. */
 static int register_others(struct work *w, uint16_t was)
 {
 	const struct scsi_pr_request *req = w->req;
@@ -441,7 +443,8 @@ static int do_reserve(struct work *w)
 	return 0;
 }
 
-/* Who holds nothing may name any type (SPC-4, releasing). */
+/* A port that does not hold the reservation may give any type (SPC-4,
+ * releasing). */
 static int do_release(struct work *w)
 {
 	struct scsi_pr *pr = &w->pr;
@@ -479,8 +482,8 @@ static uint8_t preempt_news(const struct work *w)
 	return SCSI_PR_NEWS_UNREGISTERED;
 }
 
-/* Ends the registrations with @key (0: all), but for the own one when
- * @spare_me. Returns how many. */
+/* Ends the registrations with @key (0: all). With @spare_me, the port's own
+ * registration stays. Returns how many have ended. */
 static unsigned int remove_matching(struct work *w, uint64_t key, bool spare_me)
 {
 	unsigned int cnt = 0;
@@ -501,7 +504,7 @@ static unsigned int remove_matching(struct work *w, uint64_t key, bool spare_me)
 	return cnt;
 }
 
-/* SPC-4 5.12.11.4: the reservation passes to who preempts it. */
+/* SPC-4 5.12.11.4: the reservation passes to the port that preempts it. */
 static int preempt_reservation(struct work *w)
 {
 	struct scsi_pr *pr = &w->pr;
@@ -636,7 +639,8 @@ static void put_keys(struct wire_out *out, const struct scsi_pr *pr)
 	}
 }
 
-/* Of all registrants nobody's key is told (SPC-4 6.13.3.2). */
+/* If the reservation is for all registrants, no key is reported (SPC-4
+ * 6.13.3.2). */
 static void put_reservation(struct wire_out *out, const struct scsi_pr *pr)
 {
 	uint8_t b[16] = { 0 };

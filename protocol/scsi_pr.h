@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Persistent reservations (SPC-4 5.12, PERSISTENT RESERVE IN and OUT): the
- * registrations and the reservation of a logical unit as one plain value; what
- * each service action makes of it, and whom that concerns; and the parameter
- * data. A service action that is refused leaves the value as it was.
+ * Persistent reservations (SPC-4 5.12, PERSISTENT RESERVE IN and OUT). The
+ * registrations and the reservation of a logical unit are one plain value. The
+ * functions here apply a service action to it, say which other ports are
+ * affected, and read and write parameter data. A refused service action leaves
+ * the value unchanged.
  *
- * There is one target port, so an I_T nexus is its initiator port.
+ * There is one target port, so an I_T nexus is identified by its initiator
+ * port.
  *
- * Thread: any, for every function here; who shares a value locks it.
+ * Thread: any, for every function here. Threads that share a value must lock
+ * it.
  */
 #ifndef PROTOCOL_SCSI_PR_H
 #define PROTOCOL_SCSI_PR_H
@@ -19,7 +22,7 @@
 #include "protocol/scsi_sense.h"
 #include "protocol/srp_login.h"
 
-/* Registrations of one logical unit; one more is refused with 05/55/04. */
+/* Most registrations of one logical unit. One more is refused with 05/55/04. */
 #define SCSI_PR_MAX 128
 
 /* Relative target port identifier of the only target port. */
@@ -28,8 +31,9 @@
 /* TransportID of an SRP initiator port (SPC-4, TransportID for SRP). */
 #define SCSI_PR_TRANSPORT_ID_LEN 24
 
-/* PERSISTENT RESERVE OUT's parameter list, and the longest one taken: with
- * one TransportID more than there can be registrations. Bytes. */
+/* The parameter list of PERSISTENT RESERVE OUT, and the longest list that is
+ * accepted: it has one TransportID more than there can be registrations.
+ * Bytes. */
 #define SCSI_PR_OUT_LEN 24
 #define SCSI_PR_OUT_MAX \
 	(SCSI_PR_OUT_LEN + 4 + (SCSI_PR_MAX + 1) * SCSI_PR_TRANSPORT_ID_LEN)
@@ -70,12 +74,12 @@ struct scsi_pr_registration {
 	bool all_ports; /* ALL_TG_PT */
 };
 
-/* All zero: nobody is registered. */
+/* All zero: no port is registered. */
 struct scsi_pr {
 	uint32_t generation; /* PRGENERATION, 0 at every start */
 	bool aptpl;	     /* survives a loss of power */
 	uint8_t type;	     /* enum scsi_pr_type */
-	/* With a type that is not for all registrants: who holds it. */
+	/* The holder, if the type is not for all registrants. */
 	uint16_t holder;
 	uint16_t cnt;
 	struct scsi_pr_registration regs[SCSI_PR_MAX];
@@ -92,12 +96,12 @@ struct scsi_pr_request {
 	bool all_tg_pt;
 	bool aptpl;
 	bool unreg; /* REGISTER AND MOVE */
-	/* TransportIDs: SPEC_I_PT's, or the one of REGISTER AND MOVE. */
+	/* TransportIDs: those of SPEC_I_PT, or the one of REGISTER AND MOVE. */
 	const uint8_t *ports; /* borrowed from the parameter list */
 	uint16_t port_cnt;
 };
 
-/* Something that another I_T nexus is to be told, or to suffer. */
+/* What happens to another I_T nexus, or what it is told. */
 enum scsi_pr_news {
 	SCSI_PR_NEWS_PREEMPTED = 1 << 0,    /* 2Ah/03h */
 	SCSI_PR_NEWS_RELEASED = 1 << 1,	    /* 2Ah/04h */
@@ -150,13 +154,14 @@ const struct scsi_pr_registration *scsi_pr_find(const struct scsi_pr *pr,
 bool scsi_pr_is_holder(const struct scsi_pr *pr,
 		       const struct srp_port_id *port);
 
-/* Registrants are spared, the holder is not the only one. */
+/* True for types under which registrants have access although one port is the
+ * holder. */
 bool scsi_pr_type_spares_registrants(uint8_t type);
 
 /* "write exclusive, registrants only"; NULL for a type that is none. */
 const char *scsi_pr_type_name(uint8_t type);
 
-/* PERSISTENT RESERVE IN: as much as fits, full length returned. */
+/* PERSISTENT RESERVE IN: writes what fits, returns the full length. */
 size_t scsi_pr_in_encode(const struct scsi_pr *pr, enum scsi_pr_in action,
 			 bool can_aptpl, void *buf, size_t cap);
 

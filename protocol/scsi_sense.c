@@ -7,7 +7,8 @@
 
 #include "protocol/wire.h"
 
-/* Response codes, byte 0 bits 6..0 (SPC-4 4.5.1); odd ones are deferred. */
+/* Response codes, byte 0 bits 6..0 (SPC-4 4.5.1). The odd ones are deferred
+ * errors. */
 #define RESPONSE_FIXED	    0x70
 #define RESPONSE_DESCRIPTOR 0x72
 
@@ -16,7 +17,8 @@
 #define DESC_KEY_SPECIFIC     0x02
 #define DESC_KEY_SPECIFIC_LEN 8
 
-/* SENSE KEY SPECIFIC, three bytes: a field pointer, or how far it is. */
+/* SENSE KEY SPECIFIC, three bytes: a field pointer, or a progress
+ * indication. */
 #define SKS_VALID     0x80
 #define SKS_IN_CDB    0x40
 #define SKS_BIT_VALID 0x08
@@ -46,7 +48,7 @@ static void decode_progress(const uint8_t b[3], struct scsi_sense *sense)
 	sense->progress = wire_get16(b + 1);
 }
 
-/* The key says what the three bytes are. */
+/* The sense key decides what the three bytes mean. */
 static void decode_key_specific(const uint8_t b[3], struct scsi_sense *sense)
 {
 	if (!(b[0] & SKS_VALID))
@@ -127,7 +129,7 @@ static void decode_fixed(const uint8_t *b, size_t len, struct scsi_sense *sense)
 	sense->info_valid = b[0] & 0x80;
 	if (sense->info_valid)
 		sense->info = wire_get32(b + 3);
-	/* What lies past the announced length is not sense data. */
+	/* Bytes beyond the announced length are not sense data. */
 	if (len > 8 + (size_t)b[7])
 		len = 8 + (size_t)b[7];
 	if (len >= 14)
@@ -198,7 +200,7 @@ int scsi_sense_decode(const void *buf, size_t len, struct scsi_sense *ret_sense)
 	return 0;
 }
 
-/* The first row whose errno matches, and whose operation does, counts. */
+/* The first row with the errno and the operation counts. */
 static const struct {
 	int err;
 	int op; /* enum scsi_medium_op, or -1 for both */
@@ -208,11 +210,11 @@ static const struct {
 	{ EIO, SCSI_MEDIUM_READ, SCSI_KEY_MEDIUM_ERROR,
 	  SCSI_ASC_UNRECOVERED_READ_ERROR },
 	{ EIO, SCSI_MEDIUM_WRITE, SCSI_KEY_MEDIUM_ERROR, SCSI_ASC_WRITE_ERROR },
-	/* A flush that did not reach its store: not to be tried again at once,
-	 * after the wait that there was. */
+	/* A flush that did not reach the store. The target has waited already,
+	 * so the initiator must not retry at once. */
 	{ ENOTCONN, SCSI_MEDIUM_WRITE, SCSI_KEY_MEDIUM_ERROR,
 	  SCSI_ASC_WRITE_ERROR },
-	/* Linux and VMware know 07/27/07 as "the pool is full". */
+	/* Linux and VMware take 07/27/07 for "the pool is full". */
 	{ ENOSPC, -1, SCSI_KEY_DATA_PROTECT, SCSI_ASC_SPACE_ALLOCATION_FAILED },
 	{ EDQUOT, -1, SCSI_KEY_DATA_PROTECT, SCSI_ASC_SPACE_ALLOCATION_FAILED },
 	{ EFBIG, -1, SCSI_KEY_DATA_PROTECT, SCSI_ASC_SPACE_ALLOCATION_FAILED },
@@ -221,7 +223,7 @@ static const struct {
 	  SCSI_ASC_WRITE_PROTECTED },
 	{ EPERM, SCSI_MEDIUM_WRITE, SCSI_KEY_DATA_PROTECT,
 	  SCSI_ASC_WRITE_PROTECTED },
-	/* Passing: an initiator sends an aborted command again. */
+	/* Temporary: an initiator sends an aborted command again. */
 	{ ENOMEM, -1, SCSI_KEY_ABORTED_COMMAND,
 	  SCSI_ASC_INSUFFICIENT_RESOURCES },
 	{ ENOBUFS, -1, SCSI_KEY_ABORTED_COMMAND,
@@ -233,14 +235,14 @@ static const struct {
 	  SCSI_ASC_NO_ADDITIONAL_SENSE },
 	{ ETIMEDOUT, -1, SCSI_KEY_ABORTED_COMMAND,
 	  SCSI_ASC_COMMUNICATION_TIMEOUT },
-	/* The store behind the unit is away. */
+	/* The store of the unit is gone. */
 	{ ENODEV, -1, SCSI_KEY_NOT_READY,
 	  SCSI_ASC_MANUAL_INTERVENTION_REQUIRED },
 	{ ENXIO, -1, SCSI_KEY_NOT_READY,
 	  SCSI_ASC_MANUAL_INTERVENTION_REQUIRED },
 	{ ESTALE, -1, SCSI_KEY_NOT_READY,
 	  SCSI_ASC_MANUAL_INTERVENTION_REQUIRED },
-	/* Another target has taken the unit over. */
+	/* Another target has taken over the unit. */
 	{ ESHUTDOWN, -1, SCSI_KEY_NOT_READY, SCSI_ASC_TARGET_PORT_STANDBY },
 	{ ENOMEDIUM, -1, SCSI_KEY_NOT_READY, SCSI_ASC_MEDIUM_NOT_PRESENT },
 	{ EOPNOTSUPP, -1, SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_INVALID_OPCODE },
@@ -303,7 +305,7 @@ static const struct {
 
 int scsi_sense_to_errno(const struct scsi_sense *sense)
 {
-	/* SPC-4 4.5.7: the command that it came with was not executed. */
+	/* SPC-4 4.5.7: the command that returned it was not executed. */
 	if (sense->deferred)
 		return -EAGAIN;
 	for (size_t i = 0; i < sizeof(to_errno) / sizeof(*to_errno); i++) {

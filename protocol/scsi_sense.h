@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SCSI status and sense data (SPC-4 4.5): what went wrong with a command,
- * between the typed form, the two formats on the wire, errno and text.
+ * SCSI status and sense data (SPC-4 4.5). Sense data says what went wrong with
+ * a command. It is converted here between a typed form, the two formats on the
+ * wire, errno and text.
  *
  * Thread: any, for every function here.
  */
@@ -114,19 +115,19 @@ enum scsi_asc {
 	SCSI_ASC_SET_PORT_GROUPS_FAILED = 0x670a,
 };
 
-/* Where the refused field is (SPC-4 4.5.2.4.2). */
+/* The place of the refused field (SPC-4 4.5.2.4.2). */
 enum scsi_pointer {
 	SCSI_POINTER_NONE,
 	SCSI_POINTER_CDB,
 	SCSI_POINTER_DATA, /* in the parameter list that the command sent */
 };
 
-/* A bit_no that says "the whole byte". */
+/* A value of bit_no that means the whole byte. */
 #define SCSI_BIT_NONE 0xff
 
 /*
- * One piece of sense data. A value without information and field pointer is
- * made by scsi_sense(); others start there and fill the rest in.
+ * One piece of sense data. scsi_sense() makes a value without information and
+ * field pointer. Other functions start from it and fill in the rest.
  */
 struct scsi_sense {
 	uint8_t key;	 /* enum scsi_key */
@@ -141,14 +142,15 @@ struct scsi_sense {
 	uint64_t info; /* INFORMATION: an LBA, or an offset (MISCOMPARE) */
 };
 
-/* ASC << 8 | ASCQ of @code, apart. */
+/* ASC and ASCQ of @code, separately. */
 #define SCSI_ASC(code)	((uint8_t)((code) >> 8))
 #define SCSI_ASCQ(code) ((uint8_t)(code))
 
-/* The longest that scsi_sense_encode() makes: both descriptors. */
+/* The longest sense data that scsi_sense_encode() makes: with both
+ * descriptors. */
 #define SCSI_SENSE_MAX_LEN 28
 
-/* Sense data of a fixed format response, as SRP_RSP usually carries it. */
+/* Fixed format sense data, as SRP_RSP usually carries it. */
 #define SCSI_SENSE_FIXED_LEN 18
 
 enum scsi_sense_format {
@@ -156,7 +158,7 @@ enum scsi_sense_format {
 	SCSI_SENSE_DESCRIPTOR, /* response code 72h; D_SENSE = 1 */
 };
 
-/* Which way a failed operation went at the medium. */
+/* The kind of a failed operation on the medium. */
 enum scsi_medium_op {
 	SCSI_MEDIUM_READ,
 	SCSI_MEDIUM_WRITE, /* writes, flushes, unmaps */
@@ -172,8 +174,8 @@ static inline struct scsi_sense scsi_sense(enum scsi_key key,
 	};
 }
 
-/* The bit to point at of a field, or of wrong @bits: the leftmost (SPC-4,
- * sense key specific data). */
+/* The bit that the field pointer names for a field, or for wrong @bits: the
+ * leftmost (SPC-4, sense key specific data). */
 static inline uint8_t scsi_sense_top_bit(uint8_t bits)
 {
 	uint8_t bit = 7;
@@ -260,13 +262,13 @@ int scsi_sense_to_errno(const struct scsi_sense *sense);
 /* "ILLEGAL REQUEST"; never NULL. */
 const char *scsi_key_name(uint8_t key);
 
-/* "logical block address out of range"; NULL when the table lacks @code. */
+/* "logical block address out of range"; NULL: the table does not have @code. */
 const char *scsi_asc_text(uint16_t code);
 
 /* "CHECK CONDITION"; never NULL. */
 const char *scsi_status_name(uint8_t status);
 
-/* Longest text of scsi_sense_text(), with its NUL. */
+/* The longest text of scsi_sense_text(), with its NUL. */
 #define SCSI_SENSE_TEXT_LEN 160
 
 /**

@@ -57,7 +57,7 @@ static bool is_printable(uint8_t c)
 	return c >= 0x20 && c <= 0x7e;
 }
 
-/* Left-aligned ASCII, as INQUIRY wants it: @text cut or padded with spaces. */
+/* Left-aligned ASCII, as in INQUIRY: @text is cut, or padded with spaces. */
 static void put_ascii(uint8_t *field, size_t len, const char *text)
 {
 	size_t n = strnlen(text, len);
@@ -68,7 +68,8 @@ static void put_ascii(uint8_t *field, size_t len, const char *text)
 	memset(field + n, ' ', len - n);
 }
 
-/* Bytes of the volume name that we tell, without half a UTF-8 character. */
+/* Bytes of the volume name that are reported. A UTF-8 character is not cut in
+ * two. */
 static size_t name_len(const char *name)
 {
 	size_t len = strnlen(name, SCSI_VOLUME_NAME_MAX + 1);
@@ -81,7 +82,8 @@ static size_t name_len(const char *name)
 	return len;
 }
 
-/* FNV-1a from two starts, then stirred: no secret, just well spread. */
+/* FNV-1a from two starts, then mixed. It is not secret, only well
+ * distributed. */
 static uint64_t hash_text(const char *text, uint64_t h)
 {
 	for (; *text; text++) {
@@ -97,8 +99,8 @@ static uint64_t hash_text(const char *text, uint64_t h)
 
 void scsi_naa_make(const char *identity, uint8_t ret_naa[SCSI_NAA_LEN])
 {
-	/* "RDM": the local bit (02h of its first byte) is set, so that it
-	 * cannot be a company's. */
+	/* "RDM". The local bit is set (02h of the first byte), so no company
+	 * has it. */
 	const uint32_t company = 0x52444d;
 	uint64_t specific = hash_text(identity, 0xcbf29ce484222325u);
 
@@ -135,8 +137,8 @@ size_t scsi_inquiry_encode(const struct scsi_disk_info *info, void *buf,
 
 	put_inquiry(b, info->name);
 	b[1] = info->removable ? 0x80 : 0;
-	/* TPGS: implicit and explicit, which says that SET TARGET PORT GROUPS
-	 * is there (SPC-4); 3PC: EXTENDED COPY. */
+	/* TPGS: implicit and explicit, so SET TARGET PORT GROUPS is supported
+	 * (SPC-4). 3PC: EXTENDED COPY. */
 	b[5] = 0x38;
 	for (size_t i = 0; i < cnt; i++)
 		wire_put16(b + 58 + 2 * i, version_descriptors[i]);
@@ -148,11 +150,12 @@ size_t scsi_inquiry_encode_absent(void *buf, size_t cap)
 	uint8_t b[SCSI_INQUIRY_LEN] = { 0 };
 
 	put_inquiry(b, "");
-	b[0] = 0x7f; /* no unit can be here; device type unknown */
+	b[0] = 0x7f; /* no unit can be here; the device type is unknown */
 	return put_out(b, sizeof(b), buf, cap);
 }
 
-/* Each fills @b, all zero, from byte 4 on and returns the page's length. */
+/* Each function fills @b, which is all zero, from byte 4 on. It returns the
+ * length of the page. */
 static size_t put_supported_pages(const struct scsi_disk_info *info,
 				  uint8_t *b);
 
@@ -160,7 +163,7 @@ static size_t put_serial(const struct scsi_disk_info *info, uint8_t *b)
 {
 	size_t len = strnlen(info->serial, SCSI_SERIAL_MAX);
 
-	/* Linux takes a page without a body for an error. */
+	/* Linux treats a page without a body as an error. */
 	if (!len)
 		len = 1;
 	put_ascii(b + PAGE_HEADER_LEN, len, info->serial);
@@ -186,8 +189,8 @@ static uint8_t text_code_set(const char *text, size_t len)
 }
 
 /*
- * "name:serial", the form that LIO chose. The serial number makes two volumes
- * of the same name on two targets differ, as the designator should.
+ * "name:serial", the form of LIO. Two volumes of the same name on two targets
+ * have different serial numbers, so their designators differ, as they must.
  */
 static size_t put_t10_vendor(const struct scsi_disk_info *info, uint8_t *d)
 {
@@ -242,14 +245,15 @@ static size_t put_extended_inquiry(const struct scsi_disk_info *info,
 				   uint8_t *b)
 {
 	b[5] = 0x07; /* HEADSUP, ORDSUP, SIMPSUP: task attributes */
-	/* V_SUP: there is a volatile cache, whether or not it is on (WCE) */
+	/* V_SUP: there is a volatile cache, enabled (WCE) or not */
 	b[6] = info->mode_default.wce ? 0x01 : 0;
 	b[13] = SCSI_SENSE_MAX_LEN;
 	return 64;
 }
 
-/* Third-party copy descriptors (SPC-4, Third-party Copy VPD page); lengths are
- * multiples of four. Each returns its own. */
+/* Third-party copy descriptors (SPC-4, Third-party Copy VPD page). Their
+ * lengths are multiples of four. Each function returns the length of its
+ * descriptor. */
 static size_t put_copy_head(uint8_t *d, uint16_t type, uint16_t len)
 {
 	wire_put16(d, type);
@@ -259,7 +263,7 @@ static size_t put_copy_head(uint8_t *d, uint16_t type, uint16_t len)
 
 static size_t put_copy_commands(uint8_t *d)
 {
-	/* operation code, how many service actions, and those */
+	/* operation code, number of service actions, service actions */
 	static const uint8_t list[] = { 0x83, 1, 0x00, 0x84, 2, 0x00, 0x03 };
 
 	d[4] = sizeof(list);
@@ -283,7 +287,7 @@ static size_t put_copy_descriptors(uint8_t *d)
 	return put_copy_head(d, 0x0008, 4);
 }
 
-/* Besides the descriptors of the list: FFFFh, this logical unit. */
+/* Besides the descriptors of the list, FFFFh: this logical unit. */
 static size_t put_copy_ids(uint8_t *d)
 {
 	wire_put16(d + 4, 2);
@@ -318,7 +322,7 @@ static void put_unmap_limits(const struct scsi_disk_info *info, uint8_t *b)
 	wire_put32(b + 20, info->max_unmap_blocks);
 	wire_put32(b + 24, info->max_unmap_descs);
 	wire_put32(b + 28, info->unmap_granularity_blocks);
-	/* UGAVALID goes into the top bit of the alignment. */
+	/* UGAVALID is the top bit of the alignment. */
 	if (info->unmap_granularity_blocks)
 		wire_put32(b + 32, 0x80000000u | info->unmap_alignment_blocks);
 }
@@ -340,10 +344,10 @@ static size_t put_block_limits(const struct scsi_disk_info *info, uint8_t *b)
 
 static size_t put_characteristics(const struct scsi_disk_info *info, uint8_t *b)
 {
-	/* MEDIUM ROTATION RATE: 1 does not rotate, 0 not reported */
+	/* MEDIUM ROTATION RATE: 1 means not rotating, 0 not reported */
 	wire_put16(b + 4, info->rotational ? 0 : 1);
-	/* WABEREQ 01b: blocks are read with GOOD status after BLOCK ERASE.
-	 * WACEREQ 00b: there is no CRYPTOGRAPHIC ERASE. */
+	/* WABEREQ 01b: after BLOCK ERASE, reading a block succeeds. WACEREQ
+	 * 00b: there is no CRYPTOGRAPHIC ERASE. */
 	b[7] = 0x40;
 	return 64;
 }
@@ -369,7 +373,7 @@ static size_t put_store(const struct scsi_disk_info *info, uint8_t *b)
 	return 16 + SCSI_GENERATION_LEN;
 }
 
-/* Ascending, as page 00h lists them. */
+/* In ascending order, as page 00h lists them. */
 static const struct {
 	uint8_t code;
 	size_t (*put)(const struct scsi_disk_info *info, uint8_t *b);
@@ -414,7 +418,8 @@ int scsi_vpd_encode(const struct scsi_disk_info *info, uint8_t page_code,
 	return -EINVAL;
 }
 
-/* Copies what a target wrote into @text, which has room for @len and a NUL. */
+/* Copies text that a target wrote into @text, which has room for @len bytes and
+ * a NUL. */
 static void get_text(const uint8_t *p, size_t len, char *text)
 {
 	while (len && (p[len - 1] == ' ' || p[len - 1] == '\0'))
@@ -446,8 +451,8 @@ int scsi_inquiry_decode(const void *buf, size_t len,
 }
 
 /*
- * The body of page @code. A body that did not arrive whole is -EBADMSG, or
- * with @ret_cut what came of it.
+ * The body of page @code. An incomplete body is -EBADMSG, or with @ret_cut the
+ * part that arrived.
  */
 static int open_page(const void *buf, size_t len, uint8_t code,
 		     struct wire_cursor *ret_body, bool *ret_cut)
@@ -497,7 +502,7 @@ int scsi_vpd_decode_serial(const void *buf, size_t len,
 	return 0;
 }
 
-/* The length of @p up to its last colon, or all of it. */
+/* The length of @p up to its last colon. Without a colon, all of it. */
 static size_t len_before_colon(const uint8_t *p, size_t len)
 {
 	const uint8_t *colon = memrchr(p, ':', len);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a logical unit says of itself in INQUIRY: standard data and the vital
+ * What a logical unit reports about itself in INQUIRY: standard data, the vital
  * product data pages 00h, 80h, 83h, 86h, 8Fh, B0h, B1h, B2h (SPC-4 and SBC-3,
  * vital product data parameters), and our own page C0h.
  *
- * Builders put as much as fits into the caller's buffer and return the full
- * length, so that truncation to the allocation length is the caller's min().
- * The lengths inside the data are always the full ones (SPC-4 4.2.5.6).
+ * Builders write as much as fits into the caller's buffer and return the full
+ * length. The caller cuts that to the allocation length. The lengths inside the
+ * data are always the full ones (SPC-4 4.2.5.6).
  *
- * Parsers are for our initiator; they trust no length that the target wrote.
+ * Parsers are for our initiator. They trust no length that the target wrote.
  *
  * Thread: any, for every function here.
  */
@@ -25,7 +25,7 @@
 #define SCSI_OUR_VENDOR	  "RDMABLK "
 #define SCSI_OUR_REVISION "0001"
 
-/* Longest volume name and unit serial number, in bytes without NUL. */
+/* The longest volume name and unit serial number, in bytes without NUL. */
 #define SCSI_VOLUME_NAME_MAX 180
 #define SCSI_SERIAL_MAX	     64
 
@@ -34,37 +34,37 @@
 /* See struct scsi_store. */
 #define SCSI_GENERATION_LEN 16
 
-/* The target port group of a unit that one target serves. */
+/* The target port group of a unit that only one target serves. */
 #define SCSI_TARGET_PORT_GROUP 1
 
-/* Targets that may serve one unit. */
+/* Most targets that may serve one unit. */
 #define SCSI_PORT_GROUPS_MAX 8
 
 /*
- * The target port groups of a unit: 1 ... cnt, each with one port of the same
- * number. All targets that serve the unit say the same of them.
+ * The target port groups of a unit are 1 ... cnt. Each has one port of the same
+ * number. All targets that serve the unit report the same groups.
  */
 struct scsi_port_groups {
 	uint16_t cnt; /* 0: one group, which is active */
 	uint16_t own; /* that of this target's port, constant */
-	/* The one that is active and optimized; 0: none. The others are in
+	/* The group that is active and optimized; 0: none. The others are in
 	 * standby. */
 	_Atomic uint16_t active;
 };
 
 /*
- * Page C0h, which is ours: byte 4-11 SCSI_OUR_VENDOR, byte 12 bit 0
- * is_memory, byte 16-31 the generation. It is for who had written without a
- * flush when the connection was lost: as long as the generation is the same,
- * nothing that was acknowledged is gone.
+ * Page C0h, which is our own. Bytes 4-11: SCSI_OUR_VENDOR. Byte 12 bit 0:
+ * is_memory. Bytes 16-31: the generation. An initiator reads it after it lost
+ * the connection with unflushed writes: if the generation is the same, no
+ * acknowledged write is lost.
  */
 struct scsi_store {
 	uint8_t generation[SCSI_GENERATION_LEN];
-	/* With another generation all of it is gone, flushed or not. */
+	/* With another generation, all data is lost, flushed or not. */
 	bool is_memory;
 };
 
-/* What MODE SELECT can change; as values, or as a mask of changeable ones. */
+/* What MODE SELECT can change: values, or a mask of changeable values. */
 struct scsi_modes {
 	bool wce;     /* caching page: writes may sit in a volatile cache */
 	bool d_sense; /* control page: sense data in descriptor format */
@@ -73,10 +73,11 @@ struct scsi_modes {
 
 /*
  * A logical unit, as its INQUIRY, mode and capacity data describe it. The
- * target fills one in per volume; builders only read it. Lengths in blocks
- * are logical blocks; a limit of 0 is "not reported".
+ * target fills in one for each volume; builders only read it. Lengths in blocks
+ * are logical blocks. A limit of 0 means "not reported".
  *
- * What may change while the unit is in use is atomic, each for itself.
+ * Members that may change while the unit is in use are atomic, each one
+ * separately.
  */
 struct scsi_disk_info {
 	const char *name;   /* volume name; longer than the maximum is cut */
@@ -95,14 +96,14 @@ struct scsi_disk_info {
 	_Atomic bool d_sense;	  /* D_SENSE */
 	_Atomic bool swp;	  /* SWP */
 	/* For MODE SENSE and SELECT. @mode_saved is read and written under the
-	 * target's lock; the others are constant. */
-	bool mode_save; /* there is a place that survives a restart */
-	/* What is unfinished is to survive a restart, and that another target
-	 * serves the unit, and cannot: the unit has no FORMAT UNIT and SANITIZE.
+	 * target's lock. The others are constant. */
+	bool mode_save; /* the target has a place that survives a restart */
+	/* The unit has no FORMAT UNIT and SANITIZE: an unfinished job must
+	 * survive a restart and a takeover by another target, and cannot.
 	 * Constant. */
 	bool no_jobs;
-	/* Other targets serve the unit, and would not know of reservations: it
-	 * has none. Constant. */
+	/* The unit has no reservations: other targets serve it, and would not
+	 * know of them. Constant. */
 	bool no_reservations;
 	struct scsi_modes mode_changeable;
 	struct scsi_modes mode_default;
@@ -127,8 +128,8 @@ struct scsi_disk_info {
 	uint16_t max_atomic_blocks;
 };
 
-/* Log2 of the blocks that a count of LBA mapping resources is of: counts are
- * of MiB (SBC-3, THRESHOLD EXPONENT). */
+/* Log2 of the blocks in one unit of a count of LBA mapping resources. The
+ * counts are in MiB (SBC-3, THRESHOLD EXPONENT). */
 #define SCSI_THRESHOLD_EXPONENT(info) ((info)->block_size == 4096 ? 8 : 11)
 
 enum scsi_vpd_page {
@@ -143,7 +144,7 @@ enum scsi_vpd_page {
 	SCSI_VPD_STORE = 0xc0,	      /* ours: struct scsi_store */
 };
 
-/* No builder here makes more. */
+/* The longest data that a builder here makes. */
 #define SCSI_INQUIRY_LEN 96
 #define SCSI_VPD_MAX_LEN 512
 
@@ -175,7 +176,7 @@ int scsi_vpd_encode(const struct scsi_disk_info *info, uint8_t page_code,
 		    void *buf, size_t cap, size_t *ret_len,
 		    struct scsi_sense *ret_sense);
 
-/* What an initiator learns from standard INQUIRY data. */
+/* What an initiator reads from standard INQUIRY data. */
 struct scsi_inquiry {
 	uint8_t qualifier;   /* peripheral qualifier; 0: a unit is there */
 	uint8_t device_type; /* 0: direct access block device */
@@ -189,7 +190,7 @@ struct scsi_inquiry {
 	char revision[4 + 1];
 };
 
-/* Return: 0, or -EBADMSG when fewer than 36 bytes came or are announced. */
+/* Return: 0, or -EBADMSG if fewer than 36 bytes arrived or were announced. */
 int scsi_inquiry_decode(const void *buf, size_t len,
 			struct scsi_inquiry *ret_inquiry);
 
@@ -205,21 +206,22 @@ bool scsi_vpd_lists(const void *buf, size_t len, uint8_t page_code);
 int scsi_vpd_decode_serial(const void *buf, size_t len,
 			   char ret_serial[SCSI_SERIAL_MAX + 1]);
 
-/* What page 83h says of the logical unit; absent things have length 0. */
+/* What page 83h says about the logical unit. What is absent has length 0. */
 #define SCSI_PORT_NAME_MAX 255
 
 struct scsi_vpd_ids {
 	uint8_t naa[SCSI_NAA_LEN];
 	uint8_t naa_len; /* 8 or 16; the longest NAA designator */
 	/*
-	 * From the T10 vendor designator, which our target and LIO write as
-	 * "name:serial": the part before the last colon, else all of it.
-	 * Control characters and '/' become '_'; "." and ".." do not.
+	 * From the T10 vendor designator. Our target and LIO write it as
+	 * "name:serial", and this is the part before the last colon; without a
+	 * colon, all of it. Control characters and '/' become '_'. "." and ".."
+	 * are not accepted.
 	 */
 	char name[SCSI_VOLUME_NAME_MAX + 1];
 	char t10_vendor[8 + 1];
-	/* The first designator that names the target port, as it came (EUI-64,
-	 * NAA or SCSI name string), behind a byte with its type. */
+	/* The first designator that names the target port, unchanged (EUI-64,
+	 * NAA or SCSI name string), after a byte with its type. */
 	uint8_t port[SCSI_PORT_NAME_MAX];
 	uint8_t port_len; /* 0: none, or longer */
 	uint16_t port_group;
@@ -227,14 +229,14 @@ struct scsi_vpd_ids {
 };
 
 /*
- * Of a page that did not arrive whole, the designators that did.
- * Return: 0, or -EBADMSG when this is not page 83h or a designator's length
- *   does not fit.
+ * If the page is incomplete, this reads the designators that arrived. Return:
+ * 0, or -EBADMSG if this is not page 83h, or the length of a designator does
+ * not fit.
  */
 int scsi_vpd_decode_ids(const void *buf, size_t len,
 			struct scsi_vpd_ids *ret_ids);
 
-/* Page B0h; zero is "not reported" everywhere. */
+/* Page B0h. Zero means "not reported" in each member. */
 struct scsi_block_limits {
 	bool write_same_nonzero; /* WSNZ */
 	uint8_t max_caw_blocks;	 /* COMPARE AND WRITE */
@@ -250,13 +252,14 @@ struct scsi_block_limits {
 };
 
 /*
- * SBC-2 pages end after 16 bytes: what is not there reads as zero.
- * Return: 0, or -EBADMSG when this is not page B0h or it is cut short.
+ * Pages of SBC-2 end after 16 bytes: what is absent reads as zero. Return: 0,
+ * or -EBADMSG if this is not page B0h or it is cut short.
  */
 int scsi_vpd_decode_limits(const void *buf, size_t len,
 			   struct scsi_block_limits *ret_limits);
 
-/* Page B1h: @ret_rate 0 not reported, 1 not rotating, else per minute. */
+/* Page B1h. @ret_rate: 0 not reported, 1 not rotating, else rotations per
+ * minute. */
 int scsi_vpd_decode_rotation(const void *buf, size_t len, uint16_t *ret_rate);
 
 /* Page B2h. */
@@ -271,11 +274,12 @@ struct scsi_provisioning {
 int scsi_vpd_decode_provisioning(const void *buf, size_t len,
 				 struct scsi_provisioning *ret_prov);
 
-/* -EBADMSG also when the page is another vendor's. */
+/* -EBADMSG also if the page is that of another vendor. */
 int scsi_vpd_decode_store(const void *buf, size_t len,
 			  struct scsi_store *ret_store);
 
-/* 16 bytes that differ where @text does: no secret, just well spread. */
+/* 16 bytes that differ if @text differs. They are not secret, only well
+ * distributed. */
 void scsi_text_digest(const char *text, uint8_t ret_digest[16]);
 
 #endif

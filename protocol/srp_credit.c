@@ -38,7 +38,7 @@ void srp_ledger_init(struct srp_ledger *l, int32_t req_lim)
 
 bool srp_ledger_take(struct srp_ledger *l)
 {
-	/* What is busy or owed is a part of granted: no overflow. */
+	/* What is busy or owed is part of granted, so this cannot overflow. */
 	if (l->busy + l->owed == l->granted)
 		return false;
 	l->busy++;

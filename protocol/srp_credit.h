@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Request limit: how many requests (SRP_CMD, SRP_TSK_MGMT) the initiator may
- * have sent on a channel before answers come back (SRP r16a, request limit).
+ * The request limit: how many requests (SRP_CMD, SRP_TSK_MGMT) the initiator
+ * may send on a channel before it gets a response (SRP r16a, request limit).
  *
- * Thread: the owner of the channel; nothing here locks.
+ * Thread: the owner of the channel. Nothing here locks.
  */
 #ifndef PROTOCOL_SRP_CREDIT_H
 #define PROTOCOL_SRP_CREDIT_H
@@ -23,17 +23,19 @@ void srp_credit_init(struct srp_credit *c, int32_t req_lim);
 bool srp_credit_may_cmd(const struct srp_credit *c);
 bool srp_credit_may_tmf(const struct srp_credit *c);
 
-/* One request is sent; srp_credit_may_*() said yes. */
+/* Counts a sent request. srp_credit_may_*() must have returned true. */
 void srp_credit_spend(struct srp_credit *c);
 
-/* A response or target request carried @delta; sums saturate. */
+/* Adds the @delta of a response or of a request of the target. The sum
+ * saturates. */
 void srp_credit_add(struct srp_credit *c, int32_t delta);
 
 /*
- * The target's side. Each credit is in one place: with the initiator, on a
- * request that was received and not answered, or owed, because its request
- * will never be answered and no IU has carried the credit back yet. The sum
- * is the request limit, and a receive is posted for each one.
+ * The target's side. Each credit is in one of three places: the initiator has
+ * it, a received request without response has it, or the target owes it. The
+ * target owes the credit of a request that it will never answer, until an IU
+ * returns the credit. The sum is the request limit, and a receive is posted for
+ * each credit.
  */
 struct srp_ledger {
 	uint32_t granted; /* the sum */
@@ -44,19 +46,17 @@ struct srp_ledger {
 /* @req_lim: as sent in SRP_LOGIN_RSP, at least 1 */
 void srp_ledger_init(struct srp_ledger *l, int32_t req_lim);
 
-/* A request arrived. False: the initiator had no credit for it. */
+/* A request has arrived. False: the initiator had no credit for it. */
 bool srp_ledger_take(struct srp_ledger *l);
 
-/* A request that was taken will never be answered (aborted, reset). */
+/* The target will never answer a request that was taken (aborted, reset). */
 void srp_ledger_abandon(struct srp_ledger *l);
 
-/*
- * A request that was taken is answered now. Returns the request limit delta
- * that its SRP_RSP must carry: 1 and all that is owed.
- */
+/* The target now answers a request that was taken. Returns the request limit
+ * delta for its SRP_RSP: 1, and all owed credits. */
 int32_t srp_ledger_answer(struct srp_ledger *l);
 
-/* Returns what is owed, to be carried by SRP_CRED_REQ or SRP_AER_REQ. */
+/* Returns the owed credits, for SRP_CRED_REQ or SRP_AER_REQ. */
 int32_t srp_ledger_settle(struct srp_ledger *l);
 
 #endif

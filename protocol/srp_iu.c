@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
-/* SPC-4 ends sense data here; more is never sent. */
+/* SPC-4 limits sense data to this length; the target never sends more. */
 #define SENSE_LEN_MAX 252
 
-/* The first @size bytes of an IU with @opcode, or NULL. */
+/* Takes the first @size bytes of an IU. NULL: too few, or not @opcode. */
 static const void *take_fixed(struct wire_cursor *c, size_t size,
 			      uint8_t opcode)
 {
@@ -85,15 +85,15 @@ void srp_desc_pack(const struct srp_desc *descs, uint32_t cnt, void *raw)
 }
 
 /*
- * addr + len can be computed. An end of exactly 2^64 would read as 0, so the
- * last byte of the address space belongs to nobody.
+ * True if addr + len can be computed. An end of exactly 2^64 would be 0, so no
+ * descriptor may include the last byte of the address space.
  */
 static bool desc_in_space(const struct srp_desc *d)
 {
 	return d->len <= UINT64_MAX - d->addr;
 }
 
-/* Adds up the lengths; 2^32 of them cannot overflow 64 bits. */
+/* Adds the lengths. 2^32 of them cannot overflow 64 bits. */
 static int desc_list_sum(const void *raw, uint32_t cnt, uint64_t *ret_sum)
 {
 	const struct srp_wire_desc *wire = raw;
@@ -137,7 +137,7 @@ static int direct_decode(struct wire_cursor *c, struct srp_data *ret)
 }
 
 /*
- * The inline part of a partial list is not used, yet it must be a possible
+ * The inline part of a partial list is not used. It must still be a possible
  * beginning of a list of @len bytes.
  */
 static int inline_list_check(const struct srp_data *d)
@@ -184,7 +184,7 @@ static int immediate_decode(struct wire_cursor *c, struct srp_data *ret)
 	return 0;
 }
 
-/* @imm_offset: 0 when the direction or the login rules immediate data out */
+/* @imm_offset: 0 if the direction or the login excludes immediate data */
 static int data_decode(struct wire_cursor *c, uint8_t format, uint8_t desc_cnt,
 		       uint16_t formats, uint16_t imm_offset,
 		       struct srp_data *ret)
@@ -213,8 +213,8 @@ static int data_decode(struct wire_cursor *c, uint8_t format, uint8_t desc_cnt,
 }
 
 /*
- * The data lies at the offset settled at login, behind all that describes the
- * command (SRP2). What is in the gap between is stale and ignored.
+ * The data is at the offset agreed at login, after all that describes the
+ * command (SRP2). The gap between them is stale and ignored.
  */
 static int immediate_locate(const uint8_t *iu, size_t iu_len, size_t described,
 			    uint16_t imm_offset, struct srp_data *d)
@@ -290,7 +290,7 @@ static int desc_sum(const struct srp_data_args *a, uint32_t *ret)
 	return 0;
 }
 
-/* How many bytes describe the data of one direction, or -EINVAL. */
+/* The bytes that describe the data of one direction, or -EINVAL. */
 static int data_args_size(const struct srp_data_args *a)
 {
 	uint32_t len;
@@ -328,7 +328,7 @@ static uint8_t *indirect_write(uint8_t *p, const struct srp_data_args *a)
 	return p + sizeof(wire) + table.len;
 }
 
-/* Returns the byte behind what it wrote: data_args_size() bytes. */
+/* Writes data_args_size() bytes and returns the end. */
 static uint8_t *data_write(uint8_t *p, const struct srp_data_args *a)
 {
 	switch (a->format) {
@@ -415,7 +415,7 @@ int srp_lun_decode(uint64_t field, uint32_t *ret_lun)
 		return -EINVAL;
 	switch (level >> 14) {
 	case LUN_PERIPHERAL:
-		if (level > 0xff) /* a bus of the target's own */
+		if (level > 0xff) /* a bus inside the target */
 			return -EINVAL;
 		*ret_lun = level;
 		return 0;
@@ -452,7 +452,7 @@ int srp_rsp_decode(const void *iu, size_t iu_len, struct srp_rsp *ret)
 	sense_len = be32_get(wire->sense_len);
 	if (!(wire->flags & SRP_RSP_SNSVALID))
 		sense_len = 0;
-	/* Response data counts for the place of sense, RSPVALID or not. */
+	/* Sense data follows the response data, with RSPVALID or without. */
 	data = wire_take(&c, data_len);
 	sense = data ? wire_take(&c, sense_len) : NULL;
 
@@ -476,7 +476,7 @@ int srp_rsp_decode(const void *iu, size_t iu_len, struct srp_rsp *ret)
 	return 0;
 }
 
-/* The sense bytes that are sent when @room is left for them. */
+/* The bytes of sense data to send if @room bytes are left for them. */
 static uint32_t sense_fit(const void *sense, uint32_t len, size_t room)
 {
 	if (!sense)

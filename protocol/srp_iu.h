@@ -48,7 +48,7 @@ enum srp_data_format {
 	SRP_DATA_IMMEDIATE = 3, /* SRP2, data-out only */
 };
 
-/* Buffer formats as bits, as both sides of a login name them. */
+/* Buffer formats as bits: both sides of a login name them. */
 #define SRP_FORMAT_DIRECT   0x0002
 #define SRP_FORMAT_INDIRECT 0x0004
 #define SRP_FORMATS	    (SRP_FORMAT_DIRECT | SRP_FORMAT_INDIRECT)
@@ -90,7 +90,7 @@ enum srp_logout_reason {
 	SRP_LOGOUT_INACTIVE = 1,
 	SRP_LOGOUT_INVALID_IU = 2,
 	SRP_LOGOUT_SPURIOUS_RSP = 3,
-	SRP_LOGOUT_MULTICHAN = 4, /* dropped by a new login */
+	SRP_LOGOUT_MULTICHAN = 4, /* replaced by a new login */
 	SRP_LOGOUT_OUT_FORMAT = 5,
 	SRP_LOGOUT_IN_FORMAT = 6,
 	SRP_LOGOUT_INVALID_LEN = 8,
@@ -109,7 +109,7 @@ enum srp_logout_reason {
 #define SRP_AER_REQ_SIZE  36
 #define SRP_BARE_SIZE	  16 /* CRED_REQ/RSP, AER_RSP, I_LOGOUT, T_LOGOUT */
 
-/* The layouts. A tag is not an integer: eight bytes, echoed. */
+/* The layouts. A tag is not an integer: it is eight bytes that are echoed. */
 struct srp_wire_tag {
 	uint8_t b[8];
 };
@@ -219,7 +219,7 @@ _Static_assert(sizeof(struct srp_wire_tsk_mgmt) == SRP_TSK_MGMT_SIZE, "r16a");
 _Static_assert(sizeof(struct srp_wire_aer_req) == SRP_AER_REQ_SIZE, "r16a");
 _Static_assert(sizeof(struct srp_wire_bare) == SRP_BARE_SIZE, "r16a");
 
-/* What every IU after login begins with. */
+/* The beginning of every IU after login. */
 struct srp_head {
 	uint8_t opcode;
 	uint64_t tag;
@@ -274,8 +274,8 @@ int srp_desc_table_check(const void *raw, uint32_t cnt, uint32_t total_len);
 struct srp_data {
 	enum srp_data_format format;
 	/*
-	 * The list in SRP_CMD is only its beginning: fetch @desc (and bound
-	 * @desc_cnt by what there is room for), then srp_desc_table_check().
+	 * The list in SRP_CMD is incomplete. Fetch the table at @desc (limit
+	 * @desc_cnt to the memory there is), then call srp_desc_table_check().
 	 */
 	bool partial;
 	uint32_t len;	     /* bytes of data, all descriptors together */
@@ -297,14 +297,14 @@ struct srp_cmd_view {
 	struct srp_data in;  /* data-in: a read, to the initiator */
 };
 
-/* What the login of the channel settled. */
+/* What was agreed at the login of the channel. */
 struct srp_cmd_rules {
 	uint16_t formats;    /* SRP_FORMAT_*, as offered in SRP_LOGIN_RSP */
 	uint16_t imm_offset; /* in bytes; 0: no immediate data */
 };
 
-/* The LUN field of an SRP_CMD that srp_cmd_decode() may have refused; -EBADMSG:
- * fewer than SRP_CMD_SIZE bytes arrived, or it is none. */
+/* The LUN field of an SRP_CMD that srp_cmd_decode() may have refused. -EBADMSG:
+ * it is no SRP_CMD, or shorter than SRP_CMD_SIZE. */
 int srp_cmd_lun(const void *iu, size_t iu_len, uint64_t *ret_lun);
 
 /**
@@ -316,10 +316,10 @@ int srp_cmd_lun(const void *iu, size_t iu_len, uint64_t *ret_lun);
  *
  * After success each descriptor inside the IU lies within the address space,
  * and the lengths of a list that is not partial add up to the data length of
- * its direction. Each of them, and their number, may be zero. Nothing bounds
- * the data length or the length of a table to fetch but their 32 bits; that is
- * left to the caller, who knows what there is room for. Bytes after the last
- * part are ignored.
+ * its direction. Each of them, and their number, may be zero. Only their 32
+ * bits limit the data length and the length of a table to fetch: the caller
+ * checks whether there is memory for them. Bytes after the last part are
+ * ignored.
  *
  * Return: 0 on success,
  *   -EBADMSG when the IU is no SRP_CMD, ends before its own fields say it
@@ -335,7 +335,7 @@ struct srp_data_args {
 	const struct srp_desc *descs; /* direct: one; indirect: all, inline */
 	uint32_t desc_cnt;	      /* at most SRP_INLINE_MAX */
 	/*
-	 * Indirect: where the same list lies in registered memory. A target
+	 * Indirect: the place of the same list in registered memory. A target
 	 * that finds every descriptor inline does not read it.
 	 */
 	uint64_t table_addr;
@@ -357,13 +357,12 @@ struct srp_cmd_args {
 /**
  * srp_cmd_encode() - write an SRP_CMD
  *
- * With immediate data the result is the part before it, always
- * @args->out.imm_offset bytes with the gap zeroed; the caller sends the data
- * right behind it.
+ * With immediate data, the result is the part before the data, with the gap
+ * zeroed: @args->out.imm_offset bytes. The caller sends the data right behind it.
  *
  * Return: the length written,
  *   -ENOSPC when @cap is too small,
- *   -EINVAL for what SRP_CMD cannot say: a CDB that is empty or too long,
+ *   -EINVAL for what SRP_CMD cannot express: a CDB that is empty or too long,
  *           direct without exactly one descriptor, more than SRP_INLINE_MAX of
  *           them, lengths that add up to 2^32 or more, immediate data-in, an
  *           immediate offset inside the header.
@@ -403,10 +402,10 @@ struct srp_rsp {
 /**
  * srp_rsp_decode() - check an SRP_RSP (SRP r16a, SRP_RSP)
  *
- * Lengths are compared with the received bytes: response data counts when it
- * fits, sense data when both fit, as in ib_srp. What does not fit is ignored,
- * not the response, and data_dropped is set. A response code counts only with
- * RSPVALID and four bytes of data.
+ * The lengths are compared with the received bytes. Response data counts if it
+ * fits, sense data if both fit, as in ib_srp. Data that does not fit is ignored
+ * and data_dropped is set; the response still counts. A response code counts only
+ * with RSPVALID and four bytes of data.
  *
  * Return: 0, or -EBADMSG when it is no SRP_RSP or shorter than 36 bytes.
  */
@@ -455,8 +454,8 @@ struct srp_aer_req {
 };
 
 /*
- * Return: 0 or the length; -EBADMSG (opcode, length, sense past the end) or
- * -ENOSPC. Sense data that does not fit is cut short when encoding.
+ * Return: 0 or the length; -EBADMSG (opcode, length, sense data past the end)
+ * or -ENOSPC. The encoder cuts sense data that does not fit.
  */
 int srp_aer_req_decode(const void *iu, size_t iu_len, struct srp_aer_req *ret);
 int srp_aer_req_encode(void *iu, size_t cap, const struct srp_aer_req *a);
@@ -471,7 +470,7 @@ int srp_t_logout_decode(const void *iu, size_t iu_len,
 			struct srp_t_logout *ret);
 int srp_t_logout_encode(void *iu, size_t cap, const struct srp_t_logout *t);
 
-/* Names for messages; never NULL, an unknown value has a name that says so. */
+/* Names for messages. Never NULL: an unknown value has a name that says so. */
 const char *srp_opcode_name(uint8_t opcode);	 /* "SRP_CMD" */
 const char *srp_tsk_mgmt_name(uint8_t function); /* "ABORT TASK" */
 const char *srp_rsp_code_name(uint8_t code);	 /* "request fields invalid" */

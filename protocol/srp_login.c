@@ -139,7 +139,8 @@ static bool multichan_ok(const struct srp_login_req *req,
 	       (req->multichan == SRP_MULTICHAN_MULTI && policy->multichan);
 }
 
-/* 0 or the reason to reject, in the order in which ib_srpt looks. */
+/* Returns 0, or the reason to reject; checked in the same order as in
+ * ib_srpt. */
 static uint32_t refuse_reason(const struct srp_login_req *req,
 			      const struct srp_login_policy *policy)
 {
@@ -190,7 +191,7 @@ void srp_login_check(const struct srp_login_req *req,
 const char *srp_login_rsp_fault(const struct srp_login_rsp *rsp,
 				const struct srp_login_req *req)
 {
-	/* The last credit is for task management. */
+	/* The last credit is reserved for task management. */
 	if (rsp->req_lim < 2)
 		return "the target's request limit leaves no room for a command";
 	if (rsp->it_iu_len < SRP_IU_LEN_MIN)

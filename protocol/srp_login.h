@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * SRP login over RDMA/CM: the private data of REQ, REP and REJ, and the rules
- * by which a target answers. The request has a form of its own there, 56 bytes
- * in another order than SRP_LOGIN_REQ; response and reject are the plain IUs.
+ * for the target's answer. RDMA/CM has its own form of the request: 56 bytes,
+ * in another order than SRP_LOGIN_REQ. Response and reject are the plain IUs.
  *
- * The length a CM event reports for private data is its capacity, not what the
- * peer sent: what follows the fixed sizes below is ignored.
+ * The private data length of a CM event is the capacity of the message, not
+ * what the peer sent. So all bytes after the fixed sizes below are ignored.
  *
  * Thread: any, for everything here.
  */
@@ -26,7 +26,7 @@
 /* No IU length below this is allowed in a login (SRP r16a, SRP_LOGIN_REQ). */
 #define SRP_IU_LEN_MIN 64
 
-/* Where Linux puts immediate data: behind SRP_CMD with an indirect header. */
+/* Linux puts immediate data here: behind an SRP_CMD with an indirect header. */
 #define SRP_IMM_OFFSET 68
 
 /* Initiator or target port identifier. */
@@ -60,7 +60,7 @@ enum srp_rej_reason {
 /* Login flags. */
 #define SRP_LOGIN_MULTICHAN 0x03
 #define SRP_LOGIN_AESOLNT   0x40 /* solicited notification of SRP_AER_REQ */
-#define SRP_LOGIN_IMM_DATA  0x80 /* asked for, or granted */
+#define SRP_LOGIN_IMM_DATA  0x80 /* requested, or granted */
 
 struct srp_wire_login_req {
 	struct srp_wire_tag tag;
@@ -129,9 +129,9 @@ struct srp_login_rej {
 };
 
 /*
- * Decoders: 0, or -EBADMSG when the data is too short or has another opcode;
- * the result is written only on success. Encoders write all bytes, reserved
- * ones zero, and return the size, or -ENOSPC.
+ * Decoders return 0, or -EBADMSG if the data is too short or has another
+ * opcode. They write the result only on success. Encoders write all bytes,
+ * reserved ones as zero, and return the size, or -ENOSPC.
  */
 int srp_login_req_decode(const void *data, size_t len,
 			 struct srp_login_req *ret);
@@ -146,10 +146,11 @@ int srp_login_rej_decode(const void *data, size_t len,
 int srp_login_rej_encode(void *data, size_t cap,
 			 const struct srp_login_rej *rej);
 
-/* What a target offers, the same for every login to a port. */
+/* What a target offers: the same for every login to a port. */
 struct srp_login_policy {
 	uint32_t max_it_iu_len; /* size of a receive buffer */
-	uint32_t ti_iu_len;	/* ib_srp sizes its buffers once: keep it */
+	uint32_t ti_iu_len;	/* ib_srp allocates its buffers once: do not
+				 * change it */
 	int32_t req_lim;	/* at least 2, or ib_srp gives up */
 	uint16_t formats;	/* SRP_FORMATS */
 	bool imm_data;
@@ -161,9 +162,9 @@ struct srp_login_policy {
 struct srp_login_answer {
 	uint32_t reason; /* 0: accepted; else enum srp_rej_reason */
 	/*
-	 * When accepted. Its multi-channel result is that of a nexus without
-	 * other channels (SINGLE) or with them kept (MULTI); the caller, who
-	 * knows the nexus, sets SRP_MULTICHAN_TERMINATED.
+	 * Set if accepted. The multi-channel result is that of a nexus without
+	 * other channels (SINGLE), or of one that keeps them (MULTI). The
+	 * caller knows the nexus and sets SRP_MULTICHAN_TERMINATED.
 	 */
 	struct srp_login_rsp rsp;
 	struct srp_cmd_rules rules; /* for srp_cmd_decode() on the channel */
@@ -171,30 +172,30 @@ struct srp_login_answer {
 };
 
 /**
- * srp_login_check() - the answer that the login rules alone give
+ * srp_login_check() - the answer by the login rules alone
  *
- * Access and resources are the caller's to judge, with reasons of their own.
+ * The caller checks access and resources, which have reject reasons of their own.
  */
 void srp_login_check(const struct srp_login_req *req,
 		     const struct srp_login_policy *policy,
 		     struct srp_login_answer *ret);
 
 /**
- * srp_login_rsp_fault() - what an initiator cannot live with in a response
- * @req: what was asked for
+ * srp_login_rsp_fault() - why an initiator cannot use a response
+ * @req: the request
  *
- * Return: NULL when @rsp is usable, else a sentence for the user, static.
+ * Return: NULL if @rsp is usable, else a static sentence for the user.
  */
 const char *srp_login_rsp_fault(const struct srp_login_rsp *rsp,
 				const struct srp_login_req *req);
 
-/* Never NULL; the second says what to look at ("" for an unknown reason). */
+/* Never NULL. The hint says what to check ("" for an unknown reason). */
 const char *srp_rej_reason_name(uint32_t reason);
 const char *srp_rej_reason_hint(uint32_t reason);
 
 /* Port identifiers: two halves of eight bytes, or 32 hexadecimal digits. */
 
-/* A target's: id_ext, ioc_guid. An initiator's: initiator_ext, GUID. */
+/* Of a target: id_ext and ioc_guid. Of an initiator: initiator_ext and GUID. */
 struct srp_port_id srp_port_id_make(uint64_t ext, uint64_t guid);
 uint64_t srp_port_id_ext(const struct srp_port_id *id);
 uint64_t srp_port_id_guid(const struct srp_port_id *id);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * protocol/ says what the bytes mean: SRP information units and SCSI
- * commands, decoded into typed values and encoded from them. It refuses to do
- * anything else: no I/O, no allocation, no logging, no globals that change.
- * Every function may be called from any thread. A length that the peer chose
- * is compared, never added (see wire_cursor).
+ * protocol/ says what the bytes mean. It decodes SRP information units and SCSI
+ * commands into typed values, and encodes them. It does nothing else: no I/O,
+ * no allocation, no logging, no global that changes. Any thread may call any of
+ * its functions. A length that a peer chose is compared, never added to (see
+ * wire_cursor).
  *
- * wire.h holds big-endian field types, the bounds-checked cursor and its
- * counterpart for what is encoded.
+ * wire.h has types for big-endian fields, a cursor that checks bounds for
+ * decoding, and its counterpart for encoding.
  */
 #ifndef PROTOCOL_WIRE_H
 #define PROTOCOL_WIRE_H
@@ -18,8 +18,8 @@
 #include <string.h>
 
 /*
- * Fields on the wire are byte arrays in a struct of their own: forgetting to
- * convert one does not compile, and no struct needs to be packed.
+ * Fields on the wire are byte arrays in a struct of their own. So code that
+ * forgets to convert one does not compile, and no struct needs to be packed.
  */
 struct wire_be16 {
 	uint8_t b[2];
@@ -141,7 +141,7 @@ static inline struct wire_cursor wire_cursor(const void *p, size_t len)
 	return (struct wire_cursor){ .p = p, .left = len };
 }
 
-/* Hands out the next @n bytes, or NULL when fewer are left. */
+/* Returns the next @n bytes, or NULL if fewer are left. */
 static inline const void *wire_take(struct wire_cursor *c, size_t n)
 {
 	const void *p = c->p;
@@ -153,11 +153,11 @@ static inline const void *wire_take(struct wire_cursor *c, size_t n)
 	return p;
 }
 
-/* A caller's buffer: takes what fits, counts all. */
+/* A buffer of the caller. It keeps what fits and counts everything. */
 struct wire_out {
 	uint8_t *buf;
 	size_t cap;
-	size_t len; /* of all that was given to it */
+	size_t len; /* of all data given to it */
 };
 
 static inline struct wire_out wire_out(void *buf, size_t cap)
