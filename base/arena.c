@@ -142,8 +142,8 @@ static uint32_t arena_split(struct arena *a, unsigned int order)
 	return idx;
 }
 
-/* The oldest first, so that the block that was used last is the first of its
- * list. */
+/* The oldest block goes first, so that the block that was used last becomes the
+ * first of its list. */
 static void arena_merge_hot(struct arena *a)
 {
 	for (unsigned int order = 0; order <= a->top; order++) {
@@ -192,7 +192,7 @@ static void arena_give_block(struct arena *a, char *block)
 	struct hot *hot;
 
 	assert(at < a->len && at % UNIT == 0);
-	/* Else: put twice, or not a whole block. */
+	/* Otherwise the block was put twice, or is not a whole block. */
 	assert(a->state[idx] >= OUT);
 	order = a->state[idx] & ORDER;
 	a->used -= arena_order_len(order);
@@ -216,7 +216,7 @@ void arena_user_init(struct arena_user *u)
 	u->used = 0;
 }
 
-/* By the share of the user, not by what is free: see arena.h. */
+/* The share of the user decides, not the free memory: see arena.h. */
 static bool arena_user_may_have(const struct arena *a,
 				const struct arena_user *u, size_t len)
 {
@@ -291,7 +291,8 @@ void *arena_get(struct arena *a, size_t len)
 	return arena_take(a, &a->nobody, len);
 }
 
-/* No request of its user waits, and no user whose turn it is. */
+/* True if no request of its user waits, and it is not the turn of another
+ * user. */
 static bool arena_user_may_have_now(const struct arena *a,
 				    const struct arena_user *u, size_t len)
 {
@@ -362,13 +363,13 @@ void arena_set_uring_index(struct arena *a, int index)
 /* ---- life ---- */
 
 /*
- * Reserved huge pages when there are enough of them: mmap() reserves what it
- * promises, so touching them later cannot fail for want of one. Otherwise
- * normal memory, with the wish for transparent ones: a touched byte then makes
- * 2 MiB resident, which the next blocks (the allocator stays low and reuses)
- * and the transports, which register and so pin the whole, make up for.
+ * Uses reserved huge pages if there are enough: mmap() reserves them, so
+ * touching them later cannot fail. Otherwise uses normal memory, and asks for
+ * transparent huge pages. Each touched byte then makes 2 MiB resident. The next
+ * blocks use these pages, because the allocator prefers low addresses and used
+ * blocks; transports pin all of the memory anyway.
  *
- * What peers send does not belong into a core dump.
+ * A core dump must not contain what peers send.
  */
 static char *arena_map(size_t len)
 {

@@ -72,10 +72,9 @@ void arena_set_uring_index(struct arena *a, int index);
 
 /*
  * A block of at least @len bytes (1 to arena_len()) that counts for no user.
- * NULL: none is free, or a user waits for one. The contents are undefined. The
- * block that was put last is the first one of its size to be handed out again,
- * because caches have it. AddressSanitizer reports access to a block that is
- * not handed out.
+ * NULL: none is free, or a user waits for one. The contents are undefined. Of
+ * each size, the block that was put last is used first, because caches have it.
+ * AddressSanitizer reports access to a block that no caller has.
  */
 void *arena_get(struct arena *a, size_t len);
 
@@ -85,11 +84,11 @@ void arena_user_init(struct arena_user *u);
  * put. If it returns NULL, w->granted() is called later. */
 void *arena_get_wait(struct arena *a, size_t len, struct arena_waiter *w);
 
-/* Stops waiting: granted() is not called. Harmless if @w does not wait. The
- * requests behind it are looked at by the next arena_put(). */
+/* Stops waiting: granted() is not called. Does nothing if @w does not wait. The
+ * next arena_put() looks at the requests behind it. */
 void arena_cancel_wait(struct arena *a, struct arena_waiter *w);
 
-/* Gives a block back, and grants blocks to requests that wait. NULL is fine. */
+/* Gives a block back and serves requests that wait. NULL does nothing. */
 void arena_put(struct arena *a, void *block);
 
 /* Bytes in blocks that are handed out. */

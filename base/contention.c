@@ -30,8 +30,8 @@ void contention_close(struct contention *c)
 
 /* ---- the load of the machine ---- */
 
-/* Of three averages, "READY/ALL" and a PID; 0, which cannot be while we ask, when
- * they are not there. */
+/* Reads "READY/ALL" and a PID behind three averages. Return: READY, or 0 if the
+ * text is another. 0 threads are impossible: the caller runs. */
 static int contention_parse_ready(const char *text)
 {
 	for (unsigned int i = 0; i < 3; i++) {
@@ -83,10 +83,11 @@ static uint64_t contention_clock_us(clockid_t clock)
 	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
-/* Ends the present span, if there is one, and begins the next. */
+/* Ends the current span, if there is one, and begins the next. */
 static void contention_next_span(struct contention *c)
 {
-	/* In this order: a preemption between the two belongs to the next. */
+	/* In this order: a preemption between the two belongs to the next
+	 * span. */
 	uint64_t wall = contention_clock_us(CLOCK_MONOTONIC);
 	uint64_t cpu = contention_clock_us(CLOCK_THREAD_CPUTIME_ID);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An error on its way to the code that decides what to do about it: a number for
- * the program and one line for a person. The caller owns it, mostly on its stack.
- * A function that takes a struct error fills it in when it fails, and leaves it
- * alone when it succeeds.
+ * An error on its way to the code that decides what to do about it: a number
+ * for the program and one line for a person. The caller owns it, mostly on its
+ * stack. A function that fails fills in the struct error; a function that
+ * succeeds does not touch it.
  *
  * Thread: any. Nothing here allocates or logs.
  */
@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-/* Bytes of the line with its NUL; a longer line is cut. */
+/* Bytes of the line with its NUL. A longer line is cut. */
 #define ERROR_TEXT_SIZE 768
 
 struct error {
@@ -34,8 +34,8 @@ int error_set(struct error *e, int err, const char *fmt, ...)
 bool error_refuse(struct error *e, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Puts text before, or behind, the line of @e, which may be NULL. What does not
- * fit is cut from the end of the line. Return: e->err; 0 when @e is NULL. */
+/* Puts text before or after the line of @e, which may be NULL. A line that gets
+ * too long is cut at its end. Return: e->err; 0 if @e is NULL. */
 int error_prefix(struct error *e, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 int error_add(struct error *e, const char *fmt, ...)

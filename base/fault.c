@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* The linker makes an array of what FAULT_POINT() leaves. */
+/* The linker makes an array of the pointers that FAULT_POINT() defines. */
 extern const struct fault_point *const __start_fault_points[];
 extern const struct fault_point *const __stop_fault_points[];
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fault points: places where something can fail that hardly ever does. In
- * builds with -Dfault_injection=true every allocation and every call of a
- * fabric or of io_uring is one, without a word in the source: fault_calls.h is
- * included before each file and takes the calls' names. In other builds there
- * is nothing of this.
+ * Fault points: places where a call can fail, which rarely happens. In builds
+ * with -Dfault_injection=true, each allocation and each call of a fabric or of
+ * io_uring is a fault point. The source need not say so: fault_calls.h is
+ * included before each file and replaces the names of the calls. Other builds
+ * have no fault points.
  *
- * A test arms the points, lets a program run, and so learns which of them it
- * passes how often; then it runs it again for each pass and has that one fail,
- * once.
+ * A test arms the points and runs a program, and learns how often the program
+ * passes each point. Then it runs the program again for each pass, and makes
+ * that pass fail.
  */
 #ifndef BASE_FAULT_H
 #define BASE_FAULT_H
@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define FAULT_POINTS_MAX 512 /* those beyond are not looked at */
+#define FAULT_POINTS_MAX 512 /* further points are not counted */
 
 struct fault_point {
 	const char *call;
@@ -24,27 +24,27 @@ struct fault_point {
 	int line;
 };
 
-/* What is written down; in shared memory it outlives the process. */
+/* What happened at the points. In shared memory it outlives the process. */
 struct fault_book {
 	_Atomic unsigned int passes[FAULT_POINTS_MAX];
 	_Atomic bool failed; /* the one that was to fail did */
 };
 
 /*
- * From now on, pass number @pass (from 1 on; 0: none) of point @index fails.
- * @book: zeroed; NULL ends it. Thread: any, but at no time when points are
- * passed.
+ * From now on, pass number @pass (from 1; 0: none) of point @index fails.
+ * @book: zeroed; NULL disarms all points. Thread: any, while no thread passes a
+ * point.
  */
 void fault_arm(struct fault_book *book, unsigned int index, unsigned int pass);
 
-/* Every point of the program: 0 ... fault_point_cnt() - 1. Thread: any. */
+/* The points of the program are 0 ... fault_point_cnt() - 1. Thread: any. */
 unsigned int fault_point_cnt(void);
 const struct fault_point *fault_point(unsigned int index);
 
-/* Is this pass to fail? For FAULT_POINT(). Thread: any. */
+/* Must this pass fail? For FAULT_POINT(). Thread: any. */
 bool fault_here(const struct fault_point *const *ref);
 
-/* True when the call @name must fail here. */
+/* True if the call @name must fail here. */
 #define FAULT_POINT(name)                                                    \
 	({                                                                   \
 		static const struct fault_point fault_point_ = { (name),     \

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Included before every source file in builds with -Dfault_injection=true:
- * calls that can fail become fault points (fault.h). How each tells a failure
- * is what its family does. What only undoes something cannot fail.
+ * Included before every source file in builds with -Dfault_injection=true. It
+ * turns calls that can fail into fault points (fault.h). Calls are grouped by
+ * how they report a failure. Calls that only undo something cannot fail.
  *
- * The calls of the fabrics are in transport/verbs/fault.h and transport/tcp/fault.h.
+ * The calls of the fabrics are in transport/verbs/fault.h and
+ * transport/tcp/fault.h.
  */
 #ifndef BASE_FAULT_CALLS_H
 #define BASE_FAULT_CALLS_H
@@ -37,7 +38,8 @@ static inline int fault_minus_one(int err)
 	return -1;
 }
 
-/* NULL, or -1, and errno; and a result that is the error. */
+/* Calls that return NULL or -1 and set errno, and calls that return the
+ * error. */
 #define FAULT_NULL(call, ...) \
 	(FAULT_POINT(#call) ? fault_null(ENOMEM) : call(__VA_ARGS__))
 #define FAULT_MINUS(call, ...) \
@@ -69,7 +71,7 @@ static inline int fault_minus_one(int err)
 #define mmap(...) \
 	(FAULT_POINT("mmap") ? (errno = ENOMEM, MAP_FAILED) : mmap(__VA_ARGS__))
 
-/* io_uring: a negative errno. Submitting is done again after -EAGAIN. */
+/* io_uring returns a negative errno. Callers submit again after -EAGAIN. */
 #define io_uring_queue_init_params(...) \
 	FAULT_RESULT(io_uring_queue_init_params, -ENOMEM, __VA_ARGS__)
 #define io_uring_enable_rings(...) \

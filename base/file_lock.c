@@ -15,7 +15,7 @@
 #include "base/log.h"
 
 #define STEP_MS 10
-/* A log line explains a longer wait. udev often keeps its lock for a moment. */
+/* A longer wait is logged. udev often keeps its lock only for a moment. */
 #define TELL_ALIVE_MS  (100 * STEP_MS)
 #define TELL_ENDING_MS (20 * STEP_MS)
 
@@ -32,7 +32,7 @@ static bool file_lock_is_on(const char *line, const struct stat *st,
 	snprintf(where, sizeof(where), " %02x:%02x:%ju ", major(st->st_dev),
 		 minor(st->st_dev), (uintmax_t)st->st_ino);
 	at = strstr(line, where);
-	/* "->": waits for one */
+	/* "->" marks a process that waits for the lock */
 	if (!at || !strstr(line, ": FLOCK ") || strstr(line, "->"))
 		return false;
 	while (at > line && at[-1] >= '0' && at[-1] <= '9')
@@ -55,7 +55,7 @@ static pid_t file_lock_find_holder(const struct stat *st)
 	return pid;
 }
 
-/* The signals that wait for a thread or for all (proc(5), status). */
+/* The pending signals of a thread or of all threads (proc(5), status). */
 static bool file_lock_kill_pending(const char *line)
 {
 	if (strncmp(line, "SigPnd:", 7) != 0 &&
@@ -72,7 +72,8 @@ static bool file_lock_holder_ended(const char *line)
 	       (state == 'Z' || state == 'X');
 }
 
-/* Killed, or gone but for threads whose I/O the kernel waits for. */
+/* True for a process that was killed, and for one that is gone except for
+ * threads with I/O in the kernel. */
 static bool file_lock_is_ending(pid_t pid)
 {
 	char path[64];
@@ -217,8 +218,8 @@ int file_lock_take(int fd, const char *path, bool shared, unsigned int alive_ms,
 	while (flock(fd, how)) {
 		if (errno != EWOULDBLOCK)
 			return -errno;
-		/* One that cannot be seen is gone but for its I/O, or in a
-		 * name space that is not ours. */
+		/* If the process cannot be seen, it is gone except for its I/O,
+		 * or it is in another PID namespace. */
 		holder = file_lock_holder(&st, ret_pid);
 		if (!file_lock_wait(path, holder, *ret_pid, alive_ms,
 				    &waited_ms)) {

@@ -59,7 +59,7 @@ static inline void list_del(struct list *node)
 	list_init(node);
 }
 
-/* Takes the first node out, or returns NULL when the list is empty. */
+/* Removes the first node and returns it. NULL: the list is empty. */
 static inline struct list *list_pop(struct list *l)
 {
 	struct list *node = l->next;
@@ -70,7 +70,7 @@ static inline struct list *list_pop(struct list *l)
 	return node;
 }
 
-/* Moves all of @from to the end of @to; @from is empty afterwards. */
+/* Moves all of @from to the end of @to. @from is empty then. */
 static inline void list_splice_tail(struct list *to, struct list *from)
 {
 	if (list_empty(from))
@@ -86,7 +86,7 @@ static inline void list_splice_tail(struct list *to, struct list *from)
 
 #define list_for_each(it, l) for (it = (l)->next; it != (l); it = it->next)
 
-/* The body may take @it out of the list. */
+/* The body may remove @it from the list. */
 #define list_for_each_safe(it, tmp, l)                  \
 	for (it = (l)->next, tmp = it->next; it != (l); \
 	     it = tmp, tmp = it->next)

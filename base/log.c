@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* syslog.h has LOG_INFO and LOG_DEBUG of its own: keep it out of here. */
+/* syslog.h defines LOG_INFO and LOG_DEBUG, too, so it cannot be included. */
 void syslog(int priority, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void openlog(const char *ident, int option, int facility);

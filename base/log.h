@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One line a message, to stderr (or syslog once a daemon). Whoever decides
- * what to do about an error logs it, once:
- *   error   something asked for did not happen
- *   warn    we carried on, and the line says so
+ * Writes one line for each message, to stderr, or for a daemon to syslog. The
+ * code that decides what to do about an error logs it, once:
+ *   error   something that was asked for did not happen
+ *   warn    the program carries on, and the line says so
  *   notice  start, stop, login, logout
  *   info    negotiated values
  *   debug   per request
@@ -26,10 +26,10 @@ enum log_level {
 /* Messages above this level are dropped. Default LOG_NOTICE. */
 extern enum log_level log_level;
 
-/* @name stands before each line; borrowed for the life of the process. */
+/* @name is the start of each line; borrowed for the life of the process. */
 void log_init(const char *name, enum log_level level);
 
-/* From now on to syslog instead of stderr (stderr of a daemon is /dev/null). */
+/* Log to syslog from now on (stderr of a daemon is /dev/null). */
 void log_to_syslog(void);
 
 void log_write(enum log_level level, const char *fmt, ...)
@@ -48,9 +48,9 @@ void log_write(enum log_level level, const char *fmt, ...)
 #define log_debug(...)	log_at(LOG_DEBUG, __VA_ARGS__)
 
 /*
- * Lets through @burst messages in ten seconds, then drops them and counts:
- * for lines that a peer can provoke. Returns true when the line may be logged;
- * *ret_dropped is then the number dropped before it.
+ * Passes @burst messages in ten seconds, then drops and counts them: for lines
+ * that a peer can cause. Returns true if the line may be logged. *ret_dropped
+ * is the number of lines that were dropped before it.
  */
 struct log_limit {
 	uint64_t window_start_ms;

@@ -11,7 +11,7 @@
 /* capability.h of Linux */
 #define CAP_IPC_LOCK 14
 
-/* The number behind @name in proc(5)'s status of this process, 0 if none. */
+/* The number after @name in the status of this process (proc(5)); 0: none. */
 static uint64_t memlock_status_number(const char *name, int base)
 {
 	char line[128];

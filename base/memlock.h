@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The limit of locked memory (setrlimit(2), RLIMIT_MEMLOCK). What is registered
- * with an RDMA device or as an io_uring buffer counts against it, and counts
- * twice when it is registered with both.
+ * The limit of locked memory (setrlimit(2), RLIMIT_MEMLOCK). Memory counts if
+ * it is registered with an RDMA device or as an io_uring buffer, and twice if
+ * it is registered with both.
  *
  * Thread: any.
  */
@@ -13,12 +13,12 @@
 
 #define MEMLOCK_ANY UINT64_MAX
 
-/* Bytes; as many as one likes: MEMLOCK_ANY. */
+/* Bytes. MEMLOCK_ANY: no limit. */
 uint64_t memlock_limit(void);
-/* Bytes that this process has registered. 0 also when that cannot be told. */
+/* Bytes that this process has registered. 0 if unknown. */
 uint64_t memlock_used(void);
-/* Bytes that this process may still register. The limit does not hold for one
- * with CAP_IPC_LOCK: MEMLOCK_ANY. */
+/* Bytes that this process may still register. MEMLOCK_ANY: no limit, as for a
+ * process with CAP_IPC_LOCK. */
 uint64_t memlock_left(void);
 
 #endif

@@ -13,13 +13,14 @@
 #include "base/option_rows.h"
 #include "base/size.h"
 
-/* Above every letter: getopt_long() returns this and the number of the row. */
+/* More than every letter. getopt_long() returns this plus the number of the
+ * row. */
 #define OPTION_NO_LETTER 256
 #define OPTION_ROWS_MAX	 64
 #define OPTION_NAME_MAX	 32
 
-/* As much of a value as a refusal shows. Two of these and a reason fit into a
- * struct error: a value may have options of its own. */
+/* An error message shows at most this much of a value. A value may have options
+ * of its own, so two values and a reason must fit into a struct error. */
 #define OPTION_SHOWN_MAX  200
 #define OPTION_LABEL_SIZE (OPTION_SHOWN_MAX + OPTION_NAME_MAX + 16)
 
@@ -91,7 +92,7 @@ static bool option_set_duration(const struct option_row *row, void *options,
 
 	if (row->off && !strcmp(value, "off"))
 		ms = row->off;
-	/* Also no NaN. */
+	/* NaN fails the comparison, too. */
 	else if (!isdigit((unsigned char)*value) || *end ||
 		 !(v >= (double)row->min && v <= (double)row->max))
 		return error_refuse(e, "not a number of seconds from %s",
@@ -139,7 +140,7 @@ static bool option_store(const struct option_row *row, void *options,
 		*(bool *)at = true;
 		return true;
 	}
-	assert(value); /* option_set() sees to it */
+	assert(value); /* option_set() makes sure of it */
 	switch (row->type) {
 	case OPTION_NUMBER:
 	case OPTION_OCTAL:
@@ -161,7 +162,7 @@ static bool option_store(const struct option_row *row, void *options,
 	case OPTION_FLAG:
 	case OPTION_HELP:
 	case OPTION_VERSION:
-		break; /* option_parse() has the last two */
+		break; /* option_parse() handles the last two */
 	}
 	return true;
 }
@@ -179,7 +180,8 @@ void option_defaults(const struct option_table *t, void *options)
 	}
 }
 
-/* How @row is written with @value, for a refusal: into OPTION_LABEL_SIZE bytes. */
+/* Writes the option and @value as the user wrote them, for an error message.
+ * @buf: OPTION_LABEL_SIZE bytes. */
 static void option_label(const struct option_row *row, enum option_style style,
 			 const char *value, char *buf)
 {
@@ -279,7 +281,7 @@ static unsigned int option_min3(unsigned int a, unsigned int b, unsigned int c)
 	return ab < c ? ab : c;
 }
 
-/* Letters to insert, remove or replace between @a and @b (Levenshtein). */
+/* Letters to insert, remove or replace to get from @a to @b (Levenshtein). */
 static unsigned int option_distance(const char *a, size_t a_len, const char *b)
 {
 	unsigned int row[OPTION_NAME_MAX + 1];
@@ -306,7 +308,7 @@ const struct option_row *option_nearest(const struct option_table *t,
 					const char *name, size_t name_len)
 {
 	const struct option_row *nearest = NULL;
-	/* A third of the letters may be wrong. */
+	/* At most a third of the letters may be wrong. */
 	unsigned int least = (unsigned int)name_len / 3 + 1;
 
 	if (name_len > OPTION_NAME_MAX)
@@ -327,7 +329,7 @@ const struct option_row *option_nearest(const struct option_table *t,
 
 /* ---- the command line ---- */
 
-/* getopt's two ways to say the same as the table. */
+/* The options of the table in the two forms that getopt_long() needs. */
 struct option_getopt {
 	char letters[2 * OPTION_ROWS_MAX + 2];
 	struct option longs[OPTION_ROWS_MAX + 1];
@@ -339,7 +341,7 @@ static void option_getopt_fill(struct option_getopt *g,
 	char *p = g->letters;
 
 	memset(g, 0, sizeof(*g));
-	*p++ = ':'; /* a missing value is told apart */
+	*p++ = ':'; /* getopt returns ':' for a missing value */
 	for (unsigned int i = 0; i < t->cnt && i < OPTION_ROWS_MAX; i++) {
 		const struct option_row *row = &t->rows[i];
 
@@ -367,7 +369,7 @@ static const struct option_row *option_row_of(const struct option_table *t,
 	return NULL;
 }
 
-/* Names that begin with @name, which are several or none. */
+/* @arg: an unknown name, or the beginning of several. */
 static void option_log_unknown(const struct option_table *t, const char *arg)
 {
 	const char *name = arg + strspn(arg, "-");
@@ -391,7 +393,7 @@ static void option_log_unknown(const struct option_table *t, const char *arg)
 		log_error("unknown option '%s'; try --help", arg);
 }
 
-/* @c is what getopt_long() did not like: '?' or ':'. */
+/* @c is '?' or ':', by which getopt_long() reports an error. */
 static void option_log_bad(const struct option_table *t, int c,
 			   char *const argv[])
 {
@@ -401,7 +403,7 @@ static void option_log_bad(const struct option_table *t, int c,
 		log_error("a value is missing after '%s'; try --help", arg);
 	else if (optopt && !strncmp(arg, "--", 2) && strchr(arg, '='))
 		log_error("no value is possible in '%s'; try --help", arg);
-	/* Letters behind it may be left, and @arg another one then. */
+	/* More letters may follow it, and @arg may be another argument then. */
 	else if (optopt && optopt <= UCHAR_MAX)
 		log_error("unknown option '-%c'; try --help", optopt);
 	else
@@ -439,7 +441,7 @@ enum option_verdict option_parse(const struct option_table *t, int argc,
 
 	option_getopt_fill(&g, t);
 	opterr = 0;
-	optind = 0; /* start afresh, also the second time in a process */
+	optind = 0; /* start again, also for a second call in a process */
 	while ((c = getopt_long(argc, argv, g.letters, g.longs, NULL)) != -1) {
 		const struct option_row *row =
 			c == '?' || c == ':' ? NULL : option_row_of(t, c);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Options as tables. Each option of each program is one row: how it is written,
- * its type, unit, range and default, where the value goes, and what it does.
- * The parser, the refusals, --help, the manual page and the completion are made
- * from the rows (docs/option_doc.c makes the last two), so that they agree.
+ * Options as tables. Each option of each program is one row: its name, type,
+ * unit, range and default, the place of the value, and what the option does.
+ * The parser, its error messages, --help, the manual page and the completion
+ * come from the rows (docs/option_doc.c makes the last two), so that they
+ * agree.
  *
- * A table has one of three styles:
+ * A table has one of four styles:
  *   OPTION_LONG   --name VALUE, -l VALUE: a command line
  *   OPTION_MOUNT  -o name=VALUE,name,...
  *   OPTION_SPEC   SPEC,name=VALUE,name,...
- *   OPTION_VERB   PROGRAM name VALUE: words behind the options; for texts alone
- 
+ *   OPTION_VERB   PROGRAM name VALUE: words after the options; only for texts
  *
  * Thread: setup.
  */
@@ -38,7 +38,7 @@ enum option_type {
 	OPTION_PATH,
 	OPTION_DIR,
 	OPTION_USER,
-	/* Print and end. */
+	/* Print, and end the program. */
 	OPTION_HELP,
 	OPTION_VERSION,
 };
@@ -53,28 +53,30 @@ struct option_row {
 	const char *unit;  /* "microseconds"; NULL: none. Of NUMBER */
 	uint64_t min, max; /* in the unit of what is stored. max 0: no range */
 	uint64_t step;	   /* SIZE: must be a multiple of this; 0: any */
-	uint64_t dflt;	   /* NUMBER, OCTAL, SIZE, DURATION: stored at first */
-	int off;	   /* DURATION: what "off" stores; 0: it is refused */
-	/* Says the default in words: where it depends on something, or the type
-	 * has no @dflt. option_defaults() stores nothing then. */
+	uint64_t dflt;	   /* NUMBER, OCTAL, SIZE, DURATION: the default */
+	int off;	   /* DURATION: what "off" stores; 0: "off" is
+			    * refused */
+	/* The default in words: if it depends on something, or the type has no
+	 * @dflt. option_defaults() then stores nothing. */
 	const char *dflt_text;
 	const char *const *choices; /* CHOICE; ends with NULL */
 	/* The value has options of its own: VALUE,KEY=VALUE,...; or NULL. */
 	const struct option_table *keys;
 	const char *group; /* heading in --help, from this row on */
-	/* What it does: an imperative, with scdoc's marks (*bold*, _value_).
-	 * NULL: the row above tells it. */
+	/* What the option does: an imperative, with the marks of scdoc (*bold*,
+	 * _value_). NULL: the help of the row above includes this row. */
 	const char *help;
 	const char *more; /* further paragraphs of the manual page, in scdoc */
 	size_t offset, size; /* of the member; OPTION_AT() */
-	/* Instead of offset: stores @value (NULL: none). False: one clause in
+	/* Stores @value (NULL: none), in place of offset. False: one clause in
 	 * @e, without the option and the value. */
 	bool (*set)(void *options, const struct option_row *row,
 		    const char *value, struct error *e);
-	bool whole_msg; /* @e of set() names the option and the value, too */
-	bool again; /* each one given counts; else the last one, or one only */
-	bool also_mount;   /* of OPTION_LONG: -o knows it, too */
-	bool cmdline_only; /* of OPTION_LONG: no key of a configuration */
+	bool whole_msg;	 /* @e of set() includes the option and the value */
+	bool again;	 /* every value counts; else the last one, or it may be
+		     * given once */
+	bool also_mount; /* of OPTION_LONG: also an option of -o */
+	bool cmdline_only; /* of OPTION_LONG: not a key of a configuration */
 };
 
 #define OPTION_AT(type, member)                  \
@@ -92,10 +94,11 @@ struct option_table {
 	enum option_style style;
 	const struct option_row *rows;
 	unsigned int cnt;
-	/* For --help, printed as they are; each may be NULL. */
+	/* For --help, printed unchanged; each may be NULL. */
 	const char *head;
 	const char *tail;
-	/* --help has them behind this one; ends with NULL; may be NULL. */
+	/* Tables that --help prints after this one; ends with NULL; may be
+	 * NULL. */
 	const struct option_table *const *parts;
 	const char *program; /* OPTION_LONG: "rdma-target" */
 	const char *version; /* OPTION_LONG */
@@ -121,31 +124,31 @@ void option_defaults(const struct option_table *t, void *options);
 enum option_verdict option_parse(const struct option_table *t, int argc,
 				 char **argv, void *options, int *ret_first);
 
-/* The row that @name means in @style, or NULL. '-' and '_' are the same in
- * OPTION_MOUNT. */
+/* The row of @name in @style, or NULL. OPTION_MOUNT takes '-' for '_'. */
 const struct option_row *option_find(const struct option_table *t,
 				     enum option_style style, const char *name,
 				     size_t name_len);
 
 /*
- * Stores @value (NULL: none was given). False: one line in @e, which names the
- * option and the beginning of the value in @style: "'lun=300': not a number from
- * 0 to 255".
+ * Stores @value (NULL: none was given). False: one line in @e, with the option
+ * and the beginning of the value in @style: "'lun=300': not a number from 0 to
+ * 255".
  */
 bool option_set(const struct option_row *row, enum option_style style,
 		void *options, const char *value, struct error *e);
 
 /*
- * The number or size that @row has in @options, as text that option_set() takes, in
- * @buf of OPTION_TEXT_SIZE bytes. False: the row has another type, or no place.
+ * Writes the number or size that @row has in @options into @buf of
+ * OPTION_TEXT_SIZE bytes, as text for option_set(). False: the row has another
+ * type, or stores nothing.
  */
 bool option_get(const struct option_row *row, const void *options, char *buf);
 
-/* The row whose name is nearest to @name, if it may be what was meant. */
+/* The row with the most similar name. NULL: none is similar enough. */
 const struct option_row *option_nearest(const struct option_table *t,
 					const char *name, size_t name_len);
 
-/* For text about options; each returns @buf. */
+/* Texts about options. Each function returns @buf. */
 #define OPTION_TEXT_SIZE 512
 /* "0 to 1000000", "128k to 1M, a multiple of 4k", "on or off"; or empty */
 char *option_range_text(const struct option_row *row, char *buf);
@@ -157,13 +160,13 @@ char *option_usage_text(const struct option_row *row, enum option_style style,
 /* The first paragraph of the manual page: help, range and default. */
 char *option_summary_text(const struct option_row *row, char *buf, size_t len);
 
-/* Removes scdoc's marks: '*', and '_' that is not inside a word. */
+/* Removes the marks of scdoc: '*', and '_' that is not inside a word. */
 char *option_strip(char *text);
 
-/* "name=, ro, block-size=": all names of @t, as they are given. */
+/* "name=, ro, block-size=": all names of @t, as a user writes them. */
 char *option_names_text(const struct option_table *t, char *buf, size_t len);
 
-/* What --help prints. */
+/* Prints the text of --help. */
 void option_help(const struct option_table *t, FILE *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is said about options. */
+/* Texts about options. */
 #include "base/option.h"
 
 #include <ctype.h>
@@ -36,7 +36,7 @@ static void option_print_value(const struct option_row *row, uint64_t v,
 		break;
 	case OPTION_DURATION:
 		snprintf(buf, len, "%g", (double)v / 1000);
-		/* %g would write 86400 s as it is, and a million as 1e+06 */
+		/* %g prints 86400 s as "86400", but a million as "1e+06" */
 		if (v % 1000 == 0)
 			snprintf(buf, len, "%" PRIu64, v / 1000);
 		break;
@@ -159,9 +159,9 @@ char *option_summary_text(const struct option_row *row, char *buf, size_t len)
 
 	option_range_text(row, range);
 	option_default_text(row, dflt);
-	if (row->choices) /* the value names them */
+	if (row->choices) /* the value names the choices */
 		*range = '\0';
-	/* "or off" stands behind the unit. */
+	/* "or off" comes after the unit. */
 	if (row->off && strstr(range, ", or off"))
 		*strstr(range, ", or off") = '\0';
 	snprintf(buf, len, "%s%s%s%s%s%s%s%s%s%s", row->help ? row->help : "",
@@ -216,7 +216,8 @@ char *option_strip(char *text)
 	return text;
 }
 
-/* Fills lines from column OPTION_HELP_INDENT on; the first has @column. */
+/* Fills lines from column OPTION_HELP_INDENT on. The first line is at
+ * @column. */
 static void option_fill(FILE *out, char *text, size_t column)
 {
 	char *save;
@@ -239,7 +240,7 @@ static void option_fill(FILE *out, char *text, size_t column)
 	fputc('\n', out);
 }
 
-/* A row, with those behind it that have no text of their own. */
+/* Prints a row, and the rows after it that have no text of their own. */
 static void option_help_row(const struct option_table *t, unsigned int i,
 			    FILE *out)
 {

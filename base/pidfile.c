@@ -67,7 +67,7 @@ int pidfile_write(struct pidfile *p, struct error *e)
 	return 0;
 }
 
-/* Not a device or a pipe, whatever its user may remove. */
+/* False for a device or a pipe, which must not be removed. */
 static bool pidfile_is_ours(const struct pidfile *p)
 {
 	struct stat st;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The PID file of a program: opened and locked early, while its user may and
- * nothing has begun; written when all is ready; gone in the end. The lock keeps
- * two programs off one file: the second would replace what the first wrote, and
- * remove it.
+ * The PID file of a program. The program opens and locks it early, while it has
+ * the rights of the user that started it. It writes the file when it is ready,
+ * and removes it at the end. The lock keeps two programs from using one file:
+ * the second would replace what the first wrote, and remove it.
  *
  * Thread: setup.
  */
@@ -21,15 +21,16 @@ struct pidfile {
 	bool written;
 };
 
-/* @path NULL: none, which the others take as well. Return: 0; -EBUSY, when the
- * program whose it is still runs; -errno. */
+/* @path NULL: no file; the other functions accept that. Return: 0; -EBUSY if
+ * the program that uses the file still runs; -errno. */
 int pidfile_open(struct pidfile *p, const char *path, struct error *e);
 
-/* This process. Return: 0; -errno. */
+/* Writes the ID of this process. Return: 0; -errno. */
 int pidfile_write(struct pidfile *p, struct error *e);
 
-/* Removes it or, who may not any more, leaves it empty; but one that was there
- * before and was not written to stays as it is. Can be called again. */
+/* Removes the file, or empties it if this process may not remove it any more. A
+ * file that existed before and was not written stays as it is. May be called
+ * again. */
 void pidfile_remove(struct pidfile *p);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "base/reactor_level.h"
 
-/* Its address tells threads apart. */
+/* Its address identifies the thread. */
 static _Thread_local char thread_mark;
 
 static inline void reactor_relax(void)
@@ -38,8 +38,8 @@ static unsigned int reactor_work(struct reactor *r)
 	return done + r->more;
 }
 
-/* Arms the pollers and looks once more; what came between the last look and the
- * arming would wake nobody. Returns true when there is nothing to do. */
+/* Arms the pollers and then checks once more: an event between the last check
+ * and the arming wakes nobody. Returns true if there is nothing to do. */
 static bool reactor_pollers_quiet(struct reactor *r)
 {
 	unsigned int done;
@@ -67,8 +67,8 @@ static int reactor_sleep(struct reactor *r, uint64_t until_us)
 	return reactor_enter_and_wait(r, due_us < until_us ? due_us : until_us);
 }
 
-/* With nothing to poll, work does not keep us from sleeping at once, and one
- * system call both submits and waits. */
+/* Without pollers, the reactor may sleep after work at once: one system call
+ * both submits and waits. */
 static int reactor_run_turn(struct reactor *r)
 {
 	if (reactor_work(r)) {
@@ -83,7 +83,7 @@ static int reactor_run_turn(struct reactor *r)
 	return reactor_sleep(r, NO_DEADLINE);
 }
 
-/* The ring belongs to the thread that does this first. */
+/* The ring belongs to the thread that calls this first. */
 static int reactor_begin(struct reactor *r)
 {
 	int err;
@@ -91,7 +91,7 @@ static int reactor_begin(struct reactor *r)
 	assert(!r->in_turn && reactor_is_mine(r));
 	atomic_store_explicit(&r->owner, &thread_mark, memory_order_relaxed);
 	if (!r->enabled) {
-		/* liburing 2.3 forgets to export io_uring_enable_rings(). */
+		/* liburing 2.3 does not export io_uring_enable_rings(). */
 		err = io_uring_register((unsigned int)r->ring.ring_fd,
 					IORING_REGISTER_ENABLE_RINGS, NULL, 0);
 		if (err < 0)
@@ -118,8 +118,8 @@ int reactor_run(struct reactor *r)
 	err = reactor_begin(r);
 	if (err)
 		return err;
-	/* Spares a reference to the file in each system call. It is of this
-	 * thread, which therefore must be the one that undoes it. */
+	/* Saves a reference to the file in each system call. Only the thread
+	 * that did this can undo it. */
 	registered = io_uring_register_ring_fd(&r->ring) == 1;
 	do {
 		err = reactor_run_turn(r);
@@ -132,8 +132,8 @@ int reactor_run(struct reactor *r)
 	return err;
 }
 
-/* One turn without waiting; when it does nothing, all is left so that
- * something to do makes the ring's descriptor readable. */
+/* One turn without waiting. If it does nothing, then anything to do makes the
+ * ring's descriptor readable. */
 static int reactor_turn_once(struct reactor *r)
 {
 	int ret = reactor_work(r) != 0;
@@ -146,7 +146,7 @@ static int reactor_turn_once(struct reactor *r)
 	err = reactor_enter_if_needed(r);
 	if (err)
 		return err;
-	/* What the kernel had no room for is still to be submitted. */
+	/* If the kernel had no memory, something is still to be submitted. */
 	if (!ret)
 		ret = io_uring_cq_ready(&r->ring) ||
 		      io_uring_sq_ready(&r->ring) || !reactor_fall_asleep(r);

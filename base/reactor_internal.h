@@ -12,7 +12,7 @@
  *   reactor_message.c  messages from other threads, and the wake-up
  *   reactor_policy.c   when to poll and when to sleep
  *
- * Functions that run in each turn and mostly do nothing check that inline.
+ * Functions that run in each turn and mostly do nothing are checked inline.
  */
 #ifndef BASE_REACTOR_INTERNAL_H
 #define BASE_REACTOR_INTERNAL_H
@@ -44,8 +44,8 @@ struct reactor {
 	unsigned int poll_us;
 	unsigned int idle_turns; /* polling */
 	uint64_t idle_since_us;	 /* 0: not yet known */
-	unsigned int awaited;	 /* answers: reactor_await() */
-	uint64_t await_us;	 /* since when one is awaited */
+	unsigned int awaited;	 /* answers that are awaited: reactor_await() */
+	uint64_t await_us;	 /* since when an answer is awaited */
 	bool comes_soon;	 /* the last ones came within poll_us */
 	struct contention contention;
 	uint64_t now_us; /* 0: to be read */
@@ -57,7 +57,7 @@ struct reactor {
 	struct list pollers;
 	unsigned int polled;	  /* number of pollers with poll() */
 	bool more;		  /* a flush() made work */
-	struct list *next_poller; /* of the present walk over them */
+	struct list *next_poller; /* of the current walk over them */
 	struct list timers;	  /* in the order in which they are due */
 	struct list levels;	  /* reactor_level.h */
 
@@ -70,7 +70,8 @@ struct reactor {
 	int wake_fd;
 	struct reactor_stats stats;
 
-	/* For any thread from here on; on another cache line than the above. */
+	/* Any thread may use the members from here on. They are on another
+	 * cache line. */
 	_Alignas(64) _Atomic(struct reactor_msg *) msgs; /* newest first */
 	atomic_bool asleep; /* a thread that clears it must write to wake_fd */
 	atomic_bool stop;
@@ -80,7 +81,7 @@ struct reactor {
 /* ---- reactor_setup.c ---- */
 
 int reactor_ring_init(struct reactor *r, const struct reactor_options *opt);
-/* The ring is still disabled; once enabled it takes only @opt->ops. */
+/* The ring is still disabled. Once enabled, it takes only @opt->ops. */
 int reactor_ring_restrict(struct reactor *r, const struct reactor_options *opt);
 
 /* ---- reactor_table.c ---- */
@@ -89,9 +90,9 @@ int reactor_tables_init(struct reactor *r, const struct reactor_options *opt);
 
 /* ---- reactor_ring.c ---- */
 
-/* Submits what is queued, if there is a reason to enter the kernel. */
+/* Submits queued entries, if there is a reason to enter the kernel. */
 int reactor_enter_if_needed(struct reactor *r);
-/* Submits, and sleeps until there is a completion or it is @until_us. */
+/* Submits, then sleeps until there is a completion or until @until_us. */
 int reactor_enter_and_wait(struct reactor *r, uint64_t until_us);
 /* Returns the number of completions, without those of the reactor itself. */
 unsigned int reactor_run_completions(struct reactor *r);
@@ -172,8 +173,8 @@ bool reactor_fall_asleep(struct reactor *r);
 
 static inline void reactor_stay_awake(struct reactor *r)
 {
-	/* Needs no order: a sender that still saw the reactor asleep causes one
-	 * needless wake-up. */
+	/* No order is needed: a sender that still sees the reactor asleep
+	 * causes one needless wake-up. */
 	if (atomic_load_explicit(&r->asleep, memory_order_relaxed))
 		atomic_store_explicit(&r->asleep, false, memory_order_relaxed);
 }

@@ -5,11 +5,11 @@
 #include <poll.h>
 #include <stdlib.h>
 
-/* The kernel looks at the descriptor when a poll begins. For this reason a poll for
- * one event, begun again after each, sees levels. */
+/* The kernel checks the descriptor when a poll begins. So a poll for one event
+ * that is started again after each event works by level. */
 struct reactor_level {
 	struct reactor_op op;
-	struct list node; /* of the reactor's */
+	struct list node; /* in the list of the reactor */
 	struct reactor *reactor;
 	int fd;
 	uint32_t events; /* wanted */
@@ -42,10 +42,10 @@ static void level_tell(struct reactor_level *l, uint32_t events)
 	l->in_ready = false;
 }
 
-/* What ready() is told of a poll that ended with @res; 0: nothing. */
+/* The events for ready() after a poll that ended with @res. 0: none. */
 static uint32_t level_news(struct reactor_level *l, int res)
 {
-	/* Cancelled, for other events, or paused meanwhile. */
+	/* Cancelled (for other events), or paused meanwhile. */
 	if (res == -ECANCELED || !l->events)
 		return 0;
 	if (res > 0)

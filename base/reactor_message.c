@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 /*
- * No wake-up is lost, and none is made for a reactor that is awake: the sender
- * first makes its message (or the stop) visible, then looks at asleep; the
- * reactor first sets asleep, then looks for messages (reactor_fall_asleep()). All four
- * are sequentially consistent, so at least one of them sees the other. Of many
- * senders one clears asleep and pays for the system call.
+ * No wake-up is lost, and no reactor is woken that is awake. The sender first
+ * makes its message (or the stop) visible, then reads asleep. The reactor first
+ * sets asleep, then looks for messages (reactor_fall_asleep()). All four are
+ * sequentially consistent, so at least one of the two sees the other. Of many
+ * senders, one clears asleep and makes the system call.
  */
 static void reactor_wake_up(struct reactor *r)
 {
@@ -26,8 +26,8 @@ void reactor_send(struct reactor *to, struct reactor_msg *msg)
 {
 	struct reactor_msg *head = atomic_load(&to->msgs);
 
-	/* Publishes what the sender wrote into @msg before; reactor_run_messages()
-	 * acquires it. */
+	/* Publishes what the sender has written into @msg.
+	 * reactor_run_messages() acquires it. */
 	do {
 		msg->next = head;
 	} while (!atomic_compare_exchange_weak(&to->msgs, &head, msg));
@@ -40,7 +40,8 @@ void reactor_stop(struct reactor *r)
 	reactor_wake_up(r);
 }
 
-/* The list was built by pushing at its head: turn it, for the order. */
+/* Messages are pushed at the head of the list, so the order must be
+ * reversed. */
 static struct reactor_msg *reactor_oldest_first(struct reactor_msg *msg)
 {
 	struct reactor_msg *first = NULL;
@@ -78,8 +79,8 @@ void reactor_wake_arm(struct reactor *r)
 	reactor_prep_done(sqe, &r->wake);
 }
 
-/* The eventfd is never read: each write to it is an edge of its own, and its
- * count does not overflow in our lifetime. */
+/* Nobody reads the eventfd: each write to it is an edge of its own, and its
+ * count never overflows. */
 void reactor_wake_done(struct reactor_op *op, int res, unsigned int cqe_flags)
 {
 	struct reactor *r = container_of(op, struct reactor, wake);
@@ -89,7 +90,7 @@ void reactor_wake_done(struct reactor_op *op, int res, unsigned int cqe_flags)
 		reactor_wake_arm(r);
 }
 
-/* From now on senders wake us; false when there is something already. */
+/* From now on senders wake the reactor. False: there is something to do. */
 bool reactor_fall_asleep(struct reactor *r)
 {
 	atomic_store(&r->asleep, true); /* see reactor_wake_up() */

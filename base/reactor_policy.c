@@ -19,14 +19,14 @@ void reactor_await(struct reactor *r, int cnt)
 }
 
 /* Idle turns between two readings of the clock (see reactor_exact_us()). An
- * answer often comes before the first. */
+ * answer often comes before the first reading. */
 #define POLL_TURNS 16
 
 /*
- * Where a wake-up takes longer than an answer, a thread that polls for too
- * short a time is late, and makes its peer late, too. If a longer poll would
- * have avoided the last sleep, the reactor polls so many times as long, until
- * that fails once.
+ * If a wake-up takes longer than an answer, a thread that polls for too short a
+ * time is late, and makes its peer late, too. So if a longer poll would have
+ * avoided the last sleep, the reactor polls this many times as long, until that
+ * fails once.
  */
 #define POLL_LONG_FACTOR 5
 
@@ -52,8 +52,8 @@ static void reactor_stop_polling(struct reactor *r)
 	r->comes_soon = false;
 }
 
-/* Chooses how long to poll from now on. Only after a sleep that followed
- * polling is it known since when there was nothing to do. */
+/* Chooses how long to poll from now on. The time without work is known only for
+ * a sleep that followed polling. */
 static void reactor_judge_sleep(struct reactor *r)
 {
 	if (r->slept && r->polled && r->idle_since_us)
@@ -63,7 +63,7 @@ static void reactor_judge_sleep(struct reactor *r)
 	r->idle_since_us = 0;
 }
 
-/* The time for polling begins with the first idle turns. */
+/* The time for polling begins with the first idle turn. */
 bool reactor_keep_polling(struct reactor *r)
 {
 	if (r->busy) {

@@ -19,7 +19,7 @@ void reactor_poller_remove(struct reactor *r, struct reactor_poller *p)
 }
 
 /*
- * A walk over the pollers during which handlers may remove any of them:
+ * Walks over the pollers. Handlers may remove any of them meanwhile:
  * reactor_poller_remove() moves r->next_poller on. There is one walk at a time.
  */
 static struct reactor_poller *reactor_walk_next(struct reactor *r)
@@ -62,7 +62,7 @@ bool reactor_arm_all(struct reactor *r)
 	return armed;
 }
 
-/* Returns how many of them made work. */
+/* Returns how many of the pollers made work. */
 unsigned int reactor_flush_all(struct reactor *r)
 {
 	struct reactor_poller *p;

@@ -10,9 +10,10 @@
 #define BATCH 32
 
 /*
- * Submits and, with deferred completions, has them made. -EBUSY and -EAGAIN
- * (completions overflow; no memory for requests) pass: what was not submitted
- * stays queued, and the loop comes back after handling completions.
+ * Submits, and lets the kernel make deferred completions. -EBUSY and -EAGAIN
+ * (completions overflow; no memory for requests) are temporary: entries that
+ * were not submitted stay queued, and the loop comes back after it has handled
+ * completions.
  */
 static int reactor_enter(struct reactor *r)
 {
@@ -28,8 +29,8 @@ static int reactor_enter(struct reactor *r)
 	return ret < 0 ? ret : 0;
 }
 
-/* Spares the system call when there is nothing to submit and the kernel holds
- * no completions back (deferred, or more than fit into the ring). */
+/* Avoids the system call if there is nothing to submit and the kernel holds no
+ * completions back (deferred, or too many for the ring). */
 int reactor_enter_if_needed(struct reactor *r)
 {
 	unsigned int flags = IO_URING_READ_ONCE(*r->ring.sq.kflags);
@@ -48,7 +49,7 @@ int reactor_enter_and_wait(struct reactor *r, uint64_t until_us)
 	uint64_t now;
 	int ret;
 
-	/* One tick more: the coarse clock shall have come so far, too. */
+	/* One tick more: the coarse clock must have reached the time, too. */
 	if (until_us != NO_DEADLINE) {
 		now = reactor_coarse_us(r);
 		reactor_timespec(
@@ -73,11 +74,13 @@ void reactor_sqe_reserve(struct reactor *r, unsigned int cnt)
 		assert(r->enabled);
 		r->stats.enters++;
 		ret = io_uring_submit(&r->ring);
-		/* No memory for requests: others must give some back. */
+		/* The kernel has no memory for requests until others give some
+		 * back. */
 		if (ret == -EAGAIN || ret == -EBUSY)
 			sched_yield();
 		else if (ret < 0 && ret != -EINTR)
-			abort(); /* ours: not the owner, or a broken ring */
+			abort(); /* our mistake: another thread called this,
+				  * or the ring is broken */
 	}
 }
 
@@ -95,7 +98,7 @@ struct io_uring_sqe *reactor_sqe(struct reactor *r)
 		reactor_sqe_reserve(r, 1);
 		sqe = io_uring_get_sqe(&r->ring);
 	}
-	/* What the entry was last used for; liburing 2.3 leaves it there. */
+	/* liburing 2.3 leaves the user data of the last use in the entry. */
 	io_uring_sqe_set_data(sqe, NULL);
 	return sqe;
 }
@@ -105,7 +108,7 @@ void reactor_cancel(struct reactor *r, struct reactor_op *op)
 	io_uring_prep_cancel(reactor_sqe(r), op, 0);
 }
 
-/* True when it was work: not our own housekeeping. */
+/* True if the completion was work, and not for the reactor itself. */
 static bool reactor_run_done(struct reactor *r, const struct io_uring_cqe *cqe)
 {
 	struct reactor_op *op = io_uring_cqe_get_data(cqe);
@@ -117,10 +120,10 @@ static bool reactor_run_done(struct reactor *r, const struct io_uring_cqe *cqe)
 }
 
 /*
- * The entries are copied and given back before any handler runs, so that a
- * handler which fills the submission queue, and so makes the kernel add
- * completions, finds the ring as it should be. Bounded by the size of the ring
- * so that pollers get their turn.
+ * Copies the entries and gives them back before any handler runs. A handler may
+ * fill the submission queue, which makes the kernel add completions: these then
+ * find room. At most the size of the ring is handled, so that pollers get their
+ * turn.
  */
 unsigned int reactor_run_completions(struct reactor *r)
 {

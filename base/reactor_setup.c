@@ -4,14 +4,14 @@
 #include <assert.h>
 #include <errno.h>
 
-/* What this file itself asks of the ring. */
+/* Operations that the reactor itself needs. */
 static const uint8_t own_ops[] = {
 	IORING_OP_NOP,	   IORING_OP_POLL_ADD,	     IORING_OP_ASYNC_CANCEL,
 	IORING_OP_TIMEOUT, IORING_OP_TIMEOUT_REMOVE,
 };
 
-/* Of io_uring_register(), once the ring is enabled. The last ones first came
- * with Linux 5.13 and 5.18; kernels without them do not know their numbers. */
+/* Calls of io_uring_register() after the ring is enabled. The last ones came
+ * with Linux 5.13 and 5.18; older kernels do not know their numbers. */
 static const uint8_t register_ops[] = {
 	IORING_UNREGISTER_BUFFERS,	IORING_UNREGISTER_FILES,
 	IORING_REGISTER_FILES_UPDATE,	IORING_REGISTER_ENABLE_RINGS,
@@ -19,10 +19,10 @@ static const uint8_t register_ops[] = {
 	IORING_UNREGISTER_RING_FDS,
 };
 
-/* Links and the like are flags of an entry; they reach no further than it. */
+/* Links and the like are flags of an entry, and affect only that entry. */
 #define ANY_SQE_FLAGS UINT8_MAX
 
-/* The ring is disabled yet; once enabled it takes these operations alone. */
+/* The ring is still disabled. Once enabled, it takes only these operations. */
 int reactor_ring_restrict(struct reactor *r, const struct reactor_options *opt)
 {
 	struct io_uring_restriction res[UINT8_MAX];
@@ -74,13 +74,13 @@ int reactor_ring_init(struct reactor *r, const struct reactor_options *opt)
 	struct io_uring_params p;
 	int err;
 
-	/* A deferred completion does not wake who sleeps in poll() on the ring
-	 * (Linux 6.3 and later; poll() only sees it when it comes first). */
+	/* A deferred completion does not wake a thread in poll() on the ring
+	 * (Linux 6.3 and later; poll() sees it only if it came before). */
 	if (opt->pollable && mode == REACTOR_DEFER)
 		mode = REACTOR_COOP;
 	do {
-		/* Room for the completions of many turns: an overflow costs
-		 * memory and ends multishot operations. */
+		/* Room for the completions of many turns. An overflow would
+		 * cost memory and end multishot operations. */
 		p = (struct io_uring_params){
 			.flags = flags[mode] | IORING_SETUP_CQSIZE |
 				 IORING_SETUP_CLAMP |

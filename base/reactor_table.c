@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* io_uring: io_buffer_validate(), the length of one fixed buffer. */
+/* The longest fixed buffer of io_uring (io_buffer_validate()). */
 #define MAX_FIXED_BUFFER ((size_t)1 << 30)
 
 static int reactor_slots_init(struct slots *s, unsigned int cnt)
@@ -84,7 +84,7 @@ int reactor_file_add(struct reactor *r, int fd, int *ret_index)
 	int ret;
 
 	if (fd < 0)
-		return -EBADF; /* -1 would mean: empty the slot */
+		return -EBADF; /* -1 would empty the slot */
 	index = reactor_slots_take(&r->files);
 	if (index < 0)
 		return index;
@@ -106,8 +106,8 @@ void reactor_file_remove(struct reactor *r, int index)
 	io_uring_register_files_update(&r->ring, (unsigned int)index, &none, 1);
 }
 
-/* A kernel that does not know sparse tables gets none: adding to them then
- * fails with -ENOSPC. */
+/* A kernel without sparse tables gets no table: adding to it fails with
+ * -ENOSPC. */
 int reactor_tables_init(struct reactor *r, const struct reactor_options *opt)
 {
 	int err = 0;

@@ -41,10 +41,12 @@ void reactor_timer_set(struct reactor *r, struct reactor_timer *t,
 
 	list_del(&t->node);
 	t->due_us = reactor_now_us(r) + delay_ms * 1000;
-	/* The last tick may have been almost one ago: not too early. */
+	/* The last tick may be almost one tick old. The timer must not fire
+	 * early. */
 	if (delay_ms)
 		t->due_us += r->tick_us;
-	/* From the end: most timers are due later than those that are set. */
+	/* Search from the end: a new timer is mostly due later than the
+	 * others. */
 	for (after = r->timers.prev; after != &r->timers; after = after->prev) {
 		if (container_of(after, struct reactor_timer, node)->due_us <=
 		    t->due_us)
@@ -58,8 +60,9 @@ void reactor_timer_stop(struct reactor_timer *t)
 	list_del(&t->node);
 }
 
-/* Those due are set apart first: one that is set again to fire at once does so
- * in the next turn. Stopping one takes it out of whichever list it is in. */
+/* Collects the due timers first, so that a timer that is set to fire at once
+ * fires in the next turn. Stopping a timer removes it from whichever list it is
+ * in. */
 unsigned int reactor_run_timers(struct reactor *r)
 {
 	struct list due = LIST_INIT(due);
@@ -81,7 +84,7 @@ void reactor_alarm_done(struct reactor_op *op, int res, unsigned int cqe_flags)
 	container_of(op, struct reactor, alarm)->alarm_us = 0;
 }
 
-/* Has the ring's descriptor become readable when the first timer is due. */
+/* Makes the ring's descriptor readable when the first timer is due. */
 void reactor_set_alarm(struct reactor *r)
 {
 	uint64_t due_us = reactor_first_timer_us(r);

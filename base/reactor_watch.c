@@ -28,8 +28,8 @@ static void reactor_watch_done(struct reactor_op *op, int res,
 		w->ready(w, POLLERR | POLLNVAL);
 		return;
 	}
-	/* The kernel ends a multishot poll when the completion queue is full.
-	 * A new one looks at the file first, so no edge is lost. */
+	/* The kernel ends a multishot poll when the completion queue is full. A
+	 * new poll checks the file first, so no edge is lost. */
 	if (!w->armed)
 		reactor_watch_arm(w);
 	w->ready(w, (uint32_t)res);
@@ -52,13 +52,14 @@ void reactor_watch_stop(struct reactor_watch *w)
 	w->stopping = true;
 	sqe = reactor_sqe(w->reactor);
 	if (!w->armed) {
-		/* Nothing will complete by itself: have something do so. */
+		/* Nothing would complete by itself, so this completes at
+		 * once. */
 		io_uring_prep_nop(sqe);
 		reactor_prep_done(sqe, &w->op);
 		return;
 	}
-	/* Not POLL_REMOVE: that fails with EALREADY, and leaves the poll as it
-	 * was, when an event is just being delivered (Linux 6.1, io_uring/
-	 * poll.c, io_poll_disarm()). Cancelling marks it in any case. */
+	/* Not POLL_REMOVE: while an event is being delivered, that fails with
+	 * EALREADY and leaves the poll unchanged (Linux 6.1, io_uring/poll.c,
+	 * io_poll_disarm()). Cancelling marks the poll in any case. */
 	io_uring_prep_cancel(sqe, &w->op, 0);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the sanitizers need to know about memory. Thread: any.
+ * Tells the sanitizers about memory. Thread: any.
  *
- * ASAN_POISON_MEMORY_REGION: memory of ours that is not in use. AddressSanitizer
+ * ASAN_POISON_MEMORY_REGION marks memory that is not in use. AddressSanitizer
  * reports each access to it.
  *
- * TSAN_RACES_ARE_MEANT: memory whose accesses are ordered in a way that
+ * TSAN_RACES_ARE_MEANT marks memory whose accesses are ordered in a way that
  * ThreadSanitizer does not see, such as by the kernel.
  */
 #ifndef BASE_SANITIZER_H
@@ -35,7 +35,8 @@
 #endif
 #endif
 #ifdef HAVE_TSAN
-/* The sanitizer's run-time library has it, but none of its headers. */
+/* The run-time library of the sanitizer has it, but none of its headers
+ * does. */
 void AnnotateBenignRaceSized(const char *file, int line,
 			     const volatile void *addr, size_t len,
 			     const char *why);

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Powers of 1024, from 0. */
+/* Units for the powers of 1024, beginning with 0. */
 static const char units[] = "BKMGTPE";
 
-/* The power that @c stands for, or 0. */
+/* The power of the unit @c, or 0. */
 static unsigned int unit_power(char c)
 {
 	if (c >= 'a' && c <= 'z')

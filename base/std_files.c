@@ -13,10 +13,11 @@
 void std_files_hold(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-		/* Opened the wrong way round, so that its use is an error. */
+		/* Opened in the wrong direction, so that using it is an
+		 * error. */
 		int flags = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
 
-		/* The lowest number that is free is this one. */
+		/* open() returns the lowest free number, which is @fd. */
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", flags) < 0)
 			exit(EXIT_FAILURE);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Standard input, output and error: whoever started a program may have closed
- * them. Then the next files that it opens get their numbers, and what it prints
- * lands there: in a volume, say.
+ * Standard input, output and error. The caller of a program may have closed
+ * them. Then the next files that the program opens get their numbers, and its
+ * output may land in one of these files: in a volume, for example.
  *
  * Thread: setup.
  */
@@ -12,13 +12,14 @@
 #include <stdbool.h>
 
 /*
- * First thing in main(): sees to it that file descriptors 0 to 2 are taken.
- * What was closed still fails with EBADF when it is read or written.
- * Exits with 1 where not even /dev/null can be had: nothing could be said.
+ * Call this first in main(): it makes sure that file descriptors 0 to 2 are in
+ * use. Reading or writing a descriptor that was closed still fails with EBADF.
+ * If /dev/null cannot be opened, the program exits with 1, without a message.
  */
 void std_files_hold(void);
 
-/* Everything printed has been written; false: not, and an error was logged. */
+/* True: everything printed has been written. False: not, and an error was
+ * logged. */
 bool std_files_flush(void);
 
 #endif
