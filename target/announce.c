@@ -7,7 +7,8 @@
 #include "config.h"
 #include "base/size.h"
 
-/* Addresses to print per listener; machines with more know what they do. */
+/* Addresses to print for each listener. Administrators of machines with more
+ * addresses choose by themselves. */
 #define REACH_MAX 4
 
 static void announce_print_volume(const struct volume *vol)
@@ -20,7 +21,7 @@ static void announce_print_volume(const struct volume *vol)
 	       vol->dev.write_cache ? ", write cache" : "");
 }
 
-/* Over TCP either way will do; ours is the one that is always there. */
+/* Uses the scheme of the transport, so that the client chooses no other. */
 static void print_mount(const struct listen_point *p)
 {
 	char text[LISTEN_TEXT_SIZE];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a ready target says on stdout. Thread: setup. */
+/* What the target prints on stdout when it is ready. Thread: setup. */
 #ifndef TARGET_ANNOUNCE_H
 #define TARGET_ANNOUNCE_H
 
@@ -7,7 +7,7 @@
 #include "target/listen.h"
 #include "target/scsi/volume.h"
 
-/* Each volume, and the lines to paste that mount them. */
+/* Prints each volume, and lines to paste that mount the volumes. */
 void announce(const struct lun_map *luns, const struct listen_points *points,
 	      const struct srp_port_id *id);
 

@@ -12,10 +12,10 @@
 #include "base/list.h"
 
 #define THREADS 2u
-/* I/Os at once on each thread: more than a plugin is given at a time. */
+/* I/Os in flight on each thread: more than the target gives a plugin. */
 #define AT_ONCE 600u
 #define IO_LEN	4096u
-/* The longest I/O, and what is looked at from the begin of a volume. Bytes. */
+/* Bytes of the longest I/O, and of the part of a volume that is checked. */
 #define LONGEST	  (1u << 20)
 #define RANGE_LEN (16u << 20)
 /* An I/O that takes longer counts as lost. Seconds. */
@@ -31,7 +31,7 @@ struct check_io {
 	int res;
 };
 
-/* What one thread submits, all at once. */
+/* The I/Os that one thread submits at once. */
 struct batch {
 	struct reactor_msg msg;
 	struct check *check;
@@ -45,8 +45,8 @@ struct check {
 	struct volume *vol;
 	struct worker workers[THREADS];
 	_Atomic unsigned int in_flight;
-	uint64_t seed; /* of the present pattern */
-	bool failed;   /* the present step */
+	uint64_t seed; /* of the current pattern */
+	bool failed;   /* the current step has failed */
 	bool skipped;
 	int exit_code;
 };
@@ -56,7 +56,7 @@ struct check {
 static void fail_step(struct check *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* The first reason is the one that counts. */
+/* Only the first reason of a step counts. */
 static void fail_step(struct check *c, const char *fmt, ...)
 {
 	va_list ap;
@@ -106,7 +106,7 @@ static void lost(struct check *c)
 	_exit(EXIT_FAILURE);
 }
 
-/* Runs this thread's worker until every I/O has ended. */
+/* Runs the worker of this thread until every I/O has ended. */
 static void await_all(struct check *c)
 {
 	struct reactor *r = c->workers[0].reactor;
@@ -119,7 +119,8 @@ static void await_all(struct check *c)
 	}
 }
 
-/* @cnt of @ios on each of the first @threads workers, then waits. */
+/* Submits @cnt of @ios on each of the first @threads workers, then waits for
+ * their ends. */
 static void run_ios(struct check *c, struct check_io *ios, unsigned int cnt,
 		    unsigned int threads)
 {
@@ -151,7 +152,7 @@ static void prepare_io(struct check *c, struct check_io *io, enum block_op op,
 	io->req.done = check_io_done;
 }
 
-/* One I/O by itself; false, and the step has failed. */
+/* Runs one I/O. False: the step has failed. */
 static bool one_io(struct check *c, struct check_io *io, const char *what)
 {
 	run_ios(c, io, 1, 1);
@@ -165,7 +166,7 @@ static bool one_io(struct check *c, struct check_io *io, const char *what)
 
 /* ---- patterns ---- */
 
-/* Each 8 bytes say where they belong, and of which writing they are. */
+/* Each 8 bytes depend on their place and on the seed of the pattern. */
 static uint64_t word_at(uint64_t offset, uint64_t seed)
 {
 	uint64_t x = offset * 0x9e3779b97f4a7c15ull ^ seed;
@@ -227,7 +228,7 @@ static bool write_range(struct check *c, struct check_io *io, uint64_t offset,
 	return one_io(c, io, "write");
 }
 
-/* Reads into memory that holds something else before. */
+/* Reads into memory that has other contents before. */
 static bool read_range(struct check *c, struct check_io *io, uint64_t offset,
 		       uint64_t len)
 {
@@ -297,7 +298,7 @@ static void judge_many(struct check *c, const struct check_io *ios,
 	}
 }
 
-/* Different blocks, so that the order does not matter. */
+/* The blocks differ, so the order of the I/Os does not matter. */
 static void check_many(struct check *c, struct check_io *ios)
 {
 	unsigned int each = AT_ONCE;
@@ -350,7 +351,8 @@ static void check_flush(struct check *c, struct check_io *ios)
 	judge_many(c, ios, 8 * THREADS, "flush");
 }
 
-/* The neighbours must stay. @zeroes: what is between reads as zeroes. */
+/* The neighbouring blocks must stay. @zeroes: the blocks between them read as
+ * zeroes. */
 static void check_clearing(struct check *c, struct check_io *io,
 			   enum block_op op, uint64_t unit, bool zeroes)
 {
@@ -400,7 +402,8 @@ static void check_unmap(struct check *c, struct check_io *io)
 		       info->unmap_zeroes);
 }
 
-/* What was just written is allocated, and the answers bring one to the end. */
+/* A block that was just written is allocated. The extents lead to the end of
+ * the volume. */
 static void check_extents(struct check *c, struct check_io *io)
 {
 	uint64_t end =

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma-target --check-plugin: holds a backend to the plugin contract. */
+/* rdma-target --check-plugin: checks that a backend keeps the plugin
+ * contract. */
 #ifndef TARGET_CHECK_PLUGIN_H
 #define TARGET_CHECK_PLUGIN_H
 
 #include "target/scsi/volume.h"
 
 /*
- * Opens the volume, does I/O from two threads, overwrites its blocks, opens it
- * again; prints a line for each promise. Return: 0 when all were kept, else 1.
+ * Opens the volume, does I/O from two threads, overwrites its blocks, and opens
+ * it again. Prints a line for each promise. Return: 0 if all are kept, else 1.
  * Thread: setup.
  */
 int check_plugin(const struct volume_spec *spec);

@@ -11,7 +11,7 @@
 #include "target/block/plugin_load.h"
 #include "target/control/config_text.h"
 
-/* What the target has saved before is there, too. */
+/* Names the version that the target saved before, if there is one. */
 static void configuration_advise(const char *path, struct error *e)
 {
 	char before[PATH_MAX];
@@ -21,7 +21,7 @@ static void configuration_advise(const char *path, struct error *e)
 		error_add(e, "; the version before: cp %s %s", before, path);
 }
 
-/* Stores what stands in @path in c->opt. */
+/* Stores the values of the file @path in c->opt. */
 static bool configuration_take_file(struct configuration *c, const char *path)
 {
 	struct config_fault fault;
@@ -39,7 +39,7 @@ static bool configuration_take_file(struct configuration *c, const char *path)
 	return false;
 }
 
-/* The command line says which file; the file comes before it. */
+/* The command line names the file. The values of the file come first. */
 static enum option_verdict configuration_add_file(int argc, char **argv,
 						  struct configuration *c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Command line and configuration file together. Thread: setup. */
+/* The command line and the configuration file together. Thread: setup. */
 #ifndef TARGET_CONFIGURE_H
 #define TARGET_CONFIGURE_H
 
@@ -7,17 +7,17 @@
 
 struct configuration {
 	struct target_options opt;
-	/* What the file says (control/config.h); @opt borrows from it. NULL:
-	 * there is no file. */
+	/* The contents of the file (control/config.h); @opt borrows from it.
+	 * NULL: there is no file. */
 	struct json_t *file;
-	/* What file and command line say together, without defaults. */
+	/* The values of file and command line together, without defaults. */
 	struct json_t *all;
 };
 
 /*
- * Reads the command line, and the file that --config names. With --check it reads
- * that file instead, prints what is in it, and the verdict is OPTION_DONE. Free
- * with configuration_free(), whatever the verdict.
+ * Reads the command line, and the file of --config. With --check, it reads that
+ * file instead, prints a summary, and returns OPTION_DONE. Always free @c with
+ * configuration_free().
  */
 enum option_verdict configuration_read(int argc, char **argv,
 				       struct configuration *ret);

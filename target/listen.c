@@ -14,7 +14,8 @@
 
 #include "base/log.h"
 
-/* How long an address that is in use is waited for, and between two looks. */
+/* How long to wait for an address that is in use, and the time between two
+ * attempts. */
 #define IN_USE_MS 1000
 #define STEP_MS	  10
 
@@ -48,7 +49,7 @@ const char *listen_point_text(const struct listen_point *p,
 	return buf;
 }
 
-/* Transports are made ready once; a failure is remembered. */
+/* Prepares a transport once. A failure is remembered. */
 static int listen_use_kind(struct listener *l, enum xp_kind kind)
 {
 	struct error *why = &l->unusable[kind];
@@ -87,7 +88,7 @@ static bool is_loopback(const struct listen_point *p)
 		sin6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
 }
 
-/* Once: what it means to serve others over TCP. */
+/* Warns once what serving over TCP means. */
 static void warn_of_tcp(struct listener *l, const struct listen_point *at)
 {
 	char text[LISTEN_TEXT_SIZE];
@@ -96,13 +97,14 @@ static void warn_of_tcp(struct listener *l, const struct listen_point *at)
 		return;
 	l->warned = true;
 	log_warn("listening on %s over TCP: nothing is authenticated or "
-		 "encrypted there, and whoever can connect can read and change "
-		 "what is served; do so only where every host is trusted",
+		 "encrypted, so every host that can connect can read and "
+		 "change the volumes; do this only on a network where every "
+		 "host is trusted",
 		 listen_point_text(at, text));
 }
 
-/* The sockets of a process that was killed belong to its ring as well, which the
- * kernel ends a little later than the process. */
+/* The sockets of a killed process also belong to its ring. The kernel ends the
+ * ring a little later than the process. */
 static int listen_soon(struct listener *l, enum xp_kind kind,
 		       const struct listen_point *at, struct error *why)
 {
@@ -147,7 +149,7 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 	return 0;
 }
 
-/* @kind is added when a device comes; a failure leaves things as they are. */
+/* Adds @kind when a device comes. A failure changes nothing. */
 static void listen_later(struct listener *l, enum xp_kind kind,
 			 const struct listen_point *at)
 {
@@ -159,7 +161,8 @@ static void listen_later(struct listener *l, enum xp_kind kind,
 				  at->addr_len, &e);
 }
 
-/* The first transport that can listen there; a notice says why not another. */
+/* Uses the first transport that can listen there. A notice gives the reason
+ * against the others. */
 static int listen_auto(struct listener *l, const struct listen_point *at,
 		       enum xp_kind kind)
 {
@@ -230,7 +233,7 @@ static struct listen_point ipv4(uint32_t addr)
 	return at;
 }
 
-/* IPv6's wildcard takes IPv4 as well; some machines have no IPv6. */
+/* The wildcard of IPv6 includes IPv4. Some machines have no IPv6. */
 static int listen_any(struct listener *l, enum xp_kind kind)
 {
 	struct listen_point at = any_ipv6();
@@ -251,8 +254,8 @@ static bool has_ipv6(void)
 	return fd >= 0;
 }
 
-/* Every address if there is a device; else this machine's own, until a device
- * comes. */
+/* Every address, if there is a device. Otherwise the loopback address, until a
+ * device comes. */
 static int listen_default(struct listener *l)
 {
 	enum xp_kind kind = XP_KIND_FIRST;
@@ -305,8 +308,8 @@ static bool is_wildcard(const struct listen_point *p)
 	return IN6_IS_ADDR_UNSPECIFIED(&sin6->sin6_addr);
 }
 
-/* True when interface @name belongs to an RDMA device (the kernel's list of
- * the interfaces behind each entry of the GID tables). */
+/* True if interface @name belongs to an RDMA device: the kernel lists the
+ * interface of each entry of the GID tables. */
 static bool is_rdma_interface(const char *name)
 {
 	char line[IF_NAMESIZE + 1];
@@ -331,7 +334,7 @@ static bool is_rdma_interface(const char *name)
 	return found;
 }
 
-/* Is @ifa what somebody elsewhere would use to get to wildcard @p? */
+/* Can other hosts reach the wildcard address @p through @ifa? */
 static bool reaches(const struct listen_point *p, const struct ifaddrs *ifa)
 {
 	const struct sockaddr_in6 *sin6 = (const void *)ifa->ifa_addr;
@@ -354,7 +357,7 @@ static bool reaches(const struct listen_point *p, const struct ifaddrs *ifa)
 static struct listen_point with_port_of(const struct listen_point *p,
 					const struct sockaddr *addr)
 {
-	/* The port is at the same place in both families. */
+	/* The port has the same place in both families. */
 	in_port_t port = ((const struct sockaddr_in *)&p->addr)->sin_port;
 	struct listen_point at = { .kind = p->kind };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the target listens: from --listen URIs to addresses and transports.
- * TCP is chosen only where the user asked for it or where RDMA is not possible,
- * and then a notice says why. Where it was chosen for the latter reason, RDMA is
- * added when a device with the address comes. Thread: setup.
+ * Where the target listens: the addresses and transports of the --listen URIs.
+ * TCP is chosen only if the user demands it or if RDMA is not possible; then a
+ * notice says why. In the second case, RDMA is added when a device with the
+ * address comes. Thread: setup.
  */
 #ifndef TARGET_LISTEN_H
 #define TARGET_LISTEN_H
@@ -14,7 +14,7 @@
 #include "target/options.h"
 #include "target/port/port.h"
 
-/* One address that is listened on. */
+/* One address on which the target listens. */
 struct listen_point {
 	enum xp_kind kind;
 	struct sockaddr_storage addr;
@@ -27,11 +27,10 @@ struct listen_points {
 };
 
 /*
- * Listens on all that @opt asks for, or the default. @use_kind is called before
- * a transport is used for the first time; it gives each worker one of that
- * kind, or says in @e why not. With @await a machine without a device is no
- * reason. -errno with one line in @e that names the
- * address.
+ * Listens on all addresses of @opt, or on the default. It calls @use_kind
+ * before it uses a transport for the first time; this gives each worker an
+ * instance of it, or says in @e why not. With @await, a machine without a
+ * device is not an error. -errno with one line in @e that names the address.
  */
 int listen_all(struct port *port, const struct target_options *opt,
 	       int (*use_kind)(void *user, enum xp_kind kind, bool await,
@@ -45,9 +44,10 @@ const char *listen_point_text(const struct listen_point *p,
 			      char buf[LISTEN_TEXT_SIZE]);
 
 /*
- * The addresses by which @p can be reached, in @ret (at most @max): its own,
- * or, when it is a wildcard, those of this machine's RDMA devices (verbs) or
- * interfaces (tcp) save loopback and link-local ones. Returns how many.
+ * Stores the addresses by which @p can be reached in @ret (at most @max). For a
+ * wildcard, these are the addresses of the RDMA devices of this machine (verbs)
+ * or of its interfaces (tcp), without loopback and link-local addresses.
+ * Returns how many.
  */
 unsigned int listen_point_reach(const struct listen_point *p,
 				struct listen_point *ret, unsigned int max);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The options of rdma-target: those of the command line, and those of the
- * configuration file. Thread: setup. */
+/* The options of rdma-target, from the command line and from the configuration
+ * file. Thread: setup. */
 #ifndef TARGET_OPTIONS_H
 #define TARGET_OPTIONS_H
 
@@ -15,14 +15,15 @@
 #define OPTIONS_LISTENS_MAX 16
 
 #define OPTIONS_BUFFERS_DEFAULT (32u << 20)
-/* Bytes of one thread, unless --buffers says otherwise. A power of two. VERIFY
- * needs more than one transfer. */
+/* Bytes for each thread without --buffers. A power of two. VERIFY needs more
+ * than one transfer. */
 #define OPTIONS_BUFFERS_THREAD (2 * VOLUME_MAX_TRANSFER)
-/* The least for one thread: any READ and WRITE fits, and a limit of 8 MiB of
- * locked memory, which is common, is enough. Larger commands are refused. */
+/* The smallest value for one thread. Every READ and WRITE fits into it, and it
+ * is within the usual limit of 8 MiB of locked memory. Larger commands are
+ * refused. */
 #define OPTIONS_BUFFERS_MIN VOLUME_MAX_TRANSFER
 
-/* The most threads without --threads: OPTIONS_BUFFERS_DEFAULT is enough for
+/* Most threads without --threads: OPTIONS_BUFFERS_DEFAULT is enough for
  * these. */
 #define OPTIONS_THREADS_DEFAULT_MAX \
 	(OPTIONS_BUFFERS_DEFAULT / OPTIONS_BUFFERS_THREAD)
@@ -35,7 +36,8 @@ struct target_options {
 	char **backing_texts; /* as given */
 	unsigned int backing_cnt;
 	unsigned int threads;
-	bool threads_given; /* else they depend on processors and buffers */
+	bool threads_given; /* else the number of processors and --buffers
+			     * decide */
 	unsigned int poll_us;
 	struct access_rules allow;
 	const char *allow_texts[ACCESS_RULES_MAX]; /* as given; borrowed */
@@ -43,7 +45,8 @@ struct target_options {
 	unsigned int rdma_timeout_s;
 	unsigned int keepalive_s;
 	uint64_t buffers; /* bytes, of all threads together */
-	const char *user; /* NULL: no other; borrowed, as all of these */
+	const char *user; /* NULL: do not change it; borrowed, as all texts
+			   * here */
 	bool no_sandbox;
 	bool check_plugin;     /* check backings[0] and serve nothing */
 	const char *pidfile;   /* NULL: none */
@@ -57,22 +60,24 @@ struct target_options {
 
 extern const struct option_table target_option_table;
 
-/* What there is before any option is given. Free with target_options_free(). */
+/* Stores what holds before any option is given. Free with
+ * target_options_free(). */
 void target_options_init(struct target_options *opt);
-/* Adds the options of a command line; single values replace those there are. */
+/* Adds the options of a command line. A single value replaces the one
+ * before. */
 enum option_verdict target_options_add(int argc, char **argv,
 				       struct target_options *opt);
-/* Fills in the defaults that depend on others, and checks what does. False: one
- * line was logged. */
+/* Fills in the defaults that depend on other options, and checks combinations
+ * of options. False: one line was logged. */
 bool target_options_finish(struct target_options *opt);
 
-/* All three, without a configuration file. Free with target_options_free(),
- * whatever the verdict. */
+/* All three, without a configuration file. Always free @ret_opt with
+ * target_options_free(). */
 enum option_verdict target_options_parse(int argc, char **argv,
 					 struct target_options *ret_opt);
 void target_options_free(struct target_options *opt);
 
-/* Bytes of each thread's arena: the largest power of two that fits. */
+/* Bytes of the arena of each thread: the largest power of two that fits. */
 size_t options_arena_len(const struct target_options *opt);
 
 #endif

@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 
-/* As large as the hard limit, which a privileged process may raise first. */
+/* Raises a limit to the hard limit. A privileged process raises that first. */
 static void raise_limit(int resource, rlim_t hard)
 {
 	struct rlimit lim = { .rlim_cur = hard, .rlim_max = hard };
@@ -47,7 +47,7 @@ static int get_caps(struct __user_cap_data_struct caps[2])
 	return syscall(SYS_capget, &head, caps) ? -errno : 0;
 }
 
-/* Of those that the process has, only those in @keep stay. */
+/* Drops all capabilities of the process that are not in @keep. */
 static int keep_caps(uint64_t keep)
 {
 	struct __user_cap_header_struct head = {
@@ -66,8 +66,8 @@ static int keep_caps(uint64_t keep)
 	return err;
 }
 
-/* Nothing that this process might execute gets more; those that were taken
- * away before it was started cannot be dropped, and need not. */
+/* Programs that this process might execute get no more rights. A capability
+ * that was removed before the start cannot be dropped, and need not be. */
 static void drop_bounding_set(void)
 {
 	for (unsigned long cap = 0; cap <= CAP_LAST_CAP; cap++)
@@ -145,9 +145,9 @@ int privileges_drop(const char *user, bool low_port, struct error *e)
 		error_set(e, err, "cannot give up privileges: %s",
 			  strerror(-err));
 	/*
-	 * With the user the kernel takes away core dumps and our own
-	 * /proc/self/fd, through which a backing file is opened again
-	 * (target/block/store_file.c). Core dumps leave out what initiators send
+	 * With the change of the user, the kernel takes away core dumps and
+	 * /proc/self/fd, which target/block/store_file.c needs to open a
+	 * backing file again. Core dumps leave out what initiators send
 	 * (arena.c).
 	 */
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);

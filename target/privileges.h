@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the target gives up before it talks to anybody: the user it was started
- * as, if told so, and all capabilities. It happens between opening the volumes,
- * which may need rights, and opening the transports, which must not see them
- * change: RDMA's connection manager and the devices refuse (EACCES) whoever has
- * other credentials than when it opened them.
+ * The rights that the target gives up before it talks to anybody: if asked to,
+ * the user that started it, and all capabilities. This happens after the
+ * volumes are opened, which may need rights, and before the transports are
+ * opened: RDMA's connection manager and the devices refuse (EACCES) a process
+ * whose credentials have changed since it opened them.
  */
 #ifndef TARGET_PRIVILEGES_H
 #define TARGET_PRIVILEGES_H
@@ -13,13 +13,13 @@
 
 #include "base/error.h"
 
-/* Raises those of locked memory and of open files as far as may be. */
+/* Raises the limits of locked memory and of open files as far as possible. */
 void privileges_raise_limits(void);
 
 /*
- * @user: whom to become, by name or number; NULL: who we are. @low_port: one
- * below 1024 will be listened on. What locks memory is kept where that is
- * limited.
+ * @user: the user to become, by name or number; NULL: no change. @low_port: the
+ * target will listen on a port below 1024. The right to lock memory is kept if
+ * that is limited.
  *
  * Thread: setup, the only one. Return: 0, or -errno with one clause in @e.
  */

@@ -19,7 +19,8 @@
 #include "base/list.h"
 #include "base/log.h"
 
-/* What a number may be that has a name below; see name_of. */
+/* Numbers of system calls are below this, for those with a name below; see
+ * name_of. */
 #define NUMBERS 512
 
 static const char *const allowed[] = {
@@ -52,7 +53,7 @@ static const char *const allowed[] = {
 	"clock_nanosleep",
 	"nanosleep",
 	"gettimeofday",
-	/* descriptors that are open, those of RDMA devices among them */
+	/* open descriptors, including those of RDMA devices */
 	"read",
 	"readv",
 	"pread64",
@@ -85,7 +86,8 @@ static const char *const allowed[] = {
 	"flock",
 	"io_uring_enter",
 	"io_uring_register",
-	/* files: state that lasts, RDMA devices that are used first now */
+	/* files: state that survives a restart, and RDMA devices that are
+	 * opened later */
 	"open",
 	"openat",
 	"stat",
@@ -105,7 +107,7 @@ static const char *const allowed[] = {
 	"rename",
 	"renameat",
 	"renameat2",
-	/* connections that others begin */
+	/* connections that others open */
 	"accept",
 	"accept4",
 	"getsockname",
@@ -116,7 +118,7 @@ static const char *const allowed[] = {
 	"recvmsg",
 	"recvfrom",
 	"bind",
-	/* who and where we are */
+	/* the identity of the process */
 	"getuid",
 	"geteuid",
 	"getgid",
@@ -128,7 +130,7 @@ static const char *const allowed[] = {
 	"getcpu",
 };
 
-/* For plugins that say so: connections that they begin. */
+/* For plugins that declare it: connections that they open. */
 static const char *const allowed_network[] = {
 	"socket",
 	"socketpair",
@@ -136,14 +138,14 @@ static const char *const allowed_network[] = {
 	"listen",
 	"sendmmsg",
 	"recvmmsg",
-	/* librbd and librados have event loops and timers of their own */
+	/* librbd and librados have their own event loops and timers */
 	"epoll_create",
 	"timerfd_create",
 	"timerfd_settime",
 	"timerfd_gettime",
 };
 
-/* Names by number, for the handler, which may not allocate. */
+/* Names by number, for the signal handler, which may not allocate. */
 static char *name_of[NUMBERS];
 
 static void violated(int sig, siginfo_t *info, void *ctx)
@@ -175,13 +177,13 @@ static int catch_violations(void)
 
 /*
  * Calls that are allowed depending on an argument. The filter sees the whole
- * register; of an int the kernel takes the lower half, and what is above that
- * may be anything: both for who fools the filter and for an honest caller. So
- * no more than the bits of @mask is ever compared.
+ * register. For an int, the kernel takes the lower half, and the upper half may
+ * have any value, from an attacker or from an honest caller. So only the bits
+ * of @mask are compared.
  */
 #define INT 0xffffffffu
 
-/* RDMA_VERBS_IOCTL of rdma/rdma_user_ioctl_cmds.h: its one ioctl(), with a
+/* RDMA_VERBS_IOCTL of rdma/rdma_user_ioctl_cmds.h: its only ioctl(), with a
  * header of 24 bytes. */
 #define VERBS_IOCTL _IOC(_IOC_READ | _IOC_WRITE, 0x1b, 1, 24)
 
@@ -193,8 +195,8 @@ static const struct condition {
 } conditions[] = {
 	/* threads, but no processes */
 	{ "clone", 0, CLONE_THREAD, CLONE_THREAD },
-	/* RDMA devices, sizes of block devices, is it a terminal; not what
-	 * types into one, or has signals sent (FIOSETOWN) */
+	/* RDMA devices, sizes of block devices, isatty(); no input into a
+	 * terminal, and no signals (FIOSETOWN) */
 	{ "ioctl", 1, INT, VERBS_IOCTL },
 	{ "ioctl", 1, INT, BLKGETSIZE64 },
 	{ "ioctl", 1, INT, BLKSSZGET },
@@ -207,7 +209,7 @@ static const struct condition {
 #ifdef TCGETS2
 	{ "ioctl", 1, INT, TCGETS2 },
 #endif
-	/* not F_SETOWN and F_SETSIG, by which others are sent signals */
+	/* not F_SETOWN and F_SETSIG, which send signals to others */
 	{ "fcntl", 1, INT, F_DUPFD },
 	{ "fcntl", 1, INT, F_DUPFD_CLOEXEC },
 	{ "fcntl", 1, INT, F_GETFD },
@@ -222,9 +224,9 @@ static const struct condition {
 	{ "fcntl", 1, INT, F_OFD_SETLKW },
 	{ "fcntl", 1, INT, F_GET_SEALS },
 	{ "fcntl", 1, INT, F_ADD_SEALS },
-	/* RDMA's libraries ask the kernel for devices */
+	/* the RDMA libraries ask the kernel for devices */
 	{ "socket", 0, INT, AF_NETLINK },
-	/* a first SEND may carry the request for a connection */
+	/* a first SEND may contain a request for a connection */
 	{ "sendto", 3, MSG_FASTOPEN, 0 },
 	{ "sendmsg", 2, MSG_FASTOPEN, 0 },
 	/* our own limits */
@@ -238,8 +240,8 @@ static int add_condition(scmp_filter_ctx ctx, const struct condition *c)
 		SCMP_CMP64(c->arg, SCMP_CMP_MASKED_EQ, c->mask, c->is));
 }
 
-/* For plugins as well: the C library looks up a name when a connection is made
- * again. */
+/* For plugins, too: when a connection is made again, the C library looks up the
+ * name. */
 static const struct condition network_condition = { "ioctl", 1, INT, FIONREAD };
 
 static int add_conditions(scmp_filter_ctx ctx, bool network)
@@ -249,7 +251,7 @@ static int add_conditions(scmp_filter_ctx ctx, bool network)
 	int err = add_condition(ctx, &own);
 
 	for (size_t i = 0; i < ARRAY_SIZE(conditions) && !err; i++) {
-		/* Then it is allowed whatever its arguments are. */
+		/* Then the call is allowed with any arguments. */
 		if (!network || strcmp(conditions[i].call, "socket") != 0)
 			err = add_condition(ctx, &conditions[i]);
 	}
@@ -257,8 +259,8 @@ static int add_conditions(scmp_filter_ctx ctx, bool network)
 		err = add_condition(ctx, &network_condition);
 	if (err)
 		return err;
-	/* A filter cannot see the flags of clone3(); a caller who hears that it
-	 * is not there uses clone(). */
+	/* A filter cannot see the flags of clone3(). A caller that gets ENOSYS
+	 * uses clone(). */
 	return seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3),
 				0);
 }
@@ -270,7 +272,7 @@ static int add_names(scmp_filter_ctx ctx, const char *const *names, size_t cnt)
 	for (size_t i = 0; i < cnt && !err; i++) {
 		int nr = seccomp_syscall_resolve_name(names[i]);
 
-		/* Some architectures never had some of them. */
+		/* Some architectures do not have some of the calls. */
 		if (nr != __NR_SCMP_ERROR)
 			err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
 	}
@@ -292,10 +294,10 @@ int sandbox_enter(bool network, struct error *e)
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_TRAP);
 	int err = ctx ? add_rules(ctx, network) : -ENOMEM;
 
-	/* A tree: the hot calls are not behind a hundred comparisons. */
+	/* A tree: frequent calls must not need a hundred comparisons. */
 	if (!err)
 		err = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-	/* A plugin may have made threads. */
+	/* A plugin may already have made threads. */
 	if (!err)
 		err = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
 	if (!err)

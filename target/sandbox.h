@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The system calls that serving needs, and no others: what an attacker who has
- * taken the process over would want next (run a program, connect to others,
- * trace, mount) ends it instead, with a line in the log that names the call.
- * Which files can be opened is a matter of user and mount name space, not of
- * this filter. What io_uring does it does not see either: each worker's ring
- * takes only the operations that serving needs (worker.c), and there are no
- * others, as io_uring_setup() is not allowed.
+ * A filter for system calls: it allows those that serving needs. If an attacker
+ * takes over the process, the next call (run a program, connect to others,
+ * trace, mount) ends the process, and a line in the log names the call. The
+ * filter does not restrict which files can be opened: the user and the mount
+ * namespace do. It does not see what io_uring does. For this reason each
+ * worker's ring takes only the operations that serving needs (worker.c), and no
+ * other ring can be made, because io_uring_setup() is not allowed.
  *
- * One way to begin a connection is left: a SEND through the ring with
- * MSG_FASTOPEN on a listening socket that was shut down first, where
- * net.ipv4.tcp_fastopen lets clients do that.
+ * One way to open a connection is left: a SEND through the ring with
+ * MSG_FASTOPEN, on a listening socket that was shut down before, if
+ * net.ipv4.tcp_fastopen allows clients to do that.
  */
 #ifndef TARGET_SANDBOX_H
 #define TARGET_SANDBOX_H
@@ -20,10 +20,10 @@
 #include "base/error.h"
 
 /*
- * For all threads of the process, those of plugins too. @network: a plugin makes
- * connections, so the calls for them are allowed. Not in builds without libseccomp,
- * nor with a sanitizer, whose run-time needs more; the log says so, for people who
- * ask for details.
+ * For all threads of the process, including those of plugins. @network: a
+ * plugin opens connections, so the calls for them are allowed. Builds without
+ * libseccomp, or with a sanitizer (its run-time library needs more calls), have
+ * no filter; an info line in the log says so.
  *
  * Thread: setup. Return: 0, or -errno with one clause in @e.
  */

@@ -26,7 +26,8 @@
 #include "base/memlock.h"
 #include "base/pidfile.h"
 
-/* Locked memory to leave for logins: about thirty channels. Bytes. */
+/* Bytes of locked memory to leave for logins: enough for about thirty
+ * channels. */
 #define LOGINS_RESERVE (16ull << 20)
 
 /* ---- workers and transports ---- */
@@ -51,7 +52,7 @@ static int open_workers(struct server *s, struct error *e)
 	return err;
 }
 
-/* For a user who may not raise the limit. */
+/* For a user without the right to raise the limit. */
 static void advise_less(const struct server *s, struct error *e)
 {
 	unsigned int threads = s->opt->threads_given ? s->opt->threads : 1;
@@ -62,7 +63,7 @@ static void advise_less(const struct server *s, struct error *e)
 		error_add(e, ", or try --buffers %" PRIu64 "M", least >> 20);
 }
 
-/* Every worker has the same devices: one of them tells. */
+/* Every worker has the same devices; one worker logs the change. */
 static void device_changed(void *user, enum xp_device_change change,
 			   const char *name, const char *why)
 {
@@ -71,17 +72,18 @@ static void device_changed(void *user, enum xp_device_change change,
 	switch (change) {
 	case XP_DEVICE_COME:
 		if (w->index == 0)
-			log_notice("RDMA device %s has come: it is used now",
+			log_notice("RDMA device %s was added and is used now",
 				   name);
 		break;
 	case XP_DEVICE_GONE:
 		if (w->index == 0)
-			log_notice("RDMA device %s is gone: its connections "
-				   "end; it will be used when it comes back",
-				   name);
+			log_notice(
+				"RDMA device %s was removed: its connections "
+				"end; it will be used when it comes back",
+				name);
 		break;
 	case XP_DEVICE_UNUSABLE:
-		log_error("worker %u does not use RDMA device %s: %s", w->index,
+		log_error("worker %u cannot use RDMA device %s: %s", w->index,
 			  name, why);
 		break;
 	case XP_DEVICE_LISTENS:
@@ -127,8 +129,9 @@ static int server_use_kind(void *user, enum xp_kind kind, bool await,
 }
 
 /*
- * Only faster; without it the arenas are mapped into the kernel per I/O. They
- * count as locked once more then: what logins need must be left.
+ * Registered buffers are only faster: without them, the kernel maps the memory
+ * for each I/O. Registered memory counts as locked a second time, so the memory
+ * for logins must be left.
  */
 static void fix_buffers(struct server *s)
 {
@@ -165,8 +168,9 @@ static int check_names(const struct lun_map *luns, struct error *e)
 	return 0;
 }
 
-/* One store under two names, such as two paths to one disk; or a serial number
- * given twice. To initiators they would be one disk. */
+/* True for one store under two names, such as two paths to one disk, and for a
+ * serial number that is given twice. Initiators would take the two for one
+ * disk. */
 static int check_identities(const struct lun_map *luns, struct error *e)
 {
 	for (unsigned int i = 0; i < luns->cnt; i++) {
@@ -185,7 +189,7 @@ static int check_identities(const struct lun_map *luns, struct error *e)
 	return 0;
 }
 
-/* The number of each volume: its own, or the lowest that is left. */
+/* Gives each volume its LUN: its own, or the lowest free one. */
 static void number_volumes(const struct target_options *opt,
 			   unsigned int luns[])
 {
@@ -206,7 +210,8 @@ static void number_volumes(const struct target_options *opt,
 	}
 }
 
-/* Volumes that rules give to different initiators may have the same number. */
+/* Two volumes may have the same LUN if rules show them to different
+ * initiators. */
 static int check_numbers(const struct lun_map *luns, struct error *e)
 {
 	for (unsigned int i = 0; i < luns->cnt; i++) {
@@ -320,7 +325,7 @@ void server_start_volume(struct server *s, struct volume *vol)
 	volume_job_resume(vol, &s->workers[0].block);
 }
 
-/* Nothing can go wrong any more, and no initiator has been let in. */
+/* All steps that can fail are done, and no initiator is logged in yet. */
 static int resume_jobs(struct server *s, struct error *e)
 {
 	for (unsigned int i = 0; i < s->luns.cnt; i++)
@@ -340,7 +345,7 @@ static int register_volumes(struct server *s, struct error *e)
 	return err;
 }
 
-/* Thread: the worker's, or setup. */
+/* Thread: that of the worker, or setup. */
 static void detach_volumes(struct server *s, struct worker *w)
 {
 	while (s->attached[w->index] > 0)
@@ -419,7 +424,7 @@ static void flush_volume(struct server *s, struct last_flush *f)
 		server_flush_done(&f->cmd);
 }
 
-/* A job that nobody waits for any more may still have been under way. */
+/* A job may have been running, although no initiator waits for it any more. */
 static void job_ended(struct reactor_msg *msg)
 {
 	struct last_flush *f = container_of(msg, struct last_flush, job_ended);
@@ -432,9 +437,9 @@ static void job_ended(struct reactor_msg *msg)
 }
 
 /*
- * While there are initiators: of a flush that fails, those that wait for one of
- * their own hear before they are disconnected. What they write meanwhile is
- * for the last one.
+ * Flushes while there are initiators. If the flush fails, initiators that wait
+ * for a flush of their own are told before they are disconnected. The last
+ * flush covers what they write meanwhile.
  */
 static void flush_before_the_end(struct server *s)
 {
@@ -514,7 +519,7 @@ static void run_resized(struct reactor_msg *msg)
 {
 	struct server *s = container_of(msg, struct server, resized);
 
-	/* Before the look: what changes from now on is another message. */
+	/* Before the check: a later change sends another message. */
 	atomic_store(&s->resizing, false);
 	if (!s->ended)
 		server_measure_volumes(s);
@@ -538,14 +543,14 @@ static void release_stuck(struct server *s)
 		backend_fault_release(s->luns.vol[i]->dev.backend);
 }
 
-/* A thread that is told to stop takes no more messages. */
+/* A worker that was told to stop takes no more messages. */
 static void show_counters(struct server *s)
 {
 	if (!s->ended)
 		metrics_log(s->workers, s->worker_cnt);
 }
 
-/* Initiators are still there. */
+/* Initiators are still logged in. */
 static void server_begin_stop(struct server *s)
 {
 	s->stopping = true;
@@ -572,7 +577,7 @@ void server_end_change(struct server *s)
 		server_begin_stop(s);
 }
 
-/* A volume that comes or goes is let come, or go, first. */
+/* A volume that is being added or removed is finished first. */
 static void server_stop_signal(struct server *s, int sig)
 {
 	if (s->stop_signal) {
@@ -636,7 +641,7 @@ static void watch_sizes(struct server *s)
 {
 	s->resized.run = run_resized;
 	backend_plugin_on_resize(server_volume_resized, s);
-	/* What a plugin has said before nobody has heard. */
+	/* Handles what plugins reported before anybody listened. */
 	server_volume_resized(s);
 }
 
@@ -653,7 +658,7 @@ static int open_pidfile(struct server *s, struct error *e)
 	return pidfile_open(&s->pidfile, s->opt->pidfile, e);
 }
 
-/* Whoever waits for the PID file finds the lines to paste. */
+/* When the PID file exists, the lines to paste are already printed. */
 static int write_pidfile(struct server *s, struct error *e)
 {
 	if (log_level >= LOG_NOTICE)
@@ -750,7 +755,7 @@ static int listen_everywhere(struct server *s, struct error *e)
 static int get_ready(struct server *s, struct error *e)
 {
 	static int (*const steps[])(struct server * s, struct error * e) = {
-		/* as whoever started us */
+		/* with the rights of the user that started the target */
 		catch_signals,
 		open_volumes,
 		load_states,
@@ -761,7 +766,7 @@ static int get_ready(struct server *s, struct error *e)
 		open_workers,
 		open_records,
 		attach_volumes,
-		/* with what serving needs */
+		/* with the rights that serving needs */
 		give_up_rights,
 		listen_everywhere,
 		register_volumes,
@@ -774,7 +779,8 @@ static int get_ready(struct server *s, struct error *e)
 	int err = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(steps) && err == 0; i++) {
-		/* Behind what cannot be done without, before others run. */
+		/* After the steps that need rights, before other threads
+		 * run. */
 		if (steps[i] == enter_sandbox)
 			fix_buffers(s);
 		err = steps[i](s, e);
@@ -782,7 +788,7 @@ static int get_ready(struct server *s, struct error *e)
 	return err;
 }
 
-/* Undoes everything, whatever there is of it. */
+/* Undoes all steps, also if only some of them were done. */
 static void tear_down(struct server *s)
 {
 	server_manage_close(s);

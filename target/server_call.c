@@ -44,8 +44,8 @@ static void server_run_call(struct reactor_msg *msg)
 	pthread_mutex_unlock(&calls->lock);
 }
 
-/* Of a call that was given up: worker 0 may still take the message, and what it is
- * about is gone. */
+/* For a call that was given up: worker 0 may still take the message, but its
+ * argument is gone. */
 static void server_run_nothing(struct server *s, void *arg)
 {
 }

@@ -27,7 +27,7 @@ int server_manage_start(struct server *s, struct error *e)
 	if (!s->manage)
 		return 0;
 	manage_started(s->manage);
-	/* Worker 0 runs soon. */
+	/* Worker 0 runs from here on. */
 	server_calls_open(s);
 	if (s->opt->config)
 		s->reload = manage_begin_reload;

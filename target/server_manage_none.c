@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Without jansson nothing changes while the target runs. */
+/* A build without jansson changes nothing while the target runs. */
 #include "target/server_manage.h"
 
 int server_manage_open(struct server *s, struct error *e)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What rdma-target is while it runs, for server.c and those of its neighbours that
- * change it (manage.h). Worker 0 owns it, but for what a comment says.
+ * The state of a running rdma-target, for server.c and the files beside it that
+ * change the target (manage.h). Worker 0 owns it, except where a comment says
+ * otherwise.
  */
 #ifndef TARGET_SERVER_STATE_H
 #define TARGET_SERVER_STATE_H
@@ -20,11 +21,11 @@ struct last_flush {
 	struct server *server;
 	struct volume *vol;
 	struct block_cmd cmd;
-	bool failed; /* and the log has said so */
+	bool failed; /* and the failure was logged */
 	struct reactor_msg job_ended;
 };
 
-/* Ends a worker's reactor behind all messages sent before. */
+/* Stops the reactor of a worker after all messages that were sent before. */
 struct stop_msg {
 	struct reactor_msg msg;
 	struct reactor *reactor;
@@ -34,9 +35,9 @@ struct server;
 struct control;
 struct manage;
 
-/* How other threads have something done by worker 0; see server_call(). */
+/* Calls of other threads that worker 0 runs; see server_call(). */
 struct server_calls {
-	pthread_mutex_t callers; /* one of them at a time; taken first */
+	pthread_mutex_t callers; /* one caller at a time; taken first */
 	pthread_mutex_t lock;	 /* guards the next two */
 	pthread_cond_t changed;
 	bool open; /* worker 0 runs */
@@ -50,9 +51,9 @@ struct server_calls {
 struct server {
 	const struct target_options *opt;
 	struct worker workers[WORKERS_MAX];
-	unsigned int worker_cnt; /* opened */
+	unsigned int worker_cnt; /* workers that are open */
 	struct lun_map luns;
-	/* Volumes that the worker has attached, the first so many. */
+	/* The worker has attached this many volumes, the first ones. */
 	unsigned int attached[WORKERS_MAX];
 	struct port port;
 	struct srp_port_id id;
@@ -61,13 +62,15 @@ struct server {
 	sigset_t old_mask;
 	int signal_fd;
 	struct reactor_watch signals;
-	int stop_signal; /* has come; 0: none */
+	int stop_signal; /* the signal that stops the target; 0: none */
 	bool stopping;
-	unsigned int changing;	 /* changes under way; the end waits for them */
-	struct manage *manage;	 /* NULL: it changes nothing while it runs */
+	unsigned int changing;	 /* changes that are running; the end waits
+				  * for them */
+	struct manage *manage;	 /* NULL: nothing changes while the target
+				  * runs */
 	struct control *control; /* NULL: no socket */
 	const struct configuration *configuration;
-	/* SIGHUP; NULL: there is no configuration file. */
+	/* For SIGHUP. NULL: there is no configuration file. */
 	void (*reload)(struct manage *m);
 	struct server_calls calls;
 	bool ended; /* the workers are told to stop */
@@ -76,52 +79,55 @@ struct server {
 	int notify_fd; /* -1: none */
 	int exit_code;
 
-	/* A plugin says that a volume has another size: the message to worker 0,
-	 * and whether it is under way. */
+	/* A plugin reports that a volume has another size: the message to
+	 * worker 0, and whether it is on its way. */
 	struct reactor_msg resized;
 	_Atomic bool resizing;
 
 	struct last_flush flushes[LUNS_MAX];
 	unsigned int flushes_left;
-	bool port_is_gone; /* no initiator is there any more */
+	bool port_is_gone; /* no initiator is logged in any more */
 	struct stop_msg stops[WORKERS_MAX];
 };
 
 void server_calls_init(struct server *s);
-/* Worker 0 runs from now on; no more, which ends all calls. Thread: main. */
+/* Worker 0 runs from now on; or it does no more, which ends all calls. Thread:
+ * main. */
 void server_calls_open(struct server *s);
 void server_calls_close(struct server *s);
 
 /*
- * Has worker 0 call run(@s, @arg), and waits until it has. Return: 0, or -ESHUTDOWN:
- * worker 0 has ended and does not call it. Thread: any but a worker's.
+ * Lets worker 0 call run(@s, @arg), and waits until it has. Return: 0, or
+ * -ESHUTDOWN: worker 0 has ended and will not call it. Thread: any but that of
+ * a worker.
  */
 int server_call(struct server *s, void (*run)(struct server *s, void *arg),
 		void *arg);
 
 /* The same on worker @w. Only between server_begin_change() and
- * server_end_change(): it runs then. */
+ * server_end_change(), when all workers run. */
 void server_call_worker(struct worker *w,
 			void (*run)(struct worker *w, void *arg), void *arg);
 
-/* A change of volumes begins and ends: the target does not end meanwhile. There may
- * be several. -ESHUTDOWN: it is ending. Thread: worker 0, as those below unless they say
- * otherwise. */
+/* The begin and the end of a change of volumes; the target does not end between
+ * them. Several changes may run. -ESHUTDOWN: the target is ending. Thread:
+ * worker 0, as for the functions below unless they say otherwise. */
 int server_begin_change(struct server *s);
 void server_end_change(struct server *s);
 
-/* Names, identities and numbers of @luns are different. -EEXIST: two are not; @e
- * says what to do. Thread: any. */
+/* Checks that names, identities and LUNs of @luns differ. -EEXIST: two are the
+ * same; @e says what to do. Thread: any. */
 int server_check_volumes(const struct lun_map *luns, struct error *e);
-/* What is kept of @vol, which no worker has yet. Block. Thread: any. */
+/* Loads the kept state of @vol, which no worker has yet. May block. Thread:
+ * any. */
 int server_load_state(const struct server *s, struct volume *vol,
 		      struct error *e);
 int server_open_record(const struct server *s, struct volume *vol,
 		       struct error *e);
-/* Every worker has @vol: what went on before this start goes on. */
+/* Every worker has @vol: continues the jobs of before this start. */
 void server_start_volume(struct server *s, struct volume *vol);
-/* Tells initiators when @vol has grown. Return: 1: it has, 0, or -errno: it was
- * logged. */
+/* Tells initiators if @vol has grown. Return: 1: it has grown; 0; -errno: it
+ * was logged. */
 int server_measure_volume(struct server *s, struct volume *vol);
 /* That of all volumes; and whether their paths are others. */
 void server_measure_volumes(struct server *s);

@@ -73,7 +73,7 @@ device_remove rxe0
 target_start --backing "$work/disk.img,name=disk"
 said "no RDMA device"
 device_add rxe0 d0
-wait_for 30 said "RDMA device rxe0 has come"
+wait_for 30 said "RDMA device rxe0 was added"
 wait_for 30 said "listening on .* over RDMA now"
 mount_start first srp+rdma://10.0.0.1/disk "$mnt"
 works "$mnt/disk"
@@ -118,7 +118,7 @@ wait_for 30 holds_as_before "$target" "$held_by_target"
 wait_for 30 holds_as_before "$client" "$held_by_client"
 proof_end
 tell_times "$VM_OUT/device" "usable after the device is removed and added"
-[ "$(grep -c 'RDMA device rxe1 is gone' "$VM_OUT/target.log")" = "$times" ]
+[ "$(grep -c 'RDMA device rxe1 was removed' "$VM_OUT/target.log")" = "$times" ]
 vm_fails grep -E 'lost|come back' "$VM_OUT/still.log"
 vm_fails ib_srp_is_lost
 
