@@ -33,60 +33,61 @@ struct port;
 struct request;
 
 /*
- * Credits of a channel. ib_srp uses at most 63 of them (its queue of 62
- * commands and one task management request) by default; each costs a receive
- * buffer of more than 8 KiB.
+ * Credits of a channel. By default ib_srp uses at most 63 (its queue of 62
+ * commands and one task management request). Each credit costs a receive buffer
+ * of more than 8 KiB.
  */
 #define CHANNEL_REQ_LIM 64
 
 /*
- * Requests of a channel: a new command may arrive before the completion of
- * the response that returned its credit has been reaped, so there are more of
- * them than credits. When even these run out the IU waits.
+ * Requests of a channel. There are more of them than credits, because a new
+ * command may arrive before the target reaps the completion of the response
+ * that returned the credit. If all are in use, the IU waits.
  */
 #define CHANNEL_REQUESTS (CHANNEL_REQ_LIM + 16)
 
-/* Requests that the disk may still have after their answer (IMMED). */
+/* Requests that the disk may still work on after they were answered (IMMED). */
 #define CHANNEL_LINGERING 8
 
 /*
- * Receives to keep posted: one per credit, one for the answer to SRP_CRED_REQ,
- * and one to detect a peer that exceeds its request limit before it meets a
- * missing receive.
+ * Receives to keep posted: one for each credit, one for the answer to
+ * SRP_CRED_REQ, and one to detect a peer that exceeds its request limit before
+ * it meets a missing receive.
  */
 #define CHANNEL_RECVS (CHANNEL_REQ_LIM + 2)
 
-/* Longest IU that the target takes, the default of ib_srpt. Bytes. */
+/* The longest IU that the target receives, as ib_srpt's default. Bytes. */
 #define CHANNEL_IT_IU_LEN 8276
-/* Longest IU that the target sends. It is the same for every login, because
- * ib_srp sizes its buffers at the first one and keeps them. Bytes. */
+/* The longest IU that the target sends. It is the same for every login, because
+ * ib_srp allocates its buffers at the first login and keeps them. Bytes. */
 #define CHANNEL_TI_IU_LEN 512
 
-/* A login that has not become a connection after this time is closed. */
+/* A login without an established connection is closed after this time. */
 #define CHANNEL_HALF_OPEN_MS 10000
-/* A channel that is to end once its requests are answered closes at the latest
- * after this time. */
+/* A channel that ends when its requests are answered is closed after this time
+ * at the latest. */
 #define CHANNEL_DRAIN_MS 10000
 
-/* Registered memory for one response: 36 bytes, response data, sense data.
- * A multiple of 64 so that responses share no cache line. Bytes. */
+/* Bytes of registered memory for one response: 36 bytes, response data, sense
+ * data. A multiple of 64, so that responses share no cache line. */
 #define CHANNEL_RSP_SIZE 192
 
 enum channel_state {
 	CHANNEL_NEW,	   /* admitted; its worker knows nothing yet */
 	CHANNEL_ACCEPTING, /* xp_accept() was called; not yet established */
 	CHANNEL_OPEN,	   /* established: takes requests */
-	CHANNEL_DRAINING,  /* takes none; closes when the rest is answered */
-	CHANNEL_CLOSING,   /* xp_close(), the peer or the fabric ended it; what
-			    * has not been started is dropped */
-	CHANNEL_CLOSED,	   /* the fabric has let go of all memory; only
-			    * commands in the backend are left */
+	CHANNEL_DRAINING,  /* takes no requests; closes when all others are
+			    * answered */
+	CHANNEL_CLOSING,   /* xp_close(), the peer or the fabric ended it;
+			    * requests that have not started are dropped */
+	CHANNEL_CLOSED,	   /* the fabric no longer touches any memory; only
+			    * the backend has commands */
 	CHANNEL_GONE,	   /* nothing is left; the port has been told */
 };
 
 /*
- * Messages between the port and the channel's worker, each sent once at most.
- * Worker 0 receives the last two.
+ * Messages between the port and the channel's worker. Each is sent at most
+ * once. Worker 0 receives the last two.
  */
 struct channel_msgs {
 	struct reactor_msg start;
@@ -106,37 +107,39 @@ struct channel_port_side {
 	bool close_sent;
 };
 
-/* LUNs to report by SRP_AER_REQ. Any thread adds them. */
+/* LUNs to report by SRP_AER_REQ. Any thread may add one. */
 struct channel_aer {
-	struct reactor_msg msg;		      /* sent again and again */
-	_Atomic bool sent;		      /* it is on its way */
+	struct reactor_msg msg;		      /* used for every report */
+	_Atomic bool sent;		      /* the message is on its way */
 	_Atomic uint64_t luns[LUNS_MAX / 64]; /* bits */
 	bool wanted; /* by the initiator, at login; constant */
 };
 
-/* Requests under way, and what is known about them. */
+/* The requests of the channel that are not finished. */
 struct channel_requests {
 	struct list busy;	/* in order of arrival */
 	unsigned int cnt;	/* of busy; at most CHANNEL_REQUESTS */
-	unsigned int special;	/* ORDERED and HEAD OF QUEUE in busy */
-	unsigned int blocked;	/* in busy; their turn has not come */
-	unsigned int lingering; /* in busy; answered, but the disk has them */
-	unsigned int single; /* last arrivals in a row with no other in busy */
+	unsigned int special;	/* of busy: ORDERED and HEAD OF QUEUE */
+	unsigned int blocked;	/* of busy: must wait for others by their
+				 * task attribute */
+	unsigned int lingering; /* of busy: answered, but the disk still has
+				 * them */
+	unsigned int single; /* last arrivals in a row that found busy empty */
 	uint64_t answered;   /* since the login, for the log */
 };
 
-/* IUs that wait for a request: a ring. */
+/* IUs that wait for a free request: a ring. */
 struct channel_waiting {
 	struct xp_iu *ius[CHANNEL_REQ_LIM];
 	unsigned int first;
 	unsigned int cnt;
 };
 
-/* IUs that the target sends without having been asked: SRP_CRED_REQ,
- * SRP_AER_REQ, SRP_T_LOGOUT. One at a time. */
+/* IUs that the target sends on its own: SRP_CRED_REQ, SRP_AER_REQ,
+ * SRP_T_LOGOUT. One at a time. */
 struct channel_unasked {
-	/* Only the memory of its response is used. NULL: nothing is reserved
-	 * in the pool. */
+	/* Only the memory for its response is used. NULL: the pool has reserved
+	 * nothing. */
 	struct request *req;
 	struct xp_chain chain;
 	bool posted;	    /* chain is under way ... */
@@ -148,7 +151,8 @@ struct channel_unasked {
 struct channel {
 	/* constant from creation on */
 	struct port *port;
-	struct nexus *nexus; /* outlives the message that the channel is gone */
+	struct nexus *nexus; /* lives until the message that the channel is
+			      * gone has been handled */
 	struct worker *worker;
 	unsigned int number; /* in messages: "channel 3" */
 	enum xp_kind kind;
@@ -159,24 +163,25 @@ struct channel {
 	struct channel_port_side at_port;
 	struct channel_msgs msgs;
 	struct channel_aer aer;
-	/* For the worker's log; static text. Set before the message that
-	 * carries it is sent. */
+	/* For the log of the worker; static text. Set before the message that
+	 * uses it is sent. */
 	const char *close_why;
-	/* The connection request, until xp_accept() has consumed it. The port's
-	 * in CHANNEL_NEW and after port_channel_gone(), else the worker's. */
+	/* The connection request, until xp_accept() consumes it. It belongs to
+	 * the port in CHANNEL_NEW and after port_channel_gone(), else to the
+	 * worker. */
 	struct xp_conn_request *conn;
 
-	/* the worker's, down to the end */
+	/* members of the worker, to the end */
 	enum channel_state state;
 	struct list worker_node;    /* worker->channels */
 	struct xp_chan *xp;	    /* NULL: never accepted */
 	struct reactor_timer timer; /* half open, or draining */
 	struct srp_ledger ledger;
-	bool logged_in;	   /* the login was logged, and the logout will be */
-	bool had_command;  /* the initiator can receive */
+	bool logged_in;	   /* the login was logged, so the logout will be */
+	bool had_command;  /* so the initiator can receive */
 	bool sends_logout; /* SRP_T_LOGOUT before the channel closes */
-	char end_why[256]; /* why the channel ends; the first reason */
-	uint64_t progress_us[2]; /* enum watched: when one was last done */
+	char end_why[256]; /* why the channel ends: the first reason */
+	uint64_t progress_us[2]; /* by enum watched: when one completed last */
 	struct channel_requests requests;
 	struct channel_waiting waiting;
 	struct channel_unasked unasked;
@@ -193,23 +198,24 @@ struct channel_params {
 	bool wants_aer;
 };
 
-/* A channel in CHANNEL_NEW; NULL when there is no memory. Thread: worker 0, as
- * all down to channel_send_free(). */
+/* Makes a channel in CHANNEL_NEW. NULL: no memory. Thread: worker 0, as for all
+ * functions up to channel_send_free(). */
 struct channel *channel_create(const struct channel_params *p);
 
 /* Asks the worker to accept the connection. port_channel_gone() follows at the
- * end, also after a failure. */
+ * end, also if that fails. */
 void channel_send_start(struct channel *ch);
 void channel_send_drain(struct channel *ch, const char *why);
 void channel_send_close(struct channel *ch, const char *why);
 /*
  * Reports a unit attention on @lun by SRP_AER_REQ, if the initiator asked for
- * it at its login (AESOLNT). ib_srp does not ask, and would log an error. The
- * target sends one at a time, and none before the first command: until then
- * ib_srp has no receives. The unit attention itself waits for a command.
+ * this at its login (AESOLNT). ib_srp does not ask, and would log an error. The
+ * target sends one report at a time, and none before the first command, because
+ * ib_srp has no receives until then. The unit attention itself waits for a
+ * command.
  */
 void channel_send_aer(struct channel *ch, unsigned int lun);
-/* After port_channel_gone(). */
+/* Frees the memory. Call it after port_channel_gone(). */
 void channel_send_free(struct channel *ch);
 
 /* ---- Thread: the channel's worker ---- */
@@ -218,12 +224,12 @@ void channel_send_free(struct channel *ch);
 void channel_complain(struct channel *ch, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Begins the end. The first reason given is the one that is logged. */
+/* Begins the end of the channel. The first reason is logged. */
 void channel_close(struct channel *ch, const char *why);
-/* The same, once what is in flight has been answered. */
+/* The same, but answers the requests in flight first. */
 void channel_drain(struct channel *ch, const char *why);
 
-/* True when responses can still be posted. */
+/* True if responses can still be posted. */
 static inline bool channel_can_answer(const struct channel *ch)
 {
 	return ch->state == CHANNEL_OPEN || ch->state == CHANNEL_DRAINING;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a worker has done since it was started, for people and for programs.
- * To add a metric, add a member to a struct of counters, and a row to the table
- * in metrics.c: everything that reports metrics is made from this table.
+ * What a worker has done since it was started. To add a metric, add a member to
+ * a struct of counters, and a row to the table in metrics.c. All reports come
+ * from this table.
  *
  * The difference between two reports, divided by the commands between them, is
- * what one command costs. rdma-target writes a report at SIGUSR2.
+ * the cost of one command. rdma-target logs a report at SIGUSR2.
  */
 #ifndef TARGET_PORT_METRICS_H
 #define TARGET_PORT_METRICS_H
@@ -19,7 +19,7 @@
 
 struct worker;
 
-/* What the channels of a worker count. */
+/* Counters of the channels of a worker. */
 struct port_counters {
 	uint64_t commands; /* SRP_CMD that were answered */
 	uint64_t copied;   /* bytes of payload copied by the processor */
@@ -38,7 +38,7 @@ enum metric_source {
 struct metric {
 	const char *name; /* for programs: "buffer_waits" */
 	const char *unit; /* "bytes", or what is counted: "commands" */
-	const char *text; /* for people, behind the number */
+	const char *text; /* for people, after the number */
 	const char *help; /* one sentence */
 	enum metric_source source;
 	size_t offset; /* bytes */
@@ -57,14 +57,14 @@ static inline uint64_t metric_value(const struct metric *m, const void *source)
 }
 
 /*
- * Writes "12 commands, 4096 bytes copied, ..." with all metrics of @source,
- * whose struct is @from, behind what is in @buf. Cuts it to @size bytes with
- * the final zero. Thread: as for metric_value().
+ * Appends "12 commands, 4096 bytes copied, ..." with all metrics of @from, a
+ * struct of @source, to the text in @buf. Cuts the text to @size bytes with the
+ * final zero. Thread: as for metric_value().
  */
 void metrics_append(char *buf, size_t size, enum metric_source source,
 		    const void *from);
 
-/* A report that a worker has been asked for; its members are private. */
+/* A report that a worker is asked for. Its members are private. */
 struct metrics_report {
 	struct reactor_msg msg;
 	atomic_bool sent;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An I_T nexus: one initiator port and this target port. It exists while it
- * has a channel or a login that waits to become one. All of it belongs to
- * worker 0, save the unit attentions and the volumes of its view, which are
- * atomic.
+ * An I_T nexus: one initiator port and this target port. It exists while it has
+ * a channel or a waiting login. It belongs to worker 0, except for the unit
+ * attentions and the volumes of its view, which are atomic.
  */
 #ifndef TARGET_PORT_NEXUS_H
 #define TARGET_PORT_NEXUS_H
@@ -14,7 +13,8 @@
 #include "base/arena.h"
 #include "base/list.h"
 
-/* What a nexus has of a worker's arenas; the worker's. */
+/* The share of a nexus in the arenas of one worker. It belongs to the
+ * worker. */
 struct nexus_share {
 	struct arena_user data;
 	struct arena_user tables;
@@ -25,47 +25,49 @@ struct nexus {
 	struct scsi_nexus scsi;
 	struct srp_port_id initiator;
 	struct srp_port_id target;
-	/* From where it has logged in last: what it may see depends on it. */
+	/* The address of its last login. What it may see depends on this. */
 	struct in6_addr addr;
-	/* Volumes come and go (port_change.h), by stores that are atomic; the
+	/* Volumes are added and removed (port_change.h) by atomic stores. The
 	 * rest is constant. */
 	struct lun_view view;
-	/* The identity (NAA) of the volume that has left each LUN; all zero: none
-	 * has. See nexus_keep_meaning(). */
+	/* For each LUN, the identity (NAA) of the volume that was removed from
+	 * it. All zero: none was. See nexus_keep_meaning(). */
 	uint8_t left[LUNS_MAX][SCSI_NAA_LEN];
 	char name[SRP_PORT_ID_TEXT_SIZE]; /* of the initiator; constant */
 	struct list channels;		  /* struct channel, nexus_node */
 	unsigned int channel_cnt;
 	unsigned int login_cnt;
-	unsigned int first_worker; /* has its first channel */
+	unsigned int first_worker; /* worker of its first channel */
 	bool was_used;		   /* it has had a channel */
 	struct list logins; /* struct login of port.c, in order of arrival */
 	struct nexus_share shares[]; /* of each worker */
 };
 
-/* @view is copied. Thread: worker 0, as all here. NULL: no memory. */
+/* @view is copied. NULL: no memory. Thread: worker 0, as for all functions
+ * here. */
 struct nexus *nexus_create(const struct srp_port_id *initiator,
 			   const struct srp_port_id *target,
 			   struct lun_map *luns, const struct lun_view *view,
 			   unsigned int worker_cnt);
 
-/* A new nexus whose initiator was here before: it has lost its nexus; the target
- * has not been powered on since. @other_luns: from where it comes now it sees
- * other volumes, or by other numbers. */
+/* For a new nexus of an initiator that had one before: it has lost that nexus,
+ * and the target has not been powered on since. @other_luns: from its address
+ * of now, it sees other volumes or other LUNs. */
 void nexus_come_back(struct nexus *nexus, bool other_luns);
 
 /*
- * Takes from @view, which is to be that of @nexus, the volumes at LUNs that were
- * another volume. Linux sends commands again that were aborted or met a unit
- * attention, and asks nobody whether the LUN is the same disk: what was written to
- * one volume would change another. A volume that comes back is shown again.
+ * Removes volumes from @view, the next view of @nexus, whose LUN was another
+ * volume before. Linux sends aborted commands again, and commands that met a
+ * unit attention, without checking that the LUN is still the same disk: data
+ * for one volume would be written to another. A volume that comes back is shown
+ * again.
  */
 void nexus_keep_meaning(const struct nexus *nexus, struct lun_view *view);
 
-/* Frees a nexus without channels and logins and takes it off its list. */
+/* Frees a nexus without channels and logins, and removes it from its list. */
 void nexus_free(struct nexus *nexus);
 
-/* NULL: @nexuses has none of these two. */
+/* NULL: @nexuses has no nexus of these two ports. */
 struct nexus *nexus_find(struct list *nexuses,
 			 const struct srp_port_id *initiator,
 			 const struct srp_port_id *target);

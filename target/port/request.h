@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One SRP_CMD, from the arrival of its IU until its response has left. Also the
+ * One SRP_CMD, from the arrival of its IU until its response is sent. Also the
  * slot of an SRP_TSK_MGMT. Nothing is allocated: if no buffer is free, the
- * request waits. docs/channel-life.md has the pictures.
+ * request waits. docs/channel-life.md has diagrams.
  *
  * Thread: the worker of the channel.
  */
@@ -13,32 +13,34 @@
 #include "target/port/channel.h"
 #include "target/scsi/task.h"
 
-/* Descriptors that a request holds by itself; longer lists take a block of
- * the worker's tables. ib_srp's default is at most 12. */
+/* Descriptors that fit into a request. A longer list takes a block of the
+ * worker's tables. The default of ib_srp is at most 12. */
 #define REQUEST_DESCS 16
 
-/* Longest descriptor list, in descriptors: what ib_srp can make
+/* The longest descriptor list, in descriptors: the longest that ib_srp can make
  * (indirect_sg_entries). */
 #define REQUEST_DESCS_MAX 2048
 
-/* request_advance() in request.c shows the way through them. */
+/* request_advance() in request.c leads through the states. */
 enum request_state {
 	REQUEST_FREE,	     /* in the worker's pool */
-	REQUEST_RECEIVED,    /* decoded; waits for its turn (task_set.h) */
+	REQUEST_RECEIVED,    /* decoded; its task attribute may make it wait
+			      * (task_set.h) */
 	REQUEST_NEED_TABLE,  /* waits for a block for its descriptors */
 	REQUEST_READING,     /* RDMA READ of the descriptor table posted */
 	REQUEST_NEED_BUFFER, /* waits for a block for its data, or for the
 			      * blocks of a volume in memory */
 	REQUEST_FETCHING,    /* RDMA READ of the data-out posted */
-	REQUEST_EXECUTING,   /* the disk has it */
-	REQUEST_MANAGING,    /* task management: waits for what it ends */
+	REQUEST_EXECUTING,   /* the disk has the command */
+	REQUEST_MANAGING,    /* task management: waits for the commands that
+			      * it ends */
 	REQUEST_RESPONDING,  /* data-in RDMA WRITE and SRP_RSP posted */
-	REQUEST_LINGERING,   /* IMMED: answered, the disk still has it */
+	REQUEST_LINGERING,   /* IMMED: answered, but the disk still has it */
 };
 
-/* What happens to the request when the fabric or the disk is done with it. */
+/* What happens to the request when the fabric or the disk no longer has it. */
 enum request_fate {
-	FATE_ANSWER,  /* go on, answer */
+	FATE_ANSWER,  /* continue and answer */
 	FATE_ABORTED, /* ended by another nexus: answer TASK ABORTED */
 	FATE_SILENT,  /* ended by its own nexus: no answer, credit is owed */
 };
@@ -52,7 +54,7 @@ struct request {
 	uint64_t seq;	  /* order of arrival on the worker */
 	uint64_t tag;	  /* opaque, echoed */
 	uint8_t attr;	  /* enum srp_task_attr */
-	bool blocked;	  /* RECEIVED; its turn has not come */
+	bool blocked;	  /* RECEIVED, and waits by its task attribute */
 	struct xp_iu *iu; /* held until the response is posted */
 	struct xp_chain chain;
 	uint64_t posted_us; /* while chain is under way */
@@ -68,24 +70,25 @@ struct request {
 	struct arena *waits_for; /* NULL: does not wait */
 	struct arena_waiter waiter;
 	bool fetched;	   /* data-out is in task.buf */
-	bool lingers;	   /* the answer is posted, the disk has it */
-	bool calling_disk; /* until the disk calls back */
+	bool lingers;	   /* the answer is posted, but the disk still has
+			    * the request */
+	bool calling_disk; /* until the disk answers */
 	struct scsi_task task;
 
-	bool is_tmf; /* SRP_TSK_MGMT; all from data to task is stale */
+	bool is_tmf; /* SRP_TSK_MGMT: all members from data to task are stale */
 };
 
-/* The first time that @req is taken from @slab; @rsp is for its response. It
- * becomes REQUEST_FREE. */
+/* Prepares @req of the slab @slab for its first use. @rsp is the memory for its
+ * response. It becomes REQUEST_FREE. */
 void request_init(struct request *req, struct request_slab *slab, uint8_t *rsp);
 
-/* The key of its response. */
+/* The registration of its response. */
 static inline struct xp_mr *request_rsp_mr(const struct request *req)
 {
 	return req->slab->rsp_mr[req->ch->kind];
 }
 
-/* Neither the fabric nor the disk has it: it can end at once. */
+/* True if neither the fabric nor the disk has it: it can end at once. */
 static inline bool request_only_waits(const struct request *req)
 {
 	return req->state == REQUEST_RECEIVED ||
@@ -93,30 +96,31 @@ static inline bool request_only_waits(const struct request *req)
 	       req->state == REQUEST_NEED_BUFFER;
 }
 
-/* Begins an SRP_CMD whose credit has been taken; @req is free and owns @iu
- * from now on. */
+/* Begins an SRP_CMD whose credit was taken. @req is free; it owns @iu from now
+ * on. */
 void request_start(struct request *req, struct xp_iu *iu);
 
 /* The slot of an SRP_TSK_MGMT, in state MANAGING until request_answer_tmf(). */
 void request_start_tmf(struct request *req, uint64_t tag);
 
 /*
- * Ends a command with @fate: at once if it only waits, otherwise when the fabric
- * or the disk is done with it. Does nothing to a command that is being answered.
- * task_mgmt_request_moved() is called at the end.
+ * Ends a command with @fate: at once if it only waits, otherwise when the
+ * fabric or the disk no longer has it. Does nothing to a command that is being
+ * answered. task_mgmt_request_moved() is called at the end.
  */
 void request_abort(struct request *req, enum request_fate fate);
 
-/* Stops a command: it no longer waits for a buffer, and asks the disk for
- * nothing more. So the end of other requests does not start this one. Follow
- * with request_abort() or request_drop(). */
+/* Stops a command: it no longer waits for a buffer, and needs nothing more of
+ * the disk. So the end of other requests does not start this one. Follow with
+ * request_abort() or request_drop(). */
 void request_stop_waiting(struct request *req);
 
-/* A command of @ch has ended: starts the commands that waited for it. */
+/* Call this when a command of @ch has ended. Starts the commands that waited
+ * for it. */
 void request_start_blocked(struct channel *ch);
 
-/* Ends a request without an answer; its credit is owed. Neither the fabric nor
- * the disk has the request. */
+/* Ends a request without an answer, so its credit is owed. Neither the fabric
+ * nor the disk may have it. */
 void request_drop(struct request *req);
 
 /* Answers an SRP_TSK_MGMT in state MANAGING, or drops it if the channel can no

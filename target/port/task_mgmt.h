@@ -38,34 +38,35 @@
 #include "protocol/srp_iu.h"
 #include "target/port/request.h"
 
-/* What one worker does of a task management function. */
+/* The part of a task management function that one worker does. */
 struct task_mgmt_part {
 	struct reactor_msg msg;
 	struct task_mgmt *tm;
 	struct worker *worker;
 	struct list node;    /* worker->managing while left > 0 */
 	unsigned int left;   /* covered commands that have not ended */
-	uint64_t before_seq; /* covers only what arrived before */
+	uint64_t before_seq; /* covers only commands that arrived before */
 };
 
-/* Begins an SRP_TSK_MGMT whose credit has been taken; @req is free and owns
- * @iu from now on. Thread: the channel's worker. */
+/* Begins an SRP_TSK_MGMT whose credit was taken. @req is free; it owns @iu from
+ * now on. Thread: the worker of the channel. */
 void task_mgmt_start(struct request *req, struct xp_iu *iu);
 
 /*
- * PREEMPT AND ABORT: ends, as another nexus would, what the initiator @ports
- * have on the LUN of @req, all but PERSISTENT RESERVE OUT: that never touches
- * the medium, and two of them might wait for each other. Then calls
- * req->task.aborted(). @ports is borrowed for the call. -ENOMEM: nothing is
- * begun. Thread: the channel's worker.
+ * For PREEMPT AND ABORT: ends the commands of the initiator @ports on the LUN
+ * of @req as another nexus would, except PERSISTENT RESERVE OUT: that never
+ * touches the medium, and two of them might wait for each other. Then calls
+ * req->task.aborted(). @ports is borrowed for the call. -ENOMEM: nothing has
+ * begun. Thread: the worker of the channel.
  */
 int task_mgmt_preempt(struct request *req, const struct srp_port_id *ports,
 		      unsigned int cnt);
 
 /*
- * Ends all commands on a volume that is to go (volume.h), as LOGICAL UNIT RESET
- * does, and awaits more: neither the disk nor the fabric has any of them at the
- * end, and no task management function is about the volume. Embed it.
+ * Ends all commands on a volume that is being removed (volume.h), as LOGICAL
+ * UNIT RESET does. It waits for more: at the end, neither the disk nor the
+ * fabric has any of them, and no task management function works on the volume.
+ * Embed it.
  */
 struct task_mgmt_eviction {
 	/* Called once on worker 0, never from within task_mgmt_evict(). */
@@ -77,12 +78,12 @@ struct task_mgmt_eviction {
 	struct reactor_timer timer;
 };
 
-/* vol->leaving is set. Return: 0, or -ENOMEM; done() is then not called. Thread:
- * worker 0. */
+/* Call this after vol->leaving is set. Return: 0, or -ENOMEM; done() is then
+ * not called. Thread: worker 0. */
 int task_mgmt_evict(struct port *port, struct volume *vol,
 		    struct task_mgmt_eviction *ev);
 
-/* request_set_state() says that @req passes from @from to @to. */
+/* Called by request_set_state(): @req changes from @from to @to. */
 void task_mgmt_request_moved(struct request *req, enum request_state from,
 			     enum request_state to);
 

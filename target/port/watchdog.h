@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Closes channels whose initiator has stopped without closing the connection:
- * it would keep its buffers forever. The watchdog closes a channel if RDMA READs
- * wait and none completes, or RDMA WRITEs and responses wait and none completes,
- * for the worker's rdma_timeout_ms (plus a quarter of it at most). The time that
- * the disk takes does not count. A slow initiator that makes progress stays. If
- * the target itself was stopped, the time counts from then on.
+ * Closes channels whose initiator has stopped without closing the connection,
+ * because it would keep its buffers forever. The watchdog closes a channel if
+ * RDMA READs wait, or RDMA WRITEs and responses wait, and none of them
+ * completes for the worker's rdma_timeout_ms (plus at most a quarter of it).
+ * The time that the disk needs does not count. A slow initiator that makes
+ * progress stays connected. If the target itself was stopped, the time counts
+ * from its continuation.
  *
- * One timer per worker, which runs only while something is under way.
+ * Each worker has one timer, which runs only while something is in flight.
  * Thread: the worker.
  */
 #ifndef TARGET_PORT_WATCHDOG_H
@@ -17,21 +18,21 @@
 
 #define WATCHDOG_RDMA_TIMEOUT_MS 30000
 
-/* What a channel has under way, by whom it waits for. */
+/* What a channel has in flight, by what it waits for. */
 enum watched {
 	WATCHED_READ, /* the initiator's memory, by RDMA READ */
 	WATCHED_SEND, /* RDMA WRITE, responses */
 };
 
 void watchdog_init(struct worker *w);
-/* @w has nothing under way any more. */
+/* Call this when @w has nothing in flight any more. */
 void watchdog_stop(struct worker *w);
 
-/* Call before each post on @ch. Return: what to store as the time of the post, in
- * microseconds. It is that of the last look of the watchdog: the data path does
- * not ask for the time. */
+/* Call this before each post on @ch. Return: the value to store as the time of
+ * the post, in microseconds. It is the time of the watchdog's last check: the
+ * data path does not read the clock. */
 uint64_t watchdog_posted(struct channel *ch);
-/* A chain of @ch has completed without an error. */
+/* Call this when a chain of @ch has completed without an error. */
 void watchdog_done(struct channel *ch, enum watched what);
 
 #endif

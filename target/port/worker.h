@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A worker is one reactor thread of the target with what its channels share:
- * the arenas for data in flight and the transports. A channel lives on one
- * worker; so do its requests and their buffers. Worker 0 also owns the
- * listeners and the table of nexuses (port.h); it runs on the main thread.
+ * A worker is one reactor thread of the target with everything that its
+ * channels share: the arenas for data in flight and the transports. A channel
+ * lives on one worker, and so do its requests and their buffers. Worker 0 also
+ * owns the listeners and the table of nexuses (port.h); it runs on the main
+ * thread.
  *
- * Thread: the functions say. The members are the worker's own, except where
- * a comment says otherwise.
+ * Thread: each function says its thread. The members belong to the worker,
+ * except where a comment says otherwise.
  */
 #ifndef TARGET_PORT_WORKER_H
 #define TARGET_PORT_WORKER_H
@@ -33,16 +34,16 @@ struct volume;
 struct worker {
 	unsigned int index;
 	struct reactor *reactor;
-	struct block_worker block; /* index and reactor, as storage knows them */
-	struct arena *arena;	   /* data in flight */
-	struct xp *xp[XP_KINDS];   /* NULL: transport not in use */
+	struct block_worker block;	  /* index and reactor, for storage */
+	struct arena *arena;		  /* data in flight */
+	struct xp *xp[XP_KINDS];	  /* NULL: transport not in use */
 	struct xp_mr *arena_mr[XP_KINDS]; /* the arena, XP_LOCAL */
 	pthread_t thread;
 
 	/*
-	 * Descriptor lists. They have an arena of their own so that a request
-	 * which holds a list and waits for a data buffer never keeps the
-	 * others, which hold data buffers, from getting on.
+	 * Descriptor lists. They have an arena of their own: a request that
+	 * holds a list and waits for a data buffer must not block requests that
+	 * hold data buffers.
 	 */
 	struct arena *tables;
 	struct xp_mr *tables_mr[XP_KINDS];
@@ -53,14 +54,14 @@ struct worker {
 	struct port_counters counters;
 	struct metrics_report report;
 	uint64_t next_seq;	  /* order of arrival of requests */
-	bool expects;		  /* a request: reactor_await() */
-	struct log_limit bad_log; /* lines that a peer can provoke */
+	bool expects;		  /* reactor_await() was called for a request */
+	struct log_limit bad_log; /* limits lines that a peer can cause */
 
 	/* watchdog.h */
 	unsigned int rdma_timeout_ms;
 	struct reactor_timer watchdog;
 	bool watching;	    /* the timer is set */
-	uint64_t looked_us; /* when it was set the last time */
+	uint64_t looked_us; /* when the timer was set last */
 
 	/* worker_start() */
 	bool started;
@@ -79,41 +80,40 @@ struct worker_options {
 };
 
 /*
- * Makes the reactor and the arenas; no transport yet. Thread: setup. Return:
- * 0, or -errno with one clause in @e. Undone by worker_close().
+ * Makes the reactor and the arenas, but no transport. Thread: setup. Return: 0,
+ * or -errno with one clause in @e. worker_close() undoes it.
  */
 int worker_open(struct worker *w, const struct worker_options *opt,
 		struct error *e);
 
 /*
- * Gives the worker a transport, which it owns from then on (also when this
- * fails), and registers the arenas with it. Thread: setup.
+ * Gives the worker a transport, which belongs to the worker from then on (also
+ * if this fails), and registers the arenas with it. Thread: setup.
  */
 int worker_add_xp(struct worker *w, struct xp *xp, struct error *e);
 
-/* Registers the arena with the ring, for fixed-buffer I/O. Return: 0, or
- * -errno when the worker must do with plain I/O. Thread: setup. */
+/* Registers the arena with the ring, for fixed-buffer I/O. Return: 0, or -errno
+ * if the worker must use plain I/O. Thread: setup. */
 int worker_fix_buffers(struct worker *w);
 
 /*
- * volume_attach(), and registers the memory that @vol exposes with the transports
- * that the worker has. Thread: setup. 0, or -errno with the reason in @e and
- * nothing left behind. Undone by worker_remove_volume() (thread: setup or the
- * worker) before the transports go.
+ * Calls volume_attach(), and registers the memory that @vol exposes with the
+ * transports of the worker. Thread: setup. 0, or -errno with the reason in @e
+ * and nothing left behind. worker_remove_volume() (thread: setup or the worker)
+ * undoes it before the transports go.
  */
 int worker_add_volume(struct worker *w, struct volume *vol, struct error *e);
-/* Registers it with the transports that the worker has got since then. */
+/* Registers @vol with transports that the worker got later. */
 int worker_register_volume(struct worker *w, struct volume *vol,
 			   struct error *e);
 void worker_remove_volume(struct worker *w, struct volume *vol);
-/* The registration of the memory of @vol, which has some. Thread: @w. */
+/* The registration of the memory of @vol, which exposes some. Thread: @w. */
 struct xp_mr *worker_volume_mr(const struct worker *w, const struct volume *vol,
 			       enum xp_kind kind);
 
 /*
- * Starts a thread that runs the reactor. When reactor_stop() has ended it,
- * @thread_end runs on that thread, and it closes the transports. Return: 0 or
- * -errno. Thread: setup.
+ * Starts a thread that runs the reactor. After reactor_stop(), the thread runs
+ * @thread_end and closes the transports. Return: 0 or -errno. Thread: setup.
  */
 int worker_start(struct worker *w,
 		 void (*thread_end)(struct worker *w, void *user), void *user);
@@ -122,9 +122,9 @@ int worker_start(struct worker *w,
 void worker_join(struct worker *w);
 
 /*
- * Frees everything; every channel is gone and nothing is in flight. Harmless
- * on a zeroed or half-opened worker. Thread: setup (after worker_join()); no
- * thread may be left that could still send it a message.
+ * Frees everything. Every channel is gone and nothing is in flight. @w may be
+ * zeroed or half open. Thread: setup (after worker_join()); no thread may be
+ * left that could send it a message.
  */
 void worker_close(struct worker *w);
 
