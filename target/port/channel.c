@@ -14,7 +14,7 @@
 #include "target/port/task_mgmt.h"
 #include "target/port/watchdog.h"
 
-/* Lines about misbehaving peers in ten seconds, per worker. */
+/* Most lines about misbehaving peers in ten seconds, for each worker. */
 #define COMPLAINTS_BURST 20
 
 static const struct xp_handler channel_handler;
@@ -210,7 +210,8 @@ static void channel_log_logout(struct channel *ch)
 
 /* ---- the end ---- */
 
-/* A channel always has a request for each credit, whatever others take. */
+/* A channel always has a request for each credit, whatever other channels
+ * use. */
 static int channel_reserve_requests(struct channel *ch, struct error *e)
 {
 	struct request_pool *pool = &ch->worker->requests;
@@ -234,8 +235,8 @@ static void channel_release_requests(struct channel *ch)
 	ch->unasked.req = NULL;
 }
 
-/* One turn after the last request has ended, the transport has the released IUs
- * back. */
+/* Runs one turn after the last request has ended, when the transport has the
+ * released IUs back. */
 static void channel_run_gone(struct reactor_msg *msg)
 {
 	struct channel *ch = container_of(msg, struct channel, msgs.gone);
@@ -249,7 +250,7 @@ static void channel_run_gone(struct reactor_msg *msg)
 	port_channel_gone(ch);
 }
 
-/* No chain, no IU and no request is left. */
+/* The channel has no chain, no IU and no request any more. */
 static void channel_become_gone(struct channel *ch)
 {
 	ch->state = CHANNEL_GONE;
@@ -279,7 +280,7 @@ static struct request *channel_first_unstarted(struct channel *ch)
 	return NULL;
 }
 
-/* Drops what neither the fabric nor the disk has. */
+/* Drops the requests that neither the fabric nor the disk has. */
 static void channel_drop_unstarted(struct channel *ch)
 {
 	struct request *req;
@@ -292,7 +293,8 @@ static void channel_drop_unstarted(struct channel *ch)
 	channel_drop_waiting(ch);
 }
 
-/* Stops to wait for FORMAT UNIT and SANITIZE, which go on without a channel. */
+/* Stops waiting for FORMAT UNIT and SANITIZE, which continue without the
+ * channel. */
 static void channel_abandon_jobs(struct channel *ch)
 {
 	struct list *it;
@@ -314,8 +316,8 @@ static void channel_begin_closing(struct channel *ch)
 	channel_abandon_jobs(ch);
 }
 
-/* xp_close() was called, or the peer or the fabric has ended the connection.
- * Chains end with -ECANCELED from now on. */
+/* xp_close() was called, or the peer or the fabric ended the connection. From
+ * now on chains end with -ECANCELED. */
 static void channel_on_closing(struct xp_chan *xp)
 {
 	channel_begin_closing(xp_chan_user(xp));
@@ -335,7 +337,8 @@ void channel_close(struct channel *ch, const char *why)
 {
 	switch (ch->state) {
 	case CHANNEL_NEW:
-		/* A close never overtakes the start. */
+		/* The message to close never arrives before the message to
+		 * start. */
 		assert(!"closed before it was started");
 		return;
 	case CHANNEL_ACCEPTING:
@@ -520,7 +523,8 @@ static void channel_return_credits(struct channel *ch)
 
 /* ---- asynchronous events ---- */
 
-/* Takes a LUN to report out of the set; -1: none. */
+/* Removes a LUN that is to be reported from the set and returns it; -1:
+ * none. */
 static int channel_take_aer_lun(struct channel *ch)
 {
 	for (unsigned int i = 0; i < LUNS_MAX / 64; i++) {
@@ -567,7 +571,7 @@ static void channel_run_aer(struct reactor_msg *msg)
 {
 	struct channel *ch = container_of(msg, struct channel, aer.msg);
 
-	/* From here on another message can be sent. */
+	/* From here on another message may be sent. */
 	atomic_store(&ch->aer.sent, false);
 	channel_report_lun(ch);
 }
@@ -624,8 +628,9 @@ static void channel_start_waiting(struct channel *ch)
 	}
 }
 
-/* An initiator that sends one request at a time sends the next one soon. If it
- * sends many at a time, a few arrive while no other is under way, too. */
+/* An initiator that sends one request at a time sends the next one soon. One
+ * that sends many at a time also has a few that arrive while no other is in
+ * flight. */
 #define SINGLE_MIN 4
 
 static void channel_expect_next(struct channel *ch)
@@ -664,7 +669,7 @@ void channel_request_ended(struct channel *ch, struct request *req)
 		channel_become_gone(ch);
 }
 
-/* SRP_CMD or SRP_TSK_MGMT: costs a credit, needs a free request. */
+/* SRP_CMD and SRP_TSK_MGMT cost a credit and need a free request. */
 static void channel_request_arrived(struct channel *ch, struct xp_iu *iu)
 {
 	channel_stop_expecting(ch->worker);
@@ -680,7 +685,7 @@ static void channel_request_arrived(struct channel *ch, struct xp_iu *iu)
 		return;
 	}
 	if (ch->waiting.cnt > 0 || ch->requests.cnt == CHANNEL_REQUESTS) {
-		/* The credits limit how many wait. */
+		/* The credits limit how many IUs wait. */
 		assert(ch->waiting.cnt < CHANNEL_REQ_LIM);
 		ch->waiting.ius[(ch->waiting.first + ch->waiting.cnt++) %
 				CHANNEL_REQ_LIM] = iu;

@@ -39,7 +39,7 @@ static bool is_of(const struct login_log_host *host,
 	return !memcmp(&host->addr, addr, sizeof(*addr));
 }
 
-/* A place for a host that has none. */
+/* Finds a place for a host that has none. */
 static struct login_log_host *login_log_make_room(struct login_log *l)
 {
 	struct login_log_host *oldest = &l->hosts[0];

@@ -91,7 +91,7 @@ static void metrics_log_worker(const struct worker *w)
 	char of_port[256] = "";
 	char of_reactor[512] = "";
 
-	/* What the stores have copied, too. */
+	/* Includes what the stores have copied. */
 	counters.copied += w->block.copied;
 	reactor_stats(w->reactor, &stats);
 	metrics_append(of_port, sizeof(of_port), METRIC_OF_PORT, &counters);
@@ -108,7 +108,7 @@ static void metrics_run_report(struct reactor_msg *msg)
 {
 	struct worker *w = container_of(msg, struct worker, report.msg);
 
-	/* From here on another message can be sent. */
+	/* From here on another message may be sent. */
 	atomic_store(&w->report.sent, false);
 	metrics_log_worker(w);
 }

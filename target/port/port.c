@@ -8,10 +8,10 @@
 
 #include "target/port/login_quota.h"
 
-/* Lines about refused logins in ten seconds. */
+/* Most lines about refused logins in ten seconds. */
 #define REFUSALS_BURST 20
 
-/* A login that the rules allow and that waits to become a channel. */
+/* A login that the rules allow. It waits to become a channel. */
 struct login {
 	struct list node; /* nexus->logins */
 	struct port *port;
@@ -21,7 +21,7 @@ struct login {
 	struct srp_login_answer answer;
 	bool single;
 	bool wants_aer;
-	struct reactor_timer timer; /* the fence's limit */
+	struct reactor_timer timer; /* for the time limit of the fence */
 };
 
 static void port_serve(struct port *port, struct nexus *nexus);
@@ -87,7 +87,7 @@ static void port_reject(struct xp_conn_request *conn, uint64_t tag,
 	xp_reject(conn, pdata, sizeof(pdata));
 }
 
-/* Refuses @conn; @why is what the log says beyond the reason's name. */
+/* Rejects @conn. @why is what the log says besides the name of the reason. */
 static void port_refuse(struct port *port, struct xp_conn_request *conn,
 			const struct srp_login_req *req, uint32_t reason,
 			const char *why)
@@ -102,7 +102,7 @@ static void port_refuse(struct port *port, struct xp_conn_request *conn,
 
 /* ---- logins that wait ---- */
 
-/* NULL: it has never logged in, or long ago. */
+/* NULL: it has never logged in, or was forgotten. */
 static struct port_past_nexus *port_find_past(struct port *port,
 					      const struct nexus *nexus)
 {
@@ -147,7 +147,7 @@ static void login_free(struct login *login)
 	free(login);
 }
 
-/* A login, or the channel that it has become, no longer counts. */
+/* A login, or the channel that it became, no longer counts. */
 static void port_login_ended(struct port *port, struct login_quota *quota,
 			     bool half_open)
 {
@@ -189,15 +189,15 @@ static void login_fence_expired(struct reactor_timer *t)
 	login_refuse(login, SRP_REJ_NO_RESOURCES,
 		     "commands of the channels that it replaces have not "
 		     "ended in time");
-	/* The older channels end anyway. */
+	/* The older channels are ending in any case. */
 	scsi_nexus_lost(&nexus->scsi);
 	port_serve(port, nexus);
 }
 
 /* ---- channels ---- */
 
-/* Each channel of a nexus gets a worker of its own, if there are enough. The
- * first channels, which may carry most commands, are spread over all workers in
+/* The channels of a nexus get different workers, if there are enough. The first
+ * channels, which may carry most commands, are spread over all workers in
  * turn. */
 static struct worker *port_next_worker(const struct port *port,
 				       const struct nexus *nexus)
@@ -236,7 +236,7 @@ static void port_admit(struct port *port, struct login *login)
 	channel_send_start(ch);
 }
 
-/* Admits, in order of arrival, the logins that no longer need to wait. */
+/* Admits the logins that no longer need to wait, in order of arrival. */
 static void port_serve(struct port *port, struct nexus *nexus)
 {
 	while (!list_empty(&nexus->logins)) {
@@ -245,8 +245,8 @@ static void port_serve(struct port *port, struct nexus *nexus)
 
 		if (login->single && !list_empty(&nexus->channels))
 			return;
-		/* Not before: a command of an older channel might still take
-		 * the unit attention with it, or reserve anew. */
+		/* Not earlier: a command of an older channel might still take
+		 * the unit attention, or make a new reservation. */
 		if (login->answer.rsp.multichan == SRP_MULTICHAN_TERMINATED)
 			scsi_nexus_lost(&nexus->scsi);
 		port_admit(port, login);
@@ -264,7 +264,7 @@ static void port_close_channels(struct nexus *nexus, const char *why)
 			why);
 }
 
-/* Runs on worker 0. Nothing is left of the channel but its memory. */
+/* Runs on worker 0. Only the memory of the channel is left. */
 static void port_run_gone(struct reactor_msg *msg)
 {
 	struct channel *ch = container_of(msg, struct channel, msgs.gone);
@@ -272,7 +272,7 @@ static void port_run_gone(struct reactor_msg *msg)
 	struct port *port = ch->port;
 
 	if (ch->conn) {
-		/* It could not even be accepted. */
+		/* The worker could not even accept it. */
 		port_reject(ch->conn, ch->login_rsp.tag, SRP_REJ_NO_RESOURCES);
 		ch->conn = NULL;
 	}
@@ -332,7 +332,7 @@ static struct nexus *port_find_or_create_nexus(struct port *port,
 	return nexus;
 }
 
-/* A SINGLE login ends what the nexus has, waiting logins included. */
+/* A SINGLE login ends all channels and waiting logins of the nexus. */
 static void port_replace_nexus(struct nexus *nexus, struct login *login)
 {
 	login_refuse_all(nexus, SRP_REJ_UNSPECIFIED,
@@ -369,7 +369,7 @@ static struct login *login_create(struct port *port, struct nexus *nexus,
 	return login;
 }
 
-/* The login rules allow @req. From here on it can only lack room. */
+/* The login rules allow @req. From here on, only limits can refuse it. */
 static void port_log_in(struct port *port, struct xp_conn_request *conn,
 			const struct srp_login_req *req,
 			const struct srp_login_answer *answer,
@@ -399,7 +399,7 @@ static void port_log_in(struct port *port, struct xp_conn_request *conn,
 	port_serve(port, nexus);
 }
 
-/* Which limit is reached; NULL: none. */
+/* Which limit is reached. NULL: none. */
 static const char *port_what_is_full(const struct port *port,
 				     const struct login_quota *quota)
 {
@@ -421,10 +421,10 @@ static const char *port_what_is_full(const struct port *port,
 }
 
 /*
- * A reason to refuse beyond the login rules, or 0; *ret_why is its text. A
- * login that replaces its nexus is not counted against the limits for what it
- * ends: an initiator that comes back is not refused because of the channels
- * that it has lost.
+ * A reason to reject besides the login rules, or 0. *ret_why is its text. A
+ * login that replaces its nexus does not count the channels that it ends: an
+ * initiator that comes back is not rejected because of the channels that it
+ * lost.
  */
 static uint32_t port_lacks_room(struct port *port,
 				const struct xp_conn_request *conn,
@@ -476,10 +476,11 @@ static void port_make_view(struct port *port,
 }
 
 /*
- * Why the initiator is refused for what it sees; NULL: it is not. What a nexus
- * sees is decided once. So a login as the same initiator port from another
- * address must see the same; else it can neither join nor end the nexus. Volumes
- * at LUNs that were another volume to the nexus are taken from @view.
+ * Why the initiator is rejected for what it may see. NULL: it is not. The view
+ * of a nexus is decided once. So a login of the same initiator port from
+ * another address must see the same volumes; otherwise it can neither join nor
+ * end the nexus. Volumes whose LUN was another volume to the nexus are removed
+ * from @view.
  */
 static const char *port_lacks_access(struct port *port,
 				     const struct srp_login_req *req,
@@ -520,8 +521,9 @@ static void port_requested(struct xp_conn_request *conn)
 			    srp_rej_reason_hint(answer.reason));
 		return;
 	}
-	/* With or without its name, it is the same port and nexus: a login
-	 * that names it differently must end the older one's commands, too. */
+	/* The nexus is the same with or without the name of the target port: a
+	 * login that names it differently must end the commands of the older
+	 * one, too. */
 	req.target = port->policy.target;
 	port_make_view(port, conn, &req, &view);
 	why = port_lacks_access(port, &req, &view);

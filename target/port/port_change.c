@@ -31,12 +31,12 @@ static void change_show(struct nexus *nexus, const struct lun_view *view,
 	scsi_nexus_gain(&nexus->scsi, lun);
 	nexus->view.read_only[lun] = view->read_only[lun];
 	nexus->view.cnt++;
-	/* Last: who finds the volume finds the rest. */
+	/* Last: a thread that finds the volume must find the rest. */
 	__atomic_store_n(&nexus->view.vol[lun], view->vol[lun],
 			 __ATOMIC_RELEASE);
 }
 
-/* All that @nexus would see if it came now, where it has no volume. */
+/* Shows @nexus the volumes that a new login would see, where it has none. */
 static void change_show_new(struct port *port, struct nexus *nexus)
 {
 	struct lun_view view;
@@ -48,7 +48,7 @@ static void change_show_new(struct port *port, struct nexus *nexus)
 	}
 }
 
-/* A new nexus would see @vol, and this one does not. */
+/* True if a new nexus would see @vol, and this one does not. */
 static bool change_keeps_from(const struct port *port,
 			      const struct nexus *nexus,
 			      const struct volume *vol)

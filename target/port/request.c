@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From the top: arrival, request_advance() with the whole life of a command,
- * its steps in their order, the response, the end, then aborts and task
- * management.
+ * In the order of events: arrival, request_advance() with the whole life of a
+ * command, its steps, the response, the end, then aborts and task management.
  */
 #include "target/port/request.h"
 
@@ -19,8 +18,8 @@ static void request_fill_task(struct request *req,
 static void request_advance(struct request *req);
 static void request_resume(struct request *req);
 
-/* Steps of request_advance(). False: the request now waits for an event, or
- * has been refused. */
+/* Steps of request_advance(). False: the request now waits for an event, or was
+ * refused. */
 static bool request_take_table(struct request *req);
 static bool request_unpack_iu(struct request *req);
 static bool request_unpack_table(struct request *req);
@@ -149,9 +148,9 @@ static void request_fill_task(struct request *req,
 /* ---- the life of a command ---- */
 
 /*
- * The event that @req waits for in its state has come. Takes the next steps,
- * until one has to wait for another event. Each case is an event, and begins
- * the step that follows it.
+ * The event that @req waits for in its state has come. Runs the next steps,
+ * until one must wait for another event. Each case is an event, and begins the
+ * step that follows it.
  */
 static void request_advance(struct request *req)
 {
@@ -161,7 +160,7 @@ static void request_advance(struct request *req)
 		assert(!"not a command");
 		return;
 
-	case REQUEST_RECEIVED: /* its turn has come */
+	case REQUEST_RECEIVED: /* its task attribute lets it start */
 		/* Unit attentions and reservations count from now (SAM-5
 		 * 5.14). */
 		if (scsi_task_prepare(&req->task) == SCSI_TASK_OVER) {
@@ -172,7 +171,7 @@ static void request_advance(struct request *req)
 			return;
 		__attribute__((fallthrough));
 
-	case REQUEST_NEED_TABLE: /* there is memory for its descriptors */
+	case REQUEST_NEED_TABLE: /* it has memory for its descriptors */
 		if (!request_unpack_iu(req))
 			return;
 		__attribute__((fallthrough));
@@ -184,7 +183,7 @@ static void request_advance(struct request *req)
 			return;
 		__attribute__((fallthrough));
 
-	case REQUEST_NEED_BUFFER: /* there is memory for its data */
+	case REQUEST_NEED_BUFFER: /* it has memory for its data */
 		if (!request_fetch_data(req))
 			return;
 		__attribute__((fallthrough));
@@ -195,11 +194,11 @@ static void request_advance(struct request *req)
 			return;
 		__attribute__((fallthrough));
 
-	case REQUEST_EXECUTING: /* the disk is done */
+	case REQUEST_EXECUTING: /* the disk has finished */
 		request_respond(req);
 		return;
 
-	case REQUEST_RESPONDING: /* the response has left */
+	case REQUEST_RESPONDING: /* the response was sent */
 		if (req->lingers) {
 			request_set_state(req, REQUEST_LINGERING);
 			request_start_blocked(req->ch);
@@ -207,7 +206,7 @@ static void request_advance(struct request *req)
 		}
 		__attribute__((fallthrough));
 
-	case REQUEST_LINGERING: /* the disk is done, too */
+	case REQUEST_LINGERING: /* the disk has finished, too */
 		request_end(req);
 		return;
 	}
@@ -266,7 +265,7 @@ static void request_read_done(struct xp_chain *chain, int status)
 	request_resume(req);
 }
 
-/* For an arena: @req waits for a block no longer. */
+/* For an arena: @req no longer waits for a block. */
 static void request_table_granted(struct arena_waiter *waiter, void *block)
 {
 	struct request *req = container_of(waiter, struct request, waiter);
@@ -292,7 +291,7 @@ static void request_block_granted(struct arena_waiter *waiter, void *block)
 	request_advance(req);
 }
 
-/* A block of @arena, or NULL: then granted() comes later. */
+/* A block of @arena, or NULL: granted() is called later. */
 static void *request_get_block(struct request *req, struct arena *arena,
 			       struct arena_user *user, size_t len,
 			       void (*granted)(struct arena_waiter *w,
@@ -351,7 +350,7 @@ static bool request_take_table(struct request *req)
 
 /* ---- step: descriptors ---- */
 
-/* The list in the IU is partial: all of it is in the initiator's memory. */
+/* The list in the IU is partial. The initiator's memory has all of it. */
 static void request_read_table(struct request *req)
 {
 	struct worker *w = request_worker(req);
@@ -447,7 +446,7 @@ static void request_blocks_held(struct scsi_task *task)
 		request_advance(req);
 }
 
-/* The data moves to or from the memory of the volume. */
+/* Data moves to or from the memory of the volume. */
 static bool request_hold_volume(struct request *req)
 {
 	request_set_state(req, REQUEST_NEED_BUFFER);
@@ -559,7 +558,7 @@ static bool request_give_to_disk(struct request *req)
 	return request_may_go_on(req);
 }
 
-/* Answered before (IMMED). The fabric may still have the response. */
+/* It was answered before (IMMED). The fabric may still have the response. */
 static void request_end_lingering(struct request *req)
 {
 	req->ch->requests.lingering--;
@@ -581,16 +580,17 @@ static void request_disk_done(struct scsi_task *task)
 	if (req->state == REQUEST_NEED_BUFFER)
 		request_set_state(req, REQUEST_EXECUTING);
 	if (req->calling_disk)
-		req->calling_disk = false; /* the caller of the disk goes on */
+		req->calling_disk = false; /* the caller of the disk
+					    * continues */
 	else
 		request_resume(req);
 }
 
 /*
- * For scsi_task.answer. An initiator sends its next command when it has the
- * answer, and the disk may be slow. To keep requests for other commands and
- * for task management, the target limits how many linger. It answers a further
- * one when its work is done.
+ * For scsi_task.answer. An initiator sends its next command when it gets the
+ * answer, and the disk may be slow. To keep requests free for other commands
+ * and for task management, the target limits how many linger. It answers a
+ * further one when its work is done.
  */
 static bool request_answer_now(struct scsi_task *task)
 {
@@ -631,7 +631,7 @@ static void request_response_done(struct xp_chain *chain, int status)
 	if (status == 0)
 		watchdog_done(req->ch, WATCHED_SEND);
 	/* The initiator ignores the answer to a task that it has aborted. If
-	 * another one aborts the task now, the answer still counts. */
+	 * another nexus aborts the task now, the answer still counts. */
 	if (status == 0 && !req->is_tmf && req->fate != FATE_SILENT)
 		scsi_task_delivered(&req->task);
 	request_advance(req);
@@ -654,8 +654,8 @@ static int request_encode_rsp(struct request *req, struct srp_rsp *rsp)
 
 /*
  * Sends the response, after the data-in if there is any. The IU goes back to
- * the transport first: a posted receive must back the credit that the response
- * returns.
+ * the transport first, because a posted receive must back the credit that the
+ * response returns.
  */
 static void request_send_rsp(struct request *req, struct srp_rsp *rsp)
 {
@@ -702,7 +702,7 @@ static void request_set_no_data(struct request *req)
 	req->chain.len = 0;
 }
 
-/* Answers with what the task says: status, sense data, data-in. */
+/* Answers with the status, sense data and data-in of the task. */
 static void request_respond(struct request *req)
 {
 	const struct scsi_task *t = &req->task;
@@ -735,10 +735,10 @@ static void request_refuse(struct request *req, enum scsi_key key,
 }
 
 /*
- * Answers an SRP_CMD that contradicts itself. The channel ends when that answer
- * and those of its other requests have left. The response has the code that SRP
- * defines. ib_srp looks only at the status, so the status is not GOOD, and there
- * is sense data.
+ * Answers an SRP_CMD that contradicts itself. The channel ends when this answer
+ * and the answers to its other requests are sent. The response has the code
+ * that SRP defines. ib_srp checks only the status, so the status is not GOOD,
+ * and there is sense data.
  */
 static void request_refuse_iu(struct request *req, const char *what)
 {
@@ -767,7 +767,7 @@ static const char *request_decode_fault(int err)
 			       : "its lengths contradict each other";
 }
 
-/* Of an SRP_CMD that srp_cmd_decode() refused; -1: it names none. */
+/* The LUN of an SRP_CMD that srp_cmd_decode() refused; -1: unknown. */
 static int request_undecoded_lun(const struct xp_iu *iu)
 {
 	uint64_t field;
@@ -779,7 +779,8 @@ static int request_undecoded_lun(const struct xp_iu *iu)
 	return (int)lun;
 }
 
-/* srp_cmd_decode() refused it. It has a tag: the channel has checked that. */
+/* For an SRP_CMD that srp_cmd_decode() refused. It has a tag: the channel has
+ * checked that. */
 static void request_refuse_undecoded(struct request *req, int err)
 {
 	struct srp_head head = { 0 };
@@ -795,7 +796,8 @@ static void request_refuse_undecoded(struct request *req, int err)
 
 /* ---- the end ---- */
 
-/* Neither the fabric nor the disk has it: memory and slot go back. */
+/* Neither the fabric nor the disk has it: gives back its memory and its
+ * slot. */
 static void request_end(struct request *req)
 {
 	struct worker *w = request_worker(req);
@@ -811,7 +813,8 @@ static void request_end(struct request *req)
 		scsi_task_release(&req->task);
 	request_set_state(req, REQUEST_FREE);
 	channel_request_ended(req->ch, req);
-	/* Last: requests that wait for these blocks go on from within. */
+	/* Last, because requests that wait for these blocks continue from
+	 * within. */
 	arena_put(w->arena, block);
 	arena_put(w->tables, table);
 }
@@ -841,7 +844,7 @@ void request_abort(struct request *req, enum request_fate fate)
 	if (req->fate < fate)
 		req->fate = fate;
 	if (req->state == REQUEST_EXECUTING || req->lingers) {
-		/* After this @req may be another request. */
+		/* After this, @req may be another request. */
 		scsi_task_cancel(&req->task);
 	} else if (request_only_waits(req)) {
 		request_stop_waiting(req);

@@ -15,8 +15,7 @@
 
 #define WHOLE_PAGES(len) (((len) + 4095) / 4096 * 4096)
 
-/* Responses first, in pages of their own: nothing else lies on registered
- * ones. */
+/* Responses come first, in pages of their own, because these are registered. */
 #define RSP_LEN	 WHOLE_PAGES(SLAB_CNT *CHANNEL_RSP_SIZE)
 #define SLAB_LEN (RSP_LEN + WHOLE_PAGES(SLAB_CNT * sizeof(struct request)))
 
@@ -30,8 +29,8 @@ void request_pool_init(struct request_pool *pool, struct worker *w)
 
 /* ---- slabs ---- */
 
-/* Pages that cost nothing before they are touched; small ones, as few of them
- * will be. */
+/* Pages that cost nothing before they are touched. Small pages, because few of
+ * them will be. */
 static uint8_t *pool_map_pages(void)
 {
 	void *mem = mmap(NULL, SLAB_LEN, PROT_READ | PROT_WRITE,
@@ -147,7 +146,7 @@ static struct request *slab_take_fresh(struct request_slab *slab)
 	return &slab->requests[i];
 }
 
-/* Of a request that nobody has only the node may be touched. */
+/* Of a free request, only the node may be touched. */
 static void pool_poison(struct request *req)
 {
 	uint8_t *behind = (uint8_t *)(&req->node + 1);

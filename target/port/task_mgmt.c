@@ -8,29 +8,29 @@
 
 #include "target/port/port.h"
 
-/* For struct task_mgmt alone: not functions that an initiator can send. */
+/* For struct task_mgmt only; initiators cannot send these functions. */
 #define PREEMPT 0
 #define EVICT	0xff
 
-/* Time between two looks whether the functions about a volume have ended. */
+/* Time between two checks whether the functions on a volume have ended. */
 #define EVICTION_STEP_MS 10
 
 struct task_mgmt {
-	/* The request that asks for it: SRP_TSK_MGMT in state MANAGING, or for
+	/* The request of the function: SRP_TSK_MGMT in state MANAGING, or for
 	 * PREEMPT a command in state EXECUTING. NULL for EVICT. */
 	struct request *req;
 	struct port *port;
-	struct reactor *home; /* of that request */
-	/* The volume that the asking nexus has as LUN; NULL: none, only for
-	 * ABORT TASK. */
+	struct reactor *home; /* the reactor of that request */
+	/* The volume at LUN of the asking nexus. NULL: none, which only ABORT
+	 * TASK allows. */
 	struct volume *vol;
 	struct task_mgmt_eviction *eviction; /* EVICT */
 	uint8_t function;
 	uint64_t task_tag;
-	struct srp_port_id *ports; /* PREEMPT: whose commands, port_cnt */
+	struct srp_port_id *ports; /* PREEMPT: the initiators, port_cnt */
 	unsigned int port_cnt;
 	unsigned int parts_left;
-	struct scsi_reset reset; /* LUN RESET: its last step */
+	struct scsi_reset reset; /* LUN RESET: for its last step */
 	struct task_mgmt_part parts[];
 };
 
@@ -49,7 +49,8 @@ static const struct volume *tmf_fenced_volume(const struct task_mgmt *tm)
 	return tm->vol;
 }
 
-/* A task of the logical unit? Initiators may call it by different numbers. */
+/* True for a task of the logical unit. Initiators may know it by different
+ * LUNs. */
 static bool tmf_is_for(const struct task_mgmt *tm, const struct request *req)
 {
 	return tmf_volume_of(req->ch, req->task.lun) == tmf_fenced_volume(tm);
@@ -78,9 +79,10 @@ static bool tmf_is_preempted(const struct task_mgmt *tm,
 }
 
 /*
- * Commands that the asking channel received after the function are not covered,
- * although they may have arrived before this worker runs its part: no answer
- * would ever come. Commands of other channels have no order with the function.
+ * True for commands that the asking channel received after the function. They
+ * are not covered, although they may arrive before this worker runs its part:
+ * otherwise they would never be answered. Commands of other channels have no
+ * order relative to the function.
  */
 static bool part_is_later(const struct task_mgmt *tm, const struct request *req)
 {
@@ -90,7 +92,7 @@ static bool part_is_later(const struct task_mgmt *tm, const struct request *req)
 	       req->seq > tm->req->seq;
 }
 
-/* Is the function about commands of its initiator that arrived then? */
+/* Does the function cover commands of this initiator that arrived then? */
 static bool tmf_concerns(const struct task_mgmt_part *part,
 			 const struct request *req)
 {
@@ -112,7 +114,7 @@ static bool tmf_concerns(const struct task_mgmt_part *part,
 	}
 }
 
-/* A task of the task set that the function ends. */
+/* True for a task of the task set that the function ends. */
 static bool part_ends(const struct task_mgmt_part *part,
 		      const struct request *req)
 {
@@ -121,8 +123,8 @@ static bool part_ends(const struct task_mgmt_part *part,
 		tmf_is_for(part->tm, req));
 }
 
-/* A copy that was sent to another LUN and touches the one of the function. A
- * request that might begin to touch it later has been fenced, so it does
+/* True for a copy that was sent to another LUN and touches the LUN of the
+ * function. A request that might begin to touch it later was fenced, so it does
  * not. */
 static bool part_stops(const struct task_mgmt_part *part,
 		       const struct request *req)
@@ -144,9 +146,9 @@ static bool part_covers(const struct task_mgmt_part *part,
  * own nexus ends a request, the request must be gone, because the initiator
  * frees its buffers. If another nexus ends it, the disk must no longer have it;
  * its initiator may be dead, and its fabric slow to report that. The same holds
- * for a request that is stopped, whose initiator waits for the answer. If a
- * volume is to go, all its requests must be gone, because the fabric may read
- * or write its memory.
+ * for a request that is stopped, whose initiator waits for the answer. If the
+ * volume is being removed, all its requests must be gone, because the fabric
+ * may read or write its memory.
  */
 static bool part_is_settled(const struct task_mgmt_part *part,
 			    const struct request *req, enum request_state state)
@@ -208,8 +210,7 @@ static void part_for_each_request(struct task_mgmt_part *part,
 	}
 }
 
-/* First stops all of them from going on: the end of one must not start
- * another. */
+/* First stops all of them, because the end of one must not start another. */
 static void part_count_in(struct task_mgmt_part *part, struct request *req)
 {
 	if (part_ends(part, req))
@@ -273,8 +274,7 @@ static void tmf_reset_finished(struct scsi_reset *reset, int err)
 	request_answer_tmf(req, err ? SRP_RSP_TMF_FAILED : SRP_RSP_COMPLETE);
 }
 
-/* The commands that wrote by the old mode values have ended, but for later
- * ones. */
+/* All commands that used the old mode values have ended, except later ones. */
 static void tmf_finish_reset(struct task_mgmt *tm)
 {
 	const struct channel *ch = tm->req->ch;
@@ -285,8 +285,7 @@ static void tmf_finish_reset(struct task_mgmt *tm)
 	scsi_reset_finish(&tm->reset, &ch->worker->block);
 }
 
-/* Waits until the functions that found the volume before it was to go have
- * ended. */
+/* Waits for the functions that found the volume before its removal began. */
 static void eviction_look(struct reactor_timer *timer)
 {
 	struct task_mgmt_eviction *ev =
@@ -350,7 +349,8 @@ static void tmf_send_parts(struct task_mgmt *tm)
 	}
 }
 
-/* About @vol, which may be NULL, with @parts parts; NULL: no memory. */
+/* Makes a function on @vol, which may be NULL, with @parts parts. NULL: no
+ * memory. */
 static struct task_mgmt *tmf_alloc(struct port *port, struct volume *vol,
 				   uint8_t function, unsigned int parts)
 {
@@ -369,7 +369,7 @@ static struct task_mgmt *tmf_alloc(struct port *port, struct volume *vol,
 	return tm;
 }
 
-/* A part for each worker; NULL: no memory. */
+/* Makes a part for each worker. NULL: no memory. */
 static struct task_mgmt *tmf_create(struct request *req, uint8_t function,
 				    int lun, unsigned int parts)
 {
@@ -434,14 +434,14 @@ static void tmf_manage(struct request *req, const struct srp_tsk_mgmt *t,
 	tmf_send_parts(tm);
 }
 
-/* A reset ends commands of other nexuses, and changes what they see. The other
+/* A reset ends commands of other nexuses and changes what they see. The other
  * functions end only commands of the nexus itself. */
 static bool tmf_may_reset(const struct channel *ch, int lun)
 {
 	return !scsi_nexus_is_reader(&ch->nexus->scsi, lun);
 }
 
-/* -1: @field names no volume of @ch. */
+/* -1: @field is not the LUN of a volume of @ch. */
 static int tmf_volume_lun(const struct channel *ch, uint64_t field)
 {
 	uint32_t lun;
@@ -476,7 +476,7 @@ static void tmf_judge(struct request *req, const struct srp_tsk_mgmt *t)
 			tmf_manage(req, t, lun);
 		return;
 	default:
-		/* CLEAR ACA too: there is no ACA here (NACA is refused). */
+		/* CLEAR ACA, too: the target has no ACA (it refuses NACA). */
 		request_answer_tmf(req, SRP_RSP_TMF_NOT_SUPPORTED);
 		return;
 	}

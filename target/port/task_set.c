@@ -18,7 +18,7 @@ static bool task_set_must_wait(const struct request *req)
 	bool is_older = true;
 	struct list *it;
 
-	/* With SIMPLE alone there is nothing to look for. */
+	/* With only SIMPLE commands there is nothing to search. */
 	if (!req->ch->requests.special || req->attr == SRP_TASK_HEAD_OF_QUEUE)
 		return false;
 	list_for_each(it, &req->ch->requests.busy) {

@@ -5,9 +5,10 @@
 
 #include "target/port/request.h"
 
-/* What waits longest on a channel. */
+/* What has waited longest on a channel. */
 struct oldest {
-	const struct request *req; /* NULL: the channel's own IU, if any */
+	const struct request *req; /* NULL: an IU that the channel sends on
+				    * its own, if any */
 	uint64_t waited_us;
 };
 
@@ -21,8 +22,8 @@ static unsigned int watchdog_period_ms(const struct worker *w)
 	return (w->rdma_timeout_ms + 3) / 4;
 }
 
-/* At least so long since it was posted, and since the last that was done: both
- * are known only to have been after a look, and before the next. */
+/* At least this time has passed since the post and since the last completion.
+ * Both are known only to lie between two checks. */
 static uint64_t watchdog_waited_us(const struct channel *ch, enum watched what,
 				   uint64_t posted_us)
 {
@@ -35,7 +36,7 @@ static uint64_t watchdog_waited_us(const struct channel *ch, enum watched what,
 	return now > since ? now - since : 0;
 }
 
-/* Returns false when nothing is under way. */
+/* False: nothing is in flight. */
 static bool watchdog_find_oldest(const struct channel *ch, struct oldest *ret)
 {
 	bool any = ch->unasked.posted;
@@ -93,7 +94,7 @@ static void watchdog_give_up(struct channel *ch, const struct oldest *oldest)
 	channel_close(ch, why);
 }
 
-/* Returns true when something is under way. */
+/* True: something is in flight. */
 static bool watchdog_look_at(struct channel *ch)
 {
 	struct oldest oldest;
@@ -114,15 +115,15 @@ static void watchdog_start(struct worker *w)
 	w->looked_us = reactor_now_us(w->reactor);
 }
 
-/* A look that is late says that this process was stopped. What has completed
- * meanwhile may not be known yet, and looked_us is far from the time of a post. */
+/* A late check means that this process was stopped. Completions of that time
+ * may not be known yet, and looked_us is far from the time of a post. */
 static bool watchdog_is_late(const struct worker *w)
 {
 	return reactor_now_us(w->reactor) - w->looked_us >
 	       2 * watchdog_period_ms(w) * 1000ull;
 }
 
-/* The time of @ch counts from now on. */
+/* From now on the time of @ch counts again. */
 static void watchdog_begin_again(struct channel *ch)
 {
 	uint64_t now = reactor_now_us(ch->worker->reactor);

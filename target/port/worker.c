@@ -10,11 +10,12 @@
 #include "target/scsi/volume.h"
 #include "target/port/watchdog.h"
 
-/* Fixed files: one per volume; fixed buffers: the arena. */
+/* Fixed files: one for each volume. Fixed buffers: the arena. */
 #define WORKER_MAX_BUFFERS 4
 
-/* What serving asks of the ring; the rest is refused, so that who has taken the
- * process over cannot do by the ring what the sandbox forbids. */
+/* The operations that serving needs. The ring refuses all others, so an
+ * attacker who takes over the process cannot use the ring for what the sandbox
+ * forbids. */
 static const uint8_t ring_ops[] = {
 	/* stores (target/block/store_file.c) */
 	IORING_OP_READ,
@@ -23,10 +24,10 @@ static const uint8_t ring_ops[] = {
 	IORING_OP_WRITE_FIXED,
 	IORING_OP_FSYNC,
 	IORING_OP_FALLOCATE,
-	/* state that lasts (state_save.c) */
+	/* state that survives a restart (state_save.c) */
 	IORING_OP_OPENAT,
 	IORING_OP_RENAMEAT,
-	/* channels over TCP: others begin them */
+	/* channels over TCP, which others open */
 	IORING_OP_ACCEPT,
 	IORING_OP_RECV,
 	IORING_OP_RECVMSG,
@@ -122,15 +123,15 @@ static void worker_close_xps(struct worker *w)
 	}
 }
 
-/* What was told to stop just now (watches of the transports) says in the next
- * turns that it has. */
+/* Lets things that were stopped just now (watches of the transports) report
+ * this in the next turns. */
 static void worker_let_end(struct reactor *r)
 {
 	while (reactor_run_once(r, /* timeout_ms= */ 0) > 0)
 		;
 }
 
-/* What only the thread that has run the reactor may do. */
+/* The steps that only the thread of the reactor may do. */
 static void worker_close_on_thread(struct worker *w)
 {
 	watchdog_stop(w);
@@ -158,7 +159,8 @@ void worker_close(struct worker *w)
 
 /* ---- volumes ---- */
 
-/* The memory of a volume, as the transports of one worker know it. */
+/* The registrations of the memory of a volume with the transports of one
+ * worker. */
 struct port_memory {
 	struct xp_mr *mr[XP_KINDS];
 };
@@ -239,8 +241,9 @@ static void *worker_main(void *arg)
 	pthread_setname_np(pthread_self(), name);
 	err = reactor_run(w->reactor);
 	if (err) {
-		/* Its commands can be neither answered nor awaited, so its
-		 * nexuses could never be fenced: better no target at all. */
+		/* The commands of this worker can be neither answered nor
+		 * awaited, so its nexuses could never be fenced. It is better
+		 * to end the target. */
 		log_error("worker %u: its ring failed: %s", w->index,
 			  strerror(-err));
 		_exit(EXIT_FAILURE);
