@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One channel of a session: a connection with its credits and a slot for each
- * command that can be in flight. Thread: the session's.
+ * One channel of a session: a connection with its credits, and a slot for each
+ * command that can be in flight. Thread: that of the session.
  *
- * A slot is free again only when its SEND has completed *and* the response has
- * arrived (either may be seen first), and a command is done only then: before,
- * the fabric may still read its buffer. When the channel ends, the commands in
- * its slots are done after the fabric has let go of everything.
+ * A slot is free again only when its SEND has completed *and* its response has
+ * arrived (either may come first). Only then is the command done: before, the
+ * fabric may still read its buffer. When the channel ends, the commands in its
+ * slots are done after the fabric no longer uses any memory.
  */
 #ifndef INITIATOR_CHANNEL_H
 #define INITIATOR_CHANNEL_H
@@ -17,10 +17,12 @@
 #include "transport/xport.h"
 
 enum ini_channel_state {
-	INI_CHANNEL_LOGIN,   /* connecting; SRP_LOGIN_REQ under way */
+	INI_CHANNEL_LOGIN,   /* connecting; SRP_LOGIN_REQ was sent */
 	INI_CHANNEL_RUNNING, /* SRP_LOGIN_RSP accepted */
-	INI_CHANNEL_CLOSING, /* xp_close() or a failure; slots drain */
-	INI_CHANNEL_CLOSED,  /* nothing in flight, every command given back */
+	INI_CHANNEL_CLOSING, /* xp_close() or a failure; the slots are
+			      * drained */
+	INI_CHANNEL_CLOSED,  /* nothing is in flight; every command was given
+			      * back */
 };
 
 struct ini_slot {
@@ -30,16 +32,16 @@ struct ini_slot {
 	struct ini_slot *next_free;
 	uint8_t *iu;
 	uint16_t index;
-	uint32_t generation; /* in the tag: a stale answer is found out */
+	uint32_t generation; /* part of the tag, to detect a stale answer */
 	bool sending;	     /* the SEND has not completed */
 	bool answered;	     /* SRP_RSP has arrived */
-	int err;	     /* what the answer said */
+	int err;	     /* result of the answer */
 };
 
 /*
- * An answer to a request of the target (SRP_CRED_RSP, SRP_AER_RSP). It has one
- * open of each kind; but the next may be seen before the SEND of the answer to
- * the last has completed here.
+ * An answer to a request of the target (SRP_CRED_RSP, SRP_AER_RSP). The target
+ * has one open request of each kind. But the next request may arrive before the
+ * SEND of the last answer has completed here.
  */
 #define INI_REPLIES 4u
 
@@ -49,19 +51,20 @@ struct ini_reply {
 	bool sending;
 };
 
-/* What a channel tells its session. */
+/* Events that a channel reports to its session. */
 struct ini_channel_events {
-	/* Logged in. */
+	/* The channel is logged in. */
 	void (*running)(struct ini_channel *ch);
-	/* A slot or a credit came free. */
+	/* A slot or a credit is free again. */
 	void (*ready)(struct ini_channel *ch);
-	/* @cmd has got its answer (@err as in ini_cmd.done, unretried). */
+	/* @cmd has its answer (@err as in ini_cmd.done, before retries). */
 	void (*answered)(struct ini_channel *ch, struct ini_cmd *cmd, int err);
-	/* The target has told something unasked: of LUN @lun, as on the wire. */
+	/* The target has sent an event of its own about LUN @lun (as on the
+	 * wire). */
 	void (*attention)(struct ini_channel *ch, uint64_t lun,
 			  const struct scsi_sense *sense);
-	/* The end, also of a failed login: ch->why says why. The commands that
-	 * had no answer went to lost() before. */
+	/* The channel has ended, or its login has failed: see ch->why. lost()
+	 * was called for the commands without an answer before. */
 	void (*lost)(struct ini_channel *ch, struct ini_cmd *cmd);
 	void (*closed)(struct ini_channel *ch);
 };
@@ -79,7 +82,7 @@ struct ini_channel {
 	unsigned int slot_cnt;
 	struct ini_slot *free_slots;
 	unsigned int busy;   /* slots in use */
-	uint64_t busy_bytes; /* of the buffers of their commands */
+	uint64_t busy_bytes; /* bytes of the buffers of their commands */
 	struct ini_reply replies[INI_REPLIES];
 	uint8_t *block; /* IUs of slots and replies, registered */
 	size_t block_len;
@@ -90,10 +93,10 @@ struct ini_channel {
 };
 
 /*
- * Begins connecting and logging in; running() or closed() follows.
- * @generation: of the slots' tags to begin with; other than that of any former
- *		channel, so that what answers one of its commands is found out
- * Return: 0 or a negative errno with @e, then neither follows.
+ * Begins connecting and logging in; running() or closed() follows. @generation:
+ * first generation of the tags of the slots. It differs from that of any former
+ * channel, so that answers to commands of those are detected. Return: 0, or a
+ * negative errno with @e; then neither follows.
  */
 int ini_channel_open(struct xp *xp, const struct sockaddr *addr,
 		     socklen_t addr_len, const struct srp_login_req *login,
@@ -105,27 +108,28 @@ int ini_channel_open(struct xp *xp, const struct sockaddr *addr,
 /* Ends the channel; closed() follows. */
 void ini_channel_close(struct ini_channel *ch);
 
-/* Ends it for @text, which becomes ch->why. */
+/* Ends the channel for the reason @text, which becomes ch->why. */
 void ini_channel_fail(struct ini_channel *ch, int err, const char *text);
 
-/* After closed(): true when the target answered the login with SRP_LOGIN_REJ. */
+/* After closed(): true if the target answered the login with SRP_LOGIN_REJ. */
 bool ini_channel_rejected(const struct ini_channel *ch,
 			  struct srp_login_rej *ret_rej);
 
-/* After closed(). NULL is fine. */
+/* Call it after closed(). NULL does nothing. */
 void ini_channel_free(struct ini_channel *ch);
 
-/* True when a command can be sent now: running, a free slot, a credit. */
+/* True if a command can be sent now: the channel is running, and has a free
+ * slot and a credit. */
 bool ini_channel_can_send(const struct ini_channel *ch);
 
-/* The command in flight that was sent first; NULL when there is none. */
+/* The command in flight that was sent first. NULL: there is none. */
 struct ini_cmd *ini_channel_oldest(const struct ini_channel *ch);
 
-/* Has a command of LUN @lun no answer that was sent before number @sent_no? */
+/* Has a command of LUN @lun, sent before number @sent_no, no answer yet? */
 bool ini_channel_sent_before(const struct ini_channel *ch, uint64_t lun,
 			     uint64_t sent_no);
 
-/* Sends @cmd, which answered() or lost() gives back. */
+/* Sends @cmd. answered() or lost() gives it back. */
 void ini_channel_send(struct ini_channel *ch, struct ini_cmd *cmd);
 
 #endif

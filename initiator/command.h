@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One SCSI command of the initiator: block I/O and discovery pass it to the
+ * One SCSI command of the initiator. Block I/O and discovery pass it to the
  * session, which sends it on one of its channels.
  */
 #ifndef INITIATOR_COMMAND_H
@@ -11,7 +11,7 @@
 #include "base/list.h"
 #include "transport/xport.h"
 
-/* The longest parameter list in a command structure: UNMAP with one
+/* The longest parameter list inside a command: that of UNMAP with one
  * descriptor, or the response to GET LBA STATUS with one. */
 #define INI_PARAM_MAX 32
 
@@ -65,20 +65,21 @@ struct ini_cmd {
 	 */
 	void (*done)(struct ini_cmd *cmd, int err);
 
-	/* result */
+	/* set before done() */
 	uint32_t data_len; /* DATA_IN, PARAM_IN: bytes that arrived */
-	uint8_t status;	   /* SCSI status; 0 also when there was none */
+	uint8_t status;	   /* SCSI status; 0 if there was none */
 	bool has_sense;
 	struct scsi_sense sense;
-	bool refused; /* the session was not running: no answer counts */
+	bool refused; /* the session was not running; there is no answer */
 
 	/* private to the session */
 	struct list node;
 	uint64_t seq;	  /* in the order of submission */
-	uint64_t sent_us; /* when it was last sent */
-	uint64_t sent_no; /* of all that the session has sent */
+	uint64_t sent_us; /* when it was sent last */
+	uint64_t sent_no; /* its number among all sent commands of the
+			   * session */
 	unsigned int tries[INI_RETRIES];
-	bool is_question; /* discovery's: never held, never sent again */
+	bool is_question; /* of discovery: never held, never sent again */
 	int err;
 };
 

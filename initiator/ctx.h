@@ -42,20 +42,20 @@ struct srpi_ctx {
  * set that this version does not know.
  */
 int ini_struct_take(void *dst, size_t size, const void *src, struct error *e);
-/* Copies @src to the structure @dst of the program, as far as its
- * struct_size goes. */
+/* Copies @src to the structure @dst of the program, up to its struct_size. */
 void ini_struct_give(void *dst, const void *src, size_t size);
 
 /* Takes a transport without users, or opens one, for a session. Give it back
  * with ini_xp_put(). */
 int ini_xp_take(struct srpi_ctx *ctx, enum xp_kind kind, struct ini_xp **ret_xp,
 		struct error *e);
-/* Removes one user. The last one must have freed all channels. NULL is fine. */
+/* Removes one user. The last one must have freed all channels. NULL does
+ * nothing. */
 void ini_xp_put(struct ini_xp *xp);
 
 /*
- * At the edge of the library: hands @from to the program in @to, which may be
- * NULL. The rest of the library uses struct error alone. Return: from->err.
+ * The border of the library: hands @from to the program in @to, which may be
+ * NULL. The rest of the library uses only struct error. Return: from->err.
  */
 int ini_error_give(struct srpi_error *to, const struct error *from);
 

@@ -44,9 +44,10 @@ struct ini_path {
 	char host[XP_URI_HOST_SIZE];
 	char text[INI_PATH_TEXT_SIZE]; /* "10.0.0.1:5555" */
 	struct addrinfo *addrs;	       /* of the host */
-	struct addrinfo *addr;	       /* that is being tried, then used */
-	bool logged_in;		       /* once, by addr */
-	uint32_t reason; /* of the last failed attempt: told once an outage */
+	struct addrinfo *addr;	       /* that is being tried, or in use */
+	bool logged_in;		       /* once, through addr */
+	uint32_t reason; /* of the last failed attempt: reported once an
+			  * outage */
 	char why[ERROR_TEXT_SIZE];
 };
 
@@ -54,45 +55,47 @@ struct ini_paths {
 	struct ini_path all[XP_URI_ADDRESSES_MAX];
 	unsigned int cnt;
 	unsigned int now;   /* index of the present one */
-	unsigned int home;  /* of that which was RUNNING last */
-	unsigned int quick; /* attempts to come without a pause before them */
+	unsigned int home;  /* index of the one that was RUNNING last */
+	unsigned int quick; /* next attempts without a pause */
 };
 
 /* Resolves the hosts of s->uri, which may block. Thread: setup. Return: 0, or
- * -EHOSTUNREACH with @e; ini_paths_free() in any case. */
+ * -EHOSTUNREACH with @e. Always call ini_paths_free(). */
 int ini_paths_resolve(struct srpi_session *s, struct error *e);
 void ini_paths_free(struct srpi_session *s);
 
 struct ini_path *ini_path_now(struct srpi_session *s);
-/* Has the URI several addresses? */
+/* Does the URI have several addresses? */
 bool ini_paths_several(const struct srpi_session *s);
 
-/* The one function that changes the state of an address: of the present one.
- * @why: for a person, or NULL. */
+/* Makes every change of the state of an address, the present one. @why: for a
+ * person, or NULL. */
 void ini_path_enter(struct srpi_session *s, enum srpi_path_state state,
 		    const struct error *why);
 /* The present address has failed: standby when @why is ESHUTDOWN, else down. */
 void ini_path_failed(struct srpi_session *s, const struct error *why);
-/* It is RUNNING. */
+/* The present address is RUNNING. */
 void ini_path_up(struct srpi_session *s);
 
-/* To the next address that the first login has not tried. False: none is left. */
+/* Goes to the next address that the first login has not tried. False: none is
+ * left. */
 bool ini_path_first_next(struct srpi_session *s);
 /* Has the target of any address accepted a login? */
 bool ini_paths_reached(const struct srpi_session *s);
-/* To the first address again, by another transport. */
+/* Goes to the first address again, over another transport. */
 void ini_path_first_again(struct srpi_session *s);
-/* To the next address of a round, for an attempt to reconnect. */
+/* Goes to the next address of a round, for an attempt to reconnect. */
 void ini_path_next(struct srpi_session *s);
 /* Is every address OTHER? */
 bool ini_paths_all_other(const struct srpi_session *s);
-/* An outage begins. @stood: the connection has stood for a while. */
+/* An outage begins. @stood: the connection was up for a while. */
 void ini_paths_outage(struct srpi_session *s, bool stood);
-/* Comes the next attempt without a pause? Else a new round begins. */
+/* Does the next attempt follow without a pause? Otherwise a new round
+ * begins. */
 bool ini_paths_quick(struct srpi_session *s);
 
-/* Do the states of @v count for this session? Those of the volume that the URI
- * names, or of all. */
+/* Do the states of @v matter for this session? It is the volume that the URI
+ * names, or the URI names none. */
 bool ini_path_wants(const struct srpi_session *s, const struct ini_volume *v);
 /* Does @sense say that reads and writes need another target port? */
 bool ini_path_sense_is_standby(const struct scsi_sense *sense);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The session: one I_T nexus with its channels, its commands, and the volumes
- * that discovery has found. srp_initiator.h tells its states;
- * ini_session_enter() in session.c is the one function that changes them.
- * Thread: the context's.
+ * that discovery has found. srp_initiator.h describes its states.
+ * ini_session_enter() in session.c makes every change of state. Thread: that of
+ * the context.
  *
  *   session.c       begin, states, end
  *   path.c          the addresses: their states, and which one is next
@@ -48,14 +48,14 @@
  *   are in flight
  */
 enum ini_link {
-	INI_LINK_DOWN,	 /* none, or they end */
+	INI_LINK_DOWN,	 /* no channel, or all are ending */
 	INI_LINK_LOGIN,	 /* the first one logs in (SINGLE) */
 	INI_LINK_ASKING, /* discovery asks for the volumes */
 	INI_LINK_MORE,	 /* the others log in, one by one (MULTI) */
 	INI_LINK_UP,
 };
 
-/* What became of a question of discovery. */
+/* The result of a question of discovery. */
 enum ini_answer {
 	INI_NOT_ASKED, /* the unit does not offer this question */
 	INI_ANSWERED,
@@ -81,9 +81,9 @@ enum ini_question {
 
 /* What a volume reports about the target port that shows it. */
 struct ini_access {
-	bool is_standby; /* neither read nor written by this port */
+	bool is_standby; /* this port neither reads nor writes it */
 	bool own_is_active;
-	unsigned int group_cnt; /* target port groups; 0: not told */
+	unsigned int group_cnt; /* target port groups; 0: not reported */
 	unsigned int active_cnt;
 	uint8_t port_len; /* the name of the port; 0: none */
 	uint8_t port[SCSI_PORT_NAME_MAX];
@@ -99,7 +99,7 @@ struct ini_volume {
 	bool no_write_same;	  /* the target refused it */
 	bool cache_unknown;	  /* not reported; write_cache is true */
 	bool no_lba_status;
-	bool has_store; /* the target tells: */
+	bool has_store; /* the target reports: */
 	struct scsi_store store;
 	struct ini_access access;
 	uint8_t answers[INI_QUESTIONS]; /* enum ini_answer */
@@ -113,21 +113,23 @@ struct ini_volume {
 	uint64_t flushed;
 	uint64_t cached;
 	uint64_t losses;      /* how often such writes may have been lost */
-	uint64_t losses_told; /* by a flush that failed for it */
+	uint64_t losses_told; /* those that a flush has reported by its
+			       * failure */
 	/* Seen since the volume was last RUNNING: the present nexus reported
 	 * the loss of the former nexus and nothing else; or a reset, at any
 	 * time. */
 	bool saw_nexus_loss;
 	bool saw_reset;
-	bool is_used; /* the program has submitted I/O for it */
-	bool is_gone; /* the target does not show it, or another volume there */
-	/* To be asked for. */
+	bool is_used; /* the program has submitted I/O to it */
+	bool is_gone; /* the target no longer shows it, or shows another
+		       * volume there */
+	/* What must be read again. */
 	bool capacity_changed;
 	bool modes_changed;
 };
 
 struct srpi_mem {
-	struct ini_xp *own; /* the session's; the session may end first */
+	struct ini_xp *own; /* of the session, which may end first */
 	struct xp_mr *mr;
 };
 
@@ -148,7 +150,7 @@ struct ini_queue {
 	bool undone_sent;
 };
 
-/* The present outage, or the last one (reconnect.c). */
+/* The current outage, or the last one (reconnect.c). */
 struct ini_reconnect {
 	struct reactor_timer fail_timer;  /* fast_io_fail_ms */
 	struct reactor_timer loss_timer;  /* dev_loss_ms */
@@ -165,7 +167,7 @@ struct ini_reconnect {
 	bool lost_writes; /* with the last connection, maybe */
 };
 
-/* The connection that is, or was last: for a person. */
+/* The current connection, or the last: for a person. */
 struct ini_connection {
 	char local[64];
 	char peer[64];
@@ -226,10 +228,10 @@ struct srpi_session {
 
 /* ---- options.c ---- */
 
-/* Replaces each 0 that stands for a default. */
+/* Replaces each 0 by the default. */
 void ini_options_set_defaults(struct srpi_options *o);
 
-/* How many channels a session over @kind is to have. */
+/* The number of channels that a session over @kind wants. */
 unsigned int ini_options_channels(const struct srpi_options *o,
 				  enum xp_kind kind);
 

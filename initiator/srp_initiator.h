@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * libsrpi: an SRP initiator as a library. It logs in to an SRP target (over an
- * RDMA device, or over TCP where there is none), finds its volumes, and reads
- * and writes them asynchronously. It speaks bytes and offsets; SCSI stays
- * inside. It needs no kernel module and no root, and logs nothing.
+ * RDMA device, or over TCP if there is none), finds its volumes, and reads and
+ * writes them asynchronously. Its functions take bytes and offsets, and hide
+ * SCSI. It needs no kernel module and no root rights, and logs nothing.
  *
- * Everything hangs on a context, which is one event loop: drive it with
- * srpi_ctx_run(), alone or when srpi_ctx_fd() is readable. Callbacks run from
- * within srpi_ctx_run(), never from within the call that began the operation.
- * Thread: a context and all that belongs to it are for one thread, the one
- * that first runs it. Separate contexts may run on separate threads.
+ * A context is one event loop, and everything belongs to a context. Run it with
+ * srpi_ctx_run(), alone or when srpi_ctx_fd() is readable. Callbacks run within
+ * srpi_ctx_run(), never within the call that began the operation.
  *
- *     struct srpi_error e;
- *     srpi_ctx_create(NULL, &ctx, &e);
- *     srpi_connect_wait(ctx, "srp://10.0.0.1/disk", NULL, &s, &e);
- *     srpi_mem_register(s, buf, sizeof(buf), &mem, &e);
- *     srpi_io_wait(ctx, s, &(struct srpi_io){ .op = SRPI_READ, .volume = 0,
- *             .offset = 0, .len = 4096, .buf = buf, .mem = mem });
+ * Thread: a context and everything that belongs to it are for one thread, the
+ * one that first runs it. Separate contexts may run on separate threads.
+ *
+ *       struct srpi_error e;
+ *       srpi_ctx_create(NULL, &ctx, &e);
+ *       srpi_connect_wait(ctx, "srp://10.0.0.1/disk", NULL, &s, &e);
+ *       srpi_mem_register(s, buf, sizeof(buf), &mem, &e);
+ *       srpi_io_wait(ctx, s, &(struct srpi_io){ .op = SRPI_READ, .volume = 0,
+ *               .offset = 0, .len = 4096, .buf = buf, .mem = mem });
  */
 #ifndef INITIATOR_SRP_INITIATOR_H
 #define INITIATOR_SRP_INITIATOR_H
@@ -43,9 +44,9 @@ extern "C" {
 const char *srpi_version(void);
 
 /*
- * A structure that begins with struct_size may grow. Set struct_size to the size
- * of the structure before you pass it, also where the library fills it in.
- * Members that the library does not know must be 0 (-EINVAL otherwise). Members
+ * A structure that begins with struct_size may grow. Set struct_size to the
+ * size of the structure before you pass it, also if the library fills it in.
+ * Members that the library does not know must be 0 (otherwise -EINVAL). Members
  * that the program does not know count as 0.
  */
 
@@ -53,10 +54,10 @@ struct srpi_ctx;
 struct srpi_session;
 struct srpi_mem;
 
-/* What went wrong: an errno, and a line for a person that names the thing,
- * both addresses where there are two, the reason, and what to try. */
+/* An error: an errno, and a line for a person. The line names the object, both
+ * addresses if there are two, the reason, and what to try. */
 struct srpi_error {
-	int err; /* negative errno; 0 when nothing went wrong */
+	int err; /* negative errno; 0: no error */
 	char text[512];
 };
 
@@ -68,16 +69,17 @@ struct srpi_ctx_options {
 	size_t struct_size;
 	/* How long to poll for completions before sleeping, microseconds. */
 	unsigned int poll_us;
-	/* srpi_ctx_fd() will be used; costs a little. */
+	/* srpi_ctx_fd() will be used; this costs a little. */
 	bool pollable;
 	/*
-	 * Run on this event loop of base/reactor.h, which the program owns, runs
-	 * and destroys after the context; poll_us and pollable are ignored. NULL:
-	 * make one. Only programs that link base/ and the library of the same
-	 * build can do so. rdma-fuse does: its reads of /dev/fuse, its answers
-	 * and the library's network I/O leave with one system call for each
-	 * turn, where two event loops would need two calls and a wake-up more
-	 * for each command. Other programs use srpi_ctx_fd().
+	 * Run on this event loop of base/reactor.h. The program owns and runs
+	 * it, and destroys it after the context; poll_us and pollable are
+	 * ignored. NULL: make one. Only programs that link base/ and the
+	 * library of the same build can do this. In rdma-fuse, its reads of
+	 * /dev/fuse, its answers and the network I/O of the library leave with
+	 * one system call for each turn. Two event loops would need two calls,
+	 * and one more wake-up for each command. Other programs use
+	 * srpi_ctx_fd().
 	 */
 	struct reactor *reactor;
 };
@@ -85,20 +87,20 @@ struct srpi_ctx_options {
 /* @options may be NULL. Returns 0 or a negative errno. */
 int srpi_ctx_create(const struct srpi_ctx_options *options,
 		    struct srpi_ctx **ret_ctx, struct srpi_error *e);
-/* Every session must be closed. NULL is fine. */
+/* Every session must be closed. NULL does nothing. */
 void srpi_ctx_destroy(struct srpi_ctx *ctx);
-/* Readable when srpi_ctx_run() has something to do; for a context that was
- * made pollable. Call srpi_ctx_run(ctx, 0) until it returns 0 before each
- * poll() of it. */
+/* For a context that was made pollable: a descriptor that is readable when
+ * srpi_ctx_run() has something to do. Before each poll() of it, call
+ * srpi_ctx_run(ctx, 0) until it returns 0. */
 int srpi_ctx_fd(const struct srpi_ctx *ctx);
-/* Handles what there is; waits at most @timeout_ms (-1: for ever) when there
- * is nothing. Returns 1 when something was done, 0 when not, or -errno. */
+/* Handles what there is to do. If there is nothing, waits at most @timeout_ms
+ * (-1: without limit). Returns 1 if something was done, 0 if not, or -errno. */
 int srpi_ctx_run(struct srpi_ctx *ctx, int timeout_ms);
 
 /*
- * Call this before the first context if the process forks while it has a
- * session. Without it, a fork of the process may take pages that an RDMA device
- * uses away from the parent. Return: 0 or -errno.
+ * Call this before the first context is made if the process forks while it has
+ * a session. Without it, a fork may take pages that an RDMA device uses away
+ * from the parent. Return: 0 or -errno.
  */
 int srpi_fork_init(void);
 
@@ -107,7 +109,7 @@ int srpi_fork_init(void);
 /* Holds a port identifier: "0x", 32 hexadecimal digits, NUL. */
 #define SRPI_PORT_SIZE 40
 
-/* What a URI says. */
+/* The parts of a URI. */
 struct srpi_uri {
 	size_t struct_size;
 	/* Of the first address: a name or an address, IPv6 without brackets. */
@@ -115,20 +117,20 @@ struct srpi_uri {
 	uint16_t port;
 	char volume[256];		/* "": none */
 	char initiator[SRPI_PORT_SIZE]; /* our port identifier; "": none */
-	unsigned int addresses;		/* how many the URI names */
+	unsigned int addresses;		/* number of addresses in the URI */
 };
 
-/* Takes apart what srpi_connect() accepts. Resolves nothing. Return: 0, or
+/* Parses the URIs that srpi_connect() accepts. Resolves no names. Return: 0, or
  * -EINVAL with @e. Thread: any. */
 int srpi_uri_parse(const char *text, struct srpi_uri *ret_uri,
 		   struct srpi_error *e);
 
-/* Address @n of the URI, 0 for the first; IPv6 without brackets. -ENOENT: the URI
- * has fewer, or is wrong. Thread: any. */
+/* Address @n of the URI (0: the first), IPv6 without brackets. -ENOENT: the URI
+ * has fewer addresses, or is wrong. Thread: any. */
 int srpi_uri_address(const char *text, unsigned int n, char ret_host[256],
 		     uint16_t *ret_port);
 
-/* The port identifier that srpi_connect() makes of srpi_options.identity: a
+/* The port identifier that srpi_connect() makes from srpi_options.identity: a
  * digest of the text. Thread: any. */
 void srpi_port_of_identity(const char *identity, char ret_port[SRPI_PORT_SIZE]);
 
@@ -155,64 +157,68 @@ void srpi_port_of_identity(const char *identity, char ret_port[SRPI_PORT_SIZE]);
 enum srpi_state {
 	SRPI_CONNECTING, /* srpi_connect() was called; I/O: -ENOTCONN */
 	SRPI_RUNNING,	 /* logged in, volumes known */
-	SRPI_BLOCKED, /* no connection, or not sure what is there; I/O waits */
-	SRPI_FAIL_FAST, /* none for long; I/O fails at once with -EIO */
-	SRPI_LOST,	/* given up for good; I/O fails at once with -EIO */
-	SRPI_CLOSED,	/* srpi_close(), or connecting failed */
+	SRPI_BLOCKED,	 /* no connection, or the volumes are being checked; I/O
+		       * waits */
+	SRPI_FAIL_FAST,	 /* no connection for long; I/O fails at once with
+			 * -EIO */
+	SRPI_LOST,	 /* given up; I/O fails at once with -EIO */
+	SRPI_CLOSED,	 /* srpi_close(), or connecting failed */
 };
 
 /* "running", "blocked", ... */
 const char *srpi_state_name(enum srpi_state state);
 
-/* For the times of srpi_options: never. */
+/* For the times of srpi_options: no limit. */
 #define SRPI_OFF (-1)
 
 struct srpi_options {
 	size_t struct_size;
 	/*
 	 * Connections to open, at most 16; 0 = 2 over RDMA on a machine with
-	 * several processors, else 1. A target that admits fewer is used with
-	 * those: srpi_session_info.fewer. Commands stay together on the first
-	 * one as long as they are small.
+	 * several processors, else 1. If the target accepts fewer, these are
+	 * used: srpi_session_info.fewer. Commands use the first connection as
+	 * long as they are small.
 	 */
 	unsigned int channels;
 	unsigned int queue_depth; /* commands per channel; 0 = 64 */
-	/* For each connection, and for each answer of the target while we
-	 * learn its volumes; 0 = 5000. To come back the first login has a
-	 * second at most, each further one a quarter longer. */
+	/* Time limit of each connection, and of each answer of the target while
+	 * the library reads its volumes; 0 = 5000. When the session reconnects,
+	 * the first login may take a second at most, and each further one a
+	 * quarter longer. */
 	unsigned int timeout_ms;
 	bool no_immediate_data; /* never send data inside a command */
 	/*
-	 * Our port identifier is made of this text, unless the URI names one;
-	 * NULL: a random one. A login ends an older session of the same
-	 * identifier. A restarted program replaces its stale session in this
-	 * way; two running programs must not share an identifier.
+	 * Our port identifier is made from this text, unless the URI has one;
+	 * NULL: a random one. A login ends an older session with the same
+	 * identifier. So a restarted program replaces its stale session. Two
+	 * running programs must not share an identifier.
 	 */
 	const char *identity;
 	/*
-	 * When the connection is lost: milliseconds from then until I/O fails
-	 * (0 = 15000) and until the session is given up (0 = 600000), and the
+	 * After a loss of the connection: milliseconds until I/O fails (0 =
+	 * 15000) and until the session is given up (0 = 600000), and the
 	 * longest pause between two attempts to log in again (0 = 1000; the
-	 * first pause is 100, each further one a quarter longer). Or
-	 * SRPI_OFF. srpi_timeouts_fault() says which combinations are wrong.
+	 * first pause is 100, each further one a quarter longer). Or SRPI_OFF.
+	 * srpi_timeouts_fault() reports wrong combinations.
 	 */
 	int fast_io_fail_ms;
 	int dev_loss_ms;
 	int reconnect_delay_ms;
-	/* When a command has had no answer for so long, the session ends the
+	/* If a command has no answer for this time, the session ends the
 	 * connection and logs in again. 0 = 30000, or SRPI_OFF. */
 	int io_timeout_ms;
 	/*
-	 * The session has changed its state after it was RUNNING (that it is
-	 * for the first time, and CLOSED, the callbacks of connect and close
-	 * tell), or the same state has got a new reason. @why: what happened, to
-	 * whom; for RUNNING, what came back: an err of -EIO says that writes
-	 * may have been lost with the target, see SRPI_FLUSH. RUNNING is also
-	 * told again when the target has failed what it had acknowledged.
+	 * The session was RUNNING and has changed its state, or has the same
+	 * state for a new reason. (The callbacks of connect and close report
+	 * the first RUNNING, and CLOSED.) @why: what happened to which object.
+	 * If @state is RUNNING: which connection came back; an err of -EIO says
+	 * that writes may have been lost with the target, see SRPI_FLUSH.
+	 * RUNNING is also reported again if the target has failed a write that
+	 * it had acknowledged.
 	 */
 	void (*state_changed)(struct srpi_session *s, enum srpi_state state,
 			      const struct srpi_error *why, void *arg);
-	/* Volume @volume has another size: srpi_volume_info() tells. */
+	/* Volume @volume has another size: see srpi_volume_info(). */
 	void (*volume_resized)(struct srpi_session *s, unsigned int volume,
 			       void *arg);
 	void *state_arg; /* for both */
@@ -242,28 +248,29 @@ int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 		 struct srpi_error *e);
 
 /*
- * Logs out and frees the session; I/O that is under way fails with -ECANCELED
- * first. @closed (may be NULL) is called last, and never from within. It may be
- * called from within every callback of the session. Memory that was registered
- * with the session must not be used by it any more after @closed.
+ * Logs out and frees the session. I/O in flight fails with -ECANCELED first.
+ * @closed (may be NULL) is called last, and never within this call. Every
+ * callback of the session may call srpi_close(). After @closed, the session no
+ * longer uses memory that was registered with it.
  */
 void srpi_close(struct srpi_session *s, void (*closed)(void *arg), void *arg);
 
 enum srpi_state srpi_session_state(const struct srpi_session *s);
 
-/* What a person wants to know of a connection: the present one, or the last. */
+/* A connection, for a person: the current one, or the last. */
 struct srpi_session_info {
 	size_t struct_size;
 	const char *transport; /* "RDMA (verbs)" or "TCP" */
-	const char *why;    /* why this transport; "" when it was asked for */
+	const char *why;    /* why this transport; "" if the URI demands it */
 	const char *device; /* "rxe0", "tcp" */
 	const char *local;  /* "10.0.0.2:40312" */
 	const char *peer;   /* "10.0.0.1:5555" */
 	const char *volume; /* VOLUME of the URI, or "" */
 	char initiator[SRPI_PORT_SIZE]; /* our port identifier */
-	unsigned int channels;		/* that are open */
-	const char *fewer; /* why not as many as were to be; "": they are */
-	unsigned int queue_depth; /* commands in flight at most, all channels */
+	unsigned int channels;		/* open connections */
+	const char *fewer; /* why fewer channels than wanted; "": as many */
+	unsigned int queue_depth; /* most commands in flight, on all channels
+				   * together */
 	bool immediate_data;
 	bool pins_memory; /* registered memory counts for RLIMIT_MEMLOCK */
 };
@@ -271,15 +278,16 @@ struct srpi_session_info {
 void srpi_session_info(const struct srpi_session *s,
 		       struct srpi_session_info *ret_info);
 
-/* What has happened since srpi_connect(). */
+/* Counters since srpi_connect(). */
 struct srpi_session_stats {
 	size_t struct_size;
-	uint64_t commands;   /* sent, those sent again included */
+	uint64_t commands;   /* sent, including those sent again */
 	uint64_t replayed;   /* sent again after a connection was lost */
-	uint64_t timeouts;   /* commands that had no answer in time */
+	uint64_t timeouts;   /* commands without an answer in time */
 	uint64_t reconnects; /* logins after a connection was lost */
-	uint64_t attempts;   /* at those, failed ones included */
-	/* Why a connection was last lost, or not made again; "": never. */
+	uint64_t attempts;   /* attempts to reconnect, including failed ones */
+	/* Why a connection was last lost, or could not be made again; "":
+	 * never. */
 	const char *last_error;
 };
 
@@ -296,19 +304,20 @@ void srpi_session_stats(const struct srpi_session *s,
  * the session tries the others. The states and times of a session hold for all
  * its addresses together.
  *
- * The session continues with another address only when its volumes are the same
- * ones and nothing that was sent to the first address can change them any more.
- * This is so for two addresses of one target, and for targets that report by
- * target port groups (ALUA) that only one of them is active. The volume that
- * the URI names must be active; without VOLUME, all volumes must be.
+ * The session continues with another address only if its volumes are the same
+ * and nothing that was sent to the first address can change them any more. This
+ * holds for two addresses of one target, and for targets that report by target
+ * port groups (ALUA) that only one of them is active. The volume that the URI
+ * names must be active; without VOLUME, all volumes must be.
  */
 enum srpi_path_state {
 	SRPI_PATH_UNTRIED,
 	SRPI_PATH_IN_USE,  /* now, or until the connection was lost */
 	SRPI_PATH_DOWN,	   /* the connection was lost, or the login failed */
-	SRPI_PATH_STANDBY, /* reads and writes need another address now */
-	/* The volumes are the same, but of another target, and nobody knows
-	 * what the first one still does with them. Not used, but asked again. */
+	SRPI_PATH_STANDBY, /* reads and writes need another address at the
+			    * moment */
+	/* The volumes are the same, but of another target. Whether the first
+	 * target still changes them is unknown. Not used, but tried again. */
 	SRPI_PATH_UNSAFE,
 	SRPI_PATH_OTHER, /* other volumes; never tried again */
 };
@@ -320,7 +329,7 @@ struct srpi_path_info {
 	size_t struct_size;
 	const char *address; /* "10.0.0.1:5555", as the URI has it */
 	enum srpi_path_state state;
-	const char *why; /* it is not in use; "": not known */
+	const char *why; /* why it is not in use; "": not known */
 };
 
 unsigned int srpi_path_cnt(const struct srpi_session *s);
@@ -343,7 +352,7 @@ struct srpi_volume_info {
 	uint32_t block_size; /* bytes: unit of offset and len */
 	uint32_t physical_block_size;
 	uint32_t max_transfer;	    /* bytes per command; longer I/O is split */
-	uint32_t optimal_transfer;  /* bytes; 0: not told */
+	uint32_t optimal_transfer;  /* bytes; 0: not reported */
 	uint64_t unmap_granularity; /* bytes */
 	bool read_only;
 	bool write_cache; /* written data needs SRPI_FLUSH to be stable */
@@ -357,26 +366,27 @@ unsigned int srpi_volume_cnt(const struct srpi_session *s);
 /* @volume: 0 ... cnt - 1, in the order of their LUNs. */
 const struct srpi_volume_info *srpi_volume_info(const struct srpi_session *s,
 						unsigned int volume);
-/* By name, else by LUN number in decimal. -ENOENT when there is none. */
+/* By name, else by LUN number in decimal. -ENOENT: there is none. */
 int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
 		     unsigned int *ret_volume);
 
 /* ---- memory ---- */
 
 /*
- * Buffers for SRPI_READ and SRPI_WRITE must lie in memory that was registered
- * with the session: the target reads and writes it directly. Register few and
- * large pieces, once. The pages stay locked on RDMA devices (RLIMIT_MEMLOCK).
- * That target, and no other one of the context, may write to all of the memory
- * at any time until srpi_mem_free(): copy what you check before you use it.
+ * Buffers for SRPI_READ and SRPI_WRITE must be in memory that was registered
+ * with the session: the target reads and writes it directly. Register few large
+ * pieces, once. The pages stay locked on RDMA devices (RLIMIT_MEMLOCK). The
+ * target of this session, but no other target of the context, can write to all
+ * of the memory at any time until srpi_mem_free(): copy data before you check
+ * it.
  *
- * Return: 0; -ENOTCONN before srpi_connect() is done, or when it has failed;
+ * Return: 0; -ENOTCONN before srpi_connect() is done, or if it has failed;
  *   -ENOMEM, and other negative errnos of the device.
  */
 int srpi_mem_register(struct srpi_session *s, void *addr, size_t len,
 		      struct srpi_mem **ret_mem, struct srpi_error *e);
-/* No I/O may use it any more. The session may be closed, the context must still
- * be there. NULL is fine. */
+/* No I/O may use the memory any more. The session may be closed, but the
+ * context must exist. NULL does nothing. */
 void srpi_mem_free(struct srpi_mem *mem);
 
 /* ---- I/O ---- */
@@ -384,60 +394,63 @@ void srpi_mem_free(struct srpi_mem *mem);
 enum srpi_op {
 	SRPI_READ,
 	SRPI_WRITE,
-	/* Writes done before it are stable afterwards. When some may have been
-	 * lost with a target that crashed, or it has failed them later, the
-	 * next flush fails with -EIO. */
+	/* Makes the writes that were done before it stable. If some may have
+	 * been lost with a target that crashed, or if the target failed them
+	 * later, the next flush fails with -EIO. */
 	SRPI_FLUSH,
-	SRPI_DISCARD,	   /* contents undefined (or zero: unmap_zeroes) */
-	SRPI_WRITE_ZEROES, /* may free the space when .discard is set */
-	SRPI_EXTENT,	   /* is there data or a hole at offset, how far? */
+	SRPI_DISCARD,	   /* the contents become undefined (or zero:
+			    * unmap_zeroes) */
+	SRPI_WRITE_ZEROES, /* may free the space if .discard is set */
+	SRPI_EXTENT,	   /* is there data or a hole at offset, and how far? */
 };
 
 /*
- * One operation. The caller keeps it, and the buffer, untouched from
+ * One operation. The caller keeps it and its buffer unchanged from
  * srpi_submit() until done(). Nothing is allocated.
  */
 struct srpi_io {
 	enum srpi_op op;
 	unsigned int volume;
 	uint64_t offset; /* bytes, a multiple of the block size */
-	uint64_t len;	 /* bytes, likewise; READ, WRITE: at most 4 GiB - 1 */
+	uint64_t len;	 /* bytes, a multiple of the block size; READ, WRITE:
+			  * at most 4 GiB - 1 */
 	void *buf;	 /* READ, WRITE: the data */
 	struct srpi_mem *mem; /* that buf lies in */
 	bool fua;	      /* WRITE, WRITE_ZEROES: stable before done */
 	bool discard;	      /* WRITE_ZEROES */
-	/* Results of SRPI_EXTENT: the extent_len bytes from offset on are all
-	 * mapped, or all a hole. extent_len is at most len; it is 0 only when
-	 * len is. */
+	/* Results of SRPI_EXTENT: extent_len bytes from offset on are all
+	 * mapped, or all a hole. extent_len is at most len. It is 0 only if len
+	 * is 0. */
 	bool extent_mapped;
 	uint64_t extent_len;
 	/* @res: 0, or -EIO, -ENOSPC, -EROFS, -EINVAL (not aligned, outside the
-	 * volume), -EOPNOTSUPP, -ENOTCONN, -ECANCELED. After an error a read's
-	 * buffer holds anything; a write may be done in part. */
+	 * volume), -EOPNOTSUPP, -ENOTCONN, -ECANCELED. After an error, the
+	 * buffer of a read is undefined, and a write may be done in part. */
 	void (*done)(struct srpi_io *io, int res);
-	void *arg; /* the caller's */
+	void *arg; /* for the caller */
 
-	uint64_t priv[48]; /* the library's */
+	uint64_t priv[48]; /* for the library */
 };
 
-/* Always answered, by io->done(), exactly once, never from within. */
+/* Answers every I/O by io->done(), exactly once, never within this call. */
 void srpi_submit(struct srpi_session *s, struct srpi_io *io);
 
 /* Holds every answer of srpi_io_answer(). */
 #define SRPI_ANSWER_SIZE 224
 
 /*
- * What the target answered to an operation that has failed, for a person:
- * "MEDIUM ERROR: unrecovered read error (03/11/00) at block 2048". From done() on,
- * until @io is submitted again. Return: false when it answered nothing of the
- * kind: the operation was not sent, or the connection was lost.
+ * The target's answer to a failed operation, for a person: "MEDIUM ERROR:
+ * unrecovered read error (03/11/00) at block 2048". From done() on, until @io
+ * is submitted again. Return: false: there was no such answer, because the
+ * operation was not sent, or the connection was lost.
  */
 bool srpi_io_answer(const struct srpi_io *io, char buf[SRPI_ANSWER_SIZE]);
 
 /*
- * Has an operation failed only because the session was not RUNNING? A flush that
- * was refused reports no loss: when the session is RUNNING again, the next flush
- * fails if writes may be lost. From done() on, until @io is submitted again.
+ * True if an operation failed only because the session was not RUNNING. A flush
+ * that was refused reports no loss: when the session is RUNNING again, the next
+ * flush fails if writes may be lost. From done() on, until @io is submitted
+ * again.
  */
 bool srpi_io_refused(const struct srpi_io *io);
 
@@ -448,7 +461,7 @@ int srpi_connect_wait(struct srpi_ctx *ctx, const char *uri,
 		      const struct srpi_options *options,
 		      struct srpi_session **ret_session, struct srpi_error *e);
 void srpi_close_wait(struct srpi_ctx *ctx, struct srpi_session *s);
-/* Submits @io (done and arg are overwritten) and returns its result. */
+/* Submits @io and returns its result. It overwrites done and arg. */
 int srpi_io_wait(struct srpi_ctx *ctx, struct srpi_session *s,
 		 struct srpi_io *io);
 
