@@ -31,7 +31,7 @@ static const struct option_row ctl_rows[] = {
 	  OPTION_AT(ctl_options, dry_run) },
 	{ .name = "prune",
 	  .type = OPTION_FLAG,
-	  .help = "Have *apply* and *diff* also remove what the file does not "
+	  .help = "Let *apply* and *diff* also remove what the file does not "
 		  "have.",
 	  OPTION_AT(ctl_options, prune) },
 	{ .name = "force",
@@ -45,58 +45,57 @@ static const struct option_row ctl_rows[] = {
 };
 
 static const struct option_row ctl_verb_rows[] = {
-	{ .name = "status", .help = "Tell what the target is and does." },
+	{ .name = "status", .help = "Show the state of the target." },
 	{ .name = "show",
 	  .help = "Print the configuration of the running target, in JSON." },
 	{ .name = "volume list", .help = "List the volumes." },
 	{ .name = "volume add",
 	  .value = "SPEC",
-	  .help = "Serve another volume; _SPEC_ is that of *--backing* of "
+	  .help = "Add a volume. _SPEC_ is the same as for *--backing* of "
 		  "*rdma-target*(8)." },
-	{ .name = "volume remove",
-	  .value = "NAME",
-	  .help = "Serve a volume no more." },
+	{ .name = "volume remove", .value = "NAME", .help = "Remove a volume." },
 	{ .name = "volume resize",
 	  .value = "NAME [SIZE]",
-	  .help = "Make the file of a volume longer. Without _SIZE_, look "
-		  "whether the store has grown." },
+	  .help = "Grow the file of a volume. Without _SIZE_, check whether "
+		  "the store has grown." },
 	{ .name = "volume set",
 	  .value = "NAME PLUGIN KEY=VALUE...",
 	  .help = "Change parameters of a plugin of a volume, such as the "
-		  "limits of the layer qos. The plugin must be able to do that "
-		  "while it serves." },
+		  "limits of the layer qos. The plugin must support this while "
+		  "the volume is served." },
 	{ .name = "volume allow",
 	  .value = "NAME [RULE]...",
 	  .help = "Replace the access rules of a volume." },
 	{ .name = "volume eject",
 	  .value = "NAME",
-	  .help = "Take the medium out of a removable volume." },
+	  .help = "Eject the medium of a removable volume." },
 	{ .name = "volume load",
 	  .value = "NAME",
-	  .help = "Put the medium back in." },
+	  .help = "Load the ejected medium again." },
 	{ .name = "session list",
 	  .help = "List the initiators that are logged in." },
 	{ .name = "session kick",
 	  .value = "INITIATOR",
-	  .help = "End the session of an initiator, which may log in again, "
-		  "and wait until none of its commands is left." },
+	  .help = "End the session of an initiator, and wait until none of "
+		  "its commands is left. The initiator may log in again." },
 	{ .name = "allow",
 	  .value = "[RULE]...",
-	  .help = "Replace the access rules of the target. Sessions that would "
-		  "see other volumes end, and may log in again. None of "
-		  "their commands is left then." },
+	  .help = "Replace the access rules of the target. End the sessions "
+		  "that would see other volumes, and wait until none of "
+		  "their commands is left. Their initiators may log in "
+		  "again." },
 	{ .name = "metrics",
 	  .help = "Print all counters of the target, in the text format of "
 		  "Prometheus." },
 	{ .name = "diff",
 	  .value = "FILE",
-	  .help = "Print what *apply* of _FILE_ would change." },
+	  .help = "Print what *apply* _FILE_ would change." },
 	{ .name = "apply",
 	  .value = "FILE",
-	  .help = "Make the target what the configuration in _FILE_ says." },
+	  .help = "Change the target to match the configuration in _FILE_." },
 	{ .name = "reload",
 	  .help = "Apply the file that the target was started with "
-		  "(*--config*) again, without *--prune*, and look for volumes "
+		  "(*--config*) again, without *--prune*, and check for volumes "
 		  "that have grown." },
 	{ .name = "save",
 	  .help = "Write the configuration to the file that the target was "
@@ -127,8 +126,8 @@ const struct option_table ctl_option_table = {
 	.cnt = ARRAY_SIZE(ctl_rows),
 	.parts = ctl_parts,
 	.head = "Usage: rdma-ctl [OPTION]... VERB [ARGUMENT]...\n"
-		"Looks at a running rdma-target, and changes it.\n\n",
+		"Shows the state of a running rdma-target, and changes it.\n\n",
 	.tail = "\n"
-		"Exit status: 0 done, 1 refused by the target, 2 wrong usage, 3 the target "
-		"cannot\nbe reached, 4 (diff) there are differences.\n",
+		"Exit status: 0 done; 1 the target refused it; 2 wrong usage; 3 the target "
+		"cannot\nbe reached; 4 (diff) there are differences.\n",
 };

@@ -14,10 +14,10 @@
 #include "base/size.h"
 #include "target/port/watchdog.h"
 
-/* Of what --max-... may say: far more than file descriptors last for. */
+/* The largest value of --max-...: far more than there can be descriptors. */
 #define LIMIT_MAX 1000000
 
-/* ---- options that need more than to be stored ---- */
+/* ---- options that need a function ---- */
 
 /* Makes room for one more backing. */
 static bool target_options_grow(struct target_options *opt)
@@ -63,7 +63,8 @@ static bool target_option_check_plugin(void *options,
 	struct target_options *opt = options;
 
 	if (opt->check_plugin)
-		return error_refuse(e, "one at a time");
+		return error_refuse(e,
+				    "only one SPEC can be checked at a time");
 	opt->check_plugin = true;
 	return target_option_backing(options, row, value, e);
 }
@@ -104,11 +105,11 @@ static bool target_option_state_dir(void *options, const struct option_row *row,
 	struct stat st;
 
 	if (stat(value, &st))
-		return error_refuse(e, "%s",
-				    errno == ENOENT
-					    ? "does not exist; make it first, "
-					      "for the user who serves"
-					    : strerror(errno));
+		return error_refuse(
+			e, "%s",
+			errno == ENOENT ? "does not exist; create it first, "
+					  "for the user of rdma-target"
+					: strerror(errno));
 	if (!S_ISDIR(st.st_mode))
 		return error_refuse(e, "not a directory");
 	opt->state_dir = value;
@@ -118,8 +119,8 @@ static bool target_option_state_dir(void *options, const struct option_row *row,
 /* ---- the table ---- */
 
 static const struct option_row target_rows[] = {
-	/* In every build: "--check" must not be short for "--check-plugin", which
-	 * overwrites blocks. */
+	/* In every build: otherwise "--check" would be an abbreviation of
+	 * "--check-plugin", which overwrites blocks. */
 	{ .name = "config",
 	  .letter = 'c',
 	  .type = OPTION_PATH,
@@ -389,9 +390,10 @@ const struct option_table target_option_table = {
 		"Serves files, block devices and memory as disks over RDMA (SRP), or over\n"
 		"TCP where there is no RDMA device. The first SPEC is LUN 0, and so on.\n",
 	.tail = "\n"
-		"An allow RULE is WHO[:ro][:lun=N]: an address (10.0.0.1, [fe80::1]), a\n"
-		"network (10.0.0.0/24), 0x and the 32 digits of an initiator port, or all;\n"
-		"read-only, and by which number. The first rule that fits counts. A volume that is not allowed\n"
+		"An allow RULE is WHO[:ro][:lun=N]. WHO is an address (10.0.0.1, [fe80::1]),\n"
+		"a network (10.0.0.0/24), 0x and the 32 digits of an initiator port, or all.\n"
+		"With :ro, these initiators may only read. With :lun=N, they see the volume\n"
+		"under that LUN. The first rule that fits counts. A volume that is not allowed\n"
 		"does not exist for the initiator.\n"
 		"A fault RULE is OP:KIND[:CONDITION]..., with\n"
 		"  OP         read, write, flush, unmap, zero or any\n"
@@ -401,14 +403,14 @@ const struct option_table target_option_table = {
 		"SIZE is a number of bytes; k, M, G and T are powers of 1024.\n"
 		"\n"
 		"Example: rdma-target --backing disk.img --backing ram:256M\n"
-		"SIGTERM and SIGINT answer what is in flight, flush the volumes and exit with 0.\n"
-		"SIGHUP looks for volumes that have grown. SIGUSR1 releases stuck I/O.\n"
-		"SIGUSR2 logs what each thread has done.\n",
+		"After SIGTERM or SIGINT, rdma-target answers the commands in flight, flushes\n"
+		"the volumes and exits with 0. SIGHUP: look for volumes that have grown.\n"
+		"SIGUSR1: release stuck I/O. SIGUSR2: log the counters of each thread.\n",
 };
 
-/* A thread for each processor, as long as there is room for its buffers. More
- * threads than OPTIONS_THREADS_DEFAULT_MAX would need more memory than the
- * default of --buffers. */
+/* One thread for each processor, if there is memory for its buffers. More
+ * threads than OPTIONS_THREADS_DEFAULT_MAX would need more than the default of
+ * --buffers. */
 static unsigned int target_default_threads(const struct target_options *opt)
 {
 	uint64_t buffers =
@@ -423,7 +425,7 @@ static unsigned int target_default_threads(const struct target_options *opt)
 	return cnt > 0 ? cnt : 1;
 }
 
-/* The defaults that depend on other options. */
+/* Fills in the defaults that depend on other options. */
 static void target_options_fill_in(struct target_options *opt)
 {
 	opt->threads_given = opt->threads > 0;
@@ -436,7 +438,7 @@ static void target_options_fill_in(struct target_options *opt)
 		opt->buffers = OPTIONS_BUFFERS_DEFAULT;
 }
 
-/* Checks what depends on several options. */
+/* Checks combinations of options. */
 static bool target_options_check(const struct target_options *opt)
 {
 	char size[SIZE_TEXT_SIZE];

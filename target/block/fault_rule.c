@@ -59,8 +59,8 @@ static bool set_op(const struct parse *p, const char *piece)
 	}
 	return fault_rule_refuse(
 		p, piece,
-		"is no operation; there are read, write, flush, unmap, "
-		"zero and any");
+		"is not an operation; use read, write, flush, unmap, "
+		"zero or any");
 }
 
 /* ---- kinds ---- */
@@ -85,8 +85,8 @@ static bool set_error(const struct parse *p, const char *value)
 	}
 	return !value ||
 	       fault_rule_refuse(p, value,
-				 "is no error; there are EIO, ENOSPC, ENOMEM, "
-				 "ENODEV and EROFS");
+				 "is not an error; use EIO, ENOSPC, ENOMEM, "
+				 "ENODEV or EROFS");
 }
 
 static bool set_ms(const struct parse *p, const char *value)
@@ -96,14 +96,16 @@ static bool set_ms(const struct parse *p, const char *value)
 	if (!value || !to_number(value, &ms) || ms > 3600u * 1000)
 		return fault_rule_refuse(
 			p, value ? value : "",
-			"is no number of milliseconds (an hour at most)");
+			"is not a number of milliseconds (an hour at most)");
 	p->rule->ms = (unsigned int)ms;
 	return true;
 }
 
 static bool set_nothing(const struct parse *p, const char *value)
 {
-	return !value || fault_rule_refuse(p, value, "is a value too many");
+	return !value ||
+	       fault_rule_refuse(p, value,
+				 "is a value, and this fault has none");
 }
 
 static const struct {
@@ -142,8 +144,8 @@ static bool set_kind(const struct parse *p, char *piece)
 	}
 	return fault_rule_refuse(
 		p, piece,
-		"is no fault; there are error, delay=MS, short, torn, "
-		"corrupt and stuck");
+		"is not a fault; use error, delay=MS, short, torn, "
+		"corrupt or stuck");
 }
 
 /* ---- conditions ---- */
@@ -160,11 +162,12 @@ static bool set_lba(const struct parse *p, const char *value)
 	    !to_number(last, &p->rule->last_lba) ||
 	    p->rule->last_lba < p->rule->first_lba)
 		return fault_rule_refuse(
-			p, value, "is no block or range of blocks (100-199)");
+			p, value,
+			"is not a block or range of blocks (100-199)");
 	p->rule->ops &= WITH_LBA;
 	if (!p->rule->ops)
-		return fault_rule_refuse(p, value,
-					 "is a place, and a flush has none");
+		return fault_rule_refuse(
+			p, value, "selects blocks, and a flush has none");
 	return true;
 }
 
@@ -174,7 +177,8 @@ static bool set_chance(const struct parse *p, const char *value)
 	double percent = strtod(value, &end);
 
 	if (strcmp(end, "%") != 0 || !(percent > 0) || percent > 100)
-		return fault_rule_refuse(p, value, "is no chance (0.1%, 50%)");
+		return fault_rule_refuse(p, value,
+					 "is not a chance (0.1%, 50%)");
 	p->rule->chance = percent / 100;
 	return true;
 }
@@ -184,8 +188,8 @@ static bool set_number(const struct parse *p, const char *value, uint64_t min,
 {
 	if (!to_number(value, ret) || *ret < min)
 		return fault_rule_refuse(p, value,
-					 min ? "is no number above 0"
-					     : "is no number");
+					 min ? "is not a number above 0"
+					     : "is not a number");
 	return true;
 }
 
@@ -230,8 +234,8 @@ static bool set_condition(const struct parse *p, char *piece)
 	}
 	return fault_rule_refuse(
 		p, piece,
-		"is no condition; there are lba=A-B, after=N, every=N, "
-		"chance=P%, seed=N and count=N");
+		"is not a condition; use lba=A-B, after=N, every=N, "
+		"chance=P%, seed=N or count=N");
 }
 
 bool fault_rule_parse(const char *text, struct fault_rule *ret_rule,
@@ -250,7 +254,7 @@ bool fault_rule_parse(const char *text, struct fault_rule *ret_rule,
 	if (!rest)
 		return fault_rule_refuse(
 			&p, text,
-			"names no fault; write OP:KIND, as in write:error");
+			"has no fault; write OP:KIND, as in write:error");
 	if (!set_kind(&p, strsep(&rest, ":")))
 		return false;
 	while (rest) {

@@ -140,11 +140,9 @@ bool access_rules_add(struct access_rules *rules, const char *text,
 	if (strlen(text) >= sizeof(copy) ||
 	    !parse_rule(copy, &rules->rule[rules->cnt]))
 		return error_refuse(
-			e,
-			"a rule is an address (10.0.0.1, [fe80::1]), a "
-			"network (10.0.0.0/24), 0x and the 32 digits of an "
-			"initiator port, or all; then :ro and :lun=N if need "
-			"be");
+			e, "a rule is an address (10.0.0.1, [fe80::1]), a "
+			   "network (10.0.0.0/24), 0x and the 32 digits of an "
+			   "initiator port, or all; :ro and :lun=N may follow");
 	rules->cnt++;
 	return true;
 }

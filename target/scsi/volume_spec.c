@@ -10,7 +10,7 @@
 #include "target/scsi/volume.h"
 #include "base/list.h"
 
-/* What is being read, and where to complain. */
+/* A SPEC that is being read. */
 struct parse {
 	struct volume_spec *spec;
 	uint32_t seen; /* a bit for each of volume_rows[] */
@@ -18,8 +18,8 @@ struct parse {
 };
 
 /*
- * Copies up to the next comma, which a backslash takes its meaning from, and
- * moves *text past it; *text is NULL after the last piece. False: too long.
+ * Copies the text up to the next comma that has no backslash before it, and moves
+ * *text past that comma. *text is NULL after the last piece. False: too long.
  */
 static bool spec_next_piece(const char **text, char *buf, size_t len)
 {
@@ -90,7 +90,7 @@ static bool volume_option_block_size(void *options,
 	uint64_t size;
 
 	if (size_parse(value, &size) || (size != 512 && size != 4096))
-		return error_refuse(e, "it is 512 or 4096");
+		return error_refuse(e, "must be 512 or 4096");
 	spec->block_size = (uint32_t)size;
 	return true;
 }
@@ -101,9 +101,9 @@ static bool volume_option_direct(void *options, const struct option_row *row,
 	struct volume_spec *spec = options;
 
 	if (spec->ops->location != BACKEND_AT_PATH)
-		return error_refuse(e, "it is for files and devices only");
+		return error_refuse(e, "possible for files and devices only");
 	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
-		return error_refuse(e, "it is on or off");
+		return error_refuse(e, "must be on or off");
 	spec->direct = !strcmp(value, "on");
 	return true;
 }
@@ -116,7 +116,7 @@ static bool volume_option_lun(void *options, const struct option_row *row,
 	unsigned long lun = strtoul(value, &end, 10);
 
 	if (*value < '0' || *value > '9' || *end || lun >= LUNS_MAX)
-		return error_refuse(e, "it is a number from 0 to %u",
+		return error_refuse(e, "must be a number from 0 to %u",
 				    LUNS_MAX - 1);
 	spec->has_lun = true;
 	spec->lun = (unsigned int)lun;
@@ -151,7 +151,8 @@ static bool volume_option_layer(void *options, const struct option_row *row,
 		return error_refuse(e, "more than %u layers",
 				    VOLUME_LAYERS_MAX);
 	if (!*value || strlen(value) >= sizeof(layer->name))
-		return error_refuse(e, "name a plugin");
+		return error_refuse(
+			e, "the name of the plugin is missing or too long");
 	snprintf(layer->name, sizeof(layer->name), "%s", value);
 	spec->layer_cnt++;
 	return true;
@@ -250,7 +251,7 @@ const struct option_table volume_option_table = {
 	.tail = "  ,KEY=VALUE              Set a parameter of the plugin named before it.\n",
 };
 
-/* The plugin that was named last, or NULL: whose parameters come next. */
+/* The plugin that was named last: the next parameters belong to it. Or NULL. */
 static struct plugin_spec *spec_last_plugin(struct volume_spec *spec)
 {
 	if (spec->layer_cnt)
@@ -258,7 +259,7 @@ static struct plugin_spec *spec_last_plugin(struct volume_spec *spec)
 	return *spec->plugin.name ? &spec->plugin : NULL;
 }
 
-/* @piece is no option of volumes: maybe a parameter of a plugin. */
+/* @piece is not an option of volumes, but may be a parameter of a plugin. */
 static bool spec_set_param(struct parse *p, const char *piece)
 {
 	struct plugin_spec *plugin = spec_last_plugin(p->spec);
@@ -299,7 +300,7 @@ static bool spec_set_option(struct parse *p, const char *piece)
 			  piece[len] ? piece + len + 1 : NULL, p->e);
 }
 
-/* What stands behind @prefix, or NULL. */
+/* The text after @prefix. NULL: @text does not begin with it. */
 static const char *behind(const char *text, const char *prefix)
 {
 	while (*prefix && *text == *prefix) {
@@ -324,8 +325,8 @@ static bool spec_set_size(struct parse *p, const struct backend_ops *ops,
 	return true;
 }
 
-/* How long the name of a plugin is that @piece begins with, or 0: letters,
- * digits and '-', or a path that ends with ".so". A colon follows. */
+/* The length of the name of a plugin at the beginning of @piece, or 0. A name has
+ * letters, digits and '-', or is a path that ends with ".so". A colon follows. */
 static size_t plugin_name_len(const char *piece)
 {
 	const char *so = strstr(piece, ".so:");

@@ -113,7 +113,7 @@ static const struct bad_spec_row bad_specs[] = {
 	{ "direct ram", "ram:1M,direct=on", "files and devices only" },
 	{ "serial with a colon", "x,serial=a:b", "'serial=a:b'" },
 	{ "a fault that there is not", "x,fault=write:eror",
-	  "'fault=write:eror': 'eror' is no fault" },
+	  "'fault=write:eror': 'eror' is not a fault" },
 	{ "seventeen faults",
 	  "x,fault=any:short,fault=any:short,fault=any:short,fault=any:short,"
 	  "fault=any:short,fault=any:short,fault=any:short,fault=any:short,"
