@@ -34,18 +34,7 @@ struct listener {
 const char *listen_point_text(const struct listen_point *p,
 			      char buf[LISTEN_TEXT_SIZE])
 {
-	char host[NI_MAXHOST];
-
-	getnameinfo((const struct sockaddr *)&p->addr, p->addr_len, host,
-		    sizeof(host), NULL, 0, NI_NUMERICHOST);
-	if (p->addr.ss_family == AF_INET6)
-		snprintf(buf, LISTEN_TEXT_SIZE, "[%.50s]:%u", host,
-			 ntohs(((const struct sockaddr_in6 *)&p->addr)
-				       ->sin6_port));
-	else
-		snprintf(
-			buf, LISTEN_TEXT_SIZE, "%.50s:%u", host,
-			ntohs(((const struct sockaddr_in *)&p->addr)->sin_port));
+	xp_addr_text((const struct sockaddr *)&p->addr, buf, LISTEN_TEXT_SIZE);
 	return buf;
 }
 

@@ -222,9 +222,6 @@ void xp_core_drained(struct xp_chan *ch);
 /* Sets @e to why listening failed with @err, a negative errno. */
 void xp_core_listen_failed(struct error *e, int err);
 
-/* "10.0.0.1:5555" or "[fe80::1]:5555" */
-void xp_core_addr_text(const struct sockaddr *sa, char *buf, size_t len);
-
 /* Cuts the receive buffers of a channel (or shared pool) out of one block:
  * bytes per buffer, and the offset of the first IU in an aligned block. */
 void xp_core_recv_layout(const struct xp_config *cfg, size_t *ret_stride,

@@ -34,7 +34,22 @@ void xp_core_listen_failed(struct error *e, int err)
 	error_set(e, err, "%s", text);
 }
 
-void xp_core_addr_text(const struct sockaddr *sa, char *buf, size_t len)
+/* "%eth0", or "%2". Not by if_indextoname(): it opens a socket, which the sandbox of
+ * the target forbids, whereas this asks by netlink. */
+static void xp_scope_text(unsigned int scope, char *buf, size_t len)
+{
+	struct if_nameindex *all = if_nameindex();
+
+	snprintf(buf, len, "%%%u", scope);
+	for (struct if_nameindex *i = all; i && i->if_index; i++) {
+		if (i->if_index == scope)
+			snprintf(buf, len, "%%%s", i->if_name);
+	}
+	if (all)
+		if_freenameindex(all);
+}
+
+void xp_addr_text(const struct sockaddr *sa, char *buf, size_t len)
 {
 	const struct sockaddr_in *in = (const void *)sa;
 	const struct sockaddr_in6 *in6 = (const void *)sa;
@@ -46,11 +61,8 @@ void xp_core_addr_text(const struct sockaddr *sa, char *buf, size_t len)
 		snprintf(buf, len, "%s:%u", host, ntohs(in->sin_port));
 	} else if (sa->sa_family == AF_INET6) {
 		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
-		if (in6->sin6_scope_id) {
-			scope[0] = '%';
-			if (!if_indextoname(in6->sin6_scope_id, scope + 1))
-				scope[0] = '\0';
-		}
+		if (in6->sin6_scope_id)
+			xp_scope_text(in6->sin6_scope_id, scope, sizeof(scope));
 		snprintf(buf, len, "[%s%s]:%u", host, scope,
 			 ntohs(in6->sin6_port));
 	} else {

@@ -309,6 +309,10 @@ int xp_accept(struct xp *xp, struct xp_conn_request *req,
 	      struct error *e);
 void xp_reject(struct xp_conn_request *req, const void *pdata, size_t len);
 
+/* "10.0.0.1:5555", "[fe80::1%eth0]:5555" or "?", in @buf of @len bytes. Thread: any, also
+ * in the sandbox of the target. */
+void xp_addr_text(const struct sockaddr *sa, char *buf, size_t len);
+
 /* ---- counters ---- */
 
 struct xp_stats {

@@ -951,7 +951,7 @@ static int fake_connect(struct xp *xp, const struct sockaddr *addr,
 	if (params->pdata_len)
 		memcpy(ch->pdata, params->pdata, params->pdata_len);
 	ch->pdata_len = REQ_ROOM;
-	xp_core_addr_text(addr, ch->base.peer, sizeof(ch->base.peer));
+	xp_addr_text(addr, ch->base.peer, sizeof(ch->base.peer));
 	snprintf(ch->base.local, sizeof(ch->base.local), "fake:%d",
 		 hub->next_port++);
 	if (hub->silent_len &&
@@ -979,8 +979,8 @@ static void request(struct fake_listener *l, struct fake_chan *from)
 	req->base.pdata = req->pdata;
 	req->base.pdata_len = from->pdata_len;
 	req->base.user = l->user;
-	xp_core_addr_text((struct sockaddr *)&l->addr, req->base.local,
-			  sizeof(req->base.local));
+	xp_addr_text((struct sockaddr *)&l->addr, req->base.local,
+		     sizeof(req->base.local));
 	memcpy(req->base.peer, from->base.local, sizeof(req->base.peer));
 	*(struct sockaddr_in *)&req->base.peer_addr = (struct sockaddr_in){
 		.sin_family = AF_INET,

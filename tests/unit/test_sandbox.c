@@ -227,6 +227,22 @@ static void *nothing(void *arg)
 	return arg;
 }
 
+/* Of an initiator on the same link, with the name of the interface. */
+static bool can_name_an_address(void)
+{
+	struct sockaddr_in6 addr = { .sin6_family = AF_INET6,
+				     .sin6_port = htons(5555),
+				     .sin6_scope_id = 1 };
+	char text[64];
+
+	addr.sin6_addr.s6_addr[0] = 0xfe;
+	addr.sin6_addr.s6_addr[1] = 0x80;
+	addr.sin6_addr.s6_addr[15] = 1;
+	xp_addr_text((struct sockaddr *)&addr, text, sizeof(text));
+	return !strcmp(text, "[fe80::1%lo]:5555") ||
+	       !strcmp(text, "[fe80::1%1]:5555");
+}
+
 static void serve_on(void)
 {
 	pthread_t thread;
@@ -243,6 +259,8 @@ static void serve_on(void)
 	free(malloc(64u << 20));
 	if (poll(NULL, 0, 0) || isatty(-1))
 		_exit(4);
+	if (!can_name_an_address())
+		_exit(9);
 	fd = socket(AF_NETLINK, SOCK_RAW, 0);
 	if (fd < 0)
 		_exit(5);

@@ -256,8 +256,8 @@ static void tcp_chan_name_local(struct tcp_chan *ch)
 	socklen_t len = sizeof(addr);
 
 	if (getsockname(ch->fd, (struct sockaddr *)&addr, &len) == 0)
-		xp_core_addr_text((struct sockaddr *)&addr, ch->base.local,
-				  sizeof(ch->base.local));
+		xp_addr_text((struct sockaddr *)&addr, ch->base.local,
+			     sizeof(ch->base.local));
 }
 
 /* Sends the message of connection management that lies in the stage. */
@@ -397,7 +397,7 @@ int tcp_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 		error_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
 	}
-	xp_core_addr_text(addr, ch->base.peer, sizeof(ch->base.peer));
+	xp_addr_text(addr, ch->base.peer, sizeof(ch->base.peer));
 	err = tcp_chan_open_socket(ch, addr->sa_family);
 	if (err) {
 		error_set(e, err, "connecting to %s failed: %s", ch->base.peer,

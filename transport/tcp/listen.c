@@ -60,13 +60,13 @@ static void tcp_request_set_addresses(struct tcp_request *req)
 	socklen_t len = sizeof(local);
 
 	if (getsockname(req->fd, (struct sockaddr *)&local, &len) == 0)
-		xp_core_addr_text((struct sockaddr *)&local, req->base.local,
-				  sizeof(req->base.local));
+		xp_addr_text((struct sockaddr *)&local, req->base.local,
+			     sizeof(req->base.local));
 	len = sizeof(req->base.peer_addr);
 	if (getpeername(req->fd, (struct sockaddr *)&req->base.peer_addr, &len))
 		req->base.peer_addr.ss_family = AF_UNSPEC;
-	xp_core_addr_text((struct sockaddr *)&req->base.peer_addr,
-			  req->base.peer, sizeof(req->base.peer));
+	xp_addr_text((struct sockaddr *)&req->base.peer_addr, req->base.peer,
+		     sizeof(req->base.peer));
 }
 
 static void tcp_request_make(struct tcp_listener *l, int fd,
@@ -243,7 +243,7 @@ static void listener_log_failure(const struct tcp_listener *l, int err)
 	char local[64];
 
 	getsockname(l->fd, (struct sockaddr *)&sa, &len);
-	xp_core_addr_text((struct sockaddr *)&sa, local, sizeof(local));
+	xp_addr_text((struct sockaddr *)&sa, local, sizeof(local));
 	log_warn("cannot accept connections on %s: %s%s; trying again", local,
 		 strerror(-err), err == -EMFILE ? " (see ulimit -n)" : "");
 }

@@ -155,8 +155,8 @@ static void resolved_address(struct vb_chan *ch)
 {
 	struct rdma_cm_id *id = ch->cm.id;
 
-	xp_core_addr_text(rdma_get_local_addr(id), ch->base.local,
-			  sizeof(ch->base.local));
+	xp_addr_text(rdma_get_local_addr(id), ch->base.local,
+		     sizeof(ch->base.local));
 	vb_dev_bind(ch, vb_dev_find(vb_chan_xp(ch), id->verbs));
 	if (!ch->dev) {
 		xp_core_fail(&ch->base, -ENODEV, "device %s cannot be used",
@@ -308,9 +308,9 @@ static void request_addresses(struct vb_request *req)
 {
 	struct sockaddr *peer = rdma_get_peer_addr(req->cm.id);
 
-	xp_core_addr_text(rdma_get_local_addr(req->cm.id), req->base.local,
-			  sizeof(req->base.local));
-	xp_core_addr_text(peer, req->base.peer, sizeof(req->base.peer));
+	xp_addr_text(rdma_get_local_addr(req->cm.id), req->base.local,
+		     sizeof(req->base.local));
+	xp_addr_text(peer, req->base.peer, sizeof(req->base.peer));
 	memcpy(&req->base.peer_addr, peer,
 	       peer->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 					   : sizeof(struct sockaddr_in));
@@ -629,8 +629,7 @@ static void tell_listening(const struct vb_xp *vx, const struct vb_listener *l)
 	const struct xp_config *cfg = &vx->base.cfg;
 	char text[64];
 
-	xp_core_addr_text((const struct sockaddr *)&l->addr, text,
-			  sizeof(text));
+	xp_addr_text((const struct sockaddr *)&l->addr, text, sizeof(text));
 	if (cfg->device)
 		cfg->device(cfg->device_user, XP_DEVICE_LISTENS, text, "");
 }
@@ -814,7 +813,7 @@ int vb_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 		memcpy(ch->pdata, params->pdata, params->pdata_len);
 	ch->pdata_len = params->pdata_len;
 	memcpy(&to, addr, addr_len);
-	xp_core_addr_text(addr, ch->base.peer, sizeof(ch->base.peer));
+	xp_addr_text(addr, ch->base.peer, sizeof(ch->base.peer));
 	if (rdma_create_id(vx->cm, &ch->cm.id, &ch->cm, RDMA_PS_TCP)) {
 		err = -errno;
 		goto err_abandon;
