@@ -167,11 +167,15 @@ static int crclayer_take_block(struct crclayer *l, const struct crclayer_io *n)
 
 	if (res)
 		return res;
-	/* A block that a power cut has torn may not be readable. */
 	res = n->res ? n->res : crclayer_judge_block(l, block, &c, n->block);
-	/* It is to be written anew: what is wrong with it ends by that. */
-	if (res < 0)
+	/* A block that a power cut has torn may not be readable now. */
+	if (n->res)
 		c.flags = CRCSUM_ANY | CRCSUM_DOUBT;
+	/* If the target dies before it is written, it stays damaged. */
+	else if (res < 0)
+		c = (struct crcsum){ .sum = c.sum,
+				     .before = c.sum,
+				     .epoch = l->sums.epoch };
 	return res ? crcsums_write(&l->sums, block, 1, &c) : 0;
 }
 

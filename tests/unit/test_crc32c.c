@@ -623,6 +623,10 @@ static void crash_end(void)
 	unlink(world.path);
 }
 
+static const struct crash_row kill_row = {
+	.caps = RBP_WRITE_CACHE | RBP_UNMAP_ZEROES,
+	.syncs = true,
+};
 static const struct crash_row cut_row = {
 	.caps = RBP_WRITE_CACHE | RBP_UNMAP_ZEROES,
 	.syncs = true,
@@ -637,6 +641,30 @@ static void crash_next_life(void)
 		crash_install();
 	crash_arm(-1);
 	crash_open();
+}
+
+/* The target dies between the records and the data of a write to a block that was
+ * found damaged: it stays damaged. */
+static void a_damaged_block_stays_one_until_it_is_written(void **state)
+{
+	crash_begin(&kill_row, 1);
+	crash_arm(-1);
+	assert_int_equal(crash_do(RBP_WRITE, 3, 1), 0);
+	assert_int_equal(crash_do(RBP_FLUSH, 0, 0), 0);
+	assert_int_equal(crash_do(RBP_WRITE, 3, 1), 0);
+	crash_now();
+	crash_next_life();
+
+	world.left.now[3] = CRASH_FOREIGN;
+	world.at_next_write = true;
+	assert_int_equal(crash_do(RBP_WRITE, 3, 1), 0);
+	world.at_next_write = false;
+	assert_int_equal(crash_do(RBP_READ, 3, 1), 0);
+	crash_next_life();
+
+	assert_int_equal(crash_do(RBP_READ, 3, 1), -EIO);
+	crash_close();
+	crash_end();
 }
 
 /* A write fails, which the record of the block says; a flush of another write ends
@@ -688,6 +716,7 @@ int main(void)
 {
 	static struct t_table t;
 
+	T_ADD(&t, a_damaged_block_stays_one_until_it_is_written);
 	T_ADD(&t, a_failed_write_is_in_doubt_after_a_flush_of_others);
 	T_ADD(&t, an_unmap_may_be_lost_after_a_clean_end);
 	return t_run(&t);
