@@ -22,6 +22,15 @@ static int crclayer_take_sum(struct crclayer *l, struct crcsum *c, uint32_t sum)
 	return 1;
 }
 
+/* May the block have what was there before? When the file has failed, the record of
+ * a write may be in it whose data has not gone below, or has failed there. */
+static bool crclayer_may_be_before(const struct crclayer *l,
+				   const struct crcsum *c)
+{
+	return crcsums_in_doubt(&l->sums, c) ||
+	       (l->is_broken && c->epoch > l->sums.settled);
+}
+
 static bool crclayer_matches(const struct crclayer *l, const struct crcsum *c,
 			     uint32_t sum)
 {
@@ -29,7 +38,7 @@ static bool crclayer_matches(const struct crclayer *l, const struct crcsum *c,
 		return false;
 	if (c->flags & CRCSUM_NONE || c->sum == sum)
 		return true;
-	return crcsums_in_doubt(&l->sums, c) &&
+	return crclayer_may_be_before(l, c) &&
 	       (c->before == sum || c->flags & CRCSUM_ANY);
 }
 
@@ -79,6 +88,17 @@ static int crclayer_visit_judge(struct crclayer *l, struct crclayer_io *n,
 	return res;
 }
 
+/* A record that cannot be written fails no read: after that, none is changed. */
+static int crclayer_judge(struct crclayer *l, struct crclayer_io *n)
+{
+	bool was_broken = l->is_broken;
+	int err = crclayer_walk(l, n, crclayer_visit_judge);
+
+	if (l->is_broken && !was_broken)
+		err = crclayer_walk(l, n, crclayer_visit_judge);
+	return err;
+}
+
 /* Is the read good whatever others do? */
 static int crclayer_visit_glance(struct crclayer *l, struct crclayer_io *n,
 				 uint64_t block, struct crcsum *c)
@@ -99,15 +119,14 @@ void crclayer_glance(struct crclayer *l, struct crclayer_io *n)
 	if (err != -EAGAIN || n->res)
 		crclayer_host->done(n->io, err);
 	else if (n->was_quiet && n->begun == atomic_load(&l->begun))
-		crclayer_host->done(n->io,
-				    crclayer_walk(l, n, crclayer_visit_judge));
+		crclayer_host->done(n->io, crclayer_judge(l, n));
 	else
 		crclayer_claim(l, n);
 }
 
 void crclayer_looked(struct crclayer *l, struct crclayer_io *n)
 {
-	int err = n->res ? n->res : crclayer_walk(l, n, crclayer_visit_judge);
+	int err = n->res ? n->res : crclayer_judge(l, n);
 
 	crclayer_release(l, n, err);
 }

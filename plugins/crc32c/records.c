@@ -7,6 +7,20 @@
 
 #include "crc32c.h"
 
+/* Nothing more is changed: what the file would say is not known. */
+int crclayer_break(struct crclayer *l, int err)
+{
+	if (!l->is_broken)
+		crclayer_host->log(
+			l->vol, RBP_ERROR,
+			"the file of checksums fails (%s); writes "
+			"and flushes fail until the volume is opened "
+			"again",
+			strerror(-err));
+	l->is_broken = true;
+	return -EIO;
+}
+
 static int crclayer_visit_chunk(struct crclayer *l, struct crclayer_io *n,
 				uint64_t first, unsigned int cnt,
 				crclayer_visit *visit)
@@ -18,8 +32,11 @@ static int crclayer_visit_chunk(struct crclayer *l, struct crclayer_io *n,
 		res = visit(l, n, first + i, &l->records[i]);
 		has_changed |= res > 0;
 	}
-	if (res >= 0 && has_changed)
+	if (res >= 0 && has_changed) {
 		res = crcsums_write(&l->sums, first, cnt, l->records);
+		if (res)
+			res = crclayer_break(l, res);
+	}
 	return res < 0 ? res : 0;
 }
 
@@ -40,20 +57,6 @@ int crclayer_walk(struct crclayer *l, struct crclayer_io *n,
 		block += cnt;
 	}
 	return err;
-}
-
-/* Nothing more is changed: what the file would say is not known. */
-int crclayer_break(struct crclayer *l, int err)
-{
-	if (!l->is_broken)
-		crclayer_host->log(
-			l->vol, RBP_ERROR,
-			"the file of checksums fails (%s); writes "
-			"and flushes fail until the volume is opened "
-			"again",
-			strerror(-err));
-	l->is_broken = true;
-	return -EIO;
 }
 
 const void *crclayer_data(const struct crclayer *l, const struct crclayer_io *n,

@@ -6,7 +6,7 @@
  * readable, and a block that has lost a flushed write must not be.
  *
  * The linker gives the layer functions of this file in place of pwrite(),
- * fdatasync() and fallocate().
+ * fdatasync() and fallocate(). CRC32C_ROUNDS sets the number of rounds.
  */
 #include "plugins/rdma_block_plugin.h"
 
@@ -594,6 +594,99 @@ static bool crash_has_been(void)
 	return has_crashed;
 }
 
+static void crash_read_all(void)
+{
+	for (uint64_t b = 0; b < CRASH_BLOCKS; b += CRASH_IO_BLOCKS) {
+		if (crash_do(RBP_READ, b, CRASH_IO_BLOCKS))
+			fail_msg("a good block looks bad: block %llu",
+				 (unsigned long long)(world.ios[0].io.progress /
+							      CRASH_BLOCK +
+						      b));
+	}
+}
+
+/* A block that has other data than was flushed is found. */
+static void crash_find_lost(uint64_t block)
+{
+	uint64_t was = world.left.now[block];
+	long steps = world.steps_left;
+
+	if (world.left.known[block] != CRASH_SURE)
+		return;
+	/* No crash comes now: it would leave this data. */
+	world.steps_left = -1;
+	world.left.now[block] = CRASH_FOREIGN;
+	if (crash_do(RBP_READ, block, 1) != -EIO)
+		fail_msg("block %llu has lost a flushed write, and looks good",
+			 (unsigned long long)block);
+	world.left.now[block] = was;
+	world.steps_left = steps;
+}
+
+static void crash_any_io(struct crash_io *n)
+{
+	static const enum rbp_op ops[] = { RBP_WRITE, RBP_WRITE, RBP_WRITE,
+					   RBP_READ,  RBP_ZERO,	 RBP_UNMAP };
+	enum rbp_op op = ops[crash_choose(6)];
+	uint64_t first = crash_choose(CRASH_GROUPS) * CRASH_GROUP_STEP +
+			 crash_choose(CRASH_GROUP_LEN);
+	bool has_fua = world.row->caps & RBP_CAN_FUA && !crash_choose(6) &&
+		       (op == RBP_WRITE || op == RBP_ZERO);
+
+	crash_submit(n, op, has_fua ? RBP_FUA : 0, first, 1 + crash_choose(6));
+}
+
+/* Several at once, or a flush. No read of them may fail. */
+static void crash_any_ios(void)
+{
+	unsigned int cnt = 1 + (unsigned int)crash_choose(CRASH_IOS);
+
+	if (!crash_choose(3)) {
+		crash_do(RBP_FLUSH, 0, 0);
+		return;
+	}
+	for (unsigned int i = 0; i < cnt; i++)
+		crash_any_io(&world.ios[i]);
+	crash_run();
+	for (unsigned int i = 0; i < cnt; i++) {
+		if (world.ios[i].io.op == RBP_READ && world.ios[i].res)
+			fail_msg("a read fails that ought not to");
+	}
+}
+
+/* What no flush has covered in a life, the next one reads before it knows. */
+static void crash_forget_written(void)
+{
+	for (uint64_t b = 0; b < CRASH_BLOCKS; b++) {
+		if (world.left.known[b] == CRASH_WRITTEN)
+			world.left.known[b] = CRASH_UNSURE;
+	}
+}
+
+/* Half of the crashes come early, some of them while the file is opened. */
+static void crash_round(void)
+{
+	crash_arm(1 + (long)crash_choose(crash_choose(2) ? 40 : 400));
+	crash_open();
+	if (world.row->file_may_fail)
+		world.file_ops_left = 1 + (long)crash_choose(100);
+	if (crash_choose(2))
+		crash_read_all();
+	for (int i = 0; i < 4; i++)
+		crash_find_lost(crash_choose(CRASH_GROUPS) * CRASH_GROUP_STEP +
+				crash_choose(CRASH_GROUP_LEN));
+	for (int i = 0; i < 30 && !crash_has_been(); i++)
+		crash_any_ios();
+	if (world.row->file_may_fail)
+		crash_read_all();
+	crash_close();
+	world.file_ops_left = -1;
+	/* Else it has ended well. */
+	if (crash_has_been())
+		crash_install();
+	crash_forget_written();
+}
+
 static void crash_begin(const struct crash_row *row, uint64_t seed)
 {
 	memset(&world.left, 0, sizeof(world.left));
@@ -621,6 +714,60 @@ static void crash_end(void)
 	close(world.done_fd);
 	close(world.fd);
 	unlink(world.path);
+}
+
+static const struct crash_row crash_rows[] = {
+	{ .name = "kills, on a store with a cache",
+	  .caps = RBP_WRITE_CACHE | RBP_UNMAP_ZEROES },
+	{ .name = "power cuts",
+	  .caps = RBP_WRITE_CACHE | RBP_UNMAP_ZEROES,
+	  .syncs = true,
+	  .cuts_power = true },
+	{ .name = "power cuts, with FUA, and writes that fail",
+	  .caps = RBP_WRITE_CACHE | RBP_CAN_FUA | RBP_UNMAP_ZEROES,
+	  .syncs = true,
+	  .cuts_power = true,
+	  .writes_may_fail = true },
+	{ .name = "power cuts, without a cache",
+	  .caps = RBP_UNMAP_ZEROES,
+	  .syncs = true,
+	  .cuts_power = true,
+	  .writes_may_fail = true },
+	{ .name = "power cuts, where unmapped blocks hold anything",
+	  .caps = RBP_WRITE_CACHE,
+	  .syncs = true,
+	  .cuts_power = true },
+	{ .name = "kills, and a file that fails",
+	  .caps = RBP_WRITE_CACHE | RBP_UNMAP_ZEROES,
+	  .file_may_fail = true,
+	  .writes_may_fail = true },
+	{ .name = "power cuts, and a file that fails",
+	  .caps = RBP_WRITE_CACHE | RBP_UNMAP_ZEROES,
+	  .syncs = true,
+	  .cuts_power = true,
+	  .file_may_fail = true,
+	  .writes_may_fail = true },
+	{ .name = "power cuts, without a cache, and a file that fails",
+	  .caps = RBP_UNMAP_ZEROES,
+	  .syncs = true,
+	  .cuts_power = true,
+	  .file_may_fail = true },
+};
+
+static void no_good_block_looks_bad(void **state)
+{
+	const struct crash_row *row = *state;
+	const char *rounds = getenv("CRC32C_ROUNDS");
+	int cnt = rounds ? atoi(rounds) : 100;
+
+	crash_begin(row, 1);
+	crash_close();
+	for (int i = 0; i < cnt; i++)
+		crash_round();
+	crash_open();
+	crash_read_all();
+	crash_close();
+	crash_end();
 }
 
 static const struct crash_row kill_row = {
@@ -716,6 +863,7 @@ int main(void)
 {
 	static struct t_table t;
 
+	T_ADD_ROWS(&t, crash_rows, no_good_block_looks_bad);
 	T_ADD(&t, a_damaged_block_stays_one_until_it_is_written);
 	T_ADD(&t, a_failed_write_is_in_doubt_after_a_flush_of_others);
 	T_ADD(&t, an_unmap_may_be_lost_after_a_clean_end);
