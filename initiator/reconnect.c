@@ -259,192 +259,27 @@ void ini_reconnect_up(struct srpi_session *s)
 
 /* ---- is it the same? ---- */
 
-static const struct ini_volume *find_lun(const struct ini_volume *all,
-					 unsigned int cnt, uint64_t lun_field)
-{
-	for (unsigned int i = 0; i < cnt; i++) {
-		if (all[i].lun_field == lun_field)
-			return &all[i];
-	}
-	return NULL;
-}
-
-/* The data was in the memory of a process that has ended. */
-static bool is_gone(const struct ini_volume *was, const struct ini_volume *now)
-{
-	return was->has_store && was->store.is_memory &&
-	       (!now->has_store ||
-		memcmp(was->store.generation, now->store.generation,
-		       SCSI_GENERATION_LEN));
-}
-
-/* Without the answer to this question, @now may be @was or not. */
-static bool is_unanswered(enum ini_answer was, enum ini_answer now)
-{
-	return (now == INI_FAILED && was != INI_FAILED) ||
-	       (now == INI_REFUSED && was == INI_ANSWERED);
-}
-
-static const char *find_unanswered(const struct ini_volume *was,
-				   const struct ini_volume *now)
-{
-	for (unsigned int q = 0; q < INI_QUESTIONS; q++) {
-		if (is_unanswered(was->answers[q], now->answers[q]))
-			return ini_discovery_question(q);
-	}
-	return NULL;
-}
-
-/* Do the identifiers differ? Only questions that were answered both times
- * count. An answer that @was lacked is believed now. */
-static bool compare_ids(const struct ini_volume *was,
-			const struct ini_volume *now, char *buf, size_t len)
-{
-	const struct srpi_volume_info *a = &was->info;
-	const struct srpi_volume_info *b = &now->info;
-
-	buf[0] = '\0';
-	if (was->answers[INI_Q_IDS] != INI_FAILED && strcmp(a->naa, b->naa))
-		snprintf(buf, len,
-			 "another volume is there now, %s instead of %s",
-			 *b->naa ? b->naa : "one without identifier",
-			 *a->naa ? a->naa : "one without identifier");
-	else if (!*a->naa && was->answers[INI_Q_SERIAL] != INI_FAILED &&
-		 strcmp(a->serial, b->serial))
-		snprintf(buf, len,
-			 "another volume is there now, serial number '%s' "
-			 "instead of '%s'",
-			 b->serial, a->serial);
-	return *buf;
-}
-
-/* What makes @now another volume than @was. */
-static bool reconnect_compare(const struct ini_volume *was,
-			      const struct ini_volume *now, char *buf,
-			      size_t len)
-{
-	const struct srpi_volume_info *a = &was->info;
-	const struct srpi_volume_info *b = &now->info;
-
-	if (compare_ids(was, now, buf, len))
-		return true;
-	if (is_gone(was, now))
-		snprintf(buf, len, "it was in memory, which is gone");
-	else if (a->block_size != b->block_size)
-		snprintf(buf, len, "its blocks have %u bytes now instead of %u",
-			 b->block_size, a->block_size);
-	else if (b->size < a->size)
-		snprintf(buf, len, "it has shrunk from %llu to %llu bytes",
-			 (unsigned long long)a->size,
-			 (unsigned long long)b->size);
-	return *buf;
-}
-
-/* What discovery has found of a volume by the present address. */
-enum check {
-	CHECK_SAME,
-	CHECK_GONE,    /* removed, now or before: the others go on */
-	CHECK_MISSING, /* not shown; it may appear later */
-	CHECK_UNKNOWN, /* a question had no answer */
-	CHECK_OTHER,   /* it is another volume */
-	CHECK_STANDBY, /* the same, as far as can be seen */
-	CHECK_UNSAFE,  /* the same, but of another target */
-};
-
-/* A program that has named a volume does not lose it with another one that it has
- * never used. */
-static bool reconnect_ignores(const struct srpi_session *s,
-			      const struct ini_volume *was)
-{
-	return !was->is_used && !ini_path_wants(s, was);
-}
-
-static bool is_unused_and_gone(const struct srpi_session *s,
-			       const struct ini_volume *was,
-			       const struct ini_volume *now)
-{
-	char what[256];
-
-	return reconnect_ignores(s, was) &&
-	       (!now || find_unanswered(was, now) ||
-		reconnect_compare(was, now, what, sizeof(what)));
-}
-
-/* Unless the result is CHECK_SAME or CHECK_GONE, s->error says why. */
-static enum check check_volume(struct srpi_session *s, struct ini_volume *was,
-			       const struct ini_volume *now)
-{
-	const char *question = now ? find_unanswered(was, now) : NULL;
-	bool standby = now && now->access.is_standby && ini_path_wants(s, was);
-	char what[256];
-
-	if (!now && (s->looking || was->is_gone))
-		return CHECK_GONE;
-	if (is_unused_and_gone(s, was, now))
-		return CHECK_GONE;
-	if (!now) {
-		ini_error_other_volume(s, was, "the target does not show it");
-		s->error.err = -ENODEV;
-		return CHECK_MISSING;
-	}
-	if (question && !standby) {
-		ini_error_unanswered(s, was, question);
-		return CHECK_UNKNOWN;
-	}
-	if (!question &&
-	    (standby ? compare_ids(was, now, what, sizeof(what))
-		     : reconnect_compare(was, now, what, sizeof(what)))) {
-		ini_error_other_volume(s, was, what);
-		return CHECK_OTHER;
-	}
-	if (standby) {
-		ini_error_standby(s, was);
-		return CHECK_STANDBY;
-	}
-	if (s->paths.now != s->paths.home && !ini_path_is_fenced(was, now)) {
-		ini_error_unsafe(s, was);
-		return CHECK_UNSAFE;
-	}
-	return CHECK_SAME;
-}
-
-static void take_volume(struct srpi_session *s, struct ini_volume *was,
-			const struct ini_volume *now)
-{
-	uint64_t size = was->info.size;
-
-	if (!now || is_unused_and_gone(s, was, now)) {
-		s->reconnect.lost_writes |= ini_volume_gone(was);
-		return;
-	}
-	s->reconnect.lost_writes |= ini_volume_back(was, now);
-	if (size != now->info.size) {
-		was->info.size = size;
-		ini_volume_resize(s, was, now->info.size);
-	}
-}
-
 /* The present address cannot be used; s->error says why. */
-static void check_failed(struct srpi_session *s, enum check check)
+static void reconnect_check_failed(struct srpi_session *s, enum ini_check check)
 {
 	switch (check) {
-	case CHECK_SAME:
-	case CHECK_GONE:
+	case INI_CHECK_SAME:
+	case INI_CHECK_GONE:
 		break;
-	case CHECK_MISSING:
+	case INI_CHECK_MISSING:
 		ini_reconnect_failed(s, ENODEV);
 		break;
-	case CHECK_UNKNOWN:
+	case INI_CHECK_UNKNOWN:
 		ini_reconnect_failed(s, EAGAIN);
 		break;
-	case CHECK_STANDBY:
+	case INI_CHECK_STANDBY:
 		ini_reconnect_failed(s, ESHUTDOWN);
 		break;
-	case CHECK_UNSAFE:
+	case INI_CHECK_UNSAFE:
 		ini_path_enter(s, SRPI_PATH_UNSAFE, &s->error);
 		leave_path(s, EXDEV);
 		break;
-	case CHECK_OTHER:
+	case INI_CHECK_OTHER:
 		ini_path_enter(s, SRPI_PATH_OTHER, &s->error);
 		if (ini_paths_all_other(s))
 			reconnect_give_up(s);
@@ -454,26 +289,18 @@ static void check_failed(struct srpi_session *s, enum check check)
 	}
 }
 
-/* Compares all volumes before it changes what is known of any of them:
- * another address may be tried next. */
 bool ini_reconnect_check(struct srpi_session *s)
 {
-	enum check check = CHECK_SAME;
 	struct ini_volume *found;
+	enum ini_check check;
 	unsigned int cnt;
 
 	ini_discovery_take(s, &found, &cnt);
-	for (unsigned int i = 0; check <= CHECK_GONE && i < s->volume_cnt; i++)
-		check = check_volume(
-			s, &s->volumes[i],
-			find_lun(found, cnt, s->volumes[i].lun_field));
-	for (unsigned int i = 0; check <= CHECK_GONE && i < s->volume_cnt; i++)
-		take_volume(s, &s->volumes[i],
-			    find_lun(found, cnt, s->volumes[i].lun_field));
-	if (check > CHECK_GONE)
-		check_failed(s, check);
+	check = ini_verify_volumes(s, found, cnt);
+	if (check > INI_CHECK_GONE)
+		reconnect_check_failed(s, check);
 	free(found);
-	return check <= CHECK_GONE;
+	return check <= INI_CHECK_GONE;
 }
 
 void ini_reconnect_init(struct srpi_session *s)

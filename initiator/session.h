@@ -13,8 +13,8 @@
  *   queue.c         the commands: waiting, sent, held, sent again
  *   volumes.c       what is known of each volume, and what it may have lost
  *   properties.c    sizes and mode pages that change
- *   reconnect.c     each further login: times, and whether the volumes are the
- *                   same
+ *   reconnect.c     each further login: times, and what follows from verify.c
+ *   verify.c        whether the volumes are the same
  *   session_text.c  errors, for a person
  */
 #ifndef INITIATOR_SESSION_H
@@ -350,6 +350,29 @@ void ini_connect_failed(struct srpi_session *s);
 /* Discovery has found s->volumes. False: they are in standby at this address,
  * and the attempt has failed. */
 bool ini_connect_check(struct srpi_session *s);
+
+/* ---- verify.c ---- */
+
+/* What discovery has found of a volume by the present address. */
+enum ini_check {
+	INI_CHECK_SAME,
+	INI_CHECK_GONE,	   /* removed, now or before: the others go on */
+	INI_CHECK_MISSING, /* not shown; it may appear later */
+	INI_CHECK_UNKNOWN, /* a question had no answer */
+	INI_CHECK_OTHER,   /* it is another volume */
+	INI_CHECK_STANDBY, /* the same, as far as can be seen */
+	INI_CHECK_UNSAFE,  /* the same, but of another target */
+};
+
+/*
+ * Compares all volumes of the session with the @cnt that discovery has found,
+ * before it changes what is known of any of them: another address may be tried
+ * next. Return: the worst result. INI_CHECK_SAME and INI_CHECK_GONE: what was
+ * found is now known of the volumes. Else s->error says why.
+ */
+enum ini_check ini_verify_volumes(struct srpi_session *s,
+				  const struct ini_volume *found,
+				  unsigned int cnt);
 
 /* ---- reconnect.c ---- */
 

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Are the volumes that discovery has found those of the session? Identifier,
+ * serial number, block size, size and the kind of store tell. path.h tells what
+ * another address must show besides.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "initiator/session.h"
+
+static const struct ini_volume *verify_find_lun(const struct ini_volume *all,
+						unsigned int cnt,
+						uint64_t lun_field)
+{
+	for (unsigned int i = 0; i < cnt; i++) {
+		if (all[i].lun_field == lun_field)
+			return &all[i];
+	}
+	return NULL;
+}
+
+/* The data was in the memory of a process that has ended. */
+static bool verify_is_gone(const struct ini_volume *was,
+			   const struct ini_volume *now)
+{
+	return was->has_store && was->store.is_memory &&
+	       (!now->has_store ||
+		memcmp(was->store.generation, now->store.generation,
+		       SCSI_GENERATION_LEN));
+}
+
+/* Without the answer to this question, @now may be @was or not. */
+static bool verify_is_unanswered(enum ini_answer was, enum ini_answer now)
+{
+	return (now == INI_FAILED && was != INI_FAILED) ||
+	       (now == INI_REFUSED && was == INI_ANSWERED);
+}
+
+static const char *verify_find_unanswered(const struct ini_volume *was,
+					  const struct ini_volume *now)
+{
+	for (unsigned int q = 0; q < INI_QUESTIONS; q++) {
+		if (verify_is_unanswered(was->answers[q], now->answers[q]))
+			return ini_discovery_question(q);
+	}
+	return NULL;
+}
+
+/* Do the identifiers differ? Only questions that were answered both times
+ * count. An answer that @was lacked is believed now. */
+static bool verify_compare_ids(const struct ini_volume *was,
+			       const struct ini_volume *now, char *buf,
+			       size_t len)
+{
+	const struct srpi_volume_info *a = &was->info;
+	const struct srpi_volume_info *b = &now->info;
+
+	buf[0] = '\0';
+	if (was->answers[INI_Q_IDS] != INI_FAILED && strcmp(a->naa, b->naa))
+		snprintf(buf, len,
+			 "another volume is there now, %s instead of %s",
+			 *b->naa ? b->naa : "one without identifier",
+			 *a->naa ? a->naa : "one without identifier");
+	else if (!*a->naa && was->answers[INI_Q_SERIAL] != INI_FAILED &&
+		 strcmp(a->serial, b->serial))
+		snprintf(buf, len,
+			 "another volume is there now, serial number '%s' "
+			 "instead of '%s'",
+			 b->serial, a->serial);
+	return *buf;
+}
+
+/* What makes @now another volume than @was. */
+static bool verify_compare(const struct ini_volume *was,
+			   const struct ini_volume *now, char *buf, size_t len)
+{
+	const struct srpi_volume_info *a = &was->info;
+	const struct srpi_volume_info *b = &now->info;
+
+	if (verify_compare_ids(was, now, buf, len))
+		return true;
+	if (verify_is_gone(was, now))
+		snprintf(buf, len, "it was in memory, which is gone");
+	else if (a->block_size != b->block_size)
+		snprintf(buf, len, "its blocks have %u bytes now instead of %u",
+			 b->block_size, a->block_size);
+	else if (b->size < a->size)
+		snprintf(buf, len, "it has shrunk from %llu to %llu bytes",
+			 (unsigned long long)a->size,
+			 (unsigned long long)b->size);
+	return *buf;
+}
+
+/* A program that has named a volume does not lose it with another one that it has
+ * never used. */
+static bool verify_ignores(const struct srpi_session *s,
+			   const struct ini_volume *was)
+{
+	return !was->is_used && !ini_path_wants(s, was);
+}
+
+static bool verify_is_unused_and_gone(const struct srpi_session *s,
+				      const struct ini_volume *was,
+				      const struct ini_volume *now)
+{
+	char what[256];
+
+	return verify_ignores(s, was) &&
+	       (!now || verify_find_unanswered(was, now) ||
+		verify_compare(was, now, what, sizeof(what)));
+}
+
+/* Unless the result is INI_CHECK_SAME or INI_CHECK_GONE, s->error says why. */
+static enum ini_check verify_volume(struct srpi_session *s,
+				    struct ini_volume *was,
+				    const struct ini_volume *now)
+{
+	const char *question = now ? verify_find_unanswered(was, now) : NULL;
+	bool standby = now && now->access.is_standby && ini_path_wants(s, was);
+	char what[256];
+
+	if (!now && (s->looking || was->is_gone))
+		return INI_CHECK_GONE;
+	if (verify_is_unused_and_gone(s, was, now))
+		return INI_CHECK_GONE;
+	if (!now) {
+		ini_error_other_volume(s, was, "the target does not show it");
+		s->error.err = -ENODEV;
+		return INI_CHECK_MISSING;
+	}
+	if (question && !standby) {
+		ini_error_unanswered(s, was, question);
+		return INI_CHECK_UNKNOWN;
+	}
+	if (!question &&
+	    (standby ? verify_compare_ids(was, now, what, sizeof(what))
+		     : verify_compare(was, now, what, sizeof(what)))) {
+		ini_error_other_volume(s, was, what);
+		return INI_CHECK_OTHER;
+	}
+	if (standby) {
+		ini_error_standby(s, was);
+		return INI_CHECK_STANDBY;
+	}
+	if (s->paths.now != s->paths.home && !ini_path_is_fenced(was, now)) {
+		ini_error_unsafe(s, was);
+		return INI_CHECK_UNSAFE;
+	}
+	return INI_CHECK_SAME;
+}
+
+static void verify_take_volume(struct srpi_session *s, struct ini_volume *was,
+			       const struct ini_volume *now)
+{
+	uint64_t size = was->info.size;
+
+	if (!now || verify_is_unused_and_gone(s, was, now)) {
+		s->reconnect.lost_writes |= ini_volume_gone(was);
+		return;
+	}
+	s->reconnect.lost_writes |= ini_volume_back(was, now);
+	if (size != now->info.size) {
+		was->info.size = size;
+		ini_volume_resize(s, was, now->info.size);
+	}
+}
+
+enum ini_check ini_verify_volumes(struct srpi_session *s,
+				  const struct ini_volume *found,
+				  unsigned int cnt)
+{
+	enum ini_check check = INI_CHECK_SAME;
+
+	for (unsigned int i = 0; check <= INI_CHECK_GONE && i < s->volume_cnt;
+	     i++)
+		check = verify_volume(
+			s, &s->volumes[i],
+			verify_find_lun(found, cnt, s->volumes[i].lun_field));
+	for (unsigned int i = 0; check <= INI_CHECK_GONE && i < s->volume_cnt;
+	     i++)
+		verify_take_volume(
+			s, &s->volumes[i],
+			verify_find_lun(found, cnt, s->volumes[i].lun_field));
+	return check;
+}
