@@ -40,7 +40,7 @@ static struct srpi_io *sio_of(struct io *io)
 
 static struct ini_volume *blockdev_volume_of(struct srpi_io *sio)
 {
-	return &io_of(sio)->session->volumes[sio->volume];
+	return io_of(sio)->session->volumes[sio->volume];
 }
 
 static void blockdev_step(struct srpi_io *sio);
@@ -353,7 +353,7 @@ static int blockdev_check(const struct srpi_session *s,
 		return -EIO;
 	if (sio->volume >= s->volume_cnt)
 		return -EINVAL;
-	vol = &s->volumes[sio->volume];
+	vol = s->volumes[sio->volume];
 	/* Its number may be that of another volume now. */
 	if (vol->is_gone && !vol->is_used)
 		return -ENODEV;
@@ -377,7 +377,7 @@ static int blockdev_check(const struct srpi_session *s,
 static bool needs_no_command(const struct srpi_session *s,
 			     const struct srpi_io *sio)
 {
-	const struct ini_volume *vol = &s->volumes[sio->volume];
+	const struct ini_volume *vol = s->volumes[sio->volume];
 
 	if (sio->op == SRPI_FLUSH)
 		return !vol->info.write_cache && !ini_volume_is_dirty(vol) &&
@@ -402,7 +402,7 @@ void srpi_submit(struct srpi_session *s, struct srpi_io *sio)
 		ini_session_refuse(s, &io->cmd, err);
 		return;
 	}
-	s->volumes[sio->volume].is_used = true;
+	s->volumes[sio->volume]->is_used = true;
 	io->written = blockdev_volume_of(sio)->written;
 	io->losses = blockdev_volume_of(sio)->losses;
 	if (sio->op == SRPI_EXTENT && blockdev_volume_of(sio)->no_lba_status) {

@@ -136,17 +136,15 @@ void ini_connect_failed(struct srpi_session *s)
 
 bool ini_connect_check(struct srpi_session *s)
 {
-	const struct ini_volume *v = s->volumes;
-	const struct ini_volume *end = v ? v + s->volume_cnt : v;
+	unsigned int i = 0;
 
-	while (v < end && !(v->access.is_standby && ini_path_wants(s, v)))
-		v++;
-	if (v == end)
+	while (i < s->volume_cnt && !(s->volumes[i]->access.is_standby &&
+				      ini_path_wants(s, s->volumes[i])))
+		i++;
+	if (i == s->volume_cnt)
 		return true;
-	ini_error_standby(s, v);
-	free(s->volumes);
-	s->volumes = NULL;
-	s->volume_cnt = 0;
+	ini_error_standby(s, s->volumes[i]);
+	ini_volumes_free(s);
 	ini_connect_failed(s);
 	return false;
 }

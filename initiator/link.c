@@ -159,6 +159,20 @@ static void next_channel(struct srpi_session *s)
 	link_came_up(s);
 }
 
+static int link_learn_volumes(struct srpi_session *s)
+{
+	struct ini_volume *found;
+	unsigned int cnt;
+	int err = 0;
+
+	ini_volumes_free(s);
+	ini_discovery_take(s, &found, &cnt);
+	for (unsigned int i = 0; !err && i < cnt; i++)
+		err = ini_volumes_add(s, &found[i]);
+	free(found);
+	return err ? error_set(&s->error, err, "out of memory") : 0;
+}
+
 static void link_discovered(struct srpi_session *s, int err)
 {
 	bool over = s->link != INI_LINK_ASKING || s->closing;
@@ -172,9 +186,8 @@ static void link_discovered(struct srpi_session *s, int err)
 	/* Otherwise the channel has ended or is ending, which tells the
 	 * reason. */
 	if (!over && !err && is_first_time(s)) {
-		free(s->volumes);
-		ini_discovery_take(s, &s->volumes, &s->volume_cnt);
-		over = !ini_connect_check(s);
+		err = link_learn_volumes(s);
+		over = !err && !ini_connect_check(s);
 	} else if (!over && !err) {
 		over = !ini_reconnect_check(s) || s->closing;
 	}

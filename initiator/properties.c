@@ -99,7 +99,7 @@ static void ask_next(struct ini_properties *p)
 	struct srpi_session *s = p->session;
 
 	for (unsigned int i = 0; !p->volume && i < s->volume_cnt; i++) {
-		struct ini_volume *v = &s->volumes[i];
+		struct ini_volume *v = s->volumes[i];
 
 		if (v->modes_changed || v->capacity_changed)
 			properties_ask(p, v);

@@ -31,7 +31,7 @@ static void session_free(struct srpi_session *s)
 	srpi_mem_free(s->zeroes_mem);
 	ini_xp_put(s->own);
 	free(s->zeroes);
-	free(s->volumes);
+	ini_volumes_free(s);
 	ini_paths_free(s);
 	s->ctx->sessions--;
 	free(s);

@@ -90,6 +90,7 @@ struct ini_access {
 };
 
 struct ini_volume {
+	unsigned int number; /* index in srpi_session.volumes */
 	struct srpi_volume_info info;
 	uint64_t lun_field;	   /* as REPORT LUNS gave it */
 	uint32_t max_unmap_blocks; /* per command; 0: no UNMAP */
@@ -205,7 +206,9 @@ struct srpi_session {
 	struct ini_connection conn;
 	struct srpi_session_stats stats;
 
-	struct ini_volume *volumes;
+	/* Each stays where it is until the session ends: programs keep pointers
+	 * to what srpi_volume_info() returns. */
+	struct ini_volume **volumes;
 	unsigned int volume_cnt;
 	struct ini_discovery *discovery;
 	struct ini_properties *properties; /* NULL: never needed yet */
@@ -295,6 +298,11 @@ void ini_link_look_again(struct srpi_session *s, uint64_t lun_field,
 			 const struct scsi_sense *sense, bool asked);
 
 /* ---- volumes.c ---- */
+
+/* Makes a copy of @found the last volume of the session. 0 or -ENOMEM. */
+int ini_volumes_add(struct srpi_session *s, const struct ini_volume *found);
+/* Forgets all volumes. */
+void ini_volumes_free(struct srpi_session *s);
 
 /* LUN @lun_field has sent @sense about itself or an earlier command. @asked:
  * as the answer to a question of discovery. */

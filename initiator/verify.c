@@ -175,12 +175,12 @@ enum ini_check ini_verify_volumes(struct srpi_session *s,
 	for (unsigned int i = 0; check <= INI_CHECK_GONE && i < s->volume_cnt;
 	     i++)
 		check = verify_volume(
-			s, &s->volumes[i],
-			verify_find_lun(found, cnt, s->volumes[i].lun_field));
+			s, s->volumes[i],
+			verify_find_lun(found, cnt, s->volumes[i]->lun_field));
 	for (unsigned int i = 0; check <= INI_CHECK_GONE && i < s->volume_cnt;
 	     i++)
 		verify_take_volume(
-			s, &s->volumes[i],
-			verify_find_lun(found, cnt, s->volumes[i].lun_field));
+			s, s->volumes[i],
+			verify_find_lun(found, cnt, s->volumes[i]->lun_field));
 	return check;
 }

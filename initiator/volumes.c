@@ -13,7 +13,7 @@ unsigned int srpi_volume_cnt(const struct srpi_session *s)
 const struct srpi_volume_info *srpi_volume_info(const struct srpi_session *s,
 						unsigned int volume)
 {
-	return &s->volumes[volume].info;
+	return &s->volumes[volume]->info;
 }
 
 int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
@@ -23,7 +23,7 @@ int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
 	char *end;
 
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
-		if (strcmp(s->volumes[i].info.name, name_or_lun) == 0) {
+		if (strcmp(s->volumes[i]->info.name, name_or_lun) == 0) {
 			*ret_volume = i;
 			return 0;
 		}
@@ -32,12 +32,39 @@ int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
 	if (end == name_or_lun || *end)
 		return -ENOENT;
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
-		if (s->volumes[i].info.lun == lun) {
+		if (s->volumes[i]->info.lun == lun) {
 			*ret_volume = i;
 			return 0;
 		}
 	}
 	return -ENOENT;
+}
+
+int ini_volumes_add(struct srpi_session *s, const struct ini_volume *found)
+{
+	struct ini_volume **all = reallocarray(s->volumes, s->volume_cnt + 1,
+					       sizeof(struct ini_volume *));
+	struct ini_volume *v;
+
+	if (!all)
+		return -ENOMEM;
+	s->volumes = all;
+	v = malloc(sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	*v = *found;
+	v->number = s->volume_cnt;
+	all[s->volume_cnt++] = v;
+	return 0;
+}
+
+void ini_volumes_free(struct srpi_session *s)
+{
+	for (unsigned int i = 0; i < s->volume_cnt; i++)
+		free(s->volumes[i]);
+	free(s->volumes);
+	s->volumes = NULL;
+	s->volume_cnt = 0;
 }
 
 /* ---- what was written and is not stable yet ---- */
@@ -69,8 +96,8 @@ static struct ini_volume *volumes_find(struct srpi_session *s,
 				       uint64_t lun_field)
 {
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
-		if (s->volumes[i].lun_field == lun_field)
-			return &s->volumes[i];
+		if (s->volumes[i]->lun_field == lun_field)
+			return s->volumes[i];
 	}
 	return NULL;
 }
@@ -185,15 +212,14 @@ void ini_volume_resize(struct srpi_session *s, struct ini_volume *v,
 		return;
 	v->info.size = size;
 	if (s->options.volume_resized)
-		s->options.volume_resized(s, (unsigned int)(v - s->volumes),
-					  s->options.state_arg);
+		s->options.volume_resized(s, v->number, s->options.state_arg);
 }
 
 void ini_volume_forget_attentions(struct srpi_session *s)
 {
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
-		s->volumes[i].saw_nexus_loss = true;
-		s->volumes[i].saw_reset = false;
+		s->volumes[i]->saw_nexus_loss = true;
+		s->volumes[i]->saw_reset = false;
 	}
 	s->passes = 0;
 }
@@ -203,7 +229,7 @@ void ini_volume_forget_attentions(struct srpi_session *s)
 void ini_volume_new_nexus(struct srpi_session *s)
 {
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
-		struct ini_volume *v = &s->volumes[i];
+		struct ini_volume *v = s->volumes[i];
 
 		v->saw_reset |= s->passes > 0 && !v->saw_nexus_loss;
 		v->saw_nexus_loss = false;
@@ -261,6 +287,7 @@ bool ini_volume_back(struct ini_volume *was, const struct ini_volume *now)
 	if (now->info.write_cache)
 		was->cached = was->written;
 	lost = was->cached > was->flushed && may_have_lost(was, now);
+	new.number = was->number;
 	memcpy(new.info.name, was->info.name, sizeof(new.info.name));
 	/* A question in progress may have been answered before discovery
 	 * asked. */

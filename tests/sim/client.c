@@ -170,7 +170,7 @@ static void check_way_out(void)
 /* It counts as heard when it is noted, however short that is remembered. */
 static void notice_losses(void)
 {
-	const struct ini_volume *v = w.s->volumes;
+	const struct ini_volume *v = w.s->volume_cnt ? w.s->volumes[0] : NULL;
 	uint64_t heard = v ? 2 * v->losses + v->saw_reset : 0;
 
 	if (heard > w.heard)
