@@ -152,7 +152,8 @@ static int decode_move(const uint8_t *b, size_t len,
 		return pr_refuse_length(ret_sense);
 	if (len - AT_MOVE_ID != SCSI_PR_TRANSPORT_ID_LEN)
 		return pr_refuse_data(AT_MOVE_PORT_LEN, 7, ret_sense);
-	if (wire_get16(b + AT_MOVE_PORT) != SCSI_PR_TARGET_PORT)
+	req->target_port = wire_get16(b + AT_MOVE_PORT);
+	if (!req->target_port || req->target_port > req->target_ports)
 		return pr_refuse_data(AT_MOVE_PORT, 7, ret_sense);
 	req->aptpl = b[AT_MOVE_FLAGS] & FLAG_APTPL;
 	req->unreg = b[AT_MOVE_FLAGS] & FLAG_UNREG;
@@ -162,7 +163,8 @@ static int decode_move(const uint8_t *b, size_t len,
 }
 
 int scsi_pr_out_decode(enum scsi_pr_out action, uint8_t scope, uint8_t type,
-		       const void *buf, size_t len, bool can_aptpl,
+		       const void *buf, size_t len,
+		       const struct scsi_pr_unit *unit,
 		       struct scsi_pr_request *ret_req,
 		       struct scsi_sense *ret_sense)
 {
@@ -170,6 +172,7 @@ int scsi_pr_out_decode(enum scsi_pr_out action, uint8_t scope, uint8_t type,
 		.action = action,
 		.scope = scope,
 		.type = type,
+		.target_ports = unit->target_ports,
 	};
 	bool moves = action == SCSI_PR_REGISTER_AND_MOVE;
 	const uint8_t *b = buf;
@@ -183,7 +186,7 @@ int scsi_pr_out_decode(enum scsi_pr_out action, uint8_t scope, uint8_t type,
 		    : decode_flags(b, len, &req, ret_sense);
 	if (err)
 		return err;
-	if (req.aptpl && !can_aptpl)
+	if (req.aptpl && !unit->can_aptpl)
 		return pr_refuse_data(moves ? AT_MOVE_FLAGS : AT_FLAGS, 0,
 				      ret_sense);
 	*ret_req = req;
@@ -192,19 +195,19 @@ int scsi_pr_out_decode(enum scsi_pr_out action, uint8_t scope, uint8_t type,
 
 /* ---- who is who ---- */
 
-static int pr_find(const struct scsi_pr *pr, const struct srp_port_id *port)
+static int pr_find(const struct scsi_pr *pr, const struct scsi_pr_nexus *nexus)
 {
 	for (int i = 0; i < pr->cnt; i++) {
-		if (srp_port_id_equal(&pr->regs[i].port, port))
+		if (scsi_pr_nexus_equal(&pr->regs[i].nexus, nexus))
 			return i;
 	}
 	return -1;
 }
 
-const struct scsi_pr_registration *scsi_pr_find(const struct scsi_pr *pr,
-						const struct srp_port_id *port)
+const struct scsi_pr_registration *
+scsi_pr_find(const struct scsi_pr *pr, const struct scsi_pr_nexus *nexus)
 {
-	int i = pr_find(pr, port);
+	int i = pr_find(pr, nexus);
 
 	return i < 0 ? NULL : &pr->regs[i];
 }
@@ -226,9 +229,10 @@ static bool holds(const struct scsi_pr *pr, int i)
 	return pr->type && i >= 0 && (is_for_all(pr->type) || i == pr->holder);
 }
 
-bool scsi_pr_is_holder(const struct scsi_pr *pr, const struct srp_port_id *port)
+bool scsi_pr_is_holder(const struct scsi_pr *pr,
+		       const struct scsi_pr_nexus *nexus)
 {
-	return holds(pr, pr_find(pr, port));
+	return holds(pr, pr_find(pr, nexus));
 }
 
 const char *scsi_pr_type_name(uint8_t type)
@@ -254,48 +258,48 @@ const char *scsi_pr_type_name(uint8_t type)
 /* A service action that is being executed, on a copy of the state. */
 struct work {
 	struct scsi_pr pr;
-	const struct srp_port_id *from;
+	const struct scsi_pr_nexus *from;
 	int me; /* registration of @from in @pr, -1: none */
 	const struct scsi_pr_request *req;
 	struct scsi_pr_effects *effects;
 	struct scsi_sense *sense;
 };
 
-static void pr_tell(struct work *w, const struct srp_port_id *port,
+static void pr_tell(struct work *w, const struct scsi_pr_nexus *nexus,
 		    uint8_t news)
 {
 	struct scsi_pr_effects *e = w->effects;
 
-	if (!news || srp_port_id_equal(port, w->from))
+	if (!news || scsi_pr_nexus_equal(nexus, w->from))
 		return;
 	for (uint16_t i = 0; i < e->cnt; i++) {
-		if (srp_port_id_equal(&e->to[i].port, port)) {
+		if (scsi_pr_nexus_equal(&e->to[i].nexus, nexus)) {
 			e->to[i].news |= news;
 			return;
 		}
 	}
-	/* Only ports that were registered at the beginning are told
+	/* Only nexuses that were registered at the beginning are told
 	 * anything. */
-	e->to[e->cnt++] = (struct scsi_pr_effect){ *port, news };
+	e->to[e->cnt++] = (struct scsi_pr_effect){ *nexus, news };
 }
 
 static void tell_all(struct work *w, uint8_t news)
 {
 	for (uint16_t i = 0; i < w->pr.cnt; i++)
-		pr_tell(w, &w->pr.regs[i].port, news);
+		pr_tell(w, &w->pr.regs[i].nexus, news);
 }
 
-static int pr_add(struct work *w, const struct srp_port_id *port, uint64_t key,
-		  bool all_ports)
+static int pr_add(struct work *w, const struct scsi_pr_nexus *nexus,
+		  uint64_t key)
 {
 	struct scsi_pr *pr = &w->pr;
 
 	if (pr->cnt == SCSI_PR_MAX)
 		return refuse_room(w->sense);
 	pr->regs[pr->cnt++] = (struct scsi_pr_registration){
-		.port = *port,
+		.nexus = *nexus,
 		.key = key,
-		.all_ports = all_ports,
+		.all_ports = w->req->all_tg_pt && w->req->target_ports == 1,
 	};
 	return 0;
 }
@@ -355,39 +359,73 @@ static int check_type(const struct work *w)
 
 /* ---- service actions; 0, -EBUSY or -EINVAL ---- */
 
-/* Registers other ports. None of them may have a key already (SPC-4, register
- * behaviors). @was: the number of registrations before. */
-static int register_others(struct work *w, uint16_t was)
+/* Is a REGISTER about the nexuses through @target_port? */
+static bool pr_is_about_port(const struct work *w, uint16_t target_port)
+{
+	return target_port == w->from->target_port || w->req->all_tg_pt;
+}
+
+/* Registers the port of TransportID @i, which may not have a key already (SPC-4,
+ * register behaviors). @was: the number of registrations before. */
+static int register_other(struct work *w, uint16_t i, uint16_t target_port,
+			  uint16_t was)
 {
 	const struct scsi_pr_request *req = w->req;
+	struct scsi_pr_nexus nexus = { request_port(req, i), target_port };
+	int n = pr_find(&w->pr, &nexus);
 
-	for (uint16_t i = 0; i < req->port_cnt; i++) {
-		struct srp_port_id port = request_port(req, i);
-		int n = pr_find(&w->pr, &port);
-		int err = 0;
+	if (n >= 0 && n < was)
+		return pr_refuse_data(
+			(uint16_t)(AT_PORTS + i * SCSI_PR_TRANSPORT_ID_LEN),
+			SCSI_BIT_NONE, w->sense);
+	return n < 0 ? pr_add(w, &nexus, req->action_key) : 0;
+}
 
-		if (n >= 0 && n < was)
-			return pr_refuse_data(
-				(uint16_t)(AT_PORTS +
-					   i * SCSI_PR_TRANSPORT_ID_LEN),
-				SCSI_BIT_NONE, w->sense);
-		if (n < 0)
-			err = pr_add(w, &port, req->action_key, req->all_tg_pt);
-		if (err)
-			return err;
+static int register_others(struct work *w, uint16_t was)
+{
+	int err = 0;
+
+	for (uint16_t i = 0; i < w->req->port_cnt; i++) {
+		for (uint16_t t = 1; t <= w->req->target_ports && !err; t++) {
+			if (pr_is_about_port(w, t))
+				err = register_other(w, i, t, was);
+		}
 	}
+	return err;
+}
+
+/* The asking initiator port, through @target_port. */
+static int register_nexus(struct work *w, uint16_t target_port)
+{
+	const struct scsi_pr_request *req = w->req;
+	struct scsi_pr_nexus nexus = { w->from->port, target_port };
+	int i = pr_find(&w->pr, &nexus);
+
+	if (i < 0)
+		return req->action_key ? pr_add(w, &nexus, req->action_key) : 0;
+	if (!req->action_key) {
+		remove_registration(w, i);
+		return 0;
+	}
+	w->pr.regs[i].key = req->action_key;
+	w->pr.regs[i].all_ports = req->all_tg_pt && req->target_ports == 1;
 	return 0;
 }
 
-static int register_new(struct work *w)
+static int do_register_and_ignore(struct work *w)
 {
 	const struct scsi_pr_request *req = w->req;
 	uint16_t was = w->pr.cnt;
-	int err;
+	int err = 0;
 
-	if (!req->action_key)
+	if (w->me < 0 && !req->action_key)
 		return 0;
-	err = pr_add(w, w->from, req->action_key, req->all_tg_pt);
+	if (w->me >= 0 && req->spec_i_pt)
+		return pr_refuse_data(AT_FLAGS, 3, w->sense);
+	for (uint16_t t = 1; t <= req->target_ports && !err; t++) {
+		if (pr_is_about_port(w, t))
+			err = register_nexus(w, t);
+	}
 	if (!err)
 		err = register_others(w, was);
 	if (err)
@@ -397,35 +435,18 @@ static int register_new(struct work *w)
 	return 0;
 }
 
-static int register_again(struct work *w)
-{
-	const struct scsi_pr_request *req = w->req;
-
-	if (req->spec_i_pt)
-		return pr_refuse_data(AT_FLAGS, 3, w->sense);
-	if (req->action_key) {
-		w->pr.regs[w->me].key = req->action_key;
-		w->pr.regs[w->me].all_ports = req->all_tg_pt;
-	} else {
-		remove_registration(w, w->me);
-	}
-	w->pr.aptpl = req->aptpl;
-	w->pr.generation++;
-	return 0;
-}
-
+/* ALL_TG_PT counts as a REGISTER through each target port (SPC-4). */
 static int do_register(struct work *w)
 {
-	uint64_t key = w->me < 0 ? 0 : w->pr.regs[w->me].key;
+	for (uint16_t t = 1; t <= w->req->target_ports; t++) {
+		struct scsi_pr_nexus nexus = { w->from->port, t };
+		int i = pr_find(&w->pr, &nexus);
+		uint64_t key = i < 0 ? 0 : w->pr.regs[i].key;
 
-	if (w->req->key != key)
-		return -EBUSY;
-	return w->me < 0 ? register_new(w) : register_again(w);
-}
-
-static int do_register_and_ignore(struct work *w)
-{
-	return w->me < 0 ? register_new(w) : register_again(w);
+		if (pr_is_about_port(w, t) && w->req->key != key)
+			return -EBUSY;
+	}
+	return do_register_and_ignore(w);
 }
 
 static int do_reserve(struct work *w)
@@ -489,7 +510,7 @@ static unsigned int remove_matching(struct work *w, uint64_t key, bool spare_me)
 	unsigned int cnt = 0;
 
 	for (int i = w->pr.cnt - 1; i >= 0; i--) {
-		struct srp_port_id port = w->pr.regs[i].port;
+		struct scsi_pr_nexus nexus = w->pr.regs[i].nexus;
 
 		if ((key && w->pr.regs[i].key != key) ||
 		    (spare_me && i == w->me))
@@ -499,7 +520,7 @@ static unsigned int remove_matching(struct work *w, uint64_t key, bool spare_me)
 			delete_registration(w, i);
 		else
 			remove_registration(w, i);
-		pr_tell(w, &port, preempt_news(w));
+		pr_tell(w, &nexus, preempt_news(w));
 	}
 	return cnt;
 }
@@ -542,7 +563,7 @@ static int do_preempt(struct work *w)
 	return 0;
 }
 
-static int check_move(struct work *w, const struct srp_port_id *to)
+static int check_move(struct work *w, const struct scsi_pr_nexus *to)
 {
 	if (!w->pr.type)
 		return pr_refuse(scsi_sense_cdb_field(1, 4), w->sense);
@@ -550,7 +571,7 @@ static int check_move(struct work *w, const struct srp_port_id *to)
 		return -EBUSY;
 	if (!w->req->action_key)
 		return pr_refuse_data(AT_ACTION_KEY, 7, w->sense);
-	if (srp_port_id_equal(to, w->from))
+	if (scsi_pr_nexus_equal(to, w->from))
 		return pr_refuse_data(AT_MOVE_ID, SCSI_BIT_NONE, w->sense);
 	return 0;
 }
@@ -558,12 +579,13 @@ static int check_move(struct work *w, const struct srp_port_id *to)
 static int do_register_and_move(struct work *w)
 {
 	struct scsi_pr *pr = &w->pr;
-	struct srp_port_id to = request_port(w->req, 0);
+	struct scsi_pr_nexus to = { request_port(w->req, 0),
+				    w->req->target_port };
 	int err = check_move(w, &to);
 	int i = pr_find(pr, &to);
 
 	if (!err && i < 0)
-		err = pr_add(w, &to, w->req->action_key, false);
+		err = pr_add(w, &to, w->req->action_key);
 	if (err)
 		return err;
 	i = pr_find(pr, &to);
@@ -590,7 +612,7 @@ static const struct {
 	[SCSI_PR_REGISTER_AND_MOVE] = { do_register_and_move, true },
 };
 
-int scsi_pr_execute(struct scsi_pr *pr, const struct srp_port_id *from,
+int scsi_pr_execute(struct scsi_pr *pr, const struct scsi_pr_nexus *from,
 		    const struct scsi_pr_request *req,
 		    struct scsi_pr_effects *ret_effects,
 		    struct scsi_sense *ret_sense)
@@ -655,12 +677,14 @@ static void put_reservation(struct wire_out *out, const struct scsi_pr *pr)
 }
 
 static void put_capabilities(struct wire_out *out, const struct scsi_pr *pr,
-			     bool can_aptpl)
+			     const struct scsi_pr_unit *unit)
 {
 	uint8_t b[8] = { 0, 8 };
 
-	b[2] = 0x1c; /* CRH, SIP_C, ATP_C */
-	if (can_aptpl)
+	b[2] = 0x0c; /* SIP_C, ATP_C */
+	if (unit->has_reserve)
+		b[2] |= 0x10; /* CRH */
+	if (unit->can_aptpl)
 		b[2] |= 0x01; /* PTPL_C */
 	b[3] = 0x80;	      /* TMV */
 	if (pr->aptpl)
@@ -683,15 +707,15 @@ static void put_full_status(struct wire_out *out, const struct scsi_pr *pr)
 			b[12] |= 0x01; /* R_HOLDER */
 			b[13] = pr->type;
 		}
-		wire_put16(b + 18, SCSI_PR_TARGET_PORT);
+		wire_put16(b + 18, pr->regs[i].nexus.target_port);
 		wire_put32(b + 20, SCSI_PR_TRANSPORT_ID_LEN);
-		scsi_pr_transport_id_encode(&pr->regs[i].port, b + 24);
+		scsi_pr_transport_id_encode(&pr->regs[i].nexus.port, b + 24);
 		wire_give(out, b, sizeof(b));
 	}
 }
 
 size_t scsi_pr_in_encode(const struct scsi_pr *pr, enum scsi_pr_in action,
-			 bool can_aptpl, void *buf, size_t cap)
+			 const struct scsi_pr_unit *unit, void *buf, size_t cap)
 {
 	struct wire_out out = wire_out(buf, cap);
 
@@ -703,7 +727,7 @@ size_t scsi_pr_in_encode(const struct scsi_pr *pr, enum scsi_pr_in action,
 		put_reservation(&out, pr);
 		break;
 	case SCSI_PR_REPORT_CAPABILITIES:
-		put_capabilities(&out, pr, can_aptpl);
+		put_capabilities(&out, pr, unit);
 		break;
 	case SCSI_PR_READ_FULL_STATUS:
 		put_full_status(&out, pr);

@@ -6,8 +6,8 @@
  * affected, and read and write parameter data. A refused service action leaves
  * the value unchanged.
  *
- * There is one target port, so an I_T nexus is identified by its initiator
- * port.
+ * A registration is one of an I_T nexus: an initiator port and a target port.
+ * The target ports of a unit have the numbers 1 and up.
  *
  * Thread: any, for every function here. Threads that share a value must lock
  * it.
@@ -25,7 +25,7 @@
 /* Most registrations of one logical unit. One more is refused with 05/55/04. */
 #define SCSI_PR_MAX 128
 
-/* Relative target port identifier of the only target port. */
+/* Relative target port identifier of a unit's only target port. */
 #define SCSI_PR_TARGET_PORT 1
 
 /* TransportID of an SRP initiator port (SPC-4, TransportID for SRP). */
@@ -68,10 +68,30 @@ enum scsi_pr_out {
 	SCSI_PR_REGISTER_AND_MOVE = 7,
 };
 
+/* An I_T nexus. */
+struct scsi_pr_nexus {
+	struct srp_port_id port; /* of the initiator */
+	uint16_t target_port;	 /* relative target port identifier */
+};
+
+static inline bool scsi_pr_nexus_equal(const struct scsi_pr_nexus *a,
+				       const struct scsi_pr_nexus *b)
+{
+	return a->target_port == b->target_port &&
+	       srp_port_id_equal(&a->port, &b->port);
+}
+
 struct scsi_pr_registration {
-	struct srp_port_id port;
+	struct scsi_pr_nexus nexus;
 	uint64_t key;	/* never 0 */
-	bool all_ports; /* ALL_TG_PT */
+	bool all_ports; /* ALL_TG_PT; only of units with one target port */
+};
+
+/* What a unit is, as far as it matters here. */
+struct scsi_pr_unit {
+	uint16_t target_ports; /* 1 and up */
+	bool can_aptpl;	  /* there is a place that survives a loss of power */
+	bool has_reserve; /* RESERVE and RELEASE of SPC-2, too */
 };
 
 /* All zero: no port is registered. */
@@ -95,8 +115,10 @@ struct scsi_pr_request {
 	bool spec_i_pt;
 	bool all_tg_pt;
 	bool aptpl;
-	bool unreg; /* REGISTER AND MOVE */
-	/* TransportIDs: those of SPEC_I_PT, or the one of REGISTER AND MOVE. */
+	bool unreg;	       /* REGISTER AND MOVE */
+	uint16_t target_port;  /* of REGISTER AND MOVE */
+	uint16_t target_ports; /* that the unit has */
+	/* TransportIDs: SPEC_I_PT's, or the one of REGISTER AND MOVE. */
 	const uint8_t *ports; /* borrowed from the parameter list */
 	uint16_t port_cnt;
 };
@@ -110,7 +132,7 @@ enum scsi_pr_news {
 };
 
 struct scsi_pr_effect {
-	struct srp_port_id port;
+	struct scsi_pr_nexus nexus;
 	uint8_t news; /* enum scsi_pr_news */
 };
 
@@ -123,13 +145,13 @@ struct scsi_pr_effects {
  * scsi_pr_out_decode() - check PERSISTENT RESERVE OUT's parameter list
  * @action, @scope, @type: of the CDB
  * @buf, @len: as long as PARAMETER LIST LENGTH said
- * @can_aptpl: there is a place that survives a loss of power
  *
  * Return: 0, or -EINVAL with 05/1A/00 (a length does not fit) or 05/26/00
  *   (a field, with its place).
  */
 int scsi_pr_out_decode(enum scsi_pr_out action, uint8_t scope, uint8_t type,
-		       const void *buf, size_t len, bool can_aptpl,
+		       const void *buf, size_t len,
+		       const struct scsi_pr_unit *unit,
 		       struct scsi_pr_request *ret_req,
 		       struct scsi_sense *ret_sense);
 
@@ -142,17 +164,17 @@ int scsi_pr_out_decode(enum scsi_pr_out action, uint8_t scope, uint8_t type,
  * Return: 0; -EBUSY: status RESERVATION CONFLICT; -EINVAL: CHECK CONDITION
  *   with @ret_sense.
  */
-int scsi_pr_execute(struct scsi_pr *pr, const struct srp_port_id *from,
+int scsi_pr_execute(struct scsi_pr *pr, const struct scsi_pr_nexus *from,
 		    const struct scsi_pr_request *req,
 		    struct scsi_pr_effects *ret_effects,
 		    struct scsi_sense *ret_sense);
 
 /* Its registration, or NULL. */
-const struct scsi_pr_registration *scsi_pr_find(const struct scsi_pr *pr,
-						const struct srp_port_id *port);
+const struct scsi_pr_registration *
+scsi_pr_find(const struct scsi_pr *pr, const struct scsi_pr_nexus *nexus);
 
 bool scsi_pr_is_holder(const struct scsi_pr *pr,
-		       const struct srp_port_id *port);
+		       const struct scsi_pr_nexus *nexus);
 
 /* True for types under which registrants have access although one port is the
  * holder. */
@@ -163,7 +185,8 @@ const char *scsi_pr_type_name(uint8_t type);
 
 /* PERSISTENT RESERVE IN: writes what fits, returns the full length. */
 size_t scsi_pr_in_encode(const struct scsi_pr *pr, enum scsi_pr_in action,
-			 bool can_aptpl, void *buf, size_t cap);
+			 const struct scsi_pr_unit *unit, void *buf,
+			 size_t cap);
 
 /* Fills SCSI_PR_TRANSPORT_ID_LEN bytes. */
 void scsi_pr_transport_id_encode(const struct srp_port_id *port, uint8_t *buf);

@@ -9,12 +9,13 @@
 static int persistent_in(struct scsi_task *task, void *buf, size_t cap,
 			 size_t *ret_len, struct scsi_sense *ret_sense)
 {
+	struct scsi_pr_unit unit = unit_state_pr_unit(task->vol);
 	struct unit_state *st = &task->vol->state;
 
 	pthread_mutex_lock(&st->lock);
 	*ret_len = scsi_pr_in_encode(
-		&st->pr, (enum scsi_pr_in)task->cmd.info->service_action,
-		unit_state_survives(st), buf, cap);
+		&st->pr, (enum scsi_pr_in)task->cmd.info->service_action, &unit,
+		buf, cap);
 	pthread_mutex_unlock(&st->lock);
 	return 0;
 }
@@ -53,7 +54,7 @@ static bool reserve_abort_preempted(struct scsi_task *task,
 	unsigned int cnt = 0;
 
 	for (uint16_t i = 0; i < effects->cnt; i++) {
-		const struct srp_port_id *port = &effects->to[i].port;
+		const struct srp_port_id *port = &effects->to[i].nexus.port;
 
 		if (!(effects->to[i].news & SCSI_PR_NEWS_ABORT))
 			continue;
@@ -74,7 +75,7 @@ static bool succeed(struct scsi_task *task,
 {
 	for (uint16_t i = 0; i < effects->cnt; i++)
 		scsi_attention_port(task->nexus->luns, task->vol,
-				    &effects->to[i].port,
+				    &effects->to[i].nexus.port,
 				    attentions_of(effects->to[i].news));
 	return reserve_abort_preempted(task, effects);
 }
@@ -99,16 +100,16 @@ static void persistent_done(struct unit_turn *turn, int err)
 static void persistent_turn(struct unit_turn *turn, int err)
 {
 	struct scsi_task *task = reserve_task_of(turn);
+	const struct scsi_pr_unit unit = unit_state_pr_unit(task->vol);
 	const struct scsi_cmd *cmd = &task->cmd;
 	struct scsi_pr_request req;
 	struct scsi_sense sense;
 
 	if (scsi_task_turned_too_late(task))
 		return;
-	err = scsi_pr_out_decode(
-		(enum scsi_pr_out)cmd->info->service_action, cmd->scope,
-		cmd->type, task->buf, task->fetch_len,
-		unit_state_survives(&task->vol->state), &req, &sense);
+	err = scsi_pr_out_decode((enum scsi_pr_out)cmd->info->service_action,
+				 cmd->scope, cmd->type, task->buf,
+				 task->fetch_len, &unit, &req, &sense);
 	if (!err)
 		err = unit_state_persistent_out(task->vol,
 						&task->nexus->initiator, &req,

@@ -89,11 +89,13 @@ static int parse_modes(struct parser *p, const char *t)
 static int parse_registration(struct parser *p, const char *t)
 {
 	struct scsi_pr *pr = &p->state.pr;
-	struct scsi_pr_registration reg = { 0 };
+	struct scsi_pr_registration reg = {
+		.nexus.target_port = SCSI_PR_TARGET_PORT,
+	};
 	uint8_t key[8];
 
 	if (!take_hex(&t, key, sizeof(key)) || !take_word(&t, " ") ||
-	    !take_hex(&t, reg.port.b, sizeof(reg.port.b)))
+	    !take_hex(&t, reg.nexus.port.b, sizeof(reg.nexus.port.b)))
 		return bad(p, "not a registration");
 	reg.all_ports = take_word(&t, " all-ports");
 	reg.key = wire_get64(key);
@@ -101,7 +103,7 @@ static int parse_registration(struct parser *p, const char *t)
 		return bad(p, "not a registration");
 	if (p->has_reservation)
 		return bad(p, "a registration behind the reservation");
-	if (scsi_pr_find(pr, &reg.port))
+	if (scsi_pr_find(pr, &reg.nexus))
 		return bad(p, "an initiator port is registered twice");
 	if (pr->cnt == SCSI_PR_MAX)
 		return bad(p, "too many registrations");
@@ -115,7 +117,7 @@ static int parse_reservation(struct parser *p, const char *t)
 	struct scsi_pr *pr = &p->state.pr;
 	const struct scsi_pr_registration *reg;
 	uint8_t type = (uint8_t)(*t ? *t++ - '0' : 0);
-	struct srp_port_id port;
+	struct scsi_pr_nexus holder = { .target_port = SCSI_PR_TARGET_PORT };
 
 	if (p->has_reservation || !pr->cnt || !scsi_pr_type_name(type))
 		return bad(p, "not a reservation");
@@ -124,9 +126,10 @@ static int parse_reservation(struct parser *p, const char *t)
 	if (type == SCSI_PR_WRITE_EXCLUSIVE_AR ||
 	    type == SCSI_PR_EXCLUSIVE_ACCESS_AR)
 		return *t ? bad(p, "not a reservation") : 0;
-	if (!take_word(&t, " ") || !take_hex(&t, port.b, sizeof(port.b)) || *t)
+	if (!take_word(&t, " ") ||
+	    !take_hex(&t, holder.port.b, sizeof(holder.port.b)) || *t)
 		return bad(p, "not a reservation");
-	reg = scsi_pr_find(pr, &port);
+	reg = scsi_pr_find(pr, &holder);
 	if (!reg)
 		return bad(p, "the holder is not registered");
 	pr->holder = (uint16_t)(reg - pr->regs);
@@ -353,7 +356,7 @@ static void add_pr(struct text *t, const struct scsi_pr *pr)
 	for (uint16_t i = 0; i < pr->cnt; i++) {
 		state_file_add(t, "registration %016" PRIx64 " ",
 			       pr->regs[i].key);
-		add_port(t, &pr->regs[i].port);
+		add_port(t, &pr->regs[i].nexus.port);
 		state_file_add(t, "%s\n",
 			       pr->regs[i].all_ports ? " all-ports" : "");
 	}
@@ -363,7 +366,7 @@ static void add_pr(struct text *t, const struct scsi_pr *pr)
 	if (pr->type != SCSI_PR_WRITE_EXCLUSIVE_AR &&
 	    pr->type != SCSI_PR_EXCLUSIVE_ACCESS_AR) {
 		state_file_add(t, " ");
-		add_port(t, &pr->regs[pr->holder].port);
+		add_port(t, &pr->regs[pr->holder].nexus.port);
 	}
 	state_file_add(t, "\n");
 }

@@ -35,12 +35,22 @@ static const uint8_t conflicts[] = {
 	[SCSI_ACCESS_ALWAYS] = 0,
 };
 
-static unsigned int under_pr(const struct scsi_pr *pr,
-			     const struct srp_port_id *port)
+/* The nexus of an initiator port with this target. */
+static struct scsi_pr_nexus unit_nexus(const struct unit_state *st,
+				       const struct srp_port_id *port)
 {
-	if (!pr->type || scsi_pr_is_holder(pr, port))
+	const struct volume *vol = container_of(st, struct volume, state);
+
+	return (struct scsi_pr_nexus){ *port, vol->info.target_port };
+}
+
+static unsigned int under_pr(const struct scsi_pr *pr,
+			     const struct scsi_pr_nexus *nexus)
+{
+	if (!pr->type || scsi_pr_is_holder(pr, nexus))
 		return 0;
-	if (scsi_pr_type_spares_registrants(pr->type) && scsi_pr_find(pr, port))
+	if (scsi_pr_type_spares_registrants(pr->type) &&
+	    scsi_pr_find(pr, nexus))
 		return 0;
 	switch ((enum scsi_pr_type)pr->type) {
 	case SCSI_PR_WRITE_EXCLUSIVE:
@@ -60,11 +70,12 @@ static unsigned int under_pr(const struct scsi_pr *pr,
 static uint64_t unit_look(struct unit_state *st, const struct srp_port_id *port,
 			  _Atomic uint64_t *seen)
 {
+	struct scsi_pr_nexus nexus = unit_nexus(st, port);
 	unsigned int under;
 	uint64_t value;
 
 	pthread_mutex_lock(&st->lock);
-	under = under_pr(&st->pr, port);
+	under = under_pr(&st->pr, &nexus);
 	if (st->reserved && !srp_port_id_equal(&st->reserved_by, port))
 		under |= UNDER_RESERVE;
 	value = atomic_load(&st->version) << UNDER_BITS | under;
@@ -93,6 +104,17 @@ static void set_version(struct unit_state *st)
 			      (version + 1) << 1 |
 				      (st->pr.type || st->reserved),
 			      memory_order_release);
+}
+
+struct scsi_pr_unit unit_state_pr_unit(const struct volume *vol)
+{
+	const struct scsi_port_groups *groups = &vol->info.groups;
+
+	return (struct scsi_pr_unit){
+		.target_ports = groups->cnt ? groups->cnt : 1,
+		.can_aptpl = unit_state_survives(&vol->state),
+		.has_reserve = true,
+	};
 }
 
 /* ---- what survives ---- */
@@ -419,6 +441,7 @@ int unit_state_persistent_out(struct volume *vol,
 {
 	struct unit_state *st = &vol->state;
 	struct scsi_pr *pr = &unit_begin(vol)->pr;
+	struct scsi_pr_nexus nexus = unit_nexus(st, port);
 	bool reserved;
 	int err;
 
@@ -427,7 +450,7 @@ int unit_state_persistent_out(struct volume *vol,
 	pthread_mutex_unlock(&st->lock);
 	if (reserved)
 		return -EBUSY; /* SPC-2 5.5.1: whoever it is */
-	err = scsi_pr_execute(pr, port, req, &st->effects, ret_sense);
+	err = scsi_pr_execute(pr, &nexus, req, &st->effects, ret_sense);
 	if (err)
 		return err;
 	change(vol, pr->aptpl || st->pr.aptpl, commit_pr, next);
@@ -523,13 +546,15 @@ void unit_state_set_job(struct volume *vol, const struct state_job *job,
 /* ---- RESERVE, RELEASE ---- */
 
 /* SPC-4 5.12.3: these may go on as if they had reserved (CRH). */
-static bool has_it_anyway(const struct scsi_pr *pr,
+static bool has_it_anyway(const struct unit_state *st,
 			  const struct srp_port_id *port)
 {
-	if (scsi_pr_is_holder(pr, port))
+	struct scsi_pr_nexus nexus = unit_nexus(st, port);
+
+	if (scsi_pr_is_holder(&st->pr, &nexus))
 		return true;
-	return scsi_pr_type_spares_registrants(pr->type) &&
-	       scsi_pr_find(pr, port);
+	return scsi_pr_type_spares_registrants(st->pr.type) &&
+	       scsi_pr_find(&st->pr, &nexus);
 }
 
 int unit_state_reserve(struct unit_state *st, const struct srp_port_id *port)
@@ -538,7 +563,7 @@ int unit_state_reserve(struct unit_state *st, const struct srp_port_id *port)
 
 	pthread_mutex_lock(&st->lock);
 	if (st->pr.cnt) {
-		err = has_it_anyway(&st->pr, port) ? 0 : -EBUSY;
+		err = has_it_anyway(st, port) ? 0 : -EBUSY;
 	} else if (st->reserved) {
 		err = srp_port_id_equal(&st->reserved_by, port) ? 0 : -EBUSY;
 	} else {
@@ -565,7 +590,7 @@ int unit_state_release(struct unit_state *st, const struct srp_port_id *port)
 
 	pthread_mutex_lock(&st->lock);
 	if (st->pr.cnt)
-		err = has_it_anyway(&st->pr, port) ? 0 : -EBUSY;
+		err = has_it_anyway(st, port) ? 0 : -EBUSY;
 	else if (st->reserved && srp_port_id_equal(&st->reserved_by, port))
 		unit_end_reserve(st);
 	pthread_mutex_unlock(&st->lock);

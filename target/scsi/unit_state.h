@@ -91,6 +91,9 @@ static inline bool unit_state_survives(const struct unit_state *st)
 	return st->path;
 }
 
+/* What matters of @vol to the codecs of PERSISTENT RESERVE. */
+struct scsi_pr_unit unit_state_pr_unit(const struct volume *vol);
+
 /* For unit_state_conflicts(), when something is reserved. */
 bool unit_state_look(struct unit_state *st, uint64_t version,
 		     const struct srp_port_id *port, _Atomic uint64_t *seen,

@@ -160,20 +160,25 @@ static void mode_sense(struct fuzz_input *in, const struct scsi_disk_info *info)
 static void pr_out(struct fuzz_input *in, uint8_t action)
 {
 	uint8_t byte = fuzz_u8(in);
-	bool can_aptpl = fuzz_bool(in);
+	uint8_t how = fuzz_u8(in);
+	const struct scsi_pr_unit unit = {
+		.target_ports = how & 2 ? 2 : 1,
+		.can_aptpl = how & 1,
+	};
 	struct scsi_pr_request req;
 	struct scsi_sense sense;
 	int err;
 
 	FUZZ_FILL(req);
 	err = scsi_pr_out_decode(action, byte >> 4, byte & 15, in->p, in->left,
-				 can_aptpl, &req, &sense);
+				 &unit, &req, &sense);
 	if (err) {
 		FUZZ_UNTOUCHED(req);
 		check_refusal(err, &sense, in->left);
 		return;
 	}
-	FUZZ_CLAIM(can_aptpl || !req.aptpl);
+	FUZZ_CLAIM(unit.can_aptpl || !req.aptpl);
+	FUZZ_CLAIM(req.target_port <= unit.target_ports);
 	FUZZ_CLAIM(req.port_cnt <= SCSI_PR_MAX + 1);
 	FUZZ_CLAIM(fuzz_lies_in(req.ports ? req.ports : in->p,
 				req.port_cnt * SCSI_PR_TRANSPORT_ID_LEN, in->p,

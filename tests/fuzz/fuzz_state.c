@@ -22,7 +22,8 @@ static void check_registrations(const struct scsi_pr *pr)
 {
 	for (unsigned int i = 0; i < pr->cnt; i++) {
 		FUZZ_CLAIM(pr->regs[i].key);
-		FUZZ_CLAIM(scsi_pr_find(pr, &pr->regs[i].port) == &pr->regs[i]);
+		FUZZ_CLAIM(scsi_pr_find(pr, &pr->regs[i].nexus) ==
+			   &pr->regs[i]);
 	}
 }
 
@@ -35,7 +36,7 @@ static void check_pr(const struct scsi_pr *pr)
 	if (is_for_all(pr->type))
 		return;
 	FUZZ_CLAIM(pr->holder < pr->cnt);
-	FUZZ_CLAIM(scsi_pr_is_holder(pr, &pr->regs[pr->holder].port));
+	FUZZ_CLAIM(scsi_pr_is_holder(pr, &pr->regs[pr->holder].nexus));
 }
 
 static void check_same(const struct scsi_pr *a, const struct scsi_pr *b)
@@ -43,10 +44,10 @@ static void check_same(const struct scsi_pr *a, const struct scsi_pr *b)
 	FUZZ_CLAIM(a->cnt == b->cnt && a->type == b->type);
 	FUZZ_CLAIM(is_for_all(a->type) || a->holder == b->holder || !a->type);
 	for (unsigned int i = 0; i < a->cnt; i++)
-		FUZZ_CLAIM(
-			a->regs[i].key == b->regs[i].key &&
-			a->regs[i].all_ports == b->regs[i].all_ports &&
-			srp_port_id_equal(&a->regs[i].port, &b->regs[i].port));
+		FUZZ_CLAIM(a->regs[i].key == b->regs[i].key &&
+			   a->regs[i].all_ports == b->regs[i].all_ports &&
+			   scsi_pr_nexus_equal(&a->regs[i].nexus,
+					       &b->regs[i].nexus));
 }
 
 /* What is written is read as the same. */
@@ -78,14 +79,15 @@ static void check_lasting(const struct state_file *state)
 static void check_answers(const struct scsi_pr *pr, uint16_t cap)
 {
 	static uint8_t all[8 + SCSI_PR_MAX * 48], cut[sizeof(all)];
+	const struct scsi_pr_unit unit = { 1, true, true };
 
 	cap %= sizeof(cut);
 	for (int action = 0; action < 4; action++) {
 		size_t len =
-			scsi_pr_in_encode(pr, action, true, all, sizeof(all));
+			scsi_pr_in_encode(pr, action, &unit, all, sizeof(all));
 
 		FUZZ_CLAIM(len <= sizeof(all));
-		FUZZ_CLAIM(scsi_pr_in_encode(pr, action, true, cut, cap) ==
+		FUZZ_CLAIM(scsi_pr_in_encode(pr, action, &unit, cut, cap) ==
 			   len);
 		FUZZ_CLAIM(!memcmp(all, cut, cap < len ? cap : len));
 	}
@@ -109,7 +111,7 @@ static size_t make_list(struct fuzz_input *in, uint8_t action, uint8_t *b)
 	b[20] = how & 0x0d;
 	if (action == SCSI_PR_REGISTER_AND_MOVE) {
 		b[17] = how & 3;
-		b[19] = SCSI_PR_TARGET_PORT;
+		b[19] = how & 0x10 ? 2 : SCSI_PR_TARGET_PORT;
 		b[23] = SCSI_PR_TRANSPORT_ID_LEN;
 		cnt = 1;
 	} else if (how & 0x08) {
@@ -130,10 +132,11 @@ static size_t make_list(struct fuzz_input *in, uint8_t action, uint8_t *b)
 }
 
 static bool is_news_for_others(const struct scsi_pr_effects *e,
-			       const struct srp_port_id *from)
+			       const struct scsi_pr_nexus *from)
 {
 	for (unsigned int i = 0; i < e->cnt; i++) {
-		if (srp_port_id_equal(&e->to[i].port, from) || !e->to[i].news)
+		if (scsi_pr_nexus_equal(&e->to[i].nexus, from) ||
+		    !e->to[i].news)
 			return false;
 	}
 	return e->cnt <= SCSI_PR_MAX;
@@ -144,7 +147,9 @@ static void act(struct fuzz_input *in, struct state_file *state)
 	static uint8_t list[SCSI_PR_OUT_MAX];
 	static struct scsi_pr_effects effects;
 	static struct scsi_pr before;
-	struct srp_port_id from = port_of(fuzz_u8(in));
+	const struct scsi_pr_unit unit = { 1, true, true };
+	struct scsi_pr_nexus from = { port_of(fuzz_u8(in)),
+				      SCSI_PR_TARGET_PORT };
 	uint8_t action = fuzz_u8(in) & 7;
 	uint8_t byte = fuzz_u8(in);
 	size_t len = make_list(in, action, list);
@@ -153,7 +158,7 @@ static void act(struct fuzz_input *in, struct state_file *state)
 	int err;
 
 	before = state->pr;
-	if (scsi_pr_out_decode(action, byte >> 6, byte & 15, list, len, true,
+	if (scsi_pr_out_decode(action, byte >> 6, byte & 15, list, len, &unit,
 			       &req, &sense))
 		return;
 	err = scsi_pr_execute(&state->pr, &from, &req, &effects, &sense);

@@ -20,7 +20,8 @@ static struct srp_port_id port_of(char who)
 }
 
 static size_t make_list(uint8_t *b, enum scsi_pr_out action, uint64_t key,
-			uint64_t action_key, uint8_t flags, const char *ports)
+			uint64_t action_key, uint8_t flags, const char *ports,
+			uint16_t target_port)
 {
 	size_t len = SCSI_PR_OUT_LEN;
 
@@ -29,7 +30,7 @@ static size_t make_list(uint8_t *b, enum scsi_pr_out action, uint64_t key,
 	wire_put64(b + 8, action_key);
 	if (action == SCSI_PR_REGISTER_AND_MOVE) {
 		b[17] = flags;
-		wire_put16(b + 18, SCSI_PR_TARGET_PORT);
+		wire_put16(b + 18, target_port);
 		wire_put32(b + 20, SCSI_PR_TRANSPORT_ID_LEN);
 	} else {
 		b[20] = flags;
@@ -57,6 +58,10 @@ struct step {
 	uint8_t type;
 	uint8_t flags; /* of the parameter list */
 	const char *ports;
+	/* Target ports, 0: 1. The one that the command comes through, and that of
+	 * REGISTER AND MOVE. */
+	uint16_t via;
+	uint16_t to;
 };
 
 struct row {
@@ -64,8 +69,10 @@ struct row {
 	struct step steps[8];
 	const char *outcome; /* of the last; NULL: "good" */
 	const char *effects; /* "B: unregistered abort; " */
-	/* "A=1* B=2; gen 3; type 1": * holds the reservation */
+	/* "A=1* B=2; gen 3; type 1": * holds the reservation. "A/2": through
+	 * target port 2. */
 	const char *state;
+	uint16_t target_ports; /* 0: 1 */
 };
 
 #define REG(who, key)                         \
@@ -323,6 +330,56 @@ static const struct row rows[] = {
 	  { ABC, { 'A', SCSI_PR_REGISTER_AND_MOVE, 1, 4, 0, 0, "D" } },
 	  .outcome = "05/24/00 CDB 1.4",
 	  .state = "A=1 B=2 C=3; gen 3; type 0" },
+
+	/* several target ports */
+	{ "a nexus through each target port",
+	  { REG('A', 1), { 'A', SCSI_PR_REGISTER, 0, 2, .via = 2 },
+	    { 'A', SCSI_PR_RESERVE, 2, 0, WE, .via = 2 } },
+	  .target_ports = 2, .state = "A=1 A/2=2*; gen 2; type 1" },
+	{ "the other nexus of the holder is another one",
+	  { REG('A', 1), { 'A', SCSI_PR_REGISTER, 0, 1, .via = 2 },
+	    RES('A', 1, WE), { 'A', SCSI_PR_RESERVE, 1, 0, WE, .via = 2 } },
+	  .target_ports = 2, .outcome = "conflict",
+	  .state = "A=1* A/2=1; gen 2; type 1" },
+	{ "register through all target ports",
+	  { { 'A', SCSI_PR_REGISTER, 0, 1, 0, 0x04, .via = 2 } },
+	  .target_ports = 3, .state = "A=1 A/2=1 A/3=1; gen 1; type 0" },
+	{ "register through all, where one has another key",
+	  { { 'A', SCSI_PR_REGISTER, 0, 7, .via = 2 },
+	    { 'A', SCSI_PR_REGISTER, 0, 1, 0, 0x04 } },
+	  .target_ports = 2, .outcome = "conflict",
+	  .state = "A/2=7; gen 1; type 0" },
+	{ "register through all and ignore",
+	  { { 'A', SCSI_PR_REGISTER, 0, 7, .via = 2 },
+	    { 'A', SCSI_PR_REGISTER_AND_IGNORE, 0, 1, 0, 0x04 } },
+	  .target_ports = 2, .state = "A/2=1 A=1; gen 2; type 0" },
+	{ "unregister through all target ports",
+	  { { 'A', SCSI_PR_REGISTER, 0, 1, 0, 0x04 }, REG('B', 2),
+	    { 'A', SCSI_PR_REGISTER, 1, 0, 0, 0x04, .via = 2 } },
+	  .target_ports = 2, .state = "B=2; gen 3; type 0" },
+	{ "unregister through one target port",
+	  { { 'A', SCSI_PR_REGISTER, 0, 1, 0, 0x04 },
+	    { 'A', SCSI_PR_REGISTER, 1, 0, .via = 2 } },
+	  .target_ports = 2, .state = "A=1; gen 2; type 0" },
+	{ "register for others through all target ports",
+	  { { 'A', SCSI_PR_REGISTER, 0, 1, 0, 0x0c, "B" } },
+	  .target_ports = 2,
+	  .state = "A=1 A/2=1 B=1 B/2=1; gen 1; type 0" },
+	{ "preempt every nexus with the key",
+	  { { 'B', SCSI_PR_REGISTER, 0, 2, 0, 0x04 }, REG('A', 1),
+	    { 'A', SCSI_PR_PREEMPT_AND_ABORT, 1, 2, WE } },
+	  .target_ports = 2,
+	  .effects = "B/2: unregistered abort; B: unregistered abort; ",
+	  .state = "A=1; gen 3; type 0" },
+	{ "move to another target port",
+	  { REG('A', 1), RES('A', 1, WE),
+	    { 'A', SCSI_PR_REGISTER_AND_MOVE, 1, 4, 0, 0, "A", .to = 2 } },
+	  .target_ports = 2, .state = "A=1 A/2=4*; gen 2; type 1" },
+	{ "move to a target port that there is not",
+	  { REG('A', 1), RES('A', 1, WE),
+	    { 'A', SCSI_PR_REGISTER_AND_MOVE, 1, 4, 0, 0, "B", .to = 3 } },
+	  .target_ports = 2, .outcome = "05/26/00 data 18.7",
+	  .state = "A=1*; gen 1; type 1" },
 };
 /* clang-format on */
 
@@ -341,19 +398,25 @@ static const char *sense_text(const struct scsi_sense *s)
 	return text;
 }
 
+static uint16_t or_first(uint16_t target_port)
+{
+	return target_port ? target_port : SCSI_PR_TARGET_PORT;
+}
+
 static const char *run_step(struct scsi_pr *pr, const struct step *step,
+			    const struct scsi_pr_unit *unit,
 			    struct scsi_pr_effects *effects)
 {
 	uint8_t list[SCSI_PR_OUT_MAX];
-	struct srp_port_id from = port_of(step->who);
+	struct scsi_pr_nexus from = { port_of(step->who), or_first(step->via) };
 	size_t len = make_list(list, step->action, step->key, step->action_key,
-			       step->flags, step->ports);
+			       step->flags, step->ports, or_first(step->to));
 	struct scsi_pr_request req;
 	struct scsi_sense sense;
 
 	effects->cnt = 0;
 	if (scsi_pr_out_decode(step->action, step->type >> 4, step->type & 0xf,
-			       list, len, true, &req, &sense))
+			       list, len, unit, &req, &sense))
 		return sense_text(&sense);
 	switch (scsi_pr_execute(pr, &from, &req, effects, &sense)) {
 	case 0:
@@ -363,6 +426,14 @@ static const char *run_step(struct scsi_pr *pr, const struct step *step,
 	default:
 		return sense_text(&sense);
 	}
+}
+
+static int nexus_text(char *text, size_t len, const struct scsi_pr_nexus *nexus)
+{
+	if (nexus->target_port == SCSI_PR_TARGET_PORT)
+		return snprintf(text, len, "%c", nexus->port.b[15]);
+	return snprintf(text, len, "%c/%u", nexus->port.b[15],
+			nexus->target_port);
 }
 
 static const char *effects_text(const struct scsi_pr_effects *effects)
@@ -375,8 +446,8 @@ static const char *effects_text(const struct scsi_pr_effects *effects)
 		const struct scsi_pr_effect *e = &effects->to[i];
 		unsigned int news = e->news;
 
-		n += snprintf(text + n, sizeof(text) - n, "%c:%s%s%s%s; ",
-			      e->port.b[15],
+		n += nexus_text(text + n, sizeof(text) - n, &e->nexus);
+		n += snprintf(text + n, sizeof(text) - n, ":%s%s%s%s; ",
 			      news & SCSI_PR_NEWS_PREEMPTED ? " preempted" : "",
 			      news & SCSI_PR_NEWS_RELEASED ? " released" : "",
 			      news & SCSI_PR_NEWS_UNREGISTERED ? " unregistered"
@@ -392,12 +463,15 @@ static const char *state_text(const struct scsi_pr *pr)
 	int n = 0;
 
 	text[0] = '\0';
-	for (unsigned int i = 0; i < pr->cnt; i++)
-		n += snprintf(text + n, sizeof(text) - n, "%s%c=%llu%s",
-			      i ? " " : "", pr->regs[i].port.b[15],
-			      (unsigned long long)pr->regs[i].key,
-			      scsi_pr_is_holder(pr, &pr->regs[i].port) ? "*"
-								       : "");
+	for (unsigned int i = 0; i < pr->cnt; i++) {
+		const struct scsi_pr_registration *reg = &pr->regs[i];
+
+		n += snprintf(text + n, sizeof(text) - n, "%s", i ? " " : "");
+		n += nexus_text(text + n, sizeof(text) - n, &reg->nexus);
+		n += snprintf(text + n, sizeof(text) - n, "=%llu%s",
+			      (unsigned long long)reg->key,
+			      scsi_pr_is_holder(pr, &reg->nexus) ? "*" : "");
+	}
 	snprintf(text + n, sizeof(text) - n, "; gen %u; type %u%s",
 		 pr->generation, pr->type, pr->aptpl ? "; aptpl" : "");
 	return text;
@@ -406,6 +480,8 @@ static const char *state_text(const struct scsi_pr *pr)
 static void history(void **state)
 {
 	const struct row *row = *state;
+	const struct scsi_pr_unit unit = { or_first(row->target_ports), true,
+					   true };
 	struct scsi_pr pr = { 0 };
 	struct scsi_pr_effects effects = { 0 };
 	const char *got = NULL;
@@ -413,7 +489,7 @@ static void history(void **state)
 	for (size_t i = 0; i < 8 && row->steps[i].who; i++) {
 		if (got)
 			assert_string_equal(got, "good");
-		got = run_step(&pr, &row->steps[i], &effects);
+		got = run_step(&pr, &row->steps[i], &unit, &effects);
 	}
 	assert_string_equal(got, row->outcome ? row->outcome : "good");
 	assert_string_equal(effects_text(&effects),
@@ -423,9 +499,12 @@ static void history(void **state)
 
 /* ---- limits ---- */
 
-static struct srp_port_id numbered_port(unsigned int n)
+static const struct scsi_pr_unit plain = { 1, true, true };
+
+static struct scsi_pr_nexus numbered_nexus(unsigned int n)
 {
-	return srp_port_id_make(0x2000, n);
+	return (struct scsi_pr_nexus){ srp_port_id_make(0x2000, n),
+				       SCSI_PR_TARGET_PORT };
 }
 
 static void fill(struct scsi_pr *pr)
@@ -434,12 +513,13 @@ static void fill(struct scsi_pr *pr)
 	struct scsi_sense sense;
 
 	for (unsigned int i = 0; i < SCSI_PR_MAX; i++) {
-		struct srp_port_id port = numbered_port(i);
+		struct scsi_pr_nexus nexus = numbered_nexus(i);
 		struct scsi_pr_request req = { .action = SCSI_PR_REGISTER,
-					       .action_key = i + 1 };
+					       .action_key = i + 1,
+					       .target_ports = 1 };
 
 		assert_int_equal(
-			scsi_pr_execute(pr, &port, &req, &effects, &sense), 0);
+			scsi_pr_execute(pr, &nexus, &req, &effects, &sense), 0);
 	}
 }
 
@@ -450,7 +530,7 @@ static void one_registration_too_many_is_refused(void **state)
 	struct scsi_pr pr = { 0 };
 
 	fill(&pr);
-	assert_string_equal(run_step(&pr, &step, &effects), "05/55/04");
+	assert_string_equal(run_step(&pr, &step, &plain, &effects), "05/55/04");
 	assert_int_equal(pr.cnt, SCSI_PR_MAX);
 	assert_int_equal(pr.generation, SCSI_PR_MAX);
 }
@@ -460,11 +540,11 @@ static void others_that_do_not_fit_leave_none_registered(void **state)
 	struct step step = { 'A', SCSI_PR_REGISTER, 0, 1, 0, 0x08, "BC" };
 	struct scsi_pr_effects effects;
 	struct scsi_pr pr = { 0 };
-	struct srp_port_id a = port_of('A');
+	struct scsi_pr_nexus a = { port_of('A'), SCSI_PR_TARGET_PORT };
 
 	fill(&pr);
 	pr.cnt -= 2;
-	assert_string_equal(run_step(&pr, &step, &effects), "05/55/04");
+	assert_string_equal(run_step(&pr, &step, &plain, &effects), "05/55/04");
 	assert_int_equal(pr.cnt, SCSI_PR_MAX - 2);
 	assert_null(scsi_pr_find(&pr, &a));
 }
@@ -472,7 +552,7 @@ static void others_that_do_not_fit_leave_none_registered(void **state)
 static void everyone_can_be_told_at_once(void **state)
 {
 	struct scsi_pr_request req = { .action = SCSI_PR_CLEAR, .key = 1 };
-	struct srp_port_id from = numbered_port(0);
+	struct scsi_pr_nexus from = numbered_nexus(0);
 	struct scsi_pr_effects effects;
 	struct scsi_sense sense;
 	struct scsi_pr pr = { 0 };
@@ -545,10 +625,11 @@ static void parameter_list(void **state)
 {
 	const struct list_row *row = *state;
 	struct t_bytes b = t_bytes(row->list);
+	const struct scsi_pr_unit unit = { 1, !row->no_aptpl, true };
 	struct scsi_pr_request req;
 	struct scsi_sense sense;
-	int err = scsi_pr_out_decode(row->action, 0, 1, b.p, b.len,
-				     !row->no_aptpl, &req, &sense);
+	int err = scsi_pr_out_decode(row->action, 0, 1, b.p, b.len, &unit, &req,
+				     &sense);
 
 	assert_string_equal(err ? sense_text(&sense) : "good",
 			    row->outcome ? row->outcome : "good");
@@ -563,6 +644,8 @@ static const struct in_row {
 	struct step steps[8];
 	bool no_aptpl;
 	const char *want;
+	uint16_t target_ports; /* 0: 1 */
+	bool no_reserve;
 } in_rows[] = {
 	{ "no keys", SCSI_PR_READ_KEYS, .want = "00*8" },
 	{ "keys",
@@ -587,6 +670,17 @@ static const struct in_row {
 	  .want = "00 08 1d 81 ea 01 00 00" },
 	{ "capabilities where nothing survives", SCSI_PR_REPORT_CAPABILITIES,
 	  .no_aptpl = true, .want = "00 08 1c 80 ea 01 00 00" },
+	{ "capabilities without RESERVE", SCSI_PR_REPORT_CAPABILITIES,
+	  .no_reserve = true, .want = "00 08 0d 80 ea 01 00 00" },
+	{ "full status of two target ports",
+	  SCSI_PR_READ_FULL_STATUS,
+	  { { 'A', SCSI_PR_REGISTER, 0, 1, 0, 0x04, .via = 2 } },
+	  .target_ports = 2,
+	  .want = "00 00 00 01 00 00 00 60 "
+		  "00*7 01 00*4 00 00 00*4 00 01 00 00 00 18 "
+		  "04 00*7 00*6 10 00 00*7 41 "
+		  "00*7 01 00*4 00 00 00*4 00 02 00 00 00 18 "
+		  "04 00*7 00*6 10 00 00*7 41" },
 	{ "full status",
 	  SCSI_PR_READ_FULL_STATUS,
 	  { { 'A', SCSI_PR_REGISTER, 0, 1, 0, 0x04 },
@@ -602,22 +696,22 @@ static const struct in_row {
 static void reserve_in(void **state)
 {
 	const struct in_row *row = *state;
+	const struct scsi_pr_unit unit = { or_first(row->target_ports),
+					   !row->no_aptpl, !row->no_reserve };
 	struct scsi_pr pr = { 0 };
 	struct scsi_pr_effects effects;
 	uint8_t buf[256], few[11];
 	size_t len;
 
 	for (size_t i = 0; i < 8 && row->steps[i].who; i++)
-		assert_string_equal(run_step(&pr, &row->steps[i], &effects),
-				    "good");
-	len = scsi_pr_in_encode(&pr, row->action, !row->no_aptpl, buf,
-				sizeof(buf));
+		assert_string_equal(
+			run_step(&pr, &row->steps[i], &unit, &effects), "good");
+	len = scsi_pr_in_encode(&pr, row->action, &unit, buf, sizeof(buf));
 	t_assert_bytes(buf, len, row->want);
 	/* Cut where the room ends, with the same length. */
 	memset(few, 0xee, sizeof(few));
-	assert_int_equal(
-		scsi_pr_in_encode(&pr, row->action, !row->no_aptpl, few, 10),
-		len);
+	assert_int_equal(scsi_pr_in_encode(&pr, row->action, &unit, few, 10),
+			 len);
 	assert_memory_equal(few, buf, len < 10 ? len : 10);
 	assert_int_equal(few[10], 0xee);
 }

@@ -1348,7 +1348,7 @@ static void full_state_fits_and_one_more_is_refused(void **state)
 	for (unsigned int i = 0; i < SCSI_PR_MAX; i++)
 		file.pr.regs[i] = (struct scsi_pr_registration){
 			.key = UINT64_MAX,
-			.port = t_port_id(i),
+			.nexus = { t_port_id(i), SCSI_PR_TARGET_PORT },
 			.all_ports = true,
 		};
 	file.job = (struct state_job){ .state = VOLUME_SANITIZING,
