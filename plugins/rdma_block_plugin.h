@@ -143,6 +143,9 @@ struct rbp_io {
 	 * another one now: another target may have written since the command
 	 * has read. Only where rbp_paths has an epoch. */
 	uint64_t epoch;
+
+	/* put_notes(): the version that the notes replace. */
+	uint64_t version;
 };
 
 /* What a volume is; open() fills it in. rdma-target has set size and open_flags,
@@ -190,6 +193,21 @@ struct rbp_paths {
 	 * on. 0: not told. */
 	uint64_t epoch;
 };
+
+/*
+ * Notes are some bytes that these targets share. They lie beside the data and
+ * last as long as the data does; rdma-target keeps persistent reservations there.
+ * Each change gives them the next version. Before the first one, the version is
+ * 0, and there are no bytes.
+ *
+ * A plugin with put_notes() passes the notes to host->notes()
+ *   - in open();
+ *   - whenever it learns of a newer version, and it looks for one as long as
+ *     this target may become active;
+ *   - when it has made sure that no other target can write, and before this
+ *     target becomes active. If host->notes() fails then, it must not.
+ */
+#define RBP_NOTES_MAX 16384 /* bytes */
 
 enum rbp_type {
 	RBP_STRING = 1,
@@ -281,6 +299,26 @@ struct rbp_plugin {
 	 */
 	int (*set_params)(void *v, const struct rbp_arg *args, char *msg,
 			  size_t msg_len);
+	/*
+	 * [worker] Asks the store for the notes. host->done(io, 0): host->notes()
+	 * has had what the store held after this call, or newer ones. All three
+	 * functions for notes, or none.
+	 */
+	void (*get_notes)(void *v, struct rbp_io *io);
+	/*
+	 * [worker] Puts io->len bytes at io->buf in the place of the notes that
+	 * have io->version. One call of a volume at a time.
+	 *   0         They are stable, and have the next version. Every target
+	 *             that can write has them: its host->notes() has returned 0,
+	 *             or notes_taken() was called. Also this one.
+	 *   -ESTALE   The notes have another version. Nothing has changed.
+	 *   others    It is not known: the notes are as they were or as they were
+	 *             to be, maybe from a later time on.
+	 */
+	void (*put_notes)(void *v, struct rbp_io *io);
+	/* [any] What host->notes() of @version, or of an older one, has begun is
+	 * done. */
+	void (*notes_taken)(void *v, uint64_t version);
 };
 
 enum rbp_log_level {
@@ -343,6 +381,16 @@ struct rbp_host {
 	void (*timer_del)(struct rbp_timer *timer);
 	/* [any] paths() would tell something else: initiators are told. */
 	void (*path_changed)(struct rbp_vol *vol);
+	/*
+	 * [any] The notes of the data, @len bytes, copied; an older version than
+	 * one that was told before does no harm. 0: every command that begins
+	 * from now on goes by them. 1: the same, and what they end of older
+	 * commands is under way; notes_taken() tells when that is done. Negative:
+	 * rdma-target cannot read them, and goes by the old ones. It does not
+	 * wait, and calls no function of the plugin.
+	 */
+	int (*notes)(struct rbp_vol *vol, uint64_t version, const void *data,
+		     size_t len);
 };
 
 /*

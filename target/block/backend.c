@@ -45,6 +45,13 @@ bool backend_accepts(const struct backend *be, const struct block_request *req)
 	       req->done && req->worker && (req->buf || !has_data);
 }
 
+struct backend *backend_with_notes(struct backend *be)
+{
+	while (be->below)
+		be = be->below;
+	return be->info.has_notes ? be : NULL;
+}
+
 void backend_submit(struct backend *be, struct block_request *req)
 {
 	assert(backend_accepts(be, req));

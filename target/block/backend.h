@@ -50,6 +50,7 @@ struct block_request {
 	/* backend_epoch() when what this belongs to began. The store refuses
 	 * another one with -ESHUTDOWN; 0: it takes all. */
 	uint64_t epoch;
+	uint64_t version; /* put_notes() */
 	/* @res: 0 or a negative errno. A short transfer is an error. */
 	void (*done)(struct block_request *req, int res);
 
@@ -118,6 +119,8 @@ struct backend_info {
 	/* The blocks, and writes that are done, outlive this process, also when
 	 * it is killed. */
 	bool is_lasting;
+	/* on_notes() and the functions below it are there. */
+	bool has_notes;
 	/* Not NULL: all blocks lie here, to be read and written in place. The
 	 * block layer does, and submits no READ and WRITE then. */
 	void *memory;
@@ -197,6 +200,21 @@ struct backend_ops {
 	/* With paths() that has a cnt: serves the data from now on (req->offset
 	 * is 1), or no more (0). op, len and buf are 0. Thread: worker. */
 	void (*set_path)(struct backend *be, struct block_request *req);
+	/*
+	 * Notes that the processes of paths() share (rdma_block_plugin.h), if
+	 * info.has_notes; see backend_with_notes(). on_notes() calls @take with
+	 * what the store has told so far, and returns its value. From then on
+	 * @take is called on any thread, as host->notes() is. Thread: setup.
+	 */
+	int (*on_notes)(struct backend *be,
+			int (*take)(void *user, uint64_t version,
+				    const void *data, size_t len),
+			void *user);
+	/* As the functions of a plugin; op and offset are 0. Thread: worker. */
+	void (*get_notes)(struct backend *be, struct block_request *req);
+	void (*put_notes)(struct backend *be, struct block_request *req);
+	/* Thread: any. */
+	void (*notes_taken)(struct backend *be, uint64_t version);
 };
 
 /* Embedded first in a backend's own. */
@@ -235,6 +253,9 @@ bool backend_has_range(const struct backend *be,
 
 /* Is @req what this contract lets a caller ask of @be? */
 bool backend_accepts(const struct backend *be, const struct block_request *req);
+
+/* The store that @be stands on, if it has notes; else NULL. */
+struct backend *backend_with_notes(struct backend *be);
 
 /* Passes @req to the backend after asserting what this contract demands. */
 void backend_submit(struct backend *be, struct block_request *req);

@@ -86,6 +86,15 @@ struct backend_plugin {
 	bool is_open;
 	struct plugin_threads *helpers; /* NULL: it has submit() */
 	pthread_mutex_t set_lock;	/* held during set_params() */
+	/* host->notes(): who takes them, and under the lock, until somebody
+	 * does, the newest. */
+	pthread_mutex_t notes_lock;
+	int (*take_notes)(void *user, uint64_t version, const void *data,
+			  size_t len);
+	void *notes_user;
+	uint8_t *notes;
+	size_t notes_len;
+	uint64_t notes_version;
 	/* As every backend's: the first failure of a flush stays. */
 	_Atomic int flush_error;
 	struct rbp_queue *queues[BLOCK_WORKERS_MAX];
@@ -127,6 +136,7 @@ static void fill_io(struct plugin_io *p, struct block_request *req)
 	p->io.progress = 0;
 	p->io.queue_data = q->data;
 	p->io.epoch = req->epoch;
+	p->io.version = req->version;
 }
 
 static void start_io(struct rbp_queue *q, struct block_request *req)
@@ -321,12 +331,17 @@ void backend_plugin_on_resize(void (*changed)(void *user), void *user)
 	pthread_mutex_unlock(&resized_lock);
 }
 
-static void host_resized(struct rbp_vol *vol)
+void backend_plugin_look(void)
 {
 	pthread_mutex_lock(&resized_lock);
 	if (resized_hook)
 		resized_hook(resized_user);
 	pthread_mutex_unlock(&resized_lock);
+}
+
+static void host_resized(struct rbp_vol *vol)
+{
+	backend_plugin_look();
 }
 
 /* ---- layers ---- */
@@ -422,7 +437,42 @@ static struct rbp_timer *host_timer_add(struct rbp_queue *q,
 /* The same look at all volumes finds it. */
 static void host_path_changed(struct rbp_vol *vol)
 {
-	host_resized(vol);
+	backend_plugin_look();
+}
+
+/* The lock is held. */
+static int plugin_host_keep_notes(struct backend_plugin *be, uint64_t version,
+				  const void *data, size_t len)
+{
+	if (be->notes && version < be->notes_version)
+		return 0;
+	if (!be->notes)
+		be->notes = malloc(RBP_NOTES_MAX);
+	if (!be->notes)
+		return -ENOMEM;
+	if (len)
+		memcpy(be->notes, data, len);
+	be->notes_len = len;
+	be->notes_version = version;
+	return 0;
+}
+
+static int host_notes(struct rbp_vol *vol, uint64_t version, const void *data,
+		      size_t len)
+{
+	struct backend_plugin *be =
+		container_of(vol, struct backend_plugin, vol);
+	int err = 0;
+	bool waits;
+
+	if (len > RBP_NOTES_MAX)
+		return -EMSGSIZE;
+	pthread_mutex_lock(&be->notes_lock);
+	waits = !be->take_notes;
+	if (waits)
+		err = plugin_host_keep_notes(be, version, data, len);
+	pthread_mutex_unlock(&be->notes_lock);
+	return waits ? err : be->take_notes(be->notes_user, version, data, len);
 }
 
 static const struct rbp_host host = {
@@ -441,6 +491,7 @@ static const struct rbp_host host = {
 	.timer_stop = plugin_timer_stop,
 	.timer_del = plugin_timer_del,
 	.path_changed = host_path_changed,
+	.notes = host_notes,
 };
 
 const struct rbp_host *backend_plugin_host(void)
@@ -672,6 +723,9 @@ static const char *plugin_host_what_is_wrong(const struct backend_plugin *be,
 	if (has_wrong_paths(be))
 		return "it serves with more than 8 targets, or is none of "
 		       "them, or cannot change that";
+	if (!be->plugin->get_notes != !be->plugin->put_notes ||
+	    !be->plugin->put_notes != !be->plugin->notes_taken)
+		return "it has some of the functions for notes, and not all";
 	if (info->threads > THREADS_MAX)
 		return "it wants more than 64 threads";
 	if (lacks_function(be))
@@ -735,6 +789,7 @@ static void plugin_host_describe(struct backend_plugin *be,
 	to->zero = caps & RBP_CAN_ZERO;
 	to->extents = caps & RBP_CAN_EXTENT;
 	to->rotational = caps & RBP_ROTATIONAL;
+	to->has_notes = be->notes && be->plugin->put_notes;
 	identify(be);
 }
 
@@ -747,6 +802,8 @@ static void plugin_close(struct backend *base)
 		be->plugin->close(be->v);
 	pthread_mutex_destroy(&be->vol.lock);
 	pthread_mutex_destroy(&be->set_lock);
+	pthread_mutex_destroy(&be->notes_lock);
+	free(be->notes);
 	free(be->location);
 	free(be->args);
 	free(be);
@@ -813,6 +870,7 @@ static int plugin_host_open_plugin(const struct plugin_spec *spec,
 	be->base.below = below;
 	pthread_mutex_init(&be->vol.lock, NULL);
 	pthread_mutex_init(&be->set_lock, NULL);
+	pthread_mutex_init(&be->notes_lock, NULL);
 	if (location)
 		snprintf(be->vol.name, sizeof(be->vol.name), "%s:%.*s",
 			 spec->name, 200, location);
@@ -958,9 +1016,11 @@ static uint64_t plugin_epoch(struct backend *base)
 	return paths.epoch;
 }
 
-static void plugin_set_path(struct backend *base, struct block_request *req)
+/* Passes @req to a function of the store that is not for its blocks. */
+static void plugin_host_ask(struct backend_plugin *be,
+			    struct block_request *req,
+			    void (*ask)(void *v, struct rbp_io *io))
 {
-	struct backend_plugin *be = to_plugin(base);
 	struct rbp_queue *q = be->queues[req->worker->index];
 	struct plugin_io *p = q->free;
 
@@ -972,7 +1032,52 @@ static void plugin_set_path(struct backend *base, struct block_request *req)
 	q->free = p->next;
 	fill_io(p, req);
 	atomic_store_explicit(&p->state, IO_SUBMITTED, memory_order_relaxed);
-	be->plugin->set_path(be->v, &p->io);
+	ask(be->v, &p->io);
+}
+
+static void plugin_set_path(struct backend *base, struct block_request *req)
+{
+	struct backend_plugin *be = to_plugin(base);
+
+	plugin_host_ask(be, req, be->plugin->set_path);
+}
+
+/* ---- notes ---- */
+
+static int plugin_on_notes(struct backend *base,
+			   int (*take)(void *user, uint64_t version,
+				       const void *data, size_t len),
+			   void *user)
+{
+	struct backend_plugin *be = to_plugin(base);
+
+	pthread_mutex_lock(&be->notes_lock);
+	be->take_notes = take;
+	be->notes_user = user;
+	pthread_mutex_unlock(&be->notes_lock);
+	/* Nobody writes to these any more. */
+	return take(user, be->notes_version, be->notes, be->notes_len);
+}
+
+static void plugin_get_notes(struct backend *base, struct block_request *req)
+{
+	struct backend_plugin *be = to_plugin(base);
+
+	plugin_host_ask(be, req, be->plugin->get_notes);
+}
+
+static void plugin_put_notes(struct backend *base, struct block_request *req)
+{
+	struct backend_plugin *be = to_plugin(base);
+
+	plugin_host_ask(be, req, be->plugin->put_notes);
+}
+
+static void plugin_notes_taken(struct backend *base, uint64_t version)
+{
+	struct backend_plugin *be = to_plugin(base);
+
+	be->plugin->notes_taken(be->v, version);
 }
 
 const struct backend_ops backend_plugin = {
@@ -987,6 +1092,10 @@ const struct backend_ops backend_plugin = {
 	.paths = plugin_paths,
 	.epoch = plugin_epoch,
 	.set_path = plugin_set_path,
+	.on_notes = plugin_on_notes,
+	.get_notes = plugin_get_notes,
+	.put_notes = plugin_put_notes,
+	.notes_taken = plugin_notes_taken,
 };
 
 static const struct backend_ops plugin_layer_ops = {

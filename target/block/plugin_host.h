@@ -39,5 +39,7 @@ int backend_set_params(struct backend *base, const struct plugin_spec *spec,
  * no more, and no call is under way. Thread: setup; @changed is called on any.
  */
 void backend_plugin_on_resize(void (*changed)(void *user), void *user);
+/* Has it called. Thread: any. */
+void backend_plugin_look(void);
 
 #endif
