@@ -232,11 +232,15 @@ bool scsi_cmd_is_for_readers(const struct scsi_cmd *cmd)
 	return is_harmless(cmd);
 }
 
-static bool cdb_reserves(const struct scsi_cdb_info *row)
+static bool cdb_is_persistent(const struct scsi_cdb_info *row)
 {
 	return row->op == SCSI_OP_PERSISTENT_IN ||
-	       row->op == SCSI_OP_PERSISTENT_OUT ||
-	       row->op == SCSI_OP_RESERVE || row->op == SCSI_OP_RELEASE;
+	       row->op == SCSI_OP_PERSISTENT_OUT;
+}
+
+static bool cdb_reserves(const struct scsi_cdb_info *row)
+{
+	return row->op == SCSI_OP_RESERVE || row->op == SCSI_OP_RELEASE;
 }
 
 bool scsi_cdb_exists(const struct scsi_cdb_info *row,
@@ -248,8 +252,10 @@ bool scsi_cdb_exists(const struct scsi_cdb_info *row,
 		return info->max_atomic_blocks;
 	if (row->flags & SCSI_CDB_JOB)
 		return !info->no_jobs;
-	if (cdb_reserves(row))
+	if (cdb_is_persistent(row))
 		return !info->no_reservations;
+	if (cdb_reserves(row))
+		return !info->no_reserve;
 	return true;
 }
 

@@ -102,9 +102,10 @@ struct scsi_disk_info {
 	 * survive a restart and a takeover by another target, and cannot.
 	 * Constant. */
 	bool no_jobs;
-	/* The unit has no reservations: other targets serve it, and would not
-	 * know of them. Constant. */
+	/* The unit has no persistent reservations, or no RESERVE: other targets
+	 * serve it, and would not know of them. Constant. */
 	bool no_reservations;
+	bool no_reserve;
 	struct scsi_modes mode_changeable;
 	struct scsi_modes mode_default;
 	struct scsi_modes mode_saved;

@@ -210,6 +210,7 @@ static void manage_run_evict(struct server *s, void *arg)
 	v->res = task_mgmt_evict(&s->port, v->vol, &v->eviction);
 	if (v->res == 0) {
 		port_volume_leaves(&s->port, v->vol);
+		server_end_preempted(s, v->vol);
 		return;
 	}
 	/* It keeps its place: of volumes with one number the first is seen. */

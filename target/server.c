@@ -18,8 +18,10 @@
 #include "target/block/layer_fault.h"
 #include "target/block/plugin_host.h"
 #include "target/listen.h"
+#include "target/port/task_mgmt.h"
 #include "target/service_notify.h"
 #include "target/scsi/port_id.h"
+#include "target/scsi/unit_share.h"
 #include "target/scsi/volume_record.h"
 #include "target/privileges.h"
 #include "target/sandbox.h"
@@ -258,11 +260,12 @@ static int open_volumes(struct server *s, struct error *e)
 	return server_check_volumes(luns, e);
 }
 
-int server_load_state(const struct server *s, struct volume *vol,
-		      struct error *e)
+int server_load_state(struct server *s, struct volume *vol, struct error *e)
 {
-	return s->opt->state_dir ? unit_state_load(vol, s->opt->state_dir, e)
-				 : 0;
+	int err = s->opt->state_dir ? unit_state_load(vol, s->opt->state_dir, e)
+				    : 0;
+
+	return err ? err : unit_share_start(vol, &s->luns, e);
 }
 
 static int load_states(struct server *s, struct error *e)
@@ -507,11 +510,33 @@ static void look_at_paths(struct server *s, struct volume *vol)
 			      SCSI_UA_PATH_CHANGED);
 }
 
+static void server_preempted(void *user, struct volume *vol, unsigned int cnt)
+{
+	struct server *s = user;
+
+	if (unit_share_aborted(vol, cnt))
+		server_end_preempted(s, vol);
+}
+
+void server_end_preempted(struct server *s, struct volume *vol)
+{
+	struct srp_port_id ports[SCSI_PR_MAX];
+	unsigned int cnt = unit_share_take_aborts(vol, ports);
+
+	if (!cnt || !task_mgmt_preempt_volume(&s->port, vol, ports, cnt,
+					      server_preempted, s))
+		return;
+	/* Out of memory: once more, when others have run. */
+	unit_share_aborted(vol, /* cnt= */ 0);
+	backend_plugin_look();
+}
+
 void server_measure_volumes(struct server *s)
 {
 	for (unsigned int i = 0; i < s->luns.cnt; i++) {
 		server_measure_volume(s, s->luns.vol[i]);
 		look_at_paths(s, s->luns.vol[i]);
+		server_end_preempted(s, s->luns.vol[i]);
 	}
 }
 

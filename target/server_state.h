@@ -120,8 +120,10 @@ void server_end_change(struct server *s);
 int server_check_volumes(const struct lun_map *luns, struct error *e);
 /* Loads the kept state of @vol, which no worker has yet. May block. Thread:
  * any. */
-int server_load_state(const struct server *s, struct volume *vol,
-		      struct error *e);
+int server_load_state(struct server *s, struct volume *vol, struct error *e);
+/* Ends commands of initiators that were preempted through another target. Also
+ * for a volume that is being removed. Thread: worker 0. */
+void server_end_preempted(struct server *s, struct volume *vol);
 int server_open_record(const struct server *s, struct volume *vol,
 		       struct error *e);
 /* Every worker has @vol: continues the jobs of before this start. */

@@ -17,7 +17,8 @@
 
 struct task_mgmt {
 	/* The request of the function: SRP_TSK_MGMT in state MANAGING, or for
-	 * PREEMPT a command in state EXECUTING. NULL for EVICT. */
+	 * PREEMPT a command in state EXECUTING. NULL for EVICT, and for PREEMPT
+	 * through another target. */
 	struct request *req;
 	struct port *port;
 	struct reactor *home; /* the reactor of that request */
@@ -28,6 +29,9 @@ struct task_mgmt {
 	uint8_t function;
 	uint64_t task_tag;
 	struct srp_port_id *ports; /* PREEMPT: the initiators, port_cnt */
+	/* PREEMPT through another target */
+	void (*preempted)(void *user, struct volume *vol, unsigned int cnt);
+	void *user;
 	unsigned int port_cnt;
 	unsigned int parts_left;
 	struct scsi_reset reset; /* LUN RESET: for its last step */
@@ -157,7 +161,8 @@ static bool part_is_settled(const struct task_mgmt_part *part,
 		return true;
 	return part->tm->function != EVICT &&
 	       (state == REQUEST_RESPONDING || state == REQUEST_LINGERING) &&
-	       (tmf_nexus_of(req) != tmf_nexus_of(part->tm->req) ||
+	       (!part->tm->req ||
+		tmf_nexus_of(req) != tmf_nexus_of(part->tm->req) ||
 		part_stops(part, req));
 }
 
@@ -306,14 +311,24 @@ static void tmf_evicted(struct task_mgmt *tm)
 	eviction_look(&ev->timer);
 }
 
+static void tmf_preempted(struct task_mgmt *tm)
+{
+	struct request *req = tm->req;
+
+	/* The volume stays until the function about it has ended. */
+	if (tm->preempted)
+		tm->preempted(tm->user, tm->vol, tm->port_cnt);
+	tmf_free(tm);
+	if (req)
+		req->task.aborted(&req->task);
+}
+
 static void part_returned(struct reactor_msg *msg)
 {
 	struct task_mgmt_part *part =
 		container_of(msg, struct task_mgmt_part, msg);
 	struct task_mgmt *tm = part->tm;
 	struct request *req = tm->req;
-
-	bool preempts = tm->function == PREEMPT;
 
 	if (--tm->parts_left > 0)
 		return;
@@ -325,11 +340,12 @@ static void part_returned(struct reactor_msg *msg)
 		tmf_evicted(tm);
 		return;
 	}
+	if (tm->function == PREEMPT) {
+		tmf_preempted(tm);
+		return;
+	}
 	tmf_free(tm);
-	if (preempts)
-		req->task.aborted(&req->task);
-	else
-		request_answer_tmf(req, SRP_RSP_COMPLETE);
+	request_answer_tmf(req, SRP_RSP_COMPLETE);
 }
 
 static void tmf_send_parts(struct task_mgmt *tm)
@@ -383,13 +399,10 @@ static struct task_mgmt *tmf_create(struct request *req, uint8_t function,
 	return tm;
 }
 
-int task_mgmt_preempt(struct request *req, const struct srp_port_id *ports,
-		      unsigned int cnt)
+/* @tm: NULL: no memory for it. */
+static int tmf_start_preempt(struct task_mgmt *tm,
+			     const struct srp_port_id *ports, unsigned int cnt)
 {
-	struct port *port = req->ch->port;
-	struct task_mgmt *tm =
-		tmf_create(req, PREEMPT, req->task.lun, port->worker_cnt);
-
 	if (tm)
 		tm->ports = malloc(cnt * sizeof(*ports));
 	if (!tm || !tm->ports) {
@@ -401,6 +414,29 @@ int task_mgmt_preempt(struct request *req, const struct srp_port_id *ports,
 	tm->port_cnt = cnt;
 	tmf_send_parts(tm);
 	return 0;
+}
+
+int task_mgmt_preempt(struct request *req, const struct srp_port_id *ports,
+		      unsigned int cnt)
+{
+	return tmf_start_preempt(tmf_create(req, PREEMPT, req->task.lun,
+					    req->ch->port->worker_cnt),
+				 ports, cnt);
+}
+
+int task_mgmt_preempt_volume(struct port *port, struct volume *vol,
+			     const struct srp_port_id *ports, unsigned int cnt,
+			     void (*done)(void *user, struct volume *vol,
+					  unsigned int cnt),
+			     void *user)
+{
+	struct task_mgmt *tm = tmf_alloc(port, vol, PREEMPT, port->worker_cnt);
+
+	if (tm) {
+		tm->preempted = done;
+		tm->user = user;
+	}
+	return tmf_start_preempt(tm, ports, cnt);
 }
 
 int task_mgmt_evict(struct port *port, struct volume *vol,

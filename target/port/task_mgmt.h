@@ -63,6 +63,16 @@ int task_mgmt_preempt(struct request *req, const struct srp_port_id *ports,
 		      unsigned int cnt);
 
 /*
+ * The same for initiators that were preempted through another target: @done is
+ * called on worker 0, never from within. Thread: worker 0.
+ */
+int task_mgmt_preempt_volume(struct port *port, struct volume *vol,
+			     const struct srp_port_id *ports, unsigned int cnt,
+			     void (*done)(void *user, struct volume *vol,
+					  unsigned int cnt),
+			     void *user);
+
+/*
  * Ends all commands on a volume that is being removed (volume.h), as LOGICAL
  * UNIT RESET does. It waits for more: at the end, neither the disk nor the
  * fabric has any of them, and no task management function works on the volume.

@@ -36,6 +36,9 @@ struct scsi_handler {
 	 */
 	int (*answer)(struct scsi_task *task, void *buf, size_t cap,
 		      size_t *ret_len, struct scsi_sense *ret_sense);
+	/* Finds out first what answer() tells of, and then calls
+	 * scsi_task_found_out(). False: answer() knows all. May be NULL. */
+	bool (*find_out)(struct scsi_task *task);
 	/* Asks for buffers; fetch_len has been set to the data-out's length
 	 * and buf_len to the same. NULL: nothing to add. */
 	void (*prepare)(struct scsi_task *task);
@@ -60,6 +63,9 @@ bool scsi_task_turned_too_late(struct scsi_task *task);
 bool scsi_task_conflict(struct scsi_task *task);
 /* task->blk has failed. */
 bool scsi_task_fail_blk(struct scsi_task *task);
+
+/* For find_out(): has answer() end the task. */
+void scsi_task_found_out(struct scsi_task *task);
 
 /* ---- block commands ---- */
 
@@ -138,6 +144,9 @@ void scsi_nexus_defer(struct scsi_nexus *nexus, int lun,
 /* Takes it; false: none. */
 bool scsi_nexus_take_deferred(struct scsi_nexus *nexus, int lun,
 			      struct scsi_sense *ret_sense);
+
+/* enum scsi_ua for enum scsi_pr_news. */
+uint32_t scsi_pr_attentions(uint8_t news);
 
 /* HARDWARE ERROR, INTERNAL TARGET FAILURE: a change that must last could not be
  * written down. */

@@ -3,8 +3,56 @@
 #include <errno.h>
 
 #include "target/scsi/disk.h"
+#include "target/scsi/unit_share.h"
+
+static struct scsi_task *reserve_task_of(struct unit_turn *turn)
+{
+	return container_of(turn, struct scsi_task, turn);
+}
+
+/* By whoever has the turn. An initiator tries again by itself only what this
+ * target can do soon, or another one now. */
+static void reserve_fail(struct scsi_task *task, int err)
+{
+	struct scsi_sense sense = scsi_sense_from_errno(err, SCSI_MEDIUM_WRITE);
+
+	unit_turn_end(task->vol);
+	if (err == -EAGAIN || err == -ESHUTDOWN)
+		scsi_task_fail(task, &sense);
+	else
+		scsi_task_fail_state(task);
+}
 
 /* ---- PERSISTENT RESERVE IN ---- */
+
+static void persistent_in_fresh(struct unit_turn *turn, int err)
+{
+	struct scsi_task *task = reserve_task_of(turn);
+
+	if (err) {
+		reserve_fail(task, err);
+		return;
+	}
+	unit_turn_end(task->vol);
+	scsi_task_found_out(task);
+}
+
+static void persistent_in_turn(struct unit_turn *turn, int err)
+{
+	struct scsi_task *task = reserve_task_of(turn);
+
+	if (!scsi_task_turned_too_late(task))
+		unit_share_refresh(task->vol, persistent_in_fresh);
+}
+
+static bool persistent_in_find_out(struct scsi_task *task)
+{
+	if (!task->vol->state.share)
+		return false;
+	unit_turn_take(task->vol, task->worker, &task->turn,
+		       persistent_in_turn);
+	return true;
+}
 
 static int persistent_in(struct scsi_task *task, void *buf, size_t cap,
 			 size_t *ret_len, struct scsi_sense *ret_sense)
@@ -20,11 +68,14 @@ static int persistent_in(struct scsi_task *task, void *buf, size_t cap,
 	return 0;
 }
 
-const struct scsi_handler scsi_persistent_in = { .answer = persistent_in };
+const struct scsi_handler scsi_persistent_in = {
+	.find_out = persistent_in_find_out,
+	.answer = persistent_in,
+};
 
 /* ---- PERSISTENT RESERVE OUT ---- */
 
-static uint32_t attentions_of(uint8_t news)
+uint32_t scsi_pr_attentions(uint8_t news)
 {
 	uint32_t bits = 0;
 
@@ -76,28 +127,36 @@ static bool succeed(struct scsi_task *task,
 	for (uint16_t i = 0; i < effects->cnt; i++)
 		scsi_attention_port(task->nexus->luns, task->vol,
 				    &effects->to[i].nexus.port,
-				    attentions_of(effects->to[i].news));
+				    scsi_pr_attentions(effects->to[i].news));
 	return reserve_abort_preempted(task, effects);
 }
 
-static struct scsi_task *reserve_task_of(struct unit_turn *turn)
-{
-	return container_of(turn, struct scsi_task, turn);
-}
+static void persistent_decide(struct unit_turn *turn, int err);
 
 static void persistent_done(struct unit_turn *turn, int err)
 {
 	struct scsi_task *task = reserve_task_of(turn);
-	struct scsi_pr_effects effects = task->vol->state.effects;
+	struct volume *vol = task->vol;
+	struct scsi_pr_effects effects = vol->state.effects;
 
-	unit_turn_end(task->vol);
-	if (err)
-		scsi_task_fail_state(task);
+	if (err == -ESTALE && vol->state.share) {
+		/* Another target was faster. */
+		unit_share_refresh(vol, persistent_decide);
+		return;
+	}
+	if (err) {
+		reserve_fail(task, err);
+		return;
+	}
+	unit_turn_end(vol);
+	if (vol->state.share)
+		scsi_task_good(task);
 	else
 		succeed(task, &effects);
 }
 
-static void persistent_turn(struct unit_turn *turn, int err)
+/* Nothing has changed yet; st->pr is what the service action is for. */
+static void persistent_decide(struct unit_turn *turn, int err)
 {
 	struct scsi_task *task = reserve_task_of(turn);
 	const struct scsi_pr_unit unit = unit_state_pr_unit(task->vol);
@@ -105,6 +164,10 @@ static void persistent_turn(struct unit_turn *turn, int err)
 	struct scsi_pr_request req;
 	struct scsi_sense sense;
 
+	if (err) {
+		reserve_fail(task, err);
+		return;
+	}
 	if (scsi_task_turned_too_late(task))
 		return;
 	err = scsi_pr_out_decode((enum scsi_pr_out)cmd->info->service_action,
@@ -121,6 +184,16 @@ static void persistent_turn(struct unit_turn *turn, int err)
 		scsi_task_conflict(task);
 	else
 		scsi_task_fail(task, &sense);
+}
+
+static void persistent_turn(struct unit_turn *turn, int err)
+{
+	struct scsi_task *task = reserve_task_of(turn);
+
+	if (task->vol->state.share)
+		unit_share_refresh(task->vol, persistent_decide);
+	else
+		persistent_decide(turn, 0);
 }
 
 static bool execute_persistent_out(struct scsi_task *task)

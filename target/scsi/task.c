@@ -458,6 +458,11 @@ static bool task_answer(struct scsi_task *task,
 	return scsi_task_good(task);
 }
 
+void scsi_task_found_out(struct scsi_task *task)
+{
+	task_answer(task, handlers[task->cmd.op]);
+}
+
 /* ---- the blocks ---- */
 
 bool scsi_task_take_blocks(struct scsi_task *task, struct volume *vol,
@@ -513,6 +518,8 @@ static void execute_held(struct scsi_task *task)
 {
 	const struct scsi_handler *handler = handlers[task->cmd.op];
 
+	if (handler->find_out && handler->find_out(task))
+		return;
 	if (handler->answer)
 		task_answer(task, handler);
 	else if (handler->execute)

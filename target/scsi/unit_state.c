@@ -11,6 +11,7 @@
 
 #include "protocol/scsi_mode.h"
 #include "target/scsi/state_file.h"
+#include "target/scsi/unit_share.h"
 #include "target/scsi/volume.h"
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -95,8 +96,7 @@ bool unit_state_look(struct unit_state *st, uint64_t version,
 	return value & conflicts[access];
 }
 
-/* Something has changed; the lock is held. */
-static void set_version(struct unit_state *st)
+void unit_state_pr_changed(struct unit_state *st)
 {
 	uint64_t version = atomic_load(&st->version) >> 1;
 
@@ -112,8 +112,8 @@ struct scsi_pr_unit unit_state_pr_unit(const struct volume *vol)
 
 	return (struct scsi_pr_unit){
 		.target_ports = groups->cnt ? groups->cnt : 1,
-		.can_aptpl = unit_state_survives(&vol->state),
-		.has_reserve = true,
+		.can_aptpl = vol->state.path || vol->state.share,
+		.has_reserve = !vol->info.no_reserve,
 	};
 }
 
@@ -294,7 +294,7 @@ int unit_state_load(struct volume *vol, const char *dir, struct error *e)
 	if (file.has_modes)
 		take_modes(vol, &file.modes);
 	st->pr = file.pr;
-	set_version(st);
+	unit_state_pr_changed(st);
 	if (file.pr.cnt)
 		log_notice(
 			"LUN %u (%s): persistent registrations restored: %u, "
@@ -323,6 +323,7 @@ void unit_state_fini(struct unit_state *st)
 	state_save_fini(&st->save);
 	if (st->lock_fd >= 0)
 		close(st->lock_fd);
+	unit_share_free(st->share);
 	free(st->path);
 	pthread_mutex_destroy(&st->lock);
 }
@@ -403,6 +404,9 @@ static void change(struct volume *vol, bool must_save,
 		next(st->turn, 0);
 		return;
 	}
+	/* Those that targets share are not for the file. */
+	if (st->share)
+		st->to_be.pr = (struct scsi_pr){ 0 };
 	st->to_be.has_modes =
 		!scsi_modes_equal(&st->to_be.modes, &vol->info.mode_default);
 	state_save_start(&st->save, st->turn->worker->reactor, &st->to_be,
@@ -417,9 +421,12 @@ static struct state_file *unit_begin(struct volume *vol)
 	st->to_be = (struct state_file){
 		.store = store_of(vol),
 		.modes = vol->info.mode_saved,
-		.pr = st->pr,
 		.job = st->job,
 	};
+	/* Other targets may change them at any time. */
+	pthread_mutex_lock(&st->lock);
+	st->to_be.pr = st->pr;
+	pthread_mutex_unlock(&st->lock);
 	return &st->to_be;
 }
 
@@ -429,7 +436,7 @@ static void commit_pr(struct volume *vol)
 
 	pthread_mutex_lock(&st->lock);
 	st->pr = st->to_be.pr;
-	set_version(st);
+	unit_state_pr_changed(st);
 	pthread_mutex_unlock(&st->lock);
 }
 
@@ -440,7 +447,8 @@ int unit_state_persistent_out(struct volume *vol,
 			      struct scsi_sense *ret_sense)
 {
 	struct unit_state *st = &vol->state;
-	struct scsi_pr *pr = &unit_begin(vol)->pr;
+	struct scsi_pr *pr =
+		st->share ? unit_share_begin(vol) : &unit_begin(vol)->pr;
 	struct scsi_pr_nexus nexus = unit_nexus(st, port);
 	bool reserved;
 	int err;
@@ -453,7 +461,10 @@ int unit_state_persistent_out(struct volume *vol,
 	err = scsi_pr_execute(pr, &nexus, req, &st->effects, ret_sense);
 	if (err)
 		return err;
-	change(vol, pr->aptpl || st->pr.aptpl, commit_pr, next);
+	if (st->share)
+		unit_share_put(vol, next);
+	else
+		change(vol, pr->aptpl || st->pr.aptpl, commit_pr, next);
 	return 0;
 }
 
@@ -569,7 +580,7 @@ int unit_state_reserve(struct unit_state *st, const struct srp_port_id *port)
 	} else {
 		st->reserved = true;
 		st->reserved_by = *port;
-		set_version(st);
+		unit_state_pr_changed(st);
 	}
 	pthread_mutex_unlock(&st->lock);
 	return err;
@@ -581,7 +592,7 @@ static void unit_end_reserve(struct unit_state *st)
 	if (!st->reserved)
 		return;
 	st->reserved = false;
-	set_version(st);
+	unit_state_pr_changed(st);
 }
 
 int unit_state_release(struct unit_state *st, const struct srp_port_id *port)

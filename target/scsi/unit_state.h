@@ -29,6 +29,7 @@
 #include "target/scsi/state_save.h"
 
 struct volume;
+struct unit_share;
 
 /* A command's turn to change something; embed it. All is private. */
 struct unit_turn {
@@ -68,6 +69,8 @@ struct unit_state {
 	void (*commit)(struct volume *vol);
 	struct state_save save;
 	struct state_job job; /* as it is written down */
+	/* Other targets serve the unit, too; NULL: they do not. Constant. */
+	struct unit_share *share;
 
 	char *path;  /* the state file, constant; NULL: nothing survives */
 	int lock_fd; /* keeps others from the file; -1: none */
@@ -93,6 +96,9 @@ static inline bool unit_state_survives(const struct unit_state *st)
 
 /* What matters of @vol to the codecs of PERSISTENT RESERVE. */
 struct scsi_pr_unit unit_state_pr_unit(const struct volume *vol);
+
+/* st->pr or reserved has changed; the lock is held. */
+void unit_state_pr_changed(struct unit_state *st);
 
 /* For unit_state_conflicts(), when something is reserved. */
 bool unit_state_look(struct unit_state *st, uint64_t version,
@@ -128,7 +134,9 @@ void unit_turn_end(struct volume *vol);
  * PERSISTENT RESERVE OUT, by whoever has the turn. Return: as scsi_pr_execute(),
  * and if 0, @next is called once, maybe from within: with 0 when it is so (what
  * it does to others is in st->effects), or -EIO when it could not be written
- * down and nothing has changed. Thread: the turn's worker, as the next two.
+ * down and nothing has changed. With st->share, after unit_share_refresh(), @next
+ * gets what put_notes() has come to, and others have suffered it already.
+ * Thread: the turn's worker, as the next two.
  */
 int unit_state_persistent_out(struct volume *vol,
 			      const struct srp_port_id *port,

@@ -208,6 +208,7 @@ static void describe_paths(struct volume *vol)
 	/* The others would neither know of a job nor end it. */
 	vol->info.no_jobs = paths.cnt > 1;
 	vol->info.no_reservations = paths.cnt > 1;
+	vol->info.no_reserve = paths.cnt > 1;
 }
 
 static uint16_t active_path(const struct volume *vol)
