@@ -13,6 +13,9 @@
 #define RBDP_NOTIFY_MS 1000u
 /* Until the OSD forgets a watch of a gateway that is dead. Seconds. */
 #define RBDP_WATCH_S 10u
+/* Until the gateway that has the lock must have answered that it goes by new
+ * notes. It may have to end commands first. */
+#define RBDP_TELL_MS 5000u
 /* Somebody else may take the lock between the break and the acquisition. */
 #define RBDP_LOCK_TRIES 5
 
@@ -45,16 +48,81 @@ static void rbdp_set_state(struct rbdp_gateway *gw, enum rbdp_state state,
 	gw->host->path_changed(gw->vol);
 }
 
-/* ---- beats ---- */
+/* ---- what others say ---- */
+
+/* The host goes by the notes. Says so as the owner of the lock, or as nobody. The
+ * lock of @gw is held. */
+static void rbdp_send_ack(struct rbdp_gateway *gw, const struct rbdp_ack *ack)
+{
+	rados_notify_ack(gw->img->pool, gw->object, ack->notify_id, ack->handle,
+			 gw->owner, (int)strlen(gw->owner));
+}
+
+/* Sends the answers that are due. The lock is held. */
+static void rbdp_send_acks(struct rbdp_gateway *gw)
+{
+	unsigned int left = 0;
+
+	for (unsigned int i = 0; i < gw->ack_cnt; i++) {
+		if (gw->acks[i].version <= gw->taken)
+			rbdp_send_ack(gw, &gw->acks[i]);
+		else
+			gw->acks[left++] = gw->acks[i];
+	}
+	gw->ack_cnt = left;
+}
+
+/* Answers when the host is @done with the notes of @ack. */
+static void rbdp_ack(struct rbdp_gateway *gw, const struct rbdp_ack *ack,
+		     bool done)
+{
+	pthread_mutex_lock(&gw->lock);
+	if (done)
+		rbdp_send_ack(gw, ack);
+	/* Who gets no answer breaks the lock: that is safe, too. */
+	else if (gw->ack_cnt < RBDP_ACKS_MAX)
+		gw->acks[gw->ack_cnt++] = *ack;
+	rbdp_send_acks(gw);
+	pthread_mutex_unlock(&gw->lock);
+}
+
+static void rbdp_heard_news(struct rbdp_gateway *gw,
+			    const struct rbdp_news *news, uint64_t notify_id,
+			    uint64_t handle)
+{
+	const struct rbdp_ack ack = { news->version, notify_id, handle };
+	int res = 0;
+
+	/* What this gateway has put the host knows. */
+	if (news->group != gw->own)
+		res = gw->host->notes(gw->vol, news->version, news->data,
+				      news->len);
+	if (res >= 0)
+		rbdp_ack(gw, &ack, /* done= */ res == 0);
+}
+
+/* Of which gateway @data says that it is active; 0: of none. */
+static unsigned int rbdp_active_of(const void *data, size_t len,
+				   const struct rbdp_news *news)
+{
+	if (news)
+		return news->is_active ? news->group : 0;
+	return len == 1 ? (unsigned int)(*(const char *)data - '0') : 0;
+}
 
 static void rbdp_heard(void *arg, uint64_t notify_id, uint64_t handle,
 		       uint64_t notifier_id, void *data, size_t len)
 {
 	struct rbdp_gateway *gw = arg;
-	const char *text = data;
-	unsigned int group = len == 1 ? (unsigned int)(*text - '0') : 0;
+	struct rbdp_news news;
+	bool has_news = rbdp_news_decode(data, len, &news);
+	unsigned int group = rbdp_active_of(data, len, has_news ? &news : NULL);
 
-	rados_notify_ack(gw->img->pool, gw->object, notify_id, handle, NULL, 0);
+	if (has_news)
+		rbdp_heard_news(gw, &news, notify_id, handle);
+	else
+		rados_notify_ack(gw->img->pool, gw->object, notify_id, handle,
+				 NULL, 0);
 	if (!group || group > gw->cnt || group == gw->own)
 		return;
 	atomic_store(&gw->heard_ms, rbdp_now_ms());
@@ -77,6 +145,10 @@ static void rbdp_unwatch(struct rbdp_gateway *gw)
 	if (!gw->has_watch)
 		return;
 	gw->has_watch = false;
+	/* Nobody waits for the answers any more. */
+	pthread_mutex_lock(&gw->lock);
+	gw->ack_cnt = 0;
+	pthread_mutex_unlock(&gw->lock);
 	rados_unwatch2(gw->img->pool, gw->watch);
 	rados_watch_flush(gw->img->cluster);
 }
@@ -103,6 +175,8 @@ static void rbdp_mend_watch(struct rbdp_gateway *gw)
 		rbdp_watch(gw);
 }
 
+/* ---- beats ---- */
+
 /* That some do not hear it in time does not matter. */
 static void rbdp_beat(struct rbdp_gateway *gw)
 {
@@ -113,6 +187,133 @@ static void rbdp_beat(struct rbdp_gateway *gw)
 	rados_notify2(gw->img->pool, gw->object, &text, 1, RBDP_NOTIFY_MS,
 		      &reply, &reply_len);
 	rados_buffer_free(reply);
+}
+
+/* ---- notes ---- */
+
+/* Reads the notes, and tells the host. */
+static int rbdp_tell_host(struct rbdp_gateway *gw)
+{
+	int res = rbdp_notes_read(gw->img->pool, gw->header, &gw->notes);
+
+	if (res)
+		return res;
+	res = gw->host->notes(gw->vol, gw->notes.version, gw->notes.data,
+			      gw->notes.len);
+	if (res < 0)
+		return res;
+	gw->known = gw->notes.version;
+	return 0;
+}
+
+/* Looks for notes that nobody has told of. -ESHUTDOWN: fenced off. */
+static int rbdp_look_for_notes(struct rbdp_gateway *gw)
+{
+	uint64_t version;
+	int err = rbdp_notes_read_version(gw->img->pool, gw->header, &version);
+
+	return err || version == gw->known ? err : rbdp_tell_host(gw);
+}
+
+/* "": this gateway does not have the lock. */
+static void rbdp_set_owner(struct rbdp_gateway *gw, const char *owner)
+{
+	pthread_mutex_lock(&gw->lock);
+	snprintf(gw->owner, sizeof(gw->owner), "%s", owner);
+	pthread_mutex_unlock(&gw->lock);
+}
+
+/* Whoever has the lock; -ENOENT: nobody has. */
+static int rbdp_find_owner(struct rbdp_gateway *gw, char *ret, size_t len)
+{
+	rbd_lock_mode_t mode;
+	char *owners[4];
+	size_t cnt = sizeof(owners) / sizeof(owners[0]);
+	int err = rbd_lock_get_owners(gw->img->image, &mode, owners, &cnt);
+
+	if (err)
+		return err;
+	if (cnt)
+		snprintf(ret, len, "%s", owners[0]);
+	rbd_lock_get_owners_cleanup(owners, cnt);
+	return cnt ? 0 : -ENOENT;
+}
+
+/* Has @owner of the lock answered? */
+static bool rbdp_has_answered(const char *owner, char *reply, size_t len)
+{
+	struct notify_timeout_t *timeouts = NULL;
+	struct notify_ack_t *acks = NULL;
+	size_t ack_cnt = 0, timeout_cnt = 0;
+	bool found = false;
+
+	if (!reply || rados_decode_notify_response(reply, len, &acks, &ack_cnt,
+						   &timeouts, &timeout_cnt))
+		return false;
+	for (size_t i = 0; i < ack_cnt; i++)
+		found |= acks[i].payload_len == strlen(owner) &&
+			 !memcmp(acks[i].payload, owner, strlen(owner));
+	rados_free_notify_response(acks, ack_cnt, timeouts);
+	return found;
+}
+
+/* True: @owner of the lock has answered that it goes by the notes in @io. */
+static bool rbdp_tell_gateways(struct rbdp_gateway *gw, const struct rbp_io *io,
+			       const char *owner, uint64_t timeout_ms)
+{
+	const struct rbdp_news news = {
+		.group = gw->own,
+		.is_active = atomic_load(&gw->state) == RBDP_ACTIVE,
+		.version = io->version + 1,
+		.data = io->buf,
+		.len = io->len,
+	};
+	size_t len = rbdp_news_encode(&news, gw->news);
+	char *reply = NULL;
+	size_t reply_len = 0;
+	bool found;
+
+	rados_notify2(gw->img->pool, gw->object, (const char *)gw->news,
+		      (int)len, timeout_ms, &reply, &reply_len);
+	found = rbdp_has_answered(owner, reply, reply_len);
+	rados_buffer_free(reply);
+	return found;
+}
+
+/* So that it writes nothing by old notes. */
+static int rbdp_fence_silent(struct rbdp_gateway *gw, const char *owner)
+{
+	int err =
+		rbd_lock_break(gw->img->image, RBD_LOCK_MODE_EXCLUSIVE, owner);
+
+	gw->host->log(gw->vol, RBP_WARNING,
+		      "fences %s off, which has not answered for %u s that it "
+		      "goes by the new reservations",
+		      owner, RBDP_TELL_MS / 1000);
+	if (err && err != -ENOENT)
+		return err;
+	if (atomic_exchange(&gw->active, 0))
+		gw->host->path_changed(gw->vol);
+	return 0;
+}
+
+/* The notes are put. Return: 0: no gateway writes by older ones. */
+static int rbdp_spread_notes(struct rbdp_gateway *gw, const struct rbp_io *io)
+{
+	char owner[RBDP_OWNER_LEN] = "";
+	int err;
+
+	/* After the notes were put: who takes the lock later reads them. */
+	err = atomic_load(&gw->state) == RBDP_ACTIVE
+		      ? -ENOENT
+		      : rbdp_find_owner(gw, owner, sizeof(owner));
+	if (err && err != -ENOENT)
+		return err;
+	if (rbdp_tell_gateways(gw, io, owner,
+			       *owner ? RBDP_TELL_MS : RBDP_NOTIFY_MS) ||
+	    !*owner)
+		return 0;
+	return rbdp_fence_silent(gw, owner);
 }
 
 /* ---- the lock ---- */
@@ -142,6 +343,7 @@ static int rbdp_break_lock(struct rbdp_gateway *gw)
 
 static int rbdp_take_lock(struct rbdp_gateway *gw)
 {
+	char owner[RBDP_OWNER_LEN];
 	int err = -EBUSY;
 
 	for (int i = 0; i < RBDP_LOCK_TRIES && err && err != -EPERM; i++) {
@@ -150,7 +352,17 @@ static int rbdp_take_lock(struct rbdp_gateway *gw)
 			err = rbd_lock_acquire(gw->img->image,
 					       RBD_LOCK_MODE_EXCLUSIVE);
 	}
+	if (!err)
+		err = rbdp_find_owner(gw, owner, sizeof(owner));
+	if (!err)
+		rbdp_set_owner(gw, owner);
 	return err;
+}
+
+static int rbdp_release_lock(struct rbdp_gateway *gw)
+{
+	rbdp_set_owner(gw, "");
+	return rbd_lock_release(gw->img->image);
 }
 
 /* STANDBY to ACTIVE. */
@@ -165,6 +377,18 @@ static int rbdp_take_over(struct rbdp_gateway *gw)
 			      err == -EPERM ? "; the user needs 'profile rbd' "
 					      "for the monitors"
 					    : "");
+		atomic_store(&gw->heard_ms, rbdp_now_ms());
+		return err;
+	}
+	/* Nobody else writes now: what is put from here on, this gateway hears
+	 * of before it is done. */
+	err = rbdp_tell_host(gw);
+	if (err) {
+		gw->host->log(gw->vol, RBP_ERROR,
+			      "does not take the image over: cannot read its "
+			      "reservations: %s",
+			      strerror(-err));
+		rbdp_release_lock(gw);
 		atomic_store(&gw->heard_ms, rbdp_now_ms());
 		return err;
 	}
@@ -188,7 +412,7 @@ static int rbdp_let_go(struct rbdp_gateway *gw)
 
 	rbdp_set_state(gw, RBDP_STANDBY, 0);
 	rbdp_await_io(gw);
-	err = rbd_lock_release(gw->img->image);
+	err = rbdp_release_lock(gw);
 	if (err)
 		gw->host->log(gw->vol, RBP_WARNING,
 			      "cannot give the image's lock back (%s); whoever "
@@ -218,6 +442,7 @@ static void rbdp_turn_active(struct rbdp_gateway *gw)
 	gw->host->log(gw->vol, RBP_WARNING,
 		      "another target has taken the image over; goes on as "
 		      "standby");
+	rbdp_set_owner(gw, "");
 	rbdp_set_state(gw, RBDP_FENCED, 0);
 }
 
@@ -272,10 +497,22 @@ static void rbdp_turn_fenced(struct rbdp_gateway *gw)
 	rbdp_set_state(gw, RBDP_STANDBY, atomic_load(&gw->active));
 }
 
+/* A standby may be fenced off, too: while it let go, or when it was slow to
+ * answer. Its client is then of no use. */
+static void rbdp_turn_notes(struct rbdp_gateway *gw)
+{
+	int err = rbdp_look_for_notes(gw);
+
+	if (err == -ESHUTDOWN && atomic_load(&gw->state) == RBDP_STANDBY)
+		rbdp_set_state(gw, RBDP_FENCED, atomic_load(&gw->active));
+}
+
 static void rbdp_turn(struct rbdp_gateway *gw)
 {
-	if (gw->state != RBDP_FENCED)
+	if (gw->state != RBDP_FENCED) {
 		rbdp_mend_watch(gw);
+		rbdp_turn_notes(gw);
+	}
 	switch (atomic_load(&gw->state)) {
 	case RBDP_STANDBY:
 		rbdp_turn_standby(gw);
@@ -289,8 +526,15 @@ static void rbdp_turn(struct rbdp_gateway *gw)
 	}
 }
 
-static int rbdp_do_set(struct rbdp_gateway *gw, bool active)
+/* ---- what rdma-target asks for ---- */
+
+/* struct rbdp_ask.run: the I/O has not ended, and will. */
+#define RBDP_LATER 1
+
+static int rbdp_do_set(struct rbdp_gateway *gw, struct rbp_io *io)
 {
+	bool active = io->offset;
+
 	switch (atomic_load(&gw->state)) {
 	case RBDP_STANDBY:
 		return active ? rbdp_take_over(gw) : 0;
@@ -302,9 +546,52 @@ static int rbdp_do_set(struct rbdp_gateway *gw, bool active)
 	return -EINVAL;
 }
 
+static int rbdp_do_get_notes(struct rbdp_gateway *gw, struct rbp_io *io)
+{
+	int err = atomic_load(&gw->state) == RBDP_FENCED ? -EAGAIN
+							 : rbdp_tell_host(gw);
+
+	/* The thread finds out soon, and opens the image again. */
+	return err == -ESHUTDOWN ? -EAGAIN : err;
+}
+
+/* The host goes by the notes of @io when it is done with older commands. */
+static int rbdp_await_host(struct rbdp_gateway *gw, struct rbp_io *io)
+{
+	int res = 0;
+
+	pthread_mutex_lock(&gw->lock);
+	if (gw->taken <= io->version) {
+		gw->put = io;
+		res = RBDP_LATER;
+	}
+	pthread_mutex_unlock(&gw->lock);
+	return res;
+}
+
+static int rbdp_do_put_notes(struct rbdp_gateway *gw, struct rbp_io *io)
+{
+	int res = atomic_load(&gw->state) == RBDP_FENCED
+			  ? -EAGAIN
+			  : rbdp_notes_put(gw->img->pool, gw->header,
+					   io->version, io->buf, io->len);
+	int err;
+
+	if (res)
+		return res == -ESHUTDOWN ? -EAGAIN : res;
+	res = gw->host->notes(gw->vol, io->version + 1, io->buf, io->len);
+	if (res < 0)
+		return res;
+	gw->known = io->version + 1;
+	err = rbdp_spread_notes(gw, io);
+	if (err)
+		return err;
+	return res ? rbdp_await_host(gw, io) : 0;
+}
+
 /* ---- the thread ---- */
 
-static struct rbp_io **rbdp_gateway_next_of(struct rbp_io *io)
+static struct rbdp_ask *rbdp_ask_of(struct rbp_io *io)
 {
 	return io->scratch;
 }
@@ -327,10 +614,18 @@ static struct rbp_io *rbdp_gateway_take(struct rbdp_gateway *gw)
 
 	if (!io)
 		return NULL;
-	gw->first = *rbdp_gateway_next_of(io);
+	gw->first = rbdp_ask_of(io)->next;
 	if (!gw->first)
 		gw->end = &gw->first;
 	return io;
+}
+
+static void rbdp_gateway_do(struct rbdp_gateway *gw, struct rbp_io *io)
+{
+	int res = rbdp_ask_of(io)->run(gw, io);
+
+	if (res != RBDP_LATER)
+		gw->host->done(io, res);
 }
 
 static void *rbdp_gateway_main(void *arg)
@@ -346,7 +641,7 @@ static void *rbdp_gateway_main(void *arg)
 		io = rbdp_gateway_take(gw);
 		pthread_mutex_unlock(&gw->lock);
 		if (io)
-			gw->host->done(io, rbdp_do_set(gw, io->offset));
+			rbdp_gateway_do(gw, io);
 		rbdp_turn(gw);
 		pthread_mutex_lock(&gw->lock);
 	}
@@ -401,14 +696,51 @@ void rbdp_gateway_paths(struct rbdp_gateway *gw, struct rbp_paths *ret)
 			      : atomic_load(&gw->active);
 }
 
-void rbdp_gateway_set(struct rbdp_gateway *gw, struct rbp_io *io)
+static void rbdp_gateway_ask(struct rbdp_gateway *gw, struct rbp_io *io,
+			     int (*run)(struct rbdp_gateway *gw,
+					struct rbp_io *io))
 {
-	*rbdp_gateway_next_of(io) = NULL;
+	struct rbdp_ask *ask = rbdp_ask_of(io);
+
+	ask->next = NULL;
+	ask->run = run;
 	pthread_mutex_lock(&gw->lock);
 	*gw->end = io;
-	gw->end = rbdp_gateway_next_of(io);
+	gw->end = &ask->next;
 	pthread_cond_signal(&gw->work);
 	pthread_mutex_unlock(&gw->lock);
+}
+
+void rbdp_gateway_set(struct rbdp_gateway *gw, struct rbp_io *io)
+{
+	rbdp_gateway_ask(gw, io, rbdp_do_set);
+}
+
+void rbdp_gateway_get_notes(struct rbdp_gateway *gw, struct rbp_io *io)
+{
+	rbdp_gateway_ask(gw, io, rbdp_do_get_notes);
+}
+
+void rbdp_gateway_put_notes(struct rbdp_gateway *gw, struct rbp_io *io)
+{
+	rbdp_gateway_ask(gw, io, rbdp_do_put_notes);
+}
+
+void rbdp_gateway_taken(struct rbdp_gateway *gw, uint64_t version)
+{
+	struct rbp_io *put = NULL;
+
+	pthread_mutex_lock(&gw->lock);
+	if (gw->taken < version)
+		gw->taken = version;
+	rbdp_send_acks(gw);
+	if (gw->put && gw->put->version < gw->taken) {
+		put = gw->put;
+		gw->put = NULL;
+	}
+	pthread_mutex_unlock(&gw->lock);
+	if (put)
+		gw->host->done(put, 0);
 }
 
 /* ---- life ---- */
@@ -436,6 +768,9 @@ static int rbdp_check_features(struct rbdp_gateway *gw,
 
 	if (!err)
 		err = rbd_get_id(gw->img->image, id, sizeof(id));
+	if (!err)
+		err = rbdp_image_header(gw->img, gw->header,
+					sizeof(gw->header));
 	if (err)
 		return rbdp_refuse(msg, err, "cannot describe the image: %s",
 				   strerror(-err));
@@ -461,7 +796,13 @@ int rbdp_gateway_start(struct rbdp_gateway *gw, bool active,
 	if (err)
 		return rbdp_refuse(msg, err, "cannot watch the object %s: %s",
 				   gw->object, strerror(-err));
-	if (active) {
+	err = rbdp_tell_host(gw);
+	if (err)
+		rbdp_refuse(msg, err,
+			    "cannot read the reservations that the image "
+			    "holds: %s",
+			    strerror(-err));
+	if (!err && active) {
 		err = rbdp_take_over(gw);
 		if (err)
 			rbdp_refuse(msg, err, "cannot take the image over: %s",
@@ -487,5 +828,5 @@ void rbdp_gateway_stop(struct rbdp_gateway *gw)
 	pthread_join(gw->thread, NULL);
 	rbdp_unwatch(gw);
 	if (gw->state == RBDP_ACTIVE)
-		rbd_lock_release(gw->img->image);
+		rbdp_release_lock(gw);
 }

@@ -20,6 +20,14 @@
  * own, "rdma_block.gateways.IMAGE-ID", of its number. So the others know which
  * one is active, and, with failover=auto, that none is.
  *
+ * Notes (notes.h). A gateway that has put new ones notifies the others of them. It
+ * ends put_notes() when the one that has the lock has answered that it goes by
+ * them. If that one does not answer, its lock is broken: it may be frozen, and
+ * would write by the old notes when it wakes up. A gateway that takes the lock
+ * reads the notes before it is active. Notifications may be lost (a gateway that
+ * has put notes may be killed before it has told of them), so each gateway looks
+ * for a newer version once a second, too.
+ *
  * Thread: as said at each function.
  */
 #ifndef PLUGINS_RBD_GATEWAY_H
@@ -32,11 +40,32 @@
 #include <rdma_block_plugin.h>
 
 #include "image.h"
+#include "notes.h"
 
 enum rbdp_state {
 	RBDP_STANDBY, /* opened, or let go; I/O ends with ESHUTDOWN */
 	RBDP_ACTIVE,  /* holds the lock */
 	RBDP_FENCED, /* another one has broken the lock; I/O still comes back */
+};
+
+struct rbdp_gateway;
+
+/* Notifications of notes that the host has begun to go by. */
+#define RBDP_ACKS_MAX 8
+
+/* An owner of the image's lock, as librbd names it. */
+#define RBDP_OWNER_LEN 128
+
+struct rbdp_ack {
+	uint64_t version;
+	uint64_t notify_id;
+	uint64_t handle;
+};
+
+/* What rdma-target asks a gateway for; in the scratch of an I/O. */
+struct rbdp_ask {
+	struct rbp_io *next;
+	int (*run)(struct rbdp_gateway *gw, struct rbp_io *io);
 };
 
 struct rbdp_gateway {
@@ -64,13 +93,24 @@ struct rbdp_gateway {
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	/* under the lock */
-	struct rbp_io *first; /* of rbdp_gateway_set(), oldest first */
+	struct rbp_io *first; /* that the thread is asked for, oldest first */
 	struct rbp_io **end;
 	bool is_poked;
 	bool stopping;
+	struct rbdp_ack acks[RBDP_ACKS_MAX];
+	unsigned int ack_cnt;
+	uint64_t taken; /* version, of notes_taken() */
+	/* Has put notes that the host has begun to go by; or NULL. */
+	struct rbp_io *put;
+	/* As whom librbd knows this gateway while it has the lock; else empty. */
+	char owner[RBDP_OWNER_LEN];
 
 	/* its thread's, and before it runs, setup's */
 	char object[96];
+	char header[96]; /* of the image */
+	uint64_t known;	 /* version of the notes that the host was told */
+	struct rbdp_notes notes;
+	uint8_t news[RBDP_NEWS_MAX];
 	bool has_watch;
 	uint64_t watch;
 	_Atomic bool watch_is_broken;
@@ -90,8 +130,12 @@ bool rbdp_gateway_enter(struct rbdp_gateway *gw, const struct rbp_io *io);
 /* It has ended. Return: the result to tell. */
 int rbdp_gateway_leave(struct rbdp_gateway *gw, int res);
 
-/* rbp_plugin.paths and set_path; the latter uses the scratch of @io. */
+/* rbp_plugin.paths, set_path, get_notes, put_notes and notes_taken. Those with
+ * @io use its scratch. */
 void rbdp_gateway_paths(struct rbdp_gateway *gw, struct rbp_paths *ret);
 void rbdp_gateway_set(struct rbdp_gateway *gw, struct rbp_io *io);
+void rbdp_gateway_get_notes(struct rbdp_gateway *gw, struct rbp_io *io);
+void rbdp_gateway_put_notes(struct rbdp_gateway *gw, struct rbp_io *io);
+void rbdp_gateway_taken(struct rbdp_gateway *gw, uint64_t version);
 
 #endif

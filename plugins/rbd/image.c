@@ -341,6 +341,16 @@ int rbdp_image_identity(const struct rbdp_config *cfg,
 	return res < (int)len ? 0 : -ENAMETOOLONG;
 }
 
+int rbdp_image_header(const struct rbdp_image *img, char *buf, size_t len)
+{
+	char id[64];
+	int err = rbd_get_id(img->image, id, sizeof(id));
+
+	if (!err)
+		snprintf(buf, len, "rbd_header.%s", id);
+	return err;
+}
+
 bool rbdp_image_has_cache(const struct rbdp_image *img)
 {
 	rbd_config_option_t *options = NULL;

@@ -69,6 +69,9 @@ void rbdp_image_close(struct rbdp_image *img);
 int rbdp_image_identity(const struct rbdp_config *cfg,
 			const struct rbdp_image *img, char *buf, size_t len);
 
+/* The object in the image's pool that describes it. The same. */
+int rbdp_image_header(const struct rbdp_image *img, char *buf, size_t len);
+
 /* Does the image cache writes? Its metadata may say so against our wish. */
 bool rbdp_image_has_cache(const struct rbdp_image *img);
 

@@ -20,6 +20,7 @@
 #include "gateway.h"
 #include "image.h"
 #include "jobs.h"
+#include "notes.h"
 
 #define RBDP_BLOCK_SIZE 512u
 /* librbd's own default for discards. Smaller ones free nothing in the OSD. */
@@ -35,6 +36,7 @@ struct rbdp_vol {
 	 * jobs. I/O is kept apart by rbdp_gateway_enter(). */
 	struct rbdp_image img;
 	pthread_mutex_t img_lock;
+	char identity[sizeof(((struct rbp_info *)0)->identity)];
 	bool has_cache;	 /* of librbd */
 	bool is_gateway; /* else gw is not used */
 	bool begins_active;
@@ -220,6 +222,27 @@ static void rbdp_set_path(void *v, struct rbp_io *io)
 	rbdp_gateway_set(&s->gw, io);
 }
 
+static void rbdp_get_notes(void *v, struct rbp_io *io)
+{
+	struct rbdp_vol *s = v;
+
+	rbdp_gateway_get_notes(&s->gw, io);
+}
+
+static void rbdp_put_notes(void *v, struct rbp_io *io)
+{
+	struct rbdp_vol *s = v;
+
+	rbdp_gateway_put_notes(&s->gw, io);
+}
+
+static void rbdp_notes_taken(void *v, uint64_t version)
+{
+	struct rbdp_vol *s = v;
+
+	rbdp_gateway_taken(&s->gw, version);
+}
+
 /* What librbd's cache has is lost when another target fences this one off, and
  * no flush through that other one can tell. */
 static int rbdp_refuse_cache(struct rbdp_vol *s, const struct rbdp_msg *msg)
@@ -230,6 +253,23 @@ static int rbdp_refuse_cache(struct rbdp_vol *s, const struct rbdp_msg *msg)
 			   "the image has rbd_cache on, which would lose "
 			   "writes when another target takes over; try: rbd "
 			   "config image set ... rbd_cache false");
+}
+
+/* The name may be another image's by now. */
+static int rbdp_refuse_other(struct rbdp_vol *s, const struct rbdp_msg *msg)
+{
+	char identity[sizeof(s->identity)];
+	int err = rbdp_image_identity(&s->cfg, &s->img, identity,
+				      sizeof(identity));
+
+	if (err)
+		return rbdp_refuse(msg, err, "cannot describe the image: %s",
+				   strerror(-err));
+	if (!strcmp(identity, s->identity))
+		return 0;
+	return rbdp_refuse(msg, -ESTALE,
+			   "another image has its name now; start the target "
+			   "again to serve that one");
 }
 
 /* For the thread of the gateway: no I/O is in flight. */
@@ -243,6 +283,8 @@ static int rbdp_reopen(void *user, const struct rbdp_msg *msg)
 	pthread_mutex_lock(&s->img_lock);
 	rbdp_image_close(&s->img);
 	err = rbdp_image_open(&s->cfg, &s->img, msg);
+	if (!err)
+		err = rbdp_refuse_other(s, msg);
 	if (!err)
 		err = rbdp_refuse_cache(s, msg);
 	if (!err) {
@@ -390,6 +432,7 @@ static int rbdp_describe(struct rbdp_vol *s, struct rbp_info *info,
 	if (err)
 		return rbdp_refuse(msg, err, "cannot describe the image: %s",
 				   strerror(-err));
+	snprintf(s->identity, sizeof(s->identity), "%s", info->identity);
 	s->bytes = bytes;
 	info->bytes = bytes;
 	info->block_size = RBDP_BLOCK_SIZE;
@@ -401,6 +444,20 @@ static int rbdp_describe(struct rbdp_vol *s, struct rbp_info *info,
 	s->has_cache = rbdp_image_has_cache(&s->img);
 	info->caps |= s->has_cache ? RBP_WRITE_CACHE : RBP_CAN_FUA;
 	return 0;
+}
+
+/* Reservations are for initiators of gateways; this target has its own. */
+static void rbdp_look_for_notes_of_others(struct rbdp_vol *s)
+{
+	uint64_t version = 0;
+	char header[96];
+
+	if (rbdp_image_header(&s->img, header, sizeof(header)) ||
+	    rbdp_notes_read_version(s->img.pool, header, &version) || !version)
+		return;
+	rbdp_host->log(s->vol, RBP_WARNING,
+		       "the image holds reservations of targets with gateway=; "
+		       "a target without it does not go by them");
 }
 
 /* The image is open. Undone by rbdp_close(). */
@@ -422,6 +479,8 @@ static int rbdp_start(struct rbdp_vol *s, const struct rbdp_msg *msg)
 			rbdp_refuse(msg, err, "cannot watch the image: %s",
 				    strerror(-err));
 	}
+	if (!err && !s->is_gateway && !s->cfg.read_only)
+		rbdp_look_for_notes_of_others(s);
 	if (!err && s->is_gateway)
 		err = rbdp_gateway_start(&s->gw, s->begins_active, msg);
 	if (err) {
@@ -504,7 +563,7 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
 			"POOL[/NAMESPACE]/IMAGE[@SNAP]",
 		.params = params,
 		.needs = RBP_NEEDS_NETWORK,
-		.scratch_len = sizeof(struct rbp_io *),
+		.scratch_len = sizeof(struct rbdp_ask),
 		.open = rbdp_open,
 		.close = rbdp_close,
 		.queue_add = rbdp_queue_add,
@@ -512,6 +571,9 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
 		.measure = rbdp_measure,
 		.paths = rbdp_paths,
 		.set_path = rbdp_set_path,
+		.get_notes = rbdp_get_notes,
+		.put_notes = rbdp_put_notes,
+		.notes_taken = rbdp_notes_taken,
 	};
 
 	rbdp_host = host;
