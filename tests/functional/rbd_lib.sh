@@ -6,6 +6,12 @@
 #   refused NAME PATTERN SPEC
 #                           one test: rdma-target refuses SPEC with one line that
 #                           matches PATTERN
+#   r_gateway NUMBER ARG [PORT]
+#                           starts target NUMBER of two that serve the image
+#                           rbd/img; sets GATE_NUMBER and PORT_NUMBER
+#   r_gateway_stop NUMBER   ends it with SIGTERM
+#   r_said NUMBER PATTERN CNT
+#                           its log has said so that often
 . "$(dirname "$0")/lib.sh"
 
 src=$(cd "$(dirname "$0")/../.." && pwd)
@@ -35,3 +41,32 @@ refused() {
 	t_refused "$1" "$2" timeout 60 rdma-target \
 		--listen srp+tcp://127.0.0.1:1 --backing "$3"
 }
+
+r_gateway() {
+	for r_try in 1 2 3 4 5; do
+		port=${3:-$((20000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))}
+		: >"$T/log.$1"
+		rdma-target --listen "srp+tcp://127.0.0.1:$port" \
+			--backing "rbd:rbd/img,gateways=2,gateway=$1,$2" \
+			>"$T/log.$1" 2>&1 &
+		pid=$!
+		eval "GATE_$1=$pid PORT_$1=$port"
+		t_pids="$t_pids $pid"
+		t_wait_for 30 r_serves "$1" $pid && return
+		grep -q 'in use' "$T/log.$1" || break
+	done
+	t_bail "$(cat "$T/log.$1")"
+}
+
+r_serves() {
+	grep -q 'rdma-fuse srp' "$T/log.$1" || t_is_gone "$2"
+	! t_is_gone "$2" && grep -q 'rdma-fuse srp' "$T/log.$1"
+}
+
+r_gateway_stop() {
+	eval "pid=\$GATE_$1"
+	kill "$pid"
+	wait "$pid"
+}
+
+r_said() { [ "$(grep -c "$2" "$T/log.$1")" -ge "$3" ]; }
