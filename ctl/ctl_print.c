@@ -155,35 +155,9 @@ void ctl_print_saved(const json_t *out)
 	printf("saved to %s\n", ctl_field(out, "file"));
 }
 
-/* Help and type, before the first sample of a metric. */
-static void ctl_print_metric_head(const json_t *metric)
-{
-	const char *name = ctl_field(metric, "name");
-
-	printf("# HELP rdma_target_%s_total %s\n"
-	       "# TYPE rdma_target_%s_total counter\n",
-	       name, ctl_field(metric, "help"), name);
-}
-
 void ctl_print_metrics(const json_t *out)
 {
-	const char *before = "";
-	json_t *metric;
-	size_t i;
-
-	json_array_foreach(json_object_get(out, "metrics"), i, metric) {
-		const char *name = ctl_field(metric, "name");
-		const char *transport = ctl_field(metric, "transport");
-
-		if (strcmp(before, name) != 0)
-			ctl_print_metric_head(metric);
-		before = name;
-		printf("rdma_target_%s_total{worker=\"%lld\"", name,
-		       ctl_number(metric, "worker"));
-		if (*transport)
-			printf(",transport=\"%s\"", transport);
-		printf("} %lld\n", ctl_number(metric, "value"));
-	}
+	fputs(ctl_field(out, "text"), stdout);
 }
 
 void ctl_print_json(const json_t *out)

@@ -15,7 +15,7 @@ void ctl_print_size(const json_t *out);
 void ctl_print_added(const json_t *out);
 void ctl_print_ended(const json_t *out);
 void ctl_print_saved(const json_t *out);
-/* In the text format of Prometheus. */
+/* "text" of the answer. */
 void ctl_print_metrics(const json_t *out);
 /* The whole answer. */
 void ctl_print_json(const json_t *out);

@@ -147,7 +147,7 @@ static const struct ctl_verb ctl_verbs[] = {
 	  ctl_print_sessions },
 	{ "session kick", 1, 1, "KickSession", make_initiator, NULL },
 	{ "allow", 0, -1, "SetAllow", make_allow, ctl_print_ended },
-	{ "metrics", 0, 0, "GetMetrics", make_nothing, ctl_print_metrics },
+	{ "metrics", 0, 0, "GetExposition", make_nothing, ctl_print_metrics },
 	{ "diff", 1, 1, "Diff", make_config, ctl_print_changes },
 	{ "apply", 1, 1, "Apply", make_config, ctl_print_changes },
 	{ "reload", 0, 0, "Reload", make_nothing, ctl_print_changes },
@@ -206,10 +206,20 @@ static void ctl_tell_warning(const json_t *out)
 		log_warn("%s", text);
 }
 
-static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
+/* Some verbs call another method with some options. */
+static const char *ctl_method(const struct ctl_verb *verb,
+			      const struct ctl_options *opt)
 {
 	/* "Apply", as "Diff" does it. */
-	bool only_tells = verb->make == make_config && a->opt->dry_run;
+	if (verb->make == make_config && opt->dry_run)
+		return "Diff";
+	if (verb->print == ctl_print_metrics && opt->json)
+		return "GetMetrics";
+	return verb->method;
+}
+
+static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
+{
 	enum ctl_exit code;
 	struct error e;
 	json_t *out;
@@ -220,8 +230,7 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 	in = verb->make(a);
 	if (!in)
 		return a->code;
-	code = ctl_call(a->opt, only_tells ? "Diff" : verb->method, in, &out,
-			&e);
+	code = ctl_call(a->opt, ctl_method(verb, a->opt), in, &out, &e);
 	if (code != CTL_DONE) {
 		log_error("%s", e.text);
 		return code;

@@ -32,8 +32,7 @@
 
 /* ---- failures ---- */
 
-static void method_refused(struct control_result *ret,
-			   const struct manage_fault *f)
+void method_refused(struct control_result *ret, const struct manage_fault *f)
 {
 	ret->error = METHODS_REFUSED;
 	ret->parameters = json_pack("{ssssss}", "object", f->object, "field",
@@ -634,10 +633,18 @@ static const struct control_method manage_methods[] = {
 	  .run = method_list_sessions },
 	{ .name = "GetMetrics",
 	  .in = "",
-	  .out = "metrics: [](name: string, unit: string, help: string, "
-		 "worker: int, transport: ?string, value: int)",
-	  .help = "Get all counters, of each worker and transport",
+	  .out = "metrics: [](name: string, type: string, unit: string, help: "
+		 "string, labels: [string]string, value: ?int, times: "
+		 "?(count: int, sum_ns: int, p50_ns: int, p99_ns: int, max_ns: "
+		 "int, buckets: [](bound_ns: ?int, count: int)))",
+	  .help = "Get all metrics; times are in nanoseconds, and each bucket "
+		  "has those below its bound",
 	  .run = manage_get_metrics },
+	{ .name = "GetExposition",
+	  .in = "",
+	  .out = "text: string",
+	  .help = "Get all metrics in the text format of Prometheus",
+	  .run = manage_get_exposition },
 	{ .name = "GetConfig",
 	  .in = "",
 	  .out = "config: object, generation: int",

@@ -11,4 +11,7 @@
 
 extern const struct control_interface manage_interface;
 
+/* Says that nothing has changed, because of @f. Thread: any. */
+void method_refused(struct control_result *ret, const struct manage_fault *f);
+
 #endif

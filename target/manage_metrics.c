@@ -1,107 +1,129 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/manage_metrics.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/exposition.h"
+#include "base/list.h"
+#include "target/collect.h"
+#include "target/manage_methods.h"
 #include "target/port/metrics.h"
 
-/* What one worker has counted. */
-struct metrics_copy {
-	struct port_counters port;
-	struct reactor_stats reactor;
-	bool has_xp[XP_KINDS];
-	struct xp_stats xp[XP_KINDS];
+/* Metrics as a list in JSON. */
+struct metrics_json {
+	struct metric_sink sink;
+	json_t *list;
 };
 
-static void metrics_run_copy(struct worker *w, void *arg)
+static json_t *metrics_labels(const struct metric_sample *s)
 {
-	struct metrics_copy *copy = arg;
+	json_t *labels = json_object();
+	const char *name;
+	char key[32];
+	size_t len;
 
-	copy->port = w->counters;
-	/* What the stores have copied, too. */
-	copy->port.copied += w->block.copied;
-	reactor_stats(w->reactor, &copy->reactor);
-	for (int kind = 0; kind < XP_KINDS; kind++) {
-		copy->has_xp[kind] = w->xp[kind];
-		if (w->xp[kind])
-			copy->xp[kind] = *xp_get_stats(w->xp[kind]);
+	for (unsigned int i = 0; (len = metric_label(s->metric, i, &name));
+	     i++) {
+		snprintf(key, sizeof(key), "%.*s", (int)len, name);
+		json_object_set_new(labels, key, json_string(s->labels[i]));
 	}
+	return labels;
 }
 
-static void metrics_add(json_t *list, const struct metric *m,
-			unsigned int worker, const char *transport,
-			const void *source)
+/* Each bucket that is not empty; the last one has no bound. */
+static json_t *metrics_buckets(const struct histogram *h)
 {
-	json_t *one = json_pack("{sssssssisI}", "name", m->name, "unit",
-				m->unit, "help", m->help, "worker", (int)worker,
-				"value", (json_int_t)metric_value(m, source));
+	json_t *list = json_array();
 
-	if (transport)
-		json_object_set_new(one, "transport", json_string(transport));
-	json_array_append_new(list, one);
-}
+	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		json_t *one;
 
-static void metrics_add_worker(json_t *list, const struct metric *m,
-			       unsigned int worker,
-			       const struct metrics_copy *copy)
-{
-	switch (m->source) {
-	case METRIC_OF_PORT:
-		metrics_add(list, m, worker, NULL, &copy->port);
-		return;
-	case METRIC_OF_REACTOR:
-		metrics_add(list, m, worker, NULL, &copy->reactor);
-		return;
-	case METRIC_OF_TRANSPORT:
-		for (int kind = 0; kind < XP_KINDS; kind++) {
-			if (copy->has_xp[kind])
-				metrics_add(list, m, worker,
-					    xp_kind_name((enum xp_kind)kind),
-					    &copy->xp[kind]);
-		}
-		return;
-	case METRIC_SOURCES:
-		return;
+		if (!h->bucket[i])
+			continue;
+		one = json_pack("{sI}", "count", (json_int_t)h->bucket[i]);
+		if (i < HISTOGRAM_BUCKETS - 1)
+			json_object_set_new(
+				one, "bound_ns",
+				json_integer(
+					(json_int_t)histogram_bound_ns(i)));
+		json_array_append_new(list, one);
 	}
+	return list;
 }
 
-static void metrics_run_begin(struct server *s, void *arg)
+static void metrics_add_times(json_t *one, const struct histogram *h)
 {
-	*(bool *)arg = server_begin_change(s) == 0;
+	json_object_set_new(one, "times",
+			    json_pack("{sI sI sI sI sI so}", "count",
+				      (json_int_t)histogram_cnt(h), "sum_ns",
+				      (json_int_t)h->sum, "p50_ns",
+				      (json_int_t)histogram_quantile_ns(h, 500),
+				      "p99_ns",
+				      (json_int_t)histogram_quantile_ns(h, 990),
+				      "max_ns", (json_int_t)histogram_max_ns(h),
+				      "buckets", metrics_buckets(h)));
 }
 
-static void metrics_run_end(struct server *s, void *arg)
+static void metrics_json_add(struct metric_sink *sink,
+			     const struct metric_sample *s)
 {
-	server_end_change(s);
+	struct metrics_json *to = container_of(sink, struct metrics_json, sink);
+	const struct metric *m = s->metric;
+	char name[METRIC_NAME_SIZE];
+	json_t *one =
+		json_pack("{ss ss ss ss so}", "name",
+			  metric_full_name(&metrics_table, m, name), "type",
+			  metric_type_name(m->type), "unit", m->unit, "help",
+			  m->help, "labels", metrics_labels(s));
+
+	if (s->times)
+		metrics_add_times(one, s->times);
+	else
+		json_object_set_new(one, "value",
+				    json_integer((json_int_t)s->value));
+	json_array_append_new(to->list, one);
 }
 
-/* False: the target is stopping. */
-static bool metrics_collect(struct server *s, struct metrics_copy *copies)
+static void metrics_fail(struct control_result *ret, int err)
 {
-	bool runs = false;
+	struct manage_fault f;
 
-	if (server_call(s, metrics_run_begin, &runs) || !runs)
-		return false;
-	for (unsigned int i = 0; i < s->worker_cnt; i++)
-		server_call_worker(&s->workers[i], metrics_run_copy,
-				   &copies[i]);
-	server_call(s, metrics_run_end, NULL);
-	return true;
+	manage_refuse(&f, "metrics", "", "%s",
+		      err == -ESHUTDOWN ? "the target is ending"
+					: "out of memory");
+	method_refused(ret, &f);
 }
 
 void manage_get_metrics(void *user, const json_t *in,
 			struct control_result *ret)
 {
 	struct server *s = ((struct manage *)user)->server;
-	struct metrics_copy *copies = calloc(s->worker_cnt, sizeof(*copies));
-	json_t *list = json_array();
+	struct metrics_json to = { .sink.add = metrics_json_add,
+				   .list = json_array() };
+	int err = collect_metrics(s, &to.sink);
 
-	if (copies && metrics_collect(s, copies)) {
-		for (size_t i = 0; i < metrics_cnt; i++)
-			for (unsigned int w = 0; w < s->worker_cnt; w++)
-				metrics_add_worker(list, &metrics_table[i], w,
-						   &copies[w]);
+	if (!err) {
+		ret->parameters = json_pack("{so}", "metrics", to.list);
+		return;
 	}
-	free(copies);
-	ret->parameters = json_pack("{so}", "metrics", list);
+	json_decref(to.list);
+	metrics_fail(ret, err);
+}
+
+void manage_get_exposition(void *user, const json_t *in,
+			   struct control_result *ret)
+{
+	struct server *s = ((struct manage *)user)->server;
+	size_t len;
+	char *text;
+	int err = collect_exposition(s, &text, &len);
+
+	if (err) {
+		metrics_fail(ret, err);
+		return;
+	}
+	ret->parameters = json_pack("{ss}", "text", text);
+	free(text);
 }

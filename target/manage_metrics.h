@@ -6,11 +6,11 @@
 #include "target/control/control.h"
 #include "target/manage.h"
 
-/*
- * A method of the control socket: each metric of each worker, in the order of the
- * table. Each worker copies its counters by message, between two turns.
- */
+/* Methods of the control socket: all metrics, in the order of the table, in JSON and as
+ * a text for Prometheus (target/collect.h). */
 void manage_get_metrics(void *user, const json_t *in,
 			struct control_result *ret);
+void manage_get_exposition(void *user, const json_t *in,
+			   struct control_result *ret);
 
 #endif

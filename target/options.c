@@ -317,6 +317,18 @@ static const struct option_row target_rows[] = {
 		  "the initiator's adapter acknowledges by itself. Over TCP, it is the keepalive probe\n"
 		  "of TCP.",
 	  OPTION_AT(target_options, keepalive_s) },
+	{ .name = "slow",
+	  .type = OPTION_NUMBER,
+	  .value = "MS",
+	  .unit = "milliseconds",
+	  .max = 3600000,
+	  .group = "Metrics",
+	  .help = "Log commands that take this long or longer, with the time "
+		  "that they spent in each stage; 0 logs none.",
+	  .more = "At most ten lines of each thread in ten seconds; the log says how many it left\n"
+		  "out. The metric *rdma_target_slow_commands_total* counts all of them. See\n"
+		  "*METRICS* for the stages.",
+	  OPTION_AT(target_options, slow_ms) },
 	{ .name = "state-dir",
 	  .type = OPTION_DIR,
 	  .value = "DIR",

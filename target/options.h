@@ -44,9 +44,10 @@ struct target_options {
 	struct port_limits limits;
 	unsigned int rdma_timeout_s;
 	unsigned int keepalive_s;
-	uint64_t buffers; /* bytes, of all threads together */
-	const char *user; /* NULL: do not change it; borrowed, as all texts
-			   * here */
+	unsigned int slow_ms; /* commands to log; 0: none */
+	uint64_t buffers;     /* bytes, of all threads together */
+	const char *user;     /* NULL: do not change it; borrowed, as all texts
+			       * here */
 	bool no_sandbox;
 	bool check_plugin;     /* check backings[0] and serve nothing */
 	const char *pidfile;   /* NULL: none */

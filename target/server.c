@@ -27,6 +27,7 @@
 #include "target/sandbox.h"
 #include "base/memlock.h"
 #include "base/pidfile.h"
+#include "base/ticks.h"
 
 /* Bytes of locked memory to leave for logins: enough for about thirty
  * channels. */
@@ -44,6 +45,7 @@ static int open_workers(struct server *s, struct error *e)
 			.arena_len = options_arena_len(s->opt),
 			.poll_us = s->opt->poll_us,
 			.rdma_timeout_ms = s->opt->rdma_timeout_s * 1000,
+			.slow_ms = s->opt->slow_ms,
 			.unrestricted = s->opt->no_sandbox,
 		};
 
@@ -856,12 +858,16 @@ int server_run(const struct configuration *c)
 {
 	struct server *s = calloc(1, sizeof(*s));
 	struct error e = { 0 };
+	struct timespec now;
 	int code;
 
 	if (!s) {
 		log_error("out of memory");
 		return 1;
 	}
+	ticks_init();
+	clock_gettime(CLOCK_REALTIME, &now);
+	s->start_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	s->opt = &c->opt;
 	s->configuration = c;
 	server_calls_init(s);

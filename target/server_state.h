@@ -66,6 +66,7 @@ struct server {
 	bool stopping;
 	unsigned int changing;	 /* changes that are running; the end waits
 				  * for them */
+	uint64_t start_ns;	 /* since 1970; constant */
 	struct manage *manage;	 /* NULL: nothing changes while the target
 				  * runs */
 	struct control *control; /* NULL: no socket */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/probe.h"
 #include "target/port/login_quota.h"
 #include "target/port/port.h"
 #include "target/port/request.h"
@@ -245,8 +246,12 @@ static void channel_run_gone(struct reactor_msg *msg)
 	if (ch->xp)
 		xp_chan_free(ch->xp);
 	ch->xp = NULL;
+	PROBE(rdma_target, logout, ch->nexus->name, ch->number);
 	channel_release_requests(ch);
 	list_del(&ch->worker_node);
+	/* Until they are counted again: this may be its last channel here. */
+	if (ch->meter)
+		meter_clear_state(ch->meter);
 	port_channel_gone(ch);
 }
 
@@ -448,6 +453,9 @@ static int channel_accept(struct channel *ch, struct error *e)
 
 	if (err)
 		return err;
+	ch->meter = meter_share(ch->nexus->meter, ch->worker->index);
+	if (!ch->meter)
+		return error_set(e, -ENOMEM, "out of memory");
 	srp_login_rsp_encode(pdata, sizeof(pdata), &ch->login_rsp);
 	ch->conn = NULL;
 	return xp_accept(xp, conn, &params, &ch->xp, e);
@@ -478,6 +486,7 @@ static void channel_on_established(struct xp_chan *xp, const void *pdata,
 	ch->state = CHANNEL_OPEN;
 	ch->logged_in = true;
 	port_channel_opened(ch);
+	PROBE(rdma_target, login, ch->nexus->name, ch->number);
 	channel_log_login(ch);
 }
 

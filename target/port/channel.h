@@ -154,6 +154,8 @@ struct channel {
 	struct nexus *nexus; /* lives until the message that the channel is
 			      * gone has been handled */
 	struct worker *worker;
+	/* The worker's part of the nexus's meter; since xp_accept(). */
+	struct meter_share *meter;
 	unsigned int number; /* in messages: "channel 3" */
 	enum xp_kind kind;
 	struct srp_cmd_rules rules;

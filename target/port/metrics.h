@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a worker has done since it was started. To add a metric, add a member to
- * a struct of counters, and a row to the table in metrics.c. All reports come
- * from this table.
+ * The metrics of rdma-target: its table (base/metric.h), and the structs that have the
+ * values. To add a metric, add a member to one of the structs, and a row to the table in
+ * metrics.c: everything that reports metrics is made from this table.
  *
  * The difference between two reports, divided by the commands between them, is
- * the cost of one command. rdma-target logs a report at SIGUSR2.
+ * what one command costs. rdma-target writes a report about its workers at SIGUSR2.
  */
 #ifndef TARGET_PORT_METRICS_H
 #define TARGET_PORT_METRICS_H
@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/metric.h"
 #include "base/reactor.h"
 
 struct worker;
@@ -24,45 +25,56 @@ struct port_counters {
 	uint64_t commands; /* SRP_CMD that were answered */
 	uint64_t copied;   /* bytes of payload copied by the processor */
 	uint64_t waits;	   /* commands that had to wait for a buffer */
+	uint64_t slow;	   /* commands that took longer than --slow */
+};
+
+/* What a worker has at the moment. */
+struct metrics_worker {
+	uint64_t buffers;      /* bytes */
+	uint64_t buffers_used; /* bytes */
+	uint64_t channels;
+	uint64_t in_flight; /* requests */
+};
+
+/* The target as a whole. */
+struct metrics_target {
+	uint64_t one;	   /* 1; what there is to say is in the label */
+	uint64_t start_ns; /* since 1970 */
+	uint64_t volumes;
+	uint64_t sessions;
+	uint64_t channels; /* since the start */
+	uint64_t refusals; /* of logins */
+};
+
+struct metrics_volume {
+	uint64_t size; /* bytes */
+};
+
+/* Commands of one operation; their times are a struct histogram for each stage. */
+struct metrics_op {
+	uint64_t commands;
+	uint64_t bytes;
 };
 
 /* The struct that has the value of a metric. */
 enum metric_source {
+	METRIC_OF_TARGET,    /* struct metrics_target */
 	METRIC_OF_PORT,	     /* struct port_counters, for each worker */
+	METRIC_OF_WORKER,    /* struct metrics_worker, for each worker */
 	METRIC_OF_REACTOR,   /* struct reactor_stats, for each worker */
 	METRIC_OF_TRANSPORT, /* struct xp_stats, for each of its transports */
+	METRIC_OF_VOLUME,    /* struct metrics_volume */
+	/* struct metrics_op, and struct histogram; meter.h */
+	METRIC_OF_VOLUME_OP,
+	METRIC_OF_VOLUME_STAGE,
+	METRIC_OF_INITIATOR, /* struct meter_share */
+	METRIC_OF_INITIATOR_OP,
+	METRIC_OF_INITIATOR_STAGE,
 	METRIC_SOURCES
 };
 
-/* A counter that only grows: a member of type uint64_t of its source. */
-struct metric {
-	const char *name; /* for programs: "buffer_waits" */
-	const char *unit; /* "bytes", or what is counted: "commands" */
-	const char *text; /* for people, after the number */
-	const char *help; /* one sentence */
-	enum metric_source source;
-	size_t offset; /* bytes */
-};
-
 /* The table, in the order of the reports. Thread: any. */
-extern const struct metric metrics_table[];
-extern const size_t metrics_cnt;
-
-/* The value of a metric in a struct of its source. Thread: any that may read
- * that struct. */
-static inline uint64_t metric_value(const struct metric *m, const void *source)
-{
-	return *(const uint64_t *)(const void *)((const char *)source +
-						 m->offset);
-}
-
-/*
- * Appends "12 commands, 4096 bytes copied, ..." with all metrics of @from, a
- * struct of @source, to the text in @buf. Cuts the text to @size bytes with the
- * final zero. Thread: as for metric_value().
- */
-void metrics_append(char *buf, size_t size, enum metric_source source,
-		    const void *from);
+extern const struct metric_table metrics_table;
 
 /* A report that a worker is asked for. Its members are private. */
 struct metrics_report {

@@ -15,6 +15,12 @@ struct nexus *nexus_create(const struct srp_port_id *initiator,
 
 	if (!nexus)
 		return NULL;
+	srp_port_id_format(initiator, nexus->name);
+	nexus->meter = meter_begin(METER_OF_INITIATOR, nexus->name);
+	if (!nexus->meter) {
+		free(nexus);
+		return NULL;
+	}
 	for (unsigned int i = 0; i < worker_cnt; i++) {
 		arena_user_init(&nexus->shares[i].data);
 		arena_user_init(&nexus->shares[i].tables);
@@ -25,7 +31,6 @@ struct nexus *nexus_create(const struct srp_port_id *initiator,
 	scsi_nexus_init(&nexus->scsi, luns, initiator);
 	nexus->initiator = *initiator;
 	nexus->target = *target;
-	srp_port_id_format(initiator, nexus->name);
 	list_init(&nexus->node);
 	list_init(&nexus->channels);
 	list_init(&nexus->logins);
@@ -64,6 +69,7 @@ void nexus_free(struct nexus *nexus)
 	assert(list_empty(&nexus->channels) && list_empty(&nexus->logins));
 	list_del(&nexus->node);
 	scsi_nexus_fini(&nexus->scsi);
+	meter_end(nexus->meter);
 	free(nexus);
 }
 

@@ -8,6 +8,7 @@
 #define TARGET_PORT_NEXUS_H
 
 #include "protocol/srp_login.h"
+#include "target/port/meter.h"
 #include "target/scsi/lun_view.h"
 #include "target/scsi/task.h"
 #include "base/arena.h"
@@ -38,6 +39,7 @@ struct nexus {
 	unsigned int channel_cnt;
 	unsigned int login_cnt;
 	unsigned int first_worker; /* worker of its first channel */
+	struct meter *meter;	   /* constant */
 	bool was_used;		   /* it has had a channel */
 	struct list logins; /* struct login of port.c, in order of arrival */
 	struct nexus_share shares[]; /* of each worker */

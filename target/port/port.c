@@ -94,6 +94,7 @@ static void port_refuse(struct port *port, struct xp_conn_request *conn,
 {
 	char text[256];
 
+	port->refused_cnt++;
 	snprintf(text, sizeof(text), "%s%s%s", srp_rej_reason_name(reason),
 		 why ? ": " : "", why ? why : "");
 	port_log_refusal(port, conn, &req->initiator, text);

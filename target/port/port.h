@@ -85,6 +85,7 @@ struct port {
 	unsigned int next_worker;      /* for the first channel of the next
 				        * nexus */
 	unsigned int next_number;
+	uint64_t refused_cnt; /* logins that were rejected, since the start */
 	/* One for each address over TCP, and later over RDMA. */
 	struct xp_listener *listeners[2 * PORT_LISTENERS_MAX];
 	unsigned int listener_cnt;

@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/probe.h"
+#include "target/port/slow.h"
 #include "target/port/task_mgmt.h"
 #include "target/port/task_set.h"
 #include "target/port/watchdog.h"
@@ -70,6 +72,79 @@ static void request_set_state(struct request *req, enum request_state state)
 		task_mgmt_request_moved(req, from, state);
 }
 
+/* ---- time ---- */
+
+/* The event that ends @stage came at @when. */
+static void request_passed_at(struct request *req, enum meter_stage stage,
+			      uint64_t when)
+{
+	meter_clock_pass(&req->clock, stage, when, !req->passed);
+	req->passed = true;
+}
+
+static void request_passed(struct request *req, enum meter_stage stage)
+{
+	request_passed_at(req, stage, ticks_now());
+}
+
+/* @req has what it was waiting for, and goes on. */
+__attribute__((noinline)) static void request_queued(struct request *req)
+{
+	request_passed(req, METER_QUEUE);
+	request_advance(req);
+}
+
+static void request_count_in(const struct request *req,
+			     struct meter_share *share, uint64_t ticks)
+{
+	const struct scsi_task *t = &req->task;
+	struct meter_counts *counts =
+		&share->op[t->cmd.info ? meter_op_of[t->cmd.op] : METER_OTHER];
+
+	meter_count(counts, meter_bucket(ticks), ticks,
+		    t->data_in_cnt + t->fetch_len);
+	if (req->passed)
+		meter_count_stages(counts, &req->clock);
+}
+
+__attribute__((noinline)) static void
+request_count_any(const struct request *req, uint64_t now)
+{
+	const struct worker *w = request_worker(req);
+	const struct volume *vol = req->task.vol;
+	uint64_t since = req->passed ? req->clock.since : req->clock.arrived;
+
+	if (now - req->clock.arrived >= w->slow_ticks)
+		slow_command(req, now, /* answered= */ true);
+	request_count_in(req, req->ch->meter, now - since);
+	if (vol)
+		request_count_in(req, vol->meter_shares[w->index], now - since);
+}
+
+/*
+ * A command has been answered. The READ that has not waited for anything goes the
+ * shortest way: tests/bench/instructions.json counts what it costs.
+ */
+static inline void request_count(const struct request *req)
+{
+	const struct worker *w = request_worker(req);
+	const struct scsi_task *t = &req->task;
+	uint64_t now = ticks_now();
+	uint64_t ticks = now - req->clock.arrived;
+	uint64_t bytes = t->data_in_cnt;
+	uint64_t bucket;
+
+	if (req->passed || t->cmd.op != SCSI_OP_READ ||
+	    ticks >= w->slow_ticks) {
+		request_count_any(req, now);
+		return;
+	}
+	bucket = histogram_index(ticks_exact_ns(ticks));
+	meter_count(&req->ch->meter->op[METER_READ], bucket, ticks, bytes);
+	meter_count(&t->vol->meter_shares[w->index]->op[METER_READ], bucket,
+		    ticks, bytes);
+}
+
 /* ---- arrival ---- */
 
 static void request_reset(struct request *req, struct xp_iu *iu)
@@ -79,6 +154,7 @@ static void request_reset(struct request *req, struct xp_iu *iu)
 	req->fetched = false;
 	req->lingers = false;
 	req->calling_disk = false;
+	req->passed = false;
 	req->is_tmf = false;
 	req->attr = SRP_TASK_SIMPLE;
 	req->blocked = false;
@@ -88,8 +164,11 @@ static void request_reset(struct request *req, struct xp_iu *iu)
 void request_start(struct request *req, struct xp_iu *iu)
 {
 	struct srp_cmd_view cmd;
-	int err = srp_cmd_decode(iu->data, iu->len, &req->ch->rules, &cmd);
+	int err;
 
+	meter_clock_start(&req->clock);
+	PROBE(rdma_target, command_arrive, req, iu->data, req->ch->number);
+	err = srp_cmd_decode(iu->data, iu->len, &req->ch->rules, &cmd);
 	request_reset(req, iu);
 	request_set_state(req, REQUEST_RECEIVED);
 	if (err) {
@@ -118,7 +197,7 @@ void request_start_blocked(struct channel *ch)
 	struct request *req;
 
 	while ((req = task_set_next(ch)))
-		request_advance(req);
+		request_queued(req);
 }
 
 static void request_fill_task(struct request *req,
@@ -164,6 +243,8 @@ static void request_advance(struct request *req)
 		/* Unit attentions and reservations count from now (SAM-5
 		 * 5.14). */
 		if (scsi_task_prepare(&req->task) == SCSI_TASK_OVER) {
+			/* cmd may be that of another command. */
+			request_passed(req, METER_QUEUE);
 			request_respond(req);
 			return;
 		}
@@ -262,6 +343,7 @@ static void request_read_done(struct xp_chain *chain, int status)
 		return;
 	}
 	watchdog_done(req->ch, WATCHED_READ);
+	request_passed(req, METER_FETCH);
 	request_resume(req);
 }
 
@@ -272,7 +354,7 @@ static void request_table_granted(struct arena_waiter *waiter, void *block)
 
 	req->waits_for = NULL;
 	req->table = block;
-	request_advance(req);
+	request_queued(req);
 }
 
 static void request_use_block(struct request *req, void *block)
@@ -288,7 +370,7 @@ static void request_block_granted(struct arena_waiter *waiter, void *block)
 
 	req->waits_for = NULL;
 	request_use_block(req, block);
-	request_advance(req);
+	request_queued(req);
 }
 
 /* A block of @arena, or NULL: granted() is called later. */
@@ -443,7 +525,7 @@ static void request_blocks_held(struct scsi_task *task)
 	if (req->calling_disk)
 		req->calling_disk = false; /* request_hold_volume() goes on */
 	else
-		request_advance(req);
+		request_queued(req);
 }
 
 /* Data moves to or from the memory of the volume. */
@@ -548,6 +630,7 @@ static bool request_fetch_data(struct request *req)
 
 static bool request_give_to_disk(struct request *req)
 {
+	PROBE(rdma_target, command_submit, req, req->task.cdb, req->task.lun);
 	request_set_state(req, REQUEST_EXECUTING);
 	req->calling_disk = true;
 	scsi_task_execute(&req->task);
@@ -567,6 +650,14 @@ static void request_end_lingering(struct request *req)
 		request_advance(req);
 }
 
+/* The time of waiting for blocks is time in the queue. */
+static void request_passed_disk(struct request *req)
+{
+	if (req->task.held_ticks)
+		request_passed_at(req, METER_QUEUE, req->task.held_ticks);
+	request_passed(req, METER_BACKEND);
+}
+
 /* For scsi_task.done. */
 static void request_disk_done(struct scsi_task *task)
 {
@@ -576,14 +667,17 @@ static void request_disk_done(struct scsi_task *task)
 		request_end_lingering(req);
 		return;
 	}
+	PROBE(rdma_target, command_complete, req, task->status);
 	/* scsi_task_hold() has found that the disk refuses the command. */
 	if (req->state == REQUEST_NEED_BUFFER)
 		request_set_state(req, REQUEST_EXECUTING);
-	if (req->calling_disk)
+	if (req->calling_disk) {
 		req->calling_disk = false; /* the caller of the disk
 					    * continues */
-	else
-		request_resume(req);
+		return;
+	}
+	request_passed_disk(req);
+	request_resume(req);
 }
 
 /*
@@ -630,10 +724,14 @@ static void request_response_done(struct xp_chain *chain, int status)
 
 	if (status == 0)
 		watchdog_done(req->ch, WATCHED_SEND);
+	PROBE(rdma_target, command_respond, req, req->task.status, status);
 	/* The initiator ignores the answer to a task that it has aborted. If
 	 * another nexus aborts the task now, the answer still counts. */
-	if (status == 0 && !req->is_tmf && req->fate != FATE_SILENT)
-		scsi_task_delivered(&req->task);
+	if (status == 0 && !req->is_tmf) {
+		request_count(req);
+		if (req->fate != FATE_SILENT)
+			scsi_task_delivered(&req->task);
+	}
 	request_advance(req);
 }
 
@@ -819,8 +917,19 @@ static void request_end(struct request *req)
 	arena_put(w->tables, table);
 }
 
+/* The log tells of it if it was slow. */
+static void request_look_at_dropped(const struct request *req)
+{
+	uint64_t now = ticks_now();
+
+	if (now - req->clock.arrived >= request_worker(req)->slow_ticks)
+		slow_command(req, now, /* answered= */ false);
+}
+
 void request_drop(struct request *req)
 {
+	if (!req->is_tmf)
+		request_look_at_dropped(req);
 	srp_ledger_abandon(&req->ch->ledger);
 	request_end(req);
 }

@@ -58,7 +58,8 @@ struct request {
 	struct xp_iu *iu; /* held until the response is posted */
 	struct xp_chain chain;
 	uint64_t posted_us; /* while chain is under way */
-	uint8_t *rsp;	    /* CHANNEL_RSP_SIZE bytes of slab; constant */
+	struct meter_clock clock;
+	uint8_t *rsp; /* CHANNEL_RSP_SIZE bytes of slab; constant */
 
 	/* SRP_CMD: the initiator's buffer, in one direction or none */
 	struct srp_data data;
@@ -73,6 +74,7 @@ struct request {
 	bool lingers;	   /* the answer is posted, but the disk still has
 			    * the request */
 	bool calling_disk; /* until the disk answers */
+	bool passed;	   /* a stage of clock; or refused */
 	struct scsi_task task;
 
 	bool is_tmf; /* SRP_TSK_MGMT: all members from data to task are stale */

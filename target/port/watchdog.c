@@ -169,8 +169,3 @@ uint64_t watchdog_posted(struct channel *ch)
 		watchdog_start(ch->worker);
 	return ch->worker->looked_us;
 }
-
-void watchdog_done(struct channel *ch, enum watched what)
-{
-	ch->progress_us[what] = ch->worker->looked_us;
-}

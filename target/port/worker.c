@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "target/scsi/volume.h"
+#include "target/port/meter.h"
+#include "target/port/slow.h"
 #include "target/port/watchdog.h"
 
 /* Fixed files: one for each volume. Fixed buffers: the arena. */
@@ -79,6 +81,7 @@ int worker_open(struct worker *w, const struct worker_options *opt,
 	w->rdma_timeout_ms = opt->rdma_timeout_ms ? opt->rdma_timeout_ms
 						  : WATCHDOG_RDMA_TIMEOUT_MS;
 	watchdog_init(w);
+	slow_init(w, opt->slow_ms);
 	err = worker_open_parts(w, opt, e);
 	if (err)
 		worker_close(w);
@@ -200,13 +203,37 @@ int worker_register_volume(struct worker *w, struct volume *vol,
 	return worker_register_memory(w, vol, *m, e);
 }
 
+/* Worker 0 is the first that has a volume, and the last. */
+static int worker_meter_volume(const struct worker *w, struct volume *vol,
+			       struct error *e)
+{
+	if (!vol->meter)
+		vol->meter = meter_begin(METER_OF_VOLUME, vol->name);
+	if (vol->meter)
+		vol->meter_shares[w->index] = meter_share(vol->meter, w->index);
+	if (!vol->meter_shares[w->index])
+		return error_set(e, -ENOMEM, "out of memory");
+	return 0;
+}
+
+static void worker_unmeter_volume(const struct worker *w, struct volume *vol)
+{
+	vol->meter_shares[w->index] = NULL;
+	if (w->index > 0)
+		return;
+	meter_end(vol->meter);
+	vol->meter = NULL;
+}
+
 int worker_add_volume(struct worker *w, struct volume *vol, struct error *e)
 {
 	int err = volume_attach(vol, &w->block, e);
 
 	if (err)
 		return err;
-	err = worker_register_volume(w, vol, e);
+	err = worker_meter_volume(w, vol, e);
+	if (!err)
+		err = worker_register_volume(w, vol, e);
 	if (err)
 		worker_remove_volume(w, vol);
 	return err;
@@ -220,6 +247,7 @@ void worker_remove_volume(struct worker *w, struct volume *vol)
 		xp_mr_free(m->mr[kind]);
 	free(m);
 	vol->port_memory[w->index] = NULL;
+	worker_unmeter_volume(w, vol);
 	volume_detach(vol, &w->block);
 }
 

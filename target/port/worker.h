@@ -53,6 +53,9 @@ struct worker {
 	struct list managing; /* struct task_mgmt_part, node */
 	struct port_counters counters;
 	struct metrics_report report;
+	uint64_t slow_ticks; /* slow.h, as the next two */
+	unsigned int slow_ms;
+	struct log_limit slow_log;
 	uint64_t next_seq;	  /* order of arrival of requests */
 	bool expects;		  /* reactor_await() was called for a request */
 	struct log_limit bad_log; /* limits lines that a peer can cause */
@@ -75,6 +78,7 @@ struct worker_options {
 	size_t arena_len; /* bytes, a power of two */
 	unsigned int poll_us;
 	unsigned int rdma_timeout_ms; /* 0: WATCHDOG_RDMA_TIMEOUT_MS */
+	unsigned int slow_ms;	      /* commands to log; 0: none */
 	/* The ring takes every operation, not only those that serving needs. */
 	bool unrestricted;
 };

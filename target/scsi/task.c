@@ -7,6 +7,7 @@
 
 #include "target/scsi/disk.h"
 #include "base/log.h"
+#include "base/ticks.h"
 
 /* Says GOOD: whether the unit is ready has been looked at before. */
 const struct scsi_handler scsi_test_unit_ready;
@@ -207,12 +208,11 @@ bool scsi_task_pay(struct scsi_task *task)
 	return true;
 }
 
-void scsi_task_delivered(struct scsi_task *task)
+void scsi_task_told(struct scsi_task *task)
 {
-	if (task->tells)
-		flush_record_told(&task->vol->dev.record,
-				  &task->nexus->writers[task->lun],
-				  task->nexus->initiator.b);
+	flush_record_told(&task->vol->dev.record,
+			  &task->nexus->writers[task->lun],
+			  task->nexus->initiator.b);
 }
 
 /* ---- block commands ---- */
@@ -494,6 +494,15 @@ static void hold_held(struct block_hold *hold)
 		task->held(task);
 }
 
+/* The same, after others had the blocks. */
+static void hold_granted(struct block_hold *hold)
+{
+	struct scsi_task *task = container_of(hold, struct scsi_task, hold);
+
+	task->held_ticks = ticks_now();
+	hold_held(hold);
+}
+
 void scsi_task_hold(struct scsi_task *task,
 		    void (*held)(struct scsi_task *task))
 {
@@ -505,7 +514,8 @@ void scsi_task_hold(struct scsi_task *task,
 		held(task);
 	else if (scsi_task_take_blocks(task, task->vol, all ? 0 : task->cmd.lba,
 				       all ? UINT64_MAX : task->cmd.blocks,
-				       way == SCSI_HOLD_EXCLUSIVE, hold_held))
+				       way == SCSI_HOLD_EXCLUSIVE,
+				       hold_granted))
 		hold_held(&task->hold);
 }
 

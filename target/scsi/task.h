@@ -211,6 +211,9 @@ struct scsi_task {
 	/* From here on each is written before it is read, but for what
 	 * scsi_task_clear() names. */
 	struct scsi_cmd cmd; /* set by prepare */
+	/* When it got blocks that it waited for; 0: it has not waited
+	 * (base/ticks.h). */
+	uint64_t held_ticks;
 	/* set by the disk before it calls abort() */
 	void (*aborted)(struct scsi_task *task);
 	void (*held)(struct scsi_task *task);
@@ -232,6 +235,7 @@ static inline void scsi_task_clear(struct scsi_task *task)
 
 	memset((char *)task + begin, 0, end - begin);
 	task->cmd.info = NULL;
+	task->held_ticks = 0;
 	task->hold.state = BLOCK_HOLD_NONE;
 }
 
@@ -261,9 +265,16 @@ void scsi_task_stop(struct scsi_task *task);
  * UNIT, SANITIZE). May call done() from within. */
 void scsi_task_cancel(struct scsi_task *task);
 
+/* The same, of a task that tells that writes may be lost. */
+void scsi_task_told(struct scsi_task *task);
+
 /* The answer that the task ended with has reached the initiator, which has not
  * aborted it. Before the task is cleared. */
-void scsi_task_delivered(struct scsi_task *task);
+static inline void scsi_task_delivered(struct scsi_task *task)
+{
+	if (task->tells)
+		scsi_task_told(task);
+}
 
 /*
  * A command may touch volumes besides its own LUN's: EXTENDED COPY reads and

@@ -96,6 +96,9 @@ struct volume {
 	/* For each worker, what the port keeps of the memory of the volume; only
 	 * the port looks into it. */
 	struct port_memory *port_memory[BLOCK_WORKERS_MAX];
+	/* What the port counts about it, and each worker's part: meter.h. */
+	struct meter *meter;
+	struct meter_share *meter_shares[BLOCK_WORKERS_MAX];
 };
 
 /* How sense data about it looks (D_SENSE); NULL: about no volume. */

@@ -76,22 +76,13 @@ t_check 'with --json it answers in JSON' check_in_json
 t_check 'that is no difference' exits 0 ctl diff "$T/shown.json"
 t_check 'nor is the file' exits 0 ctl diff "$T/c.json"
 
-# Each sample has its type before it, and a whole number behind it.
+# exposition [ARG]...: of the target's metrics
 exposition() {
-	ctl metrics | tee "$T/metrics" | awk '
-		/^# TYPE [a-z_]+ counter$/ { typed[$3] = 1; next }
-		/^# HELP [a-z_]+ [A-Z].*\.$/ { next }
-		/^[a-z_]+\{worker="[0-9]+"(,transport="[A-Za-z]+")?\} [0-9]+$/ {
-			name = $1; sub(/\{.*/, "", name)
-			if (!typed[name] || seen[$1]++) bad = 1
-			samples++; next
-		}
-		{ print; bad = 1 }
-		END { exit bad || samples < 10 }'
+	ctl metrics >"$T/metrics" &&
+		python3 "${0%/*}/exposition.py" "$@" <"$T/metrics"
 }
 commands() {
-	ctl metrics | awk '/^rdma_target_commands_total/ { sum += $2 }
-		END { print sum }'
+	exposition --sum rdma_target_commands_total
 }
 more_commands() {
 	local before

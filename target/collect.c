@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/collect.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "config.h"
+#include "base/cleanup.h"
+#include "base/exposition.h"
+#include "target/port/meter.h"
+#include "target/port/metrics.h"
+#include "target/port/port_change.h"
+
+/* What one worker has counted, and has. */
+struct collect_worker {
+	struct port_counters port;
+	struct metrics_worker has;
+	struct reactor_stats reactor;
+	bool has_xp[XP_KINDS];
+	struct xp_stats xp[XP_KINDS];
+};
+
+struct collect_volume {
+	char name[METER_NAME_SIZE];
+	struct metrics_volume facts;
+};
+
+struct collect {
+	struct metrics_target target;
+	struct collect_volume volumes[LUNS_MAX];
+	unsigned int volume_cnt;
+	unsigned int worker_cnt;
+	struct collect_worker workers[WORKERS_MAX];
+	/* meter_list() */
+	struct meter **volume_meters;
+	struct meter **initiator_meters;
+	struct metric_sink *sink;
+};
+
+/* ---- on a worker ---- */
+
+/* Its channels have been cleared before: several may belong to one initiator. */
+static void collect_channel(struct collect_worker *to, const struct channel *ch)
+{
+	to->has.channels++;
+	to->has.in_flight += ch->requests.cnt;
+	if (!ch->meter)
+		return;
+	count_add(&ch->meter->channels, 1);
+	count_add(&ch->meter->credits, ch->ledger.granted);
+	count_add(&ch->meter->in_flight, ch->requests.cnt);
+}
+
+static void collect_channels(struct collect_worker *to, const struct worker *w)
+{
+	struct list *it;
+
+	list_for_each(it, &w->channels) {
+		struct channel *ch =
+			container_of(it, struct channel, worker_node);
+
+		if (ch->meter)
+			meter_clear_state(ch->meter);
+	}
+	list_for_each(it, &w->channels)
+		collect_channel(to,
+				container_of(it, struct channel, worker_node));
+}
+
+static void collect_run_worker(struct worker *w, void *arg)
+{
+	struct collect_worker *to = arg;
+
+	to->port = w->counters;
+	/* What the stores have copied, too. */
+	to->port.copied += w->block.copied;
+	to->has.buffers = arena_len(w->arena);
+	to->has.buffers_used = arena_used(w->arena);
+	collect_channels(to, w);
+	reactor_stats(w->reactor, &to->reactor);
+	for (int kind = 0; kind < XP_KINDS; kind++) {
+		to->has_xp[kind] = w->xp[kind];
+		if (w->xp[kind])
+			to->xp[kind] = *xp_get_stats(w->xp[kind]);
+	}
+}
+
+/* ---- on worker 0 ---- */
+
+struct collect_begin {
+	struct collect *c;
+	bool runs;
+};
+
+static void collect_volumes(struct collect *c, const struct lun_map *luns)
+{
+	c->volume_cnt = luns->cnt;
+	for (unsigned int i = 0; i < luns->cnt; i++) {
+		const struct volume *vol = luns->vol[i];
+		struct collect_volume *to = &c->volumes[i];
+
+		snprintf(to->name, sizeof(to->name), "%s", vol->name);
+		to->facts.size = vol->blocks * vol->block_size;
+	}
+}
+
+static void collect_run_begin(struct server *s, void *arg)
+{
+	struct collect_begin *begin = arg;
+	struct collect *c = begin->c;
+
+	begin->runs = server_begin_change(s) == 0;
+	if (!begin->runs)
+		return;
+	collect_volumes(c, &s->luns);
+	c->target = (struct metrics_target){
+		.one = 1,
+		.start_ns = s->start_ns,
+		.volumes = s->luns.cnt,
+		.sessions = port_sessions(&s->port, NULL, 0),
+		.channels = s->port.next_number,
+		.refusals = s->port.refused_cnt,
+	};
+}
+
+static void collect_run_end(struct server *s, void *arg)
+{
+	server_end_change(s);
+}
+
+/* False: the target is ending. */
+static bool collect_ask(struct collect *c, struct server *s)
+{
+	struct collect_begin begin = { .c = c };
+
+	if (server_call(s, collect_run_begin, &begin) || !begin.runs)
+		return false;
+	c->worker_cnt = s->worker_cnt;
+	for (unsigned int i = 0; i < c->worker_cnt; i++)
+		server_call_worker(&s->workers[i], collect_run_worker,
+				   &c->workers[i]);
+	server_call(s, collect_run_end, NULL);
+	return true;
+}
+
+/* ---- what there is, metric by metric ---- */
+
+static void collect_give(struct collect *c, const struct metric *m,
+			 const char *first, const char *second,
+			 const char *third, const void *source)
+{
+	const char *const labels[METRIC_LABELS_MAX] = { first, second, third };
+
+	metric_give(c->sink, m, labels, source);
+}
+
+static void collect_give_transports(struct collect *c, const struct metric *m,
+				    const struct collect_worker *w,
+				    const char *index)
+{
+	for (int kind = 0; kind < XP_KINDS; kind++)
+		if (w->has_xp[kind])
+			collect_give(c, m, index,
+				     xp_kind_name((enum xp_kind)kind), NULL,
+				     &w->xp[kind]);
+}
+
+static void collect_give_worker(struct collect *c, const struct metric *m,
+				unsigned int nr)
+{
+	const struct collect_worker *w = &c->workers[nr];
+	char index[16];
+
+	snprintf(index, sizeof(index), "%u", nr);
+	switch (m->source) {
+	case METRIC_OF_PORT:
+		collect_give(c, m, index, NULL, NULL, &w->port);
+		return;
+	case METRIC_OF_WORKER:
+		collect_give(c, m, index, NULL, NULL, &w->has);
+		return;
+	case METRIC_OF_REACTOR:
+		collect_give(c, m, index, NULL, NULL, &w->reactor);
+		return;
+	default:
+		collect_give_transports(c, m, w, index);
+		return;
+	}
+}
+
+static void collect_give_op(struct collect *c, const struct metric *m,
+			    const char *name, int op,
+			    const struct meter_counts *sum)
+{
+	struct metrics_op facts = { meter_commands(sum), sum->bytes };
+
+	if (facts.commands)
+		collect_give(c, m, name, meter_op_names[op], NULL, &facts);
+}
+
+static void collect_give_stages(struct collect *c, const struct metric *m,
+				const char *name, int op,
+				const struct meter_counts *sum)
+{
+	for (int stage = 0; stage < METER_STAGES; stage++)
+		if (histogram_cnt(&sum->stage[stage]))
+			collect_give(c, m, name, meter_op_names[op],
+				     meter_stage_names[stage],
+				     &sum->stage[stage]);
+}
+
+/* @give: for each operation; NULL: the metric is of the whole meter. */
+static void collect_give_meters(struct collect *c, const struct metric *m,
+				struct meter **meters, size_t max,
+				void (*give)(struct collect *c,
+					     const struct metric *m,
+					     const char *name, int op,
+					     const struct meter_counts *sum))
+{
+	struct meter_share sum;
+
+	for (size_t i = 0; meters[i] && i < max; i++) {
+		meter_sum(meters[i], &sum);
+		if (!give)
+			collect_give(c, m, meters[i]->name, NULL, NULL, &sum);
+		for (int op = 0; give && op < METER_OPS; op++)
+			give(c, m, meters[i]->name, op, &sum.op[op]);
+	}
+}
+
+static void collect_give_metric(struct collect *c, const struct metric *m)
+{
+	switch ((enum metric_source)m->source) {
+	case METRIC_OF_TARGET:
+		collect_give(c, m, RDMA_BLOCK_VERSION, NULL, NULL, &c->target);
+		return;
+	case METRIC_OF_PORT:
+	case METRIC_OF_WORKER:
+	case METRIC_OF_REACTOR:
+	case METRIC_OF_TRANSPORT:
+		for (unsigned int i = 0; i < c->worker_cnt; i++)
+			collect_give_worker(c, m, i);
+		return;
+	case METRIC_OF_VOLUME:
+		for (unsigned int i = 0; i < c->volume_cnt; i++)
+			collect_give(c, m, c->volumes[i].name, NULL, NULL,
+				     &c->volumes[i].facts);
+		return;
+	case METRIC_OF_VOLUME_OP:
+		collect_give_meters(c, m, c->volume_meters, SIZE_MAX,
+				    collect_give_op);
+		return;
+	case METRIC_OF_VOLUME_STAGE:
+		collect_give_meters(c, m, c->volume_meters, SIZE_MAX,
+				    collect_give_stages);
+		return;
+	case METRIC_OF_INITIATOR:
+		collect_give_meters(c, m, c->initiator_meters, SIZE_MAX, NULL);
+		return;
+	case METRIC_OF_INITIATOR_OP:
+		collect_give_meters(c, m, c->initiator_meters, SIZE_MAX,
+				    collect_give_op);
+		return;
+	case METRIC_OF_INITIATOR_STAGE:
+		collect_give_meters(c, m, c->initiator_meters,
+				    COLLECT_TIMES_MAX, collect_give_stages);
+		return;
+	case METRIC_SOURCES:
+		return;
+	}
+}
+
+int collect_metrics(struct server *s, struct metric_sink *sink)
+{
+	_cleanup_free_ struct collect *c = calloc(1, sizeof(*c));
+	int err = 0;
+
+	if (!c)
+		return -ENOMEM;
+	c->sink = sink;
+	if (!collect_ask(c, s))
+		return -ESHUTDOWN;
+	c->volume_meters = meter_list(METER_OF_VOLUME);
+	c->initiator_meters = meter_list(METER_OF_INITIATOR);
+	if (!c->volume_meters || !c->initiator_meters)
+		err = -ENOMEM;
+	for (size_t i = 0; i < metrics_table.cnt && !err; i++)
+		collect_give_metric(c, &metrics_table.rows[i]);
+	meter_list_free(c->volume_meters);
+	meter_list_free(c->initiator_meters);
+	return err;
+}
+
+int collect_exposition(struct server *s, char **ret_text, size_t *ret_len)
+{
+	struct exposition x;
+	char *text;
+	int err;
+
+	exposition_init(&x, &metrics_table);
+	err = collect_metrics(s, &x.sink);
+	text = exposition_end(&x, ret_len);
+	if (!err && !text)
+		err = -ENOMEM;
+	if (err)
+		free(text);
+	else
+		*ret_text = text;
+	return err;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What commands move, and how long each takes in which stage: for each volume and for
+ * each initiator, by operation. Each worker counts for itself in memory of its own,
+ * without locks. Whoever reports adds the workers up, and disturbs none of them.
+ *
+ *   arrival ............ granted ........... data here ..... disk done ...... response sent
+ *      |     queue          |      fetch        |    backend     |    respond     |
+ *
+ * The clock is read at the events that end a stage, as these come anyway. What does
+ * not wait costs no reading: a command that gets its buffer at once has no time in the
+ * queue, and a store that answers at once takes none. What the processor does for the
+ * command meanwhile counts for the stage that follows. So READs of volumes in memory have
+ * only the stage "respond".
+ *
+ * Commands that were not answered (aborted; the channel ended) are not counted.
+ */
+#ifndef TARGET_PORT_METER_H
+#define TARGET_PORT_METER_H
+
+#include <stdbool.h>
+
+#include "base/histogram.h"
+#include "base/list.h"
+#include "base/ticks.h"
+#include "protocol/scsi_cdb.h"
+#include "target/block/block_worker.h"
+
+enum meter_op {
+	METER_OTHER,
+	METER_READ,
+	METER_WRITE, /* all that write data: COMPARE AND WRITE, ... */
+	METER_FLUSH,
+	METER_UNMAP, /* UNMAP, WRITE SAME */
+	METER_OPS
+};
+
+enum meter_stage {
+	/* Until the command has what it needs: its turn, memory for descriptors
+	 * and data, the blocks that other commands use. */
+	METER_QUEUE,
+	METER_FETCH,   /* RDMA READ of descriptors and data-out */
+	METER_BACKEND, /* the disk and the store have it */
+	METER_RESPOND, /* RDMA WRITE of data-in, and the response */
+	METER_STAGES
+};
+
+extern const char *const meter_op_names[METER_OPS];
+extern const char *const meter_stage_names[METER_STAGES];
+
+/* enum meter_op of each operation. */
+extern const uint8_t meter_op_of[SCSI_OP_CNT];
+
+/* What one worker has counted of one operation. */
+struct meter_counts {
+	uint64_t bytes;			      /* payload in both directions */
+	struct histogram stage[METER_STAGES]; /* their sums are in ticks */
+};
+
+/* What one worker has counted. Only it writes here. */
+struct meter_share {
+	struct meter_counts op[METER_OPS];
+	/* Of initiators; as they were when the worker looked last. */
+	uint64_t channels;
+	uint64_t credits;   /* requests that it may have under way */
+	uint64_t in_flight; /* requests under way */
+};
+
+enum meter_kind {
+	METER_OF_VOLUME,
+	METER_OF_INITIATOR,
+};
+
+#define METER_NAME_SIZE 64
+
+struct meter {
+	/* of all meters; under their lock, as the next two */
+	struct list node;
+	unsigned int users;	    /* meter_begin() */
+	unsigned int refs;	    /* those, and lists */
+	enum meter_kind kind;	    /* constant */
+	char name[METER_NAME_SIZE]; /* of the volume or the initiator; constant */
+	struct meter_share *shares[BLOCK_WORKERS_MAX]; /* NULL: none yet */
+};
+
+/*
+ * The meter of that name, which reports show from now on; NULL: no memory. An initiator
+ * may have two nexuses (logins may name the target port, or not), and has one meter.
+ * Thread: any, as the rest here.
+ */
+struct meter *meter_begin(enum meter_kind kind, const char *name);
+/* The last user is gone: reports show it no more, and nobody counts in it. NULL is
+ * fine. */
+void meter_end(struct meter *m);
+
+/* The share of worker @index, made if there is none: on that worker, or before it
+ * runs. NULL: no memory. */
+struct meter_share *meter_share(struct meter *m, unsigned int index);
+
+/*
+ * All meters of @kind, as an array that ends with NULL; NULL: no memory. They stay
+ * until meter_list_free(), also when they end meanwhile.
+ */
+struct meter **meter_list(enum meter_kind kind);
+void meter_list_free(struct meter **list);
+
+/* Sets what the worker has of the initiator at the moment to nothing. Thread: that
+ * worker. */
+static inline void meter_clear_state(struct meter_share *share)
+{
+	count_set(&share->channels, 0);
+	count_set(&share->credits, 0);
+	count_set(&share->in_flight, 0);
+}
+
+/* Adds up what all workers have counted; sums are in nanoseconds then. A stage that a
+ * command did not wait in counts as no time, but for the stage "fetch". */
+void meter_sum(const struct meter *m, struct meter_share *ret_sum);
+
+/* Commands that were counted. @sum: of meter_sum(). */
+uint64_t meter_commands(const struct meter_counts *sum);
+
+/* ---- the time of one command; thread: its worker ---- */
+
+/* In ticks. */
+struct meter_clock {
+	uint64_t arrived;
+	/* The rest is valid when a stage has been passed. */
+	uint64_t since; /* the last event */
+	uint64_t spent[METER_STAGES - 1];
+};
+
+/* So much is added to each time, a few nanoseconds: no time is 0, which has no
+ * bucket. */
+#ifdef __x86_64__
+#define METER_LEAST_TICKS 16
+#else
+#define METER_LEAST_TICKS 1
+#endif
+
+static inline void meter_clock_start(struct meter_clock *c)
+{
+	c->arrived = ticks_now() - METER_LEAST_TICKS;
+}
+
+/* The event that ends @stage came at @when; @first: of those that the command passes. It
+ * may go through a stage more than once. */
+void meter_clock_pass(struct meter_clock *c, enum meter_stage stage,
+		      uint64_t when, bool first);
+
+/* A command of one operation has been answered: its last stage took @ticks, of
+ * histogram_index() @bucket. */
+static inline void meter_count(struct meter_counts *counts, uint64_t bucket,
+			       uint64_t ticks, uint64_t bytes)
+{
+	struct histogram *respond = &counts->stage[METER_RESPOND];
+
+	count_add(&respond->bucket[bucket], 1);
+	count_add(&respond->sum, ticks);
+	count_add(&counts->bytes, bytes);
+}
+
+/* The stages before, of a command that has passed one. */
+void meter_count_stages(struct meter_counts *counts,
+			const struct meter_clock *c);
+
+/* The bucket of any number of ticks. */
+uint64_t meter_bucket(uint64_t ticks);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the target counts of commands, by volume, initiator, operation and stage. */
+#include "target/port/meter.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "target/port/slow.h"
+#include "tests/lib/t_rig.h"
+#include "tests/lib/t_table.h"
+
+#define BLK RIG_BLOCK
+#define MS  1000000ull /* ns */
+
+static void rest(unsigned int ms)
+{
+	const struct timespec ts = { .tv_nsec = ms * 1000000l };
+
+	nanosleep(&ts, NULL);
+}
+
+/* What the only meter of that kind, or the one of volume number @nr, has counted. */
+static struct meter_share meter_of(enum meter_kind kind, unsigned int nr)
+{
+	struct meter **list = meter_list(kind);
+	struct meter_share sum;
+
+	assert_non_null(list[nr]);
+	meter_sum(list[nr], &sum);
+	meter_list_free(list);
+	return sum;
+}
+
+static uint64_t count_of(const struct meter_share *sum, enum meter_op op,
+			 enum meter_stage stage)
+{
+	return histogram_cnt(&sum->op[op].stage[stage]);
+}
+
+static uint64_t rw(struct rig_chan *ch, unsigned int lun, bool write,
+		   uint16_t blocks)
+{
+	struct rig_cmd cmd =
+		write ? rig_write(lun, 8, blocks) : rig_read(lun, 8, blocks);
+
+	return rig_send_rw(ch, &cmd, RIG_DIRECT, 0, blocks * BLK);
+}
+
+static const struct stage_case {
+	const char *name;
+	unsigned int lun;
+	bool write;
+	unsigned int fetched; /* of one command */
+} stage_cases[] = {
+	{ "read of a disk", RIG_DISK, false, 0 },
+	{ "read of memory", RIG_RAM, false, 0 },
+	{ "write to a disk", RIG_DISK, true, 1 },
+	{ "write to memory", RIG_RAM, true, 1 },
+};
+
+/* Each is counted once, for its volume and for its initiator, with its bytes. */
+static void commands_are_counted_once(void **state)
+{
+	const struct stage_case *row = *state;
+	enum meter_op op = row->write ? METER_WRITE : METER_READ;
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct meter_share sums[2];
+
+	rig_clear_ua(ch, row->lun, NULL);
+	for (int i = 0; i < 5; i++)
+		rig_expect_status(ch, rw(ch, row->lun, row->write, 3),
+				  SCSI_STATUS_GOOD);
+	sums[0] = meter_of(METER_OF_VOLUME, row->lun);
+	sums[1] = meter_of(METER_OF_INITIATOR, 0);
+	for (int i = 0; i < 2; i++) {
+		const struct meter_counts *counts = &sums[i].op[op];
+
+		assert_int_equal(meter_commands(counts), 5);
+		assert_int_equal(counts->bytes, 5 * 3 * BLK);
+		assert_int_equal(count_of(&sums[i], op, METER_QUEUE), 5);
+		assert_int_equal(count_of(&sums[i], op, METER_FETCH),
+				 5 * row->fetched);
+		assert_int_equal(count_of(&sums[i], op, METER_BACKEND), 5);
+		assert_true(counts->stage[METER_RESPOND].sum > 0);
+		assert_int_equal(
+			meter_commands(&sums[i].op[row->write ? METER_READ
+							      : METER_WRITE]),
+			0);
+	}
+	/* Nobody has used the other volume. */
+	sums[0] = meter_of(METER_OF_VOLUME, !row->lun);
+	assert_int_equal(meter_commands(&sums[0].op[op]), 0);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+/* TEST UNIT READY, also one that was refused with a unit attention. */
+static void other_commands_are_other(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct meter_share sum;
+	unsigned int seen;
+
+	rig_expect_status(ch, rw(ch, RIG_RAM, false, 1),
+			  SCSI_STATUS_CHECK_CONDITION);
+	seen = rig_clear_ua(ch, RIG_RAM, NULL);
+	sum = meter_of(METER_OF_VOLUME, RIG_RAM);
+	assert_int_equal(meter_commands(&sum.op[METER_READ]), 0);
+	assert_int_equal(meter_commands(&sum.op[METER_OTHER]), 1 + seen + 1);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+/* The store keeps the first for a while; the second waits for a buffer meanwhile. */
+static void time_goes_to_the_stage_where_it_was_spent(void **state)
+{
+	struct rig_options opt = { .arena_len = 64u << 10 };
+	struct rig *rig = rig_create(&opt);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_chan *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct meter_share sum;
+	const struct meter_counts *counts = &sum.op[METER_READ];
+
+	rig_expect_alive(ch);
+	rig_clear_ua(other, RIG_DISK, NULL);
+	rig_hold(true);
+	rw(ch, RIG_DISK, false, 128);
+	rw(other, RIG_DISK, false, 128);
+	assert_int_equal(rig_held(), 1);
+	rest(20);
+	rig_hold(false);
+	rig_release(rig);
+	sum = meter_of(METER_OF_VOLUME, RIG_DISK);
+	assert_int_equal(meter_commands(counts), 2);
+	assert_true(histogram_max_ns(&counts->stage[METER_QUEUE]) >= 20 * MS);
+	assert_true(histogram_max_ns(&counts->stage[METER_BACKEND]) >= 20 * MS);
+	assert_true(counts->stage[METER_QUEUE].sum >= 20 * MS);
+	assert_int_equal(count_of(&sum, METER_READ, METER_QUEUE), 2);
+	assert_int_equal(count_of(&sum, METER_READ, METER_FETCH), 0);
+	rig_chan_free(ch);
+	rig_chan_free(other);
+	rig_destroy(rig);
+}
+
+/* A write that waits for the blocks of a read is in the queue meanwhile. */
+static void waiting_for_blocks_is_time_in_the_queue(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	/* COMPARE AND WRITE of one block, which takes it exclusively. */
+	struct rig_cmd cmd = { .lun = RIG_DISK,
+			       .cdb = { [0] = 0x89, [9] = 8, [13] = 1 } };
+	struct meter_share sum;
+	struct srp_desc desc;
+
+	rig_expect_alive(ch);
+	rig_hold(true);
+	rw(ch, RIG_DISK, false, 1);
+	rig_describe(ch, RIG_DIRECT, 0, 2 * BLK, &desc, &cmd.out);
+	rig_cmd(ch, &cmd);
+	assert_int_equal(rig_held(), 1);
+	rest(20);
+	rig_hold(false);
+	rig_release(rig);
+	sum = meter_of(METER_OF_VOLUME, RIG_DISK);
+	assert_int_equal(meter_commands(&sum.op[METER_WRITE]), 1);
+	assert_true(sum.op[METER_WRITE].stage[METER_QUEUE].sum >= 20 * MS);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static void commands_without_an_answer_are_not_counted(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct meter_share sum;
+	uint64_t tag;
+
+	rig_expect_alive(ch);
+	rig_hold(true);
+	tag = rw(ch, RIG_DISK, false, 1);
+	rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag);
+	rig_hold(false);
+	rig_release(rig);
+	assert_null(rig_rsp(ch, tag));
+	sum = meter_of(METER_OF_VOLUME, RIG_DISK);
+	assert_int_equal(meter_commands(&sum.op[METER_READ]), 0);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+static const struct slow_case {
+	const char *name;
+	bool abort;
+	unsigned int slow_ms;
+	unsigned int cnt;
+} slow_cases[] = {
+	{ "one that was answered", false, 5, 1 },
+	{ "one that was aborted", true, 5, 1 },
+	{ "none, as none is asked for", false, 0, 0 },
+	{ "none, as it was fast enough", false, 3600000, 0 },
+};
+
+static void slow_commands_are_counted(void **state)
+{
+	const struct slow_case *row = *state;
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct worker *w = &rig->target.workers[0];
+	uint64_t tag;
+
+	rig_expect_alive(ch);
+	slow_init(w, row->slow_ms);
+	rig_hold(true);
+	tag = rw(ch, RIG_DISK, false, 1);
+	rest(10);
+	if (row->abort)
+		rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag);
+	rig_hold(false);
+	rig_release(rig);
+	assert_int_equal(w->counters.slow, row->cnt);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
+/* Longer than histograms and the fast way can take. */
+static void very_long_times_are_capped(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct worker *w = &rig->target.workers[0];
+
+	slow_init(w, 0);
+	assert_true(ticks_ns(w->slow_ticks) <= HISTOGRAM_MAX_NS);
+	assert_int_equal(meter_bucket(ticks_of_ns(HISTOGRAM_MAX_NS * 100)),
+			 HISTOGRAM_BUCKETS - 1);
+	/* A clock that went back. */
+	assert_true(meter_bucket(UINT64_MAX) < HISTOGRAM_BUCKETS);
+	rig_destroy(rig);
+}
+
+static void a_meter_stays_while_it_is_listed(void **state)
+{
+	struct meter *m = meter_begin(METER_OF_INITIATOR, "0x1");
+	struct meter *same = meter_begin(METER_OF_INITIATOR, "0x1");
+	struct meter **list;
+	struct meter **later;
+
+	assert_ptr_equal(m, same);
+	meter_share(m, 3)->op[METER_READ].bytes = 5;
+	meter_end(same);
+	list = meter_list(METER_OF_INITIATOR);
+	assert_ptr_equal(list[0], m);
+	assert_null(list[1]);
+	meter_end(m);
+	later = meter_list(METER_OF_INITIATOR);
+	assert_null(later[0]);
+	assert_int_equal(list[0]->shares[3]->op[METER_READ].bytes, 5);
+	meter_list_free(list);
+	meter_list_free(later);
+	meter_end(NULL);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	ticks_init();
+	T_ADD_ROWS(&t, stage_cases, commands_are_counted_once);
+	T_ADD(&t, other_commands_are_other);
+	T_ADD(&t, time_goes_to_the_stage_where_it_was_spent);
+	T_ADD(&t, waiting_for_blocks_is_time_in_the_queue);
+	T_ADD(&t, commands_without_an_answer_are_not_counted);
+	T_ADD_ROWS(&t, slow_cases, slow_commands_are_counted);
+	T_ADD(&t, very_long_times_are_capped);
+	T_ADD(&t, a_meter_stays_while_it_is_listed);
+	return t_run(&t);
+}
