@@ -21,9 +21,9 @@
 
 /*
  * For all threads of the process, including those of plugins. @network: a
- * plugin opens connections, so the calls for them are allowed. Builds without
- * libseccomp, or with a sanitizer (its run-time library needs more calls), have
- * no filter; an info line in the log says so.
+ * plugin opens connections, so the calls for them are allowed. Only in builds
+ * with HAVE_SANDBOX: with libseccomp, and without a sanitizer, whose run-time
+ * library needs more calls.
  *
  * Thread: setup. Return: 0, or -errno with one clause in @e.
  */

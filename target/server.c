@@ -14,6 +14,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "config.h"
 #include "target/announce.h"
 #include "target/block/layer_fault.h"
 #include "target/block/plugin_host.h"
@@ -734,7 +735,14 @@ static int give_up_rights(struct server *s, struct error *e)
 static int enter_sandbox(struct server *s, struct error *e)
 {
 	s->network = plugin_needs() & RBP_NEEDS_NETWORK;
-	return s->opt->no_sandbox ? 0 : sandbox_enter(s->network, e);
+	if (s->opt->no_sandbox)
+		return 0;
+#if HAVE_SANDBOX
+	return sandbox_enter(s->network, e);
+#else
+	log_info("this build has no sandbox");
+	return 0;
+#endif
 }
 
 /* ---- start ---- */
@@ -787,7 +795,9 @@ static int get_ready(struct server *s, struct error *e)
 		open_volumes,
 		load_states,
 		open_pidfile,
+#if HAVE_JSON
 		server_manage_open,
+#endif
 		open_service_notify,
 		raise_limits,
 		open_workers,
@@ -801,7 +811,9 @@ static int get_ready(struct server *s, struct error *e)
 		start_threads,
 		write_pidfile,
 		resume_jobs,
+#if HAVE_JSON
 		server_manage_start,
+#endif
 	};
 	int err = 0;
 
@@ -818,7 +830,9 @@ static int get_ready(struct server *s, struct error *e)
 /* Undoes all steps, also if only some of them were done. */
 static void tear_down(struct server *s)
 {
+#if HAVE_JSON
 	server_manage_close(s);
+#endif
 	/* Threads of plugins may still run. */
 	backend_plugin_on_resize(NULL, NULL);
 	for (unsigned int i = 1; i < s->worker_cnt; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The part of the server that changes the target while it runs: the
- * configuration and the control socket. A build without jansson has neither.
+ * configuration and the control socket. Only in builds with jansson.
  * Thread: main.
  */
 #ifndef TARGET_SERVER_MANAGE_H

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The configuration file's part of struct configuration. Only in builds with
+ * jansson. Thread: setup.
+ */
+#ifndef TARGET_CONFIGURE_FILE_H
+#define TARGET_CONFIGURE_FILE_H
+
+#include "target/configure.h"
+
+/*
+ * @c->opt has the command line. If that names a file, reads the file and then the
+ * command line again, and stores in @c->all what both say. With --check, reads
+ * and prints the file instead; the verdict is OPTION_DONE.
+ */
+enum option_verdict configuration_read_file(int argc, char **argv,
+					    struct configuration *c);
+void configuration_drop_file(struct configuration *c);
+
+#endif
