@@ -31,7 +31,7 @@ enum mode_answer {
 	MODE_CACHE,
 };
 
-struct play_options {
+struct t_session_options {
 	enum mode_answer mode;
 	bool no_sync;	/* SYNCHRONIZE CACHE is unknown */
 	bool dpofua;	/* MODE SENSE tells of FUA */
@@ -51,21 +51,21 @@ struct play_options {
 	uint16_t active;
 	uint8_t naa;
 	/* The second address of the URI, in front of another target. */
-	const struct play_options *other;
+	const struct t_session_options *other;
 	const char *volume; /* of the URI; NULL: none */
 	bool fails;	    /* the first login does; session is NULL then */
 };
 
-struct play_send {
+struct t_session_send {
 	struct xp_chain chain;
-	struct play *play;
+	struct t_session *t;
 	struct srp_desc desc;
 	uint8_t data[512];
 	uint8_t iu[128];
 };
 
 /* Commands that the target answers otherwise than it should. */
-struct meet {
+struct t_override {
 	uint8_t opcode; /* 0: all but REPORT LUNS and INQUIRY */
 	uint8_t page;	/* of INQUIRY; 0: any, standard data included */
 	enum scsi_status status;
@@ -75,11 +75,11 @@ struct meet {
 	uint8_t naa;	  /* from then on; 0: as before */
 };
 
-struct play {
-	struct play_options o;
-	struct meet meet;
-	uint8_t naa;  /* the last byte */
-	bool is_gone; /* its only LUN */
+struct t_session {
+	struct t_session_options o;
+	struct t_override override;
+	uint8_t naa;	  /* the last byte */
+	bool lun_is_gone; /* its only LUN */
 	uint32_t block_size;
 	struct srpi_ctx *ctx;
 	struct xp *xp;
@@ -88,30 +88,30 @@ struct play {
 	unsigned int open; /* channels, closing ones too */
 	unsigned int now;  /* the channel that is being answered */
 	struct xp_mr *mr;  /* of sends */
-	struct play_send sends[SENDS_MAX];
+	struct t_session_send sends[SENDS_MAX];
 	unsigned int send_cnt;
 	uint64_t blocks;
 	uint8_t generation;
 	enum scsi_asc attention; /* pending; 0: none */
 	unsigned int writes;	 /* seen */
-	bool deaf;		 /* WRITE is not answered, until a login */
-	bool goes_at_sync;	 /* with what was not flushed */
+	bool ignores_writes;	 /* WRITE is not answered, until a login */
+	bool leaves_at_sync;	 /* with what was not flushed */
 	unsigned int bad_syncs;	 /* so many fail */
-	unsigned int goes_at;	 /* this many IUs after a login; 0: never */
+	unsigned int leaves_at;	 /* this many IUs after a login; 0: never */
 	unsigned int silent_at;	 /* likewise: not answered */
 	bool rejects;		 /* the next login */
-	bool waits;		 /* with the answer to the next login */
-	struct xp_conn_request *kept;
+	bool delays_login;	 /* with the answer to the next login */
+	struct xp_conn_request *kept_login;
 	uint32_t lbas[32]; /* of the writes since the last login */
 	char came_by[32];  /* which channel, as a digit; a string */
 	unsigned int lba_cnt;
-	unsigned int syncs;	/* SYNCHRONIZE CACHE seen */
-	unsigned int refused;	/* in standby */
-	unsigned int cred_rsps; /* SRP_CRED_RSP seen */
-	struct play *other;	/* target alone; NULL: none */
+	unsigned int syncs;	 /* SYNCHRONIZE CACHE seen */
+	unsigned int refused;	 /* in standby */
+	unsigned int cred_rsps;	 /* SRP_CRED_RSP seen */
+	struct t_session *other; /* target alone; NULL: none */
 	struct srpi_session *session;
-	struct srpi_error told; /* with the last change of state */
-	/* What the session is closed from within; see close_from(). */
+	struct srpi_error why; /* with the last change of state */
+	/* What the session is closed from within; see t_session_close_from(). */
 	enum close_from {
 		NOWHERE,
 		DONE,	 /* the first I/O that ends */
@@ -122,7 +122,7 @@ struct play {
 		BACK,
 		RESIZED, /* volume_resized() */
 	} closes_from;
-	bool fails_at_once; /* when the connection is lost */
+	bool skips_a_second; /* when the connection is lost */
 	bool closing;
 	bool closed;
 };
@@ -133,29 +133,29 @@ static void sent(struct xp_chain *chain, int status)
 {
 }
 
-static struct play_send *new_send(struct play *p)
+static struct t_session_send *new_send(struct t_session *t)
 {
-	struct play_send *s = &p->sends[p->send_cnt++];
+	struct t_session_send *s = &t->sends[t->send_cnt++];
 
-	assert_true(p->send_cnt < SENDS_MAX);
+	assert_true(t->send_cnt < SENDS_MAX);
 	s->chain = (struct xp_chain){ .done = sent };
 	return s;
 }
 
-static void send_iu(struct play *p, struct play_send *s, int len)
+static void send_iu(struct t_session *t, struct t_session_send *s, int len)
 {
 	assert_true(len > 0);
 	s->chain.send[0] = (struct xp_sge){ .addr = s->iu,
 					    .len = (uint32_t)len,
-					    .mr = p->mr };
+					    .mr = t->mr };
 	s->chain.send_cnt = 1;
-	xp_post(p->chans[p->now], &s->chain);
+	xp_post(t->chans[t->now], &s->chain);
 }
 
-static void answer(struct play *p, const struct srp_cmd_view *cmd,
+static void answer(struct t_session *t, const struct srp_cmd_view *cmd,
 		   const void *data, size_t len)
 {
-	struct play_send *s = new_send(p);
+	struct t_session_send *s = new_send(t);
 	struct srp_rsp rsp = { .tag = cmd->tag, .req_lim_delta = 1 };
 
 	if (len > cmd->in.len)
@@ -173,17 +173,17 @@ static void answer(struct play *p, const struct srp_cmd_view *cmd,
 		s->chain.remote_cnt = 1;
 		s->chain.len = (uint32_t)len;
 		s->chain.local = s->data;
-		s->chain.local_mr = p->mr;
+		s->chain.local_mr = t->mr;
 	}
-	send_iu(p, s, srp_rsp_encode(s->iu, sizeof(s->iu), &rsp));
+	send_iu(t, s, srp_rsp_encode(s->iu, sizeof(s->iu), &rsp));
 }
 
-static void answer_status(struct play *p, const struct srp_cmd_view *cmd,
+static void answer_status(struct t_session *t, const struct srp_cmd_view *cmd,
 			  enum scsi_status status,
 			  const struct scsi_sense *sense,
 			  enum scsi_sense_format format)
 {
-	struct play_send *s = new_send(p);
+	struct t_session_send *s = new_send(t);
 	uint8_t buf[SCSI_SENSE_MAX_LEN];
 	struct srp_rsp rsp = {
 		.tag = cmd->tag,
@@ -196,220 +196,220 @@ static void answer_status(struct play *p, const struct srp_cmd_view *cmd,
 		rsp.sense_len = (uint32_t)scsi_sense_encode(sense, format, buf,
 							    sizeof(buf));
 	}
-	send_iu(p, s, srp_rsp_encode(s->iu, sizeof(s->iu), &rsp));
+	send_iu(t, s, srp_rsp_encode(s->iu, sizeof(s->iu), &rsp));
 }
 
-static void answer_sense(struct play *p, const struct srp_cmd_view *cmd,
+static void answer_sense(struct t_session *t, const struct srp_cmd_view *cmd,
 			 enum scsi_key key, enum scsi_asc code)
 {
 	struct scsi_sense sense = scsi_sense(key, code);
 
-	answer_status(p, cmd, SCSI_STATUS_CHECK_CONDITION, &sense,
+	answer_status(t, cmd, SCSI_STATUS_CHECK_CONDITION, &sense,
 		      SCSI_SENSE_FIXED);
 }
 
 /* INVALID COMMAND OPERATION CODE */
-static void refuse(struct play *p, const struct srp_cmd_view *cmd)
+static void refuse(struct t_session *t, const struct srp_cmd_view *cmd)
 {
-	answer_sense(p, cmd, SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_INVALID_OPCODE);
+	answer_sense(t, cmd, SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_INVALID_OPCODE);
 }
 
-static void answer_vpd(struct play *p, const struct srp_cmd_view *cmd)
+static void answer_vpd(struct t_session *t, const struct srp_cmd_view *cmd)
 {
 	struct scsi_disk_info info = {
 		.name = "disk",
 		.serial = "0123",
-		.naa = { 0x60, [15] = p->naa },
-		.store.is_memory = p->o.is_memory,
+		.naa = { 0x60, [15] = t->naa },
+		.store.is_memory = t->o.is_memory,
 	};
 	uint8_t list[8] = { 0 };
 	uint8_t b[256];
 	struct scsi_sense sense;
 	size_t len;
 
-	info.store.generation[0] = p->generation;
-	info.groups.cnt = p->o.groups;
-	info.groups.own = p->o.own;
-	if (p->o.has_ids) {
+	info.store.generation[0] = t->generation;
+	info.groups.cnt = t->o.groups;
+	info.groups.own = t->o.own;
+	if (t->o.has_ids) {
 		list[4 + list[3]++] = SCSI_VPD_UNIT_SERIAL_NUMBER;
 		list[4 + list[3]++] = SCSI_VPD_DEVICE_IDENTIFICATION;
 	}
-	if (p->o.has_store)
+	if (t->o.has_store)
 		list[4 + list[3]++] = SCSI_VPD_STORE;
 	if (list[3] == 0) {
-		refuse(p, cmd);
+		refuse(t, cmd);
 	} else if (cmd->cdb[2] == SCSI_VPD_SUPPORTED_PAGES) {
-		answer(p, cmd, list, 4u + list[3]);
+		answer(t, cmd, list, 4u + list[3]);
 	} else {
 		assert_int_equal(scsi_vpd_encode(&info, cmd->cdb[2], b,
 						 sizeof(b), &len, &sense),
 				 0);
-		answer(p, cmd, b, len);
+		answer(t, cmd, b, len);
 	}
 }
 
-static void answer_inquiry(struct play *p, const struct srp_cmd_view *cmd)
+static void answer_inquiry(struct t_session *t, const struct srp_cmd_view *cmd)
 {
 	uint8_t b[36] = { [4] = 31 };
 
 	if (cmd->cdb[1] & 1) {
-		answer_vpd(p, cmd);
+		answer_vpd(t, cmd);
 		return;
 	}
 	memcpy(b + 8, "ACME    OLD DISK        1.0 ", 28);
-	b[5] = p->o.groups ? 0x30 : 0;
-	answer(p, cmd, b, sizeof(b));
+	b[5] = t->o.groups ? 0x30 : 0;
+	answer(t, cmd, b, sizeof(b));
 }
 
-static void answer_mode(struct play *p, const struct srp_cmd_view *cmd)
+static void answer_mode(struct t_session *t, const struct srp_cmd_view *cmd)
 {
 	uint8_t b[24] = { [0] = 23, [4] = 0x08, [5] = 18 };
 
-	if (p->o.mode == MODE_REFUSED) {
-		refuse(p, cmd);
+	if (t->o.mode == MODE_REFUSED) {
+		refuse(t, cmd);
 		return;
 	}
-	if (p->o.mode == MODE_CACHE)
+	if (t->o.mode == MODE_CACHE)
 		b[6] = 0x04;
-	if (p->o.dpofua)
+	if (t->o.dpofua)
 		b[2] = 0x10;
-	if (p->o.mode == MODE_NO_PAGE)
+	if (t->o.mode == MODE_NO_PAGE)
 		b[0] = 3;
-	answer(p, cmd, b, b[0] + 1u);
+	answer(t, cmd, b, b[0] + 1u);
 }
 
-static bool is_standby(const struct play *p)
+static bool is_standby(const struct t_session *t)
 {
-	return p->o.groups && p->o.active != p->o.own;
+	return t->o.groups && t->o.active != t->o.own;
 }
 
-static void answer_groups(struct play *p, const struct srp_cmd_view *cmd)
+static void answer_groups(struct t_session *t, const struct srp_cmd_view *cmd)
 {
-	struct scsi_disk_info info = { .groups.cnt = p->o.groups,
-				       .groups.own = p->o.own,
-				       .groups.active = p->o.active };
+	struct scsi_disk_info info = { .groups.cnt = t->o.groups,
+				       .groups.own = t->o.own,
+				       .groups.active = t->o.active };
 	uint8_t b[64];
 
-	answer(p, cmd, b,
+	answer(t, cmd, b,
 	       scsi_report_port_groups_encode(&info, false, b, sizeof(b)));
 }
 
-static bool meets(struct meet *m, const uint8_t *cdb)
+static bool t_session_overrides(struct t_override *o, const uint8_t *cdb)
 {
-	if (m->cnt == 0)
+	if (o->cnt == 0)
 		return false;
-	if (m->opcode ? m->opcode != cdb[0] : cdb[0] == 0xa0 || cdb[0] == 0x12)
+	if (o->opcode ? o->opcode != cdb[0] : cdb[0] == 0xa0 || cdb[0] == 0x12)
 		return false;
-	if (m->page && (!(cdb[1] & 1) || m->page != cdb[2]))
+	if (o->page && (!(cdb[1] & 1) || o->page != cdb[2]))
 		return false;
-	m->cnt--;
+	o->cnt--;
 	return true;
 }
 
-static void answer_cmd(struct play *p, const struct srp_cmd_view *cmd)
+static void answer_cmd(struct t_session *t, const struct srp_cmd_view *cmd)
 {
-	const struct scsi_disk_info info = { .blocks = p->blocks,
-					     .block_size = p->block_size };
+	const struct scsi_disk_info info = { .blocks = t->blocks,
+					     .block_size = t->block_size };
 	const uint64_t lun = 0;
 	uint8_t b[32];
 
-	if (p->attention && cmd->cdb[0] != 0xa0 && cmd->cdb[0] != 0x12) {
-		answer_sense(p, cmd, SCSI_KEY_UNIT_ATTENTION, p->attention);
-		p->attention = 0;
+	if (t->attention && cmd->cdb[0] != 0xa0 && cmd->cdb[0] != 0x12) {
+		answer_sense(t, cmd, SCSI_KEY_UNIT_ATTENTION, t->attention);
+		t->attention = 0;
 		return;
 	}
-	if (meets(&p->meet, cmd->cdb)) {
-		if (p->meet.naa)
-			p->naa = p->meet.naa;
-		answer_status(p, cmd, p->meet.status, &p->meet.sense,
-			      p->meet.format);
+	if (t_session_overrides(&t->override, cmd->cdb)) {
+		if (t->override.naa)
+			t->naa = t->override.naa;
+		answer_status(t, cmd, t->override.status, &t->override.sense,
+			      t->override.format);
 		return;
 	}
-	if (p->is_gone && cmd->cdb[0] != 0xa0) {
-		answer_sense(p, cmd, SCSI_KEY_ILLEGAL_REQUEST,
+	if (t->lun_is_gone && cmd->cdb[0] != 0xa0) {
+		answer_sense(t, cmd, SCSI_KEY_ILLEGAL_REQUEST,
 			     SCSI_ASC_LUN_NOT_SUPPORTED);
 		return;
 	}
-	if (is_standby(p) && (cmd->cdb[0] == 0x2a || cmd->cdb[0] == 0x28 ||
+	if (is_standby(t) && (cmd->cdb[0] == 0x2a || cmd->cdb[0] == 0x28 ||
 			      cmd->cdb[0] == 0x35)) {
-		p->refused++;
-		answer_sense(p, cmd, SCSI_KEY_NOT_READY,
+		t->refused++;
+		answer_sense(t, cmd, SCSI_KEY_NOT_READY,
 			     SCSI_ASC_TARGET_PORT_STANDBY);
 		return;
 	}
 	switch (cmd->cdb[0]) {
 	case 0xa3:
-		answer_groups(p, cmd);
+		answer_groups(t, cmd);
 		return;
 	case 0xa0:
-		answer(p, cmd, b,
-		       scsi_report_luns_encode(&lun, p->is_gone ? 0 : 1, b,
+		answer(t, cmd, b,
+		       scsi_report_luns_encode(&lun, t->lun_is_gone ? 0 : 1, b,
 					       sizeof(b)));
 		return;
 	case 0x12:
-		answer_inquiry(p, cmd);
+		answer_inquiry(t, cmd);
 		return;
 	case 0x9e:
-		answer(p, cmd, b,
+		answer(t, cmd, b,
 		       scsi_read_capacity_16_encode(&info, b, sizeof(b)));
 		return;
 	case 0x25:
-		answer(p, cmd, b,
+		answer(t, cmd, b,
 		       scsi_read_capacity_10_encode(&info, b, sizeof(b)));
 		return;
 	case 0x1a:
-		answer_mode(p, cmd);
+		answer_mode(t, cmd);
 		return;
 	case 0x2a:
-		p->writes++;
-		p->lbas[p->lba_cnt] = wire_get32(cmd->cdb + 2);
-		p->came_by[p->lba_cnt++] = (char)('0' + p->now);
-		assert_true(p->lba_cnt < ARRAY_SIZE(p->lbas));
-		if (!p->deaf)
-			answer(p, cmd, NULL, 0);
+		t->writes++;
+		t->lbas[t->lba_cnt] = wire_get32(cmd->cdb + 2);
+		t->came_by[t->lba_cnt++] = (char)('0' + t->now);
+		assert_true(t->lba_cnt < ARRAY_SIZE(t->lbas));
+		if (!t->ignores_writes)
+			answer(t, cmd, NULL, 0);
 		return;
 	case 0x35:
-		p->syncs++;
-		if (p->goes_at_sync) {
-			p->goes_at_sync = false;
-			p->generation++;
-			xp_close(p->chans[0]);
+		t->syncs++;
+		if (t->leaves_at_sync) {
+			t->leaves_at_sync = false;
+			t->generation++;
+			xp_close(t->chans[0]);
 			return;
 		}
-		if (p->bad_syncs) {
-			p->bad_syncs--;
-			answer_sense(p, cmd, SCSI_KEY_HARDWARE_ERROR,
+		if (t->bad_syncs) {
+			t->bad_syncs--;
+			answer_sense(t, cmd, SCSI_KEY_HARDWARE_ERROR,
 				     SCSI_ASC_WRITE_ERROR);
-		} else if (p->o.no_sync)
-			refuse(p, cmd);
+		} else if (t->o.no_sync)
+			refuse(t, cmd);
 		else
-			answer(p, cmd, NULL, 0);
+			answer(t, cmd, NULL, 0);
 		return;
 	default:
-		refuse(p, cmd);
+		refuse(t, cmd);
 	}
 }
 
 static void received(struct xp_chan *ch, struct xp_iu *iu)
 {
 	const struct srp_cmd_rules rules = { .formats = SRP_FORMATS };
-	struct play *p = xp_chan_user(ch);
+	struct t_session *t = xp_chan_user(ch);
 	const uint8_t *opcode = iu->data;
 	struct srp_cmd_view cmd;
-	bool goes = p->goes_at && --p->goes_at == 0;
-	bool silent = p->silent_at && --p->silent_at == 0;
+	bool leaves = t->leaves_at && --t->leaves_at == 0;
+	bool silent = t->silent_at && --t->silent_at == 0;
 
-	p->now = p->chans[0] == ch ? 0 : 1;
-	if (goes) {
+	t->now = t->chans[0] == ch ? 0 : 1;
+	if (leaves) {
 		xp_close(ch);
 	} else if (silent) {
-		p->silent_at = 0;
+		t->silent_at = 0;
 	} else if (*opcode == SRP_CRED_RSP) {
-		p->cred_rsps++;
+		t->cred_rsps++;
 	} else {
 		assert_int_equal(
 			srp_cmd_decode(iu->data, iu->len, &rules, &cmd), 0);
-		answer_cmd(p, &cmd);
+		answer_cmd(t, &cmd);
 	}
 	xp_iu_release(iu);
 }
@@ -420,13 +420,13 @@ static void established(struct xp_chan *ch, const void *pdata, size_t len)
 
 static void closed(struct xp_chan *ch, const struct error *why)
 {
-	struct play *p = xp_chan_user(ch);
+	struct t_session *t = xp_chan_user(ch);
 
 	for (unsigned int i = 0; i < CHANNELS; i++) {
-		if (p->chans[i] == ch)
-			p->chans[i] = NULL;
+		if (t->chans[i] == ch)
+			t->chans[i] = NULL;
 	}
-	p->open--;
+	t->open--;
 	xp_chan_free(ch);
 }
 
@@ -438,7 +438,7 @@ static const struct xp_handler handler = {
 
 static void requested(struct xp_conn_request *req)
 {
-	struct play *p = req->user;
+	struct t_session *t = req->user;
 	const struct srp_login_rsp rsp = {
 		.req_lim = REQ_LIM,
 		.it_iu_len = 1024,
@@ -451,7 +451,7 @@ static void requested(struct xp_conn_request *req)
 	uint8_t pdata[SRP_LOGIN_RSP_SIZE];
 	struct xp_chan_params params = {
 		.handler = &handler,
-		.user = p,
+		.user = t,
 		.recv_cnt = REQ_LIM + 2,
 		.pdata = pdata,
 		.pdata_len = sizeof(pdata),
@@ -463,26 +463,26 @@ static void requested(struct xp_conn_request *req)
 	assert_int_equal(
 		srp_login_req_decode(req->pdata, req->pdata_len, &login), 0);
 	first = login.multichan == SRP_MULTICHAN_SINGLE;
-	if (p->waits) {
-		p->waits = false;
-		p->kept = req;
+	if (t->delays_login) {
+		t->delays_login = false;
+		t->kept_login = req;
 		return;
 	}
-	if (p->rejects || (p->o.only_one && !first)) {
-		p->rejects = false;
+	if (t->rejects || (t->o.only_one && !first)) {
+		t->rejects = false;
 		srp_login_rej_encode(pdata, sizeof(pdata), &rej);
 		xp_reject(req, pdata, SRP_LOGIN_REJ_SIZE);
 		return;
 	}
 	if (first) {
-		p->deaf = false;
-		p->lba_cnt = 0;
-		memset(p->came_by, 0, sizeof(p->came_by));
+		t->ignores_writes = false;
+		t->lba_cnt = 0;
+		memset(t->came_by, 0, sizeof(t->came_by));
 	}
 	srp_login_rsp_encode(pdata, sizeof(pdata), &rsp);
-	assert_int_equal(xp_accept(p->xp, req, &params, &p->chans[!first], &e),
+	assert_int_equal(xp_accept(t->xp, req, &params, &t->chans[!first], &e),
 			 0);
-	p->open++;
+	t->open++;
 }
 
 /* ---- both ---- */
@@ -504,23 +504,23 @@ static struct sockaddr_in free_addr(void)
 	return sa;
 }
 
-static void turn(struct play *p)
+static void t_session_turn(struct t_session *t)
 {
-	assert_true(srpi_ctx_run(p->ctx, 10000) == 1);
+	assert_true(srpi_ctx_run(t->ctx, 10000) == 1);
 }
 
 static void session_closed(void *arg)
 {
-	((struct play *)arg)->closed = true;
+	((struct t_session *)arg)->closed = true;
 }
 
 /* Closes the session if this is the callback that is to do it. */
-static void close_from(struct play *p, enum close_from where)
+static void t_session_close_from(struct t_session *t, enum close_from where)
 {
-	if (p->closes_from != where || p->closing)
+	if (t->closes_from != where || t->closing)
 		return;
-	p->closing = true;
-	srpi_close(p->session, session_closed, p);
+	t->closing = true;
+	srpi_close(t->session, session_closed, t);
 }
 
 static void told(struct srpi_session *s, enum srpi_state state,
@@ -532,62 +532,63 @@ static void told(struct srpi_session *s, enum srpi_state state,
 		[SRPI_FAIL_FAST] = FAIL_FAST,
 		[SRPI_LOST] = LOST,
 	};
-	struct play *p = arg;
+	struct t_session *t = arg;
 
-	p->told = *why;
+	t->why = *why;
 	/* Its times are up before its channels are. */
-	if (state == SRPI_BLOCKED && p->fails_at_once)
-		reactor_skip(p->ctx->reactor, 1000);
-	close_from(p, from[state]);
+	if (state == SRPI_BLOCKED && t->skips_a_second)
+		reactor_skip(t->ctx->reactor, 1000);
+	t_session_close_from(t, from[state]);
 }
 
 static void resized(struct srpi_session *s, unsigned int volume, void *arg)
 {
-	close_from(arg, RESIZED);
+	t_session_close_from(arg, RESIZED);
 }
 
 /* Starts a target; returns its port. */
-static uint16_t play_listen(struct play *p, const struct play_options *o)
+static uint16_t t_session_listen(struct t_session *t,
+				 const struct t_session_options *o)
 {
 	struct sockaddr_in addr = free_addr();
 	struct error e;
 
-	p->o = *o;
-	p->naa = o->naa;
-	p->blocks = BLOCKS;
-	p->block_size = BLK;
-	p->generation = o->generation;
-	assert_int_equal(xp_mr_register(p->xp, p->sends, sizeof(p->sends),
-					XP_LOCAL, &p->mr, &e),
+	t->o = *o;
+	t->naa = o->naa;
+	t->blocks = BLOCKS;
+	t->block_size = BLK;
+	t->generation = o->generation;
+	assert_int_equal(xp_mr_register(t->xp, t->sends, sizeof(t->sends),
+					XP_LOCAL, &t->mr, &e),
 			 0);
-	assert_int_equal(xp_listen(p->xp, (struct sockaddr *)&addr,
-				   sizeof(addr), requested, p, &p->listener,
+	assert_int_equal(xp_listen(t->xp, (struct sockaddr *)&addr,
+				   sizeof(addr), requested, t, &t->listener,
 				   &e),
 			 0);
 	return ntohs(addr.sin_port);
 }
 
-static void play_uri(struct play *p, char *uri, size_t len)
+static void t_session_uri(struct t_session *t, char *uri, size_t len)
 {
 	int n = snprintf(uri, len, "srp+tcp://127.0.0.1:%u",
-			 play_listen(p, &p->o));
+			 t_session_listen(t, &t->o));
 
-	if (p->o.other) {
-		p->other = calloc(1, sizeof(*p->other));
-		assert_non_null(p->other);
-		p->other->ctx = p->ctx;
-		p->other->xp = p->xp;
+	if (t->o.other) {
+		t->other = calloc(1, sizeof(*t->other));
+		assert_non_null(t->other);
+		t->other->ctx = t->ctx;
+		t->other->xp = t->xp;
 		n += snprintf(uri + n, len - (size_t)n, ",127.0.0.1:%u",
-			      play_listen(p->other, p->o.other));
+			      t_session_listen(t->other, t->o.other));
 	}
-	if (p->o.volume)
-		snprintf(uri + n, len - (size_t)n, "/%s", p->o.volume);
+	if (t->o.volume)
+		snprintf(uri + n, len - (size_t)n, "/%s", t->o.volume);
 }
 
 /* Starts the target and logs in to it. */
-static struct play *play_new(const struct play_options *o)
+static struct t_session *t_session_new(const struct t_session_options *o)
 {
-	struct play *p = calloc(1, sizeof(*p));
+	struct t_session *t = calloc(1, sizeof(*t));
 	struct xp_config cfg = { .recv_len = 1024 };
 	struct srpi_error e = { 0 };
 	struct srpi_options so = {
@@ -602,44 +603,44 @@ static struct play *play_new(const struct play_options *o)
 		.channels = o->channels,
 		.state_changed = told,
 		.volume_resized = resized,
-		.state_arg = p,
+		.state_arg = t,
 	};
 	struct error xe;
 	char uri[128];
 
-	assert_non_null(p);
-	p->o = *o;
-	assert_int_equal(srpi_ctx_create(NULL, &p->ctx, &e), 0);
-	cfg.reactor = p->ctx->reactor;
-	assert_int_equal(xp_create(XP_TCP, &cfg, &p->xp, &xe), 0);
-	play_uri(p, uri, sizeof(uri));
-	if (srpi_connect_wait(p->ctx, uri, &so, &p->session, &e) && !o->fails)
+	assert_non_null(t);
+	t->o = *o;
+	assert_int_equal(srpi_ctx_create(NULL, &t->ctx, &e), 0);
+	cfg.reactor = t->ctx->reactor;
+	assert_int_equal(xp_create(XP_TCP, &cfg, &t->xp, &xe), 0);
+	t_session_uri(t, uri, sizeof(uri));
+	if (srpi_connect_wait(t->ctx, uri, &so, &t->session, &e) && !o->fails)
 		fail_msg("%s", e.text);
-	p->told = e;
-	return p;
+	t->why = e;
+	return t;
 }
 
-static void play_stop(struct play *p)
+static void t_session_stop(struct t_session *t)
 {
-	while (p->open)
-		turn(p);
-	xp_unlisten(p->listener);
-	xp_mr_free(p->mr);
+	while (t->open)
+		t_session_turn(t);
+	xp_unlisten(t->listener);
+	xp_mr_free(t->mr);
 }
 
-static void play_free(struct play *p)
+static void t_session_free(struct t_session *t)
 {
-	if (!p->closing && p->session)
-		srpi_close_wait(p->ctx, p->session);
-	while (p->closing && !p->closed)
-		turn(p);
-	play_stop(p);
-	if (p->other)
-		play_stop(p->other);
-	free(p->other);
-	xp_destroy(p->xp);
-	srpi_ctx_destroy(p->ctx);
-	free(p);
+	if (!t->closing && t->session)
+		srpi_close_wait(t->ctx, t->session);
+	while (t->closing && !t->closed)
+		t_session_turn(t);
+	t_session_stop(t);
+	if (t->other)
+		t_session_stop(t->other);
+	free(t->other);
+	xp_destroy(t->xp);
+	srpi_ctx_destroy(t->ctx);
+	free(t);
 }
 
 /* ---- is a flush a flush? ---- */
@@ -663,14 +664,14 @@ static const struct flush_row {
 static void flush(void **state)
 {
 	const struct flush_row *row = *state;
-	struct play *p = play_new(&(struct play_options){
+	struct t_session *t = t_session_new(&(struct t_session_options){
 		.mode = row->mode, .no_sync = row->no_sync });
 	struct srpi_io io = { .op = SRPI_FLUSH };
 
-	assert_int_equal(srpi_volume_cnt(p->session), 1);
-	assert_int_equal(srpi_io_wait(p->ctx, p->session, &io), row->res);
-	assert_int_equal(p->syncs, row->syncs);
-	play_free(p);
+	assert_int_equal(srpi_volume_cnt(t->session), 1);
+	assert_int_equal(srpi_io_wait(t->ctx, t->session, &io), row->res);
+	assert_int_equal(t->syncs, row->syncs);
+	t_session_free(t);
 }
 
 /* ---- what a lost connection means for a flush ---- */
@@ -710,7 +711,7 @@ static const struct loss_row {
 	  SRPI_RUNNING },
 };
 
-static int do_io(struct play *p, enum srpi_op op, bool fua)
+static int t_session_io(struct t_session *t, enum srpi_op op, bool fua)
 {
 	static uint8_t block[BLK];
 	struct srpi_io io = { .op = op, .buf = block, .fua = fua };
@@ -718,31 +719,32 @@ static int do_io(struct play *p, enum srpi_op op, bool fua)
 	int res;
 
 	io.len = op == SRPI_FLUSH ? 0 : BLK;
-	assert_int_equal(srpi_mem_register(p->session, block, BLK, &io.mem, &e),
+	assert_int_equal(srpi_mem_register(t->session, block, BLK, &io.mem, &e),
 			 0);
-	res = srpi_io_wait(p->ctx, p->session, &io);
+	res = srpi_io_wait(t->ctx, t->session, &io);
 	srpi_mem_free(io.mem);
 	return res;
 }
 
 /* The connection goes; what is there then is another generation. */
-static void lose(struct play *p, uint8_t generation, enum scsi_asc attention)
+static void t_session_lose(struct t_session *t, uint8_t generation,
+			   enum scsi_asc attention)
 {
-	p->generation = generation;
-	p->attention = attention;
-	p->send_cnt = 0;
-	xp_close(p->chans[0]);
-	while (srpi_session_state(p->session) == SRPI_RUNNING)
-		turn(p);
-	assert_int_equal(srpi_session_state(p->session), SRPI_BLOCKED);
-	while (srpi_session_state(p->session) == SRPI_BLOCKED)
-		turn(p);
+	t->generation = generation;
+	t->attention = attention;
+	t->send_cnt = 0;
+	xp_close(t->chans[0]);
+	while (srpi_session_state(t->session) == SRPI_RUNNING)
+		t_session_turn(t);
+	assert_int_equal(srpi_session_state(t->session), SRPI_BLOCKED);
+	while (srpi_session_state(t->session) == SRPI_BLOCKED)
+		t_session_turn(t);
 }
 
 static void flush_after_loss(void **state)
 {
 	const struct loss_row *row = *state;
-	struct play *p = play_new(&(struct play_options){
+	struct t_session *t = t_session_new(&(struct t_session_options){
 		.mode = MODE_CACHE,
 		.has_store = row->has_store,
 		.is_memory = row->is_memory,
@@ -750,50 +752,52 @@ static void flush_after_loss(void **state)
 		.generation = row->generation ? 1 : 0 });
 
 	if (row->write)
-		assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+		assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
 	if (row->flush)
-		assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
-	lose(p, row->generation, row->attention);
-	assert_int_equal(srpi_session_state(p->session), row->state);
+		assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_lose(t, row->generation, row->attention);
+	assert_int_equal(srpi_session_state(t->session), row->state);
 	if (row->state == SRPI_RUNNING)
-		assert_int_equal(p->told.err, row->res);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), row->res);
+		assert_int_equal(t->why.err, row->res);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), row->res);
 	if (row->state == SRPI_RUNNING)
-		assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
-	play_free(p);
+		assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
 }
 
 /* The target tells of the loss by a flush that fails, and by the generation: the
  * caller hears of it once. */
 static void loss_is_told_once(void **state)
 {
-	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
-							  .has_store = true,
-							  .comes_back = true,
-							  .generation = 1 });
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_store = true,
+							   .comes_back = true,
+							   .generation = 1 });
 
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	lose(p, 2, SCSI_ASC_POWER_ON);
-	p->bad_syncs = 1;
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), -EIO);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
-	play_free(p);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t_session_lose(t, 2, SCSI_ASC_POWER_ON);
+	t->bad_syncs = 1;
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), -EIO);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
 }
 
 /* A write that is to be stable is a write and a flush here, and the connection
  * goes in between, with the write. */
 static void stable_write_whose_write_was_lost_fails(void **state)
 {
-	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
-							  .has_store = true,
-							  .comes_back = true,
-							  .generation = 1 });
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_store = true,
+							   .comes_back = true,
+							   .generation = 1 });
 
-	p->goes_at_sync = true;
-	assert_int_equal(do_io(p, SRPI_WRITE, true), -EIO);
-	assert_int_equal(p->writes, 1);
-	assert_int_equal(srpi_session_state(p->session), SRPI_RUNNING);
-	play_free(p);
+	t->leaves_at_sync = true;
+	assert_int_equal(t_session_io(t, SRPI_WRITE, true), -EIO);
+	assert_int_equal(t->writes, 1);
+	assert_int_equal(srpi_session_state(t->session), SRPI_RUNNING);
+	t_session_free(t);
 }
 
 static void count_done(struct srpi_io *io, int res)
@@ -805,10 +809,11 @@ static void count_done(struct srpi_io *io, int res)
 /* What had no answer is sent again, in the old order. */
 static void unanswered_writes_are_sent_again(void **state)
 {
-	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
-							  .has_store = true,
-							  .comes_back = true,
-							  .generation = 1 });
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_store = true,
+							   .comes_back = true,
+							   .generation = 1 });
 	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
 	static uint8_t block[4 * BLK];
 	struct srpi_io io[4];
@@ -817,9 +822,9 @@ static void unanswered_writes_are_sent_again(void **state)
 	unsigned int over = 0;
 
 	assert_int_equal(
-		srpi_mem_register(p->session, block, sizeof(block), &mem, &e),
+		srpi_mem_register(t->session, block, sizeof(block), &mem, &e),
 		0);
-	p->deaf = true;
+	t->ignores_writes = true;
 	for (unsigned int i = 0; i < 4; i++) {
 		io[i] = (struct srpi_io){ .op = SRPI_WRITE,
 					  .offset = i * BLK,
@@ -828,21 +833,21 @@ static void unanswered_writes_are_sent_again(void **state)
 					  .mem = mem,
 					  .done = count_done,
 					  .arg = &over };
-		srpi_submit(p->session, &io[i]);
+		srpi_submit(t->session, &io[i]);
 	}
-	while (p->writes < 4)
-		turn(p);
-	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
+	while (t->writes < 4)
+		t_session_turn(t);
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
 	while (over < 4)
-		turn(p);
-	assert_int_equal(p->lba_cnt, 4);
+		t_session_turn(t);
+	assert_int_equal(t->lba_cnt, 4);
 	for (unsigned int i = 0; i < 4; i++)
-		assert_int_equal(p->lbas[i], i);
-	srpi_session_stats(p->session, &stats);
+		assert_int_equal(t->lbas[i], i);
+	srpi_session_stats(t->session, &stats);
 	assert_int_equal(stats.replayed, 4);
 	assert_int_equal(stats.reconnects, 1);
 	srpi_mem_free(mem);
-	play_free(p);
+	t_session_free(t);
 }
 
 /* ---- several addresses ---- */
@@ -852,18 +857,19 @@ static void one_done(struct srpi_io *io, int res)
 	*(int *)io->arg = res;
 }
 
-static enum srpi_path_state path_state(const struct play *p, unsigned int path)
+static enum srpi_path_state path_state(const struct t_session *t,
+				       unsigned int path)
 {
 	struct srpi_path_info info = { .struct_size = sizeof(info) };
 
-	srpi_path_info(p->session, path, &info);
+	srpi_path_info(t->session, path, &info);
 	return info.state;
 }
 
 /* Two targets; the first, as a rule, is used. */
-static struct play *play_two(const struct play_options *b)
+static struct t_session *t_session_new_two(const struct t_session_options *b)
 {
-	return play_new(&(struct play_options){
+	return t_session_new(&(struct t_session_options){
 		.mode = MODE_CACHE,
 		.has_ids = true,
 		.has_store = true,
@@ -878,7 +884,7 @@ static struct play *play_two(const struct play_options *b)
 
 static const struct path_row {
 	const char *name;
-	struct play_options b;	    /* the second address */
+	struct t_session_options b; /* the second address */
 	uint16_t active;	    /* group, as B has it when A is lost */
 	enum srpi_path_state state; /* of the second one afterwards */
 	int flush;		    /* the next one */
@@ -942,9 +948,9 @@ static const struct path_row {
 static void address_after_a_loss(void **state)
 {
 	const struct path_row *row = *state;
-	struct play_options b = row->b;
-	struct play *p;
-	struct play *used;
+	struct t_session_options b = row->b;
+	struct t_session *t;
+	struct t_session *used;
 	static uint8_t block[BLK];
 	struct srpi_error e;
 	int res = 1;
@@ -957,99 +963,102 @@ static void address_after_a_loss(void **state)
 
 	b.mode = MODE_CACHE;
 	b.active = row->active;
-	p = play_two(&b);
-	assert_int_equal(srpi_mem_register(p->session, block, BLK, &io.mem, &e),
+	t = t_session_new_two(&b);
+	assert_int_equal(srpi_mem_register(t->session, block, BLK, &io.mem, &e),
 			 0);
-	assert_int_equal(path_state(p, 0), SRPI_PATH_IN_USE);
-	assert_int_equal(path_state(p, 1), SRPI_PATH_UNTRIED);
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	p->deaf = true;
-	srpi_submit(p->session, &io);
-	while (p->writes < 2)
-		turn(p);
+	assert_int_equal(path_state(t, 0), SRPI_PATH_IN_USE);
+	assert_int_equal(path_state(t, 1), SRPI_PATH_UNTRIED);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->ignores_writes = true;
+	srpi_submit(t->session, &io);
+	while (t->writes < 2)
+		t_session_turn(t);
 	if (row->state == SRPI_PATH_IN_USE) {
-		xp_unlisten(p->listener);
-		p->listener = NULL;
+		xp_unlisten(t->listener);
+		t->listener = NULL;
 	}
-	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
 	while (res == 1)
-		turn(p);
+		t_session_turn(t);
 	assert_int_equal(res, 0);
-	used = row->state == SRPI_PATH_IN_USE ? p->other : p;
+	used = row->state == SRPI_PATH_IN_USE ? t->other : t;
 	assert_int_equal(used->lbas[0], 5);
-	assert_int_equal(p->other->writes, used == p->other);
-	assert_int_equal(path_state(p, 1), row->state);
-	assert_int_equal(path_state(p, 0),
-			 used == p ? SRPI_PATH_IN_USE : SRPI_PATH_DOWN);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), row->flush);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
+	assert_int_equal(t->other->writes, used == t->other);
+	assert_int_equal(path_state(t, 1), row->state);
+	assert_int_equal(path_state(t, 0),
+			 used == t ? SRPI_PATH_IN_USE : SRPI_PATH_DOWN);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), row->flush);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
 	srpi_mem_free(io.mem);
-	play_free(p);
+	t_session_free(t);
 }
 
 /* The gateway that is in standby is left alone. */
 static void standby_is_passed_over(void **state)
 {
-	const struct play_options b = { .mode = MODE_CACHE,
-					.has_ids = true,
-					.has_store = true,
-					.groups = 2,
-					.own = 2,
-					.active = 2 };
-	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
-							  .has_ids = true,
-							  .has_store = true,
-							  .comes_back = true,
-							  .groups = 2,
-							  .own = 1,
-							  .active = 2,
-							  .other = &b });
+	const struct t_session_options b = { .mode = MODE_CACHE,
+					     .has_ids = true,
+					     .has_store = true,
+					     .groups = 2,
+					     .own = 2,
+					     .active = 2 };
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_ids = true,
+							   .has_store = true,
+							   .comes_back = true,
+							   .groups = 2,
+							   .own = 1,
+							   .active = 2,
+							   .other = &b });
 
-	assert_int_equal(path_state(p, 0), SRPI_PATH_STANDBY);
-	assert_int_equal(path_state(p, 1), SRPI_PATH_IN_USE);
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	assert_int_equal(p->refused, 0);
-	assert_int_equal(p->other->writes, 1);
-	play_free(p);
+	assert_int_equal(path_state(t, 0), SRPI_PATH_STANDBY);
+	assert_int_equal(path_state(t, 1), SRPI_PATH_IN_USE);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t->refused, 0);
+	assert_int_equal(t->other->writes, 1);
+	t_session_free(t);
 }
 
 static void without_an_active_address_no_login(void **state)
 {
-	const struct play_options b = { .mode = MODE_CACHE,
-					.has_ids = true,
-					.has_store = true,
-					.groups = 2,
-					.own = 2 };
-	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
-							  .has_ids = true,
-							  .has_store = true,
-							  .groups = 2,
-							  .own = 1,
-							  .fails = true,
-							  .other = &b });
+	const struct t_session_options b = { .mode = MODE_CACHE,
+					     .has_ids = true,
+					     .has_store = true,
+					     .groups = 2,
+					     .own = 2 };
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_ids = true,
+							   .has_store = true,
+							   .groups = 2,
+							   .own = 1,
+							   .fails = true,
+							   .other = &b });
 
-	assert_int_equal(p->told.err, -ESHUTDOWN);
-	assert_non_null(strstr(p->told.text,
+	assert_int_equal(t->why.err, -ESHUTDOWN);
+	assert_non_null(strstr(t->why.text,
 			       "none of the 2 addresses can be used: (1) "
 			       "volume 'disk' (LUN 0) of 127.0.0.1"));
-	assert_non_null(strstr(p->told.text, ", (2) volume"));
-	assert_null(p->session);
-	play_free(p);
+	assert_non_null(strstr(t->why.text, ", (2) volume"));
+	assert_null(t->session);
+	t_session_free(t);
 }
 
 /* What counts is the volume that the URI names. */
 static void standby_of_another_volume_does_not_count(void **state)
 {
-	const struct play_options b = { .mode = MODE_CACHE };
-	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
-							  .has_ids = true,
-							  .groups = 2,
-							  .own = 1,
-							  .volume = "tape",
-							  .other = &b });
+	const struct t_session_options b = { .mode = MODE_CACHE };
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_ids = true,
+							   .groups = 2,
+							   .own = 1,
+							   .volume = "tape",
+							   .other = &b });
 
-	assert_int_equal(path_state(p, 0), SRPI_PATH_IN_USE);
-	play_free(p);
+	assert_int_equal(path_state(t, 0), SRPI_PATH_IN_USE);
+	t_session_free(t);
 }
 
 static const struct turn_row {
@@ -1066,38 +1075,38 @@ static const struct turn_row {
 static void address_that_turns_standby_is_left(void **state)
 {
 	const struct turn_row *row = *state;
-	const struct play_options b = { .mode = MODE_NO_CACHE,
-					.has_ids = true,
-					.has_store = true,
-					.generation = 2,
-					.groups = 2,
-					.own = 2,
-					.active = 1 };
-	struct play *p = play_two(&b);
+	const struct t_session_options b = { .mode = MODE_NO_CACHE,
+					     .has_ids = true,
+					     .has_store = true,
+					     .generation = 2,
+					     .groups = 2,
+					     .own = 2,
+					     .active = 1 };
+	struct t_session *t = t_session_new_two(&b);
 
 	if (row->attention)
-		p->attention = SCSI_ASC_ACCESS_STATE_CHANGED;
+		t->attention = SCSI_ASC_ACCESS_STATE_CHANGED;
 	if (row->moved)
-		p->o.active = p->other->o.active = 2;
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	assert_int_equal(p->writes, !row->moved);
-	assert_int_equal(p->other->writes, row->moved);
-	assert_int_equal(p->refused, row->moved && !row->attention);
-	assert_int_equal(path_state(p, 0),
+		t->o.active = t->other->o.active = 2;
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t->writes, !row->moved);
+	assert_int_equal(t->other->writes, row->moved);
+	assert_int_equal(t->refused, row->moved && !row->attention);
+	assert_int_equal(path_state(t, 0),
 			 row->moved ? SRPI_PATH_STANDBY : SRPI_PATH_IN_USE);
-	play_free(p);
+	t_session_free(t);
 }
 
 /* I/O waits while no gateway is active, and goes on by the one that is first. */
 static void io_waits_for_an_active_address(void **state)
 {
-	const struct play_options b = { .mode = MODE_NO_CACHE,
-					.has_ids = true,
-					.has_store = true,
-					.groups = 2,
-					.own = 2,
-					.active = 1 };
-	struct play *p = play_two(&b);
+	const struct t_session_options b = { .mode = MODE_NO_CACHE,
+					     .has_ids = true,
+					     .has_store = true,
+					     .groups = 2,
+					     .own = 2,
+					     .active = 1 };
+	struct t_session *t = t_session_new_two(&b);
 	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
 	static uint8_t block[BLK];
 	struct srpi_error e;
@@ -1108,40 +1117,40 @@ static void io_waits_for_an_active_address(void **state)
 			      .done = one_done,
 			      .arg = &res };
 
-	assert_int_equal(srpi_mem_register(p->session, block, BLK, &io.mem, &e),
+	assert_int_equal(srpi_mem_register(t->session, block, BLK, &io.mem, &e),
 			 0);
-	p->o.active = p->other->o.active = 0;
-	srpi_submit(p->session, &io);
+	t->o.active = t->other->o.active = 0;
+	srpi_submit(t->session, &io);
 	while (stats.attempts < 5) {
-		turn(p);
-		p->send_cnt = p->other->send_cnt = 0;
-		srpi_session_stats(p->session, &stats);
+		t_session_turn(t);
+		t->send_cnt = t->other->send_cnt = 0;
+		srpi_session_stats(t->session, &stats);
 	}
 	assert_int_equal(res, 1);
-	assert_int_equal(srpi_session_state(p->session), SRPI_BLOCKED);
-	p->o.active = p->other->o.active = 2;
+	assert_int_equal(srpi_session_state(t->session), SRPI_BLOCKED);
+	t->o.active = t->other->o.active = 2;
 	while (res == 1)
-		turn(p);
+		t_session_turn(t);
 	assert_int_equal(res, 0);
-	assert_int_equal(p->other->writes, 1);
+	assert_int_equal(t->other->writes, 1);
 	assert_int_equal(stats.replayed, 0);
 	srpi_mem_free(io.mem);
-	play_free(p);
+	t_session_free(t);
 }
 
 static void session_without_the_volume_is_lost(void **state)
 {
-	const struct play_options b = {
+	const struct t_session_options b = {
 		.mode = MODE_CACHE, .has_ids = true, .has_store = true, .naa = 7
 	};
-	struct play *p = play_two(&b);
+	struct t_session *t = t_session_new_two(&b);
 
-	p->naa = 8;
-	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
-	assert_int_equal(srpi_session_state(p->session), SRPI_LOST);
-	assert_int_equal(path_state(p, 0), SRPI_PATH_OTHER);
-	assert_int_equal(path_state(p, 1), SRPI_PATH_OTHER);
-	play_free(p);
+	t->naa = 8;
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(srpi_session_state(t->session), SRPI_LOST);
+	assert_int_equal(path_state(t, 0), SRPI_PATH_OTHER);
+	assert_int_equal(path_state(t, 1), SRPI_PATH_OTHER);
+	t_session_free(t);
 }
 
 static const struct fenced_row {
@@ -1211,9 +1220,9 @@ static void another_address_is_fenced(void **state)
 
 /* ---- what other initiators and the target change meanwhile ---- */
 
-static struct meet meet_attention(uint8_t opcode, enum scsi_asc code)
+static struct t_override t_session_attention(uint8_t opcode, enum scsi_asc code)
 {
-	return (struct meet){
+	return (struct t_override){
 		.opcode = opcode,
 		.status = SCSI_STATUS_CHECK_CONDITION,
 		.sense = scsi_sense(SCSI_KEY_UNIT_ATTENTION, code),
@@ -1221,90 +1230,93 @@ static struct meet meet_attention(uint8_t opcode, enum scsi_asc code)
 	};
 }
 
-static struct play *play_new_comes_back(enum mode_answer mode)
+static struct t_session *t_session_new_returning(enum mode_answer mode)
 {
-	return play_new(&(struct play_options){ .mode = mode,
-						.has_store = true,
-						.comes_back = true,
-						.generation = 1 });
+	return t_session_new(&(struct t_session_options){ .mode = mode,
+							  .has_store = true,
+							  .comes_back = true,
+							  .generation = 1 });
 }
 
 /* Another initiator switches the cache on; a write is told. */
 static void cache_that_is_switched_on_is_flushed(void **state)
 {
-	struct play *p = play_new_comes_back(MODE_NO_CACHE);
+	struct t_session *t = t_session_new_returning(MODE_NO_CACHE);
 
-	p->o.mode = MODE_CACHE;
-	p->meet = meet_attention(0x2a, SCSI_ASC_MODE_PARAMETERS_CHANGED);
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
-	assert_int_equal(p->syncs, 1);
-	while (!srpi_volume_info(p->session, 0)->write_cache)
-		turn(p);
+	t->o.mode = MODE_CACHE;
+	t->override =
+		t_session_attention(0x2a, SCSI_ASC_MODE_PARAMETERS_CHANGED);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	assert_int_equal(t->syncs, 1);
+	while (!srpi_volume_info(t->session, 0)->write_cache)
+		t_session_turn(t);
 	/* With nothing written as well: it may hold what others wrote. */
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
-	assert_int_equal(p->syncs, 2);
-	play_free(p);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	assert_int_equal(t->syncs, 2);
+	t_session_free(t);
 }
 
 /* What was under way may have been executed with the cache on, and have been
  * acknowledged before any command is told. */
 static void write_under_way_when_the_cache_changes_is_flushed(void **state)
 {
-	struct play *p = play_new_comes_back(MODE_NO_CACHE);
+	struct t_session *t = t_session_new_returning(MODE_NO_CACHE);
 
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	p->o.mode = MODE_CACHE;
-	p->meet = meet_attention(0x35, SCSI_ASC_MODE_PARAMETERS_CHANGED);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
-	assert_int_equal(p->syncs, 1);
-	play_free(p);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->o.mode = MODE_CACHE;
+	t->override =
+		t_session_attention(0x35, SCSI_ASC_MODE_PARAMETERS_CHANGED);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	assert_int_equal(t->syncs, 1);
+	t_session_free(t);
 }
 
 /* So it was acknowledged while the cache may have been on, and is lost. */
 static void loss_after_the_cache_was_switched_on_is_told(void **state)
 {
-	struct play *p = play_new_comes_back(MODE_NO_CACHE);
+	struct t_session *t = t_session_new_returning(MODE_NO_CACHE);
 
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	p->o.mode = MODE_CACHE;
-	p->meet = meet_attention(0x28, SCSI_ASC_MODE_PARAMETERS_CHANGED);
-	do_io(p, SRPI_READ, false);
-	lose(p, 2, SCSI_ASC_POWER_ON);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), -EIO);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
-	play_free(p);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->o.mode = MODE_CACHE;
+	t->override =
+		t_session_attention(0x28, SCSI_ASC_MODE_PARAMETERS_CHANGED);
+	t_session_io(t, SRPI_READ, false);
+	t_session_lose(t, 2, SCSI_ASC_POWER_ON);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), -EIO);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
 }
 
 /* A volume without a cache loses nothing, whatever else its target loses. */
 static void write_through_loses_nothing(void **state)
 {
-	struct play *p = play_new_comes_back(MODE_NO_CACHE);
+	struct t_session *t = t_session_new_returning(MODE_NO_CACHE);
 
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	lose(p, 2, SCSI_ASC_POWER_ON);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
-	play_free(p);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t_session_lose(t, 2, SCSI_ASC_POWER_ON);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
 }
 
 static void known_loss_is_told_without_a_cache(void **state)
 {
-	struct play *p = play_new_comes_back(MODE_CACHE);
+	struct t_session *t = t_session_new_returning(MODE_CACHE);
 
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	p->o.mode = MODE_NO_CACHE;
-	lose(p, 2, SCSI_ASC_POWER_ON);
-	assert_int_equal(p->told.err, -EIO);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), -EIO);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
-	play_free(p);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->o.mode = MODE_NO_CACHE;
+	t_session_lose(t, 2, SCSI_ASC_POWER_ON);
+	assert_int_equal(t->why.err, -EIO);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), -EIO);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
 }
 
 /* Its CDB was made without FUA, and stays so when it is sent again. */
 static void stable_write_made_without_fua_is_flushed(void **state)
 {
 	static uint8_t block[BLK];
-	struct play *p = play_new_comes_back(MODE_CACHE);
+	struct t_session *t = t_session_new_returning(MODE_CACHE);
 	int res = 1;
 	struct srpi_io io = { .op = SRPI_WRITE,
 			      .len = BLK,
@@ -1314,20 +1326,20 @@ static void stable_write_made_without_fua_is_flushed(void **state)
 			      .arg = &res };
 	struct srpi_error e;
 
-	assert_int_equal(srpi_mem_register(p->session, block, BLK, &io.mem, &e),
+	assert_int_equal(srpi_mem_register(t->session, block, BLK, &io.mem, &e),
 			 0);
-	p->deaf = true;
-	srpi_submit(p->session, &io);
-	while (p->writes == 0)
-		turn(p);
-	p->o.dpofua = true;
-	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
+	t->ignores_writes = true;
+	srpi_submit(t->session, &io);
+	while (t->writes == 0)
+		t_session_turn(t);
+	t->o.dpofua = true;
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
 	while (res == 1)
-		turn(p);
+		t_session_turn(t);
 	assert_int_equal(res, 0);
-	assert_int_equal(p->syncs, 1);
+	assert_int_equal(t->syncs, 1);
 	srpi_mem_free(io.mem);
-	play_free(p);
+	t_session_free(t);
 }
 
 /* ---- deferred errors: of an earlier command; this one was not executed ---- */
@@ -1357,31 +1369,31 @@ static const struct deferred_row {
 static void deferred_error_is_not_the_commands_own(void **state)
 {
 	const struct deferred_row *row = *state;
-	struct play *p = play_new_comes_back(MODE_CACHE);
+	struct t_session *t = t_session_new_returning(MODE_CACHE);
 
-	p->meet = (struct meet){
+	t->override = (struct t_override){
 		.opcode = row->opcode,
 		.status = SCSI_STATUS_CHECK_CONDITION,
 		.sense = scsi_sense(row->key, SCSI_ASC_WRITE_ERROR),
 		.format = row->format,
 		.cnt = 1,
 	};
-	p->meet.sense.deferred = true;
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	assert_int_equal(p->writes, 1);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), row->res);
-	assert_int_equal(p->syncs, 1);
+	t->override.sense.deferred = true;
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t->writes, 1);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), row->res);
+	assert_int_equal(t->syncs, 1);
 	if (row->res)
-		assert_non_null(strstr(p->told.text, "the next flush fails"));
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
-	play_free(p);
+		assert_non_null(strstr(t->why.text, "the next flush fails"));
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
 }
 
 /* ---- retries ---- */
 
 static const struct retry_row {
 	const char *name;
-	struct meet meet;
+	struct t_override override;
 	bool then_attention;
 } retry_rows[] = {
 	{ "12 times not ready, then an attention",
@@ -1406,7 +1418,7 @@ static const struct retry_row {
 static void each_reason_to_try_again_counts_for_itself(void **state)
 {
 	const struct retry_row *row = *state;
-	struct play *p = play_new_comes_back(MODE_CACHE);
+	struct t_session *t = t_session_new_returning(MODE_CACHE);
 	static uint8_t block[BLK];
 	int res = 1;
 	struct srpi_io io = { .op = SRPI_WRITE,
@@ -1416,20 +1428,21 @@ static void each_reason_to_try_again_counts_for_itself(void **state)
 			      .arg = &res };
 	struct srpi_error e;
 
-	assert_int_equal(srpi_mem_register(p->session, block, BLK, &io.mem, &e),
+	assert_int_equal(srpi_mem_register(t->session, block, BLK, &io.mem, &e),
 			 0);
-	p->meet = row->meet;
-	srpi_submit(p->session, &io);
-	while (p->meet.cnt > 0)
-		turn(p);
+	t->override = row->override;
+	srpi_submit(t->session, &io);
+	while (t->override.cnt > 0)
+		t_session_turn(t);
 	if (row->then_attention)
-		p->meet = meet_attention(0x2a, SCSI_ASC_RESERVATIONS_RELEASED);
+		t->override = t_session_attention(
+			0x2a, SCSI_ASC_RESERVATIONS_RELEASED);
 	while (res == 1)
-		turn(p);
+		t_session_turn(t);
 	assert_int_equal(res, 0);
-	assert_int_equal(p->meet.cnt, 0);
+	assert_int_equal(t->override.cnt, 0);
 	srpi_mem_free(io.mem);
-	play_free(p);
+	t_session_free(t);
 }
 
 /* ---- what discovery is answered when it comes back ---- */
@@ -1448,28 +1461,28 @@ static const struct phase_row {
 static void unit_that_is_ready_late_comes_back(void **state)
 {
 	const struct phase_row *row = *state;
-	struct play *p =
-		play_new(&(struct play_options){ .mode = MODE_CACHE,
-						 .has_store = true,
-						 .comes_back = true,
-						 .generation = 1,
-						 .fast_io_fail_ms = 50 });
+	struct t_session *t = t_session_new(
+		&(struct t_session_options){ .mode = MODE_CACHE,
+					     .has_store = true,
+					     .comes_back = true,
+					     .generation = 1,
+					     .fast_io_fail_ms = 50 });
 
-	p->meet = (struct meet){
+	t->override = (struct t_override){
 		.status = row->status,
 		.sense = scsi_sense(SCSI_KEY_NOT_READY, row->code),
 		.cnt = UINT32_MAX,
 	};
-	xp_close(p->chans[0]);
-	while (srpi_session_state(p->session) != SRPI_FAIL_FAST) {
-		p->send_cnt = 0;
-		turn(p);
+	xp_close(t->chans[0]);
+	while (srpi_session_state(t->session) != SRPI_FAIL_FAST) {
+		t->send_cnt = 0;
+		t_session_turn(t);
 	}
-	p->meet.cnt = 0;
-	while (srpi_session_state(p->session) != SRPI_RUNNING)
-		turn(p);
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	play_free(p);
+	t->override.cnt = 0;
+	while (srpi_session_state(t->session) != SRPI_RUNNING)
+		t_session_turn(t);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t_session_free(t);
 }
 
 static const struct optional_row {
@@ -1493,50 +1506,50 @@ static const struct optional_row {
 	  SCSI_ASC_INTERNAL_TARGET_FAILURE },
 };
 
-static struct play *play_new_with_ids(void)
+static struct t_session *t_session_new_with_ids(void)
 {
-	return play_new(&(struct play_options){ .mode = MODE_CACHE,
-						.dpofua = true,
-						.has_store = true,
-						.has_ids = true,
-						.comes_back = true,
-						.generation = 1 });
+	return t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							  .dpofua = true,
+							  .has_store = true,
+							  .has_ids = true,
+							  .comes_back = true,
+							  .generation = 1 });
 }
 
 /* It is no other volume, and nothing is known to be lost. */
 static void question_that_fails_fails_the_attempt(void **state)
 {
 	const struct optional_row *row = *state;
-	struct play *p = play_new_with_ids();
+	struct t_session *t = t_session_new_with_ids();
 	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
 
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	p->meet = (struct meet){
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->override = (struct t_override){
 		.opcode = row->opcode,
 		.page = row->page,
 		.status = SCSI_STATUS_CHECK_CONDITION,
 		.sense = scsi_sense(row->key, row->code),
 		.cnt = 1,
 	};
-	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
-	assert_int_equal(srpi_session_state(p->session), SRPI_RUNNING);
-	assert_int_equal(p->meet.cnt, 0);
-	srpi_session_stats(p->session, &stats);
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(srpi_session_state(t->session), SRPI_RUNNING);
+	assert_int_equal(t->override.cnt, 0);
+	srpi_session_stats(t->session, &stats);
 	assert_int_equal(stats.attempts, 2);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
-	assert_true(srpi_volume_info(p->session, 0)->fua);
-	play_free(p);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	assert_true(srpi_volume_info(t->session, 0)->fua);
+	t_session_free(t);
 }
 
 static void another_identifier_is_another_volume(void **state)
 {
-	struct play *p = play_new_with_ids();
+	struct t_session *t = t_session_new_with_ids();
 
-	p->naa = 1;
-	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
-	assert_int_equal(srpi_session_state(p->session), SRPI_LOST);
-	assert_non_null(strstr(p->told.text, "another volume"));
-	play_free(p);
+	t->naa = 1;
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(srpi_session_state(t->session), SRPI_LOST);
+	assert_non_null(strstr(t->why.text, "another volume"));
+	t_session_free(t);
 }
 
 /* ---- attentions that say that it may be another one ---- */
@@ -1556,76 +1569,77 @@ static const struct identity_row {
 static void other_volume_gets_no_write(void **state)
 {
 	const struct identity_row *row = *state;
-	struct play *p = play_new_with_ids();
+	struct t_session *t = t_session_new_with_ids();
 
-	p->naa = 1;
-	p->meet = meet_attention(0x2a, row->code);
-	assert_int_equal(do_io(p, SRPI_WRITE, false), -EIO);
-	assert_int_equal(p->writes, 0);
-	assert_int_equal(srpi_session_state(p->session), SRPI_LOST);
-	assert_non_null(strstr(p->told.text, "another volume"));
-	play_free(p);
+	t->naa = 1;
+	t->override = t_session_attention(0x2a, row->code);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), -EIO);
+	assert_int_equal(t->writes, 0);
+	assert_int_equal(srpi_session_state(t->session), SRPI_LOST);
+	assert_non_null(strstr(t->why.text, "another volume"));
+	t_session_free(t);
 }
 
 static void same_volume_gets_its_write(void **state)
 {
 	const struct identity_row *row = *state;
-	struct play *p = play_new_with_ids();
+	struct t_session *t = t_session_new_with_ids();
 	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
 
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	p->blocks = 2 * BLOCKS;
-	p->meet = meet_attention(0x2a, row->code);
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	assert_int_equal(p->writes, 2);
-	assert_int_equal(srpi_volume_info(p->session, 0)->size,
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->blocks = 2 * BLOCKS;
+	t->override = t_session_attention(0x2a, row->code);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t->writes, 2);
+	assert_int_equal(srpi_volume_info(t->session, 0)->size,
 			 2ull * BLOCKS * BLK);
-	srpi_session_stats(p->session, &stats);
+	srpi_session_stats(t->session, &stats);
 	assert_int_equal(stats.reconnects, 0);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
-	play_free(p);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
 }
 
-static struct play *lose_volume(const struct play_options *o)
+static struct t_session *lose_volume(const struct t_session_options *o)
 {
-	struct play *p = play_new(o);
+	struct t_session *t = t_session_new(o);
 
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	p->is_gone = true;
-	p->meet = meet_attention(0x2a, SCSI_ASC_REPORTED_LUNS_CHANGED);
-	assert_int_not_equal(do_io(p, SRPI_WRITE, false), 0);
-	assert_int_equal(srpi_session_state(p->session), SRPI_RUNNING);
-	return p;
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->lun_is_gone = true;
+	t->override = t_session_attention(0x2a, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	assert_int_not_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(srpi_session_state(t->session), SRPI_RUNNING);
+	return t;
 }
 
-static void find_volume(struct play *p)
+static void find_volume(struct t_session *t)
 {
-	p->is_gone = false;
-	p->meet = meet_attention(0x2a, SCSI_ASC_REPORTED_LUNS_CHANGED);
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
+	t->lun_is_gone = false;
+	t->override = t_session_attention(0x2a, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
 }
 
 /* The target may show others, which are to be there again. */
 static void volume_that_was_taken_away_holds_up_nobody(void **state)
 {
-	struct play *p = lose_volume(&(struct play_options){ .mode = MODE_CACHE,
-							     .has_store = true,
-							     .has_ids = true,
-							     .comes_back = true,
-							     .generation = 1 });
+	struct t_session *t =
+		lose_volume(&(struct t_session_options){ .mode = MODE_CACHE,
+							 .has_store = true,
+							 .has_ids = true,
+							 .comes_back = true,
+							 .generation = 1 });
 
-	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
-	assert_int_equal(srpi_session_state(p->session), SRPI_RUNNING);
-	assert_int_not_equal(do_io(p, SRPI_WRITE, false), 0);
-	find_volume(p);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(srpi_session_state(t->session), SRPI_RUNNING);
+	assert_int_not_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	find_volume(t);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
 	/* It is one that has to be there again. */
-	p->is_gone = true;
-	xp_close(p->chans[0]);
-	while (!strstr(p->told.text, "does not show it"))
-		turn(p);
-	assert_int_equal(srpi_session_state(p->session), SRPI_BLOCKED);
-	play_free(p);
+	t->lun_is_gone = true;
+	xp_close(t->chans[0]);
+	while (!strstr(t->why.text, "does not show it"))
+		t_session_turn(t);
+	assert_int_equal(srpi_session_state(t->session), SRPI_BLOCKED);
+	t_session_free(t);
 }
 
 /* Where it was meanwhile, and what became of its cache, nobody knows. */
@@ -1642,58 +1656,58 @@ static const struct away_row {
 static void volume_that_was_away_tells_of_its_cache(void **state)
 {
 	const struct away_row *row = *state;
-	struct play *p = lose_volume(
-		&(struct play_options){ .mode = MODE_CACHE,
-					.has_store = row->then,
-					.has_ids = true,
-					.comes_back = true,
-					.generation = row->then ? 1 : 0 });
+	struct t_session *t = lose_volume(
+		&(struct t_session_options){ .mode = MODE_CACHE,
+					     .has_store = row->then,
+					     .has_ids = true,
+					     .comes_back = true,
+					     .generation = row->then ? 1 : 0 });
 
-	p->generation = row->then;
-	find_volume(p);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), row->res);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
-	play_free(p);
+	t->generation = row->then;
+	find_volume(t);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), row->res);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
 }
 
 /* While a channel stands; the target tells no generation. */
 static void power_on_takes_the_cache_along(void **state)
 {
-	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
-							  .comes_back = true });
+	struct t_session *t = t_session_new(&(struct t_session_options){
+		.mode = MODE_CACHE, .comes_back = true });
 
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	p->meet = meet_attention(0x35, SCSI_ASC_POWER_ON);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), -EIO);
-	assert_int_equal(do_io(p, SRPI_FLUSH, false), 0);
-	play_free(p);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->override = t_session_attention(0x35, SCSI_ASC_POWER_ON);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), -EIO);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
 }
 
 /* What was learned of it before belongs to nothing any more. */
 static void volume_that_changes_while_asked_is_asked_again(void **state)
 {
-	struct play *p = play_new_with_ids();
+	struct t_session *t = t_session_new_with_ids();
 
-	p->meet = meet_attention(0x1a, SCSI_ASC_INQUIRY_DATA_CHANGED);
-	p->meet.naa = 1;
-	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
-	assert_int_equal(srpi_session_state(p->session), SRPI_LOST);
-	assert_int_equal(p->meet.cnt, 0);
-	play_free(p);
+	t->override = t_session_attention(0x1a, SCSI_ASC_INQUIRY_DATA_CHANGED);
+	t->override.naa = 1;
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(srpi_session_state(t->session), SRPI_LOST);
+	assert_int_equal(t->override.cnt, 0);
+	t_session_free(t);
 }
 
 /* Offsets would be of other blocks. */
 static void other_block_size_is_another_volume(void **state)
 {
-	struct play *p = play_new_with_ids();
+	struct t_session *t = t_session_new_with_ids();
 
-	p->block_size = 4096;
-	p->meet = meet_attention(0x2a, SCSI_ASC_CAPACITY_CHANGED);
-	do_io(p, SRPI_WRITE, false);
-	while (srpi_session_state(p->session) != SRPI_LOST)
-		turn(p);
-	assert_non_null(strstr(p->told.text, "4096 bytes"));
-	play_free(p);
+	t->block_size = 4096;
+	t->override = t_session_attention(0x2a, SCSI_ASC_CAPACITY_CHANGED);
+	t_session_io(t, SRPI_WRITE, false);
+	while (srpi_session_state(t->session) != SRPI_LOST)
+		t_session_turn(t);
+	assert_non_null(strstr(t->why.text, "4096 bytes"));
+	t_session_free(t);
 }
 
 /* ---- several channels ---- */
@@ -1701,69 +1715,70 @@ static void other_block_size_is_another_volume(void **state)
 #define KIB    1024u
 #define WRITES 20
 
-static uint8_t storm_memory[512 * KIB];
+static uint8_t burst_memory[512 * KIB];
 
 /* Writes of a caller that waits for none of them. */
-struct storm {
-	struct play *play;
+struct burst {
+	struct t_session *t;
 	struct srpi_io io[WRITES];
 	struct srpi_mem *mem;
 	unsigned int cnt;  /* submitted */
 	unsigned int over; /* done */
 };
 
-static void storm_begin(struct storm *st, struct play *p)
+static void burst_begin(struct burst *b, struct t_session *t)
 {
 	struct srpi_error e;
 
-	*st = (struct storm){ .play = p };
-	assert_int_equal(srpi_mem_register(p->session, storm_memory,
-					   sizeof(storm_memory), &st->mem, &e),
+	*b = (struct burst){ .t = t };
+	assert_int_equal(srpi_mem_register(t->session, burst_memory,
+					   sizeof(burst_memory), &b->mem, &e),
 			 0);
 }
 
 /* The one with number n is of block n on. */
-static void storm_write(struct storm *st, unsigned int len_kib)
+static void burst_write(struct burst *b, unsigned int len_kib)
 {
-	struct srpi_io *io = &st->io[st->cnt];
+	struct srpi_io *io = &b->io[b->cnt];
 
-	assert_true(st->cnt < WRITES);
+	assert_true(b->cnt < WRITES);
 	*io = (struct srpi_io){ .op = SRPI_WRITE,
-				.offset = st->cnt++ * BLK,
+				.offset = b->cnt++ * BLK,
 				.len = len_kib * KIB,
-				.buf = storm_memory,
-				.mem = st->mem,
+				.buf = burst_memory,
+				.mem = b->mem,
 				.done = count_done,
-				.arg = &st->over };
-	srpi_submit(st->play->session, io);
+				.arg = &b->over };
+	srpi_submit(b->t->session, io);
 }
 
-static void storm_end(struct storm *st)
+static void burst_end(struct burst *b)
 {
-	while (st->over < st->cnt)
-		turn(st->play);
-	srpi_mem_free(st->mem);
+	while (b->over < b->cnt)
+		t_session_turn(b->t);
+	srpi_mem_free(b->mem);
 }
 
 /* What is not answered stays in flight. */
-static struct play *play_new_deaf(void)
+static struct t_session *t_session_new_silent(void)
 {
-	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
-							  .has_store = true,
-							  .comes_back = true,
-							  .generation = 1,
-							  .channels = 2 });
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_store = true,
+							   .comes_back = true,
+							   .generation = 1,
+							   .channels = 2 });
 
-	p->deaf = true;
-	return p;
+	t->ignores_writes = true;
+	return t;
 }
 
-static unsigned int count_came_by(const struct play *p, char channel)
+static unsigned int count_came_by(const struct t_session *t, char channel)
 {
 	unsigned int cnt = 0;
 
-	for (unsigned int i = 0; i < p->lba_cnt; i++)
-		cnt += p->came_by[i] == channel;
+	for (unsigned int i = 0; i < t->lba_cnt; i++)
+		cnt += t->came_by[i] == channel;
 	return cnt;
 }
 
@@ -1786,90 +1801,90 @@ static const struct spread_row {
 static void commands_spread_by_their_bytes(void **state)
 {
 	const struct spread_row *row = *state;
-	struct play *p = play_new_deaf();
-	struct storm st;
+	struct t_session *t = t_session_new_silent();
+	struct burst b;
 
-	storm_begin(&st, p);
+	burst_begin(&b, t);
 	/* One after the other, as the target does not see two channels'
 	 * commands in the order in which they left. */
 	for (unsigned int i = 0; i < WRITES && row->kib[i]; i++) {
-		storm_write(&st, row->kib[i]);
-		while (p->lba_cnt < st.cnt)
-			turn(p);
+		burst_write(&b, row->kib[i]);
+		while (t->lba_cnt < b.cnt)
+			t_session_turn(t);
 	}
-	assert_string_equal(p->came_by, row->by);
-	lose(p, 1, SCSI_ASC_NEXUS_LOSS);
-	storm_end(&st);
-	play_free(p);
+	assert_string_equal(t->came_by, row->by);
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	burst_end(&b);
+	t_session_free(t);
 }
 
 /* Answered ones do not count any more. */
 static void commands_come_together_again(void **state)
 {
-	struct play *p = play_new_deaf();
-	struct storm st;
+	struct t_session *t = t_session_new_silent();
+	struct burst b;
 
-	p->deaf = false;
-	storm_begin(&st, p);
+	t->ignores_writes = false;
+	burst_begin(&b, t);
 	for (unsigned int i = 0; i < 6; i++) {
-		storm_write(&st, 512);
-		while (st.over < st.cnt)
-			turn(p);
+		burst_write(&b, 512);
+		while (b.over < b.cnt)
+			t_session_turn(t);
 	}
-	assert_string_equal(p->came_by, "000000");
-	storm_end(&st);
-	play_free(p);
+	assert_string_equal(t->came_by, "000000");
+	burst_end(&b);
+	t_session_free(t);
 }
 
 /* Those of either channel are sent again when one is lost, in their order. */
 static void lost_channel_has_all_sent_again(void **state)
 {
 	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
-	struct play *p = play_new_deaf();
-	struct storm st;
+	struct t_session *t = t_session_new_silent();
+	struct burst b;
 	int last[CHANNELS] = { -1, -1 };
 
-	storm_begin(&st, p);
+	burst_begin(&b, t);
 	for (unsigned int i = 0; i < 10; i++)
-		storm_write(&st, 256);
-	while (p->lba_cnt < 10)
-		turn(p);
-	assert_int_equal(count_came_by(p, '0'), 5);
-	xp_close(p->chans[1]);
-	while (st.over < st.cnt)
-		turn(p);
-	assert_int_equal(p->lba_cnt, 10);
-	assert_true(count_came_by(p, '1') > 0);
-	for (unsigned int i = 0; i < p->lba_cnt; i++) {
-		int *before = &last[p->came_by[i] - '0'];
+		burst_write(&b, 256);
+	while (t->lba_cnt < 10)
+		t_session_turn(t);
+	assert_int_equal(count_came_by(t, '0'), 5);
+	xp_close(t->chans[1]);
+	while (b.over < b.cnt)
+		t_session_turn(t);
+	assert_int_equal(t->lba_cnt, 10);
+	assert_true(count_came_by(t, '1') > 0);
+	for (unsigned int i = 0; i < t->lba_cnt; i++) {
+		int *before = &last[t->came_by[i] - '0'];
 
-		assert_true((int)p->lbas[i] > *before);
-		*before = (int)p->lbas[i];
+		assert_true((int)t->lbas[i] > *before);
+		*before = (int)t->lbas[i];
 	}
-	srpi_session_stats(p->session, &stats);
+	srpi_session_stats(t->session, &stats);
 	assert_int_equal(stats.replayed, 10);
 	assert_int_equal(stats.reconnects, 1);
-	storm_end(&st);
-	play_free(p);
+	burst_end(&b);
+	t_session_free(t);
 }
 
 /* As ib_srpt may, when it has not enough memory for another one. */
 static void target_of_one_channel_gets_one(void **state)
 {
-	struct play *p = play_new(&(struct play_options){
+	struct t_session *t = t_session_new(&(struct t_session_options){
 		.mode = MODE_CACHE, .channels = 2, .only_one = true });
 	struct srpi_session_info info = { .struct_size = sizeof(info) };
-	struct storm st;
+	struct burst b;
 
-	srpi_session_info(p->session, &info);
+	srpi_session_info(t->session, &info);
 	assert_int_equal(info.channels, 1);
 	assert_non_null(strstr(info.fewer, "reason 0x00010001"));
-	storm_begin(&st, p);
+	burst_begin(&b, t);
 	for (unsigned int i = 0; i < 10; i++)
-		storm_write(&st, 256);
-	storm_end(&st);
-	assert_int_equal(count_came_by(p, '0'), 10);
-	play_free(p);
+		burst_write(&b, 256);
+	burst_end(&b);
+	assert_int_equal(count_came_by(t, '0'), 10);
+	t_session_free(t);
 }
 
 /* ---- attempts that fail ---- */
@@ -1882,136 +1897,141 @@ enum {
  * the first one; it is done all the same. */
 static void write_waits_for_the_attempt_that_succeeds(void **state)
 {
-	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
-							  .has_store = true,
-							  .comes_back = true,
-							  .generation = 1 });
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_store = true,
+							   .comes_back = true,
+							   .generation = 1 });
 	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
 
 	for (unsigned int step = 0; step < STEPS_MAX; step++) {
-		p->rejects = step == 0;
-		p->goes_at = step;
-		p->send_cnt = 0;
-		xp_close(p->chans[0]);
-		while (srpi_session_state(p->session) == SRPI_RUNNING)
-			turn(p);
-		assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-		p->goes_at = 0;
+		t->rejects = step == 0;
+		t->leaves_at = step;
+		t->send_cnt = 0;
+		xp_close(t->chans[0]);
+		while (srpi_session_state(t->session) == SRPI_RUNNING)
+			t_session_turn(t);
+		assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+		t->leaves_at = 0;
 	}
-	srpi_session_stats(p->session, &stats);
+	srpi_session_stats(t->session, &stats);
 	assert_true(stats.attempts > stats.reconnects);
 	assert_true(stats.reconnects >= STEPS_MAX);
-	play_free(p);
+	t_session_free(t);
 }
 
 /* No answer to a command, or to a question of discovery when it comes back. */
 static void silence_ends_the_connection(void **state)
 {
-	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
-							  .has_store = true,
-							  .comes_back = true,
-							  .generation = 1,
-							  .io_timeout_ms = 20,
-							  .timeout_ms = 200 });
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_store = true,
+							   .comes_back = true,
+							   .generation = 1,
+							   .io_timeout_ms = 20,
+							   .timeout_ms = 200 });
 	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
 
-	p->silent_at = 1;
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	assert_int_equal(p->writes, 1);
-	srpi_session_stats(p->session, &stats);
+	t->silent_at = 1;
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t->writes, 1);
+	srpi_session_stats(t->session, &stats);
 	assert_true(stats.timeouts >= 1);
 	assert_true(stats.replayed >= 1);
-	xp_close(p->chans[0]);
-	while (srpi_session_state(p->session) == SRPI_RUNNING)
-		turn(p);
-	p->send_cnt = 0;
-	p->silent_at = 3;
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	play_free(p);
+	xp_close(t->chans[0]);
+	while (srpi_session_state(t->session) == SRPI_RUNNING)
+		t_session_turn(t);
+	t->send_cnt = 0;
+	t->silent_at = 3;
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t_session_free(t);
 }
 
 /* As when the disk is stuck in what the old connection sent. */
 static void login_without_an_answer_is_told_and_tried_again(void **state)
 {
-	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE,
-							  .has_store = true,
-							  .comes_back = true,
-							  .generation = 1,
-							  .timeout_ms = 200 });
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_store = true,
+							   .comes_back = true,
+							   .generation = 1,
+							   .timeout_ms = 200 });
 
-	p->waits = true;
-	xp_close(p->chans[0]);
-	while (!strstr(p->told.text,
+	t->delays_login = true;
+	xp_close(t->chans[0]);
+	while (!strstr(t->why.text,
 		       "no answer; the network is down, or the target "
 		       "hangs, or its disk is still busy"))
-		turn(p);
-	xp_reject(p->kept, NULL, 0);
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	play_free(p);
+		t_session_turn(t);
+	xp_reject(t->kept_login, NULL, 0);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t_session_free(t);
 }
 
 /* What asked for it may be lost, and repeated late. */
 static void first_login_to_come_back_is_given_up_early(void **state)
 {
-	struct play *p =
-		play_new(&(struct play_options){ .mode = MODE_CACHE,
-						 .has_store = true,
-						 .comes_back = true,
-						 .generation = 1,
-						 .timeout_ms = 90000 });
+	struct t_session *t = t_session_new(
+		&(struct t_session_options){ .mode = MODE_CACHE,
+					     .has_store = true,
+					     .comes_back = true,
+					     .generation = 1,
+					     .timeout_ms = 90000 });
 	uint64_t asked_us;
 
-	p->waits = true;
-	xp_close(p->chans[0]);
-	while (!p->kept)
-		turn(p);
-	asked_us = reactor_now_us(p->ctx->reactor);
-	reactor_skip(p->ctx->reactor, 1000);
-	while (!strstr(p->told.text, "no answer"))
-		turn(p);
-	assert_true(reactor_now_us(p->ctx->reactor) - asked_us < 90000000);
-	xp_reject(p->kept, NULL, 0);
-	assert_int_equal(do_io(p, SRPI_WRITE, false), 0);
-	play_free(p);
+	t->delays_login = true;
+	xp_close(t->chans[0]);
+	while (!t->kept_login)
+		t_session_turn(t);
+	asked_us = reactor_now_us(t->ctx->reactor);
+	reactor_skip(t->ctx->reactor, 1000);
+	while (!strstr(t->why.text, "no answer"))
+		t_session_turn(t);
+	assert_true(reactor_now_us(t->ctx->reactor) - asked_us < 90000000);
+	xp_reject(t->kept_login, NULL, 0);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t_session_free(t);
 }
 
 /* ---- requests of the target ---- */
 
-static void ask_credit(struct play *p)
+static void ask_credit(struct t_session *t)
 {
 	const struct srp_cred_req req = { .req_lim_delta = 0 };
-	struct play_send *s = new_send(p);
+	struct t_session_send *s = new_send(t);
 
-	send_iu(p, s, srp_cred_req_encode(s->iu, sizeof(s->iu), &req));
+	send_iu(t, s, srp_cred_req_encode(s->iu, sizeof(s->iu), &req));
 }
 
 /* The SEND of the first answer may be seen to complete after the target, which
  * has it, has asked again. */
 static void target_asks_again_before_our_send_completes(void **state)
 {
-	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE });
+	struct t_session *t = t_session_new(
+		&(struct t_session_options){ .mode = MODE_CACHE });
 	struct srpi_io io = { .op = SRPI_FLUSH };
 
-	ask_credit(p);
-	ask_credit(p);
-	while (p->cred_rsps < 2 &&
-	       srpi_session_state(p->session) == SRPI_RUNNING)
-		turn(p);
-	assert_int_equal(srpi_session_state(p->session), SRPI_RUNNING);
-	assert_int_equal(srpi_io_wait(p->ctx, p->session, &io), 0);
-	play_free(p);
+	ask_credit(t);
+	ask_credit(t);
+	while (t->cred_rsps < 2 &&
+	       srpi_session_state(t->session) == SRPI_RUNNING)
+		t_session_turn(t);
+	assert_int_equal(srpi_session_state(t->session), SRPI_RUNNING);
+	assert_int_equal(srpi_io_wait(t->ctx, t->session, &io), 0);
+	t_session_free(t);
 }
 
 /* Answers take memory that there is a limit for. */
 static void target_that_asks_without_end_is_left(void **state)
 {
-	struct play *p = play_new(&(struct play_options){ .mode = MODE_CACHE });
+	struct t_session *t = t_session_new(
+		&(struct t_session_options){ .mode = MODE_CACHE });
 
 	for (int i = 0; i < 20; i++)
-		ask_credit(p);
-	while (srpi_session_state(p->session) != SRPI_LOST)
-		turn(p);
-	play_free(p);
+		ask_credit(t);
+	while (srpi_session_state(t->session) != SRPI_LOST)
+		t_session_turn(t);
+	t_session_free(t);
 }
 
 /* ---- closing from within callbacks ---- */
@@ -2054,8 +2074,8 @@ static const struct close_row {
 	  .answered = true },
 };
 
-struct close_play {
-	struct play *p;
+struct closing {
+	struct t_session *t;
 	struct srpi_io io[WRITES];
 	unsigned int cnt;
 	unsigned int over;
@@ -2063,32 +2083,32 @@ struct close_play {
 
 static void close_done(struct srpi_io *io, int res)
 {
-	struct close_play *c = io->arg;
+	struct closing *c = io->arg;
 
 	assert_true(res == 0 || res == -EIO || res == -ECANCELED);
 	if (++c->over == c->cnt)
-		close_from(c->p, LAST);
-	close_from(c->p, DONE);
+		t_session_close_from(c->t, LAST);
+	t_session_close_from(c->t, DONE);
 }
 
-static void close_begin(struct close_play *c, struct play *p)
+static void close_begin(struct closing *c, struct t_session *t)
 {
 	struct srpi_error e;
 	struct srpi_mem *mem;
 
-	c->p = p;
-	assert_int_equal(srpi_mem_register(p->session, storm_memory,
-					   sizeof(storm_memory), &mem, &e),
+	c->t = t;
+	assert_int_equal(srpi_mem_register(t->session, burst_memory,
+					   sizeof(burst_memory), &mem, &e),
 			 0);
 	for (c->cnt = 0; c->cnt < 12; c->cnt++) {
 		c->io[c->cnt] = (struct srpi_io){ .op = SRPI_WRITE,
 						  .offset = c->cnt * BLK,
 						  .len = 128 * KIB,
-						  .buf = storm_memory,
+						  .buf = burst_memory,
 						  .mem = mem,
 						  .done = close_done,
 						  .arg = c };
-		srpi_submit(p->session, &c->io[c->cnt]);
+		srpi_submit(t->session, &c->io[c->cnt]);
 	}
 }
 
@@ -2097,81 +2117,84 @@ static void close_begin(struct close_play *c, struct play *p)
 static void session_is_closed_from_a_callback(void **state)
 {
 	const struct close_row *row = *state;
-	struct play *p =
-		play_new(&(struct play_options){ .mode = MODE_CACHE,
-						 .has_store = true,
-						 .comes_back = row->comes_back,
-						 .generation = 1,
-						 .channels = row->channels });
-	struct close_play c = { 0 };
+	struct t_session *t = t_session_new(
+		&(struct t_session_options){ .mode = MODE_CACHE,
+					     .has_store = true,
+					     .comes_back = row->comes_back,
+					     .generation = 1,
+					     .channels = row->channels });
+	struct closing c = { 0 };
 
-	p->deaf = !row->answered;
-	p->closes_from = row->from;
-	p->fails_at_once = row->at_once;
+	t->ignores_writes = !row->answered;
+	t->closes_from = row->from;
+	t->skips_a_second = row->at_once;
 	if (row->grows)
-		p->blocks *= 2;
+		t->blocks *= 2;
 	if (row->attended)
-		p->attention = SCSI_ASC_CAPACITY_CHANGED;
-	close_begin(&c, p);
-	while (!row->answered && p->lba_cnt < c.cnt &&
-	       p->lba_cnt < row->channels * (REQ_LIM - 1))
-		turn(p);
+		t->attention = SCSI_ASC_CAPACITY_CHANGED;
+	close_begin(&c, t);
+	while (!row->answered && t->lba_cnt < c.cnt &&
+	       t->lba_cnt < row->channels * (REQ_LIM - 1))
+		t_session_turn(t);
 	if (!row->answered) {
-		p->send_cnt = 0;
-		xp_close(p->chans[0]);
+		t->send_cnt = 0;
+		xp_close(t->chans[0]);
 	}
-	while (!p->closed)
-		turn(p);
+	while (!t->closed)
+		t_session_turn(t);
 	assert_int_equal(c.over, c.cnt);
 	srpi_mem_free(c.io[0].mem);
-	play_free(p);
+	t_session_free(t);
 }
 
 int main(void)
 {
-	static struct t_table t;
+	static struct t_table table;
 
-	T_ADD_ROWS(&t, flush_rows, flush);
-	T_ADD_ROWS(&t, loss_rows, flush_after_loss);
-	T_ADD_ROWS(&t, path_rows, address_after_a_loss);
-	T_ADD_ROWS(&t, turn_rows, address_that_turns_standby_is_left);
-	T_ADD_ROWS(&t, fenced_rows, another_address_is_fenced);
-	T_ADD(&t, standby_is_passed_over);
-	T_ADD(&t, without_an_active_address_no_login);
-	T_ADD(&t, standby_of_another_volume_does_not_count);
-	T_ADD(&t, io_waits_for_an_active_address);
-	T_ADD(&t, session_without_the_volume_is_lost);
-	T_ADD(&t, loss_is_told_once);
-	T_ADD(&t, stable_write_whose_write_was_lost_fails);
-	T_ADD(&t, unanswered_writes_are_sent_again);
-	T_ADD(&t, cache_that_is_switched_on_is_flushed);
-	T_ADD(&t, write_under_way_when_the_cache_changes_is_flushed);
-	T_ADD(&t, loss_after_the_cache_was_switched_on_is_told);
-	T_ADD(&t, write_through_loses_nothing);
-	T_ADD(&t, known_loss_is_told_without_a_cache);
-	T_ADD(&t, stable_write_made_without_fua_is_flushed);
-	T_ADD_ROWS(&t, deferred_rows, deferred_error_is_not_the_commands_own);
-	T_ADD_ROWS(&t, retry_rows, each_reason_to_try_again_counts_for_itself);
-	T_ADD_ROWS(&t, phase_rows, unit_that_is_ready_late_comes_back);
-	T_ADD_ROWS(&t, optional_rows, question_that_fails_fails_the_attempt);
-	T_ADD(&t, another_identifier_is_another_volume);
-	T_ADD_ROWS(&t, identity_rows, other_volume_gets_no_write);
-	T_ADD_ROWS(&t, identity_rows, same_volume_gets_its_write);
-	T_ADD(&t, volume_that_was_taken_away_holds_up_nobody);
-	T_ADD_ROWS(&t, away_rows, volume_that_was_away_tells_of_its_cache);
-	T_ADD(&t, power_on_takes_the_cache_along);
-	T_ADD(&t, volume_that_changes_while_asked_is_asked_again);
-	T_ADD(&t, other_block_size_is_another_volume);
-	T_ADD_ROWS(&t, spread_rows, commands_spread_by_their_bytes);
-	T_ADD(&t, commands_come_together_again);
-	T_ADD(&t, lost_channel_has_all_sent_again);
-	T_ADD(&t, target_of_one_channel_gets_one);
-	T_ADD(&t, write_waits_for_the_attempt_that_succeeds);
-	T_ADD(&t, silence_ends_the_connection);
-	T_ADD(&t, login_without_an_answer_is_told_and_tried_again);
-	T_ADD(&t, first_login_to_come_back_is_given_up_early);
-	T_ADD(&t, target_asks_again_before_our_send_completes);
-	T_ADD(&t, target_that_asks_without_end_is_left);
-	T_ADD_ROWS(&t, close_rows, session_is_closed_from_a_callback);
-	return t_run(&t);
+	T_ADD_ROWS(&table, flush_rows, flush);
+	T_ADD_ROWS(&table, loss_rows, flush_after_loss);
+	T_ADD_ROWS(&table, path_rows, address_after_a_loss);
+	T_ADD_ROWS(&table, turn_rows, address_that_turns_standby_is_left);
+	T_ADD_ROWS(&table, fenced_rows, another_address_is_fenced);
+	T_ADD(&table, standby_is_passed_over);
+	T_ADD(&table, without_an_active_address_no_login);
+	T_ADD(&table, standby_of_another_volume_does_not_count);
+	T_ADD(&table, io_waits_for_an_active_address);
+	T_ADD(&table, session_without_the_volume_is_lost);
+	T_ADD(&table, loss_is_told_once);
+	T_ADD(&table, stable_write_whose_write_was_lost_fails);
+	T_ADD(&table, unanswered_writes_are_sent_again);
+	T_ADD(&table, cache_that_is_switched_on_is_flushed);
+	T_ADD(&table, write_under_way_when_the_cache_changes_is_flushed);
+	T_ADD(&table, loss_after_the_cache_was_switched_on_is_told);
+	T_ADD(&table, write_through_loses_nothing);
+	T_ADD(&table, known_loss_is_told_without_a_cache);
+	T_ADD(&table, stable_write_made_without_fua_is_flushed);
+	T_ADD_ROWS(&table, deferred_rows,
+		   deferred_error_is_not_the_commands_own);
+	T_ADD_ROWS(&table, retry_rows,
+		   each_reason_to_try_again_counts_for_itself);
+	T_ADD_ROWS(&table, phase_rows, unit_that_is_ready_late_comes_back);
+	T_ADD_ROWS(&table, optional_rows,
+		   question_that_fails_fails_the_attempt);
+	T_ADD(&table, another_identifier_is_another_volume);
+	T_ADD_ROWS(&table, identity_rows, other_volume_gets_no_write);
+	T_ADD_ROWS(&table, identity_rows, same_volume_gets_its_write);
+	T_ADD(&table, volume_that_was_taken_away_holds_up_nobody);
+	T_ADD_ROWS(&table, away_rows, volume_that_was_away_tells_of_its_cache);
+	T_ADD(&table, power_on_takes_the_cache_along);
+	T_ADD(&table, volume_that_changes_while_asked_is_asked_again);
+	T_ADD(&table, other_block_size_is_another_volume);
+	T_ADD_ROWS(&table, spread_rows, commands_spread_by_their_bytes);
+	T_ADD(&table, commands_come_together_again);
+	T_ADD(&table, lost_channel_has_all_sent_again);
+	T_ADD(&table, target_of_one_channel_gets_one);
+	T_ADD(&table, write_waits_for_the_attempt_that_succeeds);
+	T_ADD(&table, silence_ends_the_connection);
+	T_ADD(&table, login_without_an_answer_is_told_and_tried_again);
+	T_ADD(&table, first_login_to_come_back_is_given_up_early);
+	T_ADD(&table, target_asks_again_before_our_send_completes);
+	T_ADD(&table, target_that_asks_without_end_is_left);
+	T_ADD_ROWS(&table, close_rows, session_is_closed_from_a_callback);
+	return t_run(&table);
 }
