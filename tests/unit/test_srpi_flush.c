@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libsrpi: which flushes succeed, and what a lost connection, a cache that is
+ * switched on, and deferred errors mean for them.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "initiator/session.h"
+#include "tests/lib/t_session.h"
+#include "tests/lib/t_table.h"
+
+/* ---- is a flush a flush? ---- */
+
+static const struct flush_row {
+	const char *name;
+	enum mode_answer mode;
+	bool no_sync;
+	unsigned int syncs; /* the target is to see */
+	int res;
+} flush_rows[] = {
+	{ "cache", MODE_CACHE, false, 1, 0 },
+	{ "no cache", MODE_NO_CACHE, false, 0, 0 },
+	{ "mode page not told", MODE_NO_PAGE, false, 1, 0 },
+	{ "MODE SENSE unknown", MODE_REFUSED, false, 1, 0 },
+	{ "cache that cannot be flushed", MODE_CACHE, true, 1, -EOPNOTSUPP },
+	{ "neither MODE SENSE nor SYNCHRONIZE CACHE", MODE_REFUSED, true, 1,
+	  0 },
+};
+
+static void flush(void **state)
+{
+	const struct flush_row *row = *state;
+	struct t_session *t = t_session_new(&(struct t_session_options){
+		.mode = row->mode, .no_sync = row->no_sync });
+	struct srpi_io io = { .op = SRPI_FLUSH };
+
+	assert_int_equal(srpi_volume_cnt(t->session), 1);
+	assert_int_equal(srpi_io_wait(t->ctx, t->session, &io), row->res);
+	assert_int_equal(t->syncs, row->syncs);
+	t_session_free(t);
+}
+
+/* ---- what a lost connection means for a flush ---- */
+
+static const struct loss_row {
+	const char *name;
+	bool has_store;
+	bool is_memory;
+	uint8_t generation; /* it was 1 */
+	enum scsi_asc attention;
+	bool write;
+	bool flush; /* before the loss */
+	int res;    /* of the first flush after it */
+	enum srpi_state state;
+} loss_rows[] = {
+	{ "the same generation", true, false, 1, SCSI_ASC_POWER_ON, true, false,
+	  0, SRPI_RUNNING },
+	{ "another generation", true, false, 2, SCSI_ASC_NEXUS_LOSS, true,
+	  false, -EIO, SRPI_RUNNING },
+	{ "another generation, flushed before", true, false, 2,
+	  SCSI_ASC_NEXUS_LOSS, true, true, 0, SRPI_RUNNING },
+	{ "another generation, nothing written", true, false, 2,
+	  SCSI_ASC_NEXUS_LOSS, false, false, 0, SRPI_RUNNING },
+	{ "memory, the same generation", true, true, 1, SCSI_ASC_NEXUS_LOSS,
+	  true, false, 0, SRPI_RUNNING },
+	{ "memory, another generation", true, true, 2, SCSI_ASC_NEXUS_LOSS,
+	  false, false, -EIO, SRPI_LOST },
+	{ "not told, a nexus was lost", false, false, 0, SCSI_ASC_NEXUS_LOSS,
+	  true, false, 0, SRPI_RUNNING },
+	{ "not told, power on", false, false, 0, SCSI_ASC_POWER_ON, true, false,
+	  -EIO, SRPI_RUNNING },
+	{ "not told, reset", false, false, 0, SCSI_ASC_POWER_ON_OR_RESET, true,
+	  false, -EIO, SRPI_RUNNING },
+	{ "not told, power on, flushed before", false, false, 0,
+	  SCSI_ASC_POWER_ON, true, true, 0, SRPI_RUNNING },
+	{ "not told at all", false, false, 0, 0, true, false, -EIO,
+	  SRPI_RUNNING },
+};
+
+static void flush_after_loss(void **state)
+{
+	const struct loss_row *row = *state;
+	struct t_session *t = t_session_new(&(struct t_session_options){
+		.mode = MODE_CACHE,
+		.has_store = row->has_store,
+		.is_memory = row->is_memory,
+		.comes_back = true,
+		.generation = row->generation ? 1 : 0 });
+
+	if (row->write)
+		assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	if (row->flush)
+		assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_lose(t, row->generation, row->attention);
+	assert_int_equal(srpi_session_state(t->session), row->state);
+	if (row->state == SRPI_RUNNING)
+		assert_int_equal(t->why.err, row->res);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), row->res);
+	if (row->state == SRPI_RUNNING)
+		assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
+}
+
+/* The target tells of the loss by a flush that fails, and by the generation: the
+ * caller hears of it once. */
+static void loss_is_told_once(void **state)
+{
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_store = true,
+							   .comes_back = true,
+							   .generation = 1 });
+
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t_session_lose(t, 2, SCSI_ASC_POWER_ON);
+	t->bad_syncs = 1;
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), -EIO);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
+}
+
+/* A write that is to be stable is a write and a flush here, and the connection
+ * goes in between, with the write. */
+static void stable_write_whose_write_was_lost_fails(void **state)
+{
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_store = true,
+							   .comes_back = true,
+							   .generation = 1 });
+
+	t->leaves_at_sync = true;
+	assert_int_equal(t_session_io(t, SRPI_WRITE, true), -EIO);
+	assert_int_equal(t->writes, 1);
+	assert_int_equal(srpi_session_state(t->session), SRPI_RUNNING);
+	t_session_free(t);
+}
+
+/* What had no answer is sent again, in the old order. */
+static void unanswered_writes_are_sent_again(void **state)
+{
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_store = true,
+							   .comes_back = true,
+							   .generation = 1 });
+	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
+	static uint8_t block[4 * BLK];
+	struct srpi_io io[4];
+	struct srpi_error e;
+	struct srpi_mem *mem;
+	unsigned int over = 0;
+
+	assert_int_equal(
+		srpi_mem_register(t->session, block, sizeof(block), &mem, &e),
+		0);
+	t->ignores_writes = true;
+	for (unsigned int i = 0; i < 4; i++) {
+		io[i] = (struct srpi_io){ .op = SRPI_WRITE,
+					  .offset = i * BLK,
+					  .len = BLK,
+					  .buf = block + i * BLK,
+					  .mem = mem,
+					  .done = t_session_count_done,
+					  .arg = &over };
+		srpi_submit(t->session, &io[i]);
+	}
+	while (t->writes < 4)
+		t_session_turn(t);
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	while (over < 4)
+		t_session_turn(t);
+	assert_int_equal(t->lba_cnt, 4);
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(t->lbas[i], i);
+	srpi_session_stats(t->session, &stats);
+	assert_int_equal(stats.replayed, 4);
+	assert_int_equal(stats.reconnects, 1);
+	srpi_mem_free(mem);
+	t_session_free(t);
+}
+
+/* ---- what other initiators and the target change meanwhile ---- */
+
+/* Another initiator switches the cache on; a write is told. */
+static void cache_that_is_switched_on_is_flushed(void **state)
+{
+	struct t_session *t = t_session_new_returning(MODE_NO_CACHE);
+
+	t->o.mode = MODE_CACHE;
+	t->override =
+		t_session_attention(0x2a, SCSI_ASC_MODE_PARAMETERS_CHANGED);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	assert_int_equal(t->syncs, 1);
+	while (!srpi_volume_info(t->session, 0)->write_cache)
+		t_session_turn(t);
+	/* With nothing written as well: it may hold what others wrote. */
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	assert_int_equal(t->syncs, 2);
+	t_session_free(t);
+}
+
+/* What was under way may have been executed with the cache on, and have been
+ * acknowledged before any command is told. */
+static void write_under_way_when_the_cache_changes_is_flushed(void **state)
+{
+	struct t_session *t = t_session_new_returning(MODE_NO_CACHE);
+
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->o.mode = MODE_CACHE;
+	t->override =
+		t_session_attention(0x35, SCSI_ASC_MODE_PARAMETERS_CHANGED);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	assert_int_equal(t->syncs, 1);
+	t_session_free(t);
+}
+
+/* So it was acknowledged while the cache may have been on, and is lost. */
+static void loss_after_the_cache_was_switched_on_is_told(void **state)
+{
+	struct t_session *t = t_session_new_returning(MODE_NO_CACHE);
+
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->o.mode = MODE_CACHE;
+	t->override =
+		t_session_attention(0x28, SCSI_ASC_MODE_PARAMETERS_CHANGED);
+	t_session_io(t, SRPI_READ, false);
+	t_session_lose(t, 2, SCSI_ASC_POWER_ON);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), -EIO);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
+}
+
+/* A volume without a cache loses nothing, whatever else its target loses. */
+static void write_through_loses_nothing(void **state)
+{
+	struct t_session *t = t_session_new_returning(MODE_NO_CACHE);
+
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t_session_lose(t, 2, SCSI_ASC_POWER_ON);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
+}
+
+static void known_loss_is_told_without_a_cache(void **state)
+{
+	struct t_session *t = t_session_new_returning(MODE_CACHE);
+
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->o.mode = MODE_NO_CACHE;
+	t_session_lose(t, 2, SCSI_ASC_POWER_ON);
+	assert_int_equal(t->why.err, -EIO);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), -EIO);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
+}
+
+/* Its CDB was made without FUA, and stays so when it is sent again. */
+static void stable_write_made_without_fua_is_flushed(void **state)
+{
+	static uint8_t block[BLK];
+	struct t_session *t = t_session_new_returning(MODE_CACHE);
+	int res = 1;
+	struct srpi_io io = { .op = SRPI_WRITE,
+			      .len = BLK,
+			      .buf = block,
+			      .fua = true,
+			      .done = t_session_store_result,
+			      .arg = &res };
+	struct srpi_error e;
+
+	assert_int_equal(srpi_mem_register(t->session, block, BLK, &io.mem, &e),
+			 0);
+	t->ignores_writes = true;
+	srpi_submit(t->session, &io);
+	while (t->writes == 0)
+		t_session_turn(t);
+	t->o.dpofua = true;
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	while (res == 1)
+		t_session_turn(t);
+	assert_int_equal(res, 0);
+	assert_int_equal(t->syncs, 1);
+	srpi_mem_free(io.mem);
+	t_session_free(t);
+}
+
+/* ---- deferred errors: of an earlier command; this one was not executed ---- */
+
+static const struct deferred_row {
+	const char *name;
+	uint8_t opcode; /* that is answered so */
+	enum scsi_key key;
+	enum scsi_sense_format format;
+	int res; /* of the next flush */
+} deferred_rows[] = {
+	{ "71h, a write", 0x2a, SCSI_KEY_MEDIUM_ERROR, SCSI_SENSE_FIXED, -EIO },
+	{ "73h, a write", 0x2a, SCSI_KEY_MEDIUM_ERROR, SCSI_SENSE_DESCRIPTOR,
+	  -EIO },
+	{ "71h, hardware error", 0x2a, SCSI_KEY_HARDWARE_ERROR,
+	  SCSI_SENSE_FIXED, -EIO },
+	{ "71h, aborted", 0x2a, SCSI_KEY_ABORTED_COMMAND, SCSI_SENSE_FIXED,
+	  -EIO },
+	{ "71h, recovered", 0x2a, SCSI_KEY_RECOVERED_ERROR, SCSI_SENSE_FIXED,
+	  0 },
+	{ "71h, the flush", 0x35, SCSI_KEY_MEDIUM_ERROR, SCSI_SENSE_FIXED,
+	  -EIO },
+	{ "73h, the flush", 0x35, SCSI_KEY_HARDWARE_ERROR,
+	  SCSI_SENSE_DESCRIPTOR, -EIO },
+};
+
+static void deferred_error_is_not_the_commands_own(void **state)
+{
+	const struct deferred_row *row = *state;
+	struct t_session *t = t_session_new_returning(MODE_CACHE);
+
+	t->override = (struct t_override){
+		.opcode = row->opcode,
+		.status = SCSI_STATUS_CHECK_CONDITION,
+		.sense = scsi_sense(row->key, SCSI_ASC_WRITE_ERROR),
+		.format = row->format,
+		.cnt = 1,
+	};
+	t->override.sense.deferred = true;
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t->writes, 1);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), row->res);
+	assert_int_equal(t->syncs, 1);
+	if (row->res)
+		assert_non_null(strstr(t->why.text, "the next flush fails"));
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
+}
+
+/* While a channel stands; the target tells no generation. */
+static void power_on_takes_the_cache_along(void **state)
+{
+	struct t_session *t = t_session_new(&(struct t_session_options){
+		.mode = MODE_CACHE, .comes_back = true });
+
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->override = t_session_attention(0x35, SCSI_ASC_POWER_ON);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), -EIO);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
+}
+
+int main(void)
+{
+	static struct t_table table;
+
+	T_ADD_ROWS(&table, flush_rows, flush);
+	T_ADD_ROWS(&table, loss_rows, flush_after_loss);
+	T_ADD(&table, loss_is_told_once);
+	T_ADD(&table, stable_write_whose_write_was_lost_fails);
+	T_ADD(&table, unanswered_writes_are_sent_again);
+	T_ADD(&table, cache_that_is_switched_on_is_flushed);
+	T_ADD(&table, write_under_way_when_the_cache_changes_is_flushed);
+	T_ADD(&table, loss_after_the_cache_was_switched_on_is_told);
+	T_ADD(&table, write_through_loses_nothing);
+	T_ADD(&table, known_loss_is_told_without_a_cache);
+	T_ADD(&table, stable_write_made_without_fua_is_flushed);
+	T_ADD_ROWS(&table, deferred_rows,
+		   deferred_error_is_not_the_commands_own);
+	T_ADD(&table, power_on_takes_the_cache_along);
+	return t_run(&table);
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libsrpi: the channels of a session, how it connects again, and how it is
+ * closed.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "initiator/session.h"
+#include "tests/lib/t_session.h"
+#include "tests/lib/t_table.h"
+
+/* ---- several channels ---- */
+
+#define KIB    1024u
+#define WRITES 20
+
+static uint8_t burst_memory[512 * KIB];
+
+/* Writes of a caller that waits for none of them. */
+struct burst {
+	struct t_session *t;
+	struct srpi_io io[WRITES];
+	struct srpi_mem *mem;
+	unsigned int cnt;  /* submitted */
+	unsigned int over; /* done */
+};
+
+static void burst_begin(struct burst *b, struct t_session *t)
+{
+	struct srpi_error e;
+
+	*b = (struct burst){ .t = t };
+	assert_int_equal(srpi_mem_register(t->session, burst_memory,
+					   sizeof(burst_memory), &b->mem, &e),
+			 0);
+}
+
+/* The one with number n is of block n on. */
+static void burst_write(struct burst *b, unsigned int len_kib)
+{
+	struct srpi_io *io = &b->io[b->cnt];
+
+	assert_true(b->cnt < WRITES);
+	*io = (struct srpi_io){ .op = SRPI_WRITE,
+				.offset = b->cnt++ * BLK,
+				.len = len_kib * KIB,
+				.buf = burst_memory,
+				.mem = b->mem,
+				.done = t_session_count_done,
+				.arg = &b->over };
+	srpi_submit(b->t->session, io);
+}
+
+static void burst_end(struct burst *b)
+{
+	while (b->over < b->cnt)
+		t_session_turn(b->t);
+	srpi_mem_free(b->mem);
+}
+
+/* What is not answered stays in flight. */
+static struct t_session *t_session_new_silent(void)
+{
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_store = true,
+							   .comes_back = true,
+							   .generation = 1,
+							   .channels = 2 });
+
+	t->ignores_writes = true;
+	return t;
+}
+
+static unsigned int count_came_by(const struct t_session *t, char channel)
+{
+	unsigned int cnt = 0;
+
+	for (unsigned int i = 0; i < t->lba_cnt; i++)
+		cnt += t->came_by[i] == channel;
+	return cnt;
+}
+
+static const struct spread_row {
+	const char *name;
+	unsigned int kib[WRITES]; /* of each write; until 0 */
+	const char *by;		  /* the channel of each */
+} spread_rows[] = {
+	{ "small ones stay together", { 4, 4, 4, 4, 4, 4 }, "000000" },
+	{ "until there is no credit", { 4, 4, 4, 4, 4, 4, 4, 4 }, "00000001" },
+	{ "large ones spread", { 512, 512, 512, 512 }, "0101" },
+	{ "middling ones, two by two", { 128, 128, 128, 128, 128 }, "00110" },
+	{ "small beside large", { 512, 4, 4, 512, 4 }, "01110" },
+	{ "large beside small", { 4, 4, 512, 512, 512 }, "00011" },
+	{ "large ones until there is no credit",
+	  { 512, 4, 4, 4, 4, 4, 4, 4, 4 },
+	  "011111110" },
+};
+
+static void commands_spread_by_their_bytes(void **state)
+{
+	const struct spread_row *row = *state;
+	struct t_session *t = t_session_new_silent();
+	struct burst b;
+
+	burst_begin(&b, t);
+	/* One after the other, as the target does not see two channels'
+	 * commands in the order in which they left. */
+	for (unsigned int i = 0; i < WRITES && row->kib[i]; i++) {
+		burst_write(&b, row->kib[i]);
+		while (t->lba_cnt < b.cnt)
+			t_session_turn(t);
+	}
+	assert_string_equal(t->came_by, row->by);
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	burst_end(&b);
+	t_session_free(t);
+}
+
+/* Answered ones do not count any more. */
+static void commands_come_together_again(void **state)
+{
+	struct t_session *t = t_session_new_silent();
+	struct burst b;
+
+	t->ignores_writes = false;
+	burst_begin(&b, t);
+	for (unsigned int i = 0; i < 6; i++) {
+		burst_write(&b, 512);
+		while (b.over < b.cnt)
+			t_session_turn(t);
+	}
+	assert_string_equal(t->came_by, "000000");
+	burst_end(&b);
+	t_session_free(t);
+}
+
+/* Those of either channel are sent again when one is lost, in their order. */
+static void lost_channel_has_all_sent_again(void **state)
+{
+	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
+	struct t_session *t = t_session_new_silent();
+	struct burst b;
+	int last[CHANNELS] = { -1, -1 };
+
+	burst_begin(&b, t);
+	for (unsigned int i = 0; i < 10; i++)
+		burst_write(&b, 256);
+	while (t->lba_cnt < 10)
+		t_session_turn(t);
+	assert_int_equal(count_came_by(t, '0'), 5);
+	xp_close(t->chans[1]);
+	while (b.over < b.cnt)
+		t_session_turn(t);
+	assert_int_equal(t->lba_cnt, 10);
+	assert_true(count_came_by(t, '1') > 0);
+	for (unsigned int i = 0; i < t->lba_cnt; i++) {
+		int *before = &last[t->came_by[i] - '0'];
+
+		assert_true((int)t->lbas[i] > *before);
+		*before = (int)t->lbas[i];
+	}
+	srpi_session_stats(t->session, &stats);
+	assert_int_equal(stats.replayed, 10);
+	assert_int_equal(stats.reconnects, 1);
+	burst_end(&b);
+	t_session_free(t);
+}
+
+/* As ib_srpt may, when it has not enough memory for another one. */
+static void target_of_one_channel_gets_one(void **state)
+{
+	struct t_session *t = t_session_new(&(struct t_session_options){
+		.mode = MODE_CACHE, .channels = 2, .only_one = true });
+	struct srpi_session_info info = { .struct_size = sizeof(info) };
+	struct burst b;
+
+	srpi_session_info(t->session, &info);
+	assert_int_equal(info.channels, 1);
+	assert_non_null(strstr(info.fewer, "reason 0x00010001"));
+	burst_begin(&b, t);
+	for (unsigned int i = 0; i < 10; i++)
+		burst_write(&b, 256);
+	burst_end(&b);
+	assert_int_equal(count_came_by(t, '0'), 10);
+	t_session_free(t);
+}
+
+/* ---- attempts that fail ---- */
+
+enum {
+	STEPS_MAX = 20
+};
+
+/* A write is held while the target rejects the login, or goes at any step of
+ * the first one; it is done all the same. */
+static void write_waits_for_the_attempt_that_succeeds(void **state)
+{
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_store = true,
+							   .comes_back = true,
+							   .generation = 1 });
+	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
+
+	for (unsigned int step = 0; step < STEPS_MAX; step++) {
+		t->rejects = step == 0;
+		t->leaves_at = step;
+		t->send_cnt = 0;
+		xp_close(t->chans[0]);
+		while (srpi_session_state(t->session) == SRPI_RUNNING)
+			t_session_turn(t);
+		assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+		t->leaves_at = 0;
+	}
+	srpi_session_stats(t->session, &stats);
+	assert_true(stats.attempts > stats.reconnects);
+	assert_true(stats.reconnects >= STEPS_MAX);
+	t_session_free(t);
+}
+
+/* No answer to a command, or to a question of discovery when it comes back. */
+static void silence_ends_the_connection(void **state)
+{
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_store = true,
+							   .comes_back = true,
+							   .generation = 1,
+							   .io_timeout_ms = 20,
+							   .timeout_ms = 200 });
+	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
+
+	t->silent_at = 1;
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t->writes, 1);
+	srpi_session_stats(t->session, &stats);
+	assert_true(stats.timeouts >= 1);
+	assert_true(stats.replayed >= 1);
+	xp_close(t->chans[0]);
+	while (srpi_session_state(t->session) == SRPI_RUNNING)
+		t_session_turn(t);
+	t->send_cnt = 0;
+	t->silent_at = 3;
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t_session_free(t);
+}
+
+/* As when the disk is stuck in what the old connection sent. */
+static void login_without_an_answer_is_told_and_tried_again(void **state)
+{
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_store = true,
+							   .comes_back = true,
+							   .generation = 1,
+							   .timeout_ms = 200 });
+
+	t->delays_login = true;
+	xp_close(t->chans[0]);
+	while (!strstr(t->why.text,
+		       "no answer; the network is down, or the target "
+		       "hangs, or its disk is still busy"))
+		t_session_turn(t);
+	xp_reject(t->kept_login, NULL, 0);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t_session_free(t);
+}
+
+/* What asked for it may be lost, and repeated late. */
+static void first_login_to_come_back_is_given_up_early(void **state)
+{
+	struct t_session *t = t_session_new(
+		&(struct t_session_options){ .mode = MODE_CACHE,
+					     .has_store = true,
+					     .comes_back = true,
+					     .generation = 1,
+					     .timeout_ms = 90000 });
+	uint64_t asked_us;
+
+	t->delays_login = true;
+	xp_close(t->chans[0]);
+	while (!t->kept_login)
+		t_session_turn(t);
+	asked_us = reactor_now_us(t->ctx->reactor);
+	reactor_skip(t->ctx->reactor, 1000);
+	while (!strstr(t->why.text, "no answer"))
+		t_session_turn(t);
+	assert_true(reactor_now_us(t->ctx->reactor) - asked_us < 90000000);
+	xp_reject(t->kept_login, NULL, 0);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t_session_free(t);
+}
+
+/* ---- requests of the target ---- */
+
+/* The SEND of the first answer may be seen to complete after the target, which
+ * has it, has asked again. */
+static void target_asks_again_before_our_send_completes(void **state)
+{
+	struct t_session *t = t_session_new(
+		&(struct t_session_options){ .mode = MODE_CACHE });
+	struct srpi_io io = { .op = SRPI_FLUSH };
+
+	t_session_ask_credit(t);
+	t_session_ask_credit(t);
+	while (t->cred_rsps < 2 &&
+	       srpi_session_state(t->session) == SRPI_RUNNING)
+		t_session_turn(t);
+	assert_int_equal(srpi_session_state(t->session), SRPI_RUNNING);
+	assert_int_equal(srpi_io_wait(t->ctx, t->session, &io), 0);
+	t_session_free(t);
+}
+
+/* Answers take memory that there is a limit for. */
+static void target_that_asks_without_end_is_left(void **state)
+{
+	struct t_session *t = t_session_new(
+		&(struct t_session_options){ .mode = MODE_CACHE });
+
+	for (int i = 0; i < 20; i++)
+		t_session_ask_credit(t);
+	while (srpi_session_state(t->session) != SRPI_LOST)
+		t_session_turn(t);
+	t_session_free(t);
+}
+
+/* ---- closing from within callbacks ---- */
+
+static const struct close_row {
+	const char *name;
+	enum close_from from;
+	unsigned int channels;
+	bool comes_back;
+	bool grows;    /* the volume, while the connection is lost */
+	bool attended; /* the volume grows, and an attention tells */
+	bool at_once;  /* times are up while channels drain */
+	bool answered; /* what is in flight, in the end */
+} close_rows[] = {
+	{ "an answer, one channel", DONE, 1, true, .answered = true },
+	{ "an answer, two channels", DONE, 2, true, .answered = true },
+	{ "the last answer", LAST, 2, true, .answered = true },
+	{ "the first I/O lost, one channel", DONE, 1, false },
+	{ "the first I/O lost, two channels", DONE, 2, false },
+	{ "the last I/O lost, one channel", LAST, 1, false },
+	{ "the last I/O lost, two channels", LAST, 2, false },
+	{ "the first I/O of a channel that drains, of one", DONE, 1, false,
+	  .at_once = true },
+	{ "the first I/O of a channel that drains, of two", DONE, 2, false,
+	  .at_once = true },
+	{ "the last I/O of a channel that drains, of one", LAST, 1, false,
+	  .at_once = true },
+	{ "the last I/O of a channel that drains, of two", LAST, 2, false,
+	  .at_once = true },
+	{ "the loss, one channel", BLOCKED, 1, true },
+	{ "the loss, two channels", BLOCKED, 2, true },
+	{ "the loss, with times running", BLOCKED, 2, false },
+	{ "I/O fails from now on, one channel", FAIL_FAST, 1, false },
+	{ "I/O fails from now on, two channels", FAIL_FAST, 2, false },
+	{ "given up", LOST, 2, false },
+	{ "back again, one channel", BACK, 1, true },
+	{ "back again, two channels", BACK, 2, true },
+	{ "back, and it has grown", RESIZED, 2, true, .grows = true },
+	{ "it has grown", RESIZED, 2, true, .grows = true, .attended = true,
+	  .answered = true },
+};
+
+struct closing {
+	struct t_session *t;
+	struct srpi_io io[WRITES];
+	unsigned int cnt;
+	unsigned int over;
+};
+
+static void close_done(struct srpi_io *io, int res)
+{
+	struct closing *c = io->arg;
+
+	assert_true(res == 0 || res == -EIO || res == -ECANCELED);
+	if (++c->over == c->cnt)
+		t_session_close_from(c->t, LAST);
+	t_session_close_from(c->t, DONE);
+}
+
+static void close_begin(struct closing *c, struct t_session *t)
+{
+	struct srpi_error e;
+	struct srpi_mem *mem;
+
+	c->t = t;
+	assert_int_equal(srpi_mem_register(t->session, burst_memory,
+					   sizeof(burst_memory), &mem, &e),
+			 0);
+	for (c->cnt = 0; c->cnt < 12; c->cnt++) {
+		c->io[c->cnt] = (struct srpi_io){ .op = SRPI_WRITE,
+						  .offset = c->cnt * BLK,
+						  .len = 128 * KIB,
+						  .buf = burst_memory,
+						  .mem = mem,
+						  .done = close_done,
+						  .arg = c };
+		srpi_submit(t->session, &c->io[c->cnt]);
+	}
+}
+
+/* Whatever callback it is called from, every I/O is answered once, and the
+ * end is told. */
+static void session_is_closed_from_a_callback(void **state)
+{
+	const struct close_row *row = *state;
+	struct t_session *t = t_session_new(
+		&(struct t_session_options){ .mode = MODE_CACHE,
+					     .has_store = true,
+					     .comes_back = row->comes_back,
+					     .generation = 1,
+					     .channels = row->channels });
+	struct closing c = { 0 };
+
+	t->ignores_writes = !row->answered;
+	t->closes_from = row->from;
+	t->skips_a_second = row->at_once;
+	if (row->grows)
+		t->blocks *= 2;
+	if (row->attended)
+		t->attention = SCSI_ASC_CAPACITY_CHANGED;
+	close_begin(&c, t);
+	while (!row->answered && t->lba_cnt < c.cnt &&
+	       t->lba_cnt < row->channels * (REQ_LIM - 1))
+		t_session_turn(t);
+	if (!row->answered) {
+		t->send_cnt = 0;
+		xp_close(t->chans[0]);
+	}
+	while (!t->closed)
+		t_session_turn(t);
+	assert_int_equal(c.over, c.cnt);
+	srpi_mem_free(c.io[0].mem);
+	t_session_free(t);
+}
+
+int main(void)
+{
+	static struct t_table table;
+
+	T_ADD_ROWS(&table, spread_rows, commands_spread_by_their_bytes);
+	T_ADD(&table, commands_come_together_again);
+	T_ADD(&table, lost_channel_has_all_sent_again);
+	T_ADD(&table, target_of_one_channel_gets_one);
+	T_ADD(&table, write_waits_for_the_attempt_that_succeeds);
+	T_ADD(&table, silence_ends_the_connection);
+	T_ADD(&table, login_without_an_answer_is_told_and_tried_again);
+	T_ADD(&table, first_login_to_come_back_is_given_up_early);
+	T_ADD(&table, target_asks_again_before_our_send_completes);
+	T_ADD(&table, target_that_asks_without_end_is_left);
+	T_ADD_ROWS(&table, close_rows, session_is_closed_from_a_callback);
+	return t_run(&table);
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* libsrpi: a target, or two gateways, at several addresses. */
+#include <errno.h>
+#include <string.h>
+
+#include "initiator/session.h"
+#include "tests/lib/t_session.h"
+#include "tests/lib/t_table.h"
+
+/* ---- several addresses ---- */
+
+static enum srpi_path_state path_state(const struct t_session *t,
+				       unsigned int path)
+{
+	struct srpi_path_info info = { .struct_size = sizeof(info) };
+
+	srpi_path_info(t->session, path, &info);
+	return info.state;
+}
+
+static const struct path_row {
+	const char *name;
+	struct t_session_options b; /* the second address */
+	uint16_t active;	    /* group, as B has it when A is lost */
+	enum srpi_path_state state; /* of the second one afterwards */
+	int flush;		    /* the next one */
+} path_rows[] = {
+	{ "another address of the same target",
+	  { .has_ids = true, .has_store = true, .generation = 1 },
+	  0,
+	  SRPI_PATH_IN_USE,
+	  0 },
+	{ "another target, of which nothing is known",
+	  { .has_ids = true, .has_store = true, .generation = 2 },
+	  0,
+	  SRPI_PATH_UNSAFE,
+	  0 },
+	{ "another volume",
+	  { .has_ids = true, .has_store = true, .generation = 1, .naa = 7 },
+	  0,
+	  SRPI_PATH_OTHER,
+	  0 },
+	{ "a gateway that is active now",
+	  { .has_ids = true,
+	    .has_store = true,
+	    .generation = 2,
+	    .groups = 2,
+	    .own = 2 },
+	  2,
+	  SRPI_PATH_IN_USE,
+	  -EIO },
+	{ "a gateway in standby",
+	  { .has_ids = true,
+	    .has_store = true,
+	    .generation = 2,
+	    .groups = 2,
+	    .own = 2 },
+	  1,
+	  SRPI_PATH_STANDBY,
+	  0 },
+	{ "a gateway in standby with another volume",
+	  { .has_ids = true,
+	    .has_store = true,
+	    .generation = 2,
+	    .naa = 7,
+	    .groups = 2,
+	    .own = 2 },
+	  1,
+	  SRPI_PATH_OTHER,
+	  0 },
+	{ "an active target that knows no other gateway",
+	  { .has_ids = true,
+	    .has_store = true,
+	    .generation = 2,
+	    .groups = 1,
+	    .own = 1 },
+	  1,
+	  SRPI_PATH_UNSAFE,
+	  0 },
+};
+
+/* The connection to the first address goes, which still listens, with a write that
+ * was acknowledged and one that was not. */
+static void address_after_a_loss(void **state)
+{
+	const struct path_row *row = *state;
+	struct t_session_options b = row->b;
+	struct t_session *t;
+	struct t_session *used;
+	static uint8_t block[BLK];
+	struct srpi_error e;
+	int res = 1;
+	struct srpi_io io = { .op = SRPI_WRITE,
+			      .offset = 5 * BLK,
+			      .len = BLK,
+			      .buf = block,
+			      .done = t_session_store_result,
+			      .arg = &res };
+
+	b.mode = MODE_CACHE;
+	b.active = row->active;
+	t = t_session_new_two(&b);
+	assert_int_equal(srpi_mem_register(t->session, block, BLK, &io.mem, &e),
+			 0);
+	assert_int_equal(path_state(t, 0), SRPI_PATH_IN_USE);
+	assert_int_equal(path_state(t, 1), SRPI_PATH_UNTRIED);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->ignores_writes = true;
+	srpi_submit(t->session, &io);
+	while (t->writes < 2)
+		t_session_turn(t);
+	if (row->state == SRPI_PATH_IN_USE) {
+		xp_unlisten(t->listener);
+		t->listener = NULL;
+	}
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	while (res == 1)
+		t_session_turn(t);
+	assert_int_equal(res, 0);
+	used = row->state == SRPI_PATH_IN_USE ? t->other : t;
+	assert_int_equal(used->lbas[0], 5);
+	assert_int_equal(t->other->writes, used == t->other);
+	assert_int_equal(path_state(t, 1), row->state);
+	assert_int_equal(path_state(t, 0),
+			 used == t ? SRPI_PATH_IN_USE : SRPI_PATH_DOWN);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), row->flush);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	srpi_mem_free(io.mem);
+	t_session_free(t);
+}
+
+/* The gateway that is in standby is left alone. */
+static void standby_is_passed_over(void **state)
+{
+	const struct t_session_options b = { .mode = MODE_CACHE,
+					     .has_ids = true,
+					     .has_store = true,
+					     .groups = 2,
+					     .own = 2,
+					     .active = 2 };
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_ids = true,
+							   .has_store = true,
+							   .comes_back = true,
+							   .groups = 2,
+							   .own = 1,
+							   .active = 2,
+							   .other = &b });
+
+	assert_int_equal(path_state(t, 0), SRPI_PATH_STANDBY);
+	assert_int_equal(path_state(t, 1), SRPI_PATH_IN_USE);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t->refused, 0);
+	assert_int_equal(t->other->writes, 1);
+	t_session_free(t);
+}
+
+static void without_an_active_address_no_login(void **state)
+{
+	const struct t_session_options b = { .mode = MODE_CACHE,
+					     .has_ids = true,
+					     .has_store = true,
+					     .groups = 2,
+					     .own = 2 };
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_ids = true,
+							   .has_store = true,
+							   .groups = 2,
+							   .own = 1,
+							   .fails = true,
+							   .other = &b });
+
+	assert_int_equal(t->why.err, -ESHUTDOWN);
+	assert_non_null(strstr(t->why.text,
+			       "none of the 2 addresses can be used: (1) "
+			       "volume 'disk' (LUN 0) of 127.0.0.1"));
+	assert_non_null(strstr(t->why.text, ", (2) volume"));
+	assert_null(t->session);
+	t_session_free(t);
+}
+
+/* What counts is the volume that the URI names. */
+static void standby_of_another_volume_does_not_count(void **state)
+{
+	const struct t_session_options b = { .mode = MODE_CACHE };
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_ids = true,
+							   .groups = 2,
+							   .own = 1,
+							   .volume = "tape",
+							   .other = &b });
+
+	assert_int_equal(path_state(t, 0), SRPI_PATH_IN_USE);
+	t_session_free(t);
+}
+
+static const struct turn_row {
+	const char *name;
+	bool attention; /* tells; else the answer to the write does */
+	bool moved;	/* the other one is active */
+} turn_rows[] = {
+	{ "a write is refused", false, true },
+	{ "an attention tells", true, true },
+	{ "an attention tells, and nothing has changed", true, false },
+};
+
+/* The active gateway becomes standby while the connection stands. */
+static void address_that_turns_standby_is_left(void **state)
+{
+	const struct turn_row *row = *state;
+	const struct t_session_options b = { .mode = MODE_NO_CACHE,
+					     .has_ids = true,
+					     .has_store = true,
+					     .generation = 2,
+					     .groups = 2,
+					     .own = 2,
+					     .active = 1 };
+	struct t_session *t = t_session_new_two(&b);
+
+	if (row->attention)
+		t->attention = SCSI_ASC_ACCESS_STATE_CHANGED;
+	if (row->moved)
+		t->o.active = t->other->o.active = 2;
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t->writes, !row->moved);
+	assert_int_equal(t->other->writes, row->moved);
+	assert_int_equal(t->refused, row->moved && !row->attention);
+	assert_int_equal(path_state(t, 0),
+			 row->moved ? SRPI_PATH_STANDBY : SRPI_PATH_IN_USE);
+	t_session_free(t);
+}
+
+/* I/O waits while no gateway is active, and goes on by the one that is first. */
+static void io_waits_for_an_active_address(void **state)
+{
+	const struct t_session_options b = { .mode = MODE_NO_CACHE,
+					     .has_ids = true,
+					     .has_store = true,
+					     .groups = 2,
+					     .own = 2,
+					     .active = 1 };
+	struct t_session *t = t_session_new_two(&b);
+	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
+	static uint8_t block[BLK];
+	struct srpi_error e;
+	int res = 1;
+	struct srpi_io io = { .op = SRPI_WRITE,
+			      .len = BLK,
+			      .buf = block,
+			      .done = t_session_store_result,
+			      .arg = &res };
+
+	assert_int_equal(srpi_mem_register(t->session, block, BLK, &io.mem, &e),
+			 0);
+	t->o.active = t->other->o.active = 0;
+	srpi_submit(t->session, &io);
+	while (stats.attempts < 5) {
+		t_session_turn(t);
+		t->send_cnt = t->other->send_cnt = 0;
+		srpi_session_stats(t->session, &stats);
+	}
+	assert_int_equal(res, 1);
+	assert_int_equal(srpi_session_state(t->session), SRPI_BLOCKED);
+	t->o.active = t->other->o.active = 2;
+	while (res == 1)
+		t_session_turn(t);
+	assert_int_equal(res, 0);
+	assert_int_equal(t->other->writes, 1);
+	assert_int_equal(stats.replayed, 0);
+	srpi_mem_free(io.mem);
+	t_session_free(t);
+}
+
+static void session_without_the_volume_is_lost(void **state)
+{
+	const struct t_session_options b = {
+		.mode = MODE_CACHE, .has_ids = true, .has_store = true, .naa = 7
+	};
+	struct t_session *t = t_session_new_two(&b);
+
+	t->naa = 8;
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(srpi_session_state(t->session), SRPI_LOST);
+	assert_int_equal(path_state(t, 0), SRPI_PATH_OTHER);
+	assert_int_equal(path_state(t, 1), SRPI_PATH_OTHER);
+	t_session_free(t);
+}
+
+static const struct fenced_row {
+	const char *name;
+	struct ini_volume was;
+	struct ini_volume now;
+	bool fenced;
+} fenced_rows[] = {
+	{ "the same generation",
+	  { .has_store = true, .store.generation = { 1 } },
+	  { .has_store = true, .store.generation = { 1 } },
+	  true },
+	{ "another generation",
+	  { .has_store = true, .store.generation = { 1 } },
+	  { .has_store = true, .store.generation = { 2 } },
+	  false },
+	{ "nothing is told",
+	  { .has_store = false },
+	  { .has_store = false },
+	  false },
+	{ "one tells no generation",
+	  { .has_store = true },
+	  { .has_store = false },
+	  false },
+	{ "the same port",
+	  { .access = { .port_len = 2, .port = { 8, 'x' } } },
+	  { .access = { .port_len = 2, .port = { 8, 'x' } } },
+	  true },
+	{ "another port",
+	  { .access = { .port_len = 2, .port = { 8, 'x' } } },
+	  { .access = { .port_len = 2, .port = { 8, 'y' } } },
+	  false },
+	{ "a port with a longer name",
+	  { .access = { .port_len = 2, .port = { 8, 'x' } } },
+	  { .access = { .port_len = 3, .port = { 8, 'x', 'x' } } },
+	  false },
+	{ "the only active group",
+	  { .access = { .group_cnt = 2 } },
+	  { .access = { .group_cnt = 2,
+			.own_is_active = true,
+			.active_cnt = 1 } },
+	  true },
+	{ "one of two active groups",
+	  { .access = { .group_cnt = 2 } },
+	  { .access = { .group_cnt = 2,
+			.own_is_active = true,
+			.active_cnt = 2 } },
+	  false },
+	{ "another group is active",
+	  { .access = { .group_cnt = 2 } },
+	  { .access = { .group_cnt = 2, .active_cnt = 1 } },
+	  false },
+	{ "the target before was no gateway",
+	  { .access = { .group_cnt = 1 } },
+	  { .access = { .group_cnt = 2,
+			.own_is_active = true,
+			.active_cnt = 1 } },
+	  false },
+};
+
+static void another_address_is_fenced(void **state)
+{
+	const struct fenced_row *row = *state;
+
+	assert_int_equal(ini_path_is_fenced(&row->was, &row->now), row->fenced);
+}
+
+int main(void)
+{
+	static struct t_table table;
+
+	T_ADD_ROWS(&table, path_rows, address_after_a_loss);
+	T_ADD_ROWS(&table, turn_rows, address_that_turns_standby_is_left);
+	T_ADD_ROWS(&table, fenced_rows, another_address_is_fenced);
+	T_ADD(&table, standby_is_passed_over);
+	T_ADD(&table, without_an_active_address_no_login);
+	T_ADD(&table, standby_of_another_volume_does_not_count);
+	T_ADD(&table, io_waits_for_an_active_address);
+	T_ADD(&table, session_without_the_volume_is_lost);
+	return t_run(&table);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libsrpi: answers that delay a command, and volumes that change, go away or
+ * become others.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "initiator/session.h"
+#include "tests/lib/t_session.h"
+#include "tests/lib/t_table.h"
+
+/* ---- retries ---- */
+
+static const struct retry_row {
+	const char *name;
+	struct t_override override;
+	bool then_attention;
+} retry_rows[] = {
+	{ "12 times not ready, then an attention",
+	  { .opcode = 0x2a,
+	    .status = SCSI_STATUS_CHECK_CONDITION,
+	    .sense = { .key = SCSI_KEY_NOT_READY,
+		       .code = SCSI_ASC_BECOMING_READY },
+	    .cnt = 12 },
+	  true },
+	{ "12 times busy, then an attention",
+	  { .opcode = 0x2a, .status = SCSI_STATUS_BUSY, .cnt = 12 },
+	  true },
+	{ "a dozen of attentions",
+	  { .opcode = 0x2a,
+	    .status = SCSI_STATUS_CHECK_CONDITION,
+	    .sense = { .key = SCSI_KEY_UNIT_ATTENTION,
+		       .code = SCSI_ASC_RESERVATIONS_RELEASED },
+	    .cnt = 12 },
+	  false },
+};
+
+static void each_reason_to_try_again_counts_for_itself(void **state)
+{
+	const struct retry_row *row = *state;
+	struct t_session *t = t_session_new_returning(MODE_CACHE);
+	static uint8_t block[BLK];
+	int res = 1;
+	struct srpi_io io = { .op = SRPI_WRITE,
+			      .len = BLK,
+			      .buf = block,
+			      .done = t_session_store_result,
+			      .arg = &res };
+	struct srpi_error e;
+
+	assert_int_equal(srpi_mem_register(t->session, block, BLK, &io.mem, &e),
+			 0);
+	t->override = row->override;
+	srpi_submit(t->session, &io);
+	while (t->override.cnt > 0)
+		t_session_turn(t);
+	if (row->then_attention)
+		t->override = t_session_attention(
+			0x2a, SCSI_ASC_RESERVATIONS_RELEASED);
+	while (res == 1)
+		t_session_turn(t);
+	assert_int_equal(res, 0);
+	assert_int_equal(t->override.cnt, 0);
+	srpi_mem_free(io.mem);
+	t_session_free(t);
+}
+
+/* ---- what discovery is answered when it comes back ---- */
+
+static const struct phase_row {
+	const char *name;
+	enum scsi_status status;
+	enum scsi_asc code;
+} phase_rows[] = {
+	{ "not ready", SCSI_STATUS_CHECK_CONDITION, SCSI_ASC_BECOMING_READY },
+	{ "busy", SCSI_STATUS_BUSY, 0 },
+	{ "task set full", SCSI_STATUS_TASK_SET_FULL, 0 },
+};
+
+/* It becomes ready when I/O has begun to fail. */
+static void unit_that_is_ready_late_comes_back(void **state)
+{
+	const struct phase_row *row = *state;
+	struct t_session *t = t_session_new(
+		&(struct t_session_options){ .mode = MODE_CACHE,
+					     .has_store = true,
+					     .comes_back = true,
+					     .generation = 1,
+					     .fast_io_fail_ms = 50 });
+
+	t->override = (struct t_override){
+		.status = row->status,
+		.sense = scsi_sense(SCSI_KEY_NOT_READY, row->code),
+		.cnt = UINT32_MAX,
+	};
+	xp_close(t->chans[0]);
+	while (srpi_session_state(t->session) != SRPI_FAIL_FAST) {
+		t->send_cnt = 0;
+		t_session_turn(t);
+	}
+	t->override.cnt = 0;
+	while (srpi_session_state(t->session) != SRPI_RUNNING)
+		t_session_turn(t);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t_session_free(t);
+}
+
+static const struct optional_row {
+	const char *name;
+	uint8_t opcode;
+	uint8_t page;
+	enum scsi_key key;
+	enum scsi_asc code;
+} optional_rows[] = {
+	{ "page 80h", 0x12, 0x80, SCSI_KEY_HARDWARE_ERROR,
+	  SCSI_ASC_INTERNAL_TARGET_FAILURE },
+	{ "page 83h", 0x12, 0x83, SCSI_KEY_HARDWARE_ERROR,
+	  SCSI_ASC_INTERNAL_TARGET_FAILURE },
+	{ "page 83h, refused", 0x12, 0x83, SCSI_KEY_ILLEGAL_REQUEST,
+	  SCSI_ASC_INVALID_FIELD_IN_CDB },
+	{ "page C0h", 0x12, 0xc0, SCSI_KEY_HARDWARE_ERROR,
+	  SCSI_ASC_INTERNAL_TARGET_FAILURE },
+	{ "READ CAPACITY (16)", 0x9e, 0, SCSI_KEY_HARDWARE_ERROR,
+	  SCSI_ASC_INTERNAL_TARGET_FAILURE },
+	{ "MODE SENSE", 0x1a, 0, SCSI_KEY_HARDWARE_ERROR,
+	  SCSI_ASC_INTERNAL_TARGET_FAILURE },
+};
+
+/* It is no other volume, and nothing is known to be lost. */
+static void question_that_fails_fails_the_attempt(void **state)
+{
+	const struct optional_row *row = *state;
+	struct t_session *t = t_session_new_with_ids();
+	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
+
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->override = (struct t_override){
+		.opcode = row->opcode,
+		.page = row->page,
+		.status = SCSI_STATUS_CHECK_CONDITION,
+		.sense = scsi_sense(row->key, row->code),
+		.cnt = 1,
+	};
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(srpi_session_state(t->session), SRPI_RUNNING);
+	assert_int_equal(t->override.cnt, 0);
+	srpi_session_stats(t->session, &stats);
+	assert_int_equal(stats.attempts, 2);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	assert_true(srpi_volume_info(t->session, 0)->fua);
+	t_session_free(t);
+}
+
+static void another_identifier_is_another_volume(void **state)
+{
+	struct t_session *t = t_session_new_with_ids();
+
+	t->naa = 1;
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(srpi_session_state(t->session), SRPI_LOST);
+	assert_non_null(strstr(t->why.text, "another volume"));
+	t_session_free(t);
+}
+
+/* ---- attentions that say that it may be another one ---- */
+
+static const struct identity_row {
+	const char *name;
+	enum scsi_asc code;
+} identity_rows[] = {
+	{ "reported LUNs data has changed", SCSI_ASC_REPORTED_LUNS_CHANGED },
+	{ "inquiry data has changed", SCSI_ASC_INQUIRY_DATA_CHANGED },
+	{ "device identifier changed", 0x3f05 },
+	{ "medium may have changed", SCSI_ASC_MEDIUM_MAY_HAVE_CHANGED },
+	{ "power on", SCSI_ASC_POWER_ON },
+	{ "parameters changed", SCSI_ASC_PARAMETERS_CHANGED },
+};
+
+static void other_volume_gets_no_write(void **state)
+{
+	const struct identity_row *row = *state;
+	struct t_session *t = t_session_new_with_ids();
+
+	t->naa = 1;
+	t->override = t_session_attention(0x2a, row->code);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), -EIO);
+	assert_int_equal(t->writes, 0);
+	assert_int_equal(srpi_session_state(t->session), SRPI_LOST);
+	assert_non_null(strstr(t->why.text, "another volume"));
+	t_session_free(t);
+}
+
+static void same_volume_gets_its_write(void **state)
+{
+	const struct identity_row *row = *state;
+	struct t_session *t = t_session_new_with_ids();
+	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
+
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->blocks = 2 * BLOCKS;
+	t->override = t_session_attention(0x2a, row->code);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t->writes, 2);
+	assert_int_equal(srpi_volume_info(t->session, 0)->size,
+			 2ull * BLOCKS * BLK);
+	srpi_session_stats(t->session, &stats);
+	assert_int_equal(stats.reconnects, 0);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
+}
+
+static struct t_session *lose_volume(const struct t_session_options *o)
+{
+	struct t_session *t = t_session_new(o);
+
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->lun_is_gone = true;
+	t->override = t_session_attention(0x2a, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	assert_int_not_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(srpi_session_state(t->session), SRPI_RUNNING);
+	return t;
+}
+
+static void find_volume(struct t_session *t)
+{
+	t->lun_is_gone = false;
+	t->override = t_session_attention(0x2a, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+}
+
+/* The target may show others, which are to be there again. */
+static void volume_that_was_taken_away_holds_up_nobody(void **state)
+{
+	struct t_session *t =
+		lose_volume(&(struct t_session_options){ .mode = MODE_CACHE,
+							 .has_store = true,
+							 .has_ids = true,
+							 .comes_back = true,
+							 .generation = 1 });
+
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(srpi_session_state(t->session), SRPI_RUNNING);
+	assert_int_not_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	find_volume(t);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	/* It is one that has to be there again. */
+	t->lun_is_gone = true;
+	xp_close(t->chans[0]);
+	while (!strstr(t->why.text, "does not show it"))
+		t_session_turn(t);
+	assert_int_equal(srpi_session_state(t->session), SRPI_BLOCKED);
+	t_session_free(t);
+}
+
+/* Where it was meanwhile, and what became of its cache, nobody knows. */
+static const struct away_row {
+	const char *name;
+	uint8_t then; /* generation; 0: not told, and so was it before */
+	int res;
+} away_rows[] = {
+	{ "not told", 0, -EIO },
+	{ "the same generation", 1, 0 },
+	{ "another generation", 2, -EIO },
+};
+
+static void volume_that_was_away_tells_of_its_cache(void **state)
+{
+	const struct away_row *row = *state;
+	struct t_session *t = lose_volume(
+		&(struct t_session_options){ .mode = MODE_CACHE,
+					     .has_store = row->then,
+					     .has_ids = true,
+					     .comes_back = true,
+					     .generation = row->then ? 1 : 0 });
+
+	t->generation = row->then;
+	find_volume(t);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), row->res);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
+}
+
+/* What was learned of it before belongs to nothing any more. */
+static void volume_that_changes_while_asked_is_asked_again(void **state)
+{
+	struct t_session *t = t_session_new_with_ids();
+
+	t->override = t_session_attention(0x1a, SCSI_ASC_INQUIRY_DATA_CHANGED);
+	t->override.naa = 1;
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(srpi_session_state(t->session), SRPI_LOST);
+	assert_int_equal(t->override.cnt, 0);
+	t_session_free(t);
+}
+
+/* Offsets would be of other blocks. */
+static void other_block_size_is_another_volume(void **state)
+{
+	struct t_session *t = t_session_new_with_ids();
+
+	t->block_size = 4096;
+	t->override = t_session_attention(0x2a, SCSI_ASC_CAPACITY_CHANGED);
+	t_session_io(t, SRPI_WRITE, false);
+	while (srpi_session_state(t->session) != SRPI_LOST)
+		t_session_turn(t);
+	assert_non_null(strstr(t->why.text, "4096 bytes"));
+	t_session_free(t);
+}
+
+int main(void)
+{
+	static struct t_table table;
+
+	T_ADD_ROWS(&table, retry_rows,
+		   each_reason_to_try_again_counts_for_itself);
+	T_ADD_ROWS(&table, phase_rows, unit_that_is_ready_late_comes_back);
+	T_ADD_ROWS(&table, optional_rows,
+		   question_that_fails_fails_the_attempt);
+	T_ADD(&table, another_identifier_is_another_volume);
+	T_ADD_ROWS(&table, identity_rows, other_volume_gets_no_write);
+	T_ADD_ROWS(&table, identity_rows, same_volume_gets_its_write);
+	T_ADD(&table, volume_that_was_taken_away_holds_up_nobody);
+	T_ADD_ROWS(&table, away_rows, volume_that_was_away_tells_of_its_cache);
+	T_ADD(&table, volume_that_changes_while_asked_is_asked_again);
+	T_ADD(&table, other_block_size_is_another_volume);
+	return t_run(&table);
+}
