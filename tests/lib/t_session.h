@@ -7,13 +7,12 @@
 #define TESTS_LIB_T_SESSION_H
 
 #include "initiator/session.h"
-#include "protocol/scsi_sense.h"
+#include "tests/lib/t_tgt.h"
 
-#define BLK	  512u
-#define BLOCKS	  2048u
-#define REQ_LIM	  8
-#define SENDS_MAX 1024
-#define CHANNELS  2
+#define BLK	 512u
+#define BLOCKS	 2048u
+#define REQ_LIM	 8
+#define CHANNELS 2
 
 /* What the target says to MODE SENSE. */
 enum mode_answer {
@@ -48,14 +47,6 @@ struct t_session_options {
 	bool fails;	    /* the first login does; session is NULL then */
 };
 
-struct t_session_send {
-	struct xp_chain chain;
-	struct t_session *t;
-	struct srp_desc desc;
-	uint8_t data[512];
-	uint8_t iu[128];
-};
-
 /* Commands that the target answers otherwise than it should. */
 struct t_override {
 	uint8_t opcode; /* 0: all but REPORT LUNS and INQUIRY */
@@ -75,13 +66,9 @@ struct t_session {
 	uint32_t block_size;
 	struct srpi_ctx *ctx;
 	struct xp *xp;
-	struct xp_listener *listener;
-	struct xp_chan *chans[CHANNELS];
-	unsigned int open; /* channels, closing ones too */
-	unsigned int now;  /* the channel that is being answered */
-	struct xp_mr *mr;  /* of sends */
-	struct t_session_send sends[SENDS_MAX];
-	unsigned int send_cnt;
+	struct t_tgt tgt;
+	char addr[32];
+	struct t_tgt_chan *chans[CHANNELS]; /* the first login's comes first */
 	uint64_t blocks;
 	uint8_t generation;
 	enum scsi_asc attention; /* pending; 0: none */
@@ -145,8 +132,10 @@ void t_session_store_result(struct srpi_io *io, int res);
 void t_session_lose(struct t_session *t, uint8_t generation,
 		    enum scsi_asc attention);
 /* One unit attention for the next command with @opcode. */
-struct t_override t_session_attention(uint8_t opcode, enum scsi_asc code);
-/* Sends an SRP_CRED_REQ. */
+struct t_override t_override_attention(uint8_t opcode, enum scsi_asc code);
+/* The target closes a channel. */
+void t_session_drop(struct t_session *t, unsigned int channel);
+/* Sends an SRP_CRED_REQ on the first channel. */
 void t_session_ask_credit(struct t_session *t);
 
 #endif

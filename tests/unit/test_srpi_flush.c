@@ -106,11 +106,7 @@ static void flush_after_loss(void **state)
  * caller hears of it once. */
 static void loss_is_told_once(void **state)
 {
-	struct t_session *t =
-		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
-							   .has_store = true,
-							   .comes_back = true,
-							   .generation = 1 });
+	struct t_session *t = t_session_new_returning(MODE_CACHE);
 
 	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
 	t_session_lose(t, 2, SCSI_ASC_POWER_ON);
@@ -124,11 +120,7 @@ static void loss_is_told_once(void **state)
  * goes in between, with the write. */
 static void stable_write_whose_write_was_lost_fails(void **state)
 {
-	struct t_session *t =
-		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
-							   .has_store = true,
-							   .comes_back = true,
-							   .generation = 1 });
+	struct t_session *t = t_session_new_returning(MODE_CACHE);
 
 	t->leaves_at_sync = true;
 	assert_int_equal(t_session_io(t, SRPI_WRITE, true), -EIO);
@@ -140,11 +132,7 @@ static void stable_write_whose_write_was_lost_fails(void **state)
 /* What had no answer is sent again, in the old order. */
 static void unanswered_writes_are_sent_again(void **state)
 {
-	struct t_session *t =
-		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
-							   .has_store = true,
-							   .comes_back = true,
-							   .generation = 1 });
+	struct t_session *t = t_session_new_returning(MODE_CACHE);
 	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
 	static uint8_t block[4 * BLK];
 	struct srpi_io io[4];
@@ -190,7 +178,7 @@ static void cache_that_is_switched_on_is_flushed(void **state)
 
 	t->o.mode = MODE_CACHE;
 	t->override =
-		t_session_attention(0x2a, SCSI_ASC_MODE_PARAMETERS_CHANGED);
+		t_override_attention(0x2a, SCSI_ASC_MODE_PARAMETERS_CHANGED);
 	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
 	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
 	assert_int_equal(t->syncs, 1);
@@ -211,7 +199,7 @@ static void write_under_way_when_the_cache_changes_is_flushed(void **state)
 	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
 	t->o.mode = MODE_CACHE;
 	t->override =
-		t_session_attention(0x35, SCSI_ASC_MODE_PARAMETERS_CHANGED);
+		t_override_attention(0x35, SCSI_ASC_MODE_PARAMETERS_CHANGED);
 	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
 	assert_int_equal(t->syncs, 1);
 	t_session_free(t);
@@ -225,7 +213,7 @@ static void loss_after_the_cache_was_switched_on_is_told(void **state)
 	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
 	t->o.mode = MODE_CACHE;
 	t->override =
-		t_session_attention(0x28, SCSI_ASC_MODE_PARAMETERS_CHANGED);
+		t_override_attention(0x28, SCSI_ASC_MODE_PARAMETERS_CHANGED);
 	t_session_io(t, SRPI_READ, false);
 	t_session_lose(t, 2, SCSI_ASC_POWER_ON);
 	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), -EIO);
@@ -341,7 +329,7 @@ static void power_on_takes_the_cache_along(void **state)
 		.mode = MODE_CACHE, .comes_back = true });
 
 	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
-	t->override = t_session_attention(0x35, SCSI_ASC_POWER_ON);
+	t->override = t_override_attention(0x35, SCSI_ASC_POWER_ON);
 	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), -EIO);
 	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
 	t_session_free(t);

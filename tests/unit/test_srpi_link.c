@@ -150,7 +150,7 @@ static void lost_channel_has_all_sent_again(void **state)
 	while (t->lba_cnt < 10)
 		t_session_turn(t);
 	assert_int_equal(count_came_by(t, '0'), 5);
-	xp_close(t->chans[1]);
+	t_session_drop(t, 1);
 	while (b.over < b.cnt)
 		t_session_turn(t);
 	assert_int_equal(t->lba_cnt, 10);
@@ -197,18 +197,13 @@ enum {
  * the first one; it is done all the same. */
 static void write_waits_for_the_attempt_that_succeeds(void **state)
 {
-	struct t_session *t =
-		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
-							   .has_store = true,
-							   .comes_back = true,
-							   .generation = 1 });
+	struct t_session *t = t_session_new_returning(MODE_CACHE);
 	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
 
 	for (unsigned int step = 0; step < STEPS_MAX; step++) {
 		t->rejects = step == 0;
 		t->leaves_at = step;
-		t->send_cnt = 0;
-		xp_close(t->chans[0]);
+		t_session_drop(t, 0);
 		while (srpi_session_state(t->session) == SRPI_RUNNING)
 			t_session_turn(t);
 		assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
@@ -238,10 +233,9 @@ static void silence_ends_the_connection(void **state)
 	srpi_session_stats(t->session, &stats);
 	assert_true(stats.timeouts >= 1);
 	assert_true(stats.replayed >= 1);
-	xp_close(t->chans[0]);
+	t_session_drop(t, 0);
 	while (srpi_session_state(t->session) == SRPI_RUNNING)
 		t_session_turn(t);
-	t->send_cnt = 0;
 	t->silent_at = 3;
 	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
 	t_session_free(t);
@@ -258,7 +252,7 @@ static void login_without_an_answer_is_told_and_tried_again(void **state)
 							   .timeout_ms = 200 });
 
 	t->delays_login = true;
-	xp_close(t->chans[0]);
+	t_session_drop(t, 0);
 	while (!strstr(t->why.text,
 		       "no answer; the network is down, or the target "
 		       "hangs, or its disk is still busy"))
@@ -280,7 +274,7 @@ static void first_login_to_come_back_is_given_up_early(void **state)
 	uint64_t asked_us;
 
 	t->delays_login = true;
-	xp_close(t->chans[0]);
+	t_session_drop(t, 0);
 	while (!t->kept_login)
 		t_session_turn(t);
 	asked_us = reactor_now_us(t->ctx->reactor);
@@ -428,10 +422,8 @@ static void session_is_closed_from_a_callback(void **state)
 	while (!row->answered && t->lba_cnt < c.cnt &&
 	       t->lba_cnt < row->channels * (REQ_LIM - 1))
 		t_session_turn(t);
-	if (!row->answered) {
-		t->send_cnt = 0;
-		xp_close(t->chans[0]);
-	}
+	if (!row->answered)
+		t_session_drop(t, 0);
 	while (!t->closed)
 		t_session_turn(t);
 	assert_int_equal(c.over, c.cnt);

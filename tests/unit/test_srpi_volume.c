@@ -56,7 +56,7 @@ static void each_reason_to_try_again_counts_for_itself(void **state)
 	while (t->override.cnt > 0)
 		t_session_turn(t);
 	if (row->then_attention)
-		t->override = t_session_attention(
+		t->override = t_override_attention(
 			0x2a, SCSI_ASC_RESERVATIONS_RELEASED);
 	while (res == 1)
 		t_session_turn(t);
@@ -94,11 +94,9 @@ static void unit_that_is_ready_late_comes_back(void **state)
 		.sense = scsi_sense(SCSI_KEY_NOT_READY, row->code),
 		.cnt = UINT32_MAX,
 	};
-	xp_close(t->chans[0]);
-	while (srpi_session_state(t->session) != SRPI_FAIL_FAST) {
-		t->send_cnt = 0;
+	t_session_drop(t, 0);
+	while (srpi_session_state(t->session) != SRPI_FAIL_FAST)
 		t_session_turn(t);
-	}
 	t->override.cnt = 0;
 	while (srpi_session_state(t->session) != SRPI_RUNNING)
 		t_session_turn(t);
@@ -183,7 +181,7 @@ static void other_volume_gets_no_write(void **state)
 	struct t_session *t = t_session_new_with_ids();
 
 	t->naa = 1;
-	t->override = t_session_attention(0x2a, row->code);
+	t->override = t_override_attention(0x2a, row->code);
 	assert_int_equal(t_session_io(t, SRPI_WRITE, false), -EIO);
 	assert_int_equal(t->writes, 0);
 	assert_int_equal(srpi_session_state(t->session), SRPI_LOST);
@@ -199,7 +197,7 @@ static void same_volume_gets_its_write(void **state)
 
 	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
 	t->blocks = 2 * BLOCKS;
-	t->override = t_session_attention(0x2a, row->code);
+	t->override = t_override_attention(0x2a, row->code);
 	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
 	assert_int_equal(t->writes, 2);
 	assert_int_equal(srpi_volume_info(t->session, 0)->size,
@@ -216,7 +214,8 @@ static struct t_session *lose_volume(const struct t_session_options *o)
 
 	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
 	t->lun_is_gone = true;
-	t->override = t_session_attention(0x2a, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	t->override =
+		t_override_attention(0x2a, SCSI_ASC_REPORTED_LUNS_CHANGED);
 	assert_int_not_equal(t_session_io(t, SRPI_WRITE, false), 0);
 	assert_int_equal(srpi_session_state(t->session), SRPI_RUNNING);
 	return t;
@@ -225,7 +224,8 @@ static struct t_session *lose_volume(const struct t_session_options *o)
 static void find_volume(struct t_session *t)
 {
 	t->lun_is_gone = false;
-	t->override = t_session_attention(0x2a, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	t->override =
+		t_override_attention(0x2a, SCSI_ASC_REPORTED_LUNS_CHANGED);
 	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
 }
 
@@ -246,7 +246,7 @@ static void volume_that_was_taken_away_holds_up_nobody(void **state)
 	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
 	/* It is one that has to be there again. */
 	t->lun_is_gone = true;
-	xp_close(t->chans[0]);
+	t_session_drop(t, 0);
 	while (!strstr(t->why.text, "does not show it"))
 		t_session_turn(t);
 	assert_int_equal(srpi_session_state(t->session), SRPI_BLOCKED);
@@ -286,7 +286,7 @@ static void volume_that_changes_while_asked_is_asked_again(void **state)
 {
 	struct t_session *t = t_session_new_with_ids();
 
-	t->override = t_session_attention(0x1a, SCSI_ASC_INQUIRY_DATA_CHANGED);
+	t->override = t_override_attention(0x1a, SCSI_ASC_INQUIRY_DATA_CHANGED);
 	t->override.naa = 1;
 	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
 	assert_int_equal(srpi_session_state(t->session), SRPI_LOST);
@@ -300,7 +300,7 @@ static void other_block_size_is_another_volume(void **state)
 	struct t_session *t = t_session_new_with_ids();
 
 	t->block_size = 4096;
-	t->override = t_session_attention(0x2a, SCSI_ASC_CAPACITY_CHANGED);
+	t->override = t_override_attention(0x2a, SCSI_ASC_CAPACITY_CHANGED);
 	t_session_io(t, SRPI_WRITE, false);
 	while (srpi_session_state(t->session) != SRPI_LOST)
 		t_session_turn(t);
