@@ -12,11 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/lib/t_addr.h"
 #include "tests/lib/t_table.h"
 #include "base/list.h"
 
-#define FIRST_PORT 5750
-#define ARGS_MAX   96
+#define ARGS_MAX 96
 
 static char scratch[32];
 static pid_t scratch_owner;
@@ -67,18 +67,6 @@ const char *t_scratch_file(const char *name, off_t size)
 	assert_int_equal(ftruncate(fd, size), 0);
 	close(fd);
 	return path;
-}
-
-/* ---- addresses ---- */
-
-/* 127.64.0.0/10 has an address for each process ID. */
-void t_target_free_addr(char *buf, size_t len)
-{
-	static unsigned int next_port = FIRST_PORT;
-	unsigned int pid = (unsigned int)getpid();
-
-	snprintf(buf, len, "127.%u.%u.%u:%u", 64 | (pid >> 16 & 63),
-		 pid >> 8 & 255, pid & 255, next_port++);
 }
 
 /* ---- processes ---- */
@@ -134,7 +122,7 @@ static bool start(struct t_target *t, const char *const *args)
 	int fds[2];
 
 	memset(t, 0, sizeof(*t));
-	t_target_free_addr(t->addr, sizeof(t->addr));
+	t_addr_next(t->addr, sizeof(t->addr));
 	snprintf(t->uri, sizeof(t->uri), "srp+tcp://%s", t->addr);
 	snprintf(t->log, sizeof(t->log), "%s/target-%s.log", t_scratch(),
 		 strchr(t->addr, ':') + 1);

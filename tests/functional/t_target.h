@@ -20,9 +20,6 @@ struct t_target {
 	char log[64];  /* file with its standard error */
 };
 
-/* "127.64.12.34:5750": nobody listens there, and nobody else will. */
-void t_target_free_addr(char *buf, size_t len);
-
 /*
  * Starts rdma-target with @args (NULL at the end; "--listen" is added) and
  * waits until it is ready.

@@ -4,7 +4,6 @@
  * or with a line that says what was wrong, and every operation is answered.
  * The target lives on the context's own reactor, over TCP.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,16 +17,14 @@
 #include <unistd.h>
 
 #include "initiator/session.h"
-#include "protocol/scsi_cdb.h"
-#include "protocol/scsi_sense.h"
-#include "protocol/srp_iu.h"
-#include "protocol/srp_login.h"
 #include "tests/functional/t_target.h"
+#include "tests/lib/t_addr.h"
 #include "tests/lib/t_table.h"
+#include "tests/lib/t_tgt.h"
+
+#define IO_LEN 16384u
 
 /* ---- the target ---- */
-
-struct evil;
 
 /* How it misbehaves. What is NULL is done as it should be. */
 struct manners {
@@ -36,35 +33,23 @@ struct manners {
 	/* Fills in what it rejects with; returns its length. */
 	size_t (*reject)(uint8_t *pdata);
 	/* Right after login. */
-	void (*greet)(struct evil *t);
+	void (*greet)(struct t_tgt_chan *ch);
 	/* An SRP_CMD has arrived. */
-	void (*command)(struct evil *t, const struct srp_cmd_view *cmd);
+	void (*command)(struct t_tgt_send *s, const struct srp_cmd_view *cmd);
 };
 
-#define SENDS 64
-
-static struct evil {
+static struct {
 	struct srpi_ctx *ctx;
-	char uri[64];
 	struct xp *xp;
-	struct xp_listener *listener;
+	struct t_tgt tgt;
+	char addr[32];
+	char uri[64];
 	const struct manners *manners;
-	struct xp_chan *chan;
-	struct srp_cmd_rules rules;
-	unsigned int commands;
+	struct t_tgt_chan *ch; /* of the last login */
 	uint32_t random;
-
-	struct evil_send {
-		struct xp_chain chain;
-		struct srp_desc desc;
-		uint8_t iu[1024];
-		uint8_t data[16384];
-		bool busy;
-	} sends[SENDS];
-	struct xp_mr *mr;
 } evil;
 
-static uint32_t random_next(void)
+static uint32_t evil_random(void)
 {
 	evil.random ^= evil.random << 13;
 	evil.random ^= evil.random >> 17;
@@ -72,168 +57,89 @@ static uint32_t random_next(void)
 	return evil.random;
 }
 
-static void send_done(struct xp_chain *chain, int status)
+static void evil_send(struct t_tgt_chan *ch, const void *iu, size_t len)
 {
-	container_of(chain, struct evil_send, chain)->busy = false;
+	assert_true(t_tgt_send(ch, iu, len));
 }
 
-static struct evil_send *new_send(void)
-{
-	for (unsigned int i = 0; i < SENDS; i++) {
-		struct evil_send *s = &evil.sends[i];
-
-		if (s->busy)
-			continue;
-		memset(&s->chain, 0, sizeof(s->chain));
-		s->chain.done = send_done;
-		s->busy = true;
-		return s;
-	}
-	fail_msg("too many sends");
-	return NULL;
-}
-
-static void post(struct evil_send *s, size_t len)
-{
-	s->chain.send[0] = (struct xp_sge){ s->iu, (uint32_t)len, evil.mr };
-	s->chain.send_cnt = 1;
-	xp_post(evil.chan, &s->chain);
-}
-
-static void send_bytes(const void *iu, size_t len)
-{
-	struct evil_send *s = new_send();
-
-	memcpy(s->iu, iu, len);
-	post(s, len);
-}
-
-static void send_rsp(const struct srp_rsp *rsp)
-{
-	uint8_t iu[256];
-
-	send_bytes(iu, (size_t)srp_rsp_encode(iu, sizeof(iu), rsp));
-}
-
-/* ---- connections of it ---- */
-
-static void received(struct xp_chan *xp, struct xp_iu *iu)
-{
-	struct srp_cmd_view cmd;
-
-	if (srp_cmd_decode(iu->data, iu->len, &evil.rules, &cmd) == 0) {
-		evil.commands++;
-		if (evil.manners->command)
-			evil.manners->command(&evil, &cmd);
-	}
-	xp_iu_release(iu);
-}
-
-static void established(struct xp_chan *xp, const void *pdata, size_t len)
+static void evil_established(struct t_tgt_chan *ch)
 {
 	if (evil.manners->greet)
-		evil.manners->greet(&evil);
+		evil.manners->greet(ch);
 }
 
-static struct reactor_msg free_msg;
-static struct xp_chan *gone;
-
-static void run_free(struct reactor_msg *msg)
+static void evil_command(struct t_tgt_send *s, const struct srp_cmd_view *cmd)
 {
-	xp_chan_free(gone);
-	gone = NULL;
+	if (evil.manners->command)
+		evil.manners->command(s, cmd);
+	else
+		t_tgt_drop(s);
 }
 
-/* Buffers released in this turn are back after it. */
-static void closed(struct xp_chan *xp, const struct error *why)
-{
-	gone = xp;
-	evil.chan = NULL;
-	free_msg.run = run_free;
-	reactor_send(evil.ctx->reactor, &free_msg);
-}
-
-static const struct xp_handler handler = {
-	.established = established,
-	.received = received,
-	.closed = closed,
-};
-
-static size_t good_answer(const struct srp_login_req *req, uint8_t *pdata)
-{
-	const struct srp_login_rsp rsp = {
-		.tag = req->tag,
-		.req_lim = 32,
-		.it_iu_len = 8276,
-		.ti_iu_len = 512,
-		.formats = SRP_FORMATS,
-		.imm_data = req->imm_data,
-	};
-
-	return (size_t)srp_login_rsp_encode(pdata, XP_PDATA_MAX, &rsp);
-}
-
-static void requested(struct xp_conn_request *req)
+static void evil_login(struct t_tgt *tgt, struct xp_conn_request *req,
+		       const struct srp_login_req *login)
 {
 	uint8_t pdata[XP_PDATA_MAX] = { 0 };
-	struct xp_chan_params params = {
-		.handler = &handler,
-		.recv_cnt = 40,
-		.pdata = pdata,
-	};
-	struct srp_login_req login;
-	struct error e;
+	struct srp_login_rsp rsp = tgt->rsp;
+	size_t len = SRP_LOGIN_RSP_SIZE;
 
-	assert_int_equal(
-		srp_login_req_decode(req->pdata, req->pdata_len, &login), 0);
-	evil.rules = (struct srp_cmd_rules){ SRP_FORMATS, SRP_IMM_OFFSET };
-	params.pdata_len = good_answer(&login, pdata);
 	if (evil.manners->reject) {
-		memset(pdata, 0, sizeof(pdata));
 		xp_reject(req, pdata, evil.manners->reject(pdata));
 		return;
 	}
+	rsp.tag = login->tag;
+	rsp.imm_data = login->imm_data;
+	srp_login_rsp_encode(pdata, sizeof(pdata), &rsp);
 	if (evil.manners->accept)
-		params.pdata_len = evil.manners->accept(pdata);
-	assert_int_equal(xp_accept(evil.xp, req, &params, &evil.chan, &e), 0);
+		len = evil.manners->accept(pdata);
+	evil.ch = t_tgt_accept_with(tgt, req, login, pdata, len);
 }
+
+static const struct t_tgt_ops evil_ops = {
+	.login = evil_login,
+	.established = evil_established,
+	.command = evil_command,
+};
 
 static void evil_start(const struct manners *manners)
 {
-	struct xp_config cfg = { .recv_len = 8276 };
-	struct sockaddr_in sin = { .sin_family = AF_INET };
+	struct xp_config cfg = { .recv_len = T_TGT_RECV_LEN };
+	struct sockaddr_in sin;
 	struct srpi_error se;
 	struct error e;
-	char addr[32];
-	char *colon;
 
 	memset(&evil, 0, sizeof(evil));
 	evil.manners = manners;
 	assert_int_equal(srpi_ctx_create(NULL, &evil.ctx, &se), 0);
 	cfg.reactor = evil.ctx->reactor;
 	assert_int_equal(xp_create(XP_TCP, &cfg, &evil.xp, &e), 0);
-	assert_int_equal(xp_mr_register(evil.xp, evil.sends, sizeof(evil.sends),
-					XP_LOCAL, &evil.mr, &e),
-			 0);
-	t_target_free_addr(addr, sizeof(addr));
-	snprintf(evil.uri, sizeof(evil.uri), "srp+tcp://%s", addr);
-	colon = strchr(addr, ':');
-	*colon = '\0';
-	sin.sin_port = htons((uint16_t)atoi(colon + 1));
-	inet_pton(AF_INET, addr, &sin.sin_addr);
-	if (xp_listen(evil.xp, (struct sockaddr *)&sin, sizeof(sin), requested,
-		      NULL, &evil.listener, &e))
-		fail_msg("%s", e.text);
+	t_addr_next(evil.addr, sizeof(evil.addr));
+	snprintf(evil.uri, sizeof(evil.uri), "srp+tcp://%s", evil.addr);
+	sin = t_addr_parse(evil.addr);
+	evil.tgt = (struct t_tgt){ .ops = &evil_ops,
+				   .rsp = { .req_lim = 32,
+					    .it_iu_len = T_TGT_RECV_LEN,
+					    .ti_iu_len = 512,
+					    .formats = SRP_FORMATS,
+					    .imm_data = true },
+				   .send_cnt = 64,
+				   .data_len = IO_LEN };
+	t_tgt_start(&evil.tgt, evil.xp);
+	t_tgt_listen(&evil.tgt, &sin);
+}
+
+/* Until no channel is left. */
+static void evil_await_end(void)
+{
+	while (t_tgt_chan_cnt(&evil.tgt))
+		assert_true(srpi_ctx_run(evil.ctx, -1) >= 0);
 }
 
 static void evil_stop(void)
 {
-	if (evil.chan)
-		xp_close(evil.chan);
-	while (evil.chan || gone)
-		assert_true(srpi_ctx_run(evil.ctx, -1) >= 0);
-	xp_unlisten(evil.listener);
-	xp_mr_free(evil.mr);
+	t_tgt_close(&evil.tgt);
+	evil_await_end();
+	t_tgt_stop(&evil.tgt);
 	xp_destroy(evil.xp);
 	srpi_ctx_destroy(evil.ctx);
 }
@@ -267,8 +173,7 @@ static void connect_ends_with_a_line_that_says_why(void **state)
 	}
 	if (e.err != r->err)
 		fail_msg("%s: error %d, wanted %d", e.text, e.err, r->err);
-	if (!strstr(e.text, r->says) ||
-	    !strstr(e.text, strrchr(evil.uri, '/') + 1))
+	if (!strstr(e.text, r->says) || !strstr(e.text, evil.addr))
 		fail_msg("'%s' does not say '%s'", e.text, r->says);
 	evil_stop();
 }
@@ -380,137 +285,125 @@ static size_t accept_no_format(uint8_t *pdata)
 	return 52;
 }
 
-static void greet_and_leave(struct evil *t)
+static void greet_and_leave(struct t_tgt_chan *ch)
 {
-	xp_close(t->chan);
+	xp_close(ch->xp);
 }
 
-static void greet_with_logout(struct evil *t)
+static void greet_with_logout(struct t_tgt_chan *ch)
 {
 	uint8_t iu[16] = { SRP_T_LOGOUT };
 
 	wire_put32(iu + 4, SRP_LOGOUT_INACTIVE);
-	send_bytes(iu, sizeof(iu));
+	evil_send(ch, iu, sizeof(iu));
 }
 
-static void greet_with_nonsense(struct evil *t)
+static void greet_with_nonsense(struct t_tgt_chan *ch)
 {
-	send_bytes("\x77nonsense nonsense", 16);
+	evil_send(ch, "\x77nonsense nonsense", 16);
 }
 
-static void greet_with_little(struct evil *t)
+static void greet_with_little(struct t_tgt_chan *ch)
 {
-	send_bytes("\xc1", 1);
+	evil_send(ch, "\xc1", 1);
 }
 
-static void greet_with_much(struct evil *t)
+static void greet_with_much(struct t_tgt_chan *ch)
 {
 	uint8_t iu[1000] = { SRP_RSP };
 
-	send_bytes(iu, sizeof(iu));
+	evil_send(ch, iu, sizeof(iu));
 }
 
-static void greet_with_answer(struct evil *t)
+static void greet_with_answer(struct t_tgt_chan *ch)
 {
-	send_rsp(&(struct srp_rsp){ .tag = 5 });
+	t_tgt_send_rsp(ch, &(struct srp_rsp){ .tag = 5 });
 }
 
-static void greet_with_two_requests(struct evil *t)
+static void greet_with_two_requests(struct t_tgt_chan *ch)
 {
 	uint8_t iu[16] = { SRP_CRED_REQ };
 
 	for (unsigned int i = 0; i < 20; i++)
-		send_bytes(iu, sizeof(iu));
+		evil_send(ch, iu, sizeof(iu));
 }
 
-static void leave(struct evil *t, const struct srp_cmd_view *cmd)
+static void leave(struct t_tgt_send *s, const struct srp_cmd_view *cmd)
 {
-	xp_close(t->chan);
+	t_tgt_drop(s);
+	xp_close(s->ch->xp);
 }
 
-static void say_nothing(struct evil *t, const struct srp_cmd_view *cmd)
+static void say_nothing(struct t_tgt_send *s, const struct srp_cmd_view *cmd)
 {
+	t_tgt_drop(s);
 }
 
-static void answer_another(struct evil *t, const struct srp_cmd_view *cmd)
+static void answer_another(struct t_tgt_send *s, const struct srp_cmd_view *cmd)
 {
-	send_rsp(&(struct srp_rsp){ .tag = cmd->tag + 1 });
+	s->rsp.tag++;
+	t_tgt_respond_as_is(s, 0);
 }
 
-static void answer_an_older(struct evil *t, const struct srp_cmd_view *cmd)
+static void answer_an_older(struct t_tgt_send *s,
+			    const struct srp_cmd_view *cmd)
 {
-	send_rsp(&(struct srp_rsp){ .tag = cmd->tag - (1ull << 32) });
+	s->rsp.tag -= 1ull << 32;
+	t_tgt_respond_as_is(s, 0);
 }
 
-static void answer_twice(struct evil *t, const struct srp_cmd_view *cmd)
+static void answer_twice(struct t_tgt_send *s, const struct srp_cmd_view *cmd)
 {
-	send_rsp(&(struct srp_rsp){ .tag = cmd->tag,
-				    .status = SCSI_STATUS_CHECK_CONDITION });
-	send_rsp(&(struct srp_rsp){ .tag = cmd->tag,
-				    .status = SCSI_STATUS_CHECK_CONDITION });
+	s->rsp.status = SCSI_STATUS_CHECK_CONDITION;
+	t_tgt_send_rsp(s->ch, &s->rsp);
+	t_tgt_respond_as_is(s, 0);
 }
 
-static void answer_cut(struct evil *t, const struct srp_cmd_view *cmd)
+static void answer_cut(struct t_tgt_send *s, const struct srp_cmd_view *cmd)
 {
 	uint8_t iu[64];
 
-	srp_rsp_encode(iu, sizeof(iu), &(struct srp_rsp){ .tag = cmd->tag });
-	send_bytes(iu, 35);
+	srp_rsp_encode(iu, sizeof(iu), &s->rsp);
+	t_tgt_drop(s);
+	evil_send(s->ch, iu, 35);
 }
 
-static void answer_busy(struct evil *t, const struct srp_cmd_view *cmd)
+static void answer_busy(struct t_tgt_send *s, const struct srp_cmd_view *cmd)
 {
-	send_rsp(&(struct srp_rsp){ .tag = cmd->tag,
-				    .req_lim_delta = 1,
-				    .status = SCSI_STATUS_BUSY });
+	t_tgt_respond_status(s, SCSI_STATUS_BUSY);
 }
 
-static void answer_attention(struct evil *t, const struct srp_cmd_view *cmd)
+static void answer_attention(struct t_tgt_send *s,
+			     const struct srp_cmd_view *cmd)
 {
-	uint8_t sense[SCSI_SENSE_FIXED_LEN];
 	struct scsi_sense ua =
 		scsi_sense(SCSI_KEY_UNIT_ATTENTION, SCSI_ASC_POWER_ON);
 
-	scsi_sense_encode(&ua, SCSI_SENSE_FIXED, sense, sizeof(sense));
-	send_rsp(&(struct srp_rsp){ .tag = cmd->tag,
-				    .req_lim_delta = 1,
-				    .status = SCSI_STATUS_CHECK_CONDITION,
-				    .sense = sense,
-				    .sense_len = sizeof(sense) });
+	t_tgt_respond_sense(s, &ua, SCSI_SENSE_FIXED);
 }
 
-static void take_the_credits(struct evil *t, const struct srp_cmd_view *cmd)
+static void take_the_credits(struct t_tgt_send *s,
+			     const struct srp_cmd_view *cmd)
 {
-	send_rsp(&(struct srp_rsp){ .tag = cmd->tag,
-				    .req_lim_delta = INT32_MIN,
-				    .status = SCSI_STATUS_BUSY });
+	s->rsp.req_lim_delta = INT32_MIN;
+	t_tgt_respond_status(s, SCSI_STATUS_BUSY);
 }
 
-static void answer_without_data(struct evil *t, const struct srp_cmd_view *cmd)
+static void answer_without_data(struct t_tgt_send *s,
+				const struct srp_cmd_view *cmd)
 {
-	send_rsp(&(struct srp_rsp){ .tag = cmd->tag,
-				    .req_lim_delta = 1,
-				    .resid_flags = SRP_RSP_IN_UNDERFLOW,
-				    .in_resid = UINT32_MAX });
+	s->rsp.resid_flags = SRP_RSP_IN_UNDERFLOW;
+	s->rsp.in_resid = UINT32_MAX;
+	t_tgt_respond_as_is(s, 0);
 }
 
 /* Into memory that nobody registered. */
-static void write_elsewhere(struct evil *t, const struct srp_cmd_view *cmd)
+static void write_elsewhere(struct t_tgt_send *s,
+			    const struct srp_cmd_view *cmd)
 {
-	struct evil_send *s = new_send();
-	int len = srp_rsp_encode(s->iu, sizeof(s->iu),
-				 &(struct srp_rsp){ .tag = cmd->tag });
-
-	srp_desc_unpack(cmd->in.descs, 1, &s->desc);
 	s->desc.addr += 1 << 20;
-	s->chain.dir = XP_RDMA_WRITE;
-	s->chain.remote = &s->desc;
-	s->chain.remote_cnt = 1;
-	s->chain.len = 512;
 	s->desc.len = 512;
-	s->chain.local = s->data;
-	s->chain.local_mr = evil.mr;
-	post(s, (size_t)len);
+	t_tgt_respond_as_is(s, 512);
 }
 
 #define REJECTED -ECONNREFUSED
@@ -649,89 +542,64 @@ static const struct connect_row connect_rows[] = {
 
 /* ---- answers at random ---- */
 
-/* What a disk of 8 MiB says. */
-static size_t disk_data(const struct srp_cmd_view *cmd, uint8_t *b, size_t cap)
-{
-	size_t len = cmd->in.len < cap ? cmd->in.len : cap;
+#define DISK_LEN (16384 * 512)
 
-	memset(b, 0, len);
-	switch (cmd->cdb[0]) {
-	case 0xa0: /* REPORT LUNS: 0, 1 */
-		wire_put32(b, 16);
-		wire_put16(b + 16, 1);
-		break;
-	case 0x12:
-		b[2] = 6;
-		b[4] = 91;
-		if (cmd->cdb[1]) {
-			memset(b, 0, len);
-			b[1] = cmd->cdb[2];
-			wire_put16(b + 2, cmd->cdb[2] ? 60 : 6);
-			if (cmd->cdb[2] == 0)
-				memcpy(b + 4, "\x00\x80\x83\xb0\xb1\xb2", 6);
-			/* Both units say that they have this name. */
-			if (cmd->cdb[2] == 0x83)
-				memcpy(b + 4, "\x02\x01\x00\x38RDMABLK disk",
-				       16);
-		}
-		break;
-	case 0x9e:
-		wire_put64(b, 16383);
-		wire_put32(b + 8, 512);
-		break;
-	case 0x25:
-		wire_put32(b, 16383);
-		wire_put32(b + 4, 512);
-		break;
-	default:
-		break;
-	}
+/* Data-in of a disk of 8 MiB, with zeroes up to the length of the buffer. Both
+ * units, where there are two, say that they have the same name. */
+static uint32_t evil_disk_data(struct t_tgt_send *s, unsigned int luns,
+			       bool thin)
+{
+	static const uint64_t lun[] = { 0, 1ull << 48 };
+	const struct scsi_disk_info info = {
+		.name = "disk",
+		.serial = "0123",
+		.naa = { 0x60 },
+		.blocks = DISK_LEN / 512,
+		.block_size = 512,
+		.unmap = thin,
+		.lbprz = thin,
+		.max_unmap_blocks = thin ? DISK_LEN / 512 : 0,
+		.max_unmap_descs = thin,
+	};
+	const struct t_tgt_disk disk = { .info = &info,
+					 .luns = lun,
+					 .lun_cnt = luns };
+	uint32_t len = s->in_len < IO_LEN ? s->in_len : IO_LEN;
+	int used = t_tgt_disk_data(&disk, &s->cmd, s->data, len);
+
+	if (used < 0)
+		used = 0;
+	if ((uint32_t)used < len)
+		memset(s->data + used, 0, len - (uint32_t)used);
 	return len;
 }
 
-/* The same, mostly, with bytes that are wrong. */
-static size_t make_data(const struct srp_cmd_view *cmd, uint8_t *b, size_t cap)
+static void answer_at_random(struct t_tgt_send *s,
+			     const struct srp_cmd_view *cmd)
 {
-	size_t len = disk_data(cmd, b, cap);
+	uint32_t len = evil_disk_data(s, /* luns= */ 2, /* thin= */ false);
 
-	for (uint32_t n = random_next() % 4; n > 0 && len > 0; n--)
-		b[random_next() % (len < 64 ? len : 64)] =
-			(uint8_t)random_next();
-	return len;
-}
-
-static void answer_at_random(struct evil *t, const struct srp_cmd_view *cmd)
-{
-	struct evil_send *s = new_send();
-	struct srp_rsp rsp = { .tag = cmd->tag, .req_lim_delta = 1 };
-
-	if (cmd->in.format == SRP_DATA_DIRECT) {
-		srp_desc_unpack(cmd->in.descs, 1, &s->desc);
-		s->chain.dir = XP_RDMA_WRITE;
-		s->chain.remote = &s->desc;
-		s->chain.remote_cnt = 1;
-		s->chain.len =
-			(uint32_t)make_data(cmd, s->data, sizeof(s->data));
-		s->chain.local = s->data;
-		s->chain.local_mr = evil.mr;
-	}
-	switch (random_next() % 16) {
+	/* Some bytes are wrong. */
+	for (uint32_t n = evil_random() % 4; n > 0 && len > 0; n--)
+		s->data[evil_random() % (len < 64 ? len : 64)] =
+			(uint8_t)evil_random();
+	switch (evil_random() % 16) {
 	case 0:
-		rsp.resid_flags = SRP_RSP_IN_UNDERFLOW;
-		rsp.in_resid = random_next() % 8192;
+		s->rsp.resid_flags = SRP_RSP_IN_UNDERFLOW;
+		s->rsp.in_resid = evil_random() % 8192;
 		break;
 	case 1:
-		rsp.status = SCSI_STATUS_CHECK_CONDITION;
-		rsp.sense = s->data;
-		rsp.sense_len = random_next() % 200;
+		s->rsp.status = SCSI_STATUS_CHECK_CONDITION;
+		s->rsp.sense = s->data;
+		s->rsp.sense_len = evil_random() % 200;
 		break;
 	case 2:
-		rsp.req_lim_delta = (int32_t)(random_next() % 3);
+		s->rsp.req_lim_delta = (int32_t)(evil_random() % 3);
 		break;
 	default:
 		break;
 	}
-	post(s, (size_t)srp_rsp_encode(s->iu, sizeof(s->iu), &rsp));
+	t_tgt_respond_as_is(s, len);
 }
 
 /* What the library says of a volume can be relied on, whatever it was told. */
@@ -788,8 +656,7 @@ static void random_answers_do_no_harm(void **state)
 	evil_start(&manners);
 	for (uint32_t i = 1; i <= 400; i++) {
 		evil.random = i * 2654435761u;
-		while (gone)
-			srpi_ctx_run(evil.ctx, -1);
+		evil_await_end();
 		if (srpi_connect_wait(evil.ctx, evil.uri, &opt, &s, &e)) {
 			assert_true(e.err < 0 && e.text[0]);
 			continue;
@@ -805,31 +672,18 @@ static void random_answers_do_no_harm(void **state)
 
 /* ---- what is unusual, but right ---- */
 
-static void greet_with_requests(struct evil *t)
+static void greet_with_requests(struct t_tgt_chan *ch)
 {
 	uint8_t cred[16] = { SRP_CRED_REQ };
 
 	wire_put32(cred + 4, 5);
-	send_bytes(cred, sizeof(cred));
+	evil_send(ch, cred, sizeof(cred));
 }
 
-static void no_luns(struct evil *t, const struct srp_cmd_view *cmd)
+static void no_luns(struct t_tgt_send *s, const struct srp_cmd_view *cmd)
 {
-	struct evil_send *s = new_send();
-	const struct srp_rsp rsp = { .tag = cmd->tag,
-				     .req_lim_delta = 1,
-				     .resid_flags = SRP_RSP_IN_UNDERFLOW,
-				     .in_resid = cmd->in.len - 8 };
-
-	srp_desc_unpack(cmd->in.descs, 1, &s->desc);
 	memset(s->data, 0, 8);
-	s->chain.dir = XP_RDMA_WRITE;
-	s->chain.remote = &s->desc;
-	s->chain.remote_cnt = 1;
-	s->chain.len = 8;
-	s->chain.local = s->data;
-	s->chain.local_mr = evil.mr;
-	post(s, (size_t)srp_rsp_encode(s->iu, sizeof(s->iu), &rsp));
+	t_tgt_respond(s, 8);
 }
 
 static void target_without_volumes_is_one(void **state)
@@ -858,14 +712,15 @@ static void target_without_volumes_is_one(void **state)
 
 static struct srp_desc slot_descs[SLOTS]; /* what each answers from */
 
-static void learn_slots(const struct srp_cmd_view *cmd)
+static void learn_slots(const struct scsi_cmd *cmd,
+			const struct srp_cmd_view *v)
 {
 	struct srp_desc desc;
 
-	if (cmd->cdb[0] == 0x28)
-		srp_desc_unpack(cmd->in.descs, 1, &desc);
-	else if (cmd->cdb[0] == 0x2a)
-		srp_desc_unpack(cmd->out.descs, 1, &desc);
+	if (cmd->op == SCSI_OP_READ)
+		srp_desc_unpack(v->in.descs, 1, &desc);
+	else if (cmd->op == SCSI_OP_WRITE)
+		srp_desc_unpack(v->out.descs, 1, &desc);
 	else
 		return;
 	for (unsigned int i = 0; i < SLOTS; i++)
@@ -878,60 +733,31 @@ static void learn_slots(const struct srp_cmd_view *cmd)
 
 /* Right behind a response, so that the answer to the kernel has been made and
  * has not left. */
-static void write_to_slots(void)
+static void write_to_slots(struct t_tgt_chan *ch)
 {
-	struct evil_send *s = new_send();
+	struct t_tgt_send *s = t_tgt_take(ch);
 
-	memset(s->data, 0xff, sizeof(s->data));
+	assert_non_null(s);
+	memset(s->data, 0xff, IO_LEN);
 	s->chain.dir = XP_RDMA_WRITE;
 	s->chain.remote = slot_descs;
 	s->chain.remote_cnt = SLOTS;
 	s->chain.len = SLOTS * slot_descs[0].len;
 	s->chain.local = s->data;
-	s->chain.local_mr = evil.mr;
-	xp_post(evil.chan, &s->chain);
+	s->chain.local_mr = evil.tgt.mr;
+	t_tgt_post(s);
 }
 
-/* One thin unit, all mapped: it is asked for that when it is looked at. */
-static size_t thin_data(const struct srp_cmd_view *cmd, uint8_t *b, size_t cap)
+static void answer_and_write(struct t_tgt_send *s,
+			     const struct srp_cmd_view *cmd)
 {
-	size_t len = disk_data(cmd, b, cap);
+	struct t_tgt_chan *ch = s->ch;
 
-	if (cmd->cdb[0] == 0xa0)
-		wire_put32(b, 8);
-	if (cmd->cdb[0] == 0x12 && cmd->cdb[1] && cmd->cdb[2] == 0xb0) {
-		wire_put32(b + 20, 16384);
-		wire_put32(b + 24, 1);
-	}
-	if (cmd->cdb[0] == 0x12 && cmd->cdb[1] && cmd->cdb[2] == 0xb2)
-		b[5] = 0x84; /* LBPU, LBPRZ */
-	if (cmd->cdb[0] == 0x9e && (cmd->cdb[1] & 31) == 0x12) {
-		memset(b, 0, len);
-		wire_put32(b, 20);
-		wire_put32(b + 16, 16384);
-	}
-	return len;
-}
-
-static void answer_and_write(struct evil *t, const struct srp_cmd_view *cmd)
-{
-	struct evil_send *s = new_send();
-	const struct srp_rsp rsp = { .tag = cmd->tag, .req_lim_delta = 1 };
-
-	learn_slots(cmd);
-	if (cmd->in.format == SRP_DATA_DIRECT) {
-		srp_desc_unpack(cmd->in.descs, 1, &s->desc);
-		s->chain.dir = XP_RDMA_WRITE;
-		s->chain.remote = &s->desc;
-		s->chain.remote_cnt = 1;
-		s->chain.len =
-			(uint32_t)thin_data(cmd, s->data, sizeof(s->data));
-		s->chain.local = s->data;
-		s->chain.local_mr = evil.mr;
-	}
-	post(s, (size_t)srp_rsp_encode(s->iu, sizeof(s->iu), &rsp));
+	learn_slots(&s->cmd, cmd);
+	t_tgt_respond_as_is(s, evil_disk_data(s, /* luns= */ 1,
+					      /* thin= */ true));
 	if (slot_descs[0].len)
-		write_to_slots();
+		write_to_slots(ch);
 }
 
 /* A program that uses the mount, in a thread of its own. */
@@ -1008,8 +834,7 @@ static void mount_answers_what_it_should(void **state)
 	while (!u.over)
 		assert_true(srpi_ctx_run(evil.ctx, 20) >= 0);
 	pthread_join(thread, NULL);
-	while (evil.chan || gone)
-		assert_true(srpi_ctx_run(evil.ctx, 20) >= 0);
+	evil_await_end();
 	evil_stop();
 	if (*u.wrong)
 		fail_msg("%s", u.wrong);
@@ -1017,12 +842,13 @@ static void mount_answers_what_it_should(void **state)
 
 /* ---- two targets of one context ---- */
 
-/* RDMA WRITE to what @mem has, by the channel that logged in last. */
-static void write_to(const struct srpi_session *s, const struct srpi_mem *mem,
-		     const void *p, uint32_t len)
+/* RDMA WRITE on @ch into @mem, with the key that @s gives for it. */
+static void write_to(struct t_tgt_chan *ch, const struct srpi_session *s,
+		     const struct srpi_mem *mem, const void *p, uint32_t len)
 {
-	struct evil_send *send = new_send();
+	struct t_tgt_send *send = t_tgt_take(ch);
 
+	assert_non_null(send);
 	xp_mr_remote(mem->mr, s->channels[0]->xp, p, &send->desc.addr,
 		     &send->desc.key);
 	send->desc.len = len;
@@ -1032,8 +858,8 @@ static void write_to(const struct srpi_session *s, const struct srpi_mem *mem,
 	send->chain.remote_cnt = 1;
 	send->chain.len = len;
 	send->chain.local = send->data;
-	send->chain.local_mr = evil.mr;
-	xp_post(evil.chan, &send->chain);
+	send->chain.local_mr = evil.tgt.mr;
+	t_tgt_post(send);
 	while (send->busy)
 		assert_true(srpi_ctx_run(evil.ctx, -1) >= 0);
 }
@@ -1056,23 +882,23 @@ static void key_is_good_for_one_session_only(void **state)
 	static uint8_t buf[4096];
 	struct srpi_session *theirs, *ours;
 	struct srpi_error e = { 0 };
-	struct xp_chan *our_chan;
+	struct t_tgt_chan *our_ch, *their_ch;
 	struct srpi_mem *mem;
 
 	evil_start(&manners);
 	ours = log_in();
-	our_chan = evil.chan;
+	our_ch = evil.ch;
 	assert_int_equal(srpi_mem_register(ours, buf, sizeof(buf), &mem, &e),
 			 0);
 	theirs = log_in();
-	write_to(ours, mem, buf, 512);
-	while (buf[0] == 0 && (evil.chan || gone))
+	their_ch = evil.ch;
+	write_to(their_ch, ours, mem, buf, 512);
+	while (buf[0] == 0 && their_ch->xp)
 		assert_true(srpi_ctx_run(evil.ctx, -1) >= 0);
 	assert_int_equal(buf[0], 0);
 	srpi_close_wait(evil.ctx, theirs);
 	/* What is kept from the one is open to the other. */
-	evil.chan = our_chan;
-	write_to(ours, mem, buf, 512);
+	write_to(our_ch, ours, mem, buf, 512);
 	srpi_io_wait(evil.ctx, ours, &(struct srpi_io){ .op = SRPI_FLUSH });
 	assert_int_equal(srpi_session_state(ours), SRPI_RUNNING);
 	assert_int_equal(buf[511], 0xee);

@@ -32,6 +32,7 @@
 #include "target/server.h"
 #include "tests/functional/t_peer.h"
 #include "tests/functional/t_target.h"
+#include "tests/lib/t_addr.h"
 #include "tests/lib/t_table.h"
 #include "base/fault.h"
 #include "base/list.h"
@@ -677,7 +678,7 @@ static int begin(void **state)
 	t_scratch_file("lossy", MIB);
 	t_scratch_file("other", MIB);
 	t_scratch_file("plugged", MIB);
-	t_target_free_addr(target_addr, sizeof(target_addr));
+	t_addr_next(target_addr, sizeof(target_addr));
 	snprintf(target_uri, sizeof(target_uri), "srp+tcp://%s", target_addr);
 	t_target_start(&lasting,
 		       (const char *[]){ "-b", "ram:1M,name=disk", NULL });

@@ -24,6 +24,7 @@
 #include "initiator/srp_initiator.h"
 #include "tests/functional/t_load.h"
 #include "tests/functional/t_target.h"
+#include "tests/lib/t_addr.h"
 #include "tests/lib/t_table.h"
 #include "base/list.h"
 
@@ -1115,7 +1116,7 @@ static void first_address_that_answers_is_taken(void **state)
 {
 	struct client c;
 
-	t_target_free_addr(two_homed[0], sizeof(two_homed[0]));
+	t_addr_next(two_homed[0], sizeof(two_homed[0]));
 	strcpy(two_homed[1], target.addr);
 	client_open(&c, "srp+tcp://two-homed", NULL);
 	assert_int_equal(client_io(&c, SRPI_READ, RAM, 0, 4096, 0), 0);
@@ -1158,8 +1159,8 @@ static void last_address_is_named_when_none_answers(void **state)
 {
 	struct srpi_error e;
 
-	t_target_free_addr(two_homed[0], sizeof(two_homed[0]));
-	t_target_free_addr(two_homed[1], sizeof(two_homed[1]));
+	t_addr_next(two_homed[0], sizeof(two_homed[0]));
+	t_addr_next(two_homed[1], sizeof(two_homed[1]));
 	e = no_connection("srp+tcp://two-homed", 60000);
 	assert_int_equal(e.err, -ECONNREFUSED);
 	assert_says(&e, two_homed[1]);
@@ -1196,7 +1197,7 @@ static void nobody_listens(void **state)
 	char addr[32];
 	char uri[64];
 
-	t_target_free_addr(addr, sizeof(addr));
+	t_addr_next(addr, sizeof(addr));
 	snprintf(uri, sizeof(uri), "srp://%s", addr);
 	e = no_connection(uri, 60000);
 	assert_int_equal(e.err, -ECONNREFUSED);

@@ -5,13 +5,11 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "tests/lib/t_must.h"
-
-#define T_ADDR_FIRST_PORT 5750
 
 /* @host: "10.0.0.1" */
 static inline struct sockaddr_in t_addr(const char *host, uint16_t port)
@@ -26,14 +24,7 @@ static inline struct sockaddr_in t_addr(const char *host, uint16_t port)
 /* Writes "127.64.12.34:5750" to @buf: nobody listens there, and nobody else
  * will. 127.64.0.0/10 has an address for each process ID; each call takes
  * another port. */
-static inline void t_addr_next(char *buf, size_t len)
-{
-	static uint16_t next_port = T_ADDR_FIRST_PORT;
-	unsigned int pid = (unsigned int)getpid();
-
-	snprintf(buf, len, "127.%u.%u.%u:%u", 64 | (pid >> 16 & 63),
-		 pid >> 8 & 255, pid & 255, next_port++);
-}
+void t_addr_next(char *buf, size_t len);
 
 /* @text: as t_addr_next() writes it */
 static inline struct sockaddr_in t_addr_parse(const char *text)
