@@ -9,25 +9,17 @@
  * nothing is left. And as long as the target has been honest, the session
  * comes up, and what was written is read.
  */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 
 #include "initiator/ctx.h"
-#include "protocol/scsi_mode.h"
-#include "protocol/scsi_pages.h"
-#include "protocol/srp_iu.h"
-#include "protocol/srp_login.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/lib/t_addr.h"
 #include "tests/lib/t_fabric.h"
+#include "tests/lib/t_tgt.h"
 #include "tests/sim/clock.h"
 
 #define BLK	  512u
 #define DISK_LEN  (64u << 10)
-#define SLOT_LEN  (20u << 10) /* data, then an IU */
-#define IU_AT	  (SLOT_LEN - 512)
-#define SLOTS	  192u
-#define CHANS	  64u
 #define IOS	  24u
 #define IO_LEN	  (16u << 10)
 #define REQ_LIM	  8
@@ -41,9 +33,7 @@ static struct srpi_ctx ctx;
 static struct ini_xp transport = { .kind = XP_VERBS };
 static struct reactor *target_reactor;
 static struct xp *target_xp;
-static struct xp_listener *listener;
-static uint8_t *slot_mem;
-static struct xp_mr *slot_mr;
+static struct t_tgt target;
 
 /* ---- an input ---- */
 
@@ -52,29 +42,13 @@ static bool honest; /* up to now */
 static bool over;   /* from now on, and no matter what the input says */
 static uint8_t disk[DISK_LEN];
 
-struct chan {
-	struct xp_chan *xp;
-	bool open;
-	struct srp_cmd_rules rules;
-	int64_t limit; /* credits that the client may have, at most */
-};
+/* Of each channel of the target: credits that the client may have, at most. */
+static int64_t limits[T_TGT_CHANS];
 
-static struct chan chans[CHANS];
-static unsigned int chan_cnt;
-
-struct slot {
-	struct xp_chain chain;
-	struct chan *ch;
-	struct srp_desc desc;
-	struct srp_rsp rsp;
-	uint8_t sense[64];
-	uint8_t *data;
-	bool busy;
-	bool fetches; /* RDMA READ of a write's data */
-	uint32_t at;  /* of the disk */
-};
-
-static struct slot slots[SLOTS];
+static int64_t *client_limit(const struct t_tgt_chan *ch)
+{
+	return &limits[ch - target.chans];
+}
 
 /* How to answer what has come: 0 is honest. */
 static uint8_t next_how(void)
@@ -85,86 +59,6 @@ static uint8_t next_how(void)
 		return 0;
 	honest = false;
 	return how;
-}
-
-/* ---- sending ---- */
-
-static void slot_done(struct xp_chain *chain, int status);
-
-static struct slot *take_slot(struct chan *ch)
-{
-	for (unsigned int i = 0; i < SLOTS; i++) {
-		struct slot *s = &slots[i];
-
-		if (s->busy)
-			continue;
-		*s = (struct slot){ .ch = ch,
-				    .busy = true,
-				    .data = slot_mem + (size_t)i * SLOT_LEN };
-		s->chain.done = slot_done;
-		return s;
-	}
-	return NULL;
-}
-
-static void post(struct slot *s)
-{
-	if (s->ch->open && xp_chan_is_open(s->ch->xp))
-		xp_post(s->ch->xp, &s->chain);
-	else
-		s->busy = false;
-}
-
-static void put_iu(struct slot *s, int len)
-{
-	FUZZ_CLAIM(len > 0);
-	s->chain.send[0] = (struct xp_sge){ .addr = s->data + IU_AT,
-					    .len = (uint32_t)len,
-					    .mr = slot_mr };
-	s->chain.send_cnt = 1;
-}
-
-static void send_iu(struct chan *ch, const void *iu, int len)
-{
-	struct slot *s = take_slot(ch);
-
-	if (!s)
-		return;
-	memcpy(s->data + IU_AT, iu, (size_t)len);
-	put_iu(s, len);
-	post(s);
-}
-
-/* The response, behind @len bytes of data-in. */
-static void respond(struct slot *s, uint32_t len)
-{
-	/* What is taken away comes too late for what is under way. */
-	if (s->rsp.req_lim_delta > 0)
-		s->ch->limit += s->rsp.req_lim_delta;
-	if (len) {
-		s->chain.dir = XP_RDMA_WRITE;
-		s->chain.remote = &s->desc;
-		s->chain.remote_cnt = 1;
-		s->chain.len = len;
-		s->chain.local = s->data;
-		s->chain.local_mr = slot_mr;
-	}
-	put_iu(s, srp_rsp_encode(s->data + IU_AT, 320, &s->rsp));
-	post(s);
-}
-
-static void slot_done(struct xp_chain *chain, int status)
-{
-	struct slot *s = container_of(chain, struct slot, chain);
-
-	if (!s->fetches || status) {
-		s->busy = false;
-		return;
-	}
-	s->fetches = false;
-	memcpy(disk + s->at, s->data, s->chain.len);
-	s->chain = (struct xp_chain){ .done = slot_done };
-	respond(s, 0);
 }
 
 /* ---- an honest disk ---- */
@@ -190,48 +84,18 @@ static const struct scsi_disk_info *disk_info(void)
 	return &info;
 }
 
-static size_t status_of(const struct scsi_cmd *cmd, uint8_t *b)
-{
-	struct scsi_lba_range range = {
-		.lba = cmd->lba,
-		.blocks = (uint32_t)(DISK_LEN / BLK - cmd->lba),
-		.state = SCSI_LBA_MAPPED,
-	};
-
-	return scsi_lba_status_encode(&range, 1, b, IU_AT);
-}
-
 /* Data-in; -1: the command is refused. */
-static int answer_data(const struct scsi_cmd *cmd, uint8_t *b)
+static int client_disk_data(const struct scsi_cmd *cmd, uint8_t *b)
 {
 	static const uint64_t luns[] = { 0, 1ull << 48 };
-	const struct scsi_disk_info *info = disk_info();
-	struct scsi_sense sense;
-	size_t len = 0;
-	int err = 0;
+	const struct t_tgt_disk d = { .info = disk_info(),
+				      .luns = luns,
+				      .lun_cnt = 2 };
 
 	switch (cmd->op) {
-	case SCSI_OP_REPORT_LUNS:
-		return (int)scsi_report_luns_encode(luns, 2, b, IU_AT);
-	case SCSI_OP_INQUIRY:
-		if (!cmd->evpd)
-			return (int)scsi_inquiry_encode(info, b, IU_AT);
-		err = scsi_vpd_encode(info, cmd->page_code, b, IU_AT, &len,
-				      &sense);
-		return err ? -1 : (int)len;
-	case SCSI_OP_READ_CAPACITY_10:
-		return (int)scsi_read_capacity_10_encode(info, b, IU_AT);
-	case SCSI_OP_READ_CAPACITY_16:
-		return (int)scsi_read_capacity_16_encode(info, b, IU_AT);
-	case SCSI_OP_MODE_SENSE_6:
-		err = scsi_mode_sense_encode(info, cmd, b, IU_AT, &len, &sense);
-		return err ? -1 : (int)len;
-	case SCSI_OP_GET_LBA_STATUS:
-		return (int)status_of(cmd, b);
 	case SCSI_OP_READ:
-		len = cmd->blocks * BLK;
-		memcpy(b, disk + cmd->lba * BLK, len);
-		return (int)len;
+		memcpy(b, disk + cmd->lba * BLK, cmd->blocks * BLK);
+		return (int)(cmd->blocks * BLK);
 	case SCSI_OP_WRITE:
 	case SCSI_OP_WRITE_SAME:
 	case SCSI_OP_UNMAP:
@@ -239,7 +103,7 @@ static int answer_data(const struct scsi_cmd *cmd, uint8_t *b)
 	case SCSI_OP_TEST_UNIT_READY:
 		return 0;
 	default:
-		return -1;
+		return t_tgt_disk_data(&d, cmd, b, IO_LEN);
 	}
 }
 
@@ -253,7 +117,16 @@ static bool is_on_disk(const struct scsi_cmd *cmd)
 	       (cmd->op != SCSI_OP_READ || cmd->blocks <= IO_LEN / BLK);
 }
 
-static void refuse(struct slot *s)
+/* The response, behind @len bytes of data-in. What it takes away of credits comes
+ * too late for what is under way. */
+static void client_respond(struct t_tgt_send *s, uint32_t len)
+{
+	if (s->rsp.req_lim_delta > 0)
+		*client_limit(s->ch) += s->rsp.req_lim_delta;
+	t_tgt_respond_as_is(s, len);
+}
+
+static void client_refuse(struct t_tgt_send *s)
 {
 	struct scsi_sense sense =
 		scsi_sense(SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_INVALID_OPCODE);
@@ -264,37 +137,50 @@ static void refuse(struct slot *s)
 	scsi_sense_encode(&sense, SCSI_SENSE_FIXED, s->sense, sizeof(s->sense));
 }
 
-/* Gets a WRITE's data onto the disk; true: it is under way. */
-static bool take_data(struct slot *s, const struct scsi_cmd *cmd,
-		      const struct srp_cmd_view *v)
+/* The data of a WRITE has come. */
+static void client_fetched(struct xp_chain *chain, int status)
 {
+	struct t_tgt_send *s = container_of(chain, struct t_tgt_send, chain);
+
+	if (status) {
+		t_tgt_drop(s);
+		return;
+	}
+	memcpy(disk + s->cmd.lba * BLK, s->data, s->chain.len);
+	s->chain = (struct xp_chain){ .done = t_tgt_send_done };
+	client_respond(s, 0);
+}
+
+/* Gets a WRITE's data onto the disk; true: it is under way. */
+static bool client_take_data(struct t_tgt_send *s, const struct srp_cmd_view *v)
+{
+	const struct scsi_cmd *cmd = &s->cmd;
 	uint32_t len = (uint32_t)(cmd->blocks * BLK);
 
-	s->at = (uint32_t)(cmd->lba * BLK);
 	if (cmd->op == SCSI_OP_WRITE_SAME)
-		memset(disk + s->at, 0, len);
+		memset(disk + cmd->lba * BLK, 0, len);
 	if (cmd->op != SCSI_OP_WRITE || !len || len > IO_LEN ||
 	    v->out.len < len)
 		return false;
 	if (v->out.format == SRP_DATA_IMMEDIATE) {
-		memcpy(disk + s->at, v->out.imm, len);
+		memcpy(disk + cmd->lba * BLK, v->out.imm, len);
 		return false;
 	}
 	srp_desc_unpack(v->out.descs, 1, &s->desc);
-	s->fetches = true;
 	s->chain.dir = XP_RDMA_READ;
 	s->chain.remote = &s->desc;
 	s->chain.remote_cnt = 1;
 	s->chain.len = len;
 	s->chain.local = s->data;
-	s->chain.local_mr = slot_mr;
-	post(s);
+	s->chain.local_mr = target.mr;
+	s->chain.done = client_fetched;
+	t_tgt_post(s);
 	return true;
 }
 
 /* ---- a hostile one ---- */
 
-static void send_raw(struct chan *ch)
+static void send_raw(struct t_tgt_chan *ch)
 {
 	static const uint8_t opcodes[] = { SRP_RSP, SRP_CRED_REQ, SRP_AER_REQ,
 					   SRP_T_LOGOUT };
@@ -307,32 +193,33 @@ static void send_raw(struct chan *ch)
 		iu[0] = opcodes[how % sizeof(opcodes)];
 	/* What it says of credits counts. */
 	if (len >= SRP_BARE_SIZE && iu[0] != SRP_T_LOGOUT)
-		ch->limit += UINT32_MAX;
-	send_iu(ch, iu, len);
+		*client_limit(ch) += UINT32_MAX;
+	t_tgt_send(ch, iu, len);
 }
 
-static void ask(struct chan *ch, uint8_t how)
+static void ask(struct t_tgt_chan *ch, uint8_t how)
 {
 	struct srp_cred_req cred = { .tag = how, .req_lim_delta = how & 3 };
 	struct srp_aer_req aer = { .tag = how };
 	uint8_t iu[64];
+	int len;
 
 	for (unsigned int n = how >> 5; n; n--) {
-		ch->limit += cred.req_lim_delta;
-		send_iu(ch, iu,
-			how & 16 ? srp_cred_req_encode(iu, sizeof(iu), &cred)
-				 : srp_aer_req_encode(iu, sizeof(iu), &aer));
+		*client_limit(ch) += cred.req_lim_delta;
+		len = how & 16 ? srp_cred_req_encode(iu, sizeof(iu), &cred)
+			       : srp_aer_req_encode(iu, sizeof(iu), &aer);
+		t_tgt_send(ch, iu, (size_t)len);
 		if (!(how & 16))
-			ch->limit -= cred.req_lim_delta;
+			*client_limit(ch) -= cred.req_lim_delta;
 	}
 }
 
-static void log_out(struct chan *ch)
+static void log_out(struct t_tgt_chan *ch)
 {
 	struct srp_t_logout out = { .reason = fuzz_u8(&script) % 10 };
 	uint8_t iu[SRP_BARE_SIZE];
 
-	send_iu(ch, iu, srp_t_logout_encode(iu, sizeof(iu), &out));
+	t_tgt_send(ch, iu, (size_t)srp_t_logout_encode(iu, sizeof(iu), &out));
 }
 
 static void mutate(uint8_t *b, uint32_t len)
@@ -347,10 +234,10 @@ static void mutate(uint8_t *b, uint32_t len)
 }
 
 /* Makes the response something else; false: there is none. */
-static bool spoil(struct slot *s, uint8_t how, uint32_t *len)
+static bool spoil(struct t_tgt_send *s, uint8_t how, uint32_t *len)
 {
 	struct srp_rsp *rsp = &s->rsp;
-	struct slot *twice;
+	struct t_tgt_send *twice;
 
 	switch (how & 15) {
 	case 0:
@@ -380,11 +267,11 @@ static bool spoil(struct slot *s, uint8_t how, uint32_t *len)
 		rsp->tag ^= fuzz_u8(&script);
 		return true;
 	case 8:
-		twice = take_slot(s->ch);
+		twice = t_tgt_take(s->ch);
 		if (!twice)
 			return true;
 		twice->rsp = *rsp;
-		respond(twice, 0);
+		client_respond(twice, 0);
 		return true;
 	case 9:
 		rsp->req_lim_delta = (int8_t)fuzz_u8(&script);
@@ -414,76 +301,42 @@ static bool spoil(struct slot *s, uint8_t how, uint32_t *len)
 	}
 }
 
-static void answer(struct chan *ch, const struct srp_cmd_view *v)
+static void client_command(struct t_tgt_send *s, const struct srp_cmd_view *v)
 {
 	uint8_t how = next_how();
-	struct slot *s = take_slot(ch);
-	struct scsi_sense sense;
-	struct scsi_cmd cmd;
 	uint32_t len;
 	int full;
 
-	FUZZ_CLAIM(!scsi_cdb_decode(v->cdb, SCSI_CDB_LEN, &cmd, &sense));
-	if (!s)
-		return;
-	s->rsp = (struct srp_rsp){ .tag = v->tag, .req_lim_delta = 1 };
-	full = is_on_disk(&cmd) ? answer_data(&cmd, s->data) : -1;
+	full = is_on_disk(&s->cmd) ? client_disk_data(&s->cmd, s->data) : -1;
 	if (full < 0)
-		refuse(s);
+		client_refuse(s);
 	len = full < 0 ? 0 : (uint32_t)full;
-	if (len > v->in.len)
-		len = v->in.len;
-	if (len < v->in.len) {
+	if (len > s->in_len)
+		len = s->in_len;
+	if (len < s->in_len) {
 		s->rsp.resid_flags = SRP_RSP_IN_UNDERFLOW;
-		s->rsp.in_resid = v->in.len - len;
+		s->rsp.in_resid = s->in_len - len;
 	}
-	if (v->in.len && v->in.descs)
-		srp_desc_unpack(v->in.descs, 1, &s->desc);
-	if (how && !spoil(s, how, &len)) {
-		s->busy = false;
-		return;
-	}
-	if (!how && full >= 0 && take_data(s, &cmd, v))
-		return;
-	respond(s, len);
+	if (how && !spoil(s, how, &len))
+		t_tgt_drop(s);
+	else if (how || full < 0 || !client_take_data(s, v))
+		client_respond(s, len);
 }
 
 /* ---- the target's connections ---- */
 
-static void received(struct xp_chan *xp, struct xp_iu *iu)
+static void client_received(struct t_tgt_chan *ch, const struct xp_iu *iu)
 {
-	struct chan *ch = xp_chan_user(xp);
-	struct srp_cmd_view v;
-	struct srp_head head;
-
-	FUZZ_CLAIM(!srp_head_decode(iu->data, iu->len, &head));
-	if (head.opcode == SRP_CMD) {
-		FUZZ_CLAIM(ch->limit-- > 0);
-		FUZZ_CLAIM(!srp_cmd_decode(iu->data, iu->len, &ch->rules, &v));
-		answer(ch, &v);
-	} else {
-		FUZZ_CLAIM(head.opcode == SRP_CRED_RSP ||
-			   head.opcode == SRP_AER_RSP ||
-			   head.opcode == SRP_I_LOGOUT);
-	}
-	xp_iu_release(iu);
+	if (*(const uint8_t *)iu->data == SRP_CMD)
+		FUZZ_CLAIM((*client_limit(ch))-- > 0);
+	t_tgt_receive(ch, iu);
 }
 
-static void established(struct xp_chan *xp, const void *pdata, size_t len)
+static void client_other(struct t_tgt_chan *ch, enum srp_opcode opcode)
 {
-	((struct chan *)xp_chan_user(xp))->open = true;
+	FUZZ_CLAIM(opcode == SRP_CRED_RSP || opcode == SRP_AER_RSP ||
+		   opcode == SRP_I_LOGOUT);
 }
-
-static void closed(struct xp_chan *xp, const struct error *why)
-{
-	((struct chan *)xp_chan_user(xp))->open = false;
-}
-
-static const struct xp_handler handler = {
-	.established = established,
-	.received = received,
-	.closed = closed,
-};
 
 static void spoil_login(struct srp_login_rsp *rsp, uint8_t *pdata, uint8_t how)
 {
@@ -515,45 +368,33 @@ static void reject(struct xp_conn_request *req, uint64_t tag)
 	xp_reject(req, pdata, how & 2 ? how % sizeof(pdata) : sizeof(pdata));
 }
 
-static void requested(struct xp_conn_request *req)
+static void client_login(struct t_tgt *tgt, struct xp_conn_request *req,
+			 const struct srp_login_req *asked)
 {
 	uint8_t how = next_how();
-	struct srp_login_req login;
-	struct srp_login_rsp rsp = {
-		.req_lim = REQ_LIM,
-		.it_iu_len = 8276,
-		.ti_iu_len = 512,
-		.formats = SRP_FORMATS,
-		.multichan = SRP_MULTICHAN_MAINTAINED,
-	};
+	struct srp_login_rsp rsp = tgt->rsp;
 	uint8_t pdata[SRP_LOGIN_RSP_SIZE];
-	struct chan *ch = &chans[chan_cnt];
-	struct xp_chan_params params = {
-		.handler = &handler,
-		.user = ch,
-		.recv_cnt = 80,
-		.pdata = pdata,
-		.pdata_len = sizeof(pdata),
-	};
-	struct error e;
+	struct t_tgt_chan *ch;
 
-	FUZZ_CLAIM(!srp_login_req_decode(req->pdata, req->pdata_len, &login));
-	if (chan_cnt == CHANS || (how & 0xe0) == 0xe0) {
-		reject(req, login.tag);
+	if (!t_tgt_free_chan(tgt) || (how & 0xe0) == 0xe0) {
+		reject(req, asked->tag);
 		return;
 	}
-	rsp.tag = login.tag;
-	rsp.imm_data = login.imm_data;
+	rsp.tag = asked->tag;
+	rsp.imm_data = asked->imm_data;
 	spoil_login(&rsp, pdata, how);
 	FUZZ_CLAIM(!srp_login_rsp_decode(pdata, sizeof(pdata), &rsp) || how);
-	*ch = (struct chan){
-		.limit = rsp.req_lim,
-		.rules = { .formats = SRP_FORMATS,
-			   .imm_offset = rsp.imm_data ? login.imm_offset : 0 },
-	};
-	chan_cnt++;
-	FUZZ_CLAIM(!xp_accept(target_xp, req, &params, &ch->xp, &e));
+	ch = t_tgt_accept_with(tgt, req, asked, pdata, sizeof(pdata));
+	*client_limit(ch) = rsp.req_lim;
+	ch->rules.imm_offset = rsp.imm_data ? asked->imm_offset : 0;
 }
+
+static const struct t_tgt_ops target_ops = {
+	.login = client_login,
+	.received = client_received,
+	.command = client_command,
+	.other = client_other,
+};
 
 /* ---- both ---- */
 
@@ -561,11 +402,9 @@ static void open_once(void)
 {
 	struct reactor_options ropt = { 0 };
 	struct xp_config ini = { .recv_len = INI_RECV_LEN };
-	struct xp_config tgt = { .recv_len = 8276,
+	struct xp_config tgt = { .recv_len = T_TGT_RECV_LEN,
 				 .recv_aligned_at = SRP_IMM_OFFSET };
-	struct sockaddr_in sin = { .sin_family = AF_INET,
-				   .sin_port = htons(5555) };
-	struct error e;
+	struct sockaddr_in sin = t_addr("10.0.0.1", 5555);
 
 	hub = t_fabric_create();
 	FUZZ_CLAIM(!reactor_create(&ropt, &ctx.reactor));
@@ -575,14 +414,18 @@ static void open_once(void)
 	FUZZ_CLAIM(!t_xp_create(hub, &ini, &transport.xp));
 	ctx.xps = &transport;
 	FUZZ_CLAIM(!t_xp_create(hub, &tgt, &target_xp));
-	inet_pton(AF_INET, "10.0.0.1", &sin.sin_addr);
-	FUZZ_CLAIM(!xp_listen(target_xp, (struct sockaddr *)&sin, sizeof(sin),
-			      requested, NULL, &listener, &e));
-	slot_mem = aligned_alloc(4096, SLOTS * SLOT_LEN);
-	FUZZ_CLAIM(slot_mem);
-	memset(slot_mem, 0, SLOTS * SLOT_LEN);
-	FUZZ_CLAIM(!xp_mr_register(target_xp, slot_mem, SLOTS * SLOT_LEN,
-				   XP_LOCAL, &slot_mr, &e));
+	target = (struct t_tgt){ .ops = &target_ops,
+				 .rsp = { .req_lim = REQ_LIM,
+					  .it_iu_len = T_TGT_RECV_LEN,
+					  .ti_iu_len = 512,
+					  .formats = SRP_FORMATS,
+					  .multichan = SRP_MULTICHAN_MAINTAINED,
+					  .imm_data = true },
+				 .send_cnt = 192,
+				 .data_len = IO_LEN,
+				 .loses_commands = true };
+	t_tgt_start(&target, target_xp);
+	t_tgt_listen(&target, &sin);
 }
 
 static void settle(void)
@@ -699,9 +542,12 @@ static void submit(void)
 
 static void break_one(uint8_t how)
 {
-	struct chan *ch = &chans[chan_cnt ? how % chan_cnt : 0];
+	struct t_tgt_chan *ch = &target.chans[how % T_TGT_CHANS];
 
-	if (!chan_cnt || !ch->xp || !ch->open)
+	/* The first one that is open, from there on. */
+	for (unsigned int i = 1; !ch->open && i < T_TGT_CHANS; i++)
+		ch = &target.chans[(how + i) % T_TGT_CHANS];
+	if (!ch->open)
 		return;
 	honest = false;
 	if (how & 0x80)
@@ -758,7 +604,6 @@ static void begin(uint8_t how)
 	memset(disk, 0, sizeof(disk));
 	memset(ios, 0, sizeof(ios));
 	connect_done = session_closed = false;
-	chan_cnt = 0;
 	honest = true;
 	over = false;
 	mem = NULL;
@@ -784,13 +629,11 @@ static void finish(void)
 		FUZZ_CLAIM(!ios[i].busy);
 	srpi_mem_free(mem);
 	free(io_mem);
-	for (unsigned int i = 0; i < chan_cnt; i++)
-		xp_close(chans[i].xp);
+	t_tgt_close(&target);
 	settle();
-	for (unsigned int i = 0; i < chan_cnt; i++)
-		xp_chan_free(chans[i].xp);
-	for (unsigned int i = 0; i < SLOTS; i++)
-		FUZZ_CLAIM(!slots[i].busy);
+	FUZZ_CLAIM(t_tgt_chan_cnt(&target) == 0);
+	for (unsigned int i = 0; i < target.send_cnt; i++)
+		FUZZ_CLAIM(!target.sends[i].busy);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -10,7 +10,7 @@
 
 /* ---- sending ---- */
 
-static void t_tgt_send_done(struct xp_chain *chain, int status)
+void t_tgt_send_done(struct xp_chain *chain, int status)
 {
 	t_tgt_drop(container_of(chain, struct t_tgt_send, chain));
 }
@@ -141,7 +141,7 @@ static void t_tgt_receive_cmd(struct t_tgt_chan *ch, const struct xp_iu *iu)
 	T_MUST(!scsi_cdb_decode(cmd.cdb, SCSI_CDB_LEN, &s->cmd, &sense));
 	s->rsp = (struct srp_rsp){ .tag = cmd.tag, .req_lim_delta = 1 };
 	s->in_len = cmd.in.len;
-	if (cmd.in.len)
+	if (cmd.in.descs)
 		srp_desc_unpack(cmd.in.descs, 1, &s->desc);
 	ch->tgt->ops->command(s, &cmd);
 }

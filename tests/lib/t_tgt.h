@@ -107,8 +107,10 @@ void t_tgt_receive(struct t_tgt_chan *ch, const struct xp_iu *iu);
 
 /* For an IU on @ch; NULL: all are busy. */
 struct t_tgt_send *t_tgt_take(struct t_tgt_chan *ch);
-/* There is no answer. */
+/* There is no answer, or no more. */
 void t_tgt_drop(struct t_tgt_send *s);
+/* Of s->chain, unless the user has one of its own: drops it. */
+void t_tgt_send_done(struct xp_chain *chain, int status);
 /* Posts s->chain, or drops it when the channel has ended. */
 void t_tgt_post(struct t_tgt_send *s);
 
