@@ -1,59 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/sim/peer.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/scsi_mode.h"
-#include "protocol/scsi_pages.h"
-#include "protocol/srp_iu.h"
-#include "protocol/srp_login.h"
+#include "tests/lib/t_addr.h"
 #include "tests/lib/t_must.h"
+#include "tests/lib/t_tgt.h"
 #include "tests/sim/clock.h"
 #include "tests/sim/sim.h"
 
-#define SLOTS	 128u
-#define SLOT_LEN 4096u
-#define IU_AT	 3072u
+#define SENDS	 128u
+#define DATA_LEN 2048u
 #define REQ_LIM	 12
 #define NEWS_MAX 16u
-
-#define ADDRESSES 2
-
-static const char *const addresses[ADDRESSES] = { "10.0.0.1", "10.0.0.2" };
-
-struct peer_chan {
-	struct xp_chan *xp;
-	bool open;
-};
-
-/* A command, from its arrival until its response has left. */
-struct slot {
-	struct xp_chain chain;
-	struct peer_chan *ch;
-	struct srp_desc desc;
-	struct srp_rsp rsp;
-	struct scsi_cmd cmd;
-	uint64_t stamp; /* of a write */
-	uint32_t in_len;
-	uint8_t sense[SCSI_SENSE_MAX_LEN];
-	uint8_t *data;
-	bool busy;
-	bool taken; /* and not carried out */
-};
 
 static struct peer {
 	struct peer_options o;
 	struct reactor *reactor;
 	struct xp *xp;
-	struct xp_listener *listeners[ADDRESSES];
-	struct xp_mr *mr;
-	uint8_t *mem;
-	struct peer_chan chans[256];
-	unsigned int chan_cnt;
-	struct slot slots[SLOTS];
+	struct t_tgt tgt;
+	/* Of each of tgt's sends: the command has been taken, and not been
+	 * carried out; the stamp of a write. */
+	bool taken[SENDS];
+	uint64_t stamps[SENDS];
 
 	/* the disk */
 	uint64_t now[PEER_BLOCKS];    /* with the cache */
@@ -86,6 +56,11 @@ static struct peer {
 	bool deaf;
 	bool healed;
 } peer;
+
+static unsigned int number_of(const struct t_tgt_send *s)
+{
+	return (unsigned int)(s - peer.tgt.sends);
+}
 
 /* ---- the disk ---- */
 
@@ -147,158 +122,62 @@ static const struct scsi_disk_info *disk_info(void)
 
 /* ---- answers ---- */
 
-static void slot_done(struct xp_chain *chain, int status)
-{
-	container_of(chain, struct slot, chain)->busy = false;
-}
-
-static struct slot *take_slot(struct peer_chan *ch)
-{
-	for (unsigned int i = 0; i < SLOTS; i++) {
-		struct slot *s = &peer.slots[i];
-
-		if (s->busy)
-			continue;
-		*s = (struct slot){ .ch = ch,
-				    .busy = true,
-				    .data = peer.mem + (size_t)i * SLOT_LEN };
-		return s;
-	}
-	abort();
-}
-
-static void respond(struct slot *s, uint32_t len)
-{
-	int iu_len;
-
-	s->taken = false;
-	if (!s->ch->open || !xp_chan_is_open(s->ch->xp)) {
-		slot_done(&s->chain, -1);
-		return;
-	}
-	if (len > s->in_len)
-		len = s->in_len;
-	if (len < s->in_len) {
-		s->rsp.resid_flags = SRP_RSP_IN_UNDERFLOW;
-		s->rsp.in_resid = s->in_len - len;
-	}
-	s->chain = (struct xp_chain){ .done = slot_done };
-	if (len) {
-		s->chain.dir = XP_RDMA_WRITE;
-		s->chain.remote = &s->desc;
-		s->chain.remote_cnt = 1;
-		s->chain.len = len;
-		s->chain.local = s->data;
-		s->chain.local_mr = peer.mr;
-	}
-	iu_len = srp_rsp_encode(s->data + IU_AT, SLOT_LEN - IU_AT, &s->rsp);
-	s->chain.send[0] = (struct xp_sge){ .addr = s->data + IU_AT,
-					    .len = (uint32_t)iu_len,
-					    .mr = peer.mr };
-	s->chain.send_cnt = 1;
-	xp_post(s->ch->xp, &s->chain);
-}
-
-static void respond_sense(struct slot *s, struct scsi_sense sense)
+static void respond_sense(struct t_tgt_send *s, struct scsi_sense sense)
 {
 	enum scsi_sense_format format =
 		sim_chance(50) ? SCSI_SENSE_FIXED : SCSI_SENSE_DESCRIPTOR;
 
 	sim_tell("target: command %02x: %x/%04x%s", s->cmd.info->opcode,
 		 sense.key, sense.code, sense.deferred ? ", deferred" : "");
-	s->rsp.status = SCSI_STATUS_CHECK_CONDITION;
-	s->rsp.sense = s->sense;
-	s->rsp.sense_len = (uint32_t)scsi_sense_encode(&sense, format, s->sense,
-						       sizeof(s->sense));
-	respond(s, 0);
+	t_tgt_respond_sense(s, &sense, format);
 }
 
-static void refuse(struct slot *s)
-{
-	respond_sense(s, scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
-				    SCSI_ASC_INVALID_FIELD_IN_CDB));
-}
-
-/* Of pages, only those that are there. */
-static void answer_inquiry(struct slot *s)
+/* Of VPD pages, only those that are there. */
+static void describe(struct t_tgt_send *s)
 {
 	static const uint8_t pages[] = { 0x80, 0x83, 0xc0 };
-	uint8_t list[8] = { 0 };
-	struct scsi_sense sense;
-	size_t len = 0;
-
-	list[3] = peer.o.has_store ? 3 : 2;
-	memcpy(list + 4, pages, list[3]);
-	if (!s->cmd.evpd) {
-		respond(s, (uint32_t)scsi_inquiry_encode(disk_info(), s->data,
-							 IU_AT));
-	} else if (s->cmd.page_code == 0) {
-		memcpy(s->data, list, 4u + list[3]);
-		respond(s, 4u + list[3]);
-	} else if (!memchr(list + 4, s->cmd.page_code, list[3]) ||
-		   scsi_vpd_encode(disk_info(), s->cmd.page_code, s->data,
-				   IU_AT, &len, &sense)) {
-		refuse(s);
-	} else {
-		respond(s, (uint32_t)len);
-	}
-}
-
-static void answer_modes(struct slot *s)
-{
-	struct scsi_sense sense;
-	size_t len = 0;
-
-	if (scsi_mode_sense_encode(disk_info(), &s->cmd, s->data, IU_AT, &len,
-				   &sense)) {
-		refuse(s);
-		return;
-	}
-	s->data[2] = peer.fua ? 0x10 : 0;
-	respond(s, (uint32_t)len);
-}
-
-static void carry_out(struct slot *s)
-{
 	static const uint64_t lun;
+	const struct t_tgt_disk disk = { .info = disk_info(),
+					 .luns = &lun,
+					 .lun_cnt = 1,
+					 .pages = pages,
+					 .page_cnt = peer.o.has_store ? 3 : 2 };
+	int len = t_tgt_disk_data(&disk, &s->cmd, s->data, DATA_LEN);
 
+	if (len < 0) {
+		respond_sense(s, scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
+					    SCSI_ASC_INVALID_FIELD_IN_CDB));
+		return;
+	}
+	if (s->cmd.op == SCSI_OP_MODE_SENSE_6)
+		s->data[2] = peer.fua ? 0x10 : 0;
+	t_tgt_respond(s, (uint32_t)len);
+}
+
+static void carry_out(struct t_tgt_send *s)
+{
+	uint64_t stamp = peer.stamps[number_of(s)];
+
+	peer.taken[number_of(s)] = false;
 	switch (s->cmd.op) {
-	case SCSI_OP_REPORT_LUNS:
-		respond(s, (uint32_t)scsi_report_luns_encode(&lun, 1, s->data,
-							     IU_AT));
-		return;
-	case SCSI_OP_INQUIRY:
-		answer_inquiry(s);
-		return;
-	case SCSI_OP_READ_CAPACITY_16:
-		respond(s, (uint32_t)scsi_read_capacity_16_encode(
-				   disk_info(), s->data, IU_AT));
-		return;
-	case SCSI_OP_READ_CAPACITY_10:
-		respond(s, (uint32_t)scsi_read_capacity_10_encode(
-				   disk_info(), s->data, IU_AT));
-		return;
-	case SCSI_OP_MODE_SENSE_6:
-		answer_modes(s);
-		return;
 	case SCSI_OP_READ:
-		respond(s, PEER_BLOCK);
+		t_tgt_respond(s, PEER_BLOCK);
 		return;
 	case SCSI_OP_WRITE:
 		sim_tell("target: block %u is %llu%s%s",
-			 (unsigned int)s->cmd.lba, (unsigned long long)s->stamp,
+			 (unsigned int)s->cmd.lba, (unsigned long long)stamp,
 			 s->cmd.fua ? ", FUA" : "",
 			 peer.write_cache ? ", in the cache" : "");
-		write_block(&s->cmd, s->stamp);
-		respond(s, 0);
+		write_block(&s->cmd, stamp);
+		t_tgt_respond(s, 0);
 		return;
 	case SCSI_OP_SYNC_CACHE:
 		sim_tell("target: flushed");
 		destage();
-		respond(s, 0);
+		t_tgt_respond(s, 0);
 		return;
 	default:
-		refuse(s);
+		describe(s);
 	}
 }
 
@@ -321,7 +200,7 @@ static bool is_moody(void)
 }
 
 /* It takes none of these for INQUIRY and REPORT LUNS. */
-static bool has_news(struct slot *s)
+static bool has_news(struct t_tgt_send *s)
 {
 	struct scsi_sense sense =
 		scsi_sense(SCSI_KEY_MEDIUM_ERROR, SCSI_ASC_WRITE_ERROR);
@@ -347,24 +226,23 @@ static bool has_news(struct slot *s)
 	return false;
 }
 
-static void answer_mood(struct slot *s)
+static void answer_mood(struct t_tgt_send *s)
 {
 	if (peer.mood == SCSI_STATUS_CHECK_CONDITION) {
 		respond_sense(s, scsi_sense(SCSI_KEY_NOT_READY,
 					    SCSI_ASC_BECOMING_READY));
 		return;
 	}
-	s->rsp.status = peer.mood;
-	respond(s, 0);
+	t_tgt_respond_status(s, peer.mood);
 }
 
-static void arrived(struct slot *s)
+static void command(struct t_tgt_send *s, const struct srp_cmd_view *v)
 {
 	bool free_of_news = s->cmd.op == SCSI_OP_INQUIRY ||
 			    s->cmd.op == SCSI_OP_REPORT_LUNS;
 
 	if (peer.deaf) {
-		s->busy = false;
+		t_tgt_drop(s);
 		return;
 	}
 	if (!free_of_news && (has_news(s)))
@@ -384,58 +262,21 @@ static void arrived(struct slot *s)
 					    SCSI_ASC_INSUFFICIENT_RESOURCES));
 		return;
 	}
-	s->taken = true;
+	peer.taken[number_of(s)] = true;
+	peer.stamps[number_of(s)] = 0;
+	if (s->cmd.op == SCSI_OP_WRITE)
+		memcpy(&peer.stamps[number_of(s)], v->out.imm,
+		       sizeof(peer.stamps[0]));
 }
 
 /* ---- connections ---- */
 
-static void received(struct xp_chan *xp, struct xp_iu *iu)
-{
-	const struct srp_cmd_rules rules = { .formats = SRP_FORMATS,
-					     .imm_offset = SRP_IMM_OFFSET };
-	struct peer_chan *ch = xp_chan_user(xp);
-	struct srp_cmd_view v;
-	struct scsi_sense sense;
-	struct srp_head head;
-	struct slot *s;
-
-	T_MUST(!srp_head_decode(iu->data, iu->len, &head));
-	if (head.opcode == SRP_CMD) {
-		T_MUST(!srp_cmd_decode(iu->data, iu->len, &rules, &v));
-		s = take_slot(ch);
-		T_MUST(!scsi_cdb_decode(v.cdb, v.cdb_len, &s->cmd, &sense));
-		s->rsp = (struct srp_rsp){ .tag = v.tag, .req_lim_delta = 1 };
-		s->in_len = v.in.len;
-		if (v.in.len)
-			srp_desc_unpack(v.in.descs, 1, &s->desc);
-		if (s->cmd.op == SCSI_OP_WRITE)
-			memcpy(&s->stamp, v.out.imm, sizeof(s->stamp));
-		arrived(s);
-	}
-	xp_iu_release(iu);
-}
-
-static void established(struct xp_chan *xp, const void *pdata, size_t len)
-{
-	((struct peer_chan *)xp_chan_user(xp))->open = true;
-}
-
-static void closed(struct xp_chan *xp, const struct error *why)
-{
-	((struct peer_chan *)xp_chan_user(xp))->open = false;
-}
-
-static const struct xp_handler handler = {
-	.established = established,
-	.received = received,
-	.closed = closed,
-};
-
 static void drop_taken(void)
 {
-	for (unsigned int i = 0; i < SLOTS; i++) {
-		if (peer.slots[i].taken)
-			peer.slots[i].taken = peer.slots[i].busy = false;
+	for (unsigned int i = 0; i < SENDS; i++) {
+		if (peer.taken[i])
+			t_tgt_drop(&peer.tgt.sends[i]);
+		peer.taken[i] = false;
 	}
 }
 
@@ -445,9 +286,9 @@ static void end_nexus(void)
 	while (peer_pending() && sim_chance(50))
 		peer_step(0);
 	drop_taken();
-	for (unsigned int i = 0; i < peer.chan_cnt; i++) {
-		if (peer.chans[i].open)
-			xp_close(peer.chans[i].xp);
+	for (unsigned int i = 0; i < T_TGT_CHANS; i++) {
+		if (peer.tgt.chans[i].open)
+			xp_close(peer.tgt.chans[i].xp);
 	}
 	peer.told_power = false;
 	peer.deferred += peer.told_deferred;
@@ -458,44 +299,20 @@ static void end_nexus(void)
 	peer.deaf = false;
 }
 
-static void requested(struct xp_conn_request *req)
+static void login(struct t_tgt *tgt, struct xp_conn_request *req,
+		  const struct srp_login_req *asked)
 {
-	struct srp_login_rsp rsp = {
-		.req_lim = REQ_LIM,
-		.it_iu_len = 8276,
-		.ti_iu_len = 512,
-		.formats = SRP_FORMATS,
-		.multichan = SRP_MULTICHAN_MAINTAINED,
-		.imm_data = true,
-	};
-	struct srp_login_rej rej = { .reason = SRP_REJ_NO_RESOURCES };
-	uint8_t pdata[SRP_LOGIN_RSP_SIZE];
-	struct peer_chan *ch = &peer.chans[peer.chan_cnt];
-	struct xp_chan_params params = {
-		.handler = &handler,
-		.user = ch,
-		.recv_cnt = REQ_LIM + 4,
-		.pdata = pdata,
-		.pdata_len = sizeof(pdata),
-	};
-	struct srp_login_req login;
-	struct error e;
-
-	T_MUST(!srp_login_req_decode(req->pdata, req->pdata_len, &login));
-	if (peer.rejects || peer.chan_cnt == ARRAY_SIZE(peer.chans)) {
+	if (peer.rejects || !t_tgt_free_chan(tgt)) {
 		peer.rejects -= peer.rejects > 0;
-		srp_login_rej_encode(pdata, sizeof(pdata), &rej);
-		xp_reject(req, pdata, SRP_LOGIN_REJ_SIZE);
+		t_tgt_reject(req, asked->tag, SRP_REJ_NO_RESOURCES);
 		return;
 	}
-	if (login.multichan == SRP_MULTICHAN_SINGLE)
+	if (asked->multichan == SRP_MULTICHAN_SINGLE)
 		end_nexus();
-	rsp.tag = login.tag;
-	srp_login_rsp_encode(pdata, sizeof(pdata), &rsp);
-	*ch = (struct peer_chan){ 0 };
-	peer.chan_cnt++;
-	T_MUST(!xp_accept(peer.xp, req, &params, &ch->xp, &e));
+	t_tgt_accept(tgt, req, asked);
 }
+
+static const struct t_tgt_ops peer_ops = { .login = login, .command = command };
 
 /* ---- what happens ---- */
 
@@ -503,16 +320,16 @@ unsigned int peer_pending(void)
 {
 	unsigned int n = 0;
 
-	for (unsigned int i = 0; i < SLOTS; i++)
-		n += peer.slots[i].taken;
+	for (unsigned int i = 0; i < SENDS; i++)
+		n += peer.taken[i];
 	return n;
 }
 
 void peer_step(unsigned int nth)
 {
-	for (unsigned int i = 0; i < SLOTS; i++) {
-		if (peer.slots[i].taken && nth-- == 0) {
-			carry_out(&peer.slots[i]);
+	for (unsigned int i = 0; i < SENDS; i++) {
+		if (peer.taken[i] && nth-- == 0) {
+			carry_out(&peer.tgt.sends[i]);
 			return;
 		}
 	}
@@ -524,15 +341,19 @@ static void add_news(uint16_t code)
 		peer.news[peer.news_cnt++] = code;
 }
 
-static void break_channels(void)
+/* All of them, or some. */
+static void break_channels(bool all)
 {
-	bool all = sim_chance(50);
-
-	sim_tell("-- the connection breaks");
-	for (unsigned int i = 0; i < peer.chan_cnt; i++) {
-		if (peer.chans[i].open && (all || sim_chance(50)))
-			t_fabric_break(peer.chans[i].xp);
+	for (unsigned int i = 0; i < T_TGT_CHANS; i++) {
+		if (peer.tgt.chans[i].open && (all || sim_chance(50)))
+			t_fabric_break(peer.tgt.chans[i].xp);
 	}
+}
+
+static void break_connection(void)
+{
+	sim_tell("-- the connection breaks");
+	break_channels(sim_chance(50));
 }
 
 static void fail_power(void)
@@ -546,10 +367,7 @@ static void fail_power(void)
 	 * is left out: that it was on for a moment that nobody was told of. */
 	if (!peer.selected && sim_chance(30))
 		peer.write_cache = false;
-	for (unsigned int i = 0; i < peer.chan_cnt; i++) {
-		if (peer.chans[i].open)
-			t_fabric_break(peer.chans[i].xp);
-	}
+	break_channels(/* all= */ true);
 }
 
 /* The unit alone, and the connection stands. */
@@ -633,14 +451,14 @@ static void become_other(void)
 	add_news(sim_chance(50) ? SCSI_ASC_REPORTED_LUNS_CHANGED
 				: SCSI_ASC_INQUIRY_DATA_CHANGED);
 	if (sim_chance(30))
-		break_channels();
+		break_connection();
 }
 
 static bool has_flush(void)
 {
-	for (unsigned int i = 0; i < SLOTS; i++) {
-		if (peer.slots[i].taken &&
-		    peer.slots[i].cmd.op == SCSI_OP_SYNC_CACHE)
+	for (unsigned int i = 0; i < SENDS; i++) {
+		if (peer.taken[i] &&
+		    peer.tgt.sends[i].cmd.op == SCSI_OP_SYNC_CACHE)
 			return true;
 	}
 	return false;
@@ -657,7 +475,7 @@ void peer_act(bool quiet)
 	else if (what < 55)
 		tell_something();
 	else if (what < 65)
-		break_channels();
+		break_connection();
 	else if (what < 73)
 		peer.questions += 1 + sim_random(2);
 	else if (what < 79)
@@ -707,9 +525,9 @@ void peer_tell_other(const uint64_t *sent, unsigned int cnt)
 	peer.told_other = true;
 	for (unsigned int i = 0; i < cnt; i++)
 		peer.sent[peer.sent_cnt++] = sent[i];
-	for (unsigned int i = 0; i < SLOTS; i++) {
-		if (peer.slots[i].taken && peer.slots[i].stamp)
-			peer.sent[peer.sent_cnt++] = peer.slots[i].stamp;
+	for (unsigned int i = 0; i < SENDS; i++) {
+		if (peer.taken[i] && peer.stamps[i])
+			peer.sent[peer.sent_cnt++] = peer.stamps[i];
 	}
 	if (peer.sent_cnt > ARRAY_SIZE(peer.sent))
 		abort();
@@ -724,12 +542,11 @@ bool peer_is_other(void)
 
 void peer_reset(struct t_fabric *hub, const struct peer_options *o)
 {
+	const struct sockaddr_in addrs[] = { t_addr("10.0.0.1", 5555),
+					     t_addr("10.0.0.2", 5555) };
 	struct reactor_options ropt = { 0 };
-	struct xp_config cfg = { .recv_len = 8276,
+	struct xp_config cfg = { .recv_len = T_TGT_RECV_LEN,
 				 .recv_aligned_at = SRP_IMM_OFFSET };
-	struct sockaddr_in sin = { .sin_family = AF_INET,
-				   .sin_port = htons(5555) };
-	struct error e;
 
 	memset(&peer, 0, sizeof(peer));
 	peer.o = *o;
@@ -737,28 +554,28 @@ void peer_reset(struct t_fabric *hub, const struct peer_options *o)
 	peer.fua = o->fua;
 	peer.blocks = PEER_BLOCKS;
 	peer.generation = 1;
+	peer.tgt = (struct t_tgt){
+		.ops = &peer_ops,
+		.rsp = { .req_lim = REQ_LIM,
+			 .it_iu_len = T_TGT_RECV_LEN,
+			 .ti_iu_len = 512,
+			 .formats = SRP_FORMATS,
+			 .multichan = SRP_MULTICHAN_MAINTAINED,
+			 .imm_data = true },
+		.send_cnt = SENDS,
+		.data_len = DATA_LEN,
+	};
 	T_MUST(!reactor_create(&ropt, &peer.reactor));
 	cfg.reactor = peer.reactor;
 	T_MUST(!t_xp_create(hub, &cfg, &peer.xp));
-	for (int i = 0; i < ADDRESSES; i++) {
-		inet_pton(AF_INET, addresses[i], &sin.sin_addr);
-		T_MUST(!xp_listen(peer.xp, (struct sockaddr *)&sin, sizeof(sin),
-				  requested, NULL, &peer.listeners[i], &e));
-	}
-	peer.mem = aligned_alloc(4096, SLOTS * SLOT_LEN);
-	memset(peer.mem, 0, SLOTS * SLOT_LEN);
-	T_MUST(!xp_mr_register(peer.xp, peer.mem, SLOTS * SLOT_LEN, XP_LOCAL,
-			       &peer.mr, &e));
+	t_tgt_start(&peer.tgt, peer.xp);
+	t_tgt_listen(&peer.tgt, &addrs[0]);
+	t_tgt_listen(&peer.tgt, &addrs[1]);
 }
 
 void peer_end(void)
 {
-	for (unsigned int i = 0; i < peer.chan_cnt; i++)
-		xp_chan_free(peer.chans[i].xp);
-	for (int i = 0; i < ADDRESSES; i++)
-		xp_unlisten(peer.listeners[i]);
-	xp_mr_free(peer.mr);
+	t_tgt_stop(&peer.tgt);
 	xp_destroy(peer.xp);
 	reactor_destroy(peer.reactor);
-	free(peer.mem);
 }
