@@ -25,7 +25,7 @@ static void sent(struct xp_chain *chain, int status)
 {
 }
 
-static void encode(struct rig_chan *ch, struct command *cmd, unsigned int slot)
+static void encode(struct t_ini *ch, struct command *cmd, unsigned int slot)
 {
 	struct srp_desc desc = rig_desc(ch, (size_t)slot * READ, READ);
 	struct rig_cmd read =
@@ -64,7 +64,7 @@ static void settle(struct rig *rig)
 	}
 }
 
-static void run(struct rig_chan *ch)
+static void run(struct t_ini *ch)
 {
 	ch->iu_cnt = 0;
 	for (unsigned int i = 0; i < DEPTH; i++) {
@@ -77,7 +77,7 @@ static void run(struct rig_chan *ch)
 		};
 		xp_post(ch->xp, &cmd->chain);
 	}
-	settle(ch->rig);
+	settle(rig_of(ch));
 	if (ch->iu_cnt != DEPTH) {
 		fprintf(stderr, "engine-bench: %u answers\n", ch->iu_cnt);
 		exit(1);
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
 {
 	unsigned long n = argc == 2 ? strtoul(argv[1], NULL, 10) : 0;
 	struct rig *rig;
-	struct rig_chan *ch;
+	struct t_ini *ch;
 
 	if (n == 0) {
 		fprintf(stderr, "Usage: engine-bench READS\n");

@@ -230,143 +230,73 @@ void rig_destroy(struct rig *rig)
 
 /* ---- initiators ---- */
 
-static void on_established(struct xp_chan *xp, const void *pdata, size_t len)
+struct rig *rig_of(const struct t_ini *ch)
 {
-	struct rig_chan *ch = xp_chan_user(xp);
-
-	ch->established = true;
-	assert_int_equal(srp_login_rsp_decode(pdata, len, &ch->login_rsp), 0);
+	return ch->user;
 }
-
-static void on_received(struct xp_chan *xp, struct xp_iu *iu)
-{
-	struct rig_chan *ch = xp_chan_user(xp);
-	struct rig_iu *to = &ch->ius[ch->iu_cnt++];
-
-	assert_true(ch->iu_cnt <= RIG_IUS);
-	to->len = iu->len;
-	memcpy(to->bytes, iu->data, iu->len);
-	xp_iu_release(iu);
-}
-
-static void on_closed(struct xp_chan *xp, const struct error *why)
-{
-	struct rig_chan *ch = xp_chan_user(xp);
-	const void *data;
-	size_t len;
-
-	data = xp_chan_reject_data(xp, &len);
-	ch->rejected = srp_login_rej_decode(data, len, &ch->rej) == 0;
-	ch->closed = true;
-	ch->why = *why;
-}
-
-static const struct xp_handler handler = {
-	.established = on_established,
-	.received = on_received,
-	.closed = on_closed,
-};
 
 struct srp_login_req rig_login_req(const struct rig *rig, unsigned int who,
 				   enum srp_multichan multichan)
 {
-	return (struct srp_login_req){
-		.tag = 0x5a5a000000000000 + who,
-		.it_iu_len = 8260,
-		.formats = SRP_FORMATS,
-		.multichan = (uint8_t)multichan,
-		.imm_data = true,
-		.imm_offset = SRP_IMM_OFFSET,
-		.initiator = srp_port_id_make(0, who),
-		.target = t_port_name(),
-	};
+	struct srp_login_req req =
+		t_ini_login_req(srp_port_id_make(0, who), multichan);
+
+	req.tag = 0x5a5a000000000000 + who;
+	req.target = t_port_name();
+	return req;
 }
 
-struct rig_chan *rig_connect_begin(struct rig *rig,
-				   const struct srp_login_req *req)
+struct t_ini *rig_connect_begin(struct rig *rig,
+				const struct srp_login_req *req)
 {
 	struct sockaddr_in addr = t_port_addr();
-	struct rig_chan *ch = calloc(1, sizeof(*ch));
-	uint8_t pdata[SRP_LOGIN_REQ_SIZE];
-	struct xp_chan_params params = {
-		.handler = &handler,
-		.user = ch,
-		.recv_cnt = CHANNEL_REQ_LIM + 2,
-		.pdata = pdata,
-		.pdata_len = sizeof(pdata),
-	};
-	struct error e;
+	struct t_ini *ch = calloc(1, sizeof(*ch));
 
 	assert_non_null(ch);
-	ch->rig = rig;
-	ch->next_tag = 0x1000;
-	srp_login_req_encode(pdata, sizeof(pdata), req);
-	assert_int_equal(xp_connect(rig->peer_xp, (struct sockaddr *)&addr,
-				    sizeof(addr), &params, &ch->xp, &e),
-			 0);
+	ch->user = rig;
+	t_ini_login(ch, rig->peer_xp, &addr, req);
 	return ch;
 }
 
-struct rig_chan *rig_connect(struct rig *rig, const struct srp_login_req *req)
+struct t_ini *rig_connect(struct rig *rig, const struct srp_login_req *req)
 {
-	struct rig_chan *ch = rig_connect_begin(rig, req);
+	struct t_ini *ch = rig_connect_begin(rig, req);
 
 	rig_settle(rig);
 	return ch;
 }
 
-struct rig_chan *rig_login(struct rig *rig, unsigned int who,
-			   enum srp_multichan multichan)
+struct t_ini *rig_login(struct rig *rig, unsigned int who,
+			enum srp_multichan multichan)
 {
 	struct srp_login_req req = rig_login_req(rig, who, multichan);
-	struct rig_chan *ch = rig_connect(rig, &req);
+	struct t_ini *ch = rig_connect(rig, &req);
 
 	assert_true(ch->established);
 	assert_false(ch->closed);
 	return ch;
 }
 
-void rig_chan_free(struct rig_chan *ch)
+void rig_chan_free(struct t_ini *ch)
 {
 	xp_close(ch->xp);
-	rig_settle(ch->rig);
+	rig_settle(rig_of(ch));
 	assert_true(ch->closed);
-	xp_chan_free(ch->xp);
+	t_ini_free(ch);
 	free(ch);
 }
 
-struct sent {
-	struct xp_chain chain;
-	bool done;
-};
-
-static void send_done(struct xp_chain *chain, int status)
+void rig_send(struct t_ini *ch, const void *iu, size_t len)
 {
-	free(container_of(chain, struct sent, chain));
+	t_ini_send(ch, iu, len);
+	rig_settle(rig_of(ch));
 }
 
-void rig_send(struct rig_chan *ch, const void *iu, size_t len)
+struct srp_desc rig_desc(const struct t_ini *ch, size_t offset, uint32_t len)
 {
-	struct sent *sent = malloc(sizeof(*sent) + len);
-	void *copy = sent + 1;
+	const struct rig *rig = rig_of(ch);
 
-	memcpy(copy, iu, len);
-	sent->chain = (struct xp_chain){
-		.send = { { .addr = copy, .len = (uint32_t)len } },
-		.send_cnt = 1,
-		.done = send_done,
-	};
-	xp_post(ch->xp, &sent->chain);
-	rig_settle(ch->rig);
-}
-
-struct srp_desc rig_desc(const struct rig_chan *ch, size_t offset, uint32_t len)
-{
-	struct srp_desc desc = { .len = len };
-
-	xp_mr_remote(ch->rig->mem_mr, ch->xp, ch->rig->mem + offset, &desc.addr,
-		     &desc.key);
-	return desc;
+	return t_ini_desc(ch, rig->mem_mr, rig->mem + offset, len);
 }
 
 /* ---- commands ---- */
@@ -391,7 +321,7 @@ struct rig_cmd rig_write(unsigned int lun, uint32_t lba, uint16_t blocks)
 	return rw10(0x2a, lun, lba, blocks);
 }
 
-uint64_t rig_cmd(struct rig_chan *ch, const struct rig_cmd *cmd)
+uint64_t rig_cmd(struct t_ini *ch, const struct rig_cmd *cmd)
 {
 	struct srp_cmd_args args = {
 		.tag = ch->next_tag++,
@@ -430,7 +360,7 @@ static unsigned int desc_cnt(enum rig_how how)
 }
 
 /* Cuts @len bytes at @offset into pieces of uneven lengths. */
-static void cut(const struct rig_chan *ch, size_t offset, uint32_t len,
+static void cut(const struct t_ini *ch, size_t offset, uint32_t len,
 		unsigned int cnt, struct srp_desc *descs)
 {
 	for (unsigned int i = 0; i < cnt; i++) {
@@ -442,7 +372,7 @@ static void cut(const struct rig_chan *ch, size_t offset, uint32_t len,
 	}
 }
 
-void rig_describe(struct rig_chan *ch, enum rig_how how, size_t offset,
+void rig_describe(struct t_ini *ch, enum rig_how how, size_t offset,
 		  uint32_t len, struct srp_desc *descs,
 		  struct srp_data_args *ret)
 {
@@ -459,7 +389,7 @@ void rig_describe(struct rig_chan *ch, enum rig_how how, size_t offset,
 		.table_addr = at.addr,
 		.table_key = at.key,
 	};
-	srp_desc_pack(descs, cnt, ch->rig->mem + table);
+	srp_desc_pack(descs, cnt, rig_of(ch)->mem + table);
 }
 
 size_t rig_make_partial(uint8_t *iu, size_t len, bool out, unsigned int keep)
@@ -470,7 +400,7 @@ size_t rig_make_partial(uint8_t *iu, size_t len, bool out, unsigned int keep)
 	return len - (size_t)(cnt - keep) * SRP_DESC_SIZE;
 }
 
-uint64_t rig_send_rw(struct rig_chan *ch, struct rig_cmd *cmd, enum rig_how how,
+uint64_t rig_send_rw(struct t_ini *ch, struct rig_cmd *cmd, enum rig_how how,
 		     size_t offset, uint32_t len)
 {
 	struct srp_desc descs[64];
@@ -486,7 +416,7 @@ uint64_t rig_send_rw(struct rig_chan *ch, struct rig_cmd *cmd, enum rig_how how,
 		*data = (struct srp_data_args){ .format = SRP_DATA_IMMEDIATE,
 						.imm_len = len,
 						.imm_offset = SRP_IMM_OFFSET };
-		cmd->imm = ch->rig->mem + offset;
+		cmd->imm = rig_of(ch)->mem + offset;
 		ch->next_tag--;
 		return rig_cmd(ch, cmd);
 	}
@@ -502,15 +432,15 @@ uint64_t rig_send_rw(struct rig_chan *ch, struct rig_cmd *cmd, enum rig_how how,
 	return args.tag;
 }
 
-uint64_t rig_send_write(struct rig_chan *ch, uint32_t lba, uint8_t byte)
+uint64_t rig_send_write(struct t_ini *ch, uint32_t lba, uint8_t byte)
 {
 	struct rig_cmd w = rig_write(RIG_DISK, lba, 1);
 
-	memset(ch->rig->mem, byte, RIG_BLOCK);
+	memset(rig_of(ch)->mem, byte, RIG_BLOCK);
 	return rig_send_rw(ch, &w, RIG_DIRECT, 0, RIG_BLOCK);
 }
 
-uint64_t rig_tmf(struct rig_chan *ch, uint8_t function, unsigned int lun,
+uint64_t rig_tmf(struct t_ini *ch, uint8_t function, unsigned int lun,
 		 uint64_t task_tag)
 {
 	struct srp_tsk_mgmt t = {
@@ -526,44 +456,30 @@ uint64_t rig_tmf(struct rig_chan *ch, uint8_t function, unsigned int lun,
 	return t.tag;
 }
 
-const struct srp_rsp *rig_rsp(const struct rig_chan *ch, uint64_t tag)
+void rig_expect_status(const struct t_ini *ch, uint64_t tag, uint8_t status)
 {
-	static struct srp_rsp rsp;
-
-	for (unsigned int i = 0; i < ch->iu_cnt; i++)
-		if (ch->ius[i].bytes[0] == SRP_RSP &&
-		    srp_rsp_decode(ch->ius[i].bytes, ch->ius[i].len, &rsp) ==
-			    0 &&
-		    rsp.tag == tag)
-			return &rsp;
-	return NULL;
-}
-
-void rig_expect_status(const struct rig_chan *ch, uint64_t tag, uint8_t status)
-{
-	const struct srp_rsp *rsp = rig_rsp(ch, tag);
+	const struct srp_rsp *rsp = t_ini_rsp(ch, tag);
 
 	assert_non_null(rsp);
 	assert_int_equal(rsp->status, status);
 }
 
-void rig_expect_code(const struct rig_chan *ch, uint64_t tag, uint8_t code)
+void rig_expect_code(const struct t_ini *ch, uint64_t tag, uint8_t code)
 {
-	const struct srp_rsp *rsp = rig_rsp(ch, tag);
+	const struct srp_rsp *rsp = t_ini_rsp(ch, tag);
 
 	assert_non_null(rsp);
 	assert_true(rsp->rsp_valid);
 	assert_int_equal(rsp->rsp_code, code);
 }
 
-unsigned int rig_clear_ua(struct rig_chan *ch, unsigned int lun,
-			  uint16_t *ret_asc)
+unsigned int rig_clear_ua(struct t_ini *ch, unsigned int lun, uint16_t *ret_asc)
 {
 	struct rig_cmd tur = { .lun = lun };
 
 	for (unsigned int cnt = 0; cnt < 8; cnt++) {
 		uint64_t tag = rig_cmd(ch, &tur);
-		const struct srp_rsp *rsp = rig_rsp(ch, tag);
+		const struct srp_rsp *rsp = t_ini_rsp(ch, tag);
 		struct scsi_sense sense;
 
 		assert_non_null(rsp);
@@ -580,7 +496,7 @@ unsigned int rig_clear_ua(struct rig_chan *ch, unsigned int lun,
 	return 0;
 }
 
-void rig_expect_alive(struct rig_chan *ch)
+void rig_expect_alive(struct t_ini *ch)
 {
 	assert_false(ch->closed);
 	for (unsigned int lun = 0; lun < RIG_LUNS; lun++)

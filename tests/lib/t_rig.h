@@ -17,42 +17,19 @@
 
 #include <cmocka.h>
 
-#include "protocol/srp_iu.h"
-#include "protocol/srp_login.h"
 #include "target/port/request.h"
+#include "tests/lib/t_ini.h"
 #include "tests/lib/t_port.h"
 
 #define RIG_BLOCK 512
 #define RIG_SIZE  (8u << 20)  /* of each volume, bytes */
 #define RIG_MEM	  (12u << 20) /* of an initiator, bytes */
-#define RIG_IUS	  256
 
 /* LUNs */
 enum {
 	RIG_DISK,
 	RIG_RAM,
 	RIG_LUNS
-};
-
-/* What a peer has received. */
-struct rig_iu {
-	uint8_t bytes[CHANNEL_TI_IU_LEN];
-	uint32_t len;
-};
-
-/* One connection of an initiator. */
-struct rig_chan {
-	struct rig *rig;
-	struct xp_chan *xp; /* NULL: closed and freed */
-	bool established;
-	bool closed;
-	struct error why;
-	bool rejected; /* by SRP_LOGIN_REJ: rej */
-	struct srp_login_rej rej;
-	struct srp_login_rsp login_rsp;
-	struct rig_iu ius[RIG_IUS];
-	unsigned int iu_cnt;
-	uint64_t next_tag;
 };
 
 struct rig {
@@ -85,27 +62,29 @@ void rig_settle(struct rig *rig);
 
 /* ---- initiators ---- */
 
+/* Of a channel. */
+struct rig *rig_of(const struct t_ini *ch);
+
 /* A login request as ib_srp makes it, of initiator number @who. */
 struct srp_login_req rig_login_req(const struct rig *rig, unsigned int who,
 				   enum srp_multichan multichan);
 
 /* Connects and settles; free with rig_chan_free(). */
-struct rig_chan *rig_connect(struct rig *rig, const struct srp_login_req *req);
+struct t_ini *rig_connect(struct rig *rig, const struct srp_login_req *req);
 /* The same without settling. */
-struct rig_chan *rig_connect_begin(struct rig *rig,
-				   const struct srp_login_req *req);
+struct t_ini *rig_connect_begin(struct rig *rig,
+				const struct srp_login_req *req);
 /* A login that must succeed. */
-struct rig_chan *rig_login(struct rig *rig, unsigned int who,
-			   enum srp_multichan multichan);
+struct t_ini *rig_login(struct rig *rig, unsigned int who,
+			enum srp_multichan multichan);
 /* Closes it if need be. */
-void rig_chan_free(struct rig_chan *ch);
+void rig_chan_free(struct t_ini *ch);
 
 /* Sends the bytes and settles. */
-void rig_send(struct rig_chan *ch, const void *iu, size_t len);
+void rig_send(struct t_ini *ch, const void *iu, size_t len);
 
 /* @len bytes at @offset of the initiators' memory, as a descriptor. */
-struct srp_desc rig_desc(const struct rig_chan *ch, size_t offset,
-			 uint32_t len);
+struct srp_desc rig_desc(const struct t_ini *ch, size_t offset, uint32_t len);
 
 /* ---- commands ---- */
 
@@ -123,7 +102,7 @@ struct rig_cmd rig_read(unsigned int lun, uint32_t lba, uint16_t blocks);
 struct rig_cmd rig_write(unsigned int lun, uint32_t lba, uint16_t blocks);
 
 /* Sends it and settles; returns its tag. */
-uint64_t rig_cmd(struct rig_chan *ch, const struct rig_cmd *cmd);
+uint64_t rig_cmd(struct t_ini *ch, const struct rig_cmd *cmd);
 
 /* How the initiator's buffer is described. */
 enum rig_how {
@@ -135,7 +114,7 @@ enum rig_how {
 };
 
 /* Describes @len bytes at @offset. The table goes to the end of memory. */
-void rig_describe(struct rig_chan *ch, enum rig_how how, size_t offset,
+void rig_describe(struct t_ini *ch, enum rig_how how, size_t offset,
 		  uint32_t len, struct srp_desc *descs,
 		  struct srp_data_args *ret);
 /* Turns an SRP_CMD of @len bytes with all descriptors inline into one with a
@@ -144,28 +123,25 @@ size_t rig_make_partial(uint8_t *iu, size_t len, bool out, unsigned int keep);
 
 /* Sends a READ (10) or WRITE (10) with @len bytes at @offset of the
  * initiators' memory, and settles; returns its tag. */
-uint64_t rig_send_rw(struct rig_chan *ch, struct rig_cmd *cmd, enum rig_how how,
+uint64_t rig_send_rw(struct t_ini *ch, struct rig_cmd *cmd, enum rig_how how,
 		     size_t offset, uint32_t len);
 /* Writes a block of RIG_DISK full of @byte, likewise. */
-uint64_t rig_send_write(struct rig_chan *ch, uint32_t lba, uint8_t byte);
+uint64_t rig_send_write(struct t_ini *ch, uint32_t lba, uint8_t byte);
 
 /* Sends a task management request and settles; returns its tag. */
-uint64_t rig_tmf(struct rig_chan *ch, uint8_t function, unsigned int lun,
+uint64_t rig_tmf(struct t_ini *ch, uint8_t function, unsigned int lun,
 		 uint64_t task_tag);
 
-/* The answer to @tag, decoded; NULL: none has come. */
-const struct srp_rsp *rig_rsp(const struct rig_chan *ch, uint64_t tag);
-
 /* The answer must be there with this status. */
-void rig_expect_status(const struct rig_chan *ch, uint64_t tag, uint8_t status);
+void rig_expect_status(const struct t_ini *ch, uint64_t tag, uint8_t status);
 /* The same for a task management response code. */
-void rig_expect_code(const struct rig_chan *ch, uint64_t tag, uint8_t code);
+void rig_expect_code(const struct t_ini *ch, uint64_t tag, uint8_t code);
 /* A TEST UNIT READY is answered GOOD, after unit attentions are cleared. */
-void rig_expect_alive(struct rig_chan *ch);
+void rig_expect_alive(struct t_ini *ch);
 
 /* TEST UNIT READY until its status is GOOD; returns the unit attentions seen,
  * ASC << 8 | ASCQ of the last one in *ret_asc (may be NULL). */
-unsigned int rig_clear_ua(struct rig_chan *ch, unsigned int lun,
+unsigned int rig_clear_ua(struct t_ini *ch, unsigned int lun,
 			  uint16_t *ret_asc);
 
 /* ---- the backend of RIG_DISK ---- */

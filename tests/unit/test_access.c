@@ -128,7 +128,7 @@ static void rules_are_limited(void **state)
 static bool gets_in(struct rig *rig, unsigned int who, const char *addr)
 {
 	struct srp_login_req req = rig_login_req(rig, who, SRP_MULTICHAN_MULTI);
-	struct rig_chan *ch;
+	struct t_ini *ch;
 	bool got_in;
 
 	t_fabric_come_from(rig->hub, addr);
@@ -171,8 +171,8 @@ static void nexus_is_not_joined_from_where_others_are_allowed(void **state)
 	struct rig_options opt = { .allow_lun = { [RIG_RAM] = "10.0.0.1" } };
 	struct rig *rig = rig_create(&opt);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *ch;
-	struct rig_chan *intruder;
+	struct t_ini *ch;
+	struct t_ini *intruder;
 
 	t_fabric_come_from(rig->hub, "10.0.0.1");
 	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -190,7 +190,7 @@ static void nexus_is_not_joined_from_where_others_are_allowed(void **state)
 static void expect_news(struct rig *rig, const char *addr, unsigned int cnt,
 			enum scsi_asc last)
 {
-	struct rig_chan *ch;
+	struct t_ini *ch;
 	uint16_t asc = 0;
 
 	t_fabric_come_from(rig->hub, addr);
@@ -217,8 +217,7 @@ static void who_sees_other_volumes_than_before_is_told(void **state)
 /* ---- a volume that does not exist ---- */
 
 /* Initiator 1 sees the disk alone; 2 sees the memory alone, as LUN 0. */
-static struct rig *two_views(struct rig_chan **ret_one,
-			     struct rig_chan **ret_two)
+static struct rig *two_views(struct t_ini **ret_one, struct t_ini **ret_two)
 {
 	struct rig_options opt = {
 		.allow_lun = { [RIG_DISK] = "10.0.0.1",
@@ -236,14 +235,14 @@ static struct rig *two_views(struct rig_chan **ret_one,
 }
 
 /* Sends @cdb with @len bytes of data-in at the start of memory. */
-static uint64_t ask(struct rig_chan *ch, unsigned int lun, const uint8_t *cdb,
+static uint64_t ask(struct t_ini *ch, unsigned int lun, const uint8_t *cdb,
 		    size_t cdb_len, uint32_t len)
 {
 	struct srp_desc desc = rig_desc(ch, 0, len);
 	struct rig_cmd cmd = { .lun = lun };
 
 	memcpy(cmd.cdb, cdb, cdb_len);
-	memset(ch->rig->mem, 0xee, len);
+	memset(rig_of(ch)->mem, 0xee, len);
 	if (len)
 		cmd.in = (struct srp_data_args){ .format = SRP_DATA_DIRECT,
 						 .descs = &desc,
@@ -251,10 +250,10 @@ static uint64_t ask(struct rig_chan *ch, unsigned int lun, const uint8_t *cdb,
 	return rig_cmd(ch, &cmd);
 }
 
-static void expect_sense(const struct rig_chan *ch, uint64_t tag,
+static void expect_sense(const struct t_ini *ch, uint64_t tag,
 			 enum scsi_key key, enum scsi_asc code)
 {
-	const struct srp_rsp *rsp = rig_rsp(ch, tag);
+	const struct srp_rsp *rsp = t_ini_rsp(ch, tag);
 	struct scsi_sense sense;
 
 	assert_non_null(rsp);
@@ -268,7 +267,7 @@ static void expect_sense(const struct rig_chan *ch, uint64_t tag,
 static void report_luns_tells_only_what_is_allowed(void **state)
 {
 	const uint8_t cdb[12] = { 0xa0, [9] = 64 };
-	struct rig_chan *ch[2];
+	struct t_ini *ch[2];
 	struct rig *rig = two_views(&ch[0], &ch[1]);
 
 	for (int i = 0; i < 2; i++) {
@@ -286,7 +285,7 @@ static void inquiry_knows_no_hidden_volume(void **state)
 {
 	const uint8_t cdb[6] = { 0x12, [4] = 96 };
 	const uint8_t vpd[6] = { 0x12, 1, 0x83, 0, 96 };
-	struct rig_chan *ch[2];
+	struct t_ini *ch[2];
 	struct rig *rig = two_views(&ch[0], &ch[1]);
 
 	for (int i = 0; i < 2; i++) {
@@ -313,7 +312,7 @@ static void commands_reach_no_hidden_volume(void **state)
 		{ 0x16 },
 		{ 0x5e, [8] = 64 },
 	};
-	struct rig_chan *ch[2];
+	struct t_ini *ch[2];
 	struct rig *rig = two_views(&ch[0], &ch[1]);
 
 	for (size_t i = 0; i < ARRAY_SIZE(cdbs); i++) {
@@ -328,11 +327,11 @@ static void commands_reach_no_hidden_volume(void **state)
 }
 
 /* EXTENDED COPY names units by NAA, which can be guessed. */
-static uint64_t extended_copy(struct rig_chan *ch, const struct volume *from,
+static uint64_t extended_copy(struct t_ini *ch, const struct volume *from,
 			      const struct volume *to)
 {
 	const struct volume *vols[] = { from, to };
-	uint8_t *p = ch->rig->mem;
+	uint8_t *p = rig_of(ch)->mem;
 	struct srp_desc desc = rig_desc(ch, 0, 16 + 2 * 32 + 28);
 	struct rig_cmd cmd = { .cdb = { 0x83, [13] = 16 + 2 * 32 + 28 } };
 
@@ -362,17 +361,17 @@ static uint64_t extended_copy(struct rig_chan *ch, const struct volume *from,
 }
 
 /* Its answer is that to an identifier that nobody has. */
-static void expect_unknown(struct rig_chan *ch, const struct volume *from,
+static void expect_unknown(struct t_ini *ch, const struct volume *from,
 			   const struct volume *to)
 {
 	static struct volume nowhere = { .info.naa = { 0x30, 1, 2, 3 } };
 	const struct srp_rsp *rsp;
 	struct scsi_sense sense[2];
 
-	rsp = rig_rsp(ch, extended_copy(ch, from, to));
+	rsp = t_ini_rsp(ch, extended_copy(ch, from, to));
 	assert_int_equal(rsp->status, SCSI_STATUS_CHECK_CONDITION);
 	scsi_sense_decode(rsp->sense, rsp->sense_len, &sense[0]);
-	rsp = rig_rsp(ch, extended_copy(ch, &nowhere, &nowhere));
+	rsp = t_ini_rsp(ch, extended_copy(ch, &nowhere, &nowhere));
 	scsi_sense_decode(rsp->sense, rsp->sense_len, &sense[1]);
 	assert_int_equal(sense[0].key, sense[1].key);
 	assert_int_equal(sense[0].code, sense[1].code);
@@ -380,7 +379,7 @@ static void expect_unknown(struct rig_chan *ch, const struct volume *from,
 
 static void extended_copy_finds_no_hidden_volume(void **state)
 {
-	struct rig_chan *ch[2];
+	struct t_ini *ch[2];
 	struct rig *rig = two_views(&ch[0], &ch[1]);
 	const struct volume *disk = rig->target.luns.vol[RIG_DISK];
 	const struct volume *ram = rig->target.luns.vol[RIG_RAM];
@@ -397,7 +396,7 @@ static void extended_copy_finds_no_hidden_volume(void **state)
 
 static void functions_reach_no_hidden_volume(void **state)
 {
-	struct rig_chan *ch[2];
+	struct t_ini *ch[2];
 	struct rig *rig = two_views(&ch[0], &ch[1]);
 	struct rig_cmd w = rig_write(RIG_DISK, 7, 1);
 	struct srp_desc desc = rig_desc(ch[0], 0, RIG_BLOCK);
@@ -431,8 +430,8 @@ static void reset_reaches_a_volume_by_any_number(void **state)
 	};
 	struct rig *rig = rig_create(&opt);
 	struct rig_cmd w = rig_write(9, 7, 1);
-	struct rig_chan *one;
-	struct rig_chan *two;
+	struct t_ini *one;
+	struct t_ini *two;
 	struct srp_desc desc;
 	uint64_t tag;
 	uint64_t tmf;
@@ -453,7 +452,7 @@ static void reset_reaches_a_volume_by_any_number(void **state)
 	rig_hold(true);
 	tag = rig_cmd(one, &w);
 	tmf = rig_tmf(two, SRP_TSK_LUN_RESET, 0, 0);
-	assert_null(rig_rsp(two, tmf));
+	assert_null(t_ini_rsp(two, tmf));
 	rig_hold(false);
 	rig_release(rig);
 	rig_expect_code(two, tmf, SRP_RSP_COMPLETE);
@@ -474,8 +473,8 @@ static void read_only_is_per_initiator(void **state)
 	const struct volume *ram = rig->target.luns.vol[RIG_RAM];
 	struct rig_cmd w = rig_write(RIG_DISK, 7, 1);
 	struct srp_desc desc;
-	struct rig_chan *one;
-	struct rig_chan *two;
+	struct t_ini *one;
+	struct t_ini *two;
 	struct error e;
 
 	assert_true(access_rules_add(&rig->target.luns.vol[RIG_DISK]->allow,

@@ -76,8 +76,8 @@ static void fail_flush(struct volume *vol)
 
 struct pair {
 	struct rig *rig;
-	struct rig_chan *one;
-	struct rig_chan *two; /* is owed a failed flush */
+	struct t_ini *one;
+	struct t_ini *two; /* is owed a failed flush */
 };
 
 static void begin(struct pair *p)
@@ -108,20 +108,20 @@ static void end(struct pair *p)
 	remove_dir();
 }
 
-static uint64_t send_sync(struct rig_chan *ch)
+static uint64_t send_sync(struct t_ini *ch)
 {
 	const struct rig_cmd cmd = { .lun = RIG_DISK, .cdb = { 0x35 } };
 
 	return rig_cmd(ch, &cmd);
 }
 
-static void expect_failed_flush(struct rig_chan *ch)
+static void expect_failed_flush(struct t_ini *ch)
 {
 	const struct srp_rsp *rsp;
 	struct scsi_sense sense;
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
-	rsp = rig_rsp(ch, send_sync(ch));
+	rsp = t_ini_rsp(ch, send_sync(ch));
 	assert_non_null(rsp);
 	assert_int_equal(rsp->status, SCSI_STATUS_CHECK_CONDITION);
 	assert_int_equal(scsi_sense_decode(rsp->sense, rsp->sense_len, &sense),
@@ -141,10 +141,10 @@ static void debt_is_paid_once(void **state)
 }
 
 /* MODE SELECT (6) that turns the cache off. */
-static uint64_t send_off(struct rig_chan *ch)
+static uint64_t send_off(struct t_ini *ch)
 {
 	struct rig_cmd cmd = { .lun = RIG_DISK, .cdb = { 0x1a, 8, CACHING } };
-	uint8_t *b = ch->rig->mem;
+	uint8_t *b = rig_of(ch)->mem;
 	uint8_t len = 4 + 20;
 	struct srp_desc desc = rig_desc(ch, 0, len);
 	struct srp_data_args args = { .format = SRP_DATA_DIRECT,
@@ -178,7 +178,7 @@ static void task_aborted_tells_of_no_loss(void **state)
 	rig_hold(false);
 	rig_release(p.rig);
 	rig_fail_flushes(false);
-	assert_null(rig_rsp(p.one, first));
+	assert_null(t_ini_rsp(p.one, first));
 	rig_expect_status(p.two, second, SCSI_STATUS_TASK_ABORTED);
 	expect_failed_flush(p.two);
 	end(&p);

@@ -37,7 +37,7 @@ static uint64_t count_of(const struct meter_share *sum, enum meter_op op,
 	return histogram_cnt(&sum->op[op].stage[stage]);
 }
 
-static uint64_t rw(struct rig_chan *ch, unsigned int lun, bool write,
+static uint64_t rw(struct t_ini *ch, unsigned int lun, bool write,
 		   uint16_t blocks)
 {
 	struct rig_cmd cmd =
@@ -64,7 +64,7 @@ static void commands_are_counted_once(void **state)
 	const struct stage_case *row = *state;
 	enum meter_op op = row->write ? METER_WRITE : METER_READ;
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct meter_share sums[2];
 
 	rig_clear_ua(ch, row->lun, NULL);
@@ -99,7 +99,7 @@ static void commands_are_counted_once(void **state)
 static void other_commands_are_other(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct meter_share sum;
 	unsigned int seen;
 
@@ -118,8 +118,8 @@ static void time_goes_to_the_stage_where_it_was_spent(void **state)
 {
 	struct rig_options opt = { .arena_len = 64u << 10 };
 	struct rig *rig = rig_create(&opt);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
 	struct meter_share sum;
 	const struct meter_counts *counts = &sum.op[METER_READ];
 
@@ -148,7 +148,7 @@ static void time_goes_to_the_stage_where_it_was_spent(void **state)
 static void waiting_for_blocks_is_time_in_the_queue(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	/* COMPARE AND WRITE of one block, which takes it exclusively. */
 	struct rig_cmd cmd = { .lun = RIG_DISK,
 			       .cdb = { [0] = 0x89, [9] = 8, [13] = 1 } };
@@ -174,7 +174,7 @@ static void waiting_for_blocks_is_time_in_the_queue(void **state)
 static void commands_without_an_answer_are_not_counted(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct meter_share sum;
 	uint64_t tag;
 
@@ -184,7 +184,7 @@ static void commands_without_an_answer_are_not_counted(void **state)
 	rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag);
 	rig_hold(false);
 	rig_release(rig);
-	assert_null(rig_rsp(ch, tag));
+	assert_null(t_ini_rsp(ch, tag));
 	sum = meter_of(METER_OF_VOLUME, RIG_DISK);
 	assert_int_equal(meter_commands(&sum.op[METER_READ]), 0);
 	rig_chan_free(ch);
@@ -207,7 +207,7 @@ static void slow_commands_are_counted(void **state)
 {
 	const struct slow_case *row = *state;
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct worker *w = &rig->target.workers[0];
 	uint64_t tag;
 

@@ -18,7 +18,7 @@
 static void login_is_answered_with_what_ib_srp_needs(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	const struct srp_login_rsp *rsp = &ch->login_rsp;
 
 	assert_int_equal(rsp->tag, 0x5a5a000000000001);
@@ -54,7 +54,7 @@ static void bad_login_is_rejected(void **state)
 	const struct bad_login *row = *state;
 	struct rig *rig = rig_create(NULL);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *ch;
+	struct t_ini *ch;
 
 	req.it_iu_len = row->it_iu_len;
 	req.formats = row->formats;
@@ -76,7 +76,7 @@ static void unnamed_target_is_accepted(void **state)
 {
 	struct rig *rig = rig_create(NULL);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *ch;
+	struct t_ini *ch;
 
 	memset(&req.target, 0, sizeof(req.target));
 	ch = rig_connect(rig, &req);
@@ -90,7 +90,7 @@ static void channels_of_a_nexus_are_limited(void **state)
 {
 	struct rig *rig = rig_create(NULL);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_MULTI);
-	struct rig_chan *chans[64 + 1];
+	struct t_ini *chans[64 + 1];
 
 	for (int i = 0; i <= 64; i++)
 		chans[i] = rig_connect(rig, &req);
@@ -139,7 +139,7 @@ static void what_is_written_is_read_back(void **state)
 {
 	const struct transfer *row = *state;
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd w = rig_write(row->lun, 40, row->blocks);
 	struct rig_cmd r = rig_read(row->lun, 40, row->blocks);
 	uint32_t len = row->blocks * BLK;
@@ -151,11 +151,11 @@ static void what_is_written_is_read_back(void **state)
 	memset(rig->mem + back, 0xee, len);
 	tag = rig_send_rw(ch, &w, row->out, 0, len);
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
-	assert_int_equal(rig_rsp(ch, tag)->req_lim_delta, 1);
-	assert_int_equal(rig_rsp(ch, tag)->resid_flags, 0);
+	assert_int_equal(t_ini_rsp(ch, tag)->req_lim_delta, 1);
+	assert_int_equal(t_ini_rsp(ch, tag)->resid_flags, 0);
 	tag = rig_send_rw(ch, &r, row->in, back, len);
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
-	assert_int_equal(rig_rsp(ch, tag)->resid_flags, 0);
+	assert_int_equal(t_ini_rsp(ch, tag)->resid_flags, 0);
 	assert_memory_equal(rig->mem, rig->mem + back, len);
 	assert_int_equal(rig->mem[back + len], 0);
 	assert_int_equal(t_port_used(&rig->target), 0);
@@ -169,7 +169,7 @@ static void immediate_data_at_another_offset_is_copied(void **state)
 	struct rig *rig = rig_create(NULL);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd w = rig_write(RIG_DISK, 3, 4);
-	struct rig_chan *ch;
+	struct t_ini *ch;
 	uint64_t tag;
 
 	req.imm_offset = 100;
@@ -192,7 +192,7 @@ static void immediate_data_at_another_offset_is_copied(void **state)
 static void immediate_data_moves_when_the_disk_wants_more_room(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd same = rig_write(RIG_DISK, 8, 1024);
 	uint64_t tag;
 
@@ -218,7 +218,7 @@ static void immediate_data_moves_when_the_disk_wants_more_room(void **state)
 static void good_response_is_36_bytes(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 
 	rig_expect_alive(ch);
 	assert_int_equal(ch->ius[ch->iu_cnt - 1].len, 36);
@@ -229,7 +229,7 @@ static void good_response_is_36_bytes(void **state)
 static void larger_buffer_is_an_underflow(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd inquiry = { .cdb = { 0x12, 0, 0, 0, 255 } };
 	struct srp_desc desc = rig_desc(ch, 0, 4096);
 	uint64_t tag;
@@ -239,8 +239,8 @@ static void larger_buffer_is_an_underflow(void **state)
 					     .desc_cnt = 1 };
 	tag = rig_cmd(ch, &inquiry);
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
-	assert_int_equal(rig_rsp(ch, tag)->resid_flags, SRP_RSP_IN_UNDERFLOW);
-	assert_true(rig_rsp(ch, tag)->in_resid >= 4096 - 255);
+	assert_int_equal(t_ini_rsp(ch, tag)->resid_flags, SRP_RSP_IN_UNDERFLOW);
+	assert_true(t_ini_rsp(ch, tag)->in_resid >= 4096 - 255);
 	assert_memory_equal(rig->mem + 8, "RDMABLK ", 8);
 	rig_chan_free(ch);
 	rig_destroy(rig);
@@ -249,7 +249,7 @@ static void larger_buffer_is_an_underflow(void **state)
 static void read_past_the_end_says_so(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd r = rig_read(RIG_DISK, RIG_SIZE / BLK, 1);
 	struct scsi_sense sense;
 	uint64_t tag;
@@ -257,11 +257,12 @@ static void read_past_the_end_says_so(void **state)
 	rig_expect_alive(ch);
 	tag = rig_send_rw(ch, &r, RIG_DIRECT, 0, BLK);
 	rig_expect_status(ch, tag, SCSI_STATUS_CHECK_CONDITION);
-	assert_int_equal(scsi_sense_decode(rig_rsp(ch, tag)->sense,
-					   rig_rsp(ch, tag)->sense_len, &sense),
+	assert_int_equal(scsi_sense_decode(t_ini_rsp(ch, tag)->sense,
+					   t_ini_rsp(ch, tag)->sense_len,
+					   &sense),
 			 0);
 	assert_int_equal(sense.code, SCSI_ASC_LBA_OUT_OF_RANGE);
-	assert_int_equal(rig_rsp(ch, tag)->in_resid, BLK);
+	assert_int_equal(t_ini_rsp(ch, tag)->in_resid, BLK);
 	rig_expect_alive(ch);
 	rig_chan_free(ch);
 	rig_destroy(rig);
@@ -360,8 +361,8 @@ static void bad_iu_hurts_nobody_else(void **state)
 {
 	const struct bad_iu *row = *state;
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	uint64_t tag = 0x7777777777777777;
 	uint8_t iu[4096];
 	size_t len = all_hex(row->hex, iu, sizeof(iu));
@@ -383,7 +384,7 @@ static void bad_iu_hurts_nobody_else(void **state)
 		rig_expect_alive(ch);
 		break;
 	case CLOSED:
-		assert_null(rig_rsp(ch, tag));
+		assert_null(t_ini_rsp(ch, tag));
 		assert_true(ch->closed);
 		break;
 	}
@@ -399,7 +400,7 @@ static void bad_iu_is_refused_as_d_sense_says(void **state)
 {
 	const struct bad_iu *row = *state;
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	const struct srp_rsp *rsp;
 	const uint8_t *sense;
 	uint8_t iu[4096];
@@ -408,7 +409,7 @@ static void bad_iu_is_refused_as_d_sense_says(void **state)
 	rig_expect_alive(ch);
 	rig->target.luns.vol[RIG_DISK]->info.d_sense = true;
 	rig_send(ch, iu, len);
-	rsp = rig_rsp(ch, 0x7777777777777777);
+	rsp = t_ini_rsp(ch, 0x7777777777777777);
 	if (row->end == ANSWERED || row->end == REFUSED) {
 		assert_non_null(rsp);
 		sense = rsp->sense;
@@ -475,7 +476,7 @@ static void residuals_are_of_both_directions(void **state)
 {
 	const struct resid_row *row = *state;
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct srp_desc out = rig_desc(ch, 0, row->out_len);
 	struct srp_desc in = rig_desc(ch, 8192, row->in_len);
 	struct rig_cmd cmd = { .lun = RIG_DISK };
@@ -494,7 +495,7 @@ static void residuals_are_of_both_directions(void **state)
 	rig_expect_alive(ch);
 	tag = rig_cmd(ch, &cmd);
 	rig_expect_status(ch, tag, row->status);
-	rsp = rig_rsp(ch, tag);
+	rsp = t_ini_rsp(ch, tag);
 	assert_int_equal(rsp->resid_flags, row->flags);
 	assert_int_equal(rsp->out_resid, row->out_resid);
 	assert_int_equal(rsp->in_resid, row->in_resid);
@@ -506,7 +507,7 @@ static void residuals_are_of_both_directions(void **state)
 static void fetched_table_that_does_not_add_up_moves_no_data(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd w = rig_write(RIG_DISK, 0, 64);
 	struct srp_desc descs[64];
 	struct srp_cmd_args args = { .tag = 5, .cdb = w.cdb, .cdb_len = 16 };
@@ -529,8 +530,8 @@ static void fetched_table_that_does_not_add_up_moves_no_data(void **state)
 static void wrong_key_ends_only_that_channel(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd w = rig_write(RIG_DISK, 0, 8);
 	struct srp_desc desc = rig_desc(ch, 0, 8 * BLK);
 
@@ -554,7 +555,7 @@ static void wrong_key_ends_only_that_channel(void **state)
 static void every_credit_can_be_used_at_once(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	uint64_t tags[64];
 
 	rig_expect_alive(ch);
@@ -575,8 +576,8 @@ static void every_credit_can_be_used_at_once(void **state)
 static void more_requests_than_credits_end_the_channel(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 
 	rig_expect_alive(ch);
 	rig_expect_alive(other);
@@ -600,7 +601,7 @@ static void more_requests_than_credits_end_the_channel(void **state)
 static void commands_wait_when_completions_are_late(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd tur = { .lun = RIG_DISK };
 	uint64_t tags[CHANNEL_REQUESTS + 20];
 
@@ -608,7 +609,7 @@ static void commands_wait_when_completions_are_late(void **state)
 	t_fabric_hold_completions(rig->hub, true);
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
 		tags[i] = rig_cmd(ch, &tur);
-	assert_null(rig_rsp(ch, tags[ARRAY_SIZE(tags) - 1]));
+	assert_null(t_ini_rsp(ch, tags[ARRAY_SIZE(tags) - 1]));
 	t_fabric_hold_completions(rig->hub, false);
 	t_fabric_let_go(rig->hub, UINT32_MAX);
 	rig_settle(rig);
@@ -622,7 +623,7 @@ static void requests_wait_for_buffers(void **state)
 {
 	struct rig_options opt = { .arena_len = 128u << 10 };
 	struct rig *rig = rig_create(&opt);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd w = rig_write(RIG_DISK, 0, 64);
 	uint64_t tags[20];
 
@@ -645,8 +646,8 @@ static void large_transfers_take_turns(void **state)
 {
 	struct rig_options opt = { .arena_len = 8u << 20 };
 	struct rig *rig = rig_create(&opt);
-	struct rig_chan *ch[2] = { rig_login(rig, 1, SRP_MULTICHAN_MULTI),
-				   rig_login(rig, 1, SRP_MULTICHAN_MULTI) };
+	struct t_ini *ch[2] = { rig_login(rig, 1, SRP_MULTICHAN_MULTI),
+				rig_login(rig, 1, SRP_MULTICHAN_MULTI) };
 	struct rig_cmd w = rig_write(RIG_DISK, 0, 8192);
 	struct rig_cmd r = rig_read(RIG_DISK, 0, 8192);
 	uint64_t tags[32];
@@ -672,8 +673,8 @@ static void greedy_initiator_leaves_room_for_others(void **state)
 {
 	struct rig_options opt = { .arena_len = 2u << 20 };
 	struct rig *rig = rig_create(&opt);
-	struct rig_chan *greedy = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *modest = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct t_ini *greedy = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *modest = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd w = rig_write(RIG_DISK, 0, 512);
 	struct rig_cmd r = rig_read(RIG_DISK, 0, 8);
 	uint64_t tags[40];
@@ -706,10 +707,10 @@ static void login_waits_for_the_commands_it_replaces(void **state)
 {
 	struct rig_options opt = { .workers = 2 };
 	struct rig *rig = rig_create(&opt);
-	struct rig_chan *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *old2 = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
+	struct t_ini *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *old2 = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *new;
+	struct t_ini *new;
 	uint16_t asc = 0;
 
 	rig_expect_alive(old);
@@ -738,9 +739,9 @@ static void login_waits_for_the_commands_it_replaces(void **state)
 static void unnamed_target_is_the_same_nexus(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *new;
+	struct t_ini *new;
 
 	req.target = (struct srp_port_id){ { 0 } };
 	rig_expect_alive(old);
@@ -760,8 +761,8 @@ static void unnamed_target_is_the_same_nexus(void **state)
 static void login_of_another_initiator_does_not_wait(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *other;
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *other;
 
 	rig_expect_alive(ch);
 	rig_hold(true);
@@ -779,10 +780,10 @@ static void login_of_another_initiator_does_not_wait(void **state)
 static void newer_login_replaces_the_one_that_waits(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *second;
-	struct rig_chan *third;
+	struct t_ini *second;
+	struct t_ini *third;
 
 	rig_expect_alive(old);
 	rig_hold(true);
@@ -803,9 +804,9 @@ static void newer_login_replaces_the_one_that_waits(void **state)
 static void fence_is_bounded(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *new;
+	struct t_ini *new;
 
 	rig_expect_alive(old);
 	rig_hold(true);
@@ -827,7 +828,7 @@ static void fence_is_bounded(void **state)
 static void initiator_that_comes_back_is_told_of_its_loss(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	uint16_t asc = 0;
 
 	assert_int_equal(rig_clear_ua(ch, RIG_DISK, &asc), 1);
@@ -847,8 +848,8 @@ static void channels_join_a_nexus(void **state)
 {
 	struct rig_options opt = { .workers = 2 };
 	struct rig *rig = rig_create(&opt);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *second = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *second = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
 
 	assert_int_equal(second->login_rsp.multichan, SRP_MULTICHAN_MAINTAINED);
 	rig_expect_alive(ch);
@@ -887,7 +888,7 @@ static void channels_are_spread_over_the_workers(void **state)
 {
 	struct rig_options opt = { .workers = 2 };
 	struct rig *rig = rig_create(&opt);
-	struct rig_chan *ch[7];
+	struct t_ini *ch[7];
 
 	for (unsigned int i = 0; i < 4; i++)
 		ch[i] = rig_login(rig, 1 + i / 2,
@@ -911,8 +912,8 @@ static void stop_answers_what_is_in_flight(void **state)
 {
 	struct rig_options opt = { .workers = 2 };
 	struct rig *rig = rig_create(&opt);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *idle = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *idle = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd tur = { .lun = RIG_DISK };
 	uint64_t late;
 	uint64_t tag;
@@ -926,11 +927,11 @@ static void stop_answers_what_is_in_flight(void **state)
 	assert_false(ch->closed);
 	assert_false(rig->target.stopped);
 	late = rig_cmd(ch, &tur);
-	assert_null(rig_rsp(ch, late));
+	assert_null(t_ini_rsp(ch, late));
 	rig_hold(false);
 	rig_release(rig);
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
-	assert_null(rig_rsp(ch, late));
+	assert_null(t_ini_rsp(ch, late));
 	assert_true(ch->closed);
 	assert_true(rig->target.stopped);
 	rig_chan_free(ch);
@@ -941,9 +942,9 @@ static void stop_answers_what_is_in_flight(void **state)
 static void login_that_waits_is_refused_at_stop(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *new;
+	struct t_ini *new;
 
 	rig_expect_alive(old);
 	rig_hold(true);
@@ -962,7 +963,7 @@ static void login_that_waits_is_refused_at_stop(void **state)
 }
 
 /* Some of everything; the connection is lost at the @nth work request. */
-static void exercise(struct rig *rig, struct rig_chan *ch)
+static void exercise(struct rig *rig, struct t_ini *ch)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(transfers) && !ch->closed; i++) {
 		const struct transfer *t = &transfers[i];
@@ -983,7 +984,7 @@ static void nothing_is_lost_wherever_the_fabric_breaks(void **state)
 
 	for (unsigned int nth = 1; broke; nth++) {
 		struct rig *rig = rig_create(NULL);
-		struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+		struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 
 		rig_expect_alive(ch);
 		t_fabric_break_at(rig->hub, nth);

@@ -19,8 +19,8 @@
 /* One initiator changes the modes, the other one uses the volume. */
 struct pair {
 	struct rig *rig;
-	struct rig_chan *one;
-	struct rig_chan *two;
+	struct t_ini *one;
+	struct t_ini *two;
 	struct volume *vol;
 };
 
@@ -44,7 +44,7 @@ static void pair_end(struct pair *p)
 }
 
 /* MODE SENSE (6) of @page, or MODE SELECT (6), with @len bytes at rig->mem. */
-static uint64_t send_mode(struct rig_chan *ch, bool select, uint8_t page,
+static uint64_t send_mode(struct t_ini *ch, bool select, uint8_t page,
 			  uint32_t len)
 {
 	struct srp_desc desc = rig_desc(ch, 0, len);
@@ -126,7 +126,7 @@ static void cache_is_flushed_before_it_is_off(void **state)
 	rig_hold(true);
 	tag = turn_off(&p, *state);
 	assert_int_equal(rig_held(), 1);
-	assert_null(rig_rsp(p.one, tag));
+	assert_null(t_ini_rsp(p.one, tag));
 	assert_true(is_on(&p));
 	rig_hold(false);
 	rig_release(p.rig);
@@ -150,7 +150,7 @@ static void write_that_comes_meanwhile_is_flushed(void **state)
 	/* The write is done; what makes it stable is still to come. */
 	rig_release(p.rig);
 	assert_int_equal(rig_held(), 1);
-	assert_null(rig_rsp(p.two, write));
+	assert_null(t_ini_rsp(p.two, write));
 	rig_hold(false);
 	rig_release(p.rig);
 	rig_expect_status(p.two, write, SCSI_STATUS_GOOD);
@@ -230,10 +230,10 @@ static void write_sent_with_the_cache_off_is_stable(void **state)
 #define LIST_AT	    4096
 
 /* A copy of a block of the RAM volume, which it is sent to, to RIG_DISK. */
-static uint64_t send_copy(struct rig_chan *ch)
+static uint64_t send_copy(struct t_ini *ch)
 {
 	struct rig_cmd cmd = { .lun = RIG_RAM, .cdb = { 0x83 } };
-	uint8_t *b = ch->rig->mem + LIST_AT;
+	uint8_t *b = rig_of(ch)->mem + LIST_AT;
 	uint8_t *segment = b + 16 + 2 * TARGET_LEN;
 	struct srp_desc desc;
 
@@ -242,7 +242,7 @@ static uint64_t send_copy(struct rig_chan *ch)
 	wire_put32(b + 8, SEGMENT_LEN);
 	for (unsigned int i = 0; i < 2; i++) {
 		const struct volume *vol =
-			ch->rig->target.luns.vol[i ? RIG_DISK : RIG_RAM];
+			rig_of(ch)->target.luns.vol[i ? RIG_DISK : RIG_RAM];
 		uint8_t *d = b + 16 + i * TARGET_LEN;
 
 		d[0] = 0xe4;
@@ -289,7 +289,7 @@ static void copy_sent_with_the_cache_off_is_stable(void **state)
 	t_fabric_hold_completions(p.rig->hub, false);
 	rig_expect_status(p.one, change_mode(&p, CACHING, WCE, true),
 			  SCSI_STATUS_GOOD);
-	assert_null(rig_rsp(p.two, copy));
+	assert_null(t_ini_rsp(p.two, copy));
 	t_fabric_let_go(p.rig->hub, UINT32_MAX);
 	rig_settle(p.rig);
 	rig_hold(false);
@@ -331,7 +331,7 @@ static void reserve_that_is_aborted_reserves_nothing(void **state)
 	turn_off(&p, &ways[0]);
 	assert_int_equal(rig_held(), 1);
 	tag = rig_cmd(p.two, &reserve);
-	assert_null(rig_rsp(p.two, tag));
+	assert_null(t_ini_rsp(p.two, tag));
 	tmf = rig_tmf(p.one, SRP_TSK_LUN_RESET, RIG_DISK, 0);
 	rig_hold(false);
 	rig_release(p.rig);

@@ -65,10 +65,10 @@ static void come_back(struct leaving *l)
 	port_volume_added(&l->rig->target.port, l->vol);
 }
 
-static void expect_sense(const struct rig_chan *ch, uint64_t tag,
+static void expect_sense(const struct t_ini *ch, uint64_t tag,
 			 enum scsi_asc code)
 {
-	const struct srp_rsp *rsp = rig_rsp(ch, tag);
+	const struct srp_rsp *rsp = t_ini_rsp(ch, tag);
 	const uint8_t *sense;
 
 	assert_non_null(rsp);
@@ -77,7 +77,7 @@ static void expect_sense(const struct rig_chan *ch, uint64_t tag,
 	assert_int_equal((unsigned int)sense[12] << 8 | sense[13], code);
 }
 
-static uint64_t test_unit(struct rig_chan *ch, unsigned int lun)
+static uint64_t test_unit(struct t_ini *ch, unsigned int lun)
 {
 	struct rig_cmd cmd = { .lun = lun };
 
@@ -85,7 +85,7 @@ static uint64_t test_unit(struct rig_chan *ch, unsigned int lun)
 }
 
 /* LUNs in the answer to REPORT LUNS. */
-static unsigned int reported_luns(struct rig_chan *ch)
+static unsigned int reported_luns(struct t_ini *ch)
 {
 	struct srp_desc desc = rig_desc(ch, 0, 512);
 	struct rig_cmd cmd = {
@@ -96,7 +96,7 @@ static unsigned int reported_luns(struct rig_chan *ch)
 	};
 
 	rig_expect_status(ch, rig_cmd(ch, &cmd), SCSI_STATUS_GOOD);
-	return ch->rig->mem[3] / 8;
+	return rig_of(ch)->mem[3] / 8;
 }
 
 /* ---- */
@@ -104,7 +104,7 @@ static unsigned int reported_luns(struct rig_chan *ch)
 static void idle_volume_goes_and_comes(void **state)
 {
 	struct rig *rig = two_workers();
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct leaving l = begin_to_leave(rig, RIG_RAM);
 	uint16_t asc = 0;
 
@@ -134,8 +134,8 @@ static void idle_volume_goes_and_comes(void **state)
 static void commands_end_before_a_volume_goes(void **state)
 {
 	struct rig *rig = two_workers();
-	struct rig_chan *one = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *two = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct t_ini *one = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *two = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
 	struct leaving l = begin_to_leave(rig, RIG_DISK);
 	uint64_t first;
 	uint64_t second;
@@ -148,7 +148,7 @@ static void commands_end_before_a_volume_goes(void **state)
 	assert_int_equal(rig_held(), 2);
 	leave(&l);
 	assert_false(l.evicted);
-	assert_null(rig_rsp(one, first));
+	assert_null(t_ini_rsp(one, first));
 	expect_sense(one, test_unit(one, RIG_DISK), SCSI_ASC_LUN_NOT_SUPPORTED);
 	rig_release(rig);
 	assert_true(l.evicted);
@@ -167,7 +167,7 @@ static void commands_end_before_a_volume_goes(void **state)
 static void commands_on_other_volumes_go_on(void **state)
 {
 	struct rig *rig = two_workers();
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct leaving l = begin_to_leave(rig, RIG_RAM);
 	uint64_t tag;
 
@@ -189,7 +189,7 @@ static void commands_on_other_volumes_go_on(void **state)
 static void reset_ends_before_a_volume_goes(void **state)
 {
 	struct rig *rig = two_workers();
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct leaving l = begin_to_leave(rig, RIG_DISK);
 	uint64_t reset;
 
@@ -218,7 +218,7 @@ static void reset_ends_before_a_volume_goes(void **state)
 static void dead_nexus_does_not_keep_a_volume(void **state)
 {
 	struct rig *rig = two_workers();
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct leaving l = begin_to_leave(rig, RIG_DISK);
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
@@ -240,7 +240,7 @@ static void dead_nexus_does_not_keep_a_volume(void **state)
 static void other_volume_does_not_take_the_place(void **state)
 {
 	struct rig *rig = two_workers();
-	struct rig_chan *ch;
+	struct t_ini *ch;
 	struct leaving l = begin_to_leave(rig, RIG_DISK);
 	struct volume *other = rig->target.luns.vol[RIG_RAM];
 
@@ -272,7 +272,7 @@ static void other_volume_does_not_take_the_place(void **state)
 static void same_volume_takes_its_place_again(void **state)
 {
 	struct rig *rig = two_workers();
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct leaving l = begin_to_leave(rig, RIG_DISK);
 
 	leave(&l);
@@ -290,8 +290,8 @@ static void same_volume_takes_its_place_again(void **state)
 static void new_rules_end_who_would_see_less(void **state)
 {
 	struct rig *rig = two_workers();
-	struct rig_chan *one;
-	struct rig_chan *two;
+	struct t_ini *one;
+	struct t_ini *two;
 	struct error e;
 
 	t_fabric_come_from(rig->hub, "10.0.0.1");
@@ -312,7 +312,7 @@ static void new_rules_end_who_would_see_less(void **state)
 static void session_is_listed_and_ended(void **state)
 {
 	struct rig *rig = two_workers();
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct srp_login_req other =
 		rig_login_req(rig, 2, SRP_MULTICHAN_SINGLE);
 	struct srp_login_req own = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -334,7 +334,7 @@ static void session_is_listed_and_ended(void **state)
 static void session_ends_with_its_commands(void **state)
 {
 	struct rig *rig = two_workers();
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct srp_login_req own = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
 	unsigned int before = rig->target.port.next_number;
 

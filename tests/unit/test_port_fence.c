@@ -21,7 +21,7 @@
 #define TO_BLOCK   64
 #define PIECES	   4
 
-static uint64_t send_list(struct rig_chan *ch, struct rig_cmd *cmd,
+static uint64_t send_list(struct t_ini *ch, struct rig_cmd *cmd,
 			  const void *list, uint32_t len)
 {
 	cmd->out.format = SRP_DATA_IMMEDIATE;
@@ -70,18 +70,18 @@ static void make_list(const struct rig *rig, unsigned int from, unsigned int to,
 }
 
 /* The list is fetched from the initiator's memory, or comes with the command. */
-static uint64_t send_copy(struct rig_chan *ch, unsigned int lun,
-			  unsigned int from, unsigned int to, bool fetched)
+static uint64_t send_copy(struct t_ini *ch, unsigned int lun, unsigned int from,
+			  unsigned int to, bool fetched)
 {
 	struct rig_cmd cmd = { .lun = lun, .cdb = { 0x83 } };
 	uint8_t list[LIST_LEN];
 	struct srp_desc desc;
 
-	make_list(ch->rig, from, to, list);
+	make_list(rig_of(ch), from, to, list);
 	wire_put32(cmd.cdb + 10, LIST_LEN);
 	if (!fetched)
 		return send_list(ch, &cmd, list, LIST_LEN);
-	memcpy(ch->rig->mem, list, LIST_LEN);
+	memcpy(rig_of(ch)->mem, list, LIST_LEN);
 	rig_describe(ch, RIG_DIRECT, 0, LIST_LEN, &desc, &cmd.out);
 	return rig_cmd(ch, &cmd);
 }
@@ -114,9 +114,9 @@ static unsigned int copied(const struct rig *rig, unsigned int to)
 	return n;
 }
 
-static void expect_copy_aborted(const struct rig_chan *ch, uint64_t tag)
+static void expect_copy_aborted(const struct t_ini *ch, uint64_t tag)
 {
-	const struct srp_rsp *rsp = rig_rsp(ch, tag);
+	const struct srp_rsp *rsp = t_ini_rsp(ch, tag);
 	struct scsi_sense sense;
 
 	assert_non_null(rsp);
@@ -140,11 +140,11 @@ enum who {
 
 struct initiators {
 	struct rig *rig;
-	struct rig_chan *of[WHOS];
+	struct t_ini *of[WHOS];
 };
 
-static uint64_t reserve_out(struct rig_chan *ch, unsigned int lun,
-			    uint8_t action, uint64_t key, uint64_t action_key)
+static uint64_t reserve_out(struct t_ini *ch, unsigned int lun, uint8_t action,
+			    uint64_t key, uint64_t action_key)
 {
 	struct rig_cmd cmd = { .lun = lun, .cdb = { 0x5f, action, 5 } };
 	uint8_t list[24] = { 0 };
@@ -181,23 +181,22 @@ static void end(struct initiators *in)
 /* Both nexuses are registered, and the reservation is one of registrants. */
 static void reserve(struct initiators *in, unsigned int lun)
 {
-	struct rig_chan *a = in->of[SAME_CHANNEL];
-	struct rig_chan *b = in->of[OTHER_NEXUS];
+	struct t_ini *a = in->of[SAME_CHANNEL];
+	struct t_ini *b = in->of[OTHER_NEXUS];
 
 	rig_expect_status(a, reserve_out(a, lun, 0, 0, 1), 0);
 	rig_expect_status(b, reserve_out(b, lun, 0, 0, 2), 0);
 	rig_expect_status(b, reserve_out(b, lun, 1, 2, 0), 0);
 }
 
-static uint64_t send_fence(struct rig_chan *ch, uint8_t function,
-			   unsigned int lun)
+static uint64_t send_fence(struct t_ini *ch, uint8_t function, unsigned int lun)
 {
 	if (function == PREEMPT_AND_ABORT)
 		return reserve_out(ch, lun, 5, 2, 1);
 	return rig_tmf(ch, function, lun, 0xffffffff);
 }
 
-static void expect_fenced(const struct rig_chan *ch, uint8_t function,
+static void expect_fenced(const struct t_ini *ch, uint8_t function,
 			  uint64_t tag)
 {
 	if (function == PREEMPT_AND_ABORT)
@@ -239,7 +238,7 @@ static void fence_stops_copies(void **state)
 	const struct fence_case *row = *state;
 	unsigned int from = row->is_source ? RIG_DISK : RIG_RAM;
 	unsigned int to = row->is_source ? RIG_RAM : RIG_DISK;
-	struct rig_chan *ch, *asks;
+	struct t_ini *ch, *asks;
 	struct initiators in;
 	uint64_t copy, fence;
 
@@ -256,7 +255,7 @@ static void fence_stops_copies(void **state)
 	if (row->spared)
 		expect_fenced(asks, row->function, fence);
 	else
-		assert_null(rig_rsp(asks, fence));
+		assert_null(t_ini_rsp(asks, fence));
 	assert_int_equal(rig_release(in.rig), 1);
 	if (row->spared) {
 		rig_hold(false);
@@ -294,7 +293,7 @@ static const struct unread_case unread_cases[] = {
 static void unread_copy_is_fenced_too(void **state)
 {
 	const struct unread_case *row = *state;
-	struct rig_chan *ch, *asks;
+	struct t_ini *ch, *asks;
 	struct initiators in;
 	uint64_t copy, fence;
 
@@ -386,7 +385,7 @@ static void make_long_cases(void)
 		}
 }
 
-static uint64_t send_long(struct rig_chan *ch, const struct long_command *c)
+static uint64_t send_long(struct t_ini *ch, const struct long_command *c)
 {
 	struct rig_cmd cmd = { .lun = RIG_DISK };
 
@@ -405,7 +404,7 @@ static void long_command_stops_between_pieces(void **state)
 {
 	const struct long_case *row = *state;
 	struct initiators in;
-	struct rig_chan *ch, *other;
+	struct t_ini *ch, *other;
 	uint64_t tag, tmf = 0;
 
 	begin(&in);
@@ -422,7 +421,7 @@ static void long_command_stops_between_pieces(void **state)
 		t_fabric_break(ch->xp);
 	rig_settle(in.rig);
 	if (row->end == ABORT_TASK)
-		assert_null(rig_rsp(ch, tmf));
+		assert_null(t_ini_rsp(ch, tmf));
 	assert_int_equal(rig_release(in.rig), 1);
 	assert_int_equal(rig_held(), 0);
 	rig_hold(false);
@@ -443,7 +442,7 @@ static void command_that_waits_for_blocks_ends_at_once(void **state)
 		"", { 0x89, [13] = 1 }, zeroes, 2 * BLK
 	};
 	struct initiators in;
-	struct rig_chan *ch;
+	struct t_ini *ch;
 	uint64_t first, second, tmf;
 
 	begin(&in);
@@ -454,7 +453,7 @@ static void command_that_waits_for_blocks_ends_at_once(void **state)
 	assert_int_equal(rig_held(), 1);
 	tmf = rig_tmf(in.of[SAME_NEXUS], SRP_TSK_ABORT_TASK, RIG_DISK, second);
 	rig_expect_code(in.of[SAME_NEXUS], tmf, SRP_RSP_COMPLETE);
-	assert_null(rig_rsp(in.of[SAME_NEXUS], second));
+	assert_null(t_ini_rsp(in.of[SAME_NEXUS], second));
 	rig_hold(false);
 	rig_release(in.rig);
 	rig_expect_status(ch, first, SCSI_STATUS_GOOD);

@@ -35,7 +35,7 @@ static struct xp_chan *target_end(struct rig *rig, unsigned int who)
 		->xp;
 }
 
-static uint64_t rw(struct rig_chan *ch, struct rig_cmd cmd, size_t offset,
+static uint64_t rw(struct t_ini *ch, struct rig_cmd cmd, size_t offset,
 		   uint32_t len)
 {
 	struct srp_desc desc = rig_desc(ch, offset, len);
@@ -70,8 +70,8 @@ static void initiator_that_stops_is_disconnected(void **state)
 	const struct stop_case *row = *state;
 	struct rig_options opt = { .arena_len = 2u << 20 };
 	struct rig *rig = rig_create(&opt);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd cmd = row->write ? rig_write(row->lun, 0, row->blocks)
 					: rig_read(row->lun, 0, row->blocks);
 	struct rig_cmd r = rig_read(RIG_DISK, 2000, 8);
@@ -108,7 +108,7 @@ static void initiator_that_stops_is_disconnected(void **state)
 static void slow_initiator_is_left_alone(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd w = rig_write(RIG_DISK, 0, 8);
 	uint64_t tags[8];
 
@@ -133,7 +133,7 @@ static void slow_initiator_is_left_alone(void **state)
 static void stopped_target_blames_no_initiator(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	uint64_t tag;
 
 	rig_expect_alive(ch);
@@ -152,7 +152,7 @@ static void stopped_target_blames_no_initiator(void **state)
 static void slow_disk_is_not_held_against_the_initiator(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	uint64_t tag;
 
 	rig_expect_alive(ch);
@@ -171,7 +171,7 @@ static void slow_disk_is_not_held_against_the_initiator(void **state)
 static void stuck_disk_does_not_keep_a_target_from_ending(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 
 	rig_expect_alive(ch);
 	rig_hold(true);
@@ -194,7 +194,7 @@ static void stuck_disk_does_not_keep_a_target_from_ending(void **state)
 static void idle_worker_is_not_woken(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 
 	rig_expect_alive(ch);
 	assert_true(rig->target.workers[0].watching);
@@ -209,8 +209,8 @@ static void idle_worker_is_not_woken(void **state)
 static void initiator_that_is_gone_is_noticed(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
 
 	rig_expect_alive(ch);
 	t_fabric_cut(target_end(rig, 1));
@@ -226,7 +226,7 @@ static void initiator_that_is_gone_is_noticed(void **state)
 static void idle_initiator_is_left_alone(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 
 	rig_expect_alive(ch);
 	for (int i = 0; i < 1000; i++)
@@ -279,8 +279,8 @@ static const struct limit_case {
 	  SRP_REJ_CHANNEL_LIMIT },
 };
 
-static struct rig_chan *come(struct rig *rig, unsigned int who,
-			     unsigned int host, enum srp_multichan multichan)
+static struct t_ini *come(struct rig *rig, unsigned int who, unsigned int host,
+			  enum srp_multichan multichan)
 {
 	static const char *const hosts[] = { "10.0.0.1", "10.0.0.2",
 					     "10.0.0.3" };
@@ -290,14 +290,14 @@ static struct rig_chan *come(struct rig *rig, unsigned int who,
 	return rig_connect(rig, &req);
 }
 
-static struct rig_chan *come_as(struct rig *rig, const struct limit_case *row,
-				unsigned int i, enum srp_multichan multichan)
+static struct t_ini *come_as(struct rig *rig, const struct limit_case *row,
+			     unsigned int i, enum srp_multichan multichan)
 {
 	return come(rig, row->same_nexus ? 1 : i + 1, row->same_host ? 0 : i,
 		    multichan);
 }
 
-static void refused_for(const struct rig_chan *ch, uint32_t reason)
+static void refused_for(const struct t_ini *ch, uint32_t reason)
 {
 	assert_false(ch->established);
 	assert_true(ch->rejected);
@@ -306,10 +306,10 @@ static void refused_for(const struct rig_chan *ch, uint32_t reason)
 
 /* A login stays half open while it waits for a command of the channel that it
  * replaces, which the disk keeps. */
-static struct rig_chan *half_open(struct rig *rig, struct rig_chan *old,
-				  const struct limit_case *row, unsigned int i)
+static struct t_ini *half_open(struct rig *rig, struct t_ini *old,
+			       const struct limit_case *row, unsigned int i)
 {
-	struct rig_chan *ch;
+	struct t_ini *ch;
 
 	rw(old, rig_write(RIG_DISK, 8 * i, 8), 0, 8 * BLK);
 	ch = come_as(rig, row, i, SRP_MULTICHAN_SINGLE);
@@ -323,8 +323,8 @@ static void logins_are_limited(void **state)
 	const struct limit_case *row = *state;
 	struct rig_options opt = { .limits = row->limits };
 	struct rig *rig = rig_create(&opt);
-	struct rig_chan *old[2] = { NULL, NULL };
-	struct rig_chan *ch[3];
+	struct t_ini *old[2] = { NULL, NULL };
+	struct t_ini *ch[3];
 
 	for (unsigned int i = 0; i < 2; i++)
 		ch[i] = come_as(rig, row, i, SRP_MULTICHAN_MULTI);
@@ -360,8 +360,8 @@ static void replacing_login_needs_no_room(void **state)
 {
 	struct rig_options opt = { .limits = { 1, 1, 1, 1, 1 } };
 	struct rig *rig = rig_create(&opt);
-	struct rig_chan *old = come(rig, 1, 0, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *ch = come(rig, 1, 0, SRP_MULTICHAN_SINGLE);
+	struct t_ini *old = come(rig, 1, 0, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = come(rig, 1, 0, SRP_MULTICHAN_SINGLE);
 
 	assert_true(old->closed);
 	rig_expect_alive(ch);
@@ -374,8 +374,8 @@ static void replacing_login_needs_no_room(void **state)
 static void flood_of_logins_harms_nobody(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = come(rig, 1, 0, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *flood[1000];
+	struct t_ini *ch = come(rig, 1, 0, SRP_MULTICHAN_SINGLE);
+	struct t_ini *flood[1000];
 	uint64_t tag;
 
 	rig_expect_alive(ch);
@@ -447,7 +447,7 @@ static void host_that_comes_and_goes_does_not_fill_the_log(void **state)
 	unsigned int told;
 	int was_stderr;
 	int fd = log_begin(&was_stderr);
-	struct rig_chan *ch;
+	struct t_ini *ch;
 	const char *at;
 	char *text;
 

@@ -25,7 +25,7 @@ enum {
 
 #define WRITE_EXCLUSIVE 1
 
-static uint64_t reserve_out(struct rig_chan *ch, uint8_t action, uint8_t type,
+static uint64_t reserve_out(struct t_ini *ch, uint8_t action, uint8_t type,
 			    uint64_t key, uint64_t action_key)
 {
 	struct rig_cmd cmd = { .lun = RIG_DISK };
@@ -45,7 +45,7 @@ static uint64_t reserve_out(struct rig_chan *ch, uint8_t action, uint8_t type,
 }
 
 /* A write of one block, with its data. */
-static uint64_t send_block(struct rig_chan *ch, struct rig_cmd *cmd)
+static uint64_t send_block(struct t_ini *ch, struct rig_cmd *cmd)
 {
 	static const uint8_t data[BLK] = { 0xaa };
 
@@ -56,7 +56,7 @@ static uint64_t send_block(struct rig_chan *ch, struct rig_cmd *cmd)
 	return rig_cmd(ch, cmd);
 }
 
-static uint64_t write_block(struct rig_chan *ch, uint32_t lba)
+static uint64_t write_block(struct t_ini *ch, uint32_t lba)
 {
 	struct rig_cmd cmd = rig_write(RIG_DISK, lba, 1);
 
@@ -65,8 +65,8 @@ static uint64_t write_block(struct rig_chan *ch, uint32_t lba)
 
 struct pair {
 	struct rig *rig;
-	struct rig_chan *a; /* key 1, holds the reservation */
-	struct rig_chan *b; /* key 2 */
+	struct t_ini *a; /* key 1, holds the reservation */
+	struct t_ini *b; /* key 2 */
 };
 
 static struct pair reserved(void)
@@ -113,7 +113,7 @@ static void preempt_and_abort_awaits_what_the_disk_has(void **state)
 	old = write_block(p.a, 3);
 	assert_int_equal(rig_held(), 1);
 	preempt = reserve_out(p.b, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 1);
-	assert_null(rig_rsp(p.b, preempt));
+	assert_null(t_ini_rsp(p.b, preempt));
 	rig_release(p.rig);
 	rig_expect_status(p.b, preempt, SCSI_STATUS_GOOD);
 	rig_expect_status(p.a, old, SCSI_STATUS_TASK_ABORTED);
@@ -144,7 +144,7 @@ static void preempt_alone_awaits_nothing(void **state)
 static void preempt_and_abort_spares_other_luns_and_nexuses(void **state)
 {
 	struct pair p = reserved();
-	struct rig_chan *c = rig_login(p.rig, 3, SRP_MULTICHAN_SINGLE);
+	struct t_ini *c = rig_login(p.rig, 3, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd read = rig_read(RIG_DISK, 0, 1);
 	uint64_t others;
 
@@ -157,7 +157,7 @@ static void preempt_and_abort_spares_other_luns_and_nexuses(void **state)
 	rig_expect_status(
 		p.b, reserve_out(p.b, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 1),
 		SCSI_STATUS_GOOD);
-	assert_null(rig_rsp(c, others));
+	assert_null(t_ini_rsp(c, others));
 	rig_release(p.rig);
 	rig_expect_status(c, others, SCSI_STATUS_GOOD);
 	rig_hold(false);
@@ -180,7 +180,7 @@ static void two_that_preempt_each_other_do_not_wait(void **state)
 			  SCSI_STATUS_GOOD);
 	second = reserve_out(p.a, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 1, 2);
 	rig_expect_status(p.a, second, SCSI_STATUS_GOOD);
-	assert_null(rig_rsp(p.b, first));
+	assert_null(t_ini_rsp(p.b, first));
 	rig_release(p.rig);
 	rig_expect_status(p.b, first, SCSI_STATUS_GOOD);
 	rig_hold(false);
@@ -198,7 +198,7 @@ static void preempt_and_abort_of_a_nexus_that_is_gone(void **state)
 	xp_close(p.a->xp);
 	rig_settle(p.rig);
 	preempt = reserve_out(p.b, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 1);
-	assert_null(rig_rsp(p.b, preempt));
+	assert_null(t_ini_rsp(p.b, preempt));
 	rig_release(p.rig);
 	rig_expect_status(p.b, preempt, SCSI_STATUS_GOOD);
 	rig_hold(false);
@@ -236,8 +236,8 @@ static void registration_survives_a_new_login(void **state)
 static void lun_reset_ends_what_reserve_gave(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *a = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *b = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct t_ini *a = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *b = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd reserve = { .lun = RIG_DISK, .cdb = { 0x16 } };
 
 	rig_clear_ua(a, RIG_DISK, NULL);
@@ -257,8 +257,8 @@ static void lun_reset_ends_what_reserve_gave(void **state)
 static void logout_ends_what_reserve_gave(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *a = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *b = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct t_ini *a = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *b = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd reserve = { .lun = RIG_DISK, .cdb = { 0x16 } };
 
 	rig_clear_ua(a, RIG_DISK, NULL);
@@ -298,7 +298,7 @@ static void function_leaves_alone_what_follows_it(void **state)
 {
 	const struct later_row *row = *state;
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd w = rig_write(RIG_DISK, 0, 1);
 	uint64_t function, command;
 
@@ -319,10 +319,10 @@ static void function_leaves_alone_what_follows_it(void **state)
 static void nexus_loss_is_not_told_to_the_old_channel(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd tur = { .lun = RIG_DISK };
-	struct rig_chan *ch;
+	struct t_ini *ch;
 	uint16_t asc;
 
 	rig_expect_alive(old);
@@ -379,7 +379,7 @@ static void queue(void **state)
 {
 	const struct queue_row *row = *state;
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd cmd = rig_write(RIG_DISK, 0, 1);
 	uint64_t tags[QUEUE];
 
@@ -413,7 +413,7 @@ static struct rig_cmd attr_write(enum srp_task_attr attr)
 static void another_lun_does_not_wait(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd ordered = attr_write(ORDERED);
 	struct rig_cmd tur = { .lun = RIG_RAM, .attr = ORDERED };
 
@@ -432,7 +432,7 @@ static void another_lun_does_not_wait(void **state)
 static void blocked_command_can_be_aborted(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd simple = attr_write(SIMPLE);
 	struct rig_cmd ordered = attr_write(ORDERED);
 	uint64_t first, victim, last;
@@ -449,7 +449,7 @@ static void blocked_command_can_be_aborted(void **state)
 	rig_release(rig);
 	rig_expect_status(ch, first, SCSI_STATUS_GOOD);
 	rig_expect_status(ch, last, SCSI_STATUS_GOOD);
-	assert_null(rig_rsp(ch, victim));
+	assert_null(t_ini_rsp(ch, victim));
 	rig_hold(false);
 	rig_expect_alive(ch);
 	rig_chan_free(ch);
@@ -459,8 +459,8 @@ static void blocked_command_can_be_aborted(void **state)
 static void reset_ends_blocked_commands_of_all(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *a = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *b = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct t_ini *a = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *b = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd ordered = attr_write(ORDERED);
 	uint64_t tags[3], reset;
 
@@ -487,7 +487,7 @@ static void reset_ends_blocked_commands_of_all(void **state)
 static void channel_can_go_with_blocked_commands(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd ordered = attr_write(ORDERED);
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
@@ -503,8 +503,8 @@ static void channel_can_go_with_blocked_commands(void **state)
 
 /* ---- what the target says of its own accord ---- */
 
-static const struct rig_iu *find_iu(const struct rig_chan *ch, uint8_t opcode,
-				    unsigned int nth)
+static const struct t_ini_iu *find_iu(const struct t_ini *ch, uint8_t opcode,
+				      unsigned int nth)
 {
 	for (unsigned int i = 0; i < ch->iu_cnt; i++) {
 		if (ch->ius[i].bytes[0] == opcode && nth-- == 0)
@@ -513,11 +513,11 @@ static const struct rig_iu *find_iu(const struct rig_chan *ch, uint8_t opcode,
 	return NULL;
 }
 
-static struct rig_chan *login_for_aer(struct rig *rig, unsigned int who)
+static struct t_ini *login_for_aer(struct rig *rig, unsigned int who)
 {
 	struct srp_login_req req =
 		rig_login_req(rig, who, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *ch;
+	struct t_ini *ch;
 
 	req.aer = true;
 	ch = rig_connect(rig, &req);
@@ -525,7 +525,7 @@ static struct rig_chan *login_for_aer(struct rig *rig, unsigned int who)
 	return ch;
 }
 
-static void answer_aer(struct rig_chan *ch, uint64_t tag)
+static void answer_aer(struct t_ini *ch, uint64_t tag)
 {
 	uint8_t iu[SRP_BARE_SIZE];
 
@@ -545,7 +545,7 @@ static void grow(struct rig *rig, uint64_t size)
 static void growth_is_told_by_a_unit_attention(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	uint64_t blocks = RIG_SIZE / BLK;
 	struct rig_cmd tur = { .lun = RIG_DISK };
 	struct rig_cmd read = rig_read(RIG_DISK, (uint32_t)blocks, 0);
@@ -595,8 +595,8 @@ static void growth_is_told_by_an_aer_to_who_asks(void **state)
 {
 	const struct aer_row *row = *state;
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = login_for_aer(rig, 1);
-	const struct rig_iu *iu;
+	struct t_ini *ch = login_for_aer(rig, 1);
+	const struct t_ini_iu *iu;
 	struct srp_aer_req aer;
 	const uint8_t *sense;
 
@@ -622,7 +622,7 @@ static void growth_is_told_by_an_aer_to_who_asks(void **state)
 static void aers_come_one_at_a_time(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = login_for_aer(rig, 1);
+	struct t_ini *ch = login_for_aer(rig, 1);
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
 	grow(rig, RIG_SIZE + BLK);
@@ -641,7 +641,7 @@ static void aers_come_one_at_a_time(void **state)
 static void aer_waits_for_the_first_command(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = login_for_aer(rig, 1);
+	struct t_ini *ch = login_for_aer(rig, 1);
 
 	grow(rig, RIG_SIZE + BLK);
 	assert_null(find_iu(ch, SRP_AER_REQ, 0));
@@ -654,7 +654,7 @@ static void aer_waits_for_the_first_command(void **state)
 static void wrong_answer_to_an_aer_closes(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = login_for_aer(rig, 1);
+	struct t_ini *ch = login_for_aer(rig, 1);
 	uint8_t iu[SRP_BARE_SIZE];
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
@@ -669,8 +669,8 @@ static void wrong_answer_to_an_aer_closes(void **state)
 static void stop_is_told_by_a_logout(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	const struct rig_iu *iu;
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	const struct t_ini_iu *iu;
 	struct srp_t_logout logout;
 	uint64_t last;
 
@@ -696,7 +696,7 @@ static void stop_is_told_by_a_logout(void **state)
 static void idle_login_gets_no_logout(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 
 	port_stop(&rig->target.port);
 	rig_settle(rig);
@@ -711,9 +711,9 @@ static void idle_login_gets_no_logout(void **state)
 static const struct rig_cmd sync_immed = { .lun = RIG_DISK,
 					   .cdb = { 0x35, 0x02 } };
 
-static struct rig_chan *flushing(struct rig *rig, uint64_t *ret_tag)
+static struct t_ini *flushing(struct rig *rig, uint64_t *ret_tag)
 {
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
 	rig_hold(true);
@@ -725,7 +725,7 @@ static void immed_is_answered_while_the_disk_flushes(void **state)
 {
 	struct rig *rig = rig_create(NULL);
 	uint64_t tag;
-	struct rig_chan *ch = flushing(rig, &tag);
+	struct t_ini *ch = flushing(rig, &tag);
 
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
 	assert_int_equal(rig_held(), 1);
@@ -741,7 +741,7 @@ static void answered_command_is_out_of_the_queue(void **state)
 {
 	struct rig *rig = rig_create(NULL);
 	uint64_t tag;
-	struct rig_chan *ch = flushing(rig, &tag);
+	struct t_ini *ch = flushing(rig, &tag);
 	struct rig_cmd cmd = rig_write(RIG_DISK, 0, 1);
 
 	cmd.attr = ORDERED;
@@ -756,10 +756,10 @@ static void task_management_awaits_the_flush(void **state)
 {
 	struct rig *rig = rig_create(NULL);
 	uint64_t tag, tmf;
-	struct rig_chan *ch = flushing(rig, &tag);
+	struct t_ini *ch = flushing(rig, &tag);
 
 	tmf = rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_DISK, 0);
-	assert_null(rig_rsp(ch, tmf));
+	assert_null(t_ini_rsp(ch, tmf));
 	rig_release(rig);
 	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
 	rig_chan_free(ch);
@@ -770,9 +770,9 @@ static void new_login_awaits_the_flush(void **state)
 {
 	struct rig *rig = rig_create(NULL);
 	uint64_t tag;
-	struct rig_chan *ch = flushing(rig, &tag);
+	struct t_ini *ch = flushing(rig, &tag);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *next = rig_connect(rig, &req);
+	struct t_ini *next = rig_connect(rig, &req);
 
 	assert_false(next->established);
 	rig_release(rig);
@@ -787,13 +787,13 @@ static void only_so_many_are_answered_early(void **state)
 {
 	struct rig *rig = rig_create(NULL);
 	uint64_t tag;
-	struct rig_chan *ch = flushing(rig, &tag);
+	struct t_ini *ch = flushing(rig, &tag);
 
 	for (unsigned int i = 1; i < CHANNEL_LINGERING; i++)
 		rig_expect_status(ch, rig_cmd(ch, &sync_immed),
 				  SCSI_STATUS_GOOD);
 	tag = rig_cmd(ch, &sync_immed);
-	assert_null(rig_rsp(ch, tag));
+	assert_null(t_ini_rsp(ch, tag));
 	rig_release(rig);
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
 	assert_int_equal(rig_held(), 0);
@@ -809,7 +809,7 @@ static const struct rig_cmd format = { .lun = RIG_DISK, .cdb = { 0x04 } };
 
 struct formatting {
 	struct rig *rig;
-	struct rig_chan *ch;
+	struct t_ini *ch;
 	uint64_t tag;
 };
 
@@ -823,7 +823,7 @@ static struct formatting formatting(void)
 	rig_hold(true);
 	f.tag = rig_cmd(f.ch, &format);
 	assert_int_equal(rig_held(), 1);
-	assert_null(rig_rsp(f.ch, f.tag));
+	assert_null(t_ini_rsp(f.ch, f.tag));
 	return f;
 }
 
@@ -846,14 +846,14 @@ static void aborted_command_leaves_its_job(void **state)
 	rig_expect_code(f.ch,
 			rig_tmf(f.ch, SRP_TSK_ABORT_TASK, RIG_DISK, f.tag),
 			SRP_RSP_COMPLETE);
-	assert_null(rig_rsp(f.ch, f.tag));
+	assert_null(t_ini_rsp(f.ch, f.tag));
 	let_format_end(&f);
 }
 
 static void who_formats_is_told_of_anothers_reset(void **state)
 {
 	struct formatting f = formatting();
-	struct rig_chan *b = rig_login(f.rig, 2, SRP_MULTICHAN_SINGLE);
+	struct t_ini *b = rig_login(f.rig, 2, SRP_MULTICHAN_SINGLE);
 
 	rig_expect_code(b, rig_tmf(b, SRP_TSK_LUN_RESET, RIG_DISK, 0),
 			SRP_RSP_COMPLETE);
@@ -866,7 +866,7 @@ static void who_formats_is_told_of_anothers_reset(void **state)
 static void new_login_does_not_wait_for_a_job(void **state)
 {
 	struct formatting f = formatting();
-	struct rig_chan *old = f.ch;
+	struct t_ini *old = f.ch;
 
 	f.ch = rig_login(f.rig, 1, SRP_MULTICHAN_SINGLE);
 	rig_chan_free(old);
@@ -891,7 +891,7 @@ static void job_aborted_before_its_turn_does_not_begin(void **state)
 {
 	const struct early_row *row = *state;
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct volume *vol = rig->target.luns.vol[RIG_DISK];
 	struct unit_turn turn;
 	uint64_t tag;
@@ -900,7 +900,7 @@ static void job_aborted_before_its_turn_does_not_begin(void **state)
 	rig_hold(true);
 	unit_turn_take(vol, &rig->target.workers[0].block, &turn, have_turn);
 	tag = rig_cmd(ch, &row->cmd);
-	assert_null(rig_rsp(ch, tag));
+	assert_null(t_ini_rsp(ch, tag));
 	assert_int_not_equal(volume_state(vol), VOLUME_READY);
 	rig_expect_code(ch, rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag),
 			SRP_RSP_COMPLETE);
@@ -908,7 +908,7 @@ static void job_aborted_before_its_turn_does_not_begin(void **state)
 	rig_settle(rig);
 	assert_int_equal(rig_held(), 0);
 	assert_int_equal(volume_state(vol), VOLUME_READY);
-	assert_null(rig_rsp(ch, tag));
+	assert_null(t_ini_rsp(ch, tag));
 	rig_hold(false);
 	rig_chan_free(ch);
 	rig_destroy(rig);
@@ -920,7 +920,7 @@ static void job_aborted_before_its_turn_does_not_begin(void **state)
 static void refusals_of_the_port_go_by_d_sense(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd cmd = { .lun = RIG_DISK, .attr = SRP_TASK_ACA };
 	const struct srp_rsp *rsp;
 	const uint8_t *sense;
@@ -928,7 +928,7 @@ static void refusals_of_the_port_go_by_d_sense(void **state)
 	rig_clear_ua(ch, RIG_DISK, NULL);
 	for (int d_sense = 0; d_sense < 2; d_sense++) {
 		rig->target.luns.vol[RIG_DISK]->info.d_sense = d_sense;
-		rsp = rig_rsp(ch, rig_cmd(ch, &cmd));
+		rsp = t_ini_rsp(ch, rig_cmd(ch, &cmd));
 		assert_non_null(rsp);
 		assert_int_equal(rsp->status, SCSI_STATUS_CHECK_CONDITION);
 		sense = rsp->sense;

@@ -125,7 +125,7 @@ static void *take_buffers(struct rig *rig)
 }
 
 /* Brings a write of 0x5a to LBA 7 to @where; returns its tag. */
-static uint64_t bring(struct rig *rig, struct rig_chan *ch, enum where where,
+static uint64_t bring(struct rig *rig, struct t_ini *ch, enum where where,
 		      void **ret_block)
 {
 	bool waits = where == WAITING || where == READ;
@@ -179,7 +179,7 @@ static bool must_await(const struct tmf_case *row)
 	}
 }
 
-static int sum_of_deltas(const struct rig_chan *ch)
+static int sum_of_deltas(const struct t_ini *ch)
 {
 	struct srp_rsp rsp;
 	int sum = 0;
@@ -196,13 +196,13 @@ static int sum_of_deltas(const struct rig_chan *ch)
 	return sum;
 }
 
-static void check_ended(const struct tmf_case *row, struct rig_chan *ch,
+static void check_ended(const struct tmf_case *row, struct t_ini *ch,
 			uint64_t tag)
 {
 	bool silent = row->where == ABORTING || row->asker != OTHER_NEXUS;
 
 	if (row->where == NOWHERE || (is_ended(row) && silent))
-		assert_null(rig_rsp(ch, tag));
+		assert_null(t_ini_rsp(ch, tag));
 	else
 		rig_expect_status(ch, tag,
 				  is_ended(row) ? SCSI_STATUS_TASK_ABORTED
@@ -226,11 +226,11 @@ static void tmf_in_every_state(void **state)
 	uint8_t code =
 		is_refused(row) ? SRP_RSP_TMF_NOT_SUPPORTED : SRP_RSP_COMPLETE;
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *second = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
-	struct rig_chan *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *const askers[ASKERS] = { ch, second, other };
-	struct rig_chan *asks = askers[row->asker];
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *second = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
+	struct t_ini *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct t_ini *const askers[ASKERS] = { ch, second, other };
+	struct t_ini *asks = askers[row->asker];
 	uint64_t first = 0;
 	uint64_t tag;
 	uint64_t tmf;
@@ -243,7 +243,7 @@ static void tmf_in_every_state(void **state)
 		first = rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag);
 	tmf = rig_tmf(asks, row->function, RIG_DISK, tag);
 	if (must_await(row))
-		assert_null(rig_rsp(asks, tmf));
+		assert_null(t_ini_rsp(asks, tmf));
 	else
 		rig_expect_code(asks, tmf, code);
 	let_go(rig, row->where, block);
@@ -265,7 +265,7 @@ static void tmf_in_every_state(void **state)
 static void abort_ends_no_other_command(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	uint64_t tags[3];
 	uint64_t tmf;
 
@@ -278,7 +278,7 @@ static void abort_ends_no_other_command(void **state)
 	rig_release(rig);
 	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
 	rig_expect_status(ch, tags[0], SCSI_STATUS_GOOD);
-	assert_null(rig_rsp(ch, tags[1]));
+	assert_null(t_ini_rsp(ch, tags[1]));
 	rig_expect_status(ch, tags[2], SCSI_STATUS_GOOD);
 	rig_chan_free(ch);
 	rig_destroy(rig);
@@ -287,7 +287,7 @@ static void abort_ends_no_other_command(void **state)
 static void reset_leaves_other_luns_alone(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	uint64_t tag;
 	uint64_t tmf;
 
@@ -306,7 +306,7 @@ static void reset_leaves_other_luns_alone(void **state)
 static void later_commands_do_not_count_for_a_reset(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd tur = { .lun = RIG_DISK };
 	uint64_t later;
 	uint64_t tmf;
@@ -316,8 +316,8 @@ static void later_commands_do_not_count_for_a_reset(void **state)
 	rig_send_write(ch, 1, 1);
 	tmf = rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_DISK, 0xffffffff);
 	later = rig_cmd(ch, &tur);
-	assert_non_null(rig_rsp(ch, later));
-	assert_null(rig_rsp(ch, tmf));
+	assert_non_null(t_ini_rsp(ch, later));
+	assert_null(t_ini_rsp(ch, tmf));
 	rig_hold(false);
 	rig_release(rig);
 	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
@@ -344,7 +344,7 @@ static void tmf_that_cannot_be_is_refused(void **state)
 {
 	const struct tmf_code *row = *state;
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	uint64_t tmf;
 
 	rig_expect_alive(ch);
@@ -359,7 +359,7 @@ static void tmf_that_cannot_be_is_refused(void **state)
 static void aborted_command_returns_its_credit_with_the_answer(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	uint64_t tag;
 	uint64_t tmf;
 
@@ -369,7 +369,7 @@ static void aborted_command_returns_its_credit_with_the_answer(void **state)
 	tmf = rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag);
 	rig_hold(false);
 	rig_release(rig);
-	assert_int_equal(rig_rsp(ch, tmf)->req_lim_delta, 2);
+	assert_int_equal(t_ini_rsp(ch, tmf)->req_lim_delta, 2);
 	rig_chan_free(ch);
 	rig_destroy(rig);
 }
@@ -378,9 +378,9 @@ static void reset_leaves_one_unit_attention_for_each(void **state)
 {
 	struct rig_options opt = { .workers = 2 };
 	struct rig *rig = rig_create(&opt);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *second = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
-	struct rig_chan *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *second = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
+	struct t_ini *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
 	uint16_t asc = 0;
 	uint64_t tmf;
 
@@ -405,8 +405,8 @@ static void reset_returns_credits_of_other_channels(void **state)
 {
 	struct rig_options opt = { .workers = 2 };
 	struct rig *rig = rig_create(&opt);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *second = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *second = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
 	struct srp_cred_req cred;
 	uint8_t answer[SRP_BARE_SIZE];
 	unsigned int before;
@@ -445,8 +445,8 @@ static void reset_spans_all_workers(void **state)
 {
 	struct rig_options opt = { .workers = 2 };
 	struct rig *rig = rig_create(&opt);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_chan *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
 	uint64_t tag;
 	uint64_t tmf;
 
@@ -455,7 +455,7 @@ static void reset_spans_all_workers(void **state)
 	rig_hold(true);
 	tag = rig_send_write(other, 3, 0x77);
 	tmf = rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_DISK, 0xffffffff);
-	assert_null(rig_rsp(ch, tmf));
+	assert_null(t_ini_rsp(ch, tmf));
 	rig_hold(false);
 	rig_release(rig);
 	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
@@ -468,7 +468,7 @@ static void reset_spans_all_workers(void **state)
 static void channel_may_close_while_its_tmf_waits(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	uint64_t tag;
 
 	rig_expect_alive(ch);
@@ -489,7 +489,7 @@ static void peer_may_leave_at_any_moment(void **state)
 {
 	for (int where = WAITING; where <= RESPONDING; where++) {
 		struct rig *rig = rig_create(NULL);
-		struct rig_chan *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+		struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 		void *block;
 
 		rig_expect_alive(ch);

@@ -26,16 +26,15 @@
 /* One sends the command; the other watches, and has a write under way. */
 struct scene {
 	struct rig *rig;
-	struct rig_chan *actor;
-	struct rig_chan *watcher;
+	struct t_ini *actor;
+	struct t_ini *watcher;
 	unsigned int lun;
 };
 
 /* ---- commands with a buffer ---- */
 
-static uint64_t send_cdb(struct rig_chan *ch, unsigned int lun,
-			 const uint8_t *cdb, size_t at, uint32_t out_len,
-			 uint32_t in_len)
+static uint64_t send_cdb(struct t_ini *ch, unsigned int lun, const uint8_t *cdb,
+			 size_t at, uint32_t out_len, uint32_t in_len)
 {
 	struct srp_desc desc = rig_desc(ch, at, out_len ? out_len : in_len);
 	struct srp_data_args args = { .format = SRP_DATA_DIRECT,
@@ -73,8 +72,8 @@ static void add_answer(struct view *v, struct scene *s, const uint8_t *cdb,
 	const struct srp_rsp *rsp;
 
 	memset(mem, 0, in_len);
-	rsp = rig_rsp(s->watcher,
-		      send_cdb(s->watcher, s->lun, cdb, WATCHER_AT, 0, in_len));
+	rsp = t_ini_rsp(s->watcher, send_cdb(s->watcher, s->lun, cdb,
+					     WATCHER_AT, 0, in_len));
 	assert_non_null(rsp);
 	view_add(v, &rsp->status, 1);
 	view_add(v, rsp->sense, rsp->sense_len);
@@ -183,7 +182,7 @@ static bool end_write(struct scene *s, uint64_t tag)
 	rig_hold(false);
 	while (rig_release(s->rig))
 		;
-	rsp = rig_rsp(s->watcher, tag);
+	rsp = t_ini_rsp(s->watcher, tag);
 	return rsp && rsp->status == SCSI_STATUS_GOOD;
 }
 
@@ -340,7 +339,7 @@ static struct outcome try_command(const struct scsi_cdb_info *row,
 	write = begin_write(&s);
 	tag = send_cdb(s.actor, lun, a.cdb, ACTOR_AT, a.out_len, 1024);
 	written = end_write(&s, write);
-	rsp = rig_rsp(s.actor, tag);
+	rsp = t_ini_rsp(s.actor, tag);
 	assert_non_null(rsp);
 	o.status = rsp->status;
 	if (rsp->sense_len)
@@ -437,7 +436,7 @@ static void field_decides(void **state)
 	const struct srp_rsp *rsp;
 
 	memcpy(cdb, row->cdb, sizeof(row->cdb));
-	rsp = rig_rsp(s.actor, send_cdb(s.actor, RIG_DISK, cdb, 0, 0, 0));
+	rsp = t_ini_rsp(s.actor, send_cdb(s.actor, RIG_DISK, cdb, 0, 0, 0));
 	assert_int_equal(rsp->status, row->allowed
 					      ? SCSI_STATUS_GOOD
 					      : SCSI_STATUS_CHECK_CONDITION);
@@ -461,7 +460,7 @@ static bool function_changes(uint8_t function, bool reader, uint8_t *ret_code)
 	/* Its tag, too, is the watcher's own. */
 	tmf = rig_tmf(s.actor, function, RIG_DISK, write);
 	written = end_write(&s, write);
-	*ret_code = rig_rsp(s.actor, tmf)->rsp_code;
+	*ret_code = t_ini_rsp(s.actor, tmf)->rsp_code;
 	look(&s, &after);
 	scene_end(&s);
 	return !written || !same_view(&before, &after);
@@ -505,7 +504,7 @@ static void reader_ends_its_own_commands(void **state)
 		tmf = rig_tmf(s.actor, functions[i], RIG_DISK, tag);
 		assert_true(end_write(&s, begin_write(&s)));
 		rig_expect_code(s.actor, tmf, SRP_RSP_COMPLETE);
-		assert_null(rig_rsp(s.actor, tag));
+		assert_null(t_ini_rsp(s.actor, tag));
 		scene_end(&s);
 	}
 }
@@ -532,7 +531,7 @@ static void reader_that_comes_and_goes_changes_nothing(void **state)
 	struct scene s = scene_begin(RIG_DISK, /* reader= */ true);
 	static struct view before;
 	static struct view after;
-	struct rig_chan *again;
+	struct t_ini *again;
 	uint64_t write;
 
 	look(&s, &before);
@@ -560,8 +559,8 @@ static void volume_that_is_read_only_can_be_reserved(void **state)
 
 	s.rig->target.luns.vol[RIG_DISK]->read_only = true;
 	s.rig->target.luns.vol[RIG_DISK]->info.read_only = true;
-	rsp = rig_rsp(s.actor, send_cdb(s.actor, RIG_DISK, write, ACTOR_AT,
-					RIG_BLOCK, 0));
+	rsp = t_ini_rsp(s.actor, send_cdb(s.actor, RIG_DISK, write, ACTOR_AT,
+					  RIG_BLOCK, 0));
 	assert_int_equal(scsi_sense_decode(rsp->sense, rsp->sense_len, &sense),
 			 0);
 	assert_int_equal(sense.code, SCSI_ASC_WRITE_PROTECTED);
