@@ -10,20 +10,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protocol/srp_iu.h"
-#include "protocol/srp_login.h"
-#include "transport/xport.h"
+#include "tests/lib/t_ini.h"
 
 /* Memory that the target may read and write; and bytes for IUs. */
 #define T_PEER_MEM_LEN (1u << 20)
 #define T_PEER_IU_LEN  16384u
 
-#define T_PEER_KEPT 64
-
 /* What came of a login or of an IU. */
 enum t_outcome {
 	T_LOGGED_IN,
-	T_REJECTED, /* peer->reason: of SRP_LOGIN_REJ; 0 without one */
+	T_REJECTED, /* peer->ini.rej.reason; 0: without SRP_LOGIN_REJ */
 	T_ANSWERED, /* peer->rsp */
 	T_CLOSED,
 };
@@ -31,35 +27,11 @@ enum t_outcome {
 struct t_peer {
 	struct reactor *reactor;
 	struct xp *xp;
-	struct xp_chan *chan; /* NULL: none */
-	bool open;
-	bool closed;
-	struct error why;
-	uint32_t reason;
-	struct srp_login_rsp login;
+	struct t_ini ini;   /* its channel, if there is one */
+	struct srp_rsp rsp; /* the answer that came last */
 
 	uint8_t *mem; /* T_PEER_MEM_LEN bytes, registered as mr */
 	struct xp_mr *mr;
-
-	/* the answer that came last, and how many came on this channel */
-	struct srp_rsp rsp;
-	uint8_t rsp_iu[512];
-	unsigned int answers;
-	/* the last T_PEER_KEPT of them: answer n is at n % T_PEER_KEPT */
-	struct t_kept {
-		struct srp_rsp rsp;
-		uint8_t iu[512];
-	} kept[T_PEER_KEPT];
-
-	/* IUs under way */
-	struct t_send {
-		struct xp_chain chain;
-		struct t_peer *peer;
-		uint8_t *iu;
-		bool busy;
-	} sends[256];
-	uint8_t *ius;
-	struct xp_mr *ius_mr;
 };
 
 void t_peer_init(struct t_peer *p);
@@ -90,9 +62,8 @@ enum t_outcome t_peer_ask(struct t_peer *p, const void *iu, size_t len);
 void t_peer_post(struct t_peer *p, const void *iu, size_t len);
 /* Until @answers have come on this channel, or it is closed. */
 enum t_outcome t_peer_wait(struct t_peer *p, unsigned int answers);
-/* The answer to @tag, if it has come on this channel; else NULL. */
-const struct srp_rsp *t_peer_answer(const struct t_peer *p, uint64_t tag);
-/* The same, and waits for it; the channel must not be closed before. */
+/* The answer to @tag, which it waits for; the channel must not be closed
+ * before. */
 const struct srp_rsp *t_peer_await(struct t_peer *p, uint64_t tag);
 /* Until the target has closed the channel. */
 void t_peer_await_close(struct t_peer *p);

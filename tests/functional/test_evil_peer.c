@@ -234,8 +234,8 @@ static void assert_still_served(void)
 static void assert_closed(unsigned int answers_before)
 {
 	t_peer_await_close(&peer);
-	if (peer.answers > answers_before) {
-		assert_int_equal(peer.answers, answers_before + 1);
+	if (peer.ini.iu_cnt > answers_before) {
+		assert_int_equal(peer.ini.iu_cnt, answers_before + 1);
 		assert_true(peer.rsp.rsp_valid);
 		assert_int_equal(peer.rsp.rsp_code, SRP_RSP_FIELDS_INVALID);
 	}
@@ -347,7 +347,7 @@ static void login(void **state)
 	srp_login_req_encode(pdata, sizeof(pdata), &req);
 	outcome = t_peer_login(&peer, target.addr, pdata, sizeof(pdata));
 	assert_int_equal(outcome, r->reason ? T_REJECTED : T_LOGGED_IN);
-	assert_int_equal(peer.reason, r->reason);
+	assert_int_equal(peer.ini.rej.reason, r->reason);
 	if (!r->reason) {
 		test_unit_ready();
 		assert_still_served();
@@ -364,7 +364,7 @@ static void immediate_data_is_granted_only_outside_the_header(void **state)
 	srp_login_req_encode(pdata, sizeof(pdata), &req);
 	assert_int_equal(t_peer_login(&peer, target.addr, pdata, sizeof(pdata)),
 			 T_LOGGED_IN);
-	assert_false(peer.login.imm_data);
+	assert_false(peer.ini.login_rsp.imm_data);
 	build_immediate(1, 512, 512);
 	t_peer_ask(&peer, iu.b, iu.len);
 	assert_closed(0);
@@ -396,7 +396,7 @@ static void garbage_instead_of_a_login(void **state)
 		srp_login_req_encode(pdata, sizeof(pdata), &req);
 	assert_int_equal(t_peer_login(&peer, target.addr, pdata, r->len),
 			 T_REJECTED);
-	assert_int_equal(peer.reason, 0);
+	assert_int_equal(peer.ini.rej.reason, 0);
 	assert_others_unharmed();
 }
 
@@ -507,7 +507,7 @@ static void iu_is_cut_short(void **state)
 	for (size_t len = 0; len < full; len += r->step) {
 		log_in();
 		r->build();
-		before = peer.answers;
+		before = peer.ini.iu_cnt;
 		t_peer_post(&peer, iu.b, len);
 		assert_closed(before);
 	}
@@ -528,7 +528,7 @@ static void unknown_opcodes_end_the_channel(void **state)
 		iu.b[0] = (uint8_t)opcode;
 		t_peer_post(&peer, iu.b, 64);
 		t_peer_await_close(&peer);
-		assert_int_equal(peer.answers, 0);
+		assert_int_equal(peer.ini.iu_cnt, 0);
 	}
 	assert_others_unharmed();
 }
@@ -1056,7 +1056,7 @@ static void mutated_commands_harm_nobody(void **state)
 	uint32_t x = 2463534242;
 
 	for (unsigned int i = 0; i < 1500; i++) {
-		if (!peer.chan || peer.closed)
+		if (!peer.ini.xp || peer.ini.closed)
 			log_in();
 		builders[i % ARRAY_SIZE(builders)]();
 		for (unsigned int n = 0; n <= i % 3; n++) {
@@ -1098,10 +1098,11 @@ static void all_credits_may_be_used(void **state)
 	unsigned int before;
 
 	log_in();
-	before = peer.answers;
-	post_while_stopped((unsigned int)peer.login.req_lim);
+	before = peer.ini.iu_cnt;
+	post_while_stopped((unsigned int)peer.ini.login_rsp.req_lim);
 	assert_int_equal(
-		t_peer_wait(&peer, before + (unsigned int)peer.login.req_lim),
+		t_peer_wait(&peer,
+			    before + (unsigned int)peer.ini.login_rsp.req_lim),
 		T_ANSWERED);
 	assert_still_served();
 	assert_others_unharmed();
@@ -1130,7 +1131,7 @@ static void more_commands_than_credits_end_the_channel(void **state)
 	t_peer_log_in(&peer, mine.addr);
 	test_unit_ready();
 	kill(mine.pid, SIGSTOP);
-	for (int i = 0; i <= peer.login.req_lim; i++) {
+	for (int i = 0; i <= peer.ini.login_rsp.req_lim; i++) {
 		build_write((uint64_t)i * 8, 8, 4096);
 		t_peer_post(&peer, iu.b, iu.len);
 		reactor_run_once(peer.reactor, 0);
@@ -1161,7 +1162,7 @@ static void channels_of_an_initiator_are_limited(void **state)
 			break;
 	}
 	assert_int_equal(cnt, 64);
-	assert_int_equal(peers[cnt]->reason, SRP_REJ_CHANNEL_LIMIT);
+	assert_int_equal(peers[cnt]->ini.rej.reason, SRP_REJ_CHANNEL_LIMIT);
 	assert_others_unharmed();
 	for (unsigned int i = 0; i <= cnt; i++) {
 		t_peer_fini(peers[i]);

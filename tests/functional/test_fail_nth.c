@@ -367,13 +367,13 @@ static bool log_in(void)
 /* Everything that takes memory or the fabric; any of it may fail. */
 static void use_target(void)
 {
-	for (uint32_t lun = 0; lun < 5 && !peer.closed; lun++) {
+	for (uint32_t lun = 0; lun < 5 && !peer.ini.closed; lun++) {
 		ask(lun, "00", false, 0);
 		ask(lun, "2a000000000000000800", true, 8 * BLOCK);
 		ask(lun, "28000000000000000800", false, 8 * BLOCK);
 		ask(lun, "35", false, 0);
 	}
-	if (peer.closed)
+	if (peer.ini.closed)
 		return;
 	reset_lun();
 	ask(0, "00", false, 0);
@@ -407,7 +407,7 @@ static bool serves(void)
 {
 	if (!log_in())
 		return false;
-	for (int tries = 0; tries < 4 && !peer.closed; tries++) {
+	for (int tries = 0; tries < 4 && !peer.ini.closed; tries++) {
 		if (ask(0, "28000000000000000800", false, 8 * BLOCK))
 			return true;
 	}

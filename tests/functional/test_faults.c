@@ -309,7 +309,7 @@ static void expect_silence(struct t_peer *p, uint64_t tag)
 {
 	for (int i = 0; i < 20; i++)
 		expect_good(p, post_bare(p, 0x00));
-	assert_null(t_peer_answer(p, tag));
+	assert_null(t_ini_rsp(&p->ini, tag));
 }
 
 /* ---- a flush that fails ---- */
@@ -486,7 +486,7 @@ static void function_awaits_a_stuck_write(void **state)
 	log_in_b();
 	stuck = post_write(p, 8, 8, NEW);
 	await_stuck(p);
-	assert_null(t_peer_answer(p, stuck));
+	assert_null(t_ini_rsp(&p->ini, stuck));
 	tmf = post_tmf(asks, row->function, stuck);
 	/* Its unit attention is there before it is over. */
 	if (row->function == SRP_TSK_LUN_RESET)
@@ -525,7 +525,7 @@ static void aborted_write_that_was_late_stays_under_a_newer_one(void **state)
 		tmf = post_tmf(p, SRP_TSK_ABORT_TASK, late);
 		assert_int_equal(t_peer_await(p, tmf)->rsp_code,
 				 SRP_RSP_COMPLETE);
-		assert_null(t_peer_answer(p, late));
+		assert_null(t_ini_rsp(&p->ini, late));
 		expect_good(p, post_write(p, 8, 8, NEWER));
 		expect_good(p, post_write(p, 16, 1, OLD)); /* the delayed one */
 		expect_file(8, "NNNNNNNN");
@@ -552,12 +552,12 @@ static void new_login_waits_for_the_old_write(void **state)
 	for (int i = 0; i < 20; i++) {
 		expect_good(&b, post_write(&b, 32, 8, NEW));
 		reactor_run_once(p->reactor, 1);
-		assert_false(p->open || p->closed);
+		assert_false(p->ini.established || p->ini.closed);
 	}
 	expect_file(8, "oooooooo");
 
 	release();
-	while (!p->open)
+	while (!p->ini.established)
 		reactor_run_once(p->reactor, -1);
 	/* The write of the old nexus has reached the medium: what is written
 	 * now comes after it. */

@@ -34,10 +34,10 @@ static void t_ini_received(struct xp_chan *xp, struct xp_iu *iu)
 {
 	struct t_ini *ini = xp_chan_user(xp);
 
+	if (ini->keeps)
+		t_ini_keep(ini, iu);
 	if (ini->ops && ini->ops->received)
 		ini->ops->received(ini, iu);
-	else
-		t_ini_keep(ini, iu);
 	xp_iu_release(iu);
 }
 
@@ -101,10 +101,11 @@ void t_ini_connect(struct t_ini *ini, struct xp *xp,
 
 	*ini = (struct t_ini){ .ops = ini->ops,
 			       .user = ini->user,
+			       .keeps = ini->keeps,
 			       .recv_cnt = ini->recv_cnt,
 			       .timeout_ms = ini->timeout_ms,
 			       .next_tag = FIRST_TAG };
-	if (!ini->ops || !ini->ops->received) {
+	if (ini->keeps) {
 		ini->ius = calloc(T_INI_KEPT, sizeof(*ini->ius));
 		T_MUST(ini->ius);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A fake initiator's channel, for tests of targets: it logs in with any bytes and
- * sends any bytes. Its user looks at what arrives, or has it kept.
+ * sends any bytes. Its user looks at what arrives, at once or later.
  *
  * Thread: that of the transport's reactor. Works without cmocka.
  */
@@ -24,7 +24,7 @@ struct t_ini;
 struct t_ini_ops {
 	/* ini->login_rsp is there. */
 	void (*established)(struct t_ini *ini);
-	/* In place of keeping it. */
+	/* Also when it is kept. */
 	void (*received)(struct t_ini *ini, const struct xp_iu *iu);
 	void (*closing)(struct t_ini *ini);
 	/* ini->why is there; may call t_ini_free(). */
@@ -42,6 +42,7 @@ struct t_ini_iu {
 struct t_ini {
 	const struct t_ini_ops *ops; /* NULL: none */
 	void *user;
+	bool keeps;		 /* IUs that arrive, in ius */
 	unsigned int recv_cnt;	 /* 0: T_INI_RECVS */
 	unsigned int timeout_ms; /* of the connect; 0: the transport's */
 

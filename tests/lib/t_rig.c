@@ -254,6 +254,7 @@ struct t_ini *rig_connect_begin(struct rig *rig,
 
 	assert_non_null(ch);
 	ch->user = rig;
+	ch->keeps = true;
 	t_ini_login(ch, rig->peer_xp, &addr, req);
 	return ch;
 }
