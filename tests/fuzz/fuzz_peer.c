@@ -6,6 +6,11 @@
 
 static struct fuzz_target *const t = &fuzz_target;
 
+static struct fuzz_chan *fuzz_chan_of(struct t_ini *ini)
+{
+	return container_of(ini, struct fuzz_chan, ini);
+}
+
 /* A target has so many receives more than credits. */
 #define SPARE_RECVS 2
 
@@ -147,7 +152,7 @@ static bool may_touch(struct fuzz_sent *s, const struct xp_wr *wr)
  * where that one says. */
 static void on_rdma(void *user, struct xp_chan *owner, const struct xp_wr *wr)
 {
-	struct fuzz_chan *ch = xp_chan_user(owner);
+	struct fuzz_chan *ch = fuzz_chan_of(xp_chan_user(owner));
 	bool found = false;
 
 	FUZZ_CLAIM(xp_chan_xp(owner) == t->peer_xp);
@@ -286,9 +291,9 @@ static void answer(struct fuzz_chan *ch, enum srp_opcode opcode, uint64_t tag)
 	fuzz_peer_send(ch, iu, sizeof(iu));
 }
 
-static void on_received(struct xp_chan *xp, struct xp_iu *iu)
+static void fuzz_peer_received(struct t_ini *ini, const struct xp_iu *iu)
 {
-	struct fuzz_chan *ch = xp_chan_user(xp);
+	struct fuzz_chan *ch = fuzz_chan_of(ini);
 	struct srp_cred_req cred;
 	struct srp_t_logout logout;
 	struct srp_aer_req aer;
@@ -313,131 +318,100 @@ static void on_received(struct xp_chan *xp, struct xp_iu *iu)
 	default:
 		FUZZ_CLAIM(!srp_t_logout_decode(iu->data, iu->len, &logout));
 	}
-	xp_iu_release(iu);
 }
 
 /* ---- the life of a channel ---- */
 
-static void on_established(struct xp_chan *xp, const void *pdata, size_t len)
+static void fuzz_peer_established(struct t_ini *ini)
 {
-	struct fuzz_chan *ch = xp_chan_user(xp);
-	struct srp_login_rsp rsp;
+	struct fuzz_chan *ch = fuzz_chan_of(ini);
+	const struct srp_login_rsp *rsp = &ini->login_rsp;
 
-	FUZZ_CLAIM(!srp_login_rsp_decode(pdata, len, &rsp));
-	FUZZ_CLAIM(!srp_login_rsp_fault(&rsp, &ch->req));
-	ch->established = true;
-	ch->req_lim = rsp.req_lim;
-	ch->limit = rsp.req_lim;
+	FUZZ_CLAIM(!srp_login_rsp_fault(rsp, &ch->req));
+	ch->req_lim = rsp->req_lim;
+	ch->limit = rsp->req_lim;
 	ch->rules = (struct srp_cmd_rules){
-		.formats = rsp.formats,
-		.imm_offset = rsp.imm_data ? ch->req.imm_offset : 0,
+		.formats = rsp->formats,
+		.imm_offset = rsp->imm_data ? ch->req.imm_offset : 0,
 	};
 }
 
-static void on_closed(struct xp_chan *xp, const struct error *why)
+static void fuzz_peer_closed(struct t_ini *ini)
 {
-	struct fuzz_chan *ch = xp_chan_user(xp);
 	size_t len;
-	const void *data = xp_chan_reject_data(xp, &len);
-	struct srp_login_rej rej;
 
-	FUZZ_CLAIM(!ch->closed);
-	ch->closed = true;
-	if (!ch->established && len) {
-		FUZZ_CLAIM(!srp_login_rej_decode(data, len, &rej));
-		FUZZ_CLAIM(rej.tag == ch->req.tag);
-	}
+	xp_chan_reject_data(ini->xp, &len);
+	if (ini->established || !len)
+		return;
+	FUZZ_CLAIM(ini->rejected);
+	FUZZ_CLAIM(ini->rej.tag == fuzz_chan_of(ini)->req.tag);
 }
 
-static const struct xp_handler handler = {
-	.established = on_established,
-	.received = on_received,
-	.closed = on_closed,
+static const struct t_ini_ops fuzz_peer_ops = {
+	.established = fuzz_peer_established,
+	.received = fuzz_peer_received,
+	.closed = fuzz_peer_closed,
 };
 
 struct srp_login_req fuzz_peer_login(unsigned int who, bool multi)
 {
-	return (struct srp_login_req){
-		.tag = 0x5a5a000000000000 + who,
-		.it_iu_len = 8260,
-		.formats = SRP_FORMATS,
-		.multichan = multi ? SRP_MULTICHAN_MULTI : SRP_MULTICHAN_SINGLE,
-		.imm_data = true,
-		.imm_offset = SRP_IMM_OFFSET,
-		.initiator = srp_port_id_make(0, who),
-		.target = t_port_name(),
-	};
+	struct srp_login_req req = t_ini_login_req(
+		srp_port_id_make(0, who),
+		multi ? SRP_MULTICHAN_MULTI : SRP_MULTICHAN_SINGLE);
+
+	req.tag = 0x5a5a000000000000 + who;
+	req.target = t_port_name();
+	return req;
 }
 
 void fuzz_peer_connect(struct fuzz_chan *ch, unsigned int who,
 		       const void *pdata, size_t len)
 {
-	struct sockaddr_in addr = t_port_addr();
-	struct xp_chan_params params = {
-		.handler = &handler,
-		.user = ch,
-		.recv_cnt = CHANNEL_REQ_LIM + 4,
-		.pdata = pdata,
-		.pdata_len = len,
-	};
+	const struct sockaddr_in addr = t_port_addr();
 	uint8_t padded[SRP_LOGIN_REQ_SIZE] = { 0 };
-	struct error e;
 
-	*ch = (struct fuzz_chan){ .who = who };
+	*ch = (struct fuzz_chan){ .ini = { .ops = &fuzz_peer_ops,
+					   .recv_cnt = CHANNEL_REQ_LIM + 4 },
+				  .who = who };
 	/* What is not there arrives as zeroes. */
 	memcpy(padded, pdata, len);
 	if (srp_login_req_decode(padded, sizeof(padded), &ch->req))
 		memset(&ch->req, 0, sizeof(ch->req));
 	logins_cnt++;
 	t_fabric_watch(t->hub, on_rdma, NULL);
-	FUZZ_CLAIM(!xp_connect(t->peer_xp, (struct sockaddr *)&addr,
-			       sizeof(addr), &params, &ch->xp, &e));
+	t_ini_connect(&ch->ini, t->peer_xp, &addr, pdata, len);
 }
 
-struct sending {
-	struct xp_chain chain;
-};
-
-static void send_done(struct xp_chain *chain, int status)
+static bool fuzz_peer_is_open(const struct fuzz_chan *ch)
 {
-	free(container_of(chain, struct sending, chain));
+	return ch->ini.xp && ch->ini.established && !ch->ini.closed;
 }
 
 void fuzz_peer_send(struct fuzz_chan *ch, const void *iu, size_t len)
 {
-	struct sending *s;
-	void *copy;
+	uint8_t opcode;
 
-	if (!ch->xp || !ch->established || ch->closed ||
-	    !xp_chan_is_open(ch->xp) || !len || len > CHANNEL_IT_IU_LEN ||
-	    ch->sent_cnt == FUZZ_REQUESTS)
+	if (!fuzz_peer_is_open(ch) || !xp_chan_is_open(ch->ini.xp) || !len ||
+	    len > CHANNEL_IT_IU_LEN || ch->sent_cnt == FUZZ_REQUESTS)
 		return;
-	s = malloc(sizeof(*s) + len);
-	FUZZ_CLAIM(s);
-	copy = s + 1;
-	memcpy(copy, iu, len);
-	s->chain = (struct xp_chain){
-		.send = { { .addr = copy, .len = (uint32_t)len } },
-		.send_cnt = 1,
-		.done = send_done,
-	};
-	if (len >= SRP_BARE_SIZE && (*(const uint8_t *)iu == SRP_CMD ||
-				     *(const uint8_t *)iu == SRP_TSK_MGMT))
+	opcode = *(const uint8_t *)iu;
+	if (len >= SRP_BARE_SIZE &&
+	    (opcode == SRP_CMD || opcode == SRP_TSK_MGMT))
 		note_request(ch, iu, len);
 	else
 		ch->free_cnt++;
-	if (t_fabric_receives(ch->xp) <= 0 &&
+	if (t_fabric_receives(ch->ini.xp) <= 0 &&
 	    (ch->limit < 0 || ch->free_cnt > SPARE_RECVS))
 		fuzz_peer_overruns = true;
 	ius_cnt++;
-	xp_post(ch->xp, &s->chain);
+	t_ini_send(&ch->ini, iu, len);
 }
 
 void fuzz_peer_check(const struct fuzz_chan *ch)
 {
-	if (!ch->xp || !ch->established || ch->closed || ch->exempt)
+	if (!fuzz_peer_is_open(ch) || ch->exempt)
 		return;
-	FUZZ_CLAIM(xp_chan_is_open(ch->xp));
+	FUZZ_CLAIM(xp_chan_is_open(ch->ini.xp));
 	if (!ch->ended_set)
 		FUZZ_CLAIM(!ch->sent_cnt);
 	if (!ch->asked)
@@ -446,11 +420,9 @@ void fuzz_peer_check(const struct fuzz_chan *ch)
 
 void fuzz_peer_free(struct fuzz_chan *ch)
 {
-	if (!ch->xp)
+	if (!ch->ini.xp)
 		return;
-	FUZZ_CLAIM(ch->closed);
 	while (ch->sent_cnt)
 		forget(ch, ch->sent_cnt - 1);
-	xp_chan_free(ch->xp);
-	ch->xp = NULL;
+	t_ini_free(&ch->ini);
 }

@@ -8,9 +8,8 @@
 #ifndef TESTS_FUZZ_FUZZ_PEER_H
 #define TESTS_FUZZ_FUZZ_PEER_H
 
-#include "protocol/srp_iu.h"
-#include "protocol/srp_login.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/lib/t_ini.h"
 
 #define FUZZ_CHANS    8
 #define FUZZ_REQUESTS 128 /* unanswered, of a channel */
@@ -38,10 +37,8 @@ struct fuzz_sent {
 };
 
 struct fuzz_chan {
-	struct xp_chan *xp; /* NULL: there is none */
+	struct t_ini ini;
 	unsigned int who;
-	bool established;
-	bool closed;
 	bool exempt; /* something else than what was sent went wrong */
 	struct srp_login_req req;
 	struct srp_cmd_rules rules;

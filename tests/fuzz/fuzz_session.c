@@ -66,7 +66,7 @@ static void good_send(uint8_t opcode, uint8_t *at, bool is_out)
 	wire_put32(cdb + 2, opcode ? good.lba : 0);
 	cdb[8] = opcode ? 1 : 0;
 	if (at) {
-		xp_mr_remote(t->own_mr, bystander.xp, at, &desc.addr,
+		xp_mr_remote(t->own_mr, bystander.ini.xp, at, &desc.addr,
 			     &desc.key);
 		data->format = SRP_DATA_DIRECT;
 		data->descs = &desc;
@@ -121,7 +121,7 @@ static void good_begin(void)
 	srp_login_req_encode(pdata, sizeof(pdata), &req);
 	fuzz_peer_connect(&bystander, BYSTANDER, pdata, sizeof(pdata));
 	fuzz_settle();
-	FUZZ_CLAIM(bystander.established && !bystander.closed);
+	FUZZ_CLAIM(bystander.ini.established && !bystander.ini.closed);
 	bystander.answered = good_answered;
 	good_ask();
 	fuzz_settle();
@@ -131,7 +131,7 @@ static void good_begin(void)
 /* A block is written, read back and compared, as soon as all that can be. */
 static void good_round(void)
 {
-	if (good.state != IDLE || bystander.closed)
+	if (good.state != IDLE || bystander.ini.closed)
 		return;
 	good.lba = (good.lba + 1) % 8;
 	good.stamp += 37;
@@ -177,7 +177,7 @@ static void log_in(struct fuzz_input *in, bool broken)
 	uint8_t pdata[SRP_LOGIN_REQ_SIZE];
 	size_t len = sizeof(pdata);
 
-	if (ch->xp && !ch->closed)
+	if (ch->ini.xp && !ch->ini.closed)
 		return;
 	fuzz_peer_free(ch);
 	req.aer = how & 8;
@@ -389,7 +389,7 @@ static void cut(struct fuzz_input *in, struct fuzz_chan *ch, uint32_t at,
 	for (uint32_t i = 0; i < cnt; i++) {
 		uint32_t part = i + 1 == cnt ? len : len / cnt;
 
-		xp_mr_remote(t->mem_mr, ch->xp, t->mem + at, &descs[i].addr,
+		xp_mr_remote(t->mem_mr, ch->ini.xp, t->mem + at, &descs[i].addr,
 			     &descs[i].key);
 		descs[i].len = part;
 		at += part;
@@ -437,7 +437,7 @@ static void command(struct fuzz_input *in, bool broken)
 	size_t list;
 	int len;
 
-	if (!ch->xp || ch->closed || !ch->established)
+	if (!ch->ini.xp || ch->ini.closed || !ch->ini.established)
 		return;
 	list = put_list(in, row, t->mem + at);
 	if (list && row->param_len.len && !(how & 0x40))
@@ -485,8 +485,8 @@ static void command(struct fuzz_input *in, bool broken)
 		break;
 	}
 	data->descs = descs;
-	xp_mr_remote(t->mem_mr, ch->xp, t->mem + TABLES_AT, &data->table_addr,
-		     &data->table_key);
+	xp_mr_remote(t->mem_mr, ch->ini.xp, t->mem + TABLES_AT,
+		     &data->table_addr, &data->table_key);
 	len = srp_cmd_encode(iu, sizeof(iu), &args);
 	if (len < 0)
 		return;
@@ -600,15 +600,15 @@ static void end(struct fuzz_input *in)
 		stop_somebody(how / 8);
 		return;
 	}
-	if (!ch->xp || ch->closed)
+	if (!ch->ini.xp || ch->ini.closed)
 		return;
 	ch->exempt = true;
 	if (how % 8 == 0)
-		t_fabric_break(ch->xp);
+		t_fabric_break(ch->ini.xp);
 	else if (how % 8 == 1)
-		t_fabric_cut(ch->xp);
+		t_fabric_cut(ch->ini.xp);
 	else
-		xp_close(ch->xp);
+		xp_close(ch->ini.xp);
 	some_cut |= how % 8 == 1;
 }
 
@@ -780,7 +780,7 @@ static void check_all(void)
 	fuzz_peer_check(&bystander);
 	if (bystander.exempt)
 		return;
-	FUZZ_CLAIM(!bystander.closed);
+	FUZZ_CLAIM(!bystander.ini.closed);
 	rounds = good.rounds;
 	good_round();
 	fuzz_settle();
@@ -791,10 +791,10 @@ static void finish(void)
 {
 	fuzz_target_stop();
 	for (unsigned int i = 0; i < FUZZ_CHANS; i++) {
-		if (chans[i].xp)
-			xp_close(chans[i].xp);
+		if (chans[i].ini.xp)
+			xp_close(chans[i].ini.xp);
 	}
-	xp_close(bystander.xp);
+	xp_close(bystander.ini.xp);
 	fuzz_settle();
 	for (unsigned int i = 0; i < FUZZ_CHANS; i++)
 		fuzz_peer_free(&chans[i]);
