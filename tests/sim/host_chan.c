@@ -8,9 +8,12 @@
 #include "tests/sim/sim.h"
 #include "tests/sim/target.h"
 
-/* ---- channels ---- */
+static struct chan *chan_of(struct t_ini *ini)
+{
+	return container_of(ini, struct chan, ini);
+}
 
-void chan_close(struct chan *ch);
+/* ---- channels ---- */
 
 /* Does a function run on @ch that covers commands of other channels? */
 static bool covers_others(const struct chan *ch)
@@ -64,7 +67,7 @@ void chan_close(struct chan *ch)
 		return;
 	if (ch->state != CLOSING)
 		chan_over(ch);
-	xp_close(ch->xp);
+	xp_close(ch->ini.xp);
 }
 
 /*
@@ -85,30 +88,25 @@ static void fence(struct chan *ch)
 	}
 }
 
-static void on_established(struct xp_chan *x, const void *pdata, size_t len)
+static void chan_established(struct t_ini *ini)
 {
-	struct chan *ch = xp_chan_user(x);
-	struct srp_login_rsp rsp;
+	struct chan *ch = chan_of(ini);
 
 	if (ch->state != CONNECTING)
 		return;
 	sim_tell("host %u: channel %u is open", ch->host->number, ch->number);
-	if (srp_login_rsp_decode(pdata, len, &rsp)) {
-		sim_wrong("a login was answered with something else");
-		return;
-	}
 	ch->host->connecting = false;
 	ch->host->open_cnt++;
 	ch->state = OPEN;
-	ch->granted = rsp.req_lim;
-	ch->limit = rsp.req_lim;
+	ch->granted = ini->login_rsp.req_lim;
+	ch->limit = ini->login_rsp.req_lim;
 	if (ch->single)
 		fence(ch);
 }
 
-static void on_closing(struct xp_chan *x)
+static void chan_closing(struct t_ini *ini)
 {
-	struct chan *ch = xp_chan_user(x);
+	struct chan *ch = chan_of(ini);
 
 	if (ch->state == CLOSING)
 		return;
@@ -120,22 +118,19 @@ static void on_closing(struct xp_chan *x)
 	chan_over(ch);
 }
 
-static void on_closed(struct xp_chan *x, const struct error *why)
+static void chan_closed(struct t_ini *ini)
 {
-	struct chan *ch = xp_chan_user(x);
-
-	xp_chan_free(x);
-	ch->state = UNUSED;
-	ch->xp = NULL;
+	t_ini_free(ini);
+	chan_of(ini)->state = UNUSED;
 }
 
-static void on_received(struct xp_chan *x, struct xp_iu *iu);
+static void chan_received(struct t_ini *ini, const struct xp_iu *iu);
 
-static const struct xp_handler handler = {
-	.established = on_established,
-	.received = on_received,
-	.closing = on_closing,
-	.closed = on_closed,
+static const struct t_ini_ops chan_ops = {
+	.established = chan_established,
+	.received = chan_received,
+	.closing = chan_closing,
+	.closed = chan_closed,
 };
 
 static struct chan *free_chan(void)
@@ -147,31 +142,13 @@ static struct chan *free_chan(void)
 	return NULL;
 }
 
-/* A SINGLE login ends what the host has. */
 void chan_login(struct host *h, bool single)
 {
-	struct srp_login_req req = {
-		.tag = 0x10911,
-		.it_iu_len = CHANNEL_IT_IU_LEN,
-		.formats = SRP_FORMATS,
-		.multichan =
-			single ? SRP_MULTICHAN_SINGLE : SRP_MULTICHAN_MULTI,
-		.imm_data = true,
-		.imm_offset = SRP_IMM_OFFSET,
-		.initiator = srp_port_id_make(0xabc, h->number + 1),
-		.target = t_port_name(),
-	};
-	struct sockaddr_in addr = t_port_addr();
-	uint8_t pdata[SRP_LOGIN_REQ_SIZE];
+	struct srp_login_req req = t_ini_login_req(
+		srp_port_id_make(0xabc, h->number + 1),
+		single ? SRP_MULTICHAN_SINGLE : SRP_MULTICHAN_MULTI);
+	const struct sockaddr_in addr = t_port_addr();
 	struct chan *ch = free_chan();
-	struct xp_chan_params params = {
-		.handler = &handler,
-		.user = ch,
-		.recv_cnt = CHANNEL_REQ_LIM + 2,
-		.pdata = pdata,
-		.pdata_len = sizeof(pdata),
-	};
-	struct error e;
 
 	if (!ch || h->connecting)
 		return;
@@ -179,7 +156,7 @@ void chan_login(struct host *h, bool single)
 			     .host = h,
 			     .single = single,
 			     .number = ++world.chan_cnt,
-			     .next_tag = 0x1000 };
+			     .ini.ops = &chan_ops };
 	sim_tell("host %u: %s login, channel %u", h->number,
 		 single ? "SINGLE" : "MULTI", ch->number);
 	h->connecting = true;
@@ -191,9 +168,9 @@ void chan_login(struct host *h, bool single)
 		h->ua[lun].logins += 2;
 		h->ua[lun].reset_since = 0;
 	}
-	srp_login_req_encode(pdata, sizeof(pdata), &req);
-	T_MUST(!xp_connect(world.xp, (struct sockaddr *)&addr, sizeof(addr),
-			   &params, &ch->xp, &e));
+	req.it_iu_len = CHANNEL_IT_IU_LEN;
+	req.target = t_port_name();
+	t_ini_login(&ch->ini, world.xp, &addr, &req);
 }
 
 void chan_break(struct chan *ch)
@@ -201,7 +178,7 @@ void chan_break(struct chan *ch)
 	sim_tell("host %u: the connection of channel %u breaks",
 		 ch->host->number, ch->number);
 	ch->excused = true;
-	t_fabric_break(ch->xp);
+	t_fabric_break(ch->ini.xp);
 }
 
 void hosts_excuse(void)
@@ -216,7 +193,7 @@ void hosts_target_killed(void)
 	hosts_may_be_told_again();
 	for (unsigned int i = 0; i < CHANS_MAX; i++) {
 		if (world.chans[i].state != UNUSED) {
-			t_fabric_break(world.chans[i].xp);
+			t_fabric_break(world.chans[i].ini.xp);
 			chan_close(&world.chans[i]);
 		}
 	}
@@ -234,38 +211,12 @@ void hosts_leave(void)
 		chan_close(&world.chans[i]);
 }
 
-/* ---- sending ---- */
-
-static void send_done(struct xp_chain *chain, int status)
-{
-	free(container_of(chain, struct sent, chain));
-}
-
-void chan_post(struct chan *ch, struct sent *sent, int len)
-{
-	assert(len > 0);
-	sent->chain = (struct xp_chain){
-		.send = { { .addr = sent->iu, .len = (uint32_t)len } },
-		.send_cnt = 1,
-		.done = send_done,
-	};
-	xp_post(ch->xp, &sent->chain);
-}
-
-struct sent *sent_new(void)
-{
-	struct sent *sent = malloc(sizeof(*sent));
-
-	if (!sent)
-		abort();
-	return sent;
-}
-
 static void answer_target(struct chan *ch, enum srp_opcode opcode, uint64_t tag)
 {
-	struct sent *sent = sent_new();
+	uint8_t iu[SRP_BARE_SIZE];
 
-	chan_post(ch, sent, srp_bare_encode(sent->iu, 64, opcode, tag));
+	srp_bare_encode(iu, sizeof(iu), opcode, tag);
+	t_ini_send(&ch->ini, iu, sizeof(iu));
 }
 
 /* ---- credits ---- */
@@ -289,7 +240,7 @@ static void add_credits(struct chan *ch, int32_t delta)
 		under_way += world.cmds[i].used && world.cmds[i].ch == ch &&
 			     !is_managed(&world.cmds[i]);
 	ch->limit += delta;
-	if (t_fabric_receives(ch->xp) < ch->limit)
+	if (t_fabric_receives(ch->ini.xp) < ch->limit)
 		sim_wrong("channel %u was given credits without receives",
 			  ch->number);
 	if (ch->limit + under_way > ch->granted)
@@ -344,9 +295,9 @@ static void credit_request(struct chan *ch, const struct xp_iu *iu)
 	answer_target(ch, SRP_CRED_RSP, req.tag);
 }
 
-static void on_received(struct xp_chan *x, struct xp_iu *iu)
+static void chan_received(struct t_ini *ini, const struct xp_iu *iu)
 {
-	struct chan *ch = xp_chan_user(x);
+	struct chan *ch = chan_of(ini);
 	struct srp_head head = { 0 };
 
 	srp_head_decode(iu->data, iu->len, &head);
@@ -358,5 +309,4 @@ static void on_received(struct xp_chan *x, struct xp_iu *iu)
 		credit_request(ch, iu);
 	else if (head.opcode != SRP_T_LOGOUT)
 		sim_wrong("an IU with opcode %02x", head.opcode);
-	xp_iu_release(iu);
 }

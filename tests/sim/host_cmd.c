@@ -123,7 +123,7 @@ static struct cmd *new_cmd(struct chan *ch, enum kind kind)
 		.used = true,
 		.ch = ch,
 		.kind = kind,
-		.tag = ch->next_tag++,
+		.tag = ch->ini.next_tag++,
 		.lun = (uint8_t)sim_random(BLOCKS_LUNS),
 		.lba = (uint8_t)sim_random(BLOCKS_CNT),
 	};
@@ -174,8 +174,8 @@ static unsigned int make_descs(struct cmd *c, uint32_t len,
 			piece = len - at;
 		T_MUST(!xp_mr_register(world.xp, cmd_mem(c) + at, piece,
 				       XP_REMOTE, &c->mrs[c->mr_cnt], &e));
-		xp_mr_remote(c->mrs[c->mr_cnt++], c->ch->xp, cmd_mem(c) + at,
-			     &d->addr, &d->key);
+		xp_mr_remote(c->mrs[c->mr_cnt++], c->ch->ini.xp,
+			     cmd_mem(c) + at, &d->addr, &d->key);
 		d->len = piece;
 		at += piece;
 		cnt++;
@@ -192,8 +192,8 @@ static void make_table(struct cmd *c, const struct srp_desc *descs,
 	srp_desc_pack(descs, args->desc_cnt, table);
 	T_MUST(!xp_mr_register(world.xp, table, args->desc_cnt * SRP_DESC_SIZE,
 			       XP_REMOTE, &c->mrs[c->mr_cnt], &e));
-	xp_mr_remote(c->mrs[c->mr_cnt++], c->ch->xp, table, &args->table_addr,
-		     &args->table_key);
+	xp_mr_remote(c->mrs[c->mr_cnt++], c->ch->ini.xp, table,
+		     &args->table_addr, &args->table_key);
 }
 
 /* Only the first descriptors stay in the IU; the target fetches the rest.
@@ -222,7 +222,7 @@ static void send_command(struct cmd *c, const uint8_t *cdb)
 	struct srp_cmd_args args = {
 		.tag = c->tag, .cdb = cdb, .cdb_len = 16, .task_attr = c->attr
 	};
-	struct sent *sent = sent_new();
+	uint8_t iu[CHANNEL_IT_IU_LEN];
 	int iu_len;
 
 	srp_lun_encode(c->lun, &args.lun);
@@ -242,13 +242,13 @@ static void send_command(struct cmd *c, const uint8_t *cdb)
 		args.out = data;
 	else
 		args.in = data;
-	iu_len = srp_cmd_encode(sent->iu, sizeof(sent->iu), &args);
+	iu_len = srp_cmd_encode(iu, sizeof(iu), &args);
 	assert(iu_len > 0);
 	if (data.format == SRP_DATA_IMMEDIATE) {
-		memcpy(sent->iu + iu_len, cmd_mem(c), len);
+		memcpy(iu + iu_len, cmd_mem(c), len);
 		iu_len += (int)len;
 	} else if (data.format == SRP_DATA_INDIRECT && sim_chance(30)) {
-		iu_len = make_partial(c, sent->iu, iu_len, data.desc_cnt,
+		iu_len = make_partial(c, iu, iu_len, data.desc_cnt,
 				      c->out_len ? 6 : 7);
 	}
 	c->ch->limit--;
@@ -259,7 +259,7 @@ static void send_command(struct cmd *c, const uint8_t *cdb)
 		 cmd_name(c), c->lun, c->lba, c->blocks, c->fua ? " FUA" : "",
 		 c->attr ? " ORDERED" : "", c->bad_table ? " (bad table)" : "",
 		 c->stamps[0], len, (unsigned long long)c->start);
-	chan_post(c->ch, sent, iu_len);
+	t_ini_send(&c->ch->ini, iu, (size_t)iu_len);
 }
 
 static void fill_cdb(const struct cmd *c, uint8_t *cdb, uint8_t opcode)
@@ -464,7 +464,7 @@ void cmd_tmf(struct chan *ch)
 	const struct cmd *victim = some_cmd(ch);
 	struct cmd *c = NULL;
 	struct srp_tsk_mgmt t;
-	struct sent *sent;
+	uint8_t iu[SRP_TSK_MGMT_SIZE];
 
 	if (world.tmf_cnt < TMFS_MAX)
 		c = new_cmd(ch, TASK_MGMT);
@@ -483,7 +483,6 @@ void cmd_tmf(struct chan *ch)
 				   .function = function,
 				   .task_tag = c->task_tag };
 	srp_lun_encode(c->lun, &t.lun);
-	sent = sent_new();
 	ch->limit--;
 	world.cmd_cnt++;
 	sim_tell("host %u: channel %u tag %llx: %s of LUN %u, task %llx at "
@@ -491,7 +490,8 @@ void cmd_tmf(struct chan *ch)
 		 ch->host->number, ch->number, (unsigned long long)c->tag,
 		 srp_tsk_mgmt_name(function), c->lun,
 		 (unsigned long long)c->task_tag, (unsigned long long)c->start);
-	chan_post(ch, sent, srp_tsk_mgmt_encode(sent->iu, 64, &t));
+	srp_tsk_mgmt_encode(iu, sizeof(iu), &t);
+	t_ini_send(&ch->ini, iu, sizeof(iu));
 }
 
 /* What had been sent on this channel before is over; on others it may not have

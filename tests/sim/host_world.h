@@ -13,8 +13,8 @@
 
 #include <stdlib.h>
 
-#include "protocol/srp_iu.h"
 #include "target/port/channel.h"
+#include "tests/lib/t_ini.h"
 #include "tests/lib/t_must.h"
 #include "tests/sim/host.h"
 
@@ -54,13 +54,12 @@ enum chan_state {
 struct chan {
 	enum chan_state state;
 	struct host *host;
-	struct xp_chan *xp;
+	struct t_ini ini;
 	bool single;
 	bool excused; /* the target may close or refuse it */
 	unsigned int number;
 	int32_t granted;
 	int32_t limit;
-	uint64_t next_tag;
 };
 
 /* What one function covers of other hosts, and when. */
@@ -192,15 +191,7 @@ void host_settle(struct host *h, uint64_t t);
 
 /* ---- host_chan.c ---- */
 
-/* An IU, and the chain that carries it. */
-struct sent {
-	struct xp_chain chain;
-	uint8_t iu[CHANNEL_IT_IU_LEN];
-};
-
-struct sent *sent_new(void);
-/* Sends @len bytes of @sent, or frees it when @len is an error. */
-void chan_post(struct chan *ch, struct sent *sent, int len);
+/* A SINGLE login ends what the host has. */
 void chan_login(struct host *h, bool single);
 void chan_close(struct chan *ch);
 /* The link breaks; neither end is asked. */
