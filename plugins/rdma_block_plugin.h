@@ -76,6 +76,9 @@ enum rbp_op {
 enum {
 	RBP_FUA = 1 << 0,	/* WRITE, ZERO: stable before it is ended */
 	RBP_MAY_UNMAP = 1 << 1, /* ZERO: may deallocate the range */
+	/* UNMAP, ZERO of a store with rbp_info.memory: devices have pinned its
+	 * pages. They stay where they are, and are overwritten. */
+	RBP_KEEP_PAGES = 1 << 2,
 };
 
 /* rbp_info.caps */
@@ -174,6 +177,10 @@ struct rbp_info {
 	/* Set by rdma-target for a layer: by this text the data below is recognised
 	 * when it is served again; empty: nothing tells. */
 	char below_mark[320];
+	/* A store's: all blocks lie here until close(), to be read and written in
+	 * place, by RDMA too. rdma-target asks for READ and WRITE only where a layer
+	 * stands on the store. The volume does not grow. NULL: not so. */
+	void *memory;
 };
 
 /*
@@ -248,6 +255,8 @@ struct rbp_blocking {
 		      int *ret_mapped);
 };
 
+/* Where a layer has NULL for measure(), paths(), set_path() or used(), the backend
+ * below is asked. */
 struct rbp_plugin {
 	uint32_t size;
 	uint32_t is_layer;
@@ -279,17 +288,19 @@ struct rbp_plugin {
 	 * blocking functions are called. A layer must have it. */
 	void (*submit)(void *v, struct rbp_io *io);
 	const struct rbp_blocking *blocking;
-	/* [any] The bytes that the store has now; may be NULL. */
+	/* [any] The bytes that the store has now. NULL: they do not change; a layer
+	 * that is as large as the backend below grows with it. */
 	int (*measure)(void *v, uint64_t *ret_bytes);
 	/* [worker] The end of a turn of the worker in which submit() was called,
 	 * once for all of them: what belongs together can be passed on
 	 * together. May be NULL. */
 	void (*kick)(void *v, void *queue_data);
-	/* [any] Who serves the data, as far as is known without asking others; a
-	 * store's. NULL: this target alone. rdma-target has set ret->size. */
+	/* [any] Who serves the data, as far as is known without asking others.
+	 * NULL: this target alone. rdma-target has set ret->size. */
 	void (*paths)(void *v, struct rbp_paths *ret);
 	/* [worker] Where paths() has a cnt: makes this target the active one
-	 * (io->offset is 1), or lets go (0). host->done(io, 0): it is so. */
+	 * (io->offset is 1), or lets go (0); op is 0. host->done(io, 0): it is
+	 * so. */
 	void (*set_path)(void *v, struct rbp_io *io);
 	/*
 	 * [any] Changes parameters while the volume is served: those of @args,
@@ -319,6 +330,9 @@ struct rbp_plugin {
 	/* [any] What host->notes() of @version, or of an older one, has begun is
 	 * done. */
 	void (*notes_taken)(void *v, uint64_t version);
+	/* [any] Bytes that the store has in use, for thin provisioning; must not
+	 * block. NULL: all. */
+	uint64_t (*used)(void *v);
 };
 
 enum rbp_log_level {
@@ -391,6 +405,9 @@ struct rbp_host {
 	 */
 	int (*notes)(struct rbp_vol *vol, uint64_t version, const void *data,
 		     size_t len);
+	/* [worker] A layer's: hands @io itself to the backend below, as it is. It is
+	 * not the layer's any more, which does not hear of its end. */
+	void (*forward)(struct rbp_io *io);
 };
 
 /*

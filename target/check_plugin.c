@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/list.h"
 
@@ -25,7 +26,7 @@ struct check;
 
 /* One I/O, from its submission until its end has been counted. */
 struct check_io {
-	struct block_request req;
+	struct block_io bio;
 	struct check *check;
 	uint8_t *buf;
 	int res;
@@ -80,9 +81,9 @@ static void skip_step(struct check *c, const char *why)
 
 /* ---- I/O ---- */
 
-static void check_io_done(struct block_request *req, int res)
+static void check_io_done(struct block_io *bio, int res)
 {
-	struct check_io *io = container_of(req, struct check_io, req);
+	struct check_io *io = container_of(bio, struct check_io, bio);
 
 	io->res = res;
 	atomic_fetch_sub(&io->check->in_flight, 1);
@@ -93,8 +94,8 @@ static void submit_batch(struct reactor_msg *msg)
 	struct batch *b = container_of(msg, struct batch, msg);
 
 	for (unsigned int i = 0; i < b->cnt; i++) {
-		b->ios[i].req.worker = &b->worker->block;
-		backend_submit(b->check->vol->dev.backend, &b->ios[i].req);
+		b->ios[i].bio.worker = &b->worker->block;
+		block_io_submit(b->check->vol->dev.backend, &b->ios[i].bio);
 	}
 }
 
@@ -140,16 +141,16 @@ static void run_ios(struct check *c, struct check_io *ios, unsigned int cnt,
 	await_all(c);
 }
 
-static void prepare_io(struct check *c, struct check_io *io, enum block_op op,
+static void prepare_io(struct check *c, struct check_io *io, enum rbp_op op,
 		       uint64_t offset, uint64_t len)
 {
 	*io = (struct check_io){ .check = c, .buf = io->buf };
-	io->req.op = op;
-	io->req.offset = offset;
-	io->req.len = len;
-	io->req.buf = op == BLOCK_READ || op == BLOCK_WRITE ? io->buf : NULL;
-	io->req.buf_index = -1;
-	io->req.done = check_io_done;
+	io->bio.io.op = op;
+	io->bio.io.offset = offset;
+	io->bio.io.len = len;
+	io->bio.io.buf = op == RBP_READ || op == RBP_WRITE ? io->buf : NULL;
+	io->bio.buf_index = -1;
+	io->bio.done = check_io_done;
 }
 
 /* Runs one I/O. False: the step has failed. */
@@ -158,8 +159,8 @@ static bool one_io(struct check *c, struct check_io *io, const char *what)
 	run_ios(c, io, 1, 1);
 	if (io->res)
 		fail_step(c, "%s of %llu bytes at %llu: %s", what,
-			  (unsigned long long)io->req.len,
-			  (unsigned long long)io->req.offset,
+			  (unsigned long long)io->bio.io.len,
+			  (unsigned long long)io->bio.io.offset,
 			  strerror(-io->res));
 	return !io->res;
 }
@@ -222,8 +223,8 @@ static bool can_write(struct check *c)
 static bool write_range(struct check *c, struct check_io *io, uint64_t offset,
 			uint64_t len, bool fua)
 {
-	prepare_io(c, io, BLOCK_WRITE, offset, len);
-	io->req.fua = fua;
+	prepare_io(c, io, RBP_WRITE, offset, len);
+	io->bio.io.flags = fua ? RBP_FUA : 0;
 	check_fill(io->buf, offset, len, c->seed);
 	return one_io(c, io, "write");
 }
@@ -232,7 +233,7 @@ static bool write_range(struct check *c, struct check_io *io, uint64_t offset,
 static bool read_range(struct check *c, struct check_io *io, uint64_t offset,
 		       uint64_t len)
 {
-	prepare_io(c, io, BLOCK_READ, offset, len);
+	prepare_io(c, io, RBP_READ, offset, len);
 	memset(io->buf, 0xa5, len);
 	return one_io(c, io, "read");
 }
@@ -293,7 +294,7 @@ static void judge_many(struct check *c, const struct check_io *ios,
 	for (unsigned int i = 0; i < cnt; i++) {
 		if (ios[i].res)
 			fail_step(c, "%s of %u bytes at %llu: %s", what, IO_LEN,
-				  (unsigned long long)ios[i].req.offset,
+				  (unsigned long long)ios[i].bio.io.offset,
 				  strerror(-ios[i].res));
 	}
 }
@@ -309,24 +310,24 @@ static void check_many(struct check *c, struct check_io *ios)
 		each = (unsigned int)(check_size_of(c) / IO_LEN / THREADS);
 	c->seed++;
 	for (unsigned int i = 0; i < each * THREADS; i++) {
-		prepare_io(c, &ios[i], BLOCK_WRITE, (uint64_t)i * IO_LEN,
-			   IO_LEN);
-		check_fill(ios[i].buf, ios[i].req.offset, IO_LEN, c->seed);
+		prepare_io(c, &ios[i], RBP_WRITE, (uint64_t)i * IO_LEN, IO_LEN);
+		check_fill(ios[i].buf, ios[i].bio.io.offset, IO_LEN, c->seed);
 	}
 	run_ios(c, ios, each, THREADS);
 	judge_many(c, ios, each * THREADS, "write");
 	for (unsigned int i = 0; i < each * THREADS; i++) {
-		prepare_io(c, &ios[i], BLOCK_READ, (uint64_t)i * IO_LEN,
-			   IO_LEN);
+		prepare_io(c, &ios[i], RBP_READ, (uint64_t)i * IO_LEN, IO_LEN);
 		memset(ios[i].buf, 0xa5, IO_LEN);
 	}
 	run_ios(c, ios, each, THREADS);
 	judge_many(c, ios, each * THREADS, "read");
 	for (unsigned int i = 0; i < each * THREADS && !c->failed; i++) {
-		if (!is_filled(ios[i].buf, ios[i].req.offset, IO_LEN, c->seed))
-			fail_step(
-				c, "%u bytes at %llu are not what was written",
-				IO_LEN, (unsigned long long)ios[i].req.offset);
+		if (!is_filled(ios[i].buf, ios[i].bio.io.offset, IO_LEN,
+			       c->seed))
+			fail_step(c,
+				  "%u bytes at %llu are not what was written",
+				  IO_LEN,
+				  (unsigned long long)ios[i].bio.io.offset);
 	}
 }
 
@@ -346,15 +347,15 @@ static void check_fua(struct check *c, struct check_io *io)
 static void check_flush(struct check *c, struct check_io *ios)
 {
 	for (unsigned int i = 0; i < 8 * THREADS; i++)
-		prepare_io(c, &ios[i], BLOCK_FLUSH, 0, 0);
+		prepare_io(c, &ios[i], RBP_FLUSH, 0, 0);
 	run_ios(c, ios, 8, THREADS);
 	judge_many(c, ios, 8 * THREADS, "flush");
 }
 
 /* The neighbouring blocks must stay. @zeroes: the blocks between them read as
  * zeroes. */
-static void check_clearing(struct check *c, struct check_io *io,
-			   enum block_op op, uint64_t unit, bool zeroes)
+static void check_clearing(struct check *c, struct check_io *io, enum rbp_op op,
+			   uint64_t unit, bool zeroes)
 {
 	uint64_t len = 3 * unit;
 
@@ -366,7 +367,7 @@ static void check_clearing(struct check *c, struct check_io *io,
 	if (!write_range(c, io, 0, len, false))
 		return;
 	prepare_io(c, io, op, unit, unit);
-	if (!one_io(c, io, op == BLOCK_ZERO ? "zeroing" : "unmapping"))
+	if (!one_io(c, io, op == RBP_ZERO ? "zeroing" : "unmapping"))
 		return;
 	if (zeroes)
 		expect_zeroes(c, io, unit, unit);
@@ -384,8 +385,8 @@ static void check_zero(struct check *c, struct check_io *io)
 		skip_step(c, "not declared; rdma-target writes zeroes");
 		return;
 	}
-	check_clearing(c, io, BLOCK_ZERO, c->vol->block_size, true);
-	check_clearing(c, io, BLOCK_ZERO, 64u << 10, true);
+	check_clearing(c, io, RBP_ZERO, c->vol->block_size, true);
+	check_clearing(c, io, RBP_ZERO, 64u << 10, true);
 }
 
 static void check_unmap(struct check *c, struct check_io *io)
@@ -398,7 +399,7 @@ static void check_unmap(struct check *c, struct check_io *io)
 		skip_step(c, "not declared");
 		return;
 	}
-	check_clearing(c, io, BLOCK_UNMAP, info->unmap_granularity,
+	check_clearing(c, io, RBP_UNMAP, info->unmap_granularity,
 		       info->unmap_zeroes);
 }
 
@@ -418,13 +419,13 @@ static void check_extents(struct check *c, struct check_io *io)
 	if (!c->vol->read_only && !write_range(c, io, 0, IO_LEN, false))
 		return;
 	while (at < end && !c->failed) {
-		prepare_io(c, io, BLOCK_EXTENT, at, end - at);
+		prepare_io(c, io, RBP_EXTENT, at, end - at);
 		if (!one_io(c, io, "extent"))
 			return;
-		if (!at && !c->vol->read_only && !io->req.extent_mapped)
+		if (!at && !c->vol->read_only && !io->bio.io.extent_mapped)
 			fail_step(c, "a block that was written counts as not "
 				     "allocated");
-		at += io->req.extent_len;
+		at += io->bio.io.extent_len;
 	}
 }
 
@@ -513,7 +514,7 @@ static void check_reopen(struct check *c, struct check_io *io)
 
 	c->seed++;
 	if (lasts && write_range(c, io, 0, IO_LEN, false)) {
-		prepare_io(c, io, BLOCK_FLUSH, 0, 0);
+		prepare_io(c, io, RBP_FLUSH, 0, 0);
 		one_io(c, io, "flush");
 	}
 	check_close_all(c);

@@ -41,7 +41,7 @@ static bool manage_is_at_path(const struct manage *m, const char *name)
 	_cleanup_free_ struct volume_spec *spec = malloc(sizeof(*spec));
 
 	return text && spec && volume_spec_parse(text, spec, NULL) &&
-	       spec->ops->location == BACKEND_AT_PATH;
+	       spec->store->location == BACKEND_AT_PATH;
 }
 
 struct manage_measure {

@@ -63,22 +63,24 @@ static uint64_t block_left(const struct block_cmd *cmd)
 
 static bool block_may_have_flushed(const struct block_cmd *cmd)
 {
-	return cmd->req.op != BLOCK_READ && cmd->req.op != BLOCK_EXTENT &&
+	const struct rbp_io *io = &cmd->bio.io;
+
+	return io->op != RBP_READ && io->op != RBP_EXTENT &&
 	       cmd->dev->backend->info.may_flush_to_write;
 }
 
-/* Of a request that has ended. A flush that was not done is none. */
+/* Of an I/O that has ended. A flush that was not done is none. */
 static void block_note_answer(struct block_cmd *cmd, int res)
 {
-	const struct block_request *req = &cmd->req;
+	const struct rbp_io *io = &cmd->bio.io;
 	struct flush_record *record = &cmd->dev->record;
 
-	if (req->op != BLOCK_FLUSH && !req->fua &&
+	if (io->op != RBP_FLUSH && !(io->flags & RBP_FUA) &&
 	    !(res && block_may_have_flushed(cmd)))
 		return;
-	if (res && (req->op != BLOCK_FLUSH || res == -ENOTCONN))
+	if (res && (io->op != RBP_FLUSH || res == -ENOTCONN))
 		flush_record_doubt(record);
-	else if (req->op == BLOCK_FLUSH)
+	else if (io->op == RBP_FLUSH)
 		flush_record_end(record, cmd->flush_nr, res);
 }
 
@@ -89,72 +91,71 @@ static void block_note_written(struct block_cmd *cmd)
 		flush_record_wrote(&cmd->dev->record, cmd->writer, cmd->port);
 }
 
-/* ---- requests ---- */
+/* ---- I/O ---- */
 
-static void block_answered(struct block_request *req, int res);
+static void block_answered(struct block_io *bio, int res);
 
-/* The next request; true, as there is one. */
-static bool block_ask(struct block_cmd *cmd, enum block_op op, uint64_t len,
+/* The next I/O; true, as there is one. */
+static bool block_ask(struct block_cmd *cmd, enum rbp_op op, uint64_t len,
 		      uint8_t *buf)
 {
-	struct block_request *req = &cmd->req;
+	struct rbp_io *io = &cmd->bio.io;
 
-	req->op = op;
-	req->fua = false;
-	req->may_unmap = false;
-	req->offset = cmd->offset + cmd->at;
-	req->len = len;
-	req->buf = buf;
-	req->buf_index = cmd->buf_index;
-	req->worker = cmd->worker;
-	req->done = block_answered;
+	io->op = op;
+	io->flags = 0;
+	io->offset = cmd->offset + cmd->at;
+	io->len = len;
+	io->buf = buf;
+	cmd->bio.buf_index = cmd->buf_index;
 	return true;
 }
 
 static bool block_ask_flush(struct block_cmd *cmd)
 {
-	block_ask(cmd, BLOCK_FLUSH, 0, NULL);
-	cmd->req.offset = 0;
+	block_ask(cmd, RBP_FLUSH, 0, NULL);
+	cmd->bio.io.offset = 0;
 	return true;
 }
 
 /* It belongs to no time of service: it begins or ends one. */
 static bool block_ask_path(struct block_cmd *cmd)
 {
-	block_ask(cmd, BLOCK_READ, 0, NULL);
-	cmd->req.offset = cmd->kind == BLOCK_CMD_SERVE;
-	cmd->req.epoch = 0;
+	block_ask(cmd, 0, 0, NULL);
+	cmd->bio.io.offset = cmd->kind == BLOCK_CMD_SERVE;
+	cmd->bio.io.epoch = 0;
 	return true;
 }
 
 /* Between the memory of the store and that of the command, which may be one. */
-static void block_copy(struct block_request *req, uint8_t *place)
+static void block_copy(struct block_cmd *cmd, uint8_t *place)
 {
-	if (req->buf == place)
+	const struct rbp_io *io = &cmd->bio.io;
+
+	if (io->buf == place)
 		return;
-	if (req->op == BLOCK_READ)
-		memcpy(req->buf, place, req->len);
+	if (io->op == RBP_READ)
+		memcpy(io->buf, place, io->len);
 	else
-		memcpy(place, req->buf, req->len);
-	req->worker->copied += req->len;
+		memcpy(place, io->buf, io->len);
+	cmd->worker->copied += io->len;
 }
 
 static void block_submit(struct block_cmd *cmd)
 {
 	struct backend *be = cmd->dev->backend;
-	struct block_request *req = &cmd->req;
+	struct rbp_io *io = &cmd->bio.io;
 
-	if (req->op == BLOCK_FLUSH)
+	if (io->op == RBP_FLUSH)
 		cmd->flush_nr = flush_record_begin(&cmd->dev->record);
-	if (*cmd->phase == PHASE_PATH)
-		backend_set_path(be, req);
-	else if (be->info.memory &&
-		 (req->op == BLOCK_READ || req->op == BLOCK_WRITE)) {
-		assert(backend_has_range(be, req));
-		block_copy(req, (uint8_t *)be->info.memory + req->offset);
-		block_answered(req, 0);
+	if (!io->op) {
+		backend_set_path(be, &cmd->bio);
+	} else if (be->info.memory &&
+		   (io->op == RBP_READ || io->op == RBP_WRITE)) {
+		assert(backend_has_range(be, io));
+		block_copy(cmd, (uint8_t *)be->info.memory + io->offset);
+		block_answered(&cmd->bio, 0);
 	} else {
-		backend_submit(be, req);
+		block_io_submit(be, &cmd->bio);
 	}
 }
 
@@ -162,8 +163,7 @@ static void block_submit(struct block_cmd *cmd)
 
 static bool block_read(struct block_cmd *cmd)
 {
-	return block_left(cmd) &&
-	       block_ask(cmd, BLOCK_READ, cmd->len, cmd->buf);
+	return block_left(cmd) && block_ask(cmd, RBP_READ, cmd->len, cmd->buf);
 }
 
 /* Is what is written now to be stable when it is answered? */
@@ -179,9 +179,9 @@ static bool block_write(struct block_cmd *cmd)
 
 	if (!block_left(cmd))
 		return false;
-	block_ask(cmd, BLOCK_WRITE, cmd->len, cmd->buf);
-	cmd->req.fua =
-		block_must_be_stable(cmd) && store->fua && !store->memory;
+	block_ask(cmd, RBP_WRITE, cmd->len, cmd->buf);
+	if (block_must_be_stable(cmd) && store->fua && !store->memory)
+		cmd->bio.io.flags = RBP_FUA;
 	return true;
 }
 
@@ -238,7 +238,7 @@ static bool block_look(struct block_cmd *cmd)
 	uint64_t left = block_left(cmd);
 
 	return left && !cmd->differs &&
-	       block_ask(cmd, BLOCK_READ, block_min(left, BLOCK_PIECE),
+	       block_ask(cmd, RBP_READ, block_min(left, BLOCK_PIECE),
 			 place ? place : cmd->room);
 }
 
@@ -252,7 +252,7 @@ static bool block_find_extent(struct block_cmd *cmd)
 	if (!left)
 		return false;
 	if (cmd->dev->backend->info.extents)
-		return block_ask(cmd, BLOCK_EXTENT, left, NULL);
+		return block_ask(cmd, RBP_EXTENT, left, NULL);
 	cmd->extent_len = left;
 	cmd->extent_mapped = true;
 	return false;
@@ -260,8 +260,8 @@ static bool block_find_extent(struct block_cmd *cmd)
 
 static void block_extent_found(struct block_cmd *cmd)
 {
-	cmd->extent_len = cmd->req.extent_len;
-	cmd->extent_mapped = cmd->req.extent_mapped;
+	cmd->extent_len = cmd->bio.io.extent_len;
+	cmd->extent_mapped = cmd->bio.io.extent_mapped;
 	if (*cmd->phase == PHASE_EXTENT) {
 		cmd->at = cmd->len;
 	} else if (!cmd->extent_mapped) {
@@ -279,6 +279,11 @@ static uint64_t block_aligned_piece(const struct block_cmd *cmd, uint64_t piece)
 	return block_min(block_left(cmd), piece - offset % piece);
 }
 
+static uint32_t block_keep_pages(const struct block_cmd *cmd)
+{
+	return cmd->dev->backend->info.memory_pinned ? RBP_KEEP_PAGES : 0;
+}
+
 static bool block_unmap(struct block_cmd *cmd)
 {
 	if (!block_left(cmd)) {
@@ -286,8 +291,10 @@ static bool block_unmap(struct block_cmd *cmd)
 			return false;
 		cmd->at = 0;
 	}
-	return block_ask(cmd, BLOCK_UNMAP,
-			 block_aligned_piece(cmd, BLOCK_UNMAP_PIECE), NULL);
+	block_ask(cmd, RBP_UNMAP, block_aligned_piece(cmd, BLOCK_UNMAP_PIECE),
+		  NULL);
+	cmd->bio.io.flags = block_keep_pages(cmd);
+	return true;
 }
 
 static uint64_t block_zero_piece(const struct block_cmd *cmd)
@@ -304,9 +311,10 @@ static uint64_t block_zero_piece(const struct block_cmd *cmd)
 
 static bool block_zero(struct block_cmd *cmd)
 {
-	block_ask(cmd, BLOCK_ZERO,
+	block_ask(cmd, RBP_ZERO,
 		  block_aligned_piece(cmd, block_zero_piece(cmd)), NULL);
-	cmd->req.may_unmap = cmd->may_unmap;
+	cmd->bio.io.flags =
+		block_keep_pages(cmd) | (cmd->may_unmap ? RBP_MAY_UNMAP : 0);
 	return true;
 }
 
@@ -338,8 +346,8 @@ static bool block_write_zeroes(struct block_cmd *cmd)
 {
 	uint64_t len = block_min(block_fill_left(cmd), BLOCK_ZERO_PIECE);
 
-	block_ask(cmd, BLOCK_WRITE, len, block_zeroes);
-	cmd->req.buf_index = -1;
+	block_ask(cmd, RBP_WRITE, len, block_zeroes);
+	cmd->bio.buf_index = -1;
 	return true;
 }
 
@@ -349,7 +357,7 @@ static bool block_write_pattern(struct block_cmd *cmd)
 
 	if (!cmd->at)
 		block_repeat(cmd, block_min(cmd->len, cmd->room_len));
-	return block_ask(cmd, BLOCK_WRITE, len, cmd->room);
+	return block_ask(cmd, RBP_WRITE, len, cmd->room);
 }
 
 static bool block_fill(struct block_cmd *cmd)
@@ -367,7 +375,7 @@ static bool block_fill(struct block_cmd *cmd)
 
 /* ---- the driver ---- */
 
-/* Makes the next request of the present phase; false: it needs none any more. */
+/* Makes the next I/O of the present phase; false: it needs none any more. */
 static bool block_phase_asks(struct block_cmd *cmd)
 {
 	switch (*cmd->phase) {
@@ -399,7 +407,7 @@ static bool block_phase_asks(struct block_cmd *cmd)
 	return false;
 }
 
-/* Goes through the phases until there is a request to make; false: the command
+/* Goes through the phases until there is an I/O to make; false: the command
  * has ended. */
 static bool block_next(struct block_cmd *cmd)
 {
@@ -412,10 +420,10 @@ static bool block_next(struct block_cmd *cmd)
 	return false;
 }
 
-/* What has come of the request. */
+/* What has come of the I/O. */
 static void block_take(struct block_cmd *cmd, int res)
 {
-	const struct block_request *req = &cmd->req;
+	const struct rbp_io *io = &cmd->bio.io;
 
 	if (*cmd->phase == PHASE_PATH) {
 		cmd->res = res;
@@ -427,27 +435,28 @@ static void block_take(struct block_cmd *cmd, int res)
 		cmd->res = res;
 		return;
 	}
-	switch (req->op) {
-	case BLOCK_FLUSH:
+	switch (io->op) {
+	case RBP_FLUSH:
 		cmd->unstable = false;
 		cmd->phase++;
 		cmd->at = 0;
 		return;
-	case BLOCK_EXTENT:
+	case RBP_EXTENT:
 		block_extent_found(cmd);
 		return;
-	case BLOCK_READ:
+	case RBP_READ:
 		if (*cmd->phase == PHASE_LOOK)
-			block_look_at(cmd, req->buf, req->len);
+			block_look_at(cmd, io->buf, io->len);
 		else
-			cmd->at = req->len;
+			cmd->at = io->len;
 		return;
-	case BLOCK_WRITE:
-	case BLOCK_UNMAP:
-	case BLOCK_ZERO:
-		cmd->unstable |= cmd->dev->write_cache && !req->fua;
+	case RBP_WRITE:
+	case RBP_UNMAP:
+	case RBP_ZERO:
+		cmd->unstable |=
+			cmd->dev->write_cache && !(io->flags & RBP_FUA);
 		cmd->extent_len = 0;
-		cmd->at += req->len;
+		cmd->at += io->len;
 		return;
 	}
 }
@@ -463,7 +472,7 @@ static bool block_is_stopped(struct block_cmd *cmd)
 /* After a piece; a flush is none. */
 static bool block_pauses(struct block_cmd *cmd)
 {
-	if (!cmd->pause || cmd->req.op == BLOCK_FLUSH)
+	if (!cmd->pause || cmd->bio.io.op == RBP_FLUSH)
 		return false;
 	cmd->pause(cmd);
 	return true;
@@ -491,9 +500,9 @@ static bool block_drive(struct block_cmd *cmd)
 	return true;
 }
 
-static void block_answered(struct block_request *req, int res)
+static void block_answered(struct block_io *bio, int res)
 {
-	struct block_cmd *cmd = container_of(req, struct block_cmd, req);
+	struct block_cmd *cmd = container_of(bio, struct block_cmd, bio);
 
 	if (cmd->state == BLOCK_CMD_ASKING) {
 		cmd->state = BLOCK_CMD_ANSWERED;
@@ -521,7 +530,9 @@ bool block_start(struct block_cmd *cmd)
 	cmd->differs = false;
 	cmd->unstable = false;
 	/* What it reads and what it writes are of one time of service. */
-	cmd->req.epoch = backend_epoch(cmd->dev->backend);
+	cmd->bio.io.epoch = backend_epoch(cmd->dev->backend);
+	cmd->bio.worker = cmd->worker;
+	cmd->bio.done = block_answered;
 	return block_drive(cmd);
 }
 

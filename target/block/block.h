@@ -102,7 +102,7 @@ struct block_cmd {
 	void (*done)(struct block_cmd *cmd);
 
 	/* results */
-	int res; /* 0 or negative errno; of what req says */
+	int res; /* 0 or negative errno; of what bio says */
 	bool was_stopped;
 	bool differs;	    /* compared and not equal, first at offset + at */
 	bool extent_mapped; /* EXTENT: the first extent_len bytes are, or not */
@@ -115,7 +115,7 @@ struct block_cmd {
 	int answer;
 	bool unstable; /* has changed what may sit in a cache */
 	uint64_t flush_nr;
-	struct block_request req; /* what the store is asked for */
+	struct block_io bio; /* what the store is asked for */
 };
 
 /*

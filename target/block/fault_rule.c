@@ -11,12 +11,12 @@
 
 #define RULE_TEXT_MAX 256
 
-#define READ	 (1u << BLOCK_READ)
-#define WRITE	 (1u << BLOCK_WRITE)
-#define FLUSH	 (1u << BLOCK_FLUSH)
-#define UNMAP	 (1u << BLOCK_UNMAP)
-#define ZERO	 (1u << BLOCK_ZERO)
-#define ANY_OP	 (READ | WRITE | FLUSH | UNMAP | ZERO | 1u << BLOCK_EXTENT)
+#define READ	 (1u << RBP_READ)
+#define WRITE	 (1u << RBP_WRITE)
+#define FLUSH	 (1u << RBP_FLUSH)
+#define UNMAP	 (1u << RBP_UNMAP)
+#define ZERO	 (1u << RBP_ZERO)
+#define ANY_OP	 (READ | WRITE | FLUSH | UNMAP | ZERO | 1u << RBP_EXTENT)
 #define WITH_LBA (ANY_OP & ~FLUSH)
 
 struct parse {
@@ -270,15 +270,15 @@ bool fault_rule_parse(const char *text, struct fault_rule *ret_rule,
 
 /* ---- hits ---- */
 
-static bool matches(const struct fault_rule *rule,
-		    const struct block_request *req, uint32_t block_size)
+static bool matches(const struct fault_rule *rule, const struct rbp_io *io,
+		    uint32_t block_size)
 {
-	if (!(rule->ops & 1u << req->op))
+	if (!(rule->ops & 1u << io->op))
 		return false;
-	if (req->op == BLOCK_FLUSH)
+	if (io->op == RBP_FLUSH)
 		return true;
-	return req->offset / block_size <= rule->last_lba &&
-	       (req->offset + req->len - 1) / block_size >= rule->first_lba;
+	return io->offset / block_size <= rule->last_lba &&
+	       (io->offset + io->len - 1) / block_size >= rule->first_lba;
 }
 
 /* splitmix64: each number of a seed's row by itself, so that threads that
@@ -301,12 +301,12 @@ static bool is_its_turn(const struct fault_rule *rule, uint64_t n)
 }
 
 bool fault_rule_hits(const struct fault_rule *rule, struct fault_tally *tally,
-		     const struct block_request *req, uint32_t block_size,
+		     const struct rbp_io *io, uint32_t block_size,
 		     uint64_t *ret_pick)
 {
 	uint64_t n;
 
-	if (!matches(rule, req, block_size))
+	if (!matches(rule, io, block_size))
 		return false;
 	n = atomic_fetch_add(&tally->seen, 1);
 	if (n < rule->after || !is_its_turn(rule, n - rule->after))

@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "target/block/backend.h"
+#include "base/error.h"
+#include "plugins/rdma_block_plugin.h"
 
 #define FAULT_RULES_MAX 16 /* per volume */
 
@@ -29,7 +30,7 @@ enum fault_kind {
 
 struct fault_rule {
 	enum fault_kind kind;
-	unsigned int ops;   /* 1 << enum block_op, of all that are meant */
+	unsigned int ops;   /* 1 << enum rbp_op, of all that are meant */
 	int err;	    /* ERROR: negative errno */
 	unsigned int ms;    /* DELAY, STALE */
 	uint64_t first_lba; /* logical blocks of the volume, both included */
@@ -61,7 +62,7 @@ struct fault_tally {
  * chosen about the fault. @block_size: bytes, of the volume.
  */
 bool fault_rule_hits(const struct fault_rule *rule, struct fault_tally *tally,
-		     const struct block_request *req, uint32_t block_size,
+		     const struct rbp_io *io, uint32_t block_size,
 		     uint64_t *ret_pick);
 
 #endif

@@ -17,7 +17,7 @@ struct fault_layer;
 /* A worker's part. */
 struct fault_worker {
 	struct fault_layer *layer;
-	struct block_worker *worker;
+	struct rbp_queue *queue;
 	struct list stuck;    /* struct faulty, node */
 	struct list delayed;  /* with its timer running */
 	unsigned int replays; /* with the store, and nobody waits for them */
@@ -26,22 +26,18 @@ struct fault_worker {
 };
 
 struct fault_layer {
-	struct backend base;
 	const char *name; /* of the volume */
 	char kind[32];
 	uint32_t block_size;
 	unsigned int rule_cnt;
 	struct fault_rule rules[FAULT_RULES_MAX];
 	struct fault_tally tallies[FAULT_RULES_MAX];
-	/* As every backend's: the first failure of a flush stays. */
-	_Atomic int flush_error;
-	struct fault_worker *workers[BLOCK_WORKERS_MAX];
 };
 
-/* A request that a rule has hit, until it is answered. */
+/* An I/O that a rule has hit, until it is ended. */
 struct faulty {
-	struct block_request inner; /* what the store is asked for instead */
-	struct block_request *outer;
+	struct block_io inner; /* what the store is asked for instead */
+	struct rbp_io *outer;
 	struct fault_worker *fw;
 	const struct fault_rule *rule; /* NULL: it is only late */
 	uint64_t pick;
@@ -51,21 +47,21 @@ struct faulty {
 	void *copy; /* of the data */
 };
 
-static struct fault_layer *layer_fault_to_layer(const struct backend *be)
-{
-	return container_of(be, struct fault_layer, base);
-}
-
-static struct faulty *to_faulty(struct block_request *inner)
+static struct faulty *to_faulty(struct block_io *inner)
 {
 	return container_of(inner, struct faulty, inner);
 }
 
+static struct reactor *layer_fault_reactor(const struct fault_worker *fw)
+{
+	return fw->queue->worker->reactor;
+}
+
 /* ---- below ---- */
 
-static void ask_store(struct fault_layer *layer, struct block_request *req)
+static void ask_store(struct faulty *f)
 {
-	backend_submit(layer->base.below, req);
+	block_io_submit(f->fw->queue->be->below, &f->inner);
 }
 
 static void layer_fault_end(struct faulty *f)
@@ -76,35 +72,32 @@ static void layer_fault_end(struct faulty *f)
 
 static void layer_fault_answer(struct faulty *f, int res)
 {
-	struct block_request *outer = f->outer;
+	struct rbp_io *outer = f->outer;
 
-	if (outer->op == BLOCK_FLUSH && res)
-		f->fw->layer->flush_error = res;
-	outer->progress = f->inner.progress;
+	outer->progress = f->inner.io.progress;
 	layer_fault_end(f);
-	outer->done(outer, res);
+	block_io_done(outer, res);
 }
 
-/* Has the store do @len bytes from @start of the request; then comes done. */
+/* Has the store do @len bytes from @start of the I/O; then comes done. */
 static void do_part(struct faulty *f, uint64_t start, uint64_t len,
-		    void (*done)(struct block_request *inner, int res))
+		    void (*done)(struct block_io *inner, int res))
 {
-	struct block_request *outer = f->outer;
+	struct rbp_io *outer = f->outer;
 	uint8_t *buf = f->copy ? f->copy : outer->buf;
 
-	f->inner = (struct block_request){
-		.op = outer->op,
-		.fua = outer->fua,
-		.may_unmap = outer->may_unmap,
-		.offset = outer->offset + start,
-		.len = len,
-		.buf = buf ? buf + start : NULL,
-		.buf_index = f->copy ? -1 : outer->buf_index,
-		.worker = outer->worker,
-		.epoch = outer->epoch,
+	f->inner = (struct block_io){
+		.io.op = outer->op,
+		.io.flags = outer->flags,
+		.io.offset = outer->offset + start,
+		.io.len = len,
+		.io.buf = buf ? buf + start : NULL,
+		.io.epoch = outer->epoch,
+		.buf_index = f->copy ? -1 : block_io_of(outer)->buf_index,
+		.worker = f->fw->queue->worker,
 		.done = done,
 	};
-	ask_store(f->fw->layer, &f->inner);
+	ask_store(f);
 }
 
 static bool copy_data(struct faulty *f)
@@ -124,12 +117,12 @@ static int error_of(const struct faulty *f)
 	return f->rule->kind == FAULT_ERROR ? f->rule->err : -EIO;
 }
 
-static void layer_fault_part_done(struct block_request *inner, int res)
+static void layer_fault_part_done(struct block_io *inner, int res)
 {
 	struct faulty *f = to_faulty(inner);
 
 	if (!res)
-		inner->progress = inner->len;
+		inner->io.progress = inner->io.len;
 	layer_fault_answer(f, res ? res : error_of(f));
 }
 
@@ -162,14 +155,14 @@ static uint64_t half(const struct faulty *f)
 
 /* ---- torn writes ---- */
 
-static void next_block_done(struct block_request *inner, int res)
+static void next_block_done(struct block_io *inner, int res)
 {
 	struct faulty *f = to_faulty(inner);
 	uint64_t block_size = f->fw->layer->block_size;
-	uint64_t next = inner->offset - f->outer->offset + 2 * block_size;
+	uint64_t next = inner->io.offset - f->outer->offset + 2 * block_size;
 
 	/* What was written in between is no progress to rely on. */
-	inner->progress = 0;
+	inner->io.progress = 0;
 	if (res || next >= f->outer->len)
 		layer_fault_answer(f, res ? res : -EIO);
 	else
@@ -197,18 +190,18 @@ static void flip_bit(struct faulty *f, uint8_t *data)
 	data[first + bit / 8] ^= (uint8_t)(1u << bit % 8);
 }
 
-static void whole_done(struct block_request *inner, int res)
+static void whole_done(struct block_io *inner, int res)
 {
 	struct faulty *f = to_faulty(inner);
 
-	if (!res && inner->op == BLOCK_READ)
-		flip_bit(f, inner->buf);
+	if (!res && inner->io.op == RBP_READ)
+		flip_bit(f, inner->io.buf);
 	layer_fault_answer(f, res);
 }
 
 static void corrupt(struct faulty *f)
 {
-	if (f->outer->op == BLOCK_WRITE) {
+	if (f->outer->op == RBP_WRITE) {
 		if (!copy_data(f)) {
 			layer_fault_answer(f, -ENOMEM);
 			return;
@@ -220,7 +213,7 @@ static void corrupt(struct faulty *f)
 
 /* ---- stale writes ---- */
 
-static void replay_done(struct block_request *inner, int res)
+static void replay_done(struct block_io *inner, int res)
 {
 	struct faulty *f = to_faulty(inner);
 
@@ -233,7 +226,7 @@ static void replay(struct faulty *f)
 	list_del(&f->node);
 	f->fw->replays++;
 	f->inner.done = replay_done;
-	ask_store(f->fw->layer, &f->inner);
+	ask_store(f);
 }
 
 static void replay_due(struct reactor_timer *t)
@@ -241,17 +234,17 @@ static void replay_due(struct reactor_timer *t)
 	replay(container_of(t, struct faulty, timer));
 }
 
-static void first_time_done(struct block_request *inner, int res)
+static void first_time_done(struct block_io *inner, int res)
 {
 	struct faulty *f = to_faulty(inner);
-	struct block_request *outer = f->outer;
+	struct rbp_io *outer = f->outer;
 
 	f->outer = NULL;
 	list_add_tail(&f->fw->delayed, &f->node);
 	reactor_timer_init(&f->timer, replay_due);
-	reactor_timer_set(f->fw->worker->reactor, &f->timer, f->rule->ms);
-	outer->progress = inner->progress;
-	outer->done(outer, res);
+	reactor_timer_set(layer_fault_reactor(f->fw), &f->timer, f->rule->ms);
+	outer->progress = inner->io.progress;
+	block_io_done(outer, res);
 }
 
 static void write_twice(struct faulty *f)
@@ -267,9 +260,9 @@ static void write_twice(struct faulty *f)
 static void get_stuck(struct faulty *f)
 {
 	static const char *const names[] = {
-		[BLOCK_READ] = "read",	 [BLOCK_WRITE] = "write",
-		[BLOCK_FLUSH] = "flush", [BLOCK_UNMAP] = "unmap",
-		[BLOCK_ZERO] = "zero",	 [BLOCK_EXTENT] = "look-up",
+		[RBP_READ] = "read",   [RBP_WRITE] = "write",
+		[RBP_FLUSH] = "flush", [RBP_UNMAP] = "unmap",
+		[RBP_ZERO] = "zero",   [RBP_EXTENT] = "look-up",
 	};
 	const struct fault_layer *layer = f->fw->layer;
 	uint64_t cnt = f->outer->len / layer->block_size;
@@ -293,11 +286,10 @@ static void get_stuck(struct faulty *f)
 /* To the store as it came. */
 static void let_go(struct faulty *f)
 {
-	struct fault_layer *layer = f->fw->layer;
-	struct block_request *outer = f->outer;
+	struct rbp_io *outer = f->outer;
 
 	layer_fault_end(f);
-	ask_store(layer, outer);
+	block_io_forward(outer);
 }
 
 static void perform(struct faulty *f)
@@ -349,23 +341,22 @@ static void layer_fault_begin(struct faulty *f)
 	}
 	list_add_tail(&f->fw->delayed, &f->node);
 	reactor_timer_init(&f->timer, delay_over);
-	reactor_timer_set(f->fw->worker->reactor, &f->timer, f->delay_ms);
+	reactor_timer_set(layer_fault_reactor(f->fw), &f->timer, f->delay_ms);
 }
 
 /*
  * Looks at the rules in their order: delays add up, and the first other fault
- * that hits is the one. False: the request is to be left alone.
+ * that hits is the one. False: the I/O is to be left alone.
  */
 static bool layer_fault_choose(struct fault_layer *layer,
-			       const struct block_request *req,
-			       struct faulty *what)
+			       const struct rbp_io *io, struct faulty *what)
 {
 	bool hit = false;
 
 	for (unsigned int i = 0; i < layer->rule_cnt && !what->rule; i++) {
 		const struct fault_rule *rule = &layer->rules[i];
 
-		if (!fault_rule_hits(rule, &layer->tallies[i], req,
+		if (!fault_rule_hits(rule, &layer->tallies[i], io,
 				     layer->block_size, &what->pick))
 			continue;
 		hit = true;
@@ -377,27 +368,22 @@ static bool layer_fault_choose(struct fault_layer *layer,
 	return hit;
 }
 
-static void fault_submit(struct backend *be, struct block_request *req)
+static void fault_submit(void *v, struct rbp_io *io)
 {
-	struct fault_layer *layer = layer_fault_to_layer(be);
-	struct faulty what = { .outer = req };
+	struct faulty what = { .outer = io };
 	struct faulty *f;
 
-	if (req->op == BLOCK_FLUSH && layer->flush_error) {
-		req->done(req, layer->flush_error);
-		return;
-	}
-	if (!layer_fault_choose(layer, req, &what)) {
-		ask_store(layer, req);
+	if (!layer_fault_choose(v, io, &what)) {
+		block_io_forward(io);
 		return;
 	}
 	f = malloc(sizeof(*f));
 	if (!f) {
-		req->done(req, -ENOMEM);
+		block_io_done(io, -ENOMEM);
 		return;
 	}
 	*f = what;
-	f->fw = layer->workers[req->worker->index];
+	f->fw = io->queue_data;
 	layer_fault_begin(f);
 }
 
@@ -420,19 +406,18 @@ static void run_release(struct reactor_msg *msg)
 
 /* ---- the table ---- */
 
-static int fault_attach(struct backend *be, struct block_worker *w)
+static int fault_queue_add(void *v, struct rbp_queue *queue, void **ret)
 {
-	struct fault_layer *layer = layer_fault_to_layer(be);
 	struct fault_worker *fw = calloc(1, sizeof(*fw));
 
 	if (!fw)
 		return -ENOMEM;
-	fw->layer = layer;
-	fw->worker = w;
+	fw->layer = v;
+	fw->queue = queue;
 	fw->release.run = run_release;
 	list_init(&fw->stuck);
 	list_init(&fw->delayed);
-	layer->workers[w->index] = fw;
+	*ret = fw;
 	return 0;
 }
 
@@ -450,89 +435,85 @@ static void end_replays(struct fault_worker *fw)
 		layer_fault_end(f);
 	}
 	while (fw->replays || atomic_load(&fw->releasing))
-		reactor_run_once(fw->worker->reactor, /* timeout_ms= */ -1);
+		reactor_run_once(layer_fault_reactor(fw), /* timeout_ms= */ -1);
 }
 
-static void fault_detach(struct backend *be, struct block_worker *w)
+static void fault_queue_del(void *queue_data)
 {
-	struct fault_layer *layer = layer_fault_to_layer(be);
-	struct fault_worker *fw = layer->workers[w->index];
-
-	if (!fw)
-		return;
-	end_replays(fw);
-	free(fw);
-	layer->workers[w->index] = NULL;
+	end_replays(queue_data);
+	free(queue_data);
 }
 
-static void fault_close(struct backend *be)
+static void fault_close(void *v)
 {
-	free(layer_fault_to_layer(be));
+	free(v);
 }
-
-static const struct backend_ops fault_ops = {
-	.name = "fault",
-	.close = fault_close,
-	.attach = fault_attach,
-	.detach = fault_detach,
-	.submit = fault_submit,
-};
 
 /* A write that is cut in two is not done whole or not at all. */
 static bool breaks_writes(const struct fault_rule *rule)
 {
-	return rule->ops & 1u << BLOCK_WRITE &&
+	return rule->ops & 1u << RBP_WRITE &&
 	       (rule->kind == FAULT_SHORT || rule->kind == FAULT_TORN ||
 		rule->kind == FAULT_ERROR);
 }
 
-int backend_fault_open(struct backend *below, const struct fault_rule *rules,
-		       unsigned int cnt, uint32_t block_size, const char *name,
-		       struct backend **ret)
+static int fault_open(struct rbp_vol *vol, const char *location,
+		      const struct rbp_arg *args, void **ret_v,
+		      struct rbp_info *info, char *msg, size_t msg_len)
 {
+	const struct backend_options *opt = block_info_of(info)->opt;
+	const struct fault_options *faults = opt->faults;
 	struct fault_layer *layer = calloc(1, sizeof(*layer));
 
-	if (!layer) {
-		backend_close(below);
+	if (!layer)
 		return -ENOMEM;
-	}
-	layer->base.ops = &fault_ops;
-	layer->base.info = below->info;
 	snprintf(layer->kind, sizeof(layer->kind), "%s, %u fault%s",
-		 below->info.kind, cnt, cnt == 1 ? "" : "s");
-	layer->base.info.kind = layer->kind;
-	layer->base.below = below;
-	layer->name = name;
-	layer->block_size = block_size;
-	layer->rule_cnt = cnt;
-	for (unsigned int i = 0; i < cnt; i++) {
-		layer->rules[i] = rules[i];
-		if (breaks_writes(&rules[i]))
-			layer->base.info.atomic_len = 0;
+		 opt->below->info.kind, faults->cnt,
+		 faults->cnt == 1 ? "" : "s");
+	block_info_of(info)->kind = layer->kind;
+	layer->name = faults->volume;
+	layer->block_size = info->volume_block;
+	layer->rule_cnt = faults->cnt;
+	for (unsigned int i = 0; i < faults->cnt; i++) {
+		layer->rules[i] = faults->rules[i];
+		if (breaks_writes(&layer->rules[i]))
+			info->atomic_write = 0;
 	}
-	*ret = &layer->base;
+	*ret_v = layer;
 	return 0;
 }
 
+const struct backend_type backend_fault = {
+	.plugin = {
+		.size = sizeof(struct rbp_plugin),
+		.is_layer = 1,
+		.name = "fault",
+		.help = "lets I/O go wrong by rule",
+		.open = fault_open,
+		.close = fault_close,
+		.queue_add = fault_queue_add,
+		.queue_del = fault_queue_del,
+		.submit = fault_submit,
+	},
+};
+
 void backend_fault_release(struct backend *be)
 {
-	struct fault_layer *layer = layer_fault_to_layer(be);
-
-	if (be->ops != &fault_ops)
+	if (be->type != &backend_fault)
 		return;
 	for (unsigned int i = 0; i < BLOCK_WORKERS_MAX; i++) {
-		struct fault_worker *fw = layer->workers[i];
+		struct fault_worker *fw =
+			be->queues[i] ? be->queues[i]->data : NULL;
 
 		if (fw && !atomic_exchange(&fw->releasing, true))
-			reactor_send(fw->worker->reactor, &fw->release);
+			reactor_send(layer_fault_reactor(fw), &fw->release);
 	}
 }
 
 unsigned int backend_fault_stuck(const struct backend *be,
 				 const struct block_worker *w)
 {
-	const struct fault_worker *fw =
-		layer_fault_to_layer(be)->workers[w->index];
+	const struct fault_worker *fw = be->queues[w->index]->data;
 	unsigned int cnt = 0;
 	struct list *it;
 

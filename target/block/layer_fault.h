@@ -13,16 +13,18 @@
 #ifndef TARGET_BLOCK_LAYER_FAULT_H
 #define TARGET_BLOCK_LAYER_FAULT_H
 
+#include "target/block/backend.h"
 #include "target/block/fault_rule.h"
 
-/*
- * Takes @below over, also when this fails; @rules are copied. @block_size:
- * bytes, of the volume. @name: the volume's, for the log; it outlives the
- * layer. 0 or -ENOMEM. Thread: setup.
- */
-int backend_fault_open(struct backend *below, const struct fault_rule *rules,
-		       unsigned int cnt, uint32_t block_size, const char *name,
-		       struct backend **ret);
+/* The layer's part of backend_options: @rules are copied; @volume is for the log, and
+ * outlives the layer. */
+struct fault_options {
+	const struct fault_rule *rules;
+	unsigned int cnt;
+	const char *volume;
+};
+
+extern const struct backend_type backend_fault;
 
 /*
  * Lets all requests go to the store that are stuck, or stick before the

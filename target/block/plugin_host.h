@@ -1,28 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Backends that are plugins: what lies between the backend contract (backend.h)
- * and the public header (plugins/rdma_block_plugin.h). What a plugin says and does
- * is checked here; nothing behind this file trusts it.
+ * What rdma-target does for plugins that are loaded (struct rbp_host), beside their
+ * I/O (block_io.h): their log, their events, and what they say has changed.
  */
 #ifndef TARGET_BLOCK_PLUGIN_HOST_H
 #define TARGET_BLOCK_PLUGIN_HOST_H
 
-#include "target/block/backend.h"
-#include "target/block/plugin_load.h"
+#include "base/error.h"
+#include "plugins/rdma_block_plugin.h"
+
+struct backend;
+struct plugin_spec;
 
 /* For rdma_block_plugin_1(). Thread: any. */
 const struct rbp_host *backend_plugin_host(void);
 
-/*
- * Opens the store that opt->plugin names at opt->path, or puts the layer @spec
- * on @below, which it owns then, also when this fails. Thread: setup. 0, or a
- * negative errno with one clause in @e.
- */
-extern const struct backend_ops backend_plugin;
-int backend_plugin_add_layer(struct backend *below,
-			     const struct plugin_spec *spec,
-			     const struct backend_options *opt,
-			     struct backend **ret, struct error *e);
+/* rbp_host.log(). Thread: any. */
+void plugin_host_log(struct rbp_vol *vol, enum rbp_log_level level,
+		     const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /*
  * Changes parameters of a volume that is served: those that @spec gives, of the

@@ -96,8 +96,9 @@ static bool have_thread(struct plugin_threads *pool)
 	return pool->cnt > 0;
 }
 
-void plugin_threads_submit(struct plugin_threads *pool, struct rbp_io *io)
+void plugin_threads_submit(void *helpers, struct rbp_io *io)
 {
+	struct plugin_threads *pool = helpers;
 	bool has_thread;
 
 	*next_of(io) = NULL;

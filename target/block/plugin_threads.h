@@ -23,9 +23,9 @@ int plugin_threads_create(const struct rbp_blocking *blocking, void *v,
 /* Ends the threads; NULL is fine. Nothing is in flight. Thread: setup. */
 void plugin_threads_free(struct plugin_threads *pool);
 
-/* Has a helper thread do @io; done() follows, maybe at once when no thread can
- * be made. io->scratch is used meanwhile. Thread: any. */
-void plugin_threads_submit(struct plugin_threads *pool, struct rbp_io *io);
+/* Has a helper thread of @helpers (struct plugin_threads) do @io; done() follows, maybe at
+ * once when no thread can be made. io->scratch is used meanwhile. Thread: any. */
+void plugin_threads_submit(void *helpers, struct rbp_io *io);
 
 /* Bytes of io->scratch that this needs. */
 #define PLUGIN_THREADS_SCRATCH sizeof(struct rbp_io *)

@@ -22,24 +22,22 @@
 /* Never written to, so that it costs address space and no memory. */
 static uint8_t zeroes[ZEROES_LEN] __attribute__((aligned(4096)));
 
-static struct file_backend *to_file(struct backend *be)
+_Static_assert(sizeof(struct file_io) <= BLOCK_IO_SCRATCH,
+	       "a file's I/O has room in its scratch");
+
+static struct file_io *to_file_io(struct reactor_op *op)
 {
-	return container_of(be, struct file_backend, base);
+	return container_of(op, struct file_io, op);
 }
 
-static struct block_request *to_request(struct reactor_op *op)
+static struct file_worker *store_file_worker_of(const struct file_io *f)
 {
-	return container_of(op, struct block_request, io);
+	return f->io->queue_data;
 }
 
-static struct file_worker *store_file_worker_of(const struct block_request *req)
+static bool store_file_try_again(struct file_io *f, int res)
 {
-	return to_file(req->backend)->workers[req->worker->index];
-}
-
-static bool store_file_try_again(struct block_request *req, int res)
-{
-	return (res == -EAGAIN || res == -EINTR) && req->tries++ < TRIES_MAX;
+	return (res == -EAGAIN || res == -EINTR) && f->tries++ < TRIES_MAX;
 }
 
 static int file_fd(const struct file_worker *fw)
@@ -49,110 +47,112 @@ static int file_fd(const struct file_worker *fw)
 
 /* The end of every io_uring_prep_*() on the file. */
 static void prep_done(struct io_uring_sqe *sqe, const struct file_worker *fw,
-		      struct block_request *req)
+		      struct file_io *f)
 {
 	if (fw->fixed >= 0)
 		sqe->flags |= IOSQE_FIXED_FILE;
-	reactor_prep_done(sqe, &req->io);
+	reactor_prep_done(sqe, &f->op);
 }
 
-static bool is_synchronous(const struct block_request *req)
+static bool is_synchronous(const struct file_worker *fw,
+			   const struct rbp_io *io)
 {
-	return req->fua || to_file(req->backend)->write_through;
+	return io->flags & RBP_FUA || fw->file->write_through;
 }
 
 /* ---- reading and writing ---- */
 
 static void transfer_done(struct reactor_op *op, int res, unsigned int flags);
 
-static void prep_read(struct io_uring_sqe *sqe, int fd,
-		      const struct block_request *req, void *buf, unsigned len)
+static void prep_read(struct io_uring_sqe *sqe, int fd, struct rbp_io *io,
+		      void *buf, unsigned len)
 {
-	if (req->buf_index >= 0)
-		io_uring_prep_read_fixed(sqe, fd, buf, len,
-					 req->offset + req->progress,
-					 req->buf_index);
+	int buf_index = block_io_of(io)->buf_index;
+	uint64_t offset = io->offset + io->progress;
+
+	if (buf_index >= 0)
+		io_uring_prep_read_fixed(sqe, fd, buf, len, offset, buf_index);
 	else
-		io_uring_prep_read(sqe, fd, buf, len,
-				   req->offset + req->progress);
+		io_uring_prep_read(sqe, fd, buf, len, offset);
 }
 
 static void store_file_prep_write(struct io_uring_sqe *sqe, int fd,
-				  const struct block_request *req, void *buf,
-				  unsigned len)
+				  struct rbp_io *io, void *buf, unsigned len)
 {
-	if (req->buf_index >= 0)
-		io_uring_prep_write_fixed(sqe, fd, buf, len,
-					  req->offset + req->progress,
-					  req->buf_index);
+	int buf_index = block_io_of(io)->buf_index;
+	uint64_t offset = io->offset + io->progress;
+
+	if (buf_index >= 0)
+		io_uring_prep_write_fixed(sqe, fd, buf, len, offset, buf_index);
 	else
-		io_uring_prep_write(sqe, fd, buf, len,
-				    req->offset + req->progress);
-	if (is_synchronous(req))
-		sqe->rw_flags = RWF_DSYNC;
+		io_uring_prep_write(sqe, fd, buf, len, offset);
 }
 
 /* One READ or WRITE of what is left. */
-static void transfer(struct block_request *req)
+static void transfer(struct file_io *f)
 {
-	struct file_worker *fw = store_file_worker_of(req);
+	struct rbp_io *io = f->io;
+	struct file_worker *fw = store_file_worker_of(f);
 	struct io_uring_sqe *sqe = reactor_sqe(fw->worker->reactor);
-	uint64_t left = req->len - req->progress;
+	uint64_t left = io->len - io->progress;
 	unsigned int len = left > INT32_MAX / 2 ? 1u << 30 : (unsigned int)left;
-	uint8_t *buf = (uint8_t *)req->buf + req->progress;
+	uint8_t *buf = (uint8_t *)io->buf + io->progress;
 
-	if (req->op == BLOCK_READ)
-		prep_read(sqe, file_fd(fw), req, buf, len);
+	if (io->op == RBP_READ)
+		prep_read(sqe, file_fd(fw), io, buf, len);
 	else
-		store_file_prep_write(sqe, file_fd(fw), req, buf, len);
-	req->io.done = transfer_done;
-	prep_done(sqe, fw, req);
+		store_file_prep_write(sqe, file_fd(fw), io, buf, len);
+	if (io->op == RBP_WRITE && is_synchronous(fw, io))
+		sqe->rw_flags = RWF_DSYNC;
+	f->op.done = transfer_done;
+	prep_done(sqe, fw, f);
 }
 
-/* Counts @res bytes; false when that brings the request no further. */
-static bool store_file_advance(struct block_request *req, int res)
+/* Counts @res bytes; false when that brings the I/O no further. */
+static bool store_file_advance(struct file_io *f, int res)
 {
-	struct file_backend *file = to_file(req->backend);
-	uint64_t before = req->progress;
+	const struct file_store *file = store_file_worker_of(f)->file;
+	struct rbp_io *io = f->io;
+	uint64_t before = io->progress;
 
-	req->progress += (uint64_t)res;
+	io->progress += (uint64_t)res;
 	/* Direct I/O can go on only at the next whole unit. */
-	if (file->direct && req->progress < req->len)
-		req->progress -= req->progress % file->direct_unit;
-	return req->progress > before;
+	if (file->direct && io->progress < io->len)
+		io->progress -= io->progress % file->direct_unit;
+	return io->progress > before;
 }
 
 static void transfer_done(struct reactor_op *op, int res, unsigned int flags)
 {
-	struct block_request *req = to_request(op);
+	struct file_io *f = to_file_io(op);
 
 	if (res < 0) {
-		if (store_file_try_again(req, res))
-			transfer(req);
+		if (store_file_try_again(f, res))
+			transfer(f);
 		else
-			req->done(req, res);
+			block_io_done(f->io, res);
 		return;
 	}
 	/* Nothing came: the file ends earlier than it did when opened. */
-	if (!store_file_advance(req, res))
-		req->done(req, -EIO);
-	else if (req->progress < req->len)
-		transfer(req);
+	if (!store_file_advance(f, res))
+		block_io_done(f->io, -EIO);
+	else if (f->io->progress < f->io->len)
+		transfer(f);
 	else
-		req->done(req, 0);
+		block_io_done(f->io, 0);
 }
 
 /* ---- flush ---- */
 
 static void flush_start(struct file_worker *fw);
 
-static void answer_all(struct block_request *req, int res)
+static void answer_all(struct file_io *f, int res)
 {
-	while (req) {
-		struct block_request *next = req->next;
+	while (f) {
+		struct file_io *next = f->next;
 
-		req->done(req, res);
-		req = next;
+		block_io_done(f->io, res);
+		f = next;
 	}
 }
 
@@ -165,7 +165,7 @@ static void submit_fsync(struct file_worker *fw)
 }
 
 /* The first failure stays, of whatever worker. */
-static void keep_flush_error(struct file_backend *file, int err)
+static void keep_flush_error(struct file_store *file, int err)
 {
 	int none = 0;
 
@@ -180,7 +180,7 @@ static void store_file_flush_done(struct reactor_op *op, int res,
 				  unsigned int flags)
 {
 	struct file_worker *fw = container_of(op, struct file_worker, flush_op);
-	struct block_request *answered = fw->flush_running;
+	struct file_io *answered = fw->flush_running;
 
 	if (res == -EINTR || res == -EAGAIN) {
 		submit_fsync(fw);
@@ -207,24 +207,24 @@ static void flush_start(struct file_worker *fw)
 	submit_fsync(fw);
 }
 
-static void store_file_flush(struct block_request *req)
+static void store_file_flush(struct file_io *f)
 {
-	struct file_worker *fw = store_file_worker_of(req);
+	struct file_worker *fw = store_file_worker_of(f);
 	int err = atomic_load(&fw->file->flush_error);
 
-	if (err || fw->file->base.info.read_only) {
-		req->done(req, err);
+	if (err || fw->file->read_only) {
+		block_io_done(f->io, err);
 		return;
 	}
-	req->next = fw->flush_waiting;
-	fw->flush_waiting = req;
+	f->next = fw->flush_waiting;
+	fw->flush_waiting = f;
 	flush_start(fw);
 }
 
 /* ---- unmap and zero ---- */
 
 /*
- * The ways to make a range zero, best first. A request starts with the first
+ * The ways to make a range zero, best first. An I/O starts with the first
  * that it may use and falls through what the store refuses; the last is plain
  * writing, which nothing refuses.
  */
@@ -239,7 +239,7 @@ static const int zero_modes[] = {
 	[ZERO_RANGE] = FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE,
 };
 
-static void zero_start(struct block_request *req);
+static void zero_start(struct file_io *f);
 
 /* Block devices say EINVAL where their sectors are larger than our blocks. */
 static bool store_file_is_refusal(int err)
@@ -247,95 +247,96 @@ static bool store_file_is_refusal(int err)
 	return err == -EOPNOTSUPP || err == -EINVAL || err == -ENOSYS;
 }
 
-static void zero_end(struct block_request *req)
+static void zero_end(struct file_io *f)
 {
-	req->progress = req->len;
-	if (is_synchronous(req))
-		store_file_flush(req);
+	f->io->progress = f->io->len;
+	if (is_synchronous(store_file_worker_of(f), f->io))
+		store_file_flush(f);
 	else
-		req->done(req, 0);
+		block_io_done(f->io, 0);
 }
 
 static void allocate_done(struct reactor_op *op, int res, unsigned int flags)
 {
-	struct block_request *req = to_request(op);
-	struct file_backend *file = to_file(req->backend);
+	struct file_io *f = to_file_io(op);
+	struct file_store *file = store_file_worker_of(f)->file;
 
 	if (!res) {
-		zero_end(req);
-	} else if (store_file_try_again(req, res)) {
-		zero_start(req);
+		zero_end(f);
+	} else if (store_file_try_again(f, res)) {
+		zero_start(f);
 	} else if (store_file_is_refusal(res)) {
-		atomic_fetch_or(&file->refused, 1 << req->step);
-		req->step++;
-		zero_start(req);
+		atomic_fetch_or(&file->refused, 1 << f->step);
+		f->step++;
+		zero_start(f);
 	} else {
-		req->done(req, res);
+		block_io_done(f->io, res);
 	}
 }
 
-static void allocate(struct block_request *req)
+static void allocate(struct file_io *f)
 {
-	struct file_worker *fw = store_file_worker_of(req);
+	struct file_worker *fw = store_file_worker_of(f);
 	struct io_uring_sqe *sqe = reactor_sqe(fw->worker->reactor);
 
-	io_uring_prep_fallocate(sqe, file_fd(fw), zero_modes[req->step],
-				(off_t)req->offset, (off_t)req->len);
-	req->io.done = allocate_done;
-	prep_done(sqe, fw, req);
+	io_uring_prep_fallocate(sqe, file_fd(fw), zero_modes[f->step],
+				(off_t)f->io->offset, (off_t)f->io->len);
+	f->op.done = allocate_done;
+	prep_done(sqe, fw, f);
 }
 
 static void write_zeroes_done(struct reactor_op *op, int res,
 			      unsigned int flags);
 
-static void write_zeroes(struct block_request *req)
+static void write_zeroes(struct file_io *f)
 {
-	struct file_worker *fw = store_file_worker_of(req);
+	struct file_worker *fw = store_file_worker_of(f);
 	struct io_uring_sqe *sqe = reactor_sqe(fw->worker->reactor);
-	uint64_t left = req->len - req->progress;
+	uint64_t left = f->io->len - f->io->progress;
 
 	io_uring_prep_write(sqe, file_fd(fw), zeroes,
 			    left < ZEROES_LEN ? (unsigned int)left : ZEROES_LEN,
-			    req->offset + req->progress);
-	req->io.done = write_zeroes_done;
-	prep_done(sqe, fw, req);
+			    f->io->offset + f->io->progress);
+	f->op.done = write_zeroes_done;
+	prep_done(sqe, fw, f);
 }
 
 static void write_zeroes_done(struct reactor_op *op, int res,
 			      unsigned int flags)
 {
-	struct block_request *req = to_request(op);
+	struct file_io *f = to_file_io(op);
 
-	if (res < 0 && !store_file_try_again(req, res))
-		req->done(req, res);
-	else if (res >= 0 && !store_file_advance(req, res))
-		req->done(req, -EIO);
-	else if (req->progress < req->len)
-		write_zeroes(req);
+	if (res < 0 && !store_file_try_again(f, res))
+		block_io_done(f->io, res);
+	else if (res >= 0 && !store_file_advance(f, res))
+		block_io_done(f->io, -EIO);
+	else if (f->io->progress < f->io->len)
+		write_zeroes(f);
 	else
-		zero_end(req);
+		zero_end(f);
 }
 
-static void zero_start(struct block_request *req)
+static void zero_start(struct file_io *f)
 {
-	int refused = atomic_load(&to_file(req->backend)->refused);
+	int refused = atomic_load(&store_file_worker_of(f)->file->refused);
 
-	while (req->step < ZERO_WRITES && refused & 1 << req->step)
-		req->step++;
-	if (req->step == ZERO_WRITES)
-		write_zeroes(req);
+	while (f->step < ZERO_WRITES && refused & 1 << f->step)
+		f->step++;
+	if (f->step == ZERO_WRITES)
+		write_zeroes(f);
 	else
-		allocate(req);
+		allocate(f);
 }
 
-static void zero(struct block_request *req)
+static void zero(struct file_io *f)
 {
-	bool may_punch = req->op == BLOCK_UNMAP || req->may_unmap;
+	const struct rbp_io *io = f->io;
+	bool may_punch = io->op == RBP_UNMAP || io->flags & RBP_MAY_UNMAP;
 
-	req->step = may_punch && req->backend->info.unmap_granularity
-			    ? ZERO_PUNCH
-			    : ZERO_RANGE;
-	zero_start(req);
+	f->step = may_punch && store_file_worker_of(f)->file->can_punch
+			  ? ZERO_PUNCH
+			  : ZERO_RANGE;
+	zero_start(f);
 }
 
 /* ---- extents ---- */
@@ -352,10 +353,10 @@ static uint64_t round_down(uint64_t n, uint32_t unit)
  * Between its two answers the data may be unmapped: then there is a hole where
  * it began, and the block counts as mapped, as one that was then.
  */
-static int find_extent(struct file_backend *file, struct block_request *req)
+static int find_extent(const struct file_store *file, struct rbp_io *io)
 {
-	off_t start = (off_t)req->offset;
-	off_t end = start + (off_t)req->len;
+	off_t start = (off_t)io->offset;
+	off_t end = start + (off_t)io->len;
 	off_t data = lseek(file->fd, start, SEEK_DATA);
 	off_t hole;
 
@@ -364,10 +365,9 @@ static int find_extent(struct file_backend *file, struct block_request *req)
 	if (data < 0 || data > end)
 		data = end;
 	/* A block that is in part mapped counts as mapped. */
-	req->extent_len =
-		round_down((uint64_t)(data - start), file->block_size);
-	req->extent_mapped = !req->extent_len;
-	if (!req->extent_mapped)
+	io->extent_len = round_down((uint64_t)(data - start), file->block_size);
+	io->extent_mapped = !io->extent_len;
+	if (!io->extent_mapped)
 		return 0;
 	hole = lseek(file->fd, data, SEEK_HOLE);
 	if (hole < 0 && errno != ENXIO)
@@ -376,7 +376,7 @@ static int find_extent(struct file_backend *file, struct block_request *req)
 		hole = data + 1;
 	if (hole > end)
 		hole = end;
-	req->extent_len =
+	io->extent_len =
 		round_down((uint64_t)(hole - start) + file->block_size - 1,
 			   file->block_size);
 	return 0;
@@ -384,46 +384,38 @@ static int find_extent(struct file_backend *file, struct block_request *req)
 
 /* ---- the table ---- */
 
-static void file_submit(struct backend *be, struct block_request *req)
+static void file_submit(void *v, struct rbp_io *io)
 {
-	switch (req->op) {
-	case BLOCK_READ:
-	case BLOCK_WRITE:
-		transfer(req);
+	struct file_io *f = io->scratch;
+
+	f->io = io;
+	f->tries = 0;
+	switch (io->op) {
+	case RBP_READ:
+	case RBP_WRITE:
+		transfer(f);
 		return;
-	case BLOCK_FLUSH:
-		store_file_flush(req);
+	case RBP_FLUSH:
+		store_file_flush(f);
 		return;
-	case BLOCK_UNMAP:
-	case BLOCK_ZERO:
-		zero(req);
+	case RBP_UNMAP:
+	case RBP_ZERO:
+		zero(f);
 		return;
-	case BLOCK_EXTENT:
-		req->done(req, find_extent(to_file(be), req));
+	case RBP_EXTENT:
+		block_io_done(io, find_extent(v, io));
 		return;
 	}
 }
 
-static int store_file_file_open(const struct backend_options *opt,
-				struct backend **ret, struct error *e)
-{
-	struct file_backend *file;
-	int err = file_backend_open(opt, &file, e);
-
-	if (err)
-		return err;
-	file->base.ops = &backend_file;
-	*ret = &file->base;
-	return 0;
-}
-
 /* Through the open file of the writes, so that these see no old error either. */
-static int file_sync(struct backend *be)
+static int file_sync(void *v)
 {
+	const struct file_store *file = v;
 	int err;
 
 	do {
-		err = fdatasync(to_file(be)->fd) ? -errno : 0;
+		err = fdatasync(file->fd) ? -errno : 0;
 	} while (err == -EINTR);
 	return err;
 }
@@ -439,9 +431,10 @@ static int reopen(int fd)
 	return again < 0 ? -errno : again;
 }
 
-static int file_attach(struct backend *be, struct block_worker *w)
+static int file_queue_add(void *v, struct rbp_queue *queue, void **ret)
 {
-	struct file_backend *file = to_file(be);
+	struct file_store *file = v;
+	struct block_worker *w = queue->worker;
 	struct file_worker *fw = calloc(1, sizeof(*fw));
 
 	if (!fw)
@@ -458,46 +451,32 @@ static int file_attach(struct backend *be, struct block_worker *w)
 	}
 	if (reactor_file_add(w->reactor, file->fd, &fw->fixed))
 		fw->fixed = -1;
-	file->workers[w->index] = fw;
+	*ret = fw;
 	return 0;
 }
 
-static void file_detach(struct backend *be, struct block_worker *w)
+static void file_queue_del(void *queue_data)
 {
-	struct file_backend *file = to_file(be);
-	struct file_worker *fw = file->workers[w->index];
+	struct file_worker *fw = queue_data;
 
-	if (!fw)
-		return;
 	if (fw->fixed >= 0)
-		reactor_file_remove(w->reactor, fw->fixed);
+		reactor_file_remove(fw->worker->reactor, fw->fixed);
 	close(fw->flush_fd);
 	free(fw);
-	file->workers[w->index] = NULL;
 }
 
-static void store_file_file_close(struct backend *be)
+static void store_file_file_close(void *v)
 {
-	struct file_backend *file = to_file(be);
+	struct file_store *file = v;
 
 	close(file->fd);
 	free(file->path);
 	free(file);
 }
 
-static uint64_t file_used(struct backend *be)
+static int file_measure(void *v, uint64_t *ret_size)
 {
-	struct stat st;
-
-	if (fstat(to_file(be)->fd, &st))
-		return be->info.size;
-	return S_ISREG(st.st_mode) ? (uint64_t)st.st_blocks * 512
-				   : be->info.size;
-}
-
-static int file_measure(struct backend *be, uint64_t *ret_size)
-{
-	struct file_backend *file = to_file(be);
+	const struct file_store *file = v;
 	struct stat st;
 
 	if (fstat(file->fd, &st))
@@ -508,15 +487,33 @@ static int file_measure(struct backend *be, uint64_t *ret_size)
 	return 0;
 }
 
-const struct backend_ops backend_file = {
-	.name = "file",
+/* What says nothing counts as full. */
+static uint64_t file_used(void *v)
+{
+	const struct file_store *file = v;
+	uint64_t size = file->bytes;
+	struct stat st;
+
+	if (!fstat(file->fd, &st) && S_ISREG(st.st_mode))
+		return (uint64_t)st.st_blocks * 512;
+	file_measure(v, &size);
+	return size;
+}
+
+const struct backend_type backend_file = {
+	.plugin = {
+		.size = sizeof(struct rbp_plugin),
+		.name = "file",
+		.help = "a file or block device; LOCATION is its path",
+		.scratch_len = sizeof(struct file_io),
+		.open = file_store_open,
+		.close = store_file_file_close,
+		.queue_add = file_queue_add,
+		.queue_del = file_queue_del,
+		.submit = file_submit,
+		.measure = file_measure,
+		.used = file_used,
+	},
 	.location = BACKEND_AT_PATH,
-	.open = store_file_file_open,
 	.sync = file_sync,
-	.close = store_file_file_close,
-	.attach = file_attach,
-	.detach = file_detach,
-	.submit = file_submit,
-	.used = file_used,
-	.measure = file_measure,
 };

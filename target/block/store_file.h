@@ -8,7 +8,7 @@
 #include "target/block/backend.h"
 #include "target/block/block_worker.h"
 
-struct file_backend;
+struct file_store;
 
 /*
  * A worker's part of the backend.
@@ -20,20 +20,31 @@ struct file_backend;
  * one is running waits for the next, which then answers all that wait.
  */
 struct file_worker {
-	struct file_backend *file;
+	struct file_store *file;
 	struct block_worker *worker;
 	int fixed; /* io_uring's index of file->fd, -1: not registered */
 	int flush_fd;
 	bool flushing;
 	struct reactor_op flush_op;
-	struct block_request *flush_running; /* lists, by next */
-	struct block_request *flush_waiting;
+	struct file_io *flush_running; /* lists, by next */
+	struct file_io *flush_waiting;
 };
 
-struct file_backend {
-	struct backend base;
+/* An I/O while the store has it: its scratch. */
+struct file_io {
+	struct reactor_op op;
+	struct rbp_io *io;
+	struct file_io *next;
+	unsigned int step;
+	unsigned int tries;
+};
+
+struct file_store {
 	char *path; /* for messages */
 	int fd;
+	bool read_only;
+	bool can_punch;
+	uint64_t bytes; /* when it was opened */
 	bool write_through;
 	bool direct;
 	uint32_t block_size;  /* bytes, of the volume */
@@ -45,8 +56,9 @@ struct file_backend {
 	struct file_worker *workers[BLOCK_WORKERS_MAX];
 };
 
-/* As backend_ops.open, but for ops. */
-int file_backend_open(const struct backend_options *opt,
-		      struct file_backend **ret, struct error *e);
+/* As rbp_plugin.open. */
+int file_store_open(struct rbp_vol *vol, const char *location,
+		    const struct rbp_arg *args, void **ret_v,
+		    struct rbp_info *info, char *msg, size_t msg_len);
 
 #endif

@@ -25,8 +25,10 @@
 
 struct open_call {
 	const struct backend_options *opt;
+	struct rbp_info *info;
 	struct stat st;
-	struct error *e;
+	char *msg; /* of open() */
+	size_t msg_len;
 };
 
 static int store_file_fail(const struct open_call *c, int err, const char *fmt,
@@ -35,13 +37,12 @@ static int store_file_fail(const struct open_call *c, int err, const char *fmt,
 static int store_file_fail(const struct open_call *c, int err, const char *fmt,
 			   ...)
 {
-	char text[ERROR_TEXT_SIZE];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	vsnprintf(c->msg, c->msg_len, fmt, ap);
 	va_end(ap);
-	return error_set(c->e, err, "%s: %s", c->opt->path, text);
+	return err;
 }
 
 static int check_kind(struct open_call *c)
@@ -308,7 +309,7 @@ static int try_direct(const struct open_call *c, int fd, uint32_t *ret_unit)
 	return 0;
 }
 
-static int choose_direct(const struct open_call *c, struct file_backend *file)
+static int choose_direct(const struct open_call *c, struct file_store *file)
 {
 	bool is_device = S_ISBLK(c->st.st_mode);
 	int err;
@@ -322,7 +323,7 @@ static int choose_direct(const struct open_call *c, struct file_backend *file)
 	}
 	if (c->opt->direct > 0)
 		return err;
-	log_info("%s (used through the page cache)", c->e->text);
+	log_info("%s: %s (used through the page cache)", c->opt->path, c->msg);
 	return 0;
 }
 
@@ -374,24 +375,28 @@ static bool has_volatile_cache(dev_t dev)
  * Unmapping a device is asked for as fallocate(PUNCH_HOLE), which promises
  * zeroes; it works where the device can do both.
  */
-static void describe_device(struct file_backend *file, dev_t dev)
+static void describe_device(const struct open_call *c,
+			    const struct file_store *file)
 {
-	struct backend_info *info = &file->base.info;
+	struct rbp_info *info = c->info;
+	dev_t dev = c->st.st_rdev;
 	unsigned int physical;
 
-	info->kind = "block device";
-	info->optimal_block = FALLBACK_BLOCK;
+	block_info_of(info)->kind = "block device";
+	info->optimal_io = FALLBACK_BLOCK;
 	if (!ioctl(file->fd, BLKPBSZGET, &physical))
-		info->optimal_block = physical;
+		info->optimal_io = physical;
 	if (queue_number(dev, "write_zeroes_max_bytes") &&
 	    queue_number(dev, "discard_max_bytes"))
 		info->unmap_granularity =
 			queue_number(dev, "discard_granularity");
-	info->volatile_cache = !file->direct || has_volatile_cache(dev);
-	info->rotational = queue_number(dev, "rotational");
+	if (!file->direct || has_volatile_cache(dev))
+		info->caps |= RBP_WRITE_CACHE;
+	if (queue_number(dev, "rotational"))
+		info->caps |= RBP_ROTATIONAL;
 }
 
-static bool can_punch(const struct file_backend *file, off_t size)
+static bool can_punch(const struct file_store *file, off_t size)
 {
 	/* Behind the end, where there is nothing to lose. */
 	off_t off = (size | (FALLBACK_BLOCK - 1)) + 1;
@@ -400,18 +405,18 @@ static bool can_punch(const struct file_backend *file, off_t size)
 			  off, FALLBACK_BLOCK);
 }
 
-static void describe_regular(struct file_backend *file, const struct stat *st)
+static void describe_regular(const struct open_call *c,
+			     const struct file_store *file)
 {
-	struct backend_info *info = &file->base.info;
+	struct rbp_info *info = c->info;
 
-	info->kind = "file";
 	/* Network file systems name their transfer size; a page is a page. */
-	info->optimal_block = FALLBACK_BLOCK;
-	if (!info->read_only && can_punch(file, st->st_size))
-		info->unmap_granularity = (uint64_t)st->st_blksize;
-	info->volatile_cache = true;
-	info->extents = true;
-	info->rotational = queue_number(st->st_dev, "rotational");
+	info->optimal_io = FALLBACK_BLOCK;
+	if (!file->read_only && can_punch(file, c->st.st_size))
+		info->unmap_granularity = (uint64_t)c->st.st_blksize;
+	info->caps |= RBP_WRITE_CACHE | RBP_CAN_EXTENT;
+	if (queue_number(c->st.st_dev, "rotational"))
+		info->caps |= RBP_ROTATIONAL;
 }
 
 static int get_size(const struct open_call *c, int fd, uint64_t *ret_size)
@@ -466,37 +471,44 @@ static struct backend_life life_of(const struct open_call *c, int fd)
 	return life;
 }
 
-static int store_file_describe(const struct open_call *c,
-			       struct file_backend *file)
+static void store_file_identify(const struct open_call *c, int fd)
 {
-	struct backend_info *info = &file->base.info;
-	uint64_t size = 0;
-	int err = get_size(c, file->fd, &size);
+	struct block_info *info = block_info_of(c->info);
+
+	store_id_read("", fd, &c->st, &info->id);
+	info->life = life_of(c, fd);
+}
+
+static int store_file_describe(const struct open_call *c,
+			       struct file_store *file)
+{
+	struct rbp_info *info = c->info;
+	int err = get_size(c, file->fd, &info->bytes);
 
 	if (err)
 		return err;
-	info->size = size;
-	store_id_read("", file->fd, &c->st, &info->id);
-	info->life = life_of(c, file->fd);
-	info->read_only = c->opt->read_only;
-	info->read_cache = !file->direct;
-	info->min_block = file->direct ? file->direct_unit : 1;
-	info->fua = true;
-	info->is_lasting = true;
-	info->zero = !info->read_only;
-	info->unmap_zeroes = true;
+	file->bytes = info->bytes;
+	store_file_identify(c, file->fd);
+	info->caps =
+		RBP_CAN_FLUSH | RBP_CAN_FUA | RBP_LASTING | RBP_UNMAP_ZEROES;
+	if (!file->read_only)
+		info->caps |= RBP_CAN_WRITE | RBP_CAN_ZERO;
+	if (!file->direct)
+		info->caps |= RBP_READ_CACHE;
+	info->block_size = file->direct ? file->direct_unit : 1;
 	if (S_ISBLK(c->st.st_mode))
-		describe_device(file, c->st.st_rdev);
+		describe_device(c, file);
 	else
-		describe_regular(file, &c->st);
-	if (info->read_only || file->write_through)
-		info->volatile_cache = false;
-	if (info->read_only)
-		info->unmap_granularity = 0;
+		describe_regular(c, file);
+	if (file->read_only || file->write_through)
+		info->caps &= ~(uint32_t)RBP_WRITE_CACHE;
+	file->can_punch = info->unmap_granularity && !file->read_only;
+	if (file->can_punch)
+		info->caps |= RBP_CAN_UNMAP;
 	return 0;
 }
 
-static int open_and_describe(struct open_call *c, struct file_backend *file)
+static int open_and_describe(struct open_call *c, struct file_store *file)
 {
 	int err = check_kind(c);
 
@@ -514,18 +526,23 @@ static int open_and_describe(struct open_call *c, struct file_backend *file)
 	return err;
 }
 
-int file_backend_open(const struct backend_options *opt,
-		      struct file_backend **ret, struct error *e)
+int file_store_open(struct rbp_vol *vol, const char *location,
+		    const struct rbp_arg *args, void **ret_v,
+		    struct rbp_info *info, char *msg, size_t msg_len)
 {
-	struct open_call c = { .opt = opt, .e = e };
-	struct file_backend *file = calloc(1, sizeof(*file));
+	const struct backend_options *opt = block_info_of(info)->opt;
+	struct open_call c = {
+		.opt = opt, .info = info, .msg = msg, .msg_len = msg_len
+	};
+	struct file_store *file = calloc(1, sizeof(*file));
 	int err;
 
 	if (!file)
 		return store_file_fail(&c, -ENOMEM, "out of memory");
 	file->fd = -1;
-	file->path = strdup(opt->path);
+	file->path = strdup(location);
 	file->block_size = opt->block_size;
+	file->read_only = opt->read_only;
 	file->write_through = opt->write_through;
 	err = file->path ? open_and_describe(&c, file)
 			 : store_file_fail(&c, -ENOMEM, "out of memory");
@@ -536,6 +553,6 @@ int file_backend_open(const struct backend_options *opt,
 		free(file);
 		return err;
 	}
-	*ret = file;
+	*ret_v = file;
 	return 0;
 }

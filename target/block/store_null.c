@@ -2,7 +2,6 @@
 /* A store that keeps nothing: what is left is the cost of everything else. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -12,74 +11,62 @@
  * them, so it is what is written and a block less what there is. */
 #define NULL_MAX_SIZE (1ull << 63)
 
-static int null_open(const struct backend_options *opt, struct backend **ret,
-		     struct error *e)
+static int null_open(struct rbp_vol *vol, const char *location,
+		     const struct rbp_arg *args, void **ret_v,
+		     struct rbp_info *info, char *msg, size_t msg_len)
 {
-	struct backend *be;
 	uint64_t size;
 
-	if (size_parse(opt->path, &size))
-		return error_set(
-			e, -EINVAL,
-			"'%s' is not a size; write null:64G, for example",
-			opt->path);
-	size -= size % opt->block_size;
-	if (!size || size > NULL_MAX_SIZE)
-		return error_set(
-			e, -ERANGE,
-			"null:%s is out of range; one block to 8E is fine",
-			opt->path);
-	if (size == NULL_MAX_SIZE)
-		size -= opt->block_size;
-	be = calloc(1, sizeof(*be));
-	if (!be)
-		return error_set(e, -ENOMEM, "out of memory");
-	be->ops = &backend_null;
-	be->info = (struct backend_info){
-		.kind = "null",
-		.id.mark.lasting = "null",
-		.size = size,
-		.min_block = 1,
-		.optimal_block = 4096,
-		.unmap_granularity = opt->read_only ? 0 : opt->block_size,
-		.unmap_zeroes = true,
-		.read_only = opt->read_only,
-		.fua = true,
-		.atomic_len = 1u << 20,
-		.read_cache = true,
-		.zero = true,
-		.extents = true,
-	};
-	*ret = be;
-	return 0;
-}
-
-static void null_close(struct backend *be)
-{
-	free(be);
-}
-
-static void null_submit(struct backend *be, struct block_request *req)
-{
-	if (req->op == BLOCK_READ)
-		memset(req->buf, 0, req->len);
-	if (req->op == BLOCK_EXTENT) {
-		req->extent_len = req->len;
-		req->extent_mapped = false;
+	if (size_parse(location, &size)) {
+		snprintf(msg, msg_len,
+			 "not a size; write null:64G, for example");
+		return -EINVAL;
 	}
-	req->progress = req->len;
-	req->done(req, 0);
+	size -= size % info->volume_block;
+	if (!size || size > NULL_MAX_SIZE) {
+		snprintf(msg, msg_len, "out of range; one block to 8E is fine");
+		return -ERANGE;
+	}
+	if (size == NULL_MAX_SIZE)
+		size -= info->volume_block;
+	info->caps = RBP_CAN_WRITE | RBP_CAN_FUA | RBP_CAN_UNMAP |
+		     RBP_CAN_ZERO | RBP_CAN_EXTENT | RBP_UNMAP_ZEROES |
+		     RBP_READ_CACHE;
+	info->bytes = size;
+	info->block_size = 1;
+	info->unmap_granularity = info->volume_block;
+	info->atomic_write = 1u << 20;
+	snprintf(block_info_of(info)->id.mark.lasting, STORE_TEXT_MAX, "null");
+	*ret_v = NULL;
+	return 0;
 }
 
-static uint64_t null_used(struct backend *be)
+static void null_close(void *v)
+{
+}
+
+static void null_submit(void *v, struct rbp_io *io)
+{
+	if (io->op == RBP_READ)
+		memset(io->buf, 0, io->len);
+	if (io->op == RBP_EXTENT)
+		io->extent_len = io->len;
+	block_io_done(io, 0);
+}
+
+static uint64_t null_used(void *v)
 {
 	return 0;
 }
 
-const struct backend_ops backend_null = {
-	.name = "null",
-	.open = null_open,
-	.close = null_close,
-	.submit = null_submit,
-	.used = null_used,
+const struct backend_type backend_null = {
+	.plugin = {
+		.size = sizeof(struct rbp_plugin),
+		.name = "null",
+		.help = "keeps nothing; LOCATION is its size",
+		.open = null_open,
+		.close = null_close,
+		.submit = null_submit,
+		.used = null_used,
+	},
 };

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Anonymous memory. Reads and writes happen in place and never come here,
- * unless a layer above asked for them (submit_all).
+ * unless a layer above asks for them.
  *
  * Pages are given back to the kernel on unmap only while no RDMA device has
- * pinned them (backend_info.memory_pinned); pinned ones are overwritten with
- * zeroes. Either way what was unmapped reads as zeroes. Which pages are in use
+ * pinned them (RBP_KEEP_PAGES); pinned ones are overwritten with zeroes. Either way what was unmapped reads as zeroes. Which pages are in use
  * is not told (extents): in-place writes are seen by nobody, and residency
  * says nothing of pages that were swapped out.
  */
@@ -17,27 +16,14 @@
 
 #include "base/size.h"
 #include "target/block/backend.h"
-#include "target/block/block_worker.h"
 #include "base/sanitizer.h"
 
 #define RAM_PAGE 4096u
 
-struct ram_backend {
-	struct backend base;
+struct ram_store {
 	uint8_t *bytes;
 	uint64_t size;
 };
-
-static struct ram_backend *to_ram(struct backend *be)
-{
-	return container_of(be, struct ram_backend, base);
-}
-
-static int store_ram_fail(struct error *e, int err, const char *size,
-			  const char *why)
-{
-	return error_set(e, err, "ram:%s: %s", size, why);
-}
 
 static void *map_memory(uint64_t size)
 {
@@ -56,53 +42,60 @@ static void *map_memory(uint64_t size)
 	return mem;
 }
 
-static int ram_open(const struct backend_options *opt, struct backend **ret,
-		    struct error *e)
+static int ram_fail(int err, const char *why, char *msg, size_t msg_len)
 {
-	struct ram_backend *ram;
+	snprintf(msg, msg_len, "%s", why);
+	return err;
+}
+
+static void ram_declare(const struct ram_store *ram, struct rbp_info *info)
+{
+	info->caps = RBP_CAN_WRITE | RBP_CAN_FUA | RBP_CAN_UNMAP |
+		     RBP_CAN_ZERO | RBP_UNMAP_ZEROES;
+	info->bytes = ram->size;
+	info->block_size = 1;
+	info->optimal_io = RAM_PAGE;
+	info->unmap_granularity = RAM_PAGE;
+	info->atomic_write = 1u << 20;
+	info->memory = ram->bytes;
+	snprintf(block_info_of(info)->id.mark.lasting, STORE_TEXT_MAX, "ram");
+}
+
+static int ram_open(struct rbp_vol *vol, const char *location,
+		    const struct rbp_arg *args, void **ret_v,
+		    struct rbp_info *info, char *msg, size_t msg_len)
+{
+	struct ram_store *ram;
 	uint64_t size;
 
-	if (size_parse(opt->path, &size))
-		return store_ram_fail(
-			e, -EINVAL, opt->path,
-			"not a size; write ram:256M, for example");
-	size -= size % opt->block_size;
+	if (size_parse(location, &size))
+		return ram_fail(-EINVAL,
+				"not a size; write ram:256M, for example", msg,
+				msg_len);
+	size -= size % info->volume_block;
 	if (!size)
-		return store_ram_fail(e, -EINVAL, opt->path,
-				      "smaller than one block");
+		return ram_fail(-EINVAL, "smaller than one block", msg,
+				msg_len);
 	ram = calloc(1, sizeof(*ram));
 	if (!ram)
-		return store_ram_fail(e, -ENOMEM, opt->path, "out of memory");
+		return ram_fail(-ENOMEM, "out of memory", msg, msg_len);
 	ram->bytes = map_memory(size);
 	if (!ram->bytes) {
 		free(ram);
-		return store_ram_fail(
-			e, -ENOMEM, opt->path,
-			"more than this process may map; make it smaller");
+		return ram_fail(-ENOMEM,
+				"more than this process may map; make it "
+				"smaller",
+				msg, msg_len);
 	}
 	ram->size = size;
-	ram->base.ops = &backend_ram;
-	ram->base.info = (struct backend_info){
-		.kind = "ram",
-		.id.mark.lasting = "ram",
-		.size = size,
-		.min_block = 1,
-		.optimal_block = RAM_PAGE,
-		.unmap_granularity = opt->read_only ? 0 : RAM_PAGE,
-		.unmap_zeroes = true,
-		.read_only = opt->read_only,
-		.fua = true,
-		.atomic_len = 1u << 20,
-		.zero = true,
-		.memory = opt->submit_all ? NULL : ram->bytes,
-	};
-	*ret = &ram->base;
+	ram_declare(ram, info);
+	*ret_v = ram;
 	return 0;
 }
 
-static void ram_close(struct backend *be)
+static void ram_close(void *v)
 {
-	struct ram_backend *ram = to_ram(be);
+	struct ram_store *ram = v;
 
 	munmap(ram->bytes, ram->size);
 	free(ram);
@@ -126,38 +119,39 @@ static void drop_pages(uint8_t *from, uint8_t *to)
 	memset(to - ((uintptr_t)to - last), 0, (uintptr_t)to - last);
 }
 
-static void zero_range(struct backend *be, const struct block_request *req,
-		       bool may_drop)
+static void ram_zero(struct rbp_io *io, uint8_t *from)
 {
-	uint8_t *from = to_ram(be)->bytes + req->offset;
+	bool may_drop = io->op == RBP_UNMAP || io->flags & RBP_MAY_UNMAP;
 
-	if (may_drop && !be->info.memory_pinned)
-		drop_pages(from, from + req->len);
+	if (may_drop && !(io->flags & RBP_KEEP_PAGES))
+		drop_pages(from, from + io->len);
 	else
-		memset(from, 0, req->len);
+		memset(from, 0, io->len);
 }
 
-static void ram_submit(struct backend *be, struct block_request *req)
+static void ram_submit(void *v, struct rbp_io *io)
 {
-	uint8_t *at = to_ram(be)->bytes + req->offset;
+	const struct ram_store *ram = v;
+	uint8_t *at = ram->bytes + io->offset;
 
-	if (req->op == BLOCK_READ)
-		memcpy(req->buf, at, req->len);
-	if (req->op == BLOCK_WRITE)
-		memcpy(at, req->buf, req->len);
-	if (req->op == BLOCK_READ || req->op == BLOCK_WRITE)
-		req->worker->copied += req->len;
-	if (req->op == BLOCK_UNMAP)
-		zero_range(be, req, /* may_drop= */ true);
-	if (req->op == BLOCK_ZERO)
-		zero_range(be, req, req->may_unmap);
-	req->progress = req->len;
-	req->done(req, 0);
+	if (io->op == RBP_READ)
+		memcpy(io->buf, at, io->len);
+	if (io->op == RBP_WRITE)
+		memcpy(at, io->buf, io->len);
+	if (io->op == RBP_READ || io->op == RBP_WRITE)
+		io->queue->worker->copied += io->len;
+	if (io->op == RBP_UNMAP || io->op == RBP_ZERO)
+		ram_zero(io, at);
+	block_io_done(io, 0);
 }
 
-const struct backend_ops backend_ram = {
-	.name = "ram",
-	.open = ram_open,
-	.close = ram_close,
-	.submit = ram_submit,
+const struct backend_type backend_ram = {
+	.plugin = {
+		.size = sizeof(struct rbp_plugin),
+		.name = "ram",
+		.help = "memory; LOCATION is its size",
+		.open = ram_open,
+		.close = ram_close,
+		.submit = ram_submit,
+	},
 };

@@ -391,7 +391,7 @@ static bool config_add_keys(json_t *vol, const json_t *from, const char *place,
 	if (!good)
 		return config_refuse(fault, place, "out of memory");
 	/* What some options ask for. */
-	scratch->ops = &backend_file;
+	scratch->store = &backend_file;
 	json_object_foreach((json_t *)(uintptr_t)from, key, value) {
 		if (!strcmp(key, CONFIG_STORE) ||
 		    !strcmp(key, CONFIG_PARAMETERS))

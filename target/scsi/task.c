@@ -154,7 +154,7 @@ static bool task_miscompare(struct scsi_task *task)
 void scsi_task_log_blk(const struct scsi_task *task)
 {
 	static _Thread_local struct log_limit limit;
-	const struct block_request *req = &task->blk.req;
+	const struct rbp_io *io = &task->blk.bio.io;
 	const struct volume *vol =
 		container_of(task->blk.dev, struct volume, dev);
 	char where[64] = "flush";
@@ -164,27 +164,27 @@ void scsi_task_log_blk(const struct scsi_task *task)
 		return;
 	if (dropped)
 		log_error("%u more errors of volumes were not shown", dropped);
-	if (req->op != BLOCK_FLUSH)
+	if (io->op != RBP_FLUSH)
 		snprintf(where, sizeof(where), "%llu bytes at block %llu",
-			 (unsigned long long)req->len,
-			 (unsigned long long)(req->offset / vol->block_size));
+			 (unsigned long long)io->len,
+			 (unsigned long long)(io->offset / vol->block_size));
 	log_error("LUN %u (%s): %s: %s: %s", vol->lun, vol->name,
 		  task->cmd.info->name, where, strerror(-task->blk.res));
 }
 
 bool scsi_task_fail_blk(struct scsi_task *task)
 {
-	const struct block_request *req = &task->blk.req;
-	bool is_read = req->op == BLOCK_READ || req->op == BLOCK_EXTENT;
+	const struct rbp_io *io = &task->blk.bio.io;
+	bool is_read = io->op == RBP_READ || io->op == RBP_EXTENT;
 	struct scsi_sense sense = scsi_sense_from_errno(
 		task->blk.res, is_read ? SCSI_MEDIUM_READ : SCSI_MEDIUM_WRITE);
 
 	scsi_task_log_blk(task);
 	/* Up to here it went well; a flush failed at no place in particular. */
-	if (sense.key == SCSI_KEY_MEDIUM_ERROR && req->op != BLOCK_FLUSH) {
+	if (sense.key == SCSI_KEY_MEDIUM_ERROR && io->op != RBP_FLUSH) {
 		sense.info_valid = true;
 		sense.info =
-			(req->offset + req->progress) / task->vol->block_size;
+			(io->offset + io->progress) / task->vol->block_size;
 	}
 	return scsi_task_fail(task, &sense);
 }

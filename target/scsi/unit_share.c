@@ -91,7 +91,7 @@ static void unit_share_tell(const struct unit_share *sh, uint64_t was)
 	}
 }
 
-/* For backend_ops.on_notes. */
+/* For backend_on_notes(). */
 static int unit_share_take(void *user, uint64_t version, const void *data,
 			   size_t len)
 {
@@ -159,15 +159,15 @@ bool unit_share_aborted(struct volume *vol, unsigned int cnt)
 	version = sh->version;
 	pthread_mutex_unlock(&st->lock);
 	if (!more)
-		sh->store->ops->notes_taken(sh->store, version);
+		backend_notes_taken(sh->store, version);
 	return more;
 }
 
 /* ---- turns ---- */
 
-static void unit_share_asked(struct block_request *req, int res)
+static void unit_share_asked(struct block_io *bio, int res)
 {
-	struct unit_share *sh = container_of(req, struct unit_share, req);
+	struct unit_share *sh = container_of(bio, struct unit_share, bio);
 	struct unit_turn *turn = sh->vol->state.turn;
 
 	if (res && res != -ESTALE)
@@ -183,11 +183,11 @@ static void unit_share_ask(struct volume *vol, uint32_t len,
 	struct unit_turn *turn = vol->state.turn;
 
 	turn->next = next;
-	sh->req = (struct block_request){
-		.buf = len ? sh->buf : NULL,
-		.len = len,
+	sh->bio = (struct block_io){
+		.io.buf = len ? sh->buf : NULL,
+		.io.len = len,
+		.io.version = sh->base,
 		.buf_index = -1,
-		.version = sh->base,
 		.worker = turn->worker,
 		.done = unit_share_asked,
 	};
@@ -199,7 +199,7 @@ void unit_share_refresh(struct volume *vol,
 	struct unit_share *sh = vol->state.share;
 
 	unit_share_ask(vol, /* len= */ 0, next);
-	sh->store->ops->get_notes(sh->store, &sh->req);
+	backend_get_notes(sh->store, &sh->bio);
 }
 
 struct scsi_pr *unit_share_begin(struct volume *vol)
@@ -223,7 +223,7 @@ void unit_share_put(struct volume *vol,
 	pr_notes_add(&sh->to_be, sh->base + 1, &vol->state.effects);
 	len = pr_notes_encode(&sh->to_be, sh->buf);
 	unit_share_ask(vol, (uint32_t)len, next);
-	sh->store->ops->put_notes(sh->store, &sh->req);
+	backend_put_notes(sh->store, &sh->bio);
 }
 
 /* ---- life ---- */
@@ -257,7 +257,7 @@ int unit_share_start(struct volume *vol, struct lun_map *luns, struct error *e)
 	sh->store = store;
 	st->share = sh;
 	vol->info.no_reservations = false;
-	res = store->ops->on_notes(store, unit_share_take, sh);
+	res = backend_on_notes(store, unit_share_take, sh);
 	if (res < 0)
 		return error_set(e, res,
 				 "%s: cannot read the reservations that the "

@@ -44,7 +44,7 @@ struct unit_share {
 	/* of whoever has the turn */
 	struct pr_notes to_be;
 	uint64_t base; /* the version that to_be was made of */
-	struct block_request req;
+	struct block_io bio;
 	uint8_t buf[PR_NOTES_MAX];
 };
 

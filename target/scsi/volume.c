@@ -42,11 +42,11 @@ static void volume_choose_name(const struct volume_spec *spec,
 {
 	if (*spec->name)
 		snprintf(vol->name, sizeof(vol->name), "%s", spec->name);
-	else if (spec->ops->location != BACKEND_AT_SIZE && *spec->path)
+	else if (spec->store->location != BACKEND_AT_SIZE && *spec->path)
 		name_from_path(spec->path, vol->name, sizeof(vol->name));
 	else
-		snprintf(vol->name, sizeof(vol->name), "%s%u", spec->ops->name,
-			 vol->lun);
+		snprintf(vol->name, sizeof(vol->name), "%s%u",
+			 spec->store->plugin.name, vol->lun);
 }
 
 /* What no other machine has: systemd's id, or the host's name. */
@@ -133,7 +133,7 @@ static int choose_identity(const struct volume_spec *spec, struct volume *vol)
 	}
 	if (vol->identity == VOLUME_NEW)
 		err = identity_of_this_start(text, sizeof(text));
-	else if (spec->ops->location == BACKEND_AT_PATH)
+	else if (spec->store->location == BACKEND_AT_PATH)
 		err = identity_of_file(spec, id, text, sizeof(text));
 	else
 		identity_of_plugin(spec, id, text, sizeof(text));
@@ -284,7 +284,7 @@ static int open_backend(const struct volume_spec *spec, struct volume *vol,
 		.submit_all = spec->submit_all || spec->fault_cnt > 0 ||
 			      spec->layer_cnt > 0,
 	};
-	int err = spec->ops->open(&opt, &vol->dev.backend, e);
+	int err = backend_open(spec->store, &opt, &vol->dev.backend, e);
 
 	if (err)
 		return err;
@@ -297,49 +297,40 @@ static int open_backend(const struct volume_spec *spec, struct volume *vol,
 	return 0;
 }
 
-static int add_faults(const struct volume_spec *spec, struct volume *vol)
+static int add_layer(struct volume *vol, const struct backend_type *type,
+		     struct backend_options *opt, struct error *e)
 {
-	struct backend *store = vol->dev.backend;
-
-	if (!spec->fault_cnt)
-		return 0;
+	opt->path = vol->name;
+	opt->below = vol->dev.backend;
 	vol->dev.backend = NULL;
-	return backend_fault_open(store, spec->faults, spec->fault_cnt,
-				  spec->block_size, vol->name,
-				  &vol->dev.backend);
+	return backend_open(type, opt, &vol->dev.backend, e);
 }
 
-static int add_plugins(const struct volume_spec *spec, struct volume *vol,
-		       struct error *e)
+/* What the spec asks for on top of the store; faults see every I/O first, so that a
+ * flush which is a lie leaves the writes where they are. */
+static int add_layers(const struct volume_spec *spec, struct volume *vol,
+		      struct error *e)
 {
+	const struct fault_options faults = {
+		.rules = spec->faults,
+		.cnt = spec->fault_cnt,
+		.volume = vol->name,
+	};
 	struct backend_options opt = {
-		.path = vol->name,
 		.read_only = spec->read_only,
 		.block_size = spec->block_size,
+		.submit_all = true,
+		.faults = &faults,
 	};
 	int err = 0;
 
 	for (unsigned int i = 0; i < spec->layer_cnt && !err; i++) {
-		struct backend *below = vol->dev.backend;
-
-		vol->dev.backend = NULL;
-		err = backend_plugin_add_layer(below, &spec->layers[i], &opt,
-					       &vol->dev.backend, e);
+		opt.plugin = &spec->layers[i];
+		err = add_layer(vol, &backend_plugin, &opt, e);
 	}
+	if (!err && faults.cnt)
+		err = add_layer(vol, &backend_fault, &opt, e);
 	return err;
-}
-
-/* What the spec asks for on top of the store; faults see every request first,
- * so that a flush which is a lie leaves the writes where they are. */
-static int add_layers(const struct volume_spec *spec, struct volume *vol,
-		      struct error *e)
-{
-	int err = add_plugins(spec, vol, e);
-
-	if (err)
-		return err;
-	err = add_faults(spec, vol);
-	return err ? error_set(e, err, "out of memory") : 0;
 }
 
 /* As long as there is no record: as if nothing had been lost in this boot. */

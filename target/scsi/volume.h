@@ -28,7 +28,7 @@
  *       [,lun=N][,allow=RULE]...[,fault=RULE]...
  *       [,layer=PLUGIN]...[,PARAM=VALUE]... */
 struct volume_spec {
-	const struct backend_ops *ops;
+	const struct backend_type *store;
 	char path[4096]; /* or the size text */
 	char name[64];	 /* empty: from the path, or kind and LUN */
 	char serial[33]; /* empty: derived */
@@ -43,7 +43,7 @@ struct volume_spec {
 	unsigned int fault_cnt;
 	struct fault_rule faults[FAULT_RULES_MAX];
 	bool submit_all; /* no memory in place: the backend sees every request */
-	struct plugin_spec plugin; /* the store, if it is one */
+	struct plugin_spec plugin; /* of backend_plugin */
 	unsigned int layer_cnt;
 	struct plugin_spec layers[VOLUME_LAYERS_MAX]; /* lowest first */
 };

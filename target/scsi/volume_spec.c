@@ -100,7 +100,7 @@ static bool volume_option_direct(void *options, const struct option_row *row,
 {
 	struct volume_spec *spec = options;
 
-	if (spec->ops->location != BACKEND_AT_PATH)
+	if (spec->store->location != BACKEND_AT_PATH)
 		return error_refuse(e, "possible for files and devices only");
 	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
 		return error_refuse(e, "must be on or off");
@@ -310,12 +310,12 @@ static const char *behind(const char *text, const char *prefix)
 	return *prefix ? NULL : text;
 }
 
-static bool spec_set_size(struct parse *p, const struct backend_ops *ops,
+static bool spec_set_size(struct parse *p, const struct backend_type *store,
 			  const char *text)
 {
 	uint64_t size;
 
-	p->spec->ops = ops;
+	p->spec->store = store;
 	if (size_parse(text, &size))
 		return error_refuse(p->e,
 				    "'%s' is not a size; write 512M or 2G, for "
@@ -346,7 +346,7 @@ static bool set_plugin(struct parse *p, const char *piece, size_t len)
 		return error_refuse(p->e, "the name of the plugin is too long");
 	snprintf(plugin->name, sizeof(plugin->name), "%.*s", (int)len, piece);
 	snprintf(p->spec->path, sizeof(p->spec->path), "%s", piece + len + 1);
-	p->spec->ops = &backend_plugin;
+	p->spec->store = &backend_plugin;
 	return true;
 }
 
@@ -362,7 +362,7 @@ static bool set_store(struct parse *p, const char *piece)
 		return set_plugin(p, piece, len);
 	if (!*piece)
 		return error_refuse(p->e, "no path given");
-	p->spec->ops = &backend_file;
+	p->spec->store = &backend_file;
 	snprintf(p->spec->path, sizeof(p->spec->path), "%s", piece);
 	return true;
 }

@@ -11,7 +11,7 @@
 
 #define FUZZ_STORE_SIZE (256u << 10)
 
-extern const struct backend_ops fuzz_store_ops;
+extern const struct backend_type fuzz_store_type;
 
 /* From now on requests are kept back. */
 void fuzz_store_hold(bool hold);

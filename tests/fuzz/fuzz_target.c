@@ -59,13 +59,13 @@ static const char *file_path(void)
 	return path;
 }
 
-static void open_volume(unsigned int lun, const struct backend_ops *ops,
+static void open_volume(unsigned int lun, const struct backend_type *store,
 			const char *path, enum fuzz_other other)
 {
 	static struct volume_spec spec;
 
 	spec = (struct volume_spec){
-		.ops = ops,
+		.store = store,
 		.block_size = 512,
 		.direct = -1,
 		.removable = other == FUZZ_OTHER_REMOVABLE,
@@ -78,16 +78,16 @@ static void open_volume(unsigned int lun, const struct backend_ops *ops,
 
 static void open_volumes(enum fuzz_other other)
 {
-	static const struct backend_ops *const ops[] = {
+	static const struct backend_type *const stores[] = {
 		[FUZZ_OTHER_NULL] = &backend_null,
 		[FUZZ_OTHER_FILE] = &backend_file,
 		[FUZZ_OTHER_REMOVABLE] = &backend_null,
 		[FUZZ_OTHER_READ_ONLY] = &backend_ram,
 	};
 
-	open_volume(FUZZ_LUN_STORE, &fuzz_store_ops, "store", 0);
+	open_volume(FUZZ_LUN_STORE, &fuzz_store_type, "store", 0);
 	open_volume(FUZZ_LUN_RAM, &backend_ram, "256k", 0);
-	open_volume(FUZZ_LUN_OTHER, ops[other],
+	open_volume(FUZZ_LUN_OTHER, stores[other],
 		    other == FUZZ_OTHER_FILE ? file_path() : "256k", other);
 	open_volume(FUZZ_LUN_BYSTANDER, &backend_ram, "64k", 0);
 }

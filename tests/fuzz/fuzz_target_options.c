@@ -10,7 +10,7 @@ static bool is_text(const char *text, size_t size)
 
 static void check_spec(const struct volume_spec *spec)
 {
-	FUZZ_CLAIM(spec->ops && is_text(spec->path, sizeof(spec->path)));
+	FUZZ_CLAIM(spec->store && is_text(spec->path, sizeof(spec->path)));
 	FUZZ_CLAIM(*spec->path || *spec->plugin.name);
 	FUZZ_CLAIM(is_text(spec->name, sizeof(spec->name)));
 	FUZZ_CLAIM(!strchr(spec->name, '/'));

@@ -2,149 +2,155 @@
 #include "tests/lib/t_backend.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct t_backend t_backend;
 
-static struct backend store_backend;
-
 static const char *const op_names[] = {
-	[BLOCK_READ] = "read",	 [BLOCK_WRITE] = "write",
-	[BLOCK_FLUSH] = "flush", [BLOCK_UNMAP] = "unmap",
-	[BLOCK_ZERO] = "zero",	 [BLOCK_EXTENT] = "extent",
+	[RBP_READ] = "read",   [RBP_WRITE] = "write", [RBP_FLUSH] = "flush",
+	[RBP_UNMAP] = "unmap", [RBP_ZERO] = "zero",   [RBP_EXTENT] = "extent",
 };
 
-static void write_down(const struct block_request *req)
+static void write_down(const struct rbp_io *io)
 {
 	size_t used = strlen(t_backend.log);
 	char *at = t_backend.log + used;
 	size_t left = sizeof(t_backend.log) - used;
 	const char *comma = used ? ", " : "";
 
-	if (req->op == BLOCK_FLUSH)
+	if (io->op == RBP_FLUSH)
 		snprintf(at, left, "%sflush", comma);
 	else
 		snprintf(at, left, "%s%s %llu+%llu%s%s", comma,
-			 op_names[req->op], (unsigned long long)req->offset,
-			 (unsigned long long)req->len, req->fua ? " fua" : "",
-			 req->may_unmap ? " may-unmap" : "");
+			 op_names[io->op], (unsigned long long)io->offset,
+			 (unsigned long long)io->len,
+			 io->flags & RBP_FUA ? " fua" : "",
+			 io->flags & RBP_MAY_UNMAP ? " may-unmap" : "");
 }
 
-static void find_extent(struct block_request *req)
+static void find_extent(struct rbp_io *io)
 {
 	uint64_t unit = t_backend.extent_unit;
-	uint64_t left = unit - req->offset % unit;
+	uint64_t left = unit - io->offset % unit;
 
-	req->extent_mapped = req->offset / unit % 2 == 0;
-	req->extent_len = left < req->len ? left : req->len;
+	io->extent_mapped = io->offset / unit % 2 == 0;
+	io->extent_len = left < io->len ? left : io->len;
 }
 
-static void carry_out(struct block_request *req)
+static void carry_out(struct rbp_io *io)
 {
-	uint8_t *at = t_backend.store + req->offset;
+	uint8_t *at = t_backend.store + io->offset;
 
-	switch (req->op) {
-	case BLOCK_READ:
-		memcpy(req->buf, at, req->len);
+	switch (io->op) {
+	case RBP_READ:
+		memcpy(io->buf, at, io->len);
 		break;
-	case BLOCK_WRITE:
-		memcpy(at, req->buf, req->len);
+	case RBP_WRITE:
+		memcpy(at, io->buf, io->len);
 		break;
-	case BLOCK_FLUSH:
+	case RBP_FLUSH:
 		break;
-	case BLOCK_UNMAP:
-	case BLOCK_ZERO:
-		memset(at, 0, req->len);
+	case RBP_UNMAP:
+	case RBP_ZERO:
+		memset(at, 0, io->len);
 		break;
-	case BLOCK_EXTENT:
-		find_extent(req);
+	case RBP_EXTENT:
+		find_extent(io);
 		break;
 	}
-	req->progress = req->len;
+	io->progress = io->len;
 }
 
-static void finish(struct block_request *req)
+static void finish(struct rbp_io *io)
 {
 	t_backend.cnt++;
 	if (t_backend.cnt == t_backend.fail_at) {
-		req->progress = t_backend.fail_progress;
-		req->done(req, t_backend.fail_with);
+		io->progress = t_backend.fail_progress;
+		block_io_done(io, t_backend.fail_with);
 		return;
 	}
-	carry_out(req);
-	req->done(req, 0);
+	carry_out(io);
+	block_io_done(io, 0);
 }
 
 bool t_backend_answer(void)
 {
-	struct block_request *req = t_backend.held;
+	struct rbp_io *io = t_backend.held;
 
-	if (!req)
+	if (!io)
 		return false;
 	t_backend.held = NULL;
-	finish(req);
+	finish(io);
 	return true;
 }
 
-static void store_submit(struct backend *be, struct block_request *req)
+static void store_submit(void *v, struct rbp_io *io)
 {
-	write_down(req);
+	write_down(io);
 	if (!t_backend.later) {
-		finish(req);
+		finish(io);
 		return;
 	}
 	assert(!t_backend.held);
-	t_backend.held = req;
+	t_backend.held = io;
 }
 
-static int store_open(const struct backend_options *opt, struct backend **ret,
-		      struct error *e)
+/* What t_backend.info says. */
+static int store_open(struct rbp_vol *vol, const char *location,
+		      const struct rbp_arg *args, void **ret_v,
+		      struct rbp_info *info, char *msg, size_t msg_len)
 {
-	bool in_place = t_backend.info.memory;
-
 	t_backend.store = calloc(1, t_backend.info.size);
 	if (!t_backend.store)
-		return -1;
-	store_backend.ops = &t_backend_ops;
-	store_backend.info = t_backend.info;
-	store_backend.info.kind = "test";
-	store_backend.info.read_only = opt->read_only;
-	if (in_place)
-		store_backend.info.memory = t_backend.store;
-	*ret = &store_backend;
+		return -ENOMEM;
+	backend_describe_below(&t_backend.info, info);
+	if (!info->block_size)
+		info->block_size = 1;
+	if (t_backend.info.memory)
+		info->memory = t_backend.store;
+	block_info_of(info)->kind = "test";
+	block_info_of(info)->id = t_backend.info.id;
+	block_info_of(info)->life = t_backend.info.life;
+	*ret_v = NULL;
 	return 0;
 }
 
-static void store_close(struct backend *be)
+static void store_close(void *v)
 {
 	free(t_backend.store);
 	t_backend.store = NULL;
 }
 
-static void store_paths(struct backend *be, struct backend_paths *ret)
+static void store_paths(void *v, struct rbp_paths *ret)
 {
 	void (*paths_read)(void) = t_backend.paths_read;
 
-	*ret = t_backend.paths;
+	ret->cnt = t_backend.paths.cnt;
+	ret->own = t_backend.paths.own;
+	ret->active = t_backend.paths.active;
 	t_backend.paths_read = NULL;
 	if (paths_read)
 		paths_read();
 }
 
-static void store_set_path(struct backend *be, struct block_request *req)
+static void store_set_path(void *v, struct rbp_io *io)
 {
 	if (!t_backend.path_error)
-		t_backend.paths.active = req->offset ? t_backend.paths.own : 0;
-	req->done(req, t_backend.path_error);
+		t_backend.paths.active = io->offset ? t_backend.paths.own : 0;
+	block_io_done(io, t_backend.path_error);
 }
 
-const struct backend_ops t_backend_ops = {
-	.name = "test",
-	.open = store_open,
-	.close = store_close,
-	.submit = store_submit,
-	.paths = store_paths,
-	.set_path = store_set_path,
+const struct backend_type t_backend_type = {
+	.plugin = {
+		.size = sizeof(struct rbp_plugin),
+		.name = "test",
+		.open = store_open,
+		.close = store_close,
+		.submit = store_submit,
+		.paths = store_paths,
+		.set_path = store_set_path,
+	},
 };

@@ -16,7 +16,7 @@ struct t_backend {
 	unsigned int fail_at;	/* this request, counted from 1; 0: none */
 	int fail_with;		/* negative errno */
 	uint64_t fail_progress; /* bytes that went well before */
-	/* BLOCK_EXTENT: mapped and unmapped by turns, so many bytes each */
+	/* RBP_EXTENT: mapped and unmapped by turns, so many bytes each */
 	uint64_t extent_unit;
 	/* Who serves it; set_path changes that, or ends with path_error. */
 	struct backend_paths paths;
@@ -28,11 +28,11 @@ struct t_backend {
 	char log[2048];
 	unsigned int cnt;
 	uint8_t *store;
-	struct block_request *held;
+	struct rbp_io *held;
 };
 
 extern struct t_backend t_backend;
-extern const struct backend_ops t_backend_ops;
+extern const struct backend_type t_backend_type;
 
 /* Answers what is held; false when nothing is. */
 bool t_backend_answer(void);

@@ -72,7 +72,7 @@ void t_disk_start(enum t_store store)
 
 void t_disk_start_in(enum t_store store, const char *state_dir)
 {
-	struct volume_spec spec = { .ops = &t_backend_ops,
+	struct volume_spec spec = { .store = &t_backend_type,
 				    .block_size = T_BLOCK,
 				    .read_only = store == T_READ_ONLY,
 				    .removable = store == T_REMOVABLE,

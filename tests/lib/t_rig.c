@@ -9,45 +9,41 @@
 /* ---- a backend that keeps requests back ---- */
 
 static struct {
-	struct backend base;
 	uint8_t bytes[RIG_SIZE];
 	bool hold;
-	struct block_request *held[256];
+	struct rbp_io *held[256];
 	unsigned int held_cnt;
 	unsigned int flush_cnt;
-	bool fail_flushes;
+	int flush_error;
 } disk;
 
-static void disk_do(struct block_request *req)
+static void disk_do(struct rbp_io *io)
 {
-	if (req->buf)
-		assert_int_equal((uintptr_t)req->buf % RIG_BLOCK, 0);
-	if (req->op == BLOCK_READ)
-		memcpy(req->buf, disk.bytes + req->offset, req->len);
-	else if (req->op == BLOCK_WRITE)
-		memcpy(disk.bytes + req->offset, req->buf, req->len);
-	else if (req->op == BLOCK_ZERO || req->op == BLOCK_UNMAP)
-		memset(disk.bytes + req->offset, 0, req->len);
-	disk.flush_cnt += req->op == BLOCK_FLUSH;
-	req->done(req, req->op == BLOCK_FLUSH && disk.fail_flushes ? -EIO : 0);
+	if (io->buf)
+		assert_int_equal((uintptr_t)io->buf % RIG_BLOCK, 0);
+	if (io->op == RBP_READ)
+		memcpy(io->buf, disk.bytes + io->offset, io->len);
+	else if (io->op == RBP_WRITE)
+		memcpy(disk.bytes + io->offset, io->buf, io->len);
+	else if (io->op == RBP_ZERO || io->op == RBP_UNMAP)
+		memset(disk.bytes + io->offset, 0, io->len);
+	disk.flush_cnt += io->op == RBP_FLUSH;
+	block_io_done(io, io->op == RBP_FLUSH ? disk.flush_error : 0);
 }
 
-static void disk_submit(struct backend *be, struct block_request *req)
+static void disk_submit(void *v, struct rbp_io *io)
 {
 	if (!disk.hold) {
-		disk_do(req);
+		disk_do(io);
 		return;
 	}
 	assert_true(disk.held_cnt < ARRAY_SIZE(disk.held));
-	disk.held[disk.held_cnt++] = req;
+	disk.held[disk.held_cnt++] = io;
 }
 
-static void disk_close(struct backend *be)
+static void disk_close(void *v)
 {
 }
-
-static int disk_open(const struct backend_options *opt, struct backend **ret,
-		     struct error *e);
 
 static uint64_t measured;
 static bool is_thin;
@@ -57,39 +53,38 @@ void rig_set_size(uint64_t size)
 	measured = size;
 }
 
-static int disk_measure(struct backend *be, uint64_t *ret_size)
+static int disk_measure(void *v, uint64_t *ret_size)
 {
 	*ret_size = measured;
 	return 0;
 }
 
-static const struct backend_ops disk_ops = {
-	.name = "test",
-	.open = disk_open,
-	.close = disk_close,
-	.submit = disk_submit,
-	.measure = disk_measure,
-};
-
-static int disk_open(const struct backend_options *opt, struct backend **ret,
-		     struct error *e)
+static int disk_open(struct rbp_vol *vol, const char *location,
+		     const struct rbp_arg *args, void **ret_v,
+		     struct rbp_info *info, char *msg, size_t msg_len)
 {
 	memset(&disk, 0, sizeof(disk));
 	measured = RIG_SIZE;
-	disk.base.ops = &disk_ops;
-	disk.base.info = (struct backend_info){
-		.size = RIG_SIZE,
-		.min_block = RIG_BLOCK,
-		.optimal_block = 4096,
-		.volatile_cache = true,
-		.read_cache = true,
-		.zero = is_thin,
-		.unmap_granularity = is_thin ? 4096 : 0,
-		.unmap_zeroes = is_thin,
-	};
-	*ret = &disk.base;
+	info->caps = RBP_CAN_WRITE | RBP_CAN_FLUSH | RBP_WRITE_CACHE |
+		     RBP_READ_CACHE;
+	if (is_thin)
+		info->caps |= RBP_CAN_ZERO | RBP_CAN_UNMAP | RBP_UNMAP_ZEROES;
+	info->bytes = RIG_SIZE;
+	info->block_size = RIG_BLOCK;
+	info->unmap_granularity = 4096;
 	return 0;
 }
+
+static const struct backend_type disk_type = {
+	.plugin = {
+		.size = sizeof(struct rbp_plugin),
+		.name = "test",
+		.open = disk_open,
+		.close = disk_close,
+		.submit = disk_submit,
+		.measure = disk_measure,
+	},
+};
 
 void rig_hold(bool hold)
 {
@@ -117,9 +112,9 @@ unsigned int rig_flushes(void)
 	return disk.flush_cnt;
 }
 
-void rig_fail_flushes(bool fail)
+void rig_fail_flushes(int err)
 {
-	disk.fail_flushes = fail;
+	disk.flush_error = err;
 }
 
 uint8_t *rig_disk(void)
@@ -129,11 +124,11 @@ uint8_t *rig_disk(void)
 
 /* ---- the target ---- */
 
-static void open_volume(struct rig *rig, const struct backend_ops *ops,
+static void open_volume(struct rig *rig, const struct backend_type *store,
 			const char *path, const struct rig_options *opt)
 {
 	const char *allow = opt->allow_lun[rig->target.luns.cnt];
-	struct volume_spec spec = { .ops = ops,
+	struct volume_spec spec = { .store = store,
 				    .block_size = RIG_BLOCK,
 				    .removable = opt->removable,
 				    .direct = -1 };
@@ -177,7 +172,7 @@ struct rig *rig_create(const struct rig_options *opt)
 	for (unsigned int i = 0; i < (opt->workers ? opt->workers : 1); i++)
 		t_port_add_worker(&rig->target, rig->hub,
 				  opt->arena_len ? opt->arena_len : 4u << 20);
-	open_volume(rig, &disk_ops, "disk", opt);
+	open_volume(rig, &disk_type, "disk", opt);
 	open_volume(rig, &backend_ram, "8M", opt);
 	if (opt->allow)
 		assert_true(access_rules_add(&rig->target.port.allow,

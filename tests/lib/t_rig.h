@@ -151,9 +151,9 @@ void rig_hold(bool hold);
 /* Lets all of them go, and settles; returns how many. */
 unsigned int rig_release(struct rig *rig);
 unsigned int rig_held(void);
-/* Flushes that it has carried out; from now on they fail, or do not. */
+/* Flushes that it has carried out; from now on they end with @err. */
 unsigned int rig_flushes(void);
-void rig_fail_flushes(bool fail);
+void rig_fail_flushes(int err);
 /* Its content. */
 uint8_t *rig_disk(void);
 /* What it measures from now on, bytes. */

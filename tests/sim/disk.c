@@ -28,7 +28,6 @@ struct cell {
 };
 
 struct disk {
-	struct backend base;
 	struct disk_config cfg;
 	struct cell cells[BLOCKS_CNT];
 	unsigned int errors;
@@ -41,7 +40,7 @@ struct disk {
 
 /* A request under way. */
 struct job {
-	struct block_request *req;
+	struct rbp_io *io;
 	struct disk *disk;
 	bool dead;	      /* of a target that was killed */
 	unsigned int applied; /* blocks */
@@ -145,11 +144,11 @@ static bool is_copied(unsigned int lun, unsigned int lba, uint32_t stamp)
 
 static void write_block(struct job *j, unsigned int i)
 {
-	const struct block_request *req = j->req;
-	unsigned int lba = (unsigned int)(req->offset / BLOCK_BYTES) + i;
+	const struct rbp_io *io = j->io;
+	unsigned int lba = (unsigned int)(io->offset / BLOCK_BYTES) + i;
 	unsigned int lun = lun_of(j->disk);
 	uint32_t stamp =
-		stamp_parse((const uint8_t *)req->buf + i * BLOCK_BYTES);
+		stamp_parse((const uint8_t *)io->buf + i * BLOCK_BYTES);
 
 	sim_tell("  disk %u: block %u <- stamp %u", lun, lba, stamp);
 	if (stamp == STAMP_GARBAGE) {
@@ -158,18 +157,17 @@ static void write_block(struct job *j, unsigned int i)
 	}
 	if (is_copied(lun, lba, stamp))
 		stamp = hosts_copy_lands(lun, lba, stamp);
-	put(j->disk, lba, stamp,
-	    req->fua || !j->disk->base.info.volatile_cache);
+	put(j->disk, lba, stamp, io->flags & RBP_FUA || !j->disk->cfg.cache);
 }
 
-static unsigned int blocks_of(const struct block_request *req)
+static unsigned int blocks_of(const struct rbp_io *io)
 {
-	return (unsigned int)(req->len / BLOCK_BYTES);
+	return (unsigned int)(io->len / BLOCK_BYTES);
 }
 
 static void apply(struct job *j, unsigned int upto)
 {
-	if (j->req->op != BLOCK_WRITE)
+	if (j->io->op != RBP_WRITE)
 		return;
 	while (j->applied < upto && !sim_is_wrong())
 		write_block(j, j->applied++);
@@ -177,19 +175,19 @@ static void apply(struct job *j, unsigned int upto)
 
 static void read_blocks(const struct job *j)
 {
-	const struct block_request *req = j->req;
-	unsigned int first = (unsigned int)(req->offset / BLOCK_BYTES);
+	const struct rbp_io *io = j->io;
+	unsigned int first = (unsigned int)(io->offset / BLOCK_BYTES);
 
-	for (unsigned int i = 0; i < blocks_of(req); i++)
+	for (unsigned int i = 0; i < blocks_of(io); i++)
 		stamp_fill(newest(&j->disk->cells[first + i])->stamp,
-			   (uint8_t *)req->buf + i * BLOCK_BYTES);
+			   (uint8_t *)io->buf + i * BLOCK_BYTES);
 }
 
 static void mark_done(const struct job *j)
 {
-	unsigned int first = (unsigned int)(j->req->offset / BLOCK_BYTES);
+	unsigned int first = (unsigned int)(j->io->offset / BLOCK_BYTES);
 
-	for (unsigned int i = 0; i < blocks_of(j->req); i++) {
+	for (unsigned int i = 0; i < blocks_of(j->io); i++) {
 		struct cell *c = &j->disk->cells[first + i];
 
 		for (unsigned int k = 0; k < c->cnt; k++)
@@ -213,24 +211,23 @@ static void flush_upto(const struct job *j)
 
 static void note_failure(const struct job *j)
 {
-	const struct block_request *req = j->req;
+	const struct rbp_io *io = j->io;
 
 	j->disk->errors++;
-	if (req->op == BLOCK_FLUSH)
+	if (io->op == RBP_FLUSH)
 		j->disk->flush_failed = true;
-	else if (req->fua) {
+	else if (io->flags & RBP_FUA) {
 		j->disk->unseen = true;
 		j->disk->write_saw = true;
 	}
-	if (req->op == BLOCK_FLUSH || req->fua)
+	if (io->op == RBP_FLUSH || io->flags & RBP_FUA)
 		j->disk->had_loss = true;
-	for (unsigned int i = 0; req->op == BLOCK_WRITE && i < blocks_of(req);
+	for (unsigned int i = 0; io->op == RBP_WRITE && i < blocks_of(io);
 	     i++) {
-		uint32_t stamp = stamp_parse((const uint8_t *)req->buf +
-					     i * BLOCK_BYTES);
+		uint32_t stamp =
+			stamp_parse((const uint8_t *)io->buf + i * BLOCK_BYTES);
 
-		unsigned int lba =
-			(unsigned int)(req->offset / BLOCK_BYTES) + i;
+		unsigned int lba = (unsigned int)(io->offset / BLOCK_BYTES) + i;
 
 		if (stamp == STAMP_GARBAGE)
 			continue;
@@ -239,34 +236,34 @@ static void note_failure(const struct job *j)
 		else
 			stamps[stamp].disk_failed = true;
 	}
-	if (req->op == BLOCK_READ)
-		memset(req->buf, 0xee, req->len);
+	if (io->op == RBP_READ)
+		memset(io->buf, 0xee, io->len);
 }
 
 /* The other jobs keep their order; it means nothing. */
 static void answer(struct job *j, int res)
 {
-	struct block_request *req = j->req;
+	struct rbp_io *io = j->io;
 
 	*j = jobs[--job_cnt];
-	req->progress = res ? 0 : req->len;
-	req->done(req, res);
+	io->progress = res ? 0 : io->len;
+	block_io_done(io, res);
 }
 
 static void fail(struct job *j)
 {
-	apply(j, sim_random(blocks_of(j->req) + 1));
+	apply(j, sim_random(blocks_of(j->io) + 1));
 	note_failure(j);
-	sim_tell("  disk %u: op %d fails", lun_of(j->disk), j->req->op);
+	sim_tell("  disk %u: op %d fails", lun_of(j->disk), j->io->op);
 	answer(j, -EIO);
 }
 
 static void finish(struct job *j)
 {
-	apply(j, blocks_of(j->req));
-	if (j->req->op == BLOCK_WRITE)
+	apply(j, blocks_of(j->io));
+	if (j->io->op == RBP_WRITE)
 		mark_done(j);
-	else if (j->req->op == BLOCK_READ)
+	else if (j->io->op == RBP_READ)
 		read_blocks(j);
 	else
 		flush_upto(j);
@@ -280,7 +277,7 @@ unsigned int disks_pending(void)
 
 static bool cannot_flush(const struct job *j)
 {
-	return j->req->op == BLOCK_FLUSH &&
+	return j->io->op == RBP_FLUSH &&
 	       (j->disk->flush_failed || j->disk->unseen);
 }
 
@@ -294,7 +291,7 @@ void disks_step(unsigned int nth)
 		fail(j);
 	else if (j->disk->cfg.errors && sim_chance(3))
 		fail(j);
-	else if (j->req->op == BLOCK_WRITE && j->applied < blocks_of(j->req) &&
+	else if (j->io->op == RBP_WRITE && j->applied < blocks_of(j->io) &&
 		 sim_chance(40))
 		apply(j, j->applied + 1);
 	else
@@ -318,14 +315,14 @@ static void note_upto(struct job *j)
 /* A dead target's requests come to nothing. */
 static void judge_copies(const struct job *j)
 {
-	const struct block_request *req = j->req;
-	unsigned int first = (unsigned int)(req->offset / BLOCK_BYTES);
+	const struct rbp_io *io = j->io;
+	unsigned int first = (unsigned int)(io->offset / BLOCK_BYTES);
 
-	if (j->dead || req->op != BLOCK_WRITE)
+	if (j->dead || io->op != RBP_WRITE)
 		return;
-	for (unsigned int i = 0; i < blocks_of(req); i++) {
-		uint32_t stamp = stamp_parse((const uint8_t *)req->buf +
-					     i * BLOCK_BYTES);
+	for (unsigned int i = 0; i < blocks_of(io); i++) {
+		uint32_t stamp =
+			stamp_parse((const uint8_t *)io->buf + i * BLOCK_BYTES);
 
 		if (stamp != STAMP_GARBAGE &&
 		    is_copied(lun_of(j->disk), first + i, stamp))
@@ -333,15 +330,13 @@ static void judge_copies(const struct job *j)
 	}
 }
 
-static void disk_submit(struct backend *be, struct block_request *req)
+static void disk_submit(void *v, struct rbp_io *io)
 {
 	struct job *j = &jobs[job_cnt++];
 
 	assert(job_cnt <= PENDING_MAX);
-	*j = (struct job){ .req = req,
-			   .disk = container_of(be, struct disk, base),
-			   .dead = unplugged };
-	if (req->op == BLOCK_FLUSH)
+	*j = (struct job){ .io = io, .disk = v, .dead = unplugged };
+	if (io->op == RBP_FLUSH)
 		note_upto(j);
 	judge_copies(j);
 }
@@ -370,8 +365,8 @@ void disks_kill(bool power_cut)
 
 		if (j->dead)
 			continue;
-		if (j->req->op == BLOCK_WRITE && sim_chance(50))
-			apply(j, sim_random(blocks_of(j->req) + 1));
+		if (j->io->op == RBP_WRITE && sim_chance(50))
+			apply(j, sim_random(blocks_of(j->io) + 1));
 		j->dead = true;
 	}
 	unplugged = true;
@@ -381,7 +376,7 @@ void disks_kill(bool power_cut)
 
 /* ---- life ---- */
 
-static void disk_close(struct backend *be)
+static void disk_close(void *v)
 {
 }
 
@@ -406,9 +401,9 @@ static void be_forgetful(struct disk *d)
 	d->write_saw = false;
 }
 
-static int disk_sync(struct backend *be)
+static int disk_sync(void *v)
 {
-	struct disk *d = container_of(be, struct disk, base);
+	struct disk *d = v;
 
 	if (d->unseen) {
 		d->unseen = false;
@@ -419,35 +414,37 @@ static int disk_sync(struct backend *be)
 	return 0;
 }
 
-static int disk_open(const struct backend_options *opt, struct backend **ret,
-		     struct error *e)
+static int disk_open(struct rbp_vol *vol, const char *location,
+		     const struct rbp_arg *args, void **ret_v,
+		     struct rbp_info *info, char *msg, size_t msg_len)
 {
-	struct disk *d = &disks[atoi(opt->path)];
+	struct disk *d = &disks[atoi(location)];
 
 	unplugged = false;
 	be_forgetful(d);
-	d->base.ops = &disk_ops;
-	d->base.info = (struct backend_info){
-		.kind = "simulated",
-		.size = BLOCKS_CNT * BLOCK_BYTES,
-		.min_block = BLOCK_BYTES,
-		.optimal_block = 4096,
-		.volatile_cache = d->cfg.cache,
-		.fua = d->cfg.fua,
-		.memory = d->cfg.memory ? d->memory : NULL,
-	};
+	info->caps = RBP_CAN_WRITE | RBP_CAN_FLUSH;
+	if (d->cfg.cache)
+		info->caps |= RBP_WRITE_CACHE;
+	if (d->cfg.fua)
+		info->caps |= RBP_CAN_FUA;
+	info->bytes = BLOCKS_CNT * BLOCK_BYTES;
+	info->block_size = BLOCK_BYTES;
+	info->memory = d->cfg.memory ? d->memory : NULL;
 	if (!d->cfg.memory)
-		d->base.info.life =
+		block_info_of(info)->life =
 			(struct backend_life){ .dev = 1, .ino = lun_of(d) + 1 };
 	memset(d->memory, 0, sizeof(d->memory));
-	*ret = &d->base;
+	*ret_v = d;
 	return 0;
 }
 
-const struct backend_ops disk_ops = {
-	.name = "sim",
-	.open = disk_open,
+const struct backend_type disk_type = {
+	.plugin = {
+		.size = sizeof(struct rbp_plugin),
+		.name = "sim",
+		.open = disk_open,
+		.close = disk_close,
+		.submit = disk_submit,
+	},
 	.sync = disk_sync,
-	.close = disk_close,
-	.submit = disk_submit,
 };

@@ -16,7 +16,7 @@
 #include "target/block/backend.h"
 #include "tests/sim/blocks.h"
 
-extern const struct backend_ops disk_ops;
+extern const struct backend_type disk_type;
 
 struct disk_config {
 	bool cache; /* done writes may be lost */

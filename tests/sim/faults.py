@@ -19,16 +19,16 @@ FAULTS = [
      'return false && cmd->unstable && block_must_be_stable(cmd) &&'),
     ('swallows the error of a write', 'target/block/block.c',
      '\tif (res) {\n\t\tcmd->res = res;',
-     '\tif (res && req->op != BLOCK_WRITE) {\n\t\tcmd->res = res;'),
+     '\tif (res && io->op != RBP_WRITE) {\n\t\tcmd->res = res;'),
     ('swallows the error of a read', 'target/block/block.c',
      '\tif (res) {\n\t\tcmd->res = res;',
-     '\tif (res && req->op != BLOCK_READ) {\n\t\tcmd->res = res;'),
+     '\tif (res && io->op != RBP_READ) {\n\t\tcmd->res = res;'),
 
     # -- what was not is told of, also by the next process
     ('forgets a failed flush with the process', 'target/block/flush_record.c',
      '\t\tatomic_store(&r->file->failed, 1);', '\t\t;'),
     ('notes flushes and no result of theirs', 'target/block/block.c',
-     '\telse if (req->op == BLOCK_FLUSH)\n'
+     '\telse if (io->op == RBP_FLUSH)\n'
      '\t\tflush_record_end(record, cmd->flush_nr, res);',
      '\t(void)flush_record_end;'),
     ('forgets who has written to the cache', 'target/block/block.c',

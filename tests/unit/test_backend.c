@@ -39,14 +39,14 @@ struct bench {
 static struct bench bench;
 
 struct answer {
-	struct block_request req;
+	struct block_io bio;
 	unsigned int cnt;
 	int res;
 };
 
-static void answered(struct block_request *req, int res)
+static void answered(struct block_io *bio, int res)
 {
-	struct answer *a = (struct answer *)req;
+	struct answer *a = container_of(bio, struct answer, bio);
 
 	a->cnt++;
 	a->res = res;
@@ -85,11 +85,11 @@ static void start_worker(void)
 			 0);
 }
 
-static void open_with(const struct backend_ops *ops,
+static void open_with(const struct backend_type *type,
 		      const struct backend_options *opt)
 {
 	struct error e = { 0 };
-	int err = ops->open(opt, &bench.be, &e);
+	int err = backend_open(type, opt, &bench.be, &e);
 
 	if (err)
 		print_message("# %s\n", e.text);
@@ -125,9 +125,9 @@ static void finish(void)
 static void submit(struct answer *a)
 {
 	a->cnt = 0;
-	a->req.worker = &bench.worker;
-	a->req.done = answered;
-	backend_submit(bench.be, &a->req);
+	a->bio.worker = &bench.worker;
+	a->bio.done = answered;
+	block_io_submit(bench.be, &a->bio);
 }
 
 static int await(const struct answer *a)
@@ -138,34 +138,34 @@ static int await(const struct answer *a)
 	return a->res;
 }
 
-static int run(struct block_request req)
+static int run(struct rbp_io io)
 {
-	struct answer a = { .req = req };
+	struct answer a = { .bio.io = io, .bio.buf_index = bench.buf_index };
 
 	submit(&a);
 	return await(&a);
 }
 
-static int run_io(enum block_op op, uint64_t offset, uint64_t len, bool fua)
+static int run_io(enum rbp_op op, uint64_t offset, uint64_t len, bool fua)
 {
-	return run((struct block_request){
+	return run((struct rbp_io){
 		.op = op,
 		.offset = offset,
 		.len = len,
-		.fua = fua,
+		.flags = fua ? RBP_FUA : 0,
 		.buf = bench.buf,
-		.buf_index = bench.buf_index,
 	});
 }
 
-static int run_range(enum block_op op, uint64_t offset, uint64_t len,
+static int run_range(enum rbp_op op, uint64_t offset, uint64_t len,
 		     bool may_unmap)
 {
-	return run((struct block_request){
+	return run((struct rbp_io){
 		.op = op,
 		.offset = offset,
 		.len = len,
-		.may_unmap = may_unmap,
+		.flags = (may_unmap ? RBP_MAY_UNMAP : 0) |
+			 (bench.be->info.memory_pinned ? RBP_KEEP_PAGES : 0),
 	});
 }
 
@@ -207,8 +207,7 @@ static void fill_file(uint64_t offset, uint8_t byte, uint64_t len)
 	for (uint64_t done = 0; done < len; done += BUF_LEN) {
 		uint64_t n = len - done < BUF_LEN ? len - done : BUF_LEN;
 
-		assert_int_equal(run_io(BLOCK_WRITE, offset + done, n, false),
-				 0);
+		assert_int_equal(run_io(RBP_WRITE, offset + done, n, false), 0);
 	}
 }
 
@@ -243,7 +242,8 @@ static void open_is_refused(void **state)
 	if (!row->path)
 		make_file(row->size);
 	opt.path = row->path ? row->path : bench.path;
-	assert_int_equal(backend_file.open(&opt, &bench.be, &e), row->err);
+	assert_int_equal(backend_open(&backend_file, &opt, &bench.be, &e),
+			 row->err);
 	assert_non_null(strstr(e.text, row->text));
 	assert_non_null(strstr(e.text, opt.path));
 	finish();
@@ -251,7 +251,7 @@ static void open_is_refused(void **state)
 
 struct memory_refusal {
 	const char *name;
-	const struct backend_ops *ops;
+	const struct backend_type *type;
 	const char *size;
 	int err;
 };
@@ -272,7 +272,7 @@ static void memory_open_is_refused(void **state)
 	struct error e = { 0 };
 	struct backend *be;
 
-	assert_int_equal(row->ops->open(&opt, &be, &e), row->err);
+	assert_int_equal(backend_open(row->type, &opt, &be, &e), row->err);
 	assert_non_null(strstr(e.text, row->size));
 }
 
@@ -288,7 +288,8 @@ static void unwritable_file_is_refused_with_a_hint(void **state)
 	assert_int_equal(chmod(bench.path, 0444), 0);
 	if (!me)
 		assert_int_equal(seteuid(65534), 0);
-	assert_int_equal(backend_file.open(&opt, &bench.be, &e), -EACCES);
+	assert_int_equal(backend_open(&backend_file, &opt, &bench.be, &e),
+			 -EACCES);
 	assert_int_equal(seteuid(me), 0);
 	assert_non_null(strstr(e.text, ",ro"));
 	finish();
@@ -313,10 +314,12 @@ static void file_given_twice_is_refused(void **state)
 
 	open_file();
 	opt = file_options();
-	assert_int_equal(backend_file.open(&opt, &second, &e), -EBUSY);
+	assert_int_equal(backend_open(&backend_file, &opt, &second, &e),
+			 -EBUSY);
 	assert_non_null(strstr(e.text, "is given twice"));
 	opt.read_only = true;
-	assert_int_equal(backend_file.open(&opt, &second, &e), -EBUSY);
+	assert_int_equal(backend_open(&backend_file, &opt, &second, &e),
+			 -EBUSY);
 	finish();
 }
 
@@ -330,12 +333,12 @@ static void readers_share_a_file(void **state)
 	opt = file_options();
 	opt.read_only = true;
 	open_with(&backend_file, &opt);
-	assert_int_equal(backend_file.open(&opt, &second, &e), 0);
-	backend_file.close(second);
+	assert_int_equal(backend_open(&backend_file, &opt, &second, &e), 0);
+	backend_close(second);
 	assert_true(bench.be->info.read_only);
 	assert_false(bench.be->info.volatile_cache);
 	assert_int_equal(bench.be->info.unmap_granularity, 0);
-	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
+	assert_int_equal(run((struct rbp_io){ .op = RBP_FLUSH }), 0);
 	finish();
 }
 
@@ -374,7 +377,8 @@ static void lock_ends_with_the_process(void **state)
 	opt = file_options();
 	pid = fork_holder(&opt);
 	snprintf(wanted, sizeof(wanted), "in use by process %d", (int)pid);
-	assert_int_equal(backend_file.open(&opt, &second, &e), -EBUSY);
+	assert_int_equal(backend_open(&backend_file, &opt, &second, &e),
+			 -EBUSY);
 	assert_non_null(strstr(e.text, wanted));
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	open_with(&backend_file, &opt);
@@ -395,7 +399,7 @@ static void write_through_has_no_cache(void **state)
 	open_with(&backend_file, &opt);
 	assert_false(bench.be->info.volatile_cache);
 	fill_file(0, 'w', 4096);
-	assert_int_equal(run_range(BLOCK_ZERO, 0, 512, false), 0);
+	assert_int_equal(run_range(RBP_ZERO, 0, 512, false), 0);
 	assert_true(file_is_filled(0, 0, 512));
 	finish();
 }
@@ -427,28 +431,30 @@ static void reads_back_what_was_written(void **state)
 {
 	const struct io_row *row = *state;
 	struct backend_options opt;
-	struct block_request req;
+	struct answer a = { 0 };
 
 	make_file(8 * MIB);
 	opt = file_options();
 	opt.direct = row->direct;
 	opt.block_size = row->block_size;
 	open_with(&backend_file, &opt);
-	req = (struct block_request){
-		.op = BLOCK_WRITE,
+	a.bio.io = (struct rbp_io){
+		.op = RBP_WRITE,
 		.offset = row->offset,
 		.len = row->len,
-		.fua = row->fua,
+		.flags = row->fua ? RBP_FUA : 0,
 		.buf = bench.buf,
-		.buf_index = row->fixed ? bench.buf_index : -1,
 	};
+	a.bio.buf_index = row->fixed ? bench.buf_index : -1;
 	memset(bench.buf, 'a', row->len);
-	assert_int_equal(run(req), 0);
+	submit(&a);
+	assert_int_equal(await(&a), 0);
 	assert_true(file_is_filled(row->offset, 'a', row->len));
 	memset(bench.buf, 'b', row->len + 1);
-	req.op = BLOCK_READ;
-	req.fua = false;
-	assert_int_equal(run(req), 0);
+	a.bio.io.op = RBP_READ;
+	a.bio.io.flags = 0;
+	submit(&a);
+	assert_int_equal(await(&a), 0);
 	assert_true(is_filled(bench.buf, 'a', row->len));
 	assert_int_equal(bench.buf[row->len], 'b');
 	finish();
@@ -458,9 +464,9 @@ static void read_past_the_end_of_a_shrunk_file_fails(void **state)
 {
 	open_file();
 	assert_int_equal(truncate(bench.path, 4096 + 512), 0);
-	assert_int_equal(run_io(BLOCK_READ, 8192, 4096, false), -EIO);
-	assert_int_equal(run_io(BLOCK_READ, 4096, 4096, false), -EIO);
-	assert_int_equal(run_io(BLOCK_READ, 4096, 512, false), 0);
+	assert_int_equal(run_io(RBP_READ, 8192, 4096, false), -EIO);
+	assert_int_equal(run_io(RBP_READ, 4096, 4096, false), -EIO);
+	assert_int_equal(run_io(RBP_READ, 4096, 512, false), 0);
 	finish();
 }
 
@@ -473,8 +479,8 @@ static void shrunk_file_fails_direct_reads_too(void **state)
 	opt.direct = 1;
 	open_with(&backend_file, &opt);
 	assert_int_equal(truncate(bench.path, 4096 + 100), 0);
-	assert_int_equal(run_io(BLOCK_READ, 4096, 4096, false), -EIO);
-	assert_int_equal(run_io(BLOCK_READ, 8192, 4096, false), -EIO);
+	assert_int_equal(run_io(RBP_READ, 4096, 4096, false), -EIO);
+	assert_int_equal(run_io(RBP_READ, 8192, 4096, false), -EIO);
 	finish();
 }
 
@@ -487,11 +493,11 @@ static void many_requests_are_each_answered_once(void **state)
 		uint8_t *buf = bench.buf + i * 4096;
 
 		memset(buf, (int)i, 4096);
-		a[i] = (struct answer){ .req = {
-						.op = BLOCK_WRITE,
-						.offset = i * 4096,
-						.len = 4096,
-						.buf = buf,
+		a[i] = (struct answer){ .bio = {
+						.io.op = RBP_WRITE,
+						.io.offset = i * 4096,
+						.io.len = 4096,
+						.io.buf = buf,
 						.buf_index = bench.buf_index,
 					} };
 		submit(&a[i]);
@@ -514,7 +520,7 @@ static void flushes_are_all_answered(void **state)
 	open_file();
 	fill_file(0, 'f', 4096);
 	for (unsigned int i = 0; i < 5; i++) {
-		a[i].req.op = BLOCK_FLUSH;
+		a[i].bio.io.op = RBP_FLUSH;
 		submit(&a[i]);
 	}
 	for (unsigned int i = 0; i < 5; i++)
@@ -561,22 +567,22 @@ static void failed_flush_is_never_forgotten(void **state)
 	int good;
 
 	open_file();
-	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
+	assert_int_equal(run((struct rbp_io){ .op = RBP_FLUSH }), 0);
 	flush_fd = flush_descriptor();
 	good = dup(flush_fd);
 	assert_int_equal(pipe(ends), 0);
 	assert_true(dup2(ends[0], flush_fd) >= 0);
 	for (unsigned int i = 0; i < 3; i++) {
-		a[i].req.op = BLOCK_FLUSH;
+		a[i].bio.io.op = RBP_FLUSH;
 		submit(&a[i]);
 	}
 	for (unsigned int i = 0; i < 3; i++)
 		assert_true(await(&a[i]) < 0);
 	/* the disk is well again */
 	assert_true(dup2(good, flush_fd) >= 0);
-	assert_true(run((struct block_request){ .op = BLOCK_FLUSH }) < 0);
+	assert_true(run((struct rbp_io){ .op = RBP_FLUSH }) < 0);
 	fill_file(0, 'x', 4096);
-	assert_true(run((struct block_request){ .op = BLOCK_FLUSH }) < 0);
+	assert_true(run((struct rbp_io){ .op = RBP_FLUSH }) < 0);
 	close(good);
 	close(ends[0]);
 	close(ends[1]);
@@ -620,9 +626,9 @@ static void fua_write_leaves_nothing_dirty(void **state)
 {
 	need_dirty_pages();
 	open_file();
-	assert_int_equal(run_io(BLOCK_WRITE, 0, 8192, false), 0);
+	assert_int_equal(run_io(RBP_WRITE, 0, 8192, false), 0);
 	assert_true(dirty_pages() > 0);
-	assert_int_equal(run_io(BLOCK_WRITE, 0, 8192, true), 0);
+	assert_int_equal(run_io(RBP_WRITE, 0, 8192, true), 0);
 	assert_int_equal(dirty_pages(), 0);
 	finish();
 }
@@ -631,9 +637,9 @@ static void flush_leaves_nothing_dirty(void **state)
 {
 	need_dirty_pages();
 	open_file();
-	assert_int_equal(run_io(BLOCK_WRITE, 0, 8192, false), 0);
+	assert_int_equal(run_io(RBP_WRITE, 0, 8192, false), 0);
 	assert_true(dirty_pages() > 0);
-	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
+	assert_int_equal(run((struct rbp_io){ .op = RBP_FLUSH }), 0);
 	assert_int_equal(dirty_pages(), 0);
 	finish();
 }
@@ -647,12 +653,12 @@ static void write_through_leaves_nothing_dirty(void **state)
 	opt = file_options();
 	opt.write_through = true;
 	open_with(&backend_file, &opt);
-	assert_int_equal(run_io(BLOCK_WRITE, 0, 8192, false), 0);
+	assert_int_equal(run_io(RBP_WRITE, 0, 8192, false), 0);
 	assert_int_equal(dirty_pages(), 0);
 	/* the edges of the range are zeroed in the page cache */
-	assert_int_equal(run_range(BLOCK_ZERO, 512, 1024, false), 0);
+	assert_int_equal(run_range(RBP_ZERO, 512, 1024, false), 0);
 	assert_int_equal(dirty_pages(), 0);
-	assert_int_equal(run_range(BLOCK_UNMAP, 2048, 1024, false), 0);
+	assert_int_equal(run_range(RBP_UNMAP, 2048, 1024, false), 0);
 	assert_int_equal(dirty_pages(), 0);
 	finish();
 }
@@ -665,9 +671,9 @@ static void unmap_punches_a_hole(void **state)
 
 	open_file();
 	fill_file(0, 'u', MIB);
-	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
+	assert_int_equal(run((struct rbp_io){ .op = RBP_FLUSH }), 0);
 	before = blocks_used();
-	assert_int_equal(run_range(BLOCK_UNMAP, 64 * KIB, 512 * KIB, false), 0);
+	assert_int_equal(run_range(RBP_UNMAP, 64 * KIB, 512 * KIB, false), 0);
 	assert_int_equal(blocks_used(), before - 512 * KIB / 512);
 	assert_int_equal(backend_used(bench.be), blocks_used() * 512);
 	assert_true(file_is_filled(0, 'u', 64 * KIB));
@@ -680,7 +686,7 @@ static void unmap_of_part_of_a_block_reads_as_zeroes(void **state)
 {
 	open_file();
 	fill_file(0, 'u', 8192);
-	assert_int_equal(run_range(BLOCK_UNMAP, 512, 1024, false), 0);
+	assert_int_equal(run_range(RBP_UNMAP, 512, 1024, false), 0);
 	assert_true(file_is_filled(0, 'u', 512));
 	assert_true(file_is_filled(512, 0, 1024));
 	assert_true(file_is_filled(1536, 'u', 512));
@@ -706,14 +712,14 @@ static void zero_makes_zeroes(void **state)
 
 	open_file();
 	fill_file(0, 'z', MIB);
-	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
+	assert_int_equal(run((struct rbp_io){ .op = RBP_FLUSH }), 0);
 	before = blocks_used();
-	assert_int_equal(run((struct block_request){
-				 .op = BLOCK_ZERO,
+	assert_int_equal(run((struct rbp_io){
+				 .op = RBP_ZERO,
 				 .offset = 4096,
 				 .len = 512 * KIB,
-				 .may_unmap = row->may_unmap,
-				 .fua = row->fua,
+				 .flags = (row->may_unmap ? RBP_MAY_UNMAP : 0) |
+					  (row->fua ? RBP_FUA : 0),
 			 }),
 			 0);
 	assert_true(file_is_filled(0, 'z', 4096));
@@ -743,7 +749,7 @@ static void zeroes_are_written_where_they_must_be(void **state)
 	opt = file_options();
 	open_with(&backend_file, &opt);
 	fill_file(0, 'z', MIB);
-	assert_int_equal(run_range(BLOCK_ZERO, 512, 700 * KIB, false), 0);
+	assert_int_equal(run_range(RBP_ZERO, 512, 700 * KIB, false), 0);
 	assert_true(file_is_filled(0, 'z', 512));
 	assert_true(file_is_filled(512, 0, 700 * KIB));
 	assert_true(file_is_filled(512 + 700 * KIB, 'z', 512));
@@ -756,26 +762,26 @@ static void extents_are_as_in_the_file(void **state)
 
 	open_file();
 	fill_file(MIB, 'e', MIB);
-	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
-	a.req = (struct block_request){ .op = BLOCK_EXTENT, .len = 8 * MIB };
+	assert_int_equal(run((struct rbp_io){ .op = RBP_FLUSH }), 0);
+	a.bio.io = (struct rbp_io){ .op = RBP_EXTENT, .len = 8 * MIB };
 	submit(&a);
 	assert_int_equal(await(&a), 0);
-	assert_false(a.req.extent_mapped);
-	assert_int_equal(a.req.extent_len, MIB);
-	a.req = (struct block_request){ .op = BLOCK_EXTENT,
-					.offset = MIB + 512,
-					.len = 7 * MIB - 512 };
+	assert_false(a.bio.io.extent_mapped);
+	assert_int_equal(a.bio.io.extent_len, MIB);
+	a.bio.io = (struct rbp_io){ .op = RBP_EXTENT,
+				    .offset = MIB + 512,
+				    .len = 7 * MIB - 512 };
 	submit(&a);
 	assert_int_equal(await(&a), 0);
-	assert_true(a.req.extent_mapped);
-	assert_int_equal(a.req.extent_len, MIB - 512);
-	a.req = (struct block_request){ .op = BLOCK_EXTENT,
-					.offset = 2 * MIB,
-					.len = 6 * MIB };
+	assert_true(a.bio.io.extent_mapped);
+	assert_int_equal(a.bio.io.extent_len, MIB - 512);
+	a.bio.io = (struct rbp_io){ .op = RBP_EXTENT,
+				    .offset = 2 * MIB,
+				    .len = 6 * MIB };
 	submit(&a);
 	assert_int_equal(await(&a), 0);
-	assert_false(a.req.extent_mapped);
-	assert_int_equal(a.req.extent_len, 6 * MIB);
+	assert_false(a.bio.io.extent_mapped);
+	assert_int_equal(a.bio.io.extent_len, 6 * MIB);
 	finish();
 }
 
@@ -829,16 +835,16 @@ static void extent_that_is_unmapped_meanwhile_has_a_block(void **state)
 
 	open_file();
 	fill_file(MIB, 'e', MIB);
-	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
-	a.req = (struct block_request){ .op = BLOCK_EXTENT,
-					.offset = row->offset,
-					.len = 8 * MIB - row->offset };
+	assert_int_equal(run((struct rbp_io){ .op = RBP_FLUSH }), 0);
+	a.bio.io = (struct rbp_io){ .op = RBP_EXTENT,
+				    .offset = row->offset,
+				    .len = 8 * MIB - row->offset };
 	between = row->act;
 	submit(&a);
 	assert_int_equal(await(&a), 0);
 	assert_null(between);
-	assert_true(a.req.extent_mapped);
-	assert_int_equal(a.req.extent_len, 512);
+	assert_true(a.bio.io.extent_mapped);
+	assert_int_equal(a.bio.io.extent_len, 512);
 	finish();
 }
 
@@ -907,9 +913,9 @@ static void device_is_direct_and_complete(void **state)
 	assert_true(bench.be->info.volatile_cache);
 	fill_file(0, 'd', MIB);
 	assert_true(file_is_filled(0, 'd', MIB));
-	assert_int_equal(run_io(BLOCK_WRITE, 512, 1024, true), 0);
-	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
-	assert_int_equal(run_range(BLOCK_ZERO, 512, 4096, false), 0);
+	assert_int_equal(run_io(RBP_WRITE, 512, 1024, true), 0);
+	assert_int_equal(run((struct rbp_io){ .op = RBP_FLUSH }), 0);
+	assert_int_equal(run_range(RBP_ZERO, 512, 4096, false), 0);
 	assert_true(file_is_filled(0, 'd', 512));
 	assert_true(file_is_filled(512, 0, 4096));
 	assert_true(file_is_filled(4608, 'd', 512));
@@ -935,9 +941,9 @@ static void device_unmap_gives_space_back(void **state)
 	open_with(&backend_file, &opt);
 	assert_true(bench.be->info.unmap_granularity > 0);
 	fill_file(0, 'd', MIB);
-	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
+	assert_int_equal(run((struct rbp_io){ .op = RBP_FLUSH }), 0);
 	before = file_blocks(d.file);
-	assert_int_equal(run_range(BLOCK_UNMAP, 0, 512 * KIB, false), 0);
+	assert_int_equal(run_range(RBP_UNMAP, 0, 512 * KIB, false), 0);
 	assert_true(file_blocks(d.file) < before);
 	assert_true(file_is_filled(0, 0, 512 * KIB));
 	assert_true(file_is_filled(512 * KIB, 'd', 512 * KIB));
@@ -956,7 +962,8 @@ static void device_is_taken_once(void **state)
 	user = open(d.path, O_RDWR | O_EXCL); /* as another volume */
 	assert_true(user >= 0);
 	opt = file_options();
-	assert_int_equal(backend_file.open(&opt, &bench.be, &e), -EBUSY);
+	assert_int_equal(backend_open(&backend_file, &opt, &bench.be, &e),
+			 -EBUSY);
 	assert_non_null(strstr(e.text, "is given twice"));
 	close(user);
 	free_device(&d);
@@ -971,17 +978,18 @@ static void large_sectors_go_through_the_page_cache(void **state)
 	make_device(&d, 4096);
 	opt = file_options();
 	opt.direct = 1;
-	assert_int_equal(backend_file.open(&opt, &bench.be, &e), -EINVAL);
+	assert_int_equal(backend_open(&backend_file, &opt, &bench.be, &e),
+			 -EINVAL);
 	assert_non_null(strstr(e.text, "block-size=4096"));
 	opt.direct = -1;
 	open_with(&backend_file, &opt);
 	assert_int_equal(bench.be->info.min_block, 1);
 	fill_file(512, 's', 1024);
 	/* less than a sector: must be written, the device cannot */
-	assert_int_equal(run_range(BLOCK_ZERO, 1024, 512, false), 0);
+	assert_int_equal(run_range(RBP_ZERO, 1024, 512, false), 0);
 	assert_true(file_is_filled(512, 's', 512));
 	assert_true(file_is_filled(1024, 0, 512));
-	assert_int_equal(run((struct block_request){ .op = BLOCK_FLUSH }), 0);
+	assert_int_equal(run((struct rbp_io){ .op = RBP_FLUSH }), 0);
 	free_device(&d);
 }
 
@@ -1021,14 +1029,14 @@ static void ram_unmap(bool pinned)
 	mem = bench.be->info.memory;
 	page = mem + MIB;
 	memset(mem, 'r', 8 * MIB);
-	assert_int_equal(run_range(BLOCK_UNMAP, (uint64_t)(page - mem) - 512,
+	assert_int_equal(run_range(RBP_UNMAP, (uint64_t)(page - mem) - 512,
 				   4 * MIB + 1024, false),
 			 0);
 	assert_int_equal(is_resident(page + MIB), pinned);
 	assert_true(is_filled(page - 512, 0, 4 * MIB + 1024));
 	assert_int_equal(page[-513], 'r');
 	assert_int_equal(page[4 * MIB + 512], 'r');
-	assert_int_equal(run_range(BLOCK_ZERO, 0, 512, false), 0);
+	assert_int_equal(run_range(RBP_ZERO, 0, 512, false), 0);
 	assert_true(is_filled(mem, 0, 512));
 	assert_int_equal(mem[512], 'r');
 	finish();
@@ -1052,7 +1060,7 @@ static void ram_within_one_page_is_zeroed(void **state)
 	open_with(&backend_ram, &opt);
 	mem = bench.be->info.memory;
 	memset(mem, 'r', MIB);
-	assert_int_equal(run_range(BLOCK_UNMAP, 512, 1024, false), 0);
+	assert_int_equal(run_range(RBP_UNMAP, 512, 1024, false), 0);
 	assert_true(is_filled(mem, 'r', 512));
 	assert_true(is_filled(mem + 512, 0, 1024));
 	assert_true(is_filled(mem + 1536, 'r', MIB - 1536));
@@ -1066,10 +1074,8 @@ static void null_read_leaves_nothing_old_in_the_buffer(void **state)
 	open_with(&backend_null, &opt);
 	assert_int_equal(bench.be->info.size, 1ull << 60);
 	memset(bench.buf, 'n', 8192);
-	assert_int_equal(run_io(BLOCK_WRITE, (1ull << 60) - 4096, 4096, true),
-			 0);
-	assert_int_equal(run_io(BLOCK_READ, (1ull << 60) - 4096, 4096, false),
-			 0);
+	assert_int_equal(run_io(RBP_WRITE, (1ull << 60) - 4096, 4096, true), 0);
+	assert_int_equal(run_io(RBP_READ, (1ull << 60) - 4096, 4096, false), 0);
 	assert_true(is_filled(bench.buf, 0, 4096));
 	assert_int_equal(bench.buf[4096], 'n');
 	finish();

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "config.h"
-#include "target/block/plugin_host.h"
+#include "target/block/plugin_load.h"
 #include "target/scsi/volume.h"
 
 #define BLOCK	     512u
@@ -20,11 +20,11 @@
 
 /* ---- the grammar ---- */
 
-#define R_OP	 (1u << BLOCK_READ)
-#define W_OP	 (1u << BLOCK_WRITE)
-#define F_OP	 (1u << BLOCK_FLUSH)
-#define UZ_OP	 (1u << BLOCK_UNMAP | 1u << BLOCK_ZERO)
-#define X_OP	 (1u << BLOCK_EXTENT)
+#define R_OP	 (1u << RBP_READ)
+#define W_OP	 (1u << RBP_WRITE)
+#define F_OP	 (1u << RBP_FLUSH)
+#define UZ_OP	 (1u << RBP_UNMAP | 1u << RBP_ZERO)
+#define X_OP	 (1u << RBP_EXTENT)
 #define ALL_LBAS .last_lba = UINT64_MAX
 
 struct rule_row {
@@ -50,7 +50,7 @@ static const struct rule_row rules[] = {
 	{ "any:corrupt",
 	  { FAULT_CORRUPT, R_OP | W_OP, 0, 0, ALL_LBAS, .every = 1 } },
 	{ "unmap:stuck:count=1",
-	  { FAULT_STUCK, 1u << BLOCK_UNMAP, 0, 0, ALL_LBAS, .every = 1,
+	  { FAULT_STUCK, 1u << RBP_UNMAP, 0, 0, ALL_LBAS, .every = 1,
 	    .count = 1 } },
 };
 
@@ -156,12 +156,12 @@ static void the_right_requests_are_hit(void **state)
 	assert_true(fault_rule_parse(row->name, &rule, &e));
 	for (const char *c = row->requests; *c; c++) {
 		static const char letters[] = "rwfuz";
-		struct block_request req = { .len = BLOCK };
+		struct rbp_io io = { .len = BLOCK };
 
-		req.op = (enum block_op)(strchr(letters, *c) - letters);
+		io.op = (enum rbp_op)(strchr(letters, *c) - letters + RBP_READ);
 		if (c[1] >= '0' && c[1] <= '9')
-			req.offset = (uint64_t)(*++c - '0') * BLOCK;
-		strcat(got, fault_rule_hits(&rule, &tally, &req, BLOCK, &pick)
+			io.offset = (uint64_t)(*++c - '0') * BLOCK;
+		strcat(got, fault_rule_hits(&rule, &tally, &io, BLOCK, &pick)
 				    ? "x"
 				    : ".");
 	}
@@ -170,7 +170,7 @@ static void the_right_requests_are_hit(void **state)
 
 static unsigned int hits_of(const char *text, uint64_t *map)
 {
-	struct block_request req = { .op = BLOCK_WRITE, .len = BLOCK };
+	struct rbp_io io = { .op = RBP_WRITE, .len = BLOCK };
 	struct fault_tally tally = { 0 };
 	struct fault_rule rule;
 	unsigned int cnt = 0;
@@ -180,7 +180,7 @@ static unsigned int hits_of(const char *text, uint64_t *map)
 	*map = 0;
 	assert_true(fault_rule_parse(text, &rule, &e));
 	for (unsigned int i = 0; i < 4096; i++) {
-		if (!fault_rule_hits(&rule, &tally, &req, BLOCK, &pick))
+		if (!fault_rule_hits(&rule, &tally, &io, BLOCK, &pick))
 			continue;
 		cnt++;
 		*map = *map * 31 + i;
@@ -205,7 +205,7 @@ static void a_seed_gives_the_same_hits_again(void **state)
 /* ---- the layer ---- */
 
 struct answer {
-	struct block_request req;
+	struct block_io bio;
 	unsigned int cnt;
 	int res;
 };
@@ -217,9 +217,9 @@ static struct {
 	struct answer answers[8];
 } bench;
 
-static void answered(struct block_request *req, int res)
+static void answered(struct block_io *bio, int res)
 {
-	struct answer *a = container_of(req, struct answer, req);
+	struct answer *a = container_of(bio, struct answer, bio);
 
 	a->cnt++;
 	a->res = res;
@@ -232,12 +232,35 @@ static void fill_store(void)
 		memset(t_backend.store + (size_t)i * BLOCK, (int)i, BLOCK);
 }
 
+/* Puts the faults on bench.be. */
+static void add_faults(const struct fault_rule *faulty, unsigned int cnt)
+{
+	const struct fault_options faults = { .rules = faulty,
+					      .cnt = cnt,
+					      .volume = "vol" };
+	const struct backend_options opt = { .path = "vol",
+					     .below = bench.be,
+					     .faults = &faults,
+					     .block_size = BLOCK };
+	struct error e = { 0 };
+
+	assert_int_equal(backend_open(&backend_fault, &opt, &bench.be, &e), 0);
+}
+
+static void open_store(void)
+{
+	static const struct backend_options opt = { .path = "store",
+						    .block_size = BLOCK };
+	struct error e = { 0 };
+
+	assert_int_equal(backend_open(&t_backend_type, &opt, &bench.be, &e), 0);
+	fill_store();
+}
+
 static void start_with(const char *const *texts, unsigned int cnt)
 {
-	static const struct backend_options bopt = { .block_size = BLOCK };
 	struct reactor_options ropt = { 0 };
 	struct fault_rule all[FAULT_RULES_MAX];
-	struct backend *store;
 	struct error e = { 0 };
 
 	memset(&t_backend, 0, sizeof(t_backend));
@@ -251,13 +274,10 @@ static void start_with(const char *const *texts, unsigned int cnt)
 		.atomic_len = 4096,
 	};
 	t_backend.extent_unit = BLOCK;
-	assert_int_equal(t_backend_ops.open(&bopt, &store, &e), 0);
-	fill_store();
+	open_store();
 	for (unsigned int i = 0; i < cnt; i++)
 		assert_true(fault_rule_parse(texts[i], &all[i], &e));
-	assert_int_equal(
-		backend_fault_open(store, all, cnt, BLOCK, "vol", &bench.be),
-		0);
+	add_faults(all, cnt);
 	assert_int_equal(reactor_create(&ropt, &bench.worker.reactor), 0);
 	assert_int_equal(backend_attach(bench.be, &bench.worker), 0);
 	bench.buf = aligned_alloc(4096, BUF);
@@ -283,22 +303,22 @@ static void finish(void)
 	memset(&bench, 0, sizeof(bench));
 }
 
-static struct answer *submit(unsigned int slot, enum block_op op,
+static struct answer *submit(unsigned int slot, enum rbp_op op,
 			     unsigned int lba, unsigned int blocks)
 {
 	struct answer *a = &bench.answers[slot];
-	bool has_data = op == BLOCK_READ || op == BLOCK_WRITE;
+	bool has_data = op == RBP_READ || op == RBP_WRITE;
 
-	*a = (struct answer){ .req = {
-				      .op = op,
-				      .offset = (uint64_t)lba * BLOCK,
-				      .len = (uint64_t)blocks * BLOCK,
-				      .buf = has_data ? bench.buf : NULL,
+	*a = (struct answer){ .bio = {
+				      .io.op = op,
+				      .io.offset = (uint64_t)lba * BLOCK,
+				      .io.len = (uint64_t)blocks * BLOCK,
+				      .io.buf = has_data ? bench.buf : NULL,
 				      .buf_index = -1,
 				      .worker = &bench.worker,
 				      .done = answered,
 			      } };
-	backend_submit(bench.be, &a->req);
+	block_io_submit(bench.be, &a->bio);
 	return a;
 }
 
@@ -317,7 +337,7 @@ static int await(const struct answer *a)
 	return a->res;
 }
 
-static int run(enum block_op op, unsigned int lba, unsigned int blocks)
+static int run(enum rbp_op op, unsigned int lba, unsigned int blocks)
 {
 	return await(submit(0, op, lba, blocks));
 }
@@ -345,7 +365,7 @@ static void expect_blocks(const uint8_t *at, unsigned int lba, uint8_t new_byte,
 
 struct fault_row {
 	const char *name; /* the rule */
-	enum block_op op;
+	enum rbp_op op;
 	unsigned int lba;
 	unsigned int blocks;
 	int res;
@@ -357,32 +377,31 @@ struct fault_row {
 };
 
 static const struct fault_row fault_rows[] = {
-	{ "read:error", BLOCK_READ, 0, 4, -EIO, 0, "", "oooo" },
-	{ "read:error:lba=10-19", BLOCK_READ, 8, 4, -EIO, 2, "read 4096+1024",
+	{ "read:error", RBP_READ, 0, 4, -EIO, 0, "", "oooo" },
+	{ "read:error:lba=10-19", RBP_READ, 8, 4, -EIO, 2, "read 4096+1024",
 	  "nnoo" },
-	{ "read:error:lba=10-19", BLOCK_READ, 19, 4, -EIO, 0, "", "oooo" },
-	{ "read:error:lba=10-19", BLOCK_READ, 20, 2, 0, 2, "read 10240+1024",
+	{ "read:error:lba=10-19", RBP_READ, 19, 4, -EIO, 0, "", "oooo" },
+	{ "read:error:lba=10-19", RBP_READ, 20, 2, 0, 2, "read 10240+1024",
 	  "nn" },
-	{ "read:short", BLOCK_READ, 4, 4, -EIO, 2, "read 2048+1024", "nnoo" },
-	{ "read:short", BLOCK_READ, 4, 1, -EIO, 0, "", "o" },
-	{ "write:error=ENOSPC", BLOCK_WRITE, 0, 2, -ENOSPC, 0, "", "oo" },
-	{ "write:error:lba=9", BLOCK_WRITE, 8, 4, -EIO, 1, "write 4096+512",
+	{ "read:short", RBP_READ, 4, 4, -EIO, 2, "read 2048+1024", "nnoo" },
+	{ "read:short", RBP_READ, 4, 1, -EIO, 0, "", "o" },
+	{ "write:error=ENOSPC", RBP_WRITE, 0, 2, -ENOSPC, 0, "", "oo" },
+	{ "write:error:lba=9", RBP_WRITE, 8, 4, -EIO, 1, "write 4096+512",
 	  "nooo" },
-	{ "write:short", BLOCK_WRITE, 4, 5, -EIO, 2, "write 2048+1024",
-	  "nnooo" },
-	{ "write:torn", BLOCK_WRITE, 4, 5, -EIO, 0,
+	{ "write:short", RBP_WRITE, 4, 5, -EIO, 2, "write 2048+1024", "nnooo" },
+	{ "write:torn", RBP_WRITE, 4, 5, -EIO, 0,
 	  "write 2048+512, write 3072+512, write 4096+512", "nonon" },
-	{ "write:torn", BLOCK_WRITE, 4, 4, -EIO, 0,
+	{ "write:torn", RBP_WRITE, 4, 4, -EIO, 0,
 	  "write 2048+512, write 3072+512", "nono" },
-	{ "write:torn", BLOCK_WRITE, 4, 1, -EIO, 0, "write 2048+512", "n" },
-	{ "write:delay=1", BLOCK_WRITE, 4, 2, 0, 2, "write 2048+1024", "nn" },
-	{ "read:delay=0", BLOCK_READ, 4, 2, 0, 2, "read 2048+1024", "nn" },
-	{ "flush:error", BLOCK_FLUSH, 0, 0, -EIO, 0, "", "" },
-	{ "flush:delay=1", BLOCK_FLUSH, 0, 0, 0, 0, "flush", "" },
-	{ "unmap:error=ENOMEM", BLOCK_UNMAP, 0, 2, -ENOMEM, 0, "", "" },
-	{ "zero:short", BLOCK_ZERO, 0, 2, -EIO, 1, "zero 0+512", "" },
-	{ "any:error", BLOCK_EXTENT, 0, 2, -EIO, 0, "", "" },
-	{ "read:error", BLOCK_WRITE, 4, 2, 0, 2, "write 2048+1024", "nn" },
+	{ "write:torn", RBP_WRITE, 4, 1, -EIO, 0, "write 2048+512", "n" },
+	{ "write:delay=1", RBP_WRITE, 4, 2, 0, 2, "write 2048+1024", "nn" },
+	{ "read:delay=0", RBP_READ, 4, 2, 0, 2, "read 2048+1024", "nn" },
+	{ "flush:error", RBP_FLUSH, 0, 0, -EIO, 0, "", "" },
+	{ "flush:delay=1", RBP_FLUSH, 0, 0, 0, 0, "flush", "" },
+	{ "unmap:error=ENOMEM", RBP_UNMAP, 0, 2, -ENOMEM, 0, "", "" },
+	{ "zero:short", RBP_ZERO, 0, 2, -EIO, 1, "zero 0+512", "" },
+	{ "any:error", RBP_EXTENT, 0, 2, -EIO, 0, "", "" },
+	{ "read:error", RBP_WRITE, 4, 2, 0, 2, "write 2048+1024", "nn" },
 };
 
 static void a_fault_does_what_it_says(void **state)
@@ -393,11 +412,12 @@ static void a_fault_does_what_it_says(void **state)
 	start(row->name);
 	at = t_backend.store + (size_t)row->lba * BLOCK;
 	assert_int_equal(run(row->op, row->lba, row->blocks), row->res);
-	assert_int_equal(bench.answers[0].req.progress, row->progress * BLOCK);
+	assert_int_equal(bench.answers[0].bio.io.progress,
+			 row->progress * BLOCK);
 	assert_string_equal(t_backend.log, row->asked);
-	if (row->op == BLOCK_WRITE)
+	if (row->op == RBP_WRITE)
 		expect_blocks(at, row->lba, 0xbb, -1, row->blocks_after);
-	if (row->op == BLOCK_READ)
+	if (row->op == RBP_READ)
 		for (unsigned int i = 0; row->blocks_after[i]; i++) {
 			const char one[] = { row->blocks_after[i], '\0' };
 
@@ -430,7 +450,7 @@ static void corruption_flips_one_bit_of_what_is_read(void **state)
 
 	start("read:corrupt:lba=6");
 	at = t_backend.store + 4 * BLOCK;
-	assert_int_equal(run(BLOCK_READ, 4, 4), 0);
+	assert_int_equal(run(RBP_READ, 4, 4), 0);
 	assert_int_equal(bits_differ(bench.buf, at, 4 * BLOCK, &block), 1);
 	assert_int_equal(block, 2);
 	expect_blocks(at, 4, 0xbb, -1, "oooo");
@@ -446,7 +466,7 @@ static void corruption_flips_one_bit_of_what_is_written(void **state)
 	start("write:corrupt:lba=0-5");
 	at = t_backend.store + 4 * BLOCK;
 	memcpy(mine, bench.buf, sizeof(mine));
-	assert_int_equal(run(BLOCK_WRITE, 4, 4), 0);
+	assert_int_equal(run(RBP_WRITE, 4, 4), 0);
 	assert_int_equal(bits_differ(mine, at, sizeof(mine), &block), 1);
 	assert_true(block < 2);
 	/* The caller's data is not touched. */
@@ -461,7 +481,7 @@ static void a_delayed_request_is_late(void **state)
 
 	start("write:delay=20");
 	begin = reactor_now_us(bench.worker.reactor);
-	a = submit(0, BLOCK_WRITE, 0, 1);
+	a = submit(0, RBP_WRITE, 0, 1);
 	assert_int_equal(a->cnt, 0);
 	assert_string_equal(t_backend.log, "");
 	assert_int_equal(await(a), 0);
@@ -477,11 +497,11 @@ static void delays_add_up_and_the_first_other_fault_counts(void **state)
 	struct answer *a;
 
 	start_with(texts, 5);
-	a = submit(0, BLOCK_WRITE, 0, 1);
+	a = submit(0, RBP_WRITE, 0, 1);
 	assert_int_equal(a->cnt, 0);
 	assert_int_equal(await(a), -EIO);
 	assert_string_equal(t_backend.log, "");
-	assert_int_equal(run(BLOCK_READ, 0, 1), 0);
+	assert_int_equal(run(RBP_READ, 0, 1), 0);
 	finish();
 }
 
@@ -491,12 +511,12 @@ static void a_stuck_request_waits_for_its_release(void **state)
 	struct answer *b;
 
 	start("write:stuck:count=2");
-	a = submit(1, BLOCK_WRITE, 4, 2);
-	b = submit(2, BLOCK_WRITE, 8, 1);
+	a = submit(1, RBP_WRITE, 4, 2);
+	b = submit(2, RBP_WRITE, 8, 1);
 	/* Others go past them; the third write is one too many to be stuck. */
-	assert_int_equal(run(BLOCK_READ, 4, 1), 0);
+	assert_int_equal(run(RBP_READ, 4, 1), 0);
 	memset(bench.buf, 0xbb, BUF);
-	assert_int_equal(run(BLOCK_WRITE, 20, 1), 0);
+	assert_int_equal(run(RBP_WRITE, 20, 1), 0);
 	assert_int_equal(a->cnt + b->cnt, 0);
 	assert_int_equal(backend_fault_stuck(bench.be, &bench.worker), 2);
 	expect_blocks(t_backend.store + 4 * BLOCK, 4, 0xbb, -1, "oo");
@@ -505,7 +525,7 @@ static void a_stuck_request_waits_for_its_release(void **state)
 	backend_fault_release(bench.be);
 	assert_int_equal(await(a), 0);
 	assert_int_equal(await(b), 0);
-	assert_int_equal(a->req.progress, 2 * BLOCK);
+	assert_int_equal(a->bio.io.progress, 2 * BLOCK);
 	expect_blocks(t_backend.store + 4 * BLOCK, 4, 0xbb, -1, "nn");
 	finish();
 }
@@ -518,7 +538,7 @@ static void what_sticks_again_is_released_again(void **state)
 	backend_fault_release(bench.be);
 	turn();
 	for (unsigned int i = 0; i < 2; i++) {
-		a = submit(0, BLOCK_FLUSH, 0, 0);
+		a = submit(0, RBP_FLUSH, 0, 0);
 		turn();
 		assert_int_equal(a->cnt, 0);
 		backend_fault_release(bench.be);
@@ -531,10 +551,10 @@ static void what_sticks_again_is_released_again(void **state)
 static void a_failed_flush_stays_failed(void **state)
 {
 	start("flush:error:count=1");
-	assert_int_equal(run(BLOCK_FLUSH, 0, 0), -EIO);
-	assert_int_equal(run(BLOCK_WRITE, 0, 1), 0);
-	assert_int_equal(run(BLOCK_FLUSH, 0, 0), -EIO);
-	assert_int_equal(run(BLOCK_FLUSH, 0, 0), -EIO);
+	assert_int_equal(run(RBP_FLUSH, 0, 0), -EIO);
+	assert_int_equal(run(RBP_WRITE, 0, 1), 0);
+	assert_int_equal(run(RBP_FLUSH, 0, 0), -EIO);
+	assert_int_equal(run(RBP_FLUSH, 0, 0), -EIO);
 	assert_string_equal(t_backend.log, "write 0+512");
 	finish();
 }
@@ -544,7 +564,7 @@ static void an_error_of_the_store_is_passed_on(void **state)
 	start("write:torn");
 	t_backend.fail_at = 2;
 	t_backend.fail_with = -ENOSPC;
-	assert_int_equal(run(BLOCK_WRITE, 4, 6), -ENOSPC);
+	assert_int_equal(run(RBP_WRITE, 4, 6), -ENOSPC);
 	expect_blocks(t_backend.store + 4 * BLOCK, 4, 0xbb, -1, "nooooo");
 	finish();
 }
@@ -593,11 +613,11 @@ static void ram_below_is_read_and_written_by_requests(void **state)
 	bench.buf = aligned_alloc(4096, BUF);
 	memset(bench.buf, 0xbb, BUF);
 
-	assert_int_equal(run(BLOCK_WRITE, 8, 4), -EIO);
+	assert_int_equal(run(RBP_WRITE, 8, 4), -EIO);
 	memset(bench.buf, 0xcc, BUF);
-	assert_int_equal(run(BLOCK_READ, 8, 4), 0);
+	assert_int_equal(run(RBP_READ, 8, 4), 0);
 	expect_blocks(bench.buf, 0, 0xbb, 0, "nooo");
-	assert_int_equal(run(BLOCK_READ, 8, 4), -EIO);
+	assert_int_equal(run(RBP_READ, 8, 4), -EIO);
 
 	volume_detach(vol, &bench.worker);
 	volume_close(vol);
@@ -610,8 +630,8 @@ static void ram_below_is_read_and_written_by_requests(void **state)
 static void a_lie_answers_a_flush_that_never_was(void **state)
 {
 	start("flush:lie:after=1");
-	assert_int_equal(run(BLOCK_FLUSH, 0, 0), 0);
-	assert_int_equal(run(BLOCK_FLUSH, 0, 0), 0);
+	assert_int_equal(run(RBP_FLUSH, 0, 0), 0);
+	assert_int_equal(run(RBP_FLUSH, 0, 0), 0);
 	assert_string_equal(t_backend.log, "flush");
 	finish();
 }
@@ -622,9 +642,9 @@ static void a_stale_write_comes_back_over_a_newer_one(void **state)
 
 	start("write:stale=1:count=1");
 	at = t_backend.store + 4 * BLOCK;
-	assert_int_equal(run(BLOCK_WRITE, 4, 1), 0);
+	assert_int_equal(run(RBP_WRITE, 4, 1), 0);
 	memset(bench.buf, 0xcc, BUF);
-	assert_int_equal(run(BLOCK_WRITE, 4, 1), 0);
+	assert_int_equal(run(RBP_WRITE, 4, 1), 0);
 	while (t_backend.cnt < 3)
 		reactor_run_once(bench.worker.reactor, -1);
 	expect_blocks(at, 4, 0xbb, -1, "n");
@@ -634,7 +654,7 @@ static void a_stale_write_comes_back_over_a_newer_one(void **state)
 static void a_stale_write_that_is_not_due_is_forgotten(void **state)
 {
 	start("write:stale=3600000");
-	assert_int_equal(run(BLOCK_WRITE, 4, 1), 0);
+	assert_int_equal(run(RBP_WRITE, 4, 1), 0);
 	finish();
 	assert_string_equal(t_backend.log, "write 2048+512");
 }
@@ -642,24 +662,20 @@ static void a_stale_write_that_is_not_due_is_forgotten(void **state)
 /* Both layers, as ",layer=volatile,fault=..." has them. */
 static void start_volatile(const char *text)
 {
-	static const struct backend_options bopt = { .path = "vol",
-						     .block_size = BLOCK };
 	static const struct plugin_spec layer = { .name = "volatile" };
+	struct backend_options opt = { .path = "vol",
+				       .plugin = &layer,
+				       .block_size = BLOCK };
 	struct fault_rule rule;
-	struct backend *store;
-	struct backend *cache;
 	struct error e = { 0 };
 
 	start(text);
 	finish_layers();
-	assert_int_equal(t_backend_ops.open(&bopt, &store, &e), 0);
-	fill_store();
-	assert_int_equal(
-		backend_plugin_add_layer(store, &layer, &bopt, &cache, &e), 0);
+	open_store();
+	opt.below = bench.be;
+	assert_int_equal(backend_open(&backend_plugin, &opt, &bench.be, &e), 0);
 	assert_true(fault_rule_parse(text, &rule, &e));
-	assert_int_equal(
-		backend_fault_open(cache, &rule, 1, BLOCK, "vol", &bench.be),
-		0);
+	add_faults(&rule, 1);
 	assert_int_equal(backend_attach(bench.be, &bench.worker), 0);
 }
 
@@ -670,15 +686,15 @@ static void what_is_not_flushed_is_not_in_the_store(void **state)
 	start_volatile("flush:lie:after=1");
 	at = t_backend.store + 4 * BLOCK;
 	assert_true(bench.be->info.volatile_cache);
-	assert_int_equal(run(BLOCK_WRITE, 4, 2), 0);
-	assert_int_equal(run(BLOCK_WRITE, 7, 1), 0);
-	assert_int_equal(run(BLOCK_ZERO, 8, 1), 0);
+	assert_int_equal(run(RBP_WRITE, 4, 2), 0);
+	assert_int_equal(run(RBP_WRITE, 7, 1), 0);
+	assert_int_equal(run(RBP_ZERO, 8, 1), 0);
 	expect_blocks(at, 4, 0xbb, -1, "ooooo");
 	/* Readers see it all the same. */
-	assert_int_equal(run(BLOCK_READ, 4, 4), 0);
+	assert_int_equal(run(RBP_READ, 4, 4), 0);
 	expect_blocks(bench.buf, 4, 0xbb, -1, "nnon");
 
-	assert_int_equal(run(BLOCK_FLUSH, 0, 0), 0);
+	assert_int_equal(run(RBP_FLUSH, 0, 0), 0);
 	assert_string_equal(t_backend.log,
 			    "read 2048+2048, write 2048+1024, write 3584+1024, "
 			    "flush");
@@ -686,8 +702,8 @@ static void what_is_not_flushed_is_not_in_the_store(void **state)
 
 	/* The second flush is a lie. */
 	memset(bench.buf, 0xbb, BUF);
-	assert_int_equal(run(BLOCK_WRITE, 12, 1), 0);
-	assert_int_equal(run(BLOCK_FLUSH, 0, 0), 0);
+	assert_int_equal(run(RBP_WRITE, 12, 1), 0);
+	assert_int_equal(run(RBP_FLUSH, 0, 0), 0);
 	expect_blocks(t_backend.store + 12 * BLOCK, 12, 0xbb, -1, "o");
 	finish();
 }
@@ -695,11 +711,11 @@ static void what_is_not_flushed_is_not_in_the_store(void **state)
 static void a_cache_that_cannot_be_written_says_so_for_good(void **state)
 {
 	start_volatile("read:error");
-	assert_int_equal(run(BLOCK_WRITE, 4, 2), 0);
+	assert_int_equal(run(RBP_WRITE, 4, 2), 0);
 	t_backend.fail_at = 1;
 	t_backend.fail_with = -EIO;
-	assert_int_equal(run(BLOCK_FLUSH, 0, 0), -EIO);
-	assert_int_equal(run(BLOCK_FLUSH, 0, 0), -EIO);
+	assert_int_equal(run(RBP_FLUSH, 0, 0), -EIO);
+	assert_int_equal(run(RBP_FLUSH, 0, 0), -EIO);
 	finish();
 }
 #endif

@@ -61,7 +61,7 @@ static void open_record(void)
 /* Block n is full of the byte n + 1. */
 static void begin(unsigned int can)
 {
-	const struct backend_options opt = { .block_size = UNIT };
+	const struct backend_options opt = { .path = "", .block_size = UNIT };
 	char dir[] = "/tmp/block-XXXXXX";
 	struct error e = { 0 };
 
@@ -79,7 +79,9 @@ static void begin(unsigned int can)
 	t_backend.extent_unit = 2 * MIB;
 	memset(&dev, 0, sizeof(dev));
 	memset(&worker, 0, sizeof(worker));
-	assert_int_equal(t_backend_ops.open(&opt, &dev.backend, &e), 0);
+	assert_int_equal(backend_open(&t_backend_type, &opt, &dev.backend, &e),
+			 0);
+	assert_int_equal(backend_attach(dev.backend, &worker), 0);
 	for (unsigned int i = 0; i < SIZE / UNIT; i++)
 		memset(t_backend.store + (size_t)i * UNIT, (int)(i + 1), UNIT);
 	dev.write_cache = can & CACHE;
@@ -98,6 +100,7 @@ static void end(void)
 {
 	flush_record_leave(&dev.record, &writer_ref);
 	flush_record_fini(&dev.record);
+	backend_detach(dev.backend, &worker);
 	backend_close(dev.backend);
 	unlink(path);
 	*strrchr(path, '/') = '\0';

@@ -6,6 +6,7 @@
 #include "tests/lib/t_rig.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,10 +175,10 @@ static void task_aborted_tells_of_no_loss(void **state)
 	assert_int_equal(rig_held(), 1);
 	second = send_off(p.two);
 	rig_tmf(p.one, SRP_TSK_LUN_RESET, RIG_DISK, 0);
-	rig_fail_flushes(true);
+	rig_fail_flushes(-EIO);
 	rig_hold(false);
 	rig_release(p.rig);
-	rig_fail_flushes(false);
+	rig_fail_flushes(0);
 	assert_null(t_ini_rsp(p.one, first));
 	rig_expect_status(p.two, second, SCSI_STATUS_TASK_ABORTED);
 	expect_failed_flush(p.two);
@@ -232,13 +233,14 @@ static const struct srp_port_id port_b = { .b = { 0xb } };
 static struct volume *open_disk(unsigned int which, uint64_t rdev,
 				const char *boot)
 {
-	static struct backend_ops no_ops;
+	static const struct backend_type nothing;
 	struct volume *vol = calloc(1, sizeof(*vol));
 	struct backend *be = calloc(1, sizeof(*be));
 	struct error e = { 0 };
 
 	assert_true(vol && be);
-	be->ops = &no_ops;
+	be->type = &nothing;
+	be->plugin = &nothing.plugin;
 	be->info.life.rdev = rdev;
 	be->info.size = 1u << 20;
 	vol->block_size = 512;

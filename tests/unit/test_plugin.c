@@ -141,7 +141,7 @@ static void what_is_no_plugin_is_refused(void **state)
 /* ---- I/O ---- */
 
 struct io {
-	struct block_request req;
+	struct block_io bio;
 	unsigned int cnt;
 	int res;
 };
@@ -174,29 +174,29 @@ static void rig_close(struct rig *r)
 	reactor_destroy(r->worker.reactor);
 }
 
-static void io_done(struct block_request *req, int res)
+static void io_done(struct block_io *bio, int res)
 {
-	struct io *io = container_of(req, struct io, req);
+	struct io *io = container_of(bio, struct io, bio);
 
 	io->cnt++;
 	io->res = res;
 }
 
-static void submit(struct rig *r, struct io *io, enum block_op op,
+static void submit(struct rig *r, struct io *io, enum rbp_op op,
 		   uint64_t offset, uint64_t len, void *buf)
 {
 	*io = (struct io){
-		.req = {
-			.op = op,
-			.offset = offset,
-			.len = len,
-			.buf = buf,
+		.bio = {
+			.io.op = op,
+			.io.offset = offset,
+			.io.len = len,
+			.io.buf = buf,
 			.buf_index = -1,
 			.worker = &r->worker,
 			.done = io_done,
 		},
 	};
-	backend_submit(r->vol->dev.backend, &io->req);
+	block_io_submit(r->vol->dev.backend, &io->bio);
 }
 
 static int await(struct rig *r, const struct io *io)
@@ -207,7 +207,7 @@ static int await(struct rig *r, const struct io *io)
 	return io->res;
 }
 
-static int run(struct rig *r, enum block_op op, uint64_t offset, uint64_t len,
+static int run(struct rig *r, enum rbp_op op, uint64_t offset, uint64_t len,
 	       void *buf)
 {
 	struct io io;
@@ -244,13 +244,13 @@ static void another_thread_ends_io(void **state)
 	rig_open(&r, "async:2097152");
 	for (unsigned int i = 0; i < MANY; i++) {
 		memset(bufs[i], (int)i, 512);
-		submit(&r, &ios[i], BLOCK_WRITE, i * 512ull, 512, bufs[i]);
+		submit(&r, &ios[i], RBP_WRITE, i * 512ull, 512, bufs[i]);
 	}
 	for (unsigned int i = 0; i < MANY; i++)
 		assert_int_equal(await(&r, &ios[i]), 0);
 	for (unsigned int i = 0; i < MANY; i++) {
 		memset(bufs[i], 0xff, 512);
-		submit(&r, &ios[i], BLOCK_READ, i * 512ull, 512, bufs[i]);
+		submit(&r, &ios[i], RBP_READ, i * 512ull, 512, bufs[i]);
 	}
 	for (unsigned int i = 0; i < MANY; i++) {
 		assert_int_equal(await(&r, &ios[i]), 0);
@@ -275,7 +275,7 @@ static void wake_ups_are_merged(void **state)
 	waiting = plugin_symbol("async", "async_waiting");
 	release = plugin_symbol("async", "async_release");
 	for (unsigned int i = 0; i < ARRAY_SIZE(ios); i++)
-		submit(&r, &ios[i], BLOCK_READ, 0, 512, buf);
+		submit(&r, &ios[i], RBP_READ, 0, 512, buf);
 	assert_int_equal(waiting(), ARRAY_SIZE(ios));
 	assert_int_equal(ios[0].cnt, 0);
 	release();
@@ -306,8 +306,8 @@ static void blocking_store_holds_nobody_up(void **state)
 	other.worker = r.worker;
 	rig_open(&other, "liar:");
 	for (unsigned int i = 0; i < ARRAY_SIZE(stuck); i++)
-		submit(&r, &stuck[i], BLOCK_READ, 0, IO_LEN, bufs[i]);
-	assert_int_equal(run(&other, BLOCK_READ, 0, IO_LEN, buf), 0);
+		submit(&r, &stuck[i], RBP_READ, 0, IO_LEN, bufs[i]);
+	assert_int_equal(run(&other, RBP_READ, 0, IO_LEN, buf), 0);
 	for (unsigned int i = 0; i < ARRAY_SIZE(stuck); i++)
 		assert_int_equal(stuck[i].cnt, 0);
 	assert_int_equal(write(ends[1], "sleeper.", 8), 8);
@@ -362,7 +362,7 @@ static void watch_tells_until_all_is_read(void **state)
 	*kicks = 0;
 	*told = 0;
 	for (unsigned int i = 0; i < ARRAY_SIZE(ios); i++)
-		submit(&r, &ios[i], BLOCK_READ, 0, 512, buf);
+		submit(&r, &ios[i], RBP_READ, 0, 512, buf);
 	assert_int_equal(*kicks, 0);
 	for (unsigned int i = 0; i < ARRAY_SIZE(ios); i++)
 		assert_int_equal(await(&r, &ios[i]), 0);
@@ -380,8 +380,8 @@ static void watch_is_set_to_other_events(void **state)
 	rig_open(&r, "events:both");
 	writable = plugin_symbol("events", "events_writable");
 	*writable = 0;
-	assert_int_equal(run(&r, BLOCK_READ, 0, 512, buf), 0);
-	assert_int_equal(run(&r, BLOCK_READ, 0, 512, buf), 0);
+	assert_int_equal(run(&r, RBP_READ, 0, 512, buf), 0);
+	assert_int_equal(run(&r, RBP_READ, 0, 512, buf), 0);
 	assert_int_equal(*writable, 1);
 	rig_close(&r);
 }
@@ -397,7 +397,7 @@ static void timer_of_a_plugin_fires(void **state)
 	fired = plugin_symbol("events", "events_fired");
 	*fired = 0;
 	for (unsigned int i = 0; i < ARRAY_SIZE(ios); i++)
-		submit(&r, &ios[i], BLOCK_READ, 0, 512, buf);
+		submit(&r, &ios[i], RBP_READ, 0, 512, buf);
 	for (unsigned int i = 0; i < ARRAY_SIZE(ios); i++)
 		assert_int_equal(await(&r, &ios[i]), 0);
 	assert_int_equal(*fired, 1);
@@ -415,7 +415,7 @@ static void kick_may_end_io(void **state)
 	kicks = plugin_symbol("events", "events_kicks");
 	*kicks = 0;
 	for (unsigned int i = 0; i < 3; i++)
-		assert_int_equal(run(&r, BLOCK_READ, 0, 512, buf), 0);
+		assert_int_equal(run(&r, RBP_READ, 0, 512, buf), 0);
 	assert_int_equal(*kicks, 3);
 	while (reactor_run_once(r.worker.reactor, 0) == 1)
 		;
@@ -435,7 +435,7 @@ static void what_a_queue_leaves_is_deleted(void **state)
 	rig_open(&r, "events:leave");
 	told = plugin_symbol("events", "events_ready");
 	fired = plugin_symbol("events", "events_fired");
-	assert_int_equal(run(&r, BLOCK_READ, 0, 512, buf), 0);
+	assert_int_equal(run(&r, RBP_READ, 0, 512, buf), 0);
 	*told = 0;
 	*fired = 0;
 	volume_detach(r.vol, &r.worker);
@@ -445,7 +445,7 @@ static void what_a_queue_leaves_is_deleted(void **state)
 	assert_int_equal(*told, 0);
 	assert_int_equal(*fired, 0);
 	assert_int_equal(volume_attach(r.vol, &r.worker, &e), 0);
-	assert_int_equal(run(&r, BLOCK_READ, 0, 512, buf), 0);
+	assert_int_equal(run(&r, RBP_READ, 0, 512, buf), 0);
 	assert_int_equal(*told, 1);
 	rig_close(&r);
 }
@@ -495,7 +495,7 @@ static void command_is_not_cut_by_a_switch(void **state)
 		while (!cmds_done)
 			reactor_run_once(r.worker.reactor, -1);
 		assert_int_equal(cmd.res, -ESHUTDOWN);
-		assert_int_equal(run(&r, BLOCK_READ, 0, 512, buf), 0);
+		assert_int_equal(run(&r, RBP_READ, 0, 512, buf), 0);
 		assert_int_equal(buf[0], 0);
 		rig_close(&r);
 	}
@@ -509,7 +509,7 @@ static void number_of_bytes_is_an_error(void **state)
 	uint8_t buf[IO_LEN];
 
 	rig_open(&r, "liar:bytes");
-	assert_int_equal(run(&r, BLOCK_READ, 0, IO_LEN, buf), -EIO);
+	assert_int_equal(run(&r, RBP_READ, 0, IO_LEN, buf), -EIO);
 	rig_close(&r);
 }
 
@@ -528,7 +528,7 @@ static void extent_is_refused(void **state)
 	struct rig r = { 0 };
 
 	rig_open(&r, row->spec);
-	assert_int_equal(run(&r, BLOCK_EXTENT, 0, IO_LEN, NULL), -EIO);
+	assert_int_equal(run(&r, RBP_EXTENT, 0, IO_LEN, NULL), -EIO);
 	rig_close(&r);
 }
 
@@ -539,9 +539,9 @@ static void progress_ends_with_the_request(void **state)
 	struct io io;
 
 	rig_open(&r, "liar:progress");
-	submit(&r, &io, BLOCK_WRITE, 0, IO_LEN, buf);
+	submit(&r, &io, RBP_WRITE, 0, IO_LEN, buf);
 	assert_int_equal(await(&r, &io), -EIO);
-	assert_int_equal(io.req.progress, IO_LEN);
+	assert_int_equal(io.bio.io.progress, IO_LEN);
 	rig_close(&r);
 }
 
@@ -550,8 +550,8 @@ static void failed_flush_stays_failed(void **state)
 	struct rig r = { 0 };
 
 	rig_open(&r, "liar:flush");
-	assert_int_equal(run(&r, BLOCK_FLUSH, 0, 0, NULL), -EIO);
-	assert_int_equal(run(&r, BLOCK_FLUSH, 0, 0, NULL), -EIO);
+	assert_int_equal(run(&r, RBP_FLUSH, 0, 0, NULL), -EIO);
+	assert_int_equal(run(&r, RBP_FLUSH, 0, 0, NULL), -EIO);
 	rig_close(&r);
 }
 
@@ -567,8 +567,8 @@ static void flush_that_was_not_done_is_done_later(void **state)
 		struct rig r = { 0 };
 
 		rig_open(&r, specs[i]);
-		assert_int_equal(run(&r, BLOCK_FLUSH, 0, 0, NULL), -ENOTCONN);
-		assert_int_equal(run(&r, BLOCK_FLUSH, 0, 0, NULL), 0);
+		assert_int_equal(run(&r, RBP_FLUSH, 0, 0, NULL), -ENOTCONN);
+		assert_int_equal(run(&r, RBP_FLUSH, 0, 0, NULL), 0);
 		rig_close(&r);
 	}
 }
@@ -585,7 +585,7 @@ static void io_that_is_ended_twice_ends_the_process(void **state)
 		uint8_t buf[IO_LEN];
 
 		rig_open(&r, "liar:twice");
-		run(&r, BLOCK_READ, 0, IO_LEN, buf);
+		run(&r, RBP_READ, 0, IO_LEN, buf);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -602,17 +602,17 @@ static void layer_changes_what_passes(void **state)
 
 	rig_open(&r, "async:1048576,layer=example-zeroes,min=1k");
 	memset(buf, 0x11, sizeof(buf));
-	assert_int_equal(run(&r, BLOCK_WRITE, 0, IO_LEN, buf), 0);
+	assert_int_equal(run(&r, RBP_WRITE, 0, IO_LEN, buf), 0);
 	memset(buf, 0, sizeof(buf));
-	assert_int_equal(run(&r, BLOCK_WRITE, 512, 1024, buf), 0);
+	assert_int_equal(run(&r, RBP_WRITE, 512, 1024, buf), 0);
 	memset(buf, 0x22, sizeof(buf));
-	assert_int_equal(run(&r, BLOCK_READ, 0, IO_LEN, buf), 0);
+	assert_int_equal(run(&r, RBP_READ, 0, IO_LEN, buf), 0);
 	assert_int_equal(buf[511], 0x11);
 	assert_int_equal(buf[512], 0);
 	assert_int_equal(buf[1535], 0);
 	assert_int_equal(buf[1536], 0x11);
-	assert_int_equal(run(&r, BLOCK_FLUSH, 0, 0, NULL), 0);
-	assert_int_equal(run(&r, BLOCK_EXTENT, 0, IO_LEN, NULL), 0);
+	assert_int_equal(run(&r, RBP_FLUSH, 0, 0, NULL), 0);
+	assert_int_equal(run(&r, RBP_EXTENT, 0, IO_LEN, NULL), 0);
 	rig_close(&r);
 }
 
@@ -623,9 +623,9 @@ static void layers_stand_on_each_other(void **state)
 
 	rig_open(&r, "ram:1M,layer=example-zeroes,layer=example-zeroes");
 	memset(buf, 0x33, sizeof(buf));
-	assert_int_equal(run(&r, BLOCK_WRITE, 0, IO_LEN, buf), 0);
+	assert_int_equal(run(&r, RBP_WRITE, 0, IO_LEN, buf), 0);
 	memset(buf, 0, sizeof(buf));
-	assert_int_equal(run(&r, BLOCK_READ, 0, IO_LEN, buf), 0);
+	assert_int_equal(run(&r, RBP_READ, 0, IO_LEN, buf), 0);
 	assert_int_equal(buf[0], 0x33);
 	rig_close(&r);
 }
@@ -662,7 +662,7 @@ static void qos_limits_requests(void **state)
 	rig_open(&r, with_qos("iops=1000,burst=10"));
 	begin = clock_ms();
 	for (unsigned int i = 0; i < ARRAY_SIZE(ios); i++)
-		submit(&r, &ios[i], BLOCK_READ, 0, 512, buf);
+		submit(&r, &ios[i], RBP_READ, 0, 512, buf);
 	for (unsigned int i = 0; i < ARRAY_SIZE(ios); i++)
 		passed += ios[i].cnt;
 	assert_in_range(passed, 10, 12 + clock_ms() - begin);
@@ -684,12 +684,12 @@ static void qos_remembers_a_debt(void **state)
 
 	rig_open(&r, with_qos("bps=1M,burst=1"));
 	begin = clock_ms();
-	submit(&r, &large, BLOCK_WRITE, 0, sizeof(buf), buf);
+	submit(&r, &large, RBP_WRITE, 0, sizeof(buf), buf);
 	assert_int_equal(large.cnt, 1);
-	submit(&r, &small, BLOCK_WRITE, 0, 512, buf);
+	submit(&r, &small, RBP_WRITE, 0, 512, buf);
 	if (!small.cnt) {
 		/* Nothing that it had to wait for. */
-		submit(&r, &flush, BLOCK_FLUSH, 0, 0, NULL);
+		submit(&r, &flush, RBP_FLUSH, 0, 0, NULL);
 		assert_int_equal(flush.cnt, 1);
 	}
 	assert_int_equal(await(&r, &small), 0);
@@ -716,9 +716,9 @@ static void qos_group_has_one_limit(void **state)
 		-EINVAL);
 	assert_non_null(strstr(e.text, "group 'g' has other limits"));
 	begin = clock_ms();
-	submit(&r, &first, BLOCK_READ, 0, 512, buf);
+	submit(&r, &first, RBP_READ, 0, 512, buf);
 	assert_int_equal(first.cnt, 1);
-	submit(&other, &second, BLOCK_READ, 0, 512, buf);
+	submit(&other, &second, RBP_READ, 0, 512, buf);
 	assert_int_equal(await(&other, &second), 0);
 	assert_true(clock_ms() - begin >= 100 - 1);
 	volume_detach(other.vol, &r.worker);
@@ -796,8 +796,8 @@ static void qos_that_is_lifted_lets_go(void **state)
 	struct io second;
 
 	rig_open(&r, with_qos("bps=8,burst=0"));
-	submit(&r, &first, BLOCK_READ, 0, sizeof(buf), buf);
-	submit(&r, &second, BLOCK_READ, 0, sizeof(buf), buf);
+	submit(&r, &first, RBP_READ, 0, sizeof(buf), buf);
+	submit(&r, &second, RBP_READ, 0, sizeof(buf), buf);
 	assert_int_equal(first.cnt, 1);
 	assert_int_equal(second.cnt, 0);
 	set_or_fail(&r, "bps=0");
@@ -816,8 +816,8 @@ static void qos_carries_a_debt_over(void **state)
 
 	rig_open(&r, with_qos("bps=64k,burst=0"));
 	begin = clock_ms();
-	submit(&r, &large, BLOCK_WRITE, 0, sizeof(buf), buf);
-	submit(&r, &small, BLOCK_WRITE, 0, 512, buf);
+	submit(&r, &large, RBP_WRITE, 0, sizeof(buf), buf);
+	submit(&r, &small, RBP_WRITE, 0, 512, buf);
 	assert_int_equal(large.cnt, 1);
 	assert_int_equal(small.cnt, 0);
 	set_or_fail(&r, "bps=256k");
@@ -837,8 +837,8 @@ static void qos_group_changes_as_one(void **state)
 	rig_open(&r, with_qos("bps=8,burst=0,group=g"));
 	other.worker = r.worker;
 	rig_open(&other, with_qos("bps=8,burst=0,group=g"));
-	submit(&r, &first, BLOCK_READ, 0, sizeof(buf), buf);
-	submit(&other, &second, BLOCK_READ, 0, sizeof(buf), buf);
+	submit(&r, &first, RBP_READ, 0, sizeof(buf), buf);
+	submit(&other, &second, RBP_READ, 0, sizeof(buf), buf);
 	assert_int_equal(second.cnt, 0);
 	set_or_fail(&r, "bps=0");
 	assert_int_equal(await(&other, &second), 0);
@@ -859,9 +859,9 @@ static void qos_starves_nobody(void **state)
 
 	rig_open(&r, with_qos("bps=4M,burst=0"));
 	for (unsigned int i = 0; i < ARRAY_SIZE(large); i++)
-		submit(&r, &large[i], BLOCK_READ, 0, sizeof(buf), buf);
+		submit(&r, &large[i], RBP_READ, 0, sizeof(buf), buf);
 	for (unsigned int i = 0; i < ARRAY_SIZE(small); i++)
-		submit(&r, &small[i], BLOCK_READ, 0, 4096, buf);
+		submit(&r, &small[i], RBP_READ, 0, 4096, buf);
 	await(&r, &small[15]);
 	for (unsigned int i = 0; i < ARRAY_SIZE(large); i++)
 		passed += large[i].cnt;

@@ -81,7 +81,7 @@ static const struct row rows[] = {
 static void on_null(void **state)
 {
 	const struct row *row = *state;
-	struct volume_spec spec = { .ops = &backend_null,
+	struct volume_spec spec = { .store = &backend_null,
 				    .block_size = row->block_size };
 	struct t_bytes out = t_bytes(row->out ? row->out : "");
 	struct t_bytes in = t_bytes(row->in ? row->in : "");
@@ -126,7 +126,8 @@ static void expect(const char *cdb, const char *out, uint32_t in_len,
 
 static void sparse_file_of_20_tib(void **state)
 {
-	struct volume_spec spec = { .ops = &backend_file, .block_size = 4096 };
+	struct volume_spec spec = { .store = &backend_file,
+				    .block_size = 4096 };
 	int fd = memfd_create("sparse", 0);
 
 	assert_true(fd >= 0);

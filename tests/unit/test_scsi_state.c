@@ -855,7 +855,7 @@ static void ended_mode_select_flushes_all_the_same(void **state)
 
 static void state_in_use_is_not_taken(void **state)
 {
-	struct volume_spec spec = { .ops = &backend_ram,
+	struct volume_spec spec = { .store = &backend_ram,
 				    .block_size = T_BLOCK,
 				    .path = "64k",
 				    .serial = "0123" };

@@ -24,25 +24,25 @@ struct spec_row {
 static const struct spec_row specs[] = {
 	{ "a path",
 	  "disk.img",
-	  { .ops = &backend_file,
+	  { .store = &backend_file,
 	    .path = "disk.img",
 	    .block_size = 512,
 	    .direct = -1 } },
 	{ "ram",
 	  "ram:256M",
-	  { .ops = &backend_ram,
+	  { .store = &backend_ram,
 	    .path = "256M",
 	    .block_size = 512,
 	    .direct = -1 } },
 	{ "null, 4096-byte blocks",
 	  "null:1E,block-size=4096",
-	  { .ops = &backend_null,
+	  { .store = &backend_null,
 	    .path = "1E",
 	    .block_size = 4096,
 	    .direct = -1 } },
 	{ "every option",
 	  "/a/b,name=n,ro,block-size=4k,direct=on,write-through,removable,serial=S-1",
-	  { .ops = &backend_file,
+	  { .store = &backend_file,
 	    .path = "/a/b",
 	    .name = "n",
 	    .serial = "S-1",
@@ -53,17 +53,17 @@ static const struct spec_row specs[] = {
 	    .removable = true } },
 	{ "direct off",
 	  "x,direct=off",
-	  { .ops = &backend_file, .path = "x", .block_size = 512 } },
+	  { .store = &backend_file, .path = "x", .block_size = 512 } },
 	{ "a comma in the path",
 	  "a\\,b,ro",
-	  { .ops = &backend_file,
+	  { .store = &backend_file,
 	    .path = "a,b",
 	    .read_only = true,
 	    .block_size = 512,
 	    .direct = -1 } },
 	{ "a file that is named like ram",
 	  "./ram:1",
-	  { .ops = &backend_file,
+	  { .store = &backend_file,
 	    .path = "./ram:1",
 	    .block_size = 512,
 	    .direct = -1 } },
@@ -76,7 +76,7 @@ static void spec_is_read(void **state)
 	struct error e;
 
 	assert_true(volume_spec_parse(row->text, &spec, &e));
-	assert_ptr_equal(spec.ops, row->want.ops);
+	assert_ptr_equal(spec.store, row->want.store);
 	assert_string_equal(spec.path, row->want.path);
 	assert_string_equal(spec.name, row->want.name);
 	assert_string_equal(spec.serial, row->want.serial);

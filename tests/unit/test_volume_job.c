@@ -83,7 +83,7 @@ static void *run_worker(void *arg)
 
 static void open_volume(const char *dir)
 {
-	struct volume_spec spec = { .ops = &t_backend_ops,
+	struct volume_spec spec = { .store = &t_backend_type,
 				    .block_size = BLOCK,
 				    .path = "test",
 				    .serial = "0123" };
