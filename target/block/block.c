@@ -448,7 +448,7 @@ static void block_take(struct block_cmd *cmd, int res)
 		if (*cmd->phase == PHASE_LOOK)
 			block_look_at(cmd, io->buf, io->len);
 		else
-			cmd->at = io->len;
+			cmd->phase++;
 		return;
 	case RBP_WRITE:
 	case RBP_UNMAP:
@@ -523,6 +523,8 @@ void block_resume(struct block_cmd *cmd)
 bool block_start(struct block_cmd *cmd)
 {
 	cmd->phase = plans[cmd->kind];
+	if (cmd->kind == BLOCK_CMD_READ && !cmd->fua)
+		cmd->phase++; /* nothing to settle */
 	cmd->at = 0;
 	cmd->extent_len = 0;
 	cmd->res = 0;
