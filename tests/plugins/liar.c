@@ -15,6 +15,7 @@
 static const struct rbp_host *host;
 static const char *lie;
 static int flushes;
+static char bytes[BYTES];
 
 static int is_lie(const char *name)
 {
@@ -54,6 +55,10 @@ static int store_open(struct rbp_vol *vol, const char *location,
 		info->caps |= RBP_WRITE_CACHE;
 	if (is_lie("unmap"))
 		info->caps |= RBP_CAN_UNMAP;
+	if (is_lie("loses"))
+		info->caps |= RBP_LOSES_UNFLUSHED;
+	if (is_lie("memory"))
+		info->memory = bytes;
 	if (is_lie("identity"))
 		memset(info->identity, 'x', sizeof(info->identity));
 	*ret_v = (void *)lie;

@@ -46,6 +46,8 @@ static const struct refuse_row refused[] = {
 	{ "block size 3", "liar:block size 3", "no power of two" },
 	{ "block size 64k", "liar:block size 64k", "no power of two" },
 	{ "a cache without flush", "liar:cache", "no flush" },
+	{ "a loss without a cache", "liar:loses", "has no write cache" },
+	{ "memory that may grow", "liar:memory", "its size may change" },
 	{ "unmap without granularity", "liar:unmap", "no unmap_granularity" },
 	{ "identity without end", "liar:identity", "identity has no end" },
 	{ "unknown parameter", "liar:x,colour=red",
