@@ -45,10 +45,11 @@ static bool begin_info(union any_options *o)
 	return info_options_parse(2, argv, &o->info) == OPTION_RUN;
 }
 
-/* Its only default is a text, which main() stores. */
+/* As main() of rdma-ctl, which also stores the default of --control, a text. */
 static bool begin_ctl(union any_options *o)
 {
 	o->ctl = (struct ctl_options){ 0 };
+	option_defaults(&ctl_option_table, &o->ctl);
 	return true;
 }
 
