@@ -36,7 +36,7 @@
 
 /* ---- workers and transports ---- */
 
-static int open_workers(struct server *s, struct error *e)
+static int server_open_workers(struct server *s, struct error *e)
 {
 	int err = 0;
 
@@ -58,7 +58,7 @@ static int open_workers(struct server *s, struct error *e)
 }
 
 /* For a user without the right to raise the limit. */
-static void advise_less(const struct server *s, struct error *e)
+static void server_advise_less_memory(const struct server *s, struct error *e)
 {
 	unsigned int threads = s->opt->threads_given ? s->opt->threads : 1;
 	uint64_t least = (uint64_t)OPTIONS_BUFFERS_MIN * threads;
@@ -69,8 +69,8 @@ static void advise_less(const struct server *s, struct error *e)
 }
 
 /* Every worker has the same devices; one worker logs the change. */
-static void device_changed(void *user, enum xp_device_change change,
-			   const char *name, const char *why)
+static void server_device_changed(void *user, enum xp_device_change change,
+				  const char *name, const char *why)
 {
 	const struct worker *w = user;
 
@@ -97,12 +97,12 @@ static void device_changed(void *user, enum xp_device_change change,
 	}
 }
 
-static int create_xp(const struct target_options *opt, struct worker *w,
-		     enum xp_kind kind, bool await, struct error *e)
+static int server_create_xp(const struct target_options *opt, struct worker *w,
+			    enum xp_kind kind, bool await, struct error *e)
 {
 	struct xp_config cfg = {
 		.await_devices = await,
-		.device = device_changed,
+		.device = server_device_changed,
 		.device_user = w,
 		.reactor = w->reactor,
 		.keepalive_ms = opt->keepalive_s * 1000,
@@ -126,10 +126,11 @@ static int server_use_kind(void *user, enum xp_kind kind, bool await,
 
 	for (unsigned int i = 0; i < s->worker_cnt && err == 0; i++) {
 		if (!s->workers[i].xp[kind])
-			err = create_xp(s->opt, &s->workers[i], kind, await, e);
+			err = server_create_xp(s->opt, &s->workers[i], kind,
+					       await, e);
 	}
 	if (err == -ENOMEM)
-		advise_less(s, e);
+		server_advise_less_memory(s, e);
 	return err;
 }
 
@@ -138,7 +139,7 @@ static int server_use_kind(void *user, enum xp_kind kind, bool await,
  * for each I/O. Registered memory counts as locked a second time, so the memory
  * for logins must be left.
  */
-static void fix_buffers(struct server *s)
+static void server_fix_buffers(struct server *s)
 {
 	uint64_t need = s->worker_cnt * options_arena_len(s->opt);
 	int err = 0;
@@ -157,7 +158,7 @@ static void fix_buffers(struct server *s)
 
 /* ---- volumes ---- */
 
-static int check_names(const struct lun_map *luns, struct error *e)
+static int server_check_names(const struct lun_map *luns, struct error *e)
 {
 	for (unsigned int i = 0; i < luns->cnt; i++) {
 		for (unsigned int k = 0; k < i; k++) {
@@ -176,7 +177,7 @@ static int check_names(const struct lun_map *luns, struct error *e)
 /* True for one store under two names, such as two paths to one disk, and for a
  * serial number that is given twice. Initiators would take the two for one
  * disk. */
-static int check_identities(const struct lun_map *luns, struct error *e)
+static int server_check_identities(const struct lun_map *luns, struct error *e)
 {
 	for (unsigned int i = 0; i < luns->cnt; i++) {
 		for (unsigned int k = 0; k < i; k++) {
@@ -195,8 +196,8 @@ static int check_identities(const struct lun_map *luns, struct error *e)
 }
 
 /* Gives each volume its LUN: its own, or the lowest free one. */
-static void number_volumes(const struct target_options *opt,
-			   unsigned int luns[])
+static void server_choose_luns(const struct target_options *opt,
+			       unsigned int luns[])
 {
 	bool taken[LUNS_MAX] = { false };
 	unsigned int next = 0;
@@ -217,7 +218,7 @@ static void number_volumes(const struct target_options *opt,
 
 /* Two volumes may have the same LUN if rules show them to different
  * initiators. */
-static int check_numbers(const struct lun_map *luns, struct error *e)
+static int server_check_luns(const struct lun_map *luns, struct error *e)
 {
 	for (unsigned int i = 0; i < luns->cnt; i++) {
 		for (unsigned int k = 0; k < i; k++) {
@@ -237,20 +238,20 @@ static int check_numbers(const struct lun_map *luns, struct error *e)
 
 int server_check_volumes(const struct lun_map *luns, struct error *e)
 {
-	int err = check_names(luns, e);
+	int err = server_check_names(luns, e);
 
 	if (!err)
-		err = check_identities(luns, e);
-	return err ? err : check_numbers(luns, e);
+		err = server_check_identities(luns, e);
+	return err ? err : server_check_luns(luns, e);
 }
 
-static int open_volumes(struct server *s, struct error *e)
+static int server_open_volumes(struct server *s, struct error *e)
 {
 	struct lun_map *luns = &s->luns;
 	unsigned int numbers[LUNS_MAX] = { 0 };
 	int err;
 
-	number_volumes(s->opt, numbers);
+	server_choose_luns(s->opt, numbers);
 	for (unsigned int i = 0; i < s->opt->backing_cnt; i++) {
 		err = volume_open(&s->opt->backings[i], numbers[i],
 				  &luns->vol[i], e);
@@ -271,7 +272,7 @@ int server_load_state(struct server *s, struct volume *vol, struct error *e)
 	return err ? err : unit_share_start(vol, &s->luns, e);
 }
 
-static int load_states(struct server *s, struct error *e)
+static int server_load_states(struct server *s, struct error *e)
 {
 	int err = 0;
 
@@ -286,7 +287,7 @@ int server_open_record(const struct server *s, struct volume *vol,
 	return volume_record_open(vol, s->opt->state_dir, e);
 }
 
-static int open_records(struct server *s, struct error *e)
+static int server_open_records(struct server *s, struct error *e)
 {
 	int err = 0;
 
@@ -295,7 +296,7 @@ static int open_records(struct server *s, struct error *e)
 	return err;
 }
 
-static int attach_volumes(struct server *s, struct error *e)
+static int server_attach_volumes(struct server *s, struct error *e)
 {
 	int err = 0;
 
@@ -310,7 +311,8 @@ static int attach_volumes(struct server *s, struct error *e)
 	return err;
 }
 
-static void tell_of_identity(const struct server *s, const struct volume *vol)
+static void server_log_identity(const struct server *s,
+				const struct volume *vol)
 {
 	if (vol->identity != VOLUME_BY_PATH)
 		return;
@@ -327,19 +329,19 @@ static void tell_of_identity(const struct server *s, const struct volume *vol)
 
 void server_start_volume(struct server *s, struct volume *vol)
 {
-	tell_of_identity(s, vol);
+	server_log_identity(s, vol);
 	volume_job_resume(vol, &s->workers[0].block);
 }
 
 /* All steps that can fail are done, and no initiator is logged in yet. */
-static int resume_jobs(struct server *s, struct error *e)
+static int server_start_volumes(struct server *s, struct error *e)
 {
 	for (unsigned int i = 0; i < s->luns.cnt; i++)
 		server_start_volume(s, s->luns.vol[i]);
 	return 0;
 }
 
-static int register_volumes(struct server *s, struct error *e)
+static int server_register_volumes(struct server *s, struct error *e)
 {
 	int err = 0;
 
@@ -352,7 +354,7 @@ static int register_volumes(struct server *s, struct error *e)
 }
 
 /* Thread: that of the worker, or setup. */
-static void detach_volumes(struct server *s, struct worker *w)
+static void server_detach_volumes(struct server *s, struct worker *w)
 {
 	while (s->attached[w->index] > 0)
 		worker_remove_volume(w, s->luns.vol[--s->attached[w->index]]);
@@ -360,32 +362,32 @@ static void detach_volumes(struct server *s, struct worker *w)
 
 /* ---- the end ---- */
 
-static void run_stop(struct reactor_msg *msg)
+static void server_run_worker_stop(struct reactor_msg *msg)
 {
 	reactor_stop(container_of(msg, struct stop_msg, msg)->reactor);
 }
 
-static void stop_workers(struct server *s)
+static void server_stop_workers(struct server *s)
 {
 	s->ended = true;
 	for (unsigned int i = 0; i < s->worker_cnt; i++) {
-		s->stops[i].msg.run = run_stop;
+		s->stops[i].msg.run = server_run_worker_stop;
 		s->stops[i].reactor = s->workers[i].reactor;
 		reactor_send(s->workers[i].reactor, &s->stops[i].msg);
 	}
 }
 
-static void flush_settled(struct server *s)
+static void server_flush_settled(struct server *s)
 {
 	if (--s->flushes_left)
 		return;
 	if (s->port_is_gone)
-		stop_workers(s);
+		server_stop_workers(s);
 	else
 		port_stop(&s->port);
 }
 
-static void note_failure(struct last_flush *f, int err)
+static void server_log_failed_flush(struct last_flush *f, int err)
 {
 	f->server->exit_code = 1;
 	if (f->failed)
@@ -405,10 +407,10 @@ static void server_flush_done(struct block_cmd *cmd)
 	struct last_flush *f = container_of(cmd, struct last_flush, cmd);
 
 	if (cmd->res)
-		note_failure(f, cmd->res);
+		server_log_failed_flush(f, cmd->res);
 	else if (f->server->port_is_gone)
 		flush_record_flushed(&f->vol->dev.record);
-	flush_settled(f->server);
+	server_flush_settled(f->server);
 }
 
 bool server_needs_flush(const struct volume *vol)
@@ -416,7 +418,7 @@ bool server_needs_flush(const struct volume *vol)
 	return vol->dev.write_cache && !vol->read_only;
 }
 
-static void flush_volume(struct server *s, struct last_flush *f)
+static void server_flush_volume(struct server *s, struct last_flush *f)
 {
 	f->cmd = (struct block_cmd){
 		.dev = &f->vol->dev,
@@ -431,15 +433,15 @@ static void flush_volume(struct server *s, struct last_flush *f)
 }
 
 /* A job may have been running, although no initiator waits for it any more. */
-static void job_ended(struct reactor_msg *msg)
+static void server_job_ended(struct reactor_msg *msg)
 {
 	struct last_flush *f = container_of(msg, struct last_flush, job_ended);
 
 	if (server_needs_flush(f->vol))
-		flush_volume(f->server, f);
+		server_flush_volume(f->server, f);
 	else
 		flush_record_flushed(&f->vol->dev.record);
-	flush_settled(f->server);
+	server_flush_settled(f->server);
 }
 
 /*
@@ -447,7 +449,7 @@ static void job_ended(struct reactor_msg *msg)
  * for a flush of their own are told before they are disconnected. The last
  * flush covers what they write meanwhile.
  */
-static void flush_before_the_end(struct server *s)
+static void server_flush_first(struct server *s)
 {
 	s->flushes_left = 1; /* this function's own */
 	for (unsigned int i = 0; i < s->luns.cnt; i++) {
@@ -456,13 +458,13 @@ static void flush_before_the_end(struct server *s)
 		f->server = s;
 		f->vol = s->luns.vol[i];
 		if (server_needs_flush(f->vol))
-			flush_volume(s, f);
+			server_flush_volume(s, f);
 	}
-	flush_settled(s);
+	server_flush_settled(s);
 }
 
 /* The port has no channels any more. */
-static void port_stopped(struct port *port)
+static void server_port_stopped(struct port *port)
 {
 	struct server *s = port->user;
 
@@ -471,11 +473,11 @@ static void port_stopped(struct port *port)
 	for (unsigned int i = 0; i < s->luns.cnt; i++) {
 		struct last_flush *f = &s->flushes[i];
 
-		f->job_ended.run = job_ended;
+		f->job_ended.run = server_job_ended;
 		s->flushes_left++;
 		volume_job_await(f->vol, &s->workers[0].block, &f->job_ended);
 	}
-	flush_settled(s);
+	server_flush_settled(s);
 }
 
 int server_measure_volume(struct server *s, struct volume *vol)
@@ -497,7 +499,7 @@ int server_measure_volume(struct server *s, struct volume *vol)
 	return res;
 }
 
-static void look_at_paths(struct server *s, struct volume *vol)
+static void server_check_paths(struct server *s, struct volume *vol)
 {
 	const struct scsi_port_groups *groups = &vol->info.groups;
 
@@ -538,12 +540,12 @@ void server_measure_volumes(struct server *s)
 {
 	for (unsigned int i = 0; i < s->luns.cnt; i++) {
 		server_measure_volume(s, s->luns.vol[i]);
-		look_at_paths(s, s->luns.vol[i]);
+		server_check_paths(s, s->luns.vol[i]);
 		server_end_preempted(s, s->luns.vol[i]);
 	}
 }
 
-static void run_resized(struct reactor_msg *msg)
+static void server_run_resized(struct reactor_msg *msg)
 {
 	struct server *s = container_of(msg, struct server, resized);
 
@@ -562,7 +564,7 @@ static void server_volume_resized(void *user)
 		reactor_send(s->workers[0].reactor, &s->resized);
 }
 
-static void release_stuck(struct server *s)
+static void server_release_stuck(struct server *s)
 {
 	if (s->ended)
 		return;
@@ -572,7 +574,7 @@ static void release_stuck(struct server *s)
 }
 
 /* A worker that was told to stop takes no more messages. */
-static void show_counters(struct server *s)
+static void server_log_counters(struct server *s)
 {
 	if (!s->ended)
 		metrics_log(s->workers, s->worker_cnt);
@@ -587,7 +589,7 @@ static void server_begin_stop(struct server *s)
 		   strsignal(s->stop_signal));
 	for (unsigned int i = 0; i < s->luns.cnt; i++)
 		volume_job_stop(s->luns.vol[i]);
-	flush_before_the_end(s);
+	server_flush_first(s);
 }
 
 int server_begin_change(struct server *s)
@@ -627,7 +629,7 @@ static void server_hangup(struct server *s)
 		server_measure_volumes(s);
 }
 
-static void on_signal(struct reactor_watch *w, uint32_t events)
+static void server_on_signal(struct reactor_watch *w, uint32_t events)
 {
 	struct server *s = container_of(w, struct server, signals);
 	struct signalfd_siginfo info;
@@ -636,9 +638,9 @@ static void on_signal(struct reactor_watch *w, uint32_t events)
 		if (info.ssi_signo == SIGHUP)
 			server_hangup(s);
 		else if (info.ssi_signo == SIGUSR1)
-			release_stuck(s);
+			server_release_stuck(s);
 		else if (info.ssi_signo == SIGUSR2)
-			show_counters(s);
+			server_log_counters(s);
 		else
 			server_stop_signal(s, (int)info.ssi_signo);
 	}
@@ -646,7 +648,7 @@ static void on_signal(struct reactor_watch *w, uint32_t events)
 
 /* ---- signals and the PID file ---- */
 
-static int catch_signals(struct server *s, struct error *e)
+static int server_catch_signals(struct server *s, struct error *e)
 {
 	sigset_t set;
 
@@ -665,9 +667,9 @@ static int catch_signals(struct server *s, struct error *e)
 	return e->err;
 }
 
-static void watch_sizes(struct server *s)
+static void server_watch_sizes(struct server *s)
 {
-	s->resized.run = run_resized;
+	s->resized.run = server_run_resized;
 	backend_plugin_on_resize(server_volume_resized, s);
 	/* Handles what plugins reported before anybody listened. */
 	server_volume_resized(s);
@@ -677,24 +679,24 @@ static void server_watch_signals(struct server *s)
 {
 	s->signals.fd = s->signal_fd;
 	s->signals.events = POLLIN;
-	s->signals.ready = on_signal;
+	s->signals.ready = server_on_signal;
 	reactor_watch_start(s->workers[0].reactor, &s->signals);
 }
 
-static int open_pidfile(struct server *s, struct error *e)
+static int server_open_pidfile(struct server *s, struct error *e)
 {
 	return pidfile_open(&s->pidfile, s->opt->pidfile, e);
 }
 
 /* When the PID file exists, the lines to paste are already printed. */
-static int write_pidfile(struct server *s, struct error *e)
+static int server_write_pidfile(struct server *s, struct error *e)
 {
 	if (log_level >= LOG_NOTICE)
 		announce(&s->luns, &s->points, &s->id);
 	return pidfile_write(&s->pidfile, e);
 }
 
-static int open_service_notify(struct server *s, struct error *e)
+static int server_open_service_notify(struct server *s, struct error *e)
 {
 	s->notify_fd = service_notify_open();
 	return 0;
@@ -702,7 +704,7 @@ static int open_service_notify(struct server *s, struct error *e)
 
 /* ---- rights ---- */
 
-static bool has_low_port(const struct target_options *opt)
+static bool server_has_low_port(const struct target_options *opt)
 {
 	for (unsigned int i = 0; i < opt->listen_cnt; i++) {
 		if (opt->listens[i].port < IPPORT_RESERVED)
@@ -711,16 +713,16 @@ static bool has_low_port(const struct target_options *opt)
 	return false;
 }
 
-static int raise_limits(struct server *s, struct error *e)
+static int server_raise_limits(struct server *s, struct error *e)
 {
 	privileges_raise_limits();
 	return 0;
 }
 
-static int give_up_rights(struct server *s, struct error *e)
+static int server_give_up_rights(struct server *s, struct error *e)
 {
 	const struct target_options *opt = s->opt;
-	int err = privileges_drop(opt->user, has_low_port(opt), e);
+	int err = privileges_drop(opt->user, server_has_low_port(opt), e);
 
 	if (!err && opt->state_dir && access(opt->state_dir, R_OK | W_OK)) {
 		err = -errno;
@@ -732,7 +734,7 @@ static int give_up_rights(struct server *s, struct error *e)
 	return err;
 }
 
-static int enter_sandbox(struct server *s, struct error *e)
+static int server_enter_sandbox(struct server *s, struct error *e)
 {
 	s->network = plugin_needs() & RBP_NEEDS_NETWORK;
 	if (s->opt->no_sandbox)
@@ -749,10 +751,10 @@ static int enter_sandbox(struct server *s, struct error *e)
 
 static void server_worker_ended(struct worker *w, void *user)
 {
-	detach_volumes(user, w);
+	server_detach_volumes(user, w);
 }
 
-static int start_threads(struct server *s, struct error *e)
+static int server_start_threads(struct server *s, struct error *e)
 {
 	int err = 0;
 
@@ -763,54 +765,54 @@ static int start_threads(struct server *s, struct error *e)
 	return err;
 }
 
-static uint16_t first_port(const struct target_options *opt)
+static uint16_t server_first_port(const struct target_options *opt)
 {
 	return opt->listen_cnt ? opt->listens[0].port : XP_URI_PORT;
 }
 
-static void init_port(struct server *s)
+static void server_init_port(struct server *s)
 {
 	s->port.workers = s->workers;
 	s->port.worker_cnt = s->worker_cnt;
 	s->port.luns = &s->luns;
 	s->port.limits = s->opt->limits;
 	s->port.allow = s->opt->allow;
-	s->port.stopped = port_stopped;
+	s->port.stopped = server_port_stopped;
 	s->port.user = s;
-	s->id = port_id_of_machine(first_port(s->opt));
+	s->id = port_id_of_machine(server_first_port(s->opt));
 	port_init(&s->port, &s->id);
 }
 
-static int listen_everywhere(struct server *s, struct error *e)
+static int server_listen(struct server *s, struct error *e)
 {
-	init_port(s);
+	server_init_port(s);
 	return listen_all(&s->port, s->opt, server_use_kind, s, &s->points, e);
 }
 
-static int get_ready(struct server *s, struct error *e)
+static int server_get_ready(struct server *s, struct error *e)
 {
 	static int (*const steps[])(struct server * s, struct error * e) = {
 		/* with the rights of the user that started the target */
-		catch_signals,
-		open_volumes,
-		load_states,
-		open_pidfile,
+		server_catch_signals,
+		server_open_volumes,
+		server_load_states,
+		server_open_pidfile,
 #if HAVE_JSON
 		server_manage_open,
 #endif
-		open_service_notify,
-		raise_limits,
-		open_workers,
-		open_records,
-		attach_volumes,
+		server_open_service_notify,
+		server_raise_limits,
+		server_open_workers,
+		server_open_records,
+		server_attach_volumes,
 		/* with the rights that serving needs */
-		give_up_rights,
-		listen_everywhere,
-		register_volumes,
-		enter_sandbox,
-		start_threads,
-		write_pidfile,
-		resume_jobs,
+		server_give_up_rights,
+		server_listen,
+		server_register_volumes,
+		server_enter_sandbox,
+		server_start_threads,
+		server_write_pidfile,
+		server_start_volumes,
 #if HAVE_JSON
 		server_manage_start,
 #endif
@@ -820,15 +822,15 @@ static int get_ready(struct server *s, struct error *e)
 	for (size_t i = 0; i < ARRAY_SIZE(steps) && err == 0; i++) {
 		/* After the steps that need rights, before other threads
 		 * run. */
-		if (steps[i] == enter_sandbox)
-			fix_buffers(s);
+		if (steps[i] == server_enter_sandbox)
+			server_fix_buffers(s);
 		err = steps[i](s, e);
 	}
 	return err;
 }
 
 /* Undoes all steps, also if only some of them were done. */
-static void tear_down(struct server *s)
+static void server_tear_down(struct server *s)
 {
 #if HAVE_JSON
 	server_manage_close(s);
@@ -840,7 +842,7 @@ static void tear_down(struct server *s)
 	if (s->port.workers)
 		port_fini(&s->port);
 	for (unsigned int i = 0; i < s->worker_cnt; i++) {
-		detach_volumes(s, &s->workers[i]);
+		server_detach_volumes(s, &s->workers[i]);
 		worker_close(&s->workers[i]);
 	}
 	for (unsigned int i = 0; i < s->luns.cnt; i++)
@@ -857,7 +859,7 @@ static void server_serve(struct server *s)
 	int err;
 
 	server_watch_signals(s);
-	watch_sizes(s);
+	server_watch_sizes(s);
 	service_notify(s->notify_fd, SERVICE_READY);
 	err = reactor_run(s->workers[0].reactor);
 	if (err) {
@@ -889,14 +891,14 @@ int server_run(const struct configuration *c)
 	s->signal_fd = -1;
 	s->pidfile.fd = -1;
 	s->notify_fd = -1;
-	if (get_ready(s, &e) == 0) {
+	if (server_get_ready(s, &e) == 0) {
 		server_serve(s);
 	} else {
 		log_error("%s", e.text);
-		stop_workers(s);
+		server_stop_workers(s);
 		s->exit_code = 1;
 	}
-	tear_down(s);
+	server_tear_down(s);
 	code = s->exit_code;
 	free(s);
 	return code;
