@@ -95,7 +95,7 @@ refused "value missing" "value is missing after '--backing'" --backing
 refused "stray argument" "unexpected 'disk.img'.*--backing" disk.img
 refused "size that does not parse" "12Q" "${here[@]}" --backing ram:12Q
 refused "size of nothing" "ram:0" "${here[@]}" --backing ram:0
-refused "no directory of state" "'$work/none': does not exist; make it" \
+refused "no directory of state" "'$work/none': does not exist; create it" \
 	--state-dir "$work/none" "${disk[@]}"
 refused "a comma in a path" 'no option .b.img.*a comma in a path is \\,' \
 	--backing a,b.img
