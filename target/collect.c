@@ -13,6 +13,7 @@
 #include "target/port/meter.h"
 #include "target/port/metrics.h"
 #include "target/port/port_change.h"
+#include "target/server_stop.h"
 
 /* What one worker has counted, and has. */
 struct collect_worker {

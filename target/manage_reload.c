@@ -4,6 +4,7 @@
 #include "target/control/config_text.h"
 #include "target/manage_apply.h"
 #include "target/manage_session.h"
+#include "target/server_volumes.h"
 
 static void reload_log_change(const json_t *change)
 {

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "target/control/config.h"
+#include "target/server_volumes.h"
 
 static int manage_grow_file(const struct volume *vol, uint64_t bytes,
 			    struct error *e)

@@ -11,6 +11,8 @@
 #include "target/control/config.h"
 #include "target/port/port_change.h"
 #include "target/port/task_mgmt.h"
+#include "target/server_stop.h"
+#include "target/server_volumes.h"
 
 /* ---- the life of a volume ---- */
 

@@ -110,30 +110,4 @@ int server_call(struct server *s, void (*run)(struct server *s, void *arg),
 void server_call_worker(struct worker *w,
 			void (*run)(struct worker *w, void *arg), void *arg);
 
-/* The begin and the end of a change of volumes; the target does not end between
- * them. Several changes may run. -ESHUTDOWN: the target is ending. Thread:
- * worker 0, as for the functions below unless they say otherwise. */
-int server_begin_change(struct server *s);
-void server_end_change(struct server *s);
-
-/* Checks that names, identities and LUNs of @luns differ. -EEXIST: two are the
- * same; @e says what to do. Thread: any. */
-int server_check_volumes(const struct lun_map *luns, struct error *e);
-/* Loads the kept state of @vol, which no worker has yet. May block. Thread:
- * any. */
-int server_load_state(struct server *s, struct volume *vol, struct error *e);
-/* Ends commands of initiators that were preempted through another target. Also
- * for a volume that is being removed. Thread: worker 0. */
-void server_end_preempted(struct server *s, struct volume *vol);
-int server_open_record(const struct server *s, struct volume *vol,
-		       struct error *e);
-/* Every worker has @vol: continues the jobs of before this start. */
-void server_start_volume(struct server *s, struct volume *vol);
-/* Tells initiators if @vol has grown. Return: 1: it has grown; 0; -errno: it
- * was logged. */
-int server_measure_volume(struct server *s, struct volume *vol);
-/* That of all volumes; and whether their paths are others. */
-void server_measure_volumes(struct server *s);
-bool server_needs_flush(const struct volume *vol);
-
 #endif

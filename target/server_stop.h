@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The end of rdma-target: a signal, or none while a change of volumes runs; the
+ * first flush, while initiators are logged in; the port; the last flush; the
+ * workers. Thread: worker 0.
+ */
+#ifndef TARGET_SERVER_STOP_H
+#define TARGET_SERVER_STOP_H
+
+#include "target/server_state.h"
+
+/* The signal @sig asks the target to stop. The second one ends it at once. */
+void server_stop_signal(struct server *s, int sig);
+
+/* The begin and the end of a change of volumes; the target does not end between
+ * them. Several changes may run. -ESHUTDOWN: the target is ending. */
+int server_begin_change(struct server *s);
+void server_end_change(struct server *s);
+
+/* May @vol have writes that only a flush makes stable? */
+bool server_needs_flush(const struct volume *vol);
+
+/* For port.stopped: flushes the volumes, then stops the workers. */
+void server_port_stopped(struct port *port);
+
+/* Stops all workers, after all messages that were sent to them before. */
+void server_stop_workers(struct server *s);
+
+#endif

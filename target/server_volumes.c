@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/server_volumes.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "target/block/plugin_host.h"
+#include "target/port/task_mgmt.h"
+#include "target/scsi/unit_share.h"
+#include "target/scsi/unit_state.h"
+#include "target/scsi/volume_record.h"
+
+/* ---- opening and closing ---- */
+
+static int server_check_names(const struct lun_map *luns, struct error *e)
+{
+	for (unsigned int i = 0; i < luns->cnt; i++) {
+		for (unsigned int k = 0; k < i; k++) {
+			if (strcmp(luns->vol[i]->name, luns->vol[k]->name))
+				continue;
+			error_set(e, -EEXIST,
+				  "two volumes have the name '%s': give one "
+				  "another with ,name=",
+				  luns->vol[i]->name);
+			return -EEXIST;
+		}
+	}
+	return 0;
+}
+
+/* True for one store under two names, such as two paths to one disk, and for a
+ * serial number that is given twice. Initiators would take the two for one
+ * disk. */
+static int server_check_identities(const struct lun_map *luns, struct error *e)
+{
+	for (unsigned int i = 0; i < luns->cnt; i++) {
+		for (unsigned int k = 0; k < i; k++) {
+			if (memcmp(luns->vol[i]->info.naa,
+				   luns->vol[k]->info.naa, SCSI_NAA_LEN))
+				continue;
+			error_set(e, -EEXIST,
+				  "volumes '%s' and '%s' are the same disk: "
+				  "leave one out, or give one another "
+				  "serial number with ,serial=",
+				  luns->vol[k]->name, luns->vol[i]->name);
+			return -EEXIST;
+		}
+	}
+	return 0;
+}
+
+/* Gives each volume its LUN: its own, or the lowest free one. */
+static void server_choose_luns(const struct target_options *opt,
+			       unsigned int luns[])
+{
+	bool taken[LUNS_MAX] = { false };
+	unsigned int next = 0;
+
+	for (unsigned int i = 0; i < opt->backing_cnt; i++) {
+		if (opt->backings[i].has_lun)
+			taken[opt->backings[i].lun] = true;
+	}
+	for (unsigned int i = 0; i < opt->backing_cnt; i++) {
+		luns[i] = opt->backings[i].lun;
+		if (opt->backings[i].has_lun)
+			continue;
+		while (taken[next])
+			next++;
+		luns[i] = next++;
+	}
+}
+
+/* Two volumes may have the same LUN if rules show them to different
+ * initiators. */
+static int server_check_luns(const struct lun_map *luns, struct error *e)
+{
+	for (unsigned int i = 0; i < luns->cnt; i++) {
+		for (unsigned int k = 0; k < i; k++) {
+			if (luns->vol[i]->lun != luns->vol[k]->lun ||
+			    luns->vol[i]->allow.cnt || luns->vol[k]->allow.cnt)
+				continue;
+			error_set(e, -EEXIST,
+				  "volumes '%s' and '%s' are both LUN %u: "
+				  "give one another with ,lun=",
+				  luns->vol[k]->name, luns->vol[i]->name,
+				  luns->vol[i]->lun);
+			return -EEXIST;
+		}
+	}
+	return 0;
+}
+
+int server_check_volumes(const struct lun_map *luns, struct error *e)
+{
+	int err = server_check_names(luns, e);
+
+	if (!err)
+		err = server_check_identities(luns, e);
+	return err ? err : server_check_luns(luns, e);
+}
+
+int server_open_volumes(struct server *s, struct error *e)
+{
+	struct lun_map *luns = &s->luns;
+	unsigned int numbers[LUNS_MAX] = { 0 };
+	int err;
+
+	server_choose_luns(s->opt, numbers);
+	for (unsigned int i = 0; i < s->opt->backing_cnt; i++) {
+		err = volume_open(&s->opt->backings[i], numbers[i],
+				  &luns->vol[i], e);
+		if (err) {
+			luns->vol[i] = NULL;
+			return err;
+		}
+		luns->cnt++;
+	}
+	return server_check_volumes(luns, e);
+}
+
+int server_load_state(struct server *s, struct volume *vol, struct error *e)
+{
+	int err = s->opt->state_dir ? unit_state_load(vol, s->opt->state_dir, e)
+				    : 0;
+
+	return err ? err : unit_share_start(vol, &s->luns, e);
+}
+
+int server_load_states(struct server *s, struct error *e)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < s->luns.cnt && !err; i++)
+		err = server_load_state(s, s->luns.vol[i], e);
+	return err;
+}
+
+int server_open_record(const struct server *s, struct volume *vol,
+		       struct error *e)
+{
+	return volume_record_open(vol, s->opt->state_dir, e);
+}
+
+int server_open_records(struct server *s, struct error *e)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < s->luns.cnt && !err; i++)
+		err = server_open_record(s, s->luns.vol[i], e);
+	return err;
+}
+
+int server_attach_volumes(struct server *s, struct error *e)
+{
+	int err = 0;
+
+	for (unsigned int w = 0; w < s->worker_cnt; w++) {
+		while (err == 0 && s->attached[w] < s->luns.cnt) {
+			err = worker_add_volume(&s->workers[w],
+						s->luns.vol[s->attached[w]], e);
+			if (err == 0)
+				s->attached[w]++;
+		}
+	}
+	return err;
+}
+
+static void server_log_identity(const struct server *s,
+				const struct volume *vol)
+{
+	if (vol->identity != VOLUME_BY_PATH)
+		return;
+	log_notice(
+		"LUN %u (%s): %s has no identifier of its own, and its path "
+		"may be that of another store after a restart; give it one with "
+		",serial=%s",
+		vol->lun, vol->name, vol->path,
+		s->opt->state_dir
+			? " (until then APTPL, saved mode values, FORMAT "
+			  "UNIT and SANITIZE are refused)"
+			: "");
+}
+
+void server_start_volume(struct server *s, struct volume *vol)
+{
+	server_log_identity(s, vol);
+	volume_job_resume(vol, &s->workers[0].block);
+}
+
+/* All steps that can fail are done, and no initiator is logged in yet. */
+int server_start_volumes(struct server *s, struct error *e)
+{
+	for (unsigned int i = 0; i < s->luns.cnt; i++)
+		server_start_volume(s, s->luns.vol[i]);
+	return 0;
+}
+
+int server_register_volumes(struct server *s, struct error *e)
+{
+	int err = 0;
+
+	for (unsigned int w = 0; w < s->worker_cnt; w++) {
+		for (unsigned int i = 0; i < s->luns.cnt && err == 0; i++)
+			err = worker_register_volume(&s->workers[w],
+						     s->luns.vol[i], e);
+	}
+	return err;
+}
+
+/* Thread: that of the worker, or setup. */
+void server_detach_volumes(struct server *s, struct worker *w)
+{
+	while (s->attached[w->index] > 0)
+		worker_remove_volume(w, s->luns.vol[--s->attached[w->index]]);
+}
+
+/* ---- sizes and paths ---- */
+
+int server_measure_volume(struct server *s, struct volume *vol)
+{
+	int res = volume_measure(vol);
+
+	if (res == -ESTALE)
+		log_warn("LUN %u (%s) has become smaller; initiators keep the "
+			 "old size, and reads of what is missing fail",
+			 vol->lun, vol->name);
+	else if (res < 0)
+		log_error("LUN %u (%s): cannot tell its size: %s", vol->lun,
+			  vol->name, strerror(-res));
+	if (res <= 0)
+		return res;
+	log_notice("LUN %u (%s) has grown to %llu blocks of %u bytes", vol->lun,
+		   vol->name, (unsigned long long)vol->blocks, vol->block_size);
+	port_capacity_changed(&s->port, vol);
+	return res;
+}
+
+static void server_check_paths(struct server *s, struct volume *vol)
+{
+	const struct scsi_port_groups *groups = &vol->info.groups;
+
+	volume_look_at_paths(vol);
+	if (!groups->cnt || vol->told_active == groups->active)
+		return;
+	vol->told_active = groups->active;
+	log_notice("LUN %u (%s): %s (target port group %u of %u; %u is active)",
+		   vol->lun, vol->name,
+		   volume_is_standby(vol) ? "in standby" : "active",
+		   groups->own, groups->cnt, groups->active);
+	scsi_attention_others(&s->luns, vol, /* except= */ NULL,
+			      SCSI_UA_PATH_CHANGED);
+}
+
+static void server_preempted(void *user, struct volume *vol, unsigned int cnt)
+{
+	struct server *s = user;
+
+	if (unit_share_aborted(vol, cnt))
+		server_end_preempted(s, vol);
+}
+
+void server_end_preempted(struct server *s, struct volume *vol)
+{
+	struct srp_port_id ports[SCSI_PR_MAX];
+	unsigned int cnt = unit_share_take_aborts(vol, ports);
+
+	if (!cnt || !task_mgmt_preempt_volume(&s->port, vol, ports, cnt,
+					      server_preempted, s))
+		return;
+	/* Out of memory: once more, when others have run. */
+	unit_share_aborted(vol, /* cnt= */ 0);
+	backend_plugin_look();
+}
+
+void server_measure_volumes(struct server *s)
+{
+	for (unsigned int i = 0; i < s->luns.cnt; i++) {
+		server_measure_volume(s, s->luns.vol[i]);
+		server_check_paths(s, s->luns.vol[i]);
+		server_end_preempted(s, s->luns.vol[i]);
+	}
+}
+
+static void server_run_resized(struct reactor_msg *msg)
+{
+	struct server *s = container_of(msg, struct server, resized);
+
+	/* Before the check: a later change sends another message. */
+	atomic_store(&s->resizing, false);
+	if (!s->ended)
+		server_measure_volumes(s);
+}
+
+/* Thread: any. */
+static void server_volume_resized(void *user)
+{
+	struct server *s = user;
+
+	if (!atomic_exchange(&s->resizing, true))
+		reactor_send(s->workers[0].reactor, &s->resized);
+}
+
+void server_watch_sizes(struct server *s)
+{
+	s->resized.run = server_run_resized;
+	backend_plugin_on_resize(server_volume_resized, s);
+	/* Handles what plugins reported before anybody listened. */
+	server_volume_resized(s);
+}
