@@ -71,7 +71,7 @@ struct vb_event {
 
 /* ---- lingering ---- */
 
-static void linger_end(struct vb_linger *l)
+static void cm_linger_end(struct vb_linger *l)
 {
 	reactor_timer_stop(&l->timer);
 	list_del(&l->node);
@@ -79,9 +79,9 @@ static void linger_end(struct vb_linger *l)
 	free(l);
 }
 
-static void linger_timer(struct reactor_timer *t)
+static void cm_linger_timer(struct reactor_timer *t)
 {
-	linger_end(container_of(t, struct vb_linger, timer));
+	cm_linger_end(container_of(t, struct vb_linger, timer));
 }
 
 void vb_cm_release(struct vb_chan *ch)
@@ -99,7 +99,7 @@ void vb_cm_release(struct vb_chan *ch)
 	l->cm.id = ch->cm.id;
 	l->cm.id->context = &l->cm;
 	list_add_tail(&vx->lingering, &l->node);
-	reactor_timer_init(&l->timer, linger_timer);
+	reactor_timer_init(&l->timer, cm_linger_timer);
 	reactor_timer_set(vx->base.cfg.reactor, &l->timer, LINGER_MS);
 }
 
@@ -151,7 +151,7 @@ void vb_cm_unpin(struct vb_dev *dev)
 
 /* ---- events of a channel ---- */
 
-static void resolved_address(struct vb_chan *ch)
+static void cm_address_resolved(struct vb_chan *ch)
 {
 	struct rdma_cm_id *id = ch->cm.id;
 
@@ -170,12 +170,12 @@ static void resolved_address(struct vb_chan *ch)
 			     strerror(errno));
 }
 
-static uint8_t at_most(uint8_t want, int limit)
+static uint8_t cm_at_most(uint8_t want, int limit)
 {
 	return limit < want ? (uint8_t)(limit > 0 ? limit : 0) : want;
 }
 
-static void resolved_route(struct vb_chan *ch)
+static void cm_route_resolved(struct vb_chan *ch)
 {
 	struct rdma_conn_param param = {
 		.private_data = ch->pdata,
@@ -183,7 +183,7 @@ static void resolved_route(struct vb_chan *ch)
 		/* READs of the target that this side answers. It issues
 		 * none. */
 		.responder_resources =
-			at_most(VB_READ_DEPTH, ch->dev->attr.max_qp_rd_atom),
+			cm_at_most(VB_READ_DEPTH, ch->dev->attr.max_qp_rd_atom),
 		.initiator_depth = 0,
 		.flow_control = 1,
 		.retry_count = ch->retry_cnt,
@@ -206,7 +206,7 @@ static void resolved_route(struct vb_chan *ch)
 }
 
 /* The REP has come: this side sends the RTU. */
-static void responded(struct vb_chan *ch, const struct vb_event *ev)
+static void cm_responded(struct vb_chan *ch, const struct vb_event *ev)
 {
 	int err;
 
@@ -225,7 +225,7 @@ static void responded(struct vb_chan *ch, const struct vb_event *ev)
 		vb_chan_up(ch, ev->pdata, ev->pdata_len);
 }
 
-static void rejected(struct vb_chan *ch, const struct vb_event *ev)
+static void cm_rejected(struct vb_chan *ch, const struct vb_event *ev)
 {
 	/* If no program listens, the connection manager itself rejects, with
 	 * private data that is always as long as can be and says nothing. */
@@ -238,7 +238,7 @@ static void rejected(struct vb_chan *ch, const struct vb_event *ev)
 
 /* What the peer sent before it left lies in the completion queue, which is read
  * less often than the events of the connection manager. */
-static void disconnected(struct vb_chan *ch)
+static void cm_disconnected(struct vb_chan *ch)
 {
 	if (ch->pool) {
 		do
@@ -248,7 +248,7 @@ static void disconnected(struct vb_chan *ch)
 	xp_core_fail(&ch->base, -ECONNRESET, "the peer closed the connection");
 }
 
-static void verbs_cm_chan_event(struct vb_chan *ch, const struct vb_event *ev)
+static void cm_chan_event(struct vb_chan *ch, const struct vb_event *ev)
 {
 	if (ev->type == RDMA_CM_EVENT_DISCONNECTED)
 		ch->disconnected = true;
@@ -256,23 +256,23 @@ static void verbs_cm_chan_event(struct vb_chan *ch, const struct vb_event *ev)
 		return;
 	switch (ev->type) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		resolved_address(ch);
+		cm_address_resolved(ch);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		resolved_route(ch);
+		cm_route_resolved(ch);
 		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
-		responded(ch, ev);
+		cm_responded(ch, ev);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED: /* RTU; iWARP: the answer, too */
 		if (ch->state != VB_UP)
 			vb_chan_up(ch, ev->pdata, ev->pdata_len);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		rejected(ch, ev);
+		cm_rejected(ch, ev);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		disconnected(ch);
+		cm_disconnected(ch);
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		xp_core_fail(&ch->base, -ENODEV, "device %s was removed",
@@ -304,7 +304,7 @@ void vb_cm_came_early(struct vb_chan *ch)
 
 /* ---- connection requests ---- */
 
-static void request_addresses(struct vb_request *req)
+static void cm_request_addresses(struct vb_request *req)
 {
 	struct sockaddr *peer = rdma_get_peer_addr(req->cm.id);
 
@@ -316,9 +316,9 @@ static void request_addresses(struct vb_request *req)
 					   : sizeof(struct sockaddr_in));
 }
 
-static struct vb_request *request_new(struct vb_listener *l,
-				      struct rdma_cm_id *id,
-				      const struct vb_event *ev)
+static struct vb_request *cm_request_new(struct vb_listener *l,
+					 struct rdma_cm_id *id,
+					 const struct vb_event *ev)
 {
 	struct vb_request *req = calloc(1, sizeof(*req));
 
@@ -333,14 +333,14 @@ static struct vb_request *request_new(struct vb_listener *l,
 	req->base.pdata = req->pdata;
 	req->base.pdata_len = ev->pdata_len;
 	req->base.user = l->user;
-	request_addresses(req);
+	cm_request_addresses(req);
 	return req;
 }
 
-static void requested(struct vb_listener *l, struct rdma_cm_id *id,
-		      const struct vb_event *ev)
+static void cm_requested(struct vb_listener *l, struct rdma_cm_id *id,
+			 const struct vb_event *ev)
 {
-	struct vb_request *req = request_new(l, id, ev);
+	struct vb_request *req = cm_request_new(l, id, ev);
 
 	if (!req) {
 		rdma_reject(id, NULL, 0);
@@ -352,8 +352,8 @@ static void requested(struct vb_listener *l, struct rdma_cm_id *id,
 }
 
 /* Gives up the cm_id. The peer is told, if it is still there. */
-static void verbs_cm_request_drop(struct vb_request *req, const void *pdata,
-				  size_t len)
+static void cm_request_drop(struct vb_request *req, const void *pdata,
+			    size_t len)
 {
 	assert(len <= REJ_PDATA_MAX);
 	rdma_reject(req->cm.id, pdata, (uint8_t)len);
@@ -363,13 +363,13 @@ static void verbs_cm_request_drop(struct vb_request *req, const void *pdata,
 
 void vb_reject(struct xp_conn_request *base, const void *pdata, size_t len)
 {
-	verbs_cm_request_drop(container_of(base, struct vb_request, base),
-			      pdata, len);
+	cm_request_drop(container_of(base, struct vb_request, base), pdata,
+			len);
 }
 
 /* ---- reading events ---- */
 
-static void event_copy(struct vb_event *ev, const struct rdma_cm_event *from)
+static void cm_event_copy(struct vb_event *ev, const struct rdma_cm_event *from)
 {
 	const struct rdma_conn_param *param = &from->param.conn;
 
@@ -390,7 +390,7 @@ static void listener_event(struct vb_listener *l, struct rdma_cm_id *id,
 			   const struct vb_event *ev)
 {
 	if (ev->type == RDMA_CM_EVENT_CONNECT_REQUEST)
-		requested(l, id, ev);
+		cm_requested(l, id, ev);
 	if (ev->type != RDMA_CM_EVENT_DEVICE_REMOVAL)
 		return;
 	/* Its address was on that device; a wildcard's is on none. */
@@ -401,13 +401,13 @@ static void listener_event(struct vb_listener *l, struct rdma_cm_id *id,
 }
 
 /* Handles one event, and acknowledges it. */
-static void handle_event(struct vb_xp *vx, struct rdma_cm_event *event)
+static void cm_handle_event(struct vb_xp *vx, struct rdma_cm_event *event)
 {
 	struct rdma_cm_id *id = event->id;
 	enum vb_cm_kind kind;
 	struct vb_event ev;
 
-	event_copy(&ev, event);
+	cm_event_copy(&ev, event);
 	/* A request may be on its way to another reactor, which takes it away
 	 * from us only when this event has been acknowledged. */
 	kind = ev.cm->kind;
@@ -422,11 +422,10 @@ static void handle_event(struct vb_xp *vx, struct rdma_cm_event *event)
 			       &ev);
 		break;
 	case VB_CM_CHAN:
-		verbs_cm_chan_event(container_of(ev.cm, struct vb_chan, cm),
-				    &ev);
+		cm_chan_event(container_of(ev.cm, struct vb_chan, cm), &ev);
 		break;
 	case VB_CM_LINGER:
-		linger_end(container_of(ev.cm, struct vb_linger, cm));
+		cm_linger_end(container_of(ev.cm, struct vb_linger, cm));
 		break;
 	}
 	if (ev.type == RDMA_CM_EVENT_DEVICE_REMOVAL)
@@ -439,18 +438,18 @@ static void cm_ready(struct reactor_watch *w, uint32_t events)
 	struct rdma_cm_event *event;
 
 	while (rdma_get_cm_event(vx->cm, &event) == 0)
-		handle_event(vx, event);
+		cm_handle_event(vx, event);
 }
 
 /* ---- instances ---- */
 
-static void listen_timer(struct reactor_timer *t);
+static void listener_timer(struct reactor_timer *t);
 
 int vb_cm_open(struct vb_xp *vx, struct error *e)
 {
 	int err;
 
-	reactor_timer_init(&vx->listen_timer, listen_timer);
+	reactor_timer_init(&vx->listen_timer, listener_timer);
 	vx->cm = rdma_create_event_channel();
 	if (!vx->cm) {
 		err = errno ? -errno : -ENODEV;
@@ -473,7 +472,8 @@ int vb_cm_open(struct vb_xp *vx, struct error *e)
 void vb_cm_close(struct vb_xp *vx)
 {
 	while (!list_empty(&vx->lingering))
-		linger_end(list_first(&vx->lingering, struct vb_linger, node));
+		cm_linger_end(
+			list_first(&vx->lingering, struct vb_linger, node));
 	if (!vx->cm)
 		return;
 	reactor_timer_stop(&vx->listen_timer);
@@ -483,7 +483,7 @@ void vb_cm_close(struct vb_xp *vx)
 
 /* ---- listening ---- */
 
-static bool is_any(const struct sockaddr *addr)
+static bool listener_is_any(const struct sockaddr *addr)
 {
 	const struct sockaddr_in *in = (const void *)addr;
 	const struct sockaddr_in6 *in6 = (const void *)addr;
@@ -493,7 +493,8 @@ static bool is_any(const struct sockaddr *addr)
 	return IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
 }
 
-static bool is_same_address(const struct sockaddr *a, const struct sockaddr *b)
+static bool listener_is_same_address(const struct sockaddr *a,
+				     const struct sockaddr *b)
 {
 	const struct sockaddr_in *in[] = { (const void *)a, (const void *)b };
 	const struct sockaddr_in6 *in6[] = { (const void *)a, (const void *)b };
@@ -506,15 +507,16 @@ static bool is_same_address(const struct sockaddr *a, const struct sockaddr *b)
 	       IN6_ARE_ADDR_EQUAL(&in6[0]->sin6_addr, &in6[1]->sin6_addr);
 }
 
-static bool has_address(const struct sockaddr *addr)
+static bool listener_has_address(const struct sockaddr *addr)
 {
-	bool found = is_any(addr);
+	bool found = listener_is_any(addr);
 	struct ifaddrs *list;
 
 	if (found || getifaddrs(&list))
 		return found;
 	for (struct ifaddrs *ifa = list; ifa && !found; ifa = ifa->ifa_next)
-		found = ifa->ifa_addr && is_same_address(ifa->ifa_addr, addr);
+		found = ifa->ifa_addr &&
+			listener_is_same_address(ifa->ifa_addr, addr);
 	freeifaddrs(list);
 	return found;
 }
@@ -522,12 +524,13 @@ static bool has_address(const struct sockaddr *addr)
 /* If the port is in use and one of the two listens on all addresses, RDMA CM
  * gives the same error as for an address that does not exist
  * (cma_check_port()). */
-static int listen_error(int err, const struct sockaddr *addr)
+static int listener_errno(int err, const struct sockaddr *addr)
 {
-	return err == -EADDRNOTAVAIL && has_address(addr) ? -EADDRINUSE : err;
+	return err == -EADDRNOTAVAIL && listener_has_address(addr) ? -EADDRINUSE
+								   : err;
 }
 
-static int listen_now(struct vb_xp *vx, struct vb_listener *l)
+static int listener_start(struct vb_xp *vx, struct vb_listener *l)
 {
 	int err;
 
@@ -541,7 +544,7 @@ static int listen_now(struct vb_xp *vx, struct vb_listener *l)
 	if (rdma_bind_addr(l->cm.id, (struct sockaddr *)&l->addr) == 0 &&
 	    rdma_listen(l->cm.id, BACKLOG) == 0)
 		return 0;
-	err = listen_error(-errno, (struct sockaddr *)&l->addr);
+	err = listener_errno(-errno, (struct sockaddr *)&l->addr);
 	rdma_destroy_id(l->cm.id);
 	l->cm.id = NULL;
 	return err;
@@ -584,7 +587,7 @@ int vb_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 
 	if (err)
 		return err;
-	err = listen_now(container_of(xp, struct vb_xp, base), l);
+	err = listener_start(container_of(xp, struct vb_xp, base), l);
 	if (err) {
 		free(l);
 		xp_core_listen_failed(e, err);
@@ -624,7 +627,7 @@ void vb_unlisten(struct xp_listener *base)
 
 /* ---- listeners that wait for a device ---- */
 
-static void tell_listening(const struct vb_xp *vx, const struct vb_listener *l)
+static void listener_report(const struct vb_xp *vx, const struct vb_listener *l)
 {
 	const struct xp_config *cfg = &vx->base.cfg;
 	char text[64];
@@ -634,7 +637,7 @@ static void tell_listening(const struct vb_xp *vx, const struct vb_listener *l)
 		cfg->device(cfg->device_user, XP_DEVICE_LISTENS, text, "");
 }
 
-static void try_listeners(struct vb_xp *vx)
+static void listener_start_all(struct vb_xp *vx)
 {
 	bool waiting = false;
 	struct list *it;
@@ -645,10 +648,10 @@ static void try_listeners(struct vb_xp *vx)
 
 		if (l->cm.id)
 			continue;
-		if (listen_now(vx, l))
+		if (listener_start(vx, l))
 			waiting = true;
 		else
-			tell_listening(vx, l);
+			listener_report(vx, l);
 	}
 	if (!waiting)
 		return;
@@ -659,9 +662,9 @@ static void try_listeners(struct vb_xp *vx)
 		vx->listen_pause_ms = LISTEN_PAUSE_MAX_MS;
 }
 
-static void listen_timer(struct reactor_timer *t)
+static void listener_timer(struct reactor_timer *t)
 {
-	try_listeners(container_of(t, struct vb_xp, listen_timer));
+	listener_start_all(container_of(t, struct vb_xp, listen_timer));
 }
 
 void vb_listen_again(struct vb_xp *vx)
@@ -669,13 +672,13 @@ void vb_listen_again(struct vb_xp *vx)
 	if (!vx->cm)
 		return; /* when the first device comes */
 	vx->listen_pause_ms = LISTEN_PAUSE_MS;
-	try_listeners(vx);
+	listener_start_all(vx);
 }
 
 /* ---- accepting ---- */
 
 /* Brings the queue pair to RTS and answers. */
-static int accept_answer(struct vb_chan *ch, const struct xp_chan_params *p)
+static int cm_accept_answer(struct vb_chan *ch, const struct xp_chan_params *p)
 {
 	struct rdma_conn_param param = {
 		.private_data = p->pdata,
@@ -698,7 +701,7 @@ static int accept_answer(struct vb_chan *ch, const struct xp_chan_params *p)
 	return err;
 }
 
-static int accept_device(struct vb_chan *ch, struct error *e)
+static int cm_accept_device(struct vb_chan *ch, struct error *e)
 {
 	vb_dev_bind(ch, vb_dev_find(vb_chan_xp(ch), ch->cm.id->verbs));
 	if (!ch->dev) {
@@ -718,37 +721,38 @@ static int accept_device(struct vb_chan *ch, struct error *e)
 
 /* How many READs this side may have outstanding: as many as the peer answers.
  * With none, READs would hang for ever without an error. */
-static uint8_t accept_depth(const struct vb_request *req,
-			    const struct vb_dev *dev)
+static uint8_t cm_accept_depth(const struct vb_request *req,
+			       const struct vb_dev *dev)
 {
-	uint8_t depth = at_most(VB_READ_DEPTH, dev->attr.max_qp_init_rd_atom);
+	uint8_t depth =
+		cm_at_most(VB_READ_DEPTH, dev->attr.max_qp_init_rd_atom);
 
-	depth = at_most(depth, req->initiator_depth);
+	depth = cm_at_most(depth, req->initiator_depth);
 	return depth ? depth : 1;
 }
 
-static int accept_on(struct vb_chan *ch, struct vb_request *req,
-		     const struct xp_chan_params *params, struct error *e)
+static int cm_accept_on(struct vb_chan *ch, struct vb_request *req,
+			const struct xp_chan_params *params, struct error *e)
 {
 	struct reactor *r = ch->base.xp->cfg.reactor;
 	int err;
 
-	err = accept_device(ch, e);
+	err = cm_accept_device(ch, e);
 	if (err)
 		return err;
 	if (req->dead) {
 		vb_chan_doom(ch, -ECONNABORTED);
 		return 0;
 	}
-	ch->read_depth = accept_depth(req, ch->dev);
-	ch->answer_depth = at_most(1, req->responder_resources);
+	ch->read_depth = cm_accept_depth(req, ch->dev);
+	ch->answer_depth = cm_at_most(1, req->responder_resources);
 	err = vb_chan_open(ch, e);
 	if (err && err != -ENOTCONN)
 		return err;
 	reactor_timer_set(r, &ch->timer, VB_ACCEPT_MS);
 	/* Everything of this side is made, so a refusal means that the peer is
 	 * gone. */
-	if (err || accept_answer(ch, params))
+	if (err || cm_accept_answer(ch, params))
 		vb_chan_doom(ch, -ECONNABORTED);
 	return 0;
 }
@@ -775,7 +779,7 @@ int vb_accept(struct xp *xp, struct xp_conn_request *base,
 	ch->cm.id = id;
 	memcpy(ch->base.local, base->local, sizeof(ch->base.local));
 	memcpy(ch->base.peer, base->peer, sizeof(ch->base.peer));
-	err = accept_on(ch, req, params, e);
+	err = cm_accept_on(ch, req, params, e);
 	if (err)
 		goto err_abandon;
 	id->context = &ch->cm;
@@ -786,7 +790,7 @@ int vb_accept(struct xp *xp, struct xp_conn_request *base,
 err_abandon:
 	vb_chan_abandon(ch);
 err_drop:
-	verbs_cm_request_drop(req, NULL, 0);
+	cm_request_drop(req, NULL, 0);
 	return err;
 }
 
