@@ -9,7 +9,8 @@
  *   plug.c    devices that come and go
  *   recv.c    receive queues and their buffers
  *   chan.c    queue pairs: posting, completions, the end of a channel
- *   cm.c      connecting, listening, accepting
+ *   cm.c      events of the connection manager, connecting, accepting
+ *   listen.c  listeners
  *   reason.c  texts for statuses and reject reasons
  *
  * Each instance opens the devices itself and does not use the contexts of
@@ -467,12 +468,33 @@ void vb_cm_close(struct vb_xp *vx);
 void vb_cm_pin(struct vb_dev *dev);
 void vb_cm_cut(struct vb_dev *dev);
 void vb_cm_unpin(struct vb_dev *dev);
-/* Listeners that wait for a device try again, now and later. */
-void vb_listen_again(struct vb_xp *vx);
 /* Ends the cm_id of a connection; later, if the peer must still be told. */
 void vb_cm_release(struct vb_chan *ch);
 /* The first IU arrived before the RTU, and counts as an RTU. */
 void vb_cm_came_early(struct vb_chan *ch);
+
+int vb_accept(struct xp *xp, struct xp_conn_request *base,
+	      const struct xp_chan_params *params, struct xp_chan **ret_ch,
+	      struct error *e);
+void vb_reject(struct xp_conn_request *base, const void *pdata, size_t len);
+int vb_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
+	       const struct xp_chan_params *params, struct xp_chan **ret_ch,
+	       struct error *e);
+
+/* ---- listeners (listen.c) ---- */
+
+struct vb_listener {
+	struct xp_listener base;
+	struct vb_cm cm;  /* .id NULL: waits for a device */
+	struct list node; /* vx->listeners */
+	struct sockaddr_storage addr;
+	void (*requested)(struct xp_conn_request *req);
+	void *user;
+};
+
+void vb_listen_init(struct vb_xp *vx);
+/* Listeners that wait for a device try again, now and later. */
+void vb_listen_again(struct vb_xp *vx);
 
 int vb_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	      void (*requested)(struct xp_conn_request *req), void *user,
@@ -482,13 +504,6 @@ int vb_listen_later(struct xp *xp, const struct sockaddr *addr,
 		    void (*requested)(struct xp_conn_request *req), void *user,
 		    struct xp_listener **ret_listener, struct error *e);
 void vb_unlisten(struct xp_listener *base);
-int vb_accept(struct xp *xp, struct xp_conn_request *base,
-	      const struct xp_chan_params *params, struct xp_chan **ret_ch,
-	      struct error *e);
-void vb_reject(struct xp_conn_request *base, const void *pdata, size_t len);
-int vb_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
-	       const struct xp_chan_params *params, struct xp_chan **ret_ch,
-	       struct error *e);
 
 /* ---- texts (reason.c) ---- */
 
