@@ -7,14 +7,14 @@
 extern const struct fault_point *const __start_fault_points[];
 extern const struct fault_point *const __stop_fault_points[];
 
-static struct fault_book *book;
+static struct fault_record *record;
 static unsigned int fail_index;
 static unsigned int fail_pass;
 
-void fault_arm(struct fault_book *new_book, unsigned int index,
+void fault_arm(struct fault_record *new_record, unsigned int index,
 	       unsigned int pass)
 {
-	book = new_book;
+	record = new_record;
 	fail_index = index;
 	fail_pass = pass;
 }
@@ -34,11 +34,11 @@ bool fault_here(const struct fault_point *const *ref)
 	unsigned int index = (unsigned int)(ref - __start_fault_points);
 	unsigned int pass;
 
-	if (!book || index >= FAULT_POINTS_MAX)
+	if (!record || index >= FAULT_POINTS_MAX)
 		return false;
-	pass = atomic_fetch_add(&book->passes[index], 1) + 1;
+	pass = atomic_fetch_add(&record->passes[index], 1) + 1;
 	if (index != fail_index || pass != fail_pass)
 		return false;
-	book->failed = true;
+	record->failed = true;
 	return true;
 }

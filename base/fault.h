@@ -25,17 +25,18 @@ struct fault_point {
 };
 
 /* What happened at the points. In shared memory it outlives the process. */
-struct fault_book {
+struct fault_record {
 	_Atomic unsigned int passes[FAULT_POINTS_MAX];
 	_Atomic bool failed; /* the one that was to fail did */
 };
 
 /*
  * From now on, pass number @pass (from 1; 0: none) of point @index fails.
- * @book: zeroed; NULL disarms all points. Thread: any, while no thread passes a
+ * @record: zeroed; NULL disarms all points. Thread: any, while no thread passes a
  * point.
  */
-void fault_arm(struct fault_book *book, unsigned int index, unsigned int pass);
+void fault_arm(struct fault_record *record, unsigned int index,
+	       unsigned int pass);
 
 /* The points of the program are 0 ... fault_point_cnt() - 1. Thread: any. */
 unsigned int fault_point_cnt(void);

@@ -384,7 +384,7 @@ static void channel_established(struct xp_chan *xp, const void *pdata,
 				size_t len)
 {
 	struct ini_channel *ch = channel_of(xp);
-	const char *fault;
+	const char *problem;
 
 	if (ch->state != INI_CHANNEL_LOGIN)
 		return;
@@ -392,9 +392,9 @@ static void channel_established(struct xp_chan *xp, const void *pdata,
 		protocol_error(ch, "no SRP_LOGIN_RSP; is this an SRP target?");
 		return;
 	}
-	fault = srp_login_rsp_fault(&ch->granted, &ch->login);
-	if (fault) {
-		protocol_error(ch, fault);
+	problem = srp_login_rsp_problem(&ch->granted, &ch->login);
+	if (problem) {
+		protocol_error(ch, problem);
 		return;
 	}
 	srp_credit_init(&ch->credit, ch->granted.req_lim);

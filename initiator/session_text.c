@@ -98,12 +98,12 @@ static void way_text(const struct srpi_session *s, const struct ini_channel *ch,
 
 /* ---- no login ---- */
 
-static const struct fault {
+static const struct login_hint {
 	int err;
 	const char *what; /* NULL: the text of the transport */
 	const char *try_tcp;
 	const char *try_rdma;
-} faults[] = {
+} login_hints[] = {
 	{ -ECONNREFUSED, "connection refused",
 	  "is rdma-target running there, over TCP? (srp+rdma:// asks for RDMA)",
 	  "is a target running there, over RDMA? (srp+tcp:// asks for TCP)" },
@@ -126,13 +126,14 @@ static const struct fault {
 	{ -EPROTO, NULL, "is it an SRP target?", "is it an SRP target?" },
 };
 
-static const struct fault *find_fault(int err)
+static const struct login_hint *login_find_hint(int err)
 {
-	static const struct fault unknown = { .try_tcp = "", .try_rdma = "" };
+	static const struct login_hint unknown = { .try_tcp = "",
+						   .try_rdma = "" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
-		if (faults[i].err == err)
-			return &faults[i];
+	for (size_t i = 0; i < ARRAY_SIZE(login_hints); i++) {
+		if (login_hints[i].err == err)
+			return &login_hints[i];
 	}
 	return &unknown;
 }
@@ -140,9 +141,9 @@ static const struct fault *find_fault(int err)
 static void error_login_failed(struct srpi_session *s, const char *peer,
 			       const char *way, const struct error *why)
 {
-	const struct fault *f = find_fault(why->err);
-	const char *hint = xp_kind_traits(s->kind)->needs_device ? f->try_rdma
-								 : f->try_tcp;
+	const struct login_hint *h = login_find_hint(why->err);
+	const char *hint = xp_kind_traits(s->kind)->needs_device ? h->try_rdma
+								 : h->try_tcp;
 
 	/* A target answers a login only when no command of the old
 	 * connection can reach the disk. */
@@ -151,7 +152,7 @@ static void error_login_failed(struct srpi_session *s, const char *peer,
 		       "is still busy with earlier commands";
 	error_set(&s->error, why->err ? why->err : -ECONNABORTED,
 		  "cannot log in to %s%s: %s%s%s", peer, way,
-		  f->what ? f->what : why->text, *hint ? "; " : "", hint);
+		  h->what ? h->what : why->text, *hint ? "; " : "", hint);
 }
 
 static void error_login_rejected(struct srpi_session *s, const char *peer,

@@ -188,8 +188,8 @@ void srp_login_check(const struct srp_login_req *req,
 	};
 }
 
-const char *srp_login_rsp_fault(const struct srp_login_rsp *rsp,
-				const struct srp_login_req *req)
+const char *srp_login_rsp_problem(const struct srp_login_rsp *rsp,
+				  const struct srp_login_req *req)
 {
 	/* The last credit is reserved for task management. */
 	if (rsp->req_lim < 2)

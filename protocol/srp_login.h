@@ -181,13 +181,13 @@ void srp_login_check(const struct srp_login_req *req,
 		     struct srp_login_answer *ret);
 
 /**
- * srp_login_rsp_fault() - why an initiator cannot use a response
+ * srp_login_rsp_problem() - why an initiator cannot use a response
  * @req: the request
  *
  * Return: NULL if @rsp is usable, else a static sentence for the user.
  */
-const char *srp_login_rsp_fault(const struct srp_login_rsp *rsp,
-				const struct srp_login_req *req);
+const char *srp_login_rsp_problem(const struct srp_login_rsp *rsp,
+				  const struct srp_login_req *req);
 
 /* Never NULL. The hint says what to check ("" for an unknown reason). */
 const char *srp_rej_reason_name(uint32_t reason);

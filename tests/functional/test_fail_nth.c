@@ -79,7 +79,7 @@ struct scenario {
 	bool first_only; /* pass: the rest is as in other scenarios */
 };
 
-static struct fault_book *book;
+static struct fault_record *book;
 static const char *complaint; /* of who drives; NULL: none */
 static char log_path[64];
 static unsigned int point_passes[FAULT_POINTS_MAX];
@@ -661,7 +661,7 @@ static void every_point_has_failed(void **state)
 
 static int begin(void **state)
 {
-	struct fault_book *shared =
+	struct fault_record *shared =
 		mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	char dir[64];

@@ -327,7 +327,7 @@ static void fuzz_peer_established(struct t_ini *ini)
 	struct fuzz_chan *ch = fuzz_chan_of(ini);
 	const struct srp_login_rsp *rsp = &ini->login_rsp;
 
-	FUZZ_CLAIM(!srp_login_rsp_fault(rsp, &ch->req));
+	FUZZ_CLAIM(!srp_login_rsp_problem(rsp, &ch->req));
 	ch->req_lim = rsp->req_lim;
 	ch->limit = rsp->req_lim;
 	ch->rules = (struct srp_cmd_rules){

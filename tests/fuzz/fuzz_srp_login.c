@@ -26,7 +26,7 @@ static void check_answer(const struct srp_login_req *req,
 	FUZZ_CLAIM(!a.rsp.imm_data || (req->imm_data && policy->imm_data));
 	FUZZ_CLAIM(!a.rules.imm_offset || a.rules.imm_offset >= SRP_CMD_SIZE);
 	/* Our own initiator can live with what our target answers. */
-	FUZZ_CLAIM(!srp_login_rsp_fault(&a.rsp, req));
+	FUZZ_CLAIM(!srp_login_rsp_problem(&a.rsp, req));
 }
 
 static void request(struct fuzz_input *in)
@@ -89,7 +89,7 @@ static void response(struct fuzz_input *in)
 		   again.formats == rsp.formats &&
 		   again.multichan == rsp.multichan &&
 		   again.imm_data == rsp.imm_data);
-	fault = srp_login_rsp_fault(&rsp, &req);
+	fault = srp_login_rsp_problem(&rsp, &req);
 	if (!fault)
 		FUZZ_CLAIM(rsp.req_lim >= 2 && rsp.it_iu_len >= SRP_IU_LEN_MIN);
 }

@@ -382,7 +382,7 @@ static void rsp_fault(void **state)
 {
 	const struct fault_row *r = *state;
 	const struct srp_login_req req = { .formats = SRP_FORMATS };
-	const char *fault = srp_login_rsp_fault(&r->rsp, &req);
+	const char *fault = srp_login_rsp_problem(&r->rsp, &req);
 
 	if (!r->word) {
 		assert_null(fault);
