@@ -201,7 +201,7 @@ const char *srp_login_rsp_problem(const struct srp_login_rsp *rsp,
 	if (!(rsp->formats & req->formats))
 		return "the target supports none of our data formats";
 	if (rsp->imm_data && !req->imm_data)
-		return "the target grants immediate data nobody asked for";
+		return "the target grants immediate data that was not requested";
 	return NULL;
 }
 
@@ -213,22 +213,22 @@ static const struct {
 	{ SRP_REJ_UNSPECIFIED, "unable to establish a channel",
 	  "the log of the target may say why" },
 	{ SRP_REJ_NO_RESOURCES, "insufficient resources",
-	  "the target port is disabled, takes no more logins, or is out of "
+	  "the target port is disabled, accepts no more logins, or is out of "
 	  "memory or queue pairs" },
 	{ SRP_REJ_IT_IU_LEN, "requested IU length not possible",
 	  "lower the IU length of the initiator (ib_srp: max_it_iu_size= or "
 	  "use_imm_data=N) or raise that of the target (ib_srpt: "
 	  "srp_max_req_size=)" },
 	{ SRP_REJ_NO_TARGET, "no such target port",
-	  "check id_ext and ioc_guid; ib_srpt wants its service GUID as both" },
+	  "check id_ext and ioc_guid; ib_srpt requires its service GUID as both" },
 	{ SRP_REJ_FORMATS, "unsupported data format",
 	  "the target lacks direct or indirect data buffers" },
 	{ SRP_REJ_MULTICHAN, "multiple channels not supported",
 	  "use one channel (ib_srp: ch_count=1)" },
 	{ SRP_REJ_CHANNEL_LIMIT, "no more channels, or no access",
 	  "the target's access rules (rdma-target: --allow, ib_srpt: its ACL) "
-	  "leave this initiator nothing, or it has no channel left for it; "
-	  "its log may say which" },
+	  "allow this initiator no volume, or it has too many channels; the "
+	  "log of the target may say which" },
 };
 
 #define REJ_REASON_CNT (sizeof(rej_reasons) / sizeof(rej_reasons[0]))
