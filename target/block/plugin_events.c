@@ -137,8 +137,8 @@ static bool turn_ended(struct reactor_poller *p)
 		return false;
 	events->has_submits = false;
 	events->kick(events->v, events->queue_data);
-	/* The answers to what has ended wait for another turn, and so do submits
-	 * that followed. */
+	/* The answers to I/Os that have ended, and submits that followed, wait
+	 * for another turn. */
 	return events->has_submits || *events->ended != before;
 }
 

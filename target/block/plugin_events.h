@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a plugin is told of besides its I/O: descriptors that become ready, timers,
- * and the end of a turn in which it got I/O (plugins/rdma_block_plugin.h). One
- * struct for each queue.
+ * Events that a plugin gets besides its I/O: descriptors that become ready,
+ * timers, and the end of a turn in which it got I/O
+ * (plugins/rdma_block_plugin.h). One struct for each queue.
  *
- * Thread: the worker's, or setup.
+ * Thread: that of the worker, or setup.
  */
 #ifndef TARGET_BLOCK_PLUGIN_EVENTS_H
 #define TARGET_BLOCK_PLUGIN_EVENTS_H
@@ -25,8 +25,8 @@ struct plugin_events {
 	unsigned int *ended; /* counts I/Os that have ended */
 };
 
-/* @kick may be NULL. @ended tells whether a kick has ended I/Os: the reactor then
- * turns once more before it sleeps. Undone by plugin_events_close(). */
+/* @kick may be NULL. @ended tells whether a kick has ended I/Os: the reactor
+ * then runs another turn before it sleeps. plugin_events_close() undoes it. */
 void plugin_events_open(struct plugin_events *events, struct reactor *r,
 			void (*kick)(void *v, void *queue_data), void *v,
 			unsigned int *ended);
@@ -34,7 +34,7 @@ void plugin_events_open(struct plugin_events *events, struct reactor *r,
 /* Deletes the watches and timers that are left. */
 void plugin_events_close(struct plugin_events *events);
 
-/* As the host's functions of these names. */
+/* As the functions of the host with these names. */
 struct rbp_watch *plugin_watch_add(struct plugin_events *events, int fd,
 				   uint32_t what,
 				   void (*ready)(void *user, uint32_t what),

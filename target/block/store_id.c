@@ -18,19 +18,20 @@
 #define FILE_TEXT_MAX 4096
 #define UDEV_TEXT_MAX 16384
 
-/* A block device, and where its files are. */
+/* A block device, and the place of its files. */
 struct device {
 	const char *root;
 	dev_t dev;
 	char partition[8]; /* its number; "": a whole disk */
-	/* "../" for the disk that a partition is on, else "". */
+	/* "../" if the attributes are those of the disk of a partition, else
+	 * "". */
 	const char *disk;
 };
 
 /* ---- reading ---- */
 
-/* The whole of a small file as a string. False, and "": there is none, it is
- * empty, or it does not fit. */
+/* Reads a small file as a string. False, and "": it does not exist, is empty,
+ * or does not fit. */
 static bool read_file(char *buf, size_t len, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -55,7 +56,7 @@ static bool read_file(char *buf, size_t len, const char *fmt, ...)
 	return n > 0;
 }
 
-/* Without the white space around it. */
+/* Removes white space at both ends. */
 static void trim(char *text)
 {
 	size_t len = strlen(text);
@@ -68,7 +69,7 @@ static void trim(char *text)
 	memmove(text, text + skip, len - skip + 1);
 }
 
-/* An attribute of the device or, with d->disk before @name, of its disk. */
+/* An attribute of the device; with d->disk before @name, of its disk. */
 static bool read_attr(const struct device *d, const char *disk,
 		      const char *name, char *buf, size_t len)
 {
@@ -79,7 +80,7 @@ static bool read_attr(const struct device *d, const char *disk,
 	return *buf;
 }
 
-/* The value in a line "@key..." of @text. */
+/* The value of the line "@key..." in @text. */
 static bool take_value(const char *text, const char *key, char *buf, size_t len)
 {
 	size_t key_len = strlen(key);
@@ -97,7 +98,7 @@ static bool take_value(const char *text, const char *key, char *buf, size_t len)
 	return *buf;
 }
 
-/* What udev has found out about the device itself. */
+/* What udev knows about the device itself. */
 static bool read_udev(const struct device *d, const char *key, char *buf,
 		      size_t len)
 {
@@ -110,7 +111,7 @@ static bool read_udev(const struct device *d, const char *key, char *buf,
 
 /* ---- what a device says of itself ---- */
 
-/* @text as one word behind "@kind:"; all or nothing. */
+/* Stores @text as one word after "@kind:"; all of it or nothing. */
 static bool put_id(char *id, const char *kind, const char *text)
 {
 	int n = snprintf(id, STORE_TEXT_MAX, "%s:%s", kind, text);
@@ -126,8 +127,8 @@ static bool put_id(char *id, const char *kind, const char *text)
 	return true;
 }
 
-/* The kernel and mdadm group the digits in different ways; arrays whose
- * metadata is not the kernel's have zeroes there. */
+/* The kernel and mdadm group the digits differently. Arrays whose metadata is
+ * not the kernel's have zeroes there. */
 static bool put_md_id(char *id, const char *text)
 {
 	char digits[33];
@@ -153,7 +154,7 @@ static bool is_md(const struct device *d, char *id)
 	       put_md_id(id, text);
 }
 
-/* A whole disk, or the one that a partition is on. */
+/* A whole disk, or the disk of a partition. */
 static void read_disk(const struct device *d, char *id)
 {
 	static const struct {
@@ -176,8 +177,8 @@ static void read_disk(const struct device *d, char *id)
 	is_md(d, id);
 }
 
-/* Newer kernels tell it, with older ones udev does. Without a disk signature an
- * MBR has no UUID: it is zeroes and the number. */
+/* Newer kernels report it; with older ones udev does. Without a disk signature,
+ * an MBR has no UUID, only zeroes and the number. */
 static bool read_partition_uuid(const struct device *d, char *buf, size_t len)
 {
 	char text[FILE_TEXT_MAX];
@@ -212,14 +213,15 @@ static void read_own(const struct device *d, char *id)
 	else if (!read_partition_uuid(d, uuid, sizeof(uuid)))
 		id[0] = '\0';
 	else if (put_id(id, "part", uuid) && *disk)
-		/* A copy of the whole disk has partitions of the same UUIDs. */
+		/* A copy of the whole disk has partitions with the same
+		 * UUIDs. */
 		add_disk(id, disk);
 }
 
 /* ---- how it is recognised ---- */
 
-/* The inode may be another file's once this one is gone; but that was made at
- * another time. A file system that does not tell the time cannot be relied on. */
+/* After the file is gone, another file may get its inode, but that has another
+ * creation time. A file system without creation times cannot be relied on. */
 static bool file_mark(int fd, const char *path, char *mark, ino_t *ret_ino)
 {
 	struct statx stx;
@@ -236,7 +238,7 @@ static bool file_mark(int fd, const char *path, char *mark, ino_t *ret_ino)
 	return true;
 }
 
-/* A loop device is what its file is, if that still has its name. */
+/* A loop device is identified by its file, if that still has its name. */
 static void loop_mark(const struct device *d, int fd, char *mark)
 {
 	char path[FILE_TEXT_MAX];
@@ -252,7 +254,8 @@ static void loop_mark(const struct device *d, int fd, char *mark)
 		 (unsigned long long)info.lo_offset, file);
 }
 
-/* The kernel counts whatever is attached as a disk since it has booted. */
+/* The kernel counts everything that is attached as a disk since it has
+ * booted. */
 static void read_here(const struct device *d, char *here)
 {
 	char boot[40];
@@ -299,7 +302,7 @@ enum store_match store_mark_match(const struct store_mark *was,
 
 /* ---- paths ---- */
 
-/* Appends the parts of @path to the absolute @out. */
+/* Appends the parts of @path to the absolute path @out. */
 static int add_parts(const char *path, char *out, size_t len)
 {
 	while (*path) {

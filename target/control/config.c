@@ -10,7 +10,7 @@
 #include "base/size.h"
 #include "target/control/config_volume.h"
 
-/* Longest value that is no volume. */
+/* The longest value that is not a volume. */
 #define CONFIG_VALUE_MAX 4096
 
 bool config_refuse(struct config_fault *fault, const char *place,
@@ -88,7 +88,7 @@ static const char *config_type_text(const struct option_row *row)
 	}
 }
 
-/* @value as a person would give it to the option; false: of another type. */
+/* @value as a user would give it to the option. False: it has another type. */
 static bool config_value_text(const struct option_row *row, const json_t *value,
 			      char *buf, size_t len)
 {
@@ -146,7 +146,7 @@ json_t *config_check_value(const struct option_row *row, const json_t *value,
 
 /* ---- the whole ---- */
 
-/* A backing is a volume, all else has a value. */
+/* A backing is a volume; all other options have a value. */
 static json_t *config_check_one(const struct option_row *row,
 				const json_t *value, struct target_options *opt,
 				const char *place, struct config_fault *fault)
@@ -168,7 +168,7 @@ static json_t *config_check_one(const struct option_row *row,
 	return NULL;
 }
 
-/* A volume of its own rules may have the number of another one. */
+/* A volume with rules of its own may have the LUN of another one. */
 static bool config_same_lun(const json_t *one, const json_t *two)
 {
 	return json_object_get(one, "lun") && !json_object_get(one, "allow") &&
@@ -184,7 +184,7 @@ static bool config_same_name(const json_t *one, const json_t *two)
 			  json_object_get(two, "name"));
 }
 
-/* Is volume @k another one than volume @i before it? */
+/* Do volume @k and the earlier volume @i differ in name and LUN? */
 static bool config_check_pair(json_t *list, size_t i, size_t k,
 			      struct config_fault *fault)
 {
@@ -298,7 +298,7 @@ static bool config_check_keys(const json_t *from, struct config_fault *fault)
 		return config_refuse(fault, "",
 				     "a configuration is an object: {...}");
 	json_object_foreach((json_t *)(uintptr_t)from, key, value) {
-		/* For editors: what the file follows. */
+		/* For editors: the schema of the file. */
 		if (!strcmp(key, "$schema"))
 			continue;
 		if (!config_is_key(
@@ -405,7 +405,7 @@ static json_t *config_volumes(const struct target_options *opt)
 	return list;
 }
 
-/* What a single value has become; NULL: as it was at first. */
+/* The current value of a single option. NULL: it is the default. */
 static json_t *config_scalar(const struct option_row *row, const void *opt,
 			     const void *at_first)
 {

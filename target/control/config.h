@@ -31,9 +31,10 @@
 
 #define CONFIG_PLACE_SIZE 192
 
-/* Why a configuration is refused. */
+/* Why a configuration was refused. */
 struct config_fault {
-	char place[CONFIG_PLACE_SIZE]; /* "backing[1].block-size"; "": all of it */
+	char place[CONFIG_PLACE_SIZE]; /* "backing[1].block-size"; "": the
+				        * whole configuration */
 	char text[ERROR_TEXT_SIZE];    /* names key and value */
 };
 
@@ -45,13 +46,14 @@ json_t *config_check_volume(const json_t *from, const char *place,
 			    struct config_fault *fault);
 
 /*
- * Stores what @config, which is canonical, says in @opt: values replace those
- * that are there, lists grow. @opt borrows texts of @config. False: refused.
+ * Stores the canonical configuration @config in @opt: values replace the former
+ * ones, lists grow. @opt borrows texts of @config. False: refused.
  */
 bool config_store(const json_t *config, struct target_options *opt,
 		  struct config_fault *fault);
 
-/* What differs in @opt from the defaults, in canonical form. NULL: no memory. */
+/* The values of @opt that differ from the defaults, in canonical form. NULL: no
+ * memory. */
 json_t *config_of_options(const struct target_options *opt);
 
 /* The SPEC of a canonical volume, to be freed. NULL: no memory. */
@@ -61,13 +63,14 @@ char *config_volume_spec(const json_t *vol);
 bool config_refuse(struct config_fault *fault, const char *place,
 		   const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* A key that is not in @t: the nearest name, or all names. Returns false. */
+/* Refuses a key that @t does not have, and names the nearest one, or all.
+ * Returns false. */
 bool config_refuse_key(struct config_fault *fault, const char *place,
 		       const struct option_table *t, const char *key);
 
-/* A canonical form of @value for @row, as an element of a list or alone; NULL:
- * refused. A flag that is false has the canonical form json_null(). @options is
- * where the value is tried. */
+/* The canonical form of @value for @row, as an element of a list or alone.
+ * NULL: refused. A flag that is false has the canonical form json_null(). The
+ * value is tried out in @options. */
 json_t *config_check_value(const struct option_row *row, const json_t *value,
 			   void *options, const char *place,
 			   struct config_fault *fault);

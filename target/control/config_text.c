@@ -11,7 +11,8 @@
 
 /* ---- before the parser ---- */
 
-/* Behind the string whose quotation mark is at @p; @end if it does not end. */
+/* The end of the string whose quotation mark is at @p; @end if it does not
+ * end. */
 static const char *text_skip_string(const char *p, const char *end)
 {
 	for (p++; p < end && *p != '"'; p++) {
@@ -40,7 +41,8 @@ bool config_text_is_flat(const char *text, size_t len)
 	return true;
 }
 
-/* No string of JSON has a line break, so no line within one begins so. */
+/* A string in JSON has no line break, so no line inside a string begins like
+ * this. */
 static void text_blank_comments(char *text, size_t len)
 {
 	char *end = text + len;
@@ -86,7 +88,7 @@ static const char *text_skip_space(const char *p)
 	return p + strspn(p, " \t\r\n");
 }
 
-/* Behind the value at @p. */
+/* The end of the value at @p. */
 static const char *text_skip_value(const char *p)
 {
 	const char *end = p + strlen(p);
@@ -137,7 +139,7 @@ static const char *text_find_index(const char *p, unsigned long index)
 	return *p && *p != ']' ? p : NULL;
 }
 
-/* One step of @place from the value at @p; *ret_here is what it leads to. */
+/* Takes one step of @place from the value at @p; *ret_here is its result. */
 static const char *text_step(const char *p, const char **place,
 			     const char **ret_here)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * JSON texts: limits, comments, and the lines of what is refused. Thread: any.
- */
+/* Texts in JSON: limits, comments, and the lines of errors. Thread: any. */
 #ifndef TARGET_CONTROL_CONFIG_TEXT_H
 #define TARGET_CONTROL_CONFIG_TEXT_H
 
@@ -13,16 +11,16 @@
 
 /* A longer text is refused. Bytes. */
 #define CONFIG_TEXT_MAX (1u << 20)
-/* Objects and arrays within each other; the canonical form has 5. */
+/* Levels of objects and arrays; the canonical form has 5. */
 #define CONFIG_DEPTH_MAX 16
 
-/* False: brackets are nested deeper than CONFIG_DEPTH_MAX, which the parser would
- * pay for with stack. Any bytes may be in @text. */
+/* False: brackets are nested deeper than CONFIG_DEPTH_MAX, which would take the
+ * stack of the parser. @text may have any bytes. */
 bool config_text_is_flat(const char *text, size_t len);
 
 /*
- * Parses @text, after lines that begin with // or # have been blanked in it. NULL:
- * it is no JSON; then *ret_line and @e say why.
+ * Parses @text, after it has blanked lines that begin with // or #. NULL: it is
+ * not JSON; *ret_line and @e say why.
  */
 json_t *config_text_parse(char *text, size_t len, unsigned int *ret_line,
 			  struct error *e);
@@ -31,13 +29,13 @@ json_t *config_text_parse(char *text, size_t len, unsigned int *ret_line,
 unsigned int config_text_line(const char *text, const char *place);
 
 /*
- * Reads the configuration in file @path and checks it. NULL: refused; @e says
- * "PATH:LINE: ..." then. Blocks.
+ * Reads and checks the configuration file @path. NULL: refused; @e then says
+ * "PATH:LINE: ...". Blocks.
  */
 json_t *config_read(const char *path, struct error *e);
 
-/* The same without the check: what stands in the file, and its text, to be freed.
- */
+/* The same without the check: the contents of the file, and its text, to be
+ * freed. */
 json_t *config_read_json(const char *path, char **ret_text, struct error *e);
 
 /* The text of a file, to be freed. NULL: it cannot be read, or is too long. */

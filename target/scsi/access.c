@@ -30,7 +30,7 @@ struct in6_addr access_addr(const struct sockaddr_storage *addr)
 
 /* ---- reading rules ---- */
 
-/* A whole decimal number of at most @max; -1: it is none. */
+/* A whole decimal number of at most @max; -1: the text is none. */
 static int parse_decimal(const char *text, int max)
 {
 	char *end;
@@ -101,7 +101,7 @@ static bool access_parse_option(const char *text, struct access_rule *rule)
 	return rule->lun >= 0;
 }
 
-/* Where the options begin: the first colon that is not within brackets. */
+/* The beginning of the options: the first colon that is not within brackets. */
 static char *options_of(char *text)
 {
 	char *end = text[0] == '[' ? strchr(text, ']') : text;

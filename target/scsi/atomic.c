@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * COMPARE AND WRITE, ORWRITE, WRITE ATOMIC: no other command finds their
- * blocks half done (SCSI_HOLD_EXCLUSIVE). What the medium has is read behind
- * the data-out in the buffer. None of them moves data in place: half of a
- * transfer that breaks off would be on the medium.
+ * COMPARE AND WRITE, ORWRITE, WRITE ATOMIC: no other command sees their blocks
+ * half done (SCSI_HOLD_EXCLUSIVE). The contents of the medium are read into the
+ * buffer after the data-out. None of them moves data in place: if a transfer
+ * breaks off, half of it would be on the medium.
  */
 #include "target/scsi/disk.h"
 
@@ -12,7 +12,7 @@ static void atomic_prepare(struct scsi_task *task)
 	task->buf_len += block_room(scsi_task_len(task));
 }
 
-/* The data-out is what should be there, then what to write. */
+/* The data-out has the expected contents, then the new ones. */
 static bool execute_compare_write(struct scsi_task *task)
 {
 	scsi_task_blk(task, BLOCK_CMD_COMPARE_WRITE, scsi_task_good);
@@ -28,7 +28,7 @@ const struct scsi_handler scsi_compare_write = {
 	.execute = execute_compare_write,
 };
 
-/* All is read before a byte is written: an error leaves all as it was. */
+/* Reads everything before it writes anything, so an error changes nothing. */
 static bool execute_orwrite(struct scsi_task *task)
 {
 	scsi_task_blk(task, BLOCK_CMD_OR, scsi_task_good);

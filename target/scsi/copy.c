@@ -36,7 +36,7 @@
 
 #define HEADER_STR	 0x20
 #define LIST_ID_USAGE(b) ((b) >> 3 & 3)
-#define LIST_ID_DISCARD	 2 /* no status is to be kept */
+#define LIST_ID_DISCARD	 2 /* no status is kept */
 #define LIST_ID_NONE	 3
 
 /* A segment in bytes. */
@@ -46,7 +46,7 @@ struct segment {
 	uint64_t from_at;
 	uint64_t to_at;
 	uint64_t len;
-	bool stable; /* as struct scsi_task has it, of what it writes */
+	bool stable; /* as in struct scsi_task, for what it writes */
 };
 
 /*
@@ -55,13 +55,13 @@ struct segment {
 struct copy {
 	struct segment segments[SCSI_COPY_SEGMENTS];
 	unsigned int cnt;
-	unsigned int next; /* segments that are done */
-	uint64_t at;	   /* bytes of the present one that are done */
-	uint64_t piece;	   /* bytes of the present piece */
-	bool writing;	   /* it has been read */
+	unsigned int next; /* completed segments */
+	uint64_t at;	   /* completed bytes of the current segment */
+	uint64_t piece;	   /* bytes of the current piece */
+	bool writing;	   /* the piece has been read */
 	uint64_t copied;   /* bytes, of all segments */
 	uint8_t list_id;
-	bool keep; /* the status, under list_id */
+	bool keep; /* keep the status under list_id */
 };
 
 #define COPY_AT	 2048u
@@ -96,7 +96,7 @@ static uint64_t record_key(const struct scsi_task *task, uint8_t list_id)
 	return RECORD_KEY((unsigned int)task->lun, list_id);
 }
 
-/* The record with @key, or one to use for it. */
+/* The record with @key, or a free one for it. */
 static _Atomic uint64_t *find_record(struct scsi_nexus *nexus, uint64_t key)
 {
 	_Atomic uint64_t *unused =
@@ -206,7 +206,7 @@ static struct volume *find_naa(const struct scsi_nexus *nexus,
 	return NULL;
 }
 
-/* An NAA designator of a disk, of the length that ours have. */
+/* True for an NAA designator of a disk, of the length that ours have. */
 static bool names_disk(const uint8_t *d)
 {
 	return (d[1] & 0x1f) == 0 && (d[4] & 0x0f) == 1 && (d[5] & 0x3f) == 3 &&
@@ -235,7 +235,7 @@ static bool find_target(const struct scsi_task *task, size_t at,
 	return true;
 }
 
-/* What a segment descriptor's index at @at means. */
+/* Resolves the index at @at of a segment descriptor. */
 static bool choose_target(const struct scsi_task *task, size_t at,
 			  struct volume *const *targets, unsigned int cnt,
 			  struct volume **ret_vol, struct scsi_sense *ret_sense)
@@ -248,8 +248,8 @@ static bool choose_target(const struct scsi_task *task, size_t at,
 	return true;
 }
 
-/* No LBA in INFORMATION: of a copy it is the residue of the segment that was
- * being copied, and VALID is 0 when none was (SPC-4, EXTENDED COPY). */
+/* INFORMATION has no LBA: for a copy it is the residue of the current segment,
+ * and VALID is 0 if there is none (SPC-4, EXTENDED COPY). */
 static bool copy_check_range(const struct volume *vol, uint64_t lba,
 			     uint64_t len, struct scsi_sense *ret_sense)
 {
@@ -284,9 +284,9 @@ static bool check_segment(struct scsi_nexus *nexus, const struct segment *s,
 	       copy_check_range(s->to, to_lba, s->len, ret_sense);
 }
 
-/* Is what is written to @vol to be stable, whatever becomes of WCE? As long as an
- * initiator has not heard of a change it may take the cache to be off. A change
- * is announced first, so this asks in the other order. */
+/* Must the data for @vol be stable, whatever happens to WCE? Until an initiator
+ * has been told of a change, it may assume that the cache is off. A change is
+ * announced first, so this checks in the other order. */
 static bool must_be_stable(const struct scsi_nexus *nexus,
 			   const struct volume *vol)
 {
@@ -328,7 +328,8 @@ static bool read_segment(const struct scsi_task *task, size_t at,
 	return true;
 }
 
-/* Lengths of the header; what it says of list and status goes into the copy. */
+/* Checks the lengths of the header, and stores its list identifier and status
+ * handling in the copy. */
 static bool read_header(const struct scsi_task *task, unsigned int *ret_targets,
 			unsigned int *ret_segments,
 			struct scsi_sense *ret_sense)
@@ -362,7 +363,7 @@ static bool read_header(const struct scsi_task *task, unsigned int *ret_targets,
 	*ret_segments = segments_len / SEGMENT_LEN;
 	c->list_id = b[0];
 	c->keep = usage != LIST_ID_NONE && usage != LIST_ID_DISCARD;
-	/* Another type of segment may have another length. */
+	/* Segments of other types may have another length. */
 	if (segments_len % SEGMENT_LEN)
 		return refuse_code(SCSI_ASC_UNSUPPORTED_SEGMENT, ret_sense);
 	return true;
@@ -412,7 +413,7 @@ static bool abort_copy(struct scsi_task *task, enum scsi_asc code)
 	return scsi_task_fail(task, &sense);
 }
 
-/* The next piece, when the one before is done; false: there is none. */
+/* Begins the next piece after the one before is done. False: there is none. */
 static bool copy_next_piece(struct copy *c)
 {
 	while (c->next < c->cnt) {
@@ -436,7 +437,8 @@ static struct volume *side(const struct copy *c)
 	return c->writing ? s->to : s->from;
 }
 
-/* Where the present piece is on the side whose turn it is. Bytes. */
+/* The byte offset of the current piece on the side that is read or written
+ * next. */
 static uint64_t side_at(const struct copy *c)
 {
 	const struct segment *s = &c->segments[c->next];
@@ -463,8 +465,8 @@ static void turn_comes(struct reactor_msg *msg)
 	scsi_task_run(task, copy_on(task));
 }
 
-/* A store that answers at once lets nobody in between: others have their turn
- * first, among them whoever wants the copy to end. */
+/* A store that answers at once would never let other commands run. So others
+ * get their turn first, among them one that ends the copy. */
 static bool let_others(struct scsi_task *task)
 {
 	task->msg.run = turn_comes;
@@ -505,7 +507,7 @@ static void copy_blocks_held(struct block_hold *hold)
 	scsi_task_run(task, copy_on(task));
 }
 
-/* Shares the blocks of the piece; false: copy_on() is called again. */
+/* Shares the blocks of the piece. False: copy_on() is called again. */
 static bool take_blocks(struct scsi_task *task)
 {
 	const struct copy *c = copy_of(task);
@@ -517,7 +519,7 @@ static bool take_blocks(struct scsi_task *task)
 				     /* exclusive= */ false, copy_blocks_held);
 }
 
-/* May the present piece be read or written now? */
+/* May the current piece be read or written now? */
 static bool check_side(const struct scsi_task *task, enum scsi_asc *ret_code)
 {
 	const struct copy *c = copy_of(task);
@@ -565,8 +567,8 @@ bool scsi_task_touches(const struct scsi_task *task, const struct volume *vol)
 	return task->copies && touches(copy_of(task), vol);
 }
 
-/* Which volumes a copy is about is not known before it has its list: it then
- * finds the one that was fenced; of more than one it need not know which. */
+/* Before a copy has its list, its volumes are unknown. It then finds the volume
+ * that was fenced; if more than one was, it need not know which. */
 void scsi_task_fence(struct scsi_task *task, const struct volume *vol)
 {
 	if (task->copies)
@@ -583,7 +585,7 @@ static bool was_fenced(const struct scsi_task *task)
 	       (task->fenced && touches(copy_of(task), task->fenced));
 }
 
-/* A longer list is refused unread. */
+/* A longer list is refused without reading it. */
 static void prepare_copy(struct scsi_task *task)
 {
 	if (task->fetch_len > LIST_MAX)

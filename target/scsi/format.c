@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * FORMAT UNIT and SANITIZE: jobs on the whole volume (volume_job.h). With IMMED
- * set the status comes once the job has begun, else when it has ended; other
- * commands are told NOT READY meanwhile, with how far it is. A command that is
- * aborted leaves its job: it goes on, or does not begin if it still waits for its
- * turn.
+ * FORMAT UNIT and SANITIZE: jobs on the whole volume (volume_job.h). With
+ * IMMED, the status is sent when the job has begun, otherwise when it has
+ * ended. Meanwhile other commands get NOT READY with the progress. If the
+ * command is aborted, the job continues, or does not begin if it still waits
+ * for its turn.
  */
 #include <errno.h>
 #include <string.h>
@@ -73,7 +73,8 @@ static bool format_refused(struct scsi_task *task, int err)
 {
 	struct scsi_sense sense = scsi_sense_from_errno(err, SCSI_MEDIUM_WRITE);
 
-	/* Another command was faster, or it failed in another way before. */
+	/* Another command was faster, or the job has failed before for another
+	 * reason. */
 	if (err == -EBUSY && !scsi_volume_not_ready(task->vol, &sense))
 		sense = scsi_sense(SCSI_KEY_NOT_READY,
 				   SCSI_ASC_OPERATION_IN_PROGRESS);
@@ -83,7 +84,7 @@ static bool format_refused(struct scsi_task *task, int err)
 	return scsi_task_fail(task, &sense);
 }
 
-/* Nobody touches @task any more once the job has it. */
+/* Nothing touches @task any more when the job has it. */
 static bool format_begin(struct scsi_task *task, enum volume_state from,
 			 const struct volume_job_plan *plan, bool immed)
 {
@@ -100,8 +101,9 @@ static bool format_begin(struct scsi_task *task, enum volume_state from,
 
 /* ---- SANITIZE ---- */
 
-/* The state that a sanitize operation may begin in: any, but what failed in
- * the restricted mode does not come back in the unrestricted one (4.11). */
+/* The states in which a sanitize operation may begin: all, except that one that
+ * failed in the restricted mode cannot be repeated in the unrestricted mode
+ * (4.11). */
 static bool may_sanitize(struct scsi_task *task, enum volume_state *ret_from)
 {
 	const struct volume_job *job = &task->vol->job;
@@ -161,7 +163,7 @@ static bool execute_overwrite(struct scsi_task *task)
 	struct volume_job_plan plan = { 0 };
 	struct scsi_sense sense = scsi_sense_cdb_field(7, 7);
 
-	/* A pattern of at least a byte and at most a block. */
+	/* A pattern has at least one byte and at most one block. */
 	if (task->fetch_len < OVERWRITE_HEADER_LEN + 1 ||
 	    task->fetch_len > OVERWRITE_HEADER_LEN + task->vol->block_size)
 		return scsi_task_fail(task, &sense);
@@ -178,8 +180,8 @@ const struct scsi_handler scsi_sanitize_overwrite = {
 	.execute = execute_overwrite,
 };
 
-/* What a file system gives back keeps its old contents on the disks below, so
- * it is overwritten first. */
+/* Blocks that a file system frees keep their old contents on the disks below,
+ * so they are overwritten first. */
 static bool execute_erase(struct scsi_task *task)
 {
 	struct volume_job_plan plan = {
@@ -250,7 +252,7 @@ const struct scsi_handler scsi_sanitize_exit = { .execute = execute_exit };
 #define PATTERN_SI     0x20
 #define PATTERN_REPEAT 0x01
 
-/* The CDB does not say how long the list is: what there is of it is taken. */
+/* The CDB has no list length: the whole data-out is taken. */
 static void prepare_format(struct scsi_task *task)
 {
 	if (!task->cmd.fmtdata)
@@ -272,7 +274,7 @@ static struct scsi_sense list_too_short(void)
 			  SCSI_ASC_PARAMETER_LIST_LENGTH_ERROR);
 }
 
-/* No protection information, and no defects to tell us of. */
+/* Checks that there is no protection information and no defect list. */
 static bool check_header(const struct scsi_task *task,
 			 struct scsi_sense *ret_sense)
 {
@@ -297,7 +299,7 @@ static bool check_header(const struct scsi_task *task,
 	return false;
 }
 
-/* Takes over the initialization pattern, when there is one. */
+/* Reads the initialization pattern, if there is one. */
 static bool read_pattern(const struct scsi_task *task,
 			 struct volume_job_plan *plan,
 			 struct scsi_sense *ret_sense)
@@ -345,8 +347,8 @@ static bool format_read_list(const struct scsi_task *task,
 	       read_pattern(task, plan, ret_sense);
 }
 
-/* Without a pattern all blocks read as zeroes afterwards, and are deallocated
- * where the volume is thin. */
+/* Without a pattern, all blocks then read as zeroes, and are deallocated if the
+ * volume is thin. */
 static bool execute_format(struct scsi_task *task)
 {
 	struct volume_job_plan plan = { .state = VOLUME_FORMATTING,

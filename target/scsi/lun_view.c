@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Returns false when there is a volume of that number already. */
+/* False: there is a volume with that LUN already. */
 static bool lun_view_add(struct lun_view *view, struct volume *vol,
 			 unsigned int lun, bool read_only)
 {
@@ -39,7 +39,7 @@ void lun_view_make(struct lun_view *view, const struct lun_map *luns,
 	}
 }
 
-/* FNV-1a over the volumes, none included, in the order of their LUNs. */
+/* FNV-1a over the volumes, empty LUNs included, in the order of the LUNs. */
 uint64_t lun_view_digest(const struct lun_view *view)
 {
 	uint64_t hash = 0xcbf29ce484222325u;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The volumes as one initiator sees them: which, under which numbers, and which
- * of them it may only read. Whatever names a volume for an initiator goes
- * through here, so what is not in its view does not exist for it. A volume that
- * comes or goes changes it; a change of rules takes another login. Thread: worker
- * 0.
+ * The volumes as one initiator sees them: which volumes, under which LUNs, and
+ * which of them it may only read. Every way to name a volume uses the view, so
+ * a volume outside of it does not exist for the initiator. Adding and removing
+ * volumes changes the view; changed rules take effect with the next login.
+ * Thread: worker 0.
  */
 #ifndef TARGET_SCSI_LUN_VIEW_H
 #define TARGET_SCSI_LUN_VIEW_H
@@ -19,16 +19,16 @@ struct lun_view {
 };
 
 /*
- * What an initiator sees that comes as @port from @addr; @everybody are the
- * rules for volumes that have none. Of two volumes that rules give the same
- * number it sees the first; *ret_hidden is the other (or NULL).
+ * Makes the view of the initiator port @port at @addr. @everybody: the rules
+ * for volumes without rules. If two volumes have the same LUN by the rules, the
+ * initiator sees the first one; *ret_hidden is the other (or NULL).
  */
 void lun_view_make(struct lun_view *view, const struct lun_map *luns,
 		   const struct access_rules *everybody,
 		   const struct srp_port_id *port, const struct in6_addr *addr,
 		   const struct volume **ret_hidden);
 
-/* Of which LUN is which volume, to tell whether that has changed. */
+/* Depends on which LUN is which volume: tells whether that has changed. */
 uint64_t lun_view_digest(const struct lun_view *view);
 
 bool lun_view_equal(const struct lun_view *a, const struct lun_view *b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The I_T nexus: unit attentions, and what ends with it. */
+/* The I_T nexus: unit attentions, and everything that ends with the nexus. */
 #include <assert.h>
 
 #include "target/scsi/disk.h"
@@ -81,7 +81,8 @@ void scsi_nexus_gain(struct scsi_nexus *nexus, unsigned int lun)
 	atomic_store(&nexus->writers[lun], NULL);
 	atomic_store(&nexus->reserved[lun], 0);
 	atomic_store(&nexus->deferred[lun], 0);
-	/* Of the volume that had this number before nothing is true any more. */
+	/* Nothing that was pending for the former volume of this LUN holds any
+	 * more. */
 	atomic_store(&nexus->ua[lun], SCSI_UA_POWER_ON);
 }
 
@@ -124,7 +125,7 @@ void scsi_attention_others(struct lun_map *luns, const struct volume *vol,
 	struct list *it;
 
 	pthread_mutex_lock(&luns->nexuses_lock);
-	/* That @except may be NULL does not make a node NULL. */
+	/* clang does not see that a node is not NULL when @except is NULL. */
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 	list_for_each(it, &luns->nexuses) {
 		struct scsi_nexus *nexus =
@@ -152,7 +153,7 @@ void scsi_attention_port(struct lun_map *luns, const struct volume *vol,
 	pthread_mutex_unlock(&luns->nexuses_lock);
 }
 
-/* The lock of the unit is held. */
+/* The lock of the unit must be held. */
 static void allow_removal(struct scsi_nexus *nexus, struct volume *vol)
 {
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
@@ -187,7 +188,8 @@ void scsi_unit_reset(struct lun_map *luns, struct volume *vol)
 	scsi_attention_others(luns, vol, /* except= */ NULL, SCSI_UA_LUN_RESET);
 }
 
-/* Whoever has been told of the reset already may have read the old values. */
+/* An initiator that was told of the reset may already have read the old
+ * values. */
 static void reset_changes(struct unit_turn *turn)
 {
 	struct scsi_reset *r = container_of(turn, struct scsi_reset, turn);
@@ -270,7 +272,7 @@ bool scsi_nexus_take_attention(struct scsi_nexus *nexus, int lun,
 	for (size_t i = 0; i < ARRAY_SIZE(attentions); i++) {
 		uint32_t bit = attentions[i].bit;
 
-		/* Of channels on several workers, one gets it. */
+		/* Of several workers' channels, only one gets it. */
 		if (!(atomic_fetch_and(ua, ~bit) & bit))
 			continue;
 		*ret_sense =
@@ -282,8 +284,8 @@ bool scsi_nexus_take_attention(struct scsi_nexus *nexus, int lun,
 
 /* ---- deferred errors ---- */
 
-/* One word, so that channels on several workers can take it: 0: none; else key
- * and code, and an LBA as far as there is room for it. */
+/* One word, so that channels on several workers can take it. 0: none. Otherwise
+ * key and code, and as much of an LBA as fits. */
 #define DEFERRED_KEY_SHIFT  60
 #define DEFERRED_CODE_SHIFT 44
 #define DEFERRED_INFO_VALID (1ull << 43)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands that move or secure blocks. */
+/* Commands that transfer blocks or make them stable. */
 #include "target/scsi/disk.h"
 
 static uint64_t round_up(uint64_t n, uint32_t unit)
@@ -7,7 +7,7 @@ static uint64_t round_up(uint64_t n, uint32_t unit)
 	return (n + unit - 1) / unit * unit;
 }
 
-/* RDMA moves the command's blocks in place where the store is memory. */
+/* If the store is memory, RDMA moves the blocks of the command in place. */
 static void use_memory(struct scsi_task *task)
 {
 	uint8_t *at = block_in_place(&task->vol->dev,
@@ -20,7 +20,7 @@ static void use_memory(struct scsi_task *task)
 
 /* ---- READ ---- */
 
-/* Whole blocks are read, even when the last does not fit the buffer. */
+/* Whole blocks are read, even if the last one does not fit into the buffer. */
 static void prepare_read(struct scsi_task *task)
 {
 	uint64_t fits;
@@ -38,7 +38,7 @@ static bool rw_have_read(struct scsi_task *task)
 	return scsi_task_good(task);
 }
 
-/* From memory the fabric takes the data. */
+/* The fabric takes the data from the memory of the store. */
 static bool execute_read(struct scsi_task *task)
 {
 	if (task->buf_is_volume)
@@ -61,7 +61,8 @@ static void prepare_write(struct scsi_task *task)
 	use_memory(task);
 }
 
-/* Into memory the fabric has brought the data: it is not copied again. */
+/* The fabric has put the data into the memory of the store: it is not copied
+ * again. */
 static bool execute_write(struct scsi_task *task)
 {
 	scsi_task_blk(task, BLOCK_CMD_WRITE, scsi_task_good);
@@ -76,7 +77,7 @@ const struct scsi_handler scsi_write = {
 
 /* ---- SYNCHRONIZE CACHE, START STOP UNIT ---- */
 
-/* Secures all of the cache, whatever the range. */
+/* Flushes the whole cache, whatever the range. */
 static bool secure(struct scsi_task *task)
 {
 	if (task->cmd.immed)
@@ -96,7 +97,7 @@ const struct scsi_handler scsi_sync_cache = { .execute = execute_sync_cache };
 
 /* ---- the medium ---- */
 
-/* Everyone who sees the unit is told, once it is back. */
+/* Tells every initiator that sees the unit, when the medium is back. */
 static bool load(struct scsi_task *task)
 {
 	if (unit_state_eject(&task->vol->state, false) > 0)
@@ -116,9 +117,10 @@ static bool eject(struct scsi_task *task)
 	return scsi_task_good(task);
 }
 
-/* Stopping secures the cache. The unit stays ready: others use it too; only
- * that the medium is out keeps them off it; whether it may be taken out is known
- * only then, so with IMMED, too, that status comes at the end. */
+/* Stopping flushes the cache. The unit stays ready, because others use it, too;
+ * only an ejected medium stops them. Whether the medium may be ejected is known
+ * only after the flush. For this reason the status of an eject comes at the
+ * end, also with IMMED. */
 static bool execute_start_stop(struct scsi_task *task)
 {
 	const struct scsi_cmd *cmd = &task->cmd;

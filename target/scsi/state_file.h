@@ -31,7 +31,7 @@
 #include "protocol/scsi_vpd.h"
 #include "target/block/store_id.h"
 
-/* Longer files are not ours. Bytes. */
+/* A longer file is not a state file. Bytes. */
 #define STATE_FILE_MAX 32768
 
 enum volume_state {
@@ -45,8 +45,8 @@ enum volume_state {
 /* The longest pattern of a SANITIZE: the largest block. Bytes. */
 #define STATE_PATTERN_MAX 4096
 
-/* What is known of the job of a volume (volume_job.h), as far as it is to be
- * known later. One that formats counts as failed until it has ended. */
+/* The state of the job of a volume (volume_job.h), as far as it must survive. A
+ * FORMAT UNIT counts as failed until it has ended. */
 struct state_job {
 	enum volume_state state;
 	bool lenient; /* SANITIZING, SANITIZE_FAILED */
@@ -59,9 +59,9 @@ struct state_job {
 	uint8_t pattern[STATE_PATTERN_MAX];
 };
 
-/* Which store it was written for. */
+/* The store for which the file was written. */
 struct state_store {
-	uint64_t size; /* bytes; 0: not known, from before version 2 */
+	uint64_t size; /* bytes; 0: unknown, from a file of version 1 */
 	uint32_t block_size;
 	struct store_mark mark;
 };
@@ -70,7 +70,7 @@ struct state_file {
 	struct state_store store;
 	bool has_modes;
 	struct scsi_modes modes;
-	struct scsi_pr pr; /* aptpl is set when there are registrations */
+	struct scsi_pr pr; /* aptpl is set if there are registrations */
 	struct state_job job;
 };
 
@@ -82,15 +82,15 @@ struct state_file {
 int state_file_parse(const char *text, size_t len, struct state_file *ret,
 		     struct error *e);
 
-/* Does it hold nothing that would be missed? */
+/* True if nothing in it needs to be kept. */
 bool state_file_is_empty(const struct state_file *state);
 
-/* Writes at most @cap bytes, STATE_FILE_MAX is always enough; returns how
- * many. Registrations without APTPL are left out. */
+/* Writes at most @cap bytes; STATE_FILE_MAX is always enough. Returns how many.
+ * Registrations without APTPL are left out. */
 size_t state_file_format(const struct state_file *state, char *buf, size_t cap);
 
-/* All zero when there is no such file. Return: 0, or -errno with one clause in
- * @e that names the file. */
+/* @ret is all zero if the file does not exist. Return: 0, or -errno with one
+ * clause in @e that names the file. */
 int state_file_load(const char *path, struct state_file *ret, struct error *e);
 
 #endif

@@ -72,7 +72,7 @@ static void prep_rename(struct state_save *save, struct io_uring_sqe *sqe)
 			       save->path, 0);
 }
 
-/* Makes the rename in it last. */
+/* Makes the rename in the directory stable. */
 static void prep_sync_dir(struct state_save *save, struct io_uring_sqe *sqe)
 {
 	io_uring_prep_fsync(sqe, save->dir_fd, 0);
@@ -112,7 +112,7 @@ static void state_save_end(struct state_save *save, int err)
 	save->done(save, err);
 }
 
-/* What a step that went well has brought; true: it is to be done again. */
+/* Stores the result of a successful step. True: the step must be repeated. */
 static bool take_result(struct state_save *save, int res)
 {
 	if (save->step == STEP_OPEN)

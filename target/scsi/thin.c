@@ -6,8 +6,9 @@
 /* ---- UNMAP ---- */
 
 /*
- * The decoded list lies behind the one that came:
- *   buf: parameter list | extents, of which `range_len` are good
+ * The decoded list is after the received one:
+ *
+ *   buf: parameter list | extents, of which `range_len` are valid
  */
 #define EXTENTS_MAX 64u
 
@@ -63,7 +64,7 @@ const struct scsi_handler scsi_unmap = {
 
 /* ---- WRITE SAME ---- */
 
-/* The block that came is the begin of the room. */
+/* The received block is the beginning of the buffer. */
 static void prepare_write_same(struct scsi_task *task)
 {
 	if (!task->cmd.ndob)
@@ -93,8 +94,9 @@ const struct scsi_handler scsi_write_same = {
 /* ---- GET LBA STATUS ---- */
 
 /*
- * The buffer holds the answer and, in its second half, the ranges found:
- *   buf: answer (LBA_STATUS_LEN) | ranges, of which `at` are good
+ * The buffer has the answer and, in its second half, the ranges found:
+ *
+ *   buf: answer (LBA_STATUS_LEN) | ranges, of which `at` are valid
  */
 #define LBA_STATUS_LEN 2048u
 #define RANGES_MAX     64u
@@ -141,7 +143,8 @@ static void add_range(struct scsi_task *task, uint64_t blocks, bool mapped)
 	task->range_len += blocks;
 }
 
-/* Blocks behind those that were found, as many as a range can name. */
+/* The blocks after the ranges that were found, at most as many as one range can
+ * have. */
 static uint64_t blocks_left(const struct scsi_task *task)
 {
 	return scsi_min(task->vol->blocks - task->cmd.lba - task->range_len,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands that read the medium and send none of it: VERIFY, WRITE AND VERIFY,
- * PRE-FETCH. They read it in pieces, behind the data-out in the buffer. */
+/* Commands that read the medium without sending data: VERIFY, WRITE AND VERIFY,
+ * PRE-FETCH. They read it in pieces, into the buffer after the data-out. */
 #include "target/scsi/disk.h"
 
 static void prepare_verify(struct scsi_task *task)
@@ -8,7 +8,8 @@ static void prepare_verify(struct scsi_task *task)
 	task->buf_len += block_room(scsi_task_len(task));
 }
 
-/* BYTCHK: with all of the data-out, with one block of it, or with nothing. */
+/* By BYTCHK: compares with all of the data-out, with one block of it, or with
+ * nothing. */
 static void verify_set_wanted(struct scsi_task *task)
 {
 	if (task->cmd.bytchk)
@@ -34,8 +35,8 @@ const struct scsi_handler scsi_verify = {
 
 /* ---- WRITE AND VERIFY ---- */
 
-/* What is verified is on the medium, not in the cache; and, as nobody else has
- * the blocks meanwhile, what was written. */
+/* Verifies the medium and not the cache. Nobody else can use the blocks
+ * meanwhile, so it verifies what was written. */
 static bool execute_write_verify(struct scsi_task *task)
 {
 	scsi_task_blk(task, BLOCK_CMD_WRITE_COMPARE, scsi_task_good);
@@ -52,7 +53,8 @@ const struct scsi_handler scsi_write_verify = {
 
 /* ---- PRE-FETCH ---- */
 
-/* Of a cache that everybody shares one command may fill so much. Bytes. */
+/* The most that one command may fill of a cache that all commands share.
+ * Bytes. */
 #define PREFETCH_MAX (16u << 20)
 
 static bool prefetch_reads(const struct scsi_task *task)
@@ -68,9 +70,9 @@ static void prepare_prefetch(struct scsi_task *task)
 }
 
 /*
- * CONDITION MET says that all blocks are cached, GOOD that not all of them
- * would fit (SBC-3 5.8). Nothing is read when the rest would not fit. With IMMED
- * the status foretells.
+ * CONDITION MET means that all blocks are cached, GOOD that they would not all
+ * fit (SBC-3 5.8). If the rest would not fit, nothing is read. With IMMED, the
+ * status is a forecast.
  */
 static bool execute_prefetch(struct scsi_task *task)
 {
