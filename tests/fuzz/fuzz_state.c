@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "target/scsi/pr_notes.h"
 #include "target/scsi/state_file.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -205,15 +206,39 @@ static void parse(struct fuzz_input *in, struct state_file *state)
 	fuzz_u8(in); /* the NUL */
 }
 
+/* What targets share: what is read is written as the same bytes. */
+static void read_notes(struct fuzz_input *in)
+{
+	static uint8_t buf[PR_NOTES_MAX];
+	static struct pr_notes notes;
+
+	FUZZ_FILL(notes);
+	if (pr_notes_decode(in->p, in->left, &notes)) {
+		FUZZ_UNTOUCHED(notes);
+		return;
+	}
+	check_pr(&notes.pr);
+	check_registrations(&notes.pr);
+	FUZZ_CLAIM(notes.news_cnt <= PR_NOTES_NEWS_MAX);
+	FUZZ_CLAIM(!in->left || (pr_notes_encode(&notes, buf) == in->left &&
+				 !memcmp(buf, in->p, in->left)));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct state_file state;
 	struct fuzz_input in = fuzz_input(data, size);
+	uint8_t how;
 
 	if (!size)
 		return 0;
 	memset(&state, 0, sizeof(state));
-	if (fuzz_u8(&in) & 1)
+	how = fuzz_u8(&in);
+	if (how == 'N') {
+		read_notes(&in);
+		return 0;
+	}
+	if (how & 1)
 		parse_many(&in, &state);
 	else
 		parse(&in, &state);
