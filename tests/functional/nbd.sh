@@ -2,47 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The store nbd on real servers, nbdkit and qemu-storage-daemon: what is written,
 # servers that fail, are slow, are killed and come back.
-. "$(dirname "$0")/lib.sh"
-
-RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/nbd
-export RDMA_BLOCK_PLUGIN_PATH
-[ -e "$RDMA_BLOCK_PLUGIN_PATH/rdma-block-plugin-nbd.so" ] ||
-	t_skip_all 'built without libnbd'
-# Debian: nbdkit, qemu-utils, qemu-system-common, gnutls-bin.
-for program in nbdkit qemu-img qemu-storage-daemon fio python3; do
-	command -v $program >/dev/null || t_skip_all "no $program here"
-done
-S=$T/server
-
-has_pid() { [ -s "$S.pid" ]; }
-
-# serve NBDKIT-ARG...: at the socket $S; sets $SERVER
-serve() {
-	rm -f "$S" "$S.pid"
-	nbdkit -f -U "$S" -P "$S.pid" "$@" >"$T/nbdkit.log" 2>&1 &
-	SERVER=$!
-	t_pids="$t_pids $SERVER"
-	t_wait_for 10 has_pid || t_bail "$(cat "$T/nbdkit.log")"
-}
-
-stop() {
-	kill "$SERVER"
-	wait "$SERVER" 2>/dev/null
-}
-
-crash() {
-	kill -9 "$SERVER"
-	wait "$SERVER" 2>/dev/null
-}
-
-uri() { echo "nbd:nbd+unix:///${1-}?socket=$S"; }
-
-keeps() { # SPEC
-	rdma-target --check-plugin "$1" >"$T/checked"
-	status=$?
-	cat "$T/checked"
-	[ $status = 0 ] && grep -q '^opens .*ok' "$T/checked"
-}
+. "$(dirname "$0")/nbd_lib.sh"
 
 has_step() { grep -q "^$1.* ok$" "$T/checked"; }
 
@@ -87,27 +47,10 @@ t_refused 'a server that is not there' \
 t_refused 'a text that is no URI' 'cannot connect: ' \
 	rdma-target --backing nbd:nothing
 
-# ---- TCP, by name and with TLS
-serve_tcp() {
-	P=$((20000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))
-	rm -f "$S.pid"
-	nbdkit -f -i 127.0.0.1 -p $P -P "$S.pid" "$@" >"$T/nbdkit.log" 2>&1 &
-	SERVER=$!
-	t_pids="$t_pids $SERVER"
-	t_wait_for 10 has_pid || t_bail "$(cat "$T/nbdkit.log")"
-}
+# ---- TCP, by name
 serve_tcp memory 64M
 t_check 'over TCP, with the short form of the URI' keeps "nbd://localhost:$P"
 stop
-if nbdkit --dump-config | grep -q tls=yes && command -v psktool >/dev/null; then
-	psktool -u alice -p "$T/keys.psk" >/dev/null 2>&1
-	serve_tcp --tls=require --tls-psk="$T/keys.psk" memory 64M
-	t_check 'over TLS with a key' keeps \
-		"nbd:nbds://alice@localhost:$P/?tls-psk-file=$T/keys.psk"
-	t_refused 'not without TLS' 'cannot connect: ' \
-		rdma-target --backing "nbd://localhost:$P"
-	stop
-fi
 
 if [ -n "${SANITIZED-}" ]; then
 	t_done
@@ -126,6 +69,15 @@ verify() { # FILE SIZE
 end_target() {
 	fusermount3 -u "$M" && kill "$T_TARGET" && wait "$T_TARGET"
 }
+
+# ---- memory
+
+serve memory 64M
+t_target --threads 2 --backing "$(uri),name=m"
+t_mount "$URI" "$M" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+t_check 'fio verifies on memory' verify m 32M
+t_check 'unmounts and ends' end_target
+stop
 
 # ---- qcow2 with a snapshot below it
 
