@@ -115,7 +115,7 @@ static const char *run(struct nexus *n, const struct command *c)
 	uint8_t iu[IU_LEN];
 	size_t len = encode(n, c, iu);
 
-	if (n->peer.closed || t_peer_ask(&n->peer, iu, len) != T_ANSWERED)
+	if (n->peer.ini.closed || t_peer_ask(&n->peer, iu, len) != T_ANSWERED)
 		return "closed";
 	return tell(&n->peer.rsp);
 }
@@ -246,7 +246,7 @@ static const char *do_start(struct nexus *n, const char *args)
 	size_t len = encode(n, &c, iu);
 
 	t_peer_post(&n->peer, iu, len);
-	while (n->peer.sends[0].busy)
+	while (n->peer.ini.send_cnt)
 		reactor_run_once(n->peer.reactor, -1);
 	return "good";
 }
