@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-/* Runs @msg on @to: at once when that is where we are. */
+/* Runs @msg on @to: at once if the caller runs there. */
 static void block_lock_tell(const struct block_worker *from,
 			    const struct block_worker *to,
 			    struct reactor_msg *msg,
@@ -16,57 +16,59 @@ static void block_lock_tell(const struct block_worker *from,
 		reactor_send(to->reactor, msg);
 }
 
-/* ---- a worker's book ---- */
+/* ---- the ranges of a worker ---- */
 
-static bool is_closed(const struct block_book *book,
-		      const struct block_hold *hold)
+static bool block_lock_is_closed(const struct block_ranges *ranges,
+				 const struct block_hold *hold)
 {
-	return hold->begin < book->closed_end && book->closed_begin < hold->end;
+	return hold->begin < ranges->closed_end &&
+	       ranges->closed_begin < hold->end;
 }
 
-static void book_closed(struct reactor_msg *msg);
+static void block_lock_closed(struct reactor_msg *msg);
 
-static void say_closed(struct block_book *book)
+static void block_lock_report_closed(struct block_ranges *ranges)
 {
-	block_lock_tell(book->worker, book->locks->keeper, &book->close_msg,
-			book_closed);
+	block_lock_tell(ranges->worker, ranges->locks->granter,
+			&ranges->close_msg, block_lock_closed);
 }
 
-static void close_book(struct reactor_msg *msg)
+static void block_lock_close(struct reactor_msg *msg)
 {
-	struct block_book *book =
-		container_of(msg, struct block_book, close_msg);
-	const struct block_hold *by = book->locks->current;
+	struct block_ranges *ranges =
+		container_of(msg, struct block_ranges, close_msg);
+	const struct block_hold *by = ranges->locks->current;
 	struct list *it;
 
-	book->closed_begin = by->begin;
-	book->closed_end = by->end;
-	book->left = 0;
-	list_for_each(it, &book->in_use)
-		book->left += is_closed(
-			book, container_of(it, struct block_hold, node));
-	if (!book->left)
-		say_closed(book);
+	ranges->closed_begin = by->begin;
+	ranges->closed_end = by->end;
+	ranges->left = 0;
+	list_for_each(it, &ranges->in_use)
+		ranges->left += block_lock_is_closed(
+			ranges, container_of(it, struct block_hold, node));
+	if (!ranges->left)
+		block_lock_report_closed(ranges);
 }
 
-static void share(struct block_book *book, struct block_hold *hold)
+static void block_lock_share(struct block_ranges *ranges,
+			     struct block_hold *hold)
 {
 	hold->state = BLOCK_HOLD_HELD;
-	list_add_tail(&book->in_use, &hold->node);
+	list_add_tail(&ranges->in_use, &hold->node);
 }
 
-/* A hold's held() may close the book anew. */
-static void open_book(struct reactor_msg *msg)
+/* held() of a hold may close the ranges again. */
+static void block_lock_open(struct reactor_msg *msg)
 {
-	struct block_book *book =
-		container_of(msg, struct block_book, open_msg);
+	struct block_ranges *ranges =
+		container_of(msg, struct block_ranges, open_msg);
 	struct list woken;
 
-	book->closed_begin = 0;
-	book->closed_end = 0;
+	ranges->closed_begin = 0;
+	ranges->closed_end = 0;
 	list_init(&woken);
-	while (!list_empty(&book->waiting)) {
-		struct list *first = book->waiting.next;
+	while (!list_empty(&ranges->waiting)) {
+		struct list *first = ranges->waiting.next;
 
 		list_del(first);
 		list_add_tail(&woken, first);
@@ -76,37 +78,40 @@ static void open_book(struct reactor_msg *msg)
 			container_of(woken.next, struct block_hold, node);
 
 		list_del(&hold->node);
-		if (is_closed(book, hold)) {
-			list_add_tail(&book->waiting, &hold->node);
+		if (block_lock_is_closed(ranges, hold)) {
+			list_add_tail(&ranges->waiting, &hold->node);
 			continue;
 		}
-		share(book, hold);
+		block_lock_share(ranges, hold);
 		hold->held(hold);
 	}
 }
 
-static bool take_shared(struct block_book *book, struct block_hold *hold)
+static bool block_lock_take_shared(struct block_ranges *ranges,
+				   struct block_hold *hold)
 {
-	if (!is_closed(book, hold)) {
-		share(book, hold);
+	if (!block_lock_is_closed(ranges, hold)) {
+		block_lock_share(ranges, hold);
 		return true;
 	}
 	hold->state = BLOCK_HOLD_WAITS;
-	list_add_tail(&book->waiting, &hold->node);
+	list_add_tail(&ranges->waiting, &hold->node);
 	return false;
 }
 
-static void drop_shared(struct block_book *book, struct block_hold *hold)
+static void block_lock_drop_shared(struct block_ranges *ranges,
+				   struct block_hold *hold)
 {
 	bool was_held = hold->state == BLOCK_HOLD_HELD;
 
 	list_del(&hold->node);
 	hold->state = BLOCK_HOLD_NONE;
-	if (was_held && book->left && is_closed(book, hold) && !--book->left)
-		say_closed(book);
+	if (was_held && ranges->left && block_lock_is_closed(ranges, hold) &&
+	    !--ranges->left)
+		block_lock_report_closed(ranges);
 }
 
-/* ---- the keeper ---- */
+/* ---- the granter ---- */
 
 static void exclusive_held(struct reactor_msg *msg)
 {
@@ -116,37 +121,38 @@ static void exclusive_held(struct reactor_msg *msg)
 	hold->held(hold);
 }
 
-static void close_books(struct block_locks *locks)
+static void block_lock_close_all(struct block_locks *locks)
 {
-	locks->books_left = 1; /* this function's own */
+	locks->workers_left = 1; /* this function's own */
 	for (unsigned int i = 0; i < BLOCK_WORKERS_MAX; i++) {
-		struct block_book *book = &locks->books[i];
+		struct block_ranges *ranges = &locks->ranges[i];
 
-		if (!book->worker)
+		if (!ranges->worker)
 			continue;
-		locks->books_left++;
-		block_lock_tell(locks->keeper, book->worker, &book->close_msg,
-				close_book);
+		locks->workers_left++;
+		block_lock_tell(locks->granter, ranges->worker,
+				&ranges->close_msg, block_lock_close);
 	}
 }
 
-static void count_closed(struct block_locks *locks)
+static void block_lock_count_closed(struct block_locks *locks)
 {
 	struct block_hold *hold = locks->current;
 
-	if (--locks->books_left == 0)
-		block_lock_tell(locks->keeper, hold->worker, &hold->msg,
+	if (--locks->workers_left == 0)
+		block_lock_tell(locks->granter, hold->worker, &hold->msg,
 				exclusive_held);
 }
 
-static void book_closed(struct reactor_msg *msg)
+static void block_lock_closed(struct reactor_msg *msg)
 {
-	count_closed(container_of(msg, struct block_book, close_msg)->locks);
+	block_lock_count_closed(
+		container_of(msg, struct block_ranges, close_msg)->locks);
 }
 
-/* Not within itself: a hold that is taken and dropped at once, and the next
- * one, and so on, must not make the stack grow. */
-static void choose_next(struct block_locks *locks)
+/* Not from within: when holds are taken and dropped at once, one after the
+ * other, the stack must not grow. */
+static void block_lock_choose_next(struct block_locks *locks)
 {
 	if (locks->choosing)
 		return;
@@ -156,35 +162,35 @@ static void choose_next(struct block_locks *locks)
 
 		list_del(first);
 		locks->current = container_of(first, struct block_hold, node);
-		close_books(locks);
-		count_closed(locks);
+		block_lock_close_all(locks);
+		block_lock_count_closed(locks);
 	}
 	locks->choosing = false;
 }
 
-static void queue_exclusive(struct reactor_msg *msg)
+static void block_lock_queue(struct reactor_msg *msg)
 {
 	struct block_hold *hold = container_of(msg, struct block_hold, msg);
 
 	list_add_tail(&hold->locks->queue, &hold->node);
-	choose_next(hold->locks);
+	block_lock_choose_next(hold->locks);
 }
 
-/* The hold itself is its owner's again, who may have reused it. */
-static void dropped(struct reactor_msg *msg)
+/* The hold belongs to its owner again, which may have reused it. */
+static void block_lock_dropped(struct reactor_msg *msg)
 {
 	struct block_locks *locks =
 		container_of(msg, struct block_locks, drop_msg);
 
 	for (unsigned int i = 0; i < BLOCK_WORKERS_MAX; i++) {
-		struct block_book *book = &locks->books[i];
+		struct block_ranges *ranges = &locks->ranges[i];
 
-		if (book->worker)
-			block_lock_tell(locks->keeper, book->worker,
-					&book->open_msg, open_book);
+		if (ranges->worker)
+			block_lock_tell(locks->granter, ranges->worker,
+					&ranges->open_msg, block_lock_open);
 	}
 	locks->current = NULL;
-	choose_next(locks);
+	block_lock_choose_next(locks);
 }
 
 /* ---- holds ---- */
@@ -197,23 +203,23 @@ void block_locks_init(struct block_locks *locks)
 
 void block_locks_attach(struct block_locks *locks, struct block_worker *w)
 {
-	struct block_book *book = &locks->books[w->index];
+	struct block_ranges *ranges = &locks->ranges[w->index];
 
-	book->locks = locks;
-	book->worker = w;
-	list_init(&book->in_use);
-	list_init(&book->waiting);
-	if (!locks->keeper)
-		locks->keeper = w;
+	ranges->locks = locks;
+	ranges->worker = w;
+	list_init(&ranges->in_use);
+	list_init(&ranges->waiting);
+	if (!locks->granter)
+		locks->granter = w;
 }
 
 void block_locks_detach(struct block_locks *locks, struct block_worker *w)
 {
-	struct block_book *book = &locks->books[w->index];
+	struct block_ranges *ranges = &locks->ranges[w->index];
 
-	assert(!book->worker ||
-	       (list_empty(&book->in_use) && list_empty(&book->waiting)));
-	book->worker = NULL;
+	assert(!ranges->worker ||
+	       (list_empty(&ranges->in_use) && list_empty(&ranges->waiting)));
+	ranges->worker = NULL;
 }
 
 bool block_hold_take(struct block_locks *locks, struct block_worker *w,
@@ -223,9 +229,9 @@ bool block_hold_take(struct block_locks *locks, struct block_worker *w,
 	hold->locks = locks;
 	hold->worker = w;
 	if (!hold->exclusive)
-		return take_shared(&locks->books[w->index], hold);
+		return block_lock_take_shared(&locks->ranges[w->index], hold);
 	hold->state = BLOCK_HOLD_WAITS;
-	block_lock_tell(w, locks->keeper, &hold->msg, queue_exclusive);
+	block_lock_tell(w, locks->granter, &hold->msg, block_lock_queue);
 	return false;
 }
 
@@ -234,13 +240,14 @@ void block_hold_drop(struct block_hold *hold)
 	if (hold->state == BLOCK_HOLD_NONE)
 		return;
 	if (!hold->exclusive) {
-		drop_shared(&hold->locks->books[hold->worker->index], hold);
+		block_lock_drop_shared(
+			&hold->locks->ranges[hold->worker->index], hold);
 		return;
 	}
 	assert(hold->state == BLOCK_HOLD_HELD);
 	hold->state = BLOCK_HOLD_NONE;
-	block_lock_tell(hold->worker, hold->locks->keeper,
-			&hold->locks->drop_msg, dropped);
+	block_lock_tell(hold->worker, hold->locks->granter,
+			&hold->locks->drop_msg, block_lock_dropped);
 }
 
 static void drain_held(struct block_hold *hold)

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Commands that must find blocks as nobody else changes them (COMPARE AND
- * WRITE, ORWRITE, WRITE ATOMIC) hold them exclusively; all others that touch
- * blocks share them, as simple tasks are not ordered against each other.
+ * Locks on ranges of blocks. A command that needs blocks which nobody else changes
+ * (COMPARE AND WRITE, ORWRITE, WRITE ATOMIC) holds them exclusively. All other
+ * commands that touch blocks share them: simple tasks have no order.
  *
- * Sharing is what nearly every command does, so it costs no lock, no atomic
- * and no message: each worker has a book of the ranges that its own commands
- * use, which nobody else looks into. To take a range exclusively means that
- * every worker closes it in its book, and says so when its own commands have
- * left it; those that come later wait in that book:
+ * Nearly every command shares, so sharing costs no lock, no atomic and no message.
+ * Each worker has a list of the ranges that its own commands use, which no other
+ * thread reads. For an exclusive hold, every worker closes the range. It reports
+ * this when its own commands have left the range; later commands wait in its list:
  *
- *   owner's worker          keeper (first worker)         every worker
+ *   owner's worker          granter (first worker)        every worker
  *   block_hold_take()  -->  queues; when it is its
  *                           turn: close             -->   closes the range,
  *                           counts             <--        awaits what is in it
@@ -18,18 +17,19 @@
  *   block_hold_drop()  -->  open                    -->   opens it, lets those
  *                           the next one                  go on that waited
  *
- * The keeper serves one exclusive hold per volume at a time, in the order in
- * which they were asked for. Whoever has an exclusive hold waits for no other
- * hold, so there is no circle; whoever wants one is not overtaken in its
- * range, so it does not starve. Messages carry the changes of memory along:
- * what an exclusive hold has written, the next user of the blocks sees.
+ * The granter serves one exclusive hold per volume at a time, in the order of the
+ * requests. A command with an exclusive hold waits for no other hold, so no two
+ * commands wait for each other. No later command passes a waiting exclusive hold
+ * in its range, so it does not starve. The messages order memory: the next user
+ * of the blocks sees what the command with the exclusive hold has written.
  *
- * Blocks that are read or written in place by RDMA are shared for as long as
- * the fabric has them. So an exclusive hold waits for initiators there, at
- * longest until the fabric gives up on them.
+ * Blocks that RDMA reads or writes in place are shared while the fabric has them.
+ * So an exclusive hold there waits for initiators, at most until the fabric gives
+ * them up.
  *
- * What guards what: a book and the shared holds in it belong to their worker;
- * the queue to the keeper; an exclusive hold to whoever has its message.
+ * Owners: the ranges of a worker, and the shared holds in them, belong to that
+ * worker; the queue belongs to the granter; an exclusive hold belongs to the
+ * worker that has its message.
  */
 #ifndef TARGET_BLOCK_BLOCK_LOCK_H
 #define TARGET_BLOCK_BLOCK_LOCK_H
@@ -51,10 +51,10 @@ enum block_hold_state {
 struct block_hold {
 	/* set before block_hold_take() */
 	uint64_t begin; /* block */
-	uint64_t end;	/* the block behind the last */
+	uint64_t end;	/* the block after the last */
 	bool exclusive;
-	/* Called on the worker when take() returned false, for an exclusive
-	 * hold maybe from within take(). */
+	/* Called on the worker if take() returned false; for an exclusive hold
+	 * maybe from within take(). */
 	void (*held)(struct block_hold *hold);
 
 	/* private */
@@ -62,32 +62,32 @@ struct block_hold {
 	enum block_hold_state state;
 	struct block_locks *locks;
 	struct block_worker *worker;
-	struct list node; /* of a book, or of the queue */
+	struct list node; /* of a worker's ranges, or of the queue */
 	struct reactor_msg msg;
 };
 
-/* A worker's book. */
-struct block_book {
+/* The ranges of one worker. */
+struct block_ranges {
 	struct block_locks *locks;
-	struct block_worker *worker;  /* NULL: none has this index */
+	struct block_worker *worker;  /* NULL: no worker has this index */
 	uint64_t closed_begin;	      /* the range that is closed ... */
-	uint64_t closed_end;	      /* ... empty: all is open */
-	unsigned int left;	      /* held here within it */
+	uint64_t closed_end;	      /* ... empty: nothing is closed */
+	unsigned int left;	      /* holds of this worker within it */
 	struct list in_use;	      /* struct block_hold, shared, held */
-	struct list waiting;	      /* the same, that wait */
+	struct list waiting;	      /* struct block_hold, shared, waiting */
 	struct reactor_msg close_msg; /* to the worker, and back */
 	struct reactor_msg open_msg;  /* to the worker */
 };
 
 /* The locks of one volume; embed it. */
 struct block_locks {
-	struct block_book books[BLOCK_WORKERS_MAX];
-	struct block_worker *keeper; /* constant once there is I/O */
+	struct block_ranges ranges[BLOCK_WORKERS_MAX];
+	struct block_worker *granter; /* constant once there is I/O */
 
-	/* the keeper's */
-	struct list queue; /* struct block_hold, exclusive, that wait */
+	/* members of the granter */
+	struct list queue;	    /* struct block_hold, exclusive, waiting */
 	struct block_hold *current; /* from its turn until it is dropped */
-	unsigned int books_left;    /* that have not closed yet */
+	unsigned int workers_left;  /* workers that have not closed yet */
 	bool choosing;
 
 	struct reactor_msg drop_msg; /* from current's worker */
@@ -95,9 +95,9 @@ struct block_locks {
 
 /* Thread: setup, as the next two. */
 void block_locks_init(struct block_locks *locks);
-/* For every worker before there is I/O; the first becomes the keeper. */
+/* For every worker, before there is I/O. The first one becomes the granter. */
 void block_locks_attach(struct block_locks *locks, struct block_worker *w);
-/* No hold of anybody is left. Harmless when not attached. */
+/* No hold is left. Does nothing if @w is not attached. */
 void block_locks_detach(struct block_locks *locks, struct block_worker *w);
 
 /* Thread: @w. True: held at once; false: held() comes later. @hold stays put
@@ -106,16 +106,16 @@ bool block_hold_take(struct block_locks *locks, struct block_worker *w,
 		     struct block_hold *hold);
 
 /*
- * Takes the whole of the blocks exclusively and gives it up at once: drained() is
- * called when every command that had its blocks before has left them, maybe from
- * within. Thread: @w. @hold stays put until then.
+ * Takes all blocks exclusively and gives them up at once: drained() is called
+ * when every command that had blocks before has left them, maybe from within.
+ * Thread: @w. @hold stays put until then.
  */
 void block_locks_drain(struct block_locks *locks, struct block_worker *w,
 		       struct block_hold *hold,
 		       void (*drained)(struct block_hold *hold));
 
-/* Thread: the hold's worker. Gives up a hold, or the waiting for a shared one
- * (never that for an exclusive one). May call held() of others. No harm when
+/* Thread: that of the hold. Gives up a hold, or a shared one that waits (never
+ * an exclusive one that waits). May call held() of others. Does nothing if
  * there is none. */
 void block_hold_drop(struct block_hold *hold);
 

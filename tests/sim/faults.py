@@ -194,7 +194,7 @@ FAULTS = [
      '\t\tif (memcmp(medium + same, wanted, n)) {',
      '\t\tif (memcmp(medium + same, wanted, n > 512 ? n - 512 : n)) {'),
     ('forgets who waits for blocks', 'target/block/block_lock.c',
-     '\tlocks->current = NULL;\n\tchoose_next(locks);',
+     '\tlocks->current = NULL;\n\tblock_lock_choose_next(locks);',
      '\tlocks->current = NULL;'),
     ('ignores the ORDERED attribute', 'target/port/task_set.c',
      '\tif (!task_set_must_wait(req))\n\t\treturn true;', '\treturn true;'),

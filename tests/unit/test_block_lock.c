@@ -119,7 +119,7 @@ static void script(void **state)
 
 static const struct script scripts[] = {
 	{ "shared ones do not wait", "a0s03b0s12c1s09=abc-a-b-c" },
-	{ "an exclusive one alone, of the keeper's worker", "a0x03 =a-a" },
+	{ "an exclusive one alone, of the granter's worker", "a0x03 =a-a" },
 	{ "an exclusive one alone, of another worker", "a1x03= =a-a" },
 	{ "exclusive after shared, same worker", "a0s03b0x22 =a-a =ab-b" },
 	{ "exclusive after shared, other worker", "a1s03b0x22 =a-a =ab-b" },
