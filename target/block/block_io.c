@@ -267,6 +267,7 @@ void block_io_below(struct rbp_io *io)
 void block_io_forward(struct rbp_io *io)
 {
 	struct block_io *bio = block_io_of(io);
+	struct block_slot *slot = bio->slot;
 	struct rbp_queue *q = io->queue;
 
 	if (block_io_is_refused(q, bio)) {
@@ -276,9 +277,10 @@ void block_io_forward(struct rbp_io *io)
 	if (atomic_exchange(&bio->state, BLOCK_IO_IDLE) != BLOCK_IO_SUBMITTED)
 		block_io_ended_twice(q);
 	q->ended_cnt++;
-	if (bio->slot)
-		block_io_give_slot(q, bio->slot);
+	/* Before those that wait for the slot: they came later. */
 	block_io_submit(q->be->below, bio);
+	if (slot)
+		block_io_give_slot(q, slot);
 }
 
 /* ---- queues ---- */
