@@ -49,8 +49,6 @@ static int is_zero(const void *buf, uint64_t len)
 
 static void layer_ended(struct rbp_io *child, int res)
 {
-	child->parent->extent_len = child->extent_len;
-	child->parent->extent_mapped = child->extent_mapped;
 	child->parent->progress = child->progress;
 	host->done(child->parent, res);
 }
@@ -58,15 +56,18 @@ static void layer_ended(struct rbp_io *child, int res)
 static void layer_submit(void *v, struct rbp_io *io)
 {
 	const struct layer *layer = (const struct layer *)v;
-	struct rbp_io *child = host->child(io);
+	struct rbp_io *child;
 
-	child->ended = layer_ended;
-	if (io->op == RBP_WRITE && layer->can_zero && io->len >= layer->min &&
-	    is_zero(io->buf, io->len)) {
-		child->op = RBP_ZERO;
-		child->flags |= RBP_MAY_UNMAP;
-		child->buf = NULL;
+	if (io->op != RBP_WRITE || !layer->can_zero || io->len < layer->min ||
+	    !is_zero(io->buf, io->len)) {
+		host->forward(io);
+		return;
 	}
+	child = host->child(io);
+	child->op = RBP_ZERO;
+	child->flags |= RBP_MAY_UNMAP;
+	child->buf = NULL;
+	child->ended = layer_ended;
 	host->below(child);
 }
 
@@ -78,6 +79,12 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *h)
 	};
 	static struct rbp_plugin plugin;
 
+	/* forward() is younger than the rest. */
+	if (h->size < offsetof(struct rbp_host, forward) + sizeof(h->forward)) {
+		h->log(NULL, RBP_ERROR,
+		       "example-zeroes: this rdma-target is too old");
+		return NULL;
+	}
 	host = h;
 	plugin.size = sizeof(plugin);
 	plugin.is_layer = 1;
