@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+A volume of rdma-target, over TCP on this machine, beside the same store by its own
+client, in turns: the figures of docs/stores.md. A round gives one ratio of each job;
+the table has the median of the rounds, and the least and the most.
+
+Usage: stores.py BUILD nbd|rbd [ROUNDS [SECONDS]]
+
+nbd: nbdkit's memory plugin at a UNIX socket; its client is fio's engine nbd.
+rbd: the cluster of scripts/ceph; its client is `rbd bench`, without a cache, as
+rdma-target uses the image. Everything runs on this machine: the server, the target
+and the client.
+"""
+
+import json
+import os
+import re
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+
+from programs import Failed, output, start, stop, wait_until
+from scale import Target
+
+TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
+MIB = 256
+# What srpi-bench, fio and rbd call the same.
+JOBS = {
+    '4 KiB random read, depth 32': ('4k', 32, False),
+    '4 KiB random write, depth 32': ('4k', 32, True),
+    '1 MiB sequential read, depth 4': ('1m', 4, False),
+    '1 MiB sequential write, depth 4': ('1m', 4, True),
+}
+
+
+@dataclass
+class Row:
+    """Figures of a job, round by round, in MiB a second."""
+
+    ours: list = field(default_factory=list)
+    theirs: list = field(default_factory=list)
+
+    def text(self, name):
+        ratios = [a / b for a, b in zip(self.ours, self.theirs)]
+        return (f'| {name} | {statistics.median(self.ours):,.1f} '
+                f'| {statistics.median(self.theirs):,.1f} '
+                f'| **{statistics.median(ratios):.2f}** '
+                f'({min(ratios):.2f} to {max(ratios):.2f}) |')
+
+
+def srpi_bench(target, job, seconds):
+    block, depth, writes = job
+    options = ['-b', block, '-d', depth, '-s', seconds]
+    options += ['-w'] * writes + ['-q'] * (block == '1m')
+    return target.bench(options)['mib_per_s']
+
+
+class Nbd:
+    """nbdkit at a UNIX socket."""
+
+    plugins = 'nbd'
+    tool = "fio's engine nbd"
+
+    def __init__(self, work):
+        self.socket = os.path.join(work, 'nbd')
+        self.uri = f'nbd+unix:///?socket={self.socket}'
+        self.backing = f'nbd:{self.uri}'
+        self.server = start(os.path.join(work, 'log'), 'nbdkit', '-f', '-U',
+                            self.socket, 'memory', f'{MIB}M')
+        wait_until('nbdkit', lambda: os.path.exists(self.socket),
+                   process=self.server)
+        self.fill()
+
+    def fill(self):
+        output('fio', '--name=fill', '--ioengine=nbd', f'--uri={self.uri}',
+               '--rw=write', '--bs=1m', '--iodepth=4', f'--size={MIB}M')
+
+    def command(self, job, seconds):
+        block, depth, writes = job
+        how = ('rand' if block == '4k' else '') + \
+            ('write' if writes else 'read')
+        return ['fio', '--name=nbd', '--ioengine=nbd', f'--uri={self.uri}',
+                f'--rw={how}', f'--bs={block}', f'--iodepth={depth}',
+                f'--size={MIB}M', '--time_based', f'--runtime={seconds}',
+                '--norandommap', '--randrepeat=0']
+
+    def measure(self, job, seconds):
+        text = output(*self.command(job, seconds), '--output-format=json')
+        done = json.loads(text[text.index('{'):])['jobs'][0]
+        return (done['read']['bw_bytes'] + done['write']['bw_bytes']) / 2**20
+
+    def down(self):
+        stop(self.server)
+
+
+class Rbd:
+    """A cluster of one monitor and one OSD, which keeps all in memory."""
+
+    plugins = 'rbd'
+    tool = '`rbd bench`'
+    backing = 'rbd:rbd/img'
+
+    def __init__(self, work):
+        self.dir = os.path.join(work, 'ceph')
+        self.rates = {}
+        os.environ['CEPH_CONF'] = os.path.join(self.dir, 'ceph.conf')
+        output(f'{TOP}/scripts/ceph', 'up', self.dir)
+        output('rbd', 'create', '-s', f'{MIB}M', 'img')
+        # Reads of what was never written would not reach the OSD.
+        self.bench(JOBS['1 MiB sequential write, depth 4'], MIB << 20)
+
+    def command(self, job, total):
+        block, depth, writes = job
+        return ['rbd', 'bench', '--rbd-cache=false', '--io-type',
+                'write' if writes else 'read', '--io-size', block.upper(),
+                '--io-threads', str(depth), '--io-total', f'{total}B',
+                '--io-pattern', 'rand' if block == '4k' else 'seq', 'img']
+
+    def bench(self, job, total):
+        said = output(*self.command(job, total))
+        found = re.search(r'elapsed: *([0-9.]+)[^\n]*ops/sec: *([0-9.e+]+)',
+                          said)
+        if not found:
+            raise Failed(f'rbd bench: {said.strip().splitlines()[-1]}')
+        size = 4096 if job[0] == '4k' else 1 << 20
+        return float(found[2]) * size / 2**20
+
+    def measure(self, job, seconds):
+        """It runs for so many bytes: as many as it will need the time for."""
+        size = 4096 if job[0] == '4k' else 1 << 20
+        rate = self.rates.get(job) or self.bench(job, 256 * size)
+        total = int(rate * 2**20 * seconds) // size * size
+        self.rates[job] = self.bench(job, max(total, 64 * size))
+        return self.rates[job]
+
+    def down(self):
+        output(f'{TOP}/scripts/ceph', 'down', self.dir)
+
+
+def load_average():
+    return f'{os.getloadavg()[0]:.1f}'
+
+
+def compare(store, target, rounds, seconds):
+    rows = {name: Row() for name in JOBS}
+    for i in range(rounds):
+        for name, job in JOBS.items():
+            for ours in (True, False) if i % 2 else (False, True):
+                row = rows[name]
+                if ours:
+                    row.ours.append(srpi_bench(target, job, seconds))
+                else:
+                    row.theirs.append(store.measure(job, seconds))
+    return rows
+
+
+def show(store, rows, load):
+    print(f'{time.strftime("%Y-%m-%d %H:%M")}, load {load} before and '
+          f'{load_average()} after, {os.cpu_count()} processors')
+    print(f'rdma-target --backing {store.backing}')
+    print(f'| job | srpi-bench, MiB/s | {store.tool}, MiB/s | ratio '
+          '(least to most) |\n|---|---|---|---|')
+    for name, row in rows.items():
+        print(row.text(name))
+
+
+def main():
+    what = {'nbd': Nbd, 'rbd': Rbd}
+    if len(sys.argv) not in (3, 4, 5) or sys.argv[2] not in what:
+        print(__doc__.strip(), file=sys.stderr)
+        return 2
+    build = os.path.realpath(sys.argv[1])
+    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 5
+    seconds = int(sys.argv[4]) if len(sys.argv) > 4 else 2
+    work = tempfile.mkdtemp(prefix='stores-')
+    load = load_average()
+    store = None
+    try:
+        kind = what[sys.argv[2]]
+        os.environ['RDMA_BLOCK_PLUGIN_PATH'] = f'{build}/plugins/{kind.plugins}'
+        store = kind(work)
+        target = Target(build, work, [store.backing + ',name=disk'])
+        rows = compare(store, target, rounds, seconds)
+        show(store, rows, load)
+    except Failed as e:
+        print(f'stores.py: {e}', file=sys.stderr)
+        return 1
+    finally:
+        for process in Target.running:
+            stop(process)
+        if store:
+            store.down()
+        shutil.rmtree(work, ignore_errors=True)
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
