@@ -5,7 +5,7 @@
 # up, and cannot log in before the target lets go of it. A round that begins
 # meanwhile must wait for this before anybody reads what the blocks hold.
 . "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/things.sh"
+. "$(dirname "$0")/faults.sh"
 t_needs_fuse
 
 P_TIMES=io_timeout=1,fast_io_fail_tmo=1,reconnect_delay=0.2

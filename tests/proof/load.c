@@ -25,7 +25,7 @@
 #include "tests/proof/journal.h"
 #include "tests/proof/judge.h"
 #include "tests/proof/lane.h"
-#include "tests/proof/past.h"
+#include "tests/proof/evidence.h"
 
 static const char help[] =
 	"Usage: proof-load [OPTIONS] THROUGH...\n"
@@ -78,7 +78,7 @@ struct process {
 struct load {
 	struct journal *j;
 	struct judge judge;
-	struct past past;
+	struct evidence evidence;
 	const char *through[JOURNAL_LANES + 1]; /* by nexus, from 1 */
 	unsigned int nexus_cnt;
 	struct process processes[MAX_PROCESSES];
@@ -263,7 +263,8 @@ static void set_phase(struct load *l, enum journal_phase phase)
 		[PHASE_READ] = "read", [PHASE_QUIT] = "quit",
 	};
 
-	past_note(&l->past, "phase %u: %s", l->j->phase_nr + 1, names[phase]);
+	evidence_note(&l->evidence, "phase %u: %s", l->j->phase_nr + 1,
+		      names[phase]);
 	l->j->phase = phase;
 	l->j->phase_nr++;
 }
@@ -283,7 +284,7 @@ static bool finish_phase(struct load *l, enum journal_phase phase)
 			return false;
 		nap_ms(1);
 	}
-	past_note(&l->past, "all lanes rest");
+	evidence_note(&l->evidence, "all lanes rest");
 	return true;
 }
 
@@ -316,12 +317,13 @@ static bool is_right(struct load *l)
 	const struct journal *j = l->j;
 
 	if (j->violated) {
-		past_tell(&l->past, j, j->violated_block, j->violated_value);
+		evidence_tell(&l->evidence, j, j->violated_block,
+			      j->violated_value);
 		return false;
 	}
 	if (judge_all(&l->judge))
 		return true;
-	past_tell(&l->past, j, l->judge.bad_block, l->judge.bad_value);
+	evidence_tell(&l->evidence, j, l->judge.bad_block, l->judge.bad_value);
 	return false;
 }
 
@@ -342,7 +344,7 @@ static int judge_round(struct load *l)
 	       ++l->rounds, l->judge.ops, total_errors(j));
 	tell_usable(l);
 	printf("\n");
-	past_keep(&l->past, j);
+	evidence_keep(&l->evidence, j);
 	judge_forget(&l->judge);
 	return 0;
 }
@@ -434,7 +436,7 @@ static int kill_target(struct load *l, pid_t pid)
 	cut->end = journal_now();
 	if (l->j->volatile_cache)
 		l->judge.cut_cnt++;
-	past_note(&l->past, "target killed");
+	evidence_note(&l->evidence, "target killed");
 	printf("killed %d\n", pid);
 	return 0;
 }
@@ -443,10 +445,11 @@ static int kill_writer(struct load *l)
 {
 	struct process *p = &l->processes[l->next_victim++ % l->process_cnt];
 
-	past_note(&l->past, "writer of %s is killed, its first lane is %u",
-		  l->through[p->nexus], p->lanes[0]->number);
+	evidence_note(&l->evidence,
+		      "writer of %s is killed, its first lane is %u",
+		      l->through[p->nexus], p->lanes[0]->number);
 	process_kill(p);
-	past_note(&l->past, "its end was seen");
+	evidence_note(&l->evidence, "its end was seen");
 	process_start(l, p);
 	printf("writer of %s killed\n", l->through[p->nexus]);
 	return 0;
@@ -461,7 +464,7 @@ static int command(struct load *l, const char *line, bool *ret_quit)
 	if (!strcmp(line, "writer"))
 		return kill_writer(l);
 	if (!strncmp(line, "note ", 5)) {
-		past_note(&l->past, "%s", line + 5);
+		evidence_note(&l->evidence, "%s", line + 5);
 		printf("noted\n");
 		return 0;
 	}
@@ -638,20 +641,20 @@ int main(int argc, char **argv)
 	}
 	share_out(j);
 	j->run = (uint8_t)(getpid() % 255 + 1);
-	load.past = (struct past){
+	load.evidence = (struct evidence){
 		.begin = journal_now(),
 		.through = load.through,
 	};
 	load.judge = (struct judge){
 		.j = j,
-		.begin = load.past.begin,
+		.begin = load.evidence.begin,
 		.replay_ns = REPLAY_NS,
 		.initial = calloc(j->blocks, sizeof(uint64_t)),
 		.cuts = load.cuts,
 		.through = load.through,
 	};
 	c = run(&load);
-	past_free(&load.past);
+	evidence_free(&load.evidence);
 	free(load.judge.initial);
 	return c;
 }

@@ -5,7 +5,7 @@
 # killed, stopped, cut off. Nothing is lost, and memory does not grow.
 [ -n "${P_SECONDS-}" ] || P_COUNT=${P_COUNT:-20}
 . "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/things.sh"
+. "$(dirname "$0")/faults.sh"
 t_needs_fuse
 
 mkdir "$T/one" "$T/two"

@@ -5,7 +5,7 @@
 # mixed, no old write lands on a newer one, and all goes on afterwards.
 P_COUNT=${P_COUNT:-3}
 . "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/things.sh"
+. "$(dirname "$0")/faults.sh"
 t_needs_fuse
 
 M=$T/mnt

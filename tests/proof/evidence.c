@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tests/proof/past.h"
+#include "tests/proof/evidence.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,9 +21,9 @@ struct lane_part {
 	uint32_t cnt;
 };
 
-void past_note(struct past *p, const char *fmt, ...)
+void evidence_note(struct evidence *e, const char *fmt, ...)
 {
-	struct past_note *n = &p->note[p->notes++ % PAST_NOTES];
+	struct evidence_note *n = &e->note[e->notes++ % EVIDENCE_NOTES];
 	va_list args;
 
 	n->at = journal_now();
@@ -32,15 +32,15 @@ void past_note(struct past *p, const char *fmt, ...)
 	va_end(args);
 }
 
-void past_keep(struct past *p, const struct journal *j)
+void evidence_keep(struct evidence *e, const struct journal *j)
 {
-	struct past_round *r = &p->round[p->rounds++ % PAST_ROUNDS];
+	struct evidence_round *r = &e->round[e->rounds++ % EVIDENCE_ROUNDS];
 	size_t cnt = 0;
 
 	for (unsigned int i = 0; i < j->lane_cnt; i++)
 		cnt += j->lanes[i].cnt;
 	free(r->records);
-	*r = (struct past_round){ .number = p->rounds };
+	*r = (struct evidence_round){ .number = e->rounds };
 	r->records = calloc(cnt ? cnt : 1, sizeof(*r->records));
 	if (!r->records)
 		abort();
@@ -53,16 +53,16 @@ void past_keep(struct past *p, const struct journal *j)
 	}
 }
 
-void past_free(struct past *p)
+void evidence_free(struct evidence *e)
 {
-	for (unsigned int i = 0; i < PAST_ROUNDS; i++)
-		free(p->round[i].records);
+	for (unsigned int i = 0; i < EVIDENCE_ROUNDS; i++)
+		free(e->round[i].records);
 }
 
 /* ---- records ---- */
 
-static struct lane_part past_part(const struct past_round *r,
-				  const struct journal *j, unsigned int i)
+static struct lane_part evidence_part(const struct evidence_round *r,
+				      const struct journal *j, unsigned int i)
 {
 	return (struct lane_part){
 		.lane = &j->lanes[i],
@@ -80,12 +80,12 @@ static struct lane_part journal_part(const struct journal *j, unsigned int i)
 	};
 }
 
-static double past_seconds(const struct past *p, uint64_t t)
+static double evidence_seconds(const struct evidence *e, uint64_t t)
 {
-	return ((double)t - (double)p->begin) / 1e9;
+	return ((double)t - (double)e->begin) / 1e9;
 }
 
-static void print_record(const struct past *p, const struct lane *l,
+static void print_record(const struct evidence *e, const struct lane *l,
 			 const struct journal_record *r)
 {
 	static const char *const names[] = {
@@ -94,12 +94,12 @@ static void print_record(const struct past *p, const struct lane *l,
 		[JOURNAL_FLUSH] = "flushed",
 	};
 
-	printf("  %11.6f .. ", past_seconds(p, r->start));
+	printf("  %11.6f .. ", evidence_seconds(e, r->start));
 	if (r->state == JOURNAL_DONE)
-		printf("%11.6f", past_seconds(p, r->end));
+		printf("%11.6f", evidence_seconds(e, r->end));
 	else
 		printf("%11s", "?");
-	printf("  lane %2u (%s) %s", l->number, p->through[l->nexus],
+	printf("  lane %2u (%s) %s", l->number, e->through[l->nexus],
 	       names[r->op]);
 	if (r->op != JOURNAL_FLUSH)
 		printf(" blocks %u to %u", r->first, r->first + r->cnt - 1);
@@ -120,12 +120,12 @@ static bool touches(const struct journal_record *r, uint32_t block)
 
 /* ---- one round ---- */
 
-static void print_touching(const struct past *p, const struct lane_part *part,
-			   uint32_t block)
+static void print_touching(const struct evidence *e,
+			   const struct lane_part *part, uint32_t block)
 {
 	for (uint32_t i = 0; i < part->cnt; i++) {
 		if (touches(&part->records[i], block))
-			print_record(p, part->lane, &part->records[i]);
+			print_record(e, part->lane, &part->records[i]);
 	}
 }
 
@@ -135,7 +135,7 @@ static bool changes_or_fails(const struct journal_record *r)
 }
 
 /* The first and the last @ends of those that change or fail. */
-static void print_ends(const struct past *p, const struct lane_part *part,
+static void print_ends(const struct evidence *e, const struct lane_part *part,
 		       uint32_t ends)
 {
 	uint32_t cnt = 0;
@@ -147,7 +147,7 @@ static void print_ends(const struct past *p, const struct lane_part *part,
 		if (!changes_or_fails(&part->records[i]))
 			continue;
 		if (at < ends || at + ends >= cnt)
-			print_record(p, part->lane, &part->records[i]);
+			print_record(e, part->lane, &part->records[i]);
 		else if (at == ends)
 			printf("  lane %2u: ... %u more\n", part->lane->number,
 			       cnt - 2 * ends);
@@ -168,28 +168,30 @@ static const struct journal_record *find_write_of(const struct lane_part *part,
 	return NULL;
 }
 
-static void tell_round(const struct past *p, const struct journal *j,
-		       const struct past_round *round, uint32_t block,
+static void tell_round(const struct evidence *e, const struct journal *j,
+		       const struct evidence_round *round, uint32_t block,
 		       unsigned int suspect)
 {
 	struct lane_part part[JOURNAL_LANES];
 
 	for (unsigned int i = 0; i < j->lane_cnt; i++)
-		part[i] = round ? past_part(round, j, i) : journal_part(j, i);
+		part[i] =
+			round ? evidence_part(round, j, i) : journal_part(j, i);
 	printf("What touched block %u:\n", block);
 	for (unsigned int i = 0; i < j->lane_cnt; i++)
-		print_touching(p, &part[i], block);
+		print_touching(e, &part[i], block);
 	printf("First and last writes and failures of each lane:\n");
 	for (unsigned int i = 0; i < j->lane_cnt; i++)
-		print_ends(p, &part[i],
+		print_ends(e, &part[i],
 			   part[i].lane->nexus == suspect ? SUSPECT_ENDS
 							  : ENDS);
 }
 
 /* ---- the whole ---- */
 
-static bool tell_write_in(const struct past *p, const struct lane_part *part,
-			  uint64_t value, unsigned int rounds_ago)
+static bool tell_write_in(const struct evidence *e,
+			  const struct lane_part *part, uint64_t value,
+			  unsigned int rounds_ago)
 {
 	const struct journal_record *r = find_write_of(part, value);
 
@@ -197,23 +199,23 @@ static bool tell_write_in(const struct past *p, const struct lane_part *part,
 		return false;
 	printf("Write %u of lane %u is on record, of %u rounds ago:\n",
 	       stamp_seq(value), stamp_lane(value), rounds_ago);
-	print_record(p, part->lane, r);
+	print_record(e, part->lane, r);
 	return true;
 }
 
-static unsigned int kept_rounds(const struct past *p)
+static unsigned int kept_rounds(const struct evidence *e)
 {
-	return p->rounds < PAST_ROUNDS ? p->rounds : PAST_ROUNDS;
+	return e->rounds < EVIDENCE_ROUNDS ? e->rounds : EVIDENCE_ROUNDS;
 }
 
 /* @ago: 1 is the last one that was kept. */
-static const struct past_round *round_ago(const struct past *p,
-					  unsigned int ago)
+static const struct evidence_round *round_ago(const struct evidence *e,
+					      unsigned int ago)
 {
-	return &p->round[(p->rounds - ago) % PAST_ROUNDS];
+	return &e->round[(e->rounds - ago) % EVIDENCE_ROUNDS];
 }
 
-static void tell_write(const struct past *p, const struct journal *j,
+static void tell_write(const struct evidence *e, const struct journal *j,
 		       uint64_t value)
 {
 	unsigned int i = stamp_lane(value) - 1;
@@ -222,24 +224,24 @@ static void tell_write(const struct past *p, const struct journal *j,
 	if (i >= j->lane_cnt)
 		return;
 	part = journal_part(j, i);
-	if (tell_write_in(p, &part, value, 0))
+	if (tell_write_in(e, &part, value, 0))
 		return;
-	for (unsigned int ago = 1; ago <= kept_rounds(p); ago++) {
-		part = past_part(round_ago(p, ago), j, i);
-		if (tell_write_in(p, &part, value, ago))
+	for (unsigned int ago = 1; ago <= kept_rounds(e); ago++) {
+		part = evidence_part(round_ago(e, ago), j, i);
+		if (tell_write_in(e, &part, value, ago))
 			return;
 	}
 	printf("Write %u of lane %u is not on record in this round and the %u "
 	       "before it. The lane's last write is %u.\n",
-	       stamp_seq(value), stamp_lane(value), kept_rounds(p),
+	       stamp_seq(value), stamp_lane(value), kept_rounds(e),
 	       j->lanes[i].seq);
 }
 
 /* The times of logs, and of strace, can be told by this. */
-static void tell_clock(const struct past *p)
+static void tell_clock(const struct evidence *e)
 {
 	struct timespec wall;
-	uint64_t since = journal_now() - p->begin;
+	uint64_t since = journal_now() - e->begin;
 	uint64_t zero;
 
 	clock_gettime(CLOCK_REALTIME, &wall);
@@ -247,35 +249,36 @@ static void tell_clock(const struct past *p)
 	       since;
 	printf("Time 0 is %.6f s of CLOCK_REALTIME, %.6f s of "
 	       "CLOCK_MONOTONIC.\n",
-	       (double)zero / 1e9, (double)p->begin / 1e9);
+	       (double)zero / 1e9, (double)e->begin / 1e9);
 }
 
-static void tell_notes(const struct past *p)
+static void tell_notes(const struct evidence *e)
 {
-	unsigned int cnt = p->notes < PAST_NOTES ? p->notes : PAST_NOTES;
+	unsigned int cnt =
+		e->notes < EVIDENCE_NOTES ? e->notes : EVIDENCE_NOTES;
 
 	printf("What was done:\n");
-	for (unsigned int i = p->notes - cnt; i < p->notes; i++) {
-		const struct past_note *n = &p->note[i % PAST_NOTES];
+	for (unsigned int i = e->notes - cnt; i < e->notes; i++) {
+		const struct evidence_note *n = &e->note[i % EVIDENCE_NOTES];
 
-		printf("  %11.6f  %s\n", past_seconds(p, n->at), n->text);
+		printf("  %11.6f  %s\n", evidence_seconds(e, n->at), n->text);
 	}
 }
 
-void past_tell(const struct past *p, const struct journal *j, uint32_t block,
-	       uint64_t value)
+void evidence_tell(const struct evidence *e, const struct journal *j,
+		   uint32_t block, uint64_t value)
 {
 	unsigned int lane = stamp_lane(value);
 	unsigned int suspect =
 		lane > 0 && lane <= j->lane_cnt ? j->lanes[lane - 1].nexus : 0;
 
-	tell_clock(p);
-	tell_write(p, j, value);
-	for (unsigned int ago = kept_rounds(p); ago > 0; ago--) {
+	tell_clock(e);
+	tell_write(e, j, value);
+	for (unsigned int ago = kept_rounds(e); ago > 0; ago--) {
 		printf("-- %u rounds ago\n", ago);
-		tell_round(p, j, round_ago(p, ago), block, suspect);
+		tell_round(e, j, round_ago(e, ago), block, suspect);
 	}
 	printf("-- This round\n");
-	tell_round(p, j, NULL, block, suspect);
-	tell_notes(p);
+	tell_round(e, j, NULL, block, suspect);
+	tell_notes(e);
 }

@@ -8,47 +8,47 @@
  * Thread: the judge's; all lanes rest. Allocates, and aborts when there is no
  * memory.
  */
-#ifndef TESTS_PROOF_PAST_H
-#define TESTS_PROOF_PAST_H
+#ifndef TESTS_PROOF_EVIDENCE_H
+#define TESTS_PROOF_EVIDENCE_H
 
 #include "tests/proof/journal.h"
 
-#define PAST_ROUNDS    4
-#define PAST_NOTES     256
-#define PAST_NOTE_SIZE 96
+#define EVIDENCE_ROUNDS	   4
+#define EVIDENCE_NOTES	   256
+#define EVIDENCE_NOTE_SIZE 96
 
-struct past_note {
+struct evidence_note {
 	uint64_t at; /* ns */
-	char text[PAST_NOTE_SIZE];
+	char text[EVIDENCE_NOTE_SIZE];
 };
 
 /* The records of all lanes, one lane after the other. */
-struct past_round {
+struct evidence_round {
 	unsigned int number; /* 1 ...; 0: none */
 	struct journal_record *records;
 	uint32_t first[JOURNAL_LANES + 1]; /* of lane i; the next one's: end */
 };
 
-struct past {
+struct evidence {
 	uint64_t begin;		    /* ns; time 0 of messages */
 	const char *const *through; /* name of each nexus */
 	unsigned int rounds;	    /* kept so far, with those overwritten */
 	unsigned int notes;	    /* likewise */
-	struct past_round round[PAST_ROUNDS];
-	struct past_note note[PAST_NOTES];
+	struct evidence_round round[EVIDENCE_ROUNDS];
+	struct evidence_note note[EVIDENCE_NOTES];
 };
 
-__attribute__((format(printf, 2, 3))) void past_note(struct past *p,
-						     const char *fmt, ...);
+__attribute__((format(printf, 2, 3))) void evidence_note(struct evidence *e,
+							 const char *fmt, ...);
 
 /* Copies the journals of the round that was judged. */
-void past_keep(struct past *p, const struct journal *j);
+void evidence_keep(struct evidence *e, const struct journal *j);
 
 /* Prints what is known about @value in @block: the write of it, all that
  * touched the block, the ends of all lanes' records, the notes. */
-void past_tell(const struct past *p, const struct journal *j, uint32_t block,
-	       uint64_t value);
+void evidence_tell(const struct evidence *e, const struct journal *j,
+		   uint32_t block, uint64_t value);
 
-void past_free(struct past *p);
+void evidence_free(struct evidence *e);
 
 #endif
