@@ -2,55 +2,21 @@
 #include "tests/fuzz/fuzz_store.h"
 
 #include "tests/fuzz/fuzz.h"
+#include "tests/lib/t_store.h"
 
-#define HELD_MAX 512
-#define EXTENT	 8192u
+#define EXTENT 8192u
 
 static struct {
 	uint8_t bytes[FUZZ_STORE_SIZE];
 	bool is_dirty;
 	bool hold;
-	struct rbp_io *held[HELD_MAX];
-	unsigned long long number[HELD_MAX]; /* of those */
-	unsigned int held_cnt;
+	struct t_store_held held;
+	unsigned long long number[T_STORE_HELD_MAX]; /* of those */
 	unsigned long long cnt;
 	unsigned int fail_cnt;
 	int fail_with;
 	uint64_t measures;
 } store;
-
-static void find_extent(struct rbp_io *io)
-{
-	uint64_t left = EXTENT - io->offset % EXTENT;
-
-	io->extent_mapped = io->offset / EXTENT % 2 == 0;
-	io->extent_len = left < io->len ? left : io->len;
-}
-
-static void carry_out(struct rbp_io *io)
-{
-	uint8_t *at = store.bytes + io->offset;
-
-	switch (io->op) {
-	case RBP_READ:
-		memcpy(io->buf, at, io->len);
-		break;
-	case RBP_WRITE:
-		memcpy(at, io->buf, io->len);
-		store.is_dirty = true;
-		break;
-	case RBP_FLUSH:
-		break;
-	case RBP_UNMAP:
-	case RBP_ZERO:
-		memset(at, 0, io->len);
-		break;
-	case RBP_EXTENT:
-		find_extent(io);
-		break;
-	}
-	io->progress = io->len;
-}
 
 static void finish(struct rbp_io *io, int res)
 {
@@ -58,8 +24,10 @@ static void finish(struct rbp_io *io, int res)
 		store.fail_cnt--;
 		res = store.fail_with;
 	}
-	if (!res)
-		carry_out(io);
+	if (!res) {
+		t_store_carry_out(store.bytes, EXTENT, io);
+		store.is_dirty |= io->op == RBP_WRITE;
+	}
 	block_io_done(io, res);
 }
 
@@ -69,12 +37,12 @@ static void store_submit(void *v, struct rbp_io *io)
 		   io->len <= FUZZ_STORE_SIZE - io->offset);
 	FUZZ_CLAIM(io->offset % 512 == 0 && io->len % 512 == 0);
 	store.cnt++;
-	if (!store.hold || store.held_cnt == HELD_MAX) {
+	if (!store.hold || store.held.cnt == T_STORE_HELD_MAX) {
 		finish(io, 0);
 		return;
 	}
-	store.number[store.held_cnt] = store.cnt;
-	store.held[store.held_cnt++] = io;
+	store.number[store.held.cnt] = store.cnt;
+	t_store_hold(&store.held, io);
 }
 
 unsigned long long fuzz_store_cnt(void)
@@ -84,8 +52,8 @@ unsigned long long fuzz_store_cnt(void)
 
 bool fuzz_store_changes_since(unsigned long long cnt)
 {
-	for (unsigned int i = 0; i < store.held_cnt; i++) {
-		enum rbp_op op = store.held[i]->op;
+	for (unsigned int i = 0; i < store.held.cnt; i++) {
+		enum rbp_op op = store.held.io[i]->op;
 
 		if (store.number[i] <= cnt &&
 		    (op == RBP_WRITE || op == RBP_UNMAP || op == RBP_ZERO))
@@ -96,19 +64,16 @@ bool fuzz_store_changes_since(unsigned long long cnt)
 
 void fuzz_store_answer(unsigned int nth, int res)
 {
-	struct rbp_io *io = store.held[nth];
+	struct rbp_io *io = t_store_take(&store.held, nth);
 
-	store.held_cnt--;
-	memmove(&store.held[nth], &store.held[nth + 1],
-		(store.held_cnt - nth) * sizeof(store.held[0]));
 	memmove(&store.number[nth], &store.number[nth + 1],
-		(store.held_cnt - nth) * sizeof(store.number[0]));
+		(store.held.cnt - nth) * sizeof(store.number[0]));
 	finish(io, res);
 }
 
 unsigned int fuzz_store_held(void)
 {
-	return store.held_cnt;
+	return store.held.cnt;
 }
 
 void fuzz_store_hold(bool hold)
@@ -156,7 +121,7 @@ static int store_open(struct rbp_vol *vol, const char *location,
 
 static void store_close(void *v)
 {
-	FUZZ_CLAIM(!store.held_cnt);
+	FUZZ_CLAIM(!store.held.cnt);
 }
 
 const struct backend_type fuzz_store_type = {

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/t_store.h"
+
 struct t_backend t_backend;
 
 static const char *const op_names[] = {
@@ -31,39 +33,6 @@ static void write_down(const struct rbp_io *io)
 			 io->flags & RBP_MAY_UNMAP ? " may-unmap" : "");
 }
 
-static void find_extent(struct rbp_io *io)
-{
-	uint64_t unit = t_backend.extent_unit;
-	uint64_t left = unit - io->offset % unit;
-
-	io->extent_mapped = io->offset / unit % 2 == 0;
-	io->extent_len = left < io->len ? left : io->len;
-}
-
-static void carry_out(struct rbp_io *io)
-{
-	uint8_t *at = t_backend.store + io->offset;
-
-	switch (io->op) {
-	case RBP_READ:
-		memcpy(io->buf, at, io->len);
-		break;
-	case RBP_WRITE:
-		memcpy(at, io->buf, io->len);
-		break;
-	case RBP_FLUSH:
-		break;
-	case RBP_UNMAP:
-	case RBP_ZERO:
-		memset(at, 0, io->len);
-		break;
-	case RBP_EXTENT:
-		find_extent(io);
-		break;
-	}
-	io->progress = io->len;
-}
-
 static void finish(struct rbp_io *io)
 {
 	t_backend.cnt++;
@@ -72,7 +41,7 @@ static void finish(struct rbp_io *io)
 		block_io_done(io, t_backend.fail_with);
 		return;
 	}
-	carry_out(io);
+	t_store_carry_out(t_backend.store, t_backend.extent_unit, io);
 	block_io_done(io, 0);
 }
 

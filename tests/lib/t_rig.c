@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/t_store.h"
+
 /* ---- a backend that keeps requests back ---- */
 
 static struct {
 	uint8_t bytes[RIG_SIZE];
 	bool hold;
-	struct rbp_io *held[256];
-	unsigned int held_cnt;
+	struct t_store_held held;
 	unsigned int flush_cnt;
 	int flush_error;
 } disk;
@@ -21,24 +22,17 @@ static void disk_do(struct rbp_io *io)
 {
 	if (io->buf)
 		assert_int_equal((uintptr_t)io->buf % RIG_BLOCK, 0);
-	if (io->op == RBP_READ)
-		memcpy(io->buf, disk.bytes + io->offset, io->len);
-	else if (io->op == RBP_WRITE)
-		memcpy(disk.bytes + io->offset, io->buf, io->len);
-	else if (io->op == RBP_ZERO || io->op == RBP_UNMAP)
-		memset(disk.bytes + io->offset, 0, io->len);
+	t_store_carry_out(disk.bytes, /* unit= */ 4096, io);
 	disk.flush_cnt += io->op == RBP_FLUSH;
 	block_io_done(io, io->op == RBP_FLUSH ? disk.flush_error : 0);
 }
 
 static void disk_submit(void *v, struct rbp_io *io)
 {
-	if (!disk.hold) {
+	if (disk.hold)
+		t_store_hold(&disk.held, io);
+	else
 		disk_do(io);
-		return;
-	}
-	assert_true(disk.held_cnt < ARRAY_SIZE(disk.held));
-	disk.held[disk.held_cnt++] = io;
 }
 
 static void disk_close(void *v)
@@ -93,18 +87,18 @@ void rig_hold(bool hold)
 
 unsigned int rig_release(struct rig *rig)
 {
-	unsigned int cnt = disk.held_cnt;
+	unsigned int cnt = disk.held.cnt;
 
-	disk.held_cnt = 0;
+	/* What follows from them may be held again. */
 	for (unsigned int i = 0; i < cnt; i++)
-		disk_do(disk.held[i]);
+		disk_do(t_store_take(&disk.held, 0));
 	rig_settle(rig);
 	return cnt;
 }
 
 unsigned int rig_held(void)
 {
-	return disk.held_cnt;
+	return disk.held.cnt;
 }
 
 unsigned int rig_flushes(void)
