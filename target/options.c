@@ -317,12 +317,29 @@ static const struct option_row target_rows[] = {
 		  "the initiator's adapter acknowledges by itself. Over TCP, it is the keepalive probe\n"
 		  "of TCP.",
 	  OPTION_AT(target_options, keepalive_s) },
+	{ .name = "metrics",
+	  .type = OPTION_TEXT,
+	  .value = "ADDR:PORT",
+	  .group = "Metrics",
+	  .help = "Serve the metrics to Prometheus on this address, at "
+		  "*http://*_ADDR:PORT_*/metrics*. _PORT_ alone means the "
+		  "loopback address.",
+	  .more = "There is no authentication. At most 16 clients are served at the same time, half of\n"
+		  "them from one address. The metrics are collected at most five times a second.",
+	  OPTION_AT(target_options, metrics) },
+	{ .name = "metrics-file",
+	  .type = OPTION_PATH,
+	  .value = "FILE",
+	  .help = "Write the metrics to _FILE_ every ten seconds, for the "
+		  "textfile collector of node_exporter.",
+	  .more = "Its name must end with _.prom_ there. The target writes _FILE.new_ and renames it, with\n"
+		  "the rights that it has then (*--user*).",
+	  OPTION_AT(target_options, metrics_file) },
 	{ .name = "slow",
 	  .type = OPTION_NUMBER,
 	  .value = "MS",
 	  .unit = "milliseconds",
 	  .max = 3600000,
-	  .group = "Metrics",
 	  .help = "Log commands that take this long or longer, with the time "
 		  "that they spent in each stage; 0 logs none.",
 	  .more = "At most ten lines of each thread in ten seconds; the log says how many it left\n"

@@ -44,9 +44,11 @@ struct target_options {
 	struct port_limits limits;
 	unsigned int rdma_timeout_s;
 	unsigned int keepalive_s;
-	unsigned int slow_ms; /* commands to log; 0: none */
-	uint64_t buffers;     /* bytes, of all threads together */
-	const char *user;     /* NULL: do not change it; borrowed, as all texts
+	const char *metrics;	  /* ADDR:PORT for HTTP; NULL: none */
+	const char *metrics_file; /* NULL: none */
+	unsigned int slow_ms;	  /* commands to log; 0: none */
+	uint64_t buffers;	  /* bytes, of all threads together */
+	const char *user; /* NULL: do not change it; borrowed, as all texts
 			       * here */
 	bool no_sandbox;
 	bool check_plugin;     /* check backings[0] and serve nothing */

@@ -20,6 +20,7 @@
 #include "target/announce.h"
 #include "target/block/layer_fault.h"
 #include "target/block/plugin_host.h"
+#include "target/export.h"
 #include "target/listen.h"
 #include "target/service_notify.h"
 #include "target/scsi/port_id.h"
@@ -353,6 +354,7 @@ static int server_get_ready(struct server *s, struct error *e)
 		server_give_up_rights,
 		server_listen,
 		server_register_volumes,
+		export_open,
 		server_enter_sandbox,
 		server_start_threads,
 		server_write_pidfile,
@@ -360,6 +362,7 @@ static int server_get_ready(struct server *s, struct error *e)
 #if HAVE_JSON
 		server_manage_start,
 #endif
+		export_start,
 	};
 	int err = 0;
 
@@ -376,6 +379,7 @@ static int server_get_ready(struct server *s, struct error *e)
 /* Undoes all steps, also if only some of them were done. */
 static void server_tear_down(struct server *s)
 {
+	export_close(s);
 #if HAVE_JSON
 	server_manage_close(s);
 #endif

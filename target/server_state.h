@@ -33,6 +33,7 @@ struct stop_msg {
 
 struct server;
 struct control;
+struct export;
 struct manage;
 
 /* Calls of other threads that worker 0 runs; see server_call(). */
@@ -70,6 +71,7 @@ struct server {
 	struct manage *manage;	 /* NULL: nothing changes while the target
 				  * runs */
 	struct control *control; /* NULL: no socket */
+	struct export *export;	 /* export.h */
 	const struct configuration *configuration;
 	/* For SIGHUP. NULL: there is no configuration file. */
 	void (*reload)(struct manage *m);

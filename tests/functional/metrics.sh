@@ -1,0 +1,100 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Metrics: over HTTP, in a file, of a load that is known; hostile scrapers; slow commands.
+. "${0%/*}/lib.sh"
+t_needs_fuse
+here=${0%/*}
+
+port=$((32000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))
+t_target --backing ram:16M,name=a \
+	--backing 'ram:16M,name=b"odd",fault=read:delay=60' --slow 50 \
+	--metrics "127.0.0.1:$port" --metrics-file "$T/m.prom" --threads 2
+
+mkdir "$T/mnt"
+t_mount "$URI" "$T/mnt"
+
+scrape() { python3 "$here/scrape.py" "$port" "$@"; }
+checked() { # SCRAPE'S PATH, then arguments of exposition.py
+	scrape >"$T/scraped" && python3 "$here/exposition.py" "$@" <"$T/scraped"
+}
+value() { checked --value "$1"; }
+# grows_by NUMBER SERIES CMD...: what is collected may be 0.2 s old
+grows_by() {
+	local by=$1 series=$2 before
+	shift 2
+	sleep 0.3
+	before=$(value "$series")
+	[ "$before" != none ] || before=0
+	"$@" || return 1
+	t_wait_for 5 is "$((before + by))" "$series" && return
+	echo "$series was $before, is $(value "$series")"
+	return 1
+}
+is() { [ "$(value "$2" | sed 's/none/0/')" = "$1" ]; }
+reads() { # VOLUME COUNT
+	dd if="$T/mnt/$1" of=/dev/null bs=4k count="$2" iflag=direct status=none
+}
+writes() {
+	dd if=/dev/zero of="$T/mnt/a" bs=64k count="$1" oflag=direct \
+		conv=notrunc status=none
+}
+
+# ---- a load that is known
+
+t_check 'the metrics are as Prometheus wants them' checked
+t_check '100 reads are 100 reads of the volume' grows_by 100 \
+	'rdma_target_volume_commands_total{volume="a",op="read"}' reads a 100
+t_check 'of 4 KiB each' grows_by 409600 \
+	'rdma_target_volume_data_bytes_total{volume="a",op="read"}' reads a 100
+t_check 'each has a time' grows_by 100 \
+	'rdma_target_volume_stage_seconds_count{volume="a",op="read",stage="respond"}' \
+	reads a 100
+t_check '20 writes fetch their data' grows_by 20 \
+	'rdma_target_volume_stage_seconds_count{volume="a",op="write",stage="fetch"}' \
+	writes 20
+initiator=$(grep -o 'initiator="0x[0-9a-f]*"' "$T/scraped" | head -n 1)
+t_check 'they are those of the initiator' grows_by 100 \
+	"rdma_target_initiator_commands_total{$initiator,op=\"read\"}" reads a 100
+t_check 'a session is counted' is 1 'rdma_target_sessions'
+t_check 'another page is none' sh -c '! "$@"' sh \
+	python3 "$here/scrape.py" "$port" /other
+
+# ---- slow commands
+
+odd=$(ls "$T/mnt" | grep odd)
+t_check 'a slow read is read' reads "$odd" 1
+t_check 'the log says where its time went' t_wait_for 5 grep -qE \
+	'slow command of 0x[0-9a-f]{32} from 127.*: READ.* of 8 blocks at LBA 0 on volume .b.*odd.*LUN 1\): [0-9.]+ ms: queue [0-9.]+, fetch 0.000, backend ([5-9][0-9]|[0-9]{3})[0-9.]*' \
+	"$T/target.log"
+t_check 'a quick one is not in the log' sh -c \
+	"! grep 'slow command' '$T/target.log' | grep \"volume 'a'\""
+
+# ---- the file
+
+file_is_good() { python3 "$here/exposition.py" "$@" <"$T/m.prom"; }
+t_check 'the file has them, too' t_wait_for 20 file_is_good
+t_check 'nothing lies beside it' sh -c "! ls '$T' | grep -q prom.new"
+
+# ---- hostile scrapers
+
+mkfifo "$T/hold"
+python3 "$here/scrape.py" "$port" --hostile "$T/stormed" <"$T/hold" &
+t_pids="$t_pids $!"
+exec 8>"$T/hold"
+t_check 'hostile scrapers come' t_wait_for 60 test -e "$T/stormed"
+t_check 'reads go on' reads a 200
+exec 8>&-
+t_check 'when they are gone, others get the metrics' t_wait_for 30 checked
+t_check 'the target is well' kill -0 "$T_TARGET"
+
+# ---- refusals
+
+t_refused 'an address that is none is refused' "'nowhere': not ADDR:PORT" \
+	rdma-target --backing ram:1M --metrics nowhere --listen srp+tcp://127.0.0.1:1
+t_refused 'a port that is taken is refused' "cannot listen: .*in use" \
+	rdma-target --backing ram:1M --metrics "$port" \
+	--listen "srp+tcp://127.0.0.1:$((port + 1))"
+fusermount3 -u "$T/mnt"
+kill "$T_TARGET"
+t_check 'the target ends' t_wait_for 20 t_is_gone "$T_TARGET"
+t_done
