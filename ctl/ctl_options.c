@@ -87,6 +87,12 @@ static const struct option_row ctl_verb_rows[] = {
 	{ .name = "metrics",
 	  .help = "Print all counters of the target, in the text format of "
 		  "Prometheus." },
+	{ .name = "top",
+	  .value = "[SECONDS [COUNT]]",
+	  .help = "Show what volumes and initiators do: commands and bytes a "
+		  "second, and the time in each stage. A new look is taken "
+		  "every _SECONDS_ (default: 1), _COUNT_ times. On a terminal "
+		  "it is a screen, else lines." },
 	{ .name = "diff",
 	  .value = "FILE",
 	  .help = "Print what *apply* _FILE_ would change." },

@@ -10,6 +10,7 @@
 #include "ctl/ctl_client.h"
 #include "ctl/ctl_options.h"
 #include "ctl/ctl_print.h"
+#include "ctl/ctl_top.h"
 #include "target/control/config_text.h"
 
 /* What a verb was given. */
@@ -148,6 +149,7 @@ static const struct ctl_verb ctl_verbs[] = {
 	{ "session kick", 1, 1, "KickSession", make_initiator, NULL },
 	{ "allow", 0, -1, "SetAllow", make_allow, ctl_print_ended },
 	{ "metrics", 0, 0, "GetExposition", make_nothing, ctl_print_metrics },
+	{ "top", 0, 2, NULL, NULL, NULL },
 	{ "diff", 1, 1, "Diff", make_config, ctl_print_changes },
 	{ "apply", 1, 1, "Apply", make_config, ctl_print_changes },
 	{ "reload", 0, 0, "Reload", make_nothing, ctl_print_changes },
@@ -225,6 +227,8 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 	json_t *out;
 	json_t *in;
 
+	if (!strcmp(verb->name, "top"))
+		return ctl_top(a->opt, a->arg, a->cnt);
 	if (!verb->method)
 		return ctl_check(a);
 	in = verb->make(a);

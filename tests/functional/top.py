@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+rdma-ctl top on a terminal: `top.py END COMMAND...` runs COMMAND on a pseudo-terminal, types
+keys, waits for what they show, and ends it: "key", or the name of a signal. The terminal
+must be as it was then.
+"""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+
+LEAVE = b'\x1b[?1049l'  # of the alternate screen, in xterm
+SHOW_CURSOR = b'\x1b[?25h'
+
+
+class Terminal:
+    def __init__(self, command):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.environ['TERM'] = 'xterm'
+            os.execvp(command[0], command)
+        self.seen = b''
+        self.resize(24, 120)
+
+    def resize(self, lines, columns):
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ,
+                    struct.pack('HHHH', lines, columns, 0, 0))
+
+    def wait_for(self, pattern, what):
+        """Of what came since the last one."""
+        while not re.search(pattern, self.seen):
+            if not select.select([self.fd], [], [], 60)[0]:
+                sys.exit(f'no {what}: {self.seen!r}')
+            try:
+                self.seen += os.read(self.fd, 65536)
+            except OSError:
+                sys.exit(f'it ended before {what}: {self.seen!r}')
+        self.seen = b''
+
+    def type(self, keys, pattern, what):
+        os.write(self.fd, keys)
+        self.wait_for(pattern, what)
+
+    def end(self, how):
+        mode = termios.tcgetattr(self.fd)
+        if how == 'key':
+            os.write(self.fd, b'q')
+        elif how != 'gone':
+            os.kill(self.pid, getattr(signal, how))
+        while True:
+            try:
+                more = os.read(self.fd, 65536)
+            except OSError:
+                break
+            if not more:
+                break
+            self.seen += more
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1]), mode
+
+
+def main():
+    t = Terminal(sys.argv[2:])
+    was = termios.tcgetattr(t.fd)
+    t.wait_for(rb'VOLUME', 'head of volumes')
+    t.type(b's', rb'INITIATOR', 'head of initiators')
+    t.type(b'v', rb'VOLUME', 'head of volumes again')
+    t.type(b'p', rb'max', 'longest times')
+    t.type(b'>', rb'WRITE/s', 'other column')
+    t.type(b'r', rb'reversed', 'other order')
+    t.type(b'/', rb'filter', 'question for the filter')
+    os.write(t.fd, b'nothing\n')
+    t.wait_for(rb'nothing', 'filter')
+    t.resize(10, 60)
+    t.wait_for(rb'VOLUME|rdma-target', 'screen of another size')
+    code, during = t.end(sys.argv[1])
+    if code != 0:
+        sys.exit(f'it ended with {code}: {t.seen!r}')
+    if LEAVE not in t.seen or SHOW_CURSOR not in t.seen:
+        sys.exit(f'the screen was left as it was: {t.seen!r}')
+    if during[3] == was[3]:
+        sys.exit('it never took the keys one by one')
+
+
+main()
