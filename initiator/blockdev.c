@@ -222,7 +222,8 @@ static void blockdev_flushed(struct ini_cmd *cmd, int err)
 
 static void submit_cmd(struct io *io, void (*done)(struct ini_cmd *, int))
 {
-	io->cmd.lun = blockdev_volume_of(sio_of(io))->lun_field;
+	io->cmd.volume = blockdev_volume_of(sio_of(io));
+	io->cmd.lun = io->cmd.volume->lun_field;
 	io->cmd.done = done;
 	ini_session_submit(io->session, &io->cmd);
 }
@@ -355,7 +356,7 @@ static int blockdev_check(const struct srpi_session *s,
 		return -EINVAL;
 	vol = s->volumes[sio->volume];
 	/* Its number may be that of another volume now. */
-	if (vol->is_gone && !vol->is_used)
+	if (vol->is_dead || (vol->is_gone && !vol->is_used))
 		return -ENODEV;
 	if (sio->op == SRPI_FLUSH)
 		return 0;

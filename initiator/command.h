@@ -15,6 +15,8 @@
  * descriptor, or the response to GET LBA STATUS with one. */
 #define INI_PARAM_MAX 32
 
+struct ini_volume;
+
 enum ini_dir {
 	INI_NO_DATA,
 	INI_DATA_IN,   /* buf gets at most len bytes */
@@ -43,7 +45,8 @@ static inline bool ini_dir_is_param(enum ini_dir dir)
 
 struct ini_cmd {
 	/* set by the caller, unchanged until done() */
-	uint64_t lun; /* the LUN field of SRP_CMD */
+	const struct ini_volume *volume; /* NULL: of none */
+	uint64_t lun;			 /* the LUN field of SRP_CMD */
 	uint8_t cdb[SCSI_CDB_LEN];
 	enum ini_dir dir;
 	uint32_t len; /* bytes */
@@ -59,8 +62,8 @@ struct ini_cmd {
 	bool fence;
 	/*
 	 * Called once. @err: 0 for status GOOD and all of the data. Otherwise
-	 * the result of scsi_sense_to_errno(), -EIO, or -ECANCELED after
-	 * srpi_close(). The session retries commands after unit attentions,
+	 * the result of scsi_sense_to_errno(), -EIO, -ENODEV when the volume is
+	 * dead, or -ECANCELED after srpi_close(). The session retries commands after unit attentions,
 	 * deferred errors and busy status before.
 	 */
 	void (*done)(struct ini_cmd *cmd, int err);

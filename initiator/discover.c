@@ -331,6 +331,13 @@ static bool name_is_taken(const struct ini_discovery *d, const char *name)
 	return false;
 }
 
+void ini_volume_rename(struct srpi_volume_info *info, const char *base,
+		       unsigned int n)
+{
+	snprintf(info->name, sizeof(info->name), n ? "%s-lun%u-%u" : "%s-lun%u",
+		 base, info->lun, n);
+}
+
 /* Chooses a printable file name that is unique in this session. */
 static void discover_choose_name(const struct ini_discovery *d,
 				 struct srpi_volume_info *info)
@@ -347,8 +354,7 @@ static void discover_choose_name(const struct ini_discovery *d,
 		snprintf(info->name, sizeof(info->name), "lun%u", info->lun);
 	snprintf(base, sizeof(base), "%.49s", info->name);
 	for (unsigned int n = 0; name_is_taken(d, info->name); n++)
-		snprintf(info->name, sizeof(info->name),
-			 n ? "%s-lun%u-%u" : "%s-lun%u", base, info->lun, n);
+		ini_volume_rename(info, base, n);
 }
 
 /* Converts the limits to bytes, and sets those that the target does not
@@ -421,6 +427,7 @@ static void begin_lun(struct ini_discovery *d)
 	 * skipped by mistake. */
 	d->vol.info.write_cache = true;
 	d->vol.cache_unknown = true;
+	d->vol.is_known = true;
 	if (srp_lun_decode(field, &d->vol.info.lun))
 		d->vol.info.lun = (uint32_t)d->lun;
 }
@@ -457,6 +464,18 @@ static enum ini_answer judge_answer(const struct ini_cmd *cmd, int err)
 		       : INI_FAILED;
 }
 
+/* A session that follows its volumes does without one that cannot tell what it
+ * is. Without a medium, there is no volume. */
+static bool discover_does_without(struct ini_discovery *d, int err)
+{
+	if (!d->session->options.follow_volumes || err == -ESHUTDOWN)
+		return false;
+	d->has_volume = err != -ENOMEDIUM && err != -ENODEV;
+	d->vol.is_known = false;
+	d->step = ARRAY_SIZE(steps) - 1;
+	return true;
+}
+
 static void discover_answered(struct ini_cmd *cmd, int err)
 {
 	struct ini_discovery *d = container_of(cmd, struct ini_discovery, cmd);
@@ -480,7 +499,7 @@ static void discover_answered(struct ini_cmd *cmd, int err)
 		d->vol.access.is_standby = true;
 		err = -ESHUTDOWN;
 	}
-	if (err && step->need == NEEDED) {
+	if (err && step->need == NEEDED && !discover_does_without(d, err)) {
 		discover_finish(d, err);
 		return;
 	}

@@ -167,8 +167,10 @@ static int link_learn_volumes(struct srpi_session *s)
 
 	ini_volumes_free(s);
 	ini_discovery_take(s, &found, &cnt);
-	for (unsigned int i = 0; !err && i < cnt; i++)
-		err = ini_volumes_add(s, &found[i]);
+	for (unsigned int i = 0; !err && i < cnt; i++) {
+		if (found[i].is_known)
+			err = ini_volumes_add(s, &found[i]);
+	}
 	free(found);
 	return err ? error_set(&s->error, err, "out of memory") : 0;
 }
@@ -258,7 +260,10 @@ static void link_logged_in(struct ini_channel *ch)
 		return;
 	}
 	ini_path_now(s)->logged_in = true;
-	ask_volumes(s);
+	if (ini_reconnect_refuses(s, &ch->granted))
+		ini_link_end(s);
+	else
+		ask_volumes(s);
 }
 
 void ini_link_look_again(struct srpi_session *s, uint64_t lun_field,

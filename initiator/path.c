@@ -196,8 +196,8 @@ bool ini_path_sense_is_standby(const struct scsi_sense *sense)
 		sense->code == SCSI_ASC_TARGET_PORT_UNAVAILABLE);
 }
 
-bool ini_path_is_fenced(const struct ini_volume *was,
-			const struct ini_volume *now)
+bool ini_path_is_same_target(const struct ini_volume *was,
+			     const struct ini_volume *now)
 {
 	const struct ini_access *a = &was->access;
 	const struct ini_access *b = &now->access;
@@ -206,8 +206,17 @@ bool ini_path_is_fenced(const struct ini_volume *was,
 	    !memcmp(was->store.generation, now->store.generation,
 		    SCSI_GENERATION_LEN))
 		return true;
-	if (a->port_len && a->port_len == b->port_len &&
-	    !memcmp(a->port, b->port, a->port_len))
+	return a->port_len && a->port_len == b->port_len &&
+	       !memcmp(a->port, b->port, a->port_len);
+}
+
+bool ini_path_is_fenced(const struct ini_volume *was,
+			const struct ini_volume *now)
+{
+	const struct ini_access *a = &was->access;
+	const struct ini_access *b = &now->access;
+
+	if (ini_path_is_same_target(was, now))
 		return true;
 	return a->group_cnt > 1 && b->group_cnt > 1 && b->own_is_active &&
 	       b->active_cnt == 1;

@@ -100,6 +100,12 @@ bool ini_path_wants(const struct srpi_session *s, const struct ini_volume *v);
 /* Does @sense say that reads and writes need another target port? */
 bool ini_path_sense_is_standby(const struct scsi_sense *sense);
 
+/* Volume @was was used by one address, and is now seen as @now by another one.
+ * Are both addresses of one target? The first two conditions of
+ * ini_path_is_fenced() tell. */
+bool ini_path_is_same_target(const struct ini_volume *was,
+			     const struct ini_volume *now);
+
 /*
  * Volume @was was used by one address, and is now seen as @now by another one.
  * True when no command of ours that went to the first can change the volume any

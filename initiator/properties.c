@@ -45,11 +45,14 @@ static void learn_capacity(struct ini_properties *p, const uint8_t *answer)
 static void learn_modes(struct ini_properties *p, const uint8_t *answer)
 {
 	struct ini_volume *v = p->volume;
+	const struct srpi_volume_info before = v->info;
 	struct scsi_mode mode;
 
-	if (!v->modes_changed &&
-	    !scsi_mode_sense_6_decode(answer, p->cmd.data_len, &mode))
-		ini_volume_set_modes(v, &mode);
+	if (v->modes_changed ||
+	    scsi_mode_sense_6_decode(answer, p->cmd.data_len, &mode))
+		return;
+	ini_volume_set_modes(v, &mode);
+	ini_volume_tell_changes(p->session, v, &before);
 }
 
 static void properties_answered(struct ini_cmd *cmd, int err)
@@ -60,7 +63,7 @@ static void properties_answered(struct ini_cmd *cmd, int err)
 
 	memcpy(answer, p->buf, sizeof(answer));
 	/* While discovery runs, its answers count. */
-	if (!err && p->session->link == INI_LINK_UP) {
+	if (!err && p->session->link == INI_LINK_UP && !p->volume->is_dead) {
 		if (cmd->len == MODE_LEN)
 			learn_modes(p, answer);
 		else
@@ -75,6 +78,7 @@ static void properties_ask(struct ini_properties *p, struct ini_volume *v)
 {
 	p->volume = v;
 	p->cmd = (struct ini_cmd){
+		.volume = v,
 		.lun = v->lun_field,
 		.dir = INI_DATA_IN,
 		.buf = p->buf,
@@ -134,6 +138,12 @@ void ini_properties_changed(struct srpi_session *s, struct ini_volume *v,
 	 * that lose nothing. */
 	if (s->properties)
 		ask_next(s->properties);
+}
+
+bool ini_properties_ask(const struct srpi_session *s,
+			const struct ini_volume *v)
+{
+	return s->properties && s->properties->volume == v;
 }
 
 void ini_properties_free(struct ini_properties *p)

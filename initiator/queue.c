@@ -139,9 +139,14 @@ static void queue_add(struct srpi_session *s, struct ini_cmd *cmd)
 		wait_in_order(s, cmd);
 }
 
+static bool queue_is_dead(const struct ini_cmd *cmd)
+{
+	return cmd->volume && cmd->volume->is_dead;
+}
+
 static bool queue_takes(const struct srpi_session *s, const struct ini_cmd *cmd)
 {
-	if (s->closing)
+	if (s->closing || queue_is_dead(cmd))
 		return false;
 	if (cmd->is_question)
 		return s->link == INI_LINK_ASKING;
@@ -152,7 +157,9 @@ static bool queue_takes(const struct srpi_session *s, const struct ini_cmd *cmd)
 static int queue_refusal(const struct srpi_session *s,
 			 const struct ini_cmd *cmd)
 {
-	return s->closing || cmd->is_question ? -ECANCELED : -EIO;
+	if (s->closing || cmd->is_question)
+		return -ECANCELED;
+	return queue_is_dead(cmd) ? -ENODEV : -EIO;
 }
 
 static void ini_queue_submit(struct srpi_session *s, struct ini_cmd *cmd)
@@ -194,7 +201,7 @@ static void cmd_done(struct srpi_session *s, struct ini_cmd *cmd, int err)
 
 static void cmd_refuse(struct srpi_session *s, struct ini_cmd *cmd)
 {
-	cmd->refused = true;
+	cmd->refused = !queue_is_dead(cmd);
 	cmd_done(s, cmd, queue_refusal(s, cmd));
 }
 
@@ -216,7 +223,7 @@ static void run_undone(struct reactor_msg *msg)
 static void queue_undone(struct srpi_session *s, struct ini_cmd *cmd, int err)
 {
 	cmd->err = err;
-	cmd->refused = err != 0;
+	cmd->refused = err != 0 && !queue_is_dead(cmd);
 	list_add_tail(&s->queue.undone, &cmd->node);
 	if (!s->queue.undone_sent) {
 		s->queue.undone_sent = true;
@@ -368,6 +375,28 @@ static void refuse_list(struct srpi_session *s, struct list *l, int err)
 
 	while ((it = list_pop(l)))
 		queue_undone(s, container_of(it, struct ini_cmd, node), err);
+}
+
+static void refuse_dead_of(struct srpi_session *s, struct list *l)
+{
+	struct list *it;
+	struct list *tmp;
+
+	list_for_each_safe(it, tmp, l) {
+		struct ini_cmd *cmd = container_of(it, struct ini_cmd, node);
+
+		if (!queue_is_dead(cmd))
+			continue;
+		list_del(&cmd->node);
+		queue_undone(s, cmd, queue_refusal(s, cmd));
+	}
+}
+
+void ini_queue_refuse_dead(struct srpi_session *s)
+{
+	refuse_dead_of(s, &s->queue.waiting);
+	refuse_dead_of(s, &s->queue.retry);
+	refuse_dead_of(s, &s->queue.fenced);
 }
 
 void ini_queue_down(struct srpi_session *s)

@@ -32,6 +32,13 @@
 #define FIRST_PAUSE_MS	       100u
 #define FIRST_LOGIN_TIMEOUT_MS 1000u
 
+/* Pauses before a login for another nexus: the n-th is n times as long. */
+#define NEXUS_PAUSE_MS 10u
+#define NEXUS_TRIES    20u
+
+/* How long a volume that the target does not show holds up the others. */
+#define MISSING_WAIT_US 3000000u
+
 static uint64_t now_us(const struct srpi_session *s)
 {
 	return reactor_now_us(s->ctx->reactor);
@@ -111,6 +118,9 @@ static void session_block(struct srpi_session *s)
 	s->reconnect.login_timeout_ms = FIRST_LOGIN_TIMEOUT_MS;
 	s->reconnect.has_served = false;
 	s->reconnect.lost_writes = false;
+	s->reconnect.missing_us = 0;
+	s->reconnect.again = false;
+	s->reconnect.needs_nexus = false;
 	ini_volume_forget_attentions(s);
 	ini_session_enter(s, SRPI_BLOCKED, &s->error);
 	if (s->closing) /* by who was told */
@@ -157,6 +167,12 @@ static uint32_t next_random(struct srpi_session *s)
 	return s->reconnect.jitter;
 }
 
+static unsigned int reconnect_short_pause(const struct srpi_session *s)
+{
+	return s->reconnect.again ? s->reconnect.replaced_cnt * NEXUS_PAUSE_MS
+				  : 0;
+}
+
 void ini_reconnect_down(struct srpi_session *s)
 {
 	unsigned int max = (unsigned int)s->options.reconnect_delay_ms;
@@ -168,9 +184,9 @@ void ini_reconnect_down(struct srpi_session *s)
 	}
 	if (s->state == SRPI_CONNECTING ||
 	    (is_reconnecting(s) && s->options.reconnect_delay_ms >= 0 &&
-	     ini_paths_quick(s))) {
+	     (s->reconnect.again || ini_paths_quick(s)))) {
 		reactor_timer_set(s->ctx->reactor, &s->reconnect.pause_timer,
-				  0);
+				  reconnect_short_pause(s));
 		return;
 	}
 	if (!is_reconnecting(s) || s->options.reconnect_delay_ms < 0)
@@ -201,7 +217,9 @@ static void reconnect_attempt(struct reactor_timer *t)
 		return;
 	}
 	s->stats.attempts++;
-	ini_path_next(s);
+	if (!s->reconnect.again)
+		ini_path_next(s);
+	s->reconnect.again = false;
 	ini_volume_new_nexus(s);
 	err = ini_link_begin(s, &e);
 	if (!err)
@@ -289,6 +307,43 @@ static void reconnect_check_failed(struct srpi_session *s, enum ini_check check)
 	}
 }
 
+bool ini_reconnect_waited(struct srpi_session *s)
+{
+	if (!s->reconnect.missing_us)
+		s->reconnect.missing_us = now_us(s);
+	return s->state == SRPI_FAIL_FAST ||
+	       now_us(s) - s->reconnect.missing_us >= MISSING_WAIT_US;
+}
+
+bool ini_reconnect_refuses(struct srpi_session *s,
+			   const struct srp_login_rsp *rsp)
+{
+	if (!s->reconnect.needs_nexus ||
+	    rsp->multichan != SRP_MULTICHAN_TERMINATED ||
+	    s->reconnect.replaced_cnt == NEXUS_TRIES)
+		return false;
+	s->reconnect.replaced_cnt++;
+	s->reconnect.again = true;
+	return true;
+}
+
+/*
+ * A target may keep the LUN of a volume that it has taken away free as long as it
+ * has the nexus of the initiator. A login that replaces an older connection may
+ * not suffice for that. True: the session logs in again.
+ */
+static bool reconnect_again(struct srpi_session *s)
+{
+	s->reconnect.again &= s->options.reconnect_delay_ms >= 0;
+	if (!s->reconnect.again || s->closing)
+		return false;
+	s->reconnect.needs_nexus = true;
+	s->reconnect.replaced_cnt = 0;
+	s->looking = false;
+	ini_link_end(s);
+	return true;
+}
+
 bool ini_reconnect_check(struct srpi_session *s)
 {
 	struct ini_volume *found;
@@ -300,7 +355,7 @@ bool ini_reconnect_check(struct srpi_session *s)
 	if (check > INI_CHECK_GONE)
 		reconnect_check_failed(s, check);
 	free(found);
-	return check <= INI_CHECK_GONE;
+	return check <= INI_CHECK_GONE && !reconnect_again(s);
 }
 
 void ini_reconnect_init(struct srpi_session *s)

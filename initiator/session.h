@@ -15,6 +15,7 @@
  *   properties.c    sizes and mode pages that change
  *   reconnect.c     each further login: times, and what follows from verify.c
  *   verify.c        whether the volumes are the same
+ *   follow.c        volumes that come and go
  *   session_text.c  errors, for a person
  */
 #ifndef INITIATOR_SESSION_H
@@ -99,6 +100,7 @@ struct ini_volume {
 	bool write_same_unmap;	  /* LBPWS and LBPRZ */
 	bool no_write_same;	  /* the target refused it */
 	bool cache_unknown;	  /* not reported; write_cache is true */
+	bool is_known; /* all questions that are needed have answers */
 	bool no_lba_status;
 	bool has_store; /* the target reports: */
 	struct scsi_store store;
@@ -124,6 +126,8 @@ struct ini_volume {
 	bool is_used; /* the program has submitted I/O to it */
 	bool is_gone; /* the target no longer shows it, or shows another
 		       * volume there */
+	bool is_dead; /* the same, of a session that follows: for good */
+	bool is_free; /* dead, and the program does not use its number */
 	/* What must be read again. */
 	bool capacity_changed;
 	bool modes_changed;
@@ -165,7 +169,13 @@ struct ini_reconnect {
 	 * same outage: a target that breaks each connection must not hold I/O
 	 * for ever. */
 	bool has_served;
-	bool lost_writes; /* with the last connection, maybe */
+	bool lost_writes;    /* with the last connection, maybe */
+	uint64_t missing_us; /* when a volume was first missed; 0: none is */
+	bool again;	     /* the next attempt is by this address, and soon */
+	/* The target is to have another nexus for us than before; and logins
+	 * for that which it took for a replacement of the old one. */
+	bool needs_nexus;
+	unsigned int replaced_cnt;
 };
 
 /* The current connection, or the last: for a person. */
@@ -265,6 +275,8 @@ void ini_session_refuse(struct srpi_session *s, struct ini_cmd *cmd, int err);
 
 /* Sends the commands that wait, as far as channels have room. */
 void ini_queue_send(struct srpi_session *s);
+/* Commands that wait for volumes that are dead fail. */
+void ini_queue_refuse_dead(struct srpi_session *s);
 /* Commands that wait fail with @err. The question of discovery stays: it has
  * its own timer, and ends with the link. */
 void ini_queue_refuse(struct srpi_session *s, int err);
@@ -299,6 +311,8 @@ void ini_link_look_again(struct srpi_session *s, uint64_t lun_field,
 
 /* ---- volumes.c ---- */
 
+/* The volume that is not dead and has that LUN; NULL: none. */
+struct ini_volume *ini_volumes_find(struct srpi_session *s, uint64_t lun_field);
 /* Makes a copy of @found the last volume of the session. 0 or -ENOMEM. */
 int ini_volumes_add(struct srpi_session *s, const struct ini_volume *found);
 /* Forgets all volumes. */
@@ -336,6 +350,9 @@ bool ini_volume_back(struct ini_volume *was, const struct ini_volume *now);
 
 void ini_volume_resize(struct srpi_session *s, struct ini_volume *v,
 		       uint64_t size);
+/* Tells the program if a property of @v but its size differs from @before. */
+void ini_volume_tell_changes(struct srpi_session *s, const struct ini_volume *v,
+			     const struct srpi_volume_info *before);
 
 /* ---- properties.c ---- */
 
@@ -343,6 +360,9 @@ void ini_volume_resize(struct srpi_session *s, struct ini_volume *v,
  * program. */
 void ini_properties_changed(struct srpi_session *s, struct ini_volume *v,
 			    bool capacity, bool modes);
+/* Is a question about @v in progress? */
+bool ini_properties_ask(const struct srpi_session *s,
+			const struct ini_volume *v);
 /* NULL is fine. */
 void ini_properties_free(struct ini_properties *p);
 
@@ -364,7 +384,7 @@ bool ini_connect_check(struct srpi_session *s);
 /* What discovery has found of a volume by the present address. */
 enum ini_check {
 	INI_CHECK_SAME,
-	INI_CHECK_GONE,	   /* removed, now or before: the others go on */
+	INI_CHECK_GONE,	   /* it has left, now or before: the others go on */
 	INI_CHECK_MISSING, /* not shown; it may appear later */
 	INI_CHECK_UNKNOWN, /* a question had no answer */
 	INI_CHECK_OTHER,   /* it is another volume */
@@ -382,6 +402,17 @@ enum ini_check ini_verify_volumes(struct srpi_session *s,
 				  const struct ini_volume *found,
 				  unsigned int cnt);
 
+/* ---- follow.c ---- */
+
+/* Calls volume_event(). */
+void ini_follow_tell(struct srpi_session *s, const struct ini_volume *v,
+		     enum srpi_volume_event event, const char *why);
+/* @v has left. ini_queue_refuse_dead() must follow. */
+void ini_follow_lose(struct srpi_session *s, struct ini_volume *v,
+		     const char *why);
+/* @found is a new volume. Without memory, the program does not learn of it. */
+void ini_follow_add(struct srpi_session *s, const struct ini_volume *found);
+
 /* ---- reconnect.c ---- */
 
 void ini_reconnect_init(struct srpi_session *s);
@@ -398,13 +429,21 @@ void ini_reconnect_standby(struct srpi_session *s, uint64_t lun_field,
 /* Discovery checks the volumes again over the present connection; s->error
  * says why. */
 void ini_reconnect_look(struct srpi_session *s);
+/* The target has answered the login of an attempt with @rsp. True: the session
+ * must log in again. */
+bool ini_reconnect_refuses(struct srpi_session *s,
+			   const struct srp_login_rsp *rsp);
 /* How long the login of an attempt may take, milliseconds. */
 unsigned int ini_reconnect_login_timeout(const struct srpi_session *s);
 /* An attempt has failed; s->error says why. @reason: an attempt with the
  * same reason as the one before is not reported. */
 void ini_reconnect_failed(struct srpi_session *s, uint32_t reason);
+/* A volume is missing by the present address. Has the session waited for it
+ * long enough? */
+bool ini_reconnect_waited(struct srpi_session *s);
 /* Discovery has found the present volumes. False: they are not the volumes
- * of the session, and the attempt has failed or the session is LOST. */
+ * of the session, and the attempt has failed or the session is LOST; or the
+ * session logs in again. */
 bool ini_reconnect_check(struct srpi_session *s);
 
 /* ---- what went wrong, for a person (session_text.c); sets s->error ---- */
@@ -466,6 +505,10 @@ int ini_discover(struct srpi_session *s,
 /* Passes the volumes that were found to the caller. */
 void ini_discovery_take(struct srpi_session *s, struct ini_volume **ret_volumes,
 			unsigned int *ret_cnt);
+/* Makes the @n-th other name (0, 1, ...) of a volume whose name @base, of at most
+ * 49 bytes, is taken. */
+void ini_volume_rename(struct srpi_volume_info *info, const char *base,
+		       unsigned int n);
 /* Frees the state of discovery; none is fine. */
 void ini_discovery_free(struct srpi_session *s);
 /* The name of a question. */

@@ -171,6 +171,14 @@ const char *srpi_state_name(enum srpi_state state);
 /* For the times of srpi_options: no limit. */
 #define SRPI_OFF (-1)
 
+/* What has happened to a volume. */
+enum srpi_volume_event {
+	SRPI_VOLUME_ADDED,   /* a new number, or one that was given back */
+	SRPI_VOLUME_GONE,    /* for good; its I/O fails with -ENODEV */
+	SRPI_VOLUME_RESIZED, /* the same as volume_resized() */
+	SRPI_VOLUME_CHANGED, /* another member of srpi_volume_info() */
+};
+
 struct srpi_options {
 	size_t struct_size;
 	/*
@@ -221,7 +229,19 @@ struct srpi_options {
 	/* Volume @volume has another size: see srpi_volume_info(). */
 	void (*volume_resized)(struct srpi_session *s, unsigned int volume,
 			       void *arg);
-	void *state_arg; /* for both */
+	void *state_arg; /* for all callbacks */
+	/*
+	 * Follow the volumes of the target: those that it shows later are added,
+	 * and one that it does not show any more, or that became another one, is
+	 * gone without an end of the session. The volume that the URI names is
+	 * not followed. See "volumes" below.
+	 */
+	bool follow_volumes;
+	/* Something has happened to volume @volume. @why: of SRPI_VOLUME_GONE,
+	 * for a person; else "". */
+	void (*volume_event)(struct srpi_session *s, unsigned int volume,
+			     enum srpi_volume_event event, const char *why,
+			     void *arg);
 };
 
 /* What is wrong with the times of @options, for a person; NULL: nothing. */
@@ -362,10 +382,31 @@ struct srpi_volume_info {
 	bool rotational;
 };
 
+/*
+ * Volumes have the numbers 0 ... cnt - 1, at first in the order of their LUNs.
+ *
+ * A session without follow_volumes keeps the volumes that it has found at first.
+ * When another volume is in the place of one that the program uses, the session
+ * is LOST.
+ *
+ * A session with follow_volumes goes on with the others. The number of a volume
+ * that is gone is never used for another one until srpi_volume_forget(). When
+ * the target shows the volume again, it is a new one: what was written to it
+ * before, and not flushed, may be lost. After a reconnect, I/O waits for up to
+ * three seconds for a volume that the program has used and that the target does
+ * not show, or cannot describe, yet. When the target has taken a volume away, the
+ * session logs in again at once, because a target may keep the LUN of that
+ * volume free until then.
+ */
 unsigned int srpi_volume_cnt(const struct srpi_session *s);
-/* @volume: 0 ... cnt - 1, in the order of their LUNs. */
+/* The pointer is valid until srpi_volume_forget() or srpi_close(). */
 const struct srpi_volume_info *srpi_volume_info(const struct srpi_session *s,
 						unsigned int volume);
+/* False: there is no such number, or the volume is gone. */
+bool srpi_volume_is_present(const struct srpi_session *s, unsigned int volume);
+/* The program no longer uses the number of a volume that is gone: another volume
+ * may get it. No I/O for it may be in progress. */
+void srpi_volume_forget(struct srpi_session *s, unsigned int volume);
 /* By name, else by LUN number in decimal. -ENOENT: there is none. */
 int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
 		     unsigned int *ret_volume);
@@ -424,8 +465,9 @@ struct srpi_io {
 	bool extent_mapped;
 	uint64_t extent_len;
 	/* @res: 0, or -EIO, -ENOSPC, -EROFS, -EINVAL (not aligned, outside the
-	 * volume), -EOPNOTSUPP, -ENOTCONN, -ECANCELED. After an error, the
-	 * buffer of a read is undefined, and a write may be done in part. */
+	 * volume), -EOPNOTSUPP, -ENOTCONN, -ECANCELED, -ENODEV (the volume is
+	 * gone). After an error, the buffer of a read is undefined, and a write
+	 * may be done in part. */
 	void (*done)(struct srpi_io *io, int res);
 	void *arg; /* for the caller */
 

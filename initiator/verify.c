@@ -44,7 +44,7 @@ static const char *verify_find_unanswered(const struct ini_volume *was,
 		if (verify_is_unanswered(was->answers[q], now->answers[q]))
 			return ini_discovery_question(q);
 	}
-	return NULL;
+	return now->is_known ? NULL : ini_discovery_question(INI_Q_CAPACITY_10);
 }
 
 /* Do the identifiers differ? Only questions that were answered both times
@@ -111,6 +111,64 @@ static bool verify_is_unused_and_gone(const struct srpi_session *s,
 		verify_compare(was, now, what, sizeof(what)));
 }
 
+/* Does the present address lead to the target that was used last? Any volume
+ * shows it. */
+static bool verify_is_same_target(const struct srpi_session *s,
+				  const struct ini_volume *found,
+				  unsigned int cnt)
+{
+	for (unsigned int i = 0; i < s->volume_cnt; i++) {
+		const struct ini_volume *was = s->volumes[i];
+		const struct ini_volume *now =
+			verify_find_lun(found, cnt, was->lun_field);
+
+		if (!was->is_dead && now && ini_path_is_same_target(was, now))
+			return true;
+	}
+	return false;
+}
+
+/* May volumes come and go by the present address? If another target shows other
+ * volumes, it is the address that is wrong. */
+static bool verify_may_follow(const struct srpi_session *s,
+			      const struct ini_volume *found, unsigned int cnt)
+{
+	return s->options.follow_volumes &&
+	       (s->paths.now == s->paths.home ||
+		verify_is_same_target(s, found, cnt));
+}
+
+static bool verify_is_named(const struct srpi_session *s,
+			    const struct ini_volume *v)
+{
+	return *s->uri.volume && ini_path_wants(s, v);
+}
+
+/*
+ * Has @was left, of a session that follows? @what: why. After a reconnect, a
+ * target may show its volumes one by one, and describe them later than that.
+ */
+static bool verify_has_left(struct srpi_session *s,
+			    const struct ini_volume *was,
+			    const struct ini_volume *now, char *what,
+			    size_t len)
+{
+	const char *question = NULL;
+
+	if (verify_is_named(s, was))
+		return false;
+	if (now)
+		question = verify_find_unanswered(was, now);
+	if (now && now->access.is_standby)
+		return !question && verify_compare_ids(was, now, what, len);
+	if (now && !question)
+		return verify_compare(was, now, what, len);
+	snprintf(what, len, "%s%s",
+		 now ? question : "the target does not show it",
+		 now ? " is not answered any more" : " any more");
+	return !was->is_used || (!now && s->looking) || ini_reconnect_waited(s);
+}
+
 /* Unless the result is INI_CHECK_SAME or INI_CHECK_GONE, s->error says why. */
 static enum ini_check verify_volume(struct srpi_session *s,
 				    struct ini_volume *was,
@@ -153,16 +211,45 @@ static enum ini_check verify_volume(struct srpi_session *s,
 static void verify_take_volume(struct srpi_session *s, struct ini_volume *was,
 			       const struct ini_volume *now)
 {
-	uint64_t size = was->info.size;
+	const struct srpi_volume_info info = was->info;
 
 	if (!now || verify_is_unused_and_gone(s, was, now)) {
 		s->reconnect.lost_writes |= ini_volume_gone(was);
 		return;
 	}
 	s->reconnect.lost_writes |= ini_volume_back(was, now);
-	if (size != now->info.size) {
-		was->info.size = size;
-		ini_volume_resize(s, was, now->info.size);
+	was->info.size = info.size;
+	ini_volume_resize(s, was, now->info.size);
+	ini_volume_tell_changes(s, was, &info);
+}
+
+/* The volumes that have left are not compared any more. */
+static void verify_lose_volumes(struct srpi_session *s,
+				const struct ini_volume *found,
+				unsigned int cnt)
+{
+	for (unsigned int i = 0; i < s->volume_cnt; i++) {
+		struct ini_volume *was = s->volumes[i];
+		const struct ini_volume *now =
+			verify_find_lun(found, cnt, was->lun_field);
+		char what[256];
+
+		if (was->is_dead ||
+		    !verify_has_left(s, was, now, what, sizeof(what)))
+			continue;
+		s->reconnect.again |= !now && s->looking;
+		ini_follow_lose(s, was, what);
+	}
+	ini_queue_refuse_dead(s);
+}
+
+static void verify_add_volumes(struct srpi_session *s,
+			       const struct ini_volume *found, unsigned int cnt)
+{
+	for (unsigned int i = 0; i < cnt; i++) {
+		if (found[i].is_known && !found[i].access.is_standby &&
+		    !ini_volumes_find(s, found[i].lun_field))
+			ini_follow_add(s, &found[i]);
 	}
 }
 
@@ -170,17 +257,34 @@ enum ini_check ini_verify_volumes(struct srpi_session *s,
 				  const struct ini_volume *found,
 				  unsigned int cnt)
 {
+	bool follow = verify_may_follow(s, found, cnt);
 	enum ini_check check = INI_CHECK_SAME;
 
 	for (unsigned int i = 0; check <= INI_CHECK_GONE && i < s->volume_cnt;
-	     i++)
-		check = verify_volume(
-			s, s->volumes[i],
-			verify_find_lun(found, cnt, s->volumes[i]->lun_field));
-	for (unsigned int i = 0; check <= INI_CHECK_GONE && i < s->volume_cnt;
-	     i++)
-		verify_take_volume(
-			s, s->volumes[i],
-			verify_find_lun(found, cnt, s->volumes[i]->lun_field));
+	     i++) {
+		struct ini_volume *was = s->volumes[i];
+		const struct ini_volume *now =
+			verify_find_lun(found, cnt, was->lun_field);
+		char what[256];
+
+		if (was->is_dead ||
+		    (follow &&
+		     verify_has_left(s, was, now, what, sizeof(what))))
+			continue;
+		check = verify_volume(s, was, now);
+	}
+	if (check > INI_CHECK_GONE)
+		return check;
+	if (follow)
+		verify_lose_volumes(s, found, cnt);
+	for (unsigned int i = 0; i < s->volume_cnt; i++) {
+		if (!s->volumes[i]->is_dead)
+			verify_take_volume(
+				s, s->volumes[i],
+				verify_find_lun(found, cnt,
+						s->volumes[i]->lun_field));
+	}
+	if (follow)
+		verify_add_volumes(s, found, cnt);
 	return check;
 }

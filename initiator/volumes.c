@@ -23,7 +23,8 @@ int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
 	char *end;
 
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
-		if (strcmp(s->volumes[i]->info.name, name_or_lun) == 0) {
+		if (!s->volumes[i]->is_dead &&
+		    strcmp(s->volumes[i]->info.name, name_or_lun) == 0) {
 			*ret_volume = i;
 			return 0;
 		}
@@ -32,12 +33,22 @@ int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
 	if (end == name_or_lun || *end)
 		return -ENOENT;
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
-		if (s->volumes[i]->info.lun == lun) {
+		if (!s->volumes[i]->is_dead && s->volumes[i]->info.lun == lun) {
 			*ret_volume = i;
 			return 0;
 		}
 	}
 	return -ENOENT;
+}
+
+struct ini_volume *ini_volumes_find(struct srpi_session *s, uint64_t lun_field)
+{
+	for (unsigned int i = 0; i < s->volume_cnt; i++) {
+		if (!s->volumes[i]->is_dead &&
+		    s->volumes[i]->lun_field == lun_field)
+			return s->volumes[i];
+	}
+	return NULL;
 }
 
 int ini_volumes_add(struct srpi_session *s, const struct ini_volume *found)
@@ -91,16 +102,6 @@ void ini_volumes_free(struct srpi_session *s)
  * response. To cover it, every volume without a cache would have to fail a
  * flush after every crash.
  */
-
-static struct ini_volume *volumes_find(struct srpi_session *s,
-				       uint64_t lun_field)
-{
-	for (unsigned int i = 0; i < s->volume_cnt; i++) {
-		if (s->volumes[i]->lun_field == lun_field)
-			return s->volumes[i];
-	}
-	return NULL;
-}
 
 enum news {
 	NEWS_NEXUS = 1 << 0,	/* nothing but the nexus was lost */
@@ -171,7 +172,7 @@ static void doubt_modes(struct ini_volume *v)
 void ini_volume_attention(struct srpi_session *s, uint64_t lun_field,
 			  const struct scsi_sense *sense, bool asked)
 {
-	struct ini_volume *v = volumes_find(s, lun_field);
+	struct ini_volume *v = ini_volumes_find(s, lun_field);
 	unsigned int news, changes;
 
 	if (v && sense->deferred)
@@ -213,6 +214,24 @@ void ini_volume_resize(struct srpi_session *s, struct ini_volume *v,
 	v->info.size = size;
 	if (s->options.volume_resized)
 		s->options.volume_resized(s, v->number, s->options.state_arg);
+	ini_follow_tell(s, v, SRPI_VOLUME_RESIZED, "");
+}
+
+void ini_volume_tell_changes(struct srpi_session *s, const struct ini_volume *v,
+			     const struct srpi_volume_info *before)
+{
+	const struct srpi_volume_info *now = &v->info;
+
+	if (now->physical_block_size != before->physical_block_size ||
+	    now->max_transfer != before->max_transfer ||
+	    now->optimal_transfer != before->optimal_transfer ||
+	    now->unmap_granularity != before->unmap_granularity ||
+	    now->read_only != before->read_only ||
+	    now->write_cache != before->write_cache ||
+	    now->fua != before->fua || now->unmap != before->unmap ||
+	    now->unmap_zeroes != before->unmap_zeroes ||
+	    now->rotational != before->rotational)
+		ini_follow_tell(s, v, SRPI_VOLUME_CHANGED, "");
 }
 
 void ini_volume_forget_attentions(struct srpi_session *s)
