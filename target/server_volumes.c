@@ -248,8 +248,7 @@ static void server_check_paths(struct server *s, struct volume *vol)
 		   vol->lun, vol->name,
 		   volume_is_standby(vol) ? "in standby" : "active",
 		   groups->own, groups->cnt, groups->active);
-	scsi_attention_others(&s->luns, vol, /* except= */ NULL,
-			      SCSI_UA_PATH_CHANGED);
+	port_access_changed(&s->port, vol);
 }
 
 static void server_preempted(void *user, struct volume *vol, unsigned int cnt)

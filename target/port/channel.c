@@ -82,11 +82,12 @@ void channel_send_close(struct channel *ch, const char *why)
 	reactor_send(ch->worker->reactor, &ch->msgs.close);
 }
 
-void channel_send_aer(struct channel *ch, unsigned int lun)
+void channel_send_aer(struct channel *ch, unsigned int lun,
+		      enum channel_event event)
 {
 	if (!ch->aer.wanted || ch->at_port.close_sent)
 		return;
-	atomic_fetch_or(&ch->aer.luns[lun / 64], 1ull << lun % 64);
+	atomic_fetch_or(&ch->aer.luns[event][lun / 64], 1ull << lun % 64);
 	if (atomic_exchange(&ch->aer.sent, true))
 		return; /* the message is on its way */
 	ch->aer.msg.run = channel_run_aer;
@@ -532,35 +533,55 @@ static void channel_return_credits(struct channel *ch)
 
 /* ---- asynchronous events ---- */
 
-/* Removes a LUN that is to be reported from the set and returns it; -1:
- * none. */
-static int channel_take_aer_lun(struct channel *ch)
+static const enum scsi_asc channel_event_codes[CHANNEL_EVENTS] = {
+	[CHANNEL_LUNS_CHANGED] = SCSI_ASC_REPORTED_LUNS_CHANGED,
+	[CHANNEL_ACCESS_CHANGED] = SCSI_ASC_ACCESS_STATE_CHANGED,
+	[CHANNEL_CAPACITY_CHANGED] = SCSI_ASC_CAPACITY_CHANGED,
+};
+
+/* Takes a LUN out of a set; -1: it is empty. */
+static int channel_take_lun(_Atomic uint64_t luns[LUNS_MAX / 64])
 {
 	for (unsigned int i = 0; i < LUNS_MAX / 64; i++) {
-		uint64_t luns = atomic_load(&ch->aer.luns[i]);
-		int bit = luns ? __builtin_ctzll(luns) : 0;
+		uint64_t bits = atomic_load(&luns[i]);
+		int bit = bits ? __builtin_ctzll(bits) : 0;
 
-		if (!luns)
+		if (!bits)
 			continue;
-		atomic_fetch_and(&ch->aer.luns[i], ~(1ull << bit));
+		atomic_fetch_and(&luns[i], ~(1ull << bit));
 		return (int)i * 64 + bit;
+	}
+	return -1;
+}
+
+/* Takes a LUN to report, and what there is to report of it; -1: none. */
+static int channel_take_aer(struct channel *ch, enum scsi_asc *ret_code)
+{
+	for (unsigned int event = 0; event < CHANNEL_EVENTS; event++) {
+		int lun = channel_take_lun(ch->aer.luns[event]);
+
+		*ret_code = channel_event_codes[event];
+		if (lun >= 0)
+			return lun;
 	}
 	return -1;
 }
 
 static void channel_report_lun(struct channel *ch)
 {
-	struct scsi_sense sense =
-		scsi_sense(SCSI_KEY_UNIT_ATTENTION, SCSI_ASC_CAPACITY_CHANGED);
+	struct scsi_sense sense = scsi_sense(SCSI_KEY_UNIT_ATTENTION,
+					     SCSI_ASC_NO_ADDITIONAL_SENSE);
+	enum scsi_asc code;
 	uint8_t bytes[SCSI_SENSE_MAX_LEN];
 	struct srp_aer_req aer = { .tag = ch->unasked.tag, .sense = bytes };
 	int lun;
 
 	if (!channel_may_send_unasked(ch) || !ch->had_command)
 		return;
-	lun = channel_take_aer_lun(ch);
+	lun = channel_take_aer(ch, &code);
 	if (lun < 0)
 		return;
+	sense.code = code;
 	srp_lun_encode((uint32_t)lun, &aer.lun);
 	aer.sense_len = (uint32_t)scsi_sense_encode(
 		&sense,

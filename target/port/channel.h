@@ -107,11 +107,19 @@ struct channel_port_side {
 	bool close_sent;
 };
 
-/* LUNs to report by SRP_AER_REQ. Any thread may add one. */
+/* What SRP_AER_REQ reports of a LUN. */
+enum channel_event {
+	CHANNEL_LUNS_CHANGED,	  /* of the target: by its LUN 0 */
+	CHANNEL_ACCESS_CHANGED,	  /* another target port may be active */
+	CHANNEL_CAPACITY_CHANGED, /* the volume has another size */
+	CHANNEL_EVENTS
+};
+
+/* LUNs to report by SRP_AER_REQ. Any thread adds them. */
 struct channel_aer {
-	struct reactor_msg msg;		      /* used for every report */
-	_Atomic bool sent;		      /* the message is on its way */
-	_Atomic uint64_t luns[LUNS_MAX / 64]; /* bits */
+	struct reactor_msg msg; /* sent again and again */
+	_Atomic bool sent;	/* it is on its way */
+	_Atomic uint64_t luns[CHANNEL_EVENTS][LUNS_MAX / 64]; /* bits */
 	bool wanted; /* by the initiator, at login; constant */
 };
 
@@ -210,13 +218,14 @@ void channel_send_start(struct channel *ch);
 void channel_send_drain(struct channel *ch, const char *why);
 void channel_send_close(struct channel *ch, const char *why);
 /*
- * Reports a unit attention on @lun by SRP_AER_REQ, if the initiator asked for
- * this at its login (AESOLNT). ib_srp does not ask, and would log an error. The
- * target sends one report at a time, and none before the first command, because
- * ib_srp has no receives until then. The unit attention itself waits for a
- * command.
+ * Reports the unit attention of @event on @lun by SRP_AER_REQ, if the initiator
+ * asked for this at its login (AESOLNT). ib_srp does not ask, and would log an
+ * error. The target sends one report at a time, and none before the first
+ * command, because ib_srp has no receives until then. The unit attention itself
+ * waits for a command.
  */
-void channel_send_aer(struct channel *ch, unsigned int lun);
+void channel_send_aer(struct channel *ch, unsigned int lun,
+		      enum channel_event event);
 /* Frees the memory. Call it after port_channel_gone(). */
 void channel_send_free(struct channel *ch);
 

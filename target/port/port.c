@@ -621,26 +621,43 @@ void port_fini(struct port *port)
 	login_log_fini(&port->channel_log);
 }
 
-static void port_send_aers(struct nexus *nexus, const struct volume *vol)
+void port_send_aer(struct nexus *nexus, unsigned int lun,
+		   enum channel_event event)
 {
 	struct list *it;
 
-	for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {
-		if (nexus->view.vol[lun] != vol)
-			continue;
-		list_for_each(it, &nexus->channels)
-			channel_send_aer(container_of(it, struct channel,
-						      at_port.nexus_node),
-					 lun);
+	list_for_each(it, &nexus->channels)
+		channel_send_aer(
+			container_of(it, struct channel, at_port.nexus_node),
+			lun, event);
+}
+
+/* To all that see @vol. */
+static void port_send_aers(struct port *port, const struct volume *vol,
+			   enum channel_event event)
+{
+	struct list *it;
+
+	list_for_each(it, &port->nexuses) {
+		struct nexus *nexus = container_of(it, struct nexus, node);
+
+		for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {
+			if (nexus->view.vol[lun] == vol)
+				port_send_aer(nexus, lun, event);
+		}
 	}
 }
 
 void port_capacity_changed(struct port *port, const struct volume *vol)
 {
-	struct list *n;
-
 	scsi_attention_others(port->luns, vol, /* except= */ NULL,
 			      SCSI_UA_CAPACITY_CHANGED);
-	list_for_each(n, &port->nexuses)
-		port_send_aers(container_of(n, struct nexus, node), vol);
+	port_send_aers(port, vol, CHANNEL_CAPACITY_CHANGED);
+}
+
+void port_access_changed(struct port *port, const struct volume *vol)
+{
+	scsi_attention_others(port->luns, vol, /* except= */ NULL,
+			      SCSI_UA_PATH_CHANGED);
+	port_send_aers(port, vol, CHANNEL_ACCESS_CHANGED);
 }

@@ -43,8 +43,10 @@ static void change_show_new(struct port *port, struct nexus *nexus)
 
 	change_make_view(port, nexus, &view);
 	for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {
-		if (view.vol[lun] && !nexus->view.vol[lun])
-			change_show(nexus, &view, lun);
+		if (!view.vol[lun] || nexus->view.vol[lun])
+			continue;
+		change_show(nexus, &view, lun);
+		port_send_aer(nexus, /* lun= */ 0, CHANNEL_LUNS_CHANGED);
 	}
 }
 
@@ -141,8 +143,11 @@ void port_volume_gone(struct port *port, struct volume *vol)
 		struct nexus *nexus = container_of(it, struct nexus, node);
 
 		for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {
-			if (nexus->view.vol[lun] == vol)
-				change_hide(nexus, lun);
+			if (nexus->view.vol[lun] != vol)
+				continue;
+			change_hide(nexus, lun);
+			port_send_aer(nexus, /* lun= */ 0,
+				      CHANNEL_LUNS_CHANGED);
 		}
 	}
 }

@@ -130,6 +130,52 @@ static void idle_volume_goes_and_comes(void **state)
 	rig_destroy(rig);
 }
 
+/* The last SRP_AER_REQ, which is answered: of the LUNs of the target. */
+static void expect_luns_aer(struct rig_chan *ch, unsigned int cnt)
+{
+	uint8_t bare[SRP_BARE_SIZE];
+	struct srp_aer_req aer;
+	const uint8_t *sense;
+
+	for (unsigned int i = 0; i < ch->iu_cnt; i++) {
+		if (ch->ius[i].bytes[0] != SRP_AER_REQ || --cnt)
+			continue;
+		assert_int_equal(srp_aer_req_decode(ch->ius[i].bytes,
+						    ch->ius[i].len, &aer),
+				 0);
+		assert_int_equal(aer.lun, 0);
+		sense = aer.sense;
+		assert_int_equal(sense[12], 0x3f);
+		assert_int_equal(sense[13], 0x0e);
+		srp_bare_encode(bare, sizeof(bare), SRP_AER_RSP, aer.tag);
+		rig_send(ch, bare, sizeof(bare));
+		return;
+	}
+	fail_msg("no SRP_AER_REQ");
+}
+
+/* Also one that sends no commands learns of it. */
+static void coming_and_going_is_told_by_an_aer_to_who_asks(void **state)
+{
+	struct rig *rig = two_workers();
+	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct leaving l = begin_to_leave(rig, RIG_RAM);
+	struct rig_chan *ch;
+
+	req.aer = true;
+	ch = rig_connect(rig, &req);
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	leave(&l);
+	detach(&l);
+	rig_settle(rig);
+	expect_luns_aer(ch, 1);
+	come_back(&l);
+	rig_settle(rig);
+	expect_luns_aer(ch, 2);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
 /* What the disk has is awaited; what waits for it ends. */
 static void commands_end_before_a_volume_goes(void **state)
 {
@@ -361,6 +407,7 @@ int main(void)
 	static struct t_table t;
 
 	T_ADD(&t, idle_volume_goes_and_comes);
+	T_ADD(&t, coming_and_going_is_told_by_an_aer_to_who_asks);
 	T_ADD(&t, commands_end_before_a_volume_goes);
 	T_ADD(&t, commands_on_other_volumes_go_on);
 	T_ADD(&t, reset_ends_before_a_volume_goes);

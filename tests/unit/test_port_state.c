@@ -619,6 +619,28 @@ static void growth_is_told_by_an_aer_to_who_asks(void **state)
 	rig_destroy(rig);
 }
 
+static void other_active_port_is_told_by_an_aer_to_who_asks(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct rig_chan *ch = login_for_aer(rig, 1);
+	const struct rig_iu *iu;
+	struct srp_aer_req aer;
+	const uint8_t *sense;
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	port_access_changed(&rig->target.port, rig->target.luns.vol[RIG_DISK]);
+	rig_settle(rig);
+	iu = find_iu(ch, SRP_AER_REQ, 0);
+	assert_non_null(iu);
+	assert_int_equal(srp_aer_req_decode(iu->bytes, iu->len, &aer), 0);
+	assert_int_equal(aer.lun, (uint64_t)RIG_DISK << 48);
+	sense = aer.sense;
+	assert_int_equal(sense[12], 0x2a);
+	assert_int_equal(sense[13], 0x06);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
 static void aers_come_one_at_a_time(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -963,6 +985,7 @@ int main(void)
 	T_ADD(&t, growth_is_told_by_a_unit_attention);
 	T_ADD(&t, what_has_not_grown_stays);
 	T_ADD_ROWS(&t, aer_rows, growth_is_told_by_an_aer_to_who_asks);
+	T_ADD(&t, other_active_port_is_told_by_an_aer_to_who_asks);
 	T_ADD(&t, aers_come_one_at_a_time);
 	T_ADD(&t, aer_waits_for_the_first_command);
 	T_ADD(&t, wrong_answer_to_an_aer_closes);
