@@ -164,8 +164,8 @@ static uint32_t client_edge_len(const struct client *c)
 	uint32_t edge = 4096;
 
 	for (unsigned int i = 0; i < c->tree->cnt; i++) {
-		if (c->tree->files[i].info->block_size > edge)
-			edge = c->tree->files[i].info->block_size;
+		if (c->tree->files[i]->info->block_size > edge)
+			edge = c->tree->files[i]->info->block_size;
 	}
 	return edge;
 }
@@ -224,7 +224,7 @@ static int client_make_device(struct client *c)
 	if (err)
 		return err;
 	for (unsigned int i = 0; i < c->tree->cnt; i++) {
-		struct tree_file *f = &c->tree->files[i];
+		struct tree_file *f = c->tree->files[i];
 
 		allocation_init(&f->allocation, c->session.srpi, c->reactor,
 				f->volume);
@@ -313,7 +313,7 @@ static void client_drain_late(struct reactor_timer *t)
 static bool client_is_idle(const struct client *c)
 {
 	for (unsigned int i = 0; c->tree && i < c->tree->cnt; i++) {
-		if (allocation_busy(&c->tree->files[i].allocation))
+		if (allocation_busy(&c->tree->files[i]->allocation))
 			return false;
 	}
 	return dev_idle(c->dev) && c->flushing == 0;
@@ -344,7 +344,7 @@ static void client_flushed(struct srpi_io *io, int res)
 static void client_flush_all(struct client *c)
 {
 	for (unsigned int i = 0; i < c->tree->cnt; i++) {
-		struct tree_file *f = &c->tree->files[i];
+		struct tree_file *f = c->tree->files[i];
 
 		if (!f->unflushed)
 			continue;

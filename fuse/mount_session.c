@@ -95,8 +95,8 @@ static void mount_session_resized(struct srpi_session *s, unsigned int volume,
 
 	log_notice("volume %s now has %s", v->name, size_format(v->size, size));
 	for (unsigned int i = 0; ms->tree && i < ms->tree->cnt; i++) {
-		if (ms->tree->files[i].volume == volume)
-			allocation_changed(&ms->tree->files[i].allocation);
+		if (ms->tree->files[i]->volume == volume)
+			allocation_changed(&ms->tree->files[i]->allocation);
 	}
 }
 

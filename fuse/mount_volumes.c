@@ -79,7 +79,7 @@ static int mount_volumes_choose(const struct fuse_options *o,
 static int mount_volumes_check(const struct tree *t, struct error *e)
 {
 	for (unsigned int i = 0; i < t->cnt; i++) {
-		const struct srpi_volume_info *v = t->files[i].info;
+		const struct srpi_volume_info *v = t->files[i]->info;
 
 		if (v->block_size >= 512 && v->block_size <= BLOCK_SIZE_MAX &&
 		    (v->block_size & (v->block_size - 1)) == 0)
@@ -124,7 +124,7 @@ int mount_volumes_make(const struct fuse_options *o, const struct mount *m,
 void mount_volumes_log(const struct mount *m, const struct tree *t)
 {
 	for (unsigned int i = 0; i < t->cnt; i++) {
-		const struct tree_file *f = &t->files[i];
+		const struct tree_file *f = t->files[i];
 		char size[SIZE_TEXT_SIZE];
 
 		log_notice(

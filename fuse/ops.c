@@ -418,8 +418,8 @@ static bool ops_add_nth_entry(fuse_req_t req, struct dir_buf *buf,
 	if (n < 2)
 		return ops_add_entry(req, buf, n == 0 ? "." : "..",
 				     FUSE_ROOT_ID, S_IFDIR, n + 1);
-	return ops_add_entry(req, buf, t->files[n - 2].name,
-			     t->files[n - 2].ino, S_IFREG, n + 1);
+	return ops_add_entry(req, buf, t->files[n - 2]->name,
+			     t->files[n - 2]->ino, S_IFREG, n + 1);
 }
 
 static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
@@ -483,7 +483,7 @@ static void ops_statfs_next(struct statfs_wait *w)
 	if (w->next == t->cnt)
 		ops_reply_statfs(w);
 	else
-		allocation_get(&t->files[w->next].allocation, &w->waiter);
+		allocation_get(&t->files[w->next]->allocation, &w->waiter);
 }
 
 static void ops_statfs_known(struct allocation_waiter *waiter,
@@ -493,7 +493,7 @@ static void ops_statfs_known(struct allocation_waiter *waiter,
 		container_of(waiter, struct statfs_wait, waiter);
 	const struct tree *t = ops_tree(w->req);
 
-	w->size += t->files[w->next].info->size;
+	w->size += t->files[w->next]->info->size;
 	w->allocated += allocated;
 	w->next++;
 	ops_statfs_next(w);

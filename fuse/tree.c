@@ -25,9 +25,13 @@ static void tree_set_name(struct tree_file *f)
 		snprintf(f->name, sizeof(f->name), "lun%u", f->info->lun);
 }
 
-static void tree_init_file(struct tree_file *f, const struct tree_options *o,
-			   unsigned int volume, uint64_t ino)
+static struct tree_file *tree_file_new(const struct tree_options *o,
+				       unsigned int volume, uint64_t ino)
 {
+	struct tree_file *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
 	f->volume = volume;
 	f->info = srpi_volume_info(o->session, volume);
 	f->ino = ino;
@@ -37,6 +41,7 @@ static void tree_init_file(struct tree_file *f, const struct tree_options *o,
 	range_locks_init(&f->locks);
 	volume_queue_init(&f->queue);
 	tree_set_name(f);
+	return f;
 }
 
 int tree_create(const struct tree_options *o, struct tree **ret_tree)
@@ -47,21 +52,25 @@ int tree_create(const struct tree_options *o, struct tree **ret_tree)
 
 	if (!t)
 		return -ENOMEM;
-	t->files = calloc(cnt ? cnt : 1, sizeof(*t->files));
+	t->files = calloc(cnt ? cnt : 1, sizeof(struct tree_file *));
 	if (!t->files) {
-		free(t);
+		tree_free(t);
 		return -ENOMEM;
 	}
-	t->cnt = cnt;
 	t->is_file = o->is_file;
 	t->uid = o->uid;
 	t->gid = o->gid;
 	t->umask = o->umask;
 	clock_gettime(CLOCK_REALTIME, &t->made);
-	for (unsigned int i = 0; i < cnt; i++)
-		tree_init_file(&t->files[i], o, first + i,
-			       o->is_file ? FUSE_ROOT_ID
-					  : FUSE_ROOT_ID + 1 + i);
+	for (t->cnt = 0; t->cnt < cnt; t->cnt++) {
+		t->files[t->cnt] = tree_file_new(
+			o, first + t->cnt,
+			o->is_file ? FUSE_ROOT_ID : FUSE_ROOT_ID + 1 + t->cnt);
+		if (!t->files[t->cnt]) {
+			tree_free(t);
+			return -ENOMEM;
+		}
+	}
 	*ret_tree = t;
 	return 0;
 }
@@ -75,6 +84,8 @@ void tree_free(struct tree *t)
 			open_file_close(t, t->opens[i]);
 	}
 	free(t->opens);
+	for (unsigned int i = 0; i < t->cnt; i++)
+		free(t->files[i]);
 	free(t->files);
 	free(t);
 }
@@ -83,7 +94,7 @@ struct tree_file *tree_file_of(const struct tree *t, uint64_t ino)
 {
 	uint64_t index = ino - (t->is_file ? FUSE_ROOT_ID : FUSE_ROOT_ID + 1);
 
-	return index < t->cnt ? &t->files[index] : NULL;
+	return index < t->cnt ? t->files[index] : NULL;
 }
 
 bool tree_is_dir(const struct tree *t, uint64_t ino)
@@ -94,8 +105,8 @@ bool tree_is_dir(const struct tree *t, uint64_t ino)
 struct tree_file *tree_find(const struct tree *t, const char *name)
 {
 	for (unsigned int i = 0; i < t->cnt; i++) {
-		if (!strcmp(t->files[i].name, name))
-			return &t->files[i];
+		if (!strcmp(t->files[i]->name, name))
+			return t->files[i];
 	}
 	return NULL;
 }

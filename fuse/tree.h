@@ -40,11 +40,12 @@ struct tree_file {
 };
 
 struct tree {
-	struct tree_file *files;
+	/* Each file stays where it is: requests and libsrpi point to it. */
+	struct tree_file **files;
 	unsigned int cnt;
 	struct open_file **opens; /* by handle; NULL: a free handle */
 	unsigned int open_max;
-	bool is_file; /* the root is files[0] */
+	bool is_file; /* the root is *files[0] */
 	uid_t uid;
 	gid_t gid;
 	mode_t umask;

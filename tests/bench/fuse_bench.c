@@ -149,7 +149,7 @@ static int run(struct mount *m, struct srpi_session *s, struct dev_options *d,
 
 	if (err)
 		return err;
-	allocation_init(&((struct tree *)d->user)->files[0].allocation, s,
+	allocation_init(&((struct tree *)d->user)->files[0]->allocation, s,
 			s->reactor, 0);
 	err = mount_begin(m, &o, false, dev, e);
 	if (!err)

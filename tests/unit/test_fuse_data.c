@@ -340,14 +340,14 @@ static void a_flush_that_failed_is_owed(void **state)
 	uint64_t fh = rig_open(r, O_RDWR);
 
 	assert_int_equal(rig_write(r, fh, 0, payload(), 512), 0);
-	assert_true(r->tree->files[0].unflushed);
+	assert_true(r->tree->files[0]->unflushed);
 	t_srpi_reset(r->target);
 	r->target->fail_nth = 1;
 	r->target->fail_err = -EIO;
 	rig_fsync(r, fh);
-	assert_true(r->tree->files[0].unflushed);
+	assert_true(r->tree->files[0]->unflushed);
 	rig_fsync(r, fh);
-	assert_false(r->tree->files[0].unflushed);
+	assert_false(r->tree->files[0]->unflushed);
 	rig_release(r, fh);
 	rig_free(r);
 }

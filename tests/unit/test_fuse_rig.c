@@ -101,7 +101,7 @@ static void make_dev(struct rig *r, const struct rig_options *o)
 	assert_int_equal(tree_create(&to, &r->tree), 0);
 	d.user = r->tree;
 	assert_int_equal(dev_create(&d, &r->dev, &e), 0);
-	allocation_init(&r->tree->files[0].allocation, r->target, r->reactor,
+	allocation_init(&r->tree->files[0]->allocation, r->target, r->reactor,
 			0);
 }
 
