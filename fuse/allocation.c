@@ -106,8 +106,9 @@ void allocation_get(struct allocation *a, struct allocation_waiter *w)
 		a->known = true;
 		a->allocated = a->info->size;
 	}
-	/* stat(2) must not wait for a lost connection. */
-	if (a->known || a->answer_late ||
+	/* stat(2) must not wait for a lost connection, or ask a volume that has
+	 * left. */
+	if (a->known || a->answer_late || a->gone ||
 	    srpi_session_state(a->session) != SRPI_RUNNING) {
 		w->done(w, a->allocated);
 		return;

@@ -30,6 +30,7 @@ struct allocation {
 	bool known;	    /* allocated is the present value */
 	bool asking;	    /* a query runs */
 	bool changed;	    /* the volume was written during the query */
+	bool gone;	    /* the volume has left */
 	uint64_t allocated; /* bytes */
 	uint64_t pos;	    /* bytes that the query has covered */
 	uint64_t found;	    /* bytes of these that are allocated */

@@ -16,6 +16,7 @@
 #include "fuse/identity.h"
 #include "fuse/mount_session.h"
 #include "fuse/mount_volumes.h"
+#include "fuse/notify.h"
 #include "fuse/tree.h"
 #include "base/log.h"
 #include "base/memlock.h"
@@ -40,7 +41,10 @@ struct client {
 	struct reactor *reactor;
 	struct srpi_ctx *ctx; /* runs on it */
 	struct mount_session session;
+	bool follows; /* files come and go with their volumes */
 	struct tree *tree;
+	struct mount_volumes volumes;
+	struct notify notify;
 	struct dev *dev;
 
 	struct reactor_watch signals;
@@ -133,9 +137,11 @@ static int client_turn(struct client *c)
 
 static int client_login(struct client *c)
 {
-	int err = mount_session_open(&c->session, c->o, c->ctx, &c->identity,
-				     &c->e);
+	int err;
 
+	c->follows = mount_volumes_follow(c->o, c->mount);
+	err = mount_session_open(&c->session, c->o, c->ctx, &c->identity,
+				 c->follows, &c->e);
 	if (err)
 		return err;
 	while (!c->session.login_done && !c->stop_signals) {
@@ -164,8 +170,10 @@ static uint32_t client_edge_len(const struct client *c)
 	uint32_t edge = 4096;
 
 	for (unsigned int i = 0; i < c->tree->cnt; i++) {
-		if (c->tree->files[i]->info->block_size > edge)
-			edge = c->tree->files[i]->info->block_size;
+		const struct tree_file *f = tree_shown(c->tree, i);
+
+		if (f && f->info->block_size > edge)
+			edge = f->info->block_size;
 	}
 	return edge;
 }
@@ -223,11 +231,14 @@ static int client_make_device(struct client *c)
 
 	if (err)
 		return err;
+	c->volumes.dev = c->dev;
+	c->volumes.edge = d.edge;
 	for (unsigned int i = 0; i < c->tree->cnt; i++) {
-		struct tree_file *f = c->tree->files[i];
+		struct tree_file *f = tree_shown(c->tree, i);
 
-		allocation_init(&f->allocation, c->session.srpi, c->reactor,
-				f->volume);
+		if (f)
+			allocation_init(&f->allocation, c->session.srpi,
+					c->reactor, f->volume);
 	}
 	return 0;
 }
@@ -249,6 +260,12 @@ static int client_mount(struct client *c)
 	if (err)
 		return err;
 	err = dev_start(c->dev, c->mount->se);
+	if (!err && c->follows) {
+		err = notify_start(&c->notify, c->reactor, dev_fd(c->dev),
+				   &c->e);
+		if (err)
+			return err;
+	}
 	while (!err && !dev_is_ready(c->dev) && !c->unmounted &&
 	       !c->stop_signals)
 		err = client_turn(c);
@@ -300,6 +317,9 @@ static void client_close_session(struct client *c)
 	if (!c->session.srpi)
 		return;
 	dev_fail(c->dev);
+	c->session.volumes = NULL;
+	if (c->tree)
+		c->tree->session = NULL;
 	mount_session_close(&c->session);
 }
 
@@ -313,7 +333,9 @@ static void client_drain_late(struct reactor_timer *t)
 static bool client_is_idle(const struct client *c)
 {
 	for (unsigned int i = 0; c->tree && i < c->tree->cnt; i++) {
-		if (allocation_busy(&c->tree->files[i]->allocation))
+		const struct tree_file *f = c->tree->files[i];
+
+		if (f && allocation_busy(&f->allocation))
 			return false;
 	}
 	return dev_idle(c->dev) && c->flushing == 0;
@@ -344,9 +366,9 @@ static void client_flushed(struct srpi_io *io, int res)
 static void client_flush_all(struct client *c)
 {
 	for (unsigned int i = 0; i < c->tree->cnt; i++) {
-		struct tree_file *f = c->tree->files[i];
+		struct tree_file *f = tree_shown(c->tree, i);
 
-		if (!f->unflushed)
+		if (!f || !f->unflushed)
 			continue;
 		if (!c->session.srpi) {
 			client_log_unflushed(c, f, -ECANCELED);
@@ -395,11 +417,21 @@ static void client_unwatch_signals(struct client *c)
 	close(c->signals.fd);
 }
 
+/* The thread may wait for a process that waits for an answer. */
+static void client_end_notify(struct client *c)
+{
+	notify_stop(&c->notify);
+	while (!notify_has_ended(&c->notify) && client_turn(c) == 0)
+		;
+	notify_end(&c->notify);
+}
+
 /* Ends a client that may be built only in part. */
 static void client_end(struct client *c)
 {
 	if (c->mount->mounted) {
 		client_end_mount(c);
+		client_end_notify(c);
 		client_drain(c);
 	}
 	client_close_session(c);
@@ -456,9 +488,14 @@ static int client_begin(struct client *c)
 		return err;
 	err = mount_volumes_make(c->o, c->mount, c->session.srpi, &c->tree,
 				 &c->e);
-	c->session.tree = c->tree;
-	if (!err)
-		err = client_make_device(c);
+	if (err)
+		return err;
+	c->volumes = (struct mount_volumes){ .mount = c->mount,
+					     .tree = c->tree,
+					     .reactor = c->reactor,
+					     .notify = &c->notify };
+	c->session.volumes = &c->volumes;
+	err = client_make_device(c);
 	if (!err)
 		err = client_mount(c);
 	return err;

@@ -19,6 +19,7 @@ int data_errno(int err)
 {
 	switch (err) {
 	case -ENOTCONN:
+	case -ENODEV: /* the volume has left */
 	case -ECANCELED:
 	case -EBUSY:
 	case -EAGAIN:
@@ -433,7 +434,7 @@ static void data_start_request(struct slot *slot)
 	const struct fuse_in_header *in = (const void *)slot->request.headers;
 	const void *args = in + 1;
 
-	if (dev_fair_queue(slot->dev)->closed) {
+	if (dev_fair_queue(slot->dev)->closed || slot->file->gone) {
 		answer_error(slot, -EIO);
 		return;
 	}

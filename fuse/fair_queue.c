@@ -8,8 +8,14 @@
 void fair_queue_init(struct fair_queue *q, unsigned int depth,
 		     unsigned int volumes)
 {
-	*q = (struct fair_queue){ .depth = depth, .alone = volumes <= 1 };
+	*q = (struct fair_queue){ .depth = depth };
+	fair_queue_set_volumes(q, volumes);
 	list_init(&q->waiting);
+}
+
+void fair_queue_set_volumes(struct fair_queue *q, unsigned int volumes)
+{
+	q->alone = volumes <= 1;
 }
 
 void volume_queue_init(struct volume_queue *v)

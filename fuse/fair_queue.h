@@ -46,6 +46,8 @@ struct fair_queue {
 /* @depth: commands that the session may have in flight. */
 void fair_queue_init(struct fair_queue *q, unsigned int depth,
 		     unsigned int volumes);
+/* Volumes have come or gone. */
+void fair_queue_set_volumes(struct fair_queue *q, unsigned int volumes);
 void volume_queue_init(struct volume_queue *v);
 
 /*

@@ -4,9 +4,8 @@
 #include <stdio.h>
 
 #include "fuse/addresses.h"
-#include "fuse/tree.h"
+#include "fuse/mount_volumes.h"
 #include "base/log.h"
-#include "base/size.h"
 
 static void mount_session_logged_in(struct srpi_session *s,
 				    const struct srpi_error *e, void *arg)
@@ -85,24 +84,20 @@ static void mount_session_state_changed(struct srpi_session *s,
 		mount_session_log_addresses(s);
 }
 
-/* The kernel sees the new size within ATTR_TIMEOUT (ops.c). */
-static void mount_session_resized(struct srpi_session *s, unsigned int volume,
-				  void *arg)
+static void mount_session_volume_event(struct srpi_session *s,
+				       unsigned int volume,
+				       enum srpi_volume_event event,
+				       const char *why, void *arg)
 {
 	const struct mount_session *ms = arg;
-	const struct srpi_volume_info *v = srpi_volume_info(s, volume);
-	char size[SIZE_TEXT_SIZE];
 
-	log_notice("volume %s now has %s", v->name, size_format(v->size, size));
-	for (unsigned int i = 0; ms->tree && i < ms->tree->cnt; i++) {
-		if (ms->tree->files[i]->volume == volume)
-			allocation_changed(&ms->tree->files[i]->allocation);
-	}
+	if (ms->volumes)
+		mount_volumes_event(ms->volumes, volume, event, why);
 }
 
 int mount_session_open(struct mount_session *ms, const struct fuse_options *o,
 		       struct srpi_ctx *ctx, const struct identity *identity,
-		       struct error *ret_error)
+		       bool follow, struct error *ret_error)
 {
 	const struct srpi_options so = {
 		.struct_size = sizeof(so),
@@ -114,8 +109,9 @@ int mount_session_open(struct mount_session *ms, const struct fuse_options *o,
 		.reconnect_delay_ms = o->reconnect_delay_ms,
 		.io_timeout_ms = o->io_timeout_ms,
 		.state_changed = mount_session_state_changed,
-		.volume_resized = mount_session_resized,
 		.state_arg = ms,
+		.follow_volumes = follow,
+		.volume_event = mount_session_volume_event,
 	};
 	struct srpi_error e;
 	int err;

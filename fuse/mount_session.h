@@ -11,13 +11,14 @@
 #include "fuse/options.h"
 #include "initiator/srp_initiator.h"
 
-struct tree;
+struct mount_volumes;
 
 struct mount_session {
 	const struct fuse_options *o;
 	struct srpi_session *srpi; /* NULL: none, or closed */
-	struct tree *tree;	   /* NULL: not yet made */
-	enum srpi_state state;	   /* as last logged */
+	/* Where events of volumes go; NULL: nowhere */
+	struct mount_volumes *volumes;
+	enum srpi_state state; /* as last logged */
 	bool login_done;
 	struct error login_error; /* once login_done; err 0: logged in */
 	bool closing;
@@ -27,6 +28,7 @@ struct mount_session {
  * mount_session_open() - begin to log in
  * @ms:       zeroed by this; must stay until the session is closed
  * @identity: from identity_claim()
+ * @follow:   the mount shows all volumes, also those that come later
  *
  * Run the reactor until login_done.
  *
@@ -34,7 +36,7 @@ struct mount_session {
  */
 int mount_session_open(struct mount_session *ms, const struct fuse_options *o,
 		       struct srpi_ctx *ctx, const struct identity *identity,
-		       struct error *ret_error);
+		       bool follow, struct error *ret_error);
 
 /* Logs to whom and how the session is connected. */
 void mount_session_log(const struct mount_session *ms);

@@ -5,6 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <linux/fuse.h>
+
+#include "fuse/fair_queue.h"
+#include "fuse/dev.h"
+#include "fuse/notify.h"
 #include "base/log.h"
 #include "base/size.h"
 
@@ -70,10 +75,16 @@ static int mount_volumes_choose(const struct fuse_options *o,
 			"access rules may exclude this initiator",
 			si.peer, si.initiator);
 	}
-	*ret_volume = cnt == 1 ? 0 : -1;
+	*ret_volume = m->is_file && cnt == 1 ? 0 : -1;
 	if (!m->is_file || cnt == 1)
 		return 0;
 	return mount_volumes_refuse_file(o, m, s, e);
+}
+
+static bool mount_volumes_has_good_blocks(const struct srpi_volume_info *v)
+{
+	return v->block_size >= 512 && v->block_size <= BLOCK_SIZE_MAX &&
+	       (v->block_size & (v->block_size - 1)) == 0;
 }
 
 static int mount_volumes_check(const struct tree *t, struct error *e)
@@ -81,8 +92,7 @@ static int mount_volumes_check(const struct tree *t, struct error *e)
 	for (unsigned int i = 0; i < t->cnt; i++) {
 		const struct srpi_volume_info *v = t->files[i]->info;
 
-		if (v->block_size >= 512 && v->block_size <= BLOCK_SIZE_MAX &&
-		    (v->block_size & (v->block_size - 1)) == 0)
+		if (mount_volumes_has_good_blocks(v))
 			continue;
 		return error_set(
 			e, -ENOTSUP,
@@ -121,16 +131,113 @@ int mount_volumes_make(const struct fuse_options *o, const struct mount *m,
 	return err;
 }
 
+static void mount_volumes_log_file(const struct mount *m, const struct tree *t,
+				   const struct tree_file *f)
+{
+	char size[SIZE_TEXT_SIZE];
+
+	log_notice("%s%s%s: volume %s, %s, blocks of %u bytes%s", m->path,
+		   t->is_file ? "" : "/", t->is_file ? "" : f->name,
+		   f->info->name, size_format(f->info->size, size),
+		   f->info->block_size, f->read_only ? ", read-only" : "");
+}
+
 void mount_volumes_log(const struct mount *m, const struct tree *t)
 {
 	for (unsigned int i = 0; i < t->cnt; i++) {
-		const struct tree_file *f = t->files[i];
-		char size[SIZE_TEXT_SIZE];
+		const struct tree_file *f = tree_shown(t, i);
 
-		log_notice(
-			"%s%s%s: volume %s, %s, blocks of %u bytes%s", m->path,
-			t->is_file ? "" : "/", t->is_file ? "" : f->name,
-			f->info->name, size_format(f->info->size, size),
-			f->info->block_size, f->read_only ? ", read-only" : "");
+		if (f)
+			mount_volumes_log_file(m, t, f);
+	}
+}
+
+/* ---- volumes that come, go and change ---- */
+
+bool mount_volumes_follow(const struct fuse_options *o, const struct mount *m)
+{
+	struct srpi_uri u = { .struct_size = sizeof(u) };
+
+	return !m->is_file && !srpi_uri_parse(o->uri, &u, NULL) && !*u.volume;
+}
+
+static void mount_volumes_add(struct mount_volumes *mv, unsigned int volume)
+{
+	const struct srpi_volume_info *v =
+		srpi_volume_info(mv->tree->session, volume);
+	struct tree_file *f;
+
+	if (!mount_volumes_has_good_blocks(v) || v->block_size > mv->edge) {
+		log_warn("%s does not show the new volume %s: its blocks have "
+			 "%u bytes, and this mount has room for %u; unmount, "
+			 "and mount again",
+			 mv->mount->path, v->name, v->block_size, mv->edge);
+		return;
+	}
+	f = tree_add(mv->tree, volume);
+	if (!f) {
+		log_error("%s does not show the new volume %s: out of memory",
+			  mv->mount->path, v->name);
+		return;
+	}
+	allocation_init(&f->allocation, mv->tree->session, mv->reactor, volume);
+	fair_queue_set_volumes(dev_fair_queue(mv->dev),
+			       tree_shown_cnt(mv->tree));
+	mount_volumes_log_file(mv->mount, mv->tree, f);
+	notify_attributes(mv->notify, FUSE_ROOT_ID);
+}
+
+static void mount_volumes_lose(struct mount_volumes *mv, struct tree_file *f,
+			       const char *why)
+{
+	log_warn("%s/%s is gone: %s%s%s", mv->mount->path, f->name, why,
+		 list_empty(&f->opens) ? ""
+				       : "; programs that have it open get I/O "
+					 "errors",
+		 f->unflushed
+			 ? "; data written since the last fsync may be lost"
+			 : "");
+	notify_name(mv->notify, f->name);
+	notify_attributes(mv->notify, f->ino);
+	tree_lose(mv->tree, f);
+	fair_queue_set_volumes(dev_fair_queue(mv->dev),
+			       tree_shown_cnt(mv->tree));
+}
+
+static void mount_volumes_resize(struct mount_volumes *mv, struct tree_file *f)
+{
+	char size[SIZE_TEXT_SIZE];
+
+	log_notice("volume %s now has %s", f->info->name,
+		   size_format(f->info->size, size));
+	allocation_changed(&f->allocation);
+	notify_attributes(mv->notify, f->ino);
+}
+
+void mount_volumes_event(struct mount_volumes *mv, unsigned int volume,
+			 enum srpi_volume_event event, const char *why)
+{
+	struct tree_file *f = tree_find_volume(mv->tree, volume);
+
+	switch (event) {
+	case SRPI_VOLUME_ADDED:
+		mount_volumes_add(mv, volume);
+		break;
+	case SRPI_VOLUME_GONE:
+		if (f)
+			mount_volumes_lose(mv, f, why);
+		else
+			srpi_volume_forget(mv->tree->session, volume);
+		break;
+	case SRPI_VOLUME_RESIZED:
+		if (f)
+			mount_volumes_resize(mv, f);
+		break;
+	case SRPI_VOLUME_CHANGED:
+		if (!f)
+			break;
+		f->read_only = mv->tree->read_only || f->info->read_only;
+		notify_attributes(mv->notify, f->ino);
+		break;
 	}
 }

@@ -72,11 +72,15 @@ static void open_file_free_holes(struct open_file *open)
 
 void open_file_close(struct tree *t, struct open_file *open)
 {
+	bool gone = open->file->gone;
+
 	open_file_free_holes(open);
 	open->file->truncating -= open->truncated;
 	t->opens[open->handle - 1] = NULL;
 	list_del(&open->node);
 	free(open);
+	if (gone && t->session)
+		tree_reap(t);
 }
 
 void open_file_truncate(struct open_file *open)

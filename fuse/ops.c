@@ -112,7 +112,8 @@ static void ops_reply_attr(fuse_req_t req, fuse_ino_t ino)
 		tree_dir_stat(t, &st);
 		ops_reply_stat(req, &st, false);
 	} else {
-		fuse_reply_err(req, ENOENT);
+		/* It is gone. The kernel looks the name up again. */
+		fuse_reply_err(req, ESTALE);
 	}
 }
 
@@ -207,7 +208,7 @@ static void ops_tail_zeroed(struct slot *slot)
 static void ops_start_zero_tail(struct slot *slot)
 {
 	slot->commands.err = -EIO;
-	if (dev_fair_queue(slot->dev)->closed)
+	if (dev_fair_queue(slot->dev)->closed || slot->file->gone)
 		ops_tail_zeroed(slot);
 	else
 		data_fill_holes(slot, ops_tail_zeroed);
@@ -276,6 +277,10 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr,
 		fuse_reply_err(req, -err);
 		return;
 	}
+	if (f && f->gone) {
+		fuse_reply_err(req, EIO);
+		return;
+	}
 	if (f)
 		ops_set_mtime(f, attr, to_set);
 	if (f && (to_set & FUSE_SET_ATTR_SIZE) &&
@@ -302,6 +307,15 @@ static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
 
 /* ---- open and close ---- */
 
+/* ESTALE: the kernel looks the name up again. */
+static int ops_open_errno(fuse_req_t req, fuse_ino_t ino,
+			  const struct tree_file *f)
+{
+	if (!f && tree_is_dir(ops_tree(req), ino))
+		return EISDIR;
+	return !f || f->gone ? ESTALE : EROFS;
+}
+
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct tree_file *f = tree_file_of(ops_tree(req), ino);
@@ -312,8 +326,8 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		.open_flags = FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES,
 	};
 
-	if (!f || (writable && f->read_only)) {
-		fuse_reply_err(req, f ? EROFS : EISDIR);
+	if (!f || f->gone || (writable && f->read_only)) {
+		fuse_reply_err(req, ops_open_errno(req, ino, f));
 		return;
 	}
 	open = open_file_new(ops_tree(req), f);
@@ -413,13 +427,13 @@ static bool ops_add_entry(fuse_req_t req, struct dir_buf *buf, const char *name,
 static bool ops_add_nth_entry(fuse_req_t req, struct dir_buf *buf,
 			      unsigned int n)
 {
-	const struct tree *t = ops_tree(req);
+	const struct tree_file *f;
 
 	if (n < 2)
 		return ops_add_entry(req, buf, n == 0 ? "." : "..",
 				     FUSE_ROOT_ID, S_IFDIR, n + 1);
-	return ops_add_entry(req, buf, t->files[n - 2]->name,
-			     t->files[n - 2]->ino, S_IFREG, n + 1);
+	f = tree_shown(ops_tree(req), n - 2);
+	return !f || ops_add_entry(req, buf, f->name, f->ino, S_IFREG, n + 1);
 }
 
 static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
@@ -454,13 +468,13 @@ struct statfs_wait {
 	struct allocation_waiter waiter;
 	fuse_req_t req;
 	unsigned int next;
+	unsigned int files;
 	uint64_t size;
 	uint64_t allocated;
 };
 
 static void ops_reply_statfs(struct statfs_wait *w)
 {
-	const struct tree *t = ops_tree(w->req);
 	uint64_t unallocated = w->size - w->allocated;
 	const struct statvfs st = {
 		.f_bsize = 4096,
@@ -468,7 +482,7 @@ static void ops_reply_statfs(struct statfs_wait *w)
 		.f_blocks = w->size / STATFS_UNIT,
 		.f_bfree = unallocated / STATFS_UNIT,
 		.f_bavail = unallocated / STATFS_UNIT,
-		.f_files = t->cnt,
+		.f_files = w->files,
 		.f_namemax = 255,
 	};
 
@@ -478,8 +492,10 @@ static void ops_reply_statfs(struct statfs_wait *w)
 
 static void ops_statfs_next(struct statfs_wait *w)
 {
-	struct tree *t = ops_tree(w->req);
+	const struct tree *t = ops_tree(w->req);
 
+	while (w->next < t->cnt && !tree_shown(t, w->next))
+		w->next++;
 	if (w->next == t->cnt)
 		ops_reply_statfs(w);
 	else
@@ -495,6 +511,7 @@ static void ops_statfs_known(struct allocation_waiter *waiter,
 
 	w->size += t->files[w->next]->info->size;
 	w->allocated += allocated;
+	w->files++;
 	w->next++;
 	ops_statfs_next(w);
 }

@@ -13,6 +13,10 @@
 /* st_blocks counts these, whatever st_blksize says: stat(2). */
 #define STAT_BLOCK 512
 
+/* The inode number of a file is the number of its place, plus so much for each
+ * file that had a place before. */
+#define TREE_ROUND (1ull << 20)
+
 /* The name of the volume; if it cannot be a file name, one with the LUN. */
 static void tree_set_name(struct tree_file *f)
 {
@@ -25,7 +29,7 @@ static void tree_set_name(struct tree_file *f)
 		snprintf(f->name, sizeof(f->name), "lun%u", f->info->lun);
 }
 
-static struct tree_file *tree_file_new(const struct tree_options *o,
+static struct tree_file *tree_file_new(const struct tree *t,
 				       unsigned int volume, uint64_t ino)
 {
 	struct tree_file *f = calloc(1, sizeof(*f));
@@ -33,9 +37,9 @@ static struct tree_file *tree_file_new(const struct tree_options *o,
 	if (!f)
 		return NULL;
 	f->volume = volume;
-	f->info = srpi_volume_info(o->session, volume);
+	f->info = srpi_volume_info(t->session, volume);
 	f->ino = ino;
-	f->read_only = o->read_only || f->info->read_only;
+	f->read_only = t->read_only || f->info->read_only;
 	clock_gettime(CLOCK_REALTIME, &f->mtime);
 	list_init(&f->opens);
 	range_locks_init(&f->locks);
@@ -57,14 +61,16 @@ int tree_create(const struct tree_options *o, struct tree **ret_tree)
 		tree_free(t);
 		return -ENOMEM;
 	}
+	t->session = o->session;
+	t->read_only = o->read_only;
 	t->is_file = o->is_file;
 	t->uid = o->uid;
 	t->gid = o->gid;
 	t->umask = o->umask;
-	clock_gettime(CLOCK_REALTIME, &t->made);
+	clock_gettime(CLOCK_REALTIME, &t->changed);
 	for (t->cnt = 0; t->cnt < cnt; t->cnt++) {
 		t->files[t->cnt] = tree_file_new(
-			o, first + t->cnt,
+			t, first + t->cnt,
 			o->is_file ? FUSE_ROOT_ID : FUSE_ROOT_ID + 1 + t->cnt);
 		if (!t->files[t->cnt]) {
 			tree_free(t);
@@ -92,9 +98,11 @@ void tree_free(struct tree *t)
 
 struct tree_file *tree_file_of(const struct tree *t, uint64_t ino)
 {
-	uint64_t index = ino - (t->is_file ? FUSE_ROOT_ID : FUSE_ROOT_ID + 1);
+	uint64_t number = ino - (t->is_file ? FUSE_ROOT_ID : FUSE_ROOT_ID + 1);
+	uint64_t place = number % TREE_ROUND;
+	struct tree_file *f = place < t->cnt ? t->files[place] : NULL;
 
-	return index < t->cnt ? t->files[index] : NULL;
+	return f && f->ino == ino ? f : NULL;
 }
 
 bool tree_is_dir(const struct tree *t, uint64_t ino)
@@ -105,10 +113,104 @@ bool tree_is_dir(const struct tree *t, uint64_t ino)
 struct tree_file *tree_find(const struct tree *t, const char *name)
 {
 	for (unsigned int i = 0; i < t->cnt; i++) {
-		if (!strcmp(t->files[i]->name, name))
-			return t->files[i];
+		struct tree_file *f = tree_shown(t, i);
+
+		if (f && !strcmp(f->name, name))
+			return f;
 	}
 	return NULL;
+}
+
+struct tree_file *tree_find_volume(const struct tree *t, unsigned int volume)
+{
+	for (unsigned int i = 0; i < t->cnt; i++) {
+		struct tree_file *f = tree_shown(t, i);
+
+		if (f && f->volume == volume)
+			return f;
+	}
+	return NULL;
+}
+
+struct tree_file *tree_shown(const struct tree *t, unsigned int place)
+{
+	struct tree_file *f = place < t->cnt ? t->files[place] : NULL;
+
+	return f && !f->gone ? f : NULL;
+}
+
+unsigned int tree_shown_cnt(const struct tree *t)
+{
+	unsigned int cnt = 0;
+
+	for (unsigned int i = 0; i < t->cnt; i++)
+		cnt += tree_shown(t, i) != NULL;
+	return cnt;
+}
+
+/* ---- files that come and go ---- */
+
+/* t->cnt: there is none. */
+static unsigned int tree_free_place(const struct tree *t)
+{
+	unsigned int place = 0;
+
+	while (place < t->cnt && t->files[place])
+		place++;
+	return place;
+}
+
+struct tree_file *tree_add(struct tree *t, unsigned int volume)
+{
+	unsigned int place = tree_free_place(t);
+	struct tree_file **files = t->files;
+	struct tree_file *f;
+
+	if (place == t->cnt)
+		files = reallocarray(t->files, t->cnt + 1,
+				     sizeof(struct tree_file *));
+	if (!files)
+		return NULL;
+	t->files = files;
+	f = tree_file_new(t, volume,
+			  FUSE_ROOT_ID + 1 + place +
+				  ++t->next_round * TREE_ROUND);
+	if (!f)
+		return NULL;
+	t->files[place] = f;
+	t->cnt += place == t->cnt;
+	clock_gettime(CLOCK_REALTIME, &t->changed);
+	return f;
+}
+
+void tree_lose(struct tree *t, struct tree_file *f)
+{
+	f->gone = true;
+	f->allocation.gone = true;
+	f->unflushed = false;
+	clock_gettime(CLOCK_REALTIME, &t->changed);
+	tree_reap(t);
+}
+
+static bool tree_is_unused(const struct tree_file *f)
+{
+	return list_empty(&f->opens) && f->queue.running == 0 &&
+	       list_empty(&f->queue.waiting) &&
+	       !allocation_busy(&f->allocation) &&
+	       list_empty(&f->allocation.waiters);
+}
+
+void tree_reap(struct tree *t)
+{
+	for (unsigned int i = 0; i < t->cnt; i++) {
+		struct tree_file *f = t->files[i];
+
+		if (!f || !f->gone || !tree_is_unused(f))
+			continue;
+		srpi_volume_forget(t->session, f->volume);
+		free(f);
+		t->files[i] = NULL;
+	}
 }
 
 static uint32_t tree_best_block(const struct srpi_volume_info *info)
@@ -125,7 +227,7 @@ void tree_file_stat(const struct tree *t, const struct tree_file *f,
 	*ret = (struct stat){
 		.st_ino = f->ino,
 		.st_mode = S_IFREG | ((f->read_only ? 0444 : 0666) & ~t->umask),
-		.st_nlink = 1,
+		.st_nlink = f->gone ? 0 : 1,
 		.st_uid = t->uid,
 		.st_gid = t->gid,
 		.st_size = (off_t)f->info->size,
@@ -150,9 +252,9 @@ void tree_dir_stat(const struct tree *t, struct stat *ret)
 		.st_uid = t->uid,
 		.st_gid = t->gid,
 		.st_blksize = 4096,
-		.st_atim = t->made,
-		.st_mtim = t->made,
-		.st_ctim = t->made,
+		.st_atim = t->changed,
+		.st_mtim = t->changed,
+		.st_ctim = t->changed,
 	};
 }
 

@@ -30,7 +30,8 @@ static int xattr_put_number(char *buf, uint64_t n)
 
 static int xattr_state(const struct xattr_source *f, char *buf)
 {
-	return xattr_put_text(buf, srpi_state_name(f->state));
+	return xattr_put_text(buf, f->file->gone ? "gone"
+						 : srpi_state_name(f->state));
 }
 
 static int xattr_last_error(const struct xattr_source *f, char *buf)

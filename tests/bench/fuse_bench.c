@@ -106,6 +106,10 @@ const struct srpi_volume_info *srpi_volume_info(const struct srpi_session *s,
 	return &s->info;
 }
 
+void srpi_volume_forget(struct srpi_session *s, unsigned int volume)
+{
+}
+
 int srpi_mem_register(struct srpi_session *s, void *addr, size_t len,
 		      struct srpi_mem **ret_mem, struct srpi_error *e)
 {

@@ -35,7 +35,8 @@ struct srpi_session {
 	unsigned int waiting_cnt;
 	struct reactor_msg msg;
 	bool msg_sent;
-	unsigned int regions; /* registered */
+	unsigned int regions;	/* registered */
+	unsigned int forgotten; /* calls of srpi_volume_forget() */
 };
 
 /* @size, @block_size: bytes */
