@@ -85,9 +85,11 @@ void open_file_close(struct tree *t, struct open_file *open)
 
 void open_file_truncate(struct open_file *open)
 {
+	open_file_free_holes(open);
+	open->file->truncating += !open->truncated;
 	open->truncated = true;
 	open->written_to = 0;
-	open->file->truncating++;
+	open->known_to = 0;
 }
 
 static void open_hole_free(struct open_hole *hole)

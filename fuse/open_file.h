@@ -56,7 +56,7 @@ struct open_file *open_file_find(const struct tree *t,
 				 const struct tree_file *f, uint64_t handle);
 void open_file_close(struct tree *t, struct open_file *open);
 
-/* The program has opened the file with O_TRUNC. */
+/* The program has opened the file with O_TRUNC, or set its size to 0. */
 void open_file_truncate(struct open_file *open);
 /*
  * @open is about to write the range. Removes the range from the holes of all open

@@ -171,22 +171,24 @@ static struct open_file *ops_find_opening(const struct tree_file *f,
 /*
  * Checks a SETATTR of the size. open(O_TRUNC) arrives as an OPEN, followed by a
  * SETATTR of size 0 without a handle from the same thread. truncate(2) by a thread
- * that has the file open for writing looks the same.
+ * that has the file open for writing looks the same. ftruncate(2) to 0 counts as
+ * O_TRUNC: qemu-img convert does so before it sets the size.
  */
 static int ops_set_size(fuse_req_t req, struct tree_file *f, uint64_t size,
 			struct open_file *open)
 {
 	if (f->read_only)
 		return -EROFS;
-	if (!open && size == 0) {
+	if (!open && size == 0)
 		open = ops_find_opening(f, (uint32_t)fuse_req_ctx(req)->pid);
-		if (open) {
-			open_file_truncate(open);
-			return 0;
-		}
+	if (open && size == 0) {
+		open_file_truncate(open);
+		return 0;
 	}
 	if (size == f->info->size)
 		return 0;
+	if (size > f->info->size)
+		return -EFBIG;
 	/* cp does this if the source ends with a hole. */
 	if (open && open->truncated && size < f->info->size &&
 	    size >= open->written_to)

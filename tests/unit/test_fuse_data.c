@@ -649,6 +649,55 @@ static void what_a_truncating_writer_skips_is_zeroed(void **state)
 	rig_free(r);
 }
 
+/* As qemu-img does: it then skips zeroes by another open file. */
+static void size_of_0_and_back_zeroes_the_file(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
+	uint64_t fh;
+
+	fill(r);
+	fh = rig_open(r, O_RDWR);
+	t_srpi_reset(r->target);
+	assert_int_equal(set_size(r, fh, 0), 0);
+	assert_int_equal(set_size(r, fh, RIG_SIZE), 0);
+	assert_string_equal(r->target->log, "Z1048576@0d");
+	/* What was written between the two stays. */
+	t_srpi_reset(r->target);
+	assert_int_equal(set_size(r, fh, 0), 0);
+	assert_int_equal(rig_write(r, fh, 4096, payload(), 512), 0);
+	assert_int_equal(set_size(r, fh, RIG_SIZE), 0);
+	assert_string_equal(r->target->log,
+			    "Z4096@0d W512@4096 Z1043968@4608d");
+	rig_release(r, fh);
+	rig_free(r);
+}
+
+static const struct size_row {
+	const char *name;
+	uint64_t size;
+	bool emptied; /* before */
+	int err;
+} size_rows[] = {
+	{ "the same size", RIG_SIZE, false, 0 },
+	{ "less", 4096, false, -EINVAL },
+	{ "more", RIG_SIZE + 1, false, -EFBIG },
+	{ "less, emptied before", 4096, true, 0 },
+	{ "more, emptied before", RIG_SIZE + 1, true, -EFBIG },
+};
+
+static void other_sizes_are_refused(void **state)
+{
+	const struct size_row *row = *state;
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t fh = rig_open(r, O_RDWR);
+
+	if (row->emptied)
+		assert_int_equal(set_size(r, fh, 0), 0);
+	assert_int_equal(set_size(r, fh, row->size), row->err);
+	rig_release(r, fh);
+	rig_free(r);
+}
+
 static void others_skip_as_they_like(void **state)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -843,7 +892,7 @@ static void the_tail_that_it_sets_is_zeroed(void **state)
 	assert_int_equal(r->target->disk[100000], pattern(100000));
 	assert_int_equal(set_size(r, fh, RIG_SIZE), 0);
 	assert_int_equal(r->target->disk[RIG_SIZE - 1], 0);
-	assert_int_equal(set_size(r, fh, RIG_SIZE + 1), -EINVAL);
+	assert_int_equal(set_size(r, fh, RIG_SIZE + 1), -EFBIG);
 	assert_int_equal(set_size(r, fh, 100), -EINVAL);
 	rig_release(r, fh);
 	rig_free(r);
@@ -857,7 +906,6 @@ static void sizes_do_not_change(void **state)
 	assert_int_equal(set_size(r, 0, 0), -EINVAL);
 	assert_int_equal(set_size(r, 0, RIG_SIZE), 0);
 	fh = rig_open(r, O_RDWR);
-	assert_int_equal(set_size(r, fh, 0), -EINVAL);
 	assert_int_equal(set_size(r, fh, RIG_SIZE - 512), -EINVAL);
 	assert_int_equal(set_size(r, fh, RIG_SIZE), 0);
 	rig_release(r, fh);
@@ -1097,6 +1145,8 @@ int main(void)
 	T_ADD(&t, holes_must_be_zero);
 	T_ADD(&t, o_trunc_changes_nothing);
 	T_ADD(&t, what_a_truncating_writer_skips_is_zeroed);
+	T_ADD(&t, size_of_0_and_back_zeroes_the_file);
+	T_ADD_ROWS(&t, size_rows, other_sizes_are_refused);
 	T_ADD(&t, others_skip_as_they_like);
 	T_ADD(&t, what_others_wrote_is_not_skipped);
 	T_ADD(&t, a_hole_that_is_owed_leaves_what_others_wrote);
