@@ -239,6 +239,20 @@ static const struct option_row fuse_rows[] = {
 	  .more = "*WHEN THE CONNECTION IS LOST* describes these four times.",
 	  .also_mount = true,
 	  OPTION_AT(fuse_options, io_timeout_ms) },
+	{ .name = "keep-alive-tmo",
+	  .type = OPTION_DURATION,
+	  .value = "S",
+	  .min = 1,
+	  .max = 86400000,
+	  .dflt = 30000,
+	  .off = SRPI_OFF,
+	  .help = "Ask each volume this often whether something has "
+		  "changed.",
+	  .more = "A mount without I/O notices in this way that the target does not answer any more,\n"
+		  "has other volumes, or is in standby. *rdma-target*(8) reports changes by itself,\n"
+		  "at once.",
+	  .also_mount = true,
+	  OPTION_AT(fuse_options, keep_alive_ms) },
 	OPTION_ROW_PIDFILE(
 		fuse_options, .group = "The process",
 		.help = "Write the process ID to _FILE_ when mounted.",

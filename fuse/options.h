@@ -30,6 +30,7 @@ struct fuse_options {
 	int dev_loss_ms;
 	int reconnect_delay_ms;
 	int io_timeout_ms;
+	int keep_alive_ms;
 
 	/* -o */
 	bool allow_other;

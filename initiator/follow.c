@@ -51,7 +51,8 @@ static struct ini_volume *follow_find_free(const struct srpi_session *s)
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
 		struct ini_volume *v = s->volumes[i];
 
-		if (v->is_free && !ini_properties_ask(s, v))
+		if (v->is_free && !ini_properties_ask(s, v) &&
+		    !ini_keep_alive_asks(s, v))
 			return v;
 	}
 	return NULL;

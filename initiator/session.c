@@ -15,6 +15,8 @@ void ini_session_enter(struct srpi_session *s, enum srpi_state state,
 	struct srpi_error e;
 
 	s->state = state;
+	if (state == SRPI_RUNNING)
+		ini_keep_alive_start(s);
 	if (first || state == SRPI_CLOSED || !s->options.state_changed)
 		return;
 	ini_error_give(&e, why);
@@ -57,6 +59,7 @@ void srpi_close(struct srpi_session *s, void (*closed)(void *arg), void *arg)
 	s->closing = true;
 	ini_session_enter(s, SRPI_CLOSED, NULL);
 	ini_reconnect_stop(s);
+	ini_keep_alive_stop(s);
 	/* closed() must not be called from within: a message does the last
 	 * step. */
 	if (!s->queue.undone_sent) {
@@ -202,6 +205,7 @@ int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 	ini_queue_init(s);
 	ini_link_init(s);
 	ini_reconnect_init(s);
+	ini_keep_alive_init(s);
 	ctx->sessions++;
 	*ret_session = s;
 	s->start_msg.run = ini_session_start;

@@ -16,6 +16,7 @@
  *   reconnect.c     each further login: times, and what follows from verify.c
  *   verify.c        whether the volumes are the same
  *   follow.c        volumes that come and go
+ *   keep_alive.c    what a session without I/O notices
  *   session_text.c  errors, for a person
  */
 #ifndef INITIATOR_SESSION_H
@@ -178,6 +179,14 @@ struct ini_reconnect {
 	unsigned int replaced_cnt;
 };
 
+/* Questions to the volumes from time to time (keep_alive.c). */
+struct ini_keep_alive {
+	struct reactor_timer timer; /* while RUNNING */
+	struct ini_cmd cmd;
+	bool asking;	   /* cmd is in progress */
+	unsigned int next; /* number of the volume to ask */
+};
+
 /* The current connection, or the last: for a person. */
 struct ini_connection {
 	char local[64];
@@ -212,6 +221,7 @@ struct srpi_session {
 	struct reactor_timer answer_timer; /* discovery's, for one answer */
 
 	struct ini_queue queue;
+	struct ini_keep_alive keep_alive;
 	struct ini_reconnect reconnect;
 	struct ini_connection conn;
 	struct srpi_session_stats stats;
@@ -365,6 +375,16 @@ bool ini_properties_ask(const struct srpi_session *s,
 			const struct ini_volume *v);
 /* NULL is fine. */
 void ini_properties_free(struct ini_properties *p);
+
+/* ---- keep_alive.c ---- */
+
+void ini_keep_alive_init(struct srpi_session *s);
+/* The session is RUNNING. */
+void ini_keep_alive_start(struct srpi_session *s);
+void ini_keep_alive_stop(struct srpi_session *s);
+/* Is a question to @v in progress? */
+bool ini_keep_alive_asks(const struct srpi_session *s,
+			 const struct ini_volume *v);
 
 /* ---- connect.c ---- */
 

@@ -242,6 +242,14 @@ struct srpi_options {
 	void (*volume_event)(struct srpi_session *s, unsigned int volume,
 			     enum srpi_volume_event event, const char *why,
 			     void *arg);
+	/*
+	 * How often to ask each volume whether something has changed, by TEST
+	 * UNIT READY; milliseconds. 0 or SRPI_OFF: never. A session without I/O
+	 * learns of changes in no other way, unless the target sends
+	 * SRP_AER_REQ, as rdma-target does. It also learns that the target does
+	 * not answer any more, or is in standby.
+	 */
+	int keep_alive_ms;
 };
 
 /* What is wrong with the times of @options, for a person; NULL: nothing. */

@@ -359,6 +359,7 @@ static void begin(void)
 		.dev_loss_ms = SRPI_OFF,
 		.reconnect_delay_ms = 500,
 		.io_timeout_ms = 4000,
+		.keep_alive_ms = sim_chance(50) ? 1500 : SRPI_OFF,
 		.state_changed = changed,
 	};
 	struct reactor_options ropt = { 0 };

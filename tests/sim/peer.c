@@ -160,6 +160,9 @@ static void carry_out(struct t_tgt_send *s)
 
 	peer.taken[number_of(s)] = false;
 	switch (s->cmd.op) {
+	case SCSI_OP_TEST_UNIT_READY:
+		t_tgt_respond(s, 0);
+		return;
 	case SCSI_OP_READ:
 		t_tgt_respond(s, PEER_BLOCK);
 		return;
