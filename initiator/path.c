@@ -82,6 +82,8 @@ void ini_path_enter(struct srpi_session *s, enum srpi_path_state state,
 	struct ini_path *p = ini_path_now(s);
 
 	p->state = state;
+	if (state == SRPI_PATH_UNSAFE || state == SRPI_PATH_OTHER)
+		p->target = 0;
 	snprintf(p->why, sizeof(p->why), "%s", why ? why->text : "");
 }
 
@@ -101,6 +103,22 @@ void ini_path_up(struct srpi_session *s)
 {
 	ini_path_enter(s, SRPI_PATH_IN_USE, NULL);
 	s->paths.home = s->paths.now;
+}
+
+void ini_path_note_sibling(struct srpi_session *s)
+{
+	struct ini_path *home = &s->paths.all[s->paths.home];
+
+	if (!home->target)
+		home->target = ++s->paths.targets;
+	ini_path_now(s)->target = home->target;
+}
+
+bool ini_path_is_sibling(const struct srpi_session *s)
+{
+	unsigned int target = s->paths.all[s->paths.now].target;
+
+	return target && target == s->paths.all[s->paths.home].target;
 }
 
 /* ---- which one is next ---- */

@@ -46,6 +46,9 @@ struct ini_path {
 	struct addrinfo *addrs;	       /* of the host */
 	struct addrinfo *addr;	       /* that is being tried, or in use */
 	bool logged_in;		       /* once, through addr */
+	/* Addresses with the same number, other than 0, were seen to belong to
+	 * one target. */
+	unsigned int target;
 	uint32_t reason; /* of the last failed attempt: reported once an
 			  * outage */
 	char why[ERROR_TEXT_SIZE];
@@ -54,9 +57,10 @@ struct ini_path {
 struct ini_paths {
 	struct ini_path all[XP_URI_ADDRESSES_MAX];
 	unsigned int cnt;
-	unsigned int now;   /* index of the present one */
-	unsigned int home;  /* index of the one that was RUNNING last */
-	unsigned int quick; /* next attempts without a pause */
+	unsigned int now;     /* index of the present one */
+	unsigned int home;    /* index of the one that was RUNNING last */
+	unsigned int quick;   /* next attempts without a pause */
+	unsigned int targets; /* numbers given to ini_path.target */
 };
 
 /* Resolves the hosts of s->uri, which may block. Thread: setup. Return: 0, or
@@ -76,6 +80,11 @@ void ini_path_enter(struct srpi_session *s, enum srpi_path_state state,
 void ini_path_failed(struct srpi_session *s, const struct error *why);
 /* The present address is RUNNING. */
 void ini_path_up(struct srpi_session *s);
+/* The present address was seen to be of the same target as that which was RUNNING
+ * last. */
+void ini_path_note_sibling(struct srpi_session *s);
+/* Was it before, and was it never seen to be of another one since? */
+bool ini_path_is_sibling(const struct srpi_session *s);
 
 /* Goes to the next address that the first login has not tried. False: none is
  * left. */
@@ -120,6 +129,11 @@ bool ini_path_is_same_target(const struct ini_volume *was,
  *   - Several targets serve the volume (two target port groups or more, before
  *     and now), and only the group of this address is active. Targets that do
  *     so fence the one that was active before they become active themselves.
+ *
+ * One more case does not depend on @was and @now: ini_path_is_sibling(). When the
+ * target begins another generation, as after a boot of its machine, the session
+ * goes on by the address that it used last, because it relies on the address
+ * (reconnect.c). It relies on the other addresses of the same target as much.
  *
  * Otherwise it is another target, and nobody knows what the first one still
  * does.

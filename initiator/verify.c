@@ -134,7 +134,7 @@ static bool verify_may_follow(const struct srpi_session *s,
 			      const struct ini_volume *found, unsigned int cnt)
 {
 	return s->options.follow_volumes &&
-	       (s->paths.now == s->paths.home ||
+	       (s->paths.now == s->paths.home || ini_path_is_sibling(s) ||
 		verify_is_same_target(s, found, cnt));
 }
 
@@ -201,7 +201,8 @@ static enum ini_check verify_volume(struct srpi_session *s,
 		ini_error_standby(s, was);
 		return INI_CHECK_STANDBY;
 	}
-	if (s->paths.now != s->paths.home && !ini_path_is_fenced(was, now)) {
+	if (s->paths.now != s->paths.home && !ini_path_is_sibling(s) &&
+	    !ini_path_is_fenced(was, now)) {
 		ini_error_unsafe(s, was);
 		return INI_CHECK_UNSAFE;
 	}
@@ -275,6 +276,9 @@ enum ini_check ini_verify_volumes(struct srpi_session *s,
 	}
 	if (check > INI_CHECK_GONE)
 		return check;
+	if (s->paths.now != s->paths.home &&
+	    verify_is_same_target(s, found, cnt))
+		ini_path_note_sibling(s);
 	if (follow)
 		verify_lose_volumes(s, found, cnt);
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
