@@ -43,11 +43,10 @@ static void t_session_modes(struct t_session *t, struct t_tgt_send *s)
 
 static void t_session_describe(struct t_session *t, struct t_tgt_send *s)
 {
-	static const uint64_t lun;
 	struct scsi_disk_info info = {
 		.name = "disk",
 		.serial = "0123",
-		.naa = { 0x60, [15] = t->naa },
+		.naa = { 0x60, [15] = t->lun ? t->second_naa : t->naa },
 		.store = { .generation = { t->generation },
 			   .is_memory = t->o.is_memory },
 		.groups = { .cnt = t->o.groups,
@@ -56,13 +55,17 @@ static void t_session_describe(struct t_session *t, struct t_tgt_send *s)
 		.blocks = t->blocks,
 		.block_size = t->block_size,
 	};
+	uint64_t luns[2];
 	uint8_t pages[3];
 	struct t_tgt_disk disk = { .info = &info,
-				   .luns = &lun,
-				   .lun_cnt = t->lun_is_gone ? 0 : 1,
+				   .luns = luns,
 				   .pages = pages };
 	int len;
 
+	if (!t->lun_is_gone)
+		srp_lun_encode(0, &luns[disk.lun_cnt++]);
+	if (t->has_second)
+		srp_lun_encode(1, &luns[disk.lun_cnt++]);
 	if (t->o.has_ids) {
 		pages[disk.page_cnt++] = SCSI_VPD_UNIT_SERIAL_NUMBER;
 		pages[disk.page_cnt++] = SCSI_VPD_DEVICE_IDENTIFICATION;
@@ -120,8 +123,15 @@ static void t_session_sync(struct t_session *t, struct t_tgt_send *s)
 static void t_session_answer(struct t_session *t, struct t_tgt_send *s)
 {
 	switch (s->cmd.op) {
+	case SCSI_OP_TEST_UNIT_READY:
+		t->turs++;
+		t_tgt_respond(s, 0);
+		return;
 	case SCSI_OP_INQUIRY:
-		if (s->cmd.evpd)
+		if (t->lun && t->second_is_mute)
+			t_session_refuse(s, SCSI_KEY_HARDWARE_ERROR,
+					 SCSI_ASC_WRITE_ERROR);
+		else if (s->cmd.evpd)
 			t_session_describe(t, s);
 		else
 			t_session_inquiry(t, s);
@@ -177,13 +187,15 @@ static void t_session_command(struct t_tgt_send *s,
 	struct t_session *t = s->ch->tgt->user;
 	enum scsi_op op = s->cmd.op;
 
+	T_MUST(!srp_lun_decode(cmd->lun, &t->lun));
 	if (t->attention && op != SCSI_OP_REPORT_LUNS &&
 	    op != SCSI_OP_INQUIRY) {
 		t_session_refuse(s, SCSI_KEY_UNIT_ATTENTION, t->attention);
 		t->attention = 0;
 	} else if (t_session_overrides(&t->override, cmd->cdb)) {
 		t_session_override(t, s);
-	} else if (t->lun_is_gone && op != SCSI_OP_REPORT_LUNS) {
+	} else if ((t->lun ? !t->has_second : t->lun_is_gone) &&
+		   op != SCSI_OP_REPORT_LUNS) {
 		t_session_refuse(s, SCSI_KEY_ILLEGAL_REQUEST,
 				 SCSI_ASC_LUN_NOT_SUPPORTED);
 	} else if (t_session_is_standby(t) &&
@@ -235,7 +247,10 @@ static void t_session_login(struct t_tgt *tgt, struct xp_conn_request *req,
 		t_tgt_reject(req, login->tag, SRP_REJ_NO_RESOURCES);
 		return;
 	}
+	tgt->rsp.multichan =
+		t->replaces ? SRP_MULTICHAN_TERMINATED : SRP_MULTICHAN_NO_CHAN;
 	if (first) {
+		t->replaces -= t->replaces > 0;
 		t->ignores_writes = false;
 		t->lba_cnt = 0;
 		memset(t->came_by, 0, sizeof(t->came_by));
@@ -299,6 +314,30 @@ static void t_session_resized(struct srpi_session *s, unsigned int volume,
 	t_session_close_from(arg, RESIZED);
 }
 
+static void t_session_volume_event(struct srpi_session *s, unsigned int volume,
+				   enum srpi_volume_event event,
+				   const char *why, void *arg)
+{
+	static const char signs[] = {
+		[SRPI_VOLUME_ADDED] = '+',
+		[SRPI_VOLUME_GONE] = '-',
+		[SRPI_VOLUME_RESIZED] = '=',
+		[SRPI_VOLUME_CHANGED] = '*',
+	};
+	struct t_session *t = arg;
+	size_t len = strlen(t->events);
+
+	assert_int_equal(*why != '\0', event == SRPI_VOLUME_GONE);
+	assert_int_equal(srpi_volume_is_present(s, volume),
+			 event != SRPI_VOLUME_GONE);
+	snprintf(t->events + len, sizeof(t->events) - len, "%s%c%u",
+		 len ? " " : "", signs[event], volume);
+	if (event != SRPI_VOLUME_GONE)
+		return;
+	snprintf(t->gone_why, sizeof(t->gone_why), "%s", why);
+	t_session_close_from(t, GONE);
+}
+
 static void t_session_listen(struct t_session *t,
 			     const struct t_session_options *o)
 {
@@ -306,6 +345,8 @@ static void t_session_listen(struct t_session *t,
 
 	t->o = *o;
 	t->naa = o->naa;
+	t->has_second = o->has_second;
+	t->second_naa = 0x20;
 	t->blocks = BLOCKS;
 	t->block_size = BLK;
 	t->generation = o->generation;
@@ -361,6 +402,9 @@ struct t_session *t_session_new(const struct t_session_options *o)
 		.state_changed = t_session_changed,
 		.volume_resized = t_session_resized,
 		.state_arg = t,
+		.follow_volumes = o->follows,
+		.volume_event = t_session_volume_event,
+		.keep_alive_ms = o->keep_alive_ms,
 	};
 	struct error xe;
 	char uri[128];
@@ -401,10 +445,13 @@ void t_session_free(struct t_session *t)
 
 /* ---- what tests do with both ---- */
 
-int t_session_io(struct t_session *t, enum srpi_op op, bool fua)
+int t_session_io_of(struct t_session *t, unsigned int volume, enum srpi_op op,
+		    bool fua)
 {
 	static uint8_t block[BLK];
-	struct srpi_io io = { .op = op, .buf = block, .fua = fua };
+	struct srpi_io io = {
+		.op = op, .volume = volume, .buf = block, .fua = fua
+	};
 	struct srpi_error e;
 	int res;
 
@@ -414,6 +461,11 @@ int t_session_io(struct t_session *t, enum srpi_op op, bool fua)
 	res = srpi_io_wait(t->ctx, t->session, &io);
 	srpi_mem_free(io.mem);
 	return res;
+}
+
+int t_session_io(struct t_session *t, enum srpi_op op, bool fua)
+{
+	return t_session_io_of(t, 0, op, fua);
 }
 
 void t_session_lose(struct t_session *t, uint8_t generation,

@@ -45,6 +45,9 @@ struct t_session_options {
 	const struct t_session_options *other;
 	const char *volume; /* of the URI; NULL: none */
 	bool fails;	    /* the first login does; session is NULL then */
+	bool follows;	    /* follow_volumes */
+	bool has_second;    /* volume, LUN 1 */
+	int keep_alive_ms;
 };
 
 /* Commands that the target answers otherwise than it should. */
@@ -62,7 +65,11 @@ struct t_session {
 	struct t_session_options o;
 	struct t_override override;
 	uint8_t naa;	  /* the last byte */
-	bool lun_is_gone; /* its only LUN */
+	bool lun_is_gone; /* LUN 0 */
+	bool has_second;  /* LUN 1 */
+	uint8_t second_naa;
+	bool second_is_mute; /* it answers no INQUIRY */
+	uint32_t lun;	     /* of the command that is being answered */
 	uint32_t block_size;
 	struct srpi_ctx *ctx;
 	struct xp *xp;
@@ -79,12 +86,14 @@ struct t_session {
 	unsigned int leaves_at;	 /* this many IUs after a login; 0: never */
 	unsigned int silent_at;	 /* likewise: not answered */
 	bool rejects;		 /* the next login */
+	unsigned int replaces;	 /* logins that find an older connection */
 	bool delays_login;	 /* with the answer to the next login */
 	struct xp_conn_request *kept_login;
 	uint32_t lbas[32]; /* of the writes since the last login */
 	char came_by[32];  /* which channel, as a digit; a string */
 	unsigned int lba_cnt;
 	unsigned int syncs;	 /* SYNCHRONIZE CACHE seen */
+	unsigned int turs;	 /* TEST UNIT READY seen */
 	unsigned int refused;	 /* in standby */
 	unsigned int cred_rsps;	 /* SRP_CRED_RSP seen */
 	struct t_session *other; /* target alone; NULL: none */
@@ -100,8 +109,11 @@ struct t_session {
 		LOST,
 		BACK,
 		RESIZED, /* volume_resized() */
+		GONE,	 /* a volume */
 	} closes_from;
 	bool skips_a_second; /* when the connection is lost */
+	char events[80];     /* of volumes: "+1 -0 =0 *0" */
+	char gone_why[128];
 	bool closing;
 	bool closed;
 };
@@ -123,6 +135,8 @@ void t_session_close_from(struct t_session *t, enum close_from where);
 
 /* Reads or writes the first block, or flushes; returns the result. */
 int t_session_io(struct t_session *t, enum srpi_op op, bool fua);
+int t_session_io_of(struct t_session *t, unsigned int volume, enum srpi_op op,
+		    bool fua);
 /* For srpi_io.done: adds 1 to the unsigned int at io->arg, or stores the result
  * in the int there. */
 void t_session_count_done(struct srpi_io *io, int res);
