@@ -67,6 +67,16 @@ static void store_submit(void *v, struct rbp_io *io)
 	t_backend.held = io;
 }
 
+static struct rbp_vol *notes_vol;
+/* Waits for store_notes_taken(). */
+static struct rbp_io *notes_io;
+
+static int tell_notes(void)
+{
+	return backend_notes_came(notes_vol, t_backend.notes_version,
+				  t_backend.notes, t_backend.notes_len);
+}
+
 /* What t_backend.info says. */
 static int store_open(struct rbp_vol *vol, const char *location,
 		      const struct rbp_arg *args, void **ret_v,
@@ -84,7 +94,8 @@ static int store_open(struct rbp_vol *vol, const char *location,
 	block_info_of(info)->id = t_backend.info.id;
 	block_info_of(info)->life = t_backend.info.life;
 	*ret_v = NULL;
-	return 0;
+	notes_vol = vol;
+	return t_backend.info.has_notes ? tell_notes() : 0;
 }
 
 static void store_close(void *v)
@@ -112,6 +123,57 @@ static void store_set_path(void *v, struct rbp_io *io)
 	block_io_done(io, t_backend.path_error);
 }
 
+/* ---- notes ---- */
+
+static void store_get_notes(void *v, struct rbp_io *io)
+{
+	if (!t_backend.notes_error)
+		tell_notes();
+	block_io_done(io, t_backend.notes_error);
+}
+
+static void set_notes(const void *data, size_t len)
+{
+	assert(len <= sizeof(t_backend.notes));
+	t_backend.notes_version++;
+	t_backend.notes_len = len;
+	memcpy(t_backend.notes, data, len);
+}
+
+static void store_put_notes(void *v, struct rbp_io *io)
+{
+	void (*before)(void) = t_backend.notes_put;
+	int err = t_backend.notes_error;
+
+	t_backend.notes_put = NULL;
+	if (before)
+		before();
+	if (!err && io->version != t_backend.notes_version)
+		err = -ESTALE;
+	if (!err)
+		set_notes(io->buf, io->len);
+	if (!err && tell_notes())
+		notes_io = io;
+	else
+		block_io_done(io, err);
+}
+
+static void store_notes_taken(void *v, uint64_t version)
+{
+	struct rbp_io *io = notes_io;
+
+	t_backend.notes_taken = version;
+	notes_io = NULL;
+	if (io)
+		block_io_done(io, 0);
+}
+
+int t_backend_put_notes(const void *data, size_t len)
+{
+	set_notes(data, len);
+	return tell_notes();
+}
+
 const struct backend_type t_backend_type = {
 	.plugin = {
 		.size = sizeof(struct rbp_plugin),
@@ -121,5 +183,8 @@ const struct backend_type t_backend_type = {
 		.submit = store_submit,
 		.paths = store_paths,
 		.set_path = store_set_path,
+		.get_notes = store_get_notes,
+		.put_notes = store_put_notes,
+		.notes_taken = store_notes_taken,
 	},
 };

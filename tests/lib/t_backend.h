@@ -23,6 +23,15 @@ struct t_backend {
 	int path_error;
 	/* Called once, when paths have been read; NULL: not. */
 	void (*paths_read)(void);
+	/* With info.has_notes: the notes, and what get_notes() and put_notes()
+	 * end with; 0: as they should. */
+	uint64_t notes_version;
+	size_t notes_len;
+	uint8_t notes[16384];
+	int notes_error;
+	/* Called once, before put_notes() compares the version; NULL: not. */
+	void (*notes_put)(void);
+	uint64_t notes_taken; /* the version of the last notes_taken() */
 
 	/* "read 0+512, write 512+1024 fua, flush" */
 	char log[2048];
@@ -33,6 +42,9 @@ struct t_backend {
 
 extern struct t_backend t_backend;
 extern const struct backend_type t_backend_type;
+
+/* Another target puts notes. Return: what the unit has answered. */
+int t_backend_put_notes(const void *data, size_t len);
 
 /* Answers what is held; false when nothing is. */
 bool t_backend_answer(void);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "target/scsi/unit_share.h"
 #include "tests/lib/t_bytes.h"
 
 #define STALE 0xa5
@@ -93,12 +94,16 @@ void t_disk_start_in(enum t_store store, const char *state_dir)
 	t_backend.extent_unit = 4096;
 	t_backend.paths = t_disk.paths;
 	t_disk.paths = (struct backend_paths){ 0 };
+	t_backend.info.has_notes = t_disk.has_notes;
+	t_disk.has_notes = false;
 	assert_int_equal(volume_open(&spec, 0, &t_disk.luns.vol[0], &e), 0);
 	assert_int_equal(volume_attach(t_disk.luns.vol[0], &t_disk.worker, &e),
 			 0);
 	if (state_dir)
 		assert_int_equal(
 			unit_state_load(t_disk.luns.vol[0], state_dir, &e), 0);
+	assert_int_equal(unit_share_start(t_disk.luns.vol[0], &t_disk.luns, &e),
+			 0);
 	volume_job_resume(t_disk.luns.vol[0], &t_disk.worker);
 	t_disk.luns.vol[T_OTHER_LUN] = t_disk.luns.vol[0];
 	t_disk.luns.cnt = 2;

@@ -37,6 +37,7 @@ struct t_disk {
 	char aborted[128]; /* "2 3 ": whose commands PREEMPT AND ABORT ended */
 	/* Who serves the store of the next t_disk_start(). */
 	struct backend_paths paths;
+	bool has_notes; /* the same */
 };
 
 extern struct t_disk t_disk;
