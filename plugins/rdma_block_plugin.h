@@ -112,7 +112,9 @@ enum {
 /* rbp_plugin.needs: system calls that the sandbox must allow while volumes are
  * served. Threads and files that are read or written need nothing. */
 enum {
-	RBP_NEEDS_NETWORK = 1 << 0, /* sockets, and connections to others */
+	/* Sockets, and connections to others. open() is called without
+	 * capabilities, but for locking memory: its threads would keep them. */
+	RBP_NEEDS_NETWORK = 1 << 0,
 };
 
 struct rbp_io {

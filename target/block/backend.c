@@ -10,6 +10,7 @@
 #include "target/block/plugin_host.h"
 #include "target/block/plugin_load.h"
 #include "target/block/plugin_threads.h"
+#include "target/block/plugin_unprivileged.h"
 
 #define THREADS_DEFAULT 4u
 #define THREADS_MAX	64u
@@ -296,15 +297,33 @@ static int backend_load(struct backend *be, const struct plugin_spec *spec,
 	return plugin_args(be->plugin, spec, &be->args, e);
 }
 
+/* The plugin's open(), on one thread or another. */
+struct backend_opening {
+	struct backend *be;
+	char clause[ERROR_TEXT_SIZE];
+	int err;
+};
+
+static void backend_run_open(void *arg)
+{
+	static const struct rbp_arg no_args[1];
+	struct backend_opening *o = arg;
+	struct backend *be = o->be;
+
+	o->err = be->plugin->open(&be->vol, be->location,
+				  be->args ? be->args : no_args, &be->v,
+				  &be->said.info, o->clause, sizeof(o->clause));
+	o->clause[sizeof(o->clause) - 1] = '\0';
+}
+
 /* The plugin's own part. Its clause gets the volume's name before it. */
 static int backend_call_open(struct backend *be,
 			     const struct backend_options *opt, struct error *e)
 {
-	static const struct rbp_arg no_args[1];
 	struct rbp_info *info = &be->said.info;
-	char clause[ERROR_TEXT_SIZE] = "";
+	struct backend_opening o = { .be = be };
 	const char *wrong;
-	int err;
+	int err = 0;
 
 	if (be->below)
 		backend_describe_below(&be->below->info, info);
@@ -312,15 +331,17 @@ static int backend_call_open(struct backend *be,
 	info->volume_block = opt->block_size;
 	info->open_flags = opt->read_only ? RBP_OPEN_READ_ONLY : 0;
 	be->said.opt = opt;
-	err = be->plugin->open(&be->vol, be->location,
-			       be->args ? be->args : no_args, &be->v, info,
-			       clause, sizeof(clause));
+	if (be->plugin->needs & RBP_NEEDS_NETWORK)
+		err = plugin_run_unprivileged(backend_run_open, &o);
+	else
+		backend_run_open(&o);
 	be->said.opt = NULL;
-	clause[sizeof(clause) - 1] = '\0';
+	if (!err)
+		err = o.err;
 	if (err) {
 		err = err < 0 ? err : -EIO;
 		return error_set(e, err, "%s: %s", be->vol.name,
-				 *clause ? clause : strerror(-err));
+				 *o.clause ? o.clause : strerror(-err));
 	}
 	be->is_open = true;
 	wrong = backend_what_is_wrong(be, opt->block_size);

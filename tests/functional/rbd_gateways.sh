@@ -73,6 +73,12 @@ refused 'a role without a gateway' 'need gateway=N and gateways=M' \
 mkdir "$T/a" "$T/b"
 gateway 1 "$USER_OF,role=active"
 A=$pid URI_A=srp+tcp://127.0.0.1:$port
+# Threads of librados are made before the target gives its capabilities up.
+has_no_capabilities() { # PID: but those for locked memory and low ports
+	awk '/^CapPrm/ && $2 !~ /^000000000000[04][04]00$/ { print FILENAME, $2; bad = 1 }
+		END { exit bad }' "/proc/$1"/task/*/status
+}
+t_check 'no thread keeps capabilities' has_no_capabilities "$A"
 gateway 2 "$USER_OF,failover=auto,failover-after=3"
 B=$pid URI_B=srp+tcp://127.0.0.1:$port
 t_check 'the second one hears of the first' \

@@ -30,11 +30,17 @@ kill_gateway() { # NUMBER: and starts it again; a part of its log is of the one 
 	r_gateway "$1" "$ARGS" "$port"
 }
 
+start_daemon() { # osd|mon: another program may have its port
+	for try in 1 2 3 4 5; do
+		! "$src/scripts/ceph" start "$C" "$1" || return 0
+		sed 's/^/# /' "$C/start.log" | tail -n 5
+	done
+	return 1
+}
 # The next one needs what this one has locked until it is gone.
 kill_daemon() { # osd|mon
 	pid=$(cat "$C/$1.pid")
-	kill -9 "$pid" && t_wait_for 30 t_is_gone "$pid" &&
-		"$src/scripts/ceph" start "$C" "$1"
+	kill -9 "$pid" && t_wait_for 30 t_is_gone "$pid" && start_daemon "$1"
 }
 osd() { kill_daemon osd; }
 monitor() { kill_daemon mon; }
