@@ -14,6 +14,14 @@
 
 struct fault_layer;
 
+/* Rules that were given together. Requests point to them as long as they last. */
+struct fault_set {
+	struct fault_set *before; /* not in force any more */
+	unsigned int cnt;
+	struct fault_rule rules[FAULT_RULES_MAX];
+	struct fault_tally tallies[FAULT_RULES_MAX];
+};
+
 /* A worker's part. */
 struct fault_worker {
 	struct fault_layer *layer;
@@ -29,9 +37,7 @@ struct fault_layer {
 	const char *name; /* of the volume */
 	char kind[32];
 	uint32_t block_size;
-	unsigned int rule_cnt;
-	struct fault_rule rules[FAULT_RULES_MAX];
-	struct fault_tally tallies[FAULT_RULES_MAX];
+	_Atomic(struct fault_set *) set; /* in force */
 };
 
 /* An I/O that a rule has hit, until it is ended. */
@@ -351,12 +357,13 @@ static void layer_fault_begin(struct faulty *f)
 static bool layer_fault_choose(struct fault_layer *layer,
 			       const struct rbp_io *io, struct faulty *what)
 {
+	struct fault_set *set = atomic_load(&layer->set);
 	bool hit = false;
 
-	for (unsigned int i = 0; i < layer->rule_cnt && !what->rule; i++) {
-		const struct fault_rule *rule = &layer->rules[i];
+	for (unsigned int i = 0; i < set->cnt && !what->rule; i++) {
+		const struct fault_rule *rule = &set->rules[i];
 
-		if (!fault_rule_hits(rule, &layer->tallies[i], io,
+		if (!fault_rule_hits(rule, &set->tallies[i], io,
 				     layer->block_size, &what->pick))
 			continue;
 		hit = true;
@@ -444,9 +451,22 @@ static void fault_queue_del(void *queue_data)
 	free(queue_data);
 }
 
+static void fault_free_sets(struct fault_set *set)
+{
+	while (set) {
+		struct fault_set *before = set->before;
+
+		free(set);
+		set = before;
+	}
+}
+
 static void fault_close(void *v)
 {
-	free(v);
+	struct fault_layer *layer = v;
+
+	fault_free_sets(atomic_load(&layer->set));
+	free(layer);
 }
 
 /* A write that is cut in two is not done whole or not at all. */
@@ -457,6 +477,23 @@ static bool breaks_writes(const struct fault_rule *rule)
 		rule->kind == FAULT_ERROR);
 }
 
+static int fault_take_rules(struct fault_layer *layer, const char *below,
+			    const struct fault_rule *rules, unsigned int cnt)
+{
+	struct fault_set *set = calloc(1, sizeof(*set));
+
+	if (!set)
+		return -ENOMEM;
+	set->before = atomic_load(&layer->set);
+	set->cnt = cnt;
+	if (cnt)
+		memcpy(set->rules, rules, cnt * sizeof(*rules));
+	snprintf(layer->kind, sizeof(layer->kind), "%s, %u fault%s", below, cnt,
+		 cnt == 1 ? "" : "s");
+	atomic_store(&layer->set, set);
+	return 0;
+}
+
 static int fault_open(struct rbp_vol *vol, const char *location,
 		      const struct rbp_arg *args, void **ret_v,
 		      struct rbp_info *info, char *msg, size_t msg_len)
@@ -465,18 +502,16 @@ static int fault_open(struct rbp_vol *vol, const char *location,
 	const struct fault_options *faults = opt->faults;
 	struct fault_layer *layer = calloc(1, sizeof(*layer));
 
-	if (!layer)
+	if (!layer || fault_take_rules(layer, opt->below->info.kind,
+				       faults->rules, faults->cnt)) {
+		free(layer);
 		return -ENOMEM;
-	snprintf(layer->kind, sizeof(layer->kind), "%s, %u fault%s",
-		 opt->below->info.kind, faults->cnt,
-		 faults->cnt == 1 ? "" : "s");
+	}
 	block_info_of(info)->kind = layer->kind;
 	layer->name = faults->volume;
 	layer->block_size = info->volume_block;
-	layer->rule_cnt = faults->cnt;
 	for (unsigned int i = 0; i < faults->cnt; i++) {
-		layer->rules[i] = faults->rules[i];
-		if (breaks_writes(&layer->rules[i]))
+		if (breaks_writes(&faults->rules[i]))
 			info->atomic_write = 0;
 	}
 	*ret_v = layer;
@@ -496,6 +531,19 @@ const struct backend_type backend_fault = {
 		.submit = fault_submit,
 	},
 };
+
+int backend_fault_set(struct backend *be, const struct fault_rule *rules,
+		      unsigned int cnt)
+{
+	int err = be->type == &backend_fault
+			  ? fault_take_rules(be->v, be->below->info.kind, rules,
+					     cnt)
+			  : -ENOENT;
+
+	if (!err)
+		backend_fault_release(be);
+	return err;
+}
 
 void backend_fault_release(struct backend *be)
 {

@@ -27,6 +27,14 @@ struct fault_options {
 extern const struct backend_type backend_fault;
 
 /*
+ * Replaces the rules of a backend that is the layer; what is stuck goes on. Writes
+ * count as atomic as they did when it was opened. -ENOENT: @be is no such layer;
+ * -ENOMEM. One caller at a time. Thread: any, while the workers are attached.
+ */
+int backend_fault_set(struct backend *be, const struct fault_rule *rules,
+		      unsigned int cnt);
+
+/*
  * Lets all requests go to the store that are stuck, or stick before the
  * workers have heard of it. Harmless on a backend without the layer. Thread:
  * any, while the workers are attached.
