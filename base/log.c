@@ -2,6 +2,7 @@
 #include "base/log.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -10,10 +11,14 @@ void syslog(int priority, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void openlog(const char *ident, int option, int facility);
 
+#define LOG_LINE_SIZE 1024
+
 enum log_level log_level = LOG_NOTICE;
 
 static const char *log_name = "rdma-block";
 static bool log_syslog;
+static _Atomic(log_take *) log_sink;
+static log_take *log_output;
 
 /* RFC 5424 severities, in the order of enum log_level. */
 static const int severities[] = { 3, 4, 5, 6, 7 };
@@ -33,18 +38,57 @@ void log_to_syslog(void)
 	log_syslog = true;
 }
 
+void log_set_sink(log_take *sink)
+{
+	atomic_store(&log_sink, sink);
+}
+
+bool log_has_sink(void)
+{
+	return atomic_load_explicit(&log_sink, memory_order_relaxed);
+}
+
+void log_set_output(log_take *output)
+{
+	log_output = output;
+}
+
+static void log_put(enum log_level level, const struct log_about *about,
+		    const char *line)
+{
+	if (log_syslog)
+		syslog(severities[level], "%s", line);
+	else if (log_output)
+		log_output(level, about, line);
+	else
+		fprintf(stderr, "%s: %s%s\n", log_name, prefixes[level], line);
+}
+
 void log_write(enum log_level level, const char *fmt, ...)
 {
-	char line[1024];
+	char line[LOG_LINE_SIZE];
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
-	if (log_syslog)
-		syslog(severities[level], "%s", line);
-	else
-		fprintf(stderr, "%s: %s%s\n", log_name, prefixes[level], line);
+	log_put(level, NULL, line);
+}
+
+void log_write_about(enum log_level level, const struct log_about *about,
+		     const char *fmt, ...)
+{
+	log_take *sink = atomic_load(&log_sink);
+	char line[LOG_LINE_SIZE];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	if (level <= log_level)
+		log_put(level, about, line);
+	if (sink)
+		sink(level, about, line);
 }
 
 bool log_limit_pass(struct log_limit *l, unsigned int burst,

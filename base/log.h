@@ -48,6 +48,42 @@ void log_write(enum log_level level, const char *fmt, ...)
 #define log_debug(...)	log_at(LOG_DEBUG, __VA_ARGS__)
 
 /*
+ * What a message is about, for programs that read messages. Everything may be NULL;
+ * the texts are borrowed for the call.
+ */
+struct log_about {
+	const char *event;  /* "login": what has happened; NULL: no event */
+	const char *nexus;  /* the initiator's port */
+	const char *volume; /* its name */
+	unsigned int lun;   /* only with a volume */
+};
+
+/* A message of @about, a struct log_about *. The sink gets it at every level. */
+#define log_event(level, about, ...)                                \
+	do {                                                        \
+		if ((level) <= log_level || log_has_sink())         \
+			log_write_about(level, about, __VA_ARGS__); \
+	} while (0)
+
+void log_write_about(enum log_level level, const struct log_about *about,
+		     const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/*
+ * Takes each message that is about something, also those above log_level, with its
+ * line, which has no prefix. It must not log. NULL: none. It may be called once more
+ * on another thread meanwhile.
+ */
+typedef void log_take(enum log_level level, const struct log_about *about,
+		      const char *line);
+void log_set_sink(log_take *sink);
+bool log_has_sink(void);
+
+/* Takes all messages instead of stderr; @about may be NULL. Thread: setup; @output is
+ * called on any. */
+void log_set_output(log_take *output);
+
+/*
  * Passes @burst messages in ten seconds, then drops and counts them: for lines
  * that a peer can cause. Returns true if the line may be logged. *ret_dropped
  * is the number of lines that were dropped before it.

@@ -472,6 +472,29 @@ static bool apply_do(struct apply *a)
 	       (!a->how->prune || apply_remove_volumes(a));
 }
 
+static void apply_log_change(const json_t *change)
+{
+	const char *field = json_string_value(json_object_get(change, "field"));
+	struct log_about about = { .event = "config" };
+
+	log_event(LOG_NOTICE, &about, "configuration: %s %s%s%s",
+		  json_string_value(json_object_get(change, "action")),
+		  json_string_value(json_object_get(change, "object")),
+		  field ? ": " : "", field ? field : "");
+}
+
+static bool apply_all(struct apply *a)
+{
+	const json_t *change;
+	size_t i;
+
+	if (!apply_do(a))
+		return false;
+	json_array_foreach(a->changes, i, change)
+		apply_log_change(change);
+	return true;
+}
+
 bool manage_apply(struct manage *m, const json_t *want,
 		  const struct manage_apply *how, json_t **ret_changes,
 		  struct manage_fault *f)
@@ -492,7 +515,7 @@ bool manage_apply(struct manage *m, const json_t *want,
 	if (good)
 		apply_compare_settings(&a);
 	if (good && !how->dry_run && json_array_size(a.changes))
-		good = apply_do(&a);
+		good = apply_all(&a);
 	json_decref(a.want);
 	if (good)
 		*ret_changes = a.changes;

@@ -6,22 +6,10 @@
 #include "target/manage_session.h"
 #include "target/server_volumes.h"
 
-static void reload_log_change(const json_t *change)
-{
-	const char *field = json_string_value(json_object_get(change, "field"));
-
-	log_notice("configuration: %s %s%s%s",
-		   json_string_value(json_object_get(change, "action")),
-		   json_string_value(json_object_get(change, "object")),
-		   field ? ": " : "", field ? field : "");
-}
-
 static bool reload_apply(struct manage *m, const json_t *want,
 			 json_t **ret_changes, struct manage_fault *f)
 {
 	static const struct manage_apply how;
-	json_t *change;
-	size_t i;
 	bool good;
 
 	manage_lock(m);
@@ -29,12 +17,9 @@ static bool reload_apply(struct manage *m, const json_t *want,
 	if (good)
 		manage_warn_of_numbers(m, want);
 	manage_unlock(m);
-	if (!good)
-		return false;
-	json_array_foreach(*ret_changes, i, change)
-		reload_log_change(change);
-	manage_await_sessions(m);
-	return true;
+	if (good)
+		manage_await_sessions(m);
+	return good;
 }
 
 static bool reload_file(struct manage *m, json_t **ret_changes,

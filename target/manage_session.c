@@ -46,6 +46,7 @@ static void manage_run_kick(struct server *s, void *arg)
 bool manage_kick(struct manage *m, const char *initiator,
 		 struct manage_fault *f)
 {
+	struct log_about about = { .event = "kick", .nexus = initiator };
 	struct manage_session session = { .found = false };
 	char object[sizeof(f->object)];
 
@@ -56,6 +57,10 @@ bool manage_kick(struct manage *m, const char *initiator,
 				     "port");
 	if (server_call(m->server, manage_run_kick, &session))
 		return manage_refuse_end(f);
-	return session.found ||
-	       manage_refuse(f, object, "", "that initiator is not logged in");
+	if (!session.found)
+		return manage_refuse(f, object, "",
+				     "that initiator is not logged in");
+	log_event(LOG_NOTICE, &about,
+		  "the session of %s is ended by the administrator", initiator);
+	return true;
 }

@@ -261,6 +261,7 @@ static void manage_run_flush(struct server *s, void *arg)
 static void manage_flush(struct manage_volume *v)
 {
 	struct volume *vol = v->vol;
+	struct log_about about = volume_about(vol, "volume-failed");
 
 	volume_job_stop(vol);
 	v->job_ended.run = manage_job_ended;
@@ -274,7 +275,8 @@ static void manage_flush(struct manage_volume *v)
 	if (v->res == 0)
 		flush_record_flushed(&vol->dev.record);
 	else
-		log_error("volume '%s' is removed, but could not be flushed: "
+		log_event(LOG_ERROR, &about,
+			  "volume '%s' is removed, but could not be flushed: "
 			  "%s; writes since its last flush may be lost",
 			  vol->name, strerror(-v->res));
 }
@@ -418,6 +420,7 @@ bool manage_add_volume(struct manage *m, const json_t *vol, json_t **ret_vol,
 	const char *name = json_string_value(json_object_get(vol, "name"));
 	_cleanup_free_ char *text = config_volume_spec(vol);
 	_cleanup_free_ struct volume_spec *spec = malloc(sizeof(*spec));
+	struct log_about about;
 	struct manage_volume v;
 	struct error e;
 	int err;
@@ -437,8 +440,9 @@ bool manage_add_volume(struct manage *m, const json_t *vol, json_t **ret_vol,
 	if (err)
 		return manage_refuse_volume(f, name, "", v.e.text);
 	m->lun_was_used[v.lun] = true;
-	log_notice("volume '%s' is served as LUN %u now", v.vol->name,
-		   v.vol->lun);
+	about = volume_about(v.vol, "volume-added");
+	log_event(LOG_NOTICE, &about, "volume '%s' is served as LUN %u now",
+		  v.vol->name, v.vol->lun);
 	return manage_note_volume(m, vol, v.vol, ret_vol);
 }
 
@@ -487,6 +491,7 @@ int manage_flush_volume(struct manage *m, struct volume *vol, struct error *e)
 bool manage_remove_volume(struct manage *m, const char *name, bool force,
 			  struct manage_fault *f)
 {
+	struct log_about about;
 	struct manage_volume v;
 	int err;
 
@@ -495,6 +500,7 @@ bool manage_remove_volume(struct manage *m, const char *name, bool force,
 	v.force = force;
 	if (!v.vol)
 		return manage_refuse_unknown(f, name);
+	about = volume_about(v.vol, "volume-removed");
 	err = force ? 0 : manage_flush_volume(m, v.vol, &v.e);
 	if (err == 0)
 		err = manage_take(&v);
@@ -504,7 +510,9 @@ bool manage_remove_volume(struct manage *m, const char *name, bool force,
 	sem_destroy(&v.done);
 	if (err)
 		return manage_refuse_volume(f, name, "", v.e.text);
-	log_notice("volume '%s' is not served any more", name);
+	about.volume = name; /* its own is gone with it */
+	log_event(LOG_NOTICE, &about, "volume '%s' is not served any more",
+		  name);
 	manage_forget_volume(m, name);
 	return true;
 }

@@ -35,11 +35,14 @@ static void server_flush_settled(struct server *s)
 
 static void server_log_failed_flush(struct last_flush *f, int err)
 {
+	struct log_about about = volume_about(f->vol, "volume-failed");
+
 	f->server->exit_code = 1;
 	if (f->failed)
 		return;
 	f->failed = true;
-	log_error("volume '%s' could not be flushed: %s; writes since its last "
+	log_event(LOG_ERROR, &about,
+		  "volume '%s' could not be flushed: %s; writes since its last "
 		  "flush may be lost%s",
 		  f->vol->name, strerror(-err),
 		  f->vol->dev.record.file

@@ -219,19 +219,23 @@ void server_detach_volumes(struct server *s, struct worker *w)
 
 int server_measure_volume(struct server *s, struct volume *vol)
 {
+	struct log_about about = volume_about(vol, "volume-resized");
 	int res = volume_measure(vol);
 
 	if (res == -ESTALE)
-		log_warn("LUN %u (%s) has become smaller; initiators keep the "
-			 "old size, and reads of what is missing fail",
-			 vol->lun, vol->name);
+		log_event(LOG_WARNING, &about,
+			  "LUN %u (%s) has become smaller; initiators keep the "
+			  "old size, and reads of what is missing fail",
+			  vol->lun, vol->name);
 	else if (res < 0)
-		log_error("LUN %u (%s): cannot tell its size: %s", vol->lun,
+		log_event(LOG_ERROR, &about,
+			  "LUN %u (%s): cannot tell its size: %s", vol->lun,
 			  vol->name, strerror(-res));
 	if (res <= 0)
 		return res;
-	log_notice("LUN %u (%s) has grown to %llu blocks of %u bytes", vol->lun,
-		   vol->name, (unsigned long long)vol->blocks, vol->block_size);
+	log_event(LOG_NOTICE, &about,
+		  "LUN %u (%s) has grown to %llu blocks of %u bytes", vol->lun,
+		  vol->name, (unsigned long long)vol->blocks, vol->block_size);
 	port_capacity_changed(&s->port, vol);
 	return res;
 }
@@ -239,15 +243,17 @@ int server_measure_volume(struct server *s, struct volume *vol)
 static void server_check_paths(struct server *s, struct volume *vol)
 {
 	const struct scsi_port_groups *groups = &vol->info.groups;
+	struct log_about about = volume_about(vol, "path");
 
 	volume_look_at_paths(vol);
 	if (!groups->cnt || vol->told_active == groups->active)
 		return;
 	vol->told_active = groups->active;
-	log_notice("LUN %u (%s): %s (target port group %u of %u; %u is active)",
-		   vol->lun, vol->name,
-		   volume_is_standby(vol) ? "in standby" : "active",
-		   groups->own, groups->cnt, groups->active);
+	log_event(LOG_NOTICE, &about,
+		  "LUN %u (%s): %s (target port group %u of %u; %u is active)",
+		  vol->lun, vol->name,
+		  volume_is_standby(vol) ? "in standby" : "active", groups->own,
+		  groups->cnt, groups->active);
 	port_access_changed(&s->port, vol);
 }
 

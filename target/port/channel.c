@@ -150,8 +150,9 @@ void channel_complain(struct channel *ch, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	log_warn("channel %u, %s from %s on %s: %s", ch->number,
-		 ch->nexus->name, channel_peer(ch), channel_local(ch), text);
+	log_event(LOG_WARNING, &(struct log_about){ .nexus = ch->nexus->name },
+		  "channel %u, %s from %s on %s: %s", ch->number,
+		  ch->nexus->name, channel_peer(ch), channel_local(ch), text);
 }
 
 static void channel_note_end(struct channel *ch, const char *why)
@@ -163,7 +164,7 @@ static void channel_note_end(struct channel *ch, const char *why)
 
 static bool channel_may_log(struct channel *ch, enum log_level level)
 {
-	return log_level >= level &&
+	return (log_level >= level || log_has_sink()) &&
 	       login_log_pass(&ch->port->channel_log, &ch->at_port.quota->addr);
 }
 
@@ -173,16 +174,18 @@ static void channel_log_login(struct channel *ch)
 	const char *device = xp_kind_traits(ch->kind)->needs_device
 				     ? xp_chan_device(ch->xp)
 				     : "";
+	struct log_about about = { .event = "login", .nexus = ch->nexus->name };
 
 	if (!channel_may_log(ch, LOG_NOTICE))
 		return;
-	log_notice("login of %s from %s on %s%s%s over %s: channel %u%s",
-		   ch->nexus->name, channel_peer(ch), channel_local(ch),
-		   *device ? ", " : "", device, xp_kind_name(ch->kind),
-		   ch->number,
-		   rsp->multichan == SRP_MULTICHAN_TERMINATED
-			   ? ", replacing its older channels"
-			   : "");
+	log_event(LOG_NOTICE, &about,
+		  "login of %s from %s on %s%s%s over %s: channel %u%s",
+		  ch->nexus->name, channel_peer(ch), channel_local(ch),
+		  *device ? ", " : "", device, xp_kind_name(ch->kind),
+		  ch->number,
+		  rsp->multichan == SRP_MULTICHAN_TERMINATED
+			  ? ", replacing its older channels"
+			  : "");
 	log_info(
 		"channel %u: request limit %d, initiator's IUs up to %u bytes, "
 		"ours up to %u, immediate data %s",
@@ -195,19 +198,25 @@ static void channel_log_login(struct channel *ch)
 
 static void channel_log_logout(struct channel *ch)
 {
+	struct log_about about = {
+		.event = ch->logged_in ? "logout" : NULL,
+		.nexus = ch->nexus->name,
+	};
+
 	if (!channel_may_log(ch, ch->logged_in ? LOG_NOTICE : LOG_WARNING))
 		return;
 	if (ch->logged_in)
-		log_notice("logout of %s from %s on %s: channel %u, %llu "
-			   "requests answered: %s",
-			   ch->nexus->name, channel_peer(ch), channel_local(ch),
-			   ch->number,
-			   (unsigned long long)ch->requests.answered,
-			   ch->end_why);
+		log_event(LOG_NOTICE, &about,
+			  "logout of %s from %s on %s: channel %u, %llu "
+			  "requests answered: %s",
+			  ch->nexus->name, channel_peer(ch), channel_local(ch),
+			  ch->number, (unsigned long long)ch->requests.answered,
+			  ch->end_why);
 	else
-		log_warn("channel %u for %s from %s on %s never came up: %s",
-			 ch->number, ch->nexus->name, channel_peer(ch),
-			 channel_local(ch), ch->end_why);
+		log_event(LOG_WARNING, &about,
+			  "channel %u for %s from %s on %s never came up: %s",
+			  ch->number, ch->nexus->name, channel_peer(ch),
+			  channel_local(ch), ch->end_why);
 }
 
 /* ---- the end ---- */

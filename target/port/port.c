@@ -61,16 +61,18 @@ static void port_log_refusal(struct port *port,
 			     const struct srp_port_id *initiator,
 			     const char *why)
 {
-	char name[SRP_PORT_ID_TEXT_SIZE];
+	char name[SRP_PORT_ID_TEXT_SIZE] = "?";
+	struct log_about about = { .event = "login-refused" };
 	unsigned int dropped;
 
 	if (!log_limit_pass(&port->login_log, REFUSALS_BURST, &dropped))
 		return;
 	if (dropped)
 		log_warn("%u more refused logins left out", dropped);
-	log_warn("login of %s from %s on %s refused: %s",
-		 initiator ? srp_port_id_format(initiator, name) : "?",
-		 conn->peer, conn->local, why);
+	if (initiator)
+		about.nexus = srp_port_id_format(initiator, name);
+	log_event(LOG_WARNING, &about, "login of %s from %s on %s refused: %s",
+		  name, conn->peer, conn->local, why);
 }
 
 static void port_reject(struct xp_conn_request *conn, uint64_t tag,

@@ -157,6 +157,7 @@ void scsi_task_log_blk(const struct scsi_task *task)
 	const struct rbp_io *io = &task->blk.bio.io;
 	const struct volume *vol =
 		container_of(task->blk.dev, struct volume, dev);
+	struct log_about about = volume_about(vol, "volume-failed");
 	char where[64] = "flush";
 	unsigned int dropped;
 
@@ -168,8 +169,9 @@ void scsi_task_log_blk(const struct scsi_task *task)
 		snprintf(where, sizeof(where), "%llu bytes at block %llu",
 			 (unsigned long long)io->len,
 			 (unsigned long long)(io->offset / vol->block_size));
-	log_error("LUN %u (%s): %s: %s: %s", vol->lun, vol->name,
-		  task->cmd.info->name, where, strerror(-task->blk.res));
+	log_event(LOG_ERROR, &about, "LUN %u (%s): %s: %s: %s", vol->lun,
+		  vol->name, task->cmd.info->name, where,
+		  strerror(-task->blk.res));
 }
 
 bool scsi_task_fail_blk(struct scsi_task *task)

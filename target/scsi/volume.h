@@ -18,6 +18,7 @@
 #include "target/scsi/volume_job.h"
 #include "target/scsi/unit_state.h"
 #include "target/block/block_worker.h"
+#include "base/log.h"
 
 #define LUNS_MAX 256
 
@@ -100,6 +101,15 @@ struct volume {
 	struct meter *meter;
 	struct meter_share *meter_shares[BLOCK_WORKERS_MAX];
 };
+
+/* A message about it; @event may be NULL. */
+static inline struct log_about volume_about(const struct volume *vol,
+					    const char *event)
+{
+	return (struct log_about){ .event = event,
+				   .volume = vol->name,
+				   .lun = vol->lun };
+}
 
 /* How sense data about it looks (D_SENSE); NULL: about no volume. */
 static inline enum scsi_sense_format
