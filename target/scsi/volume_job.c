@@ -15,6 +15,9 @@
 #define PIECE	    (1u << 20)
 #define ERASE_PIECE (16u << 20)
 
+/* Between two lines about the progress of a job, at least. */
+#define JOB_TELL_US (60ull * 1000000)
+
 /* The passes of a job, in their order. */
 enum pass {
 	PASS_OVERWRITE,
@@ -65,19 +68,26 @@ static void free_buffers(struct volume_job *job)
 	job->pattern = NULL;
 }
 
+static const char *job_name(const struct volume_job *job)
+{
+	return job->plan.state == VOLUME_SANITIZING ? "SANITIZE"
+						    : "FORMAT UNIT";
+}
+
 static void log_end(const struct volume_job *job, int err)
 {
-	const char *what = job->plan.state == VOLUME_SANITIZING ? "SANITIZE"
-								: "FORMAT UNIT";
+	struct log_about about =
+		volume_about(job->vol, err ? "job-failed" : "job-done");
 
 	if (err)
-		log_error("LUN %u (%s): %s ended at %u %%: %s", job->vol->lun,
-			  job->vol->name, what,
+		log_event(LOG_ERROR, &about,
+			  "LUN %u (%s): %s ended at %u %%: %s", job->vol->lun,
+			  job->vol->name, job_name(job),
 			  atomic_load(&job->progress) * 100 / 65536,
 			  strerror(-err));
 	else
-		log_notice("LUN %u (%s): %s is done", job->vol->lun,
-			   job->vol->name, what);
+		log_event(LOG_NOTICE, &about, "LUN %u (%s): %s is done",
+			  job->vol->lun, job->vol->name, job_name(job));
 }
 
 /* Once others see @state, they may begin a job, on any worker: all that belongs
@@ -155,6 +165,38 @@ static uint64_t job_size_of(const struct volume_job *job)
 	return job->vol->blocks * job->vol->block_size;
 }
 
+/* Logged now and then, as a job may take hours. */
+static void job_log_progress(struct volume_job *job, uint64_t now_us,
+			     uint64_t left_s)
+{
+	struct log_about about = volume_about(job->vol, "job-progress");
+
+	if (now_us - job->told_us < JOB_TELL_US)
+		return;
+	job->told_us = now_us;
+	log_event(LOG_NOTICE, &about,
+		  "LUN %u (%s): %s: %u %%, about %llu:%02llu:%02llu to go",
+		  job->vol->lun, job->vol->name, job_name(job),
+		  atomic_load(&job->progress) * 100 / 65536,
+		  (unsigned long long)left_s / 3600,
+		  (unsigned long long)left_s / 60 % 60,
+		  (unsigned long long)left_s % 60);
+}
+
+/* What is left takes as long as what is done, @n of 65536. */
+static void job_estimate(struct volume_job *job, uint64_t n)
+{
+	uint64_t now_us = reactor_now_us(job->worker->reactor);
+	uint64_t left_s;
+
+	if (n == 0 || n > 65536)
+		return;
+	left_s = (now_us - job->began_us) / n * (65536 - n) / 1000000;
+	atomic_store(&job->seconds_left,
+		     left_s < UINT32_MAX ? (uint32_t)left_s + 1 : UINT32_MAX);
+	job_log_progress(job, now_us, left_s);
+}
+
 /* FFFFh is as far as it goes (SPC-4, progress indication). */
 static void tell_progress(struct volume_job *job)
 {
@@ -162,6 +204,7 @@ static void tell_progress(struct volume_job *job)
 	uint64_t n = (job->pass * 65536 + job->blk.at / unit) / pass_cnt(job);
 
 	atomic_store(&job->progress, n < 65535 ? (uint32_t)n : 65535);
+	job_estimate(job, n);
 }
 
 /* One block of an overwriting pass, at the begin of the buffer. */
@@ -244,6 +287,8 @@ static void job_start(struct reactor_msg *msg)
 {
 	struct volume_job *job = container_of(msg, struct volume_job, msg);
 
+	job->began_us = reactor_now_us(job->worker->reactor);
+	job->told_us = job->began_us;
 	if (atomic_load(&job->stopping))
 		job_end(job, -ECANCELED);
 	else
@@ -353,6 +398,7 @@ int volume_job_start(struct volume *vol, struct block_worker *w,
 	job->user = user;
 	job->pass = 0;
 	atomic_store(&job->progress, 0);
+	atomic_store(&job->seconds_left, 0);
 	unit_turn_take(vol, w, &job->turn, write_begin);
 	return 0;
 }

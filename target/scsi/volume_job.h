@@ -43,9 +43,10 @@ struct volume_job_plan {
 
 struct volume_job {
 	/* any thread */
-	_Atomic int state;	   /* enum volume_state */
-	_Atomic uint32_t progress; /* of 65536 */
-	_Atomic bool stopping;	   /* for good */
+	_Atomic int state;	       /* enum volume_state */
+	_Atomic uint32_t progress;     /* of 65536 */
+	_Atomic uint32_t seconds_left; /* an estimate, at least 1; 0: none yet */
+	_Atomic bool stopping;	       /* for good */
 	/* What the caller of the job asked for that failed; written before state
 	 * says that it has. A job that begins does not touch it. */
 	_Atomic bool lenient;
@@ -69,6 +70,8 @@ struct volume_job {
 	uint8_t *buf;	  /* a piece of what is written */
 	uint8_t *pattern; /* one block */
 	unsigned int pass;
+	uint64_t began_us; /* reactor_now_us() of the worker */
+	uint64_t told_us;  /* when its progress was logged last */
 };
 
 /* Thread: setup. */
