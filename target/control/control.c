@@ -189,6 +189,31 @@ static bool control_send(struct control_conn *conn, char *text)
 	return text && len == 0;
 }
 
+/* A client that wants several replies. */
+struct control_stream {
+	struct control_conn *conn;
+};
+
+bool control_stream_send(struct control_stream *s, json_t *parameters)
+{
+	return control_send(s->conn, varlink_encode_part(parameters));
+}
+
+/* What the client sends meanwhile is for later; that it has gone is not. */
+bool control_stream_await(struct control_stream *s, int fd)
+{
+	struct pollfd fds[] = {
+		{ .fd = fd, .events = POLLIN },
+		{ .fd = s->conn->fd, .events = POLLRDHUP },
+	};
+
+	while (poll(fds, ARRAY_SIZE(fds), -1) < 0) {
+		if (errno != EINTR)
+			return false;
+	}
+	return !fds[1].revents;
+}
+
 /* ---- methods that every service has ---- */
 
 static void control_error(struct control_result *ret, const char *error,
@@ -338,7 +363,14 @@ static void control_run(struct control_conn *conn,
 		control_error(ret, VARLINK_NO_METHOD, "method", call->method);
 	else if (m->changes && !conn->may_change)
 		ret->error = VARLINK_NOT_ALLOWED;
-	else if (control_check_in(m, call->parameters, ret))
+	else if (m->stream && !call->more)
+		ret->error = VARLINK_WANTS_MORE;
+	else if (!control_check_in(m, call->parameters, ret))
+		return;
+	else if (m->stream)
+		m->stream(c->user, &(struct control_stream){ .conn = conn },
+			  ret);
+	else
 		m->run(c->user, call->parameters, ret);
 }
 

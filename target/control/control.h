@@ -28,6 +28,8 @@ struct control_result {
 	const char *error;  /* static; NULL: it is a reply */
 };
 
+struct control_stream;
+
 struct control_method {
 	const char *name;
 	const char *in;	 /* types, as varlink writes them: "name: string" */
@@ -37,6 +39,10 @@ struct control_method {
 	/* Thread: one of a connection. @in is an object with no other keys than
 	 * those of @in above. */
 	void (*run)(void *user, const json_t *in, struct control_result *ret);
+	/* Instead: replies until nobody wants more ("more" of varlink). What it
+	 * leaves in @ret is the last reply. */
+	void (*stream)(void *user, struct control_stream *s,
+		       struct control_result *ret);
 };
 
 struct control_interface {
@@ -48,6 +54,12 @@ struct control_interface {
 	const struct control_method *methods;
 	unsigned int cnt;
 };
+
+/* Sends one reply of several; @parameters are taken over. False: the client is gone,
+ * does not read, or the target ends. Thread: that of the stream, as the next. */
+bool control_stream_send(struct control_stream *s, json_t *parameters);
+/* Waits until @fd is readable. False as above. */
+bool control_stream_await(struct control_stream *s, int fd);
 
 struct control;
 

@@ -33,14 +33,13 @@ static const char *varlink_take(const json_t *json, struct varlink_call *call)
 {
 	const char *name = json_string_value(json_object_get(json, "method"));
 	json_t *parameters = json_object_get(json, "parameters");
-	bool more;
 	bool upgrade;
 
 	if (!json_is_object(json))
 		return "a call is an object";
 	if (!name || !varlink_split_name(name, call))
 		return "a call names a method: \"INTERFACE.METHOD\"";
-	if (!varlink_take_flag(json, "more", &more) ||
+	if (!varlink_take_flag(json, "more", &call->more) ||
 	    !varlink_take_flag(json, "oneway", &call->oneway) ||
 	    !varlink_take_flag(json, "upgrade", &upgrade) || upgrade)
 		return "more and oneway are true or false, and upgrade is not "
@@ -88,6 +87,12 @@ char *varlink_encode_reply(json_t *parameters)
 {
 	return varlink_dump(json_pack("{s:o}", "parameters",
 				      parameters ? parameters : json_object()));
+}
+
+char *varlink_encode_part(json_t *parameters)
+{
+	return varlink_dump(json_pack("{s:o, s:b}", "parameters", parameters,
+				      "continues", true));
 }
 
 char *varlink_encode_error(const char *error, json_t *parameters)

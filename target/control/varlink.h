@@ -17,6 +17,7 @@
 #define VARLINK_NO_METHOD     "org.varlink.service.MethodNotFound"
 #define VARLINK_BAD_PARAMETER "org.varlink.service.InvalidParameter"
 #define VARLINK_NOT_ALLOWED   "org.varlink.service.PermissionDenied"
+#define VARLINK_WANTS_MORE    "org.varlink.service.ExpectedMore"
 
 /* A call, as it was received. */
 struct varlink_call {
@@ -24,6 +25,7 @@ struct varlink_call {
 	char method[VARLINK_NAME_MAX];	  /* "GetInfo" */
 	json_t *parameters;		  /* an object; to be freed */
 	bool oneway;			  /* no reply is wanted */
+	bool more;			  /* several replies are */
 };
 
 /*
@@ -37,6 +39,8 @@ bool varlink_decode(char *text, size_t len, struct varlink_call *ret_call,
 /* A reply, and a failure; @parameters are taken over, NULL: none. The text is to be
  * freed and is sent with its NUL. NULL: no memory. */
 char *varlink_encode_reply(json_t *parameters);
+/* The same of a reply that others follow. */
+char *varlink_encode_part(json_t *parameters);
 char *varlink_encode_error(const char *error, json_t *parameters);
 
 #endif
