@@ -19,14 +19,13 @@
 #define IN_USE_MS 1000
 #define STEP_MS	  10
 
+/* One request on its way. */
 struct listener {
-	struct port *port;
-	int (*use_kind)(void *user, enum xp_kind kind, bool await,
-			struct error *e);
-	void *user;
+	const struct listen_how *how;
+	struct listen_points *points;
+	unsigned int tag;
 	bool tried[XP_KINDS];
 	struct error unusable[XP_KINDS]; /* err 0: it can be used */
-	struct listen_points *points;
 	struct error *e;
 	bool warned;
 };
@@ -45,7 +44,8 @@ static int listen_use_kind(struct listener *l, enum xp_kind kind)
 
 	if (!l->tried[kind]) {
 		l->tried[kind] = true;
-		why->err = l->use_kind(l->user, kind, /* await= */ false, why);
+		why->err = l->how->use_kind(l->how->user, kind,
+					    /* await= */ false, why);
 	}
 	return why->err;
 }
@@ -94,13 +94,11 @@ static void warn_of_tcp(struct listener *l, const struct listen_point *at)
 
 /* The sockets of a killed process also belong to its ring. The kernel ends the
  * ring a little later than the process. */
-static int listen_soon(struct listener *l, enum xp_kind kind,
-		       const struct listen_point *at, struct error *why)
+static int listen_soon(struct listener *l, const struct listen_point *at,
+		       struct error *why)
 {
 	for (unsigned int ms = 0; ms < IN_USE_MS; ms += STEP_MS) {
-		int err = port_listen(l->port, kind,
-				      (const struct sockaddr *)&at->addr,
-				      at->addr_len, why);
+		int err = l->how->listen(l->how->user, at, why);
 
 		if (err != -EADDRINUSE)
 			return err;
@@ -110,7 +108,7 @@ static int listen_soon(struct listener *l, enum xp_kind kind,
 }
 
 static int listen_at(struct listener *l, enum xp_kind kind,
-		     const struct listen_point *at)
+		     struct listen_point *at)
 {
 	struct listen_points *points = l->points;
 	char text[LISTEN_TEXT_SIZE];
@@ -126,13 +124,14 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 		error_set(l->e, -ENOSPC, "too many addresses to listen on");
 		return -ENOSPC;
 	}
-	err = listen_soon(l, kind, at, &why);
+	at->kind = kind;
+	at->tag = l->tag;
+	err = listen_soon(l, at, &why);
 	if (err) {
 		listen_failed(l, kind, err, text, why.text);
 		return err;
 	}
-	points->point[points->cnt] = *at;
-	points->point[points->cnt++].kind = kind;
+	points->point[points->cnt++] = *at;
 	if (!xp_kind_traits(kind)->needs_device)
 		warn_of_tcp(l, at);
 	return 0;
@@ -142,17 +141,18 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 static void listen_later(struct listener *l, enum xp_kind kind,
 			 const struct listen_point *at)
 {
+	struct listen_point later = *at;
 	struct error e;
 
-	if (l->use_kind(l->user, kind, /* await= */ true, &e) == 0)
-		port_listen_later(l->port, kind,
-				  (const struct sockaddr *)&at->addr,
-				  at->addr_len, &e);
+	later.kind = kind;
+	later.tag = l->tag;
+	if (l->how->use_kind(l->how->user, kind, /* await= */ true, &e) == 0)
+		l->how->listen_later(l->how->user, &later, &e);
 }
 
 /* Uses the first transport that can listen there. A notice gives the reason
  * against the others. */
-static int listen_auto(struct listener *l, const struct listen_point *at,
+static int listen_auto(struct listener *l, struct listen_point *at,
 		       enum xp_kind kind)
 {
 	char text[LISTEN_TEXT_SIZE];
@@ -173,14 +173,30 @@ static int listen_auto(struct listener *l, const struct listen_point *at,
 	return 0;
 }
 
+static int listen_check_numeric(struct listener *l, const struct xp_uri *uri)
+{
+	if (!l->how->numeric || !strchr(uri->host, '%'))
+		return 0;
+	return error_set(
+		l->e, -EINVAL,
+		"cannot listen on '%s' now: the sandbox of the target "
+		"looks up no interface; give it to --listen, and start "
+		"the target again",
+		uri->host);
+}
+
 static int listen_uri(struct listener *l, const struct xp_uri *uri)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
 				  .ai_flags = AI_PASSIVE };
 	struct addrinfo *list;
 	char port[8];
-	int err;
+	int err = listen_check_numeric(l, uri);
 
+	if (err)
+		return err;
+	if (l->how->numeric)
+		hints.ai_flags |= AI_NUMERICHOST | AI_NUMERICSERV;
 	snprintf(port, sizeof(port), "%u", uri->port);
 	err = getaddrinfo(uri->host, port, &hints, &list);
 	if (err) {
@@ -263,26 +279,105 @@ static int listen_default(struct listener *l)
 	return err;
 }
 
-int listen_all(struct port *port, const struct target_options *opt,
-	       int (*use)(void *user, enum xp_kind kind, bool await,
-			  struct error *e),
-	       void *user, struct listen_points *ret, struct error *e)
+/* ---- requests ---- */
+
+static void listen_note(struct listen_points *points, unsigned int tag,
+			const struct xp_uri *uri)
 {
-	struct listener l = {
-		.port = port,
-		.use_kind = use,
-		.user = user,
-		.points = ret,
-		.e = e,
+	struct listen_request *r = &points->request[points->request_cnt++];
+
+	*r = (struct listen_request){ .tag = tag, .is_default = !uri };
+	if (uri)
+		r->uri = *uri;
+}
+
+static struct listener listen_begin(const struct listen_how *how,
+				    struct listen_points *points,
+				    struct error *e)
+{
+	return (struct listener){
+		.how = how, .points = points, .tag = points->next_tag++, .e = e
 	};
+}
+
+int listen_all(const struct listen_how *how, const struct target_options *opt,
+	       struct listen_points *points, struct error *e)
+{
+	struct listener l;
 	int err = 0;
 
-	ret->cnt = 0;
-	if (opt->listen_cnt == 0)
+	*points = (struct listen_points){ .cnt = 0 };
+	l = listen_begin(how, points, e);
+	if (opt->listen_cnt == 0) {
+		listen_note(points, l.tag, NULL);
 		return listen_default(&l);
-	for (unsigned int i = 0; i < opt->listen_cnt && err == 0; i++)
+	}
+	for (unsigned int i = 0; i < opt->listen_cnt && err == 0; i++) {
+		listen_note(points, l.tag, &opt->listens[i]);
 		err = listen_uri(&l, &opt->listens[i]);
+		l.tag = points->next_tag++;
+	}
 	return err;
+}
+
+int listen_add(const struct listen_how *how, const struct xp_uri *uri,
+	       struct listen_points *points, struct error *e)
+{
+	struct listener l = listen_begin(how, points, e);
+	int err;
+
+	if (listen_find(points, uri))
+		return error_set(e, -EEXIST,
+				 "the target listens there already");
+	if (points->request_cnt == OPTIONS_LISTENS_MAX)
+		return error_set(e, -ENOSPC, "there are %u addresses already",
+				 OPTIONS_LISTENS_MAX);
+	listen_note(points, l.tag, uri);
+	err = listen_uri(&l, uri);
+	if (err)
+		listen_remove(how, l.tag, points);
+	return err;
+}
+
+void listen_remove(const struct listen_how *how, unsigned int tag,
+		   struct listen_points *points)
+{
+	unsigned int kept = 0;
+
+	how->unlisten(how->user, tag);
+	for (unsigned int i = 0; i < points->cnt; i++) {
+		if (points->point[i].tag != tag)
+			points->point[kept++] = points->point[i];
+	}
+	points->cnt = kept;
+	kept = 0;
+	for (unsigned int i = 0; i < points->request_cnt; i++) {
+		if (points->request[i].tag != tag)
+			points->request[kept++] = points->request[i];
+	}
+	points->request_cnt = kept;
+}
+
+const struct listen_request *listen_find(const struct listen_points *points,
+					 const struct xp_uri *uri)
+{
+	for (unsigned int i = 0; i < points->request_cnt; i++) {
+		const struct listen_request *r = &points->request[i];
+
+		if (!r->is_default && xp_uri_same_address(&r->uri, uri))
+			return r;
+	}
+	return NULL;
+}
+
+const struct listen_request *
+listen_request_of(const struct listen_points *points, unsigned int tag)
+{
+	for (unsigned int i = 0; i < points->request_cnt; i++) {
+		if (points->request[i].tag == tag)
+			return &points->request[i];
+	}
+	return NULL;
 }
 
 /* ---- how to get there ---- */

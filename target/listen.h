@@ -3,7 +3,7 @@
  * Where the target listens: the addresses and transports of the --listen URIs.
  * TCP is chosen only if the user demands it or if RDMA is not possible; then a
  * notice says why. In the second case, RDMA is added when a device with the
- * address comes. Thread: setup.
+ * address comes. Thread: setup, or a thread that changes the target.
  */
 #ifndef TARGET_LISTEN_H
 #define TARGET_LISTEN_H
@@ -19,23 +19,62 @@ struct listen_point {
 	enum xp_kind kind;
 	struct sockaddr_storage addr;
 	socklen_t addr_len;
+	unsigned int tag; /* of the listen_request that it comes of */
+};
+
+/* What was asked for: a URI, or the default. */
+struct listen_request {
+	unsigned int tag;
+	bool is_default;
+	struct xp_uri uri;
 };
 
 struct listen_points {
 	struct listen_point point[PORT_LISTENERS_MAX];
 	unsigned int cnt;
+	struct listen_request request[OPTIONS_LISTENS_MAX];
+	unsigned int request_cnt;
+	unsigned int next_tag;
 };
 
 /*
- * Listens on all addresses of @opt, or on the default. It calls @use_kind
- * before it uses a transport for the first time; this gives each worker an
- * instance of it, or says in @e why not. With @await, a machine without a
- * device is not an error. -errno with one line in @e that names the address.
+ * How to listen: directly before the workers run, by message later. Each returns 0,
+ * or -errno with a reason in @e.
  */
-int listen_all(struct port *port, const struct target_options *opt,
-	       int (*use_kind)(void *user, enum xp_kind kind, bool await,
-			       struct error *e),
-	       void *user, struct listen_points *ret, struct error *e);
+struct listen_how {
+	/* Called before a transport is used: gives each worker one of that kind. With
+	 * @await a machine without a device is no reason to fail. */
+	int (*use_kind)(void *user, enum xp_kind kind, bool await,
+			struct error *e);
+	int (*listen)(void *user, const struct listen_point *at,
+		      struct error *e);
+	int (*listen_later)(void *user, const struct listen_point *at,
+			    struct error *e);
+	void (*unlisten)(void *user, unsigned int tag);
+	void *user;
+	/* No names, and no interfaces: the sandbox forbids to look them up. */
+	bool numeric;
+};
+
+/*
+ * Listens on all that @opt asks for, or the default. -errno with one line in @e that
+ * names the address; what was added before stays.
+ */
+int listen_all(const struct listen_how *how, const struct target_options *opt,
+	       struct listen_points *points, struct error *e);
+
+/* Listens on one more; all of it or nothing. The same errors, and -EEXIST: it does
+ * already. */
+int listen_add(const struct listen_how *how, const struct xp_uri *uri,
+	       struct listen_points *points, struct error *e);
+void listen_remove(const struct listen_how *how, unsigned int tag,
+		   struct listen_points *points);
+
+/* The request for @uri, or of @tag; NULL: there is none. */
+const struct listen_request *listen_find(const struct listen_points *points,
+					 const struct xp_uri *uri);
+const struct listen_request *
+listen_request_of(const struct listen_points *points, unsigned int tag);
 
 #define LISTEN_TEXT_SIZE 64
 

@@ -244,6 +244,25 @@ static int add_condition(scmp_filter_ctx ctx, const struct condition *c)
  * name. */
 static const struct condition network_condition = { "ioctl", 1, INT, FIONREAD };
 
+/* Another address to listen on: a socket of TCP, and no other. It cannot connect. */
+static int add_listening(scmp_filter_ctx ctx)
+{
+	static const int families[] = { AF_INET, AF_INET6 };
+	const uint64_t type_mask =
+		INT & ~(uint64_t)(SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(listen), 0);
+
+	for (size_t i = 0; i < ARRAY_SIZE(families) && !err; i++)
+		err = seccomp_rule_add(
+			ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 3,
+			SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, INT,
+				   (uint64_t)families[i]),
+			SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, type_mask,
+				   SOCK_STREAM),
+			SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, INT, 0));
+	return err;
+}
+
 static int add_conditions(scmp_filter_ctx ctx, bool network)
 {
 	/* raise() and abort(), but no signals to others */
@@ -279,20 +298,22 @@ static int add_names(scmp_filter_ctx ctx, const char *const *names, size_t cnt)
 	return err;
 }
 
-static int add_rules(scmp_filter_ctx ctx, bool network)
+static int add_rules(scmp_filter_ctx ctx, bool network, bool listens)
 {
 	int err = add_names(ctx, allowed, ARRAY_SIZE(allowed));
 
 	if (!err && network)
 		err = add_names(ctx, allowed_network,
 				ARRAY_SIZE(allowed_network));
+	else if (!err && listens)
+		err = add_listening(ctx);
 	return err ? err : add_conditions(ctx, network);
 }
 
-int sandbox_enter(bool network, struct error *e)
+int sandbox_enter(bool network, bool listens, struct error *e)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_TRAP);
-	int err = ctx ? add_rules(ctx, network) : -ENOMEM;
+	int err = ctx ? add_rules(ctx, network, listens) : -ENOMEM;
 
 	/* A tree: frequent calls must not need a hundred comparisons. */
 	if (!err)

@@ -21,12 +21,12 @@
 
 /*
  * For all threads of the process, including those of plugins. @network: a
- * plugin opens connections, so the calls for them are allowed. Only in builds
- * with HAVE_SANDBOX: with libseccomp, and without a sanitizer, whose run-time
- * library needs more calls.
+ * plugin opens connections, so the calls for them are allowed. @listens: the target
+ * may listen on more addresses over TCP later. Only in builds with HAVE_SANDBOX:
+ * with libseccomp, and without a sanitizer, whose run-time library needs more calls.
  *
  * Thread: setup. Return: 0, or -errno with one clause in @e.
  */
-int sandbox_enter(bool network, struct error *e);
+int sandbox_enter(bool network, bool listens, struct error *e);
 
 #endif

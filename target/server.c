@@ -98,15 +98,15 @@ static void server_device_changed(void *user, enum xp_device_change change,
 	}
 }
 
-static int server_create_xp(const struct target_options *opt, struct worker *w,
-			    enum xp_kind kind, bool await, struct error *e)
+int server_create_xp(const struct server *s, struct worker *w,
+		     enum xp_kind kind, bool await, struct error *e)
 {
 	struct xp_config cfg = {
 		.await_devices = await,
 		.device = server_device_changed,
 		.device_user = w,
 		.reactor = w->reactor,
-		.keepalive_ms = opt->keepalive_s * 1000,
+		.keepalive_ms = s->opt->keepalive_s * 1000,
 		.recv_len = CHANNEL_IT_IU_LEN,
 		.recv_aligned_at = SRP_IMM_OFFSET,
 	};
@@ -127,8 +127,8 @@ static int server_use_kind(void *user, enum xp_kind kind, bool await,
 
 	for (unsigned int i = 0; i < s->worker_cnt && err == 0; i++) {
 		if (!s->workers[i].xp[kind])
-			err = server_create_xp(s->opt, &s->workers[i], kind,
-					       await, e);
+			err = server_create_xp(s, &s->workers[i], kind, await,
+					       e);
 	}
 	if (err == -ENOMEM)
 		server_advise_less_memory(s, e);
@@ -285,7 +285,7 @@ static int server_enter_sandbox(struct server *s, struct error *e)
 	if (s->opt->no_sandbox)
 		return 0;
 #if HAVE_SANDBOX
-	return sandbox_enter(s->network, e);
+	return sandbox_enter(s->network, s->manage, e);
 #else
 	log_info("this build has no sandbox");
 	return 0;
@@ -328,10 +328,42 @@ static void server_init_port(struct server *s)
 	port_init(&s->port, &s->id);
 }
 
-static int server_listen(struct server *s, struct error *e)
+int server_listen(void *user, const struct listen_point *at, struct error *e)
 {
+	struct server *s = user;
+
+	return port_listen(&s->port, at->kind,
+			   (const struct sockaddr *)&at->addr, at->addr_len,
+			   at->tag, e);
+}
+
+int server_listen_later(void *user, const struct listen_point *at,
+			struct error *e)
+{
+	struct server *s = user;
+
+	return port_listen_later(&s->port, at->kind,
+				 (const struct sockaddr *)&at->addr,
+				 at->addr_len, at->tag, e);
+}
+
+void server_unlisten(void *user, unsigned int tag)
+{
+	port_unlisten(&((struct server *)user)->port, tag);
+}
+
+static int server_listen_all(struct server *s, struct error *e)
+{
+	const struct listen_how how = {
+		.use_kind = server_use_kind,
+		.listen = server_listen,
+		.listen_later = server_listen_later,
+		.unlisten = server_unlisten,
+		.user = s,
+	};
+
 	server_init_port(s);
-	return listen_all(&s->port, s->opt, server_use_kind, s, &s->points, e);
+	return listen_all(&how, s->opt, &s->points, e);
 }
 
 static int server_get_ready(struct server *s, struct error *e)
@@ -352,7 +384,7 @@ static int server_get_ready(struct server *s, struct error *e)
 		server_attach_volumes,
 		/* with the rights that serving needs */
 		server_give_up_rights,
-		server_listen,
+		server_listen_all,
 		server_register_volumes,
 		export_open,
 		server_enter_sandbox,

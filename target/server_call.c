@@ -3,6 +3,7 @@
 #include <semaphore.h>
 
 #include "target/server_state.h"
+#include "target/server_stop.h"
 
 void server_calls_init(struct server *s)
 {
@@ -72,6 +73,29 @@ int server_call(struct server *s, void (*run)(struct server *s, void *arg),
 	pthread_mutex_unlock(&calls->lock);
 	pthread_mutex_unlock(&calls->callers);
 	return done ? 0 : -ESHUTDOWN;
+}
+
+static void server_run_begin_change(struct server *s, void *arg)
+{
+	*(int *)arg = server_begin_change(s);
+}
+
+int server_call_begin(struct server *s)
+{
+	int res = -ESHUTDOWN;
+	int err = server_call(s, server_run_begin_change, &res);
+
+	return err ? err : res;
+}
+
+static void server_run_end_change(struct server *s, void *arg)
+{
+	server_end_change(s);
+}
+
+void server_call_end(struct server *s)
+{
+	server_call(s, server_run_end_change, NULL);
 }
 
 struct worker_call {

@@ -112,4 +112,19 @@ int server_call(struct server *s, void (*run)(struct server *s, void *arg),
 void server_call_worker(struct worker *w,
 			void (*run)(struct worker *w, void *arg), void *arg);
 
+/* server_begin_change() and server_end_change(), for a thread that is no worker. */
+int server_call_begin(struct server *s);
+void server_call_end(struct server *s);
+
+/* For struct listen_how; @user is the server. Thread: worker 0. */
+int server_listen(void *user, const struct listen_point *at, struct error *e);
+int server_listen_later(void *user, const struct listen_point *at,
+			struct error *e);
+void server_unlisten(void *user, unsigned int tag);
+/* Gives @w a transport. With @await, a machine without a device is not an error.
+ * -errno with the reason in @e; worker_remove_xp() then frees what there is of it.
+ * Thread: @w, or setup. */
+int server_create_xp(const struct server *s, struct worker *w,
+		     enum xp_kind kind, bool await, struct error *e);
+
 #endif

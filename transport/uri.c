@@ -527,6 +527,12 @@ static void uri_put_options(struct uri_out *o, const struct xp_uri *uri)
 	}
 }
 
+bool xp_uri_same_address(const struct xp_uri *one, const struct xp_uri *two)
+{
+	return one->kind == two->kind && one->forced == two->forced &&
+	       one->port == two->port && !strcmp(one->host, two->host);
+}
+
 int xp_uri_format(const struct xp_uri *uri, char *buf, size_t size)
 {
 	struct uri_out o = { .buf = buf, .size = size };

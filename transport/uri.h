@@ -61,6 +61,9 @@ struct xp_uri {
  */
 int xp_uri_parse(const char *text, struct xp_uri *ret, struct error *e);
 
+/* Do both name the same first address and transport? */
+bool xp_uri_same_address(const struct xp_uri *one, const struct xp_uri *two);
+
 /**
  * xp_uri_format() - the URI that parses to @uri, with port, without defaults
  *

@@ -543,40 +543,65 @@ static void port_requested(struct xp_conn_request *conn)
 
 /* ---- start and stop ---- */
 
-int port_listen(struct port *port, enum xp_kind kind,
-		const struct sockaddr *addr, socklen_t addr_len,
-		struct error *e)
+typedef int xp_listen_call(struct xp *xp, const struct sockaddr *addr,
+			   socklen_t addr_len,
+			   void (*requested)(struct xp_conn_request *req),
+			   void *user, struct xp_listener **ret_listener,
+			   struct error *e);
+
+static int port_add_listener(struct port *port, xp_listen_call *call,
+			     struct xp *xp, const struct sockaddr *addr,
+			     socklen_t addr_len, unsigned int tag,
+			     struct error *e)
 {
-	struct xp *xp = port->workers[0].xp[kind];
+	struct port_listener *l = &port->listeners[port->listener_cnt];
 	int err;
 
-	assert(port->listener_cnt < ARRAY_SIZE(port->listeners));
-	err = xp_listen(xp, addr, addr_len, port_requested, port,
-			&port->listeners[port->listener_cnt], e);
-	if (err == 0)
-		port->listener_cnt++;
-	return err;
+	if (port->listener_cnt == ARRAY_SIZE(port->listeners))
+		return error_set(e, -ENOSPC,
+				 "there are too many addresses already");
+	err = call(xp, addr, addr_len, port_requested, port, &l->xl, e);
+	if (err)
+		return err;
+	l->tag = tag;
+	port->listener_cnt++;
+	return 0;
+}
+
+int port_listen(struct port *port, enum xp_kind kind,
+		const struct sockaddr *addr, socklen_t addr_len,
+		unsigned int tag, struct error *e)
+{
+	return port_add_listener(port, xp_listen, port->workers[0].xp[kind],
+				 addr, addr_len, tag, e);
 }
 
 int port_listen_later(struct port *port, enum xp_kind kind,
 		      const struct sockaddr *addr, socklen_t addr_len,
-		      struct error *e)
+		      unsigned int tag, struct error *e)
 {
-	struct xp *xp = port->workers[0].xp[kind];
-	int err;
+	return port_add_listener(port, xp_listen_later,
+				 port->workers[0].xp[kind], addr, addr_len, tag,
+				 e);
+}
 
-	assert(port->listener_cnt < ARRAY_SIZE(port->listeners));
-	err = xp_listen_later(xp, addr, addr_len, port_requested, port,
-			      &port->listeners[port->listener_cnt], e);
-	if (err == 0)
-		port->listener_cnt++;
-	return err;
+void port_unlisten(struct port *port, unsigned int tag)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < port->listener_cnt; i++) {
+		if (port->listeners[i].tag == tag)
+			xp_unlisten(port->listeners[i].xl);
+		else
+			port->listeners[kept++] = port->listeners[i];
+	}
+	port->listener_cnt = kept;
 }
 
 static void port_stop_listening(struct port *port)
 {
 	while (port->listener_cnt > 0)
-		xp_unlisten(port->listeners[--port->listener_cnt]);
+		xp_unlisten(port->listeners[--port->listener_cnt].xl);
 }
 
 void port_end_nexus(struct port *port, struct nexus *nexus, const char *why)

@@ -87,7 +87,10 @@ struct port {
 	unsigned int next_number;
 	uint64_t refused_cnt; /* logins that were rejected, since the start */
 	/* One for each address over TCP, and later over RDMA. */
-	struct xp_listener *listeners[2 * PORT_LISTENERS_MAX];
+	struct port_listener {
+		struct xp_listener *xl;
+		unsigned int tag;
+	} listeners[2 * PORT_LISTENERS_MAX];
 	unsigned int listener_cnt;
 	bool stopping;
 	bool stopped_called;
@@ -100,14 +103,17 @@ struct port {
  * accepted, too. */
 void port_init(struct port *port, const struct srp_port_id *id);
 
-/* Listens with the transport @kind of worker 0. Return: 0, or -errno and @e. */
+/* Listens with the transport @kind of worker 0. @tag is for port_unlisten(). Return:
+ * 0, or -errno and @e; -ENOSPC: there are too many listeners. */
 int port_listen(struct port *port, enum xp_kind kind,
 		const struct sockaddr *addr, socklen_t addr_len,
-		struct error *e);
+		unsigned int tag, struct error *e);
 /* Listens as soon as a device has the address; see xp_listen_later(). */
 int port_listen_later(struct port *port, enum xp_kind kind,
 		      const struct sockaddr *addr, socklen_t addr_len,
-		      struct error *e);
+		      unsigned int tag, struct error *e);
+/* Takes no more logins by all listeners of @tag. Channels go on. */
+void port_unlisten(struct port *port, unsigned int tag);
 
 /* Stops listening. Each channel answers its requests in flight and closes. Then
  * this calls port->stopped(), once, and never from within. */

@@ -114,16 +114,20 @@ int worker_fix_buffers(struct worker *w)
 	return 0;
 }
 
+void worker_remove_xp(struct worker *w, enum xp_kind kind)
+{
+	xp_mr_free(w->arena_mr[kind]);
+	xp_mr_free(w->tables_mr[kind]);
+	xp_destroy(w->xp[kind]);
+	w->arena_mr[kind] = NULL;
+	w->tables_mr[kind] = NULL;
+	w->xp[kind] = NULL;
+}
+
 static void worker_close_xps(struct worker *w)
 {
-	for (int k = 0; k < XP_KINDS; k++) {
-		xp_mr_free(w->arena_mr[k]);
-		xp_mr_free(w->tables_mr[k]);
-		xp_destroy(w->xp[k]);
-		w->arena_mr[k] = NULL;
-		w->tables_mr[k] = NULL;
-		w->xp[k] = NULL;
-	}
+	for (int kind = 0; kind < XP_KINDS; kind++)
+		worker_remove_xp(w, (enum xp_kind)kind);
 }
 
 /* Lets things that were stopped just now (watches of the transports) report
@@ -201,6 +205,17 @@ int worker_register_volume(struct worker *w, struct volume *vol,
 		return -ENOMEM;
 	}
 	return worker_register_memory(w, vol, *m, e);
+}
+
+void worker_unregister_volume(struct worker *w, struct volume *vol,
+			      enum xp_kind kind)
+{
+	struct port_memory *m = vol->port_memory[w->index];
+
+	if (!m)
+		return;
+	xp_mr_free(m->mr[kind]);
+	m->mr[kind] = NULL;
 }
 
 /* Worker 0 is the first that has a volume, and the last. */

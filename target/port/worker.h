@@ -92,9 +92,13 @@ int worker_open(struct worker *w, const struct worker_options *opt,
 
 /*
  * Gives the worker a transport, which belongs to the worker from then on (also
- * if this fails), and registers the arenas with it. Thread: setup.
+ * if this fails), and registers the arenas with it. Thread: setup, or the worker.
  */
 int worker_add_xp(struct worker *w, struct xp *xp, struct error *e);
+
+/* Frees the transport @kind of the worker, if it has one. Nothing uses it. Thread:
+ * setup, or the worker. */
+void worker_remove_xp(struct worker *w, enum xp_kind kind);
 
 /* Registers the arena with the ring, for fixed-buffer I/O. Return: 0, or -errno
  * if the worker must use plain I/O. Thread: setup. */
@@ -107,9 +111,12 @@ int worker_fix_buffers(struct worker *w);
  * undoes it before the transports go.
  */
 int worker_add_volume(struct worker *w, struct volume *vol, struct error *e);
-/* Registers @vol with transports that the worker got later. */
+/* Registers @vol with transports that the worker got later, and undoes that for the
+ * transport @kind. Thread: setup, or the worker. */
 int worker_register_volume(struct worker *w, struct volume *vol,
 			   struct error *e);
+void worker_unregister_volume(struct worker *w, struct volume *vol,
+			      enum xp_kind kind);
 void worker_remove_volume(struct worker *w, struct volume *vol);
 /* The registration of the memory of @vol, which exposes some. Thread: @w. */
 struct xp_mr *worker_volume_mr(const struct worker *w, const struct volume *vol,

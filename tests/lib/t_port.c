@@ -83,7 +83,7 @@ void t_port_start(struct t_port *t, unsigned int workers)
 	t->port.user = t;
 	port_init(&t->port, &id);
 	T_MUST(!port_listen(&t->port, XP_VERBS, (struct sockaddr *)&addr,
-			    sizeof(addr), &e));
+			    sizeof(addr), /* tag= */ 0, &e));
 }
 
 bool t_port_turn(struct t_port *t)

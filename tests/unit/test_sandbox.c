@@ -173,8 +173,8 @@ static const struct forbidden {
 
 /* A child that enters the sandbox and acts; its exit status, and what it said
  * in @text. */
-static int in_sandbox_with(bool network, void (*act)(void), char *text,
-			   size_t len)
+static int in_sandbox_with(bool network, bool listens, void (*act)(void),
+			   char *text, size_t len)
 {
 	struct error e;
 	int fds[2];
@@ -188,7 +188,7 @@ static int in_sandbox_with(bool network, void (*act)(void), char *text,
 	if (pid == 0) {
 		dup2(fds[1], STDERR_FILENO);
 		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-		    sandbox_enter(network, &e))
+		    sandbox_enter(network, listens, &e))
 			_exit(77);
 		act();
 		_exit(0);
@@ -203,7 +203,8 @@ static int in_sandbox_with(bool network, void (*act)(void), char *text,
 
 static int in_sandbox(void (*act)(void), char *text, size_t len)
 {
-	return in_sandbox_with(/* network= */ false, act, text, len);
+	return in_sandbox_with(/* network= */ false, /* listens= */ false, act,
+			       text, len);
 }
 
 static void what_serving_does_not_need_ends_it(void **state)
@@ -301,8 +302,8 @@ static void connect_to_nobody(void)
 static void plugin_may_connect_where_it_says_so(void **state)
 {
 	char text[512];
-	int status = in_sandbox_with(/* network= */ true, connect_to_nobody,
-				     text, sizeof(text));
+	int status = in_sandbox_with(/* network= */ true, /* listens= */ false,
+				     connect_to_nobody, text, sizeof(text));
 
 	assert_string_equal(text, "");
 	assert_true(WIFEXITED(status));
@@ -312,12 +313,79 @@ static void plugin_may_connect_where_it_says_so(void **state)
 static void it_may_nothing_else(void **state)
 {
 	char text[512];
-	int status = in_sandbox_with(/* network= */ true, run_program, text,
-				     sizeof(text));
+	int status = in_sandbox_with(/* network= */ true, /* listens= */ false,
+				     run_program, text, sizeof(text));
 
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 1);
 	assert_non_null(strstr(text, "the system call execve ("));
+}
+
+/* ---- other addresses to listen on ---- */
+
+static void listen_anew(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int six = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) ||
+	    listen(fd, 1) || (six < 0 && errno != EAFNOSUPPORT))
+		_exit(2);
+}
+
+static void send_a_datagram(void)
+{
+	socket(AF_INET, SOCK_DGRAM, 0);
+}
+
+static void call_another_program(void)
+{
+	socket(AF_UNIX, SOCK_STREAM, 0);
+}
+
+static void use_another_protocol(void)
+{
+	socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+}
+
+static void connect_by_it(void)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	connect(fd, (struct sockaddr *)&to, sizeof(to));
+}
+
+static void addresses_may_be_added(void **state)
+{
+	char text[512];
+	int status = in_sandbox_with(/* network= */ false, /* listens= */ true,
+				     listen_anew, text, sizeof(text));
+
+	assert_string_equal(text, "");
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void no_more_than_that(void **state)
+{
+	static void (*const acts[])(
+		void) = { send_a_datagram, call_another_program,
+			  use_another_protocol, connect_by_it };
+
+	for (size_t i = 0; i < ARRAY_SIZE(acts); i++) {
+		char text[512];
+		int status = in_sandbox_with(/* network= */ false,
+					     /* listens= */ true, acts[i], text,
+					     sizeof(text));
+
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 1);
+		assert_non_null(strstr(text, i == 3 ? "call connect ("
+						    : "call socket ("));
+	}
 }
 
 /* As a plugin makes them when it opens a volume. */
@@ -345,7 +413,8 @@ static void older_threads_are_in_it_too(void **state)
 
 		if (pthread_create(&thread, NULL, run_program_when_told, fds) ||
 		    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-		    sandbox_enter(/* network= */ false, &e) ||
+		    sandbox_enter(/* network= */ false, /* listens= */ false,
+				  &e) ||
 		    write(fds[1], "x", 1) != 1)
 			_exit(77);
 		pthread_join(thread, NULL);
@@ -488,6 +557,8 @@ int main(void)
 	T_ADD(&t, what_serving_needs_is_there);
 	T_ADD(&t, plugin_may_connect_where_it_says_so);
 	T_ADD(&t, it_may_nothing_else);
+	T_ADD(&t, addresses_may_be_added);
+	T_ADD(&t, no_more_than_that);
 	T_ADD(&t, older_threads_are_in_it_too);
 	return t_run(&t);
 }
