@@ -282,3 +282,44 @@ enum ctl_exit ctl_call(const struct ctl_options *opt, const char *method,
 	ctl_link_close(&l);
 	return code;
 }
+
+/* False: it was the last one. */
+static bool ctl_follow_one(json_t *message, bool (*take)(const json_t *out),
+			   enum ctl_exit *code, struct error *e)
+{
+	json_t *out = NULL;
+	bool more = json_is_true(json_object_get(message, "continues"));
+
+	*code = ctl_take(message, &out, e);
+	more = *code == CTL_DONE && more && take(out);
+	json_decref(out);
+	return more;
+}
+
+enum ctl_exit ctl_follow(const struct ctl_options *opt, const char *method,
+			 json_t *in, bool (*take)(const json_t *out),
+			 struct error *e)
+{
+	enum ctl_exit code = CTL_UNREACHABLE;
+	struct ctl_link l;
+	bool more = true;
+
+	if (ctl_link_open(&l, opt, e)) {
+		json_decref(in);
+		more = false;
+	} else if (ctl_ask(&l, method, in, /* more= */ true, e)) {
+		more = false;
+	}
+	while (more) {
+		json_t *message = ctl_next(&l, e);
+
+		if (!message && code == CTL_DONE)
+			error_set(e, -ECONNRESET, "%s: the target has ended",
+				  opt->control);
+		code = CTL_UNREACHABLE;
+		more = message && ctl_follow_one(message, take, &code, e);
+		json_decref(message);
+	}
+	ctl_link_close(&l);
+	return code;
+}

@@ -25,4 +25,12 @@ enum ctl_exit {
 enum ctl_exit ctl_call(const struct ctl_options *opt, const char *method,
 		       json_t *in, json_t **ret_out, struct error *e);
 
+/*
+ * The same of a method with several answers: @take gets the parameters of each, which
+ * are not its own, until it returns false.
+ */
+enum ctl_exit ctl_follow(const struct ctl_options *opt, const char *method,
+			 json_t *in, bool (*take)(const json_t *out),
+			 struct error *e);
+
 #endif

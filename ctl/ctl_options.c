@@ -84,6 +84,28 @@ static const struct option_row ctl_verb_rows[] = {
 		  "that would see other volumes, and wait until none of "
 		  "their commands is left. Their initiators may log in "
 		  "again." },
+	{ .name = "listen add",
+	  .value = "URI",
+	  .help = "Listen on another address; _URI_ is that of *--listen* of "
+		  "*rdma-target*(8), with a numeric address." },
+	{ .name = "listen remove",
+	  .value = "URI",
+	  .help = "Listen on an address no more. Sessions that came by it go "
+		  "on; *session kick* ends them. The last address stays." },
+	{ .name = "qos",
+	  .value = "[NAME KEY=VALUE...]",
+	  .help = "Change the limits of a volume with the layer qos, as "
+		  "*volume set* _NAME_ *qos*. Without arguments, list all "
+		  "limits." },
+	{ .name = "fault",
+	  .value = "NAME [RULE]...",
+	  .help = "Replace the faults of a volume, for tests; without _RULE_, "
+		  "there are none. What is stuck goes on. The volume must have "
+		  "been added with *fault=*." },
+	{ .name = "events",
+	  .help = "Print what happens, until interrupted: logins and logouts, "
+		  "volumes, paths, configurations, errors. One line each; with "
+		  "*--json*, one object each." },
 	{ .name = "metrics",
 	  .help = "Print all counters of the target, in the text format of "
 		  "Prometheus." },

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/size.h"
 
@@ -45,6 +46,7 @@ void ctl_print_status(const json_t *out)
 
 static void print_volume(const json_t *vol)
 {
+	long long left = ctl_number(vol, "seconds_left");
 	char size[SIZE_TEXT_SIZE];
 
 	printf("%-4lld %-24s %10s %5lld  %-12s %s%s", ctl_number(vol, "lun"),
@@ -56,6 +58,9 @@ static void print_volume(const json_t *vol)
 							       : "");
 	if (ctl_number(vol, "progress_percent"))
 		printf(", %lld %%", ctl_number(vol, "progress_percent"));
+	if (left)
+		printf(", about %lld:%02lld:%02lld to go", left / 3600,
+		       left / 60 % 60, left % 60);
 	putchar('\n');
 }
 
@@ -164,4 +169,54 @@ void ctl_print_json(const json_t *out)
 {
 	ctl_dump(out, JSON_INDENT(2));
 	putchar('\n');
+}
+
+void ctl_print_json_line(const json_t *out)
+{
+	ctl_dump(out, JSON_COMPACT);
+	putchar('\n');
+}
+
+/* ---- limits ---- */
+
+static void print_limits(const char *name, const json_t *layer)
+{
+	const char *key;
+	json_t *value;
+
+	if (strcmp(ctl_field(layer, "plugin"), "qos") != 0)
+		return;
+	fputs(name, stdout);
+	json_object_foreach(json_object_get(layer, "parameters"), key, value)
+		printf(" %s=%s", key, json_string_value(value));
+	putchar('\n');
+}
+
+void ctl_print_qos(const json_t *out)
+{
+	json_t *vols =
+		json_object_get(json_object_get(out, "config"), "backing");
+	json_t *vol;
+	json_t *layer;
+	size_t i;
+	size_t k;
+
+	json_array_foreach(vols, i, vol) {
+		json_array_foreach(json_object_get(vol, "layer"), k, layer)
+			print_limits(ctl_field(vol, "name"), layer);
+	}
+}
+
+/* ---- events ---- */
+
+void ctl_print_event(const json_t *out)
+{
+	time_t seconds = (time_t)(ctl_number(out, "time_ms") / 1000);
+	char text[32] = "";
+	struct tm tm;
+
+	if (localtime_r(&seconds, &tm))
+		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
+	printf("%s %-14s %s\n", text, ctl_field(out, "event"),
+	       ctl_field(out, "text"));
 }

@@ -20,4 +20,10 @@ void ctl_print_metrics(const json_t *out);
 /* The whole answer. */
 void ctl_print_json(const json_t *out);
 
+/* The limits in the configuration @out. */
+void ctl_print_qos(const json_t *out);
+void ctl_print_event(const json_t *out);
+/* In one line. */
+void ctl_print_json_line(const json_t *out);
+
 #endif

@@ -19,6 +19,9 @@ struct ctl_args {
 	char **arg;
 	int cnt;
 	enum ctl_exit code; /* how to end when they are wrong */
+	/* Of the verb, unless its arguments ask for another one. */
+	const char *method;
+	void (*print)(const json_t *out);
 };
 
 struct ctl_verb {
@@ -29,6 +32,7 @@ struct ctl_verb {
 	/* The parameters of the call; NULL: one line was logged. */
 	json_t *(*make)(struct ctl_args *a);
 	void (*print)(const json_t *out); /* NULL: nothing */
+	bool follows;			  /* there are several answers */
 };
 
 /* ---- parameters ---- */
@@ -62,11 +66,12 @@ static json_t *make_resize(struct ctl_args *a)
 	return in;
 }
 
-static json_t *make_parameters(struct ctl_args *a)
+/* KEY=VALUE from argument @first on. */
+static json_t *make_keys(struct ctl_args *a, int first)
 {
 	json_t *parameters = json_object();
 
-	for (int i = 2; i < a->cnt; i++) {
+	for (int i = first; i < a->cnt; i++) {
 		char *value = strchr(a->arg[i], '=');
 
 		if (!value) {
@@ -78,8 +83,37 @@ static json_t *make_parameters(struct ctl_args *a)
 		*value++ = '\0';
 		json_object_set_new(parameters, a->arg[i], json_string(value));
 	}
-	return json_pack("{ssssso}", "name", a->arg[0], "plugin", a->arg[1],
-			 "parameters", parameters);
+	return parameters;
+}
+
+static json_t *make_parameters(struct ctl_args *a)
+{
+	json_t *keys = make_keys(a, 2);
+
+	return keys ? json_pack("{ssssso}", "name", a->arg[0], "plugin",
+				a->arg[1], "parameters", keys)
+		    : NULL;
+}
+
+/* "qos" lists the limits, "qos NAME KEY=VALUE..." sets those of a volume. */
+static json_t *make_qos(struct ctl_args *a)
+{
+	json_t *keys;
+
+	if (a->cnt == 0)
+		return json_object();
+	if (a->cnt == 1) {
+		log_error("qos %s: give KEY=VALUE, such as iops=500",
+			  a->arg[0]);
+		a->code = CTL_USAGE;
+		return NULL;
+	}
+	keys = make_keys(a, 1);
+	a->method = "SetParameters";
+	a->print = NULL;
+	return keys ? json_pack("{ssssso}", "name", a->arg[0], "plugin", "qos",
+				"parameters", keys)
+		    : NULL;
 }
 
 static json_t *make_rules(char **arg, int cnt)
@@ -100,6 +134,24 @@ static json_t *make_volume_allow(struct ctl_args *a)
 {
 	return json_pack("{ssso}", "volume", a->arg[0], "rules",
 			 make_rules(a->arg + 1, a->cnt - 1));
+}
+
+static json_t *make_faults(struct ctl_args *a)
+{
+	return json_pack("{ssso}", "name", a->arg[0], "rules",
+			 make_rules(a->arg + 1, a->cnt - 1));
+}
+
+static json_t *make_uri(struct ctl_args *a)
+{
+	return json_pack("{ss}", "uri", a->arg[0]);
+}
+
+static json_t *make_metrics(struct ctl_args *a)
+{
+	if (a->opt->json)
+		a->method = "GetMetrics";
+	return json_object();
 }
 
 static json_t *make_initiator(struct ctl_args *a)
@@ -126,6 +178,8 @@ static json_t *make_config(struct ctl_args *a)
 		log_error("%s", e.text);
 		return NULL;
 	}
+	if (a->opt->dry_run)
+		a->method = "Diff";
 	return json_pack("{so sb sb}", "config", config, "prune", a->opt->prune,
 			 "force", a->opt->force);
 }
@@ -148,7 +202,13 @@ static const struct ctl_verb ctl_verbs[] = {
 	  ctl_print_sessions },
 	{ "session kick", 1, 1, "KickSession", make_initiator, NULL },
 	{ "allow", 0, -1, "SetAllow", make_allow, ctl_print_ended },
-	{ "metrics", 0, 0, "GetExposition", make_nothing, ctl_print_metrics },
+	{ "listen add", 1, 1, "AddListener", make_uri, NULL },
+	{ "listen remove", 1, 1, "RemoveListener", make_uri, NULL },
+	{ "qos", 0, -1, "GetConfig", make_qos, ctl_print_qos },
+	{ "fault", 1, -1, "SetFaults", make_faults, NULL },
+	{ "events", 0, 0, "FollowEvents", make_nothing, ctl_print_event,
+	  /* follows= */ true },
+	{ "metrics", 0, 0, "GetExposition", make_metrics, ctl_print_metrics },
 	{ "top", 0, 2, NULL, NULL, NULL },
 	{ "diff", 1, 1, "Diff", make_config, ctl_print_changes },
 	{ "apply", 1, 1, "Apply", make_config, ctl_print_changes },
@@ -208,16 +268,27 @@ static void ctl_tell_warning(const json_t *out)
 		log_warn("%s", text);
 }
 
-/* Some verbs call another method with some options. */
-static const char *ctl_method(const struct ctl_verb *verb,
-			      const struct ctl_options *opt)
+/* What ctl_run_follow() prints with. */
+static void (*ctl_print_answer)(const json_t *out);
+
+/* False: nobody reads it. */
+static bool ctl_take_answer(const json_t *out)
 {
-	/* "Apply", as "Diff" does it. */
-	if (verb->make == make_config && opt->dry_run)
-		return "Diff";
-	if (verb->print == ctl_print_metrics && opt->json)
-		return "GetMetrics";
-	return verb->method;
+	ctl_print_answer(out);
+	return fflush(stdout) == 0;
+}
+
+static enum ctl_exit ctl_run_follow(const struct ctl_verb *verb,
+				    const struct ctl_args *a, json_t *in)
+{
+	enum ctl_exit code;
+	struct error e;
+
+	ctl_print_answer = a->opt->json ? ctl_print_json_line : verb->print;
+	code = ctl_follow(a->opt, a->method, in, ctl_take_answer, &e);
+	if (code != CTL_DONE)
+		log_error("%s", e.text);
+	return code;
 }
 
 static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
@@ -231,10 +302,14 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 		return ctl_top(a->opt, a->arg, a->cnt);
 	if (!verb->method)
 		return ctl_check(a);
+	a->method = verb->method;
+	a->print = verb->print;
 	in = verb->make(a);
 	if (!in)
 		return a->code;
-	code = ctl_call(a->opt, ctl_method(verb, a->opt), in, &out, &e);
+	if (verb->follows)
+		return ctl_run_follow(verb, a, in);
+	code = ctl_call(a->opt, a->method, in, &out, &e);
 	if (code != CTL_DONE) {
 		log_error("%s", e.text);
 		return code;
@@ -242,8 +317,8 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 	ctl_tell_warning(out);
 	if (a->opt->json)
 		ctl_print_json(out);
-	else if (verb->print)
-		verb->print(out);
+	else if (a->print)
+		a->print(out);
 	if (verb->print == ctl_print_changes && !strcmp(verb->name, "diff") &&
 	    json_array_size(json_object_get(out, "changes")))
 		code = CTL_DIFFERENT;

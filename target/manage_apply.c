@@ -6,6 +6,7 @@
 
 #include "target/control/config.h"
 #include "target/manage_access.h"
+#include "target/manage_listen.h"
 #include "target/manage_volume.h"
 #include "target/port/port_change.h"
 
@@ -215,10 +216,12 @@ static bool apply_compare_pruned(struct apply *a)
 	return true;
 }
 
-/* Limits and rules change at once, all else when the target starts again. */
-static bool apply_is_live(const char *key)
+/* Limits, rules and addresses change at once, all else when the target starts again.
+ * So does the default for addresses. */
+static bool apply_is_live(const struct apply *a, const char *key)
 {
-	return !strncmp(key, "max-", strlen("max-")) || !strcmp(key, "allow");
+	return !strncmp(key, "max-", strlen("max-")) || !strcmp(key, "allow") ||
+	       (!strcmp(key, "listen") && json_object_get(a->want, key));
 }
 
 static bool apply_list_has(const json_t *list, const json_t *one)
@@ -326,7 +329,7 @@ static void apply_compare_settings(struct apply *a)
 
 		if (!strcmp(key, "backing") || !apply_differs(a, key))
 			continue;
-		apply_note(a, apply_is_live(key) ? "change" : "restart",
+		apply_note(a, apply_is_live(a, key) ? "change" : "restart",
 			   "target", key,
 			   json_copy(json_object_get(a->m->config, key)),
 			   json_copy(json_object_get(a->want, key)));
@@ -418,6 +421,8 @@ static bool apply_change_settings(struct apply *a)
 		if (strcmp(json_string_value(json_object_get(change, "object")),
 			   "target") != 0)
 			continue;
+		if (!strcmp(key, "listen") && apply_is_live(a, key))
+			continue;
 		if (!strcmp(key, "allow")) {
 			if (!manage_set_allow(a->m,
 					      json_object_get(a->want, key),
@@ -426,7 +431,7 @@ static bool apply_change_settings(struct apply *a)
 			continue;
 		}
 		apply_set(a, key);
-		limits = limits || apply_is_live(key);
+		limits = limits || apply_is_live(a, key);
 	}
 	return !limits || manage_set_limits(a->m, a->m->config, a->f);
 }
@@ -464,11 +469,60 @@ static bool apply_remove_volumes(struct apply *a)
 	return good;
 }
 
+static bool apply_add_listeners(struct apply *a, json_t *added)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(a->want, "listen"), i, one) {
+		if (manage_listens(a->m, json_string_value(one)))
+			continue;
+		if (!manage_add_listener(a->m, json_string_value(one), a->f))
+			return false;
+		json_array_append(added, one);
+	}
+	return true;
+}
+
+static void apply_undo_listeners(struct apply *a, json_t *added)
+{
+	struct manage_fault ignored;
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(added, i, one)
+		manage_remove_listener(a->m, json_string_value(one), &ignored);
+}
+
+static bool apply_remove_listeners(struct apply *a)
+{
+	json_t *want = json_object_get(a->want, "listen");
+	json_t *have = json_copy(json_object_get(a->m->config, "listen"));
+	bool good = true;
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(want ? have : NULL, i, one) {
+		good = good &&
+		       (manage_has_listener(want, json_string_value(one)) ||
+			manage_remove_listener(a->m, json_string_value(one),
+					       a->f));
+	}
+	json_decref(have);
+	return good;
+}
+
+/* What may fail comes first, and can be undone. */
 static bool apply_do(struct apply *a)
 {
-	if (!apply_add_volumes(a))
-		return false;
-	return apply_change_settings(a) && apply_change_volumes(a) &&
+	json_t *added = json_array();
+	bool good = apply_add_listeners(a, added) && apply_add_volumes(a);
+
+	if (!good)
+		apply_undo_listeners(a, added);
+	json_decref(added);
+	return good && apply_change_settings(a) && apply_change_volumes(a) &&
+	       apply_remove_listeners(a) &&
 	       (!a->how->prune || apply_remove_volumes(a));
 }
 

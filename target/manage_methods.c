@@ -14,6 +14,9 @@
 #include "target/listen.h"
 #include "target/manage_access.h"
 #include "target/manage_apply.h"
+#include "target/manage_events.h"
+#include "target/manage_faults.h"
+#include "target/manage_listen.h"
 #include "target/manage_medium.h"
 #include "target/manage_metrics.h"
 #include "target/manage_parameters.h"
@@ -54,6 +57,18 @@ static const char *method_text(const json_t *in, const char *key,
 	if (!text)
 		method_bad(ret, key);
 	return text;
+}
+
+static bool method_is_texts(const json_t *list)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach((json_t *)(uintptr_t)list, i, one) {
+		if (!json_is_string(one))
+			return false;
+	}
+	return json_is_array(list);
 }
 
 /* A flag that may be left out. */
@@ -147,17 +162,29 @@ static const char *method_volume_state(const struct volume *vol)
 	return "";
 }
 
+/* 0: it has nothing to do, or that is not known yet. */
+static uint32_t method_seconds_left(const struct volume *vol)
+{
+	enum volume_state state = volume_state(vol);
+	uint32_t left = vol->job.seconds_left;
+
+	if (state != VOLUME_FORMATTING && state != VOLUME_SANITIZING)
+		return 0;
+	return left < INT32_MAX ? left : INT32_MAX;
+}
+
 static json_t *method_volume(const struct volume *vol)
 {
 	return json_pack(
-		"{s:s, s:i, s:s, s:s, s:s, s:I, s:i, s:b, s:b, s:s, s:i}",
+		"{s:s, s:i, s:s, s:s, s:s, s:I, s:i, s:b, s:b, s:s, s:i, s:i}",
 		"name", vol->name, "lun", (int)vol->lun, "kind", vol->kind,
 		"store", vol->path, "serial", vol->serial, "size",
 		(json_int_t)vol->blocks * vol->block_size, "block_size",
 		(int)vol->block_size, "read_only", vol->read_only,
 		"write_cache", vol->dev.write_cache, "state",
 		method_volume_state(vol), "progress_percent",
-		(int)((uint64_t)vol->job.progress * 100 / 65536));
+		(int)((uint64_t)vol->job.progress * 100 / 65536),
+		"seconds_left", (int)method_seconds_left(vol));
 }
 
 static int method_compare_luns(const void *one, const void *two)
@@ -236,15 +263,10 @@ static void method_list_sessions(void *user, const json_t *in,
 static json_t *method_listeners(const struct listen_points *points)
 {
 	json_t *list = json_array();
-	char text[LISTEN_TEXT_SIZE];
 
 	for (unsigned int i = 0; i < points->cnt; i++)
-		json_array_append_new(
-			list,
-			json_sprintf(
-				"%s://%s",
-				xp_kind_scheme(points->point[i].kind),
-				listen_point_text(&points->point[i], text)));
+		json_array_append_new(list,
+				      manage_listener_text(&points->point[i]));
 	return list;
 }
 
@@ -447,16 +469,8 @@ static void method_set_allow(void *user, const json_t *in,
 	const char *vol = json_string_value(json_object_get(in, "volume"));
 	unsigned int ended = 0;
 	struct manage_fault f;
-	const json_t *rule;
-	size_t i;
 
-	if (!json_is_array(rules)) {
-		method_bad(ret, "rules");
-		return;
-	}
-	json_array_foreach((json_t *)(uintptr_t)rules, i, rule) {
-		if (json_is_string(rule))
-			continue;
+	if (!method_is_texts(rules)) {
 		method_bad(ret, "rules");
 		return;
 	}
@@ -468,6 +482,60 @@ static void method_set_allow(void *user, const json_t *in,
 		method_refused(ret, &f);
 	manage_unlock(m);
 	manage_await_sessions(m);
+}
+
+static void method_set_faults(void *user, const json_t *in,
+			      struct control_result *ret)
+{
+	struct manage *m = user;
+	const char *name = method_text(in, "name", ret);
+	const json_t *rules = json_object_get(in, "rules");
+	struct manage_fault f;
+
+	if (!name)
+		return;
+	if (!method_is_texts(rules)) {
+		method_bad(ret, "rules");
+		return;
+	}
+	manage_lock(m);
+	if (manage_set_faults(m, name, rules, &f))
+		method_changed(m, json_object(), ret);
+	else
+		method_refused(ret, &f);
+	manage_unlock(m);
+}
+
+/* ---- listeners ---- */
+
+static void method_listen(struct manage *m, const json_t *in,
+			  bool (*change)(struct manage *m, const char *uri,
+					 struct manage_fault *f),
+			  struct control_result *ret)
+{
+	const char *uri = method_text(in, "uri", ret);
+	struct manage_fault f;
+
+	if (!uri)
+		return;
+	manage_lock(m);
+	if (change(m, uri, &f))
+		method_changed(m, json_object(), ret);
+	else
+		method_refused(ret, &f);
+	manage_unlock(m);
+}
+
+static void method_add_listener(void *user, const json_t *in,
+				struct control_result *ret)
+{
+	method_listen(user, in, manage_add_listener, ret);
+}
+
+static void method_remove_listener(void *user, const json_t *in,
+				   struct control_result *ret)
+{
+	method_listen(user, in, manage_remove_listener, ret);
 }
 
 static void method_kick_session(void *user, const json_t *in,
@@ -622,7 +690,7 @@ static const struct control_method manage_methods[] = {
 	  .out = "volumes: [](name: string, lun: int, kind: string, store: "
 		 "string, serial: string, size: int, block_size: int, "
 		 "read_only: bool, write_cache: bool, state: string, "
-		 "progress_percent: int)",
+		 "progress_percent: int, seconds_left: int)",
 	  .help = "List the volumes that are served; sizes are in bytes",
 	  .run = method_list_volumes },
 	{ .name = "ListSessions",
@@ -631,6 +699,12 @@ static const struct control_method manage_methods[] = {
 		 "int, volumes: int), total: int",
 	  .help = "List the initiators that are logged in",
 	  .run = method_list_sessions },
+	{ .name = "FollowEvents",
+	  .in = "",
+	  .out = "event: string, time_ms: int, level: string, text: string, "
+		 "nexus: ?string, volume: ?string, lun: ?int",
+	  .help = "Tell what happens, until the client goes (more)",
+	  .stream = manage_follow_events },
 	{ .name = "GetMetrics",
 	  .in = "",
 	  .out = "metrics: [](name: string, type: string, unit: string, help: "
@@ -675,6 +749,13 @@ static const struct control_method manage_methods[] = {
 		  "it serves",
 	  .changes = true,
 	  .run = method_set_parameters },
+	{ .name = "SetFaults",
+	  .in = "name: string, rules: []string",
+	  .out = METHODS_GENERATION,
+	  .help = "Replace the faults of a volume that was added with some; what "
+		  "is stuck goes on",
+	  .changes = true,
+	  .run = method_set_faults },
 	{ .name = "EjectVolume",
 	  .in = "name: string",
 	  .out = "",
@@ -694,6 +775,18 @@ static const struct control_method manage_methods[] = {
 		  "ended: sessions that must log in again",
 	  .changes = true,
 	  .run = method_set_allow },
+	{ .name = "AddListener",
+	  .in = "uri: string",
+	  .out = METHODS_GENERATION,
+	  .help = "Listen on another address",
+	  .changes = true,
+	  .run = method_add_listener },
+	{ .name = "RemoveListener",
+	  .in = "uri: string",
+	  .out = METHODS_GENERATION,
+	  .help = "Listen on an address no more; sessions go on",
+	  .changes = true,
+	  .run = method_remove_listener },
 	{ .name = "KickSession",
 	  .in = "initiator: string",
 	  .out = "",

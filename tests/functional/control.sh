@@ -202,7 +202,101 @@ t_refused 'a parameter that there is not is refused' "volume 'slow': qos: .*iopz
 t_refused 'a plugin that there is not is refused' 'no such plugin' \
 	ctl volume set slow log iops=1
 t_check 'the limit is what it was' grep -q '"iops": "700"' <(ctl show)
+t_check 'qos is short for it' exits 0 ctl qos slow iops=900 burst=50
+t_check 'qos lists the limits' grep -qx 'slow iops=900 burst=50' <(ctl qos)
+t_check 'a limit without a value is wrong usage' exits 2 ctl qos slow iops
+t_check 'so is none' exits 2 ctl qos slow
+t_refused 'a volume without limits gets none' 'no such plugin' ctl qos stays iops=1
 t_check 'the volume is removed' exits 0 ctl volume remove slow
+
+# ---- faults
+
+t_check 'a volume with a fault is added' exits 0 \
+	ctl volume add ram:1M,name=faulty,fault=write:error:count=1
+t_check 'its faults are replaced' exits 0 ctl fault faulty read:delay=1 write:error=ENOSPC
+t_check 'show tells the faults' grep -q '"write:error=ENOSPC"' <(ctl show)
+t_check 'the list counts them' grep -q 'faulty .*2 faults' <(ctl volume list)
+t_refused 'a fault that is none is refused' "volume 'faulty': fault: .*" \
+	ctl fault faulty read:nonsense
+t_check 'the faults are what they were' grep -q 'faulty .*2 faults' <(ctl volume list)
+t_refused 'a volume without faults gets none' 'was added without a fault' \
+	ctl fault stays read:error
+t_check 'faults go' exits 0 ctl fault faulty
+has_no_fault() { ! ctl show | grep -q '"fault"'; }
+t_check 'none is left' has_no_fault
+t_check 'the volume with faults is removed' exits 0 ctl volume remove faulty
+
+# ---- addresses
+
+other_port() { OTHER=srp+tcp://127.0.0.1:$((20000 + RANDOM % 12000)); }
+listens_anew() {
+	local try
+	for try in 1 2 3 4 5; do
+		other_port
+		ctl listen add "$OTHER" && return
+	done
+	return 1
+}
+t_check 'an address is added' listens_anew
+t_check 'status shows it' grep -q "$OTHER" <(ctl status)
+t_check 'initiators come by it' rdma-info "$OTHER"
+t_check 'and by the other one' rdma-info "$URI"
+t_refused 'an address twice is refused' 'listens there already' ctl listen add "$OTHER"
+t_refused 'an address that is not here is refused' 'does not have that address' \
+	ctl listen add srp+tcp://192.0.2.77
+t_refused 'so is a name' 'cannot listen on' ctl listen add srp+tcp://nosuchhost.invalid
+t_refused 'so is an interface' 'looks up no interface' \
+	ctl listen add 'srp+tcp://[fe80::1%lo]:5999'
+t_refused 'so is what is no address' 'only an address' ctl listen add srp://a/b
+is_in_config() { ctl show | grep -q "\"$OTHER\""; }
+t_check 'the configuration has it' is_in_config
+ctl show >"$T/listens.json"
+t_check 'that is no difference' exits 0 ctl diff --prune "$T/listens.json"
+t_check 'it goes' exits 0 ctl listen remove "$OTHER"
+comes_no_more() { ! rdma-info "$OTHER"; }
+t_check 'initiators come by it no more' comes_no_more
+t_check 'the other one stays' rdma-info "$URI"
+t_refused 'it is gone' 'does not listen there' ctl listen remove "$OTHER"
+t_refused 'the last one does not go' 'the only one' ctl listen remove "$URI"
+t_check 'apply adds it' exits 0 ctl apply "$T/listens.json"
+t_check 'initiators come by it again' rdma-info "$OTHER"
+ctl show | grep -v "$OTHER" | sed "s|\"$URI\",|\"$URI\"|" >"$T/unlistens.json"
+t_check 'apply --prune removes it' exits 0 ctl apply --prune "$T/unlistens.json"
+t_check 'it is not listened on' comes_no_more
+
+# ---- events
+
+ctl events >"$T/events" 2>"$T/events.err" &
+events=$!
+t_pids="$t_pids $events"
+ctl --json events >"$T/events.json" 2>/dev/null &
+t_pids="$t_pids $!"
+t_wait_for 10 grep -q begin "$T/events"
+t_wait_for 10 grep -q begin "$T/events.json"
+rdma-info "$URI" >/dev/null
+ctl volume add ram:1M,name=eventful >/dev/null
+ctl volume remove eventful >/dev/null
+told() { t_wait_for 10 grep -Eq "$1" "$T/events"; }
+t_check 'a login is an event' told 'login +login of 0x'
+t_check 'so is a logout' told 'logout +logout of 0x'
+t_check 'so is a volume that comes' told "volume-added +volume 'eventful' is served"
+t_check 'so is one that goes' told "volume-removed +volume 'eventful'"
+events_are_json() {
+	python3 -c 'import json, sys
+all = [json.loads(line) for line in open(sys.argv[1])]
+added = [e for e in all if e["event"] == "volume-added"]
+assert added[0]["volume"] == "eventful" and added[0]["lun"] >= 0, added
+assert [e for e in all if e["event"] == "login"][0]["nexus"].startswith("0x")
+' "$T/events.json"
+}
+told_json() { t_wait_for 10 grep -q volume-removed "$T/events.json" && events_are_json; }
+t_check 'programs get objects' told_json
+kill "$events"
+needs_more() {
+	raw 'r = call(I + "FollowEvents")
+assert r["error"] == "org.varlink.service.ExpectedMore", r'
+}
+t_check 'events need a client that wants more' needs_more
 
 # ---- rules
 
@@ -402,9 +496,15 @@ if [ -e /dev/fuse ] && command -v fusermount3 fio >/dev/null; then
 else
 	t_skip 'volumes come and go below a mount' 'needs FUSE and fio'
 fi
+ctl events >"$T/last" 2>"$T/last.err" &
+events=$!
+t_pids="$t_pids $events"
+t_wait_for 10 grep -q begin "$T/last"
 kill "$T_TARGET"
 wait "$T_TARGET"
 t_result $? 'the target ends well'
+t_check 'who follows its events hears of it' exits 3 wait $events
+t_check 'by one line' grep -qx 'rdma-ctl: error: .*: the target has ended' "$T/last.err"
 t_check 'its socket is gone' [ ! -e "$S" ]
 
 # ---- file and command line together

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/manage_listen.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "target/control/config.h"
+
+/* ---- by message ---- */
+
+struct manage_listen_call {
+	const struct listen_point *at;
+	unsigned int tag;
+	struct error *e;
+	int res;
+};
+
+static void manage_run_listen(struct server *s, void *arg)
+{
+	struct manage_listen_call *call = arg;
+
+	call->res = server_listen(s, call->at, call->e);
+}
+
+static void manage_run_listen_later(struct server *s, void *arg)
+{
+	struct manage_listen_call *call = arg;
+
+	call->res = server_listen_later(s, call->at, call->e);
+}
+
+static void manage_run_unlisten(struct server *s, void *arg)
+{
+	server_unlisten(s, ((struct manage_listen_call *)arg)->tag);
+}
+
+static int manage_listen(void *user, const struct listen_point *at,
+			 struct error *e)
+{
+	struct manage_listen_call call = { .at = at, .e = e };
+
+	server_call(user, manage_run_listen, &call);
+	return call.res;
+}
+
+static int manage_listen_later(void *user, const struct listen_point *at,
+			       struct error *e)
+{
+	struct manage_listen_call call = { .at = at, .e = e };
+
+	server_call(user, manage_run_listen_later, &call);
+	return call.res;
+}
+
+static void manage_unlisten(void *user, unsigned int tag)
+{
+	struct manage_listen_call call = { .tag = tag };
+
+	server_call(user, manage_run_unlisten, &call);
+}
+
+/* ---- transports ---- */
+
+/* A transport that the target has not used so far. */
+struct manage_kind {
+	const struct server *s;
+	enum xp_kind kind;
+	bool await;
+	bool made[WORKERS_MAX];
+	struct error *e;
+	int res;
+};
+
+static void manage_run_drop_kind(struct worker *w, void *arg)
+{
+	struct manage_kind *k = arg;
+
+	for (unsigned int i = 0; i < k->s->luns.cnt; i++)
+		worker_unregister_volume(w, k->s->luns.vol[i], k->kind);
+	worker_remove_xp(w, k->kind);
+}
+
+static void manage_run_make_kind(struct worker *w, void *arg)
+{
+	struct manage_kind *k = arg;
+
+	if (w->xp[k->kind])
+		return;
+	k->res = server_create_xp(k->s, w, k->kind, k->await, k->e);
+	for (unsigned int i = 0; i < k->s->luns.cnt && !k->res; i++)
+		k->res = worker_register_volume(w, k->s->luns.vol[i], k->e);
+	k->made[w->index] = true;
+}
+
+static int manage_use_kind(void *user, enum xp_kind kind, bool await,
+			   struct error *e)
+{
+	struct server *s = user;
+	struct manage_kind k = { .s = s, .kind = kind, .await = await, .e = e };
+
+	for (unsigned int i = 0; i < s->worker_cnt && !k.res; i++)
+		server_call_worker(&s->workers[i], manage_run_make_kind, &k);
+	for (unsigned int i = 0; i < s->worker_cnt && k.res; i++) {
+		if (k.made[i])
+			server_call_worker(&s->workers[i], manage_run_drop_kind,
+					   &k);
+	}
+	return k.res;
+}
+
+/* ---- the configuration ---- */
+
+json_t *manage_listener_text(const struct listen_point *point)
+{
+	char text[LISTEN_TEXT_SIZE];
+
+	return json_sprintf("%s://%s", xp_kind_scheme(point->kind),
+			    listen_point_text(point, text));
+}
+
+static bool manage_read_uri(const char *text, struct xp_uri *uri)
+{
+	struct error ignored;
+
+	return xp_uri_parse(text, uri, &ignored) == 0;
+}
+
+/* The default becomes what it has come to, as there will be others beside it. */
+static void manage_name_default(struct manage *m)
+{
+	struct listen_points *points = &m->server->points;
+	struct listen_request *r = &points->request[0];
+	json_t *text;
+
+	if (points->request_cnt != 1 || !r->is_default || !points->cnt)
+		return;
+	text = manage_listener_text(&points->point[0]);
+	r->is_default =
+		!text || !manage_read_uri(json_string_value(text), &r->uri);
+	if (!r->is_default)
+		json_object_set_new(m->config, "listen",
+				    json_pack("[O]", text));
+	json_decref(text);
+}
+
+static bool manage_same_uri(const char *text, const struct xp_uri *uri)
+{
+	struct xp_uri other;
+
+	return manage_read_uri(text, &other) &&
+	       xp_uri_same_address(&other, uri);
+}
+
+/* The place of @uri in a list of texts; its size: none. */
+static size_t manage_find_uri(const json_t *list, const struct xp_uri *uri)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach((json_t *)(uintptr_t)list, i, one) {
+		if (manage_same_uri(json_string_value(one), uri))
+			break;
+	}
+	return i;
+}
+
+bool manage_has_listener(const json_t *list, const char *text)
+{
+	struct xp_uri uri;
+
+	return manage_read_uri(text, &uri) &&
+	       manage_find_uri(list, &uri) < json_array_size(list);
+}
+
+static void manage_note_listener(struct manage *m, const char *uri)
+{
+	json_t *list = json_object_get(m->config, "listen");
+
+	if (!list) {
+		list = json_array();
+		json_object_set_new(m->config, "listen", list);
+	}
+	json_array_append_new(list, json_string(uri));
+	manage_changed(m);
+}
+
+/* ---- changes ---- */
+
+static struct listen_how manage_listen_how(const struct manage *m)
+{
+	return (struct listen_how){
+		.use_kind = manage_use_kind,
+		.listen = manage_listen,
+		.listen_later = manage_listen_later,
+		.unlisten = manage_unlisten,
+		.user = m->server,
+		.numeric = !m->server->opt->no_sandbox,
+	};
+}
+
+static bool manage_refuse_listener(struct manage_fault *f, const char *uri,
+				   const char *reason)
+{
+	char object[sizeof(f->object)];
+
+	snprintf(object, sizeof(object), "address '%.100s'", uri);
+	return manage_refuse(f, object, "", "%s", reason);
+}
+
+/* As behind --listen. */
+static bool manage_check_uri(const char *text, struct xp_uri *uri,
+			     struct manage_fault *f)
+{
+	json_t *from = json_pack("{s:[s]}", "listen", text);
+	struct config_fault fault;
+	json_t *config = from ? config_check(from, &fault) : NULL;
+	bool good = config && manage_read_uri(text, uri);
+
+	if (!good)
+		manage_refuse_listener(f, text, fault.text);
+	json_decref(config);
+	json_decref(from);
+	return good;
+}
+
+bool manage_listens(const struct manage *m, const char *text)
+{
+	struct xp_uri uri;
+
+	return manage_read_uri(text, &uri) &&
+	       listen_find(&m->server->points, &uri);
+}
+
+bool manage_add_listener(struct manage *m, const char *text,
+			 struct manage_fault *f)
+{
+	struct listen_how how = manage_listen_how(m);
+	struct log_about about = { .event = "listen" };
+	struct xp_uri uri;
+	struct error e;
+	int err;
+
+	if (!manage_check_uri(text, &uri, f))
+		return false;
+	manage_name_default(m);
+	if (server_call_begin(m->server))
+		return manage_refuse_end(f);
+	err = listen_add(&how, &uri, &m->server->points, &e);
+	server_call_end(m->server);
+	if (err)
+		return manage_refuse_listener(f, text, e.text);
+	manage_note_listener(m, text);
+	log_event(LOG_NOTICE, &about, "listening on %s, too, from now on",
+		  text);
+	return true;
+}
+
+/* What @uri names: a request, or the one address that a request has come to. */
+static const struct listen_request *
+manage_find_listener(const struct listen_points *points,
+		     const struct xp_uri *uri)
+{
+	const struct listen_request *found = listen_find(points, uri);
+
+	for (unsigned int i = 0; i < points->cnt && !found; i++) {
+		json_t *text = manage_listener_text(&points->point[i]);
+
+		if (text && manage_same_uri(json_string_value(text), uri))
+			found = listen_request_of(points, points->point[i].tag);
+		json_decref(text);
+	}
+	return found;
+}
+
+static void manage_forget_listener(struct manage *m, const struct xp_uri *uri)
+{
+	json_t *list = json_object_get(m->config, "listen");
+
+	json_array_remove(list, manage_find_uri(list, uri));
+	manage_changed(m);
+}
+
+bool manage_remove_listener(struct manage *m, const char *text,
+			    struct manage_fault *f)
+{
+	struct listen_points *points = &m->server->points;
+	struct listen_how how = manage_listen_how(m);
+	struct log_about about = { .event = "listen" };
+	const struct listen_request *found;
+	struct listen_request r;
+	struct xp_uri uri;
+
+	if (!manage_check_uri(text, &uri, f))
+		return false;
+	manage_name_default(m);
+	found = manage_find_listener(points, &uri);
+	if (!found)
+		return manage_refuse_listener(f, text,
+					      "the target does not listen "
+					      "there; see rdma-ctl status");
+	if (points->request_cnt == 1)
+		return manage_refuse_listener(f, text,
+					      "it is the only one; add another "
+					      "one first");
+	r = *found;
+	if (server_call_begin(m->server))
+		return manage_refuse_end(f);
+	listen_remove(&how, r.tag, points);
+	server_call_end(m->server);
+	manage_forget_listener(m, &r.uri);
+	log_event(
+		LOG_NOTICE, &about,
+		"not listening on %s any more; sessions that came by it go on",
+		text);
+	return true;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Addresses come and go while the target runs. Sessions that came by an address that
+ * goes stay: their initiators keep their disks, but cannot log in there again.
+ *
+ * Thread: any but a worker's; with the lock of the struct manage.
+ */
+#ifndef TARGET_MANAGE_LISTEN_H
+#define TARGET_MANAGE_LISTEN_H
+
+#include "target/manage.h"
+
+/* @uri as behind --listen, with a numeric address. False: refused. */
+bool manage_add_listener(struct manage *m, const char *uri,
+			 struct manage_fault *f);
+/* @uri as it was given, or as GetStatus shows it. The last one stays. */
+bool manage_remove_listener(struct manage *m, const char *uri,
+			    struct manage_fault *f);
+/* Does the target listen there already? */
+bool manage_listens(const struct manage *m, const char *uri);
+
+/* Is that address, however it is written, in @list? */
+bool manage_has_listener(const json_t *list, const char *uri);
+
+/* "srp+tcp://10.0.0.1:5555", to be freed. */
+json_t *manage_listener_text(const struct listen_point *point);
+
+#endif
