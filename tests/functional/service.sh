@@ -40,6 +40,46 @@ says_nothing_bad() {
 mounts_it() { rdma-fuse srp+tcp://127.0.0.1:5555 "$M"; }
 data_is() { dd if="$M/disk.img" bs=1M iflag=direct | cmp - "$T/data"; }
 
+# Another instance, with a configuration file.
+second_shows() {
+	for name; do
+		rdma-ctl --control /run/rdma-target-second/control volume list |
+			grep -qw "$name" || return 1
+	done
+}
+second_starts() {
+	cat >/etc/second.json <<-END
+		{ "listen": [ "srp+tcp://127.0.0.1:5556" ],
+		  "backing": [ "ram:1M,name=one" ] }
+	END
+	echo 'OPTIONS=--config /etc/second.json' >/etc/default/rdma-target-second
+	systemctl start rdma-target@second.service && second_shows one
+}
+second_has_its_own() {
+	[ -S /run/rdma-target-second/control ] &&
+		[ -S /run/rdma-target/control ] && [ -d /var/lib/rdma-target-second ]
+}
+second_reloads() {
+	sed -i 's/"ram:1M,name=one"/"ram:1M,name=one", "ram:2M,name=two"/' \
+		/etc/second.json
+	systemctl reload rdma-target@second.service && second_shows one two
+}
+second_refuses() {
+	echo '{ "backing": ' >/etc/second.json
+	! systemctl reload rdma-target@second.service &&
+		journalctl -q -u rdma-target@second.service -o cat |
+		grep 'not applied: .*second.json:.*not JSON'
+}
+
+second_target() {
+	t_check 'a second target is started by name' second_starts
+	t_check 'it has a socket and a state of its own' second_has_its_own
+	t_check 'it applies its file when asked to reload' second_reloads
+	t_check 'systemctl tells that a file is wrong' second_refuses
+	t_check 'it goes on then' second_shows one two
+	t_check 'both stop' systemctl stop rdma-target@second.service
+}
+
 inside() {
 	. "$SHARE/lib.sh"
 	echo '# systemd is up'
@@ -72,6 +112,11 @@ inside() {
 	t_check 'it looks for grown volumes when asked to reload' stays_active
 	t_check 'it is started anew when killed' lives_on
 	t_check 'the mount has what was written' data_is
+	if [ -e "$BUILD/ctl/rdma-ctl" ]; then
+		second_target
+	else
+		t_skip 'a second target' 'built without jansson'
+	fi
 	t_check 'it stops' stops
 	t_check 'the journal has no complaint' says_nothing_bad
 	t_check 'systemctl start tells that a volume is missing' starts_not
@@ -105,8 +150,9 @@ units=$ROOT/etc/systemd/system
 bindir=$(sed -n 's/^ExecStart=\([^ ]*\)\/rdma-target .*/\1/p' \
 	"$BUILD/target/rdma-target.service")
 mkdir -p "$units" "$ROOT$bindir"
-cp "$BUILD/target/rdma-target.service" "$units"
+cp "$BUILD"/target/rdma-target*.service "$units"
 cp "$BUILD/target/rdma-target" "$ROOT$bindir"
+[ ! -e "$BUILD/ctl/rdma-ctl" ] || cp "$BUILD/ctl/rdma-ctl" "$ROOT$bindir"
 cat >"$units/check.service" <<END
 [Unit]
 Requires=basic.target
