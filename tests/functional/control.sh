@@ -487,6 +487,22 @@ if [ -e /dev/fuse ] && command -v fusermount3 fio >/dev/null; then
 	t_result $? 'it came and went'
 	cp "$T/fio" "$T/.out"
 
+	# Clients that mean ill, for as long as fio verifies.
+	fio --name=h --filename="$T/mnt/busy" --size=16M --bs=16k --rw=randwrite \
+		--verify=crc32c --do_verify=1 --loops=2 --iodepth=8 \
+		--ioengine=libaio --verify_state_save=0 >"$T/fio" 2>&1 &
+	fio=$!
+	t_pids="$t_pids $fio"
+	bad=0
+	while :; do
+		deep_nesting && garbage && too_long && thousand_connections ||
+			bad=1
+		t_is_gone $fio && break
+	done >"$T/.out" 2>&1
+	t_result $bad 'clients that mean ill are sent away during I/O'
+	wait $fio
+	t_result $? 'and fio verifies beside them'
+
 	# A volume that is written to goes away.
 	dd if=/dev/zero of="$T/mnt/n1" bs=64k count=16 conv=notrunc \
 		oflag=direct 2>/dev/null
