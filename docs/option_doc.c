@@ -4,7 +4,8 @@
  * and the schema of configuration files, from the tables of the programs
  * (base/option.h).
  *
- *   option-doc man <PAGE.scd    each line "@options TABLE@" becomes its options
+ *   option-doc man <PAGE.scd    each line "@options TABLE@" becomes its options, and
+ *                               "@metrics rdma-target@" its metrics
  *   option-doc bash PROGRAM     a completion file
  *   option-doc zsh PROGRAM
  *   option-doc schema           what a configuration file of rdma-target may say
@@ -21,6 +22,7 @@
 #include "fuse/options.h"
 #include "initiator/info_options.h"
 #include "target/options.h"
+#include "target/port/metrics.h"
 
 static const struct doc_table {
 	const char *name; /* of a program, or of its options with keys */
@@ -175,6 +177,22 @@ static void man_table(const struct option_table *t)
 	}
 }
 
+/* "*rdma_target_commands_total*{worker}", its type and what it is. */
+static void man_metrics(const struct metric_table *t)
+{
+	char name[METRIC_NAME_SIZE];
+
+	for (size_t i = 0; i < t->cnt; i++) {
+		const struct metric *m = &t->rows[i];
+
+		metric_full_name(t, m, name);
+		printf("*%s*", name);
+		if (*m->labels)
+			printf("{%s}", m->labels);
+		printf("\n\t%s (%s)\n\n", m->help, metric_type_name(m->type));
+	}
+}
+
 static int man(void)
 {
 	char line[4096];
@@ -183,6 +201,10 @@ static int man(void)
 	while (fgets(line, sizeof(line), stdin)) {
 		const struct option_table *t;
 
+		if (!strcmp(line, "@metrics rdma-target@\n")) {
+			man_metrics(&metrics_table);
+			continue;
+		}
 		if (sscanf(line, "@options %31[a-z-]@", name) != 1) {
 			fputs(line, stdout);
 			continue;

@@ -59,6 +59,34 @@ t_check 'a session is counted' is 1 'rdma_target_sessions'
 t_check 'another page is none' sh -c '! "$@"' sh \
 	python3 "$here/scrape.py" "$port" /other
 
+# Every metric that the dashboard asks for, and every probe of the script, is there.
+dashboard_metrics() {
+	local name base
+	for name in $(grep -o 'rdma_target_[a-z_]*' "$here/../../docs/grafana-rdma-target.json" |
+		sort -u); do
+		base=$(echo "$name" | sed -E 's/_(bucket|sum|count)$//')
+		grep -qE "^# TYPE ($name|$base) " "$T/scraped" || {
+			echo "there is no $name"
+			return 1
+		}
+	done
+}
+script_probes() {
+	local name
+	for name in $(grep -o 'rdma_target:[a-z_]*' "$here/../../scripts/slow-commands.bt" |
+		sort -u); do
+		grep -q "Name: ${name#*:}$" "$T/notes" || {
+			echo "there is no $name"
+			return 1
+		}
+	done
+}
+t_check 'the dashboard asks for metrics that there are' dashboard_metrics
+readelf -n "$(command -v rdma-target)" >"$T/notes" 2>/dev/null
+if grep -q 'Provider: rdma_target' "$T/notes"; then
+	t_check 'the script uses probes that there are' script_probes
+fi
+
 # ---- slow commands
 
 odd=$(ls "$T/mnt" | grep odd)
