@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A target in this process: workers, volumes and port of rdma-target, on the
- * fabric in memory. All of it is the real code, but for the fabric and the
+ * fabric in memory. All of it is the real code, except for the fabric and the
  * stores that the caller chooses. The caller plays the initiators, and runs the
  * reactors. The parts of tests/lib/ fit together like this:
  *
  *   t_fabric   a provider of the transport contract, in memory
  *   t_world    two instances of any provider: tests of the contract
- *   t_backend  a store that notes what it is asked, and fails when told to
+ *   t_store    what fake stores are made of
+ *   t_backend  a store that notes its requests, and fails when told to
  *   t_disk     the SCSI disk on t_backend; the test plays the port
  *   t_port     the port on t_fabric: simulation and fuzzer
+ *   t_ini      a channel of a fake initiator
  *   t_rig      t_port with a store, and initiators that the test drives
+ *   t_tgt      a fake target
+ *   t_session  a session of libsrpi with a fake target
  *   t_srpi     a target in memory behind the calls of libsrpi
+ *   t_addr     addresses for targets
  *   history    checks histories for linearizability
  *
  * What fails here ends the program (t_must.h).
