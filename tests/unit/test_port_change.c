@@ -131,7 +131,7 @@ static void idle_volume_goes_and_comes(void **state)
 }
 
 /* The last SRP_AER_REQ, which is answered: of the LUNs of the target. */
-static void expect_luns_aer(struct rig_chan *ch, unsigned int cnt)
+static void expect_luns_aer(struct t_ini *ch, unsigned int cnt)
 {
 	uint8_t bare[SRP_BARE_SIZE];
 	struct srp_aer_req aer;
@@ -160,7 +160,7 @@ static void coming_and_going_is_told_by_an_aer_to_who_asks(void **state)
 	struct rig *rig = two_workers();
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct leaving l = begin_to_leave(rig, RIG_RAM);
-	struct rig_chan *ch;
+	struct t_ini *ch;
 
 	req.aer = true;
 	ch = rig_connect(rig, &req);

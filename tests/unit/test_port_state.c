@@ -622,8 +622,8 @@ static void growth_is_told_by_an_aer_to_who_asks(void **state)
 static void other_active_port_is_told_by_an_aer_to_who_asks(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	struct rig_chan *ch = login_for_aer(rig, 1);
-	const struct rig_iu *iu;
+	struct t_ini *ch = login_for_aer(rig, 1);
+	const struct t_ini_iu *iu;
 	struct srp_aer_req aer;
 	const uint8_t *sense;
 
