@@ -18,7 +18,6 @@ enum log_level log_level = LOG_NOTICE;
 static const char *log_name = "rdma-block";
 static bool log_syslog;
 static _Atomic(log_take *) log_sink;
-static log_take *log_output;
 
 /* RFC 5424 severities, in the order of enum log_level. */
 static const int severities[] = { 3, 4, 5, 6, 7 };
@@ -48,18 +47,10 @@ bool log_has_sink(void)
 	return atomic_load_explicit(&log_sink, memory_order_relaxed);
 }
 
-void log_set_output(log_take *output)
-{
-	log_output = output;
-}
-
-static void log_put(enum log_level level, const struct log_about *about,
-		    const char *line)
+static void log_put(enum log_level level, const char *line)
 {
 	if (log_syslog)
 		syslog(severities[level], "%s", line);
-	else if (log_output)
-		log_output(level, about, line);
 	else
 		fprintf(stderr, "%s: %s%s\n", log_name, prefixes[level], line);
 }
@@ -72,7 +63,7 @@ void log_write(enum log_level level, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
-	log_put(level, NULL, line);
+	log_put(level, line);
 }
 
 void log_write_about(enum log_level level, const struct log_about *about,
@@ -86,7 +77,7 @@ void log_write_about(enum log_level level, const struct log_about *about,
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	if (level <= log_level)
-		log_put(level, about, line);
+		log_put(level, line);
 	if (sink)
 		sink(level, about, line);
 }

@@ -79,10 +79,6 @@ typedef void log_take(enum log_level level, const struct log_about *about,
 void log_set_sink(log_take *sink);
 bool log_has_sink(void);
 
-/* Takes all messages instead of stderr; @about may be NULL. Thread: setup; @output is
- * called on any. */
-void log_set_output(log_take *output);
-
 /*
  * Passes @burst messages in ten seconds, then drops and counts them: for lines
  * that a peer can cause. Returns true if the line may be logged. *ret_dropped

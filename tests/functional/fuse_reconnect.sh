@@ -160,8 +160,9 @@ t_check 'so says the state then' is state lost
 t_check 'unmounts when given up' fusermount3 -u "$M"
 t_check 'and ends' ends_now
 
-# ---- another volume
+# ---- another volume in the place of the one that the address names
 
+VOLUME=/disk
 mount_with
 dd if="$M/disk" of=/dev/null bs=4k count=1 iflag=direct status=none
 stop KILL
@@ -186,7 +187,6 @@ stop KILL
 # ---- another volume beside the one that is mounted
 
 again --backing "$T/disk.img,name=disk" --backing ram:64M,name=beside
-VOLUME=/disk
 mount_with
 VOLUME=
 stop KILL

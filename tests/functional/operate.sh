@@ -19,7 +19,8 @@ here() { sed "s|/tmp/day|$DAY|g; s|:5599|:$PORT|g"; }
 # What differs from day to day.
 same() {
 	sed -E 's/0x[0-9a-f]{32}/INITIATOR/; s/process [0-9]+, [0-9]+ threads/process/
-		s/rdma-target [0-9.]+,/rdma-target,/; s/ +$//'
+		s/rdma-target [0-9.]+,/rdma-target,/; s/ +$//
+		/^target sessions|read.s [0-9]/s/[0-9.]+([mu]?s)?|-\//N/g; s/N[-N/]+/N/g'
 }
 
 # run COMMAND: its output, of both kinds, is in $T/out

@@ -82,7 +82,7 @@ struct crash_io {
 	bool is_done;
 	int res;
 	uint8_t scratch[512] __attribute__((aligned(16)));
-	uint8_t data[CRASH_IO_BLOCKS * CRASH_BLOCK];
+	_Alignas(uint64_t) uint8_t data[CRASH_IO_BLOCKS * CRASH_BLOCK];
 };
 
 static struct crash_world {
@@ -494,7 +494,7 @@ static void crash_run(void)
 static void crash_submit(struct crash_io *n, enum rbp_op op, uint32_t flags,
 			 uint64_t first, uint64_t cnt)
 {
-	uint64_t *p = (uint64_t *)n->data;
+	uint64_t *p = (void *)n->data;
 
 	n->io = (struct rbp_io){
 		.op = op,
