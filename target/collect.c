@@ -223,7 +223,7 @@ static void collect_give_meters(struct collect *c, const struct metric *m,
 {
 	struct meter_share sum;
 
-	for (size_t i = 0; meters[i] && i < max; i++) {
+	for (size_t i = 0; i < max && meters[i]; i++) {
 		meter_sum(meters[i], &sum);
 		if (!give)
 			collect_give(c, m, meters[i]->name, NULL, NULL, &sum);

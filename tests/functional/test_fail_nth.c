@@ -634,6 +634,14 @@ static const struct {
 	{ "fuse/identity.c", "socket", "when another has the identifier" },
 	{ "fuse/identity.c", "signalfd", "when another has the identifier" },
 	{ "fuse/open_file.c", "malloc", "when a program skips bytes" },
+	{ "fuse/notify.c", "", "when a volume comes or goes" },
+	{ "fuse/tree.c", "reallocarray", "when a volume comes" },
+	{ "target/events.c", "", "with a configuration or its socket only" },
+	{ "target/collect.c", "", "when metrics are asked for" },
+	{ "target/port/meter.c", "calloc", "when metrics are asked for" },
+	{ "base/exposition.c", "", "when metrics are asked for" },
+	{ "target/export.c", "", "with --metrics and --metrics-file only" },
+	{ "target/metrics_http.c", "", "with --metrics only" },
 };
 
 static const char *why_not(const struct fault_point *p)

@@ -7,7 +7,7 @@
 
 void t_addr_next(char *buf, size_t len)
 {
-	static uint16_t next_port = FIRST_PORT;
+	static unsigned int next_port = FIRST_PORT;
 	unsigned int pid = (unsigned int)getpid();
 
 	snprintf(buf, len, "127.%u.%u.%u:%u", 64 | (pid >> 16 & 63),
