@@ -161,7 +161,9 @@ t_check 'the late write of the preempted initiator fails' late_write
 t_check 'it goes on as standby' \
 	t_wait_for 20 r_said 1 'in standby (target port group 1 of 2; 0 is' 1
 settle a1 a2 b1 b2
-t_check 'both show the same' all is 'gen 10; 1/1=a* 5; 1/2=a' a1 full -- \
+# The one that was fenced answers when it has opened the image again.
+t_check 'both show the same' t_wait_for 20 all \
+	is 'gen 10; 1/1=a* 5; 1/2=a' a1 full -- \
 	is 'gen 10; 1/1=a* 5; 1/2=a' b2 full
 
 # ---- a cluster that does not answer
