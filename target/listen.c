@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/listen.h"
 
+#include <assert.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <glob.h>
@@ -326,6 +327,8 @@ int listen_add(const struct listen_how *how, const struct xp_uri *uri,
 	struct listener l = listen_begin(how, points, e);
 	int err;
 
+	/* Without one, listen_find() would look for the default. */
+	assert(uri);
 	if (listen_find(points, uri))
 		return error_set(e, -EEXIST,
 				 "the target listens there already");

@@ -63,10 +63,10 @@ static void *reload_main(void *arg)
 {
 	struct manage *m = arg;
 	struct manage_fault f;
-	json_t *changes;
+	json_t *changes = NULL;
 
-	if (manage_reload(m, &changes, &f))
-		json_decref(changes);
+	manage_reload(m, &changes, &f);
+	json_decref(changes);
 	atomic_store(&m->reloading, false);
 	return NULL;
 }

@@ -111,7 +111,7 @@ void block_io_ask(struct backend *be, struct block_io *bio,
  * first any, else the worker. */
 void block_io_done(struct rbp_io *io, int res);
 struct rbp_io *block_io_child(struct rbp_io *io);
-void block_io_below(struct rbp_io *child);
+void block_io_below(struct rbp_io *io);
 void block_io_forward(struct rbp_io *io);
 
 /* Thread: setup. 0 or a negative errno. */

@@ -5,9 +5,10 @@
 #include <linux/capability.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,8 +31,10 @@ static bool unprivileged_already(void)
 	char line[256];
 
 	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "CapPrm: %" SCNx64, &permitted) == 1)
+		if (strncmp(line, "CapPrm:", 7) == 0) {
+			permitted = strtoull(line + 7, NULL, 16);
 			break;
+		}
 	}
 	if (f)
 		fclose(f);
