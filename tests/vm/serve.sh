@@ -255,5 +255,6 @@ ib_srp_is_lost() {
 
 # client_is_lost NAME: the same for the rdma-fuse that mount_start named so.
 client_is_lost() {
-	tail -n 1 "$VM_OUT/$1.log" | grep -qE 'come back|comes back|trying on'
+	tail -n 1 "$VM_OUT/$1.log" | grep -qE \
+		'wait .*for the connection$|until the connection is back$|still trying$'
 }

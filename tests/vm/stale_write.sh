@@ -133,7 +133,7 @@ rdma-fuse_login() {
 }
 
 rdma-fuse_is_lost() {
-	[ "$(tail -n 1 "$VM_OUT/client.log" | grep -c 'wait .* come back')" = 1 ]
+	[ "$(tail -n 1 "$VM_OUT/client.log" | grep -c 'wait .*for the connection$')" = 1 ]
 }
 
 rdma-fuse_logout() {
