@@ -134,7 +134,8 @@ static inline void request_count(const struct request *req)
 	uint64_t bytes = t->data_in_cnt;
 	uint64_t bucket;
 
-	if (req->passed || t->cmd.op != SCSI_OP_READ ||
+	/* What could not be decoded, or is for no volume, has none. */
+	if (req->passed || t->cmd.op != SCSI_OP_READ || !t->vol ||
 	    ticks >= w->slow_ticks) {
 		request_count_any(req, now);
 		return;

@@ -234,6 +234,7 @@ static inline void scsi_task_clear(struct scsi_task *task)
 	const size_t end = offsetof(struct scsi_task, cmd);
 
 	memset((char *)task + begin, 0, end - begin);
+	task->vol = NULL;
 	task->cmd.info = NULL;
 	task->held_ticks = 0;
 	task->hold.state = BLOCK_HOLD_NONE;
