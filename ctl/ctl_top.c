@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config.h"
 #include "base/log.h"
 #include "base/ticks.h"
 
@@ -347,7 +348,7 @@ static bool top_show(struct top *t, const struct top_sample *now)
 {
 	bool goes_on = true;
 
-	if (t->screen) {
+	if (HAVE_CURSES && t->screen) {
 		ctl_screen_draw(&t->before, now, &t->view);
 		goes_on = ctl_screen_wait(&t->before, now, &t->view,
 					  t->interval_ms);
@@ -421,9 +422,10 @@ enum ctl_exit ctl_top(const struct ctl_options *opt, char **arg, int cnt)
 		return CTL_USAGE;
 	}
 	top_catch_signals();
-	t.screen = ctl_screen_open();
+	t.screen = HAVE_CURSES && ctl_screen_open();
 	code = top_run(&t, &e);
-	ctl_screen_close();
+	if (HAVE_CURSES)
+		ctl_screen_close();
 	if (code != CTL_DONE)
 		log_error("%s", e.text);
 	return code;

@@ -77,7 +77,7 @@ int top_difference(const struct top_sample *from, const struct top_sample *to,
  * else it prints lines. */
 enum ctl_exit ctl_top(const struct ctl_options *opt, char **arg, int cnt);
 
-/* ---- ctl_screen.c, or ctl_screen_none.c ---- */
+/* ---- ctl_screen.c, only in builds with HAVE_CURSES ---- */
 
 /* False: there is no screen here. */
 bool ctl_screen_open(void);

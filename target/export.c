@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "config.h"
 #include "base/exposition.h"
 #include "base/ticks.h"
 #include "target/collect.h"
@@ -85,6 +86,12 @@ static int export_file_timeout_ms(const struct export *x)
 	return now < x->file_due_ms ? (int)(x->file_due_ms - now) : 0;
 }
 
+/* Milliseconds until metrics_http_run() has something to do; -1: no end. */
+static int export_page_timeout_ms(const struct export *x)
+{
+	return HAVE_HTTP && x->http ? metrics_http_timeout_ms(x->http) : -1;
+}
+
 /* Of two timeouts, where -1 is none. */
 static int export_sooner_ms(int a, int b)
 {
@@ -98,19 +105,19 @@ static void *export_main(void *arg)
 	struct export *x = arg;
 	struct pollfd fds[2] = {
 		{ .fd = x->stop_fd, .events = POLLIN },
-		{ .fd = x->http ? metrics_http_fd(x->http) : -1,
+		{ .fd = HAVE_HTTP && x->http ? metrics_http_fd(x->http) : -1,
 		  .events = POLLIN },
 	};
 
 	pthread_setname_np(pthread_self(), "metrics");
 	while (!fds[0].revents) {
 		int file_ms = export_file_timeout_ms(x);
-		int http_ms = x->http ? metrics_http_timeout_ms(x->http) : -1;
+		int http_ms = export_page_timeout_ms(x);
 
 		if (file_ms == 0)
 			export_write_file(x);
 		poll(fds, 2, export_sooner_ms(file_ms, http_ms));
-		if (x->http)
+		if (HAVE_HTTP && x->http)
 			metrics_http_run(x->http);
 	}
 	return NULL;
@@ -133,7 +140,7 @@ int export_open(struct server *s, struct error *e)
 	if (x->stop_fd < 0)
 		return error_set(e, -errno, "cannot serve metrics: %s",
 				 strerror(errno));
-	if (!s->opt->metrics)
+	if (!HAVE_HTTP || !s->opt->metrics)
 		return 0;
 	return metrics_http_open(s->opt->metrics, export_page, x, &x->http, e);
 }
@@ -167,7 +174,8 @@ void export_close(struct server *s)
 	if (x->has_thread &&
 	    write(x->stop_fd, &one, sizeof(one)) == sizeof(one))
 		pthread_join(x->thread, NULL);
-	metrics_http_close(x->http);
+	if (HAVE_HTTP && x->http)
+		metrics_http_close(x->http);
 	if (x->stop_fd >= 0)
 		close(x->stop_fd);
 	free(x->text);

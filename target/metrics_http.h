@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A web server with one page, /metrics, on libmicrohttpd. It has no thread of its own.
+ * Only in builds with HAVE_HTTP.
  *
  * Limits: METRICS_HTTP_CONNS connections, half of them from one address,
  * METRICS_HTTP_MEMORY bytes for each, and METRICS_HTTP_IDLE_S without progress.
@@ -23,7 +24,7 @@ struct metrics_http;
 /*
  * Listens on @addr: ADDR:PORT, [ADDR]:PORT, or PORT of the loopback address. For each
  * request calls page(@user), which returns the text, to be copied, and its length; NULL:
- * there is none now. -EOPNOTSUPP: built without libmicrohttpd.
+ * there is none now.
  */
 int metrics_http_open(const char *addr,
 		      const char *(*page)(void *user, size_t *ret_len),

@@ -478,6 +478,12 @@ static bool target_options_check(const struct target_options *opt)
 			  "without jansson");
 		return false;
 	}
+	if (!HAVE_HTTP && opt->metrics) {
+		log_error("--metrics '%s': built without libmicrohttpd; use "
+			  "--metrics-file",
+			  opt->metrics);
+		return false;
+	}
 	if (opt->backing_cnt == 0 && !opt->control) {
 		log_error(
 			"nothing to serve: give at least one --backing (a file, "
