@@ -492,6 +492,28 @@ size_t scsi_cdb_mode_sense_10(uint8_t page_code, uint16_t alloc_len,
 	return 10;
 }
 
+static size_t put_buffer_cdb(uint8_t opcode, enum scsi_buffer_mode mode,
+			     uint32_t offset, uint32_t len,
+			     uint8_t ret_cdb[SCSI_CDB_LEN])
+{
+	start_cdb(opcode, ret_cdb)[1] = (uint8_t)mode;
+	wire_put24(ret_cdb + 3, offset);
+	wire_put24(ret_cdb + 6, len);
+	return 10;
+}
+
+size_t scsi_cdb_read_buffer(enum scsi_buffer_mode mode, uint32_t offset,
+			    uint32_t alloc_len, uint8_t ret_cdb[SCSI_CDB_LEN])
+{
+	return put_buffer_cdb(0x3c, mode, offset, alloc_len, ret_cdb);
+}
+
+size_t scsi_cdb_write_buffer(enum scsi_buffer_mode mode, uint32_t offset,
+			     uint32_t len, uint8_t ret_cdb[SCSI_CDB_LEN])
+{
+	return put_buffer_cdb(0x3b, mode, offset, len, ret_cdb);
+}
+
 size_t scsi_cdb_start_stop(bool start, uint8_t ret_cdb[SCSI_CDB_LEN])
 {
 	start_cdb(0x1b, ret_cdb)[4] = start ? CDB_START : 0;

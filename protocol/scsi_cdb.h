@@ -73,7 +73,9 @@ struct scsi_disk_info;
 	X(SANITIZE_EXIT, sanitize_exit)           \
 	X(EXTENDED_COPY, extended_copy)           \
 	X(COPY_STATUS, copy_status)               \
-	X(COPY_PARAMETERS, copy_parameters)
+	X(COPY_PARAMETERS, copy_parameters)       \
+	X(WRITE_BUFFER, write_buffer)             \
+	X(READ_BUFFER, read_buffer)
 
 enum scsi_op {
 #define SCSI_OP_VALUE(op, handler) SCSI_OP_##op,
@@ -250,7 +252,26 @@ struct scsi_cmd {
 	uint8_t reporting_options; /* REPORT SUPPORTED OPERATION CODES: 0..3 */
 	uint8_t requested_opcode;  /* the same */
 	uint16_t requested_service_action; /* the same */
+	uint8_t buffer_mode;		   /* READ BUFFER, WRITE BUFFER: enum
+					    * scsi_buffer_mode */
+	uint8_t buffer_id;		   /* the same */
+	uint32_t buffer_offset; /* the same, of SCSI_BUFFER_DATA: within
+				 * SCSI_BUFFER_LEN */
 };
+
+/* MODE of READ BUFFER and WRITE BUFFER (SPC-4); others are refused. */
+enum scsi_buffer_mode {
+	SCSI_BUFFER_DATA = 0x02,
+	SCSI_BUFFER_DESCRIPTOR = 0x03, /* only READ BUFFER, as the last */
+	SCSI_BUFFER_ECHO = 0x0a,
+	SCSI_BUFFER_ECHO_DESCRIPTOR = 0x0b,
+};
+
+/* Bytes of buffer 0, of the echo buffer (SPC-4: at most 4096), and of both
+ * descriptors. */
+#define SCSI_BUFFER_LEN		   65536u
+#define SCSI_ECHO_LEN		   4096u
+#define SCSI_BUFFER_DESCRIPTOR_LEN 4u
 
 /* SELECT REPORT (SPC-4, REPORT LUNS). */
 enum scsi_select_report {
@@ -392,6 +413,11 @@ size_t scsi_cdb_mode_sense_6(uint8_t page_code, uint8_t alloc_len,
 			     uint8_t ret_cdb[SCSI_CDB_LEN]);
 size_t scsi_cdb_mode_sense_10(uint8_t page_code, uint16_t alloc_len,
 			      uint8_t ret_cdb[SCSI_CDB_LEN]);
+/* @offset, @len: at most SCSI_BUFFER_LEN, 24 bits */
+size_t scsi_cdb_read_buffer(enum scsi_buffer_mode mode, uint32_t offset,
+			    uint32_t alloc_len, uint8_t ret_cdb[SCSI_CDB_LEN]);
+size_t scsi_cdb_write_buffer(enum scsi_buffer_mode mode, uint32_t offset,
+			     uint32_t len, uint8_t ret_cdb[SCSI_CDB_LEN]);
 size_t scsi_cdb_start_stop(bool start, uint8_t ret_cdb[SCSI_CDB_LEN]);
 size_t scsi_cdb_report_opcode(uint8_t opcode, uint16_t service_action,
 			      uint32_t alloc_len,

@@ -248,6 +248,58 @@ static int fields_copy_results(const uint8_t *cdb, struct scsi_cmd *cmd,
 	return 0;
 }
 
+/* BUFFER ID, of which there is one, and BUFFER OFFSET. */
+static bool read_buffer_place(const uint8_t *cdb, struct scsi_cmd *cmd,
+			      struct scsi_sense *ret_sense)
+{
+	cmd->buffer_id = cdb[2];
+	cmd->buffer_offset = wire_get24(cdb + 3);
+	if (cmd->buffer_id == 0 && cmd->buffer_offset <= SCSI_BUFFER_LEN)
+		return true;
+	*ret_sense = scsi_sense_cdb_field(cmd->buffer_id ? 2 : 3, 7);
+	return false;
+}
+
+/* The echo modes ignore BUFFER ID and BUFFER OFFSET (SPC-4). */
+static int fields_write_buffer(const uint8_t *cdb, struct scsi_cmd *cmd,
+			       struct scsi_sense *ret_sense)
+{
+	uint32_t room = SCSI_ECHO_LEN;
+
+	cmd->buffer_mode = cdb[1] & 0x1f;
+	if (cmd->buffer_mode == SCSI_BUFFER_DATA) {
+		if (!read_buffer_place(cdb, cmd, ret_sense))
+			return -EINVAL;
+		room = SCSI_BUFFER_LEN - cmd->buffer_offset;
+	} else if (cmd->buffer_mode != SCSI_BUFFER_ECHO) {
+		*ret_sense = scsi_sense_cdb_field(1, 4);
+		return -EINVAL;
+	}
+	if (cmd->param_len <= room)
+		return 0;
+	*ret_sense = scsi_sense_cdb_field(6, 7);
+	return -EINVAL;
+}
+
+static int fields_read_buffer(const uint8_t *cdb, struct scsi_cmd *cmd,
+			      struct scsi_sense *ret_sense)
+{
+	cmd->buffer_mode = cdb[1] & 0x1f;
+	switch (cmd->buffer_mode) {
+	case SCSI_BUFFER_DATA:
+		return read_buffer_place(cdb, cmd, ret_sense) ? 0 : -EINVAL;
+	case SCSI_BUFFER_DESCRIPTOR:
+		cmd->buffer_id = cdb[2];
+		return 0;
+	case SCSI_BUFFER_ECHO:
+	case SCSI_BUFFER_ECHO_DESCRIPTOR:
+		return 0;
+	default:
+		*ret_sense = scsi_sense_cdb_field(1, 4);
+		return -EINVAL;
+	}
+}
+
 /* The places of the fields in the usual block commands. */
 #define LBA_10	  .lba = { 2, 4 }
 #define LBA_16	  .lba = { 2, 8 }
@@ -640,6 +692,43 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.usage = { 0x37, 0, CDB_DEFECTS, 0, 0, 0, 0, 0xff, 0xff, 0 },
 		.alloc_len = { 7, 2 },
 		.fields = fields_defects,
+	},
+	{
+		.name = "WRITE BUFFER",
+		.clause = "SPC-4 6.49",
+		.note = "MODE 02h (data: buffer 0, 64 KiB) and 0Ah (echo "
+			"buffer, 4 KiB). Each I_T nexus has a buffer of its "
+			"own, in memory.",
+		.opcode = 0x3b,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 10,
+		.op = SCSI_OP_WRITE_BUFFER,
+		.access = SCSI_ACCESS_CHANGES,
+		.readers = SCSI_READERS_ALLOWED,
+		.flags = SCSI_CDB_NO_MEDIUM,
+		.usage = { 0x3b, 0x1f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+			   0 },
+		.param_len = { 6, 3 },
+		.fields = fields_write_buffer,
+	},
+	{
+		.name = "READ BUFFER",
+		.clause = "SPC-4 6.18",
+		.note = "MODE 02h and 0Ah, as WRITE BUFFER, and their "
+			"descriptors, 03h and 0Bh. Before any WRITE BUFFER "
+			"of the nexus, mode 02h reads zeroes, and mode 0Ah "
+			"is refused (2Ch/00h).",
+		.opcode = 0x3c,
+		.service_action = SCSI_SERVICE_ACTION_NONE,
+		.cdb_len = 10,
+		.op = SCSI_OP_READ_BUFFER,
+		.access = SCSI_ACCESS_READS,
+		.readers = SCSI_READERS_ALLOWED,
+		.flags = SCSI_CDB_NO_MEDIUM,
+		.usage = { 0x3c, 0x1f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+			   0 },
+		.alloc_len = { 6, 3 },
+		.fields = fields_read_buffer,
 	},
 	{
 		.name = "WRITE SAME (10)",

@@ -38,6 +38,7 @@ void scsi_nexus_init(struct scsi_nexus *nexus, struct lun_map *luns,
 		atomic_init(&nexus->writers[i], NULL);
 		nexus->prevents[i] = 0;
 	}
+	nexus_buffer_init(&nexus->buffer);
 	list_init(&nexus->node);
 	pthread_mutex_lock(&luns->nexuses_lock);
 	list_add_tail(&luns->nexuses, &nexus->node);
@@ -73,6 +74,7 @@ void scsi_nexus_fini(struct scsi_nexus *nexus)
 	pthread_mutex_unlock(&nexus->luns->nexuses_lock);
 	end_reservations(nexus);
 	leave_records(nexus);
+	nexus_buffer_fini(&nexus->buffer);
 }
 
 void scsi_nexus_gain(struct scsi_nexus *nexus, unsigned int lun)

@@ -26,6 +26,7 @@
 
 #include "protocol/scsi_cdb.h"
 #include "protocol/scsi_sense.h"
+#include "target/scsi/nexus_buffer.h"
 #include "target/scsi/volume.h"
 
 #define SCSI_SENSE_MAX 96
@@ -65,6 +66,7 @@ struct scsi_nexus {
 	_Atomic uint64_t reserved[LUNS_MAX]; /* unit_state_conflicts() */
 	flush_writer_ref writers[LUNS_MAX];  /* flush_record.h */
 	uint32_t prevents[LUNS_MAX];	     /* unit_state_prevent() */
+	struct nexus_buffer buffer;	     /* WRITE BUFFER */
 };
 
 /* The administrator allows @nexus only to read what it sees as @lun (":ro" of a

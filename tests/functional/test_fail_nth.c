@@ -377,8 +377,9 @@ static void use_target(void)
 		return;
 	reset_lun();
 	ask(0, "00", false, 0);
-	persistent_out(0, 0, 0xb22); /* REGISTER */
-	ask(1, "04", false, 0);	     /* FORMAT UNIT */
+	persistent_out(0, 0, 0xb22);		     /* REGISTER */
+	ask(0, "3b020000000000020000", true, BLOCK); /* WRITE BUFFER */
+	ask(1, "04", false, 0);			     /* FORMAT UNIT */
 }
 
 /* Another initiator takes what the one before has left. */

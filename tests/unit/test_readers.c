@@ -297,6 +297,13 @@ static struct attempt make_attempt(struct scene *s,
 	case SCSI_OP_EXTENDED_COPY:
 		make_copy(s, p, &a);
 		break;
+	case SCSI_OP_READ_BUFFER:
+		a.cdb[1] = SCSI_BUFFER_DATA;
+		break;
+	case SCSI_OP_WRITE_BUFFER:
+		a.cdb[1] = SCSI_BUFFER_DATA;
+		a.out_len = 96;
+		break;
 	case SCSI_OP_COMPARE_WRITE:
 		memset(p, 1, RIG_BLOCK); /* as the block is */
 		break;

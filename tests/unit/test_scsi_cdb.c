@@ -49,6 +49,39 @@ static const struct decode_row decode_rows[] = {
 	  "12 00 00 00 00 00",
 	  "INQUIRY",
 	  { .op = SCSI_OP_INQUIRY } },
+	{ "READ BUFFER, data",
+	  "3c 02 00 00 10 00 00 80 00 00",
+	  "READ BUFFER",
+	  { .op = SCSI_OP_READ_BUFFER,
+	    .buffer_mode = SCSI_BUFFER_DATA,
+	    .buffer_offset = 4096,
+	    .alloc_len = 0x8000 } },
+	{ "READ BUFFER, the descriptor of another buffer",
+	  "3c 03 07 00 00 00 00 00 04 00",
+	  "READ BUFFER",
+	  { .op = SCSI_OP_READ_BUFFER,
+	    .buffer_mode = SCSI_BUFFER_DESCRIPTOR,
+	    .buffer_id = 7,
+	    .alloc_len = 4 } },
+	{ "READ BUFFER, echo: buffer and offset are ignored",
+	  "3c 0a 09 ff ff ff 00 10 00 00",
+	  "READ BUFFER",
+	  { .op = SCSI_OP_READ_BUFFER,
+	    .buffer_mode = SCSI_BUFFER_ECHO,
+	    .alloc_len = 4096 } },
+	{ "WRITE BUFFER, data up to the end",
+	  "3b 02 00 00 f0 00 00 10 00 00",
+	  "WRITE BUFFER",
+	  { .op = SCSI_OP_WRITE_BUFFER,
+	    .buffer_mode = SCSI_BUFFER_DATA,
+	    .buffer_offset = 0xf000,
+	    .param_len = 4096 } },
+	{ "WRITE BUFFER, echo",
+	  "3b 0a 00 00 00 00 00 10 00 00",
+	  "WRITE BUFFER",
+	  { .op = SCSI_OP_WRITE_BUFFER,
+	    .buffer_mode = SCSI_BUFFER_ECHO,
+	    .param_len = 4096 } },
 	{ "REPORT LUNS",
 	  "a0 00 00 00 00 00 00 00 10 00 00 00",
 	  "REPORT LUNS",
@@ -346,6 +379,9 @@ static void assert_cmd(const struct scsi_cmd *got, const struct scsi_cmd *want)
 	assert_int_equal(got->requested_opcode, want->requested_opcode);
 	assert_int_equal(got->requested_service_action,
 			 want->requested_service_action);
+	assert_int_equal(got->buffer_mode, want->buffer_mode);
+	assert_int_equal(got->buffer_id, want->buffer_id);
+	assert_int_equal(got->buffer_offset, want->buffer_offset);
 }
 
 static void decode(void **state)
@@ -391,6 +427,15 @@ static const struct refuse_row refuse_rows[] = {
 	{ "WRITE SAME (10) has no NDOB", "41 01 00*8", 1, 0 },
 	{ "WRITE SAME (16), LBDATA", "93 02 00*14", 1, 1 },
 	{ "WRITE SAME (16), PBDATA", "93 04 00*14", 1, 2 },
+	{ "READ BUFFER, a mode that is not there", "3c 1c 00*8", 1, 4 },
+	{ "READ BUFFER, another buffer", "3c 02 01 00*7", 2, 7 },
+	{ "READ BUFFER, from past the end", "3c 02 00 01 00 01 00*4", 3, 7 },
+	{ "WRITE BUFFER, microcode", "3b 05 00*8", 1, 4 },
+	{ "WRITE BUFFER, a descriptor", "3b 0b 00*8", 1, 4 },
+	{ "WRITE BUFFER, another buffer", "3b 02 01 00*7", 2, 7 },
+	{ "WRITE BUFFER, past the end", "3b 02 00 00 f0 00 00 10 01 00", 6, 7 },
+	{ "WRITE BUFFER, more than the echo buffer",
+	  "3b 0a 00 00 00 00 00 10 01 00", 6, 7 },
 	{ "INQUIRY, CMDDT", "12 02 00 00 24 00", 1, 1 },
 	{ "INQUIRY, page without EVPD", "12 00 83 00 24 00", 2, 7 },
 	{ "REPORT LUNS, unknown report", "a0 00 03 00*9", 2, 7 },
@@ -444,6 +489,12 @@ static void refuse(void **state)
 	assert_false(sense.info_valid);
 }
 
+/* READ BUFFER and WRITE BUFFER have no mode 0. */
+static bool has_buffer_mode(unsigned int opcode)
+{
+	return opcode == 0x3b || opcode == 0x3c;
+}
+
 /* Whatever the bytes, an answer; and every opcode not listed is refused. */
 static void every_unlisted_opcode_is_refused(void **state)
 {
@@ -454,7 +505,8 @@ static void every_unlisted_opcode_is_refused(void **state)
 		int err = scsi_cdb_decode(cdb, sizeof(cdb), &cmd, &sense);
 
 		if (scsi_cdb_find((uint8_t)opcode, 0)) {
-			assert_int_equal(err, 0);
+			assert_int_equal(err,
+					 has_buffer_mode(opcode) ? -EINVAL : 0);
 		} else if (scsi_cdb_has_service_actions((uint8_t)opcode)) {
 			assert_int_equal(err, -EINVAL);
 		} else {
@@ -471,6 +523,8 @@ static void make_cdb(const struct scsi_cdb_info *info, uint8_t *cdb)
 	cdb[0] = info->opcode;
 	if (info->service_action != SCSI_SERVICE_ACTION_NONE)
 		cdb[1] = (uint8_t)info->service_action;
+	if (has_buffer_mode(info->opcode))
+		cdb[1] = SCSI_BUFFER_DATA;
 }
 
 /* A bit that the usage map lacks is refused, and it alone pointed at. */
@@ -821,6 +875,8 @@ static const struct len_row len_rows[] = {
 	{ "UNMAP", "42 00*6 00 18 00", 24, 0 },
 	{ "READ CAPACITY (10)", "25 00*9", 0, 8 },
 	{ "INQUIRY", "12 00 00 01 00 00", 0, 256 },
+	{ "WRITE BUFFER", "3b 02 00*4 01 00 00 00", 65536, 0 },
+	{ "READ BUFFER", "3c 02 00*4 01 00 00 00", 0, 65536 },
 	{ "REPORT LUNS", "a0 00*5 ff ff ff ff 00 00", 0, UINT32_MAX },
 	{ "TEST UNIT READY", "00*6", 0, 0 },
 	{ "SYNCHRONIZE CACHE", "35 00*6 00 08 00", 0, 0 },
@@ -875,6 +931,10 @@ static void control_cdbs_are_built(void **state)
 	BUILT(scsi_cdb_report_luns(4096, cdb.b),
 	      "a0 00 00 00 00 00 00 00 10 00 00 00");
 	BUILT(scsi_cdb_read_capacity_10(cdb.b), "25 00*9");
+	BUILT(scsi_cdb_read_buffer(SCSI_BUFFER_DATA, 0x1000, 0xf000, cdb.b),
+	      "3c 02 00 00 10 00 00 f0 00 00");
+	BUILT(scsi_cdb_write_buffer(SCSI_BUFFER_ECHO, 0, 4096, cdb.b),
+	      "3b 0a 00 00 00 00 00 10 00 00");
 	BUILT(scsi_cdb_read_capacity_16(32, cdb.b),
 	      "9e 10 00*8 00 00 00 20 00 00");
 	BUILT(scsi_cdb_mode_sense_6(0x3f, 192, cdb.b), "1a 08 3f 00 c0 00");

@@ -38,6 +38,31 @@ static const struct t_disk_row rows[] = {
 	  .in = "70 00 05 00*4 0a 00*4 25 00*5", .in_cnt = 18,
 	  .wanted_in = 18 },
 
+	/* READ BUFFER, WRITE BUFFER */
+	{ "READ BUFFER before any WRITE BUFFER", .cdb = "3c 02 00*5 00 08",
+	  .in_len = 8, .in = "00*8", .in_cnt = 8, .wanted_in = 8 },
+	{ "READ BUFFER up to the end", .cdb = "3c 02 00 00 ff fc 00 01 00",
+	  .in_len = 256, .in = "00*4", .in_cnt = 4, .wanted_in = 4 },
+	{ "READ BUFFER of nothing", .cdb = "3c 02", .in_len = 8 },
+	{ "READ BUFFER, descriptor", .cdb = "3c 03 00*6 ff", .in_len = 255,
+	  .in = "00 01 00 00", .in_cnt = 4, .wanted_in = 4 },
+	{ "READ BUFFER, descriptor of no buffer", .cdb = "3c 03 01 00*5 04",
+	  .in_len = 4, .in = "00*4", .in_cnt = 4, .wanted_in = 4 },
+	{ "READ BUFFER, descriptor of the echo buffer", .cdb = "3c 0b 00*6 04",
+	  .in_len = 4, .in = "01 00 10 00", .in_cnt = 4, .wanted_in = 4 },
+	{ "READ BUFFER, echo of nothing", .cdb = "3c 0a 00*6 04", .in_len = 4,
+	  .outcome = "05/2c/00" },
+	{ "READ BUFFER of an absent LUN", .cdb = "3c 02 00*6 04",
+	  .lun = T_ABSENT_LUN, .in_len = 4, .outcome = "05/25/00" },
+	{ "WRITE BUFFER", .cdb = "3b 02 00*6 04", .out = "de ad be ef",
+	  .wanted_out = 4 },
+	{ "WRITE BUFFER on a read-only unit", .store = T_READ_ONLY,
+	  .cdb = "3b 0a 00*6 04", .out = "de ad be ef", .wanted_out = 4 },
+	{ "WRITE BUFFER of nothing", .cdb = "3b 02" },
+	{ "WRITE BUFFER without enough data-out", .cdb = "3b 02 00*6 08",
+	  .out = "de ad be ef", .wanted_out = 8,
+	  .outcome = "05/24/00 CDB 6.7" },
+
 	/* INQUIRY */
 	{ "INQUIRY", .cdb = "12 00 00 00 24", .in_len = 36, .in = "00 00 06",
 	  .in_cnt = 36, .wanted_in = 36 },
@@ -548,6 +573,74 @@ static void miscompare_in_a_later_piece_has_its_offset(void **state)
 	t_disk_stop();
 }
 
+/* ---- READ BUFFER ---- */
+
+/* Runs a command with the bytes of @out as data-out. */
+static void buffer_write(const char *cdb, int lun, const char *out)
+{
+	struct t_bytes b = t_bytes(out);
+	struct t_command c;
+
+	t_command_run(&c, cdb, lun, b.p, (uint32_t)b.len, 0);
+	assert_string_equal(t_outcome(&c.task), "good");
+	t_command_free(&c);
+	free(b.p);
+}
+
+/* @want: "05/2c/00", or NULL: good, and data-in is @in. */
+static void buffer_read(const char *cdb, int lun, const char *want,
+			const char *in)
+{
+	struct t_bytes b = t_bytes(in);
+	struct t_command c;
+
+	t_command_run(&c, cdb, lun, NULL, 0, 8192);
+	assert_string_equal(t_outcome(&c.task), want ? want : "good");
+	assert_int_equal(c.task.data_in_cnt, b.len);
+	assert_memory_equal(c.buf, b.p, b.len);
+	t_command_free(&c);
+	free(b.p);
+}
+
+static void buffer_holds_what_was_written(void **state)
+{
+	t_disk_start(T_THIN);
+	buffer_write("3b 02 00*6 04", 0, "de ad be ef");
+	buffer_write("3b 02 00 00 00 02 00 00 04", T_OTHER_LUN, "01 02 03 04");
+	buffer_read("3c 02 00*6 08", 0, NULL, "de ad 01 02 03 04 00 00");
+	buffer_read("3c 02 00 00 00 05 00 00 02", 0, NULL, "04 00");
+	t_disk_stop();
+}
+
+static void echo_is_of_one_lun_and_the_last_write(void **state)
+{
+	t_disk_start(T_THIN);
+	buffer_write("3b 0a 00*6 06", 0, "de ad be ef 01 02");
+	/* As long as what was written, whatever is allowed. */
+	buffer_read("3c 0a 00*5 00 ff", 0, NULL, "de ad be ef 01 02");
+	buffer_read("3c 0a 00*6 02", 0, NULL, "de ad");
+	buffer_read("3c 0a 00*6 ff", T_OTHER_LUN, "05/2c/00", "");
+	buffer_write("3b 0a 00*6 01", T_OTHER_LUN, "aa");
+	buffer_read("3c 0a 00*6 ff", T_OTHER_LUN, NULL, "aa");
+	buffer_read("3c 0a 00*6 ff", 0, "05/2c/00", "");
+	buffer_write("3b 02 00*6 01", T_OTHER_LUN, "bb");
+	buffer_read("3c 0a 00*6 ff", T_OTHER_LUN, "05/2c/00", "");
+	t_disk_stop();
+}
+
+static void each_nexus_has_a_buffer_of_its_own(void **state)
+{
+	t_disk_start(T_THIN);
+	buffer_write("3b 0a 00*6 02", 0, "de ad");
+	t_disk.from = t_nexus(2);
+	buffer_read("3c 0a 00*6 ff", 0, "05/2c/00", "");
+	buffer_read("3c 02 00*6 02", 0, NULL, "00 00");
+	buffer_write("3b 02 00*6 02", 0, "11 22");
+	t_disk.from = t_nexus(1);
+	buffer_read("3c 0a 00*6 ff", 0, NULL, "de ad");
+	t_disk_stop();
+}
+
 /* ---- unit attentions ---- */
 
 static void expect(const char *cdb, int lun, const char *want)
@@ -809,6 +902,7 @@ static const struct {
 	{ "MODE SENSE (6)", "1a 00 3f" },
 	{ "MODE SENSE (10)", "5a 00 3f" },
 	{ "LOG SENSE", "4d 00 40" },
+	{ "READ BUFFER", "3c 02" },
 	{ "RECEIVE COPY STATUS (LID1)", NULL }, /* of no copy */
 	/* as many descriptors as there is room for */
 	{ "GET LBA STATUS", NULL },
@@ -914,6 +1008,9 @@ int main(void)
 
 	T_ADD_ROWS(&t, rows, command);
 	T_ADD(&t, miscompare_in_a_later_piece_has_its_offset);
+	T_ADD(&t, buffer_holds_what_was_written);
+	T_ADD(&t, echo_is_of_one_lun_and_the_last_write);
+	T_ADD(&t, each_nexus_has_a_buffer_of_its_own);
 	T_ADD(&t, new_nexus_is_told_of_power_on_once);
 	T_ADD(&t, attentions_come_once_each_in_their_order);
 	T_ADD(&t, attention_for_all_luns);
