@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/hmac.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config.h"
+
+#if HAVE_NETTLE
+#include <nettle/hmac.h>
+#include <nettle/memops.h>
+
+static int key_refuse(struct error *e, const char *path, int err,
+		      const char *why)
+{
+	return error_set(e, err, "key '%s': %s", path, why);
+}
+
+/* Of the open file @fd. */
+static int key_read_fd(int fd, const char *path, struct hmac_key *ret,
+		       struct error *e)
+{
+	struct stat st;
+	ssize_t len = read(fd, ret->bytes, sizeof(ret->bytes));
+
+	if (len < 0 || fstat(fd, &st))
+		return key_refuse(e, path, -errno, strerror(errno));
+	if (st.st_mode & S_IRWXO)
+		return key_refuse(e, path, -EACCES,
+				  "everybody can read it; try chmod 600");
+	while (len &&
+	       (ret->bytes[len - 1] == '\n' || ret->bytes[len - 1] == '\r'))
+		len--;
+	ret->len = (size_t)len;
+	if (len < HMAC_KEY_MIN || st.st_size > (off_t)sizeof(ret->bytes))
+		return key_refuse(e, path, -EINVAL,
+				  "a key has 16 to 256 bytes; try openssl rand "
+				  "-hex 32");
+	return 0;
+}
+
+int hmac_key_read(const char *path, struct hmac_key *ret, struct error *e)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int err;
+
+	if (fd < 0)
+		return key_refuse(e, path, -errno, strerror(errno));
+	err = key_read_fd(fd, path, ret, e);
+	close(fd);
+	return err;
+}
+
+void hmac_code(void *key, const void *data, size_t len, uint8_t *ret_code)
+{
+	const struct hmac_key *k = key;
+	struct hmac_sha256_ctx ctx;
+
+	hmac_sha256_set_key(&ctx, k->len, k->bytes);
+	hmac_sha256_update(&ctx, len, data);
+	hmac_sha256_digest(&ctx, HMAC_LEN, ret_code);
+}
+
+bool hmac_check(const struct hmac_key *key, const void *data, size_t len,
+		const uint8_t *code)
+{
+	uint8_t right[HMAC_LEN];
+
+	hmac_code((void *)key, data, len, right);
+	return memeql_sec(right, code, HMAC_LEN);
+}
+
+#else
+
+int hmac_key_read(const char *path, struct hmac_key *ret, struct error *e)
+{
+	return error_set(e, -ENOSYS, "key '%s': built without nettle", path);
+}
+
+void hmac_code(void *key, const void *data, size_t len, uint8_t *ret_code)
+{
+	memset(ret_code, 0, HMAC_LEN);
+}
+
+bool hmac_check(const struct hmac_key *key, const void *data, size_t len,
+		const uint8_t *code)
+{
+	return false;
+}
+#endif
