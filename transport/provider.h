@@ -125,6 +125,9 @@ struct xp_provider {
 		      struct error *e);
 	/* As xp_present(); NULL: always. */
 	bool (*present)(void);
+	/* As xp_reach(). */
+	int (*reach)(const struct sockaddr *addr, socklen_t addr_len,
+		     char *ret_by, size_t size, struct error *e);
 	/* As xp_fork_init(); NULL: nothing to do. */
 	int (*fork_init)(void);
 };

@@ -21,6 +21,12 @@ bool xp_present(enum xp_kind kind)
 	return !providers[kind]->present || providers[kind]->present();
 }
 
+int xp_reach(enum xp_kind kind, const struct sockaddr *addr, socklen_t addr_len,
+	     char *ret_by, size_t size, struct error *e)
+{
+	return providers[kind]->reach(addr, addr_len, ret_by, size, e);
+}
+
 int xp_fork_init(void)
 {
 	int err = 0;

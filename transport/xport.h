@@ -123,6 +123,16 @@ int xp_fork_init(void);
  * device. */
 bool xp_present(enum xp_kind kind);
 
+#define XP_REACH_MS 1000
+
+/*
+ * Is there a way to @addr by this transport? Asks the routes and the devices of this
+ * machine, not the peer. Writes what leads there, "rxe0" or "192.168.1.5", to @ret_by of
+ * @size bytes. May block for XP_REACH_MS. 0, or -errno with one clause in @e.
+ */
+int xp_reach(enum xp_kind kind, const struct sockaddr *addr, socklen_t addr_len,
+	     char *ret_by, size_t size, struct error *e);
+
 /* ---- memory ---- */
 
 /*

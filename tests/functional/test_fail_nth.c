@@ -604,6 +604,7 @@ static const struct {
 	const char *why;
 } elsewhere[] = {
 	{ "/verbs", "", "with an RDMA device only" },
+	{ "tcp/reach.c", "socket", "in rdma-discover only" },
 	{ "target/listen.c", "fopen", "with an RDMA device only" },
 	{ "target/listen.c", "socket", "with an RDMA device only" },
 	{ "target/scsi/volume_record.c", "asprintf",

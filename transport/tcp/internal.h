@@ -198,6 +198,10 @@ bool tcp_finish_drained(struct tcp_xp *xp);
 
 /* ---- listen.c ---- */
 
+/* xp_provider.reach (reach.c) */
+int tcp_reach(const struct sockaddr *addr, socklen_t addr_len, char *ret_by,
+	      size_t size, struct error *e);
+
 int tcp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	       void (*requested)(struct xp_conn_request *req), void *user,
 	       struct xp_listener **ret_listener, struct error *e);

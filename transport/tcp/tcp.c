@@ -233,4 +233,5 @@ static int tcp_create(const struct xp_config *cfg, struct xp **ret_xp,
 
 const struct xp_provider xp_tcp_provider = {
 	.create = tcp_create,
+	.reach = tcp_reach,
 };

@@ -301,6 +301,7 @@ static bool vb_present(void)
 }
 
 const struct xp_provider xp_verbs_provider = {
+	.reach = vb_reach,
 	.create = vb_create,
 	.present = vb_present,
 	.fork_init = vb_fork_init,

@@ -11,6 +11,7 @@
  *   chan.c    queue pairs: posting, completions, the end of a channel
  *   cm.c      events of the connection manager, connecting, accepting
  *   listen.c  listeners
+ *   reach.c   which device leads to an address
  *   reason.c  texts for statuses and reject reasons
  *
  * Each instance opens the devices itself and does not use the contexts of
@@ -504,6 +505,12 @@ int vb_listen_later(struct xp *xp, const struct sockaddr *addr,
 		    void (*requested)(struct xp_conn_request *req), void *user,
 		    struct xp_listener **ret_listener, struct error *e);
 void vb_unlisten(struct xp_listener *base);
+
+/* ---- routes (reach.c) ---- */
+
+/* xp_provider.reach */
+int vb_reach(const struct sockaddr *addr, socklen_t addr_len, char *ret_by,
+	     size_t size, struct error *e);
 
 /* ---- texts (reason.c) ---- */
 
