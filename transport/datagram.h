@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Datagrams by which targets are found (protocol/discovery.h), over three carriers:
+ *
+ *   unicast    UDP to a port of a host
+ *   multicast  UDP to a group, one hop far, on one interface: IPv4 or IPv6
+ *   RDMA       a multicast group of the fabric, joined by RDMA CM, with a UD queue pair;
+ *              for fabrics that carry no multicast of IP
+ *
+ * Nothing here blocks, except that opening an RDMA endpoint waits for the fabric, at most
+ * DGRAM_JOIN_MS.
+ *
+ * Thread: any; each endpoint has one.
+ */
+#ifndef TRANSPORT_DATAGRAM_H
+#define TRANSPORT_DATAGRAM_H
+
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/error.h"
+
+/* Of the group of each carrier, at this port: administratively scoped (RFC 2365), and
+ * link-local, transient (RFC 4291). */
+#define DGRAM_GROUP_IPV4 "239.255.83.82"
+#define DGRAM_GROUP_IPV6 "ff12::5352:5044"
+#define DGRAM_GROUP_PORT 5555
+
+#define DGRAM_JOIN_MS 2000
+
+enum dgram_carrier {
+	DGRAM_UNICAST,
+	DGRAM_MULTICAST,
+	DGRAM_RDMA,
+};
+
+/* Where a datagram has come from. */
+struct dgram_peer {
+	/* AF_UNSPEC: the carrier does not tell. */
+	struct sockaddr_storage addr;
+	socklen_t addr_len;
+};
+
+struct dgram;
+
+struct dgram_ops {
+	int (*receive)(struct dgram *d, void *buf, size_t size,
+		       struct dgram_peer *ret_peer);
+	int (*send)(struct dgram *d, const struct dgram_peer *to,
+		    const void *data, size_t len);
+	void (*close)(struct dgram *d);
+};
+
+/* Embedded first in a carrier's own. */
+struct dgram {
+	const struct dgram_ops *ops;
+	enum dgram_carrier carrier;
+	int fd; /* readable when there is something to receive */
+};
+
+/*
+ * Opens an endpoint. Each returns 0, or -errno with one clause in @e.
+ *
+ * A socket of UDP at @addr; port 0: any.
+ */
+int dgram_open_unicast(const struct sockaddr *addr, socklen_t addr_len,
+		       struct dgram **ret, struct error *e);
+/*
+ * A member of the group of @family, AF_INET or AF_INET6, on the interface @ifindex. It
+ * hears what is sent to the group. @asks: it is no member; it sends to the group, and
+ * hears what is sent to itself.
+ */
+int dgram_open_multicast(int family, unsigned int ifindex, bool asks,
+			 struct dgram **ret, struct error *e);
+/* A member of the RDMA group on the device that has the address @local. -ENODEV: there is
+ * no such device. */
+int dgram_open_rdma(const struct sockaddr *local, struct dgram **ret,
+		    struct error *e);
+
+/* Takes one datagram. Return: its length, 0: there is none, -ENODEV: the device is being
+ * removed, so close the endpoint at once; another -errno. */
+int dgram_receive(struct dgram *d, void *buf, size_t size,
+		  struct dgram_peer *ret_peer);
+/* Sends to @to, or, if that is not told, to the group. 0, or -errno. */
+int dgram_send(struct dgram *d, const struct dgram_peer *to, const void *data,
+	       size_t len);
+/* NULL is fine. */
+void dgram_close(struct dgram *d);
+
+const char *dgram_carrier_name(enum dgram_carrier carrier);
+
+#endif

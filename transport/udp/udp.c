@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The carriers of datagrams that are UDP: unicast and multicast. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "transport/datagram.h"
+#include "transport/xport.h"
+
+struct udp {
+	struct dgram base;
+	struct sockaddr_storage group; /* AF_UNSPEC: unicast */
+	socklen_t group_len;
+};
+
+static int udp_receive(struct dgram *d, void *buf, size_t size,
+		       struct dgram_peer *ret_peer)
+{
+	ssize_t len;
+
+	*ret_peer = (struct dgram_peer){ .addr_len = sizeof(ret_peer->addr) };
+	len = recvfrom(d->fd, buf, size, MSG_DONTWAIT | MSG_TRUNC,
+		       (struct sockaddr *)&ret_peer->addr, &ret_peer->addr_len);
+	if (len >= 0)
+		return (size_t)len > size ? -EMSGSIZE : (int)len;
+	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+}
+
+static int udp_send(struct dgram *d, const struct dgram_peer *to,
+		    const void *data, size_t len)
+{
+	struct udp *u = container_of(d, struct udp, base);
+	const struct sockaddr *addr = (struct sockaddr *)&u->group;
+	socklen_t addr_len = u->group_len;
+
+	if (to && to->addr.ss_family != AF_UNSPEC) {
+		addr = (const struct sockaddr *)&to->addr;
+		addr_len = to->addr_len;
+	}
+	if (!addr_len)
+		return -EDESTADDRREQ;
+	return sendto(d->fd, data, len, MSG_DONTWAIT, addr, addr_len) < 0
+		       ? -errno
+		       : 0;
+}
+
+static void udp_free(struct udp *u)
+{
+	close(u->base.fd);
+	free(u);
+}
+
+static void udp_close(struct dgram *d)
+{
+	udp_free(container_of(d, struct udp, base));
+}
+
+static const struct dgram_ops udp_ops = {
+	.receive = udp_receive,
+	.send = udp_send,
+	.close = udp_close,
+};
+
+/* NULL, and -errno in @ret_err, if there is none. */
+static struct udp *udp_new(int family, enum dgram_carrier carrier, int *ret_err)
+{
+	struct udp *u = calloc(1, sizeof(*u));
+
+	*ret_err = -ENOMEM;
+	if (!u)
+		return NULL;
+	u->base.ops = &udp_ops;
+	u->base.carrier = carrier;
+	u->base.fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	*ret_err = u->base.fd < 0 ? -errno : 0;
+	if (u->base.fd >= 0)
+		return u;
+	free(u);
+	return NULL;
+}
+
+/* The wildcard of IPv6 includes IPv4, as for listeners. */
+static int udp_bind(struct udp *u, const struct sockaddr *addr,
+		    socklen_t addr_len)
+{
+	const int off = 0;
+
+	if (addr->sa_family == AF_INET6)
+		setsockopt(u->base.fd, IPPROTO_IPV6, IPV6_V6ONLY, &off,
+			   sizeof(off));
+	return bind(u->base.fd, addr, addr_len) ? -errno : 0;
+}
+
+int dgram_open_unicast(const struct sockaddr *addr, socklen_t addr_len,
+		       struct dgram **ret, struct error *e)
+{
+	char text[64];
+	int err;
+	struct udp *u = udp_new(addr->sa_family, DGRAM_UNICAST, &err);
+
+	if (u) {
+		err = udp_bind(u, addr, addr_len);
+		if (!err) {
+			*ret = &u->base;
+			return 0;
+		}
+		udp_free(u);
+	}
+	xp_addr_text(addr, text, sizeof(text));
+	return error_set(e, err, "cannot use UDP at %s: %s", text,
+			 strerror(-err));
+}
+
+/* ---- multicast ---- */
+
+static void udp_set_group(struct udp *u, int family, unsigned int ifindex)
+{
+	struct sockaddr_in *sin = (struct sockaddr_in *)&u->group;
+	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&u->group;
+
+	u->group.ss_family = (sa_family_t)family;
+	/* The port has the same place in both families. */
+	sin->sin_port = htons(DGRAM_GROUP_PORT);
+	if (family == AF_INET) {
+		inet_pton(AF_INET, DGRAM_GROUP_IPV4, &sin->sin_addr);
+		u->group_len = sizeof(*sin);
+		return;
+	}
+	inet_pton(AF_INET6, DGRAM_GROUP_IPV6, &sin6->sin6_addr);
+	sin6->sin6_scope_id = ifindex;
+	u->group_len = sizeof(*sin6);
+}
+
+static int udp_set(const struct udp *u, int level, int name, const void *value,
+		   socklen_t len)
+{
+	return setsockopt(u->base.fd, level, name, value, len) ? -errno : 0;
+}
+
+static int udp_set_int(const struct udp *u, int level, int name, int value)
+{
+	return udp_set(u, level, name, &value, sizeof(value));
+}
+
+/* What is sent leaves by @ifindex, for the next hop, and is heard here, too. */
+static int udp_send_by(const struct udp *u, unsigned int ifindex)
+{
+	const struct ip_mreqn by = { .imr_ifindex = (int)ifindex };
+	int err;
+
+	if (u->group.ss_family == AF_INET6) {
+		err = udp_set_int(u, IPPROTO_IPV6, IPV6_MULTICAST_IF,
+				  (int)ifindex);
+		return err ? err
+			   : udp_set_int(u, IPPROTO_IPV6, IPV6_MULTICAST_HOPS,
+					 1);
+	}
+	err = udp_set(u, IPPROTO_IP, IP_MULTICAST_IF, &by, sizeof(by));
+	return err ? err : udp_set_int(u, IPPROTO_IP, IP_MULTICAST_TTL, 1);
+}
+
+static int udp_join(const struct udp *u, unsigned int ifindex)
+{
+	const struct sockaddr_in *sin = (const struct sockaddr_in *)&u->group;
+	const struct sockaddr_in6 *sin6 =
+		(const struct sockaddr_in6 *)&u->group;
+	const struct ip_mreqn in = { .imr_multiaddr = sin->sin_addr,
+				     .imr_ifindex = (int)ifindex };
+	const struct ipv6_mreq in6 = { .ipv6mr_multiaddr = sin6->sin6_addr,
+				       .ipv6mr_interface = ifindex };
+
+	if (u->group.ss_family == AF_INET6)
+		return udp_set(u, IPPROTO_IPV6, IPV6_ADD_MEMBERSHIP, &in6,
+			       sizeof(in6));
+	return udp_set(u, IPPROTO_IP, IP_ADD_MEMBERSHIP, &in, sizeof(in));
+}
+
+/* Several programs of a machine are members, and each has several interfaces: a socket
+ * hears only what comes by its own. */
+static int udp_be_member(const struct udp *u, unsigned int ifindex)
+{
+	bool is_ipv6 = u->group.ss_family == AF_INET6;
+	int err = udp_set_int(u, SOL_SOCKET, SO_REUSEADDR, 1);
+
+	if (!err)
+		err = is_ipv6 ? udp_set_int(u, IPPROTO_IPV6, IPV6_MULTICAST_ALL,
+					    0)
+			      : udp_set_int(u, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+	if (!err &&
+	    bind(u->base.fd, (const struct sockaddr *)&u->group, u->group_len))
+		err = -errno;
+	return err ? err : udp_join(u, ifindex);
+}
+
+int dgram_open_multicast(int family, unsigned int ifindex, bool asks,
+			 struct dgram **ret, struct error *e)
+{
+	int err;
+	struct udp *u = udp_new(family, DGRAM_MULTICAST, &err);
+
+	if (u) {
+		udp_set_group(u, family, ifindex);
+		err = udp_send_by(u, ifindex);
+		if (!err && !asks)
+			err = udp_be_member(u, ifindex);
+		if (!err) {
+			*ret = &u->base;
+			return 0;
+		}
+		udp_free(u);
+	}
+	return error_set(
+		e, err, "cannot use multicast of %s on interface %u: %s",
+		family == AF_INET6 ? "IPv6" : "IPv4", ifindex, strerror(-err));
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The carrier of datagrams that is RDMA: a UD queue pair in a multicast group. It has its
+ * own event channel, and the context that librdmacm has of the device; nothing of it is
+ * shared with an instance of the provider.
+ *
+ * A datagram lies behind 40 bytes for the GRH. Nobody's address is in it that could be
+ * answered on every fabric, so answers go to the group, too.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "transport/datagram.h"
+#include "transport/verbs/verbs.h"
+
+#define GRH_LEN	 40u
+#define SLOT_LEN 2048u /* bytes; every MTU is at least this on RoCE */
+#define RECVS	 32u
+#define SENDS	 8u
+
+struct mcast {
+	struct dgram base;
+	struct rdma_event_channel *events;
+	struct rdma_cm_id *id;
+	struct sockaddr_storage group;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *comp;
+	struct ibv_cq *cq;
+	bool has_qp;
+	bool joined;
+	struct ibv_mr *mr;
+	struct ibv_ah *ah;
+	uint32_t qpn, qkey;	    /* of the group */
+	unsigned int send;	    /* slot to use next */
+	unsigned int sending;	    /* slots that the device has */
+	uint8_t (*slots)[SLOT_LEN]; /* RECVS, then SENDS */
+};
+
+static struct mcast *mcast_of(struct dgram *d)
+{
+	return container_of(d, struct mcast, base);
+}
+
+static int mcast_post_recv(struct mcast *m, unsigned int slot)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)m->slots[slot],
+			       .length = SLOT_LEN,
+			       .lkey = m->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = slot,
+				  .sg_list = &sge,
+				  .num_sge = 1 };
+	struct ibv_recv_wr *bad;
+
+	return -ibv_post_recv(m->id->qp, &wr, &bad);
+}
+
+/* ---- receive ---- */
+
+/* The device is being removed? Other events change nothing. */
+static bool mcast_is_removed(struct mcast *m)
+{
+	bool removed = false;
+	struct rdma_cm_event *event;
+
+	while (!removed && rdma_get_cm_event(m->events, &event) == 0) {
+		removed = event->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
+		rdma_ack_cm_event(event);
+	}
+	return removed;
+}
+
+/* What has been completed since is seen by the poll that follows. */
+static void mcast_take_event(struct mcast *m)
+{
+	struct ibv_cq *cq;
+	void *user;
+
+	if (ibv_get_cq_event(m->comp, &cq, &user))
+		return;
+	ibv_ack_cq_events(cq, 1);
+	ibv_req_notify_cq(m->cq, 0);
+}
+
+static int mcast_take(struct mcast *m, const struct ibv_wc *wc, void *buf,
+		      size_t size)
+{
+	unsigned int slot = (unsigned int)wc->wr_id;
+	size_t len = wc->byte_len;
+	int res = 0;
+
+	if (wc->status == IBV_WC_SUCCESS && len > GRH_LEN) {
+		len -= GRH_LEN;
+		res = len > size ? -EMSGSIZE : (int)len;
+	}
+	if (res > 0)
+		memcpy(buf, m->slots[slot] + GRH_LEN, len);
+	mcast_post_recv(m, slot);
+	return res;
+}
+
+static int mcast_receive(struct dgram *d, void *buf, size_t size,
+			 struct dgram_peer *ret_peer)
+{
+	struct mcast *m = mcast_of(d);
+	struct ibv_wc wc;
+
+	*ret_peer = (struct dgram_peer){ .addr_len = 0 };
+	if (mcast_is_removed(m))
+		return -ENODEV;
+	mcast_take_event(m);
+	while (ibv_poll_cq(m->cq, 1, &wc) == 1) {
+		int len;
+
+		if (wc.wr_id >= RECVS) {
+			m->sending--;
+			continue;
+		}
+		len = mcast_take(m, &wc, buf, size);
+		if (len)
+			return len;
+	}
+	return 0;
+}
+
+/* ---- send ---- */
+
+static int mcast_send(struct dgram *d, const struct dgram_peer *to,
+		      const void *data, size_t len)
+{
+	struct mcast *m = mcast_of(d);
+	unsigned int slot = RECVS + m->send;
+	struct ibv_sge sge = { .addr = (uintptr_t)m->slots[slot],
+			       .length = (uint32_t)len,
+			       .lkey = m->mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = slot,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr *bad;
+	int err;
+
+	if (len > SLOT_LEN)
+		return -EMSGSIZE;
+	if (m->sending == SENDS)
+		return -EAGAIN;
+	memcpy(m->slots[slot], data, len);
+	wr.wr.ud.ah = m->ah;
+	wr.wr.ud.remote_qpn = m->qpn;
+	wr.wr.ud.remote_qkey = m->qkey;
+	err = ibv_post_send(m->id->qp, &wr, &bad);
+	if (err)
+		return -err;
+	m->sending++;
+	m->send = (m->send + 1) % SENDS;
+	return 0;
+}
+
+/* ---- life ---- */
+
+static void mcast_close(struct dgram *d)
+{
+	struct mcast *m = mcast_of(d);
+
+	if (m->joined)
+		rdma_leave_multicast(m->id, (struct sockaddr *)&m->group);
+	if (m->ah)
+		ibv_destroy_ah(m->ah);
+	if (m->has_qp)
+		rdma_destroy_qp(m->id);
+	if (m->mr)
+		ibv_dereg_mr(m->mr);
+	if (m->cq)
+		ibv_destroy_cq(m->cq);
+	if (m->comp)
+		ibv_destroy_comp_channel(m->comp);
+	if (m->pd)
+		ibv_dealloc_pd(m->pd);
+	if (m->id)
+		rdma_destroy_id(m->id);
+	if (m->events)
+		rdma_destroy_event_channel(m->events);
+	if (d->fd >= 0)
+		close(d->fd);
+	free(m->slots);
+	free(m);
+}
+
+static const struct dgram_ops mcast_ops = {
+	.receive = mcast_receive,
+	.send = mcast_send,
+	.close = mcast_close,
+};
+
+static int mcast_no_wait(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
+}
+
+/* The event @type, which is to be acknowledged; or NULL, and -errno in @ret_err. */
+static struct rdma_cm_event *
+mcast_await(struct mcast *m, enum rdma_cm_event_type type, int *ret_err)
+{
+	struct pollfd pfd = { .fd = m->events->fd, .events = POLLIN };
+	struct rdma_cm_event *event;
+
+	*ret_err = -ETIMEDOUT;
+	if (poll(&pfd, 1, DGRAM_JOIN_MS) != 1)
+		return NULL;
+	if (rdma_get_cm_event(m->events, &event)) {
+		*ret_err = -errno;
+		return NULL;
+	}
+	if (event->event == type && event->status == 0)
+		return event;
+	*ret_err = event->status < 0 ? event->status : -ENETUNREACH;
+	rdma_ack_cm_event(event);
+	return NULL;
+}
+
+/* The group as an address of the family of @local. */
+static void mcast_set_group(struct mcast *m, const struct sockaddr *local)
+{
+	struct sockaddr_in *sin = (struct sockaddr_in *)&m->group;
+	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&m->group;
+
+	m->group.ss_family = local->sa_family;
+	if (local->sa_family == AF_INET) {
+		inet_pton(AF_INET, DGRAM_GROUP_IPV4, &sin->sin_addr);
+		return;
+	}
+	inet_pton(AF_INET6, DGRAM_GROUP_IPV6, &sin6->sin6_addr);
+	sin6->sin6_scope_id = ((const struct sockaddr_in6 *)(const void *)local)
+				      ->sin6_scope_id;
+}
+
+/* Finds the device that has @local. */
+static int mcast_bind(struct mcast *m, const struct sockaddr *local)
+{
+	m->events = rdma_create_event_channel();
+	if (!m->events)
+		return -errno;
+	if (rdma_create_id(m->events, &m->id, m, RDMA_PS_UDP) ||
+	    rdma_bind_addr(m->id, (struct sockaddr *)local))
+		return -errno;
+	return m->id->verbs ? 0 : -ENODEV;
+}
+
+static int mcast_make_qp(struct mcast *m)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = SENDS,
+			 .max_recv_wr = RECVS,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_UD,
+	};
+
+	m->pd = ibv_alloc_pd(m->id->verbs);
+	m->comp = ibv_create_comp_channel(m->id->verbs);
+	if (!m->pd || !m->comp)
+		return -errno;
+	m->cq = ibv_create_cq(m->id->verbs, RECVS + SENDS, NULL, m->comp, 0);
+	if (!m->cq)
+		return -errno;
+	attr.send_cq = m->cq;
+	attr.recv_cq = m->cq;
+	if (rdma_create_qp(m->id, m->pd, &attr))
+		return -errno;
+	m->has_qp = true;
+	return 0;
+}
+
+static int mcast_post_all(struct mcast *m)
+{
+	const size_t len = (RECVS + SENDS) * sizeof(m->slots[0]);
+	int err = 0;
+
+	m->slots = calloc(RECVS + SENDS, sizeof(m->slots[0]));
+	if (!m->slots)
+		return -ENOMEM;
+	m->mr = ibv_reg_mr(m->pd, m->slots, len, IBV_ACCESS_LOCAL_WRITE);
+	if (!m->mr)
+		return -errno;
+	for (unsigned int i = 0; i < RECVS && !err; i++)
+		err = mcast_post_recv(m, i);
+	return err ? err : -ibv_req_notify_cq(m->cq, 0);
+}
+
+static int mcast_join(struct mcast *m)
+{
+	struct rdma_cm_event *event;
+	int err;
+
+	if (rdma_join_multicast(m->id, (struct sockaddr *)&m->group, m))
+		return -errno;
+	event = mcast_await(m, RDMA_CM_EVENT_MULTICAST_JOIN, &err);
+	if (!event)
+		return err;
+	m->joined = true;
+	m->qpn = event->param.ud.qp_num;
+	m->qkey = event->param.ud.qkey;
+	m->ah = ibv_create_ah(m->pd, &event->param.ud.ah_attr);
+	err = m->ah ? 0 : -errno;
+	rdma_ack_cm_event(event);
+	return err;
+}
+
+/* One descriptor for both channels. */
+static int mcast_watch(struct mcast *m)
+{
+	struct epoll_event in = { .events = EPOLLIN };
+	int err = mcast_no_wait(m->events->fd);
+
+	if (!err)
+		err = mcast_no_wait(m->comp->fd);
+	if (err)
+		return err;
+	m->base.fd = epoll_create1(EPOLL_CLOEXEC);
+	if (m->base.fd < 0 ||
+	    epoll_ctl(m->base.fd, EPOLL_CTL_ADD, m->events->fd, &in) ||
+	    epoll_ctl(m->base.fd, EPOLL_CTL_ADD, m->comp->fd, &in))
+		return -errno;
+	return 0;
+}
+
+int dgram_open_rdma(const struct sockaddr *local, struct dgram **ret,
+		    struct error *e)
+{
+	struct mcast *m = calloc(1, sizeof(*m));
+	char text[64];
+	int err;
+
+	if (!m)
+		return error_set(e, -ENOMEM, "out of memory");
+	m->base.ops = &mcast_ops;
+	m->base.carrier = DGRAM_RDMA;
+	m->base.fd = -1;
+	mcast_set_group(m, local);
+	err = mcast_bind(m, local);
+	if (!err)
+		err = mcast_make_qp(m);
+	if (!err)
+		err = mcast_post_all(m);
+	if (!err)
+		err = mcast_join(m);
+	if (!err)
+		err = mcast_watch(m);
+	if (!err) {
+		*ret = &m->base;
+		return 0;
+	}
+	mcast_close(&m->base);
+	xp_addr_text(local, text, sizeof(text));
+	return error_set(e, err,
+			 "cannot join the multicast group of RDMA at "
+			 "%s: %s",
+			 text, strerror(-err));
+}
