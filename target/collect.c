@@ -124,6 +124,8 @@ static void collect_run_begin(struct server *s, void *arg)
 		.sessions = port_sessions(&s->port, NULL, 0),
 		.channels = s->port.next_number,
 		.refusals = s->port.refused_cnt,
+		.discovery_answers = count_read(&s->discovery_counts.answers),
+		.discovery_drops = count_read(&s->discovery_counts.drops),
 	};
 }
 

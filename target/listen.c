@@ -66,7 +66,7 @@ static void listen_failed(struct listener *l, enum xp_kind kind, int err,
 			  err == -EADDRNOTAVAIL ? "; see ip addr" : "");
 }
 
-static bool is_loopback(const struct listen_point *p)
+bool listen_point_is_loopback(const struct listen_point *p)
 {
 	const struct sockaddr_in *sin = (const void *)&p->addr;
 	const struct sockaddr_in6 *sin6 = (const void *)&p->addr;
@@ -83,7 +83,7 @@ static void warn_of_tcp(struct listener *l, const struct listen_point *at)
 {
 	char text[LISTEN_TEXT_SIZE];
 
-	if (l->warned || is_loopback(at))
+	if (l->warned || listen_point_is_loopback(at))
 		return;
 	l->warned = true;
 	log_warn("listening on %s over TCP: nothing is authenticated or "
@@ -385,7 +385,7 @@ listen_request_of(const struct listen_points *points, unsigned int tag)
 
 /* ---- how to get there ---- */
 
-static bool is_wildcard(const struct listen_point *p)
+bool listen_point_is_wildcard(const struct listen_point *p)
 {
 	const struct sockaddr_in *sin = (const void *)&p->addr;
 	const struct sockaddr_in6 *sin6 = (const void *)&p->addr;
@@ -395,9 +395,8 @@ static bool is_wildcard(const struct listen_point *p)
 	return IN6_IS_ADDR_UNSPECIFIED(&sin6->sin6_addr);
 }
 
-/* True if interface @name belongs to an RDMA device: the kernel lists the
- * interface of each entry of the GID tables. */
-static bool is_rdma_interface(const char *name)
+/* The kernel lists the interface of each entry of the GID tables. */
+bool listen_is_rdma_interface(const char *name)
 {
 	char line[IF_NAMESIZE + 1];
 	bool found = false;
@@ -438,7 +437,7 @@ static bool reaches(const struct listen_point *p, const struct ifaddrs *ifa)
 		return false;
 	}
 	return !xp_kind_traits(p->kind)->needs_device ||
-	       is_rdma_interface(ifa->ifa_name);
+	       listen_is_rdma_interface(ifa->ifa_name);
 }
 
 static struct listen_point with_port_of(const struct listen_point *p,
@@ -461,7 +460,7 @@ unsigned int listen_point_reach(const struct listen_point *p,
 	struct ifaddrs *list;
 	unsigned int cnt = 0;
 
-	if (!is_wildcard(p)) {
+	if (!listen_point_is_wildcard(p)) {
 		ret[0] = *p;
 		return 1;
 	}

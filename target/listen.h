@@ -76,6 +76,13 @@ const struct listen_request *listen_find(const struct listen_points *points,
 const struct listen_request *
 listen_request_of(const struct listen_points *points, unsigned int tag);
 
+/* Is it an address that leads to this machine only? */
+bool listen_point_is_loopback(const struct listen_point *p);
+/* Is it every address of its family? */
+bool listen_point_is_wildcard(const struct listen_point *p);
+/* Does interface @name belong to an RDMA device? */
+bool listen_is_rdma_interface(const char *name);
+
 #define LISTEN_TEXT_SIZE 64
 
 /* "10.0.0.1:5555", "[::1]:5555" */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "target/control/config.h"
+#include "target/responder.h"
 
 /* ---- by message ---- */
 
@@ -250,6 +251,7 @@ bool manage_add_listener(struct manage *m, const char *text,
 	server_call_end(m->server);
 	if (err)
 		return manage_refuse_listener(f, text, e.text);
+	responder_points_changed(m->server);
 	manage_note_listener(m, text);
 	log_event(LOG_NOTICE, &about, "listening on %s, too, from now on",
 		  text);
@@ -308,6 +310,7 @@ bool manage_remove_listener(struct manage *m, const char *text,
 		return manage_refuse_end(f);
 	listen_remove(&how, r.tag, points);
 	server_call_end(m->server);
+	responder_points_changed(m->server);
 	manage_forget_listener(m, &r.uri);
 	log_event(
 		LOG_NOTICE, &about,

@@ -2,6 +2,8 @@
 #include "target/options.h"
 
 #include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -114,6 +116,40 @@ static bool target_option_state_dir(void *options, const struct option_row *row,
 		return error_refuse(e, "not a directory");
 	opt->state_dir = value;
 	return true;
+}
+
+/* NAME,NAME: each an interface of this machine. */
+static bool target_option_discovery(void *options, const struct option_row *row,
+				    const char *value, struct error *e)
+{
+	struct target_options *opt = options;
+	char name[IF_NAMESIZE];
+
+	opt->discovery = value;
+	if (strcmp(value, "on") == 0 || strcmp(value, "off") == 0)
+		return true;
+	for (const char *p = value; *p;) {
+		size_t len = strcspn(p, ",");
+
+		snprintf(name, sizeof(name), "%.*s", (int)len, p);
+		if (len >= sizeof(name) || !if_nametoindex(name))
+			return error_refuse(e,
+					    "'%.*s' is no interface of this "
+					    "machine; see ip link",
+					    (int)len, p);
+		p += len + (p[len] == ',');
+	}
+	return *value || error_refuse(e, "not on, off, or interfaces");
+}
+
+/* Read now, with the rights of whoever starts the target. */
+static bool target_option_discovery_key(void *options,
+					const struct option_row *row,
+					const char *value, struct error *e)
+{
+	struct target_options *opt = options;
+
+	return hmac_key_read(value, &opt->discovery_key, e) == 0;
 }
 
 /* ---- the table ---- */
@@ -317,6 +353,27 @@ static const struct option_row target_rows[] = {
 		  "the initiator's adapter acknowledges by itself. Over TCP, it is the keepalive probe\n"
 		  "of TCP.",
 	  OPTION_AT(target_options, keepalive_s) },
+	{ .name = "discovery",
+	  .type = OPTION_TEXT,
+	  .value = "on|off|INTERFACES",
+	  .dflt_text = "on",
+	  .group = "Discovery",
+	  .help = "Answer *rdma-discover*(1): on all interfaces where the "
+		  "target listens, on none, or on these (_NAME_,_NAME_).",
+	  .more = "The answer has the name of the host, the port identifier and the addresses of the\n"
+		  "target; it names no volume. *rdma-target* answers queries by UDP to its ports, by\n"
+		  "multicast of UDP (group 239.255.83.82 and ff12::5352:5044, port 5555, not\n"
+		  "through routers), and by multicast of RDMA on each device. It answers at most 200\n"
+		  "queries a second, and 20 of one host.",
+	  .set = target_option_discovery },
+	{ .name = "discovery-key",
+	  .type = OPTION_PATH,
+	  .value = "FILE",
+	  .help = "Answer only those who have the key in _FILE_, and prove "
+		  "answers with it (HMAC-SHA256).",
+	  .more = "The key has 16 to 256 bytes. Others must not be able to read _FILE_. The key protects\n"
+		  "what is found, not the login: see *--allow*.",
+	  .set = target_option_discovery_key },
 	{ .name = "metrics",
 	  .type = OPTION_TEXT,
 	  .value = "ADDR:PORT",
@@ -512,6 +569,7 @@ void target_options_init(struct target_options *opt)
 {
 	*opt = (struct target_options){
 		.poll_us = reactor_poll_us_default(),
+		.discovery = "on",
 		.log_level = LOG_NOTICE,
 	};
 	option_defaults(&target_option_table, opt);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hmac.h"
 #include "base/log.h"
 #include "base/option.h"
 #include "target/port/port.h"
@@ -44,6 +45,8 @@ struct target_options {
 	struct port_limits limits;
 	unsigned int rdma_timeout_s;
 	unsigned int keepalive_s;
+	const char *discovery; /* "on", "off", or names of interfaces */
+	struct hmac_key discovery_key;
 	const char *metrics;	  /* ADDR:PORT for HTTP; NULL: none */
 	const char *metrics_file; /* NULL: none */
 	unsigned int slow_ms;	  /* commands to log; 0: none */

@@ -244,13 +244,13 @@ static int add_condition(scmp_filter_ctx ctx, const struct condition *c)
  * name. */
 static const struct condition network_condition = { "ioctl", 1, INT, FIONREAD };
 
-/* Another address to listen on: a socket of TCP, and no other. It cannot connect. */
-static int add_listening(scmp_filter_ctx ctx)
+/* Sockets of IP, of @type and no other. They cannot connect. */
+static int add_sockets(scmp_filter_ctx ctx, int type)
 {
 	static const int families[] = { AF_INET, AF_INET6 };
 	const uint64_t type_mask =
 		INT & ~(uint64_t)(SOCK_CLOEXEC | SOCK_NONBLOCK);
-	int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(listen), 0);
+	int err = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(families) && !err; i++)
 		err = seccomp_rule_add(
@@ -258,7 +258,7 @@ static int add_listening(scmp_filter_ctx ctx)
 			SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, INT,
 				   (uint64_t)families[i]),
 			SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, type_mask,
-				   SOCK_STREAM),
+				   (uint64_t)type),
 			SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, INT, 0));
 	return err;
 }
@@ -298,22 +298,33 @@ static int add_names(scmp_filter_ctx ctx, const char *const *names, size_t cnt)
 	return err;
 }
 
-static int add_rules(scmp_filter_ctx ctx, bool network, bool listens)
+/* Another address to listen on. */
+static int add_listening(scmp_filter_ctx ctx)
+{
+	int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(listen), 0);
+
+	return err ? err : add_sockets(ctx, SOCK_STREAM);
+}
+
+static int add_rules(scmp_filter_ctx ctx, bool network, bool listens,
+		     bool datagrams)
 {
 	int err = add_names(ctx, allowed, ARRAY_SIZE(allowed));
 
 	if (!err && network)
 		err = add_names(ctx, allowed_network,
 				ARRAY_SIZE(allowed_network));
-	else if (!err && listens)
+	if (!err && !network && listens)
 		err = add_listening(ctx);
+	if (!err && !network && datagrams)
+		err = add_sockets(ctx, SOCK_DGRAM);
 	return err ? err : add_conditions(ctx, network);
 }
 
-int sandbox_enter(bool network, bool listens, struct error *e)
+int sandbox_enter(bool network, bool listens, bool datagrams, struct error *e)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_TRAP);
-	int err = ctx ? add_rules(ctx, network, listens) : -ENOMEM;
+	int err = ctx ? add_rules(ctx, network, listens, datagrams) : -ENOMEM;
 
 	/* A tree: frequent calls must not need a hundred comparisons. */
 	if (!err)

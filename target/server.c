@@ -22,6 +22,7 @@
 #include "target/block/plugin_host.h"
 #include "target/export.h"
 #include "target/listen.h"
+#include "target/responder.h"
 #include "target/service_notify.h"
 #include "target/scsi/port_id.h"
 #include "target/scsi/unit_share.h"
@@ -285,7 +286,7 @@ static int server_enter_sandbox(struct server *s, struct error *e)
 	if (s->opt->no_sandbox)
 		return 0;
 #if HAVE_SANDBOX
-	return sandbox_enter(s->network, s->manage, e);
+	return sandbox_enter(s->network, s->manage, s->responder, e);
 #else
 	log_info("this build has no sandbox");
 	return 0;
@@ -387,6 +388,7 @@ static int server_get_ready(struct server *s, struct error *e)
 		server_listen_all,
 		server_register_volumes,
 		export_open,
+		responder_open,
 		server_enter_sandbox,
 		server_start_threads,
 		server_write_pidfile,
@@ -395,6 +397,7 @@ static int server_get_ready(struct server *s, struct error *e)
 		server_manage_start,
 #endif
 		export_start,
+		responder_start,
 	};
 	int err = 0;
 
@@ -411,6 +414,7 @@ static int server_get_ready(struct server *s, struct error *e)
 /* Undoes all steps, also if only some of them were done. */
 static void server_tear_down(struct server *s)
 {
+	responder_close(s);
 	export_close(s);
 #if HAVE_JSON
 	server_manage_close(s);

@@ -35,6 +35,13 @@ struct server;
 struct control;
 struct export;
 struct manage;
+struct responder;
+
+/* What the responder has done with datagrams. It alone writes. */
+struct discovery_counts {
+	uint64_t answers;
+	uint64_t drops;
+};
 
 /* Calls of other threads that worker 0 runs; see server_call(). */
 struct server_calls {
@@ -65,13 +72,15 @@ struct server {
 	struct reactor_watch signals;
 	int stop_signal; /* the signal that stops the target; 0: none */
 	bool stopping;
-	unsigned int changing;	 /* changes that are running; the end waits
+	unsigned int changing;	     /* changes that are running; the end waits
 				  * for them */
-	uint64_t start_ns;	 /* since 1970; constant */
-	struct manage *manage;	 /* NULL: nothing changes while the target
+	uint64_t start_ns;	     /* since 1970; constant */
+	struct manage *manage;	     /* NULL: nothing changes while the target
 				  * runs */
-	struct control *control; /* NULL: no socket */
-	struct export *export;	 /* export.h */
+	struct control *control;     /* NULL: no socket */
+	struct export *export;	     /* export.h */
+	struct responder *responder; /* responder.h; NULL: no answers */
+	struct discovery_counts discovery_counts;
 	const struct configuration *configuration;
 	/* For SIGHUP. NULL: there is no configuration file. */
 	void (*reload)(struct manage *m);

@@ -41,6 +41,13 @@ static const struct metric metrics_rows[] = {
 	  .help = "Logins that were accepted; one for each channel." },
 	{ "rejected_logins", METRIC_COUNTER, "logins", OF_TARGET(refusals),
 	  .labels = "", .help = "Logins that were rejected." },
+	{ "discovery_answers", METRIC_COUNTER, "answers",
+	  OF_TARGET(discovery_answers), .labels = "",
+	  .help = "Answers to those who look for targets." },
+	{ "discovery_drops", METRIC_COUNTER, "datagrams",
+	  OF_TARGET(discovery_drops), .labels = "",
+	  .help = "Datagrams of discovery that got no answer: they were no "
+		  "queries, had no right key, or were too many." },
 
 	{ "commands", METRIC_COUNTER, "commands", OF_PORT(commands),
 	  .text = "commands",

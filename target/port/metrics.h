@@ -44,6 +44,8 @@ struct metrics_target {
 	uint64_t sessions;
 	uint64_t channels; /* since the start */
 	uint64_t refusals; /* of logins */
+	uint64_t discovery_answers;
+	uint64_t discovery_drops;
 };
 
 struct metrics_volume {

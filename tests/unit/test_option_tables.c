@@ -218,6 +218,7 @@ static void defaults_in_words_are_real(void **state)
 	assert_int_equal(OPTIONS_BUFFERS_THREAD, 8 << 20);
 	assert_int_equal(o.target.poll_us, cpus > 1 ? 200 : 0);
 	assert_null(o.target.state_dir);
+	assert_string_equal(o.target.discovery, "on");
 	target_options_free(&o.target);
 	assert_true(begin_fuse(&o));
 	assert_int_equal(o.fuse.poll_us, cpus > 1 ? 200 : 0);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -173,8 +174,8 @@ static const struct forbidden {
 
 /* A child that enters the sandbox and acts; its exit status, and what it said
  * in @text. */
-static int in_sandbox_with(bool network, bool listens, void (*act)(void),
-			   char *text, size_t len)
+static int in_sandbox_with(bool network, bool listens, bool datagrams,
+			   void (*act)(void), char *text, size_t len)
 {
 	struct error e;
 	int fds[2];
@@ -188,7 +189,7 @@ static int in_sandbox_with(bool network, bool listens, void (*act)(void),
 	if (pid == 0) {
 		dup2(fds[1], STDERR_FILENO);
 		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-		    sandbox_enter(network, listens, &e))
+		    sandbox_enter(network, listens, datagrams, &e))
 			_exit(77);
 		act();
 		_exit(0);
@@ -203,8 +204,8 @@ static int in_sandbox_with(bool network, bool listens, void (*act)(void),
 
 static int in_sandbox(void (*act)(void), char *text, size_t len)
 {
-	return in_sandbox_with(/* network= */ false, /* listens= */ false, act,
-			       text, len);
+	return in_sandbox_with(/* network= */ false, /* listens= */ false,
+			       /* datagrams= */ false, act, text, len);
 }
 
 static void what_serving_does_not_need_ends_it(void **state)
@@ -303,7 +304,8 @@ static void plugin_may_connect_where_it_says_so(void **state)
 {
 	char text[512];
 	int status = in_sandbox_with(/* network= */ true, /* listens= */ false,
-				     connect_to_nobody, text, sizeof(text));
+				     /* datagrams= */ false, connect_to_nobody,
+				     text, sizeof(text));
 
 	assert_string_equal(text, "");
 	assert_true(WIFEXITED(status));
@@ -314,7 +316,8 @@ static void it_may_nothing_else(void **state)
 {
 	char text[512];
 	int status = in_sandbox_with(/* network= */ true, /* listens= */ false,
-				     run_program, text, sizeof(text));
+				     /* datagrams= */ false, run_program, text,
+				     sizeof(text));
 
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 1);
@@ -362,7 +365,35 @@ static void addresses_may_be_added(void **state)
 {
 	char text[512];
 	int status = in_sandbox_with(/* network= */ false, /* listens= */ true,
-				     listen_anew, text, sizeof(text));
+				     /* datagrams= */ false, listen_anew, text,
+				     sizeof(text));
+
+	assert_string_equal(text, "");
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void look_for_targets(void)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(9),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifaddrs *list;
+
+	if (fd < 0 ||
+	    sendto(fd, "x", 1, 0, (struct sockaddr *)&to, sizeof(to)) != 1 ||
+	    getifaddrs(&list))
+		_exit(2);
+	freeifaddrs(list);
+}
+
+static void it_may_answer_datagrams(void **state)
+{
+	char text[512];
+	int status = in_sandbox_with(/* network= */ false, /* listens= */ false,
+				     /* datagrams= */ true, look_for_targets,
+				     text, sizeof(text));
 
 	assert_string_equal(text, "");
 	assert_true(WIFEXITED(status));
@@ -378,8 +409,9 @@ static void no_more_than_that(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(acts); i++) {
 		char text[512];
 		int status = in_sandbox_with(/* network= */ false,
-					     /* listens= */ true, acts[i], text,
-					     sizeof(text));
+					     /* listens= */ true,
+					     /* datagrams= */ false, acts[i],
+					     text, sizeof(text));
 
 		assert_true(WIFEXITED(status));
 		assert_int_equal(WEXITSTATUS(status), 1);
@@ -414,7 +446,7 @@ static void older_threads_are_in_it_too(void **state)
 		if (pthread_create(&thread, NULL, run_program_when_told, fds) ||
 		    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 		    sandbox_enter(/* network= */ false, /* listens= */ false,
-				  &e) ||
+				  /* datagrams= */ false, &e) ||
 		    write(fds[1], "x", 1) != 1)
 			_exit(77);
 		pthread_join(thread, NULL);
@@ -558,6 +590,7 @@ int main(void)
 	T_ADD(&t, plugin_may_connect_where_it_says_so);
 	T_ADD(&t, it_may_nothing_else);
 	T_ADD(&t, addresses_may_be_added);
+	T_ADD(&t, it_may_answer_datagrams);
 	T_ADD(&t, no_more_than_that);
 	T_ADD(&t, older_threads_are_in_it_too);
 	return t_run(&t);

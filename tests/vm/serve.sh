@@ -81,15 +81,15 @@ mount_start() {
 	wait_for 60 _is_ready "$fuse" "$work/$name.pid"
 }
 
-# held KIND PROCESS: prints how many RDMA objects of a kind it holds. (The kernel
-# notes which thread made them.)
+# held KIND PROCESS [PATTERN]: prints how many RDMA objects of a kind it holds, or those
+# whose line has PATTERN. (The kernel notes which thread made them.)
 held() {
 	local thread pattern=none
 
 	for thread in "/proc/$2/task"/*; do
 		pattern+="|${thread##*/}"
 	done
-	rdma resource show "$1" | grep -cE " pid ($pattern) " || true
+	rdma resource show "$1" | grep -E "${3:-}" | grep -cE " pid ($pattern) " || true
 }
 
 # holdings PROCESS: prints its RDMA objects and open files.
@@ -107,9 +107,10 @@ holds() {
 	[ "$(holdings "$1")" = "$2" ]
 }
 
-# holds_no_queue_pair PROCESS: nobody is logged in any more.
+# holds_no_queue_pair PROCESS: nobody is logged in any more. (A target keeps one of type
+# UD for each device: queries of discovery come there.)
 holds_no_queue_pair() {
-	[ "$(held qp "$1")" = 0 ]
+	[ "$(held qp "$1" ' type RC ')" = 0 ]
 }
 
 # Succeeds when no program holds an RDMA object. (The kernel's own are shown

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/responder.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/count.h"
+#include "base/hmac.h"
+#include "base/ticks.h"
+#include "protocol/discovery.h"
+#include "target/responder_set.h"
+
+/* Datagrams that are read in a second; most of them may be no queries. */
+#define READS_MAX 2000
+#define WINDOW_MS 1000
+/* Hosts with the same hash share what each may ask. */
+#define HOSTS 256
+
+/* What was done in the second that began at since_ms. */
+struct responder_window {
+	uint64_t since_ms;
+	unsigned int reads;
+	unsigned int answers;
+	uint8_t by_host[HOSTS];
+};
+
+struct responder {
+	struct server *server;
+	struct hmac_key key;
+	int wake_fd; /* eventfd: points have changed, or the end */
+	pthread_t thread;
+	bool has_thread;
+	pthread_mutex_t lock;
+	/* under the lock */
+	struct listen_points news;
+	bool has_news;
+	bool stopping;
+	/* setup's, then the thread's */
+	struct listen_points points;
+	struct responder_set set;
+	struct discovery_msg self; /* what is announced */
+	struct responder_window window;
+	uint64_t look_due_ms;
+};
+
+static uint64_t responder_now_ms(void)
+{
+	return ticks_clock_ns() / 1000000;
+}
+
+/* ---- what is announced ---- */
+
+/* The short name of the host, with the port unless it is the usual one. */
+static void responder_name(struct responder *r)
+{
+	const struct sockaddr_in *first =
+		(const void *)&r->points.point[0].addr;
+	unsigned int port = ntohs(first->sin_port);
+	char host[DISCOVERY_INSTANCE_SIZE - 8] = "";
+	char name[DISCOVERY_INSTANCE_SIZE];
+
+	gethostname(host, sizeof(host) - 1);
+	host[strcspn(host, ".")] = '\0';
+	if (port == XP_URI_PORT)
+		snprintf(name, sizeof(name), "%s", host);
+	else
+		snprintf(name, sizeof(name), "%s:%u", host, port);
+	discovery_set_instance(&r->self, name);
+}
+
+static void responder_add_uri(struct discovery_msg *msg,
+			      const struct listen_point *p)
+{
+	char text[LISTEN_TEXT_SIZE];
+	char uri[DISCOVERY_URI_SIZE];
+
+	snprintf(uri, sizeof(uri), "%s://%s", xp_kind_scheme(p->kind),
+		 listen_point_text(p, text));
+	discovery_add_uri(msg, uri);
+}
+
+/* A wildcard is the address that the datagram comes from. Over RDMA, that may not be the
+ * address of a device: those are told. */
+static void responder_add_point(struct discovery_msg *msg,
+				const struct listen_point *p)
+{
+	struct listen_point reach[DISCOVERY_URIS_MAX];
+	unsigned int cnt = 0;
+
+	if (xp_kind_traits(p->kind)->needs_device)
+		cnt = listen_point_reach(p, reach, DISCOVERY_URIS_MAX);
+	if (!cnt)
+		responder_add_uri(msg, p);
+	for (unsigned int i = 0; i < cnt; i++)
+		responder_add_uri(msg, &reach[i]);
+}
+
+static void responder_describe(struct responder *r)
+{
+	r->self.uri_cnt = 0;
+	for (unsigned int i = 0; i < r->points.cnt; i++)
+		responder_add_point(&r->self, &r->points.point[i]);
+}
+
+/* Sends what the target has to say, as an answer to a query of @query_len bytes to @to;
+ * or, both 0, to the group. */
+static void responder_send(struct responder *r, struct dgram *d,
+			   const struct dgram_peer *to, size_t query_len)
+{
+	size_t max = query_len ? query_len * DISCOVERY_GAIN : DISCOVERY_MSG_MAX;
+	uint8_t buf[DISCOVERY_MSG_MAX];
+	int len = discovery_encode(buf, 0, max, &r->self,
+				   r->key.len ? hmac_code : NULL, &r->key);
+
+	if (len > 0)
+		dgram_send(d, to, buf, (size_t)len);
+}
+
+static void responder_tell_all(struct responder *r, enum discovery_kind kind)
+{
+	r->self.kind = kind;
+	r->self.nonce = 0;
+	for (unsigned int i = 0; i < r->set.cnt; i++) {
+		const struct responder_endpoint *ep = &r->set.endpoints[i];
+
+		if (ep->dgram && ep->carrier != DGRAM_UNICAST)
+			responder_send(r, ep->dgram, NULL, 0);
+	}
+}
+
+/* ---- queries ---- */
+
+/* FNV-1a; a carrier that does not tell the peer has one host. */
+static unsigned int responder_host(const struct dgram_peer *peer)
+{
+	const struct sockaddr_in *sin = (const void *)&peer->addr;
+	const struct sockaddr_in6 *sin6 = (const void *)&peer->addr;
+	const uint8_t *p = (const void *)&sin6->sin6_addr;
+	size_t len = sizeof(sin6->sin6_addr);
+	uint32_t hash = 2166136261u;
+
+	if (peer->addr.ss_family != AF_INET6) {
+		p = (const void *)&sin->sin_addr;
+		len = sizeof(sin->sin_addr);
+	}
+	while (len--)
+		hash = (hash ^ *p++) * 16777619u;
+	return (hash ^ hash >> 16) % HOSTS;
+}
+
+static bool responder_may_answer(struct responder *r,
+				 const struct dgram_peer *peer)
+{
+	uint8_t *by_host = &r->window.by_host[responder_host(peer)];
+
+	if (r->window.answers == RESPONDER_RATE ||
+	    *by_host == RESPONDER_HOST_RATE)
+		return false;
+	r->window.answers++;
+	++*by_host;
+	return true;
+}
+
+static bool responder_is_query(const struct responder *r, const uint8_t *buf,
+			       size_t len, struct discovery_msg *ret)
+{
+	size_t signed_len;
+
+	if (discovery_decode(buf, len, ret, &signed_len) ||
+	    ret->kind != DISCOVERY_QUERY)
+		return false;
+	return !r->key.len ||
+	       (signed_len &&
+		hmac_check(&r->key, buf, signed_len, buf + signed_len));
+}
+
+static void responder_take(struct responder *r, struct dgram *d,
+			   const uint8_t *buf, size_t len,
+			   const struct dgram_peer *peer)
+{
+	struct discovery_counts *counts = &r->server->discovery_counts;
+	struct discovery_msg query;
+
+	if (!responder_is_query(r, buf, len, &query) ||
+	    !responder_may_answer(r, peer)) {
+		count_add(&counts->drops, 1);
+		return;
+	}
+	count_add(&counts->answers, 1);
+	r->self.kind = DISCOVERY_ANNOUNCE;
+	r->self.nonce = query.nonce;
+	responder_send(r, d, peer, len);
+}
+
+static void responder_read(struct responder *r, struct responder_endpoint *ep)
+{
+	uint8_t buf[DISCOVERY_MSG_MAX];
+	struct dgram_peer peer;
+
+	while (r->window.reads < READS_MAX) {
+		int len = dgram_receive(ep->dgram, buf, sizeof(buf), &peer);
+
+		if (len == 0)
+			return;
+		r->window.reads++;
+		if (len == -ENODEV) {
+			responder_set_drop(&r->set, ep);
+			return;
+		}
+		if (len > 0)
+			responder_take(r, ep->dgram, buf, (size_t)len, &peer);
+	}
+}
+
+/* ---- the thread ---- */
+
+static bool responder_is_flooded(const struct responder *r)
+{
+	return r->window.reads >= READS_MAX;
+}
+
+static void responder_next_window(struct responder *r)
+{
+	uint64_t now = responder_now_ms();
+
+	if (now - r->window.since_ms >= WINDOW_MS)
+		r->window = (struct responder_window){ .since_ms = now };
+}
+
+/* Milliseconds until there is something to do. */
+static int responder_timeout(const struct responder *r)
+{
+	uint64_t now = responder_now_ms();
+	uint64_t due = r->look_due_ms;
+
+	if (responder_is_flooded(r) && due > r->window.since_ms + WINDOW_MS)
+		due = r->window.since_ms + WINDOW_MS;
+	return due > now ? (int)(due - now) : 0;
+}
+
+static void responder_look(struct responder *r, bool is_first)
+{
+	bool came = responder_set_refresh(&r->set, &r->points, is_first);
+
+	responder_describe(r);
+	if (came)
+		responder_tell_all(r, DISCOVERY_ANNOUNCE);
+	r->look_due_ms = responder_now_ms() + RESPONDER_LOOK_MS;
+}
+
+/* False: the thread is to end. */
+static bool responder_take_news(struct responder *r)
+{
+	bool goes_on, has_news;
+	uint64_t cnt;
+
+	if (read(r->wake_fd, &cnt, sizeof(cnt)) < 0)
+		return true;
+	pthread_mutex_lock(&r->lock);
+	goes_on = !r->stopping;
+	has_news = r->has_news;
+	if (has_news)
+		r->points = r->news;
+	r->has_news = false;
+	pthread_mutex_unlock(&r->lock);
+	if (has_news) {
+		responder_look(r, /* is_first= */ true);
+		responder_tell_all(r, DISCOVERY_ANNOUNCE);
+	}
+	return goes_on;
+}
+
+/* The last one is for the wake-ups. During a flood, only that is waited for. */
+static unsigned int responder_poll_list(struct responder *r, struct pollfd *fds)
+{
+	unsigned int cnt = responder_is_flooded(r) ? 0 : r->set.cnt;
+
+	for (unsigned int i = 0; i < cnt; i++) {
+		struct dgram *d = r->set.endpoints[i].dgram;
+
+		fds[i] = (struct pollfd){ .fd = d ? d->fd : -1,
+					  .events = POLLIN };
+	}
+	fds[cnt] = (struct pollfd){ .fd = r->wake_fd, .events = POLLIN };
+	return cnt;
+}
+
+/* One turn; false: the thread is to end. */
+static bool responder_turn(struct responder *r)
+{
+	struct pollfd fds[RESPONDER_ENDPOINTS_MAX + 1];
+	unsigned int cnt = responder_poll_list(r, fds);
+
+	poll(fds, cnt + 1, responder_timeout(r));
+	responder_next_window(r);
+	for (unsigned int i = 0; i < cnt; i++) {
+		if (fds[i].revents)
+			responder_read(r, &r->set.endpoints[i]);
+	}
+	if (responder_now_ms() >= r->look_due_ms)
+		responder_look(r, /* is_first= */ false);
+	return !fds[cnt].revents || responder_take_news(r);
+}
+
+static void *responder_main(void *arg)
+{
+	struct responder *r = arg;
+
+	pthread_setname_np(pthread_self(), "discovery");
+	responder_tell_all(r, DISCOVERY_ANNOUNCE);
+	while (responder_turn(r))
+		;
+	return NULL;
+}
+
+/* ---- its life ---- */
+
+static void responder_wake(struct responder *r)
+{
+	const uint64_t one = 1;
+
+	if (write(r->wake_fd, &one, sizeof(one)) < 0)
+		log_error("discovery: %s", strerror(errno));
+}
+
+int responder_open(struct server *s, struct error *e)
+{
+	const struct target_options *opt = s->opt;
+	struct responder *r;
+
+	if (strcmp(opt->discovery, "off") == 0)
+		return 0;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return error_set(e, -ENOMEM, "out of memory");
+	s->responder = r;
+	r->server = s;
+	pthread_mutex_init(&r->lock, NULL);
+	r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (r->wake_fd < 0)
+		return error_set(e, -errno, "cannot answer queries: %s",
+				 strerror(errno));
+	r->key = opt->discovery_key;
+	r->points = s->points;
+	r->self.id = s->id;
+	responder_name(r);
+	if (strcmp(opt->discovery, "on") != 0)
+		r->set.interfaces = opt->discovery;
+	responder_set_refresh(&r->set, &r->points, /* is_first= */ true);
+	responder_describe(r);
+	return 0;
+}
+
+int responder_start(struct server *s, struct error *e)
+{
+	struct responder *r = s->responder;
+	int err;
+
+	if (!r)
+		return 0;
+	r->look_due_ms = responder_now_ms() + RESPONDER_LOOK_MS;
+	err = -pthread_create(&r->thread, NULL, responder_main, r);
+	if (err)
+		return error_set(e, err, "cannot start a thread: %s",
+				 strerror(-err));
+	r->has_thread = true;
+	return 0;
+}
+
+void responder_points_changed(struct server *s)
+{
+	struct responder *r = s->responder;
+
+	if (!r)
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->news = s->points;
+	r->has_news = true;
+	pthread_mutex_unlock(&r->lock);
+	responder_wake(r);
+}
+
+void responder_close(struct server *s)
+{
+	struct responder *r = s->responder;
+
+	if (!r)
+		return;
+	if (r->has_thread) {
+		pthread_mutex_lock(&r->lock);
+		r->stopping = true;
+		pthread_mutex_unlock(&r->lock);
+		responder_wake(r);
+		pthread_join(r->thread, NULL);
+		responder_tell_all(r, DISCOVERY_BYE);
+	}
+	responder_set_close(&r->set);
+	if (r->wake_fd >= 0)
+		close(r->wake_fd);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+	s->responder = NULL;
+}

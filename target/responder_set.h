@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The endpoints of the responder: which there ought to be, as addresses and devices come
+ * and go, and which there are. Thread: setup, then the responder's.
+ */
+#ifndef TARGET_RESPONDER_SET_H
+#define TARGET_RESPONDER_SET_H
+
+#include <net/if.h>
+
+#include "target/listen.h"
+#include "transport/datagram.h"
+
+#define RESPONDER_ENDPOINTS_MAX 64
+
+struct responder_endpoint {
+	enum dgram_carrier carrier;
+	struct sockaddr_storage addr; /* port 0 unless unicast */
+	socklen_t addr_len;
+	unsigned int ifindex; /* multicast */
+	struct dgram *dgram;  /* NULL: it could not be opened */
+	bool wanted;
+	int err; /* why not; logged when it changes */
+};
+
+struct responder_set {
+	struct responder_endpoint endpoints[RESPONDER_ENDPOINTS_MAX];
+	unsigned int cnt;
+	const char *interfaces; /* NAME,NAME; NULL: all. Borrowed */
+};
+
+/* Opens and closes endpoints, so that they are those for @points. @is_first: what cannot
+ * be opened is worth a notice. Returns whether one was opened. */
+bool responder_set_refresh(struct responder_set *set,
+			   const struct listen_points *points, bool is_first);
+/* Closes the endpoint, whose device goes; the next refresh may open it again. */
+void responder_set_drop(struct responder_set *set,
+			struct responder_endpoint *ep);
+void responder_set_close(struct responder_set *set);
+
+#endif
