@@ -19,6 +19,7 @@
 #include "base/option.h"
 #include "config.h"
 #include "ctl/ctl_options.h"
+#include "discover/options.h"
 #include "fuse/options.h"
 #include "initiator/info_options.h"
 #include "target/options.h"
@@ -33,6 +34,7 @@ static const struct doc_table {
 	{ "rdma-fuse", &fuse_option_table },
 	{ "mount", &fuse_mount_table },
 	{ "rdma-info", &info_option_table },
+	{ "rdma-discover", &discover_option_table },
 #if HAVE_JSON
 	{ "rdma-ctl", &ctl_option_table },
 	{ "verbs", &ctl_verb_table },

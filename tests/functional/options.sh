@@ -28,6 +28,7 @@ program_of() {
 	rdma-target) echo "$BUILD/target/$1" ;;
 	rdma-fuse) echo "$BUILD/fuse/$1" ;;
 	rdma-info) echo "$BUILD/initiator/$1" ;;
+	rdma-discover) echo "$BUILD/discover/$1" ;;
 	rdma-ctl) echo "$BUILD/ctl/$1" ;;
 	esac
 }
@@ -67,7 +68,7 @@ bash_completes() {
 		"$BUILD/docs/$program" "$program" "$@" | sort
 }
 
-programs=(rdma-target rdma-fuse rdma-info)
+programs=(rdma-target rdma-fuse rdma-info rdma-discover)
 [ ! -e "$BUILD/ctl/rdma-ctl" ] || programs+=(rdma-ctl)
 for program in "${programs[@]}"; do
 	names=$(help_names $program)

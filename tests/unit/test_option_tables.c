@@ -5,6 +5,7 @@
 
 #include "base/list.h"
 #include "base/reactor.h"
+#include "discover/options.h"
 #include "ctl/ctl_options.h"
 #include "fuse/options.h"
 #include "initiator/info_options.h"
@@ -16,6 +17,7 @@ union any_options {
 	struct target_options target;
 	struct fuse_options fuse;
 	struct info_options info;
+	struct discover_options discover;
 	struct ctl_options ctl;
 	struct volume_spec volume;
 };
@@ -45,6 +47,13 @@ static bool begin_info(union any_options *o)
 	return info_options_parse(2, argv, &o->info) == OPTION_RUN;
 }
 
+static bool begin_discover(union any_options *o)
+{
+	static char *argv[] = { (char *)(uintptr_t) "rdma-discover", NULL };
+
+	return discover_options_parse(1, argv, &o->discover) == OPTION_RUN;
+}
+
 /* As main() of rdma-ctl, which also stores the default of --control, a text. */
 static bool begin_ctl(union any_options *o)
 {
@@ -71,6 +80,7 @@ static const struct program {
 	{ "rdma-fuse", &fuse_option_table, begin_fuse },
 	{ "rdma-fuse -o", &fuse_mount_table, begin_fuse },
 	{ "rdma-info", &info_option_table, begin_info },
+	{ "rdma-discover", &discover_option_table, begin_discover },
 	{ "rdma-ctl", &ctl_option_table, begin_ctl },
 };
 
@@ -183,6 +193,7 @@ static const struct {
 	{ "gid", "the group that mounts" },
 	{ "direct", "on for block devices, off for files" },
 	{ "ro", "*rw*" },
+	{ "rules", "_/etc/rdma-discover.conf_" },
 };
 
 static void defaults_in_words_are_checked(void **state)
@@ -220,6 +231,8 @@ static void defaults_in_words_are_real(void **state)
 	assert_null(o.target.state_dir);
 	assert_string_equal(o.target.discovery, "on");
 	target_options_free(&o.target);
+	assert_true(begin_discover(&o));
+	assert_string_equal(o.discover.rules, "/etc/rdma-discover.conf");
 	assert_true(begin_fuse(&o));
 	assert_int_equal(o.fuse.poll_us, cpus > 1 ? 200 : 0);
 	assert_int_equal(o.fuse.channels, 0); /* the library chooses */

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Targets that the device-management agents of an InfiniBand fabric know, as ibsrpdm of
+ * rdma-core finds them. Thread: main.
+ */
+#ifndef DISCOVER_FABRIC_H
+#define DISCOVER_FABRIC_H
+
+#include <stdbool.h>
+
+/* Prints what ibsrpdm prints, if this machine has that and an InfiniBand device to ask.
+ * @add_target: lines for add_target. */
+void fabric_print(bool add_target);
+
+#endif

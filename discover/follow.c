@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "discover/follow.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/ticks.h"
+#include "discover/link.h"
+
+#define LINKS_MAX FOUND_MAX
+
+/* A link, and when its target was last seen. */
+struct followed {
+	struct link link;
+	unsigned int misses;
+};
+
+struct follow {
+	const struct discover_options *o;
+	struct rules rules;
+	struct finder *finder; /* NULL: cannot be opened now */
+	bool finder_failed;    /* and the log has said so */
+	struct found found;
+	struct followed *links[LINKS_MAX];
+	unsigned int link_cnt;
+	int signal_fd;
+	bool stopping;
+};
+
+static uint64_t follow_now_ms(void)
+{
+	return ticks_clock_ns() / 1000000;
+}
+
+/* ---- targets ---- */
+
+/* Anew for each round: interfaces and devices come and go. */
+static void follow_open_finder(struct follow *f)
+{
+	struct error e;
+	int err;
+
+	if (f->finder)
+		finder_close(f->finder);
+	f->finder = NULL;
+	err = finder_open(&f->o->finder, &f->finder, &e);
+	if (err && !f->finder_failed)
+		log_warn("%s; trying again", e.text);
+	f->finder_failed = err;
+	if (!err)
+		finder_join(f->finder);
+}
+
+static void follow_ask(struct follow *f)
+{
+	found_clear(&f->found);
+	follow_open_finder(f);
+	if (f->finder)
+		finder_ask(f->finder, &f->found);
+}
+
+/* ---- links ---- */
+
+static struct followed *follow_find(struct follow *f,
+				    const struct srp_port_id *id)
+{
+	for (unsigned int i = 0; i < f->link_cnt; i++) {
+		if (srp_port_id_equal(&f->links[i]->link.id, id))
+			return f->links[i];
+	}
+	return NULL;
+}
+
+/* A directory belongs to the target that came first. */
+static bool follow_is_taken(const struct follow *f, const struct rule *rule,
+			    const struct found_target *t)
+{
+	for (unsigned int i = 0; i < f->link_cnt; i++) {
+		const struct link *l = &f->links[i]->link;
+
+		if (*rule->mount && strcmp(l->rule.mount, rule->mount) == 0) {
+			log_info("%s: line %u of the rules also matches %s, "
+				 "which has %s",
+				 t->instance, rule->line, l->instance,
+				 rule->mount);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void follow_add(struct follow *f, const struct rule *rule,
+		       const struct found_target *t)
+{
+	struct followed *new;
+
+	if (follow_is_taken(f, rule, t) || f->link_cnt == LINKS_MAX)
+		return;
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return;
+	link_init(&new->link, rule, t);
+	f->links[f->link_cnt++] = new;
+	log_notice("%s: found; line %u of the rules", t->instance, rule->line);
+}
+
+static void follow_match(struct follow *f)
+{
+	for (unsigned int i = 0; i < f->found.cnt; i++) {
+		const struct found_target *t = f->found.targets[i];
+		const struct rule *rule = rules_match(&f->rules, t);
+
+		if (rule && !follow_find(f, &t->id))
+			follow_add(f, rule, t);
+	}
+}
+
+/* Who has answered. */
+static void follow_count_misses(struct follow *f)
+{
+	for (unsigned int i = 0; i < f->link_cnt; i++) {
+		struct followed *l = f->links[i];
+
+		if (found_find(&f->found, &l->link.id))
+			l->misses = 0;
+		else if (l->misses < FOLLOW_MISSES)
+			l->misses++;
+	}
+}
+
+/* Milliseconds to the next step. */
+static int follow_step(struct follow *f, int wait_ms)
+{
+	for (unsigned int i = 0; i < f->link_cnt; i++) {
+		struct followed *l = f->links[i];
+		const struct found_target *t =
+			found_find(&f->found, &l->link.id);
+		int ms;
+
+		/* It may have missed the question. */
+		if (!t && l->link.state == LINK_UP && l->misses < FOLLOW_MISSES)
+			continue;
+		ms = link_step(&l->link, t);
+		if (ms >= 0 && ms < wait_ms)
+			wait_ms = ms;
+	}
+	return wait_ms;
+}
+
+/* Links that are down and whose target is gone are found again when it comes. */
+static void follow_forget(struct follow *f)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < f->link_cnt; i++) {
+		struct followed *l = f->links[i];
+
+		if (l->misses == FOLLOW_MISSES && l->link.state == LINK_DOWN) {
+			log_notice("%s: gone", l->link.instance);
+			free(l);
+		} else {
+			f->links[kept++] = l;
+		}
+	}
+	f->link_cnt = kept;
+}
+
+static void follow_round(struct follow *f)
+{
+	follow_ask(f);
+	follow_count_misses(f);
+	follow_match(f);
+	follow_forget(f);
+}
+
+/* ---- signals ---- */
+
+static void follow_reap(struct follow *f)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		for (unsigned int i = 0; i < f->link_cnt; i++) {
+			if (link_child_ended(&f->links[i]->link, pid, status))
+				break;
+		}
+	}
+}
+
+/* Links by rules that have changed stay, and are found by the new ones when they end. */
+static void follow_reload(struct follow *f)
+{
+	struct error e;
+
+	if (rules_read(f->o->rules, &f->rules, &e))
+		log_error("%s; the old rules stay", e.text);
+	else
+		log_notice("%s: %u rules", f->o->rules, f->rules.cnt);
+}
+
+/* Returns whether to ask for targets. */
+static bool follow_on_signals(struct follow *f)
+{
+	struct signalfd_siginfo info;
+	bool asks = false;
+
+	while (read(f->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		switch (info.ssi_signo) {
+		case SIGCHLD:
+			follow_reap(f);
+			break;
+		case SIGHUP:
+			follow_reload(f);
+			asks = true;
+			break;
+		default:
+			f->stopping = true;
+		}
+	}
+	return asks;
+}
+
+/* ---- wait ---- */
+
+/* Until @due_ms, a signal, or a target that comes or goes. Returns whether to ask. */
+static bool follow_wait(struct follow *f, int wait_ms)
+{
+	struct pollfd fds[FINDER_ENDPOINTS_MAX + 1];
+	unsigned int cnt = 0;
+	bool asks;
+
+	if (f->finder)
+		cnt = finder_poll_list(f->finder, fds);
+	fds[cnt] = (struct pollfd){ .fd = f->signal_fd, .events = POLLIN };
+	if (poll(fds, cnt + 1, wait_ms) <= 0)
+		return false;
+	asks = follow_on_signals(f);
+	return (f->finder && finder_heard(f->finder)) || asks;
+}
+
+static void follow_run(struct follow *f)
+{
+	while (!f->stopping) {
+		uint64_t due;
+		bool asks = false;
+
+		follow_round(f);
+		due = follow_now_ms() + (uint64_t)f->o->period_ms;
+		while (!f->stopping && !asks) {
+			uint64_t now = follow_now_ms();
+			int ms = now < due ? (int)(due - now) : 0;
+
+			if (!ms)
+				break;
+			asks = follow_wait(f, follow_step(f, ms));
+		}
+	}
+}
+
+/* ---- life ---- */
+
+static int follow_catch_signals(struct follow *f)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	f->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	return f->signal_fd < 0 ? -errno : 0;
+}
+
+static void follow_free(struct follow *f)
+{
+	if (f->finder)
+		finder_close(f->finder);
+	found_clear(&f->found);
+	for (unsigned int i = 0; i < f->link_cnt; i++)
+		free(f->links[i]);
+	if (f->signal_fd >= 0)
+		close(f->signal_fd);
+	free(f);
+}
+
+int follow(const struct discover_options *o)
+{
+	struct follow *f = calloc(1, sizeof(*f));
+	struct error e;
+	int code = EXIT_FAILURE;
+
+	if (!f) {
+		log_error("out of memory");
+		return code;
+	}
+	f->o = o;
+	f->signal_fd = -1;
+	if (rules_read(o->rules, &f->rules, &e)) {
+		log_error("%s", e.text);
+	} else if (follow_catch_signals(f)) {
+		log_error("cannot watch for signals: %s", strerror(errno));
+	} else {
+		log_notice("%s: %u rules; looking for targets", o->rules,
+			   f->rules.cnt);
+		follow_run(f);
+		log_notice("stopped; what is mounted and logged in stays");
+		code = EXIT_SUCCESS;
+	}
+	follow_free(f);
+	return code;
+}

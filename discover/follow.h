@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma-discover --daemon: asks for targets again and again, and keeps the links that the
+ * rules want (link.h). A target that comes or goes is asked for at once. A target counts
+ * as gone when it has not answered FOLLOW_MISSES times in a row.
+ *
+ * SIGHUP reads the rules again; SIGTERM and SIGINT end it. Links stay then.
+ *
+ * Thread: main.
+ */
+#ifndef DISCOVER_FOLLOW_H
+#define DISCOVER_FOLLOW_H
+
+#include "discover/options.h"
+
+#define FOLLOW_MISSES 3
+
+/* Returns the exit status. */
+int follow(const struct discover_options *o);
+
+#endif

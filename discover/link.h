@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A connection that rdma-discover --daemon keeps: a login of the kernel's initiator, or a
+ * mount by rdma-fuse. Both live on without the daemon; a daemon that starts finds them.
+ *
+ *   DOWN      there is none
+ *      the target answers, and it is due: a child logs in or mounts
+ *   STARTING  the child runs
+ *      it has ended: UP, or, if it failed, DOWN, due after a pause that doubles
+ *   UP        the system shows it
+ *      the system no longer shows it, the target is at other addresses, or it has gone
+ *      and the rule says remove: DOWN, after it was removed
+ *
+ * Only link_step() changes the state.
+ *
+ * Thread: main.
+ */
+#ifndef DISCOVER_LINK_H
+#define DISCOVER_LINK_H
+
+#include <sys/types.h>
+
+#include "discover/rules.h"
+
+enum link_state {
+	LINK_DOWN,
+	LINK_STARTING,
+	LINK_UP,
+};
+
+struct link {
+	struct rule rule; /* by which it is made */
+	struct srp_port_id id;
+	char instance[DISCOVERY_INSTANCE_SIZE];
+	enum link_state state;
+	char uri[FOUND_URI_SIZE]; /* what it was started with; empty: not by us */
+	pid_t child;
+	bool child_ended, child_failed;
+	uint64_t due_ms;
+	unsigned int pause_ms;
+};
+
+#define LINK_PAUSE_MIN_MS 1000
+#define LINK_PAUSE_MAX_MS 60000
+
+void link_init(struct link *l, const struct rule *rule,
+	       const struct found_target *t);
+
+/* Goes on. @t: the target as it was found; NULL: it has gone, or is not to be had by the
+ * rules any more. Returns the milliseconds until it wants to be called again; -1: when
+ * something has changed. */
+int link_step(struct link *l, const struct found_target *t);
+
+/* The child @pid has ended. False: it is another's. */
+bool link_child_ended(struct link *l, pid_t pid, int status);
+
+#endif

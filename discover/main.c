@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rdma-discover: which targets are there? */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/std_files.h"
+#include "base/ticks.h"
+#include "discover/fabric.h"
+#include "discover/follow.h"
+#include "discover/mount.h"
+#include "discover/options.h"
+#include "discover/print.h"
+
+static void show_all(const struct discover_options *o, const struct found *f)
+{
+	if (o->json) {
+		show_json(f);
+	} else if (o->add_target) {
+		show_add_target(f);
+		fabric_print(/* add_target= */ true);
+	} else {
+		show_text(f);
+		fabric_print(/* add_target= */ false);
+	}
+}
+
+static int discover(const struct discover_options *o)
+{
+	struct found f = { .cnt = 0 };
+	struct finder *finder;
+	struct error e;
+	int code;
+
+	if (finder_open(&o->finder, &finder, &e)) {
+		log_error("%s", e.text);
+		return EXIT_FAILURE;
+	}
+	finder_ask(finder, &f);
+	finder_close(finder);
+	if (o->mount) {
+		discover_mount(&f, o->mount);
+		found_clear(&f);
+		return EXIT_FAILURE;
+	}
+	show_all(o, &f);
+	if (!f.cnt)
+		log_notice(
+			"no target has answered within %.1f s; a target that "
+			"multicast does not reach is asked by its name: "
+			"rdma-discover HOST",
+			o->wait_ms / 1000.0);
+	code = f.cnt && std_files_flush() ? EXIT_SUCCESS : EXIT_FAILURE;
+	found_clear(&f);
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	struct discover_options o;
+
+	std_files_hold();
+	log_init("rdma-discover", LOG_NOTICE);
+	switch (discover_options_parse(argc, argv, &o)) {
+	case OPTION_RUN:
+		break;
+	case OPTION_DONE:
+		return std_files_flush() ? EXIT_SUCCESS : EXIT_FAILURE;
+	case OPTION_BAD:
+		return EXIT_FAILURE;
+	}
+	log_init("rdma-discover", o.log_level);
+	ticks_init();
+	return o.daemon ? follow(&o) : discover(&o);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "discover/rules.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/list.h"
+
+/* What ib_srp of Linux takes beside the address of a target. */
+static const char *const kernel_options[] = {
+	"allow_ext_sg",	  "ch_count",	  "cmd_sg_entries",  "comp_vector",
+	"initiator_ext",  "io_class",	  "max_cmd_per_lun", "max_it_iu_size",
+	"max_sect",	  "queue_size",	  "sg_tablesize",    "target_can_queue",
+	"tl_retry_count", "use_imm_data",
+};
+
+static bool copy(char *to, size_t size, const char *value)
+{
+	return (size_t)snprintf(to, size, "%s", value) < size && *value;
+}
+
+static bool read_hex(const char *value, uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoull(value, &end, 16);
+	return isxdigit((unsigned char)*value) && !*end && !errno;
+}
+
+/* ---- keys ---- */
+
+static bool set_id_ext(struct rule *r, const char *value)
+{
+	r->has_id_ext = read_hex(value, &r->id_ext);
+	return r->has_id_ext;
+}
+
+static bool set_ioc_guid(struct rule *r, const char *value)
+{
+	r->has_ioc_guid = read_hex(value, &r->ioc_guid);
+	return r->has_ioc_guid;
+}
+
+static bool set_dest(struct rule *r, const char *value)
+{
+	return copy(r->dest, sizeof(r->dest), value);
+}
+
+static bool set_instance(struct rule *r, const char *value)
+{
+	return copy(r->instance, sizeof(r->instance), value);
+}
+
+static bool set_mount(struct rule *r, const char *value)
+{
+	return *value == '/' && copy(r->mount, sizeof(r->mount), value);
+}
+
+static bool set_volume(struct rule *r, const char *value)
+{
+	return copy(r->volume, sizeof(r->volume), value);
+}
+
+static bool set_gone(struct rule *r, const char *value)
+{
+	r->remove_gone = strcmp(value, "remove") == 0;
+	return r->remove_gone || strcmp(value, "keep") == 0;
+}
+
+static bool set_never(struct rule *r, const char *value)
+{
+	r->never = true;
+	return true;
+}
+
+static const struct rule_key {
+	const char *name;
+	bool (*set)(struct rule *r, const char *value);
+	const char *allowed;
+} keys[] = {
+	{ "id_ext", set_id_ext, "a hexadecimal number" },
+	{ "ioc_guid", set_ioc_guid, "a hexadecimal number" },
+	{ "dest", set_dest, "ADDR or ADDR:PORT" },
+	{ "instance", set_instance, "a name that rdma-discover shows" },
+	{ "dgid", set_never, "" },
+	{ "pkey", set_never, "" },
+	{ "service_id", set_never, "" },
+	{ "mount", set_mount, "a directory, from / on" },
+	{ "volume", set_volume, "the name of a volume" },
+	{ "gone", set_gone, "keep or remove" },
+};
+
+static bool is_kernel_option(const char *key)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kernel_options); i++) {
+		if (strcmp(key, kernel_options[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool add_option(struct rule *r, const char *key, const char *value)
+{
+	size_t len = strlen(r->options);
+	size_t size = sizeof(r->options) - len;
+
+	return (size_t)snprintf(r->options + len, size, ",%s=%s", key, value) <
+	       size;
+}
+
+static bool set_key(struct rule *r, const char *key, const char *value,
+		    struct error *e)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (strcmp(key, keys[i].name) != 0)
+			continue;
+		return keys[i].set(r, value) ||
+		       error_refuse(e, "'%s=%s': not %s", key, value,
+				    keys[i].allowed);
+	}
+	if (is_kernel_option(key))
+		return add_option(r, key, value) ||
+		       error_refuse(e, "too many options");
+	return error_refuse(
+		e, "'%s': no such key; see RULES in rdma-discover(1)", key);
+}
+
+/* ---- lines ---- */
+
+/* Cuts "KEY=VALUE" at *@p off, to the next comma or space. False: *@p has no more. */
+static bool next_pair(char **p, char **ret_pair)
+{
+	*p += strspn(*p, ", \t\r\n");
+	if (!**p)
+		return false;
+	*ret_pair = *p;
+	*p += strcspn(*p, ", \t\r\n");
+	if (**p)
+		*(*p)++ = '\0';
+	return true;
+}
+
+static bool rule_check(const struct rule *r, struct error *e)
+{
+	if (!r->connect)
+		return true;
+	if (*r->mount && *r->options)
+		return error_refuse(e, "mount= and options of the kernel's "
+				       "initiator: only one is possible");
+	if (*r->volume && !*r->mount)
+		return error_refuse(e, "volume= without mount=: the kernel "
+				       "takes all volumes");
+	return true;
+}
+
+static bool read_pairs(char *p, struct rule *r, struct error *e)
+{
+	char *pair;
+
+	while (next_pair(&p, &pair)) {
+		char *equal = strchr(pair, '=');
+
+		if (!equal)
+			return error_refuse(e, "'%s': not KEY=VALUE", pair);
+		*equal = '\0';
+		if (!set_key(r, pair, equal + 1, e))
+			return false;
+	}
+	return rule_check(r, e);
+}
+
+static bool read_line(char *line, unsigned int nr, struct rules *rules,
+		      struct error *e)
+{
+	struct rule *r = &rules->rule[rules->cnt];
+	char *p = line + strspn(line, " \t\r\n");
+
+	if (!*p || *p == '#')
+		return true;
+	if (rules->cnt == RULES_MAX)
+		return error_refuse(e, "more than %u rules", RULES_MAX);
+	if ((*p != 'a' && *p != 'd') || !strchr(" \t\r\n", p[1]))
+		return error_refuse(e, "a rule begins with a (connect) or d "
+				       "(do not)");
+	*r = (struct rule){ .line = nr, .connect = *p == 'a' };
+	rules->cnt++;
+	return read_pairs(p + 1, r, e);
+}
+
+static bool read_lines(FILE *f, const char *path, struct rules *rules,
+		       struct error *e)
+{
+	char line[RULES_LINE_SIZE];
+
+	for (unsigned int nr = 1; fgets(line, sizeof(line), f); nr++) {
+		bool is_whole = strchr(line, '\n') || feof(f);
+
+		if (!is_whole)
+			return error_refuse(e, "%s:%u: the line is too long",
+					    path, nr);
+		if (!read_line(line, nr, rules, e)) {
+			error_prefix(e, "%s:%u: ", path, nr);
+			return false;
+		}
+	}
+	return true;
+}
+
+int rules_read(const char *path, struct rules *ret, struct error *e)
+{
+	FILE *f = fopen(path, "re");
+	struct rules *rules;
+	bool is_good;
+
+	if (!f)
+		return error_set(e, -errno, "rules '%s': %s", path,
+				 strerror(errno));
+	rules = calloc(1, sizeof(*rules));
+	is_good = rules && read_lines(f, path, rules, e);
+	if (!rules)
+		error_set(e, -ENOMEM, "out of memory");
+	fclose(f);
+	if (is_good)
+		*ret = *rules;
+	free(rules);
+	return is_good ? 0 : e->err;
+}
+
+/* ---- match ---- */
+
+/* @dest may be without the port. */
+static bool has_dest(const struct found_target *t, const char *dest)
+{
+	size_t len = strlen(dest);
+
+	for (unsigned int i = 0; i < t->address_cnt; i++) {
+		const char *at = strstr(t->addresses[i].text, "://") + 3;
+
+		if (strncmp(at, dest, len) == 0 &&
+		    (at[len] == '\0' || at[len] == ':'))
+			return true;
+	}
+	return false;
+}
+
+static bool rule_matches(const struct rule *r, const struct found_target *t)
+{
+	return !r->never &&
+	       (!r->has_id_ext || r->id_ext == srp_port_id_ext(&t->id)) &&
+	       (!r->has_ioc_guid || r->ioc_guid == srp_port_id_guid(&t->id)) &&
+	       (!*r->instance || strcmp(r->instance, t->instance) == 0) &&
+	       (!*r->dest || has_dest(t, r->dest));
+}
+
+const struct rule *rules_match(const struct rules *rules,
+			       const struct found_target *t)
+{
+	for (unsigned int i = 0; i < rules->cnt; i++) {
+		const struct rule *r = &rules->rule[i];
+
+		if (rule_matches(r, t))
+			return r->connect ? r : NULL;
+	}
+	return NULL;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The rules of rdma-discover --daemon, in the syntax of srp_daemon.conf:
+ *
+ *	a [KEY=VALUE[,KEY=VALUE]...]	connect
+ *	d [KEY=VALUE[,KEY=VALUE]...]	do not connect
+ *	# a comment
+ *
+ * The first rule that matches a target decides. A target that no rule matches is left
+ * alone. These keys must match: id_ext, ioc_guid, dest (ADDR[:PORT]), instance; dgid,
+ * pkey and service_id match no target that is found here. The others say how to connect:
+ * mount, volume and gone are ours; options of add_target are handed to the kernel.
+ *
+ * Thread: main.
+ */
+#ifndef DISCOVER_RULES_H
+#define DISCOVER_RULES_H
+
+#include "discover/found.h"
+
+#define RULES_MAX	   256
+#define RULES_LINE_SIZE	   1024
+#define RULES_OPTIONS_SIZE 256
+
+struct rule {
+	unsigned int line;
+	bool connect; /* "a" */
+	bool never;   /* asks for what no target here has */
+	bool has_id_ext, has_ioc_guid;
+	uint64_t id_ext, ioc_guid;
+	char dest[64]; /* empty: any */
+	char instance[DISCOVERY_INSTANCE_SIZE];
+	char mount[256];  /* directory; empty: the kernel logs in */
+	char volume[256]; /* to mount; empty: all */
+	bool remove_gone; /* log out or unmount when the target goes */
+	char options[RULES_OPTIONS_SIZE]; /* for add_target: ",KEY=VALUE"... */
+};
+
+struct rules {
+	struct rule rule[RULES_MAX];
+	unsigned int cnt;
+};
+
+/* Reads the file @path. -errno with one line in @e, that names the line and the key; then
+ * @ret is not changed. */
+int rules_read(const char *path, struct rules *ret, struct error *e);
+
+/* The rule by which to connect to @t; NULL: none. */
+const struct rule *rules_match(const struct rules *rules,
+			       const struct found_target *t);
+
+#endif

@@ -1,0 +1,241 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# rdma-discover: in network namespaces of its own, so that no other target answers.
+if [ -z "${T_NETNS-}" ]; then
+	unshare -n true 2>/dev/null || {
+		echo '1..0 # SKIP network namespaces cannot be made'
+		exit 0
+	}
+	T_NETNS=1 exec unshare -n "$0" "$@"
+fi
+. "$(dirname "$0")/lib.sh"
+PATH="$BUILD/discover:$PATH"
+ip link set lo up
+
+target_json() { # PATH-IN-PYTHON of the only target
+	rdma-discover --json "$@" | python3 -c '
+import json, sys
+t, = json.load(sys.stdin)["targets"]
+print(t["instance"], *t["answered_by"], *[a["uri"] for a in t["addresses"]])'
+}
+is() { # WANT GOT
+	[ "$1" = "$2" ] || {
+		echo "'$2', not '$1'"
+		return 1
+	}
+}
+
+t_target --backing ram:16M,name=disk
+NAME=$(hostname | cut -d. -f1)
+NAME=$NAME:$T_PORT
+t_check 'by multicast over loopback' \
+	is "$NAME multicast srp+tcp://127.0.0.1:$T_PORT" \
+	"$(target_json --carrier multicast)"
+t_check 'by unicast' \
+	is "$NAME unicast srp+tcp://127.0.0.1:$T_PORT" \
+	"$(target_json --carrier unicast "127.0.0.1:$T_PORT")"
+t_check 'by name' \
+	is "$NAME unicast srp+tcp://127.0.0.1:$T_PORT" \
+	"$(target_json "localhost:$T_PORT")"
+text() {
+	rdma-discover >"$T/text" &&
+		grep -qx "$NAME" "$T/text" &&
+		grep -q "srp+tcp://127.0.0.1:$T_PORT .* by 127.0.0.1" "$T/text" &&
+		grep -q "rdma-info srp+tcp://127.0.0.1:$T_PORT" "$T/text"
+}
+t_check 'the text has what to do next' text
+t_check 'no line for the kernel: it needs RDMA' is '' "$(rdma-discover -c)"
+t_check 'two clients at once' eval '
+	rdma-discover --json >"$T/1" & rdma-discover --json >"$T/2"
+	wait $!; grep -q "$NAME" "$T/1" && cmp "$T/1" "$T/2"'
+
+# ---- wrong use
+
+t_refused 'a carrier that there is not' "carrier.*not unicast, multicast or rdma" \
+	rdma-discover --carrier pigeon
+t_refused 'an interface that there is not' "'nope0'.*no interface.*ip link" \
+	rdma-discover -i nope0
+t_refused 'a host without a name' "no.such.host.invalid" \
+	rdma-discover no.such.host.invalid
+t_refused 'RDMA without a device' 'this machine has no RDMA device' \
+	rdma-discover --carrier rdma
+t_refused 'nobody answers' 'no target has answered.*rdma-discover HOST' \
+	rdma-discover -t 0.2 "127.0.0.1:1"
+t_refused 'two forms of output' 'only one of --json' rdma-discover --json -c
+t_refused 'an interface that a target has not' "discovery 'nope0'.*no interface" \
+	rdma-target --backing ram:1M --discovery nope0
+t_refused 'a key that everybody can read' 'chmod 600' eval '
+	echo 0123456789abcdef >"$T/open"; chmod 644 "$T/open"
+	rdma-target --backing ram:1M --discovery-key "$T/open"'
+
+# ---- mount
+
+t_needs_fuse
+mkdir "$T/mnt"
+t_mounts="$t_mounts $T/mnt"
+mounts() { grep -c " $T/mnt fuse.rdma-block " /proc/self/mounts; }
+t_check 'mount what is named' rdma-discover -m "disk=$T/mnt"
+t_check 'it is there' test "$(stat -c %s "$T/mnt/disk")" = $((16 << 20))
+fusermount3 -u "$T/mnt"
+t_refused 'a volume that there is not' "no target .* has a volume 'dusk'" \
+	rdma-discover -m "dusk=$T/mnt"
+
+# ---- forgeries
+
+forger() { # ARG...: its number is $FORGER
+	"$(dirname "$0")/forged_target.py" "$@" >"$T/forger" 2>&1 &
+	FORGER=$!
+	t_pids="$t_pids $FORGER"
+	t_wait_for 10 grep -q ready "$T/forger"
+}
+forger 00000000deadbeef "srp+tcp://127.0.0.1:$T_PORT"
+t_check 'a forgery is seen beside the target' eval '
+	rdma-discover | grep -qx forged && rdma-discover | grep -qx "$NAME"'
+refused_login() {
+	! rdma-discover -m "forged/disk=$T/mnt" 2>"$T/err" &&
+		grep -q 'forged: .*no such target port' "$T/err" && is 0 "$(mounts)"
+}
+t_check 'it leads to a login that is refused' refused_login
+t_check 'the real one is mounted' rdma-discover -m "disk=$T/mnt"
+fusermount3 -u "$T/mnt"
+kill "$FORGER"
+wait "$FORGER" 2>/dev/null
+forger 00000000deadbeef "srp+tcp://127.0.0.1:$T_PORT" forget
+t_check 'an answer that does not repeat the nonce counts for nothing' eval '
+	! rdma-discover | grep -qx forged'
+kill "$FORGER"
+wait "$FORGER" 2>/dev/null
+
+# ---- a key, off, coming and going
+
+key() { head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$T/$1"; chmod 600 "$T/$1"; }
+key right
+key wrong
+PORT=$T_PORT
+stop() {
+	kill "$1"
+	wait "$1"
+}
+# On the port from before, with ARG...; its number is $SERVER
+serve() {
+	rdma-target --backing "$T/disk.img,name=disk" "$@" >"$T/log.t" 2>&1 &
+	SERVER=$!
+	t_pids="$t_pids $SERVER"
+	t_wait_for 10 grep -q 'rdma-fuse srp' "$T/log.t"
+}
+stop "$T_TARGET"
+truncate -s 16M "$T/disk.img"
+serve --listen "srp+tcp://127.0.0.1:$PORT" --discovery-key "$T/right"
+t_check 'with the key' is "$NAME multicast srp+tcp://127.0.0.1:$PORT" \
+	"$(target_json --carrier multicast --key "$T/right")"
+t_refused 'without the key' 'no target has answered' rdma-discover -t 0.3
+t_refused 'with another key' 'no target has answered' \
+	rdma-discover -t 0.3 --key "$T/wrong"
+stop "$SERVER"
+serve --listen "srp+tcp://127.0.0.1:$PORT" --discovery off
+t_refused 'a target that is silent' 'no target has answered' \
+	rdma-discover -t 0.3 "127.0.0.1:$PORT"
+stop "$SERVER"
+
+# ---- between two namespaces
+
+t_check 'a second host' eval '
+	unshare -n sleep 1000 & OTHER=$!
+	t_pids="$t_pids $OTHER"
+	t_wait_for 5 eval "! [ /proc/$OTHER/ns/net -ef /proc/self/ns/net ]" &&
+	ip link add v0 type veth peer name v1 netns /proc/$OTHER/ns/net &&
+	ip addr add 192.0.2.1/24 dev v0 && ip link set v0 up &&
+	nsenter -t $OTHER -n sh -c "ip link set lo up; ip addr add 192.0.2.2/24 dev v1;
+		ip link set v1 up"'
+there() { nsenter -t "$OTHER" -n "$@"; }
+serve --listen "srp+tcp://0.0.0.0:$PORT"
+over_v1() { there rdma-discover --json "$@" | grep -q "srp+tcp://192.0.2.1:$PORT"; }
+t_check 'by multicast, where it listens on all addresses' \
+	over_v1 --carrier multicast -i v1
+t_check 'by unicast' over_v1 "192.0.2.1:$PORT"
+no_route() {
+	there ip route add unreachable 192.0.2.1/32
+	there rdma-discover -t 0.5 --carrier multicast | grep -q 'not usable here: No route'
+	no_route_res=$?
+	there ip route del unreachable 192.0.2.1/32
+	return $no_route_res
+}
+t_check 'an address without a route says why' no_route
+stop "$SERVER"
+
+# ---- the daemon
+
+cat >"$T/rules" <<END
+# nobody else
+d instance=another
+a dest=127.0.0.1:$PORT,mount=$T/mnt,volume=disk
+END
+t_refused 'a rule with a key that there is not' "rules.bad:1: 'mout': no such key" eval '
+	echo "a mout=/mnt" >"$T/rules.bad"
+	rdma-discover --daemon -f "$T/rules.bad"'
+t_refused 'a rule with a wrong value' "rules.bad:2: 'id_ext=0xyz': not a hex" eval '
+	printf "\na id_ext=0xyz\n" >"$T/rules.bad"
+	rdma-discover --daemon -f "$T/rules.bad"'
+t_refused 'no rules' 'rules.*none.*No such file' \
+	rdma-discover --daemon -f "$T/none"
+
+rdma-discover --daemon -f "$T/rules" --period 0.5 -t 0.3 -v >"$T/log.daemon" 2>&1 &
+DAEMON=$!
+t_pids="$t_pids $DAEMON"
+reads() { dd if="$T/mnt/disk" of="$T/dd" bs=4k count=1 iflag=direct status=none; }
+serve --listen "srp+tcp://127.0.0.1:$PORT"
+t_check 'the daemon mounts a target that comes' t_wait_for 10 reads
+once() { is 1 "$(mounts)"; }
+t_check 'once' once
+restarts() { # COUNT
+	for n in $(seq "$1"); do
+		kill -"$([ $((n % 2)) = 0 ] && echo 9 || echo TERM)" "$SERVER"
+		wait "$SERVER" 2>/dev/null
+		serve --listen "srp+tcp://127.0.0.1:$PORT" || return 1
+		t_wait_for 20 reads && once || {
+			cat "$T/log.daemon"
+			return 1
+		}
+	done
+}
+t_check 'after each of eight restarts it is there, once' restarts 8
+killed_mount() {
+	pkill -9 -f "^rdma-fuse.*$T/mnt" && t_wait_for 20 reads && once
+}
+t_check 'rdma-fuse that was killed is mounted again' killed_mount
+adopts() {
+	kill "$DAEMON"
+	wait "$DAEMON"
+	once || return 1
+	rdma-discover --daemon -f "$T/rules" --period 0.5 -t 0.3 >"$T/log.daemon" 2>&1 &
+	DAEMON=$!
+	t_pids="$t_pids $DAEMON"
+	t_wait_for 10 grep -q 'is there already' "$T/log.daemon" && reads && once
+}
+t_check 'a daemon that starts takes over what it finds' adopts
+moves() {
+	stop "$SERVER"
+	sed -i "s/dest=127.0.0.1:$PORT,/dest=127.0.0.2:$PORT,/" "$T/rules"
+	kill -HUP "$DAEMON"
+	serve --listen "srp+tcp://127.0.0.2:$PORT"
+	t_wait_for 10 grep -q 'another address' "$T/log.daemon" &&
+		t_wait_for 10 reads && once &&
+		grep -q "^srp+tcp://127.0.0.2:$PORT" /proc/self/mounts
+}
+t_check 'a target that moves to another address is followed' moves
+gone() {
+	printf 'a mount=%s,volume=disk,gone=remove\n' "$T/mnt" >"$T/rules"
+	fusermount3 -uz "$T/mnt"
+	kill -HUP "$DAEMON"
+	stop "$SERVER"
+	t_wait_for 20 grep -q ': gone' "$T/log.daemon" || return 1
+	serve --listen "srp+tcp://127.0.0.2:$PORT"
+	t_wait_for 10 reads || return 1
+	stop "$SERVER"
+	t_wait_for 20 eval '[ "$(mounts)" = 0 ]'
+}
+t_check 'gone=remove unmounts when the target is gone' gone
+kill "$DAEMON"
+wait "$DAEMON"
+t_check 'the daemon ends well' test $? = 0
+t_done

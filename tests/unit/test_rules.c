@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The rules of rdma-discover --daemon. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "discover/rules.h"
+#include "tests/lib/t_table.h"
+
+static struct rules rules;
+
+static int read_text(const char *text, struct error *e)
+{
+	int fd = memfd_create("rules", MFD_CLOEXEC);
+	char path[64];
+	int err;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	err = rules_read(path, &rules, e);
+	close(fd);
+	return err;
+}
+
+static struct found_target target(void)
+{
+	struct found_target t = { .id = srp_port_id_make(0x10, 0x20),
+				  .instance = "box",
+				  .address_cnt = 2 };
+
+	strcpy(t.addresses[0].text, "srp+rdma://10.0.0.1:5555");
+	strcpy(t.addresses[1].text, "srp+tcp://[fd00::1]:5556");
+	return t;
+}
+
+/* ---- which rule ---- */
+
+static const struct match_row {
+	const char *name;
+	const char *text;
+	unsigned int line; /* 0: none */
+} match_rows[] = {
+	{ "no rules", "", 0 },
+	{ "comments and empty lines", "# a\n\n  # b\n", 0 },
+	{ "all", "a\n", 1 },
+	{ "all, without a line end", "a", 1 },
+	{ "the first decides", "d\na\n", 0 },
+	{ "the first that matches decides", "d id_ext=11\na\nd\n", 2 },
+	{ "id_ext", "a id_ext=10\n", 1 },
+	{ "id_ext as the kernel prints it", "a id_ext=0x0000000000000010\n",
+	  1 },
+	{ "both halves", "a id_ext=10,ioc_guid=20\n", 1 },
+	{ "one half is another", "a id_ext=10,ioc_guid=21\n", 0 },
+	{ "spaces for commas", "a id_ext=10 ioc_guid=20\n", 1 },
+	{ "instance", "a instance=box\n", 1 },
+	{ "another instance", "a instance=bo\n", 0 },
+	{ "address", "a dest=10.0.0.1\n", 1 },
+	{ "address and port", "a dest=10.0.0.1:5555\n", 1 },
+	{ "another port", "a dest=10.0.0.1:5556\n", 0 },
+	{ "the beginning of an address", "a dest=10.0.0\n", 0 },
+	{ "IPv6", "a dest=[fd00::1]:5556\n", 1 },
+	{ "of InfiniBand's management", "a dgid=fe80\nd\n", 0 },
+};
+
+static void the_rule_is(void **state)
+{
+	const struct match_row *row = *state;
+	struct found_target t = target();
+	const struct rule *r;
+	struct error e;
+
+	assert_int_equal(read_text(row->text, &e), 0);
+	r = rules_match(&rules, &t);
+	assert_int_equal(r ? r->line : 0, row->line);
+}
+
+/* ---- what it says ---- */
+
+static void values_arrive(void **state)
+{
+	struct found_target t = target();
+	const struct rule *r;
+	struct error e;
+
+	assert_int_equal(read_text("d instance=x\n"
+				   "a id_ext=10,mount=/mnt/a,volume=disk,"
+				   "gone=remove\n",
+				   &e),
+			 0);
+	r = rules_match(&rules, &t);
+	assert_non_null(r);
+	assert_string_equal(r->mount, "/mnt/a");
+	assert_string_equal(r->volume, "disk");
+	assert_true(r->remove_gone);
+	assert_string_equal(r->options, "");
+}
+
+static void options_go_to_the_kernel(void **state)
+{
+	struct found_target t = target();
+	struct error e;
+
+	assert_int_equal(
+		read_text("a max_sect=1024, tl_retry_count=3,gone=keep\n", &e),
+		0);
+	assert_string_equal(rules_match(&rules, &t)->options,
+			    ",max_sect=1024,tl_retry_count=3");
+	assert_false(rules_match(&rules, &t)->remove_gone);
+}
+
+/* ---- what is refused ---- */
+
+static const struct bad_row {
+	const char *name;
+	const char *text;
+	const char *why;
+} bad_rows[] = {
+	{ "another letter", "a\nb id_ext=1\n", ":2: a rule begins with" },
+	{ "a word", "allow\n", ":1: a rule begins with" },
+	{ "no value", "a id_ext\n", ":1: 'id_ext': not KEY=VALUE" },
+	{ "no number", "a id_ext=\n", ":1: 'id_ext=': not a hex" },
+	{ "a number that is too long", "a id_ext=12345678901234567\n",
+	  ":1: 'id_ext=12345678901234567': not a hex" },
+	{ "another key", "a max_sects=1\n", ":1: 'max_sects': no such key" },
+	{ "a relative directory", "a mount=mnt\n",
+	  ":1: 'mount=mnt': not a directory" },
+	{ "gone", "a mount=/a,gone=perhaps\n", "not keep or remove" },
+	{ "both kinds", "a mount=/a,max_sect=1\n", "only one is possible" },
+	{ "a volume for the kernel", "a volume=disk\n", "without mount=" },
+};
+
+static void is_refused(void **state)
+{
+	const struct bad_row *row = *state;
+	struct error e;
+
+	assert_int_equal(read_text("a\n", &e), 0);
+	assert_int_equal(read_text(row->text, &e), -EINVAL);
+	assert_non_null(strstr(e.text, row->why));
+	/* The old ones stay. */
+	assert_int_equal(rules.cnt, 1);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, match_rows, the_rule_is);
+	T_ADD(&t, values_arrive);
+	T_ADD(&t, options_go_to_the_kernel);
+	T_ADD_ROWS(&t, bad_rows, is_refused);
+	return t_run(&t);
+}

@@ -1,0 +1,144 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# A target on one RDMA device is found from another, over a cable: by each carrier
+# alone. The lines of rdma-discover -c log the kernel in; the daemon does so by
+# itself, and once, however often the target restarts.
+#
+#   VM_DISCOVER        how often it restarts (default 6)
+set -euo pipefail
+# shellcheck source=tests/vm/lib.sh
+. "$VM_LIB"
+work=/mnt/scratch
+# shellcheck source=tests/vm/serve.sh
+. "${VM_LIB%/*}/serve.sh"
+PATH=$BUILD/discover:$PATH
+
+times=${VM_DISCOVER:-6}
+
+serve() {
+	target_start --listen srp+rdma://10.1.0.1 --discovery link0 \
+		--backing "$work/disk.img,name=disk"
+}
+
+# find_by CARRIER ARG...: it answers by that carrier, and its RDMA address is usable
+find_by() {
+	rdma-discover --json --carrier "$@" >"$VM_OUT/found.json" || return
+	grep -q '"uri": "srp+rdma://10.1.0.1:5555"' "$VM_OUT/found.json" &&
+		grep -q '"usable": true' "$VM_OUT/found.json"
+}
+finds_by() {
+	find_by "$@" || {
+		cat "$VM_OUT/found.json"
+		return 1
+	}
+}
+
+logins() { # how many the kernel has with $line's target
+	local host cnt=0
+
+	for host in /sys/class/scsi_host/host*/id_ext; do
+		[ ! -e "$host" ] || [ "$(cat "$host")" != "0x$id_ext" ] ||
+			cnt=$((cnt + 1))
+	done
+	echo $cnt
+}
+is_logged_in() { [ "$(logins)" = 1 ]; }
+is_logged_out() { [ "$(logins)" = 0 ]; }
+# Bypasses the cache; a host that has lost its target blocks it for a while.
+reads() {
+	local disk
+
+	disk=$(find /sys/class/scsi_host/host*/device/target*/*/block/* -maxdepth 0 \
+		2>/dev/null | head -n 1)
+	[ -n "$disk" ] && timeout 60 dd if="/dev/${disk##*/}" of=/dev/null bs=4k \
+		count=1 iflag=direct status=none 2>/dev/null
+}
+
+vm_two_hosts
+vm_scratch_fs "$work" 128
+truncate -s 64M "$work/disk.img"
+modprobe ib_srp
+# Multicast of RDMA CM asks the routes for the group, too.
+ip route add 239.0.0.0/8 dev link1 table main
+serve
+
+step "by each carrier alone"
+finds_by rdma -i link1
+finds_by multicast -i link1
+finds_by unicast 10.1.0.1
+grep -q '"by": "rxe1"' "$VM_OUT/found.json"
+
+step "by two clients at once"
+rdma-discover --json --carrier rdma -i link1 >"$VM_OUT/1" &
+other=$!
+finds_by rdma -i link1
+wait "$other"
+grep -q '10.1.0.1:5555' "$VM_OUT/1"
+
+step "the kernel takes the line as it is"
+line=$(rdma-discover -c 10.1.0.1)
+id_ext=${line#id_ext=}
+id_ext=${id_ext%%,*}
+echo "$line" >/sys/class/infiniband_srp/srp-rxe1-1/add_target
+wait_for 20 reads
+is_logged_in
+
+step "the daemon takes over that login, and keeps it over $times restarts"
+echo "a dest=10.1.0.1,tl_retry_count=3" >"$work/rules"
+rdma-discover --daemon -f "$work/rules" --period 2 -i link1 \
+	>"$VM_OUT/daemon.log" 2>&1 &
+daemon=$!
+wait_for 20 grep -q 'is there already' "$VM_OUT/daemon.log"
+for ((i = 0; i < times; i++)); do
+	ends_by_kill "$target"
+	serve
+	wait_for 60 reads
+	is_logged_in
+done
+
+step "a login that was removed is made again"
+for port in /sys/class/srp_remote_ports/*/delete; do
+	echo 1 >"$port"
+done
+wait_for 30 grep -q 'is no more' "$VM_OUT/daemon.log"
+wait_for 60 reads
+is_logged_in
+
+step "the target says that it goes, and the kernel is logged out"
+echo "a dest=10.1.0.1,gone=remove" >"$work/rules"
+for port in /sys/class/srp_remote_ports/*/delete; do
+	echo 1 >"$port"
+done
+wait_for 30 is_logged_out
+kill -HUP "$daemon"
+kill "$daemon"
+wait "$daemon"
+rdma-discover --daemon -f "$work/rules" --period 2 -i link1 \
+	>"$VM_OUT/daemon.log" 2>&1 &
+daemon=$!
+wait_for 60 is_logged_in
+kill "$target"
+ends_well "$target"
+wait_for 60 is_logged_out
+
+step "the device goes and comes"
+rdma link delete rxe0
+rdma link add rxe0 type rxe netdev link0
+wait_for 20 _vm_port_is_active rxe0
+serve
+wait_for 60 is_logged_in
+rdma link delete rxe0
+rdma link add rxe0 type rxe netdev link0
+wait_for 20 _vm_port_is_active rxe0
+wait_for 60 find_by rdma -i link1
+
+step "nothing is left"
+kill "$daemon"
+wait "$daemon"
+kill "$target"
+ends_well "$target"
+for port in /sys/class/srp_remote_ports/*/delete; do
+	echo 1 >"$port" || true
+done
+! vm_dmesg_complaints
