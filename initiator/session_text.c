@@ -177,7 +177,9 @@ bool ini_error_no_login(struct srpi_session *s, const struct ini_channel *ch,
 
 	peer_text(s, peer, sizeof(peer));
 	way_text(s, ch, way, sizeof(way));
-	if (ch && ini_channel_rejected(ch, &rej)) {
+	s->login_why = *why;
+	s->login_rejected = ch && ini_channel_rejected(ch, &rej);
+	if (s->login_rejected) {
 		error_login_rejected(s, peer, way, &rej);
 		return true;
 	}
