@@ -20,6 +20,7 @@
 #include "config.h"
 #include "ctl/ctl_options.h"
 #include "discover/options.h"
+#include "doctor/doctor_options.h"
 #include "fuse/options.h"
 #include "initiator/info_options.h"
 #include "target/options.h"
@@ -35,6 +36,7 @@ static const struct doc_table {
 	{ "mount", &fuse_mount_table },
 	{ "rdma-info", &info_option_table },
 	{ "rdma-discover", &discover_option_table },
+	{ "rdma-doctor", &doctor_option_table },
 #if HAVE_JSON
 	{ "rdma-ctl", &ctl_option_table },
 	{ "verbs", &ctl_verb_table },

@@ -698,7 +698,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.clause = "SPC-4 6.49",
 		.note = "MODE 02h (data: buffer 0, 64 KiB) and 0Ah (echo "
 			"buffer, 4 KiB). Each I_T nexus has a buffer of its "
-			"own, in memory.",
+			"own, in memory. `rdma-doctor` measures with it.",
 		.opcode = 0x3b,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,

@@ -7,6 +7,7 @@
 #include "base/reactor.h"
 #include "discover/options.h"
 #include "ctl/ctl_options.h"
+#include "doctor/doctor_options.h"
 #include "fuse/options.h"
 #include "initiator/info_options.h"
 #include "target/options.h"
@@ -18,6 +19,7 @@ union any_options {
 	struct fuse_options fuse;
 	struct info_options info;
 	struct discover_options discover;
+	struct doctor_options doctor;
 	struct ctl_options ctl;
 	struct volume_spec volume;
 };
@@ -54,6 +56,13 @@ static bool begin_discover(union any_options *o)
 	return discover_options_parse(1, argv, &o->discover) == OPTION_RUN;
 }
 
+static bool begin_doctor(union any_options *o)
+{
+	static char *argv[] = { (char *)(uintptr_t) "rdma-doctor", NULL };
+
+	return doctor_options_parse(1, argv, &o->doctor) == OPTION_RUN;
+}
+
 /* As main() of rdma-ctl, which also stores the default of --control, a text. */
 static bool begin_ctl(union any_options *o)
 {
@@ -81,6 +90,7 @@ static const struct program {
 	{ "rdma-fuse -o", &fuse_mount_table, begin_fuse },
 	{ "rdma-info", &info_option_table, begin_info },
 	{ "rdma-discover", &discover_option_table, begin_discover },
+	{ "rdma-doctor", &doctor_option_table, begin_doctor },
 	{ "rdma-ctl", &ctl_option_table, begin_ctl },
 };
 
@@ -193,6 +203,7 @@ static const struct {
 	{ "gid", "the group that mounts" },
 	{ "direct", "on for block devices, off for files" },
 	{ "ro", "*rw*" },
+	{ "for", "*all*" },
 	{ "rules", "_/etc/rdma-discover.conf_" },
 };
 
@@ -241,6 +252,8 @@ static void defaults_in_words_are_real(void **state)
 	assert_int_equal(o.fuse.uid, getuid());
 	assert_int_equal(o.fuse.gid, getgid());
 	assert_false(o.fuse.read_only);
+	assert_true(begin_doctor(&o));
+	assert_int_equal(o.doctor.whom, DOCTOR_FOR_ALL);
 	assert_true(begin_volume(&o));
 	assert_int_equal(o.volume.direct, -1);
 	assert_false(o.volume.has_lun);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The checks of a machine: one row of a table for each, in the order of the report.
+ * A check judges facts and looks at nothing itself.
+ *
+ * A machine without an RDMA device is in order: everything runs over TCP. A machine
+ * with a device that cannot be used has a problem, as its owner expects RDMA.
+ *
+ * Thread: setup.
+ */
+#ifndef DOCTOR_CHECK_H
+#define DOCTOR_CHECK_H
+
+#include "doctor/finding.h"
+#include "doctor/machine.h"
+
+/* For which program a check matters. */
+enum check_for {
+	CHECK_TARGET = 1u << 0, /* rdma-target */
+	CHECK_CLIENT = 1u << 1, /* rdma-fuse, rdma-info, libsrpi */
+	CHECK_ALL = CHECK_TARGET | CHECK_CLIENT,
+};
+
+struct check {
+	const char *group;
+	const char *name;
+	unsigned int whom; /* of enum check_for */
+	/* Adds findings: one, or one for each device or port, or none. */
+	void (*look)(const struct check *check, const struct machine *m,
+		     struct report *r);
+};
+
+/* Checks @m for the programs in @whom. */
+void check_machine(const struct machine *m, unsigned int whom,
+		   struct report *r);
+
+/* check_device.c, check_host.c: rows that end with a row without a group. */
+extern const struct check check_device_rows[];
+extern const struct check check_host_rows[];
+
+#endif
