@@ -105,11 +105,15 @@ static const struct login_hint {
 	const char *try_rdma;
 } login_hints[] = {
 	{ -ECONNREFUSED, "connection refused",
-	  "is rdma-target running there, over TCP? (srp+rdma:// asks for RDMA)",
-	  "is a target running there, over RDMA? (srp+tcp:// asks for TCP)" },
+	  "is rdma-target running there, over TCP? (srp+rdma:// asks for RDMA; "
+	  "rdma-doctor says more)",
+	  "is a target running there, over RDMA? (srp+tcp:// asks for TCP; "
+	  "rdma-doctor says more)" },
 	{ -ETIMEDOUT, "no answer",
-	  "check the address, the port, the route and the firewall",
-	  "check the address, the port, the route and the firewall" },
+	  "check the address, the port, the route and the firewall; rdma-doctor "
+	  "says more",
+	  "check the address, the port, the route and the firewall; rdma-doctor "
+	  "says more" },
 	{ -ECONNRESET, "it closed the connection before it answered",
 	  "is it rdma-target? its log may say why",
 	  "is it an SRP target? its log may say why" },
@@ -122,7 +126,7 @@ static const struct login_hint {
 	  "check the address and the routes (ip route)",
 	  "check the address and the routes (ip route)" },
 	{ -ENODEV, NULL, "srp+rdma:// asks for RDMA",
-	  "see rdma link; srp+tcp:// does without RDMA" },
+	  "see rdma-doctor; srp+tcp:// does without RDMA" },
 	{ -EPROTO, NULL, "is it an SRP target?", "is it an SRP target?" },
 };
 

@@ -215,6 +215,8 @@ static int listen_uri(struct listener *l, const struct xp_uri *uri)
 				  : listen_auto(l, &at, uri->kind);
 	}
 	freeaddrinfo(list);
+	if (err == -ENODEV)
+		error_add(l->e, "; see rdma-doctor");
 	return err;
 }
 

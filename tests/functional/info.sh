@@ -70,7 +70,7 @@ t_refused 'empty' 'bad address' rdma-info ''
 t_refused 'unknown host' "'no.such.host.invalid'.*(not known|failure)" \
 	rdma-info srp://no.such.host.invalid
 t_refused 'refused port' \
-	'127.0.0.1:9 over TCP from 127.0.0.1: connection refused; is rdma-target running' \
+	'127.0.0.1:9 over TCP from 127.0.0.1: connection refused; is rdma-target running.*rdma-doctor says more' \
 	rdma-info srp+tcp://127.0.0.1:9
 t_refused 'another target port' \
 	"$addr over TCP from 127.0.0.1: .*no such target port.*id_ext" \

@@ -215,7 +215,7 @@ if [ -d /sys/class/infiniband ] && [ -n "$(ls /sys/class/infiniband)" ]; then
 	skip "RDMA without a device" "there is one"
 	skip "a fallback to TCP says why" "there is an RDMA device"
 else
-	refused "RDMA without a device" "127.0.0.1:$port.*no RDMA device" \
+	refused "RDMA without a device" "127.0.0.1:$port.*no RDMA device; see rdma-doctor" \
 		--listen "srp+rdma://127.0.0.1:$port" "${disk[@]}"
 	start fallback --listen "srp://127.0.0.1:$port" "${disk[@]}"
 	grep -q "no RDMA device; using TCP for 127.0.0.1:$port" \

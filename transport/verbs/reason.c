@@ -153,6 +153,6 @@ void vb_mr_error(struct error *e, int err, size_t len, const char *device)
 		  "cannot lock %" PRIu64 " MiB for %s: at most %" PRIu64
 		  " MiB may be locked (ulimit -l), %" PRIu64
 		  " are already; raise the limit "
-		  "(/etc/security/limits.conf, LimitMEMLOCK=)",
+		  "(/etc/security/limits.conf, LimitMEMLOCK=); see rdma-doctor",
 		  mib, device, limit >> 20, memlock_used() >> 20);
 }
