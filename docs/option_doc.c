@@ -18,6 +18,7 @@
 #include "base/list.h"
 #include "base/option.h"
 #include "config.h"
+#include "copy/options.h"
 #include "ctl/ctl_options.h"
 #include "discover/options.h"
 #include "doctor/doctor_options.h"
@@ -37,6 +38,7 @@ static const struct doc_table {
 	{ "rdma-info", &info_option_table },
 	{ "rdma-discover", &discover_option_table },
 	{ "rdma-doctor", &doctor_option_table },
+	{ "srpcopy", &copy_option_table },
 #if HAVE_JSON
 	{ "rdma-ctl", &ctl_option_table },
 	{ "verbs", &ctl_verb_table },

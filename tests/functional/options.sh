@@ -30,6 +30,7 @@ program_of() {
 	rdma-info) echo "$BUILD/initiator/$1" ;;
 	rdma-discover) echo "$BUILD/discover/$1" ;;
 	rdma-doctor) echo "$BUILD/doctor/$1" ;;
+	srpcopy) echo "$BUILD/copy/$1" ;;
 	rdma-ctl) echo "$BUILD/ctl/$1" ;;
 	esac
 }
@@ -69,7 +70,7 @@ bash_completes() {
 		"$BUILD/docs/$program" "$program" "$@" | sort
 }
 
-programs=(rdma-target rdma-fuse rdma-info rdma-discover rdma-doctor)
+programs=(rdma-target rdma-fuse rdma-info srpcopy rdma-discover rdma-doctor)
 [ ! -e "$BUILD/ctl/rdma-ctl" ] || programs+=(rdma-ctl)
 for program in "${programs[@]}"; do
 	names=$(help_names $program)

@@ -5,6 +5,7 @@
 
 #include "base/list.h"
 #include "base/reactor.h"
+#include "copy/options.h"
 #include "discover/options.h"
 #include "ctl/ctl_options.h"
 #include "doctor/doctor_options.h"
@@ -20,6 +21,7 @@ union any_options {
 	struct info_options info;
 	struct discover_options discover;
 	struct doctor_options doctor;
+	struct copy_options copy;
 	struct ctl_options ctl;
 	struct volume_spec volume;
 };
@@ -63,6 +65,15 @@ static bool begin_doctor(union any_options *o)
 	return doctor_options_parse(1, argv, &o->doctor) == OPTION_RUN;
 }
 
+static bool begin_copy(union any_options *o)
+{
+	static char *argv[] = { (char *)(uintptr_t) "srpcopy",
+				(char *)(uintptr_t) "from",
+				(char *)(uintptr_t) "to", NULL };
+
+	return copy_options_parse(3, argv, &o->copy) == OPTION_RUN;
+}
+
 /* As main() of rdma-ctl, which also stores the default of --control, a text. */
 static bool begin_ctl(union any_options *o)
 {
@@ -91,6 +102,7 @@ static const struct program {
 	{ "rdma-info", &info_option_table, begin_info },
 	{ "rdma-discover", &discover_option_table, begin_discover },
 	{ "rdma-doctor", &doctor_option_table, begin_doctor },
+	{ "srpcopy", &copy_option_table, begin_copy },
 	{ "rdma-ctl", &ctl_option_table, begin_ctl },
 };
 

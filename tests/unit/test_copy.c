@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The parts of srpcopy that need no place: runs of zeroes, and its state file. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "copy/piece.h"
+#include "copy/resume.h"
+#include "tests/lib/t_table.h"
+
+/* ---- runs ---- */
+
+#define UNIT 4
+
+struct run_row {
+	const char *name;
+	const char *buf; /* '.': a byte of zero */
+	size_t min;
+	size_t len;
+	bool zero;
+};
+
+static const struct run_row run_rows[] = {
+	{ "nothing but data", "abcdefgh", 4, 8, false },
+	{ "nothing but zeroes", "........", 4, 8, true },
+	{ "data, then a zero unit", "abcd....efgh", 4, 4, false },
+	{ "a zero unit, then data", "....abcd", 4, 4, true },
+	{ "zeroes that are no whole unit", "abc.....", 4, 4, false },
+	{ "zeroes between units", "ab....gh", 4, 8, false },
+	{ "a zero unit that is too short", "abcd....efgh", 8, 12, false },
+	{ "zeroes at the beginning that are too short", "....abcd", 8, 8,
+	  false },
+	{ "too short, then long enough", "....abcd........efgh", 8, 8, false },
+	{ "short zeroes at the end count", "abcd....", 8, 4, false },
+	{ "all of a short buffer", "....", 8, 4, true },
+	{ "a last unit that is not whole is data", "abcd..", 4, 6, false },
+	{ "zeroes before it", "......", 4, 4, true },
+	{ "less than a unit", "..", 4, 2, false },
+};
+
+static void run(void **state)
+{
+	const struct run_row *r = *state;
+	size_t len = strlen(r->buf);
+	char *buf = malloc(len); /* not longer: ASan checks */
+	bool zero = !r->zero;
+
+	for (size_t i = 0; i < len; i++)
+		buf[i] = r->buf[i] == '.' ? '\0' : r->buf[i];
+	assert_int_equal(piece_run(buf, len, UNIT, r->min, &zero), r->len);
+	assert_int_equal(zero, r->zero);
+	free(buf);
+}
+
+/* ---- the state file ---- */
+
+static const struct resume resume_example = {
+	.source = { "file 8:1 1234", 1 << 20, "1700000000.123456789" },
+	.destination = { "volume naa.6001", 1 << 21, "-" },
+	.done = 4096,
+	.is_last = true,
+};
+
+struct resume_row {
+	const char *name;
+	/* What is other now than in the example; NULL or 0: the same. */
+	const char *source_id, *source_mtime, *destination_id;
+	uint64_t source_size, destination_size;
+	const char *refused; /* a part of the message; NULL: not refused */
+};
+
+static const struct resume_row resume_rows[] = {
+	{ "nothing has changed", NULL, NULL, NULL, 0, 0, NULL },
+	{ "the letters of an identifier", NULL, NULL, "volume NAA.6001", 0, 0,
+	  NULL },
+	{ "another source", "file 8:1 1235", NULL, NULL, 0, 0,
+	  "source has another identity" },
+	{ "another destination", NULL, NULL, "volume naa.6002", 0, 0,
+	  "destination has another identity" },
+	{ "a source that was written", NULL, "1700000000.123456790", NULL, 0, 0,
+	  "source has another modification time" },
+	{ "a source that grew", NULL, NULL, NULL, 2 << 20, 0,
+	  "source has another size" },
+	{ "a destination that grew", NULL, NULL, NULL, 0, 4 << 20,
+	  "destination has another size" },
+};
+
+static void put(char *to, const char *text)
+{
+	if (text)
+		strcpy(to, text);
+}
+
+static void check_resume(void **state)
+{
+	const struct resume_row *r = *state;
+	struct resume now = resume_example;
+	struct error e = { 0 };
+	int err;
+
+	put(now.source.id, r->source_id);
+	put(now.source.mtime, r->source_mtime);
+	put(now.destination.id, r->destination_id);
+	if (r->source_size)
+		now.source.size = r->source_size;
+	if (r->destination_size)
+		now.destination.size = r->destination_size;
+	err = resume_check("state", &resume_example, &now, &e);
+	assert_int_equal(err, r->refused ? -ESTALE : 0);
+	if (r->refused)
+		assert_non_null(strstr(e.text, r->refused));
+}
+
+/* After a crash, the destination may be newer than the state, but not older. */
+static void a_later_destination_is_accepted_after_a_crash(void **state)
+{
+	struct resume saved = resume_example;
+	struct resume now;
+	struct error e;
+
+	strcpy(saved.destination.mtime, "1700000000.500000000");
+	saved.is_last = false;
+	now = saved;
+	strcpy(now.destination.mtime, "1700000000.500000001");
+	assert_int_equal(resume_check("state", &saved, &now, &e), 0);
+	strcpy(now.destination.mtime, "1700000001.000000000");
+	assert_int_equal(resume_check("state", &saved, &now, &e), 0);
+	strcpy(now.destination.mtime, "1699999999.900000000");
+	assert_int_equal(resume_check("state", &saved, &now, &e), -ESTALE);
+	saved.is_last = true;
+	strcpy(now.destination.mtime, "1700000000.500000001");
+	assert_int_equal(resume_check("state", &saved, &now, &e), -ESTALE);
+}
+
+static void a_state_is_what_was_saved(void **state)
+{
+	char dir[] = "/tmp/test_copy.XXXXXX";
+	char path[64];
+	struct resume loaded;
+	struct error e;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/state", dir);
+	assert_int_equal(resume_load(path, &loaded, &e), -ENOENT);
+	assert_int_equal(resume_save(path, &resume_example, &e), 0);
+	assert_int_equal(resume_load(path, &loaded, &e), 0);
+	assert_memory_equal(&loaded, &resume_example, sizeof(loaded));
+	assert_int_equal(truncate(path, 40), 0);
+	assert_int_equal(resume_load(path, &loaded, &e), -EINVAL);
+	unlink(path);
+	assert_int_equal(rmdir(dir), 0); /* no other file is left */
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, run_rows, run);
+	T_ADD_ROWS(&t, resume_rows, check_resume);
+	T_ADD(&t, a_later_destination_is_accepted_after_a_crash);
+	T_ADD(&t, a_state_is_what_was_saved);
+	return t_run(&t);
+}
