@@ -32,8 +32,9 @@ extern "C" {
 
 /*
  * The version of this header. Within one major version, functions are only
- * added, and structures only grow at the end. While it is 0, a new minor version
- * may change anything; the library then has another soname.
+ * added, and structures only grow: a program runs with every later library of
+ * that version. An incompatible change gets another major version and another
+ * soname.
  */
 #define SRPI_VERSION_MAJOR 0
 #define SRPI_VERSION_MINOR 2
