@@ -429,6 +429,7 @@ static bool rbdp_has_lost(struct rbdp_gateway *gw)
 	int is_owner = 0;
 	int err = rbd_is_exclusive_lock_owner(gw->img->image, &is_owner);
 
+	gw->unsure_ms = err && err != -ESHUTDOWN ? rbdp_now_ms() : 0;
 	/* When the OSD does not answer, nobody can have taken over. */
 	return err == -ESHUTDOWN || (!err && !is_owner);
 }
@@ -531,6 +532,11 @@ static void rbdp_turn(struct rbdp_gateway *gw)
 /* struct rbdp_ask.run: the I/O has not ended, and will. */
 #define RBDP_LATER 1
 
+static struct rbdp_ask *rbdp_ask_of(struct rbp_io *io)
+{
+	return io->scratch;
+}
+
 static int rbdp_do_set(struct rbdp_gateway *gw, struct rbp_io *io)
 {
 	bool active = io->offset;
@@ -544,6 +550,16 @@ static int rbdp_do_set(struct rbdp_gateway *gw, struct rbp_io *io)
 		return active ? -EAGAIN : 0;
 	}
 	return -EINVAL;
+}
+
+/* Many I/Os fail at once when the cluster is away: only the first one waits for it. */
+static int rbdp_do_judge(struct rbdp_gateway *gw, struct rbp_io *io)
+{
+	if (atomic_load(&gw->state) != RBDP_ACTIVE)
+		return -ESHUTDOWN;
+	if (rbdp_now_ms() - gw->unsure_ms >= RBDP_BEAT_MS && rbdp_has_lost(gw))
+		return -ESHUTDOWN;
+	return rbdp_ask_of(io)->res;
 }
 
 static int rbdp_do_get_notes(struct rbdp_gateway *gw, struct rbp_io *io)
@@ -590,11 +606,6 @@ static int rbdp_do_put_notes(struct rbdp_gateway *gw, struct rbp_io *io)
 }
 
 /* ---- the thread ---- */
-
-static struct rbdp_ask *rbdp_ask_of(struct rbp_io *io)
-{
-	return io->scratch;
-}
 
 /* Until there is something to do, at most a second; with the lock held. */
 static void rbdp_gateway_wait(struct rbdp_gateway *gw)
@@ -714,6 +725,12 @@ static void rbdp_gateway_ask(struct rbdp_gateway *gw, struct rbp_io *io,
 void rbdp_gateway_set(struct rbdp_gateway *gw, struct rbp_io *io)
 {
 	rbdp_gateway_ask(gw, io, rbdp_do_set);
+}
+
+void rbdp_gateway_judge(struct rbdp_gateway *gw, struct rbp_io *io, int res)
+{
+	rbdp_ask_of(io)->res = res;
+	rbdp_gateway_ask(gw, io, rbdp_do_judge);
 }
 
 void rbdp_gateway_get_notes(struct rbdp_gateway *gw, struct rbp_io *io)

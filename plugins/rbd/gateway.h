@@ -66,6 +66,7 @@ struct rbdp_ack {
 struct rbdp_ask {
 	struct rbp_io *next;
 	int (*run)(struct rbdp_gateway *gw, struct rbp_io *io);
+	int res; /* of rbdp_gateway_judge() */
 };
 
 struct rbdp_gateway {
@@ -115,6 +116,7 @@ struct rbdp_gateway {
 	uint64_t watch;
 	_Atomic bool watch_is_broken;
 	bool reopen_failed;
+	uint64_t unsure_ms; /* when the OSD last did not say who has the lock */
 };
 
 /* Begins as standby, or, @active, as the active one. It blocks. 0, or a negative
@@ -129,6 +131,11 @@ void rbdp_gateway_stop(struct rbdp_gateway *gw);
 bool rbdp_gateway_enter(struct rbdp_gateway *gw, const struct rbp_io *io);
 /* It has ended. Return: the result to tell. */
 int rbdp_gateway_leave(struct rbdp_gateway *gw, int res);
+/* After rbdp_gateway_leave() with another error than -ESHUTDOWN: ends @io with that, or
+ * with -ESHUTDOWN if this target no longer has the lock. What librbd says to a client
+ * that was fenced off depends on what it was doing: the error may look like one of the
+ * medium, and nobody would try the other target. */
+void rbdp_gateway_judge(struct rbdp_gateway *gw, struct rbp_io *io, int res);
 
 /* rbp_plugin.paths, set_path, get_notes, put_notes and notes_taken. Those with
  * @io use its scratch. */

@@ -58,7 +58,10 @@ static void rbdp_io_end(struct rbp_io *io, int res)
 
 	if (s->is_gateway)
 		res = rbdp_gateway_leave(&s->gw, res);
-	rbdp_host->done(io, res);
+	if (s->is_gateway && res < 0 && res != -ESHUTDOWN)
+		rbdp_gateway_judge(&s->gw, io, res);
+	else
+		rbdp_host->done(io, res);
 }
 
 /* Initiators try again what has timed out, several times: that would make the
