@@ -64,6 +64,9 @@ static int process_mount_ready(void *arg)
 	}
 	if (p->ready_fd < 0)
 		return 0;
+	/* Not before: on an automount point, only the process group of systemd
+	 * can mount. All others wait for that mount. */
+	setsid();
 	if (write(p->ready_fd, "r", 1) != 1)
 		return -EPIPE; /* the parent was killed: end, too */
 	close(p->ready_fd);
@@ -170,7 +173,6 @@ static int process_run_daemon(struct process *p, struct mount *m)
 	}
 	close(fds[0]);
 	p->ready_fd = fds[1];
-	setsid();
 	return process_run(p, m);
 }
 

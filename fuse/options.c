@@ -31,6 +31,13 @@ static bool fuse_option_vfs(void *options, const struct option_row *row,
 	return error_refuse(e, "too many mount options");
 }
 
+/* mount(8) passes these on, and they change nothing here. */
+static bool fuse_option_ignored(void *options, const struct option_row *row,
+				const char *value, struct error *e)
+{
+	return true;
+}
+
 static bool fuse_option_rw(void *options, const struct option_row *row,
 			   const char *value, struct error *e)
 {
@@ -41,6 +48,12 @@ static bool fuse_option_rw(void *options, const struct option_row *row,
 }
 
 /* ---- the tables ---- */
+
+#define FUSE_IGNORED(option)                         \
+	{                                            \
+		.name = option, .type = OPTION_FLAG, \
+		.set = fuse_option_ignored           \
+	}
 
 static const struct option_row mount_rows[] = {
 	{ .name = "allow_other",
@@ -120,6 +133,25 @@ static const struct option_row mount_rows[] = {
 	{ .name = "sync", .type = OPTION_FLAG, .set = fuse_option_vfs },
 	{ .name = "async", .type = OPTION_FLAG, .set = fuse_option_vfs },
 	{ .name = "dirsync", .type = OPTION_FLAG, .set = fuse_option_vfs },
+	{ .name = "relatime",
+	  .type = OPTION_FLAG,
+	  .help = "Ignored. *mount*(8) may pass them.",
+	  .set = fuse_option_ignored },
+	FUSE_IGNORED("norelatime"),
+	FUSE_IGNORED("strictatime"),
+	FUSE_IGNORED("nostrictatime"),
+	FUSE_IGNORED("diratime"),
+	FUSE_IGNORED("nodiratime"),
+	FUSE_IGNORED("lazytime"),
+	FUSE_IGNORED("nolazytime"),
+	FUSE_IGNORED("iversion"),
+	FUSE_IGNORED("noiversion"),
+	FUSE_IGNORED("mand"),
+	FUSE_IGNORED("nomand"),
+	FUSE_IGNORED("silent"),
+	FUSE_IGNORED("loud"),
+	FUSE_IGNORED("symfollow"),
+	FUSE_IGNORED("nosymfollow"),
 };
 
 const struct option_table fuse_mount_table = {

@@ -140,6 +140,43 @@ o_trunc_keeps() {
 }
 t_check 'O_TRUNC leaves size and data as they are' o_trunc_keeps
 
+# qemu-img convert does this: a size of 0, the old size, then its data.
+size_to_0_and_back() {
+	random 0 1048576
+	py "
+m = 1 << 20
+fd, other = os.open(f, os.O_RDWR), os.open(f, os.O_RDWR)
+old = os.pread(other, m, 0)
+os.ftruncate(fd, 0)
+assert os.fstat(other).st_size == os.lseek(other, 0, os.SEEK_END) == $SIZE
+assert os.pread(other, m, 0) == os.pread(fd, m, 0) == old # until the size is back
+os.pwrite(other, b'other', 70000)
+os.ftruncate(fd, $SIZE)
+want = bytearray(m)
+want[70000:70005] = b'other'
+assert os.pread(other, m, 0) == want
+os.ftruncate(fd, $SIZE) # once more changes nothing
+assert os.pread(other, m, 0) == want
+for size in 1, $SIZE - 1:
+    try:
+        os.ftruncate(other, size)
+        sys.exit('the size may be %d' % size)
+    except OSError as e:
+        assert e.errno == 22, e
+"
+}
+t_check 'a size of 0 and back zeroes all but what others wrote' size_to_0_and_back
+killed_at_size_0() {
+	random 0 4096
+	dd if="$F" of="$T/want" bs=4096 count=1 status=none
+	! py "
+os.ftruncate(os.open(f, os.O_RDWR), 0)
+os.kill(os.getpid(), 9)" || return 1
+	[ "$(stat -c %s "$F")" = $SIZE ] && cmp -n 4096 "$T/want" "$F" &&
+		fails 'Invalid argument' truncate -s 1M "$F"
+}
+t_check 'a program that dies at size 0 leaves size and data' killed_at_size_0
+
 past_end() {
 	py "
 fd = os.open(f, os.O_RDWR)
@@ -209,6 +246,7 @@ qemu_img_convert() { # ARG...
 }
 tried qemu-img 'qemu-img convert' qemu_img_convert
 tried qemu-img 'qemu-img convert -n' qemu_img_convert -n
+tried qemu-img 'qemu-img info' eval 'qemu-img info -f raw "$F" | grep -q "($SIZE bytes)"'
 tried qemu-img 'qemu-img map' qemu-img map -f raw "$F"
 qemu_img_smaller() {
 	old_data
@@ -231,12 +269,41 @@ rsyncs() {
 	rsync --inplace "$T/image" "$F" && cmp "$T/image" "$F"
 }
 tried rsync 'rsync --inplace' rsyncs
+rsyncs_sparse() {
+	old_data
+	rsync --inplace --sparse "$T/image" "$F" && cmp "$T/image" "$F"
+}
+tried rsync 'rsync --inplace --sparse' rsyncs_sparse
 dd_copies() { # ARG...
 	old_data
 	dd if="$T/image" of="$F" bs=1M status=none "$@" && cmp "$T/image" "$F"
 }
 t_check 'dd' dd_copies
 t_check 'dd oflag=direct conv=fsync' dd_copies oflag=direct conv=fsync
+# dd does not tell the file system of zeroes at the end of what it skips.
+dd_sparse() {
+	cp "$T/image" "$T/full" && echo end | dd of="$T/full" bs=1 \
+		seek=$((SIZE - 4)) conv=notrunc status=none || return 1
+	old_data
+	dd if="$T/full" of="$F" bs=1M conv=sparse status=none &&
+		cmp "$T/full" "$F" && rm "$T/full"
+}
+t_check 'dd conv=sparse' dd_sparse
+dd_sparse_end() {
+	old_data
+	dd if="$T/image" of="$F" bs=1M conv=sparse status=none &&
+		! cmp -s "$T/image" "$F" &&
+		fallocate -p -o 0 -l $SIZE "$F" &&
+		dd if="$T/image" of="$F" bs=1M conv=sparse,notrunc status=none &&
+		cmp "$T/image" "$F"
+}
+t_check 'dd conv=sparse of zeroes at the end needs fallocate -p' dd_sparse_end
+truncates() {
+	old_data
+	truncate -s 0 "$F" && truncate -s $SIZE "$F" && ! zero_at 0 4096 &&
+		[ "$(stat -c %s "$F")" = $SIZE ]
+}
+t_check 'truncate, as two programs' truncates
 makes_ext4() {
 	old_data
 	mkfs.ext4 -qF "$F" && e2fsck -fn "$F"
@@ -367,4 +434,20 @@ else
 fi
 
 t_check 'unmounts' fusermount3 -u "$M"
+
+# ---- a mount that is read-only
+
+t_mount -r "$URI" "$M" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+ro_keeps() {
+	sum "$T/disk.img" >"$T/want"
+	fails 'Read-only' truncate -s 0 "$F" &&
+		fails 'Read-only' cp "$T/mount.log" "$F" &&
+		sum "$T/disk.img" | cmp - "$T/want"
+}
+t_check 'a read-only mount refuses a size of 0 and O_TRUNC' ro_keeps
+ro_convert() {
+	fails 'Read-only' qemu-img convert -f raw -O raw "$T/disk.img" "$F"
+}
+tried qemu-img 'qemu-img convert to a read-only mount is refused' ro_convert
+t_check 'it unmounts' fusermount3 -u "$M"
 t_done

@@ -130,48 +130,12 @@ fi
 # ---- outside
 
 . "$(dirname "$0")/lib.sh"
-[ -z "${SANITIZED-}" ] || t_skip_all 'the unit allows no sanitizer its memory'
-[ "$(id -u)" = 0 ] || t_skip_all 'needs root for a container'
-t_needs_fuse
-for tool in systemd-nspawn nsenter; do
-	command -v $tool >/dev/null || t_skip_all "no $tool here"
-done
-
-ROOT=$T/root
-mkdir "$ROOT" "$T/over" "$T/share"
-t_mounts="$ROOT $T/over"
-mount -t tmpfs none "$T/over" || t_skip_all 'may not mount here'
-mkdir "$T/over/upper" "$T/over/work"
-mount -t overlay -o "lowerdir=/,upperdir=$T/over/upper,workdir=$T/over/work" \
-	none "$ROOT" || t_skip_all 'no overlay of / here'
-
-cp "$0" "$(dirname "$0")/lib.sh" "$T/share"
-units=$ROOT/etc/systemd/system
+. "$(dirname "$0")/boot.sh"
+b_root
 bindir=$(sed -n 's/^ExecStart=\([^ ]*\)\/rdma-target .*/\1/p' \
 	"$BUILD/target/rdma-target.service")
-mkdir -p "$units" "$ROOT$bindir"
-cp "$BUILD"/target/rdma-target*.service "$units"
+mkdir -p "$ROOT$bindir"
+cp "$BUILD"/target/rdma-target*.service "$UNITS"
 cp "$BUILD/target/rdma-target" "$ROOT$bindir"
 [ ! -e "$BUILD/ctl/rdma-ctl" ] || cp "$BUILD/ctl/rdma-ctl" "$ROOT$bindir"
-cat >"$units/check.service" <<END
-[Unit]
-Requires=basic.target
-After=basic.target
-SuccessAction=poweroff-force
-FailureAction=poweroff-force
-[Service]
-Type=oneshot
-Environment=BUILD=/mnt/build SHARE=/mnt/share
-ExecStart=/bin/sh /mnt/share/service.sh inside
-StandardOutput=truncate:/mnt/share/tap
-END
-mkdir -p "$ROOT/mnt/build" "$ROOT/mnt/share"
-timeout 900 systemd-nspawn --quiet --register=no --keep-unit --private-network \
-	--machine="rdma-test-$$" --directory="$ROOT" --bind=/dev/fuse \
-	--bind-ro="$BUILD:/mnt/build" --bind="$T/share:/mnt/share" \
-	--console=pipe --boot systemd.unit=check.service \
-	</dev/null >"$T/console" 2>&1
-[ -s "$T/share/tap" ] || t_skip_all "systemd does not get up in a container here"
-cat "$T/share/tap"
-grep -q '^1\.\.' "$T/share/tap" || t_bail 'the container ended too early'
-! grep -q '^not ok' "$T/share/tap"
+b_boot "$0"

@@ -48,7 +48,8 @@ static void everything(void **state)
 {
 	const char *list =
 		"allow_other,default_permissions,uid=7,gid=8,umask=027,"
-		"fsname=x=y,subtype=t,max_write=128k,nosuid,noatime";
+		"fsname=x=y,subtype=t,max_write=128k,nosuid,noatime,"
+		"relatime,strictatime,lazytime,nodiratime,nosymfollow";
 	struct fuse_options o;
 
 	assert_true(parse((const char *[]){ "-fvvq", "-o", list, "-o", "ro",

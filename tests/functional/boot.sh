@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# For tests of units: a container of this machine's own files (written to nowhere but
+# in memory) whose first process is systemd. Source this after lib.sh.
+#
+#   b_root         make the files: $ROOT, and $UNITS in them; skip if that cannot be
+#   b_boot SCRIPT  run `SCRIPT inside` as a service of the container, with $BUILD and
+#                  $SHARE; its TAP lines are those of this test. $T/share is $SHARE.
+
+b_root() {
+	[ -z "${SANITIZED-}" ] || t_skip_all 'the unit allows no sanitizer its memory'
+	[ "$(id -u)" = 0 ] || t_skip_all 'needs root for a container'
+	t_needs_fuse
+	for tool in systemd-nspawn nsenter; do
+		command -v $tool >/dev/null || t_skip_all "no $tool here"
+	done
+	ROOT=$T/root
+	UNITS=$ROOT/etc/systemd/system
+	mkdir "$ROOT" "$T/over" "$T/share"
+	t_mounts="$ROOT $T/over"
+	mount -t tmpfs none "$T/over" || t_skip_all 'may not mount here'
+	mkdir "$T/over/upper" "$T/over/work"
+	mount -t overlay -o "lowerdir=/,upperdir=$T/over/upper,workdir=$T/over/work" \
+		none "$ROOT" || t_skip_all 'no overlay of / here'
+	mkdir -p "$UNITS"
+}
+
+b_boot() { # SCRIPT
+	cp "$1" "$(dirname "$1")/lib.sh" "$T/share"
+	cat >"$UNITS/check.service" <<-END
+		[Unit]
+		Requires=basic.target
+		After=basic.target
+		SuccessAction=poweroff-force
+		FailureAction=poweroff-force
+		[Service]
+		Type=oneshot
+		Environment=BUILD=/mnt/build SHARE=/mnt/share
+		ExecStart=/bin/sh /mnt/share/${1##*/} inside
+		StandardOutput=truncate:/mnt/share/tap
+	END
+	mkdir -p "$ROOT/mnt/build" "$ROOT/mnt/share"
+	autofs=
+	[ ! -e /dev/autofs ] || autofs=--bind=/dev/autofs
+	# shellcheck disable=SC2086 # nothing, or one word
+	timeout 900 systemd-nspawn --quiet --register=no --keep-unit \
+		--private-network --machine="rdma-test-$$" --directory="$ROOT" \
+		--bind=/dev/fuse $autofs --bind-ro="$BUILD:/mnt/build" \
+		--bind="$T/share:/mnt/share" --console=pipe \
+		--boot systemd.unit=check.service </dev/null >"$T/console" 2>&1
+	[ -s "$T/share/tap" ] || t_skip_all 'systemd does not get up in a container here'
+	cat "$T/share/tap"
+	grep -q '^1\.\.' "$T/share/tap" || t_bail 'the container ended too early'
+	! grep -q '^not ok' "$T/share/tap"
+}
