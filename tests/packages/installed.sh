@@ -1,0 +1,127 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# What `meson install` puts into a DESTDIR: headers that compile alone, pkg-config
+# files that lead to what is there, the symbols that debian/ lists, and a manual page
+# and completions for every program.
+. "$(dirname "$0")/lib.sh"
+p_needs meson pkg-config cc nm readelf
+
+R=$T/root
+installs() {
+	DESTDIR="$R" meson install -C "$BUILD" --no-rebuild --quiet
+}
+
+compiles_alone() { # HEADER COMPILER ARG...
+	p_header=$(find "$R" -name "$1")
+	shift
+	echo "#include \"$p_header\"" |
+		"$@" -pedantic -Wall -Wextra -Wstrict-prototypes -Werror \
+			-fsyntax-only - 2>&1
+}
+compiles_alone_cxx() { # HEADER COMPILER
+	echo "#include \"$(find "$R" -name "$1")\"" |
+		"$2" -x c++ -std=c++17 -pedantic -Wall -Wextra -Werror \
+			-fsyntax-only -
+}
+
+# Every directory and library that pkg-config names is there.
+resolves() { # PACKAGE
+	p_flags=$(pkg-config --cflags --libs "$1") || return 1
+	echo "$p_flags"
+	p_libs=
+	for p_flag in $p_flags; do
+		case $p_flag in
+		-I* | -L*) [ -d "${p_flag#-?}" ] || return 1 ;;
+		-l*) p_libs="$p_libs ${p_flag#-l}" ;;
+		esac
+	done
+	for p_lib in $p_libs; do
+		[ -n "$(find "$R" -name "lib$p_lib.so")" ] || return 1
+	done
+}
+leads_to_plugins() {
+	p_dir=$(pkg-config --variable=plugindir rdma-block-plugin)
+	echo "$p_dir"
+	ls "$R$p_dir"/rdma-block-plugin-crc32c.so ||
+		ls "$p_dir"/rdma-block-plugin-crc32c.so
+}
+needs_nothing_more() {
+	pkg-config --print-requires srpi
+	[ -z "$(pkg-config --print-requires srpi)" ]
+}
+
+exports_what_debian_lists() {
+	nm -D --defined-only "$(find "$R" -name 'libsrpi.so.0')" | awk '{ print $NF }' |
+		sed 's/@@*/@/; s/^SRPI_0$/&@&/' | sort >"$T/exported"
+	sed -n 's/^ \([^ ]*\) .*/\1/p' "$SRC/debian/libsrpi0.symbols" |
+		sort >"$T/listed"
+	[ -s "$T/listed" ] && diff "$T/listed" "$T/exported"
+}
+has_soname() {
+	readelf -d "$(find "$R" -name 'libsrpi.so.0')" |
+		grep 'SONAME.*\[libsrpi\.so\.0\]'
+}
+
+is_documented() { # PROGRAM
+	[ -n "$(find "$R" -name "$1.[18]")" ] || echo 'no manual page'
+	[ -n "$(find "$R" -path "*/bash-completion/completions/$1")" ] ||
+		echo 'no completion for bash'
+	[ -n "$(find "$R" -path "*/zsh/site-functions/_$1")" ] ||
+		echo 'no completion for zsh'
+}
+runs() { # PROGRAM
+	LD_LIBRARY_PATH=$(dirname "$(find "$R" -name libsrpi.so)") \
+		PYTHONPATH=$(dirname "$(find "$R" -path '*-packages/srpi')") \
+		"$1" --version
+}
+
+# The numbers of the release are the same everywhere.
+versions_agree() {
+	p_version=$(sed -n "s/^  version: '\(.*\)',/\1/p" "$SRC/meson.build")
+	echo "meson.build: $p_version"
+	head -n 1 "$SRC/debian/changelog"
+	grep -m 1 '^[0-9]' "$SRC/NEWS"
+	head -n 1 "$SRC/debian/changelog" | grep -qF "($p_version)" &&
+		grep -m 1 '^[0-9]' "$SRC/NEWS" | grep -q "^$p_version,"
+}
+
+t_check 'installs into a DESTDIR' installs
+for header in srp_initiator.h rdma_block_plugin.h; do
+	for cc in gcc clang; do
+		if command -v $cc >/dev/null; then
+			t_check "$header compiles alone in C17 ($cc)" \
+				compiles_alone $header $cc -x c -std=c17
+		fi
+	done
+	for cxx in g++ clang++; do
+		if command -v $cxx >/dev/null; then
+			t_check "$header compiles alone in C++17 ($cxx)" \
+				compiles_alone_cxx $header $cxx
+		fi
+	done
+done
+
+PKG_CONFIG_LIBDIR=$(dirname "$(find "$R" -name srpi.pc)")
+PKG_CONFIG_SYSROOT_DIR=$R
+export PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR
+t_check 'srpi.pc leads to the header and the library' resolves srpi
+t_check 'programs that use it need nothing more' needs_nothing_more
+t_check 'rdma-block-plugin.pc leads to the header' resolves rdma-block-plugin
+t_check 'and to the plugins' leads_to_plugins
+unset PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR
+
+t_check 'libsrpi exports what debian/libsrpi0.symbols lists' \
+	exports_what_debian_lists
+t_check 'its soname is libsrpi.so.0' has_soname
+for program in $(find "$R" -path "*/bin/*" -type f | sort); do
+	name=${program##*/}
+	t_check "$name runs" runs "$program"
+	if [ -n "$(find "$R" -name 'srpi.3')" ]; then
+		t_check "$name has a manual page and completions" \
+			p_is_silent is_documented "$name"
+	else
+		t_skip "$name has a manual page and completions" 'no scdoc here'
+	fi
+done
+t_check 'all files name the same version' versions_agree
+t_done
