@@ -29,14 +29,14 @@ def usual(args):
 
 def arguments():
     p = argparse.ArgumentParser(
-        prog='scripts/bench', description='Measures rdma-target and rdma-fuse '
-        'beside what one would take instead, in turns, and writes '
-        'docs/performance.md, docs/plots/*.svg and docs/bench.json. Without '
-        '--host, --vm or --counts all three are measured; what is not keeps '
-        'its last figures. Takes about 45 minutes, with --quick 20, of a '
-        'machine that does nothing else.',
-        epilog='It can be interrupted: mounts, programs and settings are as '
-        'they were before, and only what was finished is written.')
+        prog='scripts/bench', description='Measure rdma-target and rdma-fuse '
+        'beside other systems, in turns. Write docs/performance.md, '
+        'docs/plots/*.svg and docs/bench.json. Without --host, --vm and '
+        '--counts, measure all three; a part that is not measured keeps its '
+        'last figures. This takes about 45 minutes of a machine that does '
+        'nothing else, and 20 with --quick.',
+        epilog='An interrupt restores mounts, programs and settings; only '
+        'finished parts are written.')
     p.add_argument('--host', action='store_true',
                    help='over TCP, on this machine (20 minutes; quick: 6)')
     p.add_argument('--vm', action='store_true',
@@ -46,15 +46,15 @@ def arguments():
                    help='system calls, instructions, memory (2 minutes)')
     p.add_argument('--check', action='store_true',
                    help='with --counts: only compare the instructions with '
-                   'tests/bench/instructions.json; fails if there are more by '
-                   '2 % (10 seconds)')
+                   'tests/bench/instructions.json; fail if there are 2 %% '
+                   'more (10 seconds)')
     p.add_argument('--update', action='store_true',
                    help='with --check: write that file')
     p.add_argument('--quick', action='store_true',
                    help='fewer jobs, fewer and shorter rounds')
-    p.add_argument('--rounds', type=int, help='of each job (5; quick: 3)')
+    p.add_argument('--rounds', type=int, help='rounds of each job (5; quick: 3)')
     p.add_argument('--seconds', type=int,
-                   help='that a side runs in a round (2; quick: 1)')
+                   help='seconds that a side runs in a round (2; quick: 1)')
     p.add_argument('--only', metavar='NAME', action='append', default=[],
                    help='only this comparison; may be repeated')
     p.add_argument('--build', default=os.path.join(TOP, 'build'),

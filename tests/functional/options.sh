@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # --help, the manual page and the completion of each program name the same
-# options and state the same about them. TAP on stdout.
+# options and state the same about them. Each script prints its help. TAP on stdout.
 set -uo pipefail
+scripts=$(realpath "${BASH_SOURCE[0]%/*}/../../scripts")
 number=0
 
 # result NAME STATUS [DIAGNOSIS]
@@ -95,4 +96,9 @@ same "bash completes the keys of a volume" "disk.img,serial=" \
 	"$(bash_completes rdma-target --backing disk.img,ser)"
 same "bash completes mount options" "ro,queue_depth=" \
 	"$(bash_completes rdma-fuse -o ro,queue)"
+for script in abi bench ceph check fuzz install-deps quickstart soak soft-rdma test vm; do
+	text=$("$scripts/$script" --help 2>&1)
+	[ $? = 0 ] && grep -q -- "$script" <<<"$text"
+	result "scripts/$script --help" $? "$text"
+done
 echo "1..$number"
