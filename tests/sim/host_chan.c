@@ -36,6 +36,16 @@ static void close_all(const struct host *h)
 	}
 }
 
+/* What had to be told may have been told by an answer that is lost. */
+static void attentions_lose(struct host *h)
+{
+	for (unsigned int lun = 0; lun < BLOCKS_LUNS; lun++) {
+		h->ua[lun].login_since = 0;
+		h->ua[lun].reset_since = 0;
+		h->ua[lun].told = blocks_now();
+	}
+}
+
 /*
  * When a function is lost that may have ended commands of the other channels,
  * or may yet do so, their answers would be waited for in vain: all channels go,
@@ -51,12 +61,7 @@ static void chan_over(struct chan *ch)
 		ch->host->open_cnt--;
 	ch->state = CLOSING;
 	cmds_lose(ch);
-	/* What had to be told may have been, on the way that is lost. */
-	for (unsigned int lun = 0; lun < BLOCKS_LUNS; lun++) {
-		ch->host->ua[lun].login_since = 0;
-		ch->host->ua[lun].reset_since = 0;
-		ch->host->ua[lun].told = blocks_now();
-	}
+	attentions_lose(ch->host);
 	if (all)
 		close_all(ch->host);
 }
@@ -120,8 +125,12 @@ static void chan_closing(struct t_ini *ini)
 
 static void chan_closed(struct t_ini *ini)
 {
+	struct chan *ch = chan_of(ini);
+
 	t_ini_free(ini);
-	chan_of(ini)->state = UNUSED;
+	ch->state = UNUSED;
+	/* Until now, the target may have answered commands of this channel. */
+	attentions_lose(ch->host);
 }
 
 static void chan_received(struct t_ini *ini, const struct xp_iu *iu);
