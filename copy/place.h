@@ -116,7 +116,7 @@ void place_close(struct place *p);
 bool place_is_same(const struct place *a, const struct place *b);
 
 /* Makes a destination ready for @size bytes: a regular file becomes an empty one of
- * this size. @keeps: what it has stays, because a copy is resumed. */
+ * this size. @keeps: what it has up to @size stays, because a copy is resumed. */
 int place_prepare(struct place *p, uint64_t size, bool keeps, struct error *e);
 
 /* The source was a stream, and had @size bytes: a regular file gets this size. */

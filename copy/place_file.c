@@ -226,25 +226,28 @@ static int place_file_set_size(const struct place_file *f, uint64_t size,
 			 f->place.name, size, strerror(errno));
 }
 
-/* A file that cannot grow to the size must keep its data, so it grows first. */
+/*
+ * A file that cannot grow to the size must keep its data, so it grows first. A copy
+ * that was killed before this function leaves a file of any size.
+ */
 static int place_file_prepare(struct place *p, uint64_t size, bool keeps,
 			      struct error *e)
 {
 	struct place_file *f = place_file_of(p);
 	int err = 0;
 
-	if (p->kind != PLACE_FILE || keeps)
+	if (p->kind != PLACE_FILE || (keeps && p->size == size))
 		return 0;
-	if (p->size < size)
+	if (p->size < size || keeps)
 		err = place_file_set_size(f, size, e);
-	if (!err)
+	if (!err && !keeps)
 		err = place_file_set_size(f, 0, e);
-	if (!err)
+	if (!err && !keeps)
 		err = place_file_set_size(f, size, e);
 	if (err)
 		return err;
 	p->size = size;
-	p->reads_zero = true;
+	p->reads_zero = !keeps;
 	return 0;
 }
 

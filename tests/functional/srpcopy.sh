@@ -292,6 +292,28 @@ from_slow() {
 		continues "$URI/slow" back && cmp slow back
 }
 t_check 'kill -9 of a copy to a file, and resumed' from_slow
+# Killed after the first state was saved, and before the file got its size.
+first_state() { # SOURCE DESTINATION
+	python3 - "$@" >state <<'END'
+import os, sys
+print('srpcopy state 1')
+for what, st in zip(('source', 'destination'), map(os.stat, sys.argv[1:])):
+    print(f'{what}: file {os.major(st.st_dev)}:{os.minor(st.st_dev)} {st.st_ino}')
+    print(f'{what} size: {st.st_size}')
+    print(f'{what} mtime: {st.st_mtime_ns // 10**9}.{st.st_mtime_ns % 10**9:09}')
+print('done: 0\nlast: 0')
+END
+}
+unsized() { # SIZE of the old file
+	truncate -s 8M holes && random holes $MIB 4096 &&
+		rm -f back && random back 0 "$1" && first_state holes back &&
+		srpcopy --resume state holes back 2>err
+	status=$?
+	cat err
+	[ $status = 0 ] && cmp holes back
+}
+t_check 'kill -9 before a longer file is cut, and resumed' unsized $((9 * MIB))
+t_check 'kill -9 before a shorter file grows, and resumed' unsized 4096
 file_changes() {
 	rm -f back && start "$URI/slow" back && ends INT 1 && touch back &&
 		fails 'the destination has another modification time' \
