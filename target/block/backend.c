@@ -69,7 +69,7 @@ bool backend_accepts(const struct backend *be, const struct block_io *bio)
 	       bio->done && bio->worker && (io->buf || !has_data);
 }
 
-/* ---- what a backend says of itself ---- */
+/* ---- what a backend reports about itself ---- */
 
 static const struct {
 	uint32_t cap;
@@ -157,7 +157,8 @@ static const char *backend_wrong_size(const struct backend *be,
 	return NULL;
 }
 
-/* A plugin that contradicts itself is not served. NULL: it does not. */
+/* Returns why the plugin contradicts itself and cannot be served. NULL: it does
+ * not. */
 static const char *backend_what_is_wrong(const struct backend *be,
 					 uint32_t block_size)
 {
@@ -190,7 +191,7 @@ static const char *backend_what_is_wrong(const struct backend *be,
 	return NULL;
 }
 
-/* store_id.h wants one word of visible characters. */
+/* store_id.h needs one word of visible characters. */
 static void name_store(const struct rbp_info *from, struct store_id *id)
 {
 	snprintf(id->own, sizeof(id->own), "%s", from->identity);
@@ -201,9 +202,9 @@ static void name_store(const struct rbp_info *from, struct store_id *id)
 	memcpy(id->mark.lasting, id->own, sizeof(id->mark.lasting));
 }
 
-/* Which data it is: a layer's data is that of what it stands on, unless it says
- * something else or does not last. A store without identity may be another one
- * tomorrow. */
+/* Identifies the data. The data of a layer is that of the backend below, unless
+ * the layer has an identity of its own or is not lasting. A store without
+ * identity may be another one tomorrow. */
 static void identify(struct backend *be)
 {
 	const struct backend *below = be->below;
@@ -260,7 +261,7 @@ static int out_of_memory(struct error *e)
 	return error_set(e, -ENOMEM, "out of memory");
 }
 
-/* What the log and messages call it. */
+/* The name in the log and in messages. */
 static void backend_name(struct backend *be, const struct backend_type *type,
 			 const struct backend_options *opt)
 {
@@ -297,7 +298,7 @@ static int backend_load(struct backend *be, const struct plugin_spec *spec,
 	return plugin_args(be->plugin, spec, &be->args, e);
 }
 
-/* The plugin's open(), on one thread or another. */
+/* A call of the plugin's open(), maybe on a thread of its own. */
 struct backend_opening {
 	struct backend *be;
 	char clause[ERROR_TEXT_SIZE];
@@ -316,7 +317,7 @@ static void backend_run_open(void *arg)
 	o->clause[sizeof(o->clause) - 1] = '\0';
 }
 
-/* The plugin's own part. Its clause gets the volume's name before it. */
+/* Opens the plugin itself. Its clause gets the volume's name in front. */
 static int backend_call_open(struct backend *be,
 			     const struct backend_options *opt, struct error *e)
 {
@@ -459,7 +460,7 @@ void backend_detach(struct backend *be, struct block_worker *w)
 	}
 }
 
-/* ---- what a layer leaves to those below ---- */
+/* ---- functions that a layer may lack ---- */
 
 int backend_sync(struct backend *be)
 {
@@ -551,7 +552,7 @@ int backend_on_notes(struct backend *store, backend_take_notes_fn *take,
 	store->take_notes = take;
 	store->notes_user = user;
 	pthread_mutex_unlock(&store->notes_lock);
-	/* Nobody writes to these any more. */
+	/* Nobody writes to these. */
 	return take(user, store->notes_version, store->notes, store->notes_len);
 }
 

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A backend stores blocks: a store, or a layer on another backend. It knows bytes and
- * offsets, never CDBs, nexuses or transports. All of them, those of this tree and
- * those that are loaded, stand on the public header, plugins/rdma_block_plugin.h,
- * which says what each function means; block_io.h says what happens to an I/O.
- * This file opens them, checks what they say of themselves, and answers for all of
- * a volume's backends what the uppermost leaves to those below.
+ * A backend stores blocks. It is a store, or a layer on another backend. It
+ * knows bytes and offsets, never CDBs, nexuses or transports. All backends, in
+ * this tree or loaded, implement the public header,
+ * plugins/rdma_block_plugin.h. That header says what each function means;
+ * block_io.h says what happens to an I/O. This file opens backends and checks
+ * what they report about themselves. If the uppermost backend of a volume lacks
+ * a function, this file finds the next lower one that has it.
  *
- * The volume above (volume.h) has checked every I/O: offset and len are multiples of
- * the block size and lie inside the backend. What a backend does not declare is
- * never asked of it.
+ * The volume above (volume.h) has checked every I/O: offset and len are
+ * multiples of the block size and lie inside the backend. A backend gets no
+ * operation that it has not declared.
  *
- * Durability: an acknowledged RBP_FLUSH means that all writes completed before it was
- * submitted are stable. A flush that failed once keeps failing until the backend is
- * opened anew: the kernel reports a lost write only once, and pages of a failed
- * write-back may be dropped.
+ * Durability: an acknowledged RBP_FLUSH means that all writes completed before
+ * it was submitted are stable. A flush that failed once keeps failing until the
+ * backend is opened anew: the kernel reports a lost write only once, and may
+ * drop the pages of a failed write-back.
  */
 #ifndef TARGET_BLOCK_BACKEND_H
 #define TARGET_BLOCK_BACKEND_H
@@ -35,8 +36,8 @@ struct plugin_spec;
 struct plugin_threads;
 
 /*
- * What the kernel's errors of write-back belong to: an inode or a disk of this
- * boot, not a path. All zero: nothing that outlives the process.
+ * What an error of write-back belongs to: an inode or a disk of this boot, not
+ * a path. All zero: the store does not outlive the process.
  */
 struct backend_life {
 	uint64_t dev;	/* st_dev of a regular file */
@@ -53,7 +54,7 @@ static inline bool backend_life_is_known(const struct backend_life *life)
 	return life->ino || life->rdev;
 }
 
-/* What a backend can do, in the words of those above it. */
+/* What a backend can do. */
 struct backend_info {
 	const char *kind; /* "file", "block device", "ram", ... */
 	struct store_id id;
@@ -66,31 +67,32 @@ struct backend_info {
 	bool unmap_zeroes;	    /* unmapped blocks read as zeroes */
 	bool read_only;
 	bool volatile_cache; /* done writes may be lost without a flush */
-	bool forgets;	     /* ... also when only this process ends */
-	/* A layer may flush before it writes: a write that fails may have met
-	 * an error of other writes. */
+	bool forgets; /* they are also lost when only this process ends */
+	/* A layer may flush before it writes. An error of a write may therefore
+	 * belong to other writes. */
 	bool may_flush_to_write;
 	bool fua; /* honours RBP_FUA by itself */
-	/* A write of at most so many bytes is done whole or not at all,
-	 * whenever the process or the machine dies; 0: no such promise. Of
-	 * memory: it dies with the process. */
+	/* A write of at most this many bytes is done completely or not at all,
+	 * even if the process or the machine dies. 0: no such promise. If the
+	 * store is memory, the write is lost with the process. */
 	uint32_t atomic_len;
-	bool read_cache; /* what was read is faster to read again */
+	bool read_cache; /* blocks that were read once are faster to read again */
 	bool zero;	 /* RBP_ZERO */
 	bool extents;	 /* RBP_EXTENT */
 	bool rotational;
 	struct backend_life life;
-	/* The blocks, and writes that are done, outlive this process, also when
-	 * it is killed. */
+	/* The blocks and all completed writes outlive this process, even after
+	 * kill -9. */
 	bool is_lasting;
 	bool has_notes; /* backend_with_notes() */
-	/* Not NULL: all blocks lie here, to be read and written in place. The
-	 * block layer does, and submits no READ and WRITE then. */
+	/* Not NULL: all blocks lie here. The block layer reads and writes them
+	 * in place and submits no READ and WRITE. */
 	void *memory;
 	bool memory_pinned; /* block_pin_memory() */
 };
 
-/* Targets that may serve the same data, 1 ... cnt; one at a time does. */
+/* The targets that may serve the same data, numbered from 1 to cnt. One target
+ * at a time serves it. */
 struct backend_paths {
 	unsigned int cnt;    /* 0: this process alone serves it */
 	unsigned int own;    /* this process. Both are constant */
@@ -101,23 +103,25 @@ struct backend_paths {
 enum backend_location {
 	BACKEND_AT_SIZE,   /* a size: the store is memory */
 	BACKEND_AT_PATH,   /* the path of a file or device of this machine */
-	BACKEND_AT_PLUGIN, /* whatever the plugin takes it for */
+	BACKEND_AT_PLUGIN, /* a location that only the plugin understands */
 };
 
-/* A store or layer of this tree: what every plugin is, and what only it is. */
+/* A store or layer of this tree: a plugin, and what a loaded plugin cannot
+ * have. */
 struct backend_type {
 	struct rbp_plugin plugin;
 	enum backend_location location;
-	/* Makes stable what other processes have written; blocks. It takes
-	 * errors of theirs that nobody has seen; those that queue_add() opens see
-	 * none of them. Thread: setup, before the first queue_add(). 0 or -errno;
-	 * NULL: nothing to do, or the backend below does. */
+	/* Makes stable what other processes have written. Blocks. It consumes
+	 * errors of these writes that nobody has seen; queues that queue_add()
+	 * opens do not see them. Thread: setup, before the first queue_add(). 0
+	 * or -errno. NULL: there is nothing to do, or the backend below does
+	 * it. */
 	int (*sync)(void *v);
 };
 
 struct backend_options {
-	/* or what stands after "ram:", "null:", or a plugin's name; of a layer
-	 * the volume's name */
+	/* or the text after "ram:", "null:" or the name of a plugin; for a
+	 * layer, the name of the volume */
 	const char *path;
 	const struct plugin_spec *plugin;   /* of backend_plugin: which one */
 	struct backend *below;		    /* of a layer; NULL: a store */
@@ -130,11 +134,12 @@ struct backend_options {
 	uint32_t block_size; /* of the volume above, bytes */
 };
 
-/* What rbp_plugin.open() of a backend of this tree finds behind its info. */
+/* rbp_plugin.open() of a backend of this tree finds this struct around its
+ * info. */
 struct block_info {
 	struct rbp_info info; /* first */
 	const struct backend_options *opt;
-	/* Filled in by it, as struct backend_info has them. */
+	/* The backend sets these; see struct backend_info. */
 	const char *kind; /* NULL: rbp_plugin.name */
 	struct store_id id;
 	struct backend_life life;
@@ -145,7 +150,7 @@ static inline struct block_info *block_info_of(struct rbp_info *info)
 	return container_of(info, struct block_info, info);
 }
 
-/* As a plugin knows it. */
+/* A volume as plugins know it. */
 struct rbp_vol {
 	struct log_limit limit;
 	struct log_limit error_limit; /* of RBP_ERROR */
@@ -157,13 +162,13 @@ struct rbp_vol {
 typedef int backend_take_notes_fn(void *user, uint64_t version,
 				  const void *data, size_t len);
 
-/* One that is open. */
+/* A backend that is open. */
 struct backend {
 	const struct rbp_plugin *plugin;
 	const struct backend_type *type; /* of this tree; NULL: it was loaded */
 	void *v;			 /* the plugin's volume */
 	struct backend *below; /* what a layer stands on; NULL: a store */
-	/* The uppermost of it and what is below that has paths(), or NULL. */
+	/* The uppermost backend, from this one down, that has paths(). Or NULL. */
 	struct backend *with_paths;
 	struct backend_info info;
 	bool can_flush; /* else there is nothing to flush */
@@ -178,7 +183,8 @@ struct backend {
 	bool is_open;
 	struct plugin_threads *helpers; /* NULL: it has submit() */
 	pthread_mutex_t set_lock;	/* held during set_params() */
-	/* Who takes notes, and under the lock, until somebody does, the newest. */
+	/* The receiver of the notes. Until there is one, the newest notes,
+	 * under the lock. */
 	pthread_mutex_t notes_lock;
 	backend_take_notes_fn *take_notes;
 	void *notes_user;
@@ -190,88 +196,91 @@ struct backend {
 /*
  * Regular files and block devices, by io_uring.
  *
- * The page cache or the store itself (O_DIRECT)? Block devices are opened
- * O_DIRECT where their sectors allow: what lies on them is cached by the
- * initiators already. Regular files go through the page cache unless direct=on
- * asks otherwise: that takes any block size on any file system, and small
- * reads and rewrites of a shared image are served from memory. In both cases
- * done writes may sit in a cache, and the volume says so, unless the device's
- * own cache is write-through or every write is made stable (write_through).
+ * Page cache or direct I/O (O_DIRECT)? Block devices are opened with O_DIRECT
+ * if their sectors allow it, because initiators already cache their blocks.
+ * Regular files use the page cache unless direct=on: it takes any block size on
+ * any file system, and it serves small reads and rewrites of a shared image
+ * from memory. In both cases completed writes may be in a cache, and the volume
+ * says so, unless the cache of the device is write-through or every write is
+ * made stable (write_through).
  *
- * A file has one writer: the lock (flock) lies on the very open file that the
- * I/O goes through, so it outlives the process for as long as the kernel still
- * has writes of it. Read-only users share.
+ * A file has one writer. The lock (flock) is on the open file that the I/O
+ * uses. It therefore outlives the process as long as the kernel still has
+ * writes of it. Read-only users share the file.
  *
- * A file that has shrunk fails reads past its new end with -EIO.
+ * If a file has shrunk, reads past its new end fail with -EIO.
  */
 extern const struct backend_type backend_file;
-/* Anonymous memory, gone with the process. */
+/* Anonymous memory. It is freed when the process ends. */
 extern const struct backend_type backend_ram;
-/* Reads zeroes, forgets writes; up to 8 EiB less a block. */
+/* Reads return zeroes, writes are dropped. At most 8 EiB less one block. */
 extern const struct backend_type backend_null;
-/* Whatever opt->plugin names, a store or a layer. */
+/* The store or layer that opt->plugin names. */
 extern const struct backend_type backend_plugin;
 
 /*
- * Opens a store, or puts a layer on opt->below, which it owns then, also when this
- * fails. @opt is borrowed for the call; what it points at, too, but for faults.
- * Thread: setup. 0, or a negative errno with one clause in @e that names the store
- * and what to try.
+ * Opens a store, or puts a layer on opt->below. The layer owns opt->below, even
+ * if this fails. @opt is borrowed for the call, and so is what it points at,
+ * except faults. Thread: setup. 0, or a negative errno with one clause in @e
+ * that names the store and what to try.
  */
 int backend_open(const struct backend_type *type,
 		 const struct backend_options *opt, struct backend **ret,
 		 struct error *e);
 
-/* @be and all that it stands on, which may be NULL; every queue is gone. Thread:
- * setup. */
+/* Closes @be, which may be NULL, and all backends below it. No queue is left.
+ * Thread: setup. */
 void backend_close(struct backend *be);
 
 /*
- * Thread: setup, once per worker, e.g. to register files: the lowest first. Nothing
- * is left when it fails. backend_detach() is its end (the uppermost first; nothing is
- * in flight. Thread: setup or the worker).
+ * Prepares @be for a worker, for example by registering files. Call it once for
+ * each worker, for the lowest backend first. If it fails, nothing is left
+ * behind. backend_detach() undoes it: for the uppermost backend first, when
+ * nothing is in flight. Thread: setup; of backend_detach() setup or the worker.
  */
 int backend_attach(struct backend *be, struct block_worker *w);
 void backend_detach(struct backend *be, struct block_worker *w);
 
-/* ---- what the uppermost has that has the function; thread: any ---- */
+/* ---- functions that the uppermost backend with them answers; thread: any ---- */
 
 /* See backend_type.sync. Thread: setup. */
 int backend_sync(struct backend *be);
 
-/* Bytes now in use by the store; all, where nobody can tell. */
+/* Bytes that the store uses now. If it cannot tell: all bytes. */
 uint64_t backend_used(struct backend *be);
 
-/* Bytes that the store has now, whatever info.size says. What is below @be learns here
- * of what it has grown by. 0 or -errno. */
+/* The size of the store now, in bytes, whatever info.size is. Tells the
+ * backends below @be that the store has grown. 0 or -errno. */
 int backend_measure(struct backend *be, uint64_t *ret_size);
 
-/* Who serves the data. I/O ends with -ESHUTDOWN when it is another target. */
+/* Which target serves the data. If it is another target, I/O ends with
+ * -ESHUTDOWN. */
 void backend_paths(struct backend *be, struct backend_paths *ret);
 
-/* Grows whenever this process begins or ceases to serve the data; 0: it is the only
- * one. */
+/* Grows when this process begins or ceases to serve the data. 0: no other
+ * process can serve it. */
 uint64_t backend_epoch_of(struct backend *with_paths);
 static inline uint64_t backend_epoch(const struct backend *be)
 {
 	return be->with_paths ? backend_epoch_of(be->with_paths) : 0;
 }
 
-/* Serves the data from now on (@bio: offset is 1), or no more (0); op, len and buf are
- * 0. Thread: worker. */
+/* Begins to serve the data (offset of @bio is 1) or stops serving it (0). op,
+ * len and buf are 0. Thread: worker. */
 void backend_set_path(struct backend *be, struct block_io *bio);
 
 /* ---- notes that the targets of a store share (rdma_block_plugin.h) ---- */
 
-/* The store that @be stands on, if it has notes; else NULL. Thread: any. */
+/* The store below @be, if it has notes; else NULL. Thread: any. */
 struct backend *backend_with_notes(struct backend *be);
 
-/* Calls @take with what the store has told so far, and returns its value. From then on
- * @take is called whenever the store tells more. Thread: setup. */
+/* Calls @take with the newest notes that the store has told, and returns its
+ * result. Later, @take is called for all new notes. Thread: setup. */
 int backend_on_notes(struct backend *store, backend_take_notes_fn *take,
 		     void *user);
 
-/* As the functions of a plugin; op and offset of @bio are 0. Thread: worker. */
+/* The functions of a plugin with these names. op and offset of @bio are 0.
+ * Thread: worker. */
 void backend_get_notes(struct backend *store, struct block_io *bio);
 void backend_put_notes(struct backend *store, struct block_io *bio);
 /* Thread: any. */
@@ -283,13 +292,13 @@ int backend_notes_came(struct rbp_vol *vol, uint64_t version, const void *data,
 
 /* ---- I/O ---- */
 
-/* Does the range of @io lie in @be, and is it one that its operation takes? */
+/* True if the range of @io lies in @be and its operation can have such a range. */
 bool backend_has_range(const struct backend *be, const struct rbp_io *io);
 
-/* Is @bio what may be asked of @be? */
+/* True if @be can execute @bio. */
 bool backend_accepts(const struct backend *be, const struct block_io *bio);
 
-/* What a layer finds in its info when it is opened on such a backend. */
+/* The info that a layer on such a backend gets when it is opened. */
 void backend_describe_below(const struct backend_info *below,
 			    struct rbp_info *ret);
 

@@ -7,23 +7,24 @@
 
 #include "target/block/block_worker.h"
 
-/* Memory is changed on the reactor's own time. Bytes of one command. */
+/* The most that one command may unmap, in bytes. It is less for a store in memory,
+ * because the reactor's own thread changes the memory. */
 #define UNMAP_MAX	 (512u << 20)
 #define UNMAP_MAX_MEMORY (64u << 20)
 
-/* A command goes through some of these, in the order of its plan. In each it asks
- * the store for one piece after the other. */
+/* The phases of a command, in the order of its plan. In each phase it submits
+ * one piece after the other. */
 enum block_phase {
-	PHASE_SETTLE, /* of a READ with FUA: the cache goes to the medium */
+	PHASE_SETTLE, /* of a READ with FUA: flushes the cache to the medium */
 	PHASE_READ,   /* into buf */
-	PHASE_LOOK,   /* pieces of the medium, for comparing or merging */
+	PHASE_LOOK,   /* reads pieces of the medium, to compare or merge */
 	PHASE_WRITE,  /* from buf */
 	PHASE_FILL,
 	PHASE_UNMAP,
 	PHASE_EXTENT,
-	PHASE_SECURE, /* a flush, if what was changed must be stable */
+	PHASE_SECURE, /* flushes, if the change must be stable */
 	PHASE_FLUSH,  /* a flush */
-	PHASE_PATH,   /* who serves the data */
+	PHASE_PATH,   /* sets which target serves the data */
 	PHASE_END,
 };
 
@@ -46,7 +47,7 @@ static const uint8_t plans[][PLAN_MAX] = {
 	[BLOCK_CMD_EXTENT] = { PHASE_EXTENT, PHASE_END },
 };
 
-/* Never written to, so that it costs address space and no memory. */
+/* Nothing writes to it, so it needs address space but no memory. */
 static uint8_t block_zeroes[BLOCK_ZERO_PIECE] __attribute__((aligned(4096)));
 
 static uint64_t block_min(uint64_t a, uint64_t b)
@@ -69,7 +70,7 @@ static bool block_may_have_flushed(const struct block_cmd *cmd)
 	       cmd->dev->backend->info.may_flush_to_write;
 }
 
-/* Of an I/O that has ended. A flush that was not done is none. */
+/* After an I/O has ended. A flush that was not executed does not count. */
 static void block_note_answer(struct block_cmd *cmd, int res)
 {
 	const struct rbp_io *io = &cmd->bio.io;
@@ -84,7 +85,7 @@ static void block_note_answer(struct block_cmd *cmd, int res)
 		flush_record_end(record, cmd->flush_nr, res);
 }
 
-/* Of a command that ends: what it has written may sit in a cache. */
+/* After a command has ended: what it wrote may be in a cache. */
 static void block_note_written(struct block_cmd *cmd)
 {
 	if (cmd->unstable && cmd->writer && (!cmd->res || cmd->was_stopped))
@@ -95,7 +96,7 @@ static void block_note_written(struct block_cmd *cmd)
 
 static void block_answered(struct block_io *bio, int res);
 
-/* The next I/O; true, as there is one. */
+/* Makes the next I/O. Returns true, because there is one. */
 static bool block_ask(struct block_cmd *cmd, enum rbp_op op, uint64_t len,
 		      uint8_t *buf)
 {
@@ -117,7 +118,7 @@ static bool block_ask_flush(struct block_cmd *cmd)
 	return true;
 }
 
-/* It belongs to no time of service: it begins or ends one. */
+/* It belongs to no time of service, because it begins or ends one. */
 static bool block_ask_path(struct block_cmd *cmd)
 {
 	block_ask(cmd, 0, 0, NULL);
@@ -126,7 +127,8 @@ static bool block_ask_path(struct block_cmd *cmd)
 	return true;
 }
 
-/* Between the memory of the store and that of the command, which may be one. */
+/* Copies between the memory of the store and that of the command, which may be
+ * the same. */
 static void block_copy(struct block_cmd *cmd, uint8_t *place)
 {
 	const struct rbp_io *io = &cmd->bio.io;
@@ -166,13 +168,14 @@ static bool block_read(struct block_cmd *cmd)
 	return block_left(cmd) && block_ask(cmd, RBP_READ, cmd->len, cmd->buf);
 }
 
-/* Is what is written now to be stable when it is answered? */
+/* True if a write must be stable when it is answered. */
 static bool block_must_be_stable(const struct block_cmd *cmd)
 {
 	return cmd->dev->write_cache && (cmd->fua || cmd->dev->write_through);
 }
 
-/* One piece, so that it is whole or not where the store promises that. */
+/* In one piece, so that it is done completely or not at all if the store
+ * promises that. */
 static bool block_write(struct block_cmd *cmd)
 {
 	const struct backend_info *store = &cmd->dev->backend->info;
@@ -187,8 +190,8 @@ static bool block_write(struct block_cmd *cmd)
 
 /* ---- comparing and merging ---- */
 
-/* How many bytes of @medium are as wanted, up to @len; whole units mostly, as
- * only the one that differs is looked at in detail. */
+/* How many bytes of @medium equal the wanted ones, up to @len. Compares whole
+ * units first, and bytes only in the unit that differs. */
 static uint64_t block_equal_len(const struct block_cmd *cmd,
 				const uint8_t *medium, uint64_t len)
 {
@@ -218,7 +221,7 @@ static void block_merge(uint8_t *to, const uint8_t *from, uint64_t len)
 		to[i] |= from[i];
 }
 
-/* What is on the medium, from @at on. */
+/* Compares the contents of the medium from @at on. */
 static void block_look_at(struct block_cmd *cmd, const uint8_t *medium,
 			  uint64_t len)
 {
@@ -244,7 +247,8 @@ static bool block_look(struct block_cmd *cmd)
 
 /* ---- extents ---- */
 
-/* Of what is left. What a store does not tell counts as mapped. */
+/* Of the rest of the range. A part that the store does not report counts as
+ * mapped. */
 static bool block_find_extent(struct block_cmd *cmd)
 {
 	uint64_t left = block_left(cmd);
@@ -325,7 +329,7 @@ static bool block_is_zero(const struct block_cmd *cmd)
 	return !p || (!p[0] && !memcmp(p, p + 1, cmd->unit_len - 1));
 }
 
-/* The room becomes full of the pattern, once. */
+/* Fills the room with the pattern, once. */
 static void block_repeat(struct block_cmd *cmd, uint64_t len)
 {
 	for (uint64_t at = 0; at < len; at += cmd->unit_len) {
@@ -334,7 +338,8 @@ static void block_repeat(struct block_cmd *cmd, uint64_t len)
 	}
 }
 
-/* At most so much, as what lies behind is not mapped. */
+/* The next piece is at most this long, because the blocks after it are not
+ * mapped. */
 static uint64_t block_fill_left(const struct block_cmd *cmd)
 {
 	uint64_t left = block_left(cmd);
@@ -375,7 +380,7 @@ static bool block_fill(struct block_cmd *cmd)
 
 /* ---- the driver ---- */
 
-/* Makes the next I/O of the present phase; false: it needs none any more. */
+/* Makes the next I/O of the current phase. False: the phase needs no more. */
 static bool block_phase_asks(struct block_cmd *cmd)
 {
 	switch (*cmd->phase) {
@@ -407,8 +412,8 @@ static bool block_phase_asks(struct block_cmd *cmd)
 	return false;
 }
 
-/* Goes through the phases until there is an I/O to make; false: the command
- * has ended. */
+/* Goes through the phases until there is an I/O to make. False: the command has
+ * ended. */
 static bool block_next(struct block_cmd *cmd)
 {
 	while (!cmd->res && !cmd->differs && *cmd->phase != PHASE_END) {
@@ -420,7 +425,7 @@ static bool block_next(struct block_cmd *cmd)
 	return false;
 }
 
-/* What has come of the I/O. */
+/* Handles the result of the I/O. */
 static void block_take(struct block_cmd *cmd, int res)
 {
 	const struct rbp_io *io = &cmd->bio.io;
@@ -469,7 +474,7 @@ static bool block_is_stopped(struct block_cmd *cmd)
 	return cmd->was_stopped;
 }
 
-/* After a piece; a flush is none. */
+/* After a piece; a flush is not a piece. */
 static bool block_pauses(struct block_cmd *cmd)
 {
 	if (!cmd->pause || cmd->bio.io.op == RBP_FLUSH)
@@ -478,9 +483,8 @@ static bool block_pauses(struct block_cmd *cmd)
 	return true;
 }
 
-/* Asks for one thing after the other. Stores may answer at once, even each of a
- * long row of requests, and the stack must not grow by it. True: the command has
- * ended. */
+/* Submits one I/O after the other. A store may answer each of a long series at
+ * once, and the stack must not grow with it. True: the command has ended. */
 static bool block_drive(struct block_cmd *cmd)
 {
 	while (block_next(cmd)) {
@@ -531,14 +535,14 @@ bool block_start(struct block_cmd *cmd)
 	cmd->was_stopped = false;
 	cmd->differs = false;
 	cmd->unstable = false;
-	/* What it reads and what it writes are of one time of service. */
+	/* Its reads and writes must belong to the same time of service. */
 	cmd->bio.io.epoch = backend_epoch(cmd->dev->backend);
 	cmd->bio.worker = cmd->worker;
 	cmd->bio.done = block_answered;
 	return block_drive(cmd);
 }
 
-/* ---- what a device is like ---- */
+/* ---- properties of a device ---- */
 
 enum block_caching block_caching(const struct block_device *dev)
 {

@@ -11,10 +11,10 @@
 #include "target/block/plugin_host.h"
 #include "target/block/plugin_threads.h"
 
-/* I/O that a plugin has at a time, on each worker; more wait. */
+/* I/Os that a plugin has at a time on each worker; more must wait. */
 #define QUEUE_DEPTH 256
 
-/* What a plugin that is loaded has of an I/O: scratch, and a layer's child. */
+/* What each I/O of a loaded plugin needs: scratch, and the child of a layer. */
 struct block_slot {
 	struct block_slot *next; /* in free */
 	struct block_io child;
@@ -22,7 +22,7 @@ struct block_slot {
 	_Alignas(16) uint8_t scratch[];
 };
 
-/* Its address tells threads apart, at no cost. */
+/* Its address identifies the thread, at no cost. */
 static _Thread_local char block_io_thread;
 
 /* ---- to the backend ---- */
@@ -111,7 +111,7 @@ static void block_io_give_slot(struct rbp_queue *q, struct block_slot *slot)
 	block_io_start_in_slot(q, bio);
 }
 
-/* What a backend says of an extent, if it can be so. */
+/* -EIO if the extent that a backend reports is impossible. */
 static int block_io_judge_extent(const struct rbp_io *io)
 {
 	const struct backend_info *info = &io->queue->be->info;
@@ -122,14 +122,15 @@ static int block_io_judge_extent(const struct rbp_io *io)
 	return 0;
 }
 
-/* After a flush that ended with @res. What another target has fenced off is not
- * lost: it never ended. Nor is what could not be asked for. */
+/* After a flush that ended with @res. Writes that another target has fenced off
+ * are not lost, because they never ended. Nor is anything lost if the flush
+ * could not be submitted. */
 static bool block_io_may_have_lost(int res)
 {
 	return res && res != -ESHUTDOWN && res != -ENOTCONN;
 }
 
-/* What is made of the answer of a backend, which nobody above has to doubt. */
+/* Checks the answer of a backend, so that no caller needs to. */
 static int block_io_judge(struct rbp_io *io, int res)
 {
 	if (res > 0)
@@ -143,7 +144,7 @@ static int block_io_judge(struct rbp_io *io, int res)
 	return res;
 }
 
-/* It is the owner's again last: done() may use it anew, or free it. */
+/* The owner gets it back last: done() may reuse or free it. */
 static void block_io_finish(struct block_io *bio, int res)
 {
 	struct rbp_queue *q = bio->io.queue;
@@ -157,7 +158,7 @@ static void block_io_finish(struct block_io *bio, int res)
 	bio->done(bio, res);
 }
 
-/* All that other threads have ended so far. */
+/* Handles all I/Os that other threads have ended so far. */
 static void block_io_take_ended(struct reactor_msg *msg)
 {
 	struct rbp_queue *q = container_of(msg, struct rbp_queue, ended_msg);
@@ -178,7 +179,8 @@ static void block_io_take_ended(struct reactor_msg *msg)
 	}
 }
 
-/* Another thread's: one message for all that it ends until the worker looks. */
+/* On another thread. One message covers all I/Os that end until the worker
+ * handles it. */
 static void block_io_hand_over(struct rbp_queue *q, struct block_io *bio,
 			       int res)
 {
@@ -192,7 +194,7 @@ static void block_io_hand_over(struct rbp_queue *q, struct block_io *bio,
 		reactor_send(q->worker->reactor, &q->ended_msg);
 }
 
-/* A backend that ends an I/O twice has one of another command in its hands. */
+/* A backend that ends an I/O twice may end the I/O of another command. */
 static void block_io_ended_twice(const struct rbp_queue *q)
 {
 	log_error("%s: the plugin has ended an I/O twice; ending at once, "
@@ -234,7 +236,7 @@ static void block_io_child_done(struct block_io *child, int res)
 	child->io.ended(&child->io, res);
 }
 
-/* A layer asks for what it was not told that there is. */
+/* The layer uses an operation that it was not told about. */
 static bool block_io_is_refused(struct rbp_queue *q, const struct block_io *bio)
 {
 	if (backend_accepts(q->be->below, bio))
@@ -277,7 +279,7 @@ void block_io_forward(struct rbp_io *io)
 	if (atomic_exchange(&bio->state, BLOCK_IO_IDLE) != BLOCK_IO_SUBMITTED)
 		block_io_ended_twice(q);
 	q->ended_cnt++;
-	/* Before those that wait for the slot: they came later. */
+	/* Before those that wait for the slot, because they came later. */
 	block_io_submit(q->be->below, bio);
 	if (slot)
 		block_io_give_slot(q, slot);

@@ -150,8 +150,8 @@ static void block_lock_closed(struct reactor_msg *msg)
 		container_of(msg, struct block_ranges, close_msg)->locks);
 }
 
-/* Not from within: when holds are taken and dropped at once, one after the
- * other, the stack must not grow. */
+/* Not from within: if holds are taken and dropped at once, one after the other,
+ * the stack must not grow. */
 static void block_lock_choose_next(struct block_locks *locks)
 {
 	if (locks->choosing)

@@ -53,8 +53,8 @@ struct block_hold {
 	uint64_t begin; /* block */
 	uint64_t end;	/* the block after the last */
 	bool exclusive;
-	/* Called on the worker if take() returned false; for an exclusive hold
-	 * maybe from within take(). */
+	/* Called on the worker if take() returned false. For an exclusive hold
+	 * it may be called from within take(). */
 	void (*held)(struct block_hold *hold);
 
 	/* private */
@@ -93,30 +93,32 @@ struct block_locks {
 	struct reactor_msg drop_msg; /* from current's worker */
 };
 
-/* Thread: setup, as the next two. */
+/* The locks of a volume without workers. Thread of this and the next two:
+ * setup. */
 void block_locks_init(struct block_locks *locks);
-/* For every worker, before there is I/O. The first one becomes the granter. */
+/* Call it for every worker before there is I/O. The first one becomes the
+ * granter. */
 void block_locks_attach(struct block_locks *locks, struct block_worker *w);
 /* No hold is left. Does nothing if @w is not attached. */
 void block_locks_detach(struct block_locks *locks, struct block_worker *w);
 
-/* Thread: @w. True: held at once; false: held() comes later. @hold stays put
- * until it is dropped. */
+/* True: held at once; false: held() is called later. @hold must not move until
+ * it is dropped. Thread: @w. */
 bool block_hold_take(struct block_locks *locks, struct block_worker *w,
 		     struct block_hold *hold);
 
 /*
- * Takes all blocks exclusively and gives them up at once: drained() is called
- * when every command that had blocks before has left them, maybe from within.
- * Thread: @w. @hold stays put until then.
+ * Takes all blocks exclusively and drops them at once. Calls drained(), maybe
+ * from within, when every command that had blocks before has dropped them.
+ * @hold must not move until then. Thread: @w.
  */
 void block_locks_drain(struct block_locks *locks, struct block_worker *w,
 		       struct block_hold *hold,
 		       void (*drained)(struct block_hold *hold));
 
-/* Thread: that of the hold. Gives up a hold, or a shared one that waits (never
- * an exclusive one that waits). May call held() of others. Does nothing if
- * there is none. */
+/* Drops a hold, or a shared hold that still waits, but never an exclusive one
+ * that waits. May call held() of other holds. Does nothing if there is no hold.
+ * Thread: that of the hold. */
 void block_hold_drop(struct block_hold *hold);
 
 #endif

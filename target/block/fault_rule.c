@@ -111,7 +111,7 @@ static bool set_nothing(const struct parse *p, const char *value)
 static const struct {
 	const char *name;
 	enum fault_kind kind;
-	unsigned int ops; /* that it can happen to */
+	unsigned int ops; /* operations that can have it */
 	bool (*set)(const struct parse *p, const char *value);
 } kinds[] = {
 	{ "error", FAULT_ERROR, ANY_OP, set_error },
@@ -281,8 +281,8 @@ static bool matches(const struct fault_rule *rule, const struct rbp_io *io,
 	       (io->offset + io->len - 1) / block_size >= rule->first_lba;
 }
 
-/* splitmix64: each number of a seed's row by itself, so that threads that
- * count together need share no more than the count. */
+/* splitmix64. Computes each number of a seed's series independently: threads
+ * that count together share only the count. */
 static uint64_t nth_random(uint64_t seed, uint64_t n)
 {
 	uint64_t z = seed + (n + 1) * 0x9e3779b97f4a7c15;

@@ -31,7 +31,7 @@ struct flush_file {
 	struct flush_writer writers[FLUSH_WRITERS];
 };
 
-/* For writers without an entry of their own. */
+/* Shared by writers without an entry of their own. */
 #define REST 0
 
 static_assert(sizeof(((struct flush_file *)0)->magic) == sizeof(MAGIC),
@@ -120,9 +120,9 @@ static struct flush_writer *take_free(struct flush_record *r, bool unknown)
 	return NULL;
 }
 
-/* An entry for a writer that has none. Whoever was not known when there was no
- * room is owed what the rest is; so those that need no entry any more keep it
- * while there is room. */
+/* Returns an entry for a writer that has none. A writer that found no room
+ * shares the first entry, and is owed what that is owed. So an entry that is
+ * not needed stays known while there is room. */
 static struct flush_writer *flush_record_add(struct flush_record *r,
 					     const uint8_t *port)
 {
@@ -208,7 +208,7 @@ void flush_record_told(struct flush_record *r, flush_writer_ref *ref,
 
 /* ---- at start: what has been lost ---- */
 
-/* Everything that is not known to be stable is. */
+/* All writes that are not known to be stable may be lost. */
 static void owe(struct flush_file *f, bool all)
 {
 	for (unsigned int i = 0; i < FLUSH_WRITERS; i++) {
@@ -219,8 +219,9 @@ static void owe(struct flush_file *f, bool all)
 	}
 }
 
-/* Nothing is dirty, as nothing can be any more; who is owed stays, and who is
- * not though the rest is. Return: whether anybody is. */
+/* Nothing is unflushed any more. Keeps the writers that are owed a failure, and
+ * those that are not although the first entry is. Returns whether any writer is
+ * owed one. */
 static bool flush_record_settle(struct flush_file *f)
 {
 	bool owes = atomic_load(&f->writers[REST].owed);
@@ -242,7 +243,8 @@ static bool flush_record_settle(struct flush_file *f)
 
 static void flush_loss_draw(uint8_t ret_loss[FLUSH_LOSS_LEN])
 {
-	/* It blocks until there are some; so few are never cut short. */
+	/* Blocks until there are random numbers. A call for so few bytes
+	 * returns all of them. */
 	if (getrandom(ret_loss, FLUSH_LOSS_LEN, 0) != FLUSH_LOSS_LEN)
 		abort();
 }
@@ -254,8 +256,8 @@ static void log_loss(const struct flush_record_options *opt, const char *why)
 		  opt->label, why);
 }
 
-/* After an end that was not clean, with what the kernel may still have. Return:
- * whether writes may be lost, and why. */
+/* After an unclean end. Checks what the kernel still has. Returns whether
+ * writes may be lost, and why. */
 static bool has_lost(const struct flush_record_options *opt,
 		     const struct flush_file *f, char *why, size_t len)
 {
@@ -306,12 +308,13 @@ static void flush_record_judge(const struct flush_record_options *opt,
 			 "the machine or the device was "
 			 "restarted before it was flushed");
 	log_loss(opt, why);
-	/* In this order: a process that is killed here does it again. */
+	/* In this order. If the process is killed here, the next one does it
+	 * again. */
 	owe(f, /* all= */ !is_same);
 	flush_loss_draw(f->loss);
 }
 
-/* What the file says from here on. */
+/* From here on the file describes this process. */
 static void take_over(struct flush_record *r,
 		      const struct flush_record_options *opt)
 {
@@ -351,7 +354,7 @@ static int sync_dir(const char *path)
 	return fd < 0 || fsync(fd) ? -errno : 0;
 }
 
-/* All of it is allocated: a store to it never fails. */
+/* Allocates the whole file, so that a store to it never fails. */
 static int fill_new(struct flush_record *r, int fd, bool was_damaged)
 {
 	int err = -posix_fallocate(fd, 0, sizeof(*r->file));

@@ -1,49 +1,51 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What must be known of a volume's unflushed writes when this process is gone.
+ * What must be known about the unflushed writes of a volume after this process
+ * has ended.
  *
- * Linux reports a failed write-back once to each open file, and a file that is
- * opened afterwards does not hear of an error that anybody has seen (errseq_t,
- * lib/errseq.c). The next process would flush the same store successfully
- * although acknowledged writes are gone. So a record of each file or device
- * outlives the process. It says
+ * Linux reports a failed write-back once to each open file. A file that is
+ * opened later does not see an error that another one has seen (errseq_t,
+ * lib/errseq.c). Without a record, the next process would flush the same store
+ * successfully although acknowledged writes are lost. For this reason each file
+ * or device has a record that outlives the process. It says
  *
- *  - whether the store was open for writing and not flushed at the end,
- *  - whether a flush, or a synchronous write, has failed,
- *  - which initiators have writes that no flush has covered, and which of them
- *    are still to be told of a loss,
- *  - a number drawn at the last loss, which is part of the store's generation.
+ * - whether the store was open for writing and not flushed at the end,
+ * - whether a flush or a synchronous write has failed,
+ * - which initiators have writes that no flush has covered, and which of them
+ *   must still be told about a loss,
+ * - a number drawn at the last loss, which is part of the store's generation.
  *
- * At start, after an end that was not clean, the store is synchronized before
- * anything is served. When that fails, or a flush had failed before, writes are
- * lost: the generation changes, and each initiator with unflushed writes is
- * owed a failed flush. That one is HARDWARE ERROR, WRITE ERROR: of Linux's disk
- * driver a MEDIUM ERROR is tried again and a deferred error is ignored, so
- * either would be swallowed by the next flush that succeeds. The debt is paid
+ * After an unclean end, the target synchronizes the store at its start, before
+ * it serves anything. If that fails, or if a flush had failed before, writes
+ * are lost: the generation changes, and each initiator with unflushed writes is
+ * owed a failed flush. The flush fails with HARDWARE ERROR, WRITE ERROR.
+ * Linux's disk driver retries a MEDIUM ERROR and ignores a deferred error, so
+ * the next successful flush would hide either. The target owes nothing more
  * when the answer has been delivered. An initiator without unflushed writes is
- * told nothing. One that has met failed flushes before the restart is told once
- * more: nobody but itself knows which of its writes it counts as covered by
- * them.
+ * told nothing. An initiator that saw failed flushes before the restart is told
+ * once more: only the initiator knows which of its writes it counts as covered
+ * by them.
  *
- * How writes are counted. Flushes are numbered as they begin. A writer notes,
- * before its write is answered, the number of the flush that has begun last;
- * the write is covered by a successful flush of a higher number.
+ * How writes are counted: flushes are numbered when they begin. Before a write
+ * is answered, the number of the flush that began last is noted for its writer.
+ * A successful flush with a higher number covers the write.
  *
- * The record is a file of fixed size that is mapped. A change is a store to
- * memory, without a system call, and survives kill -9 as the page cache does.
- * The caller says where it lies. What is in it counts for the same boot and the
- * same disk sequence number. Found in another boot, or for another device or
- * sequence number, it is used if the volume's identity is the same: after an end
- * that was not clean, all writers are then owed, as the record may itself be older
- * than the last writes.
+ * The record is a mapped file of fixed size. A change is a store to memory,
+ * without a system call, and survives kill -9 as the page cache does. The
+ * caller says where the file is. Its contents are valid for the same boot and
+ * the same disk sequence number. In another boot, or for another device or
+ * sequence number, they are used if the identity of the volume is the same.
+ * After an unclean end, all writers are then owed a failed flush, because the
+ * record may be older than the last writes.
  *
- * What is not known: an error of write-back that happens after kill -9 is lost
- * when the kernel drops the inode, or the file system is unmounted, before the
- * next start. So is that of a flush which is under way at kill -9: the kernel goes
- * on with it and tells nobody but the process that is gone; to take each of these
- * for a failure would have a busy target fail flushes whenever it is killed. A
- * record in /run does not survive a boot; an initiator that does not read the
- * generation hears no more than 29h/01h then.
+ * What the record cannot know: an error of write-back after kill -9 is lost if
+ * the kernel drops the inode, or the file system is unmounted, before the next
+ * start. The error of a flush that was running at kill -9 is lost, too: the
+ * kernel completes the flush, and reports it only to the process that no longer
+ * exists. If the target took each such flush for a failure, a busy target would
+ * fail flushes whenever it is killed. A record in /run does not survive a boot.
+ * An initiator that does not read the generation then gets only the unit
+ * attention 29h/01h.
  *
  * Thread: any, unless a function says otherwise.
  */
@@ -58,7 +60,8 @@
 
 #include "target/block/backend.h"
 
-/* Initiators with unflushed writes; those that find no room share the first. */
+/* Initiators with unflushed writes. If there are more, the rest shares the
+ * first entry. */
 #define FLUSH_WRITERS 256
 
 /* Identifies an initiator, in bytes. */
@@ -68,11 +71,11 @@
 /* A random number drawn when acknowledged writes were lost. Bytes. */
 #define FLUSH_LOSS_LEN 16
 
-/* In the file, as the next. All zero: not used. */
+/* An entry of the file, as the next struct. All zero: not used. */
 struct flush_writer {
 	uint8_t initiator[FLUSH_PORT_LEN];
 	_Atomic uint64_t wrote; /* the last flush begun before its last write */
-	_Atomic uint32_t owed;	/* a failed flush */
+	_Atomic uint32_t owed;	/* whether a failed flush is owed */
 	_Atomic uint32_t known; /* the entry is in use */
 };
 
@@ -84,16 +87,17 @@ struct flush_record {
 	char *path;
 	bool writable;	      /* the store is open for writing */
 	bool flushed;	      /* at the end of this process */
-	bool owes;	      /* at the start somebody was owed */
+	bool owes;	      /* at the start, at least one writer was owed a
+			       * failure */
 	pthread_mutex_t lock; /* guards the use of entries, and users */
 	uint32_t users[FLUSH_WRITERS]; /* nexuses of this process */
 };
 
-/* A nexus's own for a volume, NULL at first; see flush_record_leave(). */
+/* A nexus has one for each volume, NULL at first; see flush_record_leave(). */
 typedef _Atomic(struct flush_writer *) flush_writer_ref;
 
 void flush_record_init(struct flush_record *r);
-/* Removes the file when there is nothing that it has to tell. Thread: setup. */
+/* Removes the file if it has nothing to report. Thread: setup. */
 void flush_record_fini(struct flush_record *r);
 
 struct flush_record_options {
@@ -106,40 +110,41 @@ struct flush_record_options {
 };
 
 /*
- * Opens the record, or makes one, and decides what has been lost; synchronizes
- * the store if need be. @opt is borrowed for the call. Blocks. Thread: setup,
- * before there is I/O and before the backend is attached. 0, or -errno.
+ * Opens or creates the record, and decides what is lost. Synchronizes the store
+ * if necessary. @opt is borrowed for the call. Blocks. Thread: setup, before
+ * there is I/O and before the backend is attached. 0, or -errno.
  */
 int flush_record_open(struct flush_record *r,
 		      const struct flush_record_options *opt);
 
-/* What was drawn at the last loss, FLUSH_LOSS_LEN bytes; NULL: no record. */
+/* The number drawn at the last loss, FLUSH_LOSS_LEN bytes. NULL: there is no
+ * record. */
 const uint8_t *flush_record_loss(const struct flush_record *r);
 
 /* A flush is submitted; returns its number. */
 uint64_t flush_record_begin(struct flush_record *r);
-/* What has come of it; @res: 0 or negative errno. */
+/* The result of the flush; @res: 0 or negative errno. */
 void flush_record_end(struct flush_record *r, uint64_t nr, int res);
-/* A synchronous write has failed, or one for which a layer may have flushed: the
- * error that it saw may be that of other writes. Or a flush was not done. The next
- * flush tells. */
+/* The next flush decides whether writes are lost: a flush was not executed, or
+ * a synchronous write has failed, or a write for which a layer may have
+ * flushed. The error of the write may belong to other writes. */
 void flush_record_doubt(struct flush_record *r);
 
 /* @port (FLUSH_PORT_LEN bytes) has written to a cache; called before the write is answered. */
 void flush_record_wrote(struct flush_record *r, flush_writer_ref *ref,
 			const uint8_t *port);
 
-/* Is @port to be told of a loss? */
+/* True if @port must be told about a loss. */
 bool flush_record_owes(struct flush_record *r, flush_writer_ref *ref,
 		       const uint8_t *port);
-/* It has been. */
+/* @port has been told. */
 void flush_record_told(struct flush_record *r, flush_writer_ref *ref,
 		       const uint8_t *port);
 
 /* The nexus of @ref ends. */
 void flush_record_leave(struct flush_record *r, flush_writer_ref *ref);
 
-/* All has been flushed, and nothing will be written any more. */
+/* Everything has been flushed, and no write follows. */
 void flush_record_flushed(struct flush_record *r);
 
 #endif

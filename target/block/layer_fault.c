@@ -14,9 +14,10 @@
 
 struct fault_layer;
 
-/* Rules that were given together. Requests point to them as long as they last. */
+/* Rules that were given together. Requests point to them, so they stay
+ * allocated. */
 struct fault_set {
-	struct fault_set *before; /* not in force any more */
+	struct fault_set *before; /* no longer in force */
 	unsigned int cnt;
 	struct fault_rule rules[FAULT_RULES_MAX];
 	struct fault_tally tallies[FAULT_RULES_MAX];
@@ -28,7 +29,7 @@ struct fault_worker {
 	struct rbp_queue *queue;
 	struct list stuck;    /* struct faulty, node */
 	struct list delayed;  /* with its timer running */
-	unsigned int replays; /* with the store, and nobody waits for them */
+	unsigned int replays; /* with the store; no request waits for them */
 	struct reactor_msg release;
 	_Atomic bool releasing; /* the message is under way */
 };
@@ -42,10 +43,10 @@ struct fault_layer {
 
 /* An I/O that a rule has hit, until it is ended. */
 struct faulty {
-	struct block_io inner; /* what the store is asked for instead */
+	struct block_io inner; /* the I/O that the store gets instead */
 	struct rbp_io *outer;
 	struct fault_worker *fw;
-	const struct fault_rule *rule; /* NULL: it is only late */
+	const struct fault_rule *rule; /* NULL: it is only delayed */
 	uint64_t pick;
 	unsigned int delay_ms;
 	struct list node; /* in stuck or delayed */
@@ -85,7 +86,7 @@ static void layer_fault_answer(struct faulty *f, int res)
 	block_io_done(outer, res);
 }
 
-/* Has the store do @len bytes from @start of the I/O; then comes done. */
+/* Submits @len bytes from @start of the I/O to the store. done() follows. */
 static void do_part(struct faulty *f, uint64_t start, uint64_t len,
 		    void (*done)(struct block_io *inner, int res))
 {
@@ -141,7 +142,7 @@ static void cut_short(struct faulty *f, uint64_t len)
 		layer_fault_answer(f, error_of(f));
 }
 
-/* Bytes of the request before the first block that the rule is about. */
+/* Bytes of the request before the first block of the rule. */
 static uint64_t bytes_before(const struct faulty *f)
 {
 	uint64_t block_size = f->fw->layer->block_size;
@@ -167,7 +168,8 @@ static void next_block_done(struct block_io *inner, int res)
 	uint64_t block_size = f->fw->layer->block_size;
 	uint64_t next = inner->io.offset - f->outer->offset + 2 * block_size;
 
-	/* What was written in between is no progress to rely on. */
+	/* What was written in between is not progress that the caller may rely
+	 * on. */
 	inner->io.progress = 0;
 	if (res || next >= f->outer->len)
 		layer_fault_answer(f, res ? res : -EIO);
@@ -289,7 +291,7 @@ static void get_stuck(struct faulty *f)
 
 /* ---- the faults ---- */
 
-/* To the store as it came. */
+/* Forwards the I/O unchanged. */
 static void let_go(struct faulty *f)
 {
 	struct rbp_io *outer = f->outer;
@@ -351,8 +353,8 @@ static void layer_fault_begin(struct faulty *f)
 }
 
 /*
- * Looks at the rules in their order: delays add up, and the first other fault
- * that hits is the one. False: the I/O is to be left alone.
+ * Tries the rules in their order. Delays add up; the first other fault that
+ * hits is chosen. False: no rule hits.
  */
 static bool layer_fault_choose(struct fault_layer *layer,
 			       const struct rbp_io *io, struct faulty *what)
@@ -394,7 +396,7 @@ static void fault_submit(void *v, struct rbp_io *io)
 	layer_fault_begin(f);
 }
 
-/* ---- what is stuck ---- */
+/* ---- requests that are stuck ---- */
 
 static void run_release(struct reactor_msg *msg)
 {
@@ -403,7 +405,7 @@ static void run_release(struct reactor_msg *msg)
 	struct list all;
 	struct list *node;
 
-	/* Before the list is looked at: who asks from now on is heard. */
+	/* Before the list is read, so that no later release is missed. */
 	atomic_store(&fw->releasing, false);
 	list_init(&all);
 	list_splice_tail(&all, &fw->stuck);
@@ -428,7 +430,7 @@ static int fault_queue_add(void *v, struct rbp_queue *queue, void **ret)
 	return 0;
 }
 
-/* Replays are nobody's request, so only here somebody waits for them. */
+/* Replays belong to no request, so only this function waits for them. */
 static void end_replays(struct fault_worker *fw)
 {
 	struct list *it;
@@ -469,7 +471,7 @@ static void fault_close(void *v)
 	free(layer);
 }
 
-/* A write that is cut in two is not done whole or not at all. */
+/* A write that is cut in two is not atomic. */
 static bool breaks_writes(const struct fault_rule *rule)
 {
 	return rule->ops & 1u << RBP_WRITE &&

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A layer on a backend that lets requests go wrong by rule (fault_rule.h), for
- * those who want to see what becomes of it above. What no rule hits goes to
- * the store below untouched.
+ * A layer that lets requests fail by rule (fault_rule.h), to test what is above
+ * it. It forwards requests that no rule hits unchanged.
  *
- * Every request is still answered exactly once, on its worker, and nothing is
- * answered while the store or the layer may still touch the medium or the
- * buffer for it: a request that is delayed or stuck is "with the disk" for
- * task management and for the fence of a nexus. FAULT_STALE breaks that: the
- * tests' way to plant an old write that lands after a newer one.
+ * Each request is still answered exactly once, on its worker. No request is
+ * answered while the store or the layer may still use the medium or the buffer
+ * for it. For task management and for the fence of a nexus, the store still has
+ * a request that is delayed or stuck. FAULT_STALE breaks this rule: tests use
+ * it for an old write that arrives after a newer one.
  */
 #ifndef TARGET_BLOCK_LAYER_FAULT_H
 #define TARGET_BLOCK_LAYER_FAULT_H
@@ -16,8 +15,8 @@
 #include "target/block/backend.h"
 #include "target/block/fault_rule.h"
 
-/* The layer's part of backend_options: @rules are copied; @volume is for the log, and
- * outlives the layer. */
+/* The layer's part of backend_options. @rules are copied; @volume is for the
+ * log and must outlive the layer. */
 struct fault_options {
 	const struct fault_rule *rules;
 	unsigned int cnt;
@@ -27,16 +26,17 @@ struct fault_options {
 extern const struct backend_type backend_fault;
 
 /*
- * Replaces the rules of a backend that is the layer; what is stuck goes on. Writes
- * count as atomic as they did when it was opened. -ENOENT: @be is no such layer;
- * -ENOMEM. One caller at a time. Thread: any, while the workers are attached.
+ * Replaces the rules of a backend that is the layer, and releases requests that
+ * are stuck. The limit of atomic writes stays as it was when the layer was
+ * opened. -ENOENT: @be is no such layer; -ENOMEM. One caller at a time. Thread:
+ * any, while the workers are attached.
  */
 int backend_fault_set(struct backend *be, const struct fault_rule *rules,
 		      unsigned int cnt);
 
 /*
- * Lets all requests go to the store that are stuck, or stick before the
- * workers have heard of it. Harmless on a backend without the layer. Thread:
+ * Releases all requests that are stuck, and those that get stuck before the
+ * workers have seen this. Does nothing on a backend without the layer. Thread:
  * any, while the workers are attached.
  */
 void backend_fault_release(struct backend *be);

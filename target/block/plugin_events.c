@@ -137,8 +137,8 @@ static bool turn_ended(struct reactor_poller *p)
 		return false;
 	events->has_submits = false;
 	events->kick(events->v, events->queue_data);
-	/* The answers to I/Os that have ended, and submits that followed, wait
-	 * for another turn. */
+	/* The answers to I/Os that have ended, and new submits, wait for
+	 * another turn. */
 	return events->has_submits || *events->ended != before;
 }
 

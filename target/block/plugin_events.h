@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events that a plugin gets besides its I/O: descriptors that become ready,
- * timers, and the end of a turn in which it got I/O
- * (plugins/rdma_block_plugin.h). One struct for each queue.
+ * Events of a plugin besides its I/O: descriptors that become ready, timers,
+ * and the end of a turn in which it got I/O (plugins/rdma_block_plugin.h). Each
+ * queue has one struct.
  *
  * Thread: that of the worker, or setup.
  */
@@ -34,7 +34,7 @@ void plugin_events_open(struct plugin_events *events, struct reactor *r,
 /* Deletes the watches and timers that are left. */
 void plugin_events_close(struct plugin_events *events);
 
-/* As the functions of the host with these names. */
+/* The host functions with these names. */
 struct rbp_watch *plugin_watch_add(struct plugin_events *events, int fd,
 				   uint32_t what,
 				   void (*ready)(void *user, uint32_t what),

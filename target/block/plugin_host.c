@@ -30,7 +30,7 @@ static enum log_level to_log_level(enum rbp_log_level level)
 	return LOG_ERROR;
 }
 
-/* What a plugin tells of its course does not hide that something has failed. */
+/* Errors have a limit of their own: other lines of a plugin must not hide them. */
 static bool plugin_host_may_log(struct rbp_vol *vol, enum rbp_log_level level,
 				unsigned int *ret_dropped)
 {
@@ -66,7 +66,7 @@ void plugin_host_log(struct rbp_vol *vol, enum rbp_log_level level,
 
 /* ---- size and paths ---- */
 
-/* Guards the next two, and is held during a call. */
+/* Guards the next two, and is held while @changed runs. */
 static pthread_mutex_t resized_lock = PTHREAD_MUTEX_INITIALIZER;
 static void (*resized_hook)(void *user);
 static void *resized_user;
@@ -107,7 +107,7 @@ static struct rbp_timer *host_timer_add(struct rbp_queue *q,
 	return plugin_timer_add(&q->events, fire, user);
 }
 
-/* The same look at all volumes finds it. */
+/* The same measurement of all volumes finds it. */
 static void host_path_changed(struct rbp_vol *vol)
 {
 	backend_plugin_look();
@@ -140,7 +140,7 @@ const struct rbp_host *backend_plugin_host(void)
 
 /* ---- parameters that change ---- */
 
-/* The uppermost; NULL: there is none. */
+/* The uppermost plugin with that name. NULL: there is none. */
 static struct backend *plugin_host_find(struct backend *be, const char *name)
 {
 	while (be && (be->type || strcmp(be->plugin->name, name) != 0))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What rdma-target does for plugins that are loaded (struct rbp_host), beside their
- * I/O (block_io.h): their log, their events, and what they say has changed.
+ * What rdma-target does for loaded plugins (struct rbp_host) besides their I/O
+ * (block_io.h): their log, their events, and changes that they report.
  */
 #ifndef TARGET_BLOCK_PLUGIN_HOST_H
 #define TARGET_BLOCK_PLUGIN_HOST_H
@@ -21,21 +21,23 @@ void plugin_host_log(struct rbp_vol *vol, enum rbp_log_level level,
 	__attribute__((format(printf, 3, 4)));
 
 /*
- * Changes parameters of a volume that is served: those that @spec gives, of the
- * plugin that it names; of several layers of that name, of the uppermost. All or
- * none change. Return: 0; -ENOENT: the volume has no such plugin; -ENOTSUP: the
- * plugin cannot; -EINVAL, or what the plugin says; with one clause in @e.
- * Thread: any; @base stays open. Does not block.
+ * Changes parameters of a volume that is being served. @spec names the plugin
+ * and the parameters. If several layers have that name, the uppermost one
+ * changes. All parameters change, or none. Return: 0; -ENOENT: the volume has
+ * no such plugin; -ENOTSUP: the plugin cannot change them; -EINVAL, or what the
+ * plugin returns; with one clause in @e. Thread: any; @base stays open. Does
+ * not block.
  */
 int backend_set_params(struct backend *base, const struct plugin_spec *spec,
 		       struct error *e);
 
 /*
- * @changed is called when a plugin says that a volume has another size; NULL:
- * no more, and no call is under way. Thread: setup; @changed is called on any.
+ * Calls @changed when a plugin says that the size of a volume has changed.
+ * NULL: calls nothing any more, and no call is under way. Thread: setup; of
+ * @changed any.
  */
 void backend_plugin_on_resize(void (*changed)(void *user), void *user);
-/* Has it called. Thread: any. */
+/* Has the function called now. Thread: any. */
 void backend_plugin_look(void);
 
 #endif

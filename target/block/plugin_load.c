@@ -19,19 +19,20 @@
 #include "base/list.h"
 
 #define SYMBOL_PREFIX "rdma_block_plugin_"
-/* Majors that an error message looks for. */
+/* Other major versions, for an error message. */
 #define ABI_NEWEST 20
 
 /* A plugin that is loaded. The list only grows. */
 struct loaded {
 	struct loaded *next;
-	/* As long as ours: what the plugin's own struct lacks is zero. */
+	/* A copy of the size of our struct: members that the plugin's struct
+	 * lacks are zero. */
 	struct rbp_plugin plugin;
 	struct rbp_blocking blocking;
 	dev_t dev; /* of its file */
 	ino_t ino;
-	/* Stays open: dlopen() knows files by name, so that a number that is
-	 * used again would name this plugin. */
+	/* Stays open: dlopen() identifies files by path, here /proc/self/fd/FD.
+	 * A later file with the same FD would be taken for this plugin. */
 	int fd;
 };
 
@@ -87,7 +88,8 @@ static int plugin_load_open_plugin(const char *name, int *ret_fd,
 	return 0;
 }
 
-/* A plugin runs with our rights: its file must be as safe as our own. */
+/* A plugin runs with the rights of rdma-target, so its file must be as safe as
+ * the program. */
 static int plugin_load_check_owner(const char *name, const struct stat *st,
 				   struct error *e)
 {
@@ -139,7 +141,7 @@ static int explain_no_entry(const char *name, void *so, struct error *e)
 			 name, RBP_ABI);
 }
 
-/* What every use of a plugin relies on. NULL: fine. */
+/* Checks what every use of a plugin relies on. NULL: nothing is wrong. */
 static const char *plugin_load_what_is_wrong(const struct rbp_plugin *p)
 {
 	if (!p->name || !p->version || !p->help)
@@ -172,7 +174,7 @@ static int plugin_load_enter(const char *name, void *so, struct loaded *l,
 
 	if (!symbol)
 		return explain_no_entry(name, so, e);
-	/* As dlsym(3) says: C has no cast between them. */
+	/* The cast that dlsym(3) recommends. */
 	memcpy(&entry, &symbol, sizeof(entry));
 	theirs = entry(backend_plugin_host());
 	if (!theirs)
@@ -208,7 +210,8 @@ static int load_file(const char *name, int fd, struct loaded *l,
 	void *so;
 	int err;
 
-	/* The file that was looked at, not one that has its name by now. */
+	/* The file that was checked, even if its name belongs to another one
+	 * now. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!so)
@@ -358,7 +361,7 @@ static int refuse_unknown(const struct rbp_plugin *plugin, const char *text,
 		*known ? known : "none");
 }
 
-/* One "KEY=VALUE" into its place, which is the parameter's in the table. */
+/* Puts one "KEY=VALUE" into the place of its parameter in the table. */
 static int set_arg(const struct rbp_plugin *plugin, const char *text,
 		   struct rbp_arg *args, struct error *e)
 {
@@ -383,7 +386,7 @@ static int set_arg(const struct rbp_plugin *plugin, const char *text,
 	return 0;
 }
 
-/* Defaults where nothing is given. */
+/* Adds the defaults of parameters that are not given. */
 static void add_defaults(const struct rbp_plugin *plugin, struct rbp_arg *args)
 {
 	for (unsigned int i = 0; plugin->params && plugin->params[i].name;
@@ -398,7 +401,7 @@ static void add_defaults(const struct rbp_plugin *plugin, struct rbp_arg *args)
 	}
 }
 
-/* Without gaps. */
+/* Closes the gaps. */
 static void close_gaps(unsigned int cnt, struct rbp_arg *args)
 {
 	unsigned int kept = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds and loads plugins (plugins/rdma_block_plugin.h), and reads what a SPEC
- * says of them. A plugin is loaded once, and stays until the process ends: its
- * threads may outlive its volumes.
+ * Finds and loads plugins (plugins/rdma_block_plugin.h), and reads their
+ * parameters in a SPEC. A plugin is loaded once and stays until the process
+ * ends, because its threads may outlive its volumes.
  *
  * Thread: setup.
  */
@@ -14,10 +14,10 @@
 #include "base/error.h"
 #include "plugins/rdma_block_plugin.h"
 
-/* What a SPEC says of a store or a layer that is a plugin. */
+/* A store or layer in a SPEC that is a plugin. */
 struct plugin_spec {
 	char name[256]; /* or a path with a slash; empty: no plugin */
-	/* "KEY=VALUE", each with its end; checked by plugin_args(). */
+	/* "KEY=VALUE" strings with their NULs; plugin_args() checks them. */
 	char args[2048];
 	size_t args_len;
 };
@@ -26,20 +26,20 @@ struct plugin_spec {
 bool plugin_spec_add(struct plugin_spec *spec, const char *arg);
 
 /*
- * Loads the plugin that @name stands for: a path when it has a slash, else
- * rdma-block-plugin-NAME.so in the directories of $RDMA_BLOCK_PLUGIN_PATH,
- * then in LIBDIR/rdma-block. The file must belong to root or to the user of the
- * process, and no other user may be able to write to it. Return: 0, or a negative
- * errno with one clause in @e; *ret is valid until the process ends.
+ * Loads the plugin @name: the file of this path if it has a slash; else
+ * rdma-block-plugin-NAME.so in the directories of $RDMA_BLOCK_PLUGIN_PATH, then
+ * in LIBDIR/rdma-block. The file must belong to root or to the user of the
+ * process, and no other user may be able to write to it. Return: 0, or a
+ * negative errno with one clause in @e. *ret is valid until the process ends.
  */
 int plugin_load(const char *name, const struct rbp_plugin **ret,
 		struct error *e);
 
-/* plugin_load() has failed, of a store: "NAME:..." may be meant as a path. */
+/* plugin_load() of a store has failed: adds that "NAME:..." may be a path. */
 void plugin_load_advise(const char *name, struct error *e);
 
 /*
- * Checks the parameters of @spec against those that @plugin knows, and adds the
+ * Checks the parameters of @spec against those of @plugin, and adds the
  * defaults. Return: 0, or -EINVAL with one clause in @e. Free *ret with free().
  */
 int plugin_args(const struct rbp_plugin *plugin, const struct plugin_spec *spec,

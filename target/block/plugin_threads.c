@@ -13,7 +13,7 @@ struct plugin_threads {
 	unsigned int max;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	/* under the lock: I/O that no thread has taken yet, oldest first */
+	/* guarded by the lock: I/O that no thread has taken yet, oldest first */
 	struct rbp_io *first;
 	struct rbp_io **end;
 	unsigned int waiting;
@@ -52,7 +52,7 @@ static int do_io(const struct plugin_threads *pool, struct rbp_io *io)
 	return -EOPNOTSUPP;
 }
 
-/* The oldest; NULL: the pool ends. With the lock held. */
+/* Takes the oldest I/O. NULL: the pool ends. The lock is held. */
 static struct rbp_io *plugin_threads_take(struct plugin_threads *pool)
 {
 	struct rbp_io *io;
@@ -87,7 +87,7 @@ static void *helper_main(void *arg)
 	return NULL;
 }
 
-/* With the lock held. False: no thread is there to do anything. */
+/* The lock is held. False: there is no thread at all. */
 static bool have_thread(struct plugin_threads *pool)
 {
 	if (pool->idle <= pool->waiting && pool->cnt < pool->max &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The helper threads of one volume whose plugin has functions that block.
- * Threads are made when there is work and none of them is idle, up to a limit, so
- * they have the rights that rdma-target serves with.
+ * The helper threads of one volume whose plugin has functions that block. A
+ * thread is created when there is work and none is idle, up to a limit. The
+ * threads therefore have the rights that rdma-target serves with.
  */
 #ifndef TARGET_BLOCK_PLUGIN_THREADS_H
 #define TARGET_BLOCK_PLUGIN_THREADS_H
@@ -23,8 +23,9 @@ int plugin_threads_create(const struct rbp_blocking *blocking, void *v,
 /* Ends the threads; NULL is fine. Nothing is in flight. Thread: setup. */
 void plugin_threads_free(struct plugin_threads *pool);
 
-/* Has a helper thread of @helpers (struct plugin_threads) do @io; done() follows, maybe at
- * once when no thread can be made. io->scratch is used meanwhile. Thread: any. */
+/* Lets a helper thread of @helpers (struct plugin_threads) execute @io. Uses
+ * io->scratch meanwhile. If no thread can be created, done() may be called from
+ * within. Thread: any. */
 void plugin_threads_submit(void *helpers, struct rbp_io *io);
 
 /* Bytes of io->scratch that this needs. */

@@ -19,11 +19,11 @@ struct unprivileged_call {
 };
 
 #define UNPRIVILEGED_KEEPS (1ull << CAP_IPC_LOCK)
-/* What rdma-target itself may keep (target/privileges.h). */
+/* The capability that rdma-target keeps, too (target/privileges.h). */
 #define UNPRIVILEGED_ALLOWS (UNPRIVILEGED_KEEPS | 1ull << CAP_NET_BIND_SERVICE)
 
-/* rdma-target has given up its capabilities: the sandbox may be closed by now, and
- * has no call that asks for them. */
+/* rdma-target has dropped its capabilities. The sandbox may be active by now,
+ * and allows no call that asks for them. */
 static bool unprivileged_already(void)
 {
 	FILE *f = fopen("/proc/thread-self/status", "re");
@@ -41,7 +41,7 @@ static bool unprivileged_already(void)
 	return !(permitted & ~UNPRIVILEGED_ALLOWS);
 }
 
-/* Of this thread alone. */
+/* Affects only this thread. */
 static int unprivileged_drop_caps(void)
 {
 	struct __user_cap_header_struct head = {

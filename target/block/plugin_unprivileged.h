@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Capabilities belong to threads, and a thread passes its own on to those that it
- * makes. rdma-target gives its capabilities up when its volumes are open. A
- * plugin that makes connections makes threads in open(); these would keep them.
+ * Each thread has its own capabilities and passes them on to the threads that
+ * it creates. rdma-target drops its capabilities when its volumes are open. A
+ * plugin that makes connections creates threads in open(); these would keep the
+ * capabilities.
  */
 #ifndef TARGET_BLOCK_PLUGIN_UNPRIVILEGED_H
 #define TARGET_BLOCK_PLUGIN_UNPRIVILEGED_H
 
 /*
- * Calls @run on a thread that can lock memory, and has no other capability, and
- * waits for its end. What needs more fails now, and not when the plugin does it
- * again while it reconnects. 0, or -errno: @run was not called. Thread: any.
+ * Calls @run on a thread whose only capability is to lock memory, and waits
+ * until it ends. If the plugin needs more capabilities, it fails now, and not
+ * later when it reconnects. 0, or -errno: @run was not called. Thread: any.
  */
 int plugin_run_unprivileged(void (*run)(void *arg), void *arg);
 

@@ -14,12 +14,12 @@
 
 #include "base/log.h"
 
-/* An interrupted operation is begun again, but not for ever. */
+/* An interrupted operation is repeated, but not without limit. */
 #define TRIES_MAX 1000
 
 #define ZEROES_LEN (256u << 10)
 
-/* Never written to, so that it costs address space and no memory. */
+/* Nothing writes to it, so it needs address space but no memory. */
 static uint8_t zeroes[ZEROES_LEN] __attribute__((aligned(4096)));
 
 _Static_assert(sizeof(struct file_io) <= BLOCK_IO_SCRATCH,
@@ -45,7 +45,7 @@ static int file_fd(const struct file_worker *fw)
 	return fw->fixed >= 0 ? fw->fixed : fw->file->fd;
 }
 
-/* The end of every io_uring_prep_*() on the file. */
+/* Ends every io_uring_prep_*() on the file. */
 static void prep_done(struct io_uring_sqe *sqe, const struct file_worker *fw,
 		      struct file_io *f)
 {
@@ -88,7 +88,7 @@ static void store_file_prep_write(struct io_uring_sqe *sqe, int fd,
 		io_uring_prep_write(sqe, fd, buf, len, offset);
 }
 
-/* One READ or WRITE of what is left. */
+/* Submits one READ or WRITE of the rest. */
 static void transfer(struct file_io *f)
 {
 	struct rbp_io *io = f->io;
@@ -108,7 +108,7 @@ static void transfer(struct file_io *f)
 	prep_done(sqe, fw, f);
 }
 
-/* Counts @res bytes; false when that brings the I/O no further. */
+/* Counts @res bytes. False: the I/O makes no progress. */
 static bool store_file_advance(struct file_io *f, int res)
 {
 	const struct file_store *file = store_file_worker_of(f)->file;
@@ -116,7 +116,7 @@ static bool store_file_advance(struct file_io *f, int res)
 	uint64_t before = io->progress;
 
 	io->progress += (uint64_t)res;
-	/* Direct I/O can go on only at the next whole unit. */
+	/* Direct I/O can continue only at the next whole unit. */
 	if (file->direct && io->progress < io->len)
 		io->progress -= io->progress % file->direct_unit;
 	return io->progress > before;
@@ -133,7 +133,7 @@ static void transfer_done(struct reactor_op *op, int res, unsigned int flags)
 			block_io_done(f->io, res);
 		return;
 	}
-	/* Nothing came: the file ends earlier than it did when opened. */
+	/* Nothing was read: the file is shorter now than when it was opened. */
 	if (!store_file_advance(f, res))
 		block_io_done(f->io, -EIO);
 	else if (f->io->progress < f->io->len)
@@ -164,7 +164,7 @@ static void submit_fsync(struct file_worker *fw)
 	reactor_prep_done(sqe, &fw->flush_op);
 }
 
-/* The first failure stays, of whatever worker. */
+/* The first failure on any worker is kept. */
 static void keep_flush_error(struct file_store *file, int err)
 {
 	int none = 0;
@@ -186,8 +186,8 @@ static void store_file_flush_done(struct reactor_op *op, int res,
 		submit_fsync(fw);
 		return;
 	}
-	/* To plugins -ENOTCONN means that nothing is lost; a file system that
-	 * a dead program serves cannot tell. */
+	/* For plugins, -ENOTCONN means that nothing is lost. A file system in
+	 * user space whose server is dead cannot know that. */
 	if (res < 0)
 		keep_flush_error(fw->file, res == -ENOTCONN ? -EIO : res);
 	fw->flush_running = NULL;
@@ -224,13 +224,13 @@ static void store_file_flush(struct file_io *f)
 /* ---- unmap and zero ---- */
 
 /*
- * The ways to make a range zero, best first. An I/O starts with the first
- * that it may use and falls through what the store refuses; the last is plain
- * writing, which nothing refuses.
+ * The ways to zero a range, best first. An I/O starts with the first one that
+ * it may use. If the store refuses it, the next one follows. The last is plain
+ * writing, which no store refuses.
  */
 enum zero_way {
-	ZERO_PUNCH,  /* gives the blocks back */
-	ZERO_RANGE,  /* keeps them, or reserves them */
+	ZERO_PUNCH,  /* deallocates the blocks */
+	ZERO_RANGE,  /* keeps or reserves the blocks */
 	ZERO_WRITES, /* writes zeroes */
 };
 
@@ -241,7 +241,7 @@ static const int zero_modes[] = {
 
 static void zero_start(struct file_io *f);
 
-/* Block devices say EINVAL where their sectors are larger than our blocks. */
+/* Block devices return EINVAL if their sectors are larger than our blocks. */
 static bool store_file_is_refusal(int err)
 {
 	return err == -EOPNOTSUPP || err == -EINVAL || err == -ENOSYS;
@@ -347,11 +347,12 @@ static uint64_t round_down(uint64_t n, uint32_t unit)
 }
 
 /*
- * lseek() answers from the file system's tables in memory, so it is not worth
- * a detour through the ring. It moves the file's position, which nobody uses.
+ * lseek() answers from tables of the file system in memory, so io_uring would
+ * gain nothing. It moves the file's position, which is not used.
  *
- * Between its two answers the data may be unmapped: then there is a hole where
- * it began, and the block counts as mapped, as one that was then.
+ * The data may be unmapped between the two calls. The second call then finds a
+ * hole at the beginning. The block counts as mapped, because it was mapped at
+ * the first call.
  */
 static int find_extent(const struct file_store *file, struct rbp_io *io)
 {
@@ -364,7 +365,7 @@ static int find_extent(const struct file_store *file, struct rbp_io *io)
 		return -errno;
 	if (data < 0 || data > end)
 		data = end;
-	/* A block that is in part mapped counts as mapped. */
+	/* A block that is partly mapped counts as mapped. */
 	io->extent_len = round_down((uint64_t)(data - start), file->block_size);
 	io->extent_mapped = !io->extent_len;
 	if (!io->extent_mapped)
@@ -408,7 +409,8 @@ static void file_submit(void *v, struct rbp_io *io)
 	}
 }
 
-/* Through the open file of the writes, so that these see no old error either. */
+/* Through the open file of the writes, so that these do not see an old error
+ * either. */
 static int file_sync(void *v)
 {
 	const struct file_store *file = v;
@@ -420,7 +422,7 @@ static int file_sync(void *v)
 	return err;
 }
 
-/* The same file once more, however its name has changed since. */
+/* Opens the same file once more, even if its name has changed. */
 static int reopen(int fd)
 {
 	char path[32];
@@ -487,7 +489,7 @@ static int file_measure(void *v, uint64_t *ret_size)
 	return 0;
 }
 
-/* What says nothing counts as full. */
+/* If the file system cannot tell, the file counts as fully allocated. */
 static uint64_t file_used(void *v)
 {
 	const struct file_store *file = v;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What store_file.c (I/O) and store_file_open.c (opening) share. */
+/* Shared by store_file.c (I/O) and store_file_open.c (opening). */
 #ifndef TARGET_BLOCK_STORE_FILE_H
 #define TARGET_BLOCK_STORE_FILE_H
 
@@ -13,11 +13,12 @@ struct file_store;
 /*
  * A worker's part of the backend.
  *
- * Flushes have an open file of their own in every worker, and one at a time
- * is in the kernel: Linux tells a lost write to each open file once, at its
- * next fsync or synchronous write. So no other worker and no FUA write can
- * take away the error that a flush has to report. A flush that arrives while
- * one is running waits for the next, which then answers all that wait.
+ * In every worker, flushes have an open file of their own, and one flush at a
+ * time is in the kernel: Linux reports a lost write once to each open file, at
+ * its next fsync or synchronous write. For this reason no other worker and no
+ * FUA write can consume the error that a flush must report. A flush that
+ * arrives while one is running waits for the next one, which then answers all
+ * that wait.
  */
 struct file_worker {
 	struct file_store *file;
@@ -30,7 +31,7 @@ struct file_worker {
 	struct file_io *flush_waiting;
 };
 
-/* An I/O while the store has it: its scratch. */
+/* The scratch of an I/O while the store has it. */
 struct file_io {
 	struct reactor_op op;
 	struct rbp_io *io;

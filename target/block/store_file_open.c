@@ -74,7 +74,7 @@ static int given_twice(const struct open_call *c)
 		"volume");
 }
 
-/* The devices that the kernel has made of it, such as a logical volume. */
+/* The devices above this one, such as logical volumes. */
 static bool is_part(dev_t dev, char *name, size_t len)
 {
 	char path[64];
@@ -94,8 +94,8 @@ static bool is_part(dev_t dev, char *name, size_t len)
 	return entry;
 }
 
-/* Where a line of /proc/self/mountinfo, "36 35 8:1 /root /mnt options...", says
- * that @dev is mounted; NULL: nowhere. */
+/* Where @dev is mounted, from a line of /proc/self/mountinfo: "36 35 8:1 /root
+ * /mnt options...". NULL: nowhere. */
 static const char *mount_point_of(char *line, dev_t dev)
 {
 	char *at = line;
@@ -147,7 +147,8 @@ static int in_use_as(const struct open_call *c, const char *what,
 	return store_file_fail(c, -EBUSY, "is in use: %s %s", what, name);
 }
 
-/* What does not end by itself soon is not waited for. */
+/* Refuses causes that do not end soon by themselves; the caller waits for the
+ * others. */
 static int refuse_what_lasts(const struct open_call *c)
 {
 	char name[256];
@@ -176,7 +177,7 @@ static int explain_open(const struct open_call *c, int err)
 			       strerror(err), hint);
 }
 
-/* O_EXCL: nobody may have a block device mounted that we write to. */
+/* O_EXCL: a block device that the target writes to must not be mounted. */
 static int open_once(const struct open_call *c)
 {
 	int flags = O_CLOEXEC | O_NOCTTY;
@@ -188,8 +189,8 @@ static int open_once(const struct open_call *c)
 	return open(c->opt->path, flags);
 }
 
-/* A device that was opened exclusively is so until the last I/O of a process
- * that was killed is over. */
+/* After a process was killed, its device stays exclusively open until its last
+ * I/O has ended. */
 static int open_patiently(const struct open_call *c, int *ret_fd)
 {
 	unsigned int waited_ms = 0;
@@ -202,7 +203,8 @@ static int open_patiently(const struct open_call *c, int *ret_fd)
 
 		if (err)
 			return err;
-		/* Without a lock some process looks at it, such as udev. */
+		/* Without a lock, it is a process that only reads the device,
+		 * such as udev. */
 		if (holder == FILE_HOLDER_NONE)
 			holder = FILE_HOLDER_ALIVE;
 		if (!file_lock_wait(c->opt->path, holder, pid,
@@ -261,7 +263,7 @@ static int direct_unit(const struct open_call *c, int fd)
 	return -1;
 }
 
-/* Kernels before 6.1 do not tell; a read then does. */
+/* Kernels before 6.1 do not report it. A test read then finds out. */
 static bool direct_read_works(int fd, uint32_t block_size)
 {
 	static uint8_t space[3 * 4096] __attribute__((aligned(4096)));
@@ -279,7 +281,7 @@ static int store_file_set_direct(int fd, bool on)
 	return fcntl(fd, F_SETFL, flags) ? -errno : 0;
 }
 
-/* Makes @fd do direct I/O in units of the block size, or says why not. */
+/* Switches @fd to direct I/O in units of the block size, or says why it cannot. */
 static int try_direct(const struct open_call *c, int fd, uint32_t *ret_unit)
 {
 	int unit = direct_unit(c, fd);
@@ -327,9 +329,9 @@ static int choose_direct(const struct open_call *c, struct file_store *file)
 	return 0;
 }
 
-/* ---- what the store is like ---- */
+/* ---- properties of the store ---- */
 
-/* A number or word of the disk's queue in sysfs; false: not there. */
+/* Reads a number or word of the disk's queue in sysfs. False: there is none. */
 static bool queue_text(dev_t dev, const char *name, char *buf, size_t len)
 {
 	static const char *const dirs[] = { "queue", "../queue" };
@@ -372,8 +374,8 @@ static bool has_volatile_cache(dev_t dev)
 }
 
 /*
- * Unmapping a device is asked for as fallocate(PUNCH_HOLE), which promises
- * zeroes; it works where the device can do both.
+ * The store unmaps a device by fallocate(PUNCH_HOLE), which promises zeroes. It
+ * works if the device supports both.
  */
 static void describe_device(const struct open_call *c,
 			    const struct file_store *file)
@@ -398,7 +400,7 @@ static void describe_device(const struct open_call *c,
 
 static bool can_punch(const struct file_store *file, off_t size)
 {
-	/* Behind the end, where there is nothing to lose. */
+	/* After the end of the file, so that no data can be lost. */
 	off_t off = (size | (FALLBACK_BLOCK - 1)) + 1;
 
 	return !fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -410,7 +412,8 @@ static void describe_regular(const struct open_call *c,
 {
 	struct rbp_info *info = c->info;
 
-	/* Network file systems name their transfer size; a page is a page. */
+	/* Network file systems report their transfer size as block size; use
+	 * the page size then. */
 	info->optimal_io = FALLBACK_BLOCK;
 	if (!file->read_only && can_punch(file, c->st.st_size))
 		info->unmap_granularity = (uint64_t)c->st.st_blksize;
@@ -516,7 +519,8 @@ static int open_and_describe(struct open_call *c, struct file_store *file)
 		err = open_patiently(c, &file->fd);
 	if (!err)
 		err = lock_file(c, file->fd);
-	/* The file that was opened, not the one that had the name before. */
+	/* The file that was opened, even if its name belongs to another one
+	 * now. */
 	if (!err && fstat(file->fd, &c->st))
 		err = store_file_fail(c, -errno, "%s", strerror(errno));
 	if (!err)

@@ -18,7 +18,7 @@
 #define FILE_TEXT_MAX 4096
 #define UDEV_TEXT_MAX 16384
 
-/* A block device, and the place of its files. */
+/* A block device, and the path of its files in sysfs. */
 struct device {
 	const char *root;
 	dev_t dev;
@@ -31,7 +31,7 @@ struct device {
 /* ---- reading ---- */
 
 /* Reads a small file as a string. False, and "": it does not exist, is empty,
- * or does not fit. */
+ * or is too long. */
 static bool read_file(char *buf, size_t len, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -69,7 +69,7 @@ static void trim(char *text)
 	memmove(text, text + skip, len - skip + 1);
 }
 
-/* An attribute of the device; with d->disk before @name, of its disk. */
+/* Reads an attribute of the device. If @name begins with d->disk: of its disk. */
 static bool read_attr(const struct device *d, const char *disk,
 		      const char *name, char *buf, size_t len)
 {
@@ -109,7 +109,7 @@ static bool read_udev(const struct device *d, const char *key, char *buf,
 	       take_value(text, key, buf, len);
 }
 
-/* ---- what a device says of itself ---- */
+/* ---- what a device reports about itself ---- */
 
 /* Stores @text as one word after "@kind:"; all of it or nothing. */
 static bool put_id(char *id, const char *kind, const char *text)
@@ -127,8 +127,8 @@ static bool put_id(char *id, const char *kind, const char *text)
 	return true;
 }
 
-/* The kernel and mdadm group the digits differently. Arrays whose metadata is
- * not the kernel's have zeroes there. */
+/* The kernel and mdadm group the digits differently. Arrays with other metadata
+ * than the kernel's have zeroes there. */
 static bool put_md_id(char *id, const char *text)
 {
 	char digits[33];
@@ -177,8 +177,8 @@ static void read_disk(const struct device *d, char *id)
 	is_md(d, id);
 }
 
-/* Newer kernels report it; with older ones udev does. Without a disk signature,
- * an MBR has no UUID, only zeroes and the number. */
+/* Newer kernels report it; with older ones udev does. If an MBR has no disk
+ * signature, it has no UUID, only zeroes and the number. */
 static bool read_partition_uuid(const struct device *d, char *buf, size_t len)
 {
 	char text[FILE_TEXT_MAX];
@@ -220,8 +220,8 @@ static void read_own(const struct device *d, char *id)
 
 /* ---- how it is recognised ---- */
 
-/* After the file is gone, another file may get its inode, but that has another
- * creation time. A file system without creation times cannot be relied on. */
+/* After the file is deleted, another file may get its inode, but with another
+ * creation time. File systems without creation times are not reliable. */
 static bool file_mark(int fd, const char *path, char *mark, ino_t *ret_ino)
 {
 	struct statx stx;
@@ -254,8 +254,7 @@ static void loop_mark(const struct device *d, int fd, char *mark)
 		 (unsigned long long)info.lo_offset, file);
 }
 
-/* The kernel counts everything that is attached as a disk since it has
- * booted. */
+/* The kernel numbers all disks that are attached, from boot on. */
 static void read_here(const struct device *d, char *here)
 {
 	char boot[40];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tells which store a file or block device is, whatever its path and its number
- * are: the kernel numbers devices anew at each boot, and a symbolic link may
- * change at any time.
+ * Identifies a file or block device independently of its path and number: the
+ * kernel numbers devices anew at each boot, and a symbolic link may change at
+ * any time.
  *
  * There are two questions. What does the store report about itself? The
  * identity of a volume may be made from that. And how can the store be
- * recognised later? A state file (state_file.h) has that answer, so that
- * nothing is restored to another store.
+ * recognised later? A state file (state_file.h) has that answer, so that no
+ * state is restored to another store.
  *
  * Thread: setup.
  */
@@ -50,7 +50,7 @@ void store_id_read(const char *root, int fd, const struct stat *st,
 
 enum store_match {
 	STORE_SAME,
-	STORE_UNKNOWN, /* nothing tells */
+	STORE_UNKNOWN, /* cannot be decided */
 	STORE_OTHER,
 };
 
@@ -58,9 +58,9 @@ enum store_match store_mark_match(const struct store_mark *was,
 				  const struct store_mark *is);
 
 /*
- * Makes @path absolute, and removes "//", "." and ".." by its text alone:
- * symbolic links stay as they are. Return: 0; -errno of getcwd();
- * -ENAMETOOLONG. @ret has @len bytes.
+ * Makes @path absolute, and removes "//", "." and ".." from its text. Symbolic
+ * links stay as they are. Return: 0; -errno of getcwd(); -ENAMETOOLONG. @ret
+ * has @len bytes.
  */
 int store_path_clean(const char *path, char *ret, size_t len);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A store that keeps nothing: what is left is the cost of everything else. */
+/* A store without data. With it, one measures the cost of everything else. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

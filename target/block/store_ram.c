@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Anonymous memory. Reads and writes happen in place and never come here,
- * unless a layer above asks for them.
+ * Anonymous memory. Reads and writes happen in place and do not reach this
+ * file, unless a layer above wants them.
  *
- * Pages are given back to the kernel on unmap only while no RDMA device has
- * pinned them (RBP_KEEP_PAGES); pinned ones are overwritten with zeroes. Either way what was unmapped reads as zeroes. Which pages are in use
- * is not told (extents): in-place writes are seen by nobody, and residency
- * says nothing of pages that were swapped out.
+ * Unmap returns pages to the kernel only while no RDMA device has pinned them
+ * (RBP_KEEP_PAGES). Pinned pages are overwritten with zeroes. In both cases,
+ * unmapped blocks read as zeroes. The store does not report extents: it does
+ * not see writes in place, and residency does not tell which pages were swapped
+ * out.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -31,13 +32,13 @@ static void *map_memory(uint64_t size)
 
 	if (size > SIZE_MAX)
 		return NULL;
-	/* NORESERVE: pages count when they are touched, not before. */
+	/* NORESERVE: pages count when they are first used. */
 	mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (mem == MAP_FAILED)
 		return NULL;
 	madvise(mem, size, MADV_HUGEPAGE);
-	/* As on any disk: initiators put in order what touches one block. */
+	/* As on any disk, initiators order commands that use the same block. */
 	TSAN_RACES_ARE_MEANT(mem, size);
 	return mem;
 }
@@ -101,7 +102,7 @@ static void ram_close(void *v)
 	free(ram);
 }
 
-/* Gives the whole pages of a range back; they read as zeroes afterwards. */
+/* Returns the whole pages of a range to the kernel. They then read as zeroes. */
 static void drop_pages(uint8_t *from, uint8_t *to)
 {
 	uintptr_t first =
