@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The control socket: a client that calls the methods of an interface. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "target/control/config_text.h"
+#include "target/control/control.h"
+#include "tests/lib/t_table.h"
+
+#define BAD_PARAMETER "org.varlink.service.InvalidParameter"
+
+static struct {
+	char dir[64];
+	char path[80];
+	struct control *control;
+	int go_fd;    /* the second reply of Follow */
+	int ended_fd; /* Follow has ended before that */
+} world;
+
+/* ---- the interface ---- */
+
+static void echo(void *user, const json_t *in, struct control_result *ret)
+{
+	assert_ptr_equal(user, &world);
+	ret->parameters = json_pack("{sO}", "was", json_object_get(in, "text"));
+}
+
+static void refuse_all(void *user, const json_t *in, struct control_result *ret)
+{
+	ret->error = "org.example.thing.Busy";
+	ret->parameters = json_pack("{ss}", "why", "it sleeps");
+}
+
+static void follow(void *user, struct control_stream *s,
+		   struct control_result *ret)
+{
+	if (control_stream_send(s, json_pack("{si}", "nr", 1)) &&
+	    control_stream_await(s, world.go_fd))
+		ret->parameters = json_pack("{si}", "nr", 2);
+	else
+		eventfd_write(world.ended_fd, 1);
+}
+
+static const struct control_method methods[] = {
+	{ "Echo", "text: string, loud: ?bool", "was: string", "Return text",
+	  false, echo, NULL },
+	{ "Fail", "", "", "Fail always", true, refuse_all, NULL },
+	{ "Follow", "", "nr: int", "Reply twice", false, NULL, follow },
+};
+
+static const struct control_interface thing = {
+	.name = "org.example.thing",
+	.product = "thing",
+	.version = "1.2",
+	.help = "A thing",
+	.errors = "error Busy (why: string)\n",
+	.methods = methods,
+	.cnt = ARRAY_SIZE(methods),
+};
+
+/* ---- the client ---- */
+
+static int setup(void **state)
+{
+	struct error e;
+
+	strcpy(world.dir, "/tmp/test_control.XXXXXX");
+	assert_non_null(mkdtemp(world.dir));
+	snprintf(world.path, sizeof(world.path), "%s/new/control", world.dir);
+	world.go_fd = eventfd(0, EFD_CLOEXEC);
+	world.ended_fd = eventfd(0, EFD_CLOEXEC);
+	assert_int_equal(control_create(world.path, NULL, &world.control, &e),
+			 0);
+	assert_int_equal(control_start(world.control, &thing, &world, &e), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	control_destroy(world.control);
+	world.control = NULL;
+	close(world.go_fd);
+	close(world.ended_fd);
+	assert_int_equal(access(world.path, F_OK), -1);
+	return rmdir(world.dir);
+}
+
+static int client_connect(void)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	strcpy(addr.sun_path, world.path);
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)),
+			 0);
+	return fd;
+}
+
+/* One message, without its NUL; "": the target has closed the connection. */
+static const char *client_read(int fd)
+{
+	static char text[16384];
+	size_t len = 0;
+
+	while (len < sizeof(text) && recv(fd, text + len, 1, 0) == 1) {
+		if (!text[len])
+			return text;
+		len++;
+	}
+	assert_int_equal(len, 0);
+	text[0] = '\0';
+	return text;
+}
+
+static void client_send(int fd, const char *text)
+{
+	assert_int_equal(send(fd, text, strlen(text) + 1, MSG_NOSIGNAL),
+			 strlen(text) + 1);
+}
+
+/* ---- calls ---- */
+
+static const struct call_case {
+	const char *name;
+	const char *call;
+	const char *error; /* NULL: a reply */
+	const char *part;  /* of the answer; "": none comes */
+} call_cases[] = {
+	{ "a call is answered",
+	  "{\"method\":\"org.example.thing.Echo\","
+	  "\"parameters\":{\"text\":\"hello\"}}",
+	  NULL, "hello" },
+	{ "an error has parameters", "{\"method\":\"org.example.thing.Fail\"}",
+	  "org.example.thing.Busy", "it sleeps" },
+	{ "an unknown parameter is refused",
+	  "{\"method\":\"org.example.thing.Echo\","
+	  "\"parameters\":{\"text\":\"x\",\"lou\":true}}",
+	  BAD_PARAMETER, "lou" },
+	{ "a stream needs more", "{\"method\":\"org.example.thing.Follow\"}",
+	  "org.varlink.service.ExpectedMore", "" },
+	{ "an unknown method is refused",
+	  "{\"method\":\"org.example.thing.Sing\"}",
+	  "org.varlink.service.MethodNotFound", "Sing" },
+	{ "an unknown interface is refused", "{\"method\":\"org.other.Echo\"}",
+	  "org.varlink.service.InterfaceNotFound", "org.other" },
+	{ "the service tells its version",
+	  "{\"method\":\"org.varlink.service.GetInfo\"}", NULL, "1.2" },
+	{ "the service describes the interface",
+	  "{\"method\":\"org.varlink.service.GetInterfaceDescription\","
+	  "\"parameters\":{\"interface\":\"org.example.thing\"}}",
+	  NULL, "method Echo(text: string, loud: ?bool) -> (was: string)" },
+	{ "the service describes itself",
+	  "{\"method\":\"org.varlink.service.GetInterfaceDescription\","
+	  "\"parameters\":{\"interface\":\"org.varlink.service\"}}",
+	  NULL, "method GetInfo()" },
+	{ "a description needs an interface",
+	  "{\"method\":\"org.varlink.service.GetInterfaceDescription\"}",
+	  BAD_PARAMETER, "interface" },
+	{ "the service does not describe others",
+	  "{\"method\":\"org.varlink.service.GetInterfaceDescription\","
+	  "\"parameters\":{\"interface\":\"org.other\"}}",
+	  "org.varlink.service.InterfaceNotFound", "org.other" },
+	{ "the service has no other method",
+	  "{\"method\":\"org.varlink.service.Sing\"}",
+	  "org.varlink.service.MethodNotFound", "Sing" },
+};
+
+static void call_is_answered(void **state)
+{
+	const struct call_case *c = *state;
+	int fd = client_connect();
+	const char *text;
+	json_t *answer;
+
+	client_send(fd, c->call);
+	text = client_read(fd);
+	answer = json_loads(text, 0, NULL);
+	assert_non_null(answer);
+	if (c->error)
+		assert_string_equal(
+			json_string_value(json_object_get(answer, "error")),
+			c->error);
+	else
+		assert_null(json_object_get(answer, "error"));
+	assert_non_null(strstr(text, c->part));
+	json_decref(answer);
+	close(fd);
+}
+
+/* ---- connections ---- */
+
+static void calls_in_one_packet_are_answered_in_order(void **state)
+{
+	static const char calls[] =
+		"{\"method\":\"org.example.thing.Echo\","
+		"\"parameters\":{\"text\":\"one\"}}\0"
+		"{\"method\":\"org.example.thing.Echo\",\"oneway\":true,"
+		"\"parameters\":{\"text\":\"two\"}}\0"
+		"{\"method\":\"org.example.thing.Echo\","
+		"\"parameters\":{\"text\":\"three\"}}";
+	int fd = client_connect();
+
+	assert_int_equal(send(fd, calls, sizeof(calls), 0), sizeof(calls));
+	assert_non_null(strstr(client_read(fd), "one"));
+	assert_non_null(strstr(client_read(fd), "three"));
+	close(fd);
+}
+
+static void stream_replies_until_its_end(void **state)
+{
+	int fd = client_connect();
+
+	client_send(fd, "{\"method\":\"org.example.thing.Follow\","
+			"\"more\":true}");
+	assert_non_null(strstr(client_read(fd), "\"continues\":true"));
+	assert_int_equal(eventfd_write(world.go_fd, 1), 0);
+	assert_null(strstr(client_read(fd), "continues"));
+	close(fd);
+}
+
+static void stream_ends_with_its_client(void **state)
+{
+	int fd = client_connect();
+	eventfd_t cnt;
+
+	client_send(fd, "{\"method\":\"org.example.thing.Follow\","
+			"\"more\":true}");
+	client_read(fd);
+	close(fd);
+	assert_int_equal(eventfd_read(world.ended_fd, &cnt), 0);
+}
+
+static void what_is_no_call_ends_the_connection(void **state)
+{
+	int fd = client_connect();
+
+	client_send(fd, "hello");
+	assert_string_equal(client_read(fd), "");
+	close(fd);
+}
+
+static void message_that_is_too_long_ends_the_connection(void **state)
+{
+	static char spaces[65536];
+	int fd = client_connect();
+	size_t sent = 0;
+	ssize_t n;
+
+	memset(spaces, ' ', sizeof(spaces));
+	while ((n = send(fd, spaces, sizeof(spaces), MSG_NOSIGNAL)) > 0) {
+		sent += (size_t)n;
+		assert_true(sent < 4 * CONFIG_TEXT_MAX);
+	}
+	assert_true(sent >= CONFIG_TEXT_MAX);
+	close(fd);
+}
+
+static void connections_are_limited(void **state)
+{
+	int fds[CONTROL_CONNS_MAX];
+	int more;
+
+	for (unsigned int i = 0; i < CONTROL_CONNS_MAX; i++) {
+		fds[i] = client_connect();
+		client_send(fds[i], "{\"method\":\"org.example.thing.Echo\"}");
+		assert_string_not_equal(client_read(fds[i]), "");
+	}
+	more = client_connect();
+	assert_string_equal(client_read(more), "");
+	close(more);
+	for (unsigned int i = 0; i < CONTROL_CONNS_MAX; i++)
+		close(fds[i]);
+}
+
+/* ---- the path ---- */
+
+static void socket_is_for_the_owner_and_the_group(void **state)
+{
+	struct stat st;
+
+	assert_int_equal(stat(world.path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0660);
+}
+
+static void second_target_is_refused(void **state)
+{
+	struct control *second;
+	struct error e;
+
+	assert_int_equal(control_create(world.path, NULL, &second, &e),
+			 -EADDRINUSE);
+	assert_non_null(strstr(e.text, "another target"));
+}
+
+static void other_file_is_not_replaced(void **state)
+{
+	struct control *c;
+	struct error e;
+	char path[80];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/file", world.dir);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fclose(f);
+	assert_int_equal(control_create(path, NULL, &c, &e), -EEXIST);
+	assert_non_null(strstr(e.text, "not a socket"));
+	assert_int_equal(unlink(path), 0);
+}
+
+static void socket_of_a_killed_target_is_replaced(void **state)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct control *c;
+	struct error e;
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/old", world.dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	close(fd);
+	assert_int_equal(control_create(addr.sun_path, NULL, &c, &e), 0);
+	control_destroy(c);
+	assert_int_equal(access(addr.sun_path, F_OK), -1);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, call_cases, call_is_answered);
+	T_ADD(&t, calls_in_one_packet_are_answered_in_order);
+	T_ADD(&t, stream_replies_until_its_end);
+	T_ADD(&t, stream_ends_with_its_client);
+	T_ADD(&t, what_is_no_call_ends_the_connection);
+	T_ADD(&t, message_that_is_too_long_ends_the_connection);
+	T_ADD(&t, connections_are_limited);
+	T_ADD(&t, socket_is_for_the_owner_and_the_group);
+	T_ADD(&t, second_target_is_refused);
+	T_ADD(&t, other_file_is_not_replaced);
+	T_ADD(&t, socket_of_a_killed_target_is_replaced);
+	for (size_t i = 0; i < t.cnt; i++) {
+		t.tests[i].setup_func = setup;
+		t.tests[i].teardown_func = teardown;
+	}
+	return t_run(&t);
+}
