@@ -88,7 +88,8 @@ static const char *config_type_text(const struct option_row *row)
 	}
 }
 
-/* @value as a user would give it to the option. False: it has another type. */
+/* @value as text, as a user would give it to the option. False: it has another
+ * type. */
 static bool config_value_text(const struct option_row *row, const json_t *value,
 			      char *buf, size_t len)
 {

@@ -69,8 +69,8 @@ bool config_refuse_key(struct config_fault *fault, const char *place,
 		       const struct option_table *t, const char *key);
 
 /* The canonical form of @value for @row, as an element of a list or alone.
- * NULL: refused. A flag that is false has the canonical form json_null(). The
- * value is tried out in @options. */
+ * NULL: refused. A flag that is false has the canonical form json_null().
+ * Parses the value into @options. */
 json_t *config_check_value(const struct option_row *row, const json_t *value,
 			   void *options, const char *place,
 			   struct config_fault *fault);

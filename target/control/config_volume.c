@@ -86,7 +86,7 @@ char *config_volume_spec(const json_t *vol)
 	config_put_piece(out,
 			 json_string_value(json_object_get(vol, CONFIG_STORE)),
 			 NULL);
-	/* Parameters are those of the plugin that stands before them. */
+	/* Parameters belong to the plugin before them. */
 	config_put_parameters(out, json_object_get(vol, CONFIG_PARAMETERS));
 	for (unsigned int i = 0; i < t->cnt; i++)
 		config_put_row(out, &t->rows[i],
@@ -138,7 +138,7 @@ static json_t *config_piece_value(const struct option_row *row,
 	return is;
 }
 
-/* The object that has @name, made if need be. */
+/* Finds the object with @name, or adds it. */
 static json_t *config_get_or_make(json_t *in, const char *name,
 				  json_t *(*make)(void))
 {
@@ -150,7 +150,7 @@ static json_t *config_get_or_make(json_t *in, const char *name,
 	return json_object_get(in, name);
 }
 
-/* @owner is the volume, or the layer that was named last. */
+/* @owner is the volume, or the last layer. */
 static void config_take_parameter(json_t *owner, const char *key,
 				  const char *value)
 {
@@ -192,7 +192,7 @@ static json_t *config_take_piece(json_t *vol, json_t *owner, char *piece)
 	return json_array_get(list, json_array_size(list) - 1);
 }
 
-/* As config_check() leaves out what is the default. */
+/* Omits defaults, as config_check() does. */
 static void config_drop_defaults(json_t *vol)
 {
 	const json_t *size = json_object_get(vol, "block-size");
@@ -221,7 +221,7 @@ json_t *config_volume_from_spec(const char *spec)
 
 /* ---- checking ---- */
 
-/* One piece by itself, so that what is wrong has a place. */
+/* Parses one piece alone, so that an error has a place. */
 static bool config_try_spec(const char *spec, const char *place,
 			    struct config_fault *fault)
 {
@@ -282,7 +282,7 @@ static bool config_check_parameters(const json_t *parameters, const char *place,
 	return true;
 }
 
-/* Numbers become texts, which is what plugins get. */
+/* Turns numbers into texts, because plugins get texts. */
 static json_t *config_copy_parameters(const json_t *from)
 {
 	json_t *to = json_object();
@@ -334,7 +334,7 @@ static json_t *config_check_layer(const json_t *from, const char *place,
 	return to;
 }
 
-/* Sets one element, or the value, of @row in @vol, and tries what comes of it. */
+/* Sets one element, or the value, of @row in @vol, and parses the result. */
 static bool config_add_value(json_t *vol, const struct option_row *row,
 			     const json_t *value, struct volume_spec *scratch,
 			     const char *place, struct config_fault *fault)
@@ -390,7 +390,7 @@ static bool config_add_keys(json_t *vol, const json_t *from, const char *place,
 
 	if (!good)
 		return config_refuse(fault, place, "out of memory");
-	/* What some options ask for. */
+	/* Checks which other options some options need. */
 	scratch->store = &backend_file;
 	json_object_foreach((json_t *)(uintptr_t)from, key, value) {
 		if (!strcmp(key, CONFIG_STORE) ||

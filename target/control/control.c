@@ -36,7 +36,7 @@ struct control_conn {
 	struct control *control;
 	int fd; /* -1: the place is free; guarded by control->lock */
 	bool may_change;
-	char *buf; /* the connection's thread's, as the next two */
+	char *buf; /* this and the next two belong to the connection's thread */
 	size_t size;
 	size_t len; /* received */
 };
@@ -46,7 +46,7 @@ struct control {
 	bool made_dir; /* of the path */
 	bool bound;
 	int fd;
-	int stop_fd; /* eventfd: the accepting thread is to end */
+	int stop_fd; /* eventfd: ends the accepting thread */
 	pthread_t thread;
 	bool started;
 	const struct control_interface *interface;
@@ -76,14 +76,14 @@ static int control_make_dir(struct control *c)
 	return c->made_dir || errno == EEXIST ? 0 : -errno;
 }
 
-/* Other files may lie there by now. The sandbox knows no rmdir(). */
+/* The directory may have other files by now. The sandbox allows no rmdir(). */
 static void control_remove_dir(struct control *c)
 {
 	if (c->made_dir)
 		unlinkat(AT_FDCWD, dirname(c->path), AT_REMOVEDIR);
 }
 
-/* A socket that nobody listens on was left behind. */
+/* Removes a socket on which no process listens. */
 static int control_clear_path(const struct sockaddr_un *addr)
 {
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -129,7 +129,7 @@ static int control_bind(struct control *c, const char *path, const char *owner)
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (c->fd < 0)
 		return -errno;
-	/* Not for a moment is it open to others. */
+	/* The socket is never open to other users, not even briefly. */
 	mask = umask(0177);
 	err = bind(c->fd, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
 	umask(mask);
@@ -171,7 +171,7 @@ int control_create(const char *path, const char *owner, struct control **ret,
 
 /* ---- sending ---- */
 
-/* With the NUL; false: the client is gone, or does not read. Frees @text. */
+/* Sends the NUL, too. False: the client is gone, or does not read. Frees @text. */
 static bool control_send(struct control_conn *conn, char *text)
 {
 	size_t len = text ? strlen(text) + 1 : 0;
@@ -199,7 +199,8 @@ bool control_stream_send(struct control_stream *s, json_t *parameters)
 	return control_send(s->conn, varlink_encode_part(parameters));
 }
 
-/* What the client sends meanwhile is for later; that it has gone is not. */
+/* Data that the client sends meanwhile stays for later; a closed connection
+ * ends the wait. */
 bool control_stream_await(struct control_stream *s, int fd)
 {
 	struct pollfd fds[] = {
@@ -314,7 +315,7 @@ control_find(const struct control_interface *i, const char *name)
 	return NULL;
 }
 
-/* Is @key among "name: string, force: ?bool"? */
+/* True if @key is in a list such as "name: string, force: ?bool". */
 static bool control_has_parameter(const char *in, const char *key)
 {
 	size_t len = strlen(key);
@@ -374,8 +375,8 @@ static void control_run(struct control_conn *conn,
 		m->run(c->user, call->parameters, ret);
 }
 
-/* One message of @len bytes at the beginning of the buffer. False: the connection
- * is to end. */
+/* Handles one message of @len bytes at the beginning of the buffer. False:
+ * close the connection. */
 static bool control_take_message(struct control_conn *conn, size_t len)
 {
 	struct control_result result = { .parameters = NULL };
@@ -425,7 +426,7 @@ static bool control_make_room(struct control_conn *conn)
 	return true;
 }
 
-/* More bytes, until @due_ms. */
+/* Receives more bytes, until @due_ms. */
 static bool control_receive(struct control_conn *conn, uint64_t due_ms)
 {
 	struct pollfd p = { .fd = conn->fd, .events = POLLIN };
@@ -442,7 +443,7 @@ static bool control_receive(struct control_conn *conn, uint64_t due_ms)
 	return true;
 }
 
-/* Takes the messages that are whole. */
+/* Handles all complete messages. */
 static bool control_take_messages(struct control_conn *conn)
 {
 	char *end;
@@ -505,7 +506,7 @@ static bool control_may_change(int fd)
 	return peer.uid == 0 || peer.uid == geteuid();
 }
 
-/* NULL: there is no place. The lock is held. */
+/* NULL: all places are in use. The lock is held. */
 static struct control_conn *control_take_place(struct control *c, int fd,
 					       bool may_change)
 {
@@ -549,7 +550,7 @@ static void control_accept(struct control *c)
 	struct control_conn *conn;
 
 	if (fd < 0) {
-		/* Out of descriptors: the client stays in the queue. */
+		/* No descriptor is left: the client stays in the queue. */
 		if (errno != EAGAIN)
 			usleep(CONTROL_RETRY_US);
 		return;
@@ -627,7 +628,8 @@ void control_destroy(struct control *c)
 		close(c->fd);
 	if (c->stop_fd >= 0)
 		close(c->stop_fd);
-	/* A user that may not remove it leaves a socket that nobody listens on. */
+	/* A user without the right to remove it leaves a socket on which no
+	 * process listens. */
 	if (c->bound)
 		unlink(c->path);
 	control_remove_dir(c);

@@ -22,7 +22,7 @@
 #define CONTROL_MESSAGE_MS 10000
 #define CONTROL_IDLE_MS	   600000
 
-/* What a method has to say. */
+/* The result of a method. */
 struct control_result {
 	json_t *parameters; /* of the reply, or of the error; taken over */
 	const char *error;  /* static; NULL: it is a reply */
@@ -39,8 +39,8 @@ struct control_method {
 	/* Thread: one of a connection. @in is an object with no other keys than
 	 * those of @in above. */
 	void (*run)(void *user, const json_t *in, struct control_result *ret);
-	/* Instead: replies until nobody wants more ("more" of varlink). What it
-	 * leaves in @ret is the last reply. */
+	/* Instead of run: sends replies until the client leaves ("more" of
+	 * varlink). What it puts into @ret is the last reply. */
 	void (*stream)(void *user, struct control_stream *s,
 		       struct control_result *ret);
 };
@@ -64,15 +64,15 @@ bool control_stream_await(struct control_stream *s, int fd);
 struct control;
 
 /*
- * Makes the socket at @path, after what a killed target has left there. The
- * directory is made if it is not there. @owner: whose the socket is to be, by name
- * or number; NULL: who we are. -EADDRINUSE: another target listens there. Thread:
- * setup, as the next.
+ * Creates the socket at @path, and replaces one that a killed target has left.
+ * Creates the directory if there is none. @owner: the owner of the socket, by
+ * name or number; NULL: the user of the process. -EADDRINUSE: another target
+ * listens there. Thread: setup, as the next.
  */
 int control_create(const char *path, const char *owner, struct control **ret,
 		   struct error *e);
 
-/* Calls the methods of @i, with @user, from now on. */
+/* From now on calls the methods of @i, with @user. */
 int control_start(struct control *c, const struct control_interface *i,
 		  void *user, struct error *e);
 

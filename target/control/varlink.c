@@ -5,7 +5,7 @@
 
 #include "target/control/config_text.h"
 
-/* Letters, digits, '.' and '-'; a method behind the last dot. */
+/* Letters, digits, '.' and '-'. The method follows the last dot. */
 static bool varlink_split_name(const char *name, struct varlink_call *call)
 {
 	const char *dot = strrchr(name, '.');

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The messages of varlink (varlink.org/Method-Call): JSON objects, each with a NUL
- * behind it. Thread: any. Nothing here does I/O or logs.
+ * The messages of varlink (varlink.org/Method-Call): JSON objects, each
+ * followed by a NUL. Thread: any. Nothing here does I/O or logs.
  */
 #ifndef TARGET_CONTROL_VARLINK_H
 #define TARGET_CONTROL_VARLINK_H
@@ -29,9 +29,9 @@ struct varlink_call {
 };
 
 /*
- * Decodes the @len bytes at @text, without their NUL, which it may change. False:
- * they are no call, and the connection is to end; *ret_why is static text. On
- * success free call->parameters.
+ * Decodes the @len bytes at @text, without their NUL; may change them. False:
+ * they are no call, the connection must be closed, and *ret_why is static text.
+ * On success free call->parameters.
  */
 bool varlink_decode(char *text, size_t len, struct varlink_call *ret_call,
 		    const char **ret_why);

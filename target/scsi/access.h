@@ -27,7 +27,7 @@
 struct access_rule {
 	bool by_port;
 	struct srp_port_id port;
-	struct in6_addr net; /* IPv4: mapped */
+	struct in6_addr net; /* IPv4: as a mapped address */
 	unsigned int prefix; /* bits of net that count; 0: all initiators */
 	bool read_only;
 	int lun; /* -1: the LUN of the volume */
@@ -38,7 +38,7 @@ struct access_rules {
 	unsigned int cnt;
 };
 
-/* Adds the rule @text. False: it is wrong; @e has one clause. */
+/* Adds the rule @text. False: the rule is wrong, and @e has one clause. */
 bool access_rules_add(struct access_rules *rules, const char *text,
 		      struct error *e);
 

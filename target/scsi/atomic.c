@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * COMPARE AND WRITE, ORWRITE, WRITE ATOMIC: no other command sees their blocks
- * half done (SCSI_HOLD_EXCLUSIVE). The contents of the medium are read into the
- * buffer after the data-out. None of them moves data in place: if a transfer
- * breaks off, half of it would be on the medium.
+ * half written (SCSI_HOLD_EXCLUSIVE). The contents of the medium are read into
+ * the buffer after the data-out. None of them moves data in place: an
+ * interrupted transfer would leave half of the data on the medium.
  */
 #include "target/scsi/disk.h"
 

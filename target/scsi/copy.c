@@ -3,20 +3,20 @@
  * EXTENDED COPY (LID1), from blocks to blocks, and RECEIVE COPY RESULTS (SPC-4,
  * third-party copies).
  *
- * A copy reaches exactly what its initiator could reach with READ and WRITE:
- * whatever a descriptor names is looked up among the LUNs of the nexus that
- * sent the command, never among all volumes.
+ * A copy can use only volumes that its initiator could READ and WRITE: the disk
+ * looks up descriptors among the LUNs of the nexus that sent the command, never
+ * among all volumes.
  *
- * The whole list is checked before a block is copied. A copy is in no way
- * atomic: each piece shares the blocks that it reads, and then those that it
- * writes, never both, so that two copies and two commands that want blocks for
- * themselves cannot wait for each other in a circle.
+ * The whole list is checked before a block is copied. A copy is not atomic:
+ * each piece shares the blocks that it reads, and then those that it writes,
+ * never both. So two copies, or a copy and a command with an exclusive hold,
+ * cannot wait for each other.
  *
- * To its volumes each piece is a command of its own. So before each the copy
- * asks anew for what may have changed since the list was checked: reservations,
- * write protection, the medium, a job on the volume. (A volume never shrinks,
- * and what a nexus sees and may write is constant.) A fence on any of the
- * volumes stops it: scsi_task_fence().
+ * For its volumes, each piece is a command of its own. Before each piece, the
+ * copy checks again what may have changed since the list was checked:
+ * reservations, write protection, the medium, a job on the volume. (A volume
+ * never shrinks, and the volumes and rights of a nexus are constant.) A fence
+ * on any of the volumes stops the copy: scsi_task_fence().
  */
 #include <string.h>
 
@@ -413,7 +413,7 @@ static bool abort_copy(struct scsi_task *task, enum scsi_asc code)
 	return scsi_task_fail(task, &sense);
 }
 
-/* Begins the next piece after the one before is done. False: there is none. */
+/* Begins the next piece after the previous one has ended. False: there is none. */
 static bool copy_next_piece(struct copy *c)
 {
 	while (c->next < c->cnt) {
@@ -465,8 +465,8 @@ static void turn_comes(struct reactor_msg *msg)
 	scsi_task_run(task, copy_on(task));
 }
 
-/* A store that answers at once would never let other commands run. So others
- * get their turn first, among them one that ends the copy. */
+/* If a store answers at once, no other command would run. So other commands run
+ * first, among them one that ends the copy. */
 static bool let_others(struct scsi_task *task)
 {
 	task->msg.run = turn_comes;

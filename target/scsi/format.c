@@ -73,8 +73,7 @@ static bool format_refused(struct scsi_task *task, int err)
 {
 	struct scsi_sense sense = scsi_sense_from_errno(err, SCSI_MEDIUM_WRITE);
 
-	/* Another command was faster, or the job has failed before for another
-	 * reason. */
+	/* Another command was faster, or an earlier job has failed. */
 	if (err == -EBUSY && !scsi_volume_not_ready(task->vol, &sense))
 		sense = scsi_sense(SCSI_KEY_NOT_READY,
 				   SCSI_ASC_OPERATION_IN_PROGRESS);
@@ -84,7 +83,7 @@ static bool format_refused(struct scsi_task *task, int err)
 	return scsi_task_fail(task, &sense);
 }
 
-/* Nothing touches @task any more when the job has it. */
+/* Once the job has the task, this function must not touch @task. */
 static bool format_begin(struct scsi_task *task, enum volume_state from,
 			 const struct volume_job_plan *plan, bool immed)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands that are answered from what is known of the unit. */
+/* Commands that the disk answers from the properties of the unit. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,9 +8,9 @@
 #include "protocol/srp_iu.h"
 #include "target/scsi/disk.h"
 
-/* SPC-4 6.39: unit attentions and deferred errors, in this order, are told here
- * as well, as are reasons why there is no unit or why it is not ready, and how
- * far it is; the status is GOOD. */
+/* SPC-4 6.39: reports unit attentions and deferred errors, in this order, and
+ * also the reasons why there is no unit or why it is not ready, with the
+ * progress; the status is GOOD. */
 static int request_sense(struct scsi_task *task, void *buf, size_t cap,
 			 size_t *ret_len, struct scsi_sense *ret_sense)
 {
@@ -51,7 +51,7 @@ static int inquiry(struct scsi_task *task, void *buf, size_t cap,
 
 const struct scsi_handler scsi_inquiry = { .answer = inquiry };
 
-/* The units here are neither well-known, nor do they belong to others. */
+/* The units here are not well-known, and belong to no other. */
 static bool lists_ours(enum scsi_select_report select)
 {
 	return select == SCSI_LUNS_USUAL || select == SCSI_LUNS_ALL ||
@@ -75,7 +75,8 @@ static int report_luns(struct scsi_task *task, void *buf, size_t cap,
 		if (scsi_nexus_volume(task->nexus, i))
 			srp_lun_encode(i, &luns[cnt++]);
 	}
-	/* SPC-4 6.33: whoever has the list need not be told of it any more. */
+	/* SPC-4 6.33: an initiator that gets the list needs no unit attention
+	 * about it. */
 	for (unsigned int i = 0; i < LUNS_MAX; i++)
 		atomic_fetch_and(&task->nexus->ua[i],
 				 ~(uint32_t)SCSI_UA_LUNS_CHANGED);
@@ -97,8 +98,7 @@ const struct scsi_handler scsi_report_opcodes = { .answer = report_opcodes };
 static int report_tmf(struct scsi_task *task, void *buf, size_t cap,
 		      size_t *ret_len, struct scsi_sense *ret_sense)
 {
-	/* The one answer that is refused rather than cut so short (SPC-4
-	 * 6.36). */
+	/* This answer is never truncated to fewer bytes (SPC-4 6.36). */
 	if (task->cmd.alloc_len < 4) {
 		*ret_sense = scsi_sense_cdb_field(6, 7);
 		return -EINVAL;
@@ -130,7 +130,7 @@ static bool path_is_set(struct scsi_task *task)
 
 	if (task->blk.was_stopped)
 		return scsi_task_end_stopped(task);
-	/* Before the next command comes. */
+	/* Must end before the next command. */
 	volume_look_at_paths(task->vol);
 	if (!task->blk.res)
 		return scsi_task_good(task);
@@ -158,7 +158,7 @@ static bool set_port_groups(struct scsi_task *task)
 		      wish == SCSI_GROUP_ACTIVE ? BLOCK_CMD_SERVE
 						: BLOCK_CMD_CEASE,
 		      path_is_set);
-	/* It fails in its own way. */
+	/* path_is_set() reports failures, with its own sense data. */
 	task->blk.done = set_path_done;
 	return block_start(&task->blk) && path_is_set(task);
 }
@@ -189,8 +189,8 @@ const struct scsi_handler scsi_read_capacity_16 = {
 	.answer = read_capacity_16,
 };
 
-/* A disk without defects: whichever list is asked for is there, and empty, in
- * whichever format (SBC-3 5.17, 5.18). */
+/* The disk has no defects: each list is empty, in every format (SBC-3 5.17,
+ * 5.18). */
 static int read_defects(struct scsi_task *task, void *buf, size_t cap,
 			size_t *ret_len, struct scsi_sense *ret_sense)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The volumes as one initiator sees them: which volumes, under which LUNs, and
- * which of them it may only read. Every way to name a volume uses the view, so
- * a volume outside of it does not exist for the initiator. Adding and removing
- * volumes changes the view; changed rules take effect with the next login.
- * Thread: worker 0.
+ * The volumes that one initiator sees: which volumes, under which LUNs, and
+ * which of them it may only read. All lookups of a volume use the view, so
+ * other volumes do not exist for the initiator. Adding and removing volumes
+ * changes the view; changed rules take effect with the next login. Thread:
+ * worker 0.
  */
 #ifndef TARGET_SCSI_LUN_VIEW_H
 #define TARGET_SCSI_LUN_VIEW_H
@@ -28,7 +28,7 @@ void lun_view_make(struct lun_view *view, const struct lun_map *luns,
 		   const struct srp_port_id *port, const struct in6_addr *addr,
 		   const struct volume **ret_hidden);
 
-/* Depends on which LUN is which volume: tells whether that has changed. */
+/* A hash of the volumes and their LUNs; it differs if they have changed. */
 uint64_t lun_view_digest(const struct lun_view *view);
 
 bool lun_view_equal(const struct lun_view *a, const struct lun_view *b);

@@ -31,8 +31,9 @@ static struct scsi_task *mode_log_task_of(struct unit_turn *turn)
 	return container_of(turn, struct scsi_task, turn);
 }
 
-/* Raised before a command of theirs goes by the new values, so no initiator
- * that takes the cache to be off has a write answered from it. */
+/* Raised before a command of these initiators uses the new values. An initiator
+ * that takes the cache to be off therefore gets no write answered from the
+ * cache. */
 static void select_changes(struct unit_turn *turn)
 {
 	const struct scsi_task *task = mode_log_task_of(turn);
@@ -72,7 +73,7 @@ static void select_turn(struct unit_turn *turn, int err)
 		unit_turn_end(vol);
 		scsi_task_fail(task, &sense);
 	} else if (unit_state_modes_flush(vol, &modes) && scsi_task_pay(task)) {
-		/* It has ended; the turn is given back without it. */
+		/* The task has ended; this gives the turn back. */
 		unit_turn_end(vol);
 	} else {
 		unit_state_set_modes(vol, &modes, task->cmd.save,

@@ -83,8 +83,7 @@ void scsi_nexus_gain(struct scsi_nexus *nexus, unsigned int lun)
 	atomic_store(&nexus->writers[lun], NULL);
 	atomic_store(&nexus->reserved[lun], 0);
 	atomic_store(&nexus->deferred[lun], 0);
-	/* Nothing that was pending for the former volume of this LUN holds any
-	 * more. */
+	/* Everything pending for the former volume of this LUN is void. */
 	atomic_store(&nexus->ua[lun], SCSI_UA_POWER_ON);
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The buffer of an I_T nexus, for WRITE BUFFER and READ BUFFER (SPC-4 6.49, 6.18):
- * initiators measure with it, and test the fabric, without touching a volume. Its
- * memory is taken when the nexus first writes to it.
+ * The buffer of an I_T nexus, for WRITE BUFFER and READ BUFFER (SPC-4 6.49,
+ * 6.18). Initiators use it to measure and test the fabric without a volume. Its
+ * memory is allocated when the nexus first writes to it.
  *
- * What was written in the echo mode can be read in the echo mode, by the same LUN, until
- * the next write (EBOS 1: no other nexus overwrites it).
+ * Data written in the echo mode can be read in the echo mode, through the same
+ * LUN, until the next write (EBOS 1: no other nexus overwrites it).
  *
- * Thread: any. Channels of a nexus may live on several workers.
+ * Thread: any. Channels of a nexus may belong to several workers.
  */
 #ifndef TARGET_SCSI_NEXUS_BUFFER_H
 #define TARGET_SCSI_NEXUS_BUFFER_H
@@ -19,7 +19,7 @@
 struct nexus_buffer {
 	pthread_mutex_t lock; /* guards the rest */
 	uint8_t *bytes;	      /* SCSI_BUFFER_LEN; NULL: nothing was written */
-	int echo_lun;	      /* that has written the echo */
+	int echo_lun;	      /* the LUN through which the echo was written */
 	uint32_t echo_len;    /* bytes of the echo; 0: there is none */
 };
 

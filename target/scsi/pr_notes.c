@@ -58,7 +58,7 @@ static bool pr_notes_is_zero(const uint8_t *b, size_t len)
 	return true;
 }
 
-/* Return: false if it is none. */
+/* False: it is not valid. */
 static bool pr_notes_take_entry(const uint8_t *b, uint64_t *first,
 				struct scsi_pr_nexus *nexus, uint8_t *last)
 {
@@ -94,7 +94,7 @@ static bool pr_notes_take_news(const uint8_t *b, struct pr_notes *notes)
 	return true;
 }
 
-/* The reservation, when the registrations are known. */
+/* Reads the reservation, after the registrations. */
 static bool pr_notes_take_reservation(const uint8_t *b, struct scsi_pr *pr)
 {
 	uint16_t holder = wire_get16(b + 14);
@@ -162,7 +162,7 @@ static void pr_notes_drop(struct pr_notes *notes, uint16_t i)
 		(size_t)(notes->news_cnt - i) * sizeof(notes->news[0]));
 }
 
-/* Who has not had older news of the same kind gets the new ones. */
+/* A nexus that has not taken older news of the same kind gets the new ones. */
 static void pr_notes_drop_older(struct pr_notes *notes,
 				const struct scsi_pr_effect *effect)
 {

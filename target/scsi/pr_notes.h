@@ -41,7 +41,7 @@
 #define PR_NOTES_HEADER_LEN 32u
 #define PR_NOTES_ENTRY_LEN  32u
 
-/* The oldest news make room for new ones. */
+/* If there is no room, new news replace the oldest. */
 #define PR_NOTES_NEWS_MAX (2 * SCSI_PR_MAX)
 
 /* Bytes. */
@@ -66,11 +66,11 @@ struct pr_notes {
 /* Writes up to PR_NOTES_MAX bytes. Return: how many. */
 size_t pr_notes_encode(const struct pr_notes *notes, uint8_t *buf);
 
-/* @len 0: all zero. Nothing in @buf is trusted. Return: 0, or -EBADMSG; @ret is
- * then not changed. */
+/* Decodes @len bytes; 0: all zero. Checks everything in @buf. Return: 0, or
+ * -EBADMSG without a change of @ret. */
 int pr_notes_decode(const void *buf, size_t len, struct pr_notes *ret);
 
-/* Adds what the change that leads to @version does to others. */
+/* Adds the news that the change to @version has for other nexuses. */
 void pr_notes_add(struct pr_notes *notes, uint64_t version,
 		  const struct scsi_pr_effects *effects);
 

@@ -77,7 +77,7 @@ const struct scsi_handler scsi_write = {
 
 /* ---- SYNCHRONIZE CACHE, START STOP UNIT ---- */
 
-/* Flushes the whole cache, whatever the range. */
+/* Flushes the whole cache, for any range. */
 static bool secure(struct scsi_task *task)
 {
 	if (task->cmd.immed)
@@ -97,7 +97,7 @@ const struct scsi_handler scsi_sync_cache = { .execute = execute_sync_cache };
 
 /* ---- the medium ---- */
 
-/* Tells every initiator that sees the unit, when the medium is back. */
+/* Tells every initiator that sees the unit when the medium is back. */
 static bool load(struct scsi_task *task)
 {
 	if (unit_state_eject(&task->vol->state, false) > 0)

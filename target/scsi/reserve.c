@@ -10,8 +10,8 @@ static struct scsi_task *reserve_task_of(struct unit_turn *turn)
 	return container_of(turn, struct scsi_task, turn);
 }
 
-/* By whoever has the turn. An initiator tries again by itself only what this
- * target can do soon, or another one now. */
+/* By the command with the turn. An initiator repeats a command by itself only
+ * if this target can soon execute it, or another one can now. */
 static void reserve_fail(struct scsi_task *task, int err)
 {
 	struct scsi_sense sense = scsi_sense_from_errno(err, SCSI_MEDIUM_WRITE);
@@ -93,8 +93,8 @@ static void aborted(struct scsi_task *task)
 	scsi_task_good(task);
 }
 
-/* The reservation has passed already: if this cannot be done, the initiator
- * must know that old commands may still be at work. */
+/* The reservation has already changed. If this fails, the initiator must know
+ * that old commands may still run. */
 static bool reserve_abort_preempted(struct scsi_task *task,
 				    const struct scsi_pr_effects *effects)
 {
@@ -155,7 +155,7 @@ static void persistent_done(struct unit_turn *turn, int err)
 		succeed(task, &effects);
 }
 
-/* Nothing has changed yet; st->pr is what the service action is for. */
+/* Nothing has changed yet; the service action applies to st->pr. */
 static void persistent_decide(struct unit_turn *turn, int err)
 {
 	struct scsi_task *task = reserve_task_of(turn);

@@ -40,7 +40,7 @@ static int state_file_hex_digit(char c)
 	return -1;
 }
 
-/* @len bytes as twice as many digits at *@text, which moves on. */
+/* Reads @len bytes, two hexadecimal digits each, at *@text and advances it. */
 static bool take_hex(const char **text, uint8_t *bytes, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -136,7 +136,7 @@ static int parse_reservation(struct parser *p, const char *t)
 	return 0;
 }
 
-/* All of @t, two digits a byte; at least one. */
+/* Reads all of @t, two digits a byte; at least one byte. */
 static bool take_pattern(const char *t, struct state_job *job)
 {
 	size_t digits = strlen(t);
@@ -146,7 +146,7 @@ static bool take_pattern(const char *t, struct state_job *job)
 	       take_hex(&t, job->pattern, digits / 2);
 }
 
-/* 1 ... 31 times, as the CDB can say it, and with what; or 0. */
+/* The count, 1 ... 31 as in the CDB, and the pattern; or 0. */
 static bool take_overwrite(const char **t, struct state_job *job)
 {
 	char *end;
@@ -203,7 +203,7 @@ static int parse_format(struct parser *p, const char *t)
 	return strcmp(t, "failed") ? bad(p, "not a FORMAT UNIT") : 0;
 }
 
-/* Up to a space, or to the end; false: @cap bytes are too few. */
+/* Copies up to a space or the end. False: @cap bytes are too few. */
 static bool take_text(const char **text, const char *name, char *ret,
 		      size_t cap)
 {
@@ -267,7 +267,7 @@ static int parse_line(struct parser *p, const char *line)
 	return bad(p, "unknown");
 }
 
-/* The next line of *@text as a string; false: there is no whole one. */
+/* The next line of *@text as a string. False: there is no complete one. */
 static bool take_line(const char **text, size_t *len, char line[LINE_MAX_LEN])
 {
 	const char *end = memchr(*text, '\n', *len);
@@ -434,7 +434,7 @@ size_t state_file_format(const struct state_file *state, char *buf, size_t cap)
 
 /* ---- files ---- */
 
-/* As much as there is, at most @cap bytes; or -errno. */
+/* Reads the file, at most @cap bytes. Return: the length, or -errno. */
 static ssize_t read_all(int fd, char *buf, size_t cap)
 {
 	size_t len = 0;

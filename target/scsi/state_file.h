@@ -45,8 +45,8 @@ enum volume_state {
 /* The longest pattern of a SANITIZE: the largest block. Bytes. */
 #define STATE_PATTERN_MAX 4096
 
-/* The state of the job of a volume (volume_job.h), as far as it must survive. A
- * FORMAT UNIT counts as failed until it has ended. */
+/* The part of a volume's job (volume_job.h) that must survive. A FORMAT UNIT
+ * counts as failed until it has ended. */
 struct state_job {
 	enum volume_state state;
 	bool lenient; /* SANITIZING, SANITIZE_FAILED */
@@ -82,11 +82,11 @@ struct state_file {
 int state_file_parse(const char *text, size_t len, struct state_file *ret,
 		     struct error *e);
 
-/* True if nothing in it needs to be kept. */
+/* True if the state is the default, so no file is needed. */
 bool state_file_is_empty(const struct state_file *state);
 
-/* Writes at most @cap bytes; STATE_FILE_MAX is always enough. Returns how many.
- * Registrations without APTPL are left out. */
+/* Writes at most @cap bytes; STATE_FILE_MAX is always enough. Returns the
+ * length. Leaves out registrations without APTPL. */
 size_t state_file_format(const struct state_file *state, char *buf, size_t cap);
 
 /* @ret is all zero if the file does not exist. Return: 0, or -errno with one

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Writes a state file (state_file.h) by io_uring, so that the worker can handle
- * other commands meanwhile: it writes a temporary file, makes it stable,
+ * other commands meanwhile. It writes a temporary file, makes it stable,
  * renames it, and makes the directory stable.
  *
- * One save runs at a time; the owner decides whose turn it is (unit_state.h).
+ * One save runs at a time; the owner decides which is next (unit_state.h).
  */
 #ifndef TARGET_SCSI_STATE_SAVE_H
 #define TARGET_SCSI_STATE_SAVE_H
@@ -32,7 +32,7 @@ struct state_save {
 /* Thread: setup. Opens the directory of @path, which is copied. 0 or -errno;
  * state_save_fini() must follow in any case. */
 int state_save_init(struct state_save *save, const char *path);
-/* Also for one that is all zero except for a dir_fd of -1. */
+/* Also valid for a struct that is all zero except dir_fd, which is -1. */
 void state_save_fini(struct state_save *save);
 
 /*

@@ -12,13 +12,13 @@
 void store_boot(char buf[STORE_BOOT_SIZE]);
 
 /*
- * What the caches of this machine hold is gone when it boots; what a volume in
- * memory holds is gone with the process, and so is what one with a cache in
- * the process (backend_info.forgets) has not flushed. So the generation of a file or device is made of the boot, of
- * which file or device it is, and of the last loss in this boot (@loss of
- * flush_record_loss(), or NULL);
- * that of anything else is new each time. @boot: of store_boot(). Return: 0 or
- * -EIO (no random numbers).
+ * Sets the generation of a store. The caches of a machine are lost when it
+ * boots. The contents of memory are lost with the process, and so are unflushed
+ * writes in a cache of the process (backend_info.forgets). The generation of a
+ * file or device therefore depends on the boot, on the identity of the file or
+ * device, and on the last loss in this boot (@loss: flush_record_loss(), or
+ * NULL). All other stores get a new generation at each start. @boot: from
+ * store_boot(). Return: 0 or -EIO (no random numbers).
  */
 int store_generation(const struct backend_info *info, const char *boot,
 		     const uint8_t *loss, struct scsi_store *ret_store);

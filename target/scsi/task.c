@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/ticks.h"
 
-/* Says GOOD: whether the unit is ready has been looked at before. */
+/* Returns GOOD: task.c has already checked whether the unit is ready. */
 const struct scsi_handler scsi_test_unit_ready;
 
 static const struct scsi_handler *const handlers[SCSI_OP_CNT] = {
@@ -101,12 +101,12 @@ void scsi_task_stop(struct scsi_task *task)
 	task->stopped = true;
 }
 
-/* Where it would have gone on with its blocks it finds what has happened. */
+/* It checks for this when it would have continued with its blocks. */
 static void wait_no_more(struct scsi_task *task)
 {
 	struct block_hold *hold = &task->hold;
 
-	/* The messages of an exclusive hold are on their way. */
+	/* The messages of an exclusive hold are under way. */
 	if (hold->state != BLOCK_HOLD_WAITS || hold->exclusive)
 		return;
 	block_hold_drop(hold);
@@ -127,7 +127,7 @@ void scsi_task_cancel(struct scsi_task *task)
 
 void scsi_task_end_fenced(struct scsi_task *task)
 {
-	/* Of others it means that there were two fences, no more. */
+	/* For other commands it only means that there were two fences. */
 	if (task->copies && task->halted)
 		wait_no_more(task);
 }
@@ -149,8 +149,8 @@ static bool task_miscompare(struct scsi_task *task)
 	return scsi_task_fail(task, &sense);
 }
 
-/* The initiator hears of it as sense data; whoever looks after the store must
- * hear of it as well, though not a thousand times. */
+/* The initiator gets sense data. The administrator must see the failure as
+ * well, but not a thousand times. */
 void scsi_task_log_blk(const struct scsi_task *task)
 {
 	static _Thread_local struct log_limit limit;
@@ -182,7 +182,8 @@ bool scsi_task_fail_blk(struct scsi_task *task)
 		task->blk.res, is_read ? SCSI_MEDIUM_READ : SCSI_MEDIUM_WRITE);
 
 	scsi_task_log_blk(task);
-	/* Up to here it went well; a flush failed at no place in particular. */
+	/* The command succeeded up to here; a failed flush has no particular
+	 * place. */
 	if (sense.key == SCSI_KEY_MEDIUM_ERROR && io->op != RBP_FLUSH) {
 		sense.info_valid = true;
 		sense.info =
@@ -219,7 +220,7 @@ void scsi_task_told(struct scsi_task *task)
 
 /* ---- block commands ---- */
 
-/* A copy ends in its own way. */
+/* A copy ends by its own function. */
 static bool task_next(struct scsi_task *task)
 {
 	const struct block_cmd *blk = &task->blk;
@@ -235,8 +236,8 @@ static bool task_next(struct scsi_task *task)
 	return task->next(task);
 }
 
-/* Block commands may end at once, even each of a long row, and the stack must not
- * grow by it. */
+/* Block commands may end at once, even each of a long series, and the stack
+ * must not grow with them. */
 void scsi_task_run(struct scsi_task *task, bool more)
 {
 	while (more) {
@@ -279,7 +280,7 @@ void scsi_task_blk(struct scsi_task *task, enum block_kind kind,
 	blk->done = task_blk_done;
 }
 
-/* What is noted of @nexus as a writer of @vol; NULL: it does not see @vol. */
+/* The entry of @nexus as a writer of @vol; NULL: it does not see @vol. */
 static flush_writer_ref *task_writer(struct scsi_nexus *nexus,
 				     const struct volume *vol)
 {
@@ -312,8 +313,8 @@ static enum scsi_task_verdict task_refuse(struct scsi_task *task,
 	return SCSI_TASK_OVER;
 }
 
-/* Who may speak at all: is there a unit, and has it something to say first?
- * This comes before any look at the CDB's fields (SAM-5 5.14). */
+/* Checks before the CDB's fields are read (SAM-5 5.14): is there a unit, and
+ * does it report something first? */
 static bool check_unit(struct scsi_task *task, const struct scsi_cdb_info *row,
 		       struct scsi_sense *ret_sense)
 {
@@ -326,7 +327,7 @@ static bool check_unit(struct scsi_task *task, const struct scsi_cdb_info *row,
 	}
 	if (!task->vol)
 		return true;
-	/* A deferred error first: what it is about is older. */
+	/* A deferred error first, because its cause is older. */
 	if (!(flags & SCSI_CDB_PASSES_UA) &&
 	    (scsi_nexus_take_deferred(task->nexus, task->lun, ret_sense) ||
 	     scsi_nexus_take_attention(task->nexus, task->lun, ret_sense)))
@@ -352,9 +353,9 @@ static bool check_cdb(struct scsi_task *task, const struct scsi_cdb_info *row,
 				    ret_sense);
 }
 
-/* What would change the medium is refused as on every write-protected unit
- * (scsi_cmd_check()); what would change anything else that others see, as to
- * who has no right to it (SPC-4, ILLEGAL REQUEST). */
+/* A command that would change the medium is refused as on every write-protected
+ * unit (scsi_cmd_check()). A command that would change other state that all
+ * initiators see is refused for lack of access rights (SPC-4, ILLEGAL REQUEST). */
 static bool check_rights(const struct scsi_task *task,
 			 struct scsi_sense *ret_sense)
 {
@@ -384,7 +385,7 @@ static bool check_cmd(struct scsi_task *task, struct scsi_sense *ret_sense)
 			       ret_sense);
 }
 
-/* The field that says how much data-out there should be. */
+/* The field of the CDB with the length of the data-out. */
 static struct scsi_sense short_data_out(const struct scsi_cdb_info *info)
 {
 	if (info->blocks.len)
@@ -409,8 +410,8 @@ enum scsi_task_verdict scsi_task_prepare(struct scsi_task *task)
 	uint64_t out_len;
 
 	task->vol = find_volume(task);
-	/* Before the look for unit attentions: who finds none of a change of
-	 * WCE has what was so before it. */
+	/* Read before the check for unit attentions: a command that finds none
+	 * about WCE uses the former setting. */
 	task->stable = task->vol && block_writes_through(&task->vol->dev);
 	if (!check_unit(task, row, &sense) || !check_cdb(task, row, &sense) ||
 	    !check_rights(task, &sense))
@@ -450,7 +451,7 @@ static bool task_answer(struct scsi_task *task,
 	struct scsi_sense sense;
 	size_t len;
 
-	/* Not a byte of what was here before may leave (nor be sent). */
+	/* No byte of earlier contents may leave the buffer. */
 	if (task->buf_len)
 		memset(task->buf, 0, task->buf_len);
 	if (handler->answer(task, task->buf, task->buf_len, &len, &sense))
@@ -489,14 +490,14 @@ static void hold_held(struct block_hold *hold)
 
 	if (task->stopped)
 		task_end(task);
-	/* It may have begun to be formatted since prepare. */
+	/* A format may have begun since prepare. */
 	else if (scsi_volume_not_ready(task->vol, &sense))
 		scsi_task_fail(task, &sense);
 	else
 		task->held(task);
 }
 
-/* The same, after others had the blocks. */
+/* The same, after other commands had the blocks. */
 static void hold_granted(struct block_hold *hold)
 {
 	struct scsi_task *task = container_of(hold, struct scsi_task, hold);

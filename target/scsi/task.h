@@ -50,18 +50,19 @@ enum scsi_ua {
 
 #define SCSI_NEXUS_COPIES 16
 
-/* The I_T nexus as SCSI sees it; embedded in the port's nexus. */
+/* The I_T nexus as SCSI sees it. The port's nexus embeds it. */
 struct scsi_nexus {
 	struct lun_map *luns;
-	/* What it sees, by LUN (lun_view.h), and whether it may only read
-	 * that. Set before scsi_nexus_init(); NULL: all, and write. */
+	/* The volumes that it sees, by LUN (lun_view.h), and which of them it
+	 * may only read. Set before scsi_nexus_init(). NULL: all volumes,
+	 * writable. */
 	struct volume *const *vol;
 	const bool *read_only;
 	struct list node; /* luns->nexuses, under its lock */
 	struct srp_port_id initiator;
 	_Atomic uint32_t ua[LUNS_MAX];
 	_Atomic uint64_t deferred[LUNS_MAX]; /* scsi_nexus_defer() */
-	/* What came of copies, the last few; private to copy.c. */
+	/* The results of its last copies; private to copy.c. */
 	_Atomic uint64_t copies[SCSI_NEXUS_COPIES];
 	_Atomic uint64_t reserved[LUNS_MAX]; /* unit_state_conflicts() */
 	flush_writer_ref writers[LUNS_MAX];  /* flush_record.h */
@@ -69,8 +70,8 @@ struct scsi_nexus {
 	struct nexus_buffer buffer;	     /* WRITE BUFFER */
 };
 
-/* The administrator allows @nexus only to read what it sees as @lun (":ro" of a
- * rule). Not so of a volume that is read-only for all: what is not on its medium
+/* True if an access rule (":ro") allows @nexus only to read LUN @lun. False for
+ * a volume that is read-only for all initiators: its state outside the medium
  * may be changed. */
 static inline bool scsi_nexus_is_reader(const struct scsi_nexus *nexus, int lun)
 {
@@ -78,9 +79,9 @@ static inline bool scsi_nexus_is_reader(const struct scsi_nexus *nexus, int lun)
 }
 
 /*
- * The volume that @nexus has as @lun; NULL: none. Worker 0 puts volumes there and
- * takes them away while others look; what is found stays until each worker has had
- * a message after that.
+ * The volume that @nexus has as @lun; NULL: none. Worker 0 adds and removes
+ * volumes while other workers read. A volume stays valid until each worker has
+ * handled a message after its removal.
  */
 static inline struct volume *scsi_nexus_slot(const struct scsi_nexus *nexus,
 					     unsigned int lun)
@@ -88,7 +89,7 @@ static inline struct volume *scsi_nexus_slot(const struct scsi_nexus *nexus,
 	return __atomic_load_n(&nexus->vol[lun], __ATOMIC_ACQUIRE);
 }
 
-/* The same for a new command: NULL also for a volume that is to go. */
+/* The same for a new command: NULL also for a volume that is being removed. */
 static inline struct volume *scsi_nexus_volume(const struct scsi_nexus *nexus,
 					       unsigned int lun)
 {
@@ -97,46 +98,47 @@ static inline struct volume *scsi_nexus_volume(const struct scsi_nexus *nexus,
 	return vol && !vol->leaving ? vol : NULL;
 }
 
-/* A new nexus finds POWER_ON pending on every LUN: whatever its initiator knew
- * of the unit may no longer be so. @luns is borrowed. Undone by
- * scsi_nexus_fini(). Thread: any, as all here. */
+/* On a new nexus, POWER_ON is pending for every LUN, because the state of the
+ * unit may have changed since its initiator last saw it. @luns is borrowed.
+ * scsi_nexus_fini() undoes this. Thread: any, as for all functions here. */
 void scsi_nexus_init(struct scsi_nexus *nexus, struct lun_map *luns,
 		     const struct srp_port_id *initiator);
 void scsi_nexus_fini(struct scsi_nexus *nexus);
-/* Before @nexus gets a volume as @lun, which had none: worker 0 stores it then. */
+/* Call it before worker 0 gives @nexus a volume as @lun, where it had none. */
 void scsi_nexus_gain(struct scsi_nexus *nexus, unsigned int lun);
-/* Before worker 0 takes away what @nexus has as @lun; no command of anybody is left
- * there, and none comes. */
+/* Call it before worker 0 removes the volume that @nexus has as @lun. No
+ * command of any nexus uses it then. */
 void scsi_nexus_lose(struct scsi_nexus *nexus, unsigned int lun);
 /* Adds a unit attention for @lun (or every LUN: -1). */
 void scsi_nexus_attention(struct scsi_nexus *nexus, int lun, uint32_t bit);
-/* The same for every nexus but @except (or NULL) where it sees @vol ... */
+/* Adds it for all nexuses that see @vol, except @except (or NULL) ... */
 void scsi_attention_others(struct lun_map *luns, const struct volume *vol,
 			   const struct scsi_nexus *except, uint32_t bits);
-/* ... and for those of an initiator port. */
+/* ... and for the nexuses of an initiator port. */
 void scsi_attention_port(struct lun_map *luns, const struct volume *vol,
 			 const struct srp_port_id *port, uint32_t bits);
-/* As if each nexus of an initiator port had allowed the removal of @vol. */
+/* Ends the prevention of removal by all nexuses of an initiator port. */
 void scsi_port_allow_removal(struct lun_map *luns, struct volume *vol,
 			     const struct srp_port_id *port);
-/* I_T nexus loss: the unit attention, and the end of what RESERVE gave. */
+/* I_T nexus loss: raises the unit attention and ends the reservation of
+ * RESERVE. */
 void scsi_nexus_lost(struct scsi_nexus *nexus);
-/* Logical unit reset, but for the commands, which are the port's: a unit
- * attention for everyone, and what ends with it. */
+/* Logical unit reset, without the commands, which the port ends. Raises a unit
+ * attention for all nexuses, and ends what a reset ends. */
 void scsi_unit_reset(struct lun_map *luns, struct volume *vol);
 
 /* The last step of a reset, when its commands have ended. */
 struct scsi_reset {
 	struct lun_map *luns;
 	struct volume *vol;
-	/* The mode values are the saved ones; or, @err, they could not be made
-	 * so, as the cache could not be flushed. */
+	/* The saved mode values are current now. @err: they are not, because
+	 * the cache could not be flushed. */
 	void (*done)(struct scsi_reset *reset, int err);
 	struct unit_turn turn; /* private */
 };
 
-/* Mode values become the saved ones, and the cache is flushed before it is said
- * to be off; then calls reset->done(), maybe from within. Thread: @w. */
+/* Makes the saved mode values current. If this switches the cache off, flushes
+ * it first. Then calls reset->done(), maybe from within. Thread: @w. */
 void scsi_reset_finish(struct scsi_reset *reset, struct block_worker *w);
 
 enum scsi_task_verdict {
@@ -148,7 +150,7 @@ struct scsi_task {
 	/* set by the port before prepare */
 	struct block_worker *worker;
 	struct scsi_nexus *nexus;
-	int lun; /* flat number; -1: a LUN field that names none */
+	int lun; /* flat number; -1: the LUN field names no LUN */
 	const uint8_t *cdb;
 	uint32_t cdb_len;
 	uint32_t data_out_len; /* bytes that the initiator describes */
@@ -157,30 +159,31 @@ struct scsi_task {
 	void (*done)(struct scsi_task *task);
 	/*
 	 * IMMED: called before done(), at most once, maybe from within execute,
-	 * when status may be sent though the disk goes on. True: it has been;
-	 * then done() only says that the disk has let go, and what fails until
-	 * then is a deferred error.
+	 * when status may be sent although the disk continues. True: the status
+	 * has been sent. done() then only says that the disk has finished, and
+	 * a later failure becomes a deferred error.
 	 */
 	bool (*answer)(struct scsi_task *task);
 	/*
-	 * PREEMPT AND ABORT: ends the commands that @ports have on this LUN,
-	 * all but PERSISTENT RESERVE OUT, then calls task->aborted(), maybe
-	 * from within. @ports is borrowed for the call. -ENOMEM: it does not.
+	 * PREEMPT AND ABORT: ends the commands of @ports on this LUN, except
+	 * PERSISTENT RESERVE OUT, then calls task->aborted(), maybe from
+	 * within. @ports is borrowed for the call. -ENOMEM: nothing is ended.
 	 */
 	int (*abort)(struct scsi_task *task, const struct srp_port_id *ports,
 		     unsigned int cnt);
 
 	/* set by prepare */
 	struct volume *vol; /* NULL: the LUN has no volume; and cmd, below */
-	/* To be stable when it is answered, whatever becomes of WCE: so it was
-	 * when the command came, and its initiator has not heard otherwise. */
+	/* The write must be stable when it is answered, even if WCE changes.
+	 * The cache was off when the command came, and its initiator has not
+	 * been told of a change. */
 	bool stable;
 
 	/* set by the port before execute, unless buf_is_volume */
 	uint8_t *buf;
 	int buf_index; /* io_uring fixed buffer of buf, or -1 */
 
-	/* From here to cmd: what scsi_task_clear() zeroes. */
+	/* scsi_task_clear() zeroes the members from here to cmd. */
 
 	/* set by prepare */
 	uint32_t fetch_len; /* data-out bytes to have in buf at execute */
@@ -192,8 +195,9 @@ struct scsi_task {
 	uint8_t status;	      /* SCSI status */
 	uint32_t data_in_cnt; /* bytes of data-in that lie at buf, at most
 			       * data_in_len */
-	/* What the command itself would transfer, for the residuals: underflow
-	 * when less than the initiator describes, overflow when more. */
+	/* The length that the command itself would transfer, for the residuals:
+	 * underflow if it is less than the initiator describes, overflow if
+	 * more. */
 	uint64_t wanted_out;
 	uint64_t wanted_in;
 	uint32_t sense_len; /* of sense, below */
@@ -202,18 +206,19 @@ struct scsi_task {
 	bool answered; /* answer() has returned true */
 	bool stopped;  /* scsi_task_stop() */
 	bool on_job;   /* waits for its job to begin or end */
-	bool tells;    /* that writes may be lost; scsi_task_delivered() */
+	bool tells;    /* reports that writes may be lost; see
+		        * scsi_task_delivered() */
 	/* EXTENDED COPY; see scsi_task_fence() */
 	bool copies;		     /* its list is known */
-	bool halted;		     /* not a piece more */
+	bool halted;		     /* starts no further piece */
 	const struct volume *fenced; /* met before the list was known */
 	uint64_t at;		     /* ranges that are done */
 	uint64_t range_len; /* bytes or blocks that the command is about */
 
-	/* From here on each is written before it is read, but for what
-	 * scsi_task_clear() names. */
+	/* From here on, each member is written before it is read, except those
+	 * that scsi_task_clear() sets. */
 	struct scsi_cmd cmd; /* set by prepare */
-	/* When it got blocks that it waited for; 0: it has not waited
+	/* When it got blocks that it had waited for; 0: it has not waited
 	 * (base/ticks.h). */
 	uint64_t held_ticks;
 	/* set by the disk before it calls abort() */
@@ -228,8 +233,8 @@ struct scsi_task {
 	uint8_t sense[SCSI_SENSE_MAX];
 };
 
-/* A task without a command. Only the members that are read before they are
- * written are zeroed: most of a task is not looked at by most commands. */
+/* Makes a task without a command. Zeroes only members that are read before they
+ * are written, because most commands use few of the others. */
 static inline void scsi_task_clear(struct scsi_task *task)
 {
 	const size_t begin = offsetof(struct scsi_task, fetch_len);
@@ -243,36 +248,35 @@ static inline void scsi_task_clear(struct scsi_task *task)
 }
 
 /*
- * A task that moves data in place (buf_is_volume) is to have its blocks before
- * the fabric touches them: after prepare, this calls @held once they are the
- * task's (maybe at once), or task->done() with the reason why they may not be
- * touched now. Others get their blocks within scsi_task_execute().
+ * For a task that moves data in place (buf_is_volume), after prepare: gets its
+ * blocks before the fabric touches them. Calls @held when the task has them,
+ * maybe at once. Or calls task->done() with the reason why they may not be
+ * touched now. Other tasks get their blocks in scsi_task_execute().
  */
 void scsi_task_hold(struct scsi_task *task,
 		    void (*held)(struct scsi_task *task));
 
 /*
- * Gives up the blocks, or the waiting for them. Every task does that by itself
- * before done(), save one whose data-in lies in the volume's memory: that is
- * up to whoever sends it. No harm when there is nothing to give up. May set
- * other tasks going.
+ * Drops the blocks, or stops waiting for them. Every task does this before
+ * done(), except one whose data-in is in the volume's memory: its sender does
+ * it. Does nothing if there are none. May start other tasks.
  */
 void scsi_task_release(struct scsi_task *task);
 
-/* Keeps an executing task from asking the store for anything more. Whatever it
- * ends with, nobody is to be told of it. */
+/* An executing task submits nothing more to the store. Its result must not be
+ * reported. */
 void scsi_task_stop(struct scsi_task *task);
 
-/* The same, and the port wants done() as soon as possible: the task no longer
- * waits for blocks that it would share, nor for what goes on by itself (FORMAT
- * UNIT, SANITIZE). May call done() from within. */
+/* The same, and done() follows as soon as possible: the task no longer waits
+ * for blocks to share, nor for a job (FORMAT UNIT, SANITIZE). May call done()
+ * from within. */
 void scsi_task_cancel(struct scsi_task *task);
 
-/* The same, of a task that tells that writes may be lost. */
+/* True if the task reports that writes may be lost. */
 void scsi_task_told(struct scsi_task *task);
 
-/* The answer that the task ended with has reached the initiator, which has not
- * aborted it. Before the task is cleared. */
+/* The answer of the task has reached the initiator, which has not aborted the
+ * task. Call it before the task is cleared. */
 static inline void scsi_task_delivered(struct scsi_task *task)
 {
 	if (task->tells)
@@ -280,30 +284,30 @@ static inline void scsi_task_delivered(struct scsi_task *task)
 }
 
 /*
- * A command may touch volumes besides its own LUN's: EXTENDED COPY reads and
- * writes those that its parameter list names. Whoever fences a volume off must
- * stop such commands too, though they are no tasks of its logical unit.
+ * EXTENDED COPY also uses volumes of other LUNs than its own: it reads and
+ * writes those of its parameter list. A fence of a volume must stop such
+ * commands, too, although they are not tasks of its logical unit.
  *
- * True: @task reads or writes @vol as the source or the destination of a copy
- * that has begun. It stays so until the task has been done().
+ * True if @task reads or writes @vol as the source or destination of a copy
+ * that has begun. Stays true until done().
  */
 bool scsi_task_touches(const struct scsi_task *task, const struct volume *vol);
 /*
- * No piece of a copy with @vol in it begins from now on, in whatever state
- * @task is; a copy that has not begun will not. It ends with COPY ABORTED: its
- * initiator waits for an answer, as the fence is not on the unit that it was
- * sent to. No harm to other commands.
+ * From now on, @task begins no piece of a copy that uses @vol, in any state; a
+ * copy that has not begun does not begin. It ends with COPY ABORTED, because
+ * its initiator expects an answer: the fence is not on the unit of the command.
+ * Does nothing to other commands.
  */
 void scsi_task_fence(struct scsi_task *task, const struct volume *vol);
 /* A fenced copy no longer waits for blocks. May call done() from within. */
 void scsi_task_end_fenced(struct scsi_task *task);
 
-/* Status and sense data, in the format that the unit is set to, for a command
- * that the port itself refuses. */
+/* Sets status and sense data, in the format that the unit uses, for a command
+ * that the port refuses. */
 void scsi_task_refuse(struct scsi_task *task, const struct scsi_sense *sense);
 
-/* A longer buffer (buf_len) is never asked for: the largest transfer and, to
- * compare with it, a piece of the medium. Bytes. */
+/* The longest buffer (buf_len) that a command needs: the largest transfer, and
+ * a piece of the medium to compare with it. Bytes. */
 #define SCSI_TASK_BUF_MAX (VOLUME_MAX_TRANSFER + BLOCK_PIECE)
 
 enum scsi_task_verdict scsi_task_prepare(struct scsi_task *task);

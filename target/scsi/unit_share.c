@@ -11,7 +11,7 @@
 
 /* ---- notes that come ---- */
 
-/* Is it news for a nexus of this target that knew the notes of @was? */
+/* True if it is news for a nexus of this target that knew the notes of @was. */
 static bool unit_share_concerns(const struct unit_share *sh,
 				const struct pr_news *news, uint64_t was)
 {
@@ -27,7 +27,7 @@ static void unit_share_add_abort(struct unit_share *sh,
 		if (srp_port_id_equal(&sh->aborts[i], port))
 			return;
 	}
-	/* More have not been registered since the last look. */
+	/* Since the last check, no more have been registered. */
 	if (sh->abort_cnt < SCSI_PR_MAX)
 		sh->aborts[sh->abort_cnt++] = *port;
 }
@@ -43,7 +43,7 @@ static void unit_share_add_aborts(struct unit_share *sh, uint64_t was)
 	}
 }
 
-/* Return: true: the notes are newer than those of @ret_was, which were known.
+/* True: the notes are newer than those of @ret_was, which were known.
  * @ret_ends: commands are being ended. */
 static bool unit_share_apply(struct unit_share *sh, uint64_t version,
 			     uint64_t *ret_was, bool *ret_ends)
@@ -60,7 +60,8 @@ static bool unit_share_apply(struct unit_share *sh, uint64_t version,
 		sh->notes = sh->incoming;
 		st->pr = sh->incoming.pr;
 		unit_state_pr_changed(st);
-		/* All commands of a volume that leaves are being ended. */
+		/* If a volume is being removed, all its commands are being
+		 * ended. */
 		if (!sh->vol->leaving)
 			unit_share_add_aborts(sh, *ret_was);
 	}
@@ -69,7 +70,7 @@ static bool unit_share_apply(struct unit_share *sh, uint64_t version,
 	return is_new;
 }
 
-/* What nexuses of this target are to hear. */
+/* Raises the unit attentions of nexuses of this target. */
 static void unit_share_tell(const struct unit_share *sh, uint64_t was)
 {
 	const struct pr_notes *notes = &sh->incoming;
@@ -137,7 +138,7 @@ unsigned int unit_share_take_aborts(struct volume *vol,
 	return cnt;
 }
 
-/* Those that came meanwhile stay. The lock is held. */
+/* Keeps those that came meanwhile. The lock is held. */
 static void unit_share_drop_aborts(struct unit_share *sh, unsigned int cnt)
 {
 	sh->abort_cnt -= cnt;

@@ -18,7 +18,7 @@
 
 /* ---- who is shut out ---- */
 
-/* What reserves the unit against a nexus. */
+/* Which kind of reservation excludes a nexus. */
 enum {
 	UNDER_WRITE_EXCLUSIVE = 1,
 	UNDER_EXCLUSIVE_ACCESS = 2,
@@ -119,8 +119,7 @@ struct scsi_pr_unit unit_state_pr_unit(const struct volume *vol)
 
 /* ---- what survives ---- */
 
-/* Writes are stable before the cache is said to be off, and until it is said
- * to be on. */
+/* Writes are stable from before the cache counts as off until it counts as on. */
 static void set_current(struct volume *vol, const struct scsi_modes *modes)
 {
 	if (!modes->wce)
@@ -131,7 +130,7 @@ static void set_current(struct volume *vol, const struct scsi_modes *modes)
 	vol->info.swp = modes->swp;
 }
 
-/* Of what was saved, what can still be so. */
+/* The saved values that are still possible. */
 static void take_modes(struct volume *vol, const struct scsi_modes *saved)
 {
 	const struct scsi_modes *can = &vol->info.mode_changeable;
@@ -157,7 +156,7 @@ static char *unit_make_path(const struct volume *vol, const char *dir)
 	return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
 }
 
-/* One target at a time; the lock goes with the process. */
+/* One target at a time; the kernel drops the lock when the process ends. */
 static int lock_path(struct unit_state *st, struct error *e)
 {
 	_cleanup_free_ char *name = NULL;
@@ -179,8 +178,8 @@ static int lock_path(struct unit_state *st, struct error *e)
 }
 
 /*
- * Its path may be another device's by now, so what there is under its name is
- * not taken for its own; and it leaves nothing behind for the next one.
+ * Another device may have the path by now. So the volume does not use the state
+ * under this name, and leaves none for the next one.
  */
 static int keep_nothing(struct volume *vol, const char *dir, struct error *e)
 {
@@ -214,8 +213,9 @@ static const char *or_none(const char *lasting)
 }
 
 /*
- * Is the store the one that @file was written for? One that has grown is; but a
- * job has gone over what there was, and goes on only where it surely was.
+ * True if @file was written for this store. It still is after the store has
+ * grown. But a job has worked through the former size, so it continues only on
+ * a store that is surely the same.
  */
 static bool is_of_store(const struct volume *vol, const struct state_file *file,
 			char *why, size_t len)
@@ -390,7 +390,7 @@ static void saved(struct state_save *save, int err)
 	st->turn->next(st->turn, err ? -EIO : 0);
 }
 
-/* Makes to_be come true, when it has been written down if it must be. */
+/* Makes to_be current, after it has been written if necessary. */
 static void change(struct volume *vol, bool must_save,
 		   void (*commit)(struct volume *vol),
 		   void (*next)(struct unit_turn *turn, int err))
@@ -404,7 +404,7 @@ static void change(struct volume *vol, bool must_save,
 		next(st->turn, 0);
 		return;
 	}
-	/* Those that targets share are not for the file. */
+	/* Reservations that targets share do not belong in the file. */
 	if (st->share)
 		st->to_be.pr = (struct scsi_pr){ 0 };
 	st->to_be.has_modes =
@@ -413,7 +413,7 @@ static void change(struct volume *vol, bool must_save,
 			 saved);
 }
 
-/* To begin with, what is to be is what is. */
+/* The new state begins as a copy of the current one. */
 static struct state_file *unit_begin(struct volume *vol)
 {
 	struct unit_state *st = &vol->state;
@@ -495,8 +495,8 @@ static void modes_flushed(struct block_cmd *cmd)
 	st->turn->next(st->turn, cmd->res);
 }
 
-/* What is written from here on is stable when it is answered, so that nothing
- * is left behind by the flush. */
+/* From here on, writes are stable when they are answered, so the flush misses
+ * none. */
 static void flush_modes(struct volume *vol)
 {
 	struct unit_state *st = &vol->state;
@@ -649,7 +649,7 @@ void unit_state_reset(struct volume *vol)
 
 	pthread_mutex_lock(&st->lock);
 	unit_end_reserve(st);
-	/* Marks of before count no more. */
+	/* Marks from before the reset no longer count. */
 	st->prevent_epoch++;
 	st->prevent_cnt = 0;
 	pthread_mutex_unlock(&st->lock);

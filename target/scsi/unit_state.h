@@ -3,18 +3,18 @@
  * What commands change about a logical unit besides its blocks: reservations,
  * mode values, the prevention of medium removal.
  *
- * Threads. Channels on every worker use a volume at the same time. Changes and
- * looks at reservations take the lock; a command's own question, "am I shut
- * out?", does not: as long as nothing is reserved it costs one atomic load, and
- * after that one more, of what the nexus was told last, until the version says
- * that something has changed.
+ * Threads: channels on every worker use a volume at the same time. Changing or
+ * reading reservations takes the lock. A command only asks whether a
+ * reservation excludes it, and takes no lock for that: without reservations
+ * this costs one atomic load. Otherwise it costs one more load, of the answer
+ * that the nexus got last, until the version changes.
  *
- * What may have to survive (registrations, mode values, a job that has begun)
- * is changed by one command at a time: it takes its turn, decides what is to
- * be, has that written down if need be, and only then it is so. Nobody waits
- * for the writing but the command itself and those that want the turn next.
+ * Commands change state that may have to survive (registrations, mode values, a
+ * job that has begun) one at a time. A command takes its turn, decides the new
+ * state, and writes it to the file if necessary; only then the new state is
+ * valid. Only that command and those that want the next turn wait for the file.
  *
- * The lock is taken before the one of the nexuses (task.h).
+ * Lock order: this lock, then that of the nexuses (task.h).
  */
 #ifndef TARGET_SCSI_UNIT_STATE_H
 #define TARGET_SCSI_UNIT_STATE_H
@@ -36,7 +36,7 @@ struct unit_turn {
 	struct list node; /* of unit_state.turns */
 	struct block_worker *worker;
 	struct reactor_msg msg;
-	/* What has become of the step before: 0, or -EIO. */
+	/* The result of the step before: 0, or -EIO. */
 	void (*next)(struct unit_turn *turn, int err);
 };
 
@@ -46,29 +46,31 @@ struct unit_state {
 	struct scsi_pr pr;
 	bool reserved; /* by RESERVE (6) or (10) */
 	struct srp_port_id reserved_by;
-	/* Odd while anything is reserved; another number after each change. */
+	/* Odd while anything is reserved. It changes with each change of
+	 * reservations. */
 	_Atomic uint64_t version;
 	_Atomic bool ejected; /* the medium is out; changed under the lock */
-	/* Who prevents that it is taken out: so many, of those that did since
-	 * the last reset; see struct scsi_nexus. */
+	/* The number of nexuses that have prevented removal since the last
+	 * reset; see struct scsi_nexus. */
 	unsigned int prevent_cnt;
 	uint32_t prevent_epoch;
 
-	/* Who has the turn, NULL: nobody; who waits for it. Under the lock. */
+	/* The command with the turn (NULL: none), and those that wait for it.
+	 * Under the lock. */
 	struct unit_turn *turn;
 	struct list turns;
-	/* of whoever has the turn: what is to be, what it does to others, what
-	 * mode values there were; and how it comes to pass */
+	/* Belongs to the turn: the new state, its effects on others, the former
+	 * mode values, and how the change is made. */
 	struct state_file to_be;
 	struct scsi_pr_effects effects;
 	struct scsi_modes modes_were;
 	bool save_modes;
 	void (*changing)(struct unit_turn *turn);
 	struct block_cmd flush;
-	int flush_err; /* the modes stay as they were because of it; or 0 */
+	int flush_err; /* why the modes did not change; or 0 */
 	void (*commit)(struct volume *vol);
 	struct state_save save;
-	struct state_job job; /* as it is written down */
+	struct state_job job; /* as it is in the file */
 	/* Other targets serve the unit, too; NULL: they do not. Constant. */
 	struct unit_share *share;
 
@@ -80,21 +82,21 @@ void unit_state_init(struct unit_state *st);
 void unit_state_fini(struct unit_state *st);
 
 /*
- * Has @vol keep what is to survive in @dir, and takes over what lies there.
- * A volume that is another one after each start keeps nothing, and so does one
- * whose identity is not to be trusted: jobs are then refused as well. -ESTALE:
- * what lies there is of another store, or that is not sure. Thread: setup. 0, or
- * -errno with one clause in @e.
+ * Keeps the state of @vol in @dir, and loads the state that is there. A volume
+ * that is another one after each start keeps none, nor does one whose identity
+ * is unreliable; jobs are then refused as well. -ESTALE: the file belongs to
+ * another store, or may belong to another one. Thread: setup. 0, or -errno with
+ * one clause in @e.
  */
 int unit_state_load(struct volume *vol, const char *dir, struct error *e);
 
-/* Can anything survive? */
+/* True if the state of the unit survives. */
 static inline bool unit_state_survives(const struct unit_state *st)
 {
 	return st->path;
 }
 
-/* What matters of @vol to the codecs of PERSISTENT RESERVE. */
+/* The properties of @vol that the codecs of PERSISTENT RESERVE need. */
 struct scsi_pr_unit unit_state_pr_unit(const struct volume *vol);
 
 /* st->pr or reserved has changed; the lock is held. */
@@ -106,8 +108,8 @@ bool unit_state_look(struct unit_state *st, uint64_t version,
 		     enum scsi_access access);
 
 /*
- * Does a reservation keep @port from what is @access to it? @seen belongs to
- * the nexus and this unit; zero at first. Thread: any.
+ * True if a reservation keeps @port from @access. @seen belongs to the nexus
+ * and this unit; zero at first. Thread: any.
  */
 static inline bool unit_state_conflicts(struct unit_state *st,
 					const struct srp_port_id *port,
@@ -122,8 +124,8 @@ static inline bool unit_state_conflicts(struct unit_state *st,
 	return version & 1 && unit_state_look(st, version, port, seen, access);
 }
 
-/* Takes the turn: @next is called on @w once it is @turn's, maybe at once, with
- * 0. Thread: @w. */
+/* Takes the turn: calls @next on @w with 0 when @turn has it, maybe at once.
+ * Thread: @w. */
 void unit_turn_take(struct volume *vol, struct block_worker *w,
 		    struct unit_turn *turn,
 		    void (*next)(struct unit_turn *turn, int err));
@@ -131,12 +133,13 @@ void unit_turn_take(struct volume *vol, struct block_worker *w,
 void unit_turn_end(struct volume *vol);
 
 /*
- * PERSISTENT RESERVE OUT, by whoever has the turn. Return: as scsi_pr_execute(),
- * and if 0, @next is called once, maybe from within: with 0 when it is so (what
- * it does to others is in st->effects), or -EIO when it could not be written
- * down and nothing has changed. With st->share, after unit_share_refresh(), @next
- * gets what put_notes() has come to, and others have suffered it already.
- * Thread: the turn's worker, as the next two.
+ * PERSISTENT RESERVE OUT, by the command with the turn. Return: as
+ * scsi_pr_execute(). If that is 0, calls @next once, maybe from within: with 0
+ * when the change is valid (st->effects has its effects on others), or with
+ * -EIO if it could not be written and nothing has changed. With st->share,
+ * after unit_share_refresh(), @next gets the result of put_notes(), and the
+ * effects have already been applied. Thread of this and the next two: the
+ * turn's worker.
  */
 int unit_state_persistent_out(struct volume *vol,
 			      const struct srp_port_id *port,
@@ -144,28 +147,28 @@ int unit_state_persistent_out(struct volume *vol,
 			      void (*next)(struct unit_turn *turn, int err),
 			      struct scsi_sense *ret_sense);
 
-/* Is the cache flushed before @modes become current? When WCE goes off (SBC-3,
- * caching mode page) and when SWP goes on (SPC-4, control mode page). */
+/* True if the cache is flushed before @modes become current: if WCE goes off
+ * (SBC-3, caching mode page) or SWP goes on (SPC-4, control mode page). */
 bool unit_state_modes_flush(const struct volume *vol,
 			    const struct scsi_modes *modes);
 
 /*
- * Makes @modes current, and saved too with @save; the same. What the cache holds
- * is stable before it is said to be off; when that fails nothing changes, and
- * the reason is in st->flush_err (else 0). If the modes do change @changing is
- * called under the lock, before any command goes by the new ones or can read
- * them: for unit attentions.
+ * Makes @modes current, with @save also saved; result as above. Before the
+ * cache counts as off, its contents are made stable. If that fails, nothing
+ * changes, and st->flush_err has the reason (else 0). If the modes change,
+ * calls @changing under the lock, before any command uses or reads the new
+ * ones: it raises unit attentions.
  */
 void unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,
 			  bool save, void (*changing)(struct unit_turn *turn),
 			  void (*next)(struct unit_turn *turn, int err));
 
-/* A job begins or ends: what is to be known of it later; the same. */
+/* Writes that a job begins or ends; result as above. */
 void unit_state_set_job(struct volume *vol, const struct state_job *job,
 			void (*next)(struct unit_turn *turn, int err));
 
-/* RESERVE and RELEASE of SPC-2; -EBUSY: RESERVATION CONFLICT. RESERVE is for
- * whoever has the turn, so that no registration comes between. Thread: any. */
+/* RESERVE and RELEASE of SPC-2; -EBUSY: RESERVATION CONFLICT. RESERVE needs the
+ * turn, so that no registration comes between. Thread: any. */
 int unit_state_reserve(struct unit_state *st, const struct srp_port_id *port);
 int unit_state_release(struct unit_state *st, const struct srp_port_id *port);
 
@@ -174,20 +177,20 @@ int unit_state_release(struct unit_state *st, const struct srp_port_id *port);
  * by the lock, 0 at first. Thread: any.
  */
 void unit_state_prevent(struct unit_state *st, uint32_t *mark, bool prevent);
-/* The same by who has the lock. */
+/* The same, with the lock held. */
 void unit_state_prevent_locked(struct unit_state *st, uint32_t *mark,
 			       bool prevent);
 
-/* Takes the medium out, or back in. Return: 1: it was in the other place; 0;
- * -EPERM: removal is prevented. Thread: any. */
+/* Takes the medium out, or puts it back. Return: 1: it was in the other place;
+ * 0: it was already there; -EPERM: removal is prevented. Thread: any. */
 int unit_state_eject(struct unit_state *st, bool eject);
 
-/* A logical unit reset: RESERVE's reservation ends, removal is allowed (SAM-5
- * 6.3.3). Persistent reservations stay. Mode values are scsi_reset_finish()'s.
- * Thread: any. */
+/* A logical unit reset: ends the reservation of RESERVE and allows removal
+ * (SAM-5 6.3.3). Persistent reservations stay. scsi_reset_finish() resets mode
+ * values. Thread: any. */
 void unit_state_reset(struct volume *vol);
 
-/* The I_T nexus is gone: what RESERVE gave it ends, and its prevention of
+/* The I_T nexus ends: ends its reservation by RESERVE, and its prevention of
  * removal. Thread: any. */
 void unit_state_nexus_lost(struct unit_state *st,
 			   const struct srp_port_id *port, uint32_t *mark);

@@ -35,8 +35,8 @@ const struct scsi_handler scsi_verify = {
 
 /* ---- WRITE AND VERIFY ---- */
 
-/* Verifies the medium and not the cache. Nobody else can use the blocks
- * meanwhile, so it verifies what was written. */
+/* Verifies the medium, not the cache. No other command can use the blocks
+ * meanwhile, so it verifies exactly what it wrote. */
 static bool execute_write_verify(struct scsi_task *task)
 {
 	scsi_task_blk(task, BLOCK_CMD_WRITE_COMPARE, scsi_task_good);
@@ -53,8 +53,7 @@ const struct scsi_handler scsi_write_verify = {
 
 /* ---- PRE-FETCH ---- */
 
-/* The most that one command may fill of a cache that all commands share.
- * Bytes. */
+/* How much of a shared cache one command may fill. Bytes. */
 #define PREFETCH_MAX (16u << 20)
 
 static bool prefetch_reads(const struct scsi_task *task)

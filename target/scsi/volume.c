@@ -14,7 +14,8 @@
 #include "target/scsi/store_generation.h"
 #include "base/cleanup.h"
 
-/* Per command, bytes; volume.h has the other limits, and their reasons. */
+/* Limits of one command, in bytes; volume.h has the other limits and the
+ * reasons. */
 #define OPTIMAL_TRANSFER      (1u << 20)
 #define VOLUME_MAX_UNMAP_DESC 64
 
@@ -49,7 +50,7 @@ static void volume_choose_name(const struct volume_spec *spec,
 			 spec->store->plugin.name, vol->lun);
 }
 
-/* What no other machine has: systemd's id, or the host's name. */
+/* Unique to this machine: systemd's id, or the host's name. */
 static void machine_id(char *id, size_t len)
 {
 	_cleanup_close_ int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
@@ -78,7 +79,7 @@ static int identity_of_file(const struct volume_spec *spec,
 	return *id->own ? 0 : err;
 }
 
-/* What the plugin says that the data is; else what it is called. */
+/* What the plugin reports as identity of the data; else its name. */
 static void identity_of_plugin(const struct volume_spec *spec,
 			       const struct store_id *id, char *text,
 			       size_t len)
@@ -140,7 +141,7 @@ static int choose_identity(const struct volume_spec *spec, struct volume *vol)
 	if (err)
 		return err;
 	scsi_naa_make(text, vol->info.naa);
-	/* Of the identifier all that differs between volumes. */
+	/* Of the identifier, only the part that differs between volumes. */
 	for (size_t i = 4; i < SCSI_NAA_LEN; i++)
 		sprintf(vol->serial + 2 * (i - 4), "%02x", vol->info.naa[i]);
 	return 0;
@@ -205,7 +206,7 @@ static void describe_paths(struct volume *vol)
 	groups->own = (uint16_t)paths.own;
 	groups->active = (uint16_t)paths.active;
 	vol->told_active = UINT16_MAX;
-	/* The others would neither know of a job nor end it. */
+	/* Other targets would neither know of a job nor end it. */
 	vol->info.no_jobs = paths.cnt > 1;
 	vol->info.no_reservations = paths.cnt > 1;
 	vol->info.no_reserve = paths.cnt > 1;
@@ -219,8 +220,8 @@ static uint16_t active_path(const struct volume *vol)
 	return (uint16_t)paths.active;
 }
 
-/* Of several threads that look, the last one to store has seen the last change:
- * each looks again when it has stored. */
+/* Several threads may look at once. Each looks again after it has stored, so
+ * the last one to store has seen the last change. */
 void volume_look_at_paths(struct volume *vol)
 {
 	uint16_t active = active_path(vol);
@@ -306,8 +307,8 @@ static int add_layer(struct volume *vol, const struct backend_type *type,
 	return backend_open(type, opt, &vol->dev.backend, e);
 }
 
-/* What the spec asks for on top of the store; faults see every I/O first, so that a
- * flush which is a lie leaves the writes where they are. */
+/* Adds the layers of the spec. Faults get every I/O first: a flush that lies
+ * leaves the writes in the layers below. */
 static int add_layers(const struct volume_spec *spec, struct volume *vol,
 		      struct error *e)
 {
@@ -333,7 +334,7 @@ static int add_layers(const struct volume_spec *spec, struct volume *vol,
 	return err;
 }
 
-/* As long as there is no record: as if nothing had been lost in this boot. */
+/* Until there is a record: as if nothing had been lost in this boot. */
 static int first_generation(const struct volume_spec *spec, struct volume *vol)
 {
 	char boot[STORE_BOOT_SIZE];
@@ -411,7 +412,7 @@ int volume_measure(struct volume *vol)
 		return -ESTALE;
 	if (size == be->info.size)
 		return 0;
-	/* The store first: a request never goes past what it knows. */
+	/* Measures the store first, so no request exceeds its size. */
 	be->info.size = size;
 	vol->blocks = size / vol->block_size;
 	vol->info.blocks = vol->blocks;

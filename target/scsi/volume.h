@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A volume is a backend with an identity: the disk that an initiator sees as
- * a logical unit. Its name, serial number and NAA identifier are stable over
- * restarts and the same through every port. Those without lun=N get the lowest
- * numbers that are left, in the order of the --backing options; which initiator
- * sees which is lun_view.h's.
+ * A volume is a backend with an identity: the disk that an initiator sees as a
+ * logical unit. Its name, serial number and NAA identifier are stable over
+ * restarts and the same through every port. Volumes without lun=N get the
+ * lowest free numbers, in the order of the --backing options. lun_view.h
+ * decides which initiator sees which volume.
  */
 #ifndef TARGET_SCSI_VOLUME_H
 #define TARGET_SCSI_VOLUME_H
@@ -43,7 +43,7 @@ struct volume_spec {
 	bool removable; /* START STOP UNIT can take the medium out */
 	unsigned int fault_cnt;
 	struct fault_rule faults[FAULT_RULES_MAX];
-	bool submit_all; /* no memory in place: the backend sees every request */
+	bool submit_all; /* no memory in place: the backend gets every request */
 	struct plugin_spec plugin; /* of backend_plugin */
 	unsigned int layer_cnt;
 	struct plugin_spec layers[VOLUME_LAYERS_MAX]; /* lowest first */
@@ -53,32 +53,33 @@ struct volume_spec {
 extern const struct option_table volume_option_table; /* base/option.h */
 
 /*
- * Reads a --backing argument; false with one clause in @e when it is bad.
- * A comma in PATH has a backslash before it; a file named "ram:x" is written
- * "./ram:x". PLUGIN is a name, or the path of a file that ends with ".so". A KEY
- * that is no option of volumes is a parameter of the plugin that stands before
- * it; whether the plugin knows it is found out when the volume is opened.
+ * Reads a --backing argument. False, with one clause in @e, if it is wrong. A
+ * comma in PATH has a backslash before it; a file named "ram:x" is written
+ * "./ram:x". PLUGIN is a name, or the path of a file that ends with ".so". A
+ * KEY that is no option of volumes is a parameter of the plugin before it.
+ * volume_open() checks whether the plugin knows it.
  */
 bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
 		       struct error *e);
 
-/* How far the name, serial number and identifier of a volume are to be trusted. */
+/* How reliable the name, serial number and identifier of a volume are. */
 enum volume_identity {
 	VOLUME_NEW,	/* another disk after each start: memory */
-	VOLUME_BY_PATH, /* of a device that may have another path tomorrow, and
-			    its path be another device's */
+	VOLUME_BY_PATH, /* a device: it may have another path tomorrow, and
+			 * another device may have its path */
 	VOLUME_LASTING, /* the same disk after a restart */
 };
 
 struct volume {
-	unsigned int lun; /* for those whom no rule gives another number */
+	unsigned int lun; /* for initiators without a rule that gives another
+			   * number */
 	struct access_rules allow;
 	char name[64];
 	char serial[SCSI_SERIAL_MAX + 1];
-	/* Set once: the volume is to go. Commands that have found it go on, new
-	 * ones do not find it; see scsi_nexus_volume(). */
+	/* Set once: the volume is being removed. Commands that have found it
+	 * continue, new ones do not find it; see scsi_nexus_volume(). */
 	_Atomic bool leaving;
-	/* Task management functions that are about it; the port's. */
+	/* Its task management functions; private to the port. */
 	_Atomic unsigned int managed;
 	const char *kind; /* "file", "ram", "null", "block device" */
 	char path[4096];
@@ -86,23 +87,23 @@ struct volume {
 	uint32_t block_size;	 /* bytes */
 	enum volume_identity identity;
 	_Atomic uint64_t blocks; /* never shrinks */
-	/* Of the store, constant; what MODE SELECT makes of it is in info. */
+	/* Of the store, constant. info has what MODE SELECT makes of it. */
 	bool read_only;
 	struct scsi_disk_info info; /* identity and limits, for INQUIRY & co. */
 	struct volume_job job;	    /* FORMAT UNIT, SANITIZE */
 	struct unit_state state;    /* what commands change */
-	/* Of the groups, as nexuses know it; UINT16_MAX: nothing was told yet.
-	 * Worker 0's. */
+	/* The path states that nexuses know. UINT16_MAX: they know none yet.
+	 * Only worker 0 uses it. */
 	uint16_t told_active;
-	/* For each worker, what the port keeps of the memory of the volume; only
-	 * the port looks into it. */
+	/* For each worker, the port's data about the memory of the volume.
+	 * Private to the port. */
 	struct port_memory *port_memory[BLOCK_WORKERS_MAX];
-	/* What the port counts about it, and each worker's part: meter.h. */
+	/* The port's counters of the volume, and each worker's part: meter.h. */
 	struct meter *meter;
 	struct meter_share *meter_shares[BLOCK_WORKERS_MAX];
 };
 
-/* A message about it; @event may be NULL. */
+/* Logs a message about the volume; @event may be NULL. */
 static inline struct log_about volume_about(const struct volume *vol,
 					    const char *event)
 {
@@ -111,7 +112,7 @@ static inline struct log_about volume_about(const struct volume *vol,
 				   .lun = vol->lun };
 }
 
-/* How sense data about it looks (D_SENSE); NULL: about no volume. */
+/* The format of sense data about it (D_SENSE). NULL: about no volume. */
 static inline enum scsi_sense_format
 volume_sense_format(const struct volume *vol)
 {
@@ -150,42 +151,41 @@ volume_sense_format(const struct volume *vol)
 #define VOLUME_MAX_WRITE_SAME (32u << 20)
 
 /*
- * Identity. serial=S gives the serial number; the NAA identifier follows from
- * the serial number alone, so the same S through two targets is the same disk
- * to a multipath initiator. Without it both follow from this machine's id, the
- * block size, and what a block device says of itself (store_id.h); else the path
- * as it was given: where a symbolic link leads to, and the number that a device
- * has there, may change. Memory is another, empty disk after each start, so its
- * identity is another one too.
+ * Identity. serial=S gives the serial number; the NAA identifier depends on the
+ * serial number alone, so the same S on two targets is the same disk for a
+ * multipath initiator. Without serial=S, both depend on this machine's id, the
+ * block size, and what a block device reports about itself (store_id.h). If it
+ * reports nothing, they depend on the path as it was given: the target of a
+ * symbolic link and the number of a device may change. Memory is another, empty
+ * disk after each start, so its identity is another one, too.
  *
  * Thread: setup. Opens the backend and derives the identity. -errno with one
- * clause in @e that names the path and what to try. Free with
- * volume_close().
+ * clause in @e that names the path and what to try. Free with volume_close().
  */
 int volume_open(const struct volume_spec *spec, unsigned int lun,
 		struct volume **ret_vol, struct error *e);
 void volume_close(struct volume *vol);
 
 /*
- * Thread: setup, for every worker: opens and registers with it what the backend
- * needs there. 0, or -errno with one clause in @e and nothing left behind. Each
- * is undone by volume_detach() (thread: setup or the worker) before the reactor
- * goes.
+ * Opens the backend on a worker and registers what it needs there. Call it for
+ * every worker. 0, or -errno with one clause in @e and nothing left behind.
+ * volume_detach() undoes it before the reactor is destroyed. Thread: setup; of
+ * volume_detach() setup or the worker.
  */
 int volume_attach(struct volume *vol, struct block_worker *w, struct error *e);
 void volume_detach(struct volume *vol, struct block_worker *w);
 
 /*
- * Takes over what the store has grown by. A store that has shrunk stays as
- * large as it was for its initiators; what is missing fails. Return: 1: it has
- * grown, 0, or -errno. Thread: worker 0.
+ * Takes over the growth of the store. If a store has shrunk, the volume keeps
+ * its size, and I/O to the missing part fails. Return: 1: it has grown, 0, or
+ * -errno. Thread: worker 0.
  */
 int volume_measure(struct volume *vol);
 
-/* Takes over which target serves the volume. Thread: any. */
+/* Reads which target serves the volume. Thread: any. */
 void volume_look_at_paths(struct volume *vol);
 
-/* Another target serves the volume, or none. */
+/* True if another target serves the volume, or none. */
 static inline bool volume_is_standby(const struct volume *vol)
 {
 	const struct scsi_port_groups *groups = &vol->info.groups;
@@ -198,13 +198,13 @@ struct lun_map {
 	struct volume *vol[LUNS_MAX]; /* in the order of --backing */
 	unsigned int cnt;
 	struct scsi_cdb_index cdbs; /* constant */
-	/* Who sees them, so that any worker can leave a unit attention for
-	 * any nexus. No other lock is taken under this one. */
+	/* The nexuses that see them, so that any worker can raise a unit
+	 * attention for any nexus. No other lock is taken under this one. */
 	pthread_mutex_t nexuses_lock;
 	struct list nexuses; /* struct scsi_nexus, node */
 };
 
-/* An empty map; all else in it is the owner's to fill in. Thread: setup. */
+/* Makes an empty map; the owner fills in the rest. Thread: setup. */
 void lun_map_init(struct lun_map *map);
 
 #endif

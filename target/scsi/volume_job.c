@@ -9,13 +9,13 @@
 #include "target/scsi/volume.h"
 #include "base/log.h"
 
-/* What is written of a pattern in one go; and what a store may be asked to
- * deallocate, which takes 0.8 s where it writes zeroes at 20 MB/s: when the target
+/* How much of a pattern is written at once, and how much a store deallocates at
+ * once, which takes 0.8 s if it writes zeroes at 20 MB/s. When the target
  * stops, the job ends after the piece. Bytes. */
 #define PIECE	    (1u << 20)
 #define ERASE_PIECE (16u << 20)
 
-/* Between two lines about the progress of a job, at least. */
+/* The shortest time between two progress lines of a job. */
 #define JOB_TELL_US (60ull * 1000000)
 
 /* The passes of a job, in their order. */
@@ -43,7 +43,8 @@ static bool is_running(enum volume_state state)
 	return state == VOLUME_FORMATTING || state == VOLUME_SANITIZING;
 }
 
-/* Of the one that ends a job and the one that waits, one finds it. */
+/* Either the thread that ends a job finds the waiter, or the waiter finds that
+ * no job runs. */
 static void wake_waiter(struct volume_job *job)
 {
 	struct reactor_msg *msg = atomic_exchange(&job->waiter, NULL);
@@ -90,8 +91,8 @@ static void log_end(const struct volume_job *job, int err)
 			  job->vol->lun, job->vol->name, job_name(job));
 }
 
-/* Once others see @state, they may begin a job, on any worker: all that belongs
- * to this one has been taken out by then. */
+/* When others see @state, they may begin a job, on any worker. So everything
+ * that belongs to this job is removed before. */
 static void publish(struct volume_job *job, enum volume_state state, int err)
 {
 	void (*done)(void *user, int err) = job->done;
@@ -129,7 +130,7 @@ static void write_end(struct unit_turn *turn, int err)
 	unit_state_set_job(job->vol, &now, end_written);
 }
 
-/* What ends with the process is left as it is written down: as not ended. */
+/* A job that ends with the process stays in the file as not ended. */
 static void job_end(struct volume_job *job, int err)
 {
 	job->err = err;
@@ -165,7 +166,7 @@ static uint64_t job_size_of(const struct volume_job *job)
 	return job->vol->blocks * job->vol->block_size;
 }
 
-/* Logged now and then, as a job may take hours. */
+/* Logs the progress from time to time, because a job may take hours. */
 static void job_log_progress(struct volume_job *job, uint64_t now_us,
 			     uint64_t left_s)
 {
@@ -183,7 +184,8 @@ static void job_log_progress(struct volume_job *job, uint64_t now_us,
 		  (unsigned long long)left_s % 60);
 }
 
-/* What is left takes as long as what is done, @n of 65536. */
+/* Assumes that the rest takes as long, in proportion, as the part that is done:
+ * @n of 65536. */
 static void job_estimate(struct volume_job *job, uint64_t n)
 {
 	uint64_t now_us = reactor_now_us(job->worker->reactor);
@@ -197,7 +199,7 @@ static void job_estimate(struct volume_job *job, uint64_t n)
 	job_log_progress(job, now_us, left_s);
 }
 
-/* FFFFh is as far as it goes (SPC-4, progress indication). */
+/* FFFFh is the highest value (SPC-4, progress indication). */
 static void tell_progress(struct volume_job *job)
 {
 	uint64_t unit = job_size_of(job) / 65536 + 1;
@@ -207,7 +209,7 @@ static void tell_progress(struct volume_job *job)
 	job_estimate(job, n);
 }
 
-/* One block of an overwriting pass, at the begin of the buffer. */
+/* One block of an overwriting pass, at the beginning of the buffer. */
 static uint8_t *job_pattern(struct volume_job *job)
 {
 	const struct volume_job_plan *plan = &job->plan;
@@ -245,7 +247,7 @@ static void job_go_on(struct reactor_msg *msg)
 	block_resume(&job->blk);
 }
 
-/* Others have their turn first. */
+/* Lets other commands run first. */
 static void job_pause(struct block_cmd *cmd)
 {
 	struct volume_job *job = container_of(cmd, struct volume_job, blk);
@@ -254,8 +256,8 @@ static void job_pause(struct block_cmd *cmd)
 	reactor_send(job->worker->reactor, &job->msg);
 }
 
-/* Each pass is on the medium before the next begins: a cache would drop zeroes
- * that were written over blocks which are deallocated then. */
+/* Makes each pass stable before the next begins. Otherwise a cache would drop
+ * zeroes over blocks that are deallocated next. */
 static void job_pass(struct volume_job *job)
 {
 	enum pass pass = pass_of(job);
@@ -297,8 +299,8 @@ static void job_start(struct reactor_msg *msg)
 
 /* ---- the beginning ---- */
 
-/* Every command that had its blocks before has left them; those that come now
- * see the state. */
+/* Every command that had blocks before has dropped them; later ones see the
+ * state. */
 static void drained(struct block_hold *hold)
 {
 	struct volume_job *job = container_of(hold, struct volume_job, hold);
@@ -323,7 +325,7 @@ static int make_buffers(struct volume_job *job)
 	return 0;
 }
 
-/* IMMED: whoever began the job waits for no more than this. */
+/* IMMED: the caller waits only until here. */
 static void tell_begun(struct volume_job *job)
 {
 	void (*done)(void *user, int err) = job->done;

@@ -19,7 +19,7 @@ _Static_assert(FLUSH_PORT_LEN == sizeof(struct srp_port_id),
 
 /* ---- where ---- */
 
-/* Ours alone: nobody else can put a link there. */
+/* Only this user can write there, so nobody else can put a link there. */
 static bool record_dir_is_ours(const char *dir)
 {
 	struct stat st;
@@ -35,7 +35,7 @@ static bool use_dir(const char *parent, char *buf, size_t len)
 	       record_dir_is_ours(buf) && !access(buf, W_OK);
 }
 
-/* A directory that lasts until the machine boots. */
+/* A directory that exists until the machine boots. */
 static bool find_dir(char *buf, size_t len)
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR");
@@ -44,7 +44,8 @@ static bool find_dir(char *buf, size_t len)
 	       (xdg && *xdg == '/' && use_dir(xdg, buf, len));
 }
 
-/* Of what stays the same in this boot, so that the next process finds it. */
+/* Named by properties that are constant during this boot, so that the next
+ * process finds it. */
 static char *path_by_number(const struct backend_life *life, const char *dir)
 {
 	uint8_t digest[16];
@@ -62,7 +63,7 @@ static char *path_by_number(const struct backend_life *life, const char *dir)
 	return asprintf(&path, "%s/%s.flushes", dir, name) < 0 ? NULL : path;
 }
 
-/* The lock of the state file is that of the record, too. NULL: no memory. */
+/* The lock of the state file also covers the record. NULL: no memory. */
 static char *record_path(const struct volume *vol, const char *dir)
 {
 	char *path;

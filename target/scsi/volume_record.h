@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the record of a volume's flushes lies (flush_record.h), and what follows
- * from it for the volume.
+ * Decides where the record of a volume's flushes is (flush_record.h), and how
+ * the volume uses it.
  *
- * Where the volume has a state file the record lies beside that, named by the
- * volume's identity, as numbers of devices and file systems change when the
- * machine boots. Else it lies in the state directory, in /run/rdma-target or, for
- * users, $XDG_RUNTIME_DIR/rdma-target, and its name follows from the device
- * number, and for a file the inode and its time of birth. Where no record can be
- * kept, each start is another generation, and the log says so.
+ * If the volume has a state file, the record is in the same directory, named by
+ * the volume's identity, because numbers of devices and file systems change
+ * when the machine boots. Otherwise it is in the state directory, in
+ * /run/rdma-target or, for users, in $XDG_RUNTIME_DIR/rdma-target. Its name
+ * then depends on the device number, and for a file on the inode and its
+ * creation time. If no record can be kept, each start is another generation,
+ * and the log says so.
  */
 #ifndef TARGET_SCSI_VOLUME_RECORD_H
 #define TARGET_SCSI_VOLUME_RECORD_H

@@ -10,7 +10,7 @@
 #include "target/scsi/volume.h"
 #include "base/list.h"
 
-/* A SPEC that is being read. */
+/* A SPEC and how far it has been read. */
 struct parse {
 	struct volume_spec *spec;
 	uint32_t seen; /* a bit for each of volume_rows[] */
@@ -251,7 +251,7 @@ const struct option_table volume_option_table = {
 	.tail = "  ,KEY=VALUE              Set a parameter of the plugin named before it.\n",
 };
 
-/* The plugin that was named last: the next parameters belong to it. Or NULL. */
+/* The last plugin, to which the next parameters belong. Or NULL. */
 static struct plugin_spec *spec_last_plugin(struct volume_spec *spec)
 {
 	if (spec->layer_cnt)
