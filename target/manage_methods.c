@@ -585,8 +585,8 @@ static bool method_is_of_generation(const struct manage *m, const json_t *in,
 	    (uint64_t)json_integer_value(value) == m->generation)
 		return true;
 	return manage_refuse(f, "configuration", "generation",
-			     "it is %llu now, not %lld: somebody has changed "
-			     "the target meanwhile",
+			     "it is %llu now, not %lld: the target has been "
+			     "changed meanwhile",
 			     (unsigned long long)m->generation,
 			     (long long)json_integer_value(value));
 }

@@ -105,7 +105,7 @@ static int http_listen_at(const char *addr, struct error *e)
 			  strerror(-fd),
 			  fd == -EADDRINUSE ? "; choose another port" : "");
 	else if (!http_is_loopback(at->ai_addr))
-		log_warn("metrics on %s: everyone who can connect can read "
+		log_warn("metrics on %s: all that can connect can read "
 			 "them, with the names of volumes and initiators",
 			 addr);
 	freeaddrinfo(at);

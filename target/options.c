@@ -369,7 +369,7 @@ static const struct option_row target_rows[] = {
 	{ .name = "discovery-key",
 	  .type = OPTION_PATH,
 	  .value = "FILE",
-	  .help = "Answer only those who have the key in _FILE_, and prove "
+	  .help = "Answer only requests with the key in _FILE_, and prove "
 		  "answers with it (HMAC-SHA256).",
 	  .more = "The key has 16 to 256 bytes. Others must not be able to read _FILE_. The key protects\n"
 		  "what is found, not the login: see *--allow*.",

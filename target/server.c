@@ -273,9 +273,10 @@ static int server_give_up_rights(struct server *s, struct error *e)
 	if (!err && opt->state_dir && access(opt->state_dir, R_OK | W_OK)) {
 		err = -errno;
 		error_set(e, err,
-			  "--state-dir '%s': %s: it must belong to user %s",
+			  "--state-dir '%s': %s: it must belong to %s%s",
 			  opt->state_dir, strerror(-err),
-			  opt->user ? opt->user : "who starts rdma-target");
+			  opt->user ? "user " : "the user that starts ",
+			  opt->user ? opt->user : "rdma-target");
 	}
 	return err;
 }

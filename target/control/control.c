@@ -250,7 +250,7 @@ static const char control_service_description[] =
 	"# What every varlink service has\n"
 	"interface " CONTROL_SERVICE "\n"
 	"\n"
-	"# Tell who serves, and what\n"
+	"# Describe the service\n"
 	"method GetInfo() -> (vendor: string, product: string, version: "
 	"string, url: string, interfaces: []string)\n"
 	"\n"

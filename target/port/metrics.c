@@ -43,7 +43,7 @@ static const struct metric metrics_rows[] = {
 	  .labels = "", .help = "Logins that were rejected." },
 	{ "discovery_answers", METRIC_COUNTER, "answers",
 	  OF_TARGET(discovery_answers), .labels = "",
-	  .help = "Answers to those who look for targets." },
+	  .help = "Answers to requests for discovery." },
 	{ "discovery_drops", METRIC_COUNTER, "datagrams",
 	  OF_TARGET(discovery_drops), .labels = "",
 	  .help = "Datagrams of discovery that got no answer: they were no "

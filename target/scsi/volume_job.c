@@ -454,7 +454,7 @@ void volume_job_resume(struct volume *vol, struct block_worker *w)
 		log_error("LUN %u (%s): SANITIZE cannot go on: %s", vol->lun,
 			  vol->name, strerror(-err));
 	else
-		log_notice("LUN %u (%s): SANITIZE begins anew", vol->lun,
+		log_notice("LUN %u (%s): SANITIZE starts again", vol->lun,
 			   vol->name);
 }
 

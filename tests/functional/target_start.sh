@@ -397,7 +397,7 @@ start resumed "${here[@]}" "${disk[@]}" --state-dir "$work/state"
 wait_until grep -q 'SANITIZE is done' "$work/resumed.log"
 ! grep -q sanitize "$state" &&
 	[ "$(head -c 16M "$work/disk.img" | tr -d '\360' | wc -c)" = 0 ]
-result "SANITIZE begins anew after kill -9" $? \
+result "SANITIZE starts again after kill -9" $? \
 	"$(cat "$state" "$work/resumed.log")"
 kill "$pid"
 wait "$pid"
