@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Answers whoever looks for targets on the loopback interface with a forgery.
+"""Answers requests for targets on the loopback interface with a forgery.
 
     forged_target.py ID_EXT URI [forget]
 

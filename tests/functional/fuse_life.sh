@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# rdma-fuse begins and ends well, and lives through a bad target.
+# rdma-fuse starts and ends properly, and survives a bad target.
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
 

@@ -343,7 +343,7 @@ wait "$pid"
 result "--quiet: nothing is said" $? \
 	"$(cat "$work/three.out" "$work/three.log")"
 
-# Whoever waits for the PID file finds the lines that were printed before it. Its
+# A process that waits for the PID file finds the lines that were printed before. Its
 # output is a pipe that is full, so it gets no further than the printing.
 python3 - "$work/full.pid" "$bin" "${here[@]}" "${disk[@]}" \
 	--pidfile "$work/full.pid" >"$work/full.say" 2>&1 <<'END'

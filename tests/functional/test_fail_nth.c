@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whatever fails, fails well: the target, the library, rdma-info and a mount
- * over TCP are run again and again, and each time another allocation or call of
- * the fabric fails. There is no crash, no leak, no hang; who cannot begin says
- * so in one line and exits with 1; and a target that serves serves on.
+ * Runs the target, the library, rdma-info and a mount over TCP again and again.
+ * In each run, another allocation or call of the fabric fails. No program may
+ * crash, leak or hang. A program that cannot start prints one line and exits
+ * with 1. A target that is already serving continues.
  *
- * The programs run in children of this one, which has got the fabric ready for
- * them: that takes most of the time of a start. Only for builds with
- * -Dfault_injection=true, and worth most with AddressSanitizer.
+ * The programs run in children of this one, which has prepared the fabric for
+ * them, because that takes most of the time of a start. Only for builds with
+ * -Dfault_injection=true. AddressSanitizer finds the leaks.
  *
- * Of each point the first and the last pass of a run are made to fail (of some
- * programs the first); with T_ALL in the environment, all.
+ * At each fault point, the test lets the first and the last pass of a run fail
+ * (for some programs only the first); with T_ALL in the environment, all passes.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -185,7 +185,7 @@ static const char *what_is_wrong(int status)
 		return WTERMSIG(status) == SIGALRM ? "it hangs" : "it crashes";
 	if (WEXITSTATUS(status) > 1)
 		return "the sanitizer complains";
-	/* Who has ended with a word serves nobody, of course. */
+	/* A program that has printed its line and ended does not serve. */
 	if (WEXITSTATUS(status) == 1)
 		return error_lines() == 1 ? NULL
 					  : "it fails, and not with one line";

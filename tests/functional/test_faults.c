@@ -330,7 +330,7 @@ static void failed_flush_fails_every_later_one(void **state)
 	for (int i = 0; i < 3; i++)
 		expect_sense(&a, post_sync(&a), SCSI_KEY_MEDIUM_ERROR,
 			     SCSI_ASC_WRITE_ERROR);
-	/* Whoever asks, through whatever worker; writes go on. */
+	/* Every initiator, through every worker; writes go on. */
 	log_in_b();
 	expect_good(&b, post_write(&b, 8, 8, NEW));
 	expect_sense(&b, post_sync(&b), SCSI_KEY_MEDIUM_ERROR,

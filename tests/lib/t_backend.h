@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A backend for tests of what lies above: it keeps its blocks in memory,
- * writes down what it is asked for, answers at once or when told to, and fails
- * when told to.
+ * A backend for tests of the code above it. It keeps its blocks in memory, logs
+ * the requests, answers at once or when the test wants it, and fails when the
+ * test wants it.
  */
 #ifndef TESTS_LIB_T_BACKEND_H
 #define TESTS_LIB_T_BACKEND_H
 
 #include "target/block/backend.h"
 
-/* What the next store that is opened is like, and how it behaves. */
+/* The properties of the next store that is opened, and its behaviour. */
 struct t_backend {
 	struct backend_info info;
 	bool later;		/* answers wait for t_backend_answer() */
@@ -18,7 +18,8 @@ struct t_backend {
 	uint64_t fail_progress; /* bytes that went well before */
 	/* RBP_EXTENT: mapped and unmapped by turns, so many bytes each */
 	uint64_t extent_unit;
-	/* Who serves it; set_path changes that, or ends with path_error. */
+	/* The target that serves it. set_path changes it, or ends with
+	 * path_error. */
 	struct backend_paths paths;
 	int path_error;
 	/* Called once, when paths have been read; NULL: not. */
@@ -46,7 +47,7 @@ extern const struct backend_type t_backend_type;
 /* Another target puts notes. Return: what the unit has answered. */
 int t_backend_put_notes(const void *data, size_t len);
 
-/* Answers what is held; false when nothing is. */
+/* Answers the request that is held. False: none is held. */
 bool t_backend_answer(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the fake stores are made of: blocks in memory, and I/O that is held back
- * until its user lets it go. Works without cmocka.
+ * Parts of fake stores: blocks in memory, and I/O that is held until the test
+ * releases it. Works without cmocka.
  */
 #ifndef TESTS_LIB_T_STORE_H
 #define TESTS_LIB_T_STORE_H
@@ -38,8 +38,8 @@ static inline struct rbp_io *t_store_take(struct t_store_held *h,
 	return io;
 }
 
-/* Does what @io asks of the blocks in @bytes. Extents are mapped and unmapped by
- * turns, @unit bytes each. */
+/* Executes @io on the blocks in @bytes. Extents are alternately mapped and
+ * unmapped, @unit bytes each. */
 static inline void t_store_carry_out(uint8_t *bytes, uint64_t unit,
 				     struct rbp_io *io)
 {

@@ -58,7 +58,7 @@ kills() {
 }
 
 start_server nbdkit
-# Each of its writes stays, whoever dies but the machine.
+# Each of its writes survives the death of any process, but not of the machine.
 p_target --backing "nbd:nbd+unix:///disk?socket=$S,trust-server=on,wait=120,name=disk"
 t_mount --io-timeout 200 "$URI/disk" "$M" 2>"$T/mount.log" ||
 	t_bail "$(cat "$T/mount.log")"

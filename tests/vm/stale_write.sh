@@ -73,7 +73,7 @@ rdma-target_start() {
 	note_log "$target" target
 }
 
-# Whoever wants the disk after it can have it at once.
+# Afterwards, any process can use the disk at once.
 rdma-target_stop() {
 	kill "$target"
 	ends_well "$target"
