@@ -79,7 +79,7 @@ struct scenario {
 	bool first_only; /* pass: the rest is as in other scenarios */
 };
 
-static struct fault_record *book;
+static struct fault_record *record;
 static const char *complaint; /* of who drives; NULL: none */
 static char log_path[64];
 static unsigned int point_passes[FAULT_POINTS_MAX];
@@ -96,7 +96,7 @@ static void run_child(const struct scenario *s, unsigned int index,
 	close(log);
 	close(out);
 	alarm(TIMEOUT_S);
-	fault_arm(book, index, pass);
+	fault_arm(record, index, pass);
 	exit(s->run());
 }
 
@@ -135,7 +135,7 @@ static int run(const struct scenario *s, unsigned int index, unsigned int pass)
 	int status;
 	pid_t pid;
 
-	memset(book, 0, sizeof(*book));
+	memset(record, 0, sizeof(*record));
 	complaint = NULL;
 	forget_flushes();
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
@@ -178,7 +178,7 @@ static unsigned int error_lines(void)
 	return cnt;
 }
 
-/* NULL: well borne. */
+/* NULL: the program has handled the failure properly. */
 static const char *what_is_wrong(int status)
 {
 	if (WIFSIGNALED(status))
@@ -192,7 +192,7 @@ static const char *what_is_wrong(int status)
 	return complaint;
 }
 
-/* False when the failure was not well borne. */
+/* False: the program has not handled the failure properly. */
 static bool check(const struct scenario *s, unsigned int index,
 		  unsigned int pass, int status)
 {
@@ -200,7 +200,7 @@ static bool check(const struct scenario *s, unsigned int index,
 	const char *what = what_is_wrong(status);
 
 	/* In this run it was not passed so often. */
-	if (!book->failed)
+	if (!record->failed)
 		return true;
 	point_failures[index]++;
 	if (!what)
@@ -211,7 +211,7 @@ static bool check(const struct scenario *s, unsigned int index,
 	return false;
 }
 
-/* Has every pass fail that is to; returns how many were not well borne. */
+/* Lets each chosen pass fail. Returns how many were not handled properly. */
 static unsigned int fail_point(const struct scenario *s, unsigned int index,
 			       unsigned int passes)
 {
@@ -238,7 +238,7 @@ static void each_failure_is_borne(void **state)
 		show_log();
 	assert_int_equal(status, s->status);
 	for (unsigned int i = 0; i < fault_point_cnt(); i++)
-		passes[i] = book->passes[i];
+		passes[i] = record->passes[i];
 	for (unsigned int i = 0; i < fault_point_cnt(); i++) {
 		point_passes[i] += passes[i];
 		if (passes[i])
@@ -683,7 +683,7 @@ static int begin(void **state)
 	char dir[64];
 
 	assert_true(shared != MAP_FAILED);
-	book = shared;
+	record = shared;
 	assert_true(fault_point_cnt() < FAULT_POINTS_MAX);
 	snprintf(log_path, sizeof(log_path), "%s/log", t_scratch());
 	snprintf(mountpoint, sizeof(mountpoint), "%s/mnt", t_scratch());

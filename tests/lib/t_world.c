@@ -471,7 +471,7 @@ unsigned int t_open_fds(void)
 	return n;
 }
 
-/* ---- strangers ---- */
+/* ---- peers that do not speak SRP ---- */
 
 int t_raw_connect(const struct sockaddr_in *addr)
 {
