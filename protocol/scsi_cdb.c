@@ -11,9 +11,10 @@
 /* The only data-in without an allocation length. */
 #define READ_CAPACITY_10_LEN 8
 
-/* The first row of @opcode. If there is none, the row that would follow it. */
+/* The first row of @opcode. NULL: there is none. */
 static const struct scsi_cdb_info *first_row(uint8_t opcode)
 {
+	const struct scsi_cdb_info *end = scsi_cdb_table + scsi_cdb_table_cnt;
 	const struct scsi_cdb_info *from = scsi_cdb_table;
 	size_t cnt = scsi_cdb_table_cnt;
 
@@ -26,19 +27,21 @@ static const struct scsi_cdb_info *first_row(uint8_t opcode)
 		}
 		cnt /= 2;
 	}
-	return from;
+	return from < end && from->opcode == opcode ? from : NULL;
 }
 
-/* Searches the rows of @opcode, which begin at @info. */
+/* Searches the rows of one opcode, which begin at @info; NULL: there are none. */
 static const struct scsi_cdb_info *pick_row(const struct scsi_cdb_info *info,
-					    uint8_t opcode,
 					    unsigned int service_action)
 {
 	const struct scsi_cdb_info *end = scsi_cdb_table + scsi_cdb_table_cnt;
+	const struct scsi_cdb_info *first = info;
 
-	for (; info < end && info->opcode == opcode; info++) {
-		if (info->service_action == SCSI_SERVICE_ACTION_NONE ||
-		    (unsigned int)info->service_action == service_action)
+	/* The most frequent commands have no service actions. */
+	if (!first || first->service_action == SCSI_SERVICE_ACTION_NONE)
+		return first;
+	for (; info < end && info->opcode == first->opcode; info++) {
+		if ((unsigned int)info->service_action == service_action)
 			return info;
 	}
 	return NULL;
@@ -47,7 +50,7 @@ static const struct scsi_cdb_info *pick_row(const struct scsi_cdb_info *info,
 const struct scsi_cdb_info *scsi_cdb_find(uint8_t opcode,
 					  unsigned int service_action)
 {
-	return pick_row(first_row(opcode), opcode, service_action);
+	return pick_row(first_row(opcode), service_action);
 }
 
 void scsi_cdb_index_init(struct scsi_cdb_index *ret_index)
@@ -60,18 +63,15 @@ bool scsi_cdb_has_service_actions(uint8_t opcode)
 {
 	const struct scsi_cdb_info *info = first_row(opcode);
 
-	return info < scsi_cdb_table + scsi_cdb_table_cnt &&
-	       info->opcode == opcode &&
-	       info->service_action != SCSI_SERVICE_ACTION_NONE;
+	return info && info->service_action != SCSI_SERVICE_ACTION_NONE;
 }
 
-static uint64_t get_field(const uint8_t *cdb, struct scsi_cdb_field field)
+static uint64_t get_present_field(const uint8_t *cdb,
+				  struct scsi_cdb_field field)
 {
 	uint64_t v = 0;
 
 	switch (field.len) {
-	case 0:
-		return 0;
 	case 2:
 		return wire_get16(cdb + field.byte);
 	case 4:
@@ -82,6 +82,12 @@ static uint64_t get_field(const uint8_t *cdb, struct scsi_cdb_field field)
 	for (unsigned int i = 0; i < field.len; i++)
 		v = v << 8 | cdb[field.byte + i];
 	return v;
+}
+
+static inline uint64_t get_field(const uint8_t *cdb,
+				 struct scsi_cdb_field field)
+{
+	return field.len ? get_present_field(cdb, field) : 0;
 }
 
 /* The bit that the field pointer names when the bits @refused of byte @i are
@@ -101,16 +107,23 @@ static uint8_t bit_pointer(const struct scsi_cdb_info *info, uint8_t i,
 }
 
 /* True if a bit is set that the usage map lacks. The map has the service action
- * of the row, and no ignored field. */
+ * of the row, and no ignored field. @cdb: SCSI_CDB_LEN bytes. */
 static bool has_unused_bits(const struct scsi_cdb_info *info,
 			    const uint8_t *cdb)
 {
-	uint64_t set[SCSI_CDB_LEN / 8] = { 0 };
+	/* From SCSI_CDB_LEN - n on: n bytes that count, then some that do not. */
+	static const uint8_t beyond[2 * SCSI_CDB_LEN] = {
+		[SCSI_CDB_LEN... 2 * SCSI_CDB_LEN - 1] = 0xff,
+	};
+	uint64_t set[SCSI_CDB_LEN / 8];
 	uint64_t known[SCSI_CDB_LEN / 8];
+	uint64_t rest[SCSI_CDB_LEN / 8];
 
-	memcpy(set, cdb, info->cdb_len);
+	memcpy(set, cdb, sizeof(set));
 	memcpy(known, info->usage, sizeof(known));
-	return (set[0] & ~known[0]) | (set[1] & ~known[1]);
+	memcpy(rest, beyond + SCSI_CDB_LEN - info->cdb_len, sizeof(rest));
+	return (set[0] & ~(known[0] | rest[0])) |
+	       (set[1] & ~(known[1] | rest[1]));
 }
 
 static int check_usage(const struct scsi_cdb_info *info, const uint8_t *cdb,
@@ -144,7 +157,7 @@ const struct scsi_cdb_info *scsi_cdb_row(const struct scsi_cdb_index *index,
 
 	if (!len)
 		return NULL;
-	return pick_row(index->first[b[0]], b[0], cdb_service_action(b, len));
+	return pick_row(index->first[b[0]], cdb_service_action(b, len));
 }
 
 /* The table has no row for this CDB. */
@@ -159,35 +172,45 @@ static int unknown(const uint8_t *cdb, size_t len, struct scsi_sense *ret_sense)
 	return -EOPNOTSUPP;
 }
 
+/* @cdb: SCSI_CDB_LEN bytes. */
+static int decode_fields(const struct scsi_cdb_info *info, const uint8_t *cdb,
+			 struct scsi_cmd *ret_cmd, struct scsi_sense *ret_sense)
+{
+	int err = check_usage(info, cdb, ret_sense);
+
+	if (err)
+		return err;
+	*ret_cmd = (struct scsi_cmd){
+		.op = (enum scsi_op)info->op,
+		.info = info,
+		.lba = get_field(cdb, info->lba),
+		.blocks = get_field(cdb, info->blocks),
+		.alloc_len = (uint32_t)get_field(cdb, info->alloc_len),
+		.param_len = (uint32_t)get_field(cdb, info->param_len),
+	};
+	err = info->fields ? info->fields(cdb, ret_cmd, ret_sense) : 0;
+	if (err)
+		ret_cmd->info = NULL;
+	return err;
+}
+
 int scsi_cdb_decode_row(const struct scsi_cdb_info *info, const void *cdb,
 			size_t len, struct scsi_cmd *ret_cmd,
 			struct scsi_sense *ret_sense)
 {
-	const uint8_t *b = cdb;
-	struct scsi_cmd cmd = { 0 };
-	int err;
+	uint8_t padded[SCSI_CDB_LEN] = { 0 };
 
 	if (!info)
-		return unknown(b, len, ret_sense);
+		return unknown(cdb, len, ret_sense);
+	/* SRP always brings that many. */
+	if (len >= SCSI_CDB_LEN)
+		return decode_fields(info, cdb, ret_cmd, ret_sense);
 	if (len < info->cdb_len) {
 		*ret_sense = scsi_sense_cdb_field((uint16_t)len, SCSI_BIT_NONE);
 		return -EINVAL;
 	}
-	err = check_usage(info, b, ret_sense);
-	if (err)
-		return err;
-
-	cmd.op = (enum scsi_op)info->op;
-	cmd.info = info;
-	cmd.lba = get_field(b, info->lba);
-	cmd.blocks = get_field(b, info->blocks);
-	cmd.alloc_len = (uint32_t)get_field(b, info->alloc_len);
-	cmd.param_len = (uint32_t)get_field(b, info->param_len);
-	err = info->fields ? info->fields(b, &cmd, ret_sense) : 0;
-	if (err)
-		return err;
-	*ret_cmd = cmd;
-	return 0;
+	memcpy(padded, cdb, len);
+	return decode_fields(info, padded, ret_cmd, ret_sense);
 }
 
 int scsi_cdb_decode(const void *cdb, size_t len, struct scsi_cmd *ret_cmd,

@@ -348,7 +348,7 @@ bool scsi_cdb_exists(const struct scsi_cdb_info *row,
  * scsi_cdb_decode() - check a CDB and read its fields
  * @cdb:       the bytes; not trusted
  * @len:       how many there are; SRP always brings 16 or more
- * @ret_cmd:   written only on success
+ * @ret_cmd:   valid on success; after a failure, info is NULL if it was before
  * @ret_sense: written only on failure: what to answer, with field pointer
  *
  * Whether the LBA exists and the unit may be written is not known here; see

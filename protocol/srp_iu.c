@@ -184,14 +184,11 @@ static int immediate_decode(struct wire_cursor *c, struct srp_data *ret)
 	return 0;
 }
 
-/* @imm_offset: 0 if the direction or the login excludes immediate data */
-static int data_decode(struct wire_cursor *c, uint8_t format, uint8_t desc_cnt,
-		       uint16_t formats, uint16_t imm_offset,
-		       struct srp_data *ret)
+static int data_decode_some(struct wire_cursor *c, uint8_t format,
+			    uint8_t desc_cnt, uint16_t formats,
+			    uint16_t imm_offset, struct srp_data *ret)
 {
 	switch (format) {
-	case SRP_DATA_NONE:
-		return 0;
 	case SRP_DATA_DIRECT:
 		if (!(formats & SRP_FORMAT_DIRECT))
 			return -ENOTSUP;
@@ -210,6 +207,16 @@ static int data_decode(struct wire_cursor *c, uint8_t format, uint8_t desc_cnt,
 	default:
 		return -ENOTSUP;
 	}
+}
+
+/* @imm_offset: 0 if the direction or the login excludes immediate data */
+static inline int data_decode(struct wire_cursor *c, uint8_t format,
+			      uint8_t desc_cnt, uint16_t formats,
+			      uint16_t imm_offset, struct srp_data *ret)
+{
+	if (format == SRP_DATA_NONE)
+		return 0;
+	return data_decode_some(c, format, desc_cnt, formats, imm_offset, ret);
 }
 
 /*
