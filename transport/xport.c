@@ -165,10 +165,11 @@ static struct xp_group *group_get(struct xp_chan *ch, struct xp_chain *c)
 static unsigned int chan_build_batch(struct xp_chan *ch, struct xp_wr *wrs)
 {
 	bool selective = ch->xp->ops->selective;
+	unsigned int max = ch->slots < XP_BATCH ? ch->slots : XP_BATCH;
 	struct xp_group *g = NULL;
 	unsigned int n = 0;
 
-	while (n < XP_BATCH && ch->slots > 0 && !list_empty(&ch->queued)) {
+	while (n < max && !list_empty(&ch->queued)) {
 		struct xp_chain *c =
 			list_first(&ch->queued, struct xp_chain, node);
 		struct xp_wr *wr = &wrs[n++];
@@ -178,9 +179,7 @@ static unsigned int chan_build_batch(struct xp_chan *ch, struct xp_wr *wrs)
 			g = group_get(ch, c);
 		wr->group = g;
 		g->wr_cnt++;
-		ch->slots--;
-		wr->signalled = c->all_posted || !selective || n == XP_BATCH ||
-				ch->slots == 0;
+		wr->signalled = c->all_posted || !selective || n == max;
 		if (wr->signalled)
 			g = NULL;
 		if (c->all_posted) {
@@ -188,6 +187,7 @@ static unsigned int chan_build_batch(struct xp_chan *ch, struct xp_wr *wrs)
 			list_add_tail(&ch->posted, &c->node);
 		}
 	}
+	ch->slots -= n;
 	return n;
 }
 
