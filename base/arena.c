@@ -327,10 +327,8 @@ void arena_cancel_wait(struct arena *a, struct arena_waiter *w)
 		list_del(&w->user->node);
 }
 
-void arena_put(struct arena *a, void *block)
+void arena_put_block(struct arena *a, void *block)
 {
-	if (!block)
-		return;
 	arena_give_block(a, block);
 	arena_serve_waiters(a);
 }

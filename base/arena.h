@@ -88,8 +88,14 @@ void *arena_get_wait(struct arena *a, size_t len, struct arena_waiter *w);
  * next arena_put() looks at the requests behind it. */
 void arena_cancel_wait(struct arena *a, struct arena_waiter *w);
 
+/* As arena_put(), for a block that is not NULL. */
+void arena_put_block(struct arena *a, void *block);
 /* Gives a block back and serves requests that wait. NULL does nothing. */
-void arena_put(struct arena *a, void *block);
+static inline void arena_put(struct arena *a, void *block)
+{
+	if (block)
+		arena_put_block(a, block);
+}
 
 /* Bytes in blocks that are handed out. */
 size_t arena_used(const struct arena *a);

@@ -701,7 +701,8 @@ void channel_request_ended(struct channel *ch, struct request *req)
 	if (ch->waiting.cnt > 0)
 		channel_start_waiting(ch);
 	channel_expect_next(ch);
-	channel_send_unasked(ch);
+	if (ch->ledger.owed > 0 || ch->aer.wanted)
+		channel_send_unasked(ch);
 	if (ch->state == CHANNEL_DRAINING)
 		channel_close_if_drained(ch);
 	if (ch->state == CHANNEL_CLOSED && list_empty(&ch->requests.busy))

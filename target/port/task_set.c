@@ -33,10 +33,9 @@ static bool task_set_must_wait(const struct request *req)
 	return false;
 }
 
-bool task_set_enter(struct request *req, uint8_t attr)
+bool task_set_enter_special(struct request *req)
 {
-	req->attr = attr;
-	if (attr != SRP_TASK_SIMPLE)
+	if (req->attr != SRP_TASK_SIMPLE)
 		req->ch->requests.special++;
 	if (!task_set_must_wait(req))
 		return true;
@@ -50,13 +49,6 @@ void task_set_unblock(struct request *req)
 	if (req->blocked)
 		req->ch->requests.blocked--;
 	req->blocked = false;
-}
-
-void task_set_leave(struct request *req)
-{
-	if (req->attr != SRP_TASK_SIMPLE)
-		req->ch->requests.special--;
-	req->attr = SRP_TASK_SIMPLE;
 }
 
 struct request *task_set_next(struct channel *ch)

@@ -16,16 +16,31 @@
 
 #include "target/port/request.h"
 
+/* For task_set_enter(), when it or another command is not SIMPLE. */
+bool task_set_enter_special(struct request *req);
+
 /* Enters a command with an attribute (enum srp_task_attr). It is already in the
  * busy list. Return: true: it may start; false: it is blocked. */
-bool task_set_enter(struct request *req, uint8_t attr);
+static inline bool task_set_enter(struct request *req, uint8_t attr)
+{
+	req->attr = attr;
+	/* With only SIMPLE commands there is nothing to search. */
+	if (attr == SRP_TASK_SIMPLE && !req->ch->requests.special)
+		return true;
+	return task_set_enter_special(req);
+}
 
 /* The command no longer waits for others: it starts or ends. Does nothing if it
  * did not wait. */
 void task_set_unblock(struct request *req);
 
 /* From now on no command waits for @req. @req may never have entered. */
-void task_set_leave(struct request *req);
+static inline void task_set_leave(struct request *req)
+{
+	if (req->attr != SRP_TASK_SIMPLE)
+		req->ch->requests.special--;
+	req->attr = SRP_TASK_SIMPLE;
+}
 
 /* Unblocks the next command that may start; the caller starts it. NULL:
  * none. */

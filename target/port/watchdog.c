@@ -108,7 +108,7 @@ static bool watchdog_look_at(struct channel *ch)
 	return true;
 }
 
-static void watchdog_start(struct worker *w)
+void watchdog_start(struct worker *w)
 {
 	reactor_timer_set(w->reactor, &w->watchdog, watchdog_period_ms(w));
 	w->watching = true;
@@ -161,11 +161,4 @@ void watchdog_stop(struct worker *w)
 {
 	reactor_timer_stop(&w->watchdog);
 	w->watching = false;
-}
-
-uint64_t watchdog_posted(struct channel *ch)
-{
-	if (!ch->worker->watching)
-		watchdog_start(ch->worker);
-	return ch->worker->looked_us;
 }

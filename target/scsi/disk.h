@@ -117,8 +117,15 @@ static inline uint64_t scsi_min(uint64_t a, uint64_t b)
 }
 
 /* Ends the task with NOT READY, MEDIUM NOT PRESENT if there is no medium. */
-bool scsi_volume_no_medium(const struct volume *vol,
-			   struct scsi_sense *ret_sense);
+static inline bool scsi_volume_no_medium(const struct volume *vol,
+					 struct scsi_sense *ret_sense)
+{
+	if (!vol->state.ejected)
+		return false;
+	*ret_sense =
+		scsi_sense(SCSI_KEY_NOT_READY, SCSI_ASC_MEDIUM_NOT_PRESENT);
+	return true;
+}
 
 /* True if a reservation keeps @nexus from @access to @vol. */
 bool scsi_nexus_is_shut_out(struct scsi_nexus *nexus, struct volume *vol,
@@ -132,6 +139,15 @@ bool scsi_nexus_may_write(const struct scsi_nexus *nexus,
  * copy of it in @copy. */
 const struct scsi_disk_info *scsi_task_info(const struct scsi_task *task,
 					    struct scsi_disk_info *copy);
+
+/* True if @nexus has a unit attention or a deferred error to report. Every command
+ * asks. */
+static inline bool scsi_nexus_has_news(struct scsi_nexus *nexus, int lun)
+{
+	return atomic_load_explicit(&nexus->ua[lun], memory_order_relaxed) ||
+	       atomic_load_explicit(&nexus->deferred[lun],
+				    memory_order_relaxed);
+}
 
 /* Takes the unit attention to report first. False: there is none. */
 bool scsi_nexus_take_attention(struct scsi_nexus *nexus, int lun,

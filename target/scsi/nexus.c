@@ -220,16 +220,6 @@ void scsi_reset_finish(struct scsi_reset *reset, struct block_worker *w)
 	unit_turn_take(reset->vol, w, &reset->turn, reset_turn);
 }
 
-bool scsi_volume_no_medium(const struct volume *vol,
-			   struct scsi_sense *ret_sense)
-{
-	if (!vol->state.ejected)
-		return false;
-	*ret_sense =
-		scsi_sense(SCSI_KEY_NOT_READY, SCSI_ASC_MEDIUM_NOT_PRESENT);
-	return true;
-}
-
 bool scsi_nexus_is_shut_out(struct scsi_nexus *nexus, struct volume *vol,
 			    enum scsi_access access)
 {

@@ -329,6 +329,7 @@ static bool check_unit(struct scsi_task *task, const struct scsi_cdb_info *row,
 		return true;
 	/* A deferred error first, because its cause is older. */
 	if (!(flags & SCSI_CDB_PASSES_UA) &&
+	    scsi_nexus_has_news(task->nexus, task->lun) &&
 	    (scsi_nexus_take_deferred(task->nexus, task->lun, ret_sense) ||
 	     scsi_nexus_take_attention(task->nexus, task->lun, ret_sense)))
 		return false;
