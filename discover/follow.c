@@ -77,20 +77,16 @@ static struct followed *follow_find(struct follow *f,
 	return NULL;
 }
 
-/* A directory belongs to the target that came first. */
-static bool follow_is_taken(const struct follow *f, const struct rule *rule,
-			    const struct found_target *t)
+/* Has another link the directory of @l? One that is down has none: a target that cannot
+ * be mounted keeps no other from its directory. */
+static bool follow_is_taken(const struct follow *f, const struct link *l)
 {
 	for (unsigned int i = 0; i < f->link_cnt; i++) {
-		const struct link *l = &f->links[i]->link;
+		const struct link *other = &f->links[i]->link;
 
-		if (*rule->mount && strcmp(l->rule.mount, rule->mount) == 0) {
-			log_info("%s: line %u of the rules also matches %s, "
-				 "which has %s",
-				 t->instance, rule->line, l->instance,
-				 rule->mount);
+		if (other != l && link_is_busy(other) &&
+		    strcmp(other->rule.mount, l->rule.mount) == 0)
 			return true;
-		}
 	}
 	return false;
 }
@@ -100,7 +96,7 @@ static void follow_add(struct follow *f, const struct rule *rule,
 {
 	struct followed *new;
 
-	if (follow_is_taken(f, rule, t) || f->link_cnt == LINKS_MAX)
+	if (f->link_cnt == LINKS_MAX)
 		return;
 	new = calloc(1, sizeof(*new));
 	if (!new)
@@ -116,8 +112,12 @@ static void follow_match(struct follow *f)
 		const struct found_target *t = f->found.targets[i];
 		const struct rule *rule = rules_match(&f->rules, t);
 
-		if (rule && !follow_find(f, &t->id))
+		struct followed *l = follow_find(f, &t->id);
+
+		if (rule && !l)
 			follow_add(f, rule, t);
+		else if (rule && strcmp(l->link.rule.mount, rule->mount) == 0)
+			l->link.rule = *rule;
 	}
 }
 
@@ -141,8 +141,15 @@ static int follow_step(struct follow *f, int wait_ms)
 		struct followed *l = f->links[i];
 		const struct found_target *t =
 			found_find(&f->found, &l->link.id);
+		static struct found_target narrow;
 		int ms;
 
+		if (l->link.state == LINK_DOWN && follow_is_taken(f, &l->link))
+			continue;
+		if (t) {
+			rule_narrow(&l->link.rule, t, &narrow);
+			t = &narrow;
+		}
 		/* It may have missed the question. */
 		if (!t && l->link.state == LINK_UP && l->misses < FOLLOW_MISSES)
 			continue;
@@ -194,7 +201,8 @@ static void follow_reap(struct follow *f)
 	}
 }
 
-/* Links by rules that have changed stay, and are found by the new ones when they end. */
+/* Links whose rule has another directory now stay, and are found by the new rules when
+ * they end. */
 static void follow_reload(struct follow *f)
 {
 	struct error e;

@@ -106,7 +106,8 @@ static bool login_by(const struct found_target *t,
 	}
 	snprintf(text, sizeof(text), "%s%s", add_target_text(t, a, line),
 		 options);
-	done = write_text(g.gl_pathv[0], text);
+	/* EEXIST: it is logged in already. */
+	done = write_text(g.gl_pathv[0], text) || errno == EEXIST;
 	if (!done)
 		log_error("%s: the kernel's initiator cannot log in by %s: %s; "
 			  "see dmesg",
@@ -117,13 +118,19 @@ static bool login_by(const struct found_target *t,
 
 int kernel_login_start(const struct found_target *t, const char *options)
 {
+	bool tried = false;
+
 	for (unsigned int i = 0; i < t->address_cnt; i++) {
 		const struct found_address *a = &t->addresses[i];
 
-		if (a->usable && xp_kind_traits(a->uri.kind)->ib_srp)
-			return login_by(t, a, options) ? EXIT_SUCCESS
-						       : EXIT_FAILURE;
+		if (!a->usable || !xp_kind_traits(a->uri.kind)->ib_srp)
+			continue;
+		if (login_by(t, a, options))
+			return EXIT_SUCCESS;
+		tried = true;
 	}
+	if (tried)
+		return EXIT_FAILURE;
 	log_error("%s: no address that the kernel's initiator can use; it "
 		  "needs RDMA",
 		  t->instance);

@@ -7,7 +7,7 @@
 
 /* Is it logged in to the target @id? */
 bool kernel_login_exists(const struct srp_port_id *id);
-/* Logs in by the first address that it can use, with @options (",KEY=VALUE" ...). It may
+/* Logs in by the first address at which that succeeds, with @options (",KEY=VALUE" ...). It may
  * block for minutes: for a child. Returns its exit status; one line in the log if it
  * fails. */
 int kernel_login_start(const struct found_target *t, const char *options);

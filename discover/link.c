@@ -10,6 +10,7 @@
 #include "base/ticks.h"
 #include "discover/kernel_login.h"
 #include "discover/mounted.h"
+#include "discover/serves.h"
 
 static uint64_t link_now_ms(void)
 {
@@ -37,12 +38,21 @@ void link_init(struct link *l, const struct rule *rule,
 
 /* ---- what the system shows ---- */
 
-static bool link_is_up(struct link *l)
+static enum mounted link_look(struct link *l)
 {
 	if (!link_is_mount(l))
-		return kernel_login_exists(&l->id);
-	return mounted_is_up(l->rule.mount, *l->uri ? NULL : l->uri,
-			     sizeof(l->uri));
+		return kernel_login_exists(&l->id) ? MOUNTED_TARGET
+						   : MOUNTED_NOTHING;
+	return mounted_at(l->rule.mount, &l->id, *l->uri ? NULL : l->uri,
+			  sizeof(l->uri));
+}
+
+static bool link_is_up(struct link *l)
+{
+	enum mounted what = link_look(l);
+
+	l->is_foreign = what == MOUNTED_UNKNOWN;
+	return what == MOUNTED_TARGET || what == MOUNTED_UNKNOWN;
 }
 
 static void link_remove(const struct link *l)
@@ -53,18 +63,38 @@ static void link_remove(const struct link *l)
 		kernel_login_remove(&l->id);
 }
 
-/* Has @t none of the addresses that it was started with? */
+/* Does the link lead to @at, HOST:PORT? */
+static bool link_leads_to(const struct link *l, const char *at)
+{
+	size_t len = strlen(at);
+
+	for (const char *p = l->uri; (p = strstr(p, at)); p++) {
+		if (p > l->uri && strchr("/,", p[-1]) && strchr(",/?", p[len]))
+			return true;
+	}
+	return false;
+}
+
+/* Has @t other addresses that can be used, and none of those that it was started with? */
 static bool link_has_moved(const struct link *l, const struct found_target *t)
 {
+	bool has_others = false;
+
 	if (!*l->uri)
 		return false;
 	for (unsigned int i = 0; i < t->address_cnt; i++) {
-		const char *at = strstr(t->addresses[i].text, "://") + 3;
+		const struct found_address *a = &t->addresses[i];
 
-		if (t->addresses[i].usable && strstr(l->uri, at))
+		if (link_leads_to(l, strstr(a->text, "://") + 3))
 			return false;
+		has_others |= a->usable;
 	}
-	return true;
+	return has_others;
+}
+
+bool link_is_busy(const struct link *l)
+{
+	return link_is_mount(l) && l->state != LINK_DOWN;
 }
 
 /* ---- steps ---- */
@@ -104,34 +134,67 @@ static void link_unblock_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static int link_start(struct link *l, const struct found_target *t)
+/* Who makes a login or a mount to @t, or, without @t, asks whether it still serves. */
+static int link_work(const struct link *l, const struct found_target *t)
 {
-	if (!found_uri(t, l->rule.volume, l->uri))
-		return link_failed(l);
+	if (!t)
+		return serves_start(l->uri);
+	return link_is_mount(l) ? mounted_start(l->uri, l->rule.mount)
+				: kernel_login_start(t, l->rule.options);
+}
+
+/* False: there is no child. */
+static bool link_fork(struct link *l, const struct found_target *t)
+{
 	l->child_ended = false;
 	l->child = fork();
 	if (l->child == 0) {
 		link_unblock_signals();
-		_exit(link_is_mount(l)
-			      ? mounted_start(l->uri, l->rule.mount)
-			      : kernel_login_start(t, l->rule.options));
+		_exit(link_work(l, t));
 	}
-	if (l->child < 0)
+	return l->child > 0;
+}
+
+static int link_start(struct link *l, const struct found_target *t)
+{
+	if (!found_uri(t, l->rule.volume, l->uri) || !link_fork(l, t))
 		return link_failed(l);
 	l->state = LINK_STARTING;
 	return -1;
+}
+
+/* The directory has the mount of another target: it stays. */
+static int link_is_taken(struct link *l)
+{
+	if (!l->said_taken)
+		log_warn("%s: %s is the mount of another target, and stays; "
+			 "waiting until it is unmounted",
+			 l->instance, l->rule.mount);
+	l->said_taken = true;
+	*l->uri = '\0';
+	return LINK_PAUSE_MAX_MS;
 }
 
 static int link_step_down(struct link *l, const struct found_target *t)
 {
 	uint64_t now = link_now_ms();
 
-	if (link_is_up(l))
+	if (t || !link_is_mount(l))
+		*l->uri = '\0';
+	if (link_is_up(l)) {
+		if (t && !*l->uri)
+			found_uri(t, l->rule.volume, l->uri);
 		return link_is_made(l, ": is there already");
+	}
+	if (link_look(l) == MOUNTED_OTHER)
+		return link_is_taken(l);
+	l->said_taken = false;
 	if (!t)
 		return -1;
 	if (now < l->due_ms)
 		return (int)(l->due_ms - now);
+	if (link_look(l) == MOUNTED_DEAD)
+		link_remove(l);
 	return link_start(l, t);
 }
 
@@ -155,25 +218,52 @@ static int link_again(struct link *l, const struct found_target *t,
 	return t ? link_start(l, t) : -1;
 }
 
+/* Asks the target itself, if it can be asked. */
+static int link_doubt(struct link *l)
+{
+	uint64_t now = link_now_ms();
+
+	if (l->is_foreign || !*l->uri)
+		return -1;
+	if (now < l->due_ms)
+		return (int)(l->due_ms - now);
+	l->due_ms = now + LINK_DOUBT_MS;
+	if (link_fork(l, NULL))
+		l->state = LINK_DOUBTED;
+	return LINK_DOUBT_MS;
+}
+
 static int link_step_up(struct link *l, const struct found_target *t)
 {
 	if (!link_is_up(l)) {
 		l->state = LINK_DOWN;
-		link_remove(l);
+		if (link_look(l) != MOUNTED_OTHER)
+			link_remove(l);
 		log_notice("%s: %s is no more", l->instance, link_what(l));
 		*l->uri = '\0';
 		return link_wait(l);
 	}
-	if (!t)
-		return l->rule.remove_gone
-			       ? link_again(l, NULL,
-					    ": removed; the target is "
-					    "gone")
-			       : -1;
-	if (link_has_moved(l, t))
+	if (t ? link_has_moved(l, t) : l->rule.remove_gone)
+		return link_doubt(l);
+	return -1;
+}
+
+static int link_step_doubted(struct link *l, const struct found_target *t)
+{
+	if (!l->child_ended)
+		return -1;
+	l->state = LINK_UP;
+	if (!l->child_failed) {
+		log_info("%s: %s stays; the target serves where it was",
+			 l->instance, link_what(l));
+		return -1;
+	}
+	l->due_ms = 0;
+	if (!t && l->rule.remove_gone)
+		return link_again(l, NULL, ": removed; the target is gone");
+	if (t && link_has_moved(l, t))
 		return link_again(l, t,
-				  ": again; the target is at another "
-				  "address");
+				  ": again; the target is at another address");
 	return -1;
 }
 
@@ -186,13 +276,16 @@ int link_step(struct link *l, const struct found_target *t)
 		return link_step_starting(l);
 	case LINK_UP:
 		return link_step_up(l, t);
+	case LINK_DOUBTED:
+		return link_step_doubted(l, t);
 	}
 	return -1;
 }
 
 bool link_child_ended(struct link *l, pid_t pid, int status)
 {
-	if (l->state != LINK_STARTING || l->child != pid)
+	if ((l->state != LINK_STARTING && l->state != LINK_DOUBTED) ||
+	    l->child != pid)
 		return false;
 	l->child_ended = true;
 	l->child_failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;

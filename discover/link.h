@@ -8,8 +8,12 @@
  *   STARTING  the child runs
  *      it has ended: UP, or, if it failed, DOWN, due after a pause that doubles
  *   UP        the system shows it
- *      the system no longer shows it, the target is at other addresses, or it has gone
- *      and the rule says remove: DOWN, after it was removed
+ *      the system no longer shows it: DOWN
+ *      the target is at other addresses, or it has gone and the rule says remove: that is
+ *      what others say, so a child asks the target itself
+ *   DOUBTED   the child runs
+ *      the target serves where the link leads to: UP, and nobody is asked for a while
+ *      it does not: DOWN, after the link was removed
  *
  * Only link_step() changes the state.
  *
@@ -26,6 +30,7 @@ enum link_state {
 	LINK_DOWN,
 	LINK_STARTING,
 	LINK_UP,
+	LINK_DOUBTED,
 };
 
 struct link {
@@ -33,18 +38,24 @@ struct link {
 	struct srp_port_id id;
 	char instance[DISCOVERY_INSTANCE_SIZE];
 	enum link_state state;
-	char uri[FOUND_URI_SIZE]; /* what it was started with; empty: not by us */
+	char uri[FOUND_URI_SIZE]; /* what it was started with; empty: unknown */
+	bool is_foreign; /* whose target is not known: it is never removed */
 	pid_t child;
 	bool child_ended, child_failed;
+	bool said_taken; /* the log has it */
 	uint64_t due_ms;
 	unsigned int pause_ms;
 };
 
 #define LINK_PAUSE_MIN_MS 1000
 #define LINK_PAUSE_MAX_MS 60000
+#define LINK_DOUBT_MS	  10000
 
 void link_init(struct link *l, const struct rule *rule,
 	       const struct found_target *t);
+
+/* Does it hold its directory? Then no other link may use that. */
+bool link_is_busy(const struct link *l);
 
 /* Goes on. @t: the target as it was found; NULL: it has gone, or is not to be had by the
  * rules any more. Returns the milliseconds until it wants to be called again; -1: when

@@ -10,6 +10,7 @@
 #include "discover/mount.h"
 #include "discover/options.h"
 #include "discover/print.h"
+#include "discover/serves.h"
 
 static void show_all(const struct discover_options *o, const struct found *f)
 {
@@ -70,5 +71,7 @@ int main(int argc, char **argv)
 	}
 	log_init("rdma-discover", o.log_level);
 	ticks_init();
+	if (o.serves)
+		return discover_serves(o.serves) ? EXIT_SUCCESS : EXIT_FAILURE;
 	return o.daemon ? follow(&o) : discover(&o);
 }

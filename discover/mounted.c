@@ -2,30 +2,56 @@
 #include "discover/mounted.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "discover/mount.h"
+#include "transport/uri.h"
 
 /* rdma-fuse's, unless it was told another subtype. */
 #define MOUNT_TYPE "fuse.rdma-block"
+
+/* ---- what is mounted ---- */
+
+/* @dir as the kernel lists it, without symbolic links, in @buf of PATH_MAX bytes. Below a
+ * dead mount nothing can be resolved, but what leads to it can. */
+static const char *mounted_path(const char *dir, char *buf)
+{
+	const char *name = strrchr(dir, '/') + 1;
+	char parent[PATH_MAX];
+	size_t len;
+
+	if (realpath(dir, buf))
+		return buf;
+	snprintf(parent, sizeof(parent), "%.*s", (int)(name - dir), dir);
+	if (!realpath(parent, buf))
+		return dir;
+	len = strlen(buf);
+	snprintf(buf + len, PATH_MAX - len, "%s%s",
+		 buf[len - 1] == '/' ? "" : "/", name);
+	return buf;
+}
 
 /* The last one that was mounted at @dir counts. */
 static bool find_mount(const char *dir, char *ret_uri, size_t size)
 {
 	FILE *f = setmntent("/proc/self/mounts", "re");
+	char path[PATH_MAX];
 	bool found = false;
 	struct mntent *m;
 
 	if (!f)
 		return false;
+	dir = mounted_path(dir, path);
 	while ((m = getmntent(f))) {
 		if (strcmp(m->mnt_dir, dir) != 0)
 			continue;
@@ -37,37 +63,70 @@ static bool find_mount(const char *dir, char *ret_uri, size_t size)
 	return found;
 }
 
-/* When rdma-fuse was killed, the mount stays, and every call fails. */
-bool mounted_is_up(const char *dir, char *ret_uri, size_t size)
+enum mounted mounted_at(const char *dir, const struct srp_port_id *id,
+			char *ret_uri, size_t size)
 {
+	char text[XP_URI_TEXT_SIZE];
+	struct xp_uri uri;
 	struct stat st;
 
-	return find_mount(dir, ret_uri, size) &&
-	       (stat(dir, &st) == 0 || errno != ENOTCONN);
+	if (!find_mount(dir, text, sizeof(text)))
+		return MOUNTED_NOTHING;
+	/* When rdma-fuse was killed, the mount stays, and every call fails. */
+	if (stat(dir, &st) && errno == ENOTCONN)
+		return MOUNTED_DEAD;
+	if (ret_uri)
+		snprintf(ret_uri, size, "%s", text);
+	if (xp_uri_parse(text, &uri, NULL) || !uri.has_target)
+		return MOUNTED_UNKNOWN;
+	return srp_port_id_equal(&uri.target, id) ? MOUNTED_TARGET
+						  : MOUNTED_OTHER;
 }
 
+/* ---- mount and unmount ---- */
+
+static int run_and_wait(const char *path, const char *const argv[])
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execvp(path, (char *const *)argv);
+		log_error("cannot run %s: %s", path, strerror(errno));
+		_exit(EXIT_FAILURE);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return EXIT_FAILURE;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+}
+
+/* The lock is that of the directory itself: several daemons may have one rule. */
 int mounted_start(const char *uri, const char *dir)
 {
+	const char *const argv[] = { "rdma-fuse", uri, dir, NULL };
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char path[PATH_MAX];
+	int code;
 
-	execlp(rdma_fuse_path(path, sizeof(path)), "rdma-fuse", uri, dir,
-	       (char *)NULL);
-	log_error("cannot run rdma-fuse: %s", strerror(errno));
-	return EXIT_FAILURE;
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
+		log_info("%s: another program is about to mount there", dir);
+		close(fd);
+		return EXIT_FAILURE;
+	}
+	code = find_mount(dir, NULL, 0)
+		       ? EXIT_SUCCESS
+		       : run_and_wait(rdma_fuse_path(path, sizeof(path)), argv);
+	if (fd >= 0)
+		close(fd);
+	return code;
 }
 
 void mounted_remove(const char *dir)
 {
-	pid_t pid;
+	const char *const argv[] = {
+		"fusermount3", "-u", "-z", "--", dir, NULL
+	};
 
-	if (!find_mount(dir, NULL, 0))
-		return;
-	pid = fork();
-	if (pid == 0) {
-		execlp("fusermount3", "fusermount3", "-u", "-z", "--", dir,
-		       (char *)NULL);
-		_exit(EXIT_FAILURE);
-	}
-	if (pid > 0)
-		waitpid(pid, NULL, 0);
+	if (find_mount(dir, NULL, 0))
+		run_and_wait("fusermount3", argv);
 }

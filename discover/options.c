@@ -83,6 +83,14 @@ static const struct option_row discover_rows[] = {
 		  "of that name. *rdma-discover* logs in to the targets that were found, to ask for\n"
 		  "their volumes. If several have the volume, nothing is mounted.",
 	  .set = discover_option_mount },
+	{ .name = "serves",
+	  .type = OPTION_TEXT,
+	  .value = "URI",
+	  .help = "Tell by the exit status whether the target serves at _URI_.",
+	  .more = "This is found out by a login. A target that refuses the login serves, unless it\n"
+		  "has another port identifier than _URI_ demands. The daemon asks so before it\n"
+		  "removes a mount or a login.",
+	  OPTION_AT(discover_options, serves) },
 	{ .name = "wait",
 	  .letter = 't',
 	  .type = OPTION_DURATION,
@@ -174,9 +182,11 @@ static bool discover_check(const struct discover_options *o)
 		log_error("--json: built without jansson");
 		return false;
 	}
-	if (o->json + o->add_target + (o->mount != NULL) + o->daemon > 1) {
-		log_error("only one of --json, --add-target, --mount and "
-			  "--daemon is possible");
+	if (o->json + o->add_target + (o->mount != NULL) + (o->serves != NULL) +
+		    o->daemon >
+	    1) {
+		log_error("only one of --json, --add-target, --mount, --serves "
+			  "and --daemon is possible");
 		return false;
 	}
 	if (o->finder.carriers == 1u << DGRAM_UNICAST && !o->finder.host_cnt) {

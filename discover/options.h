@@ -13,6 +13,8 @@ struct discover_options {
 	bool json;
 	bool add_target;
 	const char *mount; /* VOLUME=DIR; NULL: mount nothing */
+	const char
+		*serves; /* a URI: does a target serve there? NULL: not asked */
 	int wait_ms;
 	bool daemon;
 	const char *rules;

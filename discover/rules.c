@@ -47,7 +47,8 @@ static bool set_ioc_guid(struct rule *r, const char *value)
 
 static bool set_dest(struct rule *r, const char *value)
 {
-	return copy(r->dest, sizeof(r->dest), value);
+	return r->dest_cnt < RULES_DESTS_MAX &&
+	       copy(r->dest[r->dest_cnt++], sizeof(r->dest[0]), value);
 }
 
 static bool set_instance(struct rule *r, const char *value)
@@ -55,9 +56,31 @@ static bool set_instance(struct rule *r, const char *value)
 	return copy(r->instance, sizeof(r->instance), value);
 }
 
+/* Has @path a part that is . or ..? */
+static bool has_dots(const char *path)
+{
+	for (const char *p = path; *p; p += strcspn(p, "/")) {
+		size_t len;
+
+		p += strspn(p, "/");
+		len = strcspn(p, "/");
+		if ((len == 1 || len == 2) && strspn(p, ".") >= len)
+			return true;
+	}
+	return false;
+}
+
 static bool set_mount(struct rule *r, const char *value)
 {
-	return *value == '/' && copy(r->mount, sizeof(r->mount), value);
+	size_t len;
+
+	if (*value != '/' || has_dots(value) ||
+	    !copy(r->mount, sizeof(r->mount), value))
+		return false;
+	/* The kernel lists it without. */
+	for (len = strlen(r->mount); len > 1 && r->mount[len - 1] == '/';)
+		r->mount[--len] = '\0';
+	return true;
 }
 
 static bool set_volume(struct rule *r, const char *value)
@@ -89,7 +112,7 @@ static const struct rule_key {
 	{ "dgid", set_never, "" },
 	{ "pkey", set_never, "" },
 	{ "service_id", set_never, "" },
-	{ "mount", set_mount, "a directory, from / on" },
+	{ "mount", set_mount, "a directory, from / on, without . and .." },
 	{ "volume", set_volume, "the name of a volume" },
 	{ "gone", set_gone, "keep or remove" },
 };
@@ -232,19 +255,39 @@ int rules_read(const char *path, struct rules *ret, struct error *e)
 
 /* ---- match ---- */
 
-/* @dest may be without the port. */
-static bool has_dest(const struct found_target *t, const char *dest)
+/* A dest may be without the port. */
+static bool rule_has_dest(const struct rule *r, const struct found_address *a)
 {
-	size_t len = strlen(dest);
+	const char *at = strstr(a->text, "://") + 3;
 
-	for (unsigned int i = 0; i < t->address_cnt; i++) {
-		const char *at = strstr(t->addresses[i].text, "://") + 3;
+	for (unsigned int i = 0; i < r->dest_cnt; i++) {
+		size_t len = strlen(r->dest[i]);
 
-		if (strncmp(at, dest, len) == 0 &&
+		if (strncmp(at, r->dest[i], len) == 0 &&
 		    (at[len] == '\0' || at[len] == ':'))
 			return true;
 	}
+	return r->dest_cnt == 0;
+}
+
+static bool rule_has_any(const struct rule *r, const struct found_target *t)
+{
+	for (unsigned int i = 0; i < t->address_cnt; i++) {
+		if (rule_has_dest(r, &t->addresses[i]))
+			return true;
+	}
 	return false;
+}
+
+void rule_narrow(const struct rule *r, const struct found_target *t,
+		 struct found_target *ret)
+{
+	*ret = *t;
+	ret->address_cnt = 0;
+	for (unsigned int i = 0; i < t->address_cnt; i++) {
+		if (rule_has_dest(r, &t->addresses[i]))
+			ret->addresses[ret->address_cnt++] = t->addresses[i];
+	}
 }
 
 static bool rule_matches(const struct rule *r, const struct found_target *t)
@@ -253,7 +296,7 @@ static bool rule_matches(const struct rule *r, const struct found_target *t)
 	       (!r->has_id_ext || r->id_ext == srp_port_id_ext(&t->id)) &&
 	       (!r->has_ioc_guid || r->ioc_guid == srp_port_id_guid(&t->id)) &&
 	       (!*r->instance || strcmp(r->instance, t->instance) == 0) &&
-	       (!*r->dest || has_dest(t, r->dest));
+	       rule_has_any(r, t);
 }
 
 const struct rule *rules_match(const struct rules *rules,

@@ -8,7 +8,8 @@
  *
  * The first rule that matches a target decides. A target that no rule matches is left
  * alone. These keys must match: id_ext, ioc_guid, dest (ADDR[:PORT]), instance; dgid,
- * pkey and service_id match no target that is found here. The others say how to connect:
+ * pkey and service_id match no target that is found here. dest may be given several
+ * times; only these addresses of the target are used. The others say how to connect:
  * mount, volume and gone are ours; options of add_target are handed to the kernel.
  *
  * Thread: main.
@@ -21,6 +22,7 @@
 #define RULES_MAX	   256
 #define RULES_LINE_SIZE	   1024
 #define RULES_OPTIONS_SIZE 256
+#define RULES_DESTS_MAX	   8
 
 struct rule {
 	unsigned int line;
@@ -28,7 +30,8 @@ struct rule {
 	bool never;   /* asks for what no target here has */
 	bool has_id_ext, has_ioc_guid;
 	uint64_t id_ext, ioc_guid;
-	char dest[64]; /* empty: any */
+	char dest[RULES_DESTS_MAX][64];
+	unsigned int dest_cnt; /* 0: any */
 	char instance[DISCOVERY_INSTANCE_SIZE];
 	char mount[256];  /* directory; empty: the kernel logs in */
 	char volume[256]; /* to mount; empty: all */
@@ -44,6 +47,11 @@ struct rules {
 /* Reads the file @path. -errno with one line in @e, that names the line and the key; then
  * @ret is not changed. */
 int rules_read(const char *path, struct rules *ret, struct error *e);
+
+/* Copies @t to @ret, with the addresses alone that @r allows. Others may have said the
+ * rest: whoever knows the identifier of a target can add an address to it. */
+void rule_narrow(const struct rule *r, const struct found_target *t,
+		 struct found_target *ret);
 
 /* The rule by which to connect to @t; NULL: none. */
 const struct rule *rules_match(const struct rules *rules,

@@ -76,6 +76,7 @@ void ini_login_failure(const struct srpi_session *s,
 		       struct ini_login_failure *ret)
 {
 	*ret = (struct ini_login_failure){ .is_rejected = s->login_rejected,
+					   .reason = s->login_reason,
 					   .err = s->login_why.err,
 					   .text = s->login_why.text };
 }

@@ -46,6 +46,7 @@ bool ini_exchange_has_buffer(const struct srpi_session *s);
 /* Why the last login of @s failed. */
 struct ini_login_failure {
 	bool is_rejected; /* by the target, with SRP_LOGIN_REJ */
+	uint32_t reason;  /* of the reject, SRP_REJ_... */
 	int err;	  /* of the transport */
 	const char *text; /* the same in words; valid until srpi_close() */
 };

@@ -239,6 +239,7 @@ struct srpi_session {
 	struct error error;	      /* the last thing that went wrong */
 	struct error login_why;	      /* of the last login that failed */
 	bool login_rejected;	      /* it was by SRP_LOGIN_REJ */
+	uint32_t login_reason;	      /* of that reject */
 	struct reactor_msg start_msg; /* runs the first connect */
 	bool started;
 	void (*connected)(struct srpi_session *s, const struct srpi_error *e,

@@ -183,6 +183,7 @@ bool ini_error_no_login(struct srpi_session *s, const struct ini_channel *ch,
 	way_text(s, ch, way, sizeof(way));
 	s->login_why = *why;
 	s->login_rejected = ch && ini_channel_rejected(ch, &rej);
+	s->login_reason = s->login_rejected ? rej.reason : 0;
 	if (s->login_rejected) {
 		error_login_rejected(s, peer, way, &rej);
 		return true;

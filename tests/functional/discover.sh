@@ -207,7 +207,7 @@ adopts() {
 	kill "$DAEMON"
 	wait "$DAEMON"
 	once || return 1
-	rdma-discover --daemon -f "$T/rules" --period 0.5 -t 0.3 >"$T/log.daemon" 2>&1 &
+	rdma-discover --daemon -f "$T/rules" --period 0.5 -t 0.3 -v >"$T/log.daemon" 2>&1 &
 	DAEMON=$!
 	t_pids="$t_pids $DAEMON"
 	t_wait_for 10 grep -q 'is there already' "$T/log.daemon" && reads && once
@@ -223,6 +223,40 @@ moves() {
 		grep -q "^srp+tcp://127.0.0.2:$PORT" /proc/self/mounts
 }
 t_check 'a target that moves to another address is followed' moves
+# What is announced is a hint: no mount goes because of it.
+id_of() { sed -n 's/.*?id_ext=\([0-9a-f]*\)&ioc_guid=.*/\1/p' /proc/self/mounts; }
+keeps() {
+	stop "$SERVER"
+	serve --listen "srp+tcp://127.0.0.2:$PORT" --discovery off
+	reads || return 1
+	# It answers in the place of the target, from where nobody is.
+	forger "$(id_of | head -n 1)" "srp+tcp://127.0.0.3:$PORT"
+	printf 'a mount=%s,volume=disk,gone=remove\n' "$T/mnt" >"$T/rules"
+	kill -HUP "$DAEMON"
+	t_wait_for 20 grep -q 'stays; the target serves where it was' "$T/log.daemon" &&
+		reads && once && grep -q "^srp+tcp://127.0.0.2:$PORT" /proc/self/mounts
+	keeps_res=$?
+	kill "$FORGER"
+	wait "$FORGER" 2>/dev/null
+	return $keeps_res
+}
+t_check 'a forged address removes no mount of a target that serves' keeps
+silent() {
+	: >"$T/log.daemon"
+	t_wait_for 30 grep -q 'stays; the target serves where it was' "$T/log.daemon" &&
+		reads && once
+}
+t_check 'nor does a target that does not answer, but serves' silent
+serves_says() { # STATUS URI
+	rdma-discover -q --serves "$2"
+	is "$1" $?
+}
+t_check '--serves: it does' serves_says 0 "srp+tcp://127.0.0.2:$PORT"
+t_check '--serves: nobody is there' serves_says 1 "srp+tcp://127.0.0.3:$PORT"
+t_check '--serves: another target is there' \
+	serves_says 1 "srp+tcp://127.0.0.2:$PORT?id_ext=1"
+stop "$SERVER"
+serve --listen "srp+tcp://127.0.0.2:$PORT"
 gone() {
 	printf 'a mount=%s,volume=disk,gone=remove\n' "$T/mnt" >"$T/rules"
 	fusermount3 -uz "$T/mnt"
@@ -238,4 +272,50 @@ t_check 'gone=remove unmounts when the target is gone' gone
 kill "$DAEMON"
 wait "$DAEMON"
 t_check 'the daemon ends well' test $? = 0
+
+# ---- whose directory it is
+
+daemon() { # RULE...: two of them, whose rules are the same
+	printf '%s\n' "$@" >"$T/rules"
+	for n in 1 2; do
+		rdma-discover --daemon -f "$T/rules" --period 0.5 -t 0.3 -v \
+			>"$T/log.daemon$n" 2>&1 &
+		eval "DAEMON$n=$!"
+		t_pids="$t_pids $!"
+	done
+}
+daemons_end() {
+	kill "$DAEMON1" "$DAEMON2"
+	wait "$DAEMON1" "$DAEMON2"
+	fusermount3 -uz "$T/mnt"
+}
+both_see() {
+	t_wait_for 20 reads && t_wait_for 20 grep -Eq ": (done|is there already)" \
+		"$T/log.daemon1" && t_wait_for 20 grep -Eq \
+		": (done|is there already)" "$T/log.daemon2" && once
+}
+serve --listen "srp+tcp://127.0.0.2:$PORT"
+ln -s "$T" "$T/link"
+daemon "a mount=$T/link//mnt/,volume=disk"
+t_check 'two daemons, and a directory by another name: one mount' both_see
+daemons_end
+forger 00000000deadbeef "srp+tcp://127.0.0.2:$PORT"
+daemon "a mount=$T/mnt,volume=disk"
+t_check 'a forgery that was first does not keep the directory' both_see
+daemons_end
+rdma-fuse -q "srp+tcp://127.0.0.2:$PORT/disk" "$T/mnt"
+daemon "a instance=forged,mount=$T/mnt,volume=disk"
+t_check 'a mount that somebody else has made is taken for good' both_see
+daemons_end
+real=$(rdma-discover --json | sed -n 's/.*"id_ext": "\(.*\)".*/\1/p' | grep -v deadbeef)
+rdma-fuse -q "srp+tcp://127.0.0.2:$PORT/disk?id_ext=$real" "$T/mnt"
+daemon "a instance=forged,mount=$T/mnt,volume=disk"
+stays() {
+	t_wait_for 20 grep -q 'mount of another target, and stays' "$T/log.daemon1" &&
+		reads && once
+}
+t_check 'the mount of another target stays' stays
+daemons_end
+kill "$FORGER"
+wait "$FORGER" 2>/dev/null
 t_done

@@ -62,6 +62,7 @@ static const struct match_row {
 	{ "another port", "a dest=10.0.0.1:5556\n", 0 },
 	{ "the beginning of an address", "a dest=10.0.0\n", 0 },
 	{ "IPv6", "a dest=[fd00::1]:5556\n", 1 },
+	{ "one of several addresses", "a dest=10.9.9.9,dest=10.0.0.1\n", 1 },
 	{ "of InfiniBand's management", "a dgid=fe80\nd\n", 0 },
 };
 
@@ -98,6 +99,34 @@ static void values_arrive(void **state)
 	assert_string_equal(r->options, "");
 }
 
+static void only_named_addresses_are_used(void **state)
+{
+	struct found_target t = target();
+	struct found_target narrow;
+	struct error e;
+
+	assert_int_equal(read_text("a dest=[fd00::1]:5556\na\n", &e), 0);
+	rule_narrow(&rules.rule[0], &t, &narrow);
+	assert_int_equal(narrow.address_cnt, 1);
+	assert_string_equal(narrow.addresses[0].text,
+			    "srp+tcp://[fd00::1]:5556");
+	rule_narrow(&rules.rule[1], &t, &narrow);
+	assert_int_equal(narrow.address_cnt, 2);
+}
+
+static void a_directory_is_as_the_kernel_has_it(void **state)
+{
+	struct error e;
+
+	assert_int_equal(read_text("a mount=/mnt/a//\na mount=/\n"
+				   "a mount=/.a/b..c\n",
+				   &e),
+			 0);
+	assert_string_equal(rules.rule[0].mount, "/mnt/a");
+	assert_string_equal(rules.rule[1].mount, "/");
+	assert_string_equal(rules.rule[2].mount, "/.a/b..c");
+}
+
 static void options_go_to_the_kernel(void **state)
 {
 	struct found_target t = target();
@@ -127,6 +156,9 @@ static const struct bad_row {
 	{ "another key", "a max_sects=1\n", ":1: 'max_sects': no such key" },
 	{ "a relative directory", "a mount=mnt\n",
 	  ":1: 'mount=mnt': not a directory" },
+	{ "a directory with ..", "a mount=/mnt/../etc\n", "without . and .." },
+	{ "a directory that ends with .", "a mount=/mnt/.\n",
+	  "without . and .." },
 	{ "gone", "a mount=/a,gone=perhaps\n", "not keep or remove" },
 	{ "both kinds", "a mount=/a,max_sect=1\n", "only one is possible" },
 	{ "a volume for the kernel", "a volume=disk\n", "without mount=" },
@@ -150,6 +182,8 @@ int main(void)
 
 	T_ADD_ROWS(&t, match_rows, the_rule_is);
 	T_ADD(&t, values_arrive);
+	T_ADD(&t, only_named_addresses_are_used);
+	T_ADD(&t, a_directory_is_as_the_kernel_has_it);
 	T_ADD(&t, options_go_to_the_kernel);
 	T_ADD_ROWS(&t, bad_rows, is_refused);
 	return t_run(&t);
