@@ -5,6 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Devices of the fabric chose the text: nothing in it may control the terminal. */
+static void fabric_print_line(const char *line)
+{
+	for (; *line; line++) {
+		bool is_plain = (*line >= ' ' && *line <= '~') ||
+				*line == '\n' || *line == '\t';
+
+		putchar(is_plain ? *line : '?');
+	}
+}
+
 static void fabric_ask(const char *umad, bool add_target)
 {
 	char command[256];
@@ -17,7 +28,7 @@ static void fabric_ask(const char *umad, bool add_target)
 	if (!f)
 		return;
 	while (fgets(line, sizeof(line), f))
-		fputs(line, stdout);
+		fabric_print_line(line);
 	pclose(f);
 }
 

@@ -68,6 +68,25 @@ t_refused 'a key that everybody can read' 'chmod 600' eval '
 	echo 0123456789abcdef >"$T/open"; chmod 644 "$T/open"
 	rdma-target --backing ram:1M --discovery-key "$T/open"'
 
+# ---- ibsrpdm
+
+mkdir "$T/bin"
+cat >"$T/bin/ibsrpdm" <<'END'
+#!/bin/sh
+printf 'name \033[2Jof %s\n' "$*"
+END
+chmod +x "$T/bin/ibsrpdm"
+fabric() { # ARG...: as if there were a device of InfiniBand
+	unshare -m sh -c 'mount -t tmpfs none /dev && mkdir /dev/infiniband &&
+		: >/dev/infiniband/umad0 &&
+		PATH=$1:$PATH && shift && exec rdma-discover -t 0.2 "$@"' \
+		sh "$T/bin" "$@" | grep '^name'
+}
+t_check 'ibsrpdm is asked, and cannot control the terminal' \
+	is 'name ?[2Jof -d /dev/infiniband/umad0' "$(fabric)"
+t_check 'ibsrpdm is asked for lines for the kernel' \
+	is 'name ?[2Jof -c -d /dev/infiniband/umad0' "$(fabric -c)"
+
 # ---- mount
 
 t_needs_fuse
