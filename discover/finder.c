@@ -231,13 +231,16 @@ static void finder_read(struct finder *f, struct dgram *d, struct found *ret)
 {
 	uint8_t buf[DISCOVERY_MSG_MAX];
 	struct discovery_msg msg;
+	/* A code does not cover where the datagram comes from. */
+	const struct dgram_peer nobody = { .addr_len = 0 };
 	struct dgram_peer peer;
 	int len;
 
 	while ((len = dgram_receive(d, buf, sizeof(buf), &peer)) > 0) {
 		if (!finder_decode(f, buf, len, &msg) || msg.nonce != f->nonce)
 			continue;
-		found_add(ret, &msg, &peer, d->carrier);
+		found_add(ret, &msg, f->o->key.len ? &nobody : &peer,
+			  d->carrier);
 		finder_note_answer(f, &peer);
 	}
 }

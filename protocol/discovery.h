@@ -66,7 +66,8 @@ struct discovery_msg {
 	/* What people call the target. Printable ASCII without spaces, as the URIs. */
 	char instance[DISCOVERY_INSTANCE_SIZE];
 	/* Where it listens: srp+rdma://ADDR:PORT, srp+tcp://ADDR:PORT. A wildcard
-	 * (0.0.0.0, [::]) stands for the address that the message comes from. */
+	 * (0.0.0.0, [::]) stands for the address that the message comes from, unless
+	 * there is a key: a code does not cover that. */
 	char uris[DISCOVERY_URIS_MAX][DISCOVERY_URI_SIZE];
 	unsigned int uri_cnt;
 };

@@ -87,14 +87,15 @@ static void responder_add_uri(struct discovery_msg *msg,
 }
 
 /* A wildcard is the address that the datagram comes from. Over RDMA, that may not be the
- * address of a device: those are told. */
+ * address of a device: those are told. With a key, all are told, as a code does not cover
+ * where the datagram comes from. */
 static void responder_add_point(struct discovery_msg *msg,
-				const struct listen_point *p)
+				const struct listen_point *p, bool has_key)
 {
 	struct listen_point reach[DISCOVERY_URIS_MAX];
 	unsigned int cnt = 0;
 
-	if (xp_kind_traits(p->kind)->needs_device)
+	if (has_key || xp_kind_traits(p->kind)->needs_device)
 		cnt = listen_point_reach(p, reach, DISCOVERY_URIS_MAX);
 	if (!cnt)
 		responder_add_uri(msg, p);
@@ -106,7 +107,7 @@ static void responder_describe(struct responder *r)
 {
 	r->self.uri_cnt = 0;
 	for (unsigned int i = 0; i < r->points.cnt; i++)
-		responder_add_point(&r->self, &r->points.point[i]);
+		responder_add_point(&r->self, &r->points.point[i], r->key.len);
 }
 
 /* Sends what the target has to say, as an answer to a query of @query_len bytes to @to;

@@ -182,6 +182,29 @@ no_route() {
 t_check 'an address without a route says why' no_route
 stop "$SERVER"
 
+# Whoever hears a query can hand it on, and the answer back.
+cat >"$T/relay" <<'END'
+import socket, sys
+here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+here.bind(("192.0.2.2", int(sys.argv[1])))
+there = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+print("ready", flush=True)
+while True:
+    query, peer = here.recvfrom(2048)
+    there.sendto(query, ("192.0.2.1", int(sys.argv[1])))
+    here.sendto(there.recv(2048), peer)
+END
+serve --listen "srp+tcp://0.0.0.0:$PORT" --discovery-key "$T/right"
+t_check 'with the key, where it listens on all addresses' \
+	over_v1 --carrier multicast -i v1 --key "$T/right"
+there python3 "$T/relay" "$PORT" >"$T/relay.log" 2>&1 &
+t_pids="$t_pids $!"
+t_wait_for 10 grep -q ready "$T/relay.log"
+t_check 'with the key, nobody who hands an answer on is taken for the target' \
+	is "$NAME unicast srp+tcp://192.0.2.1:$PORT" \
+	"$(target_json --key "$T/right" "192.0.2.2:$PORT")"
+stop "$SERVER"
+
 # ---- the daemon
 
 cat >"$T/rules" <<END
@@ -243,7 +266,7 @@ moves() {
 }
 t_check 'a target that moves to another address is followed' moves
 # What is announced is a hint: no mount goes because of it.
-id_of() { sed -n 's/.*?id_ext=\([0-9a-f]*\)&ioc_guid=.*/\1/p' /proc/self/mounts; }
+id_of() { grep " $T/mnt " /proc/self/mounts | sed -n 's/.*?id_ext=\([0-9a-f]*\)&ioc_guid=.*/\1/p'; }
 keeps() {
 	stop "$SERVER"
 	serve --listen "srp+tcp://127.0.0.2:$PORT" --discovery off
