@@ -21,6 +21,7 @@
 #include "target/block/layer_fault.h"
 #include "target/block/plugin_host.h"
 #include "target/export.h"
+#include "target/heartbeat.h"
 #include "target/listen.h"
 #include "target/responder.h"
 #include "target/service_notify.h"
@@ -399,6 +400,7 @@ static int server_get_ready(struct server *s, struct error *e)
 #endif
 		export_start,
 		responder_start,
+		heartbeat_start,
 	};
 	int err = 0;
 
@@ -415,6 +417,7 @@ static int server_get_ready(struct server *s, struct error *e)
 /* Undoes all steps, also if only some of them were done. */
 static void server_tear_down(struct server *s)
 {
+	heartbeat_end(s);
 	responder_close(s);
 	export_close(s);
 #if HAVE_JSON
@@ -424,6 +427,7 @@ static void server_tear_down(struct server *s)
 	backend_plugin_on_resize(NULL, NULL);
 	for (unsigned int i = 1; i < s->worker_cnt; i++)
 		worker_join(&s->workers[i]);
+	heartbeat_free(s);
 	if (s->port.workers)
 		port_fini(&s->port);
 	for (unsigned int i = 0; i < s->worker_cnt; i++) {

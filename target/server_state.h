@@ -34,6 +34,7 @@ struct stop_msg {
 struct server;
 struct control;
 struct export;
+struct heartbeat;
 struct manage;
 struct responder;
 
@@ -79,6 +80,7 @@ struct server {
 				  * runs */
 	struct control *control;     /* NULL: no socket */
 	struct export *export;	     /* export.h */
+	struct heartbeat *heartbeat; /* heartbeat.h; NULL: nobody wants it */
 	struct responder *responder; /* responder.h; NULL: no answers */
 	struct discovery_counts discovery_counts;
 	const struct configuration *configuration;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "target/heartbeat.h"
 #include "target/service_notify.h"
 
 static void server_run_worker_stop(struct reactor_msg *msg)
@@ -134,6 +135,7 @@ static void server_begin_stop(struct server *s)
 {
 	s->stopping = true;
 	service_notify(s->notify_fd, SERVICE_STOPPING);
+	heartbeat_end(s);
 	log_notice("%s: answering what is in flight, then stopping",
 		   strsignal(s->stop_signal));
 	for (unsigned int i = 0; i < s->luns.cnt; i++)

@@ -41,3 +41,13 @@ void service_notify(int fd, const char *state)
 		log_warn("cannot send %s to the service manager: %s", state,
 			 strerror(errno));
 }
+
+uint64_t service_watchdog_us(void)
+{
+	const char *us = getenv("WATCHDOG_USEC");
+	const char *pid = getenv("WATCHDOG_PID");
+
+	if (!us || (pid && strtol(pid, NULL, 10) != getpid()))
+		return 0;
+	return strtoull(us, NULL, 10);
+}

@@ -142,6 +142,32 @@ static void block_copy(struct block_cmd *cmd, uint8_t *place)
 	cmd->worker->copied += io->len;
 }
 
+static const char *block_op_name(const struct rbp_io *io)
+{
+	static const char *const names[] = {
+		[RBP_READ] = "read",   [RBP_WRITE] = "write",
+		[RBP_FLUSH] = "flush", [RBP_ZERO] = "write zeroes",
+		[RBP_UNMAP] = "unmap", [RBP_EXTENT] = "find extents",
+	};
+
+	return io->op ? names[io->op] : "change the path";
+}
+
+/* A store that does not return keeps the thread. */
+static void block_ask_store(struct block_cmd *cmd)
+{
+	struct backend *be = cmd->dev->backend;
+	struct block_worker *w = cmd->worker;
+
+	atomic_store_explicit(&w->asks, block_op_name(&cmd->bio.io),
+			      memory_order_relaxed);
+	if (cmd->bio.io.op)
+		block_io_submit(be, &cmd->bio);
+	else
+		backend_set_path(be, &cmd->bio);
+	atomic_store_explicit(&w->asks, NULL, memory_order_relaxed);
+}
+
 static void block_submit(struct block_cmd *cmd)
 {
 	struct backend *be = cmd->dev->backend;
@@ -149,15 +175,12 @@ static void block_submit(struct block_cmd *cmd)
 
 	if (io->op == RBP_FLUSH)
 		cmd->flush_nr = flush_record_begin(&cmd->dev->record);
-	if (!io->op) {
-		backend_set_path(be, &cmd->bio);
-	} else if (be->info.memory &&
-		   (io->op == RBP_READ || io->op == RBP_WRITE)) {
+	if (be->info.memory && (io->op == RBP_READ || io->op == RBP_WRITE)) {
 		assert(backend_has_range(be, io));
 		block_copy(cmd, (uint8_t *)be->info.memory + io->offset);
 		block_answered(&cmd->bio, 0);
 	} else {
-		block_io_submit(be, &cmd->bio);
+		block_ask_store(cmd);
 	}
 }
 

@@ -7,6 +7,7 @@
 #ifndef TARGET_BLOCK_BLOCK_WORKER_H
 #define TARGET_BLOCK_BLOCK_WORKER_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/reactor.h"
@@ -20,6 +21,9 @@ struct block_worker {
 	/* Bytes that the CPU has copied to or from the memory of a store. Only
 	 * the worker uses it. */
 	uint64_t copied;
+	/* What the thread is asking a store for at this moment: a static text, or
+	 * NULL. It stays if the store does not return. Other threads read it. */
+	_Atomic(const char *) asks;
 };
 
 #endif

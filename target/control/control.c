@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <pwd.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,8 @@ struct control {
 	bool bound;
 	int fd;
 	int stop_fd; /* eventfd: ends the accepting thread */
+	int poke_fd; /* eventfd: control_poke() */
+	atomic_uint turns;
 	pthread_t thread;
 	bool started;
 	const struct control_interface *interface;
@@ -154,7 +157,9 @@ int control_create(const char *path, const char *owner, struct control **ret,
 	for (unsigned int i = 0; i < CONTROL_CONNS_MAX; i++)
 		c->conns[i] = (struct control_conn){ .control = c, .fd = -1 };
 	c->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = c->stop_fd < 0 ? -errno : control_bind(c, path, owner);
+	c->poke_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = c->stop_fd < 0 || c->poke_fd < 0 ? -errno
+					       : control_bind(c, path, owner);
 	if (!err) {
 		*ret = c;
 		return 0;
@@ -577,11 +582,16 @@ static void *control_main(void *arg)
 	struct pollfd fds[] = {
 		{ .fd = c->fd, .events = POLLIN },
 		{ .fd = c->stop_fd, .events = POLLIN },
+		{ .fd = c->poke_fd, .events = POLLIN },
 	};
+	eventfd_t ignored;
 
 	while (poll(fds, ARRAY_SIZE(fds), -1) >= 0 || errno == EINTR) {
 		if (fds[1].revents)
 			break;
+		if (fds[2].revents)
+			eventfd_read(c->poke_fd, &ignored);
+		atomic_fetch_add(&c->turns, 1);
 		if (fds[0].revents)
 			control_accept(c);
 	}
@@ -600,6 +610,14 @@ int control_start(struct control *c, const struct control_interface *i,
 		return control_fail(e, c->path, err);
 	c->started = true;
 	return 0;
+}
+
+unsigned int control_poke(struct control *c)
+{
+	unsigned int turns = atomic_load(&c->turns);
+
+	eventfd_write(c->poke_fd, 1);
+	return turns;
 }
 
 static void control_end_conns(struct control *c)
@@ -628,6 +646,8 @@ void control_destroy(struct control *c)
 		close(c->fd);
 	if (c->stop_fd >= 0)
 		close(c->stop_fd);
+	if (c->poke_fd >= 0)
+		close(c->poke_fd);
 	/* A user without the right to remove it leaves a socket on which no
 	 * process listens. */
 	if (c->bound)

@@ -76,6 +76,13 @@ int control_create(const char *path, const char *owner, struct control **ret,
 int control_start(struct control *c, const struct control_interface *i,
 		  void *user, struct error *e);
 
+/*
+ * Asks the thread that takes connections to turn once, and counts its turns: the count
+ * changes soon, unless that thread hangs. Thread: any, between control_start() and
+ * control_destroy().
+ */
+unsigned int control_poke(struct control *c);
+
 /* Ends all connections, awaits the methods that run, and removes the socket. NULL is
  * fine. Thread: setup. */
 void control_destroy(struct control *c);

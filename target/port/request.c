@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/probe.h"
+#include "target/port/hang.h"
 #include "target/port/slow.h"
 #include "target/port/task_mgmt.h"
 #include "target/port/task_set.h"
@@ -232,7 +233,7 @@ static void request_fill_task(struct request *req,
  * until one must wait for another event. Each case is an event, and begins the
  * step that follows it.
  */
-static void request_advance(struct request *req)
+static void request_run_steps(struct request *req)
 {
 	switch (req->state) {
 	case REQUEST_FREE:
@@ -292,6 +293,15 @@ static void request_advance(struct request *req)
 		request_end(req);
 		return;
 	}
+}
+
+static void request_advance(struct request *req)
+{
+	struct worker *w = request_worker(req);
+
+	hang_enter(w, req);
+	request_run_steps(req);
+	hang_leave(w);
 }
 
 static void request_respond_aborted(struct request *req)
@@ -911,6 +921,7 @@ static void request_end(struct request *req)
 	if (!req->is_tmf)
 		scsi_task_release(&req->task);
 	request_set_state(req, REQUEST_FREE);
+	hang_leave(w);
 	channel_request_ended(req->ch, req);
 	/* Last, because requests that wait for these blocks continue from
 	 * within. */

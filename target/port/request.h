@@ -21,7 +21,7 @@
  * (indirect_sg_entries). */
 #define REQUEST_DESCS_MAX 2048
 
-/* request_advance() in request.c leads through the states. */
+/* request_run_steps() in request.c leads through the states. */
 enum request_state {
 	REQUEST_FREE,	     /* in the worker's pool */
 	REQUEST_RECEIVED,    /* decoded; its task attribute may make it wait

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "target/port/request.h"
+#include "target/port/hang.h"
 #include "target/port/worker.h"
 #include "base/sanitizer.h"
 
@@ -42,15 +42,17 @@ static uint8_t *pool_map_pages(void)
 	return mem;
 }
 
-static void slab_free(struct request_slab *slab)
+static void slab_free(struct request_slab *slab, struct worker *w)
 {
 	assert(slab->out == 0);
+	hang_begin_free(w);
 	for (unsigned int k = 0; k < XP_KINDS; k++)
 		xp_mr_free(slab->rsp_mr[k]);
 	if (slab->rsp_mem) {
 		ASAN_UNPOISON_MEMORY_REGION(slab->rsp_mem, SLAB_LEN);
 		munmap(slab->rsp_mem, SLAB_LEN);
 	}
+	hang_end_free(w);
 	list_del(&slab->node);
 	free(slab);
 }
@@ -95,7 +97,7 @@ static int pool_add_slab(struct request_pool *pool, struct error *e)
 	list_init(&slab->free);
 	err = slab_fill(slab, pool->worker, e);
 	if (err)
-		slab_free(slab);
+		slab_free(slab, pool->worker);
 	else
 		list_add_tail(&pool->room, &slab->node);
 	return err;
@@ -130,7 +132,7 @@ void request_pool_release(struct request_pool *pool)
 	struct request_slab *slab = pool_find_unused(pool);
 
 	if (slab)
-		slab_free(slab);
+		slab_free(slab, pool->worker);
 	else
 		pool->surplus++;
 }
@@ -191,6 +193,6 @@ void request_pool_put(struct request_pool *pool, struct request *req)
 	}
 	if (slab->out == 0 && pool->surplus > 0) {
 		pool->surplus--;
-		slab_free(slab);
+		slab_free(slab, pool->worker);
 	}
 }

@@ -75,6 +75,7 @@ int worker_open(struct worker *w, const struct worker_options *opt,
 	memset(w, 0, sizeof(*w));
 	w->index = opt->index;
 	w->block.index = opt->index;
+	pthread_mutex_init(&w->doing_lock, NULL);
 	list_init(&w->channels);
 	list_init(&w->managing);
 	request_pool_init(&w->requests, w);

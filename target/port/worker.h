@@ -29,6 +29,7 @@
 #define WORKER_TABLES_LEN (256u << 10)
 
 struct port;
+struct request;
 struct volume;
 
 struct worker {
@@ -47,6 +48,11 @@ struct worker {
 	 */
 	struct arena *tables;
 	struct xp_mr *tables_mr[XP_KINDS];
+
+	/* hang.h: the request that the thread works on. The lock guards it, and the
+	 * memory of requests, against a thread that looks. */
+	_Atomic(const struct request *) doing;
+	pthread_mutex_t doing_lock;
 
 	struct request_pool requests;
 	struct list channels; /* struct channel, worker_node */

@@ -626,6 +626,7 @@ static const struct {
 	  "when another has the device" },
 	{ "initiator/properties.c", "", "when something has changed" },
 	{ "target/service_notify.c", "", "with a service manager only" },
+	{ "target/heartbeat.c", "", "with a service manager only" },
 	{ "target/control/", "", "with a configuration or its socket only" },
 	{ "target/manage", "", "with a configuration or its socket only" },
 	{ "fuse/main.c", "pipe2", "in the background only" },
