@@ -78,7 +78,7 @@ int dgram_open_rdma(const struct sockaddr *local, struct dgram **ret,
 		    struct error *e);
 
 /* Takes one datagram. Return: its length, 0: there is none, -ENODEV: the device is being
- * removed, so close the endpoint at once; another -errno. */
+ * removed, or its queue pair has failed, so close the endpoint at once; another -errno. */
 int dgram_receive(struct dgram *d, void *buf, size_t size,
 		  struct dgram_peer *ret_peer);
 /* Sends to @to, or, if that is not told, to the group. 0, or -errno. */

@@ -15,7 +15,7 @@ hangs() { # PATTERN
 		return 1
 	local before
 	before=$(beats)
-	sleep 0.6
+	sleep 1.2
 	[ "$(beats)" = "$before" ]
 }
 goes_on() { # NUMBER OF "goes on" LINES
@@ -36,7 +36,7 @@ NOTIFY_SOCKET=$T/notify WATCHDOG_USEC=4000000 T_THREADS=2
 export NOTIFY_SOCKET WATCHDOG_USEC
 t_target "${control[@]}" --backing \
 	"$BUILD/tests/plugins/rdma-block-plugin-hang.so:$T/hang,name=odd"
-t_check 'the target tells that it is ready' grep -q READY=1 "$T/notified"
+t_check 'the target tells that it is ready' t_wait_for 5 grep -q READY=1 "$T/notified"
 t_check 'and that it is alive' beats_on
 mkdir "$T/mnt"
 t_mount "$URI" "$T/mnt"
@@ -57,7 +57,7 @@ t_check 'and it is alive again' goes_on 2
 fusermount3 -u "$T/mnt"
 kill "$T_TARGET"
 t_check 'it ends' wait "$T_TARGET"
-t_check 'it tells that it stops' grep -q STOPPING=1 "$T/notified"
+t_check 'it tells that it stops' t_wait_for 5 grep -q STOPPING=1 "$T/notified"
 
 # ---- without a watchdog
 

@@ -21,8 +21,10 @@
 #include "transport/datagram.h"
 #include "transport/verbs/verbs.h"
 
-#define GRH_LEN	 40u
-#define SLOT_LEN 2048u /* bytes; every MTU is at least this on RoCE */
+#define GRH_LEN 40u
+/* Bytes: a datagram of the largest MTU. A longer one than its slot would be an error
+ * of the queue pair. */
+#define SLOT_LEN (GRH_LEN + 4096u)
 #define RECVS	 32u
 #define SENDS	 8u
 
@@ -96,7 +98,7 @@ static int mcast_take(struct mcast *m, const struct ibv_wc *wc, void *buf,
 	size_t len = wc->byte_len;
 	int res = 0;
 
-	if (wc->status == IBV_WC_SUCCESS && len > GRH_LEN) {
+	if (len > GRH_LEN) {
 		len -= GRH_LEN;
 		res = len > size ? -EMSGSIZE : (int)len;
 	}
@@ -119,6 +121,10 @@ static int mcast_receive(struct dgram *d, void *buf, size_t size,
 	while (ibv_poll_cq(m->cq, 1, &wc) == 1) {
 		int len;
 
+		/* The queue pair is of no use any more: what is posted from now
+		 * on is flushed at once. */
+		if (wc.status != IBV_WC_SUCCESS)
+			return -ENODEV;
 		if (wc.wr_id >= RECVS) {
 			m->sending--;
 			continue;
