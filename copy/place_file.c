@@ -178,7 +178,8 @@ static void place_file_step(struct place_io *io)
 	reactor_prep_done(sqe, &io->ring);
 }
 
-/* If the file system reports no holes, all is data. */
+/* If the file system reports no holes, all is data. A hole does not go on behind the end
+ * of a file that has been cut: what is lacking there is data, and cannot be read. */
 static void place_file_find_extent(struct place_io *io)
 {
 	int fd = place_file_of(io->place)->fd;
@@ -188,8 +189,14 @@ static void place_file_find_extent(struct place_io *io)
 	off_t next;
 
 	io->is_hole = data > begin || (data < 0 && errno == ENXIO);
-	next = io->is_hole ? data : lseek(fd, begin, SEEK_HOLE);
-	if (next <= begin || next > end)
+	next = !io->is_hole ? lseek(fd, begin, SEEK_HOLE)
+	       : data < 0   ? lseek(fd, 0, SEEK_END)
+			    : data;
+	if (next <= begin) {
+		io->is_hole = false;
+		next = end;
+	}
+	if (next > end)
 		next = end;
 	io->extent_len = (uint64_t)(next - begin);
 }

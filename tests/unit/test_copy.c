@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The parts of srpcopy that need no place: runs of zeroes, and its state file. */
+/* The parts of srpcopy: runs of zeroes, its state file, and what a file says of its
+ * holes. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "copy/piece.h"
+#include "copy/place.h"
 #include "copy/resume.h"
 #include "tests/lib/t_table.h"
 
@@ -152,12 +155,77 @@ static void a_state_is_what_was_saved(void **state)
 	assert_int_equal(rmdir(dir), 0); /* no other file is left */
 }
 
+/* ---- extents ---- */
+
+#define FILE_LEN 65536u
+
+struct extent_row {
+	const char *name;
+	uint64_t data; /* bytes from the start on; then a hole */
+	uint64_t cut;  /* the file has this size when it is asked */
+	uint64_t from;
+	bool is_hole;
+	uint64_t len;
+};
+
+static const struct extent_row extent_rows[] = {
+	{ "data", 32768, FILE_LEN, 0, false, 32768 },
+	{ "a hole up to the end", 32768, FILE_LEN, 32768, true, 32768 },
+	{ "a hole of a file that was cut ends there", 16384, 49152, 32768, true,
+	  16384 },
+	{ "what was cut off is no hole", 16384, 32768, 32768, false, 32768 },
+	{ "nothing but data is left", 32768, 16384, 32768, false, 32768 },
+};
+
+static void extent_told(struct place_io *io, int res)
+{
+	assert_int_equal(res, 0);
+	*(bool *)io->arg = true;
+}
+
+static void extent(void **state)
+{
+	static const struct reactor_options options = { 0 };
+	const struct extent_row *r = *state;
+	struct place_env env = { 0 };
+	char path[] = "/tmp/test_copy.XXXXXX";
+	bool told = false;
+	struct place_io io = { .op = PLACE_EXTENT,
+			       .offset = r->from,
+			       .len = FILE_LEN - r->from,
+			       .done = extent_told,
+			       .arg = &told };
+	int fd = mkstemp(path);
+	struct error e;
+	char *bytes = malloc(r->data);
+
+	assert_true(fd >= 0);
+	memset(bytes, 'x', r->data);
+	assert_int_equal(write(fd, bytes, r->data), r->data);
+	assert_int_equal(ftruncate(fd, FILE_LEN), 0);
+	assert_int_equal(reactor_create(&options, &env.reactor), 0);
+	assert_int_equal(
+		place_open(&env, path, PLACE_SOURCE, NULL, &io.place, &e), 0);
+	assert_int_equal(ftruncate(fd, (off_t)r->cut), 0);
+	place_submit(&io);
+	while (!told)
+		reactor_run_once(env.reactor, -1);
+	assert_int_equal(io.is_hole, r->is_hole);
+	assert_int_equal(io.extent_len, r->len);
+	place_close(io.place);
+	reactor_destroy(env.reactor);
+	close(fd);
+	unlink(path);
+	free(bytes);
+}
+
 int main(void)
 {
 	static struct t_table t;
 
 	T_ADD_ROWS(&t, run_rows, run);
 	T_ADD_ROWS(&t, resume_rows, check_resume);
+	T_ADD_ROWS(&t, extent_rows, extent);
 	T_ADD(&t, a_later_destination_is_accepted_after_a_crash);
 	T_ADD(&t, a_state_is_what_was_saved);
 	return t_run(&t);
