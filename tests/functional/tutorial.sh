@@ -64,6 +64,7 @@ check() { # COMMAND: it succeeds, and prints what is in $T/want
 	fi
 }
 
+cd "$T" || t_bail "no $T"
 part='' command='' inside=0
 while IFS= read -r line <&3; do
 	case $line in
