@@ -94,9 +94,10 @@ static void decode(struct fuzz_input *in, const struct scsi_disk_info *info)
 
 	FUZZ_FILL(cmd);
 	FUZZ_FILL(sense);
+	cmd.info = NULL;
 	err = scsi_cdb_decode(in->p, in->left, &cmd, &sense);
 	if (err) {
-		FUZZ_UNTOUCHED(cmd);
+		FUZZ_CLAIM(!cmd.info);
 		check_refusal(err, &sense, len);
 		return;
 	}
