@@ -284,8 +284,9 @@ static void idle_logins_wake_nobody(void **state)
 	pthread_t thread;
 	pid_t theirs;
 
-	t_target_start(&target,
-		       (const char *[]){ "-b", "ram:1M", "-t", "2", NULL });
+	/* Other targets of this machine announce themselves to this one, too. */
+	t_target_start(&target, (const char *[]){ "-b", "ram:1M", "-t", "2",
+						  "--discovery", "off", NULL });
 	assert_int_equal(pthread_create(&thread, NULL, run_ctx, &tid), 0);
 	while (!(theirs = tid))
 		usleep(1000);
