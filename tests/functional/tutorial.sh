@@ -10,7 +10,7 @@ if [ "$PARTS" = 4 ]; then
 else
 	. "$(dirname "$0")/lib.sh"
 fi
-PAGE=$(dirname "$0")/../../docs/tutorial.md
+PAGE=$(realpath "$(dirname "$0")/../../docs/tutorial.md")
 PATH=$BUILD/discover:$PATH
 t_needs_fuse
 command -v fio >/dev/null || t_skip_all 'no fio here'
