@@ -24,7 +24,9 @@ done
 export RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/rbd
 export CEPH_CONF=$work/ceph/ceph.conf
 
-# gateway NUMBER [ARG]: starts it; its process is ${gate[NUMBER]}
+# gateway NUMBER [ARG]: starts it; its process is ${gate[NUMBER]}. A second of silence
+# would do, but an emulated gateway on a busy machine is silent for that long: the other
+# one takes over, is silent in its turn, and so on.
 gate=(0 0 0)
 gateway() {
 	local n=$1 log=$VM_OUT/gateway$1.log
@@ -32,7 +34,7 @@ gateway() {
 	rm -f "$work/gate$n.pid"
 	"$BUILD/target/rdma-target" --pidfile "$work/gate$n.pid" \
 		--listen "srp+rdma://10.0.0.$n:555$n" --backing \
-		"rbd:rbd/img,name=img,gateways=2,gateway=$n,failover=auto,failover-after=1${2+,$2}" \
+		"rbd:rbd/img,name=img,gateways=2,gateway=$n,failover=auto,failover-after=10${2+,$2}" \
 		>>"$log" 2>&1 &
 	gate[n]=$!
 	wait_for 60 _is_ready "${gate[n]}" "$work/gate$n.pid"
