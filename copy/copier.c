@@ -59,7 +59,8 @@ static void copier_flushed(struct place_io *io, int res)
 
 	c->is_flushing = false;
 	if (res) {
-		copier_fail(c, io, res, c->flushes_to);
+		/* A later flush may succeed without what this one has lost. */
+		copier_fail(c, io, res, c->stable);
 	} else if (c->o->resume) {
 		c->stable = c->flushes_to;
 		if (copier_save(c, &e) && !c->e.err)

@@ -4,7 +4,7 @@
 # a target that goes away and comes back.
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || t_skip_all 'no python3 here'
-RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/qos
+RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/qos:$BUILD/tests/plugins
 export RDMA_BLOCK_PLUGIN_PATH
 cd "$T" || exit 1
 
@@ -49,6 +49,7 @@ stop_target() { # SIGNAL
 truncate -s $SIZE v1 v2 slow
 truncate -s 63M small
 SLOW="$T/slow,name=slow,layer=qos,bps=16M"
+VOLATILE="$T/slow,name=slow,layer=volatile,layer=qos,bps=16M"
 t_target --backing v1 --backing v2 --backing small \
 	--backing ram:64M,name=wp,ro --backing "$SLOW"
 
@@ -344,6 +345,30 @@ for signal in KILL TERM; do
 	}
 	t_check "the target of the destination comes back after SIG$signal" comes_back
 done
+# Its cache is gone, and one flush says so. What it had is to be copied again.
+shown() { grep -c ' copied' err; }
+is_shown_more() { [ "$(shown)" -gt "$lines" ]; }
+cache_is_lost() {
+	stop_target TERM
+	again --backing "$VOLATILE" && old slow && rm -f state
+	srpcopy --progress --resume state image "$URI/slow" 2>err &
+	copy=$!
+	t_wait_for 6 is_on_the_way && lines=$(shown) &&
+		t_wait_for 6 is_shown_more || { cat err; return 1; }
+	stop_target KILL
+	again --backing "$VOLATILE"
+	wait $copy
+	status=$?
+	cat err state
+	[ $status = 1 ] && grep -q 'cannot flush .*/slow' err &&
+		cmp -n "$(state done)" image slow &&
+		continues image "$URI/slow" && cmp image slow
+	status=$?
+	stop_target TERM
+	again --backing "$T/v1" --backing "$T/v2" --backing "$SLOW"
+	return $status
+}
+t_check 'the cache of the destination is lost with its target' cache_is_lost
 source_comes_back() {
 	rm -f back
 	start "$URI/slow" back || return 1
