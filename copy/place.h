@@ -50,6 +50,14 @@ enum place_op {
 	PLACE_EXTENT, /* is there data or a hole at offset, and how far? */
 };
 
+/* Ways to zero a range of a file. If a file cannot do one, the next is used from then
+ * on. */
+enum zero_way {
+	ZERO_BY_HOLE,
+	ZERO_BY_RANGE,
+	ZERO_BY_WRITE,
+};
+
 /* One operation. The caller keeps it until done(). */
 struct place_io {
 	enum place_op op;
@@ -72,6 +80,7 @@ struct place_io {
 	/* Private. */
 	uint64_t pos;
 	bool is_polling;
+	enum zero_way zero_way; /* of a file; how it is being tried */
 	struct reactor_op ring;
 	struct srpi_io srpi;
 };

@@ -18,13 +18,6 @@
 #include "base/list.h"
 #include "copy/place.h"
 
-/* Ways to zero a range. If a file cannot do one, the next is used from then on. */
-enum zero_way {
-	ZERO_BY_HOLE,
-	ZERO_BY_RANGE,
-	ZERO_BY_WRITE,
-};
-
 #define ZEROES_LEN (256u << 10)
 
 struct place_file {
@@ -49,11 +42,18 @@ static struct place_file *place_file_of(const struct place *p)
 
 static void place_file_step(struct place_io *io);
 
-static int place_fallocate_mode(const struct place_file *f)
+static int place_fallocate_mode(enum zero_way way)
 {
 	return FALLOC_FL_KEEP_SIZE |
-	       (f->zero_way == ZERO_BY_HOLE ? FALLOC_FL_PUNCH_HOLE
-					    : FALLOC_FL_ZERO_RANGE);
+	       (way == ZERO_BY_HOLE ? FALLOC_FL_PUNCH_HOLE
+				    : FALLOC_FL_ZERO_RANGE);
+}
+
+/* Several operations may have been tried this way. */
+static void place_file_cannot(struct place_file *f, enum zero_way way)
+{
+	if (f->zero_way == way)
+		f->zero_way++;
 }
 
 /* Returns what the answer of one ring operation means: 0: go on; 1: io is done; or
@@ -70,11 +70,11 @@ static int place_file_answered(struct place_io *io, int res)
 	case PLACE_WRITE:
 		break;
 	case PLACE_ZERO:
-		if (f->zero_way == ZERO_BY_WRITE)
+		if (io->zero_way == ZERO_BY_WRITE)
 			break;
 		if (res != -EOPNOTSUPP && res != -EINVAL && res != -ENODEV)
 			return res < 0 ? res : 1;
-		f->zero_way++;
+		place_file_cannot(f, io->zero_way);
 		return 0;
 	case PLACE_FLUSH:
 		/* What cannot be flushed keeps nothing back. */
@@ -129,7 +129,7 @@ static void place_prep_write(struct io_uring_sqe *sqe,
 			    is_stream ? (uint64_t)-1 : io->offset + io->pos);
 }
 
-static void place_prep(struct io_uring_sqe *sqe, const struct place_io *io)
+static void place_prep(struct io_uring_sqe *sqe, struct place_io *io)
 {
 	const struct place_file *f = place_file_of(io->place);
 	bool is_stream = io->place->kind == PLACE_STREAM;
@@ -145,11 +145,12 @@ static void place_prep(struct io_uring_sqe *sqe, const struct place_io *io)
 		place_prep_write(sqe, io, io->buf + io->pos, io->len);
 		break;
 	case PLACE_ZERO:
-		if (f->zero_way == ZERO_BY_WRITE)
+		io->zero_way = f->zero_way;
+		if (io->zero_way == ZERO_BY_WRITE)
 			place_prep_write(sqe, io, place_zeroes, ZEROES_LEN);
 		else
 			io_uring_prep_fallocate(
-				sqe, f->fd, place_fallocate_mode(f),
+				sqe, f->fd, place_fallocate_mode(io->zero_way),
 				(off_t)io->offset, (off_t)io->len);
 		break;
 	case PLACE_FLUSH:
