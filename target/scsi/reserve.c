@@ -133,6 +133,16 @@ static bool succeed(struct scsi_task *task,
 
 static void persistent_decide(struct unit_turn *turn, int err);
 
+/* If there are no newer notes, the store would refuse these for ever. */
+static void persistent_refreshed(struct unit_turn *turn, int err)
+{
+	struct scsi_task *task = reserve_task_of(turn);
+
+	if (!err && !unit_share_has_newer(task->vol))
+		err = -EIO;
+	persistent_decide(turn, err);
+}
+
 static void persistent_done(struct unit_turn *turn, int err)
 {
 	struct scsi_task *task = reserve_task_of(turn);
@@ -141,7 +151,7 @@ static void persistent_done(struct unit_turn *turn, int err)
 
 	if (err == -ESTALE && vol->state.share) {
 		/* Another target was faster. */
-		unit_share_refresh(vol, persistent_decide);
+		unit_share_refresh(vol, persistent_refreshed);
 		return;
 	}
 	if (err) {

@@ -215,6 +215,23 @@ struct scsi_pr *unit_share_begin(struct volume *vol)
 	return &sh->to_be.pr;
 }
 
+bool unit_share_has_newer(struct volume *vol)
+{
+	struct unit_share *sh = vol->state.share;
+	uint64_t version;
+
+	pthread_mutex_lock(&vol->state.lock);
+	version = sh->version;
+	pthread_mutex_unlock(&vol->state.lock);
+	if (version > sh->base)
+		return true;
+	log_error("LUN %u (%s): the store has lost its reservations of version "
+		  "%llu, which stay in force here; end all targets that serve "
+		  "it, then start them again",
+		  vol->lun, vol->name, (unsigned long long)version);
+	return false;
+}
+
 void unit_share_put(struct volume *vol,
 		    void (*next)(struct unit_turn *turn, int err))
 {

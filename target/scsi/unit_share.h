@@ -61,7 +61,7 @@ void unit_share_free(struct unit_share *sh);
 /*
  * For the command with the turn: calls @next with 0 when the unit follows the
  * current notes of the store, or with -errno, maybe from within. Thread of this
- * and the next two: the turn's worker.
+ * and the next three: the turn's worker.
  */
 void unit_share_refresh(struct volume *vol,
 			void (*next)(struct unit_turn *turn, int err));
@@ -73,6 +73,10 @@ struct scsi_pr *unit_share_begin(struct volume *vol);
  * unit_state_persistent_out(). */
 void unit_share_put(struct volume *vol,
 		    void (*next)(struct unit_turn *turn, int err));
+
+/* After a put that ended with -ESTALE and a refresh: are there newer notes than those
+ * that to_be was made of? False: the store has lost notes; this is logged. */
+bool unit_share_has_newer(struct volume *vol);
 
 /*
  * Initiator ports whose commands on @vol the port must end now. Fills in up to

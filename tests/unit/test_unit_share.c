@@ -337,6 +337,22 @@ static void change_of_another_in_between(void **state)
 	t_disk_stop();
 }
 
+/* As when somebody removes them while targets run. */
+static void notes_that_are_lost_are_an_error(void **state)
+{
+	start_unit(1);
+	reserve_out(1, REGISTER, 0, 0, 1, "good");
+	t_backend.notes_version = 0;
+	t_backend.notes_len = 0;
+	reserve_out(1, RESERVE, WE, 1, 0, "04/44/00");
+	assert_int_equal(t_backend.notes_version, 0);
+	/* What is known stays in force. */
+	assert_int_equal(now()->cnt, 1);
+	assert_int_equal(now()->type, 0);
+	send_cdb(2, "5e 00 00*5 08 00", "", "good");
+	t_disk_stop();
+}
+
 static const struct away {
 	const char *name;
 	int error;
@@ -475,6 +491,7 @@ int main(void)
 	T_ADD(&t, who_asks_is_not_told);
 	T_ADD(&t, forgotten_news_are_told_to_all);
 	T_ADD(&t, change_of_another_in_between);
+	T_ADD(&t, notes_that_are_lost_are_an_error);
 	T_ADD_ROWS(&t, aways, store_is_away);
 	T_ADD(&t, preempted_commands_are_ended);
 	T_ADD(&t, preempt_waits_for_the_end_of_commands);
