@@ -39,13 +39,24 @@ void lun_view_make(struct lun_view *view, const struct lun_map *luns,
 	}
 }
 
-/* FNV-1a over the volumes, empty LUNs included, in the order of the LUNs. */
+static uint64_t lun_view_hash(uint64_t hash, const uint8_t *p, size_t len)
+{
+	while (len--)
+		hash = (hash ^ *p++) * 0x100000001b3u;
+	return hash;
+}
+
+/* FNV-1a over the identities of the volumes, empty LUNs included, in the order of the
+ * LUNs. A volume may have the address of one that is gone. */
 uint64_t lun_view_digest(const struct lun_view *view)
 {
+	static const uint8_t none[SCSI_NAA_LEN];
 	uint64_t hash = 0xcbf29ce484222325u;
 
 	for (unsigned int i = 0; i < LUNS_MAX; i++)
-		hash = (hash ^ (uintptr_t)view->vol[i]) * 0x100000001b3u;
+		hash = lun_view_hash(
+			hash, view->vol[i] ? view->vol[i]->info.naa : none,
+			SCSI_NAA_LEN);
 	return hash;
 }
 

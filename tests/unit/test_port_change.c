@@ -315,6 +315,29 @@ static void other_volume_does_not_take_the_place(void **state)
 	rig_destroy(rig);
 }
 
+/* The allocator gives a new volume the memory of one that is gone. */
+static void other_volume_in_the_same_memory_is_news(void **state)
+{
+	struct rig *rig = two_workers();
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct volume *vol = rig->target.luns.vol[RIG_DISK];
+	uint16_t asc = 0;
+
+	rig_chan_free(ch);
+	rig_settle(rig);
+	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	rig_clear_ua(ch, RIG_DISK, &asc);
+	assert_int_equal(asc, SCSI_ASC_NEXUS_LOSS);
+	rig_chan_free(ch);
+	rig_settle(rig);
+	vol->info.naa[SCSI_NAA_LEN - 1] ^= 1;
+	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	rig_clear_ua(ch, RIG_DISK, &asc);
+	assert_int_equal(asc, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
 static void same_volume_takes_its_place_again(void **state)
 {
 	struct rig *rig = two_workers();
@@ -413,6 +436,7 @@ int main(void)
 	T_ADD(&t, reset_ends_before_a_volume_goes);
 	T_ADD(&t, dead_nexus_does_not_keep_a_volume);
 	T_ADD(&t, other_volume_does_not_take_the_place);
+	T_ADD(&t, other_volume_in_the_same_memory_is_news);
 	T_ADD(&t, same_volume_takes_its_place_again);
 	T_ADD(&t, new_rules_end_who_would_see_less);
 	T_ADD(&t, session_is_listed_and_ended);
