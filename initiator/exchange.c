@@ -2,6 +2,7 @@
 #include "initiator/exchange.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "initiator/session.h"
@@ -66,10 +67,13 @@ void ini_exchange_begin(struct srpi_session *s, struct ini_exchange *x)
 
 bool ini_exchange_has_buffer(const struct srpi_session *s)
 {
-	return s->volume_cnt &&
-	       strncmp(s->volumes[0]->info.vendor, SCSI_OUR_VENDOR,
-		       strlen(s->volumes[0]->info.vendor)) == 0 &&
-	       *s->volumes[0]->info.vendor;
+	char vendor[sizeof(SCSI_OUR_VENDOR)];
+
+	if (!s->volume_cnt)
+		return false;
+	/* The spaces at its end were cut off. */
+	snprintf(vendor, sizeof(vendor), "%-8s", s->volumes[0]->info.vendor);
+	return strcmp(vendor, SCSI_OUR_VENDOR) == 0;
 }
 
 void ini_login_failure(const struct srpi_session *s,

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "initiator/exchange.h"
 #include "initiator/session.h"
 #include "tests/lib/t_session.h"
 #include "tests/lib/t_table.h"
@@ -308,6 +309,27 @@ static void other_block_size_is_another_volume(void **state)
 	t_session_free(t);
 }
 
+/* ---- exchanges ---- */
+
+static const struct vendor_row {
+	const char *name;
+	bool is_ours;
+} vendor_rows[] = {
+	{ "RDMABLK", true }, { "RDMABL", false }, { "RDMABLKX", false },
+	{ "R", false },	     { "", false },
+};
+
+/* In that of another vendor there may be firmware. */
+static void buffer_of_no_other_vendor_is_written(void **state)
+{
+	const struct vendor_row *row = *state;
+	struct t_session *t = t_session_new_returning(MODE_CACHE);
+
+	strcpy(t->session->volumes[0]->info.vendor, row->name);
+	assert_int_equal(ini_exchange_has_buffer(t->session), row->is_ours);
+	t_session_free(t);
+}
+
 int main(void)
 {
 	static struct t_table table;
@@ -324,5 +346,6 @@ int main(void)
 	T_ADD_ROWS(&table, away_rows, volume_that_was_away_tells_of_its_cache);
 	T_ADD(&table, volume_that_changes_while_asked_is_asked_again);
 	T_ADD(&table, other_block_size_is_another_volume);
+	T_ADD_ROWS(&table, vendor_rows, buffer_of_no_other_vendor_is_written);
 	return t_run(&table);
 }
