@@ -19,6 +19,9 @@
 /* When to ask, after the beginning. */
 static const unsigned int ask_at_ms[] = { 0, 200, 500 };
 
+/* Datagrams of an endpoint, before the time is looked at. */
+#define READS_A_TURN 64
+
 struct finder_host {
 	struct dgram_peer to;
 	bool answered;
@@ -234,9 +237,12 @@ static void finder_read(struct finder *f, struct dgram *d, struct found *ret)
 	/* A code does not cover where the datagram comes from. */
 	const struct dgram_peer nobody = { .addr_len = 0 };
 	struct dgram_peer peer;
-	int len;
 
-	while ((len = dgram_receive(d, buf, sizeof(buf), &peer)) > 0) {
+	for (int i = 0; i < READS_A_TURN; i++) {
+		int len = dgram_receive(d, buf, sizeof(buf), &peer);
+
+		if (len == 0)
+			return;
 		if (!finder_decode(f, buf, len, &msg) || msg.nonce != f->nonce)
 			continue;
 		found_add(ret, &msg, f->o->key.len ? &nobody : &peer,
@@ -322,20 +328,29 @@ unsigned int finder_poll_list(const struct finder *f, struct pollfd *ret)
 	return f->cnt;
 }
 
-bool finder_heard(struct finder *f)
+static bool finder_hear(const struct finder *f, struct dgram *d)
 {
 	uint8_t buf[DISCOVERY_MSG_MAX];
 	struct discovery_msg msg;
 	struct dgram_peer peer;
 	bool heard = false;
 
-	for (unsigned int i = 0; i < f->cnt; i++) {
-		int len;
+	for (int i = 0; i < READS_A_TURN; i++) {
+		int len = dgram_receive(d, buf, sizeof(buf), &peer);
 
-		while ((len = dgram_receive(f->endpoints[i], buf, sizeof(buf),
-					    &peer)) > 0)
-			heard |= finder_decode(f, buf, len, &msg) && !msg.nonce;
+		if (len == 0)
+			break;
+		heard |= finder_decode(f, buf, len, &msg) && !msg.nonce;
 	}
+	return heard;
+}
+
+bool finder_heard(struct finder *f)
+{
+	bool heard = false;
+
+	for (unsigned int i = 0; i < f->cnt; i++)
+		heard |= finder_hear(f, f->endpoints[i]);
 	return heard;
 }
 

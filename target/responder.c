@@ -17,19 +17,9 @@
 #include "protocol/discovery.h"
 #include "target/responder_set.h"
 
-/* Datagrams that are read in a second; most of them may be no queries. */
-#define READS_MAX 2000
 #define WINDOW_MS 1000
-/* Hosts with the same hash share what each may ask. */
-#define HOSTS 256
-
-/* What was done in the second that began at since_ms. */
-struct responder_window {
-	uint64_t since_ms;
-	unsigned int reads;
-	unsigned int answers;
-	uint8_t by_host[HOSTS];
-};
+/* Datagrams of an endpoint, before it is the turn of the others. */
+#define READS_A_TURN 32
 
 struct responder {
 	struct server *server;
@@ -46,7 +36,7 @@ struct responder {
 	struct listen_points points;
 	struct responder_set set;
 	struct discovery_msg self; /* what is announced */
-	struct responder_window window;
+	uint64_t window_ms;	   /* when the budgets were new */
 	uint64_t look_due_ms;
 };
 
@@ -138,37 +128,6 @@ static void responder_tell_all(struct responder *r, enum discovery_kind kind)
 
 /* ---- queries ---- */
 
-/* FNV-1a; a carrier that does not tell the peer has one host. */
-static unsigned int responder_host(const struct dgram_peer *peer)
-{
-	const struct sockaddr_in *sin = (const void *)&peer->addr;
-	const struct sockaddr_in6 *sin6 = (const void *)&peer->addr;
-	const uint8_t *p = (const void *)&sin6->sin6_addr;
-	size_t len = sizeof(sin6->sin6_addr);
-	uint32_t hash = 2166136261u;
-
-	if (peer->addr.ss_family != AF_INET6) {
-		p = (const void *)&sin->sin_addr;
-		len = sizeof(sin->sin_addr);
-	}
-	while (len--)
-		hash = (hash ^ *p++) * 16777619u;
-	return (hash ^ hash >> 16) % HOSTS;
-}
-
-static bool responder_may_answer(struct responder *r,
-				 const struct dgram_peer *peer)
-{
-	uint8_t *by_host = &r->window.by_host[responder_host(peer)];
-
-	if (r->window.answers == RESPONDER_RATE ||
-	    *by_host == RESPONDER_HOST_RATE)
-		return false;
-	r->window.answers++;
-	++*by_host;
-	return true;
-}
-
 static bool responder_is_query(const struct responder *r, const uint8_t *buf,
 			       size_t len, struct discovery_msg *ret)
 {
@@ -182,7 +141,7 @@ static bool responder_is_query(const struct responder *r, const uint8_t *buf,
 		hmac_check(&r->key, buf, signed_len, buf + signed_len));
 }
 
-static void responder_take(struct responder *r, struct dgram *d,
+static void responder_take(struct responder *r, struct responder_endpoint *ep,
 			   const uint8_t *buf, size_t len,
 			   const struct dgram_peer *peer)
 {
@@ -190,14 +149,20 @@ static void responder_take(struct responder *r, struct dgram *d,
 	struct discovery_msg query;
 
 	if (!responder_is_query(r, buf, len, &query) ||
-	    !responder_may_answer(r, peer)) {
+	    !responder_budget_answer(&ep->budget, peer->host)) {
 		count_add(&counts->drops, 1);
 		return;
 	}
 	count_add(&counts->answers, 1);
 	r->self.kind = DISCOVERY_ANNOUNCE;
 	r->self.nonce = query.nonce;
-	responder_send(r, d, peer, len);
+	responder_send(r, ep->dgram, peer, len);
+}
+
+static bool responder_is_spent(const struct responder *r,
+			       const struct responder_endpoint *ep)
+{
+	return responder_budget_is_spent(&ep->budget, r->set.cnt);
 }
 
 static void responder_read(struct responder *r, struct responder_endpoint *ep)
@@ -205,18 +170,18 @@ static void responder_read(struct responder *r, struct responder_endpoint *ep)
 	uint8_t buf[DISCOVERY_MSG_MAX];
 	struct dgram_peer peer;
 
-	while (r->window.reads < READS_MAX) {
+	for (int i = 0; i < READS_A_TURN && !responder_is_spent(r, ep); i++) {
 		int len = dgram_receive(ep->dgram, buf, sizeof(buf), &peer);
 
 		if (len == 0)
 			return;
-		r->window.reads++;
+		ep->budget.reads++;
 		if (len == -ENODEV) {
 			responder_set_drop(&r->set, ep);
 			return;
 		}
 		if (len > 0)
-			responder_take(r, ep->dgram, buf, (size_t)len, &peer);
+			responder_take(r, ep, buf, (size_t)len, &peer);
 	}
 }
 
@@ -224,15 +189,23 @@ static void responder_read(struct responder *r, struct responder_endpoint *ep)
 
 static bool responder_is_flooded(const struct responder *r)
 {
-	return r->window.reads >= READS_MAX;
+	for (unsigned int i = 0; i < r->set.cnt; i++) {
+		if (responder_is_spent(r, &r->set.endpoints[i]))
+			return true;
+	}
+	return false;
 }
 
 static void responder_next_window(struct responder *r)
 {
 	uint64_t now = responder_now_ms();
 
-	if (now - r->window.since_ms >= WINDOW_MS)
-		r->window = (struct responder_window){ .since_ms = now };
+	if (now - r->window_ms < WINDOW_MS)
+		return;
+	r->window_ms = now;
+	for (unsigned int i = 0; i < r->set.cnt; i++)
+		r->set.endpoints[i].budget =
+			(struct responder_budget){ .reads = 0 };
 }
 
 /* Milliseconds until there is something to do. */
@@ -241,8 +214,8 @@ static int responder_timeout(const struct responder *r)
 	uint64_t now = responder_now_ms();
 	uint64_t due = r->look_due_ms;
 
-	if (responder_is_flooded(r) && due > r->window.since_ms + WINDOW_MS)
-		due = r->window.since_ms + WINDOW_MS;
+	if (responder_is_flooded(r) && due > r->window_ms + WINDOW_MS)
+		due = r->window_ms + WINDOW_MS;
 	return due > now ? (int)(due - now) : 0;
 }
 
@@ -278,15 +251,16 @@ static bool responder_take_news(struct responder *r)
 	return goes_on;
 }
 
-/* The last one is for the wake-ups. During a flood, only that is waited for. */
+/* The last one is for the wake-ups. An endpoint that has spent its budget waits. */
 static unsigned int responder_poll_list(struct responder *r, struct pollfd *fds)
 {
-	unsigned int cnt = responder_is_flooded(r) ? 0 : r->set.cnt;
+	unsigned int cnt = r->set.cnt;
 
 	for (unsigned int i = 0; i < cnt; i++) {
-		struct dgram *d = r->set.endpoints[i].dgram;
+		const struct responder_endpoint *ep = &r->set.endpoints[i];
+		bool waits = !ep->dgram || responder_is_spent(r, ep);
 
-		fds[i] = (struct pollfd){ .fd = d ? d->fd : -1,
+		fds[i] = (struct pollfd){ .fd = waits ? -1 : ep->dgram->fd,
 					  .events = POLLIN };
 	}
 	fds[cnt] = (struct pollfd){ .fd = r->wake_fd, .events = POLLIN };

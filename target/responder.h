@@ -4,9 +4,9 @@
  * target listens, over every carrier of transport/datagram.h. It says when the target
  * comes and when it goes.
  *
- * One thread does it. It answers at most RESPONDER_RATE queries a second, and
- * RESPONDER_HOST_RATE of one host: of a flood, it reads no more than that, and the kernel
- * drops the rest. With a key it answers only those who have it.
+ * One thread does it. Each endpoint has a budget of datagrams and answers
+ * (responder_budget.h), so that a flood at one silences no other. What an endpoint may not
+ * read, the kernel drops. With a key, the target answers only those who have it.
  *
  * An interface or a device that comes later is used RESPONDER_LOOK_MS later.
  *
@@ -17,9 +17,7 @@
 
 #include "target/server_state.h"
 
-#define RESPONDER_RATE	    200
-#define RESPONDER_HOST_RATE 20
-#define RESPONDER_LOOK_MS   5000
+#define RESPONDER_LOOK_MS 5000
 
 /* Opens the endpoints, before the sandbox forbids it. An endpoint that cannot be opened is
  * a line in the log and no error. -errno with one line in @e. */

@@ -9,6 +9,7 @@
 #include <net/if.h>
 
 #include "target/listen.h"
+#include "target/responder_budget.h"
 #include "transport/datagram.h"
 
 #define RESPONDER_ENDPOINTS_MAX 64
@@ -21,6 +22,7 @@ struct responder_endpoint {
 	struct dgram *dgram;  /* NULL: it could not be opened */
 	bool wanted;
 	int err; /* why not; logged when it changes */
+	struct responder_budget budget;
 };
 
 struct responder_set {

@@ -34,11 +34,15 @@ enum dgram_carrier {
 	DGRAM_RDMA,
 };
 
+#define DGRAM_HOST_LEN 16
+
 /* Where a datagram has come from. */
 struct dgram_peer {
 	/* AF_UNSPEC: the carrier does not tell. */
 	struct sockaddr_storage addr;
 	socklen_t addr_len;
+	/* The same for all that one host sends: its address as one of IPv6, or its GID. */
+	uint8_t host[DGRAM_HOST_LEN];
 };
 
 struct dgram;
@@ -77,8 +81,9 @@ int dgram_open_multicast(int family, unsigned int ifindex, bool asks,
 int dgram_open_rdma(const struct sockaddr *local, struct dgram **ret,
 		    struct error *e);
 
-/* Takes one datagram. Return: its length, 0: there is none, -ENODEV: the device is being
- * removed, or its queue pair has failed, so close the endpoint at once; another -errno. */
+/* Takes one datagram. Return: its length; 0: there is none; -ENODEV: the device is being
+ * removed, or its queue pair has failed, so close the endpoint at once; another -errno:
+ * one of no use was there, such as one of no bytes. */
 int dgram_receive(struct dgram *d, void *buf, size_t size,
 		  struct dgram_peer *ret_peer);
 /* Sends to @to, or, if that is not told, to the group. 0, or -errno. */

@@ -49,6 +49,22 @@ t_check 'two clients at once' eval '
 	rdma-discover --json >"$T/1" & rdma-discover --json >"$T/2"
 	wait $!; grep -q "$NAME" "$T/1" && cmp "$T/1" "$T/2"'
 
+# ---- a flood
+
+"$(dirname "$0")/flood.py" "$T_PORT" >"$T/flood" &
+FLOOD=$!
+t_pids="$t_pids $FLOOD"
+t_wait_for 10 grep -q ready "$T/flood"
+answers_elsewhere() {
+	for n in 1 2 3 4; do
+		is "$NAME multicast srp+tcp://127.0.0.1:$T_PORT" \
+			"$(target_json --carrier multicast)" || return 1
+	done
+}
+t_check 'a flood at its port does not silence it elsewhere' answers_elsewhere
+kill "$FLOOD"
+wait "$FLOOD" 2>/dev/null
+
 # ---- wrong use
 
 t_refused 'a carrier that there is not' "carrier.*not unicast, multicast or rdma" \

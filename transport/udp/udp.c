@@ -17,6 +17,20 @@ struct udp {
 	socklen_t group_len;
 };
 
+/* IPv4 is mapped, as in a socket of IPv6. */
+static void udp_note_host(struct dgram_peer *peer)
+{
+	const struct sockaddr_in *sin = (const void *)&peer->addr;
+	const struct sockaddr_in6 *sin6 = (const void *)&peer->addr;
+
+	if (peer->addr.ss_family == AF_INET6) {
+		memcpy(peer->host, &sin6->sin6_addr, DGRAM_HOST_LEN);
+		return;
+	}
+	memset(&peer->host[10], 0xff, 2);
+	memcpy(&peer->host[12], &sin->sin_addr, 4);
+}
+
 static int udp_receive(struct dgram *d, void *buf, size_t size,
 		       struct dgram_peer *ret_peer)
 {
@@ -25,9 +39,12 @@ static int udp_receive(struct dgram *d, void *buf, size_t size,
 	*ret_peer = (struct dgram_peer){ .addr_len = sizeof(ret_peer->addr) };
 	len = recvfrom(d->fd, buf, size, MSG_DONTWAIT | MSG_TRUNC,
 		       (struct sockaddr *)&ret_peer->addr, &ret_peer->addr_len);
-	if (len >= 0)
-		return (size_t)len > size ? -EMSGSIZE : (int)len;
-	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (len < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	udp_note_host(ret_peer);
+	if (len == 0)
+		return -ENOMSG;
+	return (size_t)len > size ? -EMSGSIZE : (int)len;
 }
 
 static int udp_send(struct dgram *d, const struct dgram_peer *to,

@@ -19,9 +19,9 @@
 
 #include "base/list.h"
 #include "transport/datagram.h"
+#include "transport/verbs/grh.h"
 #include "transport/verbs/verbs.h"
 
-#define GRH_LEN 40u
 /* Bytes: a datagram of the largest MTU. A longer one than its slot would be an error
  * of the queue pair. */
 #define SLOT_LEN (GRH_LEN + 4096u)
@@ -61,6 +61,7 @@ static int mcast_post_recv(struct mcast *m, unsigned int slot)
 				  .num_sge = 1 };
 	struct ibv_recv_wr *bad;
 
+	grh_clear(m->slots[slot]);
 	return -ibv_post_recv(m->id->qp, &wr, &bad);
 }
 
@@ -91,13 +92,23 @@ static void mcast_take_event(struct mcast *m)
 	ibv_req_notify_cq(m->cq, 0);
 }
 
+static void mcast_note_host(const struct mcast *m, const struct ibv_wc *wc,
+			    struct dgram_peer *peer)
+{
+	if (wc->wc_flags & IBV_WC_GRH)
+		grh_source(m->slots[wc->wr_id], peer->host);
+	else
+		memcpy(peer->host, &wc->slid, sizeof(wc->slid));
+}
+
 static int mcast_take(struct mcast *m, const struct ibv_wc *wc, void *buf,
-		      size_t size)
+		      size_t size, struct dgram_peer *peer)
 {
 	unsigned int slot = (unsigned int)wc->wr_id;
 	size_t len = wc->byte_len;
-	int res = 0;
+	int res = -ENOMSG;
 
+	mcast_note_host(m, wc, peer);
 	if (len > GRH_LEN) {
 		len -= GRH_LEN;
 		res = len > size ? -EMSGSIZE : (int)len;
@@ -119,8 +130,6 @@ static int mcast_receive(struct dgram *d, void *buf, size_t size,
 		return -ENODEV;
 	mcast_take_event(m);
 	while (ibv_poll_cq(m->cq, 1, &wc) == 1) {
-		int len;
-
 		/* The queue pair is of no use any more: what is posted from now
 		 * on is flushed at once. */
 		if (wc.status != IBV_WC_SUCCESS)
@@ -129,9 +138,7 @@ static int mcast_receive(struct dgram *d, void *buf, size_t size,
 			m->sending--;
 			continue;
 		}
-		len = mcast_take(m, &wc, buf, size);
-		if (len)
-			return len;
+		return mcast_take(m, &wc, buf, size, ret_peer);
 	}
 	return 0;
 }
