@@ -134,6 +134,16 @@ static void follow_count_misses(struct follow *f)
 	}
 }
 
+/* The end of a child wakes the daemon, which then starts the next one. */
+static bool follow_may_start(const struct follow *f)
+{
+	unsigned int cnt = 0;
+
+	for (unsigned int i = 0; i < f->link_cnt; i++)
+		cnt += link_has_child(&f->links[i]->link);
+	return cnt < FOLLOW_CHILDREN;
+}
+
 /* Milliseconds to the next step. */
 static int follow_step(struct follow *f, int wait_ms)
 {
@@ -153,7 +163,7 @@ static int follow_step(struct follow *f, int wait_ms)
 		/* It may have missed the question. */
 		if (!t && l->link.state == LINK_UP && l->misses < FOLLOW_MISSES)
 			continue;
-		ms = link_step(&l->link, t);
+		ms = link_step(&l->link, t, follow_may_start(f));
 		if (ms >= 0 && ms < wait_ms)
 			wait_ms = ms;
 	}

@@ -2,7 +2,8 @@
 /*
  * rdma-discover --daemon: asks for targets again and again, and keeps the links that the
  * rules want (link.h). A target that comes or goes is asked for at once. A target counts
- * as gone when it has not answered FOLLOW_MISSES times in a row.
+ * as gone when it has not answered FOLLOW_MISSES times in a row. However many targets a
+ * rule matches, at most FOLLOW_CHILDREN log in, mount or ask at once.
  *
  * SIGHUP reads the rules again; SIGTERM and SIGINT end it. Links stay then.
  *
@@ -13,7 +14,8 @@
 
 #include "discover/options.h"
 
-#define FOLLOW_MISSES 3
+#define FOLLOW_MISSES	3
+#define FOLLOW_CHILDREN 8
 
 /* Returns the exit status. */
 int follow(const struct discover_options *o);

@@ -97,6 +97,12 @@ bool link_is_busy(const struct link *l)
 	return link_is_mount(l) && l->state != LINK_DOWN;
 }
 
+bool link_has_child(const struct link *l)
+{
+	return (l->state == LINK_STARTING || l->state == LINK_DOUBTED) &&
+	       !l->child_ended;
+}
+
 /* ---- steps ---- */
 
 static int link_wait(struct link *l)
@@ -175,7 +181,8 @@ static int link_is_taken(struct link *l)
 	return LINK_PAUSE_MAX_MS;
 }
 
-static int link_step_down(struct link *l, const struct found_target *t)
+static int link_step_down(struct link *l, const struct found_target *t,
+			  bool may_start)
 {
 	uint64_t now = link_now_ms();
 
@@ -193,6 +200,8 @@ static int link_step_down(struct link *l, const struct found_target *t)
 		return -1;
 	if (now < l->due_ms)
 		return (int)(l->due_ms - now);
+	if (!may_start)
+		return -1;
 	if (link_look(l) == MOUNTED_DEAD)
 		link_remove(l);
 	return link_start(l, t);
@@ -207,19 +216,18 @@ static int link_step_starting(struct link *l)
 	return link_is_made(l, ": done");
 }
 
-/* It begins again at once. */
-static int link_again(struct link *l, const struct found_target *t,
-		      const char *why)
+/* If there is a target, it begins again at once. */
+static int link_again(struct link *l, const char *why)
 {
 	log_notice("%s: %s%s", l->instance, link_what(l), why);
 	link_remove(l);
 	*l->uri = '\0';
 	l->state = LINK_DOWN;
-	return t ? link_start(l, t) : -1;
+	return 0;
 }
 
 /* Asks the target itself, if it can be asked. */
-static int link_doubt(struct link *l)
+static int link_doubt(struct link *l, bool may_start)
 {
 	uint64_t now = link_now_ms();
 
@@ -227,13 +235,16 @@ static int link_doubt(struct link *l)
 		return -1;
 	if (now < l->due_ms)
 		return (int)(l->due_ms - now);
+	if (!may_start)
+		return -1;
 	l->due_ms = now + LINK_DOUBT_MS;
 	if (link_fork(l, NULL))
 		l->state = LINK_DOUBTED;
 	return LINK_DOUBT_MS;
 }
 
-static int link_step_up(struct link *l, const struct found_target *t)
+static int link_step_up(struct link *l, const struct found_target *t,
+			bool may_start)
 {
 	if (!link_is_up(l)) {
 		l->state = LINK_DOWN;
@@ -244,7 +255,7 @@ static int link_step_up(struct link *l, const struct found_target *t)
 		return link_wait(l);
 	}
 	if (t ? link_has_moved(l, t) : l->rule.remove_gone)
-		return link_doubt(l);
+		return link_doubt(l, may_start);
 	return -1;
 }
 
@@ -260,22 +271,22 @@ static int link_step_doubted(struct link *l, const struct found_target *t)
 	}
 	l->due_ms = 0;
 	if (!t && l->rule.remove_gone)
-		return link_again(l, NULL, ": removed; the target is gone");
+		return link_again(l, ": removed; the target is gone");
 	if (t && link_has_moved(l, t))
-		return link_again(l, t,
+		return link_again(l,
 				  ": again; the target is at another address");
 	return -1;
 }
 
-int link_step(struct link *l, const struct found_target *t)
+int link_step(struct link *l, const struct found_target *t, bool may_start)
 {
 	switch (l->state) {
 	case LINK_DOWN:
-		return link_step_down(l, t);
+		return link_step_down(l, t, may_start);
 	case LINK_STARTING:
 		return link_step_starting(l);
 	case LINK_UP:
-		return link_step_up(l, t);
+		return link_step_up(l, t, may_start);
 	case LINK_DOUBTED:
 		return link_step_doubted(l, t);
 	}

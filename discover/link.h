@@ -15,7 +15,8 @@
  *      the target serves where the link leads to: UP, and nobody is asked for a while
  *      it does not: DOWN, after the link was removed
  *
- * Only link_step() changes the state.
+ * Only link_step() changes the state. What would start a child waits until the caller
+ * allows one.
  *
  * Thread: main.
  */
@@ -57,10 +58,13 @@ void link_init(struct link *l, const struct rule *rule,
 /* Does it hold its directory? Then no other link may use that. */
 bool link_is_busy(const struct link *l);
 
+/* Does its child run? */
+bool link_has_child(const struct link *l);
+
 /* Goes on. @t: the target as it was found; NULL: it has gone, or is not to be had by the
- * rules any more. Returns the milliseconds until it wants to be called again; -1: when
- * something has changed. */
-int link_step(struct link *l, const struct found_target *t);
+ * rules any more. @may_start: a child. Returns the milliseconds until it wants to be
+ * called again; -1: when something has changed. */
+int link_step(struct link *l, const struct found_target *t, bool may_start);
 
 /* The child @pid has ended. False: it is another's. */
 bool link_child_ended(struct link *l, pid_t pid, int status);

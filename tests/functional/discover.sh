@@ -376,4 +376,53 @@ t_check 'the mount of another target stays' stays
 daemons_end
 kill "$FORGER"
 wait "$FORGER" 2>/dev/null
+
+# ---- a crowd
+
+# Each mount lasts until "go", and then fails.
+C=$T/crowd
+mkdir -p "$C/bin" "$C/running"
+cat >"$C/bin/rdma-fuse" <<END
+#!/bin/sh
+me=$C/running/\${2##*/}
+mkdir "\$me" || echo "\$2" >>"$C/doubled"
+ls "$C/running" | wc -l >>"$C/most"
+until [ -e "$C/go" ]; do sleep 0.05; done
+rmdir "\$me"
+exit 1
+END
+chmod +x "$C/bin/rdma-fuse"
+forger 00000000deadbe00 "srp+tcp://127.0.0.2:$PORT" 20
+for n in $(seq 20); do
+	echo "a instance=forged$n,mount=$C/$n"
+done >"$T/rules"
+PATH="$C/bin:$PATH" rdma-discover --daemon -f "$T/rules" --period 0.5 -t 0.3 -v \
+	>"$T/log.daemon" 2>&1 &
+DAEMON=$!
+t_pids="$t_pids $DAEMON"
+running() { ls "$C/running" | wc -l; }
+queries() { grep -c query "$T/forger"; }
+few_at_once() {
+	t_wait_for 20 eval '[ "$(running)" -ge 8 ]' || return 1
+	# Until it has gone through all targets once more.
+	more=$(($(queries) + 5))
+	t_wait_for 20 eval '[ "$(queries)" -ge $more ]' && is 8 "$(running)"
+}
+t_check 'of twenty targets, eight are mounted at once' few_at_once
+others_follow() {
+	touch "$C/go"
+	for n in $(seq 20); do
+		t_wait_for 20 grep -q "^.*forged$n: .* failed; trying again in 1 s" \
+			"$T/log.daemon" || return 1
+	done
+	is 8 "$(sort -n "$C/most" | tail -n 1)"
+}
+t_check 'then the others, never more' others_follow
+t_check 'one that fails waits longer each time' \
+	t_wait_for 20 grep -q 'forged20: .* failed; trying again in 4 s' "$T/log.daemon"
+t_check 'no mount is begun twice' test ! -e "$C/doubled"
+kill "$DAEMON"
+wait "$DAEMON"
+kill "$FORGER"
+wait "$FORGER" 2>/dev/null
 t_done

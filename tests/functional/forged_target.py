@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Answers requests for targets on the loopback interface with a forgery.
 
-    forged_target.py ID_EXT URI [forget]
+    forged_target.py ID_EXT URI [forget | COUNT]
 
 It says that a target with this identifier listens at URI. With "forget" it does not
-repeat the nonce. It prints "ready" first.
+repeat the nonce. With COUNT it is so many targets, forged1 and up, with identifiers one
+after the other. It prints "ready" first, and a line for each query.
 """
 import socket
 import struct
@@ -15,15 +16,17 @@ GROUP, PORT = "239.255.83.82", 5555
 ANNOUNCE = 2
 
 
-def forge(query, id_ext, uri, forget):
-    nonce = bytes(8) if forget else query[8:16]
-    name = b"forged"
-    return (query[:5] + bytes([ANNOUNCE, 0, 1]) + nonce + bytes.fromhex(id_ext) * 2 +
+def forge(name, id_ext, uri, head, nonce):
+    return (head + bytes([ANNOUNCE, 0, 1]) + nonce + struct.pack(">QQ", id_ext, id_ext) +
             bytes([len(name)]) + name + struct.pack(">H", len(uri)) + uri)
 
 
 def main():
-    id_ext, uri = sys.argv[1], sys.argv[2].encode()
+    id_ext, uri = int(sys.argv[1], 16), sys.argv[2].encode()
+    forget = sys.argv[3:] == ["forget"]
+    names = [b"forged"]
+    if sys.argv[3:] and not forget:
+        names = [b"forged%d" % (n + 1) for n in range(int(sys.argv[3]))]
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     sock.bind((GROUP, PORT))
@@ -32,8 +35,12 @@ def main():
     print("ready", flush=True)
     while True:
         query, peer = sock.recvfrom(2048)
-        if query[:4] == b"SRPd" and query[5] == 1:
-            sock.sendto(forge(query, id_ext, uri, len(sys.argv) > 3), peer)
+        if query[:4] != b"SRPd" or query[5] != 1:
+            continue
+        print("query", flush=True)
+        for n, name in enumerate(names):
+            sock.sendto(forge(name, id_ext + n, uri, query[:5],
+                              bytes(8) if forget else query[8:16]), peer)
 
 
 main()
