@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# For tests of units: a container of this machine's own files (written to nowhere but
-# in memory) whose first process is systemd. Source this after lib.sh.
+# For tests of units: a container that uses this machine's own files (changes
+# stay in memory) and whose first process is systemd. Source this after lib.sh.
 #
-#   b_root         make the files: $ROOT, and $UNITS in them; skip if that cannot be
+#   b_root         make the files: $ROOT, with $UNITS in it; skip if impossible
 #   b_boot SCRIPT  run `SCRIPT inside` as a service of the container, with $BUILD and
-#                  $SHARE; its TAP lines are those of this test. $T/share is $SHARE.
+#                  $SHARE; its TAP lines become lines of this test. $T/share is
+#                  $SHARE.
 
 b_root() {
 	[ -z "${SANITIZED-}" ] || t_skip_all 'the unit allows no sanitizer its memory'

@@ -3,7 +3,7 @@
 # The configuration file of rdma-target, and the schema that describes it.
 . "$(dirname "$0")/lib.sh"
 if [ ! -e "$BUILD/ctl/rdma-ctl" ]; then
-	# --check must not be short for --check-plugin, which writes.
+	# --check must not be taken as short for --check-plugin, which writes.
 	head -c 1M /dev/urandom >"$T/checked"
 	cp "$T/checked" "$T/before"
 	t_refused 'without jansson, a configuration is refused' \
@@ -15,10 +15,11 @@ SCHEMA=$BUILD/docs/rdma-target.schema.json
 P=$BUILD/plugins
 export RDMA_BLOCK_PLUGIN_PATH=$P/srp:$P/qos:$P/log LD_LIBRARY_PATH=$BUILD/initiator
 
-# file TEXT: a configuration file; sed's @ stands for the scratch directory
+# file TEXT: writes a configuration file; @ in TEXT stands for the scratch
+# directory
 file() { printf '%s\n' "$1" | sed "s|@|$T|g" >"$T/c.json"; }
 
-# schema_says: is the file as the schema wants it? Its comments are left out.
+# schema_says: true if the file conforms to the schema; its comments are removed
 schema_says() {
 	sed 's/^[[:space:]]*\(#\|\/\/\).*//' "$T/c.json" >"$T/plain.json"
 	python3 -W ignore - "$SCHEMA" "$T/plain.json" <<-'END'
@@ -30,7 +31,7 @@ schema_says() {
 schema_says_no() { ! schema_says; }
 has_jsonschema() { python3 -c 'import jsonschema' 2>/dev/null; }
 
-# good NAME TEXT: a file that the target and the schema take
+# good NAME TEXT: the target and the schema accept this file
 good() {
 	file "$2"
 	t_check "$1: is taken" rdma-target --check "$T/c.json"
@@ -39,7 +40,7 @@ good() {
 	fi
 }
 
-# bad NAME PATTERN TEXT: one that both refuse
+# bad NAME PATTERN TEXT: the target and the schema refuse this file
 bad() {
 	file "$3"
 	t_refused "$1: is refused" "c.json:$2" rdma-target --check "$T/c.json"
@@ -71,7 +72,7 @@ bad 'a volume without a store' "2: backing\[0\]: a volume needs 'store'" '{
 bad 'a number that is too large' '1: threads: .*from 1 to' '{ "threads": 999 }'
 bad 'a flag that is a text' '1: no-sandbox: .*true or false' \
 	'{ "no-sandbox": "yes" }'
-# What a schema cannot say.
+# Rules that a schema cannot express.
 refused() { # NAME PATTERN TEXT
 	file "$3"
 	t_refused "$1" "c.json:$2" rdma-target --check "$T/c.json"
@@ -112,7 +113,7 @@ t_refused 'which --check says, too' 'c.json: there is nothing to serve' \
 t_check 'with --control it is right' rdma-target --control "$T/control" \
 	--check "$T/c.json"
 
-# ---- a target of a file
+# ---- a target with a configuration file
 
 has_volumes() { # NAME...
 	rdma-info "$URI" | tee "$T/info" >&2
@@ -122,7 +123,7 @@ has_volumes() { # NAME...
 }
 
 file '{ "max-logins": 7, "threads": 1,
-  # one that is in the file
+  # a volume that the file has
   "backing": [ { "store": "ram:1M", "name": "filed", "lun": 5 } ] }'
 t_target --config "$T/c.json" --backing ram:2M,name=added
 t_check 'the command line adds to the volumes of the file' \

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# rdma-ctl and the control socket of a running target: volumes come and go while
-# others are used, configurations, refusals, and clients that mean ill.
+# rdma-ctl and the control socket of a running target: volumes are added and
+# removed while others are used, configurations, refusals, and malicious
+# clients.
 . "$(dirname "$0")/lib.sh"
 command -v rdma-ctl >/dev/null || t_skip_all 'built without jansson'
 S=$T/control
@@ -29,7 +30,8 @@ exits() {
 sees() { rdma-info "$URI" | tee "$T/info" && grep -qw "$1" "$T/info"; }
 sees_not() { ! sees "$1"; }
 
-# raw PYTHON: lines that have a connected socket s and a function call(method, {})
+# raw PYTHON: runs lines that have a connected socket s and a function
+# call(method, {})
 raw() {
 	timeout 60 python3 - "$S" <<-END
 		import json, socket, sys, time
@@ -65,7 +67,7 @@ cat >"$T/c.json" <<-END
 END
 t_target --config "$T/c.json" --control "$S" --threads 2
 
-# ---- looking
+# ---- queries
 
 t_check 'status tells of the target' grep -q 'rdma-target .*process' <(ctl status)
 t_check 'the volumes are listed' shows stays grows
@@ -76,7 +78,7 @@ t_check 'with --json it answers in JSON' check_in_json
 t_check 'that is no difference' exits 0 ctl diff "$T/shown.json"
 t_check 'nor is the file' exits 0 ctl diff "$T/c.json"
 
-# exposition [ARG]...: of the target's metrics
+# exposition [ARG]...: reads the target's metrics
 exposition() {
 	ctl metrics >"$T/metrics" &&
 		python3 "${0%/*}/exposition.py" "$@" <"$T/metrics"
@@ -92,7 +94,7 @@ more_commands() {
 t_check 'metrics are as Prometheus wants them' exposition
 t_check 'they count' more_commands
 
-# ---- refusals, and how they are told apart
+# ---- refusals, each with its own error
 
 t_refused 'an unknown volume is named' "volume 'none': there is no volume" \
 	ctl volume remove none
@@ -126,7 +128,7 @@ t_check 'nor --force for a list' exits 2 ctl --force volume list
 t_check 'nothing has changed by these either' shows stays grows
 t_check 'no target is told apart' exits 3 rdma-ctl --control "$T/no" status
 
-# A process that is stopped answers nothing.
+# A stopped process does not answer.
 is_stopped() { grep -q '^State:.T' "/proc/$T_TARGET/status"; }
 told_of_silence() {
 	exits 3 ctl --timeout 0.5 status 2>"$T/silence"
@@ -151,7 +153,7 @@ t_refused 'a file is not replaced by a socket' 'is not a socket' \
 	rdma-target --backing ram:1M --listen srp+tcp://127.0.0.1:1 \
 	--control "$T/file"
 
-# ---- volumes, with nobody logged in
+# ---- volumes, without any login
 
 t_check 'a volume is added' exits 0 ctl volume add "$T/late,name=late,ro"
 t_check 'initiators see it' sees late
@@ -374,7 +376,7 @@ echo '{ "backing": [ "ram:1M,name=again" ] }' >"$T/c.json"
 t_check 'reload applies the file' exits 0 ctl reload
 t_check 'it has' shows grows x y n1 n2 n3 n4 reloaded again
 
-# ---- clients that mean ill
+# ---- malicious clients
 
 deep_nesting() {
 	raw 's = connect()
@@ -443,7 +445,7 @@ assert r["error"] == "org.varlink.service.InvalidParameter", r'
 }
 t_check 'programs can ask what there is' introspection
 
-# The group may look, others may not even connect.
+# The group may read; other users cannot even connect.
 as_nobody() { setpriv --reuid 65534 --clear-groups --regid "$1" "${@:2}"; }
 if [ "$(id -u)" = 0 ] && as_nobody 65534 true 2>/dev/null; then
 	t_check 'others cannot connect' exits 3 as_nobody 65534 \
@@ -487,7 +489,7 @@ if [ -e /dev/fuse ] && command -v fusermount3 fio >/dev/null; then
 	t_result $? 'it came and went'
 	cp "$T/fio" "$T/.out"
 
-	# Clients that mean ill, for as long as fio verifies.
+	# Malicious clients, while fio verifies.
 	fio --name=h --filename="$T/mnt/busy" --size=16M --bs=16k --rw=randwrite \
 		--verify=crc32c --do_verify=1 --loops=2 --iodepth=8 \
 		--ioengine=libaio --verify_state_save=0 >"$T/fio" 2>&1 &
@@ -503,7 +505,7 @@ if [ -e /dev/fuse ] && command -v fusermount3 fio >/dev/null; then
 	wait $fio
 	t_result $? 'and fio verifies beside them'
 
-	# A volume that is written to goes away.
+	# A volume is removed while it is written to.
 	dd if=/dev/zero of="$T/mnt/n1" bs=64k count=16 conv=notrunc \
 		oflag=direct 2>/dev/null
 	t_check 'a volume is removed by force' exits 0 ctl volume remove --force n1
@@ -550,7 +552,7 @@ t_check 'nothing is written then' cmp "$T/f.json" "$T/f.before"
 kill "$T_TARGET"
 wait "$T_TARGET"
 
-# ---- what cannot be saved
+# ---- a configuration that cannot be saved
 
 mkdir "$T/conf"
 echo '{ "backing": [ "ram:1M,name=k0" ] }' >"$T/conf/k.json"
@@ -565,9 +567,9 @@ t_check 'it is done' shows k0 k1
 kill "$T_TARGET"
 wait "$T_TARGET"
 
-# ---- kill -9 in the middle
+# ---- kill -9 during a change
 
-two_states() { # the file says before or after, and nothing else
+two_states() { # the file has the state before or after the change
 	rdma-ctl check "$T/k.json" || return 1
 	grep -c '"name": "k' "$T/k.json" | grep -Eqx '1|4'
 }
@@ -587,7 +589,7 @@ for i in 1 2 3 4 5 6; do
 	t_target --config "$T/k.json" --auto-save --control "$S"
 	ctl apply "$T/after.json" >/dev/null 2>&1 &
 	ctl=$!
-	# Somewhere within, at another place each time.
+	# Waits a different time in each round, to kill at another point.
 	for ((n = 0; n < i * 40; n++)); do :; done
 	kill -9 "$T_TARGET"
 	wait $ctl "$T_TARGET" 2>/dev/null

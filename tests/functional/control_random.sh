@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Random configurations are applied, one after the other, while fio verifies a volume
-# that stays. In a tenth of them the target is killed in the middle: after the restart
-# the state is that before or that after. T_ROUNDS: how many (default 100); T_SEED.
+# Random configurations are applied one after the other, while fio verifies a
+# volume that stays. In one of ten rounds the target is killed during the
+# change. After the restart, it has the state before or after that change.
+# T_ROUNDS: number of rounds (default 100); T_SEED: seed.
 . "$(dirname "$0")/lib.sh"
 command -v rdma-ctl >/dev/null || t_skip_all 'built without jansson'
 command -v fio >/dev/null || t_skip_all 'no fio here'
@@ -14,12 +15,12 @@ echo "# T_SEED=${T_SEED:-$$}"
 
 ctl() { rdma-ctl --control "$S" "$@"; }
 
-# The names in configuration $1, and those that are served.
+# The names in configuration $1, and the names that the target serves.
 names_in() { grep -o '"name": "[a-z0-9]*"' "$1" | cut -d'"' -f4 | sort | xargs; }
 names_served() { ctl volume list | awk 'NR > 1 { print $2 }' | sort | xargs; }
 
-# random_config FILE: the volume that stays, and some of eight others, which the mount
-# does not see: it would wait for those that it has seen.
+# random_config FILE: the volume that stays, and some of eight other volumes.
+# The mount does not see the others: it would wait for them to return.
 random_config() {
 	local i
 	{
@@ -43,7 +44,7 @@ start_again() {
 	t_wait_for 10 t_target_is_up
 }
 
-# The target is killed while it applies $T/next.json.
+# Kills the target while it applies $T/next.json.
 killed() {
 	local ctl n before after is
 	before=$(names_served)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The layer crc32c: a byte that changes on the disk fails the read, and no kill of
-# the target or loss of a cache makes a good block look bad.
+# The layer crc32c: if a byte changes on the disk, the read fails. Neither a
+# kill of the target nor the loss of a cache makes a good block look bad.
 . "$(dirname "$0")/lib.sh"
 
 RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/crc32c:$BUILD/plugins/nbd
@@ -95,7 +95,7 @@ rewrites() {
 t_check 'the block is good when it is written again' rewrites
 end_with TERM
 
-# Writes that a disk has lost: it has what was there before them.
+# A disk that has lost writes: it has the older data.
 cp "$T/disk" "$T/before"
 start "$DISK"
 t_check 'writes all again' writes_all
@@ -117,13 +117,13 @@ load() {
 	t_pids="$t_pids $LOAD"
 }
 has_written() { [ "$(od -An -tu8 -j 24 -N 8 "$S")" -gt "$was" ]; }
-# A flush that ends well must not settle what the last life has left open.
+# A flush that succeeds must not settle faults that the last life has left.
 all_is_good() {
 	dd if="$T/data" of="$T/mnt/d" bs=4k seek=8000 count=1 \
 		conv=notrunc,fsync &&
 		dd if="$T/mnt/d" of=/dev/null bs=1M iflag=direct && not_said
 }
-# kill_round FSYNC: the count of flushes in the file tells that there was load
+# kill_round FSYNC: the file's count of flushes shows that there was load
 kill_round() {
 	start "$DISK"
 	was=$(($(od -An -tu8 -j 32 -N 8 "$S") - 65536 + 3))
@@ -159,7 +159,7 @@ start "$DISK"
 t_check 'reads of what is being written find no mismatch' reads_beside_writes
 end_with TERM
 
-# A disk that there was before: blocks get their sums when they are read.
+# An existing disk: a block gets its checksum when it is read.
 head -c 33554432 /dev/urandom >"$T/disk"
 rm "$S"
 start "$DISK,init=on"
@@ -181,7 +181,7 @@ t_check 'a zeroed block that is not zero any more is found' fails reads 256 1
 end_with TERM
 
 # The layer flushes the store before some writes. If that flush fails, the write
-# does, and the error is known to nobody else when the target is killed then.
+# fails, too. If the target is killed then, nobody else knows of the error.
 again() {
 	rdma-target --listen "$LISTEN" --backing "$DISK" \
 		>"$T/target.log" 2>&1 &
@@ -204,7 +204,7 @@ t_check 'and the flush fails' fails sync "$T/mnt/d"
 t_check 'the log says why' says 'a write failed before this start'
 end_with TERM
 
-# A store that loses what it has not flushed, as a disk by a power cut.
+# A store that loses unflushed data, like a disk in a power cut.
 command -v nbdkit >/dev/null && [ -e "$BUILD/plugins/nbd/rdma-block-plugin-nbd.so" ] ||
 	t_done
 N=$T/nbd
@@ -253,7 +253,8 @@ for fsync in 7 50 200; do
 		power_cut $fsync
 done
 
-# What a power cut has torn cannot be read, and is good when it is written again.
+# A block that a power cut has torn cannot be read. When it is written again, it
+# is good.
 write_block() {
 	dd if="$T/data" of="$T/mnt/d" bs=4k seek=40 count=1 oflag=direct \
 		conv=notrunc

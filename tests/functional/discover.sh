@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# rdma-discover: in network namespaces of its own, so that no other target answers.
+# rdma-discover, in network namespaces of its own, so that no other target
+# answers.
 if [ -z "${T_NETNS-}" ]; then
 	unshare -n true 2>/dev/null || {
 		echo '1..0 # SKIP network namespaces cannot be made'
@@ -92,7 +93,7 @@ cat >"$T/bin/ibsrpdm" <<'END'
 printf 'name \033[2Jof %s\n' "$*"
 END
 chmod +x "$T/bin/ibsrpdm"
-fabric() { # ARG...: as if there were a device of InfiniBand
+fabric() { # ARG...: runs as if there were an InfiniBand device
 	unshare -m sh -c 'mount -t tmpfs none /dev && mkdir /dev/infiniband &&
 		: >/dev/infiniband/umad0 &&
 		PATH=$1:$PATH && shift && exec rdma-discover -t 0.2 "$@"' \
@@ -117,7 +118,7 @@ t_refused 'a volume that there is not' "no target .* has a volume 'dusk'" \
 
 # ---- forgeries
 
-forger() { # ARG...: its number is $FORGER
+forger() { # ARG...: sets $FORGER to the process number
 	"$(dirname "$0")/forged_target.py" "$@" >"$T/forger" 2>&1 &
 	FORGER=$!
 	t_pids="$t_pids $FORGER"
@@ -141,7 +142,7 @@ t_check 'an answer that does not repeat the nonce counts for nothing' eval '
 kill "$FORGER"
 wait "$FORGER" 2>/dev/null
 
-# ---- a key, off, coming and going
+# ---- a key, --off, targets that start and stop
 
 key() { head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$T/$1"; chmod 600 "$T/$1"; }
 key right
@@ -151,7 +152,7 @@ stop() {
 	kill "$1"
 	wait "$1"
 }
-# On the port from before, with ARG...; its number is $SERVER
+# serve ARG...: uses the port from before; sets $SERVER to the process number
 serve() {
 	rdma-target --backing "$T/disk.img,name=disk" "$@" >"$T/log.t" 2>&1 &
 	SERVER=$!
@@ -198,7 +199,7 @@ no_route() {
 t_check 'an address without a route says why' no_route
 stop "$SERVER"
 
-# Whoever hears a query can hand it on, and the answer back.
+# A host that receives a query can forward it, and the answer, too.
 cat >"$T/relay" <<'END'
 import socket, sys
 here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -224,7 +225,7 @@ stop "$SERVER"
 # ---- the daemon
 
 cat >"$T/rules" <<END
-# nobody else
+# not for other targets
 d instance=another
 a dest=127.0.0.1:$PORT,mount=$T/mnt,volume=disk
 END
@@ -281,13 +282,14 @@ moves() {
 		grep -q "^srp+tcp://127.0.0.2:$PORT" /proc/self/mounts
 }
 t_check 'a target that moves to another address is followed' moves
-# What is announced is a hint: no mount goes because of it.
+# An announcement is only a hint: no mount ends because of it.
 id_of() { grep " $T/mnt " /proc/self/mounts | sed -n 's/.*?id_ext=\([0-9a-f]*\)&ioc_guid=.*/\1/p'; }
 keeps() {
 	stop "$SERVER"
 	serve --listen "srp+tcp://127.0.0.2:$PORT" --discovery off
 	reads || return 1
-	# It answers in the place of the target, from where nobody is.
+	# The forgery answers instead of the target, from an address without a
+	# target.
 	forger "$(id_of | head -n 1)" "srp+tcp://127.0.0.3:$PORT"
 	printf 'a mount=%s,volume=disk,gone=remove\n' "$T/mnt" >"$T/rules"
 	kill -HUP "$DAEMON"
@@ -331,9 +333,9 @@ kill "$DAEMON"
 wait "$DAEMON"
 t_check 'the daemon ends well' test $? = 0
 
-# ---- whose directory it is
+# ---- the directory of the daemon
 
-daemon() { # RULE...: two of them, whose rules are the same
+daemon() { # RULE...: starts two daemons with the same rules
 	printf '%s\n' "$@" >"$T/rules"
 	for n in 1 2; do
 		rdma-discover --daemon -f "$T/rules" --period 0.5 -t 0.3 -v \

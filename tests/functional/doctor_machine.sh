@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# rdma-doctor on machines that are made up of files: each fault has its line, and the
-# exit status says whether something is to be done. Then on this machine.
+# rdma-doctor on machines that are made of files: it prints a line for each
+# fault, and the exit status says whether there is a problem. Then on this
+# machine.
 . "$(dirname "$0")/lib.sh"
 
 unset RDMA_DOCTOR_ROOT
@@ -16,7 +17,7 @@ put() { # PATH TEXT...
 
 gone() { rm -rf "${ROOT:?}/$1"; }
 
-# A machine with a soft-RoCE device and nothing wrong.
+# A machine with a soft-RoCE device and without a fault.
 healthy() {
 	rm -rf "$ROOT"
 	put proc/sys/kernel/osrelease 6.14.0-test
@@ -74,7 +75,7 @@ says() {
 	doctor "$@" >"$T/report"
 	status=$?
 	cat "$T/report"
-	# As one line: long values go on in the next one.
+	# Joins the lines: long values continue on the next line.
 	[ $status = "$want" ] && tr -s ' \n' '  ' <"$T/report" |
 		grep -Eqe "$pattern"
 }
@@ -86,7 +87,7 @@ t_check 'its addresses' says 0 \
 t_check 'a module that can be loaded' says 0 'rdma_rxe .*: not loaded'
 t_check 'only notes and problems' says 0 '^0 problems, 0 notes $' --brief
 
-# fault NAME STATUS PATTERN: of a machine that is healthy but for what was done since.
+# fault NAME STATUS PATTERN: a healthy machine with the changes made since
 fault() {
 	t_check "$@"
 	healthy

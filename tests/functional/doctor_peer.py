@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""A port of 127.0.0.1 that is not that of an SRP target: doctor_peer.py HOW. Prints
-the port when it is ready, and lasts until it is killed.
+"""Listens at a port of 127.0.0.1 without being an SRP target: doctor_peer.py
+HOW. Prints the port when it is ready, and runs until it is killed.
 
-silent  takes connections and says nothing
-banner  takes connections and talks as an SSH server does
-closes  takes connections and closes them
-drops   answers nothing, as behind a firewall that drops: its queue is full
+silent  accepts connections and sends nothing
+banner  accepts connections and sends what an SSH server sends
+closes  accepts connections and closes them
+drops   answers nothing, like a firewall that drops packets: its queue is full
 """
 import socket
 import sys
@@ -18,7 +18,8 @@ server.bind(('127.0.0.1', 0))
 server.listen(0 if how == 'drops' else 16)
 kept = []
 if how == 'drops':
-    # The kernel takes one more connection than was asked for, and then drops.
+    # The kernel accepts one connection more than requested, and drops the
+    # others.
     for _ in range(3):
         client = socket.socket()
         client.setblocking(False)

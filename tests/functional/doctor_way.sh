@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# rdma-doctor URI: the steps to a target that works, and of each way that does not, the
-# step that fails, with its line.
+# rdma-doctor URI: the steps to a target that works. If a step cannot work, the
+# report has the line of the step that fails.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$0")
 
-# says STATUS PATTERN ARG...: the report, as one line, is like PATTERN.
+# says STATUS PATTERN ARG...: the report, joined to one line, matches PATTERN
 says() {
 	want=$1
 	pattern=$2
@@ -21,7 +21,7 @@ says_not() {
 }
 T_IN=
 
-# peer HOW: one that is no target; its port is in $PORT.
+# peer HOW: starts a peer that is no target; sets $PORT
 peer() {
 	: >"$T/port"
 	python3 "$here/doctor_peer.py" "$1" >"$T/port" 2>"$T/peer.log" &
@@ -69,7 +69,7 @@ else
 		--json "$URI"
 fi
 
-# --- no way ---
+# --- no connection ---
 
 t_check 'nobody listens' says 1 \
 	'ok route .* problem port 127.0.0.1:9: connection refused: nobody listens on that port, or a firewall rejects .*Try: on the target: systemctl status rdma-target' \
@@ -121,7 +121,7 @@ t_check 'access rules' says 1 \
 
 # --- routes ---
 
-# Each command runs in a network of its own, with these routes.
+# Each command runs in a network namespace of its own, with these routes.
 if unshare -rn true 2>/dev/null && command -v ip >/dev/null; then
 	cat >"$T/in_routes" <<-END
 		#!/bin/sh

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Checks a text in the exposition format of Prometheus (version 0.0.4) on standard input,
-by the rules of that format and of promtool. Uses promtool, too, where it is installed.
+Checks a text in the exposition format of Prometheus (version 0.0.4) on standard
+input, by the rules of that format and of promtool. Also uses promtool if it is
+installed.
 
-    exposition.py                 exits with 1, and says what is wrong, if anything is
+    exposition.py                 exits with 1 and prints the errors, if any
     exposition.py --value SERIES  prints the value of a series, such as 'name{a="b"}'
     exposition.py --sum NAME      prints the sum of all series of that name
 """
@@ -21,7 +22,7 @@ SUFFIXES = {'histogram': ('_bucket', '_sum', '_count')}
 
 
 class Bad(Exception):
-    """What is wrong."""
+    """The errors."""
 
 
 def sample_of(line):
@@ -35,7 +36,7 @@ def sample_of(line):
 
 
 def families_of(text):
-    """By name: type, and the samples in their order."""
+    """For each name: its type, and its samples in order."""
     families = {}
     last = None
     if not text.endswith('\n'):

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# docs/faq.md: our programs have the messages and options that it names.
+# docs/faq.md: the messages and options that it names exist in our programs.
 . "$(dirname "$0")/lib.sh"
 src=$(cd "$(dirname "$0")/../.." && pwd)
 page=$src/docs/faq.md
 
-# The strings of our sources, in one line each; a conversion is a blank.
+# Prints each string of our sources on one line, with a blank for each
+# conversion.
 python3 - "$src" >"$T/strings" <<'END'
 import pathlib, re, sys
 for room in ('base', 'transport', 'target', 'initiator', 'fuse'):
@@ -24,7 +25,8 @@ has_option() {
 	return 1
 }
 
-# Of our programs and of what they say of targets; the kernel's are the kernel's.
+# Messages of our programs, and messages that they receive from targets.
+# Messages of the kernel are not checked.
 while IFS= read -r message; do
 	t_check "message: $message" has_message "$message"
 done < <(sed -n '/^## rdma-target/,/^## The kernel.s initiator/p' "$page" |

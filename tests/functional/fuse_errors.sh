@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Bad input of rdma-fuse: one line that says what is wrong, exit status 1,
-# nothing left behind.
+# Bad input of rdma-fuse: one line that names the error, exit status 1, nothing
+# left behind.
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
 
@@ -11,7 +11,7 @@ mkdir "$M"
 t_target --backing ram:16M,name=disk --backing ram:16M,name=scratch
 HOSTPORT=${URI#*//}
 
-# rdma-fuse, and whatever happens nothing may be mounted
+# f ARG...: runs rdma-fuse; in no case may anything be mounted
 f() {
 	timeout 300 rdma-fuse "$@"
 	t_rc=$?
@@ -111,7 +111,7 @@ few_files() { prlimit --nofile=20 rdma-fuse "$URI" "$M"; }
 t_refused 'too few files' 'needs 64 open files, and the limit is 20.*ulimit -n' few_files
 if [ "$(id -u)" = 0 ] && t_users_may_mount; then
 	mkdir "$T/theirs"
-	# The build may lie where a user cannot look.
+	# A user may have no access to the build directory.
 	cp "$BUILD/fuse/rdma-fuse" "$T/rdma-fuse"
 	not_owner() {
 		setpriv --reuid=nobody --regid=nogroup --clear-groups \

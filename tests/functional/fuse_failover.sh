@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# A mount with two addresses: of one target, by two relays that the test cuts; then
-# of two targets that do not belong together. ROUNDS (default 3): how often each
-# address is cut under load.
+# A mount with two addresses: first two relays of one target, which the test
+# cuts; then two targets that do not belong together. ROUNDS (default 3): how
+# often each address is cut under load.
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
 command -v fio >/dev/null || t_skip_all 'no fio here'
@@ -13,7 +13,7 @@ M=$T/mnt
 L=$T/client.log
 mkdir "$M"
 
-# relay NAME [PORT]: starts one in front of port $TO; sets PORT_NAME and RELAY_NAME
+# relay NAME [PORT]: starts a relay to port $TO; sets PORT_NAME and RELAY_NAME
 relay() {
 	for try in 1 2 3 4 5; do
 		port=${2:-$((20000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))}
@@ -48,7 +48,7 @@ ends() {
 	kill "$client" && t_wait_for 30 gone_or_zombie "$client" &&
 		t_not_mounted "$M"
 }
-said() { # CNT PATTERN: so many lines of the client's log, before long
+said() { # CNT PATTERN: waits until the client's log has CNT such lines
 	t_wait_for 30 said_now "$@" || { cat "$L"; return 1; }
 }
 said_now() { [ "$(grep -Ec "$2" "$L")" -ge "$1" ]; }
@@ -83,7 +83,7 @@ t_check 'rdma-info knows both' eval 'rdma-info "$TWO" |
 	grep -x "address 127.0.0.1:$PORT_B: untried"'
 
 round=0
-# fio is in the middle of it when the address is cut, and sees none of that.
+# fio is running when the address is cut, and gets no error.
 load() { # CUT OTHER
 	before=$(blocks)
 	(cd "$T" && exec fio --name=verify --filename="$M/disk" --direct=1 \
@@ -117,9 +117,10 @@ t_check 'unmounts' ends
 
 # ---- no stale write
 
-# The first write hangs in the disk when its address is cut. It is sent again by the
-# other one, and a newer one after it. The target must not let the first one land
-# last: it answers the login by the other address when that write is done.
+# The first write hangs in the disk when its address is cut. The client sends it
+# again through the other address, and a newer write after it. The first one
+# must not reach the disk last: the target answers the login through the other
+# address only when that write is done.
 put() { # BYTE
 	head -c 4096 /dev/zero | tr '\000' "$1" |
 		timeout 120 dd of="$M/disk" bs=4k count=1 conv=notrunc \
@@ -162,7 +163,7 @@ T_PORT=$1 T_TARGET=$2 TO=$1
 relay A "$PLAIN_A"
 relay B "$PLAIN_B"
 
-# ---- both are away
+# ---- both addresses are cut
 
 mount_two "$TWO" --fast-io-fail-tmo 0.5 --dev-loss-tmo 600
 cut A
@@ -177,9 +178,9 @@ t_check 'and I/O works' can_read
 t_check 'unmounts' ends
 relay A "$PORT_A"
 
-# ---- a target that does not belong to the first
+# ---- a target that does not belong with the first
 
-# second ARG...: in place of the second address
+# second ARG...: replaces the second address
 second() {
 	t_first="$T_PORT $T_TARGET"
 	t_target "$@"

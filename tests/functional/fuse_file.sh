@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# What people expect of the mounted file.
+# What users expect of the mounted file.
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
 
@@ -15,7 +15,7 @@ t_mount "$URI" "$M" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
 py() { python3 -c "import os, sys
 f = '$F'
 $1"; }
-# fails FILE-ERROR CMD...: with this errno text
+# fails FILE-ERROR CMD...: CMD fails with this errno text
 fails() {
 	t_why=$1
 	shift
@@ -27,7 +27,7 @@ blocks() { stat -c %b "$1"; }
 used() { df --output=used -B512 "$M" | tail -1; }
 sum() { sha256sum <"$1"; }
 same() { [ "$(sum "$1")" = "$(sum "$2")" ]; }
-random() { # OFFSET LEN, into the file
+random() { # OFFSET LEN: writes random data to the file
 	dd if=/dev/urandom of="$F" bs=64k conv=notrunc oflag=seek_bytes \
 		iflag=count_bytes seek="$1" count="$2" status=none
 }
@@ -35,7 +35,7 @@ zero_at() { # OFFSET LEN
 	cmp -n "$2" -i "$1:0" "$F" /dev/zero
 }
 
-# ---- what stat tells
+# ---- the output of stat
 
 shows_volumes() { [ "$(ls "$M" | tr '\n' ' ')" = 'disk scratch ' ]; }
 t_check 'a directory shows a file for each volume' shows_volumes
@@ -44,8 +44,8 @@ t_check 'mode is 0600' test "$(stat -c %a "$F")" = 600
 t_check 'the owner is who mounted' test "$(stat -c %u "$F")" = "$(id -u)"
 t_check 'an empty sparse volume has no blocks' test "$(blocks "$F")" = 0
 
-# What a file system needs to know of a file's blocks it counts to the file,
-# too: a few blocks more, and more of them once a hole splits an extent.
+# A file system counts its own records of a file's blocks as blocks of the file:
+# a few blocks, and more when a hole splits an extent.
 records=128
 
 blocks_grow() {
@@ -140,7 +140,8 @@ o_trunc_keeps() {
 }
 t_check 'O_TRUNC leaves size and data as they are' o_trunc_keeps
 
-# qemu-img convert does this: a size of 0, the old size, then its data.
+# qemu-img convert does this: it sets size 0, sets the old size, then writes its
+# data.
 size_to_0_and_back() {
 	random 0 1048576
 	py "
@@ -149,13 +150,13 @@ fd, other = os.open(f, os.O_RDWR), os.open(f, os.O_RDWR)
 old = os.pread(other, m, 0)
 os.ftruncate(fd, 0)
 assert os.fstat(other).st_size == os.lseek(other, 0, os.SEEK_END) == $SIZE
-assert os.pread(other, m, 0) == os.pread(fd, m, 0) == old # until the size is back
+assert os.pread(other, m, 0) == os.pread(fd, m, 0) == old # for now
 os.pwrite(other, b'other', 70000)
 os.ftruncate(fd, $SIZE)
 want = bytearray(m)
 want[70000:70005] = b'other'
 assert os.pread(other, m, 0) == want
-os.ftruncate(fd, $SIZE) # once more changes nothing
+os.ftruncate(fd, $SIZE) # a second time changes nothing
 assert os.pread(other, m, 0) == want
 for size in 1, $SIZE - 1:
     try:
@@ -205,7 +206,7 @@ copies_dense() {
 }
 t_check 'cp of an image, and back' copies_dense
 
-copies_sparse() { # over what the last one left
+copies_sparse() { # over the data of the last copy
 	rm "$T/image"
 	truncate -s $SIZE "$T/image"
 	mkfs.ext4 -qF "$T/image"
@@ -223,7 +224,7 @@ copies_smaller() {
 }
 t_check 'cp of a smaller image with holes touches no more' copies_smaller
 
-# ---- other programs, as the table of rdma-fuse(8) has them
+# ---- other programs, as in the table of rdma-fuse(8)
 
 # tried PROGRAM NAME CMD...
 tried() {
@@ -235,7 +236,7 @@ tried() {
 		t_skip "$name" "no $program here"
 	fi
 }
-# The image has holes, and the file has old data where they are.
+# The image has holes, and the file has old data at these places.
 old_data() { random 0 $((300 << 20)); }
 
 qemu_img_convert() { # ARG...
@@ -280,7 +281,7 @@ dd_copies() { # ARG...
 }
 t_check 'dd' dd_copies
 t_check 'dd oflag=direct conv=fsync' dd_copies oflag=direct conv=fsync
-# dd does not tell the file system of zeroes at the end of what it skips.
+# dd does not tell the file system about zeroes that it skips at the end.
 dd_sparse() {
 	cp "$T/image" "$T/full" && echo end | dd of="$T/full" bs=1 \
 		seek=$((SIZE - 4)) conv=notrunc status=none || return 1
@@ -316,9 +317,9 @@ runs_fio() {
 tried fio 'fio' runs_fio
 rm -f "$T/image" "$T/back" "$T/small"
 
-# ---- unaligned, and at the same time
+# ---- unaligned and concurrent writes
 
-# Each writer has its own bytes of every block that it shares with others.
+# Each writer has its own bytes in every block that it shares with others.
 odd_writers() {
 	py "
 import threading
@@ -378,7 +379,7 @@ os.pwrite(fd, b'hello', 8192)
 try:
     m = mmap.mmap(fd, 16384)
 except OSError as e:
-    assert e.errno == 19, e # the kernel cannot, before 6.6
+    assert e.errno == 19, e # the kernel does not support it before 6.6
     sys.exit(0)
 assert m[8192:8197] == b'hello'
 m[0:3] = b'abc'
@@ -388,7 +389,7 @@ assert os.pread(fd, 3, 0) == b'abc'
 }
 t_check 'mmap, where the kernel can' mapped
 
-# ---- what cannot be
+# ---- operations that are not possible
 
 t_check 'rm is not permitted' fails 'not permitted' rm -f "$F"
 t_check 'rename is not permitted' fails 'not permitted' mv "$F" "$M/other"
@@ -435,7 +436,7 @@ fi
 
 t_check 'unmounts' fusermount3 -u "$M"
 
-# ---- a mount that is read-only
+# ---- a read-only mount
 
 t_mount -r "$URI" "$M" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
 ro_keeps() {

@@ -13,7 +13,7 @@ t_target --backing "$T/disk.img,name=disk" --backing ram:64M,name=scratch \
 	--backing ram:1M,name=bad,fault=read:error:lba=8 --max-channels 3
 
 mounted() { grep -q " $1 fuse.rdma-block" /proc/self/mounts; }
-# in the foreground, in the background; sets $client
+# start_client ARG...: in the foreground, as a job of this shell; sets $client
 start_client() {
 	t_mounts="$t_mounts $M"
 	rdma-fuse -f "$@" "$URI" "$M" 2>"$L" &
@@ -21,7 +21,8 @@ start_client() {
 	t_pids="$t_pids $client"
 	t_wait_for 10 test -e "$M/disk" || t_bail "$(cat "$L")"
 }
-# ends within 10 seconds with STATUS, and leaves no mount
+# ends_with STATUS: the client ends within 10 seconds with STATUS, without a
+# mount left
 ends_with() {
 	t_wait_for 10 gone_or_zombie "$client" || return 1
 	wait "$client"
@@ -86,7 +87,7 @@ writes_all_answered() {
 	t_wait_for 10 writes_go || return 1
 	kill "$client"
 	ends_with 0 || return 1
-	# It has its answers, and errors for what it asked later.
+	# fio gets its answers, and errors for later requests.
 	t_wait_for 10 gone_or_zombie "$fio" && ! wait "$fio"
 }
 writes_go() { [ "$(stat -c %y "$M/scratch" | cut -c1-4)" != 2001 ]; }
@@ -96,7 +97,7 @@ else
 	t_skip 'a signal amid writes: all are answered' 'no fio here'
 fi
 
-# ---- what the target refuses
+# ---- limits of the target
 
 start_client --channels 4
 t_check 'it says when it has fewer channels than it was to have' \
@@ -104,7 +105,7 @@ t_check 'it says when it has fewer channels than it was to have' \
 fusermount3 -u "$M"
 t_check 'with which it mounts all the same' ends_with 0
 
-# ---- where it is mounted
+# ---- the mount point
 
 file_mount() {
 	: >"$T/file"
@@ -147,7 +148,7 @@ options_show() {
 }
 t_check 'mount options' options_show
 
-# A longer read is to come as several, so that they overlap.
+# A longer read should be split into several, which overlap.
 longest_read() {
 	t_mount "$URI" "$M" || return 1
 	grep "$M fuse.rdma-block .*max_read=524288" /proc/self/mounts
@@ -167,7 +168,7 @@ as_user() {
 		dd if=/dev/urandom of="$1/disk" bs=4k count=64 conv=notrunc,fsync
 		fusermount3 -u "$1"' "$URI" "$T/user" "$T/rdma-fuse"
 }
-# The build may lie where a user cannot look.
+# A user may have no access to the build directory.
 cp "$BUILD/fuse/rdma-fuse" "$T/rdma-fuse"
 runs_as_user() {
 	setpriv --reuid=nobody --regid=nogroup --clear-groups \
@@ -214,7 +215,7 @@ dd if=/dev/urandom of="$M/disk" bs=64k count=4 conv=notrunc status=none
 kill -STOP "$T_TARGET"
 dd if="$M/disk" of=/dev/null bs=4k count=1 2>/dev/null &
 reader=$!
-# Until the read is under way, which it is once its file is open.
+# The read has begun when its file is open.
 t_wait_for 10 sh -c "ls -l /proc/$reader/fd | grep -q $M/disk"
 cut_short() {
 	kill "$client"
@@ -226,7 +227,7 @@ t_check 'and says which' lines 1 'last flush of volume disk failed'
 kill -CONT "$T_TARGET"
 wait $reader
 
-# ---- two of one place
+# ---- two mounts at one place
 
 attr() { # FILE NAME
 	python3 -c 'import os, sys
@@ -298,7 +299,8 @@ dd if=/dev/zero of="$M/disk" bs=4k count=1 conv=notrunc status=none
 kill -STOP "$T_TARGET"
 fusermount3 -u "$M"
 (sleep 1; kill -CONT "$T_TARGET") &
-# Thrice for a busy machine; who does not wait is refused three times.
+# Three times, because the machine may be busy. A mount that does not wait is
+# refused three times.
 mounts_again() {
 	t_mount "$URI?initiator=$HEX" "$T/other" ||
 		t_mount "$URI?initiator=$HEX" "$T/other" ||

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# A target that does not answer, or one volume of several: what needs no target is
-# answered all the same, and the other volumes work on.
+# A target, or one volume of several, that does not answer. Requests that need
+# no target are answered all the same, and the other volumes continue to work.
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
 command -v python3 >/dev/null || t_skip_all 'no python3 here'
@@ -14,7 +14,7 @@ mkdir "$M"
 t_target --backing ram:64M,name=disk --backing ram:64M,name=other \
 	--backing ram:64M,name=stuck,fault=write:stuck
 
-# Without a limit for answers: what hangs, hangs.
+# Without a time limit for answers: a request that hangs stays.
 start_client() {
 	t_mounts="$t_mounts $M"
 	rdma-fuse -f --io-timeout off "$@" "$M" 2>"$L" &
@@ -28,7 +28,7 @@ gone_or_zombie() {
 }
 cat >"$T/writers.py" <<'END'
 import os, sys, threading
-# FILE CNT LEN: as many threads, each with one write of its own place.
+# FILE CNT LEN: starts CNT threads; each writes once, to a place of its own
 path, cnt, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 fd = os.open(path, os.O_RDWR)
 failed = []
@@ -67,7 +67,7 @@ writers() { # FILE CNT LEN: in the background; sets $writers
 	t_pids="$t_pids $writers"
 	t_wait_for 30 grep -q begun "$T/begun"
 }
-# all of the threads wait for the kernel
+# all threads wait for the kernel
 asleep() {
 	[ "$(grep -h '^State:' /proc/"$writers"/task/*/status |
 		grep -c '[DS] (')" -ge "$1" ]
@@ -111,7 +111,7 @@ t_check 'and goes on when it is let go' t_wait_for 60 end_of_stuck
 fusermount3 -u "$M"
 t_check 'it ends' t_wait_for 30 gone_or_zombie "$client"
 
-# ---- the mount ends in the middle of it
+# ---- the mount ends while the target hangs
 
 start_client "$URI/disk"
 kill -STOP "$T_TARGET"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The mount outlives its target: killed, stopped, away for long, or another one
-# in its place. ROUNDS (default 6): how often it is killed under load.
+# The mount outlives its target, which is killed, stopped, away for long, or
+# replaced by another one. ROUNDS (default 6): how often the target is killed
+# under load.
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
 command -v fio >/dev/null || t_skip_all 'no fio here'
@@ -26,8 +27,8 @@ ends() {
 	kill "$client" && t_wait_for 30 gone_or_zombie "$client" &&
 		t_not_mounted "$M"
 }
-# Unmounted already. (Until a copy of our mount in somebody's namespace goes as
-# well, only the signal tells the client.)
+# The mount is already unmounted. The client ends only because of the signal, as
+# long as a copy of the mount exists in some namespace.
 ends_now() {
 	kill "$client" 2>/dev/null
 	t_wait_for 30 gone_or_zombie "$client"
@@ -35,7 +36,7 @@ ends_now() {
 gone_or_zombie() {
 	t_is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status"
 }
-again() { # ARG...: a target where the last one was
+again() { # ARG...: starts a target at the address of the last one
 	t_new_log
 	rdma-target --listen "$URI" "$@" >"$T/target.log" 2>&1 &
 	T_TARGET=$!
@@ -47,7 +48,7 @@ stop() { # SIGNAL
 	wait "$T_TARGET" 2>/dev/null
 	:
 }
-said() { # CNT PATTERN: so many lines of the client's log, before long
+said() { # CNT PATTERN: waits until the client's log has CNT such lines
 	t_wait_for 30 said_now "$@" || { cat "$L"; return 1; }
 }
 said_now() { [ "$(grep -Ec "$2" "$L")" = "$1" ]; }
@@ -65,7 +66,7 @@ more_blocks() { [ "$(blocks)" -gt "$1" ]; }
 # ---- under load
 
 round=0
-# fio is in the middle of it when the target ends, and sees none of that.
+# fio is running when the target ends, and gets no error.
 load() { # SIGNAL
 	before=$(blocks)
 	(cd "$T" && exec fio --name=verify --filename="$M/disk" --direct=1 \
@@ -128,7 +129,7 @@ t_check 'and how often' is reconnects 1
 t_check 'a read works again' \
 	dd if="$M/disk" of=/dev/null bs=4k count=1 iflag=direct
 
-# ---- it grows
+# ---- the volume grows
 
 truncate -s 320M "$T/disk.img"
 kill -HUP "$T_TARGET"
@@ -160,7 +161,7 @@ t_check 'so says the state then' is state lost
 t_check 'unmounts when given up' fusermount3 -u "$M"
 t_check 'and ends' ends_now
 
-# ---- another volume in the place of the one that the address names
+# ---- another volume in place of the one that the address names
 
 VOLUME=/disk
 mount_with

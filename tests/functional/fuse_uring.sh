@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# FUSE over io_uring: it is used where the kernel offers it, and however a mount
-# ends, with requests under way, nothing hangs and nothing is left.
+# FUSE over io_uring: a mount uses it if the kernel offers it. However a mount
+# ends, with requests in flight, nothing hangs and nothing is left behind.
 T_URING=1
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
@@ -34,7 +34,7 @@ attr() {
 print(os.getxattr(sys.argv[1], "user.rdma-block." + sys.argv[2]).decode())' \
 		"$M/disk" "$1"
 }
-# writes and reads without end, on both processors; sets $fio
+# load: writes and reads endlessly, on both processors; sets $fio
 load() {
 	touch -d 2001-01-01 "$M/disk"
 	(cd "$T" && exec fio --name=w --filename="$M/disk" --rw=randrw \
@@ -54,10 +54,10 @@ connection() { # the kernel's number of the mount, as in /sys/fs/fuse/connection
 		/proc/self/mountinfo
 }
 
-# ---- which way
+# ---- the interface in use
 
 is_used() { [ "$(attr requests)" = io_uring ] && grep 'over io_uring: ' "$L"; }
-# By read() come INIT, and what forgets; no more.
+# Only INIT and FORGET requests come through read().
 start_client
 t_check 'it is used, and says so' is_used
 verified() {
@@ -81,7 +81,7 @@ not_offered() {
 }
 t_check 'where it is not offered, requests are read' not_offered
 
-# ---- ends, under load
+# ---- ends under load
 
 signalled() {
 	start_client && load || return 1
@@ -121,7 +121,7 @@ killed() {
 }
 t_check 'killed: programs get errors, and it can be unmounted' killed
 
-stopped() { # what the target has is not answered for a while
+stopped() { # requests that the target has get no answer for a while
 	start_client && load || return 1
 	kill -STOP "$T_TARGET"
 	kill "$client"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# fio writes, reads back and compares, in every way that people do.
+# fio writes, reads back and compares, in all usual ways.
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
 command -v fio >/dev/null || t_skip_all 'no fio here'
@@ -21,8 +21,8 @@ verify() { # FILE FIO-OPTION...
 }
 
 # Multiples of 101, so that each block holds whole pieces of the size that fio
-# verifies: the greatest common divisor of the least and the largest. fio 3.39
-# refuses one that has no room for its header.
+# verifies, which is the greatest common divisor of the smallest and the largest
+# size. fio 3.39 refuses a size that has no room for its header.
 unaligned=101/20:707/20:4141/20:69993/20:1000001/20
 for engine in libaio io_uring psync; do
 	t_check "$engine, 512 bytes" \

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# A mount of all volumes of a target: volumes come, go, grow and become others while
-# fio verifies one of them.
+# A mount of all volumes of a target: volumes are added, removed, resized and
+# replaced while fio verifies one of them.
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
 command -v rdma-ctl >/dev/null || t_skip_all 'built without jansson'
@@ -18,25 +18,25 @@ truncate -s 8M "$T/other.img"
 printf 'the other disk' | dd of="$T/other.img" conv=notrunc status=none
 
 ctl() { rdma-ctl --control "$S" "$@" >/dev/null; }
-serve() { # ARG...: a target where the last one was
+serve() { # ARG...: starts a target at the address of the last one
 	t_new_log
 	rdma-target --listen "$URI" --control "$S" "$@" >"$T/target.log" 2>&1 &
 	T_TARGET=$!
 	t_pids="$t_pids $T_TARGET"
 	t_wait_for 10 t_target_is_up || t_bail "$(cat "$T/target.log")"
 }
-# Within the time that events take, and no longer: the mount does no I/O for it.
+# soon CMD...: within the time that events need; the mount gets no I/O for it
 soon() { t_wait_for 10 "$@" || { cat "$L"; return 1; }; }
 shows() { [ "$(ls "$M" | xargs)" = "$*" ]; }
 has_size() { [ "$(stat -c %s "$M/$1")" = $(($2 << 20)) ]; }
 said() { grep -Eq "$1" "$L" || { cat "$L"; return 1; }; }
-# The file that is open as descriptor 7 gives EIO.
+# A read of the open descriptor 7 gives EIO.
 open_file_fails() {
 	! dd bs=4k count=1 status=none <&7 >/dev/null 2>"$T/.err" &&
 		cat "$T/.err" && grep -q 'Input/output error' "$T/.err"
 }
 open_file_has_no_name() { [ "$(stat -Lc %h /dev/fd/7)" = 0 ]; }
-# fio has no error in one volume, again and again, until the end.
+# fio verifies one volume without an error, again and again, until the end.
 verify_on() {
 	while [ ! -e "$T/stop" ]; do
 		(cd "$T" && fio --name=verify --filename="$M/busy" --direct=1 \
@@ -60,7 +60,7 @@ t_pids="$t_pids $client"
 t_wait_for 10 test -e "$M/busy" || t_bail "$(cat "$L")"
 t_check 'it shows all volumes' shows busy grows memory swap
 
-# ---- nobody does I/O: the target tells
+# ---- without I/O: the target sends an event
 
 ctl volume add ram:2M,name=idle
 t_check 'a new volume appears in an idle mount' soon shows busy grows idle memory swap
@@ -115,7 +115,7 @@ t_check 'the new one is as it was' reads_other
 exec 7>&-
 t_check 'the others go on' goes_on
 
-# ---- a restart after which some volumes are others
+# ---- a restart that replaces some volumes
 
 dd if=/dev/urandom of="$M/memory" bs=64k count=1 conv=notrunc oflag=direct \
 	status=none
@@ -131,15 +131,15 @@ reads_zeroes() { cmp -n 65536 "$M/memory" /dev/zero; }
 t_check 'the new one is empty' reads_zeroes
 exec 7>&-
 
-# ---- the last one
+# ---- the last volume
 
 touch "$T/stop"
 wait $fio
 t_result $? "fio verifies one volume all the while, $(rounds) times"
 cp "$T/fio.out" "$T/.out"
 exec 7<>"$M/busy"
-# One after the other, when the mount is at rest: a target that shows nothing any more
-# refuses the login by which the mount would learn of the next one.
+# One after the other, when the mount is idle. A target without volumes refuses
+# the login by which the mount would learn of the next change.
 is_at_rest() {
 	[ "$(grep -c 'writes wait' "$L")" = "$(grep -c 'writes continue' "$L")" ]
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# rdma-info: what it prints of a target, and how it says that it cannot: one
-# line on stderr which names the thing, exit status 1.
+# rdma-info: what it prints about a target, and how it fails: one line on stderr
+# which names the object, exit status 1.
 . "$(dirname "$0")/lib.sh"
 
 if [ -z "${URI-}" ]; then
@@ -34,7 +34,7 @@ has_no_stdout() {
 	rdma-info "$@" >&-
 }
 
-# --- what it prints ---
+# --- output ---
 
 t_check 'volumes' prints '^ +0 +disk +256 MiB +512 +rw,.*discard' "$URI"
 t_check 'a second volume' prints '^ +1 +scratch +64 MiB +4096 +ro' "$URI"
@@ -100,7 +100,7 @@ t_refused 'full disk behind the help' 'standard output: No space' \
 	fails_writing --help
 t_refused 'no stdout' 'standard output: Bad file' has_no_stdout "$URI"
 
-# A target that is stopped takes the connection and says nothing.
+# A stopped target accepts the connection and sends nothing.
 if [ -n "${T_TARGET-}" ]; then
 	kill -STOP "$T_TARGET"
 	t_refused 'target stopped' "$addr .*no answer; check" \

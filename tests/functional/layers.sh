@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Layers that come with rdma-target: log, whose file fio replays, and qos.
+# Layers that come with rdma-target: qos, and log, whose file fio replays.
 . "$(dirname "$0")/lib.sh"
 
 RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/log:$BUILD/plugins/qos
@@ -32,7 +32,7 @@ load() {
 		--output-format=terse
 }
 t_check 'fio runs on the volume with a log' load
-# 100 reads of 200 a second, however slow the machine is.
+# 100 reads at 200 per second, however slow the machine is.
 is_limited() {
 	begin=$(date +%s%N)
 	fio --name=l --filename="$T/mnt/slow" --direct=1 --size=400k \

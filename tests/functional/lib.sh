@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Functional tests: a target, a client, and checks that are told as TAP lines.
-# Source this first. $BUILD is the build directory; T_HOST may say how to reach
-# the target, e.g. srp+rdma://10.0.0.1 (default: srp+tcp://127.0.0.1); T_THREADS
-# gives the target so many; T_URING has mounts use FUSE over io_uring.
+# Functional tests: a target, a client, and checks that print TAP lines. Source
+# this file first. $BUILD is the build directory. T_HOST says how to reach the
+# target, e.g. srp+rdma://10.0.0.1 (default: srp+tcp://127.0.0.1). T_THREADS is
+# the target's number of threads. With T_URING, mounts use FUSE over io_uring.
 # T_KEEP keeps the scratch directory.
 #
 #   t_target ARG...       start rdma-target, wait until it serves; sets $URI
@@ -14,8 +14,8 @@
 #   t_skip NAME WHY       one test that cannot be done here
 #   t_done                the last line
 #
-# $T is a scratch directory. Everything is stopped and unmounted at the end,
-# whatever it was.
+# $T is a scratch directory. At the end, all processes are stopped and all
+# mounts are unmounted, whatever happened.
 
 set -u
 : "${BUILD:?the build directory}"
@@ -29,7 +29,7 @@ t_mounts=
 t_pids=
 t_loops=
 
-# libfuse 3.14 keeps the path of a mount that was detached.
+# libfuse 3.14 does not free the path of a detached mount.
 echo leak:fuse_session_mount >"$T/lsan"
 export LSAN_OPTIONS="suppressions=$T/lsan:print_suppressions=0"
 
@@ -53,8 +53,8 @@ t_cleanup() {
 trap t_cleanup EXIT
 trap 'exit 1' INT TERM
 
-# t_wait_for SECONDS CMD...: until the command succeeds. SECONDS are enough on a
-# quiet machine; ten times as long is waited before it is given up.
+# t_wait_for SECONDS CMD...: waits until the command succeeds. SECONDS are
+# enough on a quiet machine. It gives up after ten times as long.
 t_wait_for() {
 	t_left=$(($1 * 50 * 10))
 	shift
@@ -65,8 +65,8 @@ t_wait_for() {
 	done
 }
 
-# The kernel gives the number of a process that has ended to another one soon, when
-# much is started. Only a child of this shell may be ended at the end.
+# If many processes start, the kernel soon reuses the number of a process that
+# has ended. Only a child of this shell may be killed at the end.
 t_is_not_ours() {
 	! grep -qs "^PPid:[^0-9]*$$\$" "/proc/$1/status"
 }
@@ -130,11 +130,11 @@ t_done() {
 	exit
 }
 
-# Before a target is started in the background: that one before it was up is
-# forgotten at once, not when the new one has come so far.
+# When a target is started in the background, the old log must not count as its
+# log: it is emptied now, not when the new target gets that far.
 t_new_log() { : >"$T/target.log"; }
 
-# A port is chosen at random; when somebody has it, another.
+# The port is random. If it is in use, another one is tried.
 t_target() {
 	for t_try in 1 2 3 4 5; do
 		T_PORT=$((20000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))
@@ -162,13 +162,13 @@ t_mount() {
 	rdma-fuse "$@"
 }
 
-# Nothing of ours is mounted at DIR.
+# Expects that nothing of ours is mounted at DIR.
 t_not_mounted() {
 	! grep -q " $1 fuse" /proc/self/mounts
 }
 
-# FUSE over io_uring is offered to all mounts of the machine, or to none: one test
-# at a time may have it so, and makes it again what it was.
+# The kernel offers FUSE over io_uring to all mounts of the machine or to none.
+# One test at a time may change this, and restores the old value.
 T_ENABLE=/sys/module/fuse/parameters/enable_uring
 t_uring_was=
 
@@ -186,7 +186,7 @@ t_uring_restore() {
 	[ -z "$t_uring_was" ] || echo "$t_uring_was" >"$T_ENABLE"
 }
 
-# Debian's mode; a machine without udev may have it for root alone.
+# The mode that Debian sets. Without udev, only root may have access.
 t_users_may_mount() {
 	[ "$(stat -Lc %a /dev/fuse)" = 666 ]
 }

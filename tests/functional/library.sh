@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# libsrpi as others use it: one header, one shared library, names that begin
-# with srpi_.
+# libsrpi as other programs use it: one header, one shared library, and names
+# that begin with srpi_.
 . "$(dirname "$0")/lib.sh"
 
 src=$(cd "$(dirname "$0")/../.." && pwd)
 lib=$BUILD/initiator/libsrpi.so
 
-# The name of a version is a symbol, too.
+# The name of a version is also a symbol.
 names() {
 	nm -D --defined-only "$lib" | awk '$2 != "A" { print $NF }' |
 		sed 's/@.*//' | sort -u >"$T/names"
@@ -19,7 +19,7 @@ exports_only_srpi() {
 	grep -q '^srpi_connect' "$T/names" && ! grep -qv '^srpi_' "$T/names"
 }
 
-# Every function of the header is there.
+# The library has every function of the header.
 exports_all_of_the_header() {
 	grep -oE '\bsrpi_[a-z_]+\(' "$src/initiator/srp_initiator.h" |
 		tr -d '(' | sort -u >"$T/wanted"
@@ -36,7 +36,7 @@ lists() {
 	[ $status = 0 ] && grep -q '^disk 268435456$' "$T/stdout"
 }
 
-# The version of the header, of the library and of its .pc file.
+# The header, the library and its .pc file have the same version.
 versions_agree() {
 	header=$(sed -n 's/^#define SRPI_VERSION[[:space:]]*"\(.*\)"$/\1/p' \
 		"$src/initiator/srp_initiator.h")
@@ -61,7 +61,7 @@ builds() {
 		make -s -C "$dir" CFLAGS="-O2 -Wall -Wextra -Werror" "$@"
 }
 
-# 3 MiB of data behind 1 MiB of nothing
+# 3 MiB of data after a hole of 1 MiB
 prints_extents() { # DIR
 	LD_LIBRARY_PATH=$libdir "$1/srpi-volumes" "$URI" >"$T/extents"
 	status=$?

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Metrics: over HTTP, in a file, of a load that is known; hostile scrapers; slow commands.
+# Metrics over HTTP and in a file, of a known load; hostile scrapers; slow
+# commands.
 . "${0%/*}/lib.sh"
 t_needs_fuse
 here=${0%/*}
@@ -14,11 +15,11 @@ mkdir "$T/mnt"
 t_mount "$URI" "$T/mnt"
 
 scrape() { python3 "$here/scrape.py" "$port" "$@"; }
-checked() { # SCRAPE'S PATH, then arguments of exposition.py
+checked() { # SCRAPE-PATH ARG...: arguments of exposition.py
 	scrape >"$T/scraped" && python3 "$here/exposition.py" "$@" <"$T/scraped"
 }
 value() { checked --value "$1"; }
-# grows_by NUMBER SERIES CMD...: what is collected may be 0.2 s old
+# grows_by NUMBER SERIES CMD...: the collected values may be 0.2 s old
 grows_by() {
 	local by=$1 series=$2 before
 	shift 2
@@ -39,7 +40,7 @@ writes() {
 		conv=notrunc status=none
 }
 
-# ---- a load that is known
+# ---- a known load
 
 t_check 'the metrics are as Prometheus wants them' checked
 t_check '100 reads are 100 reads of the volume' grows_by 100 \
@@ -59,7 +60,7 @@ t_check 'a session is counted' is 1 'rdma_target_sessions'
 t_check 'another page is none' sh -c '! "$@"' sh \
 	python3 "$here/scrape.py" "$port" /other
 
-# Every metric that the dashboard asks for, and every probe of the script, is there.
+# Every metric of the dashboard and every probe of the script exists.
 dashboard_metrics() {
 	local name base
 	for name in $(grep -o 'rdma_target_[a-z_]*' "$here/../../docs/grafana-rdma-target.json" |

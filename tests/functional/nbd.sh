@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The store nbd on real servers, nbdkit and qemu-storage-daemon: what is written,
-# servers that fail, are slow, are killed and come back.
+# The store nbd on the real servers nbdkit and qemu-storage-daemon: the written
+# data, and servers that fail, are slow, are killed and start again.
 . "$(dirname "$0")/nbd_lib.sh"
 
 has_step() { grep -q "^$1.* ok$" "$T/checked"; }
@@ -47,7 +47,7 @@ t_refused 'a server that is not there' \
 t_refused 'a text that is no URI' 'cannot connect: ' \
 	rdma-target --backing nbd:nothing
 
-# ---- TCP, by name
+# ---- TCP, by host name
 serve_tcp memory 64M
 t_check 'over TCP, with the short form of the URI' keeps "nbd://localhost:$P"
 stop
@@ -79,7 +79,7 @@ t_check 'fio verifies on memory' verify m 32M
 t_check 'unmounts and ends' end_target
 stop
 
-# ---- qcow2 with a snapshot below it
+# ---- qcow2 on a snapshot
 
 start_qsd() {
 	rm -f "$S"
@@ -141,7 +141,8 @@ stop
 serve --filter=delay memory 64M delay-read=1 rdelay=1
 t_target --threads 1 --backing "$(uri),name=slow" --backing ram:16M,name=fast
 t_mount "$URI" "$M" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
-# Reads of the fast volume end while one of the slow volume is under way.
+# Reads of the fast volume complete while a read of the slow volume is in
+# progress.
 dd if="$M/slow" of=/dev/null bs=4k count=20 iflag=direct 2>/dev/null &
 slow=$!
 is_ahead() {
@@ -157,9 +158,9 @@ wait $slow 2>/dev/null
 t_check 'ends' end_target
 stop
 
-# ---- a server that is killed under load, and comes back
+# ---- a server that is killed under load and starts again
 
-kill_in_turns() { # TIMES: while fio runs
+kill_in_turns() { # TIMES: kills the server while fio runs
 	for n in $(seq "$1"); do
 		sleep 0.5
 		crash
@@ -168,7 +169,7 @@ kill_in_turns() { # TIMES: while fio runs
 	done
 }
 
-# survives PARAM: fio's data is right after five kills
+# survives PARAM: fio's data is correct after five kills
 survives() {
 	(cd "$T" && exec fio --name=load --filename="$M/k" --direct=1 --size=64M \
 		--rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 \
@@ -211,12 +212,12 @@ t_mount "$URI" "$M" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
 t_check 'a flush after a flush loses nothing' clean_restart
 t_check 'ends' end_target
 
-# ---- a server that stays away
+# ---- a server that stays down
 
 t_target --backing "$(uri),name=k,wait=1,trust-server=on"
 t_mount --io-timeout 300 "$URI" "$M" 2>"$T/mount.log" ||
 	t_bail "$(cat "$T/mount.log")"
-# write_then_flush [PID]: which is killed between the two
+# write_then_flush [PID]: kills PID between the write and the flush
 write_then_flush() { python3 -c '
 import mmap, os, signal, sys
 fd = os.open(sys.argv[1], os.O_RDWR | os.O_DIRECT)
@@ -241,9 +242,9 @@ t_check 'flushes are done again' write_then_flush
 t_check 'ends' end_target
 stop
 
-# ---- a server that dies of a request, each time
+# ---- a server that dies at a request, each time
 
-# A shell is the parent of what it runs for nbdkit: it kills nbdkit.
+# A shell is the parent of nbdkit's own command: it kills nbdkit.
 again() {
 	while :; do
 		rm -f "$S"
@@ -270,7 +271,7 @@ t_check 'ends' end_target
 kill $again
 pkill -P $again
 
-# A server that accepts connections, and answers nothing.
+# A server that accepts connections and does not answer.
 mkdir -p "$T/mnt"
 serve --filter=delay memory 64M rdelay=3600
 t_target --backing "$(uri),name=silent,timeout=1,wait=2"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Three clients of an NBD export whose first flush fails: nbd_clients URI. Exits
- * with 0 when each client that has written hears of it once, and no other does.
+ * Three clients of an NBD export whose first flush fails: nbd_clients URI.
+ * Exits with 0 if each client that has written gets the error once, and no
+ * other client does.
  */
 #include <libnbd.h>
 #include <stdbool.h>

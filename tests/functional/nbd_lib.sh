@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Tests with NBD servers. Source this in place of lib.sh, which it includes. All is
-# skipped where a program is not to be had.
+# Tests with NBD servers. Source this file in place of lib.sh, which it
+# includes. All tests are skipped if a program is missing.
 #
 #   serve ARG...       starts nbdkit at the socket $S; sets $SERVER
-#   serve_tcp ARG...   the same at a port of 127.0.0.1, which is then $P
+#   serve_tcp ARG...   the same at a port of 127.0.0.1; sets $P
 #   serve_port ARG...  the same at port $P
-#   stop, crash        end it, by SIGTERM or SIGKILL
+#   stop, crash        end the server by SIGTERM or SIGKILL
 #   uri [EXPORT]       prints the SPEC of a volume at the socket
-#   keeps SPEC         rdma-target --check-plugin; what it said is in $T/checked
+#   keeps SPEC         rdma-target --check-plugin; $T/checked has its output
 . "$(dirname "$0")/lib.sh"
 
 RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/nbd

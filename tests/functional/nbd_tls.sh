@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The store nbd over TLS, on nbdkit and qemu-storage-daemon: data, keys that do not
-# fit, and servers that end under load and come back.
+# The store nbd over TLS, on nbdkit and qemu-storage-daemon: data, wrong keys,
+# and servers that end under load and start again.
 . "$(dirname "$0")/nbd_lib.sh"
 for program in psktool certtool; do
 	command -v $program >/dev/null || t_skip_all "no $program here"
@@ -13,7 +13,7 @@ mkdir "$K" "$K/server" "$K/client" "$K/other"
 psktool -u alice -p "$K/psk" >/dev/null 2>&1
 psktool -u alice -p "$K/other/psk" >/dev/null 2>&1
 
-# authority DIR: a key and a certificate to sign others with
+# authority DIR: makes a key and a certificate that signs others
 authority() {
 	printf 'cn = authority\nca\ncert_signing_key\n' >"$K/ca.info"
 	certtool --generate-privkey --outfile "$1/ca-key.pem" 2>/dev/null &&
@@ -21,7 +21,7 @@ authority() {
 			--load-privkey "$1/ca-key.pem" \
 			--outfile "$1/ca-cert.pem" 2>/dev/null
 }
-# certificates: the server's, and of the authority that has signed it
+# certificates: makes the server's certificate, and that of its authority
 certificates() {
 	authority "$K" && authority "$K/other" &&
 		cp "$K/ca-cert.pem" "$K/server" &&
@@ -81,8 +81,8 @@ print(os.getxattr(sys.argv[1], "user.rdma-block.commands").decode())' "$M/d"
 }
 more_commands() { [ "$(commands)" -gt $(($1 + 100)) ]; }
 
-# survives END CMD...: fio's data is right after END has ended the server three
-# times, and CMD has started it again
+# survives END CMD...: three times, END ends the server and CMD starts it again;
+# fio's data is correct
 survives() {
 	end=$1
 	shift
@@ -145,7 +145,7 @@ cp "$K/psk" "$K/qsd/keys.psk"
 qemu-img create -q -f qcow2 "$T/disk.qcow2" 64M
 start_qsd
 start "$(unix_psk disk)"
-# A kill would lose what qemu-storage-daemon has of the metadata in memory.
+# A kill would lose metadata that qemu-storage-daemon has in memory.
 t_check 'on qcow2, over a UNIX socket and a key, while the server restarts' \
 	survives stop start_qsd
 t_check 'a flush is done' flushes

@@ -46,7 +46,7 @@ fio_verifies() {
 
 has_nbd_engine() { fio --enghelp | grep -q '^[[:space:]]*nbd$'; }
 
-is_hole() { # a zeroed range gives its blocks back, and is told as a hole
+is_hole() { # a zeroed range is deallocated, and reported as a hole
 	qemu-io -f raw -c 'write -q -P 1 0 8M' -c 'write -q -z -u 4M 4M' \
 		-c 'read -q -P 1 0 4M' -c 'read -P 0 4M 4M' "$U" &&
 		nbdinfo --map "$U" | grep -q '4194304 .* 3 .*hole,zero'
@@ -105,7 +105,7 @@ t_check 'none by another name' fails nbdinfo "nbd+unix:///nosuch?socket=$S"
 kill "$SERVER"
 wait "$SERVER"
 
-# Of volumes that come back as what they were.
+# The same volumes after a restart.
 kill "$T_TARGET"
 wait "$T_TARGET"
 t_target --backing "$T/disk,name=disk"

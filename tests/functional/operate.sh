@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# docs/operate.md: each command is run, in its order, and prints what the page says.
+# docs/operate.md: runs each command in order, and expects the output that the
+# page shows.
 . "$(dirname "$0")/lib.sh"
 command -v rdma-ctl >/dev/null || t_skip_all 'built without jansson'
 t_needs_fuse
@@ -13,17 +14,17 @@ t_mounts=$DAY/mnt
 
 rdma-ctl() { command rdma-ctl --control "$DAY/control" "$@"; }
 
-# here TEXT: with the directory and the port of this test
+# here TEXT: replaces directory and port by those of this test
 here() { sed "s|/tmp/day|$DAY|g; s|:5599|:$PORT|g"; }
 
-# What differs from day to day.
+# same: removes values that differ each time
 same() {
 	sed -E 's/0x[0-9a-f]{32}/INITIATOR/; s/process [0-9]+, [0-9]+ threads/process/
 		s/rdma-target [0-9.]+,/rdma-target,/; s/ +$//
 		/^target sessions|read.s [0-9]/s/[0-9.]+([mu]?s)?|-\//N/g; s/N[-N/]+/N/g'
 }
 
-# run COMMAND: its output, of both kinds, is in $T/out
+# run COMMAND: stores its output and its errors in $T/out
 run() {
 	case $1 in
 	*'&')
@@ -35,11 +36,11 @@ run() {
 	esac
 }
 
-# check COMMAND: it has printed what is in $T/want
+# check COMMAND: it has printed the text in $T/want
 check() {
 	: >"$T/out"
 	run "$1"
-	# The lines of "mount this" are those of rdma-fuse.
+	# The lines after "mount this" are printed by rdma-fuse.
 	case $1 in rdma-fuse*) : >"$T/out" ;; esac
 	if same <"$T/want" | diff - <(same <"$T/out") >"$T/.out"; then
 		t_result 0 "$1"

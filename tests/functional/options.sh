@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # --help, the manual page and the completion of each program name the same
-# options and state the same about them. Each script prints its help. TAP on stdout.
+# options and state the same about them. Each script prints its help text. TAP
+# on stdout.
 set -uo pipefail
 scripts=$(realpath "${BASH_SOURCE[0]%/*}/../../scripts")
 number=0
@@ -18,7 +19,7 @@ result() {
 	fi
 }
 
-# same NAME WANT GOT: fails also if there is nothing
+# same NAME WANT GOT: also fails if WANT is empty
 same() {
 	[ -n "$2" ] && [ "$2" = "$3" ]
 	result "$1" $? "$(diff <(echo "$2") <(echo "$3"))"
@@ -41,7 +42,7 @@ help_names() {
 		grep -oE -- '--[a-z-]+' | sort
 }
 
-# What the options say: from the summary, the defaults in particular.
+# The facts about the options in the help text, such as the defaults.
 help_facts() {
 	"$(program_of "$1")" --help | tr -s ' \n' ' ' |
 		grep -oE '([0-9.a-zA-Z]+ to [0-9.a-zA-Z]+[^.]*\. )?Default: [^.]*\.' |
@@ -62,7 +63,7 @@ page_facts() {
 		tr -d ' ' | sort
 }
 
-# bash_completes PROGRAM WORD...: what may stand for the last word
+# bash_completes PROGRAM WORD...: prints the completions of the last word
 bash_completes() {
 	local program=$1
 	shift

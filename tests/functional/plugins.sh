@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Plugins as others make them: built out of the tree, in C and in C++, against what
-# is installed; checked; served and mounted.
+# Third-party plugins: built out of the tree, in C and in C++, against the
+# installed files; checked, served and mounted.
 . "$(dirname "$0")/lib.sh"
 
 src=$(cd "$(dirname "$0")/../.." && pwd)
@@ -26,7 +26,7 @@ builds() {
 				-Wno-unused-parameter" "$@"
 }
 
-# A header that needs no other, in the oldest C and C++ that have its types.
+# The header needs no other one, in the oldest C and C++ that have its types.
 header_stands_alone() {
 	header=$(find "$root" -name rdma_block_plugin.h)
 	echo "#include \"$header\"" >"$T/alone.c"
@@ -36,7 +36,7 @@ header_stands_alone() {
 			-o "$T/alone.o" "$T/alone.c"
 }
 
-# keeps SPEC: every promise of the contract
+# keeps SPEC: it keeps every promise of the contract
 keeps() {
 	rdma-target --check-plugin "$1" >"$T/checked"
 	status=$?
@@ -44,7 +44,7 @@ keeps() {
 	[ $status = 0 ] && grep -q '^opens .*ok' "$T/checked"
 }
 
-# A store that forgets is found out.
+# The check detects a store that loses data.
 finds_the_forgetful() {
 	! rdma-target --check-plugin null:64M >"$T/checked"
 	grep -q 'FAILED: .* are not what was written' "$T/checked"
@@ -57,7 +57,7 @@ verify() { # FILE
 		--output-format=terse)
 }
 
-# The 8 MiB that fio has written are given back.
+# The 8 MiB that fio wrote are deallocated.
 zeroes_become_a_hole() {
 	before=$(stat -c %b "$T/layered.img")
 	dd if=/dev/zero of="$T/mnt/layered.img" bs=1M count=8 conv=notrunc,fsync \
@@ -67,7 +67,7 @@ zeroes_become_a_hole() {
 	[ $((before - after)) -ge 16384 ]
 }
 
-# Same disk, same identity, after a restart.
+# The same disk has the same identity after a restart.
 serial_of() {
 	rdma-info "$URI" | awk -v name="$1" '$2 == name { print $NF }'
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pr_client: initiators for tests of persistent reservations. Each line of standard
- * input is a command, and is answered by a line on standard output.
+ * pr_client: initiators for tests of persistent reservations. Each line of
+ * standard input is a command. The answer is a line on standard output.
  *
  *	NAME login ADDR:PORT N	a nexus, called NAME, of the initiator port ...N
  *	NAME out ACTION KEY ACTION-KEY TYPE FLAGS
@@ -9,7 +9,7 @@
  *	NAME full		READ FULL STATUS: "gen 2; 1/1=a; 1/2=a* 5": initiator
  *				1 through target ports 1 and 2, with key a; the
  *				second one holds the reservation, of type 5
- *	NAME cdb HEX LEN	a command with LEN bytes of data-in, which it tells
+ *	NAME cdb HEX LEN	a command that prints LEN bytes of data-in
  *	NAME write BLOCK	one block of 512 bytes
  *	NAME read BLOCK
  *	NAME start BLOCK	only sends a write ...
@@ -56,7 +56,7 @@ struct command {
 	uint32_t in_len;
 };
 
-/* Data-out goes with the IU: nobody need be there to have it fetched. */
+/* The IU contains data-out, so that the target need not fetch it. */
 static size_t encode(struct nexus *n, const struct command *c,
 		     uint8_t iu[IU_LEN])
 {
@@ -85,7 +85,7 @@ static size_t encode(struct nexus *n, const struct command *c,
 	return (size_t)len + c->out_len;
 }
 
-/* Static. */
+/* Returns a static buffer. */
 static const char *tell(const struct srp_rsp *rsp)
 {
 	static char text[16];
@@ -170,7 +170,7 @@ static const char *do_out(struct nexus *n, const char *args)
 	return run(n, &c);
 }
 
-/* Static. */
+/* Returns a static buffer. */
 static const char *tell_full(const uint8_t *b)
 {
 	static char text[4096];

@@ -30,7 +30,7 @@ example() { # NAME ARG...
 	"$python" "$src/python/examples/$name.py" "$@"
 }
 
-# A copy has the contents and the holes.
+# A copy has the same contents and the same holes.
 copies() {
 	example copy_volume "$URI/disk" "$T/copy.img" &&
 		cmp "$T/disk.img" "$T/copy.img" &&
@@ -42,7 +42,7 @@ checksum_is_right() {
 		"$(sha256sum <"$T/disk.img" | cut -d' ' -f1)" ]
 }
 
-# At a prompt: names, help, an error that does not end it.
+# At a prompt: names, help, and an error that does not end srpsh.
 talks() {
 	printf '%s\n' v help 'v.read(1, 2)' 'print("size", v.size)' |
 		srpsh -u "$URI/disk" >"$T/stdout" 2>"$T/stderr" || return 1
@@ -60,7 +60,7 @@ runs_from_stdin() {
 		disk,scratch,1 ]
 }
 
-# Every option of srpsh --help is in the manual page, and in the completions.
+# The manual page and the completions have every option of srpsh --help.
 texts_have_all_options() {
 	for option in $(srpsh --help | grep -oE -- '--[a-z]+' | sort -u); do
 		for file in docs/srpsh.1.scd python/srpsh.bash python/_srpsh; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tests of the Python package srpi. python.sh runs them, each in a process of its own:
-python_srpi.py --list prints them; python_srpi.py NAME runs one.
+"""Tests of the Python package srpi. python.sh runs them, each in a process of
+its own: python_srpi.py --list prints the tests; python_srpi.py NAME runs one.
 
 $T is a scratch directory; rdma-target is in $PATH.
 """
@@ -92,7 +92,7 @@ async def wait_for_async(condition) -> None:
 
 
 def raises(kind, pattern, function, *args):
-    """Returns the exception."""
+    """Calls @function and returns its exception."""
     try:
         function(*args)
     except kind as e:
@@ -117,7 +117,7 @@ def ram(name="disk", size="64M", **more):
 
 
 def sparse(name="sparse.img"):
-    """A file with 3 MiB of data behind 1 MiB of nothing."""
+    """Makes a file with 3 MiB of data after a hole of 1 MiB."""
     path = T / f"{os.getpid()}.{name}"
     with path.open("wb") as file:
         file.truncate(64 * MIB)
@@ -189,7 +189,7 @@ def uri_parts():
 
 def every_function_is_bound():
     """each function of the header is used by the package, or known to be left out"""
-    # The package waits by itself, so that Ctrl-C ends the waiting.
+    # The package waits on its own, so that Ctrl-C ends the wait.
     left_out = {"srpi_connect_wait", "srpi_close_wait", "srpi_io_wait"}
     header = (SOURCE / "initiator/srp_initiator.h").read_text()
     header = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
@@ -325,7 +325,7 @@ def sense_of_a_medium_error():
                        "MEDIUM ERROR.*at block 2048", v.read, MIB, 4096)
             assert e.errno == errno.EIO and e.sense.key == 3, e.sense
             assert e.answer.startswith("MEDIUM ERROR") and not e.refused
-            # One piece of many fails: the request fails once.
+            # One piece of several fails: the request fails once.
             raises(srpi.Error, "MEDIUM ERROR", v.read, 0, 8 * MIB)
             assert inflight(s) == 0
             assert v.read(0, 512) == bytes(512)
@@ -345,7 +345,7 @@ def registered_memory():
             assert memory.view[MIB:] == data
             v.read_into(0, mine)
             assert mine == data
-            # No piece of the pool was needed.
+            # The pool was not used.
             assert s._core.pool._total == 0
             raises(BufferError, ".", mine.extend, b"x")
             assert len(memory) == 2 * MIB and len(other) == MIB
@@ -424,7 +424,7 @@ def cancelled_read_keeps_its_memory():
             e = raises(srpi.Error, "used by 1 operation", memory.free)
             assert e.errno == errno.EBUSY
             raises(BufferError, ".", mine.extend, b"x")
-            # Nobody else gets the pieces of the pool meanwhile.
+            # No other request gets the pieces of the pool meanwhile.
             assert await v.read(32 * MIB, 4096) == bytes(4096)
             assert s._core.pool._used == 2
             while inflight(s):
@@ -464,7 +464,7 @@ def dropped_request_keeps_its_memory():
             await asyncio.sleep(0.02)
         ffi = _srpi.ffi
         assert ffi.buffer(ffi.cast("char *", address), 4096)[:] == b"w" * 4096
-        # And so does a session that nobody refers to: it is closed first.
+        # A session without references is also kept, and closed first.
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             del s, v
@@ -529,7 +529,7 @@ def target_restarted_during_io():
     states = []
 
     async def worker(v, n, until):
-        """Writes and reads blocks of its own."""
+        """Writes blocks of its own and reads them back."""
         turns = 0
         while not until():
             data = os.urandom(4096)

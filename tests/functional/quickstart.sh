@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# scripts/quickstart: its tour, the picture at its end, and what it leaves behind.
+# scripts/quickstart: its tour, the picture at its end, and what it leaves on
+# the machine.
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
 for program in fio jq ninja; do
@@ -15,12 +16,12 @@ tour() {
 	wait $! || { cat "$T/tour" && false; }
 }
 
-rows() { # NUMBER UNIT: so many bars, the longest of which has 30 characters
+rows() { # NUMBER UNIT: this many bars, of which the longest has 30 characters
 	grep -E "^  .{25} +[0-9]+ $2 +#{1,30}\$" "$T/tour" | tee "$T/rows"
 	[ "$(wc -l <"$T/rows")" = "$1" ] && grep -qE '[^#]#{30}$' "$T/rows"
 }
 
-is_small() { # the bars begin in one column of at most 10 lines
+is_small() { # all bars begin in the same column, and there are at most 10 lines
 	grep -E '#{1,30}$' "$T/tour" | tee "$T/rows"
 	[ "$(wc -l <"$T/rows")" -le 10 ] &&
 		[ "$(sed 's/#.*//' "$T/rows" | awk '{ print length }' | sort -u |
@@ -36,7 +37,7 @@ programs_exist() {
 	done <"$T/programs"
 }
 
-# Each step has a sentence before its commands.
+# A sentence precedes the commands of each step.
 sentences_precede() {
 	awk '/^\$ / && last !~ /^\$ |\.$/ { print last; bad = 1 } { last = $0 }
 		END { exit bad }' "$T/tour"

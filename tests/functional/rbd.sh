@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The store rbd on a real cluster: what is written, extents, sizes, snapshots, and
-# what happens when daemons of the cluster die.
+# The store rbd on a real cluster: the written data, extents, sizes, snapshots,
+# and what happens when daemons of the cluster die.
 . "$(dirname "$0")/rbd_lib.sh"
 command -v fio >/dev/null || t_skip_all 'no fio here'
 r_needs_ceph
@@ -36,7 +36,7 @@ end_target() {
 	wait "$T_TARGET"
 }
 
-# Bytes of the image that the cluster keeps.
+# The bytes of the image that the cluster stores.
 used_bytes() {
 	rbd diff "$1" | awk '{ sum += $2 } END { print sum + 0 }'
 }
@@ -53,7 +53,7 @@ punch_frees() {
 	[ $((before - after)) -ge 8388608 ]
 }
 
-# 64 KiB at 40 MiB in an image that has nothing there.
+# 64 KiB at 40 MiB, in an image that is empty there.
 finds_extents() {
 	dd if=/dev/urandom of="$M/img" bs=64k seek=640 count=1 \
 		conv=notrunc,fsync 2>/dev/null || return
@@ -83,7 +83,7 @@ snapshot_is_fixed() {
 		2>/dev/null
 }
 
-# ---- what is wrong with a SPEC ----
+# ---- errors in a SPEC ----
 
 rbd create -s 64M img
 rbd create -s 64M checked
@@ -148,7 +148,7 @@ end_target
 
 # ---- daemons that die ----
 
-# fio writes while CMD goes on, and verifies all that it wrote.
+# fio writes while CMD runs, and verifies all that it wrote.
 verify_during() { # CMD...
 	verify "$M/img" 16 --rate_iops=4000 --time_based=0 --loops=3 \
 		>"$T/fio.log" 2>&1 &
@@ -171,8 +171,9 @@ mon_dies() {
 	"$src/scripts/ceph" start "$C" mon
 }
 
-# Nothing answers: an error, not a hang, and the volume is back when the OSD is.
-# Initiators do not repeat the write: the target says so once.
+# No daemon answers: the write fails and does not hang, and the volume works
+# again when the OSD does. Initiators do not repeat the write: the target logs
+# this once.
 write_fails() {
 	! timeout 60 dd if=/dev/zero of="$M/img" bs=4k count=1 conv=notrunc \
 		oflag=direct 2>"$T/dd" && grep -q 'Input/output error' "$T/dd" &&

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# A mount with the addresses of two targets that serve one RBD image: fio's verified
-# writes while the active one is killed, with fencing by hand and without.
+# A mount with the addresses of two targets that serve one RBD image. fio writes
+# and verifies while the active target is killed, with manual and with automatic
+# fencing.
 . "$(dirname "$0")/rbd_lib.sh"
 r_needs_ceph
 command -v fio >/dev/null || t_skip_all 'no fio here'
@@ -31,7 +32,7 @@ serves() {
 	grep -q 'rdma-fuse srp' "$T/log.$1" || t_is_gone "$2"
 	! t_is_gone "$2" && grep -q 'rdma-fuse srp' "$T/log.$1"
 }
-# How often the log of gateway NUMBER says so.
+# How often the log of gateway NUMBER has a line like this.
 said() { [ "$(grep -c "$2" "$T/log.$1")" -ge "$3" ]; }
 client_said() { # CNT PATTERN
 	t_wait_for 30 client_said_now "$@" || { cat "$L"; return 1; }
@@ -52,7 +53,7 @@ gone_or_zombie() {
 	t_is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status"
 }
 
-# load CMD...: fio is in the middle of its writes when CMD runs, and sees nothing
+# load CMD...: fio is writing when CMD runs, and gets no error
 load() {
 	before=$(commands)
 	(cd "$T" && exec fio --name=verify --filename="$M/img" --direct=1 \
@@ -64,7 +65,7 @@ load() {
 	t_wait_for 60 more_commands "$before"
 	"$@"
 	wait $fio || { cat "$T/fio.out" "$L"; return 1; }
-	# A mount that is idle notices nothing.
+	# An idle mount notices nothing.
 	timeout 60 dd if="$M/img" of=/dev/null bs=4k count=1 iflag=direct
 }
 kill_gateway() { # NUMBER
@@ -77,7 +78,7 @@ ceph auth get-or-create client.gate mon 'profile rbd' \
 USER_OF="id=gate,keyring=$T/gate"
 rbd create -s 64M img
 
-# The second address is the active one at first.
+# At first, the second address is the active one.
 gateway 2 "$USER_OF,role=active"
 gateway 1 "$USER_OF,failover=auto,failover-after=1"
 t_check 'the first one is in standby' \
@@ -103,7 +104,7 @@ t_check 'one is killed, and the other one started as active' load by_hand
 t_check 'that takes over' client_said 1 \
 	"connected to 127.0.0.1:$PORT_2 .*in place of 127.0.0.1:$PORT_1"
 
-# The old one lives, and is fenced: it says so by NOT READY.
+# The old target is alive and fenced: it answers NOT READY.
 gateway 1 "$USER_OF" "$PORT_1"
 t_check 'the one that is back is in standby' \
 	t_wait_for 10 said 1 'in standby (target port group 1 of 2; 2 is' 1
@@ -117,8 +118,9 @@ t_check 'the mount follows' client_said 2 \
 	"connected to 127.0.0.1:$PORT_1 .*in place of 127.0.0.1:$PORT_2"
 t_check 'the other one is in standby' addresses 'in use' standby
 
-# The active one freezes. When it wakes up, it has commands of the mount that the other
-# one has carried out in the meantime, and newer ones after them.
+# The active target freezes. When it continues, it holds commands of the mount
+# that the other target has executed in the meantime, and the other target has
+# executed newer ones, too.
 kill "$GATE_2" && wait "$GATE_2"
 gateway 2 "$USER_OF,failover=auto,failover-after=1" "$PORT_2"
 t_check 'the other one is there again' \

@@ -24,7 +24,7 @@ serves() {
 	grep -q 'rdma-fuse srp' "$T/log.$1" || t_is_gone "$2"
 	! t_is_gone "$2" && grep -q 'rdma-fuse srp' "$T/log.$1"
 }
-# How often the log of gateway NUMBER says so.
+# How often the log of gateway NUMBER has a line like this.
 said() { [ "$(grep -c "$2" "$T/log.$1")" -ge "$3" ]; }
 
 mount_gateway() { # URI DIR
@@ -50,7 +50,7 @@ serial_at() {
 for n in 1 2 3 4; do
 	head -c 65536 /dev/urandom >"$T/block.$n"
 done
-# Users as they ought to be: with the rights of 'profile rbd', no more.
+# Users with the proper rights: those of 'profile rbd', no more.
 ceph auth get-or-create client.gate mon 'profile rbd' \
 	osd 'profile rbd pool=rbd' -o "$T/gate" >/dev/null
 USER_OF="id=gate,keyring=$T/gate"
@@ -73,8 +73,8 @@ refused 'a role without a gateway' 'need gateway=N and gateways=M' \
 mkdir "$T/a" "$T/b"
 gateway 1 "$USER_OF,role=active"
 A=$pid URI_A=srp+tcp://127.0.0.1:$port
-# Threads of librados are made before the target gives its capabilities up.
-has_no_capabilities() { # PID: but those for locked memory and low ports
+# librados makes its threads before the target drops its capabilities.
+has_no_capabilities() { # PID: except those for locked memory and low ports
 	awk '/^CapPrm/ && $2 !~ /^000000000000[04][04]00$/ { print FILENAME, $2; bad = 1 }
 		END { exit bad }' "/proc/$1"/task/*/status
 }
@@ -93,8 +93,8 @@ t_check 'the one in standby does not' \
 	is_refused put "$T/b/img" "$T/block.2"
 t_check 'nor does it read' is_refused get "$T/b/img"
 
-# The write is fetched by the target while it is frozen, or after: whatever it had
-# begun with, it must not end well once the other one serves.
+# The target reads the data of the write while it is frozen, or later. Whatever
+# it had begun, the write must not succeed once the other target serves.
 freeze_and_fail_over() {
 	kill -STOP "$A"
 	put "$T/a/img" "$T/block.3" 2>"$T/late" &
@@ -112,7 +112,7 @@ t_check 'the fenced one is in standby, and hears of the new one' \
 t_check 'it refuses writes' is_refused put "$T/a/img" "$T/block.3"
 fusermount3 -u "$T/a"
 
-# The fenced one has a new client of RADOS: it can take over again.
+# The fenced target has a new RADOS client, so it can take over again.
 kill "$A"
 wait "$A"
 t_check 'the fenced one ends with 0' [ $? = 0 ]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Tests with a Ceph cluster. Source this in place of lib.sh, which it includes.
+# Tests with a Ceph cluster. Source this file in place of lib.sh, which it
+# includes.
 #
 #   r_needs_ceph [ARG...]   starts a cluster in $C (scripts/ceph up), and ends
-#                           it with the test; skips all where Ceph is not to be had
+#                           it with the test; skips all tests without Ceph
 #   refused NAME PATTERN SPEC
 #                           one test: rdma-target refuses SPEC with one line that
 #                           matches PATTERN
@@ -11,7 +12,7 @@
 #                           rbd/img; sets GATE_NUMBER and PORT_NUMBER
 #   r_gateway_stop NUMBER   ends it with SIGTERM
 #   r_said NUMBER PATTERN CNT
-#                           its log has said so that often
+#                           its log has CNT lines that match PATTERN
 . "$(dirname "$0")/lib.sh"
 
 src=$(cd "$(dirname "$0")/../.." && pwd)
@@ -21,7 +22,7 @@ CEPH_CONF=$C/ceph.conf
 export RDMA_BLOCK_PLUGIN_PATH CEPH_CONF
 unset CEPH_ARGS CEPH_KEYRING
 
-# In this order: a target takes its time to end when the cluster is gone.
+# In this order: if the cluster is gone, a target takes long to end.
 r_cleanup() {
 	t_cleanup
 	[ ! -e "$C/ceph.conf" ] || "$src/scripts/ceph" down "$C"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Persistent reservations of an RBD image that two targets serve: they lie in the
-# image, each target shows the same ones, and a target that cannot go by new ones
-# does not write.
+# Persistent reservations of an RBD image that two targets serve. They are
+# stored in the image, each target shows the same ones, and a target that cannot
+# learn of new ones does not write.
 . "$(dirname "$0")/rbd_lib.sh"
 r_needs_ceph --store bluestore
 PATH="$BUILD/tests/functional:$PATH"
@@ -18,7 +18,7 @@ pr_client <"$T/ask" >"$T/answer" 2>"$T/client.err" &
 t_pids="$t_pids $!"
 exec 7>"$T/ask" 8<"$T/answer"
 
-ask() { # NAME COMMAND...: the answer, in $ANSWER
+ask() { # NAME COMMAND...: stores the answer in $ANSWER
 	echo "$*" >&7
 	read -r ANSWER <&8 || t_bail "$(cat "$T/client.err")"
 }
@@ -31,7 +31,7 @@ is() { # EXPECTED NAME COMMAND...
 		return 1
 	}
 }
-# Whatever unit attentions there are of a login or a change of paths.
+# Clears any unit attentions after a login or a change of paths.
 settle() {
 	for nexus; do
 		for try in 1 2 3 4 5 6; do
@@ -161,7 +161,7 @@ t_check 'the late write of the preempted initiator fails' late_write
 t_check 'it goes on as standby' \
 	t_wait_for 20 r_said 1 'in standby (target port group 1 of 2; 0 is' 1
 settle a1 a2 b1 b2
-# The one that was fenced answers when it has opened the image again.
+# The fenced target answers when it has opened the image again.
 t_check 'both show the same' t_wait_for 20 all \
 	is 'gen 10; 1/1=a* 5; 1/2=a' a1 full -- \
 	is 'gen 10; 1/1=a* 5; 1/2=a' b2 full

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""An address that a test can cut: relay.py PORT TO passes connections to port PORT
-of 127.0.0.1 on to port TO. Prints "ready" when it listens; kill it to cut it."""
+"""An address that a test can cut: relay.py PORT TO forwards connections from
+port PORT of 127.0.0.1 to port TO. Prints "ready" when it listens. Kill it to
+cut the address."""
 import asyncio
 import sys
 

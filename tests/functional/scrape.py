@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-A scraper: `scrape.py PORT [PATH]` prints what it gets. `scrape.py PORT --hostile FILE`
-opens connections and sends what no scraper sends, makes FILE, and holds the connections
-until its standard input ends.
+A scraper: `scrape.py PORT [PATH]` prints the page. `scrape.py PORT --hostile
+FILE` opens connections and sends what no scraper sends, creates FILE, and keeps
+the connections until its standard input ends.
 """
 
 import http.client
@@ -19,7 +19,7 @@ HOSTILE = [
     b'X: y\r\n' * 10000,
     b'POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\nx',
     b'GET /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz',
-    # many requests, and no answer is read
+    # many requests, without reading an answer
     b'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n' * 200,
 ]
 
@@ -41,7 +41,7 @@ def hostile(port, file):
             s.connect(('127.0.0.1', port))
             s.send(HOSTILE[i % len(HOSTILE)])
         except OSError:
-            pass  # refused, reset, or nobody reads: as it should be
+            pass  # refused, reset, or not read: as expected
         held.append(s)
     with open(file, 'w', encoding='ascii'):
         pass

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# rdma-target.service under systemd: a container of this machine's own files
-# (written to nowhere but in memory) whose first process is systemd. In it runs
-# this same script, as a service.
+# rdma-target.service under systemd, in a container that uses this machine's own
+# files (changes stay in memory) and whose first process is systemd. This same
+# script runs in it as a service.
 
 # ---- inside
 
@@ -22,7 +22,7 @@ stops() { systemctl stop $U && is ActiveState inactive && is Result success; }
 has_no() { # FIELD: of the process's status
 	grep -Eq "^$1:.0+$" "/proc/$pid/status"
 }
-# Two filters at least: that of the unit, and its own.
+# At least two filters: that of the unit, and the target's own.
 is_filtered() {
 	grep -E 'Seccomp|NoNewPrivs' "/proc/$pid/status"
 	grep -Eq '^NoNewPrivs:.1$' "/proc/$pid/status" &&
@@ -40,7 +40,7 @@ says_nothing_bad() {
 mounts_it() { rdma-fuse srp+tcp://127.0.0.1:5555 "$M"; }
 data_is() { dd if="$M/disk.img" bs=1M iflag=direct | cmp - "$T/data"; }
 
-# Another instance, with a configuration file.
+# The second instance has a configuration file.
 second_shows() {
 	for name; do
 		rdma-ctl --control /run/rdma-target-second/control volume list |

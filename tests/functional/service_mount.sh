@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Mounts that systemd makes: of lines of fstab, by an automount, and by
-# rdma-fuse@.service. In a container as that of service.sh.
+# Mounts by systemd: from lines of fstab, by an automount, and by
+# rdma-fuse@.service. In a container like that of service.sh.
 
 # ---- inside
 
@@ -12,7 +12,7 @@ is_mounted() { # DIR [OPTION]
 }
 is_not_mounted() { ! is_mounted "$1"; }
 data_is() { cmp "$1" /srv/data; }
-# No daemon runs for a mount point.
+# No daemon runs for mount point DIR.
 daemon_is_gone() { ! pgrep -f "rdma-fuse.* $1( |\$)"; }
 
 mounts() { mount "$1" && is_mounted "$1" && data_is "$1/disk.img"; }
@@ -45,7 +45,7 @@ fails_softly() {
 	[ $? != 0 ] && cat "$T/stderr" && grep -q 'rdma-fuse: error: ' "$T/stderr" &&
 		is_not_mounted /mnt/nobody
 }
-# Every option that mount(8) passes on, or does itself.
+# Every option that mount(8) passes on, or handles itself.
 passes_option() {
 	mount -t fuse.rdma-fuse -o "$1" $A /mnt/option && is_mounted /mnt/option &&
 		umount /mnt/option && t_wait_for 10 daemon_is_gone /mnt/option
@@ -154,7 +154,7 @@ fi
 b_root
 [ -e "$ROOT/sbin/mount.fuse3" ] || t_skip_all 'no mount.fuse3 here'
 mkdir -p "$ROOT/usr/bin" "$ROOT/etc/default"
-# mount(8) and systemd find programs here, and not in $PATH.
+# mount(8) and systemd look for programs here, not in $PATH.
 cp "$BUILD/fuse/rdma-fuse" "$BUILD/target/rdma-target" "$ROOT/usr/bin"
 sed "s,^ExecStart=[^ ]*/,ExecStart=/usr/bin/," "$BUILD/fuse/rdma-fuse@.service" \
 	>"$UNITS/rdma-fuse@.service"

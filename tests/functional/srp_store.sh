@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The store srp: a target serves a volume of another one, which is killed under load
-# and comes back.
+# The store srp: a target serves a volume of another target, which is killed
+# under load and starts again.
 . "$(dirname "$0")/lib.sh"
 
 RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/srp
@@ -72,7 +72,8 @@ kill "$T_TARGET"
 wait "$T_TARGET"
 t_check 'ends with 0' [ $? = 0 ]
 
-# An outage that is longer than wait=: what could not be flushed is flushed later.
+# An outage that is longer than wait=: data that could not be flushed is flushed
+# later.
 t_target --backing "srp:$BELOW_URI/disk,name=again,wait=1"
 t_mount "$URI" "$T/mnt" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
 writes() { dd if="$T/checked" of="$T/mnt/again" bs=64k count=1 conv=notrunc; }
@@ -90,8 +91,8 @@ kill "$T_TARGET"
 wait "$T_TARGET"
 t_check 'ends with 0' [ $? = 0 ]
 
-# The target below loses a write. The first flush behind the loss is not answered;
-# it tells its own initiator, and the others must be told, too.
+# The target below loses a write. The first flush after the loss gets no answer.
+# The target above tells its own initiator, and must also tell the others.
 mkdir "$T/other"
 t_target --backing "srp:$BELOW_URI/disk,name=again,wait=1"
 t_mount "$URI" "$T/mnt" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"

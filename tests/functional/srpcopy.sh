@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# srpcopy: between files, volumes and streams, with holes; killed and resumed; with
-# a target that goes away and comes back.
+# srpcopy: between files, volumes and streams, with holes; killed and resumed;
+# with a target that goes away and comes back.
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || t_skip_all 'no python3 here'
 RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/qos:$BUILD/tests/plugins
@@ -14,26 +14,27 @@ random() { # FILE OFFSET LEN
 	dd if=/dev/urandom of="$1" bs=64k conv=notrunc oflag=seek_bytes \
 		iflag=count_bytes seek="$2" count="$3" status=none
 }
-# 64 MiB with 6 MiB of data, also at odd places, and zeroes that are data.
+# 64 MiB with 6 MiB of data, also at unaligned places, and with zeroes that are
+# data.
 truncate -s $SIZE image
 random image $((3 * MIB)) $((5 * MIB))
 random image 40000999 70001
 dd if=/dev/zero of=image bs=1M seek=50 count=1 conv=notrunc status=none
 random image $((SIZE - 4096)) 4096
-old() { # FILE...: old data everywhere
+old() { # FILE...: fills the files with old data
 	for file; do random "$file" 0 $SIZE; done
 }
 kib() { du -k "$1" | cut -f1; }
-# File systems count some blocks of their own.
+# A file system counts some blocks of its own.
 is_sparse() { [ "$(kib "$1")" -lt 7168 ]; }
 same() { cmp image "$1" && is_sparse "$1"; }
-fails() { # PATTERN CMD...: exit status 1 and a last line like this
+fails() { # PATTERN CMD...: exits with 1, and the last line matches PATTERN
 	pattern=$1
 	shift
 	"$@" >out 2>err
 	[ $? = 1 ] && cat err && tail -n 1 err | grep -Eq "$pattern"
 }
-again() { # ARG...: a target where the last one was
+again() { # ARG...: starts a target at the address of the last one
 	t_new_log
 	rdma-target --listen "$URI" "$@" >"$T/target.log" 2>&1 &
 	T_TARGET=$!
@@ -76,7 +77,7 @@ stream_to_file() { old back && cat image | srpcopy - back && same back; }
 t_check 'standard input to a file' stream_to_file
 stream_to_stream() { cat image | srpcopy - - | cmp - image; }
 t_check 'standard input to standard output' stream_to_stream
-# As a program that has set O_NONBLOCK leaves it.
+# Streams with O_NONBLOCK, as another program may have left them.
 slow_streams() {
 	python3 -c '
 import os, subprocess, sys, time
@@ -131,7 +132,7 @@ else
 	t_skip 'a block device' 'needs root and loop devices'
 fi
 
-# ---- what is refused
+# ---- refusals
 
 before=$(cksum small)
 t_refused 'a smaller volume' "small is smaller than image: 66060288 bytes .63 MiB., not 67108864" \
@@ -236,8 +237,8 @@ ends() { # SIGNAL STATUS
 	cat err
 	[ $status = "$2" ]
 }
-random image 0 $SIZE # no holes: it takes 4 seconds
-continues() { # SOURCE DESTINATION: only the rest
+random image 0 $SIZE # without holes: the copy takes 4 seconds
+continues() { # SOURCE DESTINATION: only the rest is copied
 	begin=$(state done)
 	srpcopy -v --resume state "$1" "$2" 2>err || { cat err; return 1; }
 	cat err
@@ -261,7 +262,7 @@ interrupted() {
 		[ "$(state last)" = 1 ] && cmp -n "$(state done)" image slow
 }
 t_check 'SIGINT leaves a state' interrupted
-# ---- a state that holds no more
+# ---- a state that is no longer valid
 cp state saved
 t_refused 'another destination' 'the destination has another identity' \
 	srpcopy --resume state image "$URI/v1"

@@ -8,16 +8,16 @@
 
 #include "tests/lib/t_table.h"
 
-/* What a block of the range holds. */
+/* The contents of a block of the range. */
 enum content {
-	UNKNOWN, /* nobody has written it, or an operation on it has failed */
-	KNOWN,	 /* as in the copy */
+	UNKNOWN, /* not written, or an operation on it has failed */
+	KNOWN,	 /* as in the copy of the range */
 };
 
 struct slot {
 	struct srpi_io io;
 	struct t_load *load;
-	uint32_t first; /* block of the range */
+	uint32_t first; /* first block, relative to the range */
 	uint32_t cnt;
 	uint8_t *buf;
 	bool busy;
@@ -30,7 +30,7 @@ struct t_load {
 	uint64_t random;
 	uint8_t *copy;
 	uint8_t *content; /* enum content, one for each block */
-	bool *busy;	  /* the block has an operation */
+	bool *busy;	  /* an operation uses the block */
 	uint32_t blocks;
 	uint8_t *bufs;
 	struct srpi_mem *mem;
@@ -69,7 +69,7 @@ static void set_fault(struct t_load *l, const struct slot *slot,
 		 (unsigned long long)l->done);
 }
 
-/* ---- what must come back ---- */
+/* ---- expected data ---- */
 
 static uint8_t *copy_of(const struct slot *slot)
 {
@@ -97,7 +97,7 @@ static void mark(struct slot *slot, enum content content)
 	memset(slot->load->content + slot->first, content, slot->cnt);
 }
 
-/* Brings the copy up to what the operation has done. */
+/* Changes the copy as the operation has changed the volume. */
 static void apply(struct slot *slot)
 {
 	size_t len = slot->io.len;
@@ -156,15 +156,15 @@ static void slot_done(struct srpi_io *io, int res)
 	fill(l);
 }
 
-/* A range of blocks that nobody uses. Finds one soon: the slots together use
- * a part of the blocks only. */
+/* Chooses a range of blocks that no operation uses. Finds one soon, because the
+ * slots together use only a part of the blocks. */
 static void choose_range(struct t_load *l, struct slot *slot)
 {
 	uint32_t max = l->p.max_io / l->info->block_size;
 	bool clash;
 
 	do {
-		/* Small ones are more frequent. */
+		/* Small ranges are more frequent. */
 		slot->cnt = 1 + random_below(l, 1 + random_below(l, max));
 		slot->first = random_below(l, l->blocks - slot->cnt + 1);
 		clash = false;
@@ -246,7 +246,7 @@ struct t_load *t_load_start(struct srpi_session *s,
 
 	assert_non_null(l);
 	assert_true(p->depth <= T_LOAD_DEPTH_MAX);
-	/* choose_range() must find something. */
+	/* This lets choose_range() always find a range. */
 	assert_true((uint64_t)p->depth * p->max_io <= p->len / 2);
 	l->session = s;
 	l->p = *p;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Random I/O through libsrpi that knows what must come back: a queue of reads,
- * writes, zeroes, discards and flushes on one range of a volume, checked
- * against a copy of it in memory. Two operations on the same blocks are never
- * under way together. The same seed does the same.
+ * Random I/O through libsrpi with known results: a queue of reads, writes,
+ * zeroes, discards and flushes on one range of a volume, checked against a copy
+ * of the range in memory. Two operations never use the same blocks at the same
+ * time. The same seed gives the same operations.
  */
 #ifndef TESTS_FUNCTIONAL_T_LOAD_H
 #define TESTS_FUNCTIONAL_T_LOAD_H
@@ -17,36 +17,36 @@
 
 struct t_load_params {
 	unsigned int volume;
-	uint64_t offset; /* bytes; the range is this load's alone */
+	uint64_t offset; /* bytes; no other user may write in the range */
 	uint32_t len;	 /* bytes */
 	unsigned int depth;
 	uint32_t max_io; /* bytes; largest operation */
-	uint64_t ops;	 /* operations in all; 0: until t_load_finish() */
+	uint64_t ops;	 /* total operations; 0: until t_load_finish() */
 	uint64_t seed;
 };
 
 struct t_load;
 
-/* Begins; the range need not hold anything particular. */
+/* Begins. The range may have any data. */
 struct t_load *t_load_start(struct srpi_session *s,
 			    const struct t_load_params *p);
 
 /* Starts no more operations. */
 void t_load_finish(struct t_load *l);
 
-/* Nothing is under way, and nothing more will be. */
+/* True when nothing is in flight and nothing more will be started. */
 bool t_load_is_over(const struct t_load *l);
 
-/* Operations that ended well; with data as it had to be. */
+/* Returns the operations that succeeded, with the expected data. */
 uint64_t t_load_done(const struct t_load *l);
 
-/* The first thing that went wrong, or "". */
+/* Returns the first fault, or "". */
 const char *t_load_fault(const struct t_load *l);
 
-/* Operations that failed, as they may when a session ends. */
+/* Returns the operations that failed. They may fail when a session ends. */
 uint64_t t_load_failed(const struct t_load *l);
 
-/* After it is over. */
+/* Only after the load is over. */
 void t_load_free(struct t_load *l);
 
 #endif

@@ -8,7 +8,7 @@
 #include "tests/lib/t_addr.h"
 #include "tests/lib/t_table.h"
 
-/* IUs under way, at most. */
+/* The maximum number of IUs in flight. */
 #define SENDS_MAX 256
 
 static void t_peer_received(struct t_ini *ini, const struct xp_iu *iu)
@@ -27,7 +27,7 @@ static void t_peer_turn(struct t_peer *p)
 	assert_true(reactor_run_once(p->reactor, -1) >= 0);
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 void t_peer_init(struct t_peer *p)
 {
@@ -56,7 +56,7 @@ void t_peer_fini(struct t_peer *p)
 	t_peer_hang_up(p);
 	xp_mr_free(p->mr);
 	xp_destroy(p->xp);
-	/* What it watched has stopped when a turn finds nothing to do. */
+	/* All that it watched has stopped when a turn finds no work. */
 	while (reactor_run_once(p->reactor, 0) > 0)
 		;
 	reactor_destroy(p->reactor);
@@ -70,7 +70,7 @@ void t_peer_hang_up(struct t_peer *p)
 	xp_close(p->ini.xp);
 	while (!p->ini.closed)
 		t_peer_turn(p);
-	/* Buffers released in this turn are back after it. */
+	/* Buffers released in this turn are available after it. */
 	reactor_run_once(p->reactor, 0);
 	t_ini_free(&p->ini);
 }

@@ -94,7 +94,8 @@ static void show_log(const struct t_target *t)
 		fclose(f);
 }
 
-/* Its announcement ends with how to mount, which it prints when ready. */
+/* The last line of the announcement tells how to mount. The target prints it
+ * when it is ready. */
 static bool wait_until_ready(struct t_target *t)
 {
 	char text[4096];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A real rdma-target for a test to talk to: started, known to be ready, and
- * gone with the test, whatever becomes of it. Each test program has a loopback
- * address of its own and each target a port of its own there, so that programs
- * can run side by side. What goes wrong here fails the test.
+ * A real rdma-target for a test. It is started, ready when the call returns,
+ * and stopped together with the test in all cases. Each test program has a
+ * loopback address of its own, and each target has a port of its own there, so
+ * that programs can run side by side. Any failure here fails the test.
  */
 #ifndef TESTS_FUNCTIONAL_T_TARGET_H
 #define TESTS_FUNCTIONAL_T_TARGET_H
@@ -26,27 +26,27 @@ struct t_target {
  */
 void t_target_start(struct t_target *t, const char *const *args);
 
-/* The same, or waits until it has refused to: false, with its reason in the
- * log. */
+/* The same, but the target may refuse to start. Returns false then; the log has
+ * the reason. */
 bool t_target_starts(struct t_target *t, const char *const *args);
 
-/* Waits for the end; returns the status as waitpid() gives it. */
+/* Waits for the end; returns the status of waitpid(). */
 int t_target_wait(struct t_target *t);
 
 /* Sends @sig and waits for the end. */
 int t_target_end(struct t_target *t, int sig);
 
-/* Ends it with SIGTERM, unless it has ended: it must then exit with 0. */
+/* Ends it with SIGTERM, unless it has ended. It must exit with 0. */
 void t_target_stop(struct t_target *t);
 
-/* "/tmp/t-ABCDEF", removed with all it holds when the program exits, unless
- * T_KEEP is in the environment. */
+/* "/tmp/t-ABCDEF". When the program exits, the directory is removed with its
+ * contents, unless T_KEEP is in the environment. */
 const char *t_scratch(void);
 
-/* Makes file @name there, sparse, and returns its path: valid for good. */
+/* Makes the sparse file @name there. Returns its path, which stays valid. */
 const char *t_scratch_file(const char *name, off_t size);
 
-/* Build root: where the programs under test are. */
+/* The build directory, which has the programs under test. */
 const char *t_build(void);
 
 #endif

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# A target that was killed may have writes in the kernel: its successor serves
+# A target that was killed may have writes in the kernel. Its successor serves
 # the volume only when they are over. The disk is a volume of another target,
-# by rdma-fuse, so it can be stopped in the middle of a write.
+# mounted with rdma-fuse, so that it can be stopped during a write.
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
 
@@ -36,7 +36,7 @@ t_refused 'a second one says who has it' "disk: is in use by process $first .rdm
 	rdma-target --quiet --listen "srp+tcp://127.0.0.1:$((P + 1))" \
 	--backing "$M/disk"
 
-# ---- killed in the middle of a write
+# ---- killed during a write
 mkdir "$T/mnt"
 t_mount --io-timeout 300 --fast-io-fail-tmo off --dev-loss-tmo 60 \
 	"srp+tcp://127.0.0.1:$P" "$T/mnt" || t_bail 'no mount'
@@ -52,7 +52,7 @@ writer=$!
 t_pids="$t_pids $writer"
 t_wait_for 10 test -s "$T/writer" || t_bail 'no writer'
 kill -STOP "$DISK_TARGET"
-# A thread that has yet to stop would still take the write off its socket.
+# A thread that has not stopped yet would still read the write from its socket.
 is_stopped() { # PID
 	awk '/^Name:/ { ours = $2 !~ /^iou-/ }
 		/^State:/ && ours && $2 != "T" { on = 1 }
@@ -60,8 +60,8 @@ is_stopped() { # PID
 }
 t_wait_for 10 is_stopped "$DISK_TARGET" || t_bail 'the disk goes on'
 : >"$T/go"
-# The disk's target has been sent the data: from now on nothing takes the write
-# back, and the kernel waits for it, whatever becomes of who wrote.
+# The target of the disk has been sent the data. From now on nothing can take
+# the write back, and the kernel waits for it, even if the writer ends.
 is_stuck() {
 	ss -Htn "sport = :$T_PORT" | awk '$2 >= 4096 { found = 1 }
 		END { exit !found }'
@@ -89,7 +89,7 @@ ended() { ! kill -0 "$pid"; }
 t_wait_for 20 ended
 t_check 'and stays' cmp -n 4096 "$T/twos" "$T/medium"
 
-# ---- its port is that of a ring which has not ended yet
+# ---- the port belongs to a ring that has not ended yet
 mkfifo "$T/let_go"
 python3 - "$P" "$T/let_go" >"$T/holder" <<'END' &
 import socket, sys

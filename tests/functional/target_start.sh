@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # How rdma-target starts, refuses to start, and stops, over TCP. TAP on stdout.
-# A refusal is one line on stderr that names the thing, exit status 1, and
-# nothing is left behind.
+# A refusal is one line on stderr that names the object, and exit status 1.
+# Nothing is left behind.
 set -uo pipefail
 
 bin=$BUILD/target/rdma-target
 work=$(mktemp -d)
 chmod 755 "$work"
-# Two that nobody has; below those that the kernel gives to connections.
+# Two unused ports, below those that the kernel gives to connections.
 while port=$((20000 + SRANDOM % 12000)) &&
 	ss -Htan "sport = $port or sport = $((port + 1))" | grep -q .; do :; done
 number=0
@@ -61,7 +61,7 @@ start() {
 	wait_until test -s "$work/$name.pid"
 }
 
-# refused NAME PATTERN ARG...: does not start, and says so in one line.
+# refused NAME PATTERN ARG...: does not start, and says why in one line.
 refused() {
 	local name=$1 pattern=$2 status lines
 	shift 2
@@ -114,7 +114,7 @@ refused "URI of another kind" "--listen 'http://x'" --listen http://x "${disk[@]
 refused "URI with a volume" "only an address and a port" \
 	--listen srp://127.0.0.1/disk "${disk[@]}"
 
-# --- what cannot be served ---
+# --- what it cannot serve ---
 
 refused "backing file missing" "$work/none.img.*does not exist" \
 	"${here[@]}" --backing "$work/none.img"
@@ -132,7 +132,7 @@ refused "one store under two names" "$work/link.img: is given twice" \
 refused "one serial number twice" \
 	"volumes 'disk.img' and 'b' are the same disk: .*serial=" \
 	"${here[@]}" "${disk[@]},serial=S" --backing ram:1M,name=b,serial=S
-# --- what something else has locked ---
+# --- what another process has locked ---
 
 mkfifo "$work/go"
 # holds the volume as udev does, until something is written to $work/go
@@ -149,14 +149,14 @@ END
 	targets+=("$holder")
 	wait_until test -s "$work/holder"
 }
-# begin NAME: a start that has to wait
+# begin NAME: starts a target that has to wait
 begin() {
 	"$bin" --pidfile "$work/$1.pid" "${here[@]}" "${disk[@]}" \
 		>"$work/$1.out" 2>"$work/$1.log" &
 	pid=$!
 	targets+=("$pid")
 }
-# The target sleeps $1 times, each time for 10 ms.
+# The target has slept $1 times, each time for 10 ms.
 has_slept() {
 	[ "$(awk '/^voluntary_ctxt_switches/ { print $2 }' \
 		"/proc/$pid/status")" -ge "$1" ]
@@ -227,7 +227,7 @@ fi
 refused "PID file that cannot be" "$work/none/pid.*No such file" \
 	"${here[@]}" "${disk[@]}" --pidfile "$work/none/pid"
 
-# --- who may log in ---
+# --- which initiators may log in ---
 
 refused "rule that does not parse" "--allow '10.0.0.0/33'.*10.0.0.0/24" \
 	--allow 10.0.0.0/33 "${disk[@]}"
@@ -253,7 +253,7 @@ result "TCP beyond loopback is warned of" $? "$(cat "$work/open.log")"
 kill "$pid"
 wait "$pid"
 
-# --- what it gives up ---
+# --- privileges that it drops ---
 
 start bare "${here[@]}" "${disk[@]}" --threads 2
 [ "$(grep -c 'NoNewPrivs:.1' "/proc/$pid/task/"*/status | grep -c ':1$')" -ge 2 ] &&
@@ -286,7 +286,7 @@ else
 	skip "another user serves what root has opened" "not root"
 fi
 
-# --- what it says when it is ready, and its end ---
+# --- output when it is ready, and its end ---
 
 start one "${here[@]}" "${disk[@]}" --backing ram:8M,name=scratch,ro --threads 2
 result "ready: the PID file has its process ID" \
@@ -323,7 +323,7 @@ result "the port can be had again at once" $? "$(cat "$work/two.log")"
 kill -INT "$pid"
 wait "$pid"
 result "SIGINT: a clean end" $? "$(cat "$work/two.log")"
-# What it prints must not land in what it serves.
+# The output must not be written to the volume.
 rm -f "$work/disk.img"
 truncate -s 16M "$work/disk.img"
 "$bin" "${here[@]}" "${disk[@]}" --pidfile "$work/mute.pid" <&- >&- 2>&- &
@@ -343,8 +343,8 @@ wait "$pid"
 result "--quiet: nothing is said" $? \
 	"$(cat "$work/three.out" "$work/three.log")"
 
-# A process that waits for the PID file finds the lines that were printed before. Its
-# output is a pipe that is full, so it gets no further than the printing.
+# A process that waits for the PID file finds the lines that were printed
+# before. The output is a full pipe, so the target stops when it prints.
 python3 - "$work/full.pid" "$bin" "${here[@]}" "${disk[@]}" \
 	--pidfile "$work/full.pid" >"$work/full.say" 2>&1 <<'END'
 import fcntl, os, subprocess, sys
@@ -371,9 +371,9 @@ END
 result "the PID file is written after the lines to paste" $? \
 	"$(cat "$work/full.say")"
 
-# --- a SANITIZE that did not come to its end ---
+# --- an unfinished SANITIZE ---
 
-# mark_of FILE: how a state file names it.
+# mark_of FILE: the name of the store in a state file
 mark_of() {
 	local born
 
@@ -402,7 +402,7 @@ result "SANITIZE starts again after kill -9" $? \
 kill "$pid"
 wait "$pid"
 
-# --- what an idle one costs ---
+# --- resources of an idle target ---
 
 truncate -s 1T "$work/large.img"
 start idle "${here[@]}" --backing "$work/large.img"
@@ -424,7 +424,7 @@ switches() {
 	awk '/ctxt_switches/ { sum += $2 } END { print sum }' \
 		"/proc/$pid/task/$pid/status"
 }
-# It may still be on its way to sleep; then it sleeps for good.
+# It may still be about to sleep. Once asleep, it stays asleep.
 is_asleep() {
 	local before
 	before=$(switches)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What logins cost a real rdma-target over TCP: memory while they are there,
- * no processor time while they are idle, and nothing when they have gone.
+ * The costs of logins to a real rdma-target over TCP: memory while they exist,
+ * no CPU time while they are idle, and nothing when they have ended.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -22,14 +22,15 @@
 
 #define LOGINS 40
 
-/* What one may cost that is idle, beyond what all share. */
+/* Limit for one idle login, without the memory that all share. */
 #define IDLE_KIB 64ul
 
 static struct t_target target;
 
-/* ---- what the kernel knows of a process ---- */
+/* ---- the kernel's view of a process ---- */
 
-/* The number behind @key in a file of "Key: number" lines; kB for sizes. */
+/* Returns the number after @key in a file of "Key: number" lines. Sizes are in
+ * kB. */
 static unsigned long number_in(const char *path, const char *key)
 {
 	unsigned long sum = 0;
@@ -70,7 +71,8 @@ static unsigned int cnt_entries(const char *what)
 	return cnt - 2;
 }
 
-/* Context switches of all threads of @pid, or of thread @tid alone. */
+/* Returns the context switches of all threads of @pid, or only of thread
+ * @tid. */
 static unsigned long switches(pid_t pid, pid_t tid)
 {
 	unsigned long sum = 0;
@@ -94,8 +96,8 @@ static unsigned long switches(pid_t pid, pid_t tid)
 }
 
 /*
- * True when there are three seconds without a context switch. It may take a
- * while to get to sleep; one that wakes up by itself never gets there.
+ * True if there are three seconds without a context switch. A process may take
+ * a while to fall asleep. One that wakes up by itself never does.
  */
 static bool goes_to_sleep(pid_t pid, pid_t tid)
 {
@@ -109,7 +111,7 @@ static bool goes_to_sleep(pid_t pid, pid_t tid)
 	return false;
 }
 
-/* A sanitizer's own memory is not of interest. */
+/* The memory of a sanitizer does not count. */
 static bool is_sanitized(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -123,7 +125,7 @@ static bool is_sanitized(void)
 
 static const char *alloc_file;
 
-/* As t_target_start(), counting. */
+/* Like t_target_start(), but counts allocations. */
 static void start_counting(const char *const *args)
 {
 	char lib[4096];
@@ -184,7 +186,7 @@ static void log_out_all(void)
 	srpi_ctx_destroy(ctx);
 }
 
-/* A full queue of all kinds of I/O, so that every buffer gets used. */
+/* A full queue with all kinds of I/O, so that every buffer is used. */
 static void use(unsigned int i)
 {
 	const struct t_load_params p = { .len = 1 * MIB,
@@ -224,7 +226,7 @@ static void login_that_works_costs_less_than_a_mebibyte(void **state)
 
 	t_target_start(&target, (const char *[]){ "-b", "ram:1M", NULL });
 	open_ctx();
-	/* What all of them share is in use before it counts. */
+	/* Memory that all logins share is in use before the count begins. */
 	log_in(0, 1);
 	use(0);
 	before = resident_kib();
@@ -257,7 +259,8 @@ static void allocate_nothing_with(const char *backing)
 	t_target_stop(&target);
 }
 
-/* Once everything has been used: memory for what is under way, too. */
+/* After everything has been used once, also the memory for commands in
+ * flight. */
 static void commands_allocate_nothing(void **state)
 {
 	allocate_nothing_with("ram:1M");
@@ -277,14 +280,15 @@ static void *run_ctx(void *arg)
 	return NULL;
 }
 
-/* The stop is a session's end: the target says good-bye. */
+/* If the target stops, the session ends: the target sends a logout. */
 static void idle_logins_wake_nobody(void **state)
 {
 	_Atomic pid_t tid = 0;
 	pthread_t thread;
 	pid_t theirs;
 
-	/* Other targets of this machine announce themselves to this one, too. */
+	/* Other targets of this machine also send their announcements to this
+	 * one. */
 	t_target_start(&target, (const char *[]){ "-b", "ram:1M", "-t", "2",
 						  "--discovery", "off", NULL });
 	assert_int_equal(pthread_create(&thread, NULL, run_ctx, &tid), 0);
@@ -318,7 +322,7 @@ static void logins_that_have_gone_leave_nothing(void **state)
 		srpi_close_wait(ctx, sessions[0]);
 	}
 	log_in(0, 1);
-	/* The ends of the last ones may still be under way. */
+	/* The last connections may still be ending. */
 	while (cnt_entries("fd") > files)
 		usleep(1000);
 	assert_int_equal(cnt_entries("task"), threads);
@@ -335,7 +339,7 @@ int main(void)
 {
 	static struct t_table t;
 
-	/* meson has malloc() fill what it gives: then everything is touched. */
+	/* meson makes malloc() fill the memory, which touches all of it. */
 	unsetenv("MALLOC_PERTURB_");
 	if (!is_sanitized()) {
 		T_ADD(&t, idle_login_costs_little);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Peers that break the rules, on a real rdma-target over TCP: each is answered
- * as SRP and SCSI prescribe or loses its channel, and nobody else notices. All
- * the while a well-behaved session does I/O on the same target and checks it.
+ * Peers that break the rules, on a real rdma-target over TCP. Each gets the
+ * answer that SRP and SCSI prescribe, or loses its channel, and no other
+ * initiator is affected. Meanwhile a well-behaved session does I/O on the same
+ * target and checks it.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -25,8 +26,8 @@
 
 #define MIB (1024ul * 1024)
 
-/* LUNs of the target: 0 is what the peers work on, in memory; 1 the same in a
- * file; 2 what the well-behaved session works on. */
+/* LUNs of the target. The peers work on 0, in memory, and on 1, in a file. The
+ * well-behaved session works on 2. */
 #define LUN_RAM	 0
 #define LUN_FILE 1
 #define LUN_GOOD 2
@@ -44,7 +45,7 @@ static struct {
 	char fault[512];
 } good;
 
-/* No assertions here: they are for the main thread. */
+/* No assertions here, because only the main thread may use them. */
 static void *behave_well(void *arg)
 {
 	const struct srpi_options opt = { .struct_size = sizeof(opt),
@@ -79,7 +80,7 @@ static void *behave_well(void *arg)
 	return NULL;
 }
 
-/* It has got on since the last call: what was done did not stop it. */
+/* The session has made progress since the last call. */
 static void assert_others_unharmed(void)
 {
 	uint64_t before = good.done;
@@ -99,7 +100,7 @@ struct iu {
 
 static struct iu iu;
 
-/* A command whose data is described by @cnt descriptors in the IU. */
+/* A command with @cnt descriptors in the IU. */
 static void build(uint32_t lun, const uint8_t *cdb, enum srp_data_format format,
 		  const struct srp_desc *descs, uint32_t cnt, bool is_out)
 {
@@ -160,7 +161,8 @@ static void build_indirect(bool is_out)
 	build(LUN_RAM, cdb, SRP_DATA_INDIRECT, descs, 4, is_out);
 }
 
-/* The same with the list in memory at 256 KiB, @inline_cnt of it in the IU. */
+/* The same with the list in memory at 256 KiB. The IU has @inline_cnt of its
+ * descriptors. */
 static void build_partial(bool is_out, uint8_t inline_cnt)
 {
 	struct srp_desc table = t_peer_desc(&peer, 256 << 10, 4 * 16);
@@ -173,7 +175,8 @@ static void build_partial(bool is_out, uint8_t inline_cnt)
 	iu.len = SRP_CMD_SIZE + SRP_INDIRECT_HDR + inline_cnt * SRP_DESC_SIZE;
 }
 
-/* WRITE of @blocks with @len bytes of immediate data, announced as @says. */
+/* WRITE of @blocks with @len bytes of immediate data. @says is the stated
+ * length. */
 static void build_immediate(uint32_t blocks, uint32_t len, uint32_t says)
 {
 	uint8_t cdb[SCSI_CDB_LEN];
@@ -202,7 +205,7 @@ static void build_unmap(uint16_t says, uint64_t lba, uint32_t blocks)
 	iu.len = SRP_IMM_OFFSET + 24;
 }
 
-/* Gets unit attentions out of the way. */
+/* Clears unit attentions. */
 static void test_unit_ready(void)
 {
 	uint8_t cdb[SCSI_CDB_LEN];
@@ -220,7 +223,7 @@ static void log_in(void)
 	test_unit_ready();
 }
 
-/* The channel is as good as new. */
+/* The channel still works completely. */
 static void assert_still_served(void)
 {
 	build_read(0, 8, 4096);
@@ -229,8 +232,8 @@ static void assert_still_served(void)
 	assert_int_equal(peer.rsp.resid_flags, 0);
 }
 
-/* What must not be done was not: closed, without an answer or after one that
- * says that the IU is no good. */
+/* Nothing was executed: the channel is closed, without an answer or after an
+ * answer that refuses the IU. */
 static void assert_closed(unsigned int answers_before)
 {
 	t_peer_await_close(&peer);
@@ -246,7 +249,7 @@ static void assert_closed(unsigned int answers_before)
 struct login_row {
 	const char *name;
 	void (*change)(struct srp_login_req *req);
-	uint32_t reason; /* 0: it gets in */
+	uint32_t reason; /* 0: the login is accepted */
 };
 
 static void iu_0(struct srp_login_req *req)
@@ -374,7 +377,7 @@ static void immediate_data_is_granted_only_outside_the_header(void **state)
 static const struct {
 	const char *name;
 	size_t len;
-	int fill; /* -1: a login that is good but for its length */
+	int fill; /* -1: only the length of the login is wrong */
 } garbage_rows[] = {
 	{ "nothing", 0, 0 },
 	{ "one byte", 1, -1 },
@@ -519,7 +522,7 @@ static void iu_is_cut_short(void **state)
 static void unknown_opcodes_end_the_channel(void **state)
 {
 	for (unsigned int opcode = 0; opcode < 256; opcode++) {
-		/* Of a few in the middle one is as good as the other. */
+		/* A few values in the middle stand for all of them. */
 		if (opcode == SRP_TSK_MGMT || opcode == SRP_CMD ||
 		    (opcode > 0x50 && opcode < 0x7c))
 			continue;
@@ -535,7 +538,8 @@ static void unknown_opcodes_end_the_channel(void **state)
 
 /* ---- SRP_CMD ---- */
 
-/* Expected: closed; or answered with GOOD or with this sense data. */
+/* Expected: the channel is closed, or the answer is GOOD or has this sense
+ * data. */
 #define CLOSED	  (-1)
 #define GOOD	  0
 #define SENSE(cd) ((SCSI_KEY_ILLEGAL_REQUEST << 16) | (cd))
@@ -637,7 +641,7 @@ static void imm_of_4_gib(void)
 static void imm_gap_in_cdb(void)
 {
 	build_immediate(1, 512, 512);
-	iu.b[31] = 20; /* its length would lie behind the data's offset */
+	iu.b[31] = 20; /* this length would lie behind the offset of the data */
 }
 
 static void imm_too_short_for_cdb(void)
@@ -890,14 +894,14 @@ static void iu_of_16_kib(void)
 #define IN_OVER	  SRP_RSP_IN_OVERFLOW
 #define OUT_UNDER SRP_RSP_OUT_UNDERFLOW
 #define OUT_OVER  SRP_RSP_OUT_OVERFLOW
-#define ANY	  0xff /* flags that nobody cares for */
+#define ANY	  0xff /* flags that do not matter */
 
 #define LBA_RANGE SENSE(SCSI_ASC_LBA_OUT_OF_RANGE)
 #define CDB_FIELD SENSE(SCSI_ASC_INVALID_FIELD_IN_CDB)
 #define IU_FIELD  SENSE(SCSI_ASC_INVALID_FIELD_IN_COMMAND_IU)
 
 static const struct cmd_row cmd_rows[] = {
-	/* contradictions: the channel ends */
+	/* contradictions: the channel is closed */
 	{ "table longer than the IU", table_longer_than_iu, CLOSED },
 	{ "more descriptors than the table", count_beyond_table, CLOSED },
 	{ "total length too small", total_too_small, CLOSED },
@@ -924,7 +928,7 @@ static const struct cmd_row cmd_rows[] = {
 	  CLOSED },
 	{ "IU longer than agreed", iu_longer_than_agreed, CLOSED },
 	{ "IU of 16 KiB", iu_of_16_kib, CLOSED },
-	/* what SCSI has an answer for */
+	/* errors that SCSI has an answer for */
 	{ "LBA past the end", lba_past_end, LBA_RANGE, ANY },
 	{ "LBA across the end", lba_across_end, LBA_RANGE, ANY },
 	{ "LBA wraps", lba_wraps, LBA_RANGE, ANY },
@@ -951,7 +955,7 @@ static const struct cmd_row cmd_rows[] = {
 	  512 },
 	{ "write from a buffer of nothing", write_from_nothing, CDB_FIELD,
 	  OUT_OVER, 4096 },
-	/* odd, but right */
+	/* unusual, but correct */
 	{ "last LBA", lba_last, GOOD },
 	{ "indirect read", good_indirect_read, GOOD },
 	{ "indirect write", good_indirect_write, GOOD },
@@ -1020,7 +1024,7 @@ static void command(void **state)
 	assert_others_unharmed();
 }
 
-/* Data goes where the descriptors say, in their order. */
+/* The target uses the descriptors in their order. */
 static void descriptors_are_used_in_order(void **state)
 {
 	log_in();
@@ -1044,8 +1048,8 @@ static void descriptors_are_used_in_order(void **state)
 	}
 }
 
-/* A byte changed here and there. The target may do what it likes with it, but
- * not to others. */
+/* Changes some bytes. The target may do anything with the command, but must not
+ * affect other initiators. */
 static void mutated_commands_harm_nobody(void **state)
 {
 	static void (*const builders[])(void) = {
@@ -1065,10 +1069,10 @@ static void mutated_commands_harm_nobody(void **state)
 			x ^= x << 5;
 			iu.b[(x >> 8) % iu.len] = (uint8_t)x;
 		}
-		/* Aborts and resets of others are not an evil peer's. */
+		/* A peer must not abort or reset commands of others. */
 		if (iu.b[0] == SRP_TSK_MGMT)
 			iu.b[30] = SRP_TSK_ABORT_TASK;
-		/* A mutated LUN may hit that of the well-behaved session. */
+		/* A changed LUN may be that of the well-behaved session. */
 		memset(iu.b + 20, 0, 8);
 		t_peer_ask(&peer, iu.b, iu.len);
 	}
@@ -1077,7 +1081,7 @@ static void mutated_commands_harm_nobody(void **state)
 
 /* ---- credits ---- */
 
-/* Commands that stay under way: the target is stopped while they arrive. */
+/* Commands that stay in flight: the target is stopped while they arrive. */
 static void post_while_stopped(unsigned int cnt)
 {
 	struct srp_desc desc = t_peer_desc(&peer, 0, 4096);
@@ -1120,8 +1124,8 @@ static bool log_says(const struct t_target *t, const char *text)
 }
 
 /*
- * The commands are writes whose data cannot be fetched: that takes our help,
- * and we are not there while they arrive. So none of them is answered.
+ * The commands are writes. The target cannot fetch their data without our help,
+ * and we do not help while they arrive, so none of them is answered.
  */
 static void more_commands_than_credits_end_the_channel(void **state)
 {
@@ -1189,7 +1193,8 @@ static unsigned int open_files(void)
 
 static unsigned int files_at_start;
 
-/* Ends are noticed one after the other: this waits until all have been. */
+/* The target notices the ends one after the other. Waits until it has noticed
+ * all. */
 static void nothing_is_left_of_them(void **state)
 {
 	t_peer_hang_up(&peer);

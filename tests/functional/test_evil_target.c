@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libsrpi and a target that breaks the rules: every connect ends, in a session
- * or with a line that says what was wrong, and every operation is answered.
- * The target lives on the context's own reactor, over TCP.
+ * libsrpi and a target that breaks the rules. Every connect ends in a session
+ * or with a line that names the error, and every operation is answered. The
+ * target runs on the context's own reactor, over TCP.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,15 +26,15 @@
 
 /* ---- the target ---- */
 
-/* How it misbehaves. What is NULL is done as it should be. */
+/* How the target misbehaves. For NULL, it behaves correctly. */
 struct manners {
 	/* Changes the private data of the acceptance; returns its length. */
 	size_t (*accept)(uint8_t *pdata);
-	/* Fills in what it rejects with; returns its length. */
+	/* Fills in the private data of a reject; returns its length. */
 	size_t (*reject)(uint8_t *pdata);
-	/* Right after login. */
+	/* Called right after the login. */
 	void (*greet)(struct t_tgt_chan *ch);
-	/* An SRP_CMD has arrived. */
+	/* Called for an SRP_CMD. */
 	void (*command)(struct t_tgt_send *s, const struct srp_cmd_view *cmd);
 };
 
@@ -128,7 +128,7 @@ static void evil_start(const struct manners *manners)
 	t_tgt_listen(&evil.tgt, &sin);
 }
 
-/* Until no channel is left. */
+/* Waits until no channel is left. */
 static void evil_await_end(void)
 {
 	while (t_tgt_chan_cnt(&evil.tgt))
@@ -144,7 +144,7 @@ static void evil_stop(void)
 	srpi_ctx_destroy(evil.ctx);
 }
 
-/* ---- connects that come to nothing ---- */
+/* ---- connects that fail ---- */
 
 struct connect_row {
 	const char *name;
@@ -158,7 +158,7 @@ static const struct connect_row connect_rows[];
 static void connect_ends_with_a_line_that_says_why(void **state)
 {
 	const struct connect_row *r = *state;
-	/* Long, where it is not what is waited for. */
+	/* Long, if the row does not test timeouts. */
 	const struct srpi_options opt = { .struct_size = sizeof(opt),
 					  .timeout_ms = r->err == -ETIMEDOUT
 								? 300
@@ -189,7 +189,7 @@ static void close_in_callback(struct srpi_session *s,
 	srpi_close(s, set_closed, arg);
 }
 
-/* Who is told that it failed, or came up, may close it right there. */
+/* A callback that reports a failure or a connection may close it. */
 static void connect_is_closed_by_who_is_told(void **state)
 {
 	const struct connect_row *r = *state;
@@ -397,7 +397,7 @@ static void answer_without_data(struct t_tgt_send *s,
 	t_tgt_respond_as_is(s, 0);
 }
 
-/* Into memory that nobody registered. */
+/* Writes to memory that nobody registered. */
 static void write_elsewhere(struct t_tgt_send *s,
 			    const struct srp_cmd_view *cmd)
 {
@@ -540,12 +540,12 @@ static const struct connect_row connect_rows[] = {
 	{ "writes elsewhere", { .command = write_elsewhere }, -EIO, "lost" },
 };
 
-/* ---- answers at random ---- */
+/* ---- random answers ---- */
 
 #define DISK_LEN (16384 * 512)
 
-/* Data-in of a disk of 8 MiB, with zeroes up to the length of the buffer. Both
- * units, where there are two, say that they have the same name. */
+/* Returns the length of data-in of a disk of 8 MiB, with zeroes up to the
+ * length of the buffer. If there are two units, both report the same name. */
 static uint32_t evil_disk_data(struct t_tgt_send *s, unsigned int luns,
 			       bool thin)
 {
@@ -579,7 +579,7 @@ static void answer_at_random(struct t_tgt_send *s,
 {
 	uint32_t len = evil_disk_data(s, /* luns= */ 2, /* thin= */ false);
 
-	/* Some bytes are wrong. */
+	/* Changes a few bytes. */
 	for (uint32_t n = evil_random() % 4; n > 0 && len > 0; n--)
 		s->data[evil_random() % (len < 64 ? len : 64)] =
 			(uint8_t)evil_random();
@@ -602,7 +602,8 @@ static void answer_at_random(struct t_tgt_send *s,
 	t_tgt_respond_as_is(s, len);
 }
 
-/* What the library says of a volume can be relied on, whatever it was told. */
+/* The library's information on a volume is consistent, whatever the target
+ * sent. */
 static void check_volume(const struct srpi_session *s, unsigned int v)
 {
 	const struct srpi_volume_info *info = srpi_volume_info(s, v);
@@ -665,12 +666,12 @@ static void random_answers_do_no_harm(void **state)
 		some_io(s);
 		srpi_close_wait(evil.ctx, s);
 	}
-	/* Most get as far as that. */
+	/* Most of them have a session. */
 	assert_true(sessions > 100);
 	evil_stop();
 }
 
-/* ---- what is unusual, but right ---- */
+/* ---- unusual, but correct ---- */
 
 static void greet_with_requests(struct t_tgt_chan *ch)
 {
@@ -701,16 +702,16 @@ static void target_without_volumes_is_one(void **state)
 	evil_stop();
 }
 
-/* ---- a mount of a disk that writes where and when it should not ---- */
+/* ---- a mount of a disk that writes to memory at a wrong place or time ---- */
 
 #define SLOTS	 16u
 #define IO_LEN	 16384u
 #define DISK_LEN (16384 * 512)
 
-/* What rdma-fuse has by default: with the edges of a page, and 1 MiB. */
+/* The default of rdma-fuse: 1 MiB, and the edges of pages. */
 #define SLOT_LEN ((1u << 20) + 4 * 4096)
 
-static struct srp_desc slot_descs[SLOTS]; /* what each answers from */
+static struct srp_desc slot_descs[SLOTS]; /* source of each answer's data */
 
 static void learn_slots(const struct scsi_cmd *cmd,
 			const struct srp_cmd_view *v)
@@ -731,8 +732,8 @@ static void learn_slots(const struct scsi_cmd *cmd,
 		};
 }
 
-/* Right behind a response, so that the answer to the kernel has been made and
- * has not left. */
+/* Comes right after a response: the answer to the kernel has been made and has
+ * not left. */
 static void write_to_slots(struct t_tgt_chan *ch)
 {
 	struct t_tgt_send *s = t_tgt_take(ch);
@@ -760,10 +761,10 @@ static void answer_and_write(struct t_tgt_send *s,
 		write_to_slots(ch);
 }
 
-/* A program that uses the mount, in a thread of its own. */
+/* A program that uses the mount, on a thread of its own. */
 struct user {
 	char dir[64];
-	char wrong[128]; /* "": nothing */
+	char wrong[128]; /* "": no fault */
 	atomic_bool over;
 };
 
@@ -842,7 +843,7 @@ static void mount_answers_what_it_should(void **state)
 
 /* ---- two targets of one context ---- */
 
-/* RDMA WRITE on @ch into @mem, with the key that @s gives for it. */
+/* RDMA WRITE on @ch into @mem, with the key that @s has for it. */
 static void write_to(struct t_tgt_chan *ch, const struct srpi_session *s,
 		     const struct srpi_mem *mem, const void *p, uint32_t len)
 {
@@ -897,7 +898,7 @@ static void key_is_good_for_one_session_only(void **state)
 		assert_true(srpi_ctx_run(evil.ctx, -1) >= 0);
 	assert_int_equal(buf[0], 0);
 	srpi_close_wait(evil.ctx, theirs);
-	/* What is kept from the one is open to the other. */
+	/* Memory that is closed to one target is open to the other. */
 	write_to(our_ch, ours, mem, buf, 512);
 	srpi_io_wait(evil.ctx, ours, &(struct srpi_io){ .op = SRPI_FLUSH });
 	assert_int_equal(srpi_session_state(ours), SRPI_RUNNING);

@@ -40,27 +40,27 @@
 
 #define MIB	  (1024ul * 1024)
 #define BLOCK	  512u
-#define TIMEOUT_S 600 /* for one run: it hangs, however slow the machine */
+#define TIMEOUT_S 600 /* for one run: longer means a hang, on any machine */
 
 /* main() of the commands, under other names. */
 int info_main(int argc, char **argv);
 int fuse_main(int argc, char **argv);
 
-/* What AddressSanitizer makes of a child's exit, beside 0 and 1. */
+/* The exit status that AddressSanitizer uses, besides 0 and 1. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
 	return "exitcode=99";
 }
 
-/* libfuse 3.12 does not free it when others still have the mount open. */
+/* libfuse 3.12 does not free it if others still have the mount open. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:fuse_session_mount\n";
 }
 
-/* getopt() moves the pointers and leaves the texts alone. */
+/* getopt() changes the pointers, not the texts. */
 static char **args_of(const char **argv)
 {
 	return (char **)(uintptr_t)argv;
@@ -70,17 +70,19 @@ static char **args_of(const char **argv)
 
 struct scenario {
 	const char *name;
-	/* In a child whose points are armed; its exit status. */
+	/* Runs in a child whose fault points are armed. Returns its exit
+	 * status. */
 	int (*run)(void);
-	/* Beside it, in this process; @out: the child's standard output. NULL:
-	 * nothing to do. */
+	/* Runs beside the child, in this process. @out: the child's standard
+	 * output. NULL: not needed. */
 	void (*drive)(pid_t pid, int out);
-	int status; /* of a run in which nothing fails, as waitpid() has it */
-	bool first_only; /* pass: the rest is as in other scenarios */
+	int status; /* exit status of a run without a failure, from waitpid() */
+	bool first_only; /* only the first pass fails: other scenarios cover the
+			  * rest */
 };
 
 static struct fault_record *record;
-static const char *complaint; /* of who drives; NULL: none */
+static const char *complaint; /* from drive(); NULL: none */
 static char log_path[64];
 static unsigned int point_passes[FAULT_POINTS_MAX];
 static unsigned int point_failures[FAULT_POINTS_MAX];
@@ -109,7 +111,7 @@ static bool is_over(pid_t pid)
 }
 
 /* A target that ended by a failure has lost writes of "lossy", and the next one
- * would say so: each run is to begin like the first. */
+ * would report this. Each run should begin like the first. */
 static void forget_flushes(void)
 {
 	char path[320];
@@ -152,7 +154,7 @@ static int run(const struct scenario *s, unsigned int index, unsigned int pass)
 	return status;
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 static void show_log(void)
 {
@@ -199,7 +201,7 @@ static bool check(const struct scenario *s, unsigned int index,
 	const struct fault_point *p = fault_point(index);
 	const char *what = what_is_wrong(status);
 
-	/* In this run it was not passed so often. */
+	/* This run did not pass the point that often. */
 	if (!record->failed)
 		return true;
 	point_failures[index]++;
@@ -211,7 +213,8 @@ static bool check(const struct scenario *s, unsigned int index,
 	return false;
 }
 
-/* Lets each chosen pass fail. Returns how many were not handled properly. */
+/* Makes each chosen pass fail. Returns how many failures were handled
+ * wrongly. */
 static unsigned int fail_point(const struct scenario *s, unsigned int index,
 			       unsigned int passes)
 {
@@ -290,7 +293,7 @@ static int run_target(void)
 	return status;
 }
 
-/* False: the target has ended before it was ready. */
+/* False: the target ended before it was ready. */
 static bool await_ready(int out)
 {
 	char text[4096];
@@ -364,7 +367,7 @@ static bool log_in(void)
 	       T_LOGGED_IN;
 }
 
-/* Everything that takes memory or the fabric; any of it may fail. */
+/* Uses everything that takes memory or the fabric. Any call may fail. */
 static void use_target(void)
 {
 	for (uint32_t lun = 0; lun < 5 && !peer.ini.closed; lun++) {
@@ -382,7 +385,7 @@ static void use_target(void)
 	ask(1, "04", false, 0);			     /* FORMAT UNIT */
 }
 
-/* Another initiator takes what the one before has left. */
+/* Another initiator takes what the first one has left. */
 static void use_target_again(void)
 {
 	ask(0, "00", false, 0);
@@ -392,7 +395,7 @@ static void use_target_again(void)
 	persistent_out(3, 0xa11, 0);	 /* CLEAR */
 }
 
-/* To a target port that is not there. */
+/* Logs in to a target port that does not exist. */
 static void log_in_in_vain(void)
 {
 	struct srp_login_req req = t_peer_login_req();
@@ -403,7 +406,7 @@ static void log_in_in_vain(void)
 	t_peer_login(&peer, target_addr, pdata, sizeof(pdata));
 }
 
-/* A login, and what is written can be read. */
+/* True if a login works and written data can be read. */
 static bool serves(void)
 {
 	if (!log_in())
@@ -415,7 +418,7 @@ static bool serves(void)
 	return false;
 }
 
-/* One thing fails, once: the second login, at the latest, is served. */
+/* One call fails once. At the latest, the second login works. */
 static void check_target(pid_t pid)
 {
 	if (!serves() && !serves() && !is_over(pid))
@@ -459,7 +462,7 @@ static int run_info_in_vain(void)
 
 static int library_failed(const char *what, const char *text)
 {
-	/* As a program would: with what the library says. */
+	/* Prints what a program would print, with the library's text. */
 	fprintf(stderr, "library: error: %s: %s\n", what, text);
 	return *text ? 1 : 2;
 }
@@ -569,7 +572,7 @@ static void drive_mount(pid_t pid, int out)
 	pid_t user;
 
 	snprintf(pidfile, sizeof(pidfile), "%s/pid", t_scratch());
-	/* It is written when the mount answers. */
+	/* The file is written when the mount works. */
 	while ((stat(pidfile, &st) || !st.st_size) && !is_over(pid))
 		usleep(1000);
 	if (!is_over(pid)) {
@@ -582,7 +585,7 @@ static void drive_mount(pid_t pid, int out)
 			usleep(1000);
 	}
 	unlink(pidfile);
-	/* It leaves no mount behind. */
+	/* The program leaves no mount behind. */
 	if (umount2(mountpoint, MNT_DETACH) == 0)
 		complaint = "a mount is left";
 }
@@ -597,7 +600,7 @@ static const struct scenario scenarios[] = {
 	{ "rdma-fuse", run_mount, drive_mount, 0, true },
 };
 
-/* What the runs above cannot come to, and why. */
+/* Calls that the runs above cannot reach, and why. */
 static const struct {
 	const char *file;
 	const char *call;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What initiators see of a store that fails, is slow or is stuck, and what the
- * medium holds afterwards: a real rdma-target over TCP, its volumes with
- * faults, and initiators that are driven IU by IU.
+ * medium has afterwards. A real rdma-target over TCP has volumes with faults,
+ * and the test drives initiators IU by IU.
  *
- * "Not answered yet" is told without waiting for time: many later commands of
- * the same channel have been answered.
+ * The test does not wait for time to see that a command is "not answered yet":
+ * it waits for the answers to many later commands of the same channel.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -44,7 +44,7 @@ static struct {
 } volumes[VOLUMES_MAX];
 static unsigned int volume_cnt;
 
-/* of the test that runs */
+/* the LUN of the present test */
 static unsigned int lun;
 static struct srp_login_req a_req;
 static struct srp_login_req b_req;
@@ -62,8 +62,8 @@ static void fill_file(const char *path, uint8_t byte, size_t len)
 	free(bytes);
 }
 
-/* A volume of MIB bytes: a new file, full of OLD, or memory. Returns its LUN.
- * Before the target starts. */
+/* Adds a volume of MIB bytes, which is a new file full of OLD, or memory.
+ * Returns its LUN. Only before the target starts. */
 static unsigned int add_volume(bool is_memory, const char *options)
 {
 	char name[32];
@@ -95,7 +95,7 @@ static void start_with(unsigned int first, unsigned int cnt)
 	t_target_start(&target, args);
 }
 
-/* Two new initiators. */
+/* Logs in two new initiators. */
 static void use(unsigned int volume)
 {
 	lun = volume;
@@ -109,11 +109,12 @@ static void finish(void)
 	t_peer_hang_up(&b);
 }
 
-/* ---- what is stuck ---- */
+/* ---- stuck requests ---- */
 
 static unsigned int released; /* lines of the log that were waited for */
 
-/* The log says so for each; this waits for the next one, of @p. */
+/* Each stuck request has a line in the log. Waits for the next one, caused by
+ * @p. */
 static void await_stuck(struct t_peer *p)
 {
 	static const char text[] = "is stuck, by a fault";
@@ -138,7 +139,7 @@ static void release(void)
 	kill(target.pid, SIGUSR1);
 }
 
-/* One character for each block of the file from @lba on. */
+/* Each character stands for a block of the file, from @lba on. */
 static void expect_file(unsigned int lba, const char *want)
 {
 	char got[128] = "";
@@ -202,7 +203,8 @@ static uint64_t post_rw(struct t_peer *p, uint8_t opcode, uint32_t lba,
 static uint64_t post_write(struct t_peer *p, uint32_t lba, uint16_t blocks,
 			   uint8_t byte)
 {
-	/* Its own place for each byte: writes may be under way together. */
+	/* Each byte has a place of its own, because writes may be in flight
+	 * together. */
 	size_t at = (size_t)byte << 10;
 
 	memset(p->mem + at, byte, blocks * BLOCK);
@@ -265,14 +267,14 @@ static void expect_sense(struct t_peer *p, uint64_t tag, enum scsi_key key,
 	assert_int_equal(sense.code, code);
 }
 
-/* The only unit attention there is has this code. */
+/* Expects exactly one unit attention, with this code. */
 static void expect_attention(struct t_peer *p, uint16_t code)
 {
 	expect_sense(p, post_bare(p, 0x00), SCSI_KEY_UNIT_ATTENTION, code);
 	expect_good(p, post_bare(p, 0x00));
 }
 
-/* It comes sooner or later, from another thread. */
+/* The attention comes from another thread, after some time. */
 static void await_attention(struct t_peer *p, uint16_t code)
 {
 	uint64_t tag;
@@ -304,7 +306,7 @@ static void log_in_b(void)
 	expect_attention(&b, SCSI_ASC_POWER_ON);
 }
 
-/* Neither is answered, though the target has had every chance. */
+/* Expects no answer, although the target had many chances to send one. */
 static void expect_silence(struct t_peer *p, uint64_t tag)
 {
 	for (int i = 0; i < 20; i++)
@@ -338,8 +340,9 @@ static void failed_flush_fails_every_later_one(void **state)
 	finish();
 }
 
-/* The last of all tests. Until the volume is opened anew: the target cannot
- * flush it at its own end either, and exits with 1. */
+/* The last of all tests. The flush keeps failing until the volume is opened
+ * again. The target cannot flush the volume at its own end either, and exits
+ * with 1. */
 static void failed_flush_lasts_until_the_restart(void **state)
 {
 	assert_int_equal(t_target_end(&target, SIGTERM), 1 << 8);
@@ -397,7 +400,7 @@ static void each_block_of_a_failed_write_is_old_or_new(void **state)
 	assert_int_equal(sense.info_valid, row->info >= 0);
 	if (row->info >= 0)
 		assert_int_equal(sense.info, row->info);
-	/* All data was taken: what it comes to is in the sense data. */
+	/* All data was transferred: only the sense data reports the error. */
 	assert_int_equal(rsp->resid_flags, 0);
 	expect_file(8, row->file_after);
 	finish();
@@ -424,7 +427,8 @@ static const struct read_row read_rows[] = {
 
 static unsigned int read_luns[ARRAY_SIZE(read_rows)];
 
-/* Not one byte comes, least of all what the buffer held before. */
+/* No byte is sent, in particular none of the data that the buffer had
+ * before. */
 static void failed_read_moves_no_data(void **state)
 {
 	const struct read_row *row = *state;
@@ -434,7 +438,7 @@ static void failed_read_moves_no_data(void **state)
 
 	use(read_luns[row - read_rows]);
 	log_in_a();
-	/* Buffers of the target are full of SECRET afterwards. */
+	/* Fills the buffers of the target with SECRET. */
 	expect_good(p, post_write(p, 100, 8, SECRET));
 	expect_good(p, post_read(p, 100, 8));
 	if (row->truncate_at)
@@ -488,7 +492,7 @@ static void function_awaits_a_stuck_write(void **state)
 	await_stuck(p);
 	assert_null(t_ini_rsp(&p->ini, stuck));
 	tmf = post_tmf(asks, row->function, stuck);
-	/* Its unit attention is there before it is over. */
+	/* The unit attention is there before the reset ends. */
 	if (row->function == SRP_TSK_LUN_RESET)
 		await_attention(asks, SCSI_ASC_DEVICE_RESET);
 	expect_silence(asks, tmf);
@@ -498,7 +502,8 @@ static void function_awaits_a_stuck_write(void **state)
 	rsp = t_peer_await(asks, tmf);
 	assert_true(rsp->rsp_valid);
 	assert_int_equal(rsp->rsp_code, SRP_RSP_COMPLETE);
-	/* From here on the old write is history: the newer one stays. */
+	/* The old write must not reach the medium any more: the newer one
+	 * stays. */
 	expect_good(asks, post_write(asks, 8, 8, NEWER));
 	expect_file(8, "NNNNNNNN");
 	if (row->foreign)
@@ -548,7 +553,7 @@ static void new_login_waits_for_the_old_write(void **state)
 	await_stuck(p);
 	t_peer_hang_up(p);
 	t_peer_begin(p, target.addr, &a_req);
-	/* Others work on; this one is not let in. */
+	/* Other initiators continue; this one cannot log in. */
 	for (int i = 0; i < 20; i++) {
 		expect_good(&b, post_write(&b, 32, 8, NEW));
 		reactor_run_once(p->reactor, 1);
@@ -559,8 +564,8 @@ static void new_login_waits_for_the_old_write(void **state)
 	release();
 	while (!p->ini.established)
 		reactor_run_once(p->reactor, -1);
-	/* The write of the old nexus has reached the medium: what is written
-	 * now comes after it. */
+	/* The write of the old nexus has reached the medium. New writes come
+	 * after it. */
 	expect_file(8, "nnnnnnnn");
 	expect_attention(p, SCSI_ASC_NEXUS_LOSS);
 	expect_good(p, post_write(p, 8, 8, NEWER));
@@ -568,7 +573,7 @@ static void new_login_waits_for_the_old_write(void **state)
 	finish();
 }
 
-/* ---- two initiators, one reconnects ---- */
+/* ---- one of two initiators reconnects ---- */
 
 static void reserve(struct t_peer *p, uint64_t key)
 {
@@ -599,7 +604,8 @@ static void reconnect_of_one_leaves_the_other_alone(void **state)
 	stuck = post_write(&b, 8, 8, NEW);
 	await_stuck(&b);
 	for (int i = 0; i < 3; i++) {
-		/* Over a living connection, then over one that was closed. */
+		/* First over a connection that works, then over one that was
+		 * closed. */
 		if (i)
 			t_peer_hang_up(&a);
 		log_in(&a, &a_req);
@@ -617,7 +623,7 @@ static void reconnect_of_one_leaves_the_other_alone(void **state)
 	finish();
 }
 
-/* ---- COMPARE AND WRITE that is retried ---- */
+/* ---- COMPARE AND WRITE is repeated ---- */
 
 static uint64_t post_caw(struct t_peer *p, uint32_t lba, uint8_t from,
 			 uint8_t to)
@@ -634,9 +640,10 @@ static uint64_t post_caw(struct t_peer *p, uint32_t lba, uint8_t from,
 static unsigned int caw_lun;
 
 /*
- * The answer was lost, and the command done. The retry is told of the loss of
- * the nexus first; sent once more it miscompares, and what the medium holds is
- * what the first one wrote: the initiator knows that it won.
+ * The answer was lost, but the command was executed. The retry first gets the
+ * attention for the loss of the nexus. The next retry miscompares, and the
+ * medium has the data of the first one, so the initiator knows that its command
+ * was executed.
  */
 static void retried_compare_and_write_tells_the_truth(void **state)
 {
@@ -663,7 +670,7 @@ static void retried_compare_and_write_tells_the_truth(void **state)
 
 static unsigned int caw_failed_lun;
 
-/* It was not done: then the retry is the one that does it, with no lie. */
+/* The first command was not executed, so the retry executes it. */
 static void compare_and_write_that_failed_can_be_retried(void **state)
 {
 	struct t_peer *p = &a;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A flush that fails, and what initiators hear of it when rdma-target has been
- * started again. The initiators are driven IU by IU and behave as a kernel's do:
- * they write, flush, come back as the same initiator port, and read no
- * generation; a test asks for that by itself.
+ * A flush fails, and initiators are told of this after rdma-target has been
+ * restarted. The test drives the initiators IU by IU. They behave like those of
+ * a kernel: they write, flush, log in again as the same initiator port, and do
+ * not read the generation. A test that needs the generation reads it.
  *
  * Some stores are files whose flush fails by an injected fault. Others are loop
- * devices on a full tmpfs: writes to their page cache succeed, write-back fails,
- * and the kernel tells so once. These need root.
+ * devices on a full tmpfs: writes to their page cache succeed, write-back
+ * fails, and the kernel reports this once. These need root.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -205,14 +205,15 @@ static void flush_works(struct t_peer *p)
 	expect_good(p, post_sync(p));
 }
 
-/* As from a medium that has just failed: tried again it fails again. */
+/* A MEDIUM ERROR as if the medium had just failed: the flush fails again when
+ * it is repeated. */
 static void flush_fails(struct t_peer *p)
 {
 	expect_sense(p, post_sync(p), SCSI_KEY_MEDIUM_ERROR,
 		     SCSI_ASC_WRITE_ERROR);
 }
 
-/* Linux tries no HARDWARE ERROR again. */
+/* Linux does not repeat a command that got HARDWARE ERROR. */
 static void flush_tells_once(struct t_peer *p)
 {
 	expect_sense(p, post_sync(p), SCSI_KEY_HARDWARE_ERROR,
@@ -306,7 +307,7 @@ static const struct store_row store_rows[] = {
 	{ "write-back of a loop device", true, "" },
 };
 
-/* False: it cannot be had here, and the test is skipped. */
+/* False: this machine cannot make the store, and the test is skipped. */
 static bool make_store(const struct store_row *row)
 {
 	if (!row->is_loop) {
@@ -319,8 +320,8 @@ static bool make_store(const struct store_row *row)
 	return false;
 }
 
-/* The flush at the end fails. Both that wrote hear of it, each once; the third
- * has lost nothing. */
+/* The flush at the end fails. Both initiators that wrote are told once each.
+ * The third one has lost nothing. */
 static void failed_last_flush_is_told_after_the_restart(void **state)
 {
 	const struct store_row *row = *state;
@@ -344,8 +345,8 @@ static void failed_last_flush_is_told_after_the_restart(void **state)
 	finish();
 }
 
-/* One has met failed flushes while it was logged in, the other not: after the
- * restart each is told. */
+/* One initiator got failed flushes while it was logged in, the other one did
+ * not. After the restart each is told. */
 static void each_initiator_is_told_of_a_failed_flush(void **state)
 {
 	const struct store_row *row = *state;
@@ -366,8 +367,8 @@ static void each_initiator_is_told_of_a_failed_flush(void **state)
 	finish();
 }
 
-/* Whoever was not there at the first start is told at the second, or the third,
- * and the generation does not go back. */
+/* An initiator that was absent after the first start is told after the second
+ * or the third, and the generation does not go back. */
 static void debt_outlives_further_restarts(void **state)
 {
 	const struct store_row *row = *state;
@@ -395,7 +396,7 @@ static void debt_outlives_further_restarts(void **state)
 	finish();
 }
 
-/* The kernel writes back, and fails, when nobody has the store open. */
+/* The kernel writes back, and fails, when no process has the store open. */
 static void write_back_after_a_kill_is_told(void **state)
 {
 	struct scsi_store before, after;
@@ -417,8 +418,8 @@ static void write_back_after_a_kill_is_told(void **state)
 	finish();
 }
 
-/* A synchronous write that fails may have seen an error that belongs to other
- * writes; the kernel does not report it to the next process. */
+/* A synchronous write that fails may have got an error that belongs to other
+ * writes. The kernel does not report this error to the next process. */
 static void failed_synchronous_write_before_a_kill_is_told(void **state)
 {
 	uint8_t fua[SCSI_CDB_LEN] = { 0x2a, 0x08, 0, 0, 0, 64, 0, 0, 8 };
@@ -435,7 +436,7 @@ static void failed_synchronous_write_before_a_kill_is_told(void **state)
 	finish();
 }
 
-/* Nothing is lost by a kill alone, nor said to be. */
+/* A kill alone loses nothing, and nothing is reported. */
 static void kill_without_a_loss_is_not_told(void **state)
 {
 	struct scsi_store before, after;
@@ -456,8 +457,8 @@ static void kill_without_a_loss_is_not_told(void **state)
 	finish();
 }
 
-/* What its cache had is gone with the process: that of those with unflushed
- * writes. Any flush covers all writes answered before. */
+/* The process ends and its cache is lost, with all unflushed writes. Any flush
+ * covers all writes that were answered before. */
 static void cache_lost_with_the_process_is_told(void **state)
 {
 	make_file();
@@ -473,7 +474,7 @@ static void cache_lost_with_the_process_is_told(void **state)
 	finish();
 }
 
-/* Nor is it paid by what the initiator does before it flushes. */
+/* No other command of the initiator pays the debt before it flushes. */
 static void only_a_flush_pays_the_debt(void **state)
 {
 	make_file();
@@ -492,8 +493,8 @@ static void only_a_flush_pays_the_debt(void **state)
 	finish();
 }
 
-/* The last flush fails while there are initiators: the target is still busy with
- * another volume. Whoever flushes then hears of it. */
+/* The last flush fails while initiators are logged in, because the target is
+ * still busy with another volume. An initiator that flushes then is told. */
 static void flush_at_the_end_fails_for_those_who_are_there(void **state)
 {
 	char other[128];
@@ -522,7 +523,7 @@ static void flush_at_the_end_fails_for_those_who_are_there(void **state)
 	finish();
 }
 
-/* Stopping secures the cache, as SYNCHRONIZE CACHE does; so does IMMED. */
+/* STOP UNIT makes the cache stable, like SYNCHRONIZE CACHE; also with IMMED. */
 static void other_flushes_tell_too(void **state)
 {
 	uint8_t stop[SCSI_CDB_LEN] = { 0x1b };
@@ -543,7 +544,7 @@ static void other_flushes_tell_too(void **state)
 	finish();
 }
 
-/* Nothing can be known any more: everybody is told. */
+/* Without a valid record, every initiator is told. */
 static void damaged_record_tells_everybody(void **state)
 {
 	make_file();
@@ -558,7 +559,7 @@ static void damaged_record_tells_everybody(void **state)
 	finish();
 }
 
-/* A record that has nothing to tell is removed. */
+/* A record without a debt is removed. */
 static void clean_end_leaves_no_record(void **state)
 {
 	make_file();
@@ -587,7 +588,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* What a failed test has left. */
+/* Removes what a failed test has left. */
 static int clean_up(void **state)
 {
 	if (target.pid)

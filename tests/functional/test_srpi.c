@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * libsrpi on a real rdma-target over TCP: every operation, checked on both
- * sides, in quantity, side by side, and while one of the two goes away.
+ * sides, in large numbers, in parallel, and while one of the two sides goes
+ * away.
  *
- * With arguments it is a client process of its own:
+ * With arguments, the program is a client:
  *	test_srpi URI VOLUME OFFSET SEED
  */
 #include <errno.h>
@@ -140,7 +141,7 @@ static void client_open(struct client *c, const char *uri,
 		opt = *options;
 	opt.struct_size = sizeof(opt);
 	opt.timeout_ms = 60000;
-	/* What is lost stays so: coming back has tests of its own. */
+	/* A session that is lost stays lost: other tests cover reconnects. */
 	opt.fast_io_fail_ms = 1;
 	opt.dev_loss_ms = 2;
 	opt.reconnect_delay_ms = SRPI_OFF;
@@ -320,7 +321,7 @@ static const struct rw_row rw_rows[] = {
 	{ "ram, its last blocks", RAM, 32 * MIB - 65536, 65536, false, false },
 };
 
-/* The blocks at either side stay as they are. */
+/* The blocks on both sides do not change. */
 static void what_is_written_is_read_back(void **state)
 {
 	const struct rw_row *r = *state;
@@ -388,7 +389,7 @@ static const struct rw_row zero_rows[] = {
 	  false },
 };
 
-/* Writes data, runs @op, and reads zeroes there, and data around. */
+/* Writes data, runs @op, and reads zeroes there and data around them. */
 static void zero_with(const struct rw_row *r, enum srpi_op op, bool discard)
 {
 	uint32_t bs = volume_rows[r->volume].block_size;
@@ -448,8 +449,8 @@ static const struct {
 	{ "write zeroes", DISK, &disk_path, SRPI_WRITE_ZEROES },
 };
 
-/* A file system counts blocks for its own records of the file to it, which may
- * grow meanwhile: by write-back, and by a hole that splits an extent. */
+/* A file system counts blocks of its own records as blocks of the file. They
+ * may grow meanwhile: by write-back, and by a hole that splits an extent. */
 #define RECORDS_MAX (64u << 10)
 
 static void space_of_the_file_is_freed(void **state)
@@ -534,7 +535,7 @@ static void extents_tell_data_from_holes(void **state)
 	client_close(&c);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static const struct refused_row {
 	const char *name;
@@ -575,7 +576,7 @@ static void refused(void **state)
 	client_open(&c, target.uri, NULL);
 	assert_int_equal(client_io(&c, r->op, r->volume, r->offset, r->len, 0),
 			 r->res);
-	/* The session has taken no harm. */
+	/* The session still works. */
 	assert_int_equal(client_io(&c, SRPI_READ, RAM, 0, 4096, 0), 0);
 	client_close(&c);
 }
@@ -591,9 +592,9 @@ static void memory_is_needed_for_data(void **state)
 	client_close(&c);
 }
 
-/* ---- in quantity ---- */
+/* ---- large numbers ---- */
 
-/* Runs loads to their end; they must end well. */
+/* Runs loads to their end. They must succeed. */
 static void run_loads(struct srpi_ctx *ctx, struct t_load **loads,
 		      unsigned int cnt)
 {
@@ -688,7 +689,7 @@ static void sessions_of_one_context_do_not_disturb_each_other(void **state)
 	srpi_ctx_destroy(ctx);
 }
 
-/* This program as a client: test_srpi URI VOLUME OFFSET SEED. */
+/* Runs as a client: test_srpi URI VOLUME OFFSET SEED. */
 static int be_client(const char *const *argv)
 {
 	struct t_load_params p = {
@@ -780,7 +781,7 @@ static void threads_do_not_disturb_each_other(void **state)
 	}
 }
 
-/* A loop that is not the library's. */
+/* An event loop that is not the library's. */
 static void context_can_be_polled(void **state)
 {
 	const struct srpi_ctx_options opt = { .struct_size = sizeof(opt),
@@ -810,11 +811,11 @@ static void submit_nothing(struct srpi_io *io, int res)
 {
 }
 
-/* ---- one of the two goes away ---- */
+/* ---- one side goes away ---- */
 
 #define STORM 200
 
-/* Many writes and reads at once, each with a count of its answers. */
+/* Many concurrent writes and reads, each with a count of its answers. */
 struct storm {
 	struct client *c;
 	struct srpi_io ios[STORM];
@@ -850,7 +851,7 @@ static void storm_start(struct storm *st, struct client *c, enum volume volume)
 		};
 		srpi_submit(c->s, &st->ios[i]);
 	}
-	assert_int_equal(st->answered, 0); /* never from within */
+	assert_int_equal(st->answered, 0); /* no callback inside the call */
 }
 
 static void storm_wait(struct storm *st, unsigned int answered)
@@ -859,7 +860,8 @@ static void storm_wait(struct storm *st, unsigned int answered)
 		assert_true(srpi_ctx_run(st->c->ctx, -1) >= 0);
 }
 
-/* Each was answered once, well or with @err; returns how many were not. */
+/* Each was answered once, with success or with @err. Returns how many
+ * failed. */
 static unsigned int storm_check(const struct storm *st, int err)
 {
 	unsigned int failed = 0;
@@ -882,7 +884,7 @@ static void set_true(void *arg)
 static const struct {
 	const char *name;
 	unsigned int channels;
-	unsigned int answered; /* before the end */
+	unsigned int answered; /* answered before the end */
 } end_rows[] = {
 	{ "at once", 1, 0 },
 	{ "after some answers", 1, 20 },
@@ -968,7 +970,7 @@ static void io_before_running_and_after_lost_is_refused(void **state)
 	client_close(&c);
 }
 
-/* What a write of the storm left in @path. */
+/* Expects in @path the data that a write of the storm has left. */
 static void check_in_file(const struct storm *st, const char *path)
 {
 	uint8_t *got = malloc(64 * KIB);
@@ -997,7 +999,7 @@ static void killed_target_keeps_what_it_acknowledged(void **state)
 	t_target_start(&mine, (const char *[]){ "-b", path, "-t", "2", NULL });
 	client_open(&c, mine.uri, &opt);
 	fill_random(c.buf, BUF_LEN, 6);
-	/* Stopped, it cannot answer them all before it is killed. */
+	/* A stopped target cannot answer them all before it is killed. */
 	storm_start(&st, &c, 0);
 	storm_wait(&st, r->answered);
 	kill(mine.pid, SIGSTOP);
@@ -1037,9 +1039,9 @@ static void terminated_target_keeps_what_it_acknowledged(void **state)
 	client_close(&c);
 }
 
-/* ---- who may be there ---- */
+/* ---- a second login ---- */
 
-/* All that the first one wrote was there before the second got in. */
+/* All that the first one wrote is there before the second login is accepted. */
 static void second_login_of_an_initiator_ends_the_first(void **state)
 {
 	const __typeof__(end_rows[0]) *r = *state;
@@ -1076,7 +1078,7 @@ static void second_login_of_an_initiator_ends_the_first(void **state)
 
 /* The resolver of this program: "two-homed" has two addresses. */
 static char two_homed[2][32];
-/* This host has no IPv4 address: so glibc answers then. */
+/* Makes getaddrinfo() fail as glibc does on a host without an IPv4 address. */
 static bool no_ipv4;
 
 int __real_getaddrinfo(const char *node, const char *service,
@@ -1134,7 +1136,7 @@ static void number_needs_no_other_address_of_its_family(void **state)
 	client_close(&c);
 }
 
-/* Connects to no avail; returns what is said. */
+/* Fails to connect, and returns the error. */
 static struct srpi_error no_connection(const char *uri, unsigned int timeout_ms)
 {
 	const struct srpi_options opt = { .struct_size = sizeof(opt),
@@ -1205,7 +1207,7 @@ static void nobody_listens(void **state)
 	assert_says(&e, "from 127.");
 }
 
-/* A listener that takes connections and never says a word. */
+/* A listener that accepts connections and never sends anything. */
 static int listen_mute(char *uri, size_t len)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Between the kill and the next start of a target its paths may come to lead to
- * other stores: the kernel numbers devices in another order, a symbolic link is
- * switched, a file is replaced. What was begun on one store must not go on on
- * another, nor its reservations be back there. Each round has two stores, each
- * behind a symbolic link, and leaves something behind on one of them.
+ * Between the kill of a target and its next start, its paths may come to lead
+ * to other stores: the kernel numbers devices in another order, a symbolic link
+ * is switched, a file is replaced. A job that began on one store must not
+ * continue on another one, nor may its reservations come back there. Each round
+ * has two stores, each behind a symbolic link, and leaves something behind on
+ * one of them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,10 +36,10 @@ static uint8_t content_of(int store)
 	return store ? 0x22 : 0x11;
 }
 
-/* What a store is. */
+/* The kinds of stores. */
 enum kind {
 	FILES,
-	LOOPS,	 /* a device that says nothing of itself */
+	LOOPS,	 /* a device without an identifier */
 	MAPPERS, /* a device that has a UUID, on a loop device */
 };
 
@@ -66,7 +67,7 @@ static bool has_loops(void)
 	return true;
 }
 
-/* Without the time when it was made, nothing tells a file from another. */
+/* Only the time of birth tells one file from another. */
 static bool has_births(void)
 {
 	struct statx stx;
@@ -93,7 +94,8 @@ static int free_loop(void)
 	return number;
 }
 
-/* On device @wanted, unless another process has taken that meanwhile. */
+/* Attaches it to device @wanted, unless another process has taken that
+ * meanwhile. */
 static void attach(int store, int wanted)
 {
 	struct loop_config cfg = { 0 };
@@ -118,7 +120,7 @@ static void attach(int store, int wanted)
 	close(file);
 }
 
-/* A process that was killed may have it open for a moment. */
+/* A killed process may keep it open for a moment. */
 static void detach(int store)
 {
 	char path[64];
@@ -188,7 +190,7 @@ static int number_of_mapper(int store)
 	return number;
 }
 
-/* With number @wanted; -1: any. */
+/* With number @wanted; -1: any number. */
 static void map(int store, int wanted)
 {
 	char number[64] = "";
@@ -206,7 +208,7 @@ static void map(int store, int wanted)
 	assert_true(wanted < 0 || stores[store].mapper == wanted);
 }
 
-/* As a loop device, it may be open for a moment. */
+/* Like a loop device, it may be open for a moment. */
 static void unmap(int store)
 {
 	if (stores[store].mapper < 0)
@@ -231,7 +233,8 @@ static void fill(int store)
 	close(fd);
 }
 
-/* How many bytes of it the pattern has replaced; all others are as they were. */
+/* Returns how many bytes the pattern has replaced. All others must be
+ * unchanged. */
 static unsigned int overwritten(int store)
 {
 	static uint8_t bytes[STORE_LEN];
@@ -263,7 +266,7 @@ static void lead(int i, int store)
 	assert_int_equal(symlink(to, stores[i].link), 0);
 }
 
-/* What a test that failed has left. */
+/* Removes what a failed test has left. */
 static void clean_up(void)
 {
 	char cmd[128];
@@ -309,7 +312,8 @@ static void remove_stores(void)
 
 /* ---- the target ---- */
 
-/* @options of each volume; how @fault is for the first only. */
+/* Starts with @options for each volume, and with @fault for the first one
+ * only. */
 static bool starts(const char *options, const char *fault)
 {
 	char spec[2][192];
@@ -342,7 +346,7 @@ static void await_log(const char *text)
 		usleep(1000);
 }
 
-/* One line, about @store, that names what to do. */
+/* Expects one line about the store of volume @i that says what to do. */
 static void expect_refusal(int i)
 {
 	unsigned int lines = 0;
@@ -390,7 +394,7 @@ static void log_in(void)
 	static const uint8_t tur[SCSI_CDB_LEN];
 
 	t_peer_log_in(&peer, target.addr);
-	ask(0, tur, 0); /* the attentions of power on */
+	ask(0, tur, 0); /* clears the attentions of power on */
 	ask(1, tur, 0);
 }
 
@@ -442,7 +446,7 @@ enum left {
 	LEFT_RESERVATION,
 };
 
-/* The kernel finds the devices in the other order. */
+/* Makes the kernel find the devices in the other order. */
 static void renumber(enum kind kind)
 {
 	int was[2] = { stores[0].loop, stores[1].loop };
@@ -489,9 +493,9 @@ static void expect_left(enum left left, unsigned int lun)
 }
 
 /*
- * @moved: the devices get the other's numbers; @switched: the paths lead to the
- * other's place. A device that has an identity is found wherever it is, and has
- * its state: as the other volume then.
+ * @moved: each device gets the number of the other one. @switched: each path
+ * leads to the place of the other one. A device that has an identity is found
+ * at any place and has its state, then as the other volume.
  */
 static void play(enum kind kind, const char *options, enum left left,
 		 unsigned int lun, bool moved, bool switched)
@@ -574,7 +578,7 @@ static void what_is_left_stays_with_its_store(void **state)
 	     row->moved, row->switched);
 }
 
-/* The same by chance, and often. */
+/* The same with random choices, many times. */
 static void rounds_by_chance(void **state)
 {
 	unsigned int seed = (unsigned int)getpid();
@@ -615,7 +619,7 @@ static void device_without_identity_keeps_nothing(void **state)
 	remove_stores();
 }
 
-/* A copy of the file has its name now. */
+/* A copy of the file has the old name now. */
 static void replaced_file_is_another(void **state)
 {
 	char cmd[384];
@@ -632,7 +636,8 @@ static void replaced_file_is_another(void **state)
 	remove_stores();
 }
 
-/* One that has grown is still itself, but a job knows where its end was. */
+/* A store that has grown is still the same, but a job knows where its end
+ * was. */
 static const struct size_row {
 	const char *name;
 	enum left left;
@@ -677,7 +682,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* What cannot be had here is left out. */
+/* Tests that this machine cannot run are skipped. */
 int main(void)
 {
 	static struct t_table t;

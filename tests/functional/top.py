@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-rdma-ctl top on a terminal: `top.py END COMMAND...` runs COMMAND on a pseudo-terminal, types
-keys, waits for what they show, and ends it: "key", or the name of a signal. The terminal
-must be as it was then.
+rdma-ctl top on a terminal: `top.py END COMMAND...` runs COMMAND on a
+pseudo-terminal, types keys, waits for their effect, and ends it. END is "key"
+or the name of a signal. The terminal must have its old state then.
 """
 
 import fcntl
@@ -33,7 +33,7 @@ class Terminal:
                     struct.pack('HHHH', lines, columns, 0, 0))
 
     def wait_for(self, pattern, what):
-        """Of what came since the last one."""
+        """The output since the last one."""
         while not re.search(pattern, self.seen):
             if not select.select([self.fd], [], [], 60)[0]:
                 sys.exit(f'no {what}: {self.seen!r}')

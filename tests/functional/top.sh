@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# rdma-ctl top: on a terminal, and as lines.
+# rdma-ctl top: on a terminal, and as plain lines.
 . "${0%/*}/lib.sh"
 here=${0%/*}
 

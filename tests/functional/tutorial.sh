@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# docs/tutorial.md: each command of some of its parts is run, in its order, and prints
-# what the page says.
+# docs/tutorial.md: runs each command of some of its parts in order, and expects
+# the output that the page shows.
 #
 #   T_PARTS   numbers of the parts (default: 1, which needs neither RDMA nor Ceph)
 PARTS=${T_PARTS:-1}
@@ -15,7 +15,7 @@ PATH=$BUILD/discover:$PATH
 t_needs_fuse
 command -v fio >/dev/null || t_skip_all 'no fio here'
 
-# A network of its own, where port 5555 is free.
+# Uses a network namespace of its own, where port 5555 is free.
 if [ "${T_ALONE-}" = '' ] && [[ $PARTS = [14] ]]; then
 	[ -z "$(ls /sys/class/infiniband 2>/dev/null)" ] ||
 		t_skip_all 'this machine has an RDMA device: part 1 is for one without'
@@ -26,11 +26,11 @@ fi
 [ "$PARTS" != 4 ] || r_needs_ceph
 t_mounts=$T/try/mnt
 
-# The directory of the test, and numbers of a machine.
+# Replaces the directory by that of the test.
 here() { sed "s|/tmp/try|$T/try|g"; }
 
-# as_said: $T/out is what $T/want says, in which ... stands for a part of a line, or, on
-# a line of its own, for any lines.
+# as_said: $T/out has the text of $T/want, where ... stands for a part of a
+# line, or, on a line of its own, for any lines.
 as_said() {
 	python3 - "$T/want" "$T/out" <<'END'
 import re, sys
@@ -55,7 +55,7 @@ run() { # COMMAND
 	esac
 }
 
-check() { # COMMAND: it succeeds, and prints what is in $T/want
+check() { # COMMAND: succeeds and prints the text in $T/want
 	if run "$1" && as_said >"$T/.out" 2>&1; then
 		t_result 0 "$1"
 	else

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The heartbeat for the service manager: it stops while a worker hangs, and the log says
-# what the worker was doing.
+# The heartbeat for the service manager: it stops while a worker hangs, and the
+# log says what the worker was doing.
 . "${0%/*}/lib.sh"
 t_needs_fuse
 
@@ -9,7 +9,7 @@ beats() { grep -c WATCHDOG=1 "$T/notified"; }
 more_than() { [ "$(beats)" -gt "$1" ]; }
 beats_on() { t_wait_for 5 more_than "$(beats)"; }
 says() { t_wait_for 10 grep -Eq "$1" "$T/target.log"; }
-# No beat comes then. The pause only gives a wrong one the time to come.
+# Expects no heartbeat. The pause only gives a wrong one time to arrive.
 hangs() { # PATTERN
 	says "error: worker [01] has hung for [0-9]+ s: $1; the service manager" ||
 		return 1
