@@ -19,7 +19,7 @@
 
 set -u
 : "${BUILD:?the build directory}"
-PATH="$BUILD/target:$BUILD/ctl:$BUILD/fuse:$BUILD/initiator:$BUILD/copy:$BUILD/doctor:$PATH:/usr/sbin:/sbin"
+PATH="$BUILD/target:$BUILD/ctl:$BUILD/fuse:$BUILD/initiator:$BUILD/copy:$BUILD/discover:$BUILD/doctor:$PATH:/usr/sbin:/sbin"
 
 T=$(mktemp -d "${TMPDIR:-/tmp}/rdma-test.XXXXXX")
 chmod 755 "$T"

@@ -10,7 +10,7 @@ vm_soft_roce
 vm_scratch_fs /mnt/scratch 512
 modprobe fuse
 
-TMPDIR=/mnt/scratch T_PARTS='2 3' bash "${VM_LIB%/*}/../functional/tutorial.sh" |
+TMPDIR=/mnt/scratch D_AS=vm/tutorial bash "${VM_LIB%/*}/../functional/tutorial.sh" |
 	tee "$VM_OUT/tutorial.tap"
 grep -q '^1\.\.[1-9]' "$VM_OUT/tutorial.tap"
 vm_fails grep -q '^not ok' "$VM_OUT/tutorial.tap"

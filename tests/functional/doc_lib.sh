@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The commands of documents, run as a reader runs them. Source this first, and lib.sh (or
+# what includes it) after d_alone.
+#
+#   d_alone       start the test again with a network, processes and mounts of its own
+#   d_page PAGE   one test for each command of the page: it succeeds, and prints what the
+#                 page says
+#
+# In a document, blocks have a language. "console": after a prompt ("$ ", "host$ ",
+# "host# ") a command, and then what it prints, where "..." stands for a part of a line, or
+# on a line of its own for any lines. A command fails only where the page shows "error:".
+# "sh": commands alone. A target in the foreground runs until the end of the block, and
+# whatever such a block starts or mounts ends with it (this needs d_alone). Other blocks
+# have no commands.
+#
+# A comment before blocks says what runs those up to the next heading:
+#   <!-- run by NAME -->     the test whose $D_AS is NAME
+#   <!-- not run: WHY -->    no test
+#
+# Before d_page, a test may set $d_here, a script of sed for what is elsewhere in the test
+# (directories, ports), and d_same(), a filter of what differs each time.
+D_AS=${D_AS-}
+d_here=
+d_in_block=
+d_same() { cat; }
+d_dir=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
+
+d_alone() {
+	if [ -z "${D_ALONE-}" ]; then
+		unshare -nmpf --mount-proc true 2>/dev/null || {
+			echo '1..0 # SKIP no namespaces of its own possible'
+			exit 0
+		}
+		exec env D_ALONE=1 unshare -nmpf --mount-proc --kill-child bash "$0"
+	fi
+	ip link set lo up
+}
+
+# d_as_said: $T/out is what $T/want says.
+d_as_said() {
+	python3 - <(d_same <"$T/want") <(d_same <"$T/out") <<'END'
+import re, sys
+want, got = (open(name, encoding='utf-8').read().strip() for name in sys.argv[1:])
+pattern = ''.join('(.*\n)*' if line == '...' else
+                  re.escape(line).replace(re.escape('...'), '.*') + '\n'
+                  for line in want.splitlines())
+if not re.fullmatch(pattern, got + '\n' if got else ''):
+    sys.exit(f'wanted:\n{want}\ngot:\n{got}')
+END
+}
+
+# d_start COMMAND: in the background. A target is waited for, until it serves.
+d_start() {
+	d_log=$(sed -n 's/.*>\([^ ]*\) 2>&1 *&*$/\1/p' <<<"$1")
+	if [ -z "$d_log" ]; then
+		d_log=$T/out
+		set -- "${1%&} >$d_log 2>&1 &"
+	fi
+	eval "${1%&} &"
+	d_pid=$!
+	t_pids="$t_pids $d_pid"
+	d_servers="$d_pid ${d_servers-}"
+	case $1 in
+	*rdma-target\ *)
+		t_wait_for 20 d_serves_or_ended
+		grep -q 'rdma-fuse srp' "$d_log"
+		;;
+	esac
+}
+
+d_serves_or_ended() { grep -qs 'rdma-fuse srp' "$d_log" || t_is_gone "$d_pid"; }
+
+d_run() { # COMMAND
+	: >"$T/out"
+	case $1 in
+	*'&') d_start "$1" ;;
+	*) eval "$1" >"$T/out" 2>&1 ;;
+	esac
+}
+
+d_console() { # COMMAND WANT
+	printf '%b' "$2" >"$T/want"
+	d_run "$1"
+	case $?:$2 in
+	0:* | *error:*) d_as_said >"$T/.out" 2>&1 ;;
+	*) cat "$T/out" >"$T/.out" && false ;;
+	esac
+	t_result $? "$1"
+}
+
+# In the foreground of a terminal, while the reader goes on in another one.
+d_sh() { # COMMAND
+	case $1 in
+	rdma-target\ * | */rdma-target\ *) d_run "${1%&}&" ;;
+	*) d_run "$1" ;;
+	esac
+	d_status=$?
+	cp "$T/out" "$T/.out"
+	t_result $d_status "$1"
+}
+
+d_mounts() { sed -n 's/^[^ ]* \([^ ]*\) fuse.*/\1/p' /proc/self/mounts; }
+# Not those of the kernel.
+d_processes() { ps -eo pid=,args= | awk '$2 !~ /^\[/ { print $1 }'; }
+
+d_begin_block() {
+	d_had_mounts=$(d_mounts)
+	d_had_processes=$(d_processes)
+	d_servers=
+	d_in_block=1
+}
+
+# A target flushes and exits with 0. One that serves what another one has ends first.
+d_end_block() {
+	for d_mount in $(d_mounts | grep -vxF "$d_had_mounts"); do
+		fusermount3 -u "$d_mount"
+	done
+	for d_pid in $d_servers; do
+		! t_is_gone "$d_pid" || continue
+		kill "$d_pid"
+		t_check 'the target ends' wait "$d_pid"
+	done
+	for d_pid in $(d_processes | grep -vxF "$d_had_processes"); do
+		kill "$d_pid" 2>/dev/null
+	done
+	for d_pid in $(d_processes | grep -vxF "$d_had_processes"); do
+		t_wait_for 10 t_is_gone "$d_pid"
+	done
+	d_in_block=
+}
+
+d_page() { # PAGE
+	"$d_dir/commands.py" "$1" "$D_AS" >"$T/commands"
+	while IFS=$'\t' read -r d_kind d_command d_rest <&3; do
+		case $d_kind in
+		skip) t_skip "$d_command" "$d_rest" ;;
+		console) d_console "$d_command" "$d_rest" ;;
+		sh)
+			[ -n "$d_in_block" ] || d_begin_block
+			d_sh "$d_command"
+			;;
+		end) d_end_block ;;
+		esac
+	done 3< <(sed "$d_here" "$T/commands")
+	[ -s "$T/commands" ]
+	t_result $? 'the page has commands'
+}
