@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who may see which volume: the rules, then every way in which an initiator can
- * name a volume that it must not see.
+ * Which initiator may see which volume: the rules, and each way in which an
+ * initiator can name a volume that it may not see.
  */
 #include "tests/lib/t_rig.h"
 
@@ -122,9 +122,9 @@ static void rules_are_limited(void **state)
 	assert_false(access_rules_add(&rules, "all", &e));
 }
 
-/* ---- what they do ---- */
+/* ---- what the rules do ---- */
 
-/* Whether a login from @addr as initiator @who gets in, and closes it. */
+/* True if a login from @addr as initiator @who is accepted. Closes it. */
 static bool gets_in(struct rig *rig, unsigned int who, const char *addr)
 {
 	struct srp_login_req req = rig_login_req(rig, who, SRP_MULTICHAN_MULTI);
@@ -165,7 +165,8 @@ static void own_rules_replace_those_of_the_target(void **state)
 	rig_destroy(rig);
 }
 
-/* Nobody becomes part of a nexus, or ends it, who would not see the same. */
+/* An initiator cannot join or end a nexus if it would not see the same
+ * volumes. */
 static void nexus_is_not_joined_from_where_others_are_allowed(void **state)
 {
 	struct rig_options opt = { .allow_lun = { [RIG_RAM] = "10.0.0.1" } };
@@ -186,7 +187,7 @@ static void nexus_is_not_joined_from_where_others_are_allowed(void **state)
 	rig_destroy(rig);
 }
 
-/* Comes as initiator 1 from @addr, and asks what is new. */
+/* Logs in as initiator 1 from @addr, and expects a unit attention. */
 static void expect_news(struct rig *rig, const char *addr, unsigned int cnt,
 			enum scsi_asc last)
 {
@@ -200,7 +201,7 @@ static void expect_news(struct rig *rig, const char *addr, unsigned int cnt,
 	rig_chan_free(ch);
 }
 
-/* Which volumes an initiator sees depends on where it comes from. */
+/* The address of an initiator decides which volumes it sees. */
 static void who_sees_other_volumes_than_before_is_told(void **state)
 {
 	struct rig_options opt = { .allow_lun = { [RIG_RAM] = "10.0.0.1" } };
@@ -216,7 +217,8 @@ static void who_sees_other_volumes_than_before_is_told(void **state)
 
 /* ---- a volume that does not exist ---- */
 
-/* Initiator 1 sees the disk alone; 2 sees the memory alone, as LUN 0. */
+/* Initiator 1 sees only the disk, initiator 2 only the memory, both as LUN
+ * 0. */
 static struct rig *two_views(struct t_ini **ret_one, struct t_ini **ret_two)
 {
 	struct rig_options opt = {
@@ -326,7 +328,7 @@ static void commands_reach_no_hidden_volume(void **state)
 	rig_destroy(rig);
 }
 
-/* EXTENDED COPY names units by NAA, which can be guessed. */
+/* EXTENDED COPY names units by NAA, and an initiator can guess an NAA. */
 static uint64_t extended_copy(struct t_ini *ch, const struct volume *from,
 			      const struct volume *to)
 {
@@ -360,7 +362,7 @@ static uint64_t extended_copy(struct t_ini *ch, const struct volume *from,
 	return rig_cmd(ch, &cmd);
 }
 
-/* Its answer is that to an identifier that nobody has. */
+/* The answer is the same as for an identifier that no volume has. */
 static void expect_unknown(struct t_ini *ch, const struct volume *from,
 			   const struct volume *to)
 {
@@ -407,7 +409,7 @@ static void functions_reach_no_hidden_volume(void **state)
 					.desc_cnt = 1 };
 	rig_hold(true);
 	tag = rig_cmd(ch[0], &w);
-	/* LUN 0 of the one is not LUN 0 of the other. */
+	/* LUN 0 of one initiator is not LUN 0 of the other. */
 	rig_expect_code(ch[1], rig_tmf(ch[1], SRP_TSK_LUN_RESET, 0, 0),
 			SRP_RSP_COMPLETE);
 	rig_expect_code(ch[1], rig_tmf(ch[1], SRP_TSK_LUN_RESET, 1, 0),
@@ -422,7 +424,8 @@ static void functions_reach_no_hidden_volume(void **state)
 	rig_destroy(rig);
 }
 
-/* One volume, two numbers: a reset by the one ends what the other has there. */
+/* One volume has two LUNs: a reset by one initiator ends the other's
+ * commands. */
 static void reset_reaches_a_volume_by_any_number(void **state)
 {
 	struct rig_options opt = {

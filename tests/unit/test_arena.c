@@ -105,7 +105,7 @@ struct model_block {
 
 struct model {
 	struct arena *a;
-	struct model_block blocks[MODEL_BLOCKS]; /* p NULL: not out */
+	struct model_block blocks[MODEL_BLOCKS]; /* p NULL: not taken */
 	bool taken[MODEL_LEN / UNIT];
 	size_t used;
 };
@@ -152,7 +152,7 @@ static void model_get(struct model *m, struct model_block *b, unsigned int seed)
 
 static void model_put(struct model *m, struct model_block *b)
 {
-	/* Nobody else wrote into it, the allocator included. */
+	/* No other user wrote into it, nor did the allocator. */
 	assert_memory_equal(b->p, b->p + b->len / 2, b->len / 2);
 	model_mark(m, b, false);
 	m->used -= b->len;
@@ -235,7 +235,7 @@ struct waiting {
 	struct arena_waiter waiter;
 	struct arena *a;
 	void *block;
-	unsigned int nth; /* 1: was the first to be granted */
+	unsigned int nth; /* 1: was granted first */
 	bool put_at_once;
 	bool wait_again;
 };
@@ -285,7 +285,7 @@ static void who_waits_first_is_served_first(void **state)
 
 	granted_cnt = 0;
 	wait_for(a, &large, 64 * KIB);
-	/* There is room for it, but not before the one at the head. */
+	/* There is room for this one, but the one at the head comes first. */
 	wait_for(a, &small, UNIT);
 	assert_null(arena_get(a, UNIT));
 	arena_put(a, half);
@@ -337,7 +337,7 @@ static void who_stopped_waiting_is_not_served(void **state)
 	arena_destroy(a);
 }
 
-/* Each gives back as soon as it gets; a stack frame each would be too many. */
+/* Each gives its block back at once. A stack frame for each would overflow. */
 static void a_million_waiters_need_no_stack(void **state)
 {
 	const size_t cnt = 1000000;
@@ -379,7 +379,7 @@ static void who_was_served_may_wait_again(void **state)
 
 /* ---- sharing ---- */
 
-/* Takes blocks of a unit until no more are to be had; returns how many. */
+/* Takes blocks of a unit until there are no more. Returns how many. */
 static size_t take_all(struct arena *a, struct arena_user *u, void **blocks,
 		       struct waiting *last)
 {
@@ -405,8 +405,8 @@ static void each_leaves_as_much_as_it_has(void **state)
 		arena_user_init(&u[i]);
 	cnt[0] = take_all(a, &u[0], blocks[0], &last[0]);
 	assert_int_equal(cnt[0], 8);
-	/* It holds on to them, and waits for more. The others still get some,
-	 * each half of what is left. */
+	/* It keeps its blocks and waits for more. The other users still get
+	 * some: each gets half of what is left. */
 	cnt[1] = take_all(a, &u[1], blocks[1], &last[1]);
 	assert_int_equal(cnt[1], 4);
 	cnt[2] = take_all(a, &u[2], blocks[2], &last[2]);
@@ -441,7 +441,7 @@ static void who_has_nothing_may_have_everything(void **state)
 	arena_destroy(a);
 }
 
-/* One user has a long queue; another, that comes last, is served second. */
+/* One user has a long queue; another one comes last and is served second. */
 static void users_take_turns(void **state)
 {
 	struct arena *a = make(64 * KIB);
@@ -468,7 +468,7 @@ static void users_take_turns(void **state)
 	arena_destroy(a);
 }
 
-/* Small blocks of others do not keep a large one from ever being served. */
+/* Small blocks of other users do not delay a large one for ever. */
 static void whose_turn_it_is_is_not_overtaken(void **state)
 {
 	struct arena *a = make(64 * KIB);

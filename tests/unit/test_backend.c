@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The built-in backends, on a real reactor and scratch files. */
+/* The built-in backends, on a real reactor and temporary files. */
 #include "target/block/backend.h"
 
 #include "tests/lib/t_table.h"
@@ -186,7 +186,7 @@ static bool is_filled(const uint8_t *p, uint8_t byte, size_t len)
 	return true;
 }
 
-/* What the file itself has at @offset. */
+/* True if the file itself has @byte in the range at @offset. */
 static bool file_is_filled(uint64_t offset, uint8_t byte, size_t len)
 {
 	uint8_t *p = malloc(len);
@@ -364,7 +364,7 @@ static pid_t fork_holder(const struct backend_options *opt)
 	return pid;
 }
 
-/* The lock is on the open file that io_uring holds, so it ends with it. */
+/* The lock belongs to the open file that io_uring holds, and ends with it. */
 static void lock_ends_with_the_process(void **state)
 {
 	struct backend_options opt;
@@ -528,7 +528,7 @@ static void flushes_are_all_answered(void **state)
 	finish();
 }
 
-/* The read-only descriptor through which the backend flushes. */
+/* The backend flushes through this read-only descriptor. */
 static int flush_descriptor(void)
 {
 	char real[PATH_MAX];
@@ -558,7 +558,7 @@ static int flush_descriptor(void)
 	return found;
 }
 
-/* fsync of a pipe fails, so one in the place of the file is a bad disk. */
+/* fsync of a pipe fails. A pipe in the place of the file acts as a bad disk. */
 static void failed_flush_is_never_forgotten(void **state)
 {
 	struct answer a[3] = { 0 };
@@ -578,7 +578,7 @@ static void failed_flush_is_never_forgotten(void **state)
 	}
 	for (unsigned int i = 0; i < 3; i++)
 		assert_true(await(&a[i]) < 0);
-	/* the disk is well again */
+	/* the disk works again */
 	assert_true(dup2(good, flush_fd) >= 0);
 	assert_true(run((struct rbp_io){ .op = RBP_FLUSH }) < 0);
 	fill_file(0, 'x', 4096);
@@ -595,7 +595,7 @@ static void failed_flush_is_never_forgotten(void **state)
 #define SYS_cachestat 451 /* Linux 6.5 */
 #endif
 
-/* Pages of @path that have yet to be written to its disk; -1: no telling. */
+/* Returns how many pages of @path are not on its disk yet. -1: unknown. */
 static long dirty_pages_of(const char *path)
 {
 	struct {
@@ -732,7 +732,7 @@ static void zero_makes_zeroes(void **state)
 	finish();
 }
 
-/* tmpfs knows no ZERO_RANGE. */
+/* tmpfs does not support ZERO_RANGE. */
 static void zeroes_are_written_where_they_must_be(void **state)
 {
 	struct backend_options opt;
@@ -785,10 +785,10 @@ static void extents_are_as_in_the_file(void **state)
 	finish();
 }
 
-/* What happens between the two answers of lseek() that make an extent. */
+/* Called between the two lseek() calls that make an extent. */
 static void (*between)(void);
 
-/* In place of libc's. */
+/* Replaces the function of libc. */
 off_t lseek(int fd, off_t offset, int whence)
 {
 	void (*act)(void) = between;
@@ -826,8 +826,7 @@ static const struct race_case {
 	{ "cut off", cut_off, MIB },
 };
 
-/* Not one of no length, which whoever goes on behind it would ask for again
- * and again. */
+/* An extent of no length would make the caller ask again and again. */
 static void extent_that_is_unmapped_meanwhile_has_a_block(void **state)
 {
 	const struct race_case *row = *state;
@@ -848,12 +847,12 @@ static void extent_that_is_unmapped_meanwhile_has_a_block(void **state)
 	finish();
 }
 
-/* ---- block devices: loop devices, where this process may make them ---- */
+/* ---- block devices: loop devices, if this process may make them ---- */
 
 struct device {
 	char path[32];
-	char file[64]; /* what lies behind it */
-	int fd;	       /* the device goes with its last user */
+	char file[64]; /* the file behind the device */
+	int fd;	       /* the last user deletes the device */
 };
 
 static int attach_loop(struct device *d, uint32_t sector)
@@ -878,7 +877,7 @@ static int attach_loop(struct device *d, uint32_t sector)
 	return err;
 }
 
-/* bench.path becomes the device's; @d->file is the file behind it. */
+/* bench.path becomes the path of the device; @d->file is the file behind it. */
 static void make_device(struct device *d, uint32_t sector)
 {
 	make_file(8 * MIB);
@@ -893,7 +892,7 @@ static void make_device(struct device *d, uint32_t sector)
 
 static void free_device(struct device *d)
 {
-	bench.path[0] = '\0'; /* not to be unlinked */
+	bench.path[0] = '\0'; /* must not be unlinked */
 	finish();
 	close(d->fd);
 	unlink(d->file);
@@ -950,7 +949,7 @@ static void device_unmap_gives_space_back(void **state)
 	free_device(&d);
 }
 
-/* Of a device that another process has, target_start tells. */
+/* target_start tests a device that another process has. */
 static void device_is_taken_once(void **state)
 {
 	struct backend_options opt;
@@ -985,7 +984,7 @@ static void large_sectors_go_through_the_page_cache(void **state)
 	open_with(&backend_file, &opt);
 	assert_int_equal(bench.be->info.min_block, 1);
 	fill_file(512, 's', 1024);
-	/* less than a sector: must be written, the device cannot */
+	/* less than a sector: must be written, as the device cannot zero it */
 	assert_int_equal(run_range(RBP_ZERO, 1024, 512, false), 0);
 	assert_true(file_is_filled(512, 's', 512));
 	assert_true(file_is_filled(1024, 0, 512));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The layer that lets block requests go wrong, above a store that writes down
- * what it is asked for. */
+/* The layer that makes block requests fail, above a store that logs the
+ * requests it gets. */
 #include "target/block/layer_fault.h"
 
 #include "tests/lib/t_backend.h"
@@ -120,14 +120,14 @@ static void bad_rule_is_refused(void **state)
 		fail_msg("the message is: %s", e.text);
 }
 
-/* ---- who is hit ---- */
+/* ---- which requests a fault hits ---- */
 
 struct hit_row {
 	const char *name; /* the rule */
-	/* r w f u z: an operation on block 0, or on the block that follows
-	 * as a digit */
+	/* r w f u z: an operation on block 0, or on the block given by the
+	 * digit that follows */
 	const char *requests;
-	const char *hits; /* x: that one is */
+	const char *hits; /* x: the fault hits this request */
 };
 
 static const struct hit_row hit_rows[] = {
@@ -232,7 +232,7 @@ static void fill_store(void)
 		memset(t_backend.store + (size_t)i * BLOCK, (int)i, BLOCK);
 }
 
-/* Puts the faults on bench.be. */
+/* Makes bench.be the backend with the faults. */
 static void add_faults(const struct fault_rule *faulty, unsigned int cnt)
 {
 	const struct fault_options faults = { .rules = faulty,
@@ -342,7 +342,7 @@ static int run(enum rbp_op op, unsigned int lba, unsigned int blocks)
 	return await(submit(0, op, lba, blocks));
 }
 
-/* One character a block: n: the new bytes, o: what was there, x: neither. */
+/* One character per block: n: the new bytes, o: the old bytes, x: neither. */
 static void expect_blocks(const uint8_t *at, unsigned int lba, uint8_t new_byte,
 			  int old_byte, const char *want)
 {
@@ -370,9 +370,9 @@ struct fault_row {
 	unsigned int blocks;
 	int res;
 	unsigned int progress; /* blocks */
-	const char *asked;     /* of the store */
-	/* WRITE: the store's blocks from lba on; READ: the buffer's, new
-	 * being the store's */
+	const char *asked;     /* requests that the store got */
+	/* WRITE: blocks of the store from lba on; READ: blocks of the buffer,
+	 * where "new" means the data of the store */
 	const char *blocks_after;
 };
 
@@ -427,7 +427,7 @@ static void a_fault_does_what_it_says(void **state)
 	finish();
 }
 
-/* Bits that differ, and the block of the last one. */
+/* Returns how many bits differ, and the block of the last one. */
 static unsigned int bits_differ(const uint8_t *a, const uint8_t *b, size_t len,
 				unsigned int *ret_block)
 {
@@ -513,7 +513,8 @@ static void a_stuck_request_waits_for_its_release(void **state)
 	start("write:stuck:count=2");
 	a = submit(1, RBP_WRITE, 4, 2);
 	b = submit(2, RBP_WRITE, 8, 1);
-	/* Others go past them; the third write is one too many to be stuck. */
+	/* Other requests overtake them; the third write exceeds the limit of
+	 * stuck ones. */
 	assert_int_equal(run(RBP_READ, 4, 1), 0);
 	memset(bench.buf, 0xbb, BUF);
 	assert_int_equal(run(RBP_WRITE, 20, 1), 0);
@@ -659,7 +660,7 @@ static void a_stale_write_that_is_not_due_is_forgotten(void **state)
 	assert_string_equal(t_backend.log, "write 2048+512");
 }
 
-/* Both layers, as ",layer=volatile,fault=..." has them. */
+/* Both layers, as ",layer=volatile,fault=..." makes them. */
 static void start_volatile(const char *text)
 {
 	static const struct plugin_spec layer = { .name = "volatile" };
@@ -690,7 +691,7 @@ static void what_is_not_flushed_is_not_in_the_store(void **state)
 	assert_int_equal(run(RBP_WRITE, 7, 1), 0);
 	assert_int_equal(run(RBP_ZERO, 8, 1), 0);
 	expect_blocks(at, 4, 0xbb, -1, "ooooo");
-	/* Readers see it all the same. */
+	/* A read sees the data all the same. */
 	assert_int_equal(run(RBP_READ, 4, 4), 0);
 	expect_blocks(bench.buf, 4, 0xbb, -1, "nnon");
 
@@ -700,7 +701,7 @@ static void what_is_not_flushed_is_not_in_the_store(void **state)
 			    "flush");
 	expect_blocks(at, 4, 0xbb, -1, "nnon");
 
-	/* The second flush is a lie. */
+	/* The second flush succeeds without writing anything. */
 	memset(bench.buf, 0xbb, BUF);
 	assert_int_equal(run(RBP_WRITE, 12, 1), 0);
 	assert_int_equal(run(RBP_FLUSH, 0, 0), 0);

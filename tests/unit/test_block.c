@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The block layer on a store that has it all or nothing: what the store is asked
- * for, what comes back, and what the next process is told of. */
+/* The block layer on a store that has all optional functions or none: which
+ * requests the store gets, what comes back, and what the next process finds in
+ * the record. */
 #include "target/block/block.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@ enum {
 	EXTENTS = 1 << 3,
 	CACHE = 1 << 4,
 	MEMORY = 1 << 5,
-	THROUGH = 1 << 6, /* of the device: WCE is off */
+	THROUGH = 1 << 6, /* the device writes through: WCE is off */
 };
 
 static struct block_device dev;
@@ -107,7 +108,7 @@ static void end(void)
 	assert_int_equal(rmdir(path), 0);
 }
 
-/* After kill -9: is the writer owed a failed flush? */
+/* True if the writer is owed a failed flush after kill -9. */
 static bool owes_after_kill(void)
 {
 	bool is;
@@ -171,7 +172,7 @@ static void run(struct block_cmd *cmd)
 	ends = 0;
 }
 
-/* ---- what the store is asked for ---- */
+/* ---- requests to the store ---- */
 
 static const struct cmd_row {
 	const char *name;
@@ -269,7 +270,7 @@ static struct block_cmd row_command(const struct cmd_row *row)
 	return cmd;
 }
 
-/* At once, later, and with a pause after each piece. */
+/* The store answers at once, later, or with a pause after each piece. */
 static void store_is_asked_for_what_it_has(void **state)
 {
 	const struct cmd_row *row = *state;
@@ -289,7 +290,8 @@ static void store_is_asked_for_what_it_has(void **state)
 	}
 }
 
-/* The same as many times as it asks, each time another request fails. */
+/* Runs the same row once for each of its requests; each time another one
+ * fails. */
 static void error_of_each_request_ends_the_command(void **state)
 {
 	const struct cmd_row *row = *state;
@@ -316,7 +318,7 @@ static void error_of_each_request_ends_the_command(void **state)
 	}
 }
 
-/* Stopped before the nth request: the store is asked for nothing more. */
+/* The command is stopped before the nth request: no more requests follow. */
 static void stopped_command_asks_for_nothing_more(void **state)
 {
 	const struct cmd_row *row = *state;
@@ -368,7 +370,7 @@ static void reads_and_writes_what_it_is_told(void **state)
 	}
 }
 
-/* RDMA has moved the data: it is not copied, and WRITE is still noted. */
+/* RDMA has moved the data. The layer does not copy it, but notes the WRITE. */
 static void data_that_is_in_place_is_not_copied(void **state)
 {
 	struct block_cmd cmd;
@@ -399,7 +401,7 @@ static const struct compare_row {
 	const char *name;
 	unsigned int can;
 	uint32_t unit_len;
-	uint64_t wrong; /* byte of what is wanted */
+	uint64_t wrong; /* byte that differs from the expected one */
 	uint64_t at;	/* first byte that differs; UINT64_MAX: none */
 } compare_rows[] = {
 	{ "equal", 0, 0, UINT64_MAX, UINT64_MAX },
@@ -468,7 +470,7 @@ static void merging_keeps_the_bits_that_were_set(void **state)
 	end();
 }
 
-/* Of zeroes, too, which the store of the first turn cannot make. */
+/* Also a pattern of zeroes. The store of the first round cannot make zeroes. */
 static void filling_repeats_the_pattern(void **state)
 {
 	static const unsigned int stores[] = { 0, ZERO, MEMORY, MEMORY | ZERO };
@@ -565,7 +567,7 @@ static const struct note_row {
 	bool fua;
 	unsigned int fail_at;
 	int fail_with;
-	bool owes; /* the next process the writer a failed flush */
+	bool owes; /* the next process owes the writer a failed flush */
 } note_rows[] = {
 	{ "FLUSH", CACHE, BLOCK_CMD_FLUSH, false, 0, 0, false },
 	{ "FLUSH that fails", CACHE, BLOCK_CMD_FLUSH, false, 1, -EIO, true },
@@ -580,7 +582,7 @@ static const struct note_row {
 	{ "READ that fails", CACHE, BLOCK_CMD_READ, false, 1, -EIO, false },
 };
 
-/* After an unflushed write and this command comes kill -9. */
+/* After an unflushed write and this command, the process is killed. */
 static void record_has_what_the_next_process_is_to_know(void **state)
 {
 	const struct note_row *row = *state;
@@ -617,7 +619,7 @@ static const struct wrote_row {
 	{ "COMPARE", CACHE, BLOCK_CMD_COMPARE, false, false },
 };
 
-/* A flush of somebody fails after this command. */
+/* After this command, a flush of some initiator fails. */
 static void writer_of_the_cache_is_noted_and_nobody_else(void **state)
 {
 	const struct wrote_row *row = *state;
@@ -633,7 +635,8 @@ static void writer_of_the_cache_is_noted_and_nobody_else(void **state)
 	end();
 }
 
-/* A flush covers what was written before it began, and nothing else. */
+/* A flush covers what was written before it began, and nothing that came
+ * later. */
 static void flush_does_not_cover_writes_that_come_while_it_runs(void **state)
 {
 	struct block_cmd first, second;
@@ -653,7 +656,7 @@ static void flush_does_not_cover_writes_that_come_while_it_runs(void **state)
 	end();
 }
 
-/* WCE goes off while the store has a write that was to be none such. */
+/* WCE is turned off while the store has a write that began before. */
 static void write_through_that_comes_meanwhile_is_heeded(void **state)
 {
 	struct block_cmd cmd;

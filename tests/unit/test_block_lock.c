@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Holds on blocks over several workers. Rows are scripts of takes and drops on
- * two workers whose reactors take turns on one thread; the last test has real
- * threads.
+ * two workers whose reactors run alternately on one thread. The last test has
+ * real threads.
  */
 #include "target/block/block_lock.h"
 
@@ -18,7 +18,7 @@
 static struct block_locks locks;
 static struct block_worker workers[3];
 static struct block_hold holds[HOLDS];
-static char order[64]; /* which were held, as letters */
+static char order[64]; /* letters of the holds, in the order of their grants */
 
 static void note(struct block_hold *hold)
 {
@@ -50,7 +50,7 @@ static void close_workers(unsigned int cnt)
 		reactor_destroy(workers[i].reactor);
 }
 
-/* Until no worker has anything to do. */
+/* Runs the workers until no worker has anything to do. */
 static void settle(void)
 {
 	int did;
@@ -63,9 +63,9 @@ static void settle(void)
 }
 
 /*
- * A script: "a0s03" hold a on worker 0 takes blocks 0 to 3 shared ('x':
- * exclusively); "-a" drops it; a blank lets all settle; "=ab" all that were
- * held so far, in order.
+ * A script. "a0s03": hold a on worker 0 takes blocks 0 to 3 shared ('x':
+ * exclusively). "-a" drops it. A blank lets all workers finish. "=ab": the
+ * holds granted so far, in order.
  */
 struct script {
 	const char *name;
@@ -158,7 +158,7 @@ static void drop_at_once(struct block_hold *hold)
 	block_hold_drop(hold);
 }
 
-/* Each is held, and drops, when the one before it does. */
+/* Each hold is granted, and drops, when the one before it drops. */
 static void long_queue_needs_no_stack(void **state)
 {
 	enum {
@@ -192,7 +192,7 @@ static void long_queue_needs_no_stack(void **state)
 #define ROUNDS	3000
 #define CELLS	8
 
-/* Each thread has holds of its own that it takes and drops for ever. */
+/* Each thread takes and drops holds of its own in an endless loop. */
 struct actor {
 	struct block_worker *w;
 	struct block_hold hold;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma-target --check-plugin: which volumes pass, and what it says of others. */
+/* rdma-target --check-plugin: which volumes pass, and what it reports for
+ * others. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,7 +11,7 @@
 
 static char said[16384];
 
-/* Its report goes to standard output, where cmocka writes, too. */
+/* The report goes to standard output, where cmocka also writes. */
 static int check_volume(const char *text)
 {
 	struct volume_spec spec;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The configuration of rdma-target: canonical forms, refusals and their places. */
+/* The configuration of rdma-target: canonical forms, and refusals with the
+ * place of the fault. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,8 @@ static json_t *parsed(const char *text)
 	return json;
 }
 
-/* What @text is in canonical form, to be freed; NULL: refused. */
+/* Returns the canonical form of @text, which the caller frees. NULL:
+ * refused. */
 static char *canonical(const char *text, struct config_fault *fault)
 {
 	json_t *json = parsed(text);
@@ -36,7 +38,7 @@ static char *canonical(const char *text, struct config_fault *fault)
 	return to;
 }
 
-/* ---- what is taken ---- */
+/* ---- what is accepted ---- */
 
 static const struct form_case {
 	const char *name;
@@ -109,7 +111,7 @@ static void has_canonical_form(void **state)
 	free(to);
 }
 
-/* Through the options of the target, and back. */
+/* From the configuration to the target's options, and back. */
 static void is_kept_by_options(void **state)
 {
 	const struct form_case *c = *state;
@@ -136,7 +138,7 @@ static const struct refusal_case {
 	const char *from;
 	unsigned int line;
 	const char *place;
-	const char *text; /* within the reason */
+	const char *text; /* a part of the reason */
 } refusal_cases[] = {
 	{ "no object", "[\n1]", 1, "", "is an object" },
 	{ "a key that is nearly one", "{\n\"max-login\": 1}", 2, "max-login",
@@ -219,7 +221,7 @@ static void is_refused(void **state)
 	assert_int_equal(config_text_line(c->from, fault.place), c->line);
 }
 
-/* ---- what is no JSON ---- */
+/* ---- text that is not JSON ---- */
 
 static const struct text_case {
 	const char *name;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The rule by rows of what was seen; then a reactor beside threads that never
- * rest.
+ * The rule, by rows of observations; then a reactor beside threads that never
+ * sleep.
  */
 #include "base/contention.h"
 
@@ -19,9 +19,9 @@ struct rule_row {
 	const char *name;
 	struct {
 		unsigned int cnt;
-		int ready; /* so many times */
+		int ready; /* this many times */
 	} seen[3];
-	bool is; /* with four processors */
+	bool is; /* contention, with four processors */
 };
 
 static const struct rule_row rule_rows[] = {
@@ -62,8 +62,8 @@ static void by_the_rule(void **state)
 	contention_close(&c);
 }
 
-/* Whether processors are contended for at last, when @more of ten times one more is
- * ready than there are. */
+/* Observes one ready thread more than CPUs, @more of ten times. True if the
+ * CPUs are contended for in the end. */
 static bool is_after(struct contention *c, unsigned int more)
 {
 	for (unsigned int i = 0; i < 10000; i++)
@@ -84,7 +84,8 @@ static void once_it_is_more_are_ready_for_a_moment(void **state)
 	assert_true(is_after(&c, 10));
 	assert_true(is_after(&c, 8));
 	assert_false(is_after(&c, 1));
-	/* Not enough to remain, but enough to begin, over and over. */
+	/* Not enough to stay contended, but enough to become contended,
+	 * repeatedly. */
 	c.is = true;
 	for (unsigned int i = 0; c.is; i++)
 		contention_add(&c, i % 10 < 4 ? 5 : 4);
@@ -100,7 +101,7 @@ static void once_it_is_more_are_ready_for_a_moment(void **state)
 struct span_row {
 	const char *name;
 	struct {
-		unsigned int cnt; /* spans like this */
+		unsigned int cnt; /* this many such spans */
 		uint64_t wall_us;
 		uint64_t cpu_us;
 	} seen[3];
@@ -150,13 +151,13 @@ static void contention_on_some_holds_for_a_while(void **state)
 	assert_true(c.is);
 	contention_expire(&c, START_US + hold_us);
 	assert_false(c.is);
-	/* What was lacking before does not count again. */
+	/* CPU time that was missing before does not count again. */
 	contention_add_span(&c, START_US + hold_us, 4000, 1000);
 	assert_false(c.is);
 }
 
-/* Keeps this thread, and those that it creates, on the first CPU of those that
- * it may use. */
+/* Binds this thread, and the threads that it creates, to the first CPU that it
+ * may use. */
 static void stay_on_one_cpu(cpu_set_t *ret_before)
 {
 	cpu_set_t one;
@@ -191,7 +192,7 @@ static void the_cpus_of_the_process_choose_the_rule(void **state)
 	assert_int_equal(is_on_some(), CPU_COUNT(&before) < online);
 }
 
-/* ---- beside threads that never rest ---- */
+/* ---- beside threads that never sleep ---- */
 
 #define RIVALS_MAX 256
 
@@ -233,8 +234,8 @@ static void nop_done(struct reactor_op *op, int res, unsigned int cqe_flags)
 	assert_int_equal(res, 0);
 }
 
-/* Something comes at once, and then, for a millisecond, what is waited for
- * does not. Returns whether it slept. */
+/* One event comes at once. The next one does not come for a millisecond.
+ * Returns true if the reactor slept. */
 static bool sleeps_between(struct reactor *r)
 {
 	struct reactor_op op = { .done = nop_done };
@@ -258,13 +259,13 @@ static struct reactor *polling_reactor(void)
 	struct reactor *r;
 
 	assert_int_equal(reactor_create(&opt, &r), 0);
-	/* How soon what is waited for comes is known from then on. */
+	/* From then on the reactor knows how soon the event comes. */
 	sleeps_between(r);
 	assert_false(sleeps_between(r));
 	return r;
 }
 
-/* One for each CPU. */
+/* One such thread for each CPU. */
 static void a_reactor_beside_them_does_not_poll(void **state)
 {
 	struct reactor *r = polling_reactor();
@@ -277,7 +278,7 @@ static void a_reactor_beside_them_does_not_poll(void **state)
 	reactor_destroy(r);
 }
 
-/* Other CPUs may be idle: only the one counts that the reactor may use. */
+/* Other CPUs may be idle: only the CPUs that the reactor may use count. */
 static void one_on_its_only_cpu_is_enough(void **state)
 {
 	static struct rivals v;
@@ -294,8 +295,8 @@ static void one_on_its_only_cpu_is_enough(void **state)
 	reactor_destroy(r);
 }
 
-/* Where io_uring is forbidden, or it is not told how many are ready to run, there
- * is nothing to find. */
+/* If io_uring is forbidden, or the kernel does not say how many threads are
+ * ready to run, the test cannot observe contention. */
 static bool can_be_found(void)
 {
 	struct reactor_options opt = { .ring_entries = 4 };

@@ -22,7 +22,7 @@ static struct {
 	char path[80];
 	struct control *control;
 	int go_fd;    /* the second reply of Follow */
-	int ended_fd; /* Follow has ended before that */
+	int ended_fd; /* Follow has ended before the second reply */
 } world;
 
 /* ---- the interface ---- */
@@ -104,7 +104,8 @@ static int client_connect(void)
 	return fd;
 }
 
-/* One message, without its NUL; "": the target has closed the connection. */
+/* Returns one message, without its NUL. "": the target closed the
+ * connection. */
 static const char *client_read(int fd)
 {
 	static char text[16384];
@@ -132,7 +133,7 @@ static const struct call_case {
 	const char *name;
 	const char *call;
 	const char *error; /* NULL: a reply */
-	const char *part;  /* of the answer; "": none comes */
+	const char *part;  /* a part of the answer; "": there is none */
 } call_cases[] = {
 	{ "a call is answered",
 	  "{\"method\":\"org.example.thing.Echo\","

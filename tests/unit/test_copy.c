@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The parts of srpcopy: runs of zeroes, its state file, and what a file says of its
- * holes. */
+/* The parts of srpcopy: runs of zeroes, its state file, and the holes of a
+ * file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -67,10 +67,10 @@ static const struct resume resume_example = {
 
 struct resume_row {
 	const char *name;
-	/* What is other now than in the example; NULL or 0: the same. */
+	/* What differs from the example; NULL or 0: nothing. */
 	const char *source_id, *source_mtime, *destination_id;
 	uint64_t source_size, destination_size;
-	const char *refused; /* a part of the message; NULL: not refused */
+	const char *refused; /* a part of the message; NULL: accepted */
 };
 
 static const struct resume_row resume_rows[] = {
@@ -162,7 +162,7 @@ static void a_state_is_what_was_saved(void **state)
 struct extent_row {
 	const char *name;
 	uint64_t data; /* bytes from the start on; then a hole */
-	uint64_t cut;  /* the file has this size when it is asked */
+	uint64_t cut;  /* the size of the file when its extents are read */
 	uint64_t from;
 	bool is_hole;
 	uint64_t len;

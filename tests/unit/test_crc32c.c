@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The layer crc32c, on a store and a file of checksums that both lose what was not
- * flushed. A round is one life of the layer: random I/O, in the middle of which the
- * target is killed, or the power is cut. In the next life every good block must be
- * readable, and a block that has lost a flushed write must not be.
+ * The layer crc32c, on a store and a file of checksums that both lose data that
+ * was not flushed. A round is one life of the layer: random I/O, until the
+ * target is killed or the power is cut. In the next life every good block must
+ * be readable, and a block that has lost a flushed write must not be.
  *
- * The linker gives the layer functions of this file in place of pwrite(),
- * fdatasync() and fallocate(). CRC32C_ROUNDS sets the number of rounds.
+ * The linker replaces pwrite(), fdatasync() and fallocate() of the layer by
+ * functions of this file. CRC32C_ROUNDS sets the number of rounds.
  */
 #include "plugins/rdma_block_plugin.h"
 
@@ -31,34 +31,34 @@
 #define CRASH_SECTORS	(CRASH_FILE / CRASH_SECTOR)
 #define CRASH_IOS	4u
 #define CRASH_IO_BLOCKS 64u
-/* Blocks that are written lie in so many groups, far enough from each other that
+/* Written blocks lie in this many groups. The groups are far enough apart that
  * their records share no sector of the file. */
 #define CRASH_GROUPS	 8u
 #define CRASH_GROUP_STEP 128u
 #define CRASH_GROUP_LEN	 8u
-/* Where a block is that has other data than it should. */
+/* Marks a block that has other data than it should. */
 #define CRASH_FOREIGN (1ull << 60)
 
 /* What is known of a block. */
 enum crash_known {
-	CRASH_UNSURE,  /* anything */
+	CRASH_UNSURE,  /* may have any data */
 	CRASH_WRITTEN, /* a write has ended well */
 	CRASH_SURE,    /* and a flush after it */
 };
 
-/* What a power cut leaves of what was written and not flushed. */
+/* What a power cut leaves of the data that was written and not flushed. */
 enum crash_luck {
-	CRASH_CHANCE, /* anything */
+	CRASH_CHANCE, /* any part of it */
 	CRASH_NOTHING,
 	CRASH_ALL,
-	CRASH_HEADER_ALONE, /* of the file, that alone */
+	CRASH_HEADER_ALONE, /* only the header of the file */
 };
 
 /* What is left after a crash. */
 struct crash_left {
 	/* A block has the number of the write that it is from; 0: zeroes. */
 	uint64_t now[CRASH_BLOCKS];
-	uint64_t stable[CRASH_BLOCKS]; /* what a power cut would leave */
+	uint64_t stable[CRASH_BLOCKS]; /* left after a power cut */
 	enum crash_known known[CRASH_BLOCKS];
 	uint8_t file[CRASH_FILE];
 	uint8_t file_stable[CRASH_FILE];
@@ -69,7 +69,7 @@ struct crash_row {
 	const char *name;
 	uint32_t caps;
 	bool syncs;
-	bool cuts_power;    /* else the target is killed */
+	bool cuts_power;    /* false: the target is killed */
 	bool file_may_fail; /* pwrite() and fdatasync() of the file */
 	bool writes_may_fail;
 };
@@ -77,7 +77,7 @@ struct crash_row {
 struct crash_io {
 	struct rbp_io io;
 	struct rbp_io child;
-	bool is_below; /* the child has not ended */
+	bool is_below; /* the child is still running */
 	int below_res;
 	bool is_done;
 	int res;
@@ -97,21 +97,21 @@ static struct crash_world {
 	void *wake_user;
 	int done_fd;
 
-	pthread_mutex_t lock; /* of all that follows */
+	pthread_mutex_t lock; /* guards all members below */
 	uint64_t seed;
 	struct crash_left left;
 	struct crash_left at_crash;
 	bool has_crashed;
-	long steps_left;     /* until the crash; -1: none is to come */
-	bool at_next_write;  /* crash before the store has the next write */
+	long steps_left;     /* steps until the crash; -1: there is no crash */
+	bool at_next_write;  /* crash before the next write reaches the store */
 	bool at_next_header; /* crash after the next write of the header */
-	bool next_fails;     /* the next write of the store does, and changes
+	bool next_fails;     /* the next write of the store fails and changes
 			      * nothing */
 	enum crash_luck luck_of_store;
 	enum crash_luck luck_of_file;
-	long file_ops_left; /* until the file fails; -1: it does not */
+	long file_ops_left; /* operations until the file fails; -1: never */
 	uint64_t write_cnt;
-	unsigned int busy; /* of ios, not done */
+	unsigned int busy; /* entries of ios in use */
 	struct crash_io ios[CRASH_IOS];
 } world = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -134,14 +134,14 @@ static uint64_t crash_choose(uint64_t below)
 	return n;
 }
 
-/* Under the lock. */
+/* Called with the lock held. */
 static void crash_now(void)
 {
 	world.has_crashed = true;
 	world.at_crash = world.left;
 }
 
-/* Something has changed. Under the lock. */
+/* Called with the lock held when something has changed. */
 static void crash_step(void)
 {
 	if (world.steps_left > 0 && !--world.steps_left && !world.has_crashed)
@@ -163,7 +163,8 @@ static bool crash_is_kept(enum crash_luck luck, bool is_header)
 	return luck == CRASH_ALL || (luck == CRASH_HEADER_ALONE && is_header);
 }
 
-/* Of a power cut, each sector has what was synced last, or anything newer. */
+/* After a power cut, each sector has the data of the last sync, or anything
+ * newer. */
 static void crash_file_changed(uint64_t at, size_t len)
 {
 	for (uint64_t s = at / CRASH_SECTOR; s * CRASH_SECTOR < at + len; s++) {
@@ -182,7 +183,7 @@ static bool crash_file_fails(void)
 	return !world.file_ops_left;
 }
 
-/* On the file system, too: the layer reads from there. */
+/* Also writes to the file system: the layer reads from there. */
 static ssize_t crash_file_write(int fd, const void *buf, size_t len, off_t at)
 {
 	struct iovec v = { (void *)(uintptr_t)buf, len };
@@ -216,8 +217,8 @@ ssize_t __wrap_pwrite64(int fd, const void *buf, size_t len, off_t at)
 	return __wrap_pwrite(fd, buf, len, at);
 }
 
-/* After a failure, the kernel takes the pages for clean: they are not written again,
- * by no later call. */
+/* After a failure, the kernel takes the pages for clean. No later call writes
+ * them. */
 int __wrap_fdatasync(int fd)
 {
 	bool fails;
@@ -249,7 +250,8 @@ int __wrap_fallocate64(int fd, int mode, off_t at, off_t len)
 	return __wrap_fallocate(fd, mode, at, len);
 }
 
-/* The file is that of the crash; one that is empty has never had a header. */
+/* Installs the file that the crash left. An empty file has never had a
+ * header. */
 static void crash_file_install(void)
 {
 	struct iovec v = { world.left.file, CRASH_FILE };
@@ -276,7 +278,7 @@ static bool crash_is_change(const struct rbp_io *io)
 	return io->op == RBP_WRITE || io->op == RBP_ZERO || io->op == RBP_UNMAP;
 }
 
-/* Is the data of the block on its way to the store? */
+/* True if the data of the block is on its way to the store. */
 static bool crash_is_in_flight(uint64_t block)
 {
 	for (unsigned int i = 0; i < CRASH_IOS; i++) {
@@ -298,7 +300,7 @@ static void crash_store_flush(void)
 	}
 }
 
-/* A write that fails has reached some blocks. */
+/* A write that fails has changed some of its blocks. */
 static void crash_store_change(const struct rbp_io *io, bool fails)
 {
 	uint64_t first = io->offset / CRASH_BLOCK;
@@ -362,7 +364,7 @@ static void crash_below(struct rbp_io *child)
 	pthread_mutex_unlock(&world.lock);
 }
 
-/* An I/O of the store ends. False: there is none. */
+/* Ends one I/O of the store. False: there is none. */
 static bool crash_store_ends_one(void)
 {
 	struct crash_io *n = NULL;
@@ -396,7 +398,7 @@ static void crash_note(const struct rbp_io *io, enum crash_known known)
 		world.left.known[b] = known;
 }
 
-/* A flush is never submitted beside other I/O. */
+/* rdma-target never submits a flush beside other I/O. */
 static void crash_note_flush(void)
 {
 	for (uint64_t b = 0; b < CRASH_BLOCKS; b++) {
@@ -454,7 +456,7 @@ static const struct rbp_host crash_host = {
 	.watch_del = crash_watch_del,
 };
 
-/* What the thread of the layer has for the worker. False: nothing yet. */
+/* Does what the layer's thread has queued for the worker. False: nothing. */
 static bool crash_serve(int timeout_ms)
 {
 	struct pollfd fds[] = { { .fd = world.wake_fd, .events = POLLIN },
@@ -480,7 +482,7 @@ static bool crash_is_busy(void)
 	return is_busy;
 }
 
-/* Until all I/O has ended, in any order. */
+/* Waits until all I/O has ended, in any order. */
 static void crash_run(void)
 {
 	while (crash_is_busy()) {
@@ -519,7 +521,7 @@ static void crash_submit(struct crash_io *n, enum rbp_op op, uint32_t flags,
 	world.plugin->submit(world.volume, &n->io);
 }
 
-/* One I/O, to its end. Its result. */
+/* Does one I/O and waits. Returns its result. */
 static int crash_do(enum rbp_op op, uint64_t first, uint64_t cnt)
 {
 	crash_submit(&world.ios[0], op, 0, first, cnt);
@@ -563,7 +565,7 @@ static void crash_close(void)
 	world.plugin->close(world.volume);
 }
 
-/* The next life finds what the crash has left. */
+/* The next life finds the data that the crash left. */
 static void crash_install(void)
 {
 	world.left = world.at_crash;
@@ -605,7 +607,7 @@ static void crash_read_all(void)
 	}
 }
 
-/* A block that has other data than was flushed is found. */
+/* A block whose data differs from the flushed data must be found. */
 static void crash_find_lost(uint64_t block)
 {
 	uint64_t was = world.left.now[block];
@@ -613,7 +615,7 @@ static void crash_find_lost(uint64_t block)
 
 	if (world.left.known[block] != CRASH_SURE)
 		return;
-	/* No crash comes now: it would leave this data. */
+	/* There is no crash here: a crash would leave this data. */
 	world.steps_left = -1;
 	world.left.now[block] = CRASH_FOREIGN;
 	if (crash_do(RBP_READ, block, 1) != -EIO)
@@ -636,7 +638,7 @@ static void crash_any_io(struct crash_io *n)
 	crash_submit(n, op, has_fua ? RBP_FUA : 0, first, 1 + crash_choose(6));
 }
 
-/* Several at once, or a flush. No read of them may fail. */
+/* Several I/Os at once, or a flush. No read may fail. */
 static void crash_any_ios(void)
 {
 	unsigned int cnt = 1 + (unsigned int)crash_choose(CRASH_IOS);
@@ -654,7 +656,7 @@ static void crash_any_ios(void)
 	}
 }
 
-/* What no flush has covered in a life, the next one reads before it knows. */
+/* The next life may find anything in blocks whose write no flush covered. */
 static void crash_forget_written(void)
 {
 	for (uint64_t b = 0; b < CRASH_BLOCKS; b++) {
@@ -663,7 +665,7 @@ static void crash_forget_written(void)
 	}
 }
 
-/* Half of the crashes come early, some of them while the file is opened. */
+/* Half of the crashes happen early, some of them while the file is opened. */
 static void crash_round(void)
 {
 	crash_arm(1 + (long)crash_choose(crash_choose(2) ? 40 : 400));
@@ -681,7 +683,7 @@ static void crash_round(void)
 		crash_read_all();
 	crash_close();
 	world.file_ops_left = -1;
-	/* Else it has ended well. */
+	/* Otherwise the life has ended without a crash. */
 	if (crash_has_been())
 		crash_install();
 	crash_forget_written();
@@ -780,7 +782,7 @@ static const struct crash_row cut_row = {
 	.cuts_power = true,
 };
 
-/* The next life, after a crash; or after an end, without one. */
+/* Begins the next life, after a crash or after a normal end. */
 static void crash_next_life(void)
 {
 	crash_close();
@@ -790,8 +792,8 @@ static void crash_next_life(void)
 	crash_open();
 }
 
-/* The target dies between the records and the data of a write to a block that was
- * found damaged: it stays damaged. */
+/* The target dies after it writes the records and before it writes the data of
+ * a block that is damaged. The block stays damaged. */
 static void a_damaged_block_stays_one_until_it_is_written(void **state)
 {
 	crash_begin(&kill_row, 1);
@@ -814,8 +816,9 @@ static void a_damaged_block_stays_one_until_it_is_written(void **state)
 	crash_end();
 }
 
-/* A write fails, which the record of the block says; a flush of another write ends
- * well, which the header says. A power cut in between leaves the header alone. */
+/* The write of a block fails, and its record says this. A flush of another
+ * write succeeds, and the header says this. A power cut in between leaves only
+ * the header. */
 static void a_failed_write_is_in_doubt_after_a_flush_of_others(void **state)
 {
 	crash_begin(&cut_row, 1);
@@ -837,7 +840,8 @@ static void a_failed_write_is_in_doubt_after_a_flush_of_others(void **state)
 	crash_end();
 }
 
-/* The target ends well, without a flush after an UNMAP, which the store loses later. */
+/* The target stops without a flush after an UNMAP. The store loses the UNMAP
+ * later. */
 static void an_unmap_may_be_lost_after_a_clean_end(void **state)
 {
 	crash_begin(&cut_row, 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages of discovery. The golden bytes are written by hand after the header. */
+/* Messages of discovery. The golden bytes were written by hand from the header
+ * file. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The checks of rdma-doctor: each fault of a machine has its line. */
+/* The checks of rdma-doctor: it prints one line for each fault of a machine. */
 #include <errno.h>
 #include <regex.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 static struct machine m;
 static struct report r;
 
-/* A machine with a device of one port, on which nothing is to be said. */
+/* A machine with one device that has one port, without any fault. */
 static void healthy(void)
 {
 	struct machine_device *dev = &m.devices[0];
@@ -297,12 +297,13 @@ static void old_kernel(void)
 	m.kernel_minor = 10;
 }
 
-/* ---- a line for each ---- */
+/* ---- a line for each fault ---- */
 
 static const struct fault_row {
 	const char *name;
 	void (*fault)(void);
-	/* "STATE GROUP/NAME: VALUE; MEND", as an extended regular expression. */
+	/* "STATE GROUP/NAME: VALUE; REMEDY", as an extended regular
+	 * expression. */
 	const char *line;
 	unsigned int problems; /* of the whole report */
 } faults[] = {
@@ -471,7 +472,7 @@ static void fault_has_its_line(void **state)
 	if (!f || report_count(&r, FINDING_PROBLEM) != row->problems)
 		print_report();
 	assert_non_null(f);
-	/* What is wrong is explained. */
+	/* Each problem has an explanation. */
 	if (f->state != FINDING_OK)
 		assert_non_null(f->why);
 	assert_int_equal(report_count(&r, FINDING_PROBLEM), row->problems);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tables of metrics, and the text for Prometheus that is made of them. */
+/* Tables of metrics, and the text that Prometheus reads. */
 #include "base/exposition.h"
 
 #include <errno.h>
@@ -101,7 +101,7 @@ static const struct {
 	{ "", "" },
 	{ "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80",
 	  "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80" },
-	/* no UTF-8: alone, cut, too long, a surrogate, too large */
+	/* not UTF-8: alone, cut, too long, a surrogate, too large */
 	{ "\xff|", "_|" },
 	{ "\xe2\x82", "__" },
 	{ "\xc0\x80\xe0\x80\x80", "_____" },
@@ -129,7 +129,7 @@ static void escaped_labels_stand_in_the_text(void **state)
 			"test_it_runs_total{thing=\"a\\\"\",kind=\"\\n\"} 7\n");
 }
 
-/* The number behind @line in @text. */
+/* Returns the number that follows @line in @text. */
 static unsigned long long value_of(const char *text, const char *line)
 {
 	const char *at = strstr(text, line);
@@ -223,7 +223,8 @@ static void a_file_is_replaced_as_a_whole(void **state)
 	assert_string_equal(read, "now\n");
 	assert_int_equal(stat(path_new, &st), -1);
 
-	/* What is in the way stays, and is named. */
+	/* A directory in the place of the file stays, and the message names
+	 * it. */
 	assert_int_equal(mkdir(path_new, 0700), 0);
 	assert_int_equal(exposition_save(path, "later\n", 6, &e), -EISDIR);
 	assert_non_null(strstr(e.text, "it.prom"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whom a restart leaves a failed flush to be told (flush_record.h), and what
- * counts as telling: the answers of a port, see tests/lib/t_rig.h.
+ * To which initiators a restarted target owes a failed flush (flush_record.h),
+ * and which answers of a port pay this debt. See tests/lib/t_rig.h.
  */
 #include "tests/lib/t_rig.h"
 
@@ -51,7 +51,7 @@ static void open_record(struct volume *vol, const char *boot)
 	assert_int_equal(volume_record_open_in(vol, dir, boot, &e), 0);
 }
 
-/* As kill -9 does it. */
+/* Restarts the record as after kill -9. */
 static void restart_record(struct volume *vol, const char *boot)
 {
 	flush_record_fini(&vol->dev.record);
@@ -73,7 +73,7 @@ static void fail_flush(struct volume *vol)
 			 -EIO);
 }
 
-/* ---- what counts as told ---- */
+/* ---- which answers count ---- */
 
 struct pair {
 	struct rig *rig;
@@ -163,7 +163,8 @@ static uint64_t send_off(struct t_ini *ch)
 	return rig_cmd(ch, &cmd);
 }
 
-/* It fails as the debt has it, but its initiator hears TASK ABORTED. */
+/* The command fails because of the debt, but its initiator hears TASK
+ * ABORTED. */
 static void task_aborted_tells_of_no_loss(void **state)
 {
 	uint64_t first, second;
@@ -185,7 +186,7 @@ static void task_aborted_tells_of_no_loss(void **state)
 	end(&p);
 }
 
-/* An initiator that aborts a command looks at its answer no more. */
+/* An initiator that aborts a command does not read its answer. */
 static void answer_to_an_aborted_command_tells_nothing(void **state)
 {
 	struct pair p;
@@ -203,8 +204,8 @@ static void answer_to_an_aborted_command_tells_nothing(void **state)
 	end(&p);
 }
 
-/* The answer has left when another initiator resets the unit: it counts, though
- * its completion comes later. */
+/* The answer has left before another initiator resets the unit. It counts,
+ * although its completion comes later. */
 static void answer_before_the_reset_of_another_tells(void **state)
 {
 	struct pair p;
@@ -229,7 +230,7 @@ static void answer_before_the_reset_of_another_tells(void **state)
 static const struct srp_port_id port_a = { .b = { 0xa } };
 static const struct srp_port_id port_b = { .b = { 0xb } };
 
-/* A disk with a name of its own, as device number @rdev of this start. */
+/* Opens a disk with a name of its own, as device number @rdev of this boot. */
 static struct volume *open_disk(unsigned int which, uint64_t rdev,
 				const char *boot)
 {
@@ -289,8 +290,8 @@ static const struct number_case {
 	{ "one follows the other", { 2, 3 }, 0 },
 };
 
-/* The machine boots and numbers its disks anew: who has lost writes to which
- * of them? */
+/* The machine boots and numbers its disks anew. Which initiators lost writes to
+ * which disk? */
 static void debt_is_of_the_disk_and_not_of_its_number(void **state)
 {
 	const struct number_case *row = *state;
@@ -317,7 +318,7 @@ static void debt_is_of_the_disk_and_not_of_its_number(void **state)
 	remove_dir();
 }
 
-/* ---- records of which nothing is known ---- */
+/* ---- unreadable records ---- */
 
 static void damage_records(void)
 {
@@ -342,7 +343,7 @@ static void tell(struct volume *vol, const struct srp_port_id *port)
 	flush_record_leave(&vol->dev.record, &ref);
 }
 
-/* Then anybody may have lost something; but whoever was told has heard it. */
+/* Any initiator may have lost data. Each is told once. */
 static void damaged_record_tells_each_once(void **state)
 {
 	struct volume *disk;

@@ -9,7 +9,7 @@
 #include "tests/lib/t_table.h"
 #include "tests/unit/test_fuse_rig.h"
 
-/* What no test writes: every byte tells where it lies. */
+/* The data that no test writes: every byte depends on its position. */
 static uint8_t pattern(uint64_t pos)
 {
 	return (uint8_t)(1 + pos % 251);
@@ -22,7 +22,7 @@ static void fill(struct rig *r)
 	memset(r->target->mapped, 1, RIG_SIZE / r->target->info.block_size);
 }
 
-/* Is the disk as filled, but for @byte in a range? */
+/* Expects the disk as it was filled, except for @byte in a range. */
 static void assert_disk(const struct rig *r, uint64_t offset, uint64_t len,
 			uint8_t byte)
 {
@@ -42,7 +42,7 @@ static const uint8_t *payload(void)
 	return buf;
 }
 
-/* ---- reads and writes: what the target is asked ---- */
+/* ---- reads and writes: requests to the target ---- */
 
 struct rw_row {
 	const char *name;
@@ -140,7 +140,7 @@ static void writes(void **state)
 	rig_free(r);
 }
 
-/* ---- failures: told, and nothing stays locked ---- */
+/* ---- failures are reported, and leave no lock ---- */
 
 struct fail_row {
 	const char *name;
@@ -192,7 +192,7 @@ static void failed_read_is_told(void **state)
 	rig_free(r);
 }
 
-/* ---- a target that writes where and when it should not ---- */
+/* ---- a target that writes to memory at a wrong place or time ---- */
 
 static void answers_are_ours_whatever_the_target_writes(void **state)
 {
@@ -272,9 +272,9 @@ static void requests_wait_for_slots(void **state)
 	rig_free(r);
 }
 
-/* ---- answers that are not taken ---- */
+/* ---- answers that the kernel refuses ---- */
 
-/* Here, as it is too long for the socket. */
+/* The socket refuses this answer, because it is too long. */
 static void answer_that_is_refused_becomes_an_error(void **state)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -387,7 +387,7 @@ static void lengths_that_disagree_are_refused(void **state)
 	rig_free(r);
 }
 
-/* They pass through memory that the target can write to. */
+/* Handles pass through memory that the target can write to. */
 static void handles_that_are_none_are_refused(void **state)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -573,7 +573,7 @@ static void no_data_after_the_last(void **state)
 	rig_free(r);
 }
 
-/* What is not mapped may read as anything: then it is no hole. */
+/* Unmapped blocks may read as anything. Then they are no hole. */
 static void holes_must_be_zero(void **state)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -634,11 +634,11 @@ static void what_a_truncating_writer_skips_is_zeroed(void **state)
 	assert_int_equal(rig_write(r, fh, 0, payload(), 512), 0);
 	assert_int_equal(rig_write(r, fh, 4096, payload(), 512), 0);
 	assert_string_equal(r->target->log, "W512@0 Z3584@512d W512@4096");
-	/* Back where it has been: nothing is skipped. */
+	/* Back to the same position: the mount skips nothing. */
 	t_srpi_reset(r->target);
 	assert_int_equal(rig_write(r, fh, 1024, payload(), 512), 0);
 	assert_string_equal(r->target->log, "W512@1024");
-	/* Within a block. */
+	/* The position is inside a block. */
 	t_srpi_reset(r->target);
 	assert_int_equal(rig_write(r, fh, 4700, payload(), 10), 0);
 	for (int i = 4608; i < 4700; i++)
@@ -649,7 +649,7 @@ static void what_a_truncating_writer_skips_is_zeroed(void **state)
 	rig_free(r);
 }
 
-/* As qemu-img does: it then skips zeroes by another open file. */
+/* qemu-img does this, and then skips zeroes through another open file. */
 static void size_of_0_and_back_zeroes_the_file(void **state)
 {
 	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
@@ -661,7 +661,7 @@ static void size_of_0_and_back_zeroes_the_file(void **state)
 	assert_int_equal(set_size(r, fh, 0), 0);
 	assert_int_equal(set_size(r, fh, RIG_SIZE), 0);
 	assert_string_equal(r->target->log, "Z1048576@0d");
-	/* What was written between the two stays. */
+	/* Data that was written between the two sizes stays. */
 	t_srpi_reset(r->target);
 	assert_int_equal(set_size(r, fh, 0), 0);
 	assert_int_equal(rig_write(r, fh, 4096, payload(), 512), 0);
@@ -675,7 +675,7 @@ static void size_of_0_and_back_zeroes_the_file(void **state)
 static const struct size_row {
 	const char *name;
 	uint64_t size;
-	bool emptied; /* before */
+	bool emptied; /* emptied before */
 	int err;
 } size_rows[] = {
 	{ "the same size", RIG_SIZE, false, 0 },
@@ -711,7 +711,7 @@ static void others_skip_as_they_like(void **state)
 	rig_free(r);
 }
 
-/* Who emptied the file skips, and others have written there since. */
+/* One file descriptor emptied the file. Another has written since. */
 static void what_others_wrote_is_not_skipped(void **state)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -739,7 +739,8 @@ static void what_others_wrote_is_not_skipped(void **state)
 	rig_free(r);
 }
 
-/* A hole is owed, and others write there before it is zeroed. */
+/* A hole is pending, and another descriptor writes there before it is
+ * zeroed. */
 static void a_hole_that_is_owed_leaves_what_others_wrote(void **state)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -763,7 +764,7 @@ static void a_hole_that_is_owed_leaves_what_others_wrote(void **state)
 	rig_free(r);
 }
 
-/* The same when they write while its zeroing fails. */
+/* The same, but the write comes while the zeroing fails. */
 static void a_hole_that_fails_leaves_what_others_wrote(void **state)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -791,7 +792,7 @@ static void a_hole_that_fails_leaves_what_others_wrote(void **state)
 	rig_free(r);
 }
 
-/* Until it succeeds, whatever is written meanwhile. */
+/* The write fails until the zeroing succeeds, whatever is written meanwhile. */
 static void a_failed_zeroing_fails_the_write(void **state)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -817,7 +818,7 @@ static void a_failed_zeroing_fails_the_write(void **state)
 	rig_free(r);
 }
 
-/* What waits for the blocks of a hole whose zeroing fails. */
+/* A write that waits for the blocks of a hole whose zeroing fails. */
 static void a_write_into_a_failed_hole_comes_behind_its_zeroes(void **state)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -844,7 +845,7 @@ static void a_write_into_a_failed_hole_comes_behind_its_zeroes(void **state)
 	rig_free(r);
 }
 
-/* By a handle that was tampered with. */
+/* By means of a handle that was changed. */
 static void a_file_may_be_closed_while_a_hole_is_zeroed(void **state)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -915,7 +916,7 @@ static void sizes_do_not_change(void **state)
 	rig_free(r);
 }
 
-/* ---- what stat and df tell ---- */
+/* ---- what stat and df report ---- */
 
 static uint64_t blocks(struct rig *r)
 {
@@ -985,7 +986,7 @@ static void a_map_that_changed_meanwhile_is_asked_for_again(void **state)
 	rig_free(r);
 }
 
-/* One walk over the map answers all who ask meanwhile. */
+/* One walk over the map answers all requests that come meanwhile. */
 static void askers_share_the_map(void **state)
 {
 	const struct fuse_getattr_in in = { 0 };
@@ -1012,7 +1013,7 @@ static int stat_file(struct rig *r)
 	return rig_ask(r, FUSE_GETATTR, &in, sizeof(in));
 }
 
-/* More writes than there are slots, and spares for the others. */
+/* There are more writes than slots, and spare slots for other requests. */
 static void files_can_be_looked_at_while_all_slots_wait(void **state)
 {
 	enum {
@@ -1031,7 +1032,7 @@ static void files_can_be_looked_at_while_all_slots_wait(void **state)
 	assert_false(rig_settle(r));
 	assert_int_equal(r->target->cnt, 16);
 	reactor_skip(r->reactor, 1000);
-	/* The first shows that there is no slot; none waits after that. */
+	/* The first request finds no free slot. The later ones do not wait. */
 	assert_int_equal(stat_file(r), 0);
 	for (int i = 0; i < 5; i++) {
 		rig_send(r, FUSE_GETATTR, RIG_FILE, &in, sizeof(in), NULL, 0);
@@ -1050,7 +1051,7 @@ static void files_can_be_looked_at_while_all_slots_wait(void **state)
 	rig_free(r);
 }
 
-/* Those that wait in spares are answered when the session goes. */
+/* Requests that wait in spare slots are answered when the session ends. */
 static void what_waits_fails_when_the_session_goes(void **state)
 {
 	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
@@ -1112,7 +1113,7 @@ static void init_asks_for_what_we_need(void **state)
 	assert_int_equal(out.flags & FUSE_ATOMIC_O_TRUNC, 0);
 	assert_int_equal(out.flags & FUSE_WRITEBACK_CACHE, 0);
 	assert_int_equal(out.flags & FUSE_ASYNC_DIO, FUSE_ASYNC_DIO);
-	/* FUSE_DIRECT_IO_ALLOW_MMAP and nothing else that we do not know */
+	/* FUSE_DIRECT_IO_ALLOW_MMAP, and no flag that we do not know */
 	assert_int_equal(out.flags2, 1u << (36 - 32));
 	rig_free(r);
 }

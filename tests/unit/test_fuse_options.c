@@ -8,7 +8,7 @@
 
 #define URI "srp://host/disk"
 
-/* Arguments between the program's name, and URI and mount point. */
+/* @words are the arguments between the program's name and the URI. */
 static bool parse(const char *const *words, struct fuse_options *o)
 {
 	char *argv[16] = { (char *)(uintptr_t) "rdma-fuse" };
@@ -28,7 +28,7 @@ static void defaults(void **state)
 	assert_true(parse((const char *[]){ NULL }, &o));
 	assert_string_equal(o.uri, URI);
 	assert_string_equal(o.mountpoint, "/mnt");
-	assert_int_equal(o.channels, 0); /* as fits the transport */
+	assert_int_equal(o.channels, 0); /* depends on the transport */
 	assert_int_equal(o.queue_depth, 64);
 	assert_int_equal(o.poll_us, reactor_poll_us_default());
 	assert_int_equal(o.max_write, 1 << 20);

@@ -4,7 +4,7 @@
 
 #define LOCKS_MAX 6
 
-/* What is done, in order, and who holds a lock after it: a bit for each.
+/* One step of a test, and the locks that are held after it: a bit for each.
  *   "S0 10 20"  lock number 0 shared for 10 ... 20; "X" exclusive; "-0" gone */
 struct step {
 	char what; /* 'S', 'X', '-'; 0: the end */
@@ -76,7 +76,8 @@ static void take(struct range_locks *locks, struct test_lock *l,
 	l->lock.end = s->end;
 	l->lock.exclusive = s->what == 'X';
 	l->lock.granted = granted;
-	/* Held at once counts as granted, for what is asserted at the end. */
+	/* A lock that is granted at once counts as granted in the last
+	 * assertion. */
 	l->granted = range_lock_take(locks, &l->lock);
 }
 
@@ -103,7 +104,7 @@ static void order(void **state)
 				 l[i].lock.held || l[i].granted == 1);
 }
 
-/* A lock that is given back as soon as it is granted, from within. */
+/* A lock whose grant function gives it back at once. */
 static struct range_locks chain;
 static unsigned int passed;
 

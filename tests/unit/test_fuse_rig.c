@@ -30,8 +30,8 @@ static void ended(struct dev *dev, int err)
 	r->ended = true;
 }
 
-/* The target can write to all of a slot's memory, at any moment: what we go by
- * must not lie there. */
+/* The target can write to all of a slot's memory at any moment. Values that the
+ * mount relies on must not lie there. */
 static bool request(struct slot *slot, const struct fuse_in_header *in)
 {
 	const uint8_t *end = slot_tail(slot) + EDGE;
@@ -57,7 +57,7 @@ static struct fuse_session *make_session(struct rig *r, int fd)
 			      r->dev);
 	fuse_opt_free_args(&args);
 	assert_non_null(se);
-	/* A descriptor that is open already: nothing is mounted. */
+	/* An open descriptor as the mount point: nothing is mounted. */
 	snprintf(path, sizeof(path), "/dev/fd/%d", fd);
 	assert_int_equal(fuse_session_mount(se, path), 0);
 	return se;

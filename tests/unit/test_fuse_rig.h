@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All of rdma-fuse between the kernel and libsrpi: a socket stands for
- * /dev/fuse, t_srpi.c for the target. A test sends requests as the kernel
- * does, and reads the answers.
+ * All of rdma-fuse between the kernel and libsrpi. A socket replaces /dev/fuse,
+ * and t_srpi.c replaces the target. A test sends requests as the kernel does,
+ * and reads the answers.
  */
 #ifndef TESTS_UNIT_TEST_FUSE_RIG_H
 #define TESTS_UNIT_TEST_FUSE_RIG_H
@@ -26,7 +26,7 @@ struct rig {
 	struct tree *tree;
 	struct dev *dev;
 	struct fuse_session *se;
-	int kernel; /* our end */
+	int kernel; /* our end of the socket */
 	uint64_t unique;
 	bool ended;
 	/* the last answer */
@@ -45,16 +45,16 @@ struct rig_options {
 struct rig *rig_new(const struct rig_options *o);
 /* rdma-fuse's end of the socket. */
 int rig_fd(const struct rig *r);
-/* Everything must have been answered. */
+/* Expects that every request was answered. */
 void rig_free(struct rig *r);
 
 /* Sends a request of @args and @payload; returns its number. */
 uint64_t rig_send(struct rig *r, uint32_t opcode, uint64_t nodeid,
 		  const void *args, size_t args_len, const void *payload,
 		  size_t len);
-/* The next answer, for which it waits, into out and data. */
+/* Waits for the next answer and stores it in out and data. */
 void rig_receive(struct rig *r);
-/* Does what there is to do; true when an answer is there then. */
+/* Runs all pending work. Returns true if an answer has come. */
 bool rig_settle(struct rig *r);
 
 /* Sends and receives; returns the error of the answer. */
@@ -64,7 +64,7 @@ int rig_write(struct rig *r, uint64_t fh, uint64_t offset, const void *data,
 	      uint32_t size);
 uint64_t rig_send_write(struct rig *r, uint64_t fh, uint64_t offset,
 			const void *data, uint32_t size);
-/* The handle. */
+/* Returns the handle. */
 uint64_t rig_open(struct rig *r, uint32_t flags);
 void rig_release(struct rig *r, uint64_t fh);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Files that come and go while the mount works. */
+/* Files that appear and disappear while the mount works. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static int get_attr(struct rig *r, uint64_t ino, struct fuse_attr *ret)
 	return 0;
 }
 
-/* Names of the directory but "." and "..". */
+/* Returns how many names the directory has, without "." and "..". */
 static unsigned int entries(struct rig *r)
 {
 	const struct fuse_read_in in = { .offset = 2, .size = 4096 };
@@ -102,11 +102,11 @@ static void new_file_is_another_inode(void **state)
 	assert_int_equal(entries(r), 1);
 	assert_int_equal(get_attr(r, ino, &attr), 0);
 	assert_int_equal(attr.nlink, 1);
-	/* The old one is not the new one. */
+	/* The new file is not the old one. */
 	assert_int_equal(rig_read(r, 0, 512), -EIO);
 	rig_release(r, fh);
 	assert_int_equal(open_file(r, ino), 0);
-	/* In a place that was used before. */
+	/* The new file takes a place that was used before. */
 	tree_lose(r->tree, f);
 	f = tree_add(r->tree, 0);
 	assert_non_null(f);

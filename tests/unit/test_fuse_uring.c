@@ -39,7 +39,7 @@ static void lists(void **state)
 struct payload_test {
 	struct srpi_session *target;
 	struct slots slots;
-	struct slot *slot; /* any */
+	struct slot *slot; /* one of them */
 };
 
 static void open_slots(struct payload_test *p)
@@ -66,7 +66,7 @@ static void close_slots(struct payload_test *p)
 	t_srpi_free(p->target);
 }
 
-/* All that is registered. */
+/* The target writes @byte to all registered memory. */
 static void target_writes(struct payload_test *p, uint8_t byte)
 {
 	memset(p->slots.memory, byte, p->slots.memory_len);

@@ -6,10 +6,10 @@
 #include "base/list.h"
 #include "tests/lib/t_table.h"
 
-/* Every bucket begins where the one before ends. */
+/* Every bucket begins where the one before it ends. */
 static void bounds_are_those_of_the_index(void **state)
 {
-	/* Below 4 ns, buckets are narrower than what can be told apart. */
+	/* Below 4 ns, buckets are narrower than the resolution of the clock. */
 	for (unsigned int i = 8; i < HISTOGRAM_BUCKETS - 1; i++) {
 		uint64_t bound = histogram_bound_ns(i);
 
@@ -71,7 +71,7 @@ static void sums_of_histograms_are_sums_of_times(void **state)
 	assert_memory_equal(&a, &both, sizeof(a));
 }
 
-/* 1 us to 1 ms evenly: a quantile is known to a quarter. */
+/* Evenly from 1 us to 1 ms: a quantile is exact to a quarter. */
 static void quantiles_are_near(void **state)
 {
 	static const unsigned int permilles[] = { 1, 250, 500, 900, 990, 1000 };
@@ -96,7 +96,8 @@ static void an_empty_histogram_has_no_quantile(void **state)
 	assert_int_equal(histogram_max_ns(&h), 0);
 }
 
-/* One slow command among a thousand is the maximum, and not the 99th percentile. */
+/* One slow command among a thousand changes the maximum, not the 99th
+ * percentile. */
 static void an_outlier_moves_the_maximum_alone(void **state)
 {
 	struct histogram h = { 0 };
@@ -108,8 +109,9 @@ static void an_outlier_moves_the_maximum_alone(void **state)
 	assert_true(histogram_max_ns(&h) >= 5000000000ull);
 }
 
-/* Until it has been measured a tick is a nanosecond; afterwards a sleep is not shorter
- * than the clock of the system says, by more than the error of the measurement. */
+/* Until the tick has been measured, it counts as a nanosecond. Afterwards a
+ * sleep measured in ticks is not shorter than by the system clock, except for
+ * the error of the measurement. */
 static void ticks_are_as_long_as_the_clock_says(void **state)
 {
 	const struct timespec ms20 = { .tv_nsec = 20000000 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * libfabric judges the TCP engine. Its tcp provider, used through its own API,
- * is the peer of ours: it connects to a listener of ours, or accepts what we
- * connect. One thread drives both.
+ * is the peer of our engine: it connects to our listener, or accepts our
+ * connection. One thread drives both sides.
  */
 #include <arpa/inet.h>
 #include <rdma/fabric.h>
@@ -23,7 +23,7 @@
 #define RECVS	 16u
 #define MIB	 (1024u * 1024)
 
-/* What libfabric loses of a connection (1.17) is not ours. */
+/* Memory that libfabric 1.17 leaks for a connection is no leak of ours. */
 const char *__lsan_default_suppressions(void);
 
 const char *__lsan_default_suppressions(void)
@@ -46,10 +46,10 @@ static const struct role_row roles[] = {
 	{ "libfabric accepts", WE_CONNECT },
 };
 
-/* An operation of libfabric's: its context. */
+/* An operation of libfabric, used as its context. */
 struct op {
 	bool done;
-	int err; /* positive, as libfabric has it */
+	int err; /* a positive errno, as in libfabric */
 	size_t len;
 };
 
@@ -62,12 +62,12 @@ struct judge {
 	struct fid_eq *eq;
 	struct fid_cq *cq;
 	struct fid_pep *pep;	 /* WE_CONNECT */
-	struct fi_info *request; /* a connection request, until it is answered */
+	struct fi_info *request; /* until it is answered */
 	struct fid_ep *ep;
 	bool connected;
 	bool may_end;
 	bool shut;
-	int refused;		     /* positive, as libfabric has it */
+	int refused;		     /* a positive errno, as in libfabric */
 	uint8_t pdata[XP_PDATA_MAX]; /* of the last event */
 	size_t pdata_len;
 	uint8_t recv_buf[RECVS][RECV_LEN];
@@ -96,7 +96,7 @@ static void read_eq_error(struct judge *j)
 {
 	struct fi_eq_err_entry err = { 0 };
 
-	/* Without room of ours libfabric lends its own. */
+	/* If the caller gives no buffer, libfabric lends its own. */
 	assert_true(fi_eq_readerr(j->eq, &err, 0) > 0);
 	if (j->connected) {
 		j->shut = true;
@@ -200,7 +200,7 @@ static void get_info(struct judge *j, uint64_t flags)
 	hints->caps = FI_MSG | FI_RMA;
 	hints->addr_format = FI_SOCKADDR_IN;
 	hints->ep_attr->type = FI_EP_MSG;
-	/* What we could do for a provider that needs it. */
+	/* Modes that our side would support if a provider needed them. */
 	hints->domain_attr->mr_mode =
 		FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	hints->fabric_attr->prov_name = strdup("tcp");
@@ -456,12 +456,12 @@ static void messages_arrive_whole(void **state)
 	judge_close(&j);
 }
 
-/* ---- RDMA of ours in memory of libfabric's ---- */
+/* ---- our RDMA in libfabric's memory ---- */
 
 struct fi_mem {
 	uint8_t *p;
 	struct fid_mr *mr;
-	uint64_t base; /* how a peer names p */
+	uint64_t base; /* the address by which a peer names p */
 };
 
 static void fi_mem_get(struct judge *j, size_t len, struct fi_mem *ret_mem)
@@ -482,7 +482,8 @@ static void fi_mem_put(struct fi_mem *m)
 	free(m->p);
 }
 
-/* @len bytes at @off of @m, in @cnt descriptors that are not equal. */
+/* Describes @len bytes at @off of @m in @cnt descriptors of different
+ * lengths. */
 static void describe(const struct fi_mem *m, uint64_t off, uint32_t len,
 		     struct srp_desc *descs, unsigned int cnt)
 {
@@ -591,9 +592,9 @@ static void our_read_brings_what_is_there(void **state)
 	rdma_close(&r);
 }
 
-/* ---- RDMA of libfabric's in memory of ours ---- */
+/* ---- libfabric's RDMA in our memory ---- */
 
-/* @op over @len bytes, @cnt pieces of @m, which is registered with us. */
+/* @op over @len bytes in @cnt pieces of @m, which our side has registered. */
 static void it_moves(struct judge *j, const struct t_mem *m, uint8_t *buf,
 		     size_t len, unsigned int cnt, bool write, struct op *op)
 {
@@ -699,8 +700,8 @@ static void a_write_by_a_wrong_key_ends_the_connection(void **state)
 #define BLOCK	4096u
 #define WRITTEN (CHAINS * BLOCK)
 
-/* WRITEs with a SEND, and READs, in turns; libfabric reads our memory
- * meanwhile. */
+/* WRITEs with a SEND alternate with READs. Meanwhile libfabric reads our
+ * memory. */
 static void many_at_once_end_well(void **state)
 {
 	const struct role_row *row = *state;
@@ -733,7 +734,7 @@ static void many_at_once_end_well(void **state)
 		c->local_mr = local.mr;
 		memset(i % 2 ? local.p + i * BLOCK : remote.p + i * BLOCK, 0,
 		       BLOCK);
-		/* No more messages than there are receives. */
+		/* At most as many messages as there are receives. */
 		if (i % 20 == 0) {
 			c->send[0] = (struct xp_sge){ local.p, 36, local.mr };
 			c->send_cnt = 1;
@@ -754,7 +755,7 @@ static void many_at_once_end_well(void **state)
 	for (unsigned int i = 0; i < CHAINS; i++)
 		assert_int_equal(chains[i].status, 0);
 	assert_true(t_is_filled(local.p, WRITTEN, 1));
-	/* The last WRITEs have no SEND behind them. */
+	/* No SEND follows the last WRITEs. */
 	WAIT(&j, t_is_filled(remote.p, WRITTEN, 1));
 	t_mem_put(&local);
 	t_mem_put(&open);
@@ -767,7 +768,7 @@ int main(void)
 	static struct t_table t;
 
 	setenv("T_PROVIDER", "tcp", 1);
-	/* The others take their time to look for devices. */
+	/* The other providers spend time on a search for devices. */
 	setenv("FI_PROVIDER", "tcp", 1);
 	T_ADD_ROWS(&t, roles, private_data_travels_both_ways);
 	T_ADD_ROWS(&t, roles, a_reject_brings_its_data);

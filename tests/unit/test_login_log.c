@@ -7,7 +7,7 @@
 
 #define WINDOW_MS 10000
 
-/* "left out" is told by lines that nobody wants to see here. */
+/* "left out" lines would only clutter the output here. */
 static void begin(struct login_log *l)
 {
 	log_level = LOG_ERROR;
@@ -49,7 +49,7 @@ static void each_host_has_its_own_burst(void **state)
 	login_log_fini(&l);
 }
 
-/* Who takes another address for each login is one of all. */
+/* Initiators that use a new address for each login share one limit. */
 static void many_hosts_together_have_a_burst(void **state)
 {
 	unsigned int cnt = 0;

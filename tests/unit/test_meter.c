@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the target counts of commands, by volume, initiator, operation and stage. */
+/* The counters of commands by volume, initiator, operation and stage. */
 #include "target/port/meter.h"
 
 #include <string.h>
@@ -19,7 +19,8 @@ static void rest(unsigned int ms)
 	nanosleep(&ts, NULL);
 }
 
-/* What the only meter of that kind, or the one of volume number @nr, has counted. */
+/* Returns the counters of the only meter of that kind, or of volume number
+ * @nr. */
 static struct meter_share meter_of(enum meter_kind kind, unsigned int nr)
 {
 	struct meter **list = meter_list(kind);
@@ -58,7 +59,8 @@ static const struct stage_case {
 	{ "write to memory", RIG_RAM, true, 1 },
 };
 
-/* Each is counted once, for its volume and for its initiator, with its bytes. */
+/* Each command counts once for its volume and once for its initiator, with its
+ * bytes. */
 static void commands_are_counted_once(void **state)
 {
 	const struct stage_case *row = *state;
@@ -88,14 +90,14 @@ static void commands_are_counted_once(void **state)
 							      : METER_WRITE]),
 			0);
 	}
-	/* Nobody has used the other volume. */
+	/* The other volume was not used. */
 	sums[0] = meter_of(METER_OF_VOLUME, !row->lun);
 	assert_int_equal(meter_commands(&sums[0].op[op]), 0);
 	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
-/* TEST UNIT READY, also one that was refused with a unit attention. */
+/* TEST UNIT READY, also if it was refused with a unit attention. */
 static void other_commands_are_other(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -113,7 +115,8 @@ static void other_commands_are_other(void **state)
 	rig_destroy(rig);
 }
 
-/* The store keeps the first for a while; the second waits for a buffer meanwhile. */
+/* The store holds the first command for a while. Meanwhile the second waits for
+ * a buffer. */
 static void time_goes_to_the_stage_where_it_was_spent(void **state)
 {
 	struct rig_options opt = { .arena_len = 64u << 10 };
@@ -144,7 +147,7 @@ static void time_goes_to_the_stage_where_it_was_spent(void **state)
 	rig_destroy(rig);
 }
 
-/* A write that waits for the blocks of a read is in the queue meanwhile. */
+/* A write that waits for the blocks of a read is in the queue. */
 static void waiting_for_blocks_is_time_in_the_queue(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -225,7 +228,7 @@ static void slow_commands_are_counted(void **state)
 	rig_destroy(rig);
 }
 
-/* Longer than histograms and the fast way can take. */
+/* Longer than histograms and the fast conversion can represent. */
 static void very_long_times_are_capped(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -235,7 +238,7 @@ static void very_long_times_are_capped(void **state)
 	assert_true(ticks_ns(w->slow_ticks) <= HISTOGRAM_MAX_NS);
 	assert_int_equal(meter_bucket(ticks_of_ns(HISTOGRAM_MAX_NS * 100)),
 			 HISTOGRAM_BUCKETS - 1);
-	/* A clock that went back. */
+	/* A clock that ran backwards. */
 	assert_true(meter_bucket(UINT64_MAX) < HISTOGRAM_BUCKETS);
 	rig_destroy(rig);
 }

@@ -11,7 +11,7 @@
 
 #define WORDS(type) (sizeof(type) / sizeof(uint64_t))
 
-/* Of each struct of which every member is a metric. */
+/* The size of each struct whose members are all metrics. */
 static const size_t source_words[METRIC_SOURCES] = {
 	[METRIC_OF_TARGET] = WORDS(struct metrics_target),
 	[METRIC_OF_PORT] = WORDS(struct port_counters),
@@ -23,7 +23,7 @@ static const size_t source_words[METRIC_SOURCES] = {
 	[METRIC_OF_INITIATOR_OP] = WORDS(struct metrics_op),
 };
 
-/* A counter without a row would be in no report. */
+/* A counter without a row would be missing from every report. */
 static void every_counter_has_one_row(void **state)
 {
 	for (int source = 0; source < METRIC_SOURCES; source++) {

@@ -141,7 +141,7 @@ static void each_type_is_stored(void **state)
 					"--wait=off", NULL },
 		      &s, &first),
 		OPTION_RUN);
-	assert_int_equal(first, 7); /* arg comes last */
+	assert_int_equal(first, 7); /* arg is the last operand */
 	assert_true(s.flag);
 	assert_string_equal(s.path, "a");
 	assert_int_equal(s.number, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tables of the programs: what each row states is true. */
+/* The option tables of the programs: what each row states is true. */
 #include <string.h>
 #include <unistd.h>
 
@@ -74,7 +74,8 @@ static bool begin_copy(union any_options *o)
 	return copy_options_parse(3, argv, &o->copy) == OPTION_RUN;
 }
 
-/* As main() of rdma-ctl, which also stores the default of --control, a text. */
+/* Like main() of rdma-ctl, which also stores the default of --control, a
+ * text. */
 static bool begin_ctl(union any_options *o)
 {
 	o->ctl = (struct ctl_options){ 0 };
@@ -92,7 +93,7 @@ static bool begin_volume(union any_options *o)
 static const struct program {
 	const char *name;
 	const struct option_table *table;
-	/* Options of which none is given: all defaults. */
+	/* Parses no options: all values are defaults. */
 	bool (*begin)(union any_options *o);
 } programs[] = {
 	{ "rdma-target", &target_option_table, begin_target },
@@ -172,7 +173,7 @@ static void choices_are_real(void **state)
 	}
 }
 
-/* Giving what is stated as the default changes nothing. */
+/* An option that is given its stated default changes nothing. */
 static void defaults_are_real(void **state)
 {
 	static union any_options none;
@@ -198,7 +199,8 @@ static void defaults_are_real(void **state)
 	end(p, &none);
 }
 
-/* Defaults that words state: each is checked here, and none is forgotten. */
+/* Defaults that are described in words. Each is checked here; none may be
+ * missing. */
 static const struct {
 	const char *name;
 	const char *text;
@@ -227,7 +229,8 @@ static void defaults_in_words_are_checked(void **state)
 		const struct option_row *row = &p->table->rows[i];
 		size_t j = 0;
 
-		/* Of texts and lists the default is nothing, in other words. */
+		/* An empty default of a text or a list is described in
+		 * words. */
 		if (!row->dflt_text || !row->size)
 			continue;
 		while (j < ARRAY_SIZE(texts) &&
@@ -271,7 +274,7 @@ static void defaults_in_words_are_real(void **state)
 	assert_false(o.volume.has_lun);
 }
 
-/* No name or letter twice, and each row has its place and its text. */
+/* No name or letter occurs twice, and each row has a place and a text. */
 static void rows_are_complete(void **state)
 {
 	const struct program *p = *state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Plugins: what is loaded and what is refused, and the contract of their I/O. The
- * plugins are those of tests/plugins; the environment names their directory. */
+/* Plugins: which are loaded, which are refused, and the contract of their I/O.
+ * The plugins are those of tests/plugins; the environment names their
+ * directory. */
 #include "target/block/plugin_host.h"
 
 #include "tests/lib/t_table.h"
@@ -24,7 +25,7 @@
 struct refuse_row {
 	const char *name;
 	const char *spec;
-	const char *want; /* is in the message */
+	const char *want; /* a part of the message */
 };
 
 static const struct refuse_row refused[] = {
@@ -63,7 +64,7 @@ static const struct refuse_row refused[] = {
 	  "ram:1M,min=4k,layer=example-zeroes", "no option 'min'" },
 };
 
-/* -errno, and the message of volume_open(), or of the parser. */
+/* Returns -errno and the message of volume_open() or of the parser. */
 static int open_volume(const char *text, struct volume **ret, struct error *e)
 {
 	struct volume_spec *spec = malloc(sizeof(*spec));
@@ -218,7 +219,7 @@ static int run(struct rig *r, enum rbp_op op, uint64_t offset, uint64_t len,
 	return await(r, &io);
 }
 
-/* A function of a plugin that is loaded, for the test alone. */
+/* Returns a function of a loaded plugin that exists only for the test. */
 static void *plugin_symbol(const char *plugin, const char *name)
 {
 	char path[512];
@@ -235,7 +236,7 @@ enum {
 	MANY = 2000
 };
 
-/* More than a plugin is given at a time; each is ended once. */
+/* More I/Os than a plugin may have at a time. Each ends once. */
 static void another_thread_ends_io(void **state)
 {
 	static struct io ios[MANY];
@@ -263,7 +264,7 @@ static void another_thread_ends_io(void **state)
 	rig_close(&r);
 }
 
-/* What ends while the worker does not look costs one message. */
+/* I/Os that end while the worker is busy cost one message. */
 static void wake_ups_are_merged(void **state)
 {
 	unsigned int (*waiting)(void);
@@ -281,7 +282,7 @@ static void wake_ups_are_merged(void **state)
 	assert_int_equal(waiting(), ARRAY_SIZE(ios));
 	assert_int_equal(ios[0].cnt, 0);
 	release();
-	/* The store takes the last one only when all others have ended. */
+	/* The store accepts the last one only when all others have ended. */
 	while (waiting())
 		sched_yield();
 	for (unsigned int i = 0; i < ARRAY_SIZE(ios); i++)
@@ -291,7 +292,8 @@ static void wake_ups_are_merged(void **state)
 	rig_close(&r);
 }
 
-/* Eight reads hang in one volume; the other volume on that worker goes on. */
+/* Eight reads block in one volume. The other volume of that worker
+ * continues. */
 static void blocking_store_holds_nobody_up(void **state)
 {
 	static struct io stuck[8];
@@ -349,7 +351,7 @@ static void store_that_grows_is_looked_at(void **state)
 
 /* ---- events ---- */
 
-/* Each turn of the level ends one of the I/Os that one kick has announced. */
+/* Each turn of the level ends one of the I/Os that a single kick announced. */
 static void watch_tells_until_all_is_read(void **state)
 {
 	static struct io ios[100];
@@ -406,7 +408,7 @@ static void timer_of_a_plugin_fires(void **state)
 	rig_close(&r);
 }
 
-/* What a kick ends is answered without anything else that happens. */
+/* I/O that a kick ends is answered without any other event. */
 static void kick_may_end_io(void **state)
 {
 	unsigned int *kicks;
@@ -425,7 +427,8 @@ static void kick_may_end_io(void **state)
 	rig_close(&r);
 }
 
-/* A queue that goes leaves a watch that is ready, and a timer that is due. */
+/* A queue is deleted and leaves a watch that is ready and a timer that is
+ * due. */
 static void what_a_queue_leaves_is_deleted(void **state)
 {
 	unsigned int *told;
@@ -461,7 +464,8 @@ static void count_cmd(struct block_cmd *cmd)
 	cmds_done++;
 }
 
-/* Another target may have written between the read and the write of a command. */
+/* Another target may have written between the read and the write of a
+ * command. */
 static void command_is_not_cut_by_a_switch(void **state)
 {
 	static const char *const specs[] = {
@@ -503,7 +507,7 @@ static void command_is_not_cut_by_a_switch(void **state)
 	}
 }
 
-/* ---- lies ---- */
+/* ---- plugins that break the contract ---- */
 
 static void number_of_bytes_is_an_error(void **state)
 {
@@ -557,7 +561,7 @@ static void failed_flush_stays_failed(void **state)
 	rig_close(&r);
 }
 
-/* What a flush could not reach is not lost by that. */
+/* Data that a flush did not cover is still covered by the next flush. */
 static void flush_that_was_not_done_is_done_later(void **state)
 {
 	static const char *const specs[] = {
@@ -575,7 +579,8 @@ static void flush_that_was_not_done_is_done_later(void **state)
 	}
 }
 
-/* An I/O in two hands mixes up data: the process ends before. */
+/* If two threads had one I/O, its data would be mixed up. The process ends
+ * first. */
 static void io_that_is_ended_twice_ends_the_process(void **state)
 {
 	int status;
@@ -652,7 +657,8 @@ static uint64_t clock_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-/* However slow the machine is, no more passes than the rate and the burst. */
+/* However slow the machine is, the layer passes no more than the rate and the
+ * burst. */
 static void qos_limits_requests(void **state)
 {
 	static struct io ios[200];
@@ -674,7 +680,8 @@ static void qos_limits_requests(void **state)
 	rig_close(&r);
 }
 
-/* A request that is larger than the bucket passes; what follows pays for it. */
+/* A request that is larger than the bucket passes. The next requests wait for
+ * it. */
 static void qos_remembers_a_debt(void **state)
 {
 	static uint8_t buf[1u << 17];
@@ -690,7 +697,7 @@ static void qos_remembers_a_debt(void **state)
 	assert_int_equal(large.cnt, 1);
 	submit(&r, &small, RBP_WRITE, 0, 512, buf);
 	if (!small.cnt) {
-		/* Nothing that it had to wait for. */
+		/* The flush had nothing to wait for. */
 		submit(&r, &flush, RBP_FLUSH, 0, 0, NULL);
 		assert_int_equal(flush.cnt, 1);
 	}
@@ -807,7 +814,8 @@ static void qos_that_is_lifted_lets_go(void **state)
 	rig_close(&r);
 }
 
-/* 128 KiB are owed: at another rate they take another time, but stay. */
+/* The layer owes 128 KiB. Another rate changes how long that takes, not the
+ * debt. */
 static void qos_carries_a_debt_over(void **state)
 {
 	static uint8_t buf[1u << 17];
@@ -849,8 +857,8 @@ static void qos_group_changes_as_one(void **state)
 	rig_close(&r);
 }
 
-/* A small request does not wait for all large ones that came before it, and large
- * ones do not wait until there are no small ones. */
+/* A small request does not wait for all large ones before it. Large requests do
+ * not wait until there are no small ones. */
 static void qos_starves_nobody(void **state)
 {
 	static uint8_t buf[1u << 17];

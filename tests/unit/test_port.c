@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The port side of the target, from the login to the last completion, over the
- * fabric in memory. See tests/lib/t_rig.h.
+ * in-memory fabric. See tests/lib/t_rig.h.
  */
 #include "tests/lib/t_rig.h"
 
@@ -163,7 +163,7 @@ static void what_is_written_is_read_back(void **state)
 	rig_destroy(rig);
 }
 
-/* The backend of the rig insists on buffers that are aligned to blocks. */
+/* The backend of the rig requires buffers that are aligned to blocks. */
 static void immediate_data_at_another_offset_is_copied(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -188,7 +188,8 @@ static void immediate_data_at_another_offset_is_copied(void **state)
 	rig_destroy(rig);
 }
 
-/* One block of immediate data, but the disk needs room to repeat it. */
+/* One block of immediate data, but the disk needs a larger buffer to repeat
+ * it. */
 static void immediate_data_moves_when_the_disk_wants_more_room(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -279,7 +280,7 @@ enum end {
 	ANSWERED,  /* response code 02h, then the channel closes */
 	REFUSED,   /* CHECK CONDITION, and the channel goes on */
 	CLOSED,	   /* without an answer */
-	TMF_CODE_2 /* as ANSWERED, to SRP_TSK_MGMT */
+	TMF_CODE_2 /* like ANSWERED, but for SRP_TSK_MGMT */
 };
 
 static const struct bad_iu {
@@ -395,7 +396,8 @@ static void bad_iu_hurts_nobody_else(void **state)
 	rig_destroy(rig);
 }
 
-/* Those that name a unit are refused with sense data as that unit has it. */
+/* An IU that names a unit is refused with sense data in the format of that
+ * unit. */
 static void bad_iu_is_refused_as_d_sense_says(void **state)
 {
 	const struct bad_iu *row = *state;
@@ -430,7 +432,8 @@ static void bad_iu_is_refused_as_d_sense_says(void **state)
 #define OUT_OVER  SRP_RSP_OUT_OVERFLOW
 #define OUT_UNDER SRP_RSP_OUT_UNDERFLOW
 
-/* What is described, and what is said of it; bytes. */
+/* The lengths that the descriptors have, and those that the CDB states;
+ * bytes. */
 static const struct resid_row {
 	const char *name;
 	const char *cdb;
@@ -517,7 +520,8 @@ static void fetched_table_that_does_not_add_up_moves_no_data(void **state)
 	rig_expect_alive(ch);
 	fill(rig->mem, 64 * BLK, 3);
 	rig_describe(ch, RIG_PARTIAL, 0, 64 * BLK, descs, &args.out);
-	rig->mem[RIG_MEM - 4096 + 19 * 16 + 15] ^= 1; /* the last's length */
+	rig->mem[RIG_MEM - 4096 + 19 * 16 + 15] ^= 1; /* the last descriptor's
+						       * length */
 	len = srp_cmd_encode(iu, sizeof(iu), &args);
 	rig_send(ch, iu, rig_make_partial(iu, (size_t)len, true, 4));
 	rig_expect_code(ch, 5, SRP_RSP_FIELDS_INVALID);
@@ -551,7 +555,7 @@ static void wrong_key_ends_only_that_channel(void **state)
 
 /* ---- credits ---- */
 
-/* A write of one block that the disk keeps back or not. */
+/* Writes one block. The disk may hold the write back. */
 static void every_credit_can_be_used_at_once(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -597,7 +601,8 @@ static void more_requests_than_credits_end_the_channel(void **state)
 	rig_destroy(rig);
 }
 
-/* Responses that have not been reaped hold slots; new commands wait then. */
+/* Responses whose completions have not been reaped hold slots. New commands
+ * wait. */
 static void commands_wait_when_completions_are_late(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -641,7 +646,8 @@ static void requests_wait_for_buffers(void **state)
 	rig_destroy(rig);
 }
 
-/* The largest there are, on two channels, with tables to be read first. */
+/* The largest possible transfers, on two channels; each reads its table
+ * first. */
 static void large_transfers_take_turns(void **state)
 {
 	struct rig_options opt = { .arena_len = 8u << 20 };
@@ -668,7 +674,7 @@ static void large_transfers_take_turns(void **state)
 	rig_destroy(rig);
 }
 
-/* One that asks for far more than there is, and one that asks for little. */
+/* One initiator asks for much more than there is, another one for little. */
 static void greedy_initiator_leaves_room_for_others(void **state)
 {
 	struct rig_options opt = { .arena_len = 2u << 20 };
@@ -682,7 +688,7 @@ static void greedy_initiator_leaves_room_for_others(void **state)
 
 	rig_expect_alive(greedy);
 	rig_expect_alive(modest);
-	/* Its data never comes: the fabric keeps it. */
+	/* The fabric holds the data of this command back. */
 	t_fabric_hold_completions(rig->hub, true);
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
 		tags[i] = rig_send_rw(greedy, &w, RIG_DIRECT, 0, 512 * BLK);
@@ -735,7 +741,7 @@ static void login_waits_for_the_commands_it_replaces(void **state)
 	rig_destroy(rig);
 }
 
-/* A target may be named, or not, at each login. */
+/* takes APTPL back for all registrants */
 static void unnamed_target_is_the_same_nexus(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -860,7 +866,7 @@ static void channels_join_a_nexus(void **state)
 	rig_destroy(rig);
 }
 
-/* Of the nexus of initiator @who: the workers of its channels, as digits. */
+/* Returns the workers of the channels of initiator @who's nexus, as digits. */
 static const char *workers_of(const struct rig *rig, unsigned int who)
 {
 	const struct srp_login_req req =
@@ -882,8 +888,8 @@ static const char *workers_of(const struct rig *rig, unsigned int who)
 	return digits;
 }
 
-/* Its own channels on different ones; and the first ones of all, by which most
- * small commands come, not all on the same. */
+/* The channels of one nexus are on different workers. First channels carry most
+ * small commands; they are also spread over the workers. */
 static void channels_are_spread_over_the_workers(void **state)
 {
 	struct rig_options opt = { .workers = 2 };
@@ -962,7 +968,8 @@ static void login_that_waits_is_refused_at_stop(void **state)
 	rig_destroy(rig);
 }
 
-/* Some of everything; the connection is lost at the @nth work request. */
+/* Sends some commands of each kind. The connection is lost at the @nth work
+ * request. */
 static void exercise(struct rig *rig, struct t_ini *ch)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(transfers) && !ch->closed; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The write cache that goes off and on while others use the volume: by MODE
- * SELECT, and by LOGICAL UNIT RESET where other values are saved than current.
- * Nobody takes a write for stable that is not.
+ * The write cache is turned off and on while others use the volume: by MODE
+ * SELECT, and by LOGICAL UNIT RESET if the saved values differ from the current
+ * ones. No initiator may believe that a write is stable when it is not.
  */
 #include "tests/lib/t_rig.h"
 
@@ -65,7 +65,7 @@ static uint64_t send_mode(struct t_ini *ch, bool select, uint8_t page,
 	return rig_cmd(ch, &cmd);
 }
 
-/* Sets @bits of the page's first byte that can change, or clears them. */
+/* Sets or clears @bits in the first changeable byte of the page. */
 static uint64_t change_mode(struct pair *p, uint8_t page, uint8_t bits,
 			    bool set)
 {
@@ -80,7 +80,7 @@ static uint64_t change_mode(struct pair *p, uint8_t page, uint8_t bits,
 	return send_mode(p->one, true, page, 4u + 2u + b[5]);
 }
 
-/* WCE as the second initiator is told; attentions are cleared first. */
+/* Returns WCE as the second initiator sees it. Clears unit attentions first. */
 static bool is_on(struct pair *p)
 {
 	rig_clear_ua(p->two, RIG_DISK, NULL);
@@ -97,7 +97,7 @@ static const struct way {
 	{ "LOGICAL UNIT RESET", true },
 };
 
-/* Begins what turns the cache off. */
+/* Begins a change that turns the cache off. */
 static uint64_t turn_off(struct pair *p, const struct way *way)
 {
 	rig_clear_ua(p->one, RIG_DISK, NULL);
@@ -136,7 +136,7 @@ static void cache_is_flushed_before_it_is_off(void **state)
 	pair_end(&p);
 }
 
-/* The flush may have begun before it. */
+/* The flush may have begun before this write. */
 static void write_that_comes_meanwhile_is_flushed(void **state)
 {
 	struct pair p = pair_begin();
@@ -148,7 +148,7 @@ static void write_that_comes_meanwhile_is_flushed(void **state)
 	rig_clear_ua(p.two, RIG_DISK, NULL);
 	write = rig_send_write(p.two, 7, 0xaa);
 	assert_int_equal(rig_held(), 2);
-	/* The write is done; what makes it stable is still to come. */
+	/* The write is done, but not stable yet. */
 	rig_release(p.rig);
 	assert_int_equal(rig_held(), 1);
 	assert_null(t_ini_rsp(p.two, write));
@@ -166,7 +166,7 @@ static void cache_that_cannot_be_flushed_stays_on(void **state)
 	struct pair p = pair_begin();
 	uint64_t tag;
 
-	/* It is not lost: the store is away for a while. */
+	/* The data is not lost: the store is unreachable for a while. */
 	rig_fail_flushes(-ENOTCONN);
 	tag = turn_off(&p, way);
 	rig_fail_flushes(0);
@@ -179,7 +179,7 @@ static void cache_that_cannot_be_flushed_stays_on(void **state)
 	rig_expect_status(p.two, rig_send_write(p.two, 7, 0xaa),
 			  SCSI_STATUS_GOOD);
 	assert_int_equal(rig_flushes(), 1);
-	/* Nobody is left with the turn. */
+	/* The failed change must not keep the turn. */
 	expect_off(&p, way, turn_off(&p, way));
 	pair_end(&p);
 }
@@ -197,8 +197,8 @@ static void write_protection_comes_after_a_flush(void **state)
 	pair_end(&p);
 }
 
-/* Its initiator was told that a write that is answered is stable, and has not
- * heard otherwise. */
+/* The initiator was told that answered writes are stable, and has not been told
+ * otherwise. */
 static void write_sent_with_the_cache_off_is_stable(void **state)
 {
 	struct pair p = pair_begin();
@@ -217,7 +217,7 @@ static void write_sent_with_the_cache_off_is_stable(void **state)
 	rig_release(p.rig);
 	rig_expect_status(p.two, write, SCSI_STATUS_GOOD);
 	assert_int_equal(rig_flushes(), 2);
-	/* The next one hears of it first. */
+	/* The next command learns of the change first. */
 	assert_int_equal(rig_clear_ua(p.two, RIG_DISK, &asc), 1);
 	assert_int_equal(asc, SCSI_ASC_MODE_PARAMETERS_CHANGED);
 	rig_expect_status(p.two, rig_send_write(p.two, 7, 0xbb),
@@ -231,7 +231,8 @@ static void write_sent_with_the_cache_off_is_stable(void **state)
 #define LIST_LEN    (16 + 2 * TARGET_LEN + SEGMENT_LEN)
 #define LIST_AT	    4096
 
-/* A copy of a block of the RAM volume, which it is sent to, to RIG_DISK. */
+/* Copies a block of the RAM volume to RIG_DISK. The RAM volume gets the
+ * command. */
 static uint64_t send_copy(struct t_ini *ch)
 {
 	struct rig_cmd cmd = { .lun = RIG_RAM, .cdb = { 0x83 } };
@@ -265,13 +266,14 @@ static uint64_t send_copy(struct t_ini *ch)
 
 static const struct copy_case {
 	const char *name;
-	bool unread; /* the cache goes on before the list is known */
+	bool unread; /* the cache is turned on before the target has read the
+		      * list */
 } copy_cases[] = {
 	{ "the list is known", false },
 	{ "the list is on the way", true },
 };
 
-/* The same of a copy, whose LUN is another one. */
+/* The same for a copy, which is sent to another LUN. */
 static void copy_sent_with_the_cache_off_is_stable(void **state)
 {
 	const struct copy_case *row = *state;
@@ -298,14 +300,15 @@ static void copy_sent_with_the_cache_off_is_stable(void **state)
 	rig_release(p.rig);
 	rig_expect_status(p.two, copy, SCSI_STATUS_GOOD);
 	assert_int_equal(rig_flushes(), 2);
-	/* The next one goes by what its initiator has heard by then. */
+	/* The next copy depends on what its initiator has been told until
+	 * then. */
 	assert_true(is_on(&p));
 	rig_expect_status(p.two, send_copy(p.two), SCSI_STATUS_GOOD);
 	assert_int_equal(rig_flushes(), 2);
 	pair_end(&p);
 }
 
-/* Whoever has taken the attention before has read the old values. */
+/* An initiator that took the attention before has read the old values. */
 static void reset_that_changes_modes_is_told_again(void **state)
 {
 	struct pair p = pair_begin();
@@ -321,8 +324,9 @@ static void reset_that_changes_modes_is_told_again(void **state)
 	pair_end(&p);
 }
 
-/* It waits behind what turns the cache off, and a reset ends it meanwhile: the
- * reset would not end the reservation that it makes then. */
+/* The RESERVE waits behind the command that turns the cache off. A reset ends
+ * it meanwhile. The reset would not end a reservation that the command makes
+ * later. */
 static void reserve_that_is_aborted_reserves_nothing(void **state)
 {
 	const struct rig_cmd reserve = { .lun = RIG_DISK, .cdb = { 0x16 } };

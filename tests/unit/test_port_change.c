@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Volumes that come and go, and rules that change, while initiators are there. */
+/* Volumes that are added and removed, and rules that change, while initiators
+ * are logged in. */
 #include "tests/lib/t_rig.h"
 
 #include <string.h>
@@ -52,7 +53,7 @@ static void detach(struct leaving *l)
 		worker_remove_volume(&l->rig->target.workers[i], l->vol);
 }
 
-/* The same volume comes again, as another one does. */
+/* Adds the same volume again, as a new one. */
 static void come_back(struct leaving *l)
 {
 	struct error e;
@@ -84,7 +85,7 @@ static uint64_t test_unit(struct t_ini *ch, unsigned int lun)
 	return rig_cmd(ch, &cmd);
 }
 
-/* LUNs in the answer to REPORT LUNS. */
+/* Returns how many LUNs the answer to REPORT LUNS has. */
 static unsigned int reported_luns(struct t_ini *ch)
 {
 	struct srp_desc desc = rig_desc(ch, 0, 512);
@@ -130,7 +131,8 @@ static void idle_volume_goes_and_comes(void **state)
 	rig_destroy(rig);
 }
 
-/* The last SRP_AER_REQ, which is answered: of the LUNs of the target. */
+/* Expects the last SRP_AER_REQ to report changed LUNs of the target, and
+ * answers it. */
 static void expect_luns_aer(struct t_ini *ch, unsigned int cnt)
 {
 	uint8_t bare[SRP_BARE_SIZE];
@@ -154,7 +156,7 @@ static void expect_luns_aer(struct t_ini *ch, unsigned int cnt)
 	fail_msg("no SRP_AER_REQ");
 }
 
-/* Also one that sends no commands learns of it. */
+/* An initiator that sends no commands also learns of the change. */
 static void coming_and_going_is_told_by_an_aer_to_who_asks(void **state)
 {
 	struct rig *rig = two_workers();
@@ -176,7 +178,8 @@ static void coming_and_going_is_told_by_an_aer_to_who_asks(void **state)
 	rig_destroy(rig);
 }
 
-/* What the disk has is awaited; what waits for it ends. */
+/* The target waits for commands that the disk has. Commands that wait for the
+ * volume end. */
 static void commands_end_before_a_volume_goes(void **state)
 {
 	struct rig *rig = two_workers();
@@ -231,7 +234,7 @@ static void commands_on_other_volumes_go_on(void **state)
 	rig_destroy(rig);
 }
 
-/* A reset that has begun before ends first, and finds its volume. */
+/* A reset that began before ends first, and still finds its volume. */
 static void reset_ends_before_a_volume_goes(void **state)
 {
 	struct rig *rig = two_workers();
@@ -260,7 +263,7 @@ static void reset_ends_before_a_volume_goes(void **state)
 	rig_destroy(rig);
 }
 
-/* An initiator that is gone holds nothing of a volume that goes. */
+/* An initiator that is gone does not hold a volume that is removed. */
 static void dead_nexus_does_not_keep_a_volume(void **state)
 {
 	struct rig *rig = two_workers();
@@ -281,8 +284,8 @@ static void dead_nexus_does_not_keep_a_volume(void **state)
 	rig_destroy(rig);
 }
 
-/* Linux sends the commands again that ended with the first volume: to the second
- * they must not go. */
+/* Linux repeats the commands that ended with the first volume. They must not
+ * reach the second one. */
 static void other_volume_does_not_take_the_place(void **state)
 {
 	struct rig *rig = two_workers();
@@ -290,7 +293,7 @@ static void other_volume_does_not_take_the_place(void **state)
 	struct leaving l = begin_to_leave(rig, RIG_DISK);
 	struct volume *other = rig->target.luns.vol[RIG_RAM];
 
-	/* Of two volumes with one number initiators see the first. */
+	/* If two volumes have one LUN, initiators see the first. */
 	other->lun = RIG_DISK;
 	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	leave(&l);
@@ -298,15 +301,17 @@ static void other_volume_does_not_take_the_place(void **state)
 	assert_null(port_volume_user(&rig->target.port, other));
 	expect_sense(ch, test_unit(ch, RIG_DISK), SCSI_ASC_LUN_NOT_SUPPORTED);
 	assert_int_equal(reported_luns(ch), 0);
-	/* A change of rules that does not concern it does not end it, */
+	/* A change of rules that does not affect the initiator does not change
+	 * its view of the volumes, */
 	assert_int_equal(port_rules_changed(&rig->target.port), 0);
-	/* another channel sees the same, and so does a reconnect, */
+	/* and another channel and a reconnect have the same view, */
 	rig_chan_free(rig_login(rig, 1, SRP_MULTICHAN_MULTI));
 	rig_chan_free(rig_login(rig, 1, SRP_MULTICHAN_SINGLE));
 	assert_null(port_volume_user(&rig->target.port, other));
 	rig_chan_free(ch);
 	rig_settle(rig);
-	/* but not who comes when all its connections have ended. */
+	/* but an initiator that logs in after all its connections ended does
+	 * not. */
 	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	assert_non_null(port_volume_user(&rig->target.port, other));
 	l.vol->lun = RIG_RAM;
@@ -399,7 +404,7 @@ static void session_is_listed_and_ended(void **state)
 	rig_destroy(rig);
 }
 
-/* Whoever asks is told when nothing of the session comes any more. */
+/* A caller is told when the last command of the session has ended. */
 static void session_ends_with_its_commands(void **state)
 {
 	struct rig *rig = two_workers();
@@ -415,7 +420,7 @@ static void session_ends_with_its_commands(void **state)
 	rig_settle(rig);
 	assert_int_equal(rig_held(), 1);
 	assert_int_equal(port_ending(&rig->target.port, before), 1);
-	/* Who has come later is not waited for. */
+	/* The caller does not wait for sessions that began later. */
 	assert_int_equal(port_ending(&rig->target.port, before - 1), 0);
 	rig_release(rig);
 	rig_hold(false);

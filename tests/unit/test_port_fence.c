@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is still to come of long commands when somebody ends them: they stop
- * between two pieces; and copies, which touch volumes besides that of the LUN
- * that they were sent to, stop for a fence on any of these. See
- * tests/lib/t_rig.h.
+ * Long commands that somebody ends: they stop between two pieces. Copies, which
+ * use volumes besides the one of their LUN, stop for a fence on any of these
+ * volumes. See tests/lib/t_rig.h.
  */
 #include "tests/lib/t_rig.h"
 
@@ -15,8 +14,8 @@
 
 #define BLK RIG_BLOCK
 
-/* Blocks of a copy, each a piece of its own: these of one volume go to those of
- * the other. */
+/* Blocks of a copy. Each block is a piece of its own, and goes from one volume
+ * to the other. */
 #define FROM_BLOCK 8
 #define TO_BLOCK   64
 #define PIECES	   4
@@ -69,7 +68,8 @@ static void make_list(const struct rig *rig, unsigned int from, unsigned int to,
 		put_segment(b + 16 + 2 * TARGET_LEN + i * SEGMENT_LEN, i);
 }
 
-/* The list is fetched from the initiator's memory, or comes with the command. */
+/* The target reads the list from the initiator's memory, or the command
+ * contains it. */
 static uint64_t send_copy(struct t_ini *ch, unsigned int lun, unsigned int from,
 			  unsigned int to, bool fetched)
 {
@@ -101,7 +101,7 @@ static void fill_source(const struct rig *rig, unsigned int lun)
 		memset(at + i * BLK, (int)(0x50 + i), BLK);
 }
 
-/* How many blocks of the copy are at their destination, from the first on. */
+/* Returns how many blocks of the copy have arrived, counted from the first. */
 static unsigned int copied(const struct rig *rig, unsigned int to)
 {
 	const uint8_t *at = content(rig, to) + TO_BLOCK * BLK;
@@ -129,7 +129,7 @@ static void expect_copy_aborted(const struct t_ini *ch, uint64_t tag)
 
 /* ---- fences ---- */
 
-#define PREEMPT_AND_ABORT 0xff /* in the place of a function */
+#define PREEMPT_AND_ABORT 0xff /* stands in the place of a function */
 
 enum who {
 	SAME_CHANNEL,
@@ -178,7 +178,7 @@ static void end(struct initiators *in)
 	rig_destroy(in->rig);
 }
 
-/* Both nexuses are registered, and the reservation is one of registrants. */
+/* Registers both nexuses. The reservation is one of type "registrants only". */
 static void reserve(struct initiators *in, unsigned int lun)
 {
 	struct t_ini *a = in->of[SAME_CHANNEL];
@@ -210,7 +210,7 @@ struct fence_case {
 	uint8_t function;
 	enum who who;
 	bool is_source; /* the fenced volume, RIG_DISK */
-	bool spared;	/* the function is not about this copy */
+	bool spared;	/* the function does not affect this copy */
 };
 
 static const struct fence_case fence_cases[] = {
@@ -232,7 +232,7 @@ static const struct fence_case fence_cases[] = {
 	  .spared = true },
 };
 
-/* The copy is a task of the other LUN: one piece of it is with the disk. */
+/* The copy is a task of the other LUN. The disk has one piece of it. */
 static void fence_stops_copies(void **state)
 {
 	const struct fence_case *row = *state;
@@ -262,7 +262,7 @@ static void fence_stops_copies(void **state)
 		rig_release(in.rig);
 		rig_expect_status(ch, copy, SCSI_STATUS_GOOD);
 	} else {
-		/* Of what the fence has let through nothing is left. */
+		/* Nothing is left of the commands that the fence let pass. */
 		assert_int_equal(rig_held(), 0);
 		expect_fenced(asks, row->function, fence);
 		expect_copy_aborted(ch, copy);
@@ -274,12 +274,12 @@ static void fence_stops_copies(void **state)
 	end(&in);
 }
 
-/* ---- copies whose list is not known yet ---- */
+/* ---- copies whose list has not been read yet ---- */
 
 struct unread_case {
 	const char *name;
 	unsigned int to;
-	unsigned int fenced[2]; /* LUNs, one after the other */
+	unsigned int fenced[2]; /* one LUN after the other */
 	bool spared;
 };
 
@@ -289,7 +289,8 @@ static const struct unread_case unread_cases[] = {
 	{ "another volume", RIG_RAM, { RIG_DISK, RIG_DISK }, .spared = true },
 };
 
-/* Sent to the RAM volume, and from there; its list is on the way. */
+/* The RAM volume gets the command and is its source. The target is still
+ * reading the list. */
 static void unread_copy_is_fenced_too(void **state)
 {
 	const struct unread_case *row = *state;
@@ -333,7 +334,7 @@ static const uint8_t two_extents[] = {
 	0, 0,  0, 0,  0, 0, 0, 64, 0, 0, 0, 8, 0, 0, 0, 0,
 };
 
-/* To RIG_DISK; the disk is asked at least twice. */
+/* Commands for RIG_DISK that make at least two requests to the disk. */
 static const struct long_command {
 	const char *name;
 	uint8_t cdb[16];
@@ -398,8 +399,8 @@ static uint64_t send_long(struct t_ini *ch, const struct long_command *c)
 	return rig_cmd(ch, &cmd);
 }
 
-/* Once it is ended it asks the disk for nothing more; what the disk has is
- * awaited. */
+/* A command that was ended makes no more requests to the disk. The target waits
+ * for the request that the disk has. */
 static void long_command_stops_between_pieces(void **state)
 {
 	const struct long_case *row = *state;
@@ -435,7 +436,7 @@ static void long_command_stops_between_pieces(void **state)
 	end(&in);
 }
 
-/* Another command has the blocks for itself, and the disk takes long. */
+/* Another command holds the blocks exclusively, and the disk takes long. */
 static void command_that_waits_for_blocks_ends_at_once(void **state)
 {
 	static const struct long_command caw = {

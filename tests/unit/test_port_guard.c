@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The target against initiators that stop, vanish, or want too much: over the
- * fabric in memory, with a clock that the tests move on. See tests/lib/t_rig.h.
+ * The target against initiators that stop, vanish, or demand too much, over the
+ * in-memory fabric, with a clock that the tests advance. See tests/lib/t_rig.h.
  */
 #include "tests/lib/t_rig.h"
 
@@ -15,7 +15,8 @@
 
 #define BLK RIG_BLOCK
 
-/* Lets @ms pass on the target's workers, then all happen that is due. */
+/* Advances the clock of the target's workers by @ms, and runs all work that is
+ * due. */
 static void pass(struct rig *rig, uint64_t ms)
 {
 	for (unsigned int i = 0; i < rig->target.worker_cnt; i++)
@@ -23,7 +24,7 @@ static void pass(struct rig *rig, uint64_t ms)
 	rig_settle(rig);
 }
 
-/* The target's end of the only channel of initiator @who. */
+/* Returns the target's end of the only channel of initiator @who. */
 static struct xp_chan *target_end(struct rig *rig, unsigned int who)
 {
 	struct srp_port_id id = srp_port_id_make(0, who);
@@ -82,7 +83,8 @@ static void initiator_that_stops_is_disconnected(void **state)
 	t_fabric_stop(target_end(rig, 1));
 	for (int i = 0; i < 32; i++)
 		rw(ch, cmd, 0, row->blocks * BLK);
-	/* Not a moment too early, and others do not notice. */
+	/* The target does not act too early, and other initiators do not
+	 * notice. */
 	for (int i = 0; i < 4; i++) {
 		pass(rig, WATCHDOG_RDMA_TIMEOUT_MS / 4);
 		assert_false(ch->closed);
@@ -95,7 +97,7 @@ static void initiator_that_stops_is_disconnected(void **state)
 	assert_int_equal(rig->target.port.login_cnt, 1);
 	rig_expect_alive(other);
 	assert_false(other->closed);
-	/* What the stopped one held of the volume is free again. */
+	/* The blocks that the stopped initiator held are free again. */
 	cmd = rig_write(row->lun, 0, 512);
 	tag = rw(other, cmd, 0, 512 * BLK);
 	rig_expect_status(other, tag, SCSI_STATUS_GOOD);
@@ -104,7 +106,8 @@ static void initiator_that_stops_is_disconnected(void **state)
 	rig_destroy(rig);
 }
 
-/* Each of its RDMA READs takes long, all together far longer than the limit. */
+/* Each RDMA READ of the initiator is slow. Together they take far longer than
+ * the limit. */
 static void slow_initiator_is_left_alone(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -128,8 +131,8 @@ static void slow_initiator_is_left_alone(void **state)
 	rig_destroy(rig);
 }
 
-/* As by SIGSTOP, or with its virtual machine. What has arrived meanwhile is not
- * looked at yet. */
+/* The target is stopped, as by SIGSTOP or with its virtual machine. It has not
+ * looked yet at what arrived meanwhile. */
 static void stopped_target_blames_no_initiator(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -238,7 +241,7 @@ static void idle_initiator_is_left_alone(void **state)
 
 /* ---- logins without end ---- */
 
-/* Two of each are all that there may be. */
+/* The limits allow two of each. */
 static const struct limit_case {
 	const char *name;
 	struct port_limits limits;
@@ -305,7 +308,7 @@ static void refused_for(const struct t_ini *ch, uint32_t reason)
 }
 
 /* A login stays half open while it waits for a command of the channel that it
- * replaces, which the disk keeps. */
+ * replaces. The disk holds that command. */
 static struct t_ini *half_open(struct rig *rig, struct t_ini *old,
 			       const struct limit_case *row, unsigned int i)
 {
@@ -341,7 +344,7 @@ static void logins_are_limited(void **state)
 	rig_hold(false);
 	rig_release(rig);
 	rig_expect_alive(ch[0]);
-	/* As soon as one is gone there is room. */
+	/* As soon as one is gone, another one may log in. */
 	rig_chan_free(ch[1]);
 	ch[1] = come_as(rig, row, 2, SRP_MULTICHAN_MULTI);
 	rig_expect_alive(ch[1]);
@@ -355,7 +358,7 @@ static void logins_are_limited(void **state)
 	rig_destroy(rig);
 }
 
-/* Who comes back replaces what it had, however full it is. */
+/* A login that replaces a session succeeds even if the target is full. */
 static void replacing_login_needs_no_room(void **state)
 {
 	struct rig_options opt = { .limits = { 1, 1, 1, 1, 1 } };
@@ -370,7 +373,8 @@ static void replacing_login_needs_no_room(void **state)
 	rig_destroy(rig);
 }
 
-/* Others read and write while one host tries a thousand times. */
+/* Other initiators read and write while one host tries to log in a thousand
+ * times. */
 static void flood_of_logins_harms_nobody(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -399,7 +403,7 @@ static void flood_of_logins_harms_nobody(void **state)
 
 /* ---- the log ---- */
 
-/* Everything that is logged until log_end(), on a file. */
+/* Writes everything that is logged until log_end() to a file. */
 static int log_begin(int *ret_stderr)
 {
 	int fd = memfd_create("log", MFD_CLOEXEC);
@@ -438,7 +442,8 @@ static unsigned int count_lines(const char *text, const char *with,
 	return cnt;
 }
 
-/* Each line is there or counted; nobody else's is missing. */
+/* Each line of this host is logged or counted. No line of another host is
+ * missing. */
 static void host_that_comes_and_goes_does_not_fill_the_log(void **state)
 {
 	struct rig *rig = rig_create(NULL);

@@ -5,7 +5,7 @@
 
 #define MACHINE "0123456789abcdef0123456789abcdef"
 
-/* People write it into scripts: it must stay what it is. FNV-1a of
+/* People write this identifier into scripts: it must never change. FNV-1a of
  * "rdma-block target port 0123456789abcdef0123456789abcdef:5555". */
 static void identifier_is_the_same_in_every_version(void **state)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * State of a unit that several initiators share, through the whole port: what
- * ends with whom, and what waits for what. See tests/lib/t_rig.h.
+ * The state of a unit that several initiators share, through the whole port:
+ * what ends together with a nexus, and which command waits for what. See
+ * tests/lib/t_rig.h.
  */
 #include "tests/lib/t_rig.h"
 
@@ -102,8 +103,8 @@ static void write_under_a_reservation_conflicts(void **state)
 	end_pair(&p);
 }
 
-/* The fence: when PREEMPT AND ABORT is answered, no write of the preempted is
- * under way any more, and none can follow. */
+/* The fence: when PREEMPT AND ABORT is answered, no write of the preempted
+ * nexus is in progress, and none can follow. */
 static void preempt_and_abort_awaits_what_the_disk_has(void **state)
 {
 	struct pair p = reserved();
@@ -165,8 +166,8 @@ static void preempt_and_abort_spares_other_luns_and_nexuses(void **state)
 	end_pair(&p);
 }
 
-/* Who is preempted comes back and preempts in turn: the one never waits for the
- * other, or they might wait for ever. */
+/* A preempted nexus registers again and preempts the other one. Neither may
+ * wait for the other, or both could wait for ever. */
 static void two_that_preempt_each_other_do_not_wait(void **state)
 {
 	struct pair p = reserved();
@@ -187,7 +188,8 @@ static void two_that_preempt_each_other_do_not_wait(void **state)
 	end_pair(&p);
 }
 
-/* The preempted may have gone; its commands are awaited all the same. */
+/* The preempted nexus may be gone. The target waits for its commands all the
+ * same. */
 static void preempt_and_abort_of_a_nexus_that_is_gone(void **state)
 {
 	struct pair p = reserved();
@@ -219,7 +221,7 @@ static void who_preempts_may_leave_meanwhile(void **state)
 	end_pair(&p);
 }
 
-/* It is the initiator port that is registered, not the connection. */
+/* A registration belongs to the initiator port, not to the connection. */
 static void registration_survives_a_new_login(void **state)
 {
 	struct pair p = reserved();
@@ -271,9 +273,10 @@ static void logout_ends_what_reserve_gave(void **state)
 	rig_destroy(rig);
 }
 
-/* ---- what comes at the same time ---- */
+/* ---- commands that arrive at the same time ---- */
 
-/* In one turn of the target: what was sent between these two, in that order. */
+/* The target handles all commands that were sent between these two calls in one
+ * turn, in the order they were sent. */
 static void hold_together(struct rig *rig)
 {
 	t_fabric_manual(rig->hub, true);
@@ -346,12 +349,12 @@ static void nexus_loss_is_not_told_to_the_old_channel(void **state)
 
 #define QUEUE 5
 
-/* Writes that are sent one after another while the disk answers none; then it
+/* Writes are sent one after another while the disk answers none. Then the disk
  * answers all that it has, again and again. */
 static const struct queue_row {
 	const char *name;
 	enum srp_task_attr attrs[QUEUE];
-	/* How many it has each time, in the end 0. */
+	/* How many commands the disk has each time; the last number is 0. */
 	unsigned int held[QUEUE + 1];
 } queue_rows[] = {
 	{ "all simple", { SIMPLE, SIMPLE, SIMPLE, SIMPLE, SIMPLE }, { 5 } },
@@ -428,7 +431,8 @@ static void another_lun_does_not_wait(void **state)
 	rig_destroy(rig);
 }
 
-/* One that waits for its turn ends at once, and those behind it go on. */
+/* A command that waits for its turn ends at once, and those behind it
+ * continue. */
 static void blocked_command_can_be_aborted(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -501,7 +505,7 @@ static void channel_can_go_with_blocked_commands(void **state)
 	rig_destroy(rig);
 }
 
-/* ---- what the target says of its own accord ---- */
+/* ---- requests that the target sends on its own ---- */
 
 static const struct t_ini_iu *find_iu(const struct t_ini *ch, uint8_t opcode,
 				      unsigned int nth)
@@ -559,7 +563,7 @@ static void growth_is_told_by_a_unit_attention(void **state)
 	rig_expect_status(ch, rig_cmd(ch, &read), SCSI_STATUS_GOOD);
 	rig_expect_status(ch, rig_cmd(ch, &tur), SCSI_STATUS_GOOD);
 	assert_int_equal(rig->target.luns.vol[RIG_DISK]->blocks, blocks + 1);
-	/* ib_srp does not ask for it. */
+	/* ib_srp does not ask for asynchronous events. */
 	assert_null(find_iu(ch, SRP_AER_REQ, 0));
 	rig_chan_free(ch);
 	rig_destroy(rig);
@@ -584,7 +588,7 @@ static const struct aer_row {
 	const char *name;
 	bool d_sense;
 	uint32_t sense_len;
-	unsigned int key_at; /* and where the codes are */
+	unsigned int key_at; /* and the position of the codes */
 	unsigned int code_at;
 } aer_rows[] = {
 	{ "growth is told by an AER", false, 18, 2, 12 },
@@ -652,7 +656,7 @@ static void aers_come_one_at_a_time(void **state)
 	grow(rig, RIG_SIZE + 3 * BLK);
 	assert_null(find_iu(ch, SRP_AER_REQ, 1));
 	answer_aer(ch, 0);
-	/* What happened twice meanwhile is told once. */
+	/* The same event twice is reported once. */
 	assert_non_null(find_iu(ch, SRP_AER_REQ, 1));
 	answer_aer(ch, 1);
 	assert_null(find_iu(ch, SRP_AER_REQ, 2));
@@ -758,7 +762,7 @@ static void immed_is_answered_while_the_disk_flushes(void **state)
 	rig_destroy(rig);
 }
 
-/* Nobody's command waits for its turn behind one that is answered. */
+/* No command waits for its turn behind one that is answered. */
 static void answered_command_is_out_of_the_queue(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -804,7 +808,7 @@ static void new_login_awaits_the_flush(void **state)
 	rig_destroy(rig);
 }
 
-/* There are requests left for others, whatever the disk still has. */
+/* Other commands still get requests, however many the disk holds. */
 static void only_so_many_are_answered_early(void **state)
 {
 	struct rig *rig = rig_create(NULL);
@@ -835,7 +839,7 @@ struct formatting {
 	uint64_t tag;
 };
 
-/* Without IMMED; the disk has a piece of it. */
+/* Starts FORMAT UNIT without IMMED. The disk has one piece of it. */
 static struct formatting formatting(void)
 {
 	struct formatting f = { .rig = rig_create(NULL) };
@@ -884,7 +888,7 @@ static void who_formats_is_told_of_anothers_reset(void **state)
 	let_format_end(&f);
 }
 
-/* The fence of a new login is not held up for hours. */
+/* A new login must not wait for hours. */
 static void new_login_does_not_wait_for_a_job(void **state)
 {
 	struct formatting f = formatting();
@@ -908,7 +912,7 @@ static void have_turn(struct unit_turn *turn, int err)
 {
 }
 
-/* Another command has the turn: nothing of the medium has been touched yet. */
+/* Another command has its turn: the job has not changed the medium yet. */
 static void job_aborted_before_its_turn_does_not_begin(void **state)
 {
 	const struct early_row *row = *state;
@@ -938,7 +942,7 @@ static void job_aborted_before_its_turn_does_not_begin(void **state)
 
 /* ---- sense data ---- */
 
-/* The port's own refusals, too, are in the format that D_SENSE asks for. */
+/* Refusals by the port are also in the format that D_SENSE selects. */
 static void refusals_of_the_port_go_by_d_sense(void **state)
 {
 	struct rig *rig = rig_create(NULL);

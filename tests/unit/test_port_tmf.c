@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What happens to commands that do not come to their end, in every state that
- * they can be in: task management, and peers that leave. See tests/lib/t_rig.h.
+ * Commands that do not complete, in every state that they can be in: task
+ * management, and peers that leave. See tests/lib/t_rig.h.
  */
 #include "tests/lib/t_rig.h"
 
@@ -14,17 +14,17 @@
 
 /* ---- task management ---- */
 
-/* Where the command is when the function arrives. */
+/* The state of the command when the function arrives. */
 enum where {
-	WAITING,    /* for a buffer */
-	READING,    /* its descriptor table is on the way */
-	READ,	    /* that has come; it waits for a buffer */
-	FETCHING,   /* its data-out is on the way */
+	WAITING,    /* it waits for a buffer */
+	READING,    /* the target is reading its descriptor table */
+	READ,	    /* the table has come; the command waits for a buffer */
+	FETCHING,   /* the target is reading its data-out */
 	EXECUTING,  /* the disk has it */
-	ABORTING,   /* so it has, and an ABORT TASK waits for it */
-	RESPONDING, /* its response is on the way */
-	DONE,	    /* answered already */
-	NOWHERE,    /* never sent */
+	ABORTING,   /* the disk has it, and an ABORT TASK waits for it */
+	RESPONDING, /* the target is sending its response */
+	DONE,	    /* it is answered */
+	NOWHERE,    /* it was never sent */
 	WHERES,
 };
 
@@ -61,7 +61,7 @@ static const struct {
 	{ "unknown function", 0x7f },
 };
 
-/* Every function in every state, from everywhere. */
+/* Every function in every state, from every kind of sender. */
 struct tmf_case {
 	const char *name; /* text */
 	char text[64];
@@ -95,7 +95,7 @@ static bool is_refused(const struct tmf_case *row)
 	return row->function == SRP_TSK_CLEAR_ACA || row->function == 0x7f;
 }
 
-/* Is the command among those that the function is about? */
+/* True if the function affects the command. */
 static bool is_covered(const struct tmf_case *row)
 {
 	switch (row->function) {
@@ -109,14 +109,14 @@ static bool is_covered(const struct tmf_case *row)
 	}
 }
 
-/* Does the function, or the one before it, end it? */
+/* True if this function, or the one before it, ends the command. */
 static bool is_ended(const struct tmf_case *row)
 {
 	return row->where == ABORTING ||
 	       (row->where < ABORTING && is_covered(row));
 }
 
-/* Takes all data buffers, so that the next command waits. */
+/* Takes all data buffers, to make the next command wait. */
 static void *take_buffers(struct rig *rig)
 {
 	struct arena *a = rig->target.workers[0].arena;
@@ -124,7 +124,8 @@ static void *take_buffers(struct rig *rig)
 	return arena_get(a, arena_len(a));
 }
 
-/* Brings a write of 0x5a to LBA 7 to @where; returns its tag. */
+/* Sends a write of 0x5a to LBA 7 and brings it into the state @where. Returns
+ * its tag. */
 static uint64_t bring(struct rig *rig, struct t_ini *ch, enum where where,
 		      void **ret_block)
 {
@@ -138,7 +139,8 @@ static uint64_t bring(struct rig *rig, struct t_ini *ch, enum where where,
 	if (where == NOWHERE)
 		return 0xdeadbeef;
 	if (where == RESPONDING) {
-		/* Immediate data: no completion is needed before. */
+		/* With immediate data, the command needs no completion
+		 * first. */
 		struct rig_cmd w = rig_write(RIG_DISK, 7, 1);
 
 		memset(rig->mem, 0x5a, BLK);
@@ -163,7 +165,7 @@ static void let_go(struct rig *rig, enum where where, void *block)
 	rig_settle(rig);
 }
 
-/* Must it not be answered before the command lets go? */
+/* True if the function must wait for the command before its answer. */
 static bool must_await(const struct tmf_case *row)
 {
 	switch (row->where) {
@@ -209,7 +211,8 @@ static void check_ended(const struct tmf_case *row, struct t_ini *ch,
 						: SCSI_STATUS_GOOD);
 }
 
-/* What the disk had is on the medium; what was ended before never gets there. */
+/* Data that the disk had is on the medium. Data of commands that ended before
+ * must never get there. */
 static void check_medium(const struct tmf_case *row)
 {
 	bool had = row->where == EXECUTING || row->where == ABORTING;
@@ -399,8 +402,9 @@ static void reset_leaves_one_unit_attention_for_each(void **state)
 	rig_destroy(rig);
 }
 
-/* The credits of what a reset ended on another channel, where nothing else is
- * under way, come with SRP_CRED_REQ, and the next only after its answer. */
+/* A reset ends commands on another channel that has no other work. Their
+ * credits come with SRP_CRED_REQ, and the next SRP_CRED_REQ comes only after
+ * the answer to the first. */
 static void reset_returns_credits_of_other_channels(void **state)
 {
 	struct rig_options opt = { .workers = 2 };
@@ -430,7 +434,7 @@ static void reset_returns_credits_of_other_channels(void **state)
 		assert_int_equal(cred.req_lim_delta, 3);
 		rig_clear_ua(ch, RIG_DISK, NULL);
 	}
-	/* The first has not been answered. */
+	/* The first SRP_CRED_REQ has no answer yet. */
 	assert_int_equal(second->iu_cnt, before);
 	srp_bare_encode(answer, sizeof(answer), SRP_CRED_RSP, cred.tag);
 	rig_send(second, answer, sizeof(answer));
@@ -483,7 +487,7 @@ static void channel_may_close_while_its_tmf_waits(void **state)
 	rig_destroy(rig);
 }
 
-/* ---- who leaves ---- */
+/* ---- peers that leave ---- */
 
 static void peer_may_leave_at_any_moment(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Each test runs with each kind of ring, with and without polling. It waits
- * for events only; where nothing is to happen, it counts what the reactor did.
+ * Each test runs with each kind of ring, with and without polling. It waits for
+ * events only. If nothing should happen, it counts what the reactor did.
  */
 #include "base/reactor.h"
 #include "base/reactor_level.h"
@@ -26,10 +26,10 @@ struct config {
 	const char *name;
 	enum reactor_mode mode;
 	unsigned int poll_us;
-	bool restricted; /* to test_ops */
+	bool restricted; /* to the operations of test_ops */
 };
 
-/* Beyond the reactor's own. */
+/* Operations that the reactor itself does not need. */
 static const uint8_t test_ops[] = {
 	IORING_OP_READ,
 	IORING_OP_READ_FIXED,
@@ -213,8 +213,8 @@ static void completions_come_without_waiting(void **state)
 	reactor_destroy(r);
 }
 
-/* Queues many more entries than the submission queue has, from a handler, so
- * that their completions exceed the completion queue as well. */
+/* From a handler, queues many more entries than the submission queue has. Their
+ * completions exceed the completion queue as well. */
 #define FLOOD 500
 
 struct flood {
@@ -248,8 +248,8 @@ static void more_than_fits_the_queues_completes_once_each(void **state)
 	reactor_destroy(f.r);
 }
 
-/* The first of a chain fails, so the others must be cancelled; they would not
- * be if the chain had been cut. */
+/* The first entry of a chain fails, so the others must be cancelled. They would
+ * not be cancelled if the chain had been cut. */
 static void a_chain_with_reserved_room_is_not_cut(void **state)
 {
 	struct reactor *r = make_sized(state, 4);
@@ -310,7 +310,7 @@ static void fixed_buffers_and_files_serve_until_removed(void **state)
 
 	memset(a, 'a', 4096);
 	memset(b, 'b', 4096);
-	/* One before it runs, one after. */
+	/* One was registered before it ran, and one after. */
 	assert_int_equal(reactor_buffer_add(r, a, 4096, &a_index), 0);
 	assert_int_equal(reactor_file_add(r, fd, &file), 0);
 	close(fd);
@@ -348,7 +348,7 @@ static void bad_buffers_and_files_are_refused(void **state)
 	assert_int_equal(reactor_file_add(r, -1, &index), -EBADF);
 	assert_int_equal(reactor_file_add(r, 1 << 20, &index), -EBADF);
 	assert_int_equal(index, -7);
-	/* They left no slot taken. */
+	/* The failed attempts left no slot in use. */
 	assert_int_equal(reactor_buffer_add(r, buf, sizeof(buf), &index), 0);
 	assert_int_equal(reactor_buffer_add(r, buf, sizeof(buf), &index), 0);
 	assert_int_equal(reactor_file_add(r, 0, &index), 0);
@@ -432,8 +432,8 @@ static void messages_of_a_sender_keep_their_order(void **state)
 	reactor_destroy(storm.r);
 }
 
-/* One message goes to and fro; each reactor sleeps (or is about to) whenever
- * the other sends. A lost wake-up hangs this. */
+/* One message goes back and forth. Each reactor sleeps, or is about to sleep,
+ * when the other one sends. If a wake-up is lost, the test hangs. */
 #define ROUNDS 5000u
 
 struct ball {
@@ -575,11 +575,11 @@ struct test_timer {
 	struct reactor_timer timer;
 	struct reactor *r;
 	unsigned int nth;	  /* 1: fired first */
-	uint64_t fired_us;	  /* when, by the reactor's clock */
-	uint64_t fired_turn;	  /* in which turn, the last time */
+	uint64_t fired_us;	  /* the time, by the reactor's clock */
+	uint64_t fired_turn;	  /* the turn of the last time */
 	unsigned int cnt;	  /* how often it fired */
-	unsigned int again;	  /* how often it sets itself again, at once */
-	struct test_timer *stops; /* whom it stops */
+	unsigned int again;	  /* how often it sets itself again at once */
+	struct test_timer *stops; /* the timer that it stops */
 	bool last;
 };
 
@@ -674,7 +674,8 @@ static void a_timer_may_set_itself_again_at_once(void **state)
 
 	set_timer(r, &t, 0);
 	assert_int_equal(reactor_run(r), 0);
-	assert_int_equal(t.cnt, 6); /* fire() checks: in a turn each */
+	assert_int_equal(t.cnt, 6); /* fire() checks that each was in a turn of
+				     * its own */
 	reactor_destroy(r);
 }
 
@@ -686,7 +687,7 @@ struct test_watch {
 	size_t stop_at;
 	unsigned int ready_cnt;
 	unsigned int stopped_cnt;
-	uint32_t events; /* all that were told */
+	uint32_t events; /* all reported events */
 	unsigned int ready_after_stop;
 };
 
@@ -741,7 +742,7 @@ struct writer {
 	size_t len;
 };
 
-/* In small pieces, so that the reader is woken often. */
+/* Writes in small pieces, to wake the reader often. */
 static void *write_slowly(void *arg)
 {
 	struct writer *w = arg;
@@ -782,7 +783,7 @@ static void a_watch_sees_every_edge(void **state)
 }
 
 /* Events keep coming while the watch ends: the cancellation meets the poll in
- * every state. */
+ * each of its states. */
 static void a_watch_stops_amid_events(void **state)
 {
 	struct reactor *r = make(state);
@@ -843,16 +844,16 @@ static void a_watch_of_no_file_says_so_once(void **state)
 	reactor_destroy(r);
 }
 
-/* ---- watches by level ---- */
+/* ---- level-triggered watches ---- */
 
 struct test_level {
 	struct reactor *r;
 	struct reactor_level *level;
 	int fd;
 	unsigned int ready_cnt;
-	uint32_t events;     /* all that were told */
+	uint32_t events;     /* all reported events */
 	size_t len;	     /* bytes read, one at a time */
-	unsigned int remove; /* after so many calls; 0: never */
+	unsigned int remove; /* it is removed after this many calls; 0: never */
 	uint32_t then;	     /* watch for this after the first call */
 };
 
@@ -888,7 +889,7 @@ static void run_to_rest(struct reactor *r)
 		;
 }
 
-/* The reader takes one byte of ten each time. */
+/* Each time, the reader takes one of ten bytes. */
 static void a_level_is_told_until_it_falls(void **state)
 {
 	struct reactor *r = make(state);
@@ -912,7 +913,8 @@ static void a_level_is_told_until_it_falls(void **state)
 	reactor_destroy(r);
 }
 
-/* A socket can be written to: told at once. Then only what can be read. */
+/* A socket is writable, which is reported at once. After that the watch waits
+ * only for readable data. */
 static void a_level_watches_for_other_events(void **state)
 {
 	struct reactor *r = make(state);
@@ -933,7 +935,7 @@ static void a_level_watches_for_other_events(void **state)
 		assert_true(reactor_run_once(r, -1) >= 0);
 	run_to_rest(r);
 	assert_int_equal(t.ready_cnt, 2);
-	/* Paused: nothing, until it goes on. */
+	/* A paused watch reports nothing until it continues. */
 	t.then = 0;
 	reactor_level_set(t.level, 0);
 	assert_int_equal(write(fds[1], "y", 1), 1);
@@ -942,7 +944,7 @@ static void a_level_watches_for_other_events(void **state)
 	reactor_level_set(t.level, POLLIN);
 	while (t.len < 2)
 		assert_true(reactor_run_once(r, -1) >= 0);
-	/* reactor_destroy() frees what is still watched. */
+	/* reactor_destroy() frees watches that still exist. */
 	close(fds[0]);
 	close(fds[1]);
 	reactor_destroy(r);
@@ -959,13 +961,14 @@ static void a_level_may_be_removed_at_any_time(void **state)
 		assert_true(reactor_run_once(r, -1) >= 0);
 	run_to_rest(r);
 	assert_int_equal(t.ready_cnt, 1);
-	/* Ready, but removed before it is told. */
+	/* The descriptor is ready, but the watch is removed before it reports
+	 * this. */
 	assert_int_equal(eventfd_write(fd, 1), 0);
 	level_watch(r, &t, fd, POLLIN);
 	reactor_level_remove(t.level);
 	run_to_rest(r);
 	assert_int_equal(t.ready_cnt, 1);
-	/* Paused. */
+	/* The watch is paused. */
 	level_watch(r, &t, fd, 0);
 	reactor_level_remove(t.level);
 	run_to_rest(r);
@@ -1018,8 +1021,8 @@ static void messages_still_wake(struct reactor *r)
 	}
 }
 
-/* 64 watches and 32 completion entries: the kernel ends some of the polls, that
- * for messages among them, as it comes last. */
+/* 64 watches and 32 completion entries: the kernel ends some of the polls. One
+ * of them is the poll for messages, because it comes last. */
 static void watches_survive_a_full_completion_queue(void **state)
 {
 	struct reactor *r = make_sized(state, 4);
@@ -1064,13 +1067,13 @@ struct test_poller {
 	unsigned int work;	/* what poll() will find */
 	unsigned int late_work; /* comes when it is armed */
 	unsigned int late_seen; /* work found after it was armed */
-	bool arm_fails;		/* as long as this is set there is work */
+	bool arm_fails;		/* while this is set, there is work */
 	bool armed;
 	unsigned int polls;
 	unsigned int arms;
 	unsigned int flushes;
 	unsigned int more;	     /* how often flush() makes work */
-	struct test_poller *removes; /* in its next poll() */
+	struct test_poller *removes; /* removes it in the next poll() */
 	struct test_poller *adds;
 };
 
@@ -1087,7 +1090,8 @@ static unsigned int poller_poll(struct reactor_poller *poller)
 	if (p->adds)
 		reactor_poller_add(p->r, &p->adds->poller);
 	p->adds = NULL;
-	/* The last, as it may be ourselves; gone for good, as if freed. */
+	/* Comes last, because a poller may remove itself. The removed poller is
+	 * overwritten, as if it had been freed. */
 	if (p->removes) {
 		struct test_poller *gone = p->removes;
 
@@ -1137,7 +1141,7 @@ static void add_poller(struct reactor *r, struct test_poller *p)
 	reactor_poller_add(r, &p->poller);
 }
 
-/* One turn, waiting at most a little. */
+/* Runs one turn that waits at most a little. */
 static int wait_a_little(struct reactor *r)
 {
 	return reactor_run_once(r, 2);
@@ -1151,7 +1155,8 @@ static void a_poller_is_armed_before_sleeping(void **state)
 	add_poller(r, &p);
 	assert_int_equal(wait_a_little(r), 1);
 	assert_int_equal(p.arms, 0);
-	/* Where the machine stands still, that little may pass before. */
+	/* If the machine stalls, the short wait may pass before the reactor
+	 * sleeps. */
 	while (stats_of(r).sleeps == 0)
 		assert_int_equal(wait_a_little(r), 0);
 	assert_true(p.arms > 0);
@@ -1201,7 +1206,7 @@ static void a_flush_that_makes_work_makes_a_turn(void **state)
 }
 
 struct remove_case {
-	size_t victim; /* of three; the second removes it */
+	size_t victim; /* one of three; the second poller removes it */
 	unsigned int polls[3];
 };
 
@@ -1238,9 +1243,9 @@ static void pollers_may_go_and_come_amid_a_walk(void **state)
 struct await_case {
 	const char *name;
 	unsigned int poll_us;
-	bool answered;	      /* one came before, ... */
-	unsigned int took_ms; /* after so long */
-	unsigned int awaited; /* now */
+	bool answered;	      /* an earlier answer came ... */
+	unsigned int took_ms; /* ... after this long */
+	unsigned int awaited; /* answers awaited now */
 	bool sleeps;
 };
 
@@ -1286,14 +1291,14 @@ static void a_single_answer_that_comes_soon_is_polled_for(void **state)
 
 struct late_case {
 	const char *name;
-	unsigned int late_ms; /* it came, since polling had ended */
-	bool polls_longer;    /* for the next */
+	unsigned int late_ms; /* from the end of polling to the work */
+	bool polls_longer;    /* the next time */
 };
 
 #define LONG_MS (LONG_US / 1000)
 
-/* False when it goes to sleep within as many turns as have a look at the clock
- * among them. */
+/* False if the reactor goes to sleep within a number of turns that is large
+ * enough for some looks at the clock. */
 static bool polls_on(struct reactor *r, const struct test_poller *p)
 {
 	uint64_t sleeps = stats_of(r).sleeps;
@@ -1324,7 +1329,8 @@ static void polls_longer(void **state, const struct late_case *c)
 	assert_true(polls_on(r, &p));
 	reactor_skip(r, LONG_MS + 1);
 	assert_int_equal(polls_on(r, &p), c->polls_longer);
-	/* But not for ever; and having waited in vain, for the usual time. */
+	/* It does not poll for ever, and after a poll without work, it polls
+	 * for the usual time. */
 	reactor_skip(r, 4 * LONG_MS);
 	assert_false(polls_on(r, &p));
 	reactor_skip(r, LONG_MS);
@@ -1373,7 +1379,7 @@ static void polling_makes_no_system_calls(void **state)
 	reactor_destroy(r);
 }
 
-/* For as long as a timer takes, which ends the run. */
+/* Runs until a timer ends the run. */
 static void idle_means_asleep(void **state)
 {
 	struct test_poller p = { .work = 0 };
@@ -1385,7 +1391,8 @@ static void idle_means_asleep(void **state)
 	set_timer(r, &t, 200);
 	assert_int_equal(reactor_run(r), 0);
 	s = stats_of(r);
-	/* To sleep, perhaps a second time if woken too early, and at the end. */
+	/* One sleep, perhaps a second one if the reactor wakes too early, and
+	 * one at the end. */
 	assert_in_range(s.sleeps, 1, 2);
 	assert_in_range(s.enters, 1, 4);
 	if (((const struct config *)*state)->poll_us == 0)
@@ -1394,7 +1401,8 @@ static void idle_means_asleep(void **state)
 	reactor_destroy(r);
 }
 
-/* Each is queued by the completion of the one before, and takes a moment. */
+/* Each operation is queued by the completion of the one before, and takes a
+ * moment. */
 struct chained_op {
 	struct reactor_op op;
 	struct reactor *r;
@@ -1426,13 +1434,13 @@ static void submitting_and_waiting_is_one_system_call(void **state)
 	o.r = r;
 	queue_next(&o.op, 0, 0);
 	assert_int_equal(reactor_run(r), 0);
-	/* One that polls submits first. */
+	/* A reactor that polls submits first. */
 	if (((const struct config *)*state)->poll_us == 0)
 		assert_in_range(stats_of(r).enters, 100, 110);
 	reactor_destroy(r);
 }
 
-/* ---- the descriptor, for a loop that is not ours ---- */
+/* ---- the descriptor, for a foreign event loop ---- */
 
 enum trigger {
 	BY_MESSAGE,
@@ -1446,7 +1454,7 @@ struct trigger_thread {
 	struct reactor *r;
 	struct reactor_msg msg;
 	int watched; /* eventfd */
-	int piped;   /* write end of what an operation reads */
+	int piped;   /* write end of the pipe that an operation reads */
 };
 
 static void *pull(void *arg)
@@ -1488,8 +1496,8 @@ static bool is_readable(struct reactor *r, int timeout_ms)
 	return ret == 1;
 }
 
-/* Whether the trigger is pulled before poll() or while it waits is left to
- * chance. */
+/* It depends on chance whether the trigger comes before poll() or while it
+ * waits. */
 static void the_descriptor_tells_of_what_is_to_do(void **state)
 {
 	struct test_watch w = { .stop_at = SIZE_MAX };
@@ -1516,7 +1524,7 @@ static void the_descriptor_tells_of_what_is_to_do(void **state)
 		assert_false(is_readable(t.r, 0));
 		thread = start(pull, &t);
 		assert_true(is_readable(t.r, -1));
-		/* The wake-up can be seen before what it is for. */
+		/* The wake-up can be seen before the work that caused it. */
 		while (stats_of(t.r).messages + op.cnt +
 			       w.len / sizeof(uint64_t) <
 		       i - i / 4 + (t.trigger != BY_STOP))
@@ -1543,7 +1551,7 @@ static void the_descriptor_tells_of_timers(void **state)
 
 	set_timer(r, &late, 60000);
 	settle(r);
-	/* Due earlier than what the ring has been told already. */
+	/* Due earlier than the timeout that the ring already has. */
 	set_timer(r, &soon, 5);
 	settle(r);
 	while (soon.cnt == 0) {
@@ -1626,7 +1634,7 @@ static const struct {
 	TEST(the_descriptor_tells_after_arming),
 };
 
-/* Where io_uring is forbidden there is nothing to test. */
+/* Where io_uring is forbidden, there is nothing to test. */
 static bool have_uring(void)
 {
 	struct reactor_options opt = { .ring_entries = 4 };
@@ -1638,7 +1646,7 @@ static bool have_uring(void)
 	return err != -ENOSYS && err != -EPERM;
 }
 
-/* With an argument, only the tests whose name fits that pattern. */
+/* With an argument, only the tests whose name matches this pattern run. */
 int main(int argc, char **argv)
 {
 	static char names[ARRAY_SIZE(configs) * ARRAY_SIZE(cases)][96];

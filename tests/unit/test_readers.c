@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An initiator that may only read a volume (":ro" of a rule), and each command
- * and task management function that there is: nothing that it sends changes
- * what another initiator sees. The same from an initiator that may write shows
- * that each attempt would have an effect.
+ * An initiator that may only read a volume (":ro" of a rule) sends each command
+ * and each task management function that exists. None of them may change what
+ * another initiator sees. An initiator that may write sends the same, which
+ * shows that each attempt would have an effect.
  */
 #include "tests/lib/t_rig.h"
 
@@ -14,16 +14,17 @@
 
 #define KEY	  0x1111111111111111u
 #define OTHER_KEY 0x2222222222222222u
-/* Blocks that the other initiator looks at, and one that it writes. */
+/* The blocks that the other initiator looks at, and the one that it writes. */
 #define SEEN	  16u
 #define UNDER_WAY 100u
 
-/* Where in the initiators' memory each has its data. */
+/* The places of their data in the initiators' memory. */
 #define ACTOR_AT   0u
 #define WATCHER_AT (1u << 20)
 #define WRITER_AT  (2u << 20)
 
-/* One sends the command; the other watches, and has a write under way. */
+/* One initiator sends the command. The other one watches, and has a write in
+ * progress. */
 struct scene {
 	struct rig *rig;
 	struct t_ini *actor;
@@ -80,8 +81,8 @@ static void add_answer(struct view *v, struct scene *s, const uint8_t *cdb,
 	view_add(v, mem, in_len);
 }
 
-/* Attentions, blocks, mode values, reservations and registrations, and who
- * prevents removal. */
+/* Unit attentions, blocks, mode values, reservations, registrations, and the
+ * initiators that prevent removal. */
 static void look(struct scene *s, struct view *v)
 {
 	static const uint8_t cdbs[][16] = {
@@ -165,7 +166,7 @@ static void scene_end(struct scene *s)
 	rig_destroy(s->rig);
 }
 
-/* The watcher's write, which stays with the store of RIG_DISK. */
+/* Begins the watcher's write. The store of RIG_DISK holds it. */
 static uint64_t begin_write(struct scene *s)
 {
 	uint8_t cdb[16] = { 0x2a, [5] = UNDER_WAY, [8] = 1 };
@@ -174,7 +175,7 @@ static uint64_t begin_write(struct scene *s)
 	return send_cdb(s->watcher, s->lun, cdb, WRITER_AT, RIG_BLOCK, 0);
 }
 
-/* Whether it has been answered as if nothing had happened. */
+/* True if the write is answered as if nothing had happened. */
 static bool end_write(struct scene *s, uint64_t tag)
 {
 	const struct srp_rsp *rsp;
@@ -200,7 +201,7 @@ static void put_field(uint8_t *cdb, struct scsi_cdb_field field, uint32_t value)
 		cdb[field.byte + field.len - 1] = (uint8_t)value;
 }
 
-/* The mode pages as they are, but with software write protection. */
+/* The current mode pages, but with software write protection set. */
 static void make_mode_select(struct scene *s, struct attempt *a, bool six)
 {
 	const uint8_t sense_6[16] = { 0x1a, 8, 0x0a, 0, 255 };
@@ -259,7 +260,8 @@ static void make_unmap(uint8_t *p, struct attempt *a)
 	a->out_len = 24;
 }
 
-/* The command of @row, so that it has an effect if it may have one. */
+/* Returns the command of @row with parameters that give it an effect, if the
+ * sender may have one. */
 static struct attempt make_attempt(struct scene *s,
 				   const struct scsi_cdb_info *row)
 {
@@ -305,7 +307,7 @@ static struct attempt make_attempt(struct scene *s,
 		a.out_len = 96;
 		break;
 	case SCSI_OP_COMPARE_WRITE:
-		memset(p, 1, RIG_BLOCK); /* as the block is */
+		memset(p, 1, RIG_BLOCK); /* the data that the block has */
 		break;
 	default:
 		break;
@@ -357,7 +359,7 @@ static struct outcome try_command(const struct scsi_cdb_info *row,
 	return o;
 }
 
-/* What an initiator that may write changes nothing with, either. */
+/* Commands that change nothing even if the initiator may write. */
 static bool has_no_effect(const struct scsi_cdb_info *row)
 {
 	switch ((enum scsi_op)row->op) {
@@ -406,7 +408,7 @@ static void command_of_a_reader_changes_nothing(void **state)
 	}
 }
 
-/* ---- what the table says ---- */
+/* ---- the command table ---- */
 
 static void table_agrees_with_itself(void **state)
 {
@@ -452,7 +454,7 @@ static void field_decides(void **state)
 
 /* ---- task management ---- */
 
-/* What @function does to the watcher's write and what it sees. */
+/* True if @function changes the watcher's write or its view. */
 static bool function_changes(uint8_t function, bool reader, uint8_t *ret_code)
 {
 	struct scene s = scene_begin(RIG_DISK, reader);
@@ -464,7 +466,7 @@ static bool function_changes(uint8_t function, bool reader, uint8_t *ret_code)
 
 	look(&s, &before);
 	write = begin_write(&s);
-	/* Its tag, too, is the watcher's own. */
+	/* The function names the tag of the watcher's write. */
 	tmf = rig_tmf(s.actor, function, RIG_DISK, write);
 	written = end_write(&s, write);
 	*ret_code = t_ini_rsp(s.actor, tmf)->rsp_code;
@@ -473,7 +475,7 @@ static bool function_changes(uint8_t function, bool reader, uint8_t *ret_code)
 	return !written || !same_view(&before, &after);
 }
 
-/* SRP r16a 6.7: 01h, 02h, 04h, 08h and 40h; the others are nobody's. */
+/* SRP r16a 6.7: 01h, 02h, 04h, 08h and 40h. No other value is defined. */
 static void function_of_a_reader_changes_nothing(void **state)
 {
 	static const uint8_t functions[] = { 0x00, 0x01, 0x02, 0x03, 0x04,
@@ -532,7 +534,8 @@ static void reader_is_told_of_no_reset(void **state)
 
 /* ---- the end of a reader ---- */
 
-/* Neither its logout nor a login in its place ends anything of others. */
+/* Neither the logout of a reader nor a login that replaces it ends anything of
+ * other initiators. */
 static void reader_that_comes_and_goes_changes_nothing(void **state)
 {
 	struct scene s = scene_begin(RIG_DISK, /* reader= */ true);
@@ -552,9 +555,9 @@ static void reader_that_comes_and_goes_changes_nothing(void **state)
 	scene_end(&s);
 }
 
-/* ---- siblings: a medium that nobody may write ---- */
+/* ---- related: a medium that nobody may write ---- */
 
-/* ",ro" is about the medium: an initiator that may write still decides on the
+/* ",ro" concerns the medium. An initiator that may write still controls the
  * rest. */
 static void volume_that_is_read_only_can_be_reserved(void **state)
 {

@@ -95,7 +95,7 @@ static void memory_goes_with_the_login(void **state)
 	assert_int_equal(slabs(), 0);
 }
 
-/* One login leaves while those that stay use the memory of both. */
+/* One login leaves while those that remain use the memory of both. */
 static void what_is_in_use_stays(void **state)
 {
 	start(2);

@@ -78,7 +78,7 @@ static void the_rule_is(void **state)
 	assert_int_equal(r ? r->line : 0, row->line);
 }
 
-/* ---- what it says ---- */
+/* ---- values of the rules ---- */
 
 static void values_arrive(void **state)
 {
@@ -172,7 +172,7 @@ static void is_refused(void **state)
 	assert_int_equal(read_text("a\n", &e), 0);
 	assert_int_equal(read_text(row->text, &e), -EINVAL);
 	assert_non_null(strstr(e.text, row->why));
-	/* The old ones stay. */
+	/* The old rules stay in force. */
 	assert_int_equal(rules.cnt, 1);
 }
 

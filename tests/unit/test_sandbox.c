@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a process in the sandbox can do, and what ends it. */
+/* What a process in the sandbox can do, and which calls end it. */
 #include "target/sandbox.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include "target/port/worker.h"
 #include "tests/lib/t_table.h"
 
-/* ---- what ends it ---- */
+/* ---- calls that end the process ---- */
 
 static void run_program(void)
 {
@@ -70,7 +70,7 @@ static void another_ring(void)
 	syscall(SYS_io_uring_setup, 8, NULL);
 }
 
-/* The kernel looks at 32 bits of each of these; the filter sees 64. */
+/* The kernel uses 32 bits of each of these arguments; the filter sees 64. */
 #define ABOVE 0x100000000ul
 
 static void type_with_a_longer_command(void)
@@ -172,8 +172,8 @@ static const struct forbidden {
 	{ "another ring", "io_uring_setup", another_ring },
 };
 
-/* A child that enters the sandbox and acts; its exit status, and what it said
- * in @text. */
+/* Runs @act in a child that enters the sandbox. Returns the exit status, and in
+ * @text what the child wrote. */
 static int in_sandbox_with(bool network, bool listens, bool datagrams,
 			   void (*act)(void), char *text, size_t len)
 {
@@ -222,14 +222,14 @@ static void what_serving_does_not_need_ends_it(void **state)
 	assert_non_null(strstr(text, want));
 }
 
-/* ---- what it can do ---- */
+/* ---- what the process can do ---- */
 
 static void *nothing(void *arg)
 {
 	return arg;
 }
 
-/* Of an initiator on the same link, with the name of the interface. */
+/* Uses the address of an initiator on the same link, with an interface name. */
 static bool can_name_an_address(void)
 {
 	struct sockaddr_in6 addr = { .sin6_family = AF_INET6,
@@ -266,10 +266,10 @@ static void serve_on(void)
 	fd = socket(AF_NETLINK, SOCK_RAW, 0);
 	if (fd < 0)
 		_exit(5);
-	/* What a register holds above an int is anything. */
+	/* The upper half of a register that holds an int can have any value. */
 	if (syscall(SYS_socket, ABOVE | AF_NETLINK, SOCK_RAW, 0) < 0)
 		_exit(6);
-	/* RDMA_VERBS_IOCTL, of a file that is no RDMA device */
+	/* RDMA_VERBS_IOCTL on a file that is no RDMA device */
 	if (ioctl(fd, 0xc0181b01) != -1 || errno != ENOTTY)
 		_exit(8);
 	if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) ||
@@ -289,7 +289,7 @@ static void what_serving_needs_is_there(void **state)
 
 /* ---- plugins ---- */
 
-/* Nothing listens there; what counts is that the kernel is asked. */
+/* Nothing listens there. It only matters that the kernel gets the call. */
 static void connect_to_nobody(void)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET,
@@ -420,7 +420,7 @@ static void no_more_than_that(void **state)
 	}
 }
 
-/* As a plugin makes them when it opens a volume. */
+/* A thread like those that a plugin starts when it opens a volume. */
 static void *run_program_when_told(void *arg)
 {
 	char byte;
@@ -459,10 +459,10 @@ static void older_threads_are_in_it_too(void **state)
 	assert_int_equal(WEXITSTATUS(status), 1);
 }
 
-/* ---- what a worker's ring does not do ---- */
+/* ---- operations that a worker's ring refuses ---- */
 
-/* Operations that begin connections, run something in the kernel that serving
- * does not need, or reach another ring. */
+/* Operations that begin connections, run something in the kernel that the
+ * target does not need, or reach another ring. */
 static const struct ring_case {
 	const char *name;
 	uint8_t op;
@@ -493,7 +493,8 @@ static void answered(struct reactor_op *op, int res, unsigned int cqe_flags)
 	reactor_stop(a->reactor);
 }
 
-/* What the ring says to @opcode on no file; 0: the kernel lacks it. */
+/* Returns the ring's result for @opcode without a file. 0: the kernel lacks
+ * it. */
 static int ask_ring(struct reactor *r, uint8_t opcode)
 {
 	struct answer a = { .op.done = answered, .reactor = r };
@@ -522,12 +523,12 @@ static void ring_does_only_what_serving_needs(void **state)
 	assert_int_equal(worker_open(&w, &opt, &e), 0);
 	res = ask_ring(w.reactor, row->op);
 	worker_close(&w);
-	/* 0: this kernel cannot do it at all. */
+	/* 0: this kernel does not support it. */
 	if (res)
 		assert_int_equal(res, -EACCES);
 }
 
-/* This process has one ring. */
+/* Returns the descriptor of the only ring of this process. */
 static int ring_fd(void)
 {
 	for (int fd = 0; fd < 256; fd++) {
@@ -542,7 +543,8 @@ static int ring_fd(void)
 	return -1;
 }
 
-/* What it refused is not allowed by asking the ring, either. */
+/* An operation that the ring refuses cannot be allowed through the ring,
+ * either. */
 static void ring_stays_restricted(void **state)
 {
 	struct worker_options opt = { .arena_len = 4u << 20 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The disk between port and backend: what block commands there are besides
- * READ, WRITE and the thin ones. */
+/* The disk between port and backend: all block commands except READ, WRITE and
+ * those of thin provisioning. */
 #include "tests/lib/t_disk.h"
 
 #include <errno.h>
@@ -203,7 +203,7 @@ static const struct t_disk_row rows[] = {
 		"00*5 01 00 00 00 00 00 08 00*16",
 	  .in_cnt = 64, .wanted_in = 64 },
 
-	/* SANITIZE, to its end; the store has every other 4 KiB in use */
+	/* SANITIZE, until it ends; in the store, every other 4 KiB is mapped */
 	{ "SANITIZE, OVERWRITE", .store = T_PLAIN, .cdb = "48 01 00*5 00 07",
 	  .out = "01 00 00 03 aa bb cc",
 	  .ops = "write 0+1048576, write 1048576+1048576, "
@@ -372,14 +372,14 @@ static void let_end(void)
 		;
 }
 
-/* With IMMED set the command is over and the job has only begun. */
+/* With IMMED set, the command is done when the job begins. */
 static void sanitize_keeps_others_out_until_it_ends(void **state)
 {
 	t_disk_start(T_PLAIN);
 	t_backend.later = true;
 	expect("48 81 00*5 00 05", "02 00 00 01 f0", "good");
 	expect("00", "", "02/04/1b at 0");
-	/* eight writes, each told and done, and a flush */
+	/* eight writes, each logged and done, and a flush */
 	for (int i = 0; i < 18; i++)
 		t_disk_turn();
 	expect("28 00 00*6 01", "", "02/04/1b at 32768");
@@ -412,7 +412,7 @@ static void format_keeps_others_out_until_it_ends(void **state)
 	t_disk_stop();
 }
 
-/* The last pass has the pattern as it was given (SBC-3, INVERT). */
+/* The last pass has the pattern as the command gave it (SBC-3, INVERT). */
 static void overwrite_inverts_every_other_time(void **state)
 {
 	t_disk_start(T_MEMORY);
@@ -517,7 +517,7 @@ static void job_ends_when_the_target_does(void **state)
 	t_disk_stop();
 }
 
-/* A command that has its blocks when the job is to begin is not disturbed; one
+/* The job does not disturb a command that already holds its blocks. A command
  * that comes later does nothing. */
 static void job_waits_for_commands_under_way(void **state)
 {

@@ -29,7 +29,7 @@ struct decode_row {
 };
 
 static const struct decode_row decode_rows[] = {
-	/* What Linux sends when it attaches a disk. */
+	/* The commands that Linux sends when it attaches a disk. */
 	{ "INQUIRY",
 	  "12 00 00 00 24 00",
 	  "INQUIRY",
@@ -495,7 +495,8 @@ static bool has_buffer_mode(unsigned int opcode)
 	return opcode == 0x3b || opcode == 0x3c;
 }
 
-/* Whatever the bytes, an answer; and every opcode not listed is refused. */
+/* For any bytes there is an answer, and each opcode that is not listed is
+ * refused. */
 static void every_unlisted_opcode_is_refused(void **state)
 {
 	for (unsigned int opcode = 0; opcode < 256; opcode++) {
@@ -527,7 +528,8 @@ static void make_cdb(const struct scsi_cdb_info *info, uint8_t *cdb)
 		cdb[1] = SCSI_BUFFER_DATA;
 }
 
-/* A bit that the usage map lacks is refused, and it alone pointed at. */
+/* A bit that the usage map lacks is refused, and the sense data points at
+ * exactly this bit. */
 static void bits_outside_the_usage_map_are_refused(void **state)
 {
 	const struct scsi_cdb_info *info = *state;
@@ -577,7 +579,7 @@ static void cut_short_is_refused(void **state)
 	}
 }
 
-/* The length that the operation code's group gives (SAM-5, SPC-4). */
+/* Returns the length that the operation code's group defines (SAM-5, SPC-4). */
 static unsigned int group_len(uint8_t opcode)
 {
 	static const uint8_t lens[8] = { 6, 10, 10, 0, 16, 12, 0, 0 };
@@ -617,7 +619,8 @@ static void row_is_consistent(void **state)
 		info);
 }
 
-/* Where SBC-3 has GROUP NUMBER in a CDB of that length; 0: it has none. */
+/* Returns the byte where SBC-3 has GROUP NUMBER in a CDB of this length. 0:
+ * none. */
 static uint8_t group_byte(const struct scsi_cdb_info *info)
 {
 	bool has_one = info->op == SCSI_OP_UNMAP ||
@@ -646,7 +649,8 @@ static void group_number_is_ignored(void **state)
 	assert_int_equal(scsi_cdb_decode(cdb, sizeof(cdb), &grouped, &sense),
 			 0);
 	assert_cmd(&grouped, &plain);
-	/* It is not evaluated, and REPORT SUPPORTED OPERATION CODES says so. */
+	/* The target ignores it, and REPORT SUPPORTED OPERATION CODES says
+	 * so. */
 	assert_int_equal(info->usage[byte], 0);
 }
 
@@ -667,7 +671,8 @@ static void table_is_sorted_and_complete(void **state)
 		assert_true(seen[op]);
 }
 
-/* SAM-5: three commands answer in spite of unit attentions, or no unit. */
+/* SAM-5: three commands are answered despite unit attentions or an absent
+ * unit. */
 static void only_three_commands_pass_a_unit_attention(void **state)
 {
 	for (size_t i = 0; i < scsi_cdb_table_cnt; i++) {
@@ -687,7 +692,7 @@ struct check_row {
 	const char *cdb;
 	int err;
 	struct scsi_sense sense;
-	uint64_t blocks; /* afterwards */
+	uint64_t blocks; /* blocks, after the check */
 	bool read_only;
 	bool not_thin;
 	bool nonzero;
@@ -775,7 +780,7 @@ static const struct check_row check_rows[] = {
 	  FINE, 1, .read_only = true },
 	{ "unmap of a write-protected unit", "42 00*6 00 18 00", -EROFS,
 	  PROTECTED, .read_only = true },
-	/* Write protection is told first, whatever else is wrong. */
+	/* Write protection is reported first, whatever else is wrong. */
 	{ "write past the end of a write-protected unit",
 	  "2a 00 00 00 03 e8 00 00 01 00", -EROFS, PROTECTED,
 	  .read_only = true },
@@ -893,7 +898,7 @@ static void data_len(void **state)
 	assert_int_equal(scsi_cmd_data_in_len(&cmd, 512), r->in);
 }
 
-/* The initiator's CDBs; each is one that our own decoder takes. */
+/* CDBs that the initiator builds. Our own decoder accepts each of them. */
 struct built {
 	uint8_t b[SCSI_CDB_LEN];
 	size_t len;
@@ -950,7 +955,7 @@ static void control_cdbs_are_built(void **state)
 
 static void block_cdbs_are_built(void **state)
 {
-	/* seen: Linux 6.1 reads the first blocks of a new disk like this */
+	/* seen: Linux 6.1 reads the first blocks of a new disk with this */
 	BUILT(scsi_cdb_read(0, 8, false, cdb.b),
 	      "28 00 00 00 00 00 00 00 08 00");
 	BUILT(scsi_cdb_read(UINT32_MAX, 65535, true, cdb.b),

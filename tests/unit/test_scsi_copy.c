@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * EXTENDED COPY and what tells of it. A row is a parameter list that copies
- * blocks 1 and 2 of LUN 0 to block 8 and on of LUN 7, with some of its bytes
- * changed. LUN 0 is the store that writes down what it is asked for, LUN 7 is
- * memory of 64 blocks, LUN 9 a volume that this nexus does not see.
+ * EXTENDED COPY, and the commands that report on it. A row is a parameter list
+ * that copies blocks 1 and 2 of LUN 0 to blocks 8 and 9 of LUN 7, with some of
+ * its bytes changed. LUN 0 is a store that logs its requests, LUN 7 is memory
+ * of 64 blocks, and LUN 9 is a volume that this nexus does not see.
  */
 #include "tests/lib/t_disk.h"
 
@@ -76,14 +76,14 @@ struct copy_row {
 	struct {
 		uint8_t at;
 		uint8_t is;
-	} change[4];	 /* until one at 0, which is the list identifier */
-	const char *cdb; /* NULL: the list as it is */
+	} change[4];	 /* ends at an entry at 0, the list identifier */
+	const char *cdb; /* NULL: the unchanged list */
 	bool unseen;	 /* the first target is the unseen volume */
 	unsigned int fail_at;
 	const char *outcome; /* NULL: "good" */
 	const char *ops;
-	const char *ram;   /* of LUN 7's block 8, then; NULL: untouched */
-	const char *after; /* of LUN 0's block 0, then; NULL: untouched */
+	const char *ram;   /* block 8 of LUN 7 afterwards; NULL: unchanged */
+	const char *after; /* block 0 of LUN 0 afterwards; NULL: unchanged */
 };
 
 #define OUT_OF_STORE "read 512+1024"
@@ -120,7 +120,7 @@ static const struct copy_row rows[] = {
 	  .ops = "read 512+262144, write 1052672+262144, "
 		 "read 262656+512, write 1314816+512" },
 
-	/* who may be named */
+	/* which volumes may be named */
 	{ "volume that the nexus does not see", .unseen = true,
 	  .outcome = "0a/0d/02" },
 	{ "identifier of nobody", .change = { { 16 + 23, 0x5a } },
@@ -155,7 +155,7 @@ static const struct copy_row rows[] = {
 	  .outcome = "05/26/00 data 82.7" },
 	{ "more than a segment may be", .change = { { SEGMENT + 10, 0x80 } },
 	  .outcome = "05/26/00 data 90.7" },
-	/* INFORMATION is the residue of a segment; none has begun. */
+	/* INFORMATION is the residue of a segment. No segment has begun. */
 	{ "past the end of the source", .change = { { SEGMENT + 18, 0x40 } },
 	  .outcome = "05/21/00" },
 	{ "past the end of the destination", .change = { { SEGMENT + 27, 63 } },
@@ -316,7 +316,7 @@ static void operating_parameters(void **state)
 	stop();
 }
 
-/* Whatever the store can: there is no FUA in the first one. */
+/* The first of these stores has no FUA. */
 static void copy_without_a_write_cache_is_stable(void **state)
 {
 	static const struct {
@@ -364,9 +364,9 @@ static void copy_finds_a_volume_that_is_being_formatted(void **state)
 	stop();
 }
 
-/* ---- what changes in the middle of a copy ---- */
+/* ---- changes in the middle of a copy ---- */
 
-/* Blocks that take two pieces. */
+/* So many blocks take two pieces. */
 #define TWO_PIECES 0x0201
 
 enum change {
@@ -381,9 +381,10 @@ enum change {
 static const struct change_row {
 	const char *name;
 	enum change change;
-	const char *outcome; /* from then on */
-	unsigned int pieces; /* "read, write" pairs that the store has seen */
-	bool at_write;	     /* it changes while the first piece is written */
+	const char *outcome; /* after the change */
+	unsigned int pieces; /* "read, write" pairs that the store got */
+	bool at_write;	     /* the change comes while the first piece is
+			      * written */
 } change_rows[] = {
 	{ "nothing", NOTHING, "good", 2 },
 	{ "write exclusive", RESERVE, "0a/0d/01", 0 },
@@ -396,7 +397,7 @@ static const struct change_row {
 	{ "formatted", FORMAT, "0a/0d/02", 0 },
 };
 
-/* Another nexus reserves LUN 0 as @type says. */
+/* Another nexus reserves LUN 0. @type is the type of the reservation. */
 static void reserve(const char *type)
 {
 	static const uint8_t registration[24] = { [15] = 7 };
@@ -440,7 +441,8 @@ static void make_change(enum change change)
 	}
 }
 
-/* From LUN 0 to LUN 0, in two pieces: a read and a write each. */
+/* Copies from LUN 0 to LUN 0 in two pieces. Each piece is a read and a
+ * write. */
 static void copy_looks_again_before_each_piece(void **state)
 {
 	const struct change_row *row = *state;
@@ -473,7 +475,8 @@ static void copy_looks_again_before_each_piece(void **state)
 	stop();
 }
 
-/* Memory is never waited for; a fence would wait for all of the copy. */
+/* Memory answers at once, so nothing interrupts the copy. Without a pause, a
+ * fence would wait for the whole copy. */
 static void copy_of_memory_gives_others_a_turn(void **state)
 {
 	uint8_t list[LIST_LEN];
@@ -495,8 +498,8 @@ static void copy_of_memory_gives_others_a_turn(void **state)
 	stop();
 }
 
-/* Fences leave other commands alone, however many there are: this one waits for
- * blocks that COMPARE AND WRITE has for itself. */
+/* Many fences do not affect other commands. This command waits for blocks that
+ * COMPARE AND WRITE holds exclusively. */
 static void fences_let_other_commands_wait(void **state)
 {
 	static const uint8_t data[2 * T_BLOCK] = { 0 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The disk between port and backend: command by command. Each row
- * runs twice, with a store that answers at once and with one that answers
- * later. */
+/* The disk between port and backend, command by command. Each row runs twice,
+ * with a store that answers at once and with one that answers later. */
 #include "target/scsi/disk.h"
 #include "tests/lib/t_disk.h"
 
@@ -13,7 +12,7 @@
 #define SET_GROUPS "a4 0a 00 00 00 00 00 00 00 "
 
 static const struct t_disk_row rows[] = {
-	/* who may speak */
+	/* which LUNs and states answer */
 	{ "TEST UNIT READY", .cdb = "00" },
 	{ "TEST UNIT READY of an absent LUN", .cdb = "00", .lun = T_ABSENT_LUN,
 	  .outcome = "05/25/00" },
@@ -152,7 +151,7 @@ static const struct t_disk_row rows[] = {
 	  .cdb = "a3 0c 02 a4 00 06 00 00 02 00", .in_len = 512, .in = "00 01",
 	  .in_cnt = 4, .wanted_in = 4 },
 
-	/* SET TARGET PORT GROUPS: there is group 1, active and optimized */
+	/* SET TARGET PORT GROUPS: the only group is 1, active and optimized */
 	{ "SET GROUPS, as it is", .cdb = SET_GROUPS "08",
 	  .out = "00*4 00 00 00 01", .wanted_out = 8 },
 	{ "SET GROUPS, read-only", .store = T_READ_ONLY, .cdb = SET_GROUPS "08",
@@ -515,7 +514,7 @@ static const struct t_disk_row rows[] = {
 	{ "WRITE SAME, write-protected", .store = T_READ_ONLY,
 	  .cdb = "41 00 00*6 01", .out = "00*512", .outcome = "07/27/00" },
 
-	/* GET LBA STATUS: 8 blocks mapped, 8 not, and so on */
+	/* GET LBA STATUS: 8 blocks are mapped, the next 8 are not, and so on */
 	{ "GET LBA STATUS, one range", .cdb = "9e 12 00*7 02 00 00 00 18",
 	  .in_len = 24, .ops = "extent 1024+8387584",
 	  .in = "00 00 00 14 00*4 00*7 02 00 00 00 06 00*4", .in_cnt = 24,
@@ -554,7 +553,7 @@ static void command(void **state)
 	t_disk_run_row(*state, /* later= */ true);
 }
 
-/* ---- more than a table says ---- */
+/* ---- cases that need more than a table ---- */
 
 static void miscompare_in_a_later_piece_has_its_offset(void **state)
 {
@@ -616,7 +615,8 @@ static void echo_is_of_one_lun_and_the_last_write(void **state)
 {
 	t_disk_start(T_THIN);
 	buffer_write("3b 0a 00*6 06", 0, "de ad be ef 01 02");
-	/* As long as what was written, whatever is allowed. */
+	/* The answer is as long as the written data, whatever the CDB
+	 * allows. */
 	buffer_read("3c 0a 00*5 00 ff", 0, NULL, "de ad be ef 01 02");
 	buffer_read("3c 0a 00*6 02", 0, NULL, "de ad");
 	buffer_read("3c 0a 00*6 ff", T_OTHER_LUN, "05/2c/00", "");
@@ -760,10 +760,10 @@ static const struct immed_row {
 	const char *name;
 	enum t_store store;
 	const char *cdb;
-	bool answered; /* before the store was done */
+	bool answered; /* the status came before the store was done */
 	const char *outcome;
 	int fail_with; /* of the first request */
-	/* what the next command is told */
+	/* the outcome of the next command */
 	const char *next;
 } immed_rows[] = {
 	{ "SYNCHRONIZE CACHE (10)", T_THIN, "35 02", true, "good", 0, "good" },
@@ -794,7 +794,7 @@ static const struct immed_row {
 	  "met", 0, "good" },
 };
 
-/* The status comes at once, the error with the next command, and once. */
+/* The status comes at once. The next command gets the error, only once. */
 static void immed(void **state)
 {
 	const struct immed_row *row = *state;
@@ -855,8 +855,8 @@ static void deferred_error_has_the_format_of_d_sense(void **state)
 
 /* ---- the table ---- */
 
-/* Whatever the command table lists has a handler: none crashes, none hangs,
- * and none is an unknown command after all. */
+/* Each command of the command table has a handler: none crashes or hangs, and
+ * none is refused as unknown. */
 static void every_listed_command_is_handled(void **state)
 {
 	static uint8_t out[VOLUME_MAX_TRANSFER];
@@ -877,7 +877,7 @@ static void every_listed_command_is_handled(void **state)
 	t_disk_stop();
 }
 
-/* The full list must fit one answer, whatever is added to it. */
+/* The full list must fit into one answer, also when commands are added. */
 static void all_operation_codes_fit_one_answer(void **state)
 {
 	struct t_command c;
@@ -893,7 +893,8 @@ static void all_operation_codes_fit_one_answer(void **state)
 
 /* ---- allocation length ---- */
 
-/* What a command asks for besides its operation code and service action. */
+/* The other parameters that a command needs, besides its operation code and
+ * service action. */
 static const struct {
 	const char *name;
 	const char *cdb;
@@ -904,7 +905,7 @@ static const struct {
 	{ "LOG SENSE", "4d 00 40" },
 	{ "READ BUFFER", "3c 02" },
 	{ "RECEIVE COPY STATUS (LID1)", NULL }, /* of no copy */
-	/* as many descriptors as there is room for */
+	/* as many descriptors as fit */
 	{ "GET LBA STATUS", NULL },
 };
 
@@ -922,7 +923,8 @@ static const char *question(const struct scsi_cdb_info *info)
 	return cdb;
 }
 
-/* @alloc_len bytes of an answer; its length in full where @all has room. */
+/* Runs the command with the allocation length @alloc_len. Copies the answer to
+ * @buf, which has room for @cap bytes, and returns its length. */
 static uint32_t ask(const struct scsi_cdb_info *info, uint32_t alloc_len,
 		    uint8_t *buf, uint32_t cap)
 {
@@ -951,7 +953,7 @@ static uint32_t ask(const struct scsi_cdb_info *info, uint32_t alloc_len,
 	return cnt;
 }
 
-/* Whatever the allocation length, it is the beginning of the same answer, with
+/* For any allocation length, the answer is the beginning of the same data, with
  * the same lengths in it (SPC-4 4.2.5.6). */
 static void every_answer_is_cut_at_its_allocation_length(void **state)
 {
@@ -967,7 +969,8 @@ static void every_answer_is_cut_at_its_allocation_length(void **state)
 			continue;
 		len = ask(info, max, all, sizeof(all));
 		assert_in_range(len, 4, max);
-		/* This one is refused with less (SPC-4 6.36). */
+		/* This command is refused if the length is smaller (SPC-4
+		 * 6.36). */
 		least = info->op == SCSI_OP_REPORT_TMF ? 4 : 0;
 		for (uint32_t n = least; n <= len && n <= max; n++) {
 			assert_int_equal(ask(info, n, few, sizeof(few)), n);
@@ -979,7 +982,8 @@ static void every_answer_is_cut_at_its_allocation_length(void **state)
 
 /* ---- ANCHOR ---- */
 
-/* Where page B2h says that nothing can be anchored (ANC_SUP), it is refused. */
+/* Page B2h says that nothing can be anchored (ANC_SUP), so ANCHOR is
+ * refused. */
 static void nothing_is_anchored_as_the_page_says(void **state)
 {
 	struct t_bytes block = t_bytes("00*512");

@@ -5,7 +5,7 @@
 #include "protocol/scsi_pages.h"
 #include "tests/lib/t_bytes.h"
 
-/* One gibibyte of thin SSD; rows change what they are about. */
+/* A thin SSD of one gibibyte. The rows change what they test. */
 static struct scsi_disk_info plain_disk(void)
 {
 	return (struct scsi_disk_info){
@@ -450,7 +450,7 @@ struct luns_row {
 	uint64_t last;
 };
 
-/* With room for three. */
+/* The buffer has room for three. */
 static const struct luns_row luns_rows[] = {
 	{ "one", "00 00 00 08 00*4 00*8", 0, 1, 1, 0 },
 	{ "three", "00 00 00 18 00*4 00*8 00 01 00*6 00 02 00*6", 0, 3, 3,
@@ -574,7 +574,7 @@ static void unmap_list_is_built(void **state)
 	t_assert_bytes(b, len,
 		       "00 26 00 20 00*4 00 00 00 12 34 56 78 9a 00 00 00 08 "
 		       "00*4 00*7 01 ff ff ff ff 00*4");
-	/* seen: the header that Linux 6.1 sends for its one descriptor */
+	/* seen: the header that Linux 6.1 sends for one descriptor */
 	len = scsi_unmap_encode(extents, 1, b, sizeof(b));
 	assert_int_equal(len, 24);
 	t_assert_bytes(b, 8, "00 16 00 10 00 00 00 00");
@@ -721,7 +721,7 @@ static void unmap_in(void **state)
 		assert_int_equal(sense.byte_no, r->byte_no);
 		assert_int_equal(sense.info_valid, r->code == 0x2100);
 		assert_int_equal(sense.info, r->info);
-		/* nothing of a refused list is handed out */
+		/* a refused list returns no extent */
 		assert_int_equal(extents[0].lba, 42);
 		return;
 	}
@@ -775,7 +775,7 @@ struct ranges_row {
 
 #define RANGE(lba, blocks) lba " " blocks " 01 00*3 "
 
-/* With room for two. */
+/* The buffer has room for two. */
 static const struct ranges_row ranges_rows[] = {
 	{ "one", "00 00 00 14 00*4 " RANGE(LBA_0, ONE), 0, 0, 1 },
 	{ "starts before what was asked",
@@ -911,7 +911,7 @@ static void one_opcode(void **state)
 	assert_int_equal(supported, len > 4);
 }
 
-/* Walks the list of all commands; returns how many. */
+/* Walks the list of all commands; returns the number of entries. */
 static size_t walk_all(bool thick, bool rctd, size_t desc_len)
 {
 	struct scsi_disk_info info = plain_disk();
@@ -966,7 +966,8 @@ static void opcode_answers_are_checked(void **state)
 	assert_true(supported);
 }
 
-/* Every parser on every cut of good data, with every single byte wrong. */
+/* Runs every parser on every prefix of good data, with each single byte
+ * wrong. */
 
 struct good_row {
 	const char *name;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Persistent reservations as a value: a row is a history of service actions by
- * the initiator ports A to D, with the outcome of the last one, whom it
- * concerned, and what the unit then knows.
+ * Persistent reservations as a value. A row is a history of service actions by
+ * the initiator ports A to D, with the outcome of the last one, the nexuses
+ * that it affects, and the state of the unit afterwards.
  */
 #include "protocol/scsi_pr.h"
 
@@ -58,8 +58,8 @@ struct step {
 	uint8_t type;
 	uint8_t flags; /* of the parameter list */
 	const char *ports;
-	/* Target ports, 0: 1. The one that the command comes through, and that of
-	 * REGISTER AND MOVE. */
+	/* Target ports; 0 stands for 1. The port that the command comes
+	 * through, and the port that REGISTER AND MOVE names. */
 	uint16_t via;
 	uint16_t to;
 };
@@ -67,10 +67,10 @@ struct step {
 struct row {
 	const char *name;
 	struct step steps[8];
-	const char *outcome; /* of the last; NULL: "good" */
+	const char *outcome; /* of the last one; NULL: "good" */
 	const char *effects; /* "B: unregistered abort; " */
-	/* "A=1* B=2; gen 3; type 1": * holds the reservation. "A/2": through
-	 * target port 2. */
+	/* "A=1* B=2; gen 3; type 1": * marks the holder of the reservation.
+	 * "A/2": through target port 2. */
 	const char *state;
 	uint16_t target_ports; /* 0: 1 */
 };
@@ -708,7 +708,8 @@ static void reserve_in(void **state)
 			run_step(&pr, &row->steps[i], &unit, &effects), "good");
 	len = scsi_pr_in_encode(&pr, row->action, &unit, buf, sizeof(buf));
 	t_assert_bytes(buf, len, row->want);
-	/* Cut where the room ends, with the same length. */
+	/* The answer is cut at the end of the buffer, with the same length
+	 * field. */
 	memset(few, 0xee, sizeof(few));
 	assert_int_equal(scsi_pr_in_encode(&pr, row->action, &unit, few, 10),
 			 len);

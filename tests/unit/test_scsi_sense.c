@@ -116,7 +116,7 @@ static void assert_sense(const struct scsi_sense *got,
 	assert_int_equal(got->deferred, want->deferred);
 }
 
-/* Encoded into every size of buffer, and read back from the full one. */
+/* Encodes each row into buffers of every size, and decodes the full one. */
 static void on_the_wire(void **state)
 {
 	const struct wire_row *r = *state;
@@ -220,7 +220,7 @@ static void decode(void **state)
 	free(b.p);
 }
 
-/* No read past the end, whatever the cut and the announced length. */
+/* No read goes past the end, for any cut and any stated length. */
 static void truncated(void **state)
 {
 	const struct wire_row *r = *state;
@@ -333,7 +333,8 @@ static void to_errno(void **state)
 	assert_int_equal(scsi_sense_to_errno(&sense), r->err);
 }
 
-/* The command that it came with was not executed, whatever the key says. */
+/* The command that came with the error was not executed, whatever the key
+ * says. */
 static void deferred_error_is_not_of_this_command(void **state)
 {
 	for (unsigned int key = 0; key < 16; key++) {

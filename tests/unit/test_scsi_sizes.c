@@ -23,7 +23,8 @@ struct row {
 	uint32_t in_cnt;
 };
 
-/* The last block of 8 EiB less one: 2^54 - 2 of 512 bytes, 2^51 - 2 of 4096. */
+/* The last block of the largest volume, 8 EiB minus one block: 2^54 - 2 of 512
+ * bytes, 2^51 - 2 of 4096. */
 #define LAST_512  "00 3f ff ff ff ff ff fe"
 #define END_512	  "00 3f ff ff ff ff ff ff"
 #define LAST_4096 "00 07 ff ff ff ff ff fe"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What commands of several initiators do to each other through the state of a
+ * How commands of several initiators affect each other through the state of a
  * unit: reservations, mode values, unit attentions. A row is a conversation:
- * who sends which command, and what must come of it.
+ * each step has a nexus, its command and the expected outcome.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,8 +31,8 @@ struct row {
 	const char *name;
 	enum t_store store;
 	struct step steps[STEPS];
-	const char *aborted; /* whose commands were; NULL: nobody's */
-	const char *ops;     /* what the store saw; NULL: any */
+	const char *aborted; /* the nexus whose commands were; NULL: none */
+	const char *ops;     /* the requests that the store got; NULL: any */
 };
 
 /* Parameter lists of PERSISTENT RESERVE OUT. */
@@ -79,7 +79,7 @@ struct row {
 	}
 
 static const struct row rows[] = {
-	/* persistent reservations, who may what */
+	/* persistent reservations: which nexus may do what */
 	{ "write exclusive",
 	  .steps = { REGISTER(1, "01"), REGISTER(2, "02"),
 		     RESERVE(1, "01", "01"), WRITE(1, "good"), READ(2, "good"),
@@ -126,7 +126,7 @@ static const struct row rows[] = {
 		     { 2, "1e" },
 		     { 2, "1e 00 00 00 01", NULL, "conflict" } } },
 
-	/* who is told */
+	/* which nexuses are told */
 	{ "a release is told to registrants",
 	  .steps = { REGISTER(1, "01"), REGISTER(2, "02"),
 		     RESERVE(1, "01", "05"), RELEASE(1, "01", "05"),
@@ -410,7 +410,7 @@ static const struct row rows[] = {
 	{ "LOG SENSE with SP",
 	  .steps = { { 1, "4d 01", NULL, "05/24/00 CDB 1.0" } } },
 
-	/* what is supported */
+	/* supported functions */
 	{ "task management functions",
 	  .steps = { { 1, "a3 0d 00 00 00 00 00 00 00 04", NULL, NULL,
 		       "d8 00 00 00" } } },
@@ -520,7 +520,7 @@ static void reset_done(struct scsi_reset *reset, int err)
 	reset->luns = NULL;
 }
 
-/* As the port does it, when there is no command. */
+/* Resets as the port does it when there is no command. */
 static void reset_unit(void)
 {
 	struct scsi_reset reset = {
@@ -613,7 +613,7 @@ static void prevention_ends_with_the_nexus_and_by_reset(void **state)
 	static const struct step told_of_reset[STEPS] = {
 		TUR(1, "06/29/03"),
 		TUR(2, "06/29/03"),
-		/* a mark of before the reset is none */
+		/* a prevention from before the reset is void */
 		{ 1, "1e" },
 	};
 
@@ -629,7 +629,7 @@ static void prevention_ends_with_the_nexus_and_by_reset(void **state)
 	t_disk_stop();
 }
 
-/* ---- what a reservation is to each command ---- */
+/* ---- how a reservation affects each command ---- */
 
 static void every_command_has_its_access(void **state)
 {
@@ -735,7 +735,7 @@ static void reservations_without_aptpl_do_not_survive(void **state)
 {
 	static const struct step before[STEPS] = {
 		{ 1, "5f 00 00 00 00 00 00 00 18", "00*15 01 00*4 01 00*3" },
-		/* takes it back for all of them */
+		/* takes APTPL back for all registrants */
 		{ 2, "5f 00 00 00 00 00 00 00 18", "00*15 02 00*8" },
 		RESERVE(1, "01", "01"),
 	};
@@ -775,7 +775,7 @@ static void modes_survive_when_saved(void **state)
 	remove_dir();
 }
 
-/* The command fails and nothing has changed. */
+/* The command fails and changes nothing. */
 static void what_cannot_be_written_down_is_refused(void **state)
 {
 	static const struct step before[STEPS] = {
@@ -794,7 +794,7 @@ static void what_cannot_be_written_down_is_refused(void **state)
 	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
 	run_steps(before);
-	/* A directory where the temporary file is to be. */
+	/* A directory in the place of the temporary file. */
 	snprintf(path, sizeof(path), "%s.new", t_disk.luns.vol[0]->state.path);
 	assert_int_equal(mkdir(path, 0700), 0);
 	run_steps(after);
@@ -802,8 +802,8 @@ static void what_cannot_be_written_down_is_refused(void **state)
 	remove_dir();
 }
 
-/* An attempt that could not be written down leaves what an older failure said of
- * how it may be left. */
+/* A command that could not be saved does not change how an earlier failure may
+ * be left. */
 static void failure_keeps_its_mode(void **state)
 {
 	static const struct step failed[STEPS] = {
@@ -833,7 +833,7 @@ static void failure_keeps_its_mode(void **state)
 	remove_dir();
 }
 
-/* The write cache is off by then, so what is in it must be made stable. */
+/* The write cache is off at that time, so its contents must be made stable. */
 static void ended_mode_select_flushes_all_the_same(void **state)
 {
 	struct t_bytes out = t_bytes("00*4 08 12 00 00*17");
@@ -872,12 +872,12 @@ static void state_in_use_is_not_taken(void **state)
 	remove_dir();
 }
 
-/* ---- writing down ---- */
+/* ---- saving the state ---- */
 
 #define REGISTER_APTPL "5f 06 00 00 00 00 00 00 18"
 
-/* While one command waits for the disk of the state file others go on; a second
- * change waits for the first. */
+/* While one command waits for the disk of the state file, others continue. A
+ * second change waits for the first. */
 static void nobody_else_waits_for_the_writing(void **state)
 {
 	struct t_bytes one = t_bytes("00*15 01 00*4 01 00*3");
@@ -917,13 +917,13 @@ static void nobody_else_waits_for_the_writing(void **state)
 	remove_dir();
 }
 
-/* ---- jobs that did not come to their end ---- */
+/* ---- unfinished jobs ---- */
 
 static void ignore(struct reactor_msg *msg)
 {
 }
 
-/* As when the target stops: what runs ends, and nothing of it is left. */
+/* Like a stop of the target: running jobs end, and nothing of them is left. */
 static void stop_jobs(void)
 {
 	struct reactor_msg msg = { .run = ignore };
@@ -1057,7 +1057,7 @@ static void job_that_cannot_be_written_down_does_not_begin(void **state)
 static const struct file_row {
 	const char *name;
 	const char *text;
-	const char *msg; /* NULL: good, and written back as it was */
+	const char *msg; /* NULL: accepted, and saved again unchanged */
 } file_rows[] = {
 	{ "empty state", HEAD "end\n" },
 	{ "modes", HEAD "modes wce=1 d-sense=0 swp=1\nend\n" },
@@ -1206,7 +1206,7 @@ static void state_file(void **state)
 	free(exact);
 }
 
-/* ---- whose it is ---- */
+/* ---- the store of a state file ---- */
 
 #define MODES  "modes wce=1 d-sense=1 swp=0\n"
 #define FORMAT "format failed\n"
@@ -1214,7 +1214,7 @@ static void state_file(void **state)
 static const struct whose_row {
 	const char *name;
 	const char *text;
-	const char *complaint; /* NULL: it is taken */
+	const char *complaint; /* NULL: accepted */
 } whose_rows[] = {
 	{ "its own", HEAD_2 STORE FORMAT "end\n" },
 	{ "it has grown", HEAD_2
@@ -1252,7 +1252,8 @@ static const struct whose_row {
 	  "nothing tells whether that began on this store" },
 };
 
-/* One that may be another store's is not taken, and the line says why. */
+/* A state file that may belong to another store is refused, and the line says
+ * why. */
 static void state_is_for_its_store_only(void **state)
 {
 	const struct whose_row *row = *state;
@@ -1284,7 +1285,7 @@ static void state_is_for_its_store_only(void **state)
 	remove_dir();
 }
 
-/* ---- a device that has no identifier of its own ---- */
+/* ---- a device without an identifier of its own ---- */
 
 static void nothing_is_kept_for_what_cannot_be_trusted(void **state)
 {
@@ -1315,7 +1316,7 @@ static void nothing_is_kept_for_what_cannot_be_trusted(void **state)
 	vol->identity = VOLUME_BY_PATH;
 	assert_int_equal(unit_state_load(vol, dir, &e), 0);
 	run_steps(steps);
-	/* nor is what lies there taken for its own */
+	/* and a file that lies there is not taken for its own */
 	f = fopen(path, "w");
 	assert_non_null(f);
 	fputs(HEAD_2 STORE FORMAT "end\n", f);
@@ -1372,7 +1373,7 @@ static void full_state_fits_and_one_more_is_refused(void **state)
 #define REPORT_GROUPS "a3 0a 00*4 00 00 02 00"
 #define IN_STANDBY    "02/04/0b"
 
-/* The volume of target 2 of 3, where @active serves. */
+/* The volume of target 2 of 3. Target @active serves. */
 static void start_group(unsigned int active)
 {
 	t_disk.paths =
@@ -1444,7 +1445,7 @@ static void set_groups_takes_over_and_lets_go(void **state)
 		  "00 00 00 24"
 		  "02 05 00 01 00 00 00 01 00 00 00 01"
 		  "00 05 00 02 00 00 00 01 00 00 00 02" },
-		/* all of them, as sg_stpg sends it */
+		/* all groups, as sg_stpg sends them */
 		{ 1, "a4 0a 00*4 00 00 00 0c", "00*4 02 00 00 01 00 00 00 02" },
 		{ 1, "00" },
 		{ 1, "a4 0a 00*4 00 00 00 08", "00*4 02 00 00 02" },
@@ -1485,7 +1486,7 @@ static void set_groups_is_refused(void **state)
 	t_disk_stop();
 }
 
-/* What another thread does that is faster. */
+/* Acts like another thread that is faster. */
 static void take_over_and_look(void)
 {
 	t_backend.paths.active = 2;
@@ -1505,7 +1506,7 @@ static void late_look_at_paths_does_not_stay(void **state)
 	t_disk_stop();
 }
 
-/* I/O that another target has fenced off was never done here. */
+/* I/O that another target has fenced off was never done by this one. */
 static void fenced_io_is_not_ready(void **state)
 {
 	static const struct step steps[STEPS] = {
@@ -1519,7 +1520,7 @@ static void fenced_io_is_not_ready(void **state)
 	t_disk_stop();
 }
 
-/* A target that another one takes over from would leave it unfinished. */
+/* Another target that takes over would leave the job unfinished. */
 static void jobs_are_for_one_target(void **state)
 {
 	static const struct step steps[STEPS] = {
@@ -1533,7 +1534,7 @@ static void jobs_are_for_one_target(void **state)
 	t_disk_stop();
 }
 
-/* A host that is shut out here could write through the other target. */
+/* An initiator that is shut out here could write through the other target. */
 static void reservations_are_for_one_target(void **state)
 {
 	static const struct step steps[STEPS] = {

@@ -6,7 +6,7 @@
 
 #define NAA "65 24 44 d0 01 02 03 04 05 06 07 08 09 0a 0b 0c"
 
-/* A thin SSD as rdma-target would make of a file. */
+/* A thin SSD, as rdma-target makes one from a file. */
 static struct scsi_disk_info thin_disk(void)
 {
 	return (struct scsi_disk_info){
@@ -35,7 +35,7 @@ static struct scsi_disk_info thin_disk(void)
 	};
 }
 
-/* The plainest: thick, read-only, write through, removable, rotating. */
+/* The simplest disk: thick, read-only, write through, removable, rotating. */
 static struct scsi_disk_info thick_disk(void)
 {
 	return (struct scsi_disk_info){
@@ -124,7 +124,8 @@ static size_t build(const struct scsi_disk_info *info, int page, void *buf,
 	return len;
 }
 
-/* Into every size of buffer; the lengths inside are always the full ones. */
+/* Builds each page into buffers of every size. The lengths inside are always
+ * the full ones. */
 static void page(void **state)
 {
 	const struct page_row *r = *state;
@@ -156,7 +157,7 @@ static void unknown_pages_are_refused(void **state)
 		int err = scsi_vpd_encode(&info, (uint8_t)code, b, sizeof(b),
 					  &len, &sense);
 
-		/* The list tells just what there is. */
+		/* The list has exactly the pages that exist. */
 		assert_int_equal(err == 0,
 				 scsi_vpd_lists(list, list_len, (uint8_t)code));
 		if (!err)
@@ -192,7 +193,7 @@ static const struct name_row name_rows[] = {
 	{ "too long, UTF-8", "", "________________", 3, "" },
 };
 
-/* What the initiator makes of the name that the target told. */
+/* The name that the initiator reads is the name that the target reported. */
 static void name_survives(void **state)
 {
 	const struct name_row *r = *state;
@@ -277,8 +278,8 @@ static void naa_is_stable_and_local(void **state)
 {
 	uint8_t a[SCSI_NAA_LEN], b[SCSI_NAA_LEN];
 
-	/* These bytes name volumes on disk and in multipath's files: a
-	 * change here takes every user's volumes from them. */
+	/* These bytes name volumes on disk and in multipath's files. If they
+	 * change, no user finds these volumes again. */
 	scsi_naa_make("host:/srv/disk.img", a);
 	assert_int_equal(a[0], 0x65);
 	assert_int_equal(a[1], 0x24);
@@ -599,7 +600,8 @@ static void generation_is_that_of_the_text(void **state)
 	assert_memory_not_equal(a, b, sizeof(a));
 }
 
-/* Every parser on every cut of every page, with every single byte wrong. */
+/* Runs every parser on every prefix of every page, with each single byte
+ * wrong. */
 static void parse_all(const uint8_t *p, size_t len)
 {
 	char text[SCSI_SERIAL_MAX + 1];
@@ -644,7 +646,7 @@ static void parsers_stay_inside(void **state)
 	free(b.p);
 }
 
-/* Only the whole page is taken, of those that must come whole. */
+/* Pages that must be complete are refused if they are cut. */
 static void a_cut_page_is_refused(void **state)
 {
 	struct scsi_disk_info info = thin_disk();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Calls to worker 0 while it ends. */
+/* Calls to worker 0 while the worker ends. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void *caller_main(void *arg)
 	return NULL;
 }
 
-/* It is set and sent under one lock. */
+/* The flag is set and the message sent under one lock. */
 static void await_message(struct server *s)
 {
 	bool is_sent = false;
@@ -39,7 +39,8 @@ static void await_message(struct server *s)
 	}
 }
 
-/* What the argument points at is gone when server_call() has returned. */
+/* The object that the argument points to is gone when server_call() has
+ * returned. */
 static void call_that_was_given_up_is_not_made(void **state)
 {
 	static const struct reactor_options opt = { .ring_entries = 8 };

@@ -34,7 +34,7 @@
 #define IU_READ \
 	CMD("01", "00", "00") CMD_LUN(ZERO8, "00", "00") CDB_READ DESC_4K
 
-/* Seen: the same forms for a write of 8 MiB, five descriptors, 148 bytes. */
+/* Seen: the same formats for a write of 8 MiB, five descriptors, 148 bytes. */
 #define DESC_MR	  "00 00 00 01 00 00 00 00 00 00 03 0a 00 1f f0 00 "
 #define DESC_LAST "00 00 00 01 00 80 00 00 00 00 03 0b 00 00 40 00 "
 #define TABLE_5	  "ff ff 88 80 01 23 45 40 00 00 04 01 00 00 00 50 "
@@ -72,7 +72,7 @@
 	CMD_LUN(ZERO8, "00", "00") \
 	CDB_TUR "00 00 00 04 " DESC_4K ZERO16 ZERO8 ZERO4 "01 02 03 04 "
 
-/* What the login settled. */
+/* The limits that the login agreed on. */
 #define ALL                                              \
 	{                                                \
 		.formats = SRP_FORMATS, .imm_offset = 68 \
@@ -391,7 +391,7 @@ static void cmd_decode(void **state)
 	free(iu);
 }
 
-/* Every prefix shorter than what the command needs is refused. */
+/* Every prefix that is shorter than the command is refused. */
 static void cmd_truncated(void **state)
 {
 	const struct cmd_row *r = *state;
@@ -414,7 +414,8 @@ static void cmd_truncated(void **state)
 	free(iu);
 }
 
-/* Whatever one byte says, all that the view points to lies in the IU. */
+/* Whatever value one byte has, all parts that the view points to lie in the
+ * IU. */
 static void cmd_corrupted(void **state)
 {
 	const struct cmd_row *r = *state;
@@ -422,7 +423,7 @@ static void cmd_corrupted(void **state)
 	uint8_t *iu = t_hex(r->hex, &len);
 
 	for (size_t i = 0; i < 8 * 256; i++) {
-		/* The bytes that steer decoding: formats, counts, lengths. */
+		/* The bytes that control decoding: formats, counts, lengths. */
 		static const uint8_t where[] = { 5, 6, 7, 31, 48, 51, 60, 63 };
 		uint8_t *bad = t_copy(iu, len);
 		struct srp_cmd_view v;
@@ -453,7 +454,7 @@ static void cmd_of_random_bytes_stays_inside(void **state)
 		assert_non_null(iu);
 		for (size_t j = 1; j < len; j++) {
 			rnd = rnd * 1664525 + 1013904223;
-			/* Mostly zero: a decoder gets further that way. */
+			/* Mostly zeroes: a decoder gets further with them. */
 			iu[j] = rnd >> 30 ? 0 : (uint8_t)(rnd >> 16);
 		}
 		iu[0] = SRP_CMD;
@@ -464,7 +465,7 @@ static void cmd_of_random_bytes_stays_inside(void **state)
 		}
 		free(iu);
 	}
-	assert_true(good > 100); /* else it tests little */
+	assert_true(good > 100); /* fewer would test little */
 }
 
 static void cmd_fields_arrive(void **state)
@@ -925,7 +926,8 @@ static void rsp_decode(void **state)
 	free(iu);
 }
 
-/* What was decoded encodes to the same bytes; too little room is refused. */
+/* A decoded response encodes to the same bytes. A buffer that is too small is
+ * refused. */
 static void rsp_encode(void **state)
 {
 	const struct rsp_row *r = *state;
@@ -989,16 +991,17 @@ static void sense_is_cut_to_the_space_there_is(void **state)
 	assert_int_equal(srp_rsp_encode(iu, 64, &rsp), 64);
 	assert_int_equal(srp_rsp_decode(iu, 64, &back), 0);
 	assert_int_equal(back.sense_len, 28);
-	/* Never more than sense data can be long (SPC-4). */
+	/* Never longer than sense data can be (SPC-4). */
 	assert_int_equal(srp_rsp_encode(iu, sizeof(iu), &rsp), 36 + 252);
-	/* No room at all: then without SNSVALID. */
+	/* Without room for sense data: encoded without SNSVALID. */
 	assert_int_equal(srp_rsp_encode(iu, 36, &rsp), 36);
 	assert_int_equal(iu[18], 0);
 	rsp.sense_len = UINT32_MAX;
 	assert_int_equal(srp_rsp_encode(iu, sizeof(iu), &rsp), 36 + 252);
 }
 
-/* The IUs of fixed length: decoded, encoded to the same bytes, cut short. */
+/* The IUs of fixed length: decoded, encoded to the same bytes, and cut
+ * short. */
 
 static const struct fixed_row {
 	const char *name;

@@ -26,7 +26,7 @@
 	"00 06 " flags " 00 00 00 00 00 " ZERO8 ZERO8 "00 00 00 00 "
 #define REJ "c2 00 00 00 00 01 00 03 " TAG_5A ZERO8 "00 06 00 00 00 00 00 00 "
 
-/* What the decoder of one kind of private data makes of some bytes. */
+/* Decodes some bytes as one kind of private data, and encodes them again. */
 typedef int (*cycle_fn)(const void *data, size_t len, void *copy, size_t cap);
 
 static int req_cycle(const void *data, size_t len, void *copy, size_t cap)
@@ -76,7 +76,7 @@ static const struct cycle_row {
 	{ "reject, wrong target port", REJ, rej_cycle, 32, 0 },
 };
 
-/* Decoded and encoded again, the bytes are the same. */
+/* Private data that is decoded and encoded again has the same bytes. */
 static void cycle(void **state)
 {
 	const struct cycle_row *r = *state;
@@ -113,7 +113,8 @@ static void cut_short(void **state)
 	free(data);
 }
 
-/* A CM event reports the capacity: 56, 196 or 148 bytes, padded. */
+/* A CM event reports the capacity of the private data, 56, 196 or 148 bytes,
+ * with padding. */
 static void padding_is_ignored(void **state)
 {
 	const struct cycle_row *r = *state;
@@ -200,7 +201,7 @@ static void reject_fields_arrive(void **state)
 		}         \
 	}
 
-/* ib_srp's defaults, with one thing changed. */
+/* ib_srp's defaults. Each row changes one thing. */
 #define GOOD                                                    \
 	.tag = 0x5a, .it_iu_len = 8260, .formats = SRP_FORMATS, \
 	.imm_data = true, .imm_offset = 68, .target = TARGET_ID
@@ -365,7 +366,7 @@ static void check(void **state)
 static const struct fault_row {
 	const char *name;
 	struct srp_login_rsp rsp;
-	const char *word; /* in the sentence; NULL: no fault */
+	const char *word; /* part of the message; NULL: no fault */
 } fault_rows[] = {
 	{ "smallest usable response", { RSP_OK }, NULL },
 	{ "one credit", { RSP_OK, .req_lim = 1 }, "request limit" },
@@ -439,7 +440,7 @@ static void port_id_parse(void **state)
 	const struct srp_port_id want = TARGET_ID;
 	struct srp_port_id id = OTHER_ID;
 	char text[SRP_PORT_ID_TEXT_SIZE];
-	/* exactly as long as it is, for the address sanitizer */
+	/* exactly as long as the text, for the address sanitizer */
 	uint8_t *copy = t_copy(r->text, strlen(r->text) + 1);
 
 	assert_int_equal(srp_port_id_parse((const char *)copy, &id), r->err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * libsrpi: which flushes succeed, and what a lost connection, a cache that is
- * switched on, and deferred errors mean for them.
+ * switched on, and deferred errors mean for flushes.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,13 +10,13 @@
 #include "tests/lib/t_session.h"
 #include "tests/lib/t_table.h"
 
-/* ---- is a flush a flush? ---- */
+/* ---- flushes that reach the target ---- */
 
 static const struct flush_row {
 	const char *name;
 	enum mode_answer mode;
 	bool no_sync;
-	unsigned int syncs; /* the target is to see */
+	unsigned int syncs; /* the number that the target gets */
 	int res;
 } flush_rows[] = {
 	{ "cache", MODE_CACHE, false, 1, 0 },
@@ -47,11 +47,11 @@ static const struct loss_row {
 	const char *name;
 	bool has_store;
 	bool is_memory;
-	uint8_t generation; /* it was 1 */
+	uint8_t generation; /* it was 1 before */
 	enum scsi_asc attention;
 	bool write;
-	bool flush; /* before the loss */
-	int res;    /* of the first flush after it */
+	bool flush; /* a flush before the loss */
+	int res;    /* result of the first flush after the loss */
 	enum srpi_state state;
 } loss_rows[] = {
 	{ "the same generation", true, false, 1, SCSI_ASC_POWER_ON, true, false,
@@ -102,8 +102,8 @@ static void flush_after_loss(void **state)
 	t_session_free(t);
 }
 
-/* The target tells of the loss by a flush that fails, and by the generation: the
- * caller hears of it once. */
+/* The target reports the loss by a flush that fails and by the generation. The
+ * caller is told once. */
 static void loss_is_told_once(void **state)
 {
 	struct t_session *t = t_session_new_returning(MODE_CACHE);
@@ -116,8 +116,8 @@ static void loss_is_told_once(void **state)
 	t_session_free(t);
 }
 
-/* A write that is to be stable is a write and a flush here, and the connection
- * goes in between, with the write. */
+/* The library makes a write and a flush of a stable write. The connection is
+ * lost between them, and so is the written data. */
 static void stable_write_whose_write_was_lost_fails(void **state)
 {
 	struct t_session *t = t_session_new_returning(MODE_CACHE);
@@ -129,7 +129,7 @@ static void stable_write_whose_write_was_lost_fails(void **state)
 	t_session_free(t);
 }
 
-/* What had no answer is sent again, in the old order. */
+/* Commands without an answer are sent again in their old order. */
 static void unanswered_writes_are_sent_again(void **state)
 {
 	struct t_session *t = t_session_new_returning(MODE_CACHE);
@@ -169,9 +169,10 @@ static void unanswered_writes_are_sent_again(void **state)
 	t_session_free(t);
 }
 
-/* ---- what other initiators and the target change meanwhile ---- */
+/* ---- changes by other initiators and by the target ---- */
 
-/* Another initiator switches the cache on; a write is told. */
+/* Another initiator switches the cache on. The answer to a write reports
+ * this. */
 static void cache_that_is_switched_on_is_flushed(void **state)
 {
 	struct t_session *t = t_session_new_returning(MODE_NO_CACHE);
@@ -184,14 +185,15 @@ static void cache_that_is_switched_on_is_flushed(void **state)
 	assert_int_equal(t->syncs, 1);
 	while (!srpi_volume_info(t->session, 0)->write_cache)
 		t_session_turn(t);
-	/* With nothing written as well: it may hold what others wrote. */
+	/* Also if this initiator has written nothing: the cache may hold data
+	 * of others. */
 	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
 	assert_int_equal(t->syncs, 2);
 	t_session_free(t);
 }
 
-/* What was under way may have been executed with the cache on, and have been
- * acknowledged before any command is told. */
+/* Writes in flight may have been executed with the cache on, and answered
+ * before any command reports the change. */
 static void write_under_way_when_the_cache_changes_is_flushed(void **state)
 {
 	struct t_session *t = t_session_new_returning(MODE_NO_CACHE);
@@ -205,7 +207,8 @@ static void write_under_way_when_the_cache_changes_is_flushed(void **state)
 	t_session_free(t);
 }
 
-/* So it was acknowledged while the cache may have been on, and is lost. */
+/* The write may have been answered while the cache was on, and then it is
+ * lost. */
 static void loss_after_the_cache_was_switched_on_is_told(void **state)
 {
 	struct t_session *t = t_session_new_returning(MODE_NO_CACHE);
@@ -221,7 +224,7 @@ static void loss_after_the_cache_was_switched_on_is_told(void **state)
 	t_session_free(t);
 }
 
-/* A volume without a cache loses nothing, whatever else its target loses. */
+/* A volume without a cache loses nothing, whatever the target loses. */
 static void write_through_loses_nothing(void **state)
 {
 	struct t_session *t = t_session_new_returning(MODE_NO_CACHE);
@@ -245,7 +248,7 @@ static void known_loss_is_told_without_a_cache(void **state)
 	t_session_free(t);
 }
 
-/* Its CDB was made without FUA, and stays so when it is sent again. */
+/* The CDB was made without FUA, and is sent again without FUA. */
 static void stable_write_made_without_fua_is_flushed(void **state)
 {
 	static uint8_t block[BLK];
@@ -275,11 +278,12 @@ static void stable_write_made_without_fua_is_flushed(void **state)
 	t_session_free(t);
 }
 
-/* ---- deferred errors: of an earlier command; this one was not executed ---- */
+/* ---- deferred errors: of an earlier command; the present command is not
+ * executed ---- */
 
 static const struct deferred_row {
 	const char *name;
-	uint8_t opcode; /* that is answered so */
+	uint8_t opcode; /* the command that gets this answer */
 	enum scsi_key key;
 	enum scsi_sense_format format;
 	int res; /* of the next flush */
@@ -322,7 +326,7 @@ static void deferred_error_is_not_the_commands_own(void **state)
 	t_session_free(t);
 }
 
-/* While a channel stands; the target tells no generation. */
+/* The channel stays connected; the target reports no generation. */
 static void power_on_takes_the_cache_along(void **state)
 {
 	struct t_session *t = t_session_new(&(struct t_session_options){

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* libsrpi: volumes that come and go in a session that follows them, and what a
- * session without I/O learns. */
+/* libsrpi: a session that follows volumes that are added and removed, and what
+ * a session without I/O notices. */
 #include <errno.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static enum srpi_path_state follow_path_state(const struct t_session *t,
 	return info.state;
 }
 
-/* ---- volumes that come and go ---- */
+/* ---- volumes that are added and removed ---- */
 
 static struct t_session *follow_new(bool has_second)
 {
@@ -31,7 +31,8 @@ static struct t_session *follow_new(bool has_second)
 					     .has_second = has_second });
 }
 
-/* A write meets the attention, and waits until the volumes are known again. */
+/* A write gets the unit attention, and waits until the library knows the
+ * volumes again. */
 static int follow_write_at_change(struct t_session *p, unsigned int volume)
 {
 	p->override =
@@ -61,7 +62,7 @@ static void new_volume_is_told(void **state)
 	t_session_free(p);
 }
 
-/* The target may keep its LUN free until the initiator logs in again. */
+/* The target may keep the LUN unused until the initiator logs in again. */
 static void removed_volume_is_told_and_the_session_logs_in_again(void **state)
 {
 	struct t_session *p = follow_new(true);
@@ -75,7 +76,7 @@ static void removed_volume_is_told_and_the_session_logs_in_again(void **state)
 	assert_int_equal(t_session_io_of(p, 1, SRPI_WRITE, false), -ENODEV);
 	assert_int_equal(t_session_io_of(p, 1, SRPI_FLUSH, false), -ENODEV);
 	assert_int_equal(t_session_io(p, SRPI_WRITE, false), 0);
-	/* The same one again is a new one. */
+	/* If the same volume comes again, it is a new one. */
 	p->has_second = true;
 	assert_int_equal(follow_write_at_change(p, 0), 0);
 	assert_string_equal(p->events, "-1 +2");
@@ -84,7 +85,7 @@ static void removed_volume_is_told_and_the_session_logs_in_again(void **state)
 	t_session_free(p);
 }
 
-/* Not even the write that met the change. */
+/* Not even the write that got the unit attention. */
 static void other_volume_in_its_place_gets_no_write(void **state)
 {
 	struct t_session *p = follow_new(true);
@@ -102,7 +103,7 @@ static void other_volume_in_its_place_gets_no_write(void **state)
 	t_session_free(p);
 }
 
-/* As when the target learns of the end of the old connection late. */
+/* As if the target notices the end of the old connection late. */
 static void session_logs_in_until_it_is_another_nexus(void **state)
 {
 	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
@@ -115,7 +116,7 @@ static void session_logs_in_until_it_is_another_nexus(void **state)
 	srpi_session_stats(p->session, &stats);
 	assert_int_equal(stats.attempts, 4);
 	assert_int_equal(stats.reconnects, 1);
-	/* Other logins may replace what they like. */
+	/* Other logins may replace sessions. */
 	p->replaces = 1;
 	t_session_lose(p, 1, SCSI_ASC_NEXUS_LOSS);
 	srpi_session_stats(p->session, &stats);
@@ -142,7 +143,7 @@ static void forgotten_number_is_used_again(void **state)
 static const struct late_row {
 	const char *name;
 	bool used;
-	bool mute; /* it is shown, and cannot tell what it is */
+	bool mute; /* the volume appears, but cannot be identified yet */
 	bool appears;
 	const char *events;
 } late_rows[] = {
@@ -180,7 +181,8 @@ static void volume_that_is_missing_after_a_reconnect(void **state)
 	t_session_free(p);
 }
 
-/* Another target at the second address: its volumes do not take their place. */
+/* Another target has the second address. Its volumes do not replace the old
+ * ones. */
 static void volumes_of_another_target_are_not_followed(void **state)
 {
 	const struct t_session_options b = { .mode = MODE_CACHE,
@@ -276,7 +278,7 @@ static void session_without_volumes_learns_of_new_ones(void **state)
 	t_session_free(p);
 }
 
-/* The target that was active reports that another one is. */
+/* The target that was active reports that another target is active. */
 static void idle_session_goes_to_the_active_address(void **state)
 {
 	const struct t_session_options b = { .mode = MODE_CACHE,
@@ -308,7 +310,7 @@ static void idle_session_goes_to_the_active_address(void **state)
 	t_session_free(p);
 }
 
-/* Every I/O is answered once, and the end is reported. */
+/* Every I/O is answered once, and the library reports the end. */
 static void session_is_closed_when_a_volume_is_gone(void **state)
 {
 	struct t_session *p = follow_new(true);
@@ -322,10 +324,12 @@ static void session_is_closed_when_a_volume_is_gone(void **state)
 	t_session_free(p);
 }
 
-/* The target boots, and comes back by the address that was not in use. */
+/* The target restarts, and is reachable again by the address that was not in
+ * use. */
 static const struct sibling_row {
 	const char *name;
-	uint8_t first; /* generation by the second address, when the first fails */
+	uint8_t first; /* generation that the second address reports when the
+		        * first one fails */
 	enum srpi_path_state state;
 } sibling_rows[] = {
 	{ "seen before as the same target", 1, SRPI_PATH_IN_USE },

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libsrpi: the channels of a session, how it connects again, and how it is
- * closed.
+ * libsrpi: the channels of a session, reconnecting and closing.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,7 +16,7 @@
 
 static uint8_t burst_memory[512 * KIB];
 
-/* Writes of a caller that waits for none of them. */
+/* Writes of a caller that does not wait for each one. */
 struct burst {
 	struct t_session *t;
 	struct srpi_io io[WRITES];
@@ -36,7 +35,7 @@ static void burst_begin(struct burst *b, struct t_session *t)
 			 0);
 }
 
-/* The one with number n is of block n on. */
+/* Write number n starts at block n. */
 static void burst_write(struct burst *b, unsigned int len_kib)
 {
 	struct srpi_io *io = &b->io[b->cnt];
@@ -59,7 +58,7 @@ static void burst_end(struct burst *b)
 	srpi_mem_free(b->mem);
 }
 
-/* What is not answered stays in flight. */
+/* The target leaves commands in flight unanswered. */
 static struct t_session *t_session_new_silent(void)
 {
 	struct t_session *t =
@@ -84,8 +83,8 @@ static unsigned int count_came_by(const struct t_session *t, char channel)
 
 static const struct spread_row {
 	const char *name;
-	unsigned int kib[WRITES]; /* of each write; until 0 */
-	const char *by;		  /* the channel of each */
+	unsigned int kib[WRITES]; /* of each write; ends with a 0 */
+	const char *by;		  /* the channel of each write */
 } spread_rows[] = {
 	{ "small ones stay together", { 4, 4, 4, 4, 4, 4 }, "000000" },
 	{ "until there is no credit", { 4, 4, 4, 4, 4, 4, 4, 4 }, "00000001" },
@@ -105,8 +104,8 @@ static void commands_spread_by_their_bytes(void **state)
 	struct burst b;
 
 	burst_begin(&b, t);
-	/* One after the other, as the target does not see two channels'
-	 * commands in the order in which they left. */
+	/* One after the other, because the target does not see in which order
+	 * commands left on two channels. */
 	for (unsigned int i = 0; i < WRITES && row->kib[i]; i++) {
 		burst_write(&b, row->kib[i]);
 		while (t->lba_cnt < b.cnt)
@@ -118,7 +117,7 @@ static void commands_spread_by_their_bytes(void **state)
 	t_session_free(t);
 }
 
-/* Answered ones do not count any more. */
+/* Answered commands no longer count. */
 static void commands_come_together_again(void **state)
 {
 	struct t_session *t = t_session_new_silent();
@@ -136,7 +135,7 @@ static void commands_come_together_again(void **state)
 	t_session_free(t);
 }
 
-/* Those of either channel are sent again when one is lost, in their order. */
+/* When one channel is lost, the commands of both are sent again in order. */
 static void lost_channel_has_all_sent_again(void **state)
 {
 	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
@@ -168,7 +167,7 @@ static void lost_channel_has_all_sent_again(void **state)
 	t_session_free(t);
 }
 
-/* As ib_srpt may, when it has not enough memory for another one. */
+/* ib_srpt may do this when it lacks memory for another channel. */
 static void target_of_one_channel_gets_one(void **state)
 {
 	struct t_session *t = t_session_new(&(struct t_session_options){
@@ -187,14 +186,14 @@ static void target_of_one_channel_gets_one(void **state)
 	t_session_free(t);
 }
 
-/* ---- attempts that fail ---- */
+/* ---- failed attempts ---- */
 
 enum {
 	STEPS_MAX = 20
 };
 
-/* A write is held while the target rejects the login, or goes at any step of
- * the first one; it is done all the same. */
+/* A write waits while the target rejects the login, or disconnects at any step
+ * of the first one. In the end it succeeds. */
 static void write_waits_for_the_attempt_that_succeeds(void **state)
 {
 	struct t_session *t = t_session_new_returning(MODE_CACHE);
@@ -215,7 +214,8 @@ static void write_waits_for_the_attempt_that_succeeds(void **state)
 	t_session_free(t);
 }
 
-/* No answer to a command, or to a question of discovery when it comes back. */
+/* The target does not answer a command, or a command of discovery after a
+ * reconnect. */
 static void silence_ends_the_connection(void **state)
 {
 	struct t_session *t =
@@ -241,7 +241,7 @@ static void silence_ends_the_connection(void **state)
 	t_session_free(t);
 }
 
-/* As when the disk is stuck in what the old connection sent. */
+/* As if the disk were blocked by commands of the old connection. */
 static void login_without_an_answer_is_told_and_tried_again(void **state)
 {
 	struct t_session *t =
@@ -262,7 +262,7 @@ static void login_without_an_answer_is_told_and_tried_again(void **state)
 	t_session_free(t);
 }
 
-/* What asked for it may be lost, and repeated late. */
+/* The request for a reconnect may be lost and repeated late. */
 static void first_login_to_come_back_is_given_up_early(void **state)
 {
 	struct t_session *t = t_session_new(
@@ -287,10 +287,10 @@ static void first_login_to_come_back_is_given_up_early(void **state)
 	t_session_free(t);
 }
 
-/* ---- requests of the target ---- */
+/* ---- requests from the target ---- */
 
-/* The SEND of the first answer may be seen to complete after the target, which
- * has it, has asked again. */
+/* The SEND of the first answer may complete after the target, which has the
+ * answer, has sent another request. */
 static void target_asks_again_before_our_send_completes(void **state)
 {
 	struct t_session *t = t_session_new(
@@ -307,7 +307,7 @@ static void target_asks_again_before_our_send_completes(void **state)
 	t_session_free(t);
 }
 
-/* Answers take memory that there is a limit for. */
+/* Answers take memory, and the library limits this memory. */
 static void target_that_asks_without_end_is_left(void **state)
 {
 	struct t_session *t = t_session_new(
@@ -328,9 +328,9 @@ static const struct close_row {
 	unsigned int channels;
 	bool comes_back;
 	bool grows;    /* the volume, while the connection is lost */
-	bool attended; /* the volume grows, and an attention tells */
-	bool at_once;  /* times are up while channels drain */
-	bool answered; /* what is in flight, in the end */
+	bool attended; /* the volume grows, and a unit attention reports it */
+	bool at_once;  /* timers expire while channels drain */
+	bool answered; /* commands in flight are answered in the end */
 } close_rows[] = {
 	{ "an answer, one channel", DONE, 1, true, .answered = true },
 	{ "an answer, two channels", DONE, 2, true, .answered = true },
@@ -398,8 +398,8 @@ static void close_begin(struct closing *c, struct t_session *t)
 	}
 }
 
-/* Whatever callback it is called from, every I/O is answered once, and the
- * end is told. */
+/* From whatever callback the session is closed, every I/O is answered once, and
+ * the library reports the end. */
 static void session_is_closed_from_a_callback(void **state)
 {
 	const struct close_row *row = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* libsrpi: a target, or two gateways, at several addresses. */
+/* libsrpi: a target, or two gateways, that have several addresses. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,9 +22,9 @@ static enum srpi_path_state path_state(const struct t_session *t,
 static const struct path_row {
 	const char *name;
 	struct t_session_options b; /* the second address */
-	uint16_t active;	    /* group, as B has it when A is lost */
-	enum srpi_path_state state; /* of the second one afterwards */
-	int flush;		    /* the next one */
+	uint16_t active;	    /* the group that B reports as active */
+	enum srpi_path_state state; /* of the second address afterwards */
+	int flush;		    /* result of the next flush */
 } path_rows[] = {
 	{ "another address of the same target",
 	  { .has_ids = true, .has_store = true, .generation = 1 },
@@ -80,8 +80,8 @@ static const struct path_row {
 	  0 },
 };
 
-/* The connection to the first address goes, which still listens, with a write that
- * was acknowledged and one that was not. */
+/* The connection to the first address is lost, but the address still listens.
+ * One write was acknowledged and one was not. */
 static void address_after_a_loss(void **state)
 {
 	const struct path_row *row = *state;
@@ -128,7 +128,7 @@ static void address_after_a_loss(void **state)
 	t_session_free(t);
 }
 
-/* The gateway that is in standby is left alone. */
+/* The library leaves the gateway that is in standby. */
 static void standby_is_passed_over(void **state)
 {
 	const struct t_session_options b = { .mode = MODE_CACHE,
@@ -183,7 +183,7 @@ static void without_an_active_address_no_login(void **state)
 	t_session_free(t);
 }
 
-/* What counts is the volume that the URI names. */
+/* Only the volume that the URI names counts. */
 static void standby_of_another_volume_does_not_count(void **state)
 {
 	const struct t_session_options b = { .mode = MODE_CACHE };
@@ -201,15 +201,16 @@ static void standby_of_another_volume_does_not_count(void **state)
 
 static const struct turn_row {
 	const char *name;
-	bool attention; /* tells; else the answer to the write does */
-	bool moved;	/* the other one is active */
+	bool attention; /* a unit attention reports it; false: the answer to the
+			 * write does */
+	bool moved;	/* the other gateway is active */
 } turn_rows[] = {
 	{ "a write is refused", false, true },
 	{ "an attention tells", true, true },
 	{ "an attention tells, and nothing has changed", true, false },
 };
 
-/* The active gateway becomes standby while the connection stands. */
+/* The active gateway goes into standby while it is connected. */
 static void address_that_turns_standby_is_left(void **state)
 {
 	const struct turn_row *row = *state;
@@ -235,7 +236,8 @@ static void address_that_turns_standby_is_left(void **state)
 	t_session_free(t);
 }
 
-/* I/O waits while no gateway is active, and goes on by the one that is first. */
+/* I/O waits while no gateway is active, and continues through the first one
+ * that is. */
 static void io_waits_for_an_active_address(void **state)
 {
 	const struct t_session_options b = { .mode = MODE_NO_CACHE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * libsrpi: answers that delay a command, and volumes that change, go away or
- * become others.
+ * are replaced by others.
  */
 #include <errno.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static void each_reason_to_try_again_counts_for_itself(void **state)
 	t_session_free(t);
 }
 
-/* ---- what discovery is answered when it comes back ---- */
+/* ---- answers to discovery after a reconnect ---- */
 
 static const struct phase_row {
 	const char *name;
@@ -79,7 +79,7 @@ static const struct phase_row {
 	{ "task set full", SCSI_STATUS_TASK_SET_FULL, 0 },
 };
 
-/* It becomes ready when I/O has begun to fail. */
+/* The unit becomes ready after I/O has begun to fail. */
 static void unit_that_is_ready_late_comes_back(void **state)
 {
 	const struct phase_row *row = *state;
@@ -126,7 +126,7 @@ static const struct optional_row {
 	  SCSI_ASC_INTERNAL_TARGET_FAILURE },
 };
 
-/* It is no other volume, and nothing is known to be lost. */
+/* The volume is the same, and no data is known to be lost. */
 static void question_that_fails_fails_the_attempt(void **state)
 {
 	const struct optional_row *row = *state;
@@ -162,7 +162,7 @@ static void another_identifier_is_another_volume(void **state)
 	t_session_free(t);
 }
 
-/* ---- attentions that say that it may be another one ---- */
+/* ---- attentions that may mean another volume ---- */
 
 static const struct identity_row {
 	const char *name;
@@ -230,7 +230,7 @@ static void find_volume(struct t_session *t)
 	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
 }
 
-/* The target may show others, which are to be there again. */
+/* The target may show other volumes, which must reappear. */
 static void volume_that_was_taken_away_holds_up_nobody(void **state)
 {
 	struct t_session *t =
@@ -245,7 +245,7 @@ static void volume_that_was_taken_away_holds_up_nobody(void **state)
 	assert_int_not_equal(t_session_io(t, SRPI_WRITE, false), 0);
 	find_volume(t);
 	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
-	/* It is one that has to be there again. */
+	/* This volume must reappear. */
 	t->lun_is_gone = true;
 	t_session_drop(t, 0);
 	while (!strstr(t->why.text, "does not show it"))
@@ -254,10 +254,12 @@ static void volume_that_was_taken_away_holds_up_nobody(void **state)
 	t_session_free(t);
 }
 
-/* Where it was meanwhile, and what became of its cache, nobody knows. */
+/* Nobody knows where the volume was meanwhile, or what happened to its
+ * cache. */
 static const struct away_row {
 	const char *name;
-	uint8_t then; /* generation; 0: not told, and so was it before */
+	uint8_t then; /* generation afterwards; 0: not reported, neither before
+		       * nor after */
 	int res;
 } away_rows[] = {
 	{ "not told", 0, -EIO },
@@ -282,7 +284,7 @@ static void volume_that_was_away_tells_of_its_cache(void **state)
 	t_session_free(t);
 }
 
-/* What was learned of it before belongs to nothing any more. */
+/* Answers from before the change belong to no volume. */
 static void volume_that_changes_while_asked_is_asked_again(void **state)
 {
 	struct t_session *t = t_session_new_with_ids();
@@ -295,7 +297,7 @@ static void volume_that_changes_while_asked_is_asked_again(void **state)
 	t_session_free(t);
 }
 
-/* Offsets would be of other blocks. */
+/* With another block size, offsets would mean other blocks. */
 static void other_block_size_is_another_volume(void **state)
 {
 	struct t_session *t = t_session_new_with_ids();

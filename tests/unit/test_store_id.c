@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which store a device is, read from a tree that looks like /sys, /run and /proc
- * of some machine; and files, which are real.
+ * How a device is identified as a store, from a tree that looks like /sys, /run
+ * and /proc of some machine. Files are real.
  */
 #include "target/block/store_id.h"
 
@@ -23,8 +23,8 @@
 
 static char root[64];
 
-/* Makes @path below the root with all its directories; an @text of "->..." makes
- * a symbolic link. */
+/* Makes @path below the root with all its directories. If @text is "->...", it
+ * makes a symbolic link. */
 static void put(const char *path, const char *text)
 {
 	char full[256];
@@ -72,7 +72,7 @@ static struct store_id device(unsigned int maj, unsigned int min)
 	return id;
 }
 
-/* ---- what devices say of themselves ---- */
+/* ---- identifiers of devices ---- */
 
 #define FILES 8
 
@@ -82,7 +82,7 @@ static const struct device_row {
 		const char *path;
 		const char *text;
 	} files[FILES];
-	const char *own; /* of 8:1 */
+	const char *own; /* identifier of 8:1 */
 } device_rows[] = {
 	{ "nothing is known of it", .own = "" },
 	{ "SCSI disk",
@@ -179,7 +179,7 @@ static void identity_that_does_not_fit_is_none(void **state)
 	remove_machine();
 }
 
-/* What the kernel does at a boot that finds the disks in another order. */
+/* As if the kernel finds the disks in another order at boot. */
 static void numbers_may_change(void **state)
 {
 	struct store_id a, b;
@@ -203,7 +203,7 @@ static void numbers_may_change(void **state)
 	remove_machine();
 }
 
-/* ---- how they are recognised ---- */
+/* ---- how they are recognized ---- */
 
 static void device_without_identity_is_known_while_attached(void **state)
 {
@@ -216,11 +216,11 @@ static void device_without_identity_is_known_while_attached(void **state)
 	assert_string_equal(was.mark.lasting, "");
 	is = device(43, 0);
 	assert_int_equal(store_mark_match(&was.mark, &is.mark), STORE_SAME);
-	/* something else is attached there */
+	/* another device is attached with this number */
 	put("sys/dev/block/43:0/diskseq", "8\n");
 	is = device(43, 0);
 	assert_int_equal(store_mark_match(&was.mark, &is.mark), STORE_UNKNOWN);
-	/* the same count of another boot says nothing */
+	/* the same count in another boot means nothing */
 	put("sys/dev/block/43:0/diskseq", "7\n");
 	put(BOOT, "b2\n");
 	is = device(43, 0);
@@ -295,7 +295,7 @@ static void file_is_recognised_where_it_goes(void **state)
 	snprintf(b, sizeof(b), "%s/b", root);
 	snprintf(c, sizeof(c), "%s/c", root);
 	was = file(a);
-	if (!*was.mark.lasting) { /* this file system tells no time of birth */
+	if (!*was.mark.lasting) { /* no time of birth on this file system */
 		remove_machine();
 		return;
 	}
@@ -305,7 +305,7 @@ static void file_is_recognised_where_it_goes(void **state)
 	assert_int_equal(store_mark_match(&was.mark, &is.mark), STORE_SAME);
 	other = file(c);
 	assert_int_equal(store_mark_match(&was.mark, &other.mark), STORE_OTHER);
-	/* replaced, which may reuse the inode */
+	/* replaced by a file that may have the same inode */
 	assert_int_equal(unlink(b), 0);
 	is = file(b);
 	assert_int_equal(store_mark_match(&was.mark, &is.mark), STORE_OTHER);
@@ -317,7 +317,7 @@ static void file_is_recognised_where_it_goes(void **state)
 static const struct path_row {
 	const char *name;
 	const char *path;
-	const char *want; /* ".": the working directory is before it */
+	const char *want; /* ".": prefixed with the working directory */
 } path_rows[] = {
 	{ "clean", "/a/b", "/a/b" },
 	{ "slashes", "//a///b/", "/a/b" },

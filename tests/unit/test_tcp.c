@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What only the tcp provider can meet: sockets at whose other end is nobody
- * who keeps to the protocol.
+ * Faults that only the tcp provider can meet: sockets whose peer breaks the
+ * protocol.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +36,8 @@ static bool has_ended(int fd)
 	return n == 0 || (n < 0 && errno == ECONNRESET);
 }
 
-/* Logged in: its socket, the server's end, and memory that it may use. */
+/* A logged-in peer: its socket, the server's end, and memory that it may
+ * use. */
 struct raw {
 	struct t_world *w;
 	int fd;
@@ -140,7 +141,7 @@ struct rule_case {
 	const char *name;
 	struct tcp_hdr hdr;
 	bool good_key;
-	/* A byte that is changed in what was encoded. */
+	/* The encoded byte that is changed. */
 	unsigned int at;
 	uint8_t byte;
 	int err;
@@ -333,7 +334,7 @@ static void bytes_may_come_one_by_one(void **state)
 
 struct half_case {
 	const char *name;
-	size_t len; /* bytes of a SEND of 100 that come */
+	size_t len; /* bytes that arrive of a SEND of 100 */
 };
 
 static const struct half_case half_cases[] = {
@@ -382,7 +383,7 @@ static void an_idle_peer_is_left_alone(void **state)
 
 #define FLOOD 4000u
 
-/* More than is answered at a time, and more than sockets hold. */
+/* More than the server answers at a time, and more than sockets hold. */
 static void a_flood_of_reads_is_answered_in_time(void **state)
 {
 	struct tcp_hdr hdr = { .op = TCP_READ_REQ, .region_cnt = 1 };
@@ -419,7 +420,7 @@ static void a_flood_of_reads_is_answered_in_time(void **state)
 	raw_close(&r);
 }
 
-/* ---- memory that is taken back ---- */
+/* ---- memory that is deregistered ---- */
 
 static void memory_taken_back_is_not_written(void **state)
 {
@@ -437,7 +438,7 @@ static void memory_taken_back_is_not_written(void **state)
 	t_raw_send(r.fd, buf, len + 10);
 	t_settle(r.w);
 	assert_int_equal(r.mem.p[9], 0xaa);
-	/* It has come already when the memory goes. */
+	/* This part arrived before the memory was deregistered. */
 	t_raw_send(r.fd, buf + len + 10, BLOCK - 10);
 	xp_mr_free(r.mem.mr);
 	r.mem.mr = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * TCP, and sockets whose other end does not know the protocol: one that
- * connects to a listener, and one that is connected to.
+ * TCP sockets whose peer does not know the protocol: one that connects to a
+ * listener, and one that we connect to.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "tests/lib/t_table.h"
 #include "tests/lib/t_world.h"
 
-/* ---- who comes ---- */
+/* ---- peers that connect ---- */
 
 struct visitor_case {
 	const char *name;
@@ -67,7 +67,7 @@ static void visitor_does_not_disturb_a_listener(void **state)
 	t_world_close(w);
 }
 
-/* ---- who is connected to ---- */
+/* ---- peers that we connect to ---- */
 
 struct host_case {
 	const char *name;

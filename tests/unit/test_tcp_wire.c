@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What travels over TCP, byte by byte: libfabric's protocol. */
+/* The bytes that travel over TCP: libfabric's protocol. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 #include "base/list.h"
 #include "transport/tcp/wire.h"
 
-/* In memory of its own, so that a sanitizer sees who reads beyond it. */
+/* Copies to memory of the exact size: a sanitizer reports any read beyond
+ * it. */
 static void *exact(const void *p, size_t len)
 {
 	void *copy = malloc(len ? len : 1);
@@ -100,11 +101,11 @@ struct hdr_case {
 	uint8_t buf[TCP_HDR_LEN_MAX + TCP_REGION_LEN];
 	size_t len;
 	int ret;
-	const char *why; /* part of it */
+	const char *why; /* part of the reason */
 	struct tcp_hdr hdr;
 };
 
-/* Bytes of header and regions, and of all, little endian. */
+/* Bytes of header and regions, and total bytes, little endian. */
 #define SIZES(hdr, all) [6] = (hdr), [8] = (all)&0xff, [9] = (all) >> 8
 
 static const struct hdr_case hdr_cases[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Persistent reservations that several targets share: the bytes of the notes, and
- * a unit of target 1 of 2, whose store plays target 2.
+ * Persistent reservations that several targets share: the bytes of the notes,
+ * and a unit of target 1 of 2. The store acts as target 2.
  */
 #include <errno.h>
 
@@ -85,13 +85,13 @@ static void no_bytes_are_no_reservations(void **state)
 	assert_int_equal(notes.news_cnt, 0);
 }
 
-/* One byte of notes with two registrations, the first of which holds a
- * reservation, and a piece of news is changed. */
+/* Notes have two registrations, of which the first holds a reservation, and one
+ * piece of news. Each row changes one byte. */
 static const struct damage {
 	const char *name;
 	size_t at;
 	uint8_t byte;
-	int cut; /* bytes that are missing, or too many */
+	int cut; /* bytes that are cut off at the end */
 } damages[] = {
 	{ "another magic", 0, 'X' },
 	{ "another format", 7, 2 },
@@ -153,7 +153,7 @@ static void newer_news_replace_older_ones(void **state)
 
 	memset(&notes, 0, sizeof(notes));
 	pr_notes_add(&notes, 1, &aborted);
-	/* Whoever knows nothing of 1 must still hear of it. */
+	/* A target that does not know news 1 must still get it. */
 	pr_notes_add(&notes, 2, &released);
 	assert_int_equal(notes.news_cnt, 2);
 	pr_notes_add(&notes, 3, &released);
@@ -178,7 +178,7 @@ static void oldest_news_are_forgotten(void **state)
 	assert_int_equal(notes.news[0].version, 2);
 }
 
-/* ---- a unit ---- */
+/* ---- one unit ---- */
 
 static struct volume *unit(void)
 {
@@ -218,7 +218,7 @@ static void reserve_out(unsigned int who, unsigned int action,
 	send_cdb(who, cdb, list, outcome);
 }
 
-/* Target 2 does something for its nexus of initiator @who. */
+/* Target 2 runs @act for its nexus of initiator @who. */
 static int other_does(unsigned int who, enum scsi_pr_out action, uint8_t type,
 		      uint64_t key, uint64_t action_key)
 {
@@ -254,7 +254,7 @@ static void others_reserve(void **state)
 	assert_int_equal(other_does(2, SCSI_PR_REGISTER, 0, 0, 2), 0);
 	assert_int_equal(other_does(2, SCSI_PR_RESERVE, WE, 2, 0), 0);
 	send_cdb(1, WRITE, "aa*512", "conflict");
-	/* It is a nexus of the other target that holds it. */
+	/* The holder is a nexus of the other target. */
 	send_cdb(2, WRITE, "aa*512", "conflict");
 	reserve_out(1, REGISTER, 0, 0, 1, "good");
 	reserve_out(1, RESERVE, WE, 1, 0, "conflict");
@@ -275,7 +275,7 @@ static void news_of_others_are_told_once(void **state)
 	send_cdb(2, "00", "", "good");
 	send_cdb(1, "00", "", "06/2a/04");
 	send_cdb(1, "00", "", "good");
-	/* Older news come again with every change. */
+	/* Each change repeats older news. */
 	assert_int_equal(other_does(4, SCSI_PR_REGISTER, 0, 0, 4), 0);
 	send_cdb(1, "00", "", "good");
 	assert_int_equal(other_does(3, SCSI_PR_CLEAR, 0, 3, 0), 0);
@@ -322,7 +322,7 @@ static void other_reserves(void)
 	assert_int_equal(other_does(2, SCSI_PR_RESERVE, WE, 2, 0), 0);
 }
 
-/* Nothing of either is lost. */
+/* Neither change is lost. */
 static void change_of_another_in_between(void **state)
 {
 	start_unit(1);
@@ -330,7 +330,7 @@ static void change_of_another_in_between(void **state)
 	reserve_out(1, REGISTER, 0, 0, 1, "good");
 	assert_int_equal(now()->cnt, 2);
 	assert_int_equal(now()->generation, 2);
-	/* It is judged again by what there is then. */
+	/* The command is checked again against the new state. */
 	t_backend.notes_put = other_reserves;
 	reserve_out(1, RESERVE, WERO, 1, 0, "conflict");
 	assert_int_equal(now()->type, WE);
@@ -373,7 +373,7 @@ static void store_is_away(void **state)
 	t_backend.notes_error = row->error;
 	reserve_out(1, RESERVE, WE, 1, 0, row->outcome);
 	send_cdb(2, "5e 00 00*5 08 00", "", row->outcome);
-	/* What is known stays in force. */
+	/* The known state stays in force. */
 	assert_int_equal(now()->cnt, 1);
 	assert_int_equal(now()->type, 0);
 	send_cdb(2, WRITE, "aa*512", "good");
@@ -383,8 +383,8 @@ static void store_is_away(void **state)
 	t_disk_stop();
 }
 
-/* Through this target, or through the other one: the port is asked to end the
- * commands, and the store hears when that is done. */
+/* Through this target or the other one: the port must end the commands, and the
+ * store is told when that is done. */
 static void preempted_commands_are_ended(void **state)
 {
 	struct srp_port_id ports[SCSI_PR_MAX];
@@ -397,7 +397,7 @@ static void preempted_commands_are_ended(void **state)
 	assert_int_equal(other_does(3, SCSI_PR_PREEMPT_AND_ABORT, WE, 3, 1), 1);
 	assert_int_equal(unit_share_take_aborts(unit(), ports), 1);
 	assert_int_equal(ports[0].b[15], 1);
-	/* One more, while the first is being ended. */
+	/* Another preemption while the first commands are ended. */
 	assert_int_equal(other_does(3, SCSI_PR_PREEMPT_AND_ABORT, WE, 3, 2), 1);
 	assert_int_equal(unit_share_take_aborts(unit(), ports), 0);
 	assert_true(unit_share_aborted(unit(), 1));
@@ -434,7 +434,7 @@ static void preempt_waits_for_the_end_of_commands(void **state)
 	t_disk_stop();
 }
 
-/* Of target 2: its nexuses are not here. */
+/* Nexuses of target 2: they are not here. */
 static void commands_of_others_are_not_ended(void **state)
 {
 	struct srp_port_id ports[SCSI_PR_MAX];

@@ -11,7 +11,7 @@
 #define X252 X64 X64 X64 X8 X8 X8 X8 X8 X8 X8 "xxxx"
 #define Z16  "0000000000000000"
 
-/* What a row says of the transport. */
+/* The transport fields of a row. */
 #define ANY	   false, XP_KIND_FIRST
 #define ONLY(kind) true, kind
 
@@ -23,7 +23,7 @@ static const struct good_row {
 	const char *host;
 	uint16_t port;
 	const char *volume;
-	const char *canonical; /* NULL: as text */
+	const char *canonical; /* NULL: the same as text */
 } good_rows[] = {
 	{ "IPv4", "srp://10.0.0.1:5555", ANY, "10.0.0.1", 5555, "" },
 	{ "default port", "srp://10.0.0.1", ANY, "10.0.0.1", 5555, "",
@@ -75,7 +75,7 @@ static const struct good_row {
 	  "srp://h:1/a%3A%3F" },
 };
 
-/* @text on the heap, exactly as long as it is; the caller frees it. */
+/* Copies @text to the heap, without spare bytes. The caller frees the copy. */
 static char *text_copy(const char *text)
 {
 	return (char *)t_copy(text, strlen(text) + 1);
@@ -299,7 +299,7 @@ static void options(void **state)
 static const struct list_row {
 	const char *name;
 	const char *text;
-	const char *others; /* but the first, "HOST PORT" each */
+	const char *others; /* all but the first, "HOST PORT" each */
 	const char *canonical;
 } list_rows[] = {
 	{ "two addresses", "srp://a,b/v", "b 5555", "srp://a:5555,b:5555/v" },

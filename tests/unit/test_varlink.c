@@ -8,7 +8,8 @@
 static bool decode(const char *text, size_t len, struct varlink_call *call,
 		   const char **why)
 {
-	/* Of its own size, so that valgrind and ASan see its end. */
+	/* Memory of the exact size: valgrind and ASan report any access beyond
+	 * it. */
 	char *copy = malloc(len ? len : 1);
 	bool good;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Every status that a completion of the verbs can have, for every kind of work
- * request: what the channel, the chain and the receive buffer then do. The
- * device is played: the completions are made up. Of one with an error only
- * wr_id, status, qp_num and vendor_err are valid (ibv_poll_cq(3)), so all else
- * is filled with nonsense here.
+ * request, and what the channel, the chain and the receive buffer then do. The
+ * test makes the completions, without a device. In a completion with an error,
+ * only wr_id, status, qp_num and vendor_err are valid (ibv_poll_cq(3)), so the
+ * test fills all other members with garbage.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "transport/verbs/verbs.h"
 
 #define QPN    77u
-#define LEN    48u /* of the IU that is received */
+#define LEN    48u /* of the received IU */
 #define WR_MAX 8u
 
 enum kind {
@@ -42,7 +42,7 @@ static const char *const kind_names[KINDS] = {
 	[MARKER] = "marker",
 };
 
-/* The last one is known to no library. */
+/* No library knows the last one. */
 #define STATUS_CNT ((unsigned int)IBV_WC_TM_RNDV_INCOMPLETE + 2)
 
 struct row {
@@ -51,7 +51,7 @@ struct row {
 	enum ibv_wc_status status;
 };
 
-/* ---- the provider's other half ---- */
+/* ---- the other half of the provider ---- */
 
 struct rig {
 	struct reactor *reactor;
@@ -221,7 +221,7 @@ static void chain_done(struct xp_chain *chain, int status)
 	rig->done_status = status;
 }
 
-/* A chain whose last work request, or for MEMBER whose first, is the one. */
+/* A chain. The test completes its last work request; for MEMBER, its first. */
 static void post(enum kind kind, struct xp_chain *chain, char *bytes)
 {
 	static const struct srp_desc desc = { .addr = 0x1000,
@@ -278,7 +278,7 @@ static void complete(uint64_t id, enum ibv_wc_status status, uint32_t qpn)
 	vb_chan_completed(&rig->pool, &wc);
 }
 
-/* ---- what must come of it ---- */
+/* ---- expected effects ---- */
 
 static void expect_open(void)
 {
@@ -327,7 +327,7 @@ static void chain(const struct row *r)
 
 	post(r->kind, &chain, bytes);
 	complete(wr_id(r->kind), r->status, QPN);
-	/* The device flushes what was posted behind it. */
+	/* The device flushes the work requests posted behind it. */
 	if (r->kind == MEMBER)
 		complete((uintptr_t)rig->wrs[1].group | VB_WR_GROUP,
 			 good ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR, QPN);

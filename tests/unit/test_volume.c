@@ -161,7 +161,7 @@ static void make_scratch(void)
 	close(fd);
 }
 
-/* @fmt: the SPEC, %s being the scratch file. */
+/* Opens a volume. @fmt is its SPEC, where %s stands for the scratch file. */
 static struct volume *open_volume(const char *fmt, unsigned int lun)
 {
 	struct volume_spec spec;
@@ -248,7 +248,7 @@ static struct identity identity_of_path(const char *path)
 	return id;
 }
 
-/* Not of where it leads to today. */
+/* The identity does not depend on where the link leads today. */
 static void identity_is_that_of_the_path_as_given(void **state)
 {
 	struct identity file, dots, link, switched;
@@ -275,7 +275,7 @@ static void identity_is_that_of_the_path_as_given(void **state)
 	unlink(scratch);
 }
 
-/* What an earlier version made of a path without links. */
+/* An earlier version computed this for a path without links. */
 static void identity_of_a_file_stays_what_it_was(void **state)
 {
 	char machine[65] = "";
@@ -335,7 +335,7 @@ static void generation_tells_what_may_be_gone(void **state)
 	unlink(scratch);
 }
 
-/* Of a file or a device: the numbers of any one tell it from others. */
+/* The generation of a file or a device: each number tells it from others. */
 static struct scsi_store generation_in(const char *boot, uint8_t loss,
 				       const struct backend_life *life,
 				       bool forgets)
@@ -361,7 +361,7 @@ static const struct other_row {
 	uint8_t loss;
 	struct backend_life life;
 	bool forgets;
-	bool same; /* as that of boot 1 without a loss */
+	bool same; /* the same as that of boot 1 without a loss */
 } others[] = {
 	{ "another start", "boot 1", 0, LIFE, .same = true },
 	{ "another boot", "boot 2", 0, LIFE },
@@ -380,7 +380,7 @@ static const struct other_row {
 	  "boot 1",
 	  0,
 	  { .ino = 1, .rdev = 1, .born_s = 2 } },
-	/* another each time, to be safe */
+	/* another generation each time, to be safe */
 	{ "the boot is not known", "", 0, LIFE },
 	{ "its cache goes with the process", "boot 1", 0, LIFE,
 	  .forgets = true },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Jobs that workers begin on one volume at the same time, on threads of their
- * own. ThreadSanitizer sees here what of a job is looked at after its volume
- * has been said to be free.
+ * Workers begin jobs on one volume at the same time, each on a thread of its
+ * own. ThreadSanitizer reports any access to a job after its volume was
+ * released.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,14 +19,14 @@
 #define ROUNDS	500
 #define BLOCK	512
 
-/* Begins jobs, one after another, on its worker. */
+/* Begins one job after another on its worker. */
 struct actor {
 	struct block_worker worker;
 	pthread_t thread;
 	struct reactor_msg msg;
-	unsigned int rounds; /* left */
-	unsigned int done;   /* times that it was told of an end */
-	unsigned int wrong;  /* not of its own, or of the wrong one */
+	unsigned int rounds; /* rounds left */
+	unsigned int done;   /* ends that it was told of */
+	unsigned int wrong;  /* ends of other jobs, or wrong results */
 	bool waits;
 };
 
@@ -54,7 +54,7 @@ static void job_done(void *user, int err)
 		stop_all();
 }
 
-/* Where another one has the volume it tries again. */
+/* If another job has the volume, it tries again. */
 static void begin_job(struct reactor_msg *msg)
 {
 	static const struct volume_job_plan plan = { .state = VOLUME_FORMATTING,
@@ -96,7 +96,7 @@ static void open_volume(const char *dir)
 	t_backend.info.optimal_block = 4096;
 	assert_int_equal(volume_open(&spec, 0, &vol, &e), 0);
 	assert_int_equal(unit_state_load(vol, dir, &e), 0);
-	/* A directory where the temporary file is to be. */
+	/* A directory in the place of the temporary file. */
 	snprintf(path, sizeof(path), "%s.new", vol->state.path);
 	assert_int_equal(mkdir(path, 0700), 0);
 }
@@ -121,7 +121,7 @@ static void remove_all(const char *dir)
 	assert_int_equal(system(command), 0);
 }
 
-/* Each attempt would be a line. Returns what log_again() takes. */
+/* Each attempt would log a line. Returns the value that log_again() needs. */
 static int log_nothing(void)
 {
 	int was = dup(STDERR_FILENO);
@@ -139,7 +139,7 @@ static void log_again(int was)
 	close(was);
 }
 
-/* None can be written down, so none begins: the volume is given free again. */
+/* No job can be saved, so none begins, and the volume is released. */
 static void job_that_cannot_begin_tells_its_own(void **state)
 {
 	char dir[] = "/tmp/test_volume_job.XXXXXX";

@@ -137,7 +137,7 @@ static void no_answer_times_out(void **state)
 	struct xp_chan_params p = { .recv_cnt = 1, .timeout_ms = 50 };
 	struct t_end *client;
 
-	/* The request is there, and nobody answers it. */
+	/* The request is there, and the test does not answer it. */
 	w->on_request = t_keep;
 	client = t_connect_to(w, &w->addr, &p);
 	T_WAIT(w, client->closed && w->request_cnt == 1);
@@ -294,7 +294,7 @@ static void send_one(struct t_world *w, struct t_end *from, struct t_end *to,
 
 	t_mem_get(xp_chan_xp(from->ch), 8 * KIB, XP_LOCAL, &m);
 	t_fill(m.p, sc->len + sc->second, sc->len);
-	/* The pieces do not lie side by side. */
+	/* The pieces do not lie next to each other. */
 	memmove(m.p + sc->len + 8, m.p + sc->len, sc->second);
 	memset(m.p + sc->len, 0xee, 8);
 	to->on_received = keep_copy;
@@ -343,8 +343,8 @@ static void too_long_an_iu_ends_the_channel(void **state)
 	t_world_close(w);
 }
 
-/* Who receives answers; the client sends a message for each answer, so that
- * not more are under way than there are receives. */
+/* The receiver answers. The client sends a message for each answer, so that no
+ * more messages are under way than there are receives. */
 struct pong {
 	struct t_chain chain;
 	struct t_mem *m;
@@ -417,7 +417,7 @@ static void few_receives_serve_many_messages(void **state)
 	t_world_close(w);
 }
 
-/* A peer that sends more than it may is made to wait, and nobody spins. */
+/* A peer that sends more than it may must wait, and no reactor spins. */
 static void message_without_a_receive_waits(void **state)
 {
 	struct t_world_options opt = { .recv_cnt = 2 };
@@ -434,8 +434,8 @@ static void message_without_a_receive_waits(void **state)
 	for (unsigned int i = 0; i < ARRAY_SIZE(chains); i++)
 		t_post_send(server, &chains[i], &m, 0, 64);
 	T_WAIT(w, client->received >= 2);
-	t_settle(w); /* it does settle */
-	/* A provider may have one to spare. */
+	t_settle(w); /* returns: no reactor spins */
+	/* A provider may have one receive more. */
 	assert_in_range(client->received, 2, 3);
 	while (client->held_cnt < 8 && client->held_cnt > 0) {
 		unsigned int n = client->received;
@@ -490,7 +490,7 @@ static void receives_are_aligned_where_asked(void **state)
 
 		assert_int_equal((uintptr_t)(p + ac->at) % 512, 0);
 		assert_int_equal(server->held[i]->len, ac->recv_len);
-		/* They do not overlap: all are still whole. */
+		/* The IUs do not overlap: all data is intact. */
 		assert_true(t_is_filled(p, ac->recv_len, 5));
 	}
 	t_mem_put(&m);
@@ -519,7 +519,7 @@ static const struct data_case data_cases[] = {
 	{ "large ones", { 65536, 131072, 4096, 300000 }, 4, 500000 },
 };
 
-/* Descriptors with gaps of 64 bytes between what they name. */
+/* Describes places with gaps of 64 bytes between them. */
 static void describe(const struct data_case *dc, const struct t_mem *m,
 		     const struct t_end *owner, struct srp_desc *descs)
 {
@@ -533,7 +533,7 @@ static void describe(const struct data_case *dc, const struct t_mem *m,
 	}
 }
 
-/* Copies between @flat and the places described, and fills the rest. */
+/* Copies between @flat and the described places, and fills the rest. */
 static void scatter(const struct data_case *dc, uint8_t *mem, uint8_t *flat,
 		    bool to_mem)
 {
@@ -582,7 +582,7 @@ static void move_data(struct t_world *w, const struct data_case *dc,
 	chain.c.send[0] = (struct xp_sge){ want.p, 16, want.mr };
 	chain.c.send_cnt = 1;
 	t_post(server, &chain);
-	/* The SEND says that the data has been moved. */
+	/* The SEND shows that the data has been moved. */
 	T_WAIT(w, chain.done && client->received);
 	assert_int_equal(chain.status, 0);
 	if (dir == XP_RDMA_WRITE) {
@@ -590,7 +590,7 @@ static void move_data(struct t_world *w, const struct data_case *dc,
 
 		scatter(dc, remote.p, flat, false);
 		assert_memory_equal(flat, want.p, dc->len);
-		/* Nothing else was touched. */
+		/* No other memory was changed. */
 		memset(flat, 0, MIB);
 		scatter(dc, remote.p, flat, true);
 		memset(flat, 0, MIB);
@@ -655,7 +655,7 @@ static void rig_close(struct rig *r)
 	t_world_close(w);
 }
 
-/* @cnt descriptors of @len bytes each from @off on, for @chain. */
+/* Fills @cnt descriptors of @len bytes each, starting at @off, for @chain. */
 static void aim(struct rig *r, struct t_chain *chain, enum xp_dir dir,
 		struct srp_desc *descs, unsigned int cnt, size_t off,
 		uint32_t len)
@@ -676,7 +676,7 @@ static void aim(struct rig *r, struct t_chain *chain, enum xp_dir dir,
 
 static unsigned int wrong;
 
-/* The n-th SEND is seen: the n-th two blocks must be there. */
+/* When the nth SEND arrives, the nth two blocks must be there. */
 static void check_blocks(struct t_end *end, struct xp_iu *iu)
 {
 	struct rig *r = end->user;
@@ -728,7 +728,7 @@ static void chain_longer_than_the_send_queue(void **state)
 	T_WAIT(r.w, chain.done && r.client->received);
 	assert_int_equal(chain.status, 0);
 	assert_true(t_is_filled(r.remote.p, r.remote.len, 9));
-	/* And back. */
+	/* The same in the other direction. */
 	memset(r.local.p, 0, r.local.len);
 	aim(&r, &chain, XP_RDMA_READ, descs, 255, 0, 512);
 	chain.c.send_cnt = 0;
@@ -760,7 +760,7 @@ static void many_chains_are_done_once_and_in_order(void **state)
 		assert_int_equal(chains[i].status, 0);
 		assert_int_equal(chains[i].order, i + 1);
 	}
-	/* A SEND behind them tells when they have arrived. */
+	/* A SEND behind them shows when they have arrived. */
 	t_post_send(r.server, &chains[0], &r.local, 0, 16);
 	T_WAIT(r.w, r.client->received == 1 && chains[0].done);
 	assert_true(t_is_filled(r.remote.p, r.remote.len, 4));
@@ -893,7 +893,7 @@ static void spoil(struct rig *r, struct srp_desc *desc, enum bad bad)
 	}
 }
 
-/* Good ones before it, bad in the middle, good ones after it. */
+/* Good work requests come before and after the bad ones. */
 static void bad_remote_access_ends_both_sides(void **state)
 {
 	const struct bad_case *bc = *state;
@@ -912,7 +912,7 @@ static void bad_remote_access_ends_both_sides(void **state)
 	assert_int_not_equal(r.client->why.err, 0);
 	for (unsigned int i = 0; i < 9; i++)
 		assert_int_equal(chains[i].done, 1);
-	/* A READ cannot have come back; a WRITE is done when it has left. */
+	/* A READ cannot have completed. A WRITE is done when it has left. */
 	if (bc->dir == XP_RDMA_READ)
 		assert_int_not_equal(chains[4].status, 0);
 	rig_close(&r);
@@ -922,7 +922,7 @@ struct end_case {
 	const char *name;
 	enum xp_dir dir;
 	bool by_peer;
-	unsigned int turns; /* before it ends */
+	unsigned int turns; /* turns before the end */
 };
 
 static const struct end_case end_cases[] = {
@@ -961,7 +961,7 @@ static void chains_in_flight_are_done_once(void **state)
 		assert_int_equal(chains[i].done, 1);
 		assert_true(chains[i].status == 0 || chains[i].status < 0);
 	}
-	/* Not all of it can have happened. */
+	/* There was no time for all of it. */
 	if (ec->turns == 0 && !ec->by_peer)
 		assert_int_equal(chains[99].status, -ECANCELED);
 	rig_close(&r);
@@ -1058,7 +1058,7 @@ static void close_from_within_callbacks(void **state)
 	client->on_established = close_here;
 	client->on_closed = free_here;
 	T_WAIT(w, client->closed && w->server_ends[0].closed);
-	/* received(), with more behind it; freed in closed() */
+	/* received(), with more messages behind it; freed in closed() */
 	t_pair(w, &client, &server);
 	server->on_received = close_on_iu;
 	server->on_closed = free_here;
@@ -1110,8 +1110,8 @@ static void what_was_sent_before_the_end_is_received(void **state)
 	rig_close(&r);
 }
 
-/* The peer's reactor stands still in the middle of its answer to a READ. What
- * becomes of the provider's own buffers then is seen by who needs many. */
+/* The peer's reactor stops in the middle of its answer to a READ. Many channels
+ * show what happens to the provider's own buffers. */
 static void others_survive_a_close_amid_a_read(void **state)
 {
 	const uint32_t len = t_provider() == T_VERBS ? 4 * MIB : 64 * MIB;
@@ -1150,7 +1150,7 @@ static void others_survive_a_close_amid_a_read(void **state)
 	rig_close(&r);
 }
 
-/* ---- devices that come and go ---- */
+/* ---- devices that are removed and added ---- */
 
 static void open_again(struct rig *r)
 {
@@ -1173,8 +1173,8 @@ static void check_data_moves(struct rig *r)
 	memset(r->remote.p, 0, BLOCK);
 }
 
-/* Chains are done once, both sides hear of it, IUs stay the user's; and with
- * the memory and the listener that there were, all goes on. */
+/* Chains are done once, both sides are told, and IUs remain the user's. With
+ * the same memory and the same listener, everything works again. */
 static void a_device_goes_and_comes(void **state)
 {
 	struct t_chain chains[8] = { 0 };
@@ -1247,7 +1247,7 @@ static void many_channels_at_once(void **state)
 		t_post_send(&w->client_ends[i], &chains[i], &m, 0, 64);
 	for (unsigned int i = 0; i < cnt; i++)
 		T_WAIT(w, chains[i].done && w->server_ends[i].received == 1);
-	/* Every other one ends; the rest does not mind. */
+	/* Every second channel ends. The others are not affected. */
 	for (unsigned int i = 0; i < cnt; i += 2)
 		xp_close(w->client_ends[i].ch);
 	for (unsigned int i = 0; i < cnt; i += 2)
@@ -1319,8 +1319,8 @@ static void two_reactors(void **state)
 	rig_close(&r);
 }
 
-/* A request may be accepted by an instance on another reactor. Here it is the
- * client's own, and so is the channel. */
+/* An instance on another reactor may accept a request. Here the client's own
+ * instance accepts it and owns the channel. */
 static void another_instance_accepts(void **state)
 {
 	struct t_world_options opt = { .split = true };
@@ -1350,8 +1350,8 @@ static void another_instance_accepts(void **state)
 
 /* ---- silent peers ---- */
 
-/* How many sockets to or from @addr the kernel keeps an eye on; *ret_all: of
- * how many that are connected. */
+/* Returns how many sockets to or from @addr the kernel probes. *ret_all: how
+ * many are connected. */
 static unsigned int watched_sockets(const struct sockaddr_in *addr,
 				    unsigned int *ret_all)
 {
@@ -1379,8 +1379,8 @@ static unsigned int watched_sockets(const struct sockaddr_in *addr,
 	return cnt;
 }
 
-/* Over TCP the kernel does it; elsewhere a write of nothing is seen to leave,
- * which neither side's user notices. */
+/* Over TCP the kernel probes the peer. Elsewhere an empty write probes it,
+ * which the user of neither side notices. */
 static void silent_peer_is_probed(void **state)
 {
 	struct rig r;
@@ -1396,7 +1396,7 @@ static void silent_peer_is_probed(void **state)
 		return;
 	}
 	wrs = xp_get_stats(r.w->server)->wrs;
-	/* Its acknowledgement counts as a word of the peer's. */
+	/* An acknowledgement counts as a message from the peer. */
 	for (unsigned int i = 0; i < 5; i++) {
 		reactor_skip(r.w->server_reactor, XP_KEEPALIVE_MS);
 		t_settle(r.w);
@@ -1413,7 +1413,8 @@ static void an_idle_reactor_sleeps(void **state)
 
 	rig_open(&r, NULL, BLOCK);
 	t_settle(r.w);
-	/* Nothing to do for 20 ms: it says so after that, not before. */
+	/* Nothing happens for 20 ms; the reactor returns after that, not
+	 * before. */
 	assert_int_equal(reactor_run_once(r.w->server_reactor, 20), 0);
 	rig_close(&r);
 }
@@ -1455,7 +1456,7 @@ int main(void)
 	T_ADD(&t, both_close_at_once);
 	T_ADD(&t, close_from_within_callbacks);
 	T_ADD(&t, release_and_free_in_one_turn);
-	/* A real device is unplugged in tests/vm/devices.sh. */
+	/* tests/vm/devices.sh unplugs a real device. */
 	if (t_provider() == T_FAKE) {
 		T_ADD(&t, a_device_goes_and_comes);
 		T_ADD(&t, without_a_device_nobody_connects);

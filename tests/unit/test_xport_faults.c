@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The core of the transport on the fabric in memory: what happens when a post,
- * the link or a completion fails at every possible point, and how work is
- * batched.
+ * The core of the transport on the in-memory fabric: a post, the link or a
+ * completion fails at every possible point. Also how work is batched.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@
 #define BLOCK  256u
 #define DEPTH  8u
 
-/* A connection and a mixed load on it, all of it stepped by the test. */
+/* A connection with a mixed load. The test runs each step. */
 struct load {
 	struct t_world *w;
 	struct t_end *client;
@@ -56,7 +55,7 @@ static void load_close(struct load *l)
 	t_world_close(l->w);
 }
 
-/* In turns: three WRITEs and a SEND, a SEND, two READs, a WRITE. */
+/* Posts by turns: three WRITEs and a SEND, a SEND, two READs, a WRITE. */
 static void load_post(struct load *l)
 {
 	static const unsigned int descs[] = { 3, 0, 2, 1 };
@@ -91,10 +90,11 @@ static void load_post(struct load *l)
 	}
 }
 
-/* How many work requests load_post() makes. */
+/* The number of work requests that load_post() makes. */
 #define LOAD_WRS (CHAINS / 4 * (4 + 1 + 2 + 1))
 
-/* Good ones first, then the one that failed, then all the others flushed. */
+/* Successful ones come first, then the one that failed, then all others
+ * flushed. */
 static void check_load(const struct load *l)
 {
 	bool failed = false;
@@ -161,7 +161,7 @@ static const struct close_case close_cases[] = {
 	{ "by the link", BREAK_LINK },
 };
 
-/* Returns how many steps there were before the end; @at: when to close. */
+/* Returns the number of steps before the end. @at: when to close. */
 static unsigned int run_and_close(struct load *l, enum closer closer,
 				  unsigned int at)
 {
@@ -213,7 +213,7 @@ static void held_completions_hold_the_send_queue(void **state)
 	total = (unsigned int)t_fabric_executed(hub);
 	load_post(&l);
 	t_fabric_run(hub);
-	/* No more than fits, and nobody is told. */
+	/* No more than the queue holds, and no callback runs. */
 	assert_int_equal(t_fabric_executed(hub) - total, DEPTH);
 	assert_int_equal(l.server->done_chains, 0);
 	while (t_fabric_let_go(hub, 1)) {
@@ -240,7 +240,7 @@ static void completions_that_come_while_closing_count(void **state)
 	t_fabric_run(hub);
 	xp_close(l.server->ch);
 	t_fabric_run(hub);
-	/* The fabric still has some. */
+	/* The fabric still has some work. */
 	assert_int_equal(l.server->closing, 1);
 	assert_int_equal(l.server->closed, 0);
 	t_fabric_let_go(hub, UINT32_MAX);
@@ -259,8 +259,8 @@ static void a_chain_is_signalled_once(void **state)
 	stats = xp_get_stats(l.w->server);
 	load_post(&l);
 	t_fabric_run(l.w->hub);
-	/* Four chains make eight work requests, which is the send queue: none
-	 * is cut in two. */
+	/* Four chains make eight work requests, as many as the send queue
+	 * holds. No chain is cut in two. */
 	assert_int_equal(stats->wrs, LOAD_WRS);
 	assert_int_equal(stats->cqes, CHAINS);
 	load_close(&l);
@@ -281,8 +281,8 @@ static void posts_of_a_turn_leave_together(void **state)
 	load_close(&l);
 }
 
-/* The answer is posted first and the receive given back after it; yet the
- * receive must be there when the answer brings the next message. */
+/* The answer is posted before the receive is given back. The receive must be
+ * there when the next message arrives because of the answer. */
 static void answer_then_release(struct t_end *end, struct xp_iu *iu)
 {
 	struct load *l = end->user;
@@ -321,7 +321,7 @@ static void receives_are_posted_before_answers(void **state)
 	t_world_close(l.w);
 }
 
-/* Nothing is posted but the probe, which runs out of retries. */
+/* Only the probe is posted, and it runs out of retries. */
 static void peer_that_is_gone_is_noticed(void **state)
 {
 	struct load l;
