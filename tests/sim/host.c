@@ -61,6 +61,9 @@ void host_settle(struct host *h, uint64_t t)
 	while (h->unsettled_cnt)
 		stamp_over(h->unsettled[--h->unsettled_cnt], t);
 	copies_over(h);
+	/* Host 0 alone changes reservations. */
+	for (unsigned int lun = 0; h->number == 0 && lun < BLOCKS_LUNS; lun++)
+		world.reservation[lun].busy = false;
 }
 
 void hosts_look(void)

@@ -89,10 +89,10 @@ bool cmd_is_covered(const struct cmd *c, const struct cmd *tmf)
 	return c->lun == tmf->lun;
 }
 
-/* No answer will come, but it may still happen. */
+/* No answer will come, but it may still happen: a change of a reservation stays under
+ * way until the host's commands are settled. */
 void cmd_lost(struct cmd *c)
 {
-	cmd_forget_reservation(c);
 	sync_is_in_doubt(c);
 	cmd_free(c);
 }

@@ -156,7 +156,7 @@ struct host {
 /* Who holds the reservation: host 0 or nobody; it alone asks for one. */
 struct reservation {
 	bool registered;
-	bool busy;	      /* a change is under way */
+	bool busy;	      /* a change is under way, or may be */
 	uint64_t since;	      /* certainly held; 0: not */
 	uint64_t maybe_since; /* held at times from here ... */
 	uint64_t maybe_until; /* ... to here; NEVER */
@@ -186,7 +186,7 @@ extern struct host_world world;
 
 /* ---- host.c ---- */
 
-/* What it wrote without an answer can no longer happen from @t on. */
+/* What it wrote or reserved without an answer can no longer happen from @t on. */
 void host_settle(struct host *h, uint64_t t);
 
 /* ---- host_chan.c ---- */
