@@ -12,6 +12,18 @@
 #include "target/control/config.h"
 #include "target/server_volumes.h"
 
+#define MANAGE_SIZE_OTHER_FILE \
+	"the file at its path is not the one that is served"
+
+/* True unless @st is certainly another file. */
+static bool manage_is_its_file(const struct volume *vol, const struct stat *st)
+{
+	const struct backend_life *life = &vol->dev.backend->info.life;
+
+	return !life->ino ||
+	       (life->dev == st->st_dev && life->ino == st->st_ino);
+}
+
 static int manage_grow_file(const struct volume *vol, uint64_t bytes,
 			    struct error *e)
 {
@@ -26,6 +38,8 @@ static int manage_grow_file(const struct volume *vol, uint64_t bytes,
 				 "%s is no regular file; make it larger by its "
 				 "own means, then leave out the size",
 				 vol->path);
+	if (!manage_is_its_file(vol, &st))
+		return error_set(e, -ESTALE, MANAGE_SIZE_OTHER_FILE);
 	if ((uint64_t)st.st_size > bytes)
 		return error_set(e, -EINVAL,
 				 "it would become smaller than its %lld bytes",
@@ -85,8 +99,7 @@ bool manage_resize_volume(struct manage *m, const char *name, uint64_t bytes,
 					 : strerror(-v.res));
 	*ret_bytes = v.vol->blocks * v.vol->block_size;
 	if (bytes && *ret_bytes != bytes)
-		return manage_refuse_volume(
-			f, name, "size",
-			"the file at its path is not the one that is served");
+		return manage_refuse_volume(f, name, "size",
+					    MANAGE_SIZE_OTHER_FILE);
 	return true;
 }

@@ -175,6 +175,11 @@ sees_6M() { rdma-info "$URI" | grep -w late | grep -Eq '6(\.0)? MiB'; }
 t_check 'the file is larger, and the volume' sees_6M
 truncate -s 7M "$T/late"
 t_check 'a store that has grown is looked at' exits 0 ctl volume resize late
+mv "$T/late" "$T/moved" && truncate -s 1M "$T/late"
+t_refused 'another file at its path is not resized' 'not the one that is served' \
+	ctl volume resize late 8M
+t_check 'and has the size that it had' [ "$(stat -c %s "$T/late")" = 1048576 ]
+mv "$T/moved" "$T/late"
 t_check 'and removed again' exits 0 ctl volume remove late
 
 # ---- a volume that cannot be flushed
