@@ -404,10 +404,9 @@ static void srpst_describe(const struct srpst_vol *vol, struct rbp_info *to)
 	const struct srpi_volume_info *from = &vol->info;
 
 	to->caps = RBP_CAN_FLUSH | RBP_CAN_EXTENT | RBP_LASTING;
+	/* Anybody may turn a cache on later (MODE SELECT, a restart below). */
 	if (!from->read_only)
-		to->caps |= RBP_CAN_WRITE | RBP_CAN_ZERO;
-	if (from->write_cache)
-		to->caps |= RBP_WRITE_CACHE;
+		to->caps |= RBP_CAN_WRITE | RBP_CAN_ZERO | RBP_WRITE_CACHE;
 	if (from->fua)
 		to->caps |= RBP_CAN_FUA;
 	if (from->unmap && from->unmap_granularity)

@@ -8,14 +8,25 @@ RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/srp
 LD_LIBRARY_PATH=$BUILD/initiator
 export RDMA_BLOCK_PLUGIN_PATH LD_LIBRARY_PATH
 
-truncate -s 64M "$T/disk" "$T/checked" "$T/ro"
+truncate -s 64M "$T/disk" "$T/checked" "$T/ro" "$T/through"
 t_target --backing "$T/disk,name=disk" --backing "$T/checked,name=checked" \
-	--backing "$T/ro,name=ro,ro"
+	--backing "$T/ro,name=ro,ro" \
+	--backing "$T/through,name=through,write-through"
 BELOW=$T_TARGET
 BELOW_URI=$URI
 keeps() { rdma-target --check-plugin "srp:$1"; }
 t_check 'a volume keeps the contract' keeps "$BELOW_URI/checked"
 t_check 'a read-only one, too' keeps "$BELOW_URI/ro"
+t_target --backing "srp:$BELOW_URI/through,name=again"
+reports() { # URI VOLUME FLAGS
+	rdma-info "$1" | awk -v name="$2" -v what="$3" '
+		$2 == name { found = $0 ~ what } END { exit !found }'
+}
+t_check 'the volume below has no cache' reports "$BELOW_URI" through ' rw,fua'
+t_check 'it may get one later: writes have to be flushed' \
+	reports "$URI" again ' rw,write-cache'
+kill "$T_TARGET"
+wait "$T_TARGET"
 t_refused 'a volume that is not there' "nosuch" \
 	rdma-target --backing "srp:$BELOW_URI/nosuch"
 t_refused 'which of several?' 'several volumes' \
