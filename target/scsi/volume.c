@@ -258,7 +258,7 @@ static void volume_describe(struct volume *vol)
 		.swp = true,
 	};
 	vol->info.rotational = store->rotational;
-	vol->info.store.is_memory = block_in_place(&vol->dev, 0);
+	vol->info.store.is_memory = !store->is_lasting;
 	set_limits(vol);
 }
 

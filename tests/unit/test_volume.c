@@ -318,6 +318,9 @@ static const struct generation_row {
 	{ "a file's lasts", "%s", true, false },
 	{ "ram's does not", "ram:1M", false, true },
 	{ "nor with a serial number", "ram:1M,serial=abc", false, true },
+	{ "nor behind a layer", "ram:1M,serial=abc,fault=read:delay=1", false,
+	  true },
+	{ "null's does not", "null:1M,serial=abc", false, true },
 };
 
 static void generation_tells_what_may_be_gone(void **state)
