@@ -42,6 +42,7 @@ static const char *const allowed[] = {
 	"getpid",
 	"rt_sigaction",
 	"rt_sigprocmask",
+	"rt_sigpending", /* a wait for a lock ends at a signal */
 	"rt_sigreturn",
 	"sigaltstack",
 	"restart_syscall",
@@ -94,6 +95,8 @@ static const char *const allowed[] = {
 	"lstat",
 	"newfstatat",
 	"statx",
+	"statfs",  /* libraries that a plugin loads */
+	"fstatfs", /* posix_fallocate() where the file system cannot */
 	"access",
 	"faccessat",
 	"faccessat2",

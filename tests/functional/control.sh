@@ -572,6 +572,37 @@ t_check 'it is done' shows k0 k1
 kill "$T_TARGET"
 wait "$T_TARGET"
 
+# ---- what the sandbox must not forbid
+
+truncate -s 1M "$T/held"
+# hold FILE: another process locks it, until it is killed; sets $holder
+hold() {
+	python3 -c 'import fcntl, signal, sys
+f = open(sys.argv[1])
+fcntl.flock(f, fcntl.LOCK_EX)
+print("held", flush=True)
+signal.pause()' "$1" >"$T/holder.log" &
+	holder=$!
+	t_pids="$t_pids $holder"
+	t_wait_for 10 grep -q held "$T/holder.log"
+}
+says() { grep -q "$1" "$T/target.log"; }
+t_target --control "$S" --backing ram:1M,name=open
+hold "$T/held"
+ctl volume add "$T/held,name=held" >/dev/null 2>&1 &
+add=$!
+t_check 'a volume that is locked is waited for' \
+	t_wait_for 10 says 'held: in use by process .* waiting at most'
+kill $holder
+t_check 'and added' wait $add
+echo '{ "discovery": "lo" }' >"$T/lo.json"
+t_check 'an interface is looked up' exits 0 ctl apply --dry-run "$T/lo.json"
+echo '{ "discovery": "nowhere0" }' >"$T/lo.json"
+t_refused 'one that there is not is refused' "'nowhere0' is no interface" \
+	ctl apply --dry-run "$T/lo.json"
+kill "$T_TARGET"
+wait "$T_TARGET"
+
 # ---- kill -9 during a change
 
 two_states() { # the file has the state before or after the change

@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -249,6 +250,8 @@ static void serve_on(void)
 {
 	pthread_t thread;
 	struct rlimit limit;
+	struct statfs fs;
+	sigset_t signals;
 	char byte;
 	int fd;
 
@@ -263,6 +266,11 @@ static void serve_on(void)
 		_exit(4);
 	if (!can_name_an_address())
 		_exit(9);
+	/* Of a volume that is added: to wait for its lock, to load its plugin, to
+	 * make its record where the file system cannot allocate. */
+	if (sigpending(&signals) || statfs("/", &fs) ||
+	    fstatfs(STDERR_FILENO, &fs))
+		_exit(10);
 	fd = socket(AF_NETLINK, SOCK_RAW, 0);
 	if (fd < 0)
 		_exit(5);
