@@ -4,79 +4,88 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "target/control/config.h"
 #include "target/port/port_change.h"
 
 struct manage_rules {
 	struct volume *vol; /* NULL: the target's */
 	struct access_rules rules;
+};
+
+struct manage_rules_call {
+	const struct manage_rules *list;
+	unsigned int cnt;
 	unsigned int ended;
 };
 
 static void manage_run_rules(struct server *s, void *arg)
 {
-	struct manage_rules *r = arg;
+	struct manage_rules_call *call = arg;
 
-	if (r->vol)
-		r->vol->allow = r->rules;
-	else
-		s->port.allow = r->rules;
-	r->ended = port_rules_changed(&s->port);
+	for (unsigned int i = 0; i < call->cnt; i++) {
+		const struct manage_rules *r = &call->list[i];
+
+		if (r->vol)
+			r->vol->allow = r->rules;
+		else
+			s->port.allow = r->rules;
+	}
+	call->ended = port_rules_changed(&s->port);
 }
 
-static bool manage_take_rules(struct manage *m, const char *object,
-			      const json_t *rules, struct manage_rules *r,
-			      struct manage_fault *f)
+static bool manage_read_rules(struct manage *m, const struct manage_allow *from,
+			      struct manage_rules *to, struct manage_fault *f)
 {
+	char object[sizeof(f->object)] = "target";
 	struct error e;
 	json_t *rule;
 	size_t i;
 
-	json_array_foreach((json_t *)(uintptr_t)rules, i, rule) {
-		if (!access_rules_add(&r->rules, json_string_value(rule), &e))
+	to->vol = from->volume ? manage_served(m, from->volume) : NULL;
+	if (from->volume && !to->vol)
+		return manage_refuse_unknown(f, from->volume);
+	if (from->volume)
+		snprintf(object, sizeof(object), "volume '%.100s'",
+			 from->volume);
+	json_array_foreach((json_t *)(uintptr_t)from->rules, i, rule) {
+		if (!access_rules_add(&to->rules, json_string_value(rule), &e))
 			return manage_refuse(f, object, "allow", "'%s': %s",
 					     json_string_value(rule), e.text);
 	}
-	return server_call(m->server, manage_run_rules, r) == 0 ||
-	       manage_refuse_end(f);
-}
-
-static void manage_note_rules(struct manage *m, json_t *owner,
-			      const json_t *rules)
-{
-	if (json_array_size(rules))
-		json_object_set_new(owner, "allow", json_deep_copy(rules));
-	else
-		json_object_del(owner, "allow");
-	manage_changed(m);
-}
-
-bool manage_set_allow(struct manage *m, const json_t *rules,
-		      unsigned int *ret_ended, struct manage_fault *f)
-{
-	struct manage_rules r = { .vol = NULL };
-
-	if (!manage_take_rules(m, "target", rules, &r, f))
-		return false;
-	*ret_ended = r.ended;
-	manage_note_rules(m, m->config, rules);
 	return true;
 }
 
-bool manage_set_volume_allow(struct manage *m, const char *name,
-			     const json_t *rules, unsigned int *ret_ended,
-			     struct manage_fault *f)
+static void manage_note_rules(struct manage *m, const struct manage_allow *from)
 {
-	struct manage_rules r = { .vol = manage_served(m, name) };
-	char object[sizeof(f->object)];
+	json_t *owner = from->volume ? manage_find(m, from->volume) : m->config;
 
-	if (!r.vol)
-		return manage_refuse_unknown(f, name);
-	snprintf(object, sizeof(object), "volume '%.100s'", name);
-	if (!manage_take_rules(m, object, rules, &r, f))
-		return false;
-	*ret_ended = r.ended;
-	manage_note_rules(m, manage_find(m, name), rules);
+	if (json_array_size(from->rules))
+		json_object_set_new(owner, "allow",
+				    json_deep_copy(from->rules));
+	else
+		json_object_del(owner, "allow");
+}
+
+bool manage_set_allow(struct manage *m, const struct manage_allow *allow,
+		      unsigned int cnt, unsigned int *ret_ended,
+		      struct manage_fault *f)
+{
+	_cleanup_free_ struct manage_rules *list = calloc(cnt, sizeof(*list));
+	struct manage_rules_call call = { .list = list, .cnt = cnt };
+
+	if (!list)
+		return manage_refuse(f, "target", "allow", "out of memory");
+	for (unsigned int i = 0; i < cnt; i++) {
+		if (!manage_read_rules(m, &allow[i], &list[i], f))
+			return false;
+	}
+	if (server_call(m->server, manage_run_rules, &call))
+		return manage_refuse_end(f);
+	for (unsigned int i = 0; i < cnt; i++)
+		manage_note_rules(m, &allow[i]);
+	manage_changed(m);
+	*ret_ended = call.ended;
 	return true;
 }
 

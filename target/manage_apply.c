@@ -2,8 +2,10 @@
 #include "target/manage_apply.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "target/control/config.h"
 #include "target/manage_access.h"
 #include "target/manage_listen.h"
@@ -339,7 +341,7 @@ static void apply_compare_settings(struct apply *a)
 /* ---- doing it ---- */
 
 /* Takes away what was added, from the end on. */
-static void apply_undo(struct apply *a, json_t *added)
+static void apply_undo_volumes(struct apply *a, const json_t *added)
 {
 	for (size_t i = json_array_size(added); i > 0; i--) {
 		struct manage_fault ignored;
@@ -350,11 +352,11 @@ static void apply_undo(struct apply *a, json_t *added)
 	}
 }
 
-static bool apply_add_volumes(struct apply *a)
+/* Nobody sees them by the old rules of the target. */
+static bool apply_add_volumes(struct apply *a, json_t *added)
 {
+	const json_t *rules = json_object_get(a->want, "allow");
 	json_t *vols = json_object_get(a->want, "backing");
-	json_t *added = json_array();
-	bool good = true;
 	json_t *vol;
 	size_t i;
 
@@ -363,36 +365,38 @@ static bool apply_add_volumes(struct apply *a)
 
 		if (apply_match(a, vol))
 			continue;
-		good = manage_add_volume(a->m, vol, &is, a->f);
-		if (!good)
-			break;
+		if (!manage_add_volume(a->m, vol, rules, &is, a->f))
+			return false;
 		json_array_append(added, json_object_get(is, "name"));
 		/* So that it is not pruned. */
 		apply_fill_in(vol, is);
 	}
-	if (!good)
-		apply_undo(a, added);
-	json_decref(added);
-	return good;
+	return true;
 }
 
-static bool apply_change_volumes(struct apply *a)
+/* Of the target, and of the volumes: those that were added have the rules that were
+ * for the meantime. */
+static bool apply_change_rules(struct apply *a)
 {
 	json_t *vols = json_object_get(a->want, "backing");
+	_cleanup_free_ struct manage_allow *allow =
+		calloc(json_array_size(vols) + 1, sizeof(*allow));
+	unsigned int cnt = 0;
 	unsigned int ended;
 	json_t *vol;
 	size_t i;
 
-	json_array_foreach(vols, i, vol) {
-		const char *name =
-			json_string_value(json_object_get(vol, "name"));
-		const json_t *rules = json_object_get(vol, "allow");
-
-		if (!apply_same_rules(vol, manage_find(a->m, name)) &&
-		    !manage_set_volume_allow(a->m, name, rules, &ended, a->f))
-			return false;
-	}
-	return true;
+	if (!allow)
+		return manage_refuse(a->f, "target", "", "out of memory");
+	if (apply_differs(a, "allow"))
+		allow[cnt++].rules = json_object_get(a->want, "allow");
+	json_array_foreach(vols, i, vol)
+		allow[cnt++] = (struct manage_allow){
+			.volume =
+				json_string_value(json_object_get(vol, "name")),
+			.rules = json_object_get(vol, "allow"),
+		};
+	return !cnt || manage_set_allow(a->m, allow, cnt, &ended, a->f);
 }
 
 /* The value is there, but for rules, which manage_set_allow() notes. */
@@ -410,7 +414,6 @@ static void apply_set(struct apply *a, const char *key)
 static bool apply_change_settings(struct apply *a)
 {
 	bool limits = false;
-	unsigned int ended;
 	json_t *change;
 	size_t i;
 
@@ -421,28 +424,22 @@ static bool apply_change_settings(struct apply *a)
 		if (strcmp(json_string_value(json_object_get(change, "object")),
 			   "target") != 0)
 			continue;
-		if (!strcmp(key, "listen") && apply_is_live(a, key))
+		if (!strcmp(key, "allow") ||
+		    (!strcmp(key, "listen") && apply_is_live(a, key)))
 			continue;
-		if (!strcmp(key, "allow")) {
-			if (!manage_set_allow(a->m,
-					      json_object_get(a->want, key),
-					      &ended, a->f))
-				return false;
-			continue;
-		}
 		apply_set(a, key);
 		limits = limits || apply_is_live(a, key);
 	}
 	return !limits || manage_set_limits(a->m, a->m->config, a->f);
 }
 
-/* A volume stays, and what was done before cannot be undone. */
+/* A volume stays, but others that were to go have gone. */
 static void apply_tell_of_rest(struct manage_fault *f)
 {
 	size_t len = strlen(f->reason);
 
 	snprintf(f->reason + len, sizeof(f->reason) - len,
-		 "; volumes were added and settings changed before");
+		 "; other volumes were removed before");
 }
 
 static bool apply_remove_volumes(struct apply *a)
@@ -463,7 +460,7 @@ static bool apply_remove_volumes(struct apply *a)
 		good = manage_remove_volume(
 			a->m, json_string_value(json_array_get(names, i)),
 			a->how->force, a->f);
-	if (!good)
+	if (!good && i > 1)
 		apply_tell_of_rest(a->f);
 	json_decref(names);
 	return good;
@@ -512,18 +509,26 @@ static bool apply_remove_listeners(struct apply *a)
 	return good;
 }
 
-/* What may fail comes first, and can be undone. */
+/*
+ * What may fail comes first, and what was added can be undone. Volumes that go are gone
+ * before the rules change: nobody sees them by wider ones.
+ */
 static bool apply_do(struct apply *a)
 {
-	json_t *added = json_array();
-	bool good = apply_add_listeners(a, added) && apply_add_volumes(a);
+	json_t *listeners = json_array();
+	json_t *volumes = json_array();
+	bool good = apply_add_listeners(a, listeners) &&
+		    apply_add_volumes(a, volumes) &&
+		    (!a->how->prune || apply_remove_volumes(a));
 
-	if (!good)
-		apply_undo_listeners(a, added);
-	json_decref(added);
-	return good && apply_change_settings(a) && apply_change_volumes(a) &&
-	       apply_remove_listeners(a) &&
-	       (!a->how->prune || apply_remove_volumes(a));
+	if (!good) {
+		apply_undo_volumes(a, volumes);
+		apply_undo_listeners(a, listeners);
+	}
+	json_decref(volumes);
+	json_decref(listeners);
+	return good && apply_change_rules(a) && apply_change_settings(a) &&
+	       apply_remove_listeners(a);
 }
 
 static void apply_log_change(const json_t *change)

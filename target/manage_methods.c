@@ -323,7 +323,7 @@ static void method_add_volume(void *user, const json_t *in,
 		return;
 	}
 	manage_lock(m);
-	if (manage_add_volume(m, vol, &is, &f))
+	if (manage_add_volume(m, vol, /* meanwhile= */ NULL, &is, &f))
 		method_changed(m,
 			       json_pack("{sOsO}", "name",
 					 json_object_get(is, "name"), "lun",
@@ -465,18 +465,19 @@ static void method_set_allow(void *user, const json_t *in,
 			     struct control_result *ret)
 {
 	struct manage *m = user;
-	const json_t *rules = json_object_get(in, "rules");
-	const char *vol = json_string_value(json_object_get(in, "volume"));
+	const struct manage_allow allow = {
+		.volume = json_string_value(json_object_get(in, "volume")),
+		.rules = json_object_get(in, "rules"),
+	};
 	unsigned int ended = 0;
 	struct manage_fault f;
 
-	if (!method_is_texts(rules)) {
+	if (!method_is_texts(allow.rules)) {
 		method_bad(ret, "rules");
 		return;
 	}
 	manage_lock(m);
-	if (vol ? manage_set_volume_allow(m, vol, rules, &ended, &f)
-		: manage_set_allow(m, rules, &ended, &f))
+	if (manage_set_allow(m, &allow, /* cnt= */ 1, &ended, &f))
 		method_changed(m, json_pack("{si}", "ended", (int)ended), ret);
 	else
 		method_refused(ret, &f);

@@ -31,6 +31,7 @@ struct manage_volume {
 	struct manage *m;
 	struct server *s;
 	struct volume_spec *spec;
+	struct access_rules meanwhile; /* if it has none of its own */
 	unsigned int lun;
 	struct volume *vol;
 	enum manage_volume_state state;
@@ -140,6 +141,8 @@ static int manage_open(struct manage_volume *v)
 		err = server_open_record(v->s, v->vol, &v->e);
 	if (err)
 		volume_close(v->vol);
+	else if (!v->vol->allow.cnt)
+		v->vol->allow = v->meanwhile;
 	return err;
 }
 
@@ -414,7 +417,21 @@ static bool manage_note_volume(struct manage *m, const json_t *vol,
 	return true;
 }
 
-bool manage_add_volume(struct manage *m, const json_t *vol, json_t **ret_vol,
+static bool manage_take_meanwhile(struct manage_volume *v, const json_t *rules)
+{
+	const json_t *rule;
+	size_t i;
+
+	json_array_foreach((json_t *)(uintptr_t)rules, i, rule) {
+		if (!access_rules_add(&v->meanwhile, json_string_value(rule),
+				      &v->e))
+			return false;
+	}
+	return true;
+}
+
+bool manage_add_volume(struct manage *m, const json_t *vol,
+		       const json_t *meanwhile, json_t **ret_vol,
 		       struct manage_fault *f)
 {
 	const char *name = json_string_value(json_object_get(vol, "name"));
@@ -432,6 +449,8 @@ bool manage_add_volume(struct manage *m, const json_t *vol, json_t **ret_vol,
 		return manage_refuse_volume(f, name, "", e.text);
 	manage_volume_init(&v, m);
 	v.spec = spec;
+	if (!manage_take_meanwhile(&v, meanwhile))
+		return manage_refuse_volume(f, name, "allow", v.e.text);
 	if (m->server->luns.cnt == LUNS_MAX || !manage_choose_lun(&v))
 		return manage_refuse_volume(f, name, "lun",
 					    "all 256 LUNs are taken");

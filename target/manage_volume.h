@@ -12,9 +12,11 @@
 
 #include "target/manage.h"
 
-/* Adds the volume @vol, which is canonical. *ret_vol, borrowed, has its name and
- * LUN. False: refused. */
-bool manage_add_volume(struct manage *m, const json_t *vol, json_t **ret_vol,
+/* Adds the volume @vol, which is canonical. @meanwhile (canonical, may be NULL): the
+ * rules of a volume without own ones until manage_set_allow(); they are not noted.
+ * *ret_vol, borrowed, has its name and LUN. False: refused. */
+bool manage_add_volume(struct manage *m, const json_t *vol,
+		       const json_t *meanwhile, json_t **ret_vol,
 		       struct manage_fault *f);
 /* Removes it. It is refused while an initiator sees the volume, and when it cannot
  * be flushed; with @force it ends all commands first, and a flush that fails is

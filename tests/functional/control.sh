@@ -603,6 +603,40 @@ t_refused 'one that there is not is refused' "'nowhere0' is no interface" \
 kill "$T_TARGET"
 wait "$T_TARGET"
 
+# ---- nobody sees a volume by rules that are on their way
+
+truncate -s 1M "$T/goes"
+cat >"$T/narrow.json" <<-END
+	{ "allow": [ "10.9.9.9" ],
+	  "backing": [ "ram:1M,name=secret", "$T/held,name=held" ] }
+END
+t_target --control "$S" --backing ram:1M,name=open
+hold "$T/held"
+ctl apply "$T/narrow.json" >/dev/null 2>&1 &
+apply=$!
+hidden() { says "'secret' is served" && sees_not secret; }
+t_wait_for 10 says "'secret' is served"
+t_check 'a new volume is not seen before its rules hold' hidden
+kill $holder
+t_check 'the file is applied' wait $apply
+t_check 'and now they hold' sees_not open
+kill "$T_TARGET"
+wait "$T_TARGET"
+
+echo '{ "backing": [ "ram:1M,name=open" ] }' >"$T/wide.json"
+t_target --control "$S" --backing ram:1M,name=open \
+	--backing "$T/goes,name=goes,fault=flush:stuck:count=1"
+ctl allow 10.9.9.9 >/dev/null
+ctl apply --prune "$T/wide.json" >/dev/null 2>&1 &
+apply=$!
+t_check 'a volume that goes is being flushed' t_wait_for 10 says 'is stuck'
+t_check 'it is not seen by the wider rules' sees_not goes
+kill -USR1 "$T_TARGET"
+t_check 'it is gone' wait $apply
+t_check 'the wider rules hold' sees open
+kill "$T_TARGET"
+wait "$T_TARGET"
+
 # ---- kill -9 during a change
 
 two_states() { # the file has the state before or after the change
