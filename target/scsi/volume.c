@@ -393,9 +393,10 @@ void volume_close(struct volume *vol)
 {
 	if (!vol)
 		return;
+	/* While the store is locked: the next process may have the same record. */
+	flush_record_fini(&vol->dev.record);
 	backend_close(vol->dev.backend);
 	unit_state_fini(&vol->state);
-	flush_record_fini(&vol->dev.record);
 	free(vol);
 }
 

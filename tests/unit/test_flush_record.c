@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -278,6 +279,57 @@ static bool owes(struct volume *vol, const struct srp_port_id *port)
 	return is;
 }
 
+/* ---- the end ---- */
+
+static const struct rbp_plugin *file_plugin;
+static bool record_was_there;
+
+static bool has_record(void)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	bool found = false;
+
+	while ((e = readdir(d)))
+		found = found || strstr(e->d_name, ".flushes");
+	closedir(d);
+	return found;
+}
+
+/* The next process gets the lock of the store, and opens the record. */
+static void store_closes(void *v)
+{
+	record_was_there = has_record();
+	file_plugin->close(v);
+}
+
+static void record_goes_while_the_store_is_locked(void **state)
+{
+	struct rbp_plugin plugin;
+	struct volume_spec spec;
+	struct volume *vol;
+	char path[64];
+	struct error e;
+
+	make_dir();
+	snprintf(path, sizeof(path), "%s/store", dir);
+	close(creat(path, 0600));
+	assert_int_equal(truncate(path, 1 << 20), 0);
+	assert_true(volume_spec_parse(path, &spec, &e));
+	assert_int_equal(volume_open(&spec, 0, &vol, &e), 0);
+	open_record(vol, "boot");
+	assert_true(has_record());
+	flush_record_flushed(&vol->dev.record);
+	file_plugin = vol->dev.backend->plugin;
+	plugin = *file_plugin;
+	plugin.close = store_closes;
+	vol->dev.backend->plugin = &plugin;
+	volume_close(vol);
+	assert_false(record_was_there);
+	assert_false(has_record());
+	remove_dir();
+}
+
 static const struct number_case {
 	const char *name;
 	uint64_t now[2]; /* numbers of the disks, which were 1 and 2 */
@@ -375,6 +427,7 @@ int main(void)
 	T_ADD(&t, task_aborted_tells_of_no_loss);
 	T_ADD(&t, answer_to_an_aborted_command_tells_nothing);
 	T_ADD(&t, answer_before_the_reset_of_another_tells);
+	T_ADD(&t, record_goes_while_the_store_is_locked);
 	T_ADD_ROWS(&t, number_cases, debt_is_of_the_disk_and_not_of_its_number);
 	T_ADD(&t, damaged_record_tells_each_once);
 	return t_run(&t);
