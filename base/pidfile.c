@@ -12,6 +12,9 @@
 #include "base/file_lock.h"
 #include "base/log.h"
 
+/* To open a file that others remove. */
+#define TRIES 10
+
 static int pidfile_fail(const char *path, int err, struct error *e)
 {
 	error_set(e, err, "cannot write the PID file %s: %s", path,
@@ -35,6 +38,38 @@ static int pidfile_lock(const struct pidfile *p, struct error *e)
 	return -EBUSY;
 }
 
+/* False: whoever had it has removed it, and what is locked has no name any more. */
+static bool pidfile_has_name(const struct pidfile *p)
+{
+	struct stat is;
+	struct stat named;
+
+	return !stat(p->path, &named) && !fstat(p->fd, &is) &&
+	       named.st_dev == is.st_dev && named.st_ino == is.st_ino;
+}
+
+static void pidfile_close(struct pidfile *p)
+{
+	close(p->fd);
+	p->fd = -1;
+}
+
+static int pidfile_open_once(struct pidfile *p, const char *path,
+			     struct error *e)
+{
+	int err;
+
+	p->fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+	if (p->fd < 0)
+		return pidfile_fail(path, -errno, e);
+	if (!realpath(path, p->path)) /* a pipe has none */
+		snprintf(p->path, sizeof(p->path), "%s", path);
+	err = pidfile_lock(p, e);
+	if (err)
+		pidfile_close(p);
+	return err;
+}
+
 int pidfile_open(struct pidfile *p, const char *path, struct error *e)
 {
 	int err;
@@ -42,15 +77,11 @@ int pidfile_open(struct pidfile *p, const char *path, struct error *e)
 	*p = (struct pidfile){ .fd = -1 };
 	if (!path)
 		return 0;
-	p->fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
-	if (p->fd < 0)
-		return pidfile_fail(path, -errno, e);
-	if (!realpath(path, p->path)) /* a pipe has none */
-		snprintf(p->path, sizeof(p->path), "%s", path);
-	err = pidfile_lock(p, e);
-	if (err) {
-		close(p->fd);
-		p->fd = -1;
+	err = pidfile_open_once(p, path, e);
+	/* /dev/fd/N may be a file without a name all the time. */
+	for (int i = 1; i < TRIES && !err && !pidfile_has_name(p); i++) {
+		pidfile_close(p);
+		err = pidfile_open_once(p, path, e);
 	}
 	return err;
 }
@@ -83,6 +114,5 @@ void pidfile_remove(struct pidfile *p)
 	if (pidfile_is_ours(p) && unlink(p->path) && ftruncate(p->fd, 0))
 		log_warn("cannot remove the PID file %s: %s", p->path,
 			 strerror(errno));
-	close(p->fd);
-	p->fd = -1;
+	pidfile_close(p);
 }
