@@ -54,6 +54,7 @@ const struct option_table doctor_option_table = {
 		"fails, and measures latency and bandwidth. It reads and writes no volume.\n"
 		"\n"
 		"URI: srp://HOST[:PORT][?id_ext=HEX][&ioc_guid=HEX][&initiator=HEX]\n"
+		"     and the route: source=ADDRESS, gid=GID, pkey=HEX, sl=N\n"
 		"  srp://       RDMA when a device reaches HOST, else TCP\n"
 		"  srp+rdma://  RDMA only\n"
 		"  srp+tcp://   TCP only\n"

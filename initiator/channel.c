@@ -515,11 +515,7 @@ static int channel_make_slots(struct ini_channel *ch, struct xp *xp,
 	return 0;
 }
 
-int ini_channel_open(struct xp *xp, const struct sockaddr *addr,
-		     socklen_t addr_len, const struct srp_login_req *login,
-		     unsigned int depth, uint32_t generation,
-		     unsigned int timeout_ms,
-		     const struct ini_channel_events *events, void *user,
+int ini_channel_open(struct xp *xp, const struct ini_channel_params *p,
 		     struct ini_channel **ret_ch, struct error *e)
 {
 	uint8_t pdata[SRP_LOGIN_REQ_SIZE];
@@ -527,10 +523,11 @@ int ini_channel_open(struct xp *xp, const struct sockaddr *addr,
 	const struct xp_chan_params params = {
 		.handler = &handler,
 		.user = ch,
-		.recv_cnt = depth + EXTRA_RECVS,
+		.recv_cnt = p->depth + EXTRA_RECVS,
 		.pdata = pdata,
 		.pdata_len = sizeof(pdata),
-		.timeout_ms = timeout_ms,
+		.timeout_ms = p->timeout_ms,
+		.route = p->route,
 	};
 	int err;
 
@@ -538,13 +535,13 @@ int ini_channel_open(struct xp *xp, const struct sockaddr *addr,
 		error_set(e, -ENOMEM, "out of memory");
 		return -ENOMEM;
 	}
-	ch->events = events;
-	ch->user = user;
-	ch->login = *login;
-	srp_login_req_encode(pdata, sizeof(pdata), login);
-	err = channel_make_slots(ch, xp, depth, generation, e);
+	ch->events = p->events;
+	ch->user = p->user;
+	ch->login = p->login;
+	srp_login_req_encode(pdata, sizeof(pdata), &p->login);
+	err = channel_make_slots(ch, xp, p->depth, p->generation, e);
 	if (!err)
-		err = xp_connect(xp, addr, addr_len, &params, &ch->xp, e);
+		err = xp_connect(xp, p->addr, p->addr_len, &params, &ch->xp, e);
 	if (err) {
 		ini_channel_free(ch);
 		return err;

@@ -92,17 +92,27 @@ struct ini_channel {
 	struct error why;
 };
 
+struct ini_channel_params {
+	const struct sockaddr *addr;
+	socklen_t addr_len;
+	const struct xp_route *route; /* what the URI demands */
+	struct srp_login_req login;
+	unsigned int depth; /* slots */
+	/* The first generation of the tags of the slots. It differs from that of
+	 * any former channel, so that answers to commands of those are
+	 * detected. */
+	uint32_t generation;
+	unsigned int timeout_ms;
+	const struct ini_channel_events *events;
+	void *user;
+};
+
 /*
- * Begins connecting and logging in; running() or closed() follows. @generation:
- * first generation of the tags of the slots. It differs from that of any former
- * channel, so that answers to commands of those are detected. Return: 0, or a
- * negative errno with @e; then neither follows.
+ * Begins connecting and logging in; running() or closed() follows. @p is needed
+ * for the call only. Return: 0, or a negative errno with @e; then neither
+ * follows.
  */
-int ini_channel_open(struct xp *xp, const struct sockaddr *addr,
-		     socklen_t addr_len, const struct srp_login_req *login,
-		     unsigned int depth, uint32_t generation,
-		     unsigned int timeout_ms,
-		     const struct ini_channel_events *events, void *user,
+int ini_channel_open(struct xp *xp, const struct ini_channel_params *p,
 		     struct ini_channel **ret_ch, struct error *e);
 
 /* Ends the channel; closed() follows. */

@@ -34,6 +34,7 @@ const struct option_table info_option_table = {
 		"\n"
 		"URI: srp://HOST[:PORT][/VOLUME][?id_ext=HEX][&ioc_guid=HEX]"
 		"[&initiator=HEX]\n"
+		"     and the route: source=ADDRESS, gid=GID, pkey=HEX, sl=N\n"
 		"  srp://       RDMA when a device reaches HOST, else TCP\n"
 		"  srp+rdma://  RDMA only\n"
 		"  srp+tcp://   TCP only\n"

@@ -34,26 +34,35 @@ static const struct ini_channel_events events;
 static int open_channel(struct srpi_session *s, enum srp_multichan multichan,
 			unsigned int timeout_ms, struct error *e)
 {
-	const struct srp_login_req login = {
-		.it_iu_len = s->options.no_immediate_data
-				     ? SRP_CMD_SIZE + SRP_INDIRECT_HDR +
-					       12 * SRP_DESC_SIZE
-				     : MAX_IT_IU_LEN,
-		.formats = SRP_FORMATS,
-		.multichan = multichan,
-		.aer = true,
-		.imm_data = !s->options.no_immediate_data,
-		.imm_offset = s->options.no_immediate_data ? 0 : SRP_IMM_OFFSET,
-		.initiator = s->initiator,
-		.target = s->uri.target,
-	};
 	const struct addrinfo *addr = ini_path_now(s)->addr;
+	const struct ini_channel_params params = {
+		.addr = addr->ai_addr,
+		.addr_len = addr->ai_addrlen,
+		.route = &s->uri.route,
+		.login = {
+			.it_iu_len = s->options.no_immediate_data
+					     ? SRP_CMD_SIZE + SRP_INDIRECT_HDR +
+						       12 * SRP_DESC_SIZE
+					     : MAX_IT_IU_LEN,
+			.formats = SRP_FORMATS,
+			.multichan = multichan,
+			.aer = true,
+			.imm_data = !s->options.no_immediate_data,
+			.imm_offset = s->options.no_immediate_data
+					      ? 0
+					      : SRP_IMM_OFFSET,
+			.initiator = s->initiator,
+			.target = s->uri.target,
+		},
+		.depth = s->options.queue_depth,
+		.generation = s->opened++ * GENERATIONS,
+		.timeout_ms = timeout_ms,
+		.events = &events,
+		.user = s,
+	};
 	int err;
 
-	err = ini_channel_open(s->xp, addr->ai_addr, addr->ai_addrlen, &login,
-			       s->options.queue_depth,
-			       s->opened++ * GENERATIONS, timeout_ms, &events,
-			       s, &s->channels[s->channel_cnt], e);
+	err = ini_channel_open(s->xp, &params, &s->channels[s->channel_cnt], e);
 	if (!err)
 		s->channel_cnt++;
 	return err;

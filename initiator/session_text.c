@@ -51,8 +51,8 @@ static void peer_text(const struct srpi_session *s, char *buf, size_t len)
 }
 
 /*
- * Our address: that of the channel. Without one, the address that the kernel
- * chooses for a datagram to the target, which is not sent.
+ * Our address: that of the channel, or of the URI. Without one, the address that
+ * the kernel chooses for a datagram to the target, which is not sent.
  */
 static void local_text(const struct srpi_session *s,
 		       const struct ini_channel *ch, char *buf)
@@ -68,6 +68,10 @@ static void local_text(const struct srpi_session *s,
 	buf[0] = '\0';
 	if (*known) {
 		snprintf(buf, ADDR_TEXT_SIZE, "%s", known);
+		return;
+	}
+	if (*s->uri.route.source) {
+		snprintf(buf, ADDR_TEXT_SIZE, "%s", s->uri.route.source);
 		return;
 	}
 	fd = socket(peer->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -208,7 +208,8 @@ static int listen_uri(struct listener *l, const struct xp_uri *uri)
 		return -EADDRNOTAVAIL;
 	}
 	for (struct addrinfo *ai = list; ai && err == 0; ai = ai->ai_next) {
-		struct listen_point at = { .addr_len = ai->ai_addrlen };
+		struct listen_point at = { .addr_len = ai->ai_addrlen,
+					   .route = uri->route };
 
 		memcpy(&at.addr, ai->ai_addr, ai->ai_addrlen);
 		err = uri->forced ? listen_at(l, uri->kind, &at)
@@ -327,13 +328,19 @@ int listen_add(const struct listen_how *how, const struct xp_uri *uri,
 	       struct listen_points *points, struct error *e)
 {
 	struct listener l = listen_begin(how, points, e);
+	const struct listen_request *found;
 	int err;
 
 	/* Without one, listen_find() would look for the default. */
 	assert(uri);
-	if (listen_find(points, uri))
+	found = listen_find(points, uri);
+	if (found)
 		return error_set(e, -EEXIST,
-				 "the target listens there already");
+				 "the target listens there already%s",
+				 xp_route_same(&found->uri.route, &uri->route)
+					 ? ""
+					 : ", with another pkey or sl; remove "
+					   "that address first");
 	if (points->request_cnt == OPTIONS_LISTENS_MAX)
 		return error_set(e, -ENOSPC, "there are %u addresses already",
 				 OPTIONS_LISTENS_MAX);

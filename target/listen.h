@@ -14,14 +14,6 @@
 #include "target/options.h"
 #include "target/port/port.h"
 
-/* One address on which the target listens. */
-struct listen_point {
-	enum xp_kind kind;
-	struct sockaddr_storage addr;
-	socklen_t addr_len;
-	unsigned int tag; /* of the listen_request that it comes of */
-};
-
 /* What was asked for: a URI, or the default. */
 struct listen_request {
 	unsigned int tag;

@@ -169,9 +169,16 @@ static size_t manage_find_uri(const json_t *list, const struct xp_uri *uri)
 bool manage_has_listener(const json_t *list, const char *text)
 {
 	struct xp_uri uri;
+	struct xp_uri other;
+	size_t i;
 
-	return manage_read_uri(text, &uri) &&
-	       manage_find_uri(list, &uri) < json_array_size(list);
+	if (!manage_read_uri(text, &uri))
+		return false;
+	i = manage_find_uri(list, &uri);
+	return i < json_array_size(list) &&
+	       manage_read_uri(json_string_value(json_array_get(list, i)),
+			       &other) &&
+	       xp_route_same(&uri.route, &other.route);
 }
 
 static void manage_note_listener(struct manage *m, const char *uri)
@@ -227,10 +234,13 @@ static bool manage_check_uri(const char *text, struct xp_uri *uri,
 
 bool manage_listens(const struct manage *m, const char *text)
 {
+	const struct listen_request *found;
 	struct xp_uri uri;
 
-	return manage_read_uri(text, &uri) &&
-	       listen_find(&m->server->points, &uri);
+	if (!manage_read_uri(text, &uri))
+		return false;
+	found = listen_find(&m->server->points, &uri);
+	return found && xp_route_same(&found->uri.route, &uri.route);
 }
 
 bool manage_add_listener(struct manage *m, const char *text,

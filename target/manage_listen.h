@@ -16,10 +16,10 @@ bool manage_add_listener(struct manage *m, const char *uri,
 /* @uri as it was given, or as GetStatus shows it. The last one stays. */
 bool manage_remove_listener(struct manage *m, const char *uri,
 			    struct manage_fault *f);
-/* Does the target listen there already? */
+/* Does the target listen there already, with the same keys? */
 bool manage_listens(const struct manage *m, const char *uri);
 
-/* Is that address, however it is written, in @list? */
+/* Is that address with these keys, however it is written, in @list? */
 bool manage_has_listener(const json_t *list, const char *uri);
 
 /* "srp+tcp://10.0.0.1:5555", to be freed. */

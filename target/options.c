@@ -81,10 +81,13 @@ static bool target_option_listen(void *options, const struct option_row *row,
 		return error_refuse(e, "more than 16 addresses");
 	if (xp_uri_parse(value, uri, e))
 		return false;
+	if (*uri->route.source || uri->route.has_gid)
+		return error_refuse(e, "source and gid are not possible here: "
+				       "the address chooses the GID");
 	if (uri->volume[0] || uri->has_target || uri->has_initiator ||
 	    uri->more_cnt)
-		return error_refuse(
-			e, "only an address and a port are possible here");
+		return error_refuse(e, "only an address, a port, pkey and sl "
+				       "are possible here");
 	opt->listen_texts[opt->listen_cnt++] = value;
 	return true;
 }
@@ -236,6 +239,21 @@ static const struct option_row target_rows[] = {
 		  "	listen only on networks where every host is trusted.\n"
 		  "	*rdma-target* prints a warning for every address except\n"
 		  "	loopback.\n"
+		  "\n"
+		  "Behind the port, *?pkey=*_HEX_ and *&sl=*_N_ are possible, over RDMA only:\n"
+		  "\n"
+		  "*pkey=*_HEX_\n"
+		  "	Accept only logins from this partition. If the interface with\n"
+		  "	_ADDR_ has another P_Key, the start fails. The highest bit is\n"
+		  "	not compared. RoCE has only the P_Key ffff.\n"
+		  "\n"
+		  "*sl=*_N_\n"
+		  "	Send with this service level, 0 to 15, in place of the one that\n"
+		  "	the initiator requests. On RoCE, 0 to 7 is the priority of\n"
+		  "	frames with a VLAN tag.\n"
+		  "\n"
+		  "_ADDR_ chooses the device, the port and the GID. The log line of each login has what\n"
+		  "was negotiated (level info), and so has *rdma-ctl session list*.\n"
 		  "\n"
 		  "Put an IPv6 address in brackets. *0.0.0.0* and *[::]* mean all addresses. Without\n"
 		  "this option and without an RDMA device, *rdma-target* listens over RDMA on all\n"

@@ -333,21 +333,13 @@ static void server_init_port(struct server *s)
 
 int server_listen(void *user, const struct listen_point *at, struct error *e)
 {
-	struct server *s = user;
-
-	return port_listen(&s->port, at->kind,
-			   (const struct sockaddr *)&at->addr, at->addr_len,
-			   at->tag, e);
+	return port_listen(&((struct server *)user)->port, at, e);
 }
 
 int server_listen_later(void *user, const struct listen_point *at,
 			struct error *e)
 {
-	struct server *s = user;
-
-	return port_listen_later(&s->port, at->kind,
-				 (const struct sockaddr *)&at->addr,
-				 at->addr_len, at->tag, e);
+	return port_listen_later(&((struct server *)user)->port, at, e);
 }
 
 void server_unlisten(void *user, unsigned int tag)

@@ -31,6 +31,8 @@ struct xp_traits {
 	/* It runs on RDMA devices: without a device, it reaches nothing. Registered
 	 * memory counts for RLIMIT_MEMLOCK. */
 	bool needs_device;
+	/* Its ports have GIDs, its paths a P_Key and a service level. */
+	bool has_gids;
 	/* The kernel's initiator, ib_srp, can log in over it. */
 	bool ib_srp;
 	/* With this many channels, large data moves faster than with one. */

@@ -84,6 +84,9 @@ struct xp_ops {
 			    void *user, struct xp_listener **ret_listener,
 			    struct error *e);
 	void (*unlisten)(struct xp_listener *l);
+	/* As xp_demand(); NULL unless the traits have has_gids. */
+	int (*demand)(struct xp_listener *l, const struct xp_route *want,
+		      struct error *e);
 	int (*accept)(struct xp *xp, struct xp_conn_request *req,
 		      const struct xp_chan_params *params,
 		      struct xp_chan **ret_ch, struct error *e);
@@ -178,6 +181,7 @@ struct xp_chan {
 	char local[64];
 	char peer[64];
 	char device[32];
+	struct xp_negotiated negotiated;
 };
 
 /* Embedded first in a provider's own. */

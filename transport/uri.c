@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/list.h"
 #include "protocol/hex.h"
 
 /* A piece of the text. */
@@ -23,6 +24,7 @@ struct uri_span {
 struct uri_parser {
 	struct xp_uri uri;
 	struct xp_uri_address address; /* the one that is being parsed */
+	unsigned int given;	       /* keys of the query, a bit for each */
 	bool has_ext;
 	bool has_guid;
 	uint64_t ext;
@@ -325,15 +327,15 @@ static int uri_parse_volume(struct uri_parser *ps, struct uri_span s)
 	return 0;
 }
 
-static int uri_parse_hex64(struct uri_parser *ps, struct uri_span key,
-			   struct uri_span value, bool *has, uint64_t *ret)
+/* ---- the query ---- */
+
+/* 1 to 16 hexadecimal digits, with 0x or without. */
+static int uri_parse_hex64(struct uri_parser *ps, const char *key,
+			   struct uri_span value, uint64_t *ret)
 {
 	struct uri_span s = value;
 	uint64_t v = 0;
 
-	if (*has)
-		return error_set(ps->e, -EINVAL, "option '%.*s' is given twice",
-				 SPAN_ARG(key));
 	if (s.len > 2 && !strncasecmp(s.p, "0x", 2)) {
 		s.p += 2;
 		s.len -= 2;
@@ -342,24 +344,31 @@ static int uri_parse_hex64(struct uri_parser *ps, struct uri_span key,
 		if (hex_digit(s.p[i]) < 0)
 			s.len = 0;
 	if (s.len < 1 || s.len > 16)
-		return error_set(
-			ps->e, -EINVAL,
-			"%.*s '%.*s' is not 1 to 16 hexadecimal digits",
-			SPAN_ARG(key), SPAN_ARG(value));
+		return error_set(ps->e, -EINVAL,
+				 "%s '%.*s' is not 1 to 16 hexadecimal digits",
+				 key, SPAN_ARG(value));
 	for (size_t i = 0; i < s.len; i++)
 		v = v << 4 | (uint64_t)hex_digit(s.p[i]);
-	*has = true;
 	*ret = v;
 	return 0;
+}
+
+static int uri_parse_id_ext(struct uri_parser *ps, struct uri_span value)
+{
+	ps->has_ext = true;
+	return uri_parse_hex64(ps, "id_ext", value, &ps->ext);
+}
+
+static int uri_parse_ioc_guid(struct uri_parser *ps, struct uri_span value)
+{
+	ps->has_guid = true;
+	return uri_parse_hex64(ps, "ioc_guid", value, &ps->guid);
 }
 
 static int uri_parse_initiator(struct uri_parser *ps, struct uri_span value)
 {
 	char text[SRP_PORT_ID_TEXT_SIZE] = "";
 
-	if (ps->uri.has_initiator)
-		return error_set(ps->e, -EINVAL,
-				 "option 'initiator' is given twice");
 	if (value.len < sizeof(text))
 		memcpy(text, value.p, value.len);
 	if (srp_port_id_parse(text, &ps->uri.initiator))
@@ -371,6 +380,135 @@ static int uri_parse_initiator(struct uri_parser *ps, struct uri_span value)
 	return 0;
 }
 
+static bool uri_is_any(const char *host)
+{
+	struct in6_addr addr;
+
+	return inet_pton(AF_INET, host, &addr) == 1
+		       ? !addr.s6_addr32[0]
+		       : inet_pton(AF_INET6, host, &addr) == 1 &&
+				 IN6_IS_ADDR_UNSPECIFIED(&addr);
+}
+
+/* A numeric address, which may stand in brackets. */
+static int uri_parse_source(struct uri_parser *ps, struct uri_span value)
+{
+	char *host = ps->address.host;
+	struct uri_span s = value;
+	struct in_addr addr;
+	bool good;
+
+	if (s.len > 1 && s.p[0] == '[' && s.p[s.len - 1] == ']') {
+		s.p++;
+		s.len -= 2;
+	}
+	if (memchr(s.p, ':', s.len))
+		good = !uri_parse_ipv6(ps, s);
+	else
+		good = s.len && !uri_copy_host(ps, s) &&
+		       inet_pton(AF_INET, host, &addr) == 1;
+	if (!good || uri_is_any(host) ||
+	    strlen(host) >= sizeof(ps->uri.route.source))
+		return error_set(ps->e, -EINVAL,
+				 "source '%.*s' is not the IP address of an "
+				 "interface",
+				 SPAN_ARG(value));
+	strcpy(ps->uri.route.source, host);
+	return 0;
+}
+
+/* As an address of IPv6, or 32 hexadecimal digits. */
+static int uri_parse_gid(struct uri_parser *ps, struct uri_span value)
+{
+	struct xp_route *route = &ps->uri.route;
+	char text[XP_GID_TEXT_SIZE] = "";
+	struct srp_port_id digits;
+
+	if (value.len < sizeof(text))
+		memcpy(text, value.p, value.len);
+	route->has_gid = inet_pton(AF_INET6, text, route->gid) == 1;
+	if (!route->has_gid && !srp_port_id_parse(text, &digits)) {
+		memcpy(route->gid, &digits, XP_GID_LEN);
+		route->has_gid = true;
+	}
+	if (route->has_gid)
+		return 0;
+	return error_set(ps->e, -EINVAL,
+			 "gid '%.*s' is not a GID, as fe80::1 or 32 "
+			 "hexadecimal digits",
+			 SPAN_ARG(value));
+}
+
+/* Hexadecimal, as in /sys and in the lines for ib_srp. */
+static int uri_parse_pkey(struct uri_parser *ps, struct uri_span value)
+{
+	struct xp_route *route = &ps->uri.route;
+	uint64_t pkey;
+
+	if (uri_parse_hex64(ps, "pkey", value, &pkey))
+		return -EINVAL;
+	if (pkey > UINT16_MAX || xp_pkey_same((uint16_t)pkey, 0))
+		return error_set(
+			ps->e, -EINVAL,
+			"pkey '%.*s' is not a P_Key: 0001 to ffff, but "
+			"not 8000",
+			SPAN_ARG(value));
+	route->has_pkey = true;
+	route->pkey = (uint16_t)pkey;
+	return 0;
+}
+
+static int uri_parse_sl(struct uri_parser *ps, struct uri_span value)
+{
+	struct xp_route *route = &ps->uri.route;
+	unsigned int sl = 0;
+
+	for (size_t i = 0; i < value.len && sl < 16; i++)
+		sl = uri_is_digit(value.p[i])
+			     ? 10 * sl + (unsigned int)(value.p[i] - '0')
+			     : 16;
+	if (!value.len || sl > 15)
+		return error_set(ps->e, -EINVAL,
+				 "sl '%.*s' is not between 0 and 15",
+				 SPAN_ARG(value));
+	route->has_sl = true;
+	route->sl = (uint8_t)sl;
+	return 0;
+}
+
+/* A key of the route chooses the transport, or contradicts the scheme. */
+static int uri_check_route(struct uri_parser *ps)
+{
+	const char *key = xp_route_fabric_key(&ps->uri.route);
+	enum xp_kind kind = ps->uri.forced ? ps->uri.kind : XP_KIND_FIRST;
+
+	if (!key)
+		return 0;
+	while (!ps->uri.forced && !xp_kind_traits(kind)->has_gids)
+		kind++;
+	if (!xp_kind_traits(kind)->has_gids)
+		return error_set(ps->e, -EINVAL,
+				 "option '%s' needs RDMA: %s has no GIDs, "
+				 "P_Keys and service levels",
+				 key, xp_kind_name(kind));
+	ps->uri.kind = kind;
+	ps->uri.forced = true;
+	return 0;
+}
+
+static const struct uri_key {
+	const char *name;
+	int (*parse)(struct uri_parser *ps, struct uri_span value);
+} uri_keys[] = {
+	{ "id_ext", uri_parse_id_ext },
+	{ "ioc_guid", uri_parse_ioc_guid },
+	{ "initiator", uri_parse_initiator },
+	{ "source", uri_parse_source },
+	{ "gid", uri_parse_gid },
+	{ "pkey", uri_parse_pkey },
+	{ "sl", uri_parse_sl },
+};
+
 static int uri_parse_option(struct uri_parser *ps, struct uri_span s)
 {
 	struct uri_span value = s;
@@ -381,15 +519,19 @@ static int uri_parse_option(struct uri_parser *ps, struct uri_span s)
 				 SPAN_ARG(key));
 	value.p++;
 	value.len--;
-	if (uri_span_is(key, "id_ext"))
-		return uri_parse_hex64(ps, key, value, &ps->has_ext, &ps->ext);
-	if (uri_span_is(key, "ioc_guid"))
-		return uri_parse_hex64(ps, key, value, &ps->has_guid,
-				       &ps->guid);
-	if (uri_span_is(key, "initiator"))
-		return uri_parse_initiator(ps, value);
+	for (size_t i = 0; i < ARRAY_SIZE(uri_keys); i++) {
+		if (!uri_span_is(key, uri_keys[i].name))
+			continue;
+		if (ps->given & 1u << i)
+			return error_set(ps->e, -EINVAL,
+					 "option '%.*s' is given twice",
+					 SPAN_ARG(key));
+		ps->given |= 1u << i;
+		return uri_keys[i].parse(ps, value);
+	}
 	return error_set(ps->e, -EINVAL,
-			 "option '%.*s' is not id_ext, ioc_guid or initiator",
+			 "option '%.*s' is not id_ext, ioc_guid, initiator, "
+			 "source, gid, pkey or sl",
 			 SPAN_ARG(key));
 }
 
@@ -415,7 +557,7 @@ static int uri_parse_query(struct uri_parser *ps, struct uri_span s)
 			srp_port_id_make(ps->has_ext ? ps->ext : ps->guid,
 					 ps->has_guid ? ps->guid : ps->ext);
 	}
-	return 0;
+	return uri_check_route(ps);
 }
 
 /* All that follows the scheme. */
@@ -483,20 +625,25 @@ uri_print(struct uri_out *o, const char *fmt, ...)
 	uri_put_text(o, text);
 }
 
-static void uri_put_host(struct uri_out *o, const char *host)
+static void uri_put_scoped(struct uri_out *o, const char *host)
 {
-	if (!strchr(host, ':')) {
-		uri_put_text(o, host);
-		return;
-	}
-	uri_put_char(o, '[');
 	for (; *host; host++) {
 		uri_put_char(o, *host);
 		/* A scope that begins with 25 would be taken for %25. */
 		if (*host == '%' && !strncmp(host + 1, "25", 2))
 			uri_put_text(o, "25");
 	}
-	uri_put_char(o, ']');
+}
+
+static void uri_put_host(struct uri_out *o, const char *host)
+{
+	bool is_ipv6 = strchr(host, ':');
+
+	if (is_ipv6)
+		uri_put_char(o, '[');
+	uri_put_scoped(o, host);
+	if (is_ipv6)
+		uri_put_char(o, ']');
 }
 
 static void uri_put_volume(struct uri_out *o, const char *name)
@@ -512,19 +659,52 @@ static void uri_put_volume(struct uri_out *o, const char *name)
 	}
 }
 
+/* "?KEY=", or "&KEY=" after another one. */
+static void uri_put_key(struct uri_out *o, bool *some, const char *key)
+{
+	uri_put_char(o, *some ? '&' : '?');
+	uri_put_text(o, key);
+	uri_put_char(o, '=');
+	*some = true;
+}
+
+static void uri_put_route(struct uri_out *o, bool *some,
+			  const struct xp_route *route)
+{
+	char gid[XP_GID_TEXT_SIZE];
+
+	if (*route->source) {
+		uri_put_key(o, some, "source");
+		uri_put_scoped(o, route->source);
+	}
+	if (route->has_gid) {
+		uri_put_key(o, some, "gid");
+		uri_put_text(o, xp_gid_text(route->gid, gid));
+	}
+	if (route->has_pkey) {
+		uri_put_key(o, some, "pkey");
+		uri_print(o, "%04x", route->pkey);
+	}
+	if (route->has_sl) {
+		uri_put_key(o, some, "sl");
+		uri_print(o, "%u", route->sl);
+	}
+}
+
 static void uri_put_options(struct uri_out *o, const struct xp_uri *uri)
 {
 	char text[SRP_PORT_ID_TEXT_SIZE];
+	bool some = uri->has_target;
 
 	if (uri->has_target)
 		uri_print(o, "?id_ext=%016llx&ioc_guid=%016llx",
 			  (unsigned long long)srp_port_id_ext(&uri->target),
 			  (unsigned long long)srp_port_id_guid(&uri->target));
 	if (uri->has_initiator) {
-		uri_put_char(o, uri->has_target ? '&' : '?');
-		uri_print(o, "initiator=%s",
-			  srp_port_id_format(&uri->initiator, text));
+		uri_put_key(o, &some, "initiator");
+		uri_put_text(o, srp_port_id_format(&uri->initiator, text));
 	}
+	uri_put_route(o, &some, &uri->route);
 }
 
 bool xp_uri_same_address(const struct xp_uri *one, const struct xp_uri *two)

@@ -11,6 +11,8 @@
  * or of several targets that serve one store in turn. VOLUME is percent-decoded.
  * Keys: id_ext and ioc_guid (hexadecimal) are the target port identifier; if only
  * one is given, it is the value of both. initiator has 32 hexadecimal digits.
+ * source, gid, pkey and sl are demands on the route (route.h). The last three also
+ * demand a transport that has them, as its scheme does.
  *
  * Thread: any. Nothing here resolves names.
  */
@@ -24,10 +26,11 @@
 #include "base/error.h"
 #include "protocol/srp_login.h"
 #include "transport/kind.h"
+#include "transport/route.h"
 
 #define XP_URI_PORT	 5555 /* SRP has no assigned number; blktests' own */
 #define XP_URI_HOST_SIZE 256
-#define XP_URI_TEXT_SIZE 3328 /* holds every formatted xp_uri */
+#define XP_URI_TEXT_SIZE 3520 /* holds every formatted xp_uri */
 
 /* What a URI may name. */
 #define XP_URI_ADDRESSES_MAX 8
@@ -45,11 +48,12 @@ struct xp_uri {
 	struct xp_uri_address more[XP_URI_ADDRESSES_MAX - 1];
 	unsigned int more_cnt;
 	char volume[256]; /* empty: none named */
-	bool forced;	  /* the scheme names the transport, as in srp+tcp:// */
+	bool forced; /* the scheme or a key of the route demands the transport */
 	bool has_target;
 	struct srp_port_id target; /* all zero unless has_target */
 	bool has_initiator;
 	struct srp_port_id initiator;
+	struct xp_route route;
 };
 
 /**

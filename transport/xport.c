@@ -570,11 +570,27 @@ void xp_mr_remote(const struct xp_mr *mr, const struct xp_chan *ch,
 	mr->xp->ops->mr_remote(mr, ch, ptr, ret_addr, ret_key);
 }
 
+/* A URI says so earlier; it may name no transport, though. */
+static int xp_route_suits(const struct xp *xp, const struct xp_route *want,
+			  struct error *e)
+{
+	const char *key = xp_route_fabric_key(want);
+
+	if (!key || xp_kind_traits(xp->ops->kind)->has_gids)
+		return 0;
+	return error_set(e, -EPROTONOSUPPORT,
+			 "%s has no GIDs, P_Keys and service levels (%s=)",
+			 xp_kind_name(xp->ops->kind), key);
+}
+
 int xp_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	       const struct xp_chan_params *params, struct xp_chan **ret_ch,
 	       struct error *e)
 {
-	return xp->ops->connect(xp, addr, addr_len, params, ret_ch, e);
+	int err = params->route ? xp_route_suits(xp, params->route, e) : 0;
+
+	return err ? err
+		   : xp->ops->connect(xp, addr, addr_len, params, ret_ch, e);
 }
 
 int xp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
@@ -597,6 +613,16 @@ int xp_listen_later(struct xp *xp, const struct sockaddr *addr,
 	}
 	return xp->ops->listen_later(xp, addr, addr_len, requested, user,
 				     ret_listener, e);
+}
+
+int xp_demand(struct xp_listener *l, const struct xp_route *want,
+	      struct error *e)
+{
+	int err = xp_route_suits(l->xp, want, e);
+
+	if (err || !l->xp->ops->demand)
+		return err;
+	return l->xp->ops->demand(l, want, e);
 }
 
 void xp_unlisten(struct xp_listener *l)
@@ -645,6 +671,11 @@ const char *xp_chan_peer(const struct xp_chan *ch)
 const char *xp_chan_device(const struct xp_chan *ch)
 {
 	return ch->device;
+}
+
+const struct xp_negotiated *xp_chan_negotiated(const struct xp_chan *ch)
+{
+	return &ch->negotiated;
 }
 
 const void *xp_chan_reject_data(const struct xp_chan *ch, size_t *ret_len)

@@ -49,6 +49,7 @@
 #include "base/list.h"
 #include "base/reactor.h"
 #include "transport/kind.h"
+#include "transport/route.h"
 
 struct srp_desc;
 struct xp;
@@ -193,6 +194,9 @@ struct xp_chan_params {
 	size_t pdata_len;
 	/* Connecting only. */
 	unsigned int timeout_ms; /* 0 = 5000 */
+	/* What the connection must have; NULL: anything. Borrowed for the
+	 * call. */
+	const struct xp_route *route;
 	/* RC transport retries, 0..7 (verbs); 0 = 7. */
 	unsigned int retry_cnt;
 };
@@ -220,6 +224,8 @@ const char *xp_chan_local(const struct xp_chan *ch);
 const char *xp_chan_peer(const struct xp_chan *ch);
 /* The device or interface, "rxe0" or "tcp". */
 const char *xp_chan_device(const struct xp_chan *ch);
+/* What both sides agreed on; valid from established() on. Over TCP its MTU is 0. */
+const struct xp_negotiated *xp_chan_negotiated(const struct xp_chan *ch);
 /* The private data of the peer's reject (an SRP_LOGIN_REJ) as the fabric
  * reports it, maybe padded; valid as long as the channel. *ret_len is 0 if the
  * peer sent no private data, or did not reject. */
@@ -285,6 +291,9 @@ struct xp_conn_request {
 	char peer[64];
 	struct sockaddr_storage peer_addr;
 	void *user; /* the listener's */
+	/* Why it does not fit what the listener demands; "": it does. The user
+	 * must reject it. */
+	char unfit[ERROR_TEXT_SIZE];
 };
 
 /*
@@ -305,6 +314,14 @@ int xp_listen_later(struct xp *xp, const struct sockaddr *addr,
 		    socklen_t addr_len,
 		    void (*requested)(struct xp_conn_request *req), void *user,
 		    struct xp_listener **ret_listener, struct error *e);
+/*
+ * Demands pkey and sl of @want for the connections of the listener; call it directly
+ * after the listener was made. A request from another partition does not fit. This side
+ * sends with the service level, whatever the request has. Return: 0; -EPROTONOSUPPORT
+ * and @e: this can never be met.
+ */
+int xp_demand(struct xp_listener *l, const struct xp_route *want,
+	      struct error *e);
 /* Unanswered requests stay valid. NULL is fine. */
 void xp_unlisten(struct xp_listener *l);
 

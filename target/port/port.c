@@ -518,6 +518,11 @@ static void port_requested(struct xp_conn_request *conn)
 		xp_reject(conn, NULL, 0);
 		return;
 	}
+	if (*conn->unfit) {
+		port_refuse(port, conn, &req, SRP_REJ_CHANNEL_LIMIT,
+			    conn->unfit);
+		return;
+	}
 	srp_login_check(&req, &port->policy, &answer);
 	if (answer.reason) {
 		port_refuse(port, conn, &req, answer.reason,
@@ -550,9 +555,7 @@ typedef int xp_listen_call(struct xp *xp, const struct sockaddr *addr,
 			   struct error *e);
 
 static int port_add_listener(struct port *port, xp_listen_call *call,
-			     struct xp *xp, const struct sockaddr *addr,
-			     socklen_t addr_len, unsigned int tag,
-			     struct error *e)
+			     const struct listen_point *at, struct error *e)
 {
 	struct port_listener *l = &port->listeners[port->listener_cnt];
 	int err;
@@ -560,29 +563,31 @@ static int port_add_listener(struct port *port, xp_listen_call *call,
 	if (port->listener_cnt == ARRAY_SIZE(port->listeners))
 		return error_set(e, -ENOSPC,
 				 "there are too many addresses already");
-	err = call(xp, addr, addr_len, port_requested, port, &l->xl, e);
+	err = call(port->workers[0].xp[at->kind],
+		   (const struct sockaddr *)&at->addr, at->addr_len,
+		   port_requested, port, &l->xl, e);
 	if (err)
 		return err;
-	l->tag = tag;
+	err = xp_demand(l->xl, &at->route, e);
+	if (err) {
+		xp_unlisten(l->xl);
+		return err;
+	}
+	l->tag = at->tag;
 	port->listener_cnt++;
 	return 0;
 }
 
-int port_listen(struct port *port, enum xp_kind kind,
-		const struct sockaddr *addr, socklen_t addr_len,
-		unsigned int tag, struct error *e)
+int port_listen(struct port *port, const struct listen_point *at,
+		struct error *e)
 {
-	return port_add_listener(port, xp_listen, port->workers[0].xp[kind],
-				 addr, addr_len, tag, e);
+	return port_add_listener(port, xp_listen, at, e);
 }
 
-int port_listen_later(struct port *port, enum xp_kind kind,
-		      const struct sockaddr *addr, socklen_t addr_len,
-		      unsigned int tag, struct error *e)
+int port_listen_later(struct port *port, const struct listen_point *at,
+		      struct error *e)
 {
-	return port_add_listener(port, xp_listen_later,
-				 port->workers[0].xp[kind], addr, addr_len, tag,
-				 e);
+	return port_add_listener(port, xp_listen_later, at, e);
 }
 
 void port_unlisten(struct port *port, unsigned int tag)

@@ -103,15 +103,22 @@ struct port {
  * accepted, too. */
 void port_init(struct port *port, const struct srp_port_id *id);
 
-/* Listens with the transport @kind of worker 0. @tag is for port_unlisten(). Return:
- * 0, or -errno and @e; -ENOSPC: there are too many listeners. */
-int port_listen(struct port *port, enum xp_kind kind,
-		const struct sockaddr *addr, socklen_t addr_len,
-		unsigned int tag, struct error *e);
+/* One address on which the target listens. */
+struct listen_point {
+	enum xp_kind kind;
+	struct sockaddr_storage addr;
+	socklen_t addr_len;
+	struct xp_route route; /* as for xp_demand() */
+	unsigned int tag;      /* for port_unlisten() */
+};
+
+/* Listens with the transport of worker 0. Return: 0, or -errno and @e; -ENOSPC: there
+ * are too many listeners. */
+int port_listen(struct port *port, const struct listen_point *at,
+		struct error *e);
 /* Listens as soon as a device has the address; see xp_listen_later(). */
-int port_listen_later(struct port *port, enum xp_kind kind,
-		      const struct sockaddr *addr, socklen_t addr_len,
-		      unsigned int tag, struct error *e);
+int port_listen_later(struct port *port, const struct listen_point *at,
+		      struct error *e);
 /* Takes no more logins by all listeners of @tag. Channels go on. */
 void port_unlisten(struct port *port, unsigned int tag);
 

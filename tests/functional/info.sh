@@ -50,6 +50,9 @@ fi
 t_check 'help' prints '^Usage: rdma-info' --help
 t_check 'version' prints '^rdma-info [0-9]' --version
 
+t_check 'from a source address' prints "^target $addr over TCP from 127.0.0.2:" \
+	"$URI?source=127.0.0.2"
+
 # --- options ---
 
 t_refused 'no URI' 'no URI.*srp://' rdma-info
@@ -64,6 +67,12 @@ t_refused 'port' "port '70000'" rdma-info srp://127.0.0.1:70000
 t_refused 'key' 'colour' rdma-info 'srp://127.0.0.1?colour=red'
 t_refused 'identifier' 'initiator' rdma-info 'srp://127.0.0.1?initiator=xyz'
 t_refused 'empty' 'bad address' rdma-info ''
+t_refused 'GID over TCP' 'gid.* needs RDMA: TCP has no GIDs' \
+	rdma-info "$URI?gid=::ffff:127.0.0.1"
+t_refused 'P_Key over TCP' 'pkey.* needs RDMA: TCP has no .*P_Keys' \
+	rdma-info "$URI?pkey=ffff"
+t_refused 'service level over TCP' 'sl.* needs RDMA: TCP has no .*service levels' \
+	rdma-info "$URI?sl=1"
 
 # --- no login ---
 
@@ -72,6 +81,14 @@ t_refused 'unknown host' "'no.such.host.invalid'.*(not known|failure)" \
 t_refused 'refused port' \
 	'127.0.0.1:9 over TCP from 127.0.0.1: connection refused; is rdma-target running.*rdma-doctor says more' \
 	rdma-info srp+tcp://127.0.0.1:9
+t_refused 'source that no interface has' \
+	"$addr over TCP from 192.0.2.1: source=192.0.2.1: no interface of this machine" \
+	rdma-info "$URI?source=192.0.2.1"
+t_refused 'source of IPv6' \
+	"$addr over TCP from ::1: source=::1 is an address of IPv6, that of the target" \
+	rdma-info "$URI?source=::1"
+t_refused 'source on an unknown interface' 'source=.*no such interface' \
+	rdma-info "$URI?source=fe80::1%nosuch0"
 t_refused 'another target port' \
 	"$addr over TCP from 127.0.0.1: .*no such target port.*id_ext" \
 	rdma-info "$URI?id_ext=1"
@@ -88,11 +105,14 @@ fi
 if [ -n "$(ls /sys/class/infiniband 2>/dev/null)" ]; then
 	t_skip 'no RDMA device' 'there is one'
 	t_skip 'why it is not RDMA' 'there is an RDMA device'
+	t_skip 'a P_Key demands RDMA' 'there is an RDMA device'
 else
 	t_check 'why it is not RDMA' prints \
 		'RDMA is not used: this machine has no RDMA device' "srp://$addr"
 	t_refused 'no RDMA device' 'over RDMA.*no RDMA device.*srp\+tcp' \
 		rdma-info "srp+rdma://$addr"
+	t_refused 'a P_Key demands RDMA' 'over RDMA.*no RDMA device' \
+		rdma-info "srp://$addr?pkey=ffff"
 fi
 t_refused 'full disk behind stdout' 'standard output: No space' \
 	fails_writing "$URI"

@@ -111,8 +111,12 @@ refused "buffers that are just enough" "$work/none.img.*does not exist" \
 refused "no threads" "--threads '0'" --threads 0 "${disk[@]}"
 refused "too many threads" "--threads '65'.*1 to 64" --threads 65 "${disk[@]}"
 refused "URI of another kind" "--listen 'http://x'" --listen http://x "${disk[@]}"
-refused "URI with a volume" "only an address and a port" \
+refused "URI with a volume" "only an address, a port, pkey and sl" \
 	--listen srp://127.0.0.1/disk "${disk[@]}"
+refused "URI with a source" "source and gid are not possible here" \
+	--listen "srp://127.0.0.1?source=127.0.0.1" "${disk[@]}"
+refused "URI with a P_Key, over TCP" "option 'pkey' needs RDMA: TCP has no" \
+	--listen "srp+tcp://127.0.0.1?pkey=ffff" "${disk[@]}"
 
 # --- what it cannot serve ---
 

@@ -72,6 +72,7 @@ static void port_stopped(struct port *port)
 void t_port_start(struct t_port *t, unsigned int workers)
 {
 	struct sockaddr_in addr = t_port_addr();
+	struct listen_point at = { .kind = XP_VERBS, .addr_len = sizeof(addr) };
 	struct srp_port_id id = t_port_name();
 	struct error e;
 
@@ -82,8 +83,8 @@ void t_port_start(struct t_port *t, unsigned int workers)
 	t->port.stopped = port_stopped;
 	t->port.user = t;
 	port_init(&t->port, &id);
-	T_MUST(!port_listen(&t->port, XP_VERBS, (struct sockaddr *)&addr,
-			    sizeof(addr), /* tag= */ 0, &e));
+	memcpy(&at.addr, &addr, sizeof(addr));
+	T_MUST(!port_listen(&t->port, &at, &e));
 }
 
 bool t_port_turn(struct t_port *t)

@@ -11,6 +11,11 @@
 #define X252 X64 X64 X64 X8 X8 X8 X8 X8 X8 X8 "xxxx"
 #define Z16  "0000000000000000"
 
+/* Ends of messages. */
+#define KEYS	  "id_ext, ioc_guid, initiator, source, gid, pkey or sl"
+#define ADDRESS	  "the IP address of an interface"
+#define RDMA_ONLY "needs RDMA: TCP has no GIDs, P_Keys and service levels"
+
 /* The transport fields of a row. */
 #define ANY	   false, XP_KIND_FIRST
 #define ONLY(kind) true, kind
@@ -184,12 +189,44 @@ static const struct bad_row {
 	  "volume '%4' has a broken % code" },
 	{ "percent code of other letters", "srp://h/%zz",
 	  "volume '%zz' has a broken % code" },
-	{ "unknown option", "srp://h?pkey=ffff",
-	  "option 'pkey' is not id_ext, ioc_guid or initiator" },
+	{ "unknown option", "srp://h?dgid=fe80::1",
+	  "option 'dgid' is not " KEYS },
 	{ "beginning of an option", "srp://h?id=1",
-	  "option 'id' is not id_ext, ioc_guid or initiator" },
-	{ "option without a name", "srp://h?=1",
-	  "option '' is not id_ext, ioc_guid or initiator" },
+	  "option 'id' is not " KEYS },
+	{ "option without a name", "srp://h?=1", "option '' is not " KEYS },
+	{ "source a name", "h?source=localhost",
+	  "source 'localhost' is not " ADDRESS },
+	{ "source empty", "h?source=", "source '' is not " ADDRESS },
+	{ "source with a port", "h?source=10.0.0.1:1",
+	  "source '10.0.0.1:1' is not " ADDRESS },
+	{ "source of every interface", "h?source=0.0.0.0",
+	  "source '0.0.0.0' is not " ADDRESS },
+	{ "source of every interface, IPv6", "h?source=[::]",
+	  "source '[::]' is not " ADDRESS },
+	{ "source too long", "h?source=fe80::1%" X64,
+	  "source 'fe80::1%" X8 X8 X8 X8 X8 X8 X8 "' is not " ADDRESS },
+	{ "source twice", "h?source=10.0.0.1&source=10.0.0.2",
+	  "option 'source' is given twice" },
+	{ "GID a word", "h?gid=mine",
+	  "gid 'mine' is not a GID, as fe80::1 or 32 hexadecimal digits" },
+	{ "GID cut short", "h?gid=fe80",
+	  "gid 'fe80' is not a GID, as fe80::1 or 32 hexadecimal digits" },
+	{ "P_Key of five digits", "h?pkey=1ffff",
+	  "pkey '1ffff' is not a P_Key: 0001 to ffff, but not 8000" },
+	{ "P_Key zero", "h?pkey=0",
+	  "pkey '0' is not a P_Key: 0001 to ffff, but not 8000" },
+	{ "P_Key of a membership only", "h?pkey=0x8000",
+	  "pkey '0x8000' is not a P_Key: 0001 to ffff, but not 8000" },
+	{ "P_Key a word", "h?pkey=default",
+	  "pkey 'default' is not 1 to 16 hexadecimal digits" },
+	{ "service level 16", "h?sl=16", "sl '16' is not between 0 and 15" },
+	{ "service level empty", "h?sl=", "sl '' is not between 0 and 15" },
+	{ "service level hexadecimal", "h?sl=f",
+	  "sl 'f' is not between 0 and 15" },
+	{ "GID over TCP", "srp+tcp://h?gid=::1", "option 'gid' " RDMA_ONLY },
+	{ "P_Key over TCP", "srp+tcp://h?pkey=1", "option 'pkey' " RDMA_ONLY },
+	{ "service level over TCP", "srp+tcp://h?sl=1",
+	  "option 'sl' " RDMA_ONLY },
 	{ "option without a value", "srp://h?id_ext",
 	  "option 'id_ext' has no value" },
 	{ "option with an empty value",
@@ -296,6 +333,71 @@ static void options(void **state)
 	assert_memory_equal(&again, &uri, sizeof(uri));
 }
 
+static const struct route_row {
+	const char *name;
+	const char *text;
+	const char *source;
+	const char *gid; /* NULL: none */
+	int pkey;	 /* -1: none */
+	int sl;		 /* -1: none */
+	const char *canonical;
+} route_rows[] = {
+	{ "source", "h:1?source=10.0.0.2", "10.0.0.2", NULL, -1, -1,
+	  "srp://h:1?source=10.0.0.2" },
+	{ "source over TCP", "srp+tcp://h:1?source=127.0.0.2", "127.0.0.2",
+	  NULL, -1, -1, "srp+tcp://h:1?source=127.0.0.2" },
+	{ "source of IPv6", "h:1?source=2001:db8::2", "2001:db8::2", NULL, -1,
+	  -1, "srp://h:1?source=2001:db8::2" },
+	{ "source in brackets, with a scope", "h:1?source=[fe80::1%25d0]",
+	  "fe80::1%d0", NULL, -1, -1, "srp://h:1?source=fe80::1%d0" },
+	{ "source on interface 25", "h:1?source=fe80::1%2525", "fe80::1%25",
+	  NULL, -1, -1, "srp://h:1?source=fe80::1%2525" },
+	{ "GID as an address", "h:1?gid=::ffff:10.0.0.2", "", "::ffff:10.0.0.2",
+	  -1, -1, "srp+rdma://h:1?gid=::ffff:10.0.0.2" },
+	{ "GID as /sys shows it",
+	  "h:1?gid=fe80:0000:0000:0000:0002:c903:00a0:5be1", "",
+	  "fe80::2:c903:a0:5be1", -1, -1,
+	  "srp+rdma://h:1?gid=fe80::2:c903:a0:5be1" },
+	{ "GID as ib_srp takes it", "h:1?gid=fe800000000000000002c90300a05be1",
+	  "", "fe80::2:c903:a0:5be1", -1, -1,
+	  "srp+rdma://h:1?gid=fe80::2:c903:a0:5be1" },
+	{ "P_Key of a full member", "srp+rdma://h:1?pkey=8001", "", NULL,
+	  0x8001, -1, "srp+rdma://h:1?pkey=8001" },
+	{ "P_Key with 0x, of a limited member", "h:1?pkey=0x1", "", NULL, 1, -1,
+	  "srp+rdma://h:1?pkey=0001" },
+	{ "lowest service level", "h:1?sl=0", "", NULL, -1, 0,
+	  "srp+rdma://h:1?sl=0" },
+	{ "highest service level", "h:1?sl=15", "", NULL, -1, 15,
+	  "srp+rdma://h:1?sl=15" },
+	{ "all of the route", "h:1/v?sl=3&pkey=ffff&gid=::1&source=10.0.0.1",
+	  "10.0.0.1", "::1", 0xffff, 3,
+	  "srp+rdma://h:1/v?source=10.0.0.1&gid=::1&pkey=ffff&sl=3" },
+};
+
+static void route(void **state)
+{
+	const struct route_row *r = *state;
+	struct error e;
+	char text[XP_URI_TEXT_SIZE];
+	char gid[XP_GID_TEXT_SIZE];
+	struct xp_uri uri, again;
+	char *copy = text_copy(r->text);
+
+	assert_int_equal(xp_uri_parse(copy, &uri, &e), 0);
+	free(copy);
+	assert_string_equal(uri.route.source, r->source);
+	assert_int_equal(uri.route.has_gid, r->gid != NULL);
+	if (r->gid)
+		assert_string_equal(xp_gid_text(uri.route.gid, gid), r->gid);
+	assert_int_equal(uri.route.has_pkey ? uri.route.pkey : -1, r->pkey);
+	assert_int_equal(uri.route.has_sl ? uri.route.sl : -1, r->sl);
+	assert_int_equal(xp_uri_format(&uri, text, sizeof(text)),
+			 strlen(r->canonical));
+	assert_string_equal(text, r->canonical);
+	assert_int_equal(xp_uri_parse(text, &again, &e), 0);
+	assert_memory_equal(&again, &uri, sizeof(uri));
+}
+
 static const struct list_row {
 	const char *name;
 	const char *text;
@@ -365,6 +467,11 @@ static void the_longest_uri_has_room(void **state)
 		.port = 65535,
 		.has_target = true,
 		.has_initiator = true,
+		.route = { .has_gid = true,
+			   .has_pkey = true,
+			   .pkey = 0xffff,
+			   .has_sl = true,
+			   .sl = 15 },
 	};
 	char text[XP_URI_TEXT_SIZE];
 	struct error e;
@@ -373,6 +480,8 @@ static void the_longest_uri_has_room(void **state)
 	snprintf(uri.host, sizeof(uri.host), "::1%%25");
 	memset(uri.host + 6, 'x', sizeof(uri.host) - 7);
 	memset(uri.volume, '\xff', sizeof(uri.volume) - 1);
+	memset(uri.route.gid, 0xff, sizeof(uri.route.gid));
+	memcpy(uri.route.source, uri.host, sizeof(uri.route.source) - 1);
 	for (; uri.more_cnt < XP_URI_ADDRESSES_MAX - 1; uri.more_cnt++) {
 		struct xp_uri_address *a = &uri.more[uri.more_cnt];
 
@@ -391,6 +500,7 @@ int main(void)
 	T_ADD_ROWS(&t, good_rows, good);
 	T_ADD_ROWS(&t, bad_rows, bad);
 	T_ADD_ROWS(&t, option_rows, options);
+	T_ADD_ROWS(&t, route_rows, route);
 	T_ADD_ROWS(&t, list_rows, list);
 	T_ADD(&t, format_refuses_too_little_room);
 	T_ADD(&t, the_longest_uri_has_room);

@@ -11,6 +11,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -375,6 +376,30 @@ static int tcp_chan_open_socket(struct tcp_chan *ch, int family)
 	return 0;
 }
 
+/* The kernel chooses the port when it knows both addresses, so that it runs out of ports
+ * for each peer, not for all together. */
+static int tcp_chan_bind(struct tcp_chan *ch, const struct xp_route *want,
+			 const struct sockaddr *peer, struct error *e)
+{
+	struct sockaddr_storage source;
+	socklen_t len;
+	int err = xp_route_source(want, peer, &source, &len, e);
+	int one = 1;
+
+	if (err)
+		return err;
+	setsockopt(ch->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one,
+		   sizeof(one));
+	if (bind(ch->fd, (struct sockaddr *)&source, len) == 0)
+		return 0;
+	err = -errno;
+	return error_set(e, err, "source=%s: %s", want->source,
+			 err == -EADDRNOTAVAIL
+				 ? "no interface of this machine has that "
+				   "address"
+				 : strerror(-err));
+}
+
 static void tcp_chan_start_connect(struct tcp_chan *ch, socklen_t addr_len)
 {
 	struct io_uring_sqe *sqe = reactor_sqe(tcp_reactor(ch));
@@ -399,9 +424,12 @@ int tcp_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	}
 	xp_addr_text(addr, ch->base.peer, sizeof(ch->base.peer));
 	err = tcp_chan_open_socket(ch, addr->sa_family);
-	if (err) {
+	if (err)
 		error_set(e, err, "connecting to %s failed: %s", ch->base.peer,
 			  strerror(-err));
+	else if (params->route && *params->route->source)
+		err = tcp_chan_bind(ch, params->route, addr, e);
+	if (err) {
 		tcp_chan_destroy(ch);
 		return err;
 	}

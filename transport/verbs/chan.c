@@ -39,6 +39,8 @@ int vb_chan_new(struct vb_xp *vx, const struct xp_chan_params *params,
 	ch->base.probes = ch->accepting;
 	ch->recv_cnt = params->recv_cnt ? params->recv_cnt : 1;
 	ch->timeout_ms = params->timeout_ms ? params->timeout_ms : 5000;
+	if (params->route)
+		ch->route = *params->route;
 	ch->retry_cnt = 7;
 	if (params->retry_cnt && params->retry_cnt < 7)
 		ch->retry_cnt = (uint8_t)params->retry_cnt;
@@ -100,12 +102,16 @@ int vb_chan_move(struct vb_chan *ch, enum ibv_qp_state state)
 		if (ch->accepting)
 			attr.qp_access_flags = 0;
 	}
+	/* What a listener demands, in place of what the request has. */
+	if (ch->accepting && ch->route.has_sl && (mask & IBV_QP_AV))
+		attr.ah_attr.sl = ch->route.sl;
 	if (mask & IBV_QP_MIN_RNR_TIMER)
 		attr.min_rnr_timer = RNR_TIMER;
 	if (ch->accepting && (mask & IBV_QP_MAX_DEST_RD_ATOMIC))
 		attr.max_dest_rd_atomic = ch->answer_depth;
 	if (ch->accepting && (mask & IBV_QP_MAX_QP_RD_ATOMIC))
 		attr.max_rd_atomic = ch->read_depth;
+	vb_route_note(ch, &attr, mask);
 	return -ibv_modify_qp(ch->qp, &attr, mask);
 }
 

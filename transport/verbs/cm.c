@@ -30,6 +30,7 @@ struct vb_request {
 	uint8_t initiator_depth;
 	uint8_t responder_resources;
 	uint8_t pdata[XP_PDATA_MAX];
+	struct xp_route route; /* of the listener */
 };
 
 /* A cm_id whose channel was freed before the peer had answered the DREQ. It is
@@ -147,10 +148,34 @@ static void cm_address_resolved(struct vb_chan *ch)
 				       : "(unknown)");
 		return;
 	}
-	if (rdma_resolve_route(id, (int)ch->timeout_ms))
+	if (ch->has_path
+		    ? rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH,
+				      &ch->path, sizeof(ch->path))
+		    : rdma_resolve_route(id, (int)ch->timeout_ms))
 		xp_core_fail(&ch->base, -errno, "%s (%s)",
 			     vb_cm_text(RDMA_CM_EVENT_ROUTE_ERROR, -errno),
 			     strerror(errno));
+}
+
+/* The kernel takes a path only for a cm_id without one. A new cm_id with the same
+ * addresses takes the place of the one that has found it. */
+static void cm_resolve_again(struct vb_chan *ch)
+{
+	struct rdma_addr addr = ch->cm.id->route.addr;
+	struct rdma_cm_id *id;
+
+	/* It has the same place in both families. */
+	addr.src_sin.sin_port = 0;
+	if (!rdma_create_id(vb_chan_xp(ch)->cm, &id, &ch->cm, RDMA_PS_TCP)) {
+		rdma_destroy_id(ch->cm.id);
+		ch->cm.id = id;
+		if (!rdma_bind_addr(id, &addr.src_addr) &&
+		    !rdma_resolve_addr(id, NULL, &addr.dst_addr,
+				       (int)ch->timeout_ms))
+			return;
+	}
+	xp_core_fail(&ch->base, -errno, "cannot choose service level %u: %s",
+		     ch->route.sl, strerror(errno));
 }
 
 static uint8_t cm_at_most(uint8_t want, int limit)
@@ -173,9 +198,14 @@ static void cm_route_resolved(struct vb_chan *ch)
 		.rnr_retry_count = 7,
 	};
 	struct error e;
-	int err;
+	int err = vb_route_check(ch, &e);
 
-	err = vb_chan_open(ch, &e);
+	if (!err && vb_route_choose(ch)) {
+		cm_resolve_again(ch);
+		return;
+	}
+	if (!err)
+		err = vb_chan_open(ch, &e);
 	if (err) {
 		xp_core_fail(&ch->base, err, "%s", e.text);
 		return;
@@ -191,11 +221,17 @@ static void cm_route_resolved(struct vb_chan *ch)
 /* The REP has come: this side sends the RTU. */
 static void cm_responded(struct vb_chan *ch, const struct vb_event *ev)
 {
+	struct error e;
 	int err;
 
 	err = vb_chan_move(ch, IBV_QPS_INIT);
 	if (!err)
 		err = vb_chan_move(ch, IBV_QPS_RTR);
+	/* The queue pair has its values from the connection manager. */
+	if (!err && xp_route_check(&ch->route, &ch->base.negotiated, &e)) {
+		xp_core_fail(&ch->base, e.err, "%s", e.text);
+		return;
+	}
 	if (!err)
 		err = vb_chan_move(ch, IBV_QPS_RTS);
 	if (!err && rdma_establish(ch->cm.id))
@@ -304,6 +340,7 @@ static struct vb_request *cm_request_new(struct vb_listener *l,
 					 const struct vb_event *ev)
 {
 	struct vb_request *req = calloc(1, sizeof(*req));
+	struct error e;
 
 	if (!req)
 		return NULL;
@@ -316,6 +353,9 @@ static struct vb_request *cm_request_new(struct vb_listener *l,
 	req->base.pdata = req->pdata;
 	req->base.pdata_len = ev->pdata_len;
 	req->base.user = l->user;
+	req->route = l->route;
+	if (vb_route_check_request(id, &l->route, &e))
+		memcpy(req->base.unfit, e.text, sizeof(req->base.unfit));
 	cm_request_addresses(req);
 	return req;
 }
@@ -564,6 +604,7 @@ int vb_accept(struct xp *xp, struct xp_conn_request *base,
 	if (err)
 		goto err_drop;
 	ch->cm.id = id;
+	ch->route = req->route;
 	memcpy(ch->base.local, base->local, sizeof(ch->base.local));
 	memcpy(ch->base.peer, base->peer, sizeof(ch->base.peer));
 	err = cm_accept_on(ch, req, params, e);
@@ -607,11 +648,20 @@ int vb_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	xp_addr_text(addr, ch->base.peer, sizeof(ch->base.peer));
 	if (rdma_create_id(vx->cm, &ch->cm.id, &ch->cm, RDMA_PS_TCP)) {
 		err = -errno;
+		error_set(e, err, "%s (%s)",
+			  vb_cm_text(RDMA_CM_EVENT_ADDR_ERROR, err),
+			  strerror(-err));
 		goto err_abandon;
 	}
+	err = vb_route_bind(ch->cm.id, &ch->route, addr, e);
+	if (err)
+		goto err_destroy;
 	if (rdma_resolve_addr(ch->cm.id, NULL, (struct sockaddr *)&to,
 			      (int)ch->timeout_ms)) {
 		err = -errno;
+		error_set(e, err, "%s (%s)",
+			  vb_cm_text(RDMA_CM_EVENT_ADDR_ERROR, err),
+			  strerror(-err));
 		goto err_destroy;
 	}
 	reactor_timer_set(xp->cfg.reactor, &ch->timer, ch->timeout_ms);
@@ -622,7 +672,5 @@ err_destroy:
 	rdma_destroy_id(ch->cm.id);
 err_abandon:
 	vb_chan_abandon(ch);
-	error_set(e, err, "%s (%s)", vb_cm_text(RDMA_CM_EVENT_ADDR_ERROR, err),
-		  strerror(-err));
 	return err;
 }

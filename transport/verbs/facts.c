@@ -4,17 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include <infiniband/verbs.h>
+#include "transport/verbs/verbs.h"
 
 /* The longest inline data that is asked for. */
 #define FACTS_INLINE_MAX 1024u
-
-static unsigned int facts_mtu_bytes(enum ibv_mtu mtu)
-{
-	return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096
-		       ? 128u << (unsigned int)mtu
-		       : 0;
-}
 
 /* A device tells what it can by making a queue pair, or not. */
 static unsigned int facts_try_inline(struct ibv_pd *pd, struct ibv_cq *cq)
@@ -60,8 +53,8 @@ static void facts_of_ports(struct ibv_context *ctx, struct xp_device_facts *ret)
 
 		if (ibv_query_port(ctx, (uint8_t)(i + 1), &attr))
 			continue;
-		ret->ports[i].active_mtu = facts_mtu_bytes(attr.active_mtu);
-		ret->ports[i].max_mtu = facts_mtu_bytes(attr.max_mtu);
+		ret->ports[i].active_mtu = vb_mtu_bytes(attr.active_mtu);
+		ret->ports[i].max_mtu = vb_mtu_bytes(attr.max_mtu);
 	}
 }
 

@@ -39,6 +39,7 @@
 #define rdma_migrate_id(...)	FAULT_MINUS(rdma_migrate_id, __VA_ARGS__)
 #define rdma_resolve_addr(...)	FAULT_MINUS(rdma_resolve_addr, __VA_ARGS__)
 #define rdma_resolve_route(...) FAULT_MINUS(rdma_resolve_route, __VA_ARGS__)
+#define rdma_set_option(...)	FAULT_MINUS(rdma_set_option, __VA_ARGS__)
 #define rdma_init_qp_attr(...)	FAULT_MINUS(rdma_init_qp_attr, __VA_ARGS__)
 #define rdma_connect(...)	FAULT_MINUS(rdma_connect, __VA_ARGS__)
 #define rdma_accept(...)	FAULT_MINUS(rdma_accept, __VA_ARGS__)

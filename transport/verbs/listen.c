@@ -148,6 +148,17 @@ int vb_listen_later(struct xp *xp, const struct sockaddr *addr,
 	return 0;
 }
 
+int vb_demand(struct xp_listener *base, const struct xp_route *want,
+	      struct error *e)
+{
+	struct vb_listener *l = container_of(base, struct vb_listener, base);
+	int err = l->cm.id ? vb_route_check_listener(l->cm.id, want, e) : 0;
+
+	if (!err)
+		l->route = *want;
+	return err;
+}
+
 void vb_unlisten(struct xp_listener *base)
 {
 	struct vb_listener *l = container_of(base, struct vb_listener, base);

@@ -6,6 +6,7 @@ const struct xp_traits xp_verbs_traits = {
 	.scheme = "srp+rdma",
 	.fabric = "RDMA",
 	.needs_device = true,
+	.has_gids = true,
 	.ib_srp = true,
 	/* Another thread of the target and another engine of the device move the
 	 * large data. */

@@ -244,6 +244,7 @@ static const struct xp_ops verbs_ops = {
 	.listen = vb_listen,
 	.listen_later = vb_listen_later,
 	.unlisten = vb_unlisten,
+	.demand = vb_demand,
 	.accept = vb_accept,
 	.reject = vb_reject,
 	.connect = vb_connect,

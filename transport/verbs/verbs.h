@@ -11,6 +11,8 @@
  *   chan.c    queue pairs: posting, completions, the end of a channel
  *   cm.c      events of the connection manager, connecting, accepting
  *   listen.c  listeners
+ *   route.c   what RDMA CM chose for a connection, and the choice of a service level
+ *   gid.c     from a GID to an address of this machine
  *   reach.c   which device leads to an address
  *   reason.c  texts for statuses and reject reasons
  *
@@ -26,11 +28,14 @@
 #ifndef TRANSPORT_VERBS_VERBS_H
 #define TRANSPORT_VERBS_VERBS_H
 
+#include <infiniband/sa.h>
 #include <infiniband/verbs.h>
+#include <net/if.h>
 #include <rdma/rdma_cma.h>
 
 #include "config.h"
 #include "transport/provider.h"
+#include "transport/route.h"
 #if FAULT_INJECTION
 #include "transport/verbs/fault.h"
 #endif
@@ -415,6 +420,11 @@ struct vb_chan {
 	struct list qpn_node;
 	uint8_t pdata[XP_PDATA_MAX]; /* for the REQ */
 	size_t pdata_len;
+	struct xp_route route;
+	/* The one that was found, with another service level; see
+	 * vb_route_choose(). */
+	struct ibv_path_data path;
+	bool has_path;
 };
 
 static inline struct vb_chan *vb_chan(struct xp_chan *ch)
@@ -491,6 +501,7 @@ struct vb_listener {
 	struct sockaddr_storage addr;
 	void (*requested)(struct xp_conn_request *req);
 	void *user;
+	struct xp_route route; /* of the address only pkey and sl */
 };
 
 void vb_listen_init(struct vb_xp *vx);
@@ -505,6 +516,48 @@ int vb_listen_later(struct xp *xp, const struct sockaddr *addr,
 		    void (*requested)(struct xp_conn_request *req), void *user,
 		    struct xp_listener **ret_listener, struct error *e);
 void vb_unlisten(struct xp_listener *base);
+int vb_demand(struct xp_listener *base, const struct xp_route *want,
+	      struct error *e);
+
+/* ---- the route of a connection (route.c) ---- */
+
+/* Bytes; 0: no value of the enum. */
+unsigned int vb_mtu_bytes(enum ibv_mtu mtu);
+/* Binds @id to the address that @want demands, by source or GID; none: does nothing. */
+int vb_route_bind(struct rdma_cm_id *id, const struct xp_route *want,
+		  const struct sockaddr *peer, struct error *e);
+/* The route of @ch is resolved. Is it what ch->route demands, but for a service level
+ * that can still be chosen? 0, or -EPROTONOSUPPORT and @e. */
+int vb_route_check(struct vb_chan *ch, struct error *e);
+/* After vb_route_check(). True: the service level must be chosen. ch->path then is the
+ * path for a new cm_id, by rdma_set_option() in place of rdma_resolve_route(). */
+bool vb_route_choose(struct vb_chan *ch);
+/* Can a listener, which is bound, or a request of it have the partition and the service
+ * level? 0, or -EPROTONOSUPPORT and @e. */
+int vb_route_check_listener(const struct rdma_cm_id *id,
+			    const struct xp_route *want, struct error *e);
+int vb_route_check_request(const struct rdma_cm_id *id,
+			   const struct xp_route *want, struct error *e);
+/* Keeps in ch->base.negotiated what the queue pair is given. */
+void vb_route_note(struct vb_chan *ch, const struct ibv_qp_attr *attr,
+		   int mask);
+
+/* ---- GIDs (gid.c) ---- */
+
+struct vb_gid_search {
+	const struct xp_route *want; /* its gid, and its pkey, if any */
+	bool is_roce;
+	char netdev[IF_NAMESIZE];
+};
+
+/* Looks for the interface of the GID below @root, which is "" but for tests. 0, or
+ * -EADDRNOTAVAIL and @e. */
+int vb_gid_find(const char *root, struct vb_gid_search *s, struct error *e);
+/* The address that stands for want->gid, of the family of @peer. 0, -EADDRNOTAVAIL, or
+ * -EAFNOSUPPORT: it stands for an address of the other family. */
+int vb_gid_source(const char *root, const struct xp_route *want,
+		  const struct sockaddr *peer, struct sockaddr_storage *ret,
+		  struct error *e);
 
 /* ---- routes (reach.c) ---- */
 
