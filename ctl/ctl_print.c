@@ -75,6 +75,21 @@ void ctl_print_volumes(const json_t *out)
 		print_volume(vol);
 }
 
+/* "-": it is not over RDMA. */
+static void print_negotiated(const json_t *session)
+{
+	const json_t *n = json_object_get(session, "negotiated");
+
+	if (!n) {
+		printf("-\n");
+		return;
+	}
+	printf("MTU %lld of %lld, READ depth %lld, P_Key 0x%04llx, SL %lld\n",
+	       ctl_number(n, "mtu"), ctl_number(n, "port_mtu"),
+	       ctl_number(n, "read_depth"), ctl_number(n, "pkey"),
+	       ctl_number(n, "sl"));
+}
+
 void ctl_print_sessions(const json_t *out)
 {
 	json_t *list = json_object_get(out, "sessions");
@@ -83,12 +98,14 @@ void ctl_print_sessions(const json_t *out)
 	json_t *one;
 	size_t i;
 
-	printf("%-34s %-24s %8s %7s\n", "INITIATOR", "ADDRESS", "CHANNELS",
-	       "VOLUMES");
-	json_array_foreach(list, i, one)
-		printf("%-34s %-24s %8lld %7lld\n", ctl_field(one, "initiator"),
+	printf("%-34s %-24s %8s %7s  %s\n", "INITIATOR", "ADDRESS", "CHANNELS",
+	       "VOLUMES", "RDMA");
+	json_array_foreach(list, i, one) {
+		printf("%-34s %-24s %8lld %7lld  ", ctl_field(one, "initiator"),
 		       ctl_field(one, "address"), ctl_number(one, "channels"),
 		       ctl_number(one, "volumes"));
+		print_negotiated(one);
+	}
 	if (hidden > 0)
 		printf("and %lld more\n", hidden);
 }

@@ -8,7 +8,6 @@
 #include "doctor/measure.h"
 #include "doctor/way.h"
 #include "initiator/exchange.h"
-#include "transport/device_facts.h"
 #include "transport/kind.h"
 #include "transport/xport.h"
 
@@ -232,7 +231,10 @@ static void login_tell(const struct login *l,
 
 	if (login_needs_device(l)) {
 		f = way_add(l->way, "rdma cm", FINDING_OK);
-		finding_value(f, "connected to %s by %s", si->peer, si->device);
+		finding_value(f,
+			      "connected to %s by %s: P_Key 0x%04x, service "
+			      "level %u, GID %s",
+			      si->peer, si->device, si->pkey, si->sl, si->gid);
 	}
 	f = way_add(l->way, "login", FINDING_OK);
 	finding_value(f, "over %s from %s: %u volume%s, %u commands in flight",
@@ -241,28 +243,22 @@ static void login_tell(const struct login *l,
 }
 
 /* Packets of RDMA are never split: do they fit the path? */
-static void login_check_mtu(const struct login *l, const char *device)
+static void login_check_mtu(const struct login *l,
+			    const struct srpi_session_info *si)
 {
 	const struct way *w = l->way;
-	struct xp_device_facts facts;
-	unsigned int mtu = 0;
 	struct finding *f;
 
-	if (xp_device_facts(device, &facts, NULL))
-		return;
-	for (unsigned int i = 0; i < facts.port_cnt; i++) {
-		if (facts.ports[i].active_mtu > mtu)
-			mtu = facts.ports[i].active_mtu;
-	}
-	if (!mtu)
+	if (!si->mtu)
 		return;
 	f = way_add(l->way, "rdma mtu", FINDING_OK);
-	finding_value(f, "%u bytes, READ depth %u", mtu, facts.answer_depth);
-	if (!w->path_mtu || mtu + ROCE_HEADERS <= w->path_mtu ||
+	finding_value(f, "%u bytes, the port has %u; READ depth %u", si->mtu,
+		      si->port_mtu, si->read_depth);
+	if (!w->path_mtu || si->mtu + ROCE_HEADERS <= w->path_mtu ||
 	    w->path_mtu >= w->netdev_mtu)
 		return;
 	f->state = FINDING_PROBLEM;
-	finding_value(f, "packets of %u bytes, on a path for %u", mtu,
+	finding_value(f, "packets of %u bytes, on a path for %u", si->mtu,
 		      w->path_mtu);
 	f->why = "Long packets are lost on the way: small commands work, data "
 		 "hangs.";
@@ -310,8 +306,7 @@ static void login_measure(struct login *l)
 	srpi_session_info(l->session, &si);
 	login_tell(l, &si);
 	snprintf(device, sizeof(device), "%s", si.device);
-	if (login_needs_device(l))
-		login_check_mtu(l, device);
+	login_check_mtu(l, &si);
 	counters_read(device, &before);
 	if (measure_session(&m))
 		tell_counters(l, device, &before);

@@ -62,6 +62,11 @@ static void print_text(const struct srpi_session *s, const struct range *r)
 
 	srpi_session_info(s, &si);
 	printf("target %s over %s from %s\n", si.peer, si.transport, si.local);
+	if (si.mtu)
+		printf("%s: MTU %u of %u, READ depth %u, P_Key 0x%04x, SL %u, "
+		       "GID %s\n",
+		       si.device, si.mtu, si.port_mtu, si.read_depth, si.pkey,
+		       si.sl, si.gid);
 	print_addresses(s);
 	if (*si.why)
 		printf("RDMA is not used: %s\n", si.why);
@@ -109,6 +114,17 @@ static json_t *addresses_json(const struct srpi_session *s)
 	return all;
 }
 
+/* NULL: not over RDMA. */
+static json_t *negotiated_json(const struct srpi_session_info *si)
+{
+	return si->mtu ? json_pack("{s:i, s:i, s:i, s:s, s:i, s:i}", "mtu",
+				   (int)si->mtu, "port_mtu", (int)si->port_mtu,
+				   "read_depth", (int)si->read_depth, "gid",
+				   si->gid, "pkey", (int)si->pkey, "sl",
+				   (int)si->sl)
+		       : NULL;
+}
+
 static void print_json(const struct srpi_session *s, const struct range *r)
 {
 	struct srpi_session_info si = { .struct_size = sizeof(si) };
@@ -119,12 +135,13 @@ static void print_json(const struct srpi_session *s, const struct range *r)
 	for (unsigned int i = r->first; i < r->end; i++)
 		json_array_append_new(volumes,
 				      volume_json(srpi_volume_info(s, i)));
-	root = json_pack("{s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:i, s:o}",
+	root = json_pack("{s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:i, s:o*, s:o}",
 			 "target", si.peer, "addresses", addresses_json(s),
 			 "transport", si.transport, "device", si.device,
 			 "local", si.local, "initiator", si.initiator,
 			 "immediate_data", si.immediate_data, "queue_depth",
-			 (int)si.queue_depth, "volumes", volumes);
+			 (int)si.queue_depth, "negotiated",
+			 negotiated_json(&si), "volumes", volumes);
 	json_dumpf(root, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(root);

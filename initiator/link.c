@@ -124,6 +124,10 @@ static void note_connection(struct srpi_session *s)
 		 xp_chan_local(ch->xp));
 	snprintf(s->conn.peer, sizeof(s->conn.peer), "%s",
 		 xp_chan_peer(ch->xp));
+	s->conn.negotiated = *xp_chan_negotiated(ch->xp);
+	s->conn.gid[0] = '\0';
+	if (s->conn.negotiated.mtu)
+		xp_gid_text(s->conn.negotiated.gid, s->conn.gid);
 	s->conn.immediate_data = ch->granted.imm_data;
 	s->conn.up_cnt = s->channel_cnt;
 	s->conn.in_flight = 0;

@@ -233,6 +233,12 @@ void srpi_session_info(const struct srpi_session *s,
 		.queue_depth = s->conn.in_flight,
 		.immediate_data = s->conn.immediate_data,
 		.pins_memory = xp_kind_traits(s->kind)->needs_device,
+		.mtu = s->conn.negotiated.mtu,
+		.port_mtu = s->conn.negotiated.port_mtu,
+		.read_depth = s->conn.negotiated.read_depth,
+		.gid = s->conn.gid,
+		.pkey = s->conn.negotiated.pkey,
+		.sl = s->conn.negotiated.sl,
 	};
 
 	srp_port_id_format(&s->initiator, info.initiator);

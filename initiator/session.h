@@ -192,6 +192,8 @@ struct ini_connection {
 	char local[64];
 	char peer[64];
 	char device[64];
+	struct xp_negotiated negotiated; /* on the first channel */
+	char gid[XP_GID_TEXT_SIZE];
 	bool immediate_data;
 	char fewer[192];	/* why fewer channels; "": as many as wanted */
 	unsigned int up_cnt;	/* channels */

@@ -302,6 +302,13 @@ struct srpi_session_info {
 				   * together */
 	bool immediate_data;
 	bool pins_memory; /* registered memory counts for RLIMIT_MEMLOCK */
+	/* What was negotiated over RDMA; over TCP mtu is 0, and so are the others. */
+	unsigned int mtu;	 /* bytes */
+	unsigned int port_mtu;	 /* bytes; the active MTU of our port */
+	unsigned int read_depth; /* RDMA READs of the target at a time */
+	const char *gid;	 /* ours, "fe80::1" */
+	unsigned int pkey;
+	unsigned int sl; /* service level */
 };
 
 void srpi_session_info(const struct srpi_session *s,

@@ -229,6 +229,19 @@ static void method_run_sessions(struct server *s, void *arg)
 	sessions->cnt = port_sessions(&s->port, sessions->list, sessions->max);
 }
 
+/* NULL: not over RDMA. */
+static json_t *method_negotiated(const struct xp_negotiated *n)
+{
+	char gid[XP_GID_TEXT_SIZE];
+
+	if (!n->mtu)
+		return NULL;
+	return json_pack("{sisisisssisi}", "mtu", (int)n->mtu, "port_mtu",
+			 (int)n->port_mtu, "read_depth", (int)n->read_depth,
+			 "gid", xp_gid_text(n->gid, gid), "pkey", (int)n->pkey,
+			 "sl", (int)n->sl);
+}
+
 static json_t *method_session(const struct port_session *session)
 {
 	char addr[INET6_ADDRSTRLEN];
@@ -238,9 +251,11 @@ static json_t *method_session(const struct port_session *session)
 		inet_ntop(AF_INET, bytes + 12, addr, sizeof(addr));
 	else
 		inet_ntop(AF_INET6, bytes, addr, sizeof(addr));
-	return json_pack("{sssssisi}", "initiator", session->initiator,
-			 "address", addr, "channels", (int)session->channels,
-			 "volumes", (int)session->volumes);
+	return json_pack("{s:s, s:s, s:i, s:i, s:o*}", "initiator",
+			 session->initiator, "address", addr, "channels",
+			 (int)session->channels, "volumes",
+			 (int)session->volumes, "negotiated",
+			 method_negotiated(&session->negotiated));
 }
 
 static void method_list_sessions(void *user, const json_t *in,
@@ -697,7 +712,9 @@ static const struct control_method manage_methods[] = {
 	{ .name = "ListSessions",
 	  .in = "",
 	  .out = "sessions: [](initiator: string, address: string, channels: "
-		 "int, volumes: int), total: int",
+		 "int, volumes: int, negotiated: ?(mtu: int, port_mtu: int, "
+		 "read_depth: int, gid: string, pkey: int, sl: int)), "
+		 "total: int",
 	  .help = "List the initiators that are logged in",
 	  .run = method_list_sessions },
 	{ .name = "FollowEvents",

@@ -175,6 +175,7 @@ static void channel_log_login(struct channel *ch)
 				     ? xp_chan_device(ch->xp)
 				     : "";
 	struct log_about about = { .event = "login", .nexus = ch->nexus->name };
+	char text[XP_NEGOTIATED_TEXT_SIZE];
 
 	if (!channel_may_log(ch, LOG_NOTICE))
 		return;
@@ -191,6 +192,9 @@ static void channel_log_login(struct channel *ch)
 		"ours up to %u, immediate data %s",
 		ch->number, rsp->req_lim, rsp->it_iu_len, rsp->ti_iu_len,
 		ch->rules.imm_offset ? "granted" : "no");
+	if (ch->negotiated.mtu)
+		log_info("channel %u: %s", ch->number,
+			 xp_negotiated_text(&ch->negotiated, text));
 	if (ch->rules.imm_offset)
 		log_info("channel %u: immediate data at offset %u", ch->number,
 			 ch->rules.imm_offset);
@@ -495,6 +499,7 @@ static void channel_on_established(struct xp_chan *xp, const void *pdata,
 	reactor_timer_stop(&ch->timer);
 	ch->state = CHANNEL_OPEN;
 	ch->logged_in = true;
+	ch->negotiated = *xp_chan_negotiated(xp);
 	port_channel_opened(ch);
 	PROBE(rdma_target, login, ch->nexus->name, ch->number);
 	channel_log_login(ch);

@@ -169,6 +169,8 @@ struct channel {
 	struct srp_cmd_rules rules;
 	struct srp_login_rsp login_rsp;
 	uint32_t ti_iu_len; /* bytes; CHANNEL_TI_IU_LEN */
+	/* Set before the message that the channel is open. */
+	struct xp_negotiated negotiated;
 
 	struct channel_port_side at_port;
 	struct channel_msgs msgs;

@@ -13,6 +13,7 @@
 #include "target/scsi/task.h"
 #include "base/arena.h"
 #include "base/list.h"
+#include "transport/route.h"
 
 /* The share of a nexus in the arenas of one worker. It belongs to the
  * worker. */
@@ -28,6 +29,7 @@ struct nexus {
 	struct srp_port_id target;
 	/* The address of its last login. What it may see depends on this. */
 	struct in6_addr addr;
+	struct xp_negotiated negotiated; /* of the channel that opened last */
 	/* Volumes are added and removed (port_change.h) by atomic stores. The
 	 * rest is constant. */
 	struct lun_view view;

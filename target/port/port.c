@@ -297,6 +297,7 @@ static void port_run_opened(struct reactor_msg *msg)
 	ch->at_port.half_open = false;
 	ch->port->half_open_cnt--;
 	login_quota_opened(ch->at_port.quota);
+	ch->nexus->negotiated = ch->negotiated;
 }
 
 void port_channel_opened(struct channel *ch)

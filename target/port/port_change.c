@@ -186,6 +186,7 @@ unsigned int port_sessions(const struct port *port, struct port_session *ret,
 		if (cnt++ >= max)
 			continue;
 		ret[cnt - 1].addr = nexus->addr;
+		ret[cnt - 1].negotiated = nexus->negotiated;
 		ret[cnt - 1].channels = nexus->channel_cnt;
 		ret[cnt - 1].volumes = nexus->view.cnt;
 		snprintf(ret[cnt - 1].initiator, sizeof(ret->initiator), "%s",

@@ -41,6 +41,7 @@ unsigned int port_rules_changed(struct port *port);
 struct port_session {
 	char initiator[SRP_PORT_ID_TEXT_SIZE];
 	struct in6_addr addr; /* IPv4: mapped */
+	struct xp_negotiated negotiated;
 	unsigned int channels;
 	unsigned int volumes; /* that it sees */
 };

@@ -474,10 +474,11 @@ fi
 if [ -e /dev/fuse ] && command -v fusermount3 fio >/dev/null; then
 	mkdir "$T/mnt"
 	ctl volume add ram:64M,name=busy >/dev/null
-	t_check 'the target is mounted' t_mount "$URI" "$T/mnt"
+	t_check 'the target is mounted' t_mount "$URI?source=127.0.0.2" "$T/mnt"
 	t_refused 'a volume that is seen is not removed' 'is logged in' \
 		ctl volume remove x
-	t_check 'the session is listed' grep -q 0x <(ctl session list)
+	t_check 'the session is listed' \
+		grep -Eq '^0x[0-9a-f]{32} +127\.0\.0\.2 .* -$' <(ctl session list)
 	fio --name=v --filename="$T/mnt/busy" --size=16M --bs=64k --rw=randwrite \
 		--verify=crc32c --do_verify=1 --loops=2 --iodepth=8 \
 		--ioengine=libaio --verify_state_save=0 >"$T/fio" 2>&1 &
