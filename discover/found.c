@@ -50,8 +50,19 @@ static bool address_of_peer(struct found_address *a,
 	return true;
 }
 
-/* Numbers only: nobody else decides what this machine asks its name servers. A link-local
- * address is one of the link that the message came by. */
+/* A link-local address is one of the link that the message came by. */
+static bool address_set_link(struct sockaddr_in6 *own,
+			     const struct dgram_peer *peer)
+{
+	const struct sockaddr_in6 *sin6 = (const void *)&peer->addr;
+
+	if (peer->addr.ss_family != AF_INET6)
+		return false;
+	own->sin6_scope_id = sin6->sin6_scope_id;
+	return own->sin6_scope_id;
+}
+
+/* Numbers only: nobody else decides what this machine asks its name servers. */
 static bool address_resolve(struct found_address *a,
 			    const struct dgram_peer *peer)
 {
@@ -74,7 +85,7 @@ static bool address_resolve(struct found_address *a,
 		return address_of_peer(a, peer);
 	if (a->addr.ss_family == AF_INET6 &&
 	    IN6_IS_ADDR_LINKLOCAL(&sin6->sin6_addr))
-		return address_of_peer(a, peer);
+		return address_set_link(sin6, peer);
 	return true;
 }
 

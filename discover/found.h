@@ -44,7 +44,8 @@ struct found {
 };
 
 /* Adds what @msg says, which has come from @peer: a wildcard in it is the address of
- * @peer. False: there is no place, or no address. */
+ * @peer, and a link-local address is one of the link of @peer. False: there is no place,
+ * or no address. */
 bool found_add(struct found *f, const struct discovery_msg *msg,
 	       const struct dgram_peer *peer, enum dgram_carrier carrier);
 /* Finds out which addresses this machine can use, and puts these first: those of RDMA

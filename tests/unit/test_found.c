@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What becomes of the addresses in an announcement, by where it came from. */
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "discover/found.h"
+#include "tests/lib/t_table.h"
+
+static const struct address_row {
+	const char *name;
+	const char *uri;
+	const char *peer; /* NULL: the carrier does not tell */
+	const char *link; /* of the peer; NULL: none */
+	const char *text; /* NULL: it is left out */
+} address_rows[] = {
+	{ "an address stays as it is", "srp+tcp://10.0.0.1:5555", "10.0.0.2",
+	  NULL, "srp+tcp://10.0.0.1:5555" },
+	{ "a wildcard is the peer", "srp+tcp://0.0.0.0:5556", "10.0.0.2", NULL,
+	  "srp+tcp://10.0.0.2:5556" },
+	{ "a wildcard of an unknown peer", "srp+rdma://0.0.0.0", NULL, NULL,
+	  NULL },
+	{ "a link-local address is on the link of the peer",
+	  "srp+tcp://[fe80::1]:5555", "fe80::2", "lo",
+	  "srp+tcp://[fe80::1%lo]:5555" },
+	{ "the link that the sender names is its own",
+	  "srp+tcp://[fe80::1%nosuch0]:5555", "fe80::2", "lo",
+	  "srp+tcp://[fe80::1%lo]:5555" },
+	{ "a link-local address, by a router", "srp+tcp://[fe80::1]:5555",
+	  "2001:db8::2", NULL, NULL },
+	{ "a link-local address, by IPv4", "srp+tcp://[fe80::1]:5555",
+	  "10.0.0.2", NULL, NULL },
+	{ "a link-local address of an unknown peer", "srp+rdma://[fe80::1]",
+	  NULL, NULL, NULL },
+	{ "the keys of a URI are the reader's", "srp+rdma://10.0.0.1?sl=3",
+	  "10.0.0.2", NULL, "srp+rdma://10.0.0.1:5555" },
+};
+
+static struct dgram_peer peer_of(const struct address_row *r)
+{
+	struct dgram_peer peer = { .addr_len = sizeof(struct sockaddr_in6) };
+	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&peer.addr;
+	struct sockaddr_in *sin = (struct sockaddr_in *)&peer.addr;
+
+	if (!r->peer)
+		return peer;
+	if (inet_pton(AF_INET, r->peer, &sin->sin_addr) == 1) {
+		sin->sin_family = AF_INET;
+		peer.addr_len = sizeof(*sin);
+		return peer;
+	}
+	assert_int_equal(inet_pton(AF_INET6, r->peer, &sin6->sin6_addr), 1);
+	sin6->sin6_family = AF_INET6;
+	sin6->sin6_scope_id = r->link ? if_nametoindex(r->link) : 0;
+	return peer;
+}
+
+static void address(void **state)
+{
+	const struct address_row *r = *state;
+	struct discovery_msg msg = { .kind = DISCOVERY_ANNOUNCE };
+	struct dgram_peer peer = peer_of(r);
+	struct found f = { .cnt = 0 };
+
+	assert_true(discovery_add_uri(&msg, r->uri));
+	assert_int_equal(found_add(&f, &msg, &peer, DGRAM_UNICAST),
+			 r->text != NULL);
+	assert_int_equal(f.cnt, r->text ? 1 : 0);
+	if (r->text)
+		assert_string_equal(f.targets[0]->addresses[0].text, r->text);
+	found_clear(&f);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, address_rows, address);
+	return t_run(&t);
+}
