@@ -16,8 +16,10 @@ static void fabric_print_line(const char *line)
 	}
 }
 
-static void fabric_ask(const char *umad, bool add_target)
+/* True: there are targets. */
+static bool fabric_ask(const char *umad, bool add_target)
 {
+	bool some = false;
 	char command[256];
 	char line[512];
 	FILE *f;
@@ -26,20 +28,23 @@ static void fabric_ask(const char *umad, bool add_target)
 		 add_target ? "-c " : "", umad);
 	f = popen(command, "re");
 	if (!f)
-		return;
-	while (fgets(line, sizeof(line), f))
+		return false;
+	for (; fgets(line, sizeof(line), f); some = true)
 		fabric_print_line(line);
 	pclose(f);
+	return some;
 }
 
 /* Only devices with a link layer of InfiniBand have one. */
-void fabric_print(bool add_target)
+bool fabric_print(bool add_target)
 {
+	bool some = false;
 	glob_t g;
 
 	if (glob("/dev/infiniband/umad*", 0, NULL, &g))
-		return;
+		return false;
 	for (size_t i = 0; i < g.gl_pathc; i++)
-		fabric_ask(g.gl_pathv[i], add_target);
+		some |= fabric_ask(g.gl_pathv[i], add_target);
 	globfree(&g);
+	return some;
 }

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 /* Prints what ibsrpdm prints, if this machine has that and an InfiniBand device to ask.
- * @add_target: lines for add_target. */
-void fabric_print(bool add_target);
+ * @add_target: lines for add_target. True: it has printed something. */
+bool fabric_print(bool add_target);
 
 #endif

@@ -12,17 +12,18 @@
 #include "discover/print.h"
 #include "discover/serves.h"
 
-static void show_all(const struct discover_options *o, const struct found *f)
+/* True: there are targets. */
+static bool show_all(const struct discover_options *o, const struct found *f)
 {
 	if (o->json) {
 		show_json(f);
-	} else if (o->add_target) {
-		show_add_target(f);
-		fabric_print(/* add_target= */ true);
-	} else {
-		show_text(f);
-		fabric_print(/* add_target= */ false);
+		return f->cnt > 0;
 	}
+	if (o->add_target)
+		show_add_target(f);
+	else
+		show_text(f);
+	return fabric_print(o->add_target) || f->cnt > 0;
 }
 
 static int discover(const struct discover_options *o)
@@ -30,6 +31,7 @@ static int discover(const struct discover_options *o)
 	struct found f = { .cnt = 0 };
 	struct finder *finder;
 	struct error e;
+	bool some;
 	int code;
 
 	if (finder_open(&o->finder, &finder, &e)) {
@@ -43,14 +45,14 @@ static int discover(const struct discover_options *o)
 		found_clear(&f);
 		return EXIT_FAILURE;
 	}
-	show_all(o, &f);
-	if (!f.cnt)
+	some = show_all(o, &f);
+	if (!some)
 		log_notice(
 			"no target has answered within %.1f s; a target that "
 			"multicast does not reach is asked by its name: "
 			"rdma-discover HOST",
 			o->wait_ms / 1000.0);
-	code = f.cnt && std_files_flush() ? EXIT_SUCCESS : EXIT_FAILURE;
+	code = some && std_files_flush() ? EXIT_SUCCESS : EXIT_FAILURE;
 	found_clear(&f);
 	return code;
 }

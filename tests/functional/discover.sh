@@ -93,12 +93,14 @@ cat >"$T/bin/ibsrpdm" <<'END'
 printf 'name \033[2Jof %s\n' "$*"
 END
 chmod +x "$T/bin/ibsrpdm"
-fabric() { # ARG...: runs as if there were an InfiniBand device
+in_fabric() { # ARG...: runs as if there were an InfiniBand device
 	unshare -m sh -c 'mount -t tmpfs none /dev && mkdir /dev/infiniband &&
 		: >/dev/infiniband/umad0 &&
 		PATH=$1:$PATH && shift && exec rdma-discover -t 0.2 "$@"' \
-		sh "$T/bin" "$@" | grep '^name'
+		sh "$T/bin" "$@"
 }
+fabric() { in_fabric "$@" | grep '^name'; }
+t_check 'what ibsrpdm alone finds is found' in_fabric 127.0.0.1:1
 t_check 'ibsrpdm is asked, and cannot control the terminal' \
 	is 'name ?[2Jof -d /dev/infiniband/umad0' "$(fabric)"
 t_check 'ibsrpdm is asked for lines for the kernel' \
