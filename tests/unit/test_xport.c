@@ -1228,6 +1228,57 @@ static void without_a_device_nobody_connects(void **state)
 	rig_close(&r);
 }
 
+/* ---- the route ---- */
+
+static bool has_address(const char *text, const char *address)
+{
+	size_t len = strlen(address);
+
+	return strncmp(text, address, len) == 0 && text[len] == ':';
+}
+
+static void the_source_is_the_address_that_the_peer_sees(void **state)
+{
+	bool is_tcp = t_provider() == T_TCP;
+	struct t_world *w = t_world_open(NULL);
+	const struct xp_route route = { .source = "10.0.0.2" };
+	const struct xp_route loopback = { .source = "127.0.0.2" };
+	const struct xp_chan_params params = {
+		.recv_cnt = w->opt.recv_cnt,
+		.route = is_tcp ? &loopback : &route,
+	};
+	const struct t_end *client = t_connect_to(w, &w->addr, &params);
+	const struct t_end *server = &w->server_ends[0];
+	const char *source = params.route->source;
+
+	T_WAIT(w, client->established && server->established);
+	assert_true(has_address(xp_chan_local(client->ch), source));
+	assert_true(has_address(xp_chan_peer(server->ch), source));
+	assert_int_equal(xp_chan_negotiated(client->ch)->mtu == 0, is_tcp);
+	assert_int_equal(xp_chan_negotiated(client->ch)->read_depth,
+			 xp_chan_negotiated(server->ch)->read_depth);
+	t_world_close(w);
+}
+
+static void tcp_has_no_partitions(void **state)
+{
+	struct t_world *w = t_world_open(NULL);
+	const struct xp_route route = { .has_pkey = true, .pkey = 0xffff };
+	const struct xp_route nothing = { .source = "" };
+	struct xp_chan_params params = { .route = &route };
+	struct xp_chan *ch;
+	struct error e;
+
+	assert_int_equal(xp_connect(w->client, (struct sockaddr *)&w->addr,
+				    sizeof(w->addr), &params, &ch, &e),
+			 -EPROTONOSUPPORT);
+	assert_string_equal(e.text, "TCP has no GIDs, P_Keys and service "
+				    "levels (pkey=)");
+	assert_int_equal(xp_demand(w->listener, &route, &e), -EPROTONOSUPPORT);
+	assert_int_equal(xp_demand(w->listener, &nothing, &e), 0);
+	t_world_close(w);
+}
+
 /* ---- many ---- */
 
 static void many_channels_at_once(void **state)
@@ -1461,6 +1512,10 @@ int main(void)
 		T_ADD(&t, a_device_goes_and_comes);
 		T_ADD(&t, without_a_device_nobody_connects);
 	}
+	if (t_provider() != T_FAKE)
+		T_ADD(&t, the_source_is_the_address_that_the_peer_sees);
+	if (t_provider() == T_TCP)
+		T_ADD(&t, tcp_has_no_partitions);
 	T_ADD(&t, what_was_sent_before_the_end_is_received);
 	T_ADD(&t, others_survive_a_close_amid_a_read);
 	T_ADD(&t, many_channels_at_once);
