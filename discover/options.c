@@ -72,6 +72,8 @@ static const struct option_row discover_rows[] = {
 	  .type = OPTION_FLAG,
 	  .help = "Print lines for the file _add_target_ of the kernel's "
 		  "initiator, *ib_srp*, as *ibsrpdm -c* does.",
+	  .more = "A line with dest= has no pkey=: *ib_srp* then connects by RDMA CM, which takes the\n"
+		  "P_Key from the interface on the way. Lines of *ibsrpdm* have dgid= and pkey=.",
 	  OPTION_AT(discover_options, add_target) },
 	{ .name = "mount",
 	  .letter = 'm',
