@@ -91,8 +91,8 @@ static const struct check_row {
 	  "the route has P_Key 0xffff, not 0x8001" CHOOSE, false },
 	{ "the P_Key of RoCE", ROCE, 0xffff, 0x7fff, -1, NULL, NULL, false },
 	{ "another P_Key than that of RoCE", ROCE, 0xffff, 2, -1, NULL,
-	  "the route has P_Key 0xffff, not 0x0002; RoCE has no other: to part "
-	  "hosts, use VLANs",
+	  "the route has P_Key 0xffff, not 0x0002; RoCE has no other: to "
+	  "separate hosts, use VLANs",
 	  false },
 	{ "the service level of the path", IB, 0xffff, -1, 0, NULL, NULL,
 	  false },

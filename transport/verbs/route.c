@@ -18,7 +18,7 @@
  * Ethernet; those from 8 on are reserved. */
 #define ROCE_SL_MAX 7
 
-/* The P_Key of every path of RoCE (annex A16), for a full member. */
+/* The P_Key of every path of RoCE (Linux, cma_resolve_iboe_route()). */
 #define PKEY_DEFAULT 0xffff
 
 /* P_Keys that a message lists. */
@@ -49,7 +49,8 @@ static void route_add_pkeys(struct ibv_context *ctx, uint8_t port,
 	__be16 pkey;
 
 	if (route_is_roce(ctx, port)) {
-		error_add(e, "; RoCE has no other: to part hosts, use VLANs");
+		error_add(e,
+			  "; RoCE has no other: to separate hosts, use VLANs");
 		return;
 	}
 	error_add(e,
