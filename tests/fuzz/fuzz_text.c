@@ -11,6 +11,16 @@ static bool is_terminated(const char *text, size_t size)
 	return memchr(text, '\0', size);
 }
 
+static void check_same_route(const struct xp_route *a, const struct xp_route *b)
+{
+	FUZZ_CLAIM(is_terminated(a->source, sizeof(a->source)) &&
+		   !strcmp(a->source, b->source));
+	FUZZ_CLAIM(a->has_gid == b->has_gid &&
+		   !memcmp(a->gid, b->gid, sizeof(a->gid)));
+	FUZZ_CLAIM(xp_route_same(a, b));
+	FUZZ_CLAIM(a->sl < 16);
+}
+
 static void check_same(const struct xp_uri *a, const struct xp_uri *b)
 {
 	FUZZ_CLAIM(a->forced == b->forced && a->kind == b->kind &&
@@ -24,6 +34,7 @@ static void check_same(const struct xp_uri *a, const struct xp_uri *b)
 		   a->has_initiator == b->has_initiator);
 	FUZZ_CLAIM(srp_port_id_equal(&a->target, &b->target));
 	FUZZ_CLAIM(srp_port_id_equal(&a->initiator, &b->initiator));
+	check_same_route(&a->route, &b->route);
 }
 
 static void uri(const char *text)
