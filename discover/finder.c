@@ -328,7 +328,9 @@ unsigned int finder_poll_list(const struct finder *f, struct pollfd *ret)
 	return f->cnt;
 }
 
-static bool finder_hear(const struct finder *f, struct dgram *d)
+static bool finder_hear(const struct finder *f, struct dgram *d,
+			void (*bye)(void *user, const struct srp_port_id *id),
+			void *user)
 {
 	uint8_t buf[DISCOVERY_MSG_MAX];
 	struct discovery_msg msg;
@@ -340,17 +342,23 @@ static bool finder_hear(const struct finder *f, struct dgram *d)
 
 		if (len == 0)
 			break;
-		heard |= finder_decode(f, buf, len, &msg) && !msg.nonce;
+		if (!finder_decode(f, buf, len, &msg) || msg.nonce)
+			continue;
+		heard = true;
+		if (msg.kind == DISCOVERY_BYE)
+			bye(user, &msg.id);
 	}
 	return heard;
 }
 
-bool finder_heard(struct finder *f)
+bool finder_heard(struct finder *f,
+		  void (*bye)(void *user, const struct srp_port_id *id),
+		  void *user)
 {
 	bool heard = false;
 
 	for (unsigned int i = 0; i < f->cnt; i++)
-		heard |= finder_hear(f, f->endpoints[i]);
+		heard |= finder_hear(f, f->endpoints[i], bye, user);
 	return heard;
 }
 

@@ -43,7 +43,10 @@ void finder_ask(struct finder *f, struct found *ret);
 void finder_join(struct finder *f);
 /* Writes what to poll to @ret, at most FINDER_ENDPOINTS_MAX; returns how many. */
 unsigned int finder_poll_list(const struct finder *f, struct pollfd *ret);
-/* Takes what has come. True: some target said that it comes or goes, so ask. */
-bool finder_heard(struct finder *f);
+/* Takes what has come, and calls bye() for each target that said that it goes. True: some
+ * target said that it comes or goes, so ask. */
+bool finder_heard(struct finder *f,
+		  void (*bye)(void *user, const struct srp_port_id *id),
+		  void *user);
 
 #endif

@@ -19,6 +19,7 @@
 struct followed {
 	struct link link;
 	unsigned int misses;
+	bool said_bye; /* since it has answered */
 };
 
 struct follow {
@@ -127,10 +128,14 @@ static void follow_count_misses(struct follow *f)
 	for (unsigned int i = 0; i < f->link_cnt; i++) {
 		struct followed *l = f->links[i];
 
-		if (found_find(&f->found, &l->link.id))
+		if (found_find(&f->found, &l->link.id)) {
 			l->misses = 0;
-		else if (l->misses < FOLLOW_MISSES)
+			l->said_bye = false;
+		} else if (l->said_bye) {
+			l->misses = FOLLOW_MISSES;
+		} else if (l->misses < FOLLOW_MISSES) {
 			l->misses++;
+		}
 	}
 }
 
@@ -247,6 +252,14 @@ static bool follow_on_signals(struct follow *f)
 
 /* ---- wait ---- */
 
+static void follow_on_bye(void *user, const struct srp_port_id *id)
+{
+	struct followed *l = follow_find(user, id);
+
+	if (l)
+		l->said_bye = true;
+}
+
 /* Until @due_ms, a signal, or a target that comes or goes. Returns whether to ask. */
 static bool follow_wait(struct follow *f, int wait_ms)
 {
@@ -260,7 +273,7 @@ static bool follow_wait(struct follow *f, int wait_ms)
 	if (poll(fds, cnt + 1, wait_ms) <= 0)
 		return false;
 	asks = follow_on_signals(f);
-	return (f->finder && finder_heard(f->finder)) || asks;
+	return (f->finder && finder_heard(f->finder, follow_on_bye, f)) || asks;
 }
 
 static void follow_run(struct follow *f)

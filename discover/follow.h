@@ -2,7 +2,8 @@
 /*
  * rdma-discover --daemon: asks for targets again and again, and keeps the links that the
  * rules want (link.h). A target that comes or goes is asked for at once. A target counts
- * as gone when it has not answered FOLLOW_MISSES times in a row. However many targets a
+ * as gone when it has not answered FOLLOW_MISSES times in a row, or once after it has said
+ * that it goes. However many targets a
  * rule matches, at most FOLLOW_CHILDREN log in, mount or ask at once.
  *
  * SIGHUP reads the rules again; SIGTERM and SIGINT end it. Links stay then.

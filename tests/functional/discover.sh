@@ -331,9 +331,37 @@ gone() {
 	t_wait_for 20 eval '[ "$(mounts)" = 0 ]'
 }
 t_check 'gone=remove unmounts when the target is gone' gone
+is_unmounted() { is 0 "$(mounts)"; }
+killed_target() {
+	serve --listen "srp+tcp://127.0.0.2:$PORT"
+	t_wait_for 20 reads || return 1
+	: >"$T/log.daemon"
+	kill -9 "$SERVER"
+	wait "$SERVER" 2>/dev/null
+	t_wait_for 20 is_unmounted &&
+		t_wait_for 20 grep -q "$NAME: gone" "$T/log.daemon"
+}
+t_check 'so does it when the target is killed, and cannot say so' killed_target
 kill "$DAEMON"
 wait "$DAEMON"
 t_check 'the daemon ends well' test $? = 0
+# It asks once an hour.
+by_bye() {
+	rdma-discover --daemon -f "$T/rules" --period 3600 -t 0.3 -v >"$T/log.daemon" 2>&1 &
+	DAEMON=$!
+	t_pids="$t_pids $DAEMON"
+	t_wait_for 10 grep -q 'looking for targets' "$T/log.daemon"
+	serve --listen "srp+tcp://127.0.0.2:$PORT"
+	t_wait_for 20 reads || return 1
+	stop "$SERVER"
+	t_wait_for 20 is_unmounted
+	by_bye_res=$?
+	cat "$T/log.daemon"
+	kill "$DAEMON"
+	wait "$DAEMON"
+	return $by_bye_res
+}
+t_check 'a target that comes is mounted, and one that says bye unmounted, at once' by_bye
 
 # ---- the directory of the daemon
 
