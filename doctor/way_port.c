@@ -12,6 +12,7 @@
 
 #include "base/list.h"
 #include "doctor/machine_file.h"
+#include "doctor/port_probe.h"
 #include "doctor/way.h"
 
 /* Where a probe is sent that nobody shall answer: "discard". The host itself then
@@ -173,35 +174,30 @@ bool way_check_route(struct way *w)
 
 /* ---- port ---- */
 
-/* 0, or the errno of connecting. */
-static int try_connect(const struct way *w)
+static void port_rejected(struct way *w, const struct port_answer *a)
 {
-	struct pollfd p = { .events = POLLOUT };
-	socklen_t len = sizeof(int);
-	int err = 0;
+	struct finding *f = way_add(w, "port", FINDING_PROBLEM);
 
-	p.fd = socket(w->addr.ss_family,
-		      SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (p.fd < 0)
-		return errno;
-	if (connect(p.fd, (const struct sockaddr *)&w->addr, w->addr_len)) {
-		err = errno;
-		if (err == EINPROGRESS)
-			err = poll(&p, 1, w->timeout_ms) == 1 ? 0 : ETIMEDOUT;
-		if (!err)
-			getsockopt(p.fd, SOL_SOCKET, SO_ERROR, &err, &len);
-	}
-	close(p.fd);
-	return err;
+	finding_value(f, "%s: a firewall rejects: %s has answered by ICMP",
+		      w->addr_text, a->from);
+	f->why = "A host itself answers by TCP, also where nobody listens.";
+	finding_mend(f, "on %s: nft list ruleset; open port %u of TCP", a->from,
+		     w->port);
 }
 
 bool way_check_port(struct way *w)
 {
-	int err = try_connect(w);
+	struct port_answer answer;
 	struct finding *f;
 
-	if (err) {
-		port_failed(w, "port", err);
+	port_probe((const struct sockaddr *)&w->addr, w->addr_len,
+		   w->timeout_ms, &answer);
+	if (answer.is_firewall) {
+		port_rejected(w, &answer);
+		return false;
+	}
+	if (answer.err) {
+		port_failed(w, "port", answer.err);
 		return false;
 	}
 	f = way_add(w, "port", FINDING_OK);

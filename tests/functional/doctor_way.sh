@@ -171,4 +171,58 @@ else
 		t_skip "$name" 'no network namespace of our own possible'
 	done
 fi
+
+# --- firewalls ---
+
+# In front of a target that works: NAME|HOST|CHAIN|RULE|LINE of the report
+cat >"$T/firewalls" <<'END'
+drops what comes|127.0.0.1|input|tcp dport 5555 drop|problem port .*: no answer: a firewall drops the packets, or the host is down
+drops what goes|127.0.0.1|output|tcp dport 5555 drop|problem port .*: no answer: a firewall drops the packets, or the host is down
+drops what goes back|127.0.0.1|output|tcp sport 5555 drop|problem port .*: no answer: a firewall drops the packets, or the host is down
+rejects by TCP|127.0.0.1|input|tcp dport 5555 reject with tcp reset|problem port .*: connection refused: nobody listens on that port, or a firewall rejects
+rejects, as nft does|127.0.0.1|input|tcp dport 5555 reject|problem port .*: a firewall rejects: 127.0.0.1 has answered by ICMP .*Try: on 127.0.0.1: nft list ruleset; open port 5555
+rejects, as firewalld does|127.0.0.1|input|tcp dport 5555 reject with icmpx admin-prohibited|problem port .*: a firewall rejects: 127.0.0.1 has answered by ICMP
+says that the host is not there|127.0.0.1|input|tcp dport 5555 reject with icmpx host-unreachable|problem port .*: no route to host: .* or a firewall rejects
+lets a connection be made, and no data pass|127.0.0.1|input|tcp dport 5555 tcp flags & psh == psh drop|ok port .*problem login .*: no answer
+drops all to the host|127.0.0.1|input|drop|problem port .*: no answer: a firewall drops
+rejects over IPv6, as nft does|[::1]|input|tcp dport 5555 reject|problem port .*: a firewall rejects: ::1 has answered by ICMP
+rejects over IPv6, as firewalld does|[::1]|input|tcp dport 5555 reject with icmpx admin-prohibited|problem port .*: a firewall rejects: ::1 has answered by ICMP
+END
+cat >"$T/in_firewall" <<-END
+	#!/bin/sh
+	# in_firewall CHAIN RULE URI
+	ip link set lo up || exit 99
+	rdma-target --listen "\$3" -b ram:1M >"$T/inner.log" 2>&1 &
+	target=\$!
+	until grep -q 'rdma-fuse srp' "$T/inner.log"; do
+		kill -0 \$target || exit 99
+		sleep 0.02
+	done
+	printf 'table inet t { chain c { type filter hook %s priority 0; %s; }; }\n' \
+		"\$1" "\$2" | nft -f - || exit 99
+	rdma-doctor --timeout 1 "\$3"
+	status=\$?
+	kill \$target
+	exit \$status
+END
+chmod +x "$T/in_firewall"
+behind() { # CHAIN RULE LINE URI
+	unshare -rn "$T/in_firewall" "$1" "$2" "$4" >"$T/report" 2>&1
+	status=$?
+	cat "$T/report"
+	[ $status = 1 ] && tr -s ' \n' '  ' <"$T/report" | grep -Eqe "$3"
+}
+why=
+unshare -rn true 2>/dev/null && command -v ip >/dev/null ||
+	why='no network namespace of our own possible'
+[ -n "$why" ] || unshare -rn nft 'add table inet t' 2>/dev/null || why='nft does not work here'
+while IFS='|' read -r name host chain rule line; do
+	if [ -n "$why" ]; then
+		t_skip "a firewall $name" "$why"
+	elif [ "$host" = '[::1]' ] && [ ! -e /proc/net/if_inet6 ]; then
+		t_skip "a firewall $name" 'no IPv6 here'
+	else
+		t_check "a firewall $name" behind "$chain" "$rule" "$line" "srp+tcp://$host"
+	fi
+done <"$T/firewalls"
 t_done
