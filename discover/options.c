@@ -130,14 +130,15 @@ static const struct option_row discover_rows[] = {
 	  .group = "Follow",
 	  .help = "Do not end: log in and mount, as the rules say, when targets "
 		  "come.",
-	  .more = "It stays in the foreground. See *RULES*.",
+	  .more = "It stays in the foreground. See *DAEMON*.",
 	  OPTION_AT(discover_options, daemon) },
 	{ .name = "rules",
 	  .letter = 'f',
 	  .type = OPTION_PATH,
 	  .value = "FILE",
 	  .dflt_text = "_" RULES_DEFAULT "_",
-	  .help = "Read the rules of *--daemon* from _FILE_.",
+	  .help = "Read the rules of *--daemon* from _FILE_: "
+		  "*rdma-discover-rules*(5).",
 	  OPTION_AT(discover_options, rules) },
 	{ .name = "period",
 	  .type = OPTION_DURATION,

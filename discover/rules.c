@@ -148,8 +148,8 @@ static bool set_key(struct rule *r, const char *key, const char *value,
 	if (is_kernel_option(key))
 		return add_option(r, key, value) ||
 		       error_refuse(e, "too many options");
-	return error_refuse(
-		e, "'%s': no such key; see RULES in rdma-discover(1)", key);
+	return error_refuse(e, "'%s': no such key; see rdma-discover-rules(5)",
+			    key);
 }
 
 /* ---- lines ---- */
