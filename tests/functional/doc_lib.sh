@@ -2,7 +2,8 @@
 # The commands of documents, run as a reader runs them. Source this first, and lib.sh (or
 # what includes it) after d_alone.
 #
-#   d_alone       start the test again with a network, processes and mounts of its own
+#   d_alone       start the test again with a network, processes, mounts and a host name of
+#                 its own
 #   d_page PAGE   one test for each command of the page: it succeeds, and prints what the
 #                 page says
 #
@@ -27,11 +28,11 @@ d_dir=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 
 d_alone() {
 	if [ -z "${D_ALONE-}" ]; then
-		unshare -nmpf --mount-proc true 2>/dev/null || {
+		unshare -nmpfu --mount-proc true 2>/dev/null || {
 			echo '1..0 # SKIP no namespaces of its own possible'
 			exit 0
 		}
-		exec env D_ALONE=1 unshare -nmpf --mount-proc --kill-child bash "$0"
+		exec env D_ALONE=1 unshare -nmpfu --mount-proc --kill-child bash "$0"
 	fi
 	ip link set lo up
 }
