@@ -29,7 +29,7 @@ struct finder_host {
 
 struct finder {
 	const struct finder_options *o;
-	struct dgram *endpoints[FINDER_ENDPOINTS_MAX];
+	struct dgram *endpoints[FINDER_ENDPOINTS_MAX]; /* NULL: its device went */
 	/* Those from here on are members, which only hear. */
 	unsigned int ask_cnt;
 	unsigned int cnt;
@@ -190,8 +190,10 @@ static void finder_send(struct finder *f)
 
 	finder_encode(f, buf, &len);
 	for (unsigned int i = 0; i < f->ask_cnt; i++) {
-		if (f->endpoints[i]->carrier != DGRAM_UNICAST)
-			dgram_send(f->endpoints[i], NULL, buf, (size_t)len);
+		struct dgram *d = f->endpoints[i];
+
+		if (d && d->carrier != DGRAM_UNICAST)
+			dgram_send(d, NULL, buf, (size_t)len);
 	}
 	for (unsigned int i = 0; i < f->host_cnt; i++) {
 		struct finder_host *host = &f->hosts[i];
@@ -230,23 +232,34 @@ static void finder_note_answer(struct finder *f, const struct dgram_peer *peer)
 	}
 }
 
-static void finder_read(struct finder *f, struct dgram *d, struct found *ret)
+/* One datagram; false: there is no more. The kernel cannot remove a device that somebody
+ * uses. */
+static bool finder_receive(struct dgram **d, void *buf, int *ret_len,
+			   struct dgram_peer *ret_peer)
+{
+	*ret_len = dgram_receive(*d, buf, DISCOVERY_MSG_MAX, ret_peer);
+	if (*ret_len == -ENODEV) {
+		dgram_close(*d);
+		*d = NULL;
+	}
+	return *ret_len && *d;
+}
+
+static void finder_read(struct finder *f, struct dgram **d, struct found *ret)
 {
 	uint8_t buf[DISCOVERY_MSG_MAX];
 	struct discovery_msg msg;
 	/* A code does not cover where the datagram comes from. */
 	const struct dgram_peer nobody = { .addr_len = 0 };
 	struct dgram_peer peer;
+	int len;
 
-	for (int i = 0; i < READS_A_TURN; i++) {
-		int len = dgram_receive(d, buf, sizeof(buf), &peer);
-
-		if (len == 0)
-			return;
+	for (int i = 0; i < READS_A_TURN && finder_receive(d, buf, &len, &peer);
+	     i++) {
 		if (!finder_decode(f, buf, len, &msg) || msg.nonce != f->nonce)
 			continue;
 		found_add(ret, &msg, f->o->key.len ? &nobody : &peer,
-			  d->carrier);
+			  (*d)->carrier);
 		finder_note_answer(f, &peer);
 	}
 }
@@ -255,21 +268,21 @@ static void finder_wait(struct finder *f, unsigned int ms, struct found *ret)
 {
 	struct pollfd fds[FINDER_ENDPOINTS_MAX];
 
-	for (unsigned int i = 0; i < f->ask_cnt; i++)
-		fds[i] = (struct pollfd){ .fd = f->endpoints[i]->fd,
-					  .events = POLLIN };
+	finder_poll_list(f, fds);
 	if (poll(fds, f->ask_cnt, (int)ms) <= 0)
 		return;
 	for (unsigned int i = 0; i < f->ask_cnt; i++) {
 		if (fds[i].revents)
-			finder_read(f, f->endpoints[i], ret);
+			finder_read(f, &f->endpoints[i], ret);
 	}
 }
 
 static bool finder_is_done(const struct finder *f)
 {
 	for (unsigned int i = 0; i < f->ask_cnt; i++) {
-		if (f->endpoints[i]->carrier != DGRAM_UNICAST)
+		const struct dgram *d = f->endpoints[i];
+
+		if (d && d->carrier != DGRAM_UNICAST)
 			return false;
 	}
 	for (unsigned int i = 0; i < f->host_cnt; i++) {
@@ -323,12 +336,14 @@ void finder_join(struct finder *f)
 unsigned int finder_poll_list(const struct finder *f, struct pollfd *ret)
 {
 	for (unsigned int i = 0; i < f->cnt; i++)
-		ret[i] = (struct pollfd){ .fd = f->endpoints[i]->fd,
+		ret[i] = (struct pollfd){ .fd = f->endpoints[i]
+							? f->endpoints[i]->fd
+							: -1,
 					  .events = POLLIN };
 	return f->cnt;
 }
 
-static bool finder_hear(const struct finder *f, struct dgram *d,
+static bool finder_hear(struct finder *f, struct dgram **d,
 			void (*bye)(void *user, const struct srp_port_id *id),
 			void *user)
 {
@@ -336,12 +351,10 @@ static bool finder_hear(const struct finder *f, struct dgram *d,
 	struct discovery_msg msg;
 	struct dgram_peer peer;
 	bool heard = false;
+	int len;
 
-	for (int i = 0; i < READS_A_TURN; i++) {
-		int len = dgram_receive(d, buf, sizeof(buf), &peer);
-
-		if (len == 0)
-			break;
+	for (int i = 0; i < READS_A_TURN && finder_receive(d, buf, &len, &peer);
+	     i++) {
 		if (!finder_decode(f, buf, len, &msg) || msg.nonce)
 			continue;
 		heard = true;
@@ -358,7 +371,8 @@ bool finder_heard(struct finder *f,
 	bool heard = false;
 
 	for (unsigned int i = 0; i < f->cnt; i++)
-		heard |= finder_hear(f, f->endpoints[i], bye, user);
+		if (f->endpoints[i])
+			heard |= finder_hear(f, &f->endpoints[i], bye, user);
 	return heard;
 }
 
