@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # rdma-doctor on a machine with an RDMA device: the machine, the way to our target and
-# to the kernel's; and of each thing that is wrong, the line that names it.
+# to the kernel's, also through a firewall; and of each thing that is wrong, the line that
+# names it.
 set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$VM_LIB"
@@ -72,6 +73,31 @@ ip link set d0 mtu 9000
 ip link set d0 down
 says 1 'problem port rxe0 port 1: DOWN.* ip link set dev d0 up' rdma-doctor
 ip link set d0 up
+
+step "a firewall between two hosts"
+rdma link delete rxe0
+ip link delete d0
+vm_two_hosts
+target_start --listen srp+rdma://10.1.0.1 --backing ram:16M
+says 0 'ok rdma cm connected to 10.1.0.1:5555 by rxe1 ok login' \
+	rdma-doctor srp+rdma://10.1.0.1
+for rule in "iif link0 udp dport 4791 drop" "iif link1 udp dport 4791 drop" \
+	"iif link0 udp dport 4791 reject"; do
+	nft -f - <<-END
+		table inet t { chain c { type filter hook input priority 0; $rule; }; }
+	END
+	says 1 'ok route .* problem rdma cm no connection to 10.1.0.1:5555 over RDMA: no answer from .* or a firewall drops UDP port 4791' \
+		rdma-doctor --timeout 5 srp+rdma://10.1.0.1
+	nft delete table inet t
+done
+says 0 'ok rdma cm .* ok login' rdma-doctor srp+rdma://10.1.0.1
+
+step "a path with a smaller MTU than the device has"
+ip route replace 10.1.0.1 dev link1 src 10.1.0.2 mtu 1400 table 12
+says 1 'note path mtu 1400 bytes; link1 has 9000 .* problem rdma mtu packets of 4096 bytes, on a path for 1400 .*Try: ip link set dev link1 mtu 1400' \
+	rdma-doctor srp+rdma://10.1.0.1
+kill "$target"
+ends_well "$target"
 
 step "nothing is left"
 wait_for 10 nothing_is_held
