@@ -7,10 +7,12 @@
 Reads 4 KiB blocks of a RAM volume through rdma-fuse, at depth 8, while somebody sends
 queries as fast as a process can: to the port of the target, and, for comparison, to a
 port that nobody has, as the sender itself takes processor time. Prints the commands a
-second of each round, and the ratio of the sums.
+second of each round, the ratio of the sums, and the processor time that the target spent on
+the flood.
 """
 import json
 import os
+import pathlib
 import socket
 import subprocess
 import sys
@@ -43,6 +45,16 @@ def fio(path, seconds):
     return json.loads(out)["jobs"][0]["read"]["iops"]
 
 
+def spent(pid):
+    """The seconds of processor time of the target's thread for discovery."""
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        name, _, rest = (task / "stat").read_text().rpartition(")")
+        if name.endswith("(discovery"):
+            user, system = rest.split()[11:13]
+            return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    raise ProcessLookupError("no thread for discovery")
+
+
 def measure(path, port, seconds):
     pid = flood(port)
     try:
@@ -64,12 +76,16 @@ def main():
         subprocess.run([f"{build}/fuse/rdma-fuse", "-q", f"srp+tcp://127.0.0.1:{PORT}",
                         mnt], check=True)
         try:
+            before, began = spent(target.pid), time.monotonic()
             for _ in range(rounds):
                 for name, port in (("nobody", PORT + 1), ("target", PORT)):
                     iops = measure(f"{mnt}/disk", port, seconds)
                     sums[name] += iops
                     print(f"flood at {name}: {iops:.0f}/s", flush=True)
-            print(f"ratio {sums['target'] / sums['nobody']:.2f}")
+            # Half of the time it was flooded.
+            flooded = (time.monotonic() - began) / 2
+            print(f"ratio {sums['target'] / sums['nobody']:.2f}; processor time for the flood: "
+                  f"{(spent(target.pid) - before) / flooded:.1%}")
         finally:
             subprocess.run(["fusermount3", "-u", mnt], check=False)
             target.terminate()

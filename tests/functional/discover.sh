@@ -216,7 +216,7 @@ END
 serve --listen "srp+tcp://0.0.0.0:$PORT" --discovery-key "$T/right"
 t_check 'with the key, where it listens on all addresses' \
 	over_v1 --carrier multicast -i v1 --key "$T/right"
-there python3 "$T/relay" "$PORT" >"$T/relay.log" 2>&1 &
+nsenter -t "$OTHER" -n python3 "$T/relay" "$PORT" >"$T/relay.log" 2>&1 &
 t_pids="$t_pids $!"
 t_wait_for 10 grep -q ready "$T/relay.log"
 t_check 'with the key, nobody who hands an answer on is taken for the target' \

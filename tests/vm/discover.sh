@@ -3,18 +3,21 @@
 #
 # A target on one RDMA device is found from another, over a cable: by each carrier
 # alone. The lines of rdma-discover -c log the kernel in; the daemon does so by
-# itself, and once, however often the target restarts.
+# itself, another one mounts, and each once, however often the target restarts.
 #
-#   VM_DISCOVER        how often it restarts (default 6)
+#   VM_DISCOVER        how often it restarts, at random moments (default 6)
+#   VM_DISCOVER_SEED   of these moments
 set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$VM_LIB"
 work=/mnt/scratch
 # shellcheck source=tests/vm/serve.sh
 . "${VM_LIB%/*}/serve.sh"
-PATH=$BUILD/discover:$PATH
+PATH=$BUILD/discover:$BUILD/fuse:$PATH
 
 times=${VM_DISCOVER:-6}
+seed=${VM_DISCOVER_SEED:-$RANDOM}
+RANDOM=$seed
 
 serve() {
 	target_start --listen srp+rdma://10.1.0.1 --discovery link0 \
@@ -27,18 +30,24 @@ find_by() {
 	grep -q '"uri": "srp+rdma://10.1.0.1:5555"' "$VM_OUT/found.json" &&
 		grep -q '"usable": true' "$VM_OUT/found.json"
 }
-finds_by() {
+# two_find_by CARRIER ARG...: so do two clients at once.
+two_find_by() {
+	local other
+
+	rdma-discover --json --carrier "$@" >"$VM_OUT/other.json" &
+	other=$!
 	find_by "$@" || {
-		cat "$VM_OUT/found.json"
+		wait "$other"
 		return 1
 	}
+	wait "$other" && grep -q '"uri": "srp+rdma://10.1.0.1:5555"' "$VM_OUT/other.json"
 }
 
 logins() { # how many the kernel has with $line's target
 	local host cnt=0
 
 	for host in /sys/class/scsi_host/host*/id_ext; do
-		[ ! -e "$host" ] || [ "$(cat "$host")" != "0x$id_ext" ] ||
+		[ "$(cat "$host" 2>/dev/null)" != "0x$id_ext" ] ||
 			cnt=$((cnt + 1))
 	done
 	echo $cnt
@@ -55,6 +64,26 @@ reads() {
 		count=1 iflag=direct status=none 2>/dev/null
 }
 
+is_mounted_once() { [ "$(grep -c " $work/mnt fuse.rdma-block " /proc/mounts)" = 1 ]; }
+# Bypasses the cache, as above.
+mount_reads() {
+	timeout 60 dd if="$work/mnt/disk" of=/dev/null bs=4k count=1 iflag=direct \
+		status=none 2>/dev/null
+}
+
+# restarts: at any moment the target is killed, or ended, and is gone for a while.
+restarts() {
+	nap "$((RANDOM % 4)).$((RANDOM % 10))"
+	if ((RANDOM % 2)); then
+		ends_by_kill "$target"
+	else
+		kill "$target"
+		ends_well "$target"
+	fi
+	nap "$((RANDOM % 8)).$((RANDOM % 10))"
+	serve
+}
+
 vm_two_hosts
 vm_scratch_fs "$work" 128
 truncate -s 64M "$work/disk.img"
@@ -64,17 +93,15 @@ ip route add 239.0.0.0/8 dev link1 table main
 serve
 
 step "by each carrier alone"
-finds_by rdma -i link1
-finds_by multicast -i link1
-finds_by unicast 10.1.0.1
+wait_for 20 find_by rdma -i link1
+wait_for 20 find_by multicast -i link1
+wait_for 20 find_by unicast 10.1.0.1
 grep -q '"by": "rxe1"' "$VM_OUT/found.json"
 
-step "by two clients at once"
-rdma-discover --json --carrier rdma -i link1 >"$VM_OUT/1" &
-other=$!
-finds_by rdma -i link1
-wait "$other"
-grep -q '10.1.0.1:5555' "$VM_OUT/1"
+step "by two clients at once, by each carrier"
+wait_for 20 two_find_by rdma -i link1
+wait_for 20 two_find_by multicast -i link1
+wait_for 20 two_find_by unicast 10.1.0.1
 
 step "the kernel takes the line as it is"
 line=$(rdma-discover -c 10.1.0.1)
@@ -84,18 +111,32 @@ echo "$line" >/sys/class/infiniband_srp/srp-rxe1-1/add_target
 wait_for 20 reads
 is_logged_in
 
-step "the daemon takes over that login, and keeps it over $times restarts"
+step "the daemon takes over that login; another one mounts"
 echo "a dest=10.1.0.1,tl_retry_count=3" >"$work/rules"
 rdma-discover --daemon -f "$work/rules" --period 2 -i link1 \
 	>"$VM_OUT/daemon.log" 2>&1 &
 daemon=$!
 wait_for 20 grep -q 'is there already' "$VM_OUT/daemon.log"
-for ((i = 0; i < times; i++)); do
-	ends_by_kill "$target"
-	serve
+mkdir "$work/mnt"
+echo "a dest=10.1.0.1,mount=$work/mnt,volume=disk" >"$work/rules.mount"
+rdma-discover --daemon -f "$work/rules.mount" --period 2 -i link1 \
+	>"$VM_OUT/daemon.mount.log" 2>&1 &
+mounter=$!
+wait_for 60 mount_reads
+is_mounted_once
+
+step "both are there, once, after each of $times restarts; seed $seed"
+for ((i = 1; i <= times; i++)); do
+	restarts
 	wait_for 60 reads
+	wait_for 60 mount_reads
 	is_logged_in
+	is_mounted_once
+	echo "restart $i: back"
 done
+kill "$mounter"
+wait "$mounter"
+fusermount3 -u "$work/mnt"
 
 step "a login that was removed is made again"
 for port in /sys/class/srp_remote_ports/*/delete; do
@@ -120,6 +161,12 @@ daemon=$!
 wait_for 60 is_logged_in
 kill "$target"
 ends_well "$target"
+wait_for 60 is_logged_out
+
+step "it comes, is killed and cannot say so, and the kernel is logged out"
+serve
+wait_for 60 is_logged_in
+ends_by_kill "$target"
 wait_for 60 is_logged_out
 
 step "the device goes and comes"
