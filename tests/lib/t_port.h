@@ -13,6 +13,8 @@
  *   t_port     the port on t_fabric: simulation and fuzzer
  *   t_ini      a channel of a fake initiator
  *   t_rig      t_port with a store, and initiators that the test drives
+ *   t_server   all of rdma-target on t_fabric, with an administrator
+ *   t_json     JSON in tables of tests
  *   t_tgt      a fake target
  *   t_session  a session of libsrpi with a fake target
  *   t_srpi     a target in memory behind the calls of libsrpi

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma-target in this process, from its command line to its end. All of it is the
+ * real code, except for RDMA, which is the fabric in memory (t_fabric.h): the test
+ * program wraps xp_create() (--wrap of the linker). The test is the administrator, on
+ * the control socket, and plays initiators.
+ *
+ * A server runs in a thread of its own. There is one at a time, and the working
+ * directory is its scratch directory.
+ *
+ * What fails here ends the program (t_must.h).
+ */
+#ifndef TESTS_LIB_T_SERVER_H
+#define TESTS_LIB_T_SERVER_H
+
+#include <jansson.h>
+
+#include "tests/lib/t_ini.h"
+
+/* The address of "--listen srp+rdma://10.0.0.1", which is a default argument. */
+#define T_SERVER_ADDR "10.0.0.1"
+
+/* Makes a scratch directory and enters it; or leaves and removes it. */
+void t_server_enter(void);
+void t_server_leave(void);
+
+/* Writes @text to the file @name of the scratch directory; or reads it, to be freed.
+ * NULL: there is no such file. */
+void t_server_write(const char *name, const char *text);
+char *t_server_read(const char *name);
+/* Makes a file of @len bytes, all zero. */
+void t_server_make_file(const char *name, size_t len);
+
+/* Starts rdma-target with @args, which end with NULL, and with what a test needs. It
+ * serves when this returns. */
+void t_server_start(const char *const *args);
+/* Ends it by @sig, after all logins. Returns the exit code. */
+int t_server_end(int sig);
+/* Sends a signal to the process. */
+void t_server_signal(int sig);
+
+/* The same of an rdma-target that refuses to start, with exit code 1. Returns what it has
+ * logged. */
+const char *t_server_refuse(const char *const *args);
+
+/* Calls a method, "AddVolume", with the parameters @in, in JSON. Returns the answer,
+ * which lives until the next call. */
+const json_t *t_server_call(const char *method, const char *in);
+/* The same of a method that succeeds: returns its parameters. */
+const json_t *t_server_ask(const char *method, const char *in);
+
+/* The machine has no RDMA device, as from the next server on. */
+void t_server_without_device(bool without);
+
+/* Logs in as initiator number @who, on one channel, and awaits that. */
+struct t_ini *t_server_login(unsigned int who);
+/* "0x000...1": the name of initiator number @who. */
+const char *t_server_initiator(unsigned int who);
+/* Waits until the target has ended the channel. */
+void t_server_await_logout(struct t_ini *ini);
+/* Ends it, if it is still there, and frees it. */
+void t_server_logout(struct t_ini *ini);
+
+#endif
