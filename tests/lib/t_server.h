@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * rdma-target in this process, from its command line to its end. All of it is the
- * real code, except for RDMA, which is the fabric in memory (t_fabric.h): the test
- * program wraps xp_create() (--wrap of the linker). The test is the administrator, on
- * the control socket, and plays initiators.
+ * real code, except for RDMA, which is the fabric in memory (t_fabric.h), and for the
+ * log: the linker wraps xp_create(), log_write() and log_write_about(). The test is the
+ * administrator, on the control socket, and plays initiators.
  *
  * A server runs in a thread of its own. There is one at a time, and the working
  * directory is its scratch directory.
@@ -17,7 +17,8 @@
 
 #include "tests/lib/t_ini.h"
 
-/* The address of "--listen srp+rdma://10.0.0.1", which is a default argument. */
+/* Where the target listens, with the default port, unless the test says otherwise by
+ * "--listen" or "--config". */
 #define T_SERVER_ADDR "10.0.0.1"
 
 /* Makes a scratch directory and enters it; or leaves and removes it. */
@@ -39,9 +40,14 @@ int t_server_end(int sig);
 /* Sends a signal to the process. */
 void t_server_signal(int sig);
 
-/* The same of an rdma-target that refuses to start, with exit code 1. Returns what it has
- * logged. */
+/* The same of an rdma-target that refuses to start, with exit code 1. Returns its log. */
 const char *t_server_refuse(const char *const *args);
+
+/* All lines since the start: warnings, errors, and events of every level. Lives until the
+ * next call. */
+const char *t_server_log(void);
+/* Waits until the log has @part. */
+void t_server_await_log(const char *part);
 
 /* Calls a method, "AddVolume", with the parameters @in, in JSON. Returns the answer,
  * which lives until the next call. */

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The configuration of a running target as a whole: what a difference is, that it is made
+ * as a whole or not at all, and what is saved and read again.
+ */
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "tests/lib/t_json.h"
+#include "tests/lib/t_server.h"
+#include "tests/lib/t_table.h"
+
+#define REFUSED "org.rdmablock.target.Refused"
+
+#define FILE_LISTEN "'listen': ['srp+rdma://10.0.0.1']"
+#define FILE_A	    "{'store': 'ram:1M', 'name': 'a'}"
+#define FILE_F	    "{'store': 'file', 'name': 'f', 'allow': ['10.0.0.9']}"
+#define FILE_LIMITS "'max-logins': 500, 'allow': ['all']"
+#define FILE_ALL                                                             \
+	"{" FILE_LIMITS ", " FILE_LISTEN ", 'backing': [" FILE_A ", " FILE_F \
+	"]}"
+
+/* ---- the target ---- */
+
+/* With a volume, a rule and a limit of the command line. */
+static const char *const args[] = { "--config",
+				    "c.json",
+				    "--backing",
+				    "ram:1M,name=c",
+				    "--max-host-logins",
+				    "50",
+				    "--allow",
+				    "10.0.0.8",
+				    NULL };
+
+static int enter(void **state)
+{
+	t_server_enter();
+	t_server_make_file("file", 1u << 20);
+	t_server_make_file("spare", 1u << 20);
+	t_server_write("c.json", t_json(FILE_ALL));
+	return 0;
+}
+
+static int start(void **state)
+{
+	enter(NULL);
+	t_server_start(args);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	t_server_end(SIGTERM);
+	t_server_leave();
+	return 0;
+}
+
+/* All but the generation, which grows with changes that are undone. */
+static char *look(void)
+{
+	json_t *all = json_array();
+	char *text;
+
+	json_array_append_new(
+		all, json_deep_copy(t_json_at(t_server_ask("GetConfig", NULL),
+					      "config")));
+	json_array_append_new(
+		all, json_deep_copy(t_server_ask("ListVolumes", NULL)));
+	json_array_append_new(
+		all, json_deep_copy(t_json_at(t_server_ask("GetStatus", NULL),
+					      "listeners")));
+	text = json_dumps(all, JSON_SORT_KEYS);
+	json_decref(all);
+	assert_non_null(text);
+	return text;
+}
+
+/* ---- differences ---- */
+
+static const struct difference {
+	const char *name;
+	const char *in; /* of Diff and Apply, without "config" */
+	const char *config;
+	const char *changes; /* "action object field;..." */
+} differences[] = {
+	{ "the file does not differ", "", FILE_ALL, "" },
+	{ "what a configuration leaves out stays", "", "{}", "" },
+	{ "what prune leaves out goes, but not what the command line has added",
+	  "'prune': true", "{" FILE_LISTEN "}",
+	  "remove volume 'a';remove volume 'f';change target allow;"
+	  "change target max-logins" },
+	{ "prune has nothing to do with the file", "'prune': true", FILE_ALL,
+	  "" },
+	{ "a volume is added", "", "{'backing': ['ram:1M,name=x']}",
+	  "add volume 'x'" },
+	{ "a volume without a name is told by its store", "",
+	  "{'backing': ['spare']}", "add volume 'spare'" },
+	{ "a store that is served is the volume that has it", "",
+	  "{'backing': ['file,allow=10.0.0.9']}", "" },
+	{ "rules of a volume change", "",
+	  "{'backing': ['file,name=f,allow=10.0.0.7']}",
+	  "change volume 'f' allow" },
+	{ "rules of a volume go", "", "{'backing': ['file,name=f']}",
+	  "change volume 'f' allow" },
+	{ "rules of the target change", "", "{'allow': ['all', '10.0.0.7']}",
+	  "change target allow" },
+	{ "a limit changes", "", "{'max-channels': 3}",
+	  "change target max-channels" },
+	{ "a limit of the command line is replaced", "",
+	  "{'max-host-logins': 9}", "change target max-host-logins" },
+	{ "what needs another start is told", "", "{'threads': 2}",
+	  "restart target threads" },
+	{ "an address is added", "", "{'listen': ['srp+rdma://10.0.0.2']}",
+	  "change target listen" },
+	{ "an address is replaced by prune", "'prune': true",
+	  "{" FILE_LIMITS
+	  ", 'listen': ['srp+rdma://10.0.0.2'], 'backing': [" FILE_A ", " FILE_F
+	  "]}",
+	  "change target listen" },
+	{ "the generation is the present one", "'generation': 1",
+	  "{'max-logins': 9}", "change target max-logins" },
+	{ "all of it at once", "'prune': true",
+	  "{'max-logins': 9, 'listen': ['srp+rdma://10.0.0.1', "
+	  "'srp+rdma://10.0.0.3'], 'backing': ['spare,name=s', "
+	  "'file,name=f,allow=all']}",
+	  "add volume 's';change volume 'f' allow;remove volume 'a';"
+	  "change target listen;change target allow;change target max-logins" },
+};
+
+/* "add volume 'x';change target allow" */
+static const char *changes_of(const json_t *changes)
+{
+	static char text[1024];
+	size_t len = 0;
+	const json_t *c;
+	size_t i;
+
+	text[0] = '\0';
+	json_array_foreach((json_t *)(uintptr_t)changes, i, c) {
+		const char *field = t_json_text(c, "field");
+
+		len += (size_t)snprintf(
+			text + len, sizeof(text) - len, "%s%s %s%s%s",
+			i ? ";" : "", t_json_text(c, "action"),
+			t_json_text(c, "object"), *field ? " " : "", field);
+		assert_true(len < sizeof(text));
+	}
+	return text;
+}
+
+static const json_t *changes_by(const char *method, const struct difference *d)
+{
+	char in[4096];
+
+	snprintf(in, sizeof(in), "{'config': %s%s%s}", d->config,
+		 *d->in ? ", " : "", d->in);
+	return t_json_at(t_server_ask(method, t_json(in)), "changes");
+}
+
+/* Afterwards there is no difference any more. */
+static void difference_is_told_and_made(void **state)
+{
+	/* Only the first of two changes is of the present generation. */
+	struct difference again = *(const struct difference *)*state;
+	const struct difference *d = *state;
+	char *before = look();
+	char *after;
+
+	assert_string_equal(changes_of(changes_by("Diff", d)), d->changes);
+	after = look();
+	assert_string_equal(after, before);
+	free(after);
+	free(before);
+	assert_string_equal(changes_of(changes_by("Apply", d)), d->changes);
+	if (strstr(d->in, "generation"))
+		again.in = "";
+	assert_string_equal(changes_of(changes_by("Diff", &again)), "");
+}
+
+/* ---- all or nothing ---- */
+
+static const struct undone {
+	const char *name;
+	const char *config;
+	const char *object;
+	const char *reason; /* a part of it */
+} undone[] = {
+	{ "a volume without a store takes the others with it",
+	  "{'max-logins': 5, 'listen': ['srp+rdma://10.0.0.2'], "
+	  "'backing': ['ram:1M,name=x', 'spare,name=y', 'none,name=z']}",
+	  "volume 'z'", "does not exist" },
+	{ "a volume with a LUN that is taken takes the others with it",
+	  "{'backing': ['ram:1M,name=x', 'spare,name=y,lun=2']}", "volume 'y'",
+	  "are both LUN 2" },
+	{ "an address of another machine takes the others with it",
+	  "{'max-logins': 5, 'backing': ['ram:1M,name=x'], 'listen': "
+	  "['srp+rdma://10.0.0.2', 'srp+tcp://192.0.2.1']}",
+	  "address 'srp+tcp://192.0.2.1'", "cannot listen on" },
+	{ "a volume that cannot change keeps the others",
+	  "{'backing': ['ram:1M,name=x', 'ram:2M,name=a']}", "volume 'a'",
+	  "it cannot change" },
+};
+
+static void refused_change_is_undone(void **state)
+{
+	const struct undone *u = *state;
+	char *before = look();
+	char in[1024];
+	const json_t *answer;
+	const json_t *p;
+	char *after;
+
+	snprintf(in, sizeof(in), "{'config': %s}", u->config);
+	answer = t_server_call("Apply", t_json(in));
+	assert_string_equal(t_json_text(answer, "error"), REFUSED);
+	p = json_object_get(answer, "parameters");
+	assert_string_equal(t_json_text(p, "object"), u->object);
+	if (!strstr(t_json_text(p, "reason"), u->reason))
+		fail_msg("%s", t_json_text(p, "reason"));
+	after = look();
+	assert_string_equal(after, before);
+	free(after);
+	free(before);
+}
+
+/* A volume that is in use cannot be taken from the administrator's view of what was done
+ * before: the refusal comes first. */
+static void prune_asks_before_it_changes_anything(void **state)
+{
+	char *before = look();
+	const json_t *answer;
+	char *after;
+
+	assert_true(t_server_login(1)->established);
+	answer = t_server_call("Apply",
+			       t_json("{'config': {'max-logins': 5, 'backing': "
+				      "['ram:1M,name=x']}, 'prune': true}"));
+	assert_string_equal(t_json_text(answer, "error"), REFUSED);
+	after = look();
+	assert_string_equal(after, before);
+	free(after);
+	free(before);
+}
+
+/* ---- saving ---- */
+
+#define SAVED_A "{'store': 'ram:1M', 'name': 'a', 'lun': 0}"
+#define SAVED_F \
+	"{'store': 'file', 'name': 'f', 'allow': ['10.0.0.9'], 'lun': 1}"
+#define SAVED_X "{'name': 'x', 'store': 'ram:1M', 'lun': 3}"
+
+static const struct saved {
+	const char *name;
+	const char *method; /* what happens before; NULL: nothing */
+	const char *in;
+	const char *file; /* what the file then says */
+} saved[] = {
+	{ "the LUN that a volume has got is saved", NULL, NULL,
+	  "{" FILE_LIMITS ", " FILE_LISTEN ", 'backing': [" SAVED_A ", " SAVED_F
+	  "]}" },
+	{ "a volume that has come is saved", "AddVolume",
+	  "{'volume': 'ram:1M,name=x'}",
+	  "{" FILE_LIMITS ", " FILE_LISTEN ", 'backing': [" SAVED_A ", "
+	  "{'store': 'file', 'name': 'f', 'allow': ['10.0.0.9'], 'lun': 1}," SAVED_X
+	  "]}" },
+	{ "a volume that has gone is not", "RemoveVolume", "{'name': 'a'}",
+	  "{" FILE_LIMITS ", " FILE_LISTEN ", 'backing': [" SAVED_F "]}" },
+	{ "a limit is saved", "Apply", "{'config': {'max-logins': 7}}",
+	  "{'max-logins': 7, 'allow': ['all'], " FILE_LISTEN
+	  ", 'backing': [" SAVED_A ", " SAVED_F "]}" },
+};
+
+static void expect_file(const char *name, const char *want)
+{
+	char *text = t_server_read(name);
+	json_t *is = text ? json_loads(text, 0, NULL) : NULL;
+	json_t *should = json_loads(t_json(want), 0, NULL);
+
+	assert_non_null(should);
+	if (!is || !json_equal(is, should))
+		fail_msg("%s is %s", name, text ? text : "not there");
+	json_decref(is);
+	json_decref(should);
+	free(text);
+}
+
+/* The version before is kept. What does not change is not written again. */
+static void change_is_saved(void **state)
+{
+	const struct saved *s = *state;
+
+	if (s->method)
+		t_server_ask(s->method, t_json(s->in));
+	t_json_expect(t_server_ask("Save", NULL), "file", "'c.json'");
+	expect_file("c.json", s->file);
+	expect_file("c.json.1", FILE_ALL);
+	t_server_ask("Save", NULL);
+	assert_int_equal(access("c.json.2", F_OK), -1);
+}
+
+static void versions_before_are_kept(void **state)
+{
+	static const char *const limits[] = {
+		"{'config': {'max-logins': 1}}",
+		"{'config': {'max-logins': 2}}",
+		"{'config': {'max-logins': 3}}",
+		"{'config': {'max-logins': 4}}",
+		"{'config': {'max-logins': 5}}",
+	};
+	static const char *const names[] = { "c.json", "c.json.1", "c.json.2",
+					     "c.json.3" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		t_server_ask("Apply", t_json(limits[i]));
+		t_server_ask("Save", NULL);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char *text = t_server_read(names[i]);
+		json_t *is = json_loads(text, 0, NULL);
+
+		assert_int_equal(
+			json_integer_value(json_object_get(is, "max-logins")),
+			5 - i);
+		json_decref(is);
+		free(text);
+	}
+	assert_int_equal(access("c.json.4", F_OK), -1);
+}
+
+static void lose_all_volumes(void)
+{
+	t_server_ask("RemoveVolume", t_json("{'name': 'a'}"));
+	t_server_ask("RemoveVolume", t_json("{'name': 'f'}"));
+}
+
+static void edit_badly(void)
+{
+	t_server_write("c.json", "{ \"backing\": [\n");
+}
+
+static void give_name_to_other_store(void)
+{
+	t_server_ask("RemoveVolume", t_json("{'name': 'c'}"));
+	t_server_ask("AddVolume", t_json("{'volume': 'spare,name=c'}"));
+}
+
+static void take_place_of_new_file(void)
+{
+	assert_int_equal(mkdir("c.json.new", 0755), 0);
+}
+
+static const struct not_saved {
+	const char *name;
+	void (*before)(void);
+	const char *object;
+	const char *field;
+	const char *reason; /* a part of it */
+	bool can_force;
+} not_saved[] = {
+	{ "no volumes do not replace some", lose_all_volumes, "configuration",
+	  "backing", "there are no volumes now, and c.json has some", true },
+	{ "what somebody edits is not replaced", edit_badly, "configuration",
+	  "", "what is there would be lost", true },
+	{ "a volume of the command line keeps its store",
+	  give_name_to_other_store, "volume 'c'", "store",
+	  "the command line of the target gives another store", false },
+	{ "a file that cannot be written is named", take_place_of_new_file,
+	  "configuration", "", "c.json: Is a directory", false },
+};
+
+static void refused_save_keeps_the_file(void **state)
+{
+	const struct not_saved *n = *state;
+	const json_t *answer;
+	const json_t *p;
+	char *before;
+	char *after;
+
+	n->before();
+	before = t_server_read("c.json");
+	answer = t_server_call("Save", NULL);
+	assert_string_equal(t_json_text(answer, "error"), REFUSED);
+	p = json_object_get(answer, "parameters");
+	assert_string_equal(t_json_text(p, "object"), n->object);
+	assert_string_equal(t_json_text(p, "field"), n->field);
+	if (!strstr(t_json_text(p, "reason"), n->reason))
+		fail_msg("%s", t_json_text(p, "reason"));
+	after = t_server_read("c.json");
+	assert_string_equal(after, before);
+	free(after);
+	free(before);
+	answer = t_server_call("Save", t_json("{'force': true}"));
+	assert_int_equal(!json_object_get(answer, "error"), n->can_force);
+}
+
+/* ---- reading again ---- */
+
+static void reload_makes_what_the_file_says(void **state)
+{
+	t_server_write("c.json", t_json("{'max-logins': 9, 'backing': ["
+					"'ram:1M,name=a', 'spare,name=s']}"));
+	assert_string_equal(
+		changes_of(t_json_at(t_server_ask("Reload", NULL), "changes")),
+		"add volume 's';change target max-logins");
+	t_json_expect(t_server_ask("GetConfig", NULL), "config.max-logins",
+		      "9");
+}
+
+static void reload_of_a_broken_file_is_refused(void **state)
+{
+	char *before = look();
+	const json_t *answer;
+	char *after;
+
+	edit_badly();
+	answer = t_server_call("Reload", NULL);
+	assert_string_equal(t_json_text(answer, "error"), REFUSED);
+	assert_non_null(strstr(
+		t_json_text(json_object_get(answer, "parameters"), "reason"),
+		"c.json:2: not JSON"));
+	assert_non_null(
+		strstr(t_server_log(), "the configuration is not applied: "));
+	after = look();
+	assert_string_equal(after, before);
+	free(after);
+	free(before);
+}
+
+/* At the next start, volumes without a number get theirs in the order of the file. */
+static void reload_warns_of_luns_that_will_change(void **state)
+{
+	t_server_write("c.json", t_json("{'backing': ['spare,name=s', "
+					"'ram:1M,name=a']}"));
+	t_server_ask("Reload", NULL);
+	assert_non_null(strstr(t_server_log(),
+			       "volume 'a' is LUN 0, but LUN 1 when the target "
+			       "starts again"));
+	assert_non_null(
+		strstr(t_server_log(), "volume 's' is LUN 3, but LUN 0"));
+}
+
+static void hangup_reads_the_file_again(void **state)
+{
+	t_server_write("c.json", t_json("{'max-logins': 9}"));
+	t_server_signal(SIGHUP);
+	t_server_await_log("configuration: change target: max-logins");
+}
+
+/* ---- auto-save ---- */
+
+static int start_auto_save(void **state)
+{
+	static const char *const auto_args[] = { "--config", "c.json",
+						 "--auto-save", NULL };
+
+	enter(NULL);
+	t_server_start(auto_args);
+	return 0;
+}
+
+static void change_saves_itself(void **state)
+{
+	t_server_ask("RemoveVolume", t_json("{'name': 'a'}"));
+	expect_file("c.json", "{" FILE_LIMITS ", " FILE_LISTEN
+			      ", 'backing': [" SAVED_F "]}");
+}
+
+/* It is made all the same. */
+static void change_that_is_not_saved_warns(void **state)
+{
+	const json_t *answer;
+
+	take_place_of_new_file();
+	answer = t_server_ask("RemoveVolume", t_json("{'name': 'a'}"));
+	assert_string_equal(t_json_text(answer, "warning"),
+			    "this is done, but not saved: configuration: "
+			    "c.json: Is a directory");
+	t_json_expect(t_server_ask("ListVolumes", NULL), "volumes.0.name",
+		      "'f'");
+}
+
+int main(void)
+{
+	static struct t_table t;
+	size_t with_file;
+
+	T_ADD_ROWS(&t, differences, difference_is_told_and_made);
+	T_ADD_ROWS(&t, undone, refused_change_is_undone);
+	T_ADD(&t, prune_asks_before_it_changes_anything);
+	T_ADD_ROWS(&t, saved, change_is_saved);
+	T_ADD(&t, versions_before_are_kept);
+	T_ADD_ROWS(&t, not_saved, refused_save_keeps_the_file);
+	T_ADD(&t, reload_makes_what_the_file_says);
+	T_ADD(&t, reload_of_a_broken_file_is_refused);
+	T_ADD(&t, reload_warns_of_luns_that_will_change);
+	T_ADD(&t, hangup_reads_the_file_again);
+	with_file = t.cnt;
+	T_ADD(&t, change_saves_itself);
+	T_ADD(&t, change_that_is_not_saved_warns);
+	for (size_t i = 0; i < t.cnt; i++) {
+		t.tests[i].setup_func = i < with_file ? start : start_auto_save;
+		t.tests[i].teardown_func = stop;
+	}
+	return t_run(&t);
+}
