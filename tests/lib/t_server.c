@@ -42,8 +42,9 @@ static struct {
 	int argc;
 	pthread_t thread;
 	int code;
-	int ended_fd;  /* eventfd */
-	int notify_fd; /* the service manager's socket */
+	int ended_fd;	  /* eventfd */
+	int notify_fd;	  /* the service manager's socket */
+	char notes[1024]; /* what it has got */
 	int control_fd;
 	json_t *answer;
 
@@ -79,6 +80,8 @@ void t_server_enter(void)
 
 void t_server_leave(void)
 {
+	if (server.argc)
+		t_server_end(SIGTERM);
 	T_MUST(chdir("/") == 0);
 	T_MUST(nftw(server.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0);
 }
@@ -191,7 +194,7 @@ void __wrap_log_write_about(enum log_level level, const struct log_about *about,
 	va_start(ap, fmt);
 	add_line(fmt, ap);
 	va_end(ap);
-	__real_log_write_about(LOG_DEBUG, about, "%s", line);
+	__real_log_write_about(level, about, "%s", line);
 }
 
 static void clear_log(void)
@@ -298,9 +301,11 @@ static void free_args(void)
 static void *server_main(void *arg)
 {
 	struct configuration c;
+	enum option_verdict verdict =
+		configuration_read(server.argc, server.argv, &c);
 
-	server.code = 1;
-	if (configuration_read(server.argc, server.argv, &c) == OPTION_RUN) {
+	server.code = verdict == OPTION_DONE ? 0 : 1;
+	if (verdict == OPTION_RUN) {
 		log_init("rdma-target", c.opt.log_level);
 		server.code = server_run(&c);
 	}
@@ -320,20 +325,48 @@ static void open_notify(void)
 	setenv("NOTIFY_SOCKET", addr.sun_path, 1);
 }
 
-static void connect_control(void)
+/* False: there is none. */
+static bool take_note(int flags)
+{
+	char note[64];
+	ssize_t len = recv(server.notify_fd, note, sizeof(note) - 1, flags);
+
+	if (len <= 0)
+		return false;
+	note[len] = '\0';
+	T_MUST(strlen(server.notes) + (size_t)len + 2 < sizeof(server.notes));
+	strcat(strcat(server.notes, note), "\n");
+	return true;
+}
+
+const char *t_server_notes(void)
+{
+	return server.notes;
+}
+
+void t_server_await_note(const char *part)
+{
+	while (!strstr(server.notes, part))
+		T_MUST(take_note(0));
+}
+
+static int connect_control(void)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX,
 				    .sun_path = "control" };
 
-	server.control_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	T_MUST(!connect(server.control_fd, (struct sockaddr *)&addr,
-			sizeof(addr)));
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	T_MUST(!connect(fd, (struct sockaddr *)&addr, sizeof(addr)));
+	return fd;
 }
 
 /* What a run leaves behind. Returns its exit code. */
 static int end_run(void)
 {
 	pthread_join(server.thread, NULL);
+	while (take_note(MSG_DONTWAIT))
+		;
 	while (server.hub_cnt)
 		t_fabric_destroy(server.hubs[--server.hub_cnt]);
 	server.reactor = NULL;
@@ -351,6 +384,7 @@ static bool begin_run(const char *const *args)
 
 	make_args(args);
 	clear_log();
+	server.notes[0] = '\0';
 	log_set_sink(take_event);
 	open_notify();
 	server.ended_fd = eventfd(0, EFD_CLOEXEC);
@@ -364,7 +398,7 @@ static bool begin_run(const char *const *args)
 void t_server_start(const char *const *args)
 {
 	T_MUST(begin_run(args));
-	connect_control();
+	server.control_fd = connect_control();
 }
 
 const char *t_server_refuse(const char *const *args)
@@ -402,37 +436,52 @@ void t_server_signal(int sig)
 
 /* ---- the administrator ---- */
 
-static void send_call(const char *method, const char *in)
+static void send_call(int fd, const char *method, const char *in, bool more)
 {
 	char *text;
-	int len = asprintf(&text,
-			   "{\"method\":\"" INTERFACE_PREFIX
-			   "%s\",\"parameters\":%s}",
-			   method, in ? in : "{}");
+	int len = asprintf(
+		&text,
+		"{\"method\":\"" INTERFACE_PREFIX "%s\",\"parameters\":%s%s}",
+		method, in ? in : "{}", more ? ",\"more\":true" : "");
 
 	T_MUST(len > 0);
-	T_MUST(send(server.control_fd, text, (size_t)len + 1, MSG_NOSIGNAL) ==
-	       len + 1);
+	T_MUST(send(fd, text, (size_t)len + 1, MSG_NOSIGNAL) == len + 1);
 	free(text);
 }
 
-const json_t *t_server_call(const char *method, const char *in)
+/* One byte at a time: the next answer may be there already. */
+static const json_t *take_answer(int fd)
 {
 	static char text[ANSWER_SIZE];
 	size_t len = 0;
 
-	send_call(method, in);
 	do {
-		ssize_t n = recv(server.control_fd, text + len,
-				 sizeof(text) - len, 0);
-
-		T_MUST(n > 0);
-		len += (size_t)n;
-	} while (text[len - 1]);
+		T_MUST(len < sizeof(text));
+		T_MUST(recv(fd, text + len, 1, 0) == 1);
+	} while (text[len++]);
 	json_decref(server.answer);
 	server.answer = json_loads(text, 0, NULL);
 	T_MUST(server.answer);
 	return server.answer;
+}
+
+const json_t *t_server_call(const char *method, const char *in)
+{
+	send_call(server.control_fd, method, in, /* more= */ false);
+	return take_answer(server.control_fd);
+}
+
+int t_server_follow(void)
+{
+	int fd = connect_control();
+
+	send_call(fd, "FollowEvents", NULL, /* more= */ true);
+	return fd;
+}
+
+const json_t *t_server_event(int fd)
+{
+	return json_object_get(take_answer(fd), "parameters");
 }
 
 const json_t *t_server_ask(const char *method, const char *in)

@@ -21,7 +21,8 @@
  * "--listen" or "--config". */
 #define T_SERVER_ADDR "10.0.0.1"
 
-/* Makes a scratch directory and enters it; or leaves and removes it. */
+/* Makes a scratch directory and enters it; or leaves and removes it, and ends the server
+ * that a test has left. */
 void t_server_enter(void);
 void t_server_leave(void);
 
@@ -40,7 +41,8 @@ int t_server_end(int sig);
 /* Sends a signal to the process. */
 void t_server_signal(int sig);
 
-/* The same of an rdma-target that refuses to start, with exit code 1. Returns its log. */
+/* The same of an rdma-target that refuses to start, with exit code 1; or of one that ends at
+ * once with 0. Returns its log. */
 const char *t_server_refuse(const char *const *args);
 
 /* All lines since the start: warnings, errors, and events of every level. Lives until the
@@ -49,11 +51,20 @@ const char *t_server_log(void);
 /* Waits until the log has @part. */
 void t_server_await_log(const char *part);
 
+/* What the service manager has been told, each with a newline: "READY=1\n"; or waits until
+ * it has been told @part. */
+const char *t_server_notes(void);
+void t_server_await_note(const char *part);
+
 /* Calls a method, "AddVolume", with the parameters @in, in JSON. Returns the answer,
  * which lives until the next call. */
 const json_t *t_server_call(const char *method, const char *in);
 /* The same of a method that succeeds: returns its parameters. */
 const json_t *t_server_ask(const char *method, const char *in);
+
+/* Begins to follow events; the caller closes the descriptor. Waits for the next one. */
+int t_server_follow(void);
+const json_t *t_server_event(int fd);
 
 /* The machine has no RDMA device, as from the next server on. */
 void t_server_without_device(bool without);
