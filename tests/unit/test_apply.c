@@ -197,8 +197,8 @@ static const struct undone {
 	  "are both LUN 2" },
 	{ "an address of another machine takes the others with it",
 	  "{'max-logins': 5, 'backing': ['ram:1M,name=x'], 'listen': "
-	  "['srp+rdma://10.0.0.2', 'srp+tcp://192.0.2.1']}",
-	  "address 'srp+tcp://192.0.2.1'", "cannot listen on" },
+	  "['srp+rdma://10.0.0.2', 'srp+tcp://198.51.100.1']}",
+	  "address 'srp+tcp://198.51.100.1'", "cannot listen on" },
 	{ "a volume that cannot change keeps the others",
 	  "{'backing': ['ram:1M,name=x', 'ram:2M,name=a']}", "volume 'a'",
 	  "it cannot change" },

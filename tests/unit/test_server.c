@@ -79,8 +79,8 @@ static const struct refusal {
 	  "none/pid" },
 	{ "an address is of this machine",
 	  NULL,
-	  { "--listen", "srp+tcp://192.0.2.1" },
-	  "cannot listen on 192.0.2.1:5555 over TCP: " },
+	  { "--listen", "srp+tcp://198.51.100.1" },
+	  "cannot listen on 198.51.100.1:5555 over TCP: " },
 	{ "RDMA needs a device",
 	  NULL,
 	  { "--listen", "srp+rdma://10.0.0.1" },
@@ -92,7 +92,7 @@ static const struct refusal {
 	  "cannot listen on 'fe80::1%nosuchif': " },
 	{ "metrics are served on an address of this machine",
 	  NULL,
-	  { "--metrics", "192.0.2.1:9100" },
+	  { "--metrics", "198.51.100.1:9100" },
 	  "--metrics" },
 	{ "each thread has buffers", NULL, { "--threads", "2" }, "too small" },
 	{ "an interface of discovery is there",
@@ -365,7 +365,7 @@ static void transport_that_cannot_be_used_is_taken_back(void **state)
 
 	t_server_start(args);
 	answer = t_server_call("AddListener",
-			       t_json("{'uri': 'srp+tcp://192.0.2.1'}"));
+			       t_json("{'uri': 'srp+tcp://198.51.100.1'}"));
 	assert_non_null(json_object_get(answer, "error"));
 	t_json_expect(t_server_ask("GetStatus", NULL), "listeners",
 		      "['srp+rdma://10.0.0.1:5555']");
