@@ -151,13 +151,16 @@ static struct {
 	size_t len;
 } server_log = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER };
 
-void __wrap_log_write(enum log_level level, const char *fmt, ...);
+void __wrap_log_write(enum log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 void __real_log_write_about(enum log_level level, const struct log_about *about,
 			    const char *fmt, ...);
 void __wrap_log_write_about(enum log_level level, const struct log_about *about,
-			    const char *fmt, ...);
+			    const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
-static void add_line(const char *fmt, va_list ap)
+__attribute__((format(printf, 1, 0))) static void add_line(const char *fmt,
+							   va_list ap)
 {
 	size_t size = sizeof(server_log.text);
 	int len;
