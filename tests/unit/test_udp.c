@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The carriers of datagrams that are UDP, on the loopback interface. */
+#include <errno.h>
+#include <net/if.h>
+#include <poll.h>
+#include <string.h>
+
+#include "tests/lib/t_addr.h"
+#include "tests/lib/t_table.h"
+#include "transport/datagram.h"
+
+#define HELLO "hello, this is test_datagram"
+
+static struct dgram *open_at(const char *addr)
+{
+	struct sockaddr_in sin = t_addr_parse(addr);
+	struct dgram *d;
+	struct error e;
+
+	assert_int_equal(dgram_open_unicast((struct sockaddr *)&sin,
+					    sizeof(sin), &d, &e),
+			 0);
+	return d;
+}
+
+static struct dgram_peer peer_at(const char *addr)
+{
+	struct sockaddr_in sin = t_addr_parse(addr);
+	struct dgram_peer peer = { .addr_len = sizeof(sin) };
+
+	memcpy(&peer.addr, &sin, sizeof(sin));
+	return peer;
+}
+
+/* Waits for @text: others of this machine may send to a group, too. */
+static struct dgram_peer await_text(struct dgram *d, const char *text)
+{
+	struct pollfd fd = { .fd = d->fd, .events = POLLIN };
+	struct dgram_peer peer;
+	char buf[2048];
+	int len;
+
+	do {
+		assert_int_equal(poll(&fd, 1, -1), 1);
+		len = dgram_receive(d, buf, sizeof(buf), &peer);
+	} while (len != (int)strlen(text) || memcmp(buf, text, (size_t)len));
+	return peer;
+}
+
+/* ---- unicast ---- */
+
+static void answer_goes_where_the_question_came_from(void **state)
+{
+	char a_addr[32];
+	char b_addr[32];
+	struct dgram *a;
+	struct dgram *b;
+	struct dgram_peer peer;
+	char buf[64];
+
+	t_addr_next(a_addr, sizeof(a_addr));
+	t_addr_next(b_addr, sizeof(b_addr));
+	a = open_at(a_addr);
+	b = open_at(b_addr);
+	assert_int_equal(dgram_receive(b, buf, sizeof(buf), &peer), 0);
+	peer = peer_at(b_addr);
+	assert_int_equal(dgram_send(a, &peer, HELLO, strlen(HELLO)), 0);
+	peer = await_text(b, HELLO);
+	assert_int_equal(dgram_send(b, &peer, "and back", 8), 0);
+	await_text(a, "and back");
+	dgram_close(a);
+	dgram_close(b);
+}
+
+static void datagram_that_is_too_long_is_told(void **state)
+{
+	char addr[32];
+	struct dgram *d;
+	struct dgram_peer peer;
+	struct pollfd fd = { .events = POLLIN };
+	char buf[8];
+
+	t_addr_next(addr, sizeof(addr));
+	d = open_at(addr);
+	peer = peer_at(addr);
+	assert_int_equal(dgram_send(d, &peer, HELLO, strlen(HELLO)), 0);
+	fd.fd = d->fd;
+	assert_int_equal(poll(&fd, 1, -1), 1);
+	assert_int_equal(dgram_receive(d, buf, sizeof(buf), &peer), -EMSGSIZE);
+	assert_int_equal(dgram_receive(d, buf, sizeof(buf), &peer), 0);
+	dgram_close(d);
+}
+
+static void unicast_has_no_group(void **state)
+{
+	char addr[32];
+	struct dgram *d;
+
+	t_addr_next(addr, sizeof(addr));
+	d = open_at(addr);
+	assert_int_equal(dgram_send(d, NULL, HELLO, strlen(HELLO)),
+			 -EDESTADDRREQ);
+	dgram_close(d);
+	dgram_close(NULL);
+}
+
+static void address_in_use_is_named(void **state)
+{
+	char addr[32];
+	char want[80];
+	struct dgram *d;
+	struct dgram *other;
+	struct sockaddr_in sin;
+	struct error e;
+
+	t_addr_next(addr, sizeof(addr));
+	d = open_at(addr);
+	sin = t_addr_parse(addr);
+	assert_int_equal(dgram_open_unicast((struct sockaddr *)&sin,
+					    sizeof(sin), &other, &e),
+			 -EADDRINUSE);
+	snprintf(want, sizeof(want),
+		 "cannot use UDP at %s: Address already in use", addr);
+	assert_string_equal(e.text, want);
+	dgram_close(d);
+}
+
+static void wildcard_of_ipv6_hears_ipv4(void **state)
+{
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6 };
+	socklen_t len = sizeof(any);
+	char addr[32];
+	struct dgram *d;
+	struct dgram *sender;
+	struct dgram_peer peer;
+	struct error e;
+
+	if (dgram_open_unicast((struct sockaddr *)&any, sizeof(any), &d, &e))
+		T_SKIP("no IPv6");
+	assert_int_equal(getsockname(d->fd, (struct sockaddr *)&any, &len), 0);
+	t_addr_next(addr, sizeof(addr));
+	sender = open_at(addr);
+	snprintf(addr, sizeof(addr), "127.0.0.1:%u", ntohs(any.sin6_port));
+	peer = peer_at(addr);
+	assert_int_equal(dgram_send(sender, &peer, HELLO, strlen(HELLO)), 0);
+	await_text(d, HELLO);
+	dgram_close(sender);
+	dgram_close(d);
+}
+
+/* ---- multicast ---- */
+
+static const struct family {
+	const char *name;
+	int family;
+} families[] = {
+	{ "IPv4", AF_INET },
+	{ "IPv6", AF_INET6 },
+};
+
+static void member_hears_who_asks_and_answers(void **state)
+{
+	const struct family *f = *state;
+	unsigned int lo = if_nametoindex("lo");
+	struct dgram *member;
+	struct dgram *asker;
+	struct dgram_peer peer;
+	struct error e;
+	int err;
+
+	if (dgram_open_multicast(f->family, lo, /* asks= */ false, &member, &e))
+		T_SKIP("no such group");
+	assert_int_equal(dgram_open_multicast(f->family, lo, /* asks= */ true,
+					      &asker, &e),
+			 0);
+	err = dgram_send(asker, NULL, HELLO, strlen(HELLO));
+	if (!err) {
+		peer = await_text(member, HELLO);
+		assert_int_equal(peer.addr.ss_family, f->family);
+		assert_int_equal(dgram_send(member, &peer, "here", 4), 0);
+		await_text(asker, "here");
+	}
+	dgram_close(asker);
+	dgram_close(member);
+	if (err)
+		T_SKIP("no way to the group");
+}
+
+static void interface_that_is_not_there_is_named(void **state)
+{
+	const struct family *f = *state;
+	char want[80];
+	struct dgram *d;
+	struct error e;
+
+	assert_int_not_equal(dgram_open_multicast(f->family, 999999,
+						  /* asks= */ false, &d, &e),
+			     0);
+	snprintf(want, sizeof(want),
+		 "cannot use multicast of %s on interface 999999: ", f->name);
+	assert_memory_equal(e.text, want, strlen(want));
+}
+
+static void carriers_have_names(void **state)
+{
+	assert_string_equal(dgram_carrier_name(DGRAM_UNICAST), "unicast");
+	assert_string_equal(dgram_carrier_name(DGRAM_MULTICAST), "multicast");
+	assert_string_equal(dgram_carrier_name(DGRAM_RDMA), "RDMA multicast");
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD(&t, answer_goes_where_the_question_came_from);
+	T_ADD(&t, datagram_that_is_too_long_is_told);
+	T_ADD(&t, unicast_has_no_group);
+	T_ADD(&t, address_in_use_is_named);
+	T_ADD(&t, wildcard_of_ipv6_hears_ipv4);
+	T_ADD_ROWS(&t, families, member_hears_who_asks_and_answers);
+	T_ADD_ROWS(&t, families, interface_that_is_not_there_is_named);
+	T_ADD(&t, carriers_have_names);
+	return t_run(&t);
+}
