@@ -4,8 +4,9 @@
  * and the schema of configuration files, from the tables of the programs
  * (base/option.h).
  *
- *   option-doc man <PAGE.scd    each line "@options TABLE@" becomes its options, and
- *                               "@metrics rdma-target@" its metrics
+ *   option-doc man <PAGE.scd    each line "@options TABLE@" becomes its options,
+ *                               "@keys TABLE@" the keys that a configuration file has
+ *                               for them, and "@metrics rdma-target@" the metrics
  *   option-doc bash PROGRAM     a completion file
  *   option-doc zsh PROGRAM
  *   option-doc schema           what a configuration file of rdma-target may say
@@ -51,6 +52,13 @@ static const struct option_table *find_table(const char *name)
 		if (!strcmp(doc_tables[i].name, name))
 			return doc_tables[i].table;
 	return NULL;
+}
+
+/* Of a configuration file. */
+static bool is_key(const struct option_row *row)
+{
+	return !row->cmdline_only && row->type != OPTION_HELP &&
+	       row->type != OPTION_VERSION;
 }
 
 /* ---- the manual page ---- */
@@ -183,6 +191,49 @@ static void man_table(const struct option_table *t)
 	}
 }
 
+/* What the page of the file calls such a value. */
+static const char *man_key_type(const struct option_row *row)
+{
+	if (row->keys)
+		return "volume";
+	switch (row->type) {
+	case OPTION_FLAG:
+		return "flag";
+	case OPTION_NUMBER:
+	case OPTION_OCTAL:
+		return "number";
+	case OPTION_SIZE:
+		return "size";
+	case OPTION_DURATION:
+	case OPTION_CHOICE:
+	case OPTION_NAME:
+	case OPTION_TEXT:
+	case OPTION_PATH:
+	case OPTION_DIR:
+	case OPTION_USER:
+	case OPTION_HELP:
+	case OPTION_VERSION:
+		break;
+	}
+	return "text";
+}
+
+/* "*max-logins*: number" and what the option does. */
+static void man_keys(const struct option_table *t)
+{
+	char text[2048];
+
+	for (unsigned int i = 0; i < t->cnt; i++) {
+		const struct option_row *row = &t->rows[i];
+
+		if (!is_key(row))
+			continue;
+		printf("*%s*: %s%s\n\t%s\n\n", row->name, man_key_type(row),
+		       row->again ? ", or an array of them" : "",
+		       option_summary_text(row, text, sizeof(text)));
+	}
+}
+
 /* "*rdma_target_commands_total*{worker}", its type and what it is. */
 static void man_metrics(const struct metric_table *t)
 {
@@ -202,7 +253,7 @@ static void man_metrics(const struct metric_table *t)
 static int man(void)
 {
 	char line[4096];
-	char name[32];
+	char what[16], name[32];
 
 	while (fgets(line, sizeof(line), stdin)) {
 		const struct option_table *t;
@@ -211,7 +262,7 @@ static int man(void)
 			man_metrics(&metrics_table);
 			continue;
 		}
-		if (sscanf(line, "@options %31[a-z-]@", name) != 1) {
+		if (sscanf(line, "@%15[a-z] %31[a-z-]@", what, name) != 2) {
 			fputs(line, stdout);
 			continue;
 		}
@@ -220,7 +271,10 @@ static int man(void)
 			fprintf(stderr, "option-doc: no table '%s'\n", name);
 			return EXIT_FAILURE;
 		}
-		man_table(t);
+		if (!strcmp(what, "keys"))
+			man_keys(t);
+		else
+			man_table(t);
 	}
 	return EXIT_SUCCESS;
 }
@@ -534,8 +588,7 @@ static void schema_rows(const struct option_table *t)
 	for (unsigned int i = 0; i < t->cnt; i++) {
 		const struct option_row *row = &t->rows[i];
 
-		if (!row->cmdline_only && row->type != OPTION_HELP &&
-		    row->type != OPTION_VERSION)
+		if (is_key(row))
 			schema_row(row);
 	}
 }

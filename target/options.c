@@ -182,7 +182,7 @@ static const struct option_row target_rows[] = {
 	  .group = "Configuration",
 	  .help = "Read options from _FILE_, in JSON. Options of the command "
 		  "line add to its lists and replace its single values.",
-	  .more = "See *CONFIGURATION*.",
+	  .more = "See *rdma-target.json*(5).",
 	  OPTION_AT(target_options, config) },
 	{ .name = "check",
 	  .type = OPTION_PATH,

@@ -51,9 +51,8 @@ bad() {
 
 # The example of the manual page.
 example() {
-	sed -n '/^# CONFIGURATION/,/^# IDENTITY/p' \
-		"$(dirname "$0")/../../docs/rdma-target.8.scd" |
-		sed -n '/^```/,/^```/p' | grep -v '^```'
+	sed -n '/^```/,/^```/p' "$(dirname "$0")/../../docs/rdma-target.json.5.scd" |
+		grep -v '^```'
 }
 
 good 'the example of the manual page' "$(example)"

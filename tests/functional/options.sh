@@ -93,6 +93,21 @@ for program in "${programs[@]}"; do
 		echo "# no scdoc: no manual page of $program"
 	fi
 done
+page=$BUILD/docs/rdma-target.json.5
+if [ -e "$page" ]; then
+	# Its headings, and the names of properties in the schema.
+	same "the page of the configuration file has the keys of the schema" \
+		"$(python3 - "$BUILD/docs/rdma-target.schema.json" <<-'END' | sort
+			import json, sys
+			schema = json.load(open(sys.argv[1]))
+			volume = schema["definitions"]["volume"]["anyOf"][1]
+			print(*(schema["properties"].keys() - {"$schema"}), *volume["properties"],
+			      sep="\n")
+		END
+		)" "$(sed 's/\\f[BIR]//g; s/\\-/-/g; s/\\&//g' "$page" |
+			awk '/^\.RS/ { print last } { last = $0 }' |
+			sed -n 's/^\([a-z-]*\): .*/\1/p' | sort)"
+fi
 same "bash completes the keys of a volume" "disk.img,serial=" \
 	"$(bash_completes rdma-target --backing disk.img,ser)"
 same "bash completes mount options" "ro,queue_depth=" \

@@ -75,6 +75,22 @@ runs() { # PROGRAM
 		"$1" --version
 }
 
+has_no_warnings() { # PAGE
+	MANWIDTH=80 man --warnings -E UTF-8 -l "$1" 2>&1 >/dev/null
+}
+is_in_whatis() { # PAGE
+	p_name=${1##*/}
+	lexgrog "$1" | tee /dev/stderr | grep -q ": \"${p_name%.*} - "
+}
+refers_to_pages() { # PAGE: those of ours
+	sed 's/\\f[BIR]//g; s/\\-/-/g; s/\\&//g' "$1" |
+		grep -oE '\b(rdma-(block|ctl|discover|doctor|fuse|info|target)|srp)[a-z.-]*\([0-9]\)' |
+		sort -u | while IFS='()' read -r p_name p_section _; do
+		[ -n "$(find "$R" -name "$p_name.$p_section")" ] ||
+			echo "$p_name($p_section)"
+	done
+}
+
 # The numbers of the release are the same everywhere.
 versions_agree() {
 	p_version=$(sed -n "s/^  version: '\(.*\)',/\1/p" "$SRC/meson.build")
@@ -124,4 +140,14 @@ for program in $(find "$R" -path "*/bin/*" -type f | sort); do
 	fi
 done
 t_check 'all files name the same version' versions_agree
+if command -v lexgrog >/dev/null; then
+	for page in $(find "$R" -path '*/man/man?/*' | sort); do
+		name=${page##*/}
+		t_check "$name: man has no warnings" p_is_silent has_no_warnings "$page"
+		t_check "$name: whatis finds it by its name" is_in_whatis "$page"
+		t_check "$name: it refers to pages that exist" p_is_silent refers_to_pages "$page"
+	done
+else
+	t_skip 'manual pages' 'no man-db here'
+fi
 t_done
