@@ -1,22 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Parts 2 and 3 of docs/tutorial.md: over verbs, and with the kernel as initiator. One
-# guest plays both machines. Then the part of docs/discover.md that needs RDMA.
+# What documents do over verbs, and with the kernel as initiator and target. One guest plays
+# both machines.
 set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$VM_LIB"
 vm_soft_roce
 vm_scratch_fs /mnt/scratch 512
 modprobe fuse
-
 hostname storage
 # Multicast of RDMA CM asks the routes for the group, too.
 ip route add 239.0.0.0/8 dev d0
 
-for page in tutorial discover_page; do
-	TMPDIR=/mnt/scratch D_AS=vm/tutorial \
-		bash "${VM_LIB%/*}/../functional/$page.sh" | tee "$VM_OUT/$page.tap"
-	grep -q '^1\.\.[1-9]' "$VM_OUT/$page.tap"
-	vm_fails grep -q '^not ok' "$VM_OUT/$page.tap"
+for page in readme tutorial discover_page; do
+	TMPDIR=/mnt/scratch D_AS=vm/tutorial bash "${VM_LIB%/*}/../functional/$page.sh" |
+		tee "$VM_OUT/tap"
+	grep -q '^1\.\.[1-9]' "$VM_OUT/tap"
+	vm_fails grep -q '^not ok' "$VM_OUT/tap"
 done

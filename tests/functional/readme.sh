@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# README.md: each command is run. And of all documents: each command is run by a test.
+. "$(dirname "$0")/doc_lib.sh"
+. "$(dirname "$0")/lib.sh"
+SRC=$(realpath "$(dirname "$0")/../..")
+
+# Its commands are run by the test of that page, or by one that the page names.
+has_a_test() { # PAGE
+	"$d_dir/commands.py" "$SRC/$1" | grep -q '^\(sh\|console\)' || return 0
+	grep -l "$1" "$d_dir"/*.sh | xargs grep -l '^d_page'
+}
+is_a_test() { # NAME
+	grep -qE "^ +'${1##*/}'" "$SRC"/tests/{functional,vm}/meson.build
+}
+# Links to what is not there, and marks that nothing reads.
+links_lead_somewhere() { # PAGE
+	cd "$SRC/$(dirname "$1")" || return
+	sed -n 's/](/\n](/gp' "${1##*/}" | sed -n 's/^](\([^)#:]*\)[#)].*/\1/p' | sort -u |
+		while read -r file; do
+			[ -e "$file" ] || { echo "$1: $file" && exit 1; }
+		done
+}
+
+if [ -z "$D_AS" ]; then
+	for page in README.md CONTRIBUTING.md $(cd "$SRC" && echo docs/*.md); do
+		t_check "$page has a test" has_a_test "$page"
+		t_check "$page: links lead somewhere" links_lead_somewhere "$page"
+	done
+	for name in $(cd "$SRC" && sed -n 's/^<!-- run by \(.*\) -->$/\1/p' ./*.md docs/*.md |
+		sort -u); do
+		t_check "$name is a test" is_a_test "$name"
+	done
+	t_done
+fi
+t_needs_fuse
+mkdir -p /mnt/volumes
+cd "$T" || t_bail "no $T"
+d_page "$SRC/README.md"
+cd /
+t_done
