@@ -15,6 +15,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/directory.h"
 #include "base/list.h"
 #include "copy/place.h"
 
@@ -396,6 +397,22 @@ static int place_file_measure(struct place_file *f, const struct stat *st,
 	return 0;
 }
 
+/*
+ * The name of a new file must outlive a crash, as its data does after the flush at the
+ * end. What cannot be flushed keeps nothing back: directories of some file systems, and
+ * those that may not be read.
+ */
+static int place_file_sync_name(const struct place_file *f, struct error *e)
+{
+	int err = directory_sync_of(f->path);
+
+	if (!err || err == -EINVAL || err == -EACCES)
+		return 0;
+	unlink(f->path);
+	return error_set(e, err, "cannot flush the directory of %s: %s",
+			 f->path, strerror(-err));
+}
+
 static int place_file_open_path(struct place_file *f, struct error *e)
 {
 	int flags = O_CLOEXEC | O_NOCTTY;
@@ -413,7 +430,7 @@ static int place_file_open_path(struct place_file *f, struct error *e)
 	if (f->fd < 0)
 		return error_set(e, -errno, "cannot open %s: %s", f->path,
 				 strerror(errno));
-	return 0;
+	return f->is_created ? place_file_sync_name(f, e) : 0;
 }
 
 static int place_file_open_standard(struct place_file *f, struct error *e)

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/directory.h"
 #include "base/list.h"
 
 #define RESUME_MAGIC "srpcopy state 1"
@@ -187,20 +187,6 @@ static int resume_write(const char *path, const struct resume *state)
 	return err;
 }
 
-/* The new name must be stable, too. */
-static int resume_sync_dir(const char *path)
-{
-	_cleanup_free_ char *copy = strdup(path);
-	_cleanup_close_ int fd = -1;
-
-	if (!copy)
-		return -ENOMEM;
-	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || fsync(fd) < 0)
-		return -errno;
-	return 0;
-}
-
 int resume_save(const char *path, const struct resume *state, struct error *e)
 {
 	char new_path[PATH_MAX];
@@ -217,7 +203,7 @@ int resume_save(const char *path, const struct resume *state, struct error *e)
 		return error_set(e, err, "cannot write %s: %s", path,
 				 strerror(-err));
 	}
-	err = resume_sync_dir(path);
+	err = directory_sync_of(path);
 	if (err)
 		return error_set(e, err, "cannot flush the directory of %s: %s",
 				 path, strerror(-err));

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/directory.h"
 #include "target/control/config_text.h"
 
 #define SAVE_VERSIONS 3
@@ -76,21 +76,6 @@ static int save_write(const char *path, mode_t mode, const char *text,
 	return fsync(fd) ? -errno : 0;
 }
 
-static int save_sync_dir(const char *path)
-{
-	char copy[SAVE_PATH_MAX];
-	int fd;
-	int err;
-
-	snprintf(copy, sizeof(copy), "%s", path);
-	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	err = fsync(fd) ? -errno : 0;
-	close(fd);
-	return err;
-}
-
 /* FILE.2 becomes FILE.3, FILE.1 becomes FILE.2, and a copy of FILE FILE.1: there is
  * always a whole FILE. */
 static int save_keep_versions(const char *path, mode_t mode, const char *text)
@@ -120,7 +105,7 @@ static int save_replace(const char *path, mode_t mode, const char *text)
 	err = save_write(new, mode, text, strlen(text));
 	if (!err && rename(new, path))
 		err = -errno;
-	return err ? err : save_sync_dir(path);
+	return err ? err : directory_sync_of(path);
 }
 
 /* The text that the file has now, to be freed; NULL: it has none that is whole, and

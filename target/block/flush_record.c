@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/directory.h"
 #include "base/log.h"
 
 #define MAGIC "rdma-flushes 1\n"
@@ -342,18 +343,6 @@ static int flush_record_map(struct flush_record *r, int fd)
 	return 0;
 }
 
-static int sync_dir(const char *path)
-{
-	_cleanup_free_ char *dir = strdup(path);
-	_cleanup_close_ int fd = -1;
-
-	if (!dir)
-		return -ENOMEM;
-	*strrchr(dir, '/') = '\0';
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 || fsync(fd) ? -errno : 0;
-}
-
 /* Allocates the whole file, so that a store to it never fails. */
 static int fill_new(struct flush_record *r, int fd, bool was_damaged)
 {
@@ -392,7 +381,7 @@ static int flush_record_create(struct flush_record *r, bool was_damaged)
 		err = -errno;
 	if (err)
 		unlink(tmp);
-	return err ? err : sync_dir(r->path);
+	return err ? err : directory_sync_of(r->path);
 }
 
 static bool is_whole(const struct flush_file *f)

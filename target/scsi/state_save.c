@@ -3,26 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "base/directory.h"
 
 /* ---- life ---- */
-
-static int open_directory_of(const char *path)
-{
-	_cleanup_free_ char *copy = strdup(path);
-	int fd;
-
-	if (!copy)
-		return -ENOMEM;
-	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
 
 int state_save_init(struct state_save *save, const char *path)
 {
@@ -33,7 +21,7 @@ int state_save_init(struct state_save *save, const char *path)
 		save->tmp_path = NULL;
 	if (!save->path || !save->text || !save->tmp_path)
 		return -ENOMEM;
-	save->dir_fd = open_directory_of(path);
+	save->dir_fd = directory_open_of(path);
 	return save->dir_fd < 0 ? save->dir_fd : 0;
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The parts of srpcopy: runs of zeroes, its state file, and the holes of a
- * file. */
+/* The parts of srpcopy: runs of zeroes, its state file, the holes of a file, and
+ * the name of a new file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "copy/piece.h"
@@ -219,6 +220,71 @@ static void extent(void **state)
 	free(bytes);
 }
 
+/* ---- the name of a new file ---- */
+
+static int fsync_result;
+static ino_t fsync_inode;
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+
+int __wrap_fsync(int fd)
+{
+	struct stat st;
+
+	if (fsync_result) {
+		errno = -fsync_result;
+		return -1;
+	}
+	assert_int_equal(fstat(fd, &st), 0);
+	fsync_inode = st.st_ino;
+	return __real_fsync(fd);
+}
+
+struct name_row {
+	const char *name;
+	bool exists;   /* the destination, before */
+	int result;    /* of the flush of its directory */
+	bool is_asked; /* that flush */
+	int err;
+};
+
+static const struct name_row name_rows[] = {
+	{ "the directory of a new file is flushed", false, 0, true, 0 },
+	{ "that of an old file is not", true, 0, false, 0 },
+	{ "a directory that cannot be flushed", false, -EINVAL, false, 0 },
+	{ "a directory whose flush fails", false, -EIO, false, -EIO },
+	{ "only that of a new file can fail", true, -EIO, false, 0 },
+};
+
+static void stable_name(void **state)
+{
+	const struct name_row *r = *state;
+	struct place_env env = { 0 };
+	char dir[] = "/tmp/test_copy.XXXXXX";
+	char path[64];
+	struct place *p;
+	struct stat st;
+	struct error e;
+
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(stat(dir, &st), 0);
+	snprintf(path, sizeof(path), "%s/new", dir);
+	if (r->exists)
+		close(open(path, O_CREAT | O_RDWR, 0600));
+	fsync_inode = 0;
+	fsync_result = r->result;
+	assert_int_equal(
+		place_open(&env, path, PLACE_DESTINATION, NULL, &p, &e),
+		r->err);
+	fsync_result = 0;
+	if (!r->err)
+		place_close(p);
+	assert_int_equal(fsync_inode, r->is_asked ? st.st_ino : 0);
+	assert_int_equal(unlink(path), r->err ? -1 : 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -226,6 +292,7 @@ int main(void)
 	T_ADD_ROWS(&t, run_rows, run);
 	T_ADD_ROWS(&t, resume_rows, check_resume);
 	T_ADD_ROWS(&t, extent_rows, extent);
+	T_ADD_ROWS(&t, name_rows, stable_name);
 	T_ADD(&t, a_later_destination_is_accepted_after_a_crash);
 	T_ADD(&t, a_state_is_what_was_saved);
 	return t_run(&t);
