@@ -21,11 +21,32 @@ links_lead_somewhere() { # PAGE
 			[ -e "$file" ] || { echo "$1: $file" && exit 1; }
 		done
 }
+# Commands in the text: `rdma-ctl volume list`, `rdma-fuse --channels N`.
+commands_exist() { # PAGE
+	grep -ohE '`(rdma-(target|fuse|info|discover|doctor|ctl)|srpcopy) [^`]+`' "$SRC/$1" |
+		tr -d '`' | while read -r program words; do
+		command -v "$program" >/dev/null || continue
+		"$program" --help >"$T/help"
+		for option in $(grep -oE -- '(^| )--?[a-z-]+' <<<"$words"); do
+			grep -qE -- "^ .*$option( |,|$)" "$T/help" ||
+				{ echo "$1: $program $option" && exit 1; }
+		done
+		# A verb of one word or two.
+		read -r first second _ <<<"$words"
+		case $program$first in
+		rdma-ctl[a-z]*)
+			grep -qE "^  $first( $second)?(  | [[A-Z]|$)" "$T/help" ||
+				{ echo "$1: $program $words" && exit 1; }
+			;;
+		esac
+	done
+}
 
 if [ -z "$D_AS" ]; then
 	for page in README.md CONTRIBUTING.md $(cd "$SRC" && echo docs/*.md); do
 		t_check "$page has a test" has_a_test "$page"
 		t_check "$page: links lead somewhere" links_lead_somewhere "$page"
+		t_check "$page: the commands in its text exist" commands_exist "$page"
 	done
 	for name in $(cd "$SRC" && sed -n 's/^<!-- run by \(.*\) -->$/\1/p' ./*.md docs/*.md |
 		sort -u); do
