@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config.h"
+
 #include "base/log.h"
 #include "base/option_rows.h"
 #include "base/size.h"
@@ -235,6 +237,15 @@ static bool option_log_move(void *options, const struct option_row *row, int by)
 	if (to >= LOG_ERROR && to <= LOG_DEBUG)
 		*level = (enum log_level)to;
 	return true;
+}
+
+bool option_json(void *options, const struct option_row *row, const char *value,
+		 struct error *e)
+{
+	bool *json = (void *)((char *)options + row->offset);
+
+	*json = HAVE_JSON;
+	return *json || error_refuse(e, "built without jansson");
 }
 
 bool option_log_more(void *options, const struct option_row *row,

@@ -11,9 +11,11 @@
 
 /* clang-format off */
 
-/* bool json. What it prints differs: .help is a further member of the row. */
+/* bool json. What it prints differs: .help is a further member of the row. A build
+ * without jansson refuses the option. */
 #define OPTION_ROW_JSON(owner, ...)                                      \
 	{ .name = "json", .letter = 'j', .type = OPTION_FLAG,           \
+	  .set = option_json,                                           \
 	  OPTION_AT(owner, json), __VA_ARGS__ }
 
 /* const char *pidfile. Further members: .help, .more, .group. */
@@ -45,7 +47,9 @@
 
 /* clang-format on */
 
-/* For OPTION_ROWS_LOG(): option_row.set. */
+/* option_row.set of the rows above. */
+bool option_json(void *options, const struct option_row *row, const char *value,
+		 struct error *e);
 bool option_log_more(void *options, const struct option_row *row,
 		     const char *value, struct error *e);
 bool option_log_less(void *options, const struct option_row *row,

@@ -181,10 +181,6 @@ static bool discover_take_hosts(struct discover_options *o, int argc,
 
 static bool discover_check(const struct discover_options *o)
 {
-	if (o->json && !HAVE_JSON) {
-		log_error("--json: built without jansson");
-		return false;
-	}
 	if (o->json + o->add_target + (o->mount != NULL) + (o->serves != NULL) +
 		    o->daemon >
 	    1) {

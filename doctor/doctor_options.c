@@ -80,9 +80,5 @@ enum option_verdict doctor_options_parse(int argc, char **argv,
 		return OPTION_BAD;
 	}
 	ret->uri = first < argc ? argv[first] : NULL;
-	if (ret->json && !HAVE_JSON) {
-		log_error("--json: built without jansson");
-		return OPTION_BAD;
-	}
 	return OPTION_RUN;
 }

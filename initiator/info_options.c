@@ -64,9 +64,5 @@ enum option_verdict info_options_parse(int argc, char **argv,
 		return OPTION_BAD;
 	}
 	ret->uri = argv[first];
-	if (ret->json && !HAVE_JSON) {
-		log_error("--json: built without jansson");
-		return OPTION_BAD;
-	}
 	return OPTION_RUN;
 }
