@@ -55,7 +55,6 @@ if [ -z "$D_AS" ]; then
 	t_done
 fi
 t_needs_fuse
-mkdir -p /mnt/volumes
 cd "$T" || t_bail "no $T"
 d_page "$SRC/README.md"
 cd /
