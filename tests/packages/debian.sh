@@ -24,6 +24,11 @@ has_been_used() {
 passes() { # TEST
 	AUTOPKGTEST_TMP=$(mktemp -d) sh -e "/mnt/share/tests/$1"
 }
+# On a machine that has nothing but the packages.
+tutorial_runs() {
+	D_ALONE=1 bash /mnt/share/tree/tests/functional/tutorial.sh | tee "$T/tutorial"
+	grep -q '^1\.\.[1-9]' "$T/tutorial" && ! grep -q '^not ok' "$T/tutorial"
+}
 purges() {
 	dpkg --purge $debs
 }
@@ -62,6 +67,7 @@ inside() {
 	t_check 'the autopkgtest serve-and-mount passes' passes serve-and-mount
 	t_check 'the autopkgtest build-plugin passes' passes build-plugin
 	t_check 'the autopkgtest python passes' passes python
+	t_check 'the commands of the tutorial run as printed' tutorial_runs
 	t_check 'the target is enabled, and two have had a state' has_been_used
 	t_check 'the packages are purged' purges
 	t_check 'that leaves nothing' leaves_nothing
@@ -204,6 +210,11 @@ if [ -n "${P_BARE-}" ]; then
 fi
 mkdir -p "$T/root/mnt/share"
 cp -r "$SRC/debian/tests" "$SRC/tests/functional/lib.sh" "$0" "$T/share"
+mkdir -p "$T/share/tree/docs" "$T/share/tree/tests/functional"
+cp "$SRC/docs/tutorial.md" "$T/share/tree/docs"
+for file in lib.sh doc_lib.sh commands.py tutorial.sh; do
+	cp "$SRC/tests/functional/$file" "$T/share/tree/tests/functional"
+done
 timeout 900 systemd-nspawn --quiet --register=no --keep-unit --private-network \
 	--machine="rdma-packages-$$" --directory="$T/root" --bind=/dev/fuse \
 	--bind="$T/share:/mnt/share" --console=pipe \
