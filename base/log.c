@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/journal.h"
+
 /* syslog.h defines LOG_INFO and LOG_DEBUG, too, so it cannot be included. */
 void syslog(int priority, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -17,6 +19,8 @@ enum log_level log_level = LOG_NOTICE;
 
 static const char *log_name = "rdma-block";
 static bool log_syslog;
+static int log_journal = -1;	 /* -1: not to the journal */
+static atomic_uint log_lost_cnt; /* lines that the journal did not take */
 static _Atomic(log_take *) log_sink;
 
 /* RFC 5424 severities, in the order of enum log_level. */
@@ -37,6 +41,11 @@ void log_to_syslog(void)
 	log_syslog = true;
 }
 
+void log_to_journal(void)
+{
+	log_journal = journal_open();
+}
+
 void log_set_sink(log_take *sink)
 {
 	atomic_store(&log_sink, sink);
@@ -47,12 +56,53 @@ bool log_has_sink(void)
 	return atomic_load_explicit(&log_sink, memory_order_relaxed);
 }
 
-static void log_put(enum log_level level, const char *line)
+/* By the stream, it comes in another order, and without its fields. */
+static bool log_put_journal(enum log_level level, const struct log_about *about,
+			    const char *line)
 {
-	if (log_syslog)
+	char plain[LOG_LINE_SIZE + 32];
+
+	if (journal_send(log_journal, &(struct journal_entry){
+					      .severity = severities[level],
+					      .program = log_name,
+					      .message = line,
+					      .nexus = about->nexus,
+					      .volume = about->volume,
+					      .lun = about->lun,
+				      }))
+		return true;
+	snprintf(plain, sizeof(plain), "%s%s\n", prefixes[level], line);
+	return journal_send_stderr(plain);
+}
+
+/* False: this is not told now. */
+static bool log_tell_lost(void)
+{
+	unsigned int lost = atomic_exchange(&log_lost_cnt, 0);
+	char line[80];
+
+	if (!lost)
+		return true;
+	snprintf(line, sizeof(line),
+		 "%u lines of the log are lost: the journal was busy", lost);
+	if (log_put_journal(LOG_WARNING, &(struct log_about){ 0 }, line))
+		return true;
+	atomic_fetch_add(&log_lost_cnt, lost);
+	return false;
+}
+
+static void log_put(enum log_level level, const struct log_about *about,
+		    const char *line)
+{
+	if (log_journal >= 0) {
+		/* A worker never waits for the journal. */
+		if (!log_tell_lost() || !log_put_journal(level, about, line))
+			atomic_fetch_add(&log_lost_cnt, 1);
+	} else if (log_syslog) {
 		syslog(severities[level], "%s", line);
-	else
+	} else {
 		fprintf(stderr, "%s: %s%s\n", log_name, prefixes[level], line);
+	}
 }
 
 void log_write(enum log_level level, const char *fmt, ...)
@@ -63,7 +113,7 @@ void log_write(enum log_level level, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
-	log_put(level, line);
+	log_put(level, &(struct log_about){ 0 }, line);
 }
 
 void log_write_about(enum log_level level, const struct log_about *about,
@@ -77,7 +127,7 @@ void log_write_about(enum log_level level, const struct log_about *about,
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	if (level <= log_level)
-		log_put(level, line);
+		log_put(level, about, line);
 	if (sink)
 		sink(level, about, line);
 }

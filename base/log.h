@@ -32,6 +32,12 @@ void log_init(const char *name, enum log_level level);
 /* Log to syslog from now on (stderr of a daemon is /dev/null). */
 void log_to_syslog(void);
 
+/* If stderr is a stream of systemd's journal, send lines to the journal with their
+ * severity and what they are about, as fields, from now on. A line that the journal does
+ * not take at once goes to stderr; if that would block, too, it is counted, and the log
+ * says later how many are lost. Thread: main, before others. */
+void log_to_journal(void);
+
 void log_write(enum log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

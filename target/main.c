@@ -12,6 +12,7 @@ int main(int argc, char **argv)
 
 	std_files_hold();
 	log_init("rdma-target", LOG_NOTICE);
+	log_to_journal();
 	switch (configuration_read(argc, argv, &c)) {
 	case OPTION_RUN:
 		log_init("rdma-target", c.opt.log_level);

@@ -171,11 +171,11 @@ static void server_log_identity(const struct server *s,
 {
 	if (vol->identity != VOLUME_BY_PATH)
 		return;
-	log_notice(
-		"LUN %u (%s): %s has no identifier of its own, and its path "
-		"may be that of another store after a restart; give it one with "
-		",serial=%s",
-		vol->lun, vol->name, vol->path,
+	volume_log(
+		LOG_NOTICE, NULL, vol,
+		"%s has no identifier of its own, and its path may be that of "
+		"another store after a restart; give it one with ,serial=%s",
+		vol->path,
 		s->opt->state_dir
 			? " (until then APTPL, saved mode values, FORMAT "
 			  "UNIT and SANITIZE are refused)"
@@ -243,17 +243,15 @@ int server_measure_volume(struct server *s, struct volume *vol)
 static void server_check_paths(struct server *s, struct volume *vol)
 {
 	const struct scsi_port_groups *groups = &vol->info.groups;
-	struct log_about about = volume_about(vol, "path");
 
 	volume_look_at_paths(vol);
 	if (!groups->cnt || vol->told_active == groups->active)
 		return;
 	vol->told_active = groups->active;
-	log_event(LOG_NOTICE, &about,
-		  "LUN %u (%s): %s (target port group %u of %u; %u is active)",
-		  vol->lun, vol->name,
-		  volume_is_standby(vol) ? "in standby" : "active", groups->own,
-		  groups->cnt, groups->active);
+	volume_log(LOG_NOTICE, "path", vol,
+		   "%s (target port group %u of %u; %u is active)",
+		   volume_is_standby(vol) ? "in standby" : "active",
+		   groups->own, groups->cnt, groups->active);
 	port_access_changed(&s->port, vol);
 }
 

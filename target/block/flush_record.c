@@ -252,8 +252,9 @@ static void flush_loss_draw(uint8_t ret_loss[FLUSH_LOSS_LEN])
 
 static void log_loss(const struct flush_record_options *opt, const char *why)
 {
-	log_error("%s: %s; writes since its last flush may be lost, "
-		  "so the next flush of each initiator that made some fails",
+	log_event(LOG_ERROR, &opt->about,
+		  "%s: %s; writes since its last flush may be lost, so the "
+		  "next flush of each initiator that made some fails",
 		  opt->label, why);
 }
 
@@ -267,7 +268,8 @@ static bool has_lost(const struct flush_record_options *opt,
 
 	if (!atomic_load(&f->unclean) && !atomic_load(&f->failed))
 		return false;
-	log_info("%s: it was not closed; making it stable", opt->label);
+	log_event(LOG_INFO, &opt->about,
+		  "%s: it was not closed; making it stable", opt->label);
 	err = backend_sync(be);
 	if (err)
 		snprintf(why, len, "it cannot be flushed: %s", strerror(-err));

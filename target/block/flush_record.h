@@ -58,6 +58,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/log.h"
 #include "target/block/backend.h"
 
 /* Initiators with unflushed writes. If there are more, the rest shares the
@@ -101,10 +102,11 @@ void flush_record_init(struct flush_record *r);
 void flush_record_fini(struct flush_record *r);
 
 struct flush_record_options {
-	const char *path;      /* of the record */
-	struct backend *store; /* whose writes it is about; not yet attached */
-	const uint8_t *volume; /* identity, FLUSH_VOLUME_LEN bytes */
-	const char *label;     /* what the log calls the volume */
+	const char *path;	/* of the record */
+	struct backend *store;	/* whose writes it is about; not yet attached */
+	const uint8_t *volume;	/* identity, FLUSH_VOLUME_LEN bytes */
+	const char *label;	/* what the log calls the volume */
+	struct log_about about; /* the volume, for who reads the log */
 	const char *boot; /* the same until the machine boots; "": unknown */
 	bool writable;	  /* the store is open for writing */
 };

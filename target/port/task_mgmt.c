@@ -272,9 +272,10 @@ static void tmf_reset_finished(struct scsi_reset *reset, int err)
 	struct request *req = tm->req;
 
 	if (err)
-		log_error("LUN %u (%s): LOGICAL UNIT RESET: the write cache "
-			  "stays on, as it cannot be flushed: %s",
-			  reset->vol->lun, reset->vol->name, strerror(-err));
+		volume_log(LOG_ERROR, NULL, reset->vol,
+			   "LOGICAL UNIT RESET: the write cache stays on, as "
+			   "it cannot be flushed: %s",
+			   strerror(-err));
 	tmf_free(tm);
 	request_answer_tmf(req, err ? SRP_RSP_TMF_FAILED : SRP_RSP_COMPLETE);
 }
@@ -493,9 +494,10 @@ static void tmf_judge(struct request *req, const struct srp_tsk_mgmt *t)
 	struct channel *ch = req->ch;
 	int lun = tmf_volume_lun(ch, t->lun);
 
-	log_info("channel %u, %s: %s, LUN field %016llx, task %016llx",
-		 ch->number, ch->nexus->name, srp_tsk_mgmt_name(t->function),
-		 (unsigned long long)t->lun, (unsigned long long)t->task_tag);
+	log_event(LOG_INFO, &(struct log_about){ .nexus = ch->nexus->name },
+		  "channel %u, %s: %s, LUN field %016llx, task %016llx",
+		  ch->number, ch->nexus->name, srp_tsk_mgmt_name(t->function),
+		  (unsigned long long)t->lun, (unsigned long long)t->task_tag);
 	switch (t->function) {
 	case SRP_TSK_ABORT_TASK:
 		tmf_manage(req, t, lun);

@@ -134,8 +134,8 @@ static bool path_is_set(struct scsi_task *task)
 	volume_look_at_paths(task->vol);
 	if (!task->blk.res)
 		return scsi_task_good(task);
-	log_error("LUN %u (%s): %s: %s", task->vol->lun, task->vol->name,
-		  task->cmd.info->name, strerror(-task->blk.res));
+	volume_log(LOG_ERROR, NULL, task->vol, "%s: %s", task->cmd.info->name,
+		   strerror(-task->blk.res));
 	return scsi_task_fail(task, &sense);
 }
 

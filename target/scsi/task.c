@@ -157,7 +157,6 @@ void scsi_task_log_blk(const struct scsi_task *task)
 	const struct rbp_io *io = &task->blk.bio.io;
 	const struct volume *vol =
 		container_of(task->blk.dev, struct volume, dev);
-	struct log_about about = volume_about(vol, "volume-failed");
 	char where[64] = "flush";
 	unsigned int dropped;
 
@@ -169,9 +168,8 @@ void scsi_task_log_blk(const struct scsi_task *task)
 		snprintf(where, sizeof(where), "%llu bytes at block %llu",
 			 (unsigned long long)io->len,
 			 (unsigned long long)(io->offset / vol->block_size));
-	log_event(LOG_ERROR, &about, "LUN %u (%s): %s: %s: %s", vol->lun,
-		  vol->name, task->cmd.info->name, where,
-		  strerror(-task->blk.res));
+	volume_log(LOG_ERROR, "volume-failed", vol, "%s: %s: %s",
+		   task->cmd.info->name, where, strerror(-task->blk.res));
 }
 
 bool scsi_task_fail_blk(struct scsi_task *task)
@@ -203,9 +201,10 @@ bool scsi_task_pay(struct scsi_task *task)
 			       &task->nexus->writers[task->lun],
 			       task->nexus->initiator.b))
 		return false;
-	log_warn("LUN %u (%s): %s fails, as unflushed writes of its initiator "
-		 "may have been lost before",
-		 task->vol->lun, task->vol->name, task->cmd.info->name);
+	volume_log(LOG_WARNING, NULL, task->vol,
+		   "%s fails, as unflushed writes of its initiator may have "
+		   "been lost before",
+		   task->cmd.info->name);
 	task->tells = true;
 	scsi_task_fail(task, &sense);
 	return true;

@@ -108,10 +108,10 @@ static int unit_share_take(void *user, uint64_t version, const void *data,
 		unit_share_tell(sh, was);
 	pthread_mutex_unlock(&sh->taking);
 	if (err)
-		log_error("LUN %u (%s): the store's reservations (version "
-			  "%llu) cannot be read; has a newer rdma-target "
-			  "written them?",
-			  vol->lun, vol->name, (unsigned long long)version);
+		volume_log(LOG_ERROR, NULL, vol,
+			   "the store's reservations (version %llu) cannot be "
+			   "read; has a newer rdma-target written them?",
+			   (unsigned long long)version);
 	if (ends)
 		backend_plugin_look();
 	return err ? err : ends;
@@ -172,8 +172,8 @@ static void unit_share_asked(struct block_io *bio, int res)
 	struct unit_turn *turn = sh->vol->state.turn;
 
 	if (res && res != -ESTALE)
-		log_error("LUN %u (%s): the store's reservations: %s",
-			  sh->vol->lun, sh->vol->name, strerror(-res));
+		volume_log(LOG_ERROR, NULL, sh->vol,
+			   "the store's reservations: %s", strerror(-res));
 	turn->next(turn, res);
 }
 

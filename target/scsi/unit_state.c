@@ -296,12 +296,12 @@ int unit_state_load(struct volume *vol, const char *dir, struct error *e)
 	st->pr = file.pr;
 	unit_state_pr_changed(st);
 	if (file.pr.cnt)
-		log_notice(
-			"LUN %u (%s): persistent registrations restored: %u, "
-			"reservation: %s",
-			vol->lun, vol->name, file.pr.cnt,
-			file.pr.type ? scsi_pr_type_name(file.pr.type)
-				     : "none");
+		volume_log(LOG_NOTICE, NULL, vol,
+			   "persistent registrations restored: %u, "
+			   "reservation: %s",
+			   file.pr.cnt,
+			   file.pr.type ? scsi_pr_type_name(file.pr.type)
+					: "none");
 	return 0;
 }
 
@@ -381,8 +381,8 @@ static void saved(struct state_save *save, int err)
 	struct volume *vol = container_of(st, struct volume, state);
 
 	if (err) {
-		log_error("LUN %u (%s): state file %s: %s", vol->lun, vol->name,
-			  st->path, strerror(-err));
+		volume_log(LOG_ERROR, NULL, vol, "state file %s: %s", st->path,
+			   strerror(-err));
 		vol->dev.write_through = !vol->info.write_cache;
 	} else {
 		st->commit(vol);

@@ -112,6 +112,15 @@ static inline struct log_about volume_about(const struct volume *vol,
 				   .lun = vol->lun };
 }
 
+/* "LUN 0 (a): TEXT", about @vol. */
+#define volume_log(level, event, vol, text, ...)                            \
+	do {                                                                \
+		struct log_about about_ = volume_about(vol, event);         \
+                                                                            \
+		log_event(level, &about_, "LUN %u (%s): " text, about_.lun, \
+			  about_.volume __VA_OPT__(, ) __VA_ARGS__);        \
+	} while (0)
+
 /* The format of sense data about it (D_SENSE). NULL: about no volume. */
 static inline enum scsi_sense_format
 volume_sense_format(const struct volume *vol)

@@ -77,18 +77,14 @@ static const char *job_name(const struct volume_job *job)
 
 static void log_end(const struct volume_job *job, int err)
 {
-	struct log_about about =
-		volume_about(job->vol, err ? "job-failed" : "job-done");
-
 	if (err)
-		log_event(LOG_ERROR, &about,
-			  "LUN %u (%s): %s ended at %u %%: %s", job->vol->lun,
-			  job->vol->name, job_name(job),
-			  atomic_load(&job->progress) * 100 / 65536,
-			  strerror(-err));
+		volume_log(LOG_ERROR, "job-failed", job->vol,
+			   "%s ended at %u %%: %s", job_name(job),
+			   atomic_load(&job->progress) * 100 / 65536,
+			   strerror(-err));
 	else
-		log_event(LOG_NOTICE, &about, "LUN %u (%s): %s is done",
-			  job->vol->lun, job->vol->name, job_name(job));
+		volume_log(LOG_NOTICE, "job-done", job->vol, "%s is done",
+			   job_name(job));
 }
 
 /* When others see @state, they may begin a job, on any worker. So everything
@@ -170,18 +166,15 @@ static uint64_t job_size_of(const struct volume_job *job)
 static void job_log_progress(struct volume_job *job, uint64_t now_us,
 			     uint64_t left_s)
 {
-	struct log_about about = volume_about(job->vol, "job-progress");
-
 	if (now_us - job->told_us < JOB_TELL_US)
 		return;
 	job->told_us = now_us;
-	log_event(LOG_NOTICE, &about,
-		  "LUN %u (%s): %s: %u %%, about %llu:%02llu:%02llu to go",
-		  job->vol->lun, job->vol->name, job_name(job),
-		  atomic_load(&job->progress) * 100 / 65536,
-		  (unsigned long long)left_s / 3600,
-		  (unsigned long long)left_s / 60 % 60,
-		  (unsigned long long)left_s % 60);
+	volume_log(LOG_NOTICE, "job-progress", job->vol,
+		   "%s: %u %%, about %llu:%02llu:%02llu to go", job_name(job),
+		   atomic_load(&job->progress) * 100 / 65536,
+		   (unsigned long long)left_s / 3600,
+		   (unsigned long long)left_s / 60 % 60,
+		   (unsigned long long)left_s % 60);
 }
 
 /* Assumes that the rest takes as long, in proportion, as the part that is done:
@@ -417,8 +410,8 @@ void volume_job_restore(struct volume *vol, const struct state_job *job)
 
 	if (state == VOLUME_READY)
 		return;
-	log_warn("LUN %u (%s): %s has not come to its end", vol->lun, vol->name,
-		 state == VOLUME_FORMAT_FAILED ? "FORMAT UNIT" : "SANITIZE");
+	volume_log(LOG_WARNING, NULL, vol, "%s has not come to its end",
+		   state == VOLUME_FORMAT_FAILED ? "FORMAT UNIT" : "SANITIZE");
 	if (state == VOLUME_SANITIZING)
 		state = VOLUME_SANITIZE_FAILED;
 	atomic_store(&vol->job.lenient, job->lenient);
@@ -443,19 +436,18 @@ void volume_job_resume(struct volume *vol, struct block_worker *w)
 	if (was->state != VOLUME_SANITIZING || vol->read_only)
 		return;
 	if (vol->info.no_jobs) {
-		log_error("LUN %u (%s): SANITIZE does not go on, as other "
-			  "targets may have served the volume since it began",
-			  vol->lun, vol->name);
+		volume_log(LOG_ERROR, NULL, vol,
+			   "SANITIZE does not go on, as other targets may have "
+			   "served the volume since it began");
 		return;
 	}
 	err = volume_job_start(vol, w, VOLUME_SANITIZE_FAILED, &plan,
 			       /* immed= */ false, NULL, NULL);
 	if (err)
-		log_error("LUN %u (%s): SANITIZE cannot go on: %s", vol->lun,
-			  vol->name, strerror(-err));
+		volume_log(LOG_ERROR, NULL, vol, "SANITIZE cannot go on: %s",
+			   strerror(-err));
 	else
-		log_notice("LUN %u (%s): SANITIZE starts again", vol->lun,
-			   vol->name);
+		volume_log(LOG_NOTICE, NULL, vol, "SANITIZE starts again");
 }
 
 bool volume_job_forgive(struct volume *vol, enum volume_state failed)

@@ -84,6 +84,7 @@ static int open_record_at(struct volume *vol, const char *path,
 		.store = vol->dev.backend,
 		.volume = vol->info.naa,
 		.label = label,
+		.about = volume_about(vol, NULL),
 		.boot = boot,
 		.writable = !vol->read_only,
 	};
@@ -126,9 +127,9 @@ int volume_record_open(struct volume *vol, const char *state_dir,
 	if (state_dir || find_dir(dir, sizeof(dir)))
 		return volume_record_open_in(vol, state_dir ? state_dir : dir,
 					     boot, e);
-	log_notice("LUN %u (%s): there is no place for a record of its flushes "
+	volume_log(LOG_NOTICE, NULL, vol,
+		   "there is no place for a record of its flushes "
 		   "(--state-dir), so each start counts as a loss of writes "
-		   "that were not flushed",
-		   vol->lun, vol->name);
+		   "that were not flushed");
 	return renew_generation(vol, /* boot= */ "", NULL, e);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""notify.py SOCKET FILE: acts as a service manager or a journal. Appends each
-datagram from SOCKET to FILE, as a JSON string on one line."""
+"""notify.py SOCKET FILE: acts as a service manager. Appends each datagram from SOCKET to
+FILE, as a JSON string on one line."""
 import json
 import os
 import socket

@@ -35,7 +35,18 @@ lives_on() {
 }
 says_nothing_bad() {
 	journalctl -q -u $U -o cat
-	! journalctl -q -u $U -o cat | grep -Ei 'error|denied|sandbox|SYS'
+	[ -z "$(journalctl -q -u $U -o cat -p err)" ] &&
+		! journalctl -q -u $U -o cat | grep -Ei 'denied|sandbox|SYS'
+}
+# entries UNIT FIELD=VALUE: as JSON, with the severity of a notice
+entries() {
+	journalctl -q -u "$1" -o json "$2" | tee "$T/entries" && [ -s "$T/entries" ] &&
+		jq -es 'all(.PRIORITY == "5" and .SYSLOG_IDENTIFIER == "rdma-target")' \
+			"$T/entries"
+}
+login_is_found() {
+	nexus=$(journalctl -q -u $U -o json | jq -r '.NEXUS // empty' | head -n 1)
+	entries $U "NEXUS=$nexus" && grep '"MESSAGE":"login of' "$T/entries"
 }
 mounts_it() { rdma-fuse srp+tcp://127.0.0.1:5555 "$M"; }
 data_is() { dd if="$M/disk.img" bs=1M iflag=direct | cmp - "$T/data"; }
@@ -64,6 +75,9 @@ second_reloads() {
 		/etc/second.json
 	systemctl reload rdma-target@second.service && second_shows one two
 }
+second_is_found() {
+	entries rdma-target@second.service VOLUME=two && grep '"LUN":"1"' "$T/entries"
+}
 second_refuses() {
 	echo '{ "backing": ' >/etc/second.json
 	! systemctl reload rdma-target@second.service &&
@@ -75,6 +89,7 @@ second_target() {
 	t_check 'a second target is started by name' second_starts
 	t_check 'it has a socket and a state of its own' second_has_its_own
 	t_check 'it applies its file when asked to reload' second_reloads
+	t_check 'the journal finds a volume by its name' second_is_found
 	t_check 'systemctl tells that a file is wrong' second_refuses
 	t_check 'it goes on then' second_shows one two
 	t_check 'both stop' systemctl stop rdma-target@second.service
@@ -109,6 +124,7 @@ inside() {
 	t_check 'a volume is mounted' mounts_it
 	t_check 'and written' dd if="$T/data" of="$M/disk.img" bs=1M \
 		conv=notrunc,fsync
+	t_check 'the journal finds the login by its nexus' login_is_found
 	t_check 'it looks for grown volumes when asked to reload' stays_active
 	t_check 'it is started anew when killed' lives_on
 	t_check 'the mount has what was written' data_is

@@ -642,6 +642,7 @@ static const struct {
 	{ "fuse/open_file.c", "malloc", "when a program skips bytes" },
 	{ "fuse/notify.c", "", "when a volume comes or goes" },
 	{ "fuse/tree.c", "reallocarray", "when a volume comes" },
+	{ "base/journal.c", "socket", "under the journal only" },
 	{ "target/events.c", "", "with a configuration or its socket only" },
 	{ "target/collect.c", "", "when metrics are asked for" },
 	{ "target/port/meter.c", "calloc", "when metrics are asked for" },

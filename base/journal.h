@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Lines for the journal of systemd, with fields by which journalctl finds them (the
+ * "Native Journal Protocol" of systemd). Nothing here waits for the journal.
+ *
+ * Thread: any.
+ */
+#ifndef BASE_JOURNAL_H
+#define BASE_JOURNAL_H
+
+#include <stdbool.h>
+
+struct journal_entry {
+	int severity;	     /* of RFC 5424 */
+	const char *program; /* its name in the log */
+	const char *message;
+	const char *nexus;  /* NULL: none */
+	const char *volume; /* NULL: none */
+	unsigned int lun;   /* only with a volume */
+};
+
+/* A socket for journal_send(), if stderr is a stream of the journal; else -1. A sandbox
+ * may forbid this. */
+int journal_open(void);
+
+/* False: the journal does not take it now. */
+bool journal_send(int fd, const struct journal_entry *entry);
+
+/* The same for a line with its end, by the stream that stderr is. It has no fields. */
+bool journal_send_stderr(const char *line);
+
+#endif
