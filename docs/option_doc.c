@@ -6,7 +6,7 @@
  *
  *   option-doc man <PAGE.scd    each line "@options TABLE@" becomes its options,
  *                               "@keys TABLE@" the keys that a configuration file has
- *                               for them, and "@metrics rdma-target@" the metrics
+ *                               for them, and "@metrics PROGRAM@" its metrics
  *   option-doc bash PROGRAM     a completion file
  *   option-doc zsh PROGRAM
  *   option-doc schema           what a configuration file of rdma-target may say
@@ -23,6 +23,7 @@
 #include "ctl/ctl_options.h"
 #include "discover/options.h"
 #include "doctor/doctor_options.h"
+#include "fuse/metrics.h"
 #include "fuse/options.h"
 #include "initiator/info_options.h"
 #include "target/options.h"
@@ -260,6 +261,10 @@ static int man(void)
 
 		if (!strcmp(line, "@metrics rdma-target@\n")) {
 			man_metrics(&metrics_table);
+			continue;
+		}
+		if (!strcmp(line, "@metrics rdma-fuse@\n")) {
+			man_metrics(&fuse_metrics_table);
 			continue;
 		}
 		if (sscanf(line, "@%15[a-z] %31[a-z-]@", what, name) != 2) {

@@ -8,6 +8,7 @@
 #include "fuse/dev.h"
 #include "fuse/reader.h"
 #include "fuse/slots.h"
+#include "fuse/tree.h"
 
 /* ENOENT: the program does not wait any more. ENODEV: unmounted. */
 bool answer_is_refused(int err)
@@ -94,6 +95,8 @@ static void answer_send(struct slot *slot, void *p, size_t len, int err)
 {
 	struct dev *dev = slot->dev;
 
+	if (slot->file && slot->file->meter)
+		file_meter_end(slot, err);
 	if (slot->entry.uring) {
 		slots_show_kernel(dev_slots(dev), slot, p, len);
 		uring_answer(slot, len, err);

@@ -14,6 +14,7 @@
 #include "fuse/data.h"
 #include "fuse/dev.h"
 #include "fuse/identity.h"
+#include "fuse/metrics_writer.h"
 #include "fuse/mount_session.h"
 #include "fuse/mount_volumes.h"
 #include "fuse/notify.h"
@@ -21,6 +22,7 @@
 #include "base/log.h"
 #include "base/memlock.h"
 #include "base/reactor.h"
+#include "base/ticks.h"
 #include "initiator/srp_initiator.h"
 
 /* How long requests in flight may take after a signal. Then the session is closed,
@@ -45,6 +47,7 @@ struct client {
 	struct tree *tree;
 	struct mount_volumes volumes;
 	struct notify notify;
+	struct metrics_writer metrics;
 	struct dev *dev;
 
 	struct reactor_watch signals;
@@ -426,12 +429,22 @@ static void client_end_notify(struct client *c)
 	notify_end(&c->notify);
 }
 
+/* The file may be on this mount. */
+static void client_end_metrics(struct client *c)
+{
+	metrics_writer_stop(&c->metrics);
+	while (!metrics_writer_has_ended(&c->metrics) && client_turn(c) == 0)
+		;
+	metrics_writer_end(&c->metrics);
+}
+
 /* Ends a client that may be built only in part. */
 static void client_end(struct client *c)
 {
 	if (c->mount->mounted) {
 		client_end_mount(c);
 		client_end_notify(c);
+		client_end_metrics(c);
 		client_drain(c);
 	}
 	client_close_session(c);
@@ -473,6 +486,8 @@ static int client_begin(struct client *c)
 {
 	int err;
 
+	if (c->o->metrics_file)
+		ticks_init();
 	c->queues = uring_queues();
 	err = client_make_loop(c);
 	if (err)
@@ -498,6 +513,10 @@ static int client_begin(struct client *c)
 	err = client_make_device(c);
 	if (!err)
 		err = client_mount(c);
+	if (!err && c->o->metrics_file)
+		err = metrics_writer_start(&c->metrics, c->o->metrics_file,
+					   c->reactor, c->tree, c->mount->path,
+					   &c->e);
 	return err;
 }
 

@@ -465,6 +465,8 @@ bool data_request(struct slot *slot, const struct fuse_in_header *in)
 	if (len == 0)
 		return false;
 	slot->file = tree_file_of(tree, in->nodeid);
+	if (slot->file && slot->file->meter)
+		file_meter_begin(slot);
 	if (!slot->file || in->len < sizeof(*in) + len)
 		answer_error(slot, -EINVAL);
 	else

@@ -290,6 +290,14 @@ static const struct option_row fuse_rows[] = {
 		.help = "Write the process ID to _FILE_ when mounted.",
 		.more = "*rdma-fuse* removes the file at the end. It keeps the file locked: a second program\n"
 			"that uses the same file does not start."),
+	{ .name = "metrics-file",
+	  .type = OPTION_PATH,
+	  .value = "FILE",
+	  .help = "Write the metrics to _FILE_ every ten seconds, for the "
+		  "textfile collector of node_exporter.",
+	  .more = "Its name must end with _.prom_ there. Each mount needs a file of its own. *rdma-fuse*\n"
+		  "writes _FILE.new_ and renames it. *METRICS* lists what the file has.",
+	  OPTION_AT(fuse_options, metrics_file) },
 	OPTION_ROWS_LOG(fuse_options, "details"),
 	OPTION_ROWS_ABOUT,
 };

@@ -17,7 +17,8 @@
 struct fuse_options {
 	const char *uri;
 	const char *mountpoint;
-	const char *pidfile; /* NULL: none */
+	const char *pidfile;	  /* NULL: none */
+	const char *metrics_file; /* NULL: none */
 	bool foreground;
 	bool read_only;
 	enum log_level log_level;

@@ -113,7 +113,8 @@ struct slot {
 	struct slot_queue queue;
 
 	struct tree_file *file;
-	uint64_t fh; /* of the open file, as the kernel has it */
+	uint64_t arrived; /* ticks; only if the file has a meter */
+	uint64_t fh;	  /* of the open file, as the kernel has it */
 	struct byte_range range;
 	struct range_lock lock; /* on the blocks of the range */
 	struct slot_commands commands;

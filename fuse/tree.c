@@ -29,6 +29,14 @@ static void tree_set_name(struct tree_file *f)
 		snprintf(f->name, sizeof(f->name), "lun%u", f->info->lun);
 }
 
+/* NULL is fine. */
+static void tree_file_free(struct tree_file *f)
+{
+	if (f)
+		free(f->meter);
+	free(f);
+}
+
 static struct tree_file *tree_file_new(const struct tree *t,
 				       unsigned int volume, uint64_t ino)
 {
@@ -36,6 +44,13 @@ static struct tree_file *tree_file_new(const struct tree *t,
 
 	if (!f)
 		return NULL;
+	if (t->metered) {
+		f->meter = calloc(1, sizeof(*f->meter));
+		if (!f->meter) {
+			free(f);
+			return NULL;
+		}
+	}
 	f->volume = volume;
 	f->info = srpi_volume_info(t->session, volume);
 	f->ino = ino;
@@ -63,6 +78,7 @@ int tree_create(const struct tree_options *o, struct tree **ret_tree)
 	}
 	t->session = o->session;
 	t->read_only = o->read_only;
+	t->metered = o->metered;
 	t->is_file = o->is_file;
 	t->uid = o->uid;
 	t->gid = o->gid;
@@ -91,7 +107,7 @@ void tree_free(struct tree *t)
 	}
 	free(t->opens);
 	for (unsigned int i = 0; i < t->cnt; i++)
-		free(t->files[i]);
+		tree_file_free(t->files[i]);
 	free(t->files);
 	free(t);
 }
@@ -208,7 +224,7 @@ void tree_reap(struct tree *t)
 		if (!f || !f->gone || !tree_is_unused(f))
 			continue;
 		srpi_volume_forget(t->session, f->volume);
-		free(f);
+		tree_file_free(f);
 		t->files[i] = NULL;
 	}
 }

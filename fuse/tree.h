@@ -20,6 +20,7 @@
 #include "fuse/range_lock.h"
 #include "fuse/fair_queue.h"
 #include "fuse/allocation.h"
+#include "fuse/file_meter.h"
 #include "initiator/srp_initiator.h"
 
 struct open_file;
@@ -37,6 +38,7 @@ struct tree_file {
 	struct range_locks locks;
 	struct volume_queue queue;
 	struct allocation allocation;
+	struct file_meter *meter; /* NULL: nobody reads it */
 	/* Flushes that failed. The next fsync of each open file reports it once,
 	 * as after a failed write-back of the page cache. */
 	uint64_t errors;
@@ -52,6 +54,7 @@ struct tree {
 	uint64_t next_round; /* of inode numbers */
 	struct srpi_session *session;
 	bool read_only;		  /* all files are */
+	bool metered;		  /* all files have a meter */
 	struct open_file **opens; /* by handle; NULL: a free handle */
 	unsigned int open_max;
 	bool is_file; /* the root is *files[0] */
@@ -67,6 +70,7 @@ struct tree_options {
 	int volume;
 	bool is_file;
 	bool read_only;
+	bool metered;
 	uid_t uid;
 	gid_t gid;
 	mode_t umask;
