@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
+
 void slow_init(struct worker *w, unsigned int ms)
 {
 	uint64_t ns = (uint64_t)ms * 1000000;
@@ -86,6 +88,7 @@ static void slow_log(const struct request *req, uint64_t now, bool answered)
 {
 	struct worker *w = req->ch->worker;
 	uint64_t us = ticks_ns(now - req->clock.arrived) / 1000;
+	struct log_about about = { .event = "slow" };
 	unsigned int dropped;
 	char stages[160];
 	char what[256];
@@ -96,12 +99,15 @@ static void slow_log(const struct request *req, uint64_t now, bool answered)
 		log_warn("%u more slow commands were not shown", dropped);
 	slow_what_text(&req->task, what, sizeof(what));
 	slow_stages_text(req, now, stages, sizeof(stages));
-	log_warn("slow command of %s from %s: %s%s: %" PRIu64 ".%03" PRIu64
-		 " ms%s",
-		 req->ch->nexus->name,
-		 req->ch->xp ? xp_chan_peer(req->ch->xp) : "?", what,
-		 answered ? "" : ", not answered", us / 1000, us % 1000,
-		 stages);
+	if (req->task.vol)
+		about = volume_about(req->task.vol, about.event);
+	about.nexus = req->ch->nexus->name;
+	log_event(LOG_WARNING, &about,
+		  "slow command of %s from %s: %s%s: %" PRIu64 ".%03" PRIu64
+		  " ms%s",
+		  about.nexus, req->ch->xp ? xp_chan_peer(req->ch->xp) : "?",
+		  what, answered ? "" : ", not answered", us / 1000, us % 1000,
+		  stages);
 }
 
 void slow_command(const struct request *req, uint64_t now, bool answered)

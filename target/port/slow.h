@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Commands that take long: the log says where each has spent its time (--slow). At most
- * SLOW_BURST lines of a worker in ten seconds.
+ * Commands that take long: the log, and the event "slow", say where each has spent its
+ * time (--slow). At most SLOW_BURST lines of a worker in ten seconds.
  *
  * Thread: the worker.
  */
