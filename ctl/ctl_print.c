@@ -20,6 +20,31 @@ static long long ctl_number(const json_t *of, const char *key)
 	return json_integer_value(json_object_get(of, key));
 }
 
+/* 0: not known */
+static void print_left(long long seconds)
+{
+	if (seconds)
+		printf(", about %lld:%02lld:%02lld to go", seconds / 3600,
+		       seconds / 60 % 60, seconds % 60);
+}
+
+/* @stopping: NULL: it does not stop. */
+static void print_stopping(const json_t *stopping)
+{
+	long long left = ctl_number(stopping, "seconds_left");
+
+	if (!stopping)
+		return;
+	printf("stopping      for %lld s: waits for %lld commands of %lld "
+	       "sessions and %lld flushes",
+	       ctl_number(stopping, "seconds"),
+	       ctl_number(stopping, "commands"),
+	       ctl_number(stopping, "sessions"),
+	       ctl_number(stopping, "flushes"));
+	print_left(left);
+	putchar('\n');
+}
+
 void ctl_print_status(const json_t *out)
 {
 	const char *file = ctl_field(out, "config");
@@ -42,6 +67,7 @@ void ctl_print_status(const json_t *out)
 		       ? ", saved after each change"
 		       : "");
 	printf("log level     %s\n", ctl_field(out, "log_level"));
+	print_stopping(json_object_get(out, "stopping"));
 }
 
 static void print_volume(const json_t *vol)
@@ -58,9 +84,7 @@ static void print_volume(const json_t *vol)
 							       : "");
 	if (ctl_number(vol, "progress_percent"))
 		printf(", %lld %%", ctl_number(vol, "progress_percent"));
-	if (left)
-		printf(", about %lld:%02lld:%02lld to go", left / 3600,
-		       left / 60 % 60, left % 60);
+	print_left(left);
 	putchar('\n');
 }
 

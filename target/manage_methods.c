@@ -26,6 +26,7 @@
 #include "target/manage_size.h"
 #include "target/manage_volume.h"
 #include "target/port/port_change.h"
+#include "target/server_drain.h"
 
 #define METHODS_INTERFACE "org.rdmablock.target"
 #define METHODS_REFUSED	  METHODS_INTERFACE ".Refused"
@@ -285,6 +286,27 @@ static json_t *method_listeners(const struct listen_points *points)
 	return list;
 }
 
+static void method_run_drain(struct server *s, void *arg)
+{
+	server_drain_look(s, arg);
+}
+
+/* NULL: the target does not stop. */
+static json_t *method_stopping(const struct server_drain_facts *f)
+{
+	json_t *stopping = NULL;
+
+	if (f->stopping)
+		stopping = json_pack(
+			"{s:i, s:i, s:i, s:i}", "seconds", (int)f->seconds,
+			"sessions", (int)f->sessions, "commands",
+			(int)f->commands, "flushes", (int)f->flushes);
+	if (stopping && f->seconds_left)
+		json_object_set_new(stopping, "seconds_left",
+				    json_integer(f->seconds_left));
+	return stopping;
+}
+
 static const char *const method_levels[] = { "error", "warning", "notice",
 					     "info",  "debug",	 NULL };
 
@@ -294,17 +316,20 @@ static void method_get_status(void *user, const json_t *in,
 	struct manage *m = user;
 	const struct server *s = m->server;
 	struct method_sessions sessions = { .max = 0 };
+	struct server_drain_facts drain = { 0 };
 
 	server_call(m->server, method_run_sessions, &sessions);
+	server_call(m->server, method_run_drain, &drain);
 	manage_lock(m);
 	ret->parameters = json_pack(
-		"{s:s, s:i, s:i, s:i, s:i, s:I, s:s, s:s, s:b, s:o}", "version",
-		RDMA_BLOCK_VERSION, "pid", (int)getpid(), "threads",
+		"{s:s, s:i, s:i, s:i, s:i, s:I, s:s, s:s, s:b, s:o, s:o*}",
+		"version", RDMA_BLOCK_VERSION, "pid", (int)getpid(), "threads",
 		(int)s->worker_cnt, "volumes", (int)s->luns.cnt, "sessions",
 		(int)sessions.cnt, "generation", (json_int_t)m->generation,
 		"config", s->opt->config ? s->opt->config : "", "log_level",
 		method_levels[log_level], "auto_save", s->opt->auto_save,
-		"listeners", method_listeners(&s->points));
+		"listeners", method_listeners(&s->points), "stopping",
+		method_stopping(&drain));
 	manage_unlock(m);
 }
 
@@ -698,7 +723,9 @@ static const struct control_method manage_methods[] = {
 	  .in = "",
 	  .out = "version: string, pid: int, threads: int, volumes: int, "
 		 "sessions: int, generation: int, config: string, log_level: "
-		 "string, auto_save: bool, listeners: []string",
+		 "string, auto_save: bool, listeners: []string, stopping: "
+		 "?(seconds: int, sessions: int, commands: int, flushes: int, "
+		 "seconds_left: ?int)",
 	  .help = "Tell what the target is and does",
 	  .run = method_get_status },
 	{ .name = "ListVolumes",

@@ -31,6 +31,24 @@ struct stop_msg {
 	struct reactor *reactor;
 };
 
+/* The commands of one worker, for server_drain.h. */
+struct drain_count {
+	struct reactor_msg msg;
+	struct worker *worker;
+	atomic_bool asked;
+	atomic_uint commands;
+};
+
+/* Private to server_drain.c. */
+struct server_drain {
+	struct reactor_timer timer;
+	unsigned int ticks;
+	uint64_t since_us;
+	uint64_t closed_us; /* no new commands come since; 0: they do */
+	unsigned int first; /* commands in flight then */
+	struct drain_count counts[WORKERS_MAX];
+};
+
 struct server;
 struct control;
 struct export;
@@ -102,6 +120,7 @@ struct server {
 	unsigned int flushes_left;
 	bool port_is_gone; /* no initiator is logged in any more */
 	struct stop_msg stops[WORKERS_MAX];
+	struct server_drain drain;
 };
 
 void server_calls_init(struct server *s);

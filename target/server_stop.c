@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "target/heartbeat.h"
+#include "target/server_drain.h"
 #include "target/service_notify.h"
 
 static void server_run_worker_stop(struct reactor_msg *msg)
@@ -17,6 +18,7 @@ static void server_run_worker_stop(struct reactor_msg *msg)
 void server_stop_workers(struct server *s)
 {
 	s->ended = true;
+	server_drain_end(s);
 	for (unsigned int i = 0; i < s->worker_cnt; i++) {
 		s->stops[i].msg.run = server_run_worker_stop;
 		s->stops[i].reactor = s->workers[i].reactor;
@@ -28,10 +30,12 @@ static void server_flush_settled(struct server *s)
 {
 	if (--s->flushes_left)
 		return;
-	if (s->port_is_gone)
+	if (s->port_is_gone) {
 		server_stop_workers(s);
-	else
-		port_stop(&s->port);
+		return;
+	}
+	server_drain_closed(s);
+	port_stop(&s->port);
 }
 
 static void server_log_failed_flush(struct last_flush *f, int err)
@@ -138,6 +142,7 @@ static void server_begin_stop(struct server *s)
 	heartbeat_end(s);
 	log_notice("%s: answering what is in flight, then stopping",
 		   strsignal(s->stop_signal));
+	server_drain_begin(s);
 	for (unsigned int i = 0; i < s->luns.cnt; i++)
 		volume_job_stop(s->luns.vol[i]);
 	server_flush_first(s);

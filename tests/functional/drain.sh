@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The end of a target while a command is stuck: status and the log say what it waits for.
+. "$(dirname "$0")/lib.sh"
+command -v rdma-ctl >/dev/null || t_skip_all 'built without jansson'
+t_needs_fuse
+mkdir "$T/mnt"
+ctl() { rdma-ctl --control "$T/control" "$@"; }
+status_has() { ctl status | grep -Ex "$1"; }
+
+t_target --control "$T/control" --threads 2 --backing ram:1M,name=s,fault=read:stuck:lba=8
+t_mount "$URI" "$T/mnt"
+t_check 'a target that serves does not stop' eval '! ctl status | grep stopping'
+dd if="$T/mnt/s" of=/dev/null bs=512 skip=8 count=1 iflag=direct status=none 2>/dev/null &
+t_pids="$t_pids $!"
+t_check 'a read is stuck' t_wait_for 10 grep -q 'is stuck' "$T/target.log"
+kill "$T_TARGET"
+t_check 'status says what the end waits for' t_wait_for 10 status_has \
+	'stopping +for [0-9]+ s: waits for 1 commands of 1 sessions and 0 flushes'
+stopping_is_json() {
+	ctl --json status | tee "$T/.status" |
+		jq -e '.stopping | .commands == 1 and .sessions == 1 and .flushes == 0'
+}
+t_check 'as JSON, too' stopping_is_json
+t_check 'the log says it from time to time' t_wait_for 30 grep -Eq \
+	'stopping for [0-9]+ s: waits for 1 commands of 1 sessions' "$T/target.log"
+kill -USR1 "$T_TARGET"
+t_check 'it ends when the read is released' wait "$T_TARGET"
+t_done
