@@ -157,9 +157,9 @@ void channel_complain(struct channel *ch, const char *fmt, ...)
 
 static void channel_note_end(struct channel *ch, const char *why)
 {
+	/* Zeroes follow. */
 	if (!ch->end_why[0])
-		snprintf(ch->end_why, sizeof(ch->end_why), "%.*s",
-			 (int)sizeof(ch->end_why) - 1, why);
+		memcpy(ch->end_why, why, strnlen(why, sizeof(ch->end_why) - 1));
 }
 
 static bool channel_may_log(struct channel *ch, enum log_level level)
@@ -644,7 +644,7 @@ static void channel_response_arrived(struct channel *ch, uint8_t opcode)
 
 /* ---- requests ---- */
 
-static void channel_start_request(struct channel *ch, struct xp_iu *iu)
+static inline void channel_start_request(struct channel *ch, struct xp_iu *iu)
 {
 	struct request *req = request_pool_get(&ch->worker->requests);
 	const uint8_t *opcode = iu->data;
