@@ -159,8 +159,10 @@ struct xp_chan {
 	const struct xp_handler *handler;
 	void *user;
 	enum xp_chan_state state;
-	struct list queued; /* chains not (wholly) posted */
-	struct list posted; /* chains that the fabric has */
+	struct list chains; /* not done, in the order of xp_post() */
+	/* The first of them that the fabric does not have completely; the list
+	 * itself if it has all. */
+	struct list *unposted;
 	struct list dirty_node;
 	unsigned int slots; /* free send-queue entries */
 	struct xp_group *groups;

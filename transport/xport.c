@@ -88,6 +88,11 @@ static void chan_mark_dirty(struct xp_chan *ch)
 		list_add_tail(&ch->xp->dirty, &ch->dirty_node);
 }
 
+static bool chan_has_unposted(const struct xp_chan *ch)
+{
+	return ch->unposted != &ch->chains;
+}
+
 static bool chain_has_data_left(const struct xp_chain *c)
 {
 	return c->moved < c->len;
@@ -169,9 +174,9 @@ static unsigned int chan_build_batch(struct xp_chan *ch, struct xp_wr *wrs)
 	struct xp_group *g = NULL;
 	unsigned int n = 0;
 
-	while (n < max && !list_empty(&ch->queued)) {
+	while (n < max && chan_has_unposted(ch)) {
 		struct xp_chain *c =
-			list_first(&ch->queued, struct xp_chain, node);
+			container_of(ch->unposted, struct xp_chain, node);
 		struct xp_wr *wr = &wrs[n++];
 
 		chain_next_wr(c, wr);
@@ -182,10 +187,8 @@ static unsigned int chan_build_batch(struct xp_chan *ch, struct xp_wr *wrs)
 		wr->signalled = c->all_posted || !selective || n == max;
 		if (wr->signalled)
 			g = NULL;
-		if (c->all_posted) {
-			list_del(&c->node);
-			list_add_tail(&ch->posted, &c->node);
-		}
+		if (c->all_posted)
+			ch->unposted = c->node.next;
 	}
 	ch->slots -= n;
 	return n;
@@ -222,7 +225,9 @@ static void xp_post_chain(struct xp_chan *ch, struct xp_chain *c)
 		list_add_tail(&ch->xp->undone, &c->node);
 		return;
 	}
-	list_add_tail(&ch->queued, &c->node);
+	list_add_tail(&ch->chains, &c->node);
+	if (!chan_has_unposted(ch))
+		ch->unposted = &c->node;
 	chan_mark_dirty(ch);
 }
 
@@ -299,8 +304,7 @@ static void chan_probe_done(struct xp_chain *c, int status)
  * fails. */
 static void chan_probe_if_silent(struct xp_chan *ch)
 {
-	bool silent = !ch->heard && !ch->probing && list_empty(&ch->posted) &&
-		      list_empty(&ch->queued);
+	bool silent = !ch->heard && !ch->probing && list_empty(&ch->chains);
 
 	ch->heard = false;
 	if (!silent)
@@ -368,7 +372,7 @@ void xp_core_group_done(struct xp_group *g, int status)
 	ch->free_groups = g;
 	assert(c->groups > 0);
 	c->groups--;
-	if (!list_empty(&ch->queued))
+	if (chan_has_unposted(ch))
 		chan_mark_dirty(ch);
 	/* A chain cut in two by a failure stays until the channel is drained:
 	 * the fabric may still hold the part that was posted. */
@@ -405,8 +409,8 @@ int xp_core_chan_init(struct xp_chan *ch, struct xp *xp,
 	ch->handler = params->handler;
 	ch->user = params->user;
 	ch->state = XP_CHAN_CONNECTING;
-	list_init(&ch->queued);
-	list_init(&ch->posted);
+	list_init(&ch->chains);
+	ch->unposted = &ch->chains;
 	list_init(&ch->dirty_node);
 	list_init(&ch->probed_node);
 	ch->slots = slots;
@@ -489,8 +493,8 @@ static void chains_flush(struct list *chains)
 void xp_core_drained(struct xp_chan *ch)
 {
 	assert(ch->state == XP_CHAN_CLOSING);
-	chains_flush(&ch->posted);
-	chains_flush(&ch->queued);
+	ch->unposted = &ch->chains;
+	chains_flush(&ch->chains);
 	/* Some were posted when the channel was already closing, maybe just
 	 * now by the done() of another. */
 	while (xp_finish_undone(ch->xp))

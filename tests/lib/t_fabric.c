@@ -1150,7 +1150,7 @@ int t_fabric_receives(struct xp_chan *base)
 		n++;
 	list_for_each(it, &ch->queue)
 		n--;
-	list_for_each(it, &base->queued)
+	for (it = base->unposted; it != &base->chains; it = it->next)
 		n--;
 	return n;
 }
