@@ -37,7 +37,6 @@ static const struct scsi_cdb_info *pick_row(const struct scsi_cdb_info *info,
 	const struct scsi_cdb_info *end = scsi_cdb_table + scsi_cdb_table_cnt;
 	const struct scsi_cdb_info *first = info;
 
-	/* The most frequent commands have no service actions. */
 	if (!first || first->service_action == SCSI_SERVICE_ACTION_NONE)
 		return first;
 	for (; info < end && info->opcode == first->opcode; info++) {
@@ -66,11 +65,13 @@ bool scsi_cdb_has_service_actions(uint8_t opcode)
 	return info && info->service_action != SCSI_SERVICE_ACTION_NONE;
 }
 
-static uint64_t get_present_field(const uint8_t *cdb,
-				  struct scsi_cdb_field field)
+static inline uint64_t get_field(const uint8_t *cdb,
+				 struct scsi_cdb_field field)
 {
 	uint64_t v = 0;
 
+	if (!field.len)
+		return 0;
 	switch (field.len) {
 	case 2:
 		return wire_get16(cdb + field.byte);
@@ -82,12 +83,6 @@ static uint64_t get_present_field(const uint8_t *cdb,
 	for (unsigned int i = 0; i < field.len; i++)
 		v = v << 8 | cdb[field.byte + i];
 	return v;
-}
-
-static inline uint64_t get_field(const uint8_t *cdb,
-				 struct scsi_cdb_field field)
-{
-	return field.len ? get_present_field(cdb, field) : 0;
 }
 
 /* The bit that the field pointer names when the bits @refused of byte @i are
@@ -150,14 +145,11 @@ static unsigned int cdb_service_action(const uint8_t *cdb, size_t len)
 	return len > 1 ? cdb[1] & SERVICE_ACTION_MASK : 0;
 }
 
-const struct scsi_cdb_info *scsi_cdb_row(const struct scsi_cdb_index *index,
-					 const void *cdb, size_t len)
+const struct scsi_cdb_info *
+scsi_cdb_row_of_service_action(const struct scsi_cdb_info *first,
+			       const void *cdb, size_t len)
 {
-	const uint8_t *b = cdb;
-
-	if (!len)
-		return NULL;
-	return pick_row(index->first[b[0]], cdb_service_action(b, len));
+	return pick_row(first, cdb_service_action(cdb, len));
 }
 
 /* The table has no row for this CDB. */
@@ -198,19 +190,21 @@ int scsi_cdb_decode_row(const struct scsi_cdb_info *info, const void *cdb,
 			size_t len, struct scsi_cmd *ret_cmd,
 			struct scsi_sense *ret_sense)
 {
-	uint8_t padded[SCSI_CDB_LEN] = { 0 };
+	uint8_t padded[SCSI_CDB_LEN];
 
 	if (!info)
 		return unknown(cdb, len, ret_sense);
 	/* SRP always brings that many. */
-	if (len >= SCSI_CDB_LEN)
-		return decode_fields(info, cdb, ret_cmd, ret_sense);
-	if (len < info->cdb_len) {
-		*ret_sense = scsi_sense_cdb_field((uint16_t)len, SCSI_BIT_NONE);
-		return -EINVAL;
+	if (len < SCSI_CDB_LEN) {
+		if (len < info->cdb_len) {
+			*ret_sense = scsi_sense_cdb_field((uint16_t)len,
+							  SCSI_BIT_NONE);
+			return -EINVAL;
+		}
+		memset(padded, 0, sizeof(padded));
+		cdb = memcpy(padded, cdb, len);
 	}
-	memcpy(padded, cdb, len);
-	return decode_fields(info, padded, ret_cmd, ret_sense);
+	return decode_fields(info, cdb, ret_cmd, ret_sense);
 }
 
 int scsi_cdb_decode(const void *cdb, size_t len, struct scsi_cmd *ret_cmd,
@@ -233,12 +227,8 @@ static bool is_harmless(const struct scsi_cmd *cmd)
 	return !cmd->prevent;
 }
 
-enum scsi_access scsi_cmd_access(const struct scsi_cmd *cmd)
+enum scsi_access scsi_cmd_access_by_field(const struct scsi_cmd *cmd)
 {
-	enum scsi_access access = (enum scsi_access)cmd->info->access;
-
-	if (access != SCSI_ACCESS_BY_FIELD)
-		return access;
 	return is_harmless(cmd) ? SCSI_ACCESS_ALWAYS : SCSI_ACCESS_CHANGES;
 }
 
@@ -255,31 +245,20 @@ bool scsi_cmd_is_for_readers(const struct scsi_cmd *cmd)
 	return is_harmless(cmd);
 }
 
-static bool cdb_is_persistent(const struct scsi_cdb_info *row)
-{
-	return row->op == SCSI_OP_PERSISTENT_IN ||
-	       row->op == SCSI_OP_PERSISTENT_OUT;
-}
-
-static bool cdb_reserves(const struct scsi_cdb_info *row)
-{
-	return row->op == SCSI_OP_RESERVE || row->op == SCSI_OP_RELEASE;
-}
-
 bool scsi_cdb_exists(const struct scsi_cdb_info *row,
 		     const struct scsi_disk_info *info)
 {
+	if (!(row->flags & SCSI_CDB_OPTIONAL))
+		return true;
 	if (row->flags & SCSI_CDB_UNMAPS)
 		return info->unmap;
 	if (row->flags & SCSI_CDB_ATOMIC)
 		return info->max_atomic_blocks;
 	if (row->flags & SCSI_CDB_JOB)
 		return !info->no_jobs;
-	if (cdb_is_persistent(row))
+	if (row->flags & SCSI_CDB_PERSISTENT)
 		return !info->no_reservations;
-	if (cdb_reserves(row))
-		return !info->no_reserve;
-	return true;
+	return !info->no_reserve;
 }
 
 static int check_exists(const struct scsi_cmd *cmd,

@@ -121,6 +121,12 @@ enum scsi_cdb_flag {
 	 * As in Linux's target, this includes READ CAPACITY: an initiator that
 	 * finds the disk through a standby port then knows its size. */
 	SCSI_CDB_STANDBY = 1 << 12,
+	/* exist only if the unit has persistent reservations, or RESERVE */
+	SCSI_CDB_PERSISTENT = 1 << 13,
+	SCSI_CDB_RESERVE = 1 << 14,
+	/* some units do not have the command */
+	SCSI_CDB_OPTIONAL = SCSI_CDB_UNMAPS | SCSI_CDB_ATOMIC | SCSI_CDB_JOB |
+			    SCSI_CDB_PERSISTENT | SCSI_CDB_RESERVE,
 };
 
 /*
@@ -326,13 +332,38 @@ struct scsi_cdb_index {
 
 void scsi_cdb_index_init(struct scsi_cdb_index *ret_index);
 
+/* For scsi_cdb_row(): of the rows of an opcode, from @first on, the one for the
+ * service action of @cdb. */
+const struct scsi_cdb_info *
+scsi_cdb_row_of_service_action(const struct scsi_cdb_info *first,
+			       const void *cdb, size_t len);
+
 /* The row for the @len bytes of @cdb, which are not trusted. NULL: there is
  * none. */
-const struct scsi_cdb_info *scsi_cdb_row(const struct scsi_cdb_index *index,
-					 const void *cdb, size_t len);
+static inline const struct scsi_cdb_info *
+scsi_cdb_row(const struct scsi_cdb_index *index, const void *cdb, size_t len)
+{
+	const struct scsi_cdb_info *first =
+		len ? index->first[*(const uint8_t *)cdb] : NULL;
+
+	/* The most frequent commands have no service actions. */
+	if (!first || first->service_action == SCSI_SERVICE_ACTION_NONE)
+		return first;
+	return scsi_cdb_row_of_service_action(first, cdb, len);
+}
+
+/* For scsi_cmd_access(), if the row says BY_FIELD. */
+enum scsi_access scsi_cmd_access_by_field(const struct scsi_cmd *cmd);
 
 /* How @cmd conflicts with a reservation. Never BY_FIELD. */
-enum scsi_access scsi_cmd_access(const struct scsi_cmd *cmd);
+static inline enum scsi_access scsi_cmd_access(const struct scsi_cmd *cmd)
+{
+	enum scsi_access access = (enum scsi_access)cmd->info->access;
+
+	if (access != SCSI_ACCESS_BY_FIELD)
+		return access;
+	return scsi_cmd_access_by_field(cmd);
+}
 
 /* May an initiator with read-only rights send @cmd? */
 bool scsi_cmd_is_for_readers(const struct scsi_cmd *cmd);

@@ -476,7 +476,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_RESERVE,
 		.access = SCSI_ACCESS_ALWAYS,
 		.readers = SCSI_READERS_REFUSED,
-		.flags = SCSI_CDB_NO_MEDIUM,
+		.flags = SCSI_CDB_NO_MEDIUM | SCSI_CDB_RESERVE,
 		.usage = { 0x16, 0, 0, 0, 0, 0 },
 		/* 3RDPTY and the third party, of SPC-2 */
 		.narrow = { { 1, 0x0e } },
@@ -492,7 +492,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_RELEASE,
 		.access = SCSI_ACCESS_ALWAYS,
 		.readers = SCSI_READERS_ALLOWED,
-		.flags = SCSI_CDB_NO_MEDIUM,
+		.flags = SCSI_CDB_NO_MEDIUM | SCSI_CDB_RESERVE,
 		.usage = { 0x17, 0, 0, 0, 0, 0 },
 		.narrow = { { 1, 0x0e } },
 	},
@@ -872,7 +872,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_RESERVE,
 		.access = SCSI_ACCESS_ALWAYS,
 		.readers = SCSI_READERS_REFUSED,
-		.flags = SCSI_CDB_NO_MEDIUM,
+		.flags = SCSI_CDB_NO_MEDIUM | SCSI_CDB_RESERVE,
 		.usage = { 0x56, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
 	},
 	{
@@ -886,7 +886,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_RELEASE,
 		.access = SCSI_ACCESS_ALWAYS,
 		.readers = SCSI_READERS_ALLOWED,
-		.flags = SCSI_CDB_NO_MEDIUM,
+		.flags = SCSI_CDB_NO_MEDIUM | SCSI_CDB_RESERVE,
 		.usage = { 0x57, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
 	},
 	{
@@ -916,7 +916,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_PERSISTENT_IN,
 		.access = SCSI_ACCESS_ASKS,
 		.readers = SCSI_READERS_ALLOWED,
-		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM,
+		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM |
+			 SCSI_CDB_PERSISTENT,
 		.usage = { 0x5e, 0x00, 0, 0, 0, 0, 0, 0xff, 0xff, 0 },
 		.alloc_len = { 7, 2 },
 	},
@@ -929,7 +930,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_PERSISTENT_IN,
 		.access = SCSI_ACCESS_ASKS,
 		.readers = SCSI_READERS_ALLOWED,
-		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM,
+		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM |
+			 SCSI_CDB_PERSISTENT,
 		.usage = { 0x5e, 0x01, 0, 0, 0, 0, 0, 0xff, 0xff, 0 },
 		.alloc_len = { 7, 2 },
 	},
@@ -942,7 +944,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_PERSISTENT_IN,
 		.access = SCSI_ACCESS_ASKS,
 		.readers = SCSI_READERS_ALLOWED,
-		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM,
+		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM |
+			 SCSI_CDB_PERSISTENT,
 		.usage = { 0x5e, 0x02, 0, 0, 0, 0, 0, 0xff, 0xff, 0 },
 		.alloc_len = { 7, 2 },
 	},
@@ -956,7 +959,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_PERSISTENT_IN,
 		.access = SCSI_ACCESS_ASKS,
 		.readers = SCSI_READERS_ALLOWED,
-		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM,
+		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM |
+			 SCSI_CDB_PERSISTENT,
 		.usage = { 0x5e, 0x03, 0, 0, 0, 0, 0, 0xff, 0xff, 0 },
 		.alloc_len = { 7, 2 },
 	},
@@ -972,7 +976,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_PERSISTENT_OUT,
 		.access = SCSI_ACCESS_ASKS,
 		.readers = SCSI_READERS_REFUSED,
-		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM,
+		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM |
+			 SCSI_CDB_PERSISTENT,
 		.usage = { 0x5f, 0x00, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 },
 		.param_len = { 5, 4 },
 		.fields = fields_persistent_out,
@@ -987,7 +992,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_PERSISTENT_OUT,
 		.access = SCSI_ACCESS_ASKS,
 		.readers = SCSI_READERS_REFUSED,
-		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM,
+		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM |
+			 SCSI_CDB_PERSISTENT,
 		.usage = { 0x5f, 0x01, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 },
 		.param_len = { 5, 4 },
 		.fields = fields_persistent_out,
@@ -1001,7 +1007,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_PERSISTENT_OUT,
 		.access = SCSI_ACCESS_ASKS,
 		.readers = SCSI_READERS_REFUSED,
-		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM,
+		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM |
+			 SCSI_CDB_PERSISTENT,
 		.usage = { 0x5f, 0x02, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 },
 		.param_len = { 5, 4 },
 		.fields = fields_persistent_out,
@@ -1015,7 +1022,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_PERSISTENT_OUT,
 		.access = SCSI_ACCESS_ASKS,
 		.readers = SCSI_READERS_REFUSED,
-		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM,
+		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM |
+			 SCSI_CDB_PERSISTENT,
 		.usage = { 0x5f, 0x03, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 },
 		.param_len = { 5, 4 },
 		.fields = fields_persistent_out,
@@ -1029,7 +1037,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_PERSISTENT_OUT,
 		.access = SCSI_ACCESS_ASKS,
 		.readers = SCSI_READERS_REFUSED,
-		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM,
+		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM |
+			 SCSI_CDB_PERSISTENT,
 		.usage = { 0x5f, 0x04, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 },
 		.param_len = { 5, 4 },
 		.fields = fields_persistent_out,
@@ -1046,7 +1055,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_PERSISTENT_OUT,
 		.access = SCSI_ACCESS_ASKS,
 		.readers = SCSI_READERS_REFUSED,
-		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM,
+		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM |
+			 SCSI_CDB_PERSISTENT,
 		.usage = { 0x5f, 0x05, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 },
 		.param_len = { 5, 4 },
 		.fields = fields_persistent_out,
@@ -1061,7 +1071,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_PERSISTENT_OUT,
 		.access = SCSI_ACCESS_ASKS,
 		.readers = SCSI_READERS_REFUSED,
-		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM,
+		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM |
+			 SCSI_CDB_PERSISTENT,
 		.usage = { 0x5f, 0x06, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 },
 		.param_len = { 5, 4 },
 		.fields = fields_persistent_out,
@@ -1077,7 +1088,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.op = SCSI_OP_PERSISTENT_OUT,
 		.access = SCSI_ACCESS_ASKS,
 		.readers = SCSI_READERS_REFUSED,
-		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM,
+		.flags = SCSI_CDB_STANDBY | SCSI_CDB_NO_MEDIUM |
+			 SCSI_CDB_PERSISTENT,
 		.usage = { 0x5f, 0x07, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 },
 		.param_len = { 5, 4 },
 		.fields = fields_persistent_out,

@@ -8,6 +8,7 @@
 #ifndef PROTOCOL_SRP_CREDIT_H
 #define PROTOCOL_SRP_CREDIT_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -44,19 +45,45 @@ struct srp_ledger {
 };
 
 /* @req_lim: as sent in SRP_LOGIN_RSP, at least 1 */
-void srp_ledger_init(struct srp_ledger *l, int32_t req_lim);
+static inline void srp_ledger_init(struct srp_ledger *l, int32_t req_lim)
+{
+	assert(req_lim > 0);
+	*l = (struct srp_ledger){ .granted = (uint32_t)req_lim };
+}
 
 /* A request has arrived. False: the initiator had no credit for it. */
-bool srp_ledger_take(struct srp_ledger *l);
+static inline bool srp_ledger_take(struct srp_ledger *l)
+{
+	/* What is busy or owed is part of granted, so this cannot overflow. */
+	if (l->busy + l->owed == l->granted)
+		return false;
+	l->busy++;
+	return true;
+}
 
 /* The target will never answer a request that was taken (aborted, reset). */
-void srp_ledger_abandon(struct srp_ledger *l);
+static inline void srp_ledger_abandon(struct srp_ledger *l)
+{
+	assert(l->busy > 0);
+	l->busy--;
+	l->owed++;
+}
+
+/* Returns the owed credits, for SRP_CRED_REQ or SRP_AER_REQ. */
+static inline int32_t srp_ledger_settle(struct srp_ledger *l)
+{
+	int32_t delta = (int32_t)l->owed;
+
+	l->owed = 0;
+	return delta;
+}
 
 /* The target now answers a request that was taken. Returns the request limit
  * delta for its SRP_RSP: 1, and all owed credits. */
-int32_t srp_ledger_answer(struct srp_ledger *l);
-
-/* Returns the owed credits, for SRP_CRED_REQ or SRP_AER_REQ. */
-int32_t srp_ledger_settle(struct srp_ledger *l);
+static inline int32_t srp_ledger_answer(struct srp_ledger *l)
+{
+	srp_ledger_abandon(l);
+	return srp_ledger_settle(l);
+}
 
 #endif

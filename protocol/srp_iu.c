@@ -16,20 +16,6 @@ static const void *take_fixed(struct wire_cursor *c, size_t size,
 	return iu && iu[0] == opcode ? iu : NULL;
 }
 
-int srp_head_decode(const void *iu, size_t iu_len, struct srp_head *ret)
-{
-	struct wire_cursor c = wire_cursor(iu, iu_len);
-	const struct srp_wire_bare *wire = wire_take(&c, sizeof(*wire));
-
-	if (!wire)
-		return -EBADMSG;
-	*ret = (struct srp_head){
-		.opcode = wire->opcode,
-		.tag = srp_tag_get(wire->tag),
-	};
-	return 0;
-}
-
 static int bare_encode(void *iu, size_t cap, uint8_t opcode, uint32_t value,
 		       uint64_t tag)
 {
@@ -406,40 +392,12 @@ int srp_cmd_encode(void *iu, size_t cap, const struct srp_cmd_args *args)
 	return size;
 }
 
-/* Addressing methods: the two highest bits of a LUN (SAM-5). */
-enum lun_method {
-	LUN_PERIPHERAL = 0,
-	LUN_FLAT = 1,
-};
-
-#define LUN_FLAT_MAX 0x3fff
-
-int srp_lun_decode(uint64_t field, uint32_t *ret_lun)
-{
-	uint32_t level = (uint32_t)(field >> 48);
-
-	if (field & 0xffffffffffffULL) /* levels two to four */
-		return -EINVAL;
-	switch (level >> 14) {
-	case LUN_PERIPHERAL:
-		if (level > 0xff) /* a bus inside the target */
-			return -EINVAL;
-		*ret_lun = level;
-		return 0;
-	case LUN_FLAT:
-		*ret_lun = level & LUN_FLAT_MAX;
-		return 0;
-	default:
-		return -EINVAL;
-	}
-}
-
 int srp_lun_encode(uint32_t lun, uint64_t *ret_field)
 {
-	if (lun > LUN_FLAT_MAX)
+	if (lun > SRP_LUN_FLAT_MAX)
 		return -EINVAL;
 	if (lun > 0xff)
-		lun |= LUN_FLAT << 14;
+		lun |= SRP_LUN_FLAT << 14;
 	*ret_field = (uint64_t)lun << 48;
 	return 0;
 }
@@ -493,18 +451,39 @@ static uint32_t sense_fit(const void *sense, uint32_t len, size_t room)
 	return len < room ? len : (uint32_t)room;
 }
 
-int srp_rsp_encode(void *iu, size_t cap, const struct srp_rsp *rsp)
+/* Adds response data and sense data, which few responses have, and returns the
+ * length of all. */
+static __attribute__((noinline)) int
+rsp_add_data(struct srp_wire_rsp *wire, size_t cap, const struct srp_rsp *rsp)
 {
 	const uint8_t data[4] = { 0, 0, 0, rsp->rsp_code };
 	const uint32_t data_len = rsp->rsp_valid ? sizeof(data) : 0;
-	const uint32_t fixed = sizeof(struct srp_wire_rsp) + data_len;
-	struct srp_wire_rsp *wire = iu;
-	uint8_t *p = iu;
+	const uint32_t fixed = sizeof(*wire) + data_len;
+	uint8_t *p = (uint8_t *)wire;
 	uint32_t sense_len;
 
 	if (cap < fixed)
 		return -ENOSPC;
 	sense_len = sense_fit(rsp->sense, rsp->sense_len, cap - fixed);
+	if (data_len) {
+		wire->flags |= SRP_RSP_RSPVALID;
+		wire->rsp_data_len = be32(data_len);
+		memcpy(p + sizeof(*wire), data, data_len);
+	}
+	if (sense_len) {
+		wire->flags |= SRP_RSP_SNSVALID;
+		wire->sense_len = be32(sense_len);
+		memcpy(p + fixed, rsp->sense, sense_len);
+	}
+	return (int)(fixed + sense_len);
+}
+
+int srp_rsp_encode(void *iu, size_t cap, const struct srp_rsp *rsp)
+{
+	struct srp_wire_rsp *wire = iu;
+
+	if (cap < sizeof(*wire))
+		return -ENOSPC;
 	*wire = (struct srp_wire_rsp){
 		.opcode = SRP_RSP,
 		.req_lim_delta = be32((uint32_t)rsp->req_lim_delta),
@@ -513,18 +492,10 @@ int srp_rsp_encode(void *iu, size_t cap, const struct srp_rsp *rsp)
 		.status = rsp->status,
 		.out_resid = be32(rsp->out_resid),
 		.in_resid = be32(rsp->in_resid),
-		.sense_len = be32(sense_len),
-		.rsp_data_len = be32(data_len),
 	};
-	if (data_len) {
-		wire->flags |= SRP_RSP_RSPVALID;
-		memcpy(p + sizeof(*wire), data, data_len);
-	}
-	if (sense_len)
-		wire->flags |= SRP_RSP_SNSVALID;
-	if (sense_len)
-		memcpy(p + fixed, rsp->sense, sense_len);
-	return (int)(fixed + sense_len);
+	if (!rsp->rsp_valid && !rsp->sense)
+		return sizeof(*wire);
+	return rsp_add_data(wire, cap, rsp);
 }
 
 int srp_tsk_mgmt_decode(const void *iu, size_t iu_len, struct srp_tsk_mgmt *ret)

@@ -16,6 +16,7 @@
 #ifndef PROTOCOL_SRP_IU_H
 #define PROTOCOL_SRP_IU_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -233,7 +234,17 @@ struct srp_head {
  *
  * Return: 0, or -EBADMSG when fewer than 16 bytes arrived.
  */
-int srp_head_decode(const void *iu, size_t iu_len, struct srp_head *ret);
+static inline int srp_head_decode(const void *iu, size_t iu_len,
+				  struct srp_head *ret)
+{
+	const struct srp_wire_bare *wire = iu;
+
+	if (iu_len < sizeof(*wire))
+		return -EBADMSG;
+	ret->opcode = wire->opcode;
+	ret->tag = srp_tag_get(wire->tag);
+	return 0;
+}
 
 /**
  * srp_bare_encode() - write an IU that is only an opcode and a tag
@@ -369,6 +380,14 @@ struct srp_cmd_args {
  */
 int srp_cmd_encode(void *iu, size_t cap, const struct srp_cmd_args *args);
 
+/* Addressing methods: the two highest bits of a LUN (SAM-5). */
+enum srp_lun_method {
+	SRP_LUN_PERIPHERAL = 0,
+	SRP_LUN_FLAT = 1,
+};
+
+#define SRP_LUN_FLAT_MAX 0x3fff
+
 /**
  * srp_lun_decode() - LUN field to number (SAM-5, single level LUN structure)
  * @field:   the eight bytes, read big-endian: LUN 1 is 0x0001000000000000
@@ -377,7 +396,25 @@ int srp_cmd_encode(void *iu, size_t cap, const struct srp_cmd_args *args);
  * Return: 0, or -EINVAL for an addressing method other than peripheral device
  *   on bus 0 or flat space, or more than one level.
  */
-int srp_lun_decode(uint64_t field, uint32_t *ret_lun);
+static inline int srp_lun_decode(uint64_t field, uint32_t *ret_lun)
+{
+	uint32_t level = (uint32_t)(field >> 48);
+
+	if (field & 0xffffffffffffULL) /* levels two to four */
+		return -EINVAL;
+	switch (level >> 14) {
+	case SRP_LUN_PERIPHERAL:
+		if (level > 0xff) /* a bus inside the target */
+			return -EINVAL;
+		*ret_lun = level;
+		return 0;
+	case SRP_LUN_FLAT:
+		*ret_lun = level & SRP_LUN_FLAT_MAX;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
 
 /* As LIO does: peripheral up to 255, flat space above. -EINVAL above 16383. */
 int srp_lun_encode(uint32_t lun, uint64_t *ret_field);
