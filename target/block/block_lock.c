@@ -18,13 +18,6 @@ static void block_lock_tell(const struct block_worker *from,
 
 /* ---- the ranges of a worker ---- */
 
-static bool block_lock_is_closed(const struct block_ranges *ranges,
-				 const struct block_hold *hold)
-{
-	return hold->begin < ranges->closed_end &&
-	       ranges->closed_begin < hold->end;
-}
-
 static void block_lock_closed(struct reactor_msg *msg);
 
 static void block_lock_report_closed(struct block_ranges *ranges)
@@ -44,17 +37,10 @@ static void block_lock_close(struct reactor_msg *msg)
 	ranges->closed_end = by->end;
 	ranges->left = 0;
 	list_for_each(it, &ranges->in_use)
-		ranges->left += block_lock_is_closed(
+		ranges->left += block_hold_is_shut_out(
 			ranges, container_of(it, struct block_hold, node));
 	if (!ranges->left)
 		block_lock_report_closed(ranges);
-}
-
-static void block_lock_share(struct block_ranges *ranges,
-			     struct block_hold *hold)
-{
-	hold->state = BLOCK_HOLD_HELD;
-	list_add_tail(&ranges->in_use, &hold->node);
 }
 
 /* held() of a hold may close the ranges again. */
@@ -78,25 +64,14 @@ static void block_lock_open(struct reactor_msg *msg)
 			container_of(woken.next, struct block_hold, node);
 
 		list_del(&hold->node);
-		if (block_lock_is_closed(ranges, hold)) {
+		if (block_hold_is_shut_out(ranges, hold)) {
 			list_add_tail(&ranges->waiting, &hold->node);
 			continue;
 		}
-		block_lock_share(ranges, hold);
+		hold->state = BLOCK_HOLD_HELD;
+		list_add_tail(&ranges->in_use, &hold->node);
 		hold->held(hold);
 	}
-}
-
-static bool block_lock_take_shared(struct block_ranges *ranges,
-				   struct block_hold *hold)
-{
-	if (!block_lock_is_closed(ranges, hold)) {
-		block_lock_share(ranges, hold);
-		return true;
-	}
-	hold->state = BLOCK_HOLD_WAITS;
-	list_add_tail(&ranges->waiting, &hold->node);
-	return false;
 }
 
 static void block_lock_drop_shared(struct block_ranges *ranges,
@@ -106,7 +81,7 @@ static void block_lock_drop_shared(struct block_ranges *ranges,
 
 	list_del(&hold->node);
 	hold->state = BLOCK_HOLD_NONE;
-	if (was_held && ranges->left && block_lock_is_closed(ranges, hold) &&
+	if (was_held && ranges->left && block_hold_is_shut_out(ranges, hold) &&
 	    !--ranges->left)
 		block_lock_report_closed(ranges);
 }
@@ -140,8 +115,8 @@ static void block_lock_count_closed(struct block_locks *locks)
 	struct block_hold *hold = locks->current;
 
 	if (--locks->workers_left == 0)
-		block_lock_tell(locks->granter, hold->worker, &hold->msg,
-				exclusive_held);
+		block_lock_tell(locks->granter, hold->ranges->worker,
+				&hold->msg, exclusive_held);
 }
 
 static void block_lock_closed(struct reactor_msg *msg)
@@ -171,9 +146,10 @@ static void block_lock_choose_next(struct block_locks *locks)
 static void block_lock_queue(struct reactor_msg *msg)
 {
 	struct block_hold *hold = container_of(msg, struct block_hold, msg);
+	struct block_locks *locks = hold->ranges->locks;
 
-	list_add_tail(&hold->locks->queue, &hold->node);
-	block_lock_choose_next(hold->locks);
+	list_add_tail(&locks->queue, &hold->node);
+	block_lock_choose_next(locks);
 }
 
 /* The hold belongs to its owner again, which may have reused it. */
@@ -222,32 +198,31 @@ void block_locks_detach(struct block_locks *locks, struct block_worker *w)
 	ranges->worker = NULL;
 }
 
-bool block_hold_take(struct block_locks *locks, struct block_worker *w,
-		     struct block_hold *hold)
+bool block_hold_wait(struct block_hold *hold)
 {
-	assert(hold->state == BLOCK_HOLD_NONE);
-	hold->locks = locks;
-	hold->worker = w;
-	if (!hold->exclusive)
-		return block_lock_take_shared(&locks->ranges[w->index], hold);
+	struct block_ranges *ranges = hold->ranges;
+
 	hold->state = BLOCK_HOLD_WAITS;
-	block_lock_tell(w, locks->granter, &hold->msg, block_lock_queue);
+	if (hold->exclusive)
+		block_lock_tell(ranges->worker, ranges->locks->granter,
+				&hold->msg, block_lock_queue);
+	else
+		list_add_tail(&ranges->waiting, &hold->node);
 	return false;
 }
 
-void block_hold_drop(struct block_hold *hold)
+void block_hold_end(struct block_hold *hold)
 {
-	if (hold->state == BLOCK_HOLD_NONE)
-		return;
+	struct block_ranges *ranges = hold->ranges;
+
 	if (!hold->exclusive) {
-		block_lock_drop_shared(
-			&hold->locks->ranges[hold->worker->index], hold);
+		block_lock_drop_shared(ranges, hold);
 		return;
 	}
 	assert(hold->state == BLOCK_HOLD_HELD);
 	hold->state = BLOCK_HOLD_NONE;
-	block_lock_tell(hold->worker, hold->locks->granter,
-			&hold->locks->drop_msg, block_lock_dropped);
+	block_lock_tell(ranges->worker, ranges->locks->granter,
+			&ranges->locks->drop_msg, block_lock_dropped);
 }
 
 static void drain_held(struct block_hold *hold)

@@ -34,6 +34,7 @@
 #ifndef TARGET_BLOCK_BLOCK_LOCK_H
 #define TARGET_BLOCK_BLOCK_LOCK_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -60,9 +61,8 @@ struct block_hold {
 	/* private */
 	void (*drained)(struct block_hold *hold);
 	enum block_hold_state state;
-	struct block_locks *locks;
-	struct block_worker *worker;
-	struct list node; /* of a worker's ranges, or of the queue */
+	struct block_ranges *ranges; /* those of its worker */
+	struct list node;	     /* of ranges, or of the granter's queue */
 	struct reactor_msg msg;
 };
 
@@ -102,10 +102,33 @@ void block_locks_attach(struct block_locks *locks, struct block_worker *w);
 /* No hold is left. Does nothing if @w is not attached. */
 void block_locks_detach(struct block_locks *locks, struct block_worker *w);
 
+/* True if an exclusive hold wants @hold's range, or has it. Private. */
+static inline bool block_hold_is_shut_out(const struct block_ranges *ranges,
+					  const struct block_hold *hold)
+{
+	return hold->begin < ranges->closed_end &&
+	       ranges->closed_begin < hold->end;
+}
+
+/* For block_hold_take(), if another hold may be in the way. Returns false. */
+bool block_hold_wait(struct block_hold *hold);
+
 /* True: held at once; false: held() is called later. @hold must not move until
  * it is dropped. Thread: @w. */
-bool block_hold_take(struct block_locks *locks, struct block_worker *w,
-		     struct block_hold *hold);
+static inline bool block_hold_take(struct block_locks *locks,
+				   struct block_worker *w,
+				   struct block_hold *hold)
+{
+	struct block_ranges *ranges = &locks->ranges[w->index];
+
+	assert(hold->state == BLOCK_HOLD_NONE);
+	hold->ranges = ranges;
+	if (hold->exclusive || block_hold_is_shut_out(ranges, hold))
+		return block_hold_wait(hold);
+	hold->state = BLOCK_HOLD_HELD;
+	list_add_tail(&ranges->in_use, &hold->node);
+	return true;
+}
 
 /*
  * Takes all blocks exclusively and drops them at once. Calls drained(), maybe
@@ -116,9 +139,22 @@ void block_locks_drain(struct block_locks *locks, struct block_worker *w,
 		       struct block_hold *hold,
 		       void (*drained)(struct block_hold *hold));
 
+/* For block_hold_drop(), if another hold may wait for this one. */
+void block_hold_end(struct block_hold *hold);
+
 /* Drops a hold, or a shared hold that still waits, but never an exclusive one
  * that waits. May call held() of other holds. Does nothing if there is no hold.
  * Thread: that of the hold. */
-void block_hold_drop(struct block_hold *hold);
+static inline void block_hold_drop(struct block_hold *hold)
+{
+	if (hold->state == BLOCK_HOLD_NONE)
+		return;
+	if (hold->exclusive || hold->ranges->left) {
+		block_hold_end(hold);
+		return;
+	}
+	list_del(&hold->node);
+	hold->state = BLOCK_HOLD_NONE;
+}
 
 #endif
