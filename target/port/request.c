@@ -44,21 +44,22 @@ static void request_refuse_iu(struct request *req, const char *what);
 static void request_refuse_undecoded(struct request *req, int err);
 static void request_end(struct request *req);
 
-static struct worker *request_worker(const struct request *req)
-{
-	return req->ch->worker;
-}
-
 static struct nexus_share *request_share(const struct request *req)
 {
-	return &req->ch->nexus->shares[request_worker(req)->index];
+	return &req->ch->nexus->shares[req->worker->index];
 }
 
-void request_init(struct request *req, struct request_slab *slab, uint8_t *rsp)
+void request_init(struct request *req, struct worker *w,
+		  struct request_slab *slab, uint8_t *rsp)
 {
 	memset(req, 0, sizeof(*req));
 	req->slab = slab;
+	req->worker = w;
 	req->rsp = rsp;
+	req->task.worker = &w->block;
+	req->task.done = request_disk_done;
+	req->task.answer = request_answer_now;
+	req->task.abort = request_abort_preempted;
 	req->state = REQUEST_FREE;
 	list_init(&req->node);
 }
@@ -69,7 +70,7 @@ static void request_set_state(struct request *req, enum request_state state)
 	enum request_state from = req->state;
 
 	req->state = state;
-	if (!list_empty(&request_worker(req)->managing))
+	if (!list_empty(&req->worker->managing))
 		task_mgmt_request_moved(req, from, state);
 }
 
@@ -111,7 +112,7 @@ static void request_count_in(const struct request *req,
 __attribute__((noinline)) static void
 request_count_any(const struct request *req, uint64_t now)
 {
-	const struct worker *w = request_worker(req);
+	const struct worker *w = req->worker;
 	const struct volume *vol = req->task.vol;
 	uint64_t since = req->passed ? req->clock.since : req->clock.arrived;
 
@@ -128,7 +129,7 @@ request_count_any(const struct request *req, uint64_t now)
  */
 static inline void request_count(const struct request *req)
 {
-	const struct worker *w = request_worker(req);
+	const struct worker *w = req->worker;
 	const struct scsi_task *t = &req->task;
 	uint64_t now = ticks_now();
 	uint64_t ticks = now - req->clock.arrived;
@@ -213,17 +214,12 @@ static void request_fill_task(struct request *req,
 	req->data_is_out = cmd->out.len > 0;
 	req->data = req->data_is_out ? cmd->out : cmd->in;
 	scsi_task_clear(t);
-	t->worker = &ch->worker->block;
 	t->nexus = &ch->nexus->scsi;
 	t->lun = srp_lun_decode(cmd->lun, &lun) < 0 ? -1 : (int)lun;
 	t->cdb = cmd->cdb;
 	t->cdb_len = cmd->cdb_len;
 	t->data_out_len = cmd->out.len;
 	t->data_in_len = cmd->in.len;
-	t->buf_index = -1;
-	t->done = request_disk_done;
-	t->answer = request_answer_now;
-	t->abort = request_abort_preempted;
 }
 
 /* ---- the life of a command ---- */
@@ -297,7 +293,7 @@ static void request_run_steps(struct request *req)
 
 static void request_advance(struct request *req)
 {
-	struct worker *w = request_worker(req);
+	struct worker *w = req->worker;
 
 	hang_enter(w, req);
 	request_run_steps(req);
@@ -372,7 +368,7 @@ static void request_use_block(struct request *req, void *block)
 {
 	req->block = block;
 	req->task.buf = block;
-	req->task.buf_index = arena_uring_index(request_worker(req)->arena);
+	req->task.buf_index = arena_uring_index(req->worker->arena);
 }
 
 static void request_block_granted(struct arena_waiter *waiter, void *block)
@@ -398,7 +394,7 @@ static void *request_get_block(struct request *req, struct arena *arena,
 	block = arena_get_wait(arena, len, &req->waiter);
 	if (!block) {
 		req->waits_for = arena;
-		request_worker(req)->counters.waits++;
+		req->worker->counters.waits++;
 	}
 	return block;
 }
@@ -434,7 +430,7 @@ static bool request_take_table(struct request *req)
 		return false;
 	}
 	req->table = request_get_block(
-		req, request_worker(req)->tables, &request_share(req)->tables,
+		req, req->worker->tables, &request_share(req)->tables,
 		(size_t)data->desc_cnt * SRP_DESC_SIZE, request_table_granted);
 	if (!req->table)
 		request_set_state(req, REQUEST_NEED_TABLE);
@@ -446,7 +442,7 @@ static bool request_take_table(struct request *req)
 /* The list in the IU is partial. The initiator's memory has all of it. */
 static void request_read_table(struct request *req)
 {
-	struct worker *w = request_worker(req);
+	struct worker *w = req->worker;
 
 	log_debug("channel %u tag %016llx: reads its table of %u descriptors",
 		  req->ch->number, (unsigned long long)req->tag,
@@ -544,11 +540,12 @@ static bool request_hold_volume(struct request *req)
 {
 	request_set_state(req, REQUEST_NEED_BUFFER);
 	req->calling_disk = true;
-	scsi_task_hold(&req->task, request_blocks_held);
-	if (req->calling_disk) {
+	if (!scsi_task_hold(&req->task, request_blocks_held) &&
+	    req->calling_disk) {
 		req->calling_disk = false;
 		return false;
 	}
+	req->calling_disk = false;
 	if (req->state == REQUEST_NEED_BUFFER)
 		return true;
 	/* The disk has refused it. */
@@ -556,21 +553,13 @@ static bool request_hold_volume(struct request *req)
 	return false;
 }
 
-static bool request_take_buffer(struct request *req)
+/* Memory of the arena. */
+static __attribute__((noinline)) bool request_take_arena(struct request *req)
 {
-	struct arena *arena = request_worker(req)->arena;
+	struct arena *arena = req->worker->arena;
 	struct scsi_task *t = &req->task;
 	void *block;
 
-	t->buf_index = -1;
-	if (t->buf_is_volume)
-		return request_hold_volume(req);
-	if (t->buf_len == 0)
-		return true;
-	if (request_can_use_iu(req)) {
-		t->buf = (uint8_t *)req->data.imm;
-		return true;
-	}
 	if (t->buf_len > arena_len(arena)) {
 		request_refuse(req, SCSI_KEY_ILLEGAL_REQUEST,
 			       SCSI_ASC_INSUFFICIENT_RESOURCES);
@@ -585,12 +574,28 @@ static bool request_take_buffer(struct request *req)
 	return block;
 }
 
+static bool request_take_buffer(struct request *req)
+{
+	struct scsi_task *t = &req->task;
+
+	t->buf_index = -1;
+	if (t->buf_is_volume)
+		return request_hold_volume(req);
+	if (t->buf_len == 0)
+		return true;
+	if (request_can_use_iu(req)) {
+		t->buf = (uint8_t *)req->data.imm;
+		return true;
+	}
+	return request_take_arena(req);
+}
+
 /* ---- step: data-out ---- */
 
 /* The local key for task.buf. */
 static struct xp_mr *request_buf_mr(const struct request *req)
 {
-	const struct worker *w = request_worker(req);
+	const struct worker *w = req->worker;
 	enum xp_kind kind = req->ch->kind;
 
 	if (req->task.buf_is_volume)
@@ -616,7 +621,7 @@ static void request_copy_immediate(struct request *req)
 	if (t->buf == req->data.imm)
 		return;
 	memcpy(t->buf, req->data.imm, t->fetch_len);
-	request_worker(req)->counters.copied += t->fetch_len;
+	req->worker->counters.copied += t->fetch_len;
 }
 
 static bool request_fetch_data(struct request *req)
@@ -766,7 +771,7 @@ static int request_encode_rsp(struct request *req, struct srp_rsp *rsp)
  * the transport first, because a posted receive must back the credit that the
  * response returns.
  */
-static void request_send_rsp(struct request *req, struct srp_rsp *rsp)
+static inline void request_send_rsp(struct request *req, struct srp_rsp *rsp)
 {
 	struct channel *ch = req->ch;
 	int len = request_encode_rsp(req, rsp);
@@ -774,7 +779,7 @@ static void request_send_rsp(struct request *req, struct srp_rsp *rsp)
 	request_release_iu(req);
 	request_set_state(req, REQUEST_RESPONDING);
 	ch->requests.answered++;
-	request_worker(req)->counters.commands++;
+	req->worker->counters.commands++;
 	req->chain.send[0] = (struct xp_sge){ .addr = req->rsp,
 					      .len = (uint32_t)len,
 					      .mr = request_rsp_mr(req) };
@@ -896,10 +901,9 @@ static void request_refuse_undecoded(struct request *req, int err)
 
 	srp_head_decode(req->iu->data, req->iu->len, &head);
 	req->tag = head.tag;
-	req->task = (struct scsi_task){
-		.nexus = &req->ch->nexus->scsi,
-		.lun = request_undecoded_lun(req->iu),
-	};
+	scsi_task_clear(&req->task);
+	req->task.nexus = &req->ch->nexus->scsi;
+	req->task.lun = request_undecoded_lun(req->iu);
 	request_refuse_iu(req, request_decode_fault(err));
 }
 
@@ -909,7 +913,7 @@ static void request_refuse_undecoded(struct request *req, int err)
  * slot. */
 static void request_end(struct request *req)
 {
-	struct worker *w = request_worker(req);
+	struct worker *w = req->worker;
 	void *block = req->block;
 	void *table = req->table;
 
@@ -934,7 +938,7 @@ static void request_look_at_dropped(const struct request *req)
 {
 	uint64_t now = ticks_now();
 
-	if (now - req->clock.arrived >= request_worker(req)->slow_ticks)
+	if (now - req->clock.arrived >= req->worker->slow_ticks)
 		slow_command(req, now, /* answered= */ false);
 }
 

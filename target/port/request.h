@@ -47,7 +47,8 @@ enum request_fate {
 
 struct request {
 	struct list node; /* of the channel's busy list, or free in slab */
-	struct request_slab *slab; /* constant */
+	struct request_slab *slab; /* constant, as the next */
+	struct worker *worker;
 	struct channel *ch;
 	enum request_state state;
 	enum request_fate fate;
@@ -80,9 +81,10 @@ struct request {
 	bool is_tmf; /* SRP_TSK_MGMT: all members from data to task are stale */
 };
 
-/* Prepares @req of the slab @slab for its first use. @rsp is the memory for its
- * response. It becomes REQUEST_FREE. */
-void request_init(struct request *req, struct request_slab *slab, uint8_t *rsp);
+/* Prepares @req of the slab @slab of @w for its first use. @rsp is the memory
+ * for its response. It becomes REQUEST_FREE. */
+void request_init(struct request *req, struct worker *w,
+		  struct request_slab *slab, uint8_t *rsp);
 
 /* The registration of its response. */
 static inline struct xp_mr *request_rsp_mr(const struct request *req)

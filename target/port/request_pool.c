@@ -94,7 +94,6 @@ static int pool_add_slab(struct request_pool *pool, struct error *e)
 		return -ENOMEM;
 	}
 	list_init(&slab->node);
-	list_init(&slab->free);
 	err = slab_fill(slab, pool->worker, e);
 	if (err)
 		slab_free(slab, pool->worker);
@@ -139,11 +138,12 @@ void request_pool_release(struct request_pool *pool)
 
 /* ---- requests ---- */
 
-static struct request *slab_take_fresh(struct request_slab *slab)
+static struct request *slab_take_fresh(struct request_slab *slab,
+				       struct worker *w)
 {
 	unsigned int i = slab->fresh++;
 
-	request_init(&slab->requests[i], slab,
+	request_init(&slab->requests[i], w, slab,
 		     slab->rsp_mem + (size_t)i * CHANNEL_RSP_SIZE);
 	return &slab->requests[i];
 }
@@ -177,15 +177,20 @@ struct request *request_pool_get(struct request_pool *pool)
 		list_del(&slab->node);
 		list_add_tail(&pool->full, &slab->node);
 	}
-	node = list_pop(&slab->free);
-	return node ? pool_unpoison(node) : slab_take_fresh(slab);
+	node = slab->free;
+	if (!node)
+		return slab_take_fresh(slab, pool->worker);
+	slab->free = node->next;
+	list_init(node);
+	return pool_unpoison(node);
 }
 
 void request_pool_put(struct request_pool *pool, struct request *req)
 {
 	struct request_slab *slab = req->slab;
 
-	list_add_head(&slab->free, &req->node);
+	req->node.next = slab->free;
+	slab->free = &req->node;
 	pool_poison(req);
 	if (slab->out-- == SLAB_CNT) {
 		list_del(&slab->node);

@@ -30,8 +30,8 @@ struct request_pool {
 struct request_slab {
 	struct list node;
 	struct request *requests; /* CHANNEL_REQUESTS of them, and one */
-	struct list free;	  /* given back; the last one first */
-	unsigned int fresh;	  /* requests from here on were never taken */
+	struct list *free;  /* given back, linked by next; the last one first */
+	unsigned int fresh; /* requests from here on were never taken */
 	unsigned int out;
 	uint8_t *rsp_mem; /* CHANNEL_RSP_SIZE for each */
 	struct xp_mr *rsp_mr[XP_KINDS];

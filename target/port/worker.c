@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "target/scsi/volume.h"
 #include "target/port/meter.h"
 #include "target/port/slow.h"
 #include "target/port/watchdog.h"
@@ -167,12 +166,6 @@ void worker_close(struct worker *w)
 
 /* ---- volumes ---- */
 
-/* The registrations of the memory of a volume with the transports of one
- * worker. */
-struct port_memory {
-	struct xp_mr *mr[XP_KINDS];
-};
-
 static int worker_register_memory(struct worker *w, struct volume *vol,
 				  struct port_memory *m, struct error *e)
 {
@@ -265,12 +258,6 @@ void worker_remove_volume(struct worker *w, struct volume *vol)
 	vol->port_memory[w->index] = NULL;
 	worker_unmeter_volume(w, vol);
 	volume_detach(vol, &w->block);
-}
-
-struct xp_mr *worker_volume_mr(const struct worker *w, const struct volume *vol,
-			       enum xp_kind kind)
-{
-	return vol->port_memory[w->index]->mr[kind];
 }
 
 /* ---- its thread ---- */

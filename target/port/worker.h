@@ -17,6 +17,7 @@
 #include "target/port/metrics.h"
 #include "target/port/request_pool.h"
 #include "target/block/block_worker.h"
+#include "target/scsi/volume.h"
 #include "base/arena.h"
 #include "base/list.h"
 #include "base/log.h"
@@ -124,9 +125,20 @@ int worker_register_volume(struct worker *w, struct volume *vol,
 void worker_unregister_volume(struct worker *w, struct volume *vol,
 			      enum xp_kind kind);
 void worker_remove_volume(struct worker *w, struct volume *vol);
+
+/* The registrations of the memory of a volume with the transports of one
+ * worker. */
+struct port_memory {
+	struct xp_mr *mr[XP_KINDS];
+};
+
 /* The registration of the memory of @vol, which exposes some. Thread: @w. */
-struct xp_mr *worker_volume_mr(const struct worker *w, const struct volume *vol,
-			       enum xp_kind kind);
+static inline struct xp_mr *worker_volume_mr(const struct worker *w,
+					     const struct volume *vol,
+					     enum xp_kind kind)
+{
+	return vol->port_memory[w->index]->mr[kind];
+}
 
 /*
  * Starts a thread that runs the reactor. After reactor_stop(), the thread runs

@@ -23,11 +23,12 @@ static void use_memory(struct scsi_task *task)
 /* Whole blocks are read, even if the last one does not fit into the buffer. */
 static void prepare_read(struct scsi_task *task)
 {
-	uint64_t fits;
+	uint64_t len = scsi_task_len(task);
 
-	task->wanted_in = scsi_task_len(task);
-	fits = scsi_min(task->wanted_in, task->data_in_len);
-	task->buf_len = (uint32_t)round_up(fits, task->vol->block_size);
+	task->wanted_in = len;
+	if (len > task->data_in_len)
+		len = round_up(task->data_in_len, task->vol->block_size);
+	task->buf_len = (uint32_t)len;
 	use_memory(task);
 }
 

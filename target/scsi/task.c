@@ -20,7 +20,7 @@ static const struct scsi_handler *const handlers[SCSI_OP_CNT] = {
 
 /* ---- the end ---- */
 
-static struct volume *find_volume(const struct scsi_task *task)
+static inline struct volume *find_volume(const struct scsi_task *task)
 {
 	if (task->lun < 0 || task->lun >= LUNS_MAX)
 		return NULL;
@@ -356,11 +356,10 @@ static bool check_cdb(struct scsi_task *task, const struct scsi_cdb_info *row,
 /* A command that would change the medium is refused as on every write-protected
  * unit (scsi_cmd_check()). A command that would change other state that all
  * initiators see is refused for lack of access rights (SPC-4, ILLEGAL REQUEST). */
-static bool check_rights(const struct scsi_task *task,
+static bool check_reader(const struct scsi_task *task,
 			 struct scsi_sense *ret_sense)
 {
-	if (!task->vol || !scsi_nexus_is_reader(task->nexus, task->lun) ||
-	    task->cmd.info->flags & SCSI_CDB_WRITES ||
+	if (task->cmd.info->flags & SCSI_CDB_WRITES ||
 	    scsi_cmd_is_for_readers(&task->cmd))
 		return true;
 	*ret_sense =
@@ -370,19 +369,30 @@ static bool check_rights(const struct scsi_task *task,
 
 static bool is_shut_out(const struct scsi_task *task)
 {
-	return task->vol &&
-	       unit_state_conflicts(&task->vol->state, &task->nexus->initiator,
+	return unit_state_conflicts(&task->vol->state, &task->nexus->initiator,
 				    &task->nexus->reserved[task->lun],
 				    scsi_cmd_access(&task->cmd));
 }
 
-static bool check_cmd(struct scsi_task *task, struct scsi_sense *ret_sense)
+/* What the initiator may do, and what the unit can do. */
+static enum scsi_task_verdict task_check_cmd(struct scsi_task *task)
 {
-	struct scsi_disk_info info;
+	bool is_reader = scsi_nexus_is_reader(task->nexus, task->lun);
+	const struct scsi_disk_info *info = &task->vol->info;
+	struct scsi_disk_info copy;
+	struct scsi_sense sense;
 
-	return !task->vol ||
-	       !scsi_cmd_check(&task->cmd, scsi_task_info(task, &info),
-			       ret_sense);
+	if (is_reader && !check_reader(task, &sense))
+		return task_refuse(task, &sense);
+	if (is_shut_out(task)) {
+		task->status = SCSI_STATUS_RESERVATION_CONFLICT;
+		return SCSI_TASK_OVER;
+	}
+	if (is_reader)
+		info = scsi_task_info(task, &copy);
+	if (scsi_cmd_check(&task->cmd, info, &sense))
+		return task_refuse(task, &sense);
+	return SCSI_TASK_GO;
 }
 
 /* The field of the CDB with the length of the data-out. */
@@ -413,15 +423,10 @@ enum scsi_task_verdict scsi_task_prepare(struct scsi_task *task)
 	/* Read before the check for unit attentions: a command that finds none
 	 * about WCE uses the former setting. */
 	task->stable = task->vol && block_writes_through(&task->vol->dev);
-	if (!check_unit(task, row, &sense) || !check_cdb(task, row, &sense) ||
-	    !check_rights(task, &sense))
+	if (!check_unit(task, row, &sense) || !check_cdb(task, row, &sense))
 		return task_refuse(task, &sense);
-	if (is_shut_out(task)) {
-		task->status = SCSI_STATUS_RESERVATION_CONFLICT;
+	if (task->vol && task_check_cmd(task) == SCSI_TASK_OVER)
 		return SCSI_TASK_OVER;
-	}
-	if (!check_cmd(task, &sense))
-		return task_refuse(task, &sense);
 
 	handler = handlers[task->cmd.op];
 	out_len = scsi_cmd_data_out_len(&task->cmd,
@@ -483,68 +488,65 @@ bool scsi_task_take_blocks(struct scsi_task *task, struct volume *vol,
 	return block_hold_take(&vol->dev.locks, task->worker, hold);
 }
 
-static void hold_held(struct block_hold *hold)
+/* False: the task has ended. */
+static inline bool task_may_use_blocks(struct scsi_task *task)
 {
-	struct scsi_task *task = container_of(hold, struct scsi_task, hold);
 	struct scsi_sense sense;
 
-	if (task->stopped)
-		task_end(task);
 	/* A format may have begun since prepare. */
-	else if (scsi_volume_not_ready(task->vol, &sense))
-		scsi_task_fail(task, &sense);
-	else
-		task->held(task);
+	if (!task->stopped && task->vol->job.state == VOLUME_READY)
+		return true;
+	if (task->stopped)
+		return task_end(task);
+	return !scsi_volume_tell(task->vol, &sense) ||
+	       scsi_task_fail(task, &sense);
 }
 
-/* The same, after other commands had the blocks. */
+/* After other commands had the blocks. */
 static void hold_granted(struct block_hold *hold)
 {
 	struct scsi_task *task = container_of(hold, struct scsi_task, hold);
 
 	task->held_ticks = ticks_now();
-	hold_held(hold);
+	if (task_may_use_blocks(task))
+		task->held(task);
 }
 
-void scsi_task_hold(struct scsi_task *task,
+bool scsi_task_hold(struct scsi_task *task,
 		    void (*held)(struct scsi_task *task))
 {
 	enum scsi_hold way = handlers[task->cmd.op]->hold;
-	bool all = way == SCSI_HOLD_ALL;
+	uint64_t lba = task->cmd.lba;
+	uint64_t cnt = task->cmd.blocks;
 
-	task->held = held;
 	if (way == SCSI_HOLD_NONE)
-		held(task);
-	else if (scsi_task_take_blocks(task, task->vol, all ? 0 : task->cmd.lba,
-				       all ? UINT64_MAX : task->cmd.blocks,
-				       way == SCSI_HOLD_EXCLUSIVE,
-				       hold_granted))
-		hold_held(&task->hold);
-}
-
-void scsi_task_release(struct scsi_task *task)
-{
-	block_hold_drop(&task->hold);
+		return true;
+	if (way == SCSI_HOLD_ALL) {
+		lba = 0;
+		cnt = UINT64_MAX;
+	}
+	task->held = held;
+	return scsi_task_take_blocks(task, task->vol, lba, cnt,
+				     way == SCSI_HOLD_EXCLUSIVE,
+				     hold_granted) &&
+	       task_may_use_blocks(task);
 }
 
 static void execute_held(struct scsi_task *task)
 {
 	const struct scsi_handler *handler = handlers[task->cmd.op];
 
-	if (handler->find_out && handler->find_out(task))
-		return;
-	if (handler->answer)
-		task_answer(task, handler);
-	else if (handler->execute)
+	if (handler->execute)
 		scsi_task_run(task, handler->execute(task));
-	else
+	else if (!handler->answer)
 		scsi_task_good(task);
+	else if (!handler->find_out || !handler->find_out(task))
+		task_answer(task, handler);
 }
 
 void scsi_task_execute(struct scsi_task *task)
 {
-	if (task->hold.state == BLOCK_HOLD_HELD)
+	if (task->hold.state == BLOCK_HOLD_HELD ||
+	    scsi_task_hold(task, execute_held))
 		execute_held(task);
-	else
-		scsi_task_hold(task, execute_held);
 }

@@ -147,7 +147,7 @@ enum scsi_task_verdict {
 };
 
 struct scsi_task {
-	/* set by the port before prepare */
+	/* set by the port before prepare; scsi_task_clear() keeps them */
 	struct block_worker *worker;
 	struct scsi_nexus *nexus;
 	int lun; /* flat number; -1: the LUN field names no LUN */
@@ -249,11 +249,12 @@ static inline void scsi_task_clear(struct scsi_task *task)
 
 /*
  * For a task that moves data in place (buf_is_volume), after prepare: gets its
- * blocks before the fabric touches them. Calls @held when the task has them,
- * maybe at once. Or calls task->done() with the reason why they may not be
- * touched now. Other tasks get their blocks in scsi_task_execute().
+ * blocks before the fabric touches them. True: the task has them. False: @held
+ * is called when it has them, or task->done(), maybe at once, with the reason
+ * why they may not be touched now. Other tasks get their blocks in
+ * scsi_task_execute().
  */
-void scsi_task_hold(struct scsi_task *task,
+bool scsi_task_hold(struct scsi_task *task,
 		    void (*held)(struct scsi_task *task));
 
 /*
@@ -261,7 +262,10 @@ void scsi_task_hold(struct scsi_task *task,
  * done(), except one whose data-in is in the volume's memory: its sender does
  * it. Does nothing if there are none. May start other tasks.
  */
-void scsi_task_release(struct scsi_task *task);
+static inline void scsi_task_release(struct scsi_task *task)
+{
+	block_hold_drop(&task->hold);
+}
 
 /* An executing task submits nothing more to the store. Its result must not be
  * reported. */

@@ -240,7 +240,7 @@ void t_command_begin(struct t_command *c, const char *cdb, int lun,
 	set_up(c, cdb, lun, out_len, /* in_len= */ 0);
 	assert_int_equal(scsi_task_prepare(&c->task), SCSI_TASK_GO);
 	assert_true(c->task.buf_is_volume);
-	scsi_task_hold(&c->task, ignore);
+	assert_true(scsi_task_hold(&c->task, ignore));
 }
 
 void t_command_start(struct t_command *c, const char *cdb, int lun,
@@ -255,9 +255,7 @@ void t_command_start(struct t_command *c, const char *cdb, int lun,
 	}
 	c->executed = true;
 	c->out = out;
-	if (t->buf_is_volume)
-		scsi_task_hold(t, go_on);
-	else
+	if (!t->buf_is_volume || scsi_task_hold(t, go_on))
 		go_on(t);
 }
 

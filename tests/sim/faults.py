@@ -163,7 +163,7 @@ FAULTS = [
      '\tscsi_task_execute(&req->task);'),
     ('frees the buffer while the disk has it', 'target/port/request.c',
      '\tscsi_task_execute(&req->task);',
-     '\tarena_put(request_worker(req)->arena, req->block);\n'
+     '\tarena_put(req->worker->arena, req->block);\n'
      '\treq->block = NULL;\n'
      '\tscsi_task_execute(&req->task);'),
     ('frees a request before its response has left', 'target/port/request.c',
