@@ -126,15 +126,15 @@ def own(side, job, n=4000):
 # ---- instructions ----
 
 
-def engine_instructions(build, work, n=2000):
-    """User instructions that the target spends on one 4 KiB READ of a RAM
-    volume: callgrind over the request engine with the transport in process."""
+def _instructions(build, work, program, function, n=2000):
+    """User instructions that @function of @program spends on one 4 KiB READ of
+    a RAM volume, by file: callgrind, with the transport in process."""
     totals = []
     for ios in (n, 2 * n):
         out = os.path.join(work, 'callgrind.out')
         output('valgrind', '--tool=callgrind', f'--callgrind-out-file={out}',
-               '--toggle-collect=target_turn',
-               f'{build}/tests/bench/engine-bench', ios)
+               f'--toggle-collect={function}',
+               f'{build}/tests/bench/{program}', ios)
         text = output('callgrind_annotate', '--threshold=100',
                       '--show-percs=no', '--auto=no', out)
         totals.append(_by_file(text))
@@ -164,13 +164,22 @@ def _by_file(text):
     return cost
 
 
+def target_instructions(build, work):
+    return _instructions(build, work, 'engine-bench', 'target_turn')
+
+
+def client_instructions(build, work):
+    return _instructions(build, work, 'client-bench', 'client_turn')
+
+
 TESTS = re.compile(r'(^|/)tests/')
-TARGET_FILES = re.compile(r'(^|/)(base|protocol|target|transport)/[^:]+\.[ch]$')
+OURS = re.compile(
+    r'(^|/)(base|initiator|protocol|target|transport)/[^:]+\.[ch]$')
 
 
-def target_share(per_file):
+def our_share(per_file):
     return sum(v for f, v in per_file.items()
-               if TARGET_FILES.search(f) and not TESTS.search(f))
+               if OURS.search(f) and not TESTS.search(f))
 
 
 # ---- a regression of them ----
@@ -196,26 +205,28 @@ def _made_by(build):
 
 
 def check(args, work):
-    """Compares with the figure in FIGURE. Raises Failed if it is higher,
-    Skipped if the build cannot be compared. With args.update: writes it."""
+    """Compares with the figures in FIGURE. Raises Failed if one is higher,
+    Skipped if the build cannot be compared. With args.update: writes them."""
     if not shutil.which('valgrind'):
         raise Skipped('needs valgrind (apt-get install valgrind)')
     made_by = _made_by(args.build)
     with open(FIGURE, encoding='utf-8') as f:
         before = json.load(f)
     if made_by != before['made_by'] and not args.update:
-        raise Skipped('the figure is of another compiler, machine or build: '
+        raise Skipped('the figures are of another compiler, machine or build: '
                       f'{before["made_by"]}')
-    now = target_share(engine_instructions(args.build, work))
-    was = before['target_read_4k']
-    say(f'{now:.0f} instructions in the target for a READ of 4 KiB; the '
-        f'figure is {was}')
+    figures = {'target_read_4k': target_instructions,
+               'client_read_4k': client_instructions}
+    now = {name: round(our_share(count(args.build, work)))
+           for name, count in figures.items()}
+    for name, number in now.items():
+        say(f'{name}: {number} instructions; the figure is '
+            f'{before.get(name, "not known")}')
     if args.update:
         with open(FIGURE, 'w', encoding='utf-8') as f:
-            json.dump({'target_read_4k': round(now), 'made_by': made_by}, f,
-                      indent=2)
+            json.dump(dict(now, made_by=made_by), f, indent=2)
             f.write('\n')
-    elif now > was * LIMIT:
+    elif any(now[name] > before[name] * LIMIT for name in now):
         raise Failed(f'more than {LIMIT:.0%} of the figure. If that cannot be '
                      'avoided, say why in the commit and take the new figure: '
                      'scripts/bench --counts --check --update')
@@ -300,13 +311,15 @@ def run(args, work):
             found['own'].append(own(side, job, n))
     finally:
         sides.down([side])
-    per_file = engine_instructions(args.build, work)
+    per_file = target_instructions(args.build, work)
     top = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
     found['instructions'] = {
-        'target': target_share(per_file),
+        'target': our_share(per_file),
+        'client': our_share(client_instructions(args.build, work)),
         'by_file': {os.path.relpath(k, top) if k.startswith('/') else k:
                     round(v, 1) for k, v in per_file.items() if v >= 1}}
-    say(f'{found["instructions"]["target"]:.0f} instructions in the target')
+    for who in ('target', 'client'):
+        say(f'{found["instructions"][who]:.0f} instructions in the {who}')
     try:
         side.up_target()
         found['logins'] = logins(side, args.build,

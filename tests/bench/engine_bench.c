@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/bench/apart.h"
 #include "tests/lib/t_rig.h"
 
 #define DEPTH 32u
@@ -43,12 +44,7 @@ static void encode(struct t_ini *ch, struct command *cmd, unsigned int slot)
 	cmd->len = (uint32_t)srp_cmd_encode(cmd->iu, sizeof(cmd->iu), &args);
 }
 
-/* What is counted: --toggle-collect. noipa is gcc's alone. */
-#ifdef __clang__
-#define APART __attribute__((noinline))
-#else
-#define APART __attribute__((noipa))
-#endif
+/* What is counted: --toggle-collect. */
 static APART bool target_turn(struct rig *rig)
 {
 	return reactor_run_once(rig->target.workers[0].reactor, 0) > 0;
