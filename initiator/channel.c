@@ -128,7 +128,6 @@ void ini_channel_send(struct ini_channel *ch, struct ini_cmd *cmd)
 	slot->answered = false;
 	slot->err = 0;
 
-	memset(&slot->chain, 0, sizeof(slot->chain));
 	slot->chain.send_cnt = 1 + describe_data(slot, &args, &desc);
 	len = srp_cmd_encode(slot->iu, IU_STRIDE, &args);
 	assert(len > 0);
@@ -137,10 +136,7 @@ void ini_channel_send(struct ini_channel *ch, struct ini_cmd *cmd)
 		memcpy(slot->iu + len, cmd->param, cmd->len);
 		len += cmd->len;
 	}
-	slot->chain.send[0].addr = slot->iu;
 	slot->chain.send[0].len = len;
-	slot->chain.send[0].mr = ch->block_mr;
-	slot->chain.done = ini_channel_send_done;
 	xp_post(ch->xp, &slot->chain);
 }
 
@@ -507,6 +503,9 @@ static int channel_make_slots(struct ini_channel *ch, struct xp *xp,
 		slot->index = (uint16_t)i;
 		slot->generation = generation;
 		slot->iu = ch->block + (size_t)i * IU_STRIDE;
+		slot->chain.send[0].addr = slot->iu;
+		slot->chain.send[0].mr = ch->block_mr;
+		slot->chain.done = ini_channel_send_done;
 		slot->next_free = ch->free_slots;
 		ch->free_slots = slot;
 	}

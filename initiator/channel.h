@@ -26,7 +26,9 @@ enum ini_channel_state {
 };
 
 struct ini_slot {
-	struct xp_chain chain; /* the SEND of the IU */
+	/* The SEND of the IU. Its done(), and address and registration of the
+	 * IU, are constant. */
+	struct xp_chain chain;
 	struct ini_channel *channel;
 	struct ini_cmd *cmd; /* NULL: free */
 	struct ini_slot *next_free;

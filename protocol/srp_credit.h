@@ -18,18 +18,36 @@ struct srp_credit {
 };
 
 /* @req_lim: from SRP_LOGIN_RSP */
-void srp_credit_init(struct srp_credit *c, int32_t req_lim);
+static inline void srp_credit_init(struct srp_credit *c, int32_t req_lim)
+{
+	c->limit = req_lim;
+}
 
 /* The last credit is for task management: a command never takes it. */
-bool srp_credit_may_cmd(const struct srp_credit *c);
-bool srp_credit_may_tmf(const struct srp_credit *c);
+static inline bool srp_credit_may_cmd(const struct srp_credit *c)
+{
+	return c->limit > 1;
+}
+
+static inline bool srp_credit_may_tmf(const struct srp_credit *c)
+{
+	return c->limit > 0;
+}
 
 /* Counts a sent request. srp_credit_may_*() must have returned true. */
-void srp_credit_spend(struct srp_credit *c);
+static inline void srp_credit_spend(struct srp_credit *c)
+{
+	assert(c->limit > 0);
+	c->limit--;
+}
 
 /* Adds the @delta of a response or of a request of the target. The sum
  * saturates. */
-void srp_credit_add(struct srp_credit *c, int32_t delta);
+static inline void srp_credit_add(struct srp_credit *c, int32_t delta)
+{
+	if (__builtin_add_overflow(c->limit, delta, &c->limit))
+		c->limit = delta > 0 ? INT32_MAX : INT32_MIN;
+}
 
 /*
  * The target's side. Each credit is in one of three places: the initiator has

@@ -361,7 +361,22 @@ static uint8_t inline_cnt(const struct srp_data_args *a)
 
 int srp_cmd_encode(void *iu, size_t cap, const struct srp_cmd_args *args)
 {
-	struct srp_wire_cmd wire = {
+	struct srp_wire_cmd *wire = iu;
+	uint8_t add_cdb_len = 0;
+	uint8_t *p = iu;
+	int size;
+
+	if (args->cdb_len < 1 || args->cdb_len > SRP_CDB_LEN_MAX)
+		return -EINVAL;
+	if (args->cdb_len > SRP_CDB_LEN)
+		add_cdb_len = (uint8_t)((args->cdb_len - SRP_CDB_LEN + 3) & ~3);
+	size = cmd_size(args, add_cdb_len);
+	if (size < 0)
+		return size;
+	if (cap < (size_t)size)
+		return -ENOSPC;
+	memset(wire + 1, 0, (size_t)size - sizeof(*wire));
+	*wire = (struct srp_wire_cmd){
 		.opcode = SRP_CMD,
 		.formats = (uint8_t)(args->out.format << 4 | args->in.format),
 		.out_desc_cnt = inline_cnt(&args->out),
@@ -369,25 +384,11 @@ int srp_cmd_encode(void *iu, size_t cap, const struct srp_cmd_args *args)
 		.tag = srp_tag_wire(args->tag),
 		.lun = be64(args->lun),
 		.task_attr = (uint8_t)args->task_attr,
+		.add_cdb_len = add_cdb_len,
 	};
-	uint8_t *p = iu;
-	int size;
-
-	if (args->cdb_len < 1 || args->cdb_len > SRP_CDB_LEN_MAX)
-		return -EINVAL;
-	if (args->cdb_len > SRP_CDB_LEN)
-		wire.add_cdb_len =
-			(uint8_t)((args->cdb_len - SRP_CDB_LEN + 3) & ~3U);
-	size = cmd_size(args, wire.add_cdb_len);
-	if (size < 0)
-		return size;
-	if (cap < (size_t)size)
-		return -ENOSPC;
-	memset(iu, 0, (size_t)size);
-	memcpy(p, &wire, sizeof(wire));
 	memcpy(p + offsetof(struct srp_wire_cmd, cdb), args->cdb,
 	       args->cdb_len);
-	p = data_write(p + sizeof(wire) + wire.add_cdb_len, &args->out);
+	p = data_write(p + sizeof(*wire) + add_cdb_len, &args->out);
 	data_write(p, &args->in);
 	return size;
 }
