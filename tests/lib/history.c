@@ -6,27 +6,30 @@
 
 #define OPEN UINT64_MAX
 
-/* All operations on one value between two power cuts; of a write that may take
- * place several times, one of these times. */
+/* All operations on one value between two power cuts. If a write may take place
+ * several times, only one of these times. */
 struct zone {
 	uint64_t value;
 	const struct history_op *write; /* NULL: the value was there before */
 	const struct history_op *read;	/* one of its reads, or NULL */
 	bool again;			/* the write may take place again */
 	bool joined;			/* a value that replaced it is part */
-	uint64_t f;			/* earliest end */
-	uint64_t s;			/* latest start */
-	const struct history_op *f_op;	/* that ends then; NULL: beginning */
-	const struct history_op *s_op;	/* that starts then; likewise */
+	uint64_t f;			/* earliest end of these operations */
+	uint64_t s;			/* latest start of these operations */
+	const struct history_op *f_op;	/* the operation that ends at f; NULL:
+					 * the epoch begins at f */
+	const struct history_op *s_op;	/* the operation that starts at s; NULL:
+					 * as for f_op */
 };
 
 struct zones {
 	struct zone *v;
 	size_t cnt;
-	size_t write_cnt; /* the first ones, by value */
+	size_t write_cnt; /* the first zones are those of writes, sorted by
+			   * value */
 };
 
-/* Between two power cuts. */
+/* The time between two power cuts. */
 struct epoch {
 	uint64_t begin;
 	uint64_t cut_begin;
@@ -47,22 +50,23 @@ static struct history_fault good(void)
 	return (struct history_fault){ .verdict = HISTORY_GOOD };
 }
 
-/* ---- what belongs to an epoch ---- */
+/* ---- operations of an epoch ---- */
 
 static bool write_is_of(const struct history_op *op, const struct epoch *e)
 {
 	return op->is_write && op->start < e->cut_begin && op->end >= e->begin;
 }
 
-/* A read that a power cut interrupted may have been answered on either side;
- * it proves nothing. */
+/* A read that a power cut interrupted may have been answered before or after
+ * the cut. It proves nothing. */
 static bool read_is_of(const struct history_op *op, const struct epoch *e)
 {
 	return !op->is_write && op->value != HISTORY_MIXED &&
 	       op->start >= e->begin && op->end <= e->cut_begin;
 }
 
-/* Answered with success in this epoch, not by a repetition in a later one. */
+/* True if the operation was answered with success in this epoch, and not
+ * because it was repeated in a later one. */
 static bool was_acked_in(const struct history_op *op, const struct epoch *e)
 {
 	return op->acked && op->end <= e->cut_end;
@@ -131,7 +135,8 @@ static void zone_add_read(struct zone *z, const struct history_op *op)
 	}
 }
 
-/* The values written in the epoch; room for one more, and for each read. */
+/* Zones for the values written in the epoch, with room for one more, and for
+ * one for each read. */
 static struct zones zones_of_writes(const struct history *h,
 				    const struct epoch *e)
 {
@@ -158,8 +163,8 @@ static const struct history_op *find_write(const struct history *h,
 	return NULL;
 }
 
-/* The earliest time at which the write @w was over: it had been answered, or
- * somebody had read its value. */
+/* Returns the earliest time at which the write @w was over: it was answered, or
+ * an initiator had read its value. */
 static uint64_t write_over(const struct history *h, const struct history_op *w)
 {
 	uint64_t end = w->end;
@@ -173,8 +178,8 @@ static uint64_t write_over(const struct history *h, const struct history_op *w)
 	return end;
 }
 
-/* The earliest confirmed write that began when that of @value was over, and
- * itself was over before @t. */
+/* Returns the earliest confirmed write that began after the write of @value was
+ * over, and was itself over before @t. */
 static const struct history_op *confirmed_after(const struct history *h,
 						uint64_t value, uint64_t t)
 {
@@ -195,8 +200,8 @@ static const struct history_op *confirmed_after(const struct history *h,
 }
 
 /*
- * @read saw a value that was not written in this epoch. @old: the zone of the
- * survivor, with read unset when none was seen so far.
+ * @read saw a value that was not written in this epoch. @old is the zone of the
+ * survivor. Its read is unset if no survivor was seen so far.
  */
 static struct history_fault survivor(const struct history *h,
 				     const struct epoch *e, struct zone *old,
@@ -205,7 +210,7 @@ static struct history_fault survivor(const struct history *h,
 	const struct history_op *w = find_write(h, read->value);
 	const struct history_op *newer;
 
-	/* What was there at first was stable: the judge had it flushed. */
+	/* The initial value was stable: the judge flushed it. */
 	if (!w && read->value != h->initial && e->begin)
 		return (struct history_fault){ .verdict = HISTORY_LOST,
 					       .value = read->value,
@@ -243,7 +248,7 @@ static struct history_fault survivor(const struct history *h,
 static struct history_fault add_reads(const struct history *h,
 				      const struct epoch *e, struct zones *z)
 {
-	/* Whatever was there is over when the epoch begins. */
+	/* The value that survived counts as written before the epoch begins. */
 	struct zone old = { .value = h->initial, .f = e->begin };
 
 	for (size_t i = 0; i < h->cnt; i++) {
@@ -279,7 +284,8 @@ static struct history_fault add_reads(const struct history *h,
 
 /* ---- contradictions ---- */
 
-/* A write without success that nobody has seen need not have happened. */
+/* A write without success whose value no read has seen need not have
+ * happened. */
 static bool zone_is_seen(const struct zone *z, const struct epoch *e)
 {
 	return z->read || z->joined || (z->write && was_acked_in(z->write, e));
@@ -296,7 +302,8 @@ static void drop_unseen(const struct epoch *e, struct zones *z)
 	z->cnt = n;
 }
 
-/* Zones of one value, which its write had several times, never do. */
+/* If a write took place several times, the zones of its value never contradict
+ * each other. */
 static bool contradict(const struct zone *a, const struct zone *b)
 {
 	return a->value != b->value && a->f < b->s && b->f < a->s;
@@ -305,7 +312,8 @@ static bool contradict(const struct zone *a, const struct zone *b)
 static struct history_fault contradiction(const struct zone *a,
 					  const struct zone *b)
 {
-	/* Told from the one whose last operation is the later. */
+	/* The message is about the zone whose last operation is the later
+	 * one. */
 	const struct zone *late = a->s >= b->s ? a : b;
 	const struct zone *other = late == a ? b : a;
 
@@ -321,8 +329,8 @@ static struct history_fault contradiction(const struct zone *a,
 
 /* ---- COMPARE AND WRITE ---- */
 
-/* The zone of the value that @of replaced; NULL: that was not there. What a
- * power cut left may be anything until it is read. */
+/* Returns the zone of the value that @of replaced. NULL: this value was not
+ * there. After a power cut, the block may have any value until it is read. */
 static struct zone *find_replaced(const struct epoch *e, const struct zones *z,
 				  const struct zone *of)
 {
@@ -348,8 +356,8 @@ static void zone_join(struct zone *to, const struct zone *z)
 	}
 }
 
-/* What nothing can come between counts as one value. The last value first, as
- * one that was replaced may have replaced another one. */
+/* Values that no other value can separate count as one value. Starts with the
+ * last value, because a replaced value may itself have replaced another one. */
 static struct history_fault join_replaced(const struct epoch *e,
 					  struct zones *z)
 {
@@ -375,7 +383,7 @@ static struct history_fault join_replaced(const struct epoch *e,
 	return good();
 }
 
-/* Two that succeeded cannot have found the same value. */
+/* Two commands that succeeded cannot have found the same value. */
 static struct history_fault check_replaced_once(const struct epoch *e,
 						const struct zones *z)
 {
@@ -398,12 +406,12 @@ static struct history_fault check_replaced_once(const struct epoch *e,
 	return good();
 }
 
-/* ---- the whole ---- */
+/* ---- all checks ---- */
 
 /*
- * Zones that go forward (f < s) must not overlap: the value was there all that
- * time. One that goes backward (all its operations overlap) must not lie
- * inside a forward one.
+ * Forward zones (f < s) must not overlap: their value was there the whole time.
+ * A backward zone (all its operations overlap) must not lie inside a forward
+ * one.
  */
 static struct history_fault judge(struct zones *z)
 {

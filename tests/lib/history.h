@@ -2,38 +2,40 @@
 /*
  * Checks histories for linearizability. The history of one block consists of
  * writes, each of another value, and of reads. Each has the times between which
- * it took place. A history is right if its operations can be put in an order
- * that keeps to these times and in which every read gives the value of the last
- * write before it. The proof programs and the simulation use it.
+ * it took place. A history is correct if its operations can be put in an order
+ * that agrees with these times and in which every read returns the value of the
+ * last write before it. The proof programs and the simulation use it.
  *
  * A write that failed, or was never answered, may have taken place or not, at
- * any time from its start to its end (the caller knows when it can no longer
- * arrive, see tests/proof/judge.h); UINT64_MAX: at any time at all.
+ * any time from its start to its end. The caller knows when it can no longer
+ * arrive (tests/proof/judge.h). With UINT64_MAX as its end, it may take place
+ * at any time.
  *
- * As values are written once, a history can be judged by pairs of values
- * (Gibbons and Korach, "Testing shared memories", 1997): with f the earliest
- * end and s the latest start of the operations on a value, values a and b
- * contradict each other if f(a) < s(b) and f(b) < s(a).
+ * Each value is written once. Therefore pairs of values are enough to judge a
+ * history (Gibbons and Korach, "Testing shared memories", 1997). Let f be the
+ * earliest end and s the latest start of the operations on a value. Values a
+ * and b contradict each other if f(a) < s(b) and f(b) < s(a).
  *
- * COMPARE AND WRITE finds one value and puts another one in its place. No other
- * value can come between the two, and no second one can take the place.
+ * COMPARE AND WRITE finds one value and replaces it by another one. No other
+ * value can come between the two, and no second command can replace the same
+ * value.
  *
- * A write that is under way when a connection is lost is sent again, and may so
- * take place twice, or more often: other initiators can have written, and been
- * seen, in between. It lasts at least as long as it takes to connect again, so
- * a write that lasts @replay_ns or longer counts as one that may take place
- * several times from its start to its end; each read of it then stands for a
- * time of its own.
+ * If a connection is lost while a write is in flight, the write is sent again.
+ * It may then take place twice or more often, and in between, reads can return
+ * values that other initiators wrote. Such a write lasts at least as long as a
+ * reconnect. Therefore a write that lasts @replay_ns or longer may take place
+ * several times between its start and its end, and each read of it counts as
+ * one of these times.
  *
- * A power cut takes with it what was not flushed. So between two power cuts
- * the history must be right by itself, beginning with whatever survived the
- * earlier one: one value for each block, and none that is older than a write
- * which was confirmed, that is acknowledged and then flushed with success by
- * the same lane.
+ * A power cut loses data that was not flushed. Between two power cuts, the
+ * history must be correct by itself. It begins with the data that survived the
+ * earlier cut: one value for each block, which is not older than any confirmed
+ * write. A write is confirmed if it was acknowledged and then flushed with
+ * success by the same lane.
  *
- * A read that a write of the same block overlaps in time may see it half done:
- * the page cache copies, and nobody promises more. It gives HISTORY_MIXED, and
- * nothing else may be mixed.
+ * A read that overlaps in time with a write of the same block may see half of
+ * the write: the page cache copies, and gives no guarantee. Such a read returns
+ * HISTORY_MIXED. No other read may be mixed.
  *
  * Times are nanoseconds, or numbers of events: only their order counts.
  *
@@ -46,22 +48,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HISTORY_MIXED UINT64_MAX /* the value of a read of parts of several */
+#define HISTORY_MIXED UINT64_MAX /* a read of parts of several values */
 
 struct history_op {
 	uint64_t start;
 	uint64_t end;	/* UINT64_MAX: open */
 	uint64_t value; /* written, or seen */
-	/* Of COMPARE AND WRITE: the value that it found, less than @value. 0:
+	/* For COMPARE AND WRITE: the value that it found, less than @value. 0:
 	 * another command, or it found 0, which is not checked. */
 	uint64_t instead;
 	bool is_write;
-	bool acked;	 /* writes: answered with success; reads always are */
-	bool confirmed;	 /* acked, and flushed later */
-	const void *tag; /* the caller's */
+	bool acked;	 /* writes: answered with success; reads: always true */
+	bool confirmed;	 /* acked, and later flushed with success */
+	const void *tag; /* for the caller */
 };
 
-/* The machine lost its volatile memory at some time between the two. */
+/* The machine lost its volatile memory at some time between these two. */
 struct history_cut {
 	uint64_t begin;
 	uint64_t end;
@@ -78,43 +80,46 @@ struct history {
 
 enum history_verdict {
 	HISTORY_GOOD,
-	/* A block was mixed, and nobody was writing to it. */
+	/* A block was mixed, and no write of it was in flight. */
 	HISTORY_TORN,
-	/* A value was read that nobody had written by then. */
+	/* A read returned a value that was not written yet. */
 	HISTORY_UNWRITTEN,
-	/* The operations on two values contradict each other: an old value
-	 * came back, or an acknowledged one is missing. */
+	/* The operations on two values contradict each other: an old value came
+	 * back, or an acknowledged one is missing. */
 	HISTORY_CONTRADICTION,
-	/* After a power cut something older than a confirmed write was read. */
+	/* After a power cut, a read returned a value older than a confirmed
+	 * write. */
 	HISTORY_LOST,
-	/* After a power cut two old values were read, one after the other. */
+	/* After a power cut, two reads returned different old values. */
 	HISTORY_TWO_SURVIVORS,
-	/* COMPARE AND WRITE found a value that was not there any more. */
+	/* COMPARE AND WRITE found a value that was no longer there. */
 	HISTORY_NOT_FOUND,
-	/* Two of them were answered with success and had found the same. */
+	/* Two COMPARE AND WRITE commands succeeded and had found the same
+	 * value. */
 	HISTORY_REPLACED_TWICE,
 };
 
-/* Operations that show it; those that do not apply are NULL. */
+/* The operations that show a fault. Members that do not apply are NULL. */
 struct history_fault {
 	enum history_verdict verdict;
-	uint64_t value;		       /* that was seen, and must not be */
-	uint64_t other;		       /* that stands against it */
+	uint64_t value;		       /* the wrong value that was read */
+	uint64_t other;		       /* the value that contradicts it */
 	const struct history_op *seen; /* a read of value */
 	/* CONTRADICTION: first[0], of one value, was over before second[0], of
-	 * the other, began, and first[1], of the other, before second[1]. LOST:
-	 * the confirmed write is first[0]. NOT_FOUND, REPLACED_TWICE: the
-	 * commands are first[]. */
+	 * the other value, began; and first[1], of the other value, was over
+	 * before second[1] began. LOST: first[0] is the confirmed write.
+	 * NOT_FOUND, REPLACED_TWICE: first[] are the commands. */
 	const struct history_op *first[2];
 	const struct history_op *second[2];
 };
 
 struct history_fault history_check(const struct history *h);
 
-/* "lost a write that was acknowledged and flushed": what a block did. */
+/* Describes what a block did: "lost a write that was acknowledged and
+ * flushed". */
 const char *history_verdict_text(enum history_verdict verdict);
 
-/* Could a read at @op, in place of the one that was, have given @value? */
+/* True if a read at the time of @op could have returned @value. */
 bool history_allows(const struct history *h, const struct history_op *op,
 		    uint64_t value);
 

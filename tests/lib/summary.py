@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Counts the results in meson's logs; lists what failed or was skipped.
+"""Counts the results in meson's logs, and lists the tests that failed or were
+skipped.
 
 Usage: summary.py [--failed PART]... LOG.junit.xml...
 
-A test program that reports each of its cases (TAP) counts case by case; one
-that ended badly without a case that says so counts as failed, which stands
-only in LOG.json beside the log. So does a log that was not written, and each
-PART, something else that was run.
+If a test program reports its cases (TAP), each case counts. A program that
+ended badly without a failed case counts as failed; only LOG.json beside the log
+says this. A missing log also counts as failed, and so does each PART, which is
+something else that failed.
 """
 import argparse
 import json
@@ -22,7 +23,7 @@ def lines_of(text):
 
 
 def last_words(program):
-    """The line of its output that tells best how a program ended."""
+    """Returns the output line that best tells how a program ended."""
     out = lines_of(program["stdout"])
     err = [line for line in lines_of(program.get("stderr"))
            if not line.startswith("(test program exited")]
@@ -32,7 +33,7 @@ def last_words(program):
 
 
 def case_words(case, program):
-    """The line below a case that failed."""
+    """Returns the line below a case that failed."""
     out = lines_of(program["stdout"])
     try:
         below = out[out.index("not ok " + case) + 1]
@@ -52,7 +53,7 @@ class Results:
         self.passed, self.failed, self.skipped = 0, [], []
 
     def add_case(self, case, program):
-        """Takes a case of TAP; false: it failed."""
+        """Counts a case of TAP. False: it failed."""
         name = "%s: %s" % (program["name"], case.get("name"))
         if case.find("skipped") is not None:
             self.skipped.append((name, case.findtext("system-out") or ""))
@@ -65,7 +66,7 @@ class Results:
         return True
 
     def add_program(self, program):
-        """Takes a program whose cases did not tell how it ended."""
+        """Counts a program whose cases do not tell how it ended."""
         if program["result"] in GOOD:
             self.passed += 1
         elif program["result"] == "SKIP":

@@ -21,12 +21,12 @@ static inline struct sockaddr_in t_addr(const char *host, uint16_t port)
 	return sin;
 }
 
-/* Writes "127.64.12.34:5750" to @buf: nobody listens there, and nobody else
- * will. 127.64.0.0/10 has an address for each process ID; each call takes
- * another port. */
+/* Writes an address like "127.64.12.34:5750" to @buf. Nothing listens there,
+ * and no other process uses it: 127.64.0.0/10 has an address for each process
+ * ID. Each call returns another port. */
 void t_addr_next(char *buf, size_t len);
 
-/* @text: as t_addr_next() writes it */
+/* @text: as written by t_addr_next() */
 static inline struct sockaddr_in t_addr_parse(const char *text)
 {
 	char host[32];

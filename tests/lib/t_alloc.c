@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * For LD_PRELOAD: counts the calls that allocate memory, in a file of eight
- * bytes named by ALLOC_COUNT that others may read meanwhile. glibc only.
+ * For LD_PRELOAD: counts the calls that allocate memory. The count is in a file
+ * of eight bytes, named by ALLOC_COUNT, which others may read meanwhile. glibc
+ * only.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -68,7 +68,7 @@ static void store_submit(void *v, struct rbp_io *io)
 }
 
 static struct rbp_vol *notes_vol;
-/* Waits for store_notes_taken(). */
+/* It waits for store_notes_taken(). */
 static struct rbp_io *notes_io;
 
 static int tell_notes(void)
@@ -77,7 +77,7 @@ static int tell_notes(void)
 				  t_backend.notes, t_backend.notes_len);
 }
 
-/* What t_backend.info says. */
+/* Opens a store with the properties in t_backend.info. */
 static int store_open(struct rbp_vol *vol, const char *location,
 		      const struct rbp_arg *args, void **ret_v,
 		      struct rbp_info *info, char *msg, size_t msg_len)

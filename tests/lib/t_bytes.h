@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Bytes and their number together, and the check of bytes against hex text. */
+/* Bytes together with their number, and a check of bytes against hex text. */
 #ifndef TESTS_LIB_T_BYTES_H
 #define TESTS_LIB_T_BYTES_H
 
@@ -7,7 +7,8 @@
 #include "tests/lib/t_table.h"
 
 struct t_bytes {
-	uint8_t *p; /* on the heap, exactly @len bytes; the owner frees it */
+	uint8_t *p; /* on the heap, @len bytes without spare ones; the owner
+		     * frees it */
 	size_t len;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The disk between port and backend. A row is one command on one kind of
- * store: what the initiator sends, and what must come of it, down to the
- * requests that the store sees. The test plays the port.
+ * The disk between port and backend. A row is one command on one kind of store:
+ * what the initiator sends, and the expected results, including the requests
+ * that the store gets. The test acts as the port.
  */
 #ifndef TESTS_LIB_T_DISK_H
 #define TESTS_LIB_T_DISK_H
@@ -17,33 +17,33 @@
 #define T_ABSENT_LUN 5
 
 enum t_store {
-	T_THIN,	  /* can everything, has a cache */
-	T_PLAIN,  /* has a cache, and reads, writes and flushes, no more */
-	T_STABLE, /* as T_THIN without a cache */
-	T_MEMORY, /* in place */
+	T_THIN,	  /* has all functions and a cache */
+	T_PLAIN,  /* has a cache; only reads, writes and flushes */
+	T_STABLE, /* like T_THIN, without a cache */
+	T_MEMORY, /* memory, used in place */
 	T_READ_ONLY,
 	T_REMOVABLE, /* has a cache */
 };
 
-/* Initiators: port n has the identifier ...0n; the first is @nexus. */
+/* Initiators. Port n has the identifier ...0n; the first one is @nexus. */
 #define T_NEXUSES 4
 
 struct t_disk {
 	struct lun_map luns;
 	struct scsi_nexus nexus;
 	struct scsi_nexus others[T_NEXUSES - 1];
-	struct scsi_nexus *from; /* who sends commands, @nexus at first */
+	struct scsi_nexus *from; /* the sender of commands; at first @nexus */
 	struct block_worker worker;
-	char aborted[128]; /* "2 3 ": whose commands PREEMPT AND ABORT ended */
-	/* Who serves the store of the next t_disk_start(). */
+	char aborted[128]; /* "2 3 ": PREEMPT AND ABORT ended their commands */
+	/* The targets that serve the store of the next t_disk_start(). */
 	struct backend_paths paths;
-	bool has_notes; /* the same */
+	bool has_notes; /* the same, for notes */
 };
 
 extern struct t_disk t_disk;
 
-/* LUN 0 and T_OTHER_LUN, the same volume; no unit attention is pending. Block
- * n is full of the byte n + 1. */
+/* Starts with one volume as LUN 0 and T_OTHER_LUN, without a pending unit
+ * attention. Block n is full of the byte n + 1. */
 void t_disk_start(enum t_store store);
 /* The same with a state directory; NULL: none. */
 void t_disk_start_in(enum t_store store, const char *state_dir);
@@ -53,33 +53,33 @@ void t_disk_stop(void);
 struct scsi_nexus *t_nexus(unsigned int number);
 struct srp_port_id t_port_id(unsigned int number);
 
-/* Another volume, and its end; between start and stop. */
+/* Adds and removes another volume, between start and stop. */
 struct volume *t_disk_add(const struct volume_spec *spec, unsigned int lun);
 void t_disk_remove(unsigned int lun);
 
 struct t_command {
 	struct scsi_task task;
 	unsigned int done;
-	bool answered; /* IMMED: before it was done */
+	bool answered; /* IMMED: answered before it was done */
 	uint8_t cdb[SCSI_CDB_LEN];
-	uint8_t *buf;	    /* what it took for the task */
-	const uint8_t *out; /* the initiator's */
+	uint8_t *buf;	    /* the buffer that the task got */
+	const uint8_t *out; /* the initiator's data-out */
 	bool executed;
 };
 
-/* Runs a command to its end. @cdb, @out: hex; see t_bytes.h. */
+/* Runs a command until it ends. @cdb, @out: hex; see t_bytes.h. */
 void t_command_run(struct t_command *c, const char *cdb, int lun,
 		   const uint8_t *out, uint32_t out_len, uint32_t in_len);
-/* The same without waiting for its end: @c, its data-out and whatever else it
- * has stay until c->done. */
+/* The same without waiting. @c, its data-out and all its other data must stay
+ * until c->done. */
 void t_command_start(struct t_command *c, const char *cdb, int lun,
 		     const uint8_t *out, uint32_t out_len, uint32_t in_len);
-/* As far as a write in place whose data is under way. */
+/* Runs a write in place until it waits for its data. */
 void t_command_begin(struct t_command *c, const char *cdb, int lun,
 		     uint32_t out_len);
 void t_command_free(struct t_command *c);
 
-/* Has the store answer, or the worker take a turn; false: nothing to do. */
+/* Makes the store answer, or the worker run a turn. False: there is no work. */
 bool t_disk_turn(void);
 
 /* "05/24/00 CDB 2.7", "02/04/1b at 512", "05/21/00 info 16384", "deferred 03/0c/00", "good", "met", "conflict";
@@ -91,21 +91,21 @@ struct t_disk_row {
 	enum t_store store;
 	int lun;
 	const char *cdb; /* zero padded to 16 bytes */
-	const char *out; /* data-out; all of it described */
-	uint32_t in_len; /* data-in bytes described */
-	/* what the store is to do */
+	const char *out; /* data-out; the descriptors cover all of it */
+	uint32_t in_len; /* bytes of data-in in the descriptors */
+	/* faults of the store */
 	unsigned int fail_at;
 	int fail_with;
 	uint64_t fail_progress;
-	/* what must come of it; NULL: "good", nothing */
+	/* expected results; NULL: "good", nothing */
 	const char *outcome;
 	const char *ops;
 	uint32_t in_cnt;
 	const char *in; /* the first bytes of data-in; NULL: any */
 	uint64_t wanted_in;
 	uint64_t wanted_out;
-	uint64_t lba;	   /* from here on ... */
-	const char *after; /* the store holds this; NULL: unchanged */
+	uint64_t lba;	   /* from this block on ... */
+	const char *after; /* ... the store has these bytes; NULL: unchanged */
 };
 
 /* @later: the store answers later, not at once */

@@ -14,19 +14,19 @@
 #include "transport/provider.h"
 
 #define CONNECT_TIMEOUT_MS 5000
-/* The room that InfiniBand's connection messages leave for private data. */
+/* The room for private data in InfiniBand's connection messages. */
 #define REQ_ROOM 56
 #define REP_ROOM 196
 #define REJ_ROOM 148
 
 enum action_kind {
 	EXECUTE,   /* the next work request of chan's queue */
-	COMPLETE,  /* wr is done: status */
+	COMPLETE,  /* wr is done; it has a status */
 	RECEIVE,   /* iu has arrived */
-	REQUESTED, /* chan, of another xp, connects to listener */
-	ANSWERED,  /* the acceptor has accepted: pdata */
+	REQUESTED, /* chan, of another xp, wants to connect to listener */
+	ANSWERED,  /* the acceptor has accepted; it has pdata */
 	READY,	   /* the acceptor itself is connected */
-	REFUSED,   /* nobody listens, or a reject: pdata */
+	REFUSED,   /* nothing listens, or the peer rejects; it has pdata */
 	LEFT,	   /* the peer is gone */
 	REMOVED,   /* the device is gone */
 	FLUSH,	   /* the end of chan's disconnect */
@@ -34,9 +34,9 @@ enum action_kind {
 
 struct action {
 	struct list node;    /* in t_fabric.actions or .held */
-	struct list at_node; /* in fake_xp.actions; not while held */
+	struct list at_node; /* in fake_xp.actions; not while it is held */
 	enum action_kind kind;
-	struct fake_xp *at; /* whose poller runs it */
+	struct fake_xp *at; /* the xp whose poller runs it */
 	struct fake_chan *chan;
 	struct fake_wr *wr;
 	struct xp_iu *iu;
@@ -52,13 +52,13 @@ struct t_fabric {
 	struct list held;
 	bool manual;
 	bool hold;
-	unsigned int fail_post; /* counts down to the one; 0: none */
+	unsigned int fail_post; /* counts down to the failing one; 0: none */
 	unsigned int break_at;
 	struct sockaddr_storage silent;
 	socklen_t silent_len;
 	uint32_t next_key;
 	uint16_t next_port;
-	struct in_addr from; /* whence connections come */
+	struct in_addr from; /* address of connecting initiators */
 	uint64_t rnr;
 	uint64_t refused;
 	uint64_t executed;
@@ -76,11 +76,11 @@ struct fake_xp {
 	struct list mrs;
 	struct list spares;
 	struct list chans; /* by fake_chan.node */
-	bool unplugged;	   /* the device is away */
+	bool unplugged;	   /* the device is removed */
 };
 
-/* The receive memory of a channel that is gone, for the next one that wants as
- * much. Malloc would have it from the kernel each time. */
+/* The receive memory of a channel that has ended, for the next one that needs
+ * the same size. malloc() would get it from the kernel each time. */
 struct spare {
 	struct list node; /* fake_xp.spares */
 	size_t len;
@@ -102,7 +102,7 @@ struct fake_listener {
 	void *user;
 };
 
-/* A work request that the fabric has. */
+/* A work request in the fabric. */
 struct fake_wr {
 	struct list node;
 	struct xp_wr wr;
@@ -111,15 +111,16 @@ struct fake_wr {
 struct fake_chan {
 	struct xp_chan base;
 	struct list node;
-	struct fake_chan *peer;	      /* NULL: not connected, or no more */
-	struct fake_request *request; /* that the listener's user has */
+	struct fake_chan *peer;	      /* NULL: not connected, or no longer */
+	struct fake_request *request; /* the request that the listener's user
+				       * has */
 	struct list queue;	      /* fake_wr, not executed */
-	struct list executed;	      /* fake_wr, to be completed */
+	struct list executed;	      /* fake_wr, still to be completed */
 	struct list recvs;	      /* xp_iu, posted */
-	bool stopped;		      /* the peer answers no more */
-	bool cut;		      /* nothing gets to the peer */
+	bool stopped;		      /* the peer no longer answers */
+	bool cut;		      /* nothing reaches the peer */
 	bool no_receive;	      /* the next SEND waits for a receive */
-	unsigned int stalled;	      /* EXECUTEs that found it so */
+	unsigned int stalled;	      /* EXECUTEs that were delayed by it */
 	struct xp_iu *ius;
 	unsigned int iu_cnt;
 	void *block;
@@ -127,13 +128,13 @@ struct fake_chan {
 	struct fake_mr recv_mr;
 	struct reactor_timer timer;
 	unsigned int timeout_ms;
-	uint8_t pdata[XP_PDATA_MAX]; /* of the connect */
+	uint8_t pdata[XP_PDATA_MAX]; /* private data of the connect */
 	size_t pdata_len;
 };
 
 struct fake_request {
 	struct xp_conn_request base;
-	struct fake_chan *from; /* NULL: it has gone */
+	struct fake_chan *from; /* NULL: the peer has gone */
 	uint8_t pdata[XP_PDATA_MAX];
 };
 
@@ -193,7 +194,7 @@ static void action_free(struct action *a)
 	free(a);
 }
 
-/* Private data as the receiver sees it: padded with zeros. */
+/* Private data as the receiver sees it, padded with zeroes. */
 static void cause_pdata(struct action *a, const void *pdata, size_t len,
 			size_t room)
 {
@@ -202,7 +203,8 @@ static void cause_pdata(struct action *a, const void *pdata, size_t len,
 	a->pdata_len = len > room ? len : room;
 }
 
-/* Takes back those of @ch in @actions of @kind; -1: of any. */
+/* Removes the actions of @ch that are of @kind from @actions; -1: of any
+ * kind. */
 static void take_back(struct list *actions, const struct fake_chan *ch,
 		      int kind)
 {
@@ -316,7 +318,7 @@ static bool remote_is_allowed(const struct fake_xp *xp, const struct xp_wr *wr)
 	return false;
 }
 
-/* What a device would refuse is a mistake of the code under test. */
+/* A device would refuse this: it is a mistake of the code under test. */
 static void check_local(const struct fake_xp *xp, const struct xp_wr *wr)
 {
 	for (unsigned int i = 0; i < wr->sge_cnt; i++) {
@@ -339,7 +341,7 @@ static int execute_rdma(struct fake_chan *ch, const struct xp_wr *wr)
 	void *local = (void *)(uintptr_t)wr->sge[0].addr;
 
 	if (wr->sge_cnt == 0)
-		return 0; /* of nothing: no key is looked at */
+		return 0; /* no data: the key is not checked */
 	if (hub_of(ch)->watch)
 		hub_of(ch)->watch(hub_of(ch)->watch_user, &ch->peer->base, wr);
 	if (!remote_is_allowed(xp_of(ch->peer), wr)) {
@@ -425,7 +427,7 @@ static void execute(struct fake_chan *ch)
 		unpair(ch);
 }
 
-/* Lets go of a peer that waits for a receive. */
+/* Continues a peer that waits for a receive. */
 static void receive_is_posted(struct fake_chan *ch)
 {
 	struct fake_chan *peer = ch->peer;
@@ -565,7 +567,7 @@ static void flush_all(struct t_fabric *hub)
 
 bool t_fabric_step(struct t_fabric *hub)
 {
-	/* What a test posted since the last one. */
+	/* Posts what a test has queued since the last step. */
 	flush_all(hub);
 	if (list_empty(&hub->actions))
 		return false;
@@ -646,8 +648,8 @@ unsigned int t_fabric_let_go(struct t_fabric *hub, unsigned int cnt)
 
 /* ---- posting ---- */
 
-/* A receive that was given back in the turn goes before the sends of the turn;
- * executing those later, the fabric would not notice. */
+/* A receive that is given back in a turn must be posted before the sends of
+ * that turn. The fabric itself would not notice the wrong order. */
 static void check_receives_went_first(const struct xp_chan *ch)
 {
 	struct list *it;
@@ -693,7 +695,8 @@ static void fake_post_recv(struct xp *xp, struct list *ius)
 		assert(iu->ch->xp == xp);
 		if (ch->base.state != XP_CHAN_OPEN)
 			continue;
-		/* It is the fabric's: what lay in it may be gone at once. */
+		/* The buffer belongs to the fabric now. Overwrites it, because
+		 * its data may be gone at once. */
 		memset(iu->data, 0xdd, iu->len);
 		list_add_tail(&ch->recvs, &iu->node);
 		receive_is_posted(ch);
@@ -754,7 +757,7 @@ static void timed_out(struct reactor_timer *t)
 		     ch->base.peer, ch->timeout_ms);
 }
 
-/* Nobody may touch more of it than what makes it a spare. */
+/* Only the members that make it a spare may be accessed. */
 static void block_free(struct fake_xp *xp, void *block, size_t len)
 {
 	struct spare *spare = block;
@@ -956,7 +959,7 @@ static int fake_connect(struct xp *xp, const struct sockaddr *addr,
 		 hub->next_port++);
 	if (hub->silent_len &&
 	    same_addr(&hub->silent, hub->silent_len, addr, addr_len))
-		; /* the timer will tell */
+		; /* the timer reports it */
 	else if (l)
 		cause(fake_xp(l->base.xp), REQUESTED, ch)->listener = l;
 	else

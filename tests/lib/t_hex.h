@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bytes written as hexadecimal text: "02 00 ff", spaces anywhere between
- * bytes; "00*16" is sixteen of a byte, "'text'" the characters. The buffers have exactly the right size, so that the address
- * sanitizer sees a read of even one byte too many.
+ * Bytes written as hexadecimal text: "02 00 ff", with spaces anywhere between
+ * bytes. "00*16" stands for sixteen of a byte, "'text'" for the characters. The
+ * buffers have exactly the right size, so that the address sanitizer reports a
+ * read of even one byte too many.
  */
 #ifndef TESTS_LIB_T_HEX_H
 #define TESTS_LIB_T_HEX_H
@@ -13,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A heap copy of exactly @len bytes; the caller frees it. */
+/* Returns a copy of @len bytes on the heap, without spare ones; the caller
+ * frees it. */
 static inline uint8_t *t_copy(const void *bytes, size_t len)
 {
 	uint8_t *copy = malloc(len);
@@ -25,7 +27,8 @@ static inline uint8_t *t_copy(const void *bytes, size_t len)
 	return copy;
 }
 
-/* One item of @hex and where it ends. Returns its bytes; 0: no more items. */
+/* Reads one item of @hex and moves on to its end. Returns the number of bytes;
+ * 0: no more items. */
 static inline size_t t_hex_item(const char **hex, uint8_t *buf, size_t cap)
 {
 	unsigned int byte;
@@ -54,7 +57,7 @@ static inline size_t t_hex_item(const char **hex, uint8_t *buf, size_t cap)
 	return cnt;
 }
 
-/* The bytes of @hex on the heap; the caller frees them. */
+/* Returns the bytes of @hex on the heap; the caller frees them. */
 static inline uint8_t *t_hex(const char *hex, size_t *ret_len)
 {
 	uint8_t buf[512u << 10];

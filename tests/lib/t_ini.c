@@ -8,7 +8,7 @@
 
 #define FIRST_TAG 0x1000
 
-/* ---- what the transport says ---- */
+/* ---- callbacks of the transport ---- */
 
 static void t_ini_established(struct xp_chan *xp, const void *pdata, size_t len)
 {

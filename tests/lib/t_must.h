@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * For what a test needs and does not test: memory, reactors, transports. Unlike
- * assert(), T_MUST() always evaluates its argument. Works without cmocka, which
- * takes the end of the program for a failed test.
+ * For objects that a test needs but does not test: memory, reactors,
+ * transports. Unlike assert(), T_MUST() always evaluates its argument. Works
+ * without cmocka. With cmocka, the end of the program counts as a failed test.
  */
 #ifndef TESTS_LIB_T_MUST_H
 #define TESTS_LIB_T_MUST_H
@@ -19,7 +19,7 @@ static inline void t_must(bool ok, const char *what, const char *file, int line)
 	abort();
 }
 
-/* Ends the program, with a line, unless @ok. */
+/* Ends the program with one line unless @ok. */
 #define T_MUST(ok) t_must(ok, #ok, __FILE__, __LINE__)
 
 #endif

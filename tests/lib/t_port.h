@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A target in this process: workers, volumes and port of rdma-target, on the
- * fabric in memory. All of it is the real code, except for the fabric and the
- * stores that the caller chooses. The caller plays the initiators, and runs the
- * reactors. The parts of tests/lib/ fit together like this:
+ * in-memory fabric. All of it is the real code, except for the fabric and the
+ * stores that the caller chooses. The caller acts as the initiators and runs
+ * the reactors. The parts of tests/lib/ fit together like this:
  *
  *   t_fabric   a provider of the transport contract, in memory
  *   t_world    two instances of any provider: tests of the contract
- *   t_store    what fake stores are made of
- *   t_backend  a store that notes its requests, and fails when told to
- *   t_disk     the SCSI disk on t_backend; the test plays the port
+ *   t_store    parts of fake stores
+ *   t_backend  a store that logs its requests, and fails if the test wants it
+ *   t_disk     the SCSI disk on t_backend; the test acts as the port
  *   t_port     the port on t_fabric: simulation and fuzzer
  *   t_ini      a channel of a fake initiator
  *   t_rig      t_port with a store, and initiators that the test drives
@@ -21,7 +21,7 @@
  *   t_addr     addresses for targets
  *   history    checks histories for linearizability
  *
- * What fails here ends the program (t_must.h).
+ * A failure in here ends the program (t_must.h).
  */
 #ifndef TESTS_LIB_T_PORT_H
 #define TESTS_LIB_T_PORT_H
@@ -34,7 +34,7 @@
 
 #define T_PORT_WORKERS 2
 
-/* All zero: empty. */
+/* All zeroes: empty. */
 struct t_port {
 	struct worker workers[T_PORT_WORKERS];
 	unsigned int worker_cnt;
@@ -47,29 +47,32 @@ struct t_port {
 void t_port_add_worker(struct t_port *t, struct t_fabric *hub,
 		       size_t arena_len);
 
-/* Opens a volume under the next LUN. A spec without a name gets "vol0", ... */
+/* Opens a volume under the next LUN. If the spec has no name, it is "vol0",
+ * ... */
 struct volume *t_port_open_volume(struct t_port *t, struct volume_spec *spec);
-/* Adds it to every worker. */
+/* Adds the volume to every worker. */
 void t_port_attach_volume(struct t_port *t, struct volume *vol);
 
-/* "10.0.0.1:5555", and the identifier of the target port there. */
+/* Returns "10.0.0.1:5555"; or the identifier of the target port there. */
 struct sockaddr_in t_port_addr(void);
 struct srp_port_id t_port_name(void);
-/* Starts the port, on the first @workers: it listens at t_port_addr(). Members
- * of t->port that port_init() leaves alone may be set before. */
+/* Starts the port on the first @workers workers: it listens at t_port_addr().
+ * The caller may set members of t->port before if port_init() does not set
+ * them. */
 void t_port_start(struct t_port *t, unsigned int workers);
 
-/* One turn of every worker's reactor; true when it did something. */
+/* Runs one turn of every worker's reactor. True if any of them had work. */
 bool t_port_turn(struct t_port *t);
 
-/* Bytes of data buffers and descriptor lists that are in use. */
+/* Returns the bytes of data buffers and descriptor lists that are in use. */
 size_t t_port_used(const struct t_port *t);
-/* What is left of initiators that are gone: "a login"; NULL: nothing. */
+/* Returns what ended initiators have left behind, as "a login"; NULL:
+ * nothing. */
 const char *t_port_leftover(const struct t_port *t);
 
-/* Ends the port; port_stop() has been called, and t->stopped is set. */
+/* Ends the port. Needs port_stop() before, and t->stopped. */
 void t_port_end(struct t_port *t);
-/* Closes volumes; then workers. */
+/* Close volumes first, then workers. */
 void t_port_close_volumes(struct t_port *t);
 void t_port_close_workers(struct t_port *t);
 

@@ -8,7 +8,7 @@
 
 #include "tests/lib/t_store.h"
 
-/* ---- a backend that keeps requests back ---- */
+/* ---- a backend that holds requests ---- */
 
 static struct {
 	uint8_t bytes[RIG_SIZE];
@@ -89,7 +89,7 @@ unsigned int rig_release(struct rig *rig)
 {
 	unsigned int cnt = disk.held.cnt;
 
-	/* What follows from them may be held again. */
+	/* Requests that are caused by these may be held again. */
 	for (unsigned int i = 0; i < cnt; i++)
 		disk_do(t_store_take(&disk.held, 0));
 	rig_settle(rig);

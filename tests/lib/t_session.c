@@ -12,9 +12,9 @@
 #define RECV_LEN 1024u
 #define DATA_LEN 512u
 
-/* ---- what the target answers ---- */
+/* ---- answers of the target ---- */
 
-/* An old one, which has few pages of VPD, or none. */
+/* An old target, which has few VPD pages, or none. */
 static void t_session_inquiry(struct t_session *t, struct t_tgt_send *s)
 {
 	memset(s->data, 0, 36);
@@ -150,7 +150,7 @@ static void t_session_answer(struct t_session *t, struct t_tgt_send *s)
 	}
 }
 
-/* ---- what it answers instead ---- */
+/* ---- other answers ---- */
 
 static bool t_session_overrides(struct t_override *o, const uint8_t *cdb)
 {
@@ -209,7 +209,7 @@ static void t_session_command(struct t_tgt_send *s,
 	}
 }
 
-/* ---- its channels ---- */
+/* ---- channels of the target ---- */
 
 static void t_session_received(struct t_tgt_chan *ch, const struct xp_iu *iu)
 {
@@ -302,7 +302,7 @@ static void t_session_changed(struct srpi_session *s, enum srpi_state state,
 	struct t_session *t = arg;
 
 	t->why = *why;
-	/* Its times are up before its channels are. */
+	/* The timers expire before the channels drain. */
 	if (state == SRPI_BLOCKED && t->skips_a_second)
 		reactor_skip(t->ctx->reactor, 1000);
 	t_session_close_from(t, from[state]);
@@ -443,7 +443,7 @@ void t_session_free(struct t_session *t)
 	free(t);
 }
 
-/* ---- what tests do with both ---- */
+/* ---- helpers for tests ---- */
 
 int t_session_io_of(struct t_session *t, unsigned int volume, enum srpi_op op,
 		    bool fua)

@@ -149,7 +149,7 @@ void t_srpi_reset(struct srpi_session *s)
 	s->fail_nth = 0;
 }
 
-/* ---- the rest ---- */
+/* ---- other functions ---- */
 
 enum srpi_state srpi_session_state(const struct srpi_session *s)
 {

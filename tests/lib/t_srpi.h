@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A target in memory behind the srpi_* calls that rdma-fuse makes for I/O,
- * linked in place of libsrpi. It has one volume, keeps the contract (answers
- * come later, once, never from within srpi_submit()) and writes down what it
- * was asked. It can be told to hold its answers back, and to fail.
+ * linked in place of libsrpi. It has one volume and keeps the contract: each
+ * answer comes later, once, never from within srpi_submit(). It logs the
+ * operations, and can hold answers and fail operations.
  */
 #ifndef TESTS_LIB_T_SRPI_H
 #define TESTS_LIB_T_SRPI_H
@@ -20,17 +20,18 @@ struct srpi_session {
 	uint8_t *disk;	 /* info.size bytes */
 	uint8_t *mapped; /* one for each block */
 
-	/* what was asked: "R512@0 W1024@512 F Z4096@0 D.. E.." */
+	/* the operations: "R512@0 W1024@512 F Z4096@0 D.. E.." */
 	char log[2048];
-	unsigned int cnt; /* operations */
+	unsigned int cnt; /* number of operations */
 
-	/* The operation with this number (from 1) fails so; 0: none. */
+	/* The operation with this number (from 1) fails with this error; 0:
+	 * none. */
 	unsigned int fail_nth;
 	int fail_err;
 
-	/* After each answer it overwrites all memory that it was given. */
+	/* After each answer, it overwrites all memory that it was given. */
 	bool hostile;
-	bool hold; /* answer nothing until t_srpi_let_go() */
+	bool hold; /* no answers until t_srpi_let_go() */
 	struct srpi_io *waiting[T_SRPI_OPS];
 	unsigned int waiting_cnt;
 	struct reactor_msg msg;
@@ -43,9 +44,9 @@ struct srpi_session {
 struct srpi_session *t_srpi_new(struct reactor *r, uint64_t size,
 				uint32_t block_size);
 void t_srpi_free(struct srpi_session *s);
-/* Answers what was held back, and holds nothing any more. */
+/* Gives all held answers, and stops holding. */
 void t_srpi_let_go(struct srpi_session *s);
-/* Forgets what was asked so far. */
+/* Clears the log. */
 void t_srpi_reset(struct srpi_session *s);
 
 #endif

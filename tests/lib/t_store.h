@@ -13,7 +13,7 @@
 
 #define T_STORE_HELD_MAX 512
 
-/* I/O in the order in which it came. */
+/* Held I/O, in the order of arrival. */
 struct t_store_held {
 	struct rbp_io *io[T_STORE_HELD_MAX];
 	unsigned int cnt;
@@ -25,7 +25,7 @@ static inline void t_store_hold(struct t_store_held *h, struct rbp_io *io)
 	h->io[h->cnt++] = io;
 }
 
-/* Takes number @nth, from 0; the others keep their order. */
+/* Removes number @nth, counted from 0. The others keep their order. */
 static inline struct rbp_io *t_store_take(struct t_store_held *h,
 					  unsigned int nth)
 {

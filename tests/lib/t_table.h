@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Tables of test rows: each row is a cmocka test of its own, named after the
- * function and its member `name`, and finds itself in *state. A test program is
+ * function and the member `name`. The test finds its row in *state. A test
+ * program is
  *
  *	static void decode(void **state) { const struct row *r = *state; ... }
  *	int main(void)
@@ -34,7 +35,7 @@ struct t_table {
 	size_t cnt;
 };
 
-/* @row: NULL, or the row, whose name is @row_name */
+/* @row: NULL, or the row with the name @row_name */
 static inline void t_add(struct t_table *t, const char *func_name,
 			 CMUnitTestFunction func, const char *row_name,
 			 const void *row)

@@ -193,7 +193,7 @@ static const struct xp_handler t_tgt_handler = {
 	.closed = t_tgt_closed,
 };
 
-/* An answer that was not given yet must not go to another channel. */
+/* True if an answer is still to come. It must not go to another channel. */
 static bool t_tgt_owes(const struct t_tgt_chan *ch)
 {
 	for (unsigned int i = 0; i < ch->tgt->send_cnt; i++) {
@@ -272,7 +272,7 @@ void t_tgt_reject(struct xp_conn_request *req, uint64_t tag, uint32_t reason)
 	xp_reject(req, pdata, sizeof(pdata));
 }
 
-/* ---- its life ---- */
+/* ---- life cycle ---- */
 
 void t_tgt_start(struct t_tgt *tgt, struct xp *xp)
 {

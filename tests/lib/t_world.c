@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-/* Longer than anything takes, even in an emulated guest. */
+/* Longer than any operation takes, even in an emulated guest. */
 #define PATIENCE_US 600000000ull
-/* Without hardware there is always something to do before this. */
+/* Without hardware, there is always some work before this time. */
 #define WAKE_MS 9000
 
 static bool in_post;
@@ -54,7 +54,7 @@ void t_tick(uint64_t *deadline_us, const char *what)
 		fail_msg("waited in vain for: %s", what);
 }
 
-/* Returns true when something was done. */
+/* Returns true if there was work. */
 static bool run_once(struct t_world *w)
 {
 	int ret = 0;
@@ -129,8 +129,8 @@ static void xp_open(struct t_world *w, struct reactor *r, struct xp **ret_xp)
 		fail_msg("no instance: %s (%d)", e.text, err);
 }
 
-/* The kernel chooses a port for a socket that is closed again; for the other
- * providers, whose ports are no sockets', any will do. */
+/* For TCP, the kernel chooses the port of a socket that is closed again. The
+ * ports of other providers are no sockets', so any port will do. */
 struct sockaddr_in t_free_addr(void)
 {
 	const char *addr = getenv("T_ADDR");
@@ -211,7 +211,7 @@ void t_world_close(struct t_world *w)
 	t_settle(w);
 	xp_destroy(w->client);
 	xp_destroy(w->server);
-	t_settle(w); /* the reactors let go of what they watched */
+	t_settle(w); /* the reactors remove their watches */
 	if (w->server_reactor != w->client_reactor)
 		reactor_destroy(w->server_reactor);
 	reactor_destroy(w->client_reactor);

@@ -2,11 +2,10 @@
 /*
  * Two instances of a provider of the transport contract, in one process: a
  * client that connects to a server, on one reactor or two, driven by one
- * thread. Which provider is chosen by the environment variable T_PROVIDER:
- * "fake" (the default), "tcp", or "verbs" with the address of an RDMA device in
- * T_ADDR.
+ * thread. The environment variable T_PROVIDER selects the provider: "fake" (the
+ * default), "tcp", or "verbs" with the address of an RDMA device in T_ADDR.
  *
- * Everything fails the test that calls it, so nothing returns an error.
+ * Each function fails the test on an error, so none returns an error.
  */
 #ifndef TESTS_LIB_T_WORLD_H
 #define TESTS_LIB_T_WORLD_H
@@ -29,7 +28,7 @@ enum t_provider {
 	T_VERBS,
 };
 
-/* What a channel's user has seen. */
+/* What the user of a channel has seen. */
 struct t_end {
 	struct t_world *w;
 	struct xp_chan *ch; /* NULL: none, or freed */
@@ -37,31 +36,32 @@ struct t_end {
 	unsigned int closing;
 	unsigned int closed;
 	struct error why;
-	/* What established() got, or what the peer's reject had. */
+	/* Private data of established(), or of the peer's reject. */
 	uint8_t pdata[XP_PDATA_MAX];
 	size_t pdata_len;
 	unsigned int received;
 	unsigned int late; /* callbacks in the wrong order */
-	/* Called for each IU, which then is its own; NULL: it is released. */
+	/* Called for each IU, which the callee then owns. NULL: it is
+	 * released. */
 	void (*on_received)(struct t_end *end, struct xp_iu *iu);
-	/* Called at the end of each of these; may be NULL. */
+	/* Called at the end of each of these callbacks; may be NULL. */
 	void (*on_established)(struct t_end *end);
 	void (*on_closing)(struct t_end *end);
 	void (*on_closed)(struct t_end *end);
 	/* IUs kept with t_hold(). */
 	struct xp_iu *held[T_HELD];
 	unsigned int held_cnt;
-	unsigned int open_chains; /* posted and not done */
+	unsigned int open_chains; /* chains that are posted and not done */
 	unsigned int done_chains;
 	void *user;
 };
 
 struct t_world_options {
-	bool split; /* the server on a reactor of its own */
+	bool split; /* the server has a reactor of its own */
 	size_t recv_len;
 	size_t recv_aligned_at;
 	unsigned int send_depth;
-	unsigned int recv_cnt; /* of both ends of every channel; 0 = 16 */
+	unsigned int recv_cnt; /* for both ends of every channel; 0 = 16 */
 	bool no_listener;
 };
 
@@ -71,17 +71,17 @@ struct t_world {
 	struct t_world_options opt;
 	struct reactor *client_reactor;
 	struct reactor *server_reactor;
-	bool only_server; /* do not run the client's */
+	bool only_server; /* does not run the client's reactor */
 	struct xp *client;
 	struct xp *server;
-	struct xp *acceptor; /* who accepts; normally the server */
+	struct xp *acceptor; /* accepts requests; normally the server */
 	struct xp_listener *listener;
 	struct sockaddr_in addr;
-	/* Called for each request; NULL: it is accepted. */
+	/* Called for each request. NULL: it is accepted. */
 	void (*on_request)(struct t_world *w, struct xp_conn_request *req);
 	struct xp_conn_request *requests[T_ENDS]; /* kept with t_keep() */
 	unsigned int request_cnt;
-	uint8_t req_pdata[XP_PDATA_MAX]; /* of the last request */
+	uint8_t req_pdata[XP_PDATA_MAX]; /* private data of the last request */
 	size_t req_pdata_len;
 	const void *answer; /* private data of the accept */
 	size_t answer_len;
@@ -94,15 +94,15 @@ struct t_world {
 enum t_provider t_provider(void);
 
 struct t_world *t_world_open(const struct t_world_options *opt);
-/* Closes what is open, and checks that everything has come back. */
+/* Closes all open channels, and checks that everything was returned. */
 void t_world_close(struct t_world *w);
 
-/* Runs the reactors once each, and waits when nothing is to do: a wake-up that
- * does not come fails the test. */
+/* Runs each reactor once, and waits if there is no work. A missing wake-up
+ * fails the test. */
 void t_turn(struct t_world *w);
-/* Runs until they have nothing to do. */
+/* Runs the reactors until they have no work. */
 void t_settle(struct t_world *w);
-/* Ends the test when called for longer than anything should take. */
+/* Fails the test if it is called for longer than any operation takes. */
 void t_tick(uint64_t *deadline_us, const char *what);
 
 #define T_WAIT(w, cond)                               \
@@ -114,23 +114,23 @@ void t_tick(uint64_t *deadline_us, const char *what);
 		}                                     \
 	} while (0)
 
-/* An address of the provider's where nobody listens. */
+/* Returns an address of the provider where nothing listens. */
 struct sockaddr_in t_free_addr(void);
 
-/* Begins to connect; the default parameters are changed through @params. */
+/* Begins to connect. @params changes the default parameters. */
 struct t_end *t_connect_to(struct t_world *w, const struct sockaddr_in *addr,
 			   const struct xp_chan_params *params);
 struct t_end *t_connect(struct t_world *w);
-/* Both ends of a connection that is up. */
+/* Connects, and returns both ends when they are established. */
 void t_pair(struct t_world *w, struct t_end **ret_client,
 	    struct t_end **ret_server);
 /* Accepts; returns the new end. */
 struct t_end *t_accept(struct t_world *w, struct xp_conn_request *req);
-/* An on_request: keeps it. */
+/* For on_request: keeps the request. */
 void t_keep(struct t_world *w, struct xp_conn_request *req);
-/* An on_received: keeps it. */
+/* For on_received: keeps the IU. */
 void t_hold(struct t_end *end, struct xp_iu *iu);
-/* Closes it and waits for that, then frees it. */
+/* Closes the channel, waits until it is closed, and frees it. */
 void t_end_close(struct t_end *end);
 void t_end_free(struct t_end *end);
 
@@ -144,32 +144,32 @@ struct t_mem {
 void t_mem_get(struct xp *xp, size_t len, enum xp_access access,
 	       struct t_mem *ret_mem);
 void t_mem_put(struct t_mem *m);
-/* Bytes that depend on @seed and on their place. */
+/* Fills with bytes that depend on @seed and on their position. */
 void t_fill(void *p, size_t len, unsigned int seed);
 bool t_is_filled(const void *p, size_t len, unsigned int seed);
 
-/* A chain that counts. */
+/* A chain that counts its callbacks. */
 struct t_chain {
 	struct xp_chain c;
 	struct t_end *end;
 	unsigned int done;
 	int status;
-	unsigned int order; /* which done of the end it was, from 1 */
+	unsigned int order; /* number among those done at this end, from 1 */
 	void (*on_done)(struct t_chain *chain);
 };
 
-/* Posts @chain, of which c's data and SEND are filled in. */
+/* Posts @chain. The caller has filled in the data and the SEND of c. */
 void t_post(struct t_end *end, struct t_chain *chain);
-/* A SEND of registered memory. */
+/* Posts a SEND of registered memory. */
 void t_post_send(struct t_end *end, struct t_chain *chain,
 		 const struct t_mem *m, size_t off, uint32_t len);
 
 unsigned int t_open_fds(void);
 
-/* A socket of somebody who knows nothing of the provider. */
+/* Connects a plain socket, which knows nothing of the provider. */
 int t_raw_connect(const struct sockaddr_in *addr);
 void t_raw_send(int fd, const void *p, size_t len);
-/* Whoever listens is alive. */
+/* Checks that the listener still works. */
 void t_check_listener(struct t_world *w);
 
 #endif
