@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Inputs of a fuzz target in one file, a line of base64 each.
+"""Stores the inputs of a fuzz target in one file, one line of base64 each.
 
-    corpus.py unpack FILE DIR    the lines of FILE become files in DIR
-    corpus.py pack DIR FILE      and back, the shortest first
+    corpus.py unpack FILE DIR    writes each line of FILE to a file in DIR
+    corpus.py pack DIR FILE      the reverse, with the shortest input first
 """
 import base64
 import hashlib

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the fuzz targets share. Each is a program of its own, of libFuzzer and
- * the code under test under AddressSanitizer and UBSan; scripts/fuzz runs them.
+ * Code that the fuzz targets share. Each is a program of its own: libFuzzer and
+ * the code under test, with AddressSanitizer and UBSan. scripts/fuzz runs them.
  *
- * An input is read from its front, piece by piece; whatever has been used up
- * reads as zeroes. What a decoder is to look at comes last, so that its end is
- * the end of the allocation, and a read of one byte too many is found.
+ * An input is read from its start, piece by piece. After its end, it reads as
+ * zeroes. The bytes for a decoder come last, so that they end where the
+ * allocation ends, and a read of one byte too many is found.
  *
- * A target claims more than that nothing crashes: what is encoded decodes to
- * the same, what is refused has written nothing, and so on.
+ * A fuzz target claims more than that nothing crashes: an encoded value decodes
+ * to the same value, a refusal has written nothing, and so on.
  */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
@@ -26,8 +26,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Standard error as it was: libFuzzer closes it, for all that the code under
- * test has to say. */
+/* The original standard error. libFuzzer closes it because of the output of the
+ * code under test. */
 static int fuzz_stderr = STDERR_FILENO;
 
 __attribute__((constructor)) static void fuzz_keep_stderr(void)
@@ -35,7 +35,7 @@ __attribute__((constructor)) static void fuzz_keep_stderr(void)
 	fuzz_stderr = dup(STDERR_FILENO);
 }
 
-/* Descriptors 0, 1 and 2 are taken: nothing that is opened later becomes
+/* Opens descriptors 0, 1 and 2, so that no file that is opened later becomes
  * standard output. */
 static inline void fuzz_take_descriptors(void)
 {
@@ -51,7 +51,7 @@ static inline void fuzz_take_descriptors(void)
 	close(fd);
 }
 
-/* Ends the run as a finding, when @claim does not hold. */
+/* Ends the run with a finding unless @claim is true. */
 #define FUZZ_CLAIM(claim)                                                  \
 	do {                                                               \
 		if (!(claim)) {                                            \
@@ -61,11 +61,11 @@ static inline void fuzz_take_descriptors(void)
 		}                                                          \
 	} while (0)
 
-/* Byte for byte as the compiler would compare the members: results are
- * compared member by member only where they have padding. */
+/* Fills a result before a call. Results are compared byte by byte; only those
+ * with padding are compared member by member. */
 #define FUZZ_FILL(result) memset(&(result), 0xa5, sizeof(result))
 
-/* Nothing has been written since FUZZ_FILL(). */
+/* True if nothing has been written since FUZZ_FILL(). */
 static inline bool fuzz_is_filled(const void *result, size_t size)
 {
 	const uint8_t *b = result;
@@ -93,7 +93,7 @@ static inline struct fuzz_input fuzz_input(const uint8_t *data, size_t size)
 	return (struct fuzz_input){ .p = data, .left = size };
 }
 
-/* Takes @n bytes into @buf, zeroes where there are no more. */
+/* Takes @n bytes into @buf; zeroes after the end. */
 static inline void fuzz_take(struct fuzz_input *in, void *buf, size_t n)
 {
 	size_t have = n < in->left ? n : in->left;
@@ -142,7 +142,7 @@ static inline bool fuzz_bool(struct fuzz_input *in)
 	return fuzz_u8(in) & 1;
 }
 
-/* What is left as a string on the heap; the caller frees it. */
+/* Returns the rest as a string on the heap; the caller frees it. */
 static inline char *fuzz_text(const struct fuzz_input *in)
 {
 	char *text = malloc(in->left + 1);
@@ -155,7 +155,7 @@ static inline char *fuzz_text(const struct fuzz_input *in)
 	return text;
 }
 
-/* Does [@p, @p + @len) lie in [@in, @in + @in_len)? */
+/* True if [@p, @p + @len) lies in [@in, @in + @in_len). */
 static inline bool fuzz_lies_in(const void *p, size_t len, const void *in,
 				size_t in_len)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A command line out of an input: arguments end with a newline. */
+/* Makes a command line from an input: arguments end with a newline. */
 #ifndef TESTS_FUZZ_FUZZ_ARGV_H
 #define TESTS_FUZZ_FUZZ_ARGV_H
 
@@ -13,7 +13,7 @@ struct fuzz_argv {
 	int argc;
 };
 
-/* Undone by free(ret->text). */
+/* The caller frees ret->text. */
 static inline void fuzz_argv(const struct fuzz_input *in, const char *program,
 			     struct fuzz_argv *ret)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CDBs: that decoder and usage map agree about every bit, what a unit makes of
- * a command, and the CDBs that our initiator sends.
+ * CDBs: the decoder and the usage map must agree about every bit. Also how a
+ * unit executes a command, and the CDBs that our initiator sends.
  */
 #include <errno.h>
 
@@ -33,7 +33,8 @@ static uint8_t known_bits(const struct scsi_cdb_info *row, uint8_t i)
 	return known;
 }
 
-/* Every bit that the row neither uses nor ignores is refused, where it is. */
+/* Every bit that the row neither uses nor ignores is refused, and the sense
+ * data points at it. */
 static void check_usage(const uint8_t *cdb, const struct scsi_cmd *cmd)
 {
 	uint8_t b[SCSI_CDB_LEN];
@@ -110,7 +111,7 @@ static void decode(struct fuzz_input *in, const struct scsi_disk_info *info)
 	check_cmd(&cmd, info);
 }
 
-/* A row of the table with only such bits as it knows. */
+/* A row of the table, with only those bits set that it uses. */
 static void decode_row(struct fuzz_input *in, const struct scsi_disk_info *info)
 {
 	const struct scsi_cdb_info *row =
@@ -129,7 +130,7 @@ static void decode_row(struct fuzz_input *in, const struct scsi_disk_info *info)
 	decode(&again, info);
 }
 
-/* ---- what our initiator sends is understood as it was meant ---- */
+/* ---- our initiator's CDBs decode to their original values ---- */
 
 static struct scsi_cmd understood(const uint8_t *cdb, size_t len)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * libsrpi against a hostile target. The input says how each login and each
- * command is answered, and what the caller of the library does meanwhile; when
- * it is used up the target is an honest one with two small disks.
+ * command is answered, and what the caller of the library does meanwhile. At
+ * the end of the input, the target becomes an honest one with two small disks.
  *
- * What must hold: the client never sends more than it has credits for, nothing
- * but valid CDBs; every operation is answered once; when the session is closed
- * nothing is left. And as long as the target has been honest, the session
- * comes up, and what was written is read.
+ * These claims must hold: the client never sends more than its credits allow,
+ * and only valid CDBs; every operation is answered once; nothing is left when
+ * the session is closed. As long as the target is honest, the session connects,
+ * and reads return the written data.
  */
 #include <errno.h>
 
@@ -38,11 +38,11 @@ static struct t_tgt target;
 /* ---- an input ---- */
 
 static struct fuzz_input script;
-static bool honest; /* up to now */
-static bool over;   /* from now on, and no matter what the input says */
+static bool honest; /* until now */
+static bool over;   /* from now on, whatever the input says */
 static uint8_t disk[DISK_LEN];
 
-/* Of each channel of the target: credits that the client may have, at most. */
+/* For each channel of the target: the maximum of the client's credits. */
 static int64_t limits[T_TGT_CHANS];
 
 static int64_t *client_limit(const struct t_tgt_chan *ch)
@@ -50,7 +50,7 @@ static int64_t *client_limit(const struct t_tgt_chan *ch)
 	return &limits[ch - target.chans];
 }
 
-/* How to answer what has come: 0 is honest. */
+/* How to answer the next request: 0 is honest. */
 static uint8_t next_how(void)
 {
 	uint8_t how = over || !script.left ? 0 : fuzz_u8(&script);
@@ -84,7 +84,7 @@ static const struct scsi_disk_info *disk_info(void)
 	return &info;
 }
 
-/* Data-in; -1: the command is refused. */
+/* Returns the length of data-in; -1: the command is refused. */
 static int client_disk_data(const struct scsi_cmd *cmd, uint8_t *b)
 {
 	static const uint64_t luns[] = { 0, 1ull << 48 };
@@ -107,7 +107,7 @@ static int client_disk_data(const struct scsi_cmd *cmd, uint8_t *b)
 	}
 }
 
-/* Where on the disk; false: nowhere. */
+/* True if the command's blocks are on the disk. */
 static bool is_on_disk(const struct scsi_cmd *cmd)
 {
 	if (!(cmd->info->flags & SCSI_CDB_BLOCKS))
@@ -117,8 +117,8 @@ static bool is_on_disk(const struct scsi_cmd *cmd)
 	       (cmd->op != SCSI_OP_READ || cmd->blocks <= IO_LEN / BLK);
 }
 
-/* The response, behind @len bytes of data-in. What it takes away of credits comes
- * too late for what is under way. */
+/* Posts the response after @len bytes of data-in. If it takes credits away,
+ * this does not affect requests in flight. */
 static void client_respond(struct t_tgt_send *s, uint32_t len)
 {
 	if (s->rsp.req_lim_delta > 0)
@@ -137,7 +137,7 @@ static void client_refuse(struct t_tgt_send *s)
 	scsi_sense_encode(&sense, SCSI_SENSE_FIXED, s->sense, sizeof(s->sense));
 }
 
-/* The data of a WRITE has come. */
+/* The data of a WRITE has arrived. */
 static void client_fetched(struct xp_chain *chain, int status)
 {
 	struct t_tgt_send *s = container_of(chain, struct t_tgt_send, chain);
@@ -151,7 +151,7 @@ static void client_fetched(struct xp_chain *chain, int status)
 	client_respond(s, 0);
 }
 
-/* Gets a WRITE's data onto the disk; true: it is under way. */
+/* Fetches the data of a WRITE to the disk. True: the fetch is in progress. */
 static bool client_take_data(struct t_tgt_send *s, const struct srp_cmd_view *v)
 {
 	const struct scsi_cmd *cmd = &s->cmd;
@@ -191,7 +191,7 @@ static void send_raw(struct t_tgt_chan *ch)
 	fuzz_take(&script, iu, len);
 	if (how < 0xc0)
 		iu[0] = opcodes[how % sizeof(opcodes)];
-	/* What it says of credits counts. */
+	/* Its credits count. */
 	if (len >= SRP_BARE_SIZE && iu[0] != SRP_T_LOGOUT)
 		*client_limit(ch) += UINT32_MAX;
 	t_tgt_send(ch, iu, len);
@@ -233,7 +233,7 @@ static void mutate(uint8_t *b, uint32_t len)
 	}
 }
 
-/* Makes the response something else; false: there is none. */
+/* Changes the response to something else. False: there is no response. */
 static bool spoil(struct t_tgt_send *s, uint8_t how, uint32_t *len)
 {
 	struct srp_rsp *rsp = &s->rsp;
@@ -451,7 +451,7 @@ static uint8_t *io_mem;
 static struct {
 	struct srpi_io io;
 	bool busy;
-	bool fits; /* aligned and on the disk: an honest target does it */
+	bool fits; /* aligned and on the disk: an honest target executes it */
 } ios[IOS];
 
 static void connected(struct srpi_session *s, const struct srpi_error *e,
@@ -544,7 +544,7 @@ static void break_one(uint8_t how)
 {
 	struct t_tgt_chan *ch = &target.chans[how % T_TGT_CHANS];
 
-	/* The first one that is open, from there on. */
+	/* The first open channel, from this one on. */
 	for (unsigned int i = 1; !ch->open && i < T_TGT_CHANS; i++)
 		ch = &target.chans[(how + i) % T_TGT_CHANS];
 	if (!ch->open)
@@ -570,7 +570,7 @@ static void operate(void)
 		break_one(fuzz_u8(&script));
 		break;
 	case 4:
-		/* Answers may be overdue by then. */
+		/* Answers may be overdue after the skip. */
 		settle();
 		clock_skip(fuzz_u8(&script) * 100u);
 		break;

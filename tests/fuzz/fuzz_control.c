@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What reaches the control socket, and the configurations in it and in files. */
+/* Messages to the control socket, and configurations in messages and in
+ * files. */
 #include "target/control/config_text.h"
 #include "target/control/varlink.h"
 #include "tests/fuzz/fuzz.h"
 
-/* A canonical form is its own canonical form, and options can hold it. */
+/* A canonical form does not change when it is made canonical again, and options
+ * can hold it. */
 static void check_config(const json_t *json)
 {
 	struct config_fault fault = { .place = "", .text = "" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a target answers, as our initiator reads it: data-in and sense data. */
+/* Answers of a target, as our initiator reads them: data-in and sense data. */
 #include <errno.h>
 
 #include "protocol/scsi_mode.h"
@@ -91,7 +91,7 @@ static void check_capacity(const struct scsi_capacity *cap)
 	FUZZ_CLAIM(cap->blocks <= (uint64_t)INT64_MAX / cap->block_size);
 }
 
-/* What says the same in our own words is read as the same. */
+/* Encoding the decoded value again gives data with the same meaning. */
 static void capacity_again(const struct scsi_capacity *cap)
 {
 	const struct scsi_disk_info info = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Datagrams of discovery, and what a client makes of them. */
+/* Datagrams of discovery, as a client reads them. */
 #include <netinet/in.h>
 
 #include "discover/found.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Any logical unit that a volume may describe, out of an input. */
+/* Makes any logical unit that a volume may describe from an input. */
 #ifndef TESTS_FUZZ_FUZZ_DISK_INFO_H
 #define TESTS_FUZZ_FUZZ_DISK_INFO_H
 
@@ -11,7 +11,8 @@
 static inline void fuzz_disk_info(struct fuzz_input *in,
 				  struct scsi_disk_info *info)
 {
-	/* None, short, and too long: cut within a character. */
+	/* No name, a short one, and one that is too long and is cut inside a
+	 * character. */
 	static char too_long[SCSI_VOLUME_NAME_MAX + 8];
 	const char *const names[] = { "", "a name", "\u00e9", too_long };
 	uint8_t how = fuzz_u8(in);

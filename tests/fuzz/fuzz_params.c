@@ -97,7 +97,7 @@ static void mode_select(struct fuzz_input *in,
 	FUZZ_CLAIM(may.swp || modes.swp == now.swp);
 }
 
-/* What MODE SENSE answers is taken back by MODE SELECT and changes nothing. */
+/* MODE SELECT accepts the answer of MODE SENSE, which changes nothing. */
 static void mode_back(const struct scsi_disk_info *info,
 		      const struct scsi_cmd *asked, uint8_t *b, size_t len)
 {
@@ -214,7 +214,7 @@ static void set_port_groups(const struct fuzz_input *in)
 			   (at ? SCSI_TARGET_PORT_GROUP : 0));
 }
 
-/* ---- lists that are judged without a look at the disk ---- */
+/* ---- lists that are checked without the disk ---- */
 
 #define SETS_PORT_GROUPS 0x80
 
@@ -228,7 +228,7 @@ static void list(struct fuzz_input *in)
 		pr_out(in, which & 7);
 }
 
-/* ---- answers: as much as fits, the same length in any case ---- */
+/* ---- answers: as much as fits, with the same length field ---- */
 
 struct answer {
 	uint8_t all[ANSWER_MAX];

@@ -11,17 +11,17 @@ static struct fuzz_chan *fuzz_chan_of(struct t_ini *ini)
 	return container_of(ini, struct fuzz_chan, ini);
 }
 
-/* A target has so many receives more than credits. */
+/* A target has this many more receives than credits. */
 #define SPARE_RECVS 2
 
 bool fuzz_peer_goes_on;
 bool fuzz_peer_overruns;
 
-/* ---- what was sent ---- */
+/* ---- record of what was sent ---- */
 
 static unsigned long long ius_cnt, logins_cnt;
 
-/* In the form of libFuzzer's own. */
+/* In the format of libFuzzer's own output. */
 __attribute__((destructor)) static void say_counts(void)
 {
 	dprintf(fuzz_stderr, "stat::ius_sent: %llu\nstat::logins_sent: %llu\n",
@@ -66,7 +66,7 @@ static void note_data(struct fuzz_sent *s, const struct srp_data *d,
 	}
 }
 
-/* What a target may understand of the bytes. */
+/* Notes how a target may understand the bytes. */
 static void note_request(struct fuzz_chan *ch, const uint8_t *iu, size_t len)
 {
 	struct fuzz_sent s = { .is_tmf = iu[0] == SRP_TSK_MGMT,
@@ -121,15 +121,16 @@ static void append(struct srp_desc **descs, uint32_t *cnt, const uint8_t *raw,
 	*cnt += more;
 }
 
-/* The target reads the table: what lies there now is what it may touch. With
- * several requests that have the same, nobody knows for which it reads. */
+/* The target reads the table: it may access the memory that the table names
+ * now. If several requests have the same table, nobody knows for which one it
+ * is read. */
 static void take_table(struct fuzz_sent *s)
 {
 	const uint8_t *raw = (const uint8_t *)(uintptr_t)s->table.addr;
 	uint32_t cnt = s->table.len / SRP_DESC_SIZE;
 
 	if (!fuzz_lies_in(raw, s->table.len, t->mem, FUZZ_MEM_LEN))
-		return; /* refused by the fabric */
+		return; /* the fabric refuses it */
 	if (s->table_is_out)
 		append(&s->out, &s->out_cnt, raw, cnt);
 	else
@@ -148,8 +149,8 @@ static bool may_touch(struct fuzz_sent *s, const struct xp_wr *wr)
 	return list_covers(s->out, s->out_cnt, wr);
 }
 
-/* No RDMA but for a request that is not yet answered or ended, and there only
- * where that one says. */
+/* RDMA is only allowed for a request that is not yet answered or ended, and
+ * only in the memory that this request names. */
 static void on_rdma(void *user, struct xp_chan *owner, const struct xp_wr *wr)
 {
 	struct fuzz_chan *ch = fuzz_chan_of(xp_chan_user(owner));
@@ -157,7 +158,7 @@ static void on_rdma(void *user, struct xp_chan *owner, const struct xp_wr *wr)
 
 	FUZZ_CLAIM(xp_chan_xp(owner) == t->peer_xp);
 	FUZZ_CLAIM(wr->op == XP_WR_WRITE || wr->op == XP_WR_READ);
-	/* Of all: several may have the same table. */
+	/* For all of them: several may have the same table. */
 	for (unsigned int i = 0; i < ch->sent_cnt; i++)
 		found |= may_touch(&ch->sent[i], wr);
 	FUZZ_CLAIM(found);
@@ -172,7 +173,8 @@ static bool same_lun(uint64_t a, uint64_t b)
 	return !srp_lun_decode(a, &x) && !srp_lun_decode(b, &y) && x == y;
 }
 
-/* How many with the tag of @s there are; those not answered alone. */
+/* Returns how many requests have the tag of @s; optionally only unanswered
+ * ones. */
 static unsigned int count(const struct fuzz_chan *ch, const struct fuzz_sent *s,
 			  bool unanswered)
 {
@@ -204,8 +206,8 @@ static bool covers(const struct fuzz_sent *tmf, const struct fuzz_sent *s)
 	return same_lun(s->lun, tmf->lun);
 }
 
-/* Commands sent on the channel before a function that is now complete: there
- * will be nothing of them any more. */
+/* Ends the commands that were sent on the channel before a function that is now
+ * complete. No RDMA or answer may follow for them. */
 static void end_covered(struct fuzz_chan *ch, const struct fuzz_sent *tmf,
 			unsigned int before)
 {
@@ -219,8 +221,8 @@ static void end_covered(struct fuzz_chan *ch, const struct fuzz_sent *tmf,
 	}
 }
 
-/* What ends every command of a unit is answered when none of those that it
- * found can change the medium any more. */
+/* A function that ends every command of a unit is answered only when none of
+ * these commands can change the medium any more. */
 static void check_medium(const struct fuzz_sent *tmf)
 {
 	if (fuzz_peer_goes_on || !same_lun(tmf->lun, FUZZ_LUN_STORE) ||
@@ -264,7 +266,7 @@ static void on_rsp(struct fuzz_chan *ch, const struct xp_iu *iu)
 	       (ch->sent[i].tag != rsp.tag || ch->sent[i].is_tmf != is_tmf ||
 		ch->sent[i].answered))
 		i++;
-	FUZZ_CLAIM(i < ch->sent_cnt); /* once, and only what was asked */
+	FUZZ_CLAIM(i < ch->sent_cnt); /* once, and only for a request */
 	sent = ch->sent[i];
 	ch->sent[i].answered = true;
 	if (is_tmf && rsp.rsp_code == SRP_RSP_COMPLETE) {
@@ -320,7 +322,7 @@ static void fuzz_peer_received(struct t_ini *ini, const struct xp_iu *iu)
 	}
 }
 
-/* ---- the life of a channel ---- */
+/* ---- life cycle of a channel ---- */
 
 static void fuzz_peer_established(struct t_ini *ini)
 {
@@ -373,7 +375,7 @@ void fuzz_peer_connect(struct fuzz_chan *ch, unsigned int who,
 	*ch = (struct fuzz_chan){ .ini = { .ops = &fuzz_peer_ops,
 					   .recv_cnt = CHANNEL_REQ_LIM + 4 },
 				  .who = who };
-	/* What is not there arrives as zeroes. */
+	/* Missing bytes arrive as zeroes. */
 	memcpy(padded, pdata, len);
 	if (srp_login_req_decode(padded, sizeof(padded), &ch->req))
 		memset(&ch->req, 0, sizeof(ch->req));

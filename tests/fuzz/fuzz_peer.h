@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Initiators that send whatever they like, and keep account: which requests
- * were sent and may be answered, once; what memory the target was given with
- * each of them; how many credits it owes. What the target does beyond that is
- * a finding.
+ * Initiators that send any bytes and keep a record: which requests were sent
+ * and may be answered, once; which memory the target may access for each of
+ * them; how many credits it owes. Anything else that the target does is a
+ * finding.
  */
 #ifndef TESTS_FUZZ_FUZZ_PEER_H
 #define TESTS_FUZZ_FUZZ_PEER_H
@@ -12,22 +12,23 @@
 #include "tests/lib/t_ini.h"
 
 #define FUZZ_CHANS    8
-#define FUZZ_REQUESTS 128 /* unanswered, of a channel */
+#define FUZZ_REQUESTS 128 /* unanswered requests of a channel */
 
 /* A request that was sent. */
 struct fuzz_sent {
 	uint64_t tag;
-	uint64_t lun; /* the field */
+	uint64_t lun; /* the LUN field */
 	bool is_tmf;
-	/* Of several with one tag: as many answers have come as there are
-	 * such, nobody knows for which. */
+	/* If several requests have one tag: there are as many answers as true
+	 * values, but nobody knows for which request. */
 	bool answered;
 	/* SRP_TSK_MGMT */
 	uint8_t function;
 	uint64_t task_tag;
-	unsigned long long store_cnt; /* fuzz_store_cnt() then */
-	/* SRP_CMD: what the target may touch. With a table, once it has read
-	 * that, what lies there. */
+	unsigned long long store_cnt; /* value of fuzz_store_cnt() when it was
+				       * sent */
+	/* SRP_CMD: the memory that the target may access. After it has read a
+	 * table, the memory that the table names. */
 	struct srp_desc table;
 	struct srp_desc *out;
 	uint32_t out_cnt;
@@ -39,45 +40,45 @@ struct fuzz_sent {
 struct fuzz_chan {
 	struct t_ini ini;
 	unsigned int who;
-	bool exempt; /* something else than what was sent went wrong */
+	bool exempt; /* a fault other than the bytes sent has occurred */
 	struct srp_login_req req;
 	struct srp_cmd_rules rules;
-	int64_t limit; /* credits left; below zero: it sends too much */
+	int64_t limit; /* credits left; negative: it has sent too much */
 	int32_t req_lim;
-	unsigned int free_cnt; /* IUs sent that take no credit */
+	unsigned int free_cnt; /* IUs sent that need no credit */
 	bool silent;	/* SRP_CRED_REQ and SRP_AER_REQ are not answered */
-	bool asked;	/* one of them has not been */
-	bool ended_set; /* a function may have ended commands unsaid */
-	struct fuzz_sent sent[FUZZ_REQUESTS]; /* in order */
+	bool asked;	/* one of these is unanswered */
+	bool ended_set; /* a function may have ended commands silently */
+	struct fuzz_sent sent[FUZZ_REQUESTS]; /* in the order they were sent */
 	unsigned int sent_cnt;
 	uint64_t last_tag;
-	/* Called for each answer, after the account; may be NULL. */
+	/* Called for each answer, after the record is updated; may be NULL. */
 	void (*answered)(struct fuzz_chan *ch, const struct srp_rsp *rsp);
 };
 
-/* Commands have been sent that change blocks of other units, or go on after
+/* Commands were sent that change blocks of other units, or that continue after
  * their answer. */
 extern bool fuzz_peer_goes_on;
 
-/* Somebody has sent more than he has credits for, before the target could look:
- * more than it has receives for. */
+/* Some initiator has sent more than its credits allow before the target could
+ * react, and more than the target has receives for. */
 extern bool fuzz_peer_overruns;
 
 /* Begins to log in with @len bytes of private data. */
 void fuzz_peer_connect(struct fuzz_chan *ch, unsigned int who,
 		       const void *pdata, size_t len);
 
-/* The login request that ib_srp makes. */
+/* A login request like that of ib_srp. */
 struct srp_login_req fuzz_peer_login(unsigned int who, bool multi);
 
-/* Sends @len bytes. Does nothing on a channel that is not open. */
+/* Sends @len bytes, if the channel is open. */
 void fuzz_peer_send(struct fuzz_chan *ch, const void *iu, size_t len);
 
-/* After everything has settled with nobody in the way: everything has been
- * answered, and every credit is back. */
+/* After everything has settled without faults: every request has been answered,
+ * and every credit is back. */
 void fuzz_peer_check(const struct fuzz_chan *ch);
 
-/* Frees what is closed. */
+/* Frees a closed channel. */
 void fuzz_peer_free(struct fuzz_chan *ch);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A whole target against hostile initiators. The input is a script: logins,
- * good and broken; commands, built from the table of CDBs, then broken, and
- * raw bytes; task management; connections that end, break and fall silent;
- * completions, answers of the disk and the clock in any order.
+ * A whole target against hostile initiators. The input is a script: good and
+ * broken logins; commands from the table of CDBs, which are then broken; raw
+ * bytes; task management; connections that end, break and fall silent;
+ * completions, answers of the disk and clock steps in any order.
  *
- * What must hold whatever the script does: fuzz_peer.h keeps account of every
- * request, credit and byte of memory; a well-behaved initiator reads what it
- * wrote; at the end nothing is left.
+ * These claims must hold for any script: fuzz_peer.h records every request,
+ * credit and byte of memory; a well-behaved initiator reads what it wrote; at
+ * the end nothing is left.
  */
 #include <errno.h>
 
@@ -17,7 +17,7 @@
 #include "tests/fuzz/fuzz_store.h"
 #include "base/log.h"
 
-#define BYSTANDER  9 /* who */
+#define BYSTANDER  9 /* initiator number */
 #define OPS_MAX	   200
 #define BLK	   512u
 #define IU_ROOM	   (CHANNEL_IT_IU_LEN + 64)
@@ -26,20 +26,20 @@
 #define TABLE_AT   48 /* of the table's descriptor in SRP_CMD */
 #define DATA_LEN   (256u << 10)
 #define TABLES_AT  (FUZZ_MEM_LEN - (64u << 10))
-#define NEVER_SETS ((uint8_t)0x80) /* of an operation: do not settle after it */
+#define NEVER_SETS ((uint8_t)0x80) /* in an operation: do not settle after it */
 
 static struct fuzz_chan chans[FUZZ_CHANS];
 static struct fuzz_chan bystander;
 static struct fuzz_target *const t = &fuzz_target;
-static bool all_exempt; /* the fabric itself goes wrong somewhere */
-static bool some_cut;	/* who waits for a cut channel's buffers waits long */
+static bool all_exempt; /* the fabric itself has a fault somewhere */
+static bool some_cut;	/* waiting for a cut channel's buffers takes long */
 static bool fabric_held;
 
 /* ---- the well-behaved initiator ---- */
 
 static struct {
 	enum {
-		ASKING, /* TEST UNIT READY, for unit attentions */
+		ASKING, /* TEST UNIT READY, to clear unit attentions */
 		IDLE,
 		WRITING,
 		READING
@@ -128,7 +128,7 @@ static void good_begin(void)
 	FUZZ_CLAIM(good.state == IDLE);
 }
 
-/* A block is written, read back and compared, as soon as all that can be. */
+/* Writes a block, reads it back and compares, whenever that is possible. */
 static void good_round(void)
 {
 	if (good.state != IDLE || bystander.ini.closed)
@@ -148,7 +148,7 @@ static struct fuzz_chan *pick(struct fuzz_input *in)
 	return &chans[fuzz_u8(in) % FUZZ_CHANS];
 }
 
-/* Nobody may say that he is the bystander. */
+/* No initiator may log in as the bystander. */
 static void keep_apart(uint8_t *pdata)
 {
 	const struct srp_port_id id = srp_port_id_make(0, BYSTANDER);
@@ -212,7 +212,7 @@ static void send_iu(struct fuzz_chan *ch, uint8_t *iu, size_t len)
 	if (len >= SRP_CMD_SIZE && iu[0] == SRP_CMD)
 		fuzz_peer_goes_on |= iu[CDB_AT] == 0x04 || iu[CDB_AT] == 0x48 ||
 				     iu[CDB_AT] == 0x83;
-	/* What ends other channels' commands does not say so there. */
+	/* Other channels are not told that a function ended their commands. */
 	if (len >= SRP_TSK_MGMT_SIZE && iu[0] == SRP_TSK_MGMT) {
 		for (unsigned int i = 0; i < FUZZ_CHANS; i++)
 			chans[i].ended_set |= iu[30] != SRP_TSK_ABORT_TASK;
@@ -239,7 +239,7 @@ static void put_field(uint8_t *cdb, struct scsi_cdb_field f, uint64_t v)
 		cdb[f.byte + i] = (uint8_t)v;
 }
 
-/* A CDB with bits that its row knows, mostly of the volume's size. */
+/* A CDB with bits that its row uses, mostly within the size of the volume. */
 static const struct scsi_cdb_info *make_cdb(struct fuzz_input *in, uint8_t *cdb)
 {
 	const struct scsi_cdb_info *row =
@@ -277,7 +277,7 @@ static void put_copy_target(uint8_t *d, unsigned int lun)
 	wire_put24(d + 29, BLK);
 }
 
-/* From one of the volumes to another. */
+/* A copy from one volume to another. */
 static size_t put_copy(struct fuzz_input *in, uint8_t *b)
 {
 	uint8_t *s = b + 16 + 2 * 32;
@@ -344,7 +344,7 @@ static size_t put_pattern(struct fuzz_input *in, uint8_t *b)
 	return 8;
 }
 
-/* Parameter list for @row at @b, at most 256 bytes; 0: none of our making. */
+/* Makes a parameter list for @row at @b, at most 256 bytes. 0: no such list. */
 static size_t put_list(struct fuzz_input *in, const struct scsi_cdb_info *row,
 		       uint8_t *b)
 {
@@ -367,7 +367,7 @@ static size_t put_list(struct fuzz_input *in, const struct scsi_cdb_info *row,
 
 /* ---- data ---- */
 
-/* What the CDB itself asks for. */
+/* Returns the lengths that the CDB itself needs. */
 static void wanted(const uint8_t *cdb, uint64_t *ret_out, uint64_t *ret_in)
 {
 	struct scsi_sense sense;
@@ -380,7 +380,7 @@ static void wanted(const uint8_t *cdb, uint64_t *ret_out, uint64_t *ret_in)
 	*ret_in = scsi_cmd_data_in_len(&cmd, BLK);
 }
 
-/* @cnt descriptors of @len bytes together, somewhere in the memory. */
+/* Makes @cnt descriptors of @len bytes in total, at any place in the memory. */
 static void cut(struct fuzz_input *in, struct fuzz_chan *ch, uint32_t at,
 		uint32_t len, uint32_t cnt, struct srp_desc *descs)
 {
@@ -395,13 +395,13 @@ static void cut(struct fuzz_input *in, struct fuzz_chan *ch, uint32_t at,
 		at += part;
 		len -= part;
 	}
-	if (cnt && (how & 0xf0) == 0xf0) /* not ours to give */
+	if (cnt && (how & 0xf0) == 0xf0) /* not the initiator's memory */
 		descs[how % cnt].key ^= how;
 	if (cnt && (how & 0xf0) == 0xe0)
 		descs[how % cnt].addr += (uint64_t)fuzz_u8(in) << 16;
 }
 
-/* Where the list is not all in the IU: it is at the table's place. */
+/* Makes a partial list. The full list is at the place of the table. */
 static void make_partial(struct fuzz_input *in, struct fuzz_chan *ch,
 			 uint8_t *iu, uint32_t at, uint32_t len)
 {
@@ -495,7 +495,7 @@ static void command(struct fuzz_input *in, bool broken)
 		len += (int)data_len;
 	}
 	if (data->format == SRP_DATA_INDIRECT && (how & 7) == 4) {
-		/* None inline. */
+		/* No descriptor inline. */
 		iu[6] = iu[7] = 0;
 		make_partial(in, ch, iu, at, (uint32_t)data_len);
 	}
@@ -563,7 +563,7 @@ static void manage(struct fuzz_input *in)
 	send_iu(ch, iu, back == 0xff ? fuzz_u8(in) % sizeof(iu) : sizeof(iu));
 }
 
-/* ---- what happens to connections ---- */
+/* ---- faults of connections ---- */
 
 static void exempt_all(void)
 {
@@ -573,7 +573,7 @@ static void exempt_all(void)
 		chans[i].exempt = true;
 }
 
-/* The target's end of some connection hears nothing any more. */
+/* The target's end of some connection no longer receives anything. */
 static void stop_somebody(uint8_t n)
 {
 	struct worker *w = &t->target.workers[n % t->target.port.worker_cnt];
@@ -623,7 +623,8 @@ static void fail_fabric(struct fuzz_input *in)
 		t_fabric_break_at(t->hub, 1 + how / 2 % 16);
 }
 
-/* Completions come in order: those kept back before others that are not. */
+/* Completions come in order: held completions come before those that are not
+ * held. */
 static void let_go_fabric(void)
 {
 	fabric_held = false;
@@ -645,8 +646,8 @@ static void hold_fabric(struct fuzz_input *in)
 	}
 }
 
-/* Who is held back for long is taken for dead. What the fabric could have done
- * by then has been done. */
+/* An initiator that is held for long counts as dead. The fabric does its
+ * pending work first. */
 static void skip(struct fuzz_input *in)
 {
 	if (fabric_held)
@@ -754,7 +755,7 @@ static void operate(struct fuzz_input *in, uint8_t op)
 	}
 }
 
-/* Nobody is in anybody's way any more. */
+/* Releases everything that is held. */
 static void let_go(void)
 {
 	let_go_fabric();
@@ -771,7 +772,7 @@ static void check_all(void)
 	unsigned int rounds;
 
 	if (all_exempt || some_cut) {
-		/* Connections that have fallen silent are found out. */
+		/* The target notices connections that have fallen silent. */
 		fuzz_skip(60000);
 		fuzz_settle();
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every SRP information unit after login, both ways, and credits. */
+/* Every SRP information unit after login, in both directions, and credits. */
 #include <errno.h>
 
 #include "protocol/srp_credit.h"
@@ -39,7 +39,7 @@ static void check_data(const struct srp_data *d, const void *iu, size_t len)
 		   (sum == d->len ? 0 : -EBADMSG));
 }
 
-/* As srp_cmd_encode() wants it; false: it has no way to say so. */
+/* Converts to arguments of srp_cmd_encode(). False: they cannot express it. */
 static bool args_of(const struct srp_data *d, uint16_t imm_offset,
 		    struct srp_desc *descs, struct srp_data_args *a)
 {
@@ -132,7 +132,7 @@ static void cmd(const void *iu, size_t len, const struct srp_cmd_rules *rules)
 	FUZZ_CLAIM(srp_lun_decode(field, &(uint32_t){ 0 }) == 0);
 }
 
-/* ---- the others ---- */
+/* ---- other IUs ---- */
 
 static void head(const void *iu, size_t len)
 {
@@ -272,7 +272,7 @@ static void t_logout(const void *iu, size_t len)
 	FUZZ_CLAIM(again.tag == t.tag && again.reason == t.reason);
 }
 
-/* What a peer sent, seen by either side. */
+/* Bytes from a peer, decoded by either side. */
 static void decode(struct fuzz_input *in)
 {
 	static const uint16_t offsets[] = { 0, 68, 48, 52, 100, 0xffff };
@@ -292,7 +292,7 @@ static void decode(struct fuzz_input *in)
 	t_logout(in->p, in->left);
 }
 
-/* ---- any SRP_CMD that can be asked for ---- */
+/* ---- any SRP_CMD that can be encoded ---- */
 
 static void any_data(struct fuzz_input *in, struct srp_desc *descs,
 		     struct srp_data_args *a)
@@ -344,7 +344,7 @@ static void encode(struct fuzz_input *in)
 	if (args.out.format == SRP_DATA_IMMEDIATE)
 		len += (int)args.out.imm_len;
 	if (srp_cmd_decode(iu, (size_t)len, &rules, &v))
-		return; /* a descriptor that wraps round: not checked here */
+		return; /* a descriptor that wraps around is not checked here */
 	FUZZ_CLAIM(v.tag == args.tag && v.lun == args.lun);
 	FUZZ_CLAIM(v.cdb_len >= args.cdb_len &&
 		   !memcmp(v.cdb, cdb, args.cdb_len));
@@ -401,7 +401,7 @@ static void names(struct fuzz_input *in)
 	uint64_t field;
 	uint32_t again;
 
-	/* Tables, which take no part in what guides the fuzzer: all of them. */
+	/* Tables, which do not guide the fuzzer: checks all entries. */
 	for (unsigned int v = 0; v < 256; v++)
 		FUZZ_CLAIM(*srp_opcode_name((uint8_t)v) &&
 			   *srp_tsk_mgmt_name((uint8_t)v) &&

@@ -25,7 +25,7 @@ static void check_answer(const struct srp_login_req *req,
 	FUZZ_CLAIM(a.rsp.imm_data == (a.rules.imm_offset != 0));
 	FUZZ_CLAIM(!a.rsp.imm_data || (req->imm_data && policy->imm_data));
 	FUZZ_CLAIM(!a.rules.imm_offset || a.rules.imm_offset >= SRP_CMD_SIZE);
-	/* Our own initiator can live with what our target answers. */
+	/* Our initiator accepts every answer of our target. */
 	FUZZ_CLAIM(!srp_login_rsp_problem(&a.rsp, req));
 }
 

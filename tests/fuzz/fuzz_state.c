@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Persistent reservations: a state file, then service actions on what came out
- * of it, with every rule that holds for such a state after each, and the state
- * written down and read back.
+ * Persistent reservations. Decodes a state file, runs service actions on the
+ * result, checks every rule for such a state after each one, then saves the
+ * state and reads it back.
  */
 #include <errno.h>
 
@@ -18,7 +18,7 @@ static bool is_for_all(uint8_t type)
 	       type == SCSI_PR_EXCLUSIVE_ACCESS_AR;
 }
 
-/* Whoever is registered is so once, and has a key. */
+/* Each nexus is registered once, and has a key. */
 static void check_registrations(const struct scsi_pr *pr)
 {
 	for (unsigned int i = 0; i < pr->cnt; i++) {
@@ -51,7 +51,7 @@ static void check_same(const struct scsi_pr *a, const struct scsi_pr *b)
 					       &b->regs[i].nexus));
 }
 
-/* What is written is read as the same. */
+/* A saved state is read back unchanged. */
 static void check_lasting(const struct state_file *state)
 {
 	static char text[STATE_FILE_MAX];
@@ -99,7 +99,7 @@ static struct srp_port_id port_of(uint8_t n)
 	return srp_port_id_make(0, n % PORTS);
 }
 
-/* A list that is mostly what the service action wants. */
+/* A list that mostly fits the service action. */
 static size_t make_list(struct fuzz_input *in, uint8_t action, uint8_t *b)
 {
 	uint8_t how = fuzz_u8(in);
@@ -116,7 +116,7 @@ static size_t make_list(struct fuzz_input *in, uint8_t action, uint8_t *b)
 		b[23] = SCSI_PR_TRANSPORT_ID_LEN;
 		cnt = 1;
 	} else if (how & 0x08) {
-		/* Many of them, to come to the limit. */
+		/* Many of them, to reach the limit. */
 		cnt = fuzz_u8(in) % (SCSI_PR_MAX + 2);
 		wire_put32(b + 24, cnt * SCSI_PR_TRANSPORT_ID_LEN);
 		len = 28;
@@ -171,8 +171,8 @@ static void act(struct fuzz_input *in, struct state_file *state)
 		FUZZ_CLAIM(is_news_for_others(&effects, &from));
 }
 
-/* A file with as many registrations as the input says: more than there may
- * be are refused. */
+/* Parses a file with as many registrations as the input says. Too many are
+ * refused. */
 static void parse_many(struct fuzz_input *in, struct state_file *state)
 {
 	static char text[STATE_FILE_MAX];
@@ -188,7 +188,7 @@ static void parse_many(struct fuzz_input *in, struct state_file *state)
 		   (cnt <= SCSI_PR_MAX));
 }
 
-/* A file, up to a NUL. */
+/* Parses a file, which ends at a NUL. */
 static void parse(struct fuzz_input *in, struct state_file *state)
 {
 	const uint8_t *nul = memchr(in->p, 0, in->left);
@@ -203,10 +203,10 @@ static void parse(struct fuzz_input *in, struct state_file *state)
 		memset(state, 0, sizeof(*state));
 	}
 	*in = fuzz_input(in->p + len, in->left - len);
-	fuzz_u8(in); /* the NUL */
+	fuzz_u8(in); /* skips the NUL */
 }
 
-/* What targets share: what is read is written as the same bytes. */
+/* Notes that targets share: the decoded notes are encoded to the same bytes. */
 static void read_notes(struct fuzz_input *in)
 {
 	static uint8_t buf[PR_NOTES_MAX];
@@ -247,7 +247,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (in.left)
 		act(&in, &state);
 	check_registrations(&state.pr);
-	/* A long one takes a millisecond to write: not each time. */
+	/* A long state takes a millisecond to save: not each time. */
 	if (state.pr.cnt < 16 || size % 8 == 0)
 		check_lasting(&state);
 	check_answers(&state.pr, (uint16_t)size);

@@ -11,7 +11,8 @@ static struct {
 	bool is_dirty;
 	bool hold;
 	struct t_store_held held;
-	unsigned long long number[T_STORE_HELD_MAX]; /* of those */
+	unsigned long long number[T_STORE_HELD_MAX]; /* numbers of these
+						      * requests */
 	unsigned long long cnt;
 	unsigned int fail_cnt;
 	int fail_with;
@@ -98,7 +99,7 @@ static int store_measure(void *v, uint64_t *ret_size)
 	return 0;
 }
 
-/* Half of it at first: it can grow. */
+/* The store has half of its size at first, so that it can grow. */
 static int store_open(struct rbp_vol *vol, const char *location,
 		      const struct rbp_arg *args, void **ret_v,
 		      struct rbp_info *info, char *msg, size_t msg_len)

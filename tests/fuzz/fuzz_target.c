@@ -7,14 +7,14 @@
 #include "tests/fuzz/fuzz_store.h"
 #include "tests/sim/clock.h"
 
-/* Many more than anything that ends can take. */
+/* Many more turns than any input needs that ends. */
 #define TURNS_MAX 1000000u
 
 struct fuzz_target fuzz_target;
 
 static struct fuzz_target *const t = &fuzz_target;
 
-/* ---- what is made once ---- */
+/* ---- objects that are made once ---- */
 
 static uint8_t *open_memory(size_t len, struct xp_mr **ret_mr)
 {
@@ -45,7 +45,7 @@ static void open_once(void)
 
 /* ---- volumes ---- */
 
-/* "/proc/self/fd/N" of a file that has no name. */
+/* Returns "/proc/self/fd/N" of a file without a name. */
 static const char *file_path(void)
 {
 	static char path[64];
@@ -129,7 +129,7 @@ void fuzz_target_stop(void)
 	if (!t->target.port.stopping)
 		port_stop(&t->target.port);
 	fuzz_settle();
-	/* Those who do not answer have some time for it. */
+	/* Waits some time for peers that do not answer. */
 	for (unsigned int i = 0; i < 4 && !t->target.stopped; i++) {
 		fuzz_skip(PORT_FENCE_MS + CHANNEL_DRAIN_MS);
 		fuzz_settle();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A whole target in process: port, workers, volumes, on the fabric in memory.
- * Reactors, arenas and transports are made once; port and volumes anew for
- * each input, and everything that belongs to them must be gone at its end.
+ * A whole target in this process: port, workers and volumes, on the in-memory
+ * fabric. Reactors, arenas and transports are made once. Port and volumes are
+ * made anew for each input, and nothing of them may be left at its end.
  *
- * Nothing runs but in fuzz_turn() and fuzz_settle().
+ * Only fuzz_turn() and fuzz_settle() run anything.
  */
 #ifndef TESTS_FUZZ_FUZZ_TARGET_H
 #define TESTS_FUZZ_FUZZ_TARGET_H
@@ -40,9 +40,9 @@ struct fuzz_target {
 
 	struct reactor *peer_reactor;
 	struct xp *peer_xp;
-	uint8_t *mem; /* the initiators', registered for remote access */
+	uint8_t *mem; /* of the initiators; registered for remote access */
 	struct xp_mr *mem_mr;
-	/* The bystander's, whose key no input knows. */
+	/* Memory of the bystander. No input knows its key. */
 	uint8_t *own_mem;
 	struct xp_mr *own_mr;
 };
@@ -51,17 +51,17 @@ extern struct fuzz_target fuzz_target;
 
 /* Opens volumes and port. */
 void fuzz_target_begin(unsigned int workers, enum fuzz_other other);
-/* Stops the port and claims that nothing is left; the peers' channels are
- * closed, not freed. */
+/* Stops the port and claims that nothing is left. The peers' channels are
+ * closed, but not freed. */
 void fuzz_target_stop(void);
-/* After the peers have freed their channels. */
+/* Only after the peers have freed their channels. */
 void fuzz_target_end(void);
 
-/* One turn of every reactor; true when it did something. */
+/* Runs one turn of every reactor. True if any of them had work. */
 bool fuzz_turn(void);
-/* Turns until nothing happens any more. */
+/* Runs turns until there is no work. */
 void fuzz_settle(void);
-/* Moves every clock on. */
+/* Advances every clock. */
 void fuzz_skip(unsigned int ms);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma-target's command line, and --backing's argument by itself. */
+/* rdma-target's command line, and the argument of --backing alone. */
 #include "target/options.h"
 #include "tests/fuzz/fuzz_argv.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The TCP transport, against whoever can open a socket to it: first the headers
- * alone, then all the bytes of the input through a real connection, to one that
- * takes a login, reads and writes its peer's memory, and answers.
+ * The TCP transport, against any peer that can open a socket to it: first the
+ * headers alone, then all bytes of the input through a real connection. Our end
+ * accepts a login, reads and writes the peer's memory, and answers.
  *
- * A client's end has memory that its peer may touch; what lies around it must
- * not change.
+ * The client's end has memory that its peer may access. The memory around it
+ * must not change.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -21,7 +21,7 @@
 #define RECV_LEN  1024u
 #define RECVS	  4u
 #define MEM_LEN	  4096u
-#define GIVEN_AT  1024u /* of the memory: what peers may touch */
+#define GIVEN_AT  1024u /* offset of the memory that peers may access */
 #define GIVEN_LEN 2048u
 
 static struct reactor *reactor;
@@ -72,7 +72,7 @@ static void decode_hdr(const struct fuzz_input *in, enum tcp_order order)
 		return;
 	FUZZ_CLAIM(hdr.region_cnt <= TCP_REGIONS_MAX);
 	FUZZ_CLAIM(tcp_hdr_encode(again, order, in->p[7], &hdr) == (size_t)len);
-	/* The number of regions of a READ_RSP says nothing. */
+	/* The number of regions of a READ_RSP has no meaning. */
 	if (hdr.op == TCP_READ_RSP)
 		again[5] = in->p[5];
 	FUZZ_CLAIM(hdr.op == TCP_MSG || !memcmp(again, in->p, (size_t)len));
@@ -117,7 +117,7 @@ static void received(struct xp_chan *ch, struct xp_iu *iu)
 	static uint8_t copy[RECV_LEN];
 
 	FUZZ_CLAIM(iu->len <= RECV_LEN);
-	memcpy(copy, iu->data, iu->len); /* all of it may be read */
+	memcpy(copy, iu->data, iu->len); /* all bytes can be read */
 	xp_iu_release(iu);
 	post(ch);
 }
@@ -179,7 +179,7 @@ static void open_once(void)
 
 /* ---- the peer ---- */
 
-/* From an address of its own each time: ports do not run out. */
+/* Each peer has an address of its own, so that ports do not run out. */
 static int open_peer(void)
 {
 	static uint32_t cnt;
@@ -207,7 +207,7 @@ static void say(int fd, const void *buf, size_t len)
 	send(fd, buf, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Reads what comes, until the other end has closed. */
+/* Reads all data until the other end has closed. */
 static bool is_over(int fd)
 {
 	uint8_t buf[4096];
@@ -219,8 +219,8 @@ static bool is_over(int fd)
 	return n == 0 || errno != EAGAIN;
 }
 
-/* Where the memory is that peers may touch: in the place of the first region of
- * a message, if the input asks for it. */
+/* If the input asks for it, writes the place of the accessible memory to the
+ * first region of a message. */
 static void aim(uint8_t *msg, size_t len)
 {
 	uint64_t at = 0;
@@ -240,7 +240,7 @@ static void check_memory(void)
 	for (unsigned int i = 0; i < MEM_LEN; i++) {
 		bool is_given = i >= GIVEN_AT && i < GIVEN_AT + GIVEN_LEN;
 
-		/* RDMA READ goes to the first 512 bytes. */
+		/* RDMA READ writes to the first 512 bytes. */
 		FUZZ_CLAIM(is_given || i < 512 || mem[i] == 0x5a);
 	}
 }
@@ -253,7 +253,7 @@ static void connection(struct fuzz_input *in)
 
 	if (!(it.how & 1))
 		say(fd, cm, tcp_cm_encode(cm, TCP_CM_CONNECT, "request!", 8));
-	/* Before it has a channel there is nothing to aim at. */
+	/* Without a channel, there is no memory to access yet. */
 	while ((it.how & 0x23) == 0x20 && !it.ch)
 		turn();
 	while (in->left) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What people write: addresses and sizes. */
+/* Texts that users write: addresses and sizes. */
 #include <errno.h>
 
 #include "base/size.h"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Prints the lines of some folders that an lcov file counts zero times.
+"""Prints the lines of some folders that were never executed, according to an
+lcov file.
 
     uncovered.py FILE FOLDER...
 """
