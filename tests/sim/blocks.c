@@ -15,7 +15,7 @@ struct read {
 	uint64_t end;
 };
 
-/* Since the last power cut. */
+/* The state since the last power cut. */
 struct block {
 	uint32_t initial;
 	uint32_t writes[WRITES_MAX];
@@ -134,7 +134,7 @@ void blocks_flushed(unsigned int lun, uint64_t start)
 	}
 }
 
-/* ---- judgement ---- */
+/* ---- checks ---- */
 
 static struct history_op op_of_write(uint32_t stamp, uint64_t end)
 {
@@ -151,10 +151,10 @@ static struct history_op op_of_write(uint32_t stamp, uint64_t end)
 	};
 }
 
-/* What has happened to @b; no write happens after @end. */
+/* The operations on @b. No write takes place after @end. */
 static struct history make_history(const struct block *b, uint64_t end)
 {
-	/* And what a power cut has left. */
+	/* And the operation that a power cut has left. */
 	static struct history_op ops[WRITES_MAX + READS_MAX + 1];
 	struct history h = { .ops = ops, .initial = b->initial };
 
@@ -171,7 +171,7 @@ static struct history make_history(const struct block *b, uint64_t end)
 	return h;
 }
 
-/* NULL or what is wrong. */
+/* Returns what is wrong, or NULL. */
 static const char *judge_history(unsigned int lun, unsigned int lba,
 				 const struct history *h)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the blocks of all volumes may hold. Every block that is written carries
+ * The allowed contents of the blocks of all volumes. Each write of a block has
  * a stamp of its own. Each write and each read of a stamp is noted with the
- * times between which it must have happened; blocks_check() says whether some
- * order explains them all (tests/lib/history.h).
+ * times between which it must have taken place. blocks_check() checks whether
+ * some order explains all of them (tests/lib/history.h).
  *
- * Times are numbers of events, each one used once: blocks_now().
+ * Times are numbers of events. Each number is used once: blocks_now().
  */
 #ifndef TESTS_SIM_BLOCKS_H
 #define TESTS_SIM_BLOCKS_H
@@ -27,51 +27,51 @@ struct stamp {
 	uint8_t lba;
 	bool acked;
 	bool durable;	  /* acknowledged, and flushed or FUA */
-	bool disk_failed; /* the disk gave an error for it */
-	bool refused;	  /* and was not done, or was done with an error */
-	bool lost;	  /* the disk had it, and has it no more */
-	bool past;	  /* of before a start at which that was judged */
+	bool disk_failed; /* the disk returned an error for it */
+	bool refused;	  /* it was not done, or ended with an error */
+	bool lost;	  /* the disk had it, and has lost it */
+	bool past;	  /* written before a start; checked at that start */
 	uint8_t host;
-	uint32_t instead; /* COMPARE AND WRITE: of this one; else 0 */
+	uint32_t instead; /* COMPARE AND WRITE: replaces this stamp; else 0 */
 	uint64_t start;
-	uint64_t end; /* NEVER: it may still happen */
+	uint64_t end; /* NEVER: it may still take place */
 };
 
 extern struct stamp stamps[STAMPS_MAX];
-/* Behind the last one; the first is 1. */
+/* The number after the last stamp; the first stamp is 1. */
 uint32_t stamps_end(void);
 
-/* Forgets all; every block has stamp 0, which are zeroes. */
+/* Forgets all stamps. Every block has stamp 0, which stands for zeroes. */
 void blocks_reset(void);
 
-/* A new time. */
+/* Returns a new time. */
 uint64_t blocks_now(void);
 
-/* A new stamp for a write that begins now; 0: there are no more. */
+/* Returns a new stamp for a write that begins now; 0: there are no more. */
 uint32_t stamp_new(unsigned int lun, unsigned int lba);
-/* The same for a block that a copy has just written. Of these there is room for
- * STAMPS_COPIED in each block. */
+/* The same for a block that a copy has just written. Each block has room for
+ * STAMPS_COPIED of these. */
 uint32_t stamp_new_copied(unsigned int lun, unsigned int lba);
-/* Bytes of a block with that stamp; and back. */
+/* Converts a stamp to the bytes of a block, and back. */
 void stamp_fill(uint32_t stamp, void *block);
 uint32_t stamp_parse(const void *block);
 
-/* It can no longer happen; the first time counts. */
+/* The write can no longer take place. Only the first call counts. */
 void stamp_over(uint32_t stamp, uint64_t when);
 
-/* Somebody has seen @stamp in a block. */
+/* A read has returned @stamp for a block. */
 void blocks_seen(unsigned int lun, unsigned int lba, uint32_t stamp,
 		 uint64_t start, uint64_t end);
 
-/* A flush that began at @start has succeeded. */
+/* A flush that began at @start succeeded. */
 void blocks_flushed(unsigned int lun, uint64_t start);
 
-/* All of @lun judged; NULL or what is wrong, static. */
+/* Checks all blocks of @lun. Returns what is wrong (static), or NULL. */
 const char *blocks_check(unsigned int lun);
 
 /*
- * Power was lost, and @survivor is what a block then holds: is that allowed?
- * From then on it is what was there at first. NULL or what is wrong.
+ * After a power cut, the block has the stamp @survivor, which becomes its
+ * initial value. Returns what is wrong, or NULL.
  */
 const char *blocks_cut(unsigned int lun, unsigned int lba, uint32_t survivor);
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Random histories of libsrpi and a target that does what targets may do (see
- * peer.h), each judged. A seed is a history. What must hold:
+ * Random histories of libsrpi and a target that does all that targets may do
+ * (see peer.h). Each history is checked. A seed determines a history. These
+ * rules must hold:
  *
- *  - every operation is answered once, and fails only when it may: I/O fails
- *    fast, or the session is lost; a flush, also when something was lost;
+ *  - every operation is answered once, and fails only if I/O fails fast or the
+ *    session is lost; a flush also fails if data was lost;
  *  - when a flush succeeds, every write that was acknowledged before it was
  *    submitted is on the medium, unless a flush since its acknowledgement has
- *    failed; what was written with FUA is there when it is acknowledged;
- *  - nothing is written to another disk in the place of the first;
- *  - each state of the link has the timer that session.h says; the session comes
- *    back when the target is well, whatever was before.
+ *    failed; a write with FUA is on the medium when it is acknowledged;
+ *  - nothing is written to another disk that replaces the first one;
+ *  - each state of the link has the timer that session.h names; the session
+ *    connects again when the target is well, whatever happened before.
  */
 #include <getopt.h>
 #include <malloc.h>
@@ -29,19 +30,21 @@
 #define ACTS_MAX 80
 #define OPS	 24u
 #define FLUSHES	 4u
-/* More events than any history has; one that has more never ends. */
+/* More events than any history has. A history with more events never ends. */
 #define EVENTS_MAX 300000u
-/* A healthy target has the session back by then: no pause, no login and no
- * answer takes longer than 5 s, and there are a few of each. */
+/* By this time, a healthy target has accepted the session again: no pause, no
+ * login and no answer takes longer than 5 s, and there are only a few of
+ * each. */
 #define BACK_MS 60000u
 
 struct op {
 	struct srpi_io io;
 	bool busy;
 	uint64_t stamp;		    /* of a write */
-	uint64_t need[PEER_BLOCKS]; /* of a flush: stamps acknowledged before */
-	unsigned int failed_flushes; /* when a flush was submitted */
-	unsigned int fails_fast;     /* when it was submitted */
+	uint64_t need[PEER_BLOCKS]; /* of a flush: stamps that were acknowledged
+				     * before */
+	unsigned int failed_flushes; /* value when a flush was submitted */
+	unsigned int fails_fast;     /* value when it was submitted */
 };
 
 static struct {
@@ -55,13 +58,13 @@ static struct {
 	uint64_t next_stamp;
 	uint64_t acked[PEER_BLOCKS];
 	bool writing[PEER_BLOCKS];
-	unsigned int fails_fast; /* times that I/O began to fail, or fails */
+	unsigned int fails_fast; /* how often I/O has begun to fail */
 	unsigned int losses_told;
 	unsigned int failed_flushes;
-	bool may_lose; /* anything */
+	bool may_lose; /* any data may be lost */
 	bool connected, closed;
 	unsigned int events;
-	uint64_t heard; /* of losses */
+	uint64_t heard; /* losses that were noted */
 } w;
 
 static struct {
@@ -73,7 +76,7 @@ static struct {
 
 static uint64_t seed;
 
-/* ---- the judge ---- */
+/* ---- checks ---- */
 
 static bool may_fail(const struct op *op)
 {
@@ -89,7 +92,8 @@ static void judge_write(struct op *op, int res)
 	if (res)
 		return;
 	w.acked[lba] = op->stamp;
-	/* What was under way when the disk changed went to the other one. */
+	/* Writes that were in flight when the disk changed went to the other
+	 * disk. */
 	if (op->io.fua && !peer_is_other() && peer_stable(lba) < op->stamp)
 		sim_wrong("stamp %llu of block %u was to be stable",
 			  (unsigned long long)op->stamp, lba);
@@ -100,11 +104,11 @@ static void judge_flush(struct op *op, int res)
 	if (res) {
 		total.flush_errors++;
 		w.failed_flushes++;
-		/* The caller knows that anything may be gone. */
+		/* The caller knows that any data may be lost. */
 		memset(w.acked, 0, sizeof(w.acked));
 		return;
 	}
-	/* Told by another that failed meanwhile. */
+	/* Another flush that failed meanwhile has reported it. */
 	if (op->failed_flushes != w.failed_flushes)
 		return;
 	for (unsigned int b = 0; b < PEER_BLOCKS && !peer_is_other(); b++) {
@@ -133,7 +137,8 @@ static void op_done(struct srpi_io *io, int res)
 		sim_wrong("operation %d fails (%d) for nothing", io->op, res);
 }
 
-/* What session.h says of states and timers; nothing is on its way now. */
+/* Checks what session.h says about states and timers. Nothing is in flight
+ * now. */
 static void check_way_out(void)
 {
 	struct srpi_session *s = w.s;
@@ -155,7 +160,7 @@ static void check_way_out(void)
 		break;
 	case INI_LINK_LOGIN:
 	case INI_LINK_MORE:
-		break; /* the transport's */
+		break; /* the transport's timer */
 	}
 	if (!has_timer)
 		sim_wrong("state %s, link %d: nothing leads on from here",
@@ -167,7 +172,8 @@ static void check_way_out(void)
 
 /* ---- events ---- */
 
-/* It counts as heard when it is noted, however short that is remembered. */
+/* A loss counts as reported when it is noted, however short it is
+ * remembered. */
 static void notice_losses(void)
 {
 	const struct ini_volume *v = w.s->volume_cnt ? w.s->volumes[0] : NULL;
@@ -209,7 +215,7 @@ static void settle(void)
 		check_way_out();
 }
 
-/* Until @until() or for @ms. */
+/* Runs until @until() is true, or for @ms. */
 static void pass_time(uint64_t ms, bool (*until)(void))
 {
 	uint64_t end = clock_now() + ms * 1000;
@@ -404,7 +410,7 @@ static void come_to_rest(void)
 	if (!sim_is_wrong() && !is_back())
 		sim_wrong("the session is %s, and does not come back",
 			  srpi_state_name(srpi_session_state(w.s)));
-	/* The first may tell of a loss, once. */
+	/* The first flush may report a loss, once. */
 	for (int i = 0; i < 2 && !sim_is_wrong(); i++) {
 		submit(SRPI_FLUSH, false, 0);
 		pass_time(BACK_MS, is_back);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""As faults.py, for libsrpi and the simulation of it."""
+"""Like faults.py, for libsrpi and its simulation."""
 
 FAULTS = [
     ('ends what discovery asks when I/O begins to fail', 'initiator/queue.c',

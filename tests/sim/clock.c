@@ -15,7 +15,7 @@ struct reactor {
 	int awaited;
 	struct list node; /* reactors */
 	struct list pollers;
-	struct list timers; /* due first, first */
+	struct list timers; /* in the order they are due */
 	struct reactor_msg *first;
 	struct reactor_msg **last;
 	unsigned int msg_cnt;
@@ -74,7 +74,7 @@ unsigned int reactor_processors(void)
 	return 1;
 }
 
-/* Never more answers than were waited for. */
+/* There are never more answers than the reactor waited for. */
 void reactor_await(struct reactor *r, int cnt)
 {
 	r->awaited += cnt;
@@ -174,7 +174,7 @@ static struct reactor_timer *first_timer(const struct reactor *r)
 	return list_first(&r->timers, struct reactor_timer, node);
 }
 
-/* Those that are set by others that fire wait for the next time. */
+/* Timers that are set by timers that fire wait for the next time. */
 static unsigned int fire_due(struct reactor *r)
 {
 	struct list due = LIST_INIT(due);
@@ -225,7 +225,7 @@ struct io_uring_sqe *reactor_sqe(struct reactor *r)
 	return memset(&r->sqes[r->sqe_cnt++], 0, sizeof(r->sqes[0]));
 }
 
-/* What is asked for meanwhile waits for the next turn. */
+/* Operations that are added meanwhile wait for the next turn. */
 static unsigned int run_operations(struct reactor *r)
 {
 	unsigned int cnt = r->sqe_cnt;
@@ -275,7 +275,7 @@ int reactor_run_once(struct reactor *r, int timeout_ms)
 	return done > 0;
 }
 
-/* ---- what needs a kernel ---- */
+/* ---- functions that need a kernel ---- */
 
 int reactor_fd(const struct reactor *r)
 {

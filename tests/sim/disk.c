@@ -15,11 +15,11 @@
 
 struct version {
 	uint32_t stamp;
-	bool done; /* its request has been answered */
+	bool done; /* the request has been answered */
 };
 
-/* What a block may turn out to hold after a power cut: versions from durable
- * on, the last one being what is read now. */
+/* The possible contents of a block after a power cut: all versions from durable
+ * on. The last one is what a read returns now. */
 struct cell {
 	struct version versions[VERSIONS_MAX];
 	unsigned int cnt;
@@ -31,27 +31,27 @@ struct disk {
 	struct disk_config cfg;
 	struct cell cells[BLOCKS_CNT];
 	unsigned int errors;
-	bool flush_failed; /* and so does every other one */
-	bool unseen;	   /* something was lost, and no flush has told it */
+	bool flush_failed; /* all further flushes fail, too */
+	bool unseen;	   /* data was lost, and no flush has reported it */
 	bool write_saw;	   /* ... but a synchronous write has */
 	bool had_loss;
 	_Alignas(4096) uint8_t memory[BLOCKS_CNT * BLOCK_BYTES];
 };
 
-/* A request under way. */
+/* A request in flight. */
 struct job {
 	struct rbp_io *io;
 	struct disk *disk;
-	bool dead;	      /* of a target that was killed */
-	unsigned int applied; /* blocks */
-	/* Flush: versions that were done when it was submitted. */
+	bool dead;	      /* its target was killed */
+	unsigned int applied; /* blocks that are done */
+	/* Flush: the versions that were done when it was submitted. */
 	uint32_t upto[BLOCKS_CNT];
 };
 
 static struct disk disks[BLOCKS_LUNS];
 static struct job jobs[PENDING_MAX];
 static unsigned int job_cnt;
-static bool unplugged; /* the target that is there has been killed */
+static bool unplugged; /* the present target has been killed */
 
 static unsigned int lun_of(const struct disk *d)
 {
@@ -136,7 +136,8 @@ static void put(struct disk *d, unsigned int lba, uint32_t stamp, bool stable)
 		c->durable = c->cnt - 1;
 }
 
-/* Nobody writes a stamp of another block, or none, but a copy. */
+/* Only a copy writes a block without a stamp, or with the stamp of another
+ * block. */
 static bool is_copied(unsigned int lun, unsigned int lba, uint32_t stamp)
 {
 	return !stamp || stamps[stamp].lun != lun || stamps[stamp].lba != lba;
@@ -240,7 +241,7 @@ static void note_failure(const struct job *j)
 		memset(io->buf, 0xee, io->len);
 }
 
-/* The other jobs keep their order; it means nothing. */
+/* The other jobs keep their order, but the order has no meaning. */
 static void answer(struct job *j, int res)
 {
 	struct rbp_io *io = j->io;
@@ -298,7 +299,7 @@ void disks_step(unsigned int nth)
 		finish(j);
 }
 
-/* The newest version that was done when a flush was submitted. */
+/* Notes the newest version that was done when the flush was submitted. */
 static void note_upto(struct job *j)
 {
 	for (unsigned int b = 0; b < BLOCKS_CNT; b++) {
@@ -312,7 +313,7 @@ static void note_upto(struct job *j)
 	}
 }
 
-/* A dead target's requests come to nothing. */
+/* The requests of a dead target fail. */
 static void judge_copies(const struct job *j)
 {
 	const struct rbp_io *io = j->io;
@@ -374,7 +375,7 @@ void disks_kill(bool power_cut)
 		lose_unstable(&disks[i]);
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 static void disk_close(void *v)
 {
@@ -389,7 +390,7 @@ static bool is_dirty(const struct disk *d)
 	return false;
 }
 
-/* What has become of it since the last target. */
+/* What has happened to the disk since the last target. */
 static void be_forgetful(struct disk *d)
 {
 	bool fails = d->cfg.errors && is_dirty(d) && sim_chance(30);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Disks whose answers come when the simulation says so: in any order, a block
- * at a time, sometimes as errors, with a volatile cache that a power cut
- * empties as badly as it may. They keep stamps, not bytes. One of them can be
- * memory instead, where RDMA goes without any request.
+ * Disks that answer when the simulation wants it: in any order, one block at a
+ * time, sometimes with errors. They have a volatile cache, of which a power cut
+ * may lose any part. They keep stamps, not bytes. One of them can be memory
+ * instead, which RDMA accesses without any request.
  *
- * They forget as a kernel does: after a flush that has failed all others fail,
- * until the disk is opened anew. What was not stable may then be gone, and
- * flushes succeed again. It may also go between two targets; that the next one
- * is told, once.
+ * They lose data like a kernel does: after a flush has failed, all others fail
+ * until the disk is opened again. Unstable data may then be lost, and flushes
+ * succeed again. Unstable data may also be lost between two targets. The next
+ * target is told, once.
  */
 #ifndef TESTS_SIM_DISK_H
 #define TESTS_SIM_DISK_H
@@ -25,28 +25,28 @@ struct disk_config {
 	bool errors; /* some requests fail */
 };
 
-/* Empty disks; the next opens are of these kinds. */
+/* Makes empty disks. The next opens get these kinds. */
 void disks_reset(const struct disk_config *cfg);
 
-/* Requests that wait. */
+/* Returns the number of requests that wait. */
 unsigned int disks_pending(void);
-/* Does something about request @nth of them. */
+/* Makes progress with request @nth of them. */
 void disks_step(unsigned int nth);
 
-/* What is in a block now. */
+/* Returns the present stamp of a block. */
 uint32_t disk_peek(unsigned int lun, unsigned int lba);
-/* So often has it been written. */
+/* Returns how often the block was written. */
 unsigned int disk_changes(unsigned int lun, unsigned int lba);
-/* Some read has failed since the reset. */
+/* Returns how many requests have failed since the reset. */
 unsigned int disk_errors(unsigned int lun);
 
-/* What was not stable may have been lost, or some flush or synchronous write has
- * failed, since this was last asked for. */
+/* True if unstable data may have been lost, or a flush or a synchronous write
+ * has failed, since the last call. */
 bool disk_had_loss(unsigned int lun);
 
 /*
- * The target is killed: of what it has under way some is done, and no more
- * after this. With @power_cut what lay in caches may be lost.
+ * The target is killed. Some parts of its requests are done, and no more after
+ * this call. With @power_cut, the data in caches may be lost.
  */
 void disks_kill(bool power_cut);
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Faults to plant: (name, file, what stands there once, what to put there).
+"""Faults to plant: (name, file, text that occurs there once, replacement).
 
-Each makes the target lie, lose or leak in a way that has happened to systems
-like this one. plant.py builds the simulation with one at a time; text that is
-not found exactly once is an error, so that none of them goes stale unseen.
+Each fault makes the target report wrong results, lose data or leak, in a way
+that has happened in similar systems. plant.py builds the simulation with one
+fault at a time. If the text is not found exactly once, this is an error, so
+that outdated faults are noticed.
 """
 
 FAULTS = [
-    # -- what was acknowledged is stable
+    # -- acknowledged data is stable
     ('answers SYNCHRONIZE CACHE before the flush', 'target/scsi/read_write.c',
      'return task->vol->read_only ? scsi_task_good(task) : secure(task);',
      'return scsi_task_good(task);'),
@@ -24,7 +25,7 @@ FAULTS = [
      '\tif (res) {\n\t\tcmd->res = res;',
      '\tif (res && io->op != RBP_READ) {\n\t\tcmd->res = res;'),
 
-    # -- what was not is told of, also by the next process
+    # -- lost data is reported, also by the next process
     ('forgets a failed flush with the process', 'target/block/flush_record.c',
      '\t\tatomic_store(&r->file->failed, 1);', '\t\t;'),
     ('notes flushes and no result of theirs', 'target/block/block.c',

@@ -10,7 +10,7 @@
 
 struct host_world world;
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 void hosts_reset(struct t_fabric *hub, const bool *cache, const bool *mem,
 		 bool copies)
@@ -85,7 +85,7 @@ void hosts_all_over(void)
 		host_settle(&world.hosts[i], t);
 }
 
-/* ---- nothing happens any more ---- */
+/* ---- checks when all is quiet ---- */
 
 static void check_chan_is_quiet(const struct chan *ch)
 {
@@ -121,7 +121,7 @@ void hosts_check_quiet(void)
 	hosts_look();
 }
 
-/* ---- what hosts do ---- */
+/* ---- actions of hosts ---- */
 
 static struct chan *some_chan(const struct host *h)
 {

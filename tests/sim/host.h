@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Initiators that do anything at any time, and know what may be answered. Each
- * is an I_T nexus of up to HOST_CHANS channels; its commands live in slots with
- * memory of their own, each piece of it under a key of its own, which is
- * withdrawn as soon as the command is over. So whatever the target touches that
- * it must not, the fabric refuses, and counts.
+ * Initiators that do anything at any time, and know which answers are allowed.
+ * Each is an I_T nexus of up to HOST_CHANS channels. Its commands live in slots
+ * with memory of their own. Each piece of this memory has a key of its own,
+ * which becomes invalid when the command is over. If the target accesses memory
+ * that it must not access, the fabric refuses this and counts it.
  */
 #ifndef TESTS_SIM_HOST_H
 #define TESTS_SIM_HOST_H
@@ -15,48 +15,48 @@
 #define HOSTS	   2
 #define HOST_CHANS 2
 
-/* Of all hosts; @cache[lun]: acknowledged writes need a flush; @copies: they
- * send EXTENDED COPY. */
+/* Starts all hosts. @cache[lun]: acknowledged writes need a flush. @copies: the
+ * hosts send EXTENDED COPY. */
 void hosts_reset(struct t_fabric *hub, const bool *cache, const bool *memory,
 		 bool copies);
-/* Every channel must be closed. */
+/* Only when every channel is closed. */
 void hosts_end(void);
 
-/* Some host does something of its own choice; @steady: it sends commands. */
+/* Lets some host do something at random. @steady: it sends commands. */
 void hosts_act(bool steady);
-/* Has every host a way to the target, or tries to get one. */
+/* Makes every host have a connection to the target, or try to get one. */
 void hosts_connect(void);
 
-/* ---- what becomes of the target ---- */
+/* ---- events of the target ---- */
 
-/* It may close any channel, and refuse logins, from now on. */
+/* From now on, the target may close any channel and reject logins. */
 void hosts_excuse(void);
-/* All connections break; nothing of before will reach a disk any more. */
+/* All connections break. No earlier request will reach a disk any more. */
 void hosts_target_killed(void);
 
-/* A start at which @lun may have lost what no flush has covered: those whose
- * writes were acknowledged must be told, by their next flush. After a power cut
- * all that wrote may be told. */
+/* At this start, @lun may have lost data that no flush has covered. Hosts whose
+ * writes were acknowledged must be told by their next flush. After a power cut,
+ * all hosts that wrote may be told. */
 void hosts_lost_writes(unsigned int lun, bool power_cut);
 
-/* Reservations went with it. */
+/* The reservations are gone together with the target. */
 void hosts_target_gone(void);
 
-/* ---- copies, as the disk sees them ---- */
+/* ---- copies, from the disk's view ---- */
 
-/* The target asks for a block to be written with a stamp that belongs to another
- * one. Judges whether a copy may do so, now. */
+/* The target writes a stamp to a block that belongs to another block. Checks
+ * whether a copy may do this now. */
 void hosts_copy_begins(unsigned int lun, unsigned int lba, uint32_t stamp);
-/* It is written: the stamp that the block has from now on. */
+/* The block is written. Returns the stamp that it has from now on. */
 uint32_t hosts_copy_lands(unsigned int lun, unsigned int lba, uint32_t stamp);
-/* It fails; so must the copy. */
+/* The write fails, and the copy must fail, too. */
 void hosts_copy_fails(unsigned int lun, unsigned int lba, uint32_t stamp);
 
-/* Nothing happens any more: everything must have been answered. */
+/* Nothing is in flight: everything must have been answered. */
 void hosts_check_quiet(void);
-/* Writes without an answer can no longer happen. */
+/* Writes without an answer can no longer take place. */
 void hosts_all_over(void);
-/* Looks at every block. */
+/* Reads every block. */
 void hosts_look(void);
 
 /* Closes every channel. */

@@ -230,7 +230,7 @@ static void answer_target(struct chan *ch, enum srp_opcode opcode, uint64_t tag)
 
 /* ---- credits ---- */
 
-/* It may have ended already, without an answer. */
+/* The command may have ended already, without an answer. */
 static bool is_managed(const struct cmd *c)
 {
 	for (unsigned int i = 0; i < CMDS_MAX; i++) {

@@ -55,7 +55,7 @@ void cmd_free(struct cmd *c)
 	c->used = false;
 }
 
-/* It can no longer do anything. */
+/* The command can no longer have any effect. */
 void cmd_over(struct cmd *c)
 {
 	uint64_t t = blocks_now();
@@ -76,8 +76,8 @@ void cmd_forget_reservation(const struct cmd *c)
 		world.reservation[c->lun].busy = false;
 }
 
-/* Channels have no order to each other: what was sent on another one later may
- * have arrived sooner. */
+/* There is no order between channels: a command that was sent later on another
+ * channel may have arrived earlier. */
 bool cmd_is_covered(const struct cmd *c, const struct cmd *tmf)
 {
 	if (!c->used || c->kind == TASK_MGMT || c->ch->host != tmf->ch->host)
@@ -157,7 +157,7 @@ static bool choose_stamps(struct cmd *c)
 	return true;
 }
 
-/* Pieces of the command's world.memory, each under a key of its own. */
+/* Describes pieces of the command's memory, each with a key of its own. */
 static unsigned int make_descs(struct cmd *c, uint32_t len,
 			       struct srp_desc *descs)
 {
@@ -196,8 +196,8 @@ static void make_table(struct cmd *c, const struct srp_desc *descs,
 		     &args->table_addr, &args->table_key);
 }
 
-/* Only the first descriptors stay in the IU; the target fetches the rest.
- * @cnt_at: where they are counted. */
+/* Only the first descriptors stay in the IU; the target fetches the others.
+ * @cnt_at: place of their count. */
 static int make_partial(struct cmd *c, uint8_t *iu, int len, unsigned int cnt,
 			unsigned int cnt_at)
 {
@@ -206,7 +206,7 @@ static int make_partial(struct cmd *c, uint8_t *iu, int len, unsigned int cnt,
 
 	iu[cnt_at] = (uint8_t)keep;
 	if (sim_chance(4)) {
-		/* Its lengths no longer add up. */
+		/* The lengths no longer add up. */
 		wire_put32(table + SRP_DESC_SIZE * (cnt - 1) + 12, 16);
 		c->bad_table = true;
 		c->ch->excused = true;
@@ -326,7 +326,7 @@ void cmd_write(struct chan *ch)
 	send_command(c, cdb);
 }
 
-/* Compares with what is there, or was a moment ago. */
+/* Compares with the present stamp of the block, or with a recent one. */
 void cmd_compare_write(struct chan *ch)
 {
 	struct cmd *c = new_cmd(ch, COMPARE_WRITE);
@@ -494,8 +494,8 @@ void cmd_tmf(struct chan *ch)
 	t_ini_send(&ch->ini, iu, sizeof(iu));
 }
 
-/* What had been sent on this channel before is over; on others it may not have
- * arrived by then. */
+/* Commands that were sent on this channel before are over. Those on other
+ * channels may not have arrived by then. */
 void tmf_answered(struct cmd *tmf, const struct srp_rsp *rsp)
 {
 	if (!rsp->rsp_valid || rsp->rsp_code != SRP_RSP_COMPLETE) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * EXTENDED COPY. What a copy writes has the stamp of the block that it was read
- * from, so the disk knows it when it sees it, and asks here whether some copy may
- * do that now. Then the block gets a stamp of its own, as each write has.
+ * EXTENDED COPY. A copy writes blocks with the stamps of the blocks that it
+ * read. The disk recognizes this, and asks here whether some copy may write
+ * that stamp now. Then the block gets a stamp of its own, like after any write.
  */
 #include "tests/sim/host_world.h"
 
@@ -24,7 +24,7 @@ static void naa_of(unsigned int lun, uint8_t *naa)
 	scsi_naa_make(serial, naa);
 }
 
-/* ---- copies that may still do something ---- */
+/* ---- copies that may still write ---- */
 
 static bool writes_block(const struct copy *p, unsigned int lun,
 			 unsigned int lba, unsigned int *ret_from)
@@ -40,7 +40,7 @@ static bool writes_block(const struct copy *p, unsigned int lun,
 	return false;
 }
 
-/* Each block is written by one copy at a time. */
+/* Only one copy writes a block at a time. */
 static struct copy *find_copy(unsigned int lun, unsigned int lba,
 			      uint32_t stamp, unsigned int *ret_from)
 {
@@ -114,7 +114,7 @@ void hosts_copy_fails(unsigned int lun, unsigned int lba, uint32_t stamp)
 		p->failed = true;
 }
 
-/* ---- their end ---- */
+/* ---- end of copies ---- */
 
 void copy_over(struct copy *p)
 {
@@ -160,8 +160,8 @@ static bool touches(const struct copy *p, unsigned int lun)
 	return p->from_lun == lun || p->to_lun == lun;
 }
 
-/* Was the copy certainly there before the function? Channels have no order to
- * each other, but a copy that has written something has arrived. */
+/* True if the copy was certainly there before the function. There is no order
+ * between channels, but a copy that has written something has arrived. */
 static bool was_before(const struct copy *p, const struct cmd *tmf)
 {
 	if (p->channel == tmf->ch->number)
@@ -182,8 +182,9 @@ void copies_fence(const struct cmd *tmf)
 	}
 }
 
-/* May functions have ended it? Of two on different volumes it remembers no more
- * than that, while its list is on the way. */
+/* True if functions may have ended the copy. While the copy's list is on the
+ * way, the target remembers only that functions on two different volumes
+ * came. */
 static bool was_ended(const struct copy *p)
 {
 	unsigned int fenced = 0;
@@ -201,7 +202,7 @@ static bool was_ended(const struct copy *p)
 	return fenced & (fenced - 1);
 }
 
-/* May it be told that the copy was ended? */
+/* True if the answer may say that the copy was ended. */
 bool copy_may_be_aborted(const struct cmd *c)
 {
 	const struct copy *p = c->copy;
@@ -214,9 +215,9 @@ bool copy_may_be_aborted(const struct cmd *c)
 	       disk_errors(p->to_lun);
 }
 
-/* ---- making one ---- */
+/* ---- making a copy ---- */
 
-/* The blocks that it writes are no other copy's. */
+/* True if no other copy writes the blocks that this one writes. */
 static bool is_free(const struct copy *p)
 {
 	unsigned int from;
@@ -233,7 +234,7 @@ static bool is_free(const struct copy *p)
 	return true;
 }
 
-/* From some blocks to others that follow each other, each segment a piece. */
+/* Copies from any blocks to consecutive blocks. Each segment is one piece. */
 static void choose_segments(struct copy *p)
 {
 	unsigned int to = sim_random(BLOCKS_CNT / 2);
@@ -288,7 +289,7 @@ uint32_t copy_make_list(const struct copy *p, uint8_t *b)
 	return len;
 }
 
-/* What lands in memory is not seen. */
+/* Writes to memory are not visible here. */
 struct copy *copy_new(const struct chan *ch, uint64_t start)
 {
 	struct copy *p = &world.copies[world.copy_cnt];

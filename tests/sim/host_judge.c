@@ -7,7 +7,8 @@
 
 /* ---- answers ---- */
 
-/* Does some function of the host run that may end commands quietly? */
+/* True if a function of the host is in progress that may end commands without
+ * an answer. */
 static bool manages(const struct host *h)
 {
 	for (unsigned int i = 0; i < CMDS_MAX; i++) {
@@ -18,7 +19,7 @@ static bool manages(const struct host *h)
 	return false;
 }
 
-/* An ORDERED command is not overtaken, nor does it overtake. */
+/* No command overtakes an ORDERED command, and it overtakes none. */
 static void check_order(const struct cmd *c)
 {
 	for (unsigned int i = 0; i < CMDS_MAX; i++) {
@@ -178,7 +179,7 @@ static void write_is_good(const struct cmd *c, uint64_t t)
 
 /* ---- writes that were lost ---- */
 
-/* After so long the target has seen that an answer was delivered. */
+/* After this time, the target has seen that an answer was delivered. */
 #define DELIVERY_TIME 100
 
 static struct debt *debt_of(const struct cmd *c)
@@ -241,7 +242,8 @@ static void sync_is_good(const struct cmd *c)
 		blocks_flushed(c->lun, c->start);
 }
 
-/* Its host has asked for its end: a kernel drops an answer that comes then. */
+/* True if its host has asked to end the command: a kernel drops an answer that
+ * comes then. */
 static bool is_being_ended(const struct cmd *c)
 {
 	if (c->maybe_ended)
@@ -264,7 +266,8 @@ static void loss_told(const struct cmd *c)
 		sim_wrong("host %u is told of writes to LUN %u that it has not "
 			  "lost",
 			  c->ch->host->number, c->lun);
-	/* Which of the two was first is not known: it may be told again. */
+	/* It is unknown which of the two was first, so the loss may be reported
+	 * again. */
 	if (is_being_ended(c))
 		debt->must = false;
 	else
@@ -301,9 +304,10 @@ static void is_good(const struct cmd *c, const struct srp_rsp *rsp)
 		reservation_is_good(c, t);
 }
 
-/* ---- answers that are not good ---- */
+/* ---- answers with errors ---- */
 
-/* Of another host's function; the command was over when that was answered. */
+/* Because of another host's function. The command was over when that function
+ * was answered. */
 static void task_aborted(const struct cmd *c)
 {
 	uint64_t t = blocks_now();
@@ -335,7 +339,7 @@ static void conflict(const struct cmd *c)
 			  (unsigned long long)c->tag);
 }
 
-/* Nothing may have changed since, or it cannot say that it had. */
+/* Without a change since the command was made, it must not miscompare. */
 static void miscompare(const struct cmd *c)
 {
 	for (unsigned int i = 0; i < c->blocks; i++) {
@@ -347,7 +351,8 @@ static void miscompare(const struct cmd *c)
 		  (unsigned long long)c->tag);
 }
 
-/* It says that it was not done: then it was not, and will not be. */
+/* The answer says that the command was not executed. It must never be
+ * executed. */
 static void not_done(const struct cmd *c)
 {
 	uint64_t t = blocks_now();

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the simulated initiators are made of, for the files that play them:
+ * The parts of the simulated initiators, for the files that implement them:
  *
- *   host.c        what they do next, and what becomes of them
- *   host_chan.c   connections, credits, what arrives
- *   host_cmd.c    commands and task management, from their making to their end
+ *   host.c        their actions, and events that affect them
+ *   host_chan.c   connections, credits, arriving IUs
+ *   host_cmd.c    commands and task management, from creation to end
  *   host_copy.c   copies between volumes
- *   host_judge.c  whether an answer is right
+ *   host_judge.c  checks of answers
  */
 #ifndef TESTS_SIM_HOST_WORLD_H
 #define TESTS_SIM_HOST_WORLD_H
@@ -23,10 +23,10 @@
 #define DESCS_MAX     24
 #define CHANS_MAX     64
 #define TMFS_MAX      128
-#define COPIES_MAX    24 /* in a history */
+#define COPIES_MAX    24 /* in one history */
 #define COPY_SEGMENTS 4
 #define COPY_BLOCKS   8
-#define CMD_BLOCKS    4 /* at most, of one command */
+#define CMD_BLOCKS    4 /* of one command, at most */
 #define TABLE_AT      7168
 #define UNTOUCHED     0xaa
 #define RESERVE_KEY   0x5151
@@ -48,7 +48,7 @@ enum chan_state {
 	UNUSED,
 	CONNECTING,
 	OPEN,
-	CLOSING, /* by us, or lost; what comes is not looked at */
+	CLOSING, /* closed by us, or lost; arriving IUs are ignored */
 };
 
 struct chan {
@@ -62,13 +62,13 @@ struct chan {
 	int32_t limit;
 };
 
-/* What one function covers of other hosts, and when. */
+/* The commands of other hosts that one function covers, and when. */
 struct tmf {
 	struct host *host;
 	uint8_t function;
 	unsigned int lun;
 	uint64_t start;
-	uint64_t end; /* NEVER: not answered */
+	uint64_t end; /* NEVER: no answer yet */
 };
 
 struct copy_segment {
@@ -77,16 +77,19 @@ struct copy_segment {
 	unsigned int blocks;
 };
 
-/* It outlives its command, which may be lost and go on. */
+/* It exists longer than its command, which may be lost and still take
+ * effect. */
 struct copy {
 	unsigned int number;
 	const struct host *host;
 	unsigned int channel;
 	uint64_t start;
-	uint64_t seen; /* it has begun to write by then; 0: nothing seen yet */
-	bool over;     /* nothing of it happens any more */
-	bool fenced;   /* nor may it, though it has not been answered */
-	bool failed;   /* the disk did */
+	uint64_t seen; /* time by which it has begun to write; 0: nothing seen
+		        * yet */
+	bool over;     /* it has no effect any more */
+	bool fenced;   /* it may have no effect any more, although it is
+		        * unanswered */
+	bool failed;   /* the disk returned an error */
 	unsigned int from_lun;
 	unsigned int to_lun;
 	struct copy_segment segments[COPY_SEGMENTS];
@@ -97,25 +100,26 @@ struct copy {
 
 struct cmd {
 	bool used;
-	bool maybe_ended; /* by a function on another channel: no answer is due */
+	bool maybe_ended; /* maybe ended by a function on another channel: no
+			   * answer needed */
 	struct chan *ch;
 	enum kind kind;
 	uint64_t tag;
-	uint64_t order; /* when it was sent */
+	uint64_t order; /* number in the order of sending */
 	uint64_t start;
 	uint8_t lun;
 	uint8_t lba;
 	uint8_t blocks;
 	uint8_t attr;
 	bool fua;
-	bool immed; /* answered before it is done */
+	bool immed; /* answered before it was done */
 	bool bad_table;
 	uint32_t stamps[CMD_BLOCKS];
 	uint32_t expected[CMD_BLOCKS];
 	unsigned int changes[CMD_BLOCKS];
-	uint32_t out_len; /* described */
+	uint32_t out_len; /* bytes of the descriptors */
 	uint32_t in_len;
-	uint32_t want; /* bytes that the CDB is about */
+	uint32_t want; /* bytes that the CDB names */
 	struct xp_mr *mrs[DESCS_MAX + 1];
 	unsigned int mr_cnt;
 	/* TASK_MGMT */
@@ -125,19 +129,20 @@ struct cmd {
 	struct copy *copy; /* COPY */
 };
 
-/* What a host may and must be told on a LUN. */
+/* Unit attentions that a host may and must get on a LUN. */
 struct attention {
-	unsigned int logins; /* so often it may be told of one ... */
+	unsigned int logins; /* it may get this many for logins ... */
 	unsigned int resets;
-	uint64_t login_since; /* ... and it must be; 0: need not */
+	uint64_t login_since; /* ... and it must get one; 0: need not */
 	uint64_t reset_since;
-	/* Last told of something, or of a new nexus, or a channel was lost. */
+	/* Time when the host last got an attention, or had a new nexus, or a
+	 * channel was lost. */
 	uint64_t told;
 };
 
-/* What a host is owed by a LUN that has lost writes of it. */
+/* What a LUN that has lost writes of a host owes to this host. */
 struct debt {
-	bool may;  /* it may be told ... */
+	bool may;  /* the host may be told ... */
 	bool must; /* ... and its next flush must not succeed */
 	uint64_t told;
 };
@@ -148,12 +153,12 @@ struct host {
 	bool connecting;
 	struct attention ua[BLOCKS_LUNS];
 	struct debt debts[BLOCKS_LUNS];
-	/* Writes that may still happen. */
+	/* Writes that may still take place. */
 	uint32_t unsettled[STAMPS_MAX];
 	unsigned int unsettled_cnt;
 };
 
-/* Who holds the reservation: host 0 or nobody; it alone asks for one. */
+/* The holder of the reservation: host 0 or nobody. Only host 0 reserves. */
 struct reservation {
 	bool registered;
 	bool busy;	      /* a change is under way, or may be */
@@ -191,29 +196,29 @@ void host_settle(struct host *h, uint64_t t);
 
 /* ---- host_chan.c ---- */
 
-/* A SINGLE login ends what the host has. */
+/* A SINGLE login ends the other channels of the host. */
 void chan_login(struct host *h, bool single);
 void chan_close(struct chan *ch);
-/* The link breaks; neither end is asked. */
+/* Breaks the connection, without the consent of either end. */
 void chan_break(struct chan *ch);
 
 /* ---- host_cmd.c ---- */
 
 const char *cmd_name(const struct cmd *c);
 uint8_t *cmd_mem(const struct cmd *c);
-/* NULL: none has that tag. */
+/* NULL: no command has this tag. */
 struct cmd *cmd_find(const struct chan *ch, uint64_t tag);
 void cmd_free(struct cmd *c);
-/* It can no longer do anything. */
+/* The command can no longer have any effect. */
 void cmd_over(struct cmd *c);
-/* No answer will come, but it may still happen. */
+/* No answer will come, but the command may still take effect. */
 void cmd_lost(struct cmd *c);
 void cmds_lose(const struct chan *ch);
 void cmd_forget_reservation(const struct cmd *c);
-/* May @tmf end it? */
+/* True if @tmf may end the command. */
 bool cmd_is_covered(const struct cmd *c, const struct cmd *tmf);
 
-/* Each sends one, unless there is no room for it. */
+/* Each function sends one command, if there is room for it. */
 void cmd_read(struct chan *ch);
 void cmd_write(struct chan *ch);
 void cmd_compare_write(struct chan *ch);
@@ -225,27 +230,28 @@ void tmf_answered(struct cmd *tmf, const struct srp_rsp *rsp);
 
 /* ---- host_copy.c ---- */
 
-/* NULL: no room, or another one writes there. */
+/* NULL: no room, or another copy writes these blocks. */
 struct copy *copy_new(const struct chan *ch, uint64_t start);
-/* The parameter list; returns its length. */
+/* Writes the parameter list; returns its length. */
 uint32_t copy_make_list(const struct copy *p, uint8_t *b);
-/* Nothing of it happens any more; of any copy of @h. */
+/* The copy has no effect any more; or all copies of @h. */
 void copy_over(struct copy *p);
 void copies_over(const struct host *h);
-/* It was answered with GOOD. */
+/* The copy was answered with GOOD. */
 void copy_is_good(const struct cmd *c);
-/* May it be answered with COPY ABORTED? */
+/* True if COPY ABORTED is an allowed answer. */
 bool copy_may_be_aborted(const struct cmd *c);
-/* The function was answered: what of copies it fences off. */
+/* The function was answered: notes the copies that it fences off. */
 void copies_fence(const struct cmd *tmf);
 
 /* ---- host_judge.c ---- */
 
-/* The target was killed: what it told just now it may not know to be told. */
+/* The target was killed. It may not know that its last answers reported a
+ * loss. */
 void hosts_may_be_told_again(void);
-/* A flush whose answer may have told something, or not. */
+/* A flush whose answer may have reported a loss, or not. */
 void sync_is_in_doubt(const struct cmd *c);
-/* The answer has come; the command is over. */
+/* The answer has arrived; the command is over. */
 void cmd_judge(struct cmd *c, const struct srp_rsp *rsp);
 
 #endif

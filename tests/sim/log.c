@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* In place of base/log.c: what the target says is part of the history. */
+/* Replaces base/log.c: the output of the target is part of the history. */
 #include <stdarg.h>
 #include <stdio.h>
 

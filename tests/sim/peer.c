@@ -20,8 +20,8 @@ static struct peer {
 	struct reactor *reactor;
 	struct xp *xp;
 	struct t_tgt tgt;
-	/* Of each of tgt's sends: the command has been taken, and not been
-	 * carried out; the stamp of a write. */
+	/* For each send of tgt: the command was taken and not executed yet; and
+	 * the stamp of a write. */
 	bool taken[SENDS];
 	uint64_t stamps[SENDS];
 
@@ -30,28 +30,29 @@ static struct peer {
 	uint64_t stable[PEER_BLOCKS]; /* without */
 	bool write_cache;
 	bool fua;
-	bool selected; /* modes have been, by somebody */
+	bool selected; /* some initiator has changed the modes */
 	uint64_t blocks;
 	uint8_t generation;
 	bool other;
-	bool told_other;   /* the client knows ... */
-	uint64_t sent[64]; /* and had sent these stamps before */
+	bool told_other;   /* the client knows about the other disk ... */
+	uint64_t sent[64]; /* ... and had sent these stamps before */
 	unsigned int sent_cnt;
 	unsigned int losses;
 
-	/* of the one nexus */
-	uint16_t news[NEWS_MAX]; /* attentions to be told */
+	/* of the only nexus */
+	uint16_t news[NEWS_MAX]; /* attentions to report */
 	unsigned int news_cnt;
-	unsigned int deferred; /* errors to be told; a new nexus is, too */
-	bool lost_power;       /* and nobody has heard of it */
+	unsigned int deferred; /* deferred errors to report; a new nexus also
+			        * gets them */
+	bool lost_power;       /* and no initiator was told */
 	bool told_power;
 	unsigned int told_deferred;
 
-	/* its moods */
+	/* temporary conditions */
 	enum scsi_status mood; /* GOOD, BUSY, ...; CHECK CONDITION: not ready */
 	uint64_t mood_until;
-	unsigned int mood_cnt;	/* or so many commands */
-	unsigned int questions; /* that fail */
+	unsigned int mood_cnt;	/* number of commands with that status */
+	unsigned int questions; /* number of commands of discovery that fail */
 	unsigned int rejects;
 	bool deaf;
 	bool healed;
@@ -132,7 +133,7 @@ static void respond_sense(struct t_tgt_send *s, struct scsi_sense sense)
 	t_tgt_respond_sense(s, &sense, format);
 }
 
-/* Of VPD pages, only those that are there. */
+/* Only the VPD pages that the target has. */
 static void describe(struct t_tgt_send *s)
 {
 	static const uint8_t pages[] = { 0x80, 0x83, 0xc0 };
@@ -184,7 +185,7 @@ static void carry_out(struct t_tgt_send *s)
 	}
 }
 
-/* ---- what it says instead ---- */
+/* ---- other answers ---- */
 
 static bool is_question(const struct scsi_cmd *cmd)
 {
@@ -202,7 +203,7 @@ static bool is_moody(void)
 	return clock_now() < peer.mood_until;
 }
 
-/* It takes none of these for INQUIRY and REPORT LUNS. */
+/* INQUIRY and REPORT LUNS report none of these. */
 static bool has_news(struct t_tgt_send *s)
 {
 	struct scsi_sense sense =
@@ -283,7 +284,8 @@ static void drop_taken(void)
 	}
 }
 
-/* What was taken is done before the new nexus may begin, or never. */
+/* Commands that were taken are executed before the new nexus begins, or
+ * never. */
 static void end_nexus(void)
 {
 	while (peer_pending() && sim_chance(50))
@@ -317,7 +319,7 @@ static void login(struct t_tgt *tgt, struct xp_conn_request *req,
 
 static const struct t_tgt_ops peer_ops = { .login = login, .command = command };
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
 unsigned int peer_pending(void)
 {
@@ -344,7 +346,7 @@ static void add_news(uint16_t code)
 		peer.news[peer.news_cnt++] = code;
 }
 
-/* All of them, or some. */
+/* Breaks all of them, or some. */
 static void break_channels(bool all)
 {
 	for (unsigned int i = 0; i < T_TGT_CHANS; i++) {
@@ -366,14 +368,15 @@ static void fail_power(void)
 	lose_cache();
 	peer.deferred = peer.told_deferred = 0;
 	peer.lost_power = true;
-	/* The saved modes count again. What the client cannot know (volumes.c)
-	 * is left out: that it was on for a moment that nobody was told of. */
+	/* The saved modes become current again. Leaves out what the client
+	 * cannot know (volumes.c): that the cache was on for a short time and
+	 * no initiator was told. */
 	if (!peer.selected && sim_chance(30))
 		peer.write_cache = false;
 	break_channels(/* all= */ true);
 }
 
-/* The unit alone, and the connection stands. */
+/* Restarts the unit alone; the connection stays. */
 static void restart_unit(void)
 {
 	sim_tell("-- the unit is switched off and on");
@@ -442,7 +445,7 @@ static void tell_something(void)
 
 	if (code == SCSI_ASC_CAPACITY_CHANGED)
 		peer.blocks++;
-	/* It need not be believed that a reset spares the cache. */
+	/* The client need not believe that the cache survives a reset. */
 	peer.losses += code == SCSI_ASC_DEVICE_RESET;
 	add_news(code);
 }
@@ -541,7 +544,7 @@ bool peer_is_other(void)
 	return peer.other;
 }
 
-/* ---- its life ---- */
+/* ---- life cycle ---- */
 
 void peer_reset(struct t_fabric *hub, const struct peer_options *o)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A target with one small disk for the simulated client. It keeps the standard,
- * and uses it up: attentions, deferred errors, units that are not ready, answers
- * in any order, a cache that others switch on and off, connections that end,
- * power that fails. What its medium holds is known.
+ * A target with one small disk for the simulated client. It does all that the
+ * standard allows: attentions, deferred errors, units that are not ready,
+ * answers in any order, a cache that other initiators switch on and off,
+ * connections that end, power that fails. The contents of its medium are known.
  */
 #ifndef TESTS_SIM_PEER_H
 #define TESTS_SIM_PEER_H
@@ -18,42 +18,42 @@
 
 struct peer_options {
 	bool has_store;	  /* VPD page C0h */
-	bool write_cache; /* in the beginning */
+	bool write_cache; /* at the beginning */
 	bool fua;
 };
 
-/* Ends what there was before. The target listens at 10.0.0.1:5555. */
+/* Starts a new target, which listens at 10.0.0.1:5555. */
 void peer_reset(struct t_fabric *hub, const struct peer_options *o);
 void peer_end(void);
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
-/* Commands that have been taken and not been carried out. */
+/* Returns the number of commands that were taken and not executed yet. */
 unsigned int peer_pending(void);
 void peer_step(unsigned int nth);
 
-/* Something of its own accord; @quiet: the caller has nothing under way. */
+/* Does something on its own. @quiet: the caller has nothing in flight. */
 void peer_act(bool quiet);
-/* From now on it is well, and does what it is asked. */
+/* From now on, the target works without faults. */
 void peer_heal(void);
 
 /*
- * The client has taken note of a loss that it was told of. What was told before
- * and not noted, as the connection ended, is told again to the next nexus: a
- * target that forgets it cannot be found out.
+ * The client has noted a loss that the target reported. A loss that was
+ * reported and not noted, because the connection ended, is reported again to
+ * the next nexus. The client could not detect a target that forgets to do so.
  */
 void peer_heard(void);
 
-/* ---- what is true ---- */
+/* ---- the true state ---- */
 
-/* What block @lba holds on the medium: the last stamp written to it, 0: none. */
+/* The last stamp that was written to block @lba on the medium; 0: none. */
 uint64_t peer_stable(unsigned int lba);
-/* Something that was acknowledged may have been lost, so often. */
+/* Returns how often acknowledged data may have been lost. */
 unsigned int peer_losses(void);
-/* Another disk has taken the place of the first. */
+/* True if another disk has replaced the first one. */
 bool peer_is_other(void);
-/* The client has been told; what it sends from now on must not be written. It
- * had sent the @cnt stamps at @sent, and got no answer yet. */
+/* The client has been told. From now on, its writes must not be executed. It
+ * had sent the @cnt stamps at @sent, which have no answer yet. */
 void peer_tell_other(const uint64_t *sent, unsigned int cnt);
 
 #endif

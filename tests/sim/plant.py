@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Plants faults one after another; the simulation must find each of them.
+"""Plants faults one after another. The simulation must find each of them.
 Prints TAP, with the number of histories that it took."""
 
 import argparse
@@ -32,7 +32,7 @@ def parse():
 def planted(source, file, old, new):
     with open(os.path.join(source, file), encoding='utf-8') as f:
         text = f.read()
-    # However the source is wrapped.
+    # Matches for any wrapping of the source.
     found = list(re.finditer(r'\s+'.join(map(re.escape, old.split())), text))
     if len(found) != 1:
         raise ValueError(f'{file} has {len(found)} times: {old!r}')
@@ -51,7 +51,8 @@ def texts_are_there(source, faults):
 
 
 def objects_of(build, sim):
-    """How ninja links the simulation, to link it again with one more object."""
+    """Returns ninja's link command for the simulation, to link it with one more
+    object."""
     out = subprocess.run(
         ['ninja', '-C', build, '-t', 'commands', '-s',
          os.path.relpath(sim, build)],
@@ -61,7 +62,8 @@ def objects_of(build, sim):
 
 
 def build_with(args, link, text, file, tmp):
-    """The planted file goes before the archive that has the good one."""
+    """The object with the fault comes before the archive that has the original
+    one."""
     source = os.path.join(tmp, os.path.basename(file))
     obj = os.path.join(tmp, 'planted.o')
     exe = os.path.join(tmp, 'sim')
@@ -79,7 +81,7 @@ def build_with(args, link, text, file, tmp):
 
 
 def histories_until_found(exe, limit):
-    """None: it was not found."""
+    """Returns None if the fault was not found."""
     run = subprocess.run([exe, '--count', str(limit)], check=False,
                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                          text=True)

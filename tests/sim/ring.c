@@ -27,7 +27,8 @@ static ssize_t carry_out(const struct io_uring_sqe *sqe)
 	case IORING_OP_FSYNC:
 		return fdatasync(sqe->fd);
 	case IORING_OP_FALLOCATE:
-		/* Where io_uring_prep_fallocate() puts mode and length. */
+		/* io_uring_prep_fallocate() stores mode and length in these
+		 * members. */
 		return fallocate(sqe->fd, (int)sqe->len, (off_t)sqe->off,
 				 (off_t)sqe->addr);
 	default:

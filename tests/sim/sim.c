@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Random histories of initiators, a target and its disks, each judged. A seed
- * is a history: the same one gives the same events, in the same order.
+ * Random histories of initiators, a target and its disks. Each history is
+ * checked. A seed determines a history: the same seed gives the same events in
+ * the same order.
  */
 #include "tests/sim/sim.h"
 
@@ -22,9 +23,9 @@
 
 /* Actions of hosts in one history, at most. */
 #define ACTS_MAX 120
-/* More events than any history has; one that has more never ends. */
+/* More events than any history has. A history with more events never ends. */
 #define EVENTS_MAX 200000
-/* 256 histories take a fraction of a second; of processor time. */
+/* CPU time; 256 histories take a fraction of a second. */
 #define HANG_SECONDS 20
 
 static uint64_t seed;
@@ -35,9 +36,9 @@ static struct {
 	struct t_port target;
 	bool memory[BLOCKS_LUNS];
 	unsigned int events;
-	bool jumps;   /* time may pass before everything has happened */
-	bool crowded; /* hosts are faster than all else */
-	bool copies;  /* hosts copy */
+	bool jumps;   /* time may pass before all events have occurred */
+	bool crowded; /* hosts are faster than everything else */
+	bool copies;  /* hosts send EXTENDED COPY */
 } world;
 
 static volatile sig_atomic_t told_to_end;
@@ -50,7 +51,7 @@ static struct {
 
 /* ---- events ---- */
 
-/* One thing that can happen now does; false: nothing can. */
+/* Runs one of the possible events. False: there is none. */
 static bool step(void)
 {
 	unsigned int fabric = t_fabric_pending(world.hub);
@@ -91,7 +92,7 @@ static void check_blocks(void)
 	}
 }
 
-/* All that is under way ends by itself. */
+/* All that is in flight must end by itself. */
 static void check_progress(void)
 {
 	sim_tell("-- everything comes to rest");
@@ -110,7 +111,7 @@ static void stop_target(void)
 	if (!world.target.port.stopping)
 		port_stop(&world.target.port);
 	settle();
-	/* Those who never complete a connection are waited for. */
+	/* The target waits for initiators that never complete a connection. */
 	while (!sim_is_wrong() && !world.target.stopped && waits++ < 20) {
 		clock_advance();
 		settle();
@@ -122,7 +123,7 @@ static void stop_target(void)
 	hosts_target_gone();
 }
 
-/* The disks may have forgotten something since. */
+/* The disks may have lost data since. */
 static void judge_losses(bool power_cut)
 {
 	for (unsigned int lun = 0; lun < BLOCKS_LUNS; lun++) {
@@ -145,7 +146,7 @@ static void start_target(void)
 		     world.copies);
 }
 
-/* What memory holds ends with its process. */
+/* The contents of memory are lost with the process. */
 static void forget_memory(void)
 {
 	for (unsigned int i = 0; i < BLOCKS_LUNS * BLOCKS_CNT; i++) {
@@ -209,7 +210,8 @@ static void restart_target(void)
 	hosts_connect();
 }
 
-/* All channels end, and nothing else; it may be back before they have. */
+/* All channels end, and nothing else does. The device may return before they
+ * have ended. */
 static void remove_device(void)
 {
 	sim_tell("-- the RDMA device is removed");
@@ -255,7 +257,7 @@ static void begin(void)
 	hosts_reset(world.hub, cache, world.memory, world.copies);
 }
 
-/* Something besides what hosts do; false: not this time. */
+/* Causes some event besides the actions of hosts. False: none this time. */
 static bool act_of_god(void)
 {
 	unsigned int what = sim_random(world.crowded ? 10000 : 1000);
@@ -329,7 +331,7 @@ static bool run_seed(uint64_t value)
 
 /* ---- the program ---- */
 
-/* A failed assertion and the like: the seed is what counts. */
+/* After a failed assertion or a signal, prints the seed. */
 static void on_crash(int sig)
 {
 	static char line[128];
@@ -358,7 +360,7 @@ static void catch_signals(void)
 	signal(SIGPROF, on_crash);
 }
 
-/* Of processor time, as the machine may have other things to do. */
+/* The limit is CPU time, because the machine may have other work. */
 static void expect_progress(void)
 {
 	struct itimerval limit = { .it_value.tv_sec = HANG_SECONDS };
@@ -468,7 +470,8 @@ int main(int argc, char **argv)
 	}
 	if (!count)
 		count = one ? 1 : 10000;
-	/* Channels come and go; their memory need not go to the kernel. */
+	/* Channels are created and freed often; their memory need not go back
+	 * to the kernel. */
 	mallopt(M_MMAP_THRESHOLD, 64 << 20);
 	mallopt(M_TRIM_THRESHOLD, 512 << 20);
 	catch_signals();

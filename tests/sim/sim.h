@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One simulated history: chance, what went wrong, and the words for people.
- * Everything that happens follows from the seed.
+ * One simulated history: random numbers, the result of the checks, and messages
+ * for people. The seed determines all events.
  */
 #ifndef TESTS_SIM_SIM_H
 #define TESTS_SIM_SIM_H
@@ -11,7 +11,7 @@
 
 #include "tests/sim/blocks.h"
 
-/* ---- chance ---- */
+/* ---- random numbers ---- */
 
 void sim_seed(uint64_t seed);
 /* 0 ... @n - 1 */
@@ -22,15 +22,15 @@ static inline bool sim_chance(unsigned int percent)
 	return sim_random(100) < percent;
 }
 
-/* ---- judgement ---- */
+/* ---- result ---- */
 
-/* The first thing that must not be ends the history. */
+/* The first violation ends the history. */
 void sim_wrong(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 bool sim_is_wrong(void);
-/* What that was; "": nothing. */
+/* Describes the violation; "": there is none. */
 const char *sim_wrong_text(void);
 
-/* One line of the history, when it is to be shown. */
+/* Prints one line of the history, if the history is shown. */
 extern bool sim_verbose;
 void sim_tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -13,15 +13,15 @@
 #include "tests/sim/disk.h"
 #include "tests/sim/sim.h"
 
-/* Small, so that commands have to wait for one another; with copies, each of
- * which takes half a MiB, two of these have room. */
+/* Small, so that commands have to wait for one another. With copies, each of
+ * which takes half a MiB, there is room for two of these. */
 #define ARENA_LEN	 (64u << 10)
 #define ARENA_LEN_COPIES (1u << 20)
 
 static char machine_dir[32];
 static unsigned int boot;
 
-/* What a target that was killed has left. */
+/* The files that a killed target has left. */
 static struct {
 	char *path; /* NULL: nothing */
 	uint8_t bytes[64 << 10];
@@ -55,7 +55,7 @@ void target_machine_new(void)
 		empty_dir();
 		return;
 	}
-	/* In memory, as it is written and synchronized all the time. */
+	/* In memory, because it is written and synchronized all the time. */
 	strcpy(machine_dir, access("/dev/shm", W_OK) ? "/tmp/sim-XXXXXX"
 						     : "/dev/shm/sim-XXXXXX");
 	if (!mkdtemp(machine_dir))

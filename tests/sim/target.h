@@ -9,26 +9,27 @@
 #include "tests/lib/t_port.h"
 #include "tests/sim/blocks.h"
 
-/* A machine that has never had a target; and one that boots. What a target is to
- * find again lies in a directory of its own. */
+/* Makes a machine that has never had a target, or boots the machine. The files
+ * of a target are in a directory of their own. */
 void target_machine_new(void);
 void target_machine_boots(void);
 
 /*
- * A target that is killed leaves its records as they are, though its memory is
- * still given back in an orderly way: they are noted when it is killed, and put
- * back when it has ended.
+ * A killed target leaves its records unchanged. Its memory is still freed in
+ * the normal way: this saves the records when the target is killed, and
+ * restores them when it has ended.
  */
 void target_killed(const struct t_port *t);
 void target_put_back(void);
 
-/* Never fail. */
+/* These never fail. */
 void target_start(struct t_port *t, struct t_fabric *hub,
 		  unsigned int worker_cnt, bool copies);
-/* The RDMA device that all workers use is removed; it is back. */
+/* The RDMA device of all workers is removed, or added again. */
 void target_unplug(struct t_port *t);
 void target_plug(struct t_port *t);
-/* After port_stop() and when t->stopped: all is given back, or it is wrong. */
+/* Only after port_stop() and t->stopped. Checks that everything was given
+ * back. */
 void target_end(struct t_port *t);
 
 #endif
