@@ -9,8 +9,8 @@
 
 #include "tests/proof/stamp.h"
 
-/* Writes of each lane at either end of a round. Those of the nexus that wrote
- * the value in question are told in more detail. */
+/* How many writes of each lane are printed at both ends of a round. Writes of
+ * the nexus that wrote the value in question are printed with more detail. */
 #define ENDS	     3
 #define SUSPECT_ENDS 16
 
@@ -118,7 +118,7 @@ static bool touches(const struct journal_record *r, uint32_t block)
 	       block - r->first < r->cnt;
 }
 
-/* ---- one round ---- */
+/* ---- printing one round ---- */
 
 static void print_touching(const struct evidence *e,
 			   const struct lane_part *part, uint32_t block)
@@ -134,7 +134,8 @@ static bool changes_or_fails(const struct journal_record *r)
 	return r->op == JOURNAL_WRITE || r->err || r->state != JOURNAL_DONE;
 }
 
-/* The first and the last @ends of those that change or fail. */
+/* Prints the first and the last @ends records of those that change blocks or
+ * fail. */
 static void print_ends(const struct evidence *e, const struct lane_part *part,
 		       uint32_t ends)
 {
@@ -187,7 +188,7 @@ static void tell_round(const struct evidence *e, const struct journal *j,
 							  : ENDS);
 }
 
-/* ---- the whole ---- */
+/* ---- printing all ---- */
 
 static bool tell_write_in(const struct evidence *e,
 			  const struct lane_part *part, uint64_t value,
@@ -208,7 +209,7 @@ static unsigned int kept_rounds(const struct evidence *e)
 	return e->rounds < EVIDENCE_ROUNDS ? e->rounds : EVIDENCE_ROUNDS;
 }
 
-/* @ago: 1 is the last one that was kept. */
+/* @ago: 1 is the last round that was kept. */
 static const struct evidence_round *round_ago(const struct evidence *e,
 					      unsigned int ago)
 {
@@ -237,7 +238,7 @@ static void tell_write(const struct evidence *e, const struct journal *j,
 	       j->lanes[i].seq);
 }
 
-/* The times of logs, and of strace, can be told by this. */
+/* This relates the times of logs and of strace to those in the messages. */
 static void tell_clock(const struct evidence *e)
 {
 	struct timespec wall;

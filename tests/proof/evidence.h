@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What proof-load keeps of earlier rounds, to be told when something is wrong:
- * the records of the last few rounds, and notes of what was done to the
- * programs, with times. A round's journal alone cannot say whether a value
- * that nobody wrote in this round arrived late or was never recorded.
+ * Evidence that proof-load keeps of earlier rounds and prints after a
+ * violation: the records of the last few rounds, and notes with times that say
+ * what was done to the programs. If a value was not written in this round, the
+ * journal of the round alone cannot say whether the value arrived late or was
+ * never recorded.
  *
  * Thread: the judge's; all lanes rest. Allocates, and aborts when there is no
  * memory.
@@ -22,18 +23,20 @@ struct evidence_note {
 	char text[EVIDENCE_NOTE_SIZE];
 };
 
-/* The records of all lanes, one lane after the other. */
+/* The records of all lanes, lane by lane. */
 struct evidence_round {
 	unsigned int number; /* 1 ...; 0: none */
 	struct journal_record *records;
-	uint32_t first[JOURNAL_LANES + 1]; /* of lane i; the next one's: end */
+	uint32_t first[JOURNAL_LANES + 1]; /* index of lane i's first record;
+					    * the last entry: end */
 };
 
 struct evidence {
-	uint64_t begin;		    /* ns; time 0 of messages */
+	uint64_t begin;		    /* ns; messages count from this time */
 	const char *const *through; /* name of each nexus */
-	unsigned int rounds;	    /* kept so far, with those overwritten */
-	unsigned int notes;	    /* likewise */
+	unsigned int rounds;	    /* kept so far, including those that were
+				     * overwritten */
+	unsigned int notes;	    /* the same for notes */
 	struct evidence_round round[EVIDENCE_ROUNDS];
 	struct evidence_note note[EVIDENCE_NOTES];
 };
@@ -41,10 +44,10 @@ struct evidence {
 __attribute__((format(printf, 2, 3))) void evidence_note(struct evidence *e,
 							 const char *fmt, ...);
 
-/* Copies the journals of the round that was judged. */
+/* Copies the journals of a round after its check. */
 void evidence_keep(struct evidence *e, const struct journal *j);
 
-/* Prints what is known about @value in @block: the write of it, all that
+/* Prints what is known about @value in @block: its write, all operations that
  * touched the block, the ends of all lanes' records, the notes. */
 void evidence_tell(const struct evidence *e, const struct journal *j,
 		   uint32_t block, uint64_t value);

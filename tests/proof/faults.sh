@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What can be done to a target and a client; after lib.sh.
+# Faults of a target and a client. Source this file after lib.sh.
 #
-#   p_own_net         a network of its own for the target, if we may: then
+#   p_own_net         a network of its own for the target, if permitted: then
 #                     $P_NET is not empty, and p_target starts it there
 #   p_client DIR      mount all volumes at DIR: sets $P_CLIENT and $P_TIMES
-#   things            below: each takes the seconds that it lasts
+#   things            the functions below; each takes its duration in seconds
 
 P_NET=
-# Shorter than what they wait for, and longer.
+# Durations that are shorter and longer than the timeouts.
 SHORT=0.3
 LONG=4
 P_TIMES=io_timeout=1,fast_io_fail_tmo=2,reconnect_delay=0.2
@@ -23,7 +23,7 @@ p_undo_net() {
 	ip route del unreachable "$p_there" metric 9999 2>/dev/null
 }
 
-# Without its link the target must not be looked for elsewhere.
+# Without its link, the target must not be looked for elsewhere.
 p_make_net() {
 	[ "$(id -u)" = 0 ] && ip netns add "$p_ns" &&
 		ip link add "$p_if" type veth peer name "$p_if" netns "$p_ns" &&
@@ -44,7 +44,7 @@ p_own_net() {
 	fi
 	P_NET=yes
 	T_HOST=srp+tcp://$p_there
-	# By exec only: the process has the ID that the script knows.
+	# Only with exec: the script knows the process ID.
 	mkdir "$T/bin"
 	printf '#!/bin/sh\nexec ip netns exec %s %s "$@"\n' "$p_ns" \
 		"$BUILD/target/rdma-target" >"$T/bin/rdma-target"
@@ -78,7 +78,7 @@ link_down() {
 	ip link set "$p_if" up
 }
 
-# The connections stay, and all that is sent is swallowed.
+# The connections stay, and all data that is sent is dropped.
 swallow() {
 	ip -n "$p_ns" addr del "$p_there" peer "$p_here" dev "$p_if"
 	sleep "$1"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * proof-files: works with files as a careful program does, and knows what must
- * be there of them after a power cut at any time.
+ * proof-files: works with files like a careful program, and knows their allowed
+ * contents after a power cut at any time.
  *
  * Each line of its journal is "WHAT FILE VERSION LENGTH POSITION", where
  * POSITION is the number of records in the log of writes (write_log.h) at that
- * moment: before something was begun, or after it was made stable.
+ * time: before a change began, or after it was made stable.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,11 +35,11 @@ static const char help[] =
 
 enum step {
 	STEP_NEW,     /* the file is about to be made */
-	STEP_REPLACE, /* about to be renamed over */
-	STEP_CHANGE,  /* about to be overwritten in place */
-	STEP_REMOVE,  /* about to be removed */
-	STEP_STABLE,  /* is there, and fsync says so */
-	STEP_GONE,    /* is not there, and fsync says so */
+	STEP_REPLACE, /* another file is about to be renamed over it */
+	STEP_CHANGE,  /* it is about to be overwritten in place */
+	STEP_REMOVE,  /* it is about to be removed */
+	STEP_STABLE,  /* it exists, and fsync has confirmed this */
+	STEP_GONE,    /* it does not exist, and fsync has confirmed this */
 };
 
 static const char *const step_names[] = {
@@ -48,7 +48,8 @@ static const char *const step_names[] = {
 	[STEP_STABLE] = "stable", [STEP_GONE] = "gone",
 };
 
-/* One content of one file; version 0: it is not there. */
+/* One version of the contents of one file. Version 0: the file does not
+ * exist. */
 struct version {
 	unsigned int version;
 	unsigned int len; /* bytes */
@@ -159,7 +160,7 @@ static int remove_file(struct work *w, unsigned int file)
 	return make_stable(w, STEP_GONE, file, &none);
 }
 
-/* Files that nobody makes stable, so that there is more to be lost. */
+/* Files that are never made stable, so that there is more to lose. */
 static int litter(struct work *w)
 {
 	const struct version v = { .version = ++w->next_version,
@@ -215,13 +216,13 @@ static int do_work(char **args)
 	return err;
 }
 
-/* ---- checking ---- */
+/* ---- checks ---- */
 
-/* What may be there of a file. */
+/* The allowed states of a file. */
 struct expected {
-	struct version stable; /* the last that must be there */
-	struct version begun;  /* what may have come after it */
-	enum step how;	       /* in which way; STEP_STABLE: nothing has */
+	struct version stable; /* the last version that must be there */
+	struct version begun;  /* the version that may have replaced it */
+	enum step how;	       /* the kind of change; STEP_STABLE: no change */
 };
 
 static bool parse(const char *line, enum step *ret_step, unsigned int *ret_file,
@@ -271,7 +272,7 @@ static int read_journal(const char *path, uint64_t stable, uint64_t upto,
 	return 0;
 }
 
-/* Which of the two does a page hold? Neither: false. */
+/* Finds which of the two versions a page has. False: neither. */
 static bool page_is(const uint8_t *page, unsigned int len, const uint8_t *a,
 		    const uint8_t *b)
 {
@@ -307,12 +308,12 @@ static bool is_mixture(const uint8_t *got, ssize_t len, unsigned int file,
 	return true;
 }
 
-/* @len: of what is there; -1: nothing is. */
+/* @len: length of the file; -1: it does not exist. */
 static bool is_expected(const uint8_t *got, ssize_t len, unsigned int file,
 			const struct expected *e)
 {
 	if (e->how == STEP_NEW)
-		return true; /* whatever has become of it */
+		return true; /* in any state */
 	if (e->how == STEP_CHANGE)
 		return is_mixture(got, len, file, e);
 	if (e->how == STEP_REMOVE && len < 0)

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Two targets serve one RBD image to a mount and a session that know both. By turns
-# the OSD, the monitor, the active target and the one in standby are killed, and the
-# active one is frozen until the other one has taken over. Nothing acknowledged is
-# lost, nothing is mixed, and what a target writes late does not arrive.
+# Two targets serve one RBD image to a mount and a session that know both. By
+# turns, the OSD, the monitor, the active target and the standby target are
+# killed, and the active one is frozen until the other one has taken over. No
+# acknowledged write is lost, no block is mixed, and late writes of a target do
+# not arrive.
 P_COUNT=${P_COUNT:-5}
 . "$(dirname "$0")/../functional/rbd_lib.sh"
 r_needs_ceph --store bluestore --size 2147483648
@@ -13,7 +14,7 @@ mkdir "$M"
 rbd create -s 64M img
 ARGS=failover=auto,failover-after=1
 
-is_active() { # NUMBER: what its log has said last
+is_active() { # NUMBER: true if its log last said that it is active
 	grep -E '\(img\): (active|in standby)' "$T/log.$1" | tail -n 1 |
 		grep -q '): active'
 }
@@ -23,21 +24,21 @@ pick_active() { # sets $ACTIVE and $STANDBY
 	ACTIVE=1 STANDBY=2
 	is_active 1 || ACTIVE=2 STANDBY=1
 }
-kill_gateway() { # NUMBER: and starts it again; a part of its log is of the one before
+kill_gateway() { # NUMBER: and restarts it; keeps a part of its log
 	eval "pid=\$GATE_$1 port=\$PORT_$1"
 	kill -9 "$pid" && { wait "$pid"; :; }
 	cat "$T/log.$1" >>"$T/old.$1"
 	r_gateway "$1" "$ARGS" "$port"
 }
 
-start_daemon() { # osd|mon: another program may have its port
+start_daemon() { # osd|mon: another program may use its port
 	for try in 1 2 3 4 5; do
 		! "$src/scripts/ceph" start "$C" "$1" || return 0
 		sed 's/^/# /' "$C/start.log" | tail -n 5
 	done
 	return 1
 }
-# The next one needs what this one has locked until it is gone.
+# The next daemon needs the files that this one has locked until it is gone.
 kill_daemon() { # osd|mon
 	pid=$(cat "$C/$1.pid")
 	kill -9 "$pid" && t_wait_for 30 t_is_gone "$pid" && start_daemon "$1"
@@ -53,8 +54,8 @@ freeze() {
 	kill -STOP "$pid"
 	t_wait_for 60 is_active "$STANDBY"
 	taken=$?
-	# Commands that it had are carried out, or rather not, while the other one
-	# has newer ones.
+	# The other target has newer commands. The commands that the frozen one
+	# had must not be executed now.
 	[ $taken != 0 ] || p_ask ops 20
 	kill -CONT "$pid"
 	[ $taken = 0 ] && t_wait_for 60 knows_it "$ACTIVE"

@@ -26,7 +26,7 @@ uint64_t journal_now(void)
 
 bool lane_has_room(const struct journal *j, const struct lane *l)
 {
-	/* Reading all may be refused many times before it succeeds. */
+	/* Reading all blocks may be refused many times before it succeeds. */
 	return l->cnt < JOURNAL_RECORDS / 2 &&
 	       l->seen_cnt + j->blocks + j->max_blocks < JOURNAL_SEEN;
 }
@@ -43,7 +43,7 @@ struct journal_record *lane_begin(struct lane *l, enum journal_op op,
 	*r = (struct journal_record){ .op = op, .first = first, .cnt = cnt };
 	r->what = op == JOURNAL_WRITE ? ++l->seq : l->seen_cnt;
 	r->start = journal_now();
-	/* From here on it counts, whatever becomes of its lane. */
+	/* From here on, the record counts, whatever happens to its lane. */
 	l->cnt = n + 1;
 	return r;
 }

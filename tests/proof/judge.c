@@ -11,7 +11,7 @@
 
 #define OPEN UINT64_MAX
 
-/* A record, with what the whole tells about it. */
+/* A record, with facts that follow from all records. */
 struct event {
 	const struct lane *lane;
 	const struct journal_record *record;
@@ -34,7 +34,7 @@ static void *must_alloc(size_t cnt, size_t size)
 	return p;
 }
 
-/* ---- what the journals say ---- */
+/* ---- facts from the journals ---- */
 
 static bool has_succeeded(const struct event *e)
 {
@@ -70,8 +70,8 @@ static bool is_flush(const struct event *e)
 	       e->record->state == JOURNAL_DONE;
 }
 
-/* Of a session's lanes only one is told that writes may be lost: then no other
- * one's flush, at that time, says anything about what was written before. */
+/* If writes of a session may be lost, only one of its lanes is told. A flush of
+ * another lane at that time proves nothing about earlier writes. */
 static bool is_doubted(const struct events *all, const struct event *write,
 		       const struct event *flush)
 {
@@ -87,11 +87,11 @@ static bool is_doubted(const struct events *all, const struct event *write,
 	return false;
 }
 
-/* A lane's events lie together and in order. Its flush confirms what it had
- * written since the one before, if neither failed. */
+/* The events of a lane are consecutive and in order. If its flush and the flush
+ * before succeeded, the flush confirms all writes between them. */
 static void confirm(const struct events *all)
 {
-	size_t from = 0; /* the first that the next flush speaks of */
+	size_t from = 0; /* the first event that the next flush covers */
 
 	for (size_t i = 0; i < all->cnt; i++) {
 		const struct event *e = &all->v[i];
@@ -119,8 +119,9 @@ static int by_start(const void *a, const void *b)
 }
 
 /*
- * Gives each failed write of a nexus its latest end. From the last to the
- * first by their starts, as each looks at those that began after its failure.
+ * Sets the latest end of each failed write of a nexus. Works from the last
+ * start to the first, because each write depends on those that began after its
+ * failure.
  */
 static void bound_nexus(struct event **v, size_t cnt)
 {
@@ -167,7 +168,7 @@ static void bound(const struct events *all, unsigned int lane_cnt)
 
 /* ---- histories ---- */
 
-/* All operations of all blocks; those of block b are at[b] ... at[b + 1]. */
+/* All operations on all blocks. Those on block b are at[b] ... at[b + 1]. */
 struct histories {
 	struct history_op *ops;
 	size_t *at;
@@ -200,7 +201,7 @@ static struct histories sort_by_block(const struct journal *j,
 				      const struct events *all)
 {
 	struct histories h = { .at = must_alloc(j->blocks + 2, sizeof(*h.at)) };
-	size_t *at = h.at + 1; /* where the next one of a block goes */
+	size_t *at = h.at + 1; /* place for the next operation on a block */
 
 	for (size_t i = 0; i < all->cnt; i++) {
 		const struct journal_record *r = all->v[i].record;
@@ -220,7 +221,7 @@ static struct histories sort_by_block(const struct journal *j,
 	return h;
 }
 
-/* ---- telling ---- */
+/* ---- messages ---- */
 
 static double seconds(const struct judge *judge, uint64_t t)
 {
@@ -343,7 +344,7 @@ static void print_fault(const struct judge *judge, const struct history *h,
 	print_cuts(judge);
 }
 
-/* ---- the whole ---- */
+/* ---- all checks ---- */
 
 static bool judge_blocks(struct judge *judge, const struct histories *hs)
 {
@@ -387,7 +388,7 @@ bool judge_all(struct judge *judge)
 
 static void take_seen(struct judge *judge, const struct lane *l)
 {
-	/* The last reads are those of everything. */
+	/* The last reads are those of all blocks. */
 	for (uint32_t i = 0; i < l->cnt; i++) {
 		const struct journal_record *r = &l->records[i];
 

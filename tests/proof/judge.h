@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Judges the journals of all lanes, block by block, and tells of what must not
- * be: which block, what was there, what could have been, and all that happened
- * to that block.
+ * Checks the journals of all lanes, block by block. For a violation, it prints
+ * the block, the value that was read, the allowed values, and all operations on
+ * that block.
  *
- * How long can a write still arrive whose answer was an error, or that was
- * never answered? Until the next operation of its nexus that succeeds: the
- * target answers the login of a nexus only when nothing of the old one can
- * reach the medium any more. So a failed write ends, at the latest, with the
- * first read or write of the same nexus that began after the failure and
- * succeeded; without one it remains open.
+ * A write that failed, or was never answered, may still arrive later, until the
+ * next operation of its nexus succeeds: the target answers the login of a nexus
+ * only when no write of the old one can reach the medium any more. Therefore a
+ * failed write ends, at the latest, with the first read or write of the same
+ * nexus that began after the failure and succeeded. Without one, it stays open.
  *
- * The next round begins with what was read at the end of this one. No write may
- * arrive after that read, so every nexus has such a success before any of them
- * reads everything (PHASE_FENCE). Else one nexus reads a block, the late write of
- * another one arrives, as it may until that one has logged in again, and the
- * next round finds a value that nobody has written in it.
+ * The next round begins with the values that were read at the end of this one.
+ * No write may arrive after that read. Therefore every nexus has such a success
+ * before any of them reads all blocks (PHASE_FENCE). Otherwise, one nexus could
+ * read a block, a late write of another nexus could then arrive, because that
+ * nexus has not logged in again, and the next round would find a value that was
+ * not written in it.
  *
  * Thread: the judge's; all lanes rest.
  */
@@ -27,29 +27,29 @@
 
 struct judge {
 	struct journal *j;
-	uint64_t begin;	    /* ns; time 0 of messages */
+	uint64_t begin;	    /* ns; messages count from this time */
 	uint64_t replay_ns; /* see history.h */
 	uint64_t *initial;  /* value of each block */
 	struct history_cut *cuts;
 	size_t cut_cnt;
 	const char *const *through; /* name of each nexus, for messages */
-	uint64_t ops;		    /* judged so far */
-	uint32_t bad_block;	    /* after a wrong history: where, */
-	uint64_t bad_value;	    /* and what was seen */
+	uint64_t ops;		    /* checked so far */
+	uint32_t bad_block;	    /* after a violation: the block */
+	uint64_t bad_value;	    /* and the value that was read */
 };
 
-/* False, with all that is known printed, when a block's history is wrong. */
+/* False if the history of a block is wrong; prints all that is known. */
 bool judge_all(struct judge *judge);
 
 /*
- * After all was read and judged: takes what the first lane has read last as what
- * was there before, and empties the journals.
+ * After all blocks were read and checked: the last values that the first lane
+ * has read become the initial values. Empties the journals.
  */
 void judge_forget(struct judge *judge);
 
 /*
- * The time from @since until the slowest nexus has done something, ns;
- * UINT64_MAX when one has not.
+ * Returns the time from @since until the slowest nexus had a success, in ns.
+ * UINT64_MAX if one had none.
  */
 uint64_t judge_usable_after(const struct judge *judge, uint64_t since);
 

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# A mount is killed with SIGKILL while it writes, and made anew. The target
-# takes the next login at once, keeps nothing of the old one, and no block is
-# mixed or goes back. Another client works on all the while.
+# A mount is killed with SIGKILL while it writes, and started again. The target
+# accepts the next login at once and keeps nothing of the old one. No block is
+# mixed or goes back to an older value. Meanwhile, another client continues to
+# work.
 P_COUNT=${P_COUNT:-3}
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
@@ -12,7 +13,7 @@ mkdir "$M"
 truncate -s 64M "$T/disk.img"
 p_target --backing "$T/disk.img,name=disk" --control "$T/control"
 
-# Always the same initiator: so its login replaces what is left of the old one.
+# Always the same initiator: its login replaces what is left of the old one.
 start_client() {
 	rdma-fuse -f "$URI/disk?initiator=70726f6f66000000000000000000c11e" "$M" \
 		2>>"$T/client.log" &
@@ -32,7 +33,7 @@ fds() { ls "/proc/$T_TARGET/fd" | wc -l; }
 resident() { # KiB
 	sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$T_TARGET/status"
 }
-nexuses_left() { # the log leaves lines out when there are many
+nexuses_left() { # the log omits lines if there are many
 	rdma-ctl --control "$T/control" --json session list |
 		jq '.sessions | length'
 }
@@ -53,7 +54,7 @@ kills() {
 		start_client || return 1
 		p_note and made anew
 		p_ask round && p_times || return 1
-		# The first few fill what is kept for later ones.
+		# The first few turns fill caches that later ones use.
 		[ $p_turn -gt 10 ] || before=$(resident)
 		[ $((p_turn % 10)) != 0 ] ||
 			echo "# after $p_turn kills: $(resident) KiB, $(fds) files"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The target is killed with SIGKILL while it is written to, and started again.
-# What it had acknowledged is there, nothing is mixed, and all goes on.
+# The target is killed with SIGKILL while clients write, and started again. All
+# acknowledged data is there, no block is mixed, and all clients continue.
 P_COUNT=${P_COUNT:-5}
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
@@ -9,7 +9,7 @@ t_needs_fuse
 M=$T/mnt
 mkdir "$M"
 truncate -s 64M "$T/disk.img"
-# One of 16 ways, by the seed.
+# The seed selects one of 16 combinations.
 p_pick block 512 4096
 p_pick direct off on
 p_pick threads 1 2

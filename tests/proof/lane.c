@@ -33,9 +33,10 @@ void lane_open(struct lane_work *ret, struct journal *j, struct lane *lane,
 	memset(ret->buf, 0, len);
 }
 
-/* ---- choosing ---- */
+/* ---- choice of operations ---- */
 
-/* Half of it where everybody writes. Small ones are more frequent. */
+/* Half of the operations use the blocks that every lane writes. Small ranges
+ * are more frequent. */
 static void choose_range(struct lane_work *w, uint32_t *ret_first,
 			 uint32_t *ret_cnt)
 {
@@ -63,7 +64,7 @@ static void begin_write(struct lane_work *w, uint32_t first, uint32_t cnt)
 
 static void begin_read(struct lane_work *w, uint32_t first, uint32_t cnt)
 {
-	/* What is not read must not look like it. */
+	/* Bytes that are not read must not look like data. */
 	memset(w->buf, 0xee, (size_t)cnt * w->j->block_size);
 	w->record = lane_begin(w->lane, JOURNAL_READ, first, cnt);
 }
@@ -99,7 +100,7 @@ static uint32_t next_cnt(const struct lane_work *w)
 	return left < w->j->max_blocks ? left : w->j->max_blocks;
 }
 
-/* Until all blocks were written. */
+/* Writes until all blocks were written. */
 static enum lane_step write_all(struct lane_work *w)
 {
 	if (next_cnt(w) == 0)
@@ -108,7 +109,7 @@ static enum lane_step write_all(struct lane_work *w)
 	return LANE_GO;
 }
 
-/* Reads until that succeeds. */
+/* Reads until a read succeeds. */
 static enum lane_step read_once(struct lane_work *w)
 {
 	if (w->next > 0)
@@ -117,7 +118,7 @@ static enum lane_step read_once(struct lane_work *w)
 	return LANE_GO;
 }
 
-/* Flushes until that succeeds, then reads until all blocks were read. */
+/* Flushes until a flush succeeds, then reads until all blocks were read. */
 static enum lane_step read_all(struct lane_work *w)
 {
 	if (w->flushed && next_cnt(w) == 0)
@@ -143,7 +144,7 @@ enum lane_step lane_next(struct lane_work *w)
 	uint32_t nr = w->j->phase_nr;
 	uint32_t phase = w->j->phase;
 
-	/* The number is raised last: what belongs to it is there. */
+	/* The number is raised last, after all data of the phase is set. */
 	enter_phase(w, nr);
 	if (phase == PHASE_QUIT)
 		return LANE_QUIT;
@@ -158,7 +159,7 @@ enum lane_step lane_next(struct lane_work *w)
 	if (phase != PHASE_LOAD || w->j->violated)
 		return rest(w);
 	if (!lane_has_room(w->j, w->lane))
-		return LANE_WAIT; /* until the journal was judged */
+		return LANE_WAIT; /* until the journal was checked */
 	begin_any(w);
 	return LANE_GO;
 }
@@ -181,7 +182,8 @@ static void complain(struct lane_work *w, uint32_t block, uint64_t value,
 		msg);
 }
 
-/* Older than what this very lane had acknowledged: no need to look further. */
+/* Older than a value that this same lane had acknowledged: a violation in any
+ * case. */
 static bool is_stale(const struct lane_work *w, uint32_t block, uint64_t value)
 {
 	return stamp_lane(value) == w->lane->number && !w->j->volatile_cache &&

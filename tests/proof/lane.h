@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a lane does next, whatever carries it: picks an operation, fills the
- * buffer, judges what a read brought. It never has two operations at once.
+ * The next step of a lane, for any carrier: it chooses an operation, fills the
+ * buffer, and checks the result of a read. A lane never has two operations at
+ * once.
  *
  *	while (lane_next(&w) != LANE_QUIT)
  *		...do w.op..., lane_answered(&w, res);
@@ -15,20 +16,20 @@
 
 enum lane_step {
 	LANE_GO,   /* do w->record, with w->buf */
-	LANE_WAIT, /* nothing now; ask again in a millisecond */
+	LANE_WAIT, /* nothing now; call again in a millisecond */
 	LANE_QUIT,
 };
 
-/* A lane at work; of the process that carries it. */
+/* A lane at work, in the process that carries it. */
 struct lane_work {
 	struct journal *j;
 	struct lane *lane;
 	const char *through;	       /* the path or URI, for messages */
 	uint8_t *buf;		       /* max_blocks, aligned for O_DIRECT */
-	struct journal_record *record; /* under way, or NULL */
+	struct journal_record *record; /* in flight, or NULL */
 	/* PHASE_FILL, PHASE_FENCE and PHASE_READ: */
-	uint32_t phase_nr; /* that it works for */
-	uint32_t next;	   /* block that comes next */
+	uint32_t phase_nr; /* the phase that it works for */
+	uint32_t next;	   /* the next block */
 	bool flushed;
 };
 
@@ -41,7 +42,7 @@ enum lane_step lane_next(struct lane_work *w);
 /* @res: 0 or a negative errno. */
 void lane_answered(struct lane_work *w, int res);
 
-/* Bytes of the record under way. */
+/* Offset and length of the record in flight, in bytes. */
 static inline uint64_t lane_offset(const struct lane_work *w)
 {
 	return w->j->offset + (uint64_t)w->record->first * w->j->block_size;

@@ -8,12 +8,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A thread for each lane, with an open file of its own: fsync tells each of
- * them, once, that what it wrote may be lost. */
+/* Each lane has a thread and an open file of its own, because fsync tells each
+ * open file once that its writes may be lost. */
 struct file_lane {
 	struct lane_work work;
 	pthread_t thread;
-	int fd; /* -1: to be opened */
+	int fd; /* -1: not open */
 };
 
 static void nap(unsigned int us)
@@ -33,7 +33,7 @@ static int open_file(const char *path)
 	return fd;
 }
 
-/* The mount behind it is dead; there may be another one. */
+/* The mount behind the file is dead; there may be a new one. */
 static bool is_dead(int err)
 {
 	return err == -ENOTCONN || err == -ECONNABORTED || err == -ENODEV ||

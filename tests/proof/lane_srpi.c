@@ -95,7 +95,8 @@ static int find_volume(struct carrier *c)
 
 static int log_in(struct carrier *c)
 {
-	/* Long before TCP tries once more what a cut cable has swallowed. */
+	/* Much shorter than TCP's next retry of data that a cut cable has
+	 * lost. */
 	const struct srpi_options options = { .struct_size = sizeof(options),
 					      .io_timeout_ms = 2000 };
 	const struct journal *j = c->lanes[0].work.j;

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# A write that failed may still arrive until its mount has logged in again. Two
-# mounts; the target holds a write of the second one. That mount gives the write
-# up, and cannot log in before the target lets go of it. A round that begins
-# meanwhile must wait for this before anybody reads what the blocks hold.
+# A failed write may still arrive until its mount has logged in again. There are
+# two mounts, and the target holds a write of the second one. That mount gives
+# the write up, but cannot log in before the target releases the write. A round
+# that begins meanwhile must wait for this before any lane reads the final
+# blocks.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/faults.sh"
 t_needs_fuse
@@ -11,8 +12,8 @@ t_needs_fuse
 P_TIMES=io_timeout=1,fast_io_fail_tmo=1,reconnect_delay=0.2
 mkdir "$T/one" "$T/two"
 truncate -s 16M "$T/disk.img"
-# Only lanes of the second mount write these blocks, after the 7 writes that fill
-# them.
+# Only lanes of the second mount write these blocks, after the 7 writes that
+# fill them.
 p_target --backing "$T/disk.img,name=disk\
 ,fault=write:stuck:lba=1600-2047:after=30:count=1"
 p_client "$T/one"
@@ -20,7 +21,7 @@ p_client "$T/two"
 
 is_stuck() { grep -q 'is stuck' "$T/target.log"; }
 has_failed() { grep -q 'fail with an I/O error' "$T/client.log"; }
-# A judge that does not wait has read all by then.
+# A judge that does not wait has read all blocks by then.
 let_go() { sleep 1 && kill -USR1 "$T_TARGET"; }
 
 turns() {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Who judges the judge? Targets that are built to lie must be found out, and the
-# honest one with as bad a cache must not.
+# Tests the judge: targets that lie on purpose must be detected. An honest
+# target with an equally bad cache must not be reported.
 . "$(dirname "$0")/lib.sh"
 export RDMA_BLOCK_PLUGIN_PATH="$BUILD/tests/plugins"
 
@@ -29,7 +29,7 @@ run() { # COUNT LOAD-OPTION...
 	p_end
 }
 
-# Through a mount as well, where there can be one.
+# Also through a mount, if the machine allows one.
 through_mount() {
 	[ -e /dev/fuse ] && command -v fusermount3 >/dev/null || return 0
 	mkdir -p "$T/mnt"

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Proofs: a target, clients, and proof-load, which writes through them and
-# judges, while all kinds of things are done to them. Source this in place of
+# checks the results while faults are caused. Source this file in place of
 # functional/lib.sh, which it includes.
 #
 #   p_target ARG...   start rdma-target; after its end, start it again on the
 #                     same port with the same arguments: p_target_again
 #   p_load ARG...     start proof-load
-#   p_note TEXT...    has proof-load tell TEXT, with the time, when it finds
-#                     something wrong
+#   p_note TEXT...    makes proof-load print TEXT, with the time, if it finds
+#                     a violation
 #   p_ask COMMAND...  give it a command (proof-load --help) and wait for the
-#                     answer, in $P_ANSWER; fails when something is wrong,
-#                     and $T/load.out then says what
-#   p_end             judge, and end it
+#                     answer, in $P_ANSWER; fails after a violation, and
+#                     $T/load.out then says what
+#   p_end             check the results, and end proof-load
 #   p_random N        a number from 0 to N - 1, in $P_RANDOM
-#   p_pick VAR A B    sets VAR to one of them
+#   p_pick VAR A B    sets VAR to A or B
 #   p_times           notes "usable after" of the answer
-#   p_tell_times      how these are distributed
-#   p_go_on           true P_COUNT times; says now and then how far it is
+#   p_tell_times      prints their distribution
+#   p_go_on           true P_COUNT times; sometimes prints the progress
 #
-# P_COUNT: how often; P_SECONDS: how long instead; P_SEED: of what is random.
+# P_COUNT: number of turns; P_SECONDS: duration instead; P_SEED: random seed.
 # P_WITHIN: seconds within which everything must be usable again.
-# P_KEEP: a directory for what a failed run leaves: the files of $T.
+# P_KEEP: a directory for the files of $T after a failed run.
 
 . "$(dirname "$0")/../functional/lib.sh"
 trap 'exit 1' HUP
@@ -75,8 +75,9 @@ p_save_args() {
 	done
 }
 
-# Returns before it serves. A killed one may still have the port, or the kernel
-# its last writes: then it says so, and is tried again.
+# Returns before the target serves. A killed target may still have the port, or
+# its last writes may still be in the kernel. Then the new target reports this
+# and is started again.
 p_target_again() {
 	t_new_log
 	eval "exec rdma-target --listen '$URI' $p_args" >"$T/target.log" 2>&1 &
@@ -104,7 +105,7 @@ p_load() {
 	p_answer round
 }
 
-# Until the answer to COMMAND; what else it says is kept.
+# Waits for the answer to COMMAND; other output is kept.
 p_answer() {
 	while read -r P_ANSWER <&8; do
 		echo "$P_ANSWER" >>"$T/load.out"
@@ -116,14 +117,14 @@ p_answer() {
 	cat <&8 >>"$T/load.out"
 	cat "$T/load.err" >>"$T/load.out"
 	p_keep
-	# From what is wrong on; without that, how it ended.
+	# Starting at the violation. Without one, the end of the output.
 	grep -En 'VIOLATION|HANGS|ENDED' "$T/load.out" | head -n 1 | cut -d: -f1 |
 		(read -r p_line && tail -n "+$p_line" "$T/load.out" |
 			head -n 200 || tail -n 20 "$T/load.out")
 	return 1
 }
 
-# The store, the logs and all that proof-load says.
+# The store, the logs and the output of proof-load.
 p_keep() {
 	[ -n "${P_KEEP-}" ] || return 0
 	mkdir -p "$P_KEEP"

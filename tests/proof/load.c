@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * proof-load: writers that write down what they do, and a judge.
+ * proof-load: writers that record their operations, and a judge.
  *
- * Each THROUGH is a file (of a mount, say) or a URI for libsrpi, and becomes
- * processes with lanes (lane.h) that write over each other and read what they
- * find. A script says, line by line on standard input, when something is done
- * to them, and when they rest and everything is read and judged; each line is
- * answered by one on standard output.
+ * Each THROUGH is a file (for example of a mount) or a URI for libsrpi. It gets
+ * processes with lanes (lane.h) that overwrite each other's blocks and read
+ * them. The lines of standard input are commands: some do something to the
+ * writers, others stop them until all blocks are read and checked. Each command
+ * is answered by a line on standard output.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -64,7 +64,7 @@ static const char help[] =
 	"ends.\n";
 
 #define MAX_PROCESSES 32
-/* rdma-fuse and libsrpi wait at least 50 ms before they connect again. */
+/* rdma-fuse and libsrpi wait at least 50 ms before they reconnect. */
 #define REPLAY_NS 45000000ull
 
 /* A writer. */
@@ -79,13 +79,14 @@ struct load {
 	struct journal *j;
 	struct judge judge;
 	struct evidence evidence;
-	const char *through[JOURNAL_LANES + 1]; /* by nexus, from 1 */
+	const char *through[JOURNAL_LANES + 1]; /* by number of the nexus, from
+						 * 1 */
 	unsigned int nexus_cnt;
 	struct process processes[MAX_PROCESSES];
 	unsigned int process_cnt;
 	unsigned int next_victim;
 	struct history_cut cuts[1024];
-	uint64_t since; /* ns; 0: not asked for */
+	uint64_t since; /* ns; 0: not requested */
 	unsigned int rounds;
 	/* options */
 	unsigned int writers;
@@ -109,7 +110,7 @@ static bool is_uri(const char *through)
 
 /* ---- writers ---- */
 
-/* The same initiator whenever it comes back. */
+/* The same initiator after each reconnect. */
 static void name_initiator(const struct load *l, const struct process *p,
 			   char *uri, size_t len)
 {
@@ -187,7 +188,7 @@ static bool plan(struct load *l, char **throughs, int cnt, uint64_t seed)
 	return true;
 }
 
-/* A quarter for all together, the rest shared out. */
+/* One quarter of the blocks is for all lanes, the rest is divided. */
 static void share_out(struct journal *j)
 {
 	uint32_t own;
@@ -225,7 +226,8 @@ static void say_who_hangs(const struct load *l)
 	}
 }
 
-/* A writer that ends without being told to leaves its lanes without an answer. */
+/* A writer that ends on its own leaves operations of its lanes without an
+ * answer. */
 static bool has_lost_writer(const struct load *l)
 {
 	for (unsigned int i = 0; i < l->process_cnt; i++) {
@@ -269,7 +271,7 @@ static void set_phase(struct load *l, enum journal_phase phase)
 	l->j->phase_nr++;
 }
 
-/* False: it hangs, or cannot go on. */
+/* False: it hangs, or cannot continue. */
 static bool finish_phase(struct load *l, enum journal_phase phase)
 {
 	uint64_t until = journal_now() + l->timeout * 1000000000ull;
@@ -311,7 +313,7 @@ static void tell_usable(struct load *l)
 	l->since = 0;
 }
 
-/* A lane has complained on standard error, or the judge here. */
+/* A lane has reported a violation on standard error, or the judge has. */
 static bool is_right(struct load *l)
 {
 	const struct journal *j = l->j;
@@ -327,7 +329,7 @@ static bool is_right(struct load *l)
 	return false;
 }
 
-/* 0, or the exit status: 1, something is wrong; 2, it hangs. */
+/* Returns 0, or the exit status: 1 for a violation, 2 if it hangs. */
 static int judge_round(struct load *l)
 {
 	struct journal *j = l->j;
@@ -371,7 +373,7 @@ static uint64_t ops_of(const struct load *l, unsigned int nexus)
 	return n;
 }
 
-/* Judges when a journal is full, too. */
+/* Also checks whenever a journal is full. */
 static int wait_for_ops(struct load *l, uint64_t more)
 {
 	uint64_t until = journal_now() + l->timeout * 1000000000ull;
@@ -509,7 +511,7 @@ static int run_alone(struct load *l)
 	return status;
 }
 
-/* ---- the whole ---- */
+/* ---- the program ---- */
 
 static int run(struct load *l)
 {

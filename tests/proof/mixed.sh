@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Everything at once: two mounts and a session of the library on one volume of a
-# disk that is slow, fails and gets stuck now and then; clients and writers are
-# killed, stopped, cut off. Nothing is lost, and memory does not grow.
+# Everything at once: two mounts and a session of the library use one volume of
+# a disk that is slow, and sometimes fails or gets stuck. Clients and writers
+# are killed, stopped and disconnected. Nothing is lost, and memory does not
+# grow.
 [ -n "${P_SECONDS-}" ] || P_COUNT=${P_COUNT:-20}
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/faults.sh"
@@ -28,14 +29,14 @@ two() {
 }
 t_mounts="$t_mounts $T/two"
 
-# What was stuck goes to the disk now.
+# Stuck requests continue to the disk now.
 unstick() { kill -USR1 "$T_TARGET"; }
 kill_second() {
 	kill -9 "$second"
 	wait "$second" 2>/dev/null
 	p_note the mount at two is dead
 	fusermount3 -uzq "$T/two"
-	# What the old one left stuck holds the login of the new one up.
+	# Stuck requests of the old client delay the login of the new one.
 	unstick
 	two && p_note and made anew
 }
@@ -45,7 +46,7 @@ nothing() { p_ask ops 2000; }
 kinds='nothing kill_second kill_writer stop_client stop_target unstick nothing'
 [ -z "$P_NET" ] || kinds="$kinds link_down swallow cut_connections"
 
-# KiB of the target and of the first mount, which live as long as this does.
+# KiB of the target and of the first mount. Both run until the end.
 resident() {
 	for pid in "$T_TARGET" "$P_CLIENT"; do
 		sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$pid/status"
@@ -78,7 +79,7 @@ turns() {
 	p_end
 }
 
-# Lets requests go that got stuck while nobody was looking.
+# Releases requests that got stuck at other times.
 unstick_always() {
 	while sleep 1; do
 		kill -USR1 "$T_TARGET" 2>/dev/null
@@ -93,7 +94,7 @@ echo "# ${P_ANSWER-}"
 grep -c 'lost the connection' "$T/client.log" |
 	sed 's/^/# connections of the mounts that were lost: /'
 
-# A straight line through the samples after the first fifth.
+# Fits a straight line to the samples after the first fifth.
 slope() { # COLUMN NAME
 	awk -v c="$1" -v name="$2" '
 		{ t[NR] = $1; m[NR] = $c }
@@ -117,7 +118,7 @@ is_flat() { # COLUMN NAME
 	cat "$T/.out"
 	t_result $status "the memory of $2 stays flat"
 }
-# It takes a while until everything was used once.
+# It takes a while until all memory was used once.
 if [ "$(p_seconds)" -ge 300 ]; then
 	is_flat 2 'the target'
 	is_flat 3 'the mount'

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The NBD server behind the target is killed while the volume is written to, and
-# started again on the same file: nbdkit and qemu-storage-daemon by turns. Writes
-# that a server has ended are in the page cache, so nothing may be lost.
+# The NBD server behind the target is killed while clients write, and started
+# again on the same file: nbdkit and qemu-storage-daemon by turns. Writes that a
+# server has answered are in the page cache, so nothing may be lost.
 P_COUNT=${P_COUNT:-4}
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
@@ -58,7 +58,8 @@ kills() {
 }
 
 start_server nbdkit
-# Each of its writes survives the death of any process, but not of the machine.
+# A write of this server survives the death of any process, but not a crash of
+# the machine.
 p_target --backing "nbd:nbd+unix:///disk?socket=$S,trust-server=on,wait=120,name=disk"
 t_mount --io-timeout 200 "$URI/disk" "$M" 2>"$T/mount.log" ||
 	t_bail "$(cat "$T/mount.log")"

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Target and clients are cut off from each other, or stop for a while: shorter
-# and longer than their timeouts. Nothing acknowledged is lost, nothing is
-# mixed, no old write lands on a newer one, and all goes on afterwards.
+# Target and clients are disconnected from each other, or stop for a while, for
+# less and for more time than their timeouts. No acknowledged write is lost, no
+# block is mixed, no old write overwrites a newer one, and all clients continue
+# afterwards.
 P_COUNT=${P_COUNT:-3}
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/faults.sh"
@@ -19,7 +20,7 @@ kinds='stop_client stop_target'
 [ -z "$P_NET" ] ||
 	kinds='link_down stop_client stop_target swallow cut_connections'
 
-# One of $kinds by turns; long and short so that each is both, in time.
+# Takes the $kinds by turns, so that each of them has short and long durations.
 pick() {
 	set -- $kinds
 	i=$((p_turn - 1))

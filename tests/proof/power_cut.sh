@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The power of the target's machine is cut, at each flush of a file system's
-# life and between them: ext4 on a loop device on a mount on a target, whose
-# backing file is recorded. What each cut leaves is a sound file system, with
-# all that fsync had promised.
+# The power of the target's machine is cut at each flush of a file system's
+# life, and between flushes. The file system is ext4 on a loop device, on a
+# mount of a target whose backing file is recorded. After each cut, the file
+# system is sound, and has all data that fsync confirmed.
 P_COUNT=${P_COUNT:-12}
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
@@ -29,7 +29,7 @@ t_loops=$loop
 
 flush_cnt() { proof-replay "$T/log" | wc -l; }
 
-# ---- a file system's life; in its middle the target is killed
+# ---- a file system's life; the target is killed in the middle
 
 live() {
 	mkfs.ext4 -q -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 "$loop" &&
@@ -51,7 +51,7 @@ t_check 'files are made, changed and removed; the target is killed meanwhile' li
 t_loops=
 fusermount3 -u "$M"
 
-# ---- what a power cut leaves
+# ---- the state after a power cut
 
 sound() { # STABLE UPTO
 	after=$(losetup --show -f "$T/after.img") || return 1
@@ -64,7 +64,7 @@ sound() { # STABLE UPTO
 	[ $status = 0 ] && e2fsck -fn "$T/after.img"
 }
 
-cut() { # STABLE UPTO: all that is stable, and some of the rest
+cut() { # STABLE UPTO: all stable writes, and some of the others
 	cp --sparse=always "$T/image" "$T/after.img"
 	if [ "$1" != "$2" ]; then
 		proof-replay "$T/log" "$T/after.img" "$1" "$2" "$P_SEED$1" ||
@@ -77,7 +77,7 @@ cut() { # STABLE UPTO: all that is stable, and some of the rest
 	fi
 }
 
-# Spread over all flushes from the first sync on; P_COUNT of them.
+# P_COUNT cuts, spread over all flushes after the first sync.
 cuts() {
 	proof-replay "$T/log" >"$T/flushes"
 	total=$(($(wc -l <"$T/flushes") - begin))
@@ -100,7 +100,7 @@ cuts >"$T/.out" 2>&1
 t_result $? "${cut_cnt-0} power cuts, at flushes and between them: all sound"
 echo "# $(wc -l <"$T/flushes") flushes in the log, $(grep -c '^stable' "$T/a" "$T/b" | tr '\n' ' ')times a file was made stable"
 
-# ---- the check itself: without its flushes' order it must fail
+# ---- the check itself: it must fail if the order of flushes is lost
 
 lose_one() {
 	at=$(sed -n "$((begin + total / 2))p" "$T/flushes")

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * proof-record: shows a file at another place, and writes down what is written
- * to it there. Put between a target and its backing file, it knows what a power
- * cut could have left at any time; proof-replay makes that.
+ * proof-record: mounts a file at another place, and records all writes there.
+ * Between a target and its backing file, it records what a power cut could have
+ * left at any time. proof-replay makes such a state.
  *
- * One thread, so that the order in the log is the order in which things were
- * done. The kernel writes through: a write has its answer when it is logged.
+ * There is one thread, so that the order in the log is the order of execution.
+ * The kernel writes through: a write is answered when it is in the log.
  */
 #define FUSE_USE_VERSION 31
 #include <errno.h>
@@ -85,7 +85,7 @@ static int write_file(const char *path, const char *buf, size_t len,
 	return err ? err : (int)n;
 }
 
-/* The file itself need not be stable: nobody cuts this machine's power. */
+/* The file itself need not be stable: this machine keeps its power. */
 static int sync_file(const char *path, int data_only, struct fuse_file_info *fi)
 {
 	return write_log_append(&self()->log, WRITE_LOG_FLUSH, 0, 0, NULL);

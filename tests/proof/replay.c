@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* proof-replay: makes what a power cut could have left. */
+/* proof-replay: makes a state that a power cut could have left. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -40,7 +40,7 @@ static uint64_t random_next(struct replay *r)
 	return z ^ z >> 31;
 }
 
-/* At most up to the next multiple of UNIT. */
+/* The length up to the next multiple of UNIT, at most. */
 static uint64_t piece_len(const struct write_log_record *rec, uint64_t done)
 {
 	uint64_t room = UNIT - (rec->offset + done) % UNIT;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* run:8 lane:8 seq:32 index of the word:16, masked by the block's number. */
+/* run:8 lane:8 seq:32 index of the word:16, masked by the block number. */
 struct word {
 	uint8_t run;
 	uint64_t value;
@@ -13,7 +13,7 @@ struct word {
 };
 
 /* splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
- * generators"), so that words of neighbours have nothing in common. */
+ * generators"). Words of neighbour blocks have nothing in common. */
 static uint64_t mask_of(uint64_t block)
 {
 	uint64_t z = block + 0x9e3779b97f4a7c15ull;
@@ -61,7 +61,7 @@ void stamp_write(void *buf, size_t len, uint8_t run, uint64_t block,
 	}
 }
 
-/* A word of zeroes counts as one of a block of zeroes. */
+/* A word of zeroes belongs to a block of zeroes. */
 static bool belongs(uint64_t raw, size_t i, uint8_t run, uint64_t block)
 {
 	struct word w = word_parse(raw, block);
@@ -97,7 +97,7 @@ static enum stamp_kind tell_mixed(const void *buf, size_t i, uint64_t block,
 	return STAMP_MIXED;
 }
 
-/* Perhaps it is what was written to another block. */
+/* Checks whether the data was written to another block. */
 static enum stamp_kind tell_alien(const void *buf, size_t i, uint8_t run,
 				  uint64_t block, char *msg, size_t msg_len)
 {
@@ -124,7 +124,7 @@ enum stamp_kind stamp_read(const void *buf, size_t len, uint8_t run,
 			   size_t msg_len)
 {
 	uint64_t value = value_of(word_at(buf, 0), block);
-	size_t other = 0; /* first word of another value than the first */
+	size_t other = 0; /* first word whose value differs from the first */
 
 	for (size_t i = 0; i < len / sizeof(uint64_t); i++) {
 		uint64_t raw = word_at(buf, i);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is written into a block: who wrote it, which of his writes it was, and
- * to which block of which run, again in each of its 64-bit words. So every word
- * must be as the first one says, a block of two writers shows where one ends
- * and the other begins, and a block in the wrong place is known as such.
+ * The contents of a block. Each 64-bit word has the writer, the number of the
+ * write, the block and the run. Therefore all words must agree with the first
+ * one. A block of two writers shows where the data of one ends and that of the
+ * other begins, and a block in the wrong place is detected.
  *
  * A value names one write of one lane; 0 is a block of zeroes.
  * Thread: any.
@@ -17,7 +17,8 @@
 
 #define STAMP_ZERO 0 /* the value of a block of zeroes */
 
-/* @lane: 1 ... 255, @seq: the lane's writes are counted from 1. */
+/* @lane: 1 ... 255. @seq: number of the write among those of the lane, from
+ * 1. */
 static inline uint64_t stamp_value(unsigned int lane, uint32_t seq)
 {
 	return (uint64_t)lane << 32 | seq;
@@ -39,14 +40,14 @@ void stamp_write(void *buf, size_t len, uint8_t run, uint64_t block,
 
 enum stamp_kind {
 	STAMP_WHOLE, /* one value */
-	STAMP_MIXED, /* each word is of this run and belongs there, but they are
-		      * not all of one value */
-	STAMP_ALIEN, /* of another place or run, or nothing of ours */
+	STAMP_MIXED, /* each word is of this run and in its place, but they have
+		      * several values */
+	STAMP_ALIEN, /* data of another place or run, or foreign data */
 };
 
 /*
- * What is @buf? *@ret_value is set for STAMP_WHOLE; @msg says what is wrong
- * with the others, as in "block 7 ...".
+ * Finds what @buf has. *@ret_value is set for STAMP_WHOLE. Otherwise @msg says
+ * what is wrong, as "block 7 ...".
  */
 enum stamp_kind stamp_read(const void *buf, size_t len, uint8_t run,
 			   uint64_t block, uint64_t *ret_value, char *msg,

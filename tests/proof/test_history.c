@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The judge himself is judged: histories that can and that cannot have been. */
+/* Tests of the judge: possible and impossible histories. */
 #include <string.h>
 
 #include "tests/lib/t_table.h"
@@ -19,13 +19,13 @@
 		.start = s, .end = e, .value = v, .is_write = true, \
 		.acked = true, .confirmed = true                    \
 	}
-/* COMPARE AND WRITE, which has found @old. */
+/* COMPARE AND WRITE that has found @old. */
 #define SWAPPED(s, e, v, old)                                       \
 	{                                                           \
 		.start = s, .end = e, .value = v, .is_write = true, \
 		.acked = true, .instead = old                       \
 	}
-/* Failed or never answered: it arrives before @e, or not at all. */
+/* A write that failed or was never answered: it arrives before @e, or never. */
 #define FAILED(s, e, v)                                            \
 	{                                                          \
 		.start = s, .end = e, .value = v, .is_write = true \
@@ -36,7 +36,7 @@
 	}
 #define OPEN UINT64_MAX
 
-/* The initial value is 0; a cut's end is not 0. */
+/* The initial value is 0; the end of a cut is not 0. */
 static const struct row {
 	const char *name;
 	struct history_op ops[OPS_MAX];
@@ -259,7 +259,7 @@ static void judge(void **state)
 	assert_int_equal(history_check(&h).verdict, r->verdict);
 }
 
-/* The value that was read is the only one that it could not be. */
+/* The value that was read is the only one that is not allowed. */
 static void allowed_values(void **state)
 {
 	struct history_op ops[] = {
