@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Two hosts with a bad cable between them: packets are lost, late, in another
-# order, doubled or broken, or there is no link for a while, shorter and longer
-# than what the ends wait for. Nothing that was written is lost or mixed, and all
-# goes on. The kernel's initiator and rdma-fuse use the same volume of rdma-target;
-# rdma-fuse another one of the kernel's target.
+# Two hosts with a bad cable between them: packets are lost, delayed, reordered,
+# doubled or broken, or there is no link for a while, for less and for more time
+# than the timeouts of both ends. No written data is lost or mixed, and all
+# clients continue. The kernel's initiator and rdma-fuse use the same volume of
+# rdma-target. rdma-fuse also uses a volume of the kernel's target.
 #
-#   VM_LINKS        the kinds of cable, as tc-netem(8) has them, with commas
+#   VM_LINKS        the kinds of cable in terms of tc-netem(8), with commas
 #                   between; "all" of them
-#   VM_FLAPS        how often the cable swallows all, or is unplugged, under two
+#   VM_FLAPS        how often the cable loses all or is unplugged under two
 #                   mounts by rdma-fuse of the same blocks (default 1)
-#   VM_FLAPS_KERNEL how often it does, or is unplugged, under the kernel's initiator
+#   VM_FLAPS_KERNEL the same under the kernel's initiator
 #                   and rdma-fuse (default 1; a dozen can crash ib_srp of Linux 6.1)
 #   VM_LINK_KIB     how much fio writes and verifies through each cable, by each
 #                   initiator (default 64; a lost packet can cost two seconds)
@@ -57,7 +57,7 @@ all_verify() {
 	done
 }
 
-# How long something is away that nobody is to notice.
+# Interrupts the link for a time that no client notices.
 blink() {
 	sleep 0.5
 }
@@ -70,7 +70,7 @@ both_are_lost() {
 	ib_srp_is_lost && client_is_lost one
 }
 
-# A minute is more than any timeout here.
+# A minute is longer than any timeout here.
 short_unplug() {
 	vm_cable_unplug
 	blink
@@ -95,8 +95,8 @@ long_silence() {
 	vm_cable
 }
 
-# flap COUNT WHO THROUGH...: so often there is no link for a while, in one of the
-# ways ${kinds[@]}, under load through all of them, which are WHO: mounts or both.
+# flap COUNT WHO THROUGH...: interrupts the link COUNT times, in one of the ways
+# ${kinds[@]}, under load through each THROUGH. WHO names them: mounts or both.
 flap() {
 	local count=$1 who=$2 i kind
 
@@ -106,8 +106,8 @@ flap() {
 		kind=${kinds[i % ${#kinds[@]}]}
 		proof_ask ops $((10 + RANDOM % 50))
 		$kind
-		# All is read and judged after every fifth, which is of another
-		# kind each time.
+		# Reads and checks all blocks after every fifth interruption.
+		# Each time that is one of another kind.
 		[ $((i % 5)) = 0 ] || [ "$i" = "$count" ] || continue
 		proof_ask since
 		proof_ask round
@@ -123,10 +123,11 @@ flap() {
 }
 
 vm_two_hosts
-# It registers memory by a work request for each command, unless told not to. When
-# packets are lost soft-RoCE carries that request out again, which fails (rdma_rxe:
-# rxe_reg_fast_mr: mr->lkey = 0x6fd not free), and sends nothing more: the disk
-# stands still until the SCSI layer gives up, one and a half minutes later.
+# By default, ib_srp registers memory with a work request for each command. If
+# packets are lost, soft-RoCE executes that request again, which fails
+# (rdma_rxe: rxe_reg_fast_mr: mr->lkey = 0x6fd not free), and sends nothing
+# more: the disk hangs until the SCSI layer gives up, one and a half minutes
+# later.
 modprobe ib_srp never_register=Y
 vm_scratch_fs "$work" 256
 mkdir "$mnt" "$two"
@@ -162,7 +163,7 @@ ends_well "$fuse_one"
 vm_kernel_logout "$disk"
 vm_kernel_target_down
 
-# They notice sooner, so that more is done in the time.
+# With these options the mounts notice sooner, so that more happens in the time.
 sooner=(-o io_timeout=3,reconnect_delay=0.5)
 step "no link, $flaps times, under two mounts"
 kinds=(short_silence long_silence short_unplug long_unplug)

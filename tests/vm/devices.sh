@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# RDMA devices that come and go under I/O. `rdma link delete` returns though the
-# target and a mount use the device, nothing of it is left, both go on when it is
-# back, and those who use another device notice nothing. proof-load judges that no
-# acknowledged data is lost.
+# RDMA devices are removed and added under I/O. `rdma link delete` returns
+# although the target and a mount use the device, nothing of the device is left,
+# both continue when it is back, and programs that use another device notice
+# nothing. proof-load checks that no acknowledged data is lost.
 #
 #   VM_DEVICES         how often the device is removed and added (default 10)
 set -euo pipefail
@@ -18,7 +18,7 @@ times=${VM_DEVICES:-10}
 mnt=/mnt/one
 still=/mnt/still
 
-# device_add NAME INTERFACE; device_remove NAME: which must return.
+# device_add NAME INTERFACE; device_remove NAME: which must return
 device_add() {
 	rdma link add "$1" type rxe netdev "$2"
 	wait_for 20 _vm_port_is_active "$1"
@@ -43,18 +43,18 @@ said() {
 	grep -q "$1" "$VM_OUT/target.log"
 }
 
-# opened NAME: succeeds when the target has opened the device.
+# opened NAME: succeeds if the target has opened the device.
 opened() {
 	[ "$(rdma resource show pd | grep -c "ifname $1 .* comm rdma-target")" != 0 ]
 }
 
-# holds_as_before PROCESS WHAT: as holds; but receive buffers that channels share
-# stay registered until the last of their region has been used.
+# holds_as_before PROCESS WHAT: like holds. But receive buffers that channels
+# share stay registered until the last one of their region has been used.
 holds_as_before() {
 	[ "$(holdings "$1" | grep -v '^mr')" = "$2" ]
 }
 
-# What is there is right, on disk or mount $1: direct I/O, of 1 MiB.
+# The data is correct on disk or mount $1: direct I/O of 1 MiB.
 works() {
 	head -c 1M /dev/urandom >"$work/random"
 	dd if="$work/random" of="$1" bs=64k oflag=direct conv=notrunc,fsync status=none
@@ -108,7 +108,8 @@ for ((i = 0; i < times; i++)); do
 	device_remove rxe1
 	vm_fails opened rxe1
 	proof_ask since
-	# The others work on while it is away; often it is back soon.
+	# The other programs continue while the device is away; often it is back
+	# soon.
 	[ "$i" != 0 ] || { works "$still/still" && works "${disks[2]}"; }
 	device_add rxe1 d1
 	proof_ask round

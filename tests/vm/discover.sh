@@ -24,7 +24,8 @@ serve() {
 		--backing "$work/disk.img,name=disk"
 }
 
-# find_by CARRIER ARG...: it answers by that carrier, and its RDMA address is usable
+# find_by CARRIER ARG...: a target answers by that carrier, and its RDMA address
+# works
 find_by() {
 	rdma-discover --json --carrier "$@" >"$VM_OUT/found.json" || return
 	grep -q '"uri": "srp+rdma://10.1.0.1:5555"' "$VM_OUT/found.json" &&
@@ -43,7 +44,7 @@ two_find_by() {
 	wait "$other" && grep -q '"uri": "srp+rdma://10.1.0.1:5555"' "$VM_OUT/other.json"
 }
 
-logins() { # how many the kernel has with $line's target
+logins() { # how many logins the kernel has to $line's target
 	local host cnt=0
 
 	for host in /sys/class/scsi_host/host*/id_ext; do
@@ -54,7 +55,8 @@ logins() { # how many the kernel has with $line's target
 }
 is_logged_in() { [ "$(logins)" = 1 ]; }
 is_logged_out() { [ "$(logins)" = 0 ]; }
-# Bypasses the cache; a host that has lost its target blocks it for a while.
+# Bypasses the cache. A host that has lost its target blocks the read for a
+# while.
 reads() {
 	local disk
 
@@ -88,7 +90,7 @@ vm_two_hosts
 vm_scratch_fs "$work" 128
 truncate -s 64M "$work/disk.img"
 modprobe ib_srp
-# Multicast of RDMA CM asks the routes for the group, too.
+# For multicast, the RDMA CM also looks for a route to the group.
 ip route add 239.0.0.0/8 dev link1 table main
 serve
 

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# What happens to a disk of the kernel's initiator while it is used: resets of
-# every kind, discards, growth, a logout with I/O under way. Data stays right and
-# the kernel's log stays free of complaints. What its SCSI tools read of the disk;
-# and that the target gives nobody a key to its memory.
+# Events of a disk of the kernel's initiator while it is used: resets of every
+# kind, discards, growth, a logout with I/O in flight. The data stays correct,
+# and the kernel's log has no complaints. Also the output of SCSI tools for this
+# disk, and that the target gives no key to its memory to anybody.
 set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$VM_LIB"
@@ -15,7 +15,8 @@ work=/mnt/scratch
 mnt=/mnt/one
 file=$work/disk.img
 
-# load_start ARGUMENT...: writes to the first 12 MiB of the disk, by fio; $load.
+# load_start ARGUMENT...: fio writes to the first 12 MiB of the disk; sets
+# $load.
 load_start() {
 	fio --name=load --filename="$disk" --direct=1 --thread --size=12m \
 		--ioengine=libaio --iodepth=16 --rw=randwrite \
@@ -34,13 +35,13 @@ load_ends_well() {
 	}
 }
 
-# Succeeds when I/O of disk $1 is under way.
+# Succeeds if I/O of disk $1 is in flight.
 is_busy() {
 	awk '{ exit $1 + $2 == 0 }' "/sys/block/${1#/dev/}/inflight"
 }
 
-# What the kernel said of disks and hosts since the test began, but for what is as
-# it should be.
+# Prints the kernel's messages about disks and hosts since the test began,
+# without the expected ones.
 disk_complaints() {
 	dmesg | sed -n '/vm: job starts/,$p' | grep -E '\b(sd|scsi|srp|blk|dev) ' |
 		grep -vE "$expected"
@@ -51,7 +52,7 @@ memory_of() {
 	rdma -d resource show mr | grep -E " comm $1 *\$"
 }
 
-# gives_out_keys NAME: succeeds if others can reach memory of such a program.
+# gives_out_keys NAME: succeeds if others can access memory of such a program.
 gives_out_keys() {
 	memory_of "$1" | grep -v ' rkey 0x0 '
 }
@@ -107,9 +108,10 @@ load_ends_well
 step "no key to the target's memory is given out"
 mount_start one srp+rdma://10.0.0.1 "$mnt"
 memory_of rdma-target
-# Later soft-RoCE names a key for all memory, also where none may use it.
+# Later versions of soft-RoCE show a key for all memory, even if nobody may use
+# it.
 [[ $(uname -r) != 6.1.* ]] || vm_fails gives_out_keys rdma-target
-# The initiator must, and there it is seen.
+# The initiator must give out keys, and this shows that the check finds them.
 gives_out_keys rdma-fuse
 kill "$fuse"
 ends_well "$fuse"
@@ -126,7 +128,7 @@ ends_well "$target"
 expected='Attached|Direct-Access|logical blocks|Write Protect|Mode Sense|Write cache'
 expected+='|physical blocks|minimum I/O size|transfer size|Capacity data has changed'
 expected+='|SRP\.T10|ib_srp: new target|reset|SRP abort|using immediate data|reconnect succeeded'
-# The logout cut off what was under way.
+# The logout ended the I/O in flight.
 expected+='|device offline error|Synchronizing SCSI cache'
 vm_fails disk_complaints
 vm_fails vm_dmesg_complaints

@@ -13,7 +13,8 @@ work=/mnt/scratch
 PATH=$BUILD/doctor:$PATH
 initiator=0123456789abcdef0123456789abcdef
 
-# says STATUS PATTERN COMMAND...: the report, as one line, is like PATTERN.
+# says STATUS PATTERN COMMAND...: the report, joined to one line, matches
+# PATTERN.
 says() {
 	local want=$1 pattern=$2 status=0
 	shift 2

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# The kernel's initiator has written to rdma-target, whose last flush fails. When
-# the target has been started again the next fsync in the kernel must fail, and
-# only that one: neither the disk driver nor ib_srp may try the flush again until
-# it succeeds.
+# The kernel's initiator has written to rdma-target, whose last flush fails.
+# After the target has been restarted, the next fsync in the kernel must fail,
+# and only that one: neither the disk driver nor ib_srp may repeat the flush
+# until it succeeds.
 set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$VM_LIB"
@@ -16,7 +16,7 @@ step() {
 	echo "--- $*"
 }
 
-# $1: what is to be added to the volume
+# $1: options to add to the volume
 target_start() {
 	"$BUILD/target/rdma-target" --pidfile "$work/pid" \
 		--state-dir "$work/state" \

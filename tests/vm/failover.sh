@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# A mount with an address on each of two RDMA devices of one target. The device of
-# the address that is in use is removed under I/O, each in turn, and the mount goes
-# to the other one. proof-load judges that no acknowledged data is lost and that
-# nothing stale is read.
+# A mount with an address on each of two RDMA devices of one target. The device
+# in use is removed under I/O, by turns, and the mount goes to the other one.
+# proof-load checks that no acknowledged data is lost and that no old data is
+# read.
 #
 #   VM_FAILOVER        how often a device is removed (default 6)
 set -euo pipefail
@@ -29,7 +29,7 @@ device_remove() { # NAME
 	}
 }
 
-# has_moved CNT ADDRESS: the mount has gone to ADDRESS so often.
+# has_moved CNT ADDRESS: the mount has gone to ADDRESS CNT times.
 has_moved() {
 	[ "$(grep -c "connected to $2:5555 .*in place of" \
 		"$VM_OUT/client.log")" = "$1" ]

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# rdma-fuse on rdma-target over verbs, both run by a user without rights: fio
-# verifies data through every kind of I/O and block size, there is a file system
-# on the volume and there are holes in it; and whatever ends, and however, it
-# leaves nothing.
+# rdma-fuse on rdma-target over verbs, both run by an unprivileged user. fio
+# verifies data with every kind of I/O and block size. There is a file system on
+# the volume, and the volume has holes. However a program ends, it leaves
+# nothing behind.
 set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$VM_LIB"
@@ -15,7 +15,8 @@ work=/mnt/scratch/work
 uri=srp+rdma://10.0.0.1:5555
 one=/mnt/one two=/mnt/two
 
-# Background load on FILE, as long as it gets answers; sets $load.
+# Starts a background load on FILE, which runs as long as it gets answers; sets
+# $load.
 load_start() {
 	"${nobody[@]}" fio --name=load --filename="$1" --direct=1 --size=8m \
 		--ioengine=libaio --iodepth=32 --rw=randrw --bs=4k --time_based \
@@ -100,8 +101,8 @@ kill "$fuse_one"
 ends_well "$fuse_one"
 vm_fails mountpoint -q "$one"
 load_breaks
-# From now on the target, which keeps queues and buffers for the next login,
-# holds no more than now.
+# The target keeps queues and buffers for the next login. From now on, it must
+# not hold more than now.
 wait_for 30 holds_no_queue_pair "$target"
 idle=$(holdings "$target")
 echo "$idle"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# The kernel's initiator, ib_srp with its default options, on rdma-target: logs
-# in by the line that the target prints, verifies data, makes file systems,
-# discards, resets, and leaves nothing behind.
+# The kernel's initiator, ib_srp with its default options, on rdma-target: it
+# logs in with the line that the target prints, verifies data, makes file
+# systems, discards, resets, and leaves nothing behind.
 set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$VM_LIB"
@@ -24,7 +24,7 @@ target_start() {
 	"$BUILD/target/rdma-target" --pidfile "$work/pid" "$@" >"$log" 2>&1 &
 	target=$!
 	wait_for 60 test -s "$work/pid"
-	# What it prints is what a person would paste.
+	# A person would paste this line of the output.
 	login=$(grep -o 'id_ext=.*,dest=10\.0\.0\.1:5555' "$log")
 	id_ext=${login#id_ext=} id_ext=${id_ext%%,*}
 	ioc_guid=${login#*ioc_guid=} ioc_guid=${ioc_guid%%,*}
@@ -46,7 +46,7 @@ logout_is_seen() {
 	[ "$(grep -c ': logout of' "$log")" = "$(grep -c ': login of' "$log")" ]
 }
 
-# What the target holds: descriptors, resident KiB, and RDMA objects.
+# The target's resources: descriptors, resident KiB, and RDMA objects.
 holdings() {
 	echo "$(find "/proc/$target/fd" -mindepth 1 | wc -l)" \
 		"$(awk '/VmRSS/ { print $2 }' "/proc/$target/status")" \
@@ -65,7 +65,7 @@ fio_verify() {
 	}
 }
 
-# Succeeds when I/O of disk $1 is under way.
+# Succeeds if I/O of disk $1 is in flight.
 is_busy() {
 	awk '{ exit $1 + $2 == 0 }' "/sys/block/${1#/dev/}/inflight"
 }
@@ -164,7 +164,8 @@ is_as_before() {
 }
 wait_for 30 is_as_before
 echo "after:  fds $fds2, RSS $rss2 KiB, QPs $qps2, MRs $mrs2, CM IDs $ids2"
-# Ten logins of two channels: what one loses, twenty make visible.
+# Ten logins of two channels: a leak of one channel becomes visible after
+# twenty.
 [ $((rss2 - rss)) -lt 1024 ]
 
 step "larger transfers, many descriptors, tables in initiator memory"

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# rdma-info and rdma-fuse on the kernel's target, ib_srpt, with volumes in memory,
-# in a file and on a block device: how a refused login reads, what commands fsync
-# and fallocate become, fio verification with several sessions and channels at
-# once, and the loss of the target.
+# rdma-info and rdma-fuse on the kernel's target, ib_srpt, with volumes in
+# memory, in a file and on a block device: the message of a rejected login, the
+# commands for fsync and fallocate, fio verification with several sessions and
+# channels at once, and the loss of the target.
 set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$VM_LIB"
@@ -16,15 +16,15 @@ one=/mnt/one two=/mnt/two
 id_one=0123456789abcdef0123456789abcdef
 id_two=0123456789abcdef0123456789abcd00
 tracing=/sys/kernel/debug/tracing
-# LUN 0, 1, 2: the kernel gives them these names.
+# LUN 0, 1, 2: the kernel uses these names.
 ram=RAMDISK-MCP file=FILEIO device=IBLOCK
 
 info() {
 	"$BUILD/initiator/rdma-info" "$@"
 }
 
-# commands COMMAND...: runs it, and writes the SCSI commands that the target got
-# from it into $VM_OUT/commands.
+# commands COMMAND...: runs it, and writes the SCSI commands that the target
+# received meanwhile to $VM_OUT/commands.
 commands() {
 	echo >"$tracing/trace"
 	"$@"
@@ -33,8 +33,8 @@ commands() {
 		>"$VM_OUT/commands" || true
 }
 
-# sent PATTERN...: succeeds when those were the commands, in this order and no
-# others: one pattern each, but the last may stand for more.
+# sent PATTERN...: succeeds if exactly these commands were received, in this
+# order: one pattern for each; the last pattern may match several.
 sent() {
 	local line
 
@@ -61,7 +61,7 @@ are_zeroes() {
 	cmp -n "$(($3 << 20))" -i "$(($2 << 20)):0" "$1" /dev/zero
 }
 
-# seek_hole FILE OFFSET: writes where the next hole begins into $VM_OUT/seek.
+# seek_hole FILE OFFSET: writes the start of the next hole to $VM_OUT/seek.
 seek_hole() {
 	python3 -c 'import os, sys
 fd = os.open(sys.argv[1], os.O_RDONLY)
@@ -169,7 +169,8 @@ are_zeroes "$one/$device" 6 1
 step "a target that refuses WRITE SAME is written zeroes"
 random_to "$one/$ram"
 commands fallocate -p -o 1M -l 1M "$one/$ram"
-# The last is of the fsync: WCE is off, but may have been on for a moment.
+# The last command belongs to the fsync: WCE is off, but may have been on for a
+# moment.
 sent 'LUN 000 .* WRITE_SAME_16' 'LUN 000 .* (WRITE_10|SYNCHRONIZE_CACHE)'
 commands fallocate -p -o 2M -l 1M "$one/$ram"
 sent 'LUN 000 .* (WRITE_10|SYNCHRONIZE_CACHE)'
@@ -190,7 +191,7 @@ for mount in one:$fuse_one two:$fuse_two; do
 	vm_fails mountpoint -q "/mnt/${mount%:*}"
 done
 
-# It is built with the tests only.
+# The program exists only if the tests were built.
 if [ -x "$BUILD/tests/functional/test_srpi" ]; then
 	step "libsrpi under load reads what it wrote, discards among it"
 	commands srpi_loads

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# kill -9 of the target, and of a client, over verbs and under load. Nothing that
-# was acknowledged is lost or mixed (proof-load judges), all goes on, and nothing
-# of the dead stays.
+# kill -9 of the target, and of a client, over verbs and under load. proof-load
+# checks that no acknowledged data is lost or mixed. All other programs
+# continue, and nothing of the killed process is left.
 #
 #   VM_KILLS           how often the target is killed under rdma-fuse (default 2)
 #   VM_KILLS_KERNEL    how often under the kernel's initiator and rdma-fuse, both
@@ -20,7 +20,7 @@ work=/mnt/scratch
 
 uri=srp+rdma://10.0.0.1:5555
 mnt=/mnt/one
-# The last client's login replaces what is left of the one before it.
+# The login of the new client replaces what is left of the previous one.
 client_id=70726f6f66000000000000000000c11e
 kills=${VM_KILLS:-2}
 kills_kernel=${VM_KILLS_KERNEL:-1}
@@ -30,8 +30,8 @@ again() {
 	target_start --backing "$work/disk.img,name=disk"
 }
 
-# kill_target FILE: kills it under load, starts another, and waits until all are
-# served again, which took the time that is added to FILE.
+# kill_target FILE: kills it under load, starts another, and waits until all
+# clients are served again. Adds the time that this took to FILE.
 kill_target() {
 	local killed=$target
 
@@ -39,15 +39,16 @@ kill_target() {
 	proof_ask kill "$killed"
 	wait "$killed" 2>/dev/null || true
 	wait_for 10 left_nothing "$killed"
-	rm "$work/target.pid" # else target_start would, within the time
+	rm "$work/target.pid" # now: the time of target_start counts
 	proof_ask since
 	again
 	proof_ask round
 	proof_times "$1"
 }
 
-# Succeeds when the kernel has nothing of the dead process $1. It names the thread
-# that made an object; the target's objects are its main thread's or of the name.
+# Succeeds if the kernel has no object of the dead process $1. It stores the
+# thread that made an object; the objects of the target belong to its main
+# thread, or to threads with its name.
 left_nothing() {
 	printf 'resource show %s\n' qp cm_id cq mr pd >"$work/kinds"
 	rdma -b "$work/kinds" >"$work/left" || return
@@ -65,11 +66,11 @@ client_kill() {
 	umount -l "$mnt"
 }
 
-# holds_about PROCESS WHAT: as holds; but receive buffers that channels share stay
-# registered until the last of their region has been used. So there may be fewer
-# regions, or more: one for each of the two channels of a login that came before
-# the end of the old one, and one for each receive that an old channel may have
-# lost when it failed.
+# holds_about PROCESS WHAT: like holds. But receive buffers that channels share
+# stay registered until the last one of their region has been used. So there may
+# be fewer regions, or more: one for each of the two channels of a login that
+# came before the end of the old one, and one for each receive that an old
+# channel may have lost when it failed.
 holds_about() {
 	local now
 

@@ -6,22 +6,22 @@
 #     . "$VM_LIB"
 #
 # A function that cannot do its work prints one line to stderr and returns 1, so
-# that `set -e` ends the program. Deadlines are in seconds; the guest is slow, and
-# shares a busy host, so they are long. They only bound how long a failure takes:
-# everything here waits for what it needs, not for time to pass.
+# that `set -e` ends the program. Deadlines are in seconds. They are long,
+# because the guest is slow and shares a busy host. They only limit how long a
+# failure takes: every function waits for an event, not for time to pass.
 
 vm_say() {
 	printf '%s: %s\n' "${0##*/}" "$*" >&2
 }
 
-# nap SECONDS: sleep, without starting a program, which costs the guest 0.1 s of
-# what it waits for.
+# nap SECONDS: sleeps without starting a program, which would take the guest
+# another 0.1 s.
 nap() {
 	read -r -t "$1" <>/run/never || true
 }
 
-# wait_for SECONDS COMMAND...: until COMMAND succeeds. SECONDS are enough on a quiet
-# machine; ten times as long is waited before it is given up.
+# wait_for SECONDS COMMAND...: waits until COMMAND succeeds. SECONDS are enough
+# on a quiet machine. It gives up after ten times as long.
 wait_for() {
 	local deadline=$((SECONDS + 10 * $1))
 	shift
@@ -34,7 +34,7 @@ wait_for() {
 	done
 }
 
-# vm_fails COMMAND...: succeeds when COMMAND fails. `! COMMAND` would not end a
+# vm_fails COMMAND...: succeeds if COMMAND fails. `! COMMAND` would not end a
 # program under `set -e`.
 vm_fails() {
 	if "$@"; then
@@ -49,8 +49,8 @@ _vm_port_is_active() {
 
 # vm_soft_roce [INTERFACE]: makes the dummy interface (default d0) with the
 # addresses 10.0.0.1 and 10.0.0.2 (and fe80::5054:ff:fe12:3456), an MTU of 9000
-# and on it the RDMA device rxe0. Both addresses are on the one device: whoever
-# connects from either to the other goes through it.
+# and on it the RDMA device rxe0. Both addresses are on this device: connections
+# between them go through it.
 # shellcheck disable=SC2120 # the argument may be left out
 vm_soft_roce() {
 	local interface=${1:-d0} address
@@ -66,13 +66,14 @@ vm_soft_roce() {
 	wait_for 20 test -c /dev/infiniband/rdma_cm
 }
 
-# vm_two_hosts: makes two RDMA devices with a switch (veth, bridge) between them,
-# which stand for two hosts: rxe0 with 10.1.0.1 on the interface link0, rxe1 with
-# 10.1.0.2 on link1. Unlike vm_soft_roce's, what they send passes a real network
-# interface: it can be lost (tc netem), cut off (vm_cable_unplug), captured.
-# Both are in one network namespace: soft-RoCE of Linux 6.1 works in the first
-# only, and so do ib_srp and ib_srpt. Therefore the routing has to be bent: Linux
-# would take the short way to an address of its own.
+# vm_two_hosts: makes two RDMA devices with a switch (veth, bridge) between
+# them, which stand for two hosts: rxe0 with 10.1.0.1 on the interface link0,
+# rxe1 with 10.1.0.2 on link1. Unlike with vm_soft_roce, packets pass a real
+# network interface: they can be lost (tc netem), cut off (vm_cable_unplug) and
+# captured. Both devices are in one network namespace, because soft-RoCE, ib_srp
+# and ib_srpt of Linux 6.1 only work in the first one. This needs special
+# routing rules: Linux would send packets to its own addresses without using the
+# cable.
 vm_two_hosts() {
 	modprobe -a veth bridge rdma_rxe ib_uverbs rdma_ucm ||
 		return
@@ -81,7 +82,7 @@ vm_two_hosts() {
 		_vm_cable link1 52:54:00:12:34:02 port1 || return
 	sysctl -qw net.ipv4.conf.{all,link0,link1}.accept_local=1 \
 		net.ipv4.conf.{all,link0,link1}.rp_filter=0 || return
-	# What arrives is ours, what leaves goes to the cable.
+	# Incoming packets are local, outgoing packets go to the cable.
 	ip rule add pref 100 lookup local && ip rule delete pref 0 || return
 	_vm_end link0 10.1.0.1 10.1.0.2 52:54:00:12:34:02 11 &&
 		_vm_end link1 10.1.0.2 10.1.0.1 52:54:00:12:34:01 12 || return
@@ -92,13 +93,14 @@ vm_two_hosts() {
 		wait_for 20 test -c /dev/infiniband/rdma_cm
 }
 
-# _vm_cable INTERFACE MAC PORT: from a host to the switch.
+# _vm_cable INTERFACE MAC PORT: makes the cable from a host to the switch.
 _vm_cable() {
 	ip link add "$1" address "$2" mtu 9000 type veth peer name "$3" &&
 		ip link set "$3" mtu 9000 master switch up
 }
 
-# _vm_end INTERFACE ADDRESS PEER_ADDRESS PEER_MAC TABLE: what a host knows.
+# _vm_end INTERFACE ADDRESS PEER_ADDRESS PEER_MAC TABLE: sets the addresses and
+# routes of a host.
 _vm_end() {
 	ip address add "$2/24" dev "$1" && ip link set "$1" up &&
 		ip rule add pref 5 iif "$1" to "$2" lookup local &&
@@ -107,9 +109,10 @@ _vm_end() {
 		ip route replace "$3" dev "$1" src "$2" table "$5"
 }
 
-# vm_cable [NETEM...]: what the cable of vm_two_hosts does from now on to packets,
-# in both directions, in the words of tc-netem(8), e.g. "loss 2%". "loss 100%"
-# cuts it, and neither end is told. Without arguments it is a good cable again.
+# vm_cable [NETEM...]: sets what the cable of vm_two_hosts does to packets in
+# both directions, in terms of tc-netem(8), e.g. "loss 2%". "loss 100%" cuts the
+# cable without a notice to either end. Without arguments it is a good cable
+# again.
 vm_cable() {
 	local end
 
@@ -123,7 +126,8 @@ vm_cable() {
 	done
 }
 
-# vm_cable_unplug, vm_cable_plug: both hosts lose their link, and have it back.
+# vm_cable_unplug, vm_cable_plug: take the link from both hosts, and give it
+# back.
 vm_cable_unplug() {
 	ip link set port0 down && ip link set port1 down
 }
@@ -132,8 +136,8 @@ vm_cable_plug() {
 	ip link set port0 up && ip link set port1 up
 }
 
-# vm_is_connecting DEVICE: succeeds when a connection from it has been asked for, and
-# the answer is awaited.
+# vm_is_connecting DEVICE: succeeds if a connection request was sent from the
+# device and has no answer yet.
 vm_is_connecting() {
 	rdma resource show qp link "$1/1" | grep -q 'type RC state INIT'
 }
@@ -143,22 +147,23 @@ vm_logins_seen() {
 	cat "/sys/class/infiniband/$1/ports/1/cm_rx_msgs/req"
 }
 
-# vm_rnr_count: prints how often a receive queue was found empty (receiver not
-# ready), by either side, on all RDMA devices since they exist.
+# vm_rnr_count: prints how often a receive queue was empty (receiver not ready),
+# on either side, on all RDMA devices since they exist.
 vm_rnr_count() {
 	cat /sys/class/infiniband/*/ports/*/hw_counters/*rnr* |
 		awk '{ sum += $1 } END { print sum + 0 }'
 }
 
-# vm_dmesg_complaints: prints the lines of the kernel log that tell of a broken
-# kernel, and of nothing else; succeeds if there are any. (VM_COMPLAINTS is the
-# pattern, given by scripts/vm.)
+# vm_dmesg_complaints: prints the lines of the kernel log that report a broken
+# kernel; succeeds if there are any. (VM_COMPLAINTS is the pattern, set by
+# scripts/vm.)
 vm_dmesg_complaints() {
 	dmesg | sed -n '/vm: job starts/,$p' | grep -E "$VM_COMPLAINTS"
 }
 
 # vm_scratch_fs DIRECTORY [MIB]: mounts an empty ext4 on a RAM disk. The guest's
-# root is in memory and cannot do direct I/O; this can, and punches holes.
+# root is in memory and does not support direct I/O; this file system does, and
+# also punches holes.
 vm_scratch_fs() {
 	local directory=$1 mib=${2:-512}
 
@@ -186,15 +191,15 @@ _vm_address() {
 		awk '{ sub("/.*", "", $3); print $3 }'
 }
 
-# Prints the initiator port ID that the kernel's ib_srp on rxe0 logs in with by
-# default: 8 bytes of zeroes, then the interface part of GID 0.
+# Prints the default initiator port ID of the kernel's ib_srp on rxe0: 8 bytes
+# of zeroes, then the interface part of GID 0.
 vm_kernel_initiator_id() {
 	local gid
 
 	gid=$(_vm_gid rxe0) && echo "0000000000000000${gid:16}"
 }
 
-# _vm_bytes SIZE: prints 64M and the like in bytes.
+# _vm_bytes SIZE: prints a size such as 64M in bytes.
 _vm_bytes() {
 	numfmt --from=iec "$1"
 }
@@ -224,7 +229,7 @@ _vm_backstore() {
 		;;
 	esac || return
 	# Without a serial number there are no VPD pages, and so no discard. The
-	# NAA identifier takes the first of its digits.
+	# NAA identifier uses its first digits.
 	printf '%02x0e0d0c-0b0a-4908-8706-050403020100\n' "$((index + 1))" \
 		>"$directory/wwn/vpd_unit_serial" || return
 	echo 1 >"$directory/enable" || return
@@ -232,7 +237,8 @@ _vm_backstore() {
 	echo "$directory"
 }
 
-# _vm_backstore_discard DIRECTORY BACKING: lets it discard if BACKING can.
+# _vm_backstore_discard DIRECTORY BACKING: enables discard if BACKING supports
+# it.
 _vm_backstore_discard() {
 	local directory=$1 backing=$2
 
@@ -258,9 +264,9 @@ _vm_backstore_discard() {
 #                 a loop device does
 #   PATH          a file, with its present size
 # It listens on PORT (default 5555) of all addresses and accepts the kernel's
-# initiator and each ID: the initiator port ID, 32 hexadecimal digits.
-# Sets VM_ID_EXT and VM_IOC_GUID, what a login has to name, and VM_TARGET_DEST,
-# an address of the device and the port.
+# initiator and each ID: the initiator port ID, 32 hexadecimal digits. Sets
+# VM_ID_EXT and VM_IOC_GUID, which a login needs, and VM_TARGET_DEST, an address
+# of the device with the port.
 #
 # Never send it a partial indirect descriptor list: the guest's kernel crashes.
 vm_kernel_target() {
@@ -305,8 +311,8 @@ vm_kernel_target() {
 	export VM_ID_EXT VM_IOC_GUID VM_TARGET_DEST
 }
 
-# vm_kernel_target_down: undoes vm_kernel_target, also a half of it. Log the
-# kernel's initiator out before: it would try to reconnect.
+# vm_kernel_target_down: undoes vm_kernel_target, also if it failed half way.
+# Log the kernel's initiator out before: it would try to reconnect.
 vm_kernel_target_down() {
 	local portal tpg
 
@@ -326,7 +332,7 @@ vm_kernel_target_down() {
 		-exec rmdir {} + || return
 	find "$_vm_target"/core -mindepth 1 -maxdepth 1 -type d \
 		! -name alua -exec rmdir {} + || return
-	# Its last channels may still be on their way out.
+	# Its last channels may not have ended yet.
 	wait_for 60 rmmod ib_srpt 2>/dev/null
 }
 
@@ -354,7 +360,7 @@ _vm_host_disks() {
 	done | sed 's/.*:\([0-9]* \)/\1/' | sort -n | cut -d ' ' -f 2
 }
 
-# Succeeds when host $1 has at least $2 disks, each of them of a known size.
+# Succeeds if host $1 has at least $2 disks, each with a known size.
 _vm_disks_are_there() {
 	local disks disk
 
@@ -365,7 +371,7 @@ _vm_disks_are_there() {
 	done
 }
 
-# Succeeds when a host is logged in to ID_EXT $1, IOC_GUID $2.
+# Succeeds if a host is logged in to ID_EXT $1, IOC_GUID $2.
 _vm_is_logged_in() {
 	local host
 
@@ -378,8 +384,8 @@ _vm_is_logged_in() {
 }
 
 # _vm_add_target LOGIN ID_EXT IOC_GUID: writes LOGIN to add_target. The kernel
-# still remembers a login for a moment after the last trace of it has left sysfs;
-# that is not a refusal.
+# still remembers a login for a moment after sysfs no longer shows it. That is
+# not a refusal.
 _vm_add_target() {
 	local error deadline=$((SECONDS + 300))
 
@@ -396,10 +402,10 @@ _vm_add_target() {
 
 # vm_kernel_login [--disks N] ID_EXT IOC_GUID DEST [OPTION=VALUE...]
 #
-# Lets the kernel's initiator, on rxe0, log in to DEST (IP:PORT), with more options of
-# ib_srp's add_target, e.g. queue_size=128. Waits until the host has N disks
-# (default 1) and prints their names (/dev/sdX), a line each, by LUN. A refused
-# login fails with what the kernel logged about it.
+# Makes the kernel's initiator on rxe0 log in to DEST (IP:PORT), with more
+# options of ib_srp's add_target, e.g. queue_size=128. Waits until the host has
+# N disks (default 1) and prints their names (/dev/sdX), one on a line, by LUN.
+# If the login is rejected, it fails and prints what the kernel logged about it.
 vm_kernel_login() {
 	local count=1 id_ext ioc_guid login option before host
 
@@ -423,8 +429,8 @@ vm_kernel_login() {
 	_vm_host_disks "$host"
 }
 
-# vm_kernel_logout [DISK]: logs the kernel's initiator out of the target of DISK,
-# else of all, and waits until the disks are gone.
+# vm_kernel_logout [DISK]: logs the kernel's initiator out of the target of
+# DISK, or of all targets, and waits until the disks are gone.
 vm_kernel_logout() {
 	local host hosts
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Volumes come, grow and go while the kernel's initiator writes to another one and
-# reads it back. Its log has no complaint.
+# Volumes are added, resized and removed while the kernel's initiator writes to
+# another one and reads it back. The kernel's log has no complaint.
 set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$VM_LIB"
@@ -32,7 +32,7 @@ load_ends_well() {
 	}
 }
 
-# disk_of SECTORS: prints the name of the disk that is so large; fails without one.
+# disk_of SECTORS: prints the name of the disk of this size; fails without one.
 disk_of() {
 	local size
 
@@ -123,9 +123,10 @@ expected='Attached|Direct-Access|logical blocks|Write Protect|Mode Sense|Write c
 expected+='|physical blocks|minimum I/O size|transfer size|Capacity data has changed'
 expected+='|SRP\.T10|ib_srp: new target|using immediate data|Synchronizing SCSI cache'
 expected+='|Power-on or device reset occurred'
-# Linux says this for each unit attention REPORTED LUNS DATA HAS CHANGED.
+# Linux logs this for each unit attention REPORTED LUNS DATA HAS CHANGED.
 expected+='|LUN assignments on this target have changed'
-# The volume that went while it was written to, and the delete of disks.
+# The volume that was removed while it was written to, and the deletion of
+# disks.
 expected+="|\[$used\]|dev $used,|$used: detected capacity"
 vm_fails complaints
 vm_fails vm_dmesg_complaints

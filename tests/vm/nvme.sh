@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
 #
-# Functions for guest tests that compare with NVMe over RDMA of the kernel, both
-# ends; source lib.sh first, and have the devices of vm_two_hosts.
+# Functions for guest tests that compare with the kernel's NVMe over RDMA, at
+# both ends. Source lib.sh first, and call vm_two_hosts.
 
 _vm_nvmet=/sys/kernel/config/nvmet
 _vm_nqn=nqn.2014-08.org.nvmexpress:vm
 
-# vm_nvme_target DEVICE: serves a block device by nvmet-rdma on rxe1.
+# vm_nvme_target DEVICE: serves a block device with nvmet-rdma on rxe1.
 vm_nvme_target() {
 	local subsystem=$_vm_nvmet/subsystems/$_vm_nqn port=$_vm_nvmet/ports/1
 
@@ -23,7 +23,7 @@ vm_nvme_target() {
 		ln -s "$subsystem" "$port/subsystems/"
 }
 
-# vm_nvme_target_down: undoes it. Log out before.
+# vm_nvme_target_down: stops this target. Log out before.
 vm_nvme_target_down() {
 	local subsystem=$_vm_nvmet/subsystems/$_vm_nqn port=$_vm_nvmet/ports/1
 
@@ -32,8 +32,8 @@ vm_nvme_target_down() {
 	rmdir "$subsystem/namespaces/1" "$subsystem" "$port"
 }
 
-# vm_nvme_login [OPTION=VALUE...]: connects nvme-rdma to it, with options of
-# /dev/nvme-fabrics, and waits for the disk, /dev/nvme0n1.
+# vm_nvme_login [OPTION=VALUE...]: connects nvme-rdma to the target, with
+# options of /dev/nvme-fabrics, and waits for the disk, /dev/nvme0n1.
 vm_nvme_login() {
 	local options option
 

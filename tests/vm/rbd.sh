@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # An image of Ceph RBD behind two targets. fio verifies it through the kernel's
-# initiator. Then the target that is active is killed under load, again and again:
-# below dm-multipath, over the kernel's initiator, and below rdma-fuse. proof-load
-# judges that nothing acknowledged is lost and that nothing stale is read.
+# initiator. Then the active target is killed under load, again and again: below
+# dm-multipath, over the kernel's initiator, and below rdma-fuse. proof-load
+# checks that no acknowledged data is lost and that no old data is read.
 #
-#   VM_RBD             how often it is killed, of each (default 4)
+#   VM_RBD             how often it is killed, for each of them (default 4)
 set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$VM_LIB"
@@ -24,9 +24,9 @@ done
 export RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/rbd
 export CEPH_CONF=$work/ceph/ceph.conf
 
-# gateway NUMBER [ARG]: starts it; its process is ${gate[NUMBER]}. A second of silence
-# would do, but an emulated gateway on a busy machine is silent for that long: the other
-# one takes over, is silent in its turn, and so on.
+# gateway NUMBER [ARG]: starts a target; its process is ${gate[NUMBER]}. A second of
+# silence would be enough, but an emulated gateway on a busy machine may be silent for
+# that long: the other one takes over, is silent, too, and so on.
 gate=(0 0 0)
 gateway() {
 	local n=$1 log=$VM_OUT/gateway$1.log
@@ -47,7 +47,8 @@ gateway_names() { # NUMBER: sets id_ext and ioc_guid
 	ioc_guid=${login#*ioc_guid=} ioc_guid=${ioc_guid%%,*}
 }
 takes_over() { grep -q 'takes over' "$VM_OUT/gateway$1.log"; }
-# The active one is killed, and the other takes over; then it comes back.
+# The active target is killed, and the other one takes over; then it is
+# restarted.
 active=1
 fail_over() {
 	local other=$((3 - active))
@@ -75,7 +76,7 @@ step "fio verifies the image through the kernel's initiator"
 gateway_names 1
 disk1=$(vm_kernel_login --disks 1 "$id_ext" "$ioc_guid" 10.0.0.1:5551)
 fio_jobs "$VM_OUT/kernel.fio" "$disk1"
-# A disk takes no part of a block.
+# A disk does not accept a part of a block.
 sed -i '/^\[odd\]/,$d' "$VM_OUT/kernel.fio"
 fio_run "$VM_OUT/kernel.fio"
 
@@ -86,7 +87,7 @@ for disk in "$disk1" "$disk2"; do
 	sg_vpd --page=di "$disk" | grep 'naa' || true
 	sg_rtpg "$disk" >>"$VM_OUT/rtpg.txt"
 done
-# What multipathd would make: a group for each path, by ALUA.
+# The table that multipathd would make: a group for each path, by ALUA.
 table="0 $(blockdev --getsz "$disk1") multipath 1 queue_if_no_path 1 alua 2 1"
 for disk in "$disk1" "$disk2"; do
 	table+=" round-robin 0 1 1 $(cat "/sys/class/block/${disk##*/}/dev") 1"
@@ -95,7 +96,7 @@ dmsetup create one --table "$table"
 dmsetup mknodes
 wait_for 20 test -b /dev/mapper/one
 
-# And what its path checker would do.
+# The work of multipathd's path checker.
 check_paths() {
 	local disk
 

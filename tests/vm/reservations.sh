@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Two sessions of the kernel's initiator fence each other off one disk of
-# rdma-target, as the nodes of a cluster do, across a kill -9 of the target; what
-# else a unit keeps, and that it can grow.
+# rdma-target, as the nodes of a cluster do, across a kill -9 of the target.
+# Also the other state of a unit that survives, and that a unit can grow.
 set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$VM_LIB"
@@ -32,7 +32,7 @@ target_start() {
 	ioc_guid=${login#*ioc_guid=} ioc_guid=${ioc_guid%%,*}
 }
 
-# Two initiator ports; sets a and b, the disk as each of them sees it.
+# Logs in two initiator ports; sets a and b, the disk as each of them sees it.
 login_both() {
 	a=$(vm_kernel_login "$id_ext" "$ioc_guid" 10.0.0.1:5555 \
 		initiator_ext=000000000000000a)
@@ -43,7 +43,7 @@ login_both() {
 	clear_attention "$b"
 }
 
-# Whatever unit attention waits, the next command gets it.
+# The next command gets any pending unit attention.
 clear_attention() {
 	sg_turs "$1" >/dev/null 2>&1 || sg_turs "$1" >/dev/null 2>&1 ||
 		sg_turs "$1"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Shows that the guest is what the other tests take it for: verbs between its two
+# Shows that the guest has what the other tests need: verbs between its two
 # addresses, and the kernel's SRP initiator on the kernel's SRP target.
 set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
@@ -15,7 +15,7 @@ listens() {
 	rdma resource show cm_id | grep -q "src-addr $1"
 }
 
-# ping_pong FROM TO: five SENDs, RDMA READs and WRITEs each way.
+# ping_pong FROM TO: five SENDs, RDMA READs and WRITEs in each direction.
 ping_pong() {
 	local server
 
@@ -31,7 +31,7 @@ sent_packets() {
 	cat "/sys/class/net/$1/statistics/tx_packets"
 }
 
-# same_after_write DISK: what is written to it can be read.
+# same_after_write DISK: data that is written to it can be read.
 same_after_write() {
 	dd if=/dev/urandom of="$VM_OUT/sent" bs=64k count=4 status=none
 	dd if="$VM_OUT/sent" of="$1" bs=64k seek=8 oflag=direct status=none
@@ -67,7 +67,7 @@ for round in 1 2; do
 		[ "$(blockdev --getsize64 "$disk")" = $((16 << 20)) ]
 		same_after_write "$disk"
 	done
-	# A second login of the same name is not a second host.
+	# A second login with the same name must not make a second host.
 	vm_fails vm_kernel_login "$VM_ID_EXT" "$VM_IOC_GUID" "$VM_TARGET_DEST" \
 		2>/dev/null
 	vm_kernel_logout "${disks[0]}"

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
 #
-# Functions for guest tests that start rdma-target and rdma-fuse; source lib.sh
-# first. They keep their files in $work, which must exist when they are called.
+# Functions for guest tests that start rdma-target and rdma-fuse. Source lib.sh
+# first. They store their files in $work, which must exist.
 
 step() {
 	echo "--- [$SECONDS s] $*"
 }
 
-# show_logs: what the programs said, for a test that failed; and last, where it did.
+# show_logs: for a failed test, prints the logs of the programs, and last the
+# place of the failure.
 show_logs() {
 	local log
 
@@ -24,8 +25,8 @@ set -E
 trap 'echo "failed: line $LINENO of ${BASH_SOURCE[0]##*/}: $BASH_COMMAND" |
 	tee -a "$VM_OUT/failed"' ERR
 
-# A user without rights, who may lock as much memory as $1 says: an array, to
-# stand before a command.
+# An unprivileged user, who may lock as much memory as $1 says: an array, to put
+# before a command.
 as_nobody() {
 	nobody=(prlimit "--memlock=$1:$1" setpriv --reuid=nobody
 		--regid=nogroup --clear-groups --)
@@ -44,7 +45,7 @@ target_start() {
 	wait_for 60 _is_ready "$target" "$work/target.pid"
 }
 
-# Ends the wait for process $1 also when it is dead.
+# Also ends the wait for process $1 if it is dead.
 _is_ready() {
 	[ -s "$2" ] || ! kill -0 "$1" 2>/dev/null || return
 	[ -s "$2" ] || {
@@ -53,7 +54,7 @@ _is_ready() {
 	}
 }
 
-# ends_well PROCESS: waits for its end; succeeds when it exits with 0.
+# ends_well PROCESS: waits for its end; succeeds if it exits with 0.
 ends_well() {
 	local status=0
 
@@ -81,8 +82,9 @@ mount_start() {
 	wait_for 60 _is_ready "$fuse" "$work/$name.pid"
 }
 
-# held KIND PROCESS [PATTERN]: prints how many RDMA objects of a kind it holds, or those
-# whose line has PATTERN. (The kernel notes which thread made them.)
+# held KIND PROCESS [PATTERN]: prints how many RDMA objects of a kind the
+# process holds, or only those whose line matches PATTERN. (The kernel stores
+# which thread made them.)
 held() {
 	local thread pattern=none
 
@@ -102,19 +104,20 @@ holdings() {
 	echo "files $(find "/proc/$1/fd" -mindepth 1 | wc -l)"
 }
 
-# holds PROCESS WHAT: succeeds when that is what it holds.
+# holds PROCESS WHAT: succeeds if the process holds just these objects.
 holds() {
 	[ "$(holdings "$1")" = "$2" ]
 }
 
-# holds_no_queue_pair PROCESS: nobody is logged in any more. (A target keeps one of type
-# UD for each device: queries of discovery come there.)
+# holds_no_queue_pair PROCESS: no initiator is logged in any more. (A target
+# keeps one queue pair of type UD for each device: it receives queries of
+# discovery.)
 holds_no_queue_pair() {
 	[ "$(held qp "$1" ' type RC ')" = 0 ]
 }
 
-# Succeeds when no program holds an RDMA object. (The kernel's own are shown
-# with the name of their module.)
+# Succeeds if no program holds an RDMA object. (Objects of the kernel have the
+# name of their module.)
 nothing_is_held() {
 	local kind
 
@@ -123,9 +126,10 @@ nothing_is_held() {
 	done
 }
 
-# fio_jobs FILE VOLUME: writes a file of fio jobs for the first 16 MiB of a volume.
-# They run all at once; each writes its own part and verifies it: every engine and
-# block size, sizes that are no multiple of a block, neighbours that share one.
+# fio_jobs FILE VOLUME: writes a file of fio jobs for the first 16 MiB of a
+# volume. All jobs run at once. Each one writes its own part and verifies it:
+# every engine and block size, sizes that are no multiple of a block, and
+# neighbours that share a block.
 fio_jobs() {
 	local job
 
@@ -150,8 +154,8 @@ fio_jobs() {
 	END
 }
 
-# fio_run FILE: runs fio jobs, as ${nobody[@]} if that is set; prints what it says
-# only if it fails.
+# fio_run FILE: runs fio jobs, as ${nobody[@]} if that is set; prints fio's
+# output only if it fails.
 fio_run() {
 	"${nobody[@]}" fio "$1" >"$1.txt" 2>&1 || {
 		cat "$1.txt"
@@ -159,7 +163,7 @@ fio_run() {
 	}
 }
 
-# refuses PATTERN COMMAND...: the command fails with exit status 1 and says why in
+# refuses PATTERN COMMAND...: the command fails with exit status 1 and prints
 # exactly one line on stderr, which matches PATTERN.
 refuses() {
 	local pattern=$1 status=0
@@ -173,7 +177,7 @@ refuses() {
 
 # --- proof-load: writers and a judge (see its --help) -------------------------
 
-# proof_start THROUGH...: starts it on what reaches one volume.
+# proof_start THROUGH...: starts proof-load on paths to one volume.
 proof_start() {
 	rm -f "$work/ask" "$work/answer"
 	mkfifo "$work/ask" "$work/answer"
@@ -184,7 +188,7 @@ proof_start() {
 	_proof_hears round
 }
 
-# Until the answer that begins with $1, which is then in $proof_said.
+# Waits for the answer that begins with $1, and stores it in $proof_said.
 _proof_hears() {
 	while read -r -u "$proof_answer" proof_said; do
 		echo "$proof_said" >>"$VM_OUT/proof.log"
@@ -198,13 +202,13 @@ _proof_hears() {
 	return 1
 }
 
-# proof_ask COMMAND...: and waits for the answer.
+# proof_ask COMMAND...: sends a command and waits for its answer.
 proof_ask() {
 	echo "$*" >&"$proof_ask"
 	_proof_hears "$1"
 }
 
-# proof_end: judges, and ends it.
+# proof_end: checks the results, and ends proof-load.
 proof_end() {
 	echo quit >&"$proof_ask"
 	_proof_hears round
@@ -213,8 +217,8 @@ proof_end() {
 	echo "$proof_said"
 }
 
-# proof_times FILE: adds the "usable after" of the last round; tell_times FILE
-# WHAT: what they were.
+# proof_times FILE: adds the "usable after" of the last round to FILE;
+# tell_times FILE WHAT: prints these times.
 proof_times() {
 	[[ $proof_said == *'usable after '* ]] || return
 	local seconds=${proof_said##*usable after }
@@ -229,9 +233,9 @@ tell_times() {
 			sum / NR, t[int(NR * .95 + .95)], t[NR] }'
 }
 
-# --- an rdma-target to log in to with the kernel's initiator -------------------
+# --- an rdma-target for logins of the kernel's initiator ----------------------
 
-# target_names: sets $id_ext and $ioc_guid to what the target printed.
+# target_names: sets $id_ext and $ioc_guid to the names that the target printed.
 target_names() {
 	local login
 
@@ -249,12 +253,12 @@ ib_srp_pauses() {
 	done
 }
 
-# Succeeds when the kernel's initiator has lost a target, and has none in its place.
+# Succeeds if the kernel's initiator has lost a target, and has not reconnected.
 ib_srp_is_lost() {
 	! grep -qx running /sys/class/srp_remote_ports/*/state
 }
 
-# client_is_lost NAME: the same for the rdma-fuse that mount_start named so.
+# client_is_lost NAME: the same for the rdma-fuse of mount_start NAME.
 client_is_lost() {
 	tail -n 1 "$VM_OUT/$1.log" | grep -qE \
 		'wait .*for the connection$|until the connection is back$|still trying$'

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Block commands that file systems do not send, by sg3_utils through the
-# kernel's initiator on rdma-target: a file and a volume of memory.
+# Block commands that file systems do not send: sg3_utils sends them through the
+# kernel's initiator to rdma-target, to a file and to a volume in memory.
 set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$VM_LIB"
@@ -24,7 +24,7 @@ is_ready() {
 	sg_turs "$1" >/dev/null 2>&1
 }
 
-# Runs a command that is to end with status $1.
+# Runs a command that should end with status $1.
 ends_with() {
 	local want=$1 status=0
 	shift
@@ -36,23 +36,23 @@ ends_with() {
 	}
 }
 
-# pattern BYTE LEN: so many of a byte.
+# pattern BYTE LEN: prints a byte LEN times.
 pattern() {
 	head -c "$2" /dev/zero | tr '\0' "\\$(printf %o "$1")"
 }
 
-# block DEVICE LBA [COUNT]: what is there now, past all caches.
+# block DEVICE LBA [COUNT]: prints the present contents, bypassing all caches.
 block() {
 	dd if="$1" bs=512 skip="$2" count="${3:-1}" iflag=direct status=none
 }
 
-# is_zero DEVICE: all 64 MiB of it, past all caches.
+# is_zero DEVICE: all its 64 MiB are zero, bypassing all caches.
 is_zero() {
 	cmp -n $((64 << 20)) /dev/zero \
 		<(dd if="$1" bs=1M iflag=direct status=none)
 }
 
-# generic DISK: its device node for commands.
+# generic DISK: prints its device node for commands.
 generic() {
 	echo "/dev/$(ls "/sys/block/${1#/dev/}/device/scsi_generic")"
 }
@@ -185,7 +185,7 @@ cmp sent \
 step "SANITIZE and FORMAT UNIT"
 for dev in "$disk" "$ram"; do
 	pattern 0xa5 4 >pat
-	# Without --early the tools look for the end once a minute.
+	# Without --early, the tools check for the end only once a minute.
 	sg_sanitize --overwrite --pattern=pat --ipl=4 --quick --early "$dev"
 	wait_for 120 is_ready "$dev"
 	cmp <(pattern 0xa5 4096) <(block "$dev" 131064 8)

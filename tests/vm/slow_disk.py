@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""A block device that gets stuck in one write, and goes on with the others.
+"""A block device that gets stuck in one write, and continues with the others.
 
     slow_disk.py DEVICE MIB FIFO
 
-Serves DEVICE (/dev/nbdN) from memory by the kernel's NBD driver, until a line
-"end" is read from FIFO. Other lines there:
+Serves DEVICE (/dev/nbdN) from memory through the kernel's NBD driver, until it
+reads a line "end" from FIFO. Other lines of FIFO:
 
-    hold TEXT   the next write whose data begins with TEXT is kept back; what
-                comes after it, the same write once more included, is carried out
-    release     what is kept back is carried out now
-    dump FILE   the contents are written to FILE
+    hold TEXT   the next write whose data begins with TEXT is held;
+                the writes after it, also a repetition of it, are executed
+    release     the held write is executed now
+    dump FILE   writes the contents to FILE
 
-What happens to writes that begin with two letters or digits is told in the kernel's
-log, among what the kernel says meanwhile.
+Events of writes that begin with two letters or digits are written to the
+kernel's log, in order with the messages of the kernel.
 """
 
 import fcntl
@@ -50,7 +50,8 @@ class Disk:
         self.bytes = bytearray(size)
         self.pattern = None
         self.held = []
-        # Guards all of the above: requests and control lines are threads.
+        # Guards all members above: requests and control lines have threads of
+        # their own.
         self.lock = threading.Lock()
 
     def tell(self, data, what):
@@ -128,7 +129,8 @@ def main():
     worker = threading.Thread(
         target=lambda: fcntl.ioctl(device, NBD_DO_IT, 0))
     worker.start()
-    # Open for writing, too: a writer that leaves is not the end of it.
+    # Also opened for writing, so that the input does not end when a writer
+    # leaves.
     with open(os.open(fifo, os.O_RDWR)) as lines:
         while disk.obey(lines.readline()):
             pass

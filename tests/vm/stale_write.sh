@@ -1,22 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# A write that is stuck in a slow disk while its initiator logs in again: does it
-# land on a newer one? The same experiment with rdma-target and, to compare, with
-# the kernel's targets:
+# A write is stuck in a slow disk while its initiator logs in again. Does it
+# overwrite a newer write? The same experiment runs with rdma-target and, for
+# comparison, with the kernel's targets:
 #
-#   1. W1 is with the target, and stuck in its disk.
-#   2. The initiator gives up the connection and makes a new one.
-#   3. It sends W1 again, and it is written; then W2 for the same block is written
-#      and acknowledged. (If the target lets it in.)
-#   4. The disk goes on with the first W1.
+#   1. The target has W1, which is stuck in its disk.
+#   2. The initiator closes the connection and makes a new one.
+#   3. It sends W1 again, which is written. Then W2 for the same block is
+#      written and acknowledged. (Only if the target accepts the login.)
+#   4. The disk continues with the first W1.
 #
-# The medium must hold W2. rdma-target is held to that; of the kernel's targets it
-# is only told what they did.
+# The medium must have W2. For rdma-target, the test checks this. For the
+# kernel's targets, it only reports the result.
 #
-#   VM_STALE_ROWS    which of them, as "target/initiator/how"; "all" of them
-#   VM_STALE_WAIT    seconds that the disk stays stuck, at most, after the target
-#                    was asked for a new connection
+#   VM_STALE_ROWS    the rows to run, as "target/initiator/how"; "all" of them
+#   VM_STALE_WAIT    the maximum seconds that the disk stays stuck after the
+#                    connection request to the target
 set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$VM_LIB"
@@ -39,12 +39,12 @@ wait_s=${VM_STALE_WAIT:-5}
 control=$work/control
 table=$VM_OUT/table
 
-# note WHAT: writes it down, among what the kernel says: so it is told in order.
+# note WHAT: writes it to the kernel's log, so that all events are in order.
 note() {
 	echo "<6>$*" >/dev/kmsg
 }
 
-# note_log PROCESS NAME: notes what it writes into NAME.log from now on.
+# note_log PROCESS NAME: notes all that it writes to NAME.log from now on.
 note_log() {
 	tail -n 0 -F --pid="$1" "$VM_OUT/$2.log" 2>/dev/null |
 		while read -r line; do
@@ -52,12 +52,12 @@ note_log() {
 		done &
 }
 
-# history: what was noted since step 1 of this row.
+# history: prints the notes since step 1 of this row.
 history() {
 	dmesg | sed -n '/ --- '"$rows_done"'$/,$p'
 }
 
-# noted PATTERN: succeeds when it was.
+# noted PATTERN: succeeds if it was noted.
 noted() {
 	history | grep -q "$1"
 }
@@ -73,7 +73,7 @@ rdma-target_start() {
 	note_log "$target" target
 }
 
-# Afterwards, any process can use the disk at once.
+# After this, any process can use the disk at once.
 rdma-target_stop() {
 	kill "$target"
 	ends_well "$target"
@@ -173,7 +173,7 @@ both_writes() {
 
 # Step 2, in three ways: the connection ends while the first W1 is stuck.
 
-# Because the administrator of the initiator wants it.
+# Because the administrator of the initiator requests it.
 tear_by_reset() {
 	"$1_reset" &
 	resetter=$!
@@ -185,8 +185,9 @@ tear_by_timeout() {
 	resetter=$!
 }
 
-# Nothing passes until the initiator has given up the old connection and asked for
-# another; the target has then heard neither of it nor of the end of the old one.
+# No packet passes until the initiator has given up the old connection and asked
+# for another one. The target has then learned neither of the new connection nor
+# of the end of the old one.
 tear_by_cut() {
 	vm_cable loss 100%
 	note "the cable is cut"
@@ -199,7 +200,7 @@ tear_by_cut() {
 	note "the cable is whole again"
 }
 
-# Succeeds when the target has got more connection requests than $1.
+# Succeeds if the target has got more connection requests than $1.
 has_asked() {
 	[ "$(vm_logins_seen rxe1)" -gt "$1" ]
 }
@@ -208,17 +209,17 @@ is_let_in() {
 	! "$1_is_lost"
 }
 
-# Succeeds when W2 is acknowledged, or $1 is past.
+# Succeeds if W2 is acknowledged, or the time $1 has passed.
 has_gone_on() {
 	noted 'initiator: W2 acknowledged' || [ "$SECONDS" -ge "$1" ]
 }
 
-# Succeeds when the disk has nothing left to do of what was sent.
+# Succeeds if the disk has executed all that was sent.
 is_settled() {
 	noted 'W1 that was stuck is written' && noted 'disk: W2 has come'
 }
 
-# tell_history: from step 2 on, which is 0 s.
+# tell_history: prints the history from step 2 on, which is 0 s.
 tell_history() {
 	history | sed -nE 's/^\[ *([0-9]+\.[0-9]+)\] /\1 /p' | awk '
 		/step 2/ { since = $1 }
@@ -267,7 +268,7 @@ row() {
 }
 
 trap 'status=$?; [ $status = 0 ] || { tell_history; show_logs; }' EXIT
-# All that is noted must be there.
+# The kernel must not drop any note.
 sysctl -qw kernel.printk_devkmsg=on
 rows_done=0
 vm_two_hosts

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Volumes that other servers keep: nbdkit in memory and with a file, qcow2 with a
-# snapshot below it, the kernel's SRP target, and another rdma-target. fio verifies
-# all of them at once, through the kernel's initiator and through rdma-fuse.
+# Volumes whose data is on other servers: nbdkit in memory and with a file,
+# qcow2 on a snapshot, the kernel's SRP target, and another rdma-target. fio
+# verifies all of them at once, through the kernel's initiator and through
+# rdma-fuse.
 set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$VM_LIB"
@@ -24,7 +25,8 @@ initiator=0123456789abcdef0123456789abcdef
 # The names of the volumes, in the order of their LUNs.
 names=(memory file qcow2 kernel ours)
 
-# server NAME COMMAND...: starts it, and waits for its socket $work/NAME.sock.
+# server NAME COMMAND...: starts a server, and waits for its socket
+# $work/NAME.sock.
 server() {
 	local name=$1
 	shift
@@ -57,7 +59,7 @@ below_start() {
 	wait_for 60 _is_ready "$below" "$work/below.pid"
 }
 
-# fio_all NAME PATH...: verifies 4 MiB of each, from 4 MiB on, all at once.
+# fio_all NAME PATH...: verifies 4 MiB of each PATH, from 4 MiB on, all at once.
 fio_all() {
 	local jobs=$VM_OUT/$1.fio path
 	shift
@@ -74,7 +76,7 @@ fio_all() {
 	fio_run "$jobs"
 }
 
-# same DISK FILE: the disk has what is in the file.
+# same DISK FILE: the disk has the data of the file.
 same() {
 	cmp "$2" <(dd if="$1" bs=1M iflag=direct status=none)
 }
@@ -112,7 +114,7 @@ same "${disks[4]}" "$work/below.img"
 
 step "and through rdma-fuse"
 mount_start mount srp+rdma://10.0.0.1:5556 /mnt/all
-# Both see the same data.
+# Both ways show the same data.
 cmp "/mnt/all/kernel" <(dd if="${disks[3]}" bs=1M iflag=direct status=none)
 vm_kernel_logout
 fio_all fuse "${names[@]/#//mnt/all/}"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the verbs provider promises beyond the transport contract: texts for
+ * Promises of the verbs provider beyond the transport contract: texts for
  * errors of the connection manager, channels that move between reactors,
  * nothing left behind. Needs an RDMA device with the two addresses of
- * vm_soft_roce; tests/vm/xport.sh runs it in the guest.
+ * vm_soft_roce. tests/vm/xport.sh runs it in the guest.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -30,8 +30,8 @@
 #define CHAINS	   64
 #define SEND_DEPTH 16
 
-/* Of the world of the test; each has another, so that one which failed does
- * not spoil the next. */
+/* The port of the present test. Each test has another one, so that a failed
+ * test does not affect the next. */
 static unsigned int port = 5611;
 
 /* ---- both ends of a connection ---- */
@@ -41,9 +41,9 @@ struct end {
 	struct xp_chan_params params;
 	bool up;
 	bool closed;
-	bool keep_ius; /* do not release */
+	bool keep_ius; /* IUs are not released */
 	unsigned int received;
-	unsigned int after_close; /* callbacks that may not come */
+	unsigned int after_close; /* callbacks that must not come */
 	struct list kept;
 	struct error why;
 	char pdata[XP_PDATA_MAX]; /* of the accept or the reject */
@@ -295,7 +295,7 @@ struct work {
 	struct xp_chain chain;
 	unsigned int done;
 	int status;
-	struct xp_chan *close; /* when it is done */
+	struct xp_chan *close; /* to close when it is done */
 };
 
 static void on_done(struct xp_chain *chain, int status)
@@ -389,7 +389,7 @@ static const struct way ways[] = {
 	{ "one of IPv6", "fe80::5054:ff:fe12:3456", "fe80::5054:ff:fe12:3456" },
 };
 
-/* As address(), for both families; link-local ones are on d0. */
+/* Like address(), for both families; link-local addresses are on d0. */
 static socklen_t any_address(const char *ip, struct sockaddr_storage *ss)
 {
 	struct sockaddr_in6 in6 = {
@@ -440,7 +440,7 @@ struct dead_end {
 	const char *name;
 	const char *ip;
 	unsigned int port_offset;
-	int err; /* 0: of xp_connect() */
+	int err; /* returned by xp_connect(); 0: success */
 	const char *text;
 };
 
@@ -488,7 +488,7 @@ static void close_while_connecting(void **state)
 	run_until(&w, w.i.closed);
 	assert_int_equal(w.i.why.err, 0);
 	end_free(&w.i);
-	/* The request may be answered all the same. */
+	/* The request may be accepted all the same. */
 	w.answer = ACCEPT;
 	on_requested(w.held);
 	w.held = NULL;
@@ -528,8 +528,8 @@ static const struct conflict_row {
 	{ "all of IPv6, then one address", "::", "10.0.0.1" },
 };
 
-/* RDMA CM says that there is no such address when the port is taken by who
- * listens on all addresses, or is wanted for all. */
+/* If another program listens on all addresses at this port, or the test wants
+ * to, the RDMA CM reports that there is no such address. */
 static void port_in_use_is_told_from_a_missing_address(void **state)
 {
 	const struct conflict_row *row = *state;
@@ -550,7 +550,7 @@ static void port_in_use_is_told_from_a_missing_address(void **state)
 			 -EADDRINUSE);
 	assert_string_equal(e.text, "the address is in use");
 	xp_unlisten(first);
-	/* and can be had once that is gone */
+	/* and the port is free once that listener is gone */
 	ok(xp_listen(w.initiator, (struct sockaddr *)&ss, len, on_requested, &w,
 		     &second, &e),
 	   &e);
@@ -636,7 +636,7 @@ static void close_in_the_middle(void **state)
 	data_up(&w);
 	for (int i = 0; i < CHAINS; i++)
 		post_move(&w, &work[i], b->dir, i % 4 ? NULL : "x");
-	/* Not all are posted by then: the send queue has SEND_DEPTH. */
+	/* Not all are posted by then: the send queue has SEND_DEPTH entries. */
 	work[0].close = b->initiator_closes ? w.i.ch : w.t.ch;
 	run_until(&w, w.t.closed && w.i.closed);
 	for (int i = 0; i < CHAINS; i++) {
@@ -644,7 +644,7 @@ static void close_in_the_middle(void **state)
 		flushed += work[i].status != 0;
 	}
 	assert_true(flushed >= CHAINS - SEND_DEPTH);
-	/* The fabric has let go of the memory: it stays as it is. */
+	/* The fabric no longer uses the memory, so it stays as it is. */
 	memset(w.t_data, 0x11, DATA_LEN);
 	memset(w.i_data, 0x22, DATA_LEN);
 	for (int i = 0; i < 20; i++)
@@ -685,8 +685,8 @@ static void on_requested_idle(struct xp_conn_request *req)
 	ok(xp_accept(w->target, req, &idle_t.params, &idle_t.ch, &e), &e);
 }
 
-/* Each channel brings 16 buffers to the queue that they share. The one may not
- * take those of the other, which then would have none. */
+/* Each channel adds 16 buffers to the shared queue. One channel must not take
+ * those of the other one, which then would have none. */
 static void more_ius_than_granted_end_the_channel(void **state)
 {
 	struct xp_listener *l;
@@ -724,7 +724,7 @@ static void more_ius_than_granted_end_the_channel(void **state)
 	world_down(&w);
 }
 
-/* ---- tests: peers that do as they please ---- */
+/* ---- tests: peers that break rules ---- */
 
 /* An initiator made of bare verbs. */
 struct raw {
@@ -740,7 +740,7 @@ struct raw {
 	struct ibv_mr *page_mr;
 };
 
-/* Waits for the next event, which must be @type; the world goes on. */
+/* Waits for the next event, which must be @type. Meanwhile the reactor runs. */
 static void raw_wait(struct world *w, struct raw *raw,
 		     enum rdma_cm_event_type type)
 {
@@ -784,7 +784,7 @@ static void raw_open(struct raw *raw)
 	assert_non_null(raw->page_mr);
 }
 
-/* Up to where only the last word, the RTU, is missing. */
+/* Connects up to the last message, the RTU, which is not sent. */
 static void raw_connect(struct world *w, struct raw *raw)
 {
 	struct rdma_conn_param param = {
@@ -831,8 +831,8 @@ static void raw_send(struct raw *raw)
 	assert_int_equal(ibv_post_send(raw->qp, &wr, &bad), 0);
 }
 
-/* The first packet of a SEND. The device finds out too late that the rest of it is
- * in no memory region, and breaks the connection. */
+/* Sends the first packet of a SEND. The rest of it is in no memory region,
+ * which the device finds out too late, and it breaks the connection. */
 static void raw_send_half(struct raw *raw)
 {
 	struct ibv_sge sges[2] = {
@@ -869,7 +869,7 @@ static void raw_free(struct raw *raw)
 	rdma_destroy_event_channel(raw->cm);
 }
 
-/* The RTU may be lost, or be slower than the first IU. */
+/* The RTU may be lost, or arrive after the first IU. */
 static void an_iu_before_the_rtu_establishes(void **state)
 {
 	struct world w;
@@ -929,7 +929,7 @@ static void break_off_amid_a_send(struct world *w)
 	raw_free(&raw);
 }
 
-/* Soft-RoCE from Linux 6.3 on drops the receive that it had begun to fill. */
+/* From Linux 6.3 on, soft-RoCE drops the receive that it had begun to fill. */
 static void receives_that_a_device_drops_are_replaced(void **state)
 {
 	struct xp_listener *l;
@@ -963,7 +963,7 @@ static void receives_that_a_device_drops_are_replaced(void **state)
 	world_down(&w);
 }
 
-/* ---- tests: a lot ---- */
+/* ---- tests: large numbers ---- */
 
 static unsigned int open_files(void)
 {
@@ -999,7 +999,7 @@ static bool nothing_lingers(struct world *w, unsigned int objects)
 	return rdma_objects() <= objects && reactor_run_once(w->r, 0) == 0;
 }
 
-/* A channel's cm_id stays until the peer has answered its farewell. */
+/* A channel's cm_id stays until the peer has answered the disconnect. */
 static void cycle(struct world *w, int i)
 {
 	struct work said;
@@ -1200,8 +1200,7 @@ static void accepted_on_another_reactor(void **state)
 	pthread_join(thread, NULL);
 }
 
-/* What this program does as a target in a process of its own, which says
- * through its output that it listens. */
+/* Runs as a target in a process of its own. Its output says when it listens. */
 static int be_target(void)
 {
 	struct world w;
@@ -1264,8 +1263,9 @@ struct locker {
 	struct error e;
 };
 
-/* For root there is no limit. A thread of its own, because the kernel refuses
- * the connection manager to whoever has changed credentials since opening it. */
+/* Root has no limit. This needs a thread of its own, because the kernel refuses
+ * the connection manager if the credentials have changed since it was
+ * opened. */
 static void *lock_as_nobody(void *arg)
 {
 	struct locker *l = arg;
