@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-The same job on several sides, in turns: A B C, C B A, A B C, ... Each round gives
-one ratio of two sides; what counts is the median. A round runs all jobs once, with
-programs that were started for it: one start of a program may be faster than the
-next for as long as it runs, and one start would decide all rounds. Each job begins
-with a control, the same on the bare backing: a round in which the machine was busy
-with other things shows there, whatever the sides do, and is left out when enough
-others remain.
+Runs the same job on several sides in turns: A B C, C B A, A B C, ... Each round
+gives one ratio of two sides. The result is the median. A round runs all jobs
+once, with programs that were started for it, because one start of a program may
+be faster than the next one for as long as the program runs. Each job begins
+with a control: the same job on the bare backing. It shows rounds in which the
+machine had other work, independently of the sides. These rounds are left out if
+enough others remain.
 """
 
 import statistics
@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 
 import jobs as fio
 
-NOISY = 0.25    # of the control's median: farther away is noise
-FEW = 3         # rounds that have to remain
+NOISY = 0.25    # of the control's median; a larger deviation is noise
+FEW = 3         # number of rounds that must remain
 
 
 @dataclass
 class Comparison:
-    """Side @a against side @b. Those of one group that have a job in common
-    run it in the same rounds."""
+    """Side @a against side @b. Comparisons of one group that have a job in
+    common run it in the same rounds."""
 
     id: str
     title: str
@@ -50,7 +50,7 @@ class Progress:
 
 
 def quiet_rounds(controls):
-    """Numbers of the rounds that count."""
+    """Returns the numbers of the rounds that count."""
     if not controls:
         return []
     middle = statistics.median(controls)
@@ -60,7 +60,7 @@ def quiet_rounds(controls):
 
 
 def one_round(job, a, b, control):
-    """Of the results of two sides."""
+    """Returns the ratios of the results of two sides."""
     return {
         'job': job.name,
         'unit': 'MiB/s' if job.sequential else 'IOPS',
@@ -76,7 +76,7 @@ def one_round(job, a, b, control):
 
 
 def merged(rounds):
-    """Of a job's rounds: the medians."""
+    """Returns the medians of a job's rounds."""
     controls = [r['control'] for r in rounds if r['control']]
     quiet = quiet_rounds(controls) or list(range(len(rounds)))
     ratios = [rounds[i]['ratio'] for i in quiet]
@@ -97,7 +97,7 @@ def merged(rounds):
 
 
 def merge(runs):
-    """Of runs of the same comparisons, a round each."""
+    """Merges runs of the same comparisons, with one round each."""
     found = [dict(c) for c in runs[0]]
     for i, c in enumerate(found):
         c['rows'] = [merged([run[i]['rows'][k] for run in runs])
@@ -107,12 +107,13 @@ def merge(runs):
 
 @dataclass
 class Rounds:
-    """What the sides of some comparisons made of one job, round by round."""
+    """The results of one job on the sides of some comparisons, for each
+    round."""
 
     job: object
     control: object
     comparisons: list = field(default_factory=list)
-    results: dict = field(default_factory=dict)     # of each side
+    results: dict = field(default_factory=dict)     # the results of each side
     controls: list = field(default_factory=list)
 
     def sides(self):
@@ -140,7 +141,8 @@ class Rounds:
 
 
 def measure(plan, numbers, seconds):
-    """Fills in the rows of all comparisons in @plan, whose sides are up."""
+    """Fills in the rows of all comparisons in @plan, whose sides are
+    running."""
     groups = {}
     for c in plan:
         for job in c.jobs:
@@ -167,7 +169,8 @@ def renew(groups):
 
 
 def results(args, plan):
-    """Measures those of @plan that were asked for; their sides are up."""
+    """Measures the comparisons in @plan that were requested. Their sides are
+    running."""
     plan = [c for c in plan if not args.only or c.id in args.only]
     numbers = range(args.rounds) if args.only_round is None else \
         range(args.only_round, args.only_round + 1)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-srpcopy beside nbdcopy (of nbdkit's file plugin) and dd (of a file of rdma-fuse), over
-TCP on this machine, in turns. All flush at the end. A round gives one ratio of each
-job; the table has the median of the rounds, and the least and the most. The files lie
-in memory (/dev/shm) if there is such a directory.
+Compares srpcopy with nbdcopy (on nbdkit's file plugin) and dd (on a file of
+rdma-fuse), over TCP on this machine, in turns. All of them flush at the end. A
+round gives one ratio for each job. The table has the median of the rounds, the
+minimum and the maximum. The files are in memory (/dev/shm) if that directory
+exists.
 
 Usage: copies.py BUILD [ROUNDS [MIB]]
 
@@ -49,7 +50,7 @@ class Bench:
         os.mkdir(self.mount)
         for name, step in (('dense', 1), ('sparse', 16)):
             make_image(self.path(name), mib, step)
-        # Each side reads the images, and writes a volume of its own.
+        # Each side reads the images, and writes to a volume of its own.
         names = ['dense', 'sparse', 'srpcopy', 'dd']
         for name in names[2:] + ['nbdcopy']:
             with open(self.path(name), 'wb') as f:
@@ -86,7 +87,7 @@ class Bench:
                 'status=none']
 
     def measure(self, side, job):
-        """MiB of the image in a second."""
+        """Returns MiB of the image per second."""
         image, writes = JOBS[job]
         back = self.path(side if writes else 'back')
         if not writes and os.path.exists(back):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""
-Figures without noise: what N operations need, and 2 N; the difference, divided
-by N, is what one needs, without start and end.
+"""Figures without noise: the cost of N operations and of 2 N operations is
+measured. The difference divided by N is the cost of one operation, without
+start and end.
 """
 
 import glob
@@ -31,7 +31,7 @@ TRACED = [Job('randread', '4k', 1), Job('randread', '4k', 32),
 
 
 def _traced(pid, work, run):
-    """Names and numbers of the system calls of @pid during run()."""
+    """Returns names and numbers of the system calls of @pid during run()."""
     out = os.path.join(work, 'strace')
     if os.path.exists(out):
         os.unlink(out)
@@ -57,7 +57,7 @@ def _traced(pid, work, run):
 
 
 def system_calls(side, job, work, n=4000):
-    """Of a side of ours: calls per operation of target and client."""
+    """For a side of ours: system calls per operation, of target and client."""
     per = {}
     for who, pid in (('target', side.target.pid), ('client', side.client.pid)):
         seen = []
@@ -76,11 +76,11 @@ def system_calls(side, job, work, n=4000):
     return per
 
 
-# ---- what the target counts itself ----
+# ---- counters of the target ----
 
 
 def _workers(pid):
-    """The first is the main thread, the others have their names."""
+    """Counts the main thread and the threads that are named workers."""
     names = []
     for path in glob.glob(f'/proc/{pid}/task/*/comm'):
         with open(path, encoding='ascii') as f:
@@ -89,7 +89,8 @@ def _workers(pid):
 
 
 def _counted(side):
-    """The target's own counters, by name, of all workers; one transport."""
+    """Returns the target's own counters by name, the sum of all workers, for
+    one transport."""
     def lines():
         with open(side.log, encoding='utf-8') as f:
             return [line.split(': ', 2)[2] for line in f
@@ -110,8 +111,8 @@ def _counted(side):
 
 
 def own(side, job, n=4000):
-    """The target's counters by command, and its allocations if they are
-    counted."""
+    """Returns the target's counters per command, and its allocations if they
+    are counted."""
     run = fio.command_of(job, [(side.path, side.size, n)])
     output(*run)
     before = _counted(side)
@@ -143,14 +144,16 @@ def _instructions(build, work, program, function, n=2000):
 
 
 def _by_file(text):
-    """Self cost by source file of callgrind_annotate's function list. What is
-    inlined from a header counts for the file that it is inlined into."""
+    """Returns the cost of functions by source file, from callgrind_annotate's
+    list. Code that is inlined from a header counts for the file with the
+    caller."""
     rows = []
     for line in text.splitlines():
-        # A path may have a space in it.
+        # A path may contain a space.
         found = re.match(r'\s*([\d,]+)\s+(?:\([^)]*\)\s+)?(\S.*?):(\S+)', line)
         if found:
-            # The way there is that of whoever compiled: ccache shares files.
+            # The path before it depends on which build compiled the file:
+            # ccache shares files.
             name = re.sub(r'^(.*/)?\.\./', '', found[2])
             rows.append((int(found[1].replace(',', '')), name, found[3]))
     home = {function: name for _, name, function in rows
@@ -182,12 +185,12 @@ def our_share(per_file):
                if OURS.search(f) and not TESTS.search(f))
 
 
-# ---- a regression of them ----
+# ---- check for a regression ----
 
 FIGURE = os.path.join(os.path.dirname(__file__), 'instructions.json')
-# More of them than this is a regression.
+# A higher ratio than this is a regression.
 LIMIT = 1.02
-# Another compiler, or other options of it, make other instructions.
+# Another compiler or other options make other instructions.
 OPTIONS = ['buildtype', 'optimization', 'b_lto', 'b_ndebug', 'b_pgo',
            'b_coverage', 'b_sanitize', 'c_args', 'fault_injection', 'fuzz']
 
@@ -259,8 +262,9 @@ def _cpu_s(pid):
 
 
 def logins(side, build, counts, seconds=10):
-    """Resident memory of the target by number of idle logins, and what it does
-    while they idle. The first login brings the pools that all share."""
+    """Returns the resident memory of the target by number of idle logins,
+    and its activity while they are idle. The first login makes the pools
+    that all share."""
     rows = []
     for n in counts:
         holder = subprocess.Popen(
@@ -294,7 +298,7 @@ def _sockets(pid):
     return count
 
 
-# ---- all of it ----
+# ---- all counts ----
 
 
 def run(args, work):

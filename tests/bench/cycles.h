@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A clock that takes no system call, also where the kernel's does (soft-RoCE's
- * guest): the processor's counter, in ticks of a length that is only known
- * beside another clock. perftest measures with the same.
+ * A clock that needs no system call, even where the kernel's clock does (in
+ * soft-RoCE's guest): the CPU's cycle counter. The length of a tick is measured
+ * by another clock. perftest uses the same counter.
  */
 #ifndef TESTS_BENCH_CYCLES_H
 #define TESTS_BENCH_CYCLES_H
@@ -28,7 +28,7 @@ static inline uint64_t cycles(void)
 #endif
 }
 
-/* Both clocks at one moment. */
+/* Both clocks at the same time. */
 struct moment {
 	double seconds;
 	uint64_t cycles;
@@ -59,7 +59,7 @@ static inline int cycles_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sorts them. */
+/* Sorts @took. */
 static inline uint64_t cycles_median(uint64_t *took, size_t cnt)
 {
 	qsort(took, cnt, sizeof(*took), cycles_compare);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * engine-bench: N reads of 4 KiB from a RAM volume, 32 in flight, through the
- * whole target, with the transport in process. For counting instructions: run
- * it with N and with 2 N, the difference is what N reads need.
+ * whole target, with the transport in the same process. To count instructions,
+ * run it with N and with 2 N: the difference is the cost of N reads.
  */
 #include <stdio.h>
 #include <stdlib.h>

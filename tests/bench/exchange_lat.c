@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * exchange-lat: how long does the fabric alone take for what a READ of SRP is?
- * A SEND of 64 bytes one way, then an RDMA WRITE and a SEND of 36 bytes the other
- * way with one call; both ends do nothing but poll, post what they received into
- * again, and go on. Both are in this program, which wants two processors. What
- * libsrpi and rdma-target take more is theirs.
+ * exchange-lat: the time that the fabric alone needs for the messages of an SRP
+ * READ. These are a SEND of 64 bytes in one direction, then an RDMA WRITE and a
+ * SEND of 36 bytes in the other direction with one call. Both ends only poll,
+ * post the used receive again, and continue. Both are in this program, which
+ * needs two CPUs. Any longer time is spent in libsrpi and rdma-target.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -29,13 +29,13 @@ static const char help[] =
 
 struct end {
 	struct rdma_cm_id *id;
-	uint8_t *mem; /* receives; then what is sent; then data, page aligned */
+	uint8_t *mem; /* receives, then sends, then page-aligned data */
 	struct ibv_mr *mr;
-	uint32_t len; /* of data */
+	uint32_t len; /* bytes of data */
 	unsigned int rounds;
 };
 
-/* Where the data of the client is: private data of the connection. */
+/* The place of the client's data, sent as private data of the connection. */
 struct place {
 	uint64_t addr;
 	uint32_t key;
@@ -92,7 +92,7 @@ static void open_end(struct end *e)
 		post_recv(e, i);
 }
 
-/* Spins until something has come, and has its receive posted again. */
+/* Spins until a message has come, and posts its receive again. */
 static void await(struct end *e)
 {
 	struct ibv_wc wc;

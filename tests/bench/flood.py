@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a flood of discovery's datagrams costs the I/O of a target.
+"""Measures how a flood of discovery datagrams slows the I/O of a target.
 
     flood.py BUILD [ROUNDS [SECONDS]]
 

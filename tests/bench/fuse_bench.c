@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma-fuse's way to the kernel without a target behind it: what FUSE alone
- * costs. Mounts a directory with the file "disk" (1 GiB), whose reads and
- * writes are answered a turn later, by nobody; fio on it then measures the rest.
- * Ends when it is unmounted, and tells how often it went to the kernel.
+ * fuse-bench: the part of rdma-fuse between the kernel and libsrpi, without a
+ * target. Shows the cost of FUSE alone. Mounts a directory with the file "disk"
+ * (1 GiB). Reads and writes are answered one turn later, without any data. Run
+ * fio on this file. Ends when it is unmounted, and prints how often it called
+ * the kernel.
  *
  *   fuse-bench MOUNTPOINT
  */
@@ -19,7 +20,7 @@
 #define SIZE  (1ull << 30)
 #define SLOTS 64
 
-/* ---- nobody, in place of libsrpi ---- */
+/* ---- replacement of libsrpi ---- */
 
 struct srpi_session {
 	struct reactor *reactor;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is to be reached, and what was."""
+"""The goals, and the measured values."""
 
 from dataclasses import dataclass
 from typing import Callable
@@ -11,9 +11,9 @@ class Goal:
     what: str
     at_least: float
     reach_for: float
-    got: Callable           # of the whole of bench.json; KeyError: not measured
+    got: Callable           # from all of bench.json; KeyError: not measured
     command: str
-    less: bool = False      # is better
+    less: bool = False      # smaller is better
     comparison: str = ''
 
     def verdict(self, value):
@@ -64,7 +64,7 @@ def _waits_for_locks(job):
 
 
 def _nothing():
-    """What an operation is to do without."""
+    """Goals for the cost of one operation."""
     read, write = '4k random read d32', '4k random write d32'
     both = 'bytes copied', 'bytes copied on arrival'
     rows = [
@@ -72,7 +72,7 @@ def _nothing():
          _own('vm', read, *both), '--vm'),
         ('guest, verbs', 'bytes of payload copied by the target', write,
          _own('vm', write, *both), '--vm'),
-        # What arrives of a read is the command.
+        # For a read, only the command arrives.
         ('host, TCP', 'bytes of payload copied by the target', read,
          _own('counts', read, both[0]), '--counts'),
         ('host, TCP', 'bytes of payload copied by the target', write,
@@ -160,7 +160,7 @@ ALL = _all()
 
 
 def of(comparison, job):
-    """The goal of a row of a comparison, or None."""
+    """Returns the goal for a row of a comparison, or None."""
     return next((g for g in ALL
                  if g.comparison == comparison and
                  g.what.startswith(job + ',')), None)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-The guest's half, over soft-RoCE. scripts/vm starts scripts/bench in a guest for
-each round of times, and in one for instructions, where the clock of the guest
-counts them (qemu's -icount: one executed instruction is one nanosecond) and neither
-the emulation nor other load on the machine is seen.
+The guest's half, over soft-RoCE. For times, scripts/vm starts scripts/bench in
+a new guest for each round. For instructions, it uses one guest whose clock
+counts them (qemu's -icount: one instruction is one nanosecond). There, neither
+the emulation nor other load on the machine has any effect.
 """
 
 import json
@@ -27,7 +27,7 @@ from programs import Failed, attended, free_port, output, say, served
 ADDRESS = '10.0.0.1'
 PERFTEST_PORT = 18515
 
-# (job, how many operations)
+# (job, number of operations)
 COUNTED = [(Job('randread', '4k', 1), 1000), (Job('randwrite', '4k', 1), 1000),
            (Job('randread', '4k', 32), 1000),
            (Job('randwrite', '4k', 32), 1000),
@@ -37,12 +37,12 @@ TRACED = [Job('randread', '4k', 1), Job('randread', '4k', 32),
           Job('randwrite', '4k', 32)]
 
 
-# ---- outside ----
+# ---- on the host ----
 
 
 def run(args):
-    """Each round has a guest of its own: in one guest the rounds agree, in the
-    next they do so on something else, by up to a fifth."""
+    """Each round has a guest of its own. In one guest the rounds agree; in the
+    next one they agree on another value, up to a fifth away."""
     rounds = []
     for i in range(args.rounds):
         say(f'guest {i + 1} of {args.rounds}')
@@ -77,7 +77,7 @@ def _in_guest(args, part, *options, vm_options=()):
         shutil.rmtree(out)
 
 
-# ---- inside ----
+# ---- in the guest ----
 
 
 def inside(args, work):
@@ -110,15 +110,15 @@ def inside(args, work):
 
 
 def _let_fuse_use_io_uring():
-    """Where the kernel of the guest can, since Linux 6.14."""
+    """Only if the kernel of the guest can, since Linux 6.14."""
     if os.path.exists(host.RING):
         with open(host.RING, 'w', encoding='utf-8') as f:
             f.write('Y')
 
 
 def _narrow(args, work):
-    """With one queue pair and one thread in place of one for each of the two
-    processors. ib_srp always has two of the former."""
+    """With one queue pair and one thread, instead of one for each of the two
+    CPUs. ib_srp always has two queue pairs."""
     thread = ('--threads', '1')
     ours = sides.Ours(work, 'ours-1', args.build, '/dev/ram5', 'rdma', ADDRESS,
                       ('--channels', '1'), thread)
@@ -156,12 +156,12 @@ def _times(args, work, ours, nvme, theirs, mixed, control, ours_1, mixed_1):
     return found
 
 
-# ---- the fabric's own limits ----
+# ---- limits of the fabric itself ----
 
 
 def _perftest(tool, column, *options):
-    """Times are infinite when perftest could not find out how fast the
-    processor's counter runs: then it is asked again."""
+    """If perftest could not find the frequency of the CPU's counter, times are
+    infinite. Then it runs again."""
     command = [tool, '-d', 'rxe0', '-F', *options]
     for _ in range(10):
         text = served(command, command + [ADDRESS], PERFTEST_PORT)
@@ -175,9 +175,9 @@ def _perftest(tool, column, *options):
 
 
 def _limits(args, work):
-    """perftest's figure, and libsrpi's beside it. perftest polls all the time;
-    for latency libsrpi and its target do so, too. What it calls typical is a
-    median, and so is theirs then."""
+    """Returns perftest's figure and that of libsrpi. perftest polls all the
+    time; for latency, libsrpi and its target do so, too. perftest's typical
+    latency is a median, so theirs is a median, too."""
     say('limits of the fabric')
     sleepy = sides.Ours(work, 'alone', args.build, 'ram:64M', 'rdma', ADDRESS)
     polling = sides.Ours(work, 'polling', args.build, 'ram:64M', 'rdma',
@@ -241,7 +241,8 @@ def _limit_figures(rounds):
 
 
 def _instructions(args, everything):
-    """Of the whole machine for each operation: what 2 N need more than N."""
+    """Instructions of the whole machine for each operation: the difference
+    between N and 2 N operations, divided by N."""
     rows = []
     for job, n in COUNTED:
         n = n // 2 if args.quick else n

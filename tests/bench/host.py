@@ -20,12 +20,12 @@ DEEP = [Job('randread', '4k', 32), Job('randread', '4k', 128),
         Job('randread', '4k', 8, 4)]
 MIB = 512
 
-# Whether mounts that are made from now on get their requests over io_uring.
+# The setting: new mounts get their requests over io_uring.
 RING = '/sys/module/fuse/parameters/enable_uring'
 
 
 def ring():
-    """'Y', 'N', or '' when this kernel does not offer it."""
+    """Returns 'Y', 'N', or '' if this kernel does not offer it."""
     if not os.path.exists(RING):
         return ''
     with open(RING, encoding='ascii') as f:
@@ -45,7 +45,7 @@ def ring_set(value):
 
 
 class OtherRing(sides.Ours):
-    """rdma-fuse with the ring when the others have none, and the reverse."""
+    """rdma-fuse over io_uring if the other sides have none, and the reverse."""
 
     def up(self):
         with ring_set('N' if ring() == 'Y' else 'Y'):
@@ -142,7 +142,7 @@ def run(args, work):
 
 
 def libsrpi_alone(args, work):
-    """Without FUSE: what is left of the way is the protocol and TCP."""
+    """Without FUSE: the remaining cost is the protocol and TCP."""
     side = sides.Ours(work, 'alone', args.build, 'ram:64M')
     found = {}
     try:

@@ -15,8 +15,8 @@ class Job:
     rw: str         # fio's name
     block: str      # bytes per operation
     depth: int
-    jobs: int = 1   # that run at the same time
-    busy: int = 0   # programs beside them that never rest
+    jobs: int = 1   # number of jobs at the same time
+    busy: int = 0   # number of busy programs beside them
 
     @property
     def name(self):
@@ -57,8 +57,8 @@ def _options(job):
 
 
 def command(job, places):
-    """The command line of fio: one place after the other; a place is a path,
-    its size, and for how many seconds."""
+    """Returns the command line of fio. It uses one place after the other. A
+    place is a path, its size, and the seconds to run."""
     args = ['fio', '--output-format=json']
     for i, (path, size, seconds) in enumerate(places):
         args += [f'--name=place{i}', '--stonewall', f'--filename={path}',
@@ -68,8 +68,8 @@ def command(job, places):
 
 
 def command_of(job, places):
-    """The command line of fio; a place is a path, its size, and how many
-    operations."""
+    """Returns the command line of fio. A place is a path, its size, and the
+    number of operations."""
     args = ['fio', '--output-format=json']
     for i, (path, size, ios) in enumerate(places):
         args += [f'--name=place{i}', '--stonewall', f'--filename={path}',
@@ -85,7 +85,7 @@ class Result:
     p99_us: float
 
     def value(self, job):
-        """The figure that a job is about."""
+        """Returns the main figure of a job."""
         return self.mib_s if job.sequential else self.iops
 
 
@@ -120,19 +120,19 @@ def _crowd(cnt):
 
 
 def run(job, places):
-    """A result for each place."""
+    """Returns a result for each place."""
     with _crowd(job.busy):
         return [_result(j) for j in _said(*command(job, places))]
 
 
 def milliseconds(job, places):
-    """How long so many operations took, for each place."""
+    """Returns how long the operations took, for each place."""
     return [j['read']['runtime'] + j['write']['runtime']
             for j in _said(*command_of(job, places))]
 
 
 def fill(path, size):
-    """Writes everything once: memory that was never touched is slow."""
+    """Writes all of it once, because untouched memory is slow."""
     output('fio', '--name=fill', f'--filename={path}', f'--size={size}',
            '--direct=1', '--ioengine=libaio', '--rw=write', '--bs=1m',
            '--iodepth=4', '--invalidate=0')

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* logins: logs in many times, says "ready", and stays until its standard input
+/* logins: logs in many times, prints "ready", and runs until its standard input
  * ends. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -94,7 +94,8 @@ def prepare(args):
 
 
 def command(args):
-    """What makes these figures on another machine: no paths of this one."""
+    """Returns the command that makes these figures on another machine, without
+    local paths."""
     words = ['scripts/bench']
     words += [f'--{w}' for w in ('host', 'vm', 'counts', 'quick')
               if getattr(args, w)]
@@ -128,7 +129,7 @@ def versions(args):
 
 
 def measure(args, work):
-    """Each half is written as soon as it is there."""
+    """Writes each half when it is complete."""
     v = versions(args)
     for name, wanted, run in (
             ('host', args.host, lambda: host.run(args, work)),

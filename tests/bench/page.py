@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""docs/bench.json, docs/plots and docs/performance.md, which is made of
-performance.md.in here: words by hand, with a name where a table belongs."""
+"""Makes docs/bench.json, docs/plots and docs/performance.md. The last one is
+made from performance.md.in in this directory: text with names in the places
+of tables."""
 
 import json
 import os

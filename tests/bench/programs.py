@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs that a benchmark starts: wait until they are ready, end them."""
+"""Programs that a benchmark starts: waits until they are ready, and ends
+them."""
 
 import contextlib
 import os
@@ -11,11 +12,11 @@ import time
 
 
 class Failed(Exception):
-    """A line for a person."""
+    """The message is for a person."""
 
 
 class Skipped(Exception):
-    """The reason."""
+    """The message is the reason."""
 
 
 def say(text):
@@ -24,7 +25,7 @@ def say(text):
 
 @contextlib.contextmanager
 def undisturbed():
-    """What cleans up is not interrupted."""
+    """A signal does not interrupt cleaning up."""
     before = [signal.signal(s, signal.SIG_IGN)
               for s in (signal.SIGINT, signal.SIGTERM)]
     try:
@@ -46,8 +47,8 @@ def wait_until(what, condition, seconds=60, process=None):
 
 
 def start(log, *args):
-    """Starts a program whose output goes to the file @log. Ctrl-C does not
-    reach it: who started it ends it, in order."""
+    """Starts a program with its output in the file @log. Ctrl-C does not
+    reach it: the caller ends it, in order."""
     with open(log, 'ab') as out:
         process = subprocess.Popen([str(a) for a in args], stdout=out,
                                    stderr=out, stdin=subprocess.DEVNULL,
@@ -68,7 +69,7 @@ def stop(process, how=signal.SIGTERM):
 
 
 def output(*args):
-    """The standard output of a program that must succeed."""
+    """Returns the standard output of a program, which must succeed."""
     done = subprocess.run([str(a) for a in args], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
@@ -79,8 +80,8 @@ def output(*args):
 
 
 def attended(*args):
-    """Runs a program that cleans up after itself when it is told to end, and
-    tells it when we are. Returns its exit code."""
+    """Runs a program that cleans up after itself when it is terminated.
+    Terminates it when this process is. Returns its exit code."""
     process = subprocess.Popen([str(a) for a in args])
     try:
         return process.wait()
@@ -90,7 +91,8 @@ def attended(*args):
 
 
 def served(server, client, port):
-    """The output of @client while @server, which it connects to, runs."""
+    """Returns the output of @client, while @server, to which it connects, is
+    running."""
     process = start(os.devnull, *server)
     try:
         wait_until(server[0], lambda: _listens(port), process=process)
@@ -101,7 +103,7 @@ def served(server, client, port):
 
 
 def _listens(port):
-    """Without connecting, which a server that serves once would take for its
+    """Does not connect: a server for one connection would take this for its
     client."""
     wanted = f':{port:04X} '
     for table in ('/proc/net/tcp', '/proc/net/tcp6'):
@@ -120,7 +122,7 @@ def free_port():
 
 
 def first_line(*args):
-    """What a program says of itself, or '' when it is not there."""
+    """Returns the version text of a program, or '' if there is none."""
     try:
         done = subprocess.run(args, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tables and plots from the results; the words around them are by hand."""
+"""Tables and plots from the results. The text around them is written by
+hand."""
 
 import os
 import subprocess
@@ -34,7 +35,8 @@ def comparison_table(c):
 
 
 def plot(c, path):
-    """A bar for each ratio, with its spread. Returns True when it was made."""
+    """Draws a bar for each ratio, with its spread. Returns True if there is a
+    plot."""
     data = path + '.dat'
     with open(data, 'w', encoding='utf-8') as f:
         for row in c['rows']:
@@ -81,7 +83,7 @@ def calls_table(rows):
 
 
 def own_table(rows):
-    """What the target counts itself, for each command."""
+    """The target's own counters, for each command."""
     names = list(rows[0]['each'])
     lines = ['| job | ' + ' | '.join(names) + ' |',
              '|---|' + '---|' * len(names)]
@@ -132,7 +134,7 @@ def host_limits_table(limits):
 
 
 def instructions_table(rows):
-    """Thousands for each operation, by side."""
+    """Thousands of instructions for each operation, by side."""
     labels = list(rows[0]['sides'])
     lines = ['| job | ' + ' | '.join(labels) + ' |',
              '|---' * (len(labels) + 1) + '|']

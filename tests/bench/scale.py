@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-How rdma-target does with many volumes, large ones, deep queues and neighbours:
-the figures of docs/scaling.md. What is compared is measured in turns, and the
-median of the rounds is told.
+Measures rdma-target with many volumes, large volumes, deep queues and several
+clients: the figures of docs/scaling.md. The cases are measured in turns. Prints
+the median of the rounds.
 
 Usage: scale.py BUILD sizes|cost|depth|fair [ROUNDS]
 """
@@ -56,7 +56,7 @@ class Target:
         return json.loads(output(*self.command(options, lun)))
 
     def cpu_per_op(self, options):
-        """Of two seconds less one, so that the login does not count."""
+        """Measures two seconds minus one, so that the login does not count."""
         seen = []
         for seconds in (1, 2):
             before = self.cpu_us()
@@ -78,14 +78,14 @@ def sparse(work, name, size):
 
 
 def sizes(build, work, rounds):
-    """4 KiB random reads at depth 32: processor time for each, and memory."""
+    """4 KiB random reads at depth 32: CPU time for each read, and memory."""
     cases = {
         'null:1G': ['null:1G'],
         'the same again': ['null:1G'],
         'null, 1 EiB': [f'null:{1 << 60}'],
         '256 times null:1G': ['null:1G'] * 256,
         'file, 1 GiB sparse': [sparse(work, 'small', 1 << 30)],
-        # The largest that ext4 has.
+        # The largest file of ext4.
         'file, 16 TiB sparse': [sparse(work, 'large', (16 << 40) - 4096)],
     }
     targets = {n: Target(build, work, b) for n, b in cases.items()}
@@ -101,7 +101,7 @@ def sizes(build, work, rounds):
 
 
 def cost(build, work, rounds):
-    """Processor time of the target for an operation on ram:256M, depth 32."""
+    """CPU time of the target for an operation on ram:256M, at depth 32."""
     target = Target(build, work, ['ram:256M'])
     jobs = [(size, how) for size in ('4k', '128k', '1m')
             for how in ((), ('-w',))]
@@ -116,7 +116,7 @@ def cost(build, work, rounds):
 
 
 def depth(build, work, rounds):
-    """4 KiB random reads of ram:256M, deeper and deeper."""
+    """4 KiB random reads of ram:256M, at increasing depth."""
     target = Target(build, work, ['ram:256M'])
     jobs = [(1, 32), (2, 124), (17, 1024)]
     seen = {job: [] for job in jobs}
@@ -131,10 +131,11 @@ def depth(build, work, rounds):
 
 
 def fair(build, work, rounds):
-    """A reader, 4 KiB at depth 1: alone; beside a writer of 1 MiB at depth 32
-    to another volume of the target; and beside one to another target."""
+    """A reader, 4 KiB at depth 1: alone; beside a writer of 1 MiB at depth
+    32 to another volume of the target; and beside a writer to another
+    target."""
     backings = ['ram:64M', 'ram:256M']
-    # Or the writer would get the other one.
+    # Otherwise the writer would get the other thread.
     one = ('--threads', '1')
     here = Target(build, work, backings, *one)
     there = Target(build, work, backings, *one)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""
-What is measured: each side makes a path (a file or block device) that fio can
-use, and takes it away again.
+"""The sides that are measured. Each side makes a path (a file or block
+device) for fio, and removes it again.
 """
 
 import os
@@ -18,20 +17,20 @@ def size_of(path):
 
 
 def written(path):
-    """Of a PID file: it may be there, empty, before its program is ready."""
+    """For a PID file: it may exist and be empty before its program is ready."""
     return os.path.exists(path) and os.path.getsize(path) > 0
 
 
 def fresh(path):
-    """For a PID file: without that of an earlier start."""
+    """For a PID file: removes that of an earlier start."""
     if os.path.exists(path):
         os.remove(path)
     return path
 
 
 def up(all_sides, fill):
-    """@fill(path, size) writes everything once: memory that was never touched
-    is slow."""
+    """@fill(path, size) writes all of a side once, because untouched memory is
+    slow."""
     for side in all_sides:
         say('starting ' + side.label)
         side.up()
@@ -39,7 +38,7 @@ def up(all_sides, fill):
 
 
 def down(all_sides):
-    """Also those that did not come up, or only half."""
+    """Also ends sides that did not start, or only in part."""
     with undisturbed():
         for side in reversed(all_sides):
             try:
@@ -49,7 +48,7 @@ def down(all_sides):
 
 
 class Side:
-    """@label says what it is; @path is there between up() and down()."""
+    """@label names the side. @path exists between up() and down()."""
 
     label = ''
 
@@ -73,7 +72,7 @@ class Side:
         return process
 
     def shown(self, path, process):
-        """@process makes @path appear."""
+        """Waits until @process has made @path."""
         wait_until(self.label, lambda: os.path.exists(path) and
                    size_of(path) > 0, process=process)
         self.path = path
@@ -86,8 +85,7 @@ class Side:
         self.processes = []
 
     def renew(self, fill):
-        """Has its programs end and starts them again; the kernel's sides have
-        none."""
+        """Ends and restarts its programs. The kernel's sides have none."""
         if not self.processes:
             return
         self.down()
@@ -113,7 +111,8 @@ class Ours(Side):
         self.target_prefix = ()
 
     def count_allocations(self):
-        """From the next up() on, in the file self.allocations."""
+        """After the next up(), counts allocations in the file
+        self.allocations."""
         self.allocations = os.path.join(self.work, 'allocations')
         with open(self.allocations, 'wb') as f:
             f.write(bytes(8))
@@ -186,7 +185,7 @@ class QemuExport(Side):
 
 
 class Bare(Side):
-    """The backing itself, with nothing in between."""
+    """The backing itself, without anything in between."""
 
     label = 'bare backing'
 
@@ -198,11 +197,11 @@ class Bare(Side):
         self.size = size_of(self.path)
 
 
-# ---- the kernel's, in the guest ----
+# ---- sides of the kernel, in the guest ----
 
 
 class KernelSrp(Side):
-    """The kernel's ib_srp; @login prints the disk it makes."""
+    """The kernel's ib_srp; @login prints the disk that it makes."""
 
     def __init__(self, work, name, label, login):
         super().__init__(work, name)
@@ -237,7 +236,7 @@ class KernelSrpOnOurs(Ours):
         self.commands.append(login)
 
     def ids(self):
-        """What its target says to log in with, as soon as it has said it."""
+        """Returns the login line that its target prints; waits for the line."""
         with open(self.log, encoding='utf-8') as log:
             return re.search(r'id_ext=(\w+),ioc_guid=(\w+),dest=', log.read())
 

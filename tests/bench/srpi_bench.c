@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* srpi-bench: how fast is libsrpi alone, without FUSE? */
+/* srpi-bench: the speed of libsrpi alone, without FUSE. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/size.h"
 #include "tests/bench/cycles.h"
 
-/* Of so many, the last, the median is told. */
+/* The median is taken of the last ones, of which there are this many. */
 #define TOOK_MAX (1u << 16)
 
 static const char help[] =
@@ -31,15 +31,15 @@ struct bench {
 	struct srpi_session *session;
 	struct srpi_mem *mem;
 	struct srpi_io *ios;
-	uint64_t *begun; /* cycles(), for each of ios */
-	uint64_t *took;	 /* as many as TOOK_MAX, the oldest overwritten */
+	uint64_t *begun; /* cycles() at the start of each of ios */
+	uint64_t *took;	 /* TOOK_MAX times; the oldest are overwritten */
 	uint64_t block_size;
 	unsigned int depth;
 	unsigned int volume;
 	unsigned int seconds;
 	bool write;
 	bool sequential;
-	uint64_t blocks; /* of the volume, in units of block_size */
+	uint64_t blocks; /* size of the volume, in units of block_size */
 	uint64_t next;
 	uint64_t seed;
 	uint64_t done;
@@ -48,7 +48,7 @@ struct bench {
 	bool stop;
 };
 
-/* The exact time takes a system call in the guest. */
+/* In the guest, the exact time needs a system call. */
 static double coarse_seconds(void)
 {
 	struct timespec ts;

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-A volume of rdma-target, over TCP on this machine, beside the same store by its own
-client, in turns: the figures of docs/stores.md. A round gives one ratio of each job;
-the table has the median of the rounds, and the least and the most.
+Compares a volume of rdma-target, over TCP on this machine, with the same store
+through its own client, in turns: the figures of docs/stores.md. A round gives
+one ratio for each job. The table has the median of the rounds, the minimum and
+the maximum.
 
 Usage: stores.py BUILD nbd|rbd [ROUNDS [SECONDS]]
 
 nbd: nbdkit's memory plugin at a UNIX socket; its client is fio's engine nbd.
-rbd: the cluster of scripts/ceph; its client is `rbd bench`, without a cache, as
-rdma-target uses the image. Everything runs on this machine: the server, the target
-and the client.
+rbd: the cluster of scripts/ceph; its client is `rbd bench` without a cache,
+like rdma-target. The server, the target and the client all run on this machine.
 """
 
 import json
@@ -28,7 +28,7 @@ from scale import Target
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
 MIB = 256
-# What srpi-bench, fio and rbd call the same.
+# The names of a job in srpi-bench, fio and rbd.
 JOBS = {
     '4 KiB random read, depth 32': ('4k', 32, False),
     '4 KiB random write, depth 32': ('4k', 32, True),
@@ -39,7 +39,7 @@ JOBS = {
 
 @dataclass
 class Row:
-    """Figures of a job, round by round, in MiB a second."""
+    """Figures of a job for each round, in MiB per second."""
 
     ours: list = field(default_factory=list)
     theirs: list = field(default_factory=list)
@@ -98,7 +98,7 @@ class Nbd:
 
 
 class Rbd:
-    """A cluster of one monitor and one OSD, which keeps all in memory."""
+    """A cluster of one monitor and one OSD, which keeps all data in memory."""
 
     plugins = 'rbd'
     tool = '`rbd bench`'
@@ -110,7 +110,7 @@ class Rbd:
         os.environ['CEPH_CONF'] = os.path.join(self.dir, 'ceph.conf')
         output(f'{TOP}/scripts/ceph', 'up', self.dir)
         output('rbd', 'create', '-s', f'{MIB}M', 'img')
-        # Reads of what was never written would not reach the OSD.
+        # Reads of blocks that were never written would not reach the OSD.
         self.bench(JOBS['1 MiB sequential write, depth 4'], MIB << 20)
 
     def command(self, job, total):
@@ -130,7 +130,7 @@ class Rbd:
         return float(found[2]) * size / 2**20
 
     def measure(self, job, seconds):
-        """It runs for so many bytes: as many as it will need the time for."""
+        """rbd bench takes a number of bytes: as many as fit the time."""
         size = 4096 if job[0] == '4k' else 1 << 20
         rate = self.rates.get(job) or self.bench(job, 256 * size)
         total = int(rate * 2**20 * seconds) // size * size
