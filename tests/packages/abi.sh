@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# scripts/abi: the public headers are compatible with those of the last release, and
-# the script sees when they are not.
+# scripts/abi: the public headers are compatible with those of the last release,
+# and the script notices if they are not.
 . "$(dirname "$0")/lib.sh"
 
 check() {

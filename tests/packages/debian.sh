@@ -1,13 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The Debian packages: two builds have the same bytes, lintian is content, no file is
-# in two packages, and what is purged leaves nothing. The packages are installed into
-# a copy of this machine's own files (written to nowhere but in memory). With P_BARE=1,
-# apt installs them into a bare Debian 12 from the network.
+# The Debian packages: two builds have the same bytes, lintian does not
+# complain, no file is in two packages, and a purge leaves nothing. The packages
+# are installed into a copy of this machine's own files (changes stay in
+# memory). With P_BARE=1, apt installs them into a bare Debian 12 from the
+# network.
 
 # ---- inside the copy
 
-# dpkg refuses a package that needs what is not there, or has a file of another one.
+# dpkg refuses a package that needs a missing package, or has a file of another
+# one.
 installs() {
 	[ -n "${P_BARE-}" ] || dpkg -i /mnt/share/debs/*.deb
 	dpkg --audit && [ -z "$(dpkg --audit)" ]
@@ -15,7 +17,7 @@ installs() {
 is_as_installed() {
 	dpkg -V $debs && [ -z "$(dpkg -V $debs)" ]
 }
-# All that the packages run by themselves, and what they left behind in use.
+# Everything that the packages start by themselves, and files that they made.
 has_been_used() {
 	mkdir -p /var/lib/rdma-target /var/lib/rdma-target-second &&
 		touch /var/lib/rdma-target/x /var/lib/rdma-target-second/x &&
@@ -32,19 +34,19 @@ tutorial_runs() {
 purges() {
 	dpkg --purge $debs
 }
-# Everything in /etc, /usr and /var but what the packages were installed with.
+# Prints all files in /etc, /usr and /var, except those of package management.
 files() {
 	find /etc /usr /var -xdev ! -type d ! -path '/var/lib/dpkg/*' \
 		! -path '/var/log/*' ! -path '/var/cache/*' ! -path '/etc/ld.so.cache' \
 		! -path '/var/lib/systemd/catalog/*' | sort
 	find /etc /usr /var -xdev -type d \( -name '*rdma*' -o -name '*srpi*' \)
 }
-# What apt has installed for the packages stays. /lib is /usr/lib.
+# Packages that apt has installed for ours stay. /lib is /usr/lib.
 files_but_ours() {
 	dpkg -L $debs | sed 's,^/lib/,/usr/lib/,' | sort -u >/mnt/share/ours
 	files | grep -vxFf /mnt/share/ours
 }
-# fusermount3 makes its lock file when /etc/mtab is a file.
+# fusermount3 makes its lock file if /etc/mtab is a file.
 leaves_nothing() {
 	files | sort >/mnt/share/after
 	sort /mnt/share/before | comm -13 - /mnt/share/after |
@@ -82,7 +84,7 @@ fi
 
 . "$(dirname "$0")/lib.sh"
 p_needs dpkg-buildpackage dh dpkg-deb
-# What is missing is told by name.
+# The message names the missing packages.
 (cd "$SRC" && dpkg-checkbuilddeps -B 2>"$T/missing") ||
 	t_skip_all "$(sed 's/^[^:]*: [^:]*: //' "$T/missing")"
 
@@ -117,7 +119,7 @@ overrides_are_explained() {
 		END { exit bad }' "$SRC"/debian/*.lintian-overrides
 }
 lints() {
-	# It warns on standard error that it runs as root.
+	# lintian prints a warning on standard error that it runs as root.
 	lintian --pedantic --display-info --display-experimental \
 		"$T"/one/*.changes 2>/dev/null >"$T/lint"
 	cat "$T/lint"
@@ -130,7 +132,7 @@ no_file_is_in_two() {
 	cat "$T/twice"
 	[ ! -s "$T/twice" ]
 }
-# Its manual page and its completions are in the package of the program.
+# The package of a program has its manual page and its completions.
 have_their_pages() {
 	for deb in "$T"/one/*.deb; do
 		dpkg-deb --fsys-tarfile "$deb" | tar -t >"$T/files"
@@ -195,7 +197,7 @@ for deb in "$T"/one/*.deb; do
 	*) cp "$deb" "$T/share/debs" ;;
 	esac
 done
-# With what the autopkgtests and this script need.
+# Also installs packages that the autopkgtests and this script need.
 installs_by_apt() {
 	debootstrap --variant=minbase bookworm "$T/root" || return 1
 	mkdir "$T/root/debs" && cp "$T"/share/debs/* "$T/root/debs"
@@ -226,7 +228,7 @@ if [ ! -s "$T/said" ]; then
 	t_skip 'the packages install' "no container here: $(tail -n 1 "$T/console")"
 	t_done
 fi
-# Its results, with numbers that go on.
+# Prints its results with consecutive numbers.
 while read -r word rest; do
 	case $word in
 	ok) t_cnt=$((t_cnt + 1)) && echo "ok $t_cnt $rest" ;;

@@ -9,7 +9,7 @@ D=$T/build
 configures() {
 	(cd "$1" && meson setup "$2")
 }
-# Changes that are not committed are not in it.
+# Changes that are not committed are not in the archive.
 makes_an_archive() {
 	(cd "$D" && meson dist --no-tests --allow-dirty) &&
 		archive=$(ls "$D"/meson-dist/rdma-block-*.tar.xz)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# What `meson install` puts into a DESTDIR: headers that compile alone, pkg-config
-# files that lead to what is there, the symbols that debian/ lists, and a manual page
-# and completions for every program.
+# The files that `meson install` puts into a DESTDIR: headers that compile
+# alone, pkg-config files with correct paths, the symbols that debian/ lists,
+# and a manual page and completions for every program.
 . "$(dirname "$0")/lib.sh"
 p_needs meson pkg-config cc nm readelf
 
@@ -24,7 +24,7 @@ compiles_alone_cxx() { # HEADER COMPILER
 			-fsyntax-only -
 }
 
-# Every directory and library that pkg-config names is there.
+# Every directory and library that pkg-config prints exists.
 resolves() { # PACKAGE
 	p_flags=$(pkg-config --cflags --libs "$1") || return 1
 	echo "$p_flags"

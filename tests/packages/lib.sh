@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Packages, and what is installed. Source this first; $BUILD is the build directory.
+# For tests of packages and of installed files. Source this first; $BUILD is the
+# build directory.
 #
 #   $SRC                  the top of the source tree
 #   p_needs TOOL...       skip everything if a program is missing

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The RPM spec: rpmlint is content, rpm can parse it, and its lists of files are those
-# of what this build installs. The packages are not made for use here: the macros of
-# Fedora that Debian does not have are defined below.
+# The RPM spec: rpmlint does not complain, rpm can parse it, and its lists of
+# files match the files that this build installs. The packages are not for use
+# on this machine: macros of Fedora that Debian lacks are defined below.
 . "$(dirname "$0")/lib.sh"
 p_needs rpmlint rpmspec rpmbuild meson
 
@@ -32,7 +32,7 @@ sitearch=$(grep -o '"[^"]*-packages/srpi/__init__.py"' \
 	"$BUILD/meson-info/intro-installed.json" |
 	sed 's,"\(.*\)/srpi/__init__.py",\1,')
 libdir=$(sed -n "s,^libdir=\${prefix},$prefix,p" "$BUILD"/meson-private/srpi.pc)
-# nbdkit says itself where its plugins are, whatever the prefix.
+# nbdkit itself says where its plugins are, for any prefix.
 plugins=$(pkg-config --variable=plugindir nbdkit)
 installs() {
 	echo "DESTDIR=%{buildroot} meson install -C '$BUILD' --no-rebuild --quiet;" \

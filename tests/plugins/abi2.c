@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A plugin of an ABI that is yet to come. */
+/* A plugin with a future ABI. */
 const void *rdma_block_plugin_2(const void *host);
 
 const void *rdma_block_plugin_2(const void *host)

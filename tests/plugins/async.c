@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A store for tests: memory, whose I/O a thread of its own ends. LOCATION is the
- * size in bytes. With hold=on, nothing ends until the test calls async_release().
- * With epochs=on, another target may have served meanwhile: async_switch().
+ * A store for tests: memory, whose I/O is ended by a thread of its own.
+ * LOCATION is the size in bytes. With hold=on, no I/O ends until the test calls
+ * async_release(). With epochs=on, another target may have served meanwhile:
+ * async_switch().
  */
 #include <errno.h>
 #include <pthread.h>
@@ -19,11 +20,11 @@ struct store {
 	uint64_t bytes;
 	int hold;
 	int has_epochs;
-	uint64_t epoch; /* the test's thread alone */
+	uint64_t epoch; /* only for the test's thread */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	/* under the lock */
+	/* guarded by the lock */
 	struct rbp_io *ring[DEPTH];
 	unsigned int head;
 	unsigned int tail;
@@ -33,7 +34,8 @@ struct store {
 static const struct rbp_host *host;
 static struct store *last;
 
-/* For the test, by dlsym(): I/O that waits, the end of waiting, another size. */
+/* For the test, through dlsym(): the number of I/Os that wait, the end of
+ * waiting, another size. */
 unsigned int async_waiting(void);
 void async_release(void);
 void async_grow(uint64_t bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A store for tests: memory, whose I/O an event of the worker ends. LOCATION says
- * which:
+ * A store for tests: memory, whose I/O is ended by an event of the worker.
+ * LOCATION selects the event:
  *   watch   kick() puts a byte for each I/O into a pipe, and each ready() takes one
  *   both    the same, through a socket that is watched for writing as well
  *   timer   a timer ends all that there are
@@ -34,12 +34,12 @@ struct queue {
 	struct rbp_io *ring[DEPTH];
 	unsigned int head;
 	unsigned int tail;
-	unsigned int told; /* of those before it a byte is in the pipe */
+	unsigned int told; /* the pipe has a byte for each one before it */
 };
 
 static const struct rbp_host *host;
 
-/* For the test, by dlsym(). */
+/* For the test, through dlsym(). */
 unsigned int events_kicks;
 unsigned int events_ready;
 unsigned int events_writable;
@@ -128,7 +128,7 @@ static void queue_del(void *queue_data)
 {
 	struct queue *q = queue_data;
 
-	/* Readable at this moment, so that a call too many would be seen. */
+	/* Readable at this time, so that an extra call would be noticed. */
 	if (is_way(q, "leave")) {
 		if (write(q->fds[1], "x", 1) != 1)
 			abort();

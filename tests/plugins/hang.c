@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A store for tests that does not return to its caller. LOCATION is the path of a
- * FIFO. While there is one, reads of the upper half, writes of it, and measuring wait
- * until somebody opens the FIFO for writing.
+ * A store for tests whose functions may not return. LOCATION is the path of a
+ * FIFO. While it exists, reads and writes of the upper half, and measuring,
+ * wait until a process opens the FIFO for writing.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A store for tests that breaks the contract in the way that LOCATION names. It
- * ends every I/O at once.
+ * A store for tests that breaks the contract. LOCATION names the way. It ends
+ * every I/O at once.
  */
 #include <errno.h>
 #include <stdio.h>

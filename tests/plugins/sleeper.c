@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A store for tests whose functions block. LOCATION is a descriptor: each read
- * takes a byte from it first.
+ * first reads a byte from it.
  */
 #include <errno.h>
 #include <stdlib.h>

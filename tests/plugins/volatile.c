@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A layer for tests: the worst honest write cache there can be. What is written stays
- * in the memory of the process until a flush, and is gone with the process. So
- * kill -9 is a power cut, and a flush that is skipped above is seen to be.
+ * A layer for tests: the worst write cache that is still honest. Written data
+ * stays in the memory of the process until a flush, and is lost with the
+ * process. Therefore kill -9 acts as a power cut, and a flush that a layer
+ * above skips is noticed.
  *
  *     rdma-target --backing disk.img,layer=volatile
  *
- * One flush runs at a time, whoever asked: two at once could write an older state of
- * a block over a newer one. Those that come meanwhile wait for the next, which then
- * answers all that wait. It runs on the queue of one of them; the eventfd of a queue
- * tells its worker that the first of those that wait is its own.
+ * Only one flush runs at a time: two at once could write an older state of a
+ * block over a newer one. Flushes that come meanwhile wait for the next flush,
+ * which answers all of them. It runs on the queue of one of them. The eventfd
+ * of a queue tells its worker that the first waiting flush is in its queue.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -22,16 +23,16 @@
 
 #include <rdma_block_plugin.h>
 
-/* Written to the backend below at once. Bytes. */
+/* Bytes written to the backend below at once. */
 #define PIECE_LEN (1u << 20)
 
 enum block_state {
-	BLOCK_BELOW, /* never written: the backend below has it */
-	BLOCK_CLEAN, /* a flush has taken it along */
+	BLOCK_BELOW, /* never written: the backend below has its data */
+	BLOCK_CLEAN, /* a flush has written it */
 	BLOCK_DIRTY, /* only the cache has it */
 };
 
-/* A flush until it is ended, in its scratch. */
+/* A flush until it ends, in the scratch of the I/O. */
 struct flush {
 	struct rbp_io *io;
 	STAILQ_ENTRY(flush) node;
@@ -41,18 +42,18 @@ STAILQ_HEAD(flushes, flush);
 
 struct cache {
 	uint64_t size;
-	uint32_t unit; /* bytes of a block */
+	uint32_t unit; /* bytes in a block */
 	pthread_mutex_t lock;
 	/* under the lock: */
-	uint8_t *bytes; /* all blocks; costs memory where it is written */
+	uint8_t *bytes; /* all blocks; only written ones use memory */
 	uint8_t *states;
 	int is_flushing;
 	struct flushes waiting;
-	/* of the flush that runs: */
+	/* for the flush that runs: */
 	struct flushes running;
 	uint8_t *piece;
-	uint64_t next; /* byte to look at */
-	int error;     /* the first one stays */
+	uint64_t next; /* next byte to check */
+	int error;     /* the first error stays */
 };
 
 struct queue {
@@ -110,7 +111,7 @@ static void change_blocks(struct cache *c, struct rbp_io *io)
 
 static void flush_next(struct cache *c, struct rbp_io *runner);
 
-/* Another queue's worker hears of it by its eventfd. */
+/* The eventfd of another queue tells its worker. */
 static void flush_end(struct cache *c)
 {
 	struct flushes ended = STAILQ_HEAD_INITIALIZER(ended);
@@ -144,7 +145,7 @@ static void piece_ended(struct rbp_io *child, int res)
 		flush_next(c, child->parent);
 }
 
-/* Copies the next dirty blocks that lie together; returns how many bytes. */
+/* Copies the next dirty blocks that are consecutive. Returns the bytes. */
 static uint64_t take_dirty(struct cache *c, uint64_t *ret_from)
 {
 	uint64_t len = 0;
@@ -183,7 +184,8 @@ static void flush_next(struct cache *c, struct rbp_io *runner)
 	host->below(child);
 }
 
-/* All that wait, for @runner, one of them. With the lock held, which it gives up. */
+/* Begins one flush for all that wait. @runner is one of them. Called with the
+ * lock held; releases it. */
 static void flush_begin(struct cache *c, struct rbp_io *runner)
 {
 	c->is_flushing = 1;
@@ -206,7 +208,7 @@ static void flush(struct cache *c, struct rbp_io *io)
 		flush_begin(c, io);
 }
 
-/* Somebody else may have begun meanwhile. */
+/* Another flush may have begun meanwhile. */
 static void queue_woken(void *user, uint32_t events)
 {
 	struct queue *q = user;
@@ -276,7 +278,7 @@ static int layer_queue_add(void *v, struct rbp_queue *queue, void **ret)
 	return 0;
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 static void layer_close(void *v)
 {
@@ -298,7 +300,7 @@ static uint8_t *map_bytes(uint64_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* Everything is promised that changes in memory can keep, and no more. */
+/* Declares all capabilities that changes in memory can keep. */
 static void declare(struct rbp_info *info)
 {
 	info->caps &= ~(uint32_t)(RBP_CAN_FUA | RBP_CAN_EXTENT);
